@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# Shared by the scripts in devtools/ and by .ci/run. Source it from the top of the tree.
+
+say() {
+	printf '== %s\n' "$*"
+}
+
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# The tree's own directory, whatever directory the script was called from.
+cd_top() {
+	cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+}
+
+jobs_max() {
+	nproc 2>/dev/null || echo 2
+}
+
+# configure DIR OPTION...: a build directory with exactly these options. It is set up once;
+# other options than last time configure it again, and one that is damaged or was made for
+# another compiler ($CC) is made anew.
+configure() {
+	local dir=$1 want have=
+	shift
+	want="CC=${CC:-} $*"
+	[ -f "$dir/.leat-options" ] && have=$(cat "$dir/.leat-options")
+	if [ -f "$dir/build.ninja" ] && [ "$have" = "$want" ]; then
+		return 0
+	fi
+	if [ -e "$dir" ] && [ ! -f "$dir/.leat-options" ] && [ -n "$(ls -A "$dir")" ] &&
+		[ ! -d "$dir/meson-private" ]; then
+		die "$dir is not a build directory; choose another with --builddir"
+	fi
+	say "configuring $dir"
+	if [ -d "$dir/meson-private" ]; then
+		meson setup "$dir" --wipe "$@" || return 1
+	else
+		meson setup "$dir" "$@" || return 1
+	fi
+	printf '%s\n' "$want" >"$dir/.leat-options"
+}
+
+# compile DIR [TARGET...]
+compile() {
+	local dir=$1
+	shift
+	say "building $dir"
+	ninja -C "$dir" -j "$(jobs_max)" "$@"
+}
+
+# total PASSED FAILED SKIPPED: the line that every one of these scripts ends with.
+total() {
+	printf '%d passed, %d failed, %d skipped\n' "$1" "$2" "$3"
+}
+
+# total_of FILE: the counts of such a line, if it is the last one of FILE.
+total_of() {
+	tail -n 1 "$1" |
+		sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p'
+}

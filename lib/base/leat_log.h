@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_LOG_H
+#define LEAT_LOG_H
+
+/**
+ * @file
+ * Logging, through DPDK's rte_log: each part of leat has a dynamic log type "leat.<part>", so
+ * EAL's --log-level selects what is shown, for example --log-level=leat.fabric:debug or
+ * --log-level='leat.*:error'. The default level is INFO. Lines go where rte_log sends them
+ * (standard error unless the application said otherwise), never to standard output.
+ */
+
+#include <rte_log.h>
+
+#include <leat_common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @name Log types, registered when libleat is loaded. */
+/**@{*/
+LEAT_API extern int leat_logtype_base;
+LEAT_API extern int leat_logtype_fabric;
+LEAT_API extern int leat_logtype_reactor;
+LEAT_API extern int leat_logtype_driver;
+LEAT_API extern int leat_logtype_app;
+/**@}*/
+
+/**
+ * Log one line: LEAT_LOG(ERR, fabric, "port %d is busy", port) gives
+ * "leat/fabric: port 7 is busy\n".
+ *
+ * @param level
+ *   ERR, WARNING, NOTICE, INFO or DEBUG (RTE_LOG_x without its prefix).
+ * @param part
+ *   base, fabric, reactor, driver or app.
+ * @param ...
+ *   A literal printf format without the newline, and its arguments.
+ *
+ * Any thread, at any time, before rte_eal_init() too. Not for the fast path.
+ */
+#define LEAT_LOG(level, part, ...)                                                                 \
+	rte_log(RTE_LOG_##level, (uint32_t)leat_logtype_##part,                                    \
+		RTE_FMT("leat/" #part ": " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                       \
+			RTE_FMT_TAIL(__VA_ARGS__, )))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_LOG_H */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_TIME_H
+#define LEAT_TIME_H
+
+/**
+ * @file
+ * Time in TSC cycles, and its conversions. The conversions multiply by factors computed once,
+ * in fixed point; there is no division on the fast path.
+ *
+ * A test can put a variable in the clock's place (leat_clock_mock_set()): leat_now() then
+ * returns that variable, and a cycle is a nanosecond.
+ */
+
+#include <rte_cycles.h>
+
+#include <leat_common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Cycles per second while a mock clock is set. */
+#define LEAT_CLOCK_MOCK_HZ UINT64_C(1000000000)
+
+/** Read instead of the TSC when not NULL. Change it with leat_clock_mock_set() only. */
+LEAT_API extern const volatile uint64_t *leat_clock_mock;
+
+#define LEAT_TIME_US_SHIFT 32
+#define LEAT_TIME_NS_SHIFT 48
+
+/** Conversion factors; private to the inline functions below. 0 until first computed. */
+struct leat_time_factors {
+	uint64_t hz;
+	uint64_t cycles_per_us; /**< << LEAT_TIME_US_SHIFT */
+	uint64_t ns_per_cycle;	/**< << LEAT_TIME_NS_SHIFT */
+};
+
+LEAT_API extern struct leat_time_factors leat_time_factors;
+
+/**
+ * Compute the conversion factors: from the mock clock's rate when one is set, else from EAL's
+ * TSC rate, else (before rte_eal_init()) from a measurement against CLOCK_MONOTONIC that takes
+ * some 10 ms. leat_init() calls it; the conversions call it when nobody did. Any thread.
+ */
+LEAT_API void leat_time_init(void);
+
+/**
+ * Put a variable in the clock's place, or with NULL take the real clock again. For tests; no
+ * other thread may be using the clock meanwhile.
+ *
+ * @param cycles
+ *   The clock, LEAT_CLOCK_MOCK_HZ cycles per second. It must outlive its use.
+ */
+LEAT_API void leat_clock_mock_set(const volatile uint64_t *cycles);
+
+/** Now, in cycles. Any thread. */
+static inline uint64_t
+leat_now(void)
+{
+	const volatile uint64_t *mock = leat_clock_mock;
+
+	if (unlikely(mock != NULL))
+		return *mock;
+	return rte_rdtsc();
+}
+
+/* Factors may be written by another thread's first use: each is a value of its own and all
+ * writers write the same, so relaxed order is enough. */
+static inline uint64_t
+leat_time_factor(const uint64_t *factor)
+{
+	uint64_t f = __atomic_load_n(factor, __ATOMIC_RELAXED);
+
+	if (unlikely(f == 0)) {
+		leat_time_init();
+		f = __atomic_load_n(factor, __ATOMIC_RELAXED);
+	}
+	return f;
+}
+
+/** Cycles per second. Any thread. */
+static inline uint64_t
+leat_hz(void)
+{
+	return leat_time_factor(&leat_time_factors.hz);
+}
+
+static inline uint64_t
+leat_time_mul(uint64_t value, uint64_t factor, unsigned int shift)
+{
+	leat_u128 p = ((leat_u128)value * factor) >> shift;
+
+	return likely((p >> 64) == 0) ? (uint64_t)p : UINT64_MAX;
+}
+
+/**
+ * Microseconds to cycles, rounded down (relative error below 1e-9). What would exceed 64 bits
+ * gives UINT64_MAX. Any thread.
+ */
+static inline uint64_t
+leat_us_to_cycles(uint64_t us)
+{
+	return leat_time_mul(us, leat_time_factor(&leat_time_factors.cycles_per_us),
+			     LEAT_TIME_US_SHIFT);
+}
+
+/**
+ * Cycles to nanoseconds, rounded down (relative error below 1e-9). What would exceed 64 bits
+ * gives UINT64_MAX. Any thread.
+ */
+static inline uint64_t
+leat_cycles_to_ns(uint64_t cycles)
+{
+	return leat_time_mul(cycles, leat_time_factor(&leat_time_factors.ns_per_cycle),
+			     LEAT_TIME_NS_SHIFT);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_TIME_H */

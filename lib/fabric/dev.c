@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The devices of this process: opened by leat_init(), closed by leat_cleanup(). */
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric_pvt.h"
+
+#define DEVS_MAX 64
+
+/* Changed only before and after everything else (leat_init, leat_cleanup), so read without a lock. */
+static struct leat_dev *devs[DEVS_MAX];
+static unsigned int nb_devs;
+
+unsigned int
+leat_dev_count(void)
+{
+	return nb_devs;
+}
+
+struct leat_dev *
+leat_dev_get(unsigned int id)
+{
+	return id < nb_devs ? devs[id] : NULL;
+}
+
+struct leat_dev *
+leat_dev_by_name(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < nb_devs; i++) {
+		if (strcmp(devs[i]->name, name) == 0)
+			return devs[i];
+	}
+	return NULL;
+}
+
+const char *
+leat_dev_name(const struct leat_dev *dev)
+{
+	return dev->name;
+}
+
+void
+leat_dev_drv_set(struct leat_dev *dev, void *drv)
+{
+	dev->drv = drv;
+}
+
+void *
+leat_dev_drv(const struct leat_dev *dev)
+{
+	return dev->drv;
+}
+
+int
+leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
+{
+	if (dev == NULL || info == NULL)
+		return leat_err(EINVAL, "device info: no device or nowhere to put it");
+	memset(info, 0, sizeof(*info));
+	snprintf(info->name, sizeof(info->name), "%s", dev->name);
+	snprintf(info->driver, sizeof(info->driver), "%s", dev->driver->name);
+	info->numa_node = -1;
+	dev->driver->info(dev, info);
+	return 0;
+}
+
+static int
+dev_probe(struct leat_dev *dev, const char *args)
+{
+	struct rte_kvargs *kv;
+	char why[LEAT_ERR_MSG_MAX + 1];
+	int ret;
+
+	kv = leat_driver_kvargs(dev->driver, dev->name, args);
+	if (kv == NULL)
+		return -EINVAL;
+	ret = dev->driver->probe(dev, kv);
+	rte_kvargs_free(kv);
+	if (ret < 0 && strncmp(leat_err_msg(), dev->name, strlen(dev->name)) != 0) {
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
+		return leat_err(-ret, "%s: %s", dev->name, why);
+	}
+	return ret;
+}
+
+int
+leat_dev_open(const char *spec)
+{
+	char names[256];
+	const char *args = strchr(spec, ',');
+	size_t len = args == NULL ? strlen(spec) : (size_t)(args - spec);
+	const struct leat_driver *driver;
+	struct leat_dev *dev;
+	int ret;
+
+	if (len >= sizeof(dev->name) || len == 0 || !isdigit((unsigned char)spec[len - 1]))
+		return leat_err(
+			EINVAL,
+			"--vdev=%s: a driver's name and a number expected, like fabric_ring0",
+			spec);
+	driver = leat_driver_by_dev_name(spec);
+	if (driver == NULL)
+		return leat_err(EINVAL, "--vdev=%s: no such driver; known: %s", spec,
+				leat_driver_names(names, sizeof(names)));
+	if (nb_devs == DEVS_MAX)
+		return leat_err(ENOSPC, "--vdev=%s: more than %d devices", spec, DEVS_MAX);
+
+	dev = calloc(1, sizeof(*dev));
+	if (dev == NULL)
+		return leat_err(ENOMEM, "--vdev=%s: out of memory", spec);
+	memcpy(dev->name, spec, len);
+	dev->driver = driver;
+	dev->id = nb_devs;
+	if (leat_dev_by_name(dev->name) != NULL) {
+		free(dev);
+		return leat_err(EINVAL, "--vdev=%s: there is a device of that name already", spec);
+	}
+	ret = dev_probe(dev, args == NULL ? "" : args + 1);
+	if (ret < 0) {
+		free(dev);
+		return ret;
+	}
+	devs[nb_devs++] = dev;
+	return 0;
+}
+
+void
+leat_dev_close_all(void)
+{
+	while (nb_devs > 0) {
+		struct leat_dev *dev = devs[--nb_devs];
+
+		devs[nb_devs] = NULL;
+		dev->driver->remove(dev);
+		free(dev);
+	}
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Endpoints: create, destroy, and the slow calls that only check and pass on. */
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric_pvt.h"
+
+/* Resolution of op deadlines. */
+#define DEADLINE_TICK_US 250
+
+static pthread_mutex_t eps_lock = PTHREAD_MUTEX_INITIALIZER;
+static TAILQ_HEAD(, leat_ep_ctrl) eps = TAILQ_HEAD_INITIALIZER(eps);
+static unsigned int next_ep_id;
+
+int
+leat_ep_foreach(leat_ep_visit_t fn, void *arg)
+{
+	struct leat_ep_ctrl *c;
+	int sum = 0;
+
+	pthread_mutex_lock(&eps_lock);
+	TAILQ_FOREACH(c, &eps, link)
+		sum += fn(c->ep, arg);
+	pthread_mutex_unlock(&eps_lock);
+	return sum;
+}
+
+static int
+conf_range(const struct leat_dev *dev, const char *what, uint32_t *v, uint32_t def, uint32_t max)
+{
+	if (*v == 0)
+		*v = def < max ? def : max;
+	if (*v > max)
+		return leat_err(EINVAL, "%s: create endpoint: %s %u is beyond the device's %u",
+				dev->name, what, *v, max);
+	return 0;
+}
+
+/* Fills in the defaults and holds the rest against the device's limits. */
+static int
+conf_complete(const struct leat_dev *dev, const struct leat_dev_info *info,
+	      struct leat_ep_conf *conf)
+{
+	uint32_t peers = conf->max_peers, missing;
+	unsigned int type;
+
+	if (conf->type > LEAT_EP_DATAGRAM || (info->ep_types & (1u << conf->type)) == 0)
+		return leat_err(EOPNOTSUPP,
+				"%s: create endpoint: %s endpoints are not offered by this device",
+				dev->name,
+				conf->type == LEAT_EP_RELIABLE ? "reliable" : "datagram");
+	if (conf->ops == 0)
+		conf->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	if ((conf->ops & ~LEAT_OP_MASK_ALL) != 0)
+		return leat_err(EINVAL, "%s: create endpoint: unknown op types in mask %#x",
+				dev->name, conf->ops);
+	missing = conf->ops & ~info->ops;
+	if (missing != 0) {
+		type = (unsigned int)__builtin_ctz(missing);
+		return leat_err(EOPNOTSUPP,
+				"%s: create endpoint: %s%s%s can't do %s; leave it out of "
+				"leat_ep_conf.ops, or use another device",
+				dev->name, info->driver, info->provider[0] != '\0' ? " over " : "",
+				info->provider, leat_op_type_name(type));
+	}
+	if (conf->nb_mempools > 0 && conf->mempools == NULL)
+		return leat_err(EINVAL, "%s: create endpoint: %u mempools, but no list of them",
+				dev->name, conf->nb_mempools);
+	if ((conf->mempool_access & ~(uint32_t)(LEAT_MR_LOCAL | LEAT_MR_REMOTE_ALL)) != 0)
+		return leat_err(EINVAL, "%s: create endpoint: unknown access %#x", dev->name,
+				conf->mempool_access);
+	if (conf_range(dev, "send depth", &conf->tx_depth, info->tx_depth, info->tx_depth_max) <
+		    0 ||
+	    conf_range(dev, "receive depth", &conf->rx_depth, info->rx_depth, info->rx_depth_max) <
+		    0 ||
+	    conf_range(dev, "number of peers", &peers, LEAT_EP_PEERS_DEFAULT, info->max_peers) < 0)
+		return -EINVAL;
+	conf->max_peers = (uint16_t)peers;
+	return 0;
+}
+
+static void
+ep_free(struct leat_ep *ep)
+{
+	if (ep == NULL)
+		return;
+	if (ep->ctrl != NULL)
+		free(ep->ctrl->cold);
+	free(ep->ctrl);
+	free(ep->peers);
+	free(ep);
+}
+
+static struct leat_ep *
+ep_alloc(struct leat_dev *dev, const struct leat_ep_conf *conf)
+{
+	size_t peers_len = conf->max_peers * sizeof(struct leat_peer);
+	struct leat_ep *ep;
+
+	ep = aligned_alloc(LEAT_CACHE_LINE, sizeof(*ep));
+	if (ep == NULL)
+		goto nomem;
+	memset(ep, 0, sizeof(*ep));
+	ep->peers = aligned_alloc(LEAT_CACHE_LINE, peers_len);
+	ep->ctrl = calloc(1, sizeof(*ep->ctrl));
+	if (ep->peers == NULL || ep->ctrl == NULL)
+		goto nomem;
+	memset(ep->peers, 0, peers_len);
+	ep->ctrl->cold = calloc(conf->max_peers, sizeof(*ep->ctrl->cold));
+	if (ep->ctrl->cold == NULL)
+		goto nomem;
+	return ep;
+nomem:
+	ep_free(ep);
+	leat_err(ENOMEM, "%s: create endpoint: out of memory for %u peers", dev->name,
+		 conf->max_peers);
+	return NULL;
+}
+
+static void
+ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *info,
+	const struct leat_ep_conf *conf)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+
+	ep->dev = dev;
+	ep->nb_peers = conf->max_peers;
+	ep->max_msg = info->max_msg;
+	ep->op_mask = conf->ops;
+	ep->mr_local = info->mr_local;
+	ep->directed_recv = info->directed_recv;
+	ep->tx_room = conf->tx_depth;
+	ep->rx_room = conf->rx_depth;
+	ep->post = leat_ep_closed_post;
+	ep->poll = leat_ep_closed_poll;
+	leat_queue_init(&ep->recvq);
+
+	c->ep = ep;
+	c->driver = dev->driver;
+	c->conf = *conf;
+	c->conf.name = NULL;
+	c->conf.mempools = NULL;
+	c->id = __atomic_fetch_add(&next_ep_id, 1, __ATOMIC_RELAXED);
+	if (conf->name != NULL)
+		snprintf(c->name, sizeof(c->name), "%s", conf->name);
+	else
+		snprintf(c->name, sizeof(c->name), "ep%u", c->id);
+	leat_wheel_init(&c->wheel, leat_us_to_cycles(DEADLINE_TICK_US), leat_now());
+	leat_peer_table_init(ep);
+}
+
+struct leat_ep *
+leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf)
+{
+	struct leat_ep_conf conf = { 0 };
+	struct leat_dev_info info;
+	struct leat_ep *ep;
+
+	if (dev == NULL) {
+		leat_err(EINVAL,
+			 "create endpoint: no device; start with one, such as --vdev=fabric_ring0");
+		return NULL;
+	}
+	if (user_conf != NULL)
+		conf = *user_conf;
+	if (leat_dev_info_get(dev, &info) < 0 || conf_complete(dev, &info, &conf) < 0)
+		return NULL;
+	ep = ep_alloc(dev, &conf);
+	if (ep == NULL)
+		return NULL;
+	ep_init(ep, dev, &info, &conf);
+	if (dev->driver->ep_open(ep, &conf) < 0) {
+		ep_free(ep);
+		return NULL;
+	}
+	if (leat_mr_register_mempools(ep, &conf) < 0) {
+		int err = rte_errno;
+
+		leat_mr_release_all(ep);
+		dev->driver->ep_close(ep);
+		ep_free(ep);
+		rte_errno = err;
+		return NULL;
+	}
+	pthread_mutex_lock(&eps_lock);
+	TAILQ_INSERT_TAIL(&eps, ep->ctrl, link);
+	pthread_mutex_unlock(&eps_lock);
+	LEAT_LOG(INFO, fabric, "%s: endpoint %s: %u peers, %u sends, %u receives", dev->name,
+		 ep->ctrl->name, conf.max_peers, conf.tx_depth, conf.rx_depth);
+	return ep;
+}
+
+int
+leat_ep_destroy(struct leat_ep *ep)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	char what[128];
+
+	if (c->state != LEAT_EP_SHUT)
+		return leat_err(EBUSY,
+				"%s: destroy endpoint: %s (leat_ep_shutdown() and poll first)",
+				c->name, leat_ep_inflight_str(ep, what, sizeof(what)));
+	if (ep->nb_ready > 0)
+		return leat_err(EBUSY,
+				"%s: destroy endpoint: %u ops are done and wait to be polled",
+				c->name, ep->nb_ready);
+	pthread_mutex_lock(&eps_lock);
+	TAILQ_REMOVE(&eps, c, link);
+	pthread_mutex_unlock(&eps_lock);
+	leat_mr_release_all(ep);
+	c->driver->ep_close(ep);
+	ep_free(ep);
+	return 0;
+}
+
+uint16_t
+leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	uint64_t now = leat_now();
+	uint16_t got;
+
+	leat_peer_reap(ep);
+	if (c->state != LEAT_EP_SHUT)
+		c->driver->progress(ep, now);
+	leat_op_deadlines_run(ep, now);
+	if (c->state != LEAT_EP_OPEN)
+		leat_ep_closing_step(ep, now);
+	got = leat_peer_events(ep, ev, n);
+	if (c->shut_event && got < n) {
+		memset(&ev[got], 0, sizeof(ev[got]));
+		ev[got].type = LEAT_EV_SHUTDOWN;
+		ev[got].peer = LEAT_PEER_ANY;
+		ev[got].status = c->shut_status;
+		snprintf(ev[got].text, sizeof(ev[got].text), "%s: %s", c->name,
+			 c->shut_status == 0 ? "all ops ended" : "ops had to be aborted");
+		c->shut_event = false;
+		got++;
+	}
+	ep->now = 0;
+	return got;
+}
+
+const char *
+leat_ep_name(const struct leat_ep *ep)
+{
+	return ep->ctrl->name;
+}
+
+unsigned int
+leat_ep_id(const struct leat_ep *ep)
+{
+	return ep->ctrl->id;
+}
+
+void
+leat_ep_stats_get(const struct leat_ep *ep, struct leat_ep_stats *stats)
+{
+#define GET(f) stats->f = __atomic_load_n(&ep->stats.f, __ATOMIC_RELAXED)
+	GET(posted);
+	GET(returned);
+	GET(refused);
+	GET(errors);
+	GET(tx_bytes);
+	GET(rx_bytes);
+	GET(cancelled);
+	GET(expired);
+#undef GET
+}
+
+struct leat_queue *
+leat_ep_queue(struct leat_ep *ep, uint16_t peer)
+{
+	if (peer == LEAT_PEER_ANY)
+		return &ep->recvq;
+	return peer < ep->nb_peers ? &ep->peers[peer].sendq : NULL;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Closing an endpoint.
+ *
+ *     OPEN --shutdown--> DRAINING --nothing in flight-----------------> SHUT --destroy-->
+ *                            `------deadline--> ABORTING --nothing--'
+ *
+ * DRAINING: receives were cancelled, sends go on. ABORTING: the driver gives everything back.
+ */
+
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+
+#include "fabric_pvt.h"
+
+/* How long an abort may take before leat_ep_close() says that the device is stuck. */
+#define ABORT_LIMIT_US (10 * 1000 * 1000)
+
+uint16_t
+leat_ep_closed_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	RTE_SET_USED(ep);
+	RTE_SET_USED(ops);
+	RTE_SET_USED(n);
+	rte_errno = ESHUTDOWN;
+	return 0;
+}
+
+void
+leat_ep_closed_poll(struct leat_ep *ep)
+{
+	RTE_SET_USED(ep);
+}
+
+const char *
+leat_ep_inflight_str(const struct leat_ep *ep, char *buf, size_t len)
+{
+	uint32_t rx = ep->ctrl->conf.rx_depth - ep->rx_room;
+	uint32_t i, named = 0, with = 0;
+	size_t pos;
+	int n;
+
+	n = snprintf(buf, len, "%u ops in flight: %u receives, %u others", ep->inflight, rx,
+		     ep->inflight - rx);
+	if (n < 0 || (size_t)n >= len)
+		return buf;
+	pos = (size_t)n;
+	for (i = 0; i < ep->nb_peers; i++) {
+		const struct leat_peer *p = &ep->peers[i];
+
+		if (p->inflight == 0)
+			continue;
+		with++;
+		if (named == 3)
+			continue;
+		n = snprintf(buf + pos, len - pos, "%s%u to %s (peer %u)", named == 0 ? ": " : ", ",
+			     p->inflight, leat_peer_addr(ep, p), i);
+		if (n < 0 || (size_t)n >= len - pos)
+			return buf;
+		pos += (size_t)n;
+		named++;
+	}
+	if (with > named)
+		snprintf(buf + pos, len - pos, " and %u more peers", with - named);
+	return buf;
+}
+
+int
+leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	uint64_t now = leat_now(), span = leat_us_to_cycles(timeout_us);
+
+	if (c->state != LEAT_EP_OPEN)
+		return -EALREADY;
+	c->state = LEAT_EP_DRAINING;
+	c->shut_deadline = span > UINT64_MAX - now ? UINT64_MAX : now + span;
+	ep->post = leat_ep_closed_post;
+	c->driver->ep_quiesce(ep);
+	return 0;
+}
+
+void
+leat_ep_closing_step(struct leat_ep *ep, uint64_t now)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	char what[256];
+
+	if (c->state == LEAT_EP_DRAINING && ep->inflight > 0 && now >= c->shut_deadline) {
+		LEAT_LOG(WARNING, fabric,
+			 "%s: closing endpoint %s: the time is up with %s; aborting them",
+			 leat_dev_name(ep->dev), c->name,
+			 leat_ep_inflight_str(ep, what, sizeof(what)));
+		c->state = LEAT_EP_ABORTING;
+		c->shut_status = -ETIMEDOUT;
+		c->driver->ep_abort(ep);
+	}
+	if ((c->state == LEAT_EP_DRAINING || c->state == LEAT_EP_ABORTING) && ep->inflight == 0) {
+		c->state = LEAT_EP_SHUT;
+		c->shut_event = true;
+		ep->poll = leat_ep_closed_poll;
+	}
+}
+
+static uint16_t
+poll_done(struct leat_ep *ep, void (*done)(struct leat_op *op, void *arg), void *arg)
+{
+	struct leat_op *ops[32];
+	uint16_t i, n = leat_ep_poll(ep, ops, RTE_DIM(ops));
+
+	for (i = 0; i < n && done != NULL; i++)
+		done(ops[i], arg);
+	return n;
+}
+
+int
+leat_ep_close(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_op *op, void *arg),
+	      void *arg)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	uint64_t limit = leat_us_to_cycles(ABORT_LIMIT_US), aborted = 0;
+	char what[128];
+	int status;
+
+	(void)leat_ep_shutdown(ep, timeout_us); /* -EALREADY: go on with it */
+	while (c->state != LEAT_EP_SHUT || ep->nb_ready > 0) {
+		uint16_t n = poll_done(ep, done, arg);
+
+		(void)leat_ep_events(ep, NULL, 0);
+		if (c->state == LEAT_EP_ABORTING) {
+			if (aborted == 0)
+				aborted = leat_now();
+			else if (leat_now() - aborted > limit)
+				return leat_err(EBUSY,
+						"%s: close: the device does not give back %s",
+						c->name,
+						leat_ep_inflight_str(ep, what, sizeof(what)));
+		}
+		if (n == 0)
+			sched_yield();
+	}
+	status = c->shut_status;
+	return leat_ep_destroy(ep) < 0 ? -rte_errno : status;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FABRIC_PVT_H
+#define FABRIC_PVT_H
+
+/*
+ * What the files of lib/fabric share.
+ *
+ *     init.c     leat_init: arguments in, EAL up, devices open
+ *     driver.c   drivers: registration, list; kv.c their argument values; plugin.c loading
+ *     dev.c      devices: open, info, close
+ *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
+ *     peer.c     peers and events
+ *     op.c       what ops need off the fast path: cancel, deadlines, ready list; queue.c counters
+ *     mr.c       regions
+ *     telemetry.c
+ */
+
+#include <sys/queue.h>
+
+#include "leat_error.h"
+#include "leat_fabric_driver.h"
+#include "leat_log.h"
+#include "leat_wheel.h"
+
+#define LEAT_EP_NAME_MAX 64
+#define LEAT_EP_PEERS_DEFAULT 64
+#define LEAT_CONNECT_TIMEOUT_US (5 * 1000 * 1000)
+
+/* ---- drivers ---- */
+
+const struct leat_driver *leat_driver_by_dev_name(const char *dev_name);
+int leat_driver_count(void);
+/* "fabric_efa, fabric_ring", for messages. */
+const char *leat_driver_names(char *buf, size_t len);
+/* Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not fit. */
+struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
+				      const char *args);
+
+/* ---- devices ---- */
+
+struct leat_dev {
+	char name[64];
+	const struct leat_driver *driver;
+	void *drv;
+	unsigned int id;
+};
+
+/* spec: "fabric_efa0,provider=tcp". */
+int leat_dev_open(const char *spec);
+void leat_dev_close_all(void);
+
+/* ---- endpoints ---- */
+
+enum leat_ep_state {
+	LEAT_EP_OPEN,
+	LEAT_EP_DRAINING, /* shut down: receives cancelled, sends have until the deadline */
+	LEAT_EP_ABORTING, /* deadline passed: everything is coming back */
+	LEAT_EP_SHUT,	  /* nothing in flight */
+};
+
+/* What only slow calls know of a peer. */
+struct leat_peer_cold {
+	TAILQ_ENTRY(leat_peer_cold) link; /* on one of the lists of struct leat_ep_ctrl, or none */
+	struct leat_peer *peer;
+	void *user;
+	int status; /* of the event that ends it */
+	uint16_t priv_len;
+	bool req_seen; /* CONNECT_REQ was delivered */
+	bool was_up;   /* CONNECTED was raised */
+	bool ours;     /* leat_ep_connect()ed from here */
+	bool ending;   /* leat_peer_closing() was called */
+	uint8_t priv[LEAT_PRIV_MAX];
+	char addr[LEAT_ADDR_MAX];
+	char text[LEAT_EVENT_TEXT];
+};
+
+TAILQ_HEAD(leat_peer_list, leat_peer_cold);
+
+struct leat_ep_ctrl {
+	TAILQ_ENTRY(leat_ep_ctrl) link; /* on the process's list of endpoints */
+	struct leat_ep *ep;
+	const struct leat_driver *driver;
+	unsigned int id;
+	char name[LEAT_EP_NAME_MAX];
+	struct leat_ep_conf conf; /* as completed; name and mempools are not kept */
+
+	enum leat_ep_state state;
+	uint64_t shut_deadline; /* cycles */
+	int shut_status;
+	bool shut_event; /* SHUTDOWN is to be delivered */
+	bool listening;
+
+	uint32_t nb_used; /* peers that are not FREE; read by telemetry */
+	struct leat_peer_cold *cold;
+	struct leat_peer_list free_peers; /* the longest free is taken first */
+	struct leat_peer_list ev_peers;	  /* with events to deliver */
+	struct leat_peer_list dead_peers; /* last event delivered; free from the next call on */
+
+	struct leat_wheel wheel; /* deadlines of ops */
+	struct leat_mr *mrs;
+};
+
+void leat_peer_table_init(struct leat_ep *ep);
+/* Frees the peers whose last event was delivered by an earlier call. */
+void leat_peer_reap(struct leat_ep *ep);
+/* Delivers events of peers. */
+uint16_t leat_peer_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n);
+
+/* Goes on with a shutdown. */
+void leat_ep_closing_step(struct leat_ep *ep, uint64_t now);
+/* What is in flight, in words: "2 to 10.0.0.1:7000, 16 receives". */
+const char *leat_ep_inflight_str(const struct leat_ep *ep, char *buf, size_t len);
+/* What a closed endpoint does when asked to post or poll. */
+uint16_t leat_ep_closed_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+void leat_ep_closed_poll(struct leat_ep *ep);
+
+/* Expired deadlines. */
+void leat_op_deadlines_run(struct leat_ep *ep, uint64_t now);
+
+int leat_mr_register_mempools(struct leat_ep *ep, const struct leat_ep_conf *conf);
+void leat_mr_release_all(struct leat_ep *ep);
+
+/* The list of endpoints, for telemetry and leat_cleanup(): calls fn for each under the list's mutex. */
+typedef int (*leat_ep_visit_t)(const struct leat_ep *ep, void *arg);
+/* @return the sum of what fn returned */
+int leat_ep_foreach(leat_ep_visit_t fn, void *arg);
+
+#endif /* FABRIC_PVT_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_DEV_H
+#define LEAT_DEV_H
+
+/**
+ * @file
+ * Starting leat, its drivers and its devices.
+ *
+ * A device is a fabric port, opened by an EAL-like argument:
+ *
+ *     --vdev=fabric_ring0
+ *     --vdev=fabric_efa0,provider=tcp,iface=eth0
+ *            ------ ---  -----------------------
+ *            driver  |   device arguments (key=value)
+ *                  number: any digits
+ *
+ * leat_init() takes the --vdev=fabric_* arguments out, starts EAL with the others, loads driver
+ * plugins and opens the devices.
+ *
+ * Thread rules: leat_init() and leat_cleanup() from the main thread, before and after everything
+ * else. The rest of this file from any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "leat_common.h"
+#include "leat_op.h"
+#include "leat_version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_dev;
+
+/**
+ * Starts leat and EAL.
+ *
+ * Changes made to what EAL is told, each only if the caller said nothing about it:
+ * - no free hugepages and no memory option: `--no-huge`, with one line in the log that says so;
+ * - no multi-process option: `--in-memory` (or `--no-shconf` without hugepages), so that any number of
+ *   programs run side by side;
+ * - EAL's log goes to stderr, so that stdout is the application's.
+ *
+ * @param argc, argv as main() got them; EAL arguments up to "--" or the end
+ * @return number of arguments consumed, counted as rte_eal_init() does: the application's own begin
+ *   behind it, with "--" skipped by getopt as usual (argv[ret] is argv[0] again). On failure a negative
+ *   errno, with leat_err_msg() telling what and why; everything opened is closed again, but EAL can't be
+ *   started twice in a process:
+ *   - -EINVAL: an argument is wrong (unknown device, driver or key, EAL's complaint is in its log)
+ *   - -ENODEV: a device could not be opened
+ *   - -EALREADY: already started
+ *   - other: from rte_eal_init()
+ */
+LEAT_API int leat_init(int argc, char **argv);
+
+/**
+ * Closes the devices and EAL. All endpoints must have been destroyed.
+ * @return 0, or -EBUSY with leat_err_msg() naming the endpoints that are still open (nothing was done)
+ */
+LEAT_API int leat_cleanup(void);
+
+/**
+ * Loads every driver plugin that can be found: those given with `-d` in argv, those of the installed
+ * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call it only
+ * to list drivers without starting EAL.
+ * @return number of drivers known afterwards; a plugin that can't be loaded is logged and left out
+ */
+LEAT_API int leat_drivers_load(int argc, char **argv);
+
+/**
+ * Writes the known drivers, and each one's device arguments with their meaning, to a stream.
+ * @param json as a JSON array instead of text
+ * @return 0 or -EIO
+ */
+LEAT_API int leat_drivers_list(FILE *f, bool json);
+
+/** Number of open devices. Their ids are 0 to count - 1, in the order of the arguments. */
+LEAT_API unsigned int leat_dev_count(void);
+
+/** Device by id, or NULL. */
+LEAT_API struct leat_dev *leat_dev_get(unsigned int id);
+
+/** Device by name ("fabric_ring0"), or NULL. */
+LEAT_API struct leat_dev *leat_dev_by_name(const char *name);
+
+/** Name of a device. */
+LEAT_API const char *leat_dev_name(const struct leat_dev *dev);
+
+/** Kinds of endpoints. */
+enum leat_ep_type {
+	LEAT_EP_RELIABLE = 0, /**< connected, reliable, ordered per peer */
+	LEAT_EP_DATAGRAM,     /**< unconnected, may lose, duplicate and reorder */
+};
+
+/** What a device is and can do. */
+struct leat_dev_info {
+	char name[64];	 /**< e.g. "fabric_efa0" */
+	char driver[32]; /**< e.g. "fabric_efa" */
+	char provider[64]; /**< what does the work below the driver, e.g. "tcp;ofi_rxm"; "" if nothing */
+	char interface[64]; /**< port, domain or network interface, e.g. "rdmap0s6-rdm"; "" if none */
+	uint32_t ops;	    /**< mask of LEAT_OP_BIT: the types that it can do */
+	uint32_t ep_types; /**< mask of 1 << enum leat_ep_type */
+	uint64_t max_msg;  /**< largest message, and largest one-sided op, bytes */
+	uint32_t inline_max; /**< SEND, TSEND and WRITE up to this many bytes are copied when posted */
+	uint32_t max_peers; /**< largest leat_ep_conf.max_peers */
+	uint32_t tx_depth;  /**< default send depth of an endpoint, ops */
+	uint32_t tx_depth_max;
+	uint32_t rx_depth; /**< default receive depth, ops */
+	uint32_t rx_depth_max;
+	uint32_t dead_peer_ms; /**< a killed peer process is reported, its ops failed, within this time, ms */
+	int32_t numa_node;  /**< -1: unknown or none */
+	bool mr_local;	    /**< buffers of ops must lie in registered memory (leat_op.mr) */
+	bool directed_recv; /**< RECV and TRECV may name a peer */
+	bool source;	    /**< leat_op.src is filled in */
+	bool send_imm;	    /**< SEND and TSEND may carry an immediate */
+	uint8_t imm_size;   /**< bytes of an immediate that travel: 4 or 8 */
+	bool in_order;	    /**< completions of one peer come in order by themselves */
+	bool cancel_send; /**< a posted send can be cancelled as long as the receiver has not taken it */
+};
+
+/** Fills in info. @return 0 or -EINVAL */
+LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_DEV_H */

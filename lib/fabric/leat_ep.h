@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_EP_H
+#define LEAT_EP_H
+
+/**
+ * @file
+ * Endpoints: what an lcore polls.
+ *
+ * An endpoint has one completion queue, a receive side and any number of peers. It belongs to the
+ * lcore (thread) that uses it: no call on it takes a lock, and none may be made from two threads at
+ * once. It may be created on one thread and handed to another before its first use there.
+ *
+ *     ep = leat_ep_create(dev, &conf);
+ *     leat_ep_connect(ep, "10.0.0.1:7000", NULL);            (or leat_ep_listen)
+ *     loop:
+ *         leat_ep_post(ep, ops, n)      the fast path: no system call, no lock, no allocation
+ *         leat_ep_poll(ep, done, 32)    the fast path
+ *         leat_ep_events(ep, ev, 8)     connections, deadlines: every 100 us to 1 ms or so
+ *     leat_ep_close(ep, ...)
+ *
+ * What every driver promises: each accepted op comes back from poll exactly once; ops of one queue in
+ * the order in which they were posted; buffers belong to the device from post to poll; full means that
+ * post accepts fewer, at once; a failing peer ends that peer's ops with an error and touches no other.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat_common.h"
+#include "leat_dev.h"
+#include "leat_ep_core.h"
+#include "leat_mr.h"
+#include "leat_op.h"
+#include "leat_queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rte_mempool;
+
+/** Longest data that travel with connect and accept, bytes. */
+#define LEAT_PRIV_MAX 256
+/** Longest address string, with its terminator. */
+#define LEAT_ADDR_MAX 128
+/** Longest text of an event, with its terminator. */
+#define LEAT_EVENT_TEXT 160
+
+/** What an endpoint is to be like. Zeroed means all defaults. */
+struct leat_ep_conf {
+	const char *name;	/**< for logs and telemetry; copied; NULL: "epN" */
+	enum leat_ep_type type; /**< LEAT_EP_RELIABLE */
+	uint32_t ops;		/**< mask of LEAT_OP_BIT that will be posted, 0: SEND and RECV */
+	uint32_t tx_depth;	/**< sends and one-sided ops in flight; 0: device default */
+	uint32_t rx_depth;	/**< receives in flight; 0: device default */
+	uint16_t max_peers;	/**< size of the peer table, 0: 64 */
+	uint16_t nb_mempools;	/**< number of mempools */
+	struct rte_mempool *
+		*mempools; /**< registered now, with the access below; see leat_ep_mempool_mr() */
+	uint32_t mempool_access; /**< LEAT_MR_* of the mempools, 0: local only */
+};
+
+/**
+ * Makes an endpoint.
+ * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
+ *   - EINVAL: a value out of the device's range
+ *   - EOPNOTSUPP: the device can't do one of the ops or the endpoint type; the message names it and why
+ *   - ENOMEM, EIO
+ */
+LEAT_API struct leat_ep *leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf);
+
+/**
+ * Posts ops, from ops[0] on, until one finds no room.
+ *
+ * Post refuses an op only because there is no room for it; the rest of the burst is refused with it. An op
+ * that is wrong (bad size, unknown peer, ...) is accepted, and comes back from poll with the reason as its
+ * status.
+ *
+ * @return how many were accepted. If fewer than n, rte_errno tells why, and ops[ret] to ops[n-1] are still
+ *   the caller's:
+ *   - EAGAIN: full; poll, then post again
+ *   - EALREADY: ops[ret] is already in flight
+ *   - ESHUTDOWN: the endpoint is closed or closing
+ */
+static inline uint16_t
+leat_ep_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	return ep->post(ep, ops, n);
+}
+
+/**
+ * Drives the endpoint, and takes ops that are done.
+ *
+ * @param[out] ops room for n pointers; n may be 0, then it only drives
+ * @return number of ops returned. They belong to the caller again.
+ */
+static inline uint16_t
+leat_ep_poll(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t got;
+
+	ep->out = ops;
+	ep->out_end = ops + n;
+	if (__builtin_expect(ep->ready_head != NULL, 0))
+		leat_ep_drain_ready(ep);
+	ep->poll(ep);
+	got = (uint16_t)(ep->out - ops);
+	ep->out = NULL;
+	ep->out_end = NULL;
+	ep->now = 0;
+	return got;
+}
+
+/**
+ * Asks for an op to end early. It comes back from poll as always: with -ECANCELED, or with its own result if
+ * that was faster. Its buffer is the device's until then.
+ *
+ * @return
+ *   - 0: asked
+ *   - -ENOENT: it is not in flight (never posted, or done and waiting for poll)
+ *   - -EALREADY: asked before
+ *   - -EOPNOTSUPP: the device can't recall it; it ends by itself (give the op a deadline to bound that)
+ */
+LEAT_API int leat_op_cancel(struct leat_ep *ep, struct leat_op *op);
+
+/** Events of an endpoint. For one peer they come in this order. */
+enum leat_event_type {
+	LEAT_EV_CONNECT_REQ = 0, /**< somebody wants to connect: answer with accept or reject */
+	LEAT_EV_CONNECTED,	 /**< the peer is up */
+	LEAT_EV_CONNECT_FAILED,	 /**< connect ended without; the peer id is free again */
+	LEAT_EV_DISCONNECTED, /**< the peer is gone and all its ops are done; the id is free again */
+	LEAT_EV_SHUTDOWN,     /**< leat_ep_shutdown() is through; no peer */
+};
+
+/** An event. */
+struct leat_event {
+	enum leat_event_type type;
+	uint16_t peer; /**< peer id. A freed id may be given out again from the next leat_ep_events() on */
+	/**
+	 * 0, or why: DISCONNECTED: 0 the peer closed in order; -ECONNABORTED closed here; -ECONNRESET it died;
+	 * -ETIMEDOUT it did not answer, or an op's deadline passed that the device can't recall; -EPROTO it
+	 * broke the protocol; -EIO the device failed. CONNECT_FAILED: -ETIMEDOUT, -ECONNREFUSED (rejected, or
+	 * nobody listens), -EHOSTUNREACH, -EINVAL, -EPROTO. SHUTDOWN: 0, or -ETIMEDOUT if ops had to be aborted.
+	 */
+	int status;
+	uint16_t priv_len;	     /**< bytes of priv */
+	uint8_t priv[LEAT_PRIV_MAX]; /**< CONNECT_REQ, CONNECTED: data that the other side sent along */
+	char text[LEAT_EVENT_TEXT]; /**< for people: who, what, why, what to check */
+	void *user;		    /**< leat_conn_params.user of the connect */
+};
+
+/**
+ * Drives what is not on the fast path: connecting, peers' deaths, deadlines of ops, closing. Makes system
+ * calls. Their resolution is the interval between calls; a reactor calls it every millisecond or so.
+ * @param[out] ev room for n events; n may be 0, then it only drives
+ * @return number of events
+ */
+LEAT_API uint16_t leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n);
+
+/** What goes along with a connection. Zeroed means all defaults. */
+struct leat_conn_params {
+	const void *priv;    /**< sent to the other side, copied */
+	uint16_t priv_len;   /**< at most LEAT_PRIV_MAX */
+	uint64_t timeout_us; /**< connect: tries until then (also while nobody listens yet), 0: 5 s */
+	void *user;	     /**< comes back in the events of this peer */
+};
+
+/**
+ * Listens for peers at "host:port", "[v6]:port" or ":port"; port 0 takes a free one. Requests arrive as
+ * LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as well.
+ * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (listens); -EACCES; others as bind(2)
+ */
+LEAT_API int leat_ep_listen(struct leat_ep *ep, const char *addr);
+
+/** The address at which it listens, port filled in. @return 0, -ENOENT, or -ENOSPC if len is too small */
+LEAT_API int leat_ep_listen_addr(struct leat_ep *ep, char *addr, size_t len);
+
+/**
+ * Begins to connect to a listening endpoint. Never blocks; the outcome is LEAT_EV_CONNECTED or
+ * LEAT_EV_CONNECT_FAILED.
+ * @param params NULL for the defaults
+ * @return peer id; -ENOSPC (peer table full); -EINVAL (malformed address, priv too long); -ESHUTDOWN; -EIO
+ */
+LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
+			     const struct leat_conn_params *params);
+
+/**
+ * Accepts a request. LEAT_EV_CONNECTED follows (or DISCONNECTED).
+ * @param params NULL, or data for the other side and the user pointer
+ * @return 0; -ENOTCONN if the peer is not (or no longer) asking; -EINVAL
+ */
+LEAT_API int leat_ep_accept(struct leat_ep *ep, uint16_t peer,
+			    const struct leat_conn_params *params);
+
+/** Rejects a request; no event follows, the id is free again. @return 0; -ENOTCONN as for accept */
+LEAT_API int leat_ep_reject(struct leat_ep *ep, uint16_t peer);
+
+/**
+ * Ends a connection, or an attempt to connect. The peer's ops in flight come back (with -ECONNABORTED unless
+ * they got through), then LEAT_EV_DISCONNECTED (LEAT_EV_CONNECT_FAILED for an attempt).
+ * @return 0; -ENOTCONN if there is nothing to end (a request is ended with leat_ep_reject())
+ */
+LEAT_API int leat_ep_disconnect(struct leat_ep *ep, uint16_t peer);
+
+/** State of a peer id; LEAT_PEER_FREE for ids out of range. */
+LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint16_t peer);
+
+/**
+ * Begins to close: nothing more can be posted, receives are cancelled, sends in flight have until the timeout.
+ * Go on with poll and events until LEAT_EV_SHUTDOWN. If the time is up, what is still in flight is named in the
+ * log, and aborted: it comes back with -ESHUTDOWN.
+ * @return 0; -EALREADY
+ */
+LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
+
+/**
+ * Frees an endpoint that was shut down.
+ * @return 0, or -EBUSY with leat_err_msg() naming what is still in flight: poll until nothing comes. Regions that
+ *   were not deregistered are, with a warning.
+ */
+LEAT_API int leat_ep_destroy(struct leat_ep *ep);
+
+/**
+ * Shutdown, polling, and destroy in one call that blocks for at most about timeout_us.
+ * @param done called with each op that comes back; may be NULL
+ * @return 0 if all ended by itself, -ETIMEDOUT if ops had to be aborted; the endpoint is gone either way
+ */
+LEAT_API int leat_ep_close(struct leat_ep *ep, uint64_t timeout_us,
+			   void (*done)(struct leat_op *op, void *arg), void *arg);
+
+/** Name of an endpoint. */
+LEAT_API const char *leat_ep_name(const struct leat_ep *ep);
+
+/** Number of an endpoint, unique in the process, as in telemetry. */
+LEAT_API unsigned int leat_ep_id(const struct leat_ep *ep);
+
+/** Device of an endpoint. */
+static inline struct leat_dev *
+leat_ep_dev(const struct leat_ep *ep)
+{
+	return ep->dev;
+}
+
+/** Number of ops with the device, not counting those that are done and wait for poll. */
+static inline uint32_t
+leat_ep_inflight(const struct leat_ep *ep)
+{
+	return ep->inflight;
+}
+
+/** Reads the counters; any thread, each value a recent one. */
+LEAT_API void leat_ep_stats_get(const struct leat_ep *ep, struct leat_ep_stats *stats);
+
+/** Send queue of a peer, or the endpoint's receive queue for LEAT_PEER_ANY (for its counters); NULL if none. */
+LEAT_API struct leat_queue *leat_ep_queue(struct leat_ep *ep, uint16_t peer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_EP_H */

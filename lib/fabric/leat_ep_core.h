@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_EP_CORE_H
+#define LEAT_EP_CORE_H
+
+/**
+ * @file
+ * Layout of an endpoint, in a header only so that post and poll can be inlined. Applications use
+ * leat_ep.h and touch no field.
+ *
+ *     line 0   post, poll and what a send needs          written seldom
+ *     line 1   output of poll, room, ready list           written by each burst
+ *     line 2   the receive queue's head and tail
+ *     ...      counters, then everything that is not on the fast path
+ */
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat_common.h"
+#include "leat_op.h"
+#include "leat_queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_dev;
+struct leat_ep;
+struct leat_ep_ctrl;
+
+/** Driver's post: takes ops from the front, returns how many. */
+typedef uint16_t (*leat_post_fn)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+/** Driver's poll: finishes what is done, at most about leat_ep_room() ops. */
+typedef void (*leat_poll_fn)(struct leat_ep *ep);
+
+/** State of a peer. */
+enum leat_peer_state {
+	LEAT_PEER_FREE = 0,
+	LEAT_PEER_CONNECTING, /**< leat_ep_connect() called, outcome open */
+	LEAT_PEER_REQUESTED,  /**< CONNECT_REQ raised, not answered yet */
+	LEAT_PEER_ACCEPTED,   /**< answered, not up yet */
+	LEAT_PEER_UP,	      /**< ops may be posted */
+	LEAT_PEER_CLOSING,    /**< ending: its ops are coming back */
+	LEAT_PEER_DOWN,	      /**< ended; freed when the application has seen it */
+};
+
+/** What the fast path knows of a peer. */
+struct leat_peer {
+	struct leat_queue sendq;
+	void *drv;	    /**< the driver's own */
+	uint64_t drv_word;  /**< the driver's own, e.g. an address handle */
+	uint32_t inflight;  /**< ops that name this peer and are with the device */
+	uint16_t id;	    /**< index in the table */
+	uint8_t state;	    /**< enum leat_peer_state */
+	uint8_t ev_pending; /**< events not delivered yet, bits 1 << enum leat_event_type */
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+/** Counters; written by the owner with relaxed stores, read by anyone. */
+struct leat_ep_stats {
+	uint64_t posted;    /**< ops accepted */
+	uint64_t returned;  /**< ops returned by poll */
+	uint64_t refused;   /**< ops not accepted because the device was full */
+	uint64_t errors;    /**< ops that came back with a status < 0 */
+	uint64_t tx_bytes;  /**< bytes of successful SEND, TSEND, WRITE, WRITE_IMM */
+	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ */
+	uint64_t cancelled; /**< cancels asked for */
+	uint64_t expired;   /**< deadlines passed */
+};
+
+/** An endpoint. */
+struct leat_ep {
+	leat_post_fn post;
+	leat_poll_fn poll;
+	void *drv;		 /**< the driver's own */
+	struct leat_peer *peers; /**< table of nb_peers */
+	uint64_t max_msg;
+	uint32_t op_mask; /**< types that may be posted */
+	uint16_t nb_peers;
+	uint8_t mr_local;
+	uint8_t directed_recv;
+	struct leat_ep_ctrl *ctrl; /**< everything slow */
+	struct leat_dev *dev;
+
+	/* line 1 */
+	struct leat_op **out
+		__attribute__((aligned(LEAT_CACHE_LINE))); /**< where poll puts the next op */
+	struct leat_op **out_end;
+	struct leat_op *ready_head; /**< done ops that the next poll returns first */
+	struct leat_op *ready_tail;
+	uint32_t tx_room;  /**< sends and one-sided ops that may still be posted */
+	uint32_t rx_room;  /**< receives that may still be posted */
+	uint32_t inflight; /**< ops with the device */
+	uint32_t nb_ready; /**< length of the ready list */
+	uint64_t now;	   /**< time of this poll, 0 until somebody asked */
+	uint64_t reserved;
+
+	/* line 2 */
+	struct leat_queue recvq; /**< default queue of RECV and TRECV */
+
+	struct leat_ep_stats stats;
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+#ifndef __cplusplus
+static_assert(offsetof(struct leat_op, tag) == LEAT_CACHE_LINE, "first line of an op");
+static_assert(offsetof(struct leat_op, dl) == 2 * LEAT_CACHE_LINE, "second line of an op");
+static_assert(sizeof(struct leat_op) == 3 * LEAT_CACHE_LINE, "an op is three lines");
+static_assert(sizeof(struct leat_queue) == LEAT_CACHE_LINE, "a queue is one line");
+static_assert(sizeof(struct leat_peer) == 2 * LEAT_CACHE_LINE, "a peer is two lines");
+static_assert(offsetof(struct leat_ep, out) == LEAT_CACHE_LINE, "first line of an endpoint");
+static_assert(offsetof(struct leat_ep, recvq) == 2 * LEAT_CACHE_LINE, "second line of an endpoint");
+static_assert(offsetof(struct leat_ep, stats) == 3 * LEAT_CACHE_LINE, "third line of an endpoint");
+#endif
+
+/** Moves ready ops to the output of the poll that is under way. */
+LEAT_API void leat_ep_drain_ready(struct leat_ep *ep);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_EP_CORE_H */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_MR_H
+#define LEAT_MR_H
+
+/**
+ * @file
+ * Memory regions: memory that a device may reach, locally and from peers.
+ *
+ * Buffers for messages normally come from rte_mempools that are named in leat_ep_conf and
+ * registered once, when the endpoint is created. leat_mr_register() registers other memory.
+ * Registration is slow (it may pin pages) and never happens on the fast path.
+ *
+ * A region belongs to one endpoint, and like every call on that endpoint these are made on its
+ * lcore only. Where devices allow it drivers share one registration between endpoints.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_ep;
+struct leat_mr;
+struct rte_mempool;
+
+/**
+ * @name What may be done with a region
+ * @{
+ */
+#define LEAT_MR_LOCAL 0x01	   /**< buffer of local ops (always implied) */
+#define LEAT_MR_REMOTE_READ 0x02   /**< peers may READ */
+#define LEAT_MR_REMOTE_WRITE 0x04  /**< peers may WRITE and WRITE_IMM */
+#define LEAT_MR_REMOTE_ATOMIC 0x08 /**< peers may FETCH_ADD and CMP_SWAP */
+/** Every right. */
+#define LEAT_MR_REMOTE_ALL (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)
+/** @} */
+
+/**
+ * A piece of memory as a peer names it: what travels to the peer by whatever means the application
+ * has. 24 bytes, three host-order integers; an application that crosses byte orders converts them.
+ */
+struct leat_rkey {
+	uint64_t addr; /**< goes into leat_op.raddr (plus an offset) */
+	uint64_t len;  /**< bytes that may be reached from addr on */
+	uint64_t key;  /**< goes into leat_op.rkey */
+};
+
+/**
+ * Registers memory.
+ *
+ * @param ep endpoint whose peers and ops will reach it
+ * @param addr start, any alignment
+ * @param len bytes, > 0
+ * @param access LEAT_MR_* or-ed
+ * @return the region, or NULL with rte_errno:
+ *   - EINVAL: no memory, zero length, or unknown access bits
+ *   - ENOMEM: out of memory, or of memory that may be locked (the message says which limit)
+ *   - ENOSPC: the device's number of regions is used up
+ *   - EOPNOTSUPP: the device can't give that access
+ *   - EIO: the device refused
+ */
+LEAT_API struct leat_mr *leat_mr_register(struct leat_ep *ep, void *addr, size_t len,
+					  uint32_t access);
+
+/**
+ * Ends a registration. From then on peers' accesses fail at their side with -EACCES. The memory may
+ * be released when this returned 0, and not before.
+ *
+ * @return 0, or -EBUSY when the device still uses it (poll, and try again); then it stays registered.
+ */
+LEAT_API int leat_mr_deregister(struct leat_mr *mr);
+
+/** The region of a mempool that was named in leat_ep_conf; NULL with rte_errno ENOENT if it was not. */
+LEAT_API struct leat_mr *leat_ep_mempool_mr(struct leat_ep *ep, const struct rte_mempool *mp);
+
+/**
+ * The name under which a peer reaches part of a region.
+ *
+ * @param mr region with a remote right
+ * @param addr first byte
+ * @param len bytes; the range must lie in one registered piece
+ * @param[out] rkey filled in
+ * @return 0; -ERANGE: not inside the region; -EACCES: the region gives peers no right
+ */
+LEAT_API int leat_mr_rkey(const struct leat_mr *mr, const void *addr, size_t len,
+			  struct leat_rkey *rkey);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_MR_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_QUEUE_H
+#define LEAT_QUEUE_H
+
+/**
+ * @file
+ * A queue: ops posted on it come back from poll in the order in which they were posted, however
+ * the hardware completed them, failed and cancelled ones included.
+ *
+ * It is a singly linked list through the ops themselves, so it has no size, allocates nothing and
+ * costs O(1) per op:
+ *
+ *     post A B C D        head -> A -> B -> C -> D <- tail
+ *     C completes         A  B  C* D     C is held: 1 held back
+ *     A completes         B  C* D        A goes out
+ *     B completes         D              B goes out, and C behind it
+ *
+ * An op that completes as the oldest goes straight out: in order, nothing is ever held.
+ *
+ * Each peer has a send queue and each endpoint a receive queue; those are the defaults. A protocol
+ * makes its own with leat_queue_init() where it wants an order of its own, for instance the tagged
+ * receives of one connection. A queue belongs to one endpoint (its lcore) and must outlive the ops
+ * posted on it.
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include "leat_common.h"
+#include "leat_op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Unit of the hold-back times: 2^LEAT_HOLD_SHIFT cycles. */
+#define LEAT_HOLD_SHIFT 8
+
+/** A FIFO of ops in flight. Initialise with leat_queue_init(); the fields are private. */
+struct leat_queue {
+	struct leat_op *head; /**< oldest op not yet returned */
+	struct leat_op *tail; /**< newest; meaningful while head is not NULL */
+	uint64_t nb_posted;   /**< ops ever posted on it */
+	uint64_t nb_returned; /**< ops that left it */
+	uint64_t held_total;  /**< ops that had to be held back */
+	uint64_t held_time;   /**< sum of hold-back times, in units of 2^LEAT_HOLD_SHIFT cycles */
+	uint32_t held_now;    /**< ops held back at this moment */
+	uint32_t held_max;    /**< longest hold-back time, same unit */
+	uint64_t reserved;
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+/** Makes an empty queue. A queue that still has ops on it must not be initialised again. */
+static inline void
+leat_queue_init(struct leat_queue *q)
+{
+	memset(q, 0, sizeof(*q));
+}
+
+/** Number of ops posted on the queue and not yet returned by poll (or ready for the next poll). */
+static inline uint64_t
+leat_queue_count(const struct leat_queue *q)
+{
+	return q->nb_posted - q->nb_returned;
+}
+
+/** Counters of a queue. */
+struct leat_queue_stats {
+	uint64_t posted;   /**< ops ever posted */
+	uint64_t returned; /**< ops returned in order */
+	uint64_t held;	   /**< ops that completed before an older one and were held back */
+	uint64_t held_now; /**< of those, how many are held at this moment */
+	uint64_t held_avg_ns; /**< mean time held, ns (over the ops that were held); resolution ~100 ns */
+	uint64_t held_max_ns; /**< longest time held, ns */
+};
+
+/** Reads the counters; may be called from any thread, the values are each a recent one. */
+LEAT_API void leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_QUEUE_H */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What ops need off the fast path. */
+
+#include <rte_common.h>
+
+#include "fabric_pvt.h"
+
+/* Deadlines that may expire in one call of leat_ep_events(); the others wait for the next. */
+#define DEADLINES_PER_RUN 256
+
+const char *
+leat_op_type_name(unsigned int type)
+{
+	static const char *const names[LEAT_OP_TYPES] = {
+		[LEAT_OP_SEND] = "send",	 [LEAT_OP_RECV] = "recv",
+		[LEAT_OP_TSEND] = "tsend",	 [LEAT_OP_TRECV] = "trecv",
+		[LEAT_OP_WRITE] = "write",	 [LEAT_OP_WRITE_IMM] = "write_imm",
+		[LEAT_OP_READ] = "read",	 [LEAT_OP_FETCH_ADD] = "fetch_add",
+		[LEAT_OP_CMP_SWAP] = "cmp_swap",
+	};
+
+	return type < LEAT_OP_TYPES ? names[type] : "?";
+}
+
+void
+leat_ep_drain_ready(struct leat_ep *ep)
+{
+	struct leat_op *op = ep->ready_head;
+	uint64_t n = 0;
+
+	while (op != NULL && ep->out < ep->out_end) {
+		struct leat_op *next = op->q_next;
+
+		op->state = LEAT_OP_IDLE;
+		*ep->out++ = op;
+		op = next;
+		n++;
+	}
+	ep->ready_head = op;
+	ep->nb_ready -= (uint32_t)n;
+	LEAT_STAT_ADD(ep->stats.returned, n);
+}
+
+int
+leat_op_cancel(struct leat_ep *ep, struct leat_op *op)
+{
+	int ret;
+
+	switch (op->state) {
+	case LEAT_OP_INFLIGHT:
+		break;
+	case LEAT_OP_CANCEL:
+	case LEAT_OP_EXPIRED:
+		return -EALREADY;
+	default:
+		return -ENOENT;
+	}
+	/* Before the call: the driver may finish the op inside it. */
+	op->state = LEAT_OP_CANCEL;
+	ret = ep->ctrl->driver->cancel(ep, op);
+	if (ret < 0) {
+		op->state = LEAT_OP_INFLIGHT;
+		return ret;
+	}
+	LEAT_STAT_ADD(ep->stats.cancelled, 1);
+	return 0;
+}
+
+void
+leat_op_deadline_start(struct leat_ep *ep, struct leat_op *op)
+{
+	leat_wheel_add(&ep->ctrl->wheel, &op->dl, op->deadline);
+}
+
+void
+leat_op_deadline_stop(struct leat_ep *ep, struct leat_op *op)
+{
+	leat_wheel_del(&ep->ctrl->wheel, &op->dl);
+}
+
+/*
+ * A deadline passed. The op ends as soon as the device lets go of it. What the device can't recall
+ * ends with its connection, as a queue pair does whose retries are exhausted.
+ */
+static void
+expire(struct leat_wheel_node *node, void *arg)
+{
+	struct leat_op *op = container_of(node, struct leat_op, dl);
+	char text[LEAT_EVENT_TEXT];
+	struct leat_ep *ep = arg;
+	struct leat_peer *peer;
+	bool asked = op->state == LEAT_OP_CANCEL;
+
+	op->state = LEAT_OP_EXPIRED;
+	LEAT_STAT_ADD(ep->stats.expired, 1);
+	if (asked || ep->ctrl->driver->cancel(ep, op) == 0)
+		return;
+	if (op->peer >= ep->nb_peers)
+		return;
+	peer = &ep->peers[op->peer];
+	if (peer->state != LEAT_PEER_UP)
+		return; /* its ops are coming back already */
+	snprintf(text, sizeof(text),
+		 "%s: a %s of %" PRIu64
+		 " B passed its deadline and the device can't recall it: does "
+		 "the other side receive?",
+		 leat_peer_addr(ep, peer), leat_op_type_name(op->type), op->size);
+	ep->ctrl->driver->disconnect(ep, peer, -ETIMEDOUT, text);
+}
+
+void
+leat_op_deadlines_run(struct leat_ep *ep, uint64_t now)
+{
+	leat_wheel_run(&ep->ctrl->wheel, now, expire, ep, DEADLINES_PER_RUN);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Peers and the events that tell of them.
+ *
+ * A peer's pending events are bits in the peer, and a peer that has some is on the endpoint's list: there is
+ * no queue of events that could fill up, whatever the other side does. A peer id is on exactly one of: the
+ * free list, the list of those with events, the list of the dead (last event delivered), or none.
+ */
+
+#include <string.h>
+
+#include "fabric_pvt.h"
+
+static struct leat_peer_cold *
+cold_of(const struct leat_ep *ep, const struct leat_peer *peer)
+{
+	return &ep->ctrl->cold[peer->id];
+}
+
+void
+leat_peer_table_init(struct leat_ep *ep)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	uint16_t i;
+
+	TAILQ_INIT(&c->free_peers);
+	TAILQ_INIT(&c->ev_peers);
+	TAILQ_INIT(&c->dead_peers);
+	for (i = 0; i < ep->nb_peers; i++) {
+		ep->peers[i].id = i;
+		c->cold[i].peer = &ep->peers[i];
+		TAILQ_INSERT_TAIL(&c->free_peers, &c->cold[i], link);
+	}
+}
+
+static struct leat_peer *
+peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	struct leat_peer_cold *cold = TAILQ_FIRST(&c->free_peers);
+	struct leat_peer *peer;
+
+	if (cold == NULL)
+		return NULL;
+	TAILQ_REMOVE(&c->free_peers, cold, link);
+	peer = cold->peer;
+	memset(cold, 0, sizeof(*cold));
+	cold->peer = peer;
+	snprintf(cold->addr, sizeof(cold->addr), "%s", addr);
+	leat_queue_init(&peer->sendq);
+	peer->drv = NULL;
+	peer->drv_word = 0;
+	peer->inflight = 0;
+	peer->ev_pending = 0;
+	peer->state = (uint8_t)state;
+	__atomic_store_n(&c->nb_used, c->nb_used + 1, __ATOMIC_RELAXED);
+	return peer;
+}
+
+static void
+peer_release(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+
+	peer->state = LEAT_PEER_FREE;
+	peer->drv = NULL;
+	TAILQ_INSERT_TAIL(&c->free_peers, cold_of(ep, peer), link);
+	__atomic_store_n(&c->nb_used, c->nb_used - 1, __ATOMIC_RELAXED);
+}
+
+static void
+raise(struct leat_ep *ep, struct leat_peer *peer, enum leat_event_type type)
+{
+	if (peer->ev_pending == 0)
+		TAILQ_INSERT_TAIL(&ep->ctrl->ev_peers, cold_of(ep, peer), link);
+	peer->ev_pending |= (uint8_t)(1u << type);
+}
+
+static void
+withdraw(struct leat_ep *ep, struct leat_peer *peer, enum leat_event_type type)
+{
+	uint8_t bit = (uint8_t)(1u << type);
+
+	if ((peer->ev_pending & bit) == 0)
+		return;
+	peer->ev_pending &= (uint8_t)~bit;
+	if (peer->ev_pending == 0)
+		TAILQ_REMOVE(&ep->ctrl->ev_peers, cold_of(ep, peer), link);
+}
+
+static void
+set_priv(struct leat_peer_cold *cold, const void *priv, uint16_t len)
+{
+	cold->priv_len = len < LEAT_PRIV_MAX ? len : LEAT_PRIV_MAX;
+	if (cold->priv_len > 0)
+		memcpy(cold->priv, priv, cold->priv_len);
+}
+
+/* ---- from drivers ---- */
+
+struct leat_peer *
+leat_peer_request(struct leat_ep *ep, const char *from, const void *priv, uint16_t priv_len)
+{
+	struct leat_peer *peer;
+
+	if (ep->ctrl->state != LEAT_EP_OPEN)
+		return NULL;
+	peer = peer_take(ep, LEAT_PEER_REQUESTED, from);
+	if (peer == NULL)
+		return NULL;
+	set_priv(cold_of(ep, peer), priv, priv_len);
+	raise(ep, peer, LEAT_EV_CONNECT_REQ);
+	return peer;
+}
+
+void
+leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint16_t priv_len)
+{
+	struct leat_peer_cold *cold = cold_of(ep, peer);
+
+	set_priv(cold, priv, priv_len);
+	cold->was_up = true;
+	peer->state = LEAT_PEER_UP;
+	raise(ep, peer, LEAT_EV_CONNECTED);
+}
+
+void
+leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	struct leat_peer_cold *cold = cold_of(ep, peer);
+
+	peer->state = LEAT_PEER_CLOSING;
+	if (cold->ending)
+		return;
+	cold->ending = true;
+	cold->status = status;
+	snprintf(cold->text, sizeof(cold->text), "%s", text);
+	LEAT_LOG(INFO, fabric, "%s: peer %u: %s", ep->ctrl->name, peer->id, cold->text);
+}
+
+void
+leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct leat_peer_cold *cold = cold_of(ep, peer);
+
+	if (peer->inflight > 0)
+		LEAT_LOG(ERR, fabric, "%s: peer %u: %s took it down with %u ops in flight",
+			 ep->ctrl->name, peer->id, ep->ctrl->driver->name, peer->inflight);
+	peer->state = LEAT_PEER_DOWN;
+	peer->drv = NULL;
+	if (cold->was_up || cold->req_seen) {
+		raise(ep, peer, LEAT_EV_DISCONNECTED);
+	} else if (cold->ours) {
+		raise(ep, peer, LEAT_EV_CONNECT_FAILED);
+	} else {
+		/* Came and went before the application heard of it. */
+		withdraw(ep, peer, LEAT_EV_CONNECT_REQ);
+		peer_release(ep, peer);
+	}
+}
+
+void
+leat_peer_failed(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	leat_peer_closing(ep, peer, status, text);
+	leat_peer_down(ep, peer);
+}
+
+const char *
+leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer)
+{
+	return cold_of(ep, peer)->addr;
+}
+
+/* ---- to the application ---- */
+
+void
+leat_peer_reap(struct leat_ep *ep)
+{
+	struct leat_peer_cold *cold;
+
+	while ((cold = TAILQ_FIRST(&ep->ctrl->dead_peers)) != NULL) {
+		TAILQ_REMOVE(&ep->ctrl->dead_peers, cold, link);
+		peer_release(ep, cold->peer);
+	}
+}
+
+static void
+deliver(struct leat_peer_cold *cold, enum leat_event_type type, struct leat_event *ev)
+{
+	bool with_priv = type == LEAT_EV_CONNECT_REQ || type == LEAT_EV_CONNECTED;
+
+	ev->type = type;
+	ev->peer = cold->peer->id;
+	ev->user = cold->user;
+	ev->status = 0;
+	ev->priv_len = 0;
+	if (with_priv) {
+		ev->priv_len = cold->priv_len;
+		memcpy(ev->priv, cold->priv, cold->priv_len);
+		snprintf(ev->text, sizeof(ev->text), "%s %s", cold->addr,
+			 type == LEAT_EV_CONNECTED ? "is connected" : "wants to connect");
+	} else {
+		ev->status = cold->status;
+		snprintf(ev->text, sizeof(ev->text), "%s", cold->text);
+	}
+	if (type == LEAT_EV_CONNECT_REQ)
+		cold->req_seen = true;
+}
+
+uint16_t
+leat_peer_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	struct leat_peer_cold *cold;
+	uint16_t got = 0;
+
+	while (got < n && (cold = TAILQ_FIRST(&c->ev_peers)) != NULL) {
+		struct leat_peer *peer = cold->peer;
+		enum leat_event_type type = (enum leat_event_type)__builtin_ctz(peer->ev_pending);
+
+		deliver(cold, type, &ev[got++]);
+		withdraw(ep, peer, type);
+		if (type == LEAT_EV_CONNECT_FAILED || type == LEAT_EV_DISCONNECTED)
+			TAILQ_INSERT_TAIL(&c->dead_peers, cold, link);
+	}
+	return got;
+}
+
+/* ---- from the application ---- */
+
+static int
+params_check(const struct leat_ep *ep, const struct leat_conn_params *params)
+{
+	if (params == NULL)
+		return 0;
+	if (params->priv_len > LEAT_PRIV_MAX || (params->priv_len > 0 && params->priv == NULL))
+		return leat_err(EINVAL,
+				"%s: connect or accept: %u B of private data, at most %d go along",
+				ep->ctrl->name, params->priv_len, LEAT_PRIV_MAX);
+	return 0;
+}
+
+int
+leat_ep_listen(struct leat_ep *ep, const char *addr)
+{
+	int ret;
+
+	if (ep->ctrl->state != LEAT_EP_OPEN)
+		return leat_err(ESHUTDOWN, "%s: listen: the endpoint is closing", ep->ctrl->name);
+	if (ep->ctrl->listening)
+		return leat_err(EALREADY, "%s: listen: it listens already", ep->ctrl->name);
+	if (addr == NULL || strlen(addr) >= LEAT_ADDR_MAX)
+		return leat_err(EINVAL, "%s: listen: address missing or longer than %d",
+				ep->ctrl->name, LEAT_ADDR_MAX - 1);
+	ret = ep->ctrl->driver->listen(ep, addr);
+	ep->ctrl->listening = ret == 0;
+	return ret;
+}
+
+int
+leat_ep_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	if (!ep->ctrl->listening)
+		return leat_err(ENOENT, "%s: it does not listen", ep->ctrl->name);
+	return ep->ctrl->driver->listen_addr(ep, addr, len);
+}
+
+int
+leat_ep_connect(struct leat_ep *ep, const char *addr, const struct leat_conn_params *params)
+{
+	struct leat_conn_params p = { .timeout_us = LEAT_CONNECT_TIMEOUT_US };
+	struct leat_peer_cold *cold;
+	struct leat_peer *peer;
+	int ret;
+
+	if (ep->ctrl->state != LEAT_EP_OPEN)
+		return leat_err(ESHUTDOWN, "%s: connect: the endpoint is closing", ep->ctrl->name);
+	if (addr == NULL || strlen(addr) >= LEAT_ADDR_MAX)
+		return leat_err(EINVAL, "%s: connect: address missing or longer than %d",
+				ep->ctrl->name, LEAT_ADDR_MAX - 1);
+	if (params_check(ep, params) < 0)
+		return -EINVAL;
+	if (params != NULL) {
+		p = *params;
+		if (p.timeout_us == 0)
+			p.timeout_us = LEAT_CONNECT_TIMEOUT_US;
+	}
+	peer = peer_take(ep, LEAT_PEER_CONNECTING, addr);
+	if (peer == NULL)
+		return leat_err(ENOSPC,
+				"%s: connect %s: all %u peers are taken (leat_ep_conf.max_peers)",
+				ep->ctrl->name, addr, ep->nb_peers);
+	cold = cold_of(ep, peer);
+	cold->ours = true;
+	cold->user = p.user;
+	ret = ep->ctrl->driver->connect(ep, peer, addr, &p);
+	if (ret < 0) {
+		peer_release(ep, peer);
+		return ret;
+	}
+	return peer->id;
+}
+
+static struct leat_peer *
+peer_in_state(struct leat_ep *ep, uint16_t id, const char *what, enum leat_peer_state state)
+{
+	if (id < ep->nb_peers && ep->peers[id].state == state)
+		return &ep->peers[id];
+	leat_err(ENOTCONN, "%s: %s: peer %u does not ask to connect (any more)", ep->ctrl->name,
+		 what, id);
+	return NULL;
+}
+
+int
+leat_ep_accept(struct leat_ep *ep, uint16_t id, const struct leat_conn_params *params)
+{
+	static const struct leat_conn_params none;
+	struct leat_peer *peer = peer_in_state(ep, id, "accept", LEAT_PEER_REQUESTED);
+	int ret;
+
+	if (peer == NULL)
+		return -ENOTCONN;
+	if (params_check(ep, params) < 0)
+		return -EINVAL;
+	cold_of(ep, peer)->user = params == NULL ? NULL : params->user;
+	peer->state = LEAT_PEER_ACCEPTED;
+	ret = ep->ctrl->driver->accept(ep, peer, params == NULL ? &none : params);
+	if (ret < 0 && peer->state == LEAT_PEER_ACCEPTED)
+		peer->state = LEAT_PEER_REQUESTED;
+	return ret;
+}
+
+int
+leat_ep_reject(struct leat_ep *ep, uint16_t id)
+{
+	struct leat_peer *peer = peer_in_state(ep, id, "reject", LEAT_PEER_REQUESTED);
+
+	if (peer == NULL)
+		return -ENOTCONN;
+	ep->ctrl->driver->reject(ep, peer);
+	withdraw(ep, peer, LEAT_EV_CONNECT_REQ);
+	peer_release(ep, peer);
+	return 0;
+}
+
+int
+leat_ep_disconnect(struct leat_ep *ep, uint16_t id)
+{
+	char text[LEAT_EVENT_TEXT];
+	struct leat_peer *peer;
+
+	if (id >= ep->nb_peers)
+		return leat_err(ENOTCONN, "%s: disconnect: no peer %u", ep->ctrl->name, id);
+	peer = &ep->peers[id];
+	if (peer->state != LEAT_PEER_UP && peer->state != LEAT_PEER_CONNECTING &&
+	    peer->state != LEAT_PEER_ACCEPTED)
+		return leat_err(ENOTCONN, "%s: disconnect: peer %u is not connected",
+				ep->ctrl->name, id);
+	snprintf(text, sizeof(text), "%s: disconnected here", cold_of(ep, peer)->addr);
+	ep->ctrl->driver->disconnect(ep, peer, -ECONNABORTED, text);
+	return 0;
+}
+
+enum leat_peer_state
+leat_ep_peer_state(const struct leat_ep *ep, uint16_t id)
+{
+	return id < ep->nb_peers ? (enum leat_peer_state)ep->peers[id].state : LEAT_PEER_FREE;
+}

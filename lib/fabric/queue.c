@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Counters of queues; the queue itself is inline, in leat_fabric_driver.h. */
+
+#include "fabric_pvt.h"
+
+#define GET(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+
+void
+leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats)
+{
+	uint64_t time = GET(q->held_time), done;
+
+	stats->posted = GET(q->nb_posted);
+	stats->returned = GET(q->nb_returned);
+	stats->held = GET(q->held_total);
+	stats->held_now = GET(q->held_now);
+	done = stats->held > stats->held_now ? stats->held - stats->held_now : 0;
+	stats->held_avg_ns = done == 0 ? 0 : leat_cycles_to_ns(time << LEAT_HOLD_SHIFT) / done;
+	stats->held_max_ns = leat_cycles_to_ns((uint64_t)GET(q->held_max) << LEAT_HOLD_SHIFT);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef QUEUE_MODEL_H
+#define QUEUE_MODEL_H
+
+/*
+ * A model of the ordering layer, and a device whose ops complete when and how the test says.
+ *
+ * The device is the endpoint's driver: its post and poll call the layer as a driver does, and tell the model of
+ * each op started and finished. The model knows nothing of the layer's lists: it keeps one FIFO of ops per queue
+ * and one FIFO of what poll has to return, in that very order. Everything the layer says is compared with it:
+ *
+ *     test --post--> device --leat_op_start---> layer  --poll--> test
+ *                      |                          |                |
+ *                      +----qm_started--> model   +---- compared --+
+ *
+ * A difference prints the seed and fails the cmocka test.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <leat_fabric_driver.h>
+
+#define QM_PEERS 5	 /* 0..2 up, 3 closing, 4 free */
+#define QM_PEERS_UP 3
+#define QM_OWN_QUEUES 3	 /* queues made by the test */
+#define QM_QUEUES (QM_PEERS + 1 + QM_OWN_QUEUES)
+#define QM_RECVQ QM_PEERS /* index of the receive queue */
+#define QM_NONE UINT32_MAX
+
+#define QM_MAX_MSG 4096u
+
+/* An op, and what the model knows of it. */
+struct qm_op {
+	struct leat_op op; /* first */
+	struct leat_op in; /* as it was posted */
+	int status;	   /* with which it was finished */
+	int want;	   /* what leat_op_check() has to say of it */
+	uint64_t len;
+	uint64_t since;	  /* when held, cycles */
+	uint32_t queue;	  /* index, or QM_NONE */
+	uint32_t fl_pos;  /* its place in qm.flight */
+	bool in_flight;	  /* with the device */
+	bool done;	  /* finished, not returned yet */
+	bool recv;
+	bool cancel;	  /* the device was asked to end it early */
+	bool recallable;  /* the device can */
+};
+
+/* First in, first out, of indices of ops. */
+struct qm_fifo {
+	uint32_t *v;
+	uint32_t mask;
+	uint32_t head, tail;
+};
+
+struct qm_queue {
+	struct leat_queue *q; /* the layer's */
+	struct qm_fifo fifo;
+	uint64_t posted, returned, held, held_time;
+	uint32_t held_now, held_max;
+	uint64_t posted0, returned0; /* the layer's counters began here */
+};
+
+/* What a run looks like. */
+struct qm_conf {
+	uint64_t seed;
+	uint32_t nb_ops;    /* the test's ops: the largest window */
+	uint32_t tx_depth, rx_depth;
+	uint32_t burst_max; /* ops per post and per poll */
+	uint8_t order;	    /* enum qm_order */
+	uint8_t bad;	    /* per cent of ops that are wrong */
+	uint8_t at_once;    /* per cent of ops that complete inside post */
+	uint8_t fail;	    /* per cent of ops that fail in the device */
+	uint8_t none;	    /* per cent of ops without a queue */
+	uint8_t own;	    /* per cent of ops on a queue of the test's */
+	uint8_t deadline;   /* per cent of ops with a deadline (needs a library's endpoint) */
+	bool one_queue;	    /* all ops are sends to peer 0 */
+	uint64_t clock;	    /* the time at which the mock clock starts */
+	uint64_t counters;  /* where the queues' counters start */
+};
+
+enum qm_order {
+	QM_RANDOM,    /* any op in flight */
+	QM_IN_ORDER,  /* the oldest of some queue */
+	QM_NEWEST,    /* the last one started */
+	QM_BLOCKED,   /* any, but seldom the oldest of a queue */
+	QM_ORDERS,
+};
+
+struct qm {
+	struct qm_conf conf;
+	uint64_t rng;
+	struct leat_ep *ep;
+	struct qm_op *ops;
+	struct qm_queue queue[QM_QUEUES];
+	struct leat_queue own[QM_OWN_QUEUES];
+	struct qm_fifo free;   /* the test's ops that are not posted */
+	struct qm_fifo out;    /* what poll has to return */
+	uint32_t *flight;      /* with the device, order of no meaning */
+	uint32_t nb_flight;
+	uint32_t peer_flight[QM_PEERS];
+	uint32_t flight_recv;
+	struct leat_ep_stats stats; /* expected */
+	struct leat_op **burst;
+	/* what the next poll of the device does */
+	uint32_t plan;	      /* finish so many */
+	bool plan_heed_room;  /* but not more than there is room for */
+	bool in_poll;
+	uint64_t poll_now;    /* timestamp of this poll, 0 if not needed yet */
+	volatile uint64_t clock;
+	uint64_t steps;
+	uint64_t refused_now; /* ops that this post refused */
+	char mem[64];
+};
+
+uint64_t qm_rand(struct qm *m);
+/* 0..n-1 */
+uint32_t qm_below(struct qm *m, uint32_t n);
+/* true in pct of 100 cases */
+bool qm_chance(struct qm *m, uint32_t pct);
+
+/* An endpoint without a library behind it: no deadlines, no cancel, no events. */
+struct qm_fake_ep {
+	struct leat_ep ep;
+	struct leat_peer peers[QM_PEERS];
+};
+
+/* Makes one, with the model as its driver; qm_init() comes next. */
+void qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct qm *m);
+
+/*
+ * Allocates the model for an endpoint whose post and poll are qm_post_fn and qm_poll_fn and whose drv is the
+ * model; takes over the mock clock.
+ */
+void qm_init(struct qm *m, const struct qm_conf *conf, struct leat_ep *ep);
+void qm_fini(struct qm *m);
+
+/* The driver. */
+uint16_t qm_post_fn(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+void qm_poll_fn(struct leat_ep *ep);
+/* The device finishes an op. */
+void qm_finish(struct qm *m, uint32_t i, int status, uint64_t len);
+/* An op in flight according to the order of the run; QM_NONE if there is none. */
+uint32_t qm_pick(struct qm *m);
+
+/* What a test does with an endpoint. */
+void qm_do_post(struct qm *m, uint32_t n);
+void qm_do_poll(struct qm *m, uint32_t n, uint32_t finish, bool heed_room);
+void qm_do_finish_outside(struct qm *m, uint32_t n);
+void qm_do_tick(struct qm *m);
+/* One of them at random. */
+void qm_step(struct qm *m);
+/* Finishes and takes all that is left; then nothing may be missing. */
+void qm_drain(struct qm *m);
+/* Compares every counter. */
+void qm_check(struct qm *m);
+
+void qm_fail(const struct qm *m, const char *what, const char *file, int line)
+	__attribute__((noreturn));
+#define QM_CHECK(m, cond)                                                                          \
+	do {                                                                                       \
+		if (unlikely(!(cond)))                                                             \
+			qm_fail(m, #cond, __FILE__, __LINE__);                                     \
+	} while (0)
+
+#endif /* QUEUE_MODEL_H */
