@@ -21,28 +21,30 @@ jobs_max() {
 	nproc 2>/dev/null || echo 2
 }
 
-# configure DIR OPTION...: a build directory with exactly these options. It is set up once;
-# other options than last time configure it again, and one that is damaged or was made for
-# another compiler ($CC) is made anew.
+# configure DIR OPTION...: a build directory with exactly these options. It is set up once; other
+# options than last time, or another compiler ($CC), make it anew, and meson.build files that came
+# or went configure it again (a part that is not there yet is not one meson watches).
 configure() {
-	local dir=$1 want have=
+	local dir=$1 want parts had=
 	shift
 	want="CC=${CC:-} $*"
-	[ -f "$dir/.leat-options" ] && have=$(cat "$dir/.leat-options")
-	if [ -f "$dir/build.ninja" ] && [ "$have" = "$want" ]; then
+	parts=$(find lib drivers apps test doc -name meson.build 2>/dev/null | sort | cksum)
+	[ -f "$dir/.leat-options" ] && had=$(cat "$dir/.leat-options")
+	if [ -f "$dir/build.ninja" ] && [ "$had" = "$want $parts" ]; then
 		return 0
 	fi
-	if [ -e "$dir" ] && [ ! -f "$dir/.leat-options" ] && [ -n "$(ls -A "$dir")" ] &&
-		[ ! -d "$dir/meson-private" ]; then
+	if [ -d "$dir" ] && [ ! -d "$dir/meson-private" ] && [ -n "$(ls -A "$dir")" ]; then
 		die "$dir is not a build directory; choose another with --builddir"
 	fi
 	say "configuring $dir"
-	if [ -d "$dir/meson-private" ]; then
-		meson setup "$dir" --wipe "$@" || return 1
-	else
+	if [ ! -d "$dir/meson-private" ]; then
 		meson setup "$dir" "$@" || return 1
+	elif [ -f "$dir/build.ninja" ] && [ "${had% * *}" = "$want" ]; then
+		meson setup "$dir" --reconfigure || return 1
+	else
+		meson setup "$dir" --wipe "$@" || return 1
 	fi
-	printf '%s\n' "$want" >"$dir/.leat-options"
+	printf '%s\n' "$want $parts" >"$dir/.leat-options"
 }
 
 # compile DIR [TARGET...]

@@ -91,7 +91,7 @@ leat_ep_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 /**
  * Drives the endpoint, and takes ops that are done.
  *
- * @param[out] ops room for n pointers; n may be 0, then it only drives
+ * @param[out] ops room for n pointers; n may be 0 (and ops NULL), then it only drives
  * @return number of ops returned. They belong to the caller again.
  */
 static inline uint16_t
@@ -100,7 +100,7 @@ leat_ep_poll(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	uint16_t got;
 
 	ep->out = ops;
-	ep->out_end = ops + n;
+	ep->out_end = n > 0 ? ops + n : ops; /* ops may be NULL when n is 0 */
 	if (__builtin_expect(ep->ready_head != NULL, 0))
 		leat_ep_drain_ready(ep);
 	ep->poll(ep);

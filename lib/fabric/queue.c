@@ -9,13 +9,16 @@
 void
 leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats)
 {
-	uint64_t time = GET(q->held_time), done;
+	uint64_t time = GET(q->held_time), mean = 0, done;
 
 	stats->posted = GET(q->nb_posted);
 	stats->returned = GET(q->nb_returned);
 	stats->held = GET(q->held_total);
 	stats->held_now = GET(q->held_now);
 	done = stats->held > stats->held_now ? stats->held - stats->held_now : 0;
-	stats->held_avg_ns = done == 0 ? 0 : leat_cycles_to_ns(time << LEAT_HOLD_SHIFT) / done;
+	/* The mean in cycles without a product that could overflow. */
+	if (done > 0)
+		mean = ((time / done) << LEAT_HOLD_SHIFT) + ((time % done) << LEAT_HOLD_SHIFT) / done;
+	stats->held_avg_ns = leat_cycles_to_ns(mean);
 	stats->held_max_ns = leat_cycles_to_ns((uint64_t)GET(q->held_max) << LEAT_HOLD_SHIFT);
 }

@@ -95,6 +95,22 @@ op_index(const struct qm *m, const struct leat_op *op)
 	return (uint32_t)(o - m->ops);
 }
 
+/* What leat_op_cancel() and an expired deadline leave in an op. */
+static void
+fake_ask(struct qm *m)
+{
+	struct qm_op *o;
+
+	if (m->nb_flight == 0)
+		return;
+	o = &m->ops[m->flight[qm_below(m, m->nb_flight)]];
+	if (o->cancel)
+		return;
+	o->cancel = true;
+	o->expired = qm_chance(m, 50);
+	o->op.state = o->expired ? LEAT_OP_EXPIRED : LEAT_OP_CANCEL;
+}
+
 void
 qm_init(struct qm *m, const struct qm_conf *conf, struct leat_ep *ep)
 {
@@ -104,6 +120,7 @@ qm_init(struct qm *m, const struct qm_conf *conf, struct leat_ep *ep)
 	m->conf = *conf;
 	m->rng = conf->seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	m->ep = ep;
+	m->ask = fake_ask;
 	m->clock = conf->clock;
 	leat_clock_mock_set(&m->clock);
 
@@ -142,7 +159,6 @@ qm_fini(struct qm *m)
 {
 	uint32_t i;
 
-	leat_clock_mock_set(NULL);
 	for (i = 0; i < QM_QUEUES; i++)
 		free(m->queue[i].fifo.v);
 	free(m->free.v);
@@ -197,6 +213,7 @@ qm_started(struct qm *m, uint32_t i)
 	o->in_flight = true;
 	o->done = false;
 	o->cancel = false;
+	o->expired = false;
 	o->fl_pos = m->nb_flight;
 	m->flight[m->nb_flight++] = i;
 	m->flight_recv += o->recv;
@@ -268,7 +285,7 @@ qm_finish(struct qm *m, uint32_t i, int status, uint64_t len)
 		o->op.src = 1;
 		o->op.oflags = LEAT_OP_F_IMM;
 	}
-	qm_finished(m, i, o->op.state == LEAT_OP_EXPIRED && status != 0 ? -ETIMEDOUT : status, len);
+	qm_finished(m, i, o->expired && status != 0 ? -ETIMEDOUT : status, len);
 	leat_op_finish(m->ep, &o->op, status, len);
 }
 
@@ -632,7 +649,7 @@ qm_step(struct qm *m)
 	uint32_t burst = 1 + qm_below(m, m->conf.burst_max);
 
 	m->steps++;
-	switch (qm_below(m, 10)) {
+	switch (qm_below(m, 11)) {
 	case 0:
 	case 1:
 	case 2:
@@ -650,6 +667,9 @@ qm_step(struct qm *m)
 	}
 	case 7:
 		qm_do_finish_outside(m, qm_below(m, burst + 1));
+		break;
+	case 8:
+		m->ask(m);
 		break;
 	default:
 		qm_do_tick(m);

@@ -44,6 +44,7 @@ struct qm_op {
 	bool done;	  /* finished, not returned yet */
 	bool recv;
 	bool cancel;	  /* the device was asked to end it early */
+	bool expired;	  /* because of its deadline */
 	bool recallable;  /* the device can */
 };
 
@@ -110,6 +111,7 @@ struct qm {
 	uint64_t poll_now;    /* timestamp of this poll, 0 if not needed yet */
 	volatile uint64_t clock;
 	uint64_t steps;
+	void (*ask)(struct qm *m); /* asks for ops to end early */
 	uint64_t refused_now; /* ops that this post refused */
 	char mem[64];
 };
@@ -131,7 +133,7 @@ void qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct
 
 /*
  * Allocates the model for an endpoint whose post and poll are qm_post_fn and qm_poll_fn and whose drv is the
- * model; takes over the mock clock.
+ * model. Its clock becomes the mock clock, and stays it: m must live on.
  */
 void qm_init(struct qm *m, const struct qm_conf *conf, struct leat_ep *ep);
 void qm_fini(struct qm *m);

@@ -13,7 +13,7 @@
 #include "../leat_cmocka.h"
 #include "queue_model.h"
 
-#define RUNS 3000
+#define RUNS 20000
 #define STEPS 300
 
 static uint64_t first_seed = 1;

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_OOB_H
+#define LEAT_OOB_H
+
+/**
+ * @file
+ * For drivers: the address exchange over TCP, for fabrics that have no connection manager.
+ *
+ * Two endpoints find each other at "host:port", tell each other their raw fabric addresses, and
+ * keep the TCP connection open afterwards: it carries nothing more, but its end tells at once that
+ * the other side is gone. A killed process is noticed when its kernel closes the socket, a vanished
+ * host after leat_oob_conf.dead_after_us.
+ *
+ *     connector                                             listener
+ *     leat_oob_connect()
+ *       resolve, connect, again while refused
+ *         | ---- HELLO kind, address, private data ----------> |
+ *         |                                                    | LEAT_OOB_REQUEST
+ *         | <--- ACCEPT kind, address, private data ---------- | leat_oob_accept()
+ *     LEAT_OOB_CONNECTED        (or <--- REJECT why ---------- | leat_oob_reject())
+ *         | ---- READY --------------------------------------> |
+ *         |                                                    | LEAT_OOB_CONNECTED
+ *         .                    silence                         .
+ *     leat_oob_close()                                         .
+ *         | ---- BYE why ------------------------------------> | LEAT_OOB_DOWN, status 0
+ *         |                                                    |
+ *         | (end of the connection without BYE)                | LEAT_OOB_DOWN, -ECONNRESET
+ *
+ * doc/guide/address-exchange.md describes every byte. Everything that arrives is hostile until it
+ * was checked: a malformed, slow or half-open client costs one of a bounded number of slots for a
+ * bounded time and disturbs nobody else.
+ *
+ * An instance belongs to one thread. Nothing blocks (leat_oob_listen() with a host name is the one
+ * exception, see there), memory is bounded by the configuration. It uses one epoll descriptor, one
+ * for the listener, and one per connection; all are close-on-exec.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of the exchange that this library speaks. */
+#define LEAT_OOB_VERSION 1
+/** Longest raw fabric address, bytes. */
+#define LEAT_OOB_BLOB_MAX 512
+/** Longest private data, bytes. */
+#define LEAT_OOB_PRIV_MAX 256
+/** Longest kind, with its terminator. */
+#define LEAT_OOB_KIND_MAX 32
+/** Longest text of an event, with its terminator. */
+#define LEAT_OOB_TEXT_MAX 160
+/** Longest address string, with its terminator: "[v6%scope]:port". */
+#define LEAT_OOB_ADDR_MAX 80
+
+struct leat_oob;
+
+/** What an instance is to be like. Zeroed means all defaults, but kind is needed. */
+struct leat_oob_conf {
+	const char *name;   /**< of the endpoint, for messages; copied; NULL: "oob" */
+	const char *kind;   /**< what the addresses are of, e.g. "efa"; copied; 1..31 characters */
+	uint16_t max_conns; /**< connections and requests at a time, 1..32768; 0: 64 */
+	uint16_t max_pending; /**< accepted ones that have not said HELLO, 1..8192; 0: 64 */
+	uint64_t handshake_timeout_us; /**< for HELLO, and for READY after ACCEPT; 0: 5 s */
+	uint64_t dead_after_us;	       /**< a vanished host is noticed after this, 2 s..; 0: 5 s */
+};
+
+/** What one side tells the other; not touched, and copied. */
+struct leat_oob_data {
+	const void *blob; /**< raw fabric address */
+	const void *priv; /**< the application's private data */
+	uint16_t blob_len;
+	uint16_t priv_len;
+};
+
+enum leat_oob_event_type {
+	LEAT_OOB_REQUEST = 0, /**< somebody wants to connect: accept or reject */
+	LEAT_OOB_CONNECTED,   /**< both sides know each other */
+	LEAT_OOB_FAILED,      /**< leat_oob_connect() ended without; the id is dead */
+	LEAT_OOB_DOWN,	      /**< a request or a connection ended; the id is dead */
+};
+
+/** An event of a connection. */
+struct leat_oob_event {
+	enum leat_oob_event_type type;
+	int conn;   /**< its id */
+	void *user; /**< as given to connect or accept; REQUEST: NULL */
+	/**
+	 * 0, or a negative errno.
+	 * DOWN: 0 the other side said BYE; -ECONNRESET it died, or withdrew its request; -ETIMEDOUT
+	 * its host vanished or it did not say READY; -EPROTO it sent what it must not.
+	 * FAILED: -ECONNREFUSED nobody listens, or rejected; -ETIMEDOUT no answer;
+	 * -EHOSTUNREACH no route, or no such name; -ECONNRESET; -EPROTO not a leat listener;
+	 * -EPROTONOSUPPORT another version; -EACCES; -EMFILE and others of socket(2).
+	 */
+	int status;
+	uint16_t blob_len; /**< REQUEST, CONNECTED of a connector: the other side's address */
+	uint16_t priv_len; /**< likewise */
+	uint8_t blob[LEAT_OOB_BLOB_MAX];
+	uint8_t priv[LEAT_OOB_PRIV_MAX];
+	char kind[LEAT_OOB_KIND_MAX]; /**< likewise; always terminated, printable */
+	char addr[LEAT_OOB_ADDR_MAX]; /**< its TCP address, or what was given to connect */
+	char text[LEAT_OOB_TEXT_MAX]; /**< FAILED, DOWN: who, what, why, what to check */
+};
+
+/** Counters of an instance. */
+struct leat_oob_stats {
+	uint64_t accepted;  /**< TCP connections accepted */
+	uint64_t connected; /**< handshakes completed, both directions */
+	uint64_t dropped;   /**< without HELLO, dropped because max_pending others came after */
+	uint64_t malformed; /**< ended because of what they sent */
+	uint64_t timeouts;  /**< ended because they were too slow */
+	uint64_t no_fd;	    /**< accept(2) found no descriptor or memory */
+	uint32_t pending;   /**< now without HELLO */
+	uint32_t conns;	    /**< ids alive now */
+};
+
+/**
+ * Makes an instance.
+ * @return it, or NULL with rte_errno EINVAL (a value out of range), ENOMEM, EMFILE
+ */
+LEAT_API struct leat_oob *leat_oob_create(const struct leat_oob_conf *conf);
+
+/** Says BYE to all peers as far as that works at once, and frees everything. NULL is ignored. */
+LEAT_API void leat_oob_destroy(struct leat_oob *oob);
+
+/**
+ * Listens at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
+ * host that is a name is looked up in this call, which may block; a number never does.
+ * @return 0; -EINVAL (malformed); -EALREADY (listens); -EADDRINUSE; -EADDRNOTAVAIL; -EHOSTUNREACH
+ *   (no such name); -EACCES; -EMFILE; others as bind(2)
+ */
+LEAT_API int leat_oob_listen(struct leat_oob *oob, const char *addr);
+
+/** Where it listens, the port filled in. @return 0; -ENOENT (does not); -ENOSPC (len too small) */
+LEAT_API int leat_oob_listen_addr(const struct leat_oob *oob, char *addr, size_t len);
+
+/**
+ * Begins to connect to "host:port" or "[v6]:port". All addresses of a name are tried, again and
+ * again (with pauses from 1 to 100 ms) until the timeout, so that the listener may come up later.
+ * The outcome is LEAT_OOB_CONNECTED or LEAT_OOB_FAILED, never inside this call.
+ * @param timeout_us for all of it; 0: 5 s
+ * @return id > 0; -EINVAL (malformed, or data too long); -ENOSPC (max_conns)
+ */
+LEAT_API int leat_oob_connect(struct leat_oob *oob, const char *addr, uint64_t timeout_us,
+			      const struct leat_oob_data *data, void *user);
+
+/** Accepts a request. @return 0; -ENOTCONN (not, or no longer, asking); -EINVAL (data too long) */
+LEAT_API int leat_oob_accept(struct leat_oob *oob, int conn, const struct leat_oob_data *data,
+			     void *user);
+
+/**
+ * Rejects a request; no event follows, the id is dead.
+ * @param why for people at the other side, cut to fit; NULL: none
+ * @return 0; -ENOTCONN
+ */
+LEAT_API int leat_oob_reject(struct leat_oob *oob, int conn, const char *why);
+
+/**
+ * Ends a connection or an attempt, in order: the other side learns that it was meant. No event
+ * follows, the id is dead.
+ * @param why for people at the other side, cut to fit; NULL: none
+ * @return 0; -ENOTCONN
+ */
+LEAT_API int leat_oob_close(struct leat_oob *oob, int conn, const char *why);
+
+/**
+ * Drives everything: at most one epoll_wait(2) without waiting, and bounded work. Call it every
+ * millisecond or so; that is the resolution of time-outs and of the notice of a death.
+ * @param now leat_now()
+ * @param[out] ev room for n events, n >= 1; those that don't fit come with the next call
+ * @return number of events
+ */
+LEAT_API unsigned int leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev,
+				    unsigned int n);
+
+/** Name of a connection's state, for people; "dead" for ids that are. Never NULL. */
+LEAT_API const char *leat_oob_state(const struct leat_oob *oob, int conn);
+
+/** Copies the counters. The instance's thread. */
+LEAT_API void leat_oob_stats_get(const struct leat_oob *oob, struct leat_oob_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_OOB_H */

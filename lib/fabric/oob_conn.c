@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "leat_log.h"
+#include "leat_time.h"
+#include "oob_pvt.h"
+
+/* Pauses between rounds over a connector's addresses. */
+#define OOB_BACKOFF_MIN_US 1000
+#define OOB_BACKOFF_MAX_US 100000
+/* An address gets at least this long, however many there are. */
+#define OOB_ADDR_MIN_US 200000
+/* How long the last message and the other side's end of connection are waited for. */
+#define OOB_CLOSING_US 1000000
+/* Reads of a closing connection per event; what comes is thrown away. */
+#define OOB_CLOSING_READS 4
+
+static void conn_next_addr(struct oob_conn *c);
+
+static void
+conn_sockopt(struct oob_conn *c, int level, int name, int value, const char *what)
+{
+	if (setsockopt(c->fd, level, name, &value, sizeof(value)) != 0)
+		LEAT_LOG(DEBUG, fabric, "%s: setting %s of the connection with %s failed: %s",
+			 c->oob->name, what, c->addr, strerror(errno));
+}
+
+/* Sends what goes. An error is left to epoll, which reports it right after. */
+static void
+conn_flush(struct oob_conn *c)
+{
+	uint32_t mask = EPOLLIN;
+
+	while (c->tx_off < c->tx_len) {
+		ssize_t n = send(c->fd, c->tx + c->tx_off, (size_t)(c->tx_len - c->tx_off),
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n >= 0) {
+			c->tx_off = (uint16_t)(c->tx_off + n);
+		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			mask |= EPOLLOUT;
+			break;
+		} else if (errno != EINTR) {
+			break;
+		}
+	}
+	if (c->tx_off == c->tx_len && c->state == OOB_CLOSING)
+		/* It failing means that the connection is gone, which is where this leads. */
+		(void)shutdown(c->fd, SHUT_WR);
+	if (oob_epoll_set(c, mask) != 0 && c->state != OOB_CLOSING)
+		LEAT_LOG(ERR, fabric, "%s: epoll_ctl failed for %s: %s", c->oob->name, c->addr,
+			 strerror(errno));
+}
+
+void
+oob_conn_send(struct oob_conn *c, const uint8_t *msg, size_t len)
+{
+	if (c->tx_off == c->tx_len) {
+		c->tx_off = 0;
+		c->tx_len = 0;
+	}
+	if (len <= sizeof(c->tx) - c->tx_len) {
+		memcpy(c->tx + c->tx_len, msg, len);
+		c->tx_len = (uint16_t)(c->tx_len + len);
+	}
+	conn_flush(c);
+}
+
+void
+oob_conn_bye(struct oob_conn *c, enum oob_type type, enum oob_reason reason, const char *why)
+{
+	uint8_t msg[OOB_MSG_MAX];
+	size_t len;
+
+	if (c->state < OOB_HELLO_SENT || c->state > OOB_UP) {
+		oob_slot_put(c);
+		return;
+	}
+	/* Nothing of it is the owner's any more. */
+	oob_id_count(c, false);
+	if (c->events != 0) {
+		TAILQ_REMOVE(&c->oob->events, c, ev_link);
+		c->events = 0;
+	}
+	len = oob_wire_bye(msg, type, reason, why);
+	c->state = OOB_CLOSING;
+	oob_list_move(c, &c->oob->closing);
+	oob_timer_set(c, c->oob->now + leat_us_to_cycles(OOB_CLOSING_US));
+	oob_conn_send(c, msg, len);
+}
+
+/* ---- connector: attempts -------------------------------------------------------------------- */
+
+static const char *
+cause_hint(int err)
+{
+	switch (err) {
+	case ECONNREFUSED:
+		return "is the listener running there?";
+	case ECONNRESET:
+		return "is a leat listener there, and is it not overloaded?";
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return "check address and routes";
+	case ETIMEDOUT:
+		return "check address and firewalls";
+	case EMFILE:
+	case ENFILE:
+		return "raise the limit of open files (ulimit -n)";
+	default:
+		return "check address and permissions";
+	}
+}
+
+/* All attempts failed. */
+static void
+conn_give_up(struct oob_conn *c)
+{
+	uint64_t ns = leat_cycles_to_ns(c->oob->now - c->began);
+	int err = c->cause == 0 ? ETIMEDOUT : -c->cause;
+
+	oob_end(c, err == ENETUNREACH ? -EHOSTUNREACH : -err, "connect %s: %s for %u.%u s: %s",
+		c->addr, strerror(err), (unsigned int)(ns / 1000000000),
+		(unsigned int)(ns / 100000000 % 10), cause_hint(err));
+}
+
+static bool
+cause_passes(int err)
+{
+	return err != EACCES && err != EPERM && err != EAFNOSUPPORT && err != EINVAL &&
+	       err != EPROTONOSUPPORT;
+}
+
+/* This attempt failed; err is a positive errno. */
+static void
+conn_attempt_failed(struct oob_conn *c, int err)
+{
+	/* A refusal says more than other causes. */
+	if (c->cause != -ECONNREFUSED || err == ECONNREFUSED)
+		c->cause = -err;
+	if (cause_passes(err))
+		c->hope = true;
+	oob_fd_close(c);
+	conn_next_addr(c);
+}
+
+static void
+conn_backoff(struct oob_conn *c)
+{
+	uint64_t next = c->oob->now + leat_us_to_cycles(c->backoff_us);
+
+	c->backoff_us = RTE_MIN(2 * c->backoff_us, (uint32_t)OOB_BACKOFF_MAX_US);
+	c->state = OOB_BACKOFF;
+	oob_timer_set(c, RTE_MIN(next, c->deadline));
+}
+
+/* The TCP connection is there. */
+static void
+conn_established(struct oob_conn *c)
+{
+	struct sockaddr_storage us, them;
+	socklen_t us_len = sizeof(us), them_len = sizeof(them);
+
+	/*
+	 * Connecting to a free port of this host, TCP may connect a socket with itself, when the
+	 * port it was given is the one that it wants to reach.
+	 */
+	if (getsockname(c->fd, (struct sockaddr *)&us, &us_len) != 0 ||
+	    getpeername(c->fd, (struct sockaddr *)&them, &them_len) != 0) {
+		conn_attempt_failed(c, errno == ENOTCONN ? ECONNRESET : errno);
+		return;
+	}
+	if (us_len == them_len && memcmp(&us, &them, us_len) == 0) {
+		conn_attempt_failed(c, ECONNREFUSED);
+		return;
+	}
+	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	c->state = OOB_HELLO_SENT;
+	c->rx_len = 0;
+	c->tx_off = 0;
+	oob_timer_set(c, c->deadline);
+	conn_flush(c);
+}
+
+/* Begins to connect to c->ai_next, or the first one after it that can be tried. */
+static void
+conn_next_addr(struct oob_conn *c)
+{
+	uint64_t now = c->oob->now, slice;
+	const struct addrinfo *ai;
+	unsigned int left = 0;
+
+	if (now >= c->deadline) {
+		conn_give_up(c);
+		return;
+	}
+	if (c->ai_next == NULL) {
+		if (c->hope)
+			conn_backoff(c);
+		else
+			conn_give_up(c);
+		return;
+	}
+	for (ai = c->ai_next; ai != NULL; ai = ai->ai_next)
+		left++;
+	slice = RTE_MAX((c->deadline - now) / left, leat_us_to_cycles(OOB_ADDR_MIN_US));
+
+	ai = c->ai_next;
+	c->ai_next = ai->ai_next;
+	c->fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	if (c->fd < 0) {
+		conn_attempt_failed(c, errno);
+		return;
+	}
+	c->state = OOB_CONNECTING;
+	oob_timer_set(c, RTE_MIN(now + slice, c->deadline));
+	if (connect(c->fd, ai->ai_addr, ai->ai_addrlen) != 0 && errno != EINPROGRESS &&
+	    errno != EINTR)
+		conn_attempt_failed(c, errno);
+	else if (oob_epoll_set(c, EPOLLOUT) != 0)
+		conn_attempt_failed(c, errno);
+}
+
+static void
+conn_round(struct oob_conn *c)
+{
+	c->ai_next = c->ai;
+	c->hope = false;
+	conn_next_addr(c);
+}
+
+static int
+conn_lookup(struct oob_conn *c)
+{
+	char host[LEAT_OOB_ADDR_MAX], port[8];
+	int ret = oob_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port));
+
+	if (ret != 0)
+		return ret;
+	c->lookup = oob_lookup_start(host, port);
+	if (c->lookup == NULL)
+		return -ENOMEM;
+	c->state = OOB_RESOLVING;
+	oob_list_move(c, &c->oob->resolving);
+	oob_timer_set(c, c->deadline);
+	return 0;
+}
+
+int
+oob_conn_start(struct oob_conn *c, const char *host, const char *port)
+{
+	c->backoff_us = OOB_BACKOFF_MIN_US;
+	if (oob_addr_numeric(host, port, false, &c->ai) != 0)
+		return conn_lookup(c);
+	conn_round(c);
+	return 0;
+}
+
+void
+oob_conn_resolve(struct oob_conn *c)
+{
+	int ret = oob_lookup_done(c->lookup, &c->ai);
+
+	if (ret == -EINPROGRESS)
+		return;
+	c->lookup = NULL;
+	oob_list_move(c, NULL);
+	if (ret == 0 && c->ai != NULL) {
+		conn_round(c);
+	} else if (ret == EAI_AGAIN || ret == EAI_MEMORY) {
+		/* The name server may come back. */
+		c->cause = -EHOSTUNREACH;
+		conn_backoff(c);
+	} else {
+		oob_end(c, -EHOSTUNREACH, "connect %s: the host's name can't be resolved: %s",
+			c->addr, gai_strerror(ret));
+	}
+}
+
+/* ---- what arrives --------------------------------------------------------------------------- */
+
+static void
+conn_keep_msg(struct oob_conn *c, const struct oob_msg *msg)
+{
+	memcpy(c->kind, msg->kind, sizeof(c->kind));
+	c->blob_len = msg->blob_len;
+	c->priv_len = msg->priv_len;
+	memcpy(c->msg, msg->blob, msg->blob_len);
+	memcpy(c->msg + msg->blob_len, msg->priv, msg->priv_len);
+}
+
+static void
+conn_up(struct oob_conn *c)
+{
+	uint32_t dead = c->oob->dead_after_ms;
+
+	c->state = OOB_UP;
+	leat_wheel_del(&c->oob->wheel, &c->timer);
+	if (c->ai != NULL) {
+		freeaddrinfo(c->ai);
+		c->ai = NULL;
+		c->ai_next = NULL;
+	}
+	/*
+	 * After a second of silence the kernel asks the other one's, every second. It gives up at
+	 * the first question after the user time-out, which is why that is a second shorter.
+	 */
+	conn_sockopt(c, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
+	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE");
+	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPINTVL, 1, "TCP_KEEPINTVL");
+	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPCNT, (int)(dead / 1000), "TCP_KEEPCNT");
+	conn_sockopt(c, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(dead - 1000), "TCP_USER_TIMEOUT");
+	c->oob->stats.connected++;
+	oob_event_add(c, OOB_EV_CONNECTED);
+}
+
+static void
+conn_rejected(struct oob_conn *c, const struct oob_msg *msg)
+{
+	char why[OOB_TEXT_MAX + 1];
+
+	oob_wire_text(why, sizeof(why), msg->text, msg->text_len);
+	if (msg->reason == OOB_REASON_VERSION)
+		oob_end(c, -EPROTONOSUPPORT,
+			"connect %s: it speaks version %u of the address exchange, this is version %u",
+			c->addr, msg->spoken, LEAT_OOB_VERSION);
+	else
+		oob_end(c, -ECONNREFUSED, "connect %s: rejected%s%s", c->addr,
+			why[0] != '\0' ? ": " : "", why);
+}
+
+static void
+conn_hello(struct oob_conn *c, const struct oob_msg *msg)
+{
+	struct leat_oob *oob = c->oob;
+
+	if (oob->nb_ids >= oob->max_conns) {
+		oob_conn_bye(c, OOB_REJECT, OOB_REASON_BUSY, "too many connections here");
+		return;
+	}
+	conn_keep_msg(c, msg);
+	oob_list_move(c, NULL);
+	oob_id_count(c, true);
+	leat_wheel_del(&oob->wheel, &c->timer);
+	c->state = OOB_REQUESTED;
+	oob_event_add(c, OOB_EV_REQUEST);
+}
+
+static void
+conn_bye(struct oob_conn *c, const struct oob_msg *msg)
+{
+	char why[OOB_TEXT_MAX + 1];
+	int status = c->state == OOB_UP ? 0 : -ECONNRESET;
+
+	oob_wire_text(why, sizeof(why), msg->text, msg->text_len);
+	oob_end(c, status, "%s %s%s%s", c->addr,
+		status == 0 ? "closed the connection" : "withdrew its request",
+		why[0] != '\0' ? ": " : "", why);
+}
+
+/* A message, or bytes of one, that may not come in this state. */
+static void
+conn_unexpected(struct oob_conn *c, const char *why)
+{
+	c->oob->stats.malformed++;
+	if (c->state == OOB_HELLO_SENT)
+		oob_end(c, -EPROTO, "connect %s: bad answer: %s; is a leat listener there?",
+			c->addr, why);
+	else if (c->state == OOB_HELLO_WAIT)
+		oob_conn_bye(c, OOB_REJECT, OOB_REASON_MALFORMED, why);
+	else
+		oob_end(c, -EPROTO, "%s broke the address exchange: %s", c->addr, why);
+}
+
+static void
+conn_message(struct oob_conn *c, const struct oob_msg *msg)
+{
+	uint8_t ready[OOB_HDR_LEN];
+
+	if (c->state == OOB_HELLO_WAIT && msg->type == OOB_HELLO) {
+		conn_hello(c, msg);
+	} else if (c->state == OOB_HELLO_SENT && msg->type == OOB_ACCEPT) {
+		conn_keep_msg(c, msg);
+		conn_up(c);
+		oob_conn_send(c, ready, oob_wire_ready(ready));
+	} else if (c->state == OOB_HELLO_SENT && msg->type == OOB_REJECT) {
+		conn_rejected(c, msg);
+	} else if (c->state == OOB_ACCEPT_SENT && msg->type == OOB_READY) {
+		conn_up(c);
+	} else if (msg->type == OOB_BYE && c->state >= OOB_REQUESTED && c->state <= OOB_UP) {
+		conn_bye(c, msg);
+	} else {
+		conn_unexpected(c, "a message out of turn");
+	}
+}
+
+static void
+conn_other_version(struct oob_conn *c, const struct oob_msg *msg)
+{
+	char why[OOB_TEXT_MAX];
+
+	if (c->state != OOB_HELLO_WAIT) {
+		conn_unexpected(c, "another version");
+		return;
+	}
+	c->oob->stats.malformed++;
+	snprintf(why, sizeof(why), "version %u is not spoken here, only version %u", msg->version,
+		 LEAT_OOB_VERSION);
+	oob_conn_bye(c, OOB_REJECT, OOB_REASON_VERSION, why);
+}
+
+/* The TCP connection ended; err is 0 for its orderly end. */
+static void
+conn_broken(struct oob_conn *c, int err)
+{
+	switch (c->state) {
+	case OOB_HELLO_SENT:
+		conn_attempt_failed(c, ECONNRESET);
+		break;
+	case OOB_REQUESTED:
+		oob_end(c, -ECONNRESET, "%s withdrew its request", c->addr);
+		break;
+	case OOB_ACCEPT_SENT:
+	case OOB_UP:
+		if (err == 0 || err == ECONNRESET || err == EPIPE)
+			oob_end(c, -ECONNRESET, "%s is gone: its program ended without a BYE",
+				c->addr);
+		else
+			/* The user time-out shows as whatever the network said last. */
+			oob_end(c, -ETIMEDOUT, "%s is gone: no sign of its host for %u.%u s (%s)",
+				c->addr, c->oob->dead_after_ms / 1000,
+				c->oob->dead_after_ms / 100 % 10, strerror(err));
+		break;
+	default:
+		oob_slot_put(c);
+		break;
+	}
+}
+
+static void
+conn_read_closing(struct oob_conn *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < OOB_CLOSING_READS; i++) {
+		ssize_t n = recv(c->fd, c->rx, sizeof(c->rx), MSG_DONTWAIT);
+
+		if (n > 0 || (n < 0 && errno == EINTR))
+			continue;
+		if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+			oob_slot_put(c);
+		return;
+	}
+}
+
+/* Reads once, and takes the messages that are complete. */
+static void
+conn_read(struct oob_conn *c)
+{
+	struct oob_msg msg;
+	const char *why = "";
+	uint16_t gen = c->gen;
+	ssize_t n;
+	int len;
+
+	do
+		n = recv(c->fd, c->rx + c->rx_len, sizeof(c->rx) - c->rx_len, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+			conn_broken(c, n == 0 ? 0 : errno);
+		return;
+	}
+	c->rx_len = (uint16_t)(c->rx_len + n);
+
+	while (c->rx_len > 0) {
+		len = oob_wire_parse(c->rx, c->rx_len, &msg, &why);
+		if (len == 0)
+			return;
+		if (len == -EPROTONOSUPPORT)
+			conn_other_version(c, &msg);
+		else if (len < 0)
+			conn_unexpected(c, why);
+		else
+			conn_message(c, &msg);
+		if (len < 0 || c->gen != gen || c->fd < 0 || c->state == OOB_CLOSING)
+			return;
+		c->rx_len = (uint16_t)(c->rx_len - len);
+		memmove(c->rx, c->rx + len, c->rx_len);
+	}
+}
+
+void
+oob_conn_event(struct oob_conn *c, uint32_t events)
+{
+	uint16_t gen = c->gen;
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (c->state == OOB_CONNECTING) {
+		if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+			err = errno;
+		if (err != 0)
+			conn_attempt_failed(c, err);
+		else if ((events & EPOLLOUT) != 0)
+			conn_established(c);
+		return;
+	}
+	if (c->state == OOB_CLOSING) {
+		if ((events & EPOLLOUT) != 0)
+			conn_flush(c);
+		if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0)
+			conn_read_closing(c);
+		return;
+	}
+	if ((events & EPOLLOUT) != 0)
+		conn_flush(c);
+	/* recv() also reports errors, after the bytes that came before them. */
+	if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0 && c->gen == gen && c->fd >= 0)
+		conn_read(c);
+}
+
+void
+oob_conn_timeout(struct oob_conn *c)
+{
+	switch (c->state) {
+	case OOB_RESOLVING:
+		oob_end(c, -ETIMEDOUT,
+			"connect %s: no answer of the name service in time; check it", c->addr);
+		break;
+	case OOB_CONNECTING:
+		conn_attempt_failed(c, ETIMEDOUT);
+		break;
+	case OOB_BACKOFF:
+		if (c->oob->now >= c->deadline)
+			conn_give_up(c);
+		else if (c->ai != NULL)
+			conn_round(c);
+		else if (conn_lookup(c) != 0)
+			conn_backoff(c);
+		break;
+	case OOB_HELLO_SENT:
+		oob_end(c, -ETIMEDOUT,
+			"connect %s: connected, but no answer came; is a leat listener there, polled?",
+			c->addr);
+		break;
+	case OOB_ACCEPT_SENT:
+		c->oob->stats.timeouts++;
+		oob_end(c, -ETIMEDOUT, "%s did not go on after it was accepted", c->addr);
+		break;
+	case OOB_HELLO_WAIT:
+		c->oob->stats.timeouts++;
+		oob_slot_put(c);
+		break;
+	default:
+		oob_slot_put(c);
+		break;
+	}
+}
+
+void
+oob_conn_accepted(struct leat_oob *oob, int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct oob_conn *c = oob_slot_get(oob);
+
+	if (c == NULL) {
+		oob->stats.dropped++;
+		(void)close(fd);
+		return;
+	}
+	c->fd = fd;
+	oob_addr_str(c->addr, sizeof(c->addr), sa, len);
+	c->state = OOB_HELLO_WAIT;
+	oob_list_move(c, &oob->pending);
+	oob_timer_set(c, oob->now + oob->handshake_cycles);
+	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	if (oob_epoll_set(c, EPOLLIN) != 0)
+		oob_slot_put(c);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MOCK_DRIVER_H
+#define MOCK_DRIVER_H
+
+/*
+ * A driver that does nothing by itself, "fabric_mock": it takes ops into a list, and the test finishes them when and
+ * how it likes. It registers as any driver does. Arguments: fail=1 (probe fails), depth=N.
+ */
+
+#include <leat_fabric_driver.h>
+
+#define MOCK_OPS_MAX 4096
+
+struct mock {
+	struct leat_op *ops[MOCK_OPS_MAX]; /* in flight, in the order of posting */
+	unsigned int nb_ops;
+	bool can_cancel;    /* else cancel() says -EOPNOTSUPP */
+	bool keep_on_abort; /* abort() gives back nothing until the test does */
+	unsigned int nb_quiesce, nb_abort, nb_accept, nb_reject, nb_disconnect, nb_progress;
+	int disconnect_status;
+	int listen_ret, connect_ret, accept_ret;
+	int mr_busy; /* refusals left of mr_dereg() */
+	unsigned int nb_mrs;
+	unsigned int mr_fail_after; /* mr_reg() fails when so many exist; 0: never */
+};
+
+/* Of the endpoint that was opened last. */
+extern struct mock mock;
+extern unsigned int mock_nb_devs, mock_nb_eps;
+
+/* Finishes op i of the list and takes it off. */
+void mock_finish(struct leat_ep *ep, unsigned int i, int status, uint64_t len);
+
+#endif /* MOCK_DRIVER_H */

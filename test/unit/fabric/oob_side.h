@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef OOB_SIDE_H
+#define OOB_SIDE_H
+
+/*
+ * Two instances, and raw clients, driven from one thread over loopback. Nothing waits for a time:
+ * loops go on until what they wait for has happened, and give up after a minute.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <leat_cmocka.h>
+#include <leat_error.h>
+#include <leat_oob.h>
+#include <leat_time.h>
+
+#define SIDE_EVENTS 64
+
+struct side {
+	struct leat_oob *oob;
+	char addr[LEAT_OOB_ADDR_MAX];
+	unsigned int head, tail;
+	struct leat_oob_event ev[SIDE_EVENTS];
+};
+
+static inline time_t
+seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+static inline void
+side_poll(struct side *s)
+{
+	unsigned int room = SIDE_EVENTS - (s->tail - s->head);
+	struct leat_oob_event ev[4];
+	unsigned int i, n;
+
+	if (s->oob == NULL || room == 0)
+		return;
+	n = leat_oob_poll(s->oob, leat_now(), ev, room < 4 ? room : 4);
+	for (i = 0; i < n; i++)
+		s->ev[s->tail++ % SIDE_EVENTS] = ev[i];
+}
+
+/* The next event of s; other (or NULL) is driven along. */
+static inline struct leat_oob_event *
+side_event(struct side *s, struct side *other)
+{
+	time_t end = seconds() + 60;
+
+	while (s->head == s->tail) {
+		side_poll(s);
+		if (other != NULL)
+			side_poll(other);
+		if (s->head == s->tail)
+			sched_yield();
+		assert_true(seconds() < end);
+	}
+	return &s->ev[s->head++ % SIDE_EVENTS];
+}
+
+/* Drives both for a while in which nothing may happen at s. */
+static inline void
+side_quiet(struct side *s, struct side *other)
+{
+	unsigned int i;
+
+	for (i = 0; i < 200; i++) {
+		side_poll(s);
+		if (other != NULL)
+			side_poll(other);
+		sched_yield();
+	}
+	assert_int_equal(s->head, s->tail);
+}
+
+static inline void
+side_open(struct side *s, const struct leat_oob_conf *conf, const char *listen_addr)
+{
+	struct leat_oob_conf def = { .name = "test", .kind = "ring" };
+
+	memset(s, 0, sizeof(*s));
+	s->oob = leat_oob_create(conf == NULL ? &def : conf);
+	assert_non_null(s->oob);
+	if (listen_addr != NULL) {
+		assert_int_equal(leat_oob_listen(s->oob, listen_addr), 0);
+		assert_int_equal(leat_oob_listen_addr(s->oob, s->addr, sizeof(s->addr)), 0);
+	}
+}
+
+static inline void
+side_close(struct side *s)
+{
+	leat_oob_destroy(s->oob);
+	s->oob = NULL;
+}
+
+static inline struct leat_oob_stats
+side_stats(struct side *s)
+{
+	struct leat_oob_stats stats;
+
+	leat_oob_stats_get(s->oob, &stats);
+	return stats;
+}
+
+/* A full connection. */
+static inline void
+side_connect(struct side *a, struct side *b, int *conn_a, int *conn_b)
+{
+	struct leat_oob_data data = { .blob = "a", .blob_len = 1 };
+	struct leat_oob_event *ev;
+
+	*conn_a = leat_oob_connect(a->oob, b->addr, 0, &data, NULL);
+	assert_true(*conn_a > 0);
+	ev = side_event(b, a);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	*conn_b = ev->conn;
+	assert_int_equal(leat_oob_accept(b->oob, *conn_b, &data, NULL), 0);
+	ev = side_event(a, b);
+	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->conn, *conn_a);
+	ev = side_event(b, a);
+	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->conn, *conn_b);
+}
+
+/* ---- raw clients ---------------------------------------------------------------------------- */
+
+static inline int
+raw_port(const struct side *s)
+{
+	return atoi(strrchr(s->addr, ':') + 1);
+}
+
+static inline int
+raw_connect(const struct side *s)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sin.sin_port = htons((uint16_t)raw_port(s));
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	return fd;
+}
+
+static inline void
+raw_send(int fd, const void *buf, size_t len)
+{
+	assert_int_equal(send(fd, buf, len, MSG_NOSIGNAL), len);
+}
+
+/* Reads len bytes, or up to the end if that comes first, while s is driven. */
+static inline size_t
+raw_recv(int fd, struct side *s, void *buf, size_t len)
+{
+	time_t end = seconds() + 60;
+	size_t got = 0;
+
+	while (got < len) {
+		ssize_t n = recv(fd, (uint8_t *)buf + got, len - got, MSG_DONTWAIT);
+
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			break;
+		if (n > 0) {
+			got += (size_t)n;
+			continue;
+		}
+		assert_int_equal(errno, EAGAIN);
+		side_poll(s);
+		sched_yield();
+		assert_true(seconds() < end);
+	}
+	return got;
+}
+
+/* Drives s until its counter has reached a value. */
+#define side_until(s, cond)                                                                        \
+	do {                                                                                       \
+		time_t side_end = seconds() + 60;                                                  \
+                                                                                                   \
+		while (!(cond)) {                                                                  \
+			side_poll(s);                                                              \
+			sched_yield();                                                             \
+			assert_true(seconds() < side_end);                                         \
+		}                                                                                  \
+	} while (0)
+
+/* A header, and a HELLO of kind "ring" with address "addr" and private data "p". */
+static inline size_t
+raw_header(uint8_t *buf, unsigned int version, unsigned int type, uint32_t len)
+{
+	memcpy(buf, "LEAT", 4);
+	buf[4] = (uint8_t)version;
+	buf[5] = (uint8_t)(version >> 8);
+	buf[6] = (uint8_t)type;
+	buf[7] = (uint8_t)(type >> 8);
+	memset(buf + 8, 0, 4);
+	buf[12] = (uint8_t)len;
+	buf[13] = (uint8_t)(len >> 8);
+	buf[14] = (uint8_t)(len >> 16);
+	buf[15] = (uint8_t)(len >> 24);
+	return 16;
+}
+
+static inline size_t
+raw_hello(uint8_t *buf)
+{
+	raw_header(buf, 1, 1, 45);
+	memset(buf + 16, 0, 40);
+	memcpy(buf + 16, "ring", 4);
+	buf[48] = 4;
+	buf[50] = 1;
+	memcpy(buf + 56, "addrp", 5);
+	return 61;
+}
+
+#endif /* OOB_SIDE_H */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat_init(): what it takes, what it leaves, what it says. EAL starts only once in a process, so each case runs in a
+ * child, which reports through its exit code.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_lcore.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+
+#include "leat_cmocka.h"
+#include "mock_driver.h"
+
+#define ARGS(...)                                                                                  \
+	(char *[])                                                                                 \
+	{                                                                                          \
+		strdup("prog"), strdup("--no-pci"), strdup("-l"), strdup("0"), ##__VA_ARGS__, NULL \
+	}
+
+/* Runs fn in a child and checks that it says 0. */
+static void
+in_child(int (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(fn());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #cond,  \
+				leat_err_msg());                                                   \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static int
+count(char **argv)
+{
+	int n = 0;
+
+	while (argv[n] != NULL)
+		n++;
+	return n;
+}
+
+static int
+takes_its_arguments(void)
+{
+	char **argv = ARGS((char *)"--vdev=fabric_mock0,depth=7", (char *)"--vdev",
+			   (char *)"fabric_mock12", (char *)"--", (char *)"--vdev=fabric_x",
+			   (char *)"a");
+	int argc = count(argv), ret = leat_init(argc, argv);
+
+	CHECK(ret == 7);
+	CHECK(strcmp(argv[ret], "prog") == 0);
+	CHECK(strcmp(argv[ret + 1], "--vdev=fabric_x") == 0);
+	CHECK(leat_dev_count() == 2);
+	CHECK(mock_nb_devs == 2);
+	CHECK(strcmp(leat_dev_name(leat_dev_get(0)), "fabric_mock0") == 0);
+	CHECK(leat_dev_by_name("fabric_mock12") == leat_dev_get(1));
+	CHECK(leat_dev_by_name("fabric_mock1") == NULL);
+	CHECK(leat_dev_get(2) == NULL);
+	CHECK(rte_lcore_count() == 1);
+	CHECK(leat_init(argc, argv) == -EALREADY);
+	CHECK(leat_cleanup() == 0);
+	CHECK(mock_nb_devs == 0);
+	CHECK(leat_cleanup() == 0);
+	return 0;
+}
+
+static int
+without_application_arguments(void)
+{
+	char **argv = ARGS((char *)"--vdev=fabric_mock0");
+	int argc = count(argv), ret = leat_init(argc, argv);
+
+	CHECK(ret == argc - 1);
+	CHECK(strcmp(argv[ret], "prog") == 0);
+	CHECK(leat_cleanup() == 0);
+	return 0;
+}
+
+/* Expects leat_init() to fail with -err and a message that contains each of words. */
+static int
+refuses(const char *arg, int err, const char *const *words)
+{
+	char **argv = ARGS(strdup(arg));
+	int ret = leat_init(count(argv), argv);
+
+	CHECK(ret == -err);
+	for (; *words != NULL; words++) {
+		if (strstr(leat_err_msg(), *words) == NULL) {
+			fprintf(stderr, "'%s' not in '%s'\n", *words, leat_err_msg());
+			return 1;
+		}
+	}
+	CHECK(leat_dev_count() == 0);
+	CHECK(mock_nb_devs == 0);
+	return 0;
+}
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static int
+unknown_driver(void)
+{
+	return refuses("--vdev=fabric_nope0", EINVAL,
+		       WORDS("fabric_nope0", "no such driver", "fabric_mock"));
+}
+
+static int
+no_number(void)
+{
+	return refuses("--vdev=fabric_mock", EINVAL, WORDS("fabric_mock", "number"));
+}
+
+static int
+unknown_key(void)
+{
+	return refuses("--vdev=fabric_mock0,dep=1", EINVAL,
+		       WORDS("fabric_mock0", "'dep'", "fail, depth"));
+}
+
+static int
+key_twice(void)
+{
+	return refuses("--vdev=fabric_mock0,depth=1,depth=2", EINVAL, WORDS("'depth'", "twice"));
+}
+
+static int
+value_out_of_range(void)
+{
+	return refuses("--vdev=fabric_mock0,depth=4097", EINVAL,
+		       WORDS("fabric_mock0", "depth=4097", "1 to 4096"));
+}
+
+static int
+value_not_a_number(void)
+{
+	return refuses("--vdev=fabric_mock0,depth=-1", EINVAL, WORDS("depth=-1"));
+}
+
+static int
+value_missing(void)
+{
+	return refuses("--vdev=fabric_mock0,depth=", EINVAL, WORDS("depth"));
+}
+
+static int
+probe_fails(void)
+{
+	return refuses("--vdev=fabric_mock0,fail=1", ENODEV,
+		       WORDS("fabric_mock0", "asked to fail"));
+}
+
+static int
+stray_argument(void)
+{
+	return refuses("stray", EINVAL, WORDS("'stray'", "--"));
+}
+
+static int
+second_device_fails(void)
+{
+	char **argv = ARGS((char *)"--vdev=fabric_mock0", (char *)"--vdev=fabric_mock0");
+
+	CHECK(leat_init(count(argv), argv) == -EINVAL);
+	CHECK(strstr(leat_err_msg(), "already") != NULL);
+	CHECK(mock_nb_devs == 0);
+	return 0;
+}
+
+static int
+cleanup_names_open_endpoints(void)
+{
+	char **argv = ARGS((char *)"--vdev=fabric_mock0");
+	struct leat_ep_conf conf = { .name = "left-open" };
+	struct leat_ep *ep;
+
+	CHECK(leat_init(count(argv), argv) > 0);
+	ep = leat_ep_create(leat_dev_get(0), &conf);
+	CHECK(ep != NULL);
+	CHECK(leat_cleanup() == -EBUSY);
+	CHECK(strstr(leat_err_msg(), "left-open") != NULL);
+	CHECK(leat_ep_close(ep, 0, NULL, NULL) == 0);
+	CHECK(leat_cleanup() == 0);
+	return 0;
+}
+
+static void
+test_takes_its_arguments(void **state)
+{
+	(void)state;
+	in_child(takes_its_arguments);
+	in_child(without_application_arguments);
+}
+
+static void
+test_refuses_bad_arguments(void **state)
+{
+	(void)state;
+	in_child(unknown_driver);
+	in_child(no_number);
+	in_child(unknown_key);
+	in_child(key_twice);
+	in_child(value_out_of_range);
+	in_child(value_not_a_number);
+	in_child(value_missing);
+	in_child(probe_fails);
+	in_child(stray_argument);
+	in_child(second_device_fails);
+}
+
+static void
+test_cleanup_names_open_endpoints(void **state)
+{
+	(void)state;
+	in_child(cleanup_names_open_endpoints);
+}
+
+static void
+test_driver_list(void **state)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	(void)state;
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	assert_int_equal(leat_drivers_list(f, false), 0);
+	assert_int_equal(fclose(f), 0);
+	assert_non_null(strstr(text, "fabric_mock: does what a test says"));
+	assert_non_null(strstr(text, "depth=1..4096"));
+	free(text);
+
+	text = NULL;
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	assert_int_equal(leat_drivers_list(f, true), 0);
+	assert_int_equal(fclose(f), 0);
+	assert_non_null(strstr(text, "\"name\": \"fabric_mock\""));
+	assert_non_null(strstr(text, "means \\\"nothing\\\""));
+	free(text);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_takes_its_arguments),
+		cmocka_unit_test(test_refuses_bad_arguments),
+		cmocka_unit_test(test_cleanup_names_open_endpoints),
+		cmocka_unit_test(test_driver_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

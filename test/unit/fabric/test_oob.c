@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The address exchange between two well-behaved sides, and its time-outs. */
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "oob_side.h"
+
+static volatile uint64_t mock;
+
+static void
+test_connect(void **state)
+{
+	static const char request[] = "hello from a";
+	static const char answer[] = "hello from b";
+	uint8_t blob[LEAT_OOB_BLOB_MAX], priv[LEAT_OOB_PRIV_MAX];
+	struct leat_oob_data data = { .blob = blob, .blob_len = sizeof(blob) };
+	struct leat_oob_event *ev;
+	struct side a, b;
+	int conn, conn_b, x, y;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(blob); i++)
+		blob[i] = (uint8_t)i;
+	memset(priv, 0xa5, sizeof(priv));
+	side_open(&a, NULL, NULL);
+	side_open(&b, &(struct leat_oob_conf){ .kind = "tcp" }, "127.0.0.1:0");
+
+	data.priv = request;
+	data.priv_len = sizeof(request);
+	conn = leat_oob_connect(a.oob, b.addr, 0, &data, &x);
+	assert_true(conn > 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(ev->status, 0);
+	assert_int_equal(ev->blob_len, sizeof(blob));
+	assert_memory_equal(ev->blob, blob, sizeof(blob));
+	assert_int_equal(ev->priv_len, sizeof(request));
+	assert_memory_equal(ev->priv, request, sizeof(request));
+	assert_string_equal(ev->kind, "ring");
+	assert_int_equal(strncmp(ev->addr, "127.0.0.1:", 10), 0);
+	assert_null(ev->user);
+	conn_b = ev->conn;
+	assert_string_equal(leat_oob_state(b.oob, conn_b), "asking");
+	assert_string_equal(leat_oob_state(a.oob, conn), "waiting for the answer");
+
+	data.blob = answer;
+	data.blob_len = sizeof(answer);
+	data.priv = priv;
+	data.priv_len = sizeof(priv);
+	assert_int_equal(leat_oob_accept(b.oob, conn_b, &data, &y), 0);
+	assert_int_equal(leat_oob_accept(b.oob, conn_b, &data, &y), -ENOTCONN);
+	ev = side_event(&a, &b);
+	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->conn, conn);
+	assert_ptr_equal(ev->user, &x);
+	assert_string_equal(ev->kind, "tcp");
+	assert_string_equal(ev->addr, b.addr);
+	assert_int_equal(ev->blob_len, sizeof(answer));
+	assert_memory_equal(ev->blob, answer, sizeof(answer));
+	assert_int_equal(ev->priv_len, sizeof(priv));
+	assert_memory_equal(ev->priv, priv, sizeof(priv));
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->conn, conn_b);
+	assert_ptr_equal(ev->user, &y);
+	assert_int_equal(ev->blob_len, 0);
+	assert_string_equal(leat_oob_state(a.oob, conn), "up");
+	assert_int_equal(side_stats(&a).connected, 1);
+	assert_int_equal(side_stats(&b).connected, 1);
+	side_quiet(&a, &b);
+
+	side_close(&a);
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->status, 0);
+	assert_ptr_equal(ev->user, &y);
+	assert_int_equal(side_stats(&b).conns, 0);
+	side_close(&b);
+}
+
+static void
+test_reject(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	struct side a, b;
+	int conn, conn_b;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0");
+	conn = leat_oob_connect(a.oob, b.addr, 0, &none, NULL);
+	conn_b = side_event(&b, &a)->conn;
+	assert_int_equal(leat_oob_reject(b.oob, conn_b, "not today\n"), 0);
+	assert_int_equal(leat_oob_reject(b.oob, conn_b, "twice"), -ENOTCONN);
+	assert_string_equal(leat_oob_state(b.oob, conn_b), "dead");
+	ev = side_event(&a, &b);
+	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->conn, conn);
+	assert_int_equal(ev->status, -ECONNREFUSED);
+	assert_non_null(strstr(ev->text, "rejected: not today?"));
+	side_quiet(&b, &a);
+	assert_int_equal(leat_oob_close(a.oob, conn, NULL), -ENOTCONN);
+	assert_int_equal(side_stats(&a).conns, 0);
+	assert_int_equal(side_stats(&b).conns, 0);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* Closing on either side, with a text; also both at once. */
+static void
+test_close(void **state)
+{
+	struct leat_oob_event *ev;
+	struct side a, b;
+	int ca, cb;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0");
+
+	side_connect(&a, &b, &ca, &cb);
+	assert_int_equal(leat_oob_close(a.oob, ca, "work is done"), 0);
+	assert_int_equal(leat_oob_close(a.oob, ca, NULL), -ENOTCONN);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->conn, cb);
+	assert_int_equal(ev->status, 0);
+	assert_non_null(strstr(ev->text, "work is done"));
+	side_quiet(&a, &b);
+
+	side_connect(&a, &b, &ca, &cb);
+	assert_int_equal(leat_oob_close(b.oob, cb, NULL), 0);
+	ev = side_event(&a, &b);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->status, 0);
+	side_quiet(&b, &a);
+
+	side_connect(&a, &b, &ca, &cb);
+	assert_int_equal(leat_oob_close(b.oob, cb, NULL), 0);
+	assert_int_equal(leat_oob_close(a.oob, ca, NULL), 0);
+	side_quiet(&a, &b);
+	side_quiet(&b, &a);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* The connector withdraws before and after the request was seen; the listener closes on askers. */
+static void
+test_withdraw(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	struct side a, b;
+	int conn, conn_b;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0");
+
+	conn = leat_oob_connect(a.oob, b.addr, 0, &none, NULL);
+	assert_int_equal(leat_oob_close(a.oob, conn, NULL), 0);
+	side_quiet(&b, &a);
+
+	conn = leat_oob_connect(a.oob, b.addr, 0, &none, NULL);
+	conn_b = side_event(&b, &a)->conn;
+	assert_int_equal(leat_oob_close(a.oob, conn, "changed my mind"), 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->conn, conn_b);
+	assert_int_equal(ev->status, -ECONNRESET);
+	assert_int_equal(leat_oob_accept(b.oob, conn_b, &none, NULL), -ENOTCONN);
+
+	/* It ended, but its end was not fetched yet: closing takes the event away. */
+	conn = leat_oob_connect(a.oob, b.addr, 0, &none, NULL);
+	conn_b = side_event(&b, &a)->conn;
+	side_close(&b);
+	ev = side_event(&a, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->conn, conn);
+	assert_int_equal(ev->status, -ECONNREFUSED);
+	side_close(&a);
+}
+
+/* A process that is killed says no BYE; its kernel closes its sockets. */
+static void
+test_killed(void **state)
+{
+	struct leat_oob_event *ev;
+	struct side a, b;
+	int pipefd[2], ca, cb, status;
+	pid_t pid;
+
+	(void)state;
+	side_open(&b, NULL, "127.0.0.1:0");
+	assert_int_equal(pipe(pipefd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct leat_oob_data none = { 0 };
+		bool up = false;
+
+		/* The parent's listener is not the child's. */
+		b.oob = NULL;
+		for (ca = 3; ca < 64; ca++)
+			if (ca != pipefd[1])
+				(void)close(ca);
+		memset(&a, 0, sizeof(a));
+		a.oob = leat_oob_create(&(struct leat_oob_conf){ .kind = "ring" });
+		if (a.oob == NULL || leat_oob_connect(a.oob, b.addr, 0, &none, NULL) < 0)
+			_exit(1);
+		for (;;) {
+			side_poll(&a);
+			if (!up && a.tail > 0 && a.ev[0].type == LEAT_OOB_CONNECTED) {
+				up = true;
+				if (write(pipefd[1], "x", 1) != 1)
+					_exit(1);
+			}
+			sched_yield();
+		}
+	}
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	cb = ev->conn;
+	assert_int_equal(leat_oob_accept(b.oob, cb, &(struct leat_oob_data){ 0 }, &b), 0);
+	assert_int_equal(side_event(&b, NULL)->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(read(pipefd[0], &status, 1), 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->conn, cb);
+	assert_int_equal(ev->status, -ECONNRESET);
+	assert_ptr_equal(ev->user, &b);
+	close(pipefd[0]);
+	close(pipefd[1]);
+	side_close(&b);
+}
+
+/* A free port, with nobody on it. */
+static void
+free_port(char *addr, size_t len)
+{
+	struct side s;
+
+	side_open(&s, NULL, "127.0.0.1:0");
+	snprintf(addr, len, "%s", s.addr);
+	side_close(&s);
+}
+
+static void
+test_refused_then_there(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	char addr[LEAT_OOB_ADDR_MAX];
+	struct side a, b;
+	unsigned int i;
+	int conn;
+
+	(void)state;
+	free_port(addr, sizeof(addr));
+	side_open(&a, NULL, NULL);
+	conn = leat_oob_connect(a.oob, addr, 60000000, &none, NULL);
+	assert_true(conn > 0);
+	for (i = 0; i < 100; i++)
+		side_poll(&a);
+	assert_int_equal(a.head, a.tail);
+	side_open(&b, NULL, addr);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
+	ev = side_event(&a, &b);
+	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->conn, conn);
+	side_close(&a);
+	side_close(&b);
+}
+
+static void
+test_refused_for_good(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	char addr[LEAT_OOB_ADDR_MAX];
+	unsigned int i;
+	struct side a;
+
+	(void)state;
+	free_port(addr, sizeof(addr));
+	mock = 1000;
+	leat_clock_mock_set(&mock);
+	side_open(&a, NULL, NULL);
+	assert_true(leat_oob_connect(a.oob, addr, 3000000, &none, NULL) > 0);
+	/* Steps of 10 ms: all but the last one are attempts and pauses. */
+	for (i = 0; i < 299; i++) {
+		mock += 10000000;
+		side_poll(&a);
+		assert_int_equal(a.head, a.tail);
+	}
+	mock += 20000000;
+	ev = side_event(&a, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->status, -ECONNREFUSED);
+	assert_non_null(strstr(ev->text, addr));
+	assert_non_null(strstr(ev->text, "Connection refused for 3.0 s"));
+	side_close(&a);
+	leat_clock_mock_set(NULL);
+}
+
+/* A listener that takes the TCP connection and says nothing. */
+static void
+test_no_answer(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	struct side a, b;
+	unsigned int i;
+
+	(void)state;
+	mock = 1000;
+	leat_clock_mock_set(&mock);
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0"); /* never polled: the kernel takes the connection */
+	assert_true(leat_oob_connect(a.oob, b.addr, 2000000, &none, NULL) > 0);
+	for (i = 0; i < 100; i++)
+		side_poll(&a);
+	assert_int_equal(a.head, a.tail);
+	mock += 2100000000;
+	ev = side_event(&a, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->status, -ETIMEDOUT);
+	assert_non_null(strstr(ev->text, "no answer came"));
+
+	/* What the listener finds when it is polled at last. */
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->status, -ECONNRESET);
+	side_close(&a);
+	side_close(&b);
+	leat_clock_mock_set(NULL);
+}
+
+static void
+test_names(void **state)
+{
+	/* A label of more than 63 characters is no name; asking for it reaches no server. */
+	static const char bad[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+				  "aaaa:7000";
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	char addr[LEAT_OOB_ADDR_MAX];
+	struct side a, b;
+	int conn;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	conn = leat_oob_connect(a.oob, bad, 30000000, &none, NULL);
+	assert_true(conn > 0);
+	ev = side_event(&a, NULL);
+	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->conn, conn);
+	assert_int_equal(ev->status, -EHOSTUNREACH);
+
+	/* Given up while the lookup is under way: its memory lives on until it ends. */
+	conn = leat_oob_connect(a.oob, "localhost:1", 0, &none, NULL);
+	assert_true(conn > 0);
+	assert_string_equal(leat_oob_state(a.oob, conn), "resolving the name");
+	assert_int_equal(leat_oob_close(a.oob, conn, NULL), 0);
+
+	side_open(&b, NULL, "localhost:0");
+	snprintf(addr, sizeof(addr), "localhost:%d", raw_port(&b));
+	conn = leat_oob_connect(a.oob, addr, 30000000, &none, NULL);
+	assert_true(conn > 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
+	assert_int_equal(side_event(&a, &b)->type, LEAT_OOB_CONNECTED);
+	side_close(&a);
+	side_close(&b);
+}
+
+static void
+test_ipv6(void **state)
+{
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM, 0), ca, cb;
+	struct side a, b;
+
+	(void)state;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sin6, sizeof(sin6)) != 0) {
+		if (fd >= 0)
+			close(fd);
+		skip();
+	}
+	close(fd);
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "[::1]:0");
+	assert_int_equal(strncmp(b.addr, "[::1]:", 6), 0);
+	side_connect(&a, &b, &ca, &cb);
+	side_close(&b);
+	assert_int_equal(side_event(&a, NULL)->type, LEAT_OOB_DOWN);
+
+	/* One socket for all interfaces and both families. */
+	side_open(&b, NULL, ":0");
+	snprintf(b.addr, sizeof(b.addr), "[::1]:%d", raw_port(&b));
+	side_connect(&a, &b, &ca, &cb);
+	snprintf(b.addr, sizeof(b.addr), "127.0.0.1:%d", raw_port(&b));
+	side_connect(&a, &b, &ca, &cb);
+	side_close(&a);
+	side_close(&b);
+}
+
+static void
+test_arguments(void **state)
+{
+	static const char *const bad[] = {
+		"",	      "host",	 "host:",	 ":7000",     "host:0",
+		"host:65536", "host:1x", "::1:7000",	 "[::1]",     "[::1:7000",
+		"[]:7000",    "host:-1", "host:0000001", "[::1]7000", "host: 7000"
+	};
+	struct leat_oob_data none = { 0 }, data = { .blob_len = 1 };
+	struct leat_oob_event ev;
+	struct side a, b;
+	unsigned int i;
+	char str[4];
+
+	(void)state;
+	assert_null(leat_oob_create(&(struct leat_oob_conf){ .name = "x" }));
+	assert_int_equal(rte_errno, EINVAL);
+	assert_null(leat_oob_create(&(struct leat_oob_conf){ .kind = "a b" }));
+	assert_null(
+		leat_oob_create(&(struct leat_oob_conf){ .kind = "0123456789012345678901234567890"
+								 "1" }));
+	assert_null(leat_oob_create(&(struct leat_oob_conf){ .kind = "x", .dead_after_us = 1 }));
+	leat_oob_destroy(NULL);
+
+	side_open(&a, NULL, NULL);
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		assert_int_equal(leat_oob_connect(a.oob, bad[i], 0, &none, NULL), -EINVAL);
+		assert_int_equal(rte_errno, EINVAL);
+		assert_non_null(strstr(leat_err_msg(), bad[i]));
+	}
+	assert_int_equal(leat_oob_connect(a.oob, NULL, 0, &none, NULL), -EINVAL);
+	assert_int_equal(leat_oob_connect(a.oob, "127.0.0.1:1", 0, &data, NULL), -EINVAL);
+	data.blob = str;
+	data.blob_len = LEAT_OOB_BLOB_MAX + 1;
+	assert_int_equal(leat_oob_connect(a.oob, "127.0.0.1:1", 0, &data, NULL), -EINVAL);
+	data.blob_len = 0;
+	data.priv = str;
+	data.priv_len = LEAT_OOB_PRIV_MAX + 1;
+	assert_int_equal(leat_oob_connect(a.oob, "127.0.0.1:1", 0, &data, NULL), -EINVAL);
+	assert_int_equal(leat_oob_listen(a.oob, "nohost"), -EINVAL);
+	assert_int_equal(leat_oob_listen(a.oob, "192.0.2.77:0"), -EADDRNOTAVAIL);
+	assert_int_equal(leat_oob_listen_addr(a.oob, str, sizeof(str)), -ENOENT);
+
+	side_open(&b, NULL, "127.0.0.1:0");
+	assert_int_equal(leat_oob_listen(b.oob, "127.0.0.1:0"), -EALREADY);
+	assert_int_equal(leat_oob_listen(a.oob, b.addr), -EADDRINUSE);
+	assert_non_null(strstr(leat_err_msg(), b.addr));
+	assert_int_equal(leat_oob_listen_addr(b.oob, str, sizeof(str)), -ENOSPC);
+
+	assert_string_equal(leat_oob_state(a.oob, -5), "dead");
+	assert_string_equal(leat_oob_state(a.oob, 0), "dead");
+	assert_string_equal(leat_oob_state(a.oob, INT32_MAX), "dead");
+	assert_int_equal(leat_oob_close(a.oob, 1 << 16, NULL), -ENOTCONN);
+	assert_int_equal(leat_oob_accept(a.oob, 1 << 16, &none, NULL), -ENOTCONN);
+	assert_int_equal(leat_oob_poll(a.oob, leat_now(), &ev, 0), 0);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* max_conns on both sides; the listener's reason reaches the connector. */
+static void
+test_full(void **state)
+{
+	struct leat_oob_conf conf = { .kind = "ring", .max_conns = 2 };
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	struct side a, b, c;
+	int ca, cb, conn;
+
+	(void)state;
+	side_open(&a, &conf, NULL);
+	side_open(&b, &conf, "127.0.0.1:0");
+	side_open(&c, NULL, NULL);
+	side_connect(&a, &b, &ca, &cb);
+	side_connect(&a, &b, &ca, &cb);
+	assert_int_equal(leat_oob_connect(a.oob, b.addr, 0, &none, NULL), -ENOSPC);
+
+	conn = leat_oob_connect(c.oob, b.addr, 0, &none, NULL);
+	assert_true(conn > 0);
+	ev = side_event(&c, &b);
+	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->status, -ECONNREFUSED);
+	assert_non_null(strstr(ev->text, "too many connections"));
+
+	assert_int_equal(leat_oob_close(b.oob, cb, NULL), 0);
+	assert_int_equal(side_event(&a, &b)->type, LEAT_OOB_DOWN);
+	side_connect(&a, &b, &ca, &cb);
+	side_close(&a);
+	side_close(&b);
+	side_close(&c);
+}
+
+/* Events that don't fit are delivered later, one by one and in order. */
+static void
+test_one_event_at_a_time(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event ev;
+	struct side a, b;
+	int conn, id;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0");
+	conn = leat_oob_connect(a.oob, b.addr, 0, &none, NULL);
+	id = side_event(&b, &a)->conn;
+	assert_int_equal(leat_oob_accept(b.oob, id, &none, NULL), 0);
+	assert_int_equal(leat_oob_close(b.oob, id, "at once"), 0);
+	/* ACCEPT and BYE are read together: connected, then down. */
+	side_until(&b, leat_oob_poll(a.oob, leat_now(), &ev, 1) == 1);
+	assert_int_equal(ev.type, LEAT_OOB_CONNECTED);
+	side_until(&b, leat_oob_poll(a.oob, leat_now(), &ev, 1) == 1);
+	assert_int_equal(ev.type, LEAT_OOB_DOWN);
+	assert_int_equal(ev.conn, conn);
+	assert_int_equal(ev.status, 0);
+	side_close(&a);
+	side_close(&b);
+}
+
+#define MANY 1000
+
+static void
+test_many(void **state)
+{
+	struct leat_oob_conf conf = { .kind = "ring", .max_conns = MANY, .max_pending = MANY };
+	struct rlimit lim;
+	struct leat_oob_event *ev;
+	unsigned int i, up_a = 0, up_b = 0, down = 0;
+	struct side a, b;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	if (lim.rlim_cur < 2 * MANY + 64) {
+		lim.rlim_cur = lim.rlim_max < 2 * MANY + 64 ? lim.rlim_max : 2 * MANY + 64;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
+		if (lim.rlim_cur < 2 * MANY + 64)
+			skip();
+	}
+	side_open(&a, &conf, NULL);
+	side_open(&b, &conf, "127.0.0.1:0");
+	for (i = 0; i < MANY; i++) {
+		struct leat_oob_data data = { .blob = &i, .blob_len = sizeof(i) };
+
+		assert_true(leat_oob_connect(a.oob, b.addr, 60000000, &data, NULL) > 0);
+	}
+	while (up_a < MANY || up_b < MANY) {
+		side_poll(&a);
+		while (a.head != a.tail) {
+			ev = &a.ev[a.head++ % SIDE_EVENTS];
+			assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+			up_a++;
+		}
+		side_poll(&b);
+		while (b.head != b.tail) {
+			ev = &b.ev[b.head++ % SIDE_EVENTS];
+			if (ev->type == LEAT_OOB_REQUEST)
+				assert_int_equal(leat_oob_accept(b.oob, ev->conn,
+								 &(struct leat_oob_data){ 0 },
+								 NULL),
+						 0);
+			else
+				up_b += ev->type == LEAT_OOB_CONNECTED;
+		}
+	}
+	assert_int_equal(side_stats(&b).conns, MANY);
+	side_close(&a);
+	while (down < MANY) {
+		ev = side_event(&b, NULL);
+		assert_int_equal(ev->type, LEAT_OOB_DOWN);
+		assert_int_equal(ev->status, 0);
+		down++;
+	}
+	side_close(&b);
+}
+
+/* Without descriptors the listener waits, and takes the connection when there are some again. */
+static void
+test_no_descriptor(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct rlimit lim, tight;
+	struct side a, b;
+	int conn, top;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	conn = leat_oob_connect(a.oob, b.addr, 60000000, &none, NULL);
+	assert_true(conn > 0);
+	top = dup(0);
+	assert_true(top >= 0);
+	close(top);
+	tight = lim;
+	tight.rlim_cur = (rlim_t)top;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	side_until(&b, side_stats(&b).no_fd > 0);
+	/* Nor does a connector fail for that: it tries again. */
+	assert_true(leat_oob_connect(a.oob, b.addr, 60000000, &none, NULL) > 0);
+	side_quiet(&b, &a);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	assert_int_equal(side_event(&b, &a)->type, LEAT_OOB_REQUEST);
+	assert_int_equal(side_event(&b, &a)->type, LEAT_OOB_REQUEST);
+	side_close(&a);
+	side_close(&b);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_reject),
+		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_withdraw),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_refused_then_there),
+		cmocka_unit_test(test_refused_for_good),
+		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_one_event_at_a_time),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_no_descriptor),
+	};
+
+	return cmocka_run_group_tests_name("oob", tests, NULL, NULL);
+}
