@@ -134,6 +134,7 @@ ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *in
 	ep->directed_recv = info->directed_recv;
 	ep->tx_room = conf->tx_depth;
 	ep->rx_room = conf->rx_depth;
+	ep->depth = conf->tx_depth + conf->rx_depth;
 	ep->post = leat_ep_closed_post;
 	ep->poll = leat_ep_closed_poll;
 	leat_queue_init(&ep->recvq);

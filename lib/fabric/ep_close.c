@@ -42,21 +42,21 @@ leat_ep_inflight_str(const struct leat_ep *ep, char *buf, size_t len)
 	size_t pos;
 	int n;
 
-	n = snprintf(buf, len, "%u ops in flight: %u receives, %u others", ep->inflight, rx,
-		     ep->inflight - rx);
+	n = snprintf(buf, len, "%u ops in flight: %u receives, %u others", leat_ep_inflight(ep), rx,
+		     leat_ep_inflight(ep) - rx);
 	if (n < 0 || (size_t)n >= len)
 		return buf;
 	pos = (size_t)n;
 	for (i = 0; i < ep->nb_peers; i++) {
 		const struct leat_peer *p = &ep->peers[i];
 
-		if (p->inflight == 0)
+		if (leat_peer_inflight(p) == 0)
 			continue;
 		with++;
 		if (named == 3)
 			continue;
 		n = snprintf(buf + pos, len - pos, "%s%u to %s (peer %u)", named == 0 ? ": " : ", ",
-			     p->inflight, leat_peer_addr(ep, p), i);
+			     leat_peer_inflight(p), leat_peer_addr(ep, p), i);
 		if (n < 0 || (size_t)n >= len - pos)
 			return buf;
 		pos += (size_t)n;
@@ -88,7 +88,7 @@ leat_ep_closing_step(struct leat_ep *ep, uint64_t now)
 	struct leat_ep_ctrl *c = ep->ctrl;
 	char what[256];
 
-	if (c->state == LEAT_EP_DRAINING && ep->inflight > 0 && now >= c->shut_deadline) {
+	if (c->state == LEAT_EP_DRAINING && leat_ep_inflight(ep) > 0 && now >= c->shut_deadline) {
 		LEAT_LOG(WARNING, fabric,
 			 "%s: closing endpoint %s: the time is up with %s; aborting them",
 			 leat_dev_name(ep->dev), c->name,
@@ -97,7 +97,7 @@ leat_ep_closing_step(struct leat_ep *ep, uint64_t now)
 		c->shut_status = -ETIMEDOUT;
 		c->driver->ep_abort(ep);
 	}
-	if ((c->state == LEAT_EP_DRAINING || c->state == LEAT_EP_ABORTING) && ep->inflight == 0) {
+	if ((c->state == LEAT_EP_DRAINING || c->state == LEAT_EP_ABORTING) && leat_ep_inflight(ep) == 0) {
 		c->state = LEAT_EP_SHUT;
 		c->shut_event = true;
 		ep->poll = leat_ep_closed_poll;

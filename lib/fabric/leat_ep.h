@@ -105,6 +105,7 @@ leat_ep_poll(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		leat_ep_drain_ready(ep);
 	ep->poll(ep);
 	got = (uint16_t)(ep->out - ops);
+	__atomic_store_n(&ep->stats.returned, ep->stats.returned + got, __ATOMIC_RELAXED);
 	ep->out = NULL;
 	ep->out_end = NULL;
 	ep->now = 0;
@@ -245,7 +246,7 @@ leat_ep_dev(const struct leat_ep *ep)
 static inline uint32_t
 leat_ep_inflight(const struct leat_ep *ep)
 {
-	return ep->inflight;
+	return ep->depth - ep->tx_room - ep->rx_room;
 }
 
 /** Reads the counters; any thread, each value a recent one. */

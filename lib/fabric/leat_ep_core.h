@@ -50,7 +50,7 @@ struct leat_peer {
 	struct leat_queue sendq;
 	void *drv;	    /**< the driver's own */
 	uint64_t drv_word;  /**< the driver's own, e.g. an address handle */
-	uint32_t inflight;  /**< ops that name this peer and are with the device */
+	uint32_t elsewhere; /**< its ops with the device that are not on sendq; see leat_peer_inflight() */
 	uint16_t id;	    /**< index in the table */
 	uint8_t state;	    /**< enum leat_peer_state */
 	uint8_t ev_pending; /**< events not delivered yet, bits 1 << enum leat_event_type */
@@ -90,7 +90,7 @@ struct leat_ep {
 	struct leat_op *ready_tail;
 	uint32_t tx_room;  /**< sends and one-sided ops that may still be posted */
 	uint32_t rx_room;  /**< receives that may still be posted */
-	uint32_t inflight; /**< ops with the device */
+	uint32_t depth;	   /**< tx_room + rx_room when nothing is in flight */
 	uint32_t nb_ready; /**< length of the ready list */
 	uint64_t now;	   /**< time of this poll, 0 until somebody asked */
 	uint64_t reserved;
@@ -100,6 +100,18 @@ struct leat_ep {
 
 	struct leat_ep_stats stats;
 } __attribute__((aligned(LEAT_CACHE_LINE)));
+
+/**
+ * Number of ops that name a peer and are with the device. Those that are sent by default, to its send queue, are
+ * counted there already: post and completion count nothing twice.
+ */
+static inline uint32_t
+leat_peer_inflight(const struct leat_peer *peer)
+{
+	const struct leat_queue *q = &peer->sendq;
+
+	return (uint32_t)(q->nb_posted - q->nb_returned) - q->held_now + peer->elsewhere;
+}
 
 #ifndef __cplusplus
 static_assert(offsetof(struct leat_op, tag) == LEAT_CACHE_LINE, "first line of an op");

@@ -280,27 +280,27 @@ leat_op_start(struct leat_ep *ep, struct leat_op *op)
 	struct leat_peer *peer = op->peer < ep->nb_peers ? &ep->peers[op->peer] : NULL;
 	struct leat_queue *q = op->queue;
 
-	if (leat_op_is_recv(op)) {
-		ep->rx_room--;
-		if (q == NULL)
-			q = &ep->recvq;
-	} else {
-		ep->tx_room--;
-		if (q == NULL)
-			q = likely(peer != NULL) ? &peer->sendq : LEAT_QUEUE_NONE;
-	}
-	if (peer != NULL)
-		peer->inflight++;
-	ep->inflight++;
-	LEAT_STAT_ADD(ep->stats.posted, 1);
 	op->state = LEAT_OP_INFLIGHT;
 	op->oflags = 0;
-	op->src = LEAT_PEER_ANY;
-	if (unlikely(q == LEAT_QUEUE_NONE)) {
-		op->q = NULL;
+	if (leat_op_is_recv(op)) {
+		ep->rx_room--;
+		op->src = LEAT_PEER_ANY;
+		if (q == NULL)
+			q = &ep->recvq;
+		if (peer != NULL)
+			peer->elsewhere++;
 	} else {
-		op->q = q;
-		op->q_next = NULL;
+		ep->tx_room--;
+		if (likely(q == NULL && peer != NULL)) {
+			q = &peer->sendq;
+		} else {
+			if (peer != NULL)
+				peer->elsewhere++;
+			if (q == NULL)
+				q = LEAT_QUEUE_NONE;
+		}
+	}
+	if (likely(q != LEAT_QUEUE_NONE)) {
 		if (q->head == NULL)
 			q->head = op;
 		else
@@ -319,7 +319,6 @@ leat_op_emit(struct leat_ep *ep, struct leat_op *op)
 	if (likely(ep->out < ep->out_end)) {
 		op->state = LEAT_OP_IDLE;
 		*ep->out++ = op;
-		LEAT_STAT_ADD(ep->stats.returned, 1);
 		return;
 	}
 	op->state = LEAT_OP_READY;
@@ -342,19 +341,27 @@ leat_queue_hold(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 	__atomic_store_n(&q->held_now, q->held_now + 1, __ATOMIC_RELAXED);
 }
 
+/** The one behind an op on its queue. Only that of the newest has no meaning: post need not clear it. */
+static inline struct leat_op *
+leat_queue_next(const struct leat_queue *q, const struct leat_op *op)
+{
+	return op == q->tail ? NULL : op->q_next;
+}
+
 /** The oldest op of a queue completed: out with it and with those held behind it. */
 static inline void
 leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 {
-	struct leat_op *next = op->q_next;
-	uint64_t n = 1;
+	struct leat_op *next = leat_queue_next(q, op);
+	uint32_t held = q->held_now, n = 0;
 
 	leat_op_emit(ep, op);
-	while (next != NULL && next->state == LEAT_OP_HELD) {
+	/* Nothing held, as when completions come in order: the next op is not even looked at. */
+	while (unlikely(n < held) && next != NULL && next->state == LEAT_OP_HELD) {
 		uint32_t dt;
 
 		op = next;
-		next = op->q_next;
+		next = leat_queue_next(q, op);
 		if (next != NULL)
 			__builtin_prefetch(next);
 		dt = (uint32_t)(leat_ep_now(ep) >> LEAT_HOLD_SHIFT) - op->held_since;
@@ -365,9 +372,9 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 		n++;
 	}
 	q->head = next;
-	LEAT_STAT_ADD(q->nb_returned, n);
-	if (n > 1)
-		__atomic_store_n(&q->held_now, q->held_now - (uint32_t)(n - 1), __ATOMIC_RELAXED);
+	LEAT_STAT_ADD(q->nb_returned, n + 1);
+	if (n > 0)
+		__atomic_store_n(&q->held_now, held - n, __ATOMIC_RELAXED);
 }
 
 /**
@@ -378,16 +385,28 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 static inline void
 leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
 {
-	struct leat_queue *q = op->q;
+	struct leat_peer *peer = op->peer < ep->nb_peers ? &ep->peers[op->peer] : NULL;
+	struct leat_queue *q = op->queue;
 	bool recv = leat_op_is_recv(op);
 
-	if (recv)
+	/* As in leat_op_start(): what an op says does not change while it is in flight. */
+	if (recv) {
 		ep->rx_room++;
-	else
+		if (q == NULL)
+			q = &ep->recvq;
+		if (peer != NULL)
+			peer->elsewhere--;
+	} else {
 		ep->tx_room++;
-	if (op->peer < ep->nb_peers)
-		ep->peers[op->peer].inflight--;
-	ep->inflight--;
+		if (likely(q == NULL && peer != NULL)) {
+			q = &peer->sendq;
+		} else {
+			if (peer != NULL)
+				peer->elsewhere--;
+			if (q == NULL)
+				q = LEAT_QUEUE_NONE;
+		}
+	}
 	if (unlikely((op->flags & LEAT_OP_F_DEADLINE) != 0))
 		leat_op_deadline_stop(ep, op);
 	if (unlikely(status != 0)) {
@@ -401,7 +420,7 @@ leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
 	}
 	op->status = status;
 	op->len = len;
-	if (unlikely(q == NULL))
+	if (unlikely(q == LEAT_QUEUE_NONE))
 		leat_op_emit(ep, op);
 	else if (likely(q->head == op))
 		leat_queue_release(ep, q, op);
@@ -417,10 +436,11 @@ leat_op_fail(struct leat_ep *ep, struct leat_op *op, int status)
 	leat_op_finish(ep, op, status, 0);
 }
 
-/** At the end of a post: counts what was refused. @return accepted */
+/** At the end of each post: counts what was accepted and what was refused. @return accepted */
 static inline uint16_t
 leat_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
 {
+	LEAT_STAT_ADD(ep->stats.posted, accepted);
 	if (unlikely(accepted < n))
 		LEAT_STAT_ADD(ep->stats.refused, (uint64_t)(n - accepted));
 	return accepted;

@@ -104,7 +104,7 @@ struct leat_op {
 	 */
 	int32_t status;
 	uint16_t peer; /**< in: remote side; RECV, TRECV: LEAT_PEER_ANY or a peer */
-	uint16_t src;  /**< out: peer a message came from, LEAT_PEER_ANY if the device can't tell */
+	uint16_t src;  /**< out: RECV, TRECV: peer it came from, LEAT_PEER_ANY if the device can't tell */
 	uint32_t held_since; /**< private: when the ordering layer began to hold it, cycles >> 8 */
 	void *buf;	     /**< in: local buffer; may be NULL when size is 0 */
 	uint64_t size;	     /**< in: bytes to move, or size of the receive buffer; 8 for atomics */
@@ -112,8 +112,8 @@ struct leat_op {
 	/** in: NULL for the default (the peer's send queue, or the endpoint's receive queue),
 	 * LEAT_QUEUE_NONE, or a queue of the caller's (see leat_queue.h). */
 	struct leat_queue *queue;
-	struct leat_queue *q;	/**< private: the queue it is on, NULL for none */
-	struct leat_op *q_next; /**< private: next in q, or in the endpoint's ready list */
+	void *reserved;		/**< private */
+	struct leat_op *q_next; /**< private: next on its queue, or in the endpoint's ready list */
 
 	/* second cache line */
 	union {

@@ -346,11 +346,7 @@ leat_oob_connect(struct leat_oob *oob, const char *addr, uint64_t timeout_us,
 	snprintf(c->addr, sizeof(c->addr), "%s", addr);
 	c->tx_len = (uint16_t)oob_wire_hello(c->tx, OOB_HELLO, oob->kind, data);
 	oob_id_count(c, true);
-	ret = oob_conn_start(c, host, port);
-	if (ret != 0) {
-		oob_slot_put(c);
-		return leat_err(-ret, "%s: connect %s: no memory for the lookup", oob->name, addr);
-	}
+	oob_conn_start(c, host, port);
 	return oob_id(c);
 }
 

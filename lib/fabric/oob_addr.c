@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,83 +99,113 @@ oob_addr_blocking(const char *host, const char *port, struct addrinfo **ai)
 }
 
 /*
- * Lookups run in threads of the C library. One that is under way can't be stopped: its memory must
- * stay until it ends. A dropped lookup goes to a list of the process, and is freed when somebody
- * passes by after its end.
+ * A lookup has a thread of its own for as long as it lasts, because getaddrinfo() can't be asked
+ * without waiting or be stopped. (The C library's getaddrinfo_a() does the same, but its threads
+ * are invisible to the thread sanitizer, which crashes in them.) The thread and the owner share the
+ * lookup; whoever lets go of it last frees it.
  */
+enum { LOOKUP_RUNNING, LOOKUP_DONE, LOOKUP_DROPPED };
+
 struct oob_lookup {
-	struct gaicb cb;
-	struct addrinfo hints;
-	struct oob_lookup *next;
-	char host[NI_MAXHOST];
+	int state; /* LOOKUP_*; the release of LOOKUP_DONE publishes ret and ai */
+	int ret;
+	struct addrinfo *ai;
+	char host[LEAT_OOB_ADDR_MAX];
 	char port[8];
 };
 
-static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct oob_lookup *orphans;
+/* A name service that does not answer must not fill the process with threads. */
+#define LOOKUPS_MAX 8
+static unsigned int lookups; /* running, in the whole process */
 
 static void
 lookup_free(struct oob_lookup *l)
 {
-	if (l->cb.ar_result != NULL)
-		freeaddrinfo(l->cb.ar_result);
+	if (l->ai != NULL)
+		freeaddrinfo(l->ai);
 	free(l);
 }
 
-static void
-orphans_sweep(void)
+static void *
+lookup_main(void *arg)
 {
-	struct oob_lookup **prev, *l;
+	struct oob_lookup *l = arg;
+	struct addrinfo hints = oob_hints;
 
-	pthread_mutex_lock(&orphans_lock);
-	for (prev = &orphans; (l = *prev) != NULL;) {
-		if (gai_error(&l->cb) == EAI_INPROGRESS) {
-			prev = &l->next;
-		} else {
-			*prev = l->next;
-			lookup_free(l);
-		}
+	hints.ai_flags = AI_NUMERICSERV;
+	l->ret = getaddrinfo(l->host, l->port, &hints, &l->ai);
+	if (l->ret != 0)
+		l->ai = NULL;
+	/* Release: ret and ai for oob_lookup_done(). Acquire: the owner let go of it. */
+	if (__atomic_exchange_n(&l->state, LOOKUP_DONE, __ATOMIC_ACQ_REL) == LOOKUP_DROPPED)
+		lookup_free(l);
+	__atomic_sub_fetch(&lookups, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Not on the lcore's CPU, where a loop is spinning, and deaf to the program's signals. */
+static int
+lookup_thread(struct oob_lookup *l)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	cpu_set_t cpus;
+	pthread_t thread;
+	unsigned int i;
+	int ret;
+
+	ret = pthread_attr_init(&attr);
+	if (ret != 0)
+		return ret;
+	CPU_ZERO(&cpus);
+	for (i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &cpus);
+	(void)pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	ret = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (ret == 0) {
+		sigfillset(&all);
+		(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+		ret = pthread_create(&thread, &attr, lookup_main, l);
+		(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	}
-	pthread_mutex_unlock(&orphans_lock);
+	pthread_attr_destroy(&attr);
+	return ret;
 }
 
 struct oob_lookup *
 oob_lookup_start(const char *host, const char *port)
 {
 	struct oob_lookup *l;
-	struct gaicb *list[1];
-	struct sigevent none = { .sigev_notify = SIGEV_NONE };
 
-	orphans_sweep();
+	if (__atomic_add_fetch(&lookups, 1, __ATOMIC_RELAXED) > LOOKUPS_MAX)
+		goto full;
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
-		return NULL;
+		goto full;
 	snprintf(l->host, sizeof(l->host), "%s", host);
 	snprintf(l->port, sizeof(l->port), "%s", port);
-	l->hints = oob_hints;
-	l->hints.ai_flags = AI_NUMERICSERV;
-	l->cb.ar_name = l->host;
-	l->cb.ar_service = l->port;
-	l->cb.ar_request = &l->hints;
-	list[0] = &l->cb;
-	if (getaddrinfo_a(GAI_NOWAIT, list, 1, &none) != 0) {
+	if (lookup_thread(l) != 0) {
 		free(l);
-		return NULL;
+		goto full;
 	}
 	return l;
+
+full:
+	__atomic_sub_fetch(&lookups, 1, __ATOMIC_RELAXED);
+	return NULL;
 }
 
 int
 oob_lookup_done(struct oob_lookup *l, struct addrinfo **ai)
 {
-	int ret = gai_error(&l->cb);
+	int ret;
 
-	if (ret == EAI_INPROGRESS)
+	/* Acquire: pairs with the release in lookup_main(). */
+	if (__atomic_load_n(&l->state, __ATOMIC_ACQUIRE) != LOOKUP_DONE)
 		return -EINPROGRESS;
-	if (ret == 0) {
-		*ai = l->cb.ar_result;
-		l->cb.ar_result = NULL;
-	}
+	ret = l->ret;
+	*ai = l->ai;
+	l->ai = NULL;
 	lookup_free(l);
 	return ret;
 }
@@ -182,15 +213,7 @@ oob_lookup_done(struct oob_lookup *l, struct addrinfo **ai)
 void
 oob_lookup_drop(struct oob_lookup *l)
 {
-	int ret = gai_cancel(&l->cb);
-
-	if (ret == EAI_CANCELED || ret == EAI_ALLDONE) {
+	/* Release: we don't touch it any more. Acquire: ret and ai, to free them. */
+	if (__atomic_exchange_n(&l->state, LOOKUP_DROPPED, __ATOMIC_ACQ_REL) == LOOKUP_DONE)
 		lookup_free(l);
-	} else {
-		pthread_mutex_lock(&orphans_lock);
-		l->next = orphans;
-		orphans = l;
-		pthread_mutex_unlock(&orphans_lock);
-	}
-	orphans_sweep();
 }

@@ -237,31 +237,32 @@ conn_round(struct oob_conn *c)
 	conn_next_addr(c);
 }
 
-static int
+static void
 conn_lookup(struct oob_conn *c)
 {
 	char host[LEAT_OOB_ADDR_MAX], port[8];
-	int ret = oob_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port));
 
-	if (ret != 0)
-		return ret;
-	c->lookup = oob_lookup_start(host, port);
-	if (c->lookup == NULL)
-		return -ENOMEM;
+	/* It was split before, when it came. */
+	if (oob_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port)) == 0)
+		c->lookup = oob_lookup_start(host, port);
+	if (c->lookup == NULL) {
+		/* Too many lookups at a time. */
+		conn_backoff(c);
+		return;
+	}
 	c->state = OOB_RESOLVING;
 	oob_list_move(c, &c->oob->resolving);
 	oob_timer_set(c, c->deadline);
-	return 0;
 }
 
-int
+void
 oob_conn_start(struct oob_conn *c, const char *host, const char *port)
 {
 	c->backoff_us = OOB_BACKOFF_MIN_US;
-	if (oob_addr_numeric(host, port, false, &c->ai) != 0)
-		return conn_lookup(c);
-	conn_round(c);
-	return 0;
+	if (oob_addr_numeric(host, port, false, &c->ai) == 0)
+		conn_round(c);
+	else
+		conn_lookup(c);
 }
 
 void
@@ -435,7 +436,7 @@ conn_broken(struct oob_conn *c, int err)
 				c->addr);
 		else
 			/* The user time-out shows as whatever the network said last. */
-			oob_end(c, -ETIMEDOUT, "%s is gone: no sign of its host for %u.%u s (%s)",
+			oob_end(c, -ETIMEDOUT, "%s is gone: no sign of its host within %u.%u s (%s)",
 				c->addr, c->oob->dead_after_ms / 1000,
 				c->oob->dead_after_ms / 100 % 10, strerror(err));
 		break;
@@ -544,8 +545,8 @@ oob_conn_timeout(struct oob_conn *c)
 			conn_give_up(c);
 		else if (c->ai != NULL)
 			conn_round(c);
-		else if (conn_lookup(c) != 0)
-			conn_backoff(c);
+		else
+			conn_lookup(c);
 		break;
 	case OOB_HELLO_SENT:
 		oob_end(c, -ETIMEDOUT,

@@ -159,7 +159,7 @@ void oob_listener_resume(struct leat_oob *oob);
 /* A TCP connection was accepted; owns fd from here on. */
 void oob_conn_accepted(struct leat_oob *oob, int fd, const struct sockaddr *sa, socklen_t len);
 /* Connector: begins with the lookup, or with the first address. */
-int oob_conn_start(struct oob_conn *c, const char *host, const char *port);
+void oob_conn_start(struct oob_conn *c, const char *host, const char *port);
 void oob_conn_event(struct oob_conn *c, uint32_t events);
 void oob_conn_timeout(struct oob_conn *c);
 /* The lookup of a connector in RESOLVING may have ended. */
@@ -181,7 +181,7 @@ int oob_addr_numeric(const char *host, const char *port, bool passive, struct ad
 /* A name as well, which may block. Returns 0, or an EAI_ code. */
 int oob_addr_blocking(const char *host, const char *port, struct addrinfo **ai);
 /*
- * A lookup in the background. oob_lookup_done() returns -EINPROGRESS, or frees the lookup and
+ * A lookup in the background; NULL: no thread for it now. oob_lookup_done() returns -EINPROGRESS, or frees the lookup and
  * returns 0 with addresses or an EAI_ code (which are never -EINPROGRESS).
  */
 struct oob_lookup *oob_lookup_start(const char *host, const char *port);

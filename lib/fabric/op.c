@@ -39,7 +39,6 @@ leat_ep_drain_ready(struct leat_ep *ep)
 	}
 	ep->ready_head = op;
 	ep->nb_ready -= (uint32_t)n;
-	LEAT_STAT_ADD(ep->stats.returned, n);
 }
 
 int

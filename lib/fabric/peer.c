@@ -51,7 +51,7 @@ peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
 	leat_queue_init(&peer->sendq);
 	peer->drv = NULL;
 	peer->drv_word = 0;
-	peer->inflight = 0;
+	peer->elsewhere = 0;
 	peer->ev_pending = 0;
 	peer->state = (uint8_t)state;
 	__atomic_store_n(&c->nb_used, c->nb_used + 1, __ATOMIC_RELAXED);
@@ -144,9 +144,9 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct leat_peer_cold *cold = cold_of(ep, peer);
 
-	if (peer->inflight > 0)
+	if (leat_peer_inflight(peer) > 0)
 		LEAT_LOG(ERR, fabric, "%s: peer %u: %s took it down with %u ops in flight",
-			 ep->ctrl->name, peer->id, ep->ctrl->driver->name, peer->inflight);
+			 ep->ctrl->name, peer->id, ep->ctrl->driver->name, leat_peer_inflight(peer));
 	peer->state = LEAT_PEER_DOWN;
 	peer->drv = NULL;
 	if (cold->was_up || cold->req_seen) {

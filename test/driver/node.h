@@ -18,6 +18,8 @@
  *     slot: free -> prepared (has a buffer, data filled in) -> posted -> checked -> free
  */
 
+#include <errno.h>
+
 #include "proto.h"
 
 #define CT_GUARD 64
@@ -59,9 +61,7 @@ struct ct_stream {
 	uint32_t nb_pend;
 	struct ct_slot *pend[CT_BURST]; /* prepared, not accepted yet */
 	uint64_t cas_next;
-	bool used;
 	bool stalled; /* post refused for good (shut down) */
-	int16_t next_active;
 };
 
 struct ct_region {
@@ -94,12 +94,12 @@ struct ct_node {
 	uint64_t rnd;
 
 	struct ct_slot *slots, *free_slots;
-	uint32_t nb_slots, nb_posted;
+	uint32_t nb_slots, nb_fresh, nb_posted; /* slots from nb_fresh on were never used */
 	struct ct_chunk *chunks;
 	struct ct_buf *bufs[CT_CLASSES];
 
 	struct ct_stream streams[CT_STREAMS];
-	uint32_t nb_streams;
+	uint32_t nb_streams, next_stream;
 	struct leat_queue queues[CT_QUEUES];
 	struct {
 		uint64_t posted, returned;

@@ -1,32 +1,260 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The smallest leat program: start, say which version this is, stop.
+ * A complete leat program: a client sends hellos, a server prints them.
  *
- *	make && ./hello
- *	./hello --vdev=fabric_ring0
+ *	make && ./hello			both on the ring device
+ *	./hello -l 0,1			the client on an lcore of its own
+ *	./hello --vdev=fabric_efa0,provider=tcp
+ *
+ *     main lcore                                 second lcore, if there is one
+ *     reactor                                    reactor
+ *       endpoint "server"                          endpoint "client"
+ *         listens       <---- connects --------
+ *         accepts       -----------------------> connected: posts HELLOS sends
+ *         RECVs return  <---- messages --------- SENDs return
+ *         all there: stops both reactors
+ *
+ * Everything of an endpoint happens on the thread of its reactor: main() only sets things up, and
+ * asks each reactor by message to begin. (Casts from void * are here so that this is C++, too.)
  */
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
-#include <leat_dev.h>
+#include <rte_lcore.h>
+
 #include <leat_error.h>
-#include <leat_version.h>
+#include <leat_fabric.h>
+#include <leat_reactor.h>
+
+#define HELLOS 5
+#define SIZE 64
+#define ARGS_MAX 64
+#define STOP_US 1000000
+
+/* One side of the conversation. Its ops and buffers live as long as its endpoint. */
+struct side {
+	struct leat_reactor *reactor;
+	struct leat_ep *ep;
+	struct leat_mr *mr;
+	struct leat_op op[HELLOS];
+	char buf[HELLOS][SIZE];
+};
+
+static struct side server, client;
+static char address[LEAT_ADDR_MAX]; /* written by the server before it asks the client to begin */
+static unsigned int arrived;
+static bool failed;
+
+/* Whatever goes wrong: say it, and end in order. Either side may come here. */
+static void
+give_up(const char *what, const char *why)
+{
+	fprintf(stderr, "hello: %s: %s\n", what, why);
+	__atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+	leat_reactor_stop_all(STOP_US);
+}
+
+/* Posts one op per buffer, in one burst. From here until poll returns it, an op is the device's. */
+static void
+post_all(struct side *s, enum leat_op_type type, uint16_t peer)
+{
+	struct leat_op *ops[HELLOS];
+	unsigned int i;
+
+	for (i = 0; i < HELLOS; i++) {
+		struct leat_op *op = &s->op[i];
+
+		op->type = (uint8_t)type;
+		op->peer = peer;
+		op->buf = s->buf[i];
+		op->size = SIZE;
+		op->mr = s->mr;
+		ops[i] = op;
+	}
+	/* Accepts fewer when the device is full; here there is room, each endpoint is new. */
+	if (leat_ep_post(s->ep, ops, HELLOS) != HELLOS)
+		give_up("post", rte_strerror(rte_errno));
+}
+
+/* Ops that came back: up to LEAT_EP_BURST in one call, in the order in which they were posted. */
+static void
+on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now)
+{
+	struct side *s = (struct side *)arg;
+	uint16_t i;
+
+	(void)now;
+	for (i = 0; i < n; i++) {
+		/* The reactor stops: what had not ended was cancelled, or lost its peer. */
+		if (ops[i]->status < 0 && leat_reactor_state(s->reactor) == LEAT_REACTOR_STOPPING)
+			continue;
+		if (ops[i]->status < 0) {
+			give_up(leat_ep_name(ep), rte_strerror(-ops[i]->status));
+			continue;
+		}
+		if (s != &server)
+			continue;
+		/* What comes from a peer is not to be trusted: it may lack its end. */
+		printf("%.*s\n", (int)ops[i]->len, (const char *)ops[i]->buf);
+		if (++arrived == HELLOS)
+			leat_reactor_stop_all(STOP_US);
+	}
+}
+
+static void
+on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
+{
+	struct side *s = (struct side *)arg;
+
+	switch (ev->type) {
+	case LEAT_EV_CONNECT_REQ:
+		if (leat_ep_accept(ep, ev->peer, NULL) < 0)
+			give_up("accept", leat_err_msg());
+		break;
+	case LEAT_EV_CONNECTED:
+		if (s == &client)
+			post_all(s, LEAT_OP_SEND, ev->peer);
+		break;
+	case LEAT_EV_CONNECT_FAILED:
+		give_up("connect", ev->text);
+		break;
+	case LEAT_EV_DISCONNECTED:
+	case LEAT_EV_SHUTDOWN:
+		break;
+	}
+}
+
+/* A message to the client's reactor. */
+static void
+client_begin(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; i < HELLOS; i++)
+		snprintf(client.buf[i], SIZE, "hello %u from lcore %u", i + 1, rte_lcore_id());
+	/* Never blocks: the outcome is an event. */
+	if (leat_ep_connect(client.ep, address, NULL) < 0)
+		give_up("connect", leat_err_msg());
+}
+
+/* A message to the server's reactor. */
+static void
+server_begin(void *arg)
+{
+	(void)arg;
+	/* Receives first, so that no message finds none. Port 0: any that is free. */
+	post_all(&server, LEAT_OP_RECV, LEAT_PEER_ANY);
+	if (leat_ep_listen(server.ep, "127.0.0.1:0") < 0 ||
+	    leat_ep_listen_addr(server.ep, address, sizeof(address)) < 0 ||
+	    leat_reactor_call(client.reactor, client_begin, NULL) < 0)
+		give_up("listen", leat_err_msg());
+}
+
+/* An endpoint of the first device, polled by a reactor. */
+static int
+side_open(struct side *s, const char *name, struct leat_reactor *reactor)
+{
+	struct leat_ep_conf conf;
+
+	memset(&conf, 0, sizeof(conf)); /* zeros are the defaults */
+	conf.name = name;
+	s->reactor = reactor;
+	if (s->reactor == NULL)
+		return -rte_errno;
+	s->ep = leat_ep_create(leat_dev_get(0), &conf);
+	if (s->ep == NULL)
+		return -rte_errno;
+	/* Many devices reach registered memory only. The region goes when the endpoint does. */
+	s->mr = leat_mr_register(s->ep, s->buf, sizeof(s->buf), LEAT_MR_LOCAL);
+	if (s->mr == NULL || leat_reactor_ep_add(s->reactor, s->ep, on_ops, on_event, s) == NULL)
+		return -rte_errno;
+	return 0;
+}
+
+static void
+side_close(struct side *s)
+{
+	/* The reactor has shut it down; close also sees to one that never ran. */
+	if (s->ep != NULL && leat_ep_close(s->ep, STOP_US, NULL, NULL) < 0)
+		fprintf(stderr, "hello: close: ops had to be aborted\n");
+}
+
+static int
+run(void)
+{
+	unsigned int lcore = rte_get_next_lcore(-1, 1, 0); /* first one that is not the main one */
+	bool alone = lcore >= RTE_MAX_LCORE;
+	struct leat_reactor *r = leat_reactor_create(NULL);
+	int ret;
+
+	ret = side_open(&server, "server", r);
+	if (ret == 0)
+		ret = side_open(&client, "client", alone ? r : leat_reactor_create(NULL));
+	if (ret == 0)
+		ret = leat_reactor_call(server.reactor, server_begin, NULL);
+	if (ret == 0 && !alone)
+		ret = leat_reactor_launch(client.reactor, lcore);
+	if (ret == 0)
+		ret = leat_reactor_run(server.reactor); /* until stopped */
+	if (ret == 0 && !alone)
+		ret = leat_reactor_wait(client.reactor);
+	if (ret < 0)
+		fprintf(stderr, "hello: %s\n", leat_err_msg());
+
+	/* Pollers before endpoints: a reactor must not poll what is gone. */
+	if (client.reactor != server.reactor && leat_reactor_destroy(client.reactor) < 0)
+		return -EBUSY;
+	if (leat_reactor_destroy(server.reactor) < 0)
+		return -EBUSY;
+	side_close(&client);
+	side_close(&server);
+	return ret;
+}
+
+/* Ctrl-C: async-signal-safe, and the program ends as it does otherwise. */
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	leat_reactor_stop_all(STOP_US);
+}
 
 int
 main(int argc, char **argv)
 {
-	/* EAL's arguments, with --vdev=fabric_* for leat's devices; what is behind "--" is ours. */
-	if (leat_init(argc, argv) < 0) {
+	static char ring[] = "--vdev=fabric_ring0";
+	char *args[ARGS_MAX + 1];
+	bool device = false;
+	int i, ret;
+
+	/* The ring device, unless the command line names another. */
+	for (i = 0; i < argc && i < ARGS_MAX - 1; i++) {
+		args[i] = argv[i];
+		device |= strncmp(argv[i], "--vdev=fabric_", 14) == 0;
+	}
+	if (!device)
+		args[i++] = ring;
+	args[i] = NULL;
+
+	if (leat_init(i, args) < 0) {
 		fprintf(stderr, "hello: %s\n", leat_err_msg());
 		return 1;
 	}
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
 
-	printf("leat %s\n", leat_version());
+	printf("leat %s, %s\n", leat_version(), leat_dev_name(leat_dev_get(0)));
+	ret = run();
+	printf("%u of %u arrived\n", arrived, HELLOS);
 
-	if (leat_cleanup() != 0) {
+	if (leat_cleanup() < 0) {
 		fprintf(stderr, "hello: %s\n", leat_err_msg());
 		return 1;
 	}
-	return 0;
+	return ret < 0 || failed || arrived != HELLOS;
 }

@@ -80,7 +80,7 @@ side_quiet(struct side *s, struct side *other)
 {
 	unsigned int i;
 
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < 20; i++) {
 		side_poll(s);
 		if (other != NULL)
 			side_poll(other);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Streaming: `nb_tx` messages in flight, posted in bursts.
+ *
+ *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst from any head is contiguous
+ *                     head ^---burst---^
+ */
+
+#include "side.h"
+
+/* Turns between two looks at the clock. */
+#define TURNS 64
+
+static int
+stray(struct perf_side *s, struct leat_op *op)
+{
+	int ret = perf_chan_input(s, op);
+
+	return ret < 0 ? ret : perf_chan_stray(s);
+}
+
+static __rte_always_inline int
+took(struct perf_side *s, struct leat_op **done, uint16_t n, uint64_t *back, const bool check)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		if (unlikely(perf_is_recv(done[i])))
+			return stray(s, done[i]);
+		s->returned++;
+		if (unlikely(done[i]->status != 0))
+			return perf_op_failed(s, done[i]);
+		if (check && done[i] == s->txp[*back % s->nb_tx])
+			perf_tx_verify(s, (*back)++);
+	}
+	return 0;
+}
+
+static __rte_always_inline int
+stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool check)
+{
+	uint64_t n = ph->n, sent = 0, back = s->seq;
+	uint32_t head = (uint32_t)(s->seq % s->nb_tx), turns = 0, j;
+	struct leat_op *done[PERF_POLL];
+	struct leat_ep *ep = s->ep;
+	int ret = 0;
+
+	ph->start = rte_rdtsc();
+	while (sent < n || s->returned != s->posted) {
+		uint32_t k = (uint32_t)RTE_MIN((uint64_t)burst, n - sent);
+		uint16_t got = 0, nb;
+
+		if (k > 0 && perf_tx_room(s) >= k) {
+			for (j = 0; check && j < k; j++)
+				(void)perf_tx_prepare(s, s->seq + sent + j);
+			got = leat_ep_post(ep, &s->txp[head], (uint16_t)k);
+			s->posted += got;
+			sent += got;
+			head += got;
+			if (head >= s->nb_tx)
+				head -= s->nb_tx;
+		}
+		nb = leat_ep_poll(ep, done, PERF_POLL);
+		if (nb > 0)
+			ret = took(s, done, nb, &back, check);
+		else if (got == 0)
+			ret = perf_idle(s);
+		if (unlikely(++turns % TURNS == 0) && ret == 0) {
+			uint64_t now = rte_rdtsc();
+
+			if (now >= ph->until)
+				n = sent;
+			ret = perf_due(s, now);
+		}
+		if (unlikely(ret < 0))
+			break;
+	}
+	ph->end = rte_rdtsc();
+	ph->done = sent;
+	s->seq += sent;
+	return ret;
+}
+
+int
+perf_bw(struct perf_side *s, struct perf_phase *ph, uint32_t burst)
+{
+	if (burst > s->nb_tx)
+		burst = s->nb_tx;
+	return s->run.check ? stream(s, ph, burst, true) : stream(s, ph, burst, false);
+}

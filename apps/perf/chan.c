@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Receives, and control messages over the same endpoint as the data. */
+
+#include <string.h>
+
+#include "side.h"
+
+void
+perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < n) {
+		uint16_t k = (uint16_t)RTE_MIN(n - i, (uint32_t)PERF_BURST_MAX);
+		uint16_t got = leat_ep_post(s->ep, ops + i, k);
+
+		i += got;
+		if (unlikely(got < k))
+			break;
+	}
+	/* They wait for the next tick. (ops may be rx_wait itself, then this moves them down.) */
+	for (; unlikely(i < n); i++)
+		s->rx_wait[s->nb_rx_wait++] = ops[i];
+}
+
+void
+perf_rx_post_all(struct perf_side *s)
+{
+	struct leat_op *op;
+	uint32_t i;
+
+	for (i = 0; i < s->nb_rx; i++) {
+		op = &s->rx[i];
+		perf_rx_repost(s, &op, 1);
+	}
+}
+
+int
+perf_rx_recall(struct perf_side *s)
+{
+	uint32_t i, home = s->nb_rx_wait;
+	struct leat_op *done[PERF_POLL];
+	uint16_t j, n;
+	uint64_t now;
+	int ret;
+
+	s->nb_rx_wait = 0;
+	for (i = 0; i < s->nb_rx; i++)
+		(void)leat_op_cancel(s->ep, &s->rx[i]); /* -ENOENT: is home already */
+	perf_side_fresh(s);
+	while (home < s->nb_rx) {
+		n = leat_ep_poll(s->ep, done, RTE_DIM(done));
+		for (j = 0; j < n; j++) {
+			if (perf_is_recv(done[j])) {
+				home++;
+				if (done[j]->status == 0)
+					return perf_fail(s, EPROTO,
+							 "the other side sends out of turn");
+			} else {
+				s->returned++;
+				if (done[j]->status != 0)
+					return perf_op_failed(s, done[j]);
+			}
+		}
+		now = rte_rdtsc();
+		if (now < s->next_tick)
+			continue;
+		ret = perf_side_tick(s, now);
+		if (ret < 0)
+			return ret;
+		sched_yield();
+	}
+	s->nb_rx = 0;
+	return 0;
+}
+
+int
+perf_chan_input(struct perf_side *s, struct leat_op *op)
+{
+	if (op->status != 0)
+		return perf_op_failed(s, op);
+	if (op->type != LEAT_OP_RECV || (op->oflags & LEAT_OP_F_WRITTEN) != 0)
+		return perf_fail(s, EPROTO, "a %s of %" PRIu64 " B came where none was expected",
+				 leat_op_type_name(op->type), op->len);
+	if (s->ctl_full)
+		return perf_fail(s, EPROTO, "two control messages at a time");
+	if (op->len > op->size || wire_decode(op->buf, op->len, &s->ctl) < 0)
+		return perf_fail(s, EPROTO,
+				 "a message of %" PRIu64 " B came that is neither data (%" PRIu64
+				 " B) nor a control message",
+				 op->len, s->size);
+	s->ctl_full = true;
+	perf_rx_repost(s, &op, 1);
+	return 0;
+}
+
+int
+perf_chan_stray(struct perf_side *s)
+{
+	if (s->ctl.type == WIRE_REFUSED)
+		return perf_fail(s, EREMOTEIO, "the listener gives up: %.200s", s->ctl.text);
+	return perf_fail(s, EPROTO, "a control message came in the middle of a run");
+}
+
+int
+perf_chan_poll(struct perf_side *s)
+{
+	struct leat_op *done[PERF_POLL];
+	uint16_t i, n = leat_ep_poll(s->ep, done, RTE_DIM(done));
+	uint64_t now;
+	int ret = 0;
+
+	for (i = 0; i < n; i++) {
+		if (perf_is_recv(done[i])) {
+			ret = perf_chan_input(s, done[i]);
+		} else {
+			s->returned++;
+			if (done[i]->status != 0)
+				ret = perf_op_failed(s, done[i]);
+		}
+		if (ret < 0)
+			return ret;
+	}
+	now = rte_rdtsc();
+	if (now >= s->next_tick)
+		ret = perf_side_tick(s, now);
+	if (n == 0)
+		sched_yield();
+	return ret;
+}
+
+int
+perf_chan_send(struct perf_side *s, const struct wire_msg *m)
+{
+	uint32_t idx = s->ctl_next;
+	struct leat_op *op = &s->ctl_tx[idx];
+	int ret;
+
+	/* Its last use is two messages ago; sends come back in order. */
+	while (s->returned < s->ctl_seq[idx]) {
+		ret = perf_chan_poll(s);
+		if (ret < 0)
+			return ret;
+	}
+	op->peer = s->peer;
+	op->size = s->ctl_len;
+	wire_encode(m, op->buf, (uint32_t)op->size);
+	while (leat_ep_post(s->ep, &op, 1) == 0) {
+		ret = perf_chan_poll(s);
+		if (ret < 0)
+			return ret;
+	}
+	s->posted++;
+	s->ctl_seq[idx] = s->posted;
+	s->ctl_next = idx ^ 1;
+	return 0;
+}
+
+int
+perf_chan_wait(struct perf_side *s, struct wire_msg *m)
+{
+	int ret;
+
+	perf_side_fresh(s);
+	while (!s->ctl_full) {
+		ret = perf_chan_poll(s);
+		if (ret < 0)
+			return ret;
+	}
+	*m = s->ctl;
+	s->ctl_full = false;
+	if (m->type == WIRE_REFUSED)
+		return perf_fail(s, m->err > 0 ? m->err : EREMOTEIO, "the %s refuses: %.200s",
+				 s->server ? "client" : "listener", m->text);
+	return 0;
+}
+
+int
+perf_chan_drain(struct perf_side *s)
+{
+	int ret;
+
+	perf_side_fresh(s);
+	while (s->returned < s->posted) {
+		ret = perf_chan_poll(s);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}

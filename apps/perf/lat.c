@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Latency in a closed loop: one message at a time.
+ *
+ *     t0 --ping--> ... --pong--> t1      sample: (t1 - t0) / 2; of READ and atomics t1 - t0
+ *
+ * What is not the exchange itself happens between t1 and the next t0 only if it is rare (a tick, putting
+ * samples away); posting a receive again happens while the ping is under way.
+ */
+
+#include <leat_histogram.h>
+
+#include "side.h"
+
+void
+perf_samples_flush(struct perf_samples *sm)
+{
+	const struct perf_phase *ph = sm->ph;
+	uint32_t i;
+
+	for (i = 0; ph->hist != NULL && i < sm->n; i++) {
+		/* A half of a round trip in ns, rounded to the nearest. */
+		if (ph->whole)
+			leat_histogram_record(ph->hist, leat_cycles_to_ns(sm->cycles[i]));
+		else
+			leat_histogram_record(ph->hist,
+					      (leat_cycles_to_ns(sm->cycles[i] << 1) + 2) >> 2);
+	}
+	sm->n = 0;
+}
+
+/* Posts a send; polls meanwhile if there is no room. */
+static int
+post_ping(struct perf_side *s, struct leat_op *ping)
+{
+	int ret;
+
+	while (unlikely(perf_tx_room(s) == 0 || leat_ep_post(s->ep, &ping, 1) == 0)) {
+		ret = perf_chan_poll(s);
+		if (ret < 0)
+			return ret;
+		if (s->ctl_full)
+			return perf_chan_stray(s);
+	}
+	s->posted++;
+	return 0;
+}
+
+/* Sorts what poll returned. @return 1: the pong came, 0: not yet, or negative */
+static __rte_always_inline int
+take(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx, const bool imm)
+{
+	int ret = 0;
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!perf_is_recv(done[i])) {
+			s->returned++;
+			if (unlikely(done[i]->status != 0))
+				return perf_op_failed(s, done[i]);
+		} else if (likely(perf_is_data(s, done[i], imm) && *rx == NULL)) {
+			*rx = done[i];
+			ret = 1;
+		} else {
+			int err = perf_chan_input(s, done[i]);
+
+			return err < 0 ? err : perf_chan_stray(s);
+		}
+	}
+	return ret;
+}
+
+static void
+check_pong(struct perf_side *s, const struct leat_op *rx, uint64_t seq, bool imm)
+{
+	const struct perf_run *r = &s->run;
+	uint64_t mask = s->info.imm_size >= 8 ? UINT64_MAX : UINT32_MAX;
+
+	if (imm && (rx->imm & mask) != (seq & mask))
+		perf_error_add(&s->errors, PERF_ERR_IMM, seq, 0, seq & mask, rx->imm & mask);
+	perf_check(&s->errors, imm ? s->remote : rx->buf, r->size,
+		   perf_key(r->seed, PERF_TO_CLIENT, seq, r->size), seq);
+}
+
+static __rte_always_inline int
+pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool check)
+{
+	struct perf_samples sm = { .ph = ph };
+	struct leat_op *done[PERF_POLL], *rx = NULL, *last = NULL;
+	struct leat_ep *ep = s->ep;
+	uint32_t slot = (uint32_t)(s->seq % s->nb_tx);
+	uint64_t i, t0, t1;
+	int ret = 0;
+
+	t1 = t0 = ph->start = rte_rdtsc();
+	for (i = 0; i < ph->n && t1 < ph->until; i++) {
+		if (check)
+			(void)perf_tx_prepare(s, s->seq + i);
+		ret = post_ping(s, s->txp[slot]);
+		if (unlikely(ret < 0))
+			break;
+		if (++slot == s->nb_tx)
+			slot = 0;
+		if (likely(last != NULL))
+			perf_rx_repost(s, &last, 1);
+		last = NULL;
+		rx = NULL;
+		do {
+			uint16_t n = leat_ep_poll(ep, done, PERF_POLL);
+
+			ret = likely(n > 0) ? take(s, done, n, &rx, imm) : perf_idle(s);
+		} while (ret == 0);
+		last = rx;
+		if (unlikely(ret < 0))
+			break;
+		t1 = rte_rdtsc();
+		if (check)
+			check_pong(s, rx, s->seq + i, imm);
+		ret = 0;
+		if (unlikely(perf_sample(&sm, t1 - t0) || t1 >= s->next_tick || check)) {
+			ret = perf_due(s, t1);
+			if (unlikely(ret < 0)) {
+				i++;
+				break;
+			}
+			t0 = rte_rdtsc();
+		} else {
+			t0 = t1;
+		}
+	}
+	ph->end = t1;
+	ph->done = i;
+	s->seq += i;
+	if (last != NULL)
+		perf_rx_repost(s, &last, 1);
+	perf_samples_flush(&sm);
+	return ret;
+}
+
+int
+perf_lat_pingpong(struct perf_side *s, struct perf_phase *ph)
+{
+	if (s->run.op == LEAT_OP_WRITE_IMM)
+		return s->run.check ? pingpong(s, ph, true, true) : pingpong(s, ph, true, false);
+	return s->run.check ? pingpong(s, ph, false, true) : pingpong(s, ph, false, false);
+}
+
+int
+perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
+{
+	struct perf_samples sm = { .ph = ph };
+	const bool check = s->run.check;
+	struct leat_op *done[PERF_POLL], *rx = NULL;
+	struct leat_ep *ep = s->ep;
+	uint64_t i, want, t0, t1;
+	int ret = 0;
+
+	t1 = t0 = ph->start = rte_rdtsc();
+	for (i = 0; i < ph->n && t1 < ph->until; i++) {
+		struct leat_op *op = s->txp[0];
+
+		if (check)
+			op = perf_tx_prepare(s, s->seq + i);
+		ret = post_ping(s, op);
+		if (unlikely(ret < 0))
+			break;
+		want = s->posted;
+		do {
+			uint16_t n = leat_ep_poll(ep, done, PERF_POLL);
+
+			if (n == 0)
+				ret = perf_idle(s);
+			else
+				ret = take(s, done, n, &rx, false);
+			if (unlikely(ret > 0))
+				ret = perf_fail(s, EPROTO, "data came where none was expected");
+		} while (ret == 0 && s->returned != want);
+		if (unlikely(ret < 0))
+			break;
+		t1 = rte_rdtsc();
+		if (check)
+			perf_tx_verify(s, s->seq + i);
+		if (unlikely(perf_sample(&sm, t1 - t0) || t1 >= s->next_tick || check)) {
+			ret = perf_due(s, t1);
+			if (unlikely(ret < 0)) {
+				i++;
+				break;
+			}
+			t0 = rte_rdtsc();
+		} else {
+			t0 = t1;
+		}
+	}
+	ph->end = t1;
+	ph->done = i;
+	s->seq += i;
+	perf_samples_flush(&sm);
+	return ret;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Buffers and ops of a side; side.h has a drawing. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_malloc.h>
+#include <rte_mempool.h>
+
+#include <leat_error.h>
+
+#include "side.h"
+
+/* Memory for one kind of buffers; a single one may be larger. */
+#define BUDGET (UINT64_C(256) << 20)
+/* Messages of a ping-pong: the next one may begin before the last one's send came back. */
+#define LAT_TX 4
+#define LAT_RX 8
+
+/* Control messages: 2 buffers to send from. */
+#define CTL_TX 2
+
+int
+perf_mem_open(struct perf_side *s, const struct perf_side_conf *conf)
+{
+	static int number;
+	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t need = CTL_TX + PERF_CTL_RX + LAT_TX + LAT_RX;
+
+	if (conf->mbufs < need)
+		return perf_fail(s, EINVAL, "--mbufs %u is too small: at least %u are needed",
+				 conf->mbufs, need);
+	snprintf(name, sizeof(name), "perf%d", __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
+	s->buf_size = (uint32_t)RTE_ALIGN_CEIL(conf->mbuf_size, LEAT_CACHE_LINE);
+	s->nb_bufs = conf->mbufs;
+	s->pool = rte_mempool_create(name, s->nb_bufs, s->buf_size, 0, 0, NULL, NULL, NULL, NULL,
+				     SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
+	if (s->pool == NULL)
+		return perf_fail(s, rte_errno,
+				 "no memory for %u buffers of %u B: %s (--mbufs, --mbuf-size, EAL's "
+				 "-m)",
+				 s->nb_bufs, s->buf_size, rte_strerror(rte_errno));
+	s->bufs = calloc(s->nb_bufs, sizeof(*s->bufs));
+	s->ctl_tx = rte_zmalloc(NULL, CTL_TX * sizeof(*s->ctl_tx), LEAT_CACHE_LINE);
+	if (s->bufs == NULL || s->ctl_tx == NULL ||
+	    rte_mempool_get_bulk(s->pool, s->bufs, s->nb_bufs) < 0) {
+		free(s->bufs);
+		s->bufs = NULL;
+		perf_mem_close(s, false);
+		return perf_fail(s, ENOMEM, "out of memory for %u buffers", s->nb_bufs);
+	}
+	return 0;
+}
+
+int
+perf_mem_unregister(struct perf_side *s)
+{
+	uint64_t end = rte_rdtsc() + leat_us_to_cycles(PERF_US);
+	struct leat_op *done[PERF_POLL];
+
+	if (s->arena_mr == NULL)
+		return 0;
+	while (leat_mr_deregister(s->arena_mr) < 0) {
+		if (rte_rdtsc() > end)
+			return perf_fail(s, EBUSY, "the device keeps the memory: %s",
+					 leat_err_msg());
+		(void)leat_ep_poll(s->ep, done, RTE_DIM(done));
+		(void)leat_ep_events(s->ep, NULL, 0);
+		sched_yield();
+	}
+	s->arena_mr = NULL;
+	return 0;
+}
+
+static void
+ops_free(struct perf_side *s)
+{
+	rte_free(s->tx);
+	rte_free(s->rx);
+	free(s->txp);
+	free(s->rx_wait);
+	s->tx = s->rx = NULL;
+	s->txp = s->rx_wait = NULL;
+	s->tx_cap = s->rx_cap = 0;
+}
+
+void
+perf_mem_close(struct perf_side *s, bool leak)
+{
+	/* What a device may still write to is left to it. */
+	if (leak)
+		return;
+	ops_free(s);
+	rte_free(s->ctl_tx);
+	s->ctl_tx = NULL;
+	if (s->arena != NULL)
+		(void)munmap(s->arena, s->arena_len);
+	s->arena = NULL;
+	if (s->bufs != NULL)
+		rte_mempool_put_bulk(s->pool, s->bufs, s->nb_bufs);
+	free(s->bufs);
+	s->bufs = NULL;
+	rte_mempool_free(s->pool);
+	s->pool = NULL;
+}
+
+/* Bytes from one buffer to the next. */
+static uint64_t
+stride_of(uint64_t size)
+{
+	if (size == 0)
+		return LEAT_CACHE_LINE;
+	return size < 4096 ? RTE_ALIGN_CEIL(size, (uint64_t)LEAT_CACHE_LINE) :
+			     RTE_ALIGN_CEIL(size, UINT64_C(4096));
+}
+
+uint64_t
+perf_remote_len(const struct perf_run *run)
+{
+	if (run->op == LEAT_OP_SEND || run->op == LEAT_OP_TSEND)
+		return 0;
+	return run->window *
+	       (run->op >= LEAT_OP_FETCH_ADD ? PERF_WORD_STRIDE : stride_of(run->size));
+}
+
+uint32_t
+perf_window_fit(uint64_t size, uint32_t window)
+{
+	uint64_t fit = BUDGET / stride_of(size);
+
+	if (fit == 0)
+		fit = 1;
+	return window < fit ? window : (uint32_t)fit;
+}
+
+/* What a run needs on this side. */
+struct need {
+	uint32_t tx, ctl_rx, rx;
+	uint64_t tx_size, rx_size;
+	bool tx_pool, rx_pool;
+	uint64_t remote, total; /* of the arena */
+};
+
+static void
+count_ops(const struct perf_side *s, struct need *n)
+{
+	const struct perf_run *r = &s->run;
+	bool closed = r->test == PERF_LAT && !r->open;
+	bool message = r->op == LEAT_OP_SEND || r->op == LEAT_OP_TSEND;
+	bool imm = r->op == LEAT_OP_WRITE_IMM;
+	bool answers = message ? r->test == PERF_LAT :
+				 closed && (imm || r->op == LEAT_OP_WRITE);
+
+	n->tx = s->server && !answers ? 0 : closed ? perf_window_fit(r->size, LAT_TX) : r->window;
+	if (!message && !imm)
+		n->rx = 0;
+	else if (!s->server && !answers)
+		n->rx = 0;
+	else
+		n->rx = closed ? LAT_RX : 2 * r->window + PERF_CTL_RX;
+	/* Receives of data take control messages as well, but for tagged ones. */
+	n->ctl_rx = n->rx > 0 && r->op != LEAT_OP_TSEND ? 0 : PERF_CTL_RX;
+	n->tx_size = r->size;
+	n->rx_size = imm || r->size < WIRE_LEN_ALT ? WIRE_LEN_ALT : r->size;
+	n->tx_pool = n->tx_size <= s->buf_size;
+	n->rx_pool = n->rx_size <= s->buf_size;
+	if (!n->rx_pool && n->rx > 0)
+		n->rx = perf_window_fit(n->rx_size, n->rx);
+}
+
+/* Cuts the need to what the device and the mempool have; as much as the window is a must. */
+static int
+fit_ops(struct perf_side *s, struct need *n)
+{
+	const struct perf_run *r = &s->run;
+	uint32_t used = CTL_TX + n->ctl_rx + (n->tx_pool ? n->tx : 0);
+	uint32_t must = n->rx_pool ? RTE_MIN(n->rx, r->window + 1) : 0;
+
+	if (n->rx + n->ctl_rx > s->info.rx_depth)
+		n->rx = s->info.rx_depth - n->ctl_rx;
+	if (used + must > s->nb_bufs)
+		return perf_fail(s, ENOBUFS,
+				 "--mbufs %u is too small: a window of %u at %" PRIu64
+				 " B needs %u buffers on this side",
+				 s->nb_bufs, r->window, r->size, used + must);
+	if (n->rx_pool && used + n->rx > s->nb_bufs)
+		n->rx = s->nb_bufs - used;
+	n->remote = perf_remote_len(r);
+	n->total = n->remote;
+	if (!n->tx_pool)
+		n->total += n->tx * stride_of(n->tx_size);
+	if (!n->rx_pool)
+		n->total += n->rx * stride_of(n->rx_size);
+	return 0;
+}
+
+static uint32_t
+arena_access(const struct perf_side *s)
+{
+	uint32_t access = LEAT_MR_LOCAL;
+
+	if ((s->info.ops & LEAT_OP_BIT(LEAT_OP_READ)) != 0)
+		access |= LEAT_MR_REMOTE_READ;
+	if ((s->info.ops & (LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM))) != 0)
+		access |= LEAT_MR_REMOTE_WRITE;
+	if ((s->info.ops & (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))) != 0)
+		access |= LEAT_MR_REMOTE_ATOMIC;
+	return access;
+}
+
+static int
+arena_ensure(struct perf_side *s, uint64_t len)
+{
+	void *p;
+
+	if (len <= s->arena_len)
+		return 0;
+	if (s->arena != NULL) {
+		if (perf_mem_unregister(s) < 0)
+			return -EBUSY;
+		(void)munmap(s->arena, s->arena_len);
+		s->arena = NULL;
+		s->arena_len = 0;
+	}
+	len = RTE_ALIGN_CEIL(len, UINT64_C(2) << 20);
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return perf_fail(s, errno, "no memory for buffers of %" PRIu64 " B: %s", len,
+				 strerror(errno));
+	s->arena = p;
+	s->arena_len = len;
+	(void)madvise(p, len, MADV_HUGEPAGE); /* as good as it gets */
+	s->arena_mr = leat_mr_register(s->ep, p, len, arena_access(s));
+	if (s->arena_mr == NULL)
+		return perf_fail(s, rte_errno, "%s", leat_err_msg());
+	return 0;
+}
+
+static int
+arrays_ensure(struct perf_side *s, uint32_t tx, uint32_t rx)
+{
+	if (tx > s->tx_cap || rx > s->rx_cap) {
+		tx = RTE_MAX(tx, s->tx_cap);
+		rx = RTE_MAX(rx, s->rx_cap);
+		ops_free(s);
+		/* one more of each: none is allowed to be 0 */
+		s->tx = rte_zmalloc(NULL, (tx + 1) * sizeof(*s->tx), LEAT_CACHE_LINE);
+		s->rx = rte_zmalloc(NULL, (rx + 1) * sizeof(*s->rx), LEAT_CACHE_LINE);
+		s->txp = calloc(2 * tx + 1, sizeof(struct leat_op *));
+		s->rx_wait = calloc(rx + 1, sizeof(struct leat_op *));
+		if (s->tx == NULL || s->rx == NULL || s->txp == NULL || s->rx_wait == NULL) {
+			ops_free(s);
+			return perf_fail(s, ENOMEM, "no memory for %u ops (EAL's -m)", tx + rx);
+		}
+		s->tx_cap = tx;
+		s->rx_cap = rx;
+	}
+	memset(s->tx, 0, s->tx_cap * sizeof(*s->tx));
+	memset(s->rx, 0, s->rx_cap * sizeof(*s->rx));
+	return 0;
+}
+
+static void
+make_tx(struct perf_side *s, const struct need *n, uint8_t *mem, uint32_t first_buf)
+{
+	const struct perf_run *r = &s->run;
+	uint32_t i;
+
+	for (i = 0; i < n->tx; i++) {
+		struct leat_op *op = &s->tx[i];
+
+		op->type = (uint8_t)r->op;
+		op->peer = s->peer;
+		op->size = r->size;
+		op->buf = n->tx_pool ? s->bufs[first_buf + i] : mem + i * stride_of(n->tx_size);
+		op->mr = n->tx_pool ? s->pool_mr : s->arena_mr;
+		if (r->op == LEAT_OP_TSEND)
+			op->tag = r->seed;
+		s->txp[i] = op;
+		s->txp[n->tx + i] = op;
+	}
+	s->nb_tx = n->tx;
+}
+
+static void
+make_rx(struct perf_side *s, const struct need *n, uint8_t *mem, uint32_t first_buf)
+{
+	uint32_t i;
+
+	s->nb_rx = n->ctl_rx + n->rx;
+	for (i = 0; i < s->nb_rx; i++) {
+		struct leat_op *op = &s->rx[i];
+		bool ctl = i < n->ctl_rx, pool = ctl || n->rx_pool;
+
+		op->type = !ctl && s->run.op == LEAT_OP_TSEND ? LEAT_OP_TRECV : LEAT_OP_RECV;
+		op->peer = LEAT_PEER_ANY;
+		op->tag = op->type == LEAT_OP_TRECV ? s->run.seed : 0;
+		op->size = ctl ? WIRE_LEN_ALT : n->rx_size;
+		op->buf = pool ? s->bufs[first_buf++] :
+				 mem + (i - n->ctl_rx) * stride_of(n->rx_size);
+		op->mr = pool ? s->pool_mr : s->arena_mr;
+		/* They must not hold up what comes behind them. */
+		op->queue = ctl ? LEAT_QUEUE_NONE : NULL;
+	}
+	s->nb_rx_wait = 0;
+}
+
+static void
+make_ctl(struct perf_side *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < CTL_TX; i++) {
+		s->ctl_tx[i].type = LEAT_OP_SEND;
+		s->ctl_tx[i].peer = s->peer;
+		s->ctl_tx[i].buf = s->bufs[i];
+		s->ctl_tx[i].mr = s->pool_mr;
+	}
+}
+
+int
+perf_mem_prepare(struct perf_side *s)
+{
+	uint8_t *mem;
+	struct need n = { 0 };
+	int ret;
+
+	count_ops(s, &n);
+	ret = fit_ops(s, &n);
+	if (ret == 0)
+		ret = arena_ensure(s, n.total);
+	if (ret == 0)
+		ret = arrays_ensure(s, n.tx, n.rx + n.ctl_rx);
+	if (ret < 0)
+		return ret;
+	s->size = s->run.size;
+	s->remote = s->arena;
+	s->remote_stride = s->run.op >= LEAT_OP_FETCH_ADD ? PERF_WORD_STRIDE :
+							    stride_of(s->run.size);
+	mem = s->arena == NULL ? NULL : s->arena + n.remote;
+	make_ctl(s);
+	make_tx(s, &n, mem, CTL_TX);
+	if (!n.tx_pool && n.tx > 0)
+		mem += n.tx * stride_of(n.tx_size);
+	make_rx(s, &n, mem, CTL_TX + (n.tx_pool ? n.tx : 0));
+	s->seq = 0;
+	s->count = 0;
+	s->checked = 0;
+	memset(&s->errors, 0, sizeof(s->errors));
+	return 0;
+}
+
+int
+perf_mem_rkey(struct perf_side *s, struct leat_rkey *rkey)
+{
+	uint64_t len = perf_remote_len(&s->run);
+
+	memset(rkey, 0, sizeof(*rkey));
+	if (len == 0)
+		return 0;
+	if (leat_mr_rkey(s->arena_mr, s->remote, len, rkey) < 0)
+		return perf_fail(s, rte_errno, "%s", leat_err_msg());
+	return 0;
+}
+
+void
+perf_mem_aim(struct perf_side *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nb_tx; i++) {
+		if (s->run.op == LEAT_OP_SEND || s->run.op == LEAT_OP_TSEND)
+			continue;
+		s->tx[i].raddr = s->there.addr + (i % s->run.window) * s->remote_stride;
+		s->tx[i].rkey = s->there.key;
+	}
+}

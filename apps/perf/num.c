@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Numbers of the command line. Everything that does not fit is refused, nothing wraps around. */
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf.h"
+
+static int
+parse(const char *s, size_t len, uint64_t unit, uint64_t max, uint64_t *out)
+{
+	static const char suffixes[] = "KMG";
+	char buf[32], *end;
+	const char *sfx;
+	uint64_t v, mul = 1;
+
+	/* strtoull takes signs and blanks; we don't */
+	if (len == 0 || len >= sizeof(buf) || !isdigit((unsigned char)s[0]))
+		return -EINVAL;
+	memcpy(buf, s, len);
+	buf[len] = '\0';
+	errno = 0;
+	v = strtoull(buf, &end, 0);
+	if (errno != 0)
+		return -ERANGE;
+	if (*end != '\0') {
+		sfx = strchr(suffixes, toupper((unsigned char)*end));
+		if (sfx == NULL || end[1] != '\0')
+			return -EINVAL;
+		for (; sfx >= suffixes; sfx--)
+			mul *= unit;
+	}
+	if (__builtin_mul_overflow(v, mul, &v) || v > max)
+		return -ERANGE;
+	*out = v;
+	return 0;
+}
+
+int
+perf_parse_size(const char *s, uint64_t max, uint64_t *out)
+{
+	return parse(s, strlen(s), 1024, max, out);
+}
+
+int
+perf_parse_count(const char *s, uint64_t max, uint64_t *out)
+{
+	return parse(s, strlen(s), 1000, max, out);
+}
+
+int
+perf_parse_real(const char *s, double min, double max, double *out)
+{
+	char *end;
+	double v;
+
+	if (!isdigit((unsigned char)s[0]) && s[0] != '.')
+		return -EINVAL;
+	errno = 0;
+	v = strtod(s, &end);
+	if (end == s)
+		return -EINVAL;
+	switch (toupper((unsigned char)*end)) {
+	case 'G':
+		v *= 1000;
+		/* fall through */
+	case 'M':
+		v *= 1000;
+		/* fall through */
+	case 'K':
+		v *= 1000;
+		end++;
+		break;
+	default:
+		break;
+	}
+	if (*end != '\0')
+		return -EINVAL;
+	if (errno != 0 || isnan(v) || v < min || v > max)
+		return -ERANGE;
+	*out = v;
+	return 0;
+}
+
+static int
+append(uint64_t **sizes, uint32_t *n, uint64_t v)
+{
+	uint64_t *more;
+
+	if (*n >= PERF_SIZES_MAX) {
+		perf_msg("--size: more than %d sizes", PERF_SIZES_MAX);
+		return -EINVAL;
+	}
+	more = realloc(*sizes, (*n + 1) * sizeof(**sizes));
+	if (more == NULL) {
+		perf_msg("--size: out of memory");
+		return -ENOMEM;
+	}
+	*sizes = more;
+	more[(*n)++] = v;
+	return 0;
+}
+
+/* From a to b, doubling; b itself is the last one even if doubling misses it. */
+static int
+sweep(uint64_t a, uint64_t b, uint64_t **sizes, uint32_t *n)
+{
+	int ret;
+
+	for (;;) {
+		ret = append(sizes, n, a);
+		if (ret < 0 || a == b)
+			return ret;
+		a = a == 0 ? 1 : a * 2;
+		if (a > b)
+			a = b;
+	}
+}
+
+static int
+one_size(const char *s, size_t len, uint64_t *v)
+{
+	int ret = parse(s, len, 1024, PERF_SIZE_MAX, v);
+
+	if (ret == -ERANGE)
+		perf_msg("--size: '%.*s' is more than 4G", (int)len, s);
+	else if (ret < 0)
+		perf_msg("--size: '%.*s' is not a size (8, 4K, 1M, a list 8,4K or a range 1-1M)",
+			 (int)len, s);
+	return ret;
+}
+
+int
+perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n)
+{
+	size_t len, dash;
+	uint64_t a, b;
+	int ret;
+
+	for (;;) {
+		len = strcspn(s, ",");
+		dash = strcspn(s, ",-");
+		ret = one_size(s, dash, &a);
+		if (ret < 0)
+			return ret;
+		b = a;
+		if (s[dash] == '-') {
+			ret = one_size(s + dash + 1, len - dash - 1, &b);
+			if (ret < 0)
+				return ret;
+			if (b < a) {
+				perf_msg("--size: the range '%.*s' ends below its beginning",
+					 (int)len, s);
+				return -EINVAL;
+			}
+		}
+		ret = sweep(a, b, sizes, n);
+		if (ret < 0 || s[len] == '\0')
+			return ret;
+		s += len + 1;
+	}
+}

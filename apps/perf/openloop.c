@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Latency in an open loop: messages are due at fixed moments, whatever became of those before them.
+ *
+ *     due      |     |     |     |     |     |
+ *     sent     x     x           xxx   x     x       a stall: two are sent late
+ *     answered    a     a          a aa   a     a
+ *     latency  ---   ---   --------            counted from when it was due
+ *
+ * A closed loop would have sent nothing during the stall, and so would have counted it once
+ * (G. Tene calls that coordinated omission).
+ *
+ * SEND and TSEND are answered by the other side, and the answers come in order; the others are measured
+ * until their completion.
+ */
+
+#include <leat_histogram.h>
+
+#include "side.h"
+
+struct schedule {
+	uint64_t start; /* cycles */
+	double interval; /* cycles, exact */
+	uint64_t grace; /* after the last one was due */
+};
+
+static inline uint64_t
+due_at(const struct schedule *sc, uint64_t i)
+{
+	/* From the start each time: no error adds up. A double holds 2^53 cycles, a month. */
+	return sc->start + (uint64_t)((double)i * sc->interval);
+}
+
+static void
+check_answer(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool echo)
+{
+	const struct perf_run *r = &s->run;
+
+	if (echo)
+		perf_check(&s->errors, op->buf, r->size,
+			   perf_key(r->seed, PERF_TO_CLIENT, seq, r->size), seq);
+	else
+		perf_tx_verify(s, seq);
+}
+
+/* @return number of answers in the batch, or negative */
+static int
+answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, struct leat_op **done,
+	uint16_t n, uint64_t answered, bool echo)
+{
+	uint64_t now = rte_rdtsc();
+	struct leat_op *rx[PERF_POLL];
+	uint32_t nb_rx = 0;
+	uint16_t i;
+	int got = 0, ret;
+
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = done[i];
+		bool recv = perf_is_recv(op);
+
+		if (!recv) {
+			s->returned++;
+			if (op->status != 0)
+				return perf_op_failed(s, op);
+			/* A control message of before is none of ours. */
+			if (echo || op < s->tx || op >= s->tx + s->nb_tx)
+				continue;
+		} else if (!echo || !perf_is_data(s, op, false)) {
+			ret = perf_chan_input(s, op);
+			if (ret < 0)
+				return ret;
+			return perf_chan_stray(s);
+		}
+		if (ph->hist != NULL)
+			leat_histogram_record(ph->hist,
+					      leat_cycles_to_ns(
+						      now - due_at(sc, answered + (uint64_t)got)));
+		if (s->run.check)
+			check_answer(s, op, s->seq + answered + (uint64_t)got, echo);
+		if (recv)
+			rx[nb_rx++] = op;
+		got++;
+	}
+	if (nb_rx > 0)
+		perf_rx_repost(s, rx, nb_rx);
+	return got;
+}
+
+/* Sends what is due. @return how many */
+static uint64_t
+send_due(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, uint64_t sent,
+	 uint64_t answered)
+{
+	uint64_t late, now = rte_rdtsc(), first = sent;
+
+	while (sent < ph->n && sent - answered < s->nb_tx && perf_tx_room(s) > 0 &&
+	       due_at(sc, sent) <= now) {
+		struct leat_op *op = s->txp[(s->seq + sent) % s->nb_tx];
+
+		if (s->run.check)
+			(void)perf_tx_prepare(s, s->seq + sent);
+		if (leat_ep_post(s->ep, &op, 1) == 0)
+			break;
+		s->posted++;
+		late = now - due_at(sc, sent);
+		if (late > (uint64_t)sc->interval)
+			ph->late++;
+		if (late > ph->late_max)
+			ph->late_max = late;
+		sent++;
+	}
+	return sent - first;
+}
+
+int
+perf_openloop(struct perf_side *s, struct perf_phase *ph)
+{
+	bool echo = s->run.op == LEAT_OP_SEND || s->run.op == LEAT_OP_TSEND;
+	struct schedule sc = { .interval = (double)leat_hz() / ph->rate };
+	uint64_t sent = 0, answered = 0, end, now;
+	struct leat_op *done[PERF_POLL];
+	int ret = 0;
+
+	sc.start = ph->start = rte_rdtsc();
+	sc.grace = RTE_MAX(leat_hz(), due_at(&sc, ph->n) - sc.start);
+	end = due_at(&sc, ph->n) + sc.grace;
+	while (answered < sent || sent < ph->n) {
+		uint64_t k = send_due(s, ph, &sc, sent, answered);
+		uint16_t n = leat_ep_poll(s->ep, done, PERF_POLL);
+
+		sent += k;
+		now = rte_rdtsc();
+		if (n > 0) {
+			ret = answers(s, ph, &sc, done, n, answered, echo);
+			if (ret >= 0) {
+				answered += (uint64_t)ret;
+				ret = perf_due(s, now);
+			}
+		} else if (k == 0) {
+			/* The next message may be due long after: then nothing is stuck. */
+			if (answered == sent)
+				perf_side_unstall(s, now);
+			ret = perf_idle(s);
+		}
+		if (ret < 0)
+			break;
+		if (now > end && sent < ph->n) {
+			/* Too slow for that rate. */
+			ph->unsent += ph->n - sent;
+			ph->n = sent;
+		}
+	}
+	ph->end = rte_rdtsc();
+	ph->done = answered;
+	s->seq += sent;
+	return ret;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The command line behind "--". */
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf.h"
+
+enum {
+	OPT_LISTEN = 256,
+	OPT_CONNECT,
+	OPT_SELF,
+	OPT_DEV,
+	OPT_TEST,
+	OPT_OP,
+	OPT_SIZE,
+	OPT_WARMUP,
+	OPT_WINDOW,
+	OPT_BURST,
+	OPT_RATE,
+	OPT_CHECK,
+	OPT_CORRUPT,
+	OPT_IDLE,
+	OPT_TIMEOUT,
+	OPT_ONCE,
+	OPT_MBUFS,
+	OPT_MBUF_SIZE,
+	OPT_JSON,
+	OPT_HISTOGRAM,
+	OPT_PROGRESS,
+	OPT_LIST_DRIVERS,
+	OPT_LIST_DEVICES,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "connect", required_argument, NULL, OPT_CONNECT },
+	{ "self", no_argument, NULL, OPT_SELF },
+	{ "dev", required_argument, NULL, OPT_DEV },
+	{ "test", required_argument, NULL, OPT_TEST },
+	{ "op", required_argument, NULL, OPT_OP },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "iterations", required_argument, NULL, 'n' },
+	{ "duration", required_argument, NULL, 'D' },
+	{ "warmup", required_argument, NULL, OPT_WARMUP },
+	{ "window", required_argument, NULL, OPT_WINDOW },
+	{ "burst", required_argument, NULL, OPT_BURST },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "check", no_argument, NULL, OPT_CHECK },
+	{ "corrupt", required_argument, NULL, OPT_CORRUPT },
+	{ "idle", required_argument, NULL, OPT_IDLE },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "once", no_argument, NULL, OPT_ONCE },
+	{ "mbufs", required_argument, NULL, OPT_MBUFS },
+	{ "mbuf-size", required_argument, NULL, OPT_MBUF_SIZE },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "histogram", required_argument, NULL, OPT_HISTOGRAM },
+	{ "progress", no_argument, NULL, OPT_PROGRESS },
+	{ "list-drivers", no_argument, NULL, OPT_LIST_DRIVERS },
+	{ "list-devices", no_argument, NULL, OPT_LIST_DEVICES },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+bool
+perf_option_known(const char *arg)
+{
+	size_t len = strcspn(arg + 2, "=");
+	const struct option *l;
+
+	for (l = long_options; l->name != NULL; l++) {
+		if (strlen(l->name) == len && memcmp(l->name, arg + 2, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+bad(const char *opt, const char *val, const char *want)
+{
+	perf_msg("%s: '%s' is not %s", opt, val, want);
+	return -EINVAL;
+}
+
+static int
+count(const char *opt, const char *val, uint64_t min, uint64_t max, uint64_t *out)
+{
+	int ret = perf_parse_count(val, max, out);
+
+	if (ret == -EINVAL)
+		return bad(opt, val, "a number");
+	if (ret < 0 || *out < min) {
+		perf_msg("%s: %s is out of range (%" PRIu64 " to %" PRIu64 ")", opt, val, min, max);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+count32(const char *opt, const char *val, uint32_t min, uint32_t max, uint32_t *out)
+{
+	uint64_t v;
+
+	if (count(opt, val, min, max, &v) < 0)
+		return -EINVAL;
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int
+seconds(const char *opt, const char *val, uint64_t *us)
+{
+	double v;
+	int ret = perf_parse_real(val, 0.001, 86400, &v);
+
+	if (ret == -EINVAL)
+		return bad(opt, val, "a number of seconds");
+	if (ret < 0) {
+		perf_msg("%s: %s is out of range (0.001 to 86400 seconds)", opt, val);
+		return -EINVAL;
+	}
+	*us = (uint64_t)(v * (double)PERF_US);
+	return 0;
+}
+
+static int
+parse_test(struct perf_options *o, const char *val)
+{
+	int i;
+
+	for (i = 0; i < PERF_TESTS; i++) {
+		if (strcmp(val, perf_test_name((enum perf_test)i)) == 0) {
+			o->test = (enum perf_test)i;
+			return 0;
+		}
+	}
+	return bad("--test", val, "lat, bw or rate");
+}
+
+static int
+parse_idle(struct perf_options *o, const char *val)
+{
+	int i;
+
+	for (i = PERF_IDLE_AUTO; i <= PERF_IDLE_YIELD; i++) {
+		if (strcmp(val, perf_idle_name((enum perf_idle)i)) == 0) {
+			o->idle = (enum perf_idle)i;
+			return 0;
+		}
+	}
+	return bad("--idle", val, "auto, spin, pause or yield");
+}
+
+static int
+parse_ops(struct perf_options *o, const char *val)
+{
+	size_t len;
+	int op;
+
+	o->ops = 0;
+	o->ops_all = strcmp(val, "all") == 0;
+	if (o->ops_all) {
+		o->ops = LEAT_OP_MASK_ALL & ~LEAT_OP_MASK_RECV;
+		return 0;
+	}
+	for (;; val += len + 1) {
+		len = strcspn(val, ",");
+		op = perf_op_by_name(val, len);
+		if (op < 0) {
+			perf_msg("--op: '%.*s' is not send, tagged, write, write_imm, read, "
+				 "fetch_add, cmp_swap or all",
+				 (int)len, val);
+			return -EINVAL;
+		}
+		o->ops |= LEAT_OP_BIT(op);
+		if (val[len] == '\0')
+			return 0;
+	}
+}
+
+static int
+parse_rate(struct perf_options *o, const char *val)
+{
+	int ret = perf_parse_real(val, 1, 1e9, &o->rate);
+
+	if (ret == -EINVAL)
+		return bad("--rate", val, "a number of messages per second");
+	if (ret < 0) {
+		perf_msg("--rate: %s is out of range (1 to 1G messages per second)", val);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+set_role(struct perf_options *o, enum perf_role role, const char *addr)
+{
+	if (o->role != PERF_NO_ROLE) {
+		perf_msg("only one of --listen, --connect and --self can be given");
+		return -EINVAL;
+	}
+	if (addr != NULL && (strrchr(addr, ':') == NULL || strlen(addr) > 127)) {
+		perf_msg("'%s' is not an address (host:port)", addr);
+		return -EINVAL;
+	}
+	o->role = role;
+	o->addr = addr;
+	return 0;
+}
+
+static int
+parse_mbuf_size(struct perf_options *o, const char *val)
+{
+	uint64_t v;
+	int ret = perf_parse_size(val, 1 << 20, &v);
+
+	if (ret == -EINVAL)
+		return bad("--mbuf-size", val, "a size");
+	if (ret < 0 || v < 1024) {
+		perf_msg("--mbuf-size: %s is out of range (1K to 1M)", val);
+		return -EINVAL;
+	}
+	o->mbuf_size = (uint32_t)v;
+	return 0;
+}
+
+/* Options that say what is measured. */
+static int
+parse_what(struct perf_options *o, int opt, const char *val)
+{
+	uint64_t v;
+
+	switch (opt) {
+	case OPT_TEST:
+		return parse_test(o, val);
+	case OPT_OP:
+		return parse_ops(o, val);
+	case OPT_SIZE:
+		free(o->sizes);
+		o->sizes = NULL;
+		o->nb_sizes = 0;
+		return perf_parse_sizes(val, &o->sizes, &o->nb_sizes);
+	case 'n':
+		return count("--iterations", val, 1, UINT64_C(1) << 60, &o->iterations);
+	case 'D':
+		return seconds("--duration", val, &o->duration_us);
+	case OPT_WARMUP:
+		if (count("--warmup", val, 0, UINT64_C(1) << 40, &v) < 0)
+			return -EINVAL;
+		o->warmup = (int64_t)v;
+		return 0;
+	case OPT_WINDOW:
+		return count32("--window", val, 1, PERF_WINDOW_MAX, &o->window);
+	case OPT_BURST:
+		return count32("--burst", val, 1, PERF_BURST_MAX, &o->burst);
+	case OPT_RATE:
+		return parse_rate(o, val);
+	case OPT_CHECK:
+		o->check = true;
+		return 0;
+	case OPT_CORRUPT:
+		return count("--corrupt", val, 1, UINT64_C(1) << 60, &o->corrupt);
+	case OPT_HISTOGRAM:
+		o->histogram = val;
+		return 0;
+	default:
+		return -ENOENT;
+	}
+}
+
+static int
+parse_one(struct perf_options *o, int opt, const char *val)
+{
+	switch (opt) {
+	case OPT_LISTEN:
+		return set_role(o, PERF_LISTEN, val);
+	case OPT_CONNECT:
+		return set_role(o, PERF_CONNECT, val);
+	case OPT_SELF:
+		return set_role(o, PERF_SELF, NULL);
+	case OPT_DEV:
+		o->dev = val;
+		return 0;
+	case OPT_IDLE:
+		return parse_idle(o, val);
+	case OPT_TIMEOUT:
+		return seconds("--timeout", val, &o->timeout_us);
+	case OPT_ONCE:
+		o->once = true;
+		return 0;
+	case OPT_MBUFS:
+		return count32("--mbufs", val, 1, 1 << 24, &o->mbufs);
+	case OPT_MBUF_SIZE:
+		return parse_mbuf_size(o, val);
+	case OPT_JSON:
+		o->json = true;
+		return 0;
+	case OPT_PROGRESS:
+		o->progress = true;
+		return 0;
+	case OPT_LIST_DRIVERS:
+		o->list_drivers = true;
+		return 0;
+	case OPT_LIST_DEVICES:
+		o->list_devices = true;
+		return 0;
+	case OPT_VERSION:
+		o->version = true;
+		return 0;
+	case 'h':
+		o->help = true;
+		return 0;
+	default:
+		return -ENOENT;
+	}
+}
+
+/* What fits together? */
+static int
+check_together(const struct perf_options *o)
+{
+	const uint32_t twoway = LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM);
+
+	if (o->list_drivers || o->list_devices || o->version || o->help)
+		return 0;
+	if (o->role == PERF_NO_ROLE)
+		perf_msg("one of --listen ADDR, --connect ADDR and --self is needed (--help)");
+	else if (o->iterations != 0 && o->duration_us != 0)
+		perf_msg("only one of --iterations and --duration can be given");
+	else if (o->rate != 0 && o->test != PERF_LAT)
+		perf_msg("--rate goes with --test lat; --test %s is as fast as it can be",
+			 perf_test_name(o->test));
+	else if (o->rate != 0 && o->check && !o->ops_all && (o->ops & twoway) != 0)
+		perf_msg("--rate and --check together can't be done for write and write_imm: the "
+			 "memory is written again before it was verified");
+	else if (o->corrupt != 0 && !o->check)
+		perf_msg("--corrupt is of no use without --check");
+	else if (o->once && o->role != PERF_LISTEN)
+		perf_msg("--once goes with --listen");
+	else if (o->histogram != NULL && o->test != PERF_LAT)
+		perf_msg("--histogram goes with --test lat");
+	else if (o->window != 0 && o->test == PERF_LAT && o->rate == 0)
+		perf_msg("--window goes with --test bw and rate, and with --rate");
+	else if (o->burst != 0 && o->test == PERF_LAT)
+		perf_msg("--burst goes with --test bw and rate");
+	else if (o->burst > o->window && o->window != 0)
+		perf_msg("--burst %u is more than --window %u", o->burst, o->window);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static void
+defaults(struct perf_options *o)
+{
+	*o = (struct perf_options){
+		.ops = LEAT_OP_BIT(LEAT_OP_SEND),
+		.warmup = -1,
+		.timeout_us = 10 * PERF_US,
+		.mbufs = 8192,
+		.mbuf_size = 4096,
+	};
+}
+
+int
+perf_options_parse(struct perf_options *o, int argc, char **argv)
+{
+	int opt, ret, idx = -1;
+	const char *what;
+
+	defaults(o);
+	optind = 0; /* start anew: EAL uses getopt, too */
+	opterr = 0;
+	/* "+": no permutation; ":": a missing value is told from an unknown option */
+	while ((opt = getopt_long(argc, argv, "+:hn:D:", long_options, &idx)) != -1) {
+		if (opt == '?' || opt == ':') {
+			what = argv[optind - 1];
+			perf_msg(opt == ':' ? "'%s' needs a value" :
+					      "unknown option '%s' (see --help)",
+				 what);
+			return -EINVAL;
+		}
+		ret = parse_what(o, opt, optarg);
+		if (ret != -ENOENT)
+			o->client_only = idx >= 0 ? long_options[idx].name :
+					 opt == 'n' ? "iterations" :
+						      "duration";
+		else
+			ret = parse_one(o, opt, optarg);
+		if (ret < 0)
+			return -EINVAL;
+		idx = -1;
+	}
+	if (optind < argc) {
+		perf_msg("unexpected argument '%s' (see --help)", argv[optind]);
+		return -EINVAL;
+	}
+	return check_together(o);
+}
+
+void
+perf_options_free(struct perf_options *o)
+{
+	free(o->sizes);
+	o->sizes = NULL;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The server's part of a run. */
+
+#include "side.h"
+
+/*
+ * Is the phase over? A SYNC tells how many messages there were; tagged messages and writes may still be
+ * on their way when it comes.
+ */
+static inline bool
+over(const struct perf_side *s, bool counted)
+{
+	if (likely(!s->ctl_full))
+		return false;
+	return !counted || s->ctl.type != WIRE_SYNC || s->count >= s->ctl.count;
+}
+
+static void
+check_data(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm)
+{
+	const struct perf_run *r = &s->run;
+	uint64_t mask = s->info.imm_size >= 8 ? UINT64_MAX : UINT32_MAX;
+
+	if (imm && ((op->oflags & LEAT_OP_F_IMM) == 0 || (op->imm & mask) != (seq & mask)))
+		perf_error_add(&s->errors, PERF_ERR_IMM, seq, 0, seq & mask, op->imm & mask);
+	perf_check(&s->errors, imm ? s->remote : op->buf, r->size,
+		   perf_key(r->seed, PERF_TO_SERVER, seq, r->size), seq);
+}
+
+/*
+ * Notices may come in another order than they were sent, but only those of the current window can come
+ * at all.
+ */
+static void
+check_imm(struct perf_side *s, const struct leat_op *op)
+{
+	uint64_t mask = s->info.imm_size >= 8 ? UINT64_MAX : UINT32_MAX;
+	uint64_t imm = op->imm & mask, off = (imm - s->checked) & mask;
+
+	if ((op->oflags & LEAT_OP_F_IMM) == 0 || off >= s->run.window)
+		perf_error_add(&s->errors, PERF_ERR_IMM, s->count, 0, s->checked & mask, imm);
+}
+
+/* Sends what is owed, as far as there is room. @return 0 or negative */
+static inline void
+send_pongs(struct perf_side *s, bool check)
+{
+	while (s->seq < s->count && perf_tx_room(s) > 0) {
+		struct leat_op *op = s->txp[s->seq % s->nb_tx];
+
+		if (check)
+			(void)perf_tx_prepare(s, s->seq);
+		if (unlikely(leat_ep_post(s->ep, &op, 1) == 0))
+			break;
+		s->posted++;
+		s->seq++;
+	}
+}
+
+/* Answers each message with one of the same size. */
+static __rte_always_inline int
+echo(struct perf_side *s, const bool imm, const bool check)
+{
+	struct leat_op *done[PERF_POLL], *rx[PERF_POLL];
+	uint32_t nb_rx;
+	int ret = 0;
+
+	do {
+		uint16_t i, n = leat_ep_poll(s->ep, done, PERF_POLL);
+
+		if (n == 0) {
+			ret = perf_idle(s);
+			/* Refused before? */
+			if (unlikely(s->seq < s->count))
+				send_pongs(s, check);
+			continue;
+		}
+		nb_rx = 0;
+		for (i = 0; i < n; i++) {
+			struct leat_op *op = done[i];
+
+			if (!perf_is_recv(op)) {
+				s->returned++;
+				if (unlikely(op->status != 0))
+					return perf_op_failed(s, op);
+			} else if (likely(perf_is_data(s, op, imm))) {
+				if (check)
+					check_data(s, op, s->count, imm);
+				rx[nb_rx++] = op;
+				s->count++;
+			} else {
+				ret = perf_chan_input(s, op);
+				if (ret < 0)
+					return ret;
+			}
+		}
+		send_pongs(s, check);
+		/* The answer is under way: now there is time. */
+		if (likely(nb_rx > 0)) {
+			perf_rx_repost(s, rx, nb_rx);
+			ret = perf_due(s, rte_rdtsc());
+		}
+	} while (likely(ret == 0) && !over(s, true));
+	return ret;
+}
+
+/* Takes messages, or notices of writes. */
+static __rte_always_inline int
+sink(struct perf_side *s, const bool imm, const bool check)
+{
+	struct leat_op *done[PERF_POLL];
+	uint32_t turns = 0;
+	int ret = 0;
+
+	do {
+		uint16_t i, nb_rx = 0, n = leat_ep_poll(s->ep, done, PERF_POLL);
+
+		for (i = 0; i < n; i++) {
+			struct leat_op *op = done[i];
+
+			if (likely(perf_is_recv(op) && perf_is_data(s, op, imm))) {
+				if (check && imm)
+					check_imm(s, op);
+				else if (check)
+					check_data(s, op, s->count, false);
+				done[nb_rx++] = op;
+				s->count++;
+			} else if (perf_is_recv(op)) {
+				ret = perf_chan_input(s, op);
+				if (ret < 0)
+					return ret;
+			} else {
+				s->returned++;
+				if (op->status != 0)
+					return perf_op_failed(s, op);
+			}
+		}
+		if (nb_rx > 0)
+			perf_rx_repost(s, done, nb_rx);
+		if (n == 0)
+			ret = perf_idle(s);
+		else if (unlikely(++turns % 64 == 0))
+			ret = perf_due(s, rte_rdtsc());
+	} while (likely(ret == 0) && !over(s, true));
+	return ret;
+}
+
+/* The client does it all; here is only polled, for providers that need it. */
+static int
+passive(struct perf_side *s)
+{
+	struct leat_op *done[PERF_POLL];
+	uint32_t turns = 0;
+	int ret = 0;
+
+	do {
+		uint16_t i, n = leat_ep_poll(s->ep, done, PERF_POLL);
+
+		for (i = 0; i < n; i++) {
+			if (perf_is_recv(done[i])) {
+				ret = perf_chan_input(s, done[i]);
+				if (ret < 0)
+					return ret;
+			} else {
+				s->returned++;
+				if (done[i]->status != 0)
+					return perf_op_failed(s, done[i]);
+			}
+		}
+		ret = n == 0 ? perf_idle(s) : 0;
+		if (unlikely(++turns % 4096 == 0) && ret == 0)
+			ret = perf_due(s, rte_rdtsc());
+	} while (likely(ret == 0) && !over(s, false));
+	return ret;
+}
+
+static int
+serve_echo(struct perf_side *s)
+{
+	const struct perf_run *r = &s->run;
+
+	if (r->op == LEAT_OP_WRITE_IMM)
+		return r->check ? echo(s, true, true) : echo(s, true, false);
+	return r->check ? echo(s, false, true) : echo(s, false, false);
+}
+
+static int
+serve_sink(struct perf_side *s)
+{
+	const struct perf_run *r = &s->run;
+
+	if (r->op == LEAT_OP_WRITE_IMM)
+		return r->check ? sink(s, true, true) : sink(s, true, false);
+	return r->check ? sink(s, false, true) : sink(s, false, false);
+}
+
+int
+perf_serve(struct perf_side *s)
+{
+	const struct perf_run *r = &s->run;
+	int ret;
+
+	s->patient = true;
+	switch (r->op) {
+	case LEAT_OP_SEND:
+	case LEAT_OP_TSEND:
+		ret = r->test == PERF_LAT ? serve_echo(s) : serve_sink(s);
+		break;
+	case LEAT_OP_WRITE_IMM:
+		ret = r->test == PERF_LAT && !r->open ? serve_echo(s) : serve_sink(s);
+		break;
+	case LEAT_OP_WRITE:
+		ret = r->test == PERF_LAT && !r->open ? perf_serve_write(s) : passive(s);
+		break;
+	default:
+		ret = passive(s);
+		break;
+	}
+	s->patient = false;
+	perf_side_fresh(s);
+	return ret;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_WIRE_H
+#define PERF_WIRE_H
+
+/*
+ * What the two sides tell each other. Little-endian; what arrives is believed only as far as it was
+ * checked.
+ *
+ * Control message, always WIRE_LEN bytes, or WIRE_LEN_ALT if the run's data have WIRE_LEN:
+ *
+ *      0  magic "lpc1"   4     8  body by type:
+ *      4  version        2
+ *      6  type           2     RUN       id 4, test 1, op 1, flags 1, 0 1, size 8, window 4, 0 4,
+ *                                        seed 8, addr 8, len 8, key 8
+ *                              READY     id 4, 0 4, addr 8, len 8, key 8
+ *                              REFUSED   id 4, errno 4, text WIRE_TEXT
+ *                              SYNC      id 4, 0 4, count 8
+ *                              RESULT    id 4, kind 4, count 8, errors 8, seq 8, offset 8,
+ *                                        expected 8, got 8
+ *                              BYE       -
+ *                              the rest is 0
+ *
+ * Card, the private data of connect and accept: see wire.c.
+ */
+
+#include "check.h"
+#include "perf.h"
+
+#include <leat_mr.h>
+
+#define WIRE_LEN 512
+#define WIRE_LEN_ALT 520
+#define WIRE_TEXT 256
+
+enum wire_type { WIRE_RUN = 1, WIRE_READY, WIRE_REFUSED, WIRE_SYNC, WIRE_RESULT, WIRE_BYE };
+
+#define WIRE_F_CHECK 0x01
+#define WIRE_F_OPEN 0x02 /* open loop */
+
+/* What a run is. */
+struct perf_run {
+	uint32_t id;
+	enum perf_test test;
+	unsigned int op;
+	uint64_t size;
+	uint32_t window;
+	bool check;
+	bool open;
+	uint64_t seed;
+};
+
+struct wire_msg {
+	enum wire_type type;
+	uint32_t id;
+	struct perf_run run;	/* RUN */
+	struct leat_rkey rkey;	/* RUN, READY */
+	int err;		/* REFUSED, positive */
+	char text[WIRE_TEXT];	/* REFUSED */
+	uint64_t count;		/* SYNC, RESULT */
+	struct perf_errors errors; /* RESULT */
+};
+
+/* Length of control messages for data of that size. */
+static inline uint32_t
+wire_len(uint64_t size)
+{
+	return size == WIRE_LEN ? WIRE_LEN_ALT : WIRE_LEN;
+}
+
+void wire_encode(const struct wire_msg *m, void *buf, uint32_t len);
+/* @return 0, or -EPROTO: it is none */
+int wire_decode(const void *buf, uint64_t len, struct wire_msg *m);
+
+/* @return bytes */
+uint16_t wire_card_encode(const struct perf_card *c, void *buf);
+/* @return 0; -EPROTO: not a card of leat-perf; -EPROTONOSUPPORT: of another version */
+int wire_card_decode(const void *buf, uint16_t len, struct perf_card *c);
+
+#endif /* PERF_WIRE_H */

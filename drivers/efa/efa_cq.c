@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Poll: completions to ops, errors to status. */
+
+#include <inttypes.h>
+
+#include "efa_pvt.h"
+
+/* Error entries read in one poll. */
+#define ERRORS_PER_POLL 64
+
+#define REMOTE_FLAGS (FI_REMOTE_WRITE | FI_REMOTE_READ)
+
+int
+efa_errno(int err)
+{
+	/* Providers disagree about the sign. */
+	switch (err < 0 ? -err : err) {
+	case 0:
+		return 0;
+	case FI_EAGAIN:
+		return -EAGAIN;
+	case FI_ENOMEM:
+	case FI_ENOSPC:
+		return -ENOMEM;
+	case FI_EINVAL:
+	case FI_EBADFLAGS:
+		return -EINVAL;
+	case FI_EOPNOTSUPP:
+	case FI_ENOSYS:
+		return -EOPNOTSUPP;
+	case FI_ETRUNC:
+	case FI_ETOOSMALL:
+	case FI_EMSGSIZE:
+		return -EMSGSIZE;
+	case FI_ECANCELED:
+		return -ECANCELED;
+	case FI_EACCES:
+	case FI_EPERM:
+	case FI_ENOKEY:
+	case FI_EKEYREJECTED:
+		return -EACCES;
+	case ERANGE:
+	case EFAULT:
+		return -ERANGE;
+	case FI_ECONNRESET:
+	case FI_ECONNABORTED:
+	case FI_ECONNREFUSED:
+	case FI_ENOTCONN:
+	case FI_ESHUTDOWN:
+	case FI_EHOSTUNREACH:
+	case FI_EHOSTDOWN:
+	case FI_ENETUNREACH:
+	case FI_ETIMEDOUT:
+	case EPIPE:
+	case ENOENT: /* no connection to that address */
+		return -ECONNRESET;
+	case FI_EREMOTEIO:
+		return -EREMOTEIO;
+	default:
+		return -EIO;
+	}
+}
+
+void
+efa_slots_foreach(struct efa_ep *e, void (*fn)(struct efa_ep *e, struct efa_slot *s, void *arg),
+		  void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_slots; i++) {
+		if (e->slots[i].op != NULL)
+			fn(e, &e->slots[i], arg);
+	}
+}
+
+void
+efa_slot_finish(struct efa_ep *e, struct efa_slot *s, int status, uint64_t len)
+{
+	struct leat_op *op = s->op;
+
+	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+		efa_recv_list_del(e, s);
+	if (unlikely((s->flags & EFA_SLOT_CARRIER) != 0))
+		e->nb_carriers--;
+	efa_slot_put(e, s);
+	leat_op_finish(e->ep, op, status, len);
+}
+
+void
+efa_slot_orphan(struct efa_ep *e, struct efa_slot *s, int status)
+{
+	struct leat_op *op = s->op;
+
+	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+		efa_recv_list_del(e, s);
+	if ((s->flags & EFA_SLOT_CARRIER) != 0)
+		e->nb_carriers--;
+	s->op = NULL;
+	s->state = EFA_SLOT_ORPHAN;
+	s->addr = s->peer == LEAT_PEER_ANY ? NULL : e->peers[s->peer].addr;
+	if (s->addr != NULL)
+		s->addr->orphans++;
+	e->nb_orphans++;
+	leat_op_finish(e->ep, op, status, 0);
+}
+
+void
+efa_slot_cancel(struct efa_ep *e, struct efa_slot *s)
+{
+	ssize_t ret;
+
+	if ((s->flags & EFA_SLOT_CANCEL) != 0 || e->closing)
+		return;
+	s->flags |= EFA_SLOT_CANCEL;
+	/*
+	 * An error says that it is not there to be cancelled: a message has been matched with it, and its
+	 * completion is under way.
+	 */
+	ret = fi_cancel(&e->fid->fid, &s->ctx);
+	if (ret != 0 && ret != -FI_ENOENT)
+		LEAT_LOG(DEBUG, driver, "%s: fi_cancel: %s", e->dev->name, fi_strerror((int)-ret));
+}
+
+static inline uint16_t
+peer_of(const struct efa_ep *e, fi_addr_t fi)
+{
+	return fi < e->nb_addr ? e->addr_peer[fi] : LEAT_PEER_ANY;
+}
+
+/* The provider gave back a context whose op was finished long ago. */
+static void
+orphan_back(struct efa_ep *e, struct efa_slot *s)
+{
+	e->nb_orphans--;
+	if (s->addr != NULL)
+		s->addr->orphans--;
+	efa_slot_put(e, s);
+}
+
+/* What arrived without a receive of ours: a peer's WRITE_IMM, or events that nobody asked for. */
+static void
+remote_event(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
+{
+	if ((c->flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) ==
+	    (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA))
+		efa_notice_add(e, c->data, c->len, peer_of(e, src));
+}
+
+static inline void
+recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry *c, fi_addr_t src)
+{
+	struct leat_op *op = s->op;
+	uint64_t len = c->len;
+	int status = 0;
+
+	if (e->source)
+		op->src = peer_of(e, src);
+	else
+		op->src = op->peer;
+	if (op->type == LEAT_OP_TRECV)
+		op->tag_in = c->tag;
+	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
+		op->oflags |= LEAT_OP_F_IMM;
+		op->imm = c->data;
+		if ((c->flags & FI_REMOTE_WRITE) != 0)
+			op->oflags |= LEAT_OP_F_WRITTEN;
+	}
+	/* The rest went into the sink. */
+	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0))
+		status = -EMSGSIZE;
+	efa_slot_finish(e, s, status, len);
+}
+
+static inline void
+complete(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
+{
+	struct efa_slot *s;
+
+	if (unlikely((c->flags & REMOTE_FLAGS) != 0 && !(e->rx_cq_data && c->op_context != NULL))) {
+		remote_event(e, c, src);
+		return;
+	}
+	if (unlikely(c->op_context == NULL))
+		return;
+	s = efa_slot_of(c->op_context);
+	if (likely(s->state == EFA_SLOT_RX)) {
+		recv_done(e, s, c, src);
+	} else if (likely(s->state == EFA_SLOT_TX)) {
+		if (unlikely(s->op->type >= LEAT_OP_FETCH_ADD))
+			*(uint64_t *)s->op->buf = s->result;
+		efa_slot_finish(e, s, 0, s->op->size);
+	} else if (s->state == EFA_SLOT_ORPHAN) {
+		orphan_back(e, s);
+	}
+}
+
+/* Is it a context of ours? Error entries of some providers hold others, or none. */
+static struct efa_slot *
+checked_slot(struct efa_ep *e, void *context)
+{
+	uintptr_t base = (uintptr_t)e->slots, p;
+
+	if (context == NULL)
+		return NULL;
+	p = (uintptr_t)efa_slot_of(context);
+	if (p < base || p >= base + e->nb_slots * sizeof(*e->slots) ||
+	    (p - base) % sizeof(*e->slots) != 0)
+		return NULL;
+	return (struct efa_slot *)p;
+}
+
+/*
+ * An error without a context, from a provider that loses it: it belongs to the oldest one-sided op, since those
+ * complete inside the call that posts them.
+ */
+static struct efa_slot *
+oldest_rma(struct efa_ep *e)
+{
+	struct efa_slot *found = NULL;
+	uint32_t i;
+
+	for (i = 0; i < e->nb_slots; i++) {
+		struct efa_slot *s = &e->slots[i];
+
+		if (s->op == NULL || (s->op->type != LEAT_OP_WRITE && s->op->type != LEAT_OP_READ))
+			continue;
+		if (found == NULL || s->seq < found->seq)
+			found = s;
+	}
+	return found;
+}
+
+/* Status of an op that the provider failed; 1: to be seen. */
+static int
+error_status(struct efa_ep *e, const struct efa_slot *s, const struct fi_cq_err_entry *err)
+{
+	const struct leat_op *op = s->op;
+	int status = efa_errno(err->err);
+
+	if (status == -ECANCELED && (s->flags & EFA_SLOT_CANCEL) != 0)
+		return status;
+	if (status == -EMSGSIZE || status == -EACCES || status == -ERANGE)
+		return status;
+	if (op->peer == LEAT_PEER_ANY)
+		return status == -ECANCELED || status == -EIO ? -ECONNRESET : status;
+	if (e->peers[op->peer].state == EFA_PEER_ENDING)
+		return e->peers[op->peer].status;
+	return (e->quirks & EFA_Q_BREAKS) != 0 ? 1 : status;
+}
+
+/* A message that went beyond the sink's first page ends with an I/O error. */
+static bool
+sink_hit(const struct efa_ep *e, const struct efa_slot *s, const struct fi_cq_err_entry *err)
+{
+	return (e->quirks & EFA_Q_SINK_FAULT) != 0 && s->state == EFA_SLOT_RX &&
+	       (err->err == FI_EIO || err->err == -FI_EIO);
+}
+
+static void
+failed(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_err_entry *err)
+{
+	char text[128];
+	int status;
+
+	if (s->state == EFA_SLOT_ORPHAN) {
+		if (efa_errno(err->err) == -ECANCELED)
+			e->drained = true;
+		orphan_back(e, s);
+		return;
+	}
+	if (s->op == NULL)
+		return;
+	if ((s->flags & EFA_SLOT_CARRIER) != 0 && efa_errno(err->err) == -ECANCELED) {
+		efa_notice_carrier_done(e, s);
+		return;
+	}
+	status = sink_hit(e, s, err) ? -EMSGSIZE : error_status(e, s, err);
+	if (status != -ECANCELED)
+		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: %s of %" PRIu64 " B, peer %u: %s (%s)",
+			 e->dev->name, leat_ep_name(e->ep), leat_op_type_name(s->op->type),
+			 s->op->size, s->op->peer, fi_strerror(err->err < 0 ? -err->err : err->err),
+			 fi_cq_strerror(e->cq, err->prov_errno, err->err_data, text, sizeof(text)));
+	if (status > 0) {
+		s->state = EFA_SLOT_LIMBO;
+		efa_conn_broken(e, s->op->peer);
+		return;
+	}
+	efa_slot_finish(e, s, status, status == -EMSGSIZE ? err->len + err->olen : 0);
+}
+
+static bool
+read_error(struct efa_ep *e)
+{
+	struct fi_cq_err_entry err;
+	struct efa_slot *s;
+
+	memset(&err, 0, sizeof(err));
+	if (fi_cq_readerr(e->cq, &err, 0) < 1)
+		return false;
+	s = checked_slot(e, err.op_context);
+	if (s == NULL && err.op_context == NULL && (e->quirks & EFA_Q_LOST_RMA) != 0)
+		s = oldest_rma(e);
+	if (s != NULL)
+		failed(e, s, &err);
+	else
+		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: error without an op: %s", e->dev->name,
+			 leat_ep_name(e->ep), fi_strerror(err.err < 0 ? -err.err : err.err));
+	return true;
+}
+
+/* Errors are rare, and stand in the way of what comes behind them. */
+static void
+read_errors(struct efa_ep *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < ERRORS_PER_POLL && read_error(e); i++) {
+		struct fi_cq_tagged_entry c;
+		fi_addr_t src = FI_ADDR_NOTAVAIL;
+
+		if (fi_cq_readfrom(e->cq, &c, 1, &src) == 1)
+			complete(e, &c, src);
+	}
+}
+
+/* Every call also drives the provider; with max 0 it does only that. */
+static inline unsigned int
+read_some(struct efa_ep *e, unsigned int max)
+{
+	struct fi_cq_tagged_entry c[EFA_CQ_BURST];
+	fi_addr_t src[EFA_CQ_BURST];
+	ssize_t n, i;
+
+	if (max > EFA_CQ_BURST)
+		max = EFA_CQ_BURST;
+	n = e->source ? fi_cq_readfrom(e->cq, c, max, src) : fi_cq_read(e->cq, c, max);
+	if (unlikely(n < 0)) {
+		if (unlikely(n == -FI_EAVAIL))
+			read_errors(e);
+		return 0;
+	}
+	for (i = 0; i < n; i++)
+		complete(e, &c[i], e->source ? src[i] : FI_ADDR_NOTAVAIL);
+	return (unsigned int)n;
+}
+
+void
+efa_cq_drive(struct efa_ep *e, unsigned int max)
+{
+	unsigned int n;
+
+	if (unlikely(e->closing))
+		return;
+	if (unlikely(!efa_notice_room(e)))
+		max = 0;
+	e->driving = true;
+	n = read_some(e, max);
+	/* A carrier's cancellation is there at once in most providers. */
+	while (unlikely(e->notice_count > 0) && n < max && efa_notice_run(e))
+		n += 1 + read_some(e, max - n);
+	e->driving = false;
+}
+
+void
+efa_poll(struct leat_ep *ep)
+{
+	efa_cq_drive(efa_of(ep), leat_ep_room(ep));
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A WRITE_IMM consumes a RECV of its target. That is how verbs does it, and leat's devices all do. Most
+ * libfabric providers tell of such a write without a receive. So the driver takes one itself: the notice
+ * waits, the oldest RECV that fits is recalled from the provider, and when that is through the RECV
+ * comes back as the carrier of the notice.
+ *
+ *     provider:  notice N                       posted RECVs:  A  B  C
+ *     driver:    cancel A ("carrier")
+ *     provider:  A cancelled                    A returns with N, its buffer untouched
+ *        or:     a message arrived in A         A returns with it, B becomes the carrier
+ *
+ * One carrier at a time, so that notices arrive in order. While notices wait and no RECV fits, the next RECV
+ * that does is taken before the provider sees it.
+ *
+ * Posted RECVs are linked in the order of posting only from the first notice on: until then they cost
+ * nothing.
+ *
+ * Bounded: from NOTICES_STOP waiting notices on no completion is read, until a RECV is posted; providers
+ * hold back their senders then. Only when a cancel is under way must reading go on, since its completion
+ * stands behind others.
+ */
+
+#include <stdlib.h>
+
+#include "efa_pvt.h"
+
+#define NOTICES_FIRST 256
+#define NOTICES_STOP (64 * 1024 - EFA_CQ_BURST)
+#define NOTICES_MAX (256 * 1024)
+
+void
+efa_recv_list_add(struct efa_ep *e, struct efa_slot *s)
+{
+	s->next = NULL;
+	s->prev = e->recv_tail;
+	if (e->recv_tail != NULL)
+		e->recv_tail->next = s;
+	else
+		e->recv_head = s;
+	e->recv_tail = s;
+}
+
+void
+efa_recv_list_del(struct efa_ep *e, struct efa_slot *s)
+{
+	if (s->prev != NULL)
+		s->prev->next = s->next;
+	else
+		e->recv_head = s->next;
+	if (s->next != NULL)
+		s->next->prev = s->prev;
+	else
+		e->recv_tail = s->prev;
+}
+
+static int
+by_seq(const void *a, const void *b)
+{
+	const struct efa_slot *const *x = a, *const *y = b;
+
+	return (*x)->seq < (*y)->seq ? -1 : (*x)->seq > (*y)->seq;
+}
+
+/* Links the RECVs that are posted already. */
+static bool
+track(struct efa_ep *e)
+{
+	struct efa_slot **v = malloc(e->nb_slots * sizeof(*v));
+	uint32_t i, n = 0;
+
+	if (v == NULL)
+		return false;
+	for (i = 0; i < e->nb_slots; i++) {
+		struct efa_slot *s = &e->slots[i];
+
+		if (s->op != NULL && s->op->type == LEAT_OP_RECV)
+			v[n++] = s;
+	}
+	qsort(v, n, sizeof(*v), by_seq);
+	e->recv_head = NULL;
+	e->recv_tail = NULL;
+	for (i = 0; i < n; i++)
+		efa_recv_list_add(e, v[i]);
+	free(v);
+	e->track = true;
+	return true;
+}
+
+static struct efa_notice *
+at(const struct efa_ep *e, uint32_t i)
+{
+	return &e->notices[(e->notice_head + i) & (e->notice_size - 1)];
+}
+
+static bool
+grow(struct efa_ep *e)
+{
+	uint32_t i, size = e->notice_size == 0 ? NOTICES_FIRST : 2 * e->notice_size;
+	struct efa_notice *v;
+
+	if (size > NOTICES_MAX)
+		return false;
+	v = malloc(size * sizeof(*v));
+	if (v == NULL)
+		return false;
+	for (i = 0; i < e->notice_count; i++)
+		v[i] = *at(e, i);
+	free(e->notices);
+	e->notices = v;
+	e->notice_head = 0;
+	e->notice_size = size;
+	return true;
+}
+
+/* Takes the i-th oldest out. */
+static struct efa_notice
+take(struct efa_ep *e, uint32_t i)
+{
+	struct efa_notice n = *at(e, i);
+
+	for (; i > 0; i--)
+		*at(e, i) = *at(e, i - 1);
+	e->notice_head = (e->notice_head + 1) & (e->notice_size - 1);
+	e->notice_count--;
+	return n;
+}
+
+void
+efa_notice_add(struct efa_ep *e, uint64_t imm, uint64_t len, uint16_t src)
+{
+	struct efa_notice n = { .imm = imm, .len = len, .src = src };
+
+	if ((e->notice_count == e->notice_size && !grow(e)) || (!e->track && !track(e))) {
+		LEAT_LOG(ERR, driver, "%s: endpoint %s: no memory for the notice of a write: lost",
+			 e->dev->name, leat_ep_name(e->ep));
+		return;
+	}
+	e->notice_count++;
+	*at(e, e->notice_count - 1) = n;
+}
+
+bool
+efa_notice_room(const struct efa_ep *e)
+{
+	return e->notice_count < NOTICES_STOP || e->nb_carriers > 0;
+}
+
+/* A RECV from one peer gets that peer's notices, and those of unknown origin nobody else can be meant by. */
+static bool
+fits(const struct leat_op *op, const struct efa_notice *n)
+{
+	return op->peer == LEAT_PEER_ANY || op->peer == n->src;
+}
+
+static void
+fill(struct leat_op *op, const struct efa_notice *n)
+{
+	op->oflags |= LEAT_OP_F_IMM | LEAT_OP_F_WRITTEN;
+	op->imm = n->imm;
+	op->src = n->src;
+}
+
+bool
+efa_notice_take(struct efa_ep *e, struct leat_op *op)
+{
+	struct efa_notice n;
+	uint32_t i;
+
+	/* With a carrier under way an older RECV is still to get the oldest notice. */
+	if (e->nb_carriers > 0)
+		return false;
+	for (i = 0; i < e->notice_count; i++) {
+		if (!fits(op, at(e, i)))
+			continue;
+		n = take(e, i);
+		leat_op_start(e->ep, op);
+		fill(op, &n);
+		leat_op_finish(e->ep, op, 0, n.len);
+		return true;
+	}
+	return false;
+}
+
+void
+efa_notice_carrier_done(struct efa_ep *e, struct efa_slot *s)
+{
+	struct efa_notice n;
+	uint32_t i;
+
+	for (i = 0; i < e->notice_count; i++) {
+		if (!fits(s->op, at(e, i)))
+			continue;
+		n = take(e, i);
+		fill(s->op, &n);
+		efa_slot_finish(e, s, 0, n.len);
+		return;
+	}
+	/* Not reached: a notice that made a carrier waits for it. */
+	efa_slot_finish(e, s, -ECANCELED, 0);
+}
+
+bool
+efa_notice_run(struct efa_ep *e)
+{
+	struct efa_slot *s;
+	uint32_t i;
+
+	if (e->nb_carriers > 0)
+		return false;
+	for (i = 0; i < e->notice_count; i++) {
+		for (s = e->recv_head; s != NULL; s = s->next) {
+			if ((s->flags & EFA_SLOT_CANCEL) != 0 || !fits(s->op, at(e, i)))
+				continue;
+			s->flags |= EFA_SLOT_CARRIER;
+			e->nb_carriers++;
+			efa_slot_cancel(e, s);
+			return true;
+		}
+		/* Nobody wants the oldest: the others are tried when RECVs differ in their peers only. */
+		if (e->recv_head == NULL)
+			return false;
+	}
+	return false;
+}
+
+void
+efa_notice_fini(struct efa_ep *e)
+{
+	free(e->notices);
+	e->notices = NULL;
+}

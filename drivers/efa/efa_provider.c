@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Everything that is known of single providers: one row each, with the reason for each entry. The rest of
+ * the driver asks the row and never a provider's name.
+ *
+ * "1.17" and source lines refer to libfabric v1.17.0, the release of Debian 12.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "efa_pvt.h"
+
+#define ANY_VERSION UINT32_MAX
+#define ATOMICS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
+
+#define TCP_QUIRKS                                                                                 \
+	(EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_KEY_SEALED | EFA_Q_BREAKS | EFA_Q_LEAK_DOMAIN)
+
+static const struct efa_provider providers[] = {
+	{
+		/*
+		 * Elastic Fabric Adapter, RDM over SRD.
+		 * - fabric "efa": from 2.0 on there is also "efa-direct", without tags and atomics.
+		 * - Completions in any order: SRD delivers in any order, the provider reorders messages, not
+		 *   completions.
+		 * - WRITE with FI_DELIVERY_COMPLETE: otherwise a write that is emulated by messages (no RDMA
+		 *   write in the device, or 1.17, which never uses it) completes when it was sent.
+		 * - inject: header and data go in one packet out of a registered bounce buffer; beyond
+		 *   a few hundred bytes the copy costs more than the completion saves. Not measured
+		 *   here (no device); the value is that of fi_info up to 256 B.
+		 * - Shared memory for peers on the same instance is switched off where that is an option:
+		 *   it is the shm provider with its locks, see below.
+		 */
+		.name = "efa",
+		.hint = "efa",
+		.fabric = "efa",
+		.max_version = ANY_VERSION,
+		.quirks = EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_NO_SHM_PERMITTED,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32768,
+		.inject_pays = 256,
+		.check = "is the EFA kernel module loaded (lsmod | grep efa), is an EFA interface "
+			 "attached to this instance (fi_info -p efa)?",
+	},
+	{
+		/*
+		 * Shared memory between processes of one user on one machine.
+		 * - Large data are copied by process_vm_readv/writev ("CMA"): the other process must permit it.
+		 * - SINK_FAULT: a message of more than 4096 B that is longer than the receive makes
+		 *   fi_cq_read loop for ever (smr.h smr_cma_loop: nothing left to copy to, so nothing
+		 *   copied, so try again), with the region locked. A second iov of enormous length whose pages
+		 *   can't be written makes the copy fail instead: -EMSGSIZE as everywhere else.
+		 * - KEY_TABLE: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is ever checked;
+		 *   without it a wrong key gets no answer, so that the op never completes, and blocks
+		 *   all responses after it, to all peers (smr_progress.c smr_progress_resp).
+		 * - WRITE needs nothing: fast RMA is synchronous. WRITE_IMM up to 4096 B would complete
+		 *   before it is placed.
+		 * - LOST_RMA: the error entry of a failed fast RMA has no context (smr_rma.c).
+		 * - 256 peers: SMR_MAX_PEERS.
+		 * - rx depth 768 of 1024: the rest is for unexpected messages, which come out of the same pool.
+		 */
+		.name = "shm",
+		.hint = "shm",
+		.max_version = FI_VERSION(1, 17),
+		.quirks = EFA_Q_SHM | EFA_Q_SINK_FAULT | EFA_Q_KEY_TABLE | EFA_Q_WRITE_IMM_DC |
+			  EFA_Q_LOST_RMA,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.tx_depth_max = 1024,
+		.rx_depth_max = 768,
+		.sink_len = 1ULL << 40,
+		.max_peers = 255,
+		.inject_pays = 4096,
+		.check = "is /dev/shm mounted with room for 16 MiB per core (df /dev/shm)?",
+	},
+	{
+		/*
+		 * Up to 1.17 the tcp provider has connected endpoints only, and ofi_rxm makes RDM of them.
+		 * - WRITE_DC: otherwise a write completes when the socket took it, and one with a wrong key
+		 *   completes with success.
+		 * - KEY_SEALED: a wrong key breaks the connection below, and with it everything under way
+		 *   between the two, injected messages included, without a word to their sender. Keys are our own
+		 *   there, so length and rights are in them, and the initiator looks first.
+		 * - BREAKS: when the connection breaks, ops end with FI_ECANCELED. A later message would make
+		 *   a new one by itself; but what was lost is not known, so the peer is ended.
+		 * - sink: a message of up to 16 KiB that is longer than its receive breaks the connection
+		 *   (tcpx_progress.c "dynamically provided rbuf is too small").
+		 * - A send of more than 16 KiB to a peer that died never completes, and a post to it says
+		 *   FI_EAGAIN for ever: the exchange of addresses (oob) tells of the death.
+		 * - LEAK_DOMAIN: such a send keeps the domain busy.
+		 */
+		.name = "tcp",
+		.hint = "tcp;ofi_rxm",
+		.sink_len = 64 << 10,
+		.max_version = FI_VERSION(1, 17),
+		.quirks = TCP_QUIRKS,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32767,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/* From 1.18 on tcp has RDM endpoints of its own (what 1.17 calls net), without atomics. */
+		.name = "tcp",
+		.hint = "tcp",
+		.sink_len = 64 << 20,
+		.min_version = FI_VERSION(1, 18),
+		.max_version = ANY_VERSION,
+		.quirks = TCP_QUIRKS,
+		.no_ops = ATOMICS,
+		.no_ops_why = "libfabric's own tcp RDM has no atomics; provider=tcp;ofi_rxm has",
+		.no_caps = FI_ATOMIC,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32767,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		.name = "tcp;ofi_rxm",
+		.hint = "tcp;ofi_rxm",
+		.sink_len = 64 << 10,
+		.max_version = ANY_VERSION,
+		.quirks = TCP_QUIRKS,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32767,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/*
+		 * The old RDM provider over TCP; deprecated, and gone from 2.0 on. Writes are acknowledged by
+		 * the target without asking. It takes any number of receives; fi_info says 256.
+		 */
+		.name = "sockets",
+		.hint = "sockets",
+		.max_version = ANY_VERSION,
+		.quirks = EFA_Q_BREAKS,
+		.tx_depth = 256,
+		.rx_depth = 256,
+		.max_peers = 4096,
+		.inject_pays = 255,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/*
+		 * RDM over UDP. READ of 0 B never completes. A wrong key gets no answer: KEY_SEALED. A message that
+		 * is too long is cut without an error: with a sink its length tells.
+		 */
+		.name = "udp;ofi_rxd",
+		.hint = "udp;ofi_rxd",
+		.sink_len = 64 << 20,
+		.max_version = ANY_VERSION,
+		.quirks = EFA_Q_BREAKS | EFA_Q_NO_READ0 | EFA_Q_KEY_SEALED,
+		.tx_depth = 128,
+		.rx_depth = 128,
+		.max_peers = 127,
+		.inject_pays = 0,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/*
+		 * 1.17's preview of tcp's own RDM. Says FI_ATOMIC, and has no atomics; a receive that names a peer
+		 * also gets messages of another one, that was there before.
+		 */
+		.name = "net",
+		.hint = "net",
+		.sink_len = 64 << 20,
+		.max_version = FI_VERSION(1, 17),
+		.quirks = TCP_QUIRKS,
+		.no_ops = ATOMICS,
+		.no_ops_why = "it announces FI_ATOMIC, but fi_fetch_atomicvalid() says no",
+		.no_caps = FI_ATOMIC | FI_DIRECTED_RECV,
+		.tx_depth = 256,
+		.rx_depth = 256,
+		.max_peers = 255,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/* Later shm was rewritten without the locks and with checked keys; nothing known against it. */
+		.name = "shm",
+		.hint = "shm",
+		.min_version = FI_VERSION(1, 18),
+		.max_version = ANY_VERSION,
+		.quirks = EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 255,
+		.inject_pays = 4096,
+		.check = "is /dev/shm mounted with room for 16 MiB per core (df /dev/shm)?",
+	},
+	{
+		/* Any other: what the standard says, cautiously. */
+		.max_version = ANY_VERSION,
+		.quirks = EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_BREAKS | EFA_Q_NO_READ0,
+		.tx_depth = 128,
+		.rx_depth = 128,
+		.max_peers = 255,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "fi_info -p PROVIDER -t FI_EP_RDM",
+	},
+};
+
+/* The version of the library that is loaded, without what does not count. */
+static uint32_t
+lib_version(void)
+{
+	uint32_t v = fi_version();
+
+	return FI_VERSION(FI_MAJOR(v), FI_MINOR(v));
+}
+
+const struct efa_provider *
+efa_provider_find(const char *name)
+{
+	uint32_t v = lib_version();
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(providers); i++) {
+		const struct efa_provider *p = &providers[i];
+
+		if ((p->name == NULL || strcmp(p->name, name) == 0) && v >= p->min_version &&
+		    v <= p->max_version)
+			return p;
+	}
+	return NULL; /* not reached: the last row fits anything */
+}
+
+uint64_t
+efa_provider_mr_modes(void)
+{
+	/*
+	 * All but FI_MR_RAW: raw keys don't fit the 8 bytes of struct leat_rkey, and need a call at the
+	 * initiator for each key received. FI_MR_HMEM and FI_MR_COLLECTIVE belong to capabilities
+	 * that are not asked for. FI_MR_MMU_NOTIFY and FI_MR_ALLOCATED ask for memory that has pages
+	 * behind it and keeps them: that is what rte_mempools and leat_mr_register() promise.
+	 */
+	return FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY |
+	       FI_MR_RMA_EVENT | FI_MR_ENDPOINT;
+}
+
+struct fi_info *
+efa_provider_hints(const struct efa_provider *p, uint64_t caps)
+{
+	struct fi_info *h = fi_allocinfo();
+
+	if (h == NULL)
+		return NULL;
+	h->caps = caps & ~p->no_caps;
+	/*
+	 * FI_MSG_PREFIX is not offered: it wants room in front of each buffer of the caller. FI_RX_CQ_DATA
+	 * is welcome: then a WRITE_IMM consumes a receive natively.
+	 */
+	h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+	h->ep_attr->type = FI_EP_RDM;
+	h->domain_attr->threading = FI_THREAD_DOMAIN;
+	h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	h->domain_attr->av_type = FI_AV_TABLE;
+	h->domain_attr->mr_mode = (int)efa_provider_mr_modes();
+	/* Messages of one peer in order. More would switch off shm's fast RMA. */
+	h->tx_attr->msg_order = FI_ORDER_SAS;
+	h->rx_attr->msg_order = FI_ORDER_SAS;
+	return h;
+}
+
+struct fi_info *
+efa_provider_pick(const struct efa_provider *p, struct fi_info *list)
+{
+	struct fi_info *i;
+
+	for (i = list; i != NULL; i = i->next) {
+		if (i->ep_attr->type != FI_EP_RDM)
+			continue;
+		if (p->hint != NULL && strcmp(i->fabric_attr->prov_name, p->hint) != 0)
+			continue;
+		if (p->fabric != NULL && strcmp(i->fabric_attr->name, p->fabric) != 0)
+			continue;
+		return i;
+	}
+	return NULL;
+}
+
+const char *
+efa_provider_list(char *buf, size_t len)
+{
+	struct fi_info *hints = fi_allocinfo(), *list = NULL, *i, *j;
+	size_t pos = 0;
+	int n;
+
+	snprintf(buf, len, "none");
+	if (hints == NULL)
+		return buf;
+	hints->mode = ~0ULL;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->caps = FI_MSG;
+	hints->domain_attr->mr_mode = ~3;
+	if (fi_getinfo(EFA_API_VERSION, NULL, NULL, 0, hints, &list) != 0)
+		list = NULL;
+	for (i = list; i != NULL && pos < len; i = i->next) {
+		for (j = list; j != i; j = j->next) {
+			if (strcmp(j->fabric_attr->prov_name, i->fabric_attr->prov_name) == 0)
+				break;
+		}
+		if (j != i)
+			continue;
+		n = snprintf(buf + pos, len - pos, "%s%s", pos > 0 ? ", " : "",
+			     i->fabric_attr->prov_name);
+		if (n < 0)
+			break;
+		pos += (size_t)n;
+	}
+	fi_freeinfo(list);
+	fi_freeinfo(hints);
+	return buf;
+}
+
+void
+efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep)
+{
+	bool no = false;
+	int ret;
+
+	if ((p->quirks & EFA_Q_NO_SHM_PERMITTED) == 0 || EFA_OPT_SHM_PERMITTED < 0)
+		return;
+	ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, EFA_OPT_SHM_PERMITTED, &no, sizeof(no));
+	if (ret != 0 && ret != -FI_ENOPROTOOPT)
+		LEAT_LOG(WARNING, driver, "efa: shared memory stays permitted inside the provider: %s",
+			 fi_strerror(-ret));
+}
+
+/* May processes of this user copy from and to one another's memory? */
+static int
+cma_check(const char *dev)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+	int scope = 0;
+
+	if (f != NULL) {
+		if (fscanf(f, "%d", &scope) != 1)
+			scope = 0;
+		fclose(f);
+	}
+	if (scope == 0)
+		return 0;
+	if (scope > 1)
+		return leat_err(ENODEV,
+				"%s: provider shm copies between processes with process_vm_readv(), which "
+				"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
+				dev, scope);
+	/* 1: each process has to allow it for itself, as this one does now. */
+	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
+		return leat_err(ENODEV, "%s: provider shm: prctl(PR_SET_PTRACER): %s; "
+				"sysctl kernel.yama.ptrace_scope=0 would do", dev, strerror(errno));
+	LEAT_LOG(NOTICE, driver, "%s: processes of this user may now read and write this process "
+		 "(kernel.yama.ptrace_scope is 1, and provider shm works that way)", dev);
+	return 0;
+}
+
+int
+efa_provider_env(const char *dev, const struct efa_provider *p)
+{
+	char self = 1, copy = 0;
+	struct iovec l = { &copy, 1 }, r = { &self, 1 };
+
+	if ((p->quirks & EFA_Q_SHM) == 0)
+		return 0;
+	if (process_vm_readv(getpid(), &l, 1, &r, 1, 0) != 1)
+		return leat_err(ENODEV,
+				"%s: provider shm needs process_vm_readv(), which fails here: %s "
+				"(a container's seccomp profile?)", dev, strerror(errno));
+	return cma_check(dev);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EFA_PVT_H
+#define EFA_PVT_H
+
+/*
+ * What the files of the efa driver share.
+ *
+ *     efa_dev.c       the device: arguments, fi_getinfo, limits
+ *     efa_provider.c  everything that is known of single providers
+ *     efa_ep.c        endpoints: fabric, domain, CQ, AV, fid_ep; abort and close
+ *     efa_tx.c        post
+ *     efa_cq.c        poll, errors to status, slots
+ *     efa_sink.c      where too long messages go
+ *     efa_notice.c    a WRITE_IMM consumes a RECV
+ *     efa_conn.c      peers: the exchange of addresses, death, disconnect
+ *     efa_av.c        address vector: references, fi_addr to peer
+ *     efa_mr.c        registration
+ *     efa_shm.c       provider shm: keys checked at the initiator
+ *     efa_shm_reg.c   provider shm: endpoints of one process that hold one another
+ *     efa_shm_lock.c  provider shm: locks left behind by killed processes
+ *
+ * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
+ * (FI_THREAD_DOMAIN).
+ *
+ * An op in flight has a slot, whose context libfabric gets:
+ *
+ *     op -> slot {op, ctx} -> libfabric ... completion: &ctx -> slot -> op
+ *
+ * Some providers never complete the sends to a peer that died. The driver then finishes the op without
+ * them; the slot stays behind as an orphan without an op, so that a late completion finds a slot and
+ * never somebody else's op.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <leat_error.h>
+#include <leat_fabric_driver.h>
+#include <leat_log.h>
+#include <leat_oob.h>
+
+#include "efa_compat.h"
+
+/* Completions read at once. */
+#define EFA_CQ_BURST 32
+/* Longest provider address that can be exchanged, with what shm adds to it. */
+#define EFA_ADDR_MAX 448
+/* How long an ending peer's ops may still complete by themselves. */
+#define EFA_GRACE_US 200000
+/* The same for receives from a live peer: its data may be on their way into the buffer. */
+#define EFA_GRACE_RECV_US 5000000
+
+/* ---- providers ---- */
+
+/* Ways in which providers differ from what the driver does by default; see the table for reasons. */
+enum efa_quirk {
+	EFA_Q_WRITE_DC = 1 << 0,     /* WRITE: per-op FI_DELIVERY_COMPLETE, to mean "placed" */
+	EFA_Q_WRITE_IMM_DC = 1 << 1, /* the same for WRITE_IMM */
+	EFA_Q_SINK_FAULT = 1 << 2,   /* the second buffer of receives can't be written, only its first page */
+	EFA_Q_KEY_TABLE = 1 << 3,    /* the initiator checks keys, in the target's table */
+	EFA_Q_KEY_SEALED = 1 << 10,  /* the initiator checks keys, by what is written in them */
+	EFA_Q_SHM = 1 << 4,	     /* string addresses, signal handlers, process-wide registry, locks */
+	EFA_Q_NO_READ0 = 1 << 5,     /* a READ of 0 B never completes: the driver does it */
+	EFA_Q_LOST_RMA = 1 << 6,     /* a failed RMA op's error entry has no context */
+	EFA_Q_BREAKS = 1 << 7,	     /* has connections below that can break by themselves */
+	EFA_Q_NO_SHM_PERMITTED = 1 << 8, /* set FI_OPT_SHARED_MEMORY_PERMITTED to false */
+	EFA_Q_LEAK_DOMAIN = 1 << 9,  /* fi_close() of the domain may say EBUSY after a peer's death */
+};
+
+/* What is known of a provider. */
+struct efa_provider {
+	const char *name;	 /* as in provider=; NULL: any other */
+	const char *hint;	 /* fi_fabric_attr.prov_name to ask for */
+	const char *fabric;	 /* fi_fabric_attr.name that is needed, or NULL */
+	uint32_t min_version;	 /* of libfabric to which the row applies, FI_VERSION() */
+	uint32_t max_version;
+	uint32_t quirks;	 /* enum efa_quirk */
+	uint32_t no_ops;	 /* LEAT_OP_BIT mask that must not be used */
+	const char *no_ops_why;
+	uint64_t sink_len;	 /* of the second buffer of receives, 0: none */
+	const char *refuse;	 /* not NULL: doesn't work at all, and why */
+	uint64_t no_caps;	 /* FI_* capabilities not to ask for */
+	uint32_t tx_depth, rx_depth;	     /* defaults */
+	uint32_t tx_depth_max, rx_depth_max; /* 0: what fi_info says */
+	uint32_t max_peers;
+	uint32_t inject_pays;	 /* largest send for which fi_inject is faster than fi_send */
+	bool needs_address;	 /* takes iface= and src= */
+	bool in_order;		 /* completions come in order */
+	const char *check;	 /* what to look at when it isn't there */
+};
+
+const struct efa_provider *efa_provider_find(const char *name);
+/* Names of the RDM providers that are here, for messages. */
+const char *efa_provider_list(char *buf, size_t len);
+/* Hints common to all uses of a row; NULL when out of memory. */
+struct fi_info *efa_provider_hints(const struct efa_provider *p, uint64_t caps);
+/* Sets options that a provider wants between fi_endpoint() and fi_enable(). */
+void efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep);
+/* Is the first fi_info of a list that this row can use; NULL if none. */
+struct fi_info *efa_provider_pick(const struct efa_provider *p, struct fi_info *list);
+/* What the environment lacks for it. 0, or a negative errno with leat_err(). */
+int efa_provider_env(const char *dev, const struct efa_provider *p);
+/* mr_mode bits that the driver handles. */
+uint64_t efa_provider_mr_modes(void);
+
+/* ---- device ---- */
+
+struct efa_dev {
+	char name[64];
+	const struct efa_provider *prov;
+	char src[64];	 /* src=, or the address of iface=; "" for none */
+	char domain[64]; /* domain=, or "" */
+	char interface[64];
+	struct fi_info *info; /* with caps, what an endpoint is opened with */
+	uint64_t caps;	      /* all that it offers of what the driver uses */
+	uint32_t ops;
+	uint32_t tx_depth, tx_depth_max;
+	uint32_t rx_depth, rx_depth_max;
+	uint32_t quirks;
+};
+
+int efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv);
+void efa_dev_remove(struct leat_dev *dev);
+void efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
+/* fi_getinfo with caps, as this device asks for it. NULL: *err is what fi_getinfo said. */
+struct fi_info *efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, uint32_t tx, uint32_t rx,
+				int *err);
+
+/* ---- slots ---- */
+
+enum efa_slot_state {
+	EFA_SLOT_FREE,
+	EFA_SLOT_TX,
+	EFA_SLOT_RX,
+	EFA_SLOT_LIMBO,	 /* failed; whether its peer is alive decides with what status */
+	EFA_SLOT_ORPHAN, /* its op was finished, the provider still has the context */
+};
+
+#define EFA_SLOT_CANCEL 0x01  /* the provider was asked to cancel it */
+#define EFA_SLOT_CARRIER 0x02 /* ... because a notice wants it */
+
+struct efa_slot {
+	struct leat_op *op;
+	struct efa_slot *next; /* free list; or list of posted RECVs, oldest first */
+	struct efa_slot *prev;
+	union {
+		uint64_t seq;	       /* order of posting */
+		struct efa_addr *addr; /* ORPHAN: whose it was, or NULL */
+	};
+	uint64_t arg[2]; /* operands of an atomic: the provider may read them late */
+	uint64_t result; /* of an atomic: a late one must not hit the caller's buffer */
+	uint16_t peer;
+	uint8_t state;
+	uint8_t flags;
+	struct fi_context2 ctx __attribute__((aligned(LEAT_CACHE_LINE)));
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+static_assert(sizeof(struct efa_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
+
+/* ---- peers ---- */
+
+/*
+ * A provider address in the AV; connections to the same endpoint share it. It outlives the last of them as
+ * long as orphans refer to it, and with provider shm until the other endpoint is known to be gone.
+ */
+struct efa_addr {
+	struct efa_addr *next;
+	fi_addr_t fi;
+	uint32_t refs;	  /* peers that use it */
+	uint32_t orphans; /* slots that wait for it */
+	uint16_t first;	  /* peer that messages from it are attributed to */
+	uint64_t unused_since;
+	uint16_t len;
+	int pidfd;		 /* provider shm: of the other process, or -1 */
+	struct efa_shm *shm;	 /* provider shm: the other side's key table */
+	struct efa_shm_reg *reg; /* provider shm: entry of the process-wide registry, or NULL */
+	uint8_t raw[EFA_ADDR_MAX];
+};
+
+enum efa_peer_state {
+	EFA_PEER_NONE,
+	EFA_PEER_CONNECTING, /* oob at work */
+	EFA_PEER_UP,
+	EFA_PEER_ENDING, /* waits for its ops */
+};
+
+struct efa_peer {
+	struct efa_addr *addr;
+	int conn; /* of the exchange of addresses, 0: none (any more) */
+	uint64_t deadline;	/* ENDING: then what is left is finished by force */
+	uint64_t recv_deadline; /* the same for receives */
+	int status;		/* with which its ops end */
+	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
+	bool dead; /* the other process is gone, or its host */
+	uint8_t state;
+	uint16_t pending_len; /* what a REQUEST brought */
+	void *pending;
+};
+
+/* ---- endpoint ---- */
+
+struct efa_notice {
+	uint64_t imm;
+	uint64_t len;
+	uint16_t src;
+};
+
+struct efa_ep {
+	/* what post and poll touch */
+	struct fid_ep *fid;
+	struct fid_cq *cq;
+	struct efa_slot *free;
+	struct efa_slot *slots;
+	uint32_t nb_slots;
+	uint32_t quirks;
+	uint32_t inject_send; /* SEND and TSEND up to this size go by inject */
+	bool use_inject;
+	bool source;  /* completions tell where a message came from */
+	bool mr_desc; /* provider wants local descriptors */
+	bool track;   /* posted RECVs are on the list below */
+	bool rx_cq_data;
+	bool sealed;  /* remote keys are sealed ones */
+	bool closing; /* fid is closed */
+	uint64_t seq;
+	uint64_t imm_mask;
+	uint16_t *addr_peer; /* fi_addr -> peer id */
+	uint64_t nb_addr;    /* its length */
+
+	/* WRITE_IMM notices */
+	struct efa_slot *recv_head, *recv_tail;
+	struct efa_notice *notices;
+	uint32_t notice_head, notice_count, notice_size;
+	uint32_t nb_carriers;
+
+	/* slow */
+	struct leat_ep *ep;
+	struct efa_dev *dev;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_mr *slots_mr; /* operands of atomics, where local memory must be registered */
+	void *slots_desc;
+	struct leat_oob *oob;
+	struct efa_peer *peers;
+	struct efa_addr *addrs;
+	uint32_t nb_ending;
+	uint32_t nb_broken; /* peers with a broken_deadline, at least one for each */
+	uint32_t nb_orphans;
+	uint32_t nb_unused; /* addresses without a peer */
+	uint64_t sweep_at;  /* when to look at those again */
+	bool driving;	    /* inside efa_cq_drive() */
+	bool drained;	    /* see efa_av_drain() */
+	uint64_t next_key;
+	void *sink; /* second buffer of receives */
+	uint64_t sink_len;
+	uint64_t sink_map; /* bytes that are mapped */
+	struct efa_shm *shm; /* provider shm: own key table */
+	struct efa_shm_reg *reg;
+	bool full_logged;
+	uint8_t raw[EFA_ADDR_MAX]; /* own address */
+	uint16_t raw_len;
+};
+
+static inline struct efa_ep *
+efa_of(const struct leat_ep *ep)
+{
+	return ep->drv;
+}
+
+int efa_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf);
+void efa_ep_quiesce(struct leat_ep *ep);
+void efa_ep_abort(struct leat_ep *ep);
+void efa_ep_close(struct leat_ep *ep);
+/* Closes all that there is, and the memory. */
+void efa_ep_free(struct efa_ep *e);
+int efa_ep_cancel(struct leat_ep *ep, struct leat_op *op);
+
+/* ---- data ---- */
+
+uint16_t efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+void efa_poll(struct leat_ep *ep);
+/* Drives the provider and takes up to max completions. */
+void efa_cq_drive(struct efa_ep *e, unsigned int max);
+/* Negative errno for a positive fi_errno. */
+int efa_errno(int err);
+
+static inline struct efa_slot *
+efa_slot_of(void *context)
+{
+	return (struct efa_slot *)((char *)context - offsetof(struct efa_slot, ctx));
+}
+
+static inline void
+efa_slot_put(struct efa_ep *e, struct efa_slot *s)
+{
+	s->op = NULL;
+	s->state = EFA_SLOT_FREE;
+	s->next = e->free;
+	e->free = s;
+}
+
+/* A slot is done with its op, which is finished with status and len. */
+void efa_slot_finish(struct efa_ep *e, struct efa_slot *s, int status, uint64_t len);
+/* Finishes the op of a slot that the provider does not give back. */
+void efa_slot_orphan(struct efa_ep *e, struct efa_slot *s, int status);
+/* Asks the provider to cancel a receive. */
+void efa_slot_cancel(struct efa_ep *e, struct efa_slot *s);
+/* Calls for each slot with an op. */
+void efa_slots_foreach(struct efa_ep *e, void (*fn)(struct efa_ep *e, struct efa_slot *s, void *arg),
+		       void *arg);
+
+/* ---- what is longer than its receive ---- */
+
+int efa_sink_alloc(struct efa_ep *e);
+void efa_sink_free(struct efa_ep *e);
+
+/* ---- notices ---- */
+
+/* A peer's WRITE_IMM was placed. */
+void efa_notice_add(struct efa_ep *e, uint64_t imm, uint64_t len, uint16_t src);
+/* Looks for a carrier; called after each burst of completions while notices wait. @return whether one was made */
+bool efa_notice_run(struct efa_ep *e);
+/* May more completions be read? */
+bool efa_notice_room(const struct efa_ep *e);
+/* A RECV is posted while notices wait: takes the oldest fitting one. @return whether it did */
+bool efa_notice_take(struct efa_ep *e, struct leat_op *op);
+/* The cancel of a carrier is through. */
+void efa_notice_carrier_done(struct efa_ep *e, struct efa_slot *s);
+void efa_recv_list_add(struct efa_ep *e, struct efa_slot *s);
+void efa_recv_list_del(struct efa_ep *e, struct efa_slot *s);
+void efa_notice_fini(struct efa_ep *e);
+
+/* ---- address vector ---- */
+
+/* Finds or inserts an address for a peer. 0, or negative errno with leat_err(). */
+int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer,
+	       struct efa_addr **addr);
+/* Lets go of it. */
+void efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
+/* Takes out what arrived from it and was not received. @return whether it is all */
+bool efa_av_drain(struct efa_ep *e, struct efa_addr *a);
+/* Removes addresses without peers, where that is safe by now. */
+void efa_av_sweep(struct efa_ep *e);
+void efa_av_fini(struct efa_ep *e);
+
+/* ---- connections ---- */
+
+int efa_conn_init(struct efa_ep *e, const struct leat_ep_conf *conf);
+void efa_conn_fini(struct efa_ep *e);
+int efa_listen(struct leat_ep *ep, const char *addr);
+int efa_listen_addr(struct leat_ep *ep, char *addr, size_t len);
+int efa_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+		const struct leat_conn_params *params);
+int efa_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
+void efa_reject(struct leat_ep *ep, struct leat_peer *peer);
+void efa_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
+void efa_progress(struct leat_ep *ep, uint64_t now);
+/* The provider lost its connection to a peer, with an op. */
+void efa_conn_broken(struct efa_ep *e, uint16_t peer);
+
+/* ---- memory ---- */
+
+int efa_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
+int efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
+/* EFA_Q_KEY_SEALED: 0, -EACCES or -ERANGE. */
+int efa_mr_key_check(const struct leat_op *op);
+/* The driver's own memory, when local memory must be registered. */
+int efa_mr_reg_slots(struct efa_ep *e);
+
+/* ---- provider shm ---- */
+
+struct efa_shm;
+struct efa_shm_reg;
+
+/* Makes the key table, registers the endpoint, and appends the table's name to its address. */
+int efa_shm_init(struct efa_ep *e);
+void efa_shm_fini(struct efa_ep *e);
+/* Maps the key table of an address and registers it; undone by efa_shm_detach(). */
+int efa_shm_attach(struct efa_ep *e, struct efa_addr *a);
+void efa_shm_detach(struct efa_ep *e, struct efa_addr *a);
+/* Is the endpoint at the other side gone, so that nothing of it can arrive any more? */
+bool efa_shm_gone(const struct efa_addr *a);
+/* A key for a region: into the table, out of it. */
+int efa_shm_key_add(struct efa_ep *e, uint64_t base, uint64_t len, uint32_t access, uint64_t *key);
+void efa_shm_key_del(struct efa_ep *e, uint64_t key);
+/* 0, -EACCES or -ERANGE. */
+int efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op);
+
+/* Process-wide registry of endpoints, by provider address. */
+struct efa_shm_reg *efa_shm_reg_add(struct efa_ep *e, const char *name);
+/* NULL: not of this process. */
+struct efa_shm_reg *efa_shm_reg_hold(const char *name);
+void efa_shm_reg_release(struct efa_shm_reg *r);
+/* Has its endpoint been closed? */
+bool efa_shm_reg_closed(struct efa_shm_reg *r);
+/* The endpoint is closed. @return true: others still hold it, the last of them will free it */
+bool efa_shm_reg_bury(struct efa_shm_reg *r);
+
+#endif /* EFA_PVT_H */

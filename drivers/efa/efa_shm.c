@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Provider shm of libfabric 1.17: what the driver adds to make it safe. See the row in efa_provider.c for
+ * what goes wrong without.
+ *
+ * The key table. Each endpoint has a small file in /dev/shm with the regions that peers may reach. Who does a
+ * one-sided op looks there first, so that a wrong key or a range out of bounds never gets to the
+ * provider:
+ *
+ *     header | entry 0 | entry 1 | ... entry i: {key, base, len, access},   i = key % ENTRIES
+ *
+ * One writer, the owner; readers map it read-only. An entry is valid while its key is not 0, and a reader
+ * that finds the key unchanged after reading the rest has read one entry.
+ *
+ * The address that endpoints exchange is the provider's, a string, followed by the name of the file:
+ *
+ *     fi_shm://leat-4711-8f3a01c2:0:0 NUL /leat-efa-4711-0 NUL
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "efa_pvt.h"
+
+#define ENTRIES 1024
+#define MAGIC 0x6c656174656661ULL /* leatefa */
+#define VERSION 1
+#define FILE_PREFIX "/leat-efa-"
+
+struct key_entry {
+	uint64_t key;
+	uint64_t base;
+	uint64_t len;
+	uint64_t access;
+};
+
+struct efa_shm {
+	uint64_t magic;
+	uint32_t version;
+	int32_t pid;
+	uint32_t closed; /* the endpoint does nothing any more */
+	uint32_t pad[3];
+	char name[64];
+	struct key_entry key[ENTRIES];
+};
+
+static unsigned int next_file;
+
+/* ---- own side ---- */
+
+static struct efa_shm *
+create_file(const struct efa_ep *e, char *name, size_t len)
+{
+	unsigned int n = __atomic_fetch_add(&next_file, 1, __ATOMIC_RELAXED);
+	struct efa_shm *t = MAP_FAILED;
+	int fd;
+
+	snprintf(name, len, FILE_PREFIX "%d-%u", (int)getpid(), n);
+	/* One left behind by a killed process that had our id. */
+	(void)shm_unlink(name);
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		leat_err(errno, "%s: create endpoint: /dev/shm%s: %s", e->dev->name, name,
+			 strerror(errno));
+		return NULL;
+	}
+	if (ftruncate(fd, sizeof(*t)) == 0)
+		t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (t == MAP_FAILED) {
+		leat_err(errno, "%s: create endpoint: /dev/shm%s: %s", e->dev->name, name,
+			 strerror(errno));
+		(void)shm_unlink(name);
+		t = NULL;
+	}
+	(void)close(fd);
+	return t;
+}
+
+int
+efa_shm_init(struct efa_ep *e)
+{
+	char name[sizeof(e->shm->name)];
+	size_t own, more;
+
+	e->shm = create_file(e, name, sizeof(name));
+	if (e->shm == NULL)
+		return -rte_errno;
+	snprintf(e->shm->name, sizeof(e->shm->name), "%s", name);
+	e->shm->pid = getpid();
+	e->shm->version = VERSION;
+	__atomic_store_n(&e->shm->magic, MAGIC, __ATOMIC_RELEASE);
+
+	own = strnlen((char *)e->raw, EFA_ADDR_MAX);
+	more = strlen(name) + 1;
+	if (own + 1 + more > EFA_ADDR_MAX)
+		return leat_err(EIO, "%s: create endpoint: provider address too long", e->dev->name);
+	e->raw[own] = '\0';
+	memcpy(e->raw + own + 1, name, more);
+	e->raw_len = (uint16_t)(own + 1 + more);
+	e->reg = efa_shm_reg_add(e, (char *)e->raw);
+	if (e->reg == NULL)
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
+	return 0;
+}
+
+void
+efa_shm_fini(struct efa_ep *e)
+{
+	if (e->reg != NULL)
+		(void)efa_shm_reg_bury(e->reg);
+	e->reg = NULL;
+	if (e->shm == NULL)
+		return;
+	__atomic_store_n(&e->shm->closed, 1, __ATOMIC_RELEASE);
+	(void)shm_unlink(e->shm->name);
+	(void)munmap(e->shm, sizeof(*e->shm));
+	e->shm = NULL;
+}
+
+int
+efa_shm_key_add(struct efa_ep *e, uint64_t base, uint64_t len, uint32_t access, uint64_t *key)
+{
+	struct key_entry *k;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES; i++) {
+		k = &e->shm->key[i];
+		if (k->key != 0)
+			continue;
+		e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
+		*key = (e->next_key | 1ULL << 63) - e->next_key % ENTRIES + i;
+		k->base = base;
+		k->len = len;
+		k->access = access;
+		__atomic_store_n(&k->key, *key, __ATOMIC_RELEASE); /* pairs with key_check */
+		return 0;
+	}
+	return leat_err(ENOSPC, "%s: register: an endpoint of provider shm has at most %u regions with "
+			"rights for peers", e->dev->name, ENTRIES);
+}
+
+void
+efa_shm_key_del(struct efa_ep *e, uint64_t key)
+{
+	struct key_entry *k = &e->shm->key[key % ENTRIES];
+
+	if (key == 0 || k->key != key)
+		return; /* a region without rights for peers */
+	__atomic_store_n(&k->key, 0, __ATOMIC_RELEASE);
+	/* Before the entry is written again: pairs with the fence in key_check. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* ---- the other side ---- */
+
+static struct efa_shm *
+map_file(const struct efa_ep *e, const char *name)
+{
+	struct efa_shm *t = MAP_FAILED;
+	struct stat st;
+	int fd, err;
+
+	fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		leat_err(EHOSTUNREACH, "%s: peers of provider shm must be on the same machine and in the "
+			 "same /dev/shm, of the same user: /dev/shm%s: %s", e->dev->name, name,
+			 strerror(errno));
+		return NULL;
+	}
+	err = EPROTO;
+	if (fstat(fd, &st) == 0 && st.st_size == sizeof(*t) && st.st_uid == geteuid()) {
+		t = mmap(NULL, sizeof(*t), PROT_READ, MAP_SHARED, fd, 0);
+		err = errno;
+	}
+	(void)close(fd);
+	if (t != MAP_FAILED && __atomic_load_n(&t->magic, __ATOMIC_ACQUIRE) == MAGIC &&
+	    t->version == VERSION)
+		return t;
+	if (t != MAP_FAILED) {
+		(void)munmap(t, sizeof(*t));
+		err = EPROTO;
+	}
+	leat_err(err, "%s: /dev/shm%s is not a key table", e->dev->name, name);
+	return NULL;
+}
+
+int
+efa_shm_attach(struct efa_ep *e, struct efa_addr *a)
+{
+	const char *prov = (char *)a->raw, *file;
+	size_t n = strnlen(prov, a->len);
+
+	file = prov + n + 1;
+	if (n == 0 || n + 2 >= a->len || a->raw[a->len - 1] != '\0' ||
+	    strlen(file) != a->len - n - 2u ||
+	    strncmp(file, FILE_PREFIX, strlen(FILE_PREFIX)) != 0 || strchr(file + 1, '/') != NULL)
+		return leat_err(EPROTO, "%s: malformed address from the other side", e->dev->name);
+	a->shm = map_file(e, file);
+	if (a->shm == NULL)
+		return -rte_errno;
+	a->reg = efa_shm_reg_hold(prov);
+	if (a->shm->pid != getpid())
+		a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)a->shm->pid, 0);
+	return 0;
+}
+
+void
+efa_shm_detach(struct efa_ep *e, struct efa_addr *a)
+{
+	RTE_SET_USED(e);
+	if (a->pidfd >= 0)
+		(void)close(a->pidfd);
+	a->pidfd = -1;
+	if (a->shm != NULL)
+		(void)munmap(a->shm, sizeof(*a->shm));
+	a->shm = NULL;
+	if (a->reg != NULL)
+		efa_shm_reg_release(a->reg);
+	a->reg = NULL;
+}
+
+bool
+efa_shm_gone(const struct efa_addr *a)
+{
+	struct pollfd p = { .fd = a->pidfd, .events = POLLIN };
+
+	if (a->reg != NULL)
+		return efa_shm_reg_closed(a->reg);
+	if (__atomic_load_n(&a->shm->closed, __ATOMIC_ACQUIRE) != 0)
+		return true;
+	return a->pidfd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+int
+efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op)
+{
+	static const uint32_t needs[LEAT_OP_TYPES] = {
+		[LEAT_OP_WRITE] = LEAT_MR_REMOTE_WRITE,
+		[LEAT_OP_WRITE_IMM] = LEAT_MR_REMOTE_WRITE,
+		[LEAT_OP_READ] = LEAT_MR_REMOTE_READ,
+		[LEAT_OP_FETCH_ADD] = LEAT_MR_REMOTE_ATOMIC,
+		[LEAT_OP_CMP_SWAP] = LEAT_MR_REMOTE_ATOMIC,
+	};
+	const struct key_entry *k = &a->shm->key[op->rkey % ENTRIES];
+	uint64_t base, len, off;
+	uint32_t access;
+
+	if (unlikely(op->rkey == 0 || __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) != op->rkey))
+		return -EACCES;
+	base = k->base;
+	len = k->len;
+	access = (uint32_t)k->access;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with key_del's fence: still the same entry? */
+	if (unlikely(__atomic_load_n(&k->key, __ATOMIC_RELAXED) != op->rkey))
+		return -EACCES;
+	if (unlikely((access & needs[op->type]) == 0))
+		return -EACCES;
+	off = op->raddr - base;
+	return likely(off <= len && op->size <= len - off) ? 0 : -ERANGE;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The ring device, its arguments, and its endpoints. */
+
+#include <stdlib.h>
+
+#include "ring_pvt.h"
+
+static const struct leat_driver_arg ring_args[] = {
+	{ "depth", "16..32768", "512",
+	  "default send depth; an endpoint's send depth, rounded up to a power of two, is the number of "
+	  "slots of its connections in its direction" },
+	{ "inline", "0..96", "96", "messages up to this many bytes are copied into the slot" },
+	{ NULL },
+};
+
+static int
+ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
+{
+	struct ring_dev *rdev = calloc(1, sizeof(*rdev));
+	int ret;
+
+	if (rdev == NULL)
+		return leat_err(ENOMEM, "out of memory");
+	rdev->depth = RING_DEPTH_DEFAULT;
+	rdev->inline_max = RING_INLINE_MAX;
+	ret = leat_kv_u32(kv, "depth", RING_DEPTH_MIN, RING_DEPTH_MAX, &rdev->depth);
+	if (ret == 0)
+		ret = leat_kv_u32(kv, "inline", 0, RING_INLINE_MAX, &rdev->inline_max);
+	if (ret < 0) {
+		free(rdev);
+		return ret;
+	}
+	rdev->depth = rte_align32pow2(rdev->depth);
+	leat_dev_drv_set(dev, rdev);
+	return 0;
+}
+
+static void
+ring_remove(struct leat_dev *dev)
+{
+	free(leat_dev_drv(dev));
+}
+
+static void
+ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
+{
+	const struct ring_dev *rdev = leat_dev_drv(dev);
+
+	info->ops = LEAT_OP_MASK_ALL;
+	info->ep_types = 1u << LEAT_EP_RELIABLE;
+	info->max_msg = RING_MAX_MSG;
+	info->inline_max = rdev->inline_max;
+	info->max_peers = UINT16_MAX - 1;
+	info->tx_depth = rdev->depth;
+	info->tx_depth_max = RING_DEPTH_MAX;
+	info->rx_depth = RING_RX_DEPTH_DEFAULT;
+	info->rx_depth_max = RING_RX_DEPTH_MAX;
+	info->dead_peer_ms = RING_DEAD_PEER_MS;
+	info->mr_local = false;
+	info->directed_recv = true;
+	info->source = true;
+	info->send_imm = true;
+	info->imm_size = 8;
+	info->in_order = false; /* a small send is done before a large one posted earlier */
+	info->cancel_send = true;
+}
+
+static void
+ep_free(struct ring_ep *rep)
+{
+	ring_mbox_put(rep->mbox);
+	free(rep->regions);
+	free(rep->recvs);
+	free(rep->links);
+	free(rep);
+}
+
+static int
+ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
+{
+	const struct ring_dev *rdev = leat_dev_drv(ep->dev);
+	uint32_t nb_recvs = rte_align32pow2(conf->rx_depth);
+	struct ring_ep *rep = aligned_alloc(128, RTE_ALIGN_CEIL(sizeof(*rep), 128));
+	int k;
+
+	if (rep == NULL)
+		return leat_err(ENOMEM, "create endpoint: out of memory");
+	memset(rep, 0, sizeof(*rep));
+	rep->mbox = ring_mbox_new();
+	rep->links = calloc(conf->max_peers, sizeof(*rep->links));
+	rep->recvs = calloc(nb_recvs, sizeof(*rep->recvs));
+	if (rep->mbox == NULL || rep->links == NULL || rep->recvs == NULL) {
+		ep_free(rep);
+		return leat_err(ENOMEM, "create endpoint: out of memory for %u peers, %u receives",
+				conf->max_peers, conf->rx_depth);
+	}
+	rep->ep = ep;
+	rep->recv_mask = nb_recvs - 1;
+	rep->inline_max = rdev->inline_max;
+	rep->tx_depth = RTE_MAX(rte_align32pow2(conf->tx_depth), (uint32_t)RING_DEPTH_MIN);
+	for (k = 0; k < RING_KINDS; k++)
+		TAILQ_INIT(&rep->unexpected[k]);
+	TAILQ_INIT(&rep->pending);
+
+	ep->drv = rep;
+	ep->post = ring_post;
+	ep->poll = ring_poll;
+	ep->mr_local = false;
+	ep->directed_recv = true;
+	return 0;
+}
+
+static void
+ring_ep_quiesce(struct leat_ep *ep)
+{
+	ring_recvs_end_all(ep, ep->drv, -ECANCELED);
+}
+
+static void
+ring_ep_abort(struct leat_ep *ep)
+{
+	struct ring_ep *rep = ep->drv;
+
+	rep->dead = true;
+	ring_recvs_end_all(ep, rep, -ESHUTDOWN);
+	ring_links_abort(ep);
+}
+
+static void
+ring_ep_close(struct leat_ep *ep)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (rep->listener != NULL)
+		ring_name_unlisten(rep->listener);
+	ring_mbox_close(rep->mbox);
+	ring_links_free(rep, rep->dead ? RING_DEAD : RING_BYE);
+	ep_free(rep);
+	ep->drv = NULL;
+}
+
+static int
+ring_listen(struct leat_ep *ep, const char *addr)
+{
+	struct ring_ep *rep = ep->drv;
+
+	rep->listener = ring_name_listen(addr, rep->mbox);
+	return rep->listener == NULL ? -rte_errno : 0;
+}
+
+static int
+ring_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	struct ring_ep *rep = ep->drv;
+
+	return ring_name_get(rep->listener, addr, len);
+}
+
+static const struct leat_driver ring_driver = {
+	.name = "fabric_ring",
+	.description = "endpoints of one process, over single-producer rings in its memory",
+	.args = ring_args,
+	.probe = ring_probe,
+	.remove = ring_remove,
+	.info = ring_info,
+	.ep_open = ring_ep_open,
+	.ep_quiesce = ring_ep_quiesce,
+	.ep_abort = ring_ep_abort,
+	.ep_close = ring_ep_close,
+	.cancel = ring_cancel,
+	.progress = ring_progress,
+	.listen = ring_listen,
+	.listen_addr = ring_listen_addr,
+	.connect = ring_connect,
+	.accept = ring_accept,
+	.reject = ring_reject,
+	.disconnect = ring_disconnect,
+	.mr_reg = ring_mr_reg,
+	.mr_dereg = ring_mr_dereg,
+};
+
+LEAT_REGISTER_DRIVER(ring_driver)

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Receives and the messages that nobody wanted yet.
+ *
+ * RECVs for any peer are a FIFO of their own (ring_ep.recvs); receives that name a peer, and TRECVs, are lists.
+ * A message goes to the receive posted first among those that fit, so where two lists may fit their first fits are
+ * compared by the order of posting. Untagged this is O(1). Tagged it is a walk over the receives posted before the
+ * one that fits, among those of this peer and those for any.
+ *
+ * A message that fits no receive stays in its slot, and the scan goes on behind it. Its note hangs in two lists of its
+ * kind: the endpoint's (for receives from any peer: oldest first of all) and the peer's. Invariant: no posted
+ * receive fits any unexpected message. So a new message need not look at the unexpected ones, and a new receive
+ * looks at nothing else.
+ */
+
+#include "ring_match.h"
+
+/* ---- lists of receives ---- */
+
+static void
+list_add(struct ring_oplist *list, struct leat_op *op)
+{
+	struct ring_op *o = ring_op(op);
+
+	o->next = NULL;
+	o->prev = list->tail;
+	if (list->tail != NULL)
+		ring_op(list->tail)->next = op;
+	else
+		list->head = op;
+	list->tail = op;
+}
+
+void
+ring_oplist_del(struct ring_oplist *list, struct leat_op *op)
+{
+	struct ring_op *o = ring_op(op);
+
+	if (o->prev != NULL)
+		ring_op(o->prev)->next = o->next;
+	else
+		list->head = o->next;
+	if (o->next != NULL)
+		ring_op(o->next)->prev = o->prev;
+	else
+		list->tail = o->prev;
+}
+
+static struct leat_op *
+list_find(const struct ring_oplist *list, uint64_t tag)
+{
+	struct leat_op *op;
+
+	for (op = list->head; op != NULL; op = ring_op(op)->next) {
+		if (ring_tag_fits(op, tag))
+			return op;
+	}
+	return NULL;
+}
+
+/* The list a receive is on; NULL: the FIFO. */
+static struct ring_oplist *
+list_of(struct ring_ep *rep, const struct leat_op *op)
+{
+	bool tagged = op->type == LEAT_OP_TRECV;
+	struct ring_link *link;
+
+	if (op->peer == LEAT_PEER_ANY)
+		return tagged ? &rep->trecvs : NULL;
+	link = rep->ep->peers[op->peer].drv;
+	return &link->recvs[tagged ? RING_TAGGED : RING_PLAIN];
+}
+
+/* ---- the FIFO of RECVs for any peer ---- */
+
+/* The oldest entry is never a gap. */
+void
+ring_fifo_trim(struct ring_ep *rep)
+{
+	while (rep->recv_head != rep->recv_tail &&
+	       rep->recvs[rep->recv_head & rep->recv_mask].op == NULL) {
+		rep->recv_head++;
+		rep->recv_gaps--;
+	}
+}
+
+/* Closes the gaps that cancelled ones left. */
+static void
+fifo_compact(struct ring_ep *rep)
+{
+	uint32_t i, to = rep->recv_head;
+
+	for (i = rep->recv_head; i != rep->recv_tail; i++) {
+		struct ring_recv *r = &rep->recvs[i & rep->recv_mask];
+
+		if (r->op != NULL)
+			rep->recvs[to++ & rep->recv_mask] = *r;
+	}
+	rep->recv_tail = to;
+	rep->recv_gaps = 0;
+}
+
+static void
+fifo_add(struct ring_ep *rep, struct leat_op *op, uint64_t seq)
+{
+	struct ring_recv *r;
+
+	/* As many places as receives can be posted: if it is full there are gaps. */
+	if (unlikely(rep->recv_tail - rep->recv_head > rep->recv_mask))
+		fifo_compact(rep);
+	r = &rep->recvs[rep->recv_tail++ & rep->recv_mask];
+	r->op = op;
+	r->seq = seq;
+}
+
+static void
+fifo_del(struct ring_ep *rep, const struct leat_op *op)
+{
+	uint32_t lo = rep->recv_head, hi = rep->recv_tail;
+
+	/* from both ends: cancelling all, in either direction, finds each at once */
+	for (; lo != hi; lo++) {
+		if (rep->recvs[lo & rep->recv_mask].op == op) {
+			rep->recvs[lo & rep->recv_mask].op = NULL;
+			break;
+		}
+		if (rep->recvs[--hi & rep->recv_mask].op == op) {
+			rep->recvs[hi & rep->recv_mask].op = NULL;
+			break;
+		}
+		if (lo == hi)
+			break;
+	}
+	rep->recv_gaps++;
+	ring_fifo_trim(rep);
+	while (rep->recv_head != rep->recv_tail &&
+	       rep->recvs[(rep->recv_tail - 1) & rep->recv_mask].op == NULL) {
+		rep->recv_tail--;
+		rep->recv_gaps--;
+	}
+}
+
+/* ---- matching ---- */
+
+struct leat_op *
+ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link)
+{
+	struct leat_op *own = link->recvs[RING_PLAIN].head;
+	const struct ring_recv *any;
+
+	any = rep->recv_head == rep->recv_tail ? NULL : &rep->recvs[rep->recv_head & rep->recv_mask];
+	if (any == NULL || (own != NULL && ring_op(own)->seq < any->seq))
+		return own;
+	return any->op;
+}
+
+struct leat_op *
+ring_find_trecv(struct ring_ep *rep, struct ring_link *link, uint64_t tag)
+{
+	struct leat_op *own = list_find(&link->recvs[RING_TAGGED], tag);
+	struct leat_op *any = list_find(&rep->trecvs, tag);
+
+	if (own == NULL || (any != NULL && ring_op(any)->seq < ring_op(own)->seq))
+		return any;
+	return own;
+}
+
+void
+ring_recv_remove(struct ring_ep *rep, struct leat_op *op)
+{
+	struct ring_oplist *list = list_of(rep, op);
+
+	if (list != NULL)
+		ring_oplist_del(list, op);
+	else
+		fifo_del(rep, op);
+}
+
+/* ---- unexpected messages ---- */
+
+void
+ring_note_add(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *slot,
+	      uint64_t nr, int kind, uint64_t tag)
+{
+	struct ring_note *note = &link->rx_notes[nr & link->rx_mask];
+
+	note->link = link;
+	note->tag = tag;
+	note->place = (uint32_t)(slot - link->rx_slots);
+	TAILQ_INSERT_TAIL(&rep->unexpected[kind], note, by_ep);
+	TAILQ_INSERT_TAIL(&link->unexpected[kind], note, by_link);
+	rep->nb_unexpected++;
+}
+
+static void
+note_del(struct ring_ep *rep, struct ring_note *note, int kind)
+{
+	TAILQ_REMOVE(&rep->unexpected[kind], note, by_ep);
+	TAILQ_REMOVE(&note->link->unexpected[kind], note, by_link);
+	rep->nb_unexpected--;
+}
+
+/* Number of a note's message: the one in [rx_head, rx_head + slots) with its index. */
+static uint64_t
+note_nr(const struct ring_note *note)
+{
+	const struct ring_link *link = note->link;
+	uint64_t idx = (uint64_t)(note - link->rx_notes);
+
+	return link->rx_head + ((idx - link->rx_head) & link->rx_mask);
+}
+
+static void
+note_consume(struct ring_ep *rep, struct ring_note *note, int kind)
+{
+	struct ring_link *link = note->link;
+	uint64_t nr = note_nr(note);
+
+	note_del(rep, note, kind);
+	ring_rx_consume(link, nr);
+	ring_rx_publish(link);
+}
+
+void
+ring_note_drop_all(struct ring_ep *rep, struct ring_link *link)
+{
+	struct ring_note *note;
+	int k;
+
+	for (k = 0; k < RING_KINDS; k++) {
+		while ((note = TAILQ_FIRST(&link->unexpected[k])) != NULL)
+			note_del(rep, note, k);
+	}
+}
+
+void
+ring_note_purge(struct ring_ep *rep, struct ring_link *link)
+{
+	struct ring_note *note, *next;
+	int k;
+
+	for (k = 0; k < RING_KINDS; k++) {
+		for (note = TAILQ_FIRST(&link->unexpected[k]); note != NULL; note = next) {
+			const struct ring_slot *slot = &link->rx_slots[note->place];
+			/* relaxed: PUBLISH was acquired when the scan came by */
+			uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
+
+			next = TAILQ_NEXT(note, by_link);
+			/* CLAIM: the producer won; only a slot with F_ACK has a state */
+			if ((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0 &&
+			    __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == RING_RECALLED)
+				note_consume(rep, note, k);
+		}
+	}
+}
+
+/* The oldest unexpected message that fits, or NULL. */
+static struct ring_note *
+note_find(struct ring_ep *rep, const struct leat_op *op)
+{
+	struct ring_link *link;
+	struct ring_note *note;
+
+	if (op->peer != LEAT_PEER_ANY) {
+		link = rep->ep->peers[op->peer].drv;
+		if (op->type == LEAT_OP_RECV)
+			return TAILQ_FIRST(&link->unexpected[RING_PLAIN]);
+		TAILQ_FOREACH(note, &link->unexpected[RING_TAGGED], by_link) {
+			if (ring_tag_fits(op, note->tag))
+				break;
+		}
+		return note;
+	}
+	if (op->type == LEAT_OP_RECV)
+		return TAILQ_FIRST(&rep->unexpected[RING_PLAIN]);
+	TAILQ_FOREACH(note, &rep->unexpected[RING_TAGGED], by_ep) {
+		if (ring_tag_fits(op, note->tag))
+			break;
+	}
+	return note;
+}
+
+/* @return false: nothing fits, the receive is to be queued */
+static bool
+take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	int kind = op->type == LEAT_OP_RECV ? RING_PLAIN : RING_TAGGED;
+	struct ring_note *note;
+
+	while ((note = note_find(rep, op)) != NULL) {
+		struct ring_link *link = note->link;
+		uint64_t nr = note_nr(note);
+		struct ring_slot *slot = &link->rx_slots[note->place];
+		/* relaxed: PUBLISH was acquired when the scan came by */
+		uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
+		bool mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
+			    (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);
+
+		if (mine)
+			ring_deliver(ep, rep, link, slot, head, nr, op);
+		note_consume(rep, note, kind);
+		if (mine)
+			return true;
+	}
+	return false;
+}
+
+void
+ring_post_recv(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct ring_oplist *list;
+
+	leat_op_start(ep, op);
+	if (unlikely(rep->nb_unexpected > 0) && take_unexpected(ep, rep, op))
+		return;
+	if (likely(op->type == LEAT_OP_RECV && op->peer == LEAT_PEER_ANY)) {
+		fifo_add(rep, op, rep->recv_seq++);
+		return;
+	}
+	list = list_of(rep, op);
+	ring_op(op)->seq = rep->recv_seq++;
+	list_add(list, op);
+}
+
+/* ---- ends ---- */
+
+static void
+list_end(struct leat_ep *ep, struct ring_oplist *list, int status)
+{
+	struct leat_op *op;
+
+	while ((op = list->head) != NULL) {
+		ring_oplist_del(list, op);
+		leat_op_finish(ep, op, status, 0);
+	}
+}
+
+void
+ring_recvs_end_link(struct leat_ep *ep, struct ring_link *link, int status)
+{
+	list_end(ep, &link->recvs[RING_PLAIN], status);
+	list_end(ep, &link->recvs[RING_TAGGED], status);
+}
+
+void
+ring_recvs_end_all(struct leat_ep *ep, struct ring_ep *rep, int status)
+{
+	uint32_t i;
+
+	while (rep->recv_head != rep->recv_tail) {
+		struct leat_op *op = rep->recvs[rep->recv_head++ & rep->recv_mask].op;
+
+		if (op != NULL)
+			leat_op_finish(ep, op, status, 0);
+	}
+	rep->recv_gaps = 0;
+	list_end(ep, &rep->trecvs, status);
+	for (i = 0; i < rep->nb_links; i++)
+		ring_recvs_end_link(ep, rep->links[i], status);
+}

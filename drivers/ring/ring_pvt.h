@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_PVT_H
+#define RING_PVT_H
+
+/*
+ * The ring driver: endpoints of one process, one lcore each.
+ *
+ *     lcore A                      connection                        lcore B
+ *     link (A's own)   dir[0]: slots A -> B, acks B -> A     link (B's own)
+ *                      dir[1]: slots B -> A, acks A -> B
+ *
+ * A connection is the only memory that two lcores share. Each side holds a reference, the last one frees it, so
+ * neither can touch anything of the other's that is gone. Everything else (links, lists of receives, regions)
+ * belongs to one lcore.
+ *
+ * Words that two lcores touch, and the edges they make (each store-release pairs with the load-acquire):
+ *
+ *     PUBLISH  slot.head       producer -> consumer   the slot is filled; payload and buffers may be read
+ *     FREE     dir.consumed    consumer -> producer   messages before it are done with, their slots may be filled again;
+ *                                                     also goes along with each message of the other direction, as
+ *                                                     slot.credit, by that message's PUBLISH
+ *     ACK      ack.head        consumer -> producer   the op in that slot is done, its buffer is not touched any more
+ *     CLAIM    slot.state      both, by CAS           who decides about an op that is not done yet: the consumer that
+ *                                                     is about to do it, or the producer that takes it back
+ *     STATE    conn.state      both                   connecting; the acceptor's direction is there
+ *     CLOSED   side.closed     one -> other           that side claims nothing any more, all its slots are published
+ *     BELL     mbox.bell       anyone -> owner        look at your connections (control path)
+ *
+ *     ring_dev.c    the device and the endpoint     ring_name.c   who listens where, mailboxes
+ *     ring_conn.c   connecting                      ring_link.c   a connection's life: up, closing, down
+ *     ring_tx.c     post, acks, cancel              ring_rx.c     poll
+ *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
+ */
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include <rte_common.h>
+
+#include "leat_error.h"
+#include "leat_fabric_driver.h"
+#include "leat_log.h"
+
+#define RING_DEPTH_DEFAULT 512
+#define RING_DEPTH_MIN 16
+#define RING_DEPTH_MAX 32768 /* a slot's sequence has 16 bits, and must tell two turns apart */
+#define RING_RX_DEPTH_DEFAULT 1024
+#define RING_RX_DEPTH_MAX 65536
+#define RING_MAX_MSG (UINT64_C(1) << 30)
+#define RING_INLINE_MAX 96
+#define RING_HOT 16 /* links that every poll looks at */
+#define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
+#define RING_COPY_BUDGET (256 * 1024) /* bytes that a poll copies before it leaves the rest to the next */
+#define RING_DRIVE_BUDGET 16 /* slots that a poll without room for ops handles */
+#define RING_DEAD_PEER_MS 10
+
+/* ---- what two lcores share ------------------------------------------------------------------------------- */
+
+#define RING_F_IMM 0x01	   /* w[] begins with the immediate */
+#define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
+#define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
+
+#define RING_WORDS 13
+
+/*
+ * A slot: a message, or a request. What an 8-byte message needs is in the first line.
+ *
+ *     0        8                    16          24                         64               128
+ *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
+ *
+ *     SEND, TSEND  [imm] payload | [imm] address
+ *     WRITE        rkey payload | rkey address           WRITE_IMM  rkey imm payload | rkey imm address
+ *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
+ */
+struct ring_slot {
+	uint64_t head; /* PUBLISH: len << 32 | flags << 24 | type << 16 | (number of the message + 1) */
+	uint32_t credit; /* FREE for the other direction: consumed there when this was sent, low bits */
+	uint16_t next; /* place of the slot that the next message will be in */
+	uint16_t state; /* CLAIM: enum ring_slot_state; only with RING_F_ACK */
+	uint64_t addr;
+	uint64_t w[RING_WORDS];
+} __attribute__((aligned(128)));
+
+enum ring_slot_state {
+	RING_POSTED = 0,
+	RING_CLAIMED,  /* the consumer does it, and acks */
+	RING_RECALLED, /* the producer took it back; the consumer passes over it */
+};
+
+static_assert(sizeof(struct ring_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
+static_assert(offsetof(struct ring_slot, w) == 24, "a slot's payload begins in the first line");
+static_assert(RING_INLINE_MAX <= (RING_WORDS - 1) * 8, "an inline payload behind an immediate or a key");
+
+static inline uint64_t
+ring_head(uint64_t nr, uint32_t type, uint32_t flags, uint64_t len)
+{
+	return len << 32 | flags << 24 | type << 16 | (uint16_t)(nr + 1);
+}
+
+#define RING_HEAD_IS(head, nr) ((uint16_t)(head) == (uint16_t)((nr) + 1))
+#define RING_HEAD_TYPE(head) ((uint8_t)((head) >> 16))
+#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24))
+#define RING_HEAD_LEN(head) ((uint32_t)((head) >> 32))
+
+/* An op is done. There are never more of them than slots, see ring_tx.c. The slot is the message's number modulo their count. */
+struct ring_ack {
+	uint64_t head; /* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
+	uint64_t value; /* bytes moved, or an atomic's old value */
+};
+
+/* Consumer's note about a message that was looked at and not consumed in turn; at its number modulo slots. */
+struct ring_note {
+	TAILQ_ENTRY(ring_note) by_ep; /* unexpected: all peers' of that kind, oldest first */
+	TAILQ_ENTRY(ring_note) by_link; /* and this peer's */
+	struct ring_link *link;
+	uint64_t tag;
+	uint32_t place; /* of the slot */
+	uint32_t done; /* consumed, while an older one is not */
+};
+TAILQ_HEAD(ring_notes, ring_note);
+
+/* One direction of a connection. Made by its producer before the consumer knows of it. */
+struct ring_dir {
+	struct ring_slot *slots;
+	struct ring_ack *acks;
+	struct leat_op **ops;	 /* producer's own: op that waits for the ack of the message of that number */
+	uint64_t *nr;		 /* producer's own: number of the message that each slot was last filled with */
+	struct ring_note *notes; /* consumer's own */
+	void *mem;
+	uint32_t mask;
+	/* FREE: number of the first message not consumed. Its own line: written by each poll that consumed. */
+	uint64_t consumed __attribute__((aligned(128)));
+	uint32_t recalls __attribute__((aligned(128))); /* ops recalled ever; a hint for the consumer, relaxed */
+} __attribute__((aligned(128)));
+
+enum ring_conn_state {
+	RING_CONN_REQUEST = 0, /* the connector's; the acceptor's dir is empty */
+	RING_CONN_UP,	       /* accepted */
+	RING_CONN_REJECTED,
+	RING_CONN_ABANDONED, /* the connector went away first */
+};
+
+enum ring_closed {
+	RING_OPEN = 0,
+	RING_BYE,  /* in order */
+	RING_DEAD, /* its endpoint was aborted */
+};
+
+struct ring_conn {
+	uint32_t refs; /* one per side; release on drop, acquire by who frees */
+	uint32_t state; /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
+	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
+	struct ring_mbox *mbox[2]; /* each side's; a reference each. [1] is set before the request is sent */
+	uint16_t priv_len[2];
+	uint8_t priv[2][LEAT_PRIV_MAX];
+	char from[LEAT_ADDR_MAX];
+	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
+	struct {
+		uint32_t closed; /* CLOSED: enum ring_closed */
+	} __attribute__((aligned(128))) side[2];
+};
+
+/* Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as somebody knows it. */
+struct ring_mbox {
+	uint32_t refs;
+	uint32_t bell; /* BELL: counts */
+	pthread_mutex_t lock;
+	bool closed;			      /* under lock */
+	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
+};
+
+/* ---- what belongs to one lcore ------------------------------------------------------------------------------ */
+
+enum ring_link_state {
+	RING_LINK_CONNECTING,
+	RING_LINK_REQUESTED, /* the application has not answered */
+	RING_LINK_ACCEPTED,  /* it has; up with the next progress */
+	RING_LINK_UP,
+	RING_LINK_CLOSING, /* waits for acks of ops that the other side was just doing */
+};
+
+/* Kinds of messages, which are matched apart. */
+enum { RING_PLAIN, RING_TAGGED, RING_KINDS };
+
+/* Receives in posted order, linked through the ops. */
+struct ring_oplist {
+	struct leat_op *head;
+	struct leat_op *tail;
+};
+
+/* A driver's words in an op. */
+struct ring_op {
+	struct leat_op *next; /* receives in a ring_oplist */
+	struct leat_op *prev;
+	uint64_t seq;	/* order of posting */
+	uint64_t nr;	/* others: number of the message */
+	uint32_t place; /* and its slot */
+};
+static_assert(sizeof(struct ring_op) <= sizeof(uint64_t) * LEAT_OP_DRV_WORDS, "fits into an op");
+
+static inline struct ring_op *
+ring_op(struct leat_op *op)
+{
+	return (struct ring_op *)op->drv;
+}
+
+/* One side's view of a connection. */
+struct ring_link {
+	/* line 0: poll */
+	struct ring_slot *rx_slots; /* a slot that never fills while nothing is to be received */
+	uint64_t rx_scan; /* number of the next message to look at */
+	uint64_t rx_head; /* of the first not consumed */
+	uint64_t *rx_consumed;
+	struct ring_note *rx_notes;
+	uint32_t rx_place; /* slot of rx_scan */
+	uint32_t rx_mask;
+	uint32_t tx_unacked; /* ops that wait for an ack */
+	uint16_t id;	     /* of the peer */
+	uint8_t state;	     /* enum ring_link_state */
+	uint8_t hot;	     /* place in the hot set + 1, 0: none */
+
+	/* line 1: post */
+	struct ring_slot *tx_slots __attribute__((aligned(LEAT_CACHE_LINE)));
+	uint64_t *tx_nr;
+	uint64_t tx_tail; /* number of the next message */
+	uint64_t tx_seen; /* consumed, as last seen */
+	uint64_t *tx_consumed;
+	struct leat_op **tx_ops;
+	struct ring_ack *tx_acks;
+	uint32_t tx_place; /* slot of tx_tail */
+	uint32_t tx_mask;
+
+	/* acks */
+	struct ring_ack *rx_acks __attribute__((aligned(LEAT_CACHE_LINE)));
+	uint32_t tx_ack_head;
+	uint32_t rx_ack_tail;
+
+	/* line 2: matching, if receives name this peer or messages are unexpected */
+	struct ring_oplist recvs[RING_KINDS];
+	struct ring_notes unexpected[RING_KINDS];
+
+	/* control */
+	struct ring_conn *conn;
+	struct leat_peer *peer;
+	uint32_t idx; /* in ring_ep.links */
+	uint8_t side;
+	bool sent;    /* CONNECTING: somebody listens there and has the request */
+	uint32_t recalls_seen;
+	uint64_t deadline; /* CONNECTING */
+	char *addr;	   /* CONNECTING */
+	TAILQ_ENTRY(ring_link) pending;
+};
+
+/* A posted RECV that takes a message of any peer. */
+struct ring_recv {
+	struct leat_op *op; /* NULL: cancelled */
+	uint64_t seq;
+};
+
+struct ring_region {
+	uint64_t key; /* 0: free */
+	uint64_t addr;
+	uint64_t len;
+	uint32_t access;
+	uint32_t next_free;
+};
+
+struct ring_ep {
+	/* poll */
+	struct ring_link **links; /* up or closing */
+	uint32_t nb_links;
+	uint32_t start; /* of the next poll */
+	uint32_t nb_hot;
+	uint32_t hot_start;
+	uint32_t hand; /* hot set: next to be replaced */
+	int64_t copy_left;
+	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
+	struct ring_recv *recvs;
+	uint32_t recv_mask;
+	uint32_t recv_head;
+	uint32_t recv_tail;
+	uint32_t recv_gaps; /* cancelled ones between head and tail */
+	uint32_t inline_max;
+	uint64_t recv_seq;
+	uint32_t nb_unexpected;
+	struct ring_oplist trecvs; /* TRECVs for any peer */
+	struct ring_notes unexpected[RING_KINDS];
+	struct ring_link *hot[RING_HOT];
+
+	/* control */
+	struct leat_ep *ep;
+	struct ring_mbox *mbox;
+	uint32_t bell_seen;
+	bool rescan;
+	bool dead; /* aborted */
+	uint32_t tx_depth;
+	uint32_t nb_closing;
+	TAILQ_HEAD(, ring_link) pending; /* not up yet */
+	struct ring_region *regions;
+	uint32_t nb_regions;
+	uint32_t free_region; /* + 1; 0: none */
+	struct ring_listener *listener;
+};
+
+/* The device's arguments. */
+struct ring_dev {
+	uint32_t depth;
+	uint32_t inline_max;
+};
+
+/* ---- ring_name.c ---- */
+
+struct ring_mbox *ring_mbox_new(void);
+void ring_mbox_put(struct ring_mbox *mbox);
+/* Refuses requests from now on, and the waiting ones. */
+void ring_mbox_close(struct ring_mbox *mbox);
+struct ring_conn *ring_mbox_take(struct ring_mbox *mbox);
+/* Sends a request to who listens at addr; false: nobody. Sets conn->mbox[1]. */
+bool ring_name_send(const char *addr, struct ring_conn *conn);
+int ring_name_check(const char *addr, const char *what);
+struct ring_listener *ring_name_listen(const char *addr, struct ring_mbox *mbox);
+void ring_name_unlisten(struct ring_listener *l);
+int ring_name_get(const struct ring_listener *l, char *addr, size_t len);
+
+/* BELL: what the caller did before is seen by the owner when it sees the new count. */
+static inline void
+ring_bell(struct ring_mbox *mbox)
+{
+	__atomic_fetch_add(&mbox->bell, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- ring_conn.c ---- */
+
+void ring_conn_put(struct ring_conn *conn);
+/* Leaves REQUEST. @return false: it had left it already */
+bool ring_conn_settle(struct ring_conn *conn, enum ring_conn_state state);
+int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+		 const struct leat_conn_params *params);
+int ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
+void ring_reject(struct leat_ep *ep, struct leat_peer *peer);
+void ring_progress(struct leat_ep *ep, uint64_t now);
+
+/* ---- ring_link.c ---- */
+
+struct ring_link *ring_link_new(struct ring_ep *rep, struct leat_peer *peer, struct ring_conn *conn,
+				uint8_t side, enum ring_link_state state);
+/* Drops a link that is not in the table any more, and its reference to the connection. */
+void ring_link_free(struct ring_link *link);
+void ring_link_up(struct leat_ep *ep, struct ring_link *link);
+/* Tells the other side, ends the ops with err; then it is down, or closing until the last ack. */
+void ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err);
+/* Is a closing one through? Then it is gone. */
+void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
+void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
+/* Ends all that are up, as one that died does. */
+void ring_links_abort(struct leat_ep *ep);
+/* For the end: tells the others and frees all. No op is in flight. */
+void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
+/* Puts a link into the hot set. */
+void ring_link_heat(struct ring_ep *rep, struct ring_link *link);
+
+/* ---- ring_tx.c ---- */
+
+uint16_t ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+void ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max);
+bool ring_recall(struct ring_link *link, struct leat_op *op);
+int ring_cancel(struct leat_ep *ep, struct leat_op *op);
+
+/* ---- ring_rx.c ---- */
+
+void ring_poll(struct leat_ep *ep);
+/* Everything that is in a link's ring, in one go; for the control path. */
+void ring_rx_all(struct leat_ep *ep, struct ring_link *link);
+/* Message nr will not be looked at again. FREE is published by ring_rx_publish(). */
+void ring_rx_consume_behind(struct ring_link *link, uint64_t nr);
+
+/* ---- ring_match.c ---- */
+
+void ring_post_recv(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op);
+void ring_recv_remove(struct ring_ep *rep, struct leat_op *op);
+/* Finishes the receives that name a link, or all there are. */
+void ring_recvs_end_link(struct leat_ep *ep, struct ring_link *link, int status);
+void ring_recvs_end_all(struct leat_ep *ep, struct ring_ep *rep, int status);
+void ring_note_drop_all(struct ring_ep *rep, struct ring_link *link);
+/* Passes over unexpected messages that their sender took back. */
+void ring_note_purge(struct ring_ep *rep, struct ring_link *link);
+
+/* ---- ring_rma.c ---- */
+
+int ring_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
+int ring_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
+/*
+ * Does a one-sided op that arrived, and acks it.
+ * @return true if it is a WRITE_IMM that went well and now waits for a RECV
+ */
+bool ring_rma(struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot, uint64_t head,
+	      uint64_t nr);
+
+/* ---- small ones for several files ---- */
+
+/* FREE: pairs with the load in ring_tx.c; what was read from the slots was read before. */
+static inline void
+ring_rx_publish(struct ring_link *link)
+{
+	__atomic_store_n(link->rx_consumed, link->rx_head, __ATOMIC_RELEASE);
+}
+
+static inline void
+ring_rx_consume(struct ring_link *link, uint64_t nr)
+{
+	if (likely(link->rx_head == nr && link->rx_scan == nr + 1))
+		link->rx_head = nr + 1;
+	else
+		ring_rx_consume_behind(link, nr);
+}
+
+/* ACK: pairs with the load in ring_acks(). The buffers of the op were touched before, and are not touched again. */
+static inline void
+ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
+{
+	uint32_t n = link->rx_ack_tail++;
+	struct ring_ack *a = &link->rx_acks[n & link->rx_mask];
+
+	a->value = value;
+	__atomic_store_n(&a->head,
+			 (uint64_t)(uint32_t)status << 32 | (nr & link->rx_mask) << 16 |
+				 (uint16_t)(n + 1),
+			 __ATOMIC_RELEASE);
+}
+
+/* CLAIM, the consumer's side. @return false: recalled. The producer's is ring_recall(). */
+static inline bool
+ring_claim(struct ring_slot *slot)
+{
+	uint16_t expected = RING_POSTED;
+
+	return __atomic_compare_exchange_n(&slot->state, &expected, RING_CLAIMED, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static inline void
+ring_copy_chunk(char *d, const char *s, size_t n, size_t chunk)
+{
+	/* two chunks that overlap cover chunk..2 * chunk bytes */
+	__builtin_memcpy(d, s, chunk);
+	__builtin_memcpy(d + n - chunk, s + n - chunk, chunk);
+}
+
+/* Copies 0..RING_INLINE_MAX bytes without a call; never reads or writes outside of them. */
+static inline void
+ring_copy_small(void *dst, const void *src, size_t n)
+{
+	const char *s = src;
+	char *d = dst;
+
+	if (n >= 32) {
+		if (n > 64)
+			__builtin_memcpy(d + 32, s + 32, 32);
+		ring_copy_chunk(d, s, n, 32);
+	} else if (n >= 16) {
+		ring_copy_chunk(d, s, n, 16);
+	} else if (n >= 8) {
+		ring_copy_chunk(d, s, n, 8);
+	} else if (n >= 4) {
+		ring_copy_chunk(d, s, n, 4);
+	} else if (n > 0) {
+		d[0] = s[0];
+		d[n / 2] = s[n / 2];
+		d[n - 1] = s[n - 1];
+	}
+}
+
+#endif /* RING_PVT_H */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Post, acks and cancel.
+ *
+ * A slot is published as soon as it is filled; the op's bookkeeping is done while the line is on its way.
+ *
+ * Messages up to inline_max are copied into the slot, their ops are done at once. Every other op waits for an ack, in
+ * tx_ops[] at its slot. That place is free again when the ack was taken, which may be later than the slot was
+ * consumed; an op that needs an ack finds no room until then. So there are never more acks on the way than slots.
+ */
+
+#include "ring_fast.h"
+
+bool
+ring_tx_refresh(struct ring_link *link)
+{
+	link->tx_seen = __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE);
+	return ring_tx_free(link, link->tx_place);
+}
+
+/* The slot for an op that waits for its ack; NULL: none free. */
+static struct ring_slot *
+tx_slot_ack(struct ring_link *link)
+{
+	struct ring_slot *slot = &link->tx_slots[link->tx_place];
+
+	if (!ring_tx_room(link) || link->tx_ops[link->tx_tail & link->tx_mask] != NULL)
+		return NULL;
+	/* relaxed: published with the head */
+	__atomic_store_n(&slot->state, RING_POSTED, __ATOMIC_RELAXED);
+	return slot;
+}
+
+static void
+tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot,
+	       struct leat_op *op, uint32_t flags)
+{
+	link->tx_ops[link->tx_tail & link->tx_mask] = op;
+	ring_op(op)->nr = link->tx_tail;
+	ring_op(op)->place = link->tx_place;
+	link->tx_unacked++;
+	ring_tx_publish(link, slot, op->type, flags | RING_F_ACK, op->size);
+	leat_op_start(ep, op);
+}
+
+static __rte_noinline bool
+post_send_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+{
+	struct ring_slot *slot = tx_slot_ack(link);
+	uint64_t *w;
+
+	if (slot == NULL)
+		return false;
+	w = slot->w;
+	slot->addr = op->tag;
+	if ((op->flags & LEAT_OP_F_IMM) != 0)
+		*w++ = op->imm;
+	*w = (uintptr_t)op->buf;
+	tx_publish_ack(ep, link, slot, op,
+		       (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0);
+	return true;
+}
+
+static __rte_always_inline bool
+post_send(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
+{
+	uint64_t len = op->size;
+	struct ring_slot *slot;
+
+	if (unlikely(len > rep->inline_max))
+		return post_send_large(ep, link, op);
+	if (unlikely(!ring_tx_room(link)))
+		return false;
+	slot = &link->tx_slots[link->tx_place];
+	if (op->type == LEAT_OP_TSEND)
+		slot->addr = op->tag;
+	if (unlikely((op->flags & LEAT_OP_F_IMM) != 0)) {
+		slot->w[0] = op->imm;
+		ring_copy_small(&slot->w[1], op->buf, len);
+		ring_tx_publish(link, slot, op->type, RING_F_INLINE | RING_F_IMM, len);
+	} else {
+		ring_copy_small(&slot->w[0], op->buf, len);
+		ring_tx_publish(link, slot, op->type, RING_F_INLINE, len);
+	}
+	leat_op_start(ep, op);
+	leat_op_finish(ep, op, 0, len);
+	return true;
+}
+
+static __rte_noinline bool
+post_rma(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
+{
+	struct ring_slot *slot = tx_slot_ack(link);
+	uint32_t flags = 0;
+	uint64_t *w;
+
+	if (slot == NULL)
+		return false;
+	w = slot->w;
+	slot->addr = op->raddr;
+	*w++ = op->rkey;
+	switch (op->type) {
+	case LEAT_OP_WRITE_IMM:
+		*w++ = op->imm;
+		/* fall through */
+	case LEAT_OP_WRITE:
+		if (op->size <= rep->inline_max &&
+		    op->size <= (size_t)(&slot->w[RING_WORDS] - w) * sizeof(*w)) {
+			flags = RING_F_INLINE;
+			ring_copy_small(w, op->buf, op->size);
+			break;
+		}
+		*w = (uintptr_t)op->buf;
+		break;
+	case LEAT_OP_READ:
+		*w = (uintptr_t)op->buf;
+		break;
+	default:
+		*w++ = op->operand;
+		*w = op->compare;
+		break;
+	}
+	tx_publish_ack(ep, link, slot, op, flags);
+	return true;
+}
+
+static __rte_noinline bool
+post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct ring_link *link;
+	bool taken;
+	int err;
+
+	if (unlikely(!leat_op_admit(ep, op)))
+		return false;
+	err = leat_op_check(ep, op);
+	if (unlikely(err != 0)) {
+		leat_op_fail(ep, op, err);
+		return true;
+	}
+	if (leat_op_is_recv(op)) {
+		ring_post_recv(ep, rep, op);
+		return true;
+	}
+	link = ep->peers[op->peer].drv;
+	if (likely(op->type == LEAT_OP_SEND || op->type == LEAT_OP_TSEND))
+		taken = post_send(ep, rep, link, op);
+	else
+		taken = post_rma(ep, rep, link, op);
+	if (unlikely(!taken)) {
+		rte_errno = EAGAIN;
+		return false;
+	}
+	/* an answer may come soon */
+	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
+		ring_link_heat(rep, link);
+	return true;
+}
+
+uint16_t
+ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	struct ring_ep *rep = ep->drv;
+	uint16_t i = 0, k;
+
+	while (i < n) {
+		k = ops[i]->type == LEAT_OP_SEND ? ring_send_run(ep, rep, &ops[i], n - i) :
+						   ring_recv_run(ep, rep, &ops[i], n - i);
+		if (k == 0) {
+			if (!post_one(ep, rep, ops[i]))
+				break;
+			k = 1;
+		}
+		i += k;
+	}
+	return leat_post_end(ep, i, n);
+}
+
+/* ---- acks ---- */
+
+void
+ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
+{
+	uint32_t n;
+
+	for (n = 0; n < max && link->tx_unacked > 0; n++) {
+		const struct ring_ack *a = &link->tx_acks[link->tx_ack_head & link->tx_mask];
+		/* ACK: pairs with ring_ack() */
+		uint64_t head = __atomic_load_n(&a->head, __ATOMIC_ACQUIRE), value = a->value;
+		int status = (int32_t)(uint32_t)(head >> 32);
+		struct leat_op *op;
+		uint32_t i;
+
+		if (!RING_HEAD_IS(head, link->tx_ack_head))
+			break;
+		link->tx_ack_head++;
+		i = (uint16_t)(head >> 16);
+		op = link->tx_ops[i];
+		link->tx_ops[i] = NULL;
+		link->tx_unacked--;
+		if (op->type >= LEAT_OP_FETCH_ADD && status == 0) {
+			memcpy(op->buf, &value, sizeof(value));
+			value = sizeof(value);
+		}
+		leat_op_finish(ep, op, status, value);
+	}
+}
+
+/* ---- cancel ---- */
+
+/*
+ * CLAIM, the producer's side; the consumer's is ring_claim(). Who swaps first decides.
+ * @return true: the op is the caller's to finish, nobody will touch its buffer
+ */
+bool
+ring_recall(struct ring_link *link, struct leat_op *op)
+{
+	struct ring_slot *slot = &link->tx_slots[ring_op(op)->place];
+	uint64_t nr = ring_op(op)->nr;
+	uint16_t expected = RING_POSTED;
+	struct ring_conn *conn = link->conn;
+	struct ring_dir *dir = &conn->dir[link->side];
+
+	/* Once consumed the slot may be another op's by now; this one's ack is there. FREE, as in ring_tx_refresh(). */
+	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
+		return false;
+	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return false;
+	link->tx_ops[nr & link->tx_mask] = NULL;
+	link->tx_unacked--;
+	/* If it is unexpected there, its slot is given back when the owner hears the bell. */
+	__atomic_store_n(&dir->recalls, dir->recalls + 1, __ATOMIC_RELAXED);
+	ring_bell(conn->mbox[link->side ^ 1]);
+	return true;
+}
+
+int
+ring_cancel(struct leat_ep *ep, struct leat_op *op)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (leat_op_is_recv(op)) {
+		ring_recv_remove(rep, op);
+		leat_op_finish(ep, op, -ECANCELED, 0);
+	} else if (ring_recall(ep->peers[op->peer].drv, op)) {
+		leat_op_finish(ep, op, -ECANCELED, 0);
+	}
+	/* else its ack is on the way */
+	return 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <leat_ep.h>
+#include <leat_error.h>
+#include <leat_log.h>
+
+#include "reactor_pvt.h"
+
+/* Events taken at once, and how often in a row. */
+#define EVENTS 4
+#define EVENT_ROUNDS 16
+
+static int
+ep_poll(void *arg, uint64_t now)
+{
+	struct leat_op *ops[LEAT_EP_BURST];
+	const struct ep_poller *e = arg;
+	uint16_t n;
+
+	n = leat_ep_poll(e->ep, ops, LEAT_EP_BURST);
+	if (n == 0)
+		return 0;
+	if (likely(e->ops_fn != NULL))
+		e->ops_fn(e->arg, e->ep, ops, n, now);
+	return n;
+}
+
+/* Called by the wheel. The callbacks may remove the poller; the endpoint may be gone then. */
+static void
+ep_events(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	struct leat_poller *p = arg;
+	struct leat_reactor *r = p->reactor;
+	struct leat_event ev[EVENTS];
+	unsigned int rounds = EVENT_ROUNDS;
+	uint16_t i, n, total = 0;
+
+	(void)timer;
+	(void)now;
+	do {
+		n = leat_ep_events(p->ep.ep, ev, EVENTS);
+		for (i = 0; i < n; i++) {
+			if (ev[i].type == LEAT_EV_SHUTDOWN) {
+				p->ep.shut = true;
+				p->ep.shutdown_status = ev[i].status;
+			}
+			if (p->ep.event_fn != NULL)
+				p->ep.event_fn(p->ep.arg, p->ep.ep, &ev[i]);
+			if (p->state == LEAT_POLLER_UNREGISTERED)
+				return;
+		}
+		total += n;
+	} while (n == EVENTS && --rounds > 0);
+
+	/* Driving connections is housekeeping; only events are work. */
+	if (total == 0) {
+		r->quiet = 1;
+		RLX_ADD(r->hk_cycles, reactor_lap(r));
+	}
+}
+
+void
+reactor_ep_events_start(struct leat_poller *p)
+{
+	struct leat_reactor *r = p->reactor;
+
+	/* At once, so that nothing waits a whole interval at the start; then periodic. */
+	leat_timer_start_at(r, &p->timer, leat_now());
+	p->timer.period = leat_us_to_cycles(r->events_interval_us);
+}
+
+struct leat_poller *
+leat_reactor_ep_add(struct leat_reactor *r, struct leat_ep *ep, leat_ep_ops_fn ops_fn,
+		    leat_ep_event_fn event_fn, void *arg)
+{
+	struct leat_poller *p;
+
+	if (ep == NULL) {
+		leat_err(EINVAL, "%s: add an endpoint: there is none", r->name);
+		return NULL;
+	}
+	p = reactor_poller_new(r, leat_ep_name(ep), ep_poll, NULL);
+	if (p == NULL)
+		return NULL;
+	p->arg = &p->ep;
+	p->ep.ep = ep;
+	p->ep.ops_fn = ops_fn;
+	p->ep.event_fn = event_fn;
+	p->ep.arg = arg;
+	leat_timer_init(&p->timer, ep_events, p);
+	reactor_poller_publish(p);
+	return p;
+}
+
+/*
+ * The first time: shut the endpoint down. It gets seven eighths of the time, so that ops which have
+ * to be aborted at its deadline still come back before the reactor's. A paused one can't come to
+ * rest, so it is resumed.
+ */
+void
+reactor_ep_stop_begin(struct leat_poller *p, uint64_t now)
+{
+	struct leat_reactor *r = p->reactor;
+	uint64_t left, us;
+	int ret;
+
+	if (p->ep.asked)
+		return;
+	p->ep.asked = true;
+	left = r->stop_deadline - RTE_MIN(now, r->stop_deadline);
+	us = r->stop_deadline == UINT64_MAX ? UINT64_MAX
+					    : leat_cycles_to_ns(left - left / 8) / 1000;
+	if (p->state == LEAT_POLLER_PAUSED && leat_poller_resume(p) < 0)
+		LEAT_LOG(WARNING, reactor, "%s: %s", r->name, leat_err_msg());
+	ret = leat_ep_shutdown(p->ep.ep, us);
+	p->ep.expected = ret == 0;
+	if (ret < 0 && ret != -EALREADY)
+		LEAT_LOG(WARNING, reactor, "%s: shutdown of %s: %s", r->name, p->name,
+			 leat_err_msg());
+}
+
+int
+reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len)
+{
+	uint32_t inflight = leat_ep_inflight(p->ep.ep);
+	uint32_t ready = p->ep.ep->nb_ready;
+
+	if (p->ep.shut && inflight == 0 && ready == 0)
+		return 0;
+	/* Shut down by the application, which may have taken the event itself. */
+	if (!p->ep.expected && inflight == 0 && ready == 0)
+		return 0;
+	if (what != NULL)
+		snprintf(what, len, "endpoint with %u ops in flight, %u done but not returned",
+			 inflight, ready);
+	return 1;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_POLLER_H
+#define LEAT_POLLER_H
+
+/**
+ * @file
+ * Pollers: what a reactor calls.
+ *
+ * A poller is called in each turn, or every so often; it looks for work, does a bounded amount of
+ * it and returns. It never blocks: everything else on its lcore waits for it.
+ *
+ *                    add
+ *                     |
+ *        pause        v        turn
+ *     +--------- WAITING <----------> RUNNING ---- returned < 0 ----+
+ *     v             ^  ^                  |                         v
+ *  PAUSED ----------+  |                  | remove               FAILED
+ *        resume        +------------------+-------- resume --------+
+ *                                         v
+ *     any ------ remove ----------> UNREGISTERED
+ *
+ * Thread rules: calls that change a poller are made on its reactor's thread, or from the thread
+ * that sets the reactor up before it runs; from others with leat_reactor_call(). They are control
+ * work: they may wait microseconds for a reader of telemetry. leat_poller_state(),
+ * leat_poller_error() and leat_poller_stats_get() from any thread, as long as nobody removes the
+ * poller.
+ */
+
+#include <leat_common.h>
+#include <leat_ep.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_reactor;
+struct leat_poller;
+
+/** Longest name of a poller or reactor, with its terminator. Longer ones are cut. */
+#define LEAT_REACTOR_NAME_MAX 32
+
+/** Ops that an endpoint's poller takes in one call. */
+#define LEAT_EP_BURST 32
+
+/** States of a poller. */
+enum leat_poller_state {
+	LEAT_POLLER_UNREGISTERED = 0, /**< removed */
+	LEAT_POLLER_WAITING,	      /**< will be called */
+	LEAT_POLLER_RUNNING,	      /**< its function is being called right now */
+	LEAT_POLLER_PAUSED,	      /**< not called until leat_poller_resume() */
+	LEAT_POLLER_FAILED,	      /**< its function returned < 0; not called until resumed */
+};
+
+/**
+ * Looks for work.
+ *
+ * @param now
+ *   The turn's timestamp, cycles of leat_now(): the same for all pollers of the turn.
+ * @return
+ *   - > 0: worked (any measure, e.g. the number of items)
+ *   - 0: there was nothing to do
+ *   - < 0: failed, a negative errno. It is logged, and the poller not called again.
+ */
+typedef int (*leat_poller_fn)(void *arg, uint64_t now);
+
+/**
+ * Asks whether a poller has come to rest. Called, on the reactor's thread, first when the reactor
+ * begins to stop (begin to finish then), and again until all pollers of the reactor return 0.
+ *
+ * @param what, len
+ *   When what is not NULL, put into words what is in flight, e.g. "3 requests to 10.0.0.1:7000".
+ * @return
+ *   0: nothing is in flight; else something is.
+ */
+typedef int (*leat_poller_quiesce_fn)(void *arg, char *what, size_t len);
+
+/** Counters of a poller. */
+struct leat_poller_stats {
+	uint64_t runs;	      /**< times called */
+	uint64_t busy_runs;   /**< times it worked (or failed) */
+	uint64_t busy_cycles; /**< cycles of the busy runs */
+	/**
+	 * Cycles of the idle runs. Of pollers called in each turn it is an estimate: only one turn
+	 * in leat_reactor_conf.housekeeping_turns takes the time of each, the others cost none.
+	 */
+	uint64_t idle_cycles;
+};
+
+/**
+ * Add a poller. From the next turn on it is called in the order in which pollers were added.
+ *
+ * @param name
+ *   For logs and telemetry; copied, and what is not printable in it replaced by '_'.
+ * @param period_us
+ *   0: call it each turn. Else every so many microseconds, with the resolution of a timer.
+ * @return
+ *   The poller, or NULL with rte_errno:
+ *   - EINVAL: no name or function
+ *   - ENOSPC: leat_reactor_conf.max_pollers are there
+ *   - EPERM: called on a wrong thread
+ */
+LEAT_API struct leat_poller *leat_reactor_poller_add(struct leat_reactor *r, const char *name,
+						     leat_poller_fn fn, void *arg,
+						     uint64_t period_us);
+
+/**
+ * Remove a poller. Its function will not be called again; the handle is invalid from here on. Works
+ * from its own callback and from those of others.
+ *
+ * @return
+ *   0; -EPERM: called on a wrong thread.
+ */
+LEAT_API int leat_poller_remove(struct leat_poller *p);
+
+/** Call it no more until resumed. @return 0; -EALREADY: it is not WAITING; -EPERM: wrong thread */
+LEAT_API int leat_poller_pause(struct leat_poller *p);
+
+/** Call a paused or failed one again. @return 0; -EALREADY: it is neither; -EPERM: wrong thread */
+LEAT_API int leat_poller_resume(struct leat_poller *p);
+
+/** What to ask when the reactor stops; NULL: nothing. @return 0; -EPERM: wrong thread */
+LEAT_API int leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce);
+
+/** State of a poller. Any thread. */
+LEAT_API enum leat_poller_state leat_poller_state(const struct leat_poller *p);
+
+/** Name of a state in capitals, as in the enum: "WAITING", ...; "?" for any other value. */
+LEAT_API const char *leat_poller_state_name(unsigned int state);
+
+/** What a failed poller's function returned; 0 when it is not FAILED. Any thread. */
+LEAT_API int leat_poller_error(const struct leat_poller *p);
+
+/** Name of a poller. */
+LEAT_API const char *leat_poller_name(const struct leat_poller *p);
+
+/** Read the counters. Any thread; each value is a recent one. */
+LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_poller_stats *stats);
+
+/** @name Endpoints */
+/**@{*/
+
+/**
+ * Takes ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
+ * They are the caller's again and may be posted right here.
+ *
+ * @param now
+ *   The turn's timestamp, cycles.
+ */
+typedef void (*leat_ep_ops_fn)(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n,
+			       uint64_t now);
+
+/** Takes an event of an endpoint, LEAT_EV_SHUTDOWN included. It may remove the poller. */
+typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct leat_event *ev);
+
+/**
+ * Poll an endpoint: leat_ep_poll() once per turn, for up to LEAT_EP_BURST ops, and leat_ep_events()
+ * every leat_reactor_conf.events_us.
+ *
+ * The endpoint remains the caller's and must outlive the poller. When the reactor stops it shuts
+ * the endpoint down (leat_ep_shutdown()) so that its ops come back; what is not wanted so is to be
+ * removed before. leat_ep_destroy() then follows leat_poller_remove() or the reactor's end.
+ *
+ * While it is paused nothing is driven, and peers may take the endpoint for dead.
+ *
+ * @param ops_fn
+ *   Gets the ops. NULL: they are dropped (for endpoints on which none is posted).
+ * @param event_fn
+ *   Gets the events. NULL: they are dropped.
+ * @return
+ *   The poller, named after the endpoint, or NULL with rte_errno as leat_reactor_poller_add().
+ */
+LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct leat_ep *ep,
+						 leat_ep_ops_fn ops_fn, leat_ep_event_fn event_fn,
+						 void *arg);
+/**@}*/
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_POLLER_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_TIMER_H
+#define LEAT_TIMER_H
+
+/**
+ * @file
+ * Timers of a reactor: one-shot and periodic, part of their owner's object, nothing is allocated.
+ *
+ * @code
+ *	struct conn {
+ *		...
+ *		struct leat_timer idle;
+ *	};
+ *
+ *	leat_timer_init(&c->idle, on_idle, c);
+ *	leat_timer_start(r, &c->idle, 30 * 1000 * 1000);
+ * @endcode
+ *
+ * Resolution: a timer never fires early, and fires in the first turn that ends at or after its
+ * expiry (one comparison per turn looks after that). So it is late by at most the longest turn; a
+ * reactor that sleeps wakes up for its timers, then the kernel's wake-up latency is added (some 50
+ * us).
+ *
+ * Thread rules: a timer belongs to the reactor on which it was started: all calls on that reactor's
+ * thread, or while the reactor is not running. Elsewhere ask it with leat_reactor_call().
+ */
+
+#include <leat_common.h>
+#include <leat_wheel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_reactor;
+struct leat_timer;
+
+/**
+ * Called when a timer has expired. It may start, stop and free this timer and any other.
+ *
+ * @param now
+ *   Time of this round of timers, cycles of leat_now(); at or after the expiry.
+ */
+typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now);
+
+/**
+ * A timer. Set up with leat_timer_init(); the fields are private. While started it must not move.
+ */
+struct leat_timer {
+	struct leat_wheel_node node;
+	leat_timer_fn fn;
+	void *arg;
+	uint64_t period;	      /**< cycles; 0: one-shot */
+	struct leat_reactor *reactor; /**< where it was last started */
+};
+
+/** Make a stopped timer. One that is started must not be initialised again. */
+static inline void
+leat_timer_init(struct leat_timer *timer, leat_timer_fn fn, void *arg)
+{
+	timer->node.next = NULL;
+	timer->node.pprev = NULL;
+	timer->node.expiry = 0;
+	timer->fn = fn;
+	timer->arg = arg;
+	timer->period = 0;
+	timer->reactor = NULL;
+}
+
+/** Is it started and not fired yet? A periodic timer is active until it is stopped. */
+static inline bool
+leat_timer_active(const struct leat_timer *timer)
+{
+	return leat_wheel_queued(&timer->node);
+}
+
+/**
+ * Start a one-shot timer; one that is active is moved.
+ *
+ * @param delay_us
+ *   Microseconds from now (the clock is read, not the turn's timestamp). 0: at the end of this
+ *   turn, or when called from a timer of the next one.
+ */
+LEAT_API void leat_timer_start(struct leat_reactor *r, struct leat_timer *timer, uint64_t delay_us);
+
+/** As leat_timer_start(), with an absolute expiry in cycles of leat_now(). */
+LEAT_API void leat_timer_start_at(struct leat_reactor *r, struct leat_timer *timer,
+				  uint64_t expiry);
+
+/**
+ * Start a periodic timer; one that is active is moved. It keeps its phase: the n-th expiry is n
+ * periods after the start. Expiries that the reactor missed by a period or more are skipped, not
+ * made up for, and a new phase begins.
+ *
+ * @param period_us
+ *   Microseconds, > 0 (0 is taken as 1).
+ */
+LEAT_API void leat_timer_start_periodic(struct leat_reactor *r, struct leat_timer *timer,
+					uint64_t period_us);
+
+/** Stop a timer. Nothing happens when it is not active. Afterwards its callback is not called. */
+LEAT_API void leat_timer_stop(struct leat_timer *timer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_TIMER_H */

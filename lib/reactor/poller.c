@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A poller is in reactor.active, in the reactor's wheel, or in neither.
+ *
+ *     each turn        active      run_pollers() in reactor.c calls it
+ *     with a period    wheel       poller_tick() calls it
+ *     endpoint         both        active for its ops, the wheel for its events
+ *     paused, failed   neither     (it leaves active at the end of the turn)
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include <leat_error.h>
+#include <leat_log.h>
+
+#include "reactor_pvt.h"
+
+static void
+set_state(struct leat_poller *p, enum leat_poller_state state)
+{
+	RLX_STORE(p->state, (uint32_t)state);
+}
+
+/* Called by the wheel: a turn for one poller, accounted for by itself. */
+static void
+poller_tick(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	struct leat_poller *p = arg;
+	struct leat_reactor *r = p->reactor;
+	uint64_t cycles;
+	int rc;
+
+	(void)timer;
+	RLX_ADD(r->hk_cycles, reactor_lap(r));
+	RLX_STORE(r->running, p);
+	rc = p->fn(p->arg, now);
+	RLX_STORE(r->running, NULL);
+	r->quiet = 1;
+	RLX_ADD(p->runs, 1);
+	cycles = reactor_lap(r);
+	if (rc == 0) {
+		RLX_ADD(p->idle_cycles, cycles);
+		RLX_ADD(r->idle_cycles, cycles);
+		return;
+	}
+	r->worked = 1;
+	RLX_ADD(p->busy_runs, 1);
+	RLX_ADD(p->busy_cycles, cycles);
+	RLX_ADD(r->busy_cycles, cycles);
+	if (rc < 0)
+		reactor_poller_failed(p, rc);
+}
+
+/* A slot, filled in but for what publish adds; telemetry doesn't see it yet. */
+struct leat_poller *
+reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn, void *arg)
+{
+	struct leat_poller *p = NULL;
+	unsigned int i;
+
+	if (reactor_owned(r, "add a poller") < 0)
+		return NULL;
+	for (i = 0; i < r->max_pollers; i++)
+		if (!r->pollers[i].used) {
+			p = &r->pollers[i];
+			break;
+		}
+	if (p == NULL) {
+		leat_err(ENOSPC, "%s: add %s: all %u pollers are taken; see max_pollers", r->name,
+			 name, r->max_pollers);
+		return NULL;
+	}
+
+	memset(p, 0, sizeof(*p));
+	p->fn = fn;
+	p->arg = arg;
+	p->reactor = r;
+	reactor_name_copy(p->name, name);
+	leat_timer_init(&p->timer, poller_tick, p);
+	return p;
+}
+
+static void
+poller_start(struct leat_poller *p)
+{
+	struct leat_reactor *r = p->reactor;
+
+	set_state(p, LEAT_POLLER_WAITING);
+	if (p->period != 0) {
+		leat_timer_start_at(r, &p->timer, reactor_time_add(leat_now(), p->period));
+		p->timer.period = p->period;
+		return;
+	}
+	if (reactor_poller_is_ep(p))
+		reactor_ep_events_start(p);
+	/* Still there when it was paused and resumed in the same turn. */
+	if (!p->in_active) {
+		r->active[r->nb_active++] = p;
+		p->in_active = true;
+	}
+}
+
+void
+reactor_poller_publish(struct leat_poller *p)
+{
+	reactor_lock();
+	p->used = true;
+	reactor_unlock();
+	poller_start(p);
+}
+
+struct leat_poller *
+leat_reactor_poller_add(struct leat_reactor *r, const char *name, leat_poller_fn fn, void *arg,
+			uint64_t period_us)
+{
+	struct leat_poller *p;
+
+	if (name == NULL || fn == NULL) {
+		leat_err(EINVAL, "%s: add a poller: no name or no function", r->name);
+		return NULL;
+	}
+	p = reactor_poller_new(r, name, fn, arg);
+	if (p == NULL)
+		return NULL;
+	if (period_us != 0)
+		p->period = RTE_MAX(leat_us_to_cycles(period_us), UINT64_C(1));
+	reactor_poller_publish(p);
+	return p;
+}
+
+/* Takes those that are not called any more out of active, and frees the slots of removed ones. */
+void
+reactor_pollers_compact(struct leat_reactor *r)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < r->nb_active; i++) {
+		struct leat_poller *p = r->active[i];
+
+		if (p->state == LEAT_POLLER_WAITING)
+			r->active[n++] = p;
+		else
+			p->in_active = false;
+	}
+	r->nb_active = n;
+
+	reactor_lock();
+	for (i = 0; i < r->max_pollers; i++)
+		if (r->pollers[i].state == LEAT_POLLER_UNREGISTERED)
+			r->pollers[i].used = false;
+	reactor_unlock();
+	r->dirty = 0;
+}
+
+/* Out of the wheel now; out of active at the end of the turn, or now if this is none. */
+static void
+take_out(struct leat_poller *p, enum leat_poller_state state)
+{
+	struct leat_reactor *r = p->reactor;
+
+	leat_timer_stop(&p->timer);
+	set_state(p, state);
+	r->dirty = 1;
+	if (leat_reactor_self() == r)
+		/* Within the turn: the next housekeeping compacts, and is due at once. */
+		r->due = 0;
+	else
+		reactor_pollers_compact(r);
+}
+
+int
+leat_poller_remove(struct leat_poller *p)
+{
+	int ret = reactor_owned(p->reactor, "remove a poller");
+
+	if (ret < 0)
+		return ret;
+	take_out(p, LEAT_POLLER_UNREGISTERED);
+	return 0;
+}
+
+int
+leat_poller_pause(struct leat_poller *p)
+{
+	int ret = reactor_owned(p->reactor, "pause a poller");
+
+	if (ret < 0)
+		return ret;
+	if (p->state != LEAT_POLLER_WAITING)
+		return leat_err(EALREADY, "%s: pause %s: it is %s", p->reactor->name, p->name,
+				leat_poller_state_name(p->state));
+	take_out(p, LEAT_POLLER_PAUSED);
+	return 0;
+}
+
+int
+leat_poller_resume(struct leat_poller *p)
+{
+	int ret = reactor_owned(p->reactor, "resume a poller");
+
+	if (ret < 0)
+		return ret;
+	if (p->state != LEAT_POLLER_PAUSED && p->state != LEAT_POLLER_FAILED)
+		return leat_err(EALREADY, "%s: resume %s: it is %s", p->reactor->name, p->name,
+				leat_poller_state_name(p->state));
+	RLX_STORE(p->error, 0);
+	poller_start(p);
+	return 0;
+}
+
+void
+reactor_poller_failed(struct leat_poller *p, int rc)
+{
+	/* It removed or paused itself first: there is nothing to keep from being called. */
+	if (p->state != LEAT_POLLER_WAITING)
+		return;
+	LEAT_LOG(ERR, reactor, "%s: poller %s failed: %s (%d); it is not called any more",
+		 p->reactor->name, p->name, rte_strerror(-rc), rc);
+	RLX_STORE(p->error, rc);
+	take_out(p, LEAT_POLLER_FAILED);
+}
+
+int
+leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce)
+{
+	int ret = reactor_owned(p->reactor, "set quiesce of a poller");
+
+	if (ret < 0)
+		return ret;
+	p->quiesce = quiesce;
+	return 0;
+}
+
+enum leat_poller_state
+leat_poller_state(const struct leat_poller *p)
+{
+	uint32_t state = RLX_LOAD(p->state);
+
+	/* Not stored per call: that would be two more stores for each poller of each turn. */
+	if (state == LEAT_POLLER_WAITING && RLX_LOAD(p->reactor->running) == p)
+		return LEAT_POLLER_RUNNING;
+	return state;
+}
+
+const char *
+leat_poller_state_name(unsigned int state)
+{
+	static const char *const names[] = {
+		[LEAT_POLLER_UNREGISTERED] = "UNREGISTERED",
+		[LEAT_POLLER_WAITING] = "WAITING",
+		[LEAT_POLLER_RUNNING] = "RUNNING",
+		[LEAT_POLLER_PAUSED] = "PAUSED",
+		[LEAT_POLLER_FAILED] = "FAILED",
+	};
+
+	return state < RTE_DIM(names) ? names[state] : "?";
+}
+
+int
+leat_poller_error(const struct leat_poller *p)
+{
+	return RLX_LOAD(p->error);
+}
+
+const char *
+leat_poller_name(const struct leat_poller *p)
+{
+	return p->name;
+}
+
+void
+leat_poller_stats_get(const struct leat_poller *p, struct leat_poller_stats *stats)
+{
+	stats->runs = RLX_LOAD(p->runs);
+	stats->busy_runs = RLX_LOAD(p->busy_runs);
+	stats->busy_cycles = RLX_LOAD(p->busy_cycles);
+	stats->idle_cycles = RLX_LOAD(p->idle_cycles);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef REACTOR_PVT_H
+#define REACTOR_PVT_H
+
+/*
+ * Layout of a reactor and its pollers.
+ *
+ * Who writes what:
+ *
+ *     struct leat_reactor, leat_poller   the owner; counters and states with relaxed stores, since
+ *                                        telemetry reads them
+ *     idle_req, spin_us, ...             anybody, relaxed
+ *     struct reactor_attn                anybody: how others get the owner's attention
+ *     slots of pollers, the registry     under reactor_lock, which no turn takes unless it removes
+ *                                        a poller
+ */
+
+#include <assert.h>
+#include <sched.h>
+#include <stddef.h>
+
+#include <leat_common.h>
+#include <leat_time.h>
+#include <leat_wheel.h>
+
+#include "leat_reactor.h"
+
+/* Values of reactor_attn.word, which is the futex that a sleeping reactor waits on. */
+#define ATTN_NONE 0U
+#define ATTN_WORK 1U   /* there is something to do */
+#define ATTN_ASLEEP 2U /* the owner sleeps, or is about to */
+
+/* Static and never freed, so that a signal handler may write to it at any time. */
+struct reactor_attn {
+	uint32_t word;
+	uint32_t stop_count; /* calls of leat_reactor_stop() */
+	uint64_t stop_us;    /* smallest timeout asked for since the owner last looked */
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+/* The endpoint part of a poller. */
+struct ep_poller {
+	struct leat_ep *ep;
+	leat_ep_ops_fn ops_fn;
+	leat_ep_event_fn event_fn;
+	void *arg;
+	int shutdown_status; /* of LEAT_EV_SHUTDOWN */
+	bool shut;	     /* that event came */
+	bool asked;	     /* leat_ep_shutdown() was called here */
+	bool expected;	     /* and said that the event will come */
+};
+
+struct leat_poller {
+	/* line 0: all that a turn touches */
+	leat_poller_fn fn;
+	void *arg;
+	uint32_t state;
+	uint32_t idle_cost; /* cycles of an idle run, smoothed */
+	uint64_t runs;
+	uint64_t busy_runs;
+	uint64_t busy_cycles;
+	uint64_t idle_cycles;
+	struct leat_reactor *reactor;
+
+	/* line 1 */
+	struct ep_poller ep;
+
+	/* the rest */
+	struct leat_timer timer __attribute__((aligned(LEAT_CACHE_LINE))); /* period, or events */
+	uint64_t period; /* cycles; 0: each turn */
+	leat_poller_quiesce_fn quiesce;
+	int error;
+	bool used;	/* the slot is taken */
+	bool in_active; /* it is in reactor.active */
+	char name[LEAT_REACTOR_NAME_MAX];
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+struct leat_reactor {
+	/* line 0: all that an idle turn touches, besides the pollers and attn */
+	struct leat_poller **active; /* called each turn, in this order */
+	uint32_t nb_active;
+	uint32_t effective; /* enum leat_idle_policy, not AUTO */
+	struct reactor_attn *attn;
+	uint64_t due;	/* housekeeping at this time */
+	uint64_t turns; /* done */
+	uint32_t hk_mask;
+	uint32_t done; /* left: see result */
+	struct leat_poller *running;
+	uint64_t idle_cycles;
+
+	/* line 1: busy turns and housekeeping */
+	uint64_t busy_cycles;
+	uint64_t turn_max;
+	uint64_t stamp;	 /* housekeeping is accounted for up to here */
+	uint32_t worked; /* of this turn's housekeeping */
+	uint32_t quiet;	 /* the timer that is being called accounts for itself */
+	uint64_t hk_cycles;
+	uint64_t hk_interval; /* cycles */
+	uint64_t messages;
+	uint64_t timers;
+
+	/* line 2: idle */
+	uint64_t idle_since; /* 0: worked in the last turn */
+	uint64_t sleep_cycles;
+	uint64_t sleeps;
+	uint64_t yields;
+	uint32_t step_us;  /* next sleep */
+	uint32_t idle_req; /* enum leat_idle_policy */
+	uint32_t spin_us;
+	uint32_t sleep_min_us;
+	uint32_t sleep_max_us;
+	uint32_t crowded;    /* more loops than CPUs in this process; the registry sets it */
+	uint32_t preempted;  /* the kernel takes the CPU away */
+	uint32_t auto_quiet; /* windows without preemption */
+	/* end of line 2 */
+	uint64_t auto_at; /* next look at preemptions */
+	uint64_t auto_count;
+	uint32_t nb_timers; /* wheel.count, for others to read */
+	bool told_policy;
+	bool told_preempted;
+
+	struct leat_wheel wheel;
+	struct reactor_ring *ring; /* messages */
+
+	/* stop */
+	uint32_t state; /* enum leat_reactor_state; others wait on it */
+	uint32_t stop_seen;
+	uint64_t stop_deadline; /* cycles */
+	int result;
+	char why[128]; /* of a result < 0 */
+
+	uint32_t dirty; /* pollers were removed, paused or failed */
+	uint64_t events_interval_us;
+	unsigned int id;
+	unsigned int lcore;    /* where it runs or ran, or LCORE_ID_ANY */
+	unsigned int launched; /* lcore of leat_reactor_launch(), or LCORE_ID_ANY */
+	const void *owner;     /* thread that runs it: address of a variable of its own */
+	bool by_turns;	       /* driven by leat_reactor_turn() */
+	bool cpus_known;
+	cpu_set_t cpus; /* where its thread may run */
+	uint16_t max_pollers;
+	struct leat_poller *pollers; /* slots */
+	char name[LEAT_REACTOR_NAME_MAX];
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+static_assert(offsetof(struct leat_poller, ep) == LEAT_CACHE_LINE, "first line of a poller");
+static_assert(offsetof(struct leat_poller, timer) == 2 * LEAT_CACHE_LINE,
+	      "second line of a poller");
+static_assert(offsetof(struct leat_reactor, busy_cycles) == LEAT_CACHE_LINE,
+	      "first line of a reactor");
+static_assert(offsetof(struct leat_reactor, idle_since) == 2 * LEAT_CACHE_LINE,
+	      "second line of a reactor");
+static_assert(offsetof(struct leat_reactor, auto_at) == 3 * LEAT_CACHE_LINE,
+	      "third line of a reactor");
+
+/* What the operating system does for reactors. A table, so that tests can do it instead. */
+struct reactor_sys {
+	/* Sleep while *word == val, at most ns. */
+	void (*wait)(uint32_t *word, uint32_t val, uint64_t ns);
+	/* Wake all that sleep on word. Async-signal-safe. */
+	void (*wake)(uint32_t *word);
+	void (*yield)(void);
+	/* Times the kernel took the CPU away from this thread, ever. */
+	uint64_t (*preemptions)(void);
+};
+
+extern const struct reactor_sys *reactor_sys;
+
+/* reactor_sys.wait: no timeout. */
+#define REACTOR_WAIT_FOREVER UINT64_MAX
+
+#define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define RLX_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+/* The owner is the only writer: no read-modify-write needed. */
+#define RLX_ADD(x, n) RLX_STORE(x, (x) + (n))
+
+/* Cycles since the last lap of this housekeeping. */
+static inline uint64_t
+reactor_lap(struct leat_reactor *r)
+{
+	uint64_t now = leat_now();
+	uint64_t cycles = now - r->stamp;
+
+	r->stamp = now;
+	return cycles;
+}
+
+static inline uint64_t
+reactor_time_add(uint64_t time, uint64_t cycles)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(time, cycles, &sum) ? UINT64_MAX : sum;
+}
+
+/* Copies a name; what could break a log line or JSON becomes '_'. */
+void reactor_name_copy(char *to, const char *from);
+
+/* May this thread change the reactor? 0 or -EPERM with leat_err(). */
+int reactor_owned(const struct leat_reactor *r, const char *what);
+
+/* reactor.c */
+/* Is it running, and by this thread? */
+bool reactor_runs_here(const struct leat_reactor *r);
+struct leat_reactor *reactor_self_set(struct leat_reactor *r);
+
+/* poller.c */
+void reactor_poller_failed(struct leat_poller *p, int rc);
+void reactor_pollers_compact(struct leat_reactor *r);
+struct leat_poller *reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn,
+				       void *arg);
+void reactor_poller_publish(struct leat_poller *p);
+
+/* ep_poller.c */
+void reactor_ep_events_start(struct leat_poller *p);
+void reactor_ep_stop_begin(struct leat_poller *p, uint64_t now);
+int reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len);
+
+static inline bool
+reactor_poller_is_ep(const struct leat_poller *p)
+{
+	return p->ep.ep != NULL;
+}
+
+/* timer.c */
+unsigned int reactor_timers_run(struct leat_reactor *r, uint64_t now);
+
+/* call.c */
+void reactor_attn_kick(struct reactor_attn *attn);
+int reactor_messages_init(struct leat_reactor *r, uint32_t count);
+unsigned int reactor_messages_run(struct leat_reactor *r);
+unsigned int reactor_messages_waiting(const struct leat_reactor *r);
+
+/* idle.c */
+int reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf);
+void reactor_idle_choose(struct leat_reactor *r, uint64_t now);
+uint64_t reactor_idle(struct leat_reactor *r, uint64_t now);
+
+/* stop.c */
+void reactor_stop_step(struct leat_reactor *r, uint64_t now);
+void reactor_stop_reset(struct leat_reactor *r);
+
+/* registry.c: all of these take reactor_lock */
+extern struct reactor_attn reactor_attns[LEAT_REACTOR_MAX];
+void reactor_lock(void);
+void reactor_unlock(void);
+int reactor_registry_add(struct leat_reactor *r);
+void reactor_registry_del(struct leat_reactor *r);
+/* The calling thread began, ended to run it. */
+void reactor_registry_enter(struct leat_reactor *r);
+void reactor_registry_leave(struct leat_reactor *r);
+/* With the lock held. */
+struct leat_reactor *reactor_registry_get(unsigned int id);
+
+/* telemetry.c */
+void reactor_telemetry_init(void);
+
+#endif /* REACTOR_PVT_H */

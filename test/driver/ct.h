@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef CT_H
+#define CT_H
+
+/*
+ * For the tests. A test speaks to sides: endpoints that are here (CT_NEAR) or there (CT_FAR). Where
+ * "there" is, the arrangement says; a test is the same in all of them.
+ *
+ *     --mode self     there is this thread: it drives both sides by turns; nothing depends on the scheduler
+ *     --mode lcores   another lcore of this process
+ *     --mode fork     other processes, which can be killed
+ *
+ *     struct ct_pair p;
+ *     ct_pair_open(&p, NULL, NULL);                      two endpoints, connected
+ *     rx = ct_stream(&p.b, &(struct ct_spec){ ... });    "receive 10 messages of this pattern"
+ *     tx = ct_stream(&p.a, &(struct ct_spec){ ... });    "send 10 messages of this pattern"
+ *     ct_wait_ok(&p.a, tx, 10);                          all sent, status 0
+ *     ct_wait_ok(&p.b, rx, 10);                          all there, every byte right
+ *
+ * Whatever is called here drives the near endpoints meanwhile. A function that fails ends the test.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <leat_error.h>
+#include <leat_time.h>
+
+#include "agent.h"
+#include "pattern.h"
+
+enum ct_mode { CT_SELF_MODE = 1, CT_LCORES_MODE = 2, CT_FORK_MODE = 4 };
+#define CT_ALL_MODES 7
+
+/* Capabilities that a test may need, besides op types. */
+#define CT_CAP_DIRECTED 0x1
+#define CT_CAP_SOURCE	0x2
+#define CT_CAP_SEND_IMM 0x4
+
+struct ct_test {
+	const char *name; /* "promise.what_it_shows" */
+	void (*fn)(void);
+	uint32_t modes; /* 0: all */
+	uint32_t ops;	/* op types that the device must be able to do */
+	uint32_t caps;
+};
+
+
+#define SR (LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV))
+#define TSR (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
+#define W LEAT_OP_BIT(LEAT_OP_WRITE)
+#define WI LEAT_OP_BIT(LEAT_OP_WRITE_IMM)
+#define R LEAT_OP_BIT(LEAT_OP_READ)
+#define FA LEAT_OP_BIT(LEAT_OP_FETCH_ADD)
+#define CS LEAT_OP_BIT(LEAT_OP_CMP_SWAP)
+
+/* Each file's tests end with a NULL name. */
+extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conservation[],
+	ct_tests_order[], ct_tests_ownership[], ct_tests_bounded[], ct_tests_errors[],
+	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_connect[],
+	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[];
+
+/* What the program was started for. */
+struct ct_globals {
+	struct leat_dev *dev;
+	struct leat_dev_info info;
+	enum ct_mode mode;
+	uint64_t seed;
+	uint32_t scale;		/* percent of the usual amount of work */
+	uint32_t slow;		/* factor on every limit of time */
+	const char *listen;	/* address with port 0 */
+	int argc;		/* of the program, for its children */
+	char **argv;
+};
+extern struct ct_globals ct;
+
+/* Amount of work, scaled; at least 1. */
+static inline uint32_t
+ct_scaled(uint32_t n)
+{
+	uint64_t s = (uint64_t)n * ct.scale / 100;
+
+	return s == 0 ? 1 : (uint32_t)s;
+}
+
+/* ---- run.c: outcome of a test ---- */
+
+void ct_fail(const char *file, int line, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 3, 4)));
+void ct_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* A line of the report. */
+void ct_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int ct_run(const struct ct_test *const *groups, const char *filter, bool list);
+
+#define CT_FAIL(...) ct_fail(__FILE__, __LINE__, __VA_ARGS__)
+#define CT_CHECK(cond, ...)                                                                        \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			ct_fail(__FILE__, __LINE__, __VA_ARGS__);                                  \
+	} while (0)
+#define CT_EQ(got, want, what)                                                                     \
+	do {                                                                                       \
+		int64_t got_ = (int64_t)(got), want_ = (int64_t)(want);                            \
+		if (got_ != want_)                                                                 \
+			ct_fail(__FILE__, __LINE__, "%s: %" PRId64 ", expected %" PRId64, what,    \
+				got_, want_);                                                      \
+	} while (0)
+
+/* ---- host.c: where sides live ---- */
+
+struct ct_host;
+
+struct ct_side {
+	struct ct_host *host;
+	unsigned int node;
+	const char *what; /* "near", "far 0", for messages */
+};
+
+void ct_hosts_init(void);
+void ct_hosts_fini(void);
+/* Everything closed; what was killed is as good as new. @return what went wrong, or NULL */
+const char *ct_hosts_reset(bool failed);
+void ct_hosts_dump(void);
+struct ct_side ct_near(unsigned int i);
+struct ct_side ct_far(unsigned int i);
+/* Drives the near endpoints, and in CT_SELF_MODE the far ones, once. */
+void ct_pump(void);
+/* Drives them for some time. */
+void ct_pump_us(uint64_t us);
+/* kill -9, and waits until it is gone. The next ct_far() there starts a new process. */
+void ct_kill(struct ct_side *s);
+/* An answer with err < 0 is an answer; anything else that goes wrong ends the test. */
+void ct_call(struct ct_side *s, struct ct_req *req, struct ct_rep *rep);
+/* The endpoint of a near side. */
+struct ct_node *ct_node(struct ct_side *s);
+int ct_child(int argc, char **argv, int fd);
+
+/* ---- side.c: requests; those that return int return what the call there returned ---- */
+
+int ct_try_open(struct ct_side *s, const struct ct_conf *conf);
+void ct_open(struct ct_side *s, const struct ct_conf *conf);
+void ct_listen(struct ct_side *s, char *addr);
+int ct_try_connect(struct ct_side *s, const char *addr, const void *priv, uint16_t len,
+		   uint64_t timeout_us, uint64_t user);
+/* Connects, waits until both are up. b listens and accepts. */
+void ct_connect(struct ct_side *a, struct ct_side *b, const char *addr, uint16_t *pa, uint16_t *pb);
+void ct_policy(struct ct_side *s, enum ct_policy p, const void *priv, uint16_t len);
+int ct_accept(struct ct_side *s, uint16_t peer, const void *priv, uint16_t len);
+int ct_reject(struct ct_side *s, uint16_t peer);
+/* Waits for an event; timeout_ms 0: long. @return whether it came */
+bool ct_try_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, uint32_t timeout_ms,
+		  struct leat_event *ev);
+void ct_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, struct leat_event *ev);
+void ct_counts(struct ct_side *s, uint64_t *counts);
+int ct_peer_state(struct ct_side *s, uint16_t peer);
+int ct_disconnect(struct ct_side *s, uint16_t peer);
+int ct_stream(struct ct_side *s, const struct ct_spec *spec);
+/* Waits until n of its ops came back. @return whether they did in time */
+bool ct_try_wait(struct ct_side *s, int stream, uint32_t n, uint32_t timeout_ms, struct ct_result *res);
+void ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res);
+/* Waits until n of its ops were accepted. */
+void ct_wait_posted(struct ct_side *s, int stream, uint32_t n);
+/* As ct_wait(), and all n were successful and right. */
+void ct_wait_ok(struct ct_side *s, int stream, uint32_t n);
+void ct_result(struct ct_side *s, int stream, struct ct_result *res);
+/* One op, to its end. @return its status */
+int ct_one(struct ct_side *s, const struct ct_spec *spec, struct ct_result *res);
+/* Cancels ops [from, to) of a stream. @return how many were asked; *cant: how many can't be recalled */
+uint32_t ct_cancel(struct ct_side *s, int stream, uint32_t from, uint32_t to, uint32_t *cant);
+int ct_try_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed, struct leat_rkey *rkey);
+int ct_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed, struct leat_rkey *rkey);
+/* Offset of the first wrong byte, or -1; at: where in the pattern the first byte is. */
+int64_t ct_mr_verify(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed, uint64_t at);
+void ct_mr_check(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed, uint64_t at);
+void ct_mr_fill(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed, uint64_t at);
+uint64_t ct_mr_peek(struct ct_side *s, int mr, uint64_t off);
+void ct_mr_poke(struct ct_side *s, int mr, uint64_t off, uint64_t value);
+int ct_mr_dereg(struct ct_side *s, int mr);
+void ct_freeze(struct ct_side *s, bool frozen);
+int ct_shutdown(struct ct_side *s, uint64_t timeout_us);
+int ct_destroy(struct ct_side *s);
+/* Orderly end: shutdown, SHUTDOWN event, destroy. */
+void ct_finish(struct ct_side *s);
+int ct_close(struct ct_side *s, uint64_t timeout_us);
+struct ct_rep ct_state(struct ct_side *s);
+/* leat_err_msg() of the last call that failed. */
+const char *ct_err_text(void);
+
+/* How often a status occurs in a result. */
+uint32_t ct_status_count(const struct ct_result *res, int status);
+/* Every op of the result came back with 0 or with one of these (end with 0). */
+void ct_only(const struct ct_result *res, const int *allowed, const char *what);
+#define CT_ONLY(res, what, ...) ct_only(res, (const int[]){ __VA_ARGS__, 0 }, what)
+
+/* ---- pair.c ---- */
+
+struct ct_pair {
+	struct ct_side a, b; /* near, far 0 */
+	uint16_t pa, pb;     /* b as a peer of a, a as a peer of b */
+	char addr[LEAT_ADDR_MAX]; /* of b */
+};
+
+void ct_pair_open(struct ct_pair *p, const struct ct_conf *ca, const struct ct_conf *cb);
+/* Both sides end in order. */
+void ct_pair_close(struct ct_pair *p);
+
+/* Near in the middle of two others, which connected to it. */
+struct ct_trio {
+	struct ct_side a, b, c; /* near, far 0, far 1: another process in CT_FORK_MODE */
+	uint16_t pb, pc;	/* b and c as peers of a */
+	uint16_t ab, ac;	/* a as a peer of b, of c */
+	char addr[LEAT_ADDR_MAX]; /* of a */
+};
+
+void ct_trio_open(struct ct_trio *t, const struct ct_conf *ca);
+void ct_trio_close(struct ct_trio *t);
+
+/* Sends count messages and receives them, of sizes from size to size_max, checking all. */
+void ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
+		uint64_t size, uint64_t size_max, uint64_t seed);
+/* Is the connection still good in both directions? */
+void ct_pair_works(struct ct_pair *p);
+/* A message of this size can't leave without its receiver. */
+uint64_t ct_big(void);
+
+/* The sizes that every op type is tried with, up to the device's limit. @return how many */
+unsigned int ct_sizes(uint64_t *sizes, unsigned int max);
+
+#endif /* CT_H */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat-conformance: holds a driver to what leat promises of every driver.
+ *
+ *     leat-conformance EAL... --vdev=fabric_X0,... -- [--mode self|lcores|fork] [--filter GLOB] ...
+ *
+ * doc/guide/conformance.md tells how to use it and how to add a driver.
+ */
+
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "ct.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define SLOW 10
+#define SCALE 10
+#elif defined(__SANITIZE_ADDRESS__)
+#define SLOW 4
+#define SCALE 30
+#else
+#define SLOW 1
+#define SCALE 100
+#endif
+
+static const struct ct_test *const groups[] = {
+	ct_tests_ops,	   ct_tests_onesided, ct_tests_conservation, ct_tests_order,
+	ct_tests_ownership, ct_tests_bounded,  ct_tests_errors,	     ct_tests_refused,
+	ct_tests_silence,  ct_tests_stop,     ct_tests_connect,	     ct_tests_peers,
+	ct_tests_cancel,   ct_tests_death,    ct_tests_threads,	     NULL,
+};
+
+static const char usage[] =
+	"leat-conformance [EAL options] --vdev=fabric_X0,... -- [options]\n"
+	"  --mode self|lcores|fork  both sides in one thread, on two lcores, in two processes (self)\n"
+	"  --list                   names of the tests, none is run\n"
+	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'\n"
+	"  --seed N                 of sizes, bursts and data (1)\n"
+	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
+	"  --listen HOST:0          where the tests listen (127.0.0.1:0)\n"
+	"  --help\n"
+	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
+
+struct options {
+	const char *filter;
+	bool list, child, help;
+};
+
+static int
+number(const char *s, uint64_t max, uint64_t *out)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(s, &end, 0);
+	if (errno != 0 || end == s || *end != '\0' || v > max)
+		return -EINVAL;
+	*out = v;
+	return 0;
+}
+
+static int
+parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "mode", required_argument, NULL, 'm' },   { "list", no_argument, NULL, 'l' },
+		{ "filter", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 's' },
+		{ "scale", required_argument, NULL, 'c' },  { "listen", required_argument, NULL, 'L' },
+		{ "role", required_argument, NULL, 'r' },   { "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	uint64_t v = 0;
+	int c;
+
+	optind = 1;
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'm':
+			if (strcmp(optarg, "self") == 0)
+				ct.mode = CT_SELF_MODE;
+			else if (strcmp(optarg, "lcores") == 0)
+				ct.mode = CT_LCORES_MODE;
+			else if (strcmp(optarg, "fork") == 0)
+				ct.mode = CT_FORK_MODE;
+			else
+				return -EINVAL;
+			break;
+		case 'l':
+			o->list = true;
+			break;
+		case 'f':
+			o->filter = optarg;
+			break;
+		case 's':
+			if (number(optarg, UINT64_MAX, &ct.seed) < 0)
+				return -EINVAL;
+			break;
+		case 'c':
+			if (number(optarg, 100000, &v) < 0 || v == 0)
+				return -EINVAL;
+			ct.scale = (uint32_t)v;
+			break;
+		case 'L':
+			ct.listen = optarg;
+			break;
+		case 'r':
+			o->child = strcmp(optarg, "child") == 0;
+			break;
+		case 'h':
+			o->help = true;
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	return optind == argc ? 0 : -EINVAL;
+}
+
+/*
+ * Unless told otherwise two lcores that may run on any CPU of ours, so that two processes of two
+ * lcores each get along on a small machine.
+ */
+static char **
+eal_args(int argc, char **argv, int *new_argc)
+{
+	static char lcores[2048] = "--lcores=(0-1)@(";
+	static char no_telemetry[] = "--no-telemetry";
+	static char no_pci[] = "--no-pci";
+	static char quiet[] = "--log-level=leat.*:error"; /* the tests provoke many warnings */
+	char **out = calloc((size_t)argc + 5, sizeof(*out));
+	size_t pos = strlen(lcores);
+	bool has = false;
+	cpu_set_t cpus;
+	int i, k = 0;
+
+	if (out == NULL)
+		return NULL;
+	for (i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+		has |= strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "-c", 2) == 0 ||
+		       strncmp(argv[i], "--lcores", 8) == 0;
+	out[k++] = argv[0];
+	if (!has && sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
+		for (i = 0; i < CPU_SETSIZE && pos + 16 < sizeof(lcores); i++)
+			if (CPU_ISSET(i, &cpus))
+				pos += (size_t)snprintf(lcores + pos, sizeof(lcores) - pos, "%d,", i);
+		lcores[pos - 1] = ')';
+		out[k++] = lcores;
+	}
+	out[k++] = no_telemetry;
+	out[k++] = no_pci;
+	out[k++] = quiet;
+	for (i = 1; i < argc; i++)
+		out[k++] = argv[i];
+	*new_argc = k;
+	return out;
+}
+
+static int
+tests(const struct options *o)
+{
+	int failed;
+
+	ct_note("device %s, driver %s, provider %s, interface %s; seed %" PRIu64 ", scale %u %%",
+		ct.info.name, ct.info.driver, ct.info.provider[0] != '\0' ? ct.info.provider : "-",
+		ct.info.interface[0] != '\0' ? ct.info.interface : "-", ct.seed, ct.scale);
+	ct_hosts_init();
+	failed = ct_run(groups, o->filter, false);
+	ct_hosts_fini();
+	if (failed < 0)
+		fprintf(stderr, "leat-conformance: no test fits '%s'\n", o->filter);
+	return failed < 0 ? 2 : failed > 0 ? 1 : 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = { .filter = NULL };
+	int ret, used, dashes, nb;
+	char **args;
+
+	ct = (struct ct_globals){ .mode = CT_SELF_MODE, .seed = 1, .scale = SCALE, .slow = SLOW,
+				  .listen = "127.0.0.1:0", .argc = argc, .argv = argv };
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (dashes = 1; dashes < argc && strcmp(argv[dashes], "--") != 0; dashes++)
+		if (strcmp(argv[dashes], "--help") == 0 || strcmp(argv[dashes], "--list") == 0)
+			break;
+	if (dashes < argc && strcmp(argv[dashes], "--") != 0)
+		dashes--;
+	if (dashes < argc && parse(argc - dashes, argv + dashes, &o) < 0) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (o.help) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	if (o.list)
+		return ct_run(groups, o.filter, true) < 0 ? 2 : 0;
+	args = eal_args(argc, argv, &nb);
+	used = args == NULL ? -ENOMEM : leat_init(nb, args);
+	if (used < 0) {
+		fprintf(stderr, "leat-conformance: %s\n", leat_err_msg());
+		return 2;
+	}
+	ct.dev = leat_dev_get(0);
+	if (ct.dev == NULL || leat_dev_info_get(ct.dev, &ct.info) < 0) {
+		fprintf(stderr, "leat-conformance: no device given, see --help\n");
+		return 2;
+	}
+	ret = o.child ? ct_child(argc, argv, 3) : tests(&o);
+	used = leat_cleanup();
+	if (used < 0) {
+		fprintf(stderr, "leat-conformance: cleanup: %s\n", leat_err_msg());
+		ret = ret != 0 ? ret : 1;
+	}
+	free(args);
+	return ret != 0 ? (ret < 0 ? 2 : ret) : 0;
+}

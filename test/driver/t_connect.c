@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Connecting: outcomes as events, in time; what travels along; every way in which it can fail. */
+
+#include "ct.h"
+
+static uint64_t
+ms_since(uint64_t start)
+{
+	return leat_cycles_to_ns(leat_now() - start) / 1000000;
+}
+
+/* The states that a peer goes through, and the user's pointer. */
+static void
+states(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	uint16_t pb;
+	int peer;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&b, addr);
+	ct_policy(&b, CT_HOLD, NULL, 0);
+	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0x1234);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_CONNECTING, "state after connect");
+	ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+	pb = ev.peer;
+	CT_EQ(ct_peer_state(&b, pb), LEAT_PEER_REQUESTED, "state when asked");
+	CT_EQ(ct_accept(&b, pb, NULL, 0), 0, "accept");
+	CT_EQ(ct_accept(&b, pb, NULL, 0), -ENOTCONN, "second accept");
+	CT_EQ(ct_reject(&b, pb), -ENOTCONN, "reject after accept");
+	ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
+	CT_CHECK(ev.user == (void *)0x1234, "user pointer %p", ev.user);
+	CT_EQ(ev.status, 0, "status of CONNECTED");
+	ct_event(&b, LEAT_EV_CONNECTED, pb, &ev);
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_UP, "state when connected");
+	CT_EQ(ct_peer_state(&b, pb), LEAT_PEER_UP, "state when connected");
+	CT_EQ(ct_disconnect(&a, (uint16_t)peer), 0, "disconnect");
+	ct_event(&a, LEAT_EV_DISCONNECTED, (uint16_t)peer, &ev);
+	CT_EQ(ev.status, -ECONNABORTED, "status of DISCONNECTED here");
+	CT_CHECK(ev.user == (void *)0x1234, "user pointer %p", ev.user);
+	ct_event(&b, LEAT_EV_DISCONNECTED, pb, &ev);
+	CT_EQ(ev.status, 0, "status of DISCONNECTED there");
+	ct_pump_us(1000);
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_FREE, "state at the end");
+	CT_EQ(ct_peer_state(&b, pb), LEAT_PEER_FREE, "state at the end");
+	CT_EQ(ct_disconnect(&a, (uint16_t)peer), -ENOTCONN, "disconnect of a free id");
+	CT_EQ(ct_disconnect(&a, 60000), -ENOTCONN, "disconnect of id 60000");
+	CT_EQ(ct_accept(&a, 60000, NULL, 0), -ENOTCONN, "accept of id 60000");
+	CT_EQ(ct_peer_state(&a, 60000), LEAT_PEER_FREE, "state of id 60000");
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+static void
+private_data(void)
+{
+	static const uint16_t lens[] = { 0, 1, 100, LEAT_PRIV_MAX };
+	uint8_t out[LEAT_PRIV_MAX + 1], back[LEAT_PRIV_MAX];
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	unsigned int i;
+	int peer;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&b, addr);
+	for (i = 0; i < RTE_DIM(lens); i++) {
+		uint16_t nb = lens[RTE_DIM(lens) - 1 - i];
+
+		ct_fill(out, sizeof(out), 5 + i, 0);
+		ct_fill(back, sizeof(back), 50 + i, 0);
+		ct_policy(&b, CT_ACCEPT_ALL, back, nb);
+		peer = ct_try_connect(&a, addr, out, lens[i], 0, 0);
+		CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+		ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
+		CT_EQ(ev.priv_len, nb, "bytes of data with CONNECTED");
+		CT_CHECK(memcmp(ev.priv, back, nb) == 0, "data of the accept differ");
+		ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+		CT_EQ(ev.priv_len, lens[i], "bytes of data with CONNECT_REQ");
+		CT_CHECK(memcmp(ev.priv, out, lens[i]) == 0, "data of the connect differ");
+		ct_event(&b, LEAT_EV_CONNECTED, ev.peer, &ev);
+	}
+	CT_EQ(ct_try_connect(&a, addr, out, LEAT_PRIV_MAX + 1, 0, 0), -EINVAL,
+	      "connect with too much data");
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+static void
+rejected(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	uint64_t counts[8];
+	unsigned int i;
+	int peer;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&b, addr);
+	ct_policy(&b, CT_REJECT_ALL, NULL, 0);
+	for (i = 0; i < 20; i++) {
+		peer = ct_try_connect(&a, addr, NULL, 0, 0, 7);
+		CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+		ct_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
+		CT_EQ(ev.status, -ECONNREFUSED, "status of CONNECT_FAILED");
+		CT_CHECK(ev.user == (void *)7, "user pointer %p", ev.user);
+	}
+	ct_counts(&b, counts);
+	CT_EQ(counts[LEAT_EV_CONNECT_REQ], 20, "requests seen there");
+	CT_EQ(counts[LEAT_EV_DISCONNECTED], 0, "events after a reject");
+	ct_policy(&b, CT_ACCEPT_ALL, NULL, 0);
+	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+/* An address where nobody listens, and nobody did for a while. */
+static void
+free_address(char *addr)
+{
+	struct ct_side tmp = ct_near(7);
+
+	ct_open(&tmp, NULL);
+	ct_listen(&tmp, addr);
+	ct_finish(&tmp);
+}
+
+/* The connect comes first; it succeeds once somebody listens. */
+static void
+connect_before_listen(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	const char *listen = ct.listen;
+	char addr[LEAT_ADDR_MAX], got[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	int peer;
+
+	free_address(addr);
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	ct_pump_us(50000);
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_CONNECTING, "state while nobody listens");
+	ct.listen = addr;
+	ct_listen(&b, got);
+	ct.listen = listen;
+	ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+static void
+nobody_there(void)
+{
+	struct ct_side a = ct_near(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	uint64_t start;
+	int peer;
+
+	free_address(addr);
+	ct_open(&a, NULL);
+	start = leat_now();
+	peer = ct_try_connect(&a, addr, NULL, 0, 300 * 1000, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	ct_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
+	CT_CHECK(ev.status == -ETIMEDOUT || ev.status == -ECONNREFUSED, "status %d: %s", ev.status,
+		 ev.text);
+	CT_CHECK(ms_since(start) < 300 + 700 * ct.slow, "took %" PRIu64 " ms instead of 300",
+		 ms_since(start));
+	CT_CHECK(strstr(ev.text, strrchr(addr, ':') + 1) != NULL, "the text does not tell where: \"%s\"",
+		 ev.text);
+	/* The id is free again. */
+	ct_pump_us(1000);
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_FREE, "state");
+	ct_finish(&a);
+}
+
+/* Somebody listens and never answers. */
+static void
+no_answer(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	uint64_t start;
+	int peer;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&b, addr);
+	ct_policy(&b, CT_HOLD, NULL, 0);
+	start = leat_now();
+	peer = ct_try_connect(&a, addr, NULL, 0, 200 * 1000, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	ct_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
+	CT_EQ(ev.status, -ETIMEDOUT, "status of CONNECT_FAILED");
+	CT_CHECK(ms_since(start) < 200 + 800 * ct.slow, "took %" PRIu64 " ms instead of 200",
+		 ms_since(start));
+	/* Too late there. */
+	ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+	ct_pump_us(20000);
+	if (ct_accept(&b, ev.peer, NULL, 0) == 0)
+		ct_event(&b, LEAT_EV_DISCONNECTED, ev.peer, &ev);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+/* Given up by the one who asked, before or after the other saw it. */
+static void
+given_up(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	unsigned int i;
+	int peer;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&b, addr);
+	ct_policy(&b, CT_HOLD, NULL, 0);
+	for (i = 0; i < 10; i++) {
+		peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
+		CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+		if (i % 2 == 0)
+			ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+		CT_EQ(ct_disconnect(&a, (uint16_t)peer), 0, "disconnect while connecting");
+		if (!ct_try_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, 2000 * ct.slow, &ev))
+			ct_event(&a, LEAT_EV_DISCONNECTED, (uint16_t)peer, &ev);
+		CT_EQ(ev.status, -ECONNABORTED, "status");
+	}
+	ct_pump_us(20000);
+	ct_policy(&b, CT_ACCEPT_ALL, NULL, 0);
+	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+static void
+busy_address(void)
+{
+	struct ct_side a = ct_near(0), b = ct_near(1);
+	char addr[LEAT_ADDR_MAX], small[4];
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	CT_EQ(leat_ep_listen_addr(ct_node(&b)->ep, addr, sizeof(addr)), -ENOENT,
+	      "address of an endpoint that does not listen");
+	ct_listen(&a, addr);
+	CT_EQ(leat_ep_listen(ct_node(&b)->ep, addr), -EADDRINUSE, "listen where another listens");
+	CT_CHECK(strstr(leat_err_msg(), strrchr(addr, ':') + 1) != NULL,
+		 "the message does not tell where: \"%s\"", leat_err_msg());
+	CT_EQ(leat_ep_listen(ct_node(&a)->ep, ct.listen), -EALREADY, "second listen of an endpoint");
+	CT_EQ(leat_ep_listen_addr(ct_node(&a)->ep, small, sizeof(small)), -ENOSPC, "room for 4 bytes");
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+static void
+malformed_addresses(void)
+{
+	static const char *const bad[] = { "",	       ":",	      "nonsense",  "127.0.0.1",
+					   "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1",
+					   "127.0.0.1:80x", "[::1", "[::1]",   "[::1:80",
+					   "127.0.0.1:80:90", "127.0.0.1: 80" };
+	char longer[4 * LEAT_ADDR_MAX];
+	struct ct_side a = ct_near(0);
+	struct ct_node *n;
+	unsigned int i;
+
+	ct_open(&a, NULL);
+	n = ct_node(&a);
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		CT_CHECK(leat_ep_listen(n->ep, bad[i]) == -EINVAL, "listen at \"%s\" was not refused",
+			 bad[i]);
+		CT_CHECK(leat_ep_connect(n->ep, bad[i], NULL) == -EINVAL,
+			 "connect to \"%s\" was not refused", bad[i]);
+		CT_CHECK(leat_err_msg()[0] != '\0', "no message");
+	}
+	CT_CHECK(leat_ep_connect(n->ep, "127.0.0.1:0", NULL) == -EINVAL, "connect to port 0 was not refused");
+	CT_CHECK(leat_ep_listen(n->ep, NULL) == -EINVAL, "listen at NULL was not refused");
+	CT_CHECK(leat_ep_connect(n->ep, NULL, NULL) == -EINVAL, "connect to NULL was not refused");
+	memset(longer, '1', sizeof(longer));
+	memcpy(longer + sizeof(longer) - 4, ":80", 4);
+	CT_CHECK(leat_ep_listen(n->ep, longer) == -EINVAL, "a long address was not refused");
+	CT_CHECK(leat_ep_connect(n->ep, longer, NULL) == -EINVAL, "a long address was not refused");
+	/* None of these took a peer. */
+	for (i = 0; i < n->conf.max_peers; i++)
+		CT_EQ(leat_ep_peer_state(n->ep, (uint16_t)i), LEAT_PEER_FREE, "state");
+	ct_finish(&a);
+}
+
+static void
+reconnect(void)
+{
+	const uint32_t n = ct_scaled(100);
+	struct leat_event ev;
+	struct ct_pair p;
+	uint32_t i;
+
+	ct_pair_open(&p, NULL, NULL);
+	for (i = 0; i < n; i++) {
+		struct ct_side *first = i % 2 == 0 ? &p.a : &p.b, *second = i % 2 == 0 ? &p.b : &p.a;
+		uint16_t p1 = i % 2 == 0 ? p.pa : p.pb, p2 = i % 2 == 0 ? p.pb : p.pa;
+
+		ct_traffic(&p.a, p.pa, &p.b, 3, 1, 10000, i * 10);
+		ct_traffic(&p.b, p.pb, &p.a, 3, 1, 10000, i * 20);
+		CT_EQ(ct_disconnect(first, p1), 0, "disconnect");
+		ct_event(first, LEAT_EV_DISCONNECTED, p1, &ev);
+		CT_EQ(ev.status, -ECONNABORTED, "status on the side that left");
+		ct_event(second, LEAT_EV_DISCONNECTED, p2, &ev);
+		CT_EQ(ev.status, 0, "status on the other side");
+		ct_connect(&p.a, &p.b, p.addr, &p.pa, &p.pb);
+	}
+	ct_pair_close(&p);
+}
+
+/* An op posted to an id that is connecting, or gone. */
+static void
+ops_need_a_connection(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	struct ct_spec s = { .type = LEAT_OP_SEND, .size = 8 };
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	int peer;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&b, addr);
+	ct_policy(&b, CT_HOLD, NULL, 0);
+	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	s.peer = (uint16_t)peer;
+	CT_EQ(ct_one(&a, &s, NULL), -ENOTCONN, "send while connecting");
+	ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+	s.peer = ev.peer;
+	CT_EQ(ct_one(&b, &s, NULL), -ENOTCONN, "send before accept");
+	CT_EQ(ct_accept(&b, ev.peer, NULL, 0), 0, "accept");
+	ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
+	CT_EQ(ct_disconnect(&a, (uint16_t)peer), 0, "disconnect");
+	s.peer = (uint16_t)peer;
+	CT_EQ(ct_one(&a, &s, NULL), -ENOTCONN, "send after disconnect");
+	ct_event(&a, LEAT_EV_DISCONNECTED, (uint16_t)peer, &ev);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+const struct ct_test ct_tests_connect[] = {
+	{ .name = "connect.states", .fn = states },
+	{ .name = "connect.private_data", .fn = private_data },
+	{ .name = "connect.rejected", .fn = rejected },
+	{ .name = "connect.before_listen", .fn = connect_before_listen },
+	{ .name = "connect.nobody_there", .fn = nobody_there },
+	{ .name = "connect.no_answer", .fn = no_answer },
+	{ .name = "connect.given_up", .fn = given_up },
+	{ .name = "connect.busy_address", .fn = busy_address },
+	{ .name = "connect.malformed_addresses", .fn = malformed_addresses },
+	{ .name = "connect.reconnect", .fn = reconnect, .ops = SR },
+	{ .name = "connect.ops_need_a_connection", .fn = ops_need_a_connection, .ops = SR },
+	{ .name = NULL },
+};

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Many peers, and several connections between the same two endpoints. */
+
+#include "ct.h"
+
+#define FARS 8
+
+static void
+table_full(void)
+{
+	struct ct_conf conf = { .max_peers = 2 };
+	struct ct_side a = ct_near(0), b[3] = { ct_far(0), ct_far(1), ct_far(2) };
+	char addr[LEAT_ADDR_MAX], there[LEAT_ADDR_MAX];
+	uint16_t ab[2], ba[2];
+	struct leat_event ev;
+	uint64_t counts[8];
+	unsigned int i;
+	int peer;
+
+	ct_open(&a, &conf);
+	ct_listen(&a, addr);
+	for (i = 0; i < 3; i++)
+		ct_open(&b[i], NULL);
+	ct_listen(&b[2], there);
+	for (i = 0; i < 2; i++)
+		ct_connect(&b[i], &a, addr, &ba[i], &ab[i]);
+	/* Out and in. */
+	CT_EQ(ct_try_connect(&a, there, NULL, 0, 0, 0), -ENOSPC, "connect with a full table");
+	peer = ct_try_connect(&b[2], addr, NULL, 0, 500 * 1000, 0);
+	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+	ct_event(&b[2], LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
+	CT_CHECK(ev.status == -ECONNREFUSED || ev.status == -ETIMEDOUT, "status %d: %s", ev.status, ev.text);
+	ct_counts(&a, counts);
+	CT_EQ(counts[LEAT_EV_CONNECT_REQ], 2, "requests seen");
+	ct_traffic(&b[0], ba[0], &a, 20, 1, 5000, 1);
+	ct_traffic(&a, ab[1], &b[1], 20, 1, 5000, 2);
+	/* One goes, one can come. */
+	CT_EQ(ct_disconnect(&b[0], ba[0]), 0, "disconnect");
+	ct_event(&a, LEAT_EV_DISCONNECTED, ab[0], &ev);
+	ct_event(&b[0], LEAT_EV_DISCONNECTED, ba[0], &ev);
+	ct_connect(&b[2], &a, addr, &ba[0], &ab[0]);
+	ct_traffic(&b[2], ba[0], &a, 20, 1, 5000, 3);
+	ct_finish(&a);
+	for (i = 0; i < 3; i++)
+		ct_finish(&b[i]);
+}
+
+/* As many peers as the device has room for, up to 1,000: all connected at once, each one heard and answered. */
+static void
+thousand_peers(void)
+{
+	const uint32_t n = RTE_MIN(1000u, ct.info.max_peers);
+	struct ct_conf conf = { .max_peers = (uint16_t)n }, fconf = { .max_peers = 0 };
+	struct ct_side a = ct_near(0), b[FARS];
+	static uint16_t here[1000], there[1000];
+	struct ct_spec s = { .size = 8, .check = CT_DATA };
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	uint64_t counts[8];
+	uint32_t i;
+	int st, rx;
+
+	fconf.max_peers = (uint16_t)((n + FARS - 1) / FARS);
+	conf.tx_depth = RTE_MIN(1024u, ct.info.tx_depth_max);
+	ct_open(&a, &conf);
+	ct_listen(&a, addr);
+	for (i = 0; i < FARS; i++) {
+		b[i] = ct_far(i);
+		ct_open(&b[i], &fconf);
+	}
+	for (i = 0; i < n; i++) {
+		int peer = ct_try_connect(&b[i % FARS], addr, &i, sizeof(i), 0, i);
+
+		CT_CHECK(peer >= 0, "connect %u: %s", i, ct_err_text());
+		there[i] = (uint16_t)peer;
+		if (i % 32 == 31)
+			ct_event(&b[i % FARS], LEAT_EV_CONNECTED, there[i], &ev);
+	}
+	for (i = 0; i < n; i++)
+		if (i % 32 != 31)
+			ct_event(&b[i % FARS], LEAT_EV_CONNECTED, there[i], &ev);
+	for (i = 0; i < n; i++) {
+		uint32_t which;
+
+		ct_event(&a, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+		CT_EQ(ev.priv_len, sizeof(which), "private data");
+		memcpy(&which, ev.priv, sizeof(which));
+		CT_CHECK(which < n, "private data %u", which);
+		here[which] = ev.peer;
+		ct_event(&a, LEAT_EV_CONNECTED, ev.peer, &ev);
+	}
+	ct_note("%u peers are connected", n);
+	for (i = 0; i < n; i++) {
+		s.seed = 10000 + i;
+		s.count = 1;
+		s.type = LEAT_OP_RECV;
+		s.peer = LEAT_PEER_ANY;
+		s.check = CT_DATA;
+		if (n <= 64 && ct.info.source) {
+			s.check |= CT_SRC;
+			s.src = here[i];
+		}
+		rx = -1;
+		if (i % 17 == 0 || n <= 64)
+			rx = ct_stream(&a, &s);
+		if (rx < 0)
+			continue;
+		s.type = LEAT_OP_SEND;
+		s.peer = there[i];
+		st = ct_stream(&b[i % FARS], &s);
+		ct_wait_ok(&b[i % FARS], st, 1);
+		ct_wait_ok(&a, rx, 1);
+		if (ct_node(&a)->nb_streams > CT_STREAMS - 4)
+			break;
+	}
+	/* One goes: the others stay. */
+	CT_EQ(ct_disconnect(&a, here[n / 2]), 0, "disconnect");
+	ct_event(&a, LEAT_EV_DISCONNECTED, here[n / 2], &ev);
+	ct_event(&b[(n / 2) % FARS], LEAT_EV_DISCONNECTED, there[n / 2], &ev);
+	ct_pump_us(10000);
+	ct_counts(&a, counts);
+	CT_EQ(counts[LEAT_EV_DISCONNECTED], 1, "disconnected");
+	ct_traffic(&a, here[n - 1], &b[(n - 1) % FARS], 5, 1, 3000, 9);
+	ct_finish(&a);
+	for (i = 0; i < FARS; i++)
+		ct_finish(&b[i]);
+}
+
+/* Each of the two connects to the other at the same time: two connections, both good, one ends without the other. */
+static void
+both_ways(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char at_a[LEAT_ADDR_MAX], at_b[LEAT_ADDR_MAX];
+	int from_a, from_b;
+	struct leat_event ev;
+	uint16_t in_a, in_b;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&a, at_a);
+	ct_listen(&b, at_b);
+	from_a = ct_try_connect(&a, at_b, NULL, 0, 0, 0);
+	from_b = ct_try_connect(&b, at_a, NULL, 0, 0, 0);
+	CT_CHECK(from_a >= 0 && from_b >= 0, "connect: %s", ct_err_text());
+	ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)from_a, &ev);
+	ct_event(&b, LEAT_EV_CONNECTED, (uint16_t)from_b, &ev);
+	ct_event(&a, LEAT_EV_CONNECTED, LEAT_PEER_ANY, &ev);
+	in_a = ev.peer;
+	ct_event(&b, LEAT_EV_CONNECTED, LEAT_PEER_ANY, &ev);
+	in_b = ev.peer;
+	CT_CHECK(in_a != from_a && in_b != from_b, "one peer id for two connections");
+	ct_traffic(&a, (uint16_t)from_a, &b, 20, 1, 5000, 1);
+	ct_traffic(&a, in_a, &b, 20, 1, 5000, 2);
+	ct_traffic(&b, (uint16_t)from_b, &a, 20, 1, 5000, 3);
+	ct_traffic(&b, in_b, &a, 20, 1, 5000, 4);
+	CT_EQ(ct_disconnect(&a, (uint16_t)from_a), 0, "disconnect");
+	ct_event(&a, LEAT_EV_DISCONNECTED, (uint16_t)from_a, &ev);
+	ct_event(&b, LEAT_EV_DISCONNECTED, in_b, &ev);
+	ct_traffic(&a, in_a, &b, 20, 1, 5000, 5);
+	ct_traffic(&b, (uint16_t)from_b, &a, 20, 1, 5000, 6);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
+/* All connect to all, among five endpoints. */
+static void
+mesh(void)
+{
+	enum { N = 4 };
+	struct ct_side s[N] = { ct_near(0), ct_near(1), ct_far(0), ct_far(1) };
+	char addr[N][LEAT_ADDR_MAX];
+	uint16_t id[N][N];
+	unsigned int i, k;
+
+	for (i = 0; i < N; i++) {
+		ct_open(&s[i], NULL);
+		ct_listen(&s[i], addr[i]);
+	}
+	for (i = 0; i < N; i++)
+		for (k = i + 1; k < N; k++)
+			ct_connect(&s[i], &s[k], addr[k], &id[i][k], &id[k][i]);
+	for (i = 0; i < N; i++)
+		for (k = 0; k < N; k++)
+			if (i != k)
+				ct_traffic(&s[i], id[i][k], &s[k], 10, 1, 20000, i * 100 + k);
+	for (i = 0; i < N; i++)
+		ct_finish(&s[i]);
+}
+
+const struct ct_test ct_tests_peers[] = {
+	{ .name = "connect.table_full", .fn = table_full, .ops = SR },
+	{ .name = "connect.thousand_peers", .fn = thousand_peers, .ops = SR },
+	{ .name = "connect.both_ways", .fn = both_ways, .ops = SR },
+	{ .name = "connect.mesh", .fn = mesh, .ops = SR },
+	{ .name = NULL },
+};

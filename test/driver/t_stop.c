@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Promise 7: close drains with a deadline and names what is still in flight. */
+
+#include "ct.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static uint64_t
+ms_since(uint64_t start)
+{
+	return leat_cycles_to_ns(leat_now() - start) / 1000000;
+}
+
+static void
+idle(void)
+{
+	struct leat_event ev;
+	struct ct_pair p;
+
+	ct_pair_open(&p, NULL, NULL);
+	CT_EQ(ct_shutdown(&p.a, 1000000), 0, "shutdown");
+	CT_EQ(ct_shutdown(&p.a, 1000000), -EALREADY, "second shutdown");
+	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
+	CT_EQ(ev.status, 0, "status of SHUTDOWN");
+	CT_EQ(ct_destroy(&p.a), 0, "destroy");
+	/* The other side is told. */
+	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, &ev);
+	CT_EQ(ev.status, 0, "status of DISCONNECTED there");
+	ct_finish(&p.b);
+}
+
+/* Never connected, never listened. */
+static void
+unused(void)
+{
+	struct leat_event ev;
+	struct ct_side a = ct_near(0);
+
+	ct_open(&a, NULL);
+	CT_EQ(ct_shutdown(&a, 0), 0, "shutdown");
+	ct_event(&a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
+	CT_EQ(ct_destroy(&a), 0, "destroy");
+	ct_open(&a, NULL);
+	CT_EQ(ct_close(&a, 0), 0, "close");
+}
+
+/* After shutdown nothing can be begun. */
+static void
+nothing_new(void)
+{
+	struct leat_op op = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY }, *list[1] = { &op };
+	struct ct_node *n;
+	struct ct_pair p;
+
+	ct_pair_open(&p, NULL, NULL);
+	n = ct_node(&p.a);
+	CT_EQ(ct_shutdown(&p.a, 1000000), 0, "shutdown");
+	rte_errno = 0;
+	CT_EQ(leat_ep_post(n->ep, list, 1), 0, "accepted after shutdown");
+	CT_EQ(rte_errno, ESHUTDOWN, "rte_errno");
+	CT_EQ(ct_try_connect(&p.a, p.addr, NULL, 0, 0, 0), -ESHUTDOWN, "connect after shutdown");
+	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, NULL);
+	CT_EQ(leat_ep_post(n->ep, list, 1), 0, "accepted after SHUTDOWN");
+	CT_EQ(leat_ep_poll(n->ep, list, 1), 0, "poll after SHUTDOWN");
+	CT_EQ(ct_destroy(&p.a), 0, "destroy");
+	ct_finish(&p.b);
+}
+
+/* Receives come back at once, in order; the number that was in flight. */
+static void
+receives_come_back(void)
+{
+	const uint32_t n = RTE_MIN(100u, ct.info.rx_depth);
+	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .size = 1000 };
+	uint64_t start;
+	struct ct_result res;
+	struct leat_event ev;
+	struct ct_pair p;
+	int rx;
+
+	r.count = n;
+	ct_pair_open(&p, NULL, NULL);
+	rx = ct_stream(&p.a, &r);
+	ct_wait_posted(&p.a, rx, n);
+	start = leat_now();
+	CT_EQ(ct_shutdown(&p.a, 5000000), 0, "shutdown");
+	ct_wait(&p.a, rx, n, &res);
+	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
+	CT_CHECK(ms_since(start) < 1000 * ct.slow, "receives took %" PRIu64 " ms to come back",
+		 ms_since(start));
+	CT_EQ(res.ok, 0, "receives with success");
+	CT_ONLY(&res, "receives of a closed endpoint", -ECANCELED, -ESHUTDOWN);
+	CT_EQ(ev.status, 0, "status of SHUTDOWN");
+	CT_EQ(ct_destroy(&p.a), 0, "destroy");
+	ct_finish(&p.b);
+}
+
+/* Sends in flight go through, if the other side takes them in time. */
+static void
+sends_drain(void)
+{
+	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 10, .seed = 6, .check = CT_DATA };
+	struct ct_result res;
+	struct leat_event ev;
+	struct ct_pair p;
+	int tx, rx;
+
+	s.size = RTE_MIN(MIB, ct.info.max_msg);
+	ct_pair_open(&p, NULL, NULL);
+	s.peer = p.pa;
+	tx = ct_stream(&p.a, &s);
+	ct_wait_posted(&p.a, tx, RTE_MIN(10u, ct.info.tx_depth));
+	CT_EQ(ct_shutdown(&p.a, UINT64_C(10000000) * ct.slow), 0, "shutdown");
+	s.type = LEAT_OP_RECV;
+	s.peer = LEAT_PEER_ANY;
+	rx = ct_stream(&p.b, &s);
+	ct_result(&p.a, tx, &res);
+	ct_wait_ok(&p.a, tx, res.posted);
+	ct_wait_ok(&p.b, rx, res.posted);
+	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
+	CT_EQ(ev.status, 0, "status of SHUTDOWN");
+	CT_EQ(ct_destroy(&p.a), 0, "destroy");
+	ct_finish(&p.b);
+}
+
+/* Sends that nobody takes: the deadline is kept, destroy names them until they are back. */
+static void
+deadline_kept(void)
+{
+	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 6 };
+	const uint64_t timeout_ms = 200;
+	struct ct_result res;
+	struct leat_event ev;
+	struct ct_pair p;
+	uint64_t start;
+	int tx;
+
+	s.size = ct_big();
+	ct_pair_open(&p, NULL, NULL);
+	ct_freeze(&p.b, true);
+	s.peer = p.pa;
+	tx = ct_stream(&p.a, &s);
+	ct_pump_us(10000);
+	ct_result(&p.a, tx, &res);
+	CT_CHECK(res.done < res.posted, "%u messages of %" PRIu64
+		 " MiB went to a side that does not move", res.done, s.size >> 20);
+	start = leat_now();
+	CT_EQ(ct_shutdown(&p.a, timeout_ms * 1000), 0, "shutdown");
+	CT_EQ(ct_destroy(&p.a), -EBUSY, "destroy with ops in flight");
+	CT_CHECK(strstr(ct_err_text(), "send") != NULL || strstr(ct_err_text(), "flight") != NULL,
+		 "destroy does not name what is in flight: \"%s\"", ct_err_text());
+	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
+	CT_CHECK(ms_since(start) + 1 >= timeout_ms, "gave up after %" PRIu64 " ms of %" PRIu64,
+		 ms_since(start), timeout_ms);
+	CT_CHECK(ms_since(start) < timeout_ms + 1000 * ct.slow, "took %" PRIu64 " ms instead of %" PRIu64,
+		 ms_since(start), timeout_ms);
+	CT_EQ(ev.status, -ETIMEDOUT, "status of SHUTDOWN");
+	ct_wait(&p.a, tx, res.posted, &res);
+	CT_ONLY(&res, "sends that nobody took", -ESHUTDOWN);
+	CT_EQ(ct_destroy(&p.a), 0, "destroy");
+	ct_freeze(&p.b, false);
+	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);
+	ct_finish(&p.b);
+}
+
+/* leat_ep_close(): blocks no longer than told, and says whether all went well. */
+static void
+close_in_time(void)
+{
+	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 6 };
+	struct ct_pair p;
+	uint64_t start;
+	int tx;
+
+	s.size = ct_big();
+	ct_pair_open(&p, NULL, NULL);
+	ct_freeze(&p.b, true);
+	s.peer = p.pa;
+	tx = ct_stream(&p.a, &s);
+	ct_pump_us(10000);
+	(void)tx;
+	start = leat_now();
+	CT_EQ(ct_close(&p.a, 100 * 1000), -ETIMEDOUT, "close with sends that nobody takes");
+	CT_CHECK(ms_since(start) < 100 + 1000 * ct.slow, "took %" PRIu64 " ms instead of 100",
+		 ms_since(start));
+	ct_freeze(&p.b, false);
+	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);
+	ct_finish(&p.b);
+}
+
+/* A side that was closed can be opened again at once, at the same address. */
+static void
+address_is_free_again(void)
+{
+	struct ct_side a = ct_near(0);
+	char addr[LEAT_ADDR_MAX];
+	unsigned int i;
+
+	ct_open(&a, NULL);
+	ct_listen(&a, addr);
+	for (i = 0; i < 10; i++) {
+		ct_finish(&a);
+		ct_open(&a, NULL);
+		CT_CHECK(leat_ep_listen(ct_node(&a)->ep, addr) == 0, "listen again at %s: %s", addr,
+			 leat_err_msg());
+	}
+	ct_finish(&a);
+}
+
+/* Close while connecting, while being asked, while accepting. */
+static void
+half_connected(void)
+{
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	char addr[LEAT_ADDR_MAX];
+	struct leat_event ev;
+	unsigned int i;
+
+	for (i = 0; i < 12; i++) {
+		ct_open(&a, NULL);
+		ct_open(&b, NULL);
+		ct_listen(&b, addr);
+		ct_policy(&b, i % 2 == 0 ? CT_HOLD : CT_ACCEPT_ALL, NULL, 0);
+		CT_CHECK(ct_try_connect(&a, addr, NULL, 0, 0, 0) >= 0, "connect");
+		if (i % 2 == 0)
+			ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
+		else
+			ct_pump_us(i * 20);
+		if (i % 4 < 2) {
+			ct_finish(&a);
+			ct_finish(&b);
+		} else {
+			ct_finish(&b);
+			ct_finish(&a);
+		}
+	}
+}
+
+const struct ct_test ct_tests_stop[] = {
+	{ .name = "stop.idle", .fn = idle },
+	{ .name = "stop.unused", .fn = unused },
+	{ .name = "stop.nothing_new", .fn = nothing_new, .ops = SR },
+	{ .name = "stop.receives_come_back", .fn = receives_come_back, .ops = SR },
+	{ .name = "stop.sends_drain", .fn = sends_drain, .ops = SR },
+	{ .name = "stop.deadline_kept", .fn = deadline_kept, .ops = SR },
+	{ .name = "stop.close_in_time", .fn = close_in_time, .ops = SR },
+	{ .name = "stop.address_is_free_again", .fn = address_is_free_again },
+	{ .name = "stop.half_connected", .fn = half_connected },
+	{ .name = NULL },
+};

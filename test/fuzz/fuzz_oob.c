@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The parser of the address exchange's messages, fed with any bytes. What it takes must be what
+ * building the same message again gives, and no prefix of it may be taken or refused before.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "oob_wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void
+check_rebuilt(const uint8_t *buf, int len, const struct oob_msg *msg)
+{
+	struct leat_oob_data parts = { .blob = msg->blob,
+				       .priv = msg->priv,
+				       .blob_len = msg->blob_len,
+				       .priv_len = msg->priv_len };
+	uint8_t out[OOB_MSG_MAX];
+	char text[OOB_TEXT_MAX + 1];
+	size_t n = 0;
+
+	check(msg->type >= OOB_HELLO && msg->type <= OOB_BYE);
+	if (msg->type == OOB_HELLO || msg->type == OOB_ACCEPT) {
+		check(memchr(msg->kind, 0, sizeof(msg->kind)) != NULL);
+		check(msg->blob_len <= LEAT_OOB_BLOB_MAX && msg->priv_len <= LEAT_OOB_PRIV_MAX);
+		n = oob_wire_hello(out, (enum oob_type)msg->type, msg->kind, &parts);
+	} else if (msg->type == OOB_READY) {
+		n = oob_wire_ready(out);
+	} else {
+		check(msg->text_len <= OOB_TEXT_MAX);
+		oob_wire_text(text, sizeof(text), msg->text, msg->text_len);
+		check(strlen(text) == msg->text_len);
+		/* The version of REJECT is anybody's, and a text with a NUL is built shorter. */
+		return;
+	}
+	check(n == (size_t)len && memcmp(out, buf, n) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *why = NULL;
+	struct oob_msg msg, part;
+	size_t i, short_of;
+	int len;
+
+	if (size > OOB_MSG_MAX)
+		size = OOB_MSG_MAX;
+	len = oob_wire_parse(data, size, &msg, &why);
+	if (len == -EPROTO || len == -EPROTONOSUPPORT) {
+		check(why != NULL);
+		return 0;
+	}
+	check(len >= 0 && (size_t)len <= size);
+	if (len > 0)
+		check_rebuilt(data, len, &msg);
+	short_of = len > 0 ? (size_t)len : size;
+	for (i = 0; i < short_of; i++)
+		check(oob_wire_parse(data, i, &part, &why) == 0);
+	return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Feeds the files of the directories named to a fuzz target, where there is no libFuzzer. */
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define INPUT_MAX 65536
+
+static int
+replay_file(const char *dir, const char *name)
+{
+	static uint8_t buf[INPUT_MAX];
+	char path[4096];
+	uint8_t *exact;
+	size_t len;
+	FILE *f;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return -1;
+	f = fopen(path, "rb");
+	if (f == NULL) {
+		perror(path);
+		return -1;
+	}
+	len = fread(buf, 1, sizeof(buf), f);
+	fclose(f);
+
+	/* Of just that size, for the address sanitizer. */
+	exact = malloc(len + 1);
+	if (exact == NULL)
+		return -1;
+	for (size_t i = 0; i < len; i++)
+		exact[i + 1] = buf[i];
+	(void)LLVMFuzzerTestOneInput(exact + 1, len);
+	free(exact);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned int files = 0;
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		DIR *dir = opendir(argv[i]);
+		struct dirent *e;
+
+		if (dir == NULL) {
+			perror(argv[i]);
+			return 1;
+		}
+		while ((e = readdir(dir)) != NULL) {
+			if (e->d_name[0] == '.')
+				continue;
+			if (replay_file(argv[i], e->d_name) != 0) {
+				closedir(dir);
+				return 1;
+			}
+			files++;
+		}
+		closedir(dir);
+	}
+	printf("%u inputs\n", files);
+	return files == 0;
+}

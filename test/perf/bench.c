@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* See bench.h. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* Share of CPU time used by others above which a result says so. */
+#define BUSY_SHARE 0.05
+
+static void
+usage(const char *prog)
+{
+	printf("usage: %s [--smoke] [--repeats N] [--seconds S] [EAL arguments]\n"
+	       "  --smoke      only see that it works: a few short repeats\n"
+	       "  --repeats N  repeats of each variant (default: as many as fit the time)\n"
+	       "  --seconds S  time for each table of results (default 2)\n",
+	       prog);
+}
+
+void
+bench_args(struct bench_args *args, int argc, char **argv)
+{
+	int i, out = 1;
+
+	memset(args, 0, sizeof(*args));
+	args->seconds = 2;
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--smoke") == 0) {
+			args->smoke = true;
+		} else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
+			args->repeats = (uint32_t)strtoul(argv[++i], NULL, 10);
+		} else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
+			args->seconds = strtod(argv[++i], NULL);
+		} else if (strcmp(argv[i], "--help") == 0) {
+			usage(argv[0]);
+			exit(0);
+		} else {
+			argv[out++] = argv[i];
+		}
+	}
+	argv[out] = NULL;
+	args->argc = out;
+	args->argv = argv;
+	if (args->repeats > BENCH_REPEATS_MAX)
+		args->repeats = BENCH_REPEATS_MAX;
+	if (args->smoke) {
+		args->repeats = 2;
+		args->seconds = 0;
+	}
+	/* Results are read by another program while this one goes on. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
+void
+bench_skip(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	fflush(stdout);
+	_exit(BENCH_SKIP);
+}
+
+void
+bench_die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\n");
+	fflush(NULL);
+	_exit(1);
+}
+
+int
+bench_cpu(unsigned int nth)
+{
+	static cpu_set_t set;
+	static bool known;
+	int cpu;
+
+	/* Once: what was allowed before anything was pinned. */
+	if (!known && sched_getaffinity(0, sizeof(set), &set) != 0)
+		return -1;
+	known = true;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && nth-- == 0)
+			return cpu;
+	}
+	return -1;
+}
+
+void
+bench_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		bench_die("can't run on CPU %d: %s", cpu, strerror(errno));
+}
+
+static uint64_t
+timespec_ns(const struct timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * UINT64_C(1000000000) + (uint64_t)ts->tv_nsec;
+}
+
+uint64_t
+bench_ns(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &ts) != 0)
+		bench_die("no monotonic clock");
+	return timespec_ns(&ts);
+}
+
+uint64_t
+bench_pushed_off(void)
+{
+	struct rusage ru;
+
+	if (getrusage(RUSAGE_THREAD, &ru) != 0)
+		return 0;
+	return (uint64_t)ru.ru_nivcsw;
+}
+
+/* ---- the machine's load ---- */
+
+/* Seconds that the CPUs were not idle (what the hypervisor took included), since boot. */
+static double
+cpus_busy(const int *cpus, unsigned int nb_cpus)
+{
+	unsigned long long v[8], ticks = 0;
+	char line[512];
+	unsigned int i;
+	FILE *f = fopen("/proc/stat", "re");
+	int cpu;
+
+	if (f == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &v[0], &v[1],
+			   &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 9)
+			continue;
+		for (i = 0; i < nb_cpus; i++) {
+			if (cpus[i] == cpu)
+				ticks += v[0] + v[1] + v[2] + v[5] + v[6] + v[7];
+		}
+	}
+	(void)fclose(f);
+	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* CPU seconds of a clock; a second process of the benchmark says its own with bench_second_process(). */
+static double
+clock_s(clockid_t clock)
+{
+	struct timespec ts;
+
+	return clock_gettime(clock, &ts) == 0 ? (double)timespec_ns(&ts) * 1e-9 : 0;
+}
+
+static pid_t second_process;
+
+void
+bench_second_process(int pid)
+{
+	second_process = pid;
+}
+
+static double
+own_busy(void)
+{
+	double s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+	clockid_t clock;
+
+	if (second_process > 0 && clock_getcpuclockid(second_process, &clock) == 0)
+		s += clock_s(clock);
+	return s;
+}
+
+/* ---- repeats ---- */
+
+static void
+repeat(struct bench_table *t, uint32_t row, bench_fn fn, void *arg)
+{
+	unsigned int i;
+
+	t->disturbed[row] = false;
+	for (i = 0; i < t->nb_variants; i++) {
+		/* Forwards and backwards in turn. */
+		unsigned int variant = row & 1 ? t->nb_variants - 1 - i : i;
+		bool disturbed = false;
+
+		t->v[variant][row] = fn(arg, variant, &disturbed);
+		if (disturbed)
+			t->disturbed[row] = true;
+	}
+}
+
+void
+bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int nb_variants,
+	      bench_fn fn, void *arg, const int *cpus, unsigned int nb_cpus)
+{
+	double cpu0, own0, cpu1, own1, one, wanted;
+	uint64_t start, end;
+	uint32_t i, n;
+
+	memset(t, 0, sizeof(*t));
+	t->nb_variants = nb_variants;
+	start = bench_ns();
+	repeat(t, 0, fn, arg); /* warms up, and is not counted */
+	one = (double)(bench_ns() - start) * 1e-9;
+	n = args->repeats;
+	if (n == 0) {
+		wanted = args->seconds / (one > 0 ? one : 1e-9);
+		n = wanted > BENCH_REPEATS_MAX ? BENCH_REPEATS_MAX : (uint32_t)wanted;
+		if (n < 2 * BENCH_REPEATS_MIN + 1)
+			n = 2 * BENCH_REPEATS_MIN + 1;
+	}
+	t->nb_repeats = n;
+
+	cpu0 = cpus_busy(cpus, nb_cpus);
+	own0 = own_busy();
+	start = bench_ns();
+	for (i = 0; i < n; i++)
+		repeat(t, i, fn, arg);
+	end = bench_ns();
+	cpu1 = cpus_busy(cpus, nb_cpus);
+	own1 = own_busy();
+
+	/* The kernel counts in ticks of 10 ms: over less than some of them this means nothing. */
+	if (end - start > UINT64_C(200000000))
+		t->others = ((cpu1 - cpu0) - (own1 - own0)) * 1e9 / (double)(end - start) / nb_cpus;
+	if (t->others < 0)
+		t->others = 0;
+	for (i = 0; i < n; i++)
+		t->nb_clean += !t->disturbed[i];
+	t->all = t->nb_clean < BENCH_REPEATS_MIN;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* How two variants are combined. */
+enum combine { FIRST, RATIO, DIFF };
+
+/* The p-th part (0..1) of the sorted repeats. */
+static double
+quantile(const struct bench_table *t, enum combine how, unsigned int a, unsigned int b, double p)
+{
+	static double v[BENCH_REPEATS_MAX];
+	uint32_t i, n = 0;
+
+	for (i = 0; i < t->nb_repeats; i++) {
+		if (t->disturbed[i] && !t->all)
+			continue;
+		v[n] = t->v[a][i];
+		if (how == RATIO)
+			v[n] /= t->v[b][i];
+		else if (how == DIFF)
+			v[n] -= t->v[b][i];
+		n++;
+	}
+	if (n == 0)
+		return 0;
+	qsort(v, n, sizeof(v[0]), by_value);
+	if (n % 2 == 0 && p == 0.5)
+		return (v[n / 2 - 1] + v[n / 2]) / 2;
+	return v[(uint32_t)(p * (n - 1) + 0.5)];
+}
+
+double
+bench_median(const struct bench_table *t, unsigned int variant)
+{
+	return quantile(t, FIRST, variant, 0, 0.5);
+}
+
+double
+bench_median_ratio(const struct bench_table *t, unsigned int num, unsigned int den)
+{
+	return quantile(t, RATIO, num, den, 0.5);
+}
+
+double
+bench_median_diff(const struct bench_table *t, unsigned int a, unsigned int b)
+{
+	return quantile(t, DIFF, a, b, 0.5);
+}
+
+/* ---- results ---- */
+
+void
+bench_report(const struct bench_table *t, const struct bench_result *r)
+{
+	const char *better = r->kind == BENCH_RATIO_MIN ? "higher" : "lower";
+	enum combine how = r->kind == BENCH_DIFF_MAX  ? DIFF
+			   : r->kind == BENCH_ABS_MAX ? FIRST
+						      : RATIO;
+	uint32_t taken = t->all ? t->nb_repeats : t->nb_clean;
+
+	printf("{\"name\": \"%s\", \"unit\": \"%s\", \"leat\": %.6g", r->name, r->unit,
+	       bench_median(t, r->leat));
+	if (r->kind != BENCH_ABS_MAX)
+		printf(", \"reference\": %.6g, \"ratio\": %.6g",
+		       bench_median(t, r->reference), bench_median_ratio(t, r->leat, r->reference));
+	printf(", \"value\": %.6g, \"low\": %.6g, \"high\": %.6g",
+	       quantile(t, how, r->leat, r->reference, 0.5),
+	       quantile(t, how, r->leat, r->reference, 0.25),
+	       quantile(t, how, r->leat, r->reference, 0.75));
+	printf(", \"target\": %g, \"better\": \"%s\"", r->target, better);
+	if (r->kind == BENCH_DIFF_MAX)
+		printf(", \"difference\": true");
+	if (r->kind == BENCH_ABS_MAX)
+		printf(", \"absolute\": true");
+	printf(", \"repeats\": %u, \"taken\": %u, \"others\": %.3f", t->nb_repeats, taken, t->others);
+	if (r->note != NULL || t->others > BUSY_SHARE || t->all) {
+		printf(", \"note\": \"%s", r->note != NULL ? r->note : "");
+		if (t->others > BUSY_SHARE)
+			printf("%sbusy: others used %.0f %% of the CPUs",
+			       r->note != NULL ? "; " : "", t->others * 100);
+		if (t->all)
+			printf("%sonly %u of %u repeats were undisturbed",
+			       r->note != NULL || t->others > BUSY_SHARE ? "; " : "", t->nb_clean,
+			       t->nb_repeats);
+		printf("\"");
+	}
+	printf("}\n");
+	fflush(stdout);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What the ordering layer costs per op: posting and taking back a window of ops, with the layer and in a loop that
+ * does the same without it (keeps the op, sets status and length, hands it out).
+ *
+ *     post 256 in bursts of 32 | the device completes 32 per poll, in order or shuffled | poll 32 at a time
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <leat_fabric_driver.h>
+
+#include "bench.h"
+
+#define WINDOW 256
+#define BURST 32
+#define ORDERS 8
+#define PEERS 4
+
+/* What posts and completes, on either side of the comparison. */
+static struct {
+	struct leat_op *flight[WINDOW];
+	uint32_t nb_flight;
+	uint32_t nb_done;
+	const uint16_t *order; /* of this window's completions */
+} dev;
+
+static struct leat_ep ep;
+static struct leat_peer peers[PEERS];
+static struct leat_op ops[WINDOW];
+static uint16_t orders[ORDERS][WINDOW];
+static uint32_t rounds = 200;
+
+/* ---- with the layer ---- */
+
+static uint16_t
+layer_post(struct leat_ep *e, struct leat_op **burst, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		dev.flight[dev.nb_flight++] = burst[i];
+		leat_op_start(e, burst[i]);
+	}
+	return leat_post_end(e, n, n);
+}
+
+static void
+layer_poll(struct leat_ep *e)
+{
+	uint32_t end = RTE_MIN(dev.nb_done + BURST, dev.nb_flight);
+
+	while (dev.nb_done < end)
+		leat_op_finish(e, dev.flight[dev.order[dev.nb_done++]], 0, 8);
+}
+
+static __attribute__((noinline)) void
+layer_window(void)
+{
+	struct leat_op *burst[BURST];
+	uint32_t i, k, back;
+	uint16_t n;
+
+	for (i = 0; i < WINDOW; i += BURST) {
+		for (k = 0; k < BURST; k++)
+			burst[k] = &ops[i + k];
+		n = leat_ep_post(&ep, burst, BURST);
+		BENCH_USE(n);
+	}
+	for (back = 0; back < WINDOW; back += n) {
+		n = leat_ep_poll(&ep, burst, BURST);
+		BENCH_USE(burst[0]);
+	}
+}
+
+/* ---- without ---- */
+
+struct bare {
+	uint16_t (*post)(struct bare *b, struct leat_op **burst, uint16_t n);
+	void (*poll)(struct bare *b);
+	struct leat_op **out;
+};
+
+static uint16_t
+bare_post(struct bare *b, struct leat_op **burst, uint16_t n)
+{
+	uint16_t i;
+
+	(void)b;
+	for (i = 0; i < n; i++)
+		dev.flight[dev.nb_flight++] = burst[i];
+	return n;
+}
+
+static void
+bare_poll(struct bare *b)
+{
+	uint32_t end = RTE_MIN(dev.nb_done + BURST, dev.nb_flight);
+
+	while (dev.nb_done < end) {
+		struct leat_op *op = dev.flight[dev.order[dev.nb_done++]];
+
+		op->status = 0;
+		op->len = 8;
+		*b->out++ = op;
+	}
+}
+
+static struct bare bare = { .post = bare_post, .poll = bare_poll };
+
+static __attribute__((noinline)) void
+bare_window(void)
+{
+	struct leat_op *burst[BURST];
+	uint32_t i, k, back, n;
+
+	for (i = 0; i < WINDOW; i += BURST) {
+		for (k = 0; k < BURST; k++)
+			burst[k] = &ops[i + k];
+		n = bare.post(&bare, burst, BURST);
+		BENCH_USE(n);
+	}
+	for (back = 0; back < WINDOW; back += n) {
+		bare.out = burst;
+		bare.poll(&bare);
+		n = (uint32_t)(bare.out - burst);
+		BENCH_USE(burst[0]);
+	}
+}
+
+/* ---- */
+
+static double
+run(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint64_t pushed = bench_pushed_off(), start;
+	uint32_t r;
+
+	(void)arg;
+	start = bench_ns();
+	for (r = 0; r < rounds; r++) {
+		dev.nb_flight = 0;
+		dev.nb_done = 0;
+		dev.order = orders[r % ORDERS];
+		if (variant == 0)
+			layer_window();
+		else
+			bare_window();
+	}
+	start = bench_ns() - start;
+	*disturbed = bench_pushed_off() != pushed;
+	return (double)start / (rounds * WINDOW);
+}
+
+static void
+make_orders(bool shuffled)
+{
+	uint64_t x = 88172645463325252u;
+	uint16_t i, k;
+
+	for (k = 0; k < ORDERS; k++) {
+		for (i = 0; i < WINDOW; i++)
+			orders[k][i] = i;
+		for (i = WINDOW - 1; shuffled && i > 0; i--) {
+			uint16_t j, v = orders[k][i];
+
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			j = (uint16_t)(x % (i + 1u));
+			orders[k][i] = orders[k][j];
+			orders[k][j] = v;
+		}
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct bench_result in_order = {
+		.name = "order-in-order",
+		.unit = "ns/op",
+		.kind = BENCH_DIFF_MAX,
+		.target = 5,
+		.reference = 1,
+	};
+	static const struct bench_result shuffled = {
+		.name = "order-random-256",
+		.unit = "ns/op",
+		.kind = BENCH_DIFF_MAX,
+		.target = 15,
+		.reference = 1,
+	};
+	static struct bench_table t;
+	struct bench_args args;
+	uint16_t i;
+	int cpu;
+
+	bench_args(&args, argc, argv);
+	cpu = bench_cpu(1) >= 0 ? bench_cpu(1) : bench_cpu(0);
+	bench_pin(cpu);
+	if (args.smoke)
+		rounds = 2;
+
+	ep.post = layer_post;
+	ep.poll = layer_poll;
+	ep.peers = peers;
+	ep.nb_peers = PEERS;
+	ep.tx_room = WINDOW;
+	for (i = 0; i < PEERS; i++)
+		peers[i].state = LEAT_PEER_UP;
+	for (i = 0; i < WINDOW; i++) {
+		ops[i].type = LEAT_OP_SEND;
+		ops[i].size = 8;
+	}
+
+	make_orders(false);
+	bench_measure(&t, &args, 2, run, NULL, &cpu, 1);
+	bench_report(&t, &in_order);
+	make_orders(true);
+	bench_measure(&t, &args, 2, run, NULL, &cpu, 1);
+	bench_report(&t, &shuffled);
+	return ep.tx_room == WINDOW ? 0 : 1;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages of 64 bytes from one lcore to another, in bursts of 32:
+ *     leat   fill 64 B, post SENDs | poll RECVs, read 64 B, post them again
+ *     mbuf   alloc (bulk) and fill 64 B | rte_ring, single producer and consumer | read 64 B, free (bulk)
+ *
+ * The mbufs' pool is what somebody who knows would choose for this: one producer and one consumer of free mbufs,
+ * a cache on each lcore, and no larger than needed, so that it stays in the CPUs' caches.
+ */
+
+#include <rte_launch.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "lcores.h"
+
+enum { LEAT, MBUF, VARIANTS };
+
+#define BURST 32
+#define WORDS 8 /* of 8 bytes */
+#ifndef SENDS
+#define SENDS 128
+#endif
+#ifndef RECVS
+#define RECVS 512
+#endif
+#ifndef POOL
+#define POOL 2047
+#endif
+#ifndef POOL_CACHE
+#define POOL_CACHE 128
+#endif
+#ifndef POOL_OPS
+#define POOL_OPS "ring_sp_sc"
+#endif
+#ifndef RING
+#define RING 1024
+#endif
+
+struct msg {
+	uint64_t w[WORDS];
+} __attribute__((aligned(64)));
+
+static struct {
+	struct lcores l;
+	uint64_t n; /* messages per repeat */
+	struct rte_mempool *pool;
+	struct rte_ring *ring;
+	uint64_t sum[2]; /* of what was sent, and received */
+	struct leat_op send[SENDS], recv[RECVS];
+	struct msg out[SENDS], in[RECVS];
+} b;
+
+static __rte_always_inline void
+fill(struct msg *m, uint64_t value)
+{
+	unsigned int i;
+
+	for (i = 0; i < WORDS; i++)
+		m->w[i] = value + i;
+}
+
+static __rte_always_inline uint64_t
+read_all(const struct msg *m)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < WORDS; i++)
+		sum += m->w[i];
+	return sum;
+}
+
+/* What fill(m, value) comes to. */
+static uint64_t
+sum_of(uint64_t n)
+{
+	uint64_t value, sum = 0;
+
+	for (value = 0; value < n; value++)
+		sum += WORDS * value + WORDS * (WORDS - 1) / 2;
+	return sum;
+}
+
+/* ---- mbufs ---- */
+
+static void
+mbuf_first(uint64_t n)
+{
+	struct rte_mbuf *m[BURST];
+	unsigned int i, sent;
+	uint64_t value = 0;
+
+	while (value < n) {
+		while (rte_pktmbuf_alloc_bulk(b.pool, m, BURST) != 0)
+			;
+		for (i = 0; i < BURST; i++) {
+			m[i]->data_len = sizeof(struct msg);
+			m[i]->pkt_len = sizeof(struct msg);
+			fill(rte_pktmbuf_mtod(m[i], struct msg *), value++);
+		}
+		for (sent = 0; sent < BURST;)
+			sent += rte_ring_sp_enqueue_burst(b.ring, (void **)&m[sent], BURST - sent,
+							  NULL);
+	}
+}
+
+static void
+mbuf_second(uint64_t n)
+{
+	struct rte_mbuf *m[BURST];
+	uint64_t got = 0, sum = 0;
+	unsigned int i, k;
+
+	while (got < n) {
+		k = rte_ring_sc_dequeue_burst(b.ring, (void **)m, BURST, NULL);
+		for (i = 0; i < k; i++)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+		for (i = 0; i < k; i++)
+			sum += read_all(rte_pktmbuf_mtod(m[i], struct msg *));
+		if (k > 0)
+			rte_pktmbuf_free_bulk(m, k);
+		got += k;
+	}
+	b.sum[1] = sum;
+}
+
+/* ---- leat ---- */
+
+/* Takes back sends until there are at least want of them on the stack of free ones. */
+static __rte_always_inline unsigned int
+reclaim(struct leat_op **free, unsigned int have, unsigned int want)
+{
+	do {
+		have += leat_ep_poll(b.l.ep[0], &free[have], (uint16_t)(SENDS - have));
+	} while (have < want);
+	return have;
+}
+
+static void
+leat_first(uint64_t n)
+{
+	struct leat_op *free[SENDS];
+	unsigned int i, have, sent;
+	uint64_t value = 0;
+
+	for (have = 0; have < SENDS; have++)
+		free[have] = &b.send[have];
+	while (value < n) {
+		if (have < BURST)
+			have = reclaim(free, have, BURST);
+		have -= BURST;
+		for (i = 0; i < BURST; i++)
+			fill(free[have + i]->buf, value++);
+		for (sent = 0; sent < BURST;) {
+			sent += leat_ep_post(b.l.ep[0], &free[have + sent],
+					     (uint16_t)(BURST - sent));
+			if (unlikely(sent < BURST))
+				(void)leat_ep_poll(b.l.ep[0], NULL, 0);
+		}
+	}
+	(void)reclaim(free, have, SENDS);
+}
+
+static void
+leat_second(uint64_t n)
+{
+	struct leat_op *done[BURST];
+	uint64_t got = 0, sum = 0;
+	uint16_t i, k;
+
+	while (got < n) {
+		k = leat_ep_poll(b.l.ep[1], done, BURST);
+		for (i = 0; i < k; i++) {
+			if (unlikely(done[i]->status != 0))
+				bench_die("receive failed: %d", done[i]->status);
+			sum += read_all(done[i]->buf);
+		}
+		if (k > 0 && unlikely(leat_ep_post(b.l.ep[1], done, k) != k))
+			bench_die("can't post receives");
+		got += k;
+	}
+	b.sum[1] = sum;
+}
+
+static void
+prepare(void)
+{
+	struct leat_op *op;
+	unsigned int i;
+
+	for (i = 0; i < SENDS; i++)
+		b.send[i] = (struct leat_op){ .type = LEAT_OP_SEND,
+					      .peer = b.l.peer[0],
+					      .buf = &b.out[i],
+					      .size = sizeof(struct msg) };
+	for (i = 0; i < RECVS; i++) {
+		b.recv[i] = (struct leat_op){ .type = LEAT_OP_RECV,
+					      .peer = LEAT_PEER_ANY,
+					      .buf = &b.in[i],
+					      .size = sizeof(struct msg) };
+		op = &b.recv[i];
+		if (leat_ep_post(b.l.ep[1], &op, 1) != 1)
+			bench_die("can't post receives");
+	}
+}
+
+/* ---- */
+
+static int
+second(void *arg)
+{
+	struct pair *p = &b.l.pair;
+	uint32_t what;
+
+	(void)arg;
+	while ((what = pair_wait(p)) != PAIR_QUIT) {
+		if (what == MBUF)
+			mbuf_second(p->arg);
+		else
+			leat_second(p->arg);
+		pair_done(p);
+	}
+	return 0;
+}
+
+static double
+first(void *arg, unsigned int variant, bool *disturbed)
+{
+	struct pair *p = &b.l.pair;
+	uint64_t start;
+
+	(void)arg;
+	pair_start(p, variant, b.n);
+	start = bench_ns();
+	if (variant == MBUF)
+		mbuf_first(b.n);
+	else
+		leat_first(b.n);
+	*disturbed = pair_end(p);
+	start = bench_ns() - start;
+	if (b.sum[1] != b.sum[0])
+		bench_die("what arrived is not what was sent");
+	return (double)b.n * 1e3 / (double)start;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct bench_result result = {
+		"ring-rate-mbuf", "Mmsg/s", BENCH_RATIO_MIN, 1.0, LEAT, MBUF, NULL,
+	};
+	const struct leat_ep_conf conf = { .tx_depth = SENDS, .rx_depth = RECVS };
+	static struct bench_table t;
+	struct bench_args args;
+
+	bench_args(&args, argc, argv);
+	lcores_start(&b.l, &args, &conf);
+	b.n = BURST * (args.smoke ? 20 : 1000);
+	b.sum[0] = sum_of(b.n);
+	b.ring = rte_ring_create("bench", RING, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	b.pool = rte_pktmbuf_pool_create_by_ops("bench", POOL, POOL_CACHE, 0,
+						RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY, POOL_OPS);
+	if (b.ring == NULL || b.pool == NULL)
+		bench_die("can't make the ring or the pool of mbufs");
+	prepare();
+	lcores_launch(&b.l, second, NULL);
+	bench_measure(&t, &args, VARIANTS, first, NULL, b.l.cpus, 2);
+	bench_report(&t, &result);
+	pair_start(&b.l.pair, PAIR_QUIT, 0);
+	rte_eal_mp_wait_lcore();
+	rte_mempool_free(b.pool);
+	rte_ring_free(b.ring);
+	lcores_stop(&b.l);
+	return 0;
+}

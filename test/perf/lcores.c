@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* See lcores.h. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include <leat_error.h>
+
+#include "lcores.h"
+
+static void
+init(struct lcores *l, const struct bench_args *args)
+{
+	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:notice";
+	static char lcores[64], main_lcore[] = "--main-lcore=0", vdev[] = "--vdev=fabric_ring0";
+	char *argv[64];
+	int i, n = 0;
+
+	l->cpus[0] = bench_cpu(0);
+	l->cpus[1] = bench_cpu(1);
+	if (l->cpus[1] < 0)
+		bench_skip("needs two CPUs");
+	snprintf(lcores, sizeof(lcores), "--lcores=0@%d,1@%d", l->cpus[0], l->cpus[1]);
+	for (i = 0; i < args->argc && n < 50; i++)
+		argv[n++] = args->argv[i];
+	argv[n++] = lcores;
+	argv[n++] = main_lcore;
+	argv[n++] = no_pci;
+	argv[n++] = quiet;
+	argv[n++] = vdev;
+	argv[n] = NULL;
+	if (leat_init(n, argv) < 0)
+		bench_die("%s", leat_err_msg());
+	l->worker = rte_get_next_lcore(-1, 1, 0);
+}
+
+/* Drives both until ep has an event of a type. */
+static struct leat_event
+expect(struct lcores *l, unsigned int side, enum leat_event_type type)
+{
+	uint64_t start = bench_ns();
+	struct leat_event ev;
+
+	for (;;) {
+		(void)leat_ep_poll(l->ep[0], NULL, 0);
+		(void)leat_ep_poll(l->ep[1], NULL, 0);
+		if (leat_ep_events(l->ep[side], &ev, 1) == 1) {
+			if (ev.type != type)
+				bench_die("connecting: %s", ev.text);
+			return ev;
+		}
+		(void)leat_ep_events(l->ep[1 - side], NULL, 0);
+		if (bench_ns() - start > UINT64_C(10000000000))
+			bench_die("connecting: no answer");
+		sched_yield();
+	}
+}
+
+void
+lcores_start(struct lcores *l, const struct bench_args *args, const struct leat_ep_conf *conf)
+{
+	struct leat_dev *dev;
+	struct leat_event ev;
+	unsigned int i;
+	int ret;
+
+	memset(l, 0, sizeof(*l));
+	init(l, args);
+	dev = leat_dev_get(0);
+	for (i = 0; i < 2; i++) {
+		l->ep[i] = leat_ep_create(dev, conf);
+		if (l->ep[i] == NULL)
+			bench_die("%s", leat_err_msg());
+	}
+	if (leat_ep_listen(l->ep[1], "bench:1") < 0)
+		bench_die("%s", leat_err_msg());
+	ret = leat_ep_connect(l->ep[0], "bench:1", NULL);
+	if (ret < 0)
+		bench_die("%s", leat_err_msg());
+	l->peer[0] = (uint16_t)ret;
+	ev = expect(l, 1, LEAT_EV_CONNECT_REQ);
+	l->peer[1] = ev.peer;
+	if (leat_ep_accept(l->ep[1], ev.peer, NULL) < 0)
+		bench_die("%s", leat_err_msg());
+	(void)expect(l, 1, LEAT_EV_CONNECTED);
+	(void)expect(l, 0, LEAT_EV_CONNECTED);
+}
+
+void
+lcores_launch(struct lcores *l, int (*fn)(void *arg), void *arg)
+{
+	if (rte_eal_remote_launch(fn, arg, l->worker) < 0)
+		bench_die("can't start the second lcore");
+}
+
+void
+lcores_stop(struct lcores *l)
+{
+	unsigned int i;
+
+	rte_eal_mp_wait_lcore();
+	/* Side by side: either one's end is an event for the other. */
+	for (i = 0; i < 2; i++)
+		(void)leat_ep_shutdown(l->ep[i], 1000);
+	for (i = 0; i < 2; i++)
+		(void)leat_ep_close(l->ep[i], 100000, NULL, NULL);
+	if (leat_cleanup() < 0)
+		bench_die("%s", leat_err_msg());
+}

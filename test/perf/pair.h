@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PAIR_H
+#define PAIR_H
+
+/*
+ * Two threads, or processes, that measure together: the first says what is to be done, both do it, the second
+ * says when it is through. What is handed over lies in memory that both see.
+ *
+ *     first                              second
+ *     pair_start(p, what) -- go -->      pair_wait(p) returns what
+ *       its half                           its half
+ *     pair_end(p)         <-- done --    pair_done(p)
+ */
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench.h"
+
+struct pair {
+	uint32_t go __attribute__((aligned(128)));
+	uint32_t what;
+	uint64_t arg;
+	uint32_t done __attribute__((aligned(128)));
+	uint32_t failed; /* the second could not go on */
+	uint64_t pushed; /* bench_pushed_off() of the second */
+	uint64_t before; /* of both, when it began */
+} __attribute__((aligned(128)));
+
+/* what: the second ends. */
+#define PAIR_QUIT UINT32_MAX
+
+/* The first: begins. Stops the program if the second failed. */
+static inline void
+pair_start(struct pair *p, uint32_t what, uint64_t arg)
+{
+	p->before = bench_pushed_off() + __atomic_load_n(&p->pushed, __ATOMIC_ACQUIRE);
+	p->what = what;
+	p->arg = arg;
+	__atomic_store_n(&p->go, p->go + 1, __ATOMIC_RELEASE); /* pairs with pair_wait() */
+}
+
+/* The first: waits for the second. @return whether one of the two was pushed off its CPU */
+static inline bool
+pair_end(struct pair *p)
+{
+	/* pairs with pair_done() */
+	while (__atomic_load_n(&p->done, __ATOMIC_ACQUIRE) != p->go) {
+		if (__atomic_load_n(&p->failed, __ATOMIC_RELAXED) != 0)
+			bench_die("the second side failed");
+		sched_yield();
+	}
+	return bench_pushed_off() + p->pushed != p->before;
+}
+
+/* The second: waits for something to do. */
+static inline uint32_t
+pair_wait(struct pair *p)
+{
+	while (__atomic_load_n(&p->go, __ATOMIC_ACQUIRE) == p->done)
+		sched_yield();
+	return p->what;
+}
+
+/* The second: is through. */
+static inline void
+pair_done(struct pair *p)
+{
+	p->pushed = bench_pushed_off();
+	__atomic_store_n(&p->done, p->go, __ATOMIC_RELEASE);
+}
+
+#endif /* PAIR_H */
