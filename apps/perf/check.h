@@ -28,7 +28,8 @@ enum perf_error_kind {
 /* How many, and the first of them. */
 struct perf_errors {
 	uint64_t count;
-	uint64_t seq, offset, expected, got;
+	uint64_t seq; /* from 0 */
+	uint64_t offset, expected, got;
 	uint32_t kind;
 };
 

@@ -197,7 +197,7 @@ say_errors(const struct perf_errors *e, const char *where, const struct perf_run
 		return;
 	perf_msg("check: %s of %" PRIu64 " B: %" PRIu64 " errors at the %s; the first: message %"
 		 PRIu64 ", offset %" PRIu64 ", %s expected 0x%" PRIx64 ", got 0x%" PRIx64,
-		 perf_op_name(r->op), r->size, e->count, where, e->seq, e->offset, kinds[e->kind],
+		 perf_op_name(r->op), r->size, e->count, where, e->seq + 1, e->offset, kinds[e->kind],
 		 e->expected, e->got);
 }
 
@@ -263,9 +263,16 @@ run_one(struct client *c, unsigned int op, uint64_t size)
 			return perf_fail(s, ENOMEM, "out of memory");
 	}
 	ret = run_phase(c, &main, &there);
-	err = report_run(c, &main, &there, ret == -EINTR);
+	err = ret == 0 || ret == -EINTR ? report_run(c, &main, &there, ret == -EINTR) : 0;
 	leat_histogram_free(main.hist);
 	return ret < 0 ? ret : err;
+}
+
+/* A ping-pong by WRITE waits for the last byte of a message. */
+static bool
+needs_a_byte(const struct perf_options *o, unsigned int op)
+{
+	return op == LEAT_OP_WRITE && o->test == PERF_LAT && o->rate == 0;
 }
 
 static int
@@ -284,8 +291,10 @@ run_all(struct client *c)
 
 		if ((o->ops & LEAT_OP_BIT(op)) == 0)
 			continue;
-		for (i = 0; i < n && ret == 0; i++)
-			ret = run_one(c, op, sizes[i]);
+		for (i = 0; i < n && ret == 0; i++) {
+			if (sizes[i] > 0 || !needs_a_byte(o, op))
+				ret = run_one(c, op, sizes[i]);
+		}
 	}
 	return ret;
 }
@@ -418,8 +427,8 @@ sizes_fit(struct client *c, const struct perf_options *o, uint64_t max)
 					 "size %" PRIu64 " is beyond the device's limit of %" PRIu64
 					 " B",
 					 o->sizes[i], max);
-		if (o->sizes[i] == 0 && o->test == PERF_LAT && o->rate == 0 &&
-		    (o->ops & LEAT_OP_BIT(LEAT_OP_WRITE)) != 0)
+		if (o->sizes[i] == 0 && !o->ops_all &&
+		    (o->ops & LEAT_OP_BIT(LEAT_OP_WRITE)) != 0 && needs_a_byte(o, LEAT_OP_WRITE))
 			return perf_fail(&c->s, EINVAL,
 					 "lat of write waits for the last byte of a message: size "
 					 "0 has none");

@@ -35,7 +35,11 @@ add_u64(struct json_object *o, const char *key, uint64_t v)
 static void
 add_real(struct json_object *o, const char *key, double v)
 {
-	add(o, key, json_object_new_double(v));
+	char text[64];
+
+	/* a millionth is below what any of them is good for */
+	snprintf(text, sizeof(text), "%.6f", v);
+	add(o, key, json_object_new_double_s(v, text));
 }
 
 static void

@@ -380,8 +380,12 @@ main(int argc, char **argv)
 		printf(PERF_NAME " %s\n", leat_version());
 		code = PERF_EXIT_OK;
 	} else if (o.list_drivers) {
-		(void)leat_drivers_load(end, argv);
-		code = leat_drivers_list(stdout, o.json) < 0 ? PERF_EXIT_FAILED : PERF_EXIT_OK;
+		if (leat_drivers_load(end, argv) < 0 || leat_drivers_list(stdout, o.json) < 0) {
+			perf_msg("%s", leat_err_msg());
+			code = PERF_EXIT_FAILED;
+		} else {
+			code = PERF_EXIT_OK;
+		}
 	} else {
 		/* EAL's part alone: what is behind "--" was taken */
 		code = with_devices(&o, drop_early(end, argv), argv);

@@ -65,14 +65,14 @@ perf_rma_verify(struct perf_side *s, uint64_t count)
 	uint64_t seq, want, got;
 	uint32_t i;
 
-	if (!r->check || (r->test == PERF_LAT && !r->open && r->op < LEAT_OP_READ))
+	if (count == 0 || !r->check || (r->test == PERF_LAT && !r->open && r->op < LEAT_OP_READ))
 		return; /* or verified message by message */
 	if (r->op >= LEAT_OP_FETCH_ADD) {
 		for (i = 0; i < r->window; i++) {
 			want = perf_word(r->seed, i, uses(s, i, count));
 			got = load64(s->remote + i * s->remote_stride);
 			if (want != got)
-				perf_error_add(&s->errors, PERF_ERR_VALUE, count,
+				perf_error_add(&s->errors, PERF_ERR_VALUE, count - 1,
 					       i * s->remote_stride, want, got);
 		}
 	} else if (r->op == LEAT_OP_WRITE || r->op == LEAT_OP_WRITE_IMM) {

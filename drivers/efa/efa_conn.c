@@ -237,7 +237,8 @@ finish_one(struct efa_ep *e, struct efa_slot *s, void *arg)
 		efa_slot_finish(e, s, !p->dead && s->op->type >= LEAT_OP_WRITE ? -EACCES : p->status, 0);
 		return;
 	}
-	if (leat_now() < p->deadline)
+	/* From a dead process nothing comes any more. */
+	if (leat_now() < p->deadline && !(p->dead && (e->quirks & EFA_Q_SHM) != 0))
 		return;
 	/* The provider may still be writing to the buffer of a receive. */
 	if (s->state == EFA_SLOT_RX && leat_now() < p->recv_deadline)
@@ -248,12 +249,18 @@ finish_one(struct efa_ep *e, struct efa_slot *s, void *arg)
 static void
 ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 {
+	bool shm = (e->quirks & EFA_Q_SHM) != 0;
 	struct efa_peer *p = mine(e, peer);
 
-	if (leat_peer_inflight(peer) > 0 && now >= p->deadline)
+	if (leat_peer_inflight(peer) > 0 &&
+	    (now >= p->deadline || p->broken_deadline != 0 || (p->dead && shm)))
 		efa_slots_foreach(e, finish_one, peer);
+	if (shm && p->dead && p->addr->orphans > 0)
+		efa_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
 		return;
+	if (!e->closing && !e->driving)
+		(void)efa_av_drain(e, p->addr);
 	e->nb_ending--;
 	forget(e, peer);
 	leat_peer_down(e->ep, peer);

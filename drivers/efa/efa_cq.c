@@ -196,8 +196,8 @@ complete(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 }
 
 /* Is it a context of ours? Error entries of some providers hold others, or none. */
-static struct efa_slot *
-checked_slot(struct efa_ep *e, void *context)
+struct efa_slot *
+efa_slot_checked(const struct efa_ep *e, void *context)
 {
 	uintptr_t base = (uintptr_t)e->slots, p;
 
@@ -298,7 +298,7 @@ read_error(struct efa_ep *e)
 	memset(&err, 0, sizeof(err));
 	if (fi_cq_readerr(e->cq, &err, 0) < 1)
 		return false;
-	s = checked_slot(e, err.op_context);
+	s = efa_slot_checked(e, err.op_context);
 	if (s == NULL && err.op_context == NULL && (e->quirks & EFA_Q_LOST_RMA) != 0)
 		s = oldest_rma(e);
 	if (s != NULL)

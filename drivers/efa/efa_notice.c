@@ -168,8 +168,8 @@ efa_notice_take(struct efa_ep *e, struct leat_op *op)
 	struct efa_notice n;
 	uint32_t i;
 
-	/* With a carrier under way an older RECV is still to get the oldest notice. */
-	if (e->nb_carriers > 0)
+	/* While older RECVs are posted, the oldest of them is to get the oldest notice: see efa_notice_run(). */
+	if (e->recv_head != NULL)
 		return false;
 	for (i = 0; i < e->notice_count; i++) {
 		if (!fits(op, at(e, i)))

@@ -17,7 +17,7 @@
  *     efa_mr.c        registration
  *     efa_shm.c       provider shm: keys checked at the initiator
  *     efa_shm_reg.c   provider shm: endpoints of one process that hold one another
- *     efa_shm_lock.c  provider shm: locks left behind by killed processes
+ *     efa_shm_dead.c  provider shm: what killed processes leave behind
  *
  * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
  * (FI_THREAD_DOMAIN).
@@ -175,6 +175,7 @@ struct efa_addr {
 	int pidfd;		 /* provider shm: of the other process, or -1 */
 	struct efa_shm *shm;	 /* provider shm: the other side's key table */
 	struct efa_shm_reg *reg; /* provider shm: entry of the process-wide registry, or NULL */
+	struct efa_shm_region *region; /* provider shm: its memory, if of another process */
 	uint8_t raw[EFA_ADDR_MAX];
 };
 
@@ -258,6 +259,7 @@ struct efa_ep {
 	uint64_t sink_map; /* bytes that are mapped */
 	struct efa_shm *shm; /* provider shm: own key table */
 	struct efa_shm_reg *reg;
+	struct efa_shm_region *shm_region; /* own memory in the provider */
 	bool full_logged;
 	uint8_t raw[EFA_ADDR_MAX]; /* own address */
 	uint16_t raw_len;
@@ -291,6 +293,9 @@ efa_slot_of(void *context)
 {
 	return (struct efa_slot *)((char *)context - offsetof(struct efa_slot, ctx));
 }
+
+/* The same for a context from outside: NULL if it is none of ours. */
+struct efa_slot *efa_slot_checked(const struct efa_ep *e, void *context);
 
 static inline void
 efa_slot_put(struct efa_ep *e, struct efa_slot *s)
@@ -373,6 +378,7 @@ int efa_mr_reg_slots(struct efa_ep *e);
 
 struct efa_shm;
 struct efa_shm_reg;
+struct efa_shm_region;
 
 /* Makes the key table, registers the endpoint, and appends the table's name to its address. */
 int efa_shm_init(struct efa_ep *e);
@@ -387,6 +393,15 @@ int efa_shm_key_add(struct efa_ep *e, uint64_t base, uint64_t len, uint32_t acce
 void efa_shm_key_del(struct efa_ep *e, uint64_t key);
 /* 0, -EACCES or -ERANGE. */
 int efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op);
+
+/* The provider's memory of an endpoint; NULL if it can't be had: then nothing is repaired. */
+struct efa_shm_region *efa_shm_region_open(const char *prov_name);
+void efa_shm_region_close(struct efa_shm_region *s);
+/* Looks after the locks of a peer and of this endpoint, when that peer is killed. */
+void efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd);
+void efa_shm_unwatch(struct efa_shm_region *s);
+/* A peer's process is dead and its ops were finished: gives the provider the answers that it waits for. */
+void efa_shm_answer(struct efa_ep *e, const struct efa_addr *a);
 
 /* Process-wide registry of endpoints, by provider address. */
 struct efa_shm_reg *efa_shm_reg_add(struct efa_ep *e, const char *name);

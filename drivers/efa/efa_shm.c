@@ -105,6 +105,10 @@ efa_shm_init(struct efa_ep *e)
 	e->raw[own] = '\0';
 	memcpy(e->raw + own + 1, name, more);
 	e->raw_len = (uint16_t)(own + 1 + more);
+	e->shm_region = efa_shm_region_open((char *)e->raw);
+	if (e->shm_region == NULL)
+		LEAT_LOG(WARNING, driver, "%s: provider shm is not the one this driver knows: killed peers may "
+			 "block this endpoint", e->dev->name);
 	e->reg = efa_shm_reg_add(e, (char *)e->raw);
 	if (e->reg == NULL)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
@@ -117,6 +121,8 @@ efa_shm_fini(struct efa_ep *e)
 	if (e->reg != NULL)
 		(void)efa_shm_reg_bury(e->reg);
 	e->reg = NULL;
+	efa_shm_region_close(e->shm_region);
+	e->shm_region = NULL;
 	if (e->shm == NULL)
 		return;
 	__atomic_store_n(&e->shm->closed, 1, __ATOMIC_RELEASE);
@@ -209,6 +215,11 @@ efa_shm_attach(struct efa_ep *e, struct efa_addr *a)
 	a->reg = efa_shm_reg_hold(prov);
 	if (a->shm->pid != getpid())
 		a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)a->shm->pid, 0);
+	if (a->pidfd < 0)
+		return 0;
+	a->region = efa_shm_region_open(prov);
+	if (a->region != NULL)
+		efa_shm_watch(a->region, e->shm_region, a->pidfd);
 	return 0;
 }
 
@@ -216,6 +227,12 @@ void
 efa_shm_detach(struct efa_ep *e, struct efa_addr *a)
 {
 	RTE_SET_USED(e);
+	(void)efa_shm_gone(a); /* takes a dead one's files away */
+	if (a->region != NULL) {
+		efa_shm_unwatch(a->region);
+		efa_shm_region_close(a->region);
+	}
+	a->region = NULL;
 	if (a->pidfd >= 0)
 		(void)close(a->pidfd);
 	a->pidfd = -1;
@@ -227,6 +244,17 @@ efa_shm_detach(struct efa_ep *e, struct efa_addr *a)
 	a->reg = NULL;
 }
 
+/* The files of a killed process stay otherwise. */
+static void
+unlink_files(const struct efa_addr *a)
+{
+	const char *prov = (char *)a->raw, *name = strstr(prov, "://");
+
+	if (name != NULL && strncmp(name + 3, "leat-", 5) == 0)
+		(void)shm_unlink(name + 3);
+	(void)shm_unlink(prov + strlen(prov) + 1);
+}
+
 bool
 efa_shm_gone(const struct efa_addr *a)
 {
@@ -236,7 +264,10 @@ efa_shm_gone(const struct efa_addr *a)
 		return efa_shm_reg_closed(a->reg);
 	if (__atomic_load_n(&a->shm->closed, __ATOMIC_ACQUIRE) != 0)
 		return true;
-	return a->pidfd >= 0 && poll(&p, 1, 0) == 1;
+	if (a->pidfd < 0 || poll(&p, 1, 0) != 1)
+		return false;
+	unlink_files(a);
+	return true;
 }
 
 int

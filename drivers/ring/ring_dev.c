@@ -64,6 +64,7 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->imm_size = 8;
 	info->in_order = false; /* a small send is done before a large one posted earlier */
 	info->cancel_send = true;
+	info->unexpected_bounded = true;
 }
 
 static void
@@ -98,6 +99,8 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	rep->ep = ep;
 	rep->recv_mask = nb_recvs - 1;
 	rep->inline_max = rdev->inline_max;
+	rep->can_send = (conf->ops & LEAT_OP_BIT(LEAT_OP_SEND)) != 0;
+	rep->can_recv = (conf->ops & LEAT_OP_BIT(LEAT_OP_RECV)) != 0;
 	rep->tx_depth = RTE_MAX(rte_align32pow2(conf->tx_depth), (uint32_t)RING_DEPTH_MIN);
 	for (k = 0; k < RING_KINDS; k++)
 		TAILQ_INIT(&rep->unexpected[k]);

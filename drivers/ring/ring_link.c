@@ -21,7 +21,7 @@ rx_off(struct ring_link *link)
 {
 	link->rx_slots = &nothing;
 	link->rx_mask = 0;
-	link->rx_place = 0;
+	link->rx_slot = &nothing;
 	link->rx_scan = 0;
 }
 
@@ -65,12 +65,15 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	struct ring_dir *tx = &conn->dir[link->side], *rx = &conn->dir[link->side ^ 1];
 
 	link->tx_slots = tx->slots;
+	link->tx_slot = tx->slots;
+	link->tx_next = 1;
 	link->tx_acks = tx->acks;
 	link->tx_ops = tx->ops;
 	link->tx_consumed = &tx->consumed;
 	link->tx_mask = tx->mask;
 	link->tx_nr = tx->nr;
 	link->rx_slots = rx->slots;
+	link->rx_slot = rx->slots;
 	link->rx_acks = rx->acks;
 	link->rx_notes = rx->notes;
 	link->rx_consumed = &rx->consumed;

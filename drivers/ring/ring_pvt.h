@@ -208,12 +208,12 @@ ring_op(struct leat_op *op)
 /* One side's view of a connection. */
 struct ring_link {
 	/* line 0: poll */
-	struct ring_slot *rx_slots; /* a slot that never fills while nothing is to be received */
-	uint64_t rx_scan; /* number of the next message to look at */
+	struct ring_slot *rx_slot; /* next to look at; one that never fills while nothing is to be received */
+	struct ring_slot *rx_slots;
+	uint64_t rx_scan; /* number of the message in rx_slot */
 	uint64_t rx_head; /* of the first not consumed */
 	uint64_t *rx_consumed;
 	struct ring_note *rx_notes;
-	uint32_t rx_place; /* slot of rx_scan */
 	uint32_t rx_mask;
 	uint32_t tx_unacked; /* ops that wait for an ack */
 	uint16_t id;	     /* of the peer */
@@ -221,23 +221,25 @@ struct ring_link {
 	uint8_t hot;	     /* place in the hot set + 1, 0: none */
 
 	/* line 1: post */
-	struct ring_slot *tx_slots __attribute__((aligned(LEAT_CACHE_LINE)));
+	struct ring_slot *tx_slot __attribute__((aligned(LEAT_CACHE_LINE))); /* next to fill */
+	struct ring_slot *tx_slots;
 	uint64_t *tx_nr;
 	uint64_t tx_tail; /* number of the next message */
 	uint64_t tx_seen; /* consumed, as last seen */
-	uint64_t *tx_consumed;
-	struct leat_op **tx_ops;
-	struct ring_ack *tx_acks;
-	uint32_t tx_place; /* slot of tx_tail */
+	uint32_t tx_place; /* of tx_slot */
+	uint32_t tx_next;  /* of the one after it */
 	uint32_t tx_mask;
 
-	/* acks */
-	struct ring_ack *rx_acks __attribute__((aligned(LEAT_CACHE_LINE)));
+	/* line 2: acks, flow control */
+	struct leat_op **tx_ops __attribute__((aligned(LEAT_CACHE_LINE)));
+	struct ring_ack *tx_acks;
+	uint64_t *tx_consumed;
+	struct ring_ack *rx_acks;
 	uint32_t tx_ack_head;
 	uint32_t rx_ack_tail;
 
-	/* line 2: matching, if receives name this peer or messages are unexpected */
-	struct ring_oplist recvs[RING_KINDS];
+	/* line 3: matching, if receives name this peer or messages are unexpected */
+	struct ring_oplist recvs[RING_KINDS] __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_notes unexpected[RING_KINDS];
 
 	/* control */
@@ -282,6 +284,8 @@ struct ring_ep {
 	uint32_t recv_tail;
 	uint32_t recv_gaps; /* cancelled ones between head and tail */
 	uint32_t inline_max;
+	bool can_send; /* SEND and RECV were configured */
+	bool can_recv;
 	uint64_t recv_seq;
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */

@@ -99,42 +99,38 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	ring_rx_consume(link, nr);
 }
 
+/* One by one. The first one is there. @return slots handled */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint32_t max)
 {
 	uint64_t nr = link->rx_scan, first = nr, old_head = link->rx_head;
-	struct ring_slot *slot = &link->rx_slots[link->rx_place];
+	struct ring_slot *slot = link->rx_slot;
 	uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 
 	do {
+		/* The slot may be filled again once it is consumed. */
 		uint32_t credit = slot->credit;
+		struct ring_slot *next = &link->rx_slots[slot->next];
 
 		link->rx_scan = nr + 1;
-		link->rx_place = slot->next;
 		rx_one(ep, rep, link, slot, head, nr);
 		ring_credit(link, credit);
 		nr++;
-		slot = &link->rx_slots[link->rx_place];
-		/* PUBLISH: pairs with the store in ring_fast.h */
+		slot = next;
+		/* PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && nr - first < max && rep->copy_left > 0);
+	link->rx_slot = slot;
 	if (link->rx_head != old_head)
 		ring_rx_publish(link);
 	return (uint32_t)(nr - first);
 }
 
-/* @return slots handled */
-static __rte_always_inline uint32_t
-rx_burst(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint32_t max)
+/* PUBLISH: pairs with ring_tx_publish(). */
+static __rte_always_inline uint64_t
+rx_head(const struct ring_link *link)
 {
-	/* PUBLISH: pairs with the store in ring_fast.h */
-	uint64_t head = __atomic_load_n(&link->rx_slots[link->rx_place].head, __ATOMIC_ACQUIRE);
-	uint32_t n;
-
-	if (!RING_HEAD_IS(head, link->rx_scan))
-		return 0;
-	n = ring_rx_run(ep, rep, link, head, max);
-	return likely(n > 0) ? n : rx_general(ep, rep, link, max);
+	return __atomic_load_n(&link->rx_slot->head, __ATOMIC_ACQUIRE);
 }
 
 void
@@ -142,40 +138,62 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
-	uint64_t head = __atomic_load_n(&link->rx_slots[link->rx_place].head, __ATOMIC_ACQUIRE);
-
 	rep->copy_left = INT64_MAX;
-	if (RING_HEAD_IS(head, link->rx_scan))
+	if (RING_HEAD_IS(rx_head(link), link->rx_scan))
 		(void)rx_general(ep, rep, link, link->rx_mask + 1);
 }
 
-static __rte_always_inline uint32_t
-poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint32_t max)
+/* Slots that the rest of this poll may handle on one link; what finds no room for its op waits for the next poll. */
+static inline uint32_t
+rx_max(const struct leat_ep *ep)
 {
-	if (link->tx_unacked > 0)
-		ring_acks(ep, link, max);
-	return rx_burst(ep, rep, link, max);
+	return RTE_MAX(leat_ep_room(ep), (uint32_t)RING_DRIVE_BUDGET);
 }
 
-/*
- * A poll that runs out of room for ops begins with the next link the next time. One that had none from the
- * beginning (limited is false) only drives: its ops wait for the next.
- */
+/* @return slots handled */
+static __rte_always_inline uint32_t
+poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
+{
+	uint32_t n;
+
+	if (link->tx_unacked > 0)
+		ring_acks(ep, link, rx_max(ep));
+	if (!RING_HEAD_IS(head, link->rx_scan))
+		return 0;
+	n = ring_rx_run(ep, rep, link, head);
+	return likely(n > 0) ? n : rx_general(ep, rep, link, rx_max(ep));
+}
+
+/* A poll that runs out of room for ops ends, and the next one begins with the link behind. */
 static __rte_noinline void
-poll_many(struct leat_ep *ep, struct ring_ep *rep, uint32_t max, bool limited)
+poll_few(struct leat_ep *ep, struct ring_ep *rep)
+{
+	uint32_t i, n = rep->nb_links;
+
+	for (i = 0; i < n; i++) {
+		struct ring_link *link;
+
+		if (rep->start >= n)
+			rep->start = 0;
+		link = rep->links[rep->start++];
+		if (poll_link(ep, rep, link, rx_head(link)) > 0 && leat_ep_room(ep) == 0)
+			return;
+	}
+}
+
+static __rte_noinline void
+poll_many(struct leat_ep *ep, struct ring_ep *rep)
 {
 	uint32_t i, idle = 0, looked = 0, nb_hot = rep->nb_hot;
 	struct ring_link *link;
 
-	for (i = 0; i < nb_hot && max > 0; i++) {
+	for (i = 0; i < nb_hot; i++) {
 		if (rep->hot_start >= nb_hot)
 			rep->hot_start = 0;
-		(void)poll_link(ep, rep, rep->hot[rep->hot_start++], max);
-		if (limited)
-			max = leat_ep_room(ep);
+		link = rep->hot[rep->hot_start++];
+		if (poll_link(ep, rep, link, rx_head(link)) > 0 && leat_ep_room(ep) == 0)
+			break; /* but the hot ones don't shut the others out */
 	}
-	if (max == 0)
-		max = 1; /* the hot ones don't shut the others out */
 	while (idle < RING_WINDOW && looked < rep->nb_links) {
 		if (rep->start >= rep->nb_links)
 			rep->start = 0;
@@ -183,35 +201,38 @@ poll_many(struct leat_ep *ep, struct ring_ep *rep, uint32_t max, bool limited)
 		looked++;
 		if (link->hot != 0)
 			continue;
-		if (poll_link(ep, rep, link, max) == 0) {
+		if (poll_link(ep, rep, link, rx_head(link)) == 0) {
 			idle++;
 			continue;
 		}
 		ring_link_heat(rep, link);
-		if (limited && (max = leat_ep_room(ep)) == 0)
+		if (leat_ep_room(ep) == 0)
 			return;
 	}
+}
+
+static __rte_noinline void
+poll_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
+{
+	(void)poll_link(ep, rep, link, head);
 }
 
 void
 ring_poll(struct leat_ep *ep)
 {
 	struct ring_ep *rep = ep->drv;
-	uint32_t i, n = rep->nb_links, max = leat_ep_room(ep);
-	bool limited = max > 0;
+	struct ring_link *link;
+	uint64_t head;
 
 	rep->copy_left = RING_COPY_BUDGET;
-	if (unlikely(!limited))
-		max = RING_DRIVE_BUDGET;
-	if (unlikely(n > RING_HOT)) {
-		poll_many(ep, rep, max, limited);
-		return;
-	}
-	for (i = 0; i < n; i++) {
-		if (unlikely(rep->start >= n))
-			rep->start = 0;
-		(void)poll_link(ep, rep, rep->links[rep->start++], max);
-		if (limited && (max = leat_ep_room(ep)) == 0)
-			return;
+	if (likely(rep->nb_links == 1)) {
+		link = rep->links[0];
+		head = rx_head(link);
+		if (RING_HEAD_IS(head, link->rx_scan) || link->tx_unacked > 0)
+			poll_one(ep, rep, link, head);
+	} else if (rep->nb_links <= RING_HOT) {
+		poll_few(ep, rep);
+	} else {
+		poll_many(ep, rep);
 	}
 }

@@ -23,7 +23,7 @@ ring_tx_refresh(struct ring_link *link)
 static struct ring_slot *
 tx_slot_ack(struct ring_link *link)
 {
-	struct ring_slot *slot = &link->tx_slots[link->tx_place];
+	struct ring_slot *slot = link->tx_slot;
 
 	if (!ring_tx_room(link) || link->tx_ops[link->tx_tail & link->tx_mask] != NULL)
 		return NULL;
@@ -72,7 +72,7 @@ post_send(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struc
 		return post_send_large(ep, link, op);
 	if (unlikely(!ring_tx_room(link)))
 		return false;
-	slot = &link->tx_slots[link->tx_place];
+	slot = link->tx_slot;
 	if (op->type == LEAT_OP_TSEND)
 		slot->addr = op->tag;
 	if (unlikely((op->flags & LEAT_OP_F_IMM) != 0)) {

@@ -36,6 +36,9 @@ const char *leat_driver_names(char *buf, size_t len);
 struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
 				      const char *args);
 
+/* Is a -d argument a driver plugin of leat's? */
+bool leat_plugin_is_ours(const char *path);
+
 /* ---- devices ---- */
 
 struct leat_dev {

@@ -85,6 +85,15 @@ vdev_spec(char **argv, int i, int end, int *used)
 	return NULL;
 }
 
+/* Number of arguments that name a plugin of leat's, at argv[i]: those are loaded already. */
+static int
+plugin_args(char **argv, int i, int end)
+{
+	if (strcmp(argv[i], "-d") == 0)
+		return i + 1 < end && leat_plugin_is_ours(argv[i + 1]) ? 2 : 0;
+	return strncmp(argv[i], "-d", 2) == 0 && leat_plugin_is_ours(argv[i] + 2) ? 1 : 0;
+}
+
 static bool
 have_hugepages(void)
 {
@@ -129,6 +138,11 @@ split_args(struct split *s, int argc, char **argv, int end)
 		spec = vdev_spec(argv, i, end, &used);
 		if (spec != NULL) {
 			s->specs[s->nb_specs++] = spec;
+			i += used - 1;
+			continue;
+		}
+		used = plugin_args(argv, i, end);
+		if (used > 0) {
 			i += used - 1;
 			continue;
 		}
@@ -193,7 +207,9 @@ init_split(struct split *s, int argc, char **argv)
 	char why[LEAT_ERR_MSG_MAX + 1];
 	int i, ret;
 
-	leat_drivers_load(argc, argv);
+	ret = leat_drivers_load(argc, argv);
+	if (ret < 0)
+		return ret;
 	/* A wrong name is worth no EAL start. */
 	for (i = 0; i < s->nb_specs; i++) {
 		char names[256];

@@ -66,7 +66,8 @@ LEAT_API int leat_cleanup(void);
  * Loads every driver plugin that can be found: those given with `-d` in argv, those of the installed
  * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call it only
  * to list drivers without starting EAL.
- * @return number of drivers known afterwards; a plugin that can't be loaded is logged and left out
+ * @return number of drivers known afterwards, or -EINVAL if one named with `-d` can't be loaded. One found in a
+ *   directory that can't be loaded is logged and left out.
  */
 LEAT_API int leat_drivers_load(int argc, char **argv);
 
@@ -118,6 +119,11 @@ struct leat_dev_info {
 	bool send_imm;	    /**< SEND and TSEND may carry an immediate */
 	uint8_t imm_size;   /**< bytes of an immediate that travel: 4 or 8 */
 	bool in_order;	    /**< completions of one peer come in order by themselves */
+	/**
+	 * messages that nobody receives take a fixed amount of memory and hold up nobody but their sender; if not, a
+	 * provider below keeps them, and a protocol that doesn't trust its peers needs credits of its own
+	 */
+	bool unexpected_bounded;
 	bool cancel_send; /**< a posted send can be cancelled as long as the receiver has not taken it */
 };
 

@@ -31,10 +31,11 @@ struct rte_mempool;
  * @name What may be done with a region
  * @{
  */
-#define LEAT_MR_LOCAL 0x01	   /**< buffer of local ops (always implied) */
-#define LEAT_MR_REMOTE_READ 0x02   /**< peers may READ */
-#define LEAT_MR_REMOTE_WRITE 0x04  /**< peers may WRITE and WRITE_IMM */
-#define LEAT_MR_REMOTE_ATOMIC 0x08 /**< peers may FETCH_ADD and CMP_SWAP */
+#define LEAT_MR_LOCAL 0x01	  /**< buffer of local ops (always implied) */
+#define LEAT_MR_REMOTE_READ 0x02  /**< peers may READ */
+#define LEAT_MR_REMOTE_WRITE 0x04 /**< peers may WRITE and WRITE_IMM */
+#define LEAT_MR_REMOTE_ATOMIC                                                                      \
+	0x08 /**< peers may FETCH_ADD and CMP_SWAP; libfabric has no such right: there it gives READ and WRITE too */
 /** Every right. */
 #define LEAT_MR_REMOTE_ALL (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)
 /** @} */

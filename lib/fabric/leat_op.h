@@ -99,12 +99,13 @@ struct leat_op {
 	 * -ENOTCONN no such peer or not connected; -EMSGSIZE larger than the device or the receiver's
 	 * buffer takes; -ECANCELED cancelled; -ETIMEDOUT deadline passed; -ECONNRESET peer died;
 	 * -ECONNABORTED disconnected here; -ESHUTDOWN endpoint closed; -EACCES remote key wrong or lacks
-	 * the right; -ERANGE out of the bounds of the remote memory; -EREMOTEIO the remote side
+	 * the right; -ERANGE out of the bounds of the remote memory (-EACCES where the provider can't tell
+	 * the two apart); -EREMOTEIO the remote side
 	 * reported another error; -EIO the device failed.
 	 */
 	int32_t status;
 	uint16_t peer; /**< in: remote side; RECV, TRECV: LEAT_PEER_ANY or a peer */
-	uint16_t src;  /**< out: RECV, TRECV: peer it came from, LEAT_PEER_ANY if the device can't tell */
+	uint16_t src; /**< out: RECV, TRECV: peer it came from, LEAT_PEER_ANY if the device can't tell */
 	uint32_t held_since; /**< private: when the ordering layer began to hold it, cycles >> 8 */
 	void *buf;	     /**< in: local buffer; may be NULL when size is 0 */
 	uint64_t size;	     /**< in: bytes to move, or size of the receive buffer; 8 for atomics */

@@ -222,10 +222,9 @@ conn_next_addr(struct oob_conn *c)
 	}
 	c->state = OOB_CONNECTING;
 	oob_timer_set(c, RTE_MIN(now + slice, c->deadline));
-	if (connect(c->fd, ai->ai_addr, ai->ai_addrlen) != 0 && errno != EINPROGRESS &&
-	    errno != EINTR)
-		conn_attempt_failed(c, errno);
-	else if (oob_epoll_set(c, EPOLLOUT) != 0)
+	if ((connect(c->fd, ai->ai_addr, ai->ai_addrlen) != 0 && errno != EINPROGRESS &&
+	     errno != EINTR) ||
+	    oob_epoll_set(c, EPOLLOUT) != 0)
 		conn_attempt_failed(c, errno);
 }
 
@@ -332,7 +331,7 @@ conn_rejected(struct oob_conn *c, const struct oob_msg *msg)
 	if (msg->reason == OOB_REASON_VERSION)
 		oob_end(c, -EPROTONOSUPPORT,
 			"connect %s: it speaks version %u of the address exchange, this is version %u",
-			c->addr, msg->spoken, LEAT_OOB_VERSION);
+			c->addr, (unsigned int)msg->spoken, (unsigned int)LEAT_OOB_VERSION);
 	else
 		oob_end(c, -ECONNREFUSED, "connect %s: rejected%s%s", c->addr,
 			why[0] != '\0' ? ": " : "", why);
@@ -413,8 +412,8 @@ conn_other_version(struct oob_conn *c, const struct oob_msg *msg)
 		return;
 	}
 	c->oob->stats.malformed++;
-	snprintf(why, sizeof(why), "version %u is not spoken here, only version %u", msg->version,
-		 LEAT_OOB_VERSION);
+	snprintf(why, sizeof(why), "version %u is not spoken here, only version %u",
+		 (unsigned int)msg->version, (unsigned int)LEAT_OOB_VERSION);
 	oob_conn_bye(c, OOB_REJECT, OOB_REASON_VERSION, why);
 }
 
@@ -436,9 +435,10 @@ conn_broken(struct oob_conn *c, int err)
 				c->addr);
 		else
 			/* The user time-out shows as whatever the network said last. */
-			oob_end(c, -ETIMEDOUT, "%s is gone: no sign of its host within %u.%u s (%s)",
-				c->addr, c->oob->dead_after_ms / 1000,
-				c->oob->dead_after_ms / 100 % 10, strerror(err));
+			oob_end(c, -ETIMEDOUT,
+				"%s is gone: no sign of its host within %u.%u s (%s)", c->addr,
+				c->oob->dead_after_ms / 1000, c->oob->dead_after_ms / 100 % 10,
+				strerror(err));
 		break;
 	default:
 		oob_slot_put(c);

@@ -3,13 +3,13 @@
 /*
  * Finding driver plugins. Three places, in this order; of a driver found twice the first one stays:
  *
- *  1. what the user names with -d (EAL opens those too; opening a library twice is harmless);
+ *  1. what the user names with -d: leat's plugins are loaded here and not shown to EAL, other libraries are EAL's;
  *  2. the installed directory: beside libleat.so, so that an installation can be moved, or else as
  *     configured;
  *  3. run from a build tree: the tree's drivers/ directory. A build tree is recognised by meson's own
  *     directory beside lib/.
  *
- * As EAL does, files in directories that everybody may write to are refused.
+ * Of a directory that everybody may write to nothing is loaded, as EAL has it.
  */
 
 #include <dirent.h>
@@ -46,14 +46,14 @@ dir_is_safe(const char *path)
 	return true;
 }
 
-static void
+static int
 load_file(const char *path)
 {
 	/* Never closed: its driver stays registered for the life of the process. */
-	if (dlopen(path, RTLD_NOW) == NULL)
-		LEAT_LOG(ERR, fabric,
-			 "plugin %s can't be loaded: %s (built for another driver ABI than %d?)",
-			 path, dlerror(), LEAT_DRIVER_ABI);
+	if (dlopen(path, RTLD_NOW) != NULL)
+		return 0;
+	return leat_err(EINVAL, "plugin %s: %s (there? built for another driver ABI than %d?)",
+			path, dlerror(), LEAT_DRIVER_ABI);
 }
 
 static int
@@ -81,46 +81,44 @@ load_dir(const char *dir)
 	}
 	for (i = 0; i < n; i++) {
 		if (snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name) < (int)sizeof(path))
-			load_file(path);
+			if (load_file(path) < 0)
+				LEAT_LOG(ERR, fabric, "%s", leat_err_msg());
 		free(list[i]);
 	}
 	free(list);
 }
 
-static void
-load_named(const char *path)
+bool
+leat_plugin_is_ours(const char *path)
 {
-	char copy[PATH_MAX];
-	char *slash;
+	const char *slash = strrchr(path, '/');
 
-	if (is_dir(path)) {
-		load_dir(path);
-		return;
-	}
-	if (snprintf(copy, sizeof(copy), "%s", path) >= (int)sizeof(copy))
-		return;
-	slash = strrchr(copy, '/');
-	if (slash != NULL && slash != copy) {
-		*slash = '\0';
-		if (!dir_is_safe(copy))
-			return;
-	}
-	/* A library of somebody else's is EAL's to load. */
-	if (strstr(path, PLUGIN_PREFIX) != NULL)
-		load_file(path);
+	return strncmp(slash == NULL ? path : slash + 1, PLUGIN_PREFIX, strlen(PLUGIN_PREFIX)) == 0;
 }
 
-static void
+static int
+load_named(const char *path)
+{
+	if (is_dir(path)) {
+		load_dir(path);
+		return 0;
+	}
+	/* What the user names is what the user trusts, wherever it is. */
+	return leat_plugin_is_ours(path) ? load_file(path) : 0;
+}
+
+static int
 load_from_args(int argc, char **argv)
 {
-	int i;
+	int i, ret = 0;
 
-	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0 && ret == 0; i++) {
 		if (strcmp(argv[i], "-d") == 0 && i + 1 < argc)
-			load_named(argv[++i]);
+			ret = load_named(argv[++i]);
 		else if (strncmp(argv[i], "-d", 2) == 0 && argv[i][2] != '\0')
-			load_named(argv[i] + 2);
+			ret = load_named(argv[i] + 2);
 	}
+	return ret;
 }
 
 /* Directory of libleat.so itself, without the last slash. */
@@ -177,9 +175,11 @@ int
 leat_drivers_load(int argc, char **argv)
 {
 	char path[PATH_MAX], lib_dir[PATH_MAX - 64];
-	int before;
+	int before, ret;
 
-	load_from_args(argc, argv);
+	ret = load_from_args(argc, argv);
+	if (ret < 0)
+		return ret;
 	before = leat_driver_count();
 	if (own_dir(lib_dir, sizeof(lib_dir))) {
 		snprintf(path, sizeof(path), "%s/leat/drivers-%d", lib_dir, LEAT_DRIVER_ABI);

@@ -185,8 +185,8 @@ ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res)
 	struct ct_result r;
 
 	if (!ct_try_wait(s, stream, n, 0, &r))
-		CT_FAIL("%s: stream %d: only %u of %u ops came back (%u posted)", s->what, stream,
-			r.done, n, r.posted);
+		CT_FAIL("%s: stream %d: only %u of %u ops came back (%u posted)%s%s", s->what, stream,
+			r.done, n, r.posted, r.wrong > 0 ? "; wrong: " : "", r.text);
 	if (res != NULL)
 		*res = r;
 }

@@ -49,6 +49,7 @@ sends_until_full(void)
 	int tx, rx;
 
 	ct_pair_open(&p, &conf, NULL);
+	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
 	s.peer = p.pa;
 	ct_freeze(&p.b, true);
 	tx = ct_stream(&p.a, &s);
@@ -79,6 +80,7 @@ small_sends_until_full(void)
 	int tx, rx;
 
 	ct_pair_open(&p, NULL, NULL);
+	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
 	s.peer = p.pa;
 	ct_freeze(&p.b, true);
 	tx = ct_stream(&p.a, &s);

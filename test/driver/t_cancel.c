@@ -93,6 +93,7 @@ sends(void)
 
 	s.size = ct_big();
 	ct_pair_open(&p, NULL, NULL);
+	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
 	ct_freeze(&p.b, true);
 	s.peer = p.pa;
 	tx = ct_stream(&p.a, &s);
@@ -260,6 +261,7 @@ deadline_of_sends(void)
 
 	s.size = ct_big();
 	ct_pair_open(&p, NULL, NULL);
+	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
 	ct_freeze(&p.b, true);
 	s.peer = p.pa;
 	n = s.count = RTE_MIN(6u, ct.info.tx_depth);

@@ -171,6 +171,7 @@ fill(struct ct_pair *p, uint32_t queue, int *streams)
 	unsigned int n;
 
 	(void)target(&p->b, 4 * MIB, &rk);
+	ct_pair_works(p); /* a device may refuse posts until the peer has answered once */
 	ct_freeze(&p->b, true);
 	streams[0] = receives(&p->a, LEAT_OP_RECV, LEAT_PEER_ANY, 20, 100);
 	n = 1;

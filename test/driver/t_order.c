@@ -15,6 +15,7 @@ small_behind_large(void)
 {
 	struct ct_spec big = { .count = 1, .seed = 1, .check = CT_DATA }, small = { .count = 30, .size = 8,
 		.seed = 100, .check = CT_DATA };
+	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(20000000) * ct.slow);
 	struct ct_result rb, rs;
 	struct ct_pair p;
 	int rx1, rx2, t1, t2;
@@ -30,12 +31,15 @@ small_behind_large(void)
 		big.type = small.type = LEAT_OP_SEND;
 		big.peer = small.peer = p.pa;
 		t1 = ct_stream(&p.a, &big);
+		ct_wait_posted(&p.a, t1, 1);
 		t2 = ct_stream(&p.a, &small);
 		do {
 			ct_pump();
 			ct_result(&p.a, t2, &rs);
 			ct_result(&p.a, t1, &rb);
 			CT_CHECK(rs.done == 0 || rb.done == 1, "a small send came back before the large one");
+			CT_CHECK(leat_now() < limit, "%u large and %u small sends came back", rb.done,
+				 rs.done);
 		} while (rs.done < 30);
 		ct_wait_ok(&p.a, t1, 1);
 		ct_wait_ok(&p.b, rx1, 1);
@@ -240,6 +244,7 @@ queue_over_two_peers(void)
 	s.peer = t.pb;
 	s.size = ct_big();
 	big = ct_stream(&t.a, &s);
+	ct_wait_posted(&t.a, big, 1);
 	s.peer = t.pc;
 	s.size = 8;
 	s.count = 4;
@@ -279,6 +284,7 @@ failed_in_the_middle(void)
 	good.peer = bad.peer = p.pa;
 	for (i = 0; i < 3; i++) {
 		g = ct_stream(&p.a, &good);
+		ct_wait_posted(&p.a, g, 3);
 		b = ct_stream(&p.a, &bad);
 		ct_pump_us(1000);
 		rx = ct_stream(&p.b, &r);

@@ -86,6 +86,7 @@ peer_does_not_move(void)
 	int tx, rx;
 
 	ct_trio_open(&t, NULL);
+	ct_traffic(&t.a, t.pb, &t.b, 5, 1, 1000, 1);
 	ct_freeze(&t.b, true);
 	s.peer = t.pb;
 	s.count = r.count = RTE_MIN(ct.info.tx_depth / 2, 64u);

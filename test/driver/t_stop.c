@@ -138,6 +138,7 @@ deadline_kept(void)
 
 	s.size = ct_big();
 	ct_pair_open(&p, NULL, NULL);
+	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
 	ct_freeze(&p.b, true);
 	s.peer = p.pa;
 	tx = ct_stream(&p.a, &s);
@@ -175,6 +176,7 @@ close_in_time(void)
 
 	s.size = ct_big();
 	ct_pair_open(&p, NULL, NULL);
+	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
 	ct_freeze(&p.b, true);
 	s.peer = p.pa;
 	tx = ct_stream(&p.a, &s);

@@ -45,27 +45,24 @@ int
 main(int argc, char **argv)
 {
 	unsigned int files = 0;
-	int i;
+	struct dirent **list;
+	int i, j, n, failed = 0;
 
 	for (i = 1; i < argc; i++) {
-		DIR *dir = opendir(argv[i]);
-		struct dirent *e;
-
-		if (dir == NULL) {
+		n = scandir(argv[i], &list, NULL, alphasort);
+		if (n < 0) {
 			perror(argv[i]);
 			return 1;
 		}
-		while ((e = readdir(dir)) != NULL) {
-			if (e->d_name[0] == '.')
-				continue;
-			if (replay_file(argv[i], e->d_name) != 0) {
-				closedir(dir);
-				return 1;
+		for (j = 0; j < n; j++) {
+			if (list[j]->d_name[0] != '.') {
+				failed |= replay_file(argv[i], list[j]->d_name) != 0;
+				files++;
 			}
-			files++;
+			free(list[j]);
 		}
-		closedir(dir);
+		free(list);
 	}
 	printf("%u inputs\n", files);
-	return files == 0;
+	return failed != 0 || files == 0;
 }

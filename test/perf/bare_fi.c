@@ -240,6 +240,13 @@ close_fid(struct fid *fid)
 		(void)fi_close(fid);
 }
 
+static void
+unmap(void *p, size_t len)
+{
+	if (p != NULL)
+		(void)munmap(p, len);
+}
+
 void
 bare_fi_close(struct bare_fi *f)
 {
@@ -253,10 +260,8 @@ bare_fi_close(struct bare_fi *f)
 	close_fid(f->cq != NULL ? &f->cq->fid : NULL);
 	close_fid(f->domain != NULL ? &f->domain->fid : NULL);
 	close_fid(f->fabric != NULL ? &f->fabric->fid : NULL);
-	if (f->tx_buf != NULL)
-		(void)munmap(f->tx_buf, f->map_len);
-	if (f->rx_buf != NULL)
-		(void)munmap(f->rx_buf, f->map_len);
+	unmap(f->tx_buf, f->map_len);
+	unmap(f->rx_buf, f->map_len);
 	free(f->tx_ctx);
 	free(f->rx_ctx);
 	fi_freeinfo(f->info);

@@ -20,8 +20,9 @@
  *     ns = bare_fi_rate(f, 8, 256, 100000);
  *     bare_fi_close(f);                               ends the server, too
  *
- * Open after fork, on the CPU where the loop will run, so that memory is local. While no measurement runs,
- * neither side uses its CPU: other processes may be pinned to the same two.
+ * Fork before the process's first call of libfabric, which does not survive a fork. Open on the CPU where the loop
+ * will run, so that memory is local. While no measurement runs, neither side uses its CPU: other processes may be
+ * pinned to the same two.
  *
  * What is measured, and how leat must do it to be comparable:
  *

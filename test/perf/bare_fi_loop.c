@@ -149,11 +149,11 @@ lat_drive(struct bare_fi *f, struct lat *t)
 }
 
 static inline int
-lat_send(struct bare_fi *f, struct lat *t, size_t size, uint32_t slot)
+lat_send(struct bare_fi *f, struct lat *t, size_t size, uint32_t slot, bool inject)
 {
 	ssize_t ret;
 
-	if (size < f->inject_end) {
+	if (inject) {
 		while (unlikely((ret = fi_inject(f->ep, f->tx_buf, size, f->peer)) == -FI_EAGAIN)) {
 			if (lat_drive(f, t) < 0)
 				return -1;
@@ -220,10 +220,13 @@ lat_begin(struct bare_fi *f, struct lat *t, size_t size, uint32_t n)
 static int
 lat_serve(struct bare_fi *f, struct lat *t, size_t size, uint32_t n)
 {
+	bool inject = size < f->inject_end;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		if (unlikely(lat_wait(f, t) != 0 || lat_send(f, t, size, i & 1) != 0 ||
+		/* After the last answer nobody drives the provider here: it must be seen to be out. */
+		if (unlikely(lat_wait(f, t) != 0 ||
+			     lat_send(f, t, size, i & 1, inject && i != n - 1) != 0 ||
 			     lat_repost(f, t, size) != 0))
 			return -1;
 	}
@@ -233,14 +236,15 @@ lat_serve(struct bare_fi *f, struct lat *t, size_t size, uint32_t n)
 static double
 lat_run(struct bare_fi *f, struct lat *t, size_t size, uint32_t warm, uint32_t n)
 {
+	bool inject = size < f->inject_end;
 	uint64_t start = 0, end;
 	uint32_t i;
 
 	for (i = 0; i < warm + n; i++) {
 		if (unlikely(i == warm))
 			start = now_ns();
-		if (unlikely(lat_send(f, t, size, i & 1) != 0 || lat_repost(f, t, size) != 0 ||
-			     lat_wait(f, t) != 0))
+		if (unlikely(lat_send(f, t, size, i & 1, inject) != 0 ||
+			     lat_repost(f, t, size) != 0 || lat_wait(f, t) != 0))
 			return -1;
 	}
 	end = now_ns();

@@ -171,7 +171,7 @@ cpus_busy(const int *cpus, unsigned int nb_cpus)
 	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* CPU seconds of a clock; a second process of the benchmark says its own with bench_second_process(). */
+/* CPU seconds of a clock. */
 static double
 clock_s(clockid_t clock)
 {
@@ -180,12 +180,14 @@ clock_s(clockid_t clock)
 	return clock_gettime(clock, &ts) == 0 ? (double)timespec_ns(&ts) * 1e-9 : 0;
 }
 
-static pid_t second_process;
+static pid_t processes[4];
+static unsigned int nb_processes;
 
 void
-bench_second_process(int pid)
+bench_process_add(int pid)
 {
-	second_process = pid;
+	if (nb_processes < sizeof(processes) / sizeof(processes[0]))
+		processes[nb_processes++] = pid;
 }
 
 static double
@@ -193,10 +195,32 @@ own_busy(void)
 {
 	double s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
 	clockid_t clock;
+	unsigned int i;
 
-	if (second_process > 0 && clock_getcpuclockid(second_process, &clock) == 0)
-		s += clock_s(clock);
+	for (i = 0; i < nb_processes; i++) {
+		if (clock_getcpuclockid(processes[i], &clock) == 0)
+			s += clock_s(clock);
+	}
 	return s;
+}
+
+uint64_t
+bench_pushed_off_of(int pid)
+{
+	unsigned long long n = 0;
+	char line[256];
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/%d/status", pid);
+	f = fopen(line, "re");
+	if (f == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
+			break;
+	}
+	(void)fclose(f);
+	return n;
 }
 
 /* ---- repeats ---- */

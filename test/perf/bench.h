@@ -51,8 +51,10 @@ void bench_pin(int cpu);
 uint64_t bench_ns(void);
 /* How often the calling thread was pushed off its CPU so far. */
 uint64_t bench_pushed_off(void);
-/* A process that takes part in the measurement; its CPU time is not "others". */
-void bench_second_process(int pid);
+/* Another process that takes part in the measurement; its CPU time is not "others". */
+void bench_process_add(int pid);
+/* How often its main thread was pushed off its CPU so far. */
+uint64_t bench_pushed_off_of(int pid);
 /* Keeps a value from being optimised away. */
 #define BENCH_USE(x) __asm__ volatile("" : : "r,m"(x) : "memory")
 

@@ -30,7 +30,7 @@
 #include <leat_fabric.h>
 #include <leat_reactor.h>
 
-#define HELLOS 5
+#define HELLOS 5U
 #define SIZE 64
 #define ARGS_MAX 64
 #define STOP_US 1000000
@@ -40,6 +40,8 @@ struct side {
 	struct leat_reactor *reactor;
 	struct leat_ep *ep;
 	struct leat_mr *mr;
+	struct leat_poller *poster;
+	uint16_t posted;
 	struct leat_op op[HELLOS];
 	char buf[HELLOS][SIZE];
 };
@@ -58,11 +60,32 @@ give_up(const char *what, const char *why)
 	leat_reactor_stop_all(STOP_US);
 }
 
-/* Posts one op per buffer, in one burst. From here until poll returns it, an op is the device's. */
+/*
+ * A poller that lives until all ops are posted. From post until poll returns it, an op and its
+ * buffer are the device's. Full means that post takes fewer, at once: the others are for the next
+ * turn.
+ */
+static int
+post_rest(void *arg, uint64_t now)
+{
+	struct side *s = (struct side *)arg;
+	struct leat_op *ops[HELLOS];
+	uint16_t i, n;
+
+	(void)now;
+	for (i = s->posted; i < HELLOS; i++)
+		ops[i] = &s->op[i];
+	n = leat_ep_post(s->ep, &ops[s->posted], (uint16_t)(HELLOS - s->posted));
+	s->posted = (uint16_t)(s->posted + n);
+	if (s->posted == HELLOS && leat_poller_remove(s->poster) < 0)
+		return -rte_errno;
+	return n;
+}
+
+/* One op per buffer. */
 static void
 post_all(struct side *s, enum leat_op_type type, uint16_t peer)
 {
-	struct leat_op *ops[HELLOS];
 	unsigned int i;
 
 	for (i = 0; i < HELLOS; i++) {
@@ -73,11 +96,10 @@ post_all(struct side *s, enum leat_op_type type, uint16_t peer)
 		op->buf = s->buf[i];
 		op->size = SIZE;
 		op->mr = s->mr;
-		ops[i] = op;
 	}
-	/* Accepts fewer when the device is full; here there is room, each endpoint is new. */
-	if (leat_ep_post(s->ep, ops, HELLOS) != HELLOS)
-		give_up("post", rte_strerror(rte_errno));
+	s->poster = leat_reactor_poller_add(s->reactor, "post", post_rest, s, 0);
+	if (s->poster == NULL)
+		give_up("post", leat_err_msg());
 }
 
 /* Ops that came back: up to LEAT_EP_BURST in one call, in the order in which they were posted. */
@@ -147,7 +169,7 @@ static void
 server_begin(void *arg)
 {
 	(void)arg;
-	/* Receives first, so that no message finds none. Port 0: any that is free. */
+	/* Posted in the next turn, before anybody is connected. Port 0: any that is free. */
 	post_all(&server, LEAT_OP_RECV, LEAT_PEER_ANY);
 	if (leat_ep_listen(server.ep, "127.0.0.1:0") < 0 ||
 	    leat_ep_listen_addr(server.ep, address, sizeof(address)) < 0 ||
@@ -169,7 +191,7 @@ side_open(struct side *s, const char *name, struct leat_reactor *reactor)
 	s->ep = leat_ep_create(leat_dev_get(0), &conf);
 	if (s->ep == NULL)
 		return -rte_errno;
-	/* Many devices reach registered memory only. The region goes when the endpoint does. */
+	/* Many devices reach registered memory only. */
 	s->mr = leat_mr_register(s->ep, s->buf, sizeof(s->buf), LEAT_MR_LOCAL);
 	if (s->mr == NULL || leat_reactor_ep_add(s->reactor, s->ep, on_ops, on_event, s) == NULL)
 		return -rte_errno;
@@ -179,6 +201,8 @@ side_open(struct side *s, const char *name, struct leat_reactor *reactor)
 static void
 side_close(struct side *s)
 {
+	if (s->mr != NULL && leat_mr_deregister(s->mr) < 0)
+		fprintf(stderr, "hello: %s\n", leat_err_msg());
 	/* The reactor has shut it down; close also sees to one that never ran. */
 	if (s->ep != NULL && leat_ep_close(s->ep, STOP_US, NULL, NULL) < 0)
 		fprintf(stderr, "hello: close: ops had to be aborted\n");
@@ -199,10 +223,12 @@ run(void)
 		ret = leat_reactor_call(server.reactor, server_begin, NULL);
 	if (ret == 0 && !alone)
 		ret = leat_reactor_launch(client.reactor, lcore);
-	if (ret == 0)
+	if (ret == 0) {
 		ret = leat_reactor_run(server.reactor); /* until stopped */
-	if (ret == 0 && !alone)
-		ret = leat_reactor_wait(client.reactor);
+		/* Both are stopped together. */
+		if (!alone && leat_reactor_wait(client.reactor) < 0)
+			ret = -ETIMEDOUT;
+	}
 	if (ret < 0)
 		fprintf(stderr, "hello: %s\n", leat_err_msg());
 

@@ -161,6 +161,16 @@ raw_connect(const struct side *s)
 	return fd;
 }
 
+/* -1 if nobody is there and the socket does not wait. */
+static inline int
+raw_accept(int fd)
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+
+	return accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+}
+
 static inline void
 raw_send(int fd, const void *buf, size_t len)
 {
@@ -207,7 +217,9 @@ raw_recv(int fd, struct side *s, void *buf, size_t len)
 static inline size_t
 raw_header(uint8_t *buf, unsigned int version, unsigned int type, uint32_t len)
 {
-	memcpy(buf, "LEAT", 4);
+	static const uint8_t magic[4] = { 'L', 'E', 'A', 'T' };
+
+	memcpy(buf, magic, sizeof(magic));
 	buf[4] = (uint8_t)version;
 	buf[5] = (uint8_t)(version >> 8);
 	buf[6] = (uint8_t)type;
@@ -223,12 +235,15 @@ raw_header(uint8_t *buf, unsigned int version, unsigned int type, uint32_t len)
 static inline size_t
 raw_hello(uint8_t *buf)
 {
+	static const uint8_t kind[4] = { 'r', 'i', 'n', 'g' };
+	static const uint8_t data[5] = { 'a', 'd', 'd', 'r', 'p' };
+
 	raw_header(buf, 1, 1, 45);
 	memset(buf + 16, 0, 40);
-	memcpy(buf + 16, "ring", 4);
+	memcpy(buf + 16, kind, sizeof(kind));
 	buf[48] = 4;
 	buf[50] = 1;
-	memcpy(buf + 56, "addrp", 5);
+	memcpy(buf + 56, data, sizeof(data));
 	return 61;
 }
 

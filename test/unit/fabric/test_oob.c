@@ -175,9 +175,9 @@ test_withdraw(void **state)
 	assert_int_equal(ev->status, -ECONNRESET);
 	assert_int_equal(leat_oob_accept(b.oob, conn_b, &none, NULL), -ENOTCONN);
 
-	/* It ended, but its end was not fetched yet: closing takes the event away. */
+	/* The listener closes while somebody is asking. */
 	conn = leat_oob_connect(a.oob, b.addr, 0, &none, NULL);
-	conn_b = side_event(&b, &a)->conn;
+	assert_int_equal(side_event(&b, &a)->type, LEAT_OOB_REQUEST);
 	side_close(&b);
 	ev = side_event(&a, NULL);
 	assert_int_equal(ev->type, LEAT_OOB_FAILED);
@@ -391,15 +391,16 @@ test_ipv6(void **state)
 {
 	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	int fd = socket(AF_INET6, SOCK_STREAM, 0), ca, cb;
+	bool there = false;
 	struct side a, b;
 
 	(void)state;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&sin6, sizeof(sin6)) != 0) {
-		if (fd >= 0)
-			close(fd);
-		skip();
+	if (fd >= 0) {
+		there = bind(fd, (struct sockaddr *)&sin6, sizeof(sin6)) == 0;
+		close(fd);
 	}
-	close(fd);
+	if (!there)
+		skip();
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "[::1]:0");
 	assert_int_equal(strncmp(b.addr, "[::1]:", 6), 0);

@@ -101,7 +101,7 @@ test_bytes(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(listen(fd, 1), 0);
 	{
-		struct sockaddr_in sin;
+		struct sockaddr_in sin = { 0 };
 		socklen_t len = sizeof(sin);
 
 		assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
@@ -110,7 +110,7 @@ test_bytes(void **state)
 	}
 	data = (struct leat_oob_data){ .blob = "addr", .blob_len = 4, .priv = "p", .priv_len = 1 };
 	assert_true(leat_oob_connect(s.oob, s.addr, 0, &data, NULL) > 0);
-	fd2 = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	fd2 = raw_accept(fd);
 	assert_true(fd2 >= 0);
 	assert_int_equal(raw_recv(fd2, &s, buf, sizeof(hello)), sizeof(hello));
 	assert_memory_equal(buf, hello, sizeof(hello));
@@ -210,7 +210,7 @@ test_version(void **state)
 	struct leat_oob_event *ev;
 	uint8_t buf[256];
 	int fd, fd2;
-	struct sockaddr_in sin;
+	struct sockaddr_in sin = { 0 };
 	socklen_t slen = sizeof(sin);
 	size_t n;
 
@@ -236,7 +236,7 @@ test_version(void **state)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &slen), 0);
 	snprintf((char *)buf, sizeof(buf), "127.0.0.1:%u", ntohs(sin.sin_port));
 	assert_true(leat_oob_connect(good.oob, (char *)buf, 0, &none, NULL) > 0);
-	fd2 = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	fd2 = raw_accept(fd);
 	assert_true(fd2 >= 0);
 	raw_header(buf, 9, 3, 8);
 	memset(buf + 16, 0, 8);
@@ -429,7 +429,7 @@ test_bad_listener(void **state)
 	static const char banner[] = "SSH-2.0-OpenSSH_9.2\r\n";
 	struct leat_oob_data none = { 0 };
 	struct leat_oob_event *ev;
-	struct sockaddr_in sin;
+	struct sockaddr_in sin = { 0 };
 	socklen_t slen = sizeof(sin);
 	struct side a;
 	uint8_t buf[64];
@@ -442,7 +442,7 @@ test_bad_listener(void **state)
 	snprintf(a.addr, sizeof(a.addr), "127.0.0.1:%u", ntohs(sin.sin_port));
 
 	assert_true(leat_oob_connect(a.oob, a.addr, 0, &none, NULL) > 0);
-	fd = accept(lfd, NULL, NULL);
+	fd = raw_accept(lfd);
 	raw_send(fd, banner, sizeof(banner) - 1);
 	ev = side_event(&a, NULL);
 	assert_int_equal(ev->type, LEAT_OOB_FAILED);
@@ -453,12 +453,12 @@ test_bad_listener(void **state)
 	/* Two that hang up; the third attempt gets its answer. */
 	assert_true(leat_oob_connect(a.oob, a.addr, 60000000, &none, NULL) > 0);
 	assert_int_equal(fcntl(lfd, F_SETFL, O_NONBLOCK), 0);
-	side_until(&a, (fd = accept(lfd, NULL, NULL)) >= 0);
+	side_until(&a, (fd = raw_accept(lfd)) >= 0);
 	close(fd);
-	side_until(&a, (fd = accept(lfd, NULL, NULL)) >= 0);
+	side_until(&a, (fd = raw_accept(lfd)) >= 0);
 	assert_int_equal(raw_recv(fd, &a, buf, 56), 56);
 	close(fd);
-	side_until(&a, (fd = accept(lfd, NULL, NULL)) >= 0);
+	side_until(&a, (fd = raw_accept(lfd)) >= 0);
 	assert_int_equal(raw_recv(fd, &a, buf, 56), 56);
 	raw_hello(buf);
 	buf[6] = 2;

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat's efa driver beside a bare libfabric loop that makes the same calls, two processes each, pinned alike: half
+ * round trips, or messages per second, of several sizes.
+ *
+ *     bench-efa --provider shm|tcp --mode lat|rate [options, see --help]
+ *
+ *     CPU 0  this process: the first side of both
+ *     CPU 1  two children, the second sides; the one that is not measured sleeps
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "bare_fi.h"
+#include "leat_fi.h"
+
+enum { LEAT, BARE, VARIANTS };
+
+static const struct {
+	size_t size;
+	const char *name;
+	uint32_t window;
+} sizes[] = {
+	{ 8, "8", 64 },
+	{ 4096, "4Ki", 64 },
+	{ 65536, "64Ki", 64 },
+	{ 1048576, "1Mi", 16 },
+};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+#define WINDOW 64
+/* One repeat of a variant takes about that long. */
+#define REPEAT_NS 8e6
+
+static struct {
+	struct bench_args args;
+	const char *provider;
+	bool rate;
+	int cpus[2];
+	struct leat_fi *leat;
+	struct bare_fi *bare;
+	pid_t child[VARIANTS];
+	int fd[VARIANTS];
+	/* this measurement */
+	size_t size;
+	uint32_t window;
+	uint32_t n;
+} b;
+
+static double
+run(unsigned int variant, uint32_t n)
+{
+	double ns;
+
+	if (variant == LEAT)
+		return b.rate ? leat_fi_rate(b.leat, b.size, b.window, n)
+			      : leat_fi_lat(b.leat, b.size, n);
+	ns = b.rate ? bare_fi_rate(b.bare, b.size, b.window, n) : bare_fi_lat(b.bare, b.size, n);
+	if (ns < 0)
+		bench_die("bare libfabric: %s", bare_fi_error());
+	return ns;
+}
+
+static double
+measure(void *arg, unsigned int variant, bool *disturbed)
+{
+	pid_t child = b.child[variant];
+	uint64_t pushed = bench_pushed_off() + bench_pushed_off_of(child);
+	double ns;
+
+	(void)arg;
+	ns = run(variant, b.n);
+	*disturbed = bench_pushed_off() + bench_pushed_off_of(child) != pushed;
+	return b.rate ? 1e3 / ns : ns * 1e-3;
+}
+
+/* How many make a repeat. */
+static uint32_t
+calibrate(void)
+{
+	double ns;
+
+	if (b.args.smoke)
+		return 4;
+	ns = run(BARE, 20);
+	ns = run(BARE, (uint32_t)(1e6 / ns) + 4);
+	return (uint32_t)(REPEAT_NS / (b.rate ? ns : 2 * ns)) + 8;
+}
+
+static void
+bare_conf(struct bare_fi_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->provider = b.provider;
+	conf->src = strncmp(b.provider, "shm", 3) == 0 ? NULL : "127.0.0.1";
+	conf->caps = BARE_FI_CAPS_DRIVER;
+	conf->max_size = sizes[SIZES - 1].size;
+	conf->window = WINDOW;
+}
+
+static void
+second_side(unsigned int variant, int fd, const struct leat_fi_conf *leat_conf)
+{
+	struct leat_fi_conf conf = *leat_conf;
+	struct bare_fi_conf bconf;
+	struct leat_fi *leat;
+	struct bare_fi *bare;
+
+	/* Not to outlive the first side. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	bench_pin(b.cpus[1]);
+	if (variant == LEAT) {
+		conf.cpu = b.cpus[1];
+		leat = leat_fi_open(&conf, fd, false);
+		leat_fi_serve(leat);
+		leat_fi_close(leat);
+		_exit(0);
+	}
+	bare_conf(&bconf);
+	bare = bare_fi_open(&bconf, fd);
+	if (bare == NULL || bare_fi_serve(bare) != 0)
+		bench_die("bare libfabric, second side: %s", bare_fi_error());
+	bare_fi_close(bare);
+	_exit(0);
+}
+
+static void
+start(const struct leat_fi_conf *conf)
+{
+	struct bare_fi_conf bconf;
+	unsigned int variant;
+	int fds[2];
+
+	for (variant = 0; variant < VARIANTS; variant++) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+			bench_die("no socket");
+		fflush(NULL);
+		b.child[variant] = fork();
+		if (b.child[variant] < 0)
+			bench_die("can't fork");
+		if (b.child[variant] == 0) {
+			/* Else the other child would not see its first side's end. */
+			if (variant > 0)
+				(void)close(b.fd[0]);
+			(void)close(fds[0]);
+			second_side(variant, fds[1], conf);
+		}
+		(void)close(fds[1]);
+		b.fd[variant] = fds[0];
+		bench_process_add(b.child[variant]);
+	}
+	bench_pin(b.cpus[0]);
+	bare_conf(&bconf);
+	b.bare = bare_fi_open(&bconf, b.fd[BARE]);
+	if (b.bare == NULL)
+		bench_die("bare libfabric: %s", bare_fi_error());
+	b.leat = leat_fi_open(conf, b.fd[LEAT], true);
+	if (bare_fi_inject_max(b.bare) != leat_fi_inline_max(b.leat))
+		printf("injected: bare up to %zu B, leat up to %zu B\n",
+		       bare_fi_inject_max(b.bare), leat_fi_inline_max(b.leat));
+}
+
+/* Takes "--name value" out of the arguments. */
+static const char *
+option(const char *name, const char *def)
+{
+	int i;
+
+	for (i = 1; i + 1 < b.args.argc; i++) {
+		if (strcmp(b.args.argv[i], name) == 0) {
+			const char *value = b.args.argv[i + 1];
+
+			memmove(&b.args.argv[i], &b.args.argv[i + 2],
+				(size_t)(b.args.argc - i - 1) * sizeof(b.args.argv[0]));
+			b.args.argc -= 2;
+			return value;
+		}
+	}
+	return def;
+}
+
+static void
+size_result(struct bench_table *t, unsigned int i)
+{
+	char name[64];
+	struct bench_result r = {
+		.name = name,
+		.unit = b.rate ? "Mmsg/s" : "us",
+		.kind = b.rate ? BENCH_RATIO_MIN : BENCH_RATIO_MAX,
+		.target = b.rate ? 0.97 : 1.03,
+		.leat = LEAT,
+		.reference = BARE,
+	};
+
+	snprintf(name, sizeof(name), "efa-%s-%s-%s", b.rate ? "rate" : "lat", b.provider,
+		 sizes[i].name);
+	b.size = sizes[i].size;
+	b.window = sizes[i].window;
+	b.n = calibrate();
+	bench_measure(t, &b.args, VARIANTS, measure, NULL, b.cpus, 2);
+	bench_report(t, &r);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct bench_table t;
+	struct leat_fi_conf conf;
+	unsigned int i;
+	int status;
+
+	bench_args(&b.args, argc, argv);
+	b.provider = option("--provider", "shm");
+	b.rate = strcmp(option("--mode", "lat"), "rate") == 0;
+	b.cpus[0] = bench_cpu(0);
+	b.cpus[1] = bench_cpu(1);
+	if (b.cpus[1] < 0)
+		bench_skip("needs two CPUs");
+	conf = (struct leat_fi_conf){
+		.provider = b.provider,
+		.max_size = sizes[SIZES - 1].size,
+		.window = WINDOW,
+		.cpu = b.cpus[0],
+		.args = &b.args,
+	};
+	start(&conf);
+	for (i = 0; i < SIZES; i++)
+		size_result(&t, i);
+	leat_fi_close(b.leat);
+	bare_fi_close(b.bare);
+	for (i = 0; i < VARIANTS; i++) {
+		if (waitpid(b.child[i], &status, 0) < 0 || status != 0)
+			bench_die("a second side failed");
+	}
+	return 0;
+}
