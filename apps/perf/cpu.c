@@ -160,8 +160,8 @@ perf_cpu_others(const struct perf_cpu_load *from, const struct perf_cpu_load *to
 		return -1;
 	total = (double)(to->total[cpu] - from->total[cpu]) / hz;
 	busy = (double)(to->busy[cpu] - from->busy[cpu]) / hz;
-	own = pthread_equal(from->thread, to->thread) ? (double)(to->thread_ns - from->thread_ns) :
-							(double)(to->process_ns - from->process_ns);
+	own = pthread_equal(from->thread, to->thread) ? (double)(to->thread_ns - from->thread_ns)
+						      : (double)(to->process_ns - from->process_ns);
 	own /= 1e9;
 	return busy <= own ? 0 : (busy - own) / total;
 }

@@ -7,12 +7,9 @@
 #include "perf.h"
 
 static const char *const op_names[LEAT_OP_TYPES] = {
-	[LEAT_OP_SEND] = "send",
-	[LEAT_OP_TSEND] = "tagged",
-	[LEAT_OP_WRITE] = "write",
-	[LEAT_OP_WRITE_IMM] = "write_imm",
-	[LEAT_OP_READ] = "read",
-	[LEAT_OP_FETCH_ADD] = "fetch_add",
+	[LEAT_OP_SEND] = "send",	 [LEAT_OP_TSEND] = "tagged",
+	[LEAT_OP_WRITE] = "write",	 [LEAT_OP_WRITE_IMM] = "write_imm",
+	[LEAT_OP_READ] = "read",	 [LEAT_OP_FETCH_ADD] = "fetch_add",
 	[LEAT_OP_CMP_SWAP] = "cmp_swap",
 };
 

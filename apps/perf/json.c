@@ -110,9 +110,9 @@ add_lat(struct json_object *o, const struct perf_row *row)
 	if (row->rate > 0) {
 		add_real(o, "rate_wanted", row->rate);
 		add_real(o, "rate_achieved",
-			 row->elapsed_ns == 0 ?
-				 0 :
-				 (double)row->iterations * 1e9 / (double)row->elapsed_ns);
+			 row->elapsed_ns == 0
+				 ? 0
+				 : (double)row->iterations * 1e9 / (double)row->elapsed_ns);
 		add_u64(o, "late", row->late);
 		add_real(o, "late_max_us", (double)row->late_max_ns / 1e3);
 		add_u64(o, "unsent", row->unsent);

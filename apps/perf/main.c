@@ -68,8 +68,8 @@ list_devices_text(void)
 			if ((i.ops & LEAT_OP_BIT(t)) != 0)
 				printf(" %s", leat_op_type_name(t));
 		}
-		printf("\n  message up to   %" PRIu64 " B; copied when posted up to %u B\n", i.max_msg,
-		       i.inline_max);
+		printf("\n  message up to   %" PRIu64 " B; copied when posted up to %u B\n",
+		       i.max_msg, i.inline_max);
 		printf("  peers           %u; a dead one is noticed within %u ms\n", i.max_peers,
 		       i.dead_peer_ms);
 		printf("  send depth      %u, at most %u\n", i.tx_depth, i.tx_depth_max);
@@ -120,7 +120,8 @@ struct job {
 	const struct perf_options *o;
 	struct leat_dev *dev;
 	const struct perf_cpu_load *start;
-	struct perf_self *self;
+	struct perf_self *self; /* &pair with --self, else NULL */
+	struct perf_self pair;
 	sem_t done;
 	int code;
 };
@@ -190,20 +191,19 @@ run_self(struct job *j)
 {
 	unsigned int lcore = last_lcore();
 	bool thread = lcore == rte_get_main_lcore();
-	struct perf_self self = { 0 };
 	pthread_t tid;
 	int code, err;
 
-	j->self = &self;
+	j->self = &j->pair;
 	/* With one lcore the server is a second thread on it: it inherits this one's affinity. */
-	err = thread ? pthread_create(&tid, NULL, server_thread, j) :
-		       -rte_eal_remote_launch(server_job, j, lcore);
+	err = thread ? pthread_create(&tid, NULL, server_thread, j)
+		     : -rte_eal_remote_launch(server_job, j, lcore);
 	if (err != 0) {
 		perf_msg("the listening side did not start: %s", strerror(err));
 		return PERF_EXIT_FAILED;
 	}
 	code = self_client(j);
-	self.quit = 1;
+	j->pair.quit = 1;
 	await_job(j);
 	if (thread)
 		(void)pthread_join(tid, NULL);
@@ -339,7 +339,11 @@ with_devices(const struct perf_options *o, int argc, char **argv)
 		perf_msg("%s", leat_err_msg());
 		return PERF_EXIT_FAILED;
 	}
-	if (perf_signal != 0) {
+	/* Again: libfabric puts its own handlers over ours when it is loaded, and they end the process. */
+	if (catch_signals() < 0) {
+		perf_msg("signals: %s", strerror(errno));
+		code = PERF_EXIT_FAILED;
+	} else if (perf_signal != 0) {
 		perf_msg("interrupted");
 		code = 128 + perf_signal;
 	} else {

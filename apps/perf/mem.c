@@ -38,10 +38,11 @@ perf_mem_open(struct perf_side *s, const struct perf_side_conf *conf)
 	s->pool = rte_mempool_create(name, s->nb_bufs, s->buf_size, 0, 0, NULL, NULL, NULL, NULL,
 				     SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
 	if (s->pool == NULL)
-		return perf_fail(s, rte_errno,
-				 "no memory for %u buffers of %u B: %s (--mbufs, --mbuf-size, EAL's "
-				 "-m)",
-				 s->nb_bufs, s->buf_size, rte_strerror(rte_errno));
+		return perf_fail(
+			s, rte_errno,
+			"no memory for %u buffers of %u B: %s (--mbufs, --mbuf-size, EAL's "
+			"-m)",
+			s->nb_bufs, s->buf_size, rte_strerror(rte_errno));
 	s->bufs = calloc(s->nb_bufs, sizeof(*s->bufs));
 	s->ctl_tx = rte_zmalloc(NULL, CTL_TX * sizeof(*s->ctl_tx), LEAT_CACHE_LINE);
 	if (s->bufs == NULL || s->ctl_tx == NULL ||
@@ -112,8 +113,8 @@ stride_of(uint64_t size)
 {
 	if (size == 0)
 		return LEAT_CACHE_LINE;
-	return size < 4096 ? RTE_ALIGN_CEIL(size, (uint64_t)LEAT_CACHE_LINE) :
-			     RTE_ALIGN_CEIL(size, UINT64_C(4096));
+	return size < 4096 ? RTE_ALIGN_CEIL(size, (uint64_t)LEAT_CACHE_LINE)
+			   : RTE_ALIGN_CEIL(size, UINT64_C(4096));
 }
 
 uint64_t
@@ -150,8 +151,7 @@ count_ops(const struct perf_side *s, struct need *n)
 	bool closed = r->test == PERF_LAT && !r->open;
 	bool message = r->op == LEAT_OP_SEND || r->op == LEAT_OP_TSEND;
 	bool imm = r->op == LEAT_OP_WRITE_IMM;
-	bool answers = message ? r->test == PERF_LAT :
-				 closed && (imm || r->op == LEAT_OP_WRITE);
+	bool answers = message ? r->test == PERF_LAT : closed && (imm || r->op == LEAT_OP_WRITE);
 
 	n->tx = s->server && !answers ? 0 : closed ? perf_window_fit(r->size, LAT_TX) : r->window;
 	if (!message && !imm)
@@ -298,8 +298,8 @@ make_rx(struct perf_side *s, const struct need *n, uint8_t *mem, uint32_t first_
 		op->peer = LEAT_PEER_ANY;
 		op->tag = op->type == LEAT_OP_TRECV ? s->run.seed : 0;
 		op->size = ctl ? WIRE_LEN_ALT : n->rx_size;
-		op->buf = pool ? s->bufs[first_buf++] :
-				 mem + (i - n->ctl_rx) * stride_of(n->rx_size);
+		op->buf = pool ? s->bufs[first_buf++]
+			       : mem + (i - n->ctl_rx) * stride_of(n->rx_size);
 		op->mr = pool ? s->pool_mr : s->arena_mr;
 		/* They must not hold up what comes behind them. */
 		op->queue = ctl ? LEAT_QUEUE_NONE : NULL;
@@ -337,8 +337,8 @@ perf_mem_prepare(struct perf_side *s)
 		return ret;
 	s->size = s->run.size;
 	s->remote = s->arena;
-	s->remote_stride = s->run.op >= LEAT_OP_FETCH_ADD ? PERF_WORD_STRIDE :
-							    stride_of(s->run.size);
+	s->remote_stride = s->run.op >= LEAT_OP_FETCH_ADD ? PERF_WORD_STRIDE
+							  : stride_of(s->run.size);
 	mem = s->arena == NULL ? NULL : s->arena + n.remote;
 	make_ctl(s);
 	make_tx(s, &n, mem, CTL_TX);

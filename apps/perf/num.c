@@ -120,16 +120,17 @@ sweep(uint64_t a, uint64_t b, uint64_t **sizes, uint32_t *n)
 	}
 }
 
+/* item: what to complain about */
 static int
-one_size(const char *s, size_t len, uint64_t *v)
+one_size(const char *s, size_t len, const char *item, size_t item_len, uint64_t *v)
 {
 	int ret = parse(s, len, 1024, PERF_SIZE_MAX, v);
 
 	if (ret == -ERANGE)
-		perf_msg("--size: '%.*s' is more than 4G", (int)len, s);
+		perf_msg("--size: '%.*s' is more than 4G", (int)item_len, item);
 	else if (ret < 0)
 		perf_msg("--size: '%.*s' is not a size (8, 4K, 1M, a list 8,4K or a range 1-1M)",
-			 (int)len, s);
+			 (int)item_len, item);
 	return ret;
 }
 
@@ -143,12 +144,12 @@ perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n)
 	for (;;) {
 		len = strcspn(s, ",");
 		dash = strcspn(s, ",-");
-		ret = one_size(s, dash, &a);
+		ret = one_size(s, dash, s, len, &a);
 		if (ret < 0)
 			return ret;
 		b = a;
 		if (s[dash] == '-') {
-			ret = one_size(s + dash + 1, len - dash - 1, &b);
+			ret = one_size(s + dash + 1, len - dash - 1, s, len, &b);
 			if (ret < 0)
 				return ret;
 			if (b < a) {

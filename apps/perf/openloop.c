@@ -20,9 +20,9 @@
 #include "side.h"
 
 struct schedule {
-	uint64_t start; /* cycles */
+	uint64_t start;	 /* cycles */
 	double interval; /* cycles, exact */
-	uint64_t grace; /* after the last one was due */
+	uint64_t grace;	 /* after the last one was due */
 };
 
 static inline uint64_t
@@ -46,8 +46,8 @@ check_answer(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool e
 
 /* @return number of answers in the batch, or negative */
 static int
-answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, struct leat_op **done,
-	uint16_t n, uint64_t answered, bool echo)
+answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
+	struct leat_op **done, uint16_t n, uint64_t answered, bool echo)
 {
 	uint64_t now = rte_rdtsc();
 	struct leat_op *rx[PERF_POLL];
@@ -73,9 +73,9 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, s
 			return perf_chan_stray(s);
 		}
 		if (ph->hist != NULL)
-			leat_histogram_record(ph->hist,
-					      leat_cycles_to_ns(
-						      now - due_at(sc, answered + (uint64_t)got)));
+			leat_histogram_record(
+				ph->hist,
+				leat_cycles_to_ns(now - due_at(sc, answered + (uint64_t)got)));
 		if (s->run.check)
 			check_answer(s, op, s->seq + answered + (uint64_t)got, echo);
 		if (recv)

@@ -379,16 +379,16 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "+:hn:D:", long_options, &idx)) != -1) {
 		if (opt == '?' || opt == ':') {
 			what = argv[optind - 1];
-			perf_msg(opt == ':' ? "'%s' needs a value" :
-					      "unknown option '%s' (see --help)",
+			perf_msg(opt == ':' ? "'%s' needs a value"
+					    : "unknown option '%s' (see --help)",
 				 what);
 			return -EINVAL;
 		}
 		ret = parse_what(o, opt, optarg);
 		if (ret != -ENOENT)
-			o->client_only = idx >= 0 ? long_options[idx].name :
-					 opt == 'n' ? "iterations" :
-						      "duration";
+			o->client_only = idx >= 0     ? long_options[idx].name
+					 : opt == 'n' ? "iterations"
+						      : "duration";
 		else
 			ret = parse_one(o, opt, optarg);
 		if (ret < 0)

@@ -11,7 +11,7 @@
  *     wire.c      control messages and cards, byte by byte
  *     side.c      a side: its endpoint, its events, its end; mem.c its buffers and ops
  *     chan.c      control messages over the endpoint
- *     client.c    the side that measures: connects, runs, reports
+ *     client.c    the side that measures; connect.c how it connects; plan.c what it runs
  *     server.c    the side that serves; serve.c its loops
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
  *     check.c     what the data look like, and whether they do
@@ -71,13 +71,13 @@ struct perf_options {
 	uint32_t ops; /* mask of LEAT_OP_BIT */
 	bool ops_all; /* those of them that the device offers */
 	uint64_t *sizes;
-	uint32_t nb_sizes; /* 0: the default of the test */
-	uint64_t iterations; /* 0: by duration, or the default of the size */
+	uint32_t nb_sizes;    /* 0: the default of the test */
+	uint64_t iterations;  /* 0: by duration, or the default of the size */
 	uint64_t duration_us; /* 0: by iterations */
-	int64_t warmup; /* -1: default */
-	uint32_t window; /* 0: default */
-	uint32_t burst; /* 0: default */
-	double rate; /* messages/s, 0: closed loop */
+	int64_t warmup;	      /* -1: default */
+	uint32_t window;      /* 0: default */
+	uint32_t burst;	      /* 0: default */
+	double rate;	      /* messages/s, 0: closed loop */
 	bool check;
 	uint64_t corrupt; /* 0, or which message to spoil, from 1 */
 	enum perf_idle idle;
@@ -100,7 +100,7 @@ struct perf_row {
 	unsigned int op;
 	uint64_t size;
 	uint64_t iterations; /* measured */
-	uint64_t wanted; /* 0: by time */
+	uint64_t wanted;     /* 0: by time */
 	uint32_t window, burst;
 	bool round_trip; /* whole round trips, not halves */
 	bool interrupted;
@@ -108,9 +108,9 @@ struct perf_row {
 	uint64_t elapsed_ns;
 	struct leat_histogram *hist; /* ns; NULL for bw and rate */
 	/* open loop */
-	double rate; /* asked for */
+	double rate;	 /* asked for */
 	uint64_t unsent; /* due, but never sent */
-	uint64_t late; /* sent more than one interval late */
+	uint64_t late;	 /* sent more than one interval late */
 	uint64_t late_max_ns;
 };
 
@@ -120,7 +120,7 @@ struct perf_card {
 	uint64_t max_msg;
 	uint32_t ops;
 	uint32_t nb_cpus; /* that it may run on */
-	uint32_t cpu; /* the first of them */
+	uint32_t cpu;	  /* the first of them */
 	char dev[32], driver[32], provider[40], interface[40], cpus[32];
 };
 
@@ -161,8 +161,8 @@ const char *perf_idle_name(enum perf_idle idle);
 
 struct perf_cpu_load {
 	uint64_t busy[PERF_CPUS], total[PERF_CPUS]; /* jiffies; 0 for CPUs that are not there */
-	uint64_t thread_ns, process_ns; /* CPU time used */
-	uint64_t preempted; /* involuntary switches of this thread */
+	uint64_t thread_ns, process_ns;		    /* CPU time used */
+	uint64_t preempted;			    /* involuntary switches of this thread */
 	pthread_t thread;
 };
 
@@ -196,7 +196,7 @@ struct perf_end {
 	const char *why; /* NULL: well */
 	bool interrupted;
 	uint64_t errors; /* of --check */
-	double others; /* see perf_cpu_others() */
+	double others;	 /* see perf_cpu_others() */
 	uint64_t preempted;
 };
 
@@ -219,7 +219,7 @@ int perf_client(const struct perf_options *o, struct leat_dev *dev, const char *
 
 /* How a server in the same process and its client find each other. */
 struct perf_self {
-	int state; /* atomic: 0 not yet, 1 listening at addr, 2 ended */
+	int state;		    /* atomic: 0 not yet, 1 listening at addr, 2 ended */
 	volatile sig_atomic_t quit; /* the client is through */
 	char addr[128];
 };

@@ -32,8 +32,9 @@ perf_report_open(struct perf_report *r, const struct perf_options *o)
 static void
 print_card(const char *who, const char *addr, const struct perf_card *c)
 {
-	printf(" %-7s %s%s%s (driver %s%s%s%s%s), CPU%s %s\n", who, addr, addr[0] != '\0' ? ": " : "",
-	       c->dev, c->driver, c->provider[0] != '\0' ? ", provider " : "", c->provider,
+	printf(" %-7s %s%s%s (driver %s%s%s%s%s), CPU%s %s\n", who, addr,
+	       addr[0] != '\0' ? ": " : "", c->dev, c->driver,
+	       c->provider[0] != '\0' ? ", provider " : "", c->provider,
 	       c->interface[0] != '\0' ? ", interface " : "", c->interface,
 	       c->nb_cpus > 1 ? "s" : "", c->cpus);
 }
@@ -49,8 +50,8 @@ perf_report_head(struct perf_report *r)
 		return;
 	}
 	if (o->idle == PERF_IDLE_AUTO)
-		why = r->idle == PERF_IDLE_SPIN ? "each side has a CPU of its own" :
-						  "the sides may share a CPU";
+		why = r->idle == PERF_IDLE_SPIN ? "each side has a CPU of its own"
+						: "the sides may share a CPU";
 	printf(RULE "leat-perf %s: %s%s%s\n", LEAT_VERSION, perf_test_name(o->test),
 	       o->rate != 0 ? ", open loop" : "", o->check ? ", every byte is verified" : "");
 	print_card("here", "", &r->mine);
@@ -63,14 +64,16 @@ static void
 print_columns(const struct perf_row *row)
 {
 	if (row->test != PERF_LAT) {
-		printf(" %s, window %u, burst %u\n", perf_op_name(row->op), row->window, row->burst);
-		printf("%11s %11s %12s %12s %12s\n", "bytes", "iterations", "MB/s", "Gb/s", "Mmsg/s");
+		printf(" %s, window %u, burst %u\n", perf_op_name(row->op), row->window,
+		       row->burst);
+		printf("%11s %11s %12s %12s %12s\n", "bytes", "iterations", "MB/s", "Gb/s",
+		       "Mmsg/s");
 		return;
 	}
 	if (row->rate > 0)
 		printf(" %s, %s, %.6g messages/s wanted\n", perf_op_name(row->op),
-		       row->op == LEAT_OP_SEND || row->op == LEAT_OP_TSEND ? "round trip" :
-									     "to completion",
+		       row->op == LEAT_OP_SEND || row->op == LEAT_OP_TSEND ? "round trip"
+									   : "to completion",
 		       row->rate);
 	else
 		printf(" %s, %s\n", perf_op_name(row->op),
@@ -91,12 +94,16 @@ print_lat(const struct perf_row *row)
 	       (double)leat_histogram_percentile(h, 99.9) / 1e3,
 	       (double)leat_histogram_max(h) / 1e3, leat_histogram_stdev(h) / 1e3);
 	if (row->rate > 0) {
-		printf("\n%11s sent %.6g/s; %" PRIu64 " late by more than an interval, at most %.3f us",
-		       "", row->elapsed_ns == 0 ? 0 :
-				  (double)row->iterations * 1e9 / (double)row->elapsed_ns,
+		printf("\n%11s sent %.6g/s; %" PRIu64
+		       " late by more than an interval, at most %.3f us",
+		       "",
+		       row->elapsed_ns == 0
+			       ? 0
+			       : (double)row->iterations * 1e9 / (double)row->elapsed_ns,
 		       row->late, (double)row->late_max_ns / 1e3);
 		if (row->unsent > 0)
-			printf("; %" PRIu64 " never sent: too fast for this, and not in the figures",
+			printf("; %" PRIu64
+			       " never sent: too fast for this, and not in the figures",
 			       row->unsent);
 	}
 }
@@ -122,8 +129,8 @@ write_histogram(const struct perf_report *r, const struct perf_row *row)
 {
 	FILE *f = r->histogram;
 
-	fprintf(f, "\n\n# op %s, bytes %" PRIu64 ", samples %" PRIu64 ", %s\n", perf_op_name(row->op),
-		row->size, leat_histogram_count(row->hist),
+	fprintf(f, "\n\n# op %s, bytes %" PRIu64 ", samples %" PRIu64 ", %s\n",
+		perf_op_name(row->op), row->size, leat_histogram_count(row->hist),
 		row->round_trip ? "round trips" : "half round trips");
 	if (leat_histogram_foreach(row->hist, write_bucket, f) != 0 || fflush(f) != 0) {
 		perf_msg("--histogram %s: %s", r->o->histogram, strerror(errno));

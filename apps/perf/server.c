@@ -30,8 +30,7 @@ struct server {
 	uint64_t runs, messages, errors;
 };
 
-static void __attribute__((format(printf, 2, 3)))
-say(const struct server *v, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) say(const struct server *v, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -298,6 +297,25 @@ announce(struct server *v)
 	__atomic_store_n(&v->self->state, 1, __ATOMIC_RELEASE);
 }
 
+/* Says why here, and there if it is still there. */
+static void
+give_up(struct server *v, int err)
+{
+	struct wire_msg m = { .type = WIRE_REFUSED, .err = -err };
+	struct perf_side *s = &v->s;
+
+	perf_side_why(s);
+	if (v->self == NULL || err != -ECONNRESET)
+		perf_msg("client %s: %s", s->peer_addr, s->why);
+	if (!s->up)
+		return;
+	snprintf(m.text, sizeof(m.text), "%.255s", s->why);
+	s->timeout = leat_us_to_cycles(PERF_US);
+	perf_side_fresh(s);
+	if (perf_chan_send(s, &m) == 0)
+		(void)perf_chan_drain(s);
+}
+
 /* One client from coming to going. @return 0 if all went well, -EINTR, -ECONNRESET ... */
 static int
 one_client(struct server *v)
@@ -315,9 +333,7 @@ one_client(struct server *v)
 		s->idle = perf_cpu_shared(&s->card, &s->other) ? PERF_IDLE_YIELD : PERF_IDLE_SPIN;
 	ret = serve_client(v);
 	if (ret < 0 && ret != -EINTR) {
-		perf_side_why(s);
-		if (v->self == NULL)
-			perf_msg("client %s: %s", s->peer_addr, s->why);
+		give_up(v, ret);
 	} else if (ret == 0) {
 		/* It goes first, so that nothing of its is cut off. */
 		perf_side_why(s);

@@ -16,7 +16,7 @@
 #define TICK_US 4000
 
 /* For a last word from a connection that broke, and for ops in flight at the end. */
-#define LAST_WORD_US (2 * PERF_US)
+#define LAST_WORD_US (PERF_US / 2)
 #define CLOSE_US PERF_US
 
 int

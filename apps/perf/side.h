@@ -40,13 +40,13 @@
 struct perf_side {
 	/* the hot part */
 	struct leat_ep *ep;
-	struct leat_op **txp; /* the tx ops, twice, so that any window of them is contiguous */
+	struct leat_op **txp;	   /* the tx ops, twice, so that any window of them is contiguous */
 	uint64_t posted, returned; /* sends, control messages included */
-	uint64_t size; /* of the run */
-	uint64_t seq; /* messages of the run begun so far */
-	uint64_t next_tick; /* cycles */
+	uint64_t size;		   /* of the run */
+	uint64_t seq;		   /* messages of the run begun so far */
+	uint64_t next_tick;	   /* cycles */
 	uint32_t nb_tx;
-	uint32_t spins; /* empty polls */
+	uint32_t spins;	     /* empty polls */
 	enum perf_idle idle; /* not AUTO */
 
 	/* buffers */
@@ -57,9 +57,9 @@ struct perf_side {
 	uint32_t nb_rx_wait;
 	struct leat_op *ctl_tx; /* two, taken in turns */
 	uint32_t ctl_next;
-	uint32_t ctl_len; /* of control messages: none that the other side takes for data */
+	uint32_t ctl_len;    /* of control messages: none that the other side takes for data */
 	uint64_t ctl_seq[2]; /* value of returned from which on it is free */
-	void **bufs; /* all of the mempool */
+	void **bufs;	     /* all of the mempool */
 	uint32_t nb_bufs, buf_size;
 	struct rte_mempool *pool;
 	struct leat_mr *pool_mr;
@@ -73,7 +73,7 @@ struct perf_side {
 	/* the run */
 	struct perf_run run;
 	struct perf_errors errors;
-	uint64_t count; /* messages received, or noticed */
+	uint64_t count;	  /* messages received, or noticed */
 	uint64_t checked; /* of the messages of one-sided ops, those whose memory was verified */
 	uint64_t corrupt;
 	bool server;
@@ -88,10 +88,10 @@ struct perf_side {
 
 	/* limits and ends */
 	const volatile sig_atomic_t *stop;
-	uint64_t tick; /* cycles between looks at what is not fast */
+	uint64_t tick;	  /* cycles between looks at what is not fast */
 	uint64_t timeout; /* cycles without any op done until the other side counts as stuck */
 	uint64_t stall_at, stall_seen;
-	bool patient; /* it is for the other side to do something, as late as it likes */
+	bool patient;	     /* it is for the other side to do something, as late as it likes */
 	char why[PERF_TEXT]; /* what went wrong */
 	struct leat_dev_info info;
 
@@ -105,7 +105,7 @@ struct perf_side {
 struct perf_side_conf {
 	const char *name;
 	struct leat_dev *dev;
-	uint32_t ops; /* types to be posted, SEND and RECV besides */
+	uint32_t ops;	   /* types to be posted, SEND and RECV besides */
 	uint32_t tx_depth; /* 0: device's default */
 	uint16_t max_peers;
 	uint32_t mbufs, mbuf_size;
@@ -119,8 +119,8 @@ int perf_side_open(struct perf_side *s, const struct perf_side_conf *conf);
 /* Ends everything, within about a second. @return 0, or -EBUSY: the device did not let go; memory stays */
 int perf_side_close(struct perf_side *s);
 /* Notes what went wrong. @return -err */
-int __attribute__((format(printf, 3, 4))) perf_fail(struct perf_side *s, int err, const char *fmt,
-						     ...);
+int __attribute__((format(printf, 3, 4)))
+perf_fail(struct perf_side *s, int err, const char *fmt, ...);
 /* An op came back with a status < 0. @return it */
 int perf_op_failed(struct perf_side *s, const struct leat_op *op);
 /* The op failed because the connection did? Says why in s->why, if that can be learned soon. */
@@ -241,12 +241,12 @@ perf_tx_room(const struct perf_side *s)
 
 /* Part of a run: warm-up or measurement. */
 struct perf_phase {
-	uint64_t n; /* messages; UINT64_MAX: until `until` */
-	uint64_t until; /* cycles, UINT64_MAX: until n */
-	uint64_t done; /* messages done */
-	uint64_t start, end; /* cycles */
+	uint64_t n;		     /* messages; UINT64_MAX: until `until` */
+	uint64_t until;		     /* cycles, UINT64_MAX: until n */
+	uint64_t done;		     /* messages done */
+	uint64_t start, end;	     /* cycles */
 	struct leat_histogram *hist; /* ns; NULL: don't record */
-	bool whole; /* record whole round trips */
+	bool whole;		     /* record whole round trips */
 	/* open loop */
 	double rate;
 	uint64_t unsent, late, late_max; /* late_max: cycles */
@@ -256,7 +256,7 @@ struct perf_phase {
  * Each returns 0 when the phase is over, -EINTR when asked to stop, or a negative errno with s->why. In
  * each case ph tells what was measured.
  */
-int perf_lat_pingpong(struct perf_side *s, struct perf_phase *ph); /* send, tagged, write_imm */
+int perf_lat_pingpong(struct perf_side *s, struct perf_phase *ph);  /* send, tagged, write_imm */
 int perf_lat_initiator(struct perf_side *s, struct perf_phase *ph); /* read, atomics */
 int perf_lat_write(struct perf_side *s, struct perf_phase *ph);
 int perf_bw(struct perf_side *s, struct perf_phase *ph, uint32_t burst);

@@ -6,7 +6,7 @@
 
 #include "wire.h"
 
-#define MAGIC UINT32_C(0x3163706c) /* "lpc1" */
+#define MAGIC UINT32_C(0x3163706c)	/* "lpc1" */
 #define CARD_MAGIC UINT32_C(0x3164706c) /* "lpd1" */
 #define VERSION 1
 
@@ -240,9 +240,10 @@ wire_decode(const void *buf, uint64_t len, struct wire_msg *m)
  * Card: magic "lpd1" 4, version 2, length 2, host 8, max_msg 8, ops 4, nb_cpus 4, cpu 4, 0 4, then
  * dev, driver, provider, interface, cpus with the sizes of struct perf_card.
  */
-#define CARD_LEN (40 + sizeof(((struct perf_card *)0)->dev) + sizeof(((struct perf_card *)0)->driver) + \
-		  sizeof(((struct perf_card *)0)->provider) +                                    \
-		  sizeof(((struct perf_card *)0)->interface) + sizeof(((struct perf_card *)0)->cpus))
+#define CARD_LEN                                                                                   \
+	(40 + sizeof(((struct perf_card *)0)->dev) + sizeof(((struct perf_card *)0)->driver) +     \
+	 sizeof(((struct perf_card *)0)->provider) + sizeof(((struct perf_card *)0)->interface) +  \
+	 sizeof(((struct perf_card *)0)->cpus))
 
 _Static_assert(CARD_LEN <= 256, "a card fits into the private data of a connection");
 

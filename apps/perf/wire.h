@@ -52,11 +52,11 @@ struct perf_run {
 struct wire_msg {
 	enum wire_type type;
 	uint32_t id;
-	struct perf_run run;	/* RUN */
-	struct leat_rkey rkey;	/* RUN, READY */
-	int err;		/* REFUSED, positive */
-	char text[WIRE_TEXT];	/* REFUSED */
-	uint64_t count;		/* SYNC, RESULT */
+	struct perf_run run;	   /* RUN */
+	struct leat_rkey rkey;	   /* RUN, READY */
+	int err;		   /* REFUSED, positive */
+	char text[WIRE_TEXT];	   /* REFUSED */
+	uint64_t count;		   /* SYNC, RESULT */
 	struct perf_errors errors; /* RESULT */
 };
 

@@ -94,7 +94,7 @@ efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer, struc
 	if (ret < 0)
 		return ret;
 	for (a = e->addrs; a != NULL; a = a->next) {
-		if (a->len == len && memcmp(a->raw, raw, len) == 0) {
+		if (!a->cut && a->len == len && memcmp(a->raw, raw, len) == 0) {
 			if (a->refs++ == 0) {
 				/* Reconnected: it was still there. */
 				e->nb_unused--;
@@ -131,7 +131,7 @@ remove_addr(struct efa_ep *e, struct efa_addr *a)
 {
 	int ret;
 
-	ret = fi_av_remove(e->av, &a->fi, 1, 0);
+	ret = a->cut ? 0 : fi_av_remove(e->av, &a->fi, 1, 0);
 	if (ret != 0)
 		LEAT_LOG(DEBUG, driver, "%s: fi_av_remove: %s", e->dev->name, fi_strerror(-ret));
 	if ((e->quirks & EFA_Q_SHM) != 0)
@@ -156,8 +156,8 @@ static bool
 drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
 {
 	struct iovec iov[2] = { { NULL, 0 }, { e->sink, e->sink_len } };
-	struct iovec *v = e->sink_len != 0 ? iov : &iov[0];
-	size_t nb = e->sink_len != 0 ? 2 : 1;
+	bool empty = (e->quirks & EFA_Q_DRAIN_EMPTY) != 0;
+	size_t nb = e->sink_len != 0 && !empty ? 2 : 1;
 	void *desc[2] = { NULL, NULL };
 	struct efa_slot *s = e->free;
 	unsigned int i;
@@ -165,8 +165,8 @@ drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
 
 	if (s == NULL)
 		return true;
-	ret = tagged ? fi_trecvv(e->fid, v, desc, nb, a->fi, 0, UINT64_MAX, &s->ctx) :
-		       fi_recvv(e->fid, v, desc, nb, a->fi, &s->ctx);
+	ret = tagged ? fi_trecvv(e->fid, iov, desc, nb, a->fi, 0, UINT64_MAX, &s->ctx) :
+		       fi_recvv(e->fid, iov, desc, nb, a->fi, &s->ctx);
 	if (ret != 0)
 		return true;
 	e->free = s->next;
@@ -178,8 +178,8 @@ drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
 	(void)fi_cancel(&e->fid->fid, &s->ctx);
 	for (i = 0; i < 64 && s->state == EFA_SLOT_ORPHAN; i++)
 		efa_cq_drive(e, EFA_CQ_BURST);
-	/* Neither cancelled nor complete: it will be, some time. */
-	return e->drained || s->state == EFA_SLOT_ORPHAN;
+	/* Neither cancelled nor complete: it will be, some time, or never when nothing is fetched. */
+	return e->drained || (s->state == EFA_SLOT_ORPHAN && !empty);
 }
 
 bool
@@ -188,7 +188,7 @@ efa_av_drain(struct efa_ep *e, struct efa_addr *a)
 	unsigned int i;
 	int tagged;
 
-	if (a == NULL || e->driving || (e->info->caps & FI_DIRECTED_RECV) == 0)
+	if (a == NULL || a->cut || (e->info->caps & FI_DIRECTED_RECV) == 0)
 		return false;
 	/* What is still in the provider's queues first. */
 	efa_cq_drive(e, EFA_CQ_BURST);
@@ -217,6 +217,18 @@ removable(const struct efa_ep *e, const struct efa_addr *a, uint64_t now)
 	return now - a->unused_since > leat_us_to_cycles(QUARANTINE_US);
 }
 
+void
+efa_av_cut(struct efa_ep *e, struct efa_addr *a)
+{
+	if (a->cut || a->refs > 1)
+		return;
+	(void)efa_av_drain(e, a);
+	map_set(e, a->fi, LEAT_PEER_ANY);
+	if (fi_av_remove(e->av, &a->fi, 1, 0) == 0)
+		a->cut = true;
+	efa_cq_drive(e, EFA_CQ_BURST);
+}
+
 static void
 free_addr(struct efa_ep *e, struct efa_addr **pp)
 {
@@ -233,7 +245,8 @@ efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
 {
 	if (a->first == peer) {
 		a->first = other_peer(e, a, peer);
-		map_set(e, a->fi, a->first);
+		if (!a->cut)
+			map_set(e, a->fi, a->first);
 	}
 	if (--a->refs > 0)
 		return;
@@ -250,6 +263,8 @@ efa_av_sweep(struct efa_ep *e)
 	while (*pp != NULL) {
 		struct efa_addr *a = *pp;
 
+		if (a->orphans > 0 && (e->quirks & EFA_Q_SHM) != 0 && efa_shm_gone(a))
+			efa_shm_answer(e, a);
 		if (!removable(e, a, now) ||
 		    (!efa_av_drain(e, a) && (e->quirks & EFA_Q_SHM) != 0))
 			pp = &a->next;

@@ -181,7 +181,7 @@ drive(struct efa_ep *e)
 {
 	unsigned int i;
 
-	for (i = 0; i < 8 && !e->driving; i++)
+	for (i = 0; i < 8; i++)
 		efa_cq_drive(e, EFA_CQ_BURST);
 }
 
@@ -237,11 +237,10 @@ finish_one(struct efa_ep *e, struct efa_slot *s, void *arg)
 		efa_slot_finish(e, s, !p->dead && s->op->type >= LEAT_OP_WRITE ? -EACCES : p->status, 0);
 		return;
 	}
-	/* From a dead process nothing comes any more. */
-	if (leat_now() < p->deadline && !(p->dead && (e->quirks & EFA_Q_SHM) != 0))
+	if (leat_now() < p->deadline && !p->gone)
 		return;
-	/* The provider may still be writing to the buffer of a receive. */
-	if (s->state == EFA_SLOT_RX && leat_now() < p->recv_deadline)
+	/* The provider may still be writing to the buffer. */
+	if ((s->state == EFA_SLOT_RX || s->op->type == LEAT_OP_READ) && leat_now() < p->recv_deadline)
 		return;
 	efa_slot_orphan(e, s, p->status);
 }
@@ -252,14 +251,19 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 	bool shm = (e->quirks & EFA_Q_SHM) != 0;
 	struct efa_peer *p = mine(e, peer);
 
+	if (shm && leat_peer_inflight(peer) > 0)
+		p->gone = efa_shm_gone(p->addr);
 	if (leat_peer_inflight(peer) > 0 &&
-	    (now >= p->deadline || p->broken_deadline != 0 || (p->dead && shm)))
+	    (now >= p->deadline || p->broken_deadline != 0 || p->gone))
 		efa_slots_foreach(e, finish_one, peer);
-	if (shm && p->dead && p->addr->orphans > 0)
+	/* What is left may write to buffers here. */
+	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & EFA_Q_AV_CUTS) != 0)
+		efa_av_cut(e, p->addr);
+	if (p->gone && p->addr->orphans > 0)
 		efa_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
 		return;
-	if (!e->closing && !e->driving)
+	if (!e->closing)
 		(void)efa_av_drain(e, p->addr);
 	e->nb_ending--;
 	forget(e, peer);

@@ -74,8 +74,8 @@ efa_slots_foreach(struct efa_ep *e, void (*fn)(struct efa_ep *e, struct efa_slot
 	}
 }
 
-void
-efa_slot_finish(struct efa_ep *e, struct efa_slot *s, int status, uint64_t len)
+static inline __attribute__((always_inline)) void
+finish(struct efa_ep *e, struct efa_slot *s, int status, uint64_t len)
 {
 	struct leat_op *op = s->op;
 
@@ -85,6 +85,12 @@ efa_slot_finish(struct efa_ep *e, struct efa_slot *s, int status, uint64_t len)
 		e->nb_carriers--;
 	efa_slot_put(e, s);
 	leat_op_finish(e->ep, op, status, len);
+}
+
+void
+efa_slot_finish(struct efa_ep *e, struct efa_slot *s, int status, uint64_t len)
+{
+	finish(e, s, status, len);
 }
 
 void
@@ -139,7 +145,7 @@ orphan_back(struct efa_ep *e, struct efa_slot *s)
 }
 
 /* What arrived without a receive of ours: a peer's WRITE_IMM, or events that nobody asked for. */
-static void
+static void __attribute__((noinline))
 remote_event(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
 	if ((c->flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) ==
@@ -147,7 +153,17 @@ remote_event(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src
 		efa_notice_add(e, c->data, c->len, peer_of(e, src));
 }
 
-static inline void
+/* A provider that confuses tags delivered a message to the wrong receive. */
+static int __attribute__((noinline, cold))
+wrong_tag(const struct efa_ep *e, const struct leat_op *op, uint64_t tag)
+{
+	LEAT_LOG(ERR, driver, "%s: endpoint %s: provider %s gave the message with tag %#" PRIx64
+		 " to the receive for tag %#" PRIx64 ", ignore %#" PRIx64, e->dev->name,
+		 leat_ep_name(e->ep), e->info->fabric_attr->prov_name, tag, op->tag, op->ignore);
+	return -EIO;
+}
+
+static inline __attribute__((always_inline)) void
 recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
 	struct leat_op *op = s->op;
@@ -158,8 +174,11 @@ recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry 
 		op->src = peer_of(e, src);
 	else
 		op->src = op->peer;
-	if (op->type == LEAT_OP_TRECV)
+	if (op->type == LEAT_OP_TRECV) {
 		op->tag_in = c->tag;
+		if (unlikely(((c->tag ^ op->tag) & ~op->ignore) != 0))
+			status = wrong_tag(e, op, c->tag);
+	}
 	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
 		op->oflags |= LEAT_OP_F_IMM;
 		op->imm = c->data;
@@ -169,10 +188,10 @@ recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry 
 	/* The rest went into the sink. */
 	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0))
 		status = -EMSGSIZE;
-	efa_slot_finish(e, s, status, len);
+	finish(e, s, status, len);
 }
 
-static inline void
+static inline __attribute__((always_inline)) void
 complete(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
 	struct efa_slot *s;
@@ -189,7 +208,9 @@ complete(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 	} else if (likely(s->state == EFA_SLOT_TX)) {
 		if (unlikely(s->op->type >= LEAT_OP_FETCH_ADD))
 			*(uint64_t *)s->op->buf = s->result;
-		efa_slot_finish(e, s, 0, s->op->size);
+		else if (e->inject_run != 0 && s->op->type <= LEAT_OP_TSEND)
+			e->peers[s->peer].injected = 0;
+		finish(e, s, 0, s->op->size);
 	} else if (s->state == EFA_SLOT_ORPHAN) {
 		orphan_back(e, s);
 	}
@@ -236,16 +257,23 @@ static int
 error_status(struct efa_ep *e, const struct efa_slot *s, const struct fi_cq_err_entry *err)
 {
 	const struct leat_op *op = s->op;
-	int status = efa_errno(err->err);
+	int status = efa_provider_status(e->dev->prov, err);
 
+	/* Recalled because its peer is ending, or because somebody asked for it. */
 	if (status == -ECANCELED && (s->flags & EFA_SLOT_CANCEL) != 0)
-		return status;
+		return op->state == LEAT_OP_INFLIGHT && op->peer != LEAT_PEER_ANY &&
+				       e->peers[op->peer].state == EFA_PEER_ENDING ?
+			       e->peers[op->peer].status :
+			       status;
 	if (status == -EMSGSIZE || status == -EACCES || status == -ERANGE)
 		return status;
 	if (op->peer == LEAT_PEER_ANY)
 		return status == -ECANCELED || status == -EIO ? -ECONNRESET : status;
 	if (e->peers[op->peer].state == EFA_PEER_ENDING)
 		return e->peers[op->peer].status;
+	/* The receiver could not take all of it. */
+	if ((e->quirks & EFA_Q_SINK_FAULT) != 0 && status == -EIO && op->type <= LEAT_OP_TSEND)
+		return -EMSGSIZE;
 	return (e->quirks & EFA_Q_BREAKS) != 0 ? 1 : status;
 }
 
@@ -286,7 +314,8 @@ failed(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_err_entry *err)
 		efa_conn_broken(e, s->op->peer);
 		return;
 	}
-	efa_slot_finish(e, s, status, status == -EMSGSIZE ? err->len + err->olen : 0);
+	/* Providers don't agree on what len and olen of a truncated message are: not told. */
+	efa_slot_finish(e, s, status, 0);
 }
 
 static bool
@@ -310,7 +339,7 @@ read_error(struct efa_ep *e)
 }
 
 /* Errors are rare, and stand in the way of what comes behind them. */
-static void
+static void __attribute__((noinline, cold))
 read_errors(struct efa_ep *e)
 {
 	unsigned int i;
@@ -325,7 +354,7 @@ read_errors(struct efa_ep *e)
 }
 
 /* Every call also drives the provider; with max 0 it does only that. */
-static inline unsigned int
+static inline __attribute__((always_inline)) unsigned int
 read_some(struct efa_ep *e, unsigned int max)
 {
 	struct fi_cq_tagged_entry c[EFA_CQ_BURST];
@@ -334,36 +363,62 @@ read_some(struct efa_ep *e, unsigned int max)
 
 	if (max > EFA_CQ_BURST)
 		max = EFA_CQ_BURST;
-	n = e->source ? fi_cq_readfrom(e->cq, c, max, src) : fi_cq_read(e->cq, c, max);
-	if (unlikely(n < 0)) {
-		if (unlikely(n == -FI_EAVAIL))
-			read_errors(e);
-		return 0;
+	if (likely(e->source)) {
+		n = fi_cq_readfrom(e->cq, c, max, src);
+		for (i = 0; i < n; i++)
+			complete(e, &c[i], src[i]);
+	} else {
+		n = fi_cq_read(e->cq, c, max);
+		for (i = 0; i < n; i++)
+			complete(e, &c[i], FI_ADDR_NOTAVAIL);
 	}
-	for (i = 0; i < n; i++)
-		complete(e, &c[i], e->source ? src[i] : FI_ADDR_NOTAVAIL);
-	return (unsigned int)n;
+	if (likely(n >= 0))
+		return (unsigned int)n;
+	if (unlikely(n == -FI_EAVAIL))
+		read_errors(e);
+	return 0;
+}
+
+/* A carrier's cancellation is there at once in most providers. */
+static void __attribute__((noinline, cold))
+read_with_notices(struct efa_ep *e, unsigned int max)
+{
+	unsigned int n;
+
+	if (!efa_notice_room(e))
+		max = 0;
+	n = read_some(e, max);
+	while (e->notice_count > 0 && n < max && efa_notice_run(e))
+		n += 1 + read_some(e, max - n);
+}
+
+static inline void
+drive(struct efa_ep *e, unsigned int max)
+{
+	if (likely(e->notice_count == 0)) {
+		(void)read_some(e, max);
+		if (likely(e->notice_count == 0))
+			return;
+		max = 1;
+	}
+	read_with_notices(e, max);
 }
 
 void
 efa_cq_drive(struct efa_ep *e, unsigned int max)
 {
-	unsigned int n;
-
-	if (unlikely(e->closing))
-		return;
-	if (unlikely(!efa_notice_room(e)))
-		max = 0;
-	e->driving = true;
-	n = read_some(e, max);
-	/* A carrier's cancellation is there at once in most providers. */
-	while (unlikely(e->notice_count > 0) && n < max && efa_notice_run(e))
-		n += 1 + read_some(e, max - n);
-	e->driving = false;
+	if (!e->closing)
+		drive(e, max);
 }
 
 void
 efa_poll(struct leat_ep *ep)
 {
-	efa_cq_drive(efa_of(ep), leat_ep_room(ep));
+	drive(efa_of(ep), leat_ep_room(ep));
+}
+
+void
+efa_poll_closed(struct leat_ep *ep)
+{
+	RTE_SET_USED(ep);
 }

@@ -313,6 +313,7 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		return leat_err(ENOMEM, "%s: out of memory", leat_dev_name(dev));
 	snprintf(d->name, sizeof(d->name), "%s", leat_dev_name(dev));
 	d->prov = efa_provider_find(provider);
+	efa_provider_prepare(d->prov);
 	snprintf(d->interface, sizeof(d->interface), "%s", provider);
 	if (d->prov->refuse != NULL) {
 		leat_err(EOPNOTSUPP, "%s: provider %s does not work with libfabric %u.%u: %s", d->name,

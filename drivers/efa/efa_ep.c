@@ -209,9 +209,9 @@ set_limits(struct leat_ep *ep, struct efa_ep *e, const struct leat_ep_conf *conf
 	uint32_t inject = (uint32_t)RTE_MIN(e->info->tx_attr->inject_size,
 					    (size_t)e->dev->prov->inject_pays);
 
-	/* 0: an empty message is injected too, if inject is used at all. */
-	e->use_inject = e->dev->prov->inject_pays > 0;
-	e->inject_send = inject;
+	/* An empty message is injected too, if inject is used at all. */
+	e->inject_run = (e->quirks & EFA_Q_INJECT_QUEUES) != 0 ? RTE_MIN(conf->tx_depth, 256u) : 0;
+	e->inject_end = e->dev->prov->inject_pays > 0 ? inject + 1 : 0;
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
 	e->imm_mask = e->info->domain_attr->cq_data_size >= 8 ? UINT64_MAX : UINT32_MAX;
@@ -223,7 +223,6 @@ set_limits(struct leat_ep *ep, struct efa_ep *e, const struct leat_ep_conf *conf
 	ep->mr_local = e->mr_desc;
 	ep->directed_recv = (e->info->caps & FI_DIRECTED_RECV) != 0;
 	ep->max_msg = e->info->ep_attr->max_msg_size;
-	RTE_SET_USED(conf);
 }
 
 int
@@ -304,6 +303,7 @@ efa_ep_abort(struct leat_ep *ep)
 		fid_close(e, FID(e->fid), "endpoint");
 	}
 	e->closing = true;
+	ep->poll = efa_poll_closed;
 	efa_slots_foreach(e, finish_shutdown, NULL);
 }
 

@@ -178,7 +178,7 @@ efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 	if ((e->quirks & EFA_Q_KEY_TABLE) != 0) {
 		efa_shm_key_del(e, piece->key);
 		/* What peers sent while they still saw the key. */
-		if (!e->closing && !e->driving)
+		if (!e->closing)
 			efa_cq_drive(e, 0);
 	}
 	ret = fi_close(&mr->fid);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
@@ -20,7 +21,8 @@
 #define ATOMICS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
 #define TCP_QUIRKS                                                                                 \
-	(EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_KEY_SEALED | EFA_Q_BREAKS | EFA_Q_LEAK_DOMAIN)
+	(EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_KEY_SEALED | EFA_Q_BREAKS |            \
+	 EFA_Q_LEAK_DOMAIN | EFA_Q_INJECT_QUEUES)
 
 static const struct efa_provider providers[] = {
 	{
@@ -95,12 +97,17 @@ static const struct efa_provider providers[] = {
 		 * - A send of more than 16 KiB to a peer that died never completes, and a post to it says
 		 *   FI_EAGAIN for ever: the exchange of addresses (oob) tells of the death.
 		 * - LEAK_DOMAIN: such a send keeps the domain busy.
+		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never says FI_EAGAIN.
+		 * - AV_CUTS: a READ from a peer that does not move, and that is disconnected here, would be answered
+		 *   whenever that peer moves, into a buffer that is the caller's again.
+		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has gone since crashes: its
+		 *   connection is a null pointer (rxm_cq.c rxm_handle_rndv). With a size of 0 nothing is fetched.
 		 */
 		.name = "tcp",
 		.hint = "tcp;ofi_rxm",
 		.sink_len = 64 << 10,
 		.max_version = FI_VERSION(1, 17),
-		.quirks = TCP_QUIRKS,
+		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32767,
@@ -131,7 +138,7 @@ static const struct efa_provider providers[] = {
 		.hint = "tcp;ofi_rxm",
 		.sink_len = 64 << 10,
 		.max_version = ANY_VERSION,
-		.quirks = TCP_QUIRKS,
+		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32767,
@@ -142,12 +149,13 @@ static const struct efa_provider providers[] = {
 	{
 		/*
 		 * The old RDM provider over TCP; deprecated, and gone from 2.0 on. Writes are acknowledged by
-		 * the target without asking. It takes any number of receives; fi_info says 256.
+		 * the target without asking. It takes any number of receives; fi_info says 256. KEY_SEALED: atomics
+		 * are done whatever the rights.
 		 */
 		.name = "sockets",
 		.hint = "sockets",
 		.max_version = ANY_VERSION,
-		.quirks = EFA_Q_BREAKS,
+		.quirks = EFA_Q_BREAKS | EFA_Q_KEY_SEALED | EFA_Q_INJECT_QUEUES,
 		.tx_depth = 256,
 		.rx_depth = 256,
 		.max_peers = 4096,
@@ -158,11 +166,15 @@ static const struct efa_provider providers[] = {
 	{
 		/*
 		 * RDM over UDP. READ of 0 B never completes. A wrong key gets no answer: KEY_SEALED. A message that
-		 * is too long is cut without an error: with a sink its length tells.
+		 * is too long is cut without an error: with a sink its length tells. A fetching atomic is done, but 0
+		 * comes back.
 		 */
 		.name = "udp;ofi_rxd",
 		.hint = "udp;ofi_rxd",
 		.sink_len = 64 << 20,
+		.no_ops = ATOMICS,
+		.no_ops_why = "the old value does not come back",
+		.no_caps = FI_ATOMIC,
 		.max_version = ANY_VERSION,
 		.quirks = EFA_Q_BREAKS | EFA_Q_NO_READ0 | EFA_Q_KEY_SEALED,
 		.tx_depth = 128,
@@ -345,6 +357,52 @@ efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep)
 	if (ret != 0 && ret != -FI_ENOPROTOOPT)
 		LEAT_LOG(WARNING, driver, "efa: shared memory stays permitted inside the provider: %s",
 			 fi_strerror(-ret));
+}
+
+/* EFA_IO_COMP_STATUS_* of prov/efa/src/efa_errno.h: what the device says of the other side. */
+#define EFA_REMOTE_ERROR_BAD_ADDRESS 7
+#define EFA_REMOTE_ERROR_ABORT 8
+#define EFA_REMOTE_ERROR_BAD_DEST_QPN 9
+#define EFA_REMOTE_ERROR_RNR 10
+#define EFA_REMOTE_ERROR_BAD_LENGTH 11
+#define EFA_REMOTE_ERROR_BAD_STATUS 12
+#define EFA_LOCAL_ERROR_UNRESP_REMOTE 13
+#define EFA_REMOTE_ERROR_UNKNOWN_PEER 14
+#define EFA_LOCAL_ERROR_UNREACH_REMOTE 15
+
+int
+efa_provider_status(const struct efa_provider *p, const struct fi_cq_err_entry *err)
+{
+	if (p->name == NULL || strcmp(p->name, "efa") != 0)
+		return efa_errno(err->err);
+	switch (err->prov_errno) {
+	case EFA_REMOTE_ERROR_BAD_ADDRESS:
+		return -EACCES;
+	case EFA_REMOTE_ERROR_ABORT:
+	case EFA_REMOTE_ERROR_BAD_DEST_QPN:
+	case EFA_LOCAL_ERROR_UNRESP_REMOTE:
+	case EFA_REMOTE_ERROR_UNKNOWN_PEER:
+	case EFA_LOCAL_ERROR_UNREACH_REMOTE:
+		return -ECONNRESET;
+	case EFA_REMOTE_ERROR_RNR:
+	case EFA_REMOTE_ERROR_BAD_STATUS:
+		return -EREMOTEIO;
+	case EFA_REMOTE_ERROR_BAD_LENGTH:
+		return -EMSGSIZE;
+	default:
+		return efa_errno(err->err);
+	}
+}
+
+void
+efa_provider_prepare(const struct efa_provider *p)
+{
+	/*
+	 * Without it an address that leaves the AV keeps its connection. There is no other way to say so, and it
+	 * counts only before the process first uses libfabric.
+	 */
+	if ((p->quirks & EFA_Q_AV_CUTS) != 0)
+		(void)setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
 }
 
 /* May processes of this user copy from and to one another's memory? */

@@ -65,6 +65,9 @@ enum efa_quirk {
 	EFA_Q_LOST_RMA = 1 << 6,     /* a failed RMA op's error entry has no context */
 	EFA_Q_BREAKS = 1 << 7,	     /* has connections below that can break by themselves */
 	EFA_Q_NO_SHM_PERMITTED = 1 << 8, /* set FI_OPT_SHARED_MEMORY_PERMITTED to false */
+	EFA_Q_DRAIN_EMPTY = 1 << 11, /* what a dead peer sent may only be received with a size of 0 */
+	EFA_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
+	EFA_Q_AV_CUTS = 1 << 13, /* fi_av_remove() can be made to close the connection below */
 	EFA_Q_LEAK_DOMAIN = 1 << 9,  /* fi_close() of the domain may say EBUSY after a peer's death */
 };
 
@@ -99,8 +102,12 @@ struct fi_info *efa_provider_hints(const struct efa_provider *p, uint64_t caps);
 void efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep);
 /* Is the first fi_info of a list that this row can use; NULL if none. */
 struct fi_info *efa_provider_pick(const struct efa_provider *p, struct fi_info *list);
+/* Before the first fi_getinfo(): what the library is told once per process. */
+void efa_provider_prepare(const struct efa_provider *p);
 /* What the environment lacks for it. 0, or a negative errno with leat_err(). */
 int efa_provider_env(const char *dev, const struct efa_provider *p);
+/* Status of a failed op: what only the provider's own error number tells. */
+int efa_provider_status(const struct efa_provider *p, const struct fi_cq_err_entry *err);
 /* mr_mode bits that the driver handles. */
 uint64_t efa_provider_mr_modes(void);
 
@@ -171,6 +178,7 @@ struct efa_addr {
 	uint32_t orphans; /* slots that wait for it */
 	uint16_t first;	  /* peer that messages from it are attributed to */
 	uint64_t unused_since;
+	bool cut; /* out of the AV already */
 	uint16_t len;
 	int pidfd;		 /* provider shm: of the other process, or -1 */
 	struct efa_shm *shm;	 /* provider shm: the other side's key table */
@@ -192,8 +200,10 @@ struct efa_peer {
 	uint64_t deadline;	/* ENDING: then what is left is finished by force */
 	uint64_t recv_deadline; /* the same for receives */
 	int status;		/* with which its ops end */
+	uint32_t injected;	/* since the last completion of a send */
 	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
 	bool dead; /* the other process is gone, or its host */
+	bool gone; /* provider shm: the other endpoint is closed, nothing comes from it any more */
 	uint8_t state;
 	uint16_t pending_len; /* what a REQUEST brought */
 	void *pending;
@@ -215,8 +225,8 @@ struct efa_ep {
 	struct efa_slot *slots;
 	uint32_t nb_slots;
 	uint32_t quirks;
-	uint32_t inject_send; /* SEND and TSEND up to this size go by inject */
-	bool use_inject;
+	uint32_t inject_run; /* EFA_Q_INJECT_QUEUES: so many to a peer between completions; 0: no limit */
+	uint32_t inject_end; /* SEND and TSEND of less than this go by inject; 0: none do */
 	bool source;  /* completions tell where a message came from */
 	bool mr_desc; /* provider wants local descriptors */
 	bool track;   /* posted RECVs are on the list below */
@@ -251,7 +261,6 @@ struct efa_ep {
 	uint32_t nb_orphans;
 	uint32_t nb_unused; /* addresses without a peer */
 	uint64_t sweep_at;  /* when to look at those again */
-	bool driving;	    /* inside efa_cq_drive() */
 	bool drained;	    /* see efa_av_drain() */
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
@@ -283,6 +292,7 @@ int efa_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 
 uint16_t efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void efa_poll(struct leat_ep *ep);
+void efa_poll_closed(struct leat_ep *ep);
 /* Drives the provider and takes up to max completions. */
 void efa_cq_drive(struct efa_ep *e, unsigned int max);
 /* Negative errno for a positive fi_errno. */
@@ -342,6 +352,8 @@ void efa_notice_fini(struct efa_ep *e);
 /* Finds or inserts an address for a peer. 0, or negative errno with leat_err(). */
 int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer,
 	       struct efa_addr **addr);
+/* Out of the AV with it, so that nothing of it writes to this side's memory any more. */
+void efa_av_cut(struct efa_ep *e, struct efa_addr *a);
 /* Lets go of it. */
 void efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
 /* Takes out what arrived from it and was not received. @return whether it is all */
@@ -400,7 +412,7 @@ void efa_shm_region_close(struct efa_shm_region *s);
 /* Looks after the locks of a peer and of this endpoint, when that peer is killed. */
 void efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd);
 void efa_shm_unwatch(struct efa_shm_region *s);
-/* A peer's process is dead and its ops were finished: gives the provider the answers that it waits for. */
+/* A peer is gone and its ops were finished: gives the provider the answers that it waits for. */
 void efa_shm_answer(struct efa_ep *e, const struct efa_addr *a);
 
 /* Process-wide registry of endpoints, by provider address. */

@@ -39,7 +39,7 @@ src_of(const struct leat_ep *ep, const struct leat_op *op)
 	return op->peer == LEAT_PEER_ANY ? FI_ADDR_UNSPEC : ep->peers[op->peer].drv_word;
 }
 
-static ssize_t
+static inline __attribute__((always_inline)) ssize_t
 post_recv_sink(struct efa_ep *e, const struct leat_op *op, fi_addr_t src, void *desc0, void *ctx)
 {
 	struct iovec iov[2] = { { op->buf, op->size }, { e->sink, e->sink_len } };
@@ -50,7 +50,7 @@ post_recv_sink(struct efa_ep *e, const struct leat_op *op, fi_addr_t src, void *
 	return fi_trecvv(e->fid, iov, desc, 2, src, op->tag, op->ignore, ctx);
 }
 
-static inline ssize_t
+static inline __attribute__((always_inline)) ssize_t
 post_recv(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_slot *s)
 {
 	fi_addr_t src = src_of(ep, op);
@@ -70,7 +70,7 @@ post_recv(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_s
 	return unlikely(ret == -FI_ENOMEM) ? -FI_EAGAIN : ret;
 }
 
-static inline ssize_t
+static inline __attribute__((always_inline)) ssize_t
 post_send(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_slot *s)
 {
 	fi_addr_t dst = dest_of(ep, op);
@@ -91,7 +91,7 @@ post_send(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_s
 }
 
 /* A small send: the provider copies it, and there will be no completion. */
-static inline ssize_t
+static inline __attribute__((always_inline)) ssize_t
 inject_send(struct leat_ep *ep, struct efa_ep *e, const struct leat_op *op)
 {
 	fi_addr_t dst = dest_of(ep, op);
@@ -167,7 +167,7 @@ post_atomic(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa
 				 FI_UINT64, FI_CSWAP, &s->ctx);
 }
 
-static inline ssize_t
+static inline __attribute__((always_inline)) ssize_t
 post_one(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_slot *s)
 {
 	switch (op->type) {
@@ -195,7 +195,7 @@ post_one(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_sl
  * What is not an ordinary op for the provider.
  * @return true: the op was accepted and is done (or wrong, and done with that)
  */
-static bool
+static bool __attribute__((noinline))
 special(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op)
 {
 	int ret;
@@ -221,7 +221,7 @@ special(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op)
 	return false;
 }
 
-static void
+static void __attribute__((noinline, cold))
 log_no_slot(struct efa_ep *e)
 {
 	if (e->full_logged)
@@ -233,7 +233,7 @@ log_no_slot(struct efa_ep *e)
 }
 
 /* The call failed: refuse, or take the op with an error. @return whether it was taken */
-static bool
+static bool __attribute__((noinline, cold))
 post_failed(struct leat_ep *ep, struct leat_op *op, ssize_t ret)
 {
 	if (likely(ret == -FI_EAGAIN)) {
@@ -244,17 +244,77 @@ post_failed(struct leat_ep *ep, struct leat_op *op, ssize_t ret)
 	return true;
 }
 
+static void __attribute__((noinline, cold))
+post_bad(struct leat_ep *ep, struct leat_op *op, int status)
+{
+	leat_op_fail(ep, op, status);
+}
+
+/* Sends that go the other way, through a slot, show by completing that the provider got rid of those before. */
+static inline bool
+may_inject(struct efa_ep *e, const struct leat_op *op)
+{
+	struct efa_peer *p;
+
+	if (likely(e->inject_run == 0))
+		return true;
+	p = &e->peers[op->peer];
+	return p->injected < e->inject_run && ++p->injected != 0;
+}
+
+/* A small send: done when this returns. @return false: refused */
+static inline __attribute__((always_inline)) bool
+post_inject(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op)
+{
+	ssize_t ret = inject_send(ep, e, op);
+
+	if (unlikely(ret != 0))
+		return post_failed(ep, op, ret);
+	leat_op_start(ep, op);
+	leat_op_finish(ep, op, 0, op->size);
+	return true;
+}
+
+/* Everything else: through a slot. @return false: refused */
+static inline __attribute__((always_inline)) bool
+post_slot(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op)
+{
+	struct efa_slot *s = e->free;
+	ssize_t ret;
+
+	if (unlikely(op->type >= LEAT_OP_WRITE || e->notice_count > 0) && special(ep, e, op))
+		return true;
+	if (unlikely(s == NULL)) {
+		log_no_slot(e);
+		rte_errno = EAGAIN;
+		return false;
+	}
+	ret = post_one(ep, e, op, s);
+	if (unlikely(ret != 0)) {
+		s->state = EFA_SLOT_FREE;
+		return post_failed(ep, op, ret);
+	}
+	e->free = s->next;
+	s->op = op;
+	s->peer = op->peer;
+	s->flags = 0;
+	s->seq = e->seq++;
+	op->drv_ctx = s;
+	leat_op_start(ep, op);
+	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+		efa_recv_list_add(e, s);
+	return true;
+}
+
 uint16_t
 efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	struct efa_ep *e = efa_of(ep);
-	struct efa_slot *s;
 	uint16_t i;
-	ssize_t ret;
-	int status;
 
 	for (i = 0; i < n; i++) {
 		struct leat_op *op = ops[i];
+		int status;
 
 		if (i + 1 < n)
 			rte_prefetch0(ops[i + 1]);
@@ -262,45 +322,16 @@ efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			break;
 		status = leat_op_check(ep, op);
 		if (unlikely(status < 0)) {
-			leat_op_fail(ep, op, status);
+			post_bad(ep, op, status);
 			continue;
 		}
 		if ((op->type == LEAT_OP_SEND || op->type == LEAT_OP_TSEND) &&
-		    op->size <= e->inject_send && e->use_inject) {
-			ret = inject_send(ep, e, op);
-			if (likely(ret == 0)) {
-				leat_op_start(ep, op);
-				leat_op_finish(ep, op, 0, op->size);
-				continue;
-			}
-			if (!post_failed(ep, op, ret))
+		    op->size < e->inject_end && may_inject(e, op)) {
+			if (unlikely(!post_inject(ep, e, op)))
 				break;
-			continue;
-		}
-		if (unlikely(op->type >= LEAT_OP_WRITE || e->notice_count > 0) && special(ep, e, op))
-			continue;
-		s = e->free;
-		if (unlikely(s == NULL)) {
-			log_no_slot(e);
-			rte_errno = EAGAIN;
+		} else if (unlikely(!post_slot(ep, e, op))) {
 			break;
 		}
-		ret = post_one(ep, e, op, s);
-		if (unlikely(ret != 0)) {
-			s->state = EFA_SLOT_FREE;
-			if (!post_failed(ep, op, ret))
-				break;
-			continue;
-		}
-		e->free = s->next;
-		s->op = op;
-		s->peer = op->peer;
-		s->flags = 0;
-		s->seq = e->seq++;
-		op->drv_ctx = s;
-		leat_op_start(ep, op);
-		if (unlikely(e->track) && op->type == LEAT_OP_RECV)
-			efa_recv_list_add(e, s);
 	}
 	return leat_post_end(ep, i, n);
 }

@@ -168,7 +168,8 @@ ring_reject(struct leat_ep *ep, struct leat_peer *peer)
 static void
 take_request(struct leat_ep *ep, struct ring_ep *rep, struct ring_conn *conn)
 {
-	struct leat_peer *peer = leat_peer_request(ep, conn->from, conn->priv[0], conn->priv_len[0]);
+	struct leat_peer *peer =
+		leat_peer_request(ep, conn->from, conn->priv[0], conn->priv_len[0]);
 	struct ring_link *link = NULL;
 
 	if (peer != NULL) {
@@ -299,8 +300,8 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 			peer_closed(ep, link, (enum ring_closed)how);
 			continue;
 		}
-		recalls = __atomic_load_n(&link->conn->dir[link->side ^ 1].recalls,
-					  __ATOMIC_RELAXED);
+		recalls =
+			__atomic_load_n(&link->conn->dir[link->side ^ 1].recalls, __ATOMIC_RELAXED);
 		if (recalls != link->recalls_seen) {
 			link->recalls_seen = recalls;
 			ring_note_purge(rep, link);

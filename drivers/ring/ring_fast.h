@@ -9,6 +9,8 @@
  * Whatever is out of the ordinary ends a run and goes the general way, which has the same outcome.
  */
 
+#include <rte_prefetch.h>
+
 #include "ring_match.h"
 
 /* ---- where the next message goes ---- */
@@ -79,15 +81,58 @@ ring_tx_room(struct ring_link *link)
 	return likely(ring_tx_free(link, link->tx_place)) || ring_tx_refresh(link);
 }
 
-/* PUBLISH: pairs with the loads in ring_rx.c and ring_rx_run(). The slot is link->tx_slot. */
+/* All but the head. The slot is link->tx_slot. @return what the head will be */
+static __rte_always_inline uint64_t
+ring_tx_fill(struct ring_link *link, struct ring_slot *slot, uint32_t type, uint32_t flags,
+	     uint64_t len)
+{
+	slot->credit = (uint32_t)link->rx_head;
+	slot->next = (uint16_t)link->tx_next;
+	return ring_head(link->tx_tail, type, flags, len);
+}
+
+/* PUBLISH: pairs with the loads in ring_rx.c and ring_rx_run(). */
+static __rte_always_inline void
+ring_tx_store(struct ring_slot *slot, uint64_t head)
+{
+	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
+}
+
 static __rte_always_inline void
 ring_tx_publish(struct ring_link *link, struct ring_slot *slot, uint32_t type, uint32_t flags,
 		uint64_t len)
 {
-	slot->credit = (uint32_t)link->rx_head;
-	slot->next = (uint16_t)link->tx_next;
-	__atomic_store_n(&slot->head, ring_head(link->tx_tail, type, flags, len), __ATOMIC_RELEASE);
+	ring_tx_store(slot, ring_tx_fill(link, slot, type, flags, len));
 	ring_tx_advance(link);
+}
+
+/*
+ * Asks for lines that are about to be written, by writing to them: the slot is free, nobody reads it. Stores wait for
+ * their lines in order, in a buffer that has room for few messages, but for the lines of all stores in it at the
+ * same time: so first one store per line, densely, and by the time the payloads are written the lines are here.
+ * (A prefetch for writing does nothing for a line that the other core has a copy of, on the machines measured.)
+ */
+static __rte_always_inline void
+ring_tx_touch_slot(struct ring_slot *slot, bool second)
+{
+	*(volatile uint32_t *)&slot->credit = 0;
+	if (second)
+		*(volatile uint64_t *)&slot->w[RING_WORDS - 1] = 0;
+}
+
+#define RING_TOUCH 32 /* slots, that is 64 lines: as many stores as wait at a time */
+
+static __rte_always_inline void
+ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
+{
+	uint32_t i, place = link->tx_place;
+
+	if (n > RING_TOUCH)
+		n = RING_TOUCH;
+	for (i = 0; i < n && ring_tx_free(link, place); i++) {
+		ring_tx_touch_slot(&link->tx_slots[place], second);
+		place = (place + 1) & link->tx_mask;
+	}
 }
 
 /* FREE, as it came along with a message. */
@@ -102,101 +147,220 @@ ring_credit(struct ring_link *link, uint32_t credit)
 
 /* ---- runs ---- */
 
-/* An idle SEND without flags, to that peer, on its queue? type, flags and state are 0 then. */
-static_assert(LEAT_OP_SEND == 0 && LEAT_OP_IDLE == 0, "see ring_send_plain()");
+/* Idle, of that type, without flags, on its default queue, and with a buffer? */
+static __rte_always_inline bool
+ring_op_plain(const struct leat_op *op, uint8_t type)
+{
+	static const struct leat_op mask = { .type = 0xff, .flags = 0xff, .state = 0xff };
+	const struct leat_op want = { .type = type, .state = LEAT_OP_IDLE };
+	uint32_t word, w, m;
+
+	/* the first four fields, which are bytes, in one go */
+	memcpy(&word, &op->type, sizeof(word));
+	memcpy(&w, &want.type, sizeof(w));
+	memcpy(&m, &mask.type, sizeof(m));
+	return (word & m) == w && op->queue == NULL && (op->buf != NULL || op->size == 0);
+}
+static_assert(offsetof(struct leat_op, type) == 0 && offsetof(struct leat_op, status) == 4,
+	      "see ring_op_plain()");
 
 static __rte_always_inline bool
 ring_send_plain(const struct leat_op *op, uint16_t peer, uint32_t inline_max)
 {
-	return (op->type | op->flags | op->state) == 0 && op->peer == peer && op->queue == NULL &&
-	       op->size <= inline_max && (op->buf != NULL || op->size == 0);
+	return ring_op_plain(op, LEAT_OP_SEND) && op->peer == peer && op->size <= inline_max;
+}
+
+static __rte_always_inline bool
+ring_recv_plain(const struct leat_op *op)
+{
+	return ring_op_plain(op, LEAT_OP_RECV) && op->peer == LEAT_PEER_ANY;
+}
+
+/* Copies a SEND into the next slot. @return the slot's head */
+static __rte_always_inline uint64_t
+ring_send_fill(struct ring_link *link, struct ring_slot *slot, const struct leat_op *op)
+{
+	uint64_t len = op->size;
+
+	ring_copy_small(&slot->w[0], op->buf, len);
+	return ring_tx_fill(link, slot, LEAT_OP_SEND, RING_F_INLINE, len);
+}
+
+/* Done, and on the list of those that are ready, whose end it is. */
+static __rte_always_inline void
+ring_send_done(struct leat_ep *ep, struct leat_op *op)
+{
+	op->oflags = 0;
+	op->state = LEAT_OP_READY;
+	op->status = 0;
+	op->len = op->size;
+	if (ep->ready_head == NULL)
+		ep->ready_head = op;
+	else
+		ep->ready_tail->q_next = op;
+	ep->ready_tail = op;
+}
+
+/*
+ * Several SENDs. They are published in groups: the first slot of a group last. Until then the consumer, which
+ * looks at that one only, leaves the lines of the others alone while they are written; and then it may fetch them all at
+ * once, since the first one says how many there are. Slot by slot it would run after the producer, line by line.
+ */
+#ifndef RING_GROUP
+#define RING_GROUP 8
+#endif
+static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");
+
+static __rte_always_inline uint16_t
+ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint16_t id,
+		 struct leat_op **ops, uint16_t n, uint64_t *bytes)
+{
+	struct ring_slot *slot, *first = NULL;
+	uint64_t head, first_head = 0;
+	uint32_t more = 0;
+	uint16_t i;
+
+	ring_tx_touch(link, n, ops[0]->size > RING_FIRST_LINE);
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (unlikely(!ring_send_plain(op, id, rep->inline_max) || !ring_tx_room(link)))
+			break;
+		slot = link->tx_slot;
+		head = ring_send_fill(link, slot, op);
+		ring_tx_advance(link);
+		*bytes += op->size;
+		if (first == NULL) {
+			first = slot;
+			first_head = head;
+			more = 0;
+		} else {
+			ring_tx_store(slot, head);
+			if (++more == RING_GROUP - 1) {
+				ring_tx_store(first, first_head | ring_head_more(more));
+				first = NULL;
+			}
+		}
+		ring_send_done(ep, op);
+	}
+	if (first != NULL)
+		ring_tx_store(first, first_head | ring_head_more(more));
+	return i;
+}
+
+/* The peer to which plain SENDs of that op's kind may go at once; NULL: the general way. */
+static __rte_always_inline struct leat_peer *
+ring_send_peer(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_op *op)
+{
+	struct leat_peer *peer = &ep->peers[op->peer];
+
+	/* An older op on the queue would hold these back. */
+	if (unlikely(op->peer >= ep->nb_peers || peer->state != LEAT_PEER_UP ||
+		     peer->sendq.head != NULL || !rep->can_send))
+		return NULL;
+	return peer;
+}
+
+static __rte_always_inline void
+ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct leat_peer *peer, uint16_t n,
+	      uint64_t bytes)
+{
+	struct ring_link *link = peer->drv;
+
+	ep->ready_tail->q_next = NULL;
+	ep->nb_ready += n;
+	LEAT_STAT_ADD(ep->stats.tx_bytes, bytes);
+	LEAT_STAT_ADD(peer->sendq.nb_posted, n);
+	LEAT_STAT_ADD(peer->sendq.nb_returned, n);
+	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
+		ring_link_heat(rep, link);
+}
+
+/* Posts one. @return false: the general way */
+static __rte_always_inline bool
+ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct leat_peer *peer = ring_send_peer(ep, rep, op);
+	struct ring_link *link;
+
+	if (unlikely(peer == NULL || !ring_send_plain(op, op->peer, rep->inline_max)))
+		return false;
+	link = peer->drv;
+	if (unlikely(!ring_tx_free(link, link->tx_place)))
+		return false;
+	ring_tx_store(link->tx_slot, ring_send_fill(link, link->tx_slot, op));
+	ring_tx_advance(link);
+	ring_send_done(ep, op);
+	ring_send_end(ep, rep, peer, 1, op->size);
+	return true;
 }
 
 /* Posts SENDs from the front of ops. @return how many */
 static __rte_always_inline uint16_t
 ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
-	uint16_t i, id = ops[0]->peer;
-	struct leat_peer *peer = &ep->peers[id];
-	struct leat_op *last = NULL;
-	struct ring_link *link;
+	struct leat_peer *peer = ring_send_peer(ep, rep, ops[0]);
 	uint64_t bytes = 0;
 
-	/* An older op on the queue would hold these back. */
-	if (unlikely(id >= ep->nb_peers || peer->state != LEAT_PEER_UP ||
-		     peer->sendq.head != NULL || !rep->can_send))
+	if (unlikely(peer == NULL))
 		return 0;
-	link = peer->drv;
-	for (i = 0; i < n; i++) {
-		struct ring_slot *slot = link->tx_slot;
-		struct leat_op *op = ops[i];
-		uint64_t len = op->size;
+	n = ring_send_groups(ep, rep, peer->drv, ops[0]->peer, ops, n, &bytes);
+	if (likely(n > 0))
+		ring_send_end(ep, rep, peer, n, bytes);
+	return n;
+}
 
-		if (unlikely(!ring_send_plain(op, id, rep->inline_max) || !ring_tx_room(link)))
-			break;
-		ring_copy_small(&slot->w[0], op->buf, len);
-		ring_tx_publish(link, slot, LEAT_OP_SEND, RING_F_INLINE, len);
-		bytes += len;
-		op->oflags = 0;
-		op->state = LEAT_OP_READY;
-		op->status = 0;
-		op->len = len;
-		if (last != NULL)
-			last->q_next = op;
-		last = op;
-	}
-	if (unlikely(i == 0))
-		return 0;
-	last->q_next = NULL;
-	if (ep->ready_head == NULL)
-		ep->ready_head = ops[0];
+/* May RECVs for any peer simply be added to the FIFO? */
+static __rte_always_inline bool
+ring_recv_simple(const struct ring_ep *rep)
+{
+	return likely((rep->nb_unexpected | rep->recv_gaps) == 0 && rep->can_recv);
+}
+
+static __rte_always_inline void
+ring_recv_add(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct ring_recv *r = &rep->recvs[rep->recv_tail++ & rep->recv_mask];
+	struct leat_queue *q = &ep->recvq;
+
+	r->op = op;
+	r->seq = rep->recv_seq++;
+	op->oflags = 0;
+	op->state = LEAT_OP_INFLIGHT;
+	op->src = LEAT_PEER_ANY;
+	if (q->head == NULL)
+		q->head = op;
 	else
-		ep->ready_tail->q_next = ops[0];
-	ep->ready_tail = last;
-	ep->nb_ready += i;
-	LEAT_STAT_ADD(ep->stats.tx_bytes, bytes);
-	LEAT_STAT_ADD(peer->sendq.nb_posted, i);
-	LEAT_STAT_ADD(peer->sendq.nb_returned, i);
-	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
-		ring_link_heat(rep, link);
-	return i;
+		q->tail->q_next = op;
+	q->tail = op;
+}
+
+/* Posts one. @return false: the general way */
+static __rte_always_inline bool
+ring_recv_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	if (unlikely(!ring_recv_simple(rep) || ep->rx_room == 0 || !ring_recv_plain(op)))
+		return false;
+	ring_recv_add(ep, rep, op);
+	ep->rx_room--;
+	LEAT_STAT_ADD(ep->recvq.nb_posted, 1);
+	return true;
 }
 
 /* Posts RECVs for any peer, on the endpoint's queue, from the front of ops. @return how many */
 static __rte_always_inline uint16_t
 ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
-	struct leat_queue *q = &ep->recvq;
-	uint32_t tail = rep->recv_tail;
 	uint16_t i;
 
-	if (unlikely(rep->nb_unexpected > 0 || rep->recv_gaps > 0 || !rep->can_recv))
+	if (unlikely(!ring_recv_simple(rep)))
 		return 0;
 	if (unlikely(n > ep->rx_room))
 		n = (uint16_t)ep->rx_room;
-	for (i = 0; i < n; i++) {
-		struct leat_op *op = ops[i];
-		struct ring_recv *r = &rep->recvs[tail & rep->recv_mask];
-
-		if (unlikely(op->type != LEAT_OP_RECV || (op->flags | op->state) != 0 ||
-			     op->peer != LEAT_PEER_ANY || op->queue != NULL ||
-			     (op->buf == NULL && op->size > 0)))
-			break;
-		r->op = op;
-		r->seq = rep->recv_seq++;
-		tail++;
-		op->oflags = 0;
-		op->state = LEAT_OP_INFLIGHT;
-		op->src = LEAT_PEER_ANY;
-		if (q->head == NULL)
-			q->head = op;
-		else
-			q->tail->q_next = op;
-		q->tail = op;
-	}
-	rep->recv_tail = tail;
+	for (i = 0; i < n && likely(ring_recv_plain(ops[i])); i++)
+		ring_recv_add(ep, rep, ops[i]);
 	ep->rx_room -= i;
-	LEAT_STAT_ADD(q->nb_posted, i);
+	LEAT_STAT_ADD(ep->recvq.nb_posted, i);
 	return i;
 }
 
@@ -222,8 +386,15 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	do {
 		uint64_t len = RING_HEAD_LEN(head);
 		struct leat_op *op;
+		uint32_t i;
 
-		if (unlikely((uint16_t)(head >> 16) != RING_PLAIN_SEND || recv == rep->recv_tail ||
+		/* The others of its group, all at once; most of the time they are in the places behind. */
+		for (i = 1; unlikely(i <= RING_HEAD_MORE(head)); i++) {
+			rte_prefetch0(&slot[i]);
+			if (len > RING_FIRST_LINE)
+				rte_prefetch0(&slot[i].w[RING_FIRST_LINE / 8]);
+		}
+		if (unlikely(RING_HEAD_KIND(head) != RING_PLAIN_SEND || recv == rep->recv_tail ||
 			     out == ep->out_end))
 			break;
 		op = rep->recvs[recv & rep->recv_mask].op;

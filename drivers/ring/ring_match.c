@@ -149,7 +149,8 @@ ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link)
 	struct leat_op *own = link->recvs[RING_PLAIN].head;
 	const struct ring_recv *any;
 
-	any = rep->recv_head == rep->recv_tail ? NULL : &rep->recvs[rep->recv_head & rep->recv_mask];
+	any = rep->recv_head == rep->recv_tail ? NULL
+					       : &rep->recvs[rep->recv_head & rep->recv_mask];
 	if (any == NULL || (own != NULL && ring_op(own)->seq < any->seq))
 		return own;
 	return any->op;

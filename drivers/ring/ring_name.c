@@ -141,7 +141,8 @@ name_parse(const char *addr, const char *what, struct ring_name *name)
 	name->port = (uint16_t)port;
 	return 0;
 bad:
-	return leat_err(EINVAL, "ring: %s %s: host:port, [v6]:port or :port expected, port 0..65535", what,
+	return leat_err(EINVAL,
+			"ring: %s %s: host:port, [v6]:port or :port expected, port 0..65535", what,
 			addr);
 }
 
@@ -245,7 +246,8 @@ ring_name_listen(const char *addr, struct ring_mbox *mbox)
 		free(l);
 		leat_err(EADDRINUSE,
 			 "ring: listen %s: an endpoint of this process listens there already; "
-			 "port 0 takes a free one", addr);
+			 "port 0 takes a free one",
+			 addr);
 		return NULL;
 	}
 	return l;

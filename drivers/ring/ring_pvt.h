@@ -49,9 +49,10 @@
 #define RING_RX_DEPTH_MAX 65536
 #define RING_MAX_MSG (UINT64_C(1) << 30)
 #define RING_INLINE_MAX 96
-#define RING_HOT 16 /* links that every poll looks at */
+#define RING_HOT 16    /* links that every poll looks at */
 #define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
-#define RING_COPY_BUDGET (256 * 1024) /* bytes that a poll copies before it leaves the rest to the next */
+#define RING_COPY_BUDGET                                                                           \
+	(256 * 1024)	     /* bytes that a poll copies before it leaves the rest to the next */
 #define RING_DRIVE_BUDGET 16 /* slots that a poll without room for ops handles */
 #define RING_DEAD_PEER_MS 10
 
@@ -61,7 +62,11 @@
 #define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
 #define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
 
+/* The upper half of the flags: messages behind this one that were published before it; a hint. */
+#define RING_MORE_MAX 15
+
 #define RING_WORDS 13
+#define RING_FIRST_LINE 40 /* bytes of w[] in the slot's first line */
 
 /*
  * A slot: a message, or a request. What an 8-byte message needs is in the first line.
@@ -74,9 +79,9 @@
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
  */
 struct ring_slot {
-	uint64_t head; /* PUBLISH: len << 32 | flags << 24 | type << 16 | (number of the message + 1) */
+	uint64_t head; /* PUBLISH: len << 32 | more << 28 | flags << 24 | type << 16 | (number of the message + 1) */
 	uint32_t credit; /* FREE for the other direction: consumed there when this was sent, low bits */
-	uint16_t next; /* place of the slot that the next message will be in */
+	uint16_t next;	/* place of the slot that the next message will be in */
 	uint16_t state; /* CLAIM: enum ring_slot_state; only with RING_F_ACK */
 	uint64_t addr;
 	uint64_t w[RING_WORDS];
@@ -90,7 +95,8 @@ enum ring_slot_state {
 
 static_assert(sizeof(struct ring_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
 static_assert(offsetof(struct ring_slot, w) == 24, "a slot's payload begins in the first line");
-static_assert(RING_INLINE_MAX <= (RING_WORDS - 1) * 8, "an inline payload behind an immediate or a key");
+static_assert(RING_INLINE_MAX <= (RING_WORDS - 1) * 8,
+	      "an inline payload behind an immediate or a key");
 
 static inline uint64_t
 ring_head(uint64_t nr, uint32_t type, uint32_t flags, uint64_t len)
@@ -98,25 +104,33 @@ ring_head(uint64_t nr, uint32_t type, uint32_t flags, uint64_t len)
 	return len << 32 | flags << 24 | type << 16 | (uint16_t)(nr + 1);
 }
 
+static inline uint64_t
+ring_head_more(uint32_t more)
+{
+	return (uint64_t)more << 28;
+}
+
 #define RING_HEAD_IS(head, nr) ((uint16_t)(head) == (uint16_t)((nr) + 1))
 #define RING_HEAD_TYPE(head) ((uint8_t)((head) >> 16))
-#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24))
+#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24) & 0x0f)
+#define RING_HEAD_MORE(head) ((uint32_t)(head) >> 28)
+#define RING_HEAD_KIND(head) ((uint32_t)((head) >> 16) & 0x0fff) /* flags and type */
 #define RING_HEAD_LEN(head) ((uint32_t)((head) >> 32))
 
 /* An op is done. There are never more of them than slots, see ring_tx.c. The slot is the message's number modulo their count. */
 struct ring_ack {
-	uint64_t head; /* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
+	uint64_t head;	/* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
 	uint64_t value; /* bytes moved, or an atomic's old value */
 };
 
 /* Consumer's note about a message that was looked at and not consumed in turn; at its number modulo slots. */
 struct ring_note {
-	TAILQ_ENTRY(ring_note) by_ep; /* unexpected: all peers' of that kind, oldest first */
+	TAILQ_ENTRY(ring_note) by_ep;	/* unexpected: all peers' of that kind, oldest first */
 	TAILQ_ENTRY(ring_note) by_link; /* and this peer's */
 	struct ring_link *link;
 	uint64_t tag;
 	uint32_t place; /* of the slot */
-	uint32_t done; /* consumed, while an older one is not */
+	uint32_t done;	/* consumed, while an older one is not */
 };
 TAILQ_HEAD(ring_notes, ring_note);
 
@@ -124,14 +138,16 @@ TAILQ_HEAD(ring_notes, ring_note);
 struct ring_dir {
 	struct ring_slot *slots;
 	struct ring_ack *acks;
-	struct leat_op **ops;	 /* producer's own: op that waits for the ack of the message of that number */
-	uint64_t *nr;		 /* producer's own: number of the message that each slot was last filled with */
+	struct leat_op *
+		*ops; /* producer's own: op that waits for the ack of the message of that number */
+	uint64_t *nr; /* producer's own: number of the message that each slot was last filled with */
 	struct ring_note *notes; /* consumer's own */
 	void *mem;
 	uint32_t mask;
 	/* FREE: number of the first message not consumed. Its own line: written by each poll that consumed. */
 	uint64_t consumed __attribute__((aligned(128)));
-	uint32_t recalls __attribute__((aligned(128))); /* ops recalled ever; a hint for the consumer, relaxed */
+	uint32_t recalls __attribute__((
+		aligned(128))); /* ops recalled ever; a hint for the consumer, relaxed */
 } __attribute__((aligned(128)));
 
 enum ring_conn_state {
@@ -148,10 +164,11 @@ enum ring_closed {
 };
 
 struct ring_conn {
-	uint32_t refs; /* one per side; release on drop, acquire by who frees */
-	uint32_t state; /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
+	uint32_t refs;		      /* one per side; release on drop, acquire by who frees */
+	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
 	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
-	struct ring_mbox *mbox[2]; /* each side's; a reference each. [1] is set before the request is sent */
+	struct ring_mbox
+		*mbox[2]; /* each side's; a reference each. [1] is set before the request is sent */
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_PRIV_MAX];
 	char from[LEAT_ADDR_MAX];
@@ -166,7 +183,7 @@ struct ring_mbox {
 	uint32_t refs;
 	uint32_t bell; /* BELL: counts */
 	pthread_mutex_t lock;
-	bool closed;			      /* under lock */
+	bool closed;			   /* under lock */
 	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
 };
 
@@ -208,7 +225,8 @@ ring_op(struct leat_op *op)
 /* One side's view of a connection. */
 struct ring_link {
 	/* line 0: poll */
-	struct ring_slot *rx_slot; /* next to look at; one that never fills while nothing is to be received */
+	struct ring_slot *
+		rx_slot; /* next to look at; one that never fills while nothing is to be received */
 	struct ring_slot *rx_slots;
 	uint64_t rx_scan; /* number of the message in rx_slot */
 	uint64_t rx_head; /* of the first not consumed */
@@ -224,8 +242,8 @@ struct ring_link {
 	struct ring_slot *tx_slot __attribute__((aligned(LEAT_CACHE_LINE))); /* next to fill */
 	struct ring_slot *tx_slots;
 	uint64_t *tx_nr;
-	uint64_t tx_tail; /* number of the next message */
-	uint64_t tx_seen; /* consumed, as last seen */
+	uint64_t tx_tail;  /* number of the next message */
+	uint64_t tx_seen;  /* consumed, as last seen */
 	uint32_t tx_place; /* of tx_slot */
 	uint32_t tx_next;  /* of the one after it */
 	uint32_t tx_mask;
@@ -247,7 +265,7 @@ struct ring_link {
 	struct leat_peer *peer;
 	uint32_t idx; /* in ring_ep.links */
 	uint8_t side;
-	bool sent;    /* CONNECTING: somebody listens there and has the request */
+	bool sent; /* CONNECTING: somebody listens there and has the request */
 	uint32_t recalls_seen;
 	uint64_t deadline; /* CONNECTING */
 	char *addr;	   /* CONNECTING */

@@ -160,6 +160,9 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 		ring_acks(ep, link, rx_max(ep));
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
+	/* A single message: an answer may follow. Its line is on the way while the application thinks. */
+	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx_place))
+		ring_tx_touch_slot(link->tx_slot, false);
 	n = ring_rx_run(ep, rep, link, head);
 	return likely(n > 0) ? n : rx_general(ep, rep, link, rx_max(ep));
 }

@@ -45,7 +45,7 @@ tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slo
 }
 
 static __rte_noinline bool
-post_send_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
 	struct ring_slot *slot = tx_slot_ack(link);
 	uint64_t *w;
@@ -57,19 +57,18 @@ post_send_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 	if ((op->flags & LEAT_OP_F_IMM) != 0)
 		*w++ = op->imm;
 	*w = (uintptr_t)op->buf;
-	tx_publish_ack(ep, link, slot, op,
-		       (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0);
+	tx_publish_ack(ep, link, slot, op, (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0);
 	return true;
 }
 
 static __rte_always_inline bool
-post_send(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
+post_small(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
 {
 	uint64_t len = op->size;
 	struct ring_slot *slot;
 
 	if (unlikely(len > rep->inline_max))
-		return post_send_large(ep, link, op);
+		return post_large(ep, link, op);
 	if (unlikely(!ring_tx_room(link)))
 		return false;
 	slot = link->tx_slot;
@@ -145,7 +144,7 @@ post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	}
 	link = ep->peers[op->peer].drv;
 	if (likely(op->type == LEAT_OP_SEND || op->type == LEAT_OP_TSEND))
-		taken = post_send(ep, rep, link, op);
+		taken = post_small(ep, rep, link, op);
 	else
 		taken = post_rma(ep, rep, link, op);
 	if (unlikely(!taken)) {
@@ -158,23 +157,53 @@ post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-uint16_t
-ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+static __rte_noinline uint16_t
+post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
-	struct ring_ep *rep = ep->drv;
 	uint16_t i = 0, k;
 
 	while (i < n) {
-		k = ops[i]->type == LEAT_OP_SEND ? ring_send_run(ep, rep, &ops[i], n - i) :
-						   ring_recv_run(ep, rep, &ops[i], n - i);
+		if (ops[i]->type == LEAT_OP_SEND)
+			k = ring_send_run(ep, rep, &ops[i], (uint16_t)(n - i));
+		else
+			k = ring_recv_run(ep, rep, &ops[i], (uint16_t)(n - i));
 		if (k == 0) {
 			if (!post_one(ep, rep, ops[i]))
 				break;
 			k = 1;
 		}
-		i += k;
+		i = (uint16_t)(i + k);
 	}
 	return leat_post_end(ep, i, n);
+}
+
+/* One at a time, as in a conversation: small functions of their own, which save few registers. */
+static __rte_noinline uint16_t
+post_send(struct leat_ep *ep, struct leat_op **ops)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (likely(ring_send_one(ep, rep, ops[0])))
+		return leat_post_end(ep, 1, 1);
+	return post_burst(ep, rep, ops, 1);
+}
+
+static __rte_noinline uint16_t
+post_recv(struct leat_ep *ep, struct leat_op **ops)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (likely(ring_recv_one(ep, rep, ops[0])))
+		return leat_post_end(ep, 1, 1);
+	return post_burst(ep, rep, ops, 1);
+}
+
+uint16_t
+ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	if (n == 1)
+		return ops[0]->type == LEAT_OP_SEND ? post_send(ep, ops) : post_recv(ep, ops);
+	return post_burst(ep, ep->drv, ops, n);
 }
 
 /* ---- acks ---- */
@@ -187,7 +216,7 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 	for (n = 0; n < max && link->tx_unacked > 0; n++) {
 		const struct ring_ack *a = &link->tx_acks[link->tx_ack_head & link->tx_mask];
 		/* ACK: pairs with ring_ack() */
-		uint64_t head = __atomic_load_n(&a->head, __ATOMIC_ACQUIRE), value = a->value;
+		uint64_t head = __atomic_load_n(&a->head, __ATOMIC_ACQUIRE), value;
 		int status = (int32_t)(uint32_t)(head >> 32);
 		struct leat_op *op;
 		uint32_t i;
@@ -195,6 +224,7 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 		if (!RING_HEAD_IS(head, link->tx_ack_head))
 			break;
 		link->tx_ack_head++;
+		value = a->value;
 		i = (uint16_t)(head >> 16);
 		op = link->tx_ops[i];
 		link->tx_ops[i] = NULL;

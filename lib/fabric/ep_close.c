@@ -97,7 +97,8 @@ leat_ep_closing_step(struct leat_ep *ep, uint64_t now)
 		c->shut_status = -ETIMEDOUT;
 		c->driver->ep_abort(ep);
 	}
-	if ((c->state == LEAT_EP_DRAINING || c->state == LEAT_EP_ABORTING) && leat_ep_inflight(ep) == 0) {
+	if ((c->state == LEAT_EP_DRAINING || c->state == LEAT_EP_ABORTING) &&
+	    leat_ep_inflight(ep) == 0) {
 		c->state = LEAT_EP_SHUT;
 		c->shut_event = true;
 		ep->poll = leat_ep_closed_poll;

@@ -48,8 +48,8 @@ enum leat_peer_state {
 /** What the fast path knows of a peer. */
 struct leat_peer {
 	struct leat_queue sendq;
-	void *drv;	    /**< the driver's own */
-	uint64_t drv_word;  /**< the driver's own, e.g. an address handle */
+	void *drv;	   /**< the driver's own */
+	uint64_t drv_word; /**< the driver's own, e.g. an address handle */
 	uint32_t elsewhere; /**< its ops with the device that are not on sendq; see leat_peer_inflight() */
 	uint16_t id;	    /**< index in the table */
 	uint8_t state;	    /**< enum leat_peer_state */

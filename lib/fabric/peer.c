@@ -146,7 +146,8 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 
 	if (leat_peer_inflight(peer) > 0)
 		LEAT_LOG(ERR, fabric, "%s: peer %u: %s took it down with %u ops in flight",
-			 ep->ctrl->name, peer->id, ep->ctrl->driver->name, leat_peer_inflight(peer));
+			 ep->ctrl->name, peer->id, ep->ctrl->driver->name,
+			 leat_peer_inflight(peer));
 	peer->state = LEAT_PEER_DOWN;
 	peer->drv = NULL;
 	if (cold->was_up || cold->req_seen) {

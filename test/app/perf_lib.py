@@ -102,7 +102,8 @@ class Proc:
         return "\n".join(x for x in self.lines["err"] if x is not None)
 
     def text(self):
-        return "--- stdout\n%s\n--- stderr\n%s" % (self.out(), self.err())
+        tail = ["\n".join(t.splitlines()[-40:]) for t in (self.out(), self.err())]
+        return "--- end of stdout\n%s\n--- end of stderr\n%s" % tuple(tail)
 
 
 def run(eal, app=None, timeout=DEADLINE):

@@ -174,6 +174,11 @@ do_now(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 			return -EINVAL;
 		rep->res = n->streams[req->arg[0]].res;
 		return 0;
+	case CT_TRIM:
+		if (req->arg[0] >= n->nb_streams)
+			return -EINVAL;
+		n->streams[req->arg[0]].spec.count = n->streams[req->arg[0]].made;
+		return (int)n->streams[req->arg[0]].made;
 	case CT_CANCEL:
 		return do_cancel(n, req, rep);
 	case CT_MR:

@@ -125,6 +125,8 @@ void ct_hosts_fini(void);
 /* Everything closed; what was killed is as good as new. @return what went wrong, or NULL */
 const char *ct_hosts_reset(bool failed);
 void ct_hosts_dump(void);
+/* This thread was thrown out of a call: its endpoints can't be used any more, not even closed. */
+void ct_hosts_abandon(void);
 struct ct_side ct_near(unsigned int i);
 struct ct_side ct_far(unsigned int i);
 /* Drives the near endpoints, and in CT_SELF_MODE the far ones, once. */
@@ -166,6 +168,8 @@ void ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res);
 void ct_wait_posted(struct ct_side *s, int stream, uint32_t n);
 /* As ct_wait(), and all n were successful and right. */
 void ct_wait_ok(struct ct_side *s, int stream, uint32_t n);
+/* No op is prepared any more; those that are will still be posted. @return how many ops the stream has now */
+uint32_t ct_trim(struct ct_side *s, int stream);
 void ct_result(struct ct_side *s, int stream, struct ct_result *res);
 /* One op, to its end. @return its status */
 int ct_one(struct ct_side *s, const struct ct_spec *spec, struct ct_result *res);

@@ -29,6 +29,7 @@ struct ct_host {
 	int far_fd;
 	pid_t pid;
 	unsigned int lcore;
+	int ended; /* LCORE: its agent is this thread's again */
 	char name[16];
 };
 
@@ -45,7 +46,7 @@ agent_new(uint64_t seed)
 		CT_FAIL("harness: no memory");
 	a->dev = ct.dev;
 	a->seed = ct.seed ^ seed;
-	a->default_timeout_us = UINT64_C(10000000) * ct.slow;
+	a->default_timeout_us = UINT64_C(20000000) * ct.slow;
 	return a;
 }
 
@@ -94,8 +95,11 @@ static int
 lcore_main(void *arg)
 {
 	struct ct_host *h = arg;
+	int ret = ct_agent_loop(h->agent, h->far_fd);
 
-	return ct_agent_loop(h->agent, h->far_fd);
+	/* ENDED: pairs with the load in ct_hosts_fini(). */
+	__atomic_store_n(&h->ended, 1, __ATOMIC_RELEASE);
+	return ret;
 }
 
 int
@@ -205,6 +209,8 @@ ct_hosts_fini(void)
 	if (lcore.kind == LCORE) {
 		close(lcore.fd); /* ends its loop */
 		(void)rte_eal_wait_lcore(lcore.lcore);
+		while (__atomic_load_n(&lcore.ended, __ATOMIC_ACQUIRE) == 0) /* ENDED */
+			sched_yield();
 		close(lcore.far_fd);
 		free(lcore.agent);
 	}
@@ -289,7 +295,7 @@ ct_err_text(void)
 static bool
 exchange(struct ct_host *h, const struct ct_req *req, struct ct_rep *rep)
 {
-	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(40000000) * ct.slow);
+	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(60000000) * ct.slow);
 	bool answered = false, ignored;
 	static struct ct_rep other;
 	ssize_t n;
@@ -387,6 +393,14 @@ ct_hosts_reset(bool failed)
 			first = f;
 	}
 	return first;
+}
+
+void
+ct_hosts_abandon(void)
+{
+	memset(near.agent->node, 0, sizeof(near.agent->node));
+	if (here.kind == HERE)
+		memset(here.agent->node, 0, sizeof(here.agent->node));
 }
 
 void

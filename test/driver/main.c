@@ -39,6 +39,7 @@ static const char usage[] =
 	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'\n"
 	"  --seed N                 of sizes, bursts and data (1)\n"
 	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
+	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
 	"  --listen HOST:0          where the tests listen (127.0.0.1:0)\n"
 	"  --help\n"
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
@@ -68,7 +69,8 @@ parse(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {
 		{ "mode", required_argument, NULL, 'm' },   { "list", no_argument, NULL, 'l' },
 		{ "filter", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 's' },
-		{ "scale", required_argument, NULL, 'c' },  { "listen", required_argument, NULL, 'L' },
+		{ "scale", required_argument, NULL, 'c' },  { "slow", required_argument, NULL, 'w' },
+		{ "listen", required_argument, NULL, 'L' },
 		{ "role", required_argument, NULL, 'r' },   { "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -103,6 +105,11 @@ parse(int argc, char **argv, struct options *o)
 				return -EINVAL;
 			ct.scale = (uint32_t)v;
 			break;
+		case 'w':
+			if (number(optarg, 1000, &v) < 0 || v == 0)
+				return -EINVAL;
+			ct.slow = (uint32_t)v;
+			break;
 		case 'L':
 			ct.listen = optarg;
 			break;
@@ -128,19 +135,23 @@ eal_args(int argc, char **argv, int *new_argc)
 {
 	static char lcores[2048] = "--lcores=(0-1)@(";
 	static char no_telemetry[] = "--no-telemetry";
+	static char no_huge[] = "--no-huge", dash_m[] = "-m", memory[] = "256";
 	static char no_pci[] = "--no-pci";
 	static char quiet[] = "--log-level=leat.*:error"; /* the tests provoke many warnings */
-	char **out = calloc((size_t)argc + 5, sizeof(*out));
+	char **out = calloc((size_t)argc + 9, sizeof(*out));
 	size_t pos = strlen(lcores);
-	bool has = false;
+	bool has = false, has_memory = false;
 	cpu_set_t cpus;
 	int i, k = 0;
 
 	if (out == NULL)
 		return NULL;
-	for (i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+	for (i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		has |= strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "-c", 2) == 0 ||
 		       strncmp(argv[i], "--lcores", 8) == 0;
+		has_memory |= strcmp(argv[i], "-m") == 0 || strncmp(argv[i], "--socket-mem", 12) == 0 ||
+			      strstr(argv[i], "-huge") != NULL;
+	}
 	out[k++] = argv[0];
 	if (!has && sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
 		for (i = 0; i < CPU_SETSIZE && pos + 16 < sizeof(lcores); i++)
@@ -148,6 +159,11 @@ eal_args(int argc, char **argv, int *new_argc)
 				pos += (size_t)snprintf(lcores + pos, sizeof(lcores) - pos, "%d,", i);
 		lcores[pos - 1] = ')';
 		out[k++] = lcores;
+	}
+	if (!has_memory) {
+		out[k++] = no_huge;
+		out[k++] = dash_m;
+		out[k++] = memory;
 	}
 	out[k++] = no_telemetry;
 	out[k++] = no_pci;

@@ -36,6 +36,8 @@ struct ct_buf {
 	uint64_t poison_len;
 	uint64_t poison;
 	uint32_t cls;
+	uint8_t type; /* of the op that used it last */
+	int32_t status;
 };
 
 struct ct_slot {

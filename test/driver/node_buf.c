@@ -87,8 +87,10 @@ static void
 check_poison(struct ct_node *n, const struct ct_buf *b)
 {
 	if (!poison_ok(b))
-		ct_node_fault(n, "a buffer of %" PRIu64 " B was changed after poll had returned its op",
-			      b->poison_len);
+		ct_node_fault(n,
+			      "ownership: a buffer of %" PRIu64
+			      " B was changed after poll had returned its op (%s, status %d)",
+			      b->poison_len, leat_op_type_name(b->type), b->status);
 }
 
 struct ct_buf *

@@ -268,10 +268,15 @@ check_message(struct ct_node *n, struct ct_stream *s, const struct ct_slot *slot
 				     ")", bad, op->len, seed),
 			       false;
 	} else if ((spec->check & CT_DATA) != 0) {
-		if (op->len != slot->size)
-			return wrong(s, slot, "%" PRIu64 " B arrived, expected %" PRIu64, op->len,
-				     slot->size),
+		if (op->len != slot->size) {
+			uint64_t w = 0;
+
+			memcpy(&w, data, op->len >= 8 ? 8 : 0);
+			return wrong(s, slot, "%" PRIu64 " B arrived (seed %" PRIx64
+				     "), expected %" PRIu64 " (seed %" PRIx64 ")", op->len,
+				     op->len >= 8 ? ct_unmix(w) : 0, slot->size, seed),
 			       false;
+		}
 		bad = ct_verify(data, op->len, seed, 0);
 		if (bad >= 0) {
 			uint64_t w = 0;
@@ -383,6 +388,8 @@ ct_stream_done(struct ct_node *n, struct ct_slot *slot)
 		    !ct_buf_guards_ok(slot->buf, op->size))
 			ct_node_fault(n, "%s of %" PRIu64 " B wrote outside of its buffer",
 				      leat_op_type_name(op->type), op->size);
+		slot->buf->type = op->type;
+		slot->buf->status = op->status;
 		ct_buf_put(n, slot->buf, op->size > UINT64_C(1) << 30 ? 64 : op->size);
 		slot->buf = NULL;
 	}

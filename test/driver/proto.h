@@ -33,6 +33,7 @@ enum ct_cmd {
 	CT_STREAM,     /* spec -> err: stream */
 	CT_WAIT,       /* arg[0]: stream, arg[1]: ops done, arg[2]: timeout us -> res */
 	CT_RESULT,     /* arg[0]: stream -> res */
+	CT_TRIM,       /* arg[0]: stream: no more than what was prepared already -> err: how many that is */
 	CT_CANCEL,     /* arg[0]: stream, arg[1], arg[2]: from, to -> val[0]: 0, val[1]: -EOPNOTSUPP, val[2]: else */
 	CT_MR,	       /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
 	CT_MR_CHECK,   /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at -> val[0]: bad */

@@ -14,12 +14,12 @@
 #include "ct.h"
 
 /* A test that does not come back from a call of leat for so long, seconds. */
-#define STUCK_S 60
+#define STUCK_S 120
 
 static struct {
 	sigjmp_buf jump;
 	char text[1024];
-	bool failed, skipped, running;
+	bool failed, skipped, stuck;
 	const char *name;
 } run;
 
@@ -62,18 +62,33 @@ ct_note(const char *fmt, ...)
 	printf("\n");
 }
 
+/*
+ * The thread is inside a call that does not return, most likely for a lock that nobody will ever open.
+ * All endpoints of this thread are given up, as they are, and the tests go on with new ones.
+ */
 static void
 stuck(int sig)
 {
-	static const char text[] = "Bail out! stuck inside a call of leat, in test ";
-
 	(void)sig;
+	snprintf(run.text, sizeof(run.text), "stuck for %u s inside a call of leat", STUCK_S * ct.slow);
+	run.failed = true;
+	run.stuck = true;
+	siglongjmp(run.jump, 1);
+}
+
+/* In the driver or below. ThreadSanitizer and AddressSanitizer tell more than this. */
+static void
+crashed(int sig)
+{
+	static const char text[] = "Bail out! crashed in test ";
+
 	/* Nothing more can be done if that can't be written. */
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ||
 	    write(STDOUT_FILENO, run.name, strlen(run.name)) < 0 ||
 	    write(STDOUT_FILENO, "\n", 1) < 0)
 		_exit(2);
-	abort();
+	signal(sig, SIG_DFL);
+	(void)raise(sig);
 }
 
 static const char *
@@ -107,11 +122,13 @@ one(const struct ct_test *t, unsigned int number)
 	volatile uint64_t start = leat_now();
 	unsigned int ms;
 
-	run.failed = run.skipped = false;
+	run.failed = run.skipped = run.stuck = false;
 	run.name = t->name;
 	alarm(STUCK_S * ct.slow);
 	if (sigsetjmp(run.jump, 1) == 0)
 		t->fn();
+	else if (run.stuck)
+		ct_hosts_abandon();
 	else if (run.failed)
 		ct_hosts_dump();
 	fault = ct_hosts_reset(run.failed);
@@ -142,6 +159,12 @@ ct_run(const struct ct_test *const *groups, const char *filter, bool list)
 	size_t g;
 
 	signal(SIGALRM, stuck);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	signal(SIGSEGV, crashed);
+	signal(SIGBUS, crashed);
+#else
+	RTE_SET_USED(crashed);
+#endif
 	for (g = 0; groups[g] != NULL; g++)
 		for (t = groups[g]; t->name != NULL; t++) {
 			const char *why = list ? NULL : why_not(t, buf, sizeof(buf));

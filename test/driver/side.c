@@ -194,7 +194,7 @@ ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res)
 void
 ct_wait_posted(struct ct_side *s, int stream, uint32_t n)
 {
-	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(10000000) * ct.slow);
+	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(20000000) * ct.slow);
 	struct ct_result res;
 
 	for (ct_result(s, stream, &res); res.posted < n; ct_result(s, stream, &res)) {
@@ -210,11 +210,20 @@ ct_wait_ok(struct ct_side *s, int stream, uint32_t n)
 	struct ct_result r;
 
 	ct_wait(s, stream, n, &r);
-	CT_CHECK(r.wrong == 0, "%s: stream %d: %u of %u are wrong: %s", s->what, stream, r.wrong,
-		 r.done, r.text);
 	CT_CHECK(r.nb_stat == 0, "%s: stream %d: %u of %u failed with %d (%s)", s->what, stream,
 		 r.stat[0].count, r.done, r.stat[0].status, strerror(-r.stat[0].status));
+	CT_CHECK(r.wrong == 0, "%s: stream %d: %u of %u are wrong: %s", s->what, stream, r.wrong,
+		 r.done, r.text);
 	CT_EQ(r.ok, n, "ops that are right");
+}
+
+uint32_t
+ct_trim(struct ct_side *s, int stream)
+{
+	int ret = call(s, CT_TRIM, (uint64_t)stream, 0, 0);
+
+	CT_CHECK(ret >= 0, "trim");
+	return (uint32_t)ret;
 }
 
 void

@@ -67,14 +67,27 @@ sends_until_full(void)
 	ct_pair_close(&p);
 }
 
-/* The same with messages that are copied when posted. */
+/* Waits until a stream that nobody serves does not get on any more. */
+static void
+wait_stalled(struct ct_side *s, int tx, struct ct_result *res)
+{
+	uint32_t before;
+
+	ct_result(s, tx, res);
+	do {
+		before = res->posted + res->done;
+		ct_pump_us(200000);
+		ct_result(s, tx, res);
+	} while (res->posted + res->done != before);
+}
+
+/* The same with messages that are copied when posted. The system's socket buffers may take some MiB. */
 static void
 small_sends_until_full(void)
 {
-	const uint32_t n = 200000;
+	const uint32_t n = 4000000;
 	struct ct_spec s = { .type = LEAT_OP_SEND, .count = n, .seed = 3, .check = CT_DATA, .size = 32,
 			     .window = 256 };
-	uint32_t posted;
 	struct ct_result res;
 	struct ct_pair p;
 	int tx, rx;
@@ -84,23 +97,18 @@ small_sends_until_full(void)
 	s.peer = p.pa;
 	ct_freeze(&p.b, true);
 	tx = ct_stream(&p.a, &s);
-	do {
-		ct_result(&p.a, tx, &res);
-		posted = res.posted;
-		ct_pump_us(100000);
-		ct_result(&p.a, tx, &res);
-	} while (res.posted > posted && res.posted < n);
+	wait_stalled(&p.a, tx, &res);
 	CT_CHECK(res.posted < n, "%u sends to a side that does not move, and still not full", n);
+	ct_note("%u messages of 32 B were taken by a side that does not move", res.posted);
+	s.count = RTE_MIN(ct_trim(&p.a, tx), 4000u);
 	ct_freeze(&p.b, false);
 	s.type = LEAT_OP_RECV;
 	s.peer = LEAT_PEER_ANY;
 	rx = ct_stream(&p.b, &s);
-	/* As many again as had piled up show that nothing was lost on the way. */
-	ct_wait(&p.b, rx, RTE_MIN(2 * res.posted, n), &res);
-	CT_CHECK(res.wrong == 0 && res.nb_stat == 0, "%u wrong: %s", res.wrong, res.text);
-	ct_wait_ok(&p.b, rx, n);
-	ct_wait_ok(&p.a, tx, n);
-	ct_pair_close(&p);
+	ct_wait_ok(&p.b, rx, s.count);
+	/* Those behind them go nowhere. */
+	ct_finish(&p.b);
+	ct_finish(&p.a);
 }
 
 /* A burst longer than the room is accepted in part; the rest is as it was. */
@@ -182,20 +190,6 @@ zero_size_bursts(void)
 	ct_wait_ok(&p.a, rx, 10);
 	ct_wait_ok(&p.b, tx, 10);
 	ct_pair_close(&p);
-}
-
-/* Waits until a stream that nobody serves does not get on any more. */
-static void
-wait_stalled(struct ct_side *s, int tx, struct ct_result *res)
-{
-	uint32_t before;
-
-	ct_result(s, tx, res);
-	do {
-		before = res->posted + res->done;
-		ct_pump_us(200000);
-		ct_result(s, tx, res);
-	} while (res->posted + res->done != before);
 }
 
 /* Messages that nobody receives: the sender is refused sooner or later, the receiver's memory does not grow. */

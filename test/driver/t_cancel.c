@@ -7,7 +7,7 @@
 #define MIB (UINT64_C(1) << 20)
 
 /* A late housekeeping turn, or a loaded machine, may add so much to a deadline, ms. */
-#define SLACK_MS 300
+#define SLACK_MS 1000
 
 static struct ct_spec
 recv_of(uint8_t type, uint16_t peer, uint32_t count)

@@ -171,7 +171,9 @@ ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	struct ct_spec s = { .type = type, .count = count, .size = size, .seed = 4 }, r = s;
 	struct ct_result res;
 	struct scene sc;
+	unsigned int tries = 0;
 	int rx = -1, st;
+	uint32_t left;
 
 	scene_open(&sc);
 	flow_start(&sc);
@@ -194,8 +196,11 @@ ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 		/* What was being received from it may have failed; the others still wait, for anybody. */
 		ct_result(&sc.t.a, rx, &res);
 		CT_ONLY(&res, "receives", -ECONNRESET);
-		(void)ct_cancel(&sc.t.a, rx, 0, count, NULL);
-		ct_wait(&sc.t.a, rx, res.posted, &res);
+		left = ct_trim(&sc.t.a, rx);
+		do {
+			(void)ct_cancel(&sc.t.a, rx, 0, left, NULL);
+		} while (!ct_try_wait(&sc.t.a, rx, left, 100, &res) && tries++ < 50);
+		CT_EQ(res.done, left, "receives that came back");
 		CT_ONLY(&res, "receives", -ECONNRESET, -ECANCELED);
 	}
 	scene_end(&sc);
@@ -286,7 +291,8 @@ directed_receives(void)
 	kill_b(&sc);
 	heard(&sc);
 	ct_wait(&sc.t.a, dir, 10, &res);
-	CT_EQ(ct_status_count(&res, -ECONNRESET), 10, "directed receives with ECONNRESET");
+	CT_ONLY(&res, "directed receives", -ECONNRESET);
+	CT_EQ(res.ok, 0, "directed receives with success");
 	ct_result(&sc.t.a, any, &res);
 	CT_EQ(res.done, 0, "receives for any peer that came back");
 	ct_cancel(&sc.t.a, any, 0, 10, NULL);

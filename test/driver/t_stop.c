@@ -87,7 +87,7 @@ receives_come_back(void)
 	CT_EQ(ct_shutdown(&p.a, 5000000), 0, "shutdown");
 	ct_wait(&p.a, rx, n, &res);
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
-	CT_CHECK(ms_since(start) < 1000 * ct.slow, "receives took %" PRIu64 " ms to come back",
+	CT_CHECK(ms_since(start) < 2000 * ct.slow, "receives took %" PRIu64 " ms to come back",
 		 ms_since(start));
 	CT_EQ(res.ok, 0, "receives with success");
 	CT_ONLY(&res, "receives of a closed endpoint", -ECANCELED, -ESHUTDOWN);
@@ -154,7 +154,7 @@ deadline_kept(void)
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
 	CT_CHECK(ms_since(start) + 1 >= timeout_ms, "gave up after %" PRIu64 " ms of %" PRIu64,
 		 ms_since(start), timeout_ms);
-	CT_CHECK(ms_since(start) < timeout_ms + 1000 * ct.slow, "took %" PRIu64 " ms instead of %" PRIu64,
+	CT_CHECK(ms_since(start) < timeout_ms + 2000 * ct.slow, "took %" PRIu64 " ms instead of %" PRIu64,
 		 ms_since(start), timeout_ms);
 	CT_EQ(ev.status, -ETIMEDOUT, "status of SHUTDOWN");
 	ct_wait(&p.a, tx, res.posted, &res);
@@ -184,7 +184,7 @@ close_in_time(void)
 	(void)tx;
 	start = leat_now();
 	CT_EQ(ct_close(&p.a, 100 * 1000), -ETIMEDOUT, "close with sends that nobody takes");
-	CT_CHECK(ms_since(start) < 100 + 1000 * ct.slow, "took %" PRIu64 " ms instead of 100",
+	CT_CHECK(ms_since(start) < 100 + 2000 * ct.slow, "took %" PRIu64 " ms instead of 100",
 		 ms_since(start));
 	ct_freeze(&p.b, false);
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);

@@ -161,15 +161,20 @@ map_touched(size_t len)
 }
 
 static int
-open_memory(struct bare_fi *f)
+open_memory(struct bare_fi *f, void *mem)
 {
-	/* No two buffers share a line, nor a pair of lines that is fetched together. */
-	f->stride = (f->max_size + 127) & ~(size_t)127;
+	f->stride = BARE_FI_STRIDE(f->max_size);
 	if (f->stride == 0)
 		f->stride = 128;
 	f->map_len = f->stride * f->nb_slots;
-	f->tx_buf = map_touched(f->map_len);
-	f->rx_buf = map_touched(f->map_len);
+	if (mem != NULL) {
+		f->given = true;
+		f->tx_buf = mem;
+		f->rx_buf = f->tx_buf + f->map_len;
+	} else {
+		f->tx_buf = map_touched(f->map_len);
+		f->rx_buf = map_touched(f->map_len);
+	}
 	f->tx_ctx = calloc(f->nb_slots, sizeof(*f->tx_ctx));
 	f->rx_ctx = calloc(f->nb_slots, sizeof(*f->rx_ctx));
 	if (f->tx_buf == NULL || f->rx_buf == NULL || f->tx_ctx == NULL || f->rx_ctx == NULL)
@@ -224,7 +229,8 @@ bare_fi_open(const struct bare_fi_conf *conf, int fd)
 		f->inject_end = 0;
 	else if (conf->inject_max != 0 && conf->inject_max < f->inject_end)
 		f->inject_end = conf->inject_max + 1;
-	if (open_fids(f) != 0 || open_memory(f) != 0 || exchange(f) != 0 || bare_fi_first(f) != 0)
+	if (open_fids(f) != 0 || open_memory(f, conf->mem) != 0 || exchange(f) != 0 ||
+	    bare_fi_first(f) != 0)
 		goto fail;
 	return f;
 
@@ -260,8 +266,10 @@ bare_fi_close(struct bare_fi *f)
 	close_fid(f->cq != NULL ? &f->cq->fid : NULL);
 	close_fid(f->domain != NULL ? &f->domain->fid : NULL);
 	close_fid(f->fabric != NULL ? &f->fabric->fid : NULL);
-	unmap(f->tx_buf, f->map_len);
-	unmap(f->rx_buf, f->map_len);
+	if (!f->given) {
+		unmap(f->tx_buf, f->map_len);
+		unmap(f->rx_buf, f->map_len);
+	}
 	free(f->tx_ctx);
 	free(f->rx_ctx);
 	fi_freeinfo(f->info);

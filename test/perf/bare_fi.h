@@ -52,10 +52,19 @@ struct bare_fi_conf {
 	uint64_t caps;
 	size_t max_size; /* of messages; buffers are allocated for it */
 	uint32_t window; /* largest window of bare_fi_rate() */
+	/*
+	 * Memory for the buffers, BARE_FI_MEM(max_size, window) bytes, page-aligned; NULL: own. Given by who wants to
+	 * measure something else in the same memory: what memory one gets matters, see bench_efa.c.
+	 */
+	void *mem;
 	size_t inject_max; /* inject up to here; 0: the provider's inject_size; or BARE_FI_NO_INJECT */
 };
 
 #define BARE_FI_NO_INJECT SIZE_MAX
+
+/* Distance of two buffers: no two share a line, nor a pair of lines that is fetched together. */
+#define BARE_FI_STRIDE(max_size) (((max_size) + 127) & ~(size_t)127)
+#define BARE_FI_MEM(max_size, window) (2 * BARE_FI_STRIDE(max_size) * (window))
 
 /* What the efa driver asks for, as far as the provider has it. */
 #define BARE_FI_CAPS_DRIVER UINT64_MAX

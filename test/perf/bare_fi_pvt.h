@@ -38,6 +38,7 @@ struct bare_fi {
 	struct fid_av *av;
 	struct fid_mr *tx_mr, *rx_mr;
 	size_t map_len;
+	bool given; /* tx_buf and rx_buf are not ours */
 };
 
 /* Notes an error. Returns -1. */

@@ -19,13 +19,17 @@
 /* Share of CPU time used by others above which a result says so. */
 #define BUSY_SHARE 0.05
 
+static bool realtime;
+
 static void
 usage(const char *prog)
 {
-	printf("usage: %s [--smoke] [--repeats N] [--seconds S] [EAL arguments]\n"
+	printf("usage: %s [--smoke] [--repeats N] [--seconds S] [--realtime] [EAL arguments]\n"
 	       "  --smoke      only see that it works: a few short repeats\n"
 	       "  --repeats N  repeats of each variant (default: as many as fit the time)\n"
-	       "  --seconds S  time for each table of results (default 2)\n",
+	       "  --seconds S  time for each table of results (default 2)\n"
+	       "  --realtime   real-time priority, for a machine that others use too: they get nothing\n"
+	       "               of the two CPUs meanwhile (needs the right to do so)\n",
 	       prog);
 }
 
@@ -39,6 +43,8 @@ bench_args(struct bench_args *args, int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--smoke") == 0) {
 			args->smoke = true;
+		} else if (strcmp(argv[i], "--realtime") == 0) {
+			realtime = true;
 		} else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
 			args->repeats = (uint32_t)strtoul(argv[++i], NULL, 10);
 		} else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
@@ -118,6 +124,15 @@ bench_pin(int cpu)
 		bench_die("can't run on CPU %d: %s", cpu, strerror(errno));
 }
 
+void
+bench_thread_ready(void)
+{
+	struct sched_param param = { .sched_priority = 10 };
+
+	if (realtime && sched_setscheduler(0, SCHED_FIFO, &param) != 0)
+		bench_die("--realtime: %s", strerror(errno));
+}
+
 static uint64_t
 timespec_ns(const struct timespec *ts)
 {
@@ -159,8 +174,8 @@ cpus_busy(const int *cpus, unsigned int nb_cpus)
 	if (f == NULL)
 		return 0;
 	while (fgets(line, sizeof(line), f) != NULL) {
-		if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &v[0], &v[1],
-			   &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 9)
+		if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &v[0],
+			   &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 9)
 			continue;
 		for (i = 0; i < nb_cpus; i++) {
 			if (cpus[i] == cpu)
@@ -250,6 +265,7 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	uint64_t start, end;
 	uint32_t i, n;
 
+	bench_thread_ready();
 	memset(t, 0, sizeof(*t));
 	t->nb_variants = nb_variants;
 	start = bench_ns();
@@ -259,8 +275,8 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	if (n == 0) {
 		wanted = args->seconds / (one > 0 ? one : 1e-9);
 		n = wanted > BENCH_REPEATS_MAX ? BENCH_REPEATS_MAX : (uint32_t)wanted;
-		if (n < 2 * BENCH_REPEATS_MIN + 1)
-			n = 2 * BENCH_REPEATS_MIN + 1;
+		if (n < BENCH_REPEATS_MIN)
+			n = BENCH_REPEATS_MIN;
 	}
 	t->nb_repeats = n;
 
@@ -280,6 +296,28 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 		t->others = 0;
 	for (i = 0; i < n; i++)
 		t->nb_clean += !t->disturbed[i];
+	t->all = t->nb_clean < BENCH_REPEATS_MIN;
+}
+
+void
+bench_append(struct bench_table *t, const struct bench_table *more)
+{
+	uint32_t i, k, n = t->nb_repeats + more->nb_repeats;
+
+	if (n > BENCH_REPEATS_MAX)
+		n = BENCH_REPEATS_MAX;
+	t->nb_variants = more->nb_variants;
+	for (i = t->nb_repeats, k = 0; i < n; i++, k++) {
+		unsigned int variant;
+
+		for (variant = 0; variant < t->nb_variants; variant++)
+			t->v[variant][i] = more->v[variant][k];
+		t->disturbed[i] = more->disturbed[k];
+		t->nb_clean += !more->disturbed[k];
+	}
+	if (n > 0)
+		t->others = (t->others * t->nb_repeats + more->others * (n - t->nb_repeats)) / n;
+	t->nb_repeats = n;
 	t->all = t->nb_clean < BENCH_REPEATS_MIN;
 }
 
@@ -351,8 +389,8 @@ bench_report(const struct bench_table *t, const struct bench_result *r)
 	printf("{\"name\": \"%s\", \"unit\": \"%s\", \"leat\": %.6g", r->name, r->unit,
 	       bench_median(t, r->leat));
 	if (r->kind != BENCH_ABS_MAX)
-		printf(", \"reference\": %.6g, \"ratio\": %.6g",
-		       bench_median(t, r->reference), bench_median_ratio(t, r->leat, r->reference));
+		printf(", \"reference\": %.6g, \"ratio\": %.6g", bench_median(t, r->reference),
+		       bench_median_ratio(t, r->leat, r->reference));
 	printf(", \"value\": %.6g, \"low\": %.6g, \"high\": %.6g",
 	       quantile(t, how, r->leat, r->reference, 0.5),
 	       quantile(t, how, r->leat, r->reference, 0.25),
@@ -362,7 +400,8 @@ bench_report(const struct bench_table *t, const struct bench_result *r)
 		printf(", \"difference\": true");
 	if (r->kind == BENCH_ABS_MAX)
 		printf(", \"absolute\": true");
-	printf(", \"repeats\": %u, \"taken\": %u, \"others\": %.3f", t->nb_repeats, taken, t->others);
+	printf(", \"repeats\": %u, \"taken\": %u, \"others\": %.3f", t->nb_repeats, taken,
+	       t->others);
 	if (r->note != NULL || t->others > BUSY_SHARE || t->all) {
 		printf(", \"note\": \"%s", r->note != NULL ? r->note : "");
 		if (t->others > BUSY_SHARE)

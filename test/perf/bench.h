@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BENCH_VARIANTS_MAX 8
+#define BENCH_VARIANTS_MAX 4
 #define BENCH_REPEATS_MAX 1001
 /* Fewer undisturbed repeats than this, and all are taken, with a note. */
 #define BENCH_REPEATS_MIN 7
@@ -29,12 +29,12 @@
 struct bench_args {
 	bool smoke;	  /* only see that it works: few short repeats */
 	uint32_t repeats; /* 0: the benchmark's own number */
-	double seconds;	  /* of each result; default 2 */
+	double seconds;	  /* of each table of results; default 2 */
 	int argc;	  /* what is left, for EAL: argv[0], then the arguments */
 	char **argv;
 };
 
-/* Reads the options (--smoke, --repeats N, --seconds S), takes them out; ends the program on --help and errors. */
+/* Reads the options (--smoke, --repeats N, --seconds S, --realtime), takes them out; ends the program on --help and errors. */
 void bench_args(struct bench_args *args, int argc, char **argv);
 
 /* Says why the benchmark can't run here and ends the program. */
@@ -46,6 +46,12 @@ void bench_die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 
 int bench_cpu(unsigned int nth);
 /* Pins the calling thread. */
 void bench_pin(int cpu);
+
+/*
+ * To be called by each measuring thread before it measures: with --realtime it gets a real-time priority. (Not
+ * earlier: threads that EAL makes would inherit it.)
+ */
+void bench_thread_ready(void);
 
 /* CPU-independent clock, ns. */
 uint64_t bench_ns(void);
@@ -62,11 +68,11 @@ uint64_t bench_pushed_off_of(int pid);
 struct bench_table {
 	unsigned int nb_variants;
 	uint32_t nb_repeats;
-	uint32_t nb_clean;   /* undisturbed ones */
-	bool all;	     /* too few of them: all were taken */
+	uint32_t nb_clean; /* undisturbed ones */
+	bool all;	   /* too few of them: all were taken */
 	double v[BENCH_VARIANTS_MAX][BENCH_REPEATS_MAX];
 	bool disturbed[BENCH_REPEATS_MAX];
-	double others;	     /* share of the CPUs' time that other programs used, or the hypervisor */
+	double others; /* share of the CPUs' time that other programs used, or the hypervisor */
 };
 
 /*
@@ -82,6 +88,9 @@ typedef double (*bench_fn)(void *arg, unsigned int variant, bool *disturbed);
  */
 void bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int nb_variants,
 		   bench_fn fn, void *arg, const int *cpus, unsigned int nb_cpus);
+
+/* Adds the repeats of another table, measured by another process for example, as far as there is room. */
+void bench_append(struct bench_table *t, const struct bench_table *more);
 
 /* Median of a variant over the repeats taken. */
 double bench_median(const struct bench_table *t, unsigned int variant);

@@ -60,6 +60,14 @@ poll_loop(void *arg)
 }
 
 static void
+ready(void *arg)
+{
+	(void)arg;
+	bench_thread_ready();
+	__atomic_store_n(&b.done, 1, __ATOMIC_RELEASE); /* pairs with ask() */
+}
+
+static void
 ask(leat_message_fn fn)
 {
 	__atomic_store_n(&b.done, 0, __ATOMIC_RELAXED);
@@ -111,6 +119,7 @@ main(int argc, char **argv)
 	if (b.r == NULL || leat_reactor_ep_add(b.r, b.l.ep[1], NULL, NULL, NULL) == NULL ||
 	    leat_reactor_launch(b.r, b.l.worker) < 0)
 		bench_die("%s", leat_err_msg());
+	ask(ready);
 	bench_measure(&t, &args, VARIANTS, measure, NULL, &b.l.cpus[1], 1);
 	bench_report(&t, &result);
 	leat_reactor_stop(b.r, 1000000);

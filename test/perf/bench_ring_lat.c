@@ -94,7 +94,9 @@ prepare(unsigned int i)
 	struct leat_op *op;
 	unsigned int k;
 
-	s->send = (struct leat_op){ .type = LEAT_OP_SEND, .peer = b.l.peer[i], .buf = &s->out, .size = 8 };
+	s->send = (struct leat_op){
+		.type = LEAT_OP_SEND, .peer = b.l.peer[i], .buf = &s->out, .size = 8
+	};
 	for (k = 0; k < RECVS; k++) {
 		op = &s->recv[k];
 		*op = (struct leat_op){
@@ -181,6 +183,7 @@ second(void *arg)
 	uint32_t what;
 
 	(void)arg;
+	bench_thread_ready();
 	while ((what = pair_wait(p)) != PAIR_QUIT) {
 		if (what == LINE)
 			line_second(p->arg);

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <leat_error.h>
 #include <leat_fabric.h>
 
+#include "bare_fi.h"
 #include "leat_fi.h"
 
 #define BURST 32
@@ -35,16 +35,16 @@ struct leat_fi {
 	struct leat_op **free;	 /* sends that are ours */
 	uint32_t nb_free;
 	uint32_t window;
-	uint32_t got;	   /* receives that came back and were not looked at */
-	uint32_t expected; /* in this measurement, */
-	uint32_t posted;   /* of these */
+	uint32_t got;		  /* receives that came back and were not looked at */
+	uint32_t expected;	  /* in this measurement, */
+	uint32_t posted;	  /* of these */
 	struct leat_op *consumed; /* receive to be posted again */
 	uint32_t idle;
 	uint64_t idle_since;
 	uint16_t peer;
 	int fd;
 	bool first;
-	size_t stride, map_len, inline_max;
+	size_t stride, inline_max;
 	uint8_t *map;
 	struct leat_mr *mr;
 };
@@ -60,8 +60,9 @@ idle_check(struct leat_fi *f)
 	if (f->idle_since == 0)
 		f->idle_since = now;
 	if (now - f->idle_since > STUCK_NS)
-		bench_die("nothing comes any more: %u of %u receives posted, %u of %u sends are back",
-			  f->posted, f->expected, f->nb_free, f->window);
+		bench_die(
+			"nothing comes any more: %u of %u receives posted, %u of %u sends are back",
+			f->posted, f->expected, f->nb_free, f->window);
 }
 
 /* Polls once. @return receives that came back, in done */
@@ -104,6 +105,8 @@ post_first(struct leat_fi *f, size_t size, uint32_t depth, uint32_t expected)
 	for (i = 0; i < f->window; i++) {
 		f->tx[i].size = size;
 		f->rx[i].size = size;
+		/* As the bare loop: what is copied when posted comes from one buffer. */
+		f->tx[i].buf = f->map + (size <= f->inline_max ? 0 : i * f->stride);
 	}
 	for (i = 0; i < depth && i < expected; i++) {
 		op = &f->rx[i];
@@ -317,6 +320,7 @@ leat_fi_serve(struct leat_fi *f)
 	struct order o;
 	char c = 1;
 
+	bench_thread_ready();
 	while (recv(f->fd, &o, sizeof(o), MSG_WAITALL) == (ssize_t)sizeof(o)) {
 		(void)leat_ep_events(f->ep, NULL, 0);
 		post_first(f, o.size, o.op == ORDER_LAT ? 2 : o.window, o.n);
@@ -423,12 +427,7 @@ make_ops(struct leat_fi *f)
 {
 	uint32_t i;
 
-	f->map_len = 2 * f->window * f->stride;
-	f->map = mmap(NULL, f->map_len, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (f->map == MAP_FAILED)
-		bench_die("no memory for buffers");
-	f->mr = leat_mr_register(f->ep, f->map, f->map_len, LEAT_MR_LOCAL);
+	f->mr = leat_mr_register(f->ep, f->map, 2 * f->window * f->stride, LEAT_MR_LOCAL);
 	if (f->mr == NULL)
 		bench_die("%s", leat_err_msg());
 	f->tx = alloc(f->window, sizeof(*f->tx));
@@ -459,7 +458,8 @@ leat_fi_open(const struct leat_fi_conf *conf, int fd, bool first)
 	f->fd = fd;
 	f->first = first;
 	f->window = conf->window;
-	f->stride = RTE_ALIGN_CEIL(conf->max_size, (size_t)128);
+	f->stride = BARE_FI_STRIDE(conf->max_size);
+	f->map = conf->mem;
 	if (leat_dev_info_get(leat_dev_get(0), &info) < 0)
 		bench_die("no device");
 	f->inline_max = info.inline_max;
@@ -486,7 +486,6 @@ leat_fi_close(struct leat_fi *f)
 	(void)close(f->fd);
 	(void)leat_mr_deregister(f->mr);
 	(void)leat_ep_close(f->ep, 1000000, NULL, NULL);
-	(void)munmap(f->map, f->map_len);
 	free(f->free);
 	free(f->rx);
 	free(f->tx);

@@ -18,6 +18,7 @@ struct leat_fi_conf {
 	const char *provider;
 	size_t max_size; /* of messages */
 	uint32_t window; /* largest */
+	void *mem;	 /* for buffers, BARE_FI_MEM(max_size, window) bytes */
 	int cpu;
 	const struct bench_args *args; /* more EAL arguments */
 };

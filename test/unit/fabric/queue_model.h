@@ -21,9 +21,9 @@
 
 #include <leat_fabric_driver.h>
 
-#define QM_PEERS 5	 /* 0..2 up, 3 closing, 4 free */
+#define QM_PEERS 5 /* 0..2 up, 3 closing, 4 free */
 #define QM_PEERS_UP 3
-#define QM_OWN_QUEUES 3	 /* queues made by the test */
+#define QM_OWN_QUEUES 3 /* queues made by the test */
 #define QM_QUEUES (QM_PEERS + 1 + QM_OWN_QUEUES)
 #define QM_RECVQ QM_PEERS /* index of the receive queue */
 #define QM_NONE UINT32_MAX
@@ -37,15 +37,15 @@ struct qm_op {
 	int status;	   /* with which it was finished */
 	int want;	   /* what leat_op_check() has to say of it */
 	uint64_t len;
-	uint64_t since;	  /* when held, cycles */
-	uint32_t queue;	  /* index, or QM_NONE */
-	uint32_t fl_pos;  /* its place in qm.flight */
-	bool in_flight;	  /* with the device */
-	bool done;	  /* finished, not returned yet */
+	uint64_t since;	 /* when held, cycles */
+	uint32_t queue;	 /* index, or QM_NONE */
+	uint32_t fl_pos; /* its place in qm.flight */
+	bool in_flight;	 /* with the device */
+	bool done;	 /* finished, not returned yet */
 	bool recv;
-	bool cancel;	  /* the device was asked to end it early */
-	bool expired;	  /* because of its deadline */
-	bool recallable;  /* the device can */
+	bool cancel;	 /* the device was asked to end it early */
+	bool expired;	 /* because of its deadline */
+	bool recallable; /* the device can */
 };
 
 /* First in, first out, of indices of ops. */
@@ -54,6 +54,30 @@ struct qm_fifo {
 	uint32_t mask;
 	uint32_t head, tail;
 };
+
+static inline uint32_t
+qm_fifo_count(const struct qm_fifo *f)
+{
+	return f->tail - f->head;
+}
+
+static inline void
+qm_fifo_push(struct qm_fifo *f, uint32_t i)
+{
+	f->v[f->tail++ & f->mask] = i;
+}
+
+static inline uint32_t
+qm_fifo_front(const struct qm_fifo *f)
+{
+	return f->head == f->tail ? QM_NONE : f->v[f->head & f->mask];
+}
+
+static inline uint32_t
+qm_fifo_pop(struct qm_fifo *f)
+{
+	return f->v[f->head++ & f->mask];
+}
 
 struct qm_queue {
 	struct leat_queue *q; /* the layer's */
@@ -66,7 +90,7 @@ struct qm_queue {
 /* What a run looks like. */
 struct qm_conf {
 	uint64_t seed;
-	uint32_t nb_ops;    /* the test's ops: the largest window */
+	uint32_t nb_ops; /* the test's ops: the largest window */
 	uint32_t tx_depth, rx_depth;
 	uint32_t burst_max; /* ops per post and per poll */
 	uint8_t order;	    /* enum qm_order */
@@ -82,10 +106,10 @@ struct qm_conf {
 };
 
 enum qm_order {
-	QM_RANDOM,    /* any op in flight */
-	QM_IN_ORDER,  /* the oldest of some queue */
-	QM_NEWEST,    /* the last one started */
-	QM_BLOCKED,   /* any, but seldom the oldest of a queue */
+	QM_RANDOM,   /* any op in flight */
+	QM_IN_ORDER, /* the oldest of some queue */
+	QM_NEWEST,   /* the last one started */
+	QM_BLOCKED,  /* any, but seldom the oldest of a queue */
 	QM_ORDERS,
 };
 
@@ -96,23 +120,23 @@ struct qm {
 	struct qm_op *ops;
 	struct qm_queue queue[QM_QUEUES];
 	struct leat_queue own[QM_OWN_QUEUES];
-	struct qm_fifo free;   /* the test's ops that are not posted */
-	struct qm_fifo out;    /* what poll has to return */
-	uint32_t *flight;      /* with the device, order of no meaning */
+	struct qm_fifo free; /* the test's ops that are not posted */
+	struct qm_fifo out;  /* what poll has to return */
+	uint32_t *flight;    /* with the device, order of no meaning */
 	uint32_t nb_flight;
 	uint32_t peer_flight[QM_PEERS];
 	uint32_t flight_recv;
 	struct leat_ep_stats stats; /* expected */
 	struct leat_op **burst;
 	/* what the next poll of the device does */
-	uint32_t plan;	      /* finish so many */
-	bool plan_heed_room;  /* but not more than there is room for */
+	uint32_t plan;	     /* finish so many */
+	bool plan_heed_room; /* but not more than there is room for */
 	bool in_poll;
-	uint64_t poll_now;    /* timestamp of this poll, 0 if not needed yet */
+	uint64_t poll_now; /* timestamp of this poll, 0 if not needed yet */
 	volatile uint64_t clock;
 	uint64_t steps;
 	void (*ask)(struct qm *m); /* asks for ops to end early */
-	uint64_t refused_now; /* ops that this post refused */
+	uint64_t refused_now;	   /* ops that this post refused */
 	char mem[64];
 };
 
@@ -143,6 +167,10 @@ uint16_t qm_post_fn(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void qm_poll_fn(struct leat_ep *ep);
 /* The device finishes an op. */
 void qm_finish(struct qm *m, uint32_t i, int status, uint64_t len);
+/* As the device pleases. */
+void qm_finish_any(struct qm *m, uint32_t i);
+/* Number of an op of the test's. */
+uint32_t qm_index(const struct qm *m, const struct leat_op *op);
 /* An op in flight according to the order of the run; QM_NONE if there is none. */
 uint32_t qm_pick(struct qm *m);
 

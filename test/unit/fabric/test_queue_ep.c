@@ -107,8 +107,7 @@ drv_cancel(struct leat_ep *ep, struct leat_op *op)
 	QM_CHECK(&m, ep == m.ep && o->in_flight && !o->cancel);
 	/* Asked by a deadline, then it has to have passed. */
 	if (op->state == LEAT_OP_EXPIRED) {
-		QM_CHECK(&m, (o->in.flags & LEAT_OP_F_DEADLINE) != 0 &&
-				     o->in.deadline <= m.clock);
+		QM_CHECK(&m, (o->in.flags & LEAT_OP_F_DEADLINE) != 0 && o->in.deadline <= m.clock);
 		o->expired = true;
 	}
 	if (!o->recallable)

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The ring itself: names, places and laps, a full ring, the device's arguments, closing. */
+
+#include "ring_test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include <leat_error.h>
+
+static void
+info(void **state)
+{
+	struct leat_dev_info i;
+
+	(void)state;
+	assert_int_equal(leat_dev_info_get(leat_dev_by_name(PLAIN), &i), 0);
+	assert_int_equal(i.tx_depth, 512);
+	assert_int_equal(i.rx_depth, 1024);
+	assert_int_equal(i.inline_max, 96);
+	assert_int_equal(i.max_msg, 1u << 30);
+	assert_int_equal(i.imm_size, 8);
+	assert_true(i.directed_recv && i.source && i.send_imm && i.cancel_send);
+	assert_false(i.mr_local);
+	assert_int_equal(leat_dev_info_get(leat_dev_by_name(SHALLOW), &i), 0);
+	assert_int_equal(i.tx_depth, 16);
+	assert_int_equal(leat_dev_info_get(leat_dev_by_name(LARGE), &i), 0);
+	assert_int_equal(i.inline_max, 0);
+}
+
+static void
+names(void **state)
+{
+	static const char *const malformed[] = { "",	       "host",	"host:",  "host:x",
+						 "host:65536", "a:b:1", "[::1:1", "::1]:1",
+						 "[]:1",       "h:-1" };
+	struct leat_ep *ep = ring_test_ep(PLAIN, NULL), *other = ring_test_ep(PLAIN, NULL);
+	char addr[LEAT_ADDR_MAX];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(malformed); i++) {
+		assert_int_equal(leat_ep_listen(ep, malformed[i]), -EINVAL);
+		assert_int_equal(leat_ep_connect(ep, malformed[i], NULL), -EINVAL);
+	}
+	assert_int_equal(leat_ep_connect(ep, "host:0", NULL), -EINVAL);
+	assert_int_equal(leat_ep_listen(ep, "[::1]:7000"), 0);
+	assert_int_equal(leat_ep_listen_addr(ep, addr, sizeof(addr)), 0);
+	assert_string_equal(addr, "[::1]:7000");
+	assert_int_equal(leat_ep_listen_addr(ep, addr, 10), -ENOSPC);
+	/* the same name, and one that would get the same requests */
+	assert_int_equal(leat_ep_listen(other, "[::1]:7000"), -EADDRINUSE);
+	assert_int_equal(leat_ep_listen(other, ":7000"), -EADDRINUSE);
+	assert_int_equal(leat_ep_listen(other, "0.0.0.0:7000"), -EADDRINUSE);
+	assert_int_equal(leat_ep_listen(other, "host:7000"), 0);
+	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
+	assert_int_equal(leat_ep_close(other, 0, NULL, NULL), 0);
+
+	/* a closed one's name is free again; a wildcard gets what is sent to any host */
+	ep = ring_test_ep(PLAIN, NULL);
+	other = ring_test_ep(PLAIN, NULL);
+	assert_int_equal(leat_ep_listen(ep, ":7000"), 0);
+	assert_int_equal(leat_ep_listen(other, "host:7000"), -EADDRINUSE);
+	{
+		uint16_t pa, pb;
+
+		ring_test_connect(other, ep, "anything:7000", &pa, &pb);
+	}
+	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
+	assert_int_equal(leat_ep_close(other, 0, NULL, NULL), 0);
+}
+
+static void
+free_ports(void **state)
+{
+	char addr[8][LEAT_ADDR_MAX];
+	struct leat_ep *ep[8];
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ep); i++) {
+		ep[i] = ring_test_ep(PLAIN, NULL);
+		assert_int_equal(leat_ep_listen(ep[i], i % 2 == 0 ? ":0" : "h:0"), 0);
+		assert_int_equal(leat_ep_listen_addr(ep[i], addr[i], sizeof(addr[i])), 0);
+		for (k = 0; k < i; k++)
+			assert_string_not_equal(strrchr(addr[i], ':'), strrchr(addr[k], ':'));
+	}
+	for (i = 0; i < RTE_DIM(ep); i++)
+		assert_int_equal(leat_ep_close(ep[i], 0, NULL, NULL), 0);
+}
+
+static void
+connect_fails(void **state)
+{
+	struct leat_conn_params params = { .timeout_us = 20000, .user = &params };
+	struct leat_ep *a = ring_test_ep(PLAIN, NULL), *b = ring_test_ep(PLAIN, NULL);
+	struct leat_event ev;
+	int id;
+
+	(void)state;
+	/* nobody listens */
+	id = leat_ep_connect(a, "nobody:1", &params);
+	assert_true(id >= 0);
+	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
+	assert_int_equal(ev.status, -ECONNREFUSED);
+	assert_int_equal(ev.peer, id);
+	assert_ptr_equal(ev.user, &params);
+
+	/* somebody does, but never answers; he gets no request that was taken back */
+	assert_int_equal(leat_ep_listen(b, "b:1"), 0);
+	assert_true(leat_ep_connect(a, "b:1", &params) >= 0);
+	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
+	assert_int_equal(ev.status, -ETIMEDOUT);
+	assert_int_equal(leat_ep_events(b, &ev, 1), 0);
+	assert_int_equal(leat_ep_events(b, &ev, 1), 0);
+
+	/* rejected; the id can be used again */
+	assert_true(leat_ep_connect(a, "b:1", NULL) >= 0);
+	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
+	assert_int_equal(leat_ep_reject(b, ev.peer), 0);
+	ring_test_event(a, b, LEAT_EV_CONNECT_FAILED, &ev);
+	assert_int_equal(ev.status, -ECONNREFUSED);
+
+	/* asked, seen, taken back */
+	id = leat_ep_connect(a, "b:1", NULL);
+	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
+	assert_int_equal(leat_ep_disconnect(a, (uint16_t)id), 0);
+	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
+	ring_test_event(b, NULL, LEAT_EV_DISCONNECTED, &ev);
+	assert_int_equal(ev.status, 0);
+
+	/* it closes while the request waits */
+	assert_true(leat_ep_connect(a, "b:1", NULL) >= 0);
+	assert_int_equal(leat_ep_close(b, 0, NULL, NULL), 0);
+	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
+	assert_int_equal(ev.status, -ECONNREFUSED);
+	assert_int_equal(leat_ep_close(a, 0, NULL, NULL), 0);
+}
+
+/* Connect first, listen later. */
+static void
+connect_early(void **state)
+{
+	struct leat_ep *a = ring_test_ep(PLAIN, NULL), *b = ring_test_ep(PLAIN, NULL);
+	struct leat_event ev;
+	int i;
+
+	(void)state;
+	assert_true(leat_ep_connect(a, "late:1", NULL) >= 0);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(leat_ep_events(a, &ev, 1), 0);
+	assert_int_equal(leat_ep_listen(b, "late:1"), 0);
+	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
+	assert_int_equal(leat_ep_accept(b, ev.peer, NULL), 0);
+	ring_test_event(a, b, LEAT_EV_CONNECTED, &ev);
+	/* one goes without a word to its application: the other is told */
+	assert_int_equal(leat_ep_close(a, 0, NULL, NULL), 0);
+	ring_test_event(b, NULL, LEAT_EV_CONNECTED, &ev);
+	ring_test_event(b, NULL, LEAT_EV_DISCONNECTED, &ev);
+	assert_int_equal(ev.status, 0);
+	assert_int_equal(leat_ep_close(b, 0, NULL, NULL), 0);
+}
+
+/* ---- places and laps ---- */
+
+#define NB 1024
+
+static struct leat_op tx[NB], rx[NB];
+static uint64_t out[NB], in[NB];
+
+struct flow {
+	struct ring_pair p;
+	uint64_t sent, taken; /* numbers of messages; each carries its own */
+};
+
+/* Sends up to n, which b need not expect. @return how many found room */
+static uint32_t
+flow_send(struct flow *f, uint32_t n)
+{
+	struct leat_op *done[64];
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = &tx[f->sent % NB];
+
+		out[f->sent % NB] = f->sent;
+		*op = ring_test_send(f->p.pa, &out[f->sent % NB], 8);
+		if (leat_ep_post(f->p.a, &op, 1) == 0)
+			break;
+		f->sent++;
+		/* small ones are done at once */
+		assert_int_equal(leat_ep_poll(f->p.a, done, 64), 1);
+	}
+	return i;
+}
+
+static void
+flow_take(struct flow *f, uint32_t n)
+{
+	struct leat_op *op;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		rx[i % NB] = ring_test_recv(&in[i % NB], 8);
+		ring_test_post(f->p.b, &rx[i % NB]);
+		op = ring_test_wait(f->p.b);
+		assert_ptr_equal(op, &rx[i % NB]);
+		assert_int_equal(op->status, 0);
+		assert_int_equal(in[i % NB], f->taken);
+		f->taken++;
+	}
+}
+
+/* Something in the other direction, so that a learns what was consumed. */
+static void
+flow_answer(struct flow *f)
+{
+	static uint64_t word;
+	struct leat_op s = ring_test_send(f->p.pb, &word, 8), r = ring_test_recv(&word, 8);
+
+	ring_test_post(f->p.a, &r);
+	ring_test_post(f->p.b, &s);
+	assert_ptr_equal(ring_test_wait(f->p.b), &s);
+	assert_ptr_equal(ring_test_wait(f->p.a), &r);
+}
+
+/*
+ * An empty ring is full at exactly the depth, from any place and lap, and nothing is lost or moved. Of what was taken
+ * out of a full one up to two places may not be in turn again yet.
+ */
+static void
+full_ring(const char *dev, uint32_t depth)
+{
+	struct flow f = { .sent = 0 };
+	uint32_t lap, again;
+
+	ring_pair_open(&f.p, dev, NULL);
+	for (lap = 0; lap < 3 * depth; lap += 7) {
+		assert_int_equal(flow_send(&f, NB), depth);
+		assert_int_equal(rte_errno, EAGAIN);
+		(void)leat_ep_poll(f.p.b, NULL, 0);
+		assert_int_equal(flow_send(&f, 1), 0);
+		flow_take(&f, lap % depth + 1);
+		again = flow_send(&f, NB);
+		assert_in_range(again + 2, lap % depth + 1, lap % depth + 3);
+		flow_take(&f, (uint32_t)(f.sent - f.taken));
+		/* goes back to the first place if the lap is over there */
+		assert_int_equal(flow_send(&f, 1), 1);
+		flow_take(&f, 1);
+		flow_answer(&f);
+	}
+	ring_pair_close(&f.p);
+}
+
+static void
+full_shallow(void **state)
+{
+	(void)state;
+	full_ring(SHALLOW, 16);
+}
+
+static void
+full_plain(void **state)
+{
+	(void)state;
+	full_ring(PLAIN, 512);
+}
+
+/*
+ * A place that was passed over for 65536 messages, less or more by a few, holds a number that looks like the one
+ * to come. Quiet laps in the first places, then a burst into those behind.
+ */
+static void
+stale_places(void **state)
+{
+	struct flow f = { .sent = 0 };
+	uint32_t burst, quiet, i;
+
+	(void)state;
+	ring_pair_open(&f.p, PLAIN, NULL);
+	for (burst = 20; burst < 60; burst += 13) {
+		for (quiet = 65536 - 80; quiet < 65536 + 40; quiet += 20) {
+			assert_int_equal(flow_send(&f, burst), burst);
+			flow_take(&f, burst);
+			for (i = 0; i < quiet; i++) {
+				assert_int_equal(flow_send(&f, 1), 1);
+				flow_take(&f, 1);
+				if (i % 3 == 0)
+					flow_answer(&f);
+			}
+		}
+	}
+	/* and each single distance, near the end of the range of numbers */
+	for (i = 0; i < 600; i++) {
+		assert_int_equal(flow_send(&f, i % 40 + 1), i % 40 + 1);
+		flow_take(&f, i % 40 + 1);
+		flow_answer(&f);
+	}
+	ring_pair_close(&f.p);
+}
+
+/* A tagged message that nobody takes stays where it is; the others go around it, for many laps. */
+static void
+one_stuck(void **state)
+{
+	struct leat_op stuck, take;
+	uint64_t word = 42, got = 0;
+	struct flow f = { .sent = 0 };
+	uint32_t i, left;
+
+	(void)state;
+	for (left = 0; left < 34; left++) {
+		f.sent = f.taken = 0;
+		ring_pair_open(&f.p, SHALLOW, NULL);
+		/* at each place, with the first lap over or not */
+		flow_send(&f, left % 16);
+		flow_take(&f, left % 16);
+		flow_answer(&f);
+		stuck = ring_test_send(f.p.pa, &word, 8);
+		stuck.type = LEAT_OP_TSEND;
+		stuck.tag = left;
+		ring_test_post(f.p.a, &stuck);
+		assert_ptr_equal(ring_test_wait(f.p.a), &stuck);
+		/* consumed is a prefix: the ring fills behind the stuck one, but not before it is full */
+		for (i = 0; i < 15; i++) {
+			assert_int_equal(flow_send(&f, 1), 1);
+			flow_take(&f, 1);
+			flow_answer(&f);
+		}
+		assert_int_equal(flow_send(&f, 1), 0);
+		take = ring_test_recv(&got, 8);
+		take.type = LEAT_OP_TRECV;
+		take.tag = left;
+		ring_test_post(f.p.b, &take);
+		assert_ptr_equal(ring_test_wait(f.p.b), &take);
+		assert_int_equal(got, 42);
+		assert_int_equal(take.tag_in, left);
+		got = 0;
+		assert_int_equal(flow_send(&f, NB), 16);
+		flow_take(&f, 16);
+		ring_pair_close(&f.p);
+	}
+}
+
+/* ---- ends ---- */
+
+static void
+last_words(void **state)
+{
+	struct ring_pair p;
+	struct leat_event ev;
+	struct leat_op s[3], r[3];
+	uint64_t word[3] = { 1, 2, 3 }, got[3] = { 0 };
+	int i;
+
+	(void)state;
+	ring_pair_open(&p, PLAIN, NULL);
+	for (i = 0; i < 3; i++) {
+		s[i] = ring_test_send(p.pa, &word[i], 8);
+		ring_test_post(p.a, &s[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		r[i] = ring_test_recv(&got[i], 8);
+		ring_test_post(p.b, &r[i]);
+	}
+	assert_int_equal(leat_ep_disconnect(p.a, p.pa), 0);
+	ring_test_event(p.a, NULL, LEAT_EV_DISCONNECTED, &ev);
+	assert_int_equal(ev.status, -ECONNABORTED);
+	/* nothing was polled here yet: what fits a receive comes all the same, before the end is told */
+	ring_test_event(p.b, NULL, LEAT_EV_DISCONNECTED, &ev);
+	assert_int_equal(ev.status, 0);
+	for (i = 0; i < 2; i++) {
+		assert_ptr_equal(ring_test_wait(p.b), &r[i]);
+		assert_int_equal(r[i].status, 0);
+		assert_int_equal(got[i], word[i]);
+	}
+	/* the third is gone with the connection; a receive from anybody stays posted */
+	r[2] = ring_test_recv(&got[2], 8);
+	ring_test_post(p.b, &r[2]);
+	assert_int_equal(leat_ep_inflight(p.b), 1);
+	for (i = 0; i < 3; i++)
+		assert_ptr_equal(ring_test_wait(p.a), &s[i]);
+	ring_pair_close(&p);
+}
+
+/* Large ops in the ring when either side ends: each comes back, once, with the right word for it. */
+static void
+close_with_ops(void **state)
+{
+	static char big[4][10000], into[10000];
+	struct leat_op s[4], r, *op;
+	struct leat_event ev;
+	struct ring_pair p;
+	int who, i;
+
+	(void)state;
+	for (who = 0; who < 2; who++) {
+		ring_pair_open(&p, LARGE, NULL);
+		r = ring_test_recv(into, sizeof(into));
+		r.peer = p.pb;
+		ring_test_post(p.b, &r);
+		for (i = 0; i < 4; i++) {
+			s[i] = ring_test_send(p.pa, big[i], sizeof(big[i]));
+			ring_test_post(p.a, &s[i]);
+		}
+		(void)leat_ep_poll(p.b, NULL, 0); /* takes the first, the others are unexpected */
+		if (who == 0)
+			assert_int_equal(leat_ep_disconnect(p.a, p.pa), 0);
+		else
+			assert_int_equal(leat_ep_disconnect(p.b, p.pb), 0);
+		ring_test_event(p.a, p.b, LEAT_EV_DISCONNECTED, &ev);
+		assert_int_equal(ev.status, who == 0 ? -ECONNABORTED : 0);
+		ring_test_event(p.b, p.a, LEAT_EV_DISCONNECTED, &ev);
+		assert_int_equal(ev.status, who == 1 ? -ECONNABORTED : 0);
+		for (i = 0; i < 4; i++) {
+			op = ring_test_wait(p.a);
+			assert_ptr_equal(op, &s[i]);
+			if (i == 0)
+				assert_int_equal(op->status, 0);
+			else
+				assert_int_equal(op->status,
+						 who == 0 ? -ECONNABORTED : -ECONNRESET);
+		}
+		assert_ptr_equal(ring_test_wait(p.b), &r);
+		assert_int_equal(r.status, 0);
+		ring_pair_close(&p);
+	}
+}
+
+static void
+count(struct leat_op *op, void *arg)
+{
+	int *n = arg;
+
+	assert_int_equal(op->status, -ESHUTDOWN);
+	(*n)++;
+}
+
+/* An endpoint that had to be aborted is a death for its peers. */
+static void
+aborted(void **state)
+{
+	static char big[10000];
+	struct leat_event ev;
+	struct ring_pair p;
+	struct leat_op s, r;
+	int n = 0;
+
+	(void)state;
+	ring_pair_open(&p, PLAIN, NULL);
+	s = ring_test_send(p.pa, big, sizeof(big));
+	ring_test_post(p.a, &s);
+	r = ring_test_recv(big, sizeof(big));
+	r.type = LEAT_OP_TRECV;
+	r.peer = p.pb;
+	ring_test_post(p.b, &r);
+	assert_int_equal(leat_ep_close(p.a, 1000, count, &n), -ETIMEDOUT);
+	assert_int_equal(n, 1);
+	ring_test_event(p.b, NULL, LEAT_EV_DISCONNECTED, &ev);
+	assert_int_equal(ev.status, -ECONNRESET);
+	assert_ptr_equal(ring_test_wait(p.b), &r);
+	assert_int_equal(r.status, -ECONNRESET);
+	assert_int_equal(leat_ep_close(p.b, 0, NULL, NULL), 0);
+}
+
+/* An endpoint that talks to itself. */
+static void
+itself(void **state)
+{
+	struct leat_ep *ep = ring_test_ep(PLAIN, NULL);
+	uint64_t word = 7, got = 0;
+	struct leat_op s, r;
+	uint16_t pa, pb;
+
+	(void)state;
+	assert_int_equal(leat_ep_listen(ep, "me:1"), 0);
+	{
+		struct leat_event ev;
+		int id = leat_ep_connect(ep, "me:1", NULL), up;
+
+		ring_test_event(ep, NULL, LEAT_EV_CONNECT_REQ, &ev);
+		pb = ev.peer;
+		assert_int_equal(leat_ep_accept(ep, pb, NULL), 0);
+		for (up = 0; up < 2; up++)
+			ring_test_event(ep, NULL, LEAT_EV_CONNECTED, &ev);
+		pa = (uint16_t)id;
+	}
+	r = ring_test_recv(&got, 8);
+	s = ring_test_send(pa, &word, 8);
+	ring_test_post(ep, &r);
+	ring_test_post(ep, &s);
+	assert_ptr_equal(ring_test_wait(ep), &s);
+	assert_ptr_equal(ring_test_wait(ep), &r);
+	assert_int_equal(got, 7);
+	assert_int_equal(r.src, pb);
+	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(info),		  cmocka_unit_test(names),
+		cmocka_unit_test(free_ports),	  cmocka_unit_test(connect_fails),
+		cmocka_unit_test(connect_early),  cmocka_unit_test(full_shallow),
+		cmocka_unit_test(full_plain),	  cmocka_unit_test(stale_places),
+		cmocka_unit_test(one_stuck),	  cmocka_unit_test(last_words),
+		cmocka_unit_test(close_with_ops), cmocka_unit_test(aborted),
+		cmocka_unit_test(itself),
+	};
+
+	return cmocka_run_group_tests(tests, ring_test_start, ring_test_stop);
+}
