@@ -73,6 +73,28 @@
 	{                                                                                          \
 		NULL, &(head).tqh_first                                                            \
 	}
+#define LIST_HEAD(name, type)                                                                      \
+	struct name {                                                                              \
+		struct type *lh_first;                                                             \
+	}
+#define LIST_ENTRY(type)                                                                           \
+	struct {                                                                                   \
+		struct type *le_next, **le_prev;                                                   \
+	}
+#define LIST_HEAD_INITIALIZER(head)                                                                \
+	{                                                                                          \
+		NULL                                                                               \
+	}
+#define LIST_FOREACH(var, head, field)                                                             \
+	for ((var) = (head)->lh_first; (var); (var) = (var)->field.le_next)
+#define STAILQ_HEAD(name, type)                                                                    \
+	struct name {                                                                              \
+		struct type *stqh_first, **stqh_last;                                              \
+	}
+#define STAILQ_ENTRY(type)                                                                         \
+	struct {                                                                                   \
+		struct type *stqe_next;                                                            \
+	}
 #define TAILQ_FOREACH(var, head, field)                                                            \
 	for ((var) = (head)->tqh_first; (var); (var) = (var)->field.tqe_next)
 
