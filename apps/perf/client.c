@@ -285,11 +285,24 @@ head(struct client *c, const struct perf_cpu_load *start)
 	perf_cpu_warn(&s->card, &s->other, start);
 }
 
+/*
+ * The listener answers, so that the end of the connection can't overtake the good-bye. What was measured
+ * stands in any case.
+ */
+static void
+say_goodbye(struct perf_side *s)
+{
+	struct wire_msg m = { .type = WIRE_BYE };
+
+	s->timeout = leat_us_to_cycles(PERF_US);
+	if (perf_chan_send(s, &m) == 0)
+		(void)perf_chan_wait(s, &m);
+}
+
 static int
 session(struct client *c, struct perf_options *o, const struct perf_cpu_load *start)
 {
 	struct perf_side *s = &c->s;
-	struct wire_msg bye = { .type = WIRE_BYE };
 	int ret;
 
 	/* The first receives, for control messages. */
@@ -308,11 +321,8 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_load *st
 		return ret;
 	head(c, start);
 	ret = run_all(c);
-	if (ret == 0) {
-		ret = perf_chan_send(s, &bye);
-		if (ret == 0)
-			ret = perf_chan_drain(s);
-	}
+	if (ret == 0)
+		say_goodbye(s);
 	return ret;
 }
 

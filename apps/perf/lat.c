@@ -47,11 +47,10 @@ post_ping(struct perf_side *s, struct leat_op *ping)
 	return 0;
 }
 
-/* Sorts what poll returned. @return 1: the pong came, 0: not yet, or negative */
+/* Sorts what poll returned. *rx: the pong, if it came. @return 0 or negative */
 static __rte_always_inline int
 take(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx, const bool imm)
 {
-	int ret = 0;
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
@@ -61,14 +60,13 @@ take(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx
 				return perf_op_failed(s, done[i]);
 		} else if (likely(perf_is_data(s, done[i], imm) && *rx == NULL)) {
 			*rx = done[i];
-			ret = 1;
 		} else {
 			int err = perf_chan_input(s, done[i]);
 
 			return err < 0 ? err : perf_chan_stray(s);
 		}
 	}
-	return ret;
+	return 0;
 }
 
 static void
@@ -110,9 +108,9 @@ pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool 
 			uint16_t n = leat_ep_poll(ep, done, PERF_POLL);
 
 			ret = likely(n > 0) ? take(s, done, n, &rx, imm) : perf_idle(s);
-		} while (ret == 0);
+		} while (ret == 0 && rx == NULL);
 		last = rx;
-		if (unlikely(ret < 0))
+		if (unlikely(ret != 0))
 			break;
 		t1 = rte_rdtsc();
 		if (check)
@@ -173,7 +171,7 @@ perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
 				ret = perf_idle(s);
 			else
 				ret = take(s, done, n, &rx, false);
-			if (unlikely(ret > 0))
+			if (unlikely(rx != NULL))
 				ret = perf_fail(s, EPROTO, "data came where none was expected");
 		} while (ret == 0 && s->returned != want);
 		if (unlikely(ret < 0))

@@ -154,11 +154,8 @@ count_ops(const struct perf_side *s, struct need *n)
 	bool answers = message ? r->test == PERF_LAT : closed && (imm || r->op == LEAT_OP_WRITE);
 
 	n->tx = s->server && !answers ? 0 : closed ? perf_window_fit(r->size, LAT_TX) : r->window;
-	if (!message && !imm)
-		n->rx = 0;
-	else if (!s->server && !answers)
-		n->rx = 0;
-	else
+	/* Data are received of messages and notices, by the server, and by a client that is answered. */
+	if ((message || imm) && (s->server || answers))
 		n->rx = closed ? LAT_RX : 2 * r->window + PERF_CTL_RX;
 	/* Receives of data take control messages as well, but for tagged ones. */
 	n->ctl_rx = n->rx > 0 && r->op != LEAT_OP_TSEND ? 0 : PERF_CTL_RX;

@@ -9,10 +9,11 @@
 
 #include "perf.h"
 
+static const char suffixes[] = "KMG";
+
 static int
 parse(const char *s, size_t len, uint64_t unit, uint64_t max, uint64_t *out)
 {
-	static const char suffixes[] = "KMG";
 	char buf[32], *end;
 	const char *sfx;
 	uint64_t v, mul = 1;
@@ -54,6 +55,7 @@ perf_parse_count(const char *s, uint64_t max, uint64_t *out)
 int
 perf_parse_real(const char *s, double min, double max, double *out)
 {
+	const char *sfx;
 	char *end;
 	double v;
 
@@ -63,19 +65,11 @@ perf_parse_real(const char *s, double min, double max, double *out)
 	v = strtod(s, &end);
 	if (end == s)
 		return -EINVAL;
-	switch (toupper((unsigned char)*end)) {
-	case 'G':
-		v *= 1000;
-		/* fall through */
-	case 'M':
-		v *= 1000;
-		/* fall through */
-	case 'K':
-		v *= 1000;
+	sfx = *end == '\0' ? NULL : strchr(suffixes, toupper((unsigned char)*end));
+	if (sfx != NULL) {
+		for (; sfx >= suffixes; sfx--)
+			v *= 1000;
 		end++;
-		break;
-	default:
-		break;
 	}
 	if (*end != '\0')
 		return -EINVAL;

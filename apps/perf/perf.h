@@ -29,6 +29,7 @@
  *     SYNC                            ->
  *                                     <-    RESULT
  *     RUN ... or BYE                  ->
+ *                                     <-    BYE
  *
  * Control messages are SENDs of a length that the data of the run don't have, so the receiving loop
  * tells them apart by a comparison that it makes anyhow.

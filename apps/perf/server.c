@@ -137,6 +137,18 @@ end_phase(struct server *v, const struct wire_msg *m)
 	return ret < 0 ? ret : perf_serve(s);
 }
 
+/* Answers; whether that gets through is the client's affair. */
+static int
+goodbye(struct perf_side *s)
+{
+	struct wire_msg m = { .type = WIRE_BYE };
+
+	s->timeout = leat_us_to_cycles(PERF_US);
+	perf_side_fresh(s);
+	(void)perf_chan_send(s, &m);
+	return 0;
+}
+
 /* @return 0: it said good-bye */
 static int
 serve_client(struct server *v)
@@ -160,7 +172,7 @@ serve_client(struct server *v)
 		else if (m.type == WIRE_SYNC)
 			ret = end_phase(v, &m);
 		else if (m.type == WIRE_BYE)
-			return 0;
+			return goodbye(s);
 		else
 			ret = perf_fail(s, EPROTO, "a control message that makes no sense here");
 		if (ret < 0)
@@ -312,8 +324,9 @@ give_up(struct server *v, int err)
 	snprintf(m.text, sizeof(m.text), "%.255s", s->why);
 	s->timeout = leat_us_to_cycles(PERF_US);
 	perf_side_fresh(s);
+	/* It goes when it has read that. */
 	if (perf_chan_send(s, &m) == 0)
-		(void)perf_chan_drain(s);
+		perf_side_why(s);
 }
 
 /* One client from coming to going. @return 0 if all went well, -EINTR, -ECONNRESET ... */

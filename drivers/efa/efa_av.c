@@ -74,12 +74,14 @@ check_addr(const struct efa_ep *e, const uint8_t *raw, uint16_t len)
 	bool ip = e->info->addr_format == FI_SOCKADDR_IN || e->info->addr_format == FI_SOCKADDR_IN6;
 
 	if (len == 0 || len > EFA_ADDR_MAX || ((e->quirks & EFA_Q_SHM) == 0 && len != e->raw_len))
-		return leat_err(EPROTO,
-				"%s: endpoint %s: the other side's provider address has %u B, one of "
-				"this side has %u: the same provider and IP version at both sides?",
-				e->dev->name, leat_ep_name(e->ep), len, e->raw_len);
+		return leat_err(
+			EPROTO,
+			"%s: endpoint %s: the other side's provider address has %u B, one of "
+			"this side has %u: the same provider and IP version at both sides?",
+			e->dev->name, leat_ep_name(e->ep), len, e->raw_len);
 	if (ip && memcmp(raw, e->raw, sizeof(sa_family_t)) != 0)
-		return leat_err(EPROTO, "%s: endpoint %s: the other side's address is of another family",
+		return leat_err(EPROTO,
+				"%s: endpoint %s: the other side's address is of another family",
 				e->dev->name, leat_ep_name(e->ep));
 	return 0;
 }
@@ -165,8 +167,8 @@ drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
 
 	if (s == NULL)
 		return true;
-	ret = tagged ? fi_trecvv(e->fid, iov, desc, nb, a->fi, 0, UINT64_MAX, &s->ctx) :
-		       fi_recvv(e->fid, iov, desc, nb, a->fi, &s->ctx);
+	ret = tagged ? fi_trecvv(e->fid, iov, desc, nb, a->fi, 0, UINT64_MAX, &s->ctx)
+		     : fi_recvv(e->fid, iov, desc, nb, a->fi, &s->ctx);
 	if (ret != 0)
 		return true;
 	e->free = s->next;
@@ -265,8 +267,7 @@ efa_av_sweep(struct efa_ep *e)
 
 		if (a->orphans > 0 && (e->quirks & EFA_Q_SHM) != 0 && efa_shm_gone(a))
 			efa_shm_answer(e, a);
-		if (!removable(e, a, now) ||
-		    (!efa_av_drain(e, a) && (e->quirks & EFA_Q_SHM) != 0))
+		if (!removable(e, a, now) || (!efa_av_drain(e, a) && (e->quirks & EFA_Q_SHM) != 0))
 			pp = &a->next;
 		else
 			free_addr(e, pp);

@@ -127,8 +127,6 @@ forget(struct efa_ep *e, struct leat_peer *peer)
 
 	if (p->addr != NULL)
 		efa_av_put(e, p->addr, peer->id);
-	if (p->broken_deadline != 0)
-		e->nb_broken = 0; /* counted again by the next one; those in limbo are finished */
 	reset(p);
 }
 
@@ -234,13 +232,15 @@ finish_one(struct efa_ep *e, struct efa_slot *s, void *arg)
 		return;
 	if (s->state == EFA_SLOT_LIMBO) {
 		/* With its peer alive, what a one-sided op asked for is the likeliest cause. */
-		efa_slot_finish(e, s, !p->dead && s->op->type >= LEAT_OP_WRITE ? -EACCES : p->status, 0);
+		efa_slot_finish(e, s,
+				!p->dead && s->op->type >= LEAT_OP_WRITE ? -EACCES : p->status, 0);
 		return;
 	}
 	if (leat_now() < p->deadline && !p->gone)
 		return;
 	/* The provider may still be writing to the buffer. */
-	if ((s->state == EFA_SLOT_RX || s->op->type == LEAT_OP_READ) && leat_now() < p->recv_deadline)
+	if ((s->state == EFA_SLOT_RX || s->op->type == LEAT_OP_READ) &&
+	    leat_now() < p->recv_deadline)
 		return;
 	efa_slot_orphan(e, s, p->status);
 }
@@ -397,7 +397,16 @@ efa_conn_broken(struct efa_ep *e, uint16_t peer)
 
 	if (p->broken_deadline == 0)
 		p->broken_deadline = leat_now() + leat_us_to_cycles(BROKEN_US);
-	e->nb_broken++;
+	e->broken = true;
+}
+
+static void
+finish_refused(struct efa_ep *e, struct efa_slot *s, void *arg)
+{
+	const struct leat_peer *peer = arg;
+
+	if (s->peer == peer->id && s->state == EFA_SLOT_LIMBO)
+		efa_slot_finish(e, s, -EACCES, 0);
 }
 
 /* The other side is alive, only the provider's connection to it is not. */
@@ -409,7 +418,14 @@ broken_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 
 	if (p->state != EFA_PEER_UP || now < p->broken_deadline)
 		return;
-	snprintf(text, sizeof(text), "%s: provider %s lost its connection: was a remote key wrong or withdrawn?",
+	if ((e->quirks & EFA_Q_SHM) != 0) {
+		/* There is no connection that could be lost: the op was refused, and that is all. */
+		p->broken_deadline = 0;
+		efa_slots_foreach(e, finish_refused, peer);
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "%s: provider %s lost its connection: was a remote key wrong or withdrawn?",
 		 leat_peer_addr(e->ep, peer), e->info->fabric_attr->prov_name);
 	if (p->conn > 0)
 		(void)leat_oob_close(e->oob, p->conn, text);
@@ -420,14 +436,18 @@ void
 efa_progress(struct leat_ep *ep, uint64_t now)
 {
 	struct efa_ep *e = efa_of(ep);
+	bool look;
 	uint16_t i;
 
 	exchange(e, now);
-	for (i = 0; e->nb_broken + e->nb_ending > 0 && i < ep->nb_peers; i++) {
+	look = e->nb_ending > 0 || e->broken;
+	e->broken = false;
+	for (i = 0; look && i < ep->nb_peers; i++) {
 		if (e->peers[i].broken_deadline != 0)
 			broken_step(e, &ep->peers[i], now);
 		if (e->peers[i].state == EFA_PEER_ENDING)
 			ending_step(e, &ep->peers[i], now);
+		e->broken |= e->peers[i].broken_deadline != 0;
 	}
 	if (e->nb_unused > 0 && now >= e->sweep_at && !e->closing) {
 		e->sweep_at = now + leat_us_to_cycles(SWEEP_US);

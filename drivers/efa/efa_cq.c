@@ -157,9 +157,11 @@ remote_event(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src
 static int __attribute__((noinline, cold))
 wrong_tag(const struct efa_ep *e, const struct leat_op *op, uint64_t tag)
 {
-	LEAT_LOG(ERR, driver, "%s: endpoint %s: provider %s gave the message with tag %#" PRIx64
-		 " to the receive for tag %#" PRIx64 ", ignore %#" PRIx64, e->dev->name,
-		 leat_ep_name(e->ep), e->info->fabric_attr->prov_name, tag, op->tag, op->ignore);
+	LEAT_LOG(ERR, driver,
+		 "%s: endpoint %s: provider %s gave the message with tag %#" PRIx64
+		 " to the receive for tag %#" PRIx64 ", ignore %#" PRIx64,
+		 e->dev->name, leat_ep_name(e->ep), e->info->fabric_attr->prov_name, tag, op->tag,
+		 op->ignore);
 	return -EIO;
 }
 
@@ -186,8 +188,10 @@ recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry 
 			op->oflags |= LEAT_OP_F_WRITTEN;
 	}
 	/* The rest went into the sink. */
-	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0))
+	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0)) {
 		status = -EMSGSIZE;
+		e->sink_dirty = true;
+	}
 	finish(e, s, status, len);
 }
 
@@ -262,27 +266,32 @@ error_status(struct efa_ep *e, const struct efa_slot *s, const struct fi_cq_err_
 	/* Recalled because its peer is ending, or because somebody asked for it. */
 	if (status == -ECANCELED && (s->flags & EFA_SLOT_CANCEL) != 0)
 		return op->state == LEAT_OP_INFLIGHT && op->peer != LEAT_PEER_ANY &&
-				       e->peers[op->peer].state == EFA_PEER_ENDING ?
-			       e->peers[op->peer].status :
-			       status;
+				       e->peers[op->peer].state == EFA_PEER_ENDING
+			       ? e->peers[op->peer].status
+			       : status;
 	if (status == -EMSGSIZE || status == -EACCES || status == -ERANGE)
 		return status;
 	if (op->peer == LEAT_PEER_ANY)
 		return status == -ECANCELED || status == -EIO ? -ECONNRESET : status;
 	if (e->peers[op->peer].state == EFA_PEER_ENDING)
 		return e->peers[op->peer].status;
-	/* The receiver could not take all of it. */
+	/* The receiver answered that it could not take all of it. */
 	if ((e->quirks & EFA_Q_SINK_FAULT) != 0 && status == -EIO && op->type <= LEAT_OP_TSEND)
 		return -EMSGSIZE;
 	return (e->quirks & EFA_Q_BREAKS) != 0 ? 1 : status;
 }
 
-/* A message that went beyond the sink's first page ends with an I/O error. */
-static bool
-sink_hit(const struct efa_ep *e, const struct efa_slot *s, const struct fi_cq_err_entry *err)
+/*
+ * A receive ended with an I/O error: its message was longer than the sink's first page, or its sender died
+ * while it was copied.
+ */
+static int
+sink_status(struct efa_ep *e)
 {
-	return (e->quirks & EFA_Q_SINK_FAULT) != 0 && s->state == EFA_SLOT_RX &&
-	       (err->err == FI_EIO || err->err == -FI_EIO);
+	if (!efa_sink_used(e))
+		return -ECONNRESET;
+	e->sink_dirty = true; /* others that are in the queue already may have hit it, too */
+	return -EMSGSIZE;
 }
 
 static void
@@ -303,7 +312,11 @@ failed(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_err_entry *err)
 		efa_notice_carrier_done(e, s);
 		return;
 	}
-	status = sink_hit(e, s, err) ? -EMSGSIZE : error_status(e, s, err);
+	if ((e->quirks & EFA_Q_SINK_FAULT) != 0 && s->state == EFA_SLOT_RX &&
+	    efa_errno(err->err) == -EIO)
+		status = sink_status(e);
+	else
+		status = error_status(e, s, err);
 	if (status != -ECANCELED)
 		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: %s of %" PRIu64 " B, peer %u: %s (%s)",
 			 e->dev->name, leat_ep_name(e->ep), leat_op_type_name(s->op->type),
@@ -339,8 +352,7 @@ read_error(struct efa_ep *e)
 }
 
 /* Errors are rare, and stand in the way of what comes behind them. */
-static void __attribute__((noinline, cold))
-read_errors(struct efa_ep *e)
+static void __attribute__((noinline, cold)) read_errors(struct efa_ep *e)
 {
 	unsigned int i;
 
@@ -376,12 +388,13 @@ read_some(struct efa_ep *e, unsigned int max)
 		return (unsigned int)n;
 	if (unlikely(n == -FI_EAVAIL))
 		read_errors(e);
+	else if (unlikely(e->sink_dirty))
+		efa_sink_mark(e); /* empty: what hit the sink is known by now */
 	return 0;
 }
 
 /* A carrier's cancellation is there at once in most providers. */
-static void __attribute__((noinline, cold))
-read_with_notices(struct efa_ep *e, unsigned int max)
+static void __attribute__((noinline, cold)) read_with_notices(struct efa_ep *e, unsigned int max)
 {
 	unsigned int n;
 

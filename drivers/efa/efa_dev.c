@@ -25,7 +25,8 @@
 #define ATOMIC_OPS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
 static const struct leat_driver_arg args[] = {
-	{ "provider", "NAME", "efa", "libfabric RDM provider: efa, shm, tcp, tcp;ofi_rxm, sockets, ..." },
+	{ "provider", "NAME", "efa",
+	  "libfabric RDM provider: efa, shm, tcp, tcp;ofi_rxm, sockets, ..." },
 	{ "domain", "NAME", "", "libfabric domain, as fi_info shows it, e.g. rdmap0s6-rdm" },
 	{ "iface", "NAME", "", "network interface whose address is used" },
 	{ "src", "ADDR", "", "local address; instead of iface" },
@@ -60,10 +61,10 @@ iface_addr(const char *dev, const char *iface, char *buf, size_t len)
 
 			rank = IN6_IS_ADDR_LINKLOCAL(&s6->sin6_addr) ? 1 : 2;
 		}
-		if (rank <= best ||
-		    getnameinfo(i->ifa_addr,
-				rank == 3 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6),
-				host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
+		if (rank <= best || getnameinfo(i->ifa_addr,
+						rank == 3 ? sizeof(struct sockaddr_in)
+							  : sizeof(struct sockaddr_in6),
+						host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
 			continue;
 		best = rank;
 		snprintf(buf, len, "%s", host);
@@ -113,8 +114,9 @@ addr_is_ours(const char *dev, const char *addr)
 			(family == AF_INET && want[0] == 127 && have[0] == 127);
 	}
 	freeifaddrs(list);
-	return found ? 0 : leat_err(ENODEV, "%s: src=%s: no interface here has that address", dev,
-				    addr);
+	return found ? 0
+		     : leat_err(ENODEV, "%s: src=%s: no interface here has that address", dev,
+				addr);
 }
 
 struct fi_info *
@@ -173,11 +175,11 @@ find_caps(struct efa_dev *d, const char *provider)
 
 	info = efa_dev_getinfo(d, caps, 0, 0, &err);
 	if (info == NULL)
-		return leat_err(ENODEV,
-				"%s: provider '%s'%s%s%s%s: %s: %s; RDM providers here: %s", d->name,
-				provider, d->domain[0] != '\0' ? ", domain " : "", d->domain,
-				d->src[0] != '\0' ? ", address " : "", d->src,
-				err == FI_ENODATA || err == FI_ENODEV ? "no such device" : fi_strerror(err),
+		return leat_err(ENODEV, "%s: provider '%s'%s%s%s%s: %s: %s; RDM providers here: %s",
+				d->name, provider, d->domain[0] != '\0' ? ", domain " : "",
+				d->domain, d->src[0] != '\0' ? ", address " : "", d->src,
+				err == FI_ENODATA || err == FI_ENODEV ? "no such device"
+								      : fi_strerror(err),
 				d->prov->check, efa_provider_list(list, sizeof(list)));
 	for (i = 0; i < RTE_DIM(optional); i++) {
 		struct fi_info *more;
@@ -241,10 +243,11 @@ parse(struct efa_dev *d, const char *provider, const struct rte_kvargs *kv)
 	if (iface != NULL && src != NULL)
 		return leat_err(EINVAL, "%s: iface= and src= exclude each other", d->name);
 	if ((iface != NULL || src != NULL) && !d->prov->needs_address)
-		return leat_err(EINVAL,
-				"%s: provider %s has no network address: iface= and src= don't apply%s",
-				d->name, provider,
-				(d->prov->quirks & EFA_Q_SHM) == 0 ? ", domain= chooses the device" : "");
+		return leat_err(
+			EINVAL,
+			"%s: provider %s has no network address: iface= and src= don't apply%s",
+			d->name, provider,
+			(d->prov->quirks & EFA_Q_SHM) == 0 ? ", domain= chooses the device" : "");
 	if (domain != NULL) {
 		if (strlen(domain) >= sizeof(d->domain))
 			return leat_err(EINVAL, "%s: domain= is too long", d->name);
@@ -287,12 +290,15 @@ check_modes(const struct efa_dev *d)
 	uint64_t mr = (uint64_t)i->domain_attr->mr_mode & ~efa_provider_mr_modes();
 
 	if ((i->mode & FI_MSG_PREFIX) != 0)
-		return leat_err(EOPNOTSUPP, "%s: provider %s wants FI_MSG_PREFIX, that is room for its "
-				"header in front of each buffer: not supported", d->name,
-				i->fabric_attr->prov_name);
+		return leat_err(EOPNOTSUPP,
+				"%s: provider %s wants FI_MSG_PREFIX, that is room for its "
+				"header in front of each buffer: not supported",
+				d->name, i->fabric_attr->prov_name);
 	if ((mr & FI_MR_RAW) != 0)
-		return leat_err(EOPNOTSUPP, "%s: provider %s wants FI_MR_RAW: remote keys of more than "
-				"8 B are not supported", d->name, i->fabric_attr->prov_name);
+		return leat_err(EOPNOTSUPP,
+				"%s: provider %s wants FI_MR_RAW: remote keys of more than "
+				"8 B are not supported",
+				d->name, i->fabric_attr->prov_name);
 	if (i->domain_attr->av_type != FI_AV_TABLE && i->domain_attr->av_type != FI_AV_UNSPEC)
 		return leat_err(EOPNOTSUPP, "%s: provider %s has no FI_AV_TABLE", d->name,
 				i->fabric_attr->prov_name);
@@ -316,8 +322,9 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	efa_provider_prepare(d->prov);
 	snprintf(d->interface, sizeof(d->interface), "%s", provider);
 	if (d->prov->refuse != NULL) {
-		leat_err(EOPNOTSUPP, "%s: provider %s does not work with libfabric %u.%u: %s", d->name,
-			 provider, FI_MAJOR(fi_version()), FI_MINOR(fi_version()), d->prov->refuse);
+		leat_err(EOPNOTSUPP, "%s: provider %s does not work with libfabric %u.%u: %s",
+			 d->name, provider, FI_MAJOR(fi_version()), FI_MINOR(fi_version()),
+			 d->prov->refuse);
 		goto bad;
 	}
 	if (parse(d, provider, kv) < 0 || efa_provider_env(d->name, d->prov) < 0 ||
@@ -372,6 +379,8 @@ efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->send_imm = i->domain_attr->cq_data_size >= 4;
 	info->imm_size = i->domain_attr->cq_data_size >= 8 ? 8 : 4;
 	info->in_order = d->prov->in_order;
+	/* Providers keep unreceived messages, without a limit or in one queue for all. */
+	info->unexpected_bounded = false;
 	info->cancel_send = false;
 }
 

@@ -41,7 +41,8 @@ open_info(struct efa_ep *e, const struct leat_ep_conf *conf)
 		caps &= ~FI_TAGGED;
 	e->info = efa_dev_getinfo(e->dev, caps, 0, 0, &err);
 	if (e->info == NULL)
-		return leat_err(EIO, "%s: create endpoint: the provider is not offered any more: %s; %s",
+		return leat_err(EIO,
+				"%s: create endpoint: the provider is not offered any more: %s; %s",
 				e->dev->name, fi_strerror(err), e->dev->prov->check);
 	e->info->domain_attr->av_type = FI_AV_TABLE;
 	return 0;
@@ -137,16 +138,18 @@ check_atomics(struct efa_ep *e, const struct leat_ep_conf *conf)
 		if (ret != 0 || n < 1)
 			return leat_err(EOPNOTSUPP,
 					"%s: create endpoint: provider %s can't do fetch_add: "
-					"fi_fetch_atomicvalid(FI_UINT64, FI_SUM): %s", e->dev->name,
-					e->info->fabric_attr->prov_name, fi_strerror(-ret));
+					"fi_fetch_atomicvalid(FI_UINT64, FI_SUM): %s",
+					e->dev->name, e->info->fabric_attr->prov_name,
+					fi_strerror(-ret));
 	}
 	if ((conf->ops & LEAT_OP_BIT(LEAT_OP_CMP_SWAP)) != 0) {
 		ret = fi_compare_atomicvalid(e->fid, FI_UINT64, FI_CSWAP, &n);
 		if (ret != 0 || n < 1)
 			return leat_err(EOPNOTSUPP,
 					"%s: create endpoint: provider %s can't do cmp_swap: "
-					"fi_compare_atomicvalid(FI_UINT64, FI_CSWAP): %s", e->dev->name,
-					e->info->fabric_attr->prov_name, fi_strerror(-ret));
+					"fi_compare_atomicvalid(FI_UINT64, FI_CSWAP): %s",
+					e->dev->name, e->info->fabric_attr->prov_name,
+					fi_strerror(-ret));
 	}
 	return 0;
 }
@@ -206,8 +209,8 @@ efa_ep_free(struct efa_ep *e)
 static void
 set_limits(struct leat_ep *ep, struct efa_ep *e, const struct leat_ep_conf *conf)
 {
-	uint32_t inject = (uint32_t)RTE_MIN(e->info->tx_attr->inject_size,
-					    (size_t)e->dev->prov->inject_pays);
+	uint32_t inject =
+		(uint32_t)RTE_MIN(e->info->tx_attr->inject_size, (size_t)e->dev->prov->inject_pays);
 
 	/* An empty message is injected too, if inject is used at all. */
 	e->inject_run = (e->quirks & EFA_Q_INJECT_QUEUES) != 0 ? RTE_MIN(conf->tx_depth, 256u) : 0;

@@ -48,8 +48,7 @@ next_key(struct efa_ep *e)
 
 	/* An odd multiplier visits every value, in an order that is not easily guessed. */
 	e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
-	return bytes >= 8 || bytes == 0 ? e->next_key :
-					  e->next_key & ((1ULL << (8 * bytes)) - 1);
+	return bytes >= 8 || bytes == 0 ? e->next_key : e->next_key & ((1ULL << (8 * bytes)) - 1);
 }
 
 #define SEAL_LEN_BITS 40
@@ -103,8 +102,9 @@ reg_failed(const struct efa_ep *e, const struct leat_mr_piece *piece, int ret)
 		(void)getrlimit(RLIMIT_MEMLOCK, &lim);
 		return leat_err(ENOMEM,
 				"%s: register %p, %" PRIu64 " B: %s: is the limit of locked memory "
-				"(ulimit -l: %llu KiB) large enough?", e->dev->name, piece->addr,
-				piece->len, fi_strerror(err), (unsigned long long)lim.rlim_cur / 1024);
+				"(ulimit -l: %llu KiB) large enough?",
+				e->dev->name, piece->addr, piece->len, fi_strerror(err),
+				(unsigned long long)lim.rlim_cur / 1024);
 	}
 	return leat_err(err == FI_ENOSPC || err == FI_ENOKEY ? ENOSPC : EIO,
 			"%s: register %p, %" PRIu64 " B: %s", e->dev->name, piece->addr, piece->len,
@@ -149,8 +149,8 @@ efa_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no one-sided operations",
 				e->dev->name, e->info->fabric_attr->prov_name);
 	if ((remote & LEAT_MR_REMOTE_ATOMIC) != 0 && (e->info->caps & FI_ATOMIC) == 0)
-		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no atomics", e->dev->name,
-				e->info->fabric_attr->prov_name);
+		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no atomics",
+				e->dev->name, e->info->fabric_attr->prov_name);
 	if (table && efa_shm_key_add(e, (uintptr_t)piece->addr, piece->len, remote, &key) < 0)
 		return -rte_errno;
 	/* A key may be in use. */
@@ -183,8 +183,8 @@ efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 	}
 	ret = fi_close(&mr->fid);
 	if (ret == -FI_EBUSY)
-		return leat_err(EBUSY, "%s: deregister %p: the provider still uses it", e->dev->name,
-				piece->addr);
+		return leat_err(EBUSY, "%s: deregister %p: the provider still uses it",
+				e->dev->name, piece->addr);
 	if (ret != 0)
 		LEAT_LOG(WARNING, driver, "%s: deregister %p: %s", e->dev->name, piece->addr,
 			 fi_strerror(-ret));

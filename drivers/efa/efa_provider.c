@@ -21,7 +21,7 @@
 #define ATOMICS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
 #define TCP_QUIRKS                                                                                 \
-	(EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_KEY_SEALED | EFA_Q_BREAKS |            \
+	(EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_KEY_SEALED | EFA_Q_BREAKS |                   \
 	 EFA_Q_LEAK_DOMAIN | EFA_Q_INJECT_QUEUES)
 
 static const struct efa_provider providers[] = {
@@ -64,6 +64,8 @@ static const struct efa_provider providers[] = {
 		 *   all responses after it, to all peers (smr_progress.c smr_progress_resp).
 		 * - WRITE needs nothing: fast RMA is synchronous. WRITE_IMM up to 4096 B would complete
 		 *   before it is placed.
+		 * - BREAKS: one-sided ops fail with FI_EIO as soon as the other process is gone, which is known a
+		 *   little later.
 		 * - LOST_RMA: the error entry of a failed fast RMA has no context (smr_rma.c).
 		 * - 256 peers: SMR_MAX_PEERS.
 		 * - rx depth 768 of 1024: the rest is for unexpected messages, which come out of the same pool.
@@ -72,7 +74,7 @@ static const struct efa_provider providers[] = {
 		.hint = "shm",
 		.max_version = FI_VERSION(1, 17),
 		.quirks = EFA_Q_SHM | EFA_Q_SINK_FAULT | EFA_Q_KEY_TABLE | EFA_Q_WRITE_IMM_DC |
-			  EFA_Q_LOST_RMA,
+			  EFA_Q_LOST_RMA | EFA_Q_BREAKS,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.tx_depth_max = 1024,
@@ -355,7 +357,8 @@ efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep)
 		return;
 	ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, EFA_OPT_SHM_PERMITTED, &no, sizeof(no));
 	if (ret != 0 && ret != -FI_ENOPROTOOPT)
-		LEAT_LOG(WARNING, driver, "efa: shared memory stays permitted inside the provider: %s",
+		LEAT_LOG(WARNING, driver,
+			 "efa: shared memory stays permitted inside the provider: %s",
 			 fi_strerror(-ret));
 }
 
@@ -420,16 +423,21 @@ cma_check(const char *dev)
 	if (scope == 0)
 		return 0;
 	if (scope > 1)
-		return leat_err(ENODEV,
-				"%s: provider shm copies between processes with process_vm_readv(), which "
-				"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
-				dev, scope);
+		return leat_err(
+			ENODEV,
+			"%s: provider shm copies between processes with process_vm_readv(), which "
+			"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
+			dev, scope);
 	/* 1: each process has to allow it for itself, as this one does now. */
 	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
-		return leat_err(ENODEV, "%s: provider shm: prctl(PR_SET_PTRACER): %s; "
-				"sysctl kernel.yama.ptrace_scope=0 would do", dev, strerror(errno));
-	LEAT_LOG(NOTICE, driver, "%s: processes of this user may now read and write this process "
-		 "(kernel.yama.ptrace_scope is 1, and provider shm works that way)", dev);
+		return leat_err(ENODEV,
+				"%s: provider shm: prctl(PR_SET_PTRACER): %s; "
+				"sysctl kernel.yama.ptrace_scope=0 would do",
+				dev, strerror(errno));
+	LEAT_LOG(NOTICE, driver,
+		 "%s: processes of this user may now read and write this process "
+		 "(kernel.yama.ptrace_scope is 1, and provider shm works that way)",
+		 dev);
 	return 0;
 }
 
@@ -444,6 +452,7 @@ efa_provider_env(const char *dev, const struct efa_provider *p)
 	if (process_vm_readv(getpid(), &l, 1, &r, 1, 0) != 1)
 		return leat_err(ENODEV,
 				"%s: provider shm needs process_vm_readv(), which fails here: %s "
-				"(a container's seccomp profile?)", dev, strerror(errno));
+				"(a container's seccomp profile?)",
+				dev, strerror(errno));
 	return cma_check(dev);
 }

@@ -57,40 +57,43 @@
 enum efa_quirk {
 	EFA_Q_WRITE_DC = 1 << 0,     /* WRITE: per-op FI_DELIVERY_COMPLETE, to mean "placed" */
 	EFA_Q_WRITE_IMM_DC = 1 << 1, /* the same for WRITE_IMM */
-	EFA_Q_SINK_FAULT = 1 << 2,   /* the second buffer of receives can't be written, only its first page */
-	EFA_Q_KEY_TABLE = 1 << 3,    /* the initiator checks keys, in the target's table */
-	EFA_Q_KEY_SEALED = 1 << 10,  /* the initiator checks keys, by what is written in them */
-	EFA_Q_SHM = 1 << 4,	     /* string addresses, signal handlers, process-wide registry, locks */
-	EFA_Q_NO_READ0 = 1 << 5,     /* a READ of 0 B never completes: the driver does it */
-	EFA_Q_LOST_RMA = 1 << 6,     /* a failed RMA op's error entry has no context */
-	EFA_Q_BREAKS = 1 << 7,	     /* has connections below that can break by themselves */
+	EFA_Q_SINK_FAULT =
+		1 << 2, /* the second buffer of receives can't be written, only its first page */
+	EFA_Q_KEY_TABLE = 1 << 3,   /* the initiator checks keys, in the target's table */
+	EFA_Q_KEY_SEALED = 1 << 10, /* the initiator checks keys, by what is written in them */
+	EFA_Q_SHM = 1 << 4, /* string addresses, signal handlers, process-wide registry, locks */
+	EFA_Q_NO_READ0 = 1 << 5,	 /* a READ of 0 B never completes: the driver does it */
+	EFA_Q_LOST_RMA = 1 << 6,	 /* a failed RMA op's error entry has no context */
+	EFA_Q_BREAKS = 1 << 7,		 /* has connections below that can break by themselves */
 	EFA_Q_NO_SHM_PERMITTED = 1 << 8, /* set FI_OPT_SHARED_MEMORY_PERMITTED to false */
-	EFA_Q_DRAIN_EMPTY = 1 << 11, /* what a dead peer sent may only be received with a size of 0 */
+	EFA_Q_DRAIN_EMPTY =
+		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
 	EFA_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
 	EFA_Q_AV_CUTS = 1 << 13, /* fi_av_remove() can be made to close the connection below */
-	EFA_Q_LEAK_DOMAIN = 1 << 9,  /* fi_close() of the domain may say EBUSY after a peer's death */
+	EFA_Q_LEAK_DOMAIN =
+		1 << 9, /* fi_close() of the domain may say EBUSY after a peer's death */
 };
 
 /* What is known of a provider. */
 struct efa_provider {
-	const char *name;	 /* as in provider=; NULL: any other */
-	const char *hint;	 /* fi_fabric_attr.prov_name to ask for */
-	const char *fabric;	 /* fi_fabric_attr.name that is needed, or NULL */
-	uint32_t min_version;	 /* of libfabric to which the row applies, FI_VERSION() */
+	const char *name;     /* as in provider=; NULL: any other */
+	const char *hint;     /* fi_fabric_attr.prov_name to ask for */
+	const char *fabric;   /* fi_fabric_attr.name that is needed, or NULL */
+	uint32_t min_version; /* of libfabric to which the row applies, FI_VERSION() */
 	uint32_t max_version;
-	uint32_t quirks;	 /* enum efa_quirk */
-	uint32_t no_ops;	 /* LEAT_OP_BIT mask that must not be used */
+	uint32_t quirks; /* enum efa_quirk */
+	uint32_t no_ops; /* LEAT_OP_BIT mask that must not be used */
 	const char *no_ops_why;
-	uint64_t sink_len;	 /* of the second buffer of receives, 0: none */
-	const char *refuse;	 /* not NULL: doesn't work at all, and why */
-	uint64_t no_caps;	 /* FI_* capabilities not to ask for */
+	uint64_t sink_len;		     /* of the second buffer of receives, 0: none */
+	const char *refuse;		     /* not NULL: doesn't work at all, and why */
+	uint64_t no_caps;		     /* FI_* capabilities not to ask for */
 	uint32_t tx_depth, rx_depth;	     /* defaults */
 	uint32_t tx_depth_max, rx_depth_max; /* 0: what fi_info says */
 	uint32_t max_peers;
-	uint32_t inject_pays;	 /* largest send for which fi_inject is faster than fi_send */
-	bool needs_address;	 /* takes iface= and src= */
-	bool in_order;		 /* completions come in order */
-	const char *check;	 /* what to look at when it isn't there */
+	uint32_t inject_pays; /* largest send for which fi_inject is faster than fi_send */
+	bool needs_address;   /* takes iface= and src= */
+	bool in_order;	      /* completions come in order */
+	const char *check;    /* what to look at when it isn't there */
 };
 
 const struct efa_provider *efa_provider_find(const char *name);
@@ -196,13 +199,13 @@ enum efa_peer_state {
 
 struct efa_peer {
 	struct efa_addr *addr;
-	int conn; /* of the exchange of addresses, 0: none (any more) */
-	uint64_t deadline;	/* ENDING: then what is left is finished by force */
-	uint64_t recv_deadline; /* the same for receives */
-	int status;		/* with which its ops end */
-	uint32_t injected;	/* since the last completion of a send */
+	int conn;		  /* of the exchange of addresses, 0: none (any more) */
+	uint64_t deadline;	  /* ENDING: then what is left is finished by force */
+	uint64_t recv_deadline;	  /* the same for receives */
+	int status;		  /* with which its ops end */
+	uint32_t injected;	  /* since the last completion of a send */
 	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
-	bool dead; /* the other process is gone, or its host */
+	bool dead;		  /* the other process is gone, or its host */
 	bool gone; /* provider shm: the other endpoint is closed, nothing comes from it any more */
 	uint8_t state;
 	uint16_t pending_len; /* what a REQUEST brought */
@@ -227,11 +230,12 @@ struct efa_ep {
 	uint32_t quirks;
 	uint32_t inject_run; /* EFA_Q_INJECT_QUEUES: so many to a peer between completions; 0: no limit */
 	uint32_t inject_end; /* SEND and TSEND of less than this go by inject; 0: none do */
-	bool source;  /* completions tell where a message came from */
-	bool mr_desc; /* provider wants local descriptors */
-	bool track;   /* posted RECVs are on the list below */
+	bool source;	     /* completions tell where a message came from */
+	bool mr_desc;	     /* provider wants local descriptors */
+	bool track;	     /* posted RECVs are on the list below */
 	bool rx_cq_data;
-	bool sealed;  /* remote keys are sealed ones */
+	bool sink_dirty; /* something may have been written to the sink: mark it when the CQ is empty */
+	bool sealed;	 /* remote keys are sealed ones */
 	bool closing; /* fid is closed */
 	uint64_t seq;
 	uint64_t imm_mask;
@@ -257,7 +261,7 @@ struct efa_ep {
 	struct efa_peer *peers;
 	struct efa_addr *addrs;
 	uint32_t nb_ending;
-	uint32_t nb_broken; /* peers with a broken_deadline, at least one for each */
+	bool broken; /* some peer may have a broken_deadline */
 	uint32_t nb_orphans;
 	uint32_t nb_unused; /* addresses without a peer */
 	uint64_t sweep_at;  /* when to look at those again */
@@ -265,7 +269,7 @@ struct efa_ep {
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
 	uint64_t sink_len;
-	uint64_t sink_map; /* bytes that are mapped */
+	uint64_t sink_map;   /* bytes that are mapped */
 	struct efa_shm *shm; /* provider shm: own key table */
 	struct efa_shm_reg *reg;
 	struct efa_shm_region *shm_region; /* own memory in the provider */
@@ -323,13 +327,16 @@ void efa_slot_orphan(struct efa_ep *e, struct efa_slot *s, int status);
 /* Asks the provider to cancel a receive. */
 void efa_slot_cancel(struct efa_ep *e, struct efa_slot *s);
 /* Calls for each slot with an op. */
-void efa_slots_foreach(struct efa_ep *e, void (*fn)(struct efa_ep *e, struct efa_slot *s, void *arg),
-		       void *arg);
+void efa_slots_foreach(struct efa_ep *e,
+		       void (*fn)(struct efa_ep *e, struct efa_slot *s, void *arg), void *arg);
 
 /* ---- what is longer than its receive ---- */
 
 int efa_sink_alloc(struct efa_ep *e);
 void efa_sink_free(struct efa_ep *e);
+/* EFA_Q_SINK_FAULT: has something been written there since the last efa_sink_mark()? */
+bool efa_sink_used(const struct efa_ep *e);
+void efa_sink_mark(struct efa_ep *e);
 
 /* ---- notices ---- */
 

@@ -101,14 +101,17 @@ efa_shm_init(struct efa_ep *e)
 	own = strnlen((char *)e->raw, EFA_ADDR_MAX);
 	more = strlen(name) + 1;
 	if (own + 1 + more > EFA_ADDR_MAX)
-		return leat_err(EIO, "%s: create endpoint: provider address too long", e->dev->name);
+		return leat_err(EIO, "%s: create endpoint: provider address too long",
+				e->dev->name);
 	e->raw[own] = '\0';
 	memcpy(e->raw + own + 1, name, more);
 	e->raw_len = (uint16_t)(own + 1 + more);
 	e->shm_region = efa_shm_region_open((char *)e->raw);
 	if (e->shm_region == NULL)
-		LEAT_LOG(WARNING, driver, "%s: provider shm is not the one this driver knows: killed peers may "
-			 "block this endpoint", e->dev->name);
+		LEAT_LOG(WARNING, driver,
+			 "%s: provider shm is not the one this driver knows: killed peers may "
+			 "block this endpoint",
+			 e->dev->name);
 	e->reg = efa_shm_reg_add(e, (char *)e->raw);
 	if (e->reg == NULL)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
@@ -149,8 +152,10 @@ efa_shm_key_add(struct efa_ep *e, uint64_t base, uint64_t len, uint32_t access, 
 		__atomic_store_n(&k->key, *key, __ATOMIC_RELEASE); /* pairs with key_check */
 		return 0;
 	}
-	return leat_err(ENOSPC, "%s: register: an endpoint of provider shm has at most %u regions with "
-			"rights for peers", e->dev->name, ENTRIES);
+	return leat_err(ENOSPC,
+			"%s: register: an endpoint of provider shm has at most %u regions with "
+			"rights for peers",
+			e->dev->name, ENTRIES);
 }
 
 void
@@ -176,9 +181,10 @@ map_file(const struct efa_ep *e, const char *name)
 
 	fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
-		leat_err(EHOSTUNREACH, "%s: peers of provider shm must be on the same machine and in the "
-			 "same /dev/shm, of the same user: /dev/shm%s: %s", e->dev->name, name,
-			 strerror(errno));
+		leat_err(EHOSTUNREACH,
+			 "%s: peers of provider shm must be on the same machine and in the "
+			 "same /dev/shm, of the same user: /dev/shm%s: %s",
+			 e->dev->name, name, strerror(errno));
 		return NULL;
 	}
 	err = EPROTO;
@@ -289,7 +295,8 @@ efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op)
 	base = k->base;
 	len = k->len;
 	access = (uint32_t)k->access;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with key_del's fence: still the same entry? */
+	__atomic_thread_fence(
+		__ATOMIC_ACQUIRE); /* pairs with key_del's fence: still the same entry? */
 	if (unlikely(__atomic_load_n(&k->key, __ATOMIC_RELAXED) != op->rkey))
 		return -EACCES;
 	if (unlikely((access & needs[op->type]) == 0))

@@ -75,8 +75,8 @@ struct resp_queue {
 	struct resp buf[];
 };
 
-#define STATUS_BUSY 16		  /* FI_EBUSY: not answered yet */
-#define STATUS_SAR_FREE 1025	  /* segments: the other side may be written to */
+#define STATUS_BUSY 16	     /* FI_EBUSY: not answered yet */
+#define STATUS_SAR_FREE 1025 /* segments: the other side may be written to */
 #define STATUS_SAR_READY 1026
 
 /* The beginning of struct smr_tx_entry. */
@@ -182,7 +182,8 @@ look(struct efa_shm_region *s, unsigned int step_ms)
 	s->held += step_ms;
 	if (s->held < LOCK_HELD_MS)
 		return false;
-	LEAT_LOG(WARNING, driver, "efa: provider shm: freed a lock that a killed process left taken");
+	LEAT_LOG(WARNING, driver,
+		 "efa: provider shm: freed a lock that a killed process left taken");
 	(void)pthread_spin_unlock(&s->r->lock);
 	s->held = 0;
 	return true;
@@ -253,7 +254,8 @@ efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd)
 		if (running)
 			(void)pthread_setname_np(t, "leat-shm-watch");
 		else
-			LEAT_LOG(WARNING, driver, "efa: provider shm: no thread to watch over locks");
+			LEAT_LOG(WARNING, driver,
+				 "efa: provider shm: no thread to watch over locks");
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -21,6 +21,22 @@
 #include "efa_pvt.h"
 
 #define WINDOW (1u << 20)
+/* Where nothing was written. */
+#define MARK 0x6c6561742d6d6b21ULL
+
+bool
+efa_sink_used(const struct efa_ep *e)
+{
+	return *(volatile uint64_t *)e->sink != MARK;
+}
+
+void
+efa_sink_mark(struct efa_ep *e)
+{
+	e->sink_dirty = false;
+	if ((e->quirks & EFA_Q_SINK_FAULT) != 0)
+		*(volatile uint64_t *)e->sink = MARK;
+}
 
 static int
 alloc_fault(struct efa_ep *e)
@@ -41,8 +57,10 @@ alloc_fault(struct efa_ep *e)
 			e->sink = NULL;
 			return -errno;
 		}
-		if ((uintptr_t)e->sink < (1ULL << 46))
+		if ((uintptr_t)e->sink < (1ULL << 46)) {
+			efa_sink_mark(e);
 			return mprotect((char *)e->sink + page, page, PROT_NONE) == 0 ? 0 : -errno;
+		}
 		efa_sink_free(e);
 	}
 	return -ENOMEM;
@@ -87,7 +105,8 @@ efa_sink_alloc(struct efa_ep *e)
 		return 0;
 	ret = (e->quirks & EFA_Q_SINK_FAULT) != 0 ? alloc_fault(e) : alloc_window(e);
 	if (ret < 0)
-		return leat_err(-ret, "%s: create endpoint: address space for too long messages: %s",
+		return leat_err(-ret,
+				"%s: create endpoint: address space for too long messages: %s",
 				e->dev->name, strerror(-ret));
 	return 0;
 }

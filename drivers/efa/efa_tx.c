@@ -210,7 +210,8 @@ special(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op)
 			leat_op_fail(ep, op, ret);
 			return true;
 		}
-		if (op->type == LEAT_OP_READ && op->size == 0 && (e->quirks & EFA_Q_NO_READ0) != 0) {
+		if (op->type == LEAT_OP_READ && op->size == 0 &&
+		    (e->quirks & EFA_Q_NO_READ0) != 0) {
 			leat_op_fail(ep, op, 0);
 			return true;
 		}
@@ -221,15 +222,15 @@ special(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op)
 	return false;
 }
 
-static void __attribute__((noinline, cold))
-log_no_slot(struct efa_ep *e)
+static void __attribute__((noinline, cold)) log_no_slot(struct efa_ep *e)
 {
 	if (e->full_logged)
 		return;
 	e->full_logged = true;
-	LEAT_LOG(WARNING, driver, "%s: endpoint %s: %u ops of dead peers are stuck in the provider and "
-		 "take room; close and reopen the endpoint when that hurts", e->dev->name,
-		 leat_ep_name(e->ep), e->nb_orphans);
+	LEAT_LOG(WARNING, driver,
+		 "%s: endpoint %s: %u ops of dead peers are stuck in the provider and "
+		 "take room; close and reopen the endpoint when that hurts",
+		 e->dev->name, leat_ep_name(e->ep), e->nb_orphans);
 }
 
 /* The call failed: refuse, or take the op with an error. @return whether it was taken */

@@ -30,7 +30,10 @@ dir_init(struct ring_dir *dir, uint32_t nb)
 	size_t nrs = nb * sizeof(uint64_t);
 	char *p;
 
-	/* lines of different writers stay apart, and apart from what the allocator puts around them */
+	/*
+	 * lines of different writers stay apart, and apart from what the allocator puts around
+	 * them
+	 */
 	dir->mem = calloc(1, slots + acks + notes + ops + nrs + 4 * 128);
 	if (dir->mem == NULL)
 		return leat_err(ENOMEM, "ring: connection of %u slots: out of memory", nb);
@@ -43,7 +46,10 @@ dir_init(struct ring_dir *dir, uint32_t nb)
 	p = RTE_PTR_ALIGN_CEIL(p + notes, 128);
 	dir->ops = (struct leat_op **)p;
 	dir->nr = (uint64_t *)(p + ops);
-	/* Never filled: consumed long ago, and what a head of 0 would mean (see ring_tx_next()). */
+	/*
+	 * Never filled: consumed long ago, and what a head of 0 would mean (see
+	 * ring_tx_advance()).
+	 */
 	memset(dir->nr, 0xff, nrs);
 	dir->mask = nb - 1;
 	return 0;

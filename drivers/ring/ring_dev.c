@@ -8,8 +8,8 @@
 
 static const struct leat_driver_arg ring_args[] = {
 	{ "depth", "16..32768", "512",
-	  "default send depth; an endpoint's send depth, rounded up to a power of two, is the number of "
-	  "slots of its connections in its direction" },
+	  "default send depth; an endpoint's, rounded up to a power of two, is the number of "
+	  "slots in its direction of each connection" },
 	{ "inline", "0..96", "96", "messages up to this many bytes are copied into the slot" },
 	{ NULL },
 };

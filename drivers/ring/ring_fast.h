@@ -3,10 +3,11 @@
 #define RING_FAST_H
 
 /*
- * Runs of the commonest ops: small SENDs to one peer, RECVs from any, and the slots of the one that meet the other. They
- * do what leat_op_check(), leat_op_start() and leat_op_finish() do, with the counters of a whole run in one go:
- * with one cache line moving between the cores per message, the bookkeeping is what the rest of the time goes to.
- * Whatever is out of the ordinary ends a run and goes the general way, which has the same outcome.
+ * Runs of the commonest ops: small SENDs to one peer, RECVs from any, and the slots of the one that
+ * meet the other. They do what leat_op_check(), leat_op_start() and leat_op_finish() do, with the
+ * counters of a whole run in one go: with one cache line moving between the cores per message, the
+ * bookkeeping is what the rest of the time goes to. Whatever is out of the ordinary ends a run and
+ * goes the general way, which has the same outcome.
  */
 
 #include <rte_prefetch.h>
@@ -16,18 +17,18 @@
 /* ---- where the next message goes ---- */
 
 /*
- * Slots are filled in turn, place by place. But every RING_LAP slots, if what was sent before has been consumed, the
- * producer goes back to place 0: a conversation of few messages stays in few lines, which stay in the first-level
- * caches; taking turns through all of them costs a third more per exchange. So each message says where the next one
- * will be, and the producer keeps the number of the message that each place was filled with last, by which it knows
- * what is free.
+ * Slots are filled in turn, place by place. But every RING_LAP slots, if what was sent before has
+ * been consumed, the producer goes back to place 0: a conversation of few messages stays in few
+ * lines, which stay in the first-level caches; taking turns through all of them costs a third more
+ * per exchange. So each message says where the next one will be, and the producer keeps the number
+ * of the message that each place was filled with last, by which it knows what is free.
  *
- *     place    0 1 2 3 ... 15 16 ...             message n, at tx_place, says tx_next: where n + 1 will be
+ *     place    0 1 2 3 ... 15 16 ...    message n, at tx.place, says where n + 1 will be: tx.next
  *     message  16 17       15
  *              `--<--------'
  *
- * A place may be passed over for long, and the number in its head has 16 bits only: where it could be taken for the
- * message to come, it is cleared before anybody is sent there.
+ * A place may be passed over for long, and the number in its head has 16 bits only: where it could
+ * be taken for the message to come, it is cleared before anybody is sent there.
  */
 #define RING_LAP 16
 static_assert(RING_DEPTH_MIN >= RING_LAP, "place 0 is not the next one");
@@ -52,43 +53,46 @@ ring_tx_over(const struct ring_link *link, uint32_t next)
 	return next;
 }
 
-/* After message tx_tail was published: on to the next one, and where the one after that will be. */
+/*
+ * After the message at the cursor was filled in: on to the next one, and where the one after that
+ * will be.
+ */
 static __rte_always_inline void
-ring_tx_advance(struct ring_link *link)
+ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
 {
-	uint64_t nr = link->tx_tail;
-	uint32_t place = link->tx_next, next = (place + 1) & link->tx_mask;
+	uint32_t place = c->next, next = (place + 1) & link->tx_mask;
+	uint64_t nr = c->nr;
 
-	link->tx_nr[link->tx_place] = nr;
-	link->tx_tail = nr + 1;
-	link->tx_place = place;
-	link->tx_slot = &link->tx_slots[place];
+	link->tx_nr[c->place] = nr;
+	c->nr = nr + 1;
+	c->place = place;
+	c->slot = &link->tx_slots[place];
 	if (unlikely(place % RING_LAP == RING_LAP - 1) && link->tx_seen >= nr)
 		next = 0;
 	if (unlikely(!ring_tx_free(link, next)))
 		next = ring_tx_over(link, next);
 	if (unlikely((uint16_t)(nr + 2 - link->tx_nr[next]) == 0))
 		__atomic_store_n(&link->tx_slots[next].head, 0, __ATOMIC_RELAXED);
-	link->tx_next = next;
+	c->next = next;
 }
 
-/* FREE: pairs with ring_rx_publish(). @return true: there is room now */
-bool ring_tx_refresh(struct ring_link *link);
+/* FREE: pairs with ring_rx_publish(). @return true: that place is free now */
+bool ring_tx_refresh(struct ring_link *link, uint32_t place);
 
 static inline bool
-ring_tx_room(struct ring_link *link)
+ring_tx_room(struct ring_link *link, uint32_t place)
 {
-	return likely(ring_tx_free(link, link->tx_place)) || ring_tx_refresh(link);
+	return likely(ring_tx_free(link, place)) || ring_tx_refresh(link, place);
 }
 
-/* All but the head. The slot is link->tx_slot. @return what the head will be */
+/* All but the head and the payload. @return what the head will be */
 static __rte_always_inline uint64_t
-ring_tx_fill(struct ring_link *link, struct ring_slot *slot, uint32_t type, uint32_t flags,
+ring_tx_fill(struct ring_link *link, const struct ring_cursor *c, uint32_t type, uint32_t flags,
 	     uint64_t len)
 {
-	slot->credit = (uint32_t)link->rx_head;
-	slot->next = (uint16_t)link->tx_next;
-	return ring_head(link->tx_tail, type, flags, len);
+	c->slot->credit = (uint32_t)link->rx_head;
+	c->slot->next = (uint16_t)c->next;
+	return ring_head(c->nr, type, flags, len);
 }
 
 /* PUBLISH: pairs with the loads in ring_rx.c and ring_rx_run(). */
@@ -98,19 +102,20 @@ ring_tx_store(struct ring_slot *slot, uint64_t head)
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
 }
 
+/* What is left to do when the payload is in link->tx.slot. */
 static __rte_always_inline void
-ring_tx_publish(struct ring_link *link, struct ring_slot *slot, uint32_t type, uint32_t flags,
-		uint64_t len)
+ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t len)
 {
-	ring_tx_store(slot, ring_tx_fill(link, slot, type, flags, len));
-	ring_tx_advance(link);
+	ring_tx_store(link->tx.slot, ring_tx_fill(link, &link->tx, type, flags, len));
+	ring_tx_advance(link, &link->tx);
 }
 
 /*
- * Asks for lines that are about to be written, by writing to them: the slot is free, nobody reads it. Stores wait for
- * their lines in order, in a buffer that has room for few messages, but for the lines of all stores in it at the
- * same time: so first one store per line, densely, and by the time the payloads are written the lines are here.
- * (A prefetch for writing does nothing for a line that the other core has a copy of, on the machines measured.)
+ * Asks for lines that are about to be written, by writing to them: the slot is free, nobody reads
+ * it. Stores wait for their lines in order, in a buffer that has room for few messages, but for the
+ * lines of all stores in it at the same time: so first one store per line, densely, and by the time
+ * the payloads are written the lines are here. (A prefetch for writing does nothing for a line that
+ * the other core has a copy of, on the machines measured.)
  */
 static __rte_always_inline void
 ring_tx_touch_slot(struct ring_slot *slot, bool second)
@@ -125,7 +130,7 @@ ring_tx_touch_slot(struct ring_slot *slot, bool second)
 static __rte_always_inline void
 ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
 {
-	uint32_t i, place = link->tx_place;
+	uint32_t i, place = link->tx.place;
 
 	if (n > RING_TOUCH)
 		n = RING_TOUCH;
@@ -147,22 +152,18 @@ ring_credit(struct ring_link *link, uint32_t credit)
 
 /* ---- runs ---- */
 
-/* Idle, of that type, without flags, on its default queue, and with a buffer? */
+/*
+ * Idle, of that type, without flags, on its default queue, and with a buffer? Byte by byte: poll
+ * stored the state just before, and a wider load could not be served from that store, but would
+ * wait until it has left the core's buffer.
+ */
 static __rte_always_inline bool
 ring_op_plain(const struct leat_op *op, uint8_t type)
 {
-	static const struct leat_op mask = { .type = 0xff, .flags = 0xff, .state = 0xff };
-	const struct leat_op want = { .type = type, .state = LEAT_OP_IDLE };
-	uint32_t word, w, m;
-
-	/* the first four fields, which are bytes, in one go */
-	memcpy(&word, &op->type, sizeof(word));
-	memcpy(&w, &want.type, sizeof(w));
-	memcpy(&m, &mask.type, sizeof(m));
-	return (word & m) == w && op->queue == NULL && (op->buf != NULL || op->size == 0);
+	return op->type == type && (op->flags | op->state) == 0 && op->queue == NULL &&
+	       (op->buf != NULL || op->size == 0);
 }
-static_assert(offsetof(struct leat_op, type) == 0 && offsetof(struct leat_op, status) == 4,
-	      "see ring_op_plain()");
+static_assert(LEAT_OP_IDLE == 0, "see ring_op_plain()");
 
 static __rte_always_inline bool
 ring_send_plain(const struct leat_op *op, uint16_t peer, uint32_t inline_max)
@@ -178,58 +179,65 @@ ring_recv_plain(const struct leat_op *op)
 
 /* Copies a SEND into the next slot. @return the slot's head */
 static __rte_always_inline uint64_t
-ring_send_fill(struct ring_link *link, struct ring_slot *slot, const struct leat_op *op)
+ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct leat_op *op)
 {
 	uint64_t len = op->size;
 
-	ring_copy_small(&slot->w[0], op->buf, len);
-	return ring_tx_fill(link, slot, LEAT_OP_SEND, RING_F_INLINE, len);
+	ring_copy_small(&c->slot->w[0], op->buf, len);
+	return ring_tx_fill(link, c, LEAT_OP_SEND, RING_F_INLINE, len);
 }
 
-/* Done, and on the list of those that are ready, whose end it is. */
 static __rte_always_inline void
-ring_send_done(struct leat_ep *ep, struct leat_op *op)
+ring_send_done(struct leat_op *op)
 {
 	op->oflags = 0;
 	op->state = LEAT_OP_READY;
 	op->status = 0;
 	op->len = op->size;
+}
+
+/* After ops that are done and linked: they are ready for poll. */
+static __rte_always_inline void
+ring_send_ready(struct leat_ep *ep, struct leat_op *first, struct leat_op *last)
+{
+	last->q_next = NULL;
 	if (ep->ready_head == NULL)
-		ep->ready_head = op;
+		ep->ready_head = first;
 	else
-		ep->ready_tail->q_next = op;
-	ep->ready_tail = op;
+		ep->ready_tail->q_next = first;
+	ep->ready_tail = last;
 }
 
 /*
- * Several SENDs. They are published in groups: the first slot of a group last. Until then the consumer, which
- * looks at that one only, leaves the lines of the others alone while they are written; and then it may fetch them all at
- * once, since the first one says how many there are. Slot by slot it would run after the producer, line by line.
+ * Several SENDs. They are published in groups: the first slot of a group last. Until then the
+ * consumer, which looks at that one only, leaves the lines of the others alone while they are
+ * written; and then it may fetch them all at once, since the first one says how many there are.
+ * Slot by slot it would run after the producer, line by line.
  */
-#ifndef RING_GROUP
 #define RING_GROUP 8
-#endif
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");
 
 static __rte_always_inline uint16_t
-ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint16_t id,
+ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 		 struct leat_op **ops, uint16_t n, uint64_t *bytes)
 {
-	struct ring_slot *slot, *first = NULL;
-	uint64_t head, first_head = 0;
+	struct leat_op *op = ops[0], *last = NULL;
+	struct ring_cursor c = link->tx; /* in registers for the while */
+	struct ring_slot *first = NULL;
+	uint64_t head, first_head = 0, sum = 0;
+	uint16_t i, id = op->peer;
 	uint32_t more = 0;
-	uint16_t i;
 
-	ring_tx_touch(link, n, ops[0]->size > RING_FIRST_LINE);
+	ring_tx_touch(link, n, op->size > RING_FIRST_LINE);
 	for (i = 0; i < n; i++) {
-		struct leat_op *op = ops[i];
+		struct ring_slot *slot = c.slot;
 
-		if (unlikely(!ring_send_plain(op, id, rep->inline_max) || !ring_tx_room(link)))
+		op = ops[i];
+		if (unlikely(!ring_send_plain(op, id, rep->inline_max) ||
+			     !ring_tx_room(link, c.place)))
 			break;
-		slot = link->tx_slot;
-		head = ring_send_fill(link, slot, op);
-		ring_tx_advance(link);
-		*bytes += op->size;
+		head = ring_send_fill(link, &c, op);
+		ring_tx_advance(link, &c);
 		if (first == NULL) {
 			first = slot;
 			first_head = head;
@@ -241,10 +249,19 @@ ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link
 				first = NULL;
 			}
 		}
-		ring_send_done(ep, op);
+		sum += op->size;
+		ring_send_done(op);
+		if (last != NULL)
+			last->q_next = op;
+		last = op;
 	}
 	if (first != NULL)
 		ring_tx_store(first, first_head | ring_head_more(more));
+	if (unlikely(i == 0))
+		return 0;
+	link->tx = c;
+	ring_send_ready(ep, ops[0], last);
+	*bytes = sum;
 	return i;
 }
 
@@ -267,7 +284,6 @@ ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct leat_peer *peer, u
 {
 	struct ring_link *link = peer->drv;
 
-	ep->ready_tail->q_next = NULL;
 	ep->nb_ready += n;
 	LEAT_STAT_ADD(ep->stats.tx_bytes, bytes);
 	LEAT_STAT_ADD(peer->sendq.nb_posted, n);
@@ -286,11 +302,12 @@ ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	if (unlikely(peer == NULL || !ring_send_plain(op, op->peer, rep->inline_max)))
 		return false;
 	link = peer->drv;
-	if (unlikely(!ring_tx_free(link, link->tx_place)))
+	if (unlikely(!ring_tx_free(link, link->tx.place)))
 		return false;
-	ring_tx_store(link->tx_slot, ring_send_fill(link, link->tx_slot, op));
-	ring_tx_advance(link);
-	ring_send_done(ep, op);
+	ring_tx_store(link->tx.slot, ring_send_fill(link, &link->tx, op));
+	ring_tx_advance(link, &link->tx);
+	ring_send_done(op);
+	ring_send_ready(ep, op, op);
 	ring_send_end(ep, rep, peer, 1, op->size);
 	return true;
 }
@@ -304,7 +321,7 @@ ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 
 	if (unlikely(peer == NULL))
 		return 0;
-	n = ring_send_groups(ep, rep, peer->drv, ops[0]->peer, ops, n, &bytes);
+	n = ring_send_groups(ep, rep, peer->drv, ops, n, &bytes);
 	if (likely(n > 0))
 		ring_send_end(ep, rep, peer, n, bytes);
 	return n;
@@ -367,8 +384,8 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 #define RING_PLAIN_SEND (RING_F_INLINE << 8 | LEAT_OP_SEND)
 
 /*
- * Takes small SENDs from the front of a link's ring, as long as each meets the oldest RECV and there is room for it in
- * this poll. head is that of the first, which is there. @return how many
+ * Takes small SENDs from the front of a link's ring, as long as each meets the oldest RECV and
+ * there is room for it in this poll. head is that of the first, which is there. @return how many
  */
 static __rte_always_inline uint32_t
 ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
@@ -388,7 +405,10 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		struct leat_op *op;
 		uint32_t i;
 
-		/* The others of its group, all at once; most of the time they are in the places behind. */
+		/*
+		 * The others of its group, all at once; most of the time they are in the places
+		 * behind.
+		 */
 		for (i = 1; unlikely(i <= RING_HEAD_MORE(head)); i++) {
 			rte_prefetch0(&slot[i]);
 			if (len > RING_FIRST_LINE)

@@ -3,10 +3,11 @@
 /*
  * The life of a link: pending, up, closing, down.
  *
- * Closing. From the moment a side closes it claims nothing more, and it takes back (recalls) every op of its own
- * that the other side has not claimed. What the other side has claimed it is copying right now: that op ends with
- * the result of the copy, so the link stays, polled for acks only, until they are in. Since a claim never outlives
- * the call that made it this takes no longer than the copy.
+ * Closing. From the moment a side closes it claims nothing more, and it takes back (recalls) every
+ * op of its own that the other side has not claimed. What the other side has claimed it is copying
+ * right now: that op ends with the result of the copy, so the link stays, polled for acks only,
+ * until they are in. Since a claim never outlives the call that made it this takes no longer than
+ * the copy.
  */
 
 #include <stdlib.h>
@@ -65,8 +66,7 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	struct ring_dir *tx = &conn->dir[link->side], *rx = &conn->dir[link->side ^ 1];
 
 	link->tx_slots = tx->slots;
-	link->tx_slot = tx->slots;
-	link->tx_next = 1;
+	link->tx = (struct ring_cursor){ .slot = tx->slots, .next = 1 };
 	link->tx_acks = tx->acks;
 	link->tx_ops = tx->ops;
 	link->tx_consumed = &tx->consumed;
@@ -121,7 +121,9 @@ tell_closed(struct ring_link *link, enum ring_closed closed)
 	struct ring_conn *conn = link->conn;
 	struct ring_mbox *other = conn->mbox[link->side ^ 1];
 
-	/* CLOSED: every claim, ack and slot of this side is before it; pairs with links_progress() */
+	/*
+	 * CLOSED: every claim, ack and slot of this side is before it; pairs with links_progress()
+	 */
 	__atomic_store_n(&conn->side[link->side].closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (other != NULL)
 		ring_bell(other);
@@ -131,7 +133,7 @@ tell_closed(struct ring_link *link, enum ring_closed closed)
 static void
 recall_all(struct leat_ep *ep, struct ring_link *link, int err)
 {
-	uint64_t n, end = link->tx_tail;
+	uint64_t n, end = link->tx.nr;
 	struct leat_op *op;
 
 	for (n = end - (link->tx_mask + 1); link->tx_unacked > 0 && n != end; n++) {

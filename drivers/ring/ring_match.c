@@ -3,15 +3,16 @@
 /*
  * Receives and the messages that nobody wanted yet.
  *
- * RECVs for any peer are a FIFO of their own (ring_ep.recvs); receives that name a peer, and TRECVs, are lists.
- * A message goes to the receive posted first among those that fit, so where two lists may fit their first fits are
- * compared by the order of posting. Untagged this is O(1). Tagged it is a walk over the receives posted before the
- * one that fits, among those of this peer and those for any.
+ * RECVs for any peer are a FIFO of their own (ring_ep.recvs); receives that name a peer, and
+ * TRECVs, are lists. A message goes to the receive posted first among those that fit, so where two
+ * lists may fit their first fits are compared by the order of posting. Untagged this is O(1).
+ * Tagged it is a walk over the receives posted before the one that fits, among those of this peer
+ * and those for any.
  *
- * A message that fits no receive stays in its slot, and the scan goes on behind it. Its note hangs in two lists of its
- * kind: the endpoint's (for receives from any peer: oldest first of all) and the peer's. Invariant: no posted
- * receive fits any unexpected message. So a new message need not look at the unexpected ones, and a new receive
- * looks at nothing else.
+ * A message that fits no receive stays in its slot, and the scan goes on behind it. Its note hangs
+ * in two lists of its kind: the endpoint's (for receives from any peer: oldest first of all) and
+ * the peer's. Invariant: no posted receive fits any unexpected message. So a new message need not
+ * look at the unexpected ones, and a new receive looks at nothing else.
  */
 
 #include "ring_match.h"

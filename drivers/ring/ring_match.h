@@ -71,7 +71,10 @@ ring_fetch(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *
 	ring_ack(link, nr, 0, len);
 }
 
-/* Fills a receive, which is on no list any more, with a message that is inline or claimed, or a WRITE_IMM's notice. */
+/*
+ * Fills a receive, which is on no list any more, with a message that is inline or claimed, or a
+ * WRITE_IMM's notice.
+ */
 static inline void
 ring_deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	     const struct ring_slot *slot, uint64_t head, uint64_t nr, struct leat_op *op)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who listens where: names of the form "host:port", for the whole process. Nothing is resolved; two names are
- * the same if their ports are equal and their hosts are the same string, or the listener's host is a wildcard
- * ("", "*", "0.0.0.0", "[::]"). Control path only, under one mutex.
+ * Who listens where: names of the form "host:port", for the whole process. Nothing is resolved; two
+ * names are the same if their ports are equal and their hosts are the same string, or the
+ * listener's host is a wildcard ("", "*", "0.0.0.0", "[::]"). Control path only, under one mutex.
  */
 
 #include <stdio.h>
@@ -57,7 +57,10 @@ mbox_get(struct ring_mbox *mbox)
 void
 ring_mbox_put(struct ring_mbox *mbox)
 {
-	/* release: what was done with it is before the free of whoever drops last; acquire: of the others */
+	/*
+	 * release: what was done with it is before the free of whoever drops last; acquire: of the
+	 * others
+	 */
 	if (mbox == NULL || __atomic_sub_fetch(&mbox->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	pthread_mutex_destroy(&mbox->lock);

@@ -5,36 +5,16 @@
 /*
  * The ring driver: endpoints of one process, one lcore each.
  *
- *     lcore A                      connection                        lcore B
- *     link (A's own)   dir[0]: slots A -> B, acks B -> A     link (B's own)
- *                      dir[1]: slots B -> A, acks A -> B
- *
- * A connection is the only memory that two lcores share. Each side holds a reference, the last one frees it, so
- * neither can touch anything of the other's that is gone. Everything else (links, lists of receives, regions)
- * belongs to one lcore.
- *
- * Words that two lcores touch, and the edges they make (each store-release pairs with the load-acquire):
- *
- *     PUBLISH  slot.head       producer -> consumer   the slot is filled; payload and buffers may be read
- *     FREE     dir.consumed    consumer -> producer   messages before it are done with, their slots may be filled again;
- *                                                     also goes along with each message of the other direction, as
- *                                                     slot.credit, by that message's PUBLISH
- *     ACK      ack.head        consumer -> producer   the op in that slot is done, its buffer is not touched any more
- *     CLAIM    slot.state      both, by CAS           who decides about an op that is not done yet: the consumer that
- *                                                     is about to do it, or the producer that takes it back
- *     STATE    conn.state      both                   connecting; the acceptor's direction is there
- *     CLOSED   side.closed     one -> other           that side claims nothing any more, all its slots are published
- *     BELL     mbox.bell       anyone -> owner        look at your connections (control path)
+ * A connection (ring_shared.h) is the only memory that two lcores share. Everything else (links,
+ * lists of receives, regions) belongs to one lcore.
  *
  *     ring_dev.c    the device and the endpoint     ring_name.c   who listens where, mailboxes
- *     ring_conn.c   connecting                      ring_link.c   a connection's life: up, closing, down
+ *     ring_conn.c   connecting                      ring_link.c   a link's life: up, closing, down
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  */
 
-#include <pthread.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include <rte_common.h>
 
@@ -42,152 +22,22 @@
 #include "leat_fabric_driver.h"
 #include "leat_log.h"
 
+#include "ring_shared.h"
+
 #define RING_DEPTH_DEFAULT 512
-#define RING_DEPTH_MIN 16
-#define RING_DEPTH_MAX 32768 /* a slot's sequence has 16 bits, and must tell two turns apart */
 #define RING_RX_DEPTH_DEFAULT 1024
 #define RING_RX_DEPTH_MAX 65536
 #define RING_MAX_MSG (UINT64_C(1) << 30)
-#define RING_INLINE_MAX 96
-#define RING_HOT 16    /* links that every poll looks at */
-#define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
-#define RING_COPY_BUDGET                                                                           \
-	(256 * 1024)	     /* bytes that a poll copies before it leaves the rest to the next */
-#define RING_DRIVE_BUDGET 16 /* slots that a poll without room for ops handles */
 #define RING_DEAD_PEER_MS 10
 
-/* ---- what two lcores share ------------------------------------------------------------------------------- */
+#define RING_HOT 16    /* links that every poll looks at */
+#define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
+/* Bytes of large messages that a poll copies before it leaves a link's rest to the next one. */
+#define RING_COPY_BUDGET (256 * 1024)
+/* Slots that a poll handles which has no room for ops. */
+#define RING_DRIVE_BUDGET 16
 
-#define RING_F_IMM 0x01	   /* w[] begins with the immediate */
-#define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
-#define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
-
-/* The upper half of the flags: messages behind this one that were published before it; a hint. */
-#define RING_MORE_MAX 15
-
-#define RING_WORDS 13
-#define RING_FIRST_LINE 40 /* bytes of w[] in the slot's first line */
-
-/*
- * A slot: a message, or a request. What an 8-byte message needs is in the first line.
- *
- *     0        8                    16          24                         64               128
- *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
- *
- *     SEND, TSEND  [imm] payload | [imm] address
- *     WRITE        rkey payload | rkey address           WRITE_IMM  rkey imm payload | rkey imm address
- *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
- */
-struct ring_slot {
-	uint64_t head; /* PUBLISH: len << 32 | more << 28 | flags << 24 | type << 16 | (number of the message + 1) */
-	uint32_t credit; /* FREE for the other direction: consumed there when this was sent, low bits */
-	uint16_t next;	/* place of the slot that the next message will be in */
-	uint16_t state; /* CLAIM: enum ring_slot_state; only with RING_F_ACK */
-	uint64_t addr;
-	uint64_t w[RING_WORDS];
-} __attribute__((aligned(128)));
-
-enum ring_slot_state {
-	RING_POSTED = 0,
-	RING_CLAIMED,  /* the consumer does it, and acks */
-	RING_RECALLED, /* the producer took it back; the consumer passes over it */
-};
-
-static_assert(sizeof(struct ring_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
-static_assert(offsetof(struct ring_slot, w) == 24, "a slot's payload begins in the first line");
-static_assert(RING_INLINE_MAX <= (RING_WORDS - 1) * 8,
-	      "an inline payload behind an immediate or a key");
-
-static inline uint64_t
-ring_head(uint64_t nr, uint32_t type, uint32_t flags, uint64_t len)
-{
-	return len << 32 | flags << 24 | type << 16 | (uint16_t)(nr + 1);
-}
-
-static inline uint64_t
-ring_head_more(uint32_t more)
-{
-	return (uint64_t)more << 28;
-}
-
-#define RING_HEAD_IS(head, nr) ((uint16_t)(head) == (uint16_t)((nr) + 1))
-#define RING_HEAD_TYPE(head) ((uint8_t)((head) >> 16))
-#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24) & 0x0f)
-#define RING_HEAD_MORE(head) ((uint32_t)(head) >> 28)
-#define RING_HEAD_KIND(head) ((uint32_t)((head) >> 16) & 0x0fff) /* flags and type */
-#define RING_HEAD_LEN(head) ((uint32_t)((head) >> 32))
-
-/* An op is done. There are never more of them than slots, see ring_tx.c. The slot is the message's number modulo their count. */
-struct ring_ack {
-	uint64_t head;	/* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
-	uint64_t value; /* bytes moved, or an atomic's old value */
-};
-
-/* Consumer's note about a message that was looked at and not consumed in turn; at its number modulo slots. */
-struct ring_note {
-	TAILQ_ENTRY(ring_note) by_ep;	/* unexpected: all peers' of that kind, oldest first */
-	TAILQ_ENTRY(ring_note) by_link; /* and this peer's */
-	struct ring_link *link;
-	uint64_t tag;
-	uint32_t place; /* of the slot */
-	uint32_t done;	/* consumed, while an older one is not */
-};
-TAILQ_HEAD(ring_notes, ring_note);
-
-/* One direction of a connection. Made by its producer before the consumer knows of it. */
-struct ring_dir {
-	struct ring_slot *slots;
-	struct ring_ack *acks;
-	struct leat_op *
-		*ops; /* producer's own: op that waits for the ack of the message of that number */
-	uint64_t *nr; /* producer's own: number of the message that each slot was last filled with */
-	struct ring_note *notes; /* consumer's own */
-	void *mem;
-	uint32_t mask;
-	/* FREE: number of the first message not consumed. Its own line: written by each poll that consumed. */
-	uint64_t consumed __attribute__((aligned(128)));
-	uint32_t recalls __attribute__((
-		aligned(128))); /* ops recalled ever; a hint for the consumer, relaxed */
-} __attribute__((aligned(128)));
-
-enum ring_conn_state {
-	RING_CONN_REQUEST = 0, /* the connector's; the acceptor's dir is empty */
-	RING_CONN_UP,	       /* accepted */
-	RING_CONN_REJECTED,
-	RING_CONN_ABANDONED, /* the connector went away first */
-};
-
-enum ring_closed {
-	RING_OPEN = 0,
-	RING_BYE,  /* in order */
-	RING_DEAD, /* its endpoint was aborted */
-};
-
-struct ring_conn {
-	uint32_t refs;		      /* one per side; release on drop, acquire by who frees */
-	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
-	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
-	struct ring_mbox
-		*mbox[2]; /* each side's; a reference each. [1] is set before the request is sent */
-	uint16_t priv_len[2];
-	uint8_t priv[2][LEAT_PRIV_MAX];
-	char from[LEAT_ADDR_MAX];
-	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
-	struct {
-		uint32_t closed; /* CLOSED: enum ring_closed */
-	} __attribute__((aligned(128))) side[2];
-};
-
-/* Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as somebody knows it. */
-struct ring_mbox {
-	uint32_t refs;
-	uint32_t bell; /* BELL: counts */
-	pthread_mutex_t lock;
-	bool closed;			   /* under lock */
-	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
-};
-
-/* ---- what belongs to one lcore ------------------------------------------------------------------------------ */
+/* ---- what belongs to one lcore ---- */
 
 enum ring_link_state {
 	RING_LINK_CONNECTING,
@@ -222,6 +72,14 @@ ring_op(struct leat_op *op)
 	return (struct ring_op *)op->drv;
 }
 
+/* Where the producer is. */
+struct ring_cursor {
+	struct ring_slot *slot; /* next to fill */
+	uint64_t nr;		/* number of the message that goes there */
+	uint32_t place;		/* of the slot */
+	uint32_t next;		/* place of the slot after it */
+};
+
 /* One side's view of a connection. */
 struct ring_link {
 	/* line 0: poll */
@@ -239,13 +97,10 @@ struct ring_link {
 	uint8_t hot;	     /* place in the hot set + 1, 0: none */
 
 	/* line 1: post */
-	struct ring_slot *tx_slot __attribute__((aligned(LEAT_CACHE_LINE))); /* next to fill */
+	struct ring_cursor tx __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_slot *tx_slots;
 	uint64_t *tx_nr;
-	uint64_t tx_tail;  /* number of the next message */
-	uint64_t tx_seen;  /* consumed, as last seen */
-	uint32_t tx_place; /* of tx_slot */
-	uint32_t tx_next;  /* of the one after it */
+	uint64_t tx_seen; /* consumed, as last seen */
 	uint32_t tx_mask;
 
 	/* line 2: acks, flow control */
@@ -271,6 +126,10 @@ struct ring_link {
 	char *addr;	   /* CONNECTING */
 	TAILQ_ENTRY(ring_link) pending;
 };
+
+static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one line");
+static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
+static_assert(offsetof(struct ring_link, recvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 
 /* A posted RECV that takes a message of any peer. */
 struct ring_recv {
@@ -437,7 +296,10 @@ ring_rx_consume(struct ring_link *link, uint64_t nr)
 		ring_rx_consume_behind(link, nr);
 }
 
-/* ACK: pairs with the load in ring_acks(). The buffers of the op were touched before, and are not touched again. */
+/*
+ * ACK: pairs with the load in ring_acks(). The buffers of the op were touched before, and are not
+ * touched again.
+ */
 static inline void
 ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
 {

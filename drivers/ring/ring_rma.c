@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Regions, and the one-sided ops that peers do on them. The target's lcore does them in its poll, so that a region
- * that was deregistered is not touched any more, without any further measure.
+ * Regions, and the one-sided ops that peers do on them. The target's lcore does them in its poll,
+ * so that a region that was deregistered is not touched any more, without any further measure.
  *
  *     key   random, 40 bits | index, 24 bits          never 0
  */
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include <rte_random.h>
 
@@ -39,6 +40,16 @@ regions_grow(struct ring_ep *rep)
 	return 0;
 }
 
+static uint64_t
+key_random(void)
+{
+	uint64_t r;
+
+	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
+		r = rte_rand();
+	return r << INDEX_BITS;
+}
+
 int
 ring_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 {
@@ -57,7 +68,7 @@ ring_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	r = &rep->regions[i];
 	rep->free_region = r->next_free;
 	do {
-		random = rte_rand() << INDEX_BITS;
+		random = key_random();
 	} while (random == 0);
 	r->key = random | i;
 	r->addr = (uintptr_t)piece->addr;

@@ -9,9 +9,10 @@
  *
  * In order, rx_head and rx_scan move together and no note is touched.
  *
- * Which links a poll looks at. Up to RING_HOT: all of them. With more: the hot set, which are those that last sent or
- * were sent to, then the others in turn, until RING_WINDOW of them had nothing. So an idle poll costs the same for
- * 100 peers as for 10,000, and a cold peer is seen within peers / RING_WINDOW + 1 polls.
+ * Which links a poll looks at. Up to RING_HOT: all of them. With more: the hot set, which are those
+ * that last sent or were sent to, then the others in turn, until RING_WINDOW of them had nothing.
+ * So an idle poll costs the same for 100 peers as for 10,000, and a cold peer is seen within peers
+ * / RING_WINDOW + 1 polls.
  */
 
 #include "ring_fast.h"
@@ -143,7 +144,10 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 		(void)rx_general(ep, rep, link, link->rx_mask + 1);
 }
 
-/* Slots that the rest of this poll may handle on one link; what finds no room for its op waits for the next poll. */
+/*
+ * Slots that the rest of this poll may handle on one link; what finds no room for its op waits for
+ * the next poll.
+ */
 static inline uint32_t
 rx_max(const struct leat_ep *ep)
 {
@@ -160,9 +164,12 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 		ring_acks(ep, link, rx_max(ep));
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
-	/* A single message: an answer may follow. Its line is on the way while the application thinks. */
-	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx_place))
-		ring_tx_touch_slot(link->tx_slot, false);
+	/*
+	 * A single message: an answer may follow. Its line is on the way while the application
+	 * thinks.
+	 */
+	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx.place))
+		ring_tx_touch_slot(link->tx.slot, false);
 	n = ring_rx_run(ep, rep, link, head);
 	return likely(n > 0) ? n : rx_general(ep, rep, link, rx_max(ep));
 }

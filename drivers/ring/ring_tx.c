@@ -3,29 +3,32 @@
 /*
  * Post, acks and cancel.
  *
- * A slot is published as soon as it is filled; the op's bookkeeping is done while the line is on its way.
+ * A slot is published as soon as it is filled; the op's bookkeeping is done while the line is on
+ * its way.
  *
- * Messages up to inline_max are copied into the slot, their ops are done at once. Every other op waits for an ack, in
- * tx_ops[] at its slot. That place is free again when the ack was taken, which may be later than the slot was
- * consumed; an op that needs an ack finds no room until then. So there are never more acks on the way than slots.
+ * Messages up to inline_max are copied into the slot, their ops are done at once. Every other op
+ * waits for an ack, in tx_ops[] at its slot. That place is free again when the ack was taken, which
+ * may be later than the slot was consumed; an op that needs an ack finds no room until then. So
+ * there are never more acks on the way than slots.
  */
 
 #include "ring_fast.h"
 
 bool
-ring_tx_refresh(struct ring_link *link)
+ring_tx_refresh(struct ring_link *link, uint32_t place)
 {
 	link->tx_seen = __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE);
-	return ring_tx_free(link, link->tx_place);
+	return ring_tx_free(link, place);
 }
 
 /* The slot for an op that waits for its ack; NULL: none free. */
 static struct ring_slot *
 tx_slot_ack(struct ring_link *link)
 {
-	struct ring_slot *slot = link->tx_slot;
+	struct ring_slot *slot = link->tx.slot;
 
-	if (!ring_tx_room(link) || link->tx_ops[link->tx_tail & link->tx_mask] != NULL)
+	if (!ring_tx_room(link, link->tx.place) ||
+	    link->tx_ops[link->tx.nr & link->tx_mask] != NULL)
 		return NULL;
 	/* relaxed: published with the head */
 	__atomic_store_n(&slot->state, RING_POSTED, __ATOMIC_RELAXED);
@@ -33,14 +36,13 @@ tx_slot_ack(struct ring_link *link)
 }
 
 static void
-tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot,
-	       struct leat_op *op, uint32_t flags)
+tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, uint32_t flags)
 {
-	link->tx_ops[link->tx_tail & link->tx_mask] = op;
-	ring_op(op)->nr = link->tx_tail;
-	ring_op(op)->place = link->tx_place;
+	link->tx_ops[link->tx.nr & link->tx_mask] = op;
+	ring_op(op)->nr = link->tx.nr;
+	ring_op(op)->place = link->tx.place;
 	link->tx_unacked++;
-	ring_tx_publish(link, slot, op->type, flags | RING_F_ACK, op->size);
+	ring_tx_publish(link, op->type, flags | RING_F_ACK, op->size);
 	leat_op_start(ep, op);
 }
 
@@ -57,7 +59,7 @@ post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 	if ((op->flags & LEAT_OP_F_IMM) != 0)
 		*w++ = op->imm;
 	*w = (uintptr_t)op->buf;
-	tx_publish_ack(ep, link, slot, op, (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0);
+	tx_publish_ack(ep, link, op, (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0);
 	return true;
 }
 
@@ -69,18 +71,18 @@ post_small(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, stru
 
 	if (unlikely(len > rep->inline_max))
 		return post_large(ep, link, op);
-	if (unlikely(!ring_tx_room(link)))
+	if (unlikely(!ring_tx_room(link, link->tx.place)))
 		return false;
-	slot = link->tx_slot;
+	slot = link->tx.slot;
 	if (op->type == LEAT_OP_TSEND)
 		slot->addr = op->tag;
 	if (unlikely((op->flags & LEAT_OP_F_IMM) != 0)) {
 		slot->w[0] = op->imm;
 		ring_copy_small(&slot->w[1], op->buf, len);
-		ring_tx_publish(link, slot, op->type, RING_F_INLINE | RING_F_IMM, len);
+		ring_tx_publish(link, op->type, RING_F_INLINE | RING_F_IMM, len);
 	} else {
 		ring_copy_small(&slot->w[0], op->buf, len);
-		ring_tx_publish(link, slot, op->type, RING_F_INLINE, len);
+		ring_tx_publish(link, op->type, RING_F_INLINE, len);
 	}
 	leat_op_start(ep, op);
 	leat_op_finish(ep, op, 0, len);
@@ -120,7 +122,7 @@ post_rma(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct
 		*w = op->compare;
 		break;
 	}
-	tx_publish_ack(ep, link, slot, op, flags);
+	tx_publish_ack(ep, link, op, flags);
 	return true;
 }
 
@@ -252,7 +254,10 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 	struct ring_conn *conn = link->conn;
 	struct ring_dir *dir = &conn->dir[link->side];
 
-	/* Once consumed the slot may be another op's by now; this one's ack is there. FREE, as in ring_tx_refresh(). */
+	/*
+	 * Once consumed the slot may be another op's by now; this one's ack is there. FREE, as in
+	 * ring_tx_refresh().
+	 */
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,

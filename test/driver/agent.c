@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -33,14 +33,11 @@ rss_kib(void)
 static uint64_t
 open_files(void)
 {
-	DIR *d = opendir("/proc/self/fd");
 	uint64_t n = 0;
+	int fd;
 
-	if (d == NULL)
-		return 0;
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
+	for (fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }
 

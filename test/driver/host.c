@@ -140,8 +140,8 @@ proc_start(struct ct_host *h)
 		dashes |= strcmp(ct.argv[i], "--") == 0;
 	}
 	if (!dashes)
-		argv[k++] = (char *)(uintptr_t)"--";
-	argv[k++] = (char *)(uintptr_t)"--role=child";
+		argv[k++] = (char *)(uintptr_t) "--";
+	argv[k++] = (char *)(uintptr_t) "--role=child";
 	pair_make(fd);
 	ret = posix_spawn_file_actions_init(&fa);
 	if (ret == 0 && fd[1] == CHILD_FD)
@@ -336,7 +336,8 @@ ct_call(struct ct_side *s, struct ct_req *req, struct ct_rep *rep)
 
 	req->node = s->node;
 	if (!exchange(s->host, req, rep)) {
-		if (s->host->kind == PROC && waitpid(s->host->pid, &status, WNOHANG) == s->host->pid) {
+		if (s->host->kind == PROC &&
+		    waitpid(s->host->pid, &status, WNOHANG) == s->host->pid) {
 			close(s->host->fd);
 			s->host->kind = NONE;
 			CT_FAIL("%s: its process ended (%s %d)", s->what,

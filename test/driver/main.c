@@ -26,10 +26,10 @@
 #endif
 
 static const struct ct_test *const groups[] = {
-	ct_tests_ops,	   ct_tests_onesided, ct_tests_conservation, ct_tests_order,
-	ct_tests_ownership, ct_tests_bounded,  ct_tests_errors,	     ct_tests_refused,
-	ct_tests_silence,  ct_tests_stop,     ct_tests_connect,	     ct_tests_peers,
-	ct_tests_cancel,   ct_tests_death,    ct_tests_threads,	     NULL,
+	ct_tests_ops,	    ct_tests_onesided, ct_tests_conservation, ct_tests_order,
+	ct_tests_ownership, ct_tests_bounded,  ct_tests_errors,	      ct_tests_refused,
+	ct_tests_silence,   ct_tests_stop,     ct_tests_connect,      ct_tests_peers,
+	ct_tests_cancel,    ct_tests_death,    ct_tests_threads,      NULL,
 };
 
 static const char usage[] =
@@ -37,6 +37,7 @@ static const char usage[] =
 	"  --mode self|lcores|fork  both sides in one thread, on two lcores, in two processes (self)\n"
 	"  --list                   names of the tests, none is run\n"
 	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'\n"
+	"  --known GLOB=REASON      tests that this device is known to fail: skipped with the reason; repeatable\n"
 	"  --seed N                 of sizes, bursts and data (1)\n"
 	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
 	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
@@ -67,11 +68,16 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{ "mode", required_argument, NULL, 'm' },   { "list", no_argument, NULL, 'l' },
-		{ "filter", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 's' },
-		{ "scale", required_argument, NULL, 'c' },  { "slow", required_argument, NULL, 'w' },
+		{ "mode", required_argument, NULL, 'm' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "filter", required_argument, NULL, 'f' },
+		{ "known", required_argument, NULL, 'k' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "scale", required_argument, NULL, 'c' },
+		{ "slow", required_argument, NULL, 'w' },
 		{ "listen", required_argument, NULL, 'L' },
-		{ "role", required_argument, NULL, 'r' },   { "help", no_argument, NULL, 'h' },
+		{ "role", required_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t v = 0;
@@ -95,6 +101,11 @@ parse(int argc, char **argv, struct options *o)
 			break;
 		case 'f':
 			o->filter = optarg;
+			break;
+		case 'k':
+			if (ct.nb_known == RTE_DIM(ct.known) || strchr(optarg, '=') == NULL)
+				return -EINVAL;
+			ct.known[ct.nb_known++] = optarg;
 			break;
 		case 's':
 			if (number(optarg, UINT64_MAX, &ct.seed) < 0)
@@ -149,14 +160,16 @@ eal_args(int argc, char **argv, int *new_argc)
 	for (i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		has |= strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "-c", 2) == 0 ||
 		       strncmp(argv[i], "--lcores", 8) == 0;
-		has_memory |= strcmp(argv[i], "-m") == 0 || strncmp(argv[i], "--socket-mem", 12) == 0 ||
+		has_memory |= strcmp(argv[i], "-m") == 0 ||
+			      strncmp(argv[i], "--socket-mem", 12) == 0 ||
 			      strstr(argv[i], "-huge") != NULL;
 	}
 	out[k++] = argv[0];
 	if (!has && sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
 		for (i = 0; i < CPU_SETSIZE && pos + 16 < sizeof(lcores); i++)
 			if (CPU_ISSET(i, &cpus))
-				pos += (size_t)snprintf(lcores + pos, sizeof(lcores) - pos, "%d,", i);
+				pos += (size_t)snprintf(lcores + pos, sizeof(lcores) - pos, "%d,",
+							i);
 		lcores[pos - 1] = ')';
 		out[k++] = lcores;
 	}
@@ -197,8 +210,13 @@ main(int argc, char **argv)
 	int ret, used, dashes, nb;
 	char **args;
 
-	ct = (struct ct_globals){ .mode = CT_SELF_MODE, .seed = 1, .scale = SCALE, .slow = SLOW,
-				  .listen = "127.0.0.1:0", .argc = argc, .argv = argv };
+	ct = (struct ct_globals){ .mode = CT_SELF_MODE,
+				  .seed = 1,
+				  .scale = SCALE,
+				  .slow = SLOW,
+				  .listen = "127.0.0.1:0",
+				  .argc = argc,
+				  .argv = argv };
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (dashes = 1; dashes < argc && strcmp(argv[dashes], "--") != 0; dashes++)
 		if (strcmp(argv[dashes], "--help") == 0 || strcmp(argv[dashes], "--list") == 0)

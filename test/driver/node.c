@@ -45,7 +45,6 @@ ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf
 {
 	struct leat_ep_conf c = { .name = NULL };
 	uint32_t tx, rx, i;
-	void *mem;
 	int ret;
 
 	memset(n, 0, offsetof(struct ct_node, fault)); /* a fault stays until somebody saw it */
@@ -62,9 +61,10 @@ ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf
 	n->rnd = seed;
 	/* Done ops that poll has not returned yet take slots as well, beyond the depths. */
 	n->nb_slots = 2 * (tx + rx) + 1024;
-	mem = mmap(NULL, (size_t)n->nb_slots * sizeof(*n->slots), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	n->slots = mem == MAP_FAILED ? NULL : mem;
+	n->slots = mmap(NULL, (size_t)n->nb_slots * sizeof(*n->slots), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if ((void *)n->slots == MAP_FAILED)
+		n->slots = NULL;
 	n->order = calloc(CT_QIDS((size_t)n->conf.max_peers), sizeof(*n->order));
 	n->log = calloc(CT_EVENT_LOG, sizeof(*n->log));
 	n->peer_seen = calloc(n->conf.max_peers, 1);
@@ -96,9 +96,10 @@ check_nothing_left(struct ct_node *n)
 
 	for (i = 0; i < n->nb_fresh && n->nb_posted > 0; i++)
 		if (n->slots[i].where == CT_POSTED) {
-			ct_node_fault(n, "endpoint closed, and op %u (%s) of stream %u never came back",
-				      n->slots[i].idx, leat_op_type_name(n->slots[i].op.type),
-				      n->slots[i].stream);
+			ct_node_fault(
+				n, "endpoint closed, and op %u (%s) of stream %u never came back",
+				n->slots[i].idx, leat_op_type_name(n->slots[i].op.type),
+				n->slots[i].stream);
 			return;
 		}
 	if (n->nb_posted > 0)
@@ -194,7 +195,8 @@ ct_node_dump(const struct ct_node *n, char *buf, size_t len)
 
 		if (r->done == s->spec.count)
 			continue;
-		PUT("  stream %u: %s, peer %u, %" PRIu64 "..%" PRIu64 " B: %u of %u posted, %u done, "
+		PUT("  stream %u: %s, peer %u, %" PRIu64 "..%" PRIu64
+		    " B: %u of %u posted, %u done, "
 		    "%u ok, %u wrong",
 		    i, leat_op_type_name(s->spec.type), s->spec.peer, s->spec.size,
 		    ct_size_max(&s->spec), r->posted, s->spec.count, r->done, r->ok, r->wrong);
@@ -206,7 +208,7 @@ ct_node_dump(const struct ct_node *n, char *buf, size_t len)
 		enum leat_peer_state st2 = leat_ep_peer_state(n->ep, (uint16_t)i);
 
 		if (st2 != LEAT_PEER_FREE)
-			PUT("  peer %u: state %u\n", i, st2);
+			PUT("  peer %u: state %d\n", i, (int)st2);
 	}
 #undef PUT
 }

@@ -90,7 +90,7 @@ struct ct_node {
 	struct leat_dev_info info;
 	struct ct_conf conf;
 	bool frozen;
-	bool shut; /* leat_ep_shutdown() was called */
+	bool shut;    /* leat_ep_shutdown() was called */
 	bool through; /* SHUTDOWN came */
 	uint32_t turn;
 	uint64_t rnd;
@@ -105,7 +105,7 @@ struct ct_node {
 	struct leat_queue queues[CT_QUEUES];
 	struct {
 		uint64_t posted, returned;
-	} *order; /* by qid */
+	} * order; /* by qid */
 
 	struct ct_region regions[CT_MRS];
 	uint32_t nb_regions;
@@ -122,7 +122,8 @@ struct ct_node {
 };
 
 /* node.c */
-int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf, uint64_t seed);
+int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf,
+		 uint64_t seed);
 /* Shuts down if it is not yet, blocks until everything came back, frees. */
 int ct_node_close(struct ct_node *n, uint64_t timeout_us);
 /* leat_ep_destroy(), and what goes with it when that succeeded. */

@@ -115,7 +115,8 @@ ct_buf_get(struct ct_node *n, uint64_t size)
 		if (b != NULL) {
 			uint64_t len = cls >= OWN_CHUNK_CLASS ? UINT64_C(1) << cls : CHUNK;
 
-			if (cls >= OWN_CHUNK_CLASS || c == NULL || c->len - c->used < UINT64_C(1) << cls)
+			if (cls >= OWN_CHUNK_CLASS || c == NULL ||
+			    c->len - c->used < UINT64_C(1) << cls)
 				c = chunk_new(n, len);
 		}
 		if (b == NULL || c == NULL) {

@@ -16,8 +16,8 @@ inputs_kept(const struct leat_op *a, const struct leat_op *b)
 {
 	bool recv = a->type == LEAT_OP_RECV || a->type == LEAT_OP_TRECV;
 
-	return a->type == b->type && a->flags == b->flags && a->peer == b->peer && a->buf == b->buf &&
-	       a->size == b->size && a->queue == b->queue && a->tag == b->tag &&
+	return a->type == b->type && a->flags == b->flags && a->peer == b->peer &&
+	       a->buf == b->buf && a->size == b->size && a->queue == b->queue && a->tag == b->tag &&
 	       a->ignore == b->ignore && (recv || a->imm == b->imm) &&
 	       (recv || a->compare == b->compare) && a->mr == b->mr && a->user == b->user &&
 	       a->deadline == b->deadline;
@@ -36,8 +36,9 @@ ct_node_returned(struct ct_node *n, struct leat_op *op)
 	}
 	slot = &n->slots[off / sizeof(*slot)];
 	if (slot->where != CT_POSTED) {
-		ct_node_fault(n, "poll returned an op that is not posted (%s, status %d): a second time?",
-			      leat_op_type_name(op->type), op->status);
+		ct_node_fault(
+			n, "poll returned an op that is not posted (%s, status %d): a second time?",
+			leat_op_type_name(op->type), op->status);
 		return;
 	}
 	n->nb_posted--;
@@ -50,9 +51,10 @@ ct_node_returned(struct ct_node *n, struct leat_op *op)
 		uint64_t due = n->order[slot->qid].returned++;
 
 		if (slot->qseq != due)
-			ct_node_fault(n, "order: %s number %" PRIu64 " of queue %u came back when %" PRIu64
-				      " was due", leat_op_type_name(op->type), slot->qseq, slot->qid,
-				      due);
+			ct_node_fault(n,
+				      "order: %s number %" PRIu64
+				      " of queue %u came back when %" PRIu64 " was due",
+				      leat_op_type_name(op->type), slot->qseq, slot->qid, due);
 	}
 	ct_stream_done(n, slot);
 }

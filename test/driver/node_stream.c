@@ -113,9 +113,9 @@ prepare(struct ct_node *n, struct ct_stream *s)
 	op->buf = slot->buf != NULL ? slot->buf->raw + CT_GUARD : NULL;
 	op->size = size;
 	op->mr = slot->buf != NULL ? slot->buf->mr : NULL;
-	op->tag = is_recv(spec->type) || spec->type == LEAT_OP_TSEND ?
-			  spec->tag + i * spec->tag_step :
-			  spec->raddr + i * spec->rstride;
+	op->tag = is_recv(spec->type) || spec->type == LEAT_OP_TSEND
+			  ? spec->tag + i * spec->tag_step
+			  : spec->raddr + i * spec->rstride;
 	op->ignore = is_recv(spec->type) || spec->type == LEAT_OP_TSEND ? spec->ignore : spec->rkey;
 	op->imm = spec->type >= LEAT_OP_FETCH_ADD ? spec->operand : spec->imm + i;
 	op->compare = spec->compare;
@@ -200,9 +200,9 @@ ct_stream_pump(struct ct_node *n, struct ct_stream *s)
 		want = s->spec.count - s->made + s->nb_pend;
 		burst = RTE_MIN(burst, want);
 		if (s->spec.window != 0)
-			burst = inflight >= s->spec.window ?
-					0 :
-					RTE_MIN(burst, s->spec.window - inflight);
+			burst = inflight >= s->spec.window
+					? 0
+					: RTE_MIN(burst, s->spec.window - inflight);
 	}
 	while (s->nb_pend < burst) {
 		struct ct_slot *slot = prepare(n, s);
@@ -264,17 +264,19 @@ check_message(struct ct_node *n, struct ct_stream *s, const struct ct_slot *slot
 		s->res.sumsq += seed * seed;
 		bad = ct_verify(data, op->len, seed, 0);
 		if (bad >= 0)
-			return wrong(s, slot, "byte %" PRId64 " of %" PRIu64 " is wrong (seed %" PRIx64
-				     ")", bad, op->len, seed),
+			return wrong(s, slot,
+				     "byte %" PRId64 " of %" PRIu64 " is wrong (seed %" PRIx64 ")",
+				     bad, op->len, seed),
 			       false;
 	} else if ((spec->check & CT_DATA) != 0) {
 		if (op->len != slot->size) {
 			uint64_t w = 0;
 
 			memcpy(&w, data, op->len >= 8 ? 8 : 0);
-			return wrong(s, slot, "%" PRIu64 " B arrived (seed %" PRIx64
-				     "), expected %" PRIu64 " (seed %" PRIx64 ")", op->len,
-				     op->len >= 8 ? ct_unmix(w) : 0, slot->size, seed),
+			return wrong(s, slot,
+				     "%" PRIu64 " B arrived (seed %" PRIx64 "), expected %" PRIu64
+				     " (seed %" PRIx64 ")",
+				     op->len, op->len >= 8 ? ct_unmix(w) : 0, slot->size, seed),
 			       false;
 		}
 		bad = ct_verify(data, op->len, seed, 0);
@@ -282,8 +284,9 @@ check_message(struct ct_node *n, struct ct_stream *s, const struct ct_slot *slot
 			uint64_t w = 0;
 
 			memcpy(&w, data, RTE_MIN(op->len, (uint64_t)8));
-			return wrong(s, slot, "byte %" PRId64 " of %" PRIu64
-				     " is wrong (seed %" PRIx64 ", expected %" PRIx64 ")",
+			return wrong(s, slot,
+				     "byte %" PRId64 " of %" PRIu64 " is wrong (seed %" PRIx64
+				     ", expected %" PRIx64 ")",
 				     bad, op->len, op->len >= 8 ? ct_unmix(w) : 0, seed),
 			       false;
 		}
@@ -313,9 +316,11 @@ check_result(struct ct_node *n, struct ct_stream *s, const struct ct_slot *slot)
 	if (is_recv(op->type))
 		return check_message(n, s, slot);
 	if (op->len != op->size)
-		return wrong(s, slot, "len %" PRIu64 ", expected %" PRIu64, op->len, op->size), false;
+		return wrong(s, slot, "len %" PRIu64 ", expected %" PRIu64, op->len, op->size),
+		       false;
 	if (op->type == LEAT_OP_READ && (spec->check & CT_DATA) != 0) {
-		bad = ct_verify(op->buf, op->len, spec->seed, spec->off + slot->idx * spec->rstride);
+		bad = ct_verify(op->buf, op->len, spec->seed,
+				spec->off + slot->idx * spec->rstride);
 		if (bad >= 0)
 			return wrong(s, slot, "byte %" PRId64 " of %" PRIu64 " is wrong", bad,
 				     op->len),

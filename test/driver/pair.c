@@ -45,8 +45,8 @@ ct_trio_close(struct ct_trio *t)
 }
 
 void
-ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count, uint64_t size,
-	   uint64_t size_max, uint64_t seed)
+ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
+	   uint64_t size, uint64_t size_max, uint64_t seed)
 {
 	struct ct_spec spec = {
 		.type = LEAT_OP_RECV,
@@ -85,8 +85,10 @@ unsigned int
 ct_sizes(uint64_t *sizes, unsigned int max)
 {
 	uint64_t in = ct.info.inline_max;
-	const uint64_t want[] = { 0,	1,    7,    8,	       in > 0 ? in - 1 : 0, in,
-				  in + 1, 4095, 4096, 4097, UINT64_C(1) << 20,	 UINT64_C(64) << 20 };
+	const uint64_t want[] = {
+		0,	1,    7,    8,	  in > 0 ? in - 1 : 0, in,
+		in + 1, 4095, 4096, 4097, UINT64_C(1) << 20,   UINT64_C(64) << 20
+	};
 	unsigned int i, k, n = 0;
 
 	for (i = 0; i < RTE_DIM(want) && n < max; i++) {

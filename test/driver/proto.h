@@ -33,22 +33,22 @@ enum ct_cmd {
 	CT_STREAM,     /* spec -> err: stream */
 	CT_WAIT,       /* arg[0]: stream, arg[1]: ops done, arg[2]: timeout us -> res */
 	CT_RESULT,     /* arg[0]: stream -> res */
-	CT_TRIM,       /* arg[0]: stream: no more than what was prepared already -> err: how many that is */
-	CT_CANCEL,     /* arg[0]: stream, arg[1], arg[2]: from, to -> val[0]: 0, val[1]: -EOPNOTSUPP, val[2]: else */
-	CT_MR,	       /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
-	CT_MR_CHECK,   /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at -> val[0]: bad */
-	CT_MR_FILL,    /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at */
-	CT_MR_PEEK,    /* arg[0]: region, arg[1]: offset -> val[0] */
-	CT_MR_POKE,    /* arg[0]: region, arg[1]: offset, arg[2]: value */
-	CT_MR_DEREG,   /* arg[0]: region */
-	CT_FREEZE,     /* arg[0]: 1: neither post nor poll nor events until 0 */
-	CT_SHUTDOWN,   /* arg[0]: timeout us */
+	CT_TRIM, /* arg[0]: stream: no more than what was prepared already -> err: how many that is */
+	CT_CANCEL, /* arg[0]: stream, arg[1], arg[2]: from, to -> val[0]: 0, val[1]: -EOPNOTSUPP, val[2]: else */
+	CT_MR, /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
+	CT_MR_CHECK, /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at -> val[0]: bad */
+	CT_MR_FILL,  /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at */
+	CT_MR_PEEK,  /* arg[0]: region, arg[1]: offset -> val[0] */
+	CT_MR_POKE,  /* arg[0]: region, arg[1]: offset, arg[2]: value */
+	CT_MR_DEREG, /* arg[0]: region */
+	CT_FREEZE,   /* arg[0]: 1: neither post nor poll nor events until 0 */
+	CT_SHUTDOWN, /* arg[0]: timeout us */
 	CT_DESTROY,
-	CT_FINISH,     /* arg[0]: timeout us: shutdown, poll until through, destroy */
-	CT_CLOSE,      /* arg[0]: timeout us: leat_ep_close(), which blocks */
-	CT_STATE,      /* -> val[0]: inflight, val[1]: posted slots, val[2]: rss KiB, val[3]: open files */
-	CT_DUMP,       /* -> dump */
-	CT_RESET,      /* every endpoint is closed, whatever it takes */
+	CT_FINISH, /* arg[0]: timeout us: shutdown, poll until through, destroy */
+	CT_CLOSE,  /* arg[0]: timeout us: leat_ep_close(), which blocks */
+	CT_STATE, /* -> val[0]: inflight, val[1]: posted slots, val[2]: rss KiB, val[3]: open files */
+	CT_DUMP,  /* -> dump */
+	CT_RESET, /* every endpoint is closed, whatever it takes */
 	CT_EXIT,
 	CT_CMDS,
 };
@@ -70,19 +70,20 @@ struct ct_conf {
 };
 
 /* What a stream checks of the ops that come back with status 0. */
-#define CT_DATA	   0x01 /* received: message i has seed + i and its length; read: the region's pattern */
-#define CT_SELF	   0x02 /* received: the data tell their seed (>= 8 bytes); order does not matter */
-#define CT_IMM	   0x04 /* imm is imm + i */
-#define CT_TAG	   0x08 /* tag is tag + i * tag_step */
-#define CT_SRC	   0x10 /* src is the spec's */
-#define CT_OLD	   0x20 /* atomics: old value is compare + i * operand (one user only) */
+#define CT_DATA                                                                                    \
+	0x01 /* received: message i has seed + i and its length; read: the region's pattern */
+#define CT_SELF 0x02	/* received: the data tell their seed (>= 8 bytes); order does not matter */
+#define CT_IMM 0x04	/* imm is imm + i */
+#define CT_TAG 0x08	/* tag is tag + i * tag_step */
+#define CT_SRC 0x10	/* src is the spec's */
+#define CT_OLD 0x20	/* atomics: old value is compare + i * operand (one user only) */
 #define CT_CASLOOP 0x40 /* CMP_SWAP until it took count times, each adding 1 */
-#define CT_NOLEN   0x80 /* CT_DATA: the length may be any (write_imm) */
+#define CT_NOLEN 0x80	/* CT_DATA: the length may be any (write_imm) */
 
 /* Queue of a stream; CT_Q_OWN + i for an own one. */
 #define CT_Q_DEFAULT 0
-#define CT_Q_NONE    1
-#define CT_Q_OWN     2
+#define CT_Q_NONE 1
+#define CT_Q_OWN 2
 
 /* A stream: count ops made by one rule, posted as room permits. Op i has seed + i, tag + i * tag_step, ... */
 struct ct_spec {
@@ -108,8 +109,8 @@ struct ct_spec {
 };
 
 #define CT_BAD_NOBUF 1 /* buf is NULL */
-#define CT_BAD_NOMR  2 /* mr is NULL */
-#define CT_BAD_PAST  3 /* the deadline has passed already */
+#define CT_BAD_NOMR 2  /* mr is NULL */
+#define CT_BAD_PAST 3  /* the deadline has passed already */
 
 static inline uint64_t
 ct_size_max(const struct ct_spec *s)
@@ -129,7 +130,7 @@ struct ct_result {
 	struct {
 		int32_t status;
 		uint32_t count;
-	} stat[CT_STATS]; /* statuses < 0 */
+	} stat[CT_STATS];    /* statuses < 0 */
 	uint32_t nb_imm;     /* with LEAT_OP_F_IMM */
 	uint32_t nb_written; /* with LEAT_OP_F_WRITTEN */
 	uint32_t last_idx;   /* the op that came back last */
@@ -137,7 +138,7 @@ struct ct_result {
 	uint64_t last_len, last_imm, last_tag;
 	uint16_t last_src;
 	uint8_t last_oflags;
-	uint64_t sum, sumsq; /* CT_SELF: of seeds; atomics: of old values */
+	uint64_t sum, sumsq;	    /* CT_SELF: of seeds; atomics: of old values */
 	uint64_t first_ns, last_ns; /* from the stream's start to the first and last return */
 	char text[160];
 };

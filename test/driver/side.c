@@ -57,7 +57,8 @@ ct_listen(struct ct_side *s, char *addr)
 	request(CT_LISTEN, 0, 0, 0);
 	snprintf(req.addr, sizeof(req.addr), "%s", ct.listen);
 	ct_call(s, &req, &rep);
-	CT_CHECK(rep.err == 0, "%s: listen %s: %s: %s", s->what, ct.listen, strerror(-rep.err), rep.text);
+	CT_CHECK(rep.err == 0, "%s: listen %s: %s: %s", s->what, ct.listen, strerror(-rep.err),
+		 rep.text);
 	CT_CHECK(memchr(rep.addr, '\0', sizeof(rep.addr)) != NULL && rep.addr[0] != '\0',
 		 "%s: the address it listens at is no string", s->what);
 	snprintf(addr, LEAT_ADDR_MAX, "%s", rep.addr);
@@ -133,9 +134,9 @@ ct_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, struct lea
 		return;
 	if (ct_try_event(s, LEAT_EV_CONNECT_FAILED, peer, 1, &other) ||
 	    ct_try_event(s, LEAT_EV_DISCONNECTED, peer, 1, &other))
-		CT_FAIL("%s: instead of %s of peer %d came %s of peer %u: %s: %s", s->what, names[type],
-			peer == LEAT_PEER_ANY ? -1 : peer, names[other.type], other.peer,
-			strerror(-other.status), other.text);
+		CT_FAIL("%s: instead of %s of peer %d came %s of peer %u: %s: %s", s->what,
+			names[type], peer == LEAT_PEER_ANY ? -1 : peer, names[other.type],
+			other.peer, strerror(-other.status), other.text);
 	CT_FAIL("%s: %s of peer %d did not come", s->what, names[type],
 		peer == LEAT_PEER_ANY ? -1 : peer);
 }
@@ -185,8 +186,8 @@ ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res)
 	struct ct_result r;
 
 	if (!ct_try_wait(s, stream, n, 0, &r))
-		CT_FAIL("%s: stream %d: only %u of %u ops came back (%u posted)%s%s", s->what, stream,
-			r.done, n, r.posted, r.wrong > 0 ? "; wrong: " : "", r.text);
+		CT_FAIL("%s: stream %d: only %u of %u ops came back (%u posted)%s%s", s->what,
+			stream, r.done, n, r.posted, r.wrong > 0 ? "; wrong: " : "", r.text);
 	if (res != NULL)
 		*res = r;
 }
@@ -198,8 +199,8 @@ ct_wait_posted(struct ct_side *s, int stream, uint32_t n)
 	struct ct_result res;
 
 	for (ct_result(s, stream, &res); res.posted < n; ct_result(s, stream, &res)) {
-		CT_CHECK(leat_now() < limit, "%s: stream %d: only %u of %u ops were accepted", s->what,
-			 stream, res.posted, n);
+		CT_CHECK(leat_now() < limit, "%s: stream %d: only %u of %u ops were accepted",
+			 s->what, stream, res.posted, n);
 		ct_pump();
 	}
 }
@@ -293,7 +294,8 @@ ct_mr_check(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed
 {
 	int64_t bad = ct_mr_verify(s, mr, off, len, seed, at);
 
-	CT_CHECK(bad < 0, "%s: region %d: byte %" PRId64 " of the %" PRIu64 " at %" PRIu64 " is wrong",
+	CT_CHECK(bad < 0,
+		 "%s: region %d: byte %" PRId64 " of the %" PRIu64 " at %" PRIu64 " is wrong",
 		 s->what, mr, bad, len, off);
 }
 

@@ -14,8 +14,9 @@ static void
 receives_until_full(void)
 {
 	struct ct_conf conf = { .rx_depth = RTE_MIN(128u, ct.info.rx_depth_max) };
-	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .size = 64,
-			     .queue = CT_Q_NONE };
+	struct ct_spec r = {
+		.type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .size = 64, .queue = CT_Q_NONE
+	};
 	struct ct_result res;
 	struct ct_pair p;
 	int rx;
@@ -42,7 +43,10 @@ sends_until_full(void)
 {
 	const uint32_t depth = RTE_MIN(64u, ct.info.tx_depth_max), n = 3 * depth;
 	struct ct_conf conf = { .tx_depth = depth };
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = n, .seed = 3, .check = CT_DATA,
+	struct ct_spec s = { .type = LEAT_OP_SEND,
+			     .count = n,
+			     .seed = 3,
+			     .check = CT_DATA,
 			     .size = RTE_MIN(MIB, ct.info.max_msg) };
 	struct ct_result res;
 	struct ct_pair p;
@@ -86,7 +90,11 @@ static void
 small_sends_until_full(void)
 {
 	const uint32_t n = 4000000;
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = n, .seed = 3, .check = CT_DATA, .size = 32,
+	struct ct_spec s = { .type = LEAT_OP_SEND,
+			     .count = n,
+			     .seed = 3,
+			     .check = CT_DATA,
+			     .size = 32,
 			     .window = 256 };
 	struct ct_result res;
 	struct ct_pair p;
@@ -158,8 +166,12 @@ burst_longer_than_room(void)
 static void
 zero_size_bursts(void)
 {
-	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 10, .size = 100,
-			     .seed = 1, .check = CT_DATA };
+	struct ct_spec r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .count = 10,
+			     .size = 100,
+			     .seed = 1,
+			     .check = CT_DATA };
 	struct leat_op *none[1] = { NULL };
 	struct ct_node *node;
 	struct ct_pair p;
@@ -211,14 +223,21 @@ unexpected(uint64_t size, uint64_t total)
 	wait_stalled(&t.b, tx, &res);
 	after = ct_state(&t.a).val[2];
 	CT_CHECK(after < before + GROWTH_MAX * 1024,
-		 "%u messages of %" PRIu64 " B that nobody receives: memory grew by %" PRIu64 " MiB",
+		 "%u messages of %" PRIu64 " B that nobody receives: memory grew by %" PRIu64
+		 " MiB",
 		 res.done, size, (after - before) / 1024);
-	ct_note("%u of %u unexpected messages of %" PRIu64 " B were taken, memory grew by %" PRId64 " KiB",
+	ct_note("%u of %u unexpected messages of %" PRIu64 " B were taken, memory grew by %" PRId64
+		" KiB",
 		res.done, s.count, size, (int64_t)(after - before));
 	/* The other peer's messages have receives of their own. */
 	if ((ct.info.ops & TSR) == TSR) {
-		struct ct_spec g = { .type = LEAT_OP_TRECV, .peer = LEAT_PEER_ANY, .count = 50, .size = 200,
-				     .seed = 8, .tag = 5, .check = CT_DATA };
+		struct ct_spec g = { .type = LEAT_OP_TRECV,
+				     .peer = LEAT_PEER_ANY,
+				     .count = 50,
+				     .size = 200,
+				     .seed = 8,
+				     .tag = 5,
+				     .check = CT_DATA };
 		int rx = ct_stream(&t.a, &g);
 
 		g.type = LEAT_OP_TSEND;
@@ -244,7 +263,11 @@ unexpected_medium(void)
 static void
 unexpected_tagged(void)
 {
-	struct ct_spec s = { .type = LEAT_OP_TSEND, .count = 65536, .size = 4096, .seed = 3, .tag = 99,
+	struct ct_spec s = { .type = LEAT_OP_TSEND,
+			     .count = 65536,
+			     .size = 4096,
+			     .seed = 3,
+			     .tag = 99,
 			     .window = 64 };
 	uint64_t before, after;
 	struct ct_result res;
@@ -259,8 +282,8 @@ unexpected_tagged(void)
 	wait_stalled(&p.a, tx, &res);
 	after = ct_state(&p.b).val[2];
 	CT_CHECK(after < before + GROWTH_MAX * 1024,
-		 "%u tagged messages that nobody receives: memory grew by %" PRIu64 " MiB", res.done,
-		 (after - before) / 1024);
+		 "%u tagged messages that nobody receives: memory grew by %" PRIu64 " MiB",
+		 res.done, (after - before) / 1024);
 	ct_pair_close(&p);
 }
 
@@ -268,7 +291,7 @@ unexpected_tagged(void)
 static void
 open_close_leaves_nothing(void)
 {
-	const uint32_t n = ct_scaled(40);
+	const uint32_t n = ct_scaled(20);
 	uint64_t files[2] = { 0 }, rss[2] = { 0 };
 	struct ct_rep st;
 	struct ct_pair p;
@@ -290,7 +313,8 @@ open_close_leaves_nothing(void)
 	CT_EQ(files[1], files[0], "open files after as before");
 	ct_note("%u endpoints opened and closed: memory grew by %" PRId64 " KiB", n,
 		(int64_t)(rss[1] - rss[0]));
-	CT_CHECK(rss[1] < rss[0] + 64 * 1024, "memory grew by %" PRIu64 " MiB", (rss[1] - rss[0]) / 1024);
+	CT_CHECK(rss[1] < rss[0] + 64 * 1024, "memory grew by %" PRIu64 " MiB",
+		 (rss[1] - rss[0]) / 1024);
 }
 
 const struct ct_test ct_tests_bounded[] = {
@@ -299,9 +323,18 @@ const struct ct_test ct_tests_bounded[] = {
 	{ .name = "bounded.small_sends_until_full", .fn = small_sends_until_full, .ops = SR },
 	{ .name = "bounded.burst_longer_than_room", .fn = burst_longer_than_room, .ops = SR },
 	{ .name = "bounded.zero_size_bursts", .fn = zero_size_bursts, .ops = SR },
-	{ .name = "bounded.unexpected_small", .fn = unexpected_small, .ops = SR },
-	{ .name = "bounded.unexpected_medium", .fn = unexpected_medium, .ops = SR },
-	{ .name = "bounded.unexpected_tagged", .fn = unexpected_tagged, .ops = SR | TSR },
+	{ .name = "bounded.unexpected_small",
+	  .fn = unexpected_small,
+	  .ops = SR,
+	  .caps = CT_CAP_BOUNDED },
+	{ .name = "bounded.unexpected_medium",
+	  .fn = unexpected_medium,
+	  .ops = SR,
+	  .caps = CT_CAP_BOUNDED },
+	{ .name = "bounded.unexpected_tagged",
+	  .fn = unexpected_tagged,
+	  .ops = SR | TSR,
+	  .caps = CT_CAP_BOUNDED },
 	{ .name = "bounded.open_close_leaves_nothing", .fn = open_close_leaves_nothing, .ops = SR },
 	{ .name = NULL },
 };

@@ -151,7 +151,8 @@ connect_before_listen(void)
 	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
 	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
 	ct_pump_us(50000);
-	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_CONNECTING, "state while nobody listens");
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_CONNECTING,
+	      "state while nobody listens");
 	ct.listen = addr;
 	ct_listen(&b, got);
 	ct.listen = listen;
@@ -179,8 +180,8 @@ nobody_there(void)
 		 ev.text);
 	CT_CHECK(ms_since(start) < 300 + 1500 * ct.slow, "took %" PRIu64 " ms instead of 300",
 		 ms_since(start));
-	CT_CHECK(strstr(ev.text, strrchr(addr, ':') + 1) != NULL, "the text does not tell where: \"%s\"",
-		 ev.text);
+	CT_CHECK(strstr(ev.text, strrchr(addr, ':') + 1) != NULL,
+		 "the text does not tell where: \"%s\"", ev.text);
 	/* The id is free again. */
 	ct_pump_us(1000);
 	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_FREE, "state");
@@ -264,8 +265,10 @@ busy_address(void)
 	CT_EQ(leat_ep_listen(ct_node(&b)->ep, addr), -EADDRINUSE, "listen where another listens");
 	CT_CHECK(strstr(leat_err_msg(), strrchr(addr, ':') + 1) != NULL,
 		 "the message does not tell where: \"%s\"", leat_err_msg());
-	CT_EQ(leat_ep_listen(ct_node(&a)->ep, ct.listen), -EALREADY, "second listen of an endpoint");
-	CT_EQ(leat_ep_listen_addr(ct_node(&a)->ep, small, sizeof(small)), -ENOSPC, "room for 4 bytes");
+	CT_EQ(leat_ep_listen(ct_node(&a)->ep, ct.listen), -EALREADY,
+	      "second listen of an endpoint");
+	CT_EQ(leat_ep_listen_addr(ct_node(&a)->ep, small, sizeof(small)), -ENOSPC,
+	      "room for 4 bytes");
 	ct_finish(&a);
 	ct_finish(&b);
 }
@@ -273,10 +276,19 @@ busy_address(void)
 static void
 malformed_addresses(void)
 {
-	static const char *const bad[] = { "",	       ":",	      "nonsense",  "127.0.0.1",
-					   "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1",
-					   "127.0.0.1:80x", "[::1", "[::1]",   "[::1:80",
-					   "127.0.0.1:80:90", "127.0.0.1: 80" };
+	static const char *const bad[] = { "",
+					   ":",
+					   "nonsense",
+					   "127.0.0.1",
+					   "127.0.0.1:",
+					   "127.0.0.1:99999",
+					   "127.0.0.1:-1",
+					   "127.0.0.1:80x",
+					   "[::1",
+					   "[::1]",
+					   "[::1:80",
+					   "127.0.0.1:80:90",
+					   "127.0.0.1: 80" };
 	char longer[4 * LEAT_ADDR_MAX];
 	struct ct_side a = ct_near(0);
 	struct ct_node *n;
@@ -285,13 +297,14 @@ malformed_addresses(void)
 	ct_open(&a, NULL);
 	n = ct_node(&a);
 	for (i = 0; i < RTE_DIM(bad); i++) {
-		CT_CHECK(leat_ep_listen(n->ep, bad[i]) == -EINVAL, "listen at \"%s\" was not refused",
-			 bad[i]);
+		CT_CHECK(leat_ep_listen(n->ep, bad[i]) == -EINVAL,
+			 "listen at \"%s\" was not refused", bad[i]);
 		CT_CHECK(leat_ep_connect(n->ep, bad[i], NULL) == -EINVAL,
 			 "connect to \"%s\" was not refused", bad[i]);
 		CT_CHECK(leat_err_msg()[0] != '\0', "no message");
 	}
-	CT_CHECK(leat_ep_connect(n->ep, "127.0.0.1:0", NULL) == -EINVAL, "connect to port 0 was not refused");
+	CT_CHECK(leat_ep_connect(n->ep, "127.0.0.1:0", NULL) == -EINVAL,
+		 "connect to port 0 was not refused");
 	CT_CHECK(leat_ep_listen(n->ep, NULL) == -EINVAL, "listen at NULL was not refused");
 	CT_CHECK(leat_ep_connect(n->ep, NULL, NULL) == -EINVAL, "connect to NULL was not refused");
 	memset(longer, '1', sizeof(longer));
@@ -314,7 +327,8 @@ reconnect(void)
 
 	ct_pair_open(&p, NULL, NULL);
 	for (i = 0; i < n; i++) {
-		struct ct_side *first = i % 2 == 0 ? &p.a : &p.b, *second = i % 2 == 0 ? &p.b : &p.a;
+		struct ct_side *first = i % 2 == 0 ? &p.a : &p.b,
+			       *second = i % 2 == 0 ? &p.b : &p.a;
 		uint16_t p1 = i % 2 == 0 ? p.pa : p.pb, p2 = i % 2 == 0 ? p.pb : p.pa;
 
 		ct_traffic(&p.a, p.pa, &p.b, 3, 1, 10000, i * 10);
@@ -337,9 +351,9 @@ static void
 nothing_after_disconnected(void)
 {
 	static const uint64_t sizes[] = { 16, 3000, 100000, 2000000 };
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 8, .seed = 666 },
-		       r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 5, .seed = 42,
-			     .check = CT_DATA };
+	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 8, .seed = 666 }, r = {
+		.type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 5, .seed = 42, .check = CT_DATA
+	};
 	struct ct_result res;
 	struct ct_pair p;
 	unsigned int i;
@@ -351,7 +365,8 @@ nothing_after_disconnected(void)
 		s.peer = p.pa;
 		tx = ct_stream(&p.a, &s);
 		ct_pump_us(i % 2 == 0 ? 3000 : 0);
-		CT_EQ(ct_disconnect(i % 2 == 0 ? &p.a : &p.b, i % 2 == 0 ? p.pa : p.pb), 0, "disconnect");
+		CT_EQ(ct_disconnect(i % 2 == 0 ? &p.a : &p.b, i % 2 == 0 ? p.pa : p.pb), 0,
+		      "disconnect");
 		ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, NULL);
 		ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);
 		ct_wait(&p.a, tx, 8, &res);
@@ -362,8 +377,9 @@ nothing_after_disconnected(void)
 		ct_wait_posted(&p.b, rx, 5);
 		ct_pump_us(2000);
 		ct_result(&p.b, rx, &res);
-		CT_CHECK(res.done == 0, "%u messages of %" PRIu64
-			 " B came out of a connection that has ended", res.done, s.size);
+		CT_CHECK(res.done == 0,
+			 "%u messages of %" PRIu64 " B came out of a connection that has ended",
+			 res.done, s.size);
 		ct_connect(&p.a, &p.b, p.addr, &p.pa, &p.pb);
 		r.type = LEAT_OP_SEND;
 		r.peer = p.pa;
@@ -415,7 +431,9 @@ const struct ct_test ct_tests_connect[] = {
 	{ .name = "connect.busy_address", .fn = busy_address },
 	{ .name = "connect.malformed_addresses", .fn = malformed_addresses },
 	{ .name = "connect.reconnect", .fn = reconnect, .ops = SR },
-	{ .name = "connect.nothing_after_disconnected", .fn = nothing_after_disconnected, .ops = SR },
+	{ .name = "connect.nothing_after_disconnected",
+	  .fn = nothing_after_disconnected,
+	  .ops = SR },
 	{ .name = "connect.ops_need_a_connection", .fn = ops_need_a_connection, .ops = SR },
 	{ .name = NULL },
 };

@@ -10,10 +10,15 @@
 #define MIB (UINT64_C(1) << 20)
 
 static struct ct_spec
-spec_of(uint8_t type, uint16_t peer, uint32_t count, uint64_t size, uint64_t size_max, uint64_t seed)
+spec_of(uint8_t type, uint16_t peer, uint32_t count, uint64_t size, uint64_t size_max,
+	uint64_t seed)
 {
-	return (struct ct_spec){ .type = type, .peer = peer, .count = count, .size = size,
-				 .size_max = size_max, .seed = seed };
+	return (struct ct_spec){ .type = type,
+				 .peer = peer,
+				 .count = count,
+				 .size = size,
+				 .size_max = size_max,
+				 .seed = seed };
 }
 
 /* Starts one stream of each type that the device can do from s to peer; the target is t's memory. */
@@ -21,8 +26,9 @@ static unsigned int
 one_of_each(struct ct_side *s, uint16_t peer, const struct leat_rkey *rk, uint32_t count,
 	    uint64_t size_max, uint32_t queue, int *streams)
 {
-	static const uint8_t types[] = { LEAT_OP_SEND, LEAT_OP_TSEND, LEAT_OP_WRITE, LEAT_OP_READ,
-					 LEAT_OP_WRITE_IMM, LEAT_OP_FETCH_ADD, LEAT_OP_CMP_SWAP };
+	static const uint8_t types[] = { LEAT_OP_SEND,	  LEAT_OP_TSEND,     LEAT_OP_WRITE,
+					 LEAT_OP_READ,	  LEAT_OP_WRITE_IMM, LEAT_OP_FETCH_ADD,
+					 LEAT_OP_CMP_SWAP };
 	unsigned int i, n = 0;
 
 	for (i = 0; i < RTE_DIM(types); i++) {
@@ -336,7 +342,8 @@ same_op_again(void)
 	for (i = 0; i < n; i++) {
 		one = &tx;
 		for (k = 0; leat_ep_post(node->ep, &one, 1) == 0; k++) {
-			CT_CHECK(rte_errno == EAGAIN && k < 100000000, "post: %s", strerror(rte_errno));
+			CT_CHECK(rte_errno == EAGAIN && k < 100000000, "post: %s",
+				 strerror(rte_errno));
 			(void)leat_ep_poll(node->ep, got, 0);
 			ct_pump();
 		}
@@ -368,10 +375,14 @@ const struct ct_test ct_tests_conservation[] = {
 	{ .name = "conservation.errors_among_good", .fn = errors_among_good, .ops = SR },
 	{ .name = "conservation.cancel_half", .fn = cancel_half, .ops = SR },
 	{ .name = "conservation.disconnected_here", .fn = disconnected_here, .ops = SR },
-	{ .name = "conservation.disconnected_here_no_queue", .fn = disconnected_here_no_queue, .ops = SR },
+	{ .name = "conservation.disconnected_here_no_queue",
+	  .fn = disconnected_here_no_queue,
+	  .ops = SR },
 	{ .name = "conservation.disconnected_there", .fn = disconnected_there, .ops = SR },
 	{ .name = "conservation.receives_outlive_peer", .fn = receives_outlive_peer, .ops = SR },
-	{ .name = "conservation.close_with_all_in_flight", .fn = close_with_all_in_flight, .ops = SR },
+	{ .name = "conservation.close_with_all_in_flight",
+	  .fn = close_with_all_in_flight,
+	  .ops = SR },
 	{ .name = "conservation.same_op_again", .fn = same_op_again, .ops = SR },
 	{ .name = NULL },
 };

@@ -38,8 +38,14 @@ all_access(void)
 static void
 flow_start(struct scene *sc)
 {
-	struct ct_spec s = { .type = LEAT_OP_TRECV, .size = 1, .size_max = 40000, .seed = 5,
-			     .tag = 0xc0, .check = CT_DATA, .window = 8, .queue = CT_Q_OWN,
+	struct ct_spec s = { .type = LEAT_OP_TRECV,
+			     .size = 1,
+			     .size_max = 40000,
+			     .seed = 5,
+			     .tag = 0xc0,
+			     .check = CT_DATA,
+			     .window = 8,
+			     .queue = CT_Q_OWN,
 			     .peer = LEAT_PEER_ANY };
 
 	s.count = sc->flow = ct_scaled(1000);
@@ -304,12 +310,15 @@ directed_receives(void)
 static void
 any_moment(void)
 {
-	const uint32_t rounds = ct_scaled(12);
+	const uint32_t rounds = ct_scaled(8);
 	uint32_t i;
 
 	for (i = 0; i < rounds; i++) {
-		struct ct_spec s = { .count = 2000, .size = 1, .size_max = i % 3 == 0 ? 200 : 300000,
-				     .seed = i, .queue = CT_Q_NONE };
+		struct ct_spec s = { .count = 2000,
+				     .size = 1,
+				     .size_max = i % 3 == 0 ? 200 : 300000,
+				     .seed = i,
+				     .queue = CT_Q_NONE };
 		struct scene sc;
 		struct ct_result res;
 		int tx, rd = -1, wr = -1, rx;
@@ -370,13 +379,14 @@ while_connecting(void)
 		ct_open(&b, NULL);
 		ct_listen(&b, addr);
 		ct_policy(&b, CT_HOLD, NULL, 0);
-		peer = ct_try_connect(&a, addr, NULL, 0, 2 * 1000 * 1000, 0);
+		peer = ct_try_connect(&a, addr, NULL, 0, 700 * 1000, 0);
 		CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
 		if (i > 0)
 			ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
 		ct_kill(&b);
 		ct_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
-		CT_CHECK(ev.status == -ECONNRESET || ev.status == -ECONNREFUSED || ev.status == -ETIMEDOUT,
+		CT_CHECK(ev.status == -ECONNRESET || ev.status == -ECONNREFUSED ||
+				 ev.status == -ETIMEDOUT,
 			 "status %d: %s", ev.status, ev.text);
 	}
 	peer = ct_try_connect(&a, addr, NULL, 0, 300 * 1000, 0);
@@ -400,7 +410,8 @@ while_asking(void)
 	for (i = 0; i < 2; i++) {
 		b = ct_far(0);
 		ct_open(&b, NULL);
-		CT_CHECK(ct_try_connect(&b, addr, NULL, 0, 0, 0) >= 0, "connect: %s", ct_err_text());
+		CT_CHECK(ct_try_connect(&b, addr, NULL, 0, 0, 0) >= 0, "connect: %s",
+			 ct_err_text());
 		ct_event(&a, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
 		if (i == 1)
 			CT_EQ(ct_accept(&a, ev.peer, NULL, 0), 0, "accept");
@@ -409,8 +420,8 @@ while_asking(void)
 		if (i == 0 && ct_accept(&a, ev.peer, NULL, 0) < 0)
 			ct_note("accept of a dead peer: %s", ct_err_text());
 		ct_event(&a, LEAT_EV_DISCONNECTED, ev.peer, &ev);
-		CT_CHECK(ev.status == -ECONNRESET || ev.status == -ETIMEDOUT, "status %d: %s", ev.status,
-			 ev.text);
+		CT_CHECK(ev.status == -ECONNRESET || ev.status == -ETIMEDOUT, "status %d: %s",
+			 ev.status, ev.text);
 	}
 	ct_policy(&a, CT_ACCEPT_ALL, NULL, 0);
 	b = ct_far(0);
@@ -421,8 +432,11 @@ while_asking(void)
 	ct_finish(&b);
 }
 
-#define FORK(nm, function, need) \
-	{ .name = "death." nm, .fn = function, .modes = CT_FORK_MODE, .ops = SR | TSR | (need) }
+#define FORK(nm, function, need)                                                                   \
+	{                                                                                          \
+		.name = "death." nm, .fn = function, .modes = CT_FORK_MODE,                        \
+		.ops = SR | TSR | (need)                                                           \
+	}
 
 const struct ct_test ct_tests_death[] = {
 	FORK("idle", idle, 0),
@@ -436,8 +450,11 @@ const struct ct_test ct_tests_death[] = {
 	FORK("small_sends_from_it", small_sends_from_it, 0),
 	FORK("writes_from_it", writes_from_it, W),
 	FORK("reads_by_it", reads_by_it, R),
-	{ .name = "death.directed_receives", .fn = directed_receives, .modes = CT_FORK_MODE,
-	  .ops = SR | TSR, .caps = CT_CAP_DIRECTED },
+	{ .name = "death.directed_receives",
+	  .fn = directed_receives,
+	  .modes = CT_FORK_MODE,
+	  .ops = SR | TSR,
+	  .caps = CT_CAP_DIRECTED },
 	FORK("any_moment", any_moment, 0),
 	FORK("while_connecting", while_connecting, 0),
 	FORK("while_asking", while_asking, 0),

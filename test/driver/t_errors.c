@@ -41,15 +41,19 @@ status_fits(int status, int want)
 static void
 refused(struct exposed *e, uint8_t type, uint64_t raddr, uint64_t rkey, uint64_t size, int want)
 {
-	struct ct_spec s = { .type = type, .peer = e->p.pa, .size = size, .seed = 9, .raddr = raddr,
-			     .rkey = rkey, .operand = 1 };
+	struct ct_spec s = { .type = type,
+			     .peer = e->p.pa,
+			     .size = size,
+			     .seed = 9,
+			     .raddr = raddr,
+			     .rkey = rkey,
+			     .operand = 1 };
 	struct ct_result res;
 	struct leat_event ev;
 	int status = ct_one(&e->p.a, &s, &res);
 
-	CT_CHECK(status_fits(status, want),
-		 "%s of %" PRIu64 " B: status %d (%s), expected %d (%s)", leat_op_type_name(type), size,
-		 status, strerror(-status), want, strerror(-want));
+	CT_CHECK(status_fits(status, want), "%s of %" PRIu64 " B: status %d (%s), expected %d (%s)",
+		 leat_op_type_name(type), size, status, strerror(-status), want, strerror(-want));
 	ct_pump_us(1000);
 	if (e->mr >= 0)
 		ct_mr_check(&e->p.b, e->mr, 0, LEN, MEM_SEED, 0);
@@ -201,16 +205,24 @@ deregistered(void)
 static void
 write_imm_refused(void)
 {
-	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 1, .size = 64,
-			     .seed = 5, .check = CT_DATA },
+	struct ct_spec r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .count = 1,
+			     .size = 64,
+			     .seed = 5,
+			     .check = CT_DATA },
 		       s;
 	struct exposed e;
 	int rx;
 
 	expose(&e, LEAT_MR_REMOTE_WRITE);
 	rx = ct_stream(&e.p.b, &r);
-	s = (struct ct_spec){ .type = LEAT_OP_WRITE_IMM, .peer = e.p.pa, .size = 64, .raddr = e.rk.addr,
-			      .rkey = e.rk.key ^ 0x5555, .imm = 7 };
+	s = (struct ct_spec){ .type = LEAT_OP_WRITE_IMM,
+			      .peer = e.p.pa,
+			      .size = 64,
+			      .raddr = e.rk.addr,
+			      .rkey = e.rk.key ^ 0x5555,
+			      .imm = 7 };
 	CT_CHECK(ct_one(&e.p.a, &s, NULL) != 0, "a write_imm with a wrong key succeeded");
 	if (ct_peer_state(&e.p.a, e.p.pa) != LEAT_PEER_UP) {
 		ct_event(&e.p.a, LEAT_EV_DISCONNECTED, e.p.pa, NULL);
@@ -238,7 +250,10 @@ too_small(uint8_t send, uint8_t recv)
 	ct_pair_open(&p, NULL, NULL);
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		struct ct_spec s = { .type = send, .peer = p.pa, .count = 1, .size = sizes[i][0] },
-			       r = { .type = recv, .peer = LEAT_PEER_ANY, .count = 1, .size = sizes[i][0],
+			       r = { .type = recv,
+				     .peer = LEAT_PEER_ANY,
+				     .count = 1,
+				     .size = sizes[i][0],
 				     .bufsize = sizes[i][1] };
 		int rx, tx;
 
@@ -252,7 +267,8 @@ too_small(uint8_t send, uint8_t recv)
 		ct_wait(&p.b, rx, 1, &res);
 		CT_EQ(res.last_status, -EMSGSIZE, "status of a receive that is too small");
 		CT_CHECK(res.last_len == 0 || res.last_len >= sizes[i][1],
-			 "len %" PRIu64 " with -EMSGSIZE is neither what arrived nor unknown", res.last_len);
+			 "len %" PRIu64 " with -EMSGSIZE is neither what arrived nor unknown",
+			 res.last_len);
 		ct_wait(&p.a, tx, 1, &res);
 		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO);
 		/* And when the message was there first. */
@@ -260,7 +276,8 @@ too_small(uint8_t send, uint8_t recv)
 		ct_pump_us(3000);
 		rx = ct_stream(&p.b, &r);
 		ct_wait(&p.b, rx, 1, &res);
-		CT_EQ(res.last_status, -EMSGSIZE, "status of a receive that is too small, posted late");
+		CT_EQ(res.last_status, -EMSGSIZE,
+		      "status of a receive that is too small, posted late");
 		ct_wait(&p.a, tx, 1, &res);
 		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO);
 		ct_pair_works(&p);
@@ -286,8 +303,8 @@ bad_op(struct ct_pair *p, struct ct_spec s, int want, const char *what)
 {
 	int status = ct_one(&p->a, &s, NULL);
 
-	CT_CHECK(status == want, "%s: status %d (%s), expected %d (%s)", what, status, strerror(-status),
-		 want, strerror(-want));
+	CT_CHECK(status == want, "%s: status %d (%s), expected %d (%s)", what, status,
+		 strerror(-status), want, strerror(-want));
 }
 
 static void
@@ -325,7 +342,8 @@ bad_ops(void)
 	bad_op(&p, s, -EINVAL, "receive without a buffer");
 	s.bad = 0;
 	s.peer = (uint16_t)(p.pa + 1);
-	bad_op(&p, s, ct.info.directed_recv ? -ENOTCONN : -EOPNOTSUPP, "receive from a free peer id");
+	bad_op(&p, s, ct.info.directed_recv ? -ENOTCONN : -EOPNOTSUPP,
+	       "receive from a free peer id");
 	if (!ct.info.directed_recv) {
 		s.peer = p.pa;
 		bad_op(&p, s, -EOPNOTSUPP, "directed receive");

@@ -25,8 +25,13 @@ expose(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed)
 static struct ct_spec
 spec_at(uint8_t type, uint16_t peer, const struct target *t, uint64_t size, uint64_t seed)
 {
-	return (struct ct_spec){ .type = type, .peer = peer, .count = 1, .size = size, .seed = seed,
-				 .raddr = t->rkey.addr, .rkey = t->rkey.key };
+	return (struct ct_spec){ .type = type,
+				 .peer = peer,
+				 .count = 1,
+				 .size = size,
+				 .seed = seed,
+				 .raddr = t->rkey.addr,
+				 .rkey = t->rkey.key };
 }
 
 static void
@@ -194,8 +199,12 @@ write_imm_every_size(void)
 	for (i = 0; i < n; i++) {
 		struct target t = expose(&p.b, sizes[i] + 8, LEAT_MR_REMOTE_WRITE, 4000 + i);
 		struct ct_spec s = spec_at(LEAT_OP_WRITE_IMM, p.pa, &t, sizes[i], 100 * i);
-		struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 1, .size = sizes[i],
-				     .bufsize = 64, .imm = UINT64_C(0x8000000012345678) + i,
+		struct ct_spec r = { .type = LEAT_OP_RECV,
+				     .peer = LEAT_PEER_ANY,
+				     .count = 1,
+				     .size = sizes[i],
+				     .bufsize = 64,
+				     .imm = UINT64_C(0x8000000012345678) + i,
 				     .check = CT_IMM };
 		int rx = ct_stream(&p.b, &r);
 
@@ -217,8 +226,12 @@ write_imm_before_receive(void)
 	struct ct_result res;
 	struct ct_pair p;
 	struct target t;
-	struct ct_spec s, r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 10, .size = 100,
-				.imm = 70, .check = CT_IMM };
+	struct ct_spec s, r = { .type = LEAT_OP_RECV,
+				.peer = LEAT_PEER_ANY,
+				.count = 10,
+				.size = 100,
+				.imm = 70,
+				.check = CT_IMM };
 	int tx, rx;
 
 	ct_pair_open(&p, NULL, NULL);
@@ -245,7 +258,10 @@ write_imm_among_messages(void)
 	struct ct_result res;
 	struct ct_pair p;
 	struct target t;
-	struct ct_spec s, r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .size = 64, .window = 64,
+	struct ct_spec s, r = { .type = LEAT_OP_RECV,
+				.peer = LEAT_PEER_ANY,
+				.size = 64,
+				.window = 64,
 				.check = CT_SELF };
 	int tx, tw, rx;
 
@@ -256,14 +272,17 @@ write_imm_among_messages(void)
 	s = spec_at(LEAT_OP_WRITE_IMM, p.pa, &t, 64, 9);
 	s.count = n;
 	tw = ct_stream(&p.a, &s);
-	s = (struct ct_spec){ .type = LEAT_OP_SEND, .peer = p.pa, .count = n, .size = 64, .seed = 1000 };
+	s = (struct ct_spec){
+		.type = LEAT_OP_SEND, .peer = p.pa, .count = n, .size = 64, .seed = 1000
+	};
 	tx = ct_stream(&p.a, &s);
 	ct_wait_ok(&p.a, tx, n);
 	ct_wait_ok(&p.a, tw, n);
 	ct_wait(&p.b, rx, 2 * n, &res);
 	CT_CHECK(res.ok == 2 * n, "%u of %u right: %s", res.ok, 2 * n, res.text);
 	CT_EQ(res.nb_written, n, "receives that tell of a write");
-	CT_EQ(res.sum, n * UINT64_C(1000) + (uint64_t)n * (n - 1) / 2, "sum of the messages' seeds");
+	CT_EQ(res.sum, n * UINT64_C(1000) + (uint64_t)n * (n - 1) / 2,
+	      "sum of the messages' seeds");
 	ct_pair_close(&p);
 }
 
@@ -391,10 +410,17 @@ rkey_of_a_part(void)
 	ct_pair_open(&p, NULL, NULL);
 	mr = ct_mr(&p.a, 10000, LEAT_MR_REMOTE_READ, 6, NULL);
 	node = ct_node(&p.a);
-	CT_EQ(leat_mr_rkey(node->regions[mr].mr, node->regions[mr].mem + 3000, 4000, &rk), 0, "rkey");
+	CT_EQ(leat_mr_rkey(node->regions[mr].mr, node->regions[mr].mem + 3000, 4000, &rk), 0,
+	      "rkey");
 	CT_EQ(rk.len, 4000, "length of the part");
-	s = (struct ct_spec){ .type = LEAT_OP_READ, .peer = p.pb, .size = 4000, .seed = 6, .off = 3000,
-			      .raddr = rk.addr, .rkey = rk.key, .check = CT_DATA };
+	s = (struct ct_spec){ .type = LEAT_OP_READ,
+			      .peer = p.pb,
+			      .size = 4000,
+			      .seed = 6,
+			      .off = 3000,
+			      .raddr = rk.addr,
+			      .rkey = rk.key,
+			      .check = CT_DATA };
 	CT_EQ(ct_one(&p.b, &s, NULL), 0, "read");
 	ct_pair_close(&p);
 }

@@ -94,8 +94,14 @@ random_sizes(void)
 static void
 short_message(void)
 {
-	struct ct_spec spec = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 200, .size = 1,
-				.size_max = 3000, .bufsize = 70000, .seed = 9, .check = CT_DATA };
+	struct ct_spec spec = { .type = LEAT_OP_RECV,
+				.peer = LEAT_PEER_ANY,
+				.count = 200,
+				.size = 1,
+				.size_max = 3000,
+				.bufsize = 70000,
+				.seed = 9,
+				.check = CT_DATA };
 	struct ct_pair p;
 	int rx, tx;
 
@@ -113,8 +119,12 @@ short_message(void)
 static void
 receive_comes_late(void)
 {
-	struct ct_spec spec = { .type = LEAT_OP_SEND, .count = 40, .size = 1, .size_max = 200000,
-				.seed = 10, .check = CT_DATA };
+	struct ct_spec spec = { .type = LEAT_OP_SEND,
+				.count = 40,
+				.size = 1,
+				.size_max = 200000,
+				.seed = 10,
+				.check = CT_DATA };
 	struct ct_pair p;
 	int rx, tx;
 
@@ -133,8 +143,15 @@ receive_comes_late(void)
 static struct ct_spec
 tagged(uint8_t type, uint16_t peer, uint64_t tag, uint64_t ignore, uint64_t seed)
 {
-	return (struct ct_spec){ .type = type, .peer = peer, .count = 1, .size = 300, .seed = seed,
-				 .tag = tag, .ignore = ignore, .queue = CT_Q_NONE, .check = CT_DATA };
+	return (struct ct_spec){ .type = type,
+				 .peer = peer,
+				 .count = 1,
+				 .size = 300,
+				 .seed = seed,
+				 .tag = tag,
+				 .ignore = ignore,
+				 .queue = CT_Q_NONE,
+				 .check = CT_DATA };
 }
 
 /* Receives for three tags, messages in another order: each finds its own. */
@@ -254,8 +271,12 @@ tagged_and_untagged_apart(void)
 static void
 imm(uint8_t send, uint8_t recv)
 {
-	struct ct_spec s = { .count = 30, .size = 0, .size_max = 6000, .seed = 5,
-			     .imm = UINT64_C(0xfedcba9876543210), .check = CT_DATA | CT_IMM };
+	struct ct_spec s = { .count = 30,
+			     .size = 0,
+			     .size_max = 6000,
+			     .seed = 5,
+			     .imm = UINT64_C(0xfedcba9876543210),
+			     .check = CT_DATA | CT_IMM };
 	struct ct_result res;
 	struct ct_pair p;
 	int rx;
@@ -300,8 +321,14 @@ tsend_imm(void)
 static struct ct_spec
 msg(uint8_t type, uint16_t peer, uint32_t count, uint64_t seed)
 {
-	return (struct ct_spec){ .type = type, .peer = peer, .count = count, .size = 1, .size_max = 9000,
-				 .seed = seed, .check = CT_DATA, .queue = CT_Q_NONE };
+	return (struct ct_spec){ .type = type,
+				 .peer = peer,
+				 .count = count,
+				 .size = 1,
+				 .size_max = 9000,
+				 .seed = seed,
+				 .check = CT_DATA,
+				 .queue = CT_Q_NONE };
 }
 
 /* A receive for one peer does not take another's message, posted before or after. */
@@ -423,7 +450,9 @@ const struct ct_test ct_tests_ops[] = {
 	{ .name = "ops.tag_exact", .fn = tag_exact, .ops = TSR },
 	{ .name = "ops.tag_ignore", .fn = tag_ignore, .ops = TSR },
 	{ .name = "ops.tag_oldest_first", .fn = tag_oldest_first, .ops = TSR },
-	{ .name = "ops.tagged_and_untagged_apart", .fn = tagged_and_untagged_apart, .ops = SR | TSR },
+	{ .name = "ops.tagged_and_untagged_apart",
+	  .fn = tagged_and_untagged_apart,
+	  .ops = SR | TSR },
 	{ .name = "ops.send_imm", .fn = send_imm, .ops = SR, .caps = CT_CAP_SEND_IMM },
 	{ .name = "ops.tsend_imm", .fn = tsend_imm, .ops = TSR, .caps = CT_CAP_SEND_IMM },
 	{ .name = "ops.directed_recv", .fn = directed_recv, .ops = SR, .caps = CT_CAP_DIRECTED },

@@ -13,8 +13,8 @@
 static void
 small_behind_large(void)
 {
-	struct ct_spec big = { .count = 1, .seed = 1, .check = CT_DATA }, small = { .count = 30, .size = 8,
-		.seed = 100, .check = CT_DATA };
+	struct ct_spec big = { .count = 1, .seed = 1, .check = CT_DATA },
+		       small = { .count = 30, .size = 8, .seed = 100, .check = CT_DATA };
 	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(20000000) * ct.slow);
 	struct ct_result rb, rs;
 	struct ct_pair p;
@@ -37,9 +37,10 @@ small_behind_large(void)
 			ct_pump();
 			ct_result(&p.a, t2, &rs);
 			ct_result(&p.a, t1, &rb);
-			CT_CHECK(rs.done == 0 || rb.done == 1, "a small send came back before the large one");
-			CT_CHECK(leat_now() < limit, "%u large and %u small sends came back", rb.done,
-				 rs.done);
+			CT_CHECK(rs.done == 0 || rb.done == 1,
+				 "a small send came back before the large one");
+			CT_CHECK(leat_now() < limit, "%u large and %u small sends came back",
+				 rb.done, rs.done);
 		} while (rs.done < 30);
 		ct_wait_ok(&p.a, t1, 1);
 		ct_wait_ok(&p.b, rx1, 1);
@@ -52,8 +53,8 @@ small_behind_large(void)
 static void
 mixed_types(uint32_t queue)
 {
-	static const uint8_t types[] = { LEAT_OP_WRITE, LEAT_OP_SEND, LEAT_OP_READ, LEAT_OP_FETCH_ADD,
-					 LEAT_OP_TSEND, LEAT_OP_CMP_SWAP };
+	static const uint8_t types[] = { LEAT_OP_WRITE,	    LEAT_OP_SEND,  LEAT_OP_READ,
+					 LEAT_OP_FETCH_ADD, LEAT_OP_TSEND, LEAT_OP_CMP_SWAP };
 	const uint32_t n = ct_scaled(150);
 	uint32_t access = 0;
 	struct leat_rkey rk = { 0 };
@@ -68,9 +69,13 @@ mixed_types(uint32_t queue)
 	if (access != 0)
 		(void)ct_mr(&p.b, MIB, access, 3, &rk);
 	for (i = 0; i < RTE_DIM(types); i++) {
-		struct ct_spec s = { .type = types[i], .peer = p.pa, .count = n, .size = 0,
+		struct ct_spec s = { .type = types[i],
+				     .peer = p.pa,
+				     .count = n,
+				     .size = 0,
 				     .size_max = types[i] == LEAT_OP_READ ? 300000 : 60000,
-				     .seed = 500 + i, .queue = queue };
+				     .seed = 500 + i,
+				     .queue = queue };
 		bool msg = types[i] == LEAT_OP_SEND || types[i] == LEAT_OP_TSEND;
 
 		if ((ct.info.ops & LEAT_OP_BIT(types[i])) == 0)
@@ -119,15 +124,22 @@ mixed_types_no_queue(void)
 static struct ct_spec
 trecv(uint64_t tag, uint32_t queue)
 {
-	return (struct ct_spec){ .type = LEAT_OP_TRECV, .peer = LEAT_PEER_ANY, .count = 1, .size = 64,
-				 .tag = tag, .seed = tag, .queue = queue, .check = CT_DATA };
+	return (struct ct_spec){ .type = LEAT_OP_TRECV,
+				 .peer = LEAT_PEER_ANY,
+				 .count = 1,
+				 .size = 64,
+				 .tag = tag,
+				 .seed = tag,
+				 .queue = queue,
+				 .check = CT_DATA };
 }
 
 static void
 tsend(struct ct_pair *p, uint64_t tag)
 {
-	struct ct_spec s = { .type = LEAT_OP_TSEND, .peer = p->pa, .count = 1, .size = 64, .tag = tag,
-			     .seed = tag };
+	struct ct_spec s = {
+		.type = LEAT_OP_TSEND, .peer = p->pa, .count = 1, .size = 64, .tag = tag, .seed = tag
+	};
 
 	CT_EQ(ct_one(&p->a, &s, NULL), 0, "tsend");
 }
@@ -172,14 +184,15 @@ held_and_not_held(uint32_t queue)
 	tsend(&p, 1);
 	ct_wait_ok(&p.b, rx1, 1);
 	ct_wait_ok(&p.b, rx2, 1);
-	leat_queue_stats_get(queue == CT_Q_DEFAULT ? leat_ep_queue(ct_node(&p.b)->ep, LEAT_PEER_ANY) :
-						     &ct_node(&p.b)->queues[queue - CT_Q_OWN],
+	leat_queue_stats_get(queue == CT_Q_DEFAULT ? leat_ep_queue(ct_node(&p.b)->ep, LEAT_PEER_ANY)
+						   : &ct_node(&p.b)->queues[queue - CT_Q_OWN],
 			     &st);
 	CT_EQ(st.posted, 2, "posted on the queue");
 	CT_EQ(st.returned, 2, "returned by the queue");
 	CT_EQ(st.held, 1, "held back");
 	CT_EQ(st.held_now, 0, "held back now");
-	CT_CHECK(st.held_max_ns >= 1000000, "held back for %" PRIu64 " ns, it was 20 ms", st.held_max_ns);
+	CT_CHECK(st.held_max_ns >= 1000000, "held back for %" PRIu64 " ns, it was 20 ms",
+		 st.held_max_ns);
 	ct_pair_close(&p);
 }
 
@@ -233,7 +246,10 @@ static void
 queue_over_two_peers(void)
 {
 	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 1, .queue = CT_Q_OWN, .seed = 1 },
-		       r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 4, .bufsize = 64,
+		       r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .count = 4,
+			     .bufsize = 64,
 			     .queue = CT_Q_NONE };
 	struct ct_result res;
 	struct ct_trio t;
@@ -271,7 +287,10 @@ static void
 failed_in_the_middle(void)
 {
 	struct ct_spec good = { .type = LEAT_OP_SEND, .count = 3, .queue = CT_Q_OWN },
-		       bad = { .type = LEAT_OP_SEND, .count = 2, .size = 64, .queue = CT_Q_OWN,
+		       bad = { .type = LEAT_OP_SEND,
+			       .count = 2,
+			       .size = 64,
+			       .queue = CT_Q_OWN,
 			       .bad = CT_BAD_NOBUF },
 		       r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 3 };
 	struct ct_result res;
@@ -338,8 +357,8 @@ messages_arrive_in_order(void)
 
 	ct_pair_open(&p, NULL, NULL);
 	for (i = 0; i < RTE_DIM(limits); i++)
-		ct_traffic(&p.a, p.pa, &p.b, ct_scaled(limits[i] > 100000 ? 100 : 1000), 0, limits[i],
-			   i * 100000);
+		ct_traffic(&p.a, p.pa, &p.b, ct_scaled(limits[i] > 100000 ? 100 : 1000), 0,
+			   limits[i], i * 100000);
 	ct_pair_close(&p);
 }
 
@@ -348,8 +367,12 @@ static void
 poll_one_by_one(void)
 {
 	const uint32_t n = RTE_MIN(ct_scaled(100), ct.info.rx_depth);
-	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .size = 4, .size_max = 400,
-			     .seed = 3, .check = CT_DATA },
+	struct ct_spec r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .size = 4,
+			     .size_max = 400,
+			     .seed = 3,
+			     .check = CT_DATA },
 		       s;
 	struct ct_pair p;
 	struct ct_node *node;

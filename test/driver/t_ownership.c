@@ -15,7 +15,10 @@ static void
 ended_early(struct ct_pair *p, uint64_t size, uint64_t timeout_us)
 {
 	const uint32_t n = RTE_MIN(32u, ct.info.rx_depth);
-	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = n, .size = size,
+	struct ct_spec r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .count = n,
+			     .size = size,
 			     .timeout_us = timeout_us };
 	struct ct_result res;
 	int rx;
@@ -90,7 +93,9 @@ cancelled_while_arriving(void)
 static void
 sent_buffer_is_free(void)
 {
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 50, .size = 1, .seed = 7, .check = CT_DATA };
+	struct ct_spec s = {
+		.type = LEAT_OP_SEND, .count = 50, .size = 1, .seed = 7, .check = CT_DATA
+	};
 	struct ct_pair p;
 	unsigned int i;
 	int tx, rx;
@@ -127,8 +132,14 @@ deregistered_under_fire(void)
 
 	ct_pair_open(&p, NULL, NULL);
 	mr = ct_mr(&p.b, len, LEAT_MR_REMOTE_WRITE, 1, &rk);
-	s = (struct ct_spec){ .type = LEAT_OP_WRITE, .peer = p.pa, .count = 200, .size = 100000,
-			      .window = 16, .seed = 9, .raddr = rk.addr, .rkey = rk.key };
+	s = (struct ct_spec){ .type = LEAT_OP_WRITE,
+			      .peer = p.pa,
+			      .count = 200,
+			      .size = 100000,
+			      .window = 16,
+			      .seed = 9,
+			      .raddr = rk.addr,
+			      .rkey = rk.key };
 	tx = ct_stream(&p.a, &s);
 	ct_wait(&p.a, tx, 5, NULL);
 	for (i = 0; (ret = ct_mr_dereg(&p.b, mr)) == -EBUSY && i < 100000; i++)
@@ -158,8 +169,14 @@ disconnected_peer_under_fire(void)
 
 	ct_pair_open(&p, NULL, NULL);
 	mr = ct_mr(&p.b, len, LEAT_MR_REMOTE_WRITE, 1, &rk);
-	s = (struct ct_spec){ .type = LEAT_OP_WRITE, .peer = p.pa, .count = 200, .size = 100000,
-			      .window = 16, .seed = 9, .raddr = rk.addr, .rkey = rk.key };
+	s = (struct ct_spec){ .type = LEAT_OP_WRITE,
+			      .peer = p.pa,
+			      .count = 200,
+			      .size = 100000,
+			      .window = 16,
+			      .seed = 9,
+			      .raddr = rk.addr,
+			      .rkey = rk.key };
 	tx = ct_stream(&p.a, &s);
 	ct_wait(&p.a, tx, 5, NULL);
 	CT_EQ(ct_disconnect(&p.b, p.pb), 0, "disconnect");
@@ -179,7 +196,10 @@ disconnected_peer_under_fire(void)
 static void
 aborted_buffers(void)
 {
-	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 8, .size = 300000,
+	struct ct_spec r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .count = 8,
+			     .size = 300000,
 			     .queue = CT_Q_NONE },
 		       s = { .type = LEAT_OP_SEND, .count = 8, .size = 300000, .seed = 4 };
 	struct ct_result res;
@@ -212,7 +232,9 @@ const struct ct_test ct_tests_ownership[] = {
 	{ .name = "ownership.cancelled_while_arriving", .fn = cancelled_while_arriving, .ops = SR },
 	{ .name = "ownership.sent_buffer_is_free", .fn = sent_buffer_is_free, .ops = SR },
 	{ .name = "ownership.deregistered_under_fire", .fn = deregistered_under_fire, .ops = W },
-	{ .name = "ownership.disconnected_peer_under_fire", .fn = disconnected_peer_under_fire, .ops = W },
+	{ .name = "ownership.disconnected_peer_under_fire",
+	  .fn = disconnected_peer_under_fire,
+	  .ops = W },
 	{ .name = "ownership.aborted_buffers", .fn = aborted_buffers, .ops = SR },
 	{ .name = NULL },
 };

@@ -30,7 +30,8 @@ table_full(void)
 	peer = ct_try_connect(&b[2], addr, NULL, 0, 500 * 1000, 0);
 	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
 	ct_event(&b[2], LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
-	CT_CHECK(ev.status == -ECONNREFUSED || ev.status == -ETIMEDOUT, "status %d: %s", ev.status, ev.text);
+	CT_CHECK(ev.status == -ECONNREFUSED || ev.status == -ETIMEDOUT, "status %d: %s", ev.status,
+		 ev.text);
 	ct_counts(&a, counts);
 	CT_EQ(counts[LEAT_EV_CONNECT_REQ], 2, "requests seen");
 	ct_traffic(&b[0], ba[0], &a, 20, 1, 5000, 1);

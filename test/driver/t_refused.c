@@ -7,8 +7,8 @@
 static void
 names(const char *text, const char *word, const char *what)
 {
-	CT_CHECK(strstr(text, word) != NULL, "the message for %s does not name '%s': \"%s\"", what, word,
-		 text);
+	CT_CHECK(strstr(text, word) != NULL, "the message for %s does not name '%s': \"%s\"", what,
+		 word, text);
 }
 
 static void
@@ -38,7 +38,8 @@ configure(void)
 		if ((ct.info.ops & LEAT_OP_BIT(type)) != 0)
 			continue;
 		c = (struct leat_ep_conf){ .ops = ct.info.ops | LEAT_OP_BIT(type) };
-		create_refused(&c, EOPNOTSUPP, leat_op_type_name(type), "an op that the device can't do");
+		create_refused(&c, EOPNOTSUPP, leat_op_type_name(type),
+			       "an op that the device can't do");
 	}
 	c = (struct leat_ep_conf){ .ops = LEAT_OP_BIT(LEAT_OP_TYPES) };
 	create_refused(&c, EINVAL, NULL, "an op type that does not exist");
@@ -69,10 +70,10 @@ info(void)
 	CT_CHECK(i->name[0] != '\0' && i->driver[0] != '\0', "no name");
 	CT_CHECK((i->ops & ~LEAT_OP_MASK_ALL) == 0 && i->ops != 0, "ops %x", i->ops);
 	CT_CHECK(i->ep_types != 0, "no endpoint types");
-	CT_CHECK(i->tx_depth > 0 && i->tx_depth <= i->tx_depth_max, "tx_depth %u of %u", i->tx_depth,
-		 i->tx_depth_max);
-	CT_CHECK(i->rx_depth > 0 && i->rx_depth <= i->rx_depth_max, "rx_depth %u of %u", i->rx_depth,
-		 i->rx_depth_max);
+	CT_CHECK(i->tx_depth > 0 && i->tx_depth <= i->tx_depth_max, "tx_depth %u of %u",
+		 i->tx_depth, i->tx_depth_max);
+	CT_CHECK(i->rx_depth > 0 && i->rx_depth <= i->rx_depth_max, "rx_depth %u of %u",
+		 i->rx_depth, i->rx_depth_max);
 	CT_CHECK(i->max_peers > 0 && i->max_peers <= UINT16_MAX, "max_peers %u", i->max_peers);
 	CT_CHECK(i->max_msg > 0 && i->inline_max <= i->max_msg, "inline_max %u", i->inline_max);
 	CT_CHECK(i->dead_peer_ms > 0, "dead_peer_ms 0");
@@ -92,7 +93,8 @@ limits_work(void)
 	ct_traffic(&p.a, p.pa, &p.b, 50, 0, 5000, 1);
 	ct_traffic(&p.b, p.pb, &p.a, 50, 0, 5000, 1);
 	ct_pair_close(&p);
-	conf = (struct ct_conf){ .tx_depth = ct.info.tx_depth_max, .rx_depth = ct.info.rx_depth_max,
+	conf = (struct ct_conf){ .tx_depth = ct.info.tx_depth_max,
+				 .rx_depth = ct.info.rx_depth_max,
 				 .max_peers = (uint16_t)RTE_MIN(ct.info.max_peers, 4096u) };
 	ct_pair_open(&p, &conf, &conf);
 	ct_pair_works(&p);
@@ -158,16 +160,18 @@ many_regions(void)
 	for (made = 0; made < N; made++) {
 		ct_fill(mem + (size_t)made * LEN, LEN, made, 0);
 		rte_errno = 0;
-		mr[made] = leat_mr_register(n->ep, mem + (size_t)made * LEN, LEN, LEAT_MR_REMOTE_READ);
+		mr[made] =
+			leat_mr_register(n->ep, mem + (size_t)made * LEN, LEN, LEAT_MR_REMOTE_READ);
 		if (mr[made] == NULL)
 			break;
 	}
-	CT_CHECK(made == N || rte_errno == ENOSPC || rte_errno == ENOMEM, "region %u: rte_errno %d: %s",
-		 made, rte_errno, leat_err_msg());
+	CT_CHECK(made == N || rte_errno == ENOSPC || rte_errno == ENOMEM,
+		 "region %u: rte_errno %d: %s", made, rte_errno, leat_err_msg());
 	CT_CHECK(made >= 16, "only %u regions", made);
 	for (i = 0; i < made; i += 37) {
-		struct ct_spec s = { .type = LEAT_OP_READ, .peer = p.pb, .size = LEN, .seed = i,
-				     .check = CT_DATA };
+		struct ct_spec s = {
+			.type = LEAT_OP_READ, .peer = p.pb, .size = LEN, .seed = i, .check = CT_DATA
+		};
 
 		CT_EQ(leat_mr_rkey(mr[i], mem + (size_t)i * LEN, LEN, &rk), 0, "rkey");
 		s.raddr = rk.addr;

@@ -19,8 +19,9 @@ static void
 flow_start(struct ct_trio *t, struct flow *f, uint32_t count)
 {
 	bool tag = (ct.info.ops & TSR) == TSR;
-	struct ct_spec s = { .size = 1, .size_max = 40000, .seed = 5, .tag = 0xc0, .check = CT_DATA,
-			     .window = 16 };
+	struct ct_spec s = {
+		.size = 1, .size_max = 40000, .seed = 5, .tag = 0xc0, .check = CT_DATA, .window = 16
+	};
 
 	s.count = f->count = count;
 	s.type = tag ? LEAT_OP_TRECV : LEAT_OP_RECV;
@@ -79,7 +80,10 @@ static void
 peer_does_not_move(void)
 {
 	struct ct_spec s = { .type = LEAT_OP_SEND, .size = 300000, .seed = 1, .check = CT_DATA },
-		       r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .size = 300000, .seed = 1,
+		       r = { .type = LEAT_OP_RECV,
+			     .peer = LEAT_PEER_ANY,
+			     .size = 300000,
+			     .seed = 1,
 			     .check = CT_DATA };
 	struct ct_trio t;
 	struct flow f;
@@ -141,8 +145,9 @@ static void
 peer_sends_too_much(void)
 {
 	const uint32_t n = 40;
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = n, .size = 1, .size_max = 50000, .seed = 7 },
-		       r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = n, .bufsize = 100 };
+	struct ct_spec
+		s = { .type = LEAT_OP_SEND, .count = n, .size = 1, .size_max = 50000, .seed = 7 },
+		r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = n, .bufsize = 100 };
 	struct ct_result res;
 	struct ct_trio t;
 	struct flow f;
@@ -165,8 +170,12 @@ peer_sends_too_much(void)
 static void
 peer_sends_unasked(void)
 {
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 100000, .size = 1, .size_max = 20000,
-			     .seed = 7, .window = 64 };
+	struct ct_spec s = { .type = LEAT_OP_SEND,
+			     .count = 100000,
+			     .size = 1,
+			     .size_max = 20000,
+			     .seed = 7,
+			     .window = 64 };
 	struct ct_trio t;
 	struct flow f;
 
@@ -210,7 +219,10 @@ const struct ct_test ct_tests_silence[] = {
 	{ .name = "silence.peer_does_not_move", .fn = peer_does_not_move, .ops = SR },
 	{ .name = "silence.peer_breaks_rules", .fn = peer_breaks_rules, .ops = SR | W },
 	{ .name = "silence.peer_sends_too_much", .fn = peer_sends_too_much, .ops = SR | TSR },
-	{ .name = "silence.peer_sends_unasked", .fn = peer_sends_unasked, .ops = SR | TSR },
+	{ .name = "silence.peer_sends_unasked",
+	  .fn = peer_sends_unasked,
+	  .ops = SR | TSR,
+	  .caps = CT_CAP_BOUNDED },
 	{ .name = "silence.peer_closes", .fn = peer_closes, .ops = SR },
 	{ .name = NULL },
 };

@@ -144,8 +144,9 @@ deadline_kept(void)
 	tx = ct_stream(&p.a, &s);
 	ct_pump_us(10000);
 	ct_result(&p.a, tx, &res);
-	CT_CHECK(res.done < res.posted, "%u messages of %" PRIu64
-		 " MiB went to a side that does not move", res.done, s.size >> 20);
+	CT_CHECK(res.done < res.posted,
+		 "%u messages of %" PRIu64 " MiB went to a side that does not move", res.done,
+		 s.size >> 20);
 	start = leat_now();
 	CT_EQ(ct_shutdown(&p.a, timeout_ms * 1000), 0, "shutdown");
 	CT_EQ(ct_destroy(&p.a), -EBUSY, "destroy with ops in flight");
@@ -154,8 +155,8 @@ deadline_kept(void)
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
 	CT_CHECK(ms_since(start) + 1 >= timeout_ms, "gave up after %" PRIu64 " ms of %" PRIu64,
 		 ms_since(start), timeout_ms);
-	CT_CHECK(ms_since(start) < timeout_ms + 2000 * ct.slow, "took %" PRIu64 " ms instead of %" PRIu64,
-		 ms_since(start), timeout_ms);
+	CT_CHECK(ms_since(start) < timeout_ms + 2000 * ct.slow,
+		 "took %" PRIu64 " ms instead of %" PRIu64, ms_since(start), timeout_ms);
 	CT_EQ(ev.status, -ETIMEDOUT, "status of SHUTDOWN");
 	ct_wait(&p.a, tx, res.posted, &res);
 	CT_ONLY(&res, "sends that nobody took", -ESHUTDOWN);

@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "bare_fi.h"
 #include "leat_fi.h"
 
@@ -43,8 +45,9 @@ static const struct {
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define WINDOW 64
 #define SESSIONS 7
-/* One repeat of a variant takes about that long. */
+/* One repeat of a variant takes about that long, and is of so many messages at least. */
 #define REPEAT_NS 5e6
+#define REPEAT_MIN 100
 
 static struct {
 	struct bench_args args;
@@ -100,7 +103,7 @@ calibrate(void)
 	bench_thread_ready();
 	ns = run(BARE, 20);
 	ns = run(BARE, (uint32_t)(1e6 / ns) + 4);
-	return (uint32_t)(REPEAT_NS / (b.rate ? ns : 2 * ns)) + 8;
+	return RTE_MAX((uint32_t)(REPEAT_NS / (b.rate ? ns : 2 * ns)), (uint32_t)REPEAT_MIN);
 }
 
 static void

@@ -107,12 +107,11 @@ prepare(unsigned int i)
 	}
 }
 
-/* Polls until the send is the caller's again and a message is in; its receive is posted again. */
-static __rte_always_inline uint64_t
-turn(struct leat_ep *ep, bool *sent)
+/* Polls until the last send is the caller's again and a message is in. */
+static __rte_always_inline struct leat_op *
+wait_message(struct leat_ep *ep, bool *sent)
 {
 	struct leat_op *done[4], *recv = NULL;
-	uint64_t value;
 	uint16_t i, n;
 
 	while (recv == NULL || !*sent) {
@@ -126,21 +125,14 @@ turn(struct leat_ep *ep, bool *sent)
 				*sent = true;
 		}
 	}
-	value = *(uint64_t *)recv->buf;
-	if (unlikely(leat_ep_post(ep, &recv, 1) != 1))
-		bench_die("can't post a receive");
-	return value;
+	return recv;
 }
 
 static __rte_always_inline void
-send(struct leat_ep *ep, struct side *s, uint64_t value, bool *sent)
+post(struct leat_ep *ep, struct leat_op *op)
 {
-	struct leat_op *op = &s->send;
-
-	s->out = value;
-	*sent = false;
 	if (unlikely(leat_ep_post(ep, &op, 1) != 1))
-		bench_die("can't send");
+		bench_die("can't post");
 }
 
 static void
@@ -148,14 +140,23 @@ leat_first(uint64_t n)
 {
 	struct leat_ep *ep = b.l.ep[0];
 	struct side *s = &b.side[0];
+	struct leat_op *recv = NULL;
+	bool sent = true;
 	uint64_t i;
-	bool sent;
 
 	for (i = 0; i < n; i++) {
-		send(ep, s, i, &sent);
-		if (unlikely(turn(ep, &sent) != i))
+		s->out = i;
+		sent = false;
+		post(ep, &s->send);
+		/* Off the critical path: the message is on its way. */
+		if (likely(recv != NULL))
+			post(ep, recv);
+		recv = wait_message(ep, &sent);
+		if (unlikely(*(uint64_t *)recv->buf != i))
 			bench_die("wrong message");
 	}
+	if (recv != NULL)
+		post(ep, recv);
 }
 
 static void
@@ -163,15 +164,18 @@ leat_second(uint64_t n)
 {
 	struct leat_ep *ep = b.l.ep[1];
 	struct side *s = &b.side[1];
+	struct leat_op *recv, *done;
 	bool sent = true;
 
-	while (n-- > 0)
-		send(ep, s, turn(ep, &sent), &sent);
-	while (!sent) {
-		struct leat_op *done;
-
-		sent = leat_ep_poll(ep, &done, 1) == 1;
+	while (n-- > 0) {
+		recv = wait_message(ep, &sent);
+		s->out = *(uint64_t *)recv->buf;
+		sent = false;
+		post(ep, &s->send);
+		post(ep, recv);
 	}
+	while (!sent)
+		sent = leat_ep_poll(ep, &done, 1) == 1;
 }
 
 /* ---- */

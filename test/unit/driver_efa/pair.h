@@ -81,7 +81,7 @@ pair_turn(struct pair *p)
 		while (!(cond)) {                                                                  \
 			pair_turn(p);                                                              \
 			if (leat_now() > end_)                                                     \
-				fail_msg("%s:%d: not within 10 s: %s", __FILE__, __LINE__, #cond);  \
+				fail_msg("%s:%d: not within 10 s: %s", __FILE__, __LINE__, #cond); \
 		}                                                                                  \
 	} while (0)
 

@@ -100,8 +100,12 @@ struct receiver {
 static void
 receiver_post(struct leat_ep *ep, struct receiver *r, struct leat_op *o)
 {
-	*o = (struct leat_op){ .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .buf = r->buf,
-			       .size = BUF_LEN, .mr = r->mr, .queue = LEAT_QUEUE_NONE };
+	*o = (struct leat_op){ .type = LEAT_OP_RECV,
+			       .peer = LEAT_PEER_ANY,
+			       .buf = r->buf,
+			       .size = BUF_LEN,
+			       .mr = r->mr,
+			       .queue = LEAT_QUEUE_NONE };
 	if (leat_ep_post(ep, &o, 1) != 1)
 		return;
 }
@@ -265,7 +269,7 @@ parent_turn(struct parent *p)
 		while (!(cond)) {                                                                  \
 			parent_turn(p);                                                            \
 			if (leat_now() > end_)                                                     \
-				fail_msg("%s:%d: not in time: %s", __FILE__, __LINE__, #cond);      \
+				fail_msg("%s:%d: not in time: %s", __FILE__, __LINE__, #cond);     \
 		}                                                                                  \
 	} while (0)
 
@@ -365,9 +369,9 @@ main(int argc, char **argv)
 				    "--vdev=fabric_efa1,provider=tcp,iface=lo",
 				    "--vdev=fabric_efa2,provider=sockets,src=127.0.0.1" };
 	const struct CMUnitTest tests[] = {
-		{ "shm", killed, NULL, NULL, (void *)(uintptr_t)"fabric_efa0" },
-		{ "tcp", killed, NULL, NULL, (void *)(uintptr_t)"fabric_efa1" },
-		{ "sockets", killed, NULL, NULL, (void *)(uintptr_t)"fabric_efa2" },
+		{ "shm", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa0" },
+		{ "tcp", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa1" },
+		{ "sockets", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa2" },
 	};
 	const char *dev = getenv("EFA_CHILD_DEV"), *only = getenv("EFA_ONLY");
 	char *av[64];

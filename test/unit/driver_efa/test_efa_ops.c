@@ -98,8 +98,9 @@ exchange(uint64_t size, bool tagged, bool imm)
 static void
 messages(void **state)
 {
-	static const uint64_t sizes[] = { 0,    1,    8,    63,	   64,	  65,	  255,	 256,
-					  1000, 4095, 4096, 4097, 16384, 65536, 65537, 1 << 20, 3 << 20 };
+	static const uint64_t sizes[] = { 0,	 1,	8,     63,	64,	65,
+					  255,	 256,	1000,  4095,	4096,	4097,
+					  16384, 65536, 65537, 1 << 20, 3 << 20 };
 	size_t i;
 
 	(void)state;
@@ -253,7 +254,8 @@ bad_keys(void **state)
 				if (o.status >= 0 || o.status == -ECONNRESET)
 					fail_msg("%s of %" PRIu64 ", %s: status %d",
 						 leat_op_type_name(o.type), o.size,
-						 how == 0 ? "wrong key" : "out of bounds", o.status);
+						 how == 0 ? "wrong key" : "out of bounds",
+						 o.status);
 				/* The connection survives. */
 				exchange(100, false, false);
 				exchange(100000, false, false);
@@ -305,14 +307,14 @@ cancel(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++) {
-		r[i] = (struct leat_op){ .type = i & 1 && has(LEAT_OP_TRECV) ? LEAT_OP_TRECV :
-									       LEAT_OP_RECV,
-					 .peer = i & 2 && info.directed_recv ? pr.b.peer :
-									       LEAT_PEER_ANY,
-					 .buf = buf_b,
-					 .size = 100,
-					 .tag = 99,
-					 .mr = mr_b };
+		r[i] = (struct leat_op){
+			.type = i & 1 && has(LEAT_OP_TRECV) ? LEAT_OP_TRECV : LEAT_OP_RECV,
+			.peer = i & 2 && info.directed_recv ? pr.b.peer : LEAT_PEER_ANY,
+			.buf = buf_b,
+			.size = 100,
+			.tag = 99,
+			.mr = mr_b
+		};
 		pair_post(&pr, &pr.b, &r[i]);
 	}
 	for (i = 0; i < 4; i++)
@@ -351,8 +353,8 @@ notices(void **state)
 	}
 	for (i = 0; i < N; i++) {
 		r[i].type = LEAT_OP_RECV;
-		r[i].peer = i % 2 != 0 && info.directed_recv && info.source ? LEAT_PEER_ANY :
-									      LEAT_PEER_ANY;
+		r[i].peer = i % 2 != 0 && info.directed_recv && info.source ? LEAT_PEER_ANY
+									    : LEAT_PEER_ANY;
 		r[i].buf = buf_b + 4096;
 		r[i].size = 8;
 		r[i].mr = mr_b;
@@ -439,8 +441,9 @@ flood(void **state)
 static void
 reconnect(void **state)
 {
-	struct leat_op r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .buf = buf_b, .size = 8,
-			     .mr = mr_b };
+	struct leat_op r = {
+		.type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .buf = buf_b, .size = 8, .mr = mr_b
+	};
 	struct leat_op s = { .type = LEAT_OP_SEND, .buf = buf_a, .size = 65536, .mr = mr_a };
 	int i;
 
@@ -451,8 +454,12 @@ reconnect(void **state)
 
 		/* One receive that names the peer, and a send that nobody takes. */
 		memset(&d.reserved, 0, sizeof(d) - offsetof(struct leat_op, reserved));
-		d = (struct leat_op){ .type = LEAT_OP_RECV, .peer = pr.a.peer, .buf = buf_a + 100000,
-				      .queue = LEAT_QUEUE_NONE, .size = 8, .mr = mr_a };
+		d = (struct leat_op){ .type = LEAT_OP_RECV,
+				      .peer = pr.a.peer,
+				      .buf = buf_a + 100000,
+				      .queue = LEAT_QUEUE_NONE,
+				      .size = 8,
+				      .mr = mr_a };
 		if (info.directed_recv)
 			pair_post(&pr, &pr.a, &d);
 		assert_int_equal(leat_ep_disconnect(pr.a.ep, pr.a.peer), 0);
@@ -490,8 +497,11 @@ leftovers(void **state)
 	for (i = 0; i < 3; i++) {
 		static const uint64_t sizes[] = { 8, 4000, 200000 };
 
-		s[i] = (struct leat_op){ .type = LEAT_OP_SEND, .peer = pr.a.peer, .buf = buf_a,
-					 .size = sizes[i], .mr = mr_a };
+		s[i] = (struct leat_op){ .type = LEAT_OP_SEND,
+					 .peer = pr.a.peer,
+					 .buf = buf_a,
+					 .size = sizes[i],
+					 .mr = mr_a };
 		pair_post(&pr, &pr.a, &s[i]);
 	}
 	for (i = 0; i < 50; i++)
@@ -510,14 +520,20 @@ leftovers(void **state)
 		pair_turn(&pr);
 	{
 		/* What the old one left may still arrive: take it. */
-		struct leat_op r = { .type = LEAT_OP_RECV, .peer = pr.b.peer, .buf = buf_b,
-				     .size = BUF, .mr = mr_b };
+		struct leat_op r = { .type = LEAT_OP_RECV,
+				     .peer = pr.b.peer,
+				     .buf = buf_b,
+				     .size = BUF,
+				     .mr = mr_b };
 		struct leat_op n = s[0];
 
 		if (!info.directed_recv)
 			return;
-		n = (struct leat_op){ .type = LEAT_OP_SEND, .peer = pr.a.peer, .buf = buf_a,
-				      .size = 1234, .mr = mr_a };
+		n = (struct leat_op){ .type = LEAT_OP_SEND,
+				      .peer = pr.a.peer,
+				      .buf = buf_a,
+				      .size = 1234,
+				      .mr = mr_a };
 		pair_post(&pr, &pr.b, &r);
 		pair_post(&pr, &pr.a, &n);
 		PAIR_UNTIL(&pr, op_done(&r) && op_done(&n));
@@ -539,7 +555,9 @@ close_busy(void **state)
 	for (i = 0; i < 6; i++) {
 		o[i] = (struct leat_op){ .type = i < 2 ? LEAT_OP_RECV : LEAT_OP_SEND,
 					 .peer = i < 2 ? LEAT_PEER_ANY : pr.a.peer,
-					 .buf = buf_a, .size = i % 2 ? 8 : 300000, .mr = mr_a };
+					 .buf = buf_a,
+					 .size = i % 2 ? 8 : 300000,
+					 .mr = mr_a };
 		p = &o[i];
 		(void)leat_ep_post(pr.a.ep, &p, 1);
 	}
@@ -559,10 +577,12 @@ main(int argc, char **argv)
 		const char *name;
 		CMUnitTestFunction fn;
 	} cases[] = {
-		{ "messages", messages },   { "one_sided", one_sided },	  { "atomics", atomics },
-		{ "bad_keys", bad_keys },   { "truncation", truncation }, { "cancel", cancel },
-		{ "notices", notices },	    { "flood", flood },		  { "reconnect", reconnect },
-		{ "leftovers", leftovers }, { "close_busy", close_busy },
+		{ "messages", messages },     { "one_sided", one_sided },
+		{ "atomics", atomics },	      { "bad_keys", bad_keys },
+		{ "truncation", truncation }, { "cancel", cancel },
+		{ "notices", notices },	      { "flood", flood },
+		{ "reconnect", reconnect },   { "leftovers", leftovers },
+		{ "close_busy", close_busy },
 	};
 	static char names[RTE_DIM(devices)][RTE_DIM(cases)][64], dev[RTE_DIM(devices)][32];
 	struct CMUnitTest tests[RTE_DIM(devices) * RTE_DIM(cases)];

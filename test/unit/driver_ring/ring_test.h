@@ -2,7 +2,10 @@
 #ifndef RING_TEST_H
 #define RING_TEST_H
 
-/* What the tests of the ring driver share: leat on three devices, and pairs of endpoints driven by one thread. */
+/*
+ * What the tests of the ring driver share: leat on three devices, and pairs of endpoints driven by
+ * one thread.
+ */
 
 #include <leat_fabric.h>
 
@@ -34,7 +37,10 @@ void ring_pair_close(struct ring_pair *p);
 struct leat_op *ring_test_wait(struct leat_ep *ep);
 /* The same, driving the other endpoint as well. */
 struct leat_op *ring_test_wait2(struct leat_ep *ep, struct leat_ep *other);
-/* Waits for an event of that type on ep, driving the other too if it is not NULL. Others are an error. */
+/*
+ * Waits for an event of that type on ep, driving the other too if it is not NULL. Others are an
+ * error.
+ */
 void ring_test_event(struct leat_ep *ep, struct leat_ep *other, enum leat_event_type type,
 		     struct leat_event *ev);
 void ring_test_post(struct leat_ep *ep, struct leat_op *op);

@@ -228,8 +228,8 @@ flow_answer(struct flow *f)
 }
 
 /*
- * An empty ring is full at exactly the depth, from any place and lap, and nothing is lost or moved. Of what was taken
- * out of a full one up to two places may not be in turn again yet.
+ * An empty ring is full at exactly the depth, from any place and lap, and nothing is lost or moved.
+ * Of what was taken out of a full one up to two places may not be in turn again yet.
  */
 static void
 full_ring(const char *dev, uint32_t depth)
@@ -270,8 +270,8 @@ full_plain(void **state)
 }
 
 /*
- * A place that was passed over for 65536 messages, less or more by a few, holds a number that looks like the one
- * to come. Quiet laps in the first places, then a burst into those behind.
+ * A place that was passed over for 65536 messages, less or more by a few, holds a number that looks
+ * like the one to come. Quiet laps in the first places, then a burst into those behind.
  */
 static void
 stale_places(void **state)
@@ -324,7 +324,10 @@ one_stuck(void **state)
 		stuck.tag = left;
 		ring_test_post(f.p.a, &stuck);
 		assert_ptr_equal(ring_test_wait(f.p.a), &stuck);
-		/* consumed is a prefix: the ring fills behind the stuck one, but not before it is full */
+		/*
+		 * consumed is a prefix: the ring fills behind the stuck one, but not before it is
+		 * full
+		 */
 		for (i = 0; i < 15; i++) {
 			assert_int_equal(flow_send(&f, 1), 1);
 			flow_take(&f, 1);
@@ -369,7 +372,10 @@ last_words(void **state)
 	assert_int_equal(leat_ep_disconnect(p.a, p.pa), 0);
 	ring_test_event(p.a, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, -ECONNABORTED);
-	/* nothing was polled here yet: what fits a receive comes all the same, before the end is told */
+	/*
+	 * nothing was polled here yet: what fits a receive comes all the same, before the end is
+	 * told
+	 */
 	ring_test_event(p.b, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, 0);
 	for (i = 0; i < 2; i++) {
@@ -386,7 +392,9 @@ last_words(void **state)
 	ring_pair_close(&p);
 }
 
-/* Large ops in the ring when either side ends: each comes back, once, with the right word for it. */
+/*
+ * Large ops in the ring when either side ends: each comes back, once, with the right word for it.
+ */
 static void
 close_with_ops(void **state)
 {

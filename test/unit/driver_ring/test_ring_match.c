@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Matching: order among receives and among unexpected messages, cancelled ones of both, a model, regions' keys. */
+/*
+ * Matching: order among receives and among unexpected messages, cancelled ones of both, a model,
+ * regions' keys.
+ */
 
 #include "ring_test.h"
 
@@ -54,7 +57,9 @@ directed_and_any(void **state)
 	ring_pair_close(&p);
 }
 
-/* Tagged receives with and without a peer, with and without ignored bits, in the order of posting. */
+/*
+ * Tagged receives with and without a peer, with and without ignored bits, in the order of posting.
+ */
 static void
 tags(void **state)
 {
@@ -162,7 +167,10 @@ cancelled_unexpected(void **state)
 	ring_pair_close(&p);
 }
 
-/* WRITE_IMM without a receive: the data is placed and acked, the notice waits in order with the messages. */
+/*
+ * WRITE_IMM without a receive: the data is placed and acked, the notice waits in order with the
+ * messages.
+ */
 static void
 write_imm_unexpected(void **state)
 {
@@ -341,7 +349,10 @@ post_recv(struct ring_pair *p, uint64_t *seed)
 	ring_test_post(p->b, r);
 }
 
-/* Each receive takes the oldest message that fits, whatever came, was posted or was cancelled in between. */
+/*
+ * Each receive takes the oldest message that fits, whatever came, was posted or was cancelled in
+ * between.
+ */
 static void
 random_ones(void **state)
 {
@@ -429,7 +440,10 @@ gaps(void **state)
 			r[i].queue = LEAT_QUEUE_NONE;
 			ring_test_post(p.b, &r[i]);
 		}
-		/* each cancelled one makes room for another at the end, through which the gaps wander */
+		/*
+		 * each cancelled one makes room for another at the end, through which the gaps
+		 * wander
+		 */
 		for (k = 0; k < 100; k++) {
 			i = (uint32_t)(test_random(&seed) % 64);
 			assert_int_equal(leat_op_cancel(p.b, &r[i]), 0);

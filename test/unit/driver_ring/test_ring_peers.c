@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* One endpoint with 1,000 peers: how many polls until one of them is seen, and that none shuts out another. */
+/*
+ * One endpoint with 1,000 peers: how many polls until one of them is seen, and that none shuts out
+ * another.
+ */
 
 #include "ring_test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two threads, one endpoint each: what races. Run under ThreadSanitizer as well, which sees whether each word that both
- * touch is an atomic, and whether the copies of payloads are ordered by them.
+ * Two threads, one endpoint each: what races. Run under ThreadSanitizer as well, which sees whether
+ * each word that both touch is an atomic, and whether the copies of payloads are ordered by them.
  */
 
 #include "ring_test.h"
@@ -109,7 +109,10 @@ receiver(void *arg)
 	return NULL;
 }
 
-/* A send that was cancelled did not arrive, one that was not did; and its buffer is the caller's at once. */
+/*
+ * A send that was cancelled did not arrive, one that was not did; and its buffer is the caller's
+ * at once.
+ */
 static void
 cancel_races(void **state)
 {

@@ -210,7 +210,7 @@ expire_cancelled(void)
 static void
 do_events(void)
 {
-	uint64_t expired = m.ep->stats.expired;
+	uint64_t expired;
 	uint32_t i, before = 0;
 
 	for (i = 0; i < m.conf.nb_ops; i++)

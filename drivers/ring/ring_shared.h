@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_SHARED_H
+#define RING_SHARED_H
+
+/*
+ * What two lcores share: connections, and the mailboxes through which they come about.
+ *
+ *     lcore A                      connection                        lcore B
+ *     link (A's own)   dir[0]: slots A -> B, acks B -> A     link (B's own)
+ *                      dir[1]: slots B -> A, acks A -> B
+ *
+ * Each side holds a reference, the last one frees it, so neither can touch anything of the
+ * other's that is gone.
+ *
+ * Words that both touch are atomics, and make these edges (each store-release pairs with the
+ * load-acquire):
+ *
+ *     PUBLISH  slot.head      producer -> consumer
+ *              The slot is filled; payload and buffers may be read.
+ *     FREE     dir.consumed   consumer -> producer
+ *              Messages before it are done with, their slots may be filled again. Also goes along
+ *              with each message of the other direction, as slot.credit, by that one's PUBLISH.
+ *     ACK      ack.head       consumer -> producer
+ *              The op of that message is done, its buffer is not touched any more.
+ *     CLAIM    slot.state     both, by CAS
+ *              Who decides about an op that is not done yet: the consumer that is about to do it,
+ *              or the producer that takes it back.
+ *     STATE    conn.state     both, by CAS
+ *              Connecting; the acceptor's direction is there.
+ *     CLOSED   side.closed    one -> other
+ *              That side claims nothing any more, all its slots are published.
+ *     BELL     mbox.bell      anyone -> owner
+ *              Look at your connections (control path).
+ */
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "leat_ep.h"
+
+struct ring_link;
+
+#define RING_DEPTH_MIN 16
+#define RING_DEPTH_MAX 32768 /* a number in a head has 16 bits, and must tell two laps apart */
+
+#define RING_INLINE_MAX 96
+
+#define RING_F_IMM 0x01	   /* w[] begins with the immediate */
+#define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
+#define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
+
+/* The upper half of the flags: messages behind this one that were published before it; a hint. */
+#define RING_MORE_MAX 15
+
+#define RING_WORDS 13
+#define RING_FIRST_LINE 40 /* bytes of w[] in the slot's first line */
+
+/*
+ * A slot: a message, or a request. What an 8-byte message needs is in the first line.
+ *
+ *     0        8                    16          24                         64               128
+ *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
+ *
+ *     SEND, TSEND  [imm] payload | [imm] address
+ *     WRITE        rkey payload | rkey address
+ *     WRITE_IMM    rkey imm payload | rkey imm address
+ *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
+ */
+struct ring_slot {
+	/* PUBLISH: len << 32 | more << 28 | flags << 24 | type << 16 | (number of message + 1) */
+	uint64_t head;
+	uint32_t credit; /* FREE: what this side has consumed of the other direction, low bits */
+	uint16_t next;	 /* place of the slot that the next message will be in */
+	uint16_t state;	 /* CLAIM: enum ring_slot_state; only with RING_F_ACK */
+	uint64_t addr;
+	uint64_t w[RING_WORDS];
+} __attribute__((aligned(128)));
+
+enum ring_slot_state {
+	RING_POSTED = 0,
+	RING_CLAIMED,  /* the consumer does it, and acks */
+	RING_RECALLED, /* the producer took it back; the consumer passes over it */
+};
+
+static_assert(sizeof(struct ring_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
+static_assert(offsetof(struct ring_slot, w) == 24, "a slot's payload begins in the first line");
+static_assert(RING_INLINE_MAX <= (RING_WORDS - 1) * 8,
+	      "an inline payload behind an immediate or a key");
+
+static inline uint64_t
+ring_head(uint64_t nr, uint32_t type, uint32_t flags, uint64_t len)
+{
+	return len << 32 | flags << 24 | type << 16 | (uint16_t)(nr + 1);
+}
+
+static inline uint64_t
+ring_head_more(uint32_t more)
+{
+	return (uint64_t)more << 28;
+}
+
+#define RING_HEAD_IS(head, nr) ((uint16_t)(head) == (uint16_t)((nr) + 1))
+#define RING_HEAD_TYPE(head) ((uint8_t)((head) >> 16))
+#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24) & 0x0f)
+#define RING_HEAD_MORE(head) ((uint32_t)(head) >> 28)
+#define RING_HEAD_KIND(head) ((uint32_t)((head) >> 16) & 0x0fff) /* flags and type */
+#define RING_HEAD_LEN(head) ((uint32_t)((head) >> 32))
+
+/*
+ * An op is done. There are never more of them than slots, see ring_tx.c. The slot is the message's
+ * number modulo their count.
+ */
+struct ring_ack {
+	uint64_t head;	/* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
+	uint64_t value; /* bytes moved, or an atomic's old value */
+};
+
+/*
+ * Consumer's note about a message that was looked at and not consumed in turn; at its number
+ * modulo slots.
+ */
+struct ring_note {
+	TAILQ_ENTRY(ring_note) by_ep;	/* unexpected: all peers' of that kind, oldest first */
+	TAILQ_ENTRY(ring_note) by_link; /* and this peer's */
+	struct ring_link *link;
+	uint64_t tag;
+	uint32_t place; /* of the slot */
+	uint32_t done;	/* consumed, while an older one is not */
+};
+TAILQ_HEAD(ring_notes, ring_note);
+
+/* One direction of a connection. Made by its producer before the consumer knows of it. */
+struct ring_dir {
+	struct ring_slot *slots;
+	struct ring_ack *acks;
+	/* producer's own: op that waits for the ack of the message of that number (modulo slots) */
+	struct leat_op **ops;
+	uint64_t *nr;		 /* producer's own: number of the message that each slot holds */
+	struct ring_note *notes; /* consumer's own */
+	void *mem;
+	uint32_t mask;
+	/*
+	 * FREE: number of the first message not consumed. Its own line: written by each poll that
+	 * consumed.
+	 */
+	uint64_t consumed __attribute__((aligned(128)));
+	/* Ops recalled ever; a hint for the consumer, relaxed. */
+	uint32_t recalls __attribute__((aligned(128)));
+} __attribute__((aligned(128)));
+
+enum ring_conn_state {
+	RING_CONN_REQUEST = 0, /* the connector's; the acceptor's dir is empty */
+	RING_CONN_UP,	       /* accepted */
+	RING_CONN_REJECTED,
+	RING_CONN_ABANDONED, /* the connector went away first */
+};
+
+enum ring_closed {
+	RING_OPEN = 0,
+	RING_BYE,  /* in order */
+	RING_DEAD, /* its endpoint was aborted */
+};
+
+struct ring_conn {
+	uint32_t refs;		      /* one per side; release on drop, acquire by who frees */
+	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
+	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
+	/* Each side's; a reference each. [1] is set before the request is sent. */
+	struct ring_mbox *mbox[2];
+	uint16_t priv_len[2];
+	uint8_t priv[2][LEAT_PRIV_MAX];
+	char from[LEAT_ADDR_MAX];
+	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
+	struct {
+		uint32_t closed; /* CLOSED: enum ring_closed */
+	} __attribute__((aligned(128))) side[2];
+};
+
+/*
+ * Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as
+ * somebody knows it.
+ */
+struct ring_mbox {
+	uint32_t refs;
+	uint32_t bell; /* BELL: counts */
+	pthread_mutex_t lock;
+	bool closed;			   /* under lock */
+	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
+};
+
+#endif /* RING_SHARED_H */
