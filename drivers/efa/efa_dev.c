@@ -336,6 +336,11 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	LEAT_LOG(NOTICE, driver, "%s: libfabric %u.%u, provider %s, domain %s, address %s", d->name,
 		 FI_MAJOR(fi_version()), FI_MINOR(fi_version()), d->info->fabric_attr->prov_name,
 		 d->info->domain_attr->name, addr);
+	if (d->prov->no_ops != 0)
+		LEAT_LOG(NOTICE, driver, "%s: provider %s is not used for %s: %s", d->name,
+			 d->info->fabric_attr->prov_name,
+			 (d->prov->no_ops & RMA_OPS) != 0 ? "one-sided ops and atomics" : "atomics",
+			 d->prov->no_ops_why);
 	leat_dev_drv_set(dev, d);
 	return 0;
 bad:

@@ -18,6 +18,8 @@
 #include "efa_pvt.h"
 
 #define ANY_VERSION UINT32_MAX
+#define ONE_SIDED                                                                                  \
+	(LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) | LEAT_OP_BIT(LEAT_OP_READ))
 #define ATOMICS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
 #define TCP_QUIRKS                                                                                 \
@@ -167,18 +169,18 @@ static const struct efa_provider providers[] = {
 	},
 	{
 		/*
-		 * RDM over UDP. READ of 0 B never completes. A wrong key gets no answer: KEY_SEALED. A message that
-		 * is too long is cut without an error: with a sink its length tells. A fetching atomic is done, but 0
-		 * comes back.
+		 * RDM over UDP, for messages. One-sided ops and messages mixed on one endpoint come to a stop; a
+		 * READ of 0 B and one with a withdrawn key never complete; a fetching atomic gives 0. A message that
+		 * is too long is cut without an error: with a sink its length tells.
 		 */
 		.name = "udp;ofi_rxd",
 		.hint = "udp;ofi_rxd",
 		.sink_len = 64 << 20,
-		.no_ops = ATOMICS,
-		.no_ops_why = "the old value does not come back",
-		.no_caps = FI_ATOMIC,
+		.no_ops = ONE_SIDED | ATOMICS,
+		.no_ops_why = "mixed with messages they come to a stop in ofi_rxd",
+		.no_caps = FI_RMA | FI_ATOMIC,
 		.max_version = ANY_VERSION,
-		.quirks = EFA_Q_BREAKS | EFA_Q_NO_READ0 | EFA_Q_KEY_SEALED,
+		.quirks = EFA_Q_BREAKS,
 		.tx_depth = 128,
 		.rx_depth = 128,
 		.max_peers = 127,

@@ -418,6 +418,8 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 			     out == ep->out_end))
 			break;
 		op = rep->recvs[recv & rep->recv_mask].op;
+		if (op == NULL)
+			__builtin_unreachable(); /* there are no gaps */
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
 		ring_copy_small(op->buf, &slot->w[0], len);

@@ -226,10 +226,12 @@ ring_links_abort(struct leat_ep *ep)
 void
 ring_links_free(struct ring_ep *rep, enum ring_closed closed)
 {
-	struct ring_link *link;
+	struct ring_link *link, *next;
 
-	while ((link = TAILQ_FIRST(&rep->pending)) != NULL)
+	for (link = TAILQ_FIRST(&rep->pending); link != NULL; link = next) {
+		next = TAILQ_NEXT(link, pending);
 		link_abandon(rep, link, closed);
+	}
 	while (rep->nb_links > 0) {
 		link = rep->links[rep->nb_links - 1];
 		if (link->state == RING_LINK_UP)

@@ -60,17 +60,22 @@ list_find(const struct ring_oplist *list, uint64_t tag)
 	return NULL;
 }
 
-/* The list a receive is on; NULL: the FIFO. */
+static inline bool
+in_fifo(const struct leat_op *op)
+{
+	return op->type == LEAT_OP_RECV && op->peer == LEAT_PEER_ANY;
+}
+
+/* The list of a receive that is not in the FIFO. */
 static struct ring_oplist *
 list_of(struct ring_ep *rep, const struct leat_op *op)
 {
-	bool tagged = op->type == LEAT_OP_TRECV;
 	struct ring_link *link;
 
 	if (op->peer == LEAT_PEER_ANY)
-		return tagged ? &rep->trecvs : NULL;
+		return &rep->trecvs;
 	link = rep->ep->peers[op->peer].drv;
-	return &link->recvs[tagged ? RING_TAGGED : RING_PLAIN];
+	return &link->recvs[op->type == LEAT_OP_TRECV ? RING_TAGGED : RING_PLAIN];
 }
 
 /* ---- the FIFO of RECVs for any peer ---- */
@@ -171,12 +176,10 @@ ring_find_trecv(struct ring_ep *rep, struct ring_link *link, uint64_t tag)
 void
 ring_recv_remove(struct ring_ep *rep, struct leat_op *op)
 {
-	struct ring_oplist *list = list_of(rep, op);
-
-	if (list != NULL)
-		ring_oplist_del(list, op);
-	else
+	if (in_fifo(op))
 		fifo_del(rep, op);
+	else
+		ring_oplist_del(list_of(rep, op), op);
 }
 
 /* ---- unexpected messages ---- */
@@ -316,7 +319,7 @@ ring_post_recv(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	leat_op_start(ep, op);
 	if (unlikely(rep->nb_unexpected > 0) && take_unexpected(ep, rep, op))
 		return;
-	if (likely(op->type == LEAT_OP_RECV && op->peer == LEAT_PEER_ANY)) {
+	if (likely(in_fifo(op))) {
 		fifo_add(rep, op, rep->recv_seq++);
 		return;
 	}

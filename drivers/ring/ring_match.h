@@ -65,7 +65,7 @@ ring_fetch(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *
 	uint64_t len = RING_HEAD_LEN(head);
 
 	if (len > 0 && len <= op->size) {
-		memcpy(op->buf, (const void *)(uintptr_t)*ring_payload(slot, head), len);
+		ring_copy_large(op->buf, (const void *)(uintptr_t)*ring_payload(slot, head), len);
 		rep->copy_left -= (int64_t)len;
 	}
 	ring_ack(link, nr, 0, len);

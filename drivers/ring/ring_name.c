@@ -281,7 +281,7 @@ ring_name_send(const char *addr, struct ring_conn *conn)
 {
 	struct ring_mbox *mbox = NULL;
 	struct ring_listener *l;
-	struct ring_name to;
+	struct ring_name to = { .port = 0 };
 
 	if (name_parse(addr, "connect", &to) < 0)
 		return false;

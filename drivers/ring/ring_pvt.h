@@ -323,6 +323,9 @@ ring_claim(struct ring_slot *slot)
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Copies what is not in a slot. */
+void ring_copy_large(void *dst, const void *src, size_t n);
+
 static inline void
 ring_copy_chunk(char *d, const char *s, size_t n, size_t chunk)
 {

@@ -148,11 +148,11 @@ ring_rma(struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot, ui
 		if (inlined)
 			ring_copy_small(mem, w, len);
 		else if (len > 0)
-			memcpy(mem, (const void *)(uintptr_t)*w, len);
+			ring_copy_large(mem, (const void *)(uintptr_t)*w, len);
 		break;
 	case LEAT_OP_READ:
 		if (len > 0)
-			memcpy((void *)(uintptr_t)*w, mem, len);
+			ring_copy_large((void *)(uintptr_t)*w, mem, len);
 		break;
 	case LEAT_OP_FETCH_ADD:
 		/* The application's threads may use the word as well, so it is a real atomic. */

@@ -63,7 +63,7 @@ struct leat_ep_stats {
 	uint64_t refused;   /**< ops not accepted because the device was full */
 	uint64_t errors;    /**< ops that came back with a status < 0 */
 	uint64_t tx_bytes;  /**< bytes of successful SEND, TSEND, WRITE, WRITE_IMM */
-	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ */
+	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ and atomics */
 	uint64_t cancelled; /**< cancels asked for */
 	uint64_t expired;   /**< deadlines passed */
 };

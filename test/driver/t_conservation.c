@@ -102,7 +102,7 @@ success_mixed(void)
 		(void)receives(&p.a, LEAT_OP_TRECV, LEAT_PEER_ANY, n, 30000);
 		(void)receives(&p.b, LEAT_OP_TRECV, LEAT_PEER_ANY, n, 30000);
 	}
-	k = one_of_each(&p.a, p.pa, &rb, n, 30000, CT_Q_DEFAULT, sa);
+	(void)one_of_each(&p.a, p.pa, &rb, n, 30000, CT_Q_DEFAULT, sa);
 	k = one_of_each(&p.b, p.pb, &ra, n, 30000, CT_Q_DEFAULT, sb);
 	for (i = 0; i < k; i++) {
 		ct_wait_ok(&p.a, sa[i], n);

@@ -79,7 +79,7 @@ stress(void)
 			(void)ct_mr(&p.a, MIB, all_access(), 1, &ra);
 			(void)ct_mr(&p.b, MIB, all_access(), 1, &rb);
 		}
-		k = start_all(&p.a, p.pa, &p.b, &rb, n, sa);
+		(void)start_all(&p.a, p.pa, &p.b, &rb, n, sa);
 		k = start_all(&p.b, p.pb, &p.a, &ra, n, sb);
 		for (i = 0; i < k; i++) {
 			ct_wait_ok(&p.a, sa[i], n);
