@@ -72,16 +72,6 @@ perf_error_add(struct perf_errors *e, enum perf_error_kind kind, uint64_t seq, u
 }
 
 void
-perf_errors_merge(struct perf_errors *to, const struct perf_errors *from)
-{
-	uint64_t count = to->count + from->count;
-
-	if (to->count == 0)
-		*to = *from;
-	to->count = count;
-}
-
-void
 perf_check(struct perf_errors *e, const void *buf, uint64_t size, uint64_t key, uint64_t seq)
 {
 	int64_t off = perf_verify(buf, size, key);

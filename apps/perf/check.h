@@ -41,7 +41,6 @@ uint8_t perf_pattern_byte(uint64_t key, uint64_t offset);
 
 void perf_error_add(struct perf_errors *e, enum perf_error_kind kind, uint64_t seq, uint64_t offset,
 		    uint64_t expected, uint64_t got);
-void perf_errors_merge(struct perf_errors *to, const struct perf_errors *from);
 /* Verifies, and counts an error if there is one. */
 void perf_check(struct perf_errors *e, const void *buf, uint64_t size, uint64_t key, uint64_t seq);
 

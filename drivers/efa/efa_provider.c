@@ -170,15 +170,16 @@ static const struct efa_provider providers[] = {
 	{
 		/*
 		 * RDM over UDP, for messages. One-sided ops and messages mixed on one endpoint come to a stop; a
-		 * READ of 0 B and one with a withdrawn key never complete; a fetching atomic gives 0. A message that
-		 * is too long is cut without an error: with a sink its length tells.
+		 * READ of 0 B and one with a withdrawn key never complete; a fetching atomic gives 0; the source
+		 * of a message is told wrong. A message that is too long is cut without an error: with a sink its
+		 * length tells.
 		 */
 		.name = "udp;ofi_rxd",
 		.hint = "udp;ofi_rxd",
 		.sink_len = 64 << 20,
 		.no_ops = ONE_SIDED | ATOMICS,
 		.no_ops_why = "mixed with messages they come to a stop in ofi_rxd",
-		.no_caps = FI_RMA | FI_ATOMIC,
+		.no_caps = FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV,
 		.max_version = ANY_VERSION,
 		.quirks = EFA_Q_BREAKS,
 		.tx_depth = 128,
