@@ -7,6 +7,7 @@
  *
  *     init.c     leat_init: arguments in, EAL up, devices open
  *     driver.c   drivers: registration, list; kv.c their argument values; plugin.c loading
+ *     signals.c    what drivers' libraries do to signal handlers, undone
  *     dev.c      devices: open, info, close
  *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
  *     peer.c     peers and events
@@ -15,6 +16,7 @@
  *     telemetry.c
  */
 
+#include <signal.h>
 #include <sys/queue.h>
 
 #include "leat_error.h"
@@ -38,6 +40,17 @@ struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char 
 
 /* Is a -d argument a driver plugin of leat's? */
 bool leat_plugin_is_ours(const char *path);
+
+#define LEAT_SIGNALS 9
+
+/* What the application wants signals to do. */
+struct leat_signals {
+	struct sigaction old[LEAT_SIGNALS];
+	bool saved[LEAT_SIGNALS];
+};
+
+void leat_signals_save(struct leat_signals *s);
+void leat_signals_restore(const struct leat_signals *s);
 
 /* ---- devices ---- */
 

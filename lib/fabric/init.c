@@ -200,37 +200,64 @@ start_eal(const struct split *s)
 	return 0;
 }
 
+/* A wrong name is worth no EAL start. */
 static int
-init_split(struct split *s, int argc, char **argv)
+load_drivers(const struct split *s, int argc, char **argv)
 {
-	const char *spec;
-	char why[LEAT_ERR_MSG_MAX + 1];
+	struct leat_signals signals;
+	char names[256];
 	int i, ret;
 
+	leat_signals_save(&signals);
 	ret = leat_drivers_load(argc, argv);
+	leat_signals_restore(&signals);
 	if (ret < 0)
 		return ret;
-	/* A wrong name is worth no EAL start. */
 	for (i = 0; i < s->nb_specs; i++) {
-		char names[256];
-
-		spec = s->specs[i];
-		if (leat_driver_by_dev_name(spec) == NULL)
-			return leat_err(EINVAL, "--vdev=%s: no such driver; known: %s", spec,
+		if (leat_driver_by_dev_name(s->specs[i]) == NULL)
+			return leat_err(EINVAL, "--vdev=%s: no such driver; known: %s", s->specs[i],
 					leat_driver_names(names, sizeof(names)));
 	}
+	return 0;
+}
+
+static int
+open_devices(const struct split *s)
+{
+	char why[LEAT_ERR_MSG_MAX + 1];
+	struct leat_signals signals;
+	int i, ret = 0;
+
+	leat_signals_save(&signals);
+	for (i = 0; i < s->nb_specs && ret == 0; i++)
+		ret = leat_dev_open(s->specs[i]);
+	if (ret < 0) {
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
+		leat_dev_close_all();
+		ret = leat_err(-ret, "%s", why);
+	}
+	leat_signals_restore(&signals);
+	return ret;
+}
+
+static int
+init_split(const struct split *s, int argc, char **argv)
+{
+	char why[LEAT_ERR_MSG_MAX + 1];
+	int ret;
+
+	ret = load_drivers(s, argc, argv);
+	if (ret < 0)
+		return ret;
 	ret = start_eal(s);
 	if (ret < 0)
 		return ret;
 	leat_time_init();
-	for (i = 0; i < s->nb_specs; i++) {
-		ret = leat_dev_open(s->specs[i]);
-		if (ret < 0) {
-			snprintf(why, sizeof(why), "%s", leat_err_msg());
-			leat_dev_close_all();
-			(void)rte_eal_cleanup();
-			return leat_err(-ret, "%s", why);
-		}
+	ret = open_devices(s);
+	if (ret < 0) {
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
+		(void)rte_eal_cleanup();
+		return leat_err(-ret, "%s", why);
 	}
 	return 0;
 }

@@ -70,7 +70,7 @@ peer_release(struct leat_ep *ep, struct leat_peer *peer)
 }
 
 static void
-raise(struct leat_ep *ep, struct leat_peer *peer, enum leat_event_type type)
+raise_event(struct leat_ep *ep, struct leat_peer *peer, enum leat_event_type type)
 {
 	if (peer->ev_pending == 0)
 		TAILQ_INSERT_TAIL(&ep->ctrl->ev_peers, cold_of(ep, peer), link);
@@ -110,7 +110,7 @@ leat_peer_request(struct leat_ep *ep, const char *from, const void *priv, uint16
 	if (peer == NULL)
 		return NULL;
 	set_priv(cold_of(ep, peer), priv, priv_len);
-	raise(ep, peer, LEAT_EV_CONNECT_REQ);
+	raise_event(ep, peer, LEAT_EV_CONNECT_REQ);
 	return peer;
 }
 
@@ -122,7 +122,7 @@ leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint1
 	set_priv(cold, priv, priv_len);
 	cold->was_up = true;
 	peer->state = LEAT_PEER_UP;
-	raise(ep, peer, LEAT_EV_CONNECTED);
+	raise_event(ep, peer, LEAT_EV_CONNECTED);
 }
 
 void
@@ -151,9 +151,9 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 	peer->state = LEAT_PEER_DOWN;
 	peer->drv = NULL;
 	if (cold->was_up || cold->req_seen) {
-		raise(ep, peer, LEAT_EV_DISCONNECTED);
+		raise_event(ep, peer, LEAT_EV_DISCONNECTED);
 	} else if (cold->ours) {
-		raise(ep, peer, LEAT_EV_CONNECT_FAILED);
+		raise_event(ep, peer, LEAT_EV_CONNECT_FAILED);
 	} else {
 		/* Came and went before the application heard of it. */
 		withdraw(ep, peer, LEAT_EV_CONNECT_REQ);

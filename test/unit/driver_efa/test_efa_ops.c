@@ -395,11 +395,15 @@ flood(void **state)
 #define M 3000
 	static struct leat_op s[64], r[64];
 	uint32_t sent = 0, got = 0, rp = 0, i;
+	uint64_t end;
 
 	(void)state;
 	memset(s, 0, sizeof(s));
 	memset(r, 0, sizeof(r));
+	end = leat_now() + leat_us_to_cycles(3 * TIMEOUT_US);
 	while (got < M) {
+		if (leat_now() > end)
+			fail_msg("stopped: %u of %u messages sent, %u received", sent, M, got);
 		for (; rp - got < 64 && rp < M; rp++) {
 			struct leat_op *o = &r[rp % 64];
 

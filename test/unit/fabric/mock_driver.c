@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,9 @@ mock_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		return -EINVAL;
 	if (fail == 1)
 		return leat_err(ENODEV, "asked to fail");
+	/* as libraries below real drivers do */
+	if (signal(SIGTERM, SIG_IGN) == SIG_ERR)
+		return leat_err(errno, "signal");
 	leat_dev_drv_set(dev, &mock);
 	mock_nb_devs++;
 	return 0;

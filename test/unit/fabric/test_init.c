@@ -5,6 +5,7 @@
  * child, which reports through its exit code.
  */
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,7 @@ count(char **argv)
 static int
 takes_its_arguments(void)
 {
+	struct sigaction sa;
 	char **argv = ARGS((char *)"--vdev=fabric_mock0,depth=7", (char *)"--vdev",
 			   (char *)"fabric_mock12", (char *)"--", (char *)"--vdev=fabric_x",
 			   (char *)"a");
@@ -77,6 +79,8 @@ takes_its_arguments(void)
 	CHECK(leat_dev_by_name("fabric_mock1") == NULL);
 	CHECK(leat_dev_get(2) == NULL);
 	CHECK(rte_lcore_count() == 1);
+	/* A device's handler does not stay. */
+	CHECK(sigaction(SIGTERM, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL);
 	CHECK(leat_init(argc, argv) == -EALREADY);
 	CHECK(leat_cleanup() == 0);
 	CHECK(mock_nb_devs == 0);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Libraries below a driver install signal handlers when they are loaded or first used: some of libfabric's providers
+ * take SIGINT and SIGTERM and call exit(), whether they are used or not. What a signal does is the
+ * application's business, so leat_init() puts back what was there.
+ */
+
+#include "fabric_pvt.h"
+
+static const int signals[LEAT_SIGNALS] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGSEGV,
+					   SIGBUS, SIGILL, SIGFPE,  SIGABRT };
+
+void
+leat_signals_save(struct leat_signals *s)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(signals); i++)
+		s->saved[i] = sigaction(signals[i], NULL, &s->old[i]) == 0;
+}
+
+void
+leat_signals_restore(const struct leat_signals *s)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(signals); i++) {
+		if (s->saved[i] && sigaction(signals[i], &s->old[i], NULL) != 0)
+			LEAT_LOG(WARNING, fabric, "the handler of signal %d could not be put back",
+				 signals[i]);
+	}
+}
