@@ -190,7 +190,7 @@ efa_av_drain(struct efa_ep *e, struct efa_addr *a)
 	unsigned int i;
 	int tagged;
 
-	if (a == NULL || a->cut || (e->info->caps & FI_DIRECTED_RECV) == 0)
+	if (a == NULL || a->cut || (e->dev->caps & FI_DIRECTED_RECV) == 0)
 		return false;
 	/* What is still in the provider's queues first. */
 	efa_cq_drive(e, EFA_CQ_BURST);

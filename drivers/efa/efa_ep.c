@@ -218,13 +218,13 @@ set_limits(struct leat_ep *ep, struct efa_ep *e, const struct leat_ep_conf *conf
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
 	e->imm_mask = e->info->domain_attr->cq_data_size >= 8 ? UINT64_MAX : UINT32_MAX;
-	e->source = (e->info->caps & FI_SOURCE) != 0;
+	e->source = (e->dev->caps & FI_SOURCE) != 0; /* may be granted unasked, and be wrong */
 	/* Where the provider makes the keys there is nothing to seal. */
 	e->sealed = (e->quirks & EFA_Q_KEY_SEALED) != 0 &&
 		    (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0 &&
 		    e->info->domain_attr->mr_key_size >= 8;
 	ep->mr_local = e->mr_desc;
-	ep->directed_recv = (e->info->caps & FI_DIRECTED_RECV) != 0;
+	ep->directed_recv = (e->dev->caps & FI_DIRECTED_RECV) != 0;
 	ep->max_msg = e->info->ep_attr->max_msg_size;
 }
 
