@@ -360,6 +360,8 @@ killed(void **state)
 	stop(&p, 0);
 	PARENT_UNTIL(&p, info.dead_peer_ms * 1000ull, !p.connected[0] && all_back(&p.s[0]));
 	(void)leat_ep_close(p.ep, 100000, NULL, NULL);
+	free(p.r.buf);
+	free(p.buf);
 }
 
 int
@@ -373,7 +375,11 @@ main(int argc, char **argv)
 		{ "tcp", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa1" },
 		{ "sockets", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa2" },
 	};
+	static char eal_quiet[] = "--log-level=lib.eal:error";
+	static char fabric_quiet[] = "--log-level=leat.fabric:warning";
+	static char no_telemetry[] = "--no-telemetry";
 	const char *dev = getenv("EFA_CHILD_DEV"), *only = getenv("EFA_ONLY");
+	const char *size = getenv("EFA_CHILD_SIZE");
 	char *av[64];
 	size_t d;
 	int i, ac = 0, ret;
@@ -386,9 +392,9 @@ main(int argc, char **argv)
 		if (dev == NULL || strncmp(vdevs[d] + 7, dev, 11) == 0)
 			av[ac++] = vdevs[d];
 	}
-	av[ac++] = strdup("--log-level=lib.eal:error");
-	av[ac++] = strdup("--log-level=leat.fabric:warning");
-	av[ac++] = strdup("--no-telemetry");
+	av[ac++] = eal_quiet;
+	av[ac++] = fabric_quiet;
+	av[ac++] = no_telemetry;
 	av[ac] = NULL;
 	if (leat_init(ac, av) < 0) {
 		fprintf(stderr, "leat_init: %s\n", leat_err_msg());
@@ -396,7 +402,7 @@ main(int argc, char **argv)
 	}
 	if (dev != NULL)
 		return child(dev, getenv("EFA_CHILD_ADDR"),
-			     strtoull(getenv("EFA_CHILD_SIZE"), NULL, 0));
+			     size == NULL ? 0 : strtoull(size, NULL, 0));
 	if (only != NULL)
 		cmocka_set_test_filter(only);
 	ret = cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,8 +353,7 @@ notices(void **state)
 	}
 	for (i = 0; i < N; i++) {
 		r[i].type = LEAT_OP_RECV;
-		r[i].peer = i % 2 != 0 && info.directed_recv && info.source ? LEAT_PEER_ANY
-									    : LEAT_PEER_ANY;
+		r[i].peer = LEAT_PEER_ANY;
 		r[i].buf = buf_b + 4096;
 		r[i].size = 8;
 		r[i].mr = mr_b;

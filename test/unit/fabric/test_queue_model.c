@@ -90,14 +90,14 @@ test_large_windows(void **state)
 		.burst_max = 512,
 		.counters = UINT64_MAX - 1000,
 	};
-	uint8_t order;
+	unsigned int order;
 	bool one;
 
 	(void)state;
 	for (order = 0; order < QM_ORDERS; order++) {
 		for (one = false;; one = true) {
 			conf.seed = 1 + order;
-			conf.order = order;
+			conf.order = (uint8_t)order;
 			conf.one_queue = one;
 			conf.clock = (UINT64_C(1) << (32 + LEAT_HOLD_SHIFT)) - 1000;
 			qm_fake_ep_init(&fake, &conf, &m);
