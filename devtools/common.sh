@@ -36,6 +36,10 @@ configure() {
 	if [ -d "$dir" ] && [ ! -d "$dir/meson-private" ] && [ -n "$(ls -A "$dir")" ]; then
 		die "$dir is not a build directory; choose another with --builddir"
 	fi
+	# Interrupted while it was made: nothing is in it yet, and meson would refuse it.
+	if [ -d "$dir/meson-private" ] && [ ! -f "$dir/meson-private/coredata.dat" ]; then
+		rm -rf "$dir"
+	fi
 	say "configuring $dir"
 	if [ ! -d "$dir/meson-private" ]; then
 		meson setup "$dir" "$@" || return 1
