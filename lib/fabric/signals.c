@@ -2,7 +2,7 @@
 
 /*
  * Libraries below a driver install signal handlers when they are loaded or first used: some of libfabric's providers
- * take SIGINT and SIGTERM and call exit(), whether they are used or not. What a signal does is the
+ * take SIGINT and SIGTERM and end the process, whether they are used or not. What a signal does is the
  * application's business, so leat_init() puts back what was there.
  */
 
