@@ -440,6 +440,8 @@ efa_progress(struct leat_ep *ep, uint64_t now)
 	uint16_t i;
 
 	exchange(e, now);
+	if ((e->quirks & EFA_Q_PEEKS) != 0 && !e->closing)
+		efa_window_step(e, now);
 	look = e->nb_ending > 0 || e->broken;
 	e->broken = false;
 	for (i = 0; look && i < ep->nb_peers; i++) {

@@ -154,15 +154,13 @@ static const struct efa_provider providers[] = {
 		/*
 		 * The old RDM provider over TCP; deprecated, and gone from 2.0 on. Writes are acknowledged by
 		 * the target without asking. It takes any number of receives; fi_info says 256. KEY_SEALED: atomics
-		 * are done whatever the rights.
-		 * On a busy machine a stream of messages now and then stops for good, ops staying with the
-		 * provider; cause unknown. No inject: it was seen more often with it (3 of 12 runs, against 1 of
-		 * 30), which is too few to be sure.
+		 * are done whatever the rights. PEEKS: see efa_window.c.
+		 * No inject: what was sent so still arrives after its sender's death was told.
 		 */
 		.name = "sockets",
 		.hint = "sockets",
 		.max_version = ANY_VERSION,
-		.quirks = EFA_Q_BREAKS | EFA_Q_KEY_SEALED,
+		.quirks = EFA_Q_BREAKS | EFA_Q_KEY_SEALED | EFA_Q_PEEKS,
 		.tx_depth = 256,
 		.rx_depth = 256,
 		.max_peers = 4096,

@@ -15,6 +15,7 @@
  *     efa_conn.c      peers: the exchange of addresses, death, disconnect
  *     efa_av.c        address vector: references, fi_addr to peer
  *     efa_mr.c        registration
+ *     efa_window.c    provider sockets: receive windows that would close for ever
  *     efa_shm.c       provider shm: keys checked at the initiator
  *     efa_shm_reg.c   provider shm: endpoints of one process that hold one another
  *     efa_shm_dead.c  provider shm: what killed processes leave behind
@@ -70,6 +71,7 @@ enum efa_quirk {
 		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
 	EFA_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
 	EFA_Q_AV_CUTS = 1 << 13, /* fi_av_remove() can be made to close the connection below */
+	EFA_Q_PEEKS = 1 << 14, /* waits for whole headers in the kernel's receive buffer */
 	EFA_Q_LEAK_DOMAIN =
 		1 << 9, /* fi_close() of the domain may say EBUSY after a peer's death */
 };
@@ -265,6 +267,7 @@ struct efa_ep {
 	uint32_t nb_orphans;
 	uint32_t nb_unused; /* addresses without a peer */
 	uint64_t sweep_at;  /* when to look at those again */
+	uint64_t window_at; /* EFA_Q_PEEKS: when to look for new sockets */
 	bool drained;	    /* see efa_av_drain() */
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
@@ -392,6 +395,11 @@ int efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
 int efa_mr_key_check(const struct leat_op *op);
 /* The driver's own memory, when local memory must be registered. */
 int efa_mr_reg_slots(struct efa_ep *e);
+
+/* ---- provider sockets ---- */
+
+/* EFA_Q_PEEKS: from time to time gives the provider's new sockets the room that they need. */
+void efa_window_step(struct efa_ep *e, uint64_t now);
 
 /* ---- provider shm ---- */
 
