@@ -36,13 +36,21 @@ perf_rx_post_all(struct perf_side *s)
 	}
 }
 
+/* Behind a poll that brought n ops, where nothing is measured. */
+static int
+breathe(struct perf_side *s, uint16_t n)
+{
+	if (n == 0)
+		sched_yield();
+	return perf_due(s, rte_rdtsc());
+}
+
 int
 perf_rx_recall(struct perf_side *s)
 {
 	uint32_t i, home = s->nb_rx_wait;
 	struct leat_op *done[PERF_POLL];
 	uint16_t j, n;
-	uint64_t now;
 	int ret;
 
 	s->nb_rx_wait = 0;
@@ -63,13 +71,9 @@ perf_rx_recall(struct perf_side *s)
 					return perf_op_failed(s, done[j]);
 			}
 		}
-		now = rte_rdtsc();
-		if (now < s->next_tick)
-			continue;
-		ret = perf_side_tick(s, now);
+		ret = breathe(s, n);
 		if (ret < 0)
 			return ret;
-		sched_yield();
 	}
 	s->nb_rx = 0;
 	return 0;
@@ -108,7 +112,6 @@ perf_chan_poll(struct perf_side *s)
 {
 	struct leat_op *done[PERF_POLL];
 	uint16_t i, n = leat_ep_poll(s->ep, done, RTE_DIM(done));
-	uint64_t now;
 	int ret = 0;
 
 	for (i = 0; i < n; i++) {
@@ -122,12 +125,7 @@ perf_chan_poll(struct perf_side *s)
 		if (ret < 0)
 			return ret;
 	}
-	now = rte_rdtsc();
-	if (now >= s->next_tick)
-		ret = perf_side_tick(s, now);
-	if (n == 0)
-		sched_yield();
-	return ret;
+	return breathe(s, n);
 }
 
 int

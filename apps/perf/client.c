@@ -94,7 +94,7 @@ run_phase(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 {
 	struct perf_side *s = &c->s;
 	const struct perf_run *r = &s->run;
-	bool message = r->op == LEAT_OP_SEND || r->op == LEAT_OP_TSEND;
+	bool message = perf_is_message(r->op);
 	int ret;
 
 	if (ph->until != UINT64_MAX)
@@ -165,7 +165,9 @@ report_run(struct client *c, const struct perf_phase *ph, const struct perf_erro
 	c->errors += row.errors;
 	say_errors(&s->errors, "connecting side", &s->run);
 	say_errors(there, "listening side", &s->run);
-	return perf_report_row(&c->report, &row);
+	if (perf_report_row(&c->report, &row) < 0)
+		return perf_fail(&c->s, EIO, "can't write the report");
+	return 0;
 }
 
 static int
@@ -378,7 +380,8 @@ perf_client(const struct perf_options *opts, struct leat_dev *dev, const char *a
 	end.why = ret < 0 ? c->s.why : NULL;
 	end.interrupted = perf_signal != 0;
 	end.errors = c->errors;
-	end.others = perf_cpu_others(&before, &after, c->s.card.cpu);
+	/* Of a side that floats nobody knows which CPU it was. */
+	end.others = c->s.card.nb_cpus == 1 ? perf_cpu_others(&before, &after, c->s.card.cpu) : -1;
 	end.preempted = after.preempted - before.preempted;
 	if (perf_report_close(&c->report, &end) < 0 && code == PERF_EXIT_OK)
 		code = PERF_EXIT_FAILED;

@@ -35,12 +35,11 @@ static uint64_t
 host_id(void)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
-	char buf[64];
+	char buf[64] = "";
 	size_t i;
 
 	if (!read_line("/proc/sys/kernel/random/boot_id", buf, sizeof(buf)))
-		(void)gethostname(buf, sizeof(buf));
-	buf[sizeof(buf) - 1] = '\0';
+		(void)gethostname(buf, sizeof(buf) - 1); /* may lack its end */
 	for (i = 0; buf[i] != '\0'; i++)
 		h = (h ^ (uint8_t)buf[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
 	return h;
@@ -189,7 +188,7 @@ warn_governor(uint32_t cpu)
 }
 
 static void
-warn_load(const struct perf_cpu_load *since, uint32_t cpu)
+warn_load(const struct perf_card *mine, const struct perf_cpu_load *since)
 {
 	struct perf_cpu_load now;
 	unsigned int run, cpus = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -197,9 +196,9 @@ warn_load(const struct perf_cpu_load *since, uint32_t cpu)
 	double share;
 
 	perf_cpu_load_get(&now);
-	share = perf_cpu_others(since, &now, cpu);
-	if (share > PERF_BUSY_SHARE)
-		perf_msg("warning: others use CPU %u, too (%.0f %% of it)", cpu, share * 100);
+	share = perf_cpu_others(since, &now, mine->cpu);
+	if (mine->nb_cpus == 1 && share > PERF_BUSY_SHARE)
+		perf_msg("warning: others use CPU %u, too (%.0f %% of it)", mine->cpu, share * 100);
 	/* "0.00 0.01 0.05 2/345 6789": the 2 counts us */
 	if (read_line("/proc/loadavg", line, sizeof(line)) &&
 	    sscanf(line, "%*s %*s %*s %u/", &run) == 1 && run > cpus)
@@ -223,5 +222,5 @@ perf_cpu_warn(const struct perf_card *mine, const struct perf_card *other,
 	warn_governor(mine->cpu);
 	if (other->host == mine->host && other->cpu != mine->cpu)
 		warn_governor(other->cpu);
-	warn_load(since, mine->cpu);
+	warn_load(mine, since);
 }

@@ -53,6 +53,7 @@ static const char help[] =
 "Usage: leat-perf EAL... -- --listen ADDR [options]\n"
 "       leat-perf EAL... -- --connect ADDR [options]\n"
 "       leat-perf EAL... -- --self [options]\n"
+"       leat-perf EAL... --list-devices [--json]\n"
 "       leat-perf --list-drivers [--json] | --version | --help\n"
 "\n"
 "Measures latency, bandwidth and message rate of a fabric device. EAL arguments name the device and\n"

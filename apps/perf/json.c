@@ -79,7 +79,7 @@ card(const struct perf_card *c)
 	return o;
 }
 
-int
+void
 perf_json_head(struct perf_report *r)
 {
 	add(r->json, "here", card(&r->mine));
@@ -89,7 +89,6 @@ perf_json_head(struct perf_report *r)
 	add_bool(r->json, "pinned",
 		 r->mine.nb_cpus == 1 && r->other.nb_cpus == 1 &&
 			 !perf_cpu_shared(&r->mine, &r->other));
-	return 0;
 }
 
 static void
@@ -149,7 +148,10 @@ perf_json_row(struct perf_report *r, const struct perf_row *row)
 		add_bw(o, row);
 	add_u64(o, "errors", row->errors);
 	add_bool(o, "interrupted", row->interrupted);
-	return json_object_array_add(r->results, o) == 0 ? 0 : -ENOMEM;
+	if (json_object_array_add(r->results, o) == 0)
+		return 0;
+	(void)json_object_put(o);
+	return -ENOMEM;
 }
 
 static int

@@ -30,6 +30,15 @@ perf_samples_flush(struct perf_samples *sm)
 	sm->n = 0;
 }
 
+void
+perf_laps_end(struct perf_side *s, struct perf_samples *sm, uint64_t t1, uint64_t done)
+{
+	sm->ph->end = t1;
+	sm->ph->done = done;
+	s->seq += done;
+	perf_samples_flush(sm);
+}
+
 /* Posts a send; polls meanwhile if there is no room. */
 static int
 post_ping(struct perf_side *s, struct leat_op *ping)
@@ -69,18 +78,6 @@ take(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx
 	return 0;
 }
 
-static void
-check_pong(struct perf_side *s, const struct leat_op *rx, uint64_t seq, bool imm)
-{
-	const struct perf_run *r = &s->run;
-	uint64_t mask = s->info.imm_size >= 8 ? UINT64_MAX : UINT32_MAX;
-
-	if (imm && (rx->imm & mask) != (seq & mask))
-		perf_error_add(&s->errors, PERF_ERR_IMM, seq, 0, seq & mask, rx->imm & mask);
-	perf_check(&s->errors, imm ? s->remote : rx->buf, r->size,
-		   perf_key(r->seed, PERF_TO_CLIENT, seq, r->size), seq);
-}
-
 static __rte_always_inline int
 pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool check)
 {
@@ -92,7 +89,7 @@ pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool 
 	int ret = 0;
 
 	t1 = t0 = ph->start = rte_rdtsc();
-	for (i = 0; i < ph->n && t1 < ph->until; i++) {
+	for (i = 0; ret == 0 && i < ph->n && t1 < ph->until; i++) {
 		if (check)
 			(void)perf_tx_prepare(s, s->seq + i);
 		ret = post_ping(s, s->txp[slot]);
@@ -114,25 +111,12 @@ pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool 
 			break;
 		t1 = rte_rdtsc();
 		if (check)
-			check_pong(s, rx, s->seq + i, imm);
-		ret = 0;
-		if (unlikely(perf_sample(&sm, t1 - t0) || t1 >= s->next_tick || check)) {
-			ret = perf_due(s, t1);
-			if (unlikely(ret < 0)) {
-				i++;
-				break;
-			}
-			t0 = rte_rdtsc();
-		} else {
-			t0 = t1;
-		}
+			perf_rx_verify(s, rx, s->seq + i, imm);
+		ret = perf_lap(s, &sm, &t0, t1, check);
 	}
-	ph->end = t1;
-	ph->done = i;
-	s->seq += i;
 	if (last != NULL)
 		perf_rx_repost(s, &last, 1);
-	perf_samples_flush(&sm);
+	perf_laps_end(s, &sm, t1, i);
 	return ret;
 }
 
@@ -155,7 +139,7 @@ perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
 	int ret = 0;
 
 	t1 = t0 = ph->start = rte_rdtsc();
-	for (i = 0; i < ph->n && t1 < ph->until; i++) {
+	for (i = 0; ret == 0 && i < ph->n && t1 < ph->until; i++) {
 		struct leat_op *op = s->txp[0];
 
 		if (check)
@@ -179,20 +163,8 @@ perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
 		t1 = rte_rdtsc();
 		if (check)
 			perf_tx_verify(s, s->seq + i);
-		if (unlikely(perf_sample(&sm, t1 - t0) || t1 >= s->next_tick || check)) {
-			ret = perf_due(s, t1);
-			if (unlikely(ret < 0)) {
-				i++;
-				break;
-			}
-			t0 = rte_rdtsc();
-		} else {
-			t0 = t1;
-		}
+		ret = perf_lap(s, &sm, &t0, t1, check);
 	}
-	ph->end = t1;
-	ph->done = i;
-	s->seq += i;
-	perf_samples_flush(&sm);
+	perf_laps_end(s, &sm, t1, i);
 	return ret;
 }

@@ -20,7 +20,7 @@ mark_of(uint64_t seq)
 
 /* Polls once. @return 0, 1: a control message came, or negative */
 static __rte_always_inline int
-turn(struct perf_side *s, bool idle)
+turn(struct perf_side *s)
 {
 	struct leat_op *done[PERF_POLL];
 	uint16_t i, n = leat_ep_poll(s->ep, done, PERF_POLL);
@@ -39,7 +39,7 @@ turn(struct perf_side *s, bool idle)
 	}
 	if (unlikely(s->ctl_full))
 		return 1;
-	return n > 0 || !idle ? 0 : perf_idle(s);
+	return n > 0 ? 0 : perf_idle(s);
 }
 
 /* Waits for message seq. @return 0, 1: a control message came first, or negative */
@@ -52,7 +52,7 @@ await(struct perf_side *s, uint64_t seq)
 
 	/* acquire: the other bytes were written before this one */
 	while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != mark) {
-		ret = turn(s, true);
+		ret = turn(s);
 		if (unlikely(ret != 0))
 			return ret;
 	}
@@ -64,14 +64,14 @@ await(struct perf_side *s, uint64_t seq)
  * next message does not come before this one was answered.)
  */
 static int
-check_memory(struct perf_side *s, enum perf_dir dir, uint64_t seq)
+check_memory(struct perf_side *s, uint64_t seq)
 {
-	uint64_t key = perf_key(s->run.seed, dir, seq, s->size);
+	uint64_t key = perf_key(s->run.seed, perf_dir_in(s), seq, s->size);
 	uint64_t end = rte_rdtsc() + leat_us_to_cycles(SETTLE_US);
 	int ret;
 
 	while (perf_verify(s->remote, s->size - 1, key) >= 0 && rte_rdtsc() < end) {
-		ret = turn(s, true);
+		ret = turn(s);
 		if (ret < 0)
 			return ret;
 	}
@@ -86,7 +86,7 @@ write_out(struct perf_side *s, uint64_t seq)
 	int ret;
 
 	while (unlikely(perf_tx_room(s) == 0)) {
-		ret = turn(s, true);
+		ret = turn(s);
 		if (ret != 0)
 			return ret;
 	}
@@ -94,7 +94,7 @@ write_out(struct perf_side *s, uint64_t seq)
 		(void)perf_tx_prepare(s, seq);
 	((uint8_t *)op->buf)[s->size - 1] = mark_of(seq);
 	while (unlikely(leat_ep_post(s->ep, &op, 1) == 0)) {
-		ret = turn(s, true);
+		ret = turn(s);
 		if (ret != 0)
 			return ret;
 	}
@@ -111,7 +111,7 @@ perf_lat_write(struct perf_side *s, struct perf_phase *ph)
 	int ret = 0;
 
 	t1 = t0 = ph->start = rte_rdtsc();
-	for (i = 0; i < ph->n && t1 < ph->until; i++) {
+	for (i = 0; ret == 0 && i < ph->n && t1 < ph->until; i++) {
 		ret = write_out(s, s->seq + i);
 		if (likely(ret == 0))
 			ret = await(s, s->seq + i);
@@ -119,24 +119,12 @@ perf_lat_write(struct perf_side *s, struct perf_phase *ph)
 			break;
 		t1 = rte_rdtsc();
 		if (check)
-			ret = check_memory(s, PERF_TO_CLIENT, s->seq + i);
+			ret = check_memory(s, s->seq + i);
 		if (unlikely(ret != 0))
 			break;
-		if (unlikely(perf_sample(&sm, t1 - t0) || t1 >= s->next_tick || check)) {
-			ret = perf_due(s, t1);
-			if (unlikely(ret < 0)) {
-				i++;
-				break;
-			}
-			t0 = rte_rdtsc();
-		} else {
-			t0 = t1;
-		}
+		ret = perf_lap(s, &sm, &t0, t1, check);
 	}
-	ph->end = t1;
-	ph->done = i;
-	s->seq += i;
-	perf_samples_flush(&sm);
+	perf_laps_end(s, &sm, t1, i);
 	return ret > 0 ? perf_chan_stray(s) : ret;
 }
 
@@ -148,7 +136,7 @@ perf_serve_write(struct perf_side *s)
 	for (;;) {
 		ret = await(s, s->count);
 		if (ret == 0 && s->run.check)
-			ret = check_memory(s, PERF_TO_SERVER, s->count);
+			ret = check_memory(s, s->count);
 		if (ret == 0)
 			ret = write_out(s, s->count);
 		if (ret == 0) {

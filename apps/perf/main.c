@@ -82,14 +82,20 @@ list_devices_text(void)
 	}
 }
 
+static bool
+any_device(void)
+{
+	if (leat_dev_count() > 0)
+		return true;
+	perf_msg("no device: name one with --vdev, such as --vdev=fabric_ring0 (--list-drivers)");
+	return false;
+}
+
 static int
 list_devices(const struct perf_options *o)
 {
-	if (leat_dev_count() == 0) {
-		perf_msg("no device: name one with --vdev, such as --vdev=fabric_ring0 "
-			 "(--list-drivers)");
+	if (!any_device())
 		return PERF_EXIT_FAILED;
-	}
 	if (o->json)
 		return perf_json_devices() < 0 ? PERF_EXIT_FAILED : PERF_EXIT_OK;
 	list_devices_text();
@@ -101,11 +107,8 @@ choose_device(const struct perf_options *o)
 {
 	struct leat_dev *dev;
 
-	if (leat_dev_count() == 0) {
-		perf_msg("no device: name one with --vdev, such as --vdev=fabric_ring0 "
-			 "(--list-drivers)");
+	if (!any_device())
 		return NULL;
-	}
 	if (o->dev == NULL)
 		return leat_dev_get(0);
 	dev = leat_dev_by_name(o->dev);
@@ -339,11 +342,7 @@ with_devices(const struct perf_options *o, int argc, char **argv)
 		perf_msg("%s", leat_err_msg());
 		return PERF_EXIT_FAILED;
 	}
-	/* Again: libfabric puts its own handlers over ours when it is loaded, and they end the process. */
-	if (catch_signals() < 0) {
-		perf_msg("signals: %s", strerror(errno));
-		code = PERF_EXIT_FAILED;
-	} else if (perf_signal != 0) {
+	if (perf_signal != 0) {
 		perf_msg("interrupted");
 		code = 128 + perf_signal;
 	} else {

@@ -120,7 +120,7 @@ stride_of(uint64_t size)
 uint64_t
 perf_remote_len(const struct perf_run *run)
 {
-	if (run->op == LEAT_OP_SEND || run->op == LEAT_OP_TSEND)
+	if (perf_is_message(run->op))
 		return 0;
 	return run->window *
 	       (run->op >= LEAT_OP_FETCH_ADD ? PERF_WORD_STRIDE : stride_of(run->size));
@@ -149,7 +149,7 @@ count_ops(const struct perf_side *s, struct need *n)
 {
 	const struct perf_run *r = &s->run;
 	bool closed = r->test == PERF_LAT && !r->open;
-	bool message = r->op == LEAT_OP_SEND || r->op == LEAT_OP_TSEND;
+	bool message = perf_is_message(r->op);
 	bool imm = r->op == LEAT_OP_WRITE_IMM;
 	bool answers = message ? r->test == PERF_LAT : closed && (imm || r->op == LEAT_OP_WRITE);
 
@@ -202,7 +202,7 @@ arena_access(const struct perf_side *s)
 		access |= LEAT_MR_REMOTE_READ;
 	if ((s->info.ops & (LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM))) != 0)
 		access |= LEAT_MR_REMOTE_WRITE;
-	if ((s->info.ops & (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))) != 0)
+	if ((s->info.ops & PERF_OPS_ATOMIC) != 0)
 		access |= LEAT_MR_REMOTE_ATOMIC;
 	return access;
 }
@@ -226,12 +226,15 @@ arena_ensure(struct perf_side *s, uint64_t len)
 	if (p == MAP_FAILED)
 		return perf_fail(s, errno, "no memory for buffers of %" PRIu64 " B: %s", len,
 				 strerror(errno));
-	s->arena = p;
-	s->arena_len = len;
 	(void)madvise(p, len, MADV_HUGEPAGE); /* as good as it gets */
 	s->arena_mr = leat_mr_register(s->ep, p, len, arena_access(s));
-	if (s->arena_mr == NULL)
+	if (s->arena_mr == NULL) {
+		/* Nothing is left of it: a listener goes on, and serves smaller runs. */
+		(void)munmap(p, len);
 		return perf_fail(s, rte_errno, "%s", leat_err_msg());
+	}
+	s->arena = p;
+	s->arena_len = len;
 	return 0;
 }
 
@@ -367,9 +370,9 @@ perf_mem_aim(struct perf_side *s)
 {
 	uint32_t i;
 
+	if (perf_is_message(s->run.op))
+		return;
 	for (i = 0; i < s->nb_tx; i++) {
-		if (s->run.op == LEAT_OP_SEND || s->run.op == LEAT_OP_TSEND)
-			continue;
 		s->tx[i].raddr = s->there.addr + (i % s->run.window) * s->remote_stride;
 		s->tx[i].rkey = s->there.key;
 	}

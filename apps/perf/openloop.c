@@ -22,7 +22,6 @@
 struct schedule {
 	uint64_t start;	 /* cycles */
 	double interval; /* cycles, exact */
-	uint64_t grace;	 /* after the last one was due */
 };
 
 static inline uint64_t
@@ -30,18 +29,6 @@ due_at(const struct schedule *sc, uint64_t i)
 {
 	/* From the start each time: no error adds up. A double holds 2^53 cycles, a month. */
 	return sc->start + (uint64_t)((double)i * sc->interval);
-}
-
-static void
-check_answer(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool echo)
-{
-	const struct perf_run *r = &s->run;
-
-	if (echo)
-		perf_check(&s->errors, op->buf, r->size,
-			   perf_key(r->seed, PERF_TO_CLIENT, seq, r->size), seq);
-	else
-		perf_tx_verify(s, seq);
 }
 
 /* @return number of answers in the batch, or negative */
@@ -76,8 +63,10 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 			leat_histogram_record(
 				ph->hist,
 				leat_cycles_to_ns(now - due_at(sc, answered + (uint64_t)got)));
-		if (s->run.check)
-			check_answer(s, op, s->seq + answered + (uint64_t)got, echo);
+		if (s->run.check && echo)
+			perf_rx_verify(s, op, s->seq + answered + (uint64_t)got, false);
+		else if (s->run.check)
+			perf_tx_verify(s, s->seq + answered + (uint64_t)got);
 		if (recv)
 			rx[nb_rx++] = op;
 		got++;
@@ -116,15 +105,16 @@ send_due(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, 
 int
 perf_openloop(struct perf_side *s, struct perf_phase *ph)
 {
-	bool echo = s->run.op == LEAT_OP_SEND || s->run.op == LEAT_OP_TSEND;
+	bool echo = perf_is_message(s->run.op);
 	struct schedule sc = { .interval = (double)leat_hz() / ph->rate };
-	uint64_t sent = 0, answered = 0, end, now;
+	uint64_t sent = 0, answered = 0, span, end, now;
 	struct leat_op *done[PERF_POLL];
 	int ret = 0;
 
 	sc.start = ph->start = rte_rdtsc();
-	sc.grace = RTE_MAX(leat_hz(), due_at(&sc, ph->n) - sc.start);
-	end = due_at(&sc, ph->n) + sc.grace;
+	/* Twice the schedule, a second more at least. More messages than a clock has cycles may be asked for. */
+	span = (uint64_t)RTE_MIN((double)ph->n * sc.interval, (double)(UINT64_MAX >> 2));
+	end = sc.start + span + RTE_MAX(leat_hz(), span);
 	while (answered < sent || sent < ph->n) {
 		uint64_t k = send_due(s, ph, &sc, sent, answered);
 		uint16_t n = leat_ep_poll(s->ep, done, PERF_POLL);

@@ -57,6 +57,9 @@ struct leat_histogram;
 #define PERF_SIZES_MAX 4096
 #define PERF_TEXT 256
 
+/* Each moves 8 bytes. */
+#define PERF_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
+
 /* Exit codes; a signal gives 128 and its number. */
 enum { PERF_EXIT_OK = 0, PERF_EXIT_FAILED = 1, PERF_EXIT_USAGE = 2 };
 
@@ -101,7 +104,6 @@ struct perf_row {
 	unsigned int op;
 	uint64_t size;
 	uint64_t iterations; /* measured */
-	uint64_t wanted;     /* 0: by time */
 	uint32_t window, burst;
 	bool round_trip; /* whole round trips, not halves */
 	bool interrupted;
@@ -148,6 +150,24 @@ int perf_parse_real(const char *s, double min, double max, double *out);
 int perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n);
 
 void perf_help(FILE *f);
+/* Two-sided: the other side's receive takes it. */
+static inline bool
+perf_is_message(unsigned int op)
+{
+	return op == LEAT_OP_SEND || op == LEAT_OP_TSEND;
+}
+
+/* Does a device that offers ops have all that op needs? */
+static inline bool
+perf_op_offered(uint32_t ops, unsigned int op)
+{
+	uint32_t need = LEAT_OP_BIT(op);
+
+	if (op == LEAT_OP_TSEND)
+		need |= LEAT_OP_BIT(LEAT_OP_TRECV);
+	return (ops & need) == need;
+}
+
 /* "send", "tagged", ... as on the command line. */
 const char *perf_op_name(unsigned int op);
 int perf_op_by_name(const char *name, size_t len);
@@ -184,7 +204,6 @@ struct perf_report {
 	const struct perf_options *o;
 	struct perf_card mine, other;
 	enum perf_idle idle;
-	bool self;
 	char peer_addr[128];
 	FILE *histogram;
 	struct json_object *json, *results;
@@ -207,7 +226,7 @@ int perf_report_row(struct perf_report *r, const struct perf_row *row);
 int perf_report_close(struct perf_report *r, const struct perf_end *end);
 
 int perf_json_open(struct perf_report *r);
-int perf_json_head(struct perf_report *r);
+void perf_json_head(struct perf_report *r);
 int perf_json_row(struct perf_report *r, const struct perf_row *row);
 int perf_json_close(struct perf_report *r, const struct perf_end *end);
 int perf_json_devices(void);

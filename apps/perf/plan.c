@@ -29,7 +29,7 @@ perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *w
 	  struct perf_phase *main)
 {
 	const struct perf_options *o = c->o;
-	uint64_t n = o->iterations, us = o->duration_us, by_time;
+	uint64_t n = o->iterations, us = o->duration_us;
 
 	memset(warm, 0, sizeof(*warm));
 	memset(main, 0, sizeof(*main));
@@ -50,24 +50,14 @@ perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *w
 		return;
 	}
 	warm->n = RTE_MIN(main->n / 10, (uint64_t)WARMUP_MAX);
-	by_time = o->rate != 0 ? (uint64_t)(o->rate / 2) : warm->n;
-	warm->n = RTE_MIN(warm->n, by_time);
+	if (o->rate != 0) /* half a second at most */
+		warm->n = RTE_MIN(warm->n, (uint64_t)(o->rate / 2));
 }
 
 bool
 perf_needs_a_byte(const struct perf_options *o, unsigned int op)
 {
 	return op == LEAT_OP_WRITE && o->test == PERF_LAT && o->rate == 0;
-}
-
-static bool
-offered(uint32_t ops, unsigned int op)
-{
-	uint32_t need = LEAT_OP_BIT(op);
-
-	if (op == LEAT_OP_TSEND)
-		need |= LEAT_OP_BIT(LEAT_OP_TRECV);
-	return (ops & need) == need;
 }
 
 int
@@ -77,7 +67,7 @@ perf_plan_ops(struct client *c, struct perf_options *o, uint32_t ops, const char
 	unsigned int op;
 
 	for (op = 0; op < LEAT_OP_TYPES; op++) {
-		if ((o->ops & LEAT_OP_BIT(op)) == 0 || offered(ops, op))
+		if ((o->ops & LEAT_OP_BIT(op)) == 0 || perf_op_offered(ops, op))
 			continue;
 		if (!o->ops_all)
 			return perf_fail(&c->s, EOPNOTSUPP, "%s (%s) does not offer %s", dev,
@@ -104,9 +94,7 @@ perf_plan_sizes(struct client *c, const struct perf_options *o, uint64_t max)
 			return perf_fail(&c->s, EINVAL,
 					 "lat of write waits for the last byte of a message: size "
 					 "0 has none");
-		if (o->sizes[i] != 8 && !o->ops_all &&
-		    (o->ops & ~(LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))) ==
-			    0)
+		if (o->sizes[i] != 8 && !o->ops_all && (o->ops & ~PERF_OPS_ATOMIC) == 0)
 			return perf_fail(&c->s, EINVAL, "size %" PRIu64 ": atomics move 8 bytes",
 					 o->sizes[i]);
 	}
@@ -120,8 +108,7 @@ perf_plan_default_sizes(struct client *c, struct perf_options *o, uint64_t max)
 
 	if (o->nb_sizes > 0)
 		return 0;
-	if (o->test == PERF_RATE ||
-	    (o->ops & ~(LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))) == 0)
+	if (o->test == PERF_RATE || (o->ops & ~PERF_OPS_ATOMIC) == 0)
 		return perf_parse_sizes("8", &o->sizes, &o->nb_sizes) < 0
 			       ? perf_fail(&c->s, ENOMEM, "out of memory")
 			       : 0;

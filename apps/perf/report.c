@@ -20,7 +20,7 @@ perf_report_open(struct perf_report *r, const struct perf_options *o)
 		r->histogram = fopen(o->histogram, "we");
 		if (r->histogram == NULL) {
 			perf_msg("--histogram %s: %s", o->histogram, strerror(errno));
-			return -errno;
+			return -EIO;
 		}
 		fprintf(r->histogram,
 			"# leat-perf histogram, version 1\n"
@@ -46,7 +46,7 @@ perf_report_head(struct perf_report *r)
 	const char *why = "as asked for";
 
 	if (o->json) {
-		(void)perf_json_head(r);
+		perf_json_head(r);
 		return;
 	}
 	if (o->idle == PERF_IDLE_AUTO)
@@ -72,9 +72,7 @@ print_columns(const struct perf_row *row)
 	}
 	if (row->rate > 0)
 		printf(" %s, %s, %.6g messages/s wanted\n", perf_op_name(row->op),
-		       row->op == LEAT_OP_SEND || row->op == LEAT_OP_TSEND ? "round trip"
-									   : "to completion",
-		       row->rate);
+		       perf_is_message(row->op) ? "round trip" : "to completion", row->rate);
 	else
 		printf(" %s, %s\n", perf_op_name(row->op),
 		       row->round_trip ? "whole round trip" : "half of a round trip");

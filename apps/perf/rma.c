@@ -84,6 +84,18 @@ perf_rma_verify(struct perf_side *s, uint64_t count)
 	}
 }
 
+void
+perf_rx_verify(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm)
+{
+	const struct perf_run *r = &s->run;
+
+	if (imm && ((op->oflags & LEAT_OP_F_IMM) == 0 || perf_imm(s, op->imm) != perf_imm(s, seq)))
+		perf_error_add(&s->errors, PERF_ERR_IMM, seq, 0, perf_imm(s, seq),
+			       perf_imm(s, op->imm));
+	perf_check(&s->errors, imm ? s->remote : op->buf, r->size,
+		   perf_key(r->seed, perf_dir_in(s), seq, r->size), seq);
+}
+
 struct leat_op *
 perf_tx_prepare(struct perf_side *s, uint64_t seq)
 {
@@ -106,9 +118,7 @@ perf_tx_prepare(struct perf_side *s, uint64_t seq)
 		op->operand = op->compare + step + spoil;
 		break;
 	default:
-		perf_fill(op->buf, r->size,
-			  perf_key(r->seed, s->server ? PERF_TO_CLIENT : PERF_TO_SERVER, seq,
-				   r->size));
+		perf_fill(op->buf, r->size, perf_key(r->seed, perf_dir_out(s), seq, r->size));
 		if (spoil && r->size > 0)
 			((uint8_t *)op->buf)[(r->size - 1) / 2] ^= 0x10;
 		op->imm = seq;

@@ -16,18 +16,6 @@ over(const struct perf_side *s, bool counted)
 	return !counted || s->ctl.type != WIRE_SYNC || s->count >= s->ctl.count;
 }
 
-static void
-check_data(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm)
-{
-	const struct perf_run *r = &s->run;
-	uint64_t mask = s->info.imm_size >= 8 ? UINT64_MAX : UINT32_MAX;
-
-	if (imm && ((op->oflags & LEAT_OP_F_IMM) == 0 || (op->imm & mask) != (seq & mask)))
-		perf_error_add(&s->errors, PERF_ERR_IMM, seq, 0, seq & mask, op->imm & mask);
-	perf_check(&s->errors, imm ? s->remote : op->buf, r->size,
-		   perf_key(r->seed, PERF_TO_SERVER, seq, r->size), seq);
-}
-
 /*
  * Notices may come in another order than they were sent, but only those of the current window can come
  * at all.
@@ -35,14 +23,13 @@ check_data(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm
 static void
 check_imm(struct perf_side *s, const struct leat_op *op)
 {
-	uint64_t mask = s->info.imm_size >= 8 ? UINT64_MAX : UINT32_MAX;
-	uint64_t imm = op->imm & mask, off = (imm - s->checked) & mask;
+	uint64_t imm = perf_imm(s, op->imm), off = perf_imm(s, imm - s->checked);
 
 	if ((op->oflags & LEAT_OP_F_IMM) == 0 || off >= s->run.window)
-		perf_error_add(&s->errors, PERF_ERR_IMM, s->count, 0, s->checked & mask, imm);
+		perf_error_add(&s->errors, PERF_ERR_IMM, s->count, 0, perf_imm(s, s->checked), imm);
 }
 
-/* Sends what is owed, as far as there is room. @return 0 or negative */
+/* Sends what is owed, as far as there is room. */
 static inline void
 send_pongs(struct perf_side *s, bool check)
 {
@@ -86,7 +73,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 					return perf_op_failed(s, op);
 			} else if (likely(perf_is_data(s, op, imm))) {
 				if (check)
-					check_data(s, op, s->count, imm);
+					perf_rx_verify(s, op, s->count, imm);
 				rx[nb_rx++] = op;
 				s->count++;
 			} else {
@@ -123,7 +110,7 @@ sink(struct perf_side *s, const bool imm, const bool check)
 				if (check && imm)
 					check_imm(s, op);
 				else if (check)
-					check_data(s, op, s->count, false);
+					perf_rx_verify(s, op, s->count, false);
 				done[nb_rx++] = op;
 				s->count++;
 			} else if (perf_is_recv(op)) {

@@ -14,7 +14,7 @@
 
 #include "side.h"
 
-/* A client that is connected, but says nothing between two runs. */
+/* A client that is connected, but says nothing between two runs; --timeout can only give it more. */
 #define SILENCE_US (30 * PERF_US)
 /* For the port to become free again after our own last use. */
 #define RELISTEN_US (10 * PERF_US)
@@ -57,11 +57,7 @@ refuse(struct perf_side *s, uint32_t id, int err)
 static int
 acceptable(struct perf_side *s, const struct wire_msg *m)
 {
-	uint32_t need = LEAT_OP_BIT(m->run.op);
-
-	if (m->run.op == LEAT_OP_TSEND)
-		need |= LEAT_OP_BIT(LEAT_OP_TRECV);
-	if ((s->info.ops & need) != need)
+	if (!perf_op_offered(s->info.ops, m->run.op))
 		return perf_fail(s, EOPNOTSUPP, "%s (%s) does not offer %s", s->info.name,
 				 s->info.driver, perf_op_name(m->run.op));
 	if (m->run.size > s->info.max_msg)
@@ -127,8 +123,7 @@ end_phase(struct server *v, const struct wire_msg *m)
 	if (m->id != s->run.id || s->run.id == 0)
 		return perf_fail(s, EPROTO, "a SYNC for a run that is not under way");
 	/* Only the client knows how many one-sided ops there were. */
-	if (s->run.op != LEAT_OP_SEND && s->run.op != LEAT_OP_TSEND &&
-	    s->run.op != LEAT_OP_WRITE_IMM)
+	if (!perf_is_message(s->run.op) && s->run.op != LEAT_OP_WRITE_IMM)
 		s->count = m->count;
 	perf_rma_verify(s, m->count);
 	r.count = s->count;
@@ -276,7 +271,7 @@ open_side(struct server *v)
 		.max_peers = 8,
 		.mbufs = o->mbufs,
 		.mbuf_size = o->mbuf_size,
-		.timeout_us = SILENCE_US,
+		.timeout_us = RTE_MAX(SILENCE_US, o->timeout_us),
 		.stop = v->self != NULL ? &v->self->quit : &perf_signal,
 		.server = true,
 	};

@@ -277,24 +277,59 @@ struct perf_samples {
 
 void perf_samples_flush(struct perf_samples *sm);
 
-/* @return true when the time has to be taken anew because the samples were put away */
-static inline bool
-perf_sample(struct perf_samples *sm, uint64_t cycles)
+/*
+ * Between two exchanges of a closed loop: the one that began at *t0 ended at t1. The next one begins at once, or
+ * after what is rare; *t0 tells when. @return 0, or as perf_due()
+ */
+static __rte_always_inline int
+perf_lap(struct perf_side *s, struct perf_samples *sm, uint64_t *t0, uint64_t t1, const bool check)
 {
-	sm->cycles[sm->n++] = cycles;
-	if (likely(sm->n < PERF_SAMPLES))
-		return false;
-	perf_samples_flush(sm);
-	return true;
+	bool full;
+	int ret;
+
+	sm->cycles[sm->n++] = t1 - *t0;
+	full = sm->n == PERF_SAMPLES;
+	if (likely(!full && t1 < s->next_tick && !check)) {
+		*t0 = t1;
+		return 0;
+	}
+	if (full)
+		perf_samples_flush(sm);
+	ret = perf_due(s, t1);
+	*t0 = rte_rdtsc();
+	return ret;
 }
 
-/* ---- check of one-sided memory and of atomics, rma.c ---- */
+/* After the last of `done` exchanges, which ended at t1. */
+void perf_laps_end(struct perf_side *s, struct perf_samples *sm, uint64_t t1, uint64_t done);
+
+/* ---- check of messages, of one-sided memory and of atomics, rma.c ---- */
+
+/* Message seq came: is it right? imm: it is a WRITE_IMM, and in s->remote. */
+void perf_rx_verify(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm);
+/* The part of an immediate that arrives. */
+static inline uint64_t
+perf_imm(const struct perf_side *s, uint64_t imm)
+{
+	return s->info.imm_size >= 8 ? imm : (uint32_t)imm;
+}
+/* What comes in, and what goes out. */
+static inline enum perf_dir
+perf_dir_in(const struct perf_side *s)
+{
+	return s->server ? PERF_TO_SERVER : PERF_TO_CLIENT;
+}
+static inline enum perf_dir
+perf_dir_out(const struct perf_side *s)
+{
+	return s->server ? PERF_TO_CLIENT : PERF_TO_SERVER;
+}
 
 /* Server: fills the memory that the client reads or changes. */
 void perf_rma_init(struct perf_side *s);
 /* Server, at SYNC: is everything there that `count` messages left? */
 void perf_rma_verify(struct perf_side *s, uint64_t count);
-/* Client: makes message seq ready to be posted, with check; returns its op. */
+/* Makes message seq ready to be posted, with check; returns its op. */
 struct leat_op *perf_tx_prepare(struct perf_side *s, uint64_t seq);
 /* Client: message seq came back: is its result right? */
 void perf_tx_verify(struct perf_side *s, uint64_t seq);

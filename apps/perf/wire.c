@@ -4,6 +4,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include <leat_ep.h>
+
 #include "wire.h"
 
 #define MAGIC UINT32_C(0x3163706c)	/* "lpc1" */
@@ -245,7 +247,7 @@ wire_decode(const void *buf, uint64_t len, struct wire_msg *m)
 	 sizeof(((struct perf_card *)0)->provider) + sizeof(((struct perf_card *)0)->interface) +  \
 	 sizeof(((struct perf_card *)0)->cpus))
 
-_Static_assert(CARD_LEN <= 256, "a card fits into the private data of a connection");
+_Static_assert(CARD_LEN <= LEAT_PRIV_MAX, "a card fits into the private data of a connection");
 
 uint16_t
 wire_card_encode(const struct perf_card *card, void *buf)

@@ -15,8 +15,9 @@
 #define ADDR_INDEX_MAX (1u << 20)
 /* How long an address without a peer stays. */
 #define QUARANTINE_US 1000000
-/* Messages taken out in one go. */
+/* Messages taken out in one go; of the dead, more than a kernel keeps for a connection. */
 #define DRAIN_MAX 2048
+#define DRAIN_DEAD_MAX (1u << 20)
 
 static int
 map_grow(struct efa_ep *e, fi_addr_t fi)
@@ -185,21 +186,22 @@ drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
 }
 
 bool
-efa_av_drain(struct efa_ep *e, struct efa_addr *a)
+efa_av_drain(struct efa_ep *e, struct efa_addr *a, bool dead)
 {
+	const unsigned int max = dead ? DRAIN_DEAD_MAX : DRAIN_MAX;
 	unsigned int i;
 	int tagged;
 
 	if (a == NULL || a->cut || (e->dev->caps & FI_DIRECTED_RECV) == 0)
-		return false;
+		return true;
 	/* What is still in the provider's queues first. */
 	efa_cq_drive(e, EFA_CQ_BURST);
 	for (tagged = 0; tagged < 2; tagged++) {
 		if (tagged != 0 && (e->info->caps & FI_TAGGED) == 0)
 			break;
-		for (i = 0; i < DRAIN_MAX && !drain_one(e, a, tagged != 0); i++)
+		for (i = 0; i < max && !drain_one(e, a, tagged != 0); i++)
 			;
-		if (i == DRAIN_MAX)
+		if (i == max)
 			return false;
 	}
 	return true;
@@ -220,15 +222,19 @@ removable(const struct efa_ep *e, const struct efa_addr *a, uint64_t now)
 }
 
 void
-efa_av_cut(struct efa_ep *e, struct efa_addr *a)
+efa_av_cut(struct efa_ep *e, struct efa_addr *a, bool dead)
 {
-	if (a->cut || a->refs > 1)
+	if (a->cut)
 		return;
-	(void)efa_av_drain(e, a);
+	(void)efa_av_drain(e, a, dead);
+	if (a->refs > 1)
+		return;
 	map_set(e, a->fi, LEAT_PEER_ANY);
-	if (fi_av_remove(e->av, &a->fi, 1, 0) == 0)
-		a->cut = true;
-	efa_cq_drive(e, EFA_CQ_BURST);
+	if (fi_av_remove(e->av, &a->fi, 1, 0) != 0)
+		return;
+	/* Closing the connection brought forth what had been read from it (rxm_conn.c rxm_close_conn()). */
+	(void)efa_av_drain(e, a, dead);
+	a->cut = true;
 }
 
 static void
@@ -267,7 +273,7 @@ efa_av_sweep(struct efa_ep *e)
 
 		if (a->orphans > 0 && (e->quirks & EFA_Q_SHM) != 0 && efa_shm_gone(a))
 			efa_shm_answer(e, a);
-		if (!removable(e, a, now) || (!efa_av_drain(e, a) && (e->quirks & EFA_Q_SHM) != 0))
+		if (!removable(e, a, now) || (!efa_av_drain(e, a, false) && (e->quirks & EFA_Q_SHM) != 0))
 			pp = &a->next;
 		else
 			free_addr(e, pp);

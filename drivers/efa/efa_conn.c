@@ -136,12 +136,14 @@ efa_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_pa
 	struct efa_ep *e = efa_of(ep);
 	struct leat_oob_data data = own_data(e, params);
 	struct efa_peer *p = mine(e, peer);
+	char why[LEAT_EVENT_TEXT];
 	int ret;
 
 	ret = learn(e, peer, p->pending, p->pending_len);
 	if (ret < 0) {
-		(void)leat_oob_reject(e->oob, p->conn, leat_err_msg());
-		leat_peer_closing(ep, peer, ret, leat_err_msg());
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
+		(void)leat_oob_reject(e->oob, p->conn, why);
+		leat_peer_closing(ep, peer, ret, why);
 		forget(e, peer);
 		leat_peer_down(ep, peer);
 		return 0;
@@ -258,13 +260,18 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 		efa_slots_foreach(e, finish_one, peer);
 	/* What is left may write to buffers here. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & EFA_Q_AV_CUTS) != 0)
-		efa_av_cut(e, p->addr);
+		efa_av_cut(e, p->addr, p->dead);
 	if (p->gone && p->addr->orphans > 0)
 		efa_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
 		return;
-	if (!e->closing)
-		(void)efa_av_drain(e, p->addr);
+	if (!e->closing) {
+		/* More may be on its way through the kernel, and would be taken for somebody else's. */
+		if (p->dead && (e->quirks & EFA_Q_AV_CUTS) != 0)
+			efa_av_cut(e, p->addr, true);
+		else
+			(void)efa_av_drain(e, p->addr, p->dead);
+	}
 	e->nb_ending--;
 	forget(e, peer);
 	leat_peer_down(e->ep, peer);

@@ -19,11 +19,6 @@
 /* struct leat_ep_conf.max_peers is 16 bits, one value means any. */
 #define PEERS_MAX 32767
 
-#define RMA_OPS                                                                                    \
-	(LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) | LEAT_OP_BIT(LEAT_OP_READ))
-#define TAG_OPS (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
-#define ATOMIC_OPS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
-
 static const struct leat_driver_arg args[] = {
 	{ "provider", "NAME", "efa",
 	  "libfabric RDM provider: efa, shm, tcp, tcp;ofi_rxm, sockets, ..." },
@@ -120,7 +115,7 @@ addr_is_ours(const char *dev, const char *addr)
 }
 
 struct fi_info *
-efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, uint32_t tx, uint32_t rx, int *err)
+efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, int *err)
 {
 	const char *node = d->src[0] != '\0' ? d->src : NULL;
 	struct fi_info *hints = efa_provider_hints(d->prov, caps), *list = NULL, *pick;
@@ -133,14 +128,12 @@ efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, uint32_t tx, uint32_t rx
 	if (d->prov->hint != NULL)
 		hints->fabric_attr->prov_name = strdup(d->prov->hint);
 	else
-		hints->fabric_attr->prov_name = strdup(d->interface);
+		hints->fabric_attr->prov_name = strdup(d->provider);
 	if (d->domain[0] != '\0')
 		hints->domain_attr->name = strdup(d->domain);
 	if (hints->fabric_attr->prov_name == NULL ||
 	    (d->domain[0] != '\0' && hints->domain_attr->name == NULL))
 		goto out;
-	hints->tx_attr->size = tx;
-	hints->rx_attr->size = rx;
 	if ((d->prov->quirks & EFA_Q_SHM) != 0) {
 		/* The default name is the process id: not enough for /dev/shm shared between containers. */
 		snprintf(shm_name, sizeof(shm_name), "leat-%d-%08x", (int)getpid(),
@@ -163,7 +156,7 @@ out:
 
 /* Asks for one capability after the other: what is offered without being asked for is not told. */
 static int
-find_caps(struct efa_dev *d, const char *provider)
+find_caps(struct efa_dev *d)
 {
 	static const uint64_t optional[] = { FI_TAGGED, FI_RMA, FI_ATOMIC, FI_SOURCE,
 					     FI_DIRECTED_RECV };
@@ -173,10 +166,10 @@ find_caps(struct efa_dev *d, const char *provider)
 	size_t i;
 	int err;
 
-	info = efa_dev_getinfo(d, caps, 0, 0, &err);
+	info = efa_dev_getinfo(d, caps, &err);
 	if (info == NULL)
 		return leat_err(ENODEV, "%s: provider '%s'%s%s%s%s: %s: %s; RDM providers here: %s",
-				d->name, provider, d->domain[0] != '\0' ? ", domain " : "",
+				d->name, d->provider, d->domain[0] != '\0' ? ", domain " : "",
 				d->domain, d->src[0] != '\0' ? ", address " : "", d->src,
 				err == FI_ENODATA || err == FI_ENODEV ? "no such device"
 								      : fi_strerror(err),
@@ -186,7 +179,7 @@ find_caps(struct efa_dev *d, const char *provider)
 
 		if ((d->prov->no_caps & optional[i]) != 0)
 			continue;
-		more = efa_dev_getinfo(d, caps | optional[i], 0, 0, &err);
+		more = efa_dev_getinfo(d, caps | optional[i], &err);
 		if (more == NULL)
 			continue;
 		caps |= optional[i];
@@ -215,11 +208,11 @@ find_limits(struct efa_dev *d, const struct rte_kvargs *kv)
 
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	if ((d->caps & FI_TAGGED) != 0)
-		d->ops |= TAG_OPS;
+		d->ops |= EFA_OPS_TAG;
 	if ((d->caps & FI_RMA) != 0)
-		d->ops |= RMA_OPS;
+		d->ops |= EFA_OPS_RMA;
 	if ((d->caps & FI_ATOMIC) != 0)
-		d->ops |= ATOMIC_OPS;
+		d->ops |= EFA_OPS_ATOMIC;
 	if (d->info->domain_attr->cq_data_size < 4)
 		d->ops &= ~LEAT_OP_BIT(LEAT_OP_WRITE_IMM);
 	d->ops &= ~p->no_ops;
@@ -235,7 +228,7 @@ find_limits(struct efa_dev *d, const struct rte_kvargs *kv)
 }
 
 static int
-parse(struct efa_dev *d, const char *provider, const struct rte_kvargs *kv)
+parse(struct efa_dev *d, const struct rte_kvargs *kv)
 {
 	const char *iface = leat_kv_str(kv, "iface"), *src = leat_kv_str(kv, "src");
 	const char *domain = leat_kv_str(kv, "domain");
@@ -246,7 +239,7 @@ parse(struct efa_dev *d, const char *provider, const struct rte_kvargs *kv)
 		return leat_err(
 			EINVAL,
 			"%s: provider %s has no network address: iface= and src= don't apply%s",
-			d->name, provider,
+			d->name, d->provider,
 			(d->prov->quirks & EFA_Q_SHM) == 0 ? ", domain= chooses the device" : "");
 	if (domain != NULL) {
 		if (strlen(domain) >= sizeof(d->domain))
@@ -320,15 +313,15 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	snprintf(d->name, sizeof(d->name), "%s", leat_dev_name(dev));
 	d->prov = efa_provider_find(provider);
 	efa_provider_prepare(d->prov);
-	snprintf(d->interface, sizeof(d->interface), "%s", provider);
+	snprintf(d->provider, sizeof(d->provider), "%s", provider);
 	if (d->prov->refuse != NULL) {
 		leat_err(EOPNOTSUPP, "%s: provider %s does not work with libfabric %u.%u: %s",
 			 d->name, provider, FI_MAJOR(fi_version()), FI_MINOR(fi_version()),
 			 d->prov->refuse);
 		goto bad;
 	}
-	if (parse(d, provider, kv) < 0 || efa_provider_env(d->name, d->prov) < 0 ||
-	    find_caps(d, provider) < 0 || check_modes(d) < 0 || find_limits(d, kv) < 0)
+	if (parse(d, kv) < 0 || efa_provider_env(d->name, d->prov) < 0 || find_caps(d) < 0 ||
+	    check_modes(d) < 0 || find_limits(d, kv) < 0)
 		goto bad;
 	d->quirks = d->prov->quirks;
 	snprintf(d->interface, sizeof(d->interface), "%s", d->info->domain_attr->name);
@@ -339,7 +332,8 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	if (d->prov->no_ops != 0)
 		LEAT_LOG(NOTICE, driver, "%s: provider %s is not used for %s: %s", d->name,
 			 d->info->fabric_attr->prov_name,
-			 (d->prov->no_ops & RMA_OPS) != 0 ? "one-sided ops and atomics" : "atomics",
+			 (d->prov->no_ops & EFA_OPS_RMA) != 0 ? "one-sided ops and atomics"
+							      : "atomics",
 			 d->prov->no_ops_why);
 	leat_dev_drv_set(dev, d);
 	return 0;
@@ -377,13 +371,12 @@ efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->rx_depth = d->rx_depth;
 	info->rx_depth_max = d->rx_depth_max;
 	info->dead_peer_ms = 1000;
-	info->numa_node = -1;
 	info->mr_local = (i->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	info->directed_recv = (d->caps & FI_DIRECTED_RECV) != 0;
 	info->source = (d->caps & FI_SOURCE) != 0;
 	info->send_imm = i->domain_attr->cq_data_size >= 4;
 	info->imm_size = i->domain_attr->cq_data_size >= 8 ? 8 : 4;
-	info->in_order = d->prov->in_order;
+	info->in_order = false; /* no provider promises it of different kinds of ops */
 	/* Providers keep unreceived messages, without a limit or in one queue for all. */
 	info->unexpected_bounded = false;
 	info->cancel_send = false;

@@ -9,7 +9,6 @@
  */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include <rte_common.h>
@@ -18,9 +17,6 @@
 
 /* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
 #define SPARE_SLOTS 128
-
-#define ATOMIC_OPS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
-#define TAG_OPS (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
 
 static int
 fi_failed(const struct efa_ep *e, const char *what, int ret)
@@ -37,9 +33,9 @@ open_info(struct efa_ep *e, const struct leat_ep_conf *conf)
 	int err;
 
 	/* Tags cost some providers time even when no op has one. */
-	if ((conf->ops & TAG_OPS) == 0)
+	if ((conf->ops & EFA_OPS_TAG) == 0)
 		caps &= ~FI_TAGGED;
-	e->info = efa_dev_getinfo(e->dev, caps, 0, 0, &err);
+	e->info = efa_dev_getinfo(e->dev, caps, &err);
 	if (e->info == NULL)
 		return leat_err(EIO,
 				"%s: create endpoint: the provider is not offered any more: %s; %s",
@@ -107,22 +103,14 @@ open_ep(struct efa_ep *e)
 static int
 open_ep_signals_kept(struct efa_ep *e)
 {
-	static const int sigs[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
-	struct sigaction old[RTE_DIM(sigs)];
-	bool saved[RTE_DIM(sigs)];
-	size_t i;
+	struct leat_signals signals;
 	int ret;
 
 	if ((e->quirks & EFA_Q_SHM) == 0)
 		return open_ep(e);
-	for (i = 0; i < RTE_DIM(sigs); i++)
-		saved[i] = sigaction(sigs[i], NULL, &old[i]) == 0;
+	leat_signals_save(&signals);
 	ret = open_ep(e);
-	for (i = 0; i < RTE_DIM(sigs); i++) {
-		if (saved[i] && sigaction(sigs[i], &old[i], NULL) != 0)
-			LEAT_LOG(WARNING, driver, "%s: signal %d stays with the shm provider",
-				 e->dev->name, sigs[i]);
-	}
+	leat_signals_restore(&signals);
 	return ret;
 }
 
@@ -246,7 +234,7 @@ efa_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	    open_fids(e, conf) < 0 || open_ep_signals_kept(e) < 0 || check_atomics(e, conf) < 0)
 		goto bad;
 	set_limits(ep, e, conf);
-	if ((conf->ops & ATOMIC_OPS) != 0 && e->mr_desc && efa_mr_reg_slots(e) < 0)
+	if ((conf->ops & EFA_OPS_ATOMIC) != 0 && e->mr_desc && efa_mr_reg_slots(e) < 0)
 		goto bad;
 	if ((e->quirks & EFA_Q_SHM) != 0 && efa_shm_init(e) < 0)
 		goto bad;

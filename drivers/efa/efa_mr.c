@@ -40,15 +40,22 @@ fi_access(const struct efa_ep *e, uint32_t access)
 	return a;
 }
 
+/* Knuth's MMIX generator: it visits every value, in an order that is not easily guessed. */
+uint64_t
+efa_mr_next_number(struct efa_ep *e)
+{
+	e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
+	return e->next_key;
+}
+
 /* A key that is not in use, as wide as the provider's. */
 static uint64_t
 next_key(struct efa_ep *e)
 {
 	size_t bytes = e->info->domain_attr->mr_key_size;
+	uint64_t key = efa_mr_next_number(e);
 
-	/* An odd multiplier visits every value, in an order that is not easily guessed. */
-	e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
-	return bytes >= 8 || bytes == 0 ? e->next_key : e->next_key & ((1ULL << (8 * bytes)) - 1);
+	return bytes >= 8 || bytes == 0 ? key : key & ((1ULL << (8 * bytes)) - 1);
 }
 
 #define SEAL_LEN_BITS 40
@@ -75,17 +82,10 @@ seal(struct efa_ep *e, uint64_t len, uint32_t access)
 int
 efa_mr_key_check(const struct leat_op *op)
 {
-	static const uint32_t needs[LEAT_OP_TYPES] = {
-		[LEAT_OP_WRITE] = LEAT_MR_REMOTE_WRITE,
-		[LEAT_OP_WRITE_IMM] = LEAT_MR_REMOTE_WRITE,
-		[LEAT_OP_READ] = LEAT_MR_REMOTE_READ,
-		[LEAT_OP_FETCH_ADD] = LEAT_MR_REMOTE_ATOMIC,
-		[LEAT_OP_CMP_SWAP] = LEAT_MR_REMOTE_ATOMIC,
-	};
 	uint64_t len = op->rkey >> SEAL_LEN_SHIFT;
 
 	if ((op->rkey & 0xff) != seal_check(op->rkey) ||
-	    ((op->rkey >> SEAL_RIGHTS_SHIFT << 1) & needs[op->type]) == 0)
+	    ((op->rkey >> SEAL_RIGHTS_SHIFT << 1) & leat_op_right(op->type)) == 0)
 		return -EACCES;
 	if (len == 0)
 		return 0;

@@ -147,7 +147,7 @@ efa_notice_room(const struct efa_ep *e)
 	return e->notice_count < NOTICES_STOP || e->nb_carriers > 0;
 }
 
-/* A RECV from one peer gets that peer's notices, and those of unknown origin nobody else can be meant by. */
+/* A RECV from one peer gets that peer's notices; those of unknown origin are for RECVs from any. */
 static bool
 fits(const struct leat_op *op, const struct efa_notice *n)
 {
@@ -207,8 +207,9 @@ efa_notice_run(struct efa_ep *e)
 	struct efa_slot *s;
 	uint32_t i;
 
-	if (e->nb_carriers > 0)
+	if (e->nb_carriers > 0 || e->recv_head == NULL)
 		return false;
+	/* When nobody wants the oldest, the others are tried: RECVs may differ in their peers. */
 	for (i = 0; i < e->notice_count; i++) {
 		for (s = e->recv_head; s != NULL; s = s->next) {
 			if ((s->flags & EFA_SLOT_CANCEL) != 0 || !fits(s->op, at(e, i)))
@@ -218,9 +219,6 @@ efa_notice_run(struct efa_ep *e)
 			efa_slot_cancel(e, s);
 			return true;
 		}
-		/* Nobody wants the oldest: the others are tried when RECVs differ in their peers only. */
-		if (e->recv_head == NULL)
-			return false;
 	}
 	return false;
 }

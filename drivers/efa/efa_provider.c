@@ -18,13 +18,10 @@
 #include "efa_pvt.h"
 
 #define ANY_VERSION UINT32_MAX
-#define ONE_SIDED                                                                                  \
-	(LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) | LEAT_OP_BIT(LEAT_OP_READ))
-#define ATOMICS (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
 #define TCP_QUIRKS                                                                                 \
 	(EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_KEY_SEALED | EFA_Q_BREAKS |                   \
-	 EFA_Q_LEAK_DOMAIN | EFA_Q_INJECT_QUEUES)
+	 EFA_Q_INJECT_QUEUES)
 
 static const struct efa_provider providers[] = {
 	{
@@ -100,7 +97,7 @@ static const struct efa_provider providers[] = {
 		 *   (tcpx_progress.c "dynamically provided rbuf is too small").
 		 * - A send of more than 16 KiB to a peer that died never completes, and a post to it says
 		 *   FI_EAGAIN for ever: the exchange of addresses (oob) tells of the death.
-		 * - LEAK_DOMAIN: such a send keeps the domain busy.
+		 * - Such a send keeps the domain busy: fi_close() of it says FI_EBUSY, and it leaks.
 		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never says FI_EAGAIN.
 		 * - AV_CUTS: a READ from a peer that does not move, and that is disconnected here, would be answered
 		 *   whenever that peer moves, into a buffer that is the caller's again.
@@ -127,7 +124,7 @@ static const struct efa_provider providers[] = {
 		.min_version = FI_VERSION(1, 18),
 		.max_version = ANY_VERSION,
 		.quirks = TCP_QUIRKS,
-		.no_ops = ATOMICS,
+		.no_ops = EFA_OPS_ATOMIC,
 		.no_ops_why = "libfabric's own tcp RDM has no atomics; provider=tcp;ofi_rxm has",
 		.no_caps = FI_ATOMIC,
 		.tx_depth = 512,
@@ -178,7 +175,7 @@ static const struct efa_provider providers[] = {
 		.name = "udp;ofi_rxd",
 		.hint = "udp;ofi_rxd",
 		.sink_len = 64 << 20,
-		.no_ops = ONE_SIDED | ATOMICS,
+		.no_ops = EFA_OPS_RMA | EFA_OPS_ATOMIC,
 		.no_ops_why = "mixed with messages they come to a stop in ofi_rxd",
 		.no_caps = FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV,
 		.max_version = ANY_VERSION,
@@ -200,7 +197,7 @@ static const struct efa_provider providers[] = {
 		.sink_len = 64 << 20,
 		.max_version = FI_VERSION(1, 17),
 		.quirks = TCP_QUIRKS,
-		.no_ops = ATOMICS,
+		.no_ops = EFA_OPS_ATOMIC,
 		.no_ops_why = "it announces FI_ATOMIC, but fi_fetch_atomicvalid() says no",
 		.no_caps = FI_ATOMIC | FI_DIRECTED_RECV,
 		.tx_depth = 256,
@@ -330,6 +327,7 @@ efa_provider_list(char *buf, size_t len)
 	hints->mode = ~0ULL;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG;
+	/* Every mode bit but FI_MR_BASIC and FI_MR_SCALABLE, which are no modes (and warn from 2.0 on). */
 	hints->domain_attr->mr_mode = ~3;
 	if (fi_getinfo(EFA_API_VERSION, NULL, NULL, 0, hints, &list) != 0)
 		list = NULL;
@@ -416,13 +414,13 @@ efa_provider_prepare(const struct efa_provider *p)
 static int
 cma_check(const char *dev)
 {
-	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
 	int scope = 0;
 
 	if (f != NULL) {
 		if (fscanf(f, "%d", &scope) != 1)
 			scope = 0;
-		fclose(f);
+		(void)fclose(f);
 	}
 	if (scope == 0)
 		return 0;

@@ -52,6 +52,12 @@
 /* The same for receives from a live peer: its data may be on their way into the buffer. */
 #define EFA_GRACE_RECV_US 5000000
 
+/* Kinds of ops, as masks. */
+#define EFA_OPS_TAG (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
+#define EFA_OPS_RMA                                                                                \
+	(LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) | LEAT_OP_BIT(LEAT_OP_READ))
+#define EFA_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
+
 /* ---- providers ---- */
 
 /* Ways in which providers differ from what the driver does by default; see the table for reasons. */
@@ -71,9 +77,7 @@ enum efa_quirk {
 		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
 	EFA_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
 	EFA_Q_AV_CUTS = 1 << 13, /* fi_av_remove() can be made to close the connection below */
-	EFA_Q_PEEKS = 1 << 14, /* waits for whole headers in the kernel's receive buffer */
-	EFA_Q_LEAK_DOMAIN =
-		1 << 9, /* fi_close() of the domain may say EBUSY after a peer's death */
+	EFA_Q_PEEKS = 1 << 14,	 /* waits for whole headers in the kernel's receive buffer */
 };
 
 /* What is known of a provider. */
@@ -94,7 +98,6 @@ struct efa_provider {
 	uint32_t max_peers;
 	uint32_t inject_pays; /* largest send for which fi_inject is faster than fi_send */
 	bool needs_address;   /* takes iface= and src= */
-	bool in_order;	      /* completions come in order */
 	const char *check;    /* what to look at when it isn't there */
 };
 
@@ -121,8 +124,9 @@ uint64_t efa_provider_mr_modes(void);
 struct efa_dev {
 	char name[64];
 	const struct efa_provider *prov;
-	char src[64];	 /* src=, or the address of iface=; "" for none */
-	char domain[64]; /* domain=, or "" */
+	char provider[64]; /* as it was asked for */
+	char src[64];	   /* src=, or the address of iface=; "" for none */
+	char domain[64];   /* domain=, or "" */
 	char interface[64];
 	struct fi_info *info; /* with caps, what an endpoint is opened with */
 	uint64_t caps;	      /* all that it offers of what the driver uses */
@@ -136,8 +140,7 @@ int efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv);
 void efa_dev_remove(struct leat_dev *dev);
 void efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
 /* fi_getinfo with caps, as this device asks for it. NULL: *err is what fi_getinfo said. */
-struct fi_info *efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, uint32_t tx, uint32_t rx,
-				int *err);
+struct fi_info *efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, int *err);
 
 /* ---- slots ---- */
 
@@ -362,12 +365,15 @@ void efa_notice_fini(struct efa_ep *e);
 /* Finds or inserts an address for a peer. 0, or negative errno with leat_err(). */
 int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer,
 	       struct efa_addr **addr);
-/* Out of the AV with it, so that nothing of it writes to this side's memory any more. */
-void efa_av_cut(struct efa_ep *e, struct efa_addr *a);
+/* Drained and out of the AV with it, so that nothing of it writes to this side's memory any more. */
+void efa_av_cut(struct efa_ep *e, struct efa_addr *a, bool dead);
 /* Lets go of it. */
 void efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
-/* Takes out what arrived from it and was not received. @return whether it is all */
-bool efa_av_drain(struct efa_ep *e, struct efa_addr *a);
+/*
+ * Takes out what arrived from it and was not received: of the dead all of it, for it has an end; of somebody who may
+ * go on sending a bounded part. @return false: there may be more
+ */
+bool efa_av_drain(struct efa_ep *e, struct efa_addr *a, bool dead);
 /* Removes addresses without peers, where that is safe by now. */
 void efa_av_sweep(struct efa_ep *e);
 void efa_av_fini(struct efa_ep *e);
@@ -389,6 +395,8 @@ void efa_conn_broken(struct efa_ep *e, uint16_t peer);
 
 /* ---- memory ---- */
 
+/* The next of the numbers that keys are made of. */
+uint64_t efa_mr_next_number(struct efa_ep *e);
 int efa_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 int efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
 /* EFA_Q_KEY_SEALED: 0, -EACCES or -ERANGE. */

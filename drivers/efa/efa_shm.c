@@ -138,14 +138,15 @@ int
 efa_shm_key_add(struct efa_ep *e, uint64_t base, uint64_t len, uint32_t access, uint64_t *key)
 {
 	struct key_entry *k;
+	uint64_t n;
 	uint32_t i;
 
 	for (i = 0; i < ENTRIES; i++) {
 		k = &e->shm->key[i];
 		if (k->key != 0)
 			continue;
-		e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
-		*key = (e->next_key | 1ULL << 63) - e->next_key % ENTRIES + i;
+		n = efa_mr_next_number(e);
+		*key = (n | 1ULL << 63) - n % ENTRIES + i;
 		k->base = base;
 		k->len = len;
 		k->access = access;
@@ -279,13 +280,6 @@ efa_shm_gone(const struct efa_addr *a)
 int
 efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op)
 {
-	static const uint32_t needs[LEAT_OP_TYPES] = {
-		[LEAT_OP_WRITE] = LEAT_MR_REMOTE_WRITE,
-		[LEAT_OP_WRITE_IMM] = LEAT_MR_REMOTE_WRITE,
-		[LEAT_OP_READ] = LEAT_MR_REMOTE_READ,
-		[LEAT_OP_FETCH_ADD] = LEAT_MR_REMOTE_ATOMIC,
-		[LEAT_OP_CMP_SWAP] = LEAT_MR_REMOTE_ATOMIC,
-	};
 	const struct key_entry *k = &a->shm->key[op->rkey % ENTRIES];
 	uint64_t base, len, off;
 	uint32_t access;
@@ -299,7 +293,7 @@ efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op)
 		__ATOMIC_ACQUIRE); /* pairs with key_del's fence: still the same entry? */
 	if (unlikely(__atomic_load_n(&k->key, __ATOMIC_RELAXED) != op->rkey))
 		return -EACCES;
-	if (unlikely((access & needs[op->type]) == 0))
+	if (unlikely((access & leat_op_right(op->type)) == 0))
 		return -EACCES;
 	off = op->raddr - base;
 	return likely(off <= len && op->size <= len - off) ? 0 : -ERANGE;

@@ -16,7 +16,8 @@
  * to do with a dead process, and frees the one that stays taken for LOCK_HELD_MS; and the answers that are
  * owed by the dead are written in its place.
  *
- * The thread exists while an endpoint has a peer in another process, and sleeps while nobody is dead.
+ * The thread exists while an endpoint has a peer in another process. It looks every WATCH_MS whether
+ * one of them is dead, and then every LOOK_MS at the locks, since nothing tells when a lock is freed.
  */
 
 #include <fcntl.h>
@@ -34,6 +35,7 @@
 
 #define LOCK_HELD_MS 150
 #define WATCH_MS 20
+#define LOOK_MS 1
 
 /* prov/util ofi_shm.h, struct smr_region. */
 #define REGION_VERSION 4
@@ -103,8 +105,7 @@ struct efa_shm_region {
 	size_t len;
 	int pidfd;		     /* of the owner, -1: own */
 	struct efa_shm_region *mine; /* of the endpoint that has it as a peer */
-	unsigned int held;	     /* samples in a row that found the lock taken */
-	unsigned int suspects;	     /* own: dead peers that may have its lock */
+	uint64_t held_since; /* cycles: the lock was found taken from then on; 0: it was not */
 	bool dead;
 	bool clean; /* its own lock was seen free since */
 	bool mine_clean;
@@ -171,21 +172,28 @@ lock_held(struct region *r)
 	return false;
 }
 
-/* One look. @return true: it is known to be free of the dead */
+/*
+ * One look. By the clock, not by the number of looks: an own region is looked at once for each of
+ * its peers that is dead.
+ * @return true: it is known to be free of the dead
+ */
 static bool
-look(struct efa_shm_region *s, unsigned int step_ms)
+look(struct efa_shm_region *s)
 {
+	uint64_t now = leat_now();
+
 	if (!lock_held(s->r)) {
-		s->held = 0;
+		s->held_since = 0;
 		return true;
 	}
-	s->held += step_ms;
-	if (s->held < LOCK_HELD_MS)
+	if (s->held_since == 0)
+		s->held_since = now;
+	if (now - s->held_since < leat_us_to_cycles(LOCK_HELD_MS * 1000))
 		return false;
 	LEAT_LOG(WARNING, driver,
 		 "efa: provider shm: freed a lock that a killed process left taken");
 	(void)pthread_spin_unlock(&s->r->lock);
-	s->held = 0;
+	s->held_since = 0;
 	return true;
 }
 
@@ -199,19 +207,25 @@ process_dead(int pidfd)
 
 /* @return whether somebody has to be looked at more closely */
 static bool
-watch_once(unsigned int step_ms)
+watch_once(void)
 {
 	struct efa_shm_region *s;
 	bool busy = false;
 
 	LIST_FOREACH(s, &others, link) {
-		if (!s->dead && !process_dead(s->pidfd))
-			continue;
-		s->dead = true;
+		if (!s->dead) {
+			if (!process_dead(s->pidfd))
+				continue;
+			s->dead = true;
+			/* What was seen taken before may have been free since. */
+			s->held_since = 0;
+			if (s->mine != NULL)
+				s->mine->held_since = 0;
+		}
 		if (!s->clean)
-			s->clean = look(s, step_ms);
+			s->clean = look(s);
 		if (!s->mine_clean)
-			s->mine_clean = s->mine == NULL || look(s->mine, step_ms);
+			s->mine_clean = s->mine == NULL || look(s->mine);
 		busy |= !s->clean || !s->mine_clean;
 	}
 	return busy;
@@ -220,10 +234,12 @@ watch_once(unsigned int step_ms)
 static void *
 watch(void *arg)
 {
-	struct timespec slow = { .tv_nsec = WATCH_MS * 1000000L }, fast = { .tv_nsec = 1000000 };
+	struct timespec slow = { .tv_nsec = WATCH_MS * 1000000L };
+	struct timespec fast = { .tv_nsec = LOOK_MS * 1000000L };
 	bool busy = false;
 
 	RTE_SET_USED(arg);
+	(void)pthread_setname_np(pthread_self(), "leat-shm-watch");
 	for (;;) {
 		(void)nanosleep(busy ? &fast : &slow, NULL);
 		pthread_mutex_lock(&lock);
@@ -232,7 +248,7 @@ watch(void *arg)
 			pthread_mutex_unlock(&lock);
 			return NULL;
 		}
-		busy = watch_once(1);
+		busy = watch_once();
 		pthread_mutex_unlock(&lock);
 	}
 }
@@ -240,20 +256,13 @@ watch(void *arg)
 void
 efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd)
 {
-	pthread_attr_t attr;
-	pthread_t t;
-
 	s->mine = mine;
 	s->pidfd = pidfd;
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&others, s, link);
-	if (!running && pthread_attr_init(&attr) == 0) {
-		(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		running = pthread_create(&t, &attr, watch, NULL) == 0;
-		(void)pthread_attr_destroy(&attr);
-		if (running)
-			(void)pthread_setname_np(t, "leat-shm-watch");
-		else
+	if (!running) {
+		running = leat_thread_start(watch, NULL) == 0;
+		if (!running)
 			LEAT_LOG(WARNING, driver,
 				 "efa: provider shm: no thread to watch over locks");
 	}
@@ -283,22 +292,24 @@ void
 efa_shm_answer(struct efa_ep *e, const struct efa_addr *a)
 {
 	struct resp_queue *q;
+	size_t i, off, len, mask;
 	struct region *r;
-	size_t i;
 
 	if (e->shm_region == NULL)
 		return;
 	r = e->shm_region->r;
-	if (r->resp_queue_offset + sizeof(*q) > e->shm_region->len)
+	len = e->shm_region->len;
+	/* Other processes can write here: nothing may lead out of the mapping, by overflow either. */
+	off = r->resp_queue_offset;
+	if (len < sizeof(*q) || off > len - sizeof(*q))
 		return;
-	q = (struct resp_queue *)((char *)r + r->resp_queue_offset);
-	if (r->resp_queue_offset + sizeof(*q) + (q->size_mask + 1) * sizeof(q->buf[0]) >
-		    e->shm_region->len ||
-	    q->wcnt - q->rcnt > q->size_mask + 1)
+	q = (struct resp_queue *)((char *)r + off);
+	mask = q->size_mask;
+	if (mask >= (len - sizeof(*q) - off) / sizeof(q->buf[0]) || q->wcnt - q->rcnt > mask + 1)
 		return;
 	/* Nobody else writes here: the dead don't, and the provider's own part is driven by this thread. */
 	for (i = q->rcnt; i != q->wcnt; i++) {
-		struct resp *p = &q->buf[i & q->size_mask];
+		struct resp *p = &q->buf[i & mask];
 		struct pending *x = (struct pending *)(uintptr_t)p->pending;
 
 		if ((p->status != STATUS_BUSY && p->status != STATUS_SAR_FREE &&

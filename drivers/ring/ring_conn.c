@@ -15,12 +15,6 @@
 
 #include "ring_pvt.h"
 
-static void
-dir_free(struct ring_dir *dir)
-{
-	free(dir->mem);
-}
-
 /* One zeroed piece: large ones come fresh from the kernel, so what is never used costs nothing. */
 static int
 dir_init(struct ring_dir *dir, uint32_t nb)
@@ -61,8 +55,8 @@ ring_conn_put(struct ring_conn *conn)
 	/* release: this side is done with it; acquire: so is the other, by whoever is last */
 	if (__atomic_sub_fetch(&conn->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	dir_free(&conn->dir[0]);
-	dir_free(&conn->dir[1]);
+	free(conn->dir[0].mem);
+	free(conn->dir[1].mem);
 	ring_mbox_put(conn->mbox[0]);
 	ring_mbox_put(conn->mbox[1]);
 	free(conn);
@@ -76,6 +70,13 @@ ring_conn_settle(struct ring_conn *conn, enum ring_conn_state state)
 	/* STATE: release the acceptor's direction and private data to the connector */
 	return __atomic_compare_exchange_n(&conn->state, &expected, (uint32_t)state, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+void
+ring_conn_reject(struct ring_conn *conn)
+{
+	if (ring_conn_settle(conn, RING_CONN_REJECTED))
+		ring_bell(conn->mbox[0]);
 }
 
 static void
@@ -102,7 +103,7 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 	}
 	conn->refs = 1;
 	conn->mbox[0] = rep->mbox;
-	__atomic_fetch_add(&rep->mbox->refs, 1, __ATOMIC_RELAXED);
+	ring_mbox_get(rep->mbox);
 	snprintf(conn->from, sizeof(conn->from), "ring:%s", leat_ep_name(rep->ep));
 	set_priv(conn, 0, params);
 	return conn;
@@ -113,7 +114,6 @@ ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	     const struct leat_conn_params *params)
 {
 	struct ring_ep *rep = ep->drv;
-	uint64_t now = leat_now(), span = leat_us_to_cycles(params->timeout_us);
 	struct ring_conn *conn;
 	struct ring_link *link;
 
@@ -133,7 +133,7 @@ ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		ring_link_free(link);
 		return leat_err(ENOMEM, "ring: connect %s: out of memory", addr);
 	}
-	link->deadline = span > UINT64_MAX - now ? UINT64_MAX : now + span;
+	link->deadline = leat_time_add(leat_now(), leat_us_to_cycles(params->timeout_us));
 	peer->drv = link;
 	link->sent = ring_name_send(addr, conn);
 	return 0;
@@ -163,8 +163,7 @@ ring_reject(struct leat_ep *ep, struct leat_peer *peer)
 	struct ring_ep *rep = ep->drv;
 	struct ring_link *link = peer->drv;
 
-	if (ring_conn_settle(link->conn, RING_CONN_REJECTED))
-		ring_bell(link->conn->mbox[0]);
+	ring_conn_reject(link->conn);
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }
@@ -187,8 +186,7 @@ take_request(struct leat_ep *ep, struct ring_ep *rep, struct ring_conn *conn)
 		}
 	}
 	if (link == NULL) {
-		if (ring_conn_settle(conn, RING_CONN_REJECTED))
-			ring_bell(conn->mbox[0]);
+		ring_conn_reject(conn);
 		ring_conn_put(conn);
 	}
 }
@@ -229,14 +227,14 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	/* Accepted at the last moment: the next call sees it. */
 	if (now < link->deadline || !ring_conn_settle(conn, RING_CONN_ABANDONED))
 		return;
-	if (link->sent)
+	if (link->sent) {
 		ring_bell(conn->mbox[1]);
-	if (link->sent)
 		connect_failed(ep, rep, link, -ETIMEDOUT,
 			       "no answer in time: does it call leat_ep_events()?");
-	else
+	} else {
 		connect_failed(ep, rep, link, -ECONNREFUSED,
 			       "no endpoint of this process listens there");
+	}
 }
 
 static void

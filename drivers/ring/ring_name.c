@@ -47,8 +47,8 @@ ring_mbox_new(void)
 	return mbox;
 }
 
-static void
-mbox_get(struct ring_mbox *mbox)
+void
+ring_mbox_get(struct ring_mbox *mbox)
 {
 	/* relaxed: the caller reached it through a reference of somebody's */
 	__atomic_fetch_add(&mbox->refs, 1, __ATOMIC_RELAXED);
@@ -89,8 +89,7 @@ ring_mbox_close(struct ring_mbox *mbox)
 	mbox->closed = true;
 	pthread_mutex_unlock(&mbox->lock);
 	while ((conn = ring_mbox_take(mbox)) != NULL) {
-		ring_conn_settle(conn, RING_CONN_REJECTED);
-		ring_bell(conn->mbox[0]);
+		ring_conn_reject(conn);
 		ring_conn_put(conn);
 	}
 }
@@ -241,7 +240,7 @@ ring_name_listen(const char *addr, struct ring_mbox *mbox)
 	else
 		taken = in_use(&l->name);
 	if (!taken) {
-		mbox_get(mbox);
+		ring_mbox_get(mbox);
 		TAILQ_INSERT_TAIL(&listeners, l, link);
 	}
 	pthread_mutex_unlock(&names_lock);
@@ -289,7 +288,7 @@ ring_name_send(const char *addr, struct ring_conn *conn)
 	l = find(&to);
 	if (l != NULL) {
 		mbox = l->mbox;
-		mbox_get(mbox);
+		ring_mbox_get(mbox);
 	}
 	pthread_mutex_unlock(&names_lock);
 	if (mbox == NULL)

@@ -32,7 +32,7 @@
 
 #define RING_HOT 16    /* links that every poll looks at */
 #define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
-/* Bytes of large messages that a poll copies before it leaves a link's rest to the next one. */
+/* Bytes of large messages that a poll copies; then it takes one more slot of each link only. */
 #define RING_COPY_BUDGET (256 * 1024)
 /* Slots that a poll handles which has no room for ops. */
 #define RING_DRIVE_BUDGET 16
@@ -193,6 +193,7 @@ struct ring_dev {
 /* ---- ring_name.c ---- */
 
 struct ring_mbox *ring_mbox_new(void);
+void ring_mbox_get(struct ring_mbox *mbox);
 void ring_mbox_put(struct ring_mbox *mbox);
 /* Refuses requests from now on, and the waiting ones. */
 void ring_mbox_close(struct ring_mbox *mbox);
@@ -216,6 +217,8 @@ ring_bell(struct ring_mbox *mbox)
 void ring_conn_put(struct ring_conn *conn);
 /* Leaves REQUEST. @return false: it had left it already */
 bool ring_conn_settle(struct ring_conn *conn, enum ring_conn_state state);
+/* Answers a request with no, unless it was taken back. */
+void ring_conn_reject(struct ring_conn *conn);
 int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		 const struct leat_conn_params *params);
 int ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);

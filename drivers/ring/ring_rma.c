@@ -110,20 +110,6 @@ region_check(const struct ring_ep *rep, uint64_t key, uint64_t addr, uint64_t le
 	return 0;
 }
 
-static uint32_t
-access_of(uint8_t type)
-{
-	switch (type) {
-	case LEAT_OP_WRITE:
-	case LEAT_OP_WRITE_IMM:
-		return LEAT_MR_REMOTE_WRITE;
-	case LEAT_OP_READ:
-		return LEAT_MR_REMOTE_READ;
-	default:
-		return LEAT_MR_REMOTE_ATOMIC;
-	}
-}
-
 bool
 ring_rma(struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot, uint64_t head,
 	 uint64_t nr)
@@ -137,7 +123,7 @@ ring_rma(struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot, ui
 
 	if (!ring_claim(slot))
 		return false;
-	status = region_check(rep, slot->w[0], slot->addr, len, access_of(type));
+	status = region_check(rep, slot->w[0], slot->addr, len, leat_op_right(type));
 	if (status != 0) {
 		ring_ack(link, nr, status, 0);
 		return false;

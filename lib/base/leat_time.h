@@ -116,6 +116,15 @@ leat_cycles_to_ns(uint64_t cycles)
 			     LEAT_TIME_NS_SHIFT);
 }
 
+/** A moment so many cycles after another; UINT64_MAX (never) when that exceeds 64 bits. */
+static inline uint64_t
+leat_time_add(uint64_t time, uint64_t cycles)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(time, cycles, &sum) ? UINT64_MAX : sum;
+}
+
 #ifdef __cplusplus
 }
 #endif

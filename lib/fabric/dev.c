@@ -65,6 +65,8 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	snprintf(info->name, sizeof(info->name), "%s", dev->name);
 	snprintf(info->driver, sizeof(info->driver), "%s", dev->driver->name);
 	info->numa_node = -1;
+	info->priv_connect = LEAT_PRIV_MAX;
+	info->priv_accept = LEAT_PRIV_MAX;
 	dev->driver->info(dev, info);
 	return 0;
 }
@@ -73,7 +75,6 @@ static int
 dev_probe(struct leat_dev *dev, const char *args)
 {
 	struct rte_kvargs *kv;
-	char why[LEAT_ERR_MSG_MAX + 1];
 	int ret;
 
 	kv = leat_driver_kvargs(dev->driver, dev->name, args);
@@ -81,32 +82,42 @@ dev_probe(struct leat_dev *dev, const char *args)
 		return -EINVAL;
 	ret = dev->driver->probe(dev, kv);
 	rte_kvargs_free(kv);
-	if (ret < 0 && strncmp(leat_err_msg(), dev->name, strlen(dev->name)) != 0) {
-		snprintf(why, sizeof(why), "%s", leat_err_msg());
-		return leat_err(-ret, "%s: %s", dev->name, why);
-	}
+	if (ret < 0 && strncmp(leat_err_msg(), dev->name, strlen(dev->name)) != 0)
+		return leat_err(-ret, "%s: %s", dev->name, leat_err_msg());
 	return ret;
+}
+
+const struct leat_driver *
+leat_dev_driver(const char *spec)
+{
+	const struct leat_driver *driver;
+	size_t len = strcspn(spec, ",");
+	char names[256];
+
+	if (len >= sizeof(((struct leat_dev *)NULL)->name) || len == 0 ||
+	    !isdigit((unsigned char)spec[len - 1])) {
+		leat_err(EINVAL,
+			 "--vdev=%s: a driver's name and a number expected, like fabric_ring0",
+			 spec);
+		return NULL;
+	}
+	driver = leat_driver_by_dev_name(spec);
+	if (driver == NULL)
+		leat_err(EINVAL, "--vdev=%s: no such driver; known: %s", spec,
+			 leat_driver_names(names, sizeof(names)));
+	return driver;
 }
 
 int
 leat_dev_open(const char *spec)
 {
-	char names[256];
-	const char *args = strchr(spec, ',');
-	size_t len = args == NULL ? strlen(spec) : (size_t)(args - spec);
-	const struct leat_driver *driver;
+	const struct leat_driver *driver = leat_dev_driver(spec);
+	size_t len = strcspn(spec, ",");
 	struct leat_dev *dev;
 	int ret;
 
-	if (len >= sizeof(dev->name) || len == 0 || !isdigit((unsigned char)spec[len - 1]))
-		return leat_err(
-			EINVAL,
-			"--vdev=%s: a driver's name and a number expected, like fabric_ring0",
-			spec);
-	driver = leat_driver_by_dev_name(spec);
 	if (driver == NULL)
-		return leat_err(EINVAL, "--vdev=%s: no such driver; known: %s", spec,
-				leat_driver_names(names, sizeof(names)));
+		return -EINVAL;
 	if (nb_devs == DEVS_MAX)
 		return leat_err(ENOSPC, "--vdev=%s: more than %d devices", spec, DEVS_MAX);
 
@@ -120,7 +131,7 @@ leat_dev_open(const char *spec)
 		free(dev);
 		return leat_err(EINVAL, "--vdev=%s: there is a device of that name already", spec);
 	}
-	ret = dev_probe(dev, args == NULL ? "" : args + 1);
+	ret = dev_probe(dev, spec[len] == ',' ? spec + len + 1 : "");
 	if (ret < 0) {
 		free(dev);
 		return ret;

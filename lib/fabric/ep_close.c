@@ -71,12 +71,11 @@ int
 leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us)
 {
 	struct leat_ep_ctrl *c = ep->ctrl;
-	uint64_t now = leat_now(), span = leat_us_to_cycles(timeout_us);
 
 	if (c->state != LEAT_EP_OPEN)
-		return -EALREADY;
+		return leat_err(EALREADY, "%s: shutdown: it was asked for before", c->name);
 	c->state = LEAT_EP_DRAINING;
-	c->shut_deadline = span > UINT64_MAX - now ? UINT64_MAX : now + span;
+	c->shut_deadline = leat_time_add(leat_now(), leat_us_to_cycles(timeout_us));
 	ep->post = leat_ep_closed_post;
 	c->driver->ep_quiesce(ep);
 	return 0;

@@ -7,7 +7,7 @@
  *
  *     init.c     leat_init: arguments in, EAL up, devices open
  *     driver.c   drivers: registration, list; kv.c their argument values; plugin.c loading
- *     signals.c    what drivers' libraries do to signal handlers, undone
+ *     signals.c  what drivers' libraries do to signal handlers, undone; thread.c helper threads
  *     dev.c      devices: open, info, close
  *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
  *     peer.c     peers and events
@@ -16,7 +16,6 @@
  *     telemetry.c
  */
 
-#include <signal.h>
 #include <sys/queue.h>
 
 #include "leat_error.h"
@@ -41,17 +40,6 @@ struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char 
 /* Is a -d argument a driver plugin of leat's? */
 bool leat_plugin_is_ours(const char *path);
 
-#define LEAT_SIGNALS 9
-
-/* What the application wants signals to do. */
-struct leat_signals {
-	struct sigaction old[LEAT_SIGNALS];
-	bool saved[LEAT_SIGNALS];
-};
-
-void leat_signals_save(struct leat_signals *s);
-void leat_signals_restore(const struct leat_signals *s);
-
 /* ---- devices ---- */
 
 struct leat_dev {
@@ -61,7 +49,8 @@ struct leat_dev {
 	unsigned int id;
 };
 
-/* spec: "fabric_efa0,provider=tcp". */
+/* spec: "fabric_efa0,provider=tcp". NULL with leat_err() if it names no driver's device. */
+const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
 void leat_dev_close_all(void);
 

@@ -205,7 +205,6 @@ static int
 load_drivers(const struct split *s, int argc, char **argv)
 {
 	struct leat_signals signals;
-	char names[256];
 	int i, ret;
 
 	leat_signals_save(&signals);
@@ -214,9 +213,8 @@ load_drivers(const struct split *s, int argc, char **argv)
 	if (ret < 0)
 		return ret;
 	for (i = 0; i < s->nb_specs; i++) {
-		if (leat_driver_by_dev_name(s->specs[i]) == NULL)
-			return leat_err(EINVAL, "--vdev=%s: no such driver; known: %s", s->specs[i],
-					leat_driver_names(names, sizeof(names)));
+		if (leat_dev_driver(s->specs[i]) == NULL)
+			return -EINVAL;
 	}
 	return 0;
 }

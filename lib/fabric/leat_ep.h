@@ -210,7 +210,7 @@ LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint1
  * Begins to close: nothing more can be posted, receives are cancelled, sends in flight have until the timeout.
  * Go on with poll and events until LEAT_EV_SHUTDOWN. If the time is up, what is still in flight is named in the
  * log, and aborted: it comes back with -ESHUTDOWN.
- * @return 0; -EALREADY
+ * @return 0; -EALREADY: it is closing, or closed
  */
 LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
 
@@ -222,9 +222,14 @@ LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
 LEAT_API int leat_ep_destroy(struct leat_ep *ep);
 
 /**
- * Shutdown, polling, and destroy in one call that blocks for at most about timeout_us.
+ * Shutdown, polling, and destroy in one call. It blocks for at most about timeout_us, and for as long
+ * as the device takes to give back what was aborted then. Events are dropped.
  * @param done called with each op that comes back; may be NULL
- * @return 0 if all ended by itself, -ETIMEDOUT if ops had to be aborted; the endpoint is gone either way
+ * @return
+ *   - 0: all ended by itself; the endpoint is gone
+ *   - -ETIMEDOUT: ops had to be aborted; the endpoint is gone
+ *   - -EBUSY: the device did not give back the aborted ops within 10 s; the endpoint is still there,
+ *     closing, and leat_err_msg() names what is in flight
  */
 LEAT_API int leat_ep_close(struct leat_ep *ep, uint64_t timeout_us,
 			   void (*done)(struct leat_op *op, void *arg), void *arg);

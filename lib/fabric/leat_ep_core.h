@@ -93,7 +93,6 @@ struct leat_ep {
 	uint32_t depth;	   /**< tx_room + rx_room when nothing is in flight */
 	uint32_t nb_ready; /**< length of the ready list */
 	uint64_t now;	   /**< time of this poll, 0 until somebody asked */
-	uint64_t reserved;
 
 	/* line 2 */
 	struct leat_queue recvq; /**< default queue of RECV and TRECV */

@@ -29,6 +29,7 @@
  */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -163,6 +164,32 @@ leat_kv_str(const struct rte_kvargs *kv, const char *key)
  */
 LEAT_API int leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max,
 			 uint32_t *out);
+
+/* ---- the process -------------------------------------------------------------------------- */
+
+/**
+ * Starts a detached thread for what may wait. It may run on any CPU, not only on the caller's, where a
+ * loop may be spinning, and it gets no signals, which are the application's. Any thread.
+ * @return 0, or the negative of what pthread_create(3) says
+ */
+LEAT_API int leat_thread_start(void *(*fn)(void *arg), void *arg);
+
+/** Signals that libraries below a driver are known to take. */
+#define LEAT_SIGNALS 9
+
+/** What the application wants signals to do. */
+struct leat_signals {
+	struct sigaction old[LEAT_SIGNALS];
+	bool saved[LEAT_SIGNALS];
+};
+
+/**
+ * Around a call that may install signal handlers: leat_signals_restore() puts back what
+ * leat_signals_save() found. leat_init() does it around the loading of plugins and the opening of
+ * devices. The handlers are the process's: what another thread changes in between is lost.
+ */
+LEAT_API void leat_signals_save(struct leat_signals *s);
+LEAT_API void leat_signals_restore(const struct leat_signals *s);
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
@@ -446,6 +473,25 @@ leat_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
 	return accepted;
 }
 
+/** The right (LEAT_MR_*) that a one-sided op needs at its target; 0 for the other types. */
+static inline uint32_t
+leat_op_right(unsigned int type)
+{
+	static const uint8_t rights[LEAT_OP_TYPES] = {
+		0,		       /* SEND */
+		0,		       /* RECV */
+		0,		       /* TSEND */
+		0,		       /* TRECV */
+		LEAT_MR_REMOTE_WRITE,  /* WRITE */
+		LEAT_MR_REMOTE_WRITE,  /* WRITE_IMM */
+		LEAT_MR_REMOTE_READ,   /* READ */
+		LEAT_MR_REMOTE_ATOMIC, /* FETCH_ADD */
+		LEAT_MR_REMOTE_ATOMIC, /* CMP_SWAP */
+	};
+
+	return type < LEAT_OP_TYPES ? rights[type] : 0;
+}
+
 /** The piece of a region in which [addr, addr + len) lies, or NULL. */
 static inline const struct leat_mr_piece *
 leat_mr_find(const struct leat_mr *mr, const void *addr, uint64_t len)
@@ -454,6 +500,8 @@ leat_mr_find(const struct leat_mr *mr, const void *addr, uint64_t len)
 	const struct leat_mr_piece *p;
 	uint64_t off;
 
+	if (unlikely(hi == 0))
+		return NULL;
 	while (hi - lo > 1) {
 		uint32_t mid = (lo + hi) >> 1;
 

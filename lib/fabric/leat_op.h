@@ -113,7 +113,8 @@ struct leat_op {
 	/** in: NULL for the default (the peer's send queue, or the endpoint's receive queue),
 	 * LEAT_QUEUE_NONE, or a queue of the caller's (see leat_queue.h). */
 	struct leat_queue *queue;
-	void *reserved;		/**< private */
+	/** in: registered memory that holds buf; required where leat_dev_info.mr_local and size > 0. */
+	struct leat_mr *mr;
 	struct leat_op *q_next; /**< private: next on its queue, or in the endpoint's ready list */
 
 	/* second cache line */
@@ -133,14 +134,13 @@ struct leat_op {
 		uint64_t compare; /**< in: CMP_SWAP: expected value */
 		uint64_t tag_in;  /**< out: TRECV: the tag that arrived */
 	};
-	/** in: registered memory that holds buf; required where leat_dev_info.mr_local and size > 0. */
-	struct leat_mr *mr;
 	void *user;	   /**< the caller's; never touched */
 	uint64_t deadline; /**< in: with LEAT_OP_F_DEADLINE: absolute, cycles of leat_now() */
 	void *drv_ctx;	   /**< private to the driver */
 
 	/* third cache line */
-	struct leat_wheel_node dl;	 /**< private: the endpoint's wheel of deadlines */
+	/** private: in the endpoint's wheel of deadlines */
+	struct leat_wheel_node dl __attribute__((aligned(LEAT_CACHE_LINE)));
 	uint64_t drv[LEAT_OP_DRV_WORDS]; /**< private to the driver */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 

@@ -46,7 +46,6 @@ struct leat_queue {
 	uint64_t held_time;   /**< sum of hold-back times, in units of 2^LEAT_HOLD_SHIFT cycles */
 	uint32_t held_now;    /**< ops held back at this moment */
 	uint32_t held_max;    /**< longest hold-back time, same unit */
-	uint64_t reserved;
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /** Makes an empty queue. A queue that still has ops on it must not be initialised again. */

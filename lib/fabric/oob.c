@@ -340,9 +340,8 @@ leat_oob_connect(struct leat_oob *oob, const char *addr, uint64_t timeout_us,
 	c->connector = true;
 	c->user = user;
 	c->began = oob->now;
-	c->deadline = oob->now + leat_us_to_cycles(timeout_us == 0 ? OOB_TIMEOUT_US : timeout_us);
-	if (c->deadline < oob->now)
-		c->deadline = UINT64_MAX;
+	c->deadline = leat_time_add(oob->now, leat_us_to_cycles(timeout_us == 0 ? OOB_TIMEOUT_US
+										: timeout_us));
 	snprintf(c->addr, sizeof(c->addr), "%s", addr);
 	c->tx_len = (uint16_t)oob_wire_hello(c->tx, OOB_HELLO, oob->kind, data);
 	oob_id_count(c, true);
@@ -375,7 +374,7 @@ leat_oob_accept(struct leat_oob *oob, int conn, const struct leat_oob_data *data
 	oob->now = leat_now();
 	c->user = user;
 	c->state = OOB_ACCEPT_SENT;
-	oob_timer_set(c, oob->now + oob->handshake_cycles);
+	oob_timer_set(c, leat_time_add(oob->now, oob->handshake_cycles));
 	oob_conn_send(c, msg, oob_wire_hello(msg, OOB_ACCEPT, oob->kind, data));
 	return 0;
 }
@@ -471,13 +470,15 @@ unsigned int
 leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev, unsigned int n)
 {
 	struct epoll_event ready[OOB_POLL_EVENTS];
-	struct oob_conn *c, *tmp;
+	struct oob_conn *c, *next;
 	int i, nb;
 
 	oob->now = now;
 	(void)leat_wheel_run(&oob->wheel, now, timer_fired, oob, OOB_POLL_TIMERS);
-	TAILQ_FOREACH_SAFE(c, &oob->resolving, link, tmp)
-	oob_conn_resolve(c);
+	for (c = TAILQ_FIRST(&oob->resolving); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link);
+		oob_conn_resolve(c);
+	}
 
 	/* Nobody listens, nobody is connected: nothing to ask the kernel for. */
 	nb = 0;

@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "leat_error.h"
+#include "leat_fabric_driver.h"
 #include "oob_pvt.h"
 
 int
@@ -143,35 +141,6 @@ lookup_main(void *arg)
 	return NULL;
 }
 
-/* Not on the lcore's CPU, where a loop is spinning, and deaf to the program's signals. */
-static int
-lookup_thread(struct oob_lookup *l)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	cpu_set_t cpus;
-	pthread_t thread;
-	unsigned int i;
-	int ret;
-
-	ret = pthread_attr_init(&attr);
-	if (ret != 0)
-		return ret;
-	CPU_ZERO(&cpus);
-	for (i = 0; i < CPU_SETSIZE; i++)
-		CPU_SET(i, &cpus);
-	(void)pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
-	ret = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (ret == 0) {
-		sigfillset(&all);
-		(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-		ret = pthread_create(&thread, &attr, lookup_main, l);
-		(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return ret;
-}
-
 struct oob_lookup *
 oob_lookup_start(const char *host, const char *port)
 {
@@ -184,7 +153,7 @@ oob_lookup_start(const char *host, const char *port)
 		goto full;
 	snprintf(l->host, sizeof(l->host), "%s", host);
 	snprintf(l->port, sizeof(l->port), "%s", port);
-	if (lookup_thread(l) != 0) {
+	if (leat_thread_start(lookup_main, l) < 0) {
 		free(l);
 		goto full;
 	}

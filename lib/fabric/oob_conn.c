@@ -581,7 +581,7 @@ oob_conn_accepted(struct leat_oob *oob, int fd, const struct sockaddr *sa, sockl
 	oob_addr_str(c->addr, sizeof(c->addr), sa, len);
 	c->state = OOB_HELLO_WAIT;
 	oob_list_move(c, &oob->pending);
-	oob_timer_set(c, oob->now + oob->handshake_cycles);
+	oob_timer_set(c, leat_time_add(oob->now, oob->handshake_cycles));
 	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
 	if (oob_epoll_set(c, EPOLLIN) != 0)
 		oob_slot_put(c);

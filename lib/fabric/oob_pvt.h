@@ -29,13 +29,6 @@
 #include "leat_wheel.h"
 #include "oob_wire.h"
 
-/* <sys/queue.h> of glibc has none. */
-#ifndef TAILQ_FOREACH_SAFE
-#define TAILQ_FOREACH_SAFE(var, head, field, tvar)                                                 \
-	for ((var) = TAILQ_FIRST((head)); (var) && ((tvar) = TAILQ_NEXT((var), field), 1);         \
-	     (var) = (tvar))
-#endif
-
 struct addrinfo;
 struct oob_lookup;
 

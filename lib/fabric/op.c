@@ -27,7 +27,7 @@ void
 leat_ep_drain_ready(struct leat_ep *ep)
 {
 	struct leat_op *op = ep->ready_head;
-	uint64_t n = 0;
+	uint32_t n = 0;
 
 	while (op != NULL && ep->out < ep->out_end) {
 		struct leat_op *next = op->q_next;
@@ -38,7 +38,7 @@ leat_ep_drain_ready(struct leat_ep *ep)
 		n++;
 	}
 	ep->ready_head = op;
-	ep->nb_ready -= (uint32_t)n;
+	ep->nb_ready -= n;
 }
 
 int
@@ -111,5 +111,5 @@ expire(struct leat_wheel_node *node, void *arg)
 void
 leat_op_deadlines_run(struct leat_ep *ep, uint64_t now)
 {
-	leat_wheel_run(&ep->ctrl->wheel, now, expire, ep, DEADLINES_PER_RUN);
+	(void)leat_wheel_run(&ep->ctrl->wheel, now, expire, ep, DEADLINES_PER_RUN);
 }

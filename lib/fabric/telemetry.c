@@ -23,6 +23,7 @@ add_device(struct rte_tel_data *list, const struct leat_dev *dev)
 {
 	struct rte_tel_data *d = rte_tel_data_alloc();
 	struct leat_dev_info info;
+	int ret;
 
 	if (d == NULL)
 		return -ENOMEM;
@@ -39,7 +40,10 @@ add_device(struct rte_tel_data *list, const struct leat_dev *dev)
 	rte_tel_data_add_dict_uint(d, "max_peers", info.max_peers);
 	rte_tel_data_add_dict_uint(d, "tx_depth_max", info.tx_depth_max);
 	rte_tel_data_add_dict_uint(d, "rx_depth_max", info.rx_depth_max);
-	return rte_tel_data_add_dict_container(list, info.name, d, 0);
+	ret = rte_tel_data_add_dict_container(list, info.name, d, 0);
+	if (ret < 0)
+		rte_tel_data_free(d);
+	return ret;
 }
 
 static int

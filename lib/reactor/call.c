@@ -41,8 +41,7 @@ struct reactor_message {
 	uint64_t seq;
 	leat_message_fn fn;
 	void *arg;
-	uint64_t reserved;
-};
+} __attribute__((aligned(LEAT_CACHE_LINE / 2)));
 
 struct reactor_ring {
 	uint64_t mask;

@@ -170,7 +170,7 @@ look_at_preemptions(struct leat_reactor *r, uint64_t now)
 	uint64_t n = count - r->auto_count;
 	bool first = r->auto_at == 0;
 
-	r->auto_at = reactor_time_add(now, leat_us_to_cycles(AUTO_WINDOW_US));
+	r->auto_at = leat_time_add(now, leat_us_to_cycles(AUTO_WINDOW_US));
 	r->auto_count = count;
 	if (first)
 		return;
@@ -225,7 +225,7 @@ idle_sleep(struct leat_reactor *r, uint64_t now)
 	}
 	r->step_us = RTE_MAX(r->step_us, RLX_LOAD(r->sleep_min_us));
 	r->step_us = RTE_MIN(r->step_us, RLX_LOAD(r->sleep_max_us));
-	until = RTE_MIN(until, reactor_time_add(now, leat_us_to_cycles(r->step_us)));
+	until = RTE_MIN(until, leat_time_add(now, leat_us_to_cycles(r->step_us)));
 	if (until <= now)
 		return now;
 

@@ -91,7 +91,7 @@ poller_start(struct leat_poller *p)
 
 	set_state(p, LEAT_POLLER_WAITING);
 	if (p->period != 0) {
-		leat_timer_start_at(r, &p->timer, reactor_time_add(leat_now(), p->period));
+		leat_timer_start_at(r, &p->timer, leat_time_add(leat_now(), p->period));
 		p->timer.period = p->period;
 		return;
 	}

@@ -152,8 +152,12 @@ leat_reactor_create(const struct leat_reactor_conf *conf)
 		release(r);
 		return NULL;
 	}
-	if (conf->name == NULL)
+	if (conf->name == NULL) {
+		/* Telemetry sees it already. */
+		reactor_lock();
 		snprintf(r->name, sizeof(r->name), "reactor%u", r->id);
+		reactor_unlock();
+	}
 	reactor_telemetry_init();
 	return r;
 }
@@ -329,7 +333,7 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 		reactor_pollers_compact(r);
 
 	RLX_ADD(r->hk_cycles, reactor_lap(r));
-	r->due = RTE_MIN(reactor_time_add(r->stamp, r->hk_interval), leat_wheel_next(&r->wheel));
+	r->due = RTE_MIN(leat_time_add(r->stamp, r->hk_interval), leat_wheel_next(&r->wheel));
 	r->due = RTE_MIN(r->due, r->stop_deadline);
 	if (r->worked)
 		*worked = true;
@@ -466,6 +470,8 @@ leat_reactor_launch(struct leat_reactor *r, unsigned int lcore)
 	if (ret < 0) {
 		r->launched = LCORE_ID_ANY;
 		__atomic_store_n(&r->state, LEAT_REACTOR_READY, __ATOMIC_RELEASE);
+		/* Somebody may be waiting for the end of what did not begin. */
+		reactor_sys->wake(&r->state);
 		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);
 	}
 	return 0;

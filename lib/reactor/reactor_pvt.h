@@ -185,14 +185,6 @@ reactor_lap(struct leat_reactor *r)
 	return cycles;
 }
 
-static inline uint64_t
-reactor_time_add(uint64_t time, uint64_t cycles)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(time, cycles, &sum) ? UINT64_MAX : sum;
-}
-
 /* Copies a name; what could break a log line or JSON becomes '_'. */
 void reactor_name_copy(char *to, const char *from);
 
@@ -223,7 +215,7 @@ reactor_poller_is_ep(const struct leat_poller *p)
 }
 
 /* timer.c */
-unsigned int reactor_timers_run(struct leat_reactor *r, uint64_t now);
+void reactor_timers_run(struct leat_reactor *r, uint64_t now);
 
 /* call.c */
 void reactor_attn_kick(struct reactor_attn *attn);

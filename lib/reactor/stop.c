@@ -163,7 +163,7 @@ reactor_stop_step(struct leat_reactor *r, uint64_t now)
 
 		r->stop_seen = count;
 		r->stop_deadline =
-			RTE_MIN(r->stop_deadline, reactor_time_add(now, leat_us_to_cycles(us)));
+			RTE_MIN(r->stop_deadline, leat_time_add(now, leat_us_to_cycles(us)));
 		RLX_STORE(r->state, LEAT_REACTOR_STOPPING);
 	}
 	if (count_busy(r, now) == 0 || now >= r->stop_deadline)

@@ -31,14 +31,14 @@ leat_timer_start_at(struct leat_reactor *r, struct leat_timer *timer, uint64_t e
 void
 leat_timer_start(struct leat_reactor *r, struct leat_timer *timer, uint64_t delay_us)
 {
-	leat_timer_start_at(r, timer, reactor_time_add(leat_now(), leat_us_to_cycles(delay_us)));
+	leat_timer_start_at(r, timer, leat_time_add(leat_now(), leat_us_to_cycles(delay_us)));
 }
 
 void
 leat_timer_start_periodic(struct leat_reactor *r, struct leat_timer *timer, uint64_t period_us)
 {
 	timer->period = RTE_MAX(leat_us_to_cycles(period_us), leat_us_to_cycles(1));
-	timer_queue(r, timer, reactor_time_add(leat_now(), timer->period));
+	timer_queue(r, timer, leat_time_add(leat_now(), timer->period));
 }
 
 void
@@ -57,10 +57,10 @@ on_expiry(struct leat_wheel_node *node, void *arg)
 
 	/* Queued again before the call, which may stop, move or free it. */
 	if (timer->period != 0) {
-		uint64_t next = reactor_time_add(node->expiry, timer->period);
+		uint64_t next = leat_time_add(node->expiry, timer->period);
 
 		if (next <= round->now)
-			next = reactor_time_add(round->now, timer->period);
+			next = leat_time_add(round->now, timer->period);
 		leat_wheel_add(&r->wheel, node, next);
 	}
 	r->quiet = 0;
@@ -72,10 +72,10 @@ on_expiry(struct leat_wheel_node *node, void *arg)
 	RLX_ADD(r->busy_cycles, reactor_lap(r));
 }
 
-unsigned int
+void
 reactor_timers_run(struct leat_reactor *r, uint64_t now)
 {
 	struct round round = { .r = r, .now = now };
 
-	return leat_wheel_run(&r->wheel, now, on_expiry, &round, TIMERS_PER_TURN);
+	(void)leat_wheel_run(&r->wheel, now, on_expiry, &round, TIMERS_PER_TURN);
 }

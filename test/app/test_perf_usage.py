@@ -175,6 +175,8 @@ def a_signal_ends_self():
 def full_disks_are_noticed():
     bad(1, "--histogram /no/such/dir/x: No such file", RING,
         ["--self", "-n", "10", "--size", "8", "--histogram", "/no/such/dir/x"])
+    for pattern in ("--histogram /dev/full: No space left", "can't write the report"):
+        bad(1, pattern, RING, ["--self", "-n", "10", "--size", "8", "--histogram", "/dev/full"])
 
 
 if __name__ == "__main__":

@@ -90,10 +90,13 @@ static int
 do_region(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 {
 	uint64_t id = req->arg[0], off = req->arg[1];
-	struct ct_region *r = &n->regions[id];
+	struct ct_region *r;
 	int64_t bad;
 
-	if (id >= n->nb_regions || off > r->len || r->raw == NULL)
+	if (id >= n->nb_regions)
+		return -EINVAL;
+	r = &n->regions[id];
+	if (off > r->len)
 		return -EINVAL;
 	switch (req->cmd) {
 	case CT_MR_CHECK:
@@ -194,8 +197,7 @@ do_now(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 		n->shut = n->shut || ret == 0;
 		return ret;
 	case CT_DESTROY:
-		ret = ct_node_destroy(n);
-		return ret;
+		return ct_node_destroy(n);
 	case CT_CLOSE:
 		return ct_node_close(n, req->arg[0]);
 	case CT_STATE:
@@ -238,7 +240,8 @@ came_true(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 	default: /* CT_FINISH */
 		n->frozen = false;
 		if (!n->shut) {
-			ct_region_free_all(n);
+			if (!ct_region_free_all(n, true))
+				return false;
 			rep->err = leat_ep_shutdown(n->ep, req->arg[0]);
 			n->shut = true;
 			if (rep->err < 0)
@@ -246,10 +249,7 @@ came_true(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 		}
 		if (!n->through || n->nb_posted > 0)
 			return false;
-		l = ct_node_event_find(n, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY);
 		rep->err = ct_node_destroy(n);
-		if (rep->err == 0 && l != NULL)
-			rep->err = 0;
 		return true;
 	}
 }
@@ -272,7 +272,7 @@ finish(struct ct_agent *a, struct ct_rep *rep)
 
 	if (rep->err < 0)
 		snprintf(rep->text, sizeof(rep->text), "%.220s", leat_err_msg());
-	if (fault != NULL)
+	if (fault != NULL && rep->fault[0] == '\0')
 		snprintf(rep->fault, sizeof(rep->fault), "%s", fault);
 }
 
@@ -288,15 +288,20 @@ dump(struct ct_agent *a, struct ct_rep *rep)
 	}
 }
 
+/* What closing finds is the test's fault, though its endpoint is gone then. */
 static void
-reset(struct ct_agent *a)
+reset(struct ct_agent *a, struct ct_rep *rep)
 {
 	unsigned int i;
 
 	for (i = 0; i < CT_NODES; i++) {
-		a->node[i].frozen = false;
-		(void)ct_node_close(&a->node[i], 200 * 1000);
-		memset(&a->node[i], 0, sizeof(a->node[i]));
+		struct ct_node *n = &a->node[i];
+
+		n->frozen = false;
+		(void)ct_node_close(n, 200 * 1000);
+		if (rep->fault[0] == '\0')
+			memcpy(rep->fault, n->fault, sizeof(rep->fault));
+		memset(n, 0, sizeof(*n));
 	}
 	a->waiting = false;
 }
@@ -334,10 +339,10 @@ ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 		dump(a, rep);
 		break;
 	case CT_RESET:
-		reset(a);
+		reset(a, rep);
 		break;
 	case CT_EXIT:
-		reset(a);
+		reset(a, rep);
 		a->quit = true;
 		break;
 	default:

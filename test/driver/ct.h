@@ -80,6 +80,25 @@ struct ct_globals {
 };
 extern struct ct_globals ct;
 
+/*
+ * What a loaded machine may add to a limit of time, ms; times ct.slow. It is less than the 5 s of a
+ * connect without a limit, so that one which was ignored still shows.
+ */
+#define CT_SLACK_MS 4000
+
+static inline uint64_t
+ct_ms_since(uint64_t start)
+{
+	return leat_cycles_to_ns(leat_now() - start) / 1000000;
+}
+
+/* Was that all within so many ms, as far as this machine lets us know? */
+static inline bool
+ct_in_time(uint64_t ms, uint64_t limit_ms)
+{
+	return ms <= limit_ms + (uint64_t)CT_SLACK_MS * ct.slow;
+}
+
 /* Amount of work, scaled; at least 1. */
 static inline uint32_t
 ct_scaled(uint32_t n)
@@ -133,15 +152,27 @@ struct ct_side ct_near(unsigned int i);
 struct ct_side ct_far(unsigned int i);
 /* Drives the near endpoints, and in CT_SELF_MODE the far ones, once. */
 void ct_pump(void);
-/* Drives them for some time. */
+/*
+ * Drives them for some time: to give what must not happen its occasion. What must happen is waited for,
+ * with CT_UNTIL: on a loaded machine the time may have passed after one turn.
+ */
 void ct_pump_us(uint64_t us);
+#define CT_UNTIL(cond, ...)                                                                        \
+	do {                                                                                       \
+		uint64_t limit_ = leat_now() + leat_us_to_cycles(UINT64_C(20000000) * ct.slow);    \
+		while (!(cond)) {                                                                  \
+			CT_CHECK(leat_now() < limit_, __VA_ARGS__);                                \
+			ct_pump();                                                                 \
+		}                                                                                  \
+	} while (0)
 /* kill -9, and waits until it is gone. The next ct_far() there starts a new process. */
 void ct_kill(struct ct_side *s);
 /* An answer with err < 0 is an answer; anything else that goes wrong ends the test. */
 void ct_call(struct ct_side *s, struct ct_req *req, struct ct_rep *rep);
 /* The endpoint of a near side. */
 struct ct_node *ct_node(struct ct_side *s);
-int ct_child(int argc, char **argv, int fd);
+/* What a child does, until its parent is gone; role: tells children apart. */
+int ct_child(uint64_t role);
 
 /* ---- side.c: requests; those that return int return what the call there returned ---- */
 
@@ -162,6 +193,8 @@ void ct_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, struc
 void ct_counts(struct ct_side *s, uint64_t *counts);
 int ct_peer_state(struct ct_side *s, uint16_t peer);
 int ct_disconnect(struct ct_side *s, uint16_t peer);
+/* Waits until an id whose end was told is free. */
+void ct_wait_free(struct ct_side *s, uint16_t peer);
 int ct_stream(struct ct_side *s, const struct ct_spec *spec);
 /* Waits until n of its ops came back. @return whether they did in time */
 bool ct_try_wait(struct ct_side *s, int stream, uint32_t n, uint32_t timeout_ms,
@@ -178,6 +211,8 @@ void ct_result(struct ct_side *s, int stream, struct ct_result *res);
 int ct_one(struct ct_side *s, const struct ct_spec *spec, struct ct_result *res);
 /* Cancels ops [from, to) of a stream. @return how many were asked; *cant: how many can't be recalled */
 uint32_t ct_cancel(struct ct_side *s, int stream, uint32_t from, uint32_t to, uint32_t *cant);
+/* Cancels what the stream has in flight, makes no more of it, and waits until all is back. @return how many */
+uint32_t ct_recall(struct ct_side *s, int stream, struct ct_result *res);
 int ct_try_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed,
 	      struct leat_rkey *rkey);
 int ct_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed, struct leat_rkey *rkey);
@@ -235,6 +270,10 @@ void ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint
 void ct_pair_works(struct ct_pair *p);
 /* A message of this size can't leave without its receiver. */
 uint64_t ct_big(void);
+/* Opens the pair, stops b, and sends it count of them, with a deadline if timeout_us is not 0. @return stream of a */
+int ct_pair_big_sends(struct ct_pair *p, uint32_t count, uint64_t timeout_us);
+/* Remote rights for all that the device can do to memory; 0: nothing. */
+uint32_t ct_access(void);
 
 /* The sizes that every op type is tried with, up to the device's limit. @return how many */
 unsigned int ct_sizes(uint64_t *sizes, unsigned int max);

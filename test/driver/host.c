@@ -53,8 +53,9 @@ agent_new(uint64_t seed)
 /* ---- the other end ---- */
 
 static bool
-answer(int fd, const struct ct_rep *rep)
+answer(int fd, struct ct_rep *rep, const struct ct_req *req)
 {
+	rep->seq = req->seq;
 	return send(fd, rep, sizeof(*rep), MSG_NOSIGNAL) == (ssize_t)sizeof(*rep);
 }
 
@@ -69,7 +70,7 @@ ct_agent_loop(struct ct_agent *a, int fd)
 
 	while (!a->quit) {
 		worked = ct_agent_step(a, &rep, &answered);
-		if (answered && !answer(fd, &rep))
+		if (answered && !answer(fd, &rep, &a->req))
 			return -1;
 		if (worked && turn++ % 8 != 0)
 			continue;
@@ -80,7 +81,7 @@ ct_agent_loop(struct ct_agent *a, int fd)
 		}
 		n = recv(fd, &req, sizeof(req), MSG_DONTWAIT);
 		if (n == (ssize_t)sizeof(req)) {
-			if (ct_agent_exec(a, &req, &rep) && !answer(fd, &rep))
+			if (ct_agent_exec(a, &req, &rep) && !answer(fd, &rep, &req))
 				return -1;
 		} else if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
 			return n == 0 ? 0 : -1;
@@ -103,15 +104,11 @@ lcore_main(void *arg)
 }
 
 int
-ct_child(int argc, char **argv, int fd)
+ct_child(uint64_t role)
 {
-	struct ct_agent *a;
-	int ret;
+	struct ct_agent *a = agent_new(role);
+	int ret = ct_agent_loop(a, CHILD_FD);
 
-	(void)argc;
-	(void)argv;
-	a = agent_new((uint64_t)getpid());
-	ret = ct_agent_loop(a, fd);
 	free(a);
 	return ret;
 }
@@ -129,7 +126,7 @@ static void
 proc_start(struct ct_host *h)
 {
 	posix_spawn_file_actions_t fa;
-	char **argv = calloc((size_t)ct.argc + 4, sizeof(*argv));
+	char **argv = calloc((size_t)ct.argc + 4, sizeof(*argv)), role[32];
 	int i, k = 0, fd[2], ret;
 	bool dashes = false;
 
@@ -141,7 +138,8 @@ proc_start(struct ct_host *h)
 	}
 	if (!dashes)
 		argv[k++] = (char *)(uintptr_t) "--";
-	argv[k++] = (char *)(uintptr_t) "--role=child";
+	snprintf(role, sizeof(role), "--role=%u", 2 + (unsigned int)(h - procs));
+	argv[k++] = role;
 	pair_make(fd);
 	ret = posix_spawn_file_actions_init(&fa);
 	if (ret == 0 && fd[1] == CHILD_FD)
@@ -293,8 +291,9 @@ ct_err_text(void)
 
 /* @return false: the other end is gone or took too long */
 static bool
-exchange(struct ct_host *h, const struct ct_req *req, struct ct_rep *rep)
+exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 {
+	static uint32_t seq;
 	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(60000000) * ct.slow);
 	bool answered = false, ignored;
 	static struct ct_rep other;
@@ -315,17 +314,31 @@ exchange(struct ct_host *h, const struct ct_req *req, struct ct_rep *rep)
 		}
 		return true;
 	}
+	req->seq = ++seq;
 	if (send(h->fd, req, sizeof(*req), MSG_NOSIGNAL) != (ssize_t)sizeof(*req))
 		return false;
 	while (leat_now() < limit) {
 		n = recv(h->fd, rep, sizeof(*rep), MSG_DONTWAIT);
-		if (n == (ssize_t)sizeof(*rep))
+		if (n == (ssize_t)sizeof(*rep) && rep->seq == req->seq)
 			return true;
+		/* An answer that was given up comes late. */
+		if (n == (ssize_t)sizeof(*rep))
+			continue;
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 			return false;
 		ct_pump();
 	}
 	return false;
+}
+
+/* Only the end of a process closes its socket; it can be waited for then. */
+static bool
+hung_up(const struct ct_host *h)
+{
+	char c;
+	ssize_t n = recv(h->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 void
@@ -336,8 +349,8 @@ ct_call(struct ct_side *s, struct ct_req *req, struct ct_rep *rep)
 
 	req->node = s->node;
 	if (!exchange(s->host, req, rep)) {
-		if (s->host->kind == PROC &&
-		    waitpid(s->host->pid, &status, WNOHANG) == s->host->pid) {
+		if (s->host->kind == PROC && hung_up(s->host) &&
+		    waitpid(s->host->pid, &status, 0) == s->host->pid) {
 			close(s->host->fd);
 			s->host->kind = NONE;
 			CT_FAIL("%s: its process ended (%s %d)", s->what,

@@ -128,7 +128,7 @@ ct_node_close(struct ct_node *n, uint64_t timeout_us)
 	if (n->ep == NULL)
 		return 0;
 	n->shut = true;
-	ct_region_free_all(n);
+	(void)ct_region_free_all(n, false);
 	ret = leat_ep_close(n->ep, timeout_us, returned, n);
 	if (ret < 0 && ret != -ETIMEDOUT) {
 		ct_node_fault(n, "close: %s: %s", strerror(-ret), leat_err_msg());
@@ -145,7 +145,7 @@ ct_node_destroy(struct ct_node *n)
 {
 	int ret;
 
-	ct_region_free_all(n);
+	(void)ct_region_free_all(n, false);
 	ret = leat_ep_destroy(n->ep);
 	if (ret < 0)
 		return ret;
@@ -193,7 +193,7 @@ ct_node_dump(const struct ct_node *n, char *buf, size_t len)
 		const struct ct_stream *s = &n->streams[i];
 		const struct ct_result *r = &s->res;
 
-		if (r->done == s->spec.count)
+		if (r->ok == s->spec.count)
 			continue;
 		PUT("  stream %u: %s, peer %u, %" PRIu64 "..%" PRIu64
 		    " B: %u of %u posted, %u done, "

@@ -24,6 +24,8 @@
 
 #define CT_GUARD 64
 #define CT_CLASSES 32
+/* Ops may be larger, to see that they are refused; there are no buffers for them. */
+#define CT_BUF_MAX (UINT64_C(1) << 30)
 #define CT_EVENT_LOG 4096
 #define CT_QIDS(max_peers) (2 + CT_QUEUES + (max_peers))
 
@@ -111,7 +113,7 @@ struct ct_node {
 	uint32_t nb_regions;
 
 	struct ct_logged *log; /* ring of CT_EVENT_LOG */
-	uint32_t nb_log, log_taken;
+	uint32_t nb_log;
 	uint64_t ev_count[LEAT_EV_SHUTDOWN + 1];
 	uint8_t *peer_seen; /* by peer: 0, or 1 + last event type */
 	enum ct_policy policy;
@@ -142,7 +144,8 @@ void ct_buf_free_all(struct ct_node *n);
 int ct_region_make(struct ct_node *n, uint64_t len, uint32_t access, uint64_t seed);
 /* Offset of the first byte outside of the region, inside its guards, that changed, or -1. */
 int64_t ct_region_guards(const struct ct_region *r);
-void ct_region_free_all(struct ct_node *n);
+/* @return false: may_wait, and a region is still in use by the device */
+bool ct_region_free_all(struct ct_node *n, bool may_wait);
 
 /* node_stream.c */
 int ct_stream_start(struct ct_node *n, const struct ct_spec *spec);

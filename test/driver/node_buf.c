@@ -224,28 +224,29 @@ ct_region_guards(const struct ct_region *r)
 	return ct_verify(r->mem + r->len, r->raw_len - REGION_GUARD - r->len, GUARD_SEED, 0);
 }
 
-void
-ct_region_free_all(struct ct_node *n)
+bool
+ct_region_free_all(struct ct_node *n, bool may_wait)
 {
 	struct ct_chunk *c;
-	uint32_t i;
 	int ret;
 
-	for (i = 0; i < n->nb_regions; i++) {
-		struct ct_region *r = &n->regions[i];
+	for (; n->nb_regions > 0; n->nb_regions--) {
+		struct ct_region *r = &n->regions[n->nb_regions - 1];
 
 		if (ct_region_guards(r) >= 0)
-			ct_node_fault(n, "memory beside region %u was written", i);
+			ct_node_fault(n, "memory beside region %u was written", n->nb_regions - 1);
 		ret = r->mr == NULL ? 0 : leat_mr_deregister(r->mr);
+		if (ret == -EBUSY && may_wait)
+			return false;
 		if (ret == 0)
 			munmap(r->raw, r->raw_len);
 		else
-			ct_node_fault(n, "region %u can't be deregistered at the end: %s: %s", i,
-				      strerror(-ret), leat_err_msg());
+			ct_node_fault(n, "region %u can't be deregistered at the end: %s: %s",
+				      n->nb_regions - 1, strerror(-ret), leat_err_msg());
 	}
-	n->nb_regions = 0;
 	for (c = n->chunks; c != NULL; c = c->next) {
 		if (c->mr != NULL && n->nb_posted == 0 && leat_mr_deregister(c->mr) == 0)
 			c->mr = NULL;
 	}
+	return true;
 }

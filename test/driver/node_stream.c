@@ -95,7 +95,7 @@ prepare(struct ct_node *n, struct ct_stream *s)
 	if (is_recv(spec->type))
 		size = spec->bufsize != 0 ? spec->bufsize : ct_size_max(spec);
 	/* A size that no buffer can have is only tried with the op, never with memory. */
-	slot->buf = size > 0 ? ct_buf_get(n, size > UINT64_C(1) << 30 ? 64 : size) : NULL;
+	slot->buf = size > 0 ? ct_buf_get(n, size > CT_BUF_MAX ? 64 : size) : NULL;
 	if (size > 0 && slot->buf == NULL) {
 		ct_node_fault(n, "harness: no buffer of %" PRIu64 " B", size);
 		return NULL;
@@ -104,7 +104,7 @@ prepare(struct ct_node *n, struct ct_stream *s)
 		n->free_slots = slot->next;
 	else
 		n->nb_fresh++;
-	if (slot->buf != NULL && is_outbound(spec->type) && size <= UINT64_C(1) << 30)
+	if (slot->buf != NULL && is_outbound(spec->type) && size <= CT_BUF_MAX)
 		ct_fill(slot->buf->raw + CT_GUARD, size, spec->seed + i, 0);
 
 	op->type = spec->type;
@@ -389,13 +389,13 @@ ct_stream_done(struct ct_node *n, struct ct_slot *slot)
 	r->last_src = op->src;
 	r->last_oflags = op->oflags;
 	if (slot->buf != NULL) {
-		if (!is_outbound(op->type) && op->size <= UINT64_C(1) << 30 &&
+		if (!is_outbound(op->type) && op->size <= CT_BUF_MAX &&
 		    !ct_buf_guards_ok(slot->buf, op->size))
 			ct_node_fault(n, "%s of %" PRIu64 " B wrote outside of its buffer",
 				      leat_op_type_name(op->type), op->size);
 		slot->buf->type = op->type;
 		slot->buf->status = op->status;
-		ct_buf_put(n, slot->buf, op->size > UINT64_C(1) << 30 ? 64 : op->size);
+		ct_buf_put(n, slot->buf, op->size > CT_BUF_MAX ? 64 : op->size);
 		slot->buf = NULL;
 	}
 	slot->where = CT_FREE;

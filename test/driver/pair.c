@@ -81,6 +81,33 @@ ct_big(void)
 	return RTE_MIN(ct.info.max_msg, UINT64_C(32) << 20);
 }
 
+int
+ct_pair_big_sends(struct ct_pair *p, uint32_t count, uint64_t timeout_us)
+{
+	struct ct_spec s = { .type = LEAT_OP_SEND,
+			     .count = count,
+			     .size = ct_big(),
+			     .seed = 3,
+			     .timeout_us = timeout_us };
+
+	ct_pair_open(p, NULL, NULL);
+	ct_pair_works(p); /* a device may refuse posts until the peer has answered once */
+	ct_freeze(&p->b, true);
+	s.peer = p->pa;
+	return ct_stream(&p->a, &s);
+}
+
+uint32_t
+ct_access(void)
+{
+	uint32_t access = 0;
+
+	access |= (ct.info.ops & R) != 0 ? LEAT_MR_REMOTE_READ : 0;
+	access |= (ct.info.ops & (W | WI)) != 0 ? LEAT_MR_REMOTE_WRITE : 0;
+	access |= (ct.info.ops & (FA | CS)) != 0 ? LEAT_MR_REMOTE_ATOMIC : 0;
+	return access;
+}
+
 unsigned int
 ct_sizes(uint64_t *sizes, unsigned int max)
 {

@@ -146,6 +146,7 @@ struct ct_result {
 struct ct_req {
 	uint32_t cmd;
 	uint32_t node;
+	uint32_t seq; /* comes back in the answer */
 	uint64_t arg[5];
 	char addr[160];
 	uint16_t priv_len;
@@ -158,6 +159,7 @@ struct ct_req {
 
 struct ct_rep {
 	int32_t err;
+	uint32_t seq;
 	char fault[224]; /* a promise was broken at that side */
 	char text[224];	 /* leat_err_msg() of a call that failed */
 	uint64_t val[6];

@@ -13,14 +13,17 @@
 
 #include "ct.h"
 
-/* A test that does not come back from a call of leat for so long, seconds. */
+/*
+ * Of a whole test, seconds. Every wait in a test gives up far sooner: a test that takes so long is
+ * inside a call of leat that does not return.
+ */
 #define STUCK_S 120
 
 static struct {
 	sigjmp_buf jump;
 	char text[1024];
 	bool failed, skipped, stuck;
-	const char *name;
+	const char *name; /* NULL: no test runs, there is nowhere to jump to */
 } run;
 
 void
@@ -34,6 +37,10 @@ ct_fail(const char *file, int line, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(run.text + n, sizeof(run.text) - (size_t)n, fmt, ap);
 	va_end(ap);
+	if (run.name == NULL) {
+		printf("Bail out! %s\n", run.text);
+		exit(2);
+	}
 	run.failed = true;
 	siglongjmp(run.jump, 1);
 }
@@ -82,31 +89,48 @@ static void
 crashed(int sig)
 {
 	static const char text[] = "Bail out! crashed in test ";
+	const char *name = run.name != NULL ? run.name : "(none)";
 
 	/* Nothing more can be done if that can't be written. */
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ||
-	    write(STDOUT_FILENO, run.name, strlen(run.name)) < 0 ||
-	    write(STDOUT_FILENO, "\n", 1) < 0)
+	    write(STDOUT_FILENO, name, strlen(name)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
 		_exit(2);
 	signal(sig, SIG_DFL);
 	(void)raise(sig);
 }
 
-/* What is wrong with the device itself, and documented: not hidden, but no news either. */
+/* Does "GLOB=REASON" speak of the test? @return the reason, or NULL */
 static const char *
-known(const char *name)
+known_fits(const char *known, const char *name)
 {
+	size_t len = strcspn(known, "=");
 	char glob[64];
+
+	snprintf(glob, sizeof(glob), "%.*s", (int)len, known);
+	return fnmatch(glob, name, 0) == 0 ? known + len + 1 : NULL;
+}
+
+/* A defect that is named and no test looks for any more is an error of the one who named it. */
+static bool
+known_exist(const struct ct_test *const *groups)
+{
+	const struct ct_test *t;
+	bool exist = true;
 	uint32_t i;
+	size_t g;
 
 	for (i = 0; i < ct.nb_known; i++) {
-		size_t len = strcspn(ct.known[i], "=");
+		bool fits = false;
 
-		snprintf(glob, sizeof(glob), "%.*s", (int)len, ct.known[i]);
-		if (fnmatch(glob, name, 0) == 0)
-			return ct.known[i] + len + 1;
+		for (g = 0; groups[g] != NULL && !fits; g++)
+			for (t = groups[g]; t->name != NULL && !fits; t++)
+				fits = known_fits(ct.known[i], t->name) != NULL;
+		if (!fits)
+			fprintf(stderr, "leat-conformance: no test fits --known '%s'\n",
+				ct.known[i]);
+		exist = exist && fits;
 	}
-	return NULL;
+	return exist;
 }
 
 static const char *
@@ -119,7 +143,7 @@ why_not(const struct ct_test *t, char *buf, size_t len)
 			(ct.info.source ? CT_CAP_SOURCE : 0) |
 			(ct.info.send_imm ? CT_CAP_SEND_IMM : 0) |
 			(ct.info.unexpected_bounded ? CT_CAP_BOUNDED : 0);
-	uint32_t ops = t->ops & ~ct.info.ops;
+	uint32_t i, ops = t->ops & ~ct.info.ops;
 
 	if (t->modes != 0 && (t->modes & ct.mode) == 0)
 		return "not in this arrangement";
@@ -132,10 +156,28 @@ why_not(const struct ct_test *t, char *buf, size_t len)
 		snprintf(buf, len, "the device has no %s", caps[__builtin_ctz(t->caps & ~have)]);
 		return buf;
 	}
-	return known(t->name);
+	/* What is wrong with the device itself, and documented: not hidden, but no news either. */
+	for (i = 0; i < ct.nb_known; i++) {
+		const char *reason = known_fits(ct.known[i], t->name);
+
+		if (reason == NULL)
+			continue;
+		snprintf(buf, len, "known defect: %s", reason);
+		return buf;
+	}
+	return NULL;
 }
 
-static bool
+enum outcome { PASSED, FAILED, SKIPPED, OUTCOMES };
+
+static enum outcome
+skip(const struct ct_test *t, unsigned int number, const char *why)
+{
+	printf("ok %u %s # SKIP %s\n", number, t->name, why);
+	return SKIPPED;
+}
+
+static enum outcome
 one(const struct ct_test *t, unsigned int number)
 {
 	const char *fault;
@@ -153,6 +195,7 @@ one(const struct ct_test *t, unsigned int number)
 		ct_hosts_dump();
 	fault = ct_hosts_reset(run.failed);
 	alarm(0);
+	run.name = NULL;
 	if (fault != NULL && !run.failed) {
 		snprintf(run.text, sizeof(run.text), "%s", fault);
 		run.failed = true;
@@ -161,23 +204,24 @@ one(const struct ct_test *t, unsigned int number)
 	if (run.failed) {
 		printf("not ok %u %s\n# %s (%u ms, seed %" PRIu64 ")\n", number, t->name, run.text,
 		       ms, ct.seed);
-		return false;
+		return FAILED;
 	}
 	if (run.skipped)
-		printf("ok %u %s # SKIP %s\n", number, t->name, run.text);
-	else
-		printf("ok %u %s\n# %u ms\n", number, t->name, ms);
-	return true;
+		return skip(t, number, run.text);
+	printf("ok %u %s\n# %u ms\n", number, t->name, ms);
+	return PASSED;
 }
 
 int
 ct_run(const struct ct_test *const *groups, const char *filter, bool list)
 {
-	unsigned int n = 0, failed = 0;
+	unsigned int n = 0, count[OUTCOMES] = { 0 };
 	const struct ct_test *t;
-	char buf[96];
+	char buf[256];
 	size_t g;
 
+	if (!known_exist(groups))
+		return -1;
 	signal(SIGALRM, stuck);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	signal(SIGSEGV, crashed);
@@ -195,13 +239,17 @@ ct_run(const struct ct_test *const *groups, const char *filter, bool list)
 			if (list)
 				printf("%s\n", t->name);
 			else if (why != NULL)
-				printf("ok %u %s # SKIP %s\n", n, t->name, why);
+				count[skip(t, n, why)]++;
 			else
-				failed += one(t, n) ? 0 : 1;
+				count[one(t, n)]++;
 		}
-	if (!list)
-		printf("1..%u\n", n);
-	if (!list && failed > 0)
-		ct_note("%u of %u failed", failed, n);
-	return n == 0 ? -1 : (int)failed;
+	if (n == 0) {
+		fprintf(stderr, "leat-conformance: no test fits '%s'\n", filter);
+		return -1;
+	}
+	if (list)
+		return 0;
+	printf("1..%u\n", n);
+	ct_note("%u passed, %u failed, %u skipped", count[PASSED], count[FAILED], count[SKIPPED]);
+	return (int)count[FAILED];
 }

@@ -160,6 +160,13 @@ ct_disconnect(struct ct_side *s, uint16_t peer)
 	return call(s, CT_DISCONNECT, peer, 0, 0);
 }
 
+void
+ct_wait_free(struct ct_side *s, uint16_t peer)
+{
+	CT_UNTIL(ct_peer_state(s, peer) == LEAT_PEER_FREE, "%s: peer %u: state %d at the end",
+		 s->what, peer, ct_peer_state(s, peer));
+}
+
 int
 ct_stream(struct ct_side *s, const struct ct_spec *spec)
 {
@@ -195,14 +202,10 @@ ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res)
 void
 ct_wait_posted(struct ct_side *s, int stream, uint32_t n)
 {
-	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(20000000) * ct.slow);
 	struct ct_result res;
 
-	for (ct_result(s, stream, &res); res.posted < n; ct_result(s, stream, &res)) {
-		CT_CHECK(leat_now() < limit, "%s: stream %d: only %u of %u ops were accepted",
-			 s->what, stream, res.posted, n);
-		ct_pump();
-	}
+	CT_UNTIL((ct_result(s, stream, &res), res.posted >= n),
+		 "%s: stream %d: only %u of %u ops were accepted", s->what, stream, res.posted, n);
 }
 
 void
@@ -255,6 +258,17 @@ ct_cancel(struct ct_side *s, int stream, uint32_t from, uint32_t to, uint32_t *c
 	if (cant != NULL)
 		*cant = (uint32_t)rep.val[1];
 	return (uint32_t)rep.val[0];
+}
+
+uint32_t
+ct_recall(struct ct_side *s, int stream, struct ct_result *res)
+{
+	uint32_t n = ct_trim(s, stream);
+
+	/* Again and again: some may be prepared, and not posted yet. */
+	CT_UNTIL(((void)ct_cancel(s, stream, 0, n, NULL), ct_try_wait(s, stream, n, 100, res)),
+		 "%s: stream %d: only %u of %u ops came back", s->what, stream, res->done, n);
+	return n;
 }
 
 int

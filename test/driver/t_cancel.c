@@ -4,11 +4,6 @@
 
 #include "ct.h"
 
-#define MIB (UINT64_C(1) << 20)
-
-/* A late housekeeping turn, or a loaded machine, may add so much to a deadline, ms. */
-#define SLACK_MS 2000
-
 static struct ct_spec
 recv_of(uint8_t type, uint16_t peer, uint32_t count)
 {
@@ -86,19 +81,13 @@ answers(void)
 static void
 sends(void)
 {
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 8, .seed = 3 },
-		       r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .check = CT_SELF };
+	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .check = CT_SELF };
 	uint32_t asked, cant, gone, arrived;
 	struct ct_result res;
 	struct ct_pair p;
 	int tx, rx;
 
-	s.size = ct_big();
-	ct_pair_open(&p, NULL, NULL);
-	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
-	ct_freeze(&p.b, true);
-	s.peer = p.pa;
-	tx = ct_stream(&p.a, &s);
+	tx = ct_pair_big_sends(&p, 8, 0);
 	ct_wait_posted(&p.a, tx, RTE_MIN(8u, ct.info.tx_depth));
 	asked = ct_cancel(&p.a, tx, 1, 8, &cant);
 	if (ct.info.cancel_send)
@@ -110,7 +99,7 @@ sends(void)
 	arrived = 8 - gone;
 	if (arrived > 0) {
 		r.count = arrived;
-		r.bufsize = s.size;
+		r.bufsize = ct_big();
 		rx = ct_stream(&p.b, &r);
 		ct_wait(&p.a, tx, 8, &res);
 		/* A few may have been recalled in the meantime. */
@@ -195,7 +184,7 @@ expire(struct ct_pair *p, struct ct_spec r, uint64_t timeout_ms)
 	CT_CHECK(res.first_ns / 1000000 + 1 >= timeout_ms,
 		 "came back after %" PRIu64 " of %" PRIu64 " ms", res.first_ns / 1000000,
 		 timeout_ms);
-	CT_CHECK(res.last_ns / 1000000 <= timeout_ms + SLACK_MS * ct.slow,
+	CT_CHECK(ct_in_time(res.last_ns / 1000000, timeout_ms),
 		 "took %" PRIu64 " ms, the deadline was %" PRIu64, res.last_ns / 1000000,
 		 timeout_ms);
 	ct_pair_works(p);
@@ -266,25 +255,19 @@ deadline_met(void)
 static void
 deadline_of_sends(void)
 {
-	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 6, .timeout_us = 100 * 1000 };
+	const uint32_t n = RTE_MIN(6u, ct.info.tx_depth);
 	struct ct_result res;
 	struct leat_event ev;
 	struct ct_pair p;
-	uint32_t n;
 	int tx;
 
-	s.size = ct_big();
-	ct_pair_open(&p, NULL, NULL);
-	ct_pair_works(&p); /* a device may refuse posts until the peer has answered once */
-	ct_freeze(&p.b, true);
-	s.peer = p.pa;
-	n = s.count = RTE_MIN(6u, ct.info.tx_depth);
-	tx = ct_stream(&p.a, &s);
+	tx = ct_pair_big_sends(&p, n, 100 * 1000);
 	ct_wait(&p.a, tx, n, &res);
-	CT_ONLY(&res, "sends that nobody takes", -ETIMEDOUT);
+	/* One that was posted late, on a loaded machine, finds the connection ended by the others. */
+	CT_ONLY(&res, "sends that nobody takes", -ETIMEDOUT, -ENOTCONN);
 	CT_CHECK(ct_status_count(&res, -ETIMEDOUT) > 0,
-		 "%" PRIu64 " MiB went to a side that does not move", n * s.size >> 20);
-	CT_CHECK(res.last_ns / 1000000 <= 100 + SLACK_MS * ct.slow,
+		 "%" PRIu64 " MiB went to a side that does not move", n * ct_big() >> 20);
+	CT_CHECK(ct_in_time(res.last_ns / 1000000, 100),
 		 "took %" PRIu64 " ms, the deadline was 100", res.last_ns / 1000000);
 	ct_freeze(&p.b, false);
 	if (ct_peer_state(&p.a, p.pa) == LEAT_PEER_UP) {
@@ -292,7 +275,7 @@ deadline_of_sends(void)
 			struct ct_spec r = { .type = LEAT_OP_RECV,
 					     .peer = LEAT_PEER_ANY,
 					     .count = res.ok,
-					     .size = s.size };
+					     .size = ct_big() };
 
 			ct_wait(&p.b, ct_stream(&p.b, &r), res.ok, NULL);
 		}

@@ -165,7 +165,7 @@ both_ways(void)
 	ct_finish(&b);
 }
 
-/* All connect to all, among five endpoints. */
+/* All connect to all. */
 static void
 mesh(void)
 {

@@ -5,27 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "bare_fi_pvt.h"
+#include "bench.h"
+#include "order.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-enum { ORDER_LAT = 1, ORDER_RATE };
-
-/* What the first side tells the second one. */
-struct order {
-	uint32_t op;
-	uint32_t n; /* messages, warm-up included */
-	uint32_t window;
-	uint32_t pad;
-	uint64_t size;
-};
-
 /* Reads of an empty CQ between two looks at the clock. */
 #define IDLE_READS (UINT32_C(1) << 16)
-#define STUCK_NS UINT64_C(20000000000)
 
 /* State of a loop: what has completed, and what was noticed while waiting for something else. */
 struct loop {
@@ -37,28 +26,18 @@ struct loop {
 	uint64_t idle_since;
 };
 
-static inline uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
-}
-
 /* Nothing has come for a while. */
 static __attribute__((noinline, cold)) int
-idle_check(struct loop *l)
+idle_check(const struct bare_fi *f, struct loop *l)
 {
-	static const struct timespec a_moment = { .tv_nsec = 20000 };
-	uint64_t now = now_ns();
+	uint64_t now = bench_ns();
 
 	l->idle = 0;
-	/* With a real-time priority this may keep the kernel's thread from its CPU that has the message to deliver. */
-	(void)nanosleep(&a_moment, NULL);
+	if (!bench_rest(f->fd, ORDER_REST_NS))
+		return bare_fi_fail("the other side is gone");
 	if (l->idle_since == 0)
 		l->idle_since = now;
-	if (now - l->idle_since > STUCK_NS)
+	if (now - l->idle_since > ORDER_STUCK_NS)
 		return bare_fi_fail("nothing comes any more: %u of %u messages, %u sends in flight",
 				    l->got, l->expected, l->nb_tx);
 	return 0;
@@ -116,7 +95,7 @@ cq_read(struct bare_fi *f, struct loop *l, struct fi_cq_msg_entry *e)
 	}
 	if (likely(n == -FI_EAGAIN)) {
 		if (unlikely(++l->idle == IDLE_READS))
-			return idle_check(l);
+			return idle_check(f, l);
 		return 0;
 	}
 	return cq_error(f, n);
@@ -245,12 +224,12 @@ lat_run(struct bare_fi *f, struct lat *t, size_t size, uint32_t warm, uint32_t n
 
 	for (i = 0; i < warm + n; i++) {
 		if (unlikely(i == warm))
-			start = now_ns();
+			start = bench_ns();
 		if (unlikely(lat_send(f, t, size, i & 1, inject) != 0 ||
 			     lat_repost(f, t, size) != 0 || lat_wait(f, t) != 0))
 			return -1;
 	}
-	end = now_ns();
+	end = bench_ns();
 	if (lat_end(f, t) != 0)
 		return -1;
 	return (double)(end - start) / (2.0 * n);
@@ -463,10 +442,10 @@ bare_fi_rate(struct bare_fi *f, size_t size, uint32_t window, uint32_t n)
 	    rate_round(f, s, size, warm_up(n)) != 0 ||
 	    order_send(f, ORDER_RATE, size, window, n) != 0)
 		goto out;
-	start = now_ns();
+	start = bench_ns();
 	if (rate_round(f, s, size, n) != 0)
 		goto out;
-	end = now_ns();
+	end = bench_ns();
 	ret = (double)(end - start) / n;
 out:
 	free(s);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +34,17 @@ usage(const char *prog)
 	       prog);
 }
 
+static double
+number(const char *opt, const char *text)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(v >= 0 && v <= 1e6))
+		bench_die("%s: '%s' is not a number from 0 to 1000000", opt, text);
+	return v;
+}
+
 void
 bench_args(struct bench_args *args, int argc, char **argv)
 {
@@ -46,9 +58,9 @@ bench_args(struct bench_args *args, int argc, char **argv)
 		} else if (strcmp(argv[i], "--realtime") == 0) {
 			realtime = true;
 		} else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
-			args->repeats = (uint32_t)strtoul(argv[++i], NULL, 10);
+			args->repeats = (uint32_t)number("--repeats", argv[++i]);
 		} else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
-			args->seconds = strtod(argv[++i], NULL);
+			args->seconds = number("--seconds", argv[++i]);
 		} else if (strcmp(argv[i], "--help") == 0) {
 			usage(argv[0]);
 			exit(0);
@@ -157,6 +169,16 @@ bench_pushed_off(void)
 	if (getrusage(RUSAGE_THREAD, &ru) != 0)
 		return 0;
 	return (uint64_t)ru.ru_nivcsw;
+}
+
+bool
+bench_rest(int fd, uint64_t ns)
+{
+	/* No events: what can be read there is for others. Only the end is told unasked. */
+	struct pollfd p = { .fd = fd };
+	struct timespec ts = { .tv_nsec = (long)ns };
+
+	return ppoll(&p, 1, &ts, NULL) <= 0;
 }
 
 /* ---- the machine's load ---- */

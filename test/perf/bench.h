@@ -57,6 +57,11 @@ void bench_thread_ready(void);
 uint64_t bench_ns(void);
 /* How often the calling thread was pushed off its CPU so far. */
 uint64_t bench_pushed_off(void);
+/*
+ * Leaves the CPU to others for ns (less than a second), or until the other end of fd (a socket) is closed; -1: no fd.
+ * @return false if it is closed
+ */
+bool bench_rest(int fd, uint64_t ns);
 /* Another process that takes part in the measurement; its CPU time is not "others". */
 void bench_process_add(int pid);
 /* How often its main thread was pushed off its CPU so far. */

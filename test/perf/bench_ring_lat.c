@@ -7,7 +7,6 @@
  *     ring    a pointer through two rte_rings, single producer and consumer
  */
 
-#include <rte_launch.h>
 #include <rte_ring.h>
 
 #include "lcores.h"
@@ -180,49 +179,21 @@ leat_second(uint64_t n)
 
 /* ---- */
 
-static int
-second(void *arg)
-{
-	struct pair *p = &b.l.pair;
-	uint32_t what;
-
-	(void)arg;
-	bench_thread_ready();
-	while ((what = pair_wait(p)) != PAIR_QUIT) {
-		if (what == LINE)
-			line_second(p->arg);
-		else if (what == RING)
-			ring_second(p->arg);
-		else
-			leat_second(p->arg);
-		pair_done(p);
-	}
-	return 0;
-}
-
 static double
-first(void *arg, unsigned int variant, bool *disturbed)
+measure(void *arg, unsigned int variant, bool *disturbed)
 {
-	struct pair *p = &b.l.pair;
-	uint64_t start;
-
 	(void)arg;
-	pair_start(p, variant, b.n);
-	start = bench_ns();
-	if (variant == LINE)
-		line_first(b.n);
-	else if (variant == RING)
-		ring_first(b.n);
-	else
-		leat_first(b.n);
-	start = bench_ns() - start;
-	*disturbed = pair_end(p);
-	return (double)start / (2.0 * b.n);
+	return (double)lcores_run(&b.l, variant, b.n, false, disturbed) / (2.0 * b.n);
 }
 
 int
 main(int argc, char **argv)
 {
+	static const struct lcores_variant variants[] = {
+		[LEAT] = { leat_first, leat_second },
+		[LINE] = { line_first, line_second },
+		[RING] = { ring_first, ring_second },
+	};
 	static const struct bench_result results[] = {
 		{ "ring-lat-line", "ns", BENCH_RATIO_MAX, 1.5, LEAT, LINE, NULL },
 		{ "ring-lat-rte_ring", "ns", BENCH_RATIO_MAX, 0.6, LEAT, RING, NULL },
@@ -242,12 +213,11 @@ main(int argc, char **argv)
 			bench_die("can't make a ring");
 		prepare(i);
 	}
-	lcores_launch(&b.l, second, NULL);
-	bench_measure(&t, &args, VARIANTS, first, NULL, b.l.cpus, 2);
+	lcores_launch(&b.l, variants);
+	bench_measure(&t, &args, VARIANTS, measure, NULL, b.l.cpus, 2);
 	for (i = 0; i < RTE_DIM(results); i++)
 		bench_report(&t, &results[i]);
-	pair_start(&b.l.pair, PAIR_QUIT, 0);
-	rte_eal_mp_wait_lcore();
+	lcores_join(&b.l);
 	for (i = 0; i < 2; i++)
 		rte_ring_free(b.to[i]);
 	lcores_stop(&b.l);

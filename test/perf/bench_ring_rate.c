@@ -9,7 +9,6 @@
  * one producer and one consumer, larger caches, another size of the rte_ring: none of these is faster.
  */
 
-#include <rte_launch.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
@@ -194,47 +193,24 @@ prepare(void)
 
 /* ---- */
 
-static int
-second(void *arg)
-{
-	struct pair *p = &b.l.pair;
-	uint32_t what;
-
-	(void)arg;
-	bench_thread_ready();
-	while ((what = pair_wait(p)) != PAIR_QUIT) {
-		if (what == LEAT)
-			leat_second(p->arg);
-		else
-			mbuf_second(p->arg);
-		pair_done(p);
-	}
-	return 0;
-}
-
 static double
-first(void *arg, unsigned int variant, bool *disturbed)
+measure(void *arg, unsigned int variant, bool *disturbed)
 {
-	struct pair *p = &b.l.pair;
-	uint64_t start;
+	uint64_t ns = lcores_run(&b.l, variant, b.n, true, disturbed);
 
 	(void)arg;
-	pair_start(p, variant, b.n);
-	start = bench_ns();
-	if (variant == LEAT)
-		leat_first(b.n);
-	else
-		mbuf_first(b.n);
-	*disturbed = pair_end(p);
-	start = bench_ns() - start;
 	if (b.sum[1] != b.sum[0])
 		bench_die("what arrived is not what was sent");
-	return (double)b.n * 1e3 / (double)start;
+	return (double)b.n * 1e3 / (double)ns;
 }
 
 int
 main(int argc, char **argv)
 {
+	static const struct lcores_variant variants[] = {
+		[LEAT] = { leat_first, leat_second },
+		[MBUF] = { mbuf_first, mbuf_second },
+	};
 	static const struct bench_result result = {
 		"ring-rate-mbuf", "Mmsg/s", BENCH_RATIO_MIN, 1.0, LEAT, MBUF, NULL,
 	};
@@ -252,11 +228,10 @@ main(int argc, char **argv)
 	if (b.ring == NULL || b.pool == NULL)
 		bench_die("can't make the ring or the pool of mbufs");
 	prepare();
-	lcores_launch(&b.l, second, NULL);
-	bench_measure(&t, &args, VARIANTS, first, NULL, b.l.cpus, 2);
+	lcores_launch(&b.l, variants);
+	bench_measure(&t, &args, VARIANTS, measure, NULL, b.l.cpus, 2);
 	bench_report(&t, &result);
-	pair_start(&b.l.pair, PAIR_QUIT, 0);
-	rte_eal_mp_wait_lcore();
+	lcores_join(&b.l);
 	rte_mempool_free(b.pool);
 	rte_ring_free(b.ring);
 	lcores_stop(&b.l);

@@ -90,11 +90,48 @@ lcores_start(struct lcores *l, const struct bench_args *args, const struct leat_
 	(void)expect(l, 0, LEAT_EV_CONNECTED);
 }
 
-void
-lcores_launch(struct lcores *l, int (*fn)(void *arg), void *arg)
+static int
+second(void *arg)
 {
-	if (rte_eal_remote_launch(fn, arg, l->worker) < 0)
+	struct lcores *l = arg;
+	struct pair *p = &l->pair;
+	uint32_t what;
+
+	bench_thread_ready();
+	while ((what = pair_wait(p)) != PAIR_QUIT) {
+		l->variants[what].second(p->arg);
+		pair_done(p);
+	}
+	return 0;
+}
+
+void
+lcores_launch(struct lcores *l, const struct lcores_variant *variants)
+{
+	l->variants = variants;
+	if (rte_eal_remote_launch(second, l, l->worker) < 0)
 		bench_die("can't start the second lcore");
+}
+
+uint64_t
+lcores_run(struct lcores *l, unsigned int variant, uint64_t n, bool both, bool *disturbed)
+{
+	struct pair *p = &l->pair;
+	uint64_t start, ns;
+
+	pair_start(p, variant, n);
+	start = bench_ns();
+	l->variants[variant].first(n);
+	ns = bench_ns() - start;
+	*disturbed = pair_end(p);
+	return both ? bench_ns() - start : ns;
+}
+
+void
+lcores_join(struct lcores *l)
+{
+	pair_start(&l->pair, PAIR_QUIT, 0);
+	(void)rte_eal_wait_lcore(l->worker);
 }
 
 void
@@ -102,7 +139,6 @@ lcores_stop(struct lcores *l)
 {
 	unsigned int i;
 
-	rte_eal_mp_wait_lcore();
 	/* Side by side: either one's end is an event for the other. */
 	for (i = 0; i < 2; i++)
 		(void)leat_ep_shutdown(l->ep[i], 1000);

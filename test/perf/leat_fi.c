@@ -14,22 +14,11 @@
 
 #include "bare_fi.h"
 #include "leat_fi.h"
+#include "order.h"
 
 #define BURST 32
-#define STUCK_NS UINT64_C(20000000000)
 /* Empty polls between two looks at the clock. */
 #define IDLE_POLLS (1u << 16)
-
-enum { ORDER_LAT = 1, ORDER_RATE };
-
-/* What the first side tells the second one. */
-struct order {
-	uint32_t op;
-	uint32_t n; /* messages, warm-up included */
-	uint32_t window;
-	uint32_t pad;
-	uint64_t size;
-};
 
 struct leat_fi {
 	struct leat_ep *ep;
@@ -45,7 +34,6 @@ struct leat_fi {
 	uint64_t idle_since;
 	uint16_t peer;
 	int fd;
-	bool first;
 	size_t stride, inline_max;
 	uint8_t *map;
 	struct leat_mr *mr;
@@ -60,11 +48,11 @@ idle_check(struct leat_fi *f)
 
 	f->idle = 0;
 	(void)leat_ep_events(f->ep, NULL, 0);
-	/* With a real-time priority this may keep the kernel's thread from its CPU that has the message to deliver. */
-	(void)usleep(20);
+	if (!bench_rest(f->fd, ORDER_REST_NS))
+		bench_die("leat's other side is gone");
 	if (f->idle_since == 0)
 		f->idle_since = now;
-	if (now - f->idle_since > STUCK_NS)
+	if (now - f->idle_since > ORDER_STUCK_NS)
 		bench_die(
 			"nothing comes any more: %u of %u receives posted, %u of %u sends are back",
 			f->posted, f->expected, f->nb_free, f->window);
@@ -379,9 +367,11 @@ expect(struct leat_fi *f, enum leat_event_type type)
 				bench_die("connecting: %s", ev.text);
 			return ev.peer;
 		}
-		if (bench_ns() - start > STUCK_NS)
+		if (bench_ns() - start > ORDER_STUCK_NS)
 			bench_die("connecting: no answer");
-		(void)usleep(100); /* the other one may want the CPU: this is not the measurement */
+		/* The other one may want the CPU: this is not the measurement. */
+		if (!bench_rest(f->fd, ORDER_REST_NS))
+			bench_die("connecting: leat's other side is gone");
 	}
 }
 
@@ -461,7 +451,6 @@ leat_fi_open(const struct leat_fi_conf *conf, int fd, bool first)
 	start_leat(conf, first);
 	f = alloc(1, sizeof(*f));
 	f->fd = fd;
-	f->first = first;
 	f->window = conf->window;
 	f->stride = BARE_FI_STRIDE(conf->max_size);
 	f->map = conf->mem;

@@ -3,8 +3,8 @@
 #define PAIR_H
 
 /*
- * Two threads, or processes, that measure together: the first says what is to be done, both do it, the second
- * says when it is through. What is handed over lies in memory that both see.
+ * Two threads that measure together: the first says what is to be done, both do it, the second says when it is
+ * through.
  *
  *     first                              second
  *     pair_start(p, what) -- go -->      pair_wait(p) returns what
@@ -23,7 +23,6 @@ struct pair {
 	uint32_t what;
 	uint64_t arg;
 	uint32_t done __attribute__((aligned(128)));
-	uint32_t failed; /* the second could not go on */
 	uint64_t pushed; /* bench_pushed_off() of the second */
 	uint64_t before; /* of both, when it began */
 } __attribute__((aligned(128)));
@@ -31,7 +30,7 @@ struct pair {
 /* what: the second ends. */
 #define PAIR_QUIT UINT32_MAX
 
-/* The first: begins. Stops the program if the second failed. */
+/* The first: begins. */
 static inline void
 pair_start(struct pair *p, uint32_t what, uint64_t arg)
 {
@@ -46,11 +45,8 @@ static inline bool
 pair_end(struct pair *p)
 {
 	/* pairs with pair_done() */
-	while (__atomic_load_n(&p->done, __ATOMIC_ACQUIRE) != p->go) {
-		if (__atomic_load_n(&p->failed, __ATOMIC_RELAXED) != 0)
-			bench_die("the second side failed");
+	while (__atomic_load_n(&p->done, __ATOMIC_ACQUIRE) != p->go)
 		sched_yield();
-	}
 	return bench_pushed_off() + p->pushed != p->before;
 }
 

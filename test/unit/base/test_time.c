@@ -52,21 +52,22 @@ test_first_use_by_several_threads(void **state)
 static void
 test_measured_rate(void **state)
 {
-	uint64_t ns0, ns1, tsc0, ns, tsc;
+	uint64_t outer0, inner0, tsc0, outer, inner, tsc;
 
 	(void)state;
-	/* EAL is not initialized: the rate was measured. Two clocks over the same span; the
-	 * tolerance allows for losing the CPU between the two readings of one end. */
+	/* EAL is not initialized: the rate was measured. One clock's span lies between two of the
+	 * other's, wherever the CPU is lost in between. */
 	assert_int_equal(rte_get_tsc_hz(), 0);
-	ns0 = monotonic_ns();
+	outer0 = monotonic_ns();
 	tsc0 = leat_now();
+	inner0 = monotonic_ns();
 	do {
-		ns1 = monotonic_ns();
-	} while (ns1 - ns0 < 50000000);
+		inner = monotonic_ns() - inner0;
+	} while (inner < 50000000);
 	tsc = leat_cycles_to_ns(leat_now() - tsc0);
-	ns = monotonic_ns() - ns0;
-	assert_true(tsc <= ns + ns / 10);
-	assert_true(tsc + tsc / 10 >= ns1 - ns0);
+	outer = monotonic_ns() - outer0;
+	assert_true(tsc <= outer + outer / 10);
+	assert_true(tsc + tsc / 10 >= inner);
 }
 
 static void

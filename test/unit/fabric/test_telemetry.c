@@ -5,84 +5,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-#include <rte_eal.h>
 
 #include <leat_error.h>
 #include <leat_fabric.h>
 
-#include "leat_cmocka.h"
 #include "mock_driver.h"
-
-#define ANSWER_MAX 16384
-
-/*
- * Other programs may run side by side, each with a socket of its own: dpdk_telemetry.v2, then :1, :2, ... Ours is the one
- * that tells our pid.
- */
-static int
-dial(unsigned int n)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	char hello[ANSWER_MAX], pid[32];
-	ssize_t len;
-	int fd;
-
-	if (n == 0)
-		snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/dpdk_telemetry.v2",
-			 rte_eal_get_runtime_dir());
-	else
-		snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/dpdk_telemetry.v2:%u",
-			 rte_eal_get_runtime_dir(), n);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0) {
-		len = recv(fd, hello, sizeof(hello) - 1, 0);
-		if (len > 0) {
-			hello[len] = '\0';
-			snprintf(pid, sizeof(pid), "\"pid\":%d,", (int)getpid());
-			if (strstr(hello, pid) != NULL)
-				return fd;
-			snprintf(pid, sizeof(pid), "\"pid\": %d,", (int)getpid());
-			if (strstr(hello, pid) != NULL)
-				return fd;
-		}
-	}
-	close(fd);
-	return -1;
-}
+#include "telemetry_client.h"
 
 static int sock = -1;
 
 static const char *
 ask(const char *cmd)
 {
-	static char answer[ANSWER_MAX];
-	ssize_t len;
-
-	assert_int_equal(send(sock, cmd, strlen(cmd), 0), (ssize_t)strlen(cmd));
-	len = recv(sock, answer, sizeof(answer) - 1, 0);
-	assert_true(len > 0);
-	answer[len] = '\0';
-	return answer;
+	return telemetry_ask(sock, cmd);
 }
 
 static bool
 has(const char *answer, const char *key, const char *value)
 {
-	char text[160];
-
-	/* newer versions put no blank behind the colon */
-	snprintf(text, sizeof(text), "\"%s\":%s", key, value);
-	if (strstr(answer, text) != NULL)
+	if (telemetry_find(answer, key, value) != NULL)
 		return true;
-	snprintf(text, sizeof(text), "\"%s\": %s", key, value);
-	if (strstr(answer, text) != NULL)
-		return true;
-	print_error("no %s in %s\n", text, answer);
+	print_error("no %s: %s in %s\n", key, value, answer);
 	return false;
 }
 
@@ -143,15 +87,13 @@ setup(void **state)
 	static char prog[] = "test_telemetry", nopci[] = "--no-pci", l[] = "-l", zero[] = "0";
 	static char dev[] = "--vdev=fabric_mock0";
 	char *argv[] = { prog, nopci, l, zero, dev, NULL };
-	unsigned int n;
 
 	(void)state;
 	if (leat_init(5, argv) < 0) {
 		print_error("%s\n", leat_err_msg());
 		return -1;
 	}
-	for (n = 0; n < 64 && sock < 0; n++)
-		sock = dial(n);
+	sock = telemetry_dial();
 	return sock < 0 ? -1 : 0;
 }
 
