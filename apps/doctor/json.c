@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* --json, and the drivers' own JSON. leat-doctor(1) describes the fields. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include <leat_dev.h>
+#include <leat_version.h>
+
+#include "doctor.h"
+
+#define DR_JSON_VERSION 1
+
+static bool
+add(struct json_object *o, const char *key, struct json_object *v)
+{
+	if (o != NULL && v != NULL && json_object_object_add(o, key, v) == 0)
+		return true;
+	(void)json_object_put(v);
+	return false;
+}
+
+static bool
+add_str(struct json_object *o, const char *key, const char *v)
+{
+	return add(o, key, json_object_new_string(v));
+}
+
+static bool
+append(struct json_object *list, struct json_object *v)
+{
+	if (list != NULL && v != NULL && json_object_array_add(list, v) == 0)
+		return true;
+	(void)json_object_put(v);
+	return false;
+}
+
+static int
+print_and_free(struct json_object *o, bool ok)
+{
+	const char *s = ok ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+								       JSON_C_TO_STRING_SPACED)
+			   : NULL;
+	int ret = 0;
+
+	if (s == NULL)
+		ret = -ENOMEM;
+	else if (printf("%s\n", s) < 0 || fflush(stdout) != 0)
+		ret = -EIO;
+	(void)json_object_put(o);
+	return ret;
+}
+
+static struct json_object *
+finding(const struct dr_finding *f)
+{
+	struct json_object *o = json_object_new_object();
+	const char *id = f->check->id;
+	bool ok;
+
+	ok = add_str(o, "check", id);
+	ok &= add(o, "group", json_object_new_string_len(id, (int)strcspn(id, ".")));
+	ok &= add_str(o, "severity", dr_severity_name(f->severity));
+	ok &= add_str(o, "subject", f->subject);
+	ok &= add_str(o, "seen", f->seen);
+	ok &= add_str(o, "means", f->means);
+	ok &= add_str(o, "mend", f->mend);
+	if (ok)
+		return o;
+	(void)json_object_put(o);
+	return NULL;
+}
+
+int
+dr_json(const struct dr *d)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array(),
+			   *summary = json_object_new_object();
+	unsigned int i;
+	bool ok;
+
+	ok = add_str(o, "schema", DR_NAME);
+	ok &= add(o, "version", json_object_new_int(DR_JSON_VERSION));
+	ok &= add_str(o, "leat", LEAT_VERSION);
+	for (i = 0; i < d->nb; i++)
+		ok &= append(list, finding(&d->findings[i]));
+	ok &= add(o, "findings", list);
+	for (i = 0; i < DR_SEVERITIES; i++)
+		ok &= add(summary, dr_severity_name((enum dr_severity)i),
+			  json_object_new_int64(d->count[i]));
+	ok &= add(summary, "left_out", json_object_new_int64(d->left_out));
+	ok &= add(o, "summary", summary);
+	ok &= add(o, "exit", json_object_new_int(dr_exit_code(d)));
+	return print_and_free(o, ok);
+}
+
+int
+dr_json_list(void)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct dr_group *g;
+	const struct dr_check *c;
+	bool ok = true;
+
+	for (g = dr_groups; g->name != NULL; g++) {
+		for (c = g->checks; c->id != NULL; c++) {
+			o = json_object_new_object();
+			ok &= add_str(o, "check", c->id);
+			ok &= add_str(o, "group", g->name);
+			ok &= add_str(o, "about", c->about);
+			ok &= append(list, o);
+		}
+	}
+	return print_and_free(list, ok);
+}
+
+static int
+take_names(struct dr_names *names, const char *text)
+{
+	struct json_object *list = json_tokener_parse(text), *name;
+	int ret = -EINVAL;
+	size_t i;
+
+	names->nb = 0;
+	if (list != NULL && json_object_is_type(list, json_type_array)) {
+		for (i = 0; i < json_object_array_length(list) && names->nb < DR_NAMES_MAX; i++) {
+			if (json_object_object_get_ex(json_object_array_get_idx(list, i), "name",
+						      &name))
+				snprintf(names->name[names->nb++], DR_NAME_LEN, "%s",
+					 json_object_get_string(name));
+		}
+		ret = (int)names->nb;
+	}
+	(void)json_object_put(list);
+	return ret;
+}
+
+int
+dr_driver_names(struct dr *d, struct dr_names *names)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+	int ret;
+
+	names->nb = 0;
+	ret = leat_drivers_load(d->nb_plugins, d->plugins);
+	if (ret < 0)
+		return ret;
+	f = open_memstream(&text, &len);
+	if (f == NULL)
+		return -errno;
+	ret = leat_drivers_list(f, true);
+	if (fclose(f) != 0 && ret == 0)
+		ret = -EIO;
+	if (ret == 0)
+		ret = take_names(names, text);
+	free(text);
+	return ret;
+}
