@@ -79,7 +79,8 @@ def by_duration():
                                            "--size", "8"])))
         check(len(j["results"]) == len(ALL_OPS), str(j))
         for r in j["results"]:
-            check(r["elapsed_s"] >= 0.05 and r["iterations"] > 0, str(r))
+            # Less by what is lost when cycles and times are converted.
+            check(r["elapsed_s"] >= 0.0499 and r["iterations"] > 0, str(r))
 
 
 @case
