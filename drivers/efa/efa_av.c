@@ -273,7 +273,8 @@ efa_av_sweep(struct efa_ep *e)
 
 		if (a->orphans > 0 && (e->quirks & EFA_Q_SHM) != 0 && efa_shm_gone(a))
 			efa_shm_answer(e, a);
-		if (!removable(e, a, now) || (!efa_av_drain(e, a, false) && (e->quirks & EFA_Q_SHM) != 0))
+		if (!removable(e, a, now) ||
+		    (!efa_av_drain(e, a, false) && (e->quirks & EFA_Q_SHM) != 0))
 			pp = &a->next;
 		else
 			free_addr(e, pp);

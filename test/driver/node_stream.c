@@ -150,6 +150,13 @@ prepare(struct ct_node *n, struct ct_stream *s)
 	return slot;
 }
 
+/* Padding included: the one was copied from the other as bytes. */
+static bool
+same_bytes(const void *a, const void *b, size_t n)
+{
+	return memcmp(a, b, n) == 0;
+}
+
 uint16_t
 ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb)
 {
@@ -174,7 +181,7 @@ ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb)
 		n->streams[slots[i]->stream].res.posted++;
 	}
 	for (; i < nb; i++)
-		if (memcmp(&slots[i]->in, &slots[i]->op, sizeof(slots[i]->in)) != 0)
+		if (!same_bytes(&slots[i]->in, &slots[i]->op, sizeof(slots[i]->in)))
 			ct_node_fault(n, "post refused an op and changed it");
 	if (got < nb && rte_errno != EAGAIN && rte_errno != ESHUTDOWN)
 		ct_node_fault(n, "post refused an op with rte_errno %d (%s)", rte_errno,
