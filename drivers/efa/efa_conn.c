@@ -51,6 +51,7 @@ efa_conn_init(struct efa_ep *e, const struct leat_ep_conf *conf)
 		.name = leat_ep_name(e->ep),
 		.kind = kind,
 		.max_conns = (uint16_t)RTE_MIN((uint32_t)conf->max_peers + 16, 32768u),
+		.linger = true,
 	};
 
 	(void)kind_of(e, kind, sizeof(kind));
@@ -212,6 +213,7 @@ efa_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 	struct efa_ep *e = efa_of(ep);
 	struct efa_peer *p = mine(e, peer);
 
+	p->closed = p->conn;
 	if (p->conn > 0)
 		(void)leat_oob_close(e->oob, p->conn, text);
 	p->conn = 0;
@@ -265,6 +267,9 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 		efa_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
 		return;
+	/* Until it has heard of it the other side goes on sending, and that must not be taken for the next one's. */
+	if (p->closed > 0 && !e->closing && leat_oob_lingers(e->oob, p->closed))
+		return;
 	if (!e->closing) {
 		/* More may be on its way through the kernel, and would be taken for somebody else's. */
 		if (p->dead && (e->quirks & EFA_Q_AV_CUTS) != 0)
@@ -272,6 +277,8 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 		else
 			(void)efa_av_drain(e, p->addr, p->dead);
 	}
+	if (p->parting > 0)
+		(void)leat_oob_close(e->oob, p->parting, NULL);
 	e->nb_ending--;
 	forget(e, peer);
 	leat_peer_down(e->ep, peer);
@@ -362,6 +369,7 @@ on_down(struct efa_ep *e, const struct leat_oob_event *ev)
 	p = mine(e, peer);
 	if (p->state == EFA_PEER_UP) {
 		begin_end(e, peer, ev->status, ev->text, ev->status != 0);
+		p->parting = ev->status == 0 ? ev->conn : 0;
 		return;
 	}
 	if (p->state != EFA_PEER_CONNECTING)
@@ -434,6 +442,7 @@ broken_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 	snprintf(text, sizeof(text),
 		 "%s: provider %s lost its connection: was a remote key wrong or withdrawn?",
 		 leat_peer_addr(e->ep, peer), e->info->fabric_attr->prov_name);
+	p->closed = p->conn;
 	if (p->conn > 0)
 		(void)leat_oob_close(e->oob, p->conn, text);
 	begin_end(e, peer, -ECONNRESET, text, false);

@@ -204,7 +204,9 @@ enum efa_peer_state {
 
 struct efa_peer {
 	struct efa_addr *addr;
-	int conn;		  /* of the exchange of addresses, 0: none (any more) */
+	int conn;    /* of the exchange of addresses, 0: none (any more) */
+	int closed;  /* ENDING: the same when it was ended here, else 0 */
+	int parting; /* ENDING: the same when the other side ended it, which waits for this one */
 	uint64_t deadline;	  /* ENDING: then what is left is finished by force */
 	uint64_t recv_deadline;	  /* the same for receives */
 	int status;		  /* with which its ops end */

@@ -35,6 +35,7 @@
  * for the listener, and one per connection; all are close-on-exec.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,11 @@ struct leat_oob_conf {
 	uint16_t max_pending; /**< accepted ones that have not said HELLO, 1..8192; 0: 64 */
 	uint64_t handshake_timeout_us; /**< for HELLO, and for READY after ACCEPT; 0: 5 s */
 	uint64_t dead_after_us;	       /**< a vanished host is noticed after this, 2 s..; 0: 5 s */
+	/**
+	 * After a DOWN with status 0 the id lives until leat_oob_close(), by which the other side learns that this one
+	 * is through as well; see leat_oob_lingers()
+	 */
+	bool linger;
 };
 
 /** What one side tells the other; not touched, and copied. */
@@ -81,7 +87,7 @@ enum leat_oob_event_type {
 	LEAT_OOB_REQUEST = 0, /**< somebody wants to connect: accept or reject */
 	LEAT_OOB_CONNECTED,   /**< both sides know each other */
 	LEAT_OOB_FAILED,      /**< leat_oob_connect() ended without; the id is dead */
-	LEAT_OOB_DOWN,	      /**< a request or a connection ended; the id is dead */
+	LEAT_OOB_DOWN, /**< a request or a connection ended; the id is dead, but see leat_oob_conf.linger */
 };
 
 /** An event of a connection. */
@@ -167,6 +173,12 @@ LEAT_API int leat_oob_reject(struct leat_oob *oob, int conn, const char *why);
  * @return 0; -ENOTCONN
  */
 LEAT_API int leat_oob_close(struct leat_oob *oob, int conn, const char *why);
+
+/**
+ * After leat_oob_close(): does the other side have something to finish yet? It ends its half of the connection when
+ * it is through (at once, unless its leat_oob_conf.linger is set); it is waited for 1 s at most.
+ */
+LEAT_API bool leat_oob_lingers(const struct leat_oob *oob, int conn);
 
 /**
  * Drives everything: at most one epoll_wait(2) without waiting, and bounded work. Call it every

@@ -155,15 +155,21 @@ oob_slot_get(struct leat_oob *oob)
 	return c;
 }
 
+static void
+end_text(struct oob_conn *c, const char *fmt, va_list ap)
+{
+	(void)vsnprintf(c->text, sizeof(c->text), fmt, ap);
+	LEAT_LOG(DEBUG, fabric, "%s: %s", c->oob->name, c->text);
+}
+
 void
 oob_end(struct oob_conn *c, int status, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(c->text, sizeof(c->text), fmt, ap);
+	end_text(c, fmt, ap);
 	va_end(ap);
-	LEAT_LOG(DEBUG, fabric, "%s: %s", c->oob->name, c->text);
 
 	if (!c->connector && !c->told) {
 		oob_slot_put(c);
@@ -173,6 +179,23 @@ oob_end(struct oob_conn *c, int status, const char *fmt, ...)
 	oob_list_move(c, NULL);
 	c->state = OOB_DEAD;
 	c->status = status;
+	oob_event_add(c, OOB_EV_END);
+}
+
+void
+oob_part(struct oob_conn *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	end_text(c, fmt, ap);
+	va_end(ap);
+	/* There is nothing more to hear of it. */
+	if (c->epoll_mask != 0)
+		(void)epoll_ctl(c->oob->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+	c->epoll_mask = 0;
+	c->state = OOB_PARTING;
+	c->status = 0;
 	oob_event_add(c, OOB_EV_END);
 }
 
@@ -235,6 +258,7 @@ leat_oob_create(const struct leat_oob_conf *conf)
 	oob->nb_slots = (uint16_t)(oob->max_conns + oob->max_pending);
 	us = conf->handshake_timeout_us == 0 ? OOB_TIMEOUT_US : conf->handshake_timeout_us;
 	oob->handshake_cycles = leat_us_to_cycles(us);
+	oob->linger = conf->linger;
 	us = conf->dead_after_us == 0 ? OOB_TIMEOUT_US : conf->dead_after_us;
 	oob->dead_after_ms = (uint32_t)(us / 1000);
 	oob->now = leat_now();
@@ -406,6 +430,16 @@ leat_oob_close(struct leat_oob *oob, int conn, const char *why)
 	return 0;
 }
 
+bool
+leat_oob_lingers(const struct leat_oob *oob, int conn)
+{
+	unsigned int index = (unsigned int)conn & 0xffff;
+
+	return conn > 0 && index < oob->nb_slots &&
+	       oob->conns[index].gen == (unsigned int)conn >> 16 &&
+	       oob->conns[index].state == OOB_CLOSING;
+}
+
 /* ---- polling -------------------------------------------------------------------------------- */
 
 static void
@@ -460,7 +494,7 @@ events_fetch(struct leat_oob *oob, struct leat_oob_event *ev, unsigned int n)
 		c->events &= (uint8_t)~bit;
 		if (c->events == 0)
 			TAILQ_REMOVE(&oob->events, c, ev_link);
-		if (bit == OOB_EV_END)
+		if (bit == OOB_EV_END && c->state != OOB_PARTING)
 			oob_slot_put(c);
 	}
 	return i;
@@ -512,6 +546,7 @@ leat_oob_state(const struct leat_oob *oob, int conn)
 		[OOB_REQUESTED] = "asking",
 		[OOB_ACCEPT_SENT] = "waiting for READY",
 		[OOB_UP] = "up",
+		[OOB_PARTING] = "parting",
 		[OOB_DEAD] = "ended",
 		[OOB_CLOSING] = "closing",
 	};

@@ -361,6 +361,11 @@ conn_bye(struct oob_conn *c, const struct oob_msg *msg)
 	int status = c->state == OOB_UP ? 0 : -ECONNRESET;
 
 	oob_wire_text(why, sizeof(why), msg->text, msg->text_len);
+	if (status == 0 && c->oob->linger) {
+		oob_part(c, "%s closed the connection%s%s", c->addr, why[0] != '\0' ? ": " : "",
+			 why);
+		return;
+	}
 	oob_end(c, status, "%s %s%s%s", c->addr,
 		status == 0 ? "closed the connection" : "withdrew its request",
 		why[0] != '\0' ? ": " : "", why);
@@ -492,7 +497,8 @@ conn_read(struct oob_conn *c)
 			conn_unexpected(c, why);
 		else
 			conn_message(c, &msg);
-		if (len < 0 || c->gen != gen || c->fd < 0 || c->state == OOB_CLOSING)
+		if (len < 0 || c->gen != gen || c->fd < 0 || c->state == OOB_CLOSING ||
+		    c->state == OOB_PARTING)
 			return;
 		c->rx_len = (uint16_t)(c->rx_len - len);
 		memmove(c->rx, c->rx + len, c->rx_len);

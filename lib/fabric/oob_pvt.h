@@ -42,6 +42,7 @@ enum oob_state {
 	OOB_REQUESTED,
 	OOB_ACCEPT_SENT,
 	OOB_UP,
+	OOB_PARTING, /* the other side said BYE, this one has something to finish */
 	OOB_DEAD,
 	OOB_CLOSING,
 };
@@ -94,6 +95,7 @@ struct leat_oob {
 	int epfd;
 	int listen_fd; /* -1: none */
 	bool listen_paused;
+	bool linger; /* as in leat_oob_conf */
 	uint16_t nb_slots;
 	uint16_t max_conns;
 	uint16_t max_pending;
@@ -136,6 +138,8 @@ void oob_timer_set(struct oob_conn *c, uint64_t expiry);
 void oob_event_add(struct oob_conn *c, unsigned int event);
 int oob_epoll_set(struct oob_conn *c, uint32_t mask);
 void oob_fd_close(struct oob_conn *c);
+/* The other side says BYE: DOWN is told, the rest is up to the owner. */
+void oob_part(struct oob_conn *c, const char *fmt, ...) __rte_format_printf(2, 3);
 /* The id is alive and its owner may use it; NULL if not. */
 struct oob_conn *oob_conn_find(const struct leat_oob *oob, int id);
 /* Ends a connection with its last event, or without one if its owner does not know it. */

@@ -149,6 +149,44 @@ test_close(void **state)
 	side_close(&b);
 }
 
+/* With linger: who closed knows when the other side is through; that side keeps its id until then. */
+static void
+test_linger(void **state)
+{
+	struct leat_oob_conf conf = { .kind = "test", .linger = true };
+	struct leat_oob_event *ev;
+	struct side a, b;
+	int ca, cb;
+
+	(void)state;
+	side_open(&a, &conf, NULL);
+	side_open(&b, &conf, "127.0.0.1:0");
+	side_connect(&a, &b, &ca, &cb);
+	assert_false(leat_oob_lingers(a.oob, ca));
+	assert_int_equal(leat_oob_close(a.oob, ca, "enough"), 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->status, 0);
+	assert_non_null(strstr(ev->text, "enough"));
+	assert_string_equal(leat_oob_state(b.oob, cb), "parting");
+	side_quiet(&a, &b);
+	assert_true(leat_oob_lingers(a.oob, ca));
+	assert_false(leat_oob_lingers(b.oob, cb));
+	assert_int_equal(leat_oob_close(b.oob, cb, NULL), 0);
+	assert_int_equal(leat_oob_close(b.oob, cb, NULL), -ENOTCONN);
+	side_quiet(&a, &b);
+	assert_false(leat_oob_lingers(a.oob, ca));
+
+	/* The other side goes away meanwhile, or never answers: nothing is left behind. */
+	side_connect(&a, &b, &ca, &cb);
+	assert_int_equal(leat_oob_close(a.oob, ca, NULL), 0);
+	assert_int_equal(side_event(&b, &a)->type, LEAT_OOB_DOWN);
+	side_close(&a);
+	side_quiet(&b, &b);
+	assert_string_equal(leat_oob_state(b.oob, cb), "parting");
+	side_close(&b);
+}
+
 /* The connector withdraws before and after the request was seen; the listener closes on askers. */
 static void
 test_withdraw(void **state)
@@ -632,6 +670,7 @@ main(void)
 		cmocka_unit_test(test_connect),
 		cmocka_unit_test(test_reject),
 		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_linger),
 		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_refused_then_there),
