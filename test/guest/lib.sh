@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# What the tests in t/ are written with; `inside` sources it before each of them. A test is a file
+# of bash that calls these functions; it runs on the network "wire" (see devtools/guest), alone, and
+# in a directory of its own that is thrown away. Beside the functions it finds
+#
+#   BUILD        the build directory
+#   CONFORMANCE  leat-conformance
+#   PLUGINS      array: EAL arguments that load the drivers of the build
+#
+# A test may take 120 s, or what a line "# timeout: SECONDS" in its head says. Afterwards all it
+# started is killed, the cable is mended, and the devices must hold what they held before.
+
+# shellcheck source=test/guest/net-lib.sh
+. "$GUEST_DIR/net-lib.sh"
+
+# tap ok|"not ok" WHAT
+tap() {
+	local n
+	n=$(($(cat /run/tap) + 1))
+	echo $n >/run/tap
+	printf '%s %d - %s: %s\n' "$1" "$n" "$TEST" "${2//#/}${3:+ # SKIP $3}"
+}
+
+ok() { tap ok "$1"; }
+not_ok() { tap "not ok" "$1"; }
+# skip WHAT WHY
+skip() { tap ok "$1" "$2"; }
+# Lines that explain; also as a filter.
+diag() {
+	if [ $# -gt 0 ]; then
+		printf '# %s\n' "$*"
+	else
+		sed 's/^/#   /'
+	fi
+}
+
+# check WHAT COMMAND...: ok if the command succeeds; if not, its output is shown
+check() {
+	local what=$1 status=0
+	shift
+	"$@" >check.log 2>&1 || status=$?
+	if [ $status = 0 ]; then
+		ok "$what"
+		return 0
+	fi
+	not_ok "$what"
+	diag "exit code $status of: $*"
+	tail -n 40 check.log | diag
+	return 1
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for() {
+	local end=$((SECONDS + $1 + 1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# A program that waits for TCP connections, or with rdma_cm, at PORT
+listens_tcp() { ss -Hltn "sport = :$1" | grep -q .; }
+listens_cm() { rdma resource show cm_id | grep -q "state LISTEN.*:$1 "; }
+
+# What the network device and the RDMA device have sent and received
+packets() { cat "/sys/class/net/$1/statistics/${2}_packets"; }
+hw_counter() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"; }
+
+# Leaks: rdma_snapshot FILE before, rdma_same FILE after. Counted are protection domains,
+# completion queues, queue pairs, cm_ids, memory regions, contexts and SRQs of every device. The
+# kernel ends some of them a while after their process: a difference counts after 10 s.
+rdma_counts() {
+	rdma resource | sed 's/^[0-9]*: *//' | sort
+}
+rdma_snapshot() {
+	rdma_counts >"$1"
+}
+rdma_same() {
+	local end=$((SECONDS + 10))
+	until rdma_counts | cmp -s - "$1"; do
+		if [ $SECONDS -ge $end ]; then
+			echo "before:"
+			cat "$1"
+			echo "after:"
+			rdma_counts
+			rdma resource show qp
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# pair SERVER-READY SERVER-COMMAND -- CLIENT-COMMAND: a server in the background, a client when it
+# is ready, both must succeed within 60 s
+pair() {
+	local ready=$1 server=() server_pid status=0
+	shift
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	timeout 60 "${server[@]}" >server.log 2>&1 &
+	server_pid=$!
+	# shellcheck disable=SC2086 # a function and its argument
+	if wait_for 20 $ready; then
+		timeout 60 "$@" || status=$?
+		[ $status = 0 ] || echo "client's exit code: $status"
+	else
+		echo "the server does not listen"
+		status=1
+	fi
+	[ $status = 0 ] || kill "$server_pid" 2>/dev/null
+	wait "$server_pid" || {
+		echo "server's exit code: $?"
+		status=1
+	}
+	echo "server:"
+	cat server.log
+	return $status
+}
+
+# perftest PROGRAM [OPTION]...: x_vb is the server, x_va the client. When something else takes the
+# processor, perftest can't find out how fast its clock is, and fails at its end: it tries again.
+perftest() {
+	local program=$1 status
+	shift
+	for _ in 1 2 3 4 5; do
+		status=0
+		pair "listens_tcp 18515" "$program" -d x_vb "$@" -- \
+			"$program" -d x_va "$@" 10.97.0.2 >perftest.log 2>&1 || status=1
+		if [ $status = 0 ] || ! grep -q "Can't produce a report" perftest.log; then
+			break
+		fi
+	done
+	cat perftest.log
+	return $status
+}
