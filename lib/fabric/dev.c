@@ -68,6 +68,8 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->priv_connect = LEAT_PRIV_MAX;
 	info->priv_accept = LEAT_PRIV_MAX;
 	dev->driver->info(dev, info);
+	if (dev->driver->fd == NULL || dev->driver->arm == NULL || dev->driver->disarm == NULL)
+		info->wait = false;
 	return 0;
 }
 

@@ -125,10 +125,14 @@ struct leat_dev_info {
 	 */
 	bool unexpected_bounded;
 	bool cancel_send; /**< a posted send can be cancelled as long as the receiver has not taken it */
-	/** a message longer than the receive that it meets ends its connection; the receive still comes back with -EMSGSIZE */
-	bool too_long_ends;
+	/**
+	 * what a receiver must refuse (a message longer than the receive that it meets, a wrong key) ends the connection;
+	 * the receive that it met, if any, comes back with -EMSGSIZE or -ECONNRESET
+	 */
+	bool refusal_ends;
 	uint16_t priv_connect; /**< data that connect can send along, bytes; at most LEAT_PRIV_MAX */
 	uint16_t priv_accept;  /**< data that accept can send along, bytes; at most LEAT_PRIV_MAX */
+	bool wait; /**< endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
 };
 

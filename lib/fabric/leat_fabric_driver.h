@@ -128,6 +128,24 @@ struct leat_driver {
 	int (*mr_reg)(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 	/** @return 0, or -EBUSY: still used */
 	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);
+
+	/**
+	 * Sleeping until something happens; all three, or NULL: not offered. They are called only for endpoints with
+	 * leat_ep_conf.wait, which the library refuses where leat_dev_info.wait is not set. Not called any more once
+	 * the endpoint is shut down.
+	 */
+	/** Descriptor to poll for POLLIN, level-triggered; the same from ep_open() to ep_close(), which closes it. */
+	int (*fd)(const struct leat_ep *ep);
+	/**
+	 * From now on what a poll or progress() would find makes the descriptor readable: completions, messages, requests,
+	 * connections that change, a peer's death; not time-outs. First announces, then looks: what came before is answered
+	 * with -EAGAIN. A spurious wake-up is allowed, a lost one is not.
+	 * @return 0: armed, and nothing is there; -EAGAIN: poll and progress() have something to do;
+	 *   -EBUSY: armed, but something goes on that makes nothing readable: the caller sleeps for a short while only
+	 */
+	int (*arm)(struct leat_ep *ep);
+	/** Undoes it, and takes what made the descriptor readable if poll and progress() won't. After each arm(). */
+	void (*disarm)(struct leat_ep *ep);
 };
 
 /**
@@ -287,7 +305,7 @@ leat_op_check(const struct leat_ep *ep, const struct leat_op *op)
 		return -EOPNOTSUPP;
 	if (op->peer != LEAT_PEER_ANY || !leat_op_is_recv(op)) {
 		if (unlikely(op->peer >= ep->nb_peers || ep->peers[op->peer].state != LEAT_PEER_UP))
-			return -ENOTCONN;
+			return leat_op_is_recv(op) && !ep->directed_recv ? -EOPNOTSUPP : -ENOTCONN;
 		if (unlikely(leat_op_is_recv(op) && !ep->directed_recv))
 			return -EOPNOTSUPP;
 	}

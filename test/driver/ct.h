@@ -73,9 +73,10 @@ struct ct_globals {
 	uint32_t scale;	       /* percent of the usual amount of work */
 	const char *known[16]; /* GLOB=REASON of tests that the device is known to fail */
 	uint32_t nb_known;
-	uint32_t slow;	    /* factor on every limit of time */
-	const char *listen; /* address with port 0 */
-	int argc;	    /* of the program, for its children */
+	uint32_t slow;		/* factor on every limit of time */
+	const char *listen;	/* address with port 0 */
+	const char *far_listen; /* the same for far processes that use another device, or NULL */
+	int argc;		/* of the program, for its children */
 	char **argv;
 };
 extern struct ct_globals ct;

@@ -42,6 +42,7 @@ static const char usage[] =
 	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
 	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
 	"  --listen HOST:0          where the tests listen (127.0.0.1:0)\n"
+	"  --far-listen HOST:0      mode fork, two devices given: the other processes use the second one, and listen here\n"
 	"  --help\n"
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
 
@@ -77,6 +78,7 @@ parse(int argc, char **argv, struct options *o)
 		{ "scale", required_argument, NULL, 'c' },
 		{ "slow", required_argument, NULL, 'w' },
 		{ "listen", required_argument, NULL, 'L' },
+		{ "far-listen", required_argument, NULL, 'F' },
 		{ "role", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -124,6 +126,9 @@ parse(int argc, char **argv, struct options *o)
 			break;
 		case 'L':
 			ct.listen = optarg;
+			break;
+		case 'F':
+			ct.far_listen = optarg;
 			break;
 		case 'r':
 			if (number(optarg, UINT32_MAX, &o->role) < 0 || o->role == 0)
@@ -239,7 +244,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "leat-conformance: %s\n", leat_err_msg());
 		return 2;
 	}
-	ct.dev = leat_dev_get(0);
+	ct.dev = leat_dev_get(o.role != 0 && ct.far_listen != NULL ? 1 : 0);
 	if (ct.dev == NULL || leat_dev_info_get(ct.dev, &ct.info) < 0) {
 		fprintf(stderr, "leat-conformance: no device given, see --help\n");
 		return 2;

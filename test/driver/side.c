@@ -54,11 +54,14 @@ ct_open(struct ct_side *s, const struct ct_conf *conf)
 void
 ct_listen(struct ct_side *s, char *addr)
 {
+	const char *at = ct.listen;
+
+	if (ct.far_listen != NULL && strncmp(s->what, "far", 3) == 0)
+		at = ct.far_listen;
 	request(CT_LISTEN, 0, 0, 0);
-	snprintf(req.addr, sizeof(req.addr), "%s", ct.listen);
+	snprintf(req.addr, sizeof(req.addr), "%s", at);
 	ct_call(s, &req, &rep);
-	CT_CHECK(rep.err == 0, "%s: listen %s: %s: %s", s->what, ct.listen, strerror(-rep.err),
-		 rep.text);
+	CT_CHECK(rep.err == 0, "%s: listen %s: %s: %s", s->what, at, strerror(-rep.err), rep.text);
 	CT_CHECK(memchr(rep.addr, '\0', sizeof(rep.addr)) != NULL && rep.addr[0] != '\0',
 		 "%s: the address it listens at is no string", s->what);
 	snprintf(addr, LEAT_ADDR_MAX, "%s", rep.addr);

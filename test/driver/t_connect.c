@@ -49,10 +49,28 @@ states(void)
 	ct_finish(&b);
 }
 
+/* Some devices don't tell where such data end, and put zeros behind them. */
+static void
+priv_is(const struct leat_event *ev, const uint8_t *want, uint16_t len, const char *what)
+{
+	uint16_t i;
+
+	if (ct.info.priv_padded)
+		CT_CHECK(ev->priv_len >= len, "%s: %u B of data, expected %u", what, ev->priv_len,
+			 len);
+	else
+		CT_EQ(ev->priv_len, len, what);
+	CT_CHECK(memcmp(ev->priv, want, len) == 0, "%s: the data differ", what);
+	for (i = len; i < ev->priv_len; i++)
+		CT_EQ(ev->priv[i], 0, "byte behind the data");
+}
+
 static void
 private_data(void)
 {
-	static const uint16_t lens[] = { 0, 1, 100, LEAT_PRIV_MAX };
+	const uint16_t max = ct.info.priv_connect, max_back = ct.info.priv_accept;
+	const uint16_t lens[] = { 0, 1, RTE_MIN(max, 100), max };
+	const uint16_t backs[] = { max_back, RTE_MIN(max_back, 100), 1, 0 };
 	uint8_t out[LEAT_PRIV_MAX + 1], back[LEAT_PRIV_MAX];
 	struct ct_side a = ct_near(0), b = ct_far(0);
 	char addr[LEAT_ADDR_MAX];
@@ -64,22 +82,18 @@ private_data(void)
 	ct_open(&b, NULL);
 	ct_listen(&b, addr);
 	for (i = 0; i < RTE_DIM(lens); i++) {
-		uint16_t nb = lens[RTE_DIM(lens) - 1 - i];
-
 		ct_fill(out, sizeof(out), 5 + i, 0);
 		ct_fill(back, sizeof(back), 50 + i, 0);
-		ct_policy(&b, CT_ACCEPT_ALL, back, nb);
+		ct_policy(&b, CT_ACCEPT_ALL, back, backs[i]);
 		peer = ct_try_connect(&a, addr, out, lens[i], 0, 0);
 		CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
 		ct_event(&a, LEAT_EV_CONNECTED, (uint16_t)peer, &ev);
-		CT_EQ(ev.priv_len, nb, "bytes of data with CONNECTED");
-		CT_CHECK(memcmp(ev.priv, back, nb) == 0, "data of the accept differ");
+		priv_is(&ev, back, backs[i], "CONNECTED");
 		ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
-		CT_EQ(ev.priv_len, lens[i], "bytes of data with CONNECT_REQ");
-		CT_CHECK(memcmp(ev.priv, out, lens[i]) == 0, "data of the connect differ");
+		priv_is(&ev, out, lens[i], "CONNECT_REQ");
 		ct_event(&b, LEAT_EV_CONNECTED, ev.peer, &ev);
 	}
-	CT_EQ(ct_try_connect(&a, addr, out, LEAT_PRIV_MAX + 1, 0, 0), -EINVAL,
+	CT_EQ(ct_try_connect(&a, addr, out, (uint16_t)(max + 1), 0, 0), -EINVAL,
 	      "connect with too much data");
 	ct_finish(&a);
 	ct_finish(&b);
@@ -138,6 +152,8 @@ connect_before_listen(void)
 	struct leat_event ev;
 	int peer;
 
+	if (ct.far_listen != NULL)
+		ct_skip("each side has an address of its own");
 	free_address(addr);
 	ct_open(&a, NULL);
 	ct_open(&b, NULL);

@@ -229,12 +229,35 @@ write_imm_refused(void)
 		ct_event(&e.p.b, LEAT_EV_DISCONNECTED, e.p.pb, NULL);
 		ct_connect(&e.p.a, &e.p.b, e.p.addr, &e.p.pa, &e.p.pb);
 	}
+	if (ct.info.refusal_ends) {
+		struct ct_result res;
+
+		/* The receive may have been lost with the connection. */
+		ct_result(&e.p.b, rx, &res);
+		CT_ONLY(&res, "the receive that was posted", -ECONNRESET);
+		if (res.done == 1)
+			rx = ct_stream(&e.p.b, &r);
+	}
 	s = r;
 	s.type = LEAT_OP_SEND;
 	s.peer = e.p.pa;
 	CT_EQ(ct_one(&e.p.a, &s, NULL), 0, "send");
 	ct_wait_ok(&e.p.b, rx, 1);
 	end(&e);
+}
+
+/* Where that ends the connection, it has ended on both sides, and another one works. */
+static void
+ended_by_refusal(struct ct_pair *p)
+{
+	struct leat_event ev;
+
+	if (!ct.info.refusal_ends)
+		return;
+	ct_event(&p->a, LEAT_EV_DISCONNECTED, p->pa, &ev);
+	CT_CHECK(ev.status < 0, "the connection ended with status 0");
+	ct_event(&p->b, LEAT_EV_DISCONNECTED, p->pb, NULL);
+	ct_connect(&p->a, &p->b, p->addr, &p->pa, &p->pb);
 }
 
 /* A receive that is too small fails; the next message is fine. */
@@ -245,42 +268,44 @@ too_small(uint8_t send, uint8_t recv)
 					     { 20000, 100 }, { 300000, 20000 }, { 2000000, 1 } };
 	struct ct_result res;
 	struct ct_pair p;
-	unsigned int i;
+	unsigned int i, late;
 
 	ct_pair_open(&p, NULL, NULL);
-	for (i = 0; i < RTE_DIM(sizes); i++) {
-		struct ct_spec s = { .type = send, .peer = p.pa, .count = 1, .size = sizes[i][0] },
+	/* late: the message was there first */
+	for (i = 0; i < 2 * RTE_DIM(sizes); i++) {
+		const uint64_t *size = sizes[i / 2];
+		struct ct_spec s = { .type = send, .peer = p.pa, .count = 1, .size = size[0] },
 			       r = { .type = recv,
 				     .peer = LEAT_PEER_ANY,
 				     .count = 1,
-				     .size = sizes[i][0],
-				     .bufsize = sizes[i][1] };
-		int rx, tx;
+				     .size = size[1] == 0 ? 0 : size[0],
+				     .bufsize = size[1] };
+		int rx = -1, tx;
 
-		if (sizes[i][0] > ct.info.max_msg)
+		late = i % 2;
+		if (size[0] > ct.info.max_msg)
 			continue;
-		if (sizes[i][1] == 0)
-			r.size = 0;
-		rx = ct_stream(&p.b, &r);
-		ct_wait_posted(&p.b, rx, 1);
+		if (!late) {
+			rx = ct_stream(&p.b, &r);
+			ct_wait_posted(&p.b, rx, 1);
+		}
 		tx = ct_stream(&p.a, &s);
+		if (late) {
+			ct_pump_us(3000);
+			rx = ct_stream(&p.b, &r);
+		}
 		ct_wait(&p.b, rx, 1, &res);
-		CT_EQ(res.last_status, -EMSGSIZE, "status of a receive that is too small");
-		CT_CHECK(res.last_len == 0 || res.last_len >= sizes[i][1],
+		CT_CHECK(res.last_status == -EMSGSIZE,
+			 "a receive of %" PRIu64 " B for %" PRIu64 " B, posted %s: status %d",
+			 size[1], size[0], late ? "late" : "before", res.last_status);
+		CT_CHECK(res.last_len == 0 || res.last_len >= size[1],
 			 "len %" PRIu64 " with -EMSGSIZE is neither what arrived nor unknown",
 			 res.last_len);
 		ct_wait(&p.a, tx, 1, &res);
 		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO);
-		/* And when the message was there first. */
-		tx = ct_stream(&p.a, &s);
-		ct_pump_us(3000);
-		rx = ct_stream(&p.b, &r);
-		ct_wait(&p.b, rx, 1, &res);
-		CT_EQ(res.last_status, -EMSGSIZE,
-		      "status of a receive that is too small, posted late");
-		ct_wait(&p.a, tx, 1, &res);
-		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO);
-		ct_pair_works(&p);
+		ended_by_refusal(&p);
+		if (late)
+			ct_pair_works(&p);
 	}
 	ct_pair_close(&p);
 }

@@ -158,10 +158,21 @@ peer_sends_too_much(void)
 	rx = ct_stream(&t.a, &r);
 	s.peer = t.ab;
 	tx = ct_stream(&t.b, &s);
-	ct_wait(&t.a, rx, n, &res);
-	CT_ONLY(&res, "receives that are too small", -EMSGSIZE);
-	ct_wait(&t.b, tx, n, &res);
-	CT_ONLY(&res, "sends that are too long", -EMSGSIZE, -EREMOTEIO);
+	if (ct.info.refusal_ends) {
+		/* The first of them ends the connection; the other receives are still posted. */
+		ct_event(&t.b, LEAT_EV_DISCONNECTED, t.ab, NULL);
+		ct_event(&t.a, LEAT_EV_DISCONNECTED, t.pb, NULL);
+		(void)ct_recall(&t.a, rx, &res);
+		CT_ONLY(&res, "receives that are too small", -EMSGSIZE, -ECONNRESET, -ECANCELED);
+		ct_wait(&t.b, tx, n, &res);
+		CT_ONLY(&res, "sends that are too long", -EMSGSIZE, -EREMOTEIO, -ECONNRESET,
+			-ENOTCONN);
+	} else {
+		ct_wait(&t.a, rx, n, &res);
+		CT_ONLY(&res, "receives that are too small", -EMSGSIZE);
+		ct_wait(&t.b, tx, n, &res);
+		CT_ONLY(&res, "sends that are too long", -EMSGSIZE, -EREMOTEIO);
+	}
 	flow_end(&t, &f);
 	ct_trio_close(&t);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The device's arguments. */
+
+#include <string.h>
+
+#include "verbs_pvt.h"
+
+#define DEPTH_MAX 32768
+
+const struct leat_driver_arg vb_driver_args[] = {
+	{ "dev", "NAME", "the only one with an active port",
+	  "RDMA device as ibv_devices shows it, e.g. mlx5_0" },
+	{ "netdev", "IF", "", "instead of dev: the one behind this network interface" },
+	{ "addr", "IP", "", "instead of dev: the one that has this address" },
+	{ "port", "1..255", "the first active one", "port of the device" },
+	{ "gid", "0..255", "the first of RoCE v2 and IPv4, else IPv6",
+	  "index in the port's table of GIDs (show_gids, rdma link): the local address" },
+	{ "mtu", "256|512|1024|2048|4096", "what the path has", "largest packet, bytes" },
+	{ "qp", "rc", "rc", "kind of queue pairs: reliable connections" },
+	{ "tx", "1..32768", "256", "send depth that endpoints get by default" },
+	{ "rx", "1..32768", "512", "receive depth that endpoints get by default" },
+	{ "inline", "0..1024", "what the device offers, up to 220",
+	  "SEND and WRITE up to this many bytes are copied when posted" },
+	{ "signal", "1..256", "32", "every so manieth send of a burst tells its completion" },
+	{ "tos", "0..255", "", "type of service (traffic class) of connections" },
+	{ "timeout", "1..31", "14",
+	  "a packet is sent again after 4.096 us * 2^N without an answer" },
+	{ "retry", "0..7", "7", "so often, then the connection is lost" },
+	{ "rnr_retry", "0..7", "7",
+	  "so often when the receiver has posted no receive; 7: without end" },
+	{ NULL, NULL, NULL, NULL },
+};
+
+int
+vb_mtu_enum(uint32_t bytes)
+{
+	switch (bytes) {
+	case 256:
+		return IBV_MTU_256;
+	case 512:
+		return IBV_MTU_512;
+	case 1024:
+		return IBV_MTU_1024;
+	case 2048:
+		return IBV_MTU_2048;
+	case 4096:
+		return IBV_MTU_4096;
+	default:
+		return 0;
+	}
+}
+
+/* Devices may take up to four times the time that they are told. */
+uint32_t
+vb_dead_peer_ms(uint32_t timeout, uint32_t retry)
+{
+	uint64_t us = (UINT64_C(4096) << timeout) / 1000 * (retry + 1) * 4;
+
+	return us / 1000 + 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(us / 1000 + 1000);
+}
+
+static int
+copy(const char *name, const struct rte_kvargs *kv, const char *key, char *buf, size_t len)
+{
+	const char *v = leat_kv_str(kv, key);
+
+	if (v == NULL)
+		return 0;
+	if (v[0] == '\0' || strlen(v) >= len)
+		return leat_err(EINVAL, "%s: %s=%.80s is empty or too long", name, key, v);
+	memcpy(buf, v, strlen(v) + 1);
+	return 0;
+}
+
+static int
+strings(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
+{
+	const char *qp = leat_kv_str(kv, "qp");
+
+	if (copy(name, kv, "dev", a->dev, sizeof(a->dev)) < 0 ||
+	    copy(name, kv, "netdev", a->netdev, sizeof(a->netdev)) < 0 ||
+	    copy(name, kv, "addr", a->addr, sizeof(a->addr)) < 0)
+		return -EINVAL;
+	if ((a->dev[0] != '\0') + (a->netdev[0] != '\0') + (a->addr[0] != '\0') > 1)
+		return leat_err(EINVAL, "%s: dev=, netdev= and addr= exclude one another", name);
+	if (qp != NULL && strcmp(qp, "ud") == 0)
+		return leat_err(EOPNOTSUPP,
+				"%s: qp=ud: unreliable datagrams are not offered; leave it out for "
+				"reliable connections (qp=rc)",
+				name);
+	if (qp != NULL && strcmp(qp, "rc") != 0)
+		return leat_err(EINVAL, "%s: qp=%.40s: rc is what there is", name, qp);
+	return 0;
+}
+
+int
+vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
+{
+	uint32_t gid = UINT32_MAX;
+	int ret;
+
+	memset(a, 0, sizeof(*a));
+	a->signal = 32;
+	a->tos = UINT32_MAX;
+	a->timeout = 14;
+	a->retry = 7;
+	a->rnr_retry = 7;
+	a->inline_max = 220;
+	a->inline_given = leat_kv_str(kv, "inline") != NULL;
+	ret = strings(name, kv, a);
+	if (ret < 0)
+		return ret;
+	if (leat_kv_u32(kv, "port", 1, 255, &a->port) < 0 ||
+	    leat_kv_u32(kv, "gid", 0, 255, &gid) < 0 ||
+	    leat_kv_u32(kv, "mtu", 256, 4096, &a->mtu) < 0 ||
+	    leat_kv_u32(kv, "tx", 1, DEPTH_MAX, &a->tx) < 0 ||
+	    leat_kv_u32(kv, "rx", 1, DEPTH_MAX, &a->rx) < 0 ||
+	    leat_kv_u32(kv, "inline", 0, 1024, &a->inline_max) < 0 ||
+	    leat_kv_u32(kv, "signal", 1, 256, &a->signal) < 0 ||
+	    leat_kv_u32(kv, "tos", 0, 255, &a->tos) < 0 ||
+	    leat_kv_u32(kv, "timeout", 1, 31, &a->timeout) < 0 ||
+	    leat_kv_u32(kv, "retry", 0, 7, &a->retry) < 0 ||
+	    leat_kv_u32(kv, "rnr_retry", 0, 7, &a->rnr_retry) < 0)
+		return -EINVAL;
+	a->gid = gid == UINT32_MAX ? -1 : (int32_t)gid;
+	if (a->mtu != 0 && vb_mtu_enum(a->mtu) == 0)
+		return leat_err(EINVAL, "%s: mtu=%u: 256, 512, 1024, 2048 or 4096 expected", name,
+				a->mtu);
+	return 0;
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connecting, over rdma_cm, which any program at the other side may use:
+ *
+ *     connect   RESOLVING --address, route--> CONNECTING --response--> UP
+ *                  ^                             | nobody listens, no answer
+ *                  `---------- BACKOFF <---------'                until the time is up
+ *     listen    REQUESTED --accept--> ACCEPTED --established--> UP
+ *
+ * Events are copied and acknowledged first: what happens then may destroy their id, which waits for
+ * that.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs_pvt.h"
+
+#define RESOLVE_MS 2000
+#define BACKOFF_MIN_US 10000
+#define BACKOFF_MAX_US 200000
+#define EVENTS_PER_STEP 64
+#define BACKLOG 256
+/* Why a request was refused (IBA 12.6.7.2): by the application itself. */
+#define REJ_CONSUMER 28
+
+struct cm_event {
+	struct rdma_cm_id *id;
+	struct rdma_cm_id *listen_id;
+	enum rdma_cm_event_type type;
+	int status;
+	uint8_t rd_atom, init_rd_atom;
+	uint16_t priv_len;
+	uint8_t priv[LEAT_PRIV_MAX];
+};
+
+static void
+copy_event(struct cm_event *to, const struct rdma_cm_event *ev)
+{
+	const struct rdma_conn_param *p = &ev->param.conn;
+
+	memset(to, 0, sizeof(*to));
+	to->id = ev->id;
+	to->listen_id = ev->listen_id;
+	to->type = ev->event;
+	to->status = ev->status;
+	switch (ev->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
+		/* What it asks of us is what it begins, and the other way round. */
+		to->rd_atom = p->responder_resources;
+		to->init_rd_atom = p->initiator_depth;
+		if (p->private_data != NULL)
+			to->priv_len = RTE_MIN(p->private_data_len, (uint8_t)UINT8_MAX);
+		memcpy(to->priv, p->private_data != NULL ? p->private_data : "", to->priv_len);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool
+is_our_device(const struct vb_ep *e, const struct rdma_cm_id *id)
+{
+	return id->verbs != NULL && strcmp(ibv_get_device_name(id->verbs->device),
+					   ibv_get_device_name(e->dev->ibdev)) == 0;
+}
+
+static void
+set_tos(struct vb_ep *e, struct rdma_cm_id *id)
+{
+	uint8_t tos = (uint8_t)e->dev->args.tos;
+
+	if (e->dev->args.tos > UINT8_MAX)
+		return;
+	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) != 0)
+		LEAT_LOG(WARNING, driver, "%s: tos=%u: %s", e->dev->name, tos, strerror(errno));
+}
+
+static void
+conn_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len)
+{
+	const struct vb_args *a = &c->e->dev->args;
+
+	memset(p, 0, sizeof(*p));
+	p->private_data = len > 0 ? priv : NULL;
+	p->private_data_len = (uint8_t)len;
+	p->responder_resources = c->rd_atom;
+	p->initiator_depth = c->init_rd_atom;
+	p->retry_count = (uint8_t)a->retry;
+	p->rnr_retry_count = (uint8_t)a->rnr_retry;
+	p->srq = 1;
+	p->qp_num = c->qpn;
+}
+
+static int
+priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max)
+{
+	if (len <= max)
+		return 0;
+	return leat_err(EINVAL,
+			"%s: %s: %u B of private data: the connection manager of RDMA carries %u",
+			e->dev->name, what, len, max);
+}
+
+/* ---- connect ---- */
+
+static void
+drop_id(struct vb_conn *c)
+{
+	vb_qp_destroy(c);
+	if (c->id != NULL && rdma_destroy_id(c->id) != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", c->e->dev->name,
+			 strerror(errno));
+	c->id = NULL;
+}
+
+static void
+give_up(struct vb_conn *c, int status, const char *why)
+{
+	struct leat_peer *peer = c->peer;
+	struct leat_ep *ep = c->e->ep;
+	char text[LEAT_EVENT_TEXT];
+
+	snprintf(text, sizeof(text), "connect %s: %s", leat_peer_addr(ep, peer), why);
+	vb_conn_free(c);
+	leat_peer_failed(ep, peer, status, text);
+}
+
+/* Failed in a way that may pass. */
+static void
+again_later(struct vb_conn *c, int cause)
+{
+	drop_id(c);
+	c->cause = cause;
+	c->at = leat_now() + leat_us_to_cycles(c->backoff_us);
+	c->backoff_us = RTE_MIN(2 * c->backoff_us, (uint32_t)BACKOFF_MAX_US);
+	vb_conn_state(c, VB_BACKOFF);
+}
+
+static void
+attempt(struct vb_conn *c)
+{
+	struct vb_ep *e = c->e;
+
+	vb_conn_state(c, VB_RESOLVING);
+	c->rd_atom = e->dev->rd_atom;
+	c->init_rd_atom = e->dev->init_rd_atom;
+	if (rdma_create_id(e->channel, &c->id, c, RDMA_PS_TCP) != 0) {
+		c->id = NULL;
+		again_later(c, -EIO);
+		return;
+	}
+	set_tos(e, c->id);
+	if (rdma_resolve_addr(c->id, vb_src_for(e->dev, c->dst.ss_family),
+			      (struct sockaddr *)&c->dst, RESOLVE_MS) != 0)
+		again_later(c, -EHOSTUNREACH);
+}
+
+static void
+addr_resolved(struct vb_conn *c)
+{
+	if (!is_our_device(c->e, c->id)) {
+		give_up(c, -EHOSTUNREACH,
+			"the way there is through another device: see ip route, and dev= or addr=");
+		return;
+	}
+	if (rdma_resolve_route(c->id, RESOLVE_MS) != 0)
+		again_later(c, -EHOSTUNREACH);
+}
+
+static void
+route_resolved(struct vb_conn *c)
+{
+	struct rdma_conn_param p;
+
+	if (vb_qp_create(c->e, c) < 0 || vb_qp_init(c) < 0) {
+		give_up(c, -EIO, leat_err_msg());
+		return;
+	}
+	conn_param(c, &p, c->priv, c->priv_len);
+	if (rdma_connect(c->id, &p) != 0) {
+		again_later(c, -EHOSTUNREACH);
+		return;
+	}
+	vb_conn_state(c, VB_CONNECTING);
+}
+
+static void
+up(struct vb_conn *c, const struct cm_event *ev)
+{
+	c->connected = true;
+	vb_conn_state(c, VB_UP);
+	leat_peer_up(c->e->ep, c->peer, ev->priv, ev->priv_len);
+}
+
+static void
+responded(struct vb_conn *c, const struct cm_event *ev)
+{
+	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
+	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
+	if (vb_qp_connect(c) < 0) {
+		(void)rdma_reject(c->id, NULL, 0); /* destroying the id says it too */
+		give_up(c, -EIO, leat_err_msg());
+		return;
+	}
+	if (rdma_establish(c->id) != 0) {
+		again_later(c, -ECONNRESET);
+		return;
+	}
+	up(c, ev);
+}
+
+static void
+timed_out(struct vb_conn *c)
+{
+	if (c->state == VB_CONNECTING) {
+		give_up(c, -ETIMEDOUT,
+			"no answer in time: does the other side call leat_ep_events() and accept?");
+		return;
+	}
+	switch (c->cause) {
+	case -ECONNREFUSED:
+		give_up(c, -ECONNREFUSED, "nobody listens there");
+		break;
+	case -EHOSTUNREACH:
+		give_up(c, -EHOSTUNREACH,
+			"address or route can't be resolved: see ip route, ping, rdma link");
+		break;
+	default:
+		give_up(c, -ETIMEDOUT, "no answer in time: host down, or packets filtered?");
+		break;
+	}
+}
+
+void
+vb_cm_step(struct vb_conn *c, uint64_t now)
+{
+	switch ((enum vb_state)c->state) {
+	case VB_RESOLVING:
+	case VB_CONNECTING:
+	case VB_BACKOFF:
+		if (now >= c->deadline)
+			timed_out(c);
+		else if (c->state == VB_BACKOFF && now >= c->at)
+			attempt(c);
+		break;
+	default:
+		break;
+	}
+}
+
+int
+vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+	   const struct leat_conn_params *params)
+{
+	struct vb_ep *e = vb_of(ep);
+	struct sockaddr_storage dst;
+	struct vb_conn *c;
+
+	if (vb_addr_parse(addr, false, &dst) < 0 ||
+	    priv_check(e, "connect", params->priv_len, VB_PRIV_CONNECT) < 0)
+		return -EINVAL;
+	c = vb_conn_new(e, peer, NULL, VB_RESOLVING);
+	if (c == NULL)
+		return -ENOMEM;
+	c->dst = dst;
+	c->deadline = leat_time_add(leat_now(), leat_us_to_cycles(params->timeout_us));
+	c->backoff_us = BACKOFF_MIN_US;
+	c->cause = -ETIMEDOUT;
+	c->priv_len = params->priv_len;
+	if (params->priv_len > 0)
+		memcpy(c->priv, params->priv, params->priv_len);
+	attempt(c);
+	return 0;
+}
+
+/* ---- listen ---- */
+
+int
+vb_listen(struct leat_ep *ep, const char *addr)
+{
+	struct vb_ep *e = vb_of(ep);
+	struct sockaddr_storage ss;
+	int err;
+
+	if (vb_addr_parse(addr, true, &ss) < 0)
+		return -EINVAL;
+	if (rdma_create_id(e->channel, &e->listener, NULL, RDMA_PS_TCP) != 0) {
+		e->listener = NULL;
+		return leat_err(errno, "%s: listen %s: rdma_cm: %s", e->dev->name, addr,
+				strerror(errno));
+	}
+	set_tos(e, e->listener);
+	if (rdma_bind_addr(e->listener, (struct sockaddr *)&ss) == 0 &&
+	    (e->listener->verbs == NULL || is_our_device(e, e->listener)) &&
+	    rdma_listen(e->listener, BACKLOG) == 0)
+		return 0;
+	err = e->listener->verbs != NULL && !is_our_device(e, e->listener) ? EADDRNOTAVAIL : errno;
+	if (err == ENODEV)
+		err = EADDRNOTAVAIL;
+	(void)rdma_destroy_id(e->listener); /* as new */
+	e->listener = NULL;
+	return leat_err(err, "%s: listen %s: %s%s%s", e->dev->name, addr, strerror(err),
+			err == EADDRNOTAVAIL ? ": not an address of device " : "",
+			err == EADDRNOTAVAIL ? ibv_get_device_name(e->dev->ibdev) : "");
+}
+
+int
+vb_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	struct vb_ep *e = vb_of(ep);
+	char buf[LEAT_ADDR_MAX];
+
+	vb_addr_str(rdma_get_local_addr(e->listener), buf, sizeof(buf));
+	if (strlen(buf) >= len)
+		return leat_err(ENOSPC, "%s: the address %s takes %zu B", e->dev->name, buf,
+				strlen(buf) + 1);
+	memcpy(addr, buf, strlen(buf) + 1);
+	return 0;
+}
+
+static void
+refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
+{
+	char from[LEAT_ADDR_MAX];
+
+	vb_addr_str(rdma_get_peer_addr(id), from, sizeof(from));
+	LEAT_LOG(INFO, driver, "%s: endpoint %s: request of %s refused: %s", e->dev->name,
+		 leat_ep_name(e->ep), from, why);
+	if (rdma_reject(id, NULL, 0) != 0)
+		LEAT_LOG(DEBUG, driver, "%s: rdma_reject: %s", e->dev->name, strerror(errno));
+	if (rdma_destroy_id(id) != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", e->dev->name,
+			 strerror(errno));
+}
+
+static void
+on_request(struct vb_ep *e, const struct cm_event *ev)
+{
+	char from[LEAT_ADDR_MAX];
+	struct leat_peer *peer;
+	struct vb_conn *c;
+
+	ev->id->context = NULL; /* it has the listener's */
+	if (!is_our_device(e, ev->id)) {
+		refuse(e, ev->id, "it came through another device");
+		return;
+	}
+	if (e->dead || e->quiesce) {
+		refuse(e, ev->id, "the endpoint is closing");
+		return;
+	}
+	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
+	peer = leat_peer_request(e->ep, from, ev->priv, ev->priv_len);
+	if (peer == NULL) {
+		refuse(e, ev->id, "no room for another peer");
+		return;
+	}
+	c = vb_conn_new(e, peer, ev->id, VB_REQUESTED);
+	if (c == NULL) {
+		refuse(e, ev->id, "out of memory");
+		leat_peer_closing(e->ep, peer, -ENOMEM, "out of memory for a connection");
+		leat_peer_down(e->ep, peer);
+		return;
+	}
+	ev->id->context = c;
+	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
+	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
+}
+
+int
+vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
+{
+	struct vb_ep *e = vb_of(ep);
+	struct vb_conn *c = peer->drv;
+	char text[LEAT_EVENT_TEXT];
+	struct rdma_conn_param p;
+
+	if (priv_check(e, "accept", params->priv_len, VB_PRIV_ACCEPT) < 0)
+		return -EINVAL;
+	if (vb_qp_create(e, c) < 0)
+		return -rte_errno;
+	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
+		conn_param(c, &p, params->priv, params->priv_len);
+		if (rdma_accept(c->id, &p) == 0) {
+			c->connected = true;
+			vb_conn_state(c, VB_ACCEPTED);
+			return 0;
+		}
+	}
+	/* Taken back, which nobody told: before it is accepted a request has no events. */
+	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
+		 leat_peer_addr(ep, peer));
+	leat_peer_closing(ep, peer, -ECONNRESET, text);
+	vb_conn_free(c);
+	leat_peer_down(ep, peer);
+	return 0;
+}
+
+void
+vb_reject(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct vb_conn *c = peer->drv;
+
+	RTE_SET_USED(ep);
+	(void)rdma_reject(c->id, NULL, 0); /* fails if it was taken back */
+	vb_conn_free(c);
+}
+
+/* ---- events ---- */
+
+/* It did not come to a connection. */
+static void
+failed(struct vb_conn *c, const struct cm_event *ev)
+{
+	struct leat_peer *peer = c->peer;
+	struct leat_ep *ep = c->e->ep;
+	char text[LEAT_EVENT_TEXT];
+
+	switch ((enum vb_state)c->state) {
+	case VB_RESOLVING:
+		again_later(c, -EHOSTUNREACH);
+		break;
+	case VB_CONNECTING:
+		if (ev->type == RDMA_CM_EVENT_REJECTED && ev->status == REJ_CONSUMER)
+			give_up(c, -ECONNREFUSED, "rejected, or its peer table is full");
+		else if (ev->type == RDMA_CM_EVENT_REJECTED)
+			again_later(c, -ECONNREFUSED);
+		else
+			again_later(c, -ETIMEDOUT);
+		break;
+	case VB_REQUESTED:
+		snprintf(text, sizeof(text), "%s: it took its request to connect back",
+			 leat_peer_addr(ep, peer));
+		leat_peer_closing(ep, peer, -ECONNRESET, text);
+		vb_conn_free(c);
+		leat_peer_down(ep, peer);
+		break;
+	case VB_ACCEPTED:
+	case VB_UP:
+		c->disconnect = true;
+		snprintf(text, sizeof(text), "%s: it went before the connection was up",
+			 leat_peer_addr(ep, peer));
+		vb_conn_end(c, -ECONNRESET, text);
+		break;
+	default:
+		c->disconnect = true;
+		break;
+	}
+}
+
+/*
+ * The other side took leave: its program, or the kernel after its death, which is told the same way. What it
+ * still owes us tells the two apart.
+ */
+static void
+disconnected(struct vb_conn *c)
+{
+	struct leat_ep *ep = c->e->ep;
+	char text[LEAT_EVENT_TEXT];
+	bool owes;
+
+	if (c->state != VB_UP) {
+		if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
+			c->disconnect = true;
+		else
+			failed(c, &(struct cm_event){ .type = RDMA_CM_EVENT_UNREACHABLE });
+		return;
+	}
+	vb_cq_empty(c->e);
+	c->disconnect = true;
+	if (c->state != VB_UP)
+		return; /* a completion was faster */
+	owes = c->head != c->tail;
+	snprintf(text, sizeof(text), "%s: the peer %s", leat_peer_addr(ep, c->peer),
+		 owes ? "closed or died with ops in flight to it" : "disconnected");
+	vb_conn_end(c, owes ? -ECONNRESET : 0, text);
+}
+
+static void
+on_event(struct vb_ep *e, const struct cm_event *ev)
+{
+	struct vb_conn *c = ev->id->context;
+	char text[LEAT_EVENT_TEXT];
+
+	if (e->dead && ev->type != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return; /* all that is left is to be closed */
+	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		on_request(e, ev);
+		return;
+	}
+	if (c == NULL)
+		return; /* the listener's */
+	switch (ev->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		addr_resolved(c);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		route_resolved(c);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		responded(c, ev);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (c->state == VB_ACCEPTED)
+			up(c, ev);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		failed(c, ev);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		disconnected(c);
+		break;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		c->disconnect = true;
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		snprintf(text, sizeof(text), "device %s was removed",
+			 ibv_get_device_name(e->dev->ibdev));
+		c->disconnect = true;
+		if (c->state == VB_UP || c->state == VB_ACCEPTED)
+			vb_conn_end(c, -EIO, text);
+		else if (c->state <= VB_BACKOFF)
+			give_up(c, -EIO, text);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+vb_cm_events(struct vb_ep *e, uint64_t now)
+{
+	struct rdma_cm_event *raw;
+	struct cm_event ev;
+	unsigned int i;
+
+	RTE_SET_USED(now);
+	for (i = 0; i < EVENTS_PER_STEP && rdma_get_cm_event(e->channel, &raw) == 0; i++) {
+		copy_event(&ev, raw);
+		if (rdma_ack_cm_event(raw) != 0)
+			LEAT_LOG(WARNING, driver, "%s: rdma_ack_cm_event: %s", e->dev->name,
+				 strerror(errno));
+		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: %s, status %d", e->dev->name,
+			 leat_ep_name(e->ep), rdma_event_str(ev.type), ev.status);
+		on_event(e, &ev);
+	}
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections, and how they end:
+ *
+ *     UP --a completion failed, the other side took leave, or we do--> ENDING
+ *
+ *     ENDING   the QP is in error, its requests come back flushed
+ *       |      ... all are back, or LIMIT_US later: the QP is destroyed, the rest is finished
+ *       v
+ *     ZOMBIE   leat_peer_down(); the other side's connection manager has still to answer
+ *
+ * Only when its QP is destroyed is a peer told to be down: nothing of it arrives any more.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs_pvt.h"
+
+/* So long the device has for giving back what a QP had; destroyed, it must have let go of it. */
+#define LIMIT_US 2000000
+/* After its sends, a receive that was in use comes back; not every device tells that it did. */
+#define SETTLE_US 20000
+/* How long an answer to a leave-taking is waited for. */
+#define ZOMBIE_US 2000000
+#define EVENTS_PER_STEP 64
+
+void
+vb_conn_state(struct vb_conn *c, enum vb_state state)
+{
+	bool busy = state != VB_UP;
+
+	c->state = (uint8_t)state;
+	if (busy == c->busy)
+		return;
+	c->busy = busy;
+	if (busy)
+		TAILQ_INSERT_TAIL(&c->e->busy, c, link);
+	else
+		TAILQ_REMOVE(&c->e->busy, c, link);
+}
+
+struct vb_conn *
+vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id, enum vb_state state)
+{
+	struct vb_conn *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		leat_err(ENOMEM, "%s: connection: out of memory", e->dev->name);
+		return NULL;
+	}
+	c->e = e;
+	c->peer = peer;
+	c->index = peer->id;
+	c->id = id;
+	c->rd_atom = e->dev->rd_atom;
+	c->init_rd_atom = e->dev->init_rd_atom;
+	e->conns[peer->id] = c;
+	peer->drv = c;
+	vb_conn_state(c, state);
+	return c;
+}
+
+/* Its peer is somebody else's from now on. */
+static void
+detach(struct vb_conn *c)
+{
+	struct vb_ep *e = c->e;
+
+	if (c->peer == NULL)
+		return;
+	e->conns[c->index] = NULL;
+	c->peer->drv = NULL;
+	c->peer = NULL;
+}
+
+void
+vb_conn_free(struct vb_conn *c)
+{
+	vb_qp_destroy(c);
+	detach(c);
+	if (c->busy)
+		TAILQ_REMOVE(&c->e->busy, c, link);
+	if (c->id != NULL && rdma_destroy_id(c->id) != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", c->e->dev->name,
+			 strerror(errno));
+	free(c->sq);
+	free(c);
+}
+
+void
+vb_conn_end(struct vb_conn *c, int status, const char *text)
+{
+	uint64_t now = leat_now();
+
+	if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
+		return;
+	/* -EPROTO is no status of an op. */
+	c->status = status == 0 || status == -EPROTO ? -ECONNRESET : status;
+	c->deadline = now + leat_us_to_cycles(LIMIT_US);
+	c->at = 0;
+	vb_qp_error(c);
+	vb_conn_state(c, VB_ENDING);
+	leat_peer_closing(c->e->ep, c->peer, status, text);
+	if (c->connected && rdma_disconnect(c->id) != 0)
+		c->disconnect = true; /* it has ended there as well */
+}
+
+void
+vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
+{
+	char text[LEAT_EVENT_TEXT];
+
+	if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
+		return;
+	LEAT_LOG(WARNING, driver, "%s: endpoint %s: %s: %s: %s (vendor error %#x): %s",
+		 c->e->dev->name, leat_ep_name(c->e->ep), leat_peer_addr(c->e->ep, c->peer),
+		 recv ? "receive" : "send", vb_wc_name(wc->status), wc->vendor_err,
+		 vb_wc_hint(wc->status));
+	snprintf(text, sizeof(text), "%s: %s: %s", leat_peer_addr(c->e->ep, c->peer),
+		 vb_wc_name(wc->status), vb_wc_hint(wc->status));
+	vb_conn_end(c, vb_wc_end_status(wc->status, recv), text);
+}
+
+static void
+ending_step(struct vb_conn *c, uint64_t now)
+{
+	struct vb_ep *e = c->e;
+	struct leat_peer *peer = c->peer;
+	bool late = now >= c->deadline;
+
+	vb_cq_empty(e);
+	if (c->qp != NULL && !late) {
+		if (c->head != c->tail)
+			return;
+		if (c->at == 0)
+			c->at = now + leat_us_to_cycles(SETTLE_US);
+		if (e->hw > 0 && !c->last_wqe && now < c->at)
+			return;
+		vb_cq_empty(e);
+	}
+	vb_qp_destroy(c);
+	if (c->head != c->tail)
+		vb_sq_done(e, c, c->tail - 1, c->status);
+	detach(c);
+	leat_peer_down(e->ep, peer);
+	if (!c->connected || c->disconnect) {
+		vb_conn_free(c);
+		return;
+	}
+	c->deadline = now + leat_us_to_cycles(ZOMBIE_US);
+	vb_conn_state(c, VB_ZOMBIE);
+}
+
+void
+vb_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	struct vb_conn *c = peer->drv;
+
+	if (c == NULL)
+		return;
+	if (c->state == VB_UP || c->state == VB_ACCEPTED || c->state == VB_ENDING) {
+		vb_conn_end(c, status, text);
+		return;
+	}
+	leat_peer_closing(ep, peer, status, text);
+	vb_conn_free(c);
+	leat_peer_down(ep, peer);
+}
+
+/* ---- asynchronous events of the device ---- */
+
+static void
+all_end(struct vb_ep *e, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_peers; i++) {
+		struct vb_conn *c = e->conns[i];
+
+		if (c != NULL && (c->state == VB_UP || c->state == VB_ACCEPTED))
+			vb_conn_end(c, -EIO, text);
+	}
+}
+
+static void
+qp_event(struct vb_conn *c, const struct ibv_async_event *ev)
+{
+	char text[LEAT_EVENT_TEXT];
+
+	if (c == NULL)
+		return; /* the loop's */
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		c->last_wqe = true;
+		break;
+	case IBV_EVENT_COMM_EST:
+		/* A message came before the other side's "ready": that will do. */
+		if (c->state == VB_ACCEPTED && rdma_notify(c->id, IBV_EVENT_COMM_EST) != 0)
+			LEAT_LOG(DEBUG, driver, "%s: rdma_notify: %s", c->e->dev->name,
+				 strerror(errno));
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		if (c->peer == NULL)
+			break;
+		snprintf(text, sizeof(text), "%s: queue pair failed: %s",
+			 leat_peer_addr(c->e->ep, c->peer), ibv_event_type_str(ev->event_type));
+		vb_conn_end(c, ev->event_type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO, text);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+async_event(struct vb_ep *e, const struct ibv_async_event *ev)
+{
+	const char *what = ibv_event_type_str(ev->event_type);
+	char text[LEAT_EVENT_TEXT];
+
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		qp_event(ev->element.qp->qp_context, ev);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_SRQ_ERR:
+		LEAT_LOG(ERR, driver, "%s: endpoint %s: %s: see dmesg", e->dev->name,
+			 leat_ep_name(e->ep), what);
+		snprintf(text, sizeof(text), "%s: %s: see dmesg",
+			 ibv_get_device_name(e->dev->ibdev), what);
+		all_end(e, text);
+		break;
+	case IBV_EVENT_PORT_ERR:
+		/* It may come back before the retries run out. */
+		LEAT_LOG(WARNING, driver, "%s: port %d: %s", e->dev->name, ev->element.port_num,
+			 what);
+		break;
+	default:
+		LEAT_LOG(INFO, driver, "%s: %s", e->dev->name, what);
+		break;
+	}
+}
+
+static void
+async_events(struct vb_ep *e)
+{
+	struct ibv_async_event ev;
+	unsigned int i;
+
+	for (i = 0; i < EVENTS_PER_STEP && ibv_get_async_event(e->ctx, &ev) == 0; i++) {
+		async_event(e, &ev);
+		ibv_ack_async_event(&ev);
+	}
+}
+
+void
+vb_progress(struct leat_ep *ep, uint64_t now)
+{
+	struct vb_ep *e = vb_of(ep);
+	struct vb_conn *c, *next;
+
+	vb_cm_events(e, now);
+	if (e->dead)
+		return; /* nothing is in flight, vb_ep_close() comes next */
+	async_events(e);
+	for (c = TAILQ_FIRST(&e->busy); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link);
+		switch ((enum vb_state)c->state) {
+		case VB_ENDING:
+			ending_step(c, now);
+			break;
+		case VB_ZOMBIE:
+			if (c->disconnect || now >= c->deadline)
+				vb_conn_free(c);
+			break;
+		default:
+			vb_cm_step(c, now);
+			break;
+		}
+	}
+	vb_loop_progress(e, now);
+	if (e->quiesce && !e->dead && ep->tx_room == e->tx_depth)
+		vb_ep_teardown(e, -ESHUTDOWN, -ECANCELED);
+}

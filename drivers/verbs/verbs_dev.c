@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The device: what it can do, its limits. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "verbs_pvt.h"
+
+#define DEPTH_CAP 32768
+#define PEERS_MAX 32767
+#define RD_ATOM_CAP 16
+#define RXE_VENDOR_ID 0xffffff
+
+/* The connection manager has 8 bits for it. */
+static uint8_t
+rd_atom(int offered)
+{
+	return (uint8_t)RTE_MIN(RTE_MAX(offered, 0), RD_ATOM_CAP);
+}
+
+/*
+ * A queue pair tells what no query does: how much goes inline, and whether there is ibv_wr_*.
+ * @return 0, or positive errno
+ */
+static int
+try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_max, bool wr_api)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 1,
+			 .max_recv_wr = 1,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1,
+			 .max_inline_data = inline_max },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+#ifdef VB_HAVE_WR_API
+	if (wr_api) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+				      IBV_QP_EX_WITH_RDMA_WRITE |
+				      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ;
+		if ((d->ops & VB_OPS_ATOMIC) != 0)
+			attr.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+					       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
+	}
+#else
+	RTE_SET_USED(wr_api);
+#endif
+	errno = 0;
+	qp = ibv_create_qp_ex(d->ctx, &attr);
+	if (qp == NULL)
+		return errno != 0 ? errno : EIO;
+	d->inline_max = RTE_MIN(attr.cap.max_inline_data, d->args.inline_given
+								  ? d->args.inline_max
+								  : attr.cap.max_inline_data);
+	if (ibv_destroy_qp(qp) != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy queue pair: %s", d->name, strerror(errno));
+	return 0;
+}
+
+static int
+try_qps(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	uint32_t want = d->args.inline_max;
+	int err;
+
+#ifdef VB_HAVE_WR_API
+	d->wr_api = try_qp(d, pd, cq, 0, true) == 0;
+#endif
+	/* Too much is refused, not cut. */
+	for (;;) {
+		err = try_qp(d, pd, cq, want, d->wr_api);
+		if (err == 0 || want == 0)
+			break;
+		if (d->args.inline_given)
+			return leat_err(
+				EINVAL,
+				"%s: inline=%u: device %s refuses a queue pair with that: %s",
+				d->name, want, ibv_get_device_name(d->ibdev), strerror(err));
+		want >>= 1;
+	}
+	if (err != 0)
+		return vb_qp_failed(d, "a first queue pair", err);
+	return 0;
+}
+
+static int
+measure(struct vb_dev *d)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
+	struct ibv_cq *cq = pd == NULL ? NULL : ibv_create_cq(d->ctx, 4, NULL, NULL, 0);
+	int ret;
+
+	if (cq == NULL)
+		ret = vb_qp_failed(d, pd == NULL ? "a protection domain" : "a completion queue",
+				   errno);
+	else
+		ret = try_qps(d, pd, cq);
+	if (cq != NULL && ibv_destroy_cq(cq) != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy CQ: %s", d->name, strerror(errno));
+	if (pd != NULL && ibv_dealloc_pd(pd) != 0)
+		LEAT_LOG(WARNING, driver, "%s: free PD: %s", d->name, strerror(errno));
+	return ret;
+}
+
+static int
+depth(const struct vb_dev *d, const char *key, uint32_t given, uint32_t def, uint32_t max,
+      uint32_t *out)
+{
+	if (given > max)
+		return leat_err(EINVAL, "%s: %s=%u: device %s offers %u", d->name, key, given,
+				ibv_get_device_name(d->ibdev), max);
+	*out = given != 0 ? given : RTE_MIN(def, max);
+	return 0;
+}
+
+static uint32_t
+least(int a, int b)
+{
+	int n = RTE_MIN(RTE_MIN(a, b), DEPTH_CAP);
+
+	return n < 1 ? 1 : (uint32_t)n;
+}
+
+static int
+limits(struct vb_dev *d)
+{
+	if (d->attr.max_srq < 1)
+		return leat_err(EOPNOTSUPP,
+				"%s: device %s has no shared receive queues, which endpoints need",
+				d->name, ibv_get_device_name(d->ibdev));
+	if (d->ibdev->transport_type == IBV_TRANSPORT_USNIC ||
+	    d->ibdev->transport_type == IBV_TRANSPORT_USNIC_UDP ||
+	    d->ibdev->transport_type == IBV_TRANSPORT_UNSPECIFIED)
+		return leat_err(EOPNOTSUPP, "%s: device %s has no reliable connections%s", d->name,
+				ibv_get_device_name(d->ibdev),
+				strncmp(ibv_get_device_name(d->ibdev), "rdmap", 5) == 0
+					? ": for EFA use fabric_efa"
+					: "");
+	/* Its connections are the kernel's to make, and it can't be connected to itself. */
+	if (d->ibdev->transport_type == IBV_TRANSPORT_IWARP)
+		return leat_err(EOPNOTSUPP,
+				"%s: device %s is iWARP, which this driver does not speak yet: use "
+				"InfiniBand or RoCE, or fabric_efa with provider=tcp",
+				d->name, ibv_get_device_name(d->ibdev));
+	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV) |
+		 LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) |
+		 LEAT_OP_BIT(LEAT_OP_READ);
+	if (d->attr.atomic_cap == IBV_ATOMIC_HCA || d->attr.atomic_cap == IBV_ATOMIC_GLOB)
+		d->ops |= VB_OPS_ATOMIC;
+	d->rxe = d->attr.vendor_id == RXE_VENDOR_ID;
+	d->rd_atom = rd_atom(d->attr.max_qp_rd_atom);
+	d->init_rd_atom = rd_atom(d->attr.max_qp_init_rd_atom);
+	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
+	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
+	/* The CQs have room for more than the depth. */
+	d->tx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - 64);
+	d->rx_depth_max = least(d->attr.max_srq_wr, d->attr.max_cqe - 64);
+	if (depth(d, "tx", d->args.tx, 256, d->tx_depth_max, &d->tx_depth) < 0 ||
+	    depth(d, "rx", d->args.rx, 512, d->rx_depth_max, &d->rx_depth) < 0)
+		return -EINVAL;
+	return measure(d);
+}
+
+static void
+tell(const struct vb_dev *d)
+{
+	const char *kind = d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand";
+	char src[LEAT_ADDR_MAX] = "-";
+
+	if (d->src4.ss_family != 0)
+		vb_addr_str((const struct sockaddr *)&d->src4, src, sizeof(src));
+	else if (d->src6.ss_family != 0)
+		vb_addr_str((const struct sockaddr *)&d->src6, src, sizeof(src));
+	if (strrchr(src, ':') != NULL)
+		*strrchr(src, ':') = '\0'; /* the port says nothing */
+	LEAT_LOG(NOTICE, driver,
+		 "%s: device %s port %u, %s, GID %d, address %s, inline up to %u B, %s", d->name,
+		 ibv_get_device_name(d->ibdev), d->port, kind, d->gid, src, d->inline_max,
+		 d->wr_api ? "ibv_wr_*" : "ibv_post_send");
+}
+
+static int
+vb_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
+{
+	struct vb_dev *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return leat_err(ENOMEM, "%s: out of memory", leat_dev_name(dev));
+	snprintf(d->name, sizeof(d->name), "%s", leat_dev_name(dev));
+	if (vb_args_parse(d->name, kv, &d->args) < 0 || vb_find(d) < 0 || limits(d) < 0) {
+		int err = rte_errno;
+
+		vb_find_undo(d);
+		free(d);
+		rte_errno = err;
+		return -err;
+	}
+	tell(d);
+	leat_dev_drv_set(dev, d);
+	return 0;
+}
+
+static void
+vb_remove(struct leat_dev *dev)
+{
+	struct vb_dev *d = leat_dev_drv(dev);
+
+	vb_find_undo(d);
+	free(d);
+	leat_dev_drv_set(dev, NULL);
+}
+
+static int
+numa_node(const struct vb_dev *d)
+{
+	char path[IBV_SYSFS_PATH_MAX + 32];
+	int node = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/device/numa_node", d->ibdev->ibdev_path);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return -1;
+	if (fscanf(f, "%d", &node) != 1)
+		node = -1;
+	(void)fclose(f); /* nothing was written */
+	return node;
+}
+
+static void
+vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
+{
+	const struct vb_dev *d = leat_dev_drv(dev);
+
+	snprintf(info->provider, sizeof(info->provider), "ibverbs;rc");
+	snprintf(info->interface, sizeof(info->interface), "%.50s/%u",
+		 ibv_get_device_name(d->ibdev), d->port);
+	info->ops = d->ops;
+	info->ep_types = 1u << LEAT_EP_RELIABLE;
+	info->max_msg = d->max_msg;
+	info->inline_max = d->inline_max;
+	info->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), PEERS_MAX);
+	info->tx_depth = d->tx_depth;
+	info->tx_depth_max = d->tx_depth_max;
+	info->rx_depth = d->rx_depth;
+	info->rx_depth_max = d->rx_depth_max;
+	info->dead_peer_ms = vb_dead_peer_ms(d->args.timeout, d->args.retry);
+	info->numa_node = numa_node(d);
+	info->mr_local = true;
+	info->directed_recv = false;
+	info->source = true;
+	info->send_imm = true;
+	info->imm_size = 4;
+	info->in_order = true;
+	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
+	info->cancel_send = false;
+	info->priv_connect = VB_PRIV_CONNECT;
+	info->priv_accept = VB_PRIV_ACCEPT;
+	info->priv_padded = true;
+	info->refusal_ends = true;
+}
+
+static const struct leat_driver verbs_driver = {
+	.name = "fabric_verbs",
+	.description = "InfiniBand and RoCE adapters through rdma-core, reliable connections",
+	.args = vb_driver_args,
+	.probe = vb_probe,
+	.remove = vb_remove,
+	.info = vb_info,
+	.ep_open = vb_ep_open,
+	.ep_quiesce = vb_ep_quiesce,
+	.ep_abort = vb_ep_abort,
+	.ep_close = vb_ep_close,
+	.cancel = vb_cancel,
+	.progress = vb_progress,
+	.listen = vb_listen,
+	.listen_addr = vb_listen_addr,
+	.connect = vb_connect,
+	.accept = vb_accept,
+	.reject = vb_reject,
+	.disconnect = vb_disconnect,
+	.mr_reg = vb_mr_reg,
+	.mr_dereg = vb_mr_dereg,
+};
+
+LEAT_REGISTER_DRIVER(verbs_driver)

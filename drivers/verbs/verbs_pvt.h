@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VERBS_PVT_H
+#define VERBS_PVT_H
+
+/*
+ * What the files of the verbs driver share.
+ *
+ *     verbs_dev.c    the device: limits, what it can do
+ *     verbs_args.c   its arguments
+ *     verbs_find.c   which device is meant: dev=, netdev=, addr=, or the only one; GIDs
+ *     verbs_ep.c     endpoints: context, PD, CQs, SRQ; abort and close
+ *     verbs_qp.c     queue pairs: create, connect, destroy; the map from QP number to peer
+ *     verbs_cm.c     rdma_cm: connecting, from its events
+ *     verbs_conn.c   the end of connections, asynchronous events of the device
+ *     verbs_tx.c     post of what is sent
+ *     verbs_rx.c     receives: slots, the SRQ, and how a receive is taken back from it
+ *     verbs_loop.c   a connection of the endpoint to itself, with which receives are taken back
+ *     verbs_cq.c     poll
+ *     verbs_wc.c     completion statuses: names, what they mean
+ *     verbs_mr.c     registration
+ *     verbs_addr.c   "host:port"
+ *
+ * Each endpoint opens the device for itself, so that nothing is shared between threads: not the
+ * protection domain, not the asynchronous events, not the doorbell pages.
+ *
+ *     leat_ep ---> vb_ep: context, PD, send CQ, receive CQ, SRQ, rdma_cm event channel
+ *     leat_peer -> vb_conn: rdma_cm id, RC QP, ring of the ops that are in its send queue
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <leat_error.h>
+#include <leat_fabric_driver.h>
+#include <leat_log.h>
+
+/* Work requests handed over, and completions taken, at once. */
+#define VB_BURST 32
+/* Private data that fit into the messages of the connection manager of InfiniBand and RoCE. */
+#define VB_PRIV_CONNECT 56
+#define VB_PRIV_ACCEPT 196
+
+#define VB_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
+
+/* ---- arguments and device ---- */
+
+struct vb_args {
+	char dev[64];
+	char netdev[IF_NAMESIZE];
+	char addr[INET6_ADDRSTRLEN];
+	uint32_t port;	 /* 0: any active one */
+	int32_t gid;	 /* -1: chosen */
+	uint32_t mtu;	 /* bytes, 0: the path's */
+	uint32_t tx, rx; /* 0: default */
+	uint32_t inline_max;
+	bool inline_given;
+	uint32_t signal;
+	uint32_t tos; /* > 255: not set */
+	uint32_t timeout;
+	uint32_t retry;
+	uint32_t rnr_retry;
+};
+
+extern const struct leat_driver_arg vb_driver_args[];
+/* 0, or negative errno with leat_err(). */
+int vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a);
+/* enum ibv_mtu of a number of bytes, 0 if there is none. */
+int vb_mtu_enum(uint32_t bytes);
+/* ms after which a peer that does not answer is given up. */
+uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
+
+struct vb_gid {
+	union ibv_gid gid;
+	uint32_t ifindex; /* 0: unknown */
+	bool roce2;
+};
+
+struct vb_dev {
+	char name[64];
+	struct vb_args args;
+	struct ibv_device **list; /* keeps ibdev alive */
+	struct ibv_device *ibdev;
+	struct ibv_context *ctx; /* for questions only */
+	struct ibv_device_attr attr;
+	struct ibv_port_attr pattr;
+	uint8_t port;
+	int gid; /* index of the GID in use */
+	struct vb_gid sgid;
+	struct sockaddr_storage src4, src6; /* ss_family 0: none */
+	char provider[32];
+	uint32_t inline_max;
+	uint32_t max_sge;
+	uint64_t max_msg;
+	uint32_t ops;
+	uint32_t tx_depth, tx_depth_max, rx_depth, rx_depth_max;
+	uint8_t rd_atom, init_rd_atom;
+	bool wr_api; /* ibv_wr_* */
+	bool rxe;    /* soft-RoCE, which tells some errors in its own way */
+};
+
+/* Finds and opens the device. 0, or negative errno with leat_err(). */
+int vb_find(struct vb_dev *d);
+void vb_find_undo(struct vb_dev *d);
+int vb_gid_get(struct ibv_context *ctx, uint8_t port, int index, struct vb_gid *out);
+/* Which source address goes with a destination; NULL: the routing table shall tell. */
+struct sockaddr *vb_src_for(struct vb_dev *d, int family);
+
+/* ---- addresses ---- */
+
+/* "host:port", numeric. passive: host and port may be left out. 0, or -EINVAL with leat_err(). */
+int vb_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ss);
+void vb_addr_str(const struct sockaddr *sa, char *buf, size_t len);
+
+/* ---- completion statuses ---- */
+
+const char *vb_wc_name(unsigned int status);
+/* What to look at. */
+const char *vb_wc_hint(unsigned int status);
+/* Status of the op; 1: that of its connection's end. */
+int vb_wc_op_status(unsigned int status, bool recv);
+/* Status with which the connection ends. */
+int vb_wc_end_status(unsigned int status, bool recv);
+
+/* ---- connections ---- */
+
+enum vb_state {
+	VB_RESOLVING,  /* address, then route */
+	VB_CONNECTING, /* asked, no answer yet */
+	VB_BACKOFF,    /* asked in vain, will ask again */
+	VB_REQUESTED,  /* somebody asks us */
+	VB_ACCEPTED,   /* we said yes */
+	VB_UP,
+	VB_ENDING, /* its QP is in error, what it had is coming back */
+	VB_ZOMBIE, /* no peer any more; the other side's connection manager has not answered yet */
+};
+
+TAILQ_HEAD(vb_conns, vb_conn);
+
+struct vb_ep;
+
+struct vb_conn {
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() */
+	struct leat_op **sq;   /* ops in the send queue, [head & mask] the oldest */
+	uint32_t mask;
+	uint32_t head, tail;
+	uint32_t unsignaled; /* since the last signaled one */
+	uint16_t index;	     /* of the peer */
+	uint8_t state;
+	bool reads; /* the other side answers READs and atomics of ours */
+
+	struct vb_ep *e;
+	struct leat_peer *peer; /* NULL: ZOMBIE */
+	struct rdma_cm_id *id;
+	TAILQ_ENTRY(vb_conn) link; /* in vb_ep.busy unless UP */
+	bool busy;
+	bool connected;	 /* rdma_disconnect() has something to end */
+	bool last_wqe;	 /* nothing more comes to its receive side */
+	bool disconnect; /* the other side has taken leave */
+	uint8_t rd_atom, init_rd_atom;
+	uint32_t qpn;
+	int status;	   /* ENDING: of its ops */
+	int cause;	   /* connecting: of the last attempt */
+	uint64_t deadline; /* connecting: of all attempts; ENDING: then it ends by force; ZOMBIE */
+	uint64_t at;	   /* BACKOFF: next attempt; ENDING: not before */
+	uint32_t backoff_us;
+	struct sockaddr_storage dst;
+	uint16_t priv_len;
+	uint8_t priv[VB_PRIV_CONNECT];
+};
+
+/* ---- receives ---- */
+
+struct vb_slot {
+	struct leat_op *op; /* NULL: free */
+	uint64_t seq;	    /* order of posting */
+	bool hw;	    /* in the SRQ; otherwise it waits for that */
+	bool cancel;	    /* nobody wants it any more */
+};
+
+enum vb_loop_state {
+	VB_LOOP_NONE = 0,
+	VB_LOOP_READY,
+	VB_LOOP_BROKEN, /* ran into an empty SRQ; is made anew when it is needed */
+	VB_LOOP_UNABLE, /* the device can't do it */
+};
+
+struct vb_loop {
+	struct ibv_qp *tx, *rx;
+	uint32_t tx_qpn, rx_qpn;
+	uint32_t inflight; /* sends that were not completed */
+	uint32_t owed;	   /* receives that they have still to take */
+	uint8_t state;
+	bool empty;	/* it found the SRQ empty ... */
+	uint32_t mark;	/* ... at that value of vb_ep.posts */
+	uint64_t again; /* BROKEN: not before */
+	uint32_t wait_us;
+};
+
+struct vb_qpn {
+	uint32_t qpn; /* 0: free (never the number of an RC QP) */
+	uint16_t peer;
+};
+
+struct vb_ep {
+	/* what post and poll touch */
+	struct ibv_cq *scq, *rcq;
+	struct ibv_srq *srq;
+	struct vb_slot *slots;
+	uint32_t *free; /* stack of free slots */
+	uint32_t nb_free;
+	uint32_t hw;	 /* receives in the SRQ */
+	uint64_t seq;	 /* of the next one posted */
+	uint64_t hw_seq; /* the highest that went into the SRQ, + 1 */
+	uint32_t tx_depth, rx_depth;
+	uint32_t inline_max;
+	uint32_t signal;
+	bool drain; /* receives are being taken back, see verbs_rx.c */
+	bool dead;  /* QPs and SRQ are gone */
+	bool quiesce;
+	uint32_t last_qpn; /* of the last completion, and its peer */
+	uint16_t last_peer;
+	uint32_t qpn_mask;
+	struct vb_qpn *qpns;
+	struct vb_conn **conns; /* by peer */
+
+	/* taking receives back */
+	uint32_t posts;		     /* lists that went into the SRQ */
+	uint32_t nb_cancel;	     /* in the SRQ, and nobody wants them any more */
+	uint32_t *soft;		     /* slots that are not in the SRQ, by seq: a ring */
+	uint32_t soft_head, nb_soft; /* its first, and number */
+	uint32_t soft_mask;
+	struct vb_loop loop;
+
+	/* slow */
+	struct leat_ep *ep;
+	struct vb_dev *dev;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct vb_conns busy;
+	uint16_t nb_peers;
+	uint32_t nb_qps; /* of connections */
+};
+
+static inline struct vb_ep *
+vb_of(const struct leat_ep *ep)
+{
+	return ep->drv;
+}
+
+int vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf);
+void vb_ep_quiesce(struct leat_ep *ep);
+void vb_ep_abort(struct leat_ep *ep);
+void vb_ep_close(struct leat_ep *ep);
+/* All QPs and the SRQ go, and with them all ops come back. */
+void vb_ep_teardown(struct vb_ep *e, int status, int recv_status);
+
+/* ---- queue pairs ---- */
+
+int vb_qp_create(struct vb_ep *e, struct vb_conn *c);
+/* To INIT, to RTR and RTS, by what the connection manager says. 0, or negative errno with leat_err(). */
+int vb_qp_init(struct vb_conn *c);
+int vb_qp_connect(struct vb_conn *c);
+/* To ERR: what it has comes back flushed. */
+void vb_qp_error(struct vb_conn *c);
+/* Afterwards the device touches nothing of its any more. */
+void vb_qp_destroy(struct vb_conn *c);
+/* Hands qp's attributes a failure names, with the limit that is likely behind it. */
+int vb_qp_failed(const struct vb_dev *d, const char *what, int err);
+void vb_qpn_add(struct vb_ep *e, uint32_t qpn, uint16_t peer);
+void vb_qpn_del(struct vb_ep *e, uint32_t qpn);
+uint16_t vb_qpn_find(const struct vb_ep *e, uint32_t qpn);
+
+/* ---- control ---- */
+
+int vb_listen(struct leat_ep *ep, const char *addr);
+int vb_listen_addr(struct leat_ep *ep, char *addr, size_t len);
+int vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+	       const struct leat_conn_params *params);
+int vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
+void vb_reject(struct leat_ep *ep, struct leat_peer *peer);
+void vb_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
+void vb_progress(struct leat_ep *ep, uint64_t now);
+
+/* Events of the connection manager. */
+void vb_cm_events(struct vb_ep *e, uint64_t now);
+/* Goes on with a connection that is being made. */
+void vb_cm_step(struct vb_conn *c, uint64_t now);
+
+struct vb_conn *vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id,
+			    enum vb_state state);
+/* Frees it, with what it has; its peer forgets it. */
+void vb_conn_free(struct vb_conn *c);
+void vb_conn_state(struct vb_conn *c, enum vb_state state);
+/* It is over, for this reason; what is in flight comes back. */
+void vb_conn_end(struct vb_conn *c, int status, const char *text);
+/* A completion says so. */
+void vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
+
+/* ---- data ---- */
+
+uint16_t vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+void vb_poll(struct leat_ep *ep);
+void vb_poll_dead(struct leat_ep *ep);
+/* Takes what is in the CQs, until they are empty. */
+void vb_cq_empty(struct vb_ep *e);
+/* Ops up to and including number `last` of a send queue are done. */
+void vb_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status);
+
+struct vb_rx_batch {
+	uint32_t n;
+	struct ibv_recv_wr wr[VB_BURST];
+	struct ibv_sge sge[VB_BURST];
+};
+
+/* Takes a receive, that was admitted and checked. */
+void vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op);
+void vb_rx_flush(struct vb_ep *e, struct vb_rx_batch *b);
+/* A receive is complete. */
+void vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc);
+int vb_cancel(struct leat_ep *ep, struct leat_op *op);
+/* Goes on with taking back. */
+void vb_rx_step(struct vb_ep *e);
+/* The SRQ is empty: those behind the last that is in use may go in. */
+void vb_rx_refill(struct vb_ep *e);
+/* All that there are are finished; the SRQ is gone. */
+void vb_rx_drop(struct vb_ep *e, int status);
+
+int vb_loop_open(struct vb_ep *e);
+void vb_loop_close(struct vb_ep *e);
+/* Sends n empty messages, each of which takes one receive out of the SRQ. */
+void vb_loop_send(struct vb_ep *e, uint32_t n);
+/* A send of it completed. */
+void vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc);
+void vb_loop_progress(struct vb_ep *e, uint64_t now);
+
+/* ---- memory ---- */
+
+int vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
+int vb_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
+
+static inline uint32_t
+vb_lkey(const struct leat_mr_piece *p)
+{
+	return (uint32_t)(uintptr_t)p->desc;
+}
+
+#endif /* VERBS_PVT_H */

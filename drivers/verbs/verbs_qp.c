@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Queue pairs. The driver makes them itself and moves them by what the connection manager says
+ * (rdma_init_qp_attr()), so that they can be of the endpoint's own context.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <rte_common.h>
+
+#include "verbs_pvt.h"
+
+/* 0.64 ms: how long a sender waits that met no receive. */
+#define MIN_RNR_TIMER 12
+
+int
+vb_qp_failed(const struct vb_dev *d, const char *what, int err)
+{
+	struct rlimit lim = { 0 };
+
+	(void)getrlimit(RLIMIT_MEMLOCK, &lim);
+	if (err == ENOMEM && lim.rlim_cur != RLIM_INFINITY)
+		return leat_err(
+			ENOMEM,
+			"%s: device %s: create %s: %s: the limit of locked memory is %llu KiB "
+			"(ulimit -l: raise it), the device's limits are %d queue pairs, %d "
+			"CQs, %d SRQs ('rdma resource' counts those in use)",
+			d->name, ibv_get_device_name(d->ibdev), what, strerror(err),
+			(unsigned long long)lim.rlim_cur / 1024, d->attr.max_qp, d->attr.max_cq,
+			d->attr.max_srq);
+	return leat_err(
+		err == ENOMEM || err == EINVAL || err == EOPNOTSUPP ? err : EIO,
+		"%s: device %s: create %s: %s; the device's limits are %d queue pairs of %d "
+		"requests, %d CQs of %d, %d SRQs of %d ('rdma resource' counts those in use)",
+		d->name, ibv_get_device_name(d->ibdev), what, strerror(err), d->attr.max_qp,
+		d->attr.max_qp_wr, d->attr.max_cq, d->attr.max_cqe, d->attr.max_srq,
+		d->attr.max_srq_wr);
+}
+
+/* ---- QP number -> peer: open addressing, at most a quarter full ---- */
+
+static inline uint32_t
+hash(const struct vb_ep *e, uint32_t qpn)
+{
+	return (qpn * 2654435761u >> 8) & e->qpn_mask;
+}
+
+uint16_t
+vb_qpn_find(const struct vb_ep *e, uint32_t qpn)
+{
+	uint32_t i;
+
+	for (i = hash(e, qpn); e->qpns[i].qpn != 0; i = (i + 1) & e->qpn_mask) {
+		if (e->qpns[i].qpn == qpn)
+			return e->qpns[i].peer;
+	}
+	return LEAT_PEER_ANY;
+}
+
+void
+vb_qpn_add(struct vb_ep *e, uint32_t qpn, uint16_t peer)
+{
+	uint32_t i;
+
+	e->last_qpn = 0;
+	for (i = hash(e, qpn); e->qpns[i].qpn != 0; i = (i + 1) & e->qpn_mask)
+		;
+	e->qpns[i].qpn = qpn;
+	e->qpns[i].peer = peer;
+}
+
+void
+vb_qpn_del(struct vb_ep *e, uint32_t qpn)
+{
+	uint32_t i, k;
+
+	e->last_qpn = 0;
+	for (i = hash(e, qpn); e->qpns[i].qpn != qpn; i = (i + 1) & e->qpn_mask) {
+		if (e->qpns[i].qpn == 0)
+			return;
+	}
+	e->qpns[i].qpn = 0;
+	/* Those behind it that would not be found any more move up. */
+	for (k = (i + 1) & e->qpn_mask; e->qpns[k].qpn != 0; k = (k + 1) & e->qpn_mask) {
+		uint32_t home = hash(e, e->qpns[k].qpn);
+
+		if (((k - home) & e->qpn_mask) < ((k - i) & e->qpn_mask))
+			continue;
+		e->qpns[i] = e->qpns[k];
+		e->qpns[k].qpn = 0;
+		i = k;
+	}
+}
+
+/* ---- queue pairs ---- */
+
+#ifdef VB_HAVE_WR_API
+static uint64_t
+wr_ops(const struct vb_dev *d)
+{
+	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+		       IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		       IBV_QP_EX_WITH_RDMA_READ;
+
+	if ((d->ops & VB_OPS_ATOMIC) != 0)
+		ops |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
+	return ops;
+}
+#endif
+
+int
+vb_qp_create(struct vb_ep *e, struct vb_conn *c)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_context = c,
+		.send_cq = e->scq,
+		.recv_cq = e->rcq,
+		.srq = e->srq,
+		.cap = { .max_send_wr = e->tx_depth,
+			 .max_send_sge = 1,
+			 .max_inline_data = e->inline_max },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = e->pd,
+	};
+
+	if (c->sq == NULL) {
+		c->mask = rte_align32pow2(e->tx_depth) - 1;
+		c->sq = calloc(c->mask + 1u, sizeof(struct leat_op *));
+		if (c->sq == NULL)
+			return leat_err(ENOMEM, "%s: queue pair: out of memory", e->dev->name);
+	}
+#ifdef VB_HAVE_WR_API
+	if (e->dev->wr_api) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = wr_ops(e->dev);
+	}
+#endif
+	errno = 0;
+	c->qp = ibv_create_qp_ex(e->ctx, &attr);
+	if (c->qp == NULL)
+		return vb_qp_failed(e->dev, "a queue pair", errno != 0 ? errno : EIO);
+#ifdef VB_HAVE_WR_API
+	c->qpx = e->dev->wr_api ? ibv_qp_to_qp_ex(c->qp) : NULL;
+#endif
+	c->qpn = c->qp->qp_num;
+	c->head = c->tail = c->unsignaled = 0;
+	e->nb_qps++;
+	vb_qpn_add(e, c->qpn, c->index);
+	return 0;
+}
+
+static int
+move(struct vb_conn *c, struct ibv_qp_attr *attr, int mask, const char *to)
+{
+	int err = ibv_modify_qp(c->qp, attr, mask);
+
+	if (err == 0)
+		return 0;
+	return leat_err(err, "%s: queue pair to %s: %s", c->e->dev->name, to, strerror(err));
+}
+
+static int
+ask(struct vb_conn *c, struct ibv_qp_attr *attr, int *mask, enum ibv_qp_state state, const char *to)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = state;
+	if (rdma_init_qp_attr(c->id, attr, mask) == 0)
+		return 0;
+	return leat_err(errno, "%s: attributes of a queue pair in %s: %s", c->e->dev->name, to,
+			strerror(errno));
+}
+
+int
+vb_qp_init(struct vb_conn *c)
+{
+	struct ibv_qp_attr attr;
+	int mask, ret = ask(c, &attr, &mask, IBV_QPS_INIT, "INIT");
+
+	if (ret < 0)
+		return ret;
+	attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+			       IBV_ACCESS_REMOTE_WRITE;
+	if ((c->e->dev->ops & VB_OPS_ATOMIC) != 0)
+		attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+	return move(c, &attr, mask | IBV_QP_ACCESS_FLAGS, "INIT");
+}
+
+int
+vb_qp_connect(struct vb_conn *c)
+{
+	const struct vb_args *a = &c->e->dev->args;
+	struct ibv_qp_attr attr;
+	int mask, ret;
+
+	c->reads = c->init_rd_atom > 0;
+	ret = ask(c, &attr, &mask, IBV_QPS_RTR, "RTR");
+	if (ret < 0)
+		return ret;
+	/* What the connection manager gives is 655 ms. */
+	attr.min_rnr_timer = MIN_RNR_TIMER;
+	attr.max_dest_rd_atomic = c->rd_atom;
+	if (a->mtu != 0 && (int)attr.path_mtu > vb_mtu_enum(a->mtu))
+		attr.path_mtu = (enum ibv_mtu)vb_mtu_enum(a->mtu);
+	ret = move(c, &attr, mask, "RTR");
+	if (ret == 0)
+		ret = ask(c, &attr, &mask, IBV_QPS_RTS, "RTS");
+	if (ret < 0)
+		return ret;
+	attr.timeout = (uint8_t)a->timeout;
+	attr.retry_cnt = (uint8_t)a->retry;
+	attr.rnr_retry = (uint8_t)a->rnr_retry;
+	attr.max_rd_atomic = c->init_rd_atom;
+	return move(c, &attr, mask, "RTS");
+}
+
+void
+vb_qp_error(struct vb_conn *c)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	int err;
+
+	if (c->qp == NULL)
+		return;
+	err = ibv_modify_qp(c->qp, &attr, IBV_QP_STATE);
+	if (err != 0)
+		LEAT_LOG(WARNING, driver, "%s: queue pair to ERR: %s", c->e->dev->name,
+			 strerror(err));
+}
+
+void
+vb_qp_destroy(struct vb_conn *c)
+{
+	int err;
+
+	if (c->qp == NULL)
+		return;
+	err = ibv_destroy_qp(c->qp);
+	if (err != 0)
+		LEAT_LOG(ERR, driver, "%s: destroy queue pair %u: %s", c->e->dev->name, c->qpn,
+			 strerror(err));
+	vb_qpn_del(c->e, c->qpn);
+	c->e->nb_qps--;
+	c->qp = NULL;
+	c->qpx = NULL;
+	c->qpn = 0;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Receives. Each has a slot, whose number is its wr_id in the shared receive queue (SRQ).
+ *
+ * Taking receives back. Verbs can't recall what is in an SRQ: only a message takes it out. So the
+ * endpoint sends itself messages, over a connection of its own (verbs_loop.c), until what is to be
+ * taken back has come out:
+ *
+ *     SRQ  A X B C       cancel X          (A is the oldest)
+ *     loop takes A       not cancelled: waits outside    soft  A
+ *     loop takes X       done, -ECANCELED
+ *     loop takes B, C                                    soft  A B C
+ *     SRQ empty, A B C go in again, in their old order
+ *
+ * Real messages may come in between. They belong to the oldest receive, but the device does not know
+ * those that wait outside: when in the picture above one comes for B it is copied to A, and B waits
+ * outside in A's place. That is the only copy that there is, and it is only made while receives are
+ * being taken back.
+ *
+ * A receive may be in use for a long message when the loop finds the SRQ empty. Then those that were
+ * posted after it go in already (vb_rx_refill()); the older ones wait for its end.
+ */
+
+#include <endian.h>
+#include <string.h>
+
+#include "verbs_pvt.h"
+
+/* Receives that the loop may be taking at a time. */
+#define TAKE 8
+
+static inline void
+slot_put(struct vb_ep *e, uint32_t s)
+{
+	e->slots[s].op = NULL;
+	e->free[e->nb_free++] = s;
+}
+
+/* ---- what waits outside of the SRQ, by seq ---- */
+
+static inline uint32_t *
+soft_at(struct vb_ep *e, uint32_t i)
+{
+	return &e->soft[(e->soft_head + i) & e->soft_mask];
+}
+
+static void
+soft_insert(struct vb_ep *e, uint32_t s)
+{
+	uint32_t i = e->nb_soft++;
+
+	e->slots[s].hw = false;
+	/* Mostly it is the last one. */
+	for (; i > 0 && e->slots[*soft_at(e, i - 1)].seq > e->slots[s].seq; i--)
+		*soft_at(e, i) = *soft_at(e, i - 1);
+	*soft_at(e, i) = s;
+}
+
+static uint32_t
+soft_pop(struct vb_ep *e)
+{
+	uint32_t s = *soft_at(e, 0);
+
+	e->soft_head++;
+	e->nb_soft--;
+	return s;
+}
+
+static void
+soft_remove(struct vb_ep *e, uint32_t s)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_soft && *soft_at(e, i) != s; i++)
+		;
+	if (i == e->nb_soft)
+		return;
+	for (; i + 1 < e->nb_soft; i++)
+		*soft_at(e, i) = *soft_at(e, i + 1);
+	e->nb_soft--;
+}
+
+/* ---- into the SRQ ---- */
+
+static inline void
+build(struct vb_ep *e, struct vb_rx_batch *b, uint32_t s, const struct leat_op *op, uint32_t lkey)
+{
+	struct ibv_recv_wr *wr = &b->wr[b->n];
+	struct ibv_sge *sge = &b->sge[b->n];
+
+	sge->addr = (uintptr_t)op->buf;
+	sge->length = (uint32_t)RTE_MIN(op->size, e->ep->max_msg);
+	sge->lkey = lkey;
+	wr->wr_id = s;
+	wr->next = NULL;
+	wr->sg_list = sge;
+	wr->num_sge = op->size > 0;
+	if (b->n > 0)
+		b->wr[b->n - 1].next = wr;
+	b->n++;
+	e->slots[s].hw = true;
+	e->hw_seq = e->slots[s].seq + 1;
+	e->hw++;
+}
+
+void
+vb_rx_flush(struct vb_ep *e, struct vb_rx_batch *b)
+{
+	struct ibv_recv_wr *wr, *bad = NULL;
+
+	e->posts++;
+	if (unlikely(ibv_post_srq_recv(e->srq, b->wr, &bad) != 0)) {
+		/* It has room for all of them: the device is gone. */
+		for (wr = bad; wr != NULL; wr = wr->next) {
+			struct leat_op *op = e->slots[wr->wr_id].op;
+
+			if (e->slots[wr->wr_id].cancel)
+				e->nb_cancel--;
+			slot_put(e, (uint32_t)wr->wr_id);
+			e->hw--;
+			leat_op_finish(e->ep, op, -EIO, 0);
+		}
+	}
+	b->n = 0;
+}
+
+/* The region is known to hold the buffer. @return true if op->size is 0 too */
+static inline bool
+local_key(const struct leat_op *op, uint32_t *lkey)
+{
+	const struct leat_mr_piece *p;
+
+	*lkey = 0;
+	if (op->size == 0)
+		return true;
+	p = leat_mr_find(op->mr, op->buf, op->size);
+	if (unlikely(p == NULL))
+		return false;
+	*lkey = vb_lkey(p);
+	return true;
+}
+
+void
+vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op)
+{
+	struct vb_slot *slot;
+	uint32_t s, lkey;
+
+	if (unlikely(!local_key(op, &lkey))) {
+		leat_op_fail(e->ep, op, -EINVAL);
+		return;
+	}
+	s = e->free[--e->nb_free];
+	slot = &e->slots[s];
+	slot->op = op;
+	slot->seq = e->seq++;
+	slot->cancel = false;
+	leat_op_start(e->ep, op);
+	if (unlikely(e->drain)) {
+		soft_insert(e, s);
+		return;
+	}
+	if (b->n == VB_BURST)
+		vb_rx_flush(e, b);
+	build(e, b, s, op, lkey);
+}
+
+/* Those outside with a seq from `from` on go in. */
+static void
+soft_post(struct vb_ep *e, uint64_t from)
+{
+	uint32_t i, n = 0, all = e->nb_soft, lkey;
+	struct vb_rx_batch b;
+
+	b.n = 0;
+	for (i = 0; i < all; i++) {
+		uint32_t s = *soft_at(e, i);
+
+		if (e->slots[s].seq < from) {
+			n++; /* they are the first ones, and stay */
+			continue;
+		}
+		if (b.n == VB_BURST)
+			vb_rx_flush(e, &b);
+		/* It was right when it was posted. */
+		(void)local_key(e->slots[s].op, &lkey);
+		build(e, &b, s, e->slots[s].op, lkey);
+	}
+	e->nb_soft = n;
+	if (b.n > 0)
+		vb_rx_flush(e, &b);
+}
+
+/*
+ * The SRQ is empty, and there is no queue pair that could be using what was in it: a queue pair took
+ * it, and was destroyed before it gave it back.
+ */
+static void
+find_lost(struct vb_ep *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->rx_depth; i++) {
+		struct vb_slot *slot = &e->slots[i];
+		struct leat_op *op = slot->op;
+
+		if (op == NULL || !slot->hw)
+			continue;
+		e->hw--;
+		if (!slot->cancel) {
+			soft_insert(e, i);
+			continue;
+		}
+		e->nb_cancel--;
+		slot_put(e, i);
+		leat_op_finish(e->ep, op, -ECANCELED, 0);
+	}
+}
+
+void
+vb_rx_refill(struct vb_ep *e)
+{
+	uint64_t from = 0;
+	uint32_t i;
+
+	if (e->nb_qps == 0)
+		find_lost(e);
+	for (i = 0; i < e->rx_depth; i++) {
+		const struct vb_slot *slot = &e->slots[i];
+
+		if (slot->op != NULL && slot->hw && slot->seq >= from)
+			from = slot->seq + 1;
+	}
+	soft_post(e, from);
+}
+
+void
+vb_rx_step(struct vb_ep *e)
+{
+	uint32_t want;
+
+	if (!e->drain || e->dead)
+		return;
+	if (e->nb_cancel == 0 &&
+	    (e->nb_soft == 0 || e->hw == 0 || e->slots[*soft_at(e, 0)].seq >= e->hw_seq)) {
+		soft_post(e, 0);
+		e->drain = false;
+		return;
+	}
+	if (e->loop.state != VB_LOOP_READY)
+		return;
+	want = RTE_MIN(e->hw, (uint32_t)TAKE);
+	if (want > e->loop.owed)
+		vb_loop_send(e, want - e->loop.owed);
+}
+
+/* ---- completions ---- */
+
+static inline uint16_t
+peer_of(struct vb_ep *e, uint32_t qpn)
+{
+	if (likely(qpn == e->last_qpn))
+		return e->last_peer;
+	e->last_peer = vb_qpn_find(e, qpn);
+	e->last_qpn = qpn;
+	return e->last_peer;
+}
+
+/* The loop took a receive out. */
+static void
+taken_back(struct vb_ep *e, uint32_t s)
+{
+	struct vb_slot *slot = &e->slots[s];
+	struct leat_op *op = slot->op;
+
+	e->drain = true;
+	e->loop.owed--;
+	if (!slot->cancel) {
+		soft_insert(e, s);
+		return;
+	}
+	e->nb_cancel--;
+	slot_put(e, s);
+	leat_op_finish(e->ep, op, -ECANCELED, 0);
+}
+
+/* A message came for `from` that belongs to an older receive. @return its status */
+static int
+move_message(struct leat_op *to, const struct leat_op *from, const struct ibv_wc *wc)
+{
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		return 0;
+	if (wc->byte_len > to->size)
+		return -EMSGSIZE;
+	if (wc->byte_len > 0)
+		memcpy(to->buf, from->buf, wc->byte_len);
+	return 0;
+}
+
+static inline void
+finish(struct vb_ep *e, struct leat_op *op, const struct ibv_wc *wc, int status)
+{
+	op->src = peer_of(e, wc->qp_num);
+	if (unlikely((wc->wc_flags & IBV_WC_WITH_IMM) != 0)) {
+		op->oflags |= LEAT_OP_F_IMM;
+		op->imm = be32toh(wc->imm_data);
+		if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+			op->oflags |= LEAT_OP_F_WRITTEN;
+	}
+	leat_op_finish(e->ep, op, status, wc->byte_len);
+}
+
+static void __attribute__((noinline, cold))
+done_while_draining(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
+{
+	struct vb_slot *slot = &e->slots[s];
+	struct leat_op *op = slot->op, *to;
+	uint32_t first;
+	int status;
+
+	if (e->nb_soft == 0 || e->slots[*soft_at(e, 0)].seq > slot->seq) {
+		if (slot->cancel)
+			e->nb_cancel--;
+		slot_put(e, s);
+		finish(e, op, wc, 0);
+		return;
+	}
+	first = soft_pop(e);
+	to = e->slots[first].op;
+	status = move_message(to, op, wc);
+	slot_put(e, first);
+	if (slot->cancel) {
+		e->nb_cancel--;
+		slot_put(e, s);
+	} else {
+		soft_insert(e, s);
+	}
+	finish(e, to, wc, status);
+	if (slot->op == NULL)
+		leat_op_finish(e->ep, op, -ECANCELED, 0);
+}
+
+static void __attribute__((noinline, cold))
+recv_failed(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
+{
+	struct leat_op *op = e->slots[s].op;
+	uint16_t peer = peer_of(e, wc->qp_num);
+	struct vb_conn *c = peer < e->nb_peers ? e->conns[peer] : NULL;
+	int status = vb_wc_op_status(wc->status, true);
+
+	/* Its buffer lay in its region when it was posted: a message was too long. */
+	if (wc->status == IBV_WC_LOC_QP_OP_ERR && e->dev->rxe)
+		status = -EMSGSIZE;
+	if (e->slots[s].cancel)
+		e->nb_cancel--;
+	slot_put(e, s);
+	if (c != NULL)
+		vb_conn_broken(c, wc, true);
+	op->src = peer;
+	leat_op_finish(e->ep, op, status > 0 ? -ECONNRESET : status, 0);
+}
+
+void
+vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc)
+{
+	uint32_t s = (uint32_t)wc->wr_id;
+	struct vb_slot *slot;
+	struct leat_op *op;
+
+	if (unlikely(s >= e->rx_depth || e->slots[s].op == NULL))
+		return; /* none of ours */
+	slot = &e->slots[s];
+	e->hw--;
+	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
+		recv_failed(e, s, wc);
+		return;
+	}
+	if (unlikely(e->loop.rx != NULL && wc->qp_num == e->loop.rx_qpn)) {
+		taken_back(e, s);
+		return;
+	}
+	if (unlikely(e->drain)) {
+		done_while_draining(e, s, wc);
+		return;
+	}
+	op = slot->op;
+	slot_put(e, s);
+	finish(e, op, wc, 0);
+}
+
+/* ---- cancel ---- */
+
+static uint32_t
+slot_of(const struct vb_ep *e, const struct leat_op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->rx_depth && e->slots[i].op != op; i++)
+		;
+	return i;
+}
+
+int
+vb_cancel(struct leat_ep *ep, struct leat_op *op)
+{
+	struct vb_ep *e = vb_of(ep);
+	uint32_t s;
+
+	if (!leat_op_is_recv(op))
+		return -EOPNOTSUPP; /* what is in a send queue stays there */
+	s = slot_of(e, op);
+	if (s == e->rx_depth)
+		return -EOPNOTSUPP;
+	if (!e->slots[s].hw) {
+		soft_remove(e, s);
+		slot_put(e, s);
+		leat_op_finish(ep, op, -ECANCELED, 0);
+		return 0;
+	}
+	if (vb_loop_open(e) < 0)
+		return -EOPNOTSUPP;
+	e->slots[s].cancel = true;
+	e->nb_cancel++;
+	e->drain = true;
+	vb_rx_step(e);
+	return 0;
+}
+
+void
+vb_rx_drop(struct vb_ep *e, int status)
+{
+	uint32_t i;
+
+	e->nb_soft = e->nb_cancel = e->hw = 0;
+	e->drain = false;
+	for (i = 0; i < e->rx_depth; i++) {
+		struct leat_op *op = e->slots[i].op;
+		bool cancel = e->slots[i].cancel;
+
+		if (op == NULL)
+			continue;
+		slot_put(e, i);
+		leat_op_finish(e->ep, op, cancel ? -ECANCELED : status, 0);
+	}
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# timeout: 400
+#
+# The conformance suite over the verbs driver: in one process, and between several over the wire.
+# The time is that of emulation: all tests, a little work each.
+
+# conform WHAT OPTION...
+conform() {
+	local what=$1
+	shift
+	check "conformance of verbs, $what" \
+		"$CONFORMANCE" --no-pci "${PLUGINS[@]}" "$@" --scale 5 --slow 20
+	mv check.log conform.log
+	diag "$(tail -n 1 conform.log)"
+	check "$what: some tests ran" grep -q '^ok [0-9]* [^#]*$' conform.log
+}
+
+if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ]; then
+	skip "conformance of verbs" "the driver is not built"
+	return
+fi
+conform "one process" --vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0
+conform "over the wire" --vdev=fabric_verbs0,dev=x_va --vdev=fabric_verbs1,dev=x_vb -- \
+	--mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What needs no device: arguments, addresses, statuses, the map of queue pairs. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include <leat_cmocka.h>
+
+#include "verbs_pvt.h"
+
+static int
+parse(const char *args, struct vb_args *a)
+{
+	struct rte_kvargs *kv = rte_kvargs_parse(args, NULL);
+	int ret;
+
+	assert_non_null(kv);
+	ret = vb_args_parse("fabric_verbs0", kv, a);
+	rte_kvargs_free(kv);
+	return ret;
+}
+
+static void
+defaults(void **state)
+{
+	struct vb_args a;
+
+	(void)state;
+	assert_int_equal(parse("", &a), 0);
+	assert_string_equal(a.dev, "");
+	assert_int_equal(a.port, 0);
+	assert_int_equal(a.gid, -1);
+	assert_int_equal(a.signal, 32);
+	assert_int_equal(a.timeout, 14);
+	assert_int_equal(a.retry, 7);
+	assert_int_equal(a.rnr_retry, 7);
+	assert_true(a.tos > 255);
+	assert_false(a.inline_given);
+}
+
+static void
+values(void **state)
+{
+	struct vb_args a;
+
+	(void)state;
+	assert_int_equal(parse("dev=mlx5_0,port=2,gid=3,mtu=1024,qp=rc,tx=64,rx=128,inline=0,"
+			       "signal=1,tos=104,timeout=20,retry=3,rnr_retry=1",
+			       &a),
+			 0);
+	assert_string_equal(a.dev, "mlx5_0");
+	assert_int_equal(a.port, 2);
+	assert_int_equal(a.gid, 3);
+	assert_int_equal(a.mtu, 1024);
+	assert_int_equal(a.tx, 64);
+	assert_int_equal(a.rx, 128);
+	assert_int_equal(a.inline_max, 0);
+	assert_true(a.inline_given);
+	assert_int_equal(a.signal, 1);
+	assert_int_equal(a.tos, 104);
+	assert_int_equal(a.timeout, 20);
+	assert_int_equal(a.retry, 3);
+	assert_int_equal(a.rnr_retry, 1);
+	assert_int_equal(parse("netdev=eth0", &a), 0);
+	assert_string_equal(a.netdev, "eth0");
+	assert_int_equal(parse("addr=10.0.0.1", &a), 0);
+	assert_string_equal(a.addr, "10.0.0.1");
+}
+
+static void
+wrong_values(void **state)
+{
+	static const char *const bad[] = { "dev=",
+					   "dev=a,addr=10.0.0.1",
+					   "netdev=a,addr=10.0.0.1",
+					   "mtu=1000",
+					   "mtu=9000",
+					   "qp=xrc",
+					   "signal=0",
+					   "signal=257",
+					   "tos=256",
+					   "retry=8",
+					   "rnr_retry=8",
+					   "timeout=0",
+					   "timeout=32",
+					   "tx=0",
+					   "rx=32769",
+					   "port=0",
+					   "gid=256",
+					   "inline=-1",
+					   "tx=64k" };
+	struct vb_args a;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		if (parse(bad[i], &a) != -EINVAL)
+			fail_msg("%s was not refused", bad[i]);
+		assert_true(leat_err_msg()[0] != '\0');
+	}
+	assert_int_equal(parse("qp=ud", &a), -EOPNOTSUPP);
+	assert_non_null(strstr(leat_err_msg(), "ud"));
+}
+
+static void
+addresses(void **state)
+{
+	static const char *const bad[] = { "",
+					   "nonsense",
+					   "127.0.0.1",
+					   "127.0.0.1:",
+					   "127.0.0.1:99999",
+					   "127.0.0.1:-1",
+					   "127.0.0.1:80x",
+					   "[::1",
+					   "[::1]",
+					   "[::1:80",
+					   "127.0.0.1:80:90",
+					   "127.0.0.1: 80",
+					   "[]:80",
+					   "localhost:80",
+					   "[127.0.0.1]:80" };
+	struct sockaddr_storage ss;
+	char buf[LEAT_ADDR_MAX];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		if (vb_addr_parse(bad[i], true, &ss) != -EINVAL)
+			fail_msg("\"%s\" was not refused", bad[i]);
+	}
+	assert_int_equal(vb_addr_parse("10.0.0.1:7000", false, &ss), 0);
+	vb_addr_str((struct sockaddr *)&ss, buf, sizeof(buf));
+	assert_string_equal(buf, "10.0.0.1:7000");
+	assert_int_equal(vb_addr_parse("[2001:db8::1]:65535", false, &ss), 0);
+	vb_addr_str((struct sockaddr *)&ss, buf, sizeof(buf));
+	assert_string_equal(buf, "[2001:db8::1]:65535");
+	/* Only a listener may leave host and port open. */
+	assert_int_equal(vb_addr_parse(":7000", true, &ss), 0);
+	assert_int_equal(vb_addr_parse("10.0.0.1:0", true, &ss), 0);
+	assert_int_equal(vb_addr_parse(":7000", false, &ss), -EINVAL);
+	assert_int_equal(vb_addr_parse("10.0.0.1:0", false, &ss), -EINVAL);
+}
+
+static void
+statuses(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	assert_string_equal(vb_wc_name(IBV_WC_RETRY_EXC_ERR), "IBV_WC_RETRY_EXC_ERR");
+	assert_int_equal(vb_wc_op_status(IBV_WC_SUCCESS, false), 0);
+	assert_int_equal(vb_wc_op_status(IBV_WC_REM_ACCESS_ERR, false), -EACCES);
+	assert_int_equal(vb_wc_op_status(IBV_WC_RNR_RETRY_EXC_ERR, false), -EREMOTEIO);
+	assert_int_equal(vb_wc_op_status(IBV_WC_RETRY_EXC_ERR, false), -ECONNRESET);
+	assert_int_equal(vb_wc_op_status(IBV_WC_LOC_LEN_ERR, true), -EMSGSIZE);
+	assert_int_equal(vb_wc_op_status(IBV_WC_WR_FLUSH_ERR, false), 1);
+	assert_int_equal(vb_wc_end_status(IBV_WC_LOC_LEN_ERR, true), -EPROTO);
+	/* Whatever it is has a name, a hint, and ends the connection with an error. */
+	for (i = IBV_WC_SUCCESS + 1; i < 100; i++) {
+		assert_non_null(strstr(vb_wc_name(i), "IBV_WC_"));
+		assert_true(vb_wc_hint(i)[0] != '\0');
+		assert_true(vb_wc_end_status(i, true) < 0 && vb_wc_end_status(i, false) < 0);
+		assert_true(vb_wc_op_status(i, true) != 0 && vb_wc_op_status(i, false) != 0);
+	}
+}
+
+static void
+numbers(void **state)
+{
+	(void)state;
+	assert_int_equal(vb_mtu_enum(4096), IBV_MTU_4096);
+	assert_int_equal(vb_mtu_enum(1500), 0);
+	/* 67 ms, 8 times, times 4, and a second. */
+	assert_in_range(vb_dead_peer_ms(14, 7), 3000, 3300);
+	assert_true(vb_dead_peer_ms(31, 7) > 0);
+}
+
+/* Against an array, with many collisions. */
+static void
+qpn_map(void **state)
+{
+	struct vb_ep e = { .qpn_mask = 63 };
+	uint16_t model[64];
+	uint32_t i, n = 0;
+
+	(void)state;
+	e.qpns = calloc(e.qpn_mask + 1u, sizeof(*e.qpns));
+	assert_non_null(e.qpns);
+	memset(model, 0xff, sizeof(model));
+	srand(1);
+	for (i = 0; i < 20000; i++) {
+		uint32_t k = (uint32_t)rand() % 64;
+
+		if (model[k] != UINT16_MAX) {
+			vb_qpn_del(&e, 17 + k * 64);
+			model[k] = UINT16_MAX;
+			n--;
+		} else if (n < 40) {
+			model[k] = (uint16_t)k;
+			vb_qpn_add(&e, 17 + k * 64, (uint16_t)k);
+			n++;
+		}
+		k = (uint32_t)rand() % 64;
+		assert_int_equal(vb_qpn_find(&e, 17 + k * 64), model[k]);
+	}
+	free(e.qpns);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults),	cmocka_unit_test(values),
+		cmocka_unit_test(wrong_values), cmocka_unit_test(addresses),
+		cmocka_unit_test(statuses),	cmocka_unit_test(numbers),
+		cmocka_unit_test(qpn_map),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
