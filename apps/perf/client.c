@@ -263,6 +263,7 @@ open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
 	if (ret < 0)
 		return ret;
 	conf.ops = o->ops;
+	conf.wait = o->idle == PERF_IDLE_BLOCK;
 	if ((o->ops & LEAT_OP_BIT(LEAT_OP_TSEND)) != 0)
 		conf.ops |= LEAT_OP_BIT(LEAT_OP_TRECV);
 	depth = RTE_MIN(c->window + PERF_TX_SPARE, info.tx_depth_max);

@@ -43,7 +43,7 @@ perf_test_name(enum perf_test test)
 const char *
 perf_idle_name(enum perf_idle idle)
 {
-	static const char *const names[] = { "auto", "spin", "pause", "yield" };
+	static const char *const names[PERF_IDLES] = { "auto", "spin", "pause", "yield", "block" };
 
 	return names[idle];
 }
@@ -86,8 +86,9 @@ static const char help[] =
 "\n"
 "How\n"
 "  --dev NAME         device, such as fabric_ring0 (default: the first)\n"
-"  --idle POLICY      after an empty poll: spin, pause, yield, or auto (default): spin if each side has\n"
-"                     a CPU of its own, yield otherwise\n"
+"  --idle POLICY      after an empty poll: spin, pause, yield, block (sleep until something comes; where the\n"
+"                     device can wake), or auto (default): spin if each side has a CPU of its own, yield\n"
+"                     otherwise\n"
 "  --timeout S        for connecting, and for the other side to answer (default 10)\n"
 "  --once             --listen: end after the first client\n"
 "  --mbufs N          buffers of the mempool (default 8192)\n"

@@ -39,7 +39,7 @@ turn(struct perf_side *s)
 	}
 	if (unlikely(s->ctl_full))
 		return 1;
-	return n > 0 ? 0 : perf_idle(s);
+	return n > 0 ? 0 : perf_idle_awake(s);
 }
 
 /* Waits for message seq. @return 0, 1: a control message came first, or negative */

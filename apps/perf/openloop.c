@@ -131,7 +131,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 			/* The next message may be due long after: then nothing is stuck. */
 			if (answered == sent)
 				perf_side_unstall(s, now);
-			ret = perf_idle(s);
+			ret = perf_idle_awake(s);
 		}
 		if (ret < 0)
 			break;

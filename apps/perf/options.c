@@ -146,13 +146,13 @@ parse_idle(struct perf_options *o, const char *val)
 {
 	int i;
 
-	for (i = PERF_IDLE_AUTO; i <= PERF_IDLE_YIELD; i++) {
+	for (i = PERF_IDLE_AUTO; i < PERF_IDLES; i++) {
 		if (strcmp(val, perf_idle_name((enum perf_idle)i)) == 0) {
 			o->idle = (enum perf_idle)i;
 			return 0;
 		}
 	}
-	return bad("--idle", val, "auto, spin, pause or yield");
+	return bad("--idle", val, "auto, spin, pause, yield or block");
 }
 
 static int

@@ -65,7 +65,14 @@ enum { PERF_EXIT_OK = 0, PERF_EXIT_FAILED = 1, PERF_EXIT_USAGE = 2 };
 
 enum perf_test { PERF_LAT, PERF_BW, PERF_RATE, PERF_TESTS };
 enum perf_role { PERF_NO_ROLE, PERF_LISTEN, PERF_CONNECT, PERF_SELF };
-enum perf_idle { PERF_IDLE_AUTO, PERF_IDLE_SPIN, PERF_IDLE_PAUSE, PERF_IDLE_YIELD };
+enum perf_idle {
+	PERF_IDLE_AUTO,
+	PERF_IDLE_SPIN,
+	PERF_IDLE_PAUSE,
+	PERF_IDLE_YIELD,
+	PERF_IDLE_BLOCK,
+	PERF_IDLES
+};
 
 struct perf_options {
 	enum perf_role role;

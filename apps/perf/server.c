@@ -282,6 +282,7 @@ open_side(struct server *v)
 	if (leat_dev_info_get(v->dev, &info) < 0)
 		return perf_fail(s, EINVAL, "%s", leat_err_msg());
 	conf.ops = info.ops;
+	conf.wait = v->o->idle == PERF_IDLE_BLOCK;
 	ret = perf_side_open(s, &conf);
 	if (ret < 0)
 		return ret;

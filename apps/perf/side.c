@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +19,9 @@
 /* For a last word from a connection that broke, and for ops in flight at the end. */
 #define LAST_WORD_US (PERF_US / 2)
 #define CLOSE_US PERF_US
+
+/* Asleep while the device is busy with what it does not tell the end of. */
+#define BUSY_NS 50000
 
 int
 perf_fail(struct perf_side *s, int err, const char *fmt, ...)
@@ -79,6 +83,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	ec.ops = conf->ops | LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	ec.tx_depth = conf->tx_depth;
 	ec.max_peers = conf->max_peers;
+	ec.wait = conf->wait;
 	ec.mempools = &s->pool;
 	ec.nb_mempools = 1;
 	s->ep = leat_ep_create(conf->dev, &ec);
@@ -205,6 +210,27 @@ perf_side_tick(struct perf_side *s, uint64_t now)
 				 (double)leat_cycles_to_ns(s->timeout) / 1e9);
 	}
 	return 0;
+}
+
+void
+perf_side_block(struct perf_side *s)
+{
+	struct pollfd fd = { .fd = leat_ep_fd(s->ep), .events = POLLIN };
+	uint64_t ns = BUSY_NS, end, now;
+	struct timespec ts;
+	int ret = leat_ep_arm(s->ep);
+
+	s->woken = ret == -EAGAIN;
+	if (ret == 0) {
+		end = s->next_tick + s->tick;
+		now = rte_rdtsc();
+		ns = end > now ? leat_cycles_to_ns(end - now) : 0;
+	}
+	if (ret == 0 || ret == -EBUSY) {
+		ts = (struct timespec){ .tv_nsec = (long)RTE_MIN(ns, UINT64_C(999999999)) };
+		s->woken = ppoll(&fd, 1, &ts, NULL) > 0;
+	}
+	leat_ep_disarm(s->ep);
 }
 
 void

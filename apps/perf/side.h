@@ -48,6 +48,7 @@ struct perf_side {
 	uint32_t nb_tx;
 	uint32_t spins;	     /* empty polls */
 	enum perf_idle idle; /* not AUTO */
+	bool woken;	     /* BLOCK: what for may be an event */
 
 	/* buffers */
 	struct leat_op *tx, *rx;
@@ -112,6 +113,7 @@ struct perf_side_conf {
 	uint64_t timeout_us;
 	const volatile sig_atomic_t *stop;
 	bool server;
+	bool wait; /* it will block */
 };
 
 /* @return 0 or a negative errno with s->why; then it need not be closed. */
@@ -129,6 +131,8 @@ void perf_side_why(struct perf_side *s);
 int perf_side_events(struct perf_side *s);
 /* What is to be done every few ms. @return 0, -EINTR, -ETIMEDOUT, or as perf_side_events() */
 int perf_side_tick(struct perf_side *s, uint64_t now);
+/* Sleeps until something comes, or the next tick is due. */
+void perf_side_block(struct perf_side *s);
 /* Nobody has to answer now. */
 static inline void
 perf_side_unstall(struct perf_side *s, uint64_t now)
@@ -183,10 +187,10 @@ int perf_chan_drain(struct perf_side *s);
 
 /*
  * After an empty poll. Time is looked at seldom when spinning, and late: ticks belong between two
- * messages, where they cost no one anything.
+ * messages, where they cost no one anything. With block, only for those who wait for nothing but ops.
  */
 static inline int
-perf_idle(struct perf_side *s)
+perf_idle_how(struct perf_side *s, const bool block)
 {
 	uint64_t now;
 
@@ -198,6 +202,12 @@ perf_idle(struct perf_side *s)
 		rte_pause();
 		if (likely((s->spins & 0x3f) != 0))
 			return 0;
+	} else if (block && s->idle == PERF_IDLE_BLOCK) {
+		if (s->woken) {
+			s->woken = false;
+			return perf_side_tick(s, rte_rdtsc());
+		}
+		perf_side_block(s);
 	} else {
 		sched_yield();
 	}
@@ -205,6 +215,19 @@ perf_idle(struct perf_side *s)
 	if (likely(now < s->next_tick + s->tick))
 		return 0;
 	return perf_side_tick(s, now);
+}
+
+static inline int
+perf_idle(struct perf_side *s)
+{
+	return perf_idle_how(s, true);
+}
+
+/* The same for those who wait for memory to be written, or for a time: block is yield. */
+static inline int
+perf_idle_awake(struct perf_side *s)
+{
+	return perf_idle_how(s, false);
 }
 
 /* Between messages, with the time at hand. */

@@ -390,6 +390,7 @@ exchange(struct efa_ep *e, uint64_t now)
 	unsigned int i, n;
 
 	n = leat_oob_poll(e->oob, now, ev, EVENTS);
+	e->oob_more = n == EVENTS;
 	for (i = 0; i < n; i++) {
 		switch (ev[i].type) {
 		case LEAT_OOB_REQUEST:

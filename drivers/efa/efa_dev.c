@@ -380,6 +380,7 @@ efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	/* Providers keep unreceived messages, without a limit or in one queue for all. */
 	info->unexpected_bounded = false;
 	info->cancel_send = false;
+	info->wait = d->prov->wait;
 }
 
 static const struct leat_driver efa_driver = {
@@ -403,6 +404,9 @@ static const struct leat_driver efa_driver = {
 	.disconnect = efa_disconnect,
 	.mr_reg = efa_mr_reg,
 	.mr_dereg = efa_mr_dereg,
+	.fd = efa_ep_fd,
+	.arm = efa_ep_arm,
+	.disarm = efa_ep_disarm,
 };
 
 LEAT_REGISTER_DRIVER(efa_driver)

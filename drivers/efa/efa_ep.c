@@ -51,7 +51,7 @@ open_fids(struct efa_ep *e, const struct leat_ep_conf *conf)
 		/* Room for every op in flight twice over (a cancelled one and its successor). */
 		.size = 2 * (size_t)(conf->tx_depth + conf->rx_depth) + 64,
 		.format = FI_CQ_FORMAT_TAGGED,
-		.wait_obj = FI_WAIT_NONE,
+		.wait_obj = conf->wait ? FI_WAIT_FD : FI_WAIT_NONE,
 	};
 	struct fi_av_attr av = { .type = FI_AV_TABLE, .count = conf->max_peers };
 	int ret;
@@ -176,6 +176,7 @@ fid_close(const struct efa_ep *e, struct fid *fid, const char *what)
 void
 efa_ep_free(struct efa_ep *e)
 {
+	efa_wait_close(e);
 	fid_close(e, FID(e->slots_mr), "memory region");
 	if (!e->closing)
 		fid_close(e, FID(e->fid), "endpoint");
@@ -226,6 +227,7 @@ efa_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory",
 				leat_dev_name(ep->dev));
 	memset(e, 0, sizeof(*e));
+	e->wait_fd = -1;
 	e->ep = ep;
 	e->dev = leat_dev_drv(ep->dev);
 	e->quirks = e->dev->quirks;
@@ -241,6 +243,12 @@ efa_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	ep->drv = e;
 	if (efa_conn_init(e, conf) < 0)
 		goto bad;
+	if (conf->wait && efa_wait_open(e) < 0) {
+		err = rte_errno;
+		efa_conn_fini(e);
+		rte_errno = err;
+		goto bad;
+	}
 	ep->post = efa_post;
 	ep->poll = efa_poll;
 	return 0;

@@ -114,6 +114,7 @@ static const struct efa_provider providers[] = {
 		.max_peers = 32767,
 		.inject_pays = 64,
 		.needs_address = true,
+		.wait = true,
 		.check = "does the interface have an address (ip addr)?",
 	},
 	{
@@ -145,6 +146,7 @@ static const struct efa_provider providers[] = {
 		.max_peers = 32767,
 		.inject_pays = 64,
 		.needs_address = true,
+		.wait = true,
 		.check = "does the interface have an address (ip addr)?",
 	},
 	{

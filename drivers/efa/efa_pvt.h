@@ -15,6 +15,7 @@
  *     efa_conn.c      peers: the exchange of addresses, death, disconnect
  *     efa_av.c        address vector: references, fi_addr to peer
  *     efa_mr.c        registration
+ *     efa_wait.c      sleeping until something happens
  *     efa_window.c    provider sockets: receive windows that would close for ever
  *     efa_shm.c       provider shm: keys checked at the initiator
  *     efa_shm_reg.c   provider shm: endpoints of one process that hold one another
@@ -98,6 +99,7 @@ struct efa_provider {
 	uint32_t max_peers;
 	uint32_t inject_pays; /* largest send for which fi_inject is faster than fi_send */
 	bool needs_address;   /* takes iface= and src= */
+	bool wait;	      /* its CQ has a descriptor that wakes, see efa_wait.c */
 	const char *check;    /* what to look at when it isn't there */
 };
 
@@ -265,6 +267,9 @@ struct efa_ep {
 	struct fid_mr *slots_mr; /* operands of atomics, where local memory must be registered */
 	void *slots_desc;
 	struct leat_oob *oob;
+	bool oob_more; /* it had more events than were taken */
+	int wait_fd;   /* epoll set of the wait object, or -1 */
+	bool refused;  /* the provider refused an op since it was last armed */
 	struct efa_peer *peers;
 	struct efa_addr *addrs;
 	uint32_t nb_ending;
@@ -405,6 +410,14 @@ int efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
 int efa_mr_key_check(const struct leat_op *op);
 /* The driver's own memory, when local memory must be registered. */
 int efa_mr_reg_slots(struct efa_ep *e);
+
+/* ---- sleeping ---- */
+
+int efa_wait_open(struct efa_ep *e);
+void efa_wait_close(struct efa_ep *e);
+int efa_ep_fd(const struct leat_ep *ep);
+int efa_ep_arm(struct leat_ep *ep);
+void efa_ep_disarm(struct leat_ep *ep);
 
 /* ---- provider sockets ---- */
 

@@ -238,6 +238,7 @@ static bool __attribute__((noinline, cold))
 post_failed(struct leat_ep *ep, struct leat_op *op, ssize_t ret)
 {
 	if (likely(ret == -FI_EAGAIN)) {
+		efa_of(ep)->refused = true;
 		rte_errno = EAGAIN;
 		return false;
 	}

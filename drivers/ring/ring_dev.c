@@ -65,6 +65,7 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->in_order = false; /* a small send is done before a large one posted earlier */
 	info->cancel_send = true;
 	info->unexpected_bounded = true;
+	info->wait = ring_wait_offered();
 }
 
 static void
@@ -95,6 +96,12 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		ep_free(rep);
 		return leat_err(ENOMEM, "create endpoint: out of memory for %u peers, %u receives",
 				conf->max_peers, conf->rx_depth);
+	}
+	if (conf->wait && ring_wait_open(rep->mbox) < 0) {
+		int err = rte_errno;
+
+		ep_free(rep);
+		return -err;
 	}
 	rep->ep = ep;
 	rep->recv_mask = nb_recvs - 1;
@@ -181,6 +188,9 @@ static const struct leat_driver ring_driver = {
 	.disconnect = ring_disconnect,
 	.mr_reg = ring_mr_reg,
 	.mr_dereg = ring_mr_dereg,
+	.fd = ring_ep_fd,
+	.arm = ring_ep_arm,
+	.disarm = ring_ep_disarm,
 };
 
 LEAT_REGISTER_DRIVER(ring_driver)

@@ -78,6 +78,12 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	link->rx_notes = rx->notes;
 	link->rx_consumed = &rx->consumed;
 	link->rx_mask = rx->mask;
+	if (conn->mbox[link->side ^ 1]->fd >= 0) {
+		link->wake = conn->mbox[link->side ^ 1];
+		/* Not if it is closed. */
+		if (ep->post == ring_post)
+			ep->post = ring_post_waking;
+	}
 	link->state = RING_LINK_UP;
 	link->idx = rep->nb_links;
 	rep->links[rep->nb_links++] = link;

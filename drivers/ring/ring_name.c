@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ring_pvt.h"
 
@@ -34,10 +35,12 @@ static uint16_t next_port = FIRST_FREE_PORT;
 struct ring_mbox *
 ring_mbox_new(void)
 {
-	struct ring_mbox *mbox = calloc(1, sizeof(*mbox));
+	struct ring_mbox *mbox = aligned_alloc(128, sizeof(*mbox));
 
 	if (mbox == NULL)
 		return NULL;
+	memset(mbox, 0, sizeof(*mbox));
+	mbox->fd = -1;
 	if (pthread_mutex_init(&mbox->lock, NULL) != 0) {
 		free(mbox);
 		return NULL;
@@ -64,6 +67,8 @@ ring_mbox_put(struct ring_mbox *mbox)
 	if (mbox == NULL || __atomic_sub_fetch(&mbox->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	pthread_mutex_destroy(&mbox->lock);
+	if (mbox->fd >= 0)
+		(void)close(mbox->fd);
 	free(mbox);
 }
 

@@ -12,6 +12,7 @@
  *     ring_conn.c   connecting                      ring_link.c   a link's life: up, closing, down
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
+ *     ring_wait.c   sleeping until something happens
  */
 
 #include <string.h>
@@ -116,11 +117,13 @@ struct ring_link {
 	struct ring_notes unexpected[RING_KINDS];
 
 	/* control */
+	struct ring_mbox *wake; /* of the other side, if that has a wait object; else NULL */
 	struct ring_conn *conn;
 	struct leat_peer *peer;
 	uint32_t idx; /* in ring_ep.links */
 	uint8_t side;
-	bool sent; /* CONNECTING: somebody listens there and has the request */
+	bool sent;	 /* CONNECTING: somebody listens there and has the request */
+	bool tx_refused; /* a post found no room */
 	uint32_t recalls_seen;
 	uint64_t deadline; /* CONNECTING */
 	char *addr;	   /* CONNECTING */
@@ -205,11 +208,42 @@ struct ring_listener *ring_name_listen(const char *addr, struct ring_mbox *mbox)
 void ring_name_unlisten(struct ring_listener *l);
 int ring_name_get(const struct ring_listener *l, char *addr, size_t len);
 
+/* ---- ring_wait.c ---- */
+
+/* Can endpoints of this process have a wait object? */
+bool ring_wait_offered(void);
+int ring_wait_open(struct ring_mbox *mbox);
+int ring_ep_fd(const struct leat_ep *ep);
+int ring_ep_arm(struct leat_ep *ep);
+void ring_ep_disarm(struct leat_ep *ep);
+void ring_wake_now(struct ring_mbox *mbox);
+
+/*
+ * ASLEEP: after something was published for the owner. No fence for the processor: the owner makes all
+ * processors execute one before it looks for the last time.
+ */
+static __rte_always_inline void
+ring_wake(struct ring_mbox *mbox)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&mbox->asleep, __ATOMIC_RELAXED) != 0))
+		ring_wake_now(mbox);
+}
+
+/* The same for the other side of a link. */
+static __rte_always_inline void
+ring_link_wake(const struct ring_link *link)
+{
+	if (unlikely(link->wake != NULL))
+		ring_wake(link->wake);
+}
+
 /* BELL: what the caller did before is seen by the owner when it sees the new count. */
 static inline void
 ring_bell(struct ring_mbox *mbox)
 {
 	__atomic_fetch_add(&mbox->bell, 1, __ATOMIC_RELEASE);
+	ring_wake(mbox);
 }
 
 /* ---- ring_conn.c ---- */
@@ -247,6 +281,7 @@ void ring_link_heat(struct ring_ep *rep, struct ring_link *link);
 /* ---- ring_tx.c ---- */
 
 uint16_t ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+uint16_t ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max);
 bool ring_recall(struct ring_link *link, struct leat_op *op);
 int ring_cancel(struct leat_ep *ep, struct leat_op *op);
@@ -314,6 +349,7 @@ ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
 			 (uint64_t)(uint32_t)status << 32 | (nr & link->rx_mask) << 16 |
 				 (uint16_t)(n + 1),
 			 __ATOMIC_RELEASE);
+	ring_link_wake(link);
 }
 
 /* CLAIM, the consumer's side. @return false: recalled. The producer's is ring_recall(). */

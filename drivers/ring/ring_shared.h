@@ -31,6 +31,8 @@
  *              That side claims nothing any more, all its slots are published.
  *     BELL     mbox.bell      anyone -> owner
  *              Look at your connections (control path).
+ *     ASLEEP   mbox.asleep    owner -> anyone
+ *              Write to mbox.fd after what you do; see ring_wait.c for the fence.
  */
 
 #include <pthread.h>
@@ -186,6 +188,9 @@ struct ring_mbox {
 	pthread_mutex_t lock;
 	bool closed;			   /* under lock */
 	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
-};
+	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
+	/* The others read it after each message that they send; written when the owner sleeps. */
+	uint32_t asleep __attribute__((aligned(128)));
+} __attribute__((aligned(128)));
 
 #endif /* RING_SHARED_H */

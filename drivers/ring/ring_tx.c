@@ -150,6 +150,7 @@ post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	else
 		taken = post_rma(ep, rep, link, op);
 	if (unlikely(!taken)) {
+		link->tx_refused = true;
 		rte_errno = EAGAIN;
 		return false;
 	}
@@ -206,6 +207,24 @@ ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	if (n == 1)
 		return ops[0]->type == LEAT_OP_SEND ? post_send(ep, ops) : post_recv(ep, ops);
 	return post_burst(ep, ep->drv, ops, n);
+}
+
+/* ep->post as soon as a peer has a wait object: those who have none do without even the question. */
+uint16_t
+ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, k = ring_post(ep, ops, n), last = LEAT_PEER_ANY;
+
+	for (i = 0; i < k; i++) {
+		uint16_t id = ops[i]->peer;
+
+		if (id == last || id >= ep->nb_peers || leat_op_is_recv(ops[i]))
+			continue;
+		last = id;
+		if (ep->peers[id].state == LEAT_PEER_UP)
+			ring_link_wake(ep->peers[id].drv);
+	}
+	return k;
 }
 
 /* ---- acks ---- */

@@ -66,6 +66,12 @@ conf_complete(const struct leat_dev *dev, const struct leat_dev_info *info,
 				dev->name, info->driver, info->provider[0] != '\0' ? " over " : "",
 				info->provider, leat_op_type_name(type));
 	}
+	if (conf->wait && !info->wait)
+		return leat_err(EOPNOTSUPP,
+				"%s: create endpoint: %s%s%s has no wait object; leave out "
+				"leat_ep_conf.wait, or use another device",
+				dev->name, info->driver, info->provider[0] != '\0' ? " over " : "",
+				info->provider);
 	if (conf->nb_mempools > 0 && conf->mempools == NULL)
 		return leat_err(EINVAL, "%s: create endpoint: %u mempools, but no list of them",
 				dev->name, conf->nb_mempools);

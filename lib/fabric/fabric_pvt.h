@@ -12,6 +12,7 @@
  *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
  *     peer.c     peers and events
  *     op.c       what ops need off the fast path: cancel, deadlines, ready list; queue.c counters
+ *     ep_wait.c  sleeping until something happens
  *     mr.c       regions
  *     telemetry.c
  */

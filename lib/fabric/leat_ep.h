@@ -58,6 +58,7 @@ struct leat_ep_conf {
 	struct rte_mempool *
 		*mempools; /**< registered now, with the access below; see leat_ep_mempool_mr() */
 	uint32_t mempool_access; /**< LEAT_MR_* of the mempools, 0: local only */
+	bool wait; /**< with a wait object, see leat_ep_fd(); it costs some providers time per message */
 };
 
 /**
@@ -157,6 +158,52 @@ struct leat_event {
  * @return number of events
  */
 LEAT_API uint16_t leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n);
+
+/**
+ * @name Sleeping until something happens
+ *
+ * Where the device offers it (leat_dev_info.wait), and the endpoint was created with leat_ep_conf.wait, a
+ * loop that has nothing to do may sleep in poll(2) or epoll_wait(2):
+ *
+ *     while leat_ep_poll() and all the rest have nothing to do:
+ *         leat_ep_arm()         0: poll(fd, POLLIN, until the next leat_ep_events() is due)
+ *                               -EAGAIN: don't sleep
+ *                               -EBUSY: sleep for a short while only
+ *         leat_ep_disarm()      in all three cases
+ *     leat_ep_events() if it was woken, or after -EAGAIN
+ *
+ * What happens between the last poll and the sleep is not slept through: it makes arm say so, or the descriptor
+ * readable. A reactor does all this by itself: idle policy LEAT_IDLE_BLOCK.
+ *
+ * Time-outs (of ops, of connecting, of closing) don't wake: leat_ep_events() is to be called for them as often as
+ * ever, and its interval remains their resolution.
+ */
+/**@{*/
+
+/**
+ * The descriptor to wait for; readable when something may have happened. The endpoint's own: only to be waited
+ * for, with POLLIN and level-triggered; it is closed with the endpoint.
+ * @return it; -EOPNOTSUPP: the device offers none; -ENOENT: created without leat_ep_conf.wait. Both with
+ *   leat_err_msg()
+ */
+LEAT_API int leat_ep_fd(const struct leat_ep *ep);
+
+/**
+ * Makes the descriptor readable from now on when an op completes, a message or a request arrives, or a
+ * connection changes; and looks whether that is so already.
+ * @return
+ *   - 0: armed, nothing is there
+ *   - -EAGAIN: something is there: poll, take events
+ *   - -EBUSY: armed, but something is going on (a post that was refused, say) that makes nothing readable when it ends:
+ *     look again soon
+ *   - -ESHUTDOWN: it is shut down, nothing comes any more: don't wait for its descriptor
+ *   - -EOPNOTSUPP, -ENOENT: as leat_ep_fd()
+ */
+LEAT_API int leat_ep_arm(struct leat_ep *ep);
+
+/** After leat_ep_arm(), whatever that said, and the sleep, before anything else is done with the endpoint. */
+LEAT_API void leat_ep_disarm(struct leat_ep *ep);
+/**@}*/
 
 /** What goes along with a connection. Zeroed means all defaults. */
 struct leat_conn_params {

@@ -190,6 +190,12 @@ LEAT_API bool leat_oob_lingers(const struct leat_oob *oob, int conn);
 LEAT_API unsigned int leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev,
 				    unsigned int n);
 
+/**
+ * A descriptor that is readable, level-triggered, when leat_oob_poll() would find something in a socket. Time-outs and
+ * look-ups of names don't make it so. Only to be waited for; the instance's own.
+ */
+LEAT_API int leat_oob_fd(const struct leat_oob *oob);
+
 /** Name of a connection's state, for people; "dead" for ids that are. Never NULL. */
 LEAT_API const char *leat_oob_state(const struct leat_oob *oob, int conn);
 

@@ -533,6 +533,12 @@ leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev, uns
 	return events_fetch(oob, ev, n);
 }
 
+int
+leat_oob_fd(const struct leat_oob *oob)
+{
+	return oob->epfd;
+}
+
 const char *
 leat_oob_state(const struct leat_oob *oob, int conn)
 {

@@ -13,7 +13,7 @@
  *
  * (A) is a release, the owner's exchange an acquire: it sees the message. (B) fails if a sender
  * came first; if the owner came first, that sender finds ASLEEP and wakes it. So no message is
- * slept through.
+ * slept through. (An owner that blocks says BLOCKED, and is woken by an eventfd: see block.c.)
  *
  * The ring is Dmitry Vyukov's bounded queue (1024cores.net, "Bounded MPMC queue"), with one
  * consumer. Each cell has a number that says whose turn it is:
@@ -71,8 +71,12 @@ reactor_messages_init(struct leat_reactor *r, uint32_t count)
 void
 reactor_attn_kick(struct reactor_attn *attn)
 {
-	if (__atomic_exchange_n(&attn->word, ATTN_WORK, __ATOMIC_ACQ_REL) == ATTN_ASLEEP)
+	uint32_t was = __atomic_exchange_n(&attn->word, ATTN_WORK, __ATOMIC_ACQ_REL);
+
+	if (was == ATTN_ASLEEP)
 		reactor_sys->wake(&attn->word);
+	else if (was == ATTN_BLOCKED)
+		reactor_sys->poke(RLX_LOAD(attn->event) - 1);
 }
 
 static bool

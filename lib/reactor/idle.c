@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,6 +17,8 @@
 #include <leat_log.h>
 
 #include "reactor_pvt.h"
+
+#define NS_PER_MS 1000000
 
 #define SPIN_US_DEFAULT 50
 #define SLEEP_MIN_US_DEFAULT 10
@@ -51,6 +54,35 @@ sys_wake(uint32_t *word)
 	errno = saved;
 }
 
+static int
+sys_block(int epfd, struct epoll_event *ev, int n, uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = (time_t)(ns / NS_PER_S),
+			       .tv_nsec = (long)(ns % NS_PER_S) };
+	int ret = epoll_pwait2(epfd, ev, n, ns == REACTOR_WAIT_FOREVER ? NULL : &ts, NULL);
+
+	/* A kernel before 5.11: whole milliseconds, and early rather than late. */
+	if (ret < 0 && errno == ENOSYS)
+		ret = epoll_wait(epfd, ev, n,
+				 ns == REACTOR_WAIT_FOREVER
+					 ? -1
+					 : (int)RTE_MIN(ns / NS_PER_MS, (uint64_t)INT_MAX));
+	/* A signal is as good as a timeout. */
+	return RTE_MAX(ret, 0);
+}
+
+static void
+sys_poke(int fd)
+{
+	static const uint64_t one = 1;
+	int saved = errno;
+
+	/* It can only fail because it is readable already. */
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	errno = saved;
+}
+
 static void
 sys_yield(void)
 {
@@ -68,6 +100,8 @@ sys_preemptions(void)
 static const struct reactor_sys sys_linux = {
 	.wait = sys_wait,
 	.wake = sys_wake,
+	.block = sys_block,
+	.poke = sys_poke,
 	.yield = sys_yield,
 	.preemptions = sys_preemptions,
 };
@@ -76,7 +110,7 @@ const struct reactor_sys *reactor_sys = &sys_linux;
 
 static const char *const policy_names[LEAT_IDLE_POLICIES] = {
 	[LEAT_IDLE_AUTO] = "auto",   [LEAT_IDLE_SPIN] = "spin",	  [LEAT_IDLE_PAUSE] = "pause",
-	[LEAT_IDLE_YIELD] = "yield", [LEAT_IDLE_SLEEP] = "sleep",
+	[LEAT_IDLE_YIELD] = "yield", [LEAT_IDLE_SLEEP] = "sleep", [LEAT_IDLE_BLOCK] = "block",
 };
 
 const char *
@@ -93,7 +127,8 @@ leat_idle_policy_parse(const char *name)
 	for (i = 0; i < LEAT_IDLE_POLICIES; i++)
 		if (strcmp(name, policy_names[i]) == 0)
 			return i;
-	return leat_err(EINVAL, "idle policy '%s': not one of auto, spin, pause, yield, sleep",
+	return leat_err(EINVAL,
+			"idle policy '%s': not one of auto, spin, pause, yield, sleep, block",
 			name);
 }
 
@@ -203,9 +238,32 @@ reactor_idle_choose(struct leat_reactor *r, uint64_t now)
 		if (unlikely(now >= r->auto_at))
 			look_at_preemptions(r, now);
 		policy = RLX_LOAD(r->crowded) || r->preempted ? LEAT_IDLE_YIELD : LEAT_IDLE_SPIN;
+	} else if (policy == LEAT_IDLE_BLOCK && !reactor_block_possible(r)) {
+		policy = LEAT_IDLE_SLEEP;
 	}
 	if (unlikely(policy != r->effective))
 		RLX_STORE(r->effective, policy);
+}
+
+bool
+reactor_idle_spun(struct leat_reactor *r, uint64_t now)
+{
+	if (r->idle_since == 0) {
+		r->idle_since = now;
+		r->step_us = 0;
+	}
+	if (now - r->idle_since >= leat_us_to_cycles(RLX_LOAD(r->spin_us)))
+		return true;
+	rte_pause();
+	return false;
+}
+
+uint64_t
+reactor_idle_step(struct leat_reactor *r, uint64_t now)
+{
+	r->step_us = RTE_MAX(r->step_us, RLX_LOAD(r->sleep_min_us));
+	r->step_us = RTE_MIN(r->step_us, RLX_LOAD(r->sleep_max_us));
+	return leat_time_add(now, leat_us_to_cycles(r->step_us));
 }
 
 static uint64_t
@@ -215,17 +273,9 @@ idle_sleep(struct leat_reactor *r, uint64_t now)
 	uint32_t none = ATTN_NONE, asleep = ATTN_ASLEEP;
 	uint64_t end;
 
-	if (r->idle_since == 0) {
-		r->idle_since = now;
-		r->step_us = 0;
-	}
-	if (now - r->idle_since < leat_us_to_cycles(RLX_LOAD(r->spin_us))) {
-		rte_pause();
+	if (!reactor_idle_spun(r, now))
 		return now;
-	}
-	r->step_us = RTE_MAX(r->step_us, RLX_LOAD(r->sleep_min_us));
-	r->step_us = RTE_MIN(r->step_us, RLX_LOAD(r->sleep_max_us));
-	until = RTE_MIN(until, leat_time_add(now, leat_us_to_cycles(r->step_us)));
+	until = RTE_MIN(until, reactor_idle_step(r, now));
 	if (until <= now)
 		return now;
 
@@ -250,6 +300,12 @@ reactor_idle(struct leat_reactor *r, uint64_t now)
 {
 	uint64_t end;
 
+	if (r->effective == LEAT_IDLE_BLOCK) {
+		/* Pollers that are coming to rest tell nobody: they are asked. */
+		if (RLX_LOAD(r->state) == LEAT_REACTOR_RUNNING && reactor_block_possible(r))
+			return reactor_block(r, now);
+		return idle_sleep(r, now);
+	}
 	if (r->effective == LEAT_IDLE_SLEEP)
 		return idle_sleep(r, now);
 	reactor_sys->yield();

@@ -75,13 +75,17 @@ struct leat_reactor_stats {
 	uint64_t turns;
 	uint64_t busy_cycles;	      /**< in pollers that worked, in timers and messages */
 	uint64_t idle_cycles;	      /**< in pollers that found nothing, and in the loop itself */
-	uint64_t sleep_cycles;	      /**< given away: asleep or yielded */
+	uint64_t sleep_cycles;	      /**< given away: asleep, blocked or yielded */
 	uint64_t housekeeping_cycles; /**< in housekeeping, without callbacks */
 	uint64_t turn_max_cycles;     /**< longest turn, without sleep (but with preemption) */
 	uint64_t messages;	      /**< messages run */
 	uint64_t timers;	      /**< timers fired */
 	uint64_t sleeps;	      /**< times it slept */
 	uint64_t yields;	      /**< times it yielded */
+	uint64_t blocks;	      /**< times it blocked; woken by one of: */
+	uint64_t wake_events;	      /**< an endpoint */
+	uint64_t wake_messages;	      /**< a message, a stop, a new policy */
+	uint64_t wake_timeouts;	      /**< a timer, the events of endpoints, or a signal */
 };
 
 /**

@@ -90,6 +90,7 @@ poller_start(struct leat_poller *p)
 	struct leat_reactor *r = p->reactor;
 
 	set_state(p, LEAT_POLLER_WAITING);
+	r->block_stale = true;
 	if (p->period != 0) {
 		leat_timer_start_at(r, &p->timer, leat_time_add(leat_now(), p->period));
 		p->timer.period = p->period;
@@ -163,6 +164,7 @@ take_out(struct leat_poller *p, enum leat_poller_state state)
 	struct leat_reactor *r = p->reactor;
 
 	leat_timer_stop(&p->timer);
+	reactor_block_forget(p);
 	set_state(p, state);
 	r->dirty = 1;
 	if (leat_reactor_self() == r)

@@ -120,6 +120,7 @@ configure(struct leat_reactor *r, const struct leat_reactor_conf *conf)
 static void
 release(struct leat_reactor *r)
 {
+	reactor_block_fini(r);
 	free(r->ring);
 	free(r->active);
 	free(r->pollers);
@@ -143,6 +144,8 @@ leat_reactor_create(const struct leat_reactor_conf *conf)
 	r->lcore = LCORE_ID_ANY;
 	r->launched = LCORE_ID_ANY;
 	r->stop_deadline = UINT64_MAX;
+	r->block_epfd = -1;
+	r->block_stale = true;
 	reactor_name_copy(r->name, conf->name ? conf->name : "reactor");
 	if (configure(r, conf) < 0) {
 		release(r);
@@ -212,6 +215,10 @@ leat_reactor_stats_get(const struct leat_reactor *r, struct leat_reactor_stats *
 	stats->timers = RLX_LOAD(r->timers);
 	stats->sleeps = RLX_LOAD(r->sleeps);
 	stats->yields = RLX_LOAD(r->yields);
+	stats->blocks = RLX_LOAD(r->blocks);
+	stats->wake_events = RLX_LOAD(r->wake_events);
+	stats->wake_messages = RLX_LOAD(r->wake_messages);
+	stats->wake_timeouts = RLX_LOAD(r->wake_timeouts);
 }
 
 void

@@ -28,14 +28,16 @@
 
 /* Values of reactor_attn.word, which is the futex that a sleeping reactor waits on. */
 #define ATTN_NONE 0U
-#define ATTN_WORK 1U   /* there is something to do */
-#define ATTN_ASLEEP 2U /* the owner sleeps, or is about to */
+#define ATTN_WORK 1U	/* there is something to do */
+#define ATTN_ASLEEP 2U	/* the owner sleeps, or is about to */
+#define ATTN_BLOCKED 3U /* the same, but it waits for the event, not for the word */
 
 /* Static and never freed, so that a signal handler may write to it at any time. */
 struct reactor_attn {
 	uint32_t word;
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
 	uint64_t stop_us;    /* smallest timeout asked for since the owner last looked */
+	int event; /* eventfd + 1; 0: not opened yet. Never closed, as somebody may be about to write */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /* The endpoint part of a poller. */
@@ -48,6 +50,8 @@ struct ep_poller {
 	bool shut;	     /* that event came */
 	bool asked;	     /* leat_ep_shutdown() was called here */
 	bool expected;	     /* and said that the event will come */
+	bool watched;	     /* fd is in the reactor's epoll set */
+	int fd;
 };
 
 struct leat_poller {
@@ -72,6 +76,7 @@ struct leat_poller {
 	int error;
 	bool used;	/* the slot is taken */
 	bool in_active; /* it is in reactor.active */
+	bool told_wait; /* it was said that it can't wake the reactor */
 	char name[LEAT_REACTOR_NAME_MAX];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
@@ -119,6 +124,15 @@ struct leat_reactor {
 	bool told_policy;
 	bool told_preempted;
 
+	/* blocking */
+	bool block_ok;	  /* all that is polled can wake it */
+	bool block_stale; /* that must be found out again */
+	int block_epfd;	  /* -1: none yet */
+	uint64_t blocks;
+	uint64_t wake_events;
+	uint64_t wake_messages;
+	uint64_t wake_timeouts;
+
 	struct leat_wheel wheel;
 	struct reactor_ring *ring; /* messages */
 
@@ -153,12 +167,18 @@ static_assert(offsetof(struct leat_reactor, idle_since) == 2 * LEAT_CACHE_LINE,
 static_assert(offsetof(struct leat_reactor, auto_at) == 3 * LEAT_CACHE_LINE,
 	      "third line of a reactor");
 
+struct epoll_event;
+
 /* What the operating system does for reactors. A table, so that tests can do it instead. */
 struct reactor_sys {
 	/* Sleep while *word == val, at most ns. */
 	void (*wait)(uint32_t *word, uint32_t val, uint64_t ns);
 	/* Wake all that sleep on word. Async-signal-safe. */
 	void (*wake)(uint32_t *word);
+	/* Sleep until something in the epoll set is readable, at most ns. @return number of events */
+	int (*block)(int epfd, struct epoll_event *ev, int n, uint64_t ns);
+	/* Make an eventfd readable. Async-signal-safe. */
+	void (*poke)(int fd);
 	void (*yield)(void);
 	/* Times the kernel took the CPU away from this thread, ever. */
 	uint64_t (*preemptions)(void);
@@ -166,7 +186,7 @@ struct reactor_sys {
 
 extern const struct reactor_sys *reactor_sys;
 
-/* reactor_sys.wait: no timeout. */
+/* reactor_sys.wait, block: no timeout. */
 #define REACTOR_WAIT_FOREVER UINT64_MAX
 
 #define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
@@ -227,6 +247,19 @@ unsigned int reactor_messages_waiting(const struct leat_reactor *r);
 int reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf);
 void reactor_idle_choose(struct leat_reactor *r, uint64_t now);
 uint64_t reactor_idle(struct leat_reactor *r, uint64_t now);
+/* Has it been idle for spin_us? */
+bool reactor_idle_spun(struct leat_reactor *r, uint64_t now);
+/* End of the next sleep of the sleep policy. */
+uint64_t reactor_idle_step(struct leat_reactor *r, uint64_t now);
+
+/* block.c */
+/* Of the events of the epoll set: the eventfd. Others are numbers of pollers. */
+#define BLOCK_ATTN UINT32_MAX
+bool reactor_block_possible(struct leat_reactor *r);
+uint64_t reactor_block(struct leat_reactor *r, uint64_t now);
+/* A poller is not called any more. */
+void reactor_block_forget(struct leat_poller *p);
+void reactor_block_fini(struct leat_reactor *r);
 
 /* stop.c */
 void reactor_stop_step(struct leat_reactor *r, uint64_t now);

@@ -200,6 +200,10 @@ show(struct rte_tel_data *d, const struct reactor_copy *c)
 	rte_tel_data_add_dict_uint(d, "timers_active", c->timers_active);
 	rte_tel_data_add_dict_uint(d, "sleeps", c->stats.sleeps);
 	rte_tel_data_add_dict_uint(d, "yields", c->stats.yields);
+	rte_tel_data_add_dict_uint(d, "blocks", c->stats.blocks);
+	rte_tel_data_add_dict_uint(d, "wake_events", c->stats.wake_events);
+	rte_tel_data_add_dict_uint(d, "wake_messages", c->stats.wake_messages);
+	rte_tel_data_add_dict_uint(d, "wake_timeouts", c->stats.wake_timeouts);
 	return add_pollers(d, c);
 }
 

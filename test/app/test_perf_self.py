@@ -176,5 +176,15 @@ def says_when_it_is_not_alone():
               p.out())
 
 
+@case
+def sleeps_instead_of_polling():
+    # Rounds that each waited for the next look at the clock would take 4 ms each.
+    p = run(lcores(2) + [RING], ["--self", "--idle", "block", "--op", "all", "--check", "--json",
+                                 "-n", "200", "--size", "8,65536"])
+    clean(p, ALL_OPS, [8, 65536])
+    p = run(lcores(2) + [RING], ["--self", "--idle", "block", "-n", "200", "--size", "8"])
+    check(re.search(r"idle +block \(as asked for\)", expect_ok(p).out()), p.out())
+
+
 if __name__ == "__main__":
     main()

@@ -2,7 +2,9 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <leat_error.h>
 
@@ -10,6 +12,7 @@
 
 struct mock mock;
 unsigned int mock_nb_devs, mock_nb_eps;
+bool mock_wait;
 
 void
 mock_finish(struct leat_ep *ep, unsigned int i, int status, uint64_t len)
@@ -60,6 +63,7 @@ mock_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->rx_depth = 8;
 	info->rx_depth_max = 1024;
 	info->directed_recv = true;
+	info->wait = mock_wait;
 }
 
 static uint16_t
@@ -84,9 +88,65 @@ mock_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 static void
+step(enum mock_point point)
+{
+	if (mock.step != NULL)
+		mock.step(point);
+}
+
+static void
 mock_poll(struct leat_ep *ep)
 {
+	while (mock.nb_arrived > 0) {
+		mock.nb_arrived--;
+		mock_finish(ep, 0, 0, 8);
+	}
+	step(MOCK_POLLED);
+}
+
+void
+mock_arrive(void)
+{
+	static const uint64_t one = 1;
+
+	mock.nb_arrived++;
+	if (mock.armed && write(mock.fd, &one, sizeof(one)) < 0)
+		abort();
+}
+
+static int
+mock_fd(const struct leat_ep *ep)
+{
 	(void)ep;
+	return mock.fd;
+}
+
+static int
+mock_arm(struct leat_ep *ep)
+{
+	bool there;
+
+	(void)ep;
+	mock.nb_arm++;
+	step(MOCK_ARM);
+	mock.armed = true;
+	step(MOCK_ANNOUNCED);
+	there = mock.nb_arrived > 0;
+	step(MOCK_LOOKED);
+	return there ? -EAGAIN : mock.arm_ret;
+}
+
+static void
+mock_disarm(struct leat_ep *ep)
+{
+	uint64_t count;
+
+	(void)ep;
+	mock.nb_disarm++;
+	mock.armed = false;
+	if (read(mock.fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		abort();
+	step(MOCK_DISARMED);
 }
 
 static int
@@ -267,6 +327,9 @@ static const struct leat_driver mock_driver = {
 	.disconnect = mock_disconnect,
 	.mr_reg = mock_mr_reg,
 	.mr_dereg = mock_mr_dereg,
+	.fd = mock_fd,
+	.arm = mock_arm,
+	.disarm = mock_disarm,
 };
 
 LEAT_REGISTER_DRIVER(mock_driver)

@@ -11,6 +11,15 @@
 
 #define MOCK_OPS_MAX 4096
 
+/* Where mock.step is called. */
+enum mock_point {
+	MOCK_POLLED,	/* at the end of a poll */
+	MOCK_ARM,	/* before the announcement */
+	MOCK_ANNOUNCED, /* before it looks */
+	MOCK_LOOKED,	/* it is armed */
+	MOCK_DISARMED,
+};
+
 struct mock {
 	struct leat_op *ops[MOCK_OPS_MAX]; /* in flight, in the order of posting */
 	unsigned int nb_ops;
@@ -22,7 +31,21 @@ struct mock {
 	int mr_busy; /* refusals left of mr_dereg() */
 	unsigned int nb_mrs;
 	unsigned int mr_fail_after; /* mr_reg() fails when so many exist; 0: never */
+
+	/* the wait object */
+	int fd;
+	int arm_ret; /* when nothing is there */
+	bool armed;
+	unsigned int nb_arm, nb_disarm;
+	unsigned int nb_arrived; /* completions that the next poll finds */
+	void (*step)(enum mock_point point);
 };
+
+/* Do endpoints have a wait object? The test opens mock.fd. */
+extern bool mock_wait;
+
+/* The device completes the oldest op. */
+void mock_arrive(void);
 
 /* Of the endpoint that was opened last. */
 extern struct mock mock;

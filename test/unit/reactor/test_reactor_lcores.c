@@ -84,6 +84,7 @@ test_ping_pong_asleep(void **state)
 {
 	(void)state;
 	ping_pong(LEAT_IDLE_SLEEP, 2000);
+	ping_pong(LEAT_IDLE_BLOCK, 2000);
 }
 
 static void

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sleeping until something happens: an eventfd per endpoint that asked for one, in its mailbox.
+ *
+ *     owner                                   others
+ *     asleep = 1                              publish a slot, an ack, ring the bell
+ *     fence                                   fence
+ *     anything there? then don't sleep        asleep? then 0, and write to the eventfd
+ *     wait for the eventfd
+ *
+ * One of the two sees what the other did, if there is a fence on both sides. The others' would cost
+ * each message some ten nanoseconds, for nothing while nobody sleeps. So the owner, which has the
+ * time, does both: membarrier(2) makes every CPU that runs a thread of this process execute a fence.
+ * What remains at the others is one load, from a line that is written only when the owner sleeps.
+ */
+
+#include <linux/membarrier.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ring_fast.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool offered;
+
+static int
+membarrier(int cmd)
+{
+	return (int)syscall(SYS_membarrier, cmd, 0, 0);
+}
+
+static void
+find_out(void)
+{
+	int cmds = membarrier(MEMBARRIER_CMD_QUERY);
+
+	offered = cmds > 0 && (cmds & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+		  membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	if (!offered)
+		LEAT_LOG(INFO, driver,
+			 "ring: no wait objects: membarrier(2) is not there, or not permitted");
+}
+
+bool
+ring_wait_offered(void)
+{
+	(void)pthread_once(&once, find_out);
+	return offered;
+}
+
+int
+ring_wait_open(struct ring_mbox *mbox)
+{
+	mbox->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (mbox->fd < 0)
+		return leat_err(errno, "create endpoint: eventfd: %s%s", strerror(errno),
+				errno == EMFILE ? "; raise the limit of open files (ulimit -n)"
+						: "");
+	return 0;
+}
+
+int
+ring_ep_fd(const struct leat_ep *ep)
+{
+	const struct ring_ep *rep = ep->drv;
+
+	return rep->mbox->fd;
+}
+
+/* Of several at a time one writes. */
+void
+ring_wake_now(struct ring_mbox *mbox)
+{
+	static const uint64_t one = 1;
+
+	if (__atomic_exchange_n(&mbox->asleep, 0, __ATOMIC_RELAXED) == 0)
+		return;
+	/* It can only fail because it is readable already. */
+	if (write(mbox->fd, &one, sizeof(one)) < 0)
+		LEAT_LOG(DEBUG, driver, "ring: wake-up: %s", strerror(errno));
+}
+
+/* PUBLISH, ACK: as in ring_poll() and ring_acks(), which do the reading. */
+static bool
+link_ready(const struct ring_link *link)
+{
+	uint64_t head = __atomic_load_n(&link->rx_slot->head, __ATOMIC_RELAXED);
+
+	if (RING_HEAD_IS(head, link->rx_scan))
+		return true;
+	if (link->tx_unacked == 0)
+		return false;
+	head = __atomic_load_n(&link->tx_acks[link->tx_ack_head & link->tx_mask].head,
+			       __ATOMIC_RELAXED);
+	return RING_HEAD_IS(head, link->tx_ack_head);
+}
+
+static bool
+pending_ready(const struct ring_ep *rep)
+{
+	const struct ring_link *link;
+
+	TAILQ_FOREACH(link, &rep->pending, pending) {
+		if (link->state == RING_LINK_ACCEPTED)
+			return true;
+	}
+	return false;
+}
+
+int
+ring_ep_arm(struct leat_ep *ep)
+{
+	struct ring_ep *rep = ep->drv;
+	bool full = false;
+	uint32_t i;
+
+	__atomic_store_n(&rep->mbox->asleep, 1, __ATOMIC_SEQ_CST);
+	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
+		return -EBUSY;
+	if (__atomic_load_n(&rep->mbox->bell, __ATOMIC_RELAXED) != rep->bell_seen || rep->rescan ||
+	    pending_ready(rep))
+		return -EAGAIN;
+	for (i = 0; i < rep->nb_links; i++) {
+		struct ring_link *link = rep->links[i];
+
+		if (link_ready(link))
+			return -EAGAIN;
+		if (!link->tx_refused || link->state != RING_LINK_UP)
+			continue;
+		/* Nobody is told when slots become free. */
+		full = true;
+		if (ring_tx_room(link, link->tx.place)) {
+			link->tx_refused = false;
+			return -EAGAIN;
+		}
+	}
+	return full ? -EBUSY : 0;
+}
+
+void
+ring_ep_disarm(struct leat_ep *ep)
+{
+	struct ring_ep *rep = ep->drv;
+	uint64_t count;
+
+	__atomic_store_n(&rep->mbox->asleep, 0, __ATOMIC_RELAXED);
+	/* Whoever came before writes perhaps after this: then the next sleep ends at once. */
+	if (read(rep->mbox->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		LEAT_LOG(DEBUG, driver, "ring: eventfd: %s", strerror(errno));
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Blocking: asleep until an endpoint, another thread or a timer has something to do.
+ *
+ *     owner                                      others
+ *     word: compare NONE, exchange for BLOCKED   word = WORK, it was BLOCKED:
+ *     arm each endpoint: something there?          write to the eventfd
+ *     epoll_wait: endpoints, eventfd, timeout
+ *     word: back to NONE; disarm
+ *
+ * Announce first, look then: what comes after the announcement makes a descriptor readable, what
+ * came before it is seen. For messages the exchange of the word does both (call.c); for endpoints
+ * leat_ep_arm() does.
+ *
+ * The epoll set:  eventfd (BLOCK_ATTN), descriptor of each endpoint that is polled (number of its
+ * poller). An endpoint whose descriptor was readable gets its events at once, as that may be what it
+ * was readable for; the level-triggered set would wake for it again and again.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <leat_error.h>
+#include <leat_log.h>
+
+#include "reactor_pvt.h"
+
+/* Descriptors looked at per wake-up; others wait for the next. */
+#define EVENTS 32
+
+static int
+set_add(struct leat_reactor *r, int fd, uint32_t what)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = what };
+
+	return epoll_ctl(r->block_epfd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+static int
+set_open(struct leat_reactor *r)
+{
+	int ret, fd;
+
+	if (RLX_LOAD(r->attn->event) == 0) {
+		fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		RLX_STORE(r->attn->event, fd + 1);
+	}
+	r->block_epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (r->block_epfd < 0)
+		return -errno;
+	ret = set_add(r, r->attn->event - 1, BLOCK_ATTN);
+	if (ret < 0)
+		reactor_block_fini(r);
+	return ret;
+}
+
+void
+reactor_block_fini(struct leat_reactor *r)
+{
+	if (r->block_epfd >= 0)
+		(void)close(r->block_epfd);
+	r->block_epfd = -1;
+}
+
+/* 0, or a negative errno with leat_err(). */
+static int
+watch(struct leat_reactor *r, struct leat_poller *p)
+{
+	int ret;
+
+	if (p->ep.watched || p->ep.shut)
+		return 0;
+	ret = leat_ep_fd(p->ep.ep);
+	if (ret < 0)
+		return ret;
+	p->ep.fd = ret;
+	if (r->block_epfd < 0 && (ret = set_open(r)) < 0)
+		return leat_err(-ret, "epoll set: %s", strerror(-ret));
+	ret = set_add(r, p->ep.fd, (uint32_t)(p - r->pollers));
+	if (ret < 0)
+		return leat_err(-ret, "epoll_ctl: %s", strerror(-ret));
+	p->ep.watched = true;
+	return 0;
+}
+
+void
+reactor_block_forget(struct leat_poller *p)
+{
+	struct leat_reactor *r = p->reactor;
+
+	r->block_stale = true;
+	if (!p->ep.watched)
+		return;
+	p->ep.watched = false;
+	/* It is not there any more if the endpoint was closed before its poller was removed. */
+	if (epoll_ctl(r->block_epfd, EPOLL_CTL_DEL, p->ep.fd, NULL) < 0 && errno != EBADF &&
+	    errno != ENOENT)
+		LEAT_LOG(DEBUG, reactor, "%s: %s: epoll_ctl: %s", r->name, p->name,
+			 strerror(errno));
+}
+
+static void
+tell(struct leat_reactor *r, struct leat_poller *p, const char *why)
+{
+	if (p->told_wait)
+		return;
+	p->told_wait = true;
+	LEAT_LOG(
+		NOTICE, reactor,
+		"%s: idle policy block: poller %s can't wake it (%s): it sleeps at most %u us at a "
+		"time instead",
+		r->name, p->name, why, RLX_LOAD(r->sleep_max_us));
+}
+
+/* Can all that is polled wake it? Found out when pollers have come or gone. */
+bool
+reactor_block_possible(struct leat_reactor *r)
+{
+	uint32_t i;
+
+	if (likely(!r->block_stale))
+		return r->block_ok;
+	r->block_stale = false;
+	r->block_ok = true;
+	for (i = 0; i < r->nb_active; i++) {
+		struct leat_poller *p = r->active[i];
+
+		if (p->state != LEAT_POLLER_WAITING)
+			continue;
+		if (!reactor_poller_is_ep(p)) {
+			tell(r, p, "it is called each turn");
+			r->block_ok = false;
+		} else if (watch(r, p) < 0) {
+			tell(r, p, leat_err_msg());
+			r->block_ok = false;
+		}
+	}
+	/* Without endpoints it waits for messages and timers. */
+	if (r->block_ok && r->block_epfd < 0 && set_open(r) < 0)
+		r->block_ok = false;
+	return r->block_ok;
+}
+
+/* Arms the first n. @return 0; -EAGAIN: somebody has work; -EBUSY: sleep for a short while only */
+static int
+arm(struct leat_reactor *r, uint32_t *n)
+{
+	int ret, sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < r->nb_active; i++) {
+		struct leat_poller *p = r->active[i];
+
+		if (!p->ep.watched)
+			continue;
+		ret = leat_ep_arm(p->ep.ep);
+		if (ret == -EAGAIN) {
+			*n = i + 1;
+			reactor_ep_events_start(p);
+			return ret;
+		}
+		if (ret == -ESHUTDOWN)
+			reactor_block_forget(p);
+		else if (ret < 0)
+			sum = -EBUSY;
+	}
+	*n = i;
+	return sum;
+}
+
+/* Takes back what was announced. @return whether somebody wanted attention meanwhile */
+static bool
+disarm(struct leat_reactor *r, uint32_t n)
+{
+	uint32_t i, blocked = ATTN_BLOCKED;
+
+	for (i = 0; i < n; i++)
+		if (r->active[i]->ep.watched)
+			leat_ep_disarm(r->active[i]->ep.ep);
+	/* If it fails there is work now, which stays for the next turn's housekeeping. */
+	return !__atomic_compare_exchange_n(&r->attn->word, &blocked, ATTN_NONE, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void
+woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
+{
+	bool event = false;
+	uint64_t count;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		struct leat_poller *p;
+
+		if (ev[i].data.u32 == BLOCK_ATTN) {
+			attn = true;
+			/* Who came before is perhaps about to write: then the next one ends at once. */
+			if (read(r->attn->event - 1, &count, sizeof(count)) < 0 && errno != EAGAIN)
+				LEAT_LOG(DEBUG, reactor, "%s: eventfd: %s", r->name,
+					 strerror(errno));
+			continue;
+		}
+		event = true;
+		p = &r->pollers[ev[i].data.u32];
+		if (p->ep.watched)
+			reactor_ep_events_start(p);
+	}
+	RLX_ADD(r->blocks, 1);
+	if (event)
+		RLX_ADD(r->wake_events, 1);
+	else if (attn)
+		RLX_ADD(r->wake_messages, 1);
+	else
+		RLX_ADD(r->wake_timeouts, 1);
+}
+
+/* After a turn without work. Returns the time. */
+uint64_t
+reactor_block(struct leat_reactor *r, uint64_t now)
+{
+	uint64_t until = RTE_MIN(leat_wheel_next(&r->wheel), r->stop_deadline);
+	uint32_t armed = 0, none = ATTN_NONE;
+	struct epoll_event ev[EVENTS];
+	uint64_t end;
+	int ret, n;
+
+	if (!reactor_idle_spun(r, now) || until <= now)
+		return now;
+	if (!__atomic_compare_exchange_n(&r->attn->word, &none, ATTN_BLOCKED, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return now;
+	ret = arm(r, &armed);
+	if (ret == -EAGAIN) {
+		(void)disarm(r, armed);
+		return now;
+	}
+	if (ret < 0) {
+		until = RTE_MIN(until, reactor_idle_step(r, now));
+		r->step_us *= 2;
+	}
+	end = leat_now();
+	n = reactor_sys->block(r->block_epfd, ev, EVENTS,
+			       until == UINT64_MAX
+				       ? REACTOR_WAIT_FOREVER
+				       : leat_cycles_to_ns(until - RTE_MIN(end, until)));
+	woken(r, ev, n, disarm(r, armed));
+	end = leat_now();
+	RLX_ADD(r->sleep_cycles, end - now);
+	return end;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Blocking: what wakes, what it costs, what can't be waited for, endpoints that come and go. */
+
+#include "block_test.h"
+
+/* ---- timeouts, and who pays ---- */
+
+static unsigned int fired;
+
+static void
+on_timer(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	(void)timer;
+	(void)arg;
+	assert_int_equal(now, test_clock);
+	fired++;
+}
+
+static void
+test_timeouts(void **state)
+{
+	struct leat_reactor_stats before, after;
+	struct leat_timer timer;
+	uint64_t asleep, expiry;
+
+	(void)state;
+	settle();
+	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
+	assert_int_equal(os.sleeps, 0);
+
+	/* To the next look at events, and asleep all the time. */
+	before = stats();
+	asleep = test_clock;
+	assert_int_equal(leat_reactor_turn(app.r), 0);
+	asleep = test_clock - asleep;
+	assert_in_range(asleep, 900 * US, 1000 * US);
+	after = stats();
+	assert_int_equal(after.blocks, before.blocks + 1);
+	assert_int_equal(after.wake_timeouts, before.wake_timeouts + 1);
+	assert_int_equal(after.sleep_cycles, before.sleep_cycles + asleep);
+	assert_int_equal(after.idle_cycles, before.idle_cycles);
+
+	/* To a timer. */
+	turns(1);
+	leat_timer_init(&timer, on_timer, NULL);
+	leat_timer_start(app.r, &timer, 300);
+	expiry = timer.node.expiry;
+	fired = 0;
+	while (fired == 0)
+		assert_true(leat_reactor_turn(app.r) >= 0);
+	assert_int_equal(test_clock, expiry);
+
+	/* To the deadline of a stop nothing blocks: pollers are asked whether they are done. */
+	post_recvs(1);
+	leat_reactor_stop(app.r, 1000000);
+	before = stats();
+	assert_int_equal(test_turns_until_stopped(app.r), -ESHUTDOWN);
+	assert_int_equal(stats().blocks, before.blocks);
+}
+
+/* ---- what others ask for wakes it ---- */
+
+static void
+ask_message(void)
+{
+	os.meanwhile = NULL;
+	assert_int_equal(leat_reactor_call(app.r, on_message, NULL), 0);
+}
+
+static void
+ask_spin(void)
+{
+	const struct leat_idle_conf spin = { .policy = LEAT_IDLE_SPIN };
+
+	os.meanwhile = NULL;
+	assert_int_equal(leat_reactor_idle_set(app.r, &spin), 0);
+}
+
+static void
+ask_stop(void)
+{
+	os.meanwhile = NULL;
+	leat_reactor_stop(app.r, 1000);
+}
+
+static void
+test_woken(void **state)
+{
+	const struct leat_idle_conf block = { .policy = LEAT_IDLE_BLOCK, .spin_us = 1 };
+	struct leat_reactor_stats s;
+	uint64_t now;
+
+	(void)state;
+	settle();
+	s = stats();
+	os.meanwhile = ask_message;
+	now = test_clock;
+	assert_int_equal(leat_reactor_turn(app.r), 0);
+	assert_int_equal(test_clock, now);
+	assert_int_equal(os.pokes, 1);
+	assert_int_equal(stats().wake_messages, s.wake_messages + 1);
+	assert_int_equal(leat_reactor_turn(app.r), 1);
+	assert_int_equal(app.messages, 1);
+
+	/* Awake: no system call. */
+	assert_int_equal(leat_reactor_call(app.r, on_message, NULL), 0);
+	assert_int_equal(os.pokes, 1);
+	turns(4);
+
+	os.meanwhile = ask_spin;
+	turns(2);
+	assert_int_equal(os.pokes, 2);
+	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_SPIN);
+	assert_int_equal(leat_reactor_idle_set(app.r, &block), 0);
+	turns(4);
+
+	os.meanwhile = ask_stop;
+	turns(1);
+	assert_int_equal(os.pokes, 3);
+	assert_int_equal(test_turns_until_stopped(app.r), -ESHUTDOWN);
+	assert_int_equal(app.shutdowns, 1);
+}
+
+/* ---- pollers that can't wake it ---- */
+
+static void
+test_fallback(void **state)
+{
+	struct test_poller t = { .ret = 0 };
+	struct leat_poller *p2;
+	struct leat_ep *plain;
+	unsigned int blocks, sleeps;
+
+	(void)state;
+	settle();
+	blocks = os.blocks;
+	test_poller_add(app.r, &t, "busybody", 0);
+	turns(3);
+	assert_int_equal(os.blocks, blocks);
+	assert_true(os.sleeps > 0);
+	turns(64);
+	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_SLEEP);
+	assert_true(t.p->told_wait);
+	assert_false(app.p->told_wait);
+
+	/* Periodic ones are timers. */
+	assert_int_equal(leat_poller_remove(t.p), 0);
+	test_poller_add(app.r, &t, "now and then", 10000);
+	sleeps = os.sleeps;
+	turns(64);
+	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
+	assert_true(os.blocks > blocks);
+	assert_in_range(os.sleeps, sleeps, sleeps + 64); /* until housekeeping */
+
+	/* An endpoint without: the wait object was not asked for. */
+	assert_int_equal(close(mock.fd), 0);
+	assert_int_equal(leat_poller_remove(app.p), 0);
+	assert_int_equal(leat_ep_close(app.ep, 0, NULL, NULL), 0);
+	app.ep = NULL;
+	plain = ep_new(false);
+	assert_int_equal(leat_ep_fd(plain), -ENOENT);
+	assert_non_null(strstr(leat_err_msg(), "leat_ep_conf.wait"));
+	assert_int_equal(leat_ep_arm(plain), -ENOENT);
+	leat_ep_disarm(plain);
+	mock_wait = false;
+	assert_int_equal(leat_ep_fd(plain), -EOPNOTSUPP);
+	assert_non_null(strstr(leat_err_msg(), "fabric_mock"));
+	p2 = leat_reactor_ep_add(app.r, plain, on_ops, on_event, NULL);
+	assert_non_null(p2);
+	blocks = os.blocks;
+	turns(70);
+	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_SLEEP);
+	assert_int_equal(os.blocks, blocks);
+	assert_true(p2->told_wait);
+	assert_int_equal(leat_poller_pause(p2), 0);
+	turns(70);
+	assert_true(os.blocks > blocks);
+	assert_int_equal(leat_poller_remove(p2), 0);
+	app.ep = plain;
+}
+
+static void
+test_refused(void **state)
+{
+	struct leat_ep_conf conf = { .wait = true };
+	struct leat_dev_info info;
+
+	(void)state;
+	mock_wait = false;
+	assert_int_equal(leat_dev_info_get(leat_dev_get(0), &info), 0);
+	assert_false(info.wait);
+	assert_null(leat_ep_create(leat_dev_get(0), &conf));
+	assert_int_equal(rte_errno, EOPNOTSUPP);
+	assert_non_null(strstr(leat_err_msg(), "no wait object"));
+}
+
+/* ---- endpoints that come and go ---- */
+
+static void
+remove_it(void *arg)
+{
+	(void)arg;
+	assert_false(mock.armed);
+	assert_int_equal(leat_poller_remove(app.p), 0);
+}
+
+static void
+ask_remove(void)
+{
+	os.meanwhile = NULL;
+	assert_true(mock.armed);
+	assert_int_equal(leat_reactor_call(app.r, remove_it, NULL), 0);
+}
+
+/* Removed while it sleeps, armed, with something to say. */
+static void
+ask_remove_busy(void)
+{
+	ask_remove();
+	mock_arrive();
+}
+
+static void
+removed(void (*how)(void))
+{
+	struct leat_reactor_stats s;
+	unsigned int arms;
+
+	settle();
+	post_recvs(1);
+	os.meanwhile = how;
+	turns(2);
+	assert_int_equal(mock.nb_arm, mock.nb_disarm);
+	arms = mock.nb_arm;
+	turns(3);
+	/* Its descriptor does not wake any more. */
+	poke(mock.fd);
+	s = stats();
+	turns(1);
+	test_poller_add(app.r, &(struct test_poller){ .ret = 0 }, "tick", 1000);
+	assert_int_equal(mock.nb_arm, arms);
+	assert_int_equal(stats().wake_events, s.wake_events);
+	assert_int_equal(leat_reactor_destroy(app.r), 0);
+	app.r = NULL;
+}
+
+static void
+keep_a_timer(struct leat_timer *timer)
+{
+	leat_timer_init(timer, on_timer, NULL);
+	leat_timer_start_periodic(app.r, timer, 5000);
+}
+
+static void
+test_removed(void **state)
+{
+	static struct leat_timer timer;
+
+	(void)state;
+	keep_a_timer(&timer);
+	removed(ask_remove);
+}
+
+static void
+test_removed_busy(void **state)
+{
+	static struct leat_timer timer;
+
+	(void)state;
+	keep_a_timer(&timer);
+	removed(ask_remove_busy);
+}
+
+static void
+test_paused(void **state)
+{
+	static struct leat_timer timer;
+	struct leat_reactor_stats s;
+	unsigned int arms;
+
+	(void)state;
+	keep_a_timer(&timer);
+	settle();
+	assert_int_equal(leat_poller_pause(app.p), 0);
+	turns(2);
+	arms = mock.nb_arm;
+	poke(mock.fd);
+	s = stats();
+	turns(5);
+	assert_int_equal(mock.nb_arm, arms);
+	assert_int_equal(stats().wake_events, s.wake_events);
+	assert_int_equal(leat_poller_resume(app.p), 0);
+	turns(3);
+	assert_int_equal(stats().wake_events, s.wake_events + 1);
+	assert_true(mock.nb_arm > arms);
+}
+
+/* Shut down, it has nothing more to say, whatever its descriptor does. */
+static void
+test_shut(void **state)
+{
+	static struct leat_timer timer;
+	struct leat_reactor_stats s;
+
+	(void)state;
+	keep_a_timer(&timer);
+	settle();
+	assert_int_equal(leat_ep_shutdown(app.ep, 1000), 0);
+	turns(5);
+	assert_int_equal(app.shutdowns, 1);
+	poke(mock.fd);
+	s = stats();
+	turns(5);
+	assert_int_equal(stats().wake_events, s.wake_events);
+	assert_true(stats().blocks > s.blocks);
+	assert_int_equal(leat_poller_remove(app.p), 0);
+	assert_int_equal(leat_ep_destroy(app.ep), 0);
+	app.ep = NULL;
+}
+
+/* It can't tell when it is through: short sleeps. */
+static void
+test_busy(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	settle();
+	mock.arm_ret = -EBUSY;
+	for (i = 0; i < 10; i++) {
+		turns(1);
+		assert_in_range(os.ns, 1, 100 * US);
+	}
+	mock.arm_ret = 0;
+	turns(2);
+	assert_in_range(os.ns, 101 * US, 1000 * US);
+}
+
+/* Readable without anything there: its events are looked at, and it is not asked for more. */
+static unsigned int progress;
+
+static void
+poke_it(void)
+{
+	os.meanwhile = NULL;
+	progress = mock.nb_progress;
+	poke(mock.fd);
+}
+
+static void
+test_events_follow(void **state)
+{
+	(void)state;
+	settle();
+	os.meanwhile = poke_it;
+	turns(1);
+	assert_int_equal(mock.nb_progress, progress);
+	assert_int_equal(leat_reactor_turn(app.r), 0);
+	assert_int_equal(mock.nb_progress, progress + 1);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_timeouts),	  CASE(test_woken),   CASE(test_fallback),
+		CASE(test_refused),	  CASE(test_removed), CASE(test_removed_busy),
+		CASE(test_paused),	  CASE(test_shut),    CASE(test_busy),
+		CASE(test_events_follow),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
