@@ -15,9 +15,11 @@
 #define ADDR_INDEX_MAX (1u << 20)
 /* How long an address without a peer stays. */
 #define QUARANTINE_US 1000000
-/* Messages taken out in one go; of the dead, more than a kernel keeps for a connection. */
+/* Messages taken out in one go. */
 #define DRAIN_MAX 2048
-#define DRAIN_DEAD_MAX (1u << 20)
+/* What the dead sent is all there when nothing came for so long; and an end of it in any case. */
+#define QUIET_US 2000
+#define DRAIN_DEAD_US 500000
 
 static int
 map_grow(struct efa_ep *e, fi_addr_t fi)
@@ -185,26 +187,36 @@ drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
 	return e->drained || (s->state == EFA_SLOT_ORPHAN && !empty);
 }
 
-bool
-efa_av_drain(struct efa_ep *e, struct efa_addr *a, bool dead)
+unsigned int
+efa_av_drain(struct efa_ep *e, struct efa_addr *a)
 {
-	const unsigned int max = dead ? DRAIN_DEAD_MAX : DRAIN_MAX;
-	unsigned int i;
+	unsigned int i, n = 0;
 	int tagged;
 
 	if (a == NULL || a->cut || (e->dev->caps & FI_DIRECTED_RECV) == 0)
-		return true;
+		return 0;
 	/* What is still in the provider's queues first. */
 	efa_cq_drive(e, EFA_CQ_BURST);
 	for (tagged = 0; tagged < 2; tagged++) {
 		if (tagged != 0 && (e->info->caps & FI_TAGGED) == 0)
 			break;
-		for (i = 0; i < max && !drain_one(e, a, tagged != 0); i++)
-			;
-		if (i == max)
-			return false;
+		for (i = 0; i < DRAIN_MAX && !drain_one(e, a, tagged != 0); i++)
+			n++;
 	}
-	return true;
+	return n;
+}
+
+void
+efa_av_drain_dead(struct efa_ep *e, struct efa_addr *a)
+{
+	uint64_t start = leat_now(), last = start, now = start;
+
+	while (now - last < leat_us_to_cycles(QUIET_US) &&
+	       now - start < leat_us_to_cycles(DRAIN_DEAD_US)) {
+		if (efa_av_drain(e, a) > 0)
+			last = leat_now();
+		now = leat_now();
+	}
 }
 
 /*
@@ -222,19 +234,15 @@ removable(const struct efa_ep *e, const struct efa_addr *a, uint64_t now)
 }
 
 void
-efa_av_cut(struct efa_ep *e, struct efa_addr *a, bool dead)
+efa_av_cut(struct efa_ep *e, struct efa_addr *a)
 {
-	if (a->cut)
+	if (a->cut || a->refs > 1)
 		return;
-	(void)efa_av_drain(e, a, dead);
-	if (a->refs > 1)
-		return;
+	(void)efa_av_drain(e, a);
 	map_set(e, a->fi, LEAT_PEER_ANY);
-	if (fi_av_remove(e->av, &a->fi, 1, 0) != 0)
-		return;
-	/* Closing the connection brought forth what had been read from it (rxm_conn.c rxm_close_conn()). */
-	(void)efa_av_drain(e, a, dead);
-	a->cut = true;
+	if (fi_av_remove(e->av, &a->fi, 1, 0) == 0)
+		a->cut = true;
+	efa_cq_drive(e, EFA_CQ_BURST);
 }
 
 static void
@@ -274,7 +282,7 @@ efa_av_sweep(struct efa_ep *e)
 		if (a->orphans > 0 && (e->quirks & EFA_Q_SHM) != 0 && efa_shm_gone(a))
 			efa_shm_answer(e, a);
 		if (!removable(e, a, now) ||
-		    (!efa_av_drain(e, a, false) && (e->quirks & EFA_Q_SHM) != 0))
+		    (efa_av_drain(e, a) >= DRAIN_MAX && (e->quirks & EFA_Q_SHM) != 0))
 			pp = &a->next;
 		else
 			free_addr(e, pp);

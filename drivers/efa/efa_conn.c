@@ -262,7 +262,7 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 		efa_slots_foreach(e, finish_one, peer);
 	/* What is left may write to buffers here. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & EFA_Q_AV_CUTS) != 0)
-		efa_av_cut(e, p->addr, p->dead);
+		efa_av_cut(e, p->addr);
 	if (p->gone && p->addr->orphans > 0)
 		efa_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
@@ -271,11 +271,10 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 	if (p->closed > 0 && !e->closing && leat_oob_lingers(e->oob, p->closed))
 		return;
 	if (!e->closing) {
-		/* More may be on its way through the kernel, and would be taken for somebody else's. */
 		if (p->dead && (e->quirks & EFA_Q_AV_CUTS) != 0)
-			efa_av_cut(e, p->addr, true);
+			efa_av_drain_dead(e, p->addr);
 		else
-			(void)efa_av_drain(e, p->addr, p->dead);
+			(void)efa_av_drain(e, p->addr);
 	}
 	if (p->parting > 0)
 		(void)leat_oob_close(e->oob, p->parting, NULL);
@@ -414,6 +413,8 @@ efa_conn_broken(struct efa_ep *e, uint16_t peer)
 	if (p->broken_deadline == 0)
 		p->broken_deadline = leat_now() + leat_us_to_cycles(BROKEN_US);
 	e->broken = true;
+	if ((e->quirks & EFA_Q_DRAIN_EMPTY) != 0 && !e->closing)
+		e->ep->poll = efa_poll_broken;
 }
 
 static void
@@ -468,6 +469,8 @@ efa_progress(struct leat_ep *ep, uint64_t now)
 			ending_step(e, &ep->peers[i], now);
 		e->broken |= e->peers[i].broken_deadline != 0;
 	}
+	if (!e->broken && ep->poll == efa_poll_broken)
+		ep->poll = efa_poll;
 	if (e->nb_unused > 0 && now >= e->sweep_at && !e->closing) {
 		e->sweep_at = now + leat_us_to_cycles(SWEEP_US);
 		efa_av_sweep(e);

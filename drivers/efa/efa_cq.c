@@ -431,6 +431,19 @@ efa_poll(struct leat_ep *ep)
 }
 
 void
+efa_poll_broken(struct leat_ep *ep)
+{
+	struct efa_ep *e = efa_of(ep);
+	uint16_t i;
+
+	drive(e, leat_ep_room(ep));
+	for (i = 0; i < ep->nb_peers; i++) {
+		if (e->peers[i].broken_deadline != 0)
+			(void)efa_av_drain(e, e->peers[i].addr);
+	}
+}
+
+void
 efa_poll_closed(struct leat_ep *ep)
 {
 	RTE_SET_USED(ep);

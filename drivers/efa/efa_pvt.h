@@ -309,6 +309,11 @@ int efa_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 
 uint16_t efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void efa_poll(struct leat_ep *ep);
+/*
+ * EFA_Q_DRAIN_EMPTY, while a connection is broken: what it left must not meet a receive, so it is taken out before the
+ * caller can post one.
+ */
+void efa_poll_broken(struct leat_ep *ep);
 void efa_poll_closed(struct leat_ep *ep);
 /* Drives the provider and takes up to max completions. */
 void efa_cq_drive(struct efa_ep *e, unsigned int max);
@@ -372,15 +377,17 @@ void efa_notice_fini(struct efa_ep *e);
 /* Finds or inserts an address for a peer. 0, or negative errno with leat_err(). */
 int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer,
 	       struct efa_addr **addr);
-/* Drained and out of the AV with it, so that nothing of it writes to this side's memory any more. */
-void efa_av_cut(struct efa_ep *e, struct efa_addr *a, bool dead);
+/* Out of the AV with it, so that nothing of it writes to this side's memory any more. */
+void efa_av_cut(struct efa_ep *e, struct efa_addr *a);
 /* Lets go of it. */
 void efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
+/* Takes out what arrived from it and was not received, some at a time. @return how many messages */
+unsigned int efa_av_drain(struct efa_ep *e, struct efa_addr *a);
 /*
- * Takes out what arrived from it and was not received: of the dead all of it, for it has an end; of somebody who may
- * go on sending a bounded part. @return false: there may be more
+ * The same for the dead: until nothing comes any more, which takes some milliseconds. What is under way in the kernel
+ * would be taken for the next one's otherwise, and to stop in between would leave a gap in what is received.
  */
-bool efa_av_drain(struct efa_ep *e, struct efa_addr *a, bool dead);
+void efa_av_drain_dead(struct efa_ep *e, struct efa_addr *a);
 /* Removes addresses without peers, where that is safe by now. */
 void efa_av_sweep(struct efa_ep *e);
 void efa_av_fini(struct efa_ep *e);
