@@ -186,7 +186,7 @@ static void
 tx_flush(struct vb_ep *e, struct tx_batch *b)
 {
 	struct vb_conn *c = b->c;
-	uint32_t taken = b->n, i;
+	uint32_t taken, i;
 
 	for (i = 0; i < b->n; i++)
 		c->sq[(c->tail + i) & c->mask] = b->ops[i];

@@ -186,15 +186,15 @@ qpn_map(void **state)
 {
 	struct vb_ep e = { .qpn_mask = 63 };
 	uint16_t model[64];
+	uint64_t rnd = 1;
 	uint32_t i, n = 0;
 
 	(void)state;
 	e.qpns = calloc(e.qpn_mask + 1u, sizeof(*e.qpns));
 	assert_non_null(e.qpns);
 	memset(model, 0xff, sizeof(model));
-	srand(1);
 	for (i = 0; i < 20000; i++) {
-		uint32_t k = (uint32_t)rand() % 64;
+		uint32_t k = (uint32_t)(test_random(&rnd) >> 32) % 64;
 
 		if (model[k] != UINT16_MAX) {
 			vb_qpn_del(&e, 17 + k * 64);
@@ -205,7 +205,7 @@ qpn_map(void **state)
 			vb_qpn_add(&e, 17 + k * 64, (uint16_t)k);
 			n++;
 		}
-		k = (uint32_t)rand() % 64;
+		k = (uint32_t)(test_random(&rnd) >> 32) % 64;
 		assert_int_equal(vb_qpn_find(&e, 17 + k * 64), model[k]);
 	}
 	free(e.qpns);

@@ -290,21 +290,27 @@ end_all(void)
 	check();
 }
 
+static uint32_t
+below(uint64_t *rnd, uint32_t n)
+{
+	return (uint32_t)(test_random(rnd) >> 32) % n;
+}
+
 static void
 random_walk(unsigned int seed, unsigned int steps, unsigned int cancels)
 {
+	uint64_t rnd = seed + 1;
 	unsigned int i;
 
 	setup_model();
-	srand(seed);
 	for (i = 0; i < steps; i++) {
-		unsigned int r = (unsigned int)rand() % 100;
-		uint32_t p = (uint32_t)rand() % PEERS;
+		unsigned int r = below(&rnd, 100);
+		uint32_t p = below(&rnd, PEERS);
 
 		if (r < 20)
-			post(1 + (uint32_t)rand() % 6);
+			post(1 + below(&rnd, 6));
 		else if (r < 20 + cancels && nb_posted > 0)
-			cancel(nb_posted - 1 - (uint32_t)rand() % RTE_MIN(nb_posted, 30u));
+			cancel(nb_posted - 1 - below(&rnd, RTE_MIN(nb_posted, 30u)));
 		else if (r < 60)
 			begin(p);
 		else if (r < 80)

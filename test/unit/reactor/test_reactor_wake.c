@@ -154,8 +154,7 @@ side_init(struct side *s, bool client, uint64_t size, unsigned int rounds)
 	s->r = leat_reactor_create(&rc);
 	s->ep = leat_ep_create(leat_dev_get(0), &ec);
 	assert_non_null(s->r);
-	if (s->ep == NULL)
-		fail_msg("%s", leat_err_msg());
+	assert_non_null(s->ep);
 	assert_true(leat_ep_fd(s->ep) >= 0);
 	for (i = 0; i < RECVS; i++) {
 		s->in[i] = calloc(1, size);
