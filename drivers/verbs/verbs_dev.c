@@ -270,6 +270,7 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->priv_accept = VB_PRIV_ACCEPT;
 	info->priv_padded = true;
 	info->refusal_ends = true;
+	info->wait = true;
 }
 
 static const struct leat_driver verbs_driver = {
@@ -293,6 +294,9 @@ static const struct leat_driver verbs_driver = {
 	.disconnect = vb_disconnect,
 	.mr_reg = vb_mr_reg,
 	.mr_dereg = vb_mr_dereg,
+	.fd = vb_ep_fd,
+	.arm = vb_ep_arm,
+	.disarm = vb_ep_disarm,
 };
 
 LEAT_REGISTER_DRIVER(verbs_driver)

@@ -24,8 +24,8 @@
 /* Entries in the CQs for the connection of the endpoint to itself. */
 #define CQ_SPARE 32
 
-static int
-nonblocking(int fd)
+int
+vb_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -33,7 +33,7 @@ nonblocking(int fd)
 }
 
 static int
-open_verbs(struct vb_ep *e)
+open_verbs(struct vb_ep *e, bool wait)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = e->rx_depth, .max_sge = 1 } };
 	const struct vb_dev *d = e->dev;
@@ -42,19 +42,21 @@ open_verbs(struct vb_ep *e)
 	if (e->ctx == NULL)
 		return leat_err(EIO, "%s: create endpoint: open device %s: %s", d->name,
 				ibv_get_device_name(d->ibdev), strerror(errno));
-	if (nonblocking(e->ctx->async_fd) < 0)
+	if (vb_nonblocking(e->ctx->async_fd) < 0)
 		return leat_err(EIO, "%s: create endpoint: %s", d->name, strerror(errno));
 	e->pd = ibv_alloc_pd(e->ctx);
 	if (e->pd == NULL)
 		return vb_qp_failed(d, "a protection domain", errno);
+	if (wait && vb_wait_channel(e) < 0)
+		return -rte_errno;
 	/*
 	 * Every request that is in a queue may end with a completion of its own: when its queue pair
 	 * fails they all do. There are no more of them than ops in flight.
 	 */
-	e->scq = ibv_create_cq(e->ctx, (int)e->tx_depth + CQ_SPARE, NULL, NULL, 0);
+	e->scq = ibv_create_cq(e->ctx, (int)e->tx_depth + CQ_SPARE, NULL, e->comp, 0);
 	if (e->scq == NULL)
 		return vb_qp_failed(d, "the send CQ", errno);
-	e->rcq = ibv_create_cq(e->ctx, (int)e->rx_depth + CQ_SPARE, NULL, NULL, 0);
+	e->rcq = ibv_create_cq(e->ctx, (int)e->rx_depth + CQ_SPARE, NULL, e->comp, 0);
 	if (e->rcq == NULL)
 		return vb_qp_failed(d, "the receive CQ", errno);
 	e->srq = ibv_create_srq(e->pd, &srq);
@@ -73,7 +75,7 @@ open_cm(struct vb_ep *e)
 				"%s: create endpoint: rdma_cm: %s: is the module rdma_ucm loaded, "
 				"may /dev/infiniband/rdma_cm be opened?",
 				e->dev->name, strerror(errno));
-	if (nonblocking(e->channel->fd) < 0)
+	if (vb_nonblocking(e->channel->fd) < 0)
 		return leat_err(EIO, "%s: create endpoint: %s", e->dev->name, strerror(errno));
 	return 0;
 }
@@ -124,6 +126,7 @@ ep_free(struct vb_ep *e)
 		GONE(e, "destroy receive CQ", ibv_destroy_cq(e->rcq));
 	if (e->scq != NULL)
 		GONE(e, "destroy send CQ", ibv_destroy_cq(e->scq));
+	vb_wait_close(e);
 	if (e->pd != NULL)
 		GONE(e, "free PD", ibv_dealloc_pd(e->pd));
 	if (e->ctx != NULL)
@@ -153,8 +156,10 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->inline_max = e->dev->inline_max;
 	e->signal = e->dev->args.signal;
 	e->nb_peers = conf->max_peers;
+	e->wait_fd = -1;
 	TAILQ_INIT(&e->busy);
-	if (alloc_tables(e, conf) < 0 || open_verbs(e) < 0 || open_cm(e) < 0) {
+	if (alloc_tables(e, conf) < 0 || open_verbs(e, conf->wait) < 0 || open_cm(e) < 0 ||
+	    (conf->wait && vb_wait_open(e) < 0)) {
 		err = rte_errno;
 		ep_free(e);
 		rte_errno = err;

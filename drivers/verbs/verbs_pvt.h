@@ -17,6 +17,7 @@
  *     verbs_loop.c   a connection of the endpoint to itself, with which receives are taken back
  *     verbs_cq.c     poll
  *     verbs_wc.c     completion statuses: names, what they mean
+ *     verbs_wait.c   the wait object: a descriptor to sleep for
  *     verbs_mr.c     registration
  *     verbs_addr.c   "host:port"
  *
@@ -246,6 +247,8 @@ struct vb_ep {
 	struct ibv_pd *pd;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
+	struct ibv_comp_channel *comp; /* NULL: without a wait object */
+	int wait_fd;
 	struct vb_conns busy;
 	uint16_t nb_peers;
 	uint32_t nb_qps; /* of connections */
@@ -257,6 +260,7 @@ vb_of(const struct leat_ep *ep)
 	return ep->drv;
 }
 
+int vb_nonblocking(int fd);
 int vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf);
 void vb_ep_quiesce(struct leat_ep *ep);
 void vb_ep_abort(struct leat_ep *ep);
@@ -342,6 +346,17 @@ void vb_loop_send(struct vb_ep *e, uint32_t n);
 /* A send of it completed. */
 void vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc);
 void vb_loop_progress(struct vb_ep *e, uint64_t now);
+
+/* ---- sleeping ---- */
+
+/* The channel that the CQs are made with, then the rest. 0, or negative errno with leat_err(). */
+int vb_wait_channel(struct vb_ep *e);
+int vb_wait_open(struct vb_ep *e);
+/* After the CQs are gone. */
+void vb_wait_close(struct vb_ep *e);
+int vb_ep_fd(const struct leat_ep *ep);
+int vb_ep_arm(struct leat_ep *ep);
+void vb_ep_disarm(struct leat_ep *ep);
 
 /* ---- memory ---- */
 

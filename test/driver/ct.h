@@ -41,6 +41,7 @@ enum ct_mode { CT_SELF_MODE = 1, CT_LCORES_MODE = 2, CT_FORK_MODE = 4 };
 #define CT_CAP_SOURCE 0x2
 #define CT_CAP_SEND_IMM 0x4
 #define CT_CAP_BOUNDED 0x8
+#define CT_CAP_WAIT 0x10
 
 struct ct_test {
 	const char *name; /* "promise.what_it_shows" */
@@ -62,7 +63,8 @@ struct ct_test {
 extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conservation[],
 	ct_tests_order[], ct_tests_ownership[], ct_tests_bounded[], ct_tests_errors[],
 	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_connect[],
-	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[];
+	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[],
+	ct_tests_wait[];
 
 /* What the program was started for. */
 struct ct_globals {

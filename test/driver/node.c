@@ -80,6 +80,7 @@ ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf
 	c.tx_depth = conf->tx_depth;
 	c.rx_depth = conf->rx_depth;
 	c.max_peers = n->conf.max_peers;
+	c.wait = n->conf.wait != 0;
 	n->ep = leat_ep_create(dev, &c);
 	if (n->ep == NULL) {
 		ret = rte_errno != 0 ? -rte_errno : -EIO;

@@ -67,6 +67,7 @@ struct ct_conf {
 	uint16_t max_peers;
 	uint16_t type;
 	uint8_t reg; /* buffers are registered even where the device does not ask for it */
+	uint8_t wait; /* with a wait object */
 };
 
 /* What a stream checks of the ops that come back with status 0. */

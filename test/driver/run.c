@@ -138,11 +138,12 @@ why_not(const struct ct_test *t, char *buf, size_t len)
 {
 	static const char *const caps[] = { "directed receives", "sources of messages",
 					    "immediates with SEND",
-					    "bound for unexpected messages" };
+					    "bound for unexpected messages", "wait objects" };
 	uint32_t have = (ct.info.directed_recv ? CT_CAP_DIRECTED : 0) |
 			(ct.info.source ? CT_CAP_SOURCE : 0) |
 			(ct.info.send_imm ? CT_CAP_SEND_IMM : 0) |
-			(ct.info.unexpected_bounded ? CT_CAP_BOUNDED : 0);
+			(ct.info.unexpected_bounded ? CT_CAP_BOUNDED : 0) |
+			(ct.info.wait ? CT_CAP_WAIT : 0);
 	uint32_t i, ops = t->ops & ~ct.info.ops;
 
 	if (t->modes != 0 && (t->modes & ct.mode) == 0)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sleeping until something happens. Endpoints that asked for it have a completion channel for both
+ * CQs, and an epoll set with the three descriptors that things happen at.
+ *
+ *     leat_ep_fd() -> epoll set -> completion channel: a completion in a CQ that was armed
+ *                               -> asynchronous events: ports, queue pairs, the device
+ *                               -> rdma_cm: requests, connections that come and go
+ *
+ * An armed CQ tells of one completion, the next that comes. So: arm both, then look. Verbs can only
+ * look by taking; what is taken then waits in the library for the next poll, which is why arm says
+ * -EAGAIN.
+ *
+ * Every event of a CQ that was read must be acknowledged, or ibv_destroy_cq() waits for that for ever.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "verbs_pvt.h"
+
+static int
+add(int epfd, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+int
+vb_wait_channel(struct vb_ep *e)
+{
+	errno = 0;
+	e->comp = ibv_create_comp_channel(e->ctx);
+	if (e->comp == NULL)
+		return leat_err(
+			errno != 0 ? errno : EIO, "%s: create endpoint: completion channel: %s%s",
+			e->dev->name, strerror(errno),
+			errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+	if (vb_nonblocking(e->comp->fd) < 0)
+		return leat_err(EIO, "%s: create endpoint: %s", e->dev->name, strerror(errno));
+	return 0;
+}
+
+int
+vb_wait_open(struct vb_ep *e)
+{
+	int ret;
+
+	e->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	ret = e->wait_fd < 0 ? -errno : add(e->wait_fd, e->comp->fd);
+	if (ret == 0)
+		ret = add(e->wait_fd, e->ctx->async_fd);
+	if (ret == 0)
+		ret = add(e->wait_fd, e->channel->fd);
+	if (ret == 0)
+		return 0;
+	return leat_err(-ret, "%s: create endpoint: epoll set of its wait object: %s%s",
+			e->dev->name, strerror(-ret),
+			ret == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+}
+
+void
+vb_wait_close(struct vb_ep *e)
+{
+	int err;
+
+	if (e->wait_fd >= 0)
+		(void)close(e->wait_fd);
+	err = e->comp != NULL ? ibv_destroy_comp_channel(e->comp) : 0;
+	if (err != 0)
+		LEAT_LOG(ERR, driver, "%s: destroy completion channel: %s", e->dev->name,
+			 strerror(err));
+	e->wait_fd = -1;
+	e->comp = NULL;
+}
+
+int
+vb_ep_fd(const struct leat_ep *ep)
+{
+	return vb_of(ep)->wait_fd;
+}
+
+/* Bounded: a CQ makes no more than one each time that it is armed. */
+static void
+take_events(struct vb_ep *e)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (ibv_get_cq_event(e->comp, &cq, &context) == 0)
+		ibv_ack_cq_events(cq, 1);
+}
+
+static bool
+readable(const struct vb_ep *e)
+{
+	struct epoll_event ev;
+
+	/* Interrupted by a signal it does not know: then the caller's wait finds out. */
+	return epoll_wait(e->wait_fd, &ev, 1, 0) > 0;
+}
+
+/* Does something go on for which vb_progress() must look at the clock? */
+static bool
+by_the_clock(const struct vb_ep *e)
+{
+	const struct vb_conn *c;
+
+	if (e->quiesce || e->loop.empty || e->loop.state == VB_LOOP_BROKEN)
+		return true;
+	TAILQ_FOREACH(c, &e->busy, link) {
+		if (c->state == VB_BACKOFF || c->state == VB_ENDING)
+			return true;
+	}
+	return false;
+}
+
+int
+vb_ep_arm(struct leat_ep *ep)
+{
+	struct vb_ep *e = vb_of(ep);
+	int err;
+
+	/* Of completions that were polled since they armed a CQ: no reason to wake. */
+	take_events(e);
+	err = ibv_req_notify_cq(e->rcq, 0);
+	if (err == 0)
+		err = ibv_req_notify_cq(e->scq, 0);
+	if (err != 0) {
+		LEAT_LOG(DEBUG, driver, "%s: ibv_req_notify_cq: %s", e->dev->name, strerror(err));
+		return -EBUSY;
+	}
+	vb_cq_empty(e);
+	vb_rx_step(e);
+	if (ep->ready_head != NULL || readable(e))
+		return -EAGAIN;
+	return by_the_clock(e) ? -EBUSY : 0;
+}
+
+void
+vb_ep_disarm(struct leat_ep *ep)
+{
+	take_events(vb_of(ep));
+}
