@@ -77,7 +77,8 @@ stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool ch
 			break;
 	}
 	ph->end = rte_rdtsc();
-	ph->done = sent;
+	/* Less what is still under way if it was interrupted. */
+	ph->done = sent - RTE_MIN(sent, s->posted - s->returned);
 	s->seq += sent;
 	return ret;
 }

@@ -82,6 +82,8 @@ perf_rx_recall(struct perf_side *s)
 int
 perf_chan_input(struct perf_side *s, struct leat_op *op)
 {
+	int ret;
+
 	if (op->status != 0)
 		return perf_op_failed(s, op);
 	if (op->type != LEAT_OP_RECV || (op->oflags & LEAT_OP_F_WRITTEN) != 0)
@@ -89,7 +91,13 @@ perf_chan_input(struct perf_side *s, struct leat_op *op)
 				 leat_op_type_name(op->type), op->len);
 	if (s->ctl_full)
 		return perf_fail(s, EPROTO, "two control messages at a time");
-	if (op->len > op->size || wire_decode(op->buf, op->len, &s->ctl) < 0)
+	ret = op->len > op->size ? -EPROTO : wire_decode(op->buf, op->len, &s->ctl);
+	if (ret == -EPROTONOSUPPORT)
+		return perf_fail(s, EPROTONOSUPPORT,
+				 "the %s is a leat-perf of another version, whose protocol is not "
+				 "this one's (%d)",
+				 s->server ? "client" : "listener", WIRE_VERSION);
+	if (ret < 0)
 		return perf_fail(s, EPROTO,
 				 "a message of %" PRIu64 " B came that is neither data (%" PRIu64
 				 " B) nor a control message",
@@ -172,6 +180,42 @@ perf_chan_wait(struct perf_side *s, struct wire_msg *m)
 		return perf_fail(s, m->err > 0 ? m->err : EREMOTEIO, "the %s refuses: %.200s",
 				 s->server ? "client" : "listener", m->text);
 	return 0;
+}
+
+static int
+exchange_cards(struct perf_side *s)
+{
+	struct wire_msg m = { .type = WIRE_HELLO, .card = s->card };
+	int ret;
+
+	if (!s->server) {
+		ret = perf_chan_send(s, &m);
+		if (ret < 0)
+			return ret;
+	}
+	ret = perf_chan_wait(s, &m);
+	if (ret < 0)
+		return ret;
+	if (m.type != WIRE_HELLO)
+		return perf_fail(s, EPROTO, "a message before HELLO");
+	s->other = m.card;
+	if (!s->server)
+		return 0;
+	m.card = s->card;
+	return perf_chan_send(s, &m);
+}
+
+int
+perf_chan_hello(struct perf_side *s)
+{
+	char why[PERF_TEXT];
+	int ret = exchange_cards(s);
+
+	if (ret == 0 || ret == -EINTR)
+		return ret;
+	perf_side_why(s);
+	memcpy(why, s->why, sizeof(why));
+	return perf_fail(s, -ret, "no word from a leat-perf of this version: %.200s", why);
 }
 
 int

@@ -18,9 +18,6 @@ connect_event(struct client *c, const struct leat_event *ev, uint16_t peer)
 		return 0;
 	switch (ev->type) {
 	case LEAT_EV_CONNECTED:
-		if (wire_card_decode(ev->priv, ev->priv_len, &s->other) < 0)
-			return perf_fail(s, EPROTO, "%s: there is no leat-perf of this version",
-					 s->peer_addr);
 		s->peer = peer;
 		s->up = true;
 		return 1;
@@ -36,14 +33,11 @@ static int
 connect_once(struct client *c, uint64_t end, uint64_t *say_at, uint64_t begin)
 {
 	struct leat_conn_params params = { 0 };
-	uint8_t card[LEAT_PRIV_MAX];
 	struct perf_side *s = &c->s;
 	struct leat_event ev;
 	uint64_t now = rte_rdtsc();
 	int peer, ret = 0;
 
-	params.priv = card;
-	params.priv_len = wire_card_encode(&s->card, card);
 	params.timeout_us =
 		RTE_MAX(leat_cycles_to_ns(end > now ? end - now : 0) / 1000, UINT64_C(1000));
 	peer = leat_ep_connect(s->ep, s->peer_addr, &params);
@@ -83,7 +77,7 @@ perf_client_connect(struct client *c)
 		ret = connect_once(c, end, &say_at, begin);
 		/* Nobody there yet, or busy with another client. */
 		if ((ret != -ECONNREFUSED && ret != -ECONNRESET) || rte_rdtsc() >= end)
-			return ret < 0 ? ret : 0;
+			break;
 		nap_end = rte_rdtsc() + leat_us_to_cycles(50000);
 		while (rte_rdtsc() < nap_end) {
 			if (*c->s.stop != 0)
@@ -91,4 +85,5 @@ perf_client_connect(struct client *c)
 			perf_nap();
 		}
 	}
+	return ret < 0 ? ret : perf_chan_hello(&c->s);
 }

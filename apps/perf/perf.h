@@ -20,6 +20,9 @@
  * A run is one op at one size:
  *
  *     client                                server
+ *     HELLO {card}                    ->    once per connection
+ *                                     <-    HELLO {card}
+ *
  *     RUN {op, size, window, memory}  ->    prepares buffers, posts receives
  *                                     <-    READY {memory}, or REFUSED {why}
  *     data of the warm-up             <->

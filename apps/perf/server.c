@@ -19,6 +19,8 @@
 /* For the port to become free again after our own last use. */
 #define RELISTEN_US (10 * PERF_US)
 #define ACCEPT_US (5 * PERF_US)
+/* For its first word then. */
+#define HELLO_US (5 * PERF_US)
 
 struct server {
 	struct perf_side s;
@@ -26,7 +28,8 @@ struct server {
 	struct leat_dev *dev;
 	struct perf_self *self;
 	char addr[LEAT_ADDR_MAX];
-	bool bound; /* addr is one that we had */
+	bool bound;   /* addr is one that we had */
+	bool greeted; /* the last that came is a leat-perf */
 	uint64_t runs, messages, errors;
 };
 
@@ -177,29 +180,6 @@ serve_client(struct server *v)
 
 /* ---- a client ---- */
 
-static void
-greet(struct server *v, const struct leat_event *ev)
-{
-	struct leat_conn_params params = { 0 };
-	uint8_t card[LEAT_PRIV_MAX];
-	struct perf_side *s = &v->s;
-	int ret;
-
-	ret = wire_card_decode(ev->priv, ev->priv_len, &s->other);
-	if (ret < 0) {
-		perf_msg("refused a client that is no leat-perf of this version (%s)", ev->text);
-		(void)leat_ep_reject(s->ep, ev->peer);
-		return;
-	}
-	params.priv = card;
-	params.priv_len = wire_card_encode(&s->card, card);
-	if (leat_ep_accept(s->ep, ev->peer, &params) < 0) {
-		perf_msg("client not accepted: %s", leat_err_msg());
-		return;
-	}
-	s->peer = ev->peer;
-}
-
 /* Waits for a client. @return 0, or -EINTR */
 static int
 await_client(struct server *v)
@@ -227,7 +207,11 @@ await_client(struct server *v)
 				(void)leat_ep_reject(s->ep, ev.peer);
 				continue;
 			}
-			greet(v, &ev);
+			if (leat_ep_accept(s->ep, ev.peer, NULL) < 0) {
+				perf_msg("client not accepted: %s", leat_err_msg());
+				continue;
+			}
+			s->peer = ev.peer;
 			accepted = rte_rdtsc();
 		} else if (ev.peer == s->peer && ev.type == LEAT_EV_CONNECTED) {
 			s->up = true;
@@ -238,6 +222,20 @@ await_client(struct server *v)
 		}
 	}
 	return 0;
+}
+
+static int
+hello(struct server *v)
+{
+	struct perf_side *s = &v->s;
+	uint64_t timeout = s->timeout;
+	int ret;
+
+	s->timeout = leat_us_to_cycles(HELLO_US);
+	ret = perf_chan_hello(s);
+	s->timeout = timeout;
+	v->greeted = ret == 0;
+	return ret;
 }
 
 static int
@@ -333,9 +331,16 @@ one_client(struct server *v)
 	int ret;
 
 	v->runs = v->messages = v->errors = 0;
+	v->greeted = false;
 	ret = await_client(v);
 	if (ret < 0)
 		return ret;
+	ret = hello(v);
+	if (ret < 0) {
+		if (ret != -EINTR)
+			give_up(v, ret);
+		return ret;
+	}
 	say(v, "client %s: %s on %s\n", s->peer_addr, s->other.driver, s->other.dev);
 	s->idle = v->o->idle;
 	if (s->idle == PERF_IDLE_AUTO)
@@ -383,7 +388,7 @@ perf_server(const struct perf_options *o, struct leat_dev *dev, struct perf_self
 		code = ret < 0 ? PERF_EXIT_FAILED : PERF_EXIT_OK;
 		if (perf_side_close(&v->s) < 0)
 			code = PERF_EXIT_FAILED;
-		if (self != NULL || o->once || ret == -EINTR)
+		if (self != NULL || (o->once && v->greeted) || ret == -EINTR)
 			break;
 	}
 	if (self == NULL && perf_signal != 0) {

@@ -180,6 +180,8 @@ int perf_chan_poll(struct perf_side *s);
 int perf_chan_send(struct perf_side *s, const struct wire_msg *m);
 /* Waits for a control message, takes it. REFUSED becomes an error. */
 int perf_chan_wait(struct perf_side *s, struct wire_msg *m);
+/* The first messages of a connection: who is there. @return 0 and s->other, or negative with s->why */
+int perf_chan_hello(struct perf_side *s);
 /* Waits until all sends came back. */
 int perf_chan_drain(struct perf_side *s);
 

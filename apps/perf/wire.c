@@ -4,13 +4,12 @@
 #include <endian.h>
 #include <string.h>
 
-#include <leat_ep.h>
-
 #include "wire.h"
 
-#define MAGIC UINT32_C(0x3163706c)	/* "lpc1" */
-#define CARD_MAGIC UINT32_C(0x3164706c) /* "lpd1" */
-#define VERSION 1
+#define MAGIC UINT32_C(0x3163706c) /* "lpc1" */
+
+/* Bits that an op mask can have. */
+#define OPS_ALL (LEAT_OP_BIT(LEAT_OP_TYPES) - 1)
 
 /* A place in a message; what would go past the end is left out, and noticed. */
 struct cursor {
@@ -97,6 +96,41 @@ get_rkey(struct cursor *c, struct leat_rkey *k)
 }
 
 static void
+put_card(struct cursor *c, const struct perf_card *card)
+{
+	put(c, card->host, 8);
+	put(c, card->max_msg, 8);
+	put(c, card->ops, 4);
+	put(c, card->nb_cpus, 4);
+	put(c, card->cpu, 4);
+	put(c, 0, 4);
+	put_str(c, card->dev, sizeof(card->dev));
+	put_str(c, card->driver, sizeof(card->driver));
+	put_str(c, card->provider, sizeof(card->provider));
+	put_str(c, card->interface, sizeof(card->interface));
+	put_str(c, card->cpus, sizeof(card->cpus));
+}
+
+static int
+get_card(struct cursor *c, struct perf_card *card)
+{
+	card->host = get(c, 8);
+	card->max_msg = get(c, 8);
+	card->ops = (uint32_t)get(c, 4);
+	card->nb_cpus = (uint32_t)get(c, 4);
+	card->cpu = (uint32_t)get(c, 4);
+	(void)get(c, 4);
+	get_str(c, card->dev, sizeof(card->dev));
+	get_str(c, card->driver, sizeof(card->driver));
+	get_str(c, card->provider, sizeof(card->provider));
+	get_str(c, card->interface, sizeof(card->interface));
+	get_str(c, card->cpus, sizeof(card->cpus));
+	if (card->nb_cpus == 0 || card->cpu > UINT16_MAX || (card->ops & ~OPS_ALL) != 0)
+		return -EPROTO;
+	return 0;
+}
+
+static void
 put_run(struct cursor *c, const struct wire_msg *m)
 {
 	put(c, m->run.test, 1);
@@ -169,10 +203,13 @@ wire_encode(const struct wire_msg *m, void *buf, uint32_t len)
 
 	memset(buf, 0, len);
 	put(&c, MAGIC, 4);
-	put(&c, VERSION, 2);
+	put(&c, WIRE_VERSION, 2);
 	put(&c, m->type, 2);
 	put(&c, m->id, 4);
 	switch (m->type) {
+	case WIRE_HELLO:
+		put_card(&c, &m->card);
+		break;
 	case WIRE_RUN:
 		put_run(&c, m);
 		break;
@@ -210,10 +247,17 @@ wire_decode(const void *buf, uint64_t len, struct wire_msg *m)
 	version = get(&c, 2);
 	type = get(&c, 2);
 	m->id = (uint32_t)get(&c, 4);
-	if (magic != MAGIC || version != VERSION || type < WIRE_RUN || type > WIRE_BYE)
+	if (magic != MAGIC)
+		return -EPROTO;
+	if (version != WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (type < WIRE_HELLO || type > WIRE_BYE)
 		return -EPROTO;
 	m->type = (enum wire_type)type;
 	switch (m->type) {
+	case WIRE_HELLO:
+		ret = get_card(&c, &m->card);
+		break;
 	case WIRE_RUN:
 		ret = get_run(&c, m);
 		break;
@@ -236,69 +280,4 @@ wire_decode(const void *buf, uint64_t len, struct wire_msg *m)
 		break;
 	}
 	return ret < 0 || c.over ? -EPROTO : 0;
-}
-
-/*
- * Card: magic "lpd1" 4, version 2, length 2, host 8, max_msg 8, ops 4, nb_cpus 4, cpu 4, 0 4, then
- * dev, driver, provider, interface, cpus with the sizes of struct perf_card.
- */
-#define CARD_LEN                                                                                   \
-	(40 + sizeof(((struct perf_card *)0)->dev) + sizeof(((struct perf_card *)0)->driver) +     \
-	 sizeof(((struct perf_card *)0)->provider) + sizeof(((struct perf_card *)0)->interface) +  \
-	 sizeof(((struct perf_card *)0)->cpus))
-
-_Static_assert(CARD_LEN <= LEAT_PRIV_MAX, "a card fits into the private data of a connection");
-
-uint16_t
-wire_card_encode(const struct perf_card *card, void *buf)
-{
-	struct cursor c = { .p = buf, .left = CARD_LEN };
-
-	put(&c, CARD_MAGIC, 4);
-	put(&c, VERSION, 2);
-	put(&c, CARD_LEN, 2);
-	put(&c, card->host, 8);
-	put(&c, card->max_msg, 8);
-	put(&c, card->ops, 4);
-	put(&c, card->nb_cpus, 4);
-	put(&c, card->cpu, 4);
-	put(&c, 0, 4);
-	put_str(&c, card->dev, sizeof(card->dev));
-	put_str(&c, card->driver, sizeof(card->driver));
-	put_str(&c, card->provider, sizeof(card->provider));
-	put_str(&c, card->interface, sizeof(card->interface));
-	put_str(&c, card->cpus, sizeof(card->cpus));
-	return CARD_LEN;
-}
-
-int
-wire_card_decode(const void *buf, uint16_t len, struct perf_card *card)
-{
-	struct cursor c = { .p = (uint8_t *)(uintptr_t)buf, .left = len };
-	uint64_t magic, version, card_len;
-
-	memset(card, 0, sizeof(*card));
-	magic = get(&c, 4);
-	version = get(&c, 2);
-	card_len = get(&c, 2);
-	if (c.over || magic != CARD_MAGIC)
-		return -EPROTO;
-	if (version != VERSION)
-		return -EPROTONOSUPPORT;
-	if (card_len != len)
-		return -EPROTO;
-	card->host = get(&c, 8);
-	card->max_msg = get(&c, 8);
-	card->ops = (uint32_t)get(&c, 4);
-	card->nb_cpus = (uint32_t)get(&c, 4);
-	card->cpu = (uint32_t)get(&c, 4);
-	(void)get(&c, 4);
-	get_str(&c, card->dev, sizeof(card->dev));
-	get_str(&c, card->driver, sizeof(card->driver));
-	get_str(&c, card->provider, sizeof(card->provider));
-	get_str(&c, card->interface, sizeof(card->interface));
-	get_str(&c, card->cpus, sizeof(card->cpus));
-	if (c.over || c.left != 0 || card->nb_cpus == 0 || card->cpu > 65535)
-		return -EPROTO;
-	return 0;
 }

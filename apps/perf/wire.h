@@ -10,7 +10,9 @@
  *
  *      0  magic "lpc1"   4     8  body by type:
  *      4  version        2
- *      6  type           2     RUN       id 4, test 1, op 1, flags 1, 0 1, size 8, window 4, 0 4,
+ *      6  type           2     HELLO     0 4, host 8, max_msg 8, ops 4, nb_cpus 4, cpu 4, 0 4,
+ *                                        dev 32, driver 32, provider 40, interface 40, cpus 32
+ *                              RUN       id 4, test 1, op 1, flags 1, 0 1, size 8, window 4, 0 4,
  *                                        seed 8, addr 8, len 8, key 8
  *                              READY     id 4, 0 4, addr 8, len 8, key 8
  *                              REFUSED   id 4, errno 4, text WIRE_TEXT
@@ -20,7 +22,8 @@
  *                              BYE       -
  *                              the rest is 0
  *
- * Card, the private data of connect and accept: see wire.c.
+ * Length, magic, version and the text of REFUSED are for all versions, so that two of different
+ * ones understand that they are.
  */
 
 #include "check.h"
@@ -31,8 +34,17 @@
 #define WIRE_LEN 512
 #define WIRE_LEN_ALT 520
 #define WIRE_TEXT 256
+#define WIRE_VERSION 2
 
-enum wire_type { WIRE_RUN = 1, WIRE_READY, WIRE_REFUSED, WIRE_SYNC, WIRE_RESULT, WIRE_BYE };
+enum wire_type {
+	WIRE_HELLO = 1,
+	WIRE_RUN,
+	WIRE_READY,
+	WIRE_REFUSED,
+	WIRE_SYNC,
+	WIRE_RESULT,
+	WIRE_BYE
+};
 
 #define WIRE_F_CHECK 0x01
 #define WIRE_F_OPEN 0x02 /* open loop */
@@ -52,6 +64,7 @@ struct perf_run {
 struct wire_msg {
 	enum wire_type type;
 	uint32_t id;
+	struct perf_card card;	   /* HELLO */
 	struct perf_run run;	   /* RUN */
 	struct leat_rkey rkey;	   /* RUN, READY */
 	int err;		   /* REFUSED, positive */
@@ -68,12 +81,7 @@ wire_len(uint64_t size)
 }
 
 void wire_encode(const struct wire_msg *m, void *buf, uint32_t len);
-/* @return 0, or -EPROTO: it is none */
+/* @return 0; -EPROTO: it is none; -EPROTONOSUPPORT: of a leat-perf of another version */
 int wire_decode(const void *buf, uint64_t len, struct wire_msg *m);
-
-/* @return bytes */
-uint16_t wire_card_encode(const struct perf_card *c, void *buf);
-/* @return 0; -EPROTO: not a card of leat-perf; -EPROTONOSUPPORT: of another version */
-int wire_card_decode(const void *buf, uint16_t len, struct perf_card *c);
 
 #endif /* PERF_WIRE_H */

@@ -65,8 +65,8 @@ test_run_byte_by_byte(void **state)
 	static const uint8_t want[] = {
 		'l',  'p',
 		'c',  '1',
-		1,    0,
-		1,    0,
+		2,    0,
+		2,    0,
 		0x78, 0x56,
 		0x34, 0x12, /* header */
 		1,    LEAT_OP_WRITE,
@@ -124,10 +124,8 @@ test_wrong_messages_are_refused(void **state)
 		uint8_t value;
 	} wrong[] = {
 		{ 0, 'x' },
-		{ 4, 2 },
-		{ 5, 1 },
 		{ 6, 0 },
-		{ 6, 7 },
+		{ 6, 8 },
 		{ 7, 1 },
 		{ 12, 3 },
 		{ 13, LEAT_OP_RECV },
@@ -177,7 +175,8 @@ test_random_bytes(void **state)
 
 	(void)state;
 	for (round = 0; round < 200000; round++) {
-		struct wire_msg head = { .type = (enum wire_type)(1 + test_random(&rnd) % 6) };
+		struct wire_msg head = { .type = (enum wire_type)(1 +
+								  test_random(&rnd) % WIRE_BYE) };
 
 		wire_encode(&head, buf, sizeof(buf));
 		for (i = 8; i < 80; i++)
@@ -194,31 +193,59 @@ test_random_bytes(void **state)
 static void
 test_cards(void **state)
 {
-	struct perf_card c = { .host = 1, .max_msg = 2, .ops = 3, .nb_cpus = 4, .cpu = 5 }, got;
+	struct wire_msg m = { .type = WIRE_HELLO }, got;
+	uint8_t buf[WIRE_LEN];
 	uint64_t rnd = 1;
-	uint8_t buf[256];
-	uint16_t len, i;
 	int round;
+	size_t i;
 
 	(void)state;
-	memset(c.provider, 'p', sizeof(c.provider) - 1);
-	snprintf(c.dev, sizeof(c.dev), "fabric_x0");
-	len = wire_card_encode(&c, buf);
-	assert_int_equal(wire_card_decode(buf, len, &got), 0);
-	assert_memory_equal(&got, &c, sizeof(c));
-	for (i = 0; i < len; i++)
-		assert_true(wire_card_decode(buf, i, &got) < 0);
-	assert_int_equal(wire_card_decode(buf, len + 1, &got), -EPROTO);
-	buf[4] = 9;
-	assert_int_equal(wire_card_decode(buf, len, &got), -EPROTONOSUPPORT);
+	m.card = (struct perf_card){ .host = 1, .max_msg = 2, .ops = 3, .nb_cpus = 4, .cpu = 5 };
+	memset(m.card.provider, 'p', sizeof(m.card.provider) - 1);
+	snprintf(m.card.dev, sizeof(m.card.dev), "fabric_x0");
+	wire_encode(&m, buf, sizeof(buf));
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), 0);
+	assert_int_equal(got.type, WIRE_HELLO);
+	assert_memory_equal(&got.card, &m.card, sizeof(m.card));
+	/* no CPU, an op that there is not, a CPU that there is not */
+	buf[32] = 0;
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTO);
+	buf[32] = 4;
+	buf[29] = 0x80;
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTO);
+	buf[29] = 0;
+	buf[38] = 1;
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTO);
 	for (round = 0; round < 50000; round++) {
-		len = wire_card_encode(&c, buf);
-		for (i = 8; i < len; i++)
+		wire_encode(&m, buf, sizeof(buf));
+		for (i = 12; i < 230; i++)
 			buf[i] = (uint8_t)(test_random(&rnd) >> 32);
-		if (wire_card_decode(buf, len, &got) == 0)
-			assert_true(strlen(got.dev) < sizeof(got.dev) &&
-				    strlen(got.cpus) < sizeof(got.cpus) && got.nb_cpus > 0);
+		memset(buf + 30, 0, 2); /* ops, or it is hardly ever right */
+		memset(buf + 38, 0, 2);
+		if (wire_decode(buf, sizeof(buf), &got) < 0)
+			continue;
+		assert_true(strlen(got.card.dev) < sizeof(got.card.dev) &&
+			    strlen(got.card.cpus) < sizeof(got.card.cpus) && got.card.nb_cpus > 0);
 	}
+}
+
+/* Of another version nothing but that is believed. */
+static void
+test_other_versions_are_told_apart(void **state)
+{
+	struct wire_msg m = { .type = WIRE_HELLO, .card = { .nb_cpus = 1 } }, got;
+	uint8_t buf[WIRE_LEN];
+
+	(void)state;
+	wire_encode(&m, buf, sizeof(buf));
+	buf[4] = WIRE_VERSION + 1;
+	buf[6] = 99;
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTONOSUPPORT);
+	buf[4] = WIRE_VERSION;
+	buf[5] = 1;
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTONOSUPPORT);
+	buf[0] ^= 1;
+	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTO);
 }
 
 static void
@@ -340,6 +367,7 @@ main(void)
 		cmocka_unit_test(test_wrong_messages_are_refused),
 		cmocka_unit_test(test_random_bytes),
 		cmocka_unit_test(test_cards),
+		cmocka_unit_test(test_other_versions_are_told_apart),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_lists_of_sizes),
 		cmocka_unit_test(test_a_wrong_byte_is_found_wherever_it_is),
