@@ -529,7 +529,7 @@ on_event(struct vb_ep *e, const struct cm_event *ev)
 		if (c->state == VB_UP || c->state == VB_ACCEPTED)
 			vb_conn_end(c, -EIO, text);
 		else if (c->state <= VB_BACKOFF)
-			give_up(c, -EIO, text);
+			give_up(c, -EIO, "the device was removed");
 		break;
 	default:
 		break;
