@@ -20,6 +20,10 @@ const struct leat_driver_arg vb_driver_args[] = {
 	{ "qp", "rc", "rc", "kind of queue pairs: reliable connections" },
 	{ "tx", "1..32768", "256", "send depth that endpoints get by default" },
 	{ "rx", "1..32768", "512", "receive depth that endpoints get by default" },
+	{ "srq", "auto|0", "auto", "0: no shared receive queue, though the device has it" },
+	{ "rxbuf", "64..1048576", "16384",
+	  "without one: bytes of a receive buffer, the longest message" },
+	{ "rxbufs", "2..1024", "16", "without one: receive buffers per peer" },
 	{ "inline", "0..1024", "what the device offers, up to 220",
 	  "SEND and WRITE up to this many bytes are copied when posted" },
 	{ "signal", "1..256", "32", "every so manieth send of a burst tells its completion" },
@@ -76,7 +80,7 @@ copy(const char *name, const struct rte_kvargs *kv, const char *key, char *buf, 
 static int
 strings(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 {
-	const char *qp = leat_kv_str(kv, "qp");
+	const char *qp = leat_kv_str(kv, "qp"), *srq = leat_kv_str(kv, "srq");
 
 	if (copy(name, kv, "dev", a->dev, sizeof(a->dev)) < 0 ||
 	    copy(name, kv, "netdev", a->netdev, sizeof(a->netdev)) < 0 ||
@@ -84,6 +88,9 @@ strings(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 		return -EINVAL;
 	if ((a->dev[0] != '\0') + (a->netdev[0] != '\0') + (a->addr[0] != '\0') > 1)
 		return leat_err(EINVAL, "%s: dev=, netdev= and addr= exclude one another", name);
+	a->srq = srq == NULL || strcmp(srq, "auto") == 0;
+	if (!a->srq && strcmp(srq, "0") != 0)
+		return leat_err(EINVAL, "%s: srq=%.40s: auto or 0 expected", name, srq);
 	if (qp != NULL && strcmp(qp, "ud") == 0)
 		return leat_err(EOPNOTSUPP,
 				"%s: qp=ud: unreliable datagrams are not offered; leave it out for "
@@ -107,6 +114,8 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	a->retry = 7;
 	a->rnr_retry = 7;
 	a->inline_max = 220;
+	a->rxbuf = 16384;
+	a->rxbufs = 16;
 	a->inline_given = leat_kv_str(kv, "inline") != NULL;
 	ret = strings(name, kv, a);
 	if (ret < 0)
@@ -116,6 +125,8 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	    leat_kv_u32(kv, "mtu", 256, 4096, &a->mtu) < 0 ||
 	    leat_kv_u32(kv, "tx", 1, DEPTH_MAX, &a->tx) < 0 ||
 	    leat_kv_u32(kv, "rx", 1, DEPTH_MAX, &a->rx) < 0 ||
+	    leat_kv_u32(kv, "rxbuf", 64, 1 << 20, &a->rxbuf) < 0 ||
+	    leat_kv_u32(kv, "rxbufs", 2, 1024, &a->rxbufs) < 0 ||
 	    leat_kv_u32(kv, "inline", 0, 1024, &a->inline_max) < 0 ||
 	    leat_kv_u32(kv, "signal", 1, 256, &a->signal) < 0 ||
 	    leat_kv_u32(kv, "tos", 0, 255, &a->tos) < 0 ||

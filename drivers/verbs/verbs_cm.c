@@ -92,7 +92,7 @@ conn_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv,
 	p->initiator_depth = c->init_rd_atom;
 	p->retry_count = (uint8_t)a->retry;
 	p->rnr_retry_count = (uint8_t)a->rnr_retry;
-	p->srq = 1;
+	p->srq = c->e->srq != NULL;
 	p->qp_num = c->qpn;
 }
 

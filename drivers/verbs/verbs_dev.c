@@ -15,6 +15,8 @@
 #define PEERS_MAX 32767
 #define RD_ATOM_CAP 16
 #define RXE_VENDOR_ID 0xffffff
+/* CQs have more entries than are asked for. */
+#define CQ_ROOM 64
 
 /* The connection manager has 8 bits for it. */
 static uint8_t
@@ -133,13 +135,24 @@ least(int a, int b)
 	return n < 1 ? 1 : (uint32_t)n;
 }
 
+/* Buffers of the driver's own; the receive CQ has room for those of all peers. */
+static int
+without_srq(struct vb_dev *d)
+{
+	uint32_t n = d->args.rxbufs;
+
+	if ((int)n > d->attr.max_qp_wr || (int)n > d->attr.max_cqe - CQ_ROOM)
+		return leat_err(EINVAL, "%s: rxbufs=%u: device %s offers %d", d->name, n,
+				ibv_get_device_name(d->ibdev),
+				RTE_MIN(d->attr.max_qp_wr, d->attr.max_cqe - CQ_ROOM));
+	d->max_msg = RTE_MIN(d->max_msg, d->args.rxbuf);
+	d->max_peers = RTE_MIN(d->max_peers, (uint32_t)(d->attr.max_cqe - CQ_ROOM) / n);
+	return 0;
+}
+
 static int
 limits(struct vb_dev *d)
 {
-	if (d->attr.max_srq < 1)
-		return leat_err(EOPNOTSUPP,
-				"%s: device %s has no shared receive queues, which endpoints need",
-				d->name, ibv_get_device_name(d->ibdev));
 	if (d->ibdev->transport_type == IBV_TRANSPORT_USNIC ||
 	    d->ibdev->transport_type == IBV_TRANSPORT_USNIC_UDP ||
 	    d->ibdev->transport_type == IBV_TRANSPORT_UNSPECIFIED)
@@ -164,9 +177,15 @@ limits(struct vb_dev *d)
 	d->init_rd_atom = rd_atom(d->attr.max_qp_init_rd_atom);
 	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
 	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
+	d->srq = d->args.srq && d->attr.max_srq > 0;
 	/* The CQs have room for more than the depth. */
-	d->tx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - 64);
-	d->rx_depth_max = least(d->attr.max_srq_wr, d->attr.max_cqe - 64);
+	d->tx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - CQ_ROOM);
+	d->rx_depth_max = DEPTH_CAP;
+	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), PEERS_MAX);
+	if (d->srq)
+		d->rx_depth_max = least(d->attr.max_srq_wr, d->attr.max_cqe - CQ_ROOM);
+	else if (without_srq(d) < 0)
+		return -EINVAL;
 	if (depth(d, "tx", d->args.tx, 256, d->tx_depth_max, &d->tx_depth) < 0 ||
 	    depth(d, "rx", d->args.rx, 512, d->rx_depth_max, &d->rx_depth) < 0)
 		return -EINVAL;
@@ -186,9 +205,10 @@ tell(const struct vb_dev *d)
 	if (strrchr(src, ':') != NULL)
 		*strrchr(src, ':') = '\0'; /* the port says nothing */
 	LEAT_LOG(NOTICE, driver,
-		 "%s: device %s port %u, %s, GID %d, address %s, inline up to %u B, %s", d->name,
+		 "%s: device %s port %u, %s, GID %d, address %s, inline up to %u B, %s%s", d->name,
 		 ibv_get_device_name(d->ibdev), d->port, kind, d->gid, src, d->inline_max,
-		 d->wr_api ? "ibv_wr_*" : "ibv_post_send");
+		 d->wr_api ? "ibv_wr_*" : "ibv_post_send",
+		 d->srq ? "" : ", no shared receive queue");
 }
 
 static int
@@ -251,7 +271,7 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->ep_types = 1u << LEAT_EP_RELIABLE;
 	info->max_msg = d->max_msg;
 	info->inline_max = d->inline_max;
-	info->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), PEERS_MAX);
+	info->max_peers = d->max_peers;
 	info->tx_depth = d->tx_depth;
 	info->tx_depth_max = d->tx_depth_max;
 	info->rx_depth = d->rx_depth;

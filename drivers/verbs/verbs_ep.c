@@ -36,6 +36,7 @@ static int
 open_verbs(struct vb_ep *e, bool wait)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = e->rx_depth, .max_sge = 1 } };
+	uint32_t recvs = e->rx_depth;
 	const struct vb_dev *d = e->dev;
 
 	e->ctx = ibv_open_device(d->ibdev);
@@ -56,9 +57,13 @@ open_verbs(struct vb_ep *e, bool wait)
 	e->scq = ibv_create_cq(e->ctx, (int)e->tx_depth + CQ_SPARE, NULL, e->comp, 0);
 	if (e->scq == NULL)
 		return vb_qp_failed(d, "the send CQ", errno);
-	e->rcq = ibv_create_cq(e->ctx, (int)e->rx_depth + CQ_SPARE, NULL, e->comp, 0);
+	if (e->rxqs != NULL)
+		recvs = e->rxqs->nb * e->nb_peers;
+	e->rcq = ibv_create_cq(e->ctx, (int)recvs + CQ_SPARE, NULL, e->comp, 0);
 	if (e->rcq == NULL)
 		return vb_qp_failed(d, "the receive CQ", errno);
+	if (e->rxqs != NULL)
+		return 0;
 	e->srq = ibv_create_srq(e->pd, &srq);
 	if (e->srq == NULL)
 		return vb_qp_failed(d, "a shared receive queue", errno);
@@ -127,6 +132,7 @@ ep_free(struct vb_ep *e)
 	if (e->scq != NULL)
 		GONE(e, "destroy send CQ", ibv_destroy_cq(e->scq));
 	vb_wait_close(e);
+	vb_rxqs_close(e);
 	if (e->pd != NULL)
 		GONE(e, "free PD", ibv_dealloc_pd(e->pd));
 	if (e->ctx != NULL)
@@ -158,7 +164,7 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->nb_peers = conf->max_peers;
 	e->wait_fd = -1;
 	TAILQ_INIT(&e->busy);
-	if (alloc_tables(e, conf) < 0 || open_verbs(e, conf->wait) < 0 || open_cm(e) < 0 ||
+	if (alloc_tables(e, conf) < 0 || vb_rxqs_open(e) < 0 || open_verbs(e, conf->wait) < 0 || open_cm(e) < 0 ||
 	    (conf->wait && vb_wait_open(e) < 0)) {
 		err = rte_errno;
 		ep_free(e);

@@ -14,6 +14,7 @@
  *     verbs_conn.c   the end of connections, asynchronous events of the device
  *     verbs_tx.c     post of what is sent
  *     verbs_rx.c     receives: slots, the SRQ, and how a receive is taken back from it
+ *     verbs_rxq.c    receives where there is no SRQ
  *     verbs_loop.c   a connection of the endpoint to itself, with which receives are taken back
  *     verbs_cq.c     poll
  *     verbs_wc.c     completion statuses: names, what they mean
@@ -67,6 +68,9 @@ struct vb_args {
 	uint32_t timeout;
 	uint32_t retry;
 	uint32_t rnr_retry;
+	bool srq;	 /* shared receive queues, where the device has them */
+	uint32_t rxbuf;	 /* without them: bytes of a receive buffer, */
+	uint32_t rxbufs; /* and their number per peer */
 };
 
 extern const struct leat_driver_arg vb_driver_args[];
@@ -101,8 +105,10 @@ struct vb_dev {
 	uint64_t max_msg;
 	uint32_t ops;
 	uint32_t tx_depth, tx_depth_max, rx_depth, rx_depth_max;
+	uint32_t max_peers;
 	uint8_t rd_atom, init_rd_atom;
 	bool wr_api; /* ibv_wr_* */
+	bool srq;    /* endpoints have a shared receive queue */
 	bool rxe;    /* soft-RoCE, which tells some errors in its own way */
 };
 
@@ -157,6 +163,7 @@ struct vb_conn {
 	uint8_t state;
 	bool reads; /* the other side answers READs and atomics of ours */
 
+	struct vb_rxq *rxq; /* without an SRQ */
 	struct vb_ep *e;
 	struct leat_peer *peer; /* NULL: ZOMBIE */
 	struct rdma_cm_id *id;
@@ -184,6 +191,16 @@ struct vb_slot {
 	uint64_t seq;	    /* order of posting */
 	bool hw;	    /* in the SRQ; otherwise it waits for that */
 	bool cancel;	    /* nobody wants it any more */
+};
+
+struct vb_rxbuf;
+TAILQ_HEAD(vb_rxbufs, vb_rxbuf);
+
+/* Without an SRQ, see verbs_rxq.c. */
+struct vb_rxqs {
+	uint32_t nb, size;	  /* buffers per peer, their bytes */
+	struct vb_rxbufs arrived; /* messages that no receive was there for, the oldest first */
+	struct vb_rxq *unused;
 };
 
 enum vb_loop_state {
@@ -217,7 +234,7 @@ struct vb_ep {
 	struct vb_slot *slots;
 	uint32_t *free; /* stack of free slots */
 	uint32_t nb_free;
-	uint32_t hw;	 /* receives in the SRQ */
+	uint32_t hw;	 /* receives in the SRQ; without one: buffers in queue pairs */
 	uint64_t seq;	 /* of the next one posted */
 	uint64_t hw_seq; /* the highest that went into the SRQ, + 1 */
 	uint32_t tx_depth, rx_depth;
@@ -226,6 +243,7 @@ struct vb_ep {
 	bool drain; /* receives are being taken back, see verbs_rx.c */
 	bool dead;  /* QPs and SRQ are gone */
 	bool quiesce;
+	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
 	uint32_t last_qpn; /* of the last completion, and its peer */
 	uint16_t last_peer;
 	uint32_t qpn_mask;
@@ -338,6 +356,20 @@ void vb_rx_step(struct vb_ep *e);
 void vb_rx_refill(struct vb_ep *e);
 /* All that there are are finished; the SRQ is gone. */
 void vb_rx_drop(struct vb_ep *e, int status);
+/* The message of wc, that lies at data, goes to the oldest receive outside of an SRQ. @return its status */
+int vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
+
+/* 0, or negative errno with leat_err(). */
+int vb_rxqs_open(struct vb_ep *e);
+void vb_rxqs_close(struct vb_ep *e);
+/* Buffers of a queue pair; they are there before it can receive. */
+int vb_rxq_open(struct vb_ep *e, struct vb_conn *c);
+int vb_rxq_start(struct vb_ep *e, struct vb_conn *c);
+/* It is destroyed; what arrived and nobody received goes with it. */
+void vb_rxq_close(struct vb_ep *e, struct vb_conn *c);
+void vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc);
+/* Receives were posted: for what has arrived. */
+void vb_rxq_match(struct vb_ep *e);
 
 int vb_loop_open(struct vb_ep *e);
 void vb_loop_close(struct vb_ep *e);

@@ -128,6 +128,12 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 		.pd = e->pd,
 	};
 
+	if (e->rxqs != NULL) {
+		attr.cap.max_recv_wr = e->rxqs->nb;
+		attr.cap.max_recv_sge = 1;
+		if (c->rxq == NULL && vb_rxq_open(e, c) < 0)
+			return -rte_errno;
+	}
 	if (c->sq == NULL) {
 		c->mask = rte_align32pow2(e->tx_depth) - 1;
 		c->sq = calloc(c->mask + 1u, sizeof(struct leat_op *));
@@ -187,7 +193,8 @@ vb_qp_init(struct vb_conn *c)
 			       IBV_ACCESS_REMOTE_WRITE;
 	if ((c->e->dev->ops & VB_OPS_ATOMIC) != 0)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-	return move(c, &attr, mask | IBV_QP_ACCESS_FLAGS, "INIT");
+	ret = move(c, &attr, mask | IBV_QP_ACCESS_FLAGS, "INIT");
+	return ret < 0 || c->e->rxqs == NULL ? ret : vb_rxq_start(c->e, c);
 }
 
 int
@@ -237,12 +244,15 @@ vb_qp_destroy(struct vb_conn *c)
 {
 	int err;
 
-	if (c->qp == NULL)
+	if (c->qp == NULL) {
+		vb_rxq_close(c->e, c);
 		return;
+	}
 	err = ibv_destroy_qp(c->qp);
 	if (err != 0)
 		LEAT_LOG(ERR, driver, "%s: destroy queue pair %u: %s", c->e->dev->name, c->qpn,
 			 strerror(err));
+	vb_rxq_close(c->e, c);
 	vb_qpn_del(c->e, c->qpn);
 	c->e->nb_qps--;
 	c->qp = NULL;

@@ -157,6 +157,11 @@ vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op)
 	slot->seq = e->seq++;
 	slot->cancel = false;
 	leat_op_start(e->ep, op);
+	if (unlikely(e->rxqs != NULL)) {
+		soft_insert(e, s);
+		vb_rxq_match(e);
+		return;
+	}
 	if (unlikely(e->drain)) {
 		soft_insert(e, s);
 		return;
@@ -285,16 +290,16 @@ taken_back(struct vb_ep *e, uint32_t s)
 	leat_op_finish(e->ep, op, -ECANCELED, 0);
 }
 
-/* A message came for `from` that belongs to an older receive. @return its status */
+/* A message came to `from` that belongs to an older receive. @return its status */
 static int
-move_message(struct leat_op *to, const struct leat_op *from, const struct ibv_wc *wc)
+move_message(struct leat_op *to, const void *from, const struct ibv_wc *wc)
 {
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		return 0;
 	if (wc->byte_len > to->size)
 		return -EMSGSIZE;
 	if (wc->byte_len > 0)
-		memcpy(to->buf, from->buf, wc->byte_len);
+		memcpy(to->buf, from, wc->byte_len);
 	return 0;
 }
 
@@ -309,6 +314,18 @@ finish(struct vb_ep *e, struct leat_op *op, const struct ibv_wc *wc, int status)
 			op->oflags |= LEAT_OP_F_WRITTEN;
 	}
 	leat_op_finish(e->ep, op, status, wc->byte_len);
+}
+
+int
+vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data)
+{
+	uint32_t s = soft_pop(e);
+	struct leat_op *op = e->slots[s].op;
+	int status = move_message(op, data, wc);
+
+	slot_put(e, s);
+	finish(e, op, wc, status);
+	return status;
 }
 
 static void __attribute__((noinline, cold))
@@ -328,7 +345,7 @@ done_while_draining(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 	}
 	first = soft_pop(e);
 	to = e->slots[first].op;
-	status = move_message(to, op, wc);
+	status = move_message(to, op->buf, wc);
 	slot_put(e, first);
 	if (slot->cancel) {
 		e->nb_cancel--;
@@ -368,6 +385,10 @@ vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc)
 	struct vb_slot *slot;
 	struct leat_op *op;
 
+	if (unlikely(e->rxqs != NULL)) {
+		vb_rxq_done(e, wc);
+		return;
+	}
 	if (unlikely(s >= e->rx_depth || e->slots[s].op == NULL))
 		return; /* none of ours */
 	slot = &e->slots[s];

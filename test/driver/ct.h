@@ -198,6 +198,7 @@ int ct_peer_state(struct ct_side *s, uint16_t peer);
 int ct_disconnect(struct ct_side *s, uint16_t peer);
 /* Waits until an id whose end was told is free. */
 void ct_wait_free(struct ct_side *s, uint16_t peer);
+/* What is larger than the device's largest message is made that size. */
 int ct_stream(struct ct_side *s, const struct ct_spec *spec);
 /* Waits until n of its ops came back. @return whether they did in time */
 bool ct_try_wait(struct ct_side *s, int stream, uint32_t n, uint32_t timeout_ms,

@@ -112,6 +112,7 @@ struct ct_spec {
 #define CT_BAD_NOBUF 1 /* buf is NULL */
 #define CT_BAD_NOMR 2  /* mr is NULL */
 #define CT_BAD_PAST 3  /* the deadline has passed already */
+#define CT_BAD_LONG 4  /* longer than the device's largest message */
 
 static inline uint64_t
 ct_size_max(const struct ct_spec *s)

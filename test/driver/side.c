@@ -175,6 +175,10 @@ ct_stream(struct ct_side *s, const struct ct_spec *spec)
 {
 	request(CT_STREAM, 0, 0, 0);
 	req.spec = *spec;
+	if (spec->bad != CT_BAD_LONG) {
+		req.spec.size = RTE_MIN(spec->size, ct.info.max_msg);
+		req.spec.size_max = RTE_MIN(spec->size_max, ct.info.max_msg);
+	}
 	ct_call(s, &req, &rep);
 	CT_CHECK(rep.err >= 0, "%s: %s", s->what, rep.text);
 	return rep.err;

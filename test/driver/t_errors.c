@@ -377,6 +377,7 @@ bad_ops(void)
 	s.peer = p.pa;
 	if (ct.info.max_msg < UINT64_MAX) {
 		s.size = ct.info.max_msg + 1;
+		s.bad = CT_BAD_LONG;
 		bad_op(&p, s, -EMSGSIZE, "message one byte beyond max_msg");
 		s.size = UINT64_MAX;
 		bad_op(&p, s, -EMSGSIZE, "message of 2^64 - 1 bytes");

@@ -21,5 +21,7 @@ if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ]; then
 	return
 fi
 conform "one process" --vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0
+conform "one process, without shared receive queues" \
+	--vdev=fabric_verbs0,dev=x_va,srq=0 -- --mode self --listen 10.97.0.1:0
 conform "over the wire" --vdev=fabric_verbs0,dev=x_va --vdev=fabric_verbs1,dev=x_vb -- \
 	--mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0

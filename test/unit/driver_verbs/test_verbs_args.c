@@ -12,6 +12,28 @@
 
 #include "verbs_pvt.h"
 
+/* Queue pairs need them; none is made here. */
+int
+vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
+{
+	(void)e;
+	(void)c;
+	return -ENOSYS;
+}
+
+int
+vb_rxq_start(struct vb_ep *e, struct vb_conn *c)
+{
+	return vb_rxq_open(e, c);
+}
+
+void
+vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
+{
+	(void)e;
+	(void)c;
+}
+
 static int
 parse(const char *args, struct vb_args *a)
 {
@@ -40,6 +62,9 @@ defaults(void **state)
 	assert_int_equal(a.rnr_retry, 7);
 	assert_true(a.tos > 255);
 	assert_false(a.inline_given);
+	assert_true(a.srq);
+	assert_int_equal(a.rxbuf, 16384);
+	assert_int_equal(a.rxbufs, 16);
 }
 
 static void
@@ -69,6 +94,12 @@ values(void **state)
 	assert_string_equal(a.netdev, "eth0");
 	assert_int_equal(parse("addr=10.0.0.1", &a), 0);
 	assert_string_equal(a.addr, "10.0.0.1");
+	assert_int_equal(parse("srq=0,rxbuf=4096,rxbufs=64", &a), 0);
+	assert_false(a.srq);
+	assert_int_equal(a.rxbuf, 4096);
+	assert_int_equal(a.rxbufs, 64);
+	assert_int_equal(parse("srq=auto", &a), 0);
+	assert_true(a.srq);
 }
 
 static void
@@ -92,6 +123,12 @@ wrong_values(void **state)
 					   "port=0",
 					   "gid=256",
 					   "inline=-1",
+					   "srq=1",
+					   "srq=",
+					   "rxbuf=63",
+					   "rxbuf=1048577",
+					   "rxbufs=1",
+					   "rxbufs=1025",
 					   "tx=64k" };
 	struct vb_args a;
 	unsigned int i;

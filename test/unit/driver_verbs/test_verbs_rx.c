@@ -88,6 +88,22 @@ vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
 	(void)recv;
 }
 
+/* Of endpoints without an SRQ. */
+void
+vb_rxq_done(struct vb_ep *ve, const struct ibv_wc *wc)
+{
+	(void)ve;
+	(void)wc;
+	fail_msg("this endpoint has an SRQ");
+}
+
+void
+vb_rxq_match(struct vb_ep *ve)
+{
+	(void)ve;
+	fail_msg("this endpoint has an SRQ");
+}
+
 static int
 post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
