@@ -15,19 +15,40 @@
 /* What wr_id says of a send: whose it is, and its number. The loop is nobody's. */
 #define WR_INDEX(wr_id) ((uint32_t)((wr_id) >> 32))
 
-void
-vb_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status)
+/* The general way, one by one. */
+static void __attribute__((noinline))
+sq_done_each(struct vb_ep *e, struct vb_conn *c, uint32_t n, int status)
 {
-	uint32_t head = c->head, n = last - head + 1;
+	uint32_t head = c->head;
 
-	if (unlikely(n > c->tail - head))
-		return;
-	c->head = last + 1;
+	c->head += n;
 	while (n-- > 0) {
 		struct leat_op *op = c->sq[head++ & c->mask];
 
 		leat_op_finish(e->ep, op, status, status == 0 ? op->size : 0);
 	}
+}
+
+static inline void
+sq_done_well(struct vb_ep *e, struct vb_conn *c, uint32_t last)
+{
+	uint32_t head = c->head, n = last + 1 - head, k;
+
+	if (unlikely(n > c->tail - head))
+		return;
+	k = leat_ops_sent(e->ep, &e->ep->peers[c->index], c->sq, c->mask, head, n);
+	c->head = head + k;
+	if (unlikely(k < n))
+		sq_done_each(e, c, n - k, 0);
+}
+
+void
+vb_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status)
+{
+	uint32_t n = last - c->head + 1;
+
+	if (n <= c->tail - c->head)
+		sq_done_each(e, c, n, status);
 }
 
 static void __attribute__((noinline, cold))
@@ -56,7 +77,7 @@ send_done(struct vb_ep *e, const struct ibv_wc *wc)
 	if (unlikely(c == NULL || c->qpn != wc->qp_num))
 		return;
 	if (likely(wc->status == IBV_WC_SUCCESS))
-		vb_sq_done(e, c, (uint32_t)wc->wr_id, 0);
+		sq_done_well(e, c, (uint32_t)wc->wr_id);
 	else
 		send_failed(e, c, wc);
 }

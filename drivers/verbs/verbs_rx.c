@@ -156,7 +156,7 @@ vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op)
 	slot->op = op;
 	slot->seq = e->seq++;
 	slot->cancel = false;
-	leat_op_start(e->ep, op);
+	leat_op_start_as(e->ep, op, true);
 	if (unlikely(e->rxqs != NULL)) {
 		soft_insert(e, s);
 		vb_rxq_match(e);
@@ -313,7 +313,7 @@ finish(struct vb_ep *e, struct leat_op *op, const struct ibv_wc *wc, int status)
 		if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 			op->oflags |= LEAT_OP_F_WRITTEN;
 	}
-	leat_op_finish(e->ep, op, status, wc->byte_len);
+	leat_op_finish_as(e->ep, op, status, wc->byte_len, true);
 }
 
 int

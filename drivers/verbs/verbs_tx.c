@@ -10,6 +10,8 @@
  * completions, at least one.
  *
  * There is always room in the send queue: it has as many places as the endpoint has sends in flight.
+ *
+ * Two steps for each list: take as many ops as go to one peer and are right, then build their requests.
  */
 
 #include <endian.h>
@@ -18,13 +20,6 @@
 #include <rte_prefetch.h>
 
 #include "verbs_pvt.h"
-
-struct tx_batch {
-	struct vb_conn *c;
-	uint32_t n;
-	struct leat_op *ops[VB_BURST];
-	uint32_t lkey[VB_BURST];
-};
 
 /* Small ones go with the request. READ and atomics write to their buffer. */
 static inline bool
@@ -39,28 +34,28 @@ wr_id(const struct vb_conn *c, uint32_t nr)
 	return (uint64_t)c->index << 32 | nr;
 }
 
-static inline bool
-signaled(const struct vb_ep *e, struct vb_conn *c, bool last)
+/* Of the last but i requests of a list. */
+static inline unsigned int
+wr_flags(const struct vb_ep *e, struct vb_conn *c, const struct leat_op *op, uint32_t i)
 {
-	if (++c->unsignaled < e->signal && !last)
-		return false;
-	c->unsignaled = 0;
-	return true;
+	unsigned int flags = 0;
+
+	if (unlikely(++c->unsignaled >= e->signal || i == 0)) {
+		c->unsignaled = 0;
+		flags = IBV_SEND_SIGNALED;
+	}
+	return goes_inline(e, op) ? flags | IBV_SEND_INLINE : flags;
 }
+
+/* ---- ibv_wr_* ---- */
 
 #ifdef VB_HAVE_WR_API
 static inline void
-build_wr(struct ibv_qp_ex *x, const struct vb_ep *e, const struct leat_op *op, uint32_t lkey)
+build_wr(struct ibv_qp_ex *x, const struct leat_op *op)
 {
 	uint32_t rkey = (uint32_t)op->rkey;
 
 	switch (op->type) {
-	case LEAT_OP_SEND:
-		if (likely((op->flags & LEAT_OP_F_IMM) == 0))
-			ibv_wr_send(x);
-		else
-			ibv_wr_send_imm(x, htobe32((uint32_t)op->imm));
-		break;
 	case LEAT_OP_WRITE:
 		ibv_wr_rdma_write(x, rkey, op->raddr);
 		break;
@@ -77,31 +72,40 @@ build_wr(struct ibv_qp_ex *x, const struct vb_ep *e, const struct leat_op *op, u
 		ibv_wr_atomic_cmp_swp(x, rkey, op->raddr, op->compare, op->operand);
 		break;
 	}
-	if (op->size == 0)
-		ibv_wr_set_sge_list(x, 0, NULL);
-	else if (goes_inline(e, op))
-		ibv_wr_set_inline_data(x, op->buf, op->size);
-	else
-		ibv_wr_set_sge(x, lkey, (uintptr_t)op->buf, (uint32_t)op->size);
 }
 
-static int
-send_wr(struct vb_ep *e, struct vb_conn *c, const struct tx_batch *b)
+/* @return how many of the newest n ops in the ring were taken */
+static inline uint32_t
+send_wr(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
 	struct ibv_qp_ex *x = c->qpx;
-	uint32_t i;
+	uint32_t nr = c->tail - n, i = n;
 
 	ibv_wr_start(x);
-	for (i = 0; i < b->n; i++) {
-		x->wr_id = wr_id(c, c->tail + i);
-		x->wr_flags = signaled(e, c, i + 1 == b->n) ? IBV_SEND_SIGNALED : 0;
-		if (goes_inline(e, b->ops[i]))
-			x->wr_flags |= IBV_SEND_INLINE; /* rxe wants to be told */
-		build_wr(x, e, b->ops[i], b->lkey[i]);
+	while (i-- > 0) {
+		const struct leat_op *op = c->sq[nr & c->mask];
+
+		x->wr_id = wr_id(c, nr++);
+		x->wr_flags = wr_flags(e, c, op, i);
+		if (unlikely(op->type != LEAT_OP_SEND))
+			build_wr(x, op);
+		else if (likely((op->flags & LEAT_OP_F_IMM) == 0))
+			ibv_wr_send(x);
+		else
+			ibv_wr_send_imm(x, htobe32((uint32_t)op->imm));
+		if (unlikely(op->size == 0))
+			ibv_wr_set_sge_list(x, 0, NULL);
+		else if (x->wr_flags & IBV_SEND_INLINE)
+			ibv_wr_set_inline_data(x, op->buf, op->size);
+		else
+			ibv_wr_set_sge(x, *lkey, (uintptr_t)op->buf, (uint32_t)op->size);
+		lkey++;
 	}
-	return ibv_wr_complete(x);
+	return likely(ibv_wr_complete(x) == 0) ? n : 0;
 }
 #endif
+
+/* ---- ibv_post_send() ---- */
 
 static inline void
 build_list(struct ibv_send_wr *wr, const struct leat_op *op)
@@ -140,81 +144,64 @@ build_list(struct ibv_send_wr *wr, const struct leat_op *op)
 	}
 }
 
-/* @return how many were taken */
-static uint32_t
-send_list(struct vb_ep *e, struct vb_conn *c, const struct tx_batch *b)
+/* @return how many of the newest n ops in the ring were taken */
+static __attribute__((noinline)) uint32_t
+send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
 	struct ibv_send_wr wr[VB_BURST], *bad = NULL;
+	uint32_t nr = c->tail - n, i;
 	struct ibv_sge sge[VB_BURST];
-	uint32_t i;
 
-	for (i = 0; i < b->n; i++) {
-		const struct leat_op *op = b->ops[i];
+	for (i = 0; i < n; i++) {
+		const struct leat_op *op = c->sq[nr & c->mask];
 
-		sge[i] = (struct ibv_sge){ (uintptr_t)op->buf, (uint32_t)op->size, b->lkey[i] };
-		wr[i].wr_id = wr_id(c, c->tail + i);
-		wr[i].next = i + 1 < b->n ? &wr[i + 1] : NULL;
+		sge[i].addr = (uintptr_t)op->buf;
+		sge[i].length = (uint32_t)op->size;
+		sge[i].lkey = lkey[i];
+		wr[i].wr_id = wr_id(c, nr++);
+		wr[i].next = &wr[i + 1];
 		wr[i].sg_list = &sge[i];
 		wr[i].num_sge = op->size > 0;
-		wr[i].send_flags = signaled(e, c, i + 1 == b->n) ? IBV_SEND_SIGNALED : 0;
-		if (goes_inline(e, op))
-			wr[i].send_flags |= IBV_SEND_INLINE;
+		wr[i].send_flags = wr_flags(e, c, op, n - 1 - i);
 		build_list(&wr[i], op);
 	}
+	wr[n - 1].next = NULL;
 	if (likely(ibv_post_send(c->qp, wr, &bad) == 0))
-		return b->n;
+		return n;
 	return bad == NULL ? 0 : (uint32_t)(bad - wr);
 }
+
+/* ---- post ---- */
 
 /*
  * The device did not take requests that it has room for: it, or the queue pair, is gone. Without
  * their last one, those before might not be signaled: all come back when the connection has ended.
  */
-static void __attribute__((noinline, cold))
-refused(struct vb_ep *e, struct tx_batch *b, uint32_t taken)
+static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_conn *c, uint32_t n)
 {
-	struct vb_conn *c = b->c;
-	uint32_t i;
+	uint32_t nr = c->tail - n, end = c->tail;
 
-	c->tail -= b->n - taken;
-	for (i = taken; i < b->n; i++)
-		leat_op_finish(e->ep, b->ops[i], -EIO, 0);
+	c->tail = nr;
+	while (nr != end)
+		leat_op_finish(e->ep, c->sq[nr++ & c->mask], -EIO, 0);
 	vb_conn_end(c, -EIO, "the device refused a send request");
-}
-
-static void
-tx_flush(struct vb_ep *e, struct tx_batch *b)
-{
-	struct vb_conn *c = b->c;
-	uint32_t taken, i;
-
-	for (i = 0; i < b->n; i++)
-		c->sq[(c->tail + i) & c->mask] = b->ops[i];
-#ifdef VB_HAVE_WR_API
-	if (likely(c->qpx != NULL))
-		taken = likely(send_wr(e, c, b) == 0) ? b->n : 0;
-	else
-#endif
-		taken = send_list(e, c, b);
-	c->tail += b->n;
-	if (unlikely(taken < b->n))
-		refused(e, b, taken);
-	b->n = 0;
 }
 
 /* @return 0, or the status with which it is done at once */
 static inline int
-tx_add(struct vb_ep *e, struct tx_batch *b, struct leat_op *op)
+tx_check(const struct vb_ep *e, const struct vb_conn *c, const struct leat_op *op, uint32_t *lkey)
 {
-	struct vb_conn *c = e->conns[op->peer];
-	const struct leat_mr_piece *p;
-	uint32_t lkey = 0;
+	int ret = leat_op_check_data(e->ep, op, false);
 
-	if (op->size > 0 && !goes_inline(e, op)) {
-		p = leat_mr_find(op->mr, op->buf, op->size);
+	if (unlikely(ret < 0))
+		return ret;
+	*lkey = 0;
+	if (!goes_inline(e, op) && likely(op->size > 0)) {
+		const struct leat_mr_piece *p = leat_mr_find(op->mr, op->buf, op->size);
+
 		if (unlikely(p == NULL))
 			return -EINVAL;
-		lkey = vb_lkey(p);
+		*lkey = vb_lkey(p);
 	}
 	if (op->type >= LEAT_OP_WRITE) {
 		if (unlikely(op->rkey > UINT32_MAX))
@@ -222,47 +209,111 @@ tx_add(struct vb_ep *e, struct tx_batch *b, struct leat_op *op)
 		if (unlikely(op->type >= LEAT_OP_READ && !c->reads))
 			return -EOPNOTSUPP;
 	}
-	if (b->n > 0 && (b->c != c || b->n == VB_BURST))
-		tx_flush(e, b);
-	b->c = c;
-	b->ops[b->n] = op;
-	b->lkey[b->n++] = lkey;
-	leat_op_start(e->ep, op);
 	return 0;
+}
+
+/*
+ * Ops from ops[0] on that go to the same peer and are right go out as one list.
+ * @return how many there were
+ */
+static __attribute__((noinline)) uint32_t
+post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
+{
+	struct leat_ep *ep = e->ep;
+	uint16_t id = ops[0]->peer;
+	uint32_t lkey[VB_BURST], i, k;
+	struct leat_peer *peer;
+	struct vb_conn *c;
+
+	if (unlikely(leat_op_check_peer(ep, ops[0], false) < 0))
+		return 0;
+	peer = &ep->peers[id];
+	c = e->conns[id];
+	if (n > VB_BURST)
+		n = VB_BURST;
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (i + 1 < n)
+			rte_prefetch0(ops[i + 1]);
+		if (unlikely(leat_op_is_recv(op) || op->peer != id || op->state != LEAT_OP_IDLE ||
+			     ep->tx_room == 0 || leat_op_check_type(ep, op) < 0 ||
+			     tx_check(e, c, op, &lkey[i]) < 0))
+			break;
+		c->sq[c->tail++ & c->mask] = op;
+		leat_op_start_send(ep, peer, op);
+	}
+	if (unlikely(i == 0))
+		return 0;
+#ifdef VB_HAVE_WR_API
+	if (likely(c->qpx != NULL))
+		k = send_wr(e, c, i, lkey);
+	else
+#endif
+		k = send_list(e, c, i, lkey);
+	if (unlikely(k < i))
+		refused(e, c, i - k);
+	return i;
+}
+
+/*
+ * Receives from ops[0] on that are right.
+ * @return how many there were
+ */
+static __attribute__((noinline)) uint32_t
+post_recvs(struct vb_ep *e, struct leat_op **ops, uint32_t n)
+{
+	struct vb_rx_batch b;
+	uint32_t i;
+
+	b.n = 0;
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (i + 1 < n)
+			rte_prefetch0(ops[i + 1]);
+		if (unlikely(!leat_op_is_recv(op) || op->state != LEAT_OP_IDLE ||
+			     e->ep->rx_room == 0 || leat_op_check_as(e->ep, op, true) < 0))
+			break;
+		vb_rx_add(e, &b, op);
+	}
+	if (b.n > 0)
+		vb_rx_flush(e, &b);
+	return i;
+}
+
+/* One that is not right is taken, and done. @return false if there is no room for it */
+static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct leat_op *op)
+{
+	uint32_t lkey;
+	int ret;
+
+	if (!leat_op_admit(e->ep, op))
+		return false;
+	ret = leat_op_check(e->ep, op);
+	if (ret == 0)
+		ret = tx_check(e, e->conns[op->peer], op, &lkey);
+	leat_op_fail(e->ep, op, ret);
+	return true;
 }
 
 uint16_t
 vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	struct vb_ep *e = vb_of(ep);
-	struct vb_rx_batch rx;
-	struct tx_batch tx;
-	uint16_t i;
-	int status;
+	uint32_t i = 0, k;
 
-	rx.n = 0;
-	tx.n = 0;
-	for (i = 0; i < n; i++) {
-		struct leat_op *op = ops[i];
-
-		if (i + 1 < n)
-			rte_prefetch0(ops[i + 1]);
-		if (unlikely(!leat_op_admit(ep, op)))
-			break;
-		status = leat_op_check(ep, op);
-		if (likely(status == 0)) {
-			if (op->type == LEAT_OP_RECV) {
-				vb_rx_add(e, &rx, op);
-				continue;
-			}
-			status = tx_add(e, &tx, op);
+	while (i < n) {
+		if (leat_op_is_recv(ops[i]))
+			k = post_recvs(e, &ops[i], n - i);
+		else
+			k = post_sends(e, &ops[i], n - i);
+		i += k;
+		if (unlikely(k == 0)) {
+			if (!post_wrong(e, ops[i]))
+				break;
+			i++;
 		}
-		if (unlikely(status < 0))
-			leat_op_fail(ep, op, status);
 	}
-	if (tx.n > 0)
-		tx_flush(e, &tx);
-	if (rx.n > 0)
-		vb_rx_flush(e, &rx);
-	return leat_post_end(ep, i, n);
+	return leat_post_end(ep, (uint16_t)i, n);
 }

@@ -274,6 +274,26 @@ leat_op_is_recv(const struct leat_op *op)
 	return op->type == LEAT_OP_RECV || op->type == LEAT_OP_TRECV;
 }
 
+/*
+ * Functions with a last argument `recv` are for loops that have asked leat_op_is_recv() already: with it a constant,
+ * half of the work is left.
+ */
+
+/** leat_op_admit() of an op that is a receive or not. */
+static inline bool
+leat_op_admit_as(struct leat_ep *ep, const struct leat_op *op, bool recv)
+{
+	if (unlikely(op->state != LEAT_OP_IDLE)) {
+		rte_errno = EALREADY;
+		return false;
+	}
+	if (unlikely((recv ? ep->rx_room : ep->tx_room) == 0)) {
+		rte_errno = EAGAIN;
+		return false;
+	}
+	return true;
+}
+
 /**
  * May an op be taken at all? If not sets rte_errno for post.
  * @return false if there is no room or it is in flight
@@ -281,15 +301,51 @@ leat_op_is_recv(const struct leat_op *op)
 static inline bool
 leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 {
-	if (unlikely(op->state != LEAT_OP_IDLE)) {
-		rte_errno = EALREADY;
-		return false;
-	}
-	if (unlikely((leat_op_is_recv(op) ? ep->rx_room : ep->tx_room) == 0)) {
-		rte_errno = EAGAIN;
-		return false;
-	}
-	return true;
+	return leat_op_admit_as(ep, op, leat_op_is_recv(op));
+}
+
+/** The part of leat_op_check() that asks for the peer. */
+static inline int
+leat_op_check_peer(const struct leat_ep *ep, const struct leat_op *op, bool recv)
+{
+	if (op->peer == LEAT_PEER_ANY && recv)
+		return 0;
+	if (unlikely(op->peer >= ep->nb_peers || ep->peers[op->peer].state != LEAT_PEER_UP))
+		return recv && !ep->directed_recv ? -EOPNOTSUPP : -ENOTCONN;
+	return unlikely(recv && !ep->directed_recv) ? -EOPNOTSUPP : 0;
+}
+
+/** The part of leat_op_check() that asks for size and memory. */
+static inline int
+leat_op_check_data(const struct leat_ep *ep, const struct leat_op *op, bool recv)
+{
+	if (unlikely(!recv && op->size > ep->max_msg))
+		return -EMSGSIZE;
+	if (op->size > 0 && unlikely(op->buf == NULL || (ep->mr_local && op->mr == NULL)))
+		return -EINVAL;
+	if (unlikely(op->type >= LEAT_OP_FETCH_ADD && (op->size != 8 || (op->raddr & 7) != 0)))
+		return -EINVAL;
+	return 0;
+}
+
+/** The part of leat_op_check() that asks for the type. */
+static inline int
+leat_op_check_type(const struct leat_ep *ep, const struct leat_op *op)
+{
+	if (unlikely(op->type >= LEAT_OP_TYPES))
+		return -EINVAL;
+	return unlikely((ep->op_mask & LEAT_OP_BIT(op->type)) == 0) ? -EOPNOTSUPP : 0;
+}
+
+/** leat_op_check() of an op that is a receive or not. */
+static inline int
+leat_op_check_as(const struct leat_ep *ep, const struct leat_op *op, bool recv)
+{
+	int ret = leat_op_check_type(ep, op);
+
+	if (likely(ret == 0))
+		ret = leat_op_check_peer(ep, op, recv);
+	return likely(ret == 0) ? leat_op_check_data(ep, op, recv) : ret;
 }
 
 /**
@@ -299,35 +355,49 @@ leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 static inline int
 leat_op_check(const struct leat_ep *ep, const struct leat_op *op)
 {
-	if (unlikely(op->type >= LEAT_OP_TYPES))
-		return -EINVAL;
-	if (unlikely((ep->op_mask & LEAT_OP_BIT(op->type)) == 0))
-		return -EOPNOTSUPP;
-	if (op->peer != LEAT_PEER_ANY || !leat_op_is_recv(op)) {
-		if (unlikely(op->peer >= ep->nb_peers || ep->peers[op->peer].state != LEAT_PEER_UP))
-			return leat_op_is_recv(op) && !ep->directed_recv ? -EOPNOTSUPP : -ENOTCONN;
-		if (unlikely(leat_op_is_recv(op) && !ep->directed_recv))
-			return -EOPNOTSUPP;
-	}
-	if (unlikely(op->size > ep->max_msg && !leat_op_is_recv(op)))
-		return -EMSGSIZE;
-	if (op->size > 0 && unlikely(op->buf == NULL || (ep->mr_local && op->mr == NULL)))
-		return -EINVAL;
-	if (unlikely(op->type >= LEAT_OP_FETCH_ADD && (op->size != 8 || (op->raddr & 7) != 0)))
-		return -EINVAL;
-	return 0;
+	return leat_op_check_as(ep, op, leat_op_is_recv(op));
 }
 
-/** Accepts an op: from here on it is the device's, and must be finished exactly once. */
+/** Puts an op at the end of a queue. */
 static inline void
-leat_op_start(struct leat_ep *ep, struct leat_op *op)
+leat_queue_append(struct leat_queue *q, struct leat_op *op)
+{
+	if (q->head == NULL)
+		q->head = op;
+	else
+		q->tail->q_next = op;
+	q->tail = op;
+	LEAT_STAT_ADD(q->nb_posted, 1);
+}
+
+/** leat_op_start() of an op that is sent to a peer, which leat_op_check_peer() found. */
+static inline void
+leat_op_start_send(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *op)
+{
+	op->state = LEAT_OP_INFLIGHT;
+	op->oflags = 0;
+	ep->tx_room--;
+	if (likely(op->queue == NULL)) {
+		leat_queue_append(&peer->sendq, op);
+	} else {
+		peer->elsewhere++;
+		if (op->queue != LEAT_QUEUE_NONE)
+			leat_queue_append(op->queue, op);
+	}
+	if (unlikely((op->flags & LEAT_OP_F_DEADLINE) != 0))
+		leat_op_deadline_start(ep, op);
+}
+
+/** leat_op_start() of an op that is a receive or not. */
+static inline void
+leat_op_start_as(struct leat_ep *ep, struct leat_op *op, bool recv)
 {
 	struct leat_peer *peer = op->peer < ep->nb_peers ? &ep->peers[op->peer] : NULL;
 	struct leat_queue *q = op->queue;
 
 	op->state = LEAT_OP_INFLIGHT;
 	op->oflags = 0;
-	if (leat_op_is_recv(op)) {
+	if (recv) {
 		ep->rx_room--;
 		op->src = LEAT_PEER_ANY;
 		if (q == NULL)
@@ -345,16 +415,17 @@ leat_op_start(struct leat_ep *ep, struct leat_op *op)
 				q = LEAT_QUEUE_NONE;
 		}
 	}
-	if (likely(q != LEAT_QUEUE_NONE)) {
-		if (q->head == NULL)
-			q->head = op;
-		else
-			q->tail->q_next = op;
-		q->tail = op;
-		LEAT_STAT_ADD(q->nb_posted, 1);
-	}
+	if (likely(q != LEAT_QUEUE_NONE))
+		leat_queue_append(q, op);
 	if (unlikely((op->flags & LEAT_OP_F_DEADLINE) != 0))
 		leat_op_deadline_start(ep, op);
+}
+
+/** Accepts an op: from here on it is the device's, and must be finished exactly once. */
+static inline void
+leat_op_start(struct leat_ep *ep, struct leat_op *op)
+{
+	leat_op_start_as(ep, op, leat_op_is_recv(op));
 }
 
 /** Hands a done op to the poll under way, or else to the next one. */
@@ -422,17 +493,12 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 		__atomic_store_n(&q->held_now, held - n, __ATOMIC_RELAXED);
 }
 
-/**
- * The device is done with an op: it will not touch op or buffer again.
- * @param status 0 or a negative errno as in leat_op.status
- * @param len bytes moved
- */
+/** leat_op_finish() of an op that is a receive or not. */
 static inline void
-leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
+leat_op_finish_as(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len, bool recv)
 {
 	struct leat_peer *peer = op->peer < ep->nb_peers ? &ep->peers[op->peer] : NULL;
 	struct leat_queue *q = op->queue;
-	bool recv = leat_op_is_recv(op);
 
 	/* As in leat_op_start(): what an op says does not change while it is in flight. */
 	if (recv) {
@@ -471,6 +537,62 @@ leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
 		leat_queue_release(ep, q, op);
 	else
 		leat_queue_hold(ep, q, op);
+}
+
+/**
+ * The device is done with an op: it will not touch op or buffer again.
+ * @param status 0 or a negative errno as in leat_op.status
+ * @param len bytes moved
+ */
+static inline void
+leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
+{
+	leat_op_finish_as(ep, op, status, len, leat_op_is_recv(op));
+}
+
+/**
+ * For devices that complete in order: leat_op_finish() with status 0 and full length of ops that were sent to one
+ * peer, ring[from & mask] the oldest. It does at once for all of them what endpoint and queue have to be told, and
+ * ends before an op that needs more than that: on a queue of the caller's, with a deadline, not the oldest of its
+ * queue, or without room in the output of poll.
+ * @return how many of the n were finished; the next one is leat_op_finish()'s
+ */
+static inline uint32_t
+leat_ops_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *const *ring,
+	      uint32_t mask, uint32_t from, uint32_t n)
+{
+	struct leat_op **out = ep->out, **end = ep->out_end;
+	uint64_t tx_bytes = 0, rx_bytes = 0;
+	struct leat_queue *q = &peer->sendq;
+	struct leat_op *head = q->head;
+	uint32_t i;
+
+	if (unlikely(q->held_now != 0))
+		return 0;
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ring[(from + i) & mask];
+
+		if (unlikely(op != head || op->queue != NULL || out >= end ||
+			     (op->flags & LEAT_OP_F_DEADLINE) != 0))
+			break;
+		head = leat_queue_next(q, op);
+		if (unlikely(op->type >= LEAT_OP_READ))
+			rx_bytes += op->size;
+		else
+			tx_bytes += op->size;
+		op->status = 0;
+		op->len = op->size;
+		op->state = LEAT_OP_IDLE;
+		*out++ = op;
+	}
+	q->head = head;
+	ep->out = out;
+	ep->tx_room += i;
+	LEAT_STAT_ADD(q->nb_returned, i);
+	LEAT_STAT_ADD(ep->stats.tx_bytes, tx_bytes);
+	if (unlikely(rx_bytes > 0))
+		LEAT_STAT_ADD(ep->stats.rx_bytes, rx_bytes);
+	return i;
 }
 
 /** For a post: an op that failed leat_op_check() is accepted and done. */
