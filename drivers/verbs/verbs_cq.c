@@ -12,8 +12,9 @@
 /* Taken by a poll that has no room for ops. */
 #define DRIVE_BUDGET 8
 
-/* What wr_id says of a send: whose it is, and its number. The loop is nobody's. */
-#define WR_INDEX(wr_id) ((uint32_t)((wr_id) >> 32))
+/* What wr_id says of a send: whose it is, by which of its queue pairs, and its number. */
+#define WR_TAG(wr_id) ((uint32_t)((wr_id) >> 32))
+#define WR_INDEX(wr_id) ((uint16_t)((wr_id) >> 32))
 
 /* The general way, one by one. */
 static void __attribute__((noinline))
@@ -63,18 +64,27 @@ send_failed(struct vb_ep *e, struct vb_conn *c, const struct ibv_wc *wc)
 	vb_sq_done(e, c, nr, status > 0 ? c->status : status);
 }
 
+static inline struct vb_conn *
+conn_of(const struct vb_ep *e, uint64_t wr_id)
+{
+	uint16_t index = WR_INDEX(wr_id);
+	struct vb_conn *c = likely(index < e->nb_peers) ? e->conns[index] : NULL;
+
+	/* It may be of a queue pair that is gone. */
+	return likely(c != NULL && c->tag == WR_TAG(wr_id)) ? c : NULL;
+}
+
 static inline void
 send_done(struct vb_ep *e, const struct ibv_wc *wc)
 {
-	uint32_t index = WR_INDEX(wc->wr_id);
 	struct vb_conn *c;
 
-	if (unlikely(index >= e->nb_peers)) {
+	if (unlikely(wc->wr_id == VB_LOOP_WR_ID)) {
 		vb_loop_done(e, wc);
 		return;
 	}
-	c = e->conns[index];
-	if (unlikely(c == NULL || c->qpn != wc->qp_num))
+	c = conn_of(e, wc->wr_id);
+	if (unlikely(c == NULL))
 		return;
 	if (likely(wc->status == IBV_WC_SUCCESS))
 		sq_done_well(e, c, (uint32_t)wc->wr_id);
@@ -82,19 +92,23 @@ send_done(struct vb_ep *e, const struct ibv_wc *wc)
 		send_failed(e, c, wc);
 }
 
-static inline int
+static int
 poll_recv(struct vb_ep *e, int max)
 {
 	struct ibv_wc wc[VB_BURST];
-	int i, n = ibv_poll_cq(e->rcq, max, wc);
+	int i, n;
 
+	if (e->rcqx != NULL)
+		n = vb_cq_poll_ex(e->rcqx, max, wc);
+	else
+		n = ibv_poll_cq(e->rcq, max, wc);
 	for (i = 0; i < n; i++)
 		vb_rx_done(e, &wc[i]);
 	return n;
 }
 
-static inline int
-poll_send(struct vb_ep *e, int max)
+static int
+poll_send_plain(struct vb_ep *e, int max)
 {
 	struct ibv_wc wc[VB_BURST];
 	int i, n = ibv_poll_cq(e->scq, max, wc);
@@ -104,12 +118,58 @@ poll_send(struct vb_ep *e, int max)
 	return n;
 }
 
+#ifdef VB_HAVE_CQ_EX
+/* What went well is done at once; what did not, last: it makes calls into the library. */
+static int
+poll_send_ex(struct vb_ep *e, int max)
+{
+	struct ibv_cq_ex *ex = e->scqx;
+	struct ibv_poll_cq_attr attr = { 0 };
+	bool failed = false;
+	struct vb_conn *c;
+	struct ibv_wc wc;
+	int n = 0;
+
+	if (ibv_start_poll(ex, &attr) != 0)
+		return 0;
+	do {
+		n++;
+		if (unlikely(ex->status != IBV_WC_SUCCESS || ex->wr_id == VB_LOOP_WR_ID)) {
+			vb_cq_read(ex, &wc);
+			failed = true;
+			break;
+		}
+		c = conn_of(e, ex->wr_id);
+		if (likely(c != NULL))
+			sq_done_well(e, c, (uint32_t)ex->wr_id);
+	} while (n < max && ibv_next_poll(ex) == 0);
+	ibv_end_poll(ex);
+	if (unlikely(failed))
+		send_done(e, &wc);
+	return n;
+}
+#endif
+
+static inline int
+poll_send(struct vb_ep *e, int max)
+{
+#ifdef VB_HAVE_CQ_EX
+	if (e->scqx != NULL)
+		return poll_send_ex(e, max);
+#endif
+	return poll_send_plain(e, max);
+}
+
 void
 vb_poll(struct leat_ep *ep)
 {
 	struct vb_ep *e = vb_of(ep);
-	uint32_t room = leat_ep_room(ep);
-	int max = room == 0 ? DRIVE_BUDGET : (int)RTE_MIN(room, (uint32_t)VB_BURST);
+	int max = leat_ep_room(ep);
+
+	if (max > VB_BURST)
+		max = VB_BURST;
+	else if (unlikely(max == 0))
+		max = DRIVE_BUDGET;
 
 	if (e->hw > 0)
 		(void)poll_recv(e, max);

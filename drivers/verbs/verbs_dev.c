@@ -109,6 +109,7 @@ measure(struct vb_dev *d)
 				   errno);
 	else
 		ret = try_qps(d, pd, cq);
+	d->cq_ex = vb_cq_ex_works(d);
 	if (cq != NULL && ibv_destroy_cq(cq) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy CQ: %s", d->name, strerror(errno));
 	if (pd != NULL && ibv_dealloc_pd(pd) != 0)
@@ -205,9 +206,10 @@ tell(const struct vb_dev *d)
 	if (strrchr(src, ':') != NULL)
 		*strrchr(src, ':') = '\0'; /* the port says nothing */
 	LEAT_LOG(NOTICE, driver,
-		 "%s: device %s port %u, %s, GID %d, address %s, inline up to %u B, %s%s", d->name,
-		 ibv_get_device_name(d->ibdev), d->port, kind, d->gid, src, d->inline_max,
+		 "%s: device %s port %u, %s, GID %d, address %s, inline up to %u B, %s, %s%s",
+		 d->name, ibv_get_device_name(d->ibdev), d->port, kind, d->gid, src, d->inline_max,
 		 d->wr_api ? "ibv_wr_*" : "ibv_post_send",
+		 d->cq_ex ? "ibv_start_poll" : "ibv_poll_cq",
 		 d->srq ? "" : ", no shared receive queue");
 }
 

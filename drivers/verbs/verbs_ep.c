@@ -54,12 +54,12 @@ open_verbs(struct vb_ep *e, bool wait)
 	 * Every request that is in a queue may end with a completion of its own: when its queue pair
 	 * fails they all do. There are no more of them than ops in flight.
 	 */
-	e->scq = ibv_create_cq(e->ctx, (int)e->tx_depth + CQ_SPARE, NULL, e->comp, 0);
+	e->scq = vb_cq_create(d, e->ctx, e->tx_depth + CQ_SPARE, e->comp, &e->scqx);
 	if (e->scq == NULL)
 		return vb_qp_failed(d, "the send CQ", errno);
 	if (e->rxqs != NULL)
 		recvs = e->rxqs->nb * e->nb_peers;
-	e->rcq = ibv_create_cq(e->ctx, (int)recvs + CQ_SPARE, NULL, e->comp, 0);
+	e->rcq = vb_cq_create(d, e->ctx, recvs + CQ_SPARE, e->comp, &e->rcqx);
 	if (e->rcq == NULL)
 		return vb_qp_failed(d, "the receive CQ", errno);
 	if (e->rxqs != NULL)

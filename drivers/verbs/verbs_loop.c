@@ -161,7 +161,7 @@ vb_loop_send(struct vb_ep *e, uint32_t n)
 		return;
 	memset(wr, 0, n * sizeof(wr[0]));
 	for (i = 0; i < n; i++) {
-		wr[i].wr_id = UINT64_MAX;
+		wr[i].wr_id = VB_LOOP_WR_ID;
 		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
 		wr[i].opcode = IBV_WR_SEND;
 		wr[i].send_flags = IBV_SEND_SIGNALED;

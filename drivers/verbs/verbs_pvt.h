@@ -17,6 +17,7 @@
  *     verbs_rxq.c    receives where there is no SRQ
  *     verbs_loop.c   a connection of the endpoint to itself, with which receives are taken back
  *     verbs_cq.c     poll
+ *     verbs_cq_ex.c  completion queues, with ibv_start_poll() where it is of use
  *     verbs_wc.c     completion statuses: names, what they mean
  *     verbs_wait.c   the wait object: a descriptor to sleep for
  *     verbs_mr.c     registration
@@ -48,6 +49,9 @@
 /* Private data that fit into the messages of the connection manager of InfiniBand and RoCE. */
 #define VB_PRIV_CONNECT 56
 #define VB_PRIV_ACCEPT 196
+
+/* wr_id of what the endpoint sends to itself; as a tag it is nobody's, since no peer has such an index. */
+#define VB_LOOP_WR_ID UINT64_MAX
 
 #define VB_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
@@ -109,6 +113,7 @@ struct vb_dev {
 	uint8_t rd_atom, init_rd_atom;
 	bool wr_api; /* ibv_wr_* */
 	bool srq;    /* endpoints have a shared receive queue */
+	bool cq_ex;  /* ibv_start_poll() */
 	bool rxe;    /* soft-RoCE, which tells some errors in its own way */
 };
 
@@ -159,6 +164,7 @@ struct vb_conn {
 	uint32_t mask;
 	uint32_t head, tail;
 	uint32_t unsignaled; /* since the last signaled one */
+	uint32_t tag;	     /* upper half of wr_id: index, and which of its queue pairs it is */
 	uint16_t index;	     /* of the peer */
 	uint8_t state;
 	bool reads; /* the other side answers READs and atomics of ours */
@@ -230,6 +236,7 @@ struct vb_qpn {
 struct vb_ep {
 	/* what post and poll touch */
 	struct ibv_cq *scq, *rcq;
+	struct ibv_cq_ex *scqx, *rcqx; /* NULL: ibv_poll_cq() */
 	struct ibv_srq *srq;
 	struct vb_slot *slots;
 	uint32_t *free; /* stack of free slots */
@@ -270,6 +277,7 @@ struct vb_ep {
 	struct vb_conns busy;
 	uint16_t nb_peers;
 	uint32_t nb_qps; /* of connections */
+	uint16_t tags;	 /* queue pairs made */
 };
 
 static inline struct vb_ep *
@@ -333,6 +341,19 @@ void vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
 uint16_t vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void vb_poll(struct leat_ep *ep);
 void vb_poll_dead(struct leat_ep *ep);
+/*
+ * A CQ with room for n. ex: set if ibv_start_poll() shall poll it, which excludes ibv_poll_cq().
+ * @return NULL with errno
+ */
+struct ibv_cq *vb_cq_create(const struct vb_dev *d, struct ibv_context *ctx, uint32_t n,
+			    struct ibv_comp_channel *channel, struct ibv_cq_ex **ex);
+/* Does the device have what is needed for ex? */
+bool vb_cq_ex_works(struct vb_dev *d);
+/* What ibv_poll_cq() does. */
+int vb_cq_poll_ex(struct ibv_cq_ex *ex, int max, struct ibv_wc *wc);
+/* The completion that ex is at. */
+void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
+
 /* Takes what is in the CQs, until they are empty. */
 void vb_cq_empty(struct vb_ep *e);
 /* Ops up to and including number `last` of a send queue are done. */

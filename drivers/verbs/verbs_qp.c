@@ -155,6 +155,7 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 #endif
 	c->qpn = c->qp->qp_num;
 	c->head = c->tail = c->unsignaled = 0;
+	c->tag = (uint32_t)e->tags++ << 16 | c->index;
 	e->nb_qps++;
 	vb_qpn_add(e, c->qpn, c->index);
 	return 0;

@@ -31,7 +31,7 @@ goes_inline(const struct vb_ep *e, const struct leat_op *op)
 static inline uint64_t
 wr_id(const struct vb_conn *c, uint32_t nr)
 {
-	return (uint64_t)c->index << 32 | nr;
+	return (uint64_t)c->tag << 32 | nr;
 }
 
 /* Of the last but i requests of a list. */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STUB_TEST_H
+#define STUB_TEST_H
+
+/*
+ * An endpoint on a device that exists in this process only (test/verbs_stub), with peers that are nobody, and ops
+ * whose fate the test tells.
+ */
+
+#include <leat_cmocka.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+
+#include "stub_ibv.h"
+#include "verbs_pvt.h"
+
+#define STUB_OPS 600
+
+/* Devices: the index of each. */
+enum {
+	STUB_WR,     /* ibv_wr_*, ibv_start_poll */
+	STUB_POST,   /* ibv_post_send, ibv_poll_cq */
+	STUB_SIGNAL, /* as STUB_POST, every 4th is signaled */
+	STUB_DEVS,
+};
+
+struct stub_ep {
+	struct leat_ep *ep;
+	struct vb_ep *e;
+	struct leat_mr *mr;
+	uint16_t peer[4];
+	struct leat_op ops[STUB_OPS];
+	/* what came back, in that order */
+	struct leat_op *back[STUB_OPS];
+	uint32_t nb_back;
+	struct leat_event ev[16];
+	uint32_t nb_ev;
+	char buf[4096];
+};
+
+/* Group setup and teardown. */
+int stub_start(void **state);
+int stub_stop(void **state);
+
+/* An endpoint with so many peers, all UP; tx_depth 0: default. Everything of the device as at the start. */
+struct stub_ep *stub_open(unsigned int dev, unsigned int peers, uint32_t tx_depth);
+/* Closes it; nothing of the device is left behind. */
+void stub_close(struct stub_ep *s);
+/* The queue pair of its nth peer. */
+struct ibv_qp *stub_qp(const struct stub_ep *s, unsigned int n);
+struct vb_conn *stub_conn(const struct stub_ep *s, unsigned int n);
+
+/* ops[from .. from + n) become sends of 8 B to the nth peer. */
+void stub_make(struct stub_ep *s, uint32_t from, uint32_t n, unsigned int peer);
+/* Posts them. @return accepted */
+uint16_t stub_post(struct stub_ep *s, uint32_t from, uint32_t n);
+/* Polls and takes events, until nothing comes for a while. */
+void stub_collect(struct stub_ep *s);
+/* ... until an event of that type has come. */
+struct leat_event *stub_event(struct stub_ep *s, enum leat_event_type type);
+/* ops[from .. from + n) came back next, in this order, with that status. */
+void stub_expect(struct stub_ep *s, uint32_t *at, uint32_t from, uint32_t n, int status);
+
+#endif /* STUB_TEST_H */

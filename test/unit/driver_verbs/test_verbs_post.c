@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a device does when all is well, and when it is not: lists, signals, refusals, failures in the middle, counters
+ * that wrap. Each test runs on a device with ibv_wr_* and on one without.
+ */
+
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "stub_test.h"
+
+/* One list per peer and burst of 32, with one completion: for all behind it. */
+static void
+lists(void **state)
+{
+	uint32_t at = 0, i;
+	unsigned int dev;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 2, 0);
+		bool signal4 = dev == STUB_SIGNAL;
+
+		at = 0;
+		stub_make(s, 0, 40, 0);
+		assert_int_equal(stub_post(s, 0, 40), 40);
+		assert_int_equal(stub.doorbells, 2); /* 32, 8 */
+		stub_collect(s);
+		assert_int_equal(stub.polled, signal4 ? 10 : 2);
+		stub_expect(s, &at, 0, 40, 0);
+
+		/* A A B B A */
+		stub_reset();
+		stub_make(s, 100, 5, 0);
+		s->ops[102].peer = s->ops[103].peer = s->peer[1];
+		assert_int_equal(stub_post(s, 100, 5), 5);
+		assert_int_equal(stub.doorbells, 3);
+		assert_int_equal(stub.inlined, 5);
+		stub_collect(s);
+		assert_int_equal(s->nb_back, 45);
+		for (i = 0; i < 5; i++)
+			assert_int_equal(s->ops[100 + i].status, 0);
+		stub_close(s);
+	}
+}
+
+/* All kinds: what goes inline, what is too long for it, what is empty. */
+static void
+kinds(void **state)
+{
+	static const uint8_t types[] = { LEAT_OP_SEND,	    LEAT_OP_SEND, LEAT_OP_WRITE,
+					 LEAT_OP_WRITE_IMM, LEAT_OP_READ, LEAT_OP_FETCH_ADD,
+					 LEAT_OP_CMP_SWAP,  LEAT_OP_SEND };
+	static const uint32_t sizes[] = { 8, 4096, 8, 0, 8, 8, 8, 0 };
+	uint32_t at = 0, i;
+	unsigned int dev;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 0);
+
+		at = 0;
+		stub_make(s, 0, RTE_DIM(types), 0);
+		for (i = 0; i < RTE_DIM(types); i++) {
+			s->ops[i].type = types[i];
+			s->ops[i].size = sizes[i];
+			s->ops[i].raddr = 64;
+		}
+		s->ops[7].flags = LEAT_OP_F_IMM;
+		assert_int_equal(stub_post(s, 0, RTE_DIM(types)), RTE_DIM(types));
+		assert_int_equal(stub.doorbells, 1);
+		stub_collect(s);
+		stub_expect(s, &at, 0, RTE_DIM(types), 0);
+		assert_int_equal(s->ep->stats.tx_bytes, 8 + 4096 + 8);
+		assert_int_equal(s->ep->stats.rx_bytes, 24);
+		stub_close(s);
+	}
+}
+
+/* What is wrong is taken and comes back; what is around it goes out. */
+static void
+wrong_ops(void **state)
+{
+	unsigned int dev;
+	uint32_t at;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 0);
+
+		at = 0;
+		stub_make(s, 0, 9, 0);
+		s->ops[1].peer = 7;		/* nobody */
+		s->ops[2].type = 99;		/* nothing */
+		s->ops[3].type = LEAT_OP_TSEND; /* not offered */
+		s->ops[4].size = 4097;		/* longer than its region */
+		s->ops[5].type = LEAT_OP_WRITE;
+		s->ops[5].rkey = UINT64_C(1) << 32; /* no key of verbs */
+		s->ops[6].type = LEAT_OP_FETCH_ADD;
+		s->ops[6].size = 4;
+		s->ops[7].peer = LEAT_PEER_ANY;
+		assert_int_equal(stub_post(s, 0, 9), 9);
+		assert_int_equal(stub.sends, 2);
+		stub_collect(s);
+		assert_int_equal(s->nb_back, 9);
+		assert_int_equal(s->ops[0].status, 0);
+		assert_int_equal(s->ops[1].status, -ENOTCONN);
+		assert_int_equal(s->ops[2].status, -EINVAL);
+		assert_int_equal(s->ops[3].status, -EOPNOTSUPP);
+		assert_int_equal(s->ops[4].status, -EINVAL);
+		assert_int_equal(s->ops[5].status, -EACCES);
+		assert_int_equal(s->ops[6].status, -EINVAL);
+		assert_int_equal(s->ops[7].status, -ENOTCONN);
+		assert_int_equal(s->ops[8].status, 0);
+
+		/* In flight already: the burst ends there. */
+		stub.hold = true;
+		s->nb_back = 0;
+		stub_make(s, 20, 3, 0);
+		assert_int_equal(stub_post(s, 21, 1), 1);
+		assert_int_equal(stub_post(s, 20, 3), 1);
+		assert_int_equal(rte_errno, EALREADY);
+		assert_int_equal(stub_complete(stub_qp(s, 0), 2, IBV_WC_SUCCESS), 2);
+		stub_collect(s);
+		stub_expect(s, &at, 21, 0, 0);
+		assert_int_equal(s->nb_back, 2);
+		stub_close(s);
+	}
+}
+
+/* A completion stands for those before it, not for those behind it. */
+static void
+signals(void **state)
+{
+	unsigned int dev;
+	uint32_t at;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 0);
+		struct ibv_qp *qp = stub_qp(s, 0);
+
+		at = 0;
+		stub.hold = true;
+		stub_make(s, 0, 20, 0);
+		assert_int_equal(stub_post(s, 0, 10), 10);
+		assert_int_equal(stub_post(s, 10, 3), 3);
+		/* signal=4: the 4th, the 8th, the last. */
+		assert_int_equal(stub_complete(qp, 5, IBV_WC_SUCCESS), 5);
+		stub_collect(s);
+		if (dev == STUB_SIGNAL)
+			stub_expect(s, &at, 0, 4, 0);
+		assert_int_equal(s->nb_back, at);
+		assert_int_equal(stub_complete(qp, 5, IBV_WC_SUCCESS), 5);
+		stub_collect(s);
+		stub_expect(s, &at, at, 10 - at, 0);
+		assert_int_equal(s->nb_back, 10);
+		/* Of the list behind it two are done, and say nothing. */
+		assert_int_equal(stub_complete(qp, 2, IBV_WC_SUCCESS), 2);
+		stub_collect(s);
+		assert_int_equal(s->nb_back, 10);
+		assert_int_equal(leat_ep_inflight(s->ep), 3);
+		assert_int_equal(stub_complete(qp, 1, IBV_WC_SUCCESS), 1);
+		stub_collect(s);
+		stub_expect(s, &at, 10, 3, 0);
+		stub_close(s);
+	}
+}
+
+/* Poll has less room than a completion stands for. */
+static void
+little_room(void **state)
+{
+	struct leat_op *done[3];
+	unsigned int dev, i, k;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 0);
+
+		stub_make(s, 0, 32, 0);
+		assert_int_equal(stub_post(s, 0, 32), 32);
+		assert_int_equal(leat_ep_poll(s->ep, NULL, 0), 0);
+		for (i = 0; i < 32; i += k) {
+			uint16_t j;
+
+			k = leat_ep_poll(s->ep, done, 3);
+			assert_true(k > 0);
+			for (j = 0; j < k; j++)
+				assert_ptr_equal(done[j], &s->ops[i + j]);
+		}
+		assert_int_equal(leat_ep_inflight(s->ep), 0);
+		stub_close(s);
+	}
+}
+
+/* The number of a request has 32 bits; and every place in the ring is the first one of a burst once. */
+static void
+counters_wrap(void **state)
+{
+	uint32_t at, i, n;
+	unsigned int dev;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 16);
+		struct vb_conn *c = stub_conn(s, 0);
+
+		stub.hold = true;
+		c->head = c->tail = UINT32_MAX - 20;
+		for (i = 0; i < 60; i++) {
+			n = 1 + i % 16;
+			at = s->nb_back = 0;
+			stub_make(s, 0, n, 0);
+			assert_int_equal(stub_post(s, 0, n), n);
+			assert_int_equal(stub_complete(c->qp, n, IBV_WC_SUCCESS), n);
+			stub_collect(s);
+			stub_expect(s, &at, 0, n, 0);
+		}
+		assert_true(c->tail < 1000);
+		/* Full. */
+		stub_make(s, 0, 20, 0);
+		assert_int_equal(stub_post(s, 0, 20), 16);
+		assert_int_equal(rte_errno, EAGAIN);
+		assert_int_equal(stub_complete(c->qp, 16, IBV_WC_SUCCESS), 16);
+		stub_collect(s);
+		stub_close(s);
+	}
+}
+
+/* Ops of the caller's queue, of none, with a deadline: among those that are simple. */
+static void
+other_queues(void **state)
+{
+	static struct leat_queue own;
+	unsigned int dev;
+	uint32_t i;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 0);
+
+		memset(&own, 0, sizeof(own));
+		stub.hold = true;
+		stub_make(s, 0, 12, 0);
+		s->ops[3].queue = &own;
+		s->ops[4].queue = LEAT_QUEUE_NONE;
+		s->ops[6].flags = LEAT_OP_F_DEADLINE;
+		s->ops[6].deadline = leat_now() + leat_us_to_cycles(60000000);
+		assert_int_equal(stub_post(s, 0, 12), 12);
+		assert_int_equal(stub_complete(stub_qp(s, 0), 12, IBV_WC_SUCCESS), 12);
+		stub_collect(s);
+		assert_int_equal(s->nb_back, 12);
+		for (i = 0; i < 12; i++) {
+			assert_ptr_equal(s->back[i], &s->ops[i]);
+			assert_int_equal(s->ops[i].status, 0);
+		}
+		assert_int_equal(own.nb_posted, 1);
+		assert_int_equal(own.nb_returned, 1);
+		assert_int_equal(leat_ep_queue(s->ep, s->peer[0])->nb_returned, 10);
+		assert_int_equal(leat_peer_inflight(&s->ep->peers[s->peer[0]]), 0);
+		stub_close(s);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists),	cmocka_unit_test(kinds),
+		cmocka_unit_test(wrong_ops),	cmocka_unit_test(signals),
+		cmocka_unit_test(little_room),	cmocka_unit_test(counters_wrap),
+		cmocka_unit_test(other_queues),
+	};
+
+	return cmocka_run_group_tests(tests, stub_start, stub_stop);
+}
