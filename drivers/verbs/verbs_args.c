@@ -33,6 +33,9 @@ const struct leat_driver_arg vb_driver_args[] = {
 	{ "retry", "0..7", "7", "so often, then the connection is lost" },
 	{ "rnr_retry", "0..7", "7",
 	  "so often when the receiver has posted no receive; 7: without end" },
+	{ "relaxed", "0|1", "0",
+	  "1: memory that peers have no right to write may be written in any order" },
+	{ "odp", "0|1", "0", "1: memory is not pinned, but paged in on demand" },
 	{ NULL, NULL, NULL, NULL },
 };
 
@@ -104,7 +107,7 @@ strings(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 int
 vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 {
-	uint32_t gid = UINT32_MAX;
+	uint32_t gid = UINT32_MAX, relaxed = 0, odp = 0;
 	int ret;
 
 	memset(a, 0, sizeof(*a));
@@ -132,8 +135,12 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	    leat_kv_u32(kv, "tos", 0, 255, &a->tos) < 0 ||
 	    leat_kv_u32(kv, "timeout", 1, 31, &a->timeout) < 0 ||
 	    leat_kv_u32(kv, "retry", 0, 7, &a->retry) < 0 ||
-	    leat_kv_u32(kv, "rnr_retry", 0, 7, &a->rnr_retry) < 0)
+	    leat_kv_u32(kv, "rnr_retry", 0, 7, &a->rnr_retry) < 0 ||
+	    leat_kv_u32(kv, "relaxed", 0, 1, &relaxed) < 0 ||
+	    leat_kv_u32(kv, "odp", 0, 1, &odp) < 0)
 		return -EINVAL;
+	a->relaxed = relaxed != 0;
+	a->odp = odp != 0;
 	a->gid = gid == UINT32_MAX ? -1 : (int32_t)gid;
 	if (a->mtu != 0 && vb_mtu_enum(a->mtu) == 0)
 		return leat_err(EINVAL, "%s: mtu=%u: 256, 512, 1024, 2048 or 4096 expected", name,

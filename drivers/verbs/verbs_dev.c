@@ -221,7 +221,8 @@ vb_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	if (d == NULL)
 		return leat_err(ENOMEM, "%s: out of memory", leat_dev_name(dev));
 	snprintf(d->name, sizeof(d->name), "%s", leat_dev_name(dev));
-	if (vb_args_parse(d->name, kv, &d->args) < 0 || vb_find(d) < 0 || limits(d) < 0) {
+	if (vb_args_parse(d->name, kv, &d->args) < 0 || vb_find(d) < 0 || limits(d) < 0 ||
+	    vb_mr_options(d) < 0) {
 		int err = rte_errno;
 
 		vb_find_undo(d);

@@ -164,8 +164,8 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->nb_peers = conf->max_peers;
 	e->wait_fd = -1;
 	TAILQ_INIT(&e->busy);
-	if (alloc_tables(e, conf) < 0 || vb_rxqs_open(e) < 0 || open_verbs(e, conf->wait) < 0 || open_cm(e) < 0 ||
-	    (conf->wait && vb_wait_open(e) < 0)) {
+	if (alloc_tables(e, conf) < 0 || vb_rxqs_open(e) < 0 || open_verbs(e, conf->wait) < 0 ||
+	    open_cm(e) < 0 || (conf->wait && vb_wait_open(e) < 0)) {
 		err = rte_errno;
 		ep_free(e);
 		rte_errno = err;

@@ -5,6 +5,13 @@
  *
  * ibv_dereg_mr() returns when the device has stopped to use the region: accesses of peers that come
  * later are refused.
+ *
+ * Relaxed ordering (relaxed=1). What the device writes may become visible in any order, but before the completion
+ * that stands for it. That is enough for what is received or read, and for nothing where a program looks at memory
+ * that a peer writes, until it changes: so regions with the right to write stay as they are.
+ *
+ * On-demand paging (odp=1). Nothing is pinned; the device faults pages in when it needs them. Of memory in huge pages
+ * it is told so: its tables are then that much smaller.
  */
 
 #include <errno.h>
@@ -12,7 +19,85 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <rte_memory.h>
+
 #include "verbs_pvt.h"
+
+#ifdef VB_HAVE_ODP
+
+static int
+odp_check(const struct vb_dev *d)
+{
+	struct ibv_device_attr_ex attr;
+	uint32_t need = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ, lacks;
+
+	/* Without an SRQ the device receives into buffers of the driver's own. */
+	if (d->srq)
+		need |= IBV_ODP_SUPPORT_SRQ_RECV;
+	memset(&attr, 0, sizeof(attr));
+	if (ibv_query_device_ex(d->ctx, NULL, &attr) != 0)
+		return leat_err(EIO, "%s: odp=1: query device: %s", d->name, strerror(errno));
+	if ((attr.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0)
+		return leat_err(
+			EOPNOTSUPP,
+			"%s: odp=1: device %s has no on-demand paging (ibv_devinfo -v shows "
+			"what it has): leave it out",
+			d->name, ibv_get_device_name(d->ibdev));
+	lacks = need & ~attr.odp_caps.per_transport_caps.rc_odp_caps;
+	if (lacks == 0)
+		return 0;
+	return leat_err(EOPNOTSUPP,
+			"%s: odp=1: on-demand paging of device %s lacks, for reliable "
+			"connections:%s%s%s%s; leave it out",
+			d->name, ibv_get_device_name(d->ibdev),
+			(lacks & IBV_ODP_SUPPORT_SEND) != 0 ? " SEND" : "",
+			(lacks & IBV_ODP_SUPPORT_SRQ_RECV) != 0 ? " SRQ" : "",
+			(lacks & IBV_ODP_SUPPORT_WRITE) != 0 ? " WRITE" : "",
+			(lacks & IBV_ODP_SUPPORT_READ) != 0 ? " READ" : "");
+}
+
+/* DPDK's memory knows in which pages it lies; of other memory nothing is known. */
+static bool
+in_huge_pages(const struct leat_mr_piece *piece)
+{
+	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(piece->addr);
+
+	return msl != NULL && msl->external == 0 && msl->page_sz >= RTE_PGSIZE_2M &&
+	       rte_mem_virt2memseg_list((char *)piece->addr + piece->len - 1) == msl;
+}
+
+static unsigned int
+odp_flags(const struct leat_mr_piece *piece)
+{
+	return IBV_ACCESS_ON_DEMAND | (in_huge_pages(piece) ? (unsigned int)IBV_ACCESS_HUGETLB : 0);
+}
+
+#else
+
+static int
+odp_check(const struct vb_dev *d)
+{
+	return leat_err(EOPNOTSUPP, "%s: odp=1: libibverbs is too old for it", d->name);
+}
+
+static unsigned int
+odp_flags(const struct leat_mr_piece *piece)
+{
+	RTE_SET_USED(piece);
+	return 0;
+}
+
+#endif
+
+int
+vb_mr_options(struct vb_dev *d)
+{
+#ifndef VB_HAVE_RELAXED
+	if (d->args.relaxed)
+		return leat_err(EOPNOTSUPP, "%s: relaxed=1: libibverbs is too old for it", d->name);
+#endif
+	return d->args.odp ? odp_check(d) : 0;
+}
 
 static int
 reg_failed(const struct vb_dev *d, const struct leat_mr_piece *piece, uint32_t access, int err)
@@ -45,7 +130,7 @@ int
 vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 {
 	struct vb_ep *e = vb_of(ep);
-	int flags = IBV_ACCESS_LOCAL_WRITE;
+	unsigned int flags = IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_mr *mr;
 
 	if ((access & LEAT_MR_REMOTE_ATOMIC) != 0 && (e->dev->ops & VB_OPS_ATOMIC) == 0)
@@ -57,6 +142,13 @@ vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 		flags |= IBV_ACCESS_REMOTE_WRITE;
 	if ((access & LEAT_MR_REMOTE_ATOMIC) != 0)
 		flags |= IBV_ACCESS_REMOTE_ATOMIC;
+#ifdef VB_HAVE_RELAXED
+	/* Devices that can't do it ignore it. */
+	if (e->dev->args.relaxed && (access & (LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)) == 0)
+		flags |= IBV_ACCESS_RELAXED_ORDERING;
+#endif
+	if (e->dev->args.odp)
+		flags |= odp_flags(piece);
 	mr = ibv_reg_mr(e->pd, piece->addr, piece->len, flags);
 	if (mr == NULL)
 		return reg_failed(e->dev, piece, access, errno);

@@ -72,6 +72,8 @@ struct vb_args {
 	uint32_t timeout;
 	uint32_t retry;
 	uint32_t rnr_retry;
+	bool relaxed;	 /* memory that peers don't write is written in any order */
+	bool odp;	 /* memory is not pinned */
 	bool srq;	 /* shared receive queues, where the device has them */
 	uint32_t rxbuf;	 /* without them: bytes of a receive buffer, */
 	uint32_t rxbufs; /* and their number per peer */
@@ -251,7 +253,7 @@ struct vb_ep {
 	bool dead;  /* QPs and SRQ are gone */
 	bool quiesce;
 	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
-	uint32_t last_qpn; /* of the last completion, and its peer */
+	uint32_t last_qpn;    /* of the last completion, and its peer */
 	uint16_t last_peer;
 	uint32_t qpn_mask;
 	struct vb_qpn *qpns;
@@ -413,6 +415,8 @@ void vb_ep_disarm(struct leat_ep *ep);
 
 /* ---- memory ---- */
 
+/* Can the device do what the arguments ask for? 0, or negative errno with leat_err(). */
+int vb_mr_options(struct vb_dev *d);
 int vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 int vb_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
 

@@ -16,7 +16,7 @@
 #define DEPTH_MAX 32768
 #define EVENTS 16
 
-struct stub stub = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT };
+struct stub stub = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_MAX };
 
 /* Those that were opened; events of a device are each context's own. */
 struct stub_ctx {
@@ -46,6 +46,7 @@ stub_reset(void)
 {
 	stub.hold = stub.silent = false;
 	stub.room = stub.rroom = STUB_NO_LIMIT;
+	stub.odp = UINT32_MAX;
 	stub.sends = stub.recvs = stub.doorbells = stub.rdoorbells = 0;
 	stub.polls = stub.polled = stub.inlined = 0;
 	stub.overruns = 0;
@@ -121,6 +122,21 @@ ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 	return 0;
 }
 
+static int
+query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+		struct ibv_device_attr_ex *attr, size_t len)
+{
+	(void)input;
+	memset(attr, 0, len);
+	if (len < sizeof(*attr))
+		return EINVAL;
+	if (stub.odp != 0) {
+		attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+		attr->odp_caps.per_transport_caps.rc_odp_caps = stub.odp;
+	}
+	return ibv_query_device(ctx, &attr->orig_attr);
+}
+
 int
 _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 		  struct ibv_gid_entry *entry, uint32_t flags, size_t len)
@@ -162,6 +178,7 @@ ibv_open_device(struct ibv_device *dev)
 	if (is_fast(ctx)) {
 		s->v.create_qp_ex = create_qp_ex;
 		s->v.create_cq_ex = create_cq_ex;
+		s->v.query_device_ex = query_device_ex;
 	}
 	stub.ctxs++;
 	return ctx;

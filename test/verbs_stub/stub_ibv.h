@@ -36,6 +36,7 @@ struct stub {
 	bool silent;	/* a queue pair in error does not flush what it has */
 	uint64_t room;	/* so many sends are taken, the next one is refused */
 	uint64_t rroom; /* the same of receives */
+	uint32_t odp;	/* stub0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
 
 	/* counted */
 	uint64_t sends, recvs; /* requests taken */

@@ -14,7 +14,9 @@ stub_start(void **state)
 	static char log[] = "--log-level=leat.*:critical", d0[] = "--vdev=fabric_verbs0,dev=stub0";
 	static char d1[] = "--vdev=fabric_verbs1,dev=stub1";
 	static char d2[] = "--vdev=fabric_verbs2,dev=stub1,signal=4";
-	char *argv[] = { prog, tel, pci, log, d0, d1, d2, NULL };
+	static char d3[] = "--vdev=fabric_verbs3,dev=stub0,relaxed=1";
+	static char d4[] = "--vdev=fabric_verbs4,dev=stub0,odp=1";
+	char *argv[] = { prog, tel, pci, log, d0, d1, d2, d3, d4, NULL };
 
 	(void)state;
 	if (leat_init(RTE_DIM(argv) - 1, argv) < 0) {

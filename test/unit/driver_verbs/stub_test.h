@@ -23,6 +23,9 @@ enum {
 	STUB_POST,   /* ibv_post_send, ibv_poll_cq */
 	STUB_SIGNAL, /* as STUB_POST, every 4th is signaled */
 	STUB_DEVS,
+	/* for memory only */
+	STUB_RELAXED = STUB_DEVS,
+	STUB_ODP,
 };
 
 struct stub_ep {

@@ -90,6 +90,9 @@ values(void **state)
 	assert_int_equal(a.timeout, 20);
 	assert_int_equal(a.retry, 3);
 	assert_int_equal(a.rnr_retry, 1);
+	assert_int_equal(parse("relaxed=1,odp=1", &a), 0);
+	assert_true(a.relaxed);
+	assert_true(a.odp);
 	assert_int_equal(parse("netdev=eth0", &a), 0);
 	assert_string_equal(a.netdev, "eth0");
 	assert_int_equal(parse("addr=10.0.0.1", &a), 0);
@@ -123,6 +126,8 @@ wrong_values(void **state)
 					   "port=0",
 					   "gid=256",
 					   "inline=-1",
+					   "relaxed=2",
+					   "odp=yes",
 					   "srq=1",
 					   "srq=",
 					   "rxbuf=63",

@@ -265,6 +265,61 @@ other_queues(void **state)
 	}
 }
 
+/* How memory is registered. Relaxed: only where peers may not write. */
+static void
+regions(void **state)
+{
+	static const uint32_t access[] = { LEAT_MR_LOCAL, LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE,
+					   LEAT_MR_REMOTE_ATOMIC, LEAT_MR_REMOTE_ALL };
+	static char mem[4096];
+	unsigned int dev, i;
+
+	(void)state;
+	for (dev = 0; dev <= STUB_ODP; dev++) {
+		struct stub_ep *s = stub_open(dev, 0, 0);
+
+		for (i = 0; i < RTE_DIM(access); i++) {
+			bool peers_write =
+				(access[i] & (LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)) != 0;
+			struct leat_mr *mr;
+
+			mr = leat_mr_register(s->ep, mem, sizeof(mem), access[i]);
+			assert_non_null(mr);
+			assert_true((stub.mr_access & IBV_ACCESS_LOCAL_WRITE) != 0);
+			assert_int_equal((stub.mr_access & IBV_ACCESS_RELAXED_ORDERING) != 0,
+					 dev == STUB_RELAXED && !peers_write);
+			assert_int_equal((stub.mr_access & IBV_ACCESS_ON_DEMAND) != 0,
+					 dev == STUB_ODP);
+			/* It is not DPDK's. */
+			assert_int_equal(stub.mr_access & IBV_ACCESS_HUGETLB, 0);
+			assert_int_equal(leat_mr_deregister(mr), 0);
+		}
+		stub_close(s);
+	}
+}
+
+/* On-demand paging where there is none, or not for all that is needed. */
+static void
+no_odp(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct vb_dev d = { .name = "fabric_verbs9", .args = { .odp = true }, .srq = true };
+
+	(void)state;
+	d.ibdev = list[0];
+	d.ctx = ibv_open_device(list[0]);
+	assert_non_null(d.ctx);
+	stub.odp = 0;
+	assert_int_equal(vb_mr_options(&d), -EOPNOTSUPP);
+	assert_non_null(strstr(leat_err_msg(), "stub0 has no on-demand paging"));
+	stub.odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+	assert_int_equal(vb_mr_options(&d), -EOPNOTSUPP);
+	assert_non_null(strstr(leat_err_msg(), "lacks, for reliable connections: SRQ;"));
+	d.srq = false;
+	assert_int_equal(vb_mr_options(&d), 0);
+	assert_int_equal(ibv_close_device(d.ctx), 0);
+}
+
 int
 main(void)
 {
@@ -272,7 +327,8 @@ main(void)
 		cmocka_unit_test(lists),	cmocka_unit_test(kinds),
 		cmocka_unit_test(wrong_ops),	cmocka_unit_test(signals),
 		cmocka_unit_test(little_room),	cmocka_unit_test(counters_wrap),
-		cmocka_unit_test(other_queues),
+		cmocka_unit_test(other_queues), cmocka_unit_test(regions),
+		cmocka_unit_test(no_odp),
 	};
 
 	return cmocka_run_group_tests(tests, stub_start, stub_stop);
