@@ -53,7 +53,7 @@ static const char help[] =
 "Usage: leat-perf EAL... -- --listen ADDR [options]\n"
 "       leat-perf EAL... -- --connect ADDR [options]\n"
 "       leat-perf EAL... -- --self [options]\n"
-"       leat-perf EAL... --list-devices [--json]\n"
+"       leat-perf [EAL...] --list-devices [--json]\n"
 "       leat-perf --list-drivers [--json] | --version | --help\n"
 "\n"
 "Measures latency, bandwidth and message rate of a fabric device. EAL arguments name the device and\n"
@@ -99,7 +99,8 @@ static const char help[] =
 "  --histogram FILE   of the latencies: lines of 'from_ns to_ns count', a block per size\n"
 "  --progress         on stderr, also if that is no terminal\n"
 "  --list-drivers     drivers and their arguments\n"
-"  --list-devices     devices, what they can do, and end\n"
+"  --list-devices     the devices named by --vdev in detail; without --vdev those that could be\n"
+"                     opened here, each with its --vdev\n"
 "  --version, -h, --help\n"
 "\n"
 "Exit: 0; 1 failed, or --check found errors; 2 wrong usage; 128 + N ended by signal N.\n";

@@ -7,6 +7,7 @@
 
 #include <json-c/json.h>
 
+#include <leat_dev_list.h>
 #include <leat_histogram.h>
 #include <leat_version.h>
 
@@ -216,16 +217,90 @@ device(const struct leat_dev_info *i)
 	return o;
 }
 
+/* ---- what drivers tell ---- */
+
+struct json_list {
+	struct json_object *list;    /* of devices */
+	struct json_object *details; /* of the last one */
+};
+
+static void
+new_entry(struct json_list *l, struct json_object *o)
+{
+	l->details = json_object_new_object();
+	add(o, "details", l->details);
+	(void)json_object_array_add(l->list, o);
+}
+
+static void
+on_device(void *arg, const char *spec)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_str(o, "vdev", spec);
+	new_entry(arg, o);
+}
+
+static void
+on_none(void *arg, const char *driver, const char *why)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_list *l = arg;
+
+	add_str(o, "driver", driver);
+	add_str(o, "none", why);
+	(void)json_object_array_add(l->list, o);
+}
+
+static void
+on_text(void *arg, const char *key, const char *value)
+{
+	struct json_list *l = arg;
+
+	add_str(l->details, key, value);
+}
+
+static void
+on_number(void *arg, const char *key, uint64_t value)
+{
+	struct json_list *l = arg;
+
+	add_u64(l->details, key, value);
+}
+
+static void
+on_item(void *arg, const char *key, const char *value)
+{
+	struct json_list *l = arg;
+	struct json_object *items = NULL;
+
+	if (!json_object_object_get_ex(l->details, key, &items)) {
+		items = json_object_new_array();
+		add(l->details, key, items);
+	}
+	(void)json_object_array_add(items, json_object_new_string(value));
+}
+
 int
 perf_json_devices(void)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_list l = { .list = json_object_new_array() };
+	const struct leat_dev_sink to = { on_device, on_none, on_text, on_number, on_item, &l };
 	struct leat_dev_info info;
 	unsigned int i;
+	int ret = 0;
 
-	for (i = 0; i < leat_dev_count(); i++) {
-		if (leat_dev_info_get(leat_dev_get(i), &info) == 0)
-			(void)json_object_array_add(list, device(&info));
+	if (leat_dev_count() == 0)
+		ret = leat_dev_candidates(&to);
+	for (i = 0; i < leat_dev_count() && ret == 0; i++) {
+		ret = leat_dev_info_get(leat_dev_get(i), &info);
+		if (ret < 0)
+			break;
+		new_entry(&l, device(&info));
+		ret = leat_dev_describe(leat_dev_get(i), &to);
 	}
-	return print_and_free(list);
+	if (ret == 0)
+		return print_and_free(l.list);
+	(void)json_object_put(l.list);
+	return ret;
 }

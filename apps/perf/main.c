@@ -49,66 +49,16 @@ catch_signals(void)
 	return 0;
 }
 
-/* ---- lists ---- */
-
-static void
-list_devices_text(void)
-{
-	struct leat_dev_info i;
-	unsigned int n, t;
-
-	for (n = 0; n < leat_dev_count(); n++) {
-		if (leat_dev_info_get(leat_dev_get(n), &i) < 0)
-			continue;
-		printf("%s: driver %s%s%s%s%s\n", i.name, i.driver,
-		       i.provider[0] != '\0' ? ", provider " : "", i.provider,
-		       i.interface[0] != '\0' ? ", interface " : "", i.interface);
-		printf("  ops            ");
-		for (t = 0; t < LEAT_OP_TYPES; t++) {
-			if ((i.ops & LEAT_OP_BIT(t)) != 0)
-				printf(" %s", leat_op_type_name(t));
-		}
-		printf("\n  message up to   %" PRIu64 " B; copied when posted up to %u B\n",
-		       i.max_msg, i.inline_max);
-		printf("  peers           %u; a dead one is noticed within %u ms\n", i.max_peers,
-		       i.dead_peer_ms);
-		printf("  send depth      %u, at most %u\n", i.tx_depth, i.tx_depth_max);
-		printf("  receive depth   %u, at most %u\n", i.rx_depth, i.rx_depth_max);
-		printf("  immediate       %u B%s\n", i.imm_size,
-		       i.send_imm ? ", with sends too" : "");
-		printf("  properties     %s%s%s%s%s\n", i.mr_local ? " mr_local" : "",
-		       i.directed_recv ? " directed_recv" : "", i.source ? " source" : "",
-		       i.in_order ? " in_order" : "", i.cancel_send ? " cancel_send" : "");
-	}
-}
-
-static bool
-any_device(void)
-{
-	if (leat_dev_count() > 0)
-		return true;
-	perf_msg("no device: name one with --vdev, such as --vdev=fabric_ring0 (--list-drivers)");
-	return false;
-}
-
-static int
-list_devices(const struct perf_options *o)
-{
-	if (!any_device())
-		return PERF_EXIT_FAILED;
-	if (o->json)
-		return perf_json_devices() < 0 ? PERF_EXIT_FAILED : PERF_EXIT_OK;
-	list_devices_text();
-	return fflush(stdout) == 0 ? PERF_EXIT_OK : PERF_EXIT_FAILED;
-}
-
 static struct leat_dev *
 choose_device(const struct perf_options *o)
 {
 	struct leat_dev *dev;
 
-	if (!any_device())
+	if (leat_dev_count() == 0) {
+		perf_msg("no device: name one with --vdev, such as --vdev=fabric_ring0 "
+			 "(--list-devices, --list-drivers)");
 		return NULL;
+	}
 	if (o->dev == NULL)
 		return leat_dev_get(0);
 	dev = leat_dev_by_name(o->dev);
@@ -238,7 +188,7 @@ in_one_process_only(struct leat_dev *dev)
 {
 	struct leat_dev_info info;
 
-	return leat_dev_info_get(dev, &info) == 0 && strcmp(info.driver, "fabric_ring") == 0;
+	return leat_dev_info_get(dev, &info) == 0 && info.one_process;
 }
 
 static int
@@ -251,8 +201,8 @@ run(const struct perf_options *o, const struct perf_cpu_load *start)
 	if (j.dev == NULL)
 		return PERF_EXIT_FAILED;
 	if (o->role != PERF_SELF && in_one_process_only(j.dev)) {
-		perf_msg("%s connects endpoints of one process only: use --self, or a "
-			 "fabric_efa device",
+		perf_msg("%s connects endpoints of one process only: use --self, or another "
+			 "device",
 			 leat_dev_name(j.dev));
 		return PERF_EXIT_FAILED;
 	}
@@ -346,7 +296,7 @@ with_devices(const struct perf_options *o, int argc, char **argv)
 		perf_msg("interrupted");
 		code = 128 + perf_signal;
 	} else {
-		code = o->list_devices ? list_devices(o) : run(o, &start);
+		code = o->list_devices ? perf_list_devices(o->json) : run(o, &start);
 	}
 	if (leat_cleanup() < 0) {
 		perf_msg("%s", leat_err_msg());

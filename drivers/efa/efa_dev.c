@@ -257,25 +257,6 @@ parse(struct efa_dev *d, const struct rte_kvargs *kv)
 	return 0;
 }
 
-/* Address of an fi_info as text. */
-static void
-addr_text(const struct fi_info *info, char *buf, size_t len)
-{
-	const struct sockaddr *sa = info->src_addr;
-	char host[64];
-
-	if (info->src_addr == NULL)
-		snprintf(buf, len, "-");
-	else if (info->addr_format == FI_ADDR_STR)
-		snprintf(buf, len, "%s", (const char *)info->src_addr);
-	else if ((info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6) &&
-		 getnameinfo(sa, (socklen_t)info->src_addrlen, host, sizeof(host), NULL, 0,
-			     NI_NUMERICHOST) == 0)
-		snprintf(buf, len, "%s", host);
-	else
-		snprintf(buf, len, "%zu B", info->src_addrlen);
-}
-
 static int
 check_modes(const struct efa_dev *d)
 {
@@ -325,7 +306,7 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		goto bad;
 	d->quirks = d->prov->quirks;
 	snprintf(d->interface, sizeof(d->interface), "%s", d->info->domain_attr->name);
-	addr_text(d->info, addr, sizeof(addr));
+	efa_addr_text(d->info, addr, sizeof(addr));
 	LEAT_LOG(NOTICE, driver, "%s: libfabric %u.%u, provider %s, domain %s, address %s", d->name,
 		 FI_MAJOR(fi_version()), FI_MINOR(fi_version()), d->info->fabric_attr->prov_name,
 		 d->info->domain_attr->name, addr);
@@ -390,6 +371,7 @@ static const struct leat_driver efa_driver = {
 	.probe = efa_dev_probe,
 	.remove = efa_dev_remove,
 	.info = efa_dev_info,
+	.list = efa_list,
 	.ep_open = efa_ep_open,
 	.ep_quiesce = efa_ep_quiesce,
 	.ep_abort = efa_ep_abort,

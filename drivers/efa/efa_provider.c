@@ -316,16 +316,13 @@ efa_provider_pick(const struct efa_provider *p, struct fi_info *list)
 	return NULL;
 }
 
-const char *
-efa_provider_list(char *buf, size_t len)
+struct fi_info *
+efa_provider_all(void)
 {
-	struct fi_info *hints = fi_allocinfo(), *list = NULL, *i, *j;
-	size_t pos = 0;
-	int n;
+	struct fi_info *hints = fi_allocinfo(), *list = NULL;
 
-	snprintf(buf, len, "none");
 	if (hints == NULL)
-		return buf;
+		return NULL;
 	hints->mode = ~0ULL;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG;
@@ -333,6 +330,18 @@ efa_provider_list(char *buf, size_t len)
 	hints->domain_attr->mr_mode = ~3;
 	if (fi_getinfo(EFA_API_VERSION, NULL, NULL, 0, hints, &list) != 0)
 		list = NULL;
+	fi_freeinfo(hints);
+	return list;
+}
+
+const char *
+efa_provider_list(char *buf, size_t len)
+{
+	struct fi_info *list = efa_provider_all(), *i, *j;
+	size_t pos = 0;
+	int n;
+
+	snprintf(buf, len, "none");
 	for (i = list; i != NULL && pos < len; i = i->next) {
 		for (j = list; j != i; j = j->next) {
 			if (strcmp(j->fabric_attr->prov_name, i->fabric_attr->prov_name) == 0)
@@ -347,7 +356,6 @@ efa_provider_list(char *buf, size_t len)
 		pos += (size_t)n;
 	}
 	fi_freeinfo(list);
-	fi_freeinfo(hints);
 	return buf;
 }
 

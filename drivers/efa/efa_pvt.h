@@ -6,6 +6,7 @@
  * What the files of the efa driver share.
  *
  *     efa_dev.c       the device: arguments, fi_getinfo, limits
+ *     efa_list.c      which there are, and what there is to know of them
  *     efa_provider.c  everything that is known of single providers
  *     efa_ep.c        endpoints: fabric, domain, CQ, AV, fid_ep; abort and close
  *     efa_tx.c        post
@@ -104,6 +105,8 @@ struct efa_provider {
 };
 
 const struct efa_provider *efa_provider_find(const char *name);
+/* All RDM endpoints that there are; NULL: none. fi_freeinfo() ends it. */
+struct fi_info *efa_provider_all(void);
 /* Names of the RDM providers that are here, for messages. */
 const char *efa_provider_list(char *buf, size_t len);
 /* Hints common to all uses of a row; NULL when out of memory. */
@@ -141,6 +144,10 @@ struct efa_dev {
 int efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv);
 void efa_dev_remove(struct leat_dev *dev);
 void efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
+/* See struct leat_driver. */
+int efa_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
+/* Address of an fi_info as text. */
+void efa_addr_text(const struct fi_info *info, char *buf, size_t len);
 /* fi_getinfo with caps, as this device asks for it. NULL: *err is what fi_getinfo said. */
 struct fi_info *efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, int *err);
 

@@ -65,6 +65,7 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->in_order = false; /* a small send is done before a large one posted earlier */
 	info->cancel_send = true;
 	info->unexpected_bounded = true;
+	info->one_process = true;
 	info->wait = ring_wait_offered();
 }
 

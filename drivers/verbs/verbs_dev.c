@@ -303,6 +303,7 @@ static const struct leat_driver verbs_driver = {
 	.probe = vb_probe,
 	.remove = vb_remove,
 	.info = vb_info,
+	.list = vb_list,
 	.ep_open = vb_ep_open,
 	.ep_quiesce = vb_ep_quiesce,
 	.ep_abort = vb_ep_abort,

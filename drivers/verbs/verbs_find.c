@@ -21,10 +21,10 @@
 
 #include "verbs_pvt.h"
 
-static bool
-is_v4(const union ibv_gid *g)
+bool
+vb_gid_is_v4(const struct vb_gid *g)
 {
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)g);
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)&g->gid);
 }
 
 static bool
@@ -60,7 +60,7 @@ gid_to_addr(const struct vb_gid *g, struct sockaddr_storage *ss)
 	struct sockaddr_in *in = (void *)ss;
 
 	memset(ss, 0, sizeof(*ss));
-	if (is_v4(&g->gid)) {
+	if (vb_gid_is_v4(g)) {
 		in->sin_family = AF_INET;
 		memcpy(&in->sin_addr, &g->gid.raw[12], 4);
 		return;
@@ -76,7 +76,7 @@ gid_rank(const struct vb_gid *g)
 {
 	bool local = IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)(const void *)&g->gid);
 
-	return (g->roce2 ? 4 : 0) + (is_v4(&g->gid) ? 2 : 0) + (local ? 0 : 1);
+	return (g->roce2 ? 4 : 0) + (vb_gid_is_v4(g) ? 2 : 0) + (local ? 0 : 1);
 }
 
 /* Chooses the GID, and the addresses that connections come from. */
@@ -96,7 +96,7 @@ find_gid(struct vb_dev *d)
 					d->port);
 		d->gid = d->args.gid;
 		if (eth)
-			gid_to_addr(&d->sgid, is_v4(&d->sgid.gid) ? &d->src4 : &d->src6);
+			gid_to_addr(&d->sgid, vb_gid_is_v4(&d->sgid) ? &d->src4 : &d->src6);
 		return 0;
 	}
 	for (i = 0; i < d->pattr.gid_tbl_len; i++) {
@@ -110,10 +110,10 @@ find_gid(struct vb_dev *d)
 			d->gid = i;
 			d->sgid = g;
 		}
-		if (eth && is_v4(&g.gid) && rank > rank4) {
+		if (eth && vb_gid_is_v4(&g) && rank > rank4) {
 			rank4 = rank;
 			gid_to_addr(&g, &d->src4);
-		} else if (eth && !is_v4(&g.gid) && rank > rank6) {
+		} else if (eth && !vb_gid_is_v4(&g) && rank > rank6) {
 			rank6 = rank;
 			gid_to_addr(&g, &d->src6);
 		}
@@ -126,8 +126,8 @@ find_gid(struct vb_dev *d)
 	return 0;
 }
 
-static int
-no_devices(const char *name, int err)
+int
+vb_no_devices(const char *name, int err)
 {
 	if (access("/sys/class/infiniband", F_OK) != 0)
 		return leat_err(
@@ -347,7 +347,7 @@ vb_find(struct vb_dev *d)
 	errno = 0;
 	d->list = ibv_get_device_list(&n);
 	if (d->list == NULL || n == 0)
-		return no_devices(d->name, errno);
+		return vb_no_devices(d->name, errno);
 	snprintf(what, sizeof(what), "addr=%s", d->args.addr);
 	if (d->args.dev[0] != '\0')
 		ret = by_name(d, d->args.dev);

@@ -8,6 +8,7 @@
  *     verbs_dev.c    the device: limits, what it can do
  *     verbs_args.c   its arguments
  *     verbs_find.c   which device is meant: dev=, netdev=, addr=, or the only one; GIDs
+ *     verbs_list.c   which there are, and what there is to know of them
  *     verbs_ep.c     endpoints: context, PD, CQs, SRQ; abort and close
  *     verbs_qp.c     queue pairs: create, connect, destroy; the map from QP number to peer
  *     verbs_cm.c     rdma_cm: connecting, from its events
@@ -123,6 +124,11 @@ struct vb_dev {
 int vb_find(struct vb_dev *d);
 void vb_find_undo(struct vb_dev *d);
 int vb_gid_get(struct ibv_context *ctx, uint8_t port, int index, struct vb_gid *out);
+bool vb_gid_is_v4(const struct vb_gid *g);
+/* There is none, and what to check. err: of ibv_get_device_list() */
+int vb_no_devices(const char *name, int err);
+/* See struct leat_driver. */
+int vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
 /* Which source address goes with a destination; NULL: the routing table shall tell. */
 struct sockaddr *vb_src_for(struct vb_dev *d, int family);
 

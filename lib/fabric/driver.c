@@ -44,6 +44,12 @@ leat_driver_count(void)
 }
 
 const struct leat_driver *
+leat_driver_at(int i)
+{
+	return i < nb_drivers ? drivers[i] : NULL;
+}
+
+const struct leat_driver *
 leat_driver_by_dev_name(const char *dev_name)
 {
 	size_t len = strcspn(dev_name, ",");

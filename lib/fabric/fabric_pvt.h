@@ -8,7 +8,7 @@
  *     init.c     leat_init: arguments in, EAL up, devices open
  *     driver.c   drivers: registration, list; kv.c their argument values; plugin.c loading
  *     signals.c  what drivers' libraries do to signal handlers, undone; thread.c helper threads
- *     dev.c      devices: open, info, close
+ *     dev.c      devices: open, info, close; dev_list.c what there is to know of them
  *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
  *     peer.c     peers and events
  *     op.c       what ops need off the fast path: cancel, deadlines, ready list; queue.c counters
@@ -32,6 +32,8 @@
 
 const struct leat_driver *leat_driver_by_dev_name(const char *dev_name);
 int leat_driver_count(void);
+/* By number, in the order of the names; NULL behind the last. */
+const struct leat_driver *leat_driver_at(int i);
 /* "fabric_efa, fabric_ring", for messages. */
 const char *leat_driver_names(char *buf, size_t len);
 /* Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not fit. */

@@ -133,6 +133,7 @@ struct leat_dev_info {
 	uint16_t priv_connect; /**< data that connect can send along, bytes; at most LEAT_PRIV_MAX */
 	uint16_t priv_accept;  /**< data that accept can send along, bytes; at most LEAT_PRIV_MAX */
 	bool wait; /**< endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
+	bool one_process; /**< connects endpoints of one process only */
 	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
 };
 

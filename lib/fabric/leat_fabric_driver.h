@@ -39,6 +39,7 @@
 
 #include "leat_common.h"
 #include "leat_dev.h"
+#include "leat_dev_list.h"
 #include "leat_ep.h"
 #include "leat_time.h"
 #include "leat_version.h"
@@ -87,6 +88,12 @@ struct leat_driver {
 	void (*remove)(struct leat_dev *dev);
 	/** Fills in all but name and driver. */
 	void (*info)(const struct leat_dev *dev, struct leat_dev_info *info);
+	/**
+	 * Tells what is known of a device, or if dev is NULL of all that could be opened here, beginning each with
+	 * to->device(). NULL: there is nothing to choose, and nothing more to tell.
+	 * @return 0; negative with leat_err(): none is there, and why
+	 */
+	int (*list)(const struct leat_dev *dev, const struct leat_dev_sink *to);
 
 	/**
 	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv. conf is complete (no

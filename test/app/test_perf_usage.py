@@ -76,7 +76,6 @@ def options_on_the_wrong_side_of_the_dashes():
 @case
 def devices():
     bad(1, "no device: name one with --vdev, such as --vdev=fabric_ring0", CPU, ["--self"])
-    bad(1, "no device", CPU + ["--list-devices"])
     bad(1, "no such driver; known: .*fabric_ring", CPU + ["--vdev=fabric_nope0"], ["--self"])
     bad(1, "unknown argument 'colour'; fabric_ring knows: .*depth", CPU +
         ["--vdev=fabric_ring0,colour=red"], ["--self"])
@@ -159,6 +158,24 @@ def help_and_lists():
     check("fabric_ring0: driver fabric_ring" in expect_ok(run(RING + ["--list-devices"])).out(), "?")
     devs = json.loads(expect_ok(run(RING, ["--list-devices", "--json"])).out())
     check(devs[0]["name"] == "fabric_ring0" and "fetch_add" in devs[0]["ops"], str(devs))
+
+
+@case
+def devices_that_could_be_opened():
+    p = expect_ok(run(CPU + ["--list-devices"]))
+    check(re.search("^--vdev=fabric_ring0$", p.out(), re.M), p.out())
+    for d in json.loads(expect_ok(run(CPU + ["--list-devices", "--json"])).out()):
+        if "none" in d:
+            check(d["none"].startswith(d["driver"] + ": "), str(d))
+            continue
+        name = d["vdev"].split(",")[0]
+        check(isinstance(d["details"], dict), str(d))
+        if d["details"].get("provider") not in ("shm", "sockets", None):
+            continue  # one of each kind is enough, and some take long
+        opened = json.loads(expect_ok(run(CPU + ["--vdev=" + d["vdev"], "--list-devices",
+                                                 "--json"])).out())
+        check(opened[0]["name"] == name, str(opened))
+        check(opened[0]["details"].keys() == d["details"].keys(), "%s\n%s" % (opened, d))
 
 
 @case

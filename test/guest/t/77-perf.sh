@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# timeout: 240
+#
+# leat-perf over the verbs driver, two processes over the wire: all that the device offers, every
+# byte verified, and what becomes of those that are no leat-perf.
+
+PERF=$BUILD/apps/leat-perf
+PORT=7700
+EAL=(--no-pci --log-level=lib.*:error "${PLUGINS[@]}")
+
+# near OPTION..., far: leat-perf on x_va, and on x_vb, where it listens
+near() {
+	timeout 60 "$PERF" "${EAL[@]}" -l 1 --vdev=fabric_verbs0,dev=x_va -- --idle yield \
+		--connect "10.97.0.2:$PORT" "$@"
+}
+far() {
+	exec timeout 120 "$PERF" "${EAL[@]}" -l 0 --vdev=fabric_verbs0,dev=x_vb -- --idle yield \
+		--listen "10.97.0.2:$PORT" --once
+}
+# both OPTION...: both; the options are the near side's, which waits for the far one
+both() {
+	local pid status=0
+	far >far.log 2>&1 &
+	pid=$!
+	near "$@" || status=$?
+	wait_for 10 gone $pid || kill $pid
+	wait $pid || status=$?
+	echo "far side:"
+	cat far.log
+	return $status
+}
+
+# says WHAT PATTERN: what the last check printed
+says() {
+	mv check.log said.log
+	check "$1" grep -q "$2" said.log
+}
+gone() { ! kill -0 "$1"; }
+fails() { ! "$@"; }
+
+if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ] || [ ! -x "$PERF" ]; then
+	skip "leat-perf over verbs" "it, or the driver, is not built"
+	return
+fi
+
+# What can be measured on this device, by the names of --op.
+check "list of devices" "$PERF" "${EAL[@]}" --vdev=fabric_verbs0,dev=x_va --list-devices
+read -r -a OPS <<<"$(sed -n 's/^ *ops  *//p' check.log |
+	sed 's/\<t\{0,1\}recv\>//g; s/\<tsend\>/tagged/')"
+check "it offers something" [ ${#OPS[@]} -gt 0 ]
+
+# measure WHAT OPTION...: with all ops, each of which must have given a table
+measure() {
+	local what=$1 op missing=()
+	shift
+	check "$what" both --op all "$@"
+	mv check.log measure.log
+	for op in "${OPS[@]}"; do
+		grep -q "^ $op, " measure.log || missing+=("$op")
+	done
+	check "$what: all that the device offers (${OPS[*]})" [ ${#missing[@]} = 0 ]
+}
+
+measure "lat" --check -n 20 --warmup 2 --size 0,8,512,520,4097,64K
+measure "bw" --check --test bw -n 100 --size 8,512,4097,64K
+measure "rate" --check --test rate -n 500 --size 8
+measure "open loop" --rate 200 -n 60 --size 8
+
+check "a size that the device can't do" fails near --size 3G -n 1
+says "it says so" "size 3221225472 is beyond the device's limit"
+check "a spoiled message" fails both --check --corrupt 3 -n 5 --warmup 0 --size 100
+says "it is found" "errors at the listening side; the first: message 3, "
+
+# Strangers.
+far >far.log 2>&1 &
+pid=$!
+wait_for 20 listens_cm $PORT
+check "rping meets a listener" fails timeout 20 rping -c -a 10.97.0.2 -I 10.97.0.1 -p $PORT -C 1
+check "the listener says that it is no leat-perf" wait_for 10 \
+	grep -q "^leat-perf: client .* no word from a leat-perf of this version: " far.log
+check "and serves the next one" near -n 20 --size 8
+check "which ends it" wait $pid
+
+rping -s -a 10.97.0.2 -p $PORT -C 1 >rping.log 2>&1 &
+wait_for 20 listens_cm $PORT
+check "a client meets rping" fails near -n 20 --size 8 --timeout 3
+says "the client says that it is no leat-perf" \
+	"^leat-perf: no word from a leat-perf of this version: "
