@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -85,10 +86,10 @@ spec_of(const struct fi_info *i, const struct efa_provider *p, char *buf, size_t
 	const char *prov = i->fabric_attr->prov_name;
 	char addr[96];
 
-	if (p->needs_address && i->src_addr != NULL) {
+	if (p->needs_address) {
 		efa_addr_text(i, addr, sizeof(addr));
 		snprintf(buf, len, "fabric_efa0,provider=%s,src=%s", prov, addr);
-	} else if ((p->quirks & EFA_Q_SHM) == 0 && !p->needs_address) {
+	} else if ((p->quirks & EFA_Q_SHM) == 0) {
 		snprintf(buf, len, "fabric_efa0,provider=%s,domain=%s", prov, i->domain_attr->name);
 	} else {
 		snprintf(buf, len, "fabric_efa0,provider=%s", prov);
@@ -99,36 +100,72 @@ spec_of(const struct fi_info *i, const struct efa_provider *p, char *buf, size_t
 static bool
 offered(const struct fi_info *i, const struct efa_provider *p)
 {
-	return p->refuse == NULL &&
-	       (p->hint == NULL || strcmp(i->fabric_attr->prov_name, p->hint) == 0) &&
-	       (p->fabric == NULL ||
-		(i->fabric_attr->name != NULL && strcmp(i->fabric_attr->name, p->fabric) == 0));
+	if (p->refuse != NULL ||
+	    (p->hint != NULL && strcmp(i->fabric_attr->prov_name, p->hint) != 0) ||
+	    (p->fabric != NULL && strcmp(i->fabric_attr->name, p->fabric) != 0))
+		return false;
+	return !p->needs_address || (i->src_addr != NULL && (i->addr_format == FI_SOCKADDR_IN ||
+							     i->addr_format == FI_SOCKADDR_IN6));
 }
 
-/* Each once: libfabric has several of some, that differ in their modes. */
+static bool
+same_device(const struct fi_info *a, const struct fi_info *b)
+{
+	return strcmp(a->fabric_attr->prov_name, b->fabric_attr->prov_name) == 0 &&
+	       strcmp(a->domain_attr->name, b->domain_attr->name) == 0;
+}
+
+static bool
+link_local(const struct fi_info *i)
+{
+	const struct sockaddr_in6 *in6 = i->src_addr;
+
+	return i->addr_format == FI_SOCKADDR_IN6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
+}
+
+/*
+ * One of a provider's devices. libfabric has it several times, with its addresses and modes; what opens it is
+ * the first that is not link-local.
+ */
+static void
+tell_device(const struct fi_info *first, const struct efa_provider *p,
+	    const struct leat_dev_sink *to)
+{
+	const struct fi_info *i, *best = NULL;
+	char text[256], begin[96] = "";
+
+	for (i = first; i != NULL; i = i->next) {
+		if (same_device(i, first) && offered(i, p) &&
+		    (best == NULL || (link_local(best) && !link_local(i))))
+			best = i;
+	}
+	if (best == NULL)
+		return;
+	spec_of(best, p, text, sizeof(text));
+	to->device(to->arg, text);
+	tell_info(best, to);
+	for (i = first; i != NULL && p->needs_address; i = i->next) {
+		if (!same_device(i, first) || !offered(i, p))
+			continue;
+		efa_addr_text(i, text, sizeof(text));
+		if (strcmp(text, begin) == 0)
+			break; /* and the same again, with other modes */
+		to->item(to->arg, "addresses", text);
+		if (begin[0] == '\0')
+			snprintf(begin, sizeof(begin), "%.95s", text);
+	}
+}
+
 static void
 tell_all(const struct fi_info *list, const struct leat_dev_sink *to)
 {
-	const struct efa_provider *p;
 	const struct fi_info *i, *j;
-	char spec[256], other[256];
 
 	for (i = list; i != NULL; i = i->next) {
-		p = efa_provider_find(i->fabric_attr->prov_name);
-		if (!offered(i, p))
-			continue;
-		spec_of(i, p, spec, sizeof(spec));
-		for (j = list; j != i; j = j->next) {
-			const struct efa_provider *q = efa_provider_find(j->fabric_attr->prov_name);
-
-			spec_of(j, q, other, sizeof(other));
-			if (offered(j, q) && strcmp(spec, other) == 0)
-				break;
-		}
-		if (j != i)
-			continue;
-		to->device(to->arg, spec);
-		tell_info(i, to);
+		for (j = list; j != i && !same_device(i, j); j = j->next)
+			;
+		if (j == i)
+			tell_device(i, efa_provider_find(i->fabric_attr->prov_name), to);
 	}
 }
 
