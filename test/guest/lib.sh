@@ -106,7 +106,7 @@ pair() {
 	timeout 60 "${server[@]}" >server.log 2>&1 &
 	server_pid=$!
 	# shellcheck disable=SC2086 # a function and its argument
-	if wait_for 20 $ready; then
+	if wait_for 60 $ready; then
 		timeout 60 "$@" || status=$?
 		[ $status = 0 ] || echo "client's exit code: $status"
 	else
