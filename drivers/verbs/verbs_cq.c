@@ -96,14 +96,14 @@ static int
 poll_recv(struct vb_ep *e, int max)
 {
 	struct ibv_wc wc[VB_BURST];
-	int i, n;
+	int n;
 
 	if (e->rcqx != NULL)
 		n = vb_cq_poll_ex(e->rcqx, max, wc);
 	else
 		n = ibv_poll_cq(e->rcq, max, wc);
-	for (i = 0; i < n; i++)
-		vb_rx_done(e, &wc[i]);
+	if (n > 0)
+		vb_rx_done(e, wc, n);
 	return n;
 }
 

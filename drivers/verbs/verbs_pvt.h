@@ -367,17 +367,13 @@ void vb_cq_empty(struct vb_ep *e);
 /* Ops up to and including number `last` of a send queue are done. */
 void vb_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status);
 
-struct vb_rx_batch {
-	uint32_t n;
-	struct ibv_recv_wr wr[VB_BURST];
-	struct ibv_sge sge[VB_BURST];
-};
-
-/* Takes a receive, that was admitted and checked. */
-void vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op);
-void vb_rx_flush(struct vb_ep *e, struct vb_rx_batch *b);
-/* A receive is complete. */
-void vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc);
+/*
+ * Receives from ops[0] on that are right.
+ * @return how many there were
+ */
+uint32_t vb_rx_post(struct vb_ep *e, struct leat_op **ops, uint32_t n);
+/* Receives are complete. */
+void vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc, int n);
 int vb_cancel(struct leat_ep *ep, struct leat_op *op);
 /* Goes on with taking back. */
 void vb_rx_step(struct vb_ep *e);

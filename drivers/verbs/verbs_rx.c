@@ -25,6 +25,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 #include "verbs_pvt.h"
 
 /* Receives that the loop may be taking at a time. */
@@ -83,8 +85,14 @@ soft_remove(struct vb_ep *e, uint32_t s)
 
 /* ---- into the SRQ ---- */
 
+struct rx_batch {
+	uint32_t n;
+	struct ibv_recv_wr wr[VB_BURST];
+	struct ibv_sge sge[VB_BURST];
+};
+
 static inline void
-build(struct vb_ep *e, struct vb_rx_batch *b, uint32_t s, const struct leat_op *op, uint32_t lkey)
+build(struct vb_ep *e, struct rx_batch *b, uint32_t s, const struct leat_op *op, uint32_t lkey)
 {
 	struct ibv_recv_wr *wr = &b->wr[b->n];
 	struct ibv_sge *sge = &b->sge[b->n];
@@ -104,8 +112,8 @@ build(struct vb_ep *e, struct vb_rx_batch *b, uint32_t s, const struct leat_op *
 	e->hw++;
 }
 
-void
-vb_rx_flush(struct vb_ep *e, struct vb_rx_batch *b)
+static void
+flush(struct vb_ep *e, struct rx_batch *b)
 {
 	struct ibv_recv_wr *wr, *bad = NULL;
 
@@ -141,16 +149,15 @@ local_key(const struct leat_op *op, uint32_t *lkey)
 	return true;
 }
 
-void
-vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op)
+/* Takes a receive that is right. @return false if it is not */
+static inline bool
+add(struct vb_ep *e, struct rx_batch *b, struct leat_op *op)
 {
 	struct vb_slot *slot;
 	uint32_t s, lkey;
 
-	if (unlikely(!local_key(op, &lkey))) {
-		leat_op_fail(e->ep, op, -EINVAL);
-		return;
-	}
+	if (unlikely(!local_key(op, &lkey)))
+		return false;
 	s = e->free[--e->nb_free];
 	slot = &e->slots[s];
 	slot->op = op;
@@ -160,15 +167,37 @@ vb_rx_add(struct vb_ep *e, struct vb_rx_batch *b, struct leat_op *op)
 	if (unlikely(e->rxqs != NULL)) {
 		soft_insert(e, s);
 		vb_rxq_match(e);
-		return;
-	}
-	if (unlikely(e->drain)) {
+	} else if (unlikely(e->drain)) {
 		soft_insert(e, s);
-		return;
+	} else {
+		build(e, b, s, op, lkey);
 	}
-	if (b->n == VB_BURST)
-		vb_rx_flush(e, b);
-	build(e, b, s, op, lkey);
+	return true;
+}
+
+uint32_t
+vb_rx_post(struct vb_ep *e, struct leat_op **ops, uint32_t n)
+{
+	struct leat_ep *ep = e->ep;
+	struct rx_batch b;
+	uint32_t i;
+
+	b.n = 0;
+	if (n > VB_BURST)
+		n = VB_BURST;
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (i + 1 < n)
+			rte_prefetch0(ops[i + 1]);
+		if (unlikely(op->type != LEAT_OP_RECV || op->state != LEAT_OP_IDLE ||
+			     ep->rx_room == 0 || leat_op_check_as(ep, op, true) < 0 ||
+			     !add(e, &b, op)))
+			break;
+	}
+	if (b.n > 0)
+		flush(e, &b);
+	return i;
 }
 
 /* Those outside with a seq from `from` on go in. */
@@ -176,7 +205,7 @@ static void
 soft_post(struct vb_ep *e, uint64_t from)
 {
 	uint32_t i, n = 0, all = e->nb_soft, lkey;
-	struct vb_rx_batch b;
+	struct rx_batch b;
 
 	b.n = 0;
 	for (i = 0; i < all; i++) {
@@ -187,14 +216,14 @@ soft_post(struct vb_ep *e, uint64_t from)
 			continue;
 		}
 		if (b.n == VB_BURST)
-			vb_rx_flush(e, &b);
+			flush(e, &b);
 		/* It was right when it was posted. */
 		(void)local_key(e->slots[s].op, &lkey);
 		build(e, &b, s, e->slots[s].op, lkey);
 	}
 	e->nb_soft = n;
 	if (b.n > 0)
-		vb_rx_flush(e, &b);
+		flush(e, &b);
 }
 
 /*
@@ -378,17 +407,13 @@ recv_failed(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 	leat_op_finish(e->ep, op, status > 0 ? -ECONNRESET : status, 0);
 }
 
-void
-vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc)
+static inline void
+done(struct vb_ep *e, const struct ibv_wc *wc)
 {
 	uint32_t s = (uint32_t)wc->wr_id;
 	struct vb_slot *slot;
 	struct leat_op *op;
 
-	if (unlikely(e->rxqs != NULL)) {
-		vb_rxq_done(e, wc);
-		return;
-	}
 	if (unlikely(s >= e->rx_depth || e->slots[s].op == NULL))
 		return; /* none of ours */
 	slot = &e->slots[s];
@@ -408,6 +433,20 @@ vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc)
 	op = slot->op;
 	slot_put(e, s);
 	finish(e, op, wc, 0);
+}
+
+void
+vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc, int n)
+{
+	int i;
+
+	if (unlikely(e->rxqs != NULL)) {
+		for (i = 0; i < n; i++)
+			vb_rxq_done(e, &wc[i]);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		done(e, &wc[i]);
 }
 
 /* ---- cancel ---- */

@@ -256,32 +256,6 @@ post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 	return i;
 }
 
-/*
- * Receives from ops[0] on that are right.
- * @return how many there were
- */
-static __attribute__((noinline)) uint32_t
-post_recvs(struct vb_ep *e, struct leat_op **ops, uint32_t n)
-{
-	struct vb_rx_batch b;
-	uint32_t i;
-
-	b.n = 0;
-	for (i = 0; i < n; i++) {
-		struct leat_op *op = ops[i];
-
-		if (i + 1 < n)
-			rte_prefetch0(ops[i + 1]);
-		if (unlikely(!leat_op_is_recv(op) || op->state != LEAT_OP_IDLE ||
-			     e->ep->rx_room == 0 || leat_op_check_as(e->ep, op, true) < 0))
-			break;
-		vb_rx_add(e, &b, op);
-	}
-	if (b.n > 0)
-		vb_rx_flush(e, &b);
-	return i;
-}
-
 /* One that is not right is taken, and done. @return false if there is no room for it */
 static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct leat_op *op)
 {
@@ -291,7 +265,9 @@ static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct l
 	if (!leat_op_admit(e->ep, op))
 		return false;
 	ret = leat_op_check(e->ep, op);
-	if (ret == 0)
+	if (ret == 0 && leat_op_is_recv(op))
+		ret = -EINVAL; /* its buffer is not in its region */
+	else if (ret == 0)
 		ret = tx_check(e, e->conns[op->peer], op, &lkey);
 	leat_op_fail(e->ep, op, ret);
 	return true;
@@ -305,7 +281,7 @@ vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 
 	while (i < n) {
 		if (leat_op_is_recv(ops[i]))
-			k = post_recvs(e, &ops[i], n - i);
+			k = vb_rx_post(e, &ops[i], n - i);
 		else
 			k = post_sends(e, &ops[i], n - i);
 		i += k;
