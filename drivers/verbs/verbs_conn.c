@@ -143,6 +143,8 @@ ending_step(struct vb_conn *c, uint64_t now)
 		vb_cq_empty(e);
 	}
 	vb_qp_destroy(c);
+	/* What it still said leaves room in the CQs, which is for those that come next. */
+	vb_cq_empty(e);
 	if (c->head != c->tail)
 		vb_sq_done(e, c, c->tail - 1, c->status);
 	detach(c);

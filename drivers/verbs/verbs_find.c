@@ -71,6 +71,20 @@ gid_to_addr(const struct vb_gid *g, struct sockaddr_storage *ss)
 		in6->sin6_scope_id = g->ifindex;
 }
 
+/* The device was asked for by this address (addr=), or by the interface of the GID (netdev=). */
+static bool
+was_asked_for(const struct vb_dev *d, const struct sockaddr_storage *addr, const struct vb_gid *g)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_in *in = (const void *)addr;
+
+	if (d->args.netdev[0] != '\0')
+		return g->ifindex != 0 && g->ifindex == if_nametoindex(d->args.netdev);
+	if (addr->ss_family == AF_INET)
+		return vb_gid_is_v4(g) && memcmp(&g->gid.raw[12], &in->sin_addr, 4) == 0;
+	return addr->ss_family == AF_INET6 && memcmp(g->gid.raw, &in6->sin6_addr, 16) == 0;
+}
+
 static int
 gid_rank(const struct vb_gid *g)
 {
@@ -84,6 +98,7 @@ static int
 find_gid(struct vb_dev *d)
 {
 	bool eth = d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	const struct sockaddr_storage asked = d->src4.ss_family != 0 ? d->src4 : d->src6;
 	int i, best = -1, rank4 = -1, rank6 = -1;
 	struct vb_gid g;
 
@@ -105,6 +120,8 @@ find_gid(struct vb_dev *d)
 		if (vb_gid_get(d->ctx, d->port, i, &g) < 0)
 			continue;
 		rank = eth ? gid_rank(&g) : 0;
+		if (eth && was_asked_for(d, &asked, &g))
+			rank += 8;
 		if (rank > best) {
 			best = rank;
 			d->gid = i;

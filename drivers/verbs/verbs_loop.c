@@ -54,7 +54,8 @@ connect_to(struct vb_ep *e, struct ibv_qp *qp, uint32_t dest)
 	attr.min_rnr_timer = 1;
 	attr.ah_attr.port_num = d->port;
 	attr.ah_attr.dlid = d->pattr.lid;
-	if (d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET) {
+	if (d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET ||
+	    (d->pattr.flags & IBV_QPF_GRH_REQUIRED) != 0) {
 		attr.ah_attr.is_global = 1;
 		attr.ah_attr.grh.dgid = d->sgid.gid;
 		attr.ah_attr.grh.sgid_index = (uint8_t)d->gid;

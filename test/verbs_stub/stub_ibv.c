@@ -3,7 +3,7 @@
 /* The device's objects and its slow calls: those of libibverbs that the driver makes. */
 
 #include <errno.h>
-#include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #define DEVICES 2
 #define DEPTH_MAX 32768
 #define EVENTS 16
+#define GIDS 3
 
 struct stub stub = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_MAX };
 
@@ -85,7 +86,7 @@ query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, si
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_4096,
-		.gid_tbl_len = 1,
+		.gid_tbl_len = GIDS,
 		.max_msg_sz = 1u << 30,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
@@ -143,15 +144,26 @@ _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 {
 	(void)ctx;
 	(void)flags;
-	if (port != 1 || index != 0 || len < sizeof(*entry))
+	if (port != 1 || index >= GIDS || len < sizeof(*entry))
 		return ENODATA;
 	memset(entry, 0, sizeof(*entry));
 	entry->port_num = 1;
+	entry->gid_index = index;
+	if (index == 0) { /* fe80::1, RoCE v1 */
+		entry->gid_type = IBV_GID_TYPE_ROCE_V1;
+		entry->gid.raw[0] = 0xfe;
+		entry->gid.raw[1] = 0x80;
+		entry->gid.raw[15] = 1;
+		return 0;
+	}
+	/* 192.0.2.1, and on the loopback interface 192.0.2.9 */
 	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
-	entry->gid.raw[10] = entry->gid.raw[11] = 0xff; /* ::ffff:192.0.2.1 */
+	entry->gid.raw[10] = entry->gid.raw[11] = 0xff;
 	entry->gid.raw[12] = 192;
 	entry->gid.raw[14] = 2;
-	entry->gid.raw[15] = 1;
+	entry->gid.raw[15] = index == 1 ? 1 : 9;
+	if (index == 2)
+		entry->ndev_ifindex = if_nametoindex("lo");
 	return 0;
 }
 

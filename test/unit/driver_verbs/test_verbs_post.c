@@ -5,6 +5,7 @@
  * that wrap. Each test runs on a device with ibv_wr_* and on one without.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <rte_common.h>
@@ -320,6 +321,40 @@ no_odp(void **state)
 	assert_int_equal(ibv_close_device(d.ctx), 0);
 }
 
+/* Of several GIDs the one that was asked for by its address or interface, or else the best. */
+static void
+gids(void **state)
+{
+	static const struct {
+		const char *dev, *addr, *netdev;
+		int gid;
+		const char *src;
+	} rows[] = {
+		{ "stub0", "", "", 1, "192.0.2.1:0" },
+		{ "", "192.0.2.1", "", 1, "192.0.2.1:0" },
+		{ "", "192.0.2.9", "", 2, "192.0.2.9:0" },
+		{ "", "", "lo", 2, "192.0.2.9:0" },
+	};
+	char src[LEAT_ADDR_MAX];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		struct vb_dev d = { .name = "fabric_verbs9", .args = { .gid = -1 } };
+
+		snprintf(d.args.dev, sizeof(d.args.dev), "%s", rows[i].dev);
+		snprintf(d.args.addr, sizeof(d.args.addr), "%s", rows[i].addr);
+		snprintf(d.args.netdev, sizeof(d.args.netdev), "%s", rows[i].netdev);
+		if (vb_find(&d) < 0)
+			fail_msg("%s", leat_err_msg());
+		assert_int_equal(d.gid, rows[i].gid);
+		assert_non_null(vb_src_for(&d, AF_INET));
+		vb_addr_str(vb_src_for(&d, AF_INET), src, sizeof(src));
+		assert_string_equal(src, rows[i].src);
+		vb_find_undo(&d);
+	}
+}
+
 int
 main(void)
 {
@@ -328,7 +363,7 @@ main(void)
 		cmocka_unit_test(wrong_ops),	cmocka_unit_test(signals),
 		cmocka_unit_test(little_room),	cmocka_unit_test(counters_wrap),
 		cmocka_unit_test(other_queues), cmocka_unit_test(regions),
-		cmocka_unit_test(no_odp),
+		cmocka_unit_test(no_odp),	cmocka_unit_test(gids),
 	};
 
 	return cmocka_run_group_tests(tests, stub_start, stub_stop);
