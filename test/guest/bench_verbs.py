@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""leat-perf beside perftest in the guest: bench_verbs.py [OPTION]... LEAT_PERF PLUGIN [NAME]...
+
+Runs inside, on the network wire-rxe; devtools/bench --verbs starts it there. For each test and size
+leat-perf and perftest's program take turns, each between two processes pinned to the same two CPUs,
+server on x_vb and client on x_va, with the same size, inline limit, depth, and completions per
+request. One line of JSON per comparison, as devtools/bench reads them.
+
+    name                 leat-perf                     perftest
+    send-lat, write-lat  --test lat, p50               ib_*_lat, t_typical: half round trips
+    read-lat, atomic-lat --test lat, p50               ib_*_lat, t_typical: whole round trips
+    *-bw                 --test bw, window W, burst 1  ib_*_bw -t W -Q 1: each one is signaled
+    *-rate               --test rate, window W,        ib_*_bw -t W -l B -Q B: the last of a list
+                         burst B                       is signaled
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+GID_INDEX = "1"
+NEAR, FAR = "x_va", "x_vb"
+FAR_IP = "10.97.0.2"
+INLINE = 220  # what both may send inline, bytes
+BURST = 16
+DEADLINE = 120  # seconds, for a program
+TRIES = 8
+
+LAT_TARGET, BW_TARGET = 1.05, 0.97
+
+# [name, --op, --test, perftest's program]
+TESTS = [
+    ("send-lat", "send", "lat", "ib_send_lat"),
+    ("write-lat", "write", "lat", "ib_write_lat"),
+    ("read-lat", "read", "lat", "ib_read_lat"),
+    ("atomic-lat", "fetch_add", "lat", "ib_atomic_lat"),
+    ("send-bw", "send", "bw", "ib_send_bw"),
+    ("write-bw", "write", "bw", "ib_write_bw"),
+    ("read-bw", "read", "bw", "ib_read_bw"),
+    ("send-rate", "send", "rate", "ib_send_bw"),
+    ("write-rate", "write", "rate", "ib_write_bw"),
+]
+SIZES = [8, 4096, 1 << 20]
+
+
+class Failed(Exception):
+    """What went wrong, for people."""
+
+
+def size_name(size):
+    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
+        if size >= unit:
+            return "%d%s" % (size // unit, name)
+    return str(size)
+
+
+def sizes_of(name):
+    if name == "atomic-lat":
+        return [8]
+    return SIZES[:2] if name.endswith("-rate") else SIZES
+
+
+def plan(test, size, scale):
+    """(iterations, window) of a comparison."""
+    if test == "lat":
+        n = {8: 1000, 4096: 500}.get(size, 15)
+        return max(10, int(n * scale)), 1
+    n = {8: 2048, 4096: 768}.get(size, 32)
+    window = 64 if size < 1 << 20 else 16
+    # a multiple of the burst, and more than the window
+    return max(2, int(n * scale) // window) * window, window
+
+
+class Leat:
+    """leat-perf: a listener that serves all runs, and a client for each."""
+
+    def __init__(self, perf, plugin, port):
+        self.eal = [perf, "--no-pci", "--log-level=lib.*:error", "-d", plugin]
+        self.addr = "%s:%d" % (FAR_IP, port)
+        self.server = subprocess.Popen(
+            self.eal + ["-l", "0", "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, FAR), "--",
+                        "--listen", self.addr, "--idle", "spin", "--mbufs", "1024"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def measure(self, op, test, size, n, window):
+        args = ["--connect", self.addr, "--idle", "spin", "--json", "--op", op, "--test", test,
+                "--size", str(size), "-n", str(n), "--timeout", "60", "--mbufs", "1024"]
+        if test != "lat":
+            args += ["--window", str(window), "--burst", str(BURST if test == "rate" else 1)]
+        done = subprocess.run(
+            self.eal + ["-l", "1", "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, NEAR), "--"]
+            + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, timeout=DEADLINE, check=False)
+        if done.returncode != 0:
+            raise Failed("leat-perf %s: %s" % (" ".join(args), done.stderr.strip()))
+        row = json.loads(done.stdout)["results"][0]
+        if test == "lat":
+            return row["p50_us"], row["min_us"]
+        # of more digits than the rates that it prints
+        rate = row["iterations"] / row["elapsed_s"] / 1e3
+        return rate, rate
+
+    def close(self):
+        self.server.kill()
+        self.server.communicate()
+
+
+def perftest_once(program, opts):
+    server = subprocess.Popen(["taskset", "-c", "0", program, "-d", FAR] + opts,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+    try:
+        end = time.monotonic() + 30
+        while not listening(18515):
+            if server.poll() is not None or time.monotonic() > end:
+                raise Failed("%s does not listen: %s" % (program, server.communicate()[0]))
+            time.sleep(0.05)
+        return subprocess.run(["taskset", "-c", "1", program, "-d", NEAR] + opts + [FAR_IP],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=DEADLINE,
+                              check=False).stdout
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def listening(port):
+    with open("/proc/net/tcp", encoding="ascii") as tcp:
+        if any(re.match(r" *\d+: [0-9A-F]+:%04X [0-9A-F:]+ 0A " % port, x) for x in tcp):
+            return True
+    with open("/proc/net/tcp6", encoding="ascii") as tcp:
+        return any(re.match(r" *\d+: [0-9A-F]+:%04X [0-9A-F:]+ 0A " % port, x) for x in tcp)
+
+
+def mhz():
+    with open("/proc/cpuinfo", encoding="ascii") as info:
+        return float(re.search(r"^cpu MHz\s*: ([0-9.]+)$", info.read(), re.M).group(1))
+
+
+def perftest(program, test, size, n, window):
+    opts = ["-x", GID_INDEX, "-F", "-s", str(size), "-n", str(n)]
+    if program in ("ib_send_lat", "ib_write_lat", "ib_send_bw", "ib_write_bw"):
+        opts += ["-I", str(INLINE)] if size <= INLINE else ["-I", "0"]
+    if test == "lat":
+        # in cycles: it needs no quiet moment to find out how long they are
+        opts += ["-C"]
+    if program == "ib_atomic_lat":
+        opts += ["-A", "FETCH_AND_ADD"]
+    if test != "lat":
+        opts += ["-N", "-t", str(window), "-Q", str(BURST if test == "rate" else 1)]
+        if program == "ib_send_bw":
+            opts += ["-r", str(2 * window)]
+        if test == "rate":
+            opts += ["-l", str(BURST)]
+    # Of rates it has to find out how fast its clock is. Without a quiet moment it can't, and gives
+    # up.
+    for _ in range(TRIES):
+        out = perftest_once(program, opts)
+        row = re.search(r"^ *%d +%d +(.*)$" % (size, n), out, re.M)
+        if row:
+            fields = row.group(1).split()
+            if test == "lat":
+                return float(fields[2]) / mhz(), float(fields[0]) / mhz()
+            # messages/s from the one of its two numbers that has more digits
+            rate = (float(fields[2]) * 1e3 if size < 4096 else
+                    float(fields[1]) * (1 << 20) / size / 1e3)
+            return rate, rate
+    raise Failed("%s %s: %s" % (program, " ".join(opts), out))
+
+
+def result(name, test, ours, theirs):
+    """The line of a comparison, from its rounds: (what counts, the best there was)."""
+    lat = test == "lat"
+    ratios = [a[0] / b[0] for a, b in zip(ours, theirs)]
+    best = [(min if lat else max)(x[1] for x in who) for who in (ours, theirs)]
+    return {
+        "name": name,
+        "leat": statistics.median(x[0] for x in ours),
+        "reference": statistics.median(x[0] for x in theirs),
+        "ratio": statistics.median(ratios),
+        "unit": "us" if lat else "kmsg/s",
+        "target": LAT_TARGET if lat else BW_TARGET,
+        "better": "lower" if lat else "higher",
+        "low": min(ratios), "high": max(ratios), "rounds": len(ratios),
+        "note": "best %.4g / %.4g = %.3f" % (best[0], best[1], best[0] / best[1]),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("perf", metavar="LEAT_PERF")
+    parser.add_argument("plugin", metavar="PLUGIN", help="the verbs driver")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only those that begin like this")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--scale", type=float, default=1, help="of the numbers of messages")
+    args = parser.parse_intermixed_args()
+
+    everything = [("wire-%s-%s" % (t[0], size_name(s)), t, s) for t in TESTS
+                  for s in sizes_of(t[0])]
+    chosen = [c for c in everything
+              if not args.names or any(c[0].startswith(n) for n in args.names)]
+    if not chosen:
+        raise Failed("no comparison begins with %s; there are: %s" %
+                     (" or ".join(args.names), " ".join(c[0] for c in everything)))
+    leat = Leat(args.perf, args.plugin, 7710)
+    try:
+        for name, (_, op, test, program), size in chosen:
+            n, window = plan(test, size, args.scale)
+            ours, theirs = [], []
+            for i in range(args.rounds):
+                # forwards and backwards, so that what drifts meets both alike
+                for who in ("leat", "perftest")[::1 if i % 2 == 0 else -1]:
+                    if who == "leat":
+                        ours.append(leat.measure(op, test, size, n, window))
+                    else:
+                        theirs.append(perftest(program, test, size, n, window))
+            print(json.dumps(result(name, test, ours, theirs)), flush=True)
+    finally:
+        leat.close()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failed, subprocess.TimeoutExpired) as err:
+        print("bench_verbs: %s" % err, file=sys.stderr)
+        sys.exit(1)
