@@ -64,8 +64,7 @@ tell_info(const struct fi_info *i, const struct leat_dev_sink *to)
 
 	to->text(to->arg, "provider", i->fabric_attr->prov_name);
 	to->text(to->arg, "domain", i->domain_attr->name);
-	if (i->fabric_attr->name != NULL)
-		to->text(to->arg, "fabric", i->fabric_attr->name);
+	to->text(to->arg, "fabric", i->fabric_attr->name);
 	efa_addr_text(i, addr, sizeof(addr));
 	to->text(to->arg, "address", addr);
 	if (i->nic != NULL)

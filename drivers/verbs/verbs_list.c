@@ -42,6 +42,23 @@ link_name(struct ibv_context *ctx, const struct ibv_port_attr *pattr)
 	return pattr->link_layer == IBV_LINK_LAYER_INFINIBAND ? "InfiniBand" : "unknown";
 }
 
+static const char *
+state_name(enum ibv_port_state state)
+{
+	switch (state) {
+	case IBV_PORT_DOWN:
+		return "down";
+	case IBV_PORT_INIT:
+		return "init: is a subnet manager running?";
+	case IBV_PORT_ARMED:
+		return "armed";
+	case IBV_PORT_ACTIVE:
+		return "active";
+	default:
+		return ibv_port_state_str(state);
+	}
+}
+
 /* Tenths of a Gb/s of a lane; codes of the InfiniBand specification, PortInfo.LinkSpeedActive. */
 static unsigned int
 lane_speed(unsigned int code)
@@ -87,9 +104,7 @@ tell_link(const struct port *p)
 	char buf[32] = "unknown";
 
 	text(p, "link", link_name(p->ctx, &p->pattr));
-	/* the name begins with the number's: "PORT_ACTIVE" */
-	text(p, "state",
-	     p->pattr.state == IBV_PORT_ACTIVE ? "active" : ibv_port_state_str(p->pattr.state));
+	text(p, "state", state_name(p->pattr.state));
 	if (tenths != 0)
 		snprintf(buf, sizeof(buf), "%u.%u Gb/s", tenths / 10, tenths % 10);
 	text(p, "speed", buf);

@@ -5,6 +5,7 @@
  * child, which reports through its exit code.
  */
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,88 @@ test_driver_list(void **state)
 	free(text);
 }
 
+/* ---- what devices there are ---- */
+
+static bool nothing_there;
+
+static int
+lister_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
+{
+	if (nothing_there)
+		return leat_err(ENODEV, "fabric_lister: nothing there");
+	if (dev == NULL)
+		to->device(to->arg, "fabric_lister0,dev=x");
+	to->text(to->arg, "state", "active");
+	to->item(to->arg, "gids", "0: a");
+	to->item(to->arg, "gids", "1: b");
+	to->number(to->arg, "max_qp", UINT64_MAX);
+	return 0;
+}
+
+static void
+saw_device(void *arg, const char *spec)
+{
+	fprintf(arg, "device %s\n", spec);
+}
+
+static void
+saw_none(void *arg, const char *driver, const char *why)
+{
+	fprintf(arg, "none %s %s\n", driver, why);
+}
+
+static void
+saw_text(void *arg, const char *key, const char *value)
+{
+	fprintf(arg, "text %s %s\n", key, value);
+}
+
+static void
+saw_number(void *arg, const char *key, uint64_t value)
+{
+	fprintf(arg, "number %s %" PRIx64 "\n", key, value);
+}
+
+static void
+saw_item(void *arg, const char *key, const char *value)
+{
+	fprintf(arg, "item %s %s\n", key, value);
+}
+
+static void
+expect_candidates(const char *want)
+{
+	struct leat_dev_sink to = { saw_device, saw_none, saw_text, saw_number, saw_item, NULL };
+	char *text = NULL;
+	size_t len = 0;
+
+	to.arg = open_memstream(&text, &len);
+	assert_non_null(to.arg);
+	assert_int_equal(leat_dev_candidates(&to), 0);
+	assert_int_equal(fclose(to.arg), 0);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void
+test_candidates(void **state)
+{
+	static const struct leat_driver lister = { .name = "fabric_lister", .list = lister_list };
+
+	(void)state;
+	LEAT_DRIVER_REGISTER(&lister);
+	expect_candidates("device fabric_lister0,dev=x\n"
+			  "text state active\n"
+			  "item gids 0: a\n"
+			  "item gids 1: b\n"
+			  "number max_qp ffffffffffffffff\n"
+			  /* has nothing to choose */
+			  "device fabric_mock0\n");
+	nothing_there = true;
+	expect_candidates("none fabric_lister fabric_lister: nothing there\n"
+			  "device fabric_mock0\n");
+}
+
 int
 main(void)
 {
@@ -272,6 +355,7 @@ main(void)
 		cmocka_unit_test(test_refuses_bad_arguments),
 		cmocka_unit_test(test_cleanup_names_open_endpoints),
 		cmocka_unit_test(test_driver_list),
+		cmocka_unit_test(test_candidates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
