@@ -1,83 +1,127 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* "10.0.0.1:7000", "[fe80::1%eth0]:7000", ":7000". Numeric: a look-up would block the loop. */
+/* "10.0.0.1:7000", "[fe80::1%eth0]:7000", ":7000", "host:7000". */
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <leat_addr.h>
+
 #include "verbs_pvt.h"
 
-/* @return the port, or -1 */
-static long
-parse_port(const char *s)
-{
-	long v = 0;
-	int i;
+struct name {
+	char host[LEAT_ADDR_MAX];
+	char port[8];
+};
 
-	for (i = 0; s[i] >= '0' && s[i] <= '9' && i < 5; i++)
-		v = v * 10 + (s[i] - '0');
-	return i == 0 || s[i] != '\0' || v > UINT16_MAX ? -1 : v;
+/* Takes the first address that the device has a local one for; d NULL: the first. */
+static int
+take(struct vb_dev *d, struct addrinfo *list, struct sockaddr_storage *ss)
+{
+	struct addrinfo *ai;
+
+	for (ai = list; ai != NULL; ai = ai->ai_next) {
+		if (ai->ai_addrlen > sizeof(*ss) ||
+		    (d != NULL && vb_src_for(d, ai->ai_family) == NULL))
+			continue;
+		memset(ss, 0, sizeof(*ss));
+		memcpy(ss, ai->ai_addr, ai->ai_addrlen);
+		break;
+	}
+	if (list != NULL)
+		freeaddrinfo(list);
+	return ai != NULL ? 0 : -EADDRNOTAVAIL;
 }
 
+/* 0; -ENOENT: a name; -EINVAL with leat_err(). */
 static int
-parse_host(const char *addr, const char *host, bool v6, uint16_t port, struct sockaddr_storage *ss)
+parse(const char *addr, bool passive, struct name *n, struct sockaddr_storage *ss)
 {
-	struct addrinfo hints = { .ai_family = v6 ? AF_INET6 : AF_INET,
-				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-				  .ai_socktype = SOCK_STREAM };
-	struct addrinfo *ai;
-	char serv[8];
+	struct addrinfo *list;
 
-	snprintf(serv, sizeof(serv), "%u", port);
-	if (getaddrinfo(host, serv, &hints, &ai) != 0)
-		return leat_err(EINVAL,
-				"address '%.80s': an IPv4 address or an IPv6 one in [] is needed; "
-				"names are not looked up",
+	if (leat_addr_split(addr, passive, n->host, sizeof(n->host), n->port, sizeof(n->port)) < 0)
+		return -EINVAL;
+	if (n->host[0] == '\0') {
+		struct sockaddr_in *in = (void *)ss;
+
+		memset(ss, 0, sizeof(*ss));
+		in->sin_family = AF_INET;
+		in->sin_port = htons((uint16_t)strtoul(n->port, NULL, 10));
+		return 0;
+	}
+	if (leat_addr_numeric(n->host, n->port, passive, &list) < 0)
+		return -ENOENT;
+	if (take(NULL, list, ss) < 0 || (addr[0] == '[') != (ss->ss_family == AF_INET6))
+		return leat_err(EINVAL, "address '%.80s': an IPv6 address goes in [], others don't",
 				addr);
-	memcpy(ss, ai->ai_addr, ai->ai_addrlen);
-	freeaddrinfo(ai);
 	return 0;
 }
 
 int
 vb_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ss)
 {
-	const char *colon = strrchr(addr, ':'), *begin = addr, *end = colon;
-	char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
-	bool v6 = addr[0] == '[';
-	long port;
+	struct name n;
+	int ret = parse(addr, passive, &n, ss);
 
-	memset(ss, 0, sizeof(*ss));
-	if (colon == NULL)
-		return leat_err(EINVAL, "address '%.80s' has no port; write it as 10.0.0.1:7000",
+	if (ret == -ENOENT)
+		return leat_err(EINVAL,
+				"address '%.80s': an IPv4 address or an IPv6 one in [] is needed",
 				addr);
-	if (v6) {
-		begin++;
-		end = strchr(addr, ']');
-		if (end == NULL || end + 1 != colon || end == begin)
-			return leat_err(EINVAL, "address '%.80s' is not of the form [v6]:port",
-					addr);
-	}
-	port = parse_port(colon + 1);
-	if (port < 0 || (port == 0 && !passive))
-		return leat_err(EINVAL, "port of address '%.80s' is not a number %d..65535", addr,
-				passive ? 0 : 1);
-	if ((size_t)(end - begin) >= sizeof(host) || (end == begin && !passive))
-		return leat_err(EINVAL, "address '%.80s' names no host", addr);
-	if (end == begin) {
-		struct sockaddr_in *in = (void *)ss;
+	return ret;
+}
 
-		in->sin_family = AF_INET;
-		in->sin_port = htons((uint16_t)port);
-		return 0;
-	}
-	memcpy(host, begin, (size_t)(end - begin));
-	host[end - begin] = '\0';
-	return parse_host(addr, host, v6, (uint16_t)port, ss);
+int
+vb_addr_listen(struct vb_dev *d, const char *addr, struct sockaddr_storage *ss)
+{
+	struct addrinfo *list = NULL;
+	struct name n;
+	int ret = parse(addr, true, &n, ss);
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = leat_addr_blocking(n.host, n.port, &list);
+	if (ret != 0)
+		return leat_err(EHOSTUNREACH,
+				"%s: listen %s: the host's name can't be resolved: %s", d->name,
+				addr, gai_strerror(ret));
+	if (take(d, list, ss) < 0)
+		return leat_err(EADDRNOTAVAIL, "%s: listen %s: no address of a kind that %s has",
+				d->name, addr, ibv_get_device_name(d->ibdev));
+	return 0;
+}
+
+int
+vb_addr_connect(const char *addr, struct sockaddr_storage *ss, struct leat_lookup **lookup)
+{
+	struct name n;
+	int ret = parse(addr, false, &n, ss);
+
+	*lookup = NULL;
+	if (ret != -ENOENT)
+		return ret;
+	*lookup = leat_lookup_start(n.host, n.port);
+	return *lookup != NULL ? 0 : -EAGAIN;
+}
+
+int
+vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr_storage *ss,
+		  const char **why)
+{
+	struct addrinfo *list = NULL;
+	int ret = leat_lookup_done(*lookup, &list);
+
+	if (ret == -EINPROGRESS)
+		return ret;
+	*lookup = NULL;
+	if (ret == EAI_AGAIN || ret == EAI_MEMORY)
+		return -EAGAIN; /* the name server may come back */
+	*why = ret != 0 ? gai_strerror(ret) : "it has no address of a kind that the device has";
+	return ret == 0 && take(d, list, ss) == 0 ? 0 : -EHOSTUNREACH;
 }
 
 void

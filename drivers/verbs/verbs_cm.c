@@ -3,9 +3,9 @@
 /*
  * Connecting, over rdma_cm, which any program at the other side may use:
  *
- *     connect   RESOLVING --address, route--> CONNECTING --response--> UP
- *                  ^                             | nobody listens, no answer
- *                  `---------- BACKOFF <---------'                until the time is up
+ *     connect   LOOKUP --name--> RESOLVING --address, route--> CONNECTING --response--> UP
+ *                                   ^                             | nobody listens, no answer
+ *                                   `---------- BACKOFF <---------'                until the time is up
  *     listen    REQUESTED --accept--> ACCEPTED --established--> UP
  *
  * Events are copied and acknowledged first: what happens then may destroy their id, which waits for
@@ -141,11 +141,25 @@ again_later(struct vb_conn *c, int cause)
 	vb_conn_state(c, VB_BACKOFF);
 }
 
+/* Its address was accepted when it came: only the number of lookups stands against it. */
+static void
+look_up(struct vb_conn *c)
+{
+	if (vb_addr_connect(leat_peer_addr(c->e->ep, c->peer), &c->dst, &c->lookup) < 0)
+		again_later(c, -EHOSTUNREACH);
+	else
+		vb_conn_state(c, VB_LOOKUP);
+}
+
 static void
 attempt(struct vb_conn *c)
 {
 	struct vb_ep *e = c->e;
 
+	if (c->dst.ss_family == AF_UNSPEC) {
+		look_up(c);
+		return;
+	}
 	vb_conn_state(c, VB_RESOLVING);
 	c->rd_atom = e->dev->rd_atom;
 	c->init_rd_atom = e->dev->init_rd_atom;
@@ -158,6 +172,28 @@ attempt(struct vb_conn *c)
 	if (rdma_resolve_addr(c->id, vb_src_for(e->dev, c->dst.ss_family),
 			      (struct sockaddr *)&c->dst, RESOLVE_MS) != 0)
 		again_later(c, -EHOSTUNREACH);
+}
+
+static void
+looked_up(struct vb_conn *c)
+{
+	const char *why = NULL;
+	char text[LEAT_EVENT_TEXT];
+
+	switch (vb_addr_looked_up(c->e->dev, &c->lookup, &c->dst, &why)) {
+	case -EINPROGRESS:
+		break;
+	case 0:
+		attempt(c);
+		break;
+	case -EAGAIN:
+		again_later(c, -EHOSTUNREACH);
+		break;
+	default:
+		snprintf(text, sizeof(text), "the host's name can't be resolved: %s", why);
+		give_up(c, -EHOSTUNREACH, text);
+		break;
+	}
 }
 
 static void
@@ -217,6 +253,10 @@ responded(struct vb_conn *c, const struct cm_event *ev)
 static void
 timed_out(struct vb_conn *c)
 {
+	if (c->state == VB_LOOKUP) {
+		give_up(c, -EHOSTUNREACH, "the host's name was not resolved in time");
+		return;
+	}
 	if (c->state == VB_CONNECTING) {
 		give_up(c, -ETIMEDOUT,
 			"no answer in time: does the other side call leat_ep_events() and accept?");
@@ -228,7 +268,7 @@ timed_out(struct vb_conn *c)
 		break;
 	case -EHOSTUNREACH:
 		give_up(c, -EHOSTUNREACH,
-			"address or route can't be resolved: see ip route, ping, rdma link");
+			"name, address or route can't be resolved: see ip route, ping, rdma link");
 		break;
 	default:
 		give_up(c, -ETIMEDOUT, "no answer in time: host down, or packets filtered?");
@@ -240,11 +280,14 @@ void
 vb_cm_step(struct vb_conn *c, uint64_t now)
 {
 	switch ((enum vb_state)c->state) {
+	case VB_LOOKUP:
 	case VB_RESOLVING:
 	case VB_CONNECTING:
 	case VB_BACKOFF:
 		if (now >= c->deadline)
 			timed_out(c);
+		else if (c->state == VB_LOOKUP)
+			looked_up(c);
 		else if (c->state == VB_BACKOFF && now >= c->at)
 			attempt(c);
 		break;
@@ -258,23 +301,29 @@ vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	   const struct leat_conn_params *params)
 {
 	struct vb_ep *e = vb_of(ep);
-	struct sockaddr_storage dst;
+	struct sockaddr_storage dst = { .ss_family = AF_UNSPEC };
+	struct leat_lookup *lookup = NULL;
 	struct vb_conn *c;
 
-	if (vb_addr_parse(addr, false, &dst) < 0 ||
-	    priv_check(e, "connect", params->priv_len, VB_PRIV_CONNECT) < 0)
+	if (priv_check(e, "connect", params->priv_len, VB_PRIV_CONNECT) < 0 ||
+	    vb_addr_connect(addr, &dst, &lookup) == -EINVAL)
 		return -EINVAL;
-	c = vb_conn_new(e, peer, NULL, VB_RESOLVING);
-	if (c == NULL)
+	c = vb_conn_new(e, peer, NULL, VB_LOOKUP);
+	if (c == NULL) {
+		if (lookup != NULL)
+			leat_lookup_drop(lookup);
 		return -ENOMEM;
+	}
 	c->dst = dst;
+	c->lookup = lookup;
 	c->deadline = leat_time_add(leat_now(), leat_us_to_cycles(params->timeout_us));
 	c->backoff_us = BACKOFF_MIN_US;
 	c->cause = -ETIMEDOUT;
 	c->priv_len = params->priv_len;
 	if (params->priv_len > 0)
 		memcpy(c->priv, params->priv, params->priv_len);
-	attempt(c);
+	if (lookup == NULL)
+		attempt(c);
 	return 0;
 }
 
@@ -285,10 +334,11 @@ vb_listen(struct leat_ep *ep, const char *addr)
 {
 	struct vb_ep *e = vb_of(ep);
 	struct sockaddr_storage ss;
-	int err;
+	int err, ret;
 
-	if (vb_addr_parse(addr, true, &ss) < 0)
-		return -EINVAL;
+	ret = vb_addr_listen(e->dev, addr, &ss);
+	if (ret < 0)
+		return ret;
 	if (rdma_create_id(e->channel, &e->listener, NULL, RDMA_PS_TCP) != 0) {
 		e->listener = NULL;
 		return leat_err(errno, "%s: listen %s: rdma_cm: %s", e->dev->name, addr,

@@ -87,6 +87,8 @@ vb_conn_free(struct vb_conn *c)
 	if (c->id != NULL && rdma_destroy_id(c->id) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", c->e->dev->name,
 			 strerror(errno));
+	if (c->lookup != NULL)
+		leat_lookup_drop(c->lookup);
 	free(c->sq);
 	free(c);
 }

@@ -41,6 +41,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <leat_addr.h>
 #include <leat_error.h>
 #include <leat_fabric_driver.h>
 #include <leat_log.h>
@@ -136,6 +137,19 @@ struct sockaddr *vb_src_for(struct vb_dev *d, int family);
 
 /* "host:port", numeric. passive: host and port may be left out. 0, or -EINVAL with leat_err(). */
 int vb_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ss);
+/* As that, of a listener; the host may be a name, which is waited for. */
+int vb_addr_listen(struct vb_dev *d, const char *addr, struct sockaddr_storage *ss);
+/*
+ * As that, of somebody to connect to; for a name a lookup is begun. 0: ss or *lookup; -EAGAIN: too many lookups; -EINVAL
+ * with leat_err().
+ */
+int vb_addr_connect(const char *addr, struct sockaddr_storage *ss, struct leat_lookup **lookup);
+/*
+ * Outcome of a lookup, which is gone unless it says -EINPROGRESS. 0: ss; -EAGAIN: may be different later; -EHOSTUNREACH and
+ * *why.
+ */
+int vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr_storage *ss,
+		      const char **why);
 void vb_addr_str(const struct sockaddr *sa, char *buf, size_t len);
 
 /* ---- completion statuses ---- */
@@ -151,6 +165,7 @@ int vb_wc_end_status(unsigned int status, bool recv);
 /* ---- connections ---- */
 
 enum vb_state {
+	VB_LOOKUP,     /* of the host's name */
 	VB_RESOLVING,  /* address, then route */
 	VB_CONNECTING, /* asked, no answer yet */
 	VB_BACKOFF,    /* asked in vain, will ask again */
@@ -193,7 +208,8 @@ struct vb_conn {
 	uint64_t deadline; /* connecting: of all attempts; ENDING: then it ends by force; ZOMBIE */
 	uint64_t at;	   /* BACKOFF: next attempt; ENDING: not before */
 	uint32_t backoff_us;
-	struct sockaddr_storage dst;
+	struct leat_lookup *lookup;
+	struct sockaddr_storage dst; /* ss_family 0: not looked up yet */
 	uint16_t priv_len;
 	uint8_t priv[VB_PRIV_CONNECT];
 };

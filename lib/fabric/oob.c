@@ -100,7 +100,7 @@ conn_release(struct oob_conn *c)
 	oob_fd_close(c);
 	leat_wheel_del(&c->oob->wheel, &c->timer);
 	if (c->lookup != NULL) {
-		oob_lookup_drop(c->lookup);
+		leat_lookup_drop(c->lookup);
 		c->lookup = NULL;
 	}
 	if (c->ai != NULL) {
@@ -347,7 +347,7 @@ leat_oob_connect(struct leat_oob *oob, const char *addr, uint64_t timeout_us,
 	struct oob_conn *c;
 	int ret;
 
-	ret = oob_addr_split(addr, false, host, sizeof(host), port, sizeof(port));
+	ret = leat_addr_split(addr, false, host, sizeof(host), port, sizeof(port));
 	if (ret != 0)
 		return ret;
 	if (strlen(addr) >= LEAT_OOB_ADDR_MAX)

@@ -242,8 +242,8 @@ conn_lookup(struct oob_conn *c)
 	char host[LEAT_OOB_ADDR_MAX], port[8];
 
 	/* It was split before, when it came. */
-	if (oob_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port)) == 0)
-		c->lookup = oob_lookup_start(host, port);
+	if (leat_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port)) == 0)
+		c->lookup = leat_lookup_start(host, port);
 	if (c->lookup == NULL) {
 		/* Too many lookups at a time. */
 		conn_backoff(c);
@@ -258,7 +258,7 @@ void
 oob_conn_start(struct oob_conn *c, const char *host, const char *port)
 {
 	c->backoff_us = OOB_BACKOFF_MIN_US;
-	if (oob_addr_numeric(host, port, false, &c->ai) == 0)
+	if (leat_addr_numeric(host, port, false, &c->ai) == 0)
 		conn_round(c);
 	else
 		conn_lookup(c);
@@ -267,7 +267,7 @@ oob_conn_start(struct oob_conn *c, const char *host, const char *port)
 void
 oob_conn_resolve(struct oob_conn *c)
 {
-	int ret = oob_lookup_done(c->lookup, &c->ai);
+	int ret = leat_lookup_done(c->lookup, &c->ai);
 
 	if (ret == -EINPROGRESS)
 		return;
@@ -584,7 +584,7 @@ oob_conn_accepted(struct leat_oob *oob, int fd, const struct sockaddr *sa, sockl
 		return;
 	}
 	c->fd = fd;
-	oob_addr_str(c->addr, sizeof(c->addr), sa, len);
+	leat_addr_str(c->addr, sizeof(c->addr), sa, len);
 	c->state = OOB_HELLO_WAIT;
 	oob_list_move(c, &oob->pending);
 	oob_timer_set(c, leat_time_add(oob->now, oob->handshake_cycles));

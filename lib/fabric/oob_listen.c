@@ -77,11 +77,11 @@ leat_oob_listen(struct leat_oob *oob, const char *addr)
 	if (oob->listen_fd >= 0)
 		return leat_err(EALREADY, "%s: listen %.80s: it listens already", oob->name,
 				addr == NULL ? "" : addr);
-	ret = oob_addr_split(addr, true, host, sizeof(host), port, sizeof(port));
+	ret = leat_addr_split(addr, true, host, sizeof(host), port, sizeof(port));
 	if (ret != 0)
 		return ret;
-	if (oob_addr_numeric(host, port, true, &list) != 0) {
-		ret = oob_addr_blocking(host, port, &list);
+	if (leat_addr_numeric(host, port, true, &list) != 0) {
+		ret = leat_addr_blocking(host, port, &list);
 		if (ret != 0)
 			return leat_err(EHOSTUNREACH,
 					"%s: listen %s: the host's name can't be resolved: %s",
@@ -127,7 +127,7 @@ leat_oob_listen_addr(const struct leat_oob *oob, char *addr, size_t len)
 		return leat_err(ENOENT, "%s: it does not listen", oob->name);
 	if (getsockname(oob->listen_fd, (struct sockaddr *)&ss, &ss_len) != 0)
 		return leat_err(errno, "%s: getsockname: %s", oob->name, strerror(errno));
-	oob_addr_str(str, sizeof(str), (struct sockaddr *)&ss, ss_len);
+	leat_addr_str(str, sizeof(str), (struct sockaddr *)&ss, ss_len);
 	if (strlen(str) >= len)
 		return leat_err(ENOSPC, "%s: the address has %zu bytes", oob->name,
 				strlen(str) + 1);

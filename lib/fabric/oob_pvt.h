@@ -4,8 +4,7 @@
 
 /*
  * The address exchange's insides: oob.c has the instance (slots, polling, events), oob_listen.c its
- * listener, oob_conn.c one connection's states, oob_addr.c names and addresses, oob_wire.c the
- * messages.
+ * listener, oob_conn.c one connection's states, oob_wire.c the messages.
  *
  *     connector                                acceptor
  *
@@ -25,12 +24,10 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "leat_addr.h"
 #include "leat_oob.h"
 #include "leat_wheel.h"
 #include "oob_wire.h"
-
-struct addrinfo;
-struct oob_lookup;
 
 enum oob_state {
 	OOB_FREE = 0,
@@ -76,7 +73,7 @@ struct oob_conn {
 	uint32_t backoff_us;
 	int status; /* of the last event */
 	int cause;  /* connector: negative errno of the last failed attempt, 0: none */
-	struct oob_lookup *lookup;   /* connector in RESOLVING */
+	struct leat_lookup *lookup;  /* connector in RESOLVING */
 	struct addrinfo *ai;	     /* connector: addresses */
 	struct addrinfo *ai_next;    /* connector: the one to try next, NULL: begin again */
 	uint16_t blob_len, priv_len; /* in msg, for the event */
@@ -165,25 +162,5 @@ void oob_conn_resolve(struct oob_conn *c);
 void oob_conn_send(struct oob_conn *c, const uint8_t *msg, size_t len);
 /* Says REJECT or BYE as the last thing, and takes the id from its owner. */
 void oob_conn_bye(struct oob_conn *c, enum oob_type type, enum oob_reason reason, const char *why);
-
-/* ---- oob_addr.c ----------------------------------------------------------------------------- */
-
-/* "host:port" cut in two. An empty host is allowed if any is. Returns 0 or -EINVAL with leat_err. */
-int oob_addr_split(const char *addr, bool any, char *host, size_t host_len, char *port,
-		   size_t port_len);
-/* "127.0.0.1:80", "[::1]:80". */
-void oob_addr_str(char *dst, size_t size, const struct sockaddr *sa, socklen_t len);
-/* Numbers only, never blocks. Returns 0, or -ENOENT: it is not a number. */
-int oob_addr_numeric(const char *host, const char *port, bool passive, struct addrinfo **ai);
-/* A name as well, which may block. Returns 0, or an EAI_ code. */
-int oob_addr_blocking(const char *host, const char *port, struct addrinfo **ai);
-/*
- * A lookup in the background; NULL: no thread for it now. oob_lookup_done() returns -EINPROGRESS, or frees the lookup and
- * returns 0 with addresses or an EAI_ code (which are never -EINPROGRESS).
- */
-struct oob_lookup *oob_lookup_start(const char *host, const char *port);
-int oob_lookup_done(struct oob_lookup *l, struct addrinfo **ai);
-/* Forgets a lookup, which may still be under way. */
-void oob_lookup_drop(struct oob_lookup *l);
 
 #endif /* OOB_PVT_H */

@@ -188,6 +188,44 @@ addresses(void **state)
 	assert_int_equal(vb_addr_parse("10.0.0.1:0", false, &ss), -EINVAL);
 }
 
+/* Of a device that has IPv4 only. */
+struct sockaddr *
+vb_src_for(struct vb_dev *d, int family)
+{
+	static struct sockaddr_in any = { .sin_family = AF_INET };
+
+	(void)d;
+	return family == AF_INET ? (struct sockaddr *)&any : NULL;
+}
+
+static void
+names(void **state)
+{
+	struct vb_dev d = { .name = "fabric_verbs0" };
+	struct leat_lookup *lookup = NULL;
+	struct sockaddr_storage ss;
+	const char *why = NULL;
+	char buf[LEAT_ADDR_MAX];
+	int ret;
+
+	(void)state;
+	assert_int_equal(vb_addr_connect("10.0.0.1:7000", &ss, &lookup), 0);
+	assert_null(lookup);
+	assert_int_equal(vb_addr_connect("localhost", &ss, &lookup), -EINVAL);
+	assert_int_equal(vb_addr_connect("localhost:7000", &ss, &lookup), 0);
+	assert_non_null(lookup);
+	do
+		ret = vb_addr_looked_up(&d, &lookup, &ss, &why);
+	while (ret == -EINPROGRESS);
+	assert_int_equal(ret, 0);
+	assert_null(lookup);
+	vb_addr_str((struct sockaddr *)&ss, buf, sizeof(buf));
+	assert_string_equal(buf, "127.0.0.1:7000");
+	assert_int_equal(vb_addr_listen(&d, "localhost:7001", &ss), 0);
+	vb_addr_str((struct sockaddr *)&ss, buf, sizeof(buf));
+	assert_string_equal(buf, "127.0.0.1:7001");
+}
+
 static void
 statuses(void **state)
 {
@@ -259,8 +297,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults),	cmocka_unit_test(values),
 		cmocka_unit_test(wrong_values), cmocka_unit_test(addresses),
-		cmocka_unit_test(statuses),	cmocka_unit_test(numbers),
-		cmocka_unit_test(qpn_map),
+		cmocka_unit_test(names),	cmocka_unit_test(statuses),
+		cmocka_unit_test(numbers),	cmocka_unit_test(qpn_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

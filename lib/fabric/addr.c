@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "leat_addr.h"
 #include "leat_error.h"
 #include "leat_fabric_driver.h"
-#include "oob_pvt.h"
 
 int
-oob_addr_split(const char *addr, bool any, char *host, size_t host_len, char *port, size_t port_len)
+leat_addr_split(const char *addr, bool passive, char *host, size_t host_len, char *port,
+		size_t port_len)
 {
 	const char *colon, *begin = addr, *end, *p;
 	unsigned long value = 0;
@@ -35,7 +36,7 @@ oob_addr_split(const char *addr, bool any, char *host, size_t host_len, char *po
 		return leat_err(EINVAL, "address '%.80s' is ambiguous, write [v6]:port", addr);
 	}
 
-	if (end == begin && !any)
+	if (end == begin && !passive)
 		return leat_err(EINVAL, "address '%.80s' names no host, write host%.80s", addr,
 				colon);
 	if ((size_t)(end - begin) >= host_len)
@@ -46,9 +47,9 @@ oob_addr_split(const char *addr, bool any, char *host, size_t host_len, char *po
 			break;
 		value = value * 10 + (unsigned long)(*p - '0');
 	}
-	if (*p != '\0' || p == colon + 1 || value > UINT16_MAX || (value == 0 && !any))
+	if (*p != '\0' || p == colon + 1 || value > UINT16_MAX || (value == 0 && !passive))
 		return leat_err(EINVAL, "port of address '%.80s' is not a number %d..65535", addr,
-				any ? 0 : 1);
+				passive ? 0 : 1);
 
 	memcpy(host, begin, (size_t)(end - begin));
 	host[end - begin] = '\0';
@@ -57,7 +58,7 @@ oob_addr_split(const char *addr, bool any, char *host, size_t host_len, char *po
 }
 
 void
-oob_addr_str(char *dst, size_t size, const struct sockaddr *sa, socklen_t len)
+leat_addr_str(char *dst, size_t size, const struct sockaddr *sa, socklen_t len)
 {
 	char host[NI_MAXHOST], port[NI_MAXSERV];
 
@@ -72,25 +73,25 @@ oob_addr_str(char *dst, size_t size, const struct sockaddr *sa, socklen_t len)
 		snprintf(dst, size, "%.60s:%.5s", host, port);
 }
 
-static const struct addrinfo oob_hints = {
+static const struct addrinfo addr_hints = {
 	.ai_family = AF_UNSPEC,
 	.ai_socktype = SOCK_STREAM,
 	.ai_protocol = IPPROTO_TCP,
 };
 
 int
-oob_addr_numeric(const char *host, const char *port, bool passive, struct addrinfo **ai)
+leat_addr_numeric(const char *host, const char *port, bool passive, struct addrinfo **ai)
 {
-	struct addrinfo hints = oob_hints;
+	struct addrinfo hints = addr_hints;
 
 	hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
 	return getaddrinfo(*host == '\0' ? NULL : host, port, &hints, ai) == 0 ? 0 : -ENOENT;
 }
 
 int
-oob_addr_blocking(const char *host, const char *port, struct addrinfo **ai)
+leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai)
 {
-	struct addrinfo hints = oob_hints;
+	struct addrinfo hints = addr_hints;
 
 	hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;
 	return getaddrinfo(host, port, &hints, ai);
@@ -104,11 +105,11 @@ oob_addr_blocking(const char *host, const char *port, struct addrinfo **ai)
  */
 enum { LOOKUP_RUNNING, LOOKUP_DONE, LOOKUP_DROPPED };
 
-struct oob_lookup {
+struct leat_lookup {
 	int state; /* LOOKUP_*; the release of LOOKUP_DONE publishes ret and ai */
 	int ret;
 	struct addrinfo *ai;
-	char host[LEAT_OOB_ADDR_MAX];
+	char host[LEAT_ADDR_MAX];
 	char port[8];
 };
 
@@ -117,7 +118,7 @@ struct oob_lookup {
 static unsigned int lookups; /* running, in the whole process */
 
 static void
-lookup_free(struct oob_lookup *l)
+lookup_free(struct leat_lookup *l)
 {
 	if (l->ai != NULL)
 		freeaddrinfo(l->ai);
@@ -127,24 +128,24 @@ lookup_free(struct oob_lookup *l)
 static void *
 lookup_main(void *arg)
 {
-	struct oob_lookup *l = arg;
-	struct addrinfo hints = oob_hints;
+	struct leat_lookup *l = arg;
+	struct addrinfo hints = addr_hints;
 
 	hints.ai_flags = AI_NUMERICSERV;
 	l->ret = getaddrinfo(l->host, l->port, &hints, &l->ai);
 	if (l->ret != 0)
 		l->ai = NULL;
-	/* Release: ret and ai for oob_lookup_done(). Acquire: the owner let go of it. */
+	/* Release: ret and ai for leat_lookup_done(). Acquire: the owner let go of it. */
 	if (__atomic_exchange_n(&l->state, LOOKUP_DONE, __ATOMIC_ACQ_REL) == LOOKUP_DROPPED)
 		lookup_free(l);
 	__atomic_sub_fetch(&lookups, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
 
-struct oob_lookup *
-oob_lookup_start(const char *host, const char *port)
+struct leat_lookup *
+leat_lookup_start(const char *host, const char *port)
 {
-	struct oob_lookup *l;
+	struct leat_lookup *l;
 
 	if (__atomic_add_fetch(&lookups, 1, __ATOMIC_RELAXED) > LOOKUPS_MAX)
 		goto full;
@@ -165,7 +166,7 @@ full:
 }
 
 int
-oob_lookup_done(struct oob_lookup *l, struct addrinfo **ai)
+leat_lookup_done(struct leat_lookup *l, struct addrinfo **ai)
 {
 	int ret;
 
@@ -180,7 +181,7 @@ oob_lookup_done(struct oob_lookup *l, struct addrinfo **ai)
 }
 
 void
-oob_lookup_drop(struct oob_lookup *l)
+leat_lookup_drop(struct leat_lookup *l)
 {
 	/* Release: we don't touch it any more. Acquire: ret and ai, to free them. */
 	if (__atomic_exchange_n(&l->state, LOOKUP_DROPPED, __ATOMIC_ACQ_REL) == LOOKUP_DONE)

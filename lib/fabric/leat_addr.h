@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_ADDR_H
+#define LEAT_ADDR_H
+
+/**
+ * @file
+ * For drivers: "host:port", and the host's name looked up without waiting for it.
+ *
+ * Thread rules: any thread; one lookup belongs to one thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "leat_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct addrinfo;
+struct leat_lookup;
+
+/**
+ * Cuts "host:port", "[v6]:port" or ":port" in two.
+ * @param passive an address to listen at: the host may be empty, the port 0
+ * @return 0, or -EINVAL with leat_err_msg()
+ */
+LEAT_API int leat_addr_split(const char *addr, bool passive, char *host, size_t host_len,
+			     char *port, size_t port_len);
+
+/** The other way round: "127.0.0.1:80", "[::1]:80". */
+LEAT_API void leat_addr_str(char *dst, size_t size, const struct sockaddr *sa, socklen_t len);
+
+/**
+ * Addresses of a host that is given in numbers; never blocks.
+ * @param[out] ai to be freed with freeaddrinfo()
+ * @return 0, or -ENOENT: it is not a number
+ */
+LEAT_API int leat_addr_numeric(const char *host, const char *port, bool passive,
+			       struct addrinfo **ai);
+
+/** Addresses to listen at of a host that is given by name; may block. @return 0, or an EAI_ code */
+LEAT_API int leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai);
+
+/** Begins to look a name up in the background. @return NULL: too many lookups at this moment, try again later */
+LEAT_API struct leat_lookup *leat_lookup_start(const char *host, const char *port);
+
+/**
+ * Asks for the outcome.
+ * @param[out] ai to be freed with freeaddrinfo()
+ * @return -EINPROGRESS (which is no EAI_ code); else 0 or an EAI_ code, and the lookup is freed
+ */
+LEAT_API int leat_lookup_done(struct leat_lookup *l, struct addrinfo **ai);
+
+/** Forgets a lookup, which may still be under way. */
+LEAT_API void leat_lookup_drop(struct leat_lookup *l);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_ADDR_H */
