@@ -99,9 +99,9 @@ query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, si
 }
 
 int
-ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	(void)ctx;
+	(void)context;
 	*attr = (struct ibv_device_attr){
 		.max_mr_size = UINT64_MAX,
 		.vendor_id = 0x5742,
@@ -139,12 +139,12 @@ query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input 
 }
 
 int
-_ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
-		  struct ibv_gid_entry *entry, uint32_t flags, size_t len)
+_ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		  struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	(void)ctx;
+	(void)context;
 	(void)flags;
-	if (port != 1 || index >= GIDS || len < sizeof(*entry))
+	if (port != 1 || index >= GIDS || entry_size < sizeof(*entry))
 		return ENODATA;
 	memset(entry, 0, sizeof(*entry));
 	entry->port_num = 1;
@@ -197,10 +197,10 @@ ibv_open_device(struct ibv_device *dev)
 }
 
 int
-ibv_close_device(struct ibv_context *ctx)
+ibv_close_device(struct ibv_context *context)
 {
-	(void)close(ctx->async_fd); /* nothing was written */
-	free(ctx_of(ctx));
+	(void)close(context->async_fd); /* nothing was written */
+	free(ctx_of(context));
 	stub.ctxs--;
 	return 0;
 }
@@ -208,13 +208,13 @@ ibv_close_device(struct ibv_context *ctx)
 /* ---- memory ---- */
 
 struct ibv_pd *
-ibv_alloc_pd(struct ibv_context *ctx)
+ibv_alloc_pd(struct ibv_context *context)
 {
 	struct stub_pd *pd = calloc(1, sizeof(*pd));
 
 	if (pd == NULL)
 		return NULL;
-	pd->pd.context = ctx;
+	pd->pd.context = context;
 	stub.pds++;
 	return &pd->pd;
 }
@@ -278,8 +278,8 @@ pow2(uint32_t n)
 }
 
 struct ibv_cq *
-ibv_create_cq(struct ibv_context *ctx, int cqe, void *user, struct ibv_comp_channel *channel,
-	      int vector)
+ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+	      struct ibv_comp_channel *channel, int vector)
 {
 	struct stub_cq *cq = calloc(1, sizeof(*cq));
 
@@ -294,8 +294,8 @@ ibv_create_cq(struct ibv_context *ctx, int cqe, void *user, struct ibv_comp_chan
 		errno = ENOMEM;
 		return NULL;
 	}
-	cq->cq.context = ctx;
-	cq->cq.cq_context = user;
+	cq->cq.context = context;
+	cq->cq.cq_context = cq_context;
 	cq->cq.channel = channel;
 	cq->cq.cqe = cqe;
 	stub.cqs++;
@@ -479,9 +479,9 @@ stub_async(struct ibv_context *ctx, enum ibv_event_type type, struct ibv_qp *qp)
 }
 
 int
-ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *ev)
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *ev)
 {
-	struct stub_ctx *s = ctx_of(ctx);
+	struct stub_ctx *s = ctx_of(context);
 
 	if (s->head == s->tail) {
 		errno = EAGAIN;

@@ -59,8 +59,10 @@ stub_open(unsigned int dev, unsigned int peers, uint32_t tx_depth)
 	memset(s, 0, sizeof(*s));
 	stub_reset();
 	s->ep = leat_ep_create(leat_dev_get((int)dev), &conf);
-	if (s->ep == NULL)
+	if (s->ep == NULL) {
 		fail_msg("leat_ep_create: %s", leat_err_msg());
+		return NULL;
+	}
 	s->e = vb_of(s->ep);
 	s->mr = leat_mr_register(s->ep, s->buf, sizeof(s->buf), LEAT_MR_LOCAL);
 	assert_non_null(s->mr);

@@ -185,7 +185,7 @@ little_room(void **state)
 		assert_int_equal(stub_post(s, 0, 32), 32);
 		assert_int_equal(leat_ep_poll(s->ep, NULL, 0), 0);
 		for (i = 0; i < 32; i += k) {
-			uint16_t j;
+			unsigned int j;
 
 			k = leat_ep_poll(s->ep, done, 3);
 			assert_true(k > 0);
