@@ -125,7 +125,7 @@ give_up(struct vb_conn *c, int status, const char *why)
 	struct leat_ep *ep = c->e->ep;
 	char text[LEAT_EVENT_TEXT];
 
-	snprintf(text, sizeof(text), "connect %s: %s", leat_peer_addr(ep, peer), why);
+	snprintf(text, sizeof(text), "connect %s: %.120s", leat_peer_addr(ep, peer), why);
 	vb_conn_free(c);
 	leat_peer_failed(ep, peer, status, text);
 }

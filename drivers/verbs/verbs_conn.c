@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "verbs_pvt.h"
 
 /* So long the device has for giving back what a QP had; destroyed, it must have let go of it. */
@@ -46,12 +48,13 @@ vb_conn_state(struct vb_conn *c, enum vb_state state)
 struct vb_conn *
 vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id, enum vb_state state)
 {
-	struct vb_conn *c = calloc(1, sizeof(*c));
+	struct vb_conn *c = aligned_alloc(LEAT_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof(*c)));
 
 	if (c == NULL) {
 		leat_err(ENOMEM, "%s: connection: out of memory", e->dev->name);
 		return NULL;
 	}
+	memset(c, 0, sizeof(*c));
 	c->e = e;
 	c->peer = peer;
 	c->index = peer->id;

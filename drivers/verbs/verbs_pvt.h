@@ -31,7 +31,9 @@
  *     leat_peer -> vb_conn: rdma_cm id, RC QP, ring of the ops that are in its send queue
  */
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -181,6 +183,7 @@ TAILQ_HEAD(vb_conns, vb_conn);
 struct vb_ep;
 
 struct vb_conn {
+	/* line 0: what post and poll touch */
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() */
 	struct leat_op **sq;   /* ops in the send queue, [head & mask] the oldest */
@@ -258,28 +261,37 @@ struct vb_qpn {
 };
 
 struct vb_ep {
-	/* what post and poll touch */
-	struct ibv_cq *scq, *rcq;
-	struct ibv_cq_ex *scqx, *rcqx; /* NULL: ibv_poll_cq() */
-	struct ibv_srq *srq;
-	struct vb_slot *slots;
-	uint32_t *free; /* stack of free slots */
-	uint32_t nb_free;
-	uint32_t hw;	 /* receives in the SRQ; without one: buffers in queue pairs */
-	uint64_t seq;	 /* of the next one posted */
-	uint64_t hw_seq; /* the highest that went into the SRQ, + 1 */
-	uint32_t tx_depth, rx_depth;
+	/* line 0: what is sent, and whether there is something to poll for */
+	struct leat_ep *ep;
+	struct vb_conn **conns; /* by peer */
+	struct ibv_cq *scq;
+	struct ibv_cq_ex *scqx; /* NULL: ibv_poll_cq() */
+	uint32_t tx_depth;
 	uint32_t inline_max;
 	uint32_t signal;
+	uint32_t hw; /* receives in the SRQ; without one: buffers in queue pairs */
+	uint16_t nb_peers;
 	bool drain; /* receives are being taken back, see verbs_rx.c */
 	bool dead;  /* QPs and SRQ are gone */
 	bool quiesce;
 	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
-	uint32_t last_qpn;    /* of the last completion, and its peer */
+
+	/* line 1: what is received */
+	struct ibv_cq *rcq;
+	struct ibv_cq_ex *rcqx; /* NULL: ibv_poll_cq() */
+	struct ibv_srq *srq;
+	struct vb_slot *slots;
+	uint32_t *free; /* stack of free slots */
+	uint32_t nb_free;
+	uint32_t rx_depth;
+	uint64_t seq;	 /* of the next one posted */
+	uint64_t hw_seq; /* the highest that went into the SRQ, + 1 */
+
+	/* line 2 */
+	uint32_t last_qpn; /* of the last completion, and its peer */
 	uint16_t last_peer;
 	uint32_t qpn_mask;
 	struct vb_qpn *qpns;
-	struct vb_conn **conns; /* by peer */
 
 	/* taking receives back */
 	uint32_t posts;		     /* lists that went into the SRQ */
@@ -290,7 +302,6 @@ struct vb_ep {
 	struct vb_loop loop;
 
 	/* slow */
-	struct leat_ep *ep;
 	struct vb_dev *dev;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -299,10 +310,14 @@ struct vb_ep {
 	struct ibv_comp_channel *comp; /* NULL: without a wait object */
 	int wait_fd;
 	struct vb_conns busy;
-	uint16_t nb_peers;
 	uint32_t nb_qps; /* of connections */
 	uint16_t tags;	 /* queue pairs made */
 };
+
+static_assert(offsetof(struct vb_conn, rxq) <= LEAT_CACHE_LINE, "first line of a connection");
+static_assert(offsetof(struct vb_ep, rcq) == LEAT_CACHE_LINE, "first line of an endpoint");
+static_assert(offsetof(struct vb_ep, last_qpn) == 2 * LEAT_CACHE_LINE,
+	      "second line of an endpoint");
 
 static inline struct vb_ep *
 vb_of(const struct leat_ep *ep)
