@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 
 #include <leat_dev_list.h>
+#include <leat_error.h>
 #include <leat_histogram.h>
 #include <leat_version.h>
 
@@ -299,8 +300,9 @@ perf_json_devices(void)
 		new_entry(&l, device(&info));
 		ret = leat_dev_describe(leat_dev_get(i), &to);
 	}
-	if (ret == 0)
-		return print_and_free(l.list);
-	(void)json_object_put(l.list);
-	return ret;
+	if (ret < 0) {
+		(void)json_object_put(l.list);
+		return ret;
+	}
+	return print_and_free(l.list) < 0 ? leat_err(EIO, "stdout: can't write") : 0;
 }

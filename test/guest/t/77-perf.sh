@@ -7,16 +7,17 @@
 
 PERF=$BUILD/apps/leat-perf
 PORT=7700
-EAL=(--no-pci --log-level=lib.*:error "${PLUGINS[@]}")
+# Little memory: it starts sooner.
+EAL=(--no-pci --no-telemetry --no-huge -m 128 --log-level=lib.*:error "${PLUGINS[@]}")
 
 # near OPTION..., far: leat-perf on x_va, and on x_vb, where it listens
 near() {
 	timeout 60 "$PERF" "${EAL[@]}" -l 1 --vdev=fabric_verbs0,dev=x_va -- --idle yield \
-		--connect "10.97.0.2:$PORT" "$@"
+		--mbufs 1024 --connect "10.97.0.2:$PORT" "$@"
 }
 far() {
 	exec timeout 120 "$PERF" "${EAL[@]}" -l 0 --vdev=fabric_verbs0,dev=x_vb -- --idle yield \
-		--listen "10.97.0.2:$PORT" --once
+		--mbufs 1024 --listen "10.97.0.2:$PORT" --once
 }
 # both OPTION...: both; the options are the near side's, which waits for the far one
 both() {
