@@ -74,6 +74,11 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	s->timeout = leat_us_to_cycles(conf->timeout_us);
 	if (leat_dev_info_get(conf->dev, &s->info) < 0)
 		return perf_fail(s, EINVAL, "%s", leat_err_msg());
+	if ((s->info.ep_types & (1u << LEAT_EP_RELIABLE)) == 0)
+		return perf_fail(s, EOPNOTSUPP,
+				 "%s (%s) has datagram endpoints only: leat-perf measures reliable "
+				 "ones, where nothing is lost",
+				 s->info.name, s->info.driver);
 	fill_card(s);
 
 	ret = perf_mem_open(s, conf);
