@@ -42,6 +42,7 @@ enum ct_mode { CT_SELF_MODE = 1, CT_LCORES_MODE = 2, CT_FORK_MODE = 4 };
 #define CT_CAP_SEND_IMM 0x4
 #define CT_CAP_BOUNDED 0x8
 #define CT_CAP_WAIT 0x10
+#define CT_CAP_CABLE 0x20
 
 struct ct_test {
 	const char *name; /* "promise.what_it_shows" */
@@ -63,8 +64,8 @@ struct ct_test {
 extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conservation[],
 	ct_tests_order[], ct_tests_ownership[], ct_tests_bounded[], ct_tests_errors[],
 	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_connect[],
-	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[],
-	ct_tests_wait[];
+	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[], ct_tests_wait[],
+	ct_tests_cable[];
 
 /* What the program was started for. */
 struct ct_globals {
@@ -78,6 +79,8 @@ struct ct_globals {
 	uint32_t slow;		/* factor on every limit of time */
 	const char *listen;	/* address with port 0 */
 	const char *far_listen; /* the same for far processes that use another device, or NULL */
+	const char *cable;	/* command that pulls the cable between the sides, or NULL */
+	bool impatient;		/* the device gives a peer up that posts no receives */
 	int argc;		/* of the program, for its children */
 	char **argv;
 };

@@ -26,11 +26,12 @@
 #endif
 
 static const struct ct_test *const groups[] = {
-	ct_tests_ops,	    ct_tests_onesided, ct_tests_conservation, ct_tests_order,
-	ct_tests_ownership, ct_tests_bounded,  ct_tests_errors,	      ct_tests_refused,
-	ct_tests_silence,   ct_tests_stop,     ct_tests_connect,      ct_tests_peers,
-	ct_tests_cancel,    ct_tests_death,    ct_tests_threads,      ct_tests_wait,
-	NULL,
+	ct_tests_ops,	 ct_tests_onesided,  ct_tests_conservation,
+	ct_tests_order,	 ct_tests_ownership, ct_tests_bounded,
+	ct_tests_errors, ct_tests_refused,   ct_tests_silence,
+	ct_tests_stop,	 ct_tests_connect,   ct_tests_peers,
+	ct_tests_cancel, ct_tests_death,     ct_tests_threads,
+	ct_tests_wait,	 ct_tests_cable,     NULL,
 };
 
 static const char usage[] =
@@ -44,6 +45,8 @@ static const char usage[] =
 	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
 	"  --listen HOST:0          where the tests listen (127.0.0.1:0)\n"
 	"  --far-listen HOST:0      mode fork, two devices given: the other processes use the second one, and listen here\n"
+	"  --cable CMD              a shell command that takes down, up or lossy: runs the tests cable.*\n"
+	"  --impatient              the device was told to give up a peer that posts no receives\n"
 	"  --help\n"
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
 
@@ -80,6 +83,8 @@ parse(int argc, char **argv, struct options *o)
 		{ "slow", required_argument, NULL, 'w' },
 		{ "listen", required_argument, NULL, 'L' },
 		{ "far-listen", required_argument, NULL, 'F' },
+		{ "cable", required_argument, NULL, 'C' },
+		{ "impatient", no_argument, NULL, 'i' },
 		{ "role", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -130,6 +135,12 @@ parse(int argc, char **argv, struct options *o)
 			break;
 		case 'F':
 			ct.far_listen = optarg;
+			break;
+		case 'C':
+			ct.cable = optarg;
+			break;
+		case 'i':
+			ct.impatient = true;
 			break;
 		case 'r':
 			if (number(optarg, UINT32_MAX, &o->role) < 0 || o->role == 0)

@@ -136,14 +136,14 @@ known_exist(const struct ct_test *const *groups)
 static const char *
 why_not(const struct ct_test *t, char *buf, size_t len)
 {
-	static const char *const caps[] = { "directed receives", "sources of messages",
-					    "immediates with SEND",
-					    "bound for unexpected messages", "wait objects" };
+	static const char *const caps[] = { "directed receives",    "sources of messages",
+					    "immediates with SEND", "bound for unexpected messages",
+					    "wait objects",	    "cable to pull (--cable)" };
 	uint32_t have = (ct.info.directed_recv ? CT_CAP_DIRECTED : 0) |
 			(ct.info.source ? CT_CAP_SOURCE : 0) |
 			(ct.info.send_imm ? CT_CAP_SEND_IMM : 0) |
 			(ct.info.unexpected_bounded ? CT_CAP_BOUNDED : 0) |
-			(ct.info.wait ? CT_CAP_WAIT : 0);
+			(ct.info.wait ? CT_CAP_WAIT : 0) | (ct.cable != NULL ? CT_CAP_CABLE : 0);
 	uint32_t i, ops = t->ops & ~ct.info.ops;
 
 	if (t->modes != 0 && (t->modes & ct.mode) == 0)
