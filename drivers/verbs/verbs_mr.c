@@ -104,7 +104,13 @@ reg_failed(const struct vb_dev *d, const struct leat_mr_piece *piece, uint32_t a
 {
 	struct rlimit lim = { 0 };
 
-	if (err == ENOMEM || err == EAGAIN || err == EPERM) {
+	if (err == EAGAIN)
+		return leat_err(ENOSPC,
+				"%s: register %p, %" PRIu64
+				" B: %s: the cgroup's limit of RDMA objects (rdma.max: raise "
+				"hca_object) or the device's %d regions (max_mr) are used up",
+				d->name, piece->addr, piece->len, strerror(err), d->attr.max_mr);
+	if (err == ENOMEM || err == EPERM) {
 		(void)getrlimit(RLIMIT_MEMLOCK, &lim);
 		if (lim.rlim_cur != RLIM_INFINITY)
 			return leat_err(

@@ -22,6 +22,14 @@ vb_qp_failed(const struct vb_dev *d, const char *what, int err)
 {
 	struct rlimit lim = { 0 };
 
+	if (err == EAGAIN)
+		return leat_err(
+			ENOSPC,
+			"%s: device %s: create %s: %s: the cgroup's limit of RDMA objects "
+			"(rdma.max: raise hca_object) or the device's %d queue pairs, %d CQs, "
+			"%d SRQs are used up",
+			d->name, ibv_get_device_name(d->ibdev), what, strerror(err), d->attr.max_qp,
+			d->attr.max_cq, d->attr.max_srq);
 	(void)getrlimit(RLIMIT_MEMLOCK, &lim);
 	if (err == ENOMEM && lim.rlim_cur != RLIM_INFINITY)
 		return leat_err(

@@ -66,6 +66,7 @@ struct leat_ep_conf {
  * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of the device's range
  *   - EOPNOTSUPP: the device can't do one of the ops or the endpoint type; the message names it and why
+ *   - ENOSPC: the device's, or a cgroup's, number of objects is used up
  *   - ENOMEM, EIO
  */
 LEAT_API struct leat_ep *leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf);

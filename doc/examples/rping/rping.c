@@ -105,8 +105,14 @@ on_request(uint16_t peer)
 	memset(s, 0, sizeof(*s));
 	s->step = WAIT_SOURCE;
 	taken = !opt.persistent;
-	if (leat_ep_accept(ep, peer, NULL) < 0)
+	if (leat_ep_accept(ep, peer, NULL) == 0)
+		return;
+	complain("%s", leat_err_msg());
+	s->step = NOBODY;
+	if (leat_ep_reject(ep, peer) < 0 && rte_errno != ENOTCONN)
 		complain("%s", leat_err_msg());
+	if (!opt.persistent)
+		leat_reactor_stop_all(STOP_US);
 }
 
 static void

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+#
+# What a device or the system has no room for ends with an error that names the limit and what to do.
+
+driver=$BUILD/drivers/libleat_driver_verbs.so
+example=$BUILD/doc/examples/example-rping
+if [ ! -e "$driver" ] || [ ! -x "$example" ]; then
+	skip "limits" "the verbs driver or the example is not built"
+	return
+fi
+
+# serve ARGUMENTS-OF-THE-DEVICE: waits for a client; fails, and says why
+serve() {
+	"$example" --no-pci -d "$driver" "--vdev=fabric_verbs0,dev=x_vb$1" -- -s -a 10.97.0.2 \
+		>limits.log 2>&1
+	[ $? = 1 ]
+}
+says() { grep "$1" limits.log || { cat limits.log && false; }; }
+
+check "depth beyond the device's" serve ,tx=100000000
+check "the depth, the limit and the key are named" says "tx=100000000.* [0-9]"
+
+# Root may lock what it likes, if it has the right to.
+check "no memory to lock" prlimit --memlock=65536 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
+	bash -c "driver=$driver example=$example; $(declare -f serve); serve ''"
+check "the limit of locked memory is named, and what raises it" says "register.* 64 KiB (ulimit -l)"
+
+# A PD, two CQs, an SRQ, two regions: nothing is left for a queue pair.
+mkdir -p /run/cgroup && mount -t cgroup2 none /run/cgroup && mkdir /run/cgroup/few
+echo +rdma >/run/cgroup/cgroup.subtree_control
+if echo "x_vb hca_object=6" >/run/cgroup/few/rdma.max; then
+	(
+		echo $BASHPID >/run/cgroup/few/cgroup.procs
+		serve ''
+		echo $? >served
+	) &
+	server=$!
+	wait_for 60 listens_cm 7174
+	check "no queue pair: the client is turned away" eval \
+		'! timeout 60 rping -c -a 10.97.0.2 -I 10.97.0.1 -C 1'
+	wait $server
+	check "the server fails" grep -q '^0' served
+	check "the cgroup is named" says "a queue pair.*rdma.max"
+else
+	skip "no queue pair" "the kernel has no cgroups for RDMA"
+fi
+umount -l /run/cgroup
