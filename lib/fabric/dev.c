@@ -70,7 +70,19 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	dev->driver->info(dev, info);
 	if (dev->driver->fd == NULL || dev->driver->arm == NULL || dev->driver->disarm == NULL)
 		info->wait = false;
+	info->ops_software = leat_tags_ops(info);
+	info->ops |= info->ops_software;
 	return 0;
+}
+
+int
+leat_dev_info_for(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info)
+{
+	int ret = leat_dev_info_get(dev, info);
+
+	if (ret == 0 && (ops & info->ops_software) != 0)
+		leat_tags_info(info);
+	return ret;
 }
 
 static int

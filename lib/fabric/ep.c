@@ -128,7 +128,7 @@ nomem:
 
 static void
 ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *info,
-	const struct leat_ep_conf *conf)
+	const struct leat_ep_conf *conf, const struct leat_driver *driver, struct leat_ep *outer)
 {
 	struct leat_ep_ctrl *c = ep->ctrl;
 
@@ -146,7 +146,8 @@ ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *in
 	leat_queue_init(&ep->recvq);
 
 	c->ep = ep;
-	c->driver = dev->driver;
+	c->driver = driver;
+	c->outer = outer;
 	c->conf = *conf;
 	c->conf.name = NULL;
 	c->conf.mempools = NULL;
@@ -159,27 +160,26 @@ ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *in
 	leat_peer_table_init(ep);
 }
 
-struct leat_ep *
-leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf)
+/* outer: NULL, or what the endpoint is inside of */
+static struct leat_ep *
+ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct leat_ep *outer)
 {
+	const struct leat_driver *driver = dev->driver;
 	struct leat_ep_conf conf = { 0 };
 	struct leat_dev_info info;
 	struct leat_ep *ep;
 
-	if (dev == NULL) {
-		leat_err(EINVAL,
-			 "create endpoint: no device; start with one, such as --vdev=fabric_ring0");
-		return NULL;
-	}
 	if (user_conf != NULL)
 		conf = *user_conf;
-	if (leat_dev_info_get(dev, &info) < 0 || conf_complete(dev, &info, &conf) < 0)
+	if (leat_dev_info_for(dev, conf.ops, &info) < 0 || conf_complete(dev, &info, &conf) < 0)
 		return NULL;
 	ep = ep_alloc(dev, &conf);
 	if (ep == NULL)
 		return NULL;
-	ep_init(ep, dev, &info, &conf);
-	if (dev->driver->ep_open(ep, &conf) < 0) {
+	if ((conf.ops & info.ops_software) != 0)
+		driver = &leat_tags_driver;
+	ep_init(ep, dev, &info, &conf, driver, outer);
+	if (driver->ep_open(ep, &conf) < 0) {
 		ep_free(ep);
 		return NULL;
 	}
@@ -187,7 +187,7 @@ leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf)
 		int err = rte_errno;
 
 		leat_mr_release_all(ep);
-		dev->driver->ep_close(ep);
+		driver->ep_close(ep);
 		ep_free(ep);
 		rte_errno = err;
 		return NULL;
@@ -198,6 +198,23 @@ leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf)
 	LEAT_LOG(INFO, fabric, "%s: endpoint %s: %u peers, %u sends, %u receives", dev->name,
 		 ep->ctrl->name, conf.max_peers, conf.tx_depth, conf.rx_depth);
 	return ep;
+}
+
+struct leat_ep *
+leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf)
+{
+	if (dev == NULL) {
+		leat_err(EINVAL,
+			 "create endpoint: no device; start with one, such as --vdev=fabric_ring0");
+		return NULL;
+	}
+	return ep_create(dev, conf, NULL);
+}
+
+struct leat_ep *
+leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf)
+{
+	return ep_create(outer->dev, conf, outer);
 }
 
 int

@@ -14,6 +14,7 @@
  *     op.c       what ops need off the fast path: cancel, deadlines, ready list; queue.c counters
  *     ep_wait.c  sleeping until something happens
  *     mr.c       regions
+ *     tags*.c    tagged ops in software, see tags_pvt.h
  *     telemetry.c
  */
 
@@ -87,7 +88,8 @@ TAILQ_HEAD(leat_peer_list, leat_peer_cold);
 struct leat_ep_ctrl {
 	TAILQ_ENTRY(leat_ep_ctrl) link; /* on the process's list of endpoints */
 	struct leat_ep *ep;
-	const struct leat_driver *driver;
+	struct leat_ep *outer;		  /* of an endpoint that is inside another one; else NULL */
+	const struct leat_driver *driver; /* the device's, or that of a layer over it */
 	unsigned int id;
 	char name[LEAT_EP_NAME_MAX];
 	struct leat_ep_conf conf; /* as completed; name and mempools are not kept */
@@ -107,6 +109,20 @@ struct leat_ep_ctrl {
 	struct leat_wheel wheel; /* deadlines of ops */
 	struct leat_mr *mrs;
 };
+
+/*
+ * For a layer's ep_open(): an endpoint of the same device, with the device's own driver. The layer drives it, and
+ * closes it in its ep_close(). leat_cleanup() speaks of the outer one only.
+ */
+struct leat_ep *leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf);
+
+/* ---- tagged ops in software, tags_ep.c ---- */
+
+extern const struct leat_driver leat_tags_driver;
+/* Those that the layer adds to a device. */
+uint32_t leat_tags_ops(const struct leat_dev_info *info);
+/* What becomes of info with it. */
+void leat_tags_info(struct leat_dev_info *info);
 
 void leat_peer_table_init(struct leat_ep *ep);
 /* Frees the peers whose last event was delivered by an earlier call. */

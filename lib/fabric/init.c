@@ -293,6 +293,8 @@ name_ep(const struct leat_ep *ep, void *arg)
 	char *names = arg;
 	size_t len = strlen(names);
 
+	if (ep->ctrl->outer != NULL)
+		return 0; /* closed with the outer one, which is named */
 	if (len < LEAT_ERR_MSG_MAX / 2)
 		snprintf(names + len, LEAT_ERR_MSG_MAX - len, "%s%s", len > 0 ? ", " : "",
 			 leat_ep_name(ep));

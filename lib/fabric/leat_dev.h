@@ -135,10 +135,28 @@ struct leat_dev_info {
 	bool wait; /**< endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool one_process; /**< connects endpoints of one process only */
 	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
+	/**
+	 * those of ops that the library does in software, over the device's SEND and RECV (doc/guide/tags.md):
+	 * TSEND and TRECV, or none. What an endpoint with any of them is like, leat_dev_info_for() tells.
+	 */
+	uint32_t ops_software;
 };
 
-/** Fills in info. @return 0 or -EINVAL */
+/**
+ * Fills in info, as it is for endpoints that use the device as it is: without ops_software.
+ * @return 0 or -EINVAL
+ */
 LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info);
+
+/**
+ * Fills in info, as it is for endpoints with certain ops. If any of them is one of ops_software, it differs from
+ * leat_dev_info_get() in: max_peers, ep_types, directed_recv, send_imm, imm_size, in_order, unexpected_bounded,
+ * cancel_send, refusal_ends (of one-sided ops it may still be true), priv_connect, priv_accept, priv_padded.
+ * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops
+ * @return 0 or -EINVAL
+ */
+LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,
+			       struct leat_dev_info *info);
 
 #ifdef __cplusplus
 }

@@ -231,7 +231,7 @@ leat_mr_release_all(struct leat_ep *ep)
 
 	while ((mr = ep->ctrl->mrs) != NULL) {
 		ep->ctrl->mrs = mr->next;
-		if (mr->mempool == NULL)
+		if (mr->mempool == NULL && ep->ctrl->outer == NULL)
 			LEAT_LOG(WARNING, fabric,
 				 "%s: a region of %" PRIu64 " B was not deregistered",
 				 leat_ep_name(ep), mr->piece[0].len);

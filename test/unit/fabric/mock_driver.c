@@ -12,7 +12,7 @@
 
 struct mock mock;
 unsigned int mock_nb_devs, mock_nb_eps;
-bool mock_wait;
+bool mock_tags = true, mock_wait;
 
 void
 mock_finish(struct leat_ep *ep, unsigned int i, int status, uint64_t len)
@@ -64,6 +64,22 @@ mock_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->rx_depth_max = 1024;
 	info->directed_recv = true;
 	info->wait = mock_wait;
+	if (!mock_tags) {
+		info->ops &= ~(LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV));
+		info->directed_recv = false;
+		info->source = true;
+		info->imm_size = 4;
+	}
+}
+
+static unsigned int
+nb_sends(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < mock.nb_ops; i++)
+		n += !leat_op_is_recv(mock.ops[i]);
+	return n;
 }
 
 static uint16_t
@@ -75,6 +91,8 @@ mock_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		int ret;
 
 		if (!leat_op_admit(ep, ops[i]))
+			break;
+		if (mock.tx_max > 0 && !leat_op_is_recv(ops[i]) && nb_sends() >= mock.tx_max)
 			break;
 		ret = leat_op_check(ep, ops[i]);
 		if (ret < 0) {
@@ -155,6 +173,7 @@ mock_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	(void)conf;
 	memset(&mock, 0, sizeof(mock));
 	mock.can_cancel = true;
+	mock.ep = ep;
 	ep->drv = &mock;
 	ep->post = mock_post;
 	ep->poll = mock_poll;
@@ -230,13 +249,21 @@ mock_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 	return snprintf(addr, len, "mock:1") < (int)len ? 0 : -ENOSPC;
 }
 
+static void
+keep_priv(const struct leat_conn_params *params)
+{
+	mock.priv_len = params->priv_len;
+	if (params->priv_len > 0)
+		memcpy(mock.priv, params->priv, params->priv_len);
+}
+
 static int
 mock_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	     const struct leat_conn_params *params)
 {
 	(void)ep;
 	(void)peer;
-	(void)params;
+	keep_priv(params);
 	return mock.connect_ret < 0 ? leat_err(-mock.connect_ret, "connect %s", addr) : 0;
 }
 
@@ -245,7 +272,7 @@ mock_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 {
 	(void)ep;
 	(void)peer;
-	(void)params;
+	keep_priv(params);
 	mock.nb_accept++;
 	return mock.accept_ret;
 }

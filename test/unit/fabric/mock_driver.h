@@ -21,6 +21,7 @@ enum mock_point {
 };
 
 struct mock {
+	struct leat_ep *ep;
 	struct leat_op *ops[MOCK_OPS_MAX]; /* in flight, in the order of posting */
 	unsigned int nb_ops;
 	bool can_cancel;    /* else cancel() says -EOPNOTSUPP */
@@ -28,7 +29,10 @@ struct mock {
 	unsigned int nb_quiesce, nb_abort, nb_accept, nb_reject, nb_disconnect, nb_progress;
 	int disconnect_status;
 	int listen_ret, connect_ret, accept_ret;
-	int mr_busy; /* refusals left of mr_dereg() */
+	uint8_t priv[LEAT_PRIV_MAX]; /* of the last connect or accept */
+	uint16_t priv_len;
+	uint32_t tx_max; /* post takes no more sends when so many are in flight; 0: no limit */
+	int mr_busy;	 /* refusals left of mr_dereg() */
 	unsigned int nb_mrs;
 	unsigned int mr_fail_after; /* mr_reg() fails when so many exist; 0: never */
 
@@ -40,6 +44,9 @@ struct mock {
 	unsigned int nb_arrived; /* completions that the next poll finds */
 	void (*step)(enum mock_point point);
 };
+
+/* Has it tagged ops of its own? */
+extern bool mock_tags;
 
 /* Do endpoints have a wait object? The test opens mock.fd. */
 extern bool mock_wait;

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Peers of the tag layer. The inner endpoint's events become those of the outer one:
+ *
+ *     inner                  here                        outer
+ *     CONNECT_REQ            hello fits?                 leat_peer_request()
+ *     CONNECTED              hello fits?                 leat_peer_up()
+ *     CONNECT_FAILED,        what was sent before it     leat_peer_closing(), _down()
+ *     DISCONNECTED           is taken in first
+ *
+ * Whoever closes in order says BYE before, and waits a moment until that was sent.
+ *
+ * A connection that ends here (ENDING) has given back the caller's messages at once, because the device
+ * has only copies of them; one-sided ops come back from the device, and only when its last event is there
+ * the outer peer is down.
+ */
+
+#include <string.h>
+
+#include "tags_pvt.h"
+
+/* How long a BYE may hold up the end of a connection. */
+#define LEAVE_US (100 * 1000)
+
+static void
+peer_init(struct tags_peer *p, struct leat_peer *outer, enum tags_peer_state state)
+{
+	uint16_t id = p->id;
+
+	memset(p, 0, sizeof(*p));
+	p->id = id;
+	p->outer = outer;
+	p->state = (uint8_t)state;
+	TAILQ_INIT(&p->pending);
+	TAILQ_INIT(&p->begun);
+	TAILQ_INIT(&p->streams);
+	STAILQ_INIT(&p->built);
+	TAILQ_INIT(&p->replies);
+	TAILQ_INIT(&p->recvs);
+	outer->drv = p;
+}
+
+static void
+peer_count(struct tags_ep *e, struct tags_peer *p)
+{
+	p->counted = true;
+	e->nb_conns++;
+}
+
+static void
+peer_free(struct tags_ep *e, struct tags_peer *p)
+{
+	if (p->counted)
+		e->nb_conns--;
+	p->counted = false;
+	p->outer = NULL;
+	p->state = TAGS_P_FREE;
+}
+
+/* Takes what the other side said of itself. */
+static void
+peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hello *h)
+{
+	unsigned int c;
+
+	for (c = 0; c < TAGS_CLASSES; c++)
+		p->window[c] = h->window[c];
+	p->segment = RTE_MIN(h->segment, e->segment);
+}
+
+/* ---- ends ---- */
+
+static void
+drop(struct tags_ep *e, struct tags_peer *p, int status)
+{
+	/* -EPROTO is no status of an op. */
+	if (status == 0 || status == -EPROTO)
+		status = -ECONNRESET;
+	p->state = TAGS_P_ENDING;
+	tags_tx_drop(e, p, status);
+	tags_rx_drop(e, p, status);
+}
+
+void
+tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *text)
+{
+	struct leat_peer *inner = &e->inner->peers[p->id];
+	bool up;
+
+	if (p->state == TAGS_P_ENDING || p->state == TAGS_P_FREE)
+		return;
+	up = p->state == TAGS_P_UP && inner->state == LEAT_PEER_UP;
+	leat_peer_closing(e->outer, p->outer, status, text);
+	drop(e, p, status);
+	if (up && status == -ECONNABORTED)
+		p->leave = tags_tx_bye(e, p);
+	if (p->leave != NULL) {
+		p->leave_by = leat_time_add(leat_now(), leat_us_to_cycles(LEAVE_US));
+		e->nb_leaving++;
+		return;
+	}
+	if (inner->state == LEAT_PEER_UP || inner->state == LEAT_PEER_CONNECTING ||
+	    inner->state == LEAT_PEER_ACCEPTED)
+		e->driver->disconnect(e->inner, inner, status, text);
+}
+
+void
+tags_peer_leave(struct tags_ep *e, struct tags_peer *p)
+{
+	struct leat_peer *inner = &e->inner->peers[p->id];
+
+	p->leave = NULL;
+	e->nb_leaving--;
+	if (inner->state == LEAT_PEER_UP)
+		e->driver->disconnect(e->inner, inner, -ECONNABORTED, "disconnected here");
+}
+
+void
+tags_peers_leave(struct tags_ep *e, uint64_t now)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->inner->nb_peers && e->nb_leaving > 0; i++) {
+		struct tags_peer *p = &e->peers[i];
+
+		if (p->leave != NULL && now >= p->leave_by)
+			tags_peer_leave(e, p);
+	}
+}
+
+void
+tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why)
+{
+	char text[LEAT_EVENT_TEXT];
+
+	snprintf(text, sizeof(text), "%s: tagged messages: %s", leat_peer_addr(e->outer, p->outer),
+		 why);
+	LEAT_LOG(WARNING, fabric, "%s: %s", leat_ep_name(e->outer), text);
+	tags_peer_end(e, p, -EPROTO, text);
+}
+
+void
+tags_peer_look(struct tags_ep *e, struct tags_peer *p)
+{
+	uint8_t state = e->inner->peers[p->id].state;
+
+	/* All else waits for its last event: what it sent before, maybe BYE, is still to be taken in. */
+	if (p->state == TAGS_P_UP && (state == LEAT_PEER_CLOSING || state == LEAT_PEER_DOWN))
+		p->outer->state = LEAT_PEER_CLOSING;
+}
+
+void
+tags_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	tags_peer_end(tags_of(ep), tags_peer_of(peer), status, text);
+}
+
+/* ---- events ---- */
+
+static void
+requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
+{
+	const char *from = leat_peer_addr(e->inner, &e->inner->peers[p->id]);
+	struct leat_peer *outer = NULL;
+	struct tags_hello hello;
+	const char *why = tags_hello_parse(ev->priv, ev->priv_len, &hello);
+
+	if (why != NULL)
+		LEAT_LOG(WARNING, fabric, "%s: request of %s rejected: %s", leat_ep_name(e->outer),
+			 from, why);
+	else
+		outer = leat_peer_request(e->outer, from, ev->priv + TAGS_HELLO_LEN,
+					  hello.priv_len);
+	if (outer == NULL) {
+		/* It can't fail: the request came a moment ago. If it were gone, so is the peer. */
+		(void)leat_ep_reject(e->inner, p->id);
+		return;
+	}
+	peer_init(p, outer, TAGS_P_REQUESTED);
+	peer_limits(e, p, &hello);
+}
+
+static void
+connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
+{
+	struct tags_hello hello;
+	const char *why;
+
+	if (p->state == TAGS_P_ACCEPTED) {
+		p->state = TAGS_P_UP;
+		leat_peer_up(e->outer, p->outer, NULL, 0);
+		tags_todo(e, p);
+		return;
+	}
+	if (p->state != TAGS_P_CONNECTING)
+		return;
+	why = tags_hello_parse(ev->priv, ev->priv_len, &hello);
+	if (why != NULL) {
+		tags_peer_broke(e, p, why);
+		return;
+	}
+	peer_limits(e, p, &hello);
+	p->state = TAGS_P_UP;
+	leat_peer_up(e->outer, p->outer, ev->priv + TAGS_HELLO_LEN, hello.priv_len);
+}
+
+/*
+ * Who closes in order says so. What is left of a process that was killed may look to the device as if it
+ * had, and what was on its way to somebody who left as if he had died.
+ */
+static int
+end_status(const struct tags_peer *p, int status)
+{
+	if (p->bye && status == -ECONNRESET)
+		return 0;
+	if (!p->bye && status == 0 && (p->state == TAGS_P_UP || p->state == TAGS_P_ACCEPTED))
+		return -ECONNRESET;
+	return status;
+}
+
+static void
+ended(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
+{
+	struct leat_peer *outer = p->outer;
+	uint32_t ready = e->inner->nb_ready, n;
+	char text[LEAT_EVENT_TEXT];
+	int status;
+
+	/* What it sent before, and its ops: they are done. */
+	do {
+		n = tags_inner_poll(e);
+		ready -= RTE_MIN(ready, n);
+	} while (ready > 0 && n > 0);
+	if (outer == NULL) {
+		peer_free(e, p);
+		return;
+	}
+	status = end_status(p, ev->status);
+	if (status == ev->status)
+		snprintf(text, sizeof(text), "%s", ev->text);
+	else
+		snprintf(text, sizeof(text), "%s %s", leat_peer_addr(e->outer, outer),
+			 status == 0 ? "disconnected" : "went without a word: it died");
+	leat_peer_closing(e->outer, outer, status, text);
+	if (p->state != TAGS_P_ENDING)
+		drop(e, p, status);
+	if (p->leave != NULL)
+		tags_peer_leave(e, p);
+	peer_free(e, p);
+	leat_peer_down(e->outer, outer);
+}
+
+void
+tags_events(struct tags_ep *e)
+{
+	struct leat_event ev[4];
+	uint16_t i, n;
+
+	do {
+		n = leat_ep_events(e->inner, ev, RTE_DIM(ev));
+		for (i = 0; i < n; i++) {
+			struct tags_peer *p;
+
+			if (ev[i].peer >= e->inner->nb_peers)
+				continue; /* SHUTDOWN: the outer endpoint's shutdown tells of its own */
+			p = &e->peers[ev[i].peer];
+			if (ev[i].type == LEAT_EV_CONNECT_REQ)
+				requested(e, p, &ev[i]);
+			else if (ev[i].type == LEAT_EV_CONNECTED)
+				connected(e, p, &ev[i]);
+			else
+				ended(e, p, &ev[i]);
+		}
+	} while (n == RTE_DIM(ev));
+	tags_push(e);
+}
+
+/* ---- from the application ---- */
+
+struct priv {
+	uint8_t bytes[LEAT_PRIV_MAX];
+	struct leat_conn_params params;
+};
+
+/* The caller's data with the hello before them. */
+static int
+priv_build(const struct tags_ep *e, struct priv *out, const struct leat_conn_params *params,
+	   uint16_t max, const char *what)
+{
+	struct tags_hello hello = { .priv_len = (uint8_t)params->priv_len, .segment = e->segment };
+	unsigned int c;
+
+	if (params->priv_len > max)
+		return leat_err(EINVAL,
+				"%s: %s: %u B of private data, at most %u go along (of an endpoint "
+				"with tagged ops)",
+				leat_ep_name(e->outer), what, params->priv_len, max);
+	for (c = 0; c < TAGS_CLASSES; c++)
+		hello.window[c] = (uint8_t)e->window[c];
+	tags_hello_build(out->bytes, &hello);
+	if (params->priv_len > 0)
+		memcpy(out->bytes + TAGS_HELLO_LEN, params->priv, params->priv_len);
+	out->params = *params;
+	out->params.priv = out->bytes;
+	out->params.priv_len = (uint16_t)(TAGS_HELLO_LEN + params->priv_len);
+	return 0;
+}
+
+int
+tags_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+	     const struct leat_conn_params *params)
+{
+	struct tags_ep *e = tags_of(ep);
+	struct priv priv;
+	int ret;
+
+	ret = priv_build(e, &priv, params, e->priv_connect, "connect");
+	if (ret == 0)
+		ret = tags_mem_grow(e);
+	if (ret == 0)
+		ret = leat_ep_connect(e->inner, addr, &priv.params);
+	if (ret < 0)
+		return ret;
+	peer_init(&e->peers[ret], peer, TAGS_P_CONNECTING);
+	peer_count(e, &e->peers[ret]);
+	return 0;
+}
+
+int
+tags_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
+{
+	struct tags_peer *p = tags_peer_of(peer);
+	struct tags_ep *e = tags_of(ep);
+	struct priv priv;
+	int ret;
+
+	ret = priv_build(e, &priv, params, e->priv_accept, "accept");
+	if (ret == 0)
+		ret = tags_mem_grow(e);
+	if (ret == 0)
+		ret = leat_ep_accept(e->inner, p->id, &priv.params);
+	if (ret < 0)
+		return ret;
+	p->state = TAGS_P_ACCEPTED;
+	peer_count(e, p);
+	return 0;
+}
+
+void
+tags_reject(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct tags_peer *p = tags_peer_of(peer);
+	struct tags_ep *e = tags_of(ep);
+
+	p->outer = NULL;
+	/* If that says that it is gone already, its last event comes, and finds nobody. */
+	if (leat_ep_reject(e->inner, p->id) == 0)
+		peer_free(e, p);
+}

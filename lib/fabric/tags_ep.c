@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The tag layer as a driver: an endpoint that has another one inside. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tags_pvt.h"
+
+/* How long what the layer itself has under way may hold up a close: credits, mostly. */
+#define CLOSE_US (100 * 1000)
+
+#define OPS_TAGGED (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
+#define OPS_PLAIN (LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV))
+#define OPS_MESSAGE (OPS_TAGGED | OPS_PLAIN)
+
+uint32_t
+leat_tags_ops(const struct leat_dev_info *info)
+{
+	if ((info->ops & OPS_TAGGED) != 0 || (info->ops & OPS_PLAIN) != OPS_PLAIN ||
+	    (info->ep_types & (1u << LEAT_EP_RELIABLE)) == 0 || !info->source ||
+	    info->rx_depth_max < TAGS_RECVS_MIN || info->priv_connect < TAGS_HELLO_LEN ||
+	    info->priv_accept < TAGS_HELLO_LEN)
+		return 0;
+	return OPS_TAGGED;
+}
+
+void
+leat_tags_info(struct leat_dev_info *info)
+{
+	info->max_peers = RTE_MIN(info->max_peers, info->rx_depth_max / TAGS_RECVS_MIN);
+	info->ep_types = 1u << LEAT_EP_RELIABLE;
+	info->directed_recv = true;
+	info->send_imm = true;
+	if ((info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) == 0)
+		info->imm_size = 8;
+	info->in_order = false;
+	info->unexpected_bounded = true;
+	info->cancel_send = false;
+	info->refusal_ends = false;
+	info->priv_connect -= TAGS_HELLO_LEN;
+	info->priv_accept = (uint16_t)RTE_MIN(info->priv_accept - TAGS_HELLO_LEN, UINT8_MAX);
+	info->priv_padded = false;
+}
+
+/* How many receives for each peer, how they are shared out, and how long they are. */
+static void
+sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
+{
+	uint32_t n = RTE_MIN(info->rx_depth_max / conf->max_peers, (uint32_t)TAGS_RECVS);
+	uint32_t left = n - TAGS_REPLY_WINDOW - TAGS_CONTROLS;
+	uint64_t segment = TAGS_MEMORY / ((uint64_t)n * conf->max_peers);
+
+	e->nb_recvs = n;
+	e->window[TAGS_C_REPLY] = TAGS_REPLY_WINDOW;
+	e->window[TAGS_C_DATA] = (uint16_t)(left / 2);
+	e->window[TAGS_C_MSG] = (uint16_t)(left - left / 2);
+	segment = RTE_MIN(RTE_MAX(segment, (uint64_t)TAGS_SEGMENT_FEW), (uint64_t)TAGS_SEGMENT);
+	segment = RTE_MIN(segment, info->max_msg - TAGS_HDR_LEN);
+	e->segment = (uint16_t)segment;
+}
+
+static struct leat_ep *
+inner_open(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
+{
+	char name[LEAT_EP_NAME_MAX];
+	struct leat_ep_conf c = {
+		.name = name,
+		.type = LEAT_EP_RELIABLE,
+		.ops = OPS_PLAIN | (conf->ops & ~OPS_MESSAGE),
+		.max_peers = conf->max_peers,
+		.wait = conf->wait,
+	};
+
+	snprintf(name, sizeof(name), "%.*s.tags", LEAT_EP_NAME_MAX - 6, leat_ep_name(e->outer));
+	c.rx_depth = e->nb_recvs * conf->max_peers;
+	c.tx_depth = conf->tx_depth + RTE_MIN(c.rx_depth, (uint32_t)TAGS_TX_MAX);
+	c.tx_depth = RTE_MIN(c.tx_depth, info->tx_depth_max);
+	return leat_ep_create_inner(e->outer, &c);
+}
+
+static int
+tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
+{
+	struct tags_ep *e = calloc(1, sizeof(*e));
+	struct leat_dev_info info;
+	int ret;
+
+	if (e == NULL)
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory", leat_ep_name(ep));
+	ret = leat_dev_info_get(ep->dev, &info);
+	if (ret < 0)
+		goto fail;
+	e->outer = ep;
+	e->driver = ep->dev->driver;
+	e->nb_tx = conf->tx_depth;
+	e->nb_rx = conf->rx_depth;
+	e->imm_mask = UINT64_MAX;
+	if ((info.ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0 && info.imm_size < 8)
+		e->imm_mask = (UINT64_C(1) << info.imm_size * 8) - 1;
+	TAILQ_INIT(&e->todo);
+	STAILQ_INIT(&e->free_segs);
+	TAILQ_INIT(&e->free_tx);
+	TAILQ_INIT(&e->free_rx);
+	TAILQ_INIT(&e->repost);
+	TAILQ_INIT(&e->any_recvs);
+	TAILQ_INIT(&e->wild_recvs);
+	TAILQ_INIT(&e->plain);
+	TAILQ_INIT(&e->tagged);
+	sizes(e, &info, conf);
+	e->inner = inner_open(e, &info, conf);
+	if (e->inner == NULL) {
+		ret = -rte_errno;
+		goto fail;
+	}
+	ret = tags_mem_open(e, conf);
+	if (ret < 0)
+		goto fail;
+	leat_tags_info(&info);
+	e->priv_connect = info.priv_connect;
+	e->priv_accept = info.priv_accept;
+	ep->drv = e;
+	ep->post = tags_post;
+	ep->poll = tags_poll;
+	ep->max_msg = e->inner->max_msg;
+	ep->mr_local = e->inner->mr_local;
+	ep->directed_recv = true;
+	return 0;
+fail:
+	if (e->inner != NULL)
+		(void)leat_ep_close(e->inner, 0, NULL, NULL); /* nothing is in flight */
+	tags_mem_close(e);
+	free(e);
+	rte_errno = -ret;
+	return ret;
+}
+
+static void
+tags_ep_quiesce(struct leat_ep *ep)
+{
+	tags_rx_drop_all(tags_of(ep), -ECANCELED);
+}
+
+static void
+tags_ep_abort(struct leat_ep *ep)
+{
+	struct tags_ep *e = tags_of(ep);
+	uint32_t i;
+
+	e->aborted = true;
+	for (i = 0; i < e->inner->nb_peers; i++) {
+		struct tags_peer *p = &e->peers[i];
+
+		if (p->state == TAGS_P_FREE)
+			continue;
+		p->state = TAGS_P_ENDING;
+		tags_tx_drop(e, p, -ESHUTDOWN);
+	}
+	tags_rx_drop_all(e, -ESHUTDOWN);
+	/* One-sided ops come back with it. */
+	(void)leat_ep_shutdown(e->inner, 0); /* it was not shut down before */
+}
+
+static void
+tags_ep_close(struct leat_ep *ep)
+{
+	struct tags_ep *e = tags_of(ep);
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < e->inner->nb_peers && !e->aborted; i++) {
+		struct tags_peer *p = &e->peers[i];
+
+		/* If there is no room for it the other side takes it for a death. */
+		if (p->state == TAGS_P_UP && e->inner->peers[i].state == LEAT_PEER_UP)
+			(void)tags_tx_bye(e, p);
+	}
+	ret = leat_ep_close(e->inner, e->aborted ? 0 : CLOSE_US, NULL, NULL);
+	if (ret < 0 && ret != -ETIMEDOUT) {
+		LEAT_LOG(ERR, fabric, "%s: close: %s; its memory is not freed", leat_ep_name(ep),
+			 leat_err_msg());
+		return;
+	}
+	tags_mem_close(e);
+	free(e);
+	ep->drv = NULL;
+}
+
+static void
+tags_progress(struct leat_ep *ep, uint64_t now)
+{
+	struct tags_ep *e = tags_of(ep);
+
+	tags_events(e);
+	if (e->nb_leaving > 0)
+		tags_peers_leave(e, now);
+}
+
+static int
+tags_listen(struct leat_ep *ep, const char *addr)
+{
+	return leat_ep_listen(tags_of(ep)->inner, addr);
+}
+
+static int
+tags_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	return leat_ep_listen_addr(tags_of(ep)->inner, addr, len);
+}
+
+/* Regions are the inner endpoint's: one-sided ops go there. */
+static int
+tags_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
+{
+	struct tags_ep *e = tags_of(ep);
+
+	return e->driver->mr_reg(e->inner, piece, access);
+}
+
+static int
+tags_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
+{
+	struct tags_ep *e = tags_of(ep);
+
+	return e->driver->mr_dereg(e->inner, piece);
+}
+
+static int
+tags_fd(const struct leat_ep *ep)
+{
+	return leat_ep_fd(tags_of(ep)->inner);
+}
+
+static int
+tags_arm(struct leat_ep *ep)
+{
+	struct tags_ep *e = tags_of(ep);
+	int ret = leat_ep_arm(e->inner);
+
+	if (ret == -ESHUTDOWN)
+		return -EAGAIN; /* the outer one is about to be */
+	if (ret == 0 && !TAILQ_EMPTY(&e->todo))
+		return -EBUSY; /* the device was full */
+	return ret;
+}
+
+static void
+tags_disarm(struct leat_ep *ep)
+{
+	leat_ep_disarm(tags_of(ep)->inner);
+}
+
+const struct leat_driver leat_tags_driver = {
+	.name = "tags",
+	.description = "tagged ops in software, over endpoints that have none",
+	.ep_open = tags_ep_open,
+	.ep_quiesce = tags_ep_quiesce,
+	.ep_abort = tags_ep_abort,
+	.ep_close = tags_ep_close,
+	.cancel = tags_cancel,
+	.progress = tags_progress,
+	.listen = tags_listen,
+	.listen_addr = tags_listen_addr,
+	.connect = tags_connect,
+	.accept = tags_accept,
+	.reject = tags_reject,
+	.disconnect = tags_disconnect,
+	.mr_reg = tags_mr_reg,
+	.mr_dereg = tags_mr_dereg,
+	.fd = tags_fd,
+	.arm = tags_arm,
+	.disarm = tags_disarm,
+};

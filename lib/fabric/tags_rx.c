@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Receiving. What a peer sends is checked here before anything believes it. */
+
+#include <string.h>
+
+#include <rte_memcpy.h>
+
+#include "tags_pvt.h"
+
+void
+tags_rbuf_done(struct tags_ep *e, struct tags_rbuf *b)
+{
+	unsigned int c = tags_kind_class(b->hdr.kind);
+	struct tags_peer *p = b->peer;
+
+	if (c < TAGS_CLASSES) {
+		p->done[c]++;
+		if ((uint16_t)(p->done[c] - p->told[c]) >= (e->window[c] + 1) / 2)
+			tags_todo(e, p);
+	}
+	TAILQ_INSERT_TAIL(&e->repost, b, link);
+}
+
+static void
+rx_free(struct tags_ep *e, struct tags_rx *rx)
+{
+	rx->op = NULL;
+	rx->state = TAGS_RX_FREE;
+	TAILQ_INSERT_HEAD(&e->free_rx, rx, link);
+}
+
+void
+tags_rx_finish(struct tags_ep *e, struct tags_rx *rx, int status, uint64_t len)
+{
+	struct leat_op *op = rx->op;
+
+	rx_free(e, rx);
+	leat_op_finish(e->outer, op, status, len);
+}
+
+static void
+reply(struct tags_ep *e, struct tags_rbuf *b, enum tags_kind kind, uint32_t rid)
+{
+	b->reply = (uint8_t)kind;
+	b->rid = rid;
+	TAILQ_INSERT_TAIL(&b->peer->replies, b, link);
+	tags_todo(e, b->peer);
+}
+
+void
+tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b)
+{
+	const struct tags_hdr *h = &b->hdr;
+	struct leat_op *op = rx->op;
+
+	op->src = b->peer->outer->id;
+	if (unlikely((h->flags & TAGS_F_IMM) != 0)) {
+		op->oflags |= LEAT_OP_F_IMM;
+		op->imm = h->imm;
+	}
+	if (unlikely(b->notice)) {
+		op->oflags |= LEAT_OP_F_WRITTEN;
+		tags_rbuf_done(e, b);
+		tags_rx_finish(e, rx, 0, b->written);
+		return;
+	}
+	if (op->type == LEAT_OP_TRECV)
+		op->tag_in = h->tag;
+	if (unlikely(h->total > op->size)) {
+		if (h->kind == TAGS_FIRST)
+			reply(e, b, TAGS_REFUSE, 0);
+		else
+			tags_rbuf_done(e, b);
+		tags_rx_finish(e, rx, -EMSGSIZE, h->total);
+		return;
+	}
+	if (b->bytes > 0)
+		rte_memcpy(op->buf, (const uint8_t *)b->op.buf + TAGS_HDR_LEN, b->bytes);
+	if (likely(h->kind == TAGS_EAGER)) {
+		tags_rbuf_done(e, b);
+		tags_rx_finish(e, rx, 0, h->total);
+		return;
+	}
+	rx->state = TAGS_RX_STREAM;
+	rx->from = b->peer;
+	rx->got = b->bytes;
+	rx->total = h->total;
+	reply(e, b, TAGS_GRANT, (uint32_t)(rx - e->rxs));
+}
+
+static void
+message(struct tags_ep *e, struct tags_rbuf *b)
+{
+	struct tags_rx *rx = tags_match_recv(e, b);
+
+	if (likely(rx != NULL))
+		tags_rx_deliver(e, rx, b);
+	else
+		tags_match_keep(e, b);
+}
+
+/* The next part of a message that has its receive. @return NULL, or what is wrong with it */
+static const char *
+data(struct tags_ep *e, const struct tags_rbuf *b)
+{
+	struct tags_rx *rx = b->hdr.id < e->nb_rx ? &e->rxs[b->hdr.id] : NULL;
+
+	if (unlikely(rx == NULL || rx->state != TAGS_RX_STREAM || rx->from != b->peer))
+		return "it sent data for no message";
+	if (unlikely(b->hdr.tag != rx->got || b->bytes > rx->total - rx->got))
+		return "it sent data that are not the next of their message";
+	if (likely(rx->op != NULL))
+		rte_memcpy((uint8_t *)rx->op->buf + rx->got,
+			   (const uint8_t *)b->op.buf + TAGS_HDR_LEN, b->bytes);
+	rx->got += b->bytes;
+	if (rx->got < rx->total)
+		return NULL;
+	if (likely(rx->op != NULL))
+		tags_rx_finish(e, rx, 0, rx->total);
+	else
+		rx_free(e, rx);
+	return NULL;
+}
+
+/* Takes one of the credits that this side gave. */
+static bool
+take_credit(const struct tags_ep *e, struct tags_peer *p, unsigned int c)
+{
+	if (unlikely((uint16_t)(p->got[c] - p->done[c]) >= e->window[c]))
+		return false;
+	p->got[c]++;
+	return true;
+}
+
+static const char *
+segment(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
+{
+	struct tags_hdr *h = &b->hdr;
+	const char *why = tags_hdr_parse(b->op.buf, b->op.len, h);
+	unsigned int c;
+
+	if (unlikely(why != NULL))
+		return why;
+	if (unlikely(h->seq != p->rx_seq++))
+		return "a segment is missing";
+	c = tags_kind_class(h->kind);
+	if (unlikely(c < TAGS_CLASSES && !take_credit(e, p, c)))
+		return "it sent more than it had credits for";
+	why = tags_credits(e, p, h);
+	if (unlikely(why != NULL))
+		return why;
+	if (unlikely(p->bye))
+		return "it went on after its good-bye";
+	p->bye = h->kind == TAGS_BYE;
+	b->bytes = (uint32_t)(b->op.len - TAGS_HDR_LEN);
+	b->notice = false;
+	if (c == TAGS_C_MSG) {
+		message(e, b);
+		return NULL;
+	}
+	if (c == TAGS_C_DATA)
+		why = data(e, b);
+	else if (c == TAGS_C_REPLY)
+		why = tags_tx_granted(e, p, h);
+	if (likely(why == NULL))
+		tags_rbuf_done(e, b);
+	return why;
+}
+
+/* A WRITE_IMM: no header, and nothing in the buffer. */
+static const char *
+notice(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
+{
+	if (unlikely(!take_credit(e, p, TAGS_C_MSG)))
+		return "it sent more than it had credits for";
+	memset(&b->hdr, 0, sizeof(b->hdr));
+	b->hdr.kind = TAGS_EAGER;
+	b->hdr.flags = TAGS_F_IMM;
+	b->hdr.imm = b->op.imm;
+	b->notice = true;
+	b->written = b->op.len;
+	b->bytes = 0;
+	message(e, b);
+	return NULL;
+}
+
+void
+tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
+{
+	const struct leat_op *op = &b->op;
+	struct tags_peer *p = NULL;
+	const char *why;
+
+	if (unlikely(e->aborted))
+		return;
+	if (op->src < e->inner->nb_peers)
+		p = &e->peers[op->src];
+	if (unlikely(p == NULL || (p->state != TAGS_P_UP && p->state != TAGS_P_ACCEPTED))) {
+		TAILQ_INSERT_TAIL(&e->repost, b, link);
+		return;
+	}
+	b->peer = p;
+	if (unlikely(op->status < 0))
+		why = op->status == -EMSGSIZE ? "a segment is too long" : "";
+	else if (unlikely((op->oflags & LEAT_OP_F_WRITTEN) != 0))
+		why = notice(e, p, b);
+	else
+		why = segment(e, p, b);
+	if (likely(why == NULL))
+		return;
+	TAILQ_INSERT_TAIL(&e->repost, b, link);
+	/* Without a reason: the connection broke, its last event is to come. */
+	if (why[0] != '\0')
+		tags_peer_broke(e, p, why);
+}
+
+static void
+drop_messages(struct tags_ep *e, struct tags_rbuf_list *list, const struct tags_peer *p)
+{
+	struct tags_rbuf *b, *next;
+
+	for (b = TAILQ_FIRST(list); b != NULL; b = next) {
+		next = TAILQ_NEXT(b, link);
+		if (b->peer != p)
+			continue;
+		tags_match_forget(e, b);
+		TAILQ_INSERT_TAIL(&e->repost, b, link);
+	}
+}
+
+void
+tags_rx_drop(struct tags_ep *e, struct tags_peer *p, int status)
+{
+	uint32_t i;
+
+	drop_messages(e, &e->plain, p);
+	drop_messages(e, &e->tagged, p);
+	TAILQ_CONCAT(&e->repost, &p->replies, link);
+	for (i = 0; i < e->nb_rx; i++) {
+		struct tags_rx *rx = &e->rxs[i];
+
+		if (rx->state == TAGS_RX_POSTED && rx->op->peer == p->outer->id) {
+			tags_match_cancel(e, rx);
+			tags_rx_finish(e, rx, status, 0);
+		} else if (rx->state == TAGS_RX_STREAM && rx->from == p) {
+			if (rx->op != NULL)
+				tags_rx_finish(e, rx, status, 0);
+			else
+				rx_free(e, rx);
+		}
+	}
+}
+
+void
+tags_rx_drop_all(struct tags_ep *e, int status)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_rx; i++) {
+		struct tags_rx *rx = &e->rxs[i];
+		struct leat_op *op = rx->op;
+
+		if (rx->state == TAGS_RX_POSTED) {
+			tags_match_cancel(e, rx);
+			tags_rx_finish(e, rx, status, 0);
+		} else if (rx->state == TAGS_RX_STREAM && op != NULL) {
+			/* What is still coming for it is dropped. */
+			rx->op = NULL;
+			leat_op_finish(e->outer, op, status, 0);
+		}
+	}
+}

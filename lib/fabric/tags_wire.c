@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The tag layer's bytes: built, and checked. Nothing here knows more than the bytes. */
+
+#include <endian.h>
+#include <string.h>
+
+#include "tags_wire.h"
+
+static const uint8_t magic[4] = { 'l', 't', 'a', 'g' };
+
+static inline void
+put16(uint8_t *p, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void
+put32(uint8_t *p, uint32_t v)
+{
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void
+put64(uint8_t *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline uint16_t
+get16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le16toh(v);
+}
+
+static inline uint32_t
+get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+static inline uint64_t
+get64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
+}
+
+void
+tags_hdr_build(uint8_t *buf, const struct tags_hdr *h)
+{
+	unsigned int c;
+
+	buf[0] = h->kind;
+	buf[1] = h->flags;
+	put16(buf + 2, h->seq);
+	for (c = 0; c < TAGS_CLASSES; c++)
+		put16(buf + 4 + 2 * c, h->done[c]);
+	put16(buf + 10, 0);
+	put32(buf + 12, h->id);
+	put64(buf + 16, h->tag);
+	put64(buf + 24, h->imm);
+	put64(buf + 32, h->total);
+}
+
+/* EAGER, FIRST */
+static const char *
+check_message(const struct tags_hdr *h, size_t bytes)
+{
+	if ((h->flags & ~(TAGS_F_TAGGED | TAGS_F_IMM)) != 0)
+		return "unknown flags";
+	if (((h->flags & TAGS_F_TAGGED) == 0 && h->tag != 0) ||
+	    ((h->flags & TAGS_F_IMM) == 0 && h->imm != 0))
+		return "a tag or an immediate without its flag";
+	if (h->kind == TAGS_EAGER)
+		return h->total != bytes ? "a length that is not that of the bytes"
+		       : h->id != 0	 ? "an id where none belongs"
+					 : NULL;
+	return bytes == 0 || h->total <= bytes ? "the first part of a message that has no second"
+					       : NULL;
+}
+
+/* The others */
+static const char *
+check_control(const struct tags_hdr *h, size_t bytes)
+{
+	if (h->flags != 0 || h->imm != 0 || h->total != 0)
+		return "fields that are not zero";
+	if (h->kind == TAGS_DATA)
+		return bytes == 0 ? "data without data" : NULL;
+	if (bytes != 0)
+		return "bytes where none belong";
+	if (h->kind == TAGS_GRANT)
+		return h->tag > UINT32_MAX ? "an id out of range" : NULL;
+	if (h->tag != 0 || (h->kind != TAGS_REFUSE && h->id != 0))
+		return "fields that are not zero";
+	return NULL;
+}
+
+const char *
+tags_hdr_parse(const uint8_t *buf, size_t len, struct tags_hdr *h)
+{
+	unsigned int c;
+
+	if (len < TAGS_HDR_LEN)
+		return "shorter than a header";
+	h->kind = buf[0];
+	h->flags = buf[1];
+	h->seq = get16(buf + 2);
+	for (c = 0; c < TAGS_CLASSES; c++)
+		h->done[c] = get16(buf + 4 + 2 * c);
+	h->id = get32(buf + 12);
+	h->tag = get64(buf + 16);
+	h->imm = get64(buf + 24);
+	h->total = get64(buf + 32);
+	if (get16(buf + 10) != 0)
+		return "fields that are not zero";
+	switch (h->kind) {
+	case TAGS_EAGER:
+	case TAGS_FIRST:
+		return check_message(h, len - TAGS_HDR_LEN);
+	case TAGS_DATA:
+	case TAGS_GRANT:
+	case TAGS_REFUSE:
+	case TAGS_CREDIT:
+	case TAGS_BYE:
+		return check_control(h, len - TAGS_HDR_LEN);
+	default:
+		return "an unknown kind";
+	}
+}
+
+void
+tags_hello_build(uint8_t *buf, const struct tags_hello *h)
+{
+	memcpy(buf, magic, sizeof(magic));
+	buf[4] = TAGS_VERSION;
+	buf[5] = h->priv_len;
+	memcpy(buf + 6, h->window, sizeof(h->window));
+	buf[9] = 0;
+	put16(buf + 10, h->segment);
+}
+
+const char *
+tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h)
+{
+	unsigned int c;
+
+	if (len < TAGS_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0)
+		return "its endpoint has no tagged ops: create both with TSEND or TRECV, or neither";
+	if (buf[4] != TAGS_VERSION)
+		return "it speaks another version of the tag layer: use the same leat on both sides";
+	h->priv_len = buf[5];
+	memcpy(h->window, buf + 6, sizeof(h->window));
+	h->segment = get16(buf + 10);
+	if (buf[9] != 0 || h->segment < TAGS_SEGMENT_MIN || h->priv_len > len - TAGS_HELLO_LEN)
+		return "its hello is malformed";
+	for (c = 0; c < TAGS_CLASSES; c++)
+		if (h->window[c] == 0)
+			return "its hello is malformed";
+	return NULL;
+}

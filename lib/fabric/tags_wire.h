@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TAGS_WIRE_H
+#define TAGS_WIRE_H
+
+/*
+ * What the tag layer sends, byte by byte. All numbers are little-endian.
+ *
+ * A segment is a header, and behind it up to as many bytes of a message as its receiver said:
+ *
+ *      0      1      2       4       6       8       10      12          16        24    32      40
+ *     +------+------+-------+-------+-------+-------+-------+-----------+---------+-----+-------+---
+ *     | kind | flags|  seq  |done[0]|done[1]|done[2]|   0   |    id     |   tag   | imm | total | bytes
+ *     +------+------+-------+-------+-------+-------+-------+-----------+---------+-----+-------+---
+ *
+ *               flags  id         tag          imm   total      bytes
+ *     EAGER  1  T I    0          tag if T     imm   of them    a whole message
+ *     FIRST  2  T I    sender's   tag if T     imm   of the message, more than are here, at least 1
+ *     DATA   3  0      receiver's offset       0     0          at least 1
+ *     GRANT  4  0      sender's   receiver's id 0    0          none
+ *     REFUSE 5  0      sender's   0            0     0          none
+ *     CREDIT 6  0      0          0            0     0          none
+ *     BYE    7  0      0          0            0     0          none
+ *
+ * T: a tagged message; I: it carries an immediate. seq counts the segments of one direction of a
+ * connection, from 0. done[c] is how many segments of class c the sender of this header has taken in
+ * and is through with, from the beginning: its receiver may have window[c] more on the way. All these
+ * numbers wrap at 2^16.
+ *
+ * The data that connect and accept send along begin with a hello; the caller's follow:
+ *
+ *      0               4         5          6           9   10        12
+ *     +---+---+---+---+---------+----------+-----------+---+---------+-------------
+ *     | l   t   a   g | version | priv len | window[3] | 0 | segment | priv
+ *     +---+---+---+---+---------+----------+-----------+---+---------+-------------
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TAGS_HDR_LEN 40
+#define TAGS_HELLO_LEN 12
+#define TAGS_VERSION 1
+#define TAGS_SEGMENT_MIN 64
+#define TAGS_SEGMENT_MAX 65535
+
+/* Classes of credits. */
+enum tags_class {
+	TAGS_C_MSG, /* EAGER, FIRST, and WRITE_IMM, which has no header: may have to wait for a receive */
+	TAGS_C_DATA,  /* DATA: its receive is there */
+	TAGS_C_REPLY, /* GRANT, REFUSE */
+	TAGS_CLASSES, /* CREDIT and BYE need none, see tags_pvt.h */
+};
+
+enum tags_kind {
+	TAGS_EAGER = 1,
+	TAGS_FIRST = 2,
+	TAGS_DATA = 3,
+	TAGS_GRANT = 4,
+	TAGS_REFUSE = 5,
+	TAGS_CREDIT = 6,
+	TAGS_BYE = 7,
+};
+
+#define TAGS_F_TAGGED 0x01
+#define TAGS_F_IMM 0x02
+
+struct tags_hdr {
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t seq;
+	uint16_t done[TAGS_CLASSES];
+	uint32_t id;
+	uint64_t tag; /* DATA: offset; GRANT: receiver's id */
+	uint64_t imm;
+	uint64_t total;
+};
+
+void tags_hdr_build(uint8_t *buf, const struct tags_hdr *h);
+/*
+ * Takes a segment of len bytes apart.
+ * @return NULL, or what is wrong with it
+ */
+const char *tags_hdr_parse(const uint8_t *buf, size_t len, struct tags_hdr *h);
+
+/* @return the class of a kind that was parsed, TAGS_CLASSES for CREDIT and BYE */
+static inline unsigned int
+tags_kind_class(uint8_t kind)
+{
+	static const uint8_t classes[] = {
+		TAGS_CLASSES, TAGS_C_MSG,   TAGS_C_MSG,	  TAGS_C_DATA,
+		TAGS_C_REPLY, TAGS_C_REPLY, TAGS_CLASSES, TAGS_CLASSES,
+	};
+
+	return classes[kind];
+}
+
+struct tags_hello {
+	uint8_t window[TAGS_CLASSES];
+	uint8_t priv_len;
+	uint16_t segment; /* bytes of a message in a segment, at most */
+};
+
+/* At least TAGS_HELLO_LEN bytes; priv is not copied. */
+void tags_hello_build(uint8_t *buf, const struct tags_hello *h);
+/* len: of all that came, which may have been padded. @return NULL, or what is wrong with it */
+const char *tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h);
+
+#endif /* TAGS_WIRE_H */

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The tag layer and a peer that breaks its protocol: that connection ends with -EPROTO, the other goes on. */
+
+#include <string.h>
+
+#include "leat_cmocka.h"
+#include "tags_peer.h"
+
+static char text[8];
+
+static struct leat_op
+recv_op(uint64_t tag)
+{
+	return (struct leat_op){ .type = LEAT_OP_TRECV,
+				 .peer = LEAT_PEER_ANY,
+				 .tag = tag,
+				 .queue = LEAT_QUEUE_NONE,
+				 .buf = text,
+				 .size = sizeof(text) };
+}
+
+/* Peer 0 was caught, and peer 1 did not notice. Peer 0 is connected anew. */
+static void
+caught(const char *why)
+{
+	struct leat_op r = recv_op(77);
+	struct leat_event ev;
+	struct tags_hdr h;
+
+	(void)tp_poll();
+	ev = tp_event(LEAT_EV_DISCONNECTED, 0);
+	if (ev.status != -EPROTO || strstr(ev.text, why) == NULL)
+		fail_msg("status %d, '%s', expected '%s'", ev.status, ev.text, why);
+	tp_post(&r);
+	tp_message(1, 77, "fine");
+	assert_ptr_equal(tp_poll(), &r);
+	assert_int_equal(r.status, 0);
+	/* Credits that came back to it. */
+	while (tp_sent(1, &h, NULL, NULL))
+		assert_null(tp_poll());
+	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
+	/* The ids go round: the other two are used and freed, so that the next is 0. */
+	while (tp_connect(16, 8, 4) != 0)
+		;
+	for (uint16_t id = 2; id < 4; id++) {
+		if (leat_ep_peer_state(tp_ep, id) != LEAT_PEER_UP)
+			continue;
+		tp_leave(id);
+		assert_null(tp_poll());
+		tp_event(LEAT_EV_DISCONNECTED, id);
+		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
+	}
+}
+
+static void
+bad(struct tags_hdr h, uint32_t bytes, const char *why)
+{
+	static const char zeros[TP_SEGMENT];
+
+	tp_arrive(0, &h, zeros, bytes);
+	caught(why);
+}
+
+static void
+test_headers(void **state)
+{
+	uint8_t buf[TAGS_HDR_LEN];
+	struct tags_hdr h = { .kind = TAGS_CREDIT };
+
+	(void)state;
+	tp_arrive_raw(0, "", 0);
+	caught("shorter");
+	tp_arrive_raw(0, "0123456789012345678901234567890123456789", TAGS_HDR_LEN - 1);
+	caught("shorter");
+	bad((struct tags_hdr){ .kind = 0 }, 0, "kind");
+	bad((struct tags_hdr){ .kind = 8 }, 0, "kind");
+	bad((struct tags_hdr){ .kind = 255 }, 0, "kind");
+	bad((struct tags_hdr){ .kind = TAGS_EAGER, .flags = 4 }, 0, "flags");
+	bad((struct tags_hdr){ .kind = TAGS_EAGER, .tag = 1 }, 0, "tag");
+	bad((struct tags_hdr){ .kind = TAGS_EAGER, .imm = 1 }, 0, "immediate");
+	bad((struct tags_hdr){ .kind = TAGS_EAGER, .id = 1 }, 0, "id");
+	bad((struct tags_hdr){ .kind = TAGS_EAGER, .total = 5 }, 4, "length");
+	bad((struct tags_hdr){ .kind = TAGS_EAGER, .total = UINT64_MAX }, 4, "length");
+	bad((struct tags_hdr){ .kind = TAGS_FIRST, .total = 4 }, 4, "no second");
+	bad((struct tags_hdr){ .kind = TAGS_FIRST, .total = 4 }, 0, "no second");
+	bad((struct tags_hdr){ .kind = TAGS_DATA }, 0, "without data");
+	bad((struct tags_hdr){ .kind = TAGS_DATA, .flags = 1 }, 4, "not zero");
+	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 4, "bytes");
+	bad((struct tags_hdr){ .kind = TAGS_GRANT, .tag = UINT64_C(1) << 32 }, 0, "out of range");
+	bad((struct tags_hdr){ .kind = TAGS_CREDIT, .total = 1 }, 0, "not zero");
+	bad((struct tags_hdr){ .kind = TAGS_CREDIT, .id = 1 }, 0, "not zero");
+	tags_hdr_build(buf, &h);
+	buf[10] = 1;
+	tp_arrive_raw(0, buf, sizeof(buf));
+	caught("not zero");
+}
+
+static void
+test_sequence(void **state)
+{
+	struct tags_hdr h = { .kind = TAGS_EAGER, .seq = 1 };
+	uint8_t buf[TAGS_HDR_LEN];
+
+	(void)state;
+	tags_hdr_build(buf, &h);
+	tp_arrive_raw(0, buf, sizeof(buf));
+	caught("missing");
+}
+
+/* More than it may have on the way, of each class; notices of WRITE_IMM count. */
+static void
+test_too_much(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		tp_message(0, 1, "x");
+	for (i = 0; i < 8; i++)
+		tp_notice(0, 1);
+	assert_null(tp_poll());
+	assert_null(tp_poll());
+	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
+	tp_message(0, 1, "one too many");
+	caught("credits");
+	for (i = 0; i < 16; i++)
+		tp_message(0, 1, "x");
+	tp_notice(0, 1);
+	caught("credits");
+}
+
+static void
+test_credits(void **state)
+{
+	struct tags_hdr c = { .kind = TAGS_CREDIT }, out;
+	struct leat_op s = { .type = LEAT_OP_TSEND, .queue = LEAT_QUEUE_NONE };
+
+	(void)state;
+	c.done[TAGS_C_MSG] = 1;
+	bad(c, 0, "never had");
+	c.done[TAGS_C_MSG] = 0;
+	bad(c, 0, "no credits");
+	tp_post(&s);
+	assert_true(tp_sent(0, &out, NULL, NULL));
+	assert_ptr_equal(tp_poll(), &s);
+	c.done[TAGS_C_MSG] = 1;
+	tp_arrive(0, &c, NULL, 0);
+	bad(c, 0, "no credits");
+	tp_post(&s);
+	assert_true(tp_sent(0, &out, NULL, NULL));
+	assert_ptr_equal(tp_poll(), &s);
+	c.done[TAGS_C_MSG] = UINT16_MAX; /* backwards */
+	bad(c, 0, "never had");
+}
+
+static void
+test_answers_to_nothing(void **state)
+{
+	static uint8_t data[2 * TP_SEGMENT];
+	struct tags_hdr out, h = { .kind = TAGS_GRANT };
+	struct leat_op s = { .type = LEAT_OP_TSEND,
+			     .peer = 0,
+			     .queue = LEAT_QUEUE_NONE,
+			     .buf = data,
+			     .size = sizeof(data) };
+
+	(void)state;
+	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 0, "not asked");
+	bad((struct tags_hdr){ .kind = TAGS_REFUSE, .id = UINT32_MAX }, 0, "not asked");
+	/* The other peer's message, and one that was granted already. */
+	s.peer = 1;
+	tp_post(&s);
+	assert_true(tp_sent(1, &out, NULL, NULL));
+	h.id = out.id;
+	bad(h, 0, "not asked");
+	tp_arrive(1, &h, NULL, 0);
+	assert_null(tp_poll());
+	assert_true(tp_sent(1, &out, NULL, NULL));
+	assert_ptr_equal(tp_poll(), &s);
+	s.peer = 0;
+	tp_post(&s);
+	assert_true(tp_sent(0, &out, NULL, NULL));
+	h.id = out.id;
+	tp_arrive(0, &h, NULL, 0);
+	assert_null(tp_poll());
+	tp_arrive(0, &h, NULL, 0);
+	assert_ptr_equal(tp_poll(), &s);
+	assert_int_equal(s.status, -ECONNRESET);
+	caught("not asked");
+}
+
+/* Data for nothing, for another peer's message, out of order, too long. */
+static void
+test_data(void **state)
+{
+	static const uint8_t data[TP_SEGMENT];
+	static char buf[3 * TP_SEGMENT];
+	struct tags_hdr first = { .kind = TAGS_FIRST,
+				  .flags = TAGS_F_TAGGED,
+				  .tag = 1,
+				  .total = TP_SEGMENT + 10 },
+			out, d = { .kind = TAGS_DATA };
+	struct leat_op r = recv_op(1);
+	unsigned int i;
+
+	(void)state;
+	r.buf = buf;
+	r.size = sizeof(buf);
+	bad(d, 10, "for no message");
+	d.id = UINT32_MAX;
+	bad(d, 10, "for no message");
+	for (i = 0; i < 3; i++) {
+		tp_post(&r);
+		tp_arrive(0, &first, data, TP_SEGMENT);
+		assert_null(tp_poll());
+		assert_true(tp_sent(0, &out, NULL, NULL));
+		assert_int_equal(out.kind, TAGS_GRANT);
+		d.id = (uint32_t)out.tag;
+		d.tag = i == 0 ? 0 : i == 1 ? TP_SEGMENT + 1 : TP_SEGMENT;
+		tp_arrive(0, &d, data, i == 2 ? 11 : 10);
+		assert_ptr_equal(tp_poll(), &r);
+		assert_int_equal(r.status, -ECONNRESET);
+		caught("not the next");
+	}
+	tp_post(&r);
+	tp_arrive(1, &first, data, TP_SEGMENT);
+	assert_null(tp_poll());
+	assert_true(tp_sent(1, &out, NULL, NULL));
+	d.id = (uint32_t)out.tag;
+	d.tag = TP_SEGMENT;
+	bad(d, 10, "for no message");
+	tp_arrive(1, &d, data, 10);
+	assert_ptr_equal(tp_poll(), &r);
+	assert_int_equal(r.status, 0);
+}
+
+static void
+test_hellos(void **state)
+{
+	struct tags_hello good = { .window = { 1, 1, 1 }, .priv_len = 4, .segment = 64 }, h;
+	uint8_t buf[TAGS_HELLO_LEN + 4], bad_buf[sizeof(buf)];
+	static const struct {
+		unsigned int at;
+		uint8_t value;
+	} changes[] = { { 0, 'L' }, { 3, 0 }, { 4, 2 }, { 5, 5 },  { 6, 0 },
+			{ 7, 0 },   { 8, 0 }, { 9, 1 }, { 10, 63 } };
+	unsigned int i;
+	struct leat_event ev;
+
+	(void)state;
+	memset(buf, 0, sizeof(buf));
+	tags_hello_build(buf, &good);
+	assert_null(tags_hello_parse(buf, sizeof(buf), &h));
+	for (i = 0; i < RTE_DIM(changes); i++) {
+		int id;
+
+		memcpy(bad_buf, buf, sizeof(buf));
+		bad_buf[changes[i].at] = changes[i].value;
+		assert_non_null(tags_hello_parse(bad_buf, sizeof(buf), &h));
+		id = leat_ep_connect(tp_ep, "there:1", NULL);
+		assert_true(id >= 2);
+		leat_peer_up(mock.ep, &mock.ep->peers[id], bad_buf, sizeof(bad_buf));
+		ev = tp_event(LEAT_EV_CONNECT_FAILED, (uint16_t)id);
+		assert_int_equal(ev.status, -EPROTO);
+		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
+	}
+	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN - 1, &h));
+	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN + 3, &h));
+}
+
+/* Any bytes at all: never more than the end of the connection. */
+static void
+test_noise(void **state)
+{
+	uint8_t buf[TAGS_HDR_LEN + 64];
+	uint64_t rnd = 1;
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < 2000; i++) {
+		uint32_t len = (uint32_t)(test_random(&rnd) % sizeof(buf));
+
+		for (k = 0; k < sizeof(buf); k++)
+			buf[k] = test_random(&rnd) % 3 == 0 ? (uint8_t)test_random(&rnd) : 0;
+		buf[0] = (uint8_t)(test_random(&rnd) % 8);
+		tp_arrive_raw(0, buf, len);
+		(void)tp_poll();
+		if (leat_ep_peer_state(tp_ep, 0) != LEAT_PEER_UP)
+			caught("");
+	}
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, tp_setup, tp_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_headers),
+		T(test_sequence),
+		T(test_too_much),
+		T(test_credits),
+		T(test_answers_to_nothing),
+		T(test_data),
+		T(test_hellos),
+		T(test_noise),
+	};
+
+	return cmocka_run_group_tests(tests, tp_group_setup, tp_group_teardown);
+}
