@@ -27,6 +27,8 @@ static const struct leat_driver_arg args[] = {
 	{ "src", "ADDR", "", "local address; instead of iface" },
 	{ "tx", "1..32768", "", "send depth that endpoints get by default" },
 	{ "rx", "1..32768", "", "receive depth that endpoints get by default" },
+	{ "tags", "0|1", "1",
+	  "0: the provider's tagged ops are left alone, the library's are used" },
 	{ NULL, NULL, NULL, NULL },
 };
 
@@ -205,9 +207,12 @@ static int
 find_limits(struct efa_dev *d, const struct rte_kvargs *kv)
 {
 	const struct efa_provider *p = d->prov;
+	uint32_t tags = 1;
 
+	if (leat_kv_u32(kv, "tags", 0, 1, &tags) < 0)
+		return -EINVAL;
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
-	if ((d->caps & FI_TAGGED) != 0)
+	if ((d->caps & FI_TAGGED) != 0 && tags != 0)
 		d->ops |= EFA_OPS_TAG;
 	if ((d->caps & FI_RMA) != 0)
 		d->ops |= EFA_OPS_RMA;

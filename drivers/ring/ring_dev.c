@@ -11,6 +11,7 @@ static const struct leat_driver_arg ring_args[] = {
 	  "default send depth; an endpoint's, rounded up to a power of two, is the number of "
 	  "slots in its direction of each connection" },
 	{ "inline", "0..96", "96", "messages up to this many bytes are copied into the slot" },
+	{ "tags", "0|1", "1", "0: without tagged ops of its own, the library's are used" },
 	{ NULL },
 };
 
@@ -24,9 +25,12 @@ ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		return leat_err(ENOMEM, "out of memory");
 	rdev->depth = RING_DEPTH_DEFAULT;
 	rdev->inline_max = RING_INLINE_MAX;
+	rdev->tags = 1;
 	ret = leat_kv_u32(kv, "depth", RING_DEPTH_MIN, RING_DEPTH_MAX, &rdev->depth);
 	if (ret == 0)
 		ret = leat_kv_u32(kv, "inline", 0, RING_INLINE_MAX, &rdev->inline_max);
+	if (ret == 0)
+		ret = leat_kv_u32(kv, "tags", 0, 1, &rdev->tags);
 	if (ret < 0) {
 		free(rdev);
 		return ret;
@@ -48,6 +52,8 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	const struct ring_dev *rdev = leat_dev_drv(dev);
 
 	info->ops = LEAT_OP_MASK_ALL;
+	if (rdev->tags == 0)
+		info->ops &= ~(LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV));
 	info->ep_types = 1u << LEAT_EP_RELIABLE;
 	info->max_msg = RING_MAX_MSG;
 	info->inline_max = rdev->inline_max;

@@ -191,6 +191,7 @@ struct ring_ep {
 struct ring_dev {
 	uint32_t depth;
 	uint32_t inline_max;
+	uint32_t tags; /* 0: tagged ops are left to the library */
 };
 
 /* ---- ring_name.c ---- */

@@ -310,6 +310,7 @@ bool
 ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 {
 	struct ct_node *n = &a->node[req->node % CT_NODES];
+	struct ct_conf conf;
 	uint64_t timeout;
 
 	memset(rep, 0, sizeof(*rep));
@@ -321,7 +322,10 @@ ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 			rep->err = -EBUSY;
 			break;
 		}
-		rep->err = ct_node_open(n, a->dev, &req->conf, ct_mix(a->seed + req->node));
+		conf = req->conf;
+		if (conf.ops == 0)
+			conf.ops = a->ops;
+		rep->err = ct_node_open(n, a->dev, &conf, ct_mix(a->seed + req->node));
 		break;
 	case CT_WAIT:
 	case CT_EVENT:

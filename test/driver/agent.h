@@ -11,6 +11,7 @@ struct ct_agent {
 	struct leat_dev *dev;
 	uint64_t seed;
 	uint64_t default_timeout_us;
+	uint32_t ops; /* of endpoints that are opened without naming any */
 	bool quit;
 	struct ct_req req; /* the one that waits, if waiting */
 	bool waiting;

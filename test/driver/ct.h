@@ -70,12 +70,13 @@ extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conser
 /* What the program was started for. */
 struct ct_globals {
 	struct leat_dev *dev;
-	struct leat_dev_info info;
+	struct leat_dev_info info; /* of endpoints with all ops that are tested; ops: those */
 	enum ct_mode mode;
 	uint64_t seed;
 	uint32_t scale;	       /* percent of the usual amount of work */
 	const char *known[16]; /* GLOB=REASON of tests that the device is known to fail */
 	uint32_t nb_known;
+	bool plain;		/* without what the library does in software */
 	uint32_t slow;		/* factor on every limit of time */
 	const char *listen;	/* address with port 0 */
 	const char *far_listen; /* the same for far processes that use another device, or NULL */

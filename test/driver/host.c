@@ -45,6 +45,7 @@ agent_new(uint64_t seed)
 	if (a == NULL)
 		CT_FAIL("harness: no memory");
 	a->dev = ct.dev;
+	a->ops = ct.info.ops;
 	a->seed = ct.seed ^ seed;
 	a->default_timeout_us = UINT64_C(20000000) * ct.slow;
 	return a;

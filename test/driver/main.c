@@ -40,6 +40,7 @@ static const char usage[] =
 	"  --list                   names of the tests, none is run\n"
 	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'\n"
 	"  --known GLOB=REASON      tests that this device is known to fail: skipped with the reason; repeatable\n"
+	"  --plain                  without the ops that the library does in software for this device\n"
 	"  --seed N                 of sizes, bursts and data (1)\n"
 	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
 	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
@@ -78,6 +79,7 @@ parse(int argc, char **argv, struct options *o)
 		{ "list", no_argument, NULL, 'l' },
 		{ "filter", required_argument, NULL, 'f' },
 		{ "known", required_argument, NULL, 'k' },
+		{ "plain", no_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "scale", required_argument, NULL, 'c' },
 		{ "slow", required_argument, NULL, 'w' },
@@ -115,6 +117,9 @@ parse(int argc, char **argv, struct options *o)
 			if (ct.nb_known == RTE_DIM(ct.known) || strchr(optarg, '=') == NULL)
 				return -EINVAL;
 			ct.known[ct.nb_known++] = optarg;
+			break;
+		case 'p':
+			ct.plain = true;
 			break;
 		case 's':
 			if (number(optarg, UINT64_MAX, &ct.seed) < 0)
@@ -206,6 +211,24 @@ eal_args(int argc, char **argv, int *new_argc)
 	return out;
 }
 
+/* What the endpoints of the tests are like. */
+static int
+info_get(void)
+{
+	uint32_t ops;
+	int ret;
+
+	ret = leat_dev_info_get(ct.dev, &ct.info);
+	if (ret < 0)
+		return ret;
+	ops = ct.info.ops;
+	if (ct.plain)
+		ops &= ~ct.info.ops_software;
+	ret = leat_dev_info_for(ct.dev, ops, &ct.info);
+	ct.info.ops = ops;
+	return ret;
+}
+
 static int
 tests(const struct options *o)
 {
@@ -214,6 +237,8 @@ tests(const struct options *o)
 	ct_note("device %s, driver %s, provider %s, interface %s; seed %" PRIu64 ", scale %u %%",
 		ct.info.name, ct.info.driver, ct.info.provider[0] != '\0' ? ct.info.provider : "-",
 		ct.info.interface[0] != '\0' ? ct.info.interface : "-", ct.seed, ct.scale);
+	if ((ct.info.ops & ct.info.ops_software) != 0)
+		ct_note("tagged ops are the library's: every message goes through its tag layer");
 	ct_hosts_init();
 	failed = ct_run(groups, o->filter, false);
 	ct_hosts_fini();
@@ -257,7 +282,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	ct.dev = leat_dev_get(o.role != 0 && ct.far_listen != NULL ? 1 : 0);
-	if (ct.dev == NULL || leat_dev_info_get(ct.dev, &ct.info) < 0) {
+	if (ct.dev == NULL || info_get() < 0) {
 		fprintf(stderr, "leat-conformance: no device given, see --help\n");
 		return 2;
 	}

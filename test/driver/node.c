@@ -48,12 +48,10 @@ ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf
 	int ret;
 
 	memset(n, 0, offsetof(struct ct_node, fault)); /* a fault stays until somebody saw it */
-	ret = leat_dev_info_get(dev, &n->info);
+	ret = leat_dev_info_for(dev, conf->ops, &n->info);
 	if (ret < 0)
 		return ret;
 	n->conf = *conf;
-	if (n->conf.ops == 0)
-		n->conf.ops = n->info.ops;
 	if (n->conf.max_peers == 0)
 		n->conf.max_peers = RTE_MIN(64u, n->info.max_peers);
 	tx = conf->tx_depth != 0 ? conf->tx_depth : n->info.tx_depth;

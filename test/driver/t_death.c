@@ -84,15 +84,21 @@ heard(struct scene *sc)
 		 "heard of it after %" PRIu64 " ms, dead_peer_ms is %u", ms, ct.info.dead_peer_ms);
 }
 
-/* All ops of a stream on a are back, with success or a reason that fits. */
+/*
+ * All ops of a stream on a are back, with success or a reason that fits. A kernel may take away the memory of a
+ * process that dies before its connections: then a one-sided op finds its key withdrawn.
+ */
 static void
-back(struct scene *sc, int stream, const char *what)
+back(struct scene *sc, int stream, uint8_t type)
 {
 	struct ct_result res;
 
 	ct_result(&sc->t.a, stream, &res);
 	ct_wait(&sc->t.a, stream, res.posted, &res);
-	CT_ONLY(&res, what, -ECONNRESET, -ENOTCONN);
+	if (type >= LEAT_OP_WRITE && ct.info.provider[0] != '\0')
+		CT_ONLY(&res, leat_op_type_name(type), -ECONNRESET, -ENOTCONN, -EACCES);
+	else
+		CT_ONLY(&res, leat_op_type_name(type), -ECONNRESET, -ENOTCONN);
 }
 
 static void
@@ -151,7 +157,7 @@ ops_to_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	ct_pump_us(delay_us);
 	kill_b(&sc);
 	heard(&sc);
-	back(&sc, st, leat_op_type_name(type));
+	back(&sc, st, type);
 	scene_end(&sc);
 }
 
@@ -329,11 +335,11 @@ any_moment(void)
 		ct_pump_us(ct_mix(ct.seed + i) % 20000);
 		kill_b(&sc);
 		heard(&sc);
-		back(&sc, tx, "sends");
+		back(&sc, tx, LEAT_OP_SEND);
 		if (rd >= 0)
-			back(&sc, rd, "reads");
+			back(&sc, rd, LEAT_OP_READ);
 		if (wr >= 0)
-			back(&sc, wr, "writes");
+			back(&sc, wr, LEAT_OP_WRITE);
 		ct_result(&sc.t.a, rx, &res);
 		CT_ONLY(&res, "receives", -ECONNRESET);
 		flow_end(&sc);

@@ -415,7 +415,7 @@ type_not_configured(void)
 	struct ct_pair p;
 	unsigned int type;
 
-	ct_pair_open(&p, &conf, NULL);
+	ct_pair_open(&p, &conf, &conf);
 	for (type = LEAT_OP_TSEND; type < LEAT_OP_TYPES; type++) {
 		s.type = (uint8_t)type;
 		s.peer = type == LEAT_OP_TRECV ? LEAT_PEER_ANY : p.pa;

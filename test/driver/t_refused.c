@@ -31,13 +31,15 @@ create_refused(const struct leat_ep_conf *conf, int want, const char *word, cons
 static void
 configure(void)
 {
+	struct leat_dev_info all;
 	struct leat_ep_conf c;
 	unsigned int type;
 
+	CT_EQ(leat_dev_info_get(ct.dev, &all), 0, "device info");
 	for (type = 0; type < LEAT_OP_TYPES; type++) {
-		if ((ct.info.ops & LEAT_OP_BIT(type)) != 0)
+		if ((all.ops & LEAT_OP_BIT(type)) != 0)
 			continue;
-		c = (struct leat_ep_conf){ .ops = ct.info.ops | LEAT_OP_BIT(type) };
+		c = (struct leat_ep_conf){ .ops = all.ops | LEAT_OP_BIT(type) };
 		create_refused(&c, EOPNOTSUPP, leat_op_type_name(type),
 			       "an op that the device can't do");
 	}
@@ -48,7 +50,8 @@ configure(void)
 	c = (struct leat_ep_conf){ .rx_depth = ct.info.rx_depth_max + 1 };
 	create_refused(&c, EINVAL, NULL, "a receive depth beyond the limit");
 	if (ct.info.max_peers < UINT16_MAX) {
-		c = (struct leat_ep_conf){ .max_peers = (uint16_t)(ct.info.max_peers + 1) };
+		c = (struct leat_ep_conf){ .ops = ct.info.ops,
+					   .max_peers = (uint16_t)(ct.info.max_peers + 1) };
 		create_refused(&c, EINVAL, NULL, "more peers than the limit");
 	}
 	if ((ct.info.ep_types & (1u << LEAT_EP_DATAGRAM)) == 0) {
