@@ -246,12 +246,13 @@ open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
 		.mbuf_size = o->mbuf_size,
 		.timeout_us = o->timeout_us,
 		.stop = &perf_signal,
+		.tags = o->tags,
 	};
 	struct leat_dev_info info;
 	uint32_t depth;
 	int ret;
 
-	if (leat_dev_info_get(dev, &info) < 0)
+	if (perf_dev_info(dev, o->tags, &info) < 0)
 		return perf_fail(&c->s, EINVAL, "%s", leat_err_msg());
 	ret = perf_plan_ops(c, o, info.ops, info.name, info.driver);
 	if (ret == 0)

@@ -91,6 +91,8 @@ static const char help[] =
 "                     otherwise\n"
 "  --timeout S        for connecting, and for the other side to answer (default 10)\n"
 "  --once             --listen: end after the first client\n"
+"  --tags             tagged ops also of a device that has none: the library's layer then carries every\n"
+"                     message. On both sides, or on neither\n"
 "  --mbufs N          buffers of the mempool (default 8192)\n"
 "  --mbuf-size SIZE   of each; larger messages take memory of their own (default 4K)\n"
 "\n"

@@ -71,7 +71,8 @@ print_info(const struct leat_dev_info *i)
 	printf("  ops            ");
 	for (t = 0; t < LEAT_OP_TYPES; t++) {
 		if ((i->ops & LEAT_OP_BIT(t)) != 0)
-			printf(" %s", leat_op_type_name(t));
+			printf(" %s%s", leat_op_type_name(t),
+			       (i->ops_software & LEAT_OP_BIT(t)) != 0 ? " (in software)" : "");
 	}
 	printf("\n  message up to   %" PRIu64 " B; copied when posted up to %u B\n", i->max_msg,
 	       i->inline_max);

@@ -25,6 +25,7 @@ enum {
 	OPT_IDLE,
 	OPT_TIMEOUT,
 	OPT_ONCE,
+	OPT_TAGS,
 	OPT_MBUFS,
 	OPT_MBUF_SIZE,
 	OPT_JSON,
@@ -54,6 +55,7 @@ static const struct option long_options[] = {
 	{ "idle", required_argument, NULL, OPT_IDLE },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "once", no_argument, NULL, OPT_ONCE },
+	{ "tags", no_argument, NULL, OPT_TAGS },
 	{ "mbufs", required_argument, NULL, OPT_MBUFS },
 	{ "mbuf-size", required_argument, NULL, OPT_MBUF_SIZE },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -291,6 +293,9 @@ parse_one(struct perf_options *o, int opt, const char *val)
 		return seconds("--timeout", val, &o->timeout_us);
 	case OPT_ONCE:
 		o->once = true;
+		return 0;
+	case OPT_TAGS:
+		o->tags = true;
 		return 0;
 	case OPT_MBUFS:
 		return count32("--mbufs", val, 1, 1 << 24, &o->mbufs);

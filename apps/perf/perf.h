@@ -98,6 +98,7 @@ struct perf_options {
 	enum perf_idle idle;
 	uint64_t timeout_us;
 	bool once;
+	bool tags; /* with the ops that the library does in software */
 	uint32_t mbufs;
 	uint32_t mbuf_size;
 	bool json;

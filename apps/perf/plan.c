@@ -70,8 +70,9 @@ perf_plan_ops(struct client *c, struct perf_options *o, uint32_t ops, const char
 		if ((o->ops & LEAT_OP_BIT(op)) == 0 || perf_op_offered(ops, op))
 			continue;
 		if (!o->ops_all)
-			return perf_fail(&c->s, EOPNOTSUPP, "%s (%s) does not offer %s", dev,
-					 driver, perf_op_name(op));
+			return perf_fail(&c->s, EOPNOTSUPP, "%s (%s) does not offer %s%s", dev,
+					 driver, perf_op_name(op),
+					 op == LEAT_OP_TSEND ? " (see --tags)" : "");
 		perf_msg("%s (%s) does not offer %s: left out", dev, driver, perf_op_name(op));
 		o->ops &= ~LEAT_OP_BIT(op);
 	}

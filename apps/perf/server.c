@@ -272,12 +272,13 @@ open_side(struct server *v)
 		.timeout_us = RTE_MAX(SILENCE_US, o->timeout_us),
 		.stop = v->self != NULL ? &v->self->quit : &perf_signal,
 		.server = true,
+		.tags = o->tags,
 	};
 	struct perf_side *s = &v->s;
 	struct leat_dev_info info;
 	int ret;
 
-	if (leat_dev_info_get(v->dev, &info) < 0)
+	if (perf_dev_info(v->dev, o->tags, &info) < 0)
 		return perf_fail(s, EINVAL, "%s", leat_err_msg());
 	conf.ops = info.ops;
 	conf.wait = v->o->idle == PERF_IDLE_BLOCK;

@@ -60,6 +60,17 @@ fill_card(struct perf_side *s)
 }
 
 int
+perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *info)
+{
+	int ret = leat_dev_info_get(dev, info);
+
+	if (ret == 0 && tags)
+		return leat_dev_info_for(dev, info->ops, info);
+	info->ops &= ~info->ops_software;
+	return ret;
+}
+
+int
 perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 {
 	struct leat_ep_conf ec = { 0 };
@@ -72,7 +83,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	s->ctl_len = wire_len(0);
 	s->tick = leat_us_to_cycles(TICK_US);
 	s->timeout = leat_us_to_cycles(conf->timeout_us);
-	if (leat_dev_info_get(conf->dev, &s->info) < 0)
+	if (perf_dev_info(conf->dev, conf->tags, &s->info) < 0)
 		return perf_fail(s, EINVAL, "%s", leat_err_msg());
 	if ((s->info.ep_types & (1u << LEAT_EP_RELIABLE)) == 0)
 		return perf_fail(s, EOPNOTSUPP,
@@ -86,6 +97,8 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 		return ret;
 	ec.name = conf->name;
 	ec.ops = conf->ops | LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	if (conf->tags)
+		ec.ops |= s->info.ops_software;
 	ec.tx_depth = conf->tx_depth;
 	ec.max_peers = conf->max_peers;
 	ec.wait = conf->wait;

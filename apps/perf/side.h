@@ -114,7 +114,11 @@ struct perf_side_conf {
 	const volatile sig_atomic_t *stop;
 	bool server;
 	bool wait; /* it will block */
+	bool tags; /* with the ops that the library does in software */
 };
+
+/* What a side's endpoint will be like, and its ops. @return 0 or -EINVAL with leat_err_msg() */
+int perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *info);
 
 /* @return 0 or a negative errno with s->why; then it need not be closed. */
 int perf_side_open(struct perf_side *s, const struct perf_side_conf *conf);
