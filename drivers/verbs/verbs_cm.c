@@ -25,6 +25,7 @@
 #define BACKLOG 256
 /* Why a request was refused (IBA 12.6.7.2): by the application itself. */
 #define REJ_CONSUMER 28
+#define PRIV_ROOM (VB_PRIV_ACCEPT + VB_HELLO)
 
 struct cm_event {
 	struct rdma_cm_id *id;
@@ -50,6 +51,7 @@ copy_event(struct cm_event *to, const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_REJECTED:
 		/* What it asks of us is what it begins, and the other way round. */
 		to->rd_atom = p->responder_resources;
 		to->init_rd_atom = p->initiator_depth;
@@ -81,11 +83,18 @@ set_tos(struct vb_ep *e, struct rdma_cm_id *id)
 }
 
 static void
-conn_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len)
+conn_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
+	   uint8_t *buf)
 {
 	const struct vb_args *a = &c->e->dev->args;
 
 	memset(p, 0, sizeof(*p));
+	if (c->credit != NULL) {
+		vb_hello_write(c, buf);
+		memcpy(buf + VB_HELLO, len > 0 ? priv : "", len);
+		priv = buf;
+		len += VB_HELLO;
+	}
 	p->private_data = len > 0 ? priv : NULL;
 	p->private_data_len = (uint8_t)len;
 	p->responder_resources = c->rd_atom;
@@ -104,6 +113,30 @@ priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max)
 	return leat_err(EINVAL,
 			"%s: %s: %u B of private data: the connection manager of RDMA carries %u",
 			e->dev->name, what, len, max);
+}
+
+/* 0, or -1 with errno: it was taken back. */
+static int
+say_no(const struct vb_ep *e, struct rdma_cm_id *id)
+{
+	uint8_t no[VB_HELLO];
+
+	if (!e->dev->iwarp)
+		return rdma_reject(id, NULL, 0);
+	vb_hello_no(no);
+	return rdma_reject(id, no, sizeof(no));
+}
+
+/* Did the other side's application say no? */
+static bool
+was_told_no(const struct vb_ep *e, const struct cm_event *ev)
+{
+	struct vb_hello no;
+
+	if (ev->type != RDMA_CM_EVENT_REJECTED)
+		return false;
+	return e->dev->iwarp ? vb_hello_read(&no, ev->priv, ev->priv_len) > 0
+			     : ev->status == REJ_CONSUMER;
 }
 
 /* ---- connect ---- */
@@ -211,15 +244,16 @@ addr_resolved(struct vb_conn *c)
 static void
 route_resolved(struct vb_conn *c)
 {
+	uint8_t buf[PRIV_ROOM];
 	struct rdma_conn_param p;
 
 	if (vb_qp_create(c->e, c) < 0 || vb_qp_init(c) < 0) {
 		give_up(c, -EIO, leat_err_msg());
 		return;
 	}
-	conn_param(c, &p, c->priv, c->priv_len);
+	conn_param(c, &p, c->priv, c->priv_len, buf);
 	if (rdma_connect(c->id, &p) != 0) {
-		again_later(c, -EHOSTUNREACH);
+		again_later(c, errno == ECONNREFUSED ? -ECONNREFUSED : -EHOSTUNREACH);
 		return;
 	}
 	vb_conn_state(c, VB_CONNECTING);
@@ -228,9 +262,15 @@ route_resolved(struct vb_conn *c)
 static void
 up(struct vb_conn *c, const struct cm_event *ev)
 {
+	uint16_t hello = 0;
+
 	c->connected = true;
 	vb_conn_state(c, VB_UP);
-	leat_peer_up(c->e->ep, c->peer, ev->priv, ev->priv_len);
+	if (c->credit != NULL && !c->hello.there)
+		hello = vb_hello_read(&c->hello, ev->priv, ev->priv_len);
+	leat_peer_up(c->e->ep, c->peer, ev->priv + hello, (uint16_t)(ev->priv_len - hello));
+	if (c->credit != NULL)
+		vb_credit_start(c, &c->hello);
 }
 
 static void
@@ -248,6 +288,16 @@ responded(struct vb_conn *c, const struct cm_event *ev)
 		return;
 	}
 	up(c, ev);
+}
+
+/* iWARP: the queue pair is in RTS already. */
+static void
+established(struct vb_conn *c, const struct cm_event *ev)
+{
+	if (vb_qp_connect(c) < 0)
+		give_up(c, -EIO, leat_err_msg());
+	else
+		up(c, ev);
 }
 
 static void
@@ -381,7 +431,7 @@ refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
 	vb_addr_str(rdma_get_peer_addr(id), from, sizeof(from));
 	LEAT_LOG(INFO, driver, "%s: endpoint %s: request of %s refused: %s", e->dev->name,
 		 leat_ep_name(e->ep), from, why);
-	if (rdma_reject(id, NULL, 0) != 0)
+	if (say_no(e, id) != 0)
 		LEAT_LOG(DEBUG, driver, "%s: rdma_reject: %s", e->dev->name, strerror(errno));
 	if (rdma_destroy_id(id) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", e->dev->name,
@@ -392,8 +442,10 @@ static void
 on_request(struct vb_ep *e, const struct cm_event *ev)
 {
 	char from[LEAT_ADDR_MAX];
+	struct vb_hello hello = { .there = false };
 	struct leat_peer *peer;
 	struct vb_conn *c;
+	uint16_t skip;
 
 	ev->id->context = NULL; /* it has the listener's */
 	if (!is_our_device(e, ev->id)) {
@@ -405,7 +457,8 @@ on_request(struct vb_ep *e, const struct cm_event *ev)
 		return;
 	}
 	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
-	peer = leat_peer_request(e->ep, from, ev->priv, ev->priv_len);
+	skip = e->dev->iwarp ? vb_hello_read(&hello, ev->priv, ev->priv_len) : 0;
+	peer = leat_peer_request(e->ep, from, ev->priv + skip, (uint16_t)(ev->priv_len - skip));
 	if (peer == NULL) {
 		refuse(e, ev->id, "no room for another peer");
 		return;
@@ -418,6 +471,9 @@ on_request(struct vb_ep *e, const struct cm_event *ev)
 		return;
 	}
 	ev->id->context = c;
+	c->hello = hello;
+	if (e->dev->iwarp && ev->rd_atom == 0 && ev->init_rd_atom == 0)
+		return; /* older ones say nothing of it */
 	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
 	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
 }
@@ -428,6 +484,7 @@ vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_par
 	struct vb_ep *e = vb_of(ep);
 	struct vb_conn *c = peer->drv;
 	char text[LEAT_EVENT_TEXT];
+	uint8_t buf[PRIV_ROOM];
 	struct rdma_conn_param p;
 
 	if (priv_check(e, "accept", params->priv_len, VB_PRIV_ACCEPT) < 0)
@@ -435,7 +492,7 @@ vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_par
 	if (vb_qp_create(e, c) < 0)
 		return -rte_errno;
 	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
-		conn_param(c, &p, params->priv, params->priv_len);
+		conn_param(c, &p, params->priv, params->priv_len, buf);
 		if (rdma_accept(c->id, &p) == 0) {
 			c->connected = true;
 			vb_conn_state(c, VB_ACCEPTED);
@@ -456,8 +513,7 @@ vb_reject(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct vb_conn *c = peer->drv;
 
-	RTE_SET_USED(ep);
-	(void)rdma_reject(c->id, NULL, 0); /* fails if it was taken back */
+	(void)say_no(vb_of(ep), c->id); /* fails if it was taken back */
 	vb_conn_free(c);
 }
 
@@ -476,7 +532,7 @@ failed(struct vb_conn *c, const struct cm_event *ev)
 		again_later(c, -EHOSTUNREACH);
 		break;
 	case VB_CONNECTING:
-		if (ev->type == RDMA_CM_EVENT_REJECTED && ev->status == REJ_CONSUMER)
+		if (was_told_no(c->e, ev))
 			give_up(c, -ECONNREFUSED, "rejected, or its peer table is full");
 		else if (ev->type == RDMA_CM_EVENT_REJECTED)
 			again_later(c, -ECONNREFUSED);
@@ -558,6 +614,8 @@ on_event(struct vb_ep *e, const struct cm_event *ev)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (c->state == VB_ACCEPTED)
 			up(c, ev);
+		else if (c->state == VB_CONNECTING && e->dev->iwarp)
+			established(c, ev);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -58,7 +58,8 @@ send_failed(struct vb_ep *e, struct vb_conn *c, const struct ibv_wc *wc)
 	int status = vb_wc_op_status(wc->status, false);
 	uint32_t nr = (uint32_t)wc->wr_id;
 
-	if (nr != c->head)
+	/* With iWARP those before it were sent, which does not mean that they are there. */
+	if (nr != c->head && !e->dev->iwarp)
 		vb_sq_done(e, c, nr - 1, 0);
 	vb_conn_broken(c, wc, false);
 	vb_sq_done(e, c, nr, status > 0 ? c->status : status);
@@ -84,8 +85,10 @@ send_done(struct vb_ep *e, const struct ibv_wc *wc)
 		return;
 	}
 	c = conn_of(e, wc->wr_id);
-	if (unlikely(c == NULL))
+	if (unlikely(c == NULL)) {
+		vb_credit_done(e, wc);
 		return;
+	}
 	if (likely(wc->status == IBV_WC_SUCCESS))
 		sq_done_well(e, c, (uint32_t)wc->wr_id);
 	else
@@ -173,7 +176,7 @@ vb_poll(struct leat_ep *ep)
 
 	if (e->hw > 0)
 		(void)poll_recv(e, max);
-	if (ep->tx_room != e->tx_depth || unlikely(e->loop.inflight > 0))
+	if (ep->tx_room != e->tx_depth || unlikely(e->loop.inflight + e->grants > 0))
 		(void)poll_send(e, max);
 	if (unlikely(e->drain))
 		vb_rx_step(e);

@@ -162,27 +162,29 @@ limits(struct vb_dev *d)
 				strncmp(ibv_get_device_name(d->ibdev), "rdmap", 5) == 0
 					? ": for EFA use fabric_efa"
 					: "");
-	/* Its connections are the kernel's to make, and it can't be connected to itself. */
-	if (d->ibdev->transport_type == IBV_TRANSPORT_IWARP)
-		return leat_err(EOPNOTSUPP,
-				"%s: device %s is iWARP, which this driver does not speak yet: use "
-				"InfiniBand or RoCE, or fabric_efa with provider=tcp",
-				d->name, ibv_get_device_name(d->ibdev));
+	d->iwarp = d->ibdev->transport_type == IBV_TRANSPORT_IWARP;
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV) |
-		 LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) |
-		 LEAT_OP_BIT(LEAT_OP_READ);
-	if (d->attr.atomic_cap == IBV_ATOMIC_HCA || d->attr.atomic_cap == IBV_ATOMIC_GLOB)
+		 LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_READ);
+	if (!d->iwarp)
+		d->ops |= LEAT_OP_BIT(LEAT_OP_WRITE_IMM);
+	if (!d->iwarp &&
+	    (d->attr.atomic_cap == IBV_ATOMIC_HCA || d->attr.atomic_cap == IBV_ATOMIC_GLOB))
 		d->ops |= VB_OPS_ATOMIC;
 	d->rxe = d->attr.vendor_id == RXE_VENDOR_ID;
 	d->rd_atom = rd_atom(d->attr.max_qp_rd_atom);
 	d->init_rd_atom = rd_atom(d->attr.max_qp_init_rd_atom);
 	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
 	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
-	d->srq = d->args.srq && d->attr.max_srq > 0;
+	/* iWARP can't connect itself to itself, with which receives are taken back from an SRQ. */
+	d->srq = d->args.srq && d->attr.max_srq > 0 && !d->iwarp;
 	/* The CQs have room for more than the depth. */
 	d->tx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - CQ_ROOM);
 	d->rx_depth_max = DEPTH_CAP;
 	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), PEERS_MAX);
+	if (d->iwarp) {
+		d->tx_depth_max = least(d->attr.max_qp_wr / 2 - 1, d->attr.max_cqe / 4);
+		d->max_peers = RTE_MIN(d->max_peers, (uint32_t)d->attr.max_cqe / 4);
+	}
 	if (d->srq)
 		d->rx_depth_max = least(d->attr.max_srq_wr, d->attr.max_cqe - CQ_ROOM);
 	else if (without_srq(d) < 0)
@@ -196,7 +198,9 @@ limits(struct vb_dev *d)
 static void
 tell(const struct vb_dev *d)
 {
-	const char *kind = d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand";
+	const char *kind = d->iwarp					    ? "iWARP"
+			   : d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE"
+									    : "InfiniBand";
 	char src[LEAT_ADDR_MAX] = "-";
 
 	if (d->src4.ss_family != 0)
@@ -284,15 +288,15 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->mr_local = true;
 	info->directed_recv = false;
 	info->source = true;
-	info->send_imm = true;
-	info->imm_size = 4;
+	info->send_imm = !d->iwarp;
+	info->imm_size = d->iwarp ? 0 : 4;
 	info->in_order = true;
 	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
 	info->cancel_send = false;
 	info->priv_connect = VB_PRIV_CONNECT;
 	info->priv_accept = VB_PRIV_ACCEPT;
 	info->priv_padded = true;
-	info->refusal_ends = true;
+	info->refusal_ends = d->srq;
 	info->wait = true;
 }
 

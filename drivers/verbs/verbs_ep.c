@@ -36,8 +36,8 @@ static int
 open_verbs(struct vb_ep *e, bool wait)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = e->rx_depth, .max_sge = 1 } };
-	uint32_t recvs = e->rx_depth;
 	const struct vb_dev *d = e->dev;
+	uint32_t recvs = e->rx_depth, more = d->iwarp ? e->tx_depth + e->nb_peers : 0;
 
 	e->ctx = ibv_open_device(d->ibdev);
 	if (e->ctx == NULL)
@@ -54,7 +54,7 @@ open_verbs(struct vb_ep *e, bool wait)
 	 * Every request that is in a queue may end with a completion of its own: when its queue pair
 	 * fails they all do. There are no more of them than ops in flight.
 	 */
-	e->scq = vb_cq_create(d, e->ctx, e->tx_depth + CQ_SPARE, e->comp, &e->scqx);
+	e->scq = vb_cq_create(d, e->ctx, e->tx_depth + more + CQ_SPARE, e->comp, &e->scqx);
 	if (e->scq == NULL)
 		return vb_qp_failed(d, "the send CQ", errno);
 	if (e->rxqs != NULL)
@@ -163,6 +163,7 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->signal = e->dev->args.signal;
 	e->nb_peers = conf->max_peers;
 	e->wait_fd = -1;
+	e->iwarp_reads = e->dev->iwarp && (conf->ops & LEAT_OP_BIT(LEAT_OP_READ)) != 0;
 	TAILQ_INIT(&e->busy);
 	if (alloc_tables(e, conf) < 0 || vb_rxqs_open(e) < 0 || open_verbs(e, conf->wait) < 0 ||
 	    open_cm(e) < 0 || (conf->wait && vb_wait_open(e) < 0)) {

@@ -102,6 +102,8 @@ find_gid(struct vb_dev *d)
 	int i, best = -1, rank4 = -1, rank6 = -1;
 	struct vb_gid g;
 
+	if (d->ibdev->transport_type == IBV_TRANSPORT_IWARP)
+		return vb_iwarp_addrs(d);
 	if (d->args.gid >= 0) {
 		if (vb_gid_get(d->ctx, d->port, d->args.gid, &d->sgid) < 0)
 			return leat_err(ENODEV,

@@ -16,6 +16,7 @@
  *     verbs_tx.c     post of what is sent
  *     verbs_rx.c     receives: slots, the SRQ, and how a receive is taken back from it
  *     verbs_rxq.c    receives where there is no SRQ
+ *     verbs_iwarp.c  what is different with iWARP: addresses, credits
  *     verbs_loop.c   a connection of the endpoint to itself, with which receives are taken back
  *     verbs_cq.c     poll
  *     verbs_cq_ex.c  completion queues, with ibv_start_poll() where it is of use
@@ -53,6 +54,8 @@
 /* Private data that fit into the messages of the connection manager of InfiniBand and RoCE. */
 #define VB_PRIV_CONNECT 56
 #define VB_PRIV_ACCEPT 196
+/* What iWARP connections have in front of them. */
+#define VB_HELLO 24
 
 /* wr_id of what the endpoint sends to itself; as a tag it is nobody's, since no peer has such an index. */
 #define VB_LOOP_WR_ID UINT64_MAX
@@ -120,6 +123,7 @@ struct vb_dev {
 	bool wr_api; /* ibv_wr_* */
 	bool srq;    /* endpoints have a shared receive queue */
 	bool cq_ex;  /* ibv_start_poll() */
+	bool iwarp;
 	bool rxe;    /* soft-RoCE, which tells some errors in its own way */
 };
 
@@ -180,6 +184,14 @@ enum vb_state {
 
 TAILQ_HEAD(vb_conns, vb_conn);
 
+/* What the other side of an iWARP connection says of its credits. */
+struct vb_hello {
+	bool there;
+	uint16_t buffers;
+	uint32_t rkey;
+	uint64_t addr;
+};
+
 struct vb_ep;
 
 struct vb_conn {
@@ -196,6 +208,7 @@ struct vb_conn {
 	bool reads; /* the other side answers READs and atomics of ours */
 
 	struct vb_rxq *rxq; /* without an SRQ */
+	struct vb_credit *credit; /* iWARP */
 	struct vb_ep *e;
 	struct leat_peer *peer; /* NULL: ZOMBIE */
 	struct rdma_cm_id *id;
@@ -206,6 +219,7 @@ struct vb_conn {
 	bool disconnect; /* the other side has taken leave */
 	uint8_t rd_atom, init_rd_atom;
 	uint32_t qpn;
+	struct vb_hello hello; /* iWARP: what came with the request */
 	int status;	   /* ENDING: of its ops */
 	int cause;	   /* connecting: of the last attempt */
 	uint64_t deadline; /* connecting: of all attempts; ENDING: then it ends by force; ZOMBIE */
@@ -274,7 +288,9 @@ struct vb_ep {
 	bool drain; /* receives are being taken back, see verbs_rx.c */
 	bool dead;  /* QPs and SRQ are gone */
 	bool quiesce;
-	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
+	bool iwarp_reads; /* READs will be posted, and local memory must be open to writing */
+	bool starved;	  /* a SEND was refused for want of credits */
+	uint32_t grants;  /* WRITEs of credits under way */
 
 	/* line 1: what is received */
 	struct ibv_cq *rcq;
@@ -292,6 +308,7 @@ struct vb_ep {
 	uint16_t last_peer;
 	uint32_t qpn_mask;
 	struct vb_qpn *qpns;
+	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
 
 	/* taking receives back */
 	uint32_t posts;		     /* lists that went into the SRQ */
@@ -412,8 +429,8 @@ void vb_rx_step(struct vb_ep *e);
 void vb_rx_refill(struct vb_ep *e);
 /* All that there are are finished; the SRQ is gone. */
 void vb_rx_drop(struct vb_ep *e, int status);
-/* The message of wc, that lies at data, goes to the oldest receive outside of an SRQ. @return its status */
-int vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
+/* The message of wc, that lies at data, goes to the oldest receive outside of an SRQ. */
+void vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
 
 /* 0, or negative errno with leat_err(). */
 int vb_rxqs_open(struct vb_ep *e);
@@ -434,6 +451,34 @@ void vb_loop_send(struct vb_ep *e, uint32_t n);
 /* A send of it completed. */
 void vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc);
 void vb_loop_progress(struct vb_ep *e, uint64_t now);
+
+/* ---- iWARP ---- */
+
+/* The addresses that connections come from. 0, or negative errno with leat_err(). */
+int vb_iwarp_addrs(struct vb_dev *d);
+/* Behind n requests with a WRITE among them comes one more, see there. */
+void vb_iwarp_fence(const struct vb_conn *c, struct ibv_send_wr *wr, uint32_t n,
+		    struct ibv_sge *sge);
+/* Where READs are posted: a region for them, and one for peers. 0, or positive errno. */
+int vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags);
+int vb_iwarp_mr_dereg(void *drv);
+/* With the queue pair. */
+int vb_credit_open(struct vb_ep *e, struct vb_conn *c);
+void vb_credit_close(struct vb_ep *e, struct vb_conn *c);
+/* VB_HELLO bytes that go in front of the private data. */
+void vb_hello_write(const struct vb_conn *c, void *buf);
+/* Goes with a refusal, which can't be told from that of a host where nobody listens otherwise. */
+void vb_hello_no(void *buf);
+/* @return bytes of private data that it took: 0 or VB_HELLO */
+uint16_t vb_hello_read(struct vb_hello *out, const void *priv, uint16_t len);
+/* It is up, and this is the other side's hello. */
+void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
+/* For a SEND. @return false: there is none */
+bool vb_credit_take(struct vb_conn *c);
+/* n buffers went to the queue pair. */
+void vb_credit_give(struct vb_conn *c, uint32_t n);
+/* A completion that is of no op: perhaps of credits. */
+void vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc);
 
 /* ---- sleeping ---- */
 

@@ -141,6 +141,8 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 		attr.cap.max_recv_sge = 1;
 		if (c->rxq == NULL && vb_rxq_open(e, c) < 0)
 			return -rte_errno;
+		if (e->dev->iwarp) /* READs behind WRITEs, and credits */
+			attr.cap.max_send_wr = 2 * e->tx_depth + 1;
 	}
 	if (c->sq == NULL) {
 		c->mask = rte_align32pow2(e->tx_depth) - 1;
@@ -214,6 +216,8 @@ vb_qp_connect(struct vb_conn *c)
 	int mask, ret;
 
 	c->reads = c->init_rd_atom > 0;
+	if (c->e->dev->iwarp)
+		return 0; /* the kernel does it */
 	ret = ask(c, &attr, &mask, IBV_QPS_RTR, "RTR");
 	if (ret < 0)
 		return ret;
@@ -267,4 +271,7 @@ vb_qp_destroy(struct vb_conn *c)
 	c->qp = NULL;
 	c->qpx = NULL;
 	c->qpn = 0;
+	/* Its buffers came back flushed: the CQ has room for those of the next one. */
+	if (c->e->rxqs != NULL)
+		vb_cq_empty(c->e);
 }

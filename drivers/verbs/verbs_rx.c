@@ -345,7 +345,7 @@ finish(struct vb_ep *e, struct leat_op *op, const struct ibv_wc *wc, int status)
 	leat_op_finish_as(e->ep, op, status, wc->byte_len, true);
 }
 
-int
+void
 vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data)
 {
 	uint32_t s = soft_pop(e);
@@ -354,7 +354,6 @@ vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data)
 
 	slot_put(e, s);
 	finish(e, op, wc, status);
-	return status;
 }
 
 static void __attribute__((noinline, cold))

@@ -43,6 +43,7 @@ struct vb_rxq {
 	struct ibv_mr *mr;
 	uint32_t hw;	  /* buffers in the queue pair */
 	uint32_t nb_back; /* that are to go there */
+	bool started;
 	uint32_t *back;
 	struct vb_rxbuf buf[];
 };
@@ -134,7 +135,7 @@ fill(struct vb_ep *e, struct vb_conn *c)
 	const struct vb_rxqs *all = e->rxqs;
 	struct ibv_sge sge[VB_BURST];
 	struct vb_rxq *q = c->rxq;
-	uint32_t i, n;
+	uint32_t i, n, given = 0;
 	int err = 0;
 
 	while (q->nb_back > 0 && err == 0) {
@@ -145,7 +146,7 @@ fill(struct vb_ep *e, struct vb_conn *c)
 			sge[i].addr = (uintptr_t)q->mem + (size_t)b * all->size;
 			sge[i].length = all->size;
 			sge[i].lkey = q->mr->lkey;
-			wr[i].wr_id = (uint64_t)c->index << 32 | b;
+			wr[i].wr_id = (uint64_t)c->tag << 32 | b;
 			wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
 			wr[i].sg_list = &sge[i];
 			wr[i].num_sge = 1;
@@ -156,7 +157,11 @@ fill(struct vb_ep *e, struct vb_conn *c)
 		q->nb_back -= n;
 		q->hw += n;
 		e->hw += n;
+		given += n;
 	}
+	/* The first ones are told with the connection. */
+	if (c->credit != NULL && given > 0 && err == 0 && q->started)
+		vb_credit_give(c, given);
 	return err;
 }
 
@@ -166,6 +171,7 @@ vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
 	struct vb_rxqs *all = e->rxqs;
 	struct vb_rxq *q = all->unused;
 	uint32_t i;
+	int err;
 
 	if (q != NULL)
 		all->unused = q->next;
@@ -173,15 +179,20 @@ vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
 		q = rxq_new(e);
 	if (q == NULL)
 		return -rte_errno;
+	c->rxq = q;
 	q->hw = 0;
+	q->started = false;
 	q->nb_back = all->nb;
 	for (i = 0; i < all->nb; i++) {
 		q->back[i] = all->nb - 1 - i;
 		q->buf[i].c = c;
 		q->buf[i].waits = false;
 	}
-	c->rxq = q;
-	return 0;
+	if (!e->dev->iwarp || vb_credit_open(e, c) == 0)
+		return 0;
+	err = rte_errno;
+	vb_rxq_close(e, c);
+	return -err;
 }
 
 int
@@ -189,6 +200,7 @@ vb_rxq_start(struct vb_ep *e, struct vb_conn *c)
 {
 	int err = fill(e, c);
 
+	c->rxq->started = true;
 	if (err == 0)
 		return 0;
 	return leat_err(err, "%s: receive buffers to a queue pair: %s", e->dev->name,
@@ -207,6 +219,7 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 		if (q->buf[i].waits)
 			TAILQ_REMOVE(&e->rxqs->arrived, &q->buf[i], next);
 	}
+	vb_credit_close(e, c);
 	e->hw -= q->hw;
 	q->next = e->rxqs->unused;
 	e->rxqs->unused = q;
@@ -230,31 +243,26 @@ put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)
 static void
 give(struct vb_ep *e, struct vb_conn *c, uint32_t b, const struct ibv_wc *wc)
 {
-	const void *data = c->rxq->mem + (size_t)b * e->rxqs->size;
-	char text[LEAT_EVENT_TEXT];
-
-	if (unlikely(vb_rx_give(e, wc, data) == -EMSGSIZE) && c->state < VB_ENDING) {
-		snprintf(text, sizeof(text), "%s: a message of %u B was longer than its receive",
-			 leat_peer_addr(e->ep, c->peer), wc->byte_len);
-		vb_conn_end(c, -EPROTO, text);
-	}
+	vb_rx_give(e, wc, c->rxq->mem + (size_t)b * e->rxqs->size);
 	put_back(e, c, b);
 }
 
 void
 vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc)
 {
-	uint32_t index = (uint32_t)(wc->wr_id >> 32), b = (uint32_t)wc->wr_id;
+	uint32_t tag = (uint32_t)(wc->wr_id >> 32), index = (uint16_t)tag, b = (uint32_t)wc->wr_id;
 	struct vb_conn *c = index < e->nb_peers ? e->conns[index] : NULL;
 	struct vb_rxbuf *buf;
 
-	if (unlikely(c == NULL || c->qpn != wc->qp_num || c->rxq == NULL || b >= e->rxqs->nb))
+	if (unlikely(c == NULL || c->tag != tag || c->rxq == NULL || b >= e->rxqs->nb))
 		return; /* of a queue pair that is gone */
 	c->rxq->hw--;
 	e->hw--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
 		c->rxq->back[c->rxq->nb_back++] = b;
-		vb_conn_broken(c, wc, true);
+		/* iWARP flushes when the other side takes leave, too; that is told next. */
+		if (!e->dev->iwarp || wc->status != IBV_WC_WR_FLUSH_ERR)
+			vb_conn_broken(c, wc, true);
 		return;
 	}
 	if (likely(e->nb_soft > 0)) {

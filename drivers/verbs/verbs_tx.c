@@ -148,9 +148,9 @@ build_list(struct ibv_send_wr *wr, const struct leat_op *op)
 static __attribute__((noinline)) uint32_t
 send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
-	struct ibv_send_wr wr[VB_BURST], *bad = NULL;
+	struct ibv_send_wr wr[VB_BURST + 1], *bad = NULL;
 	uint32_t nr = c->tail - n, i;
-	struct ibv_sge sge[VB_BURST];
+	struct ibv_sge sge[VB_BURST + 1];
 
 	for (i = 0; i < n; i++) {
 		const struct leat_op *op = c->sq[nr & c->mask];
@@ -161,14 +161,17 @@ send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *
 		wr[i].wr_id = wr_id(c, nr++);
 		wr[i].next = &wr[i + 1];
 		wr[i].sg_list = &sge[i];
-		wr[i].num_sge = op->size > 0;
+		/* iWARP's READ has a buffer, even an empty one. */
+		wr[i].num_sge = op->size > 0 || (e->iwarp_reads && op->type == LEAT_OP_READ);
 		wr[i].send_flags = wr_flags(e, c, op, n - 1 - i);
 		build_list(&wr[i], op);
 	}
 	wr[n - 1].next = NULL;
+	if (unlikely(c->credit != NULL && c->reads))
+		vb_iwarp_fence(c, wr, n, &sge[n]);
 	if (likely(ibv_post_send(c->qp, wr, &bad) == 0))
 		return n;
-	return bad == NULL ? 0 : (uint32_t)(bad - wr);
+	return bad == NULL ? 0 : RTE_MIN((uint32_t)(bad - wr), n - 1);
 }
 
 /* ---- post ---- */
@@ -209,6 +212,8 @@ tx_check(const struct vb_ep *e, const struct vb_conn *c, const struct leat_op *o
 		if (unlikely(op->type >= LEAT_OP_READ && !c->reads))
 			return -EOPNOTSUPP;
 	}
+	if (unlikely(c->credit != NULL && (op->flags & LEAT_OP_F_IMM) != 0))
+		return -EOPNOTSUPP;
 	return 0;
 }
 
@@ -240,6 +245,8 @@ post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 			     ep->tx_room == 0 || leat_op_check_type(ep, op) < 0 ||
 			     tx_check(e, c, op, &lkey[i]) < 0))
 			break;
+		if (unlikely(c->credit != NULL && op->type == LEAT_OP_SEND && !vb_credit_take(c)))
+			break;
 		c->sq[c->tail++ & c->mask] = op;
 		leat_op_start_send(ep, peer, op);
 	}
@@ -269,6 +276,10 @@ static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct l
 		ret = -EINVAL; /* its buffer is not in its region */
 	else if (ret == 0)
 		ret = tx_check(e, e->conns[op->peer], op, &lkey);
+	if (ret == 0) {
+		rte_errno = EAGAIN; /* its peer has no buffer for it */
+		return false;
+	}
 	leat_op_fail(e->ep, op, ret);
 	return true;
 }

@@ -123,6 +123,7 @@ int
 vb_ep_arm(struct leat_ep *ep)
 {
 	struct vb_ep *e = vb_of(ep);
+	bool starved;
 	int err;
 
 	/* Of completions that were polled since they armed a CQ: no reason to wake. */
@@ -138,7 +139,10 @@ vb_ep_arm(struct leat_ep *ep)
 	vb_rx_step(e);
 	if (ep->ready_head != NULL || readable(e))
 		return -EAGAIN;
-	return by_the_clock(e) ? -EBUSY : 0;
+	/* Nothing tells of credits that come. */
+	starved = e->starved;
+	e->starved = false;
+	return starved || by_the_clock(e) ? -EBUSY : 0;
 }
 
 void

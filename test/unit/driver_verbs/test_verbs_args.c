@@ -34,6 +34,12 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 	(void)c;
 }
 
+void
+vb_cq_empty(struct vb_ep *e)
+{
+	(void)e;
+}
+
 static int
 parse(const char *args, struct vb_args *a)
 {
