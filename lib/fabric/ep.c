@@ -48,10 +48,13 @@ conf_complete(const struct leat_dev *dev, const struct leat_dev_info *info,
 	unsigned int type;
 
 	if (conf->type > LEAT_EP_DATAGRAM || (info->ep_types & (1u << conf->type)) == 0)
-		return leat_err(EOPNOTSUPP,
-				"%s: create endpoint: %s endpoints are not offered by this device",
-				dev->name,
-				conf->type == LEAT_EP_RELIABLE ? "reliable" : "datagram");
+		return leat_err(
+			EOPNOTSUPP,
+			"%s: create endpoint: %s endpoints are not offered by this device%s",
+			dev->name, conf->type == LEAT_EP_RELIABLE ? "reliable" : "datagram",
+			info->ep_types == 1u << LEAT_EP_DATAGRAM
+				? ", but datagram ones: leat_ep_conf.type, LEAT_EP_DATAGRAM"
+				: "");
 	if (conf->ops == 0)
 		conf->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	if ((conf->ops & ~LEAT_OP_MASK_ALL) != 0)

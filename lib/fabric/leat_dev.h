@@ -93,7 +93,18 @@ LEAT_API const char *leat_dev_name(const struct leat_dev *dev);
 /** Kinds of endpoints. */
 enum leat_ep_type {
 	LEAT_EP_RELIABLE = 0, /**< connected, reliable, ordered per peer */
-	LEAT_EP_DATAGRAM,     /**< unconnected, may lose, duplicate and reorder */
+	/**
+	 * What is sent may be lost, doubled or overtaken, and is at most max_msg long. All else is as with reliable
+	 * ones, and every promise is kept, but:
+	 * - a SEND completes as soon as the device has let go of it, whether or not somebody receives it; one that meets
+	 *   no receive is lost;
+	 * - connecting only tells each side where the other one is. The acceptor is up at once, also if its answer never
+	 *   arrives. leat_ep_disconnect() is not told to the other side, nor is an endpoint's end or death: its peers
+	 *   stay up, and sends to it succeed;
+	 * - what a peer sends before LEAT_EV_CONNECTED came here, or after it was disconnected here, is received
+	 *   from LEAT_PEER_ANY, as is what anybody else sends whom the device lets through.
+	 */
+	LEAT_EP_DATAGRAM,
 };
 
 /** What a device is and can do. */
@@ -111,7 +122,8 @@ struct leat_dev_info {
 	uint32_t tx_depth_max;
 	uint32_t rx_depth; /**< default receive depth, ops */
 	uint32_t rx_depth_max;
-	uint32_t dead_peer_ms; /**< a killed peer process is reported, its ops failed, within this time, ms */
+	/** a killed peer process is reported, its ops failed, within this time, ms; 0: never (datagrams) */
+	uint32_t dead_peer_ms;
 	int32_t numa_node;  /**< -1: unknown or none */
 	bool mr_local;	    /**< buffers of ops must lie in registered memory (leat_op.mr) */
 	bool directed_recv; /**< RECV and TRECV may name a peer */

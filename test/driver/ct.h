@@ -44,12 +44,18 @@ enum ct_mode { CT_SELF_MODE = 1, CT_LCORES_MODE = 2, CT_FORK_MODE = 4 };
 #define CT_CAP_WAIT 0x10
 #define CT_CAP_CABLE 0x20
 
+/* Kinds of endpoints that a test is for. */
+#define CT_RELIABLE (1u << LEAT_EP_RELIABLE) /* what is sent arrives, in order */
+#define CT_DATAGRAM (1u << LEAT_EP_DATAGRAM) /* it may be lost, and nobody hears of a peer's end */
+#define CT_ANY_TYPE (CT_RELIABLE | CT_DATAGRAM)
+
 struct ct_test {
 	const char *name; /* "promise.what_it_shows" */
 	void (*fn)(void);
 	uint32_t modes; /* 0: all */
 	uint32_t ops;	/* op types that the device must be able to do */
 	uint32_t caps;
+	uint32_t types; /* 0: CT_RELIABLE */
 };
 
 #define SR (LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV))
@@ -65,13 +71,14 @@ extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conser
 	ct_tests_order[], ct_tests_ownership[], ct_tests_bounded[], ct_tests_errors[],
 	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_connect[],
 	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[], ct_tests_wait[],
-	ct_tests_cable[];
+	ct_tests_cable[], ct_tests_datagram[], ct_tests_datagram_peers[];
 
 /* What the program was started for. */
 struct ct_globals {
 	struct leat_dev *dev;
 	struct leat_dev_info info; /* of endpoints with all ops that are tested; ops: those */
 	enum ct_mode mode;
+	enum leat_ep_type type; /* of all endpoints */
 	uint64_t seed;
 	uint32_t scale;	       /* percent of the usual amount of work */
 	const char *known[16]; /* GLOB=REASON of tests that the device is known to fail */
@@ -271,6 +278,12 @@ struct ct_trio {
 void ct_trio_open(struct ct_trio *t, const struct ct_conf *ca);
 void ct_trio_close(struct ct_trio *t);
 
+/*
+ * Datagrams of at least 8 B, until count of them were received: what is lost is sent again. More may arrive
+ * later.
+ */
+void ct_datagrams(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
+		  uint64_t size, uint64_t size_max, uint64_t seed);
 /* Sends count messages and receives them, of sizes from size to size_max, checking all. */
 void ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
 		uint64_t size, uint64_t size_max, uint64_t seed);

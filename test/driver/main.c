@@ -26,17 +26,17 @@
 #endif
 
 static const struct ct_test *const groups[] = {
-	ct_tests_ops,	 ct_tests_onesided,  ct_tests_conservation,
-	ct_tests_order,	 ct_tests_ownership, ct_tests_bounded,
-	ct_tests_errors, ct_tests_refused,   ct_tests_silence,
-	ct_tests_stop,	 ct_tests_connect,   ct_tests_peers,
-	ct_tests_cancel, ct_tests_death,     ct_tests_threads,
-	ct_tests_wait,	 ct_tests_cable,     NULL,
+	ct_tests_ops,	    ct_tests_onesided,	     ct_tests_conservation, ct_tests_order,
+	ct_tests_ownership, ct_tests_bounded,	     ct_tests_errors,	    ct_tests_refused,
+	ct_tests_silence,   ct_tests_stop,	     ct_tests_connect,	    ct_tests_peers,
+	ct_tests_cancel,    ct_tests_death,	     ct_tests_threads,	    ct_tests_wait,
+	ct_tests_datagram,  ct_tests_datagram_peers, ct_tests_cable,	    NULL,
 };
 
 static const char usage[] =
 	"leat-conformance [EAL options] --vdev=fabric_X0,... -- [options]\n"
 	"  --mode self|lcores|fork  both sides in one thread, on two lcores, in two processes (self)\n"
+	"  --type reliable|datagram kind of endpoints (reliable, unless the device offers datagrams only)\n"
 	"  --list                   names of the tests, none is run\n"
 	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'\n"
 	"  --known GLOB=REASON      tests that this device is known to fail: skipped with the reason; repeatable\n"
@@ -55,6 +55,7 @@ struct options {
 	const char *filter;
 	uint64_t role; /* of a child; 0: the parent */
 	bool list, help;
+	int type; /* -1: not given */
 };
 
 static int
@@ -76,6 +77,7 @@ parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
 		{ "mode", required_argument, NULL, 'm' },
+		{ "type", required_argument, NULL, 't' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "filter", required_argument, NULL, 'f' },
 		{ "known", required_argument, NULL, 'k' },
@@ -104,6 +106,14 @@ parse(int argc, char **argv, struct options *o)
 				ct.mode = CT_LCORES_MODE;
 			else if (strcmp(optarg, "fork") == 0)
 				ct.mode = CT_FORK_MODE;
+			else
+				return -EINVAL;
+			break;
+		case 't':
+			if (strcmp(optarg, "reliable") == 0)
+				o->type = LEAT_EP_RELIABLE;
+			else if (strcmp(optarg, "datagram") == 0)
+				o->type = LEAT_EP_DATAGRAM;
 			else
 				return -EINVAL;
 			break;
@@ -234,9 +244,11 @@ tests(const struct options *o)
 {
 	int failed;
 
-	ct_note("device %s, driver %s, provider %s, interface %s; seed %" PRIu64 ", scale %u %%",
+	ct_note("device %s, driver %s, provider %s, interface %s, %s; seed %" PRIu64
+		", scale %u %%",
 		ct.info.name, ct.info.driver, ct.info.provider[0] != '\0' ? ct.info.provider : "-",
-		ct.info.interface[0] != '\0' ? ct.info.interface : "-", ct.seed, ct.scale);
+		ct.info.interface[0] != '\0' ? ct.info.interface : "-",
+		ct.type == LEAT_EP_DATAGRAM ? "datagrams" : "reliable", ct.seed, ct.scale);
 	if ((ct.info.ops & ct.info.ops_software) != 0)
 		ct_note("tagged ops are the library's: every message goes through its tag layer");
 	ct_hosts_init();
@@ -248,7 +260,7 @@ tests(const struct options *o)
 int
 main(int argc, char **argv)
 {
-	struct options o = { .filter = NULL };
+	struct options o = { .filter = NULL, .type = -1 };
 	int ret, used, dashes, nb;
 	char **args;
 
@@ -286,6 +298,9 @@ main(int argc, char **argv)
 		fprintf(stderr, "leat-conformance: no device given, see --help\n");
 		return 2;
 	}
+	ct.type = LEAT_EP_RELIABLE;
+	if (o.type < 0 ? ct.info.ep_types == CT_DATAGRAM : o.type == LEAT_EP_DATAGRAM)
+		ct.type = LEAT_EP_DATAGRAM;
 	ret = o.role != 0 ? ct_child(o.role) : tests(&o);
 	used = leat_cleanup();
 	if (used < 0) {

@@ -145,7 +145,11 @@ why_not(const struct ct_test *t, char *buf, size_t len)
 			(ct.info.unexpected_bounded ? CT_CAP_BOUNDED : 0) |
 			(ct.info.wait ? CT_CAP_WAIT : 0) | (ct.cable != NULL ? CT_CAP_CABLE : 0);
 	uint32_t i, ops = t->ops & ~ct.info.ops;
+	uint32_t types = t->types != 0 ? t->types : CT_RELIABLE;
 
+	if ((types & (1u << ct.type)) == 0)
+		return ct.type == LEAT_EP_DATAGRAM ? "needs a reliable endpoint"
+						   : "of datagram endpoints";
 	if (t->modes != 0 && (t->modes & ct.mode) == 0)
 		return "not in this arrangement";
 	if (ops != 0) {

@@ -39,6 +39,7 @@ ct_try_open(struct ct_side *s, const struct ct_conf *conf)
 	request(CT_OPEN, 0, 0, 0);
 	if (conf != NULL)
 		req.conf = *conf;
+	req.conf.type = (uint16_t)ct.type;
 	ct_call(s, &req, &rep);
 	return rep.err;
 }

@@ -319,10 +319,16 @@ open_close_leaves_nothing(void)
 }
 
 const struct ct_test ct_tests_bounded[] = {
-	{ .name = "bounded.receives_until_full", .fn = receives_until_full, .ops = SR },
+	{ .name = "bounded.receives_until_full",
+	  .fn = receives_until_full,
+	  .ops = SR,
+	  .types = CT_ANY_TYPE },
 	{ .name = "bounded.sends_until_full", .fn = sends_until_full, .ops = SR },
 	{ .name = "bounded.small_sends_until_full", .fn = small_sends_until_full, .ops = SR },
-	{ .name = "bounded.burst_longer_than_room", .fn = burst_longer_than_room, .ops = SR },
+	{ .name = "bounded.burst_longer_than_room",
+	  .fn = burst_longer_than_room,
+	  .ops = SR,
+	  .types = CT_ANY_TYPE },
 	{ .name = "bounded.zero_size_bursts", .fn = zero_size_bursts, .ops = SR },
 	{ .name = "bounded.unexpected_small",
 	  .fn = unexpected_small,
@@ -336,6 +342,9 @@ const struct ct_test ct_tests_bounded[] = {
 	  .fn = unexpected_tagged,
 	  .ops = SR | TSR,
 	  .caps = CT_CAP_BOUNDED },
-	{ .name = "bounded.open_close_leaves_nothing", .fn = open_close_leaves_nothing, .ops = SR },
+	{ .name = "bounded.open_close_leaves_nothing",
+	  .fn = open_close_leaves_nothing,
+	  .ops = SR,
+	  .types = CT_ANY_TYPE },
 	{ .name = NULL },
 };

@@ -290,12 +290,18 @@ deadline_of_sends(void)
 }
 
 const struct ct_test ct_tests_cancel[] = {
-	{ .name = "cancel.receives", .fn = receives, .ops = SR },
-	{ .name = "cancel.answers", .fn = answers, .ops = SR },
+	{ .name = "cancel.receives", .fn = receives, .ops = SR, .types = CT_ANY_TYPE },
+	{ .name = "cancel.answers", .fn = answers, .ops = SR, .types = CT_ANY_TYPE },
 	{ .name = "cancel.sends", .fn = sends, .ops = SR },
 	{ .name = "cancel.races_with_messages", .fn = races, .ops = SR },
-	{ .name = "cancel.deadline_of_receives", .fn = deadline_of_receives, .ops = SR },
-	{ .name = "cancel.deadline_in_the_past", .fn = deadline_in_the_past, .ops = SR },
+	{ .name = "cancel.deadline_of_receives",
+	  .fn = deadline_of_receives,
+	  .ops = SR,
+	  .types = CT_ANY_TYPE },
+	{ .name = "cancel.deadline_in_the_past",
+	  .fn = deadline_in_the_past,
+	  .ops = SR,
+	  .types = CT_ANY_TYPE },
 	{ .name = "cancel.deadline_met", .fn = deadline_met, .ops = SR },
 	{ .name = "cancel.deadline_of_sends", .fn = deadline_of_sends, .ops = SR },
 	{ .name = NULL },

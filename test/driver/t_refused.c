@@ -39,24 +39,29 @@ configure(void)
 	for (type = 0; type < LEAT_OP_TYPES; type++) {
 		if ((all.ops & LEAT_OP_BIT(type)) != 0)
 			continue;
-		c = (struct leat_ep_conf){ .ops = all.ops | LEAT_OP_BIT(type) };
+		c = (struct leat_ep_conf){ .type = ct.type, .ops = all.ops | LEAT_OP_BIT(type) };
 		create_refused(&c, EOPNOTSUPP, leat_op_type_name(type),
 			       "an op that the device can't do");
 	}
-	c = (struct leat_ep_conf){ .ops = LEAT_OP_BIT(LEAT_OP_TYPES) };
+	c = (struct leat_ep_conf){ .type = ct.type, .ops = LEAT_OP_BIT(LEAT_OP_TYPES) };
 	create_refused(&c, EINVAL, NULL, "an op type that does not exist");
-	c = (struct leat_ep_conf){ .tx_depth = ct.info.tx_depth_max + 1 };
+	c = (struct leat_ep_conf){ .type = ct.type, .tx_depth = ct.info.tx_depth_max + 1 };
 	create_refused(&c, EINVAL, NULL, "a send depth beyond the limit");
-	c = (struct leat_ep_conf){ .rx_depth = ct.info.rx_depth_max + 1 };
+	c = (struct leat_ep_conf){ .type = ct.type, .rx_depth = ct.info.rx_depth_max + 1 };
 	create_refused(&c, EINVAL, NULL, "a receive depth beyond the limit");
 	if (ct.info.max_peers < UINT16_MAX) {
-		c = (struct leat_ep_conf){ .ops = ct.info.ops,
+		c = (struct leat_ep_conf){ .type = ct.type,
+					   .ops = ct.info.ops,
 					   .max_peers = (uint16_t)(ct.info.max_peers + 1) };
 		create_refused(&c, EINVAL, NULL, "more peers than the limit");
 	}
 	if ((ct.info.ep_types & (1u << LEAT_EP_DATAGRAM)) == 0) {
 		c = (struct leat_ep_conf){ .type = LEAT_EP_DATAGRAM };
 		create_refused(&c, EOPNOTSUPP, NULL, "a datagram endpoint");
+	}
+	if ((ct.info.ep_types & (1u << LEAT_EP_RELIABLE)) == 0) {
+		c = (struct leat_ep_conf){ .type = LEAT_EP_RELIABLE };
+		create_refused(&c, EOPNOTSUPP, "LEAT_EP_DATAGRAM", "a reliable endpoint");
 	}
 	c = (struct leat_ep_conf){ .type = (enum leat_ep_type)9 };
 	rte_errno = 0;
@@ -79,7 +84,7 @@ info(void)
 		 i->rx_depth, i->rx_depth_max);
 	CT_CHECK(i->max_peers > 0 && i->max_peers <= UINT16_MAX, "max_peers %u", i->max_peers);
 	CT_CHECK(i->max_msg > 0 && i->inline_max <= i->max_msg, "inline_max %u", i->inline_max);
-	CT_CHECK(i->dead_peer_ms > 0, "dead_peer_ms 0");
+	CT_CHECK(i->dead_peer_ms > 0 || ct.type == LEAT_EP_DATAGRAM, "dead_peer_ms 0");
 	CT_CHECK(i->imm_size == 4 || i->imm_size == 8 ||
 			 ((i->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) == 0 && !i->send_imm),
 		 "imm_size %u", i->imm_size);
@@ -188,10 +193,10 @@ many_regions(void)
 }
 
 const struct ct_test ct_tests_refused[] = {
-	{ .name = "errors.device_info", .fn = info },
-	{ .name = "errors.configure", .fn = configure },
+	{ .name = "errors.device_info", .fn = info, .types = CT_ANY_TYPE },
+	{ .name = "errors.configure", .fn = configure, .types = CT_ANY_TYPE },
 	{ .name = "errors.limits_work", .fn = limits_work, .ops = SR },
-	{ .name = "errors.regions", .fn = regions },
+	{ .name = "errors.regions", .fn = regions, .types = CT_ANY_TYPE },
 	{ .name = "errors.many_regions", .fn = many_regions, .ops = R },
 	{ .name = NULL },
 };

@@ -224,13 +224,16 @@ half_connected(void)
 
 const struct ct_test ct_tests_stop[] = {
 	{ .name = "stop.idle", .fn = idle },
-	{ .name = "stop.unused", .fn = unused },
-	{ .name = "stop.nothing_new", .fn = nothing_new, .ops = SR },
-	{ .name = "stop.receives_come_back", .fn = receives_come_back, .ops = SR },
+	{ .name = "stop.unused", .fn = unused, .types = CT_ANY_TYPE },
+	{ .name = "stop.nothing_new", .fn = nothing_new, .ops = SR, .types = CT_ANY_TYPE },
+	{ .name = "stop.receives_come_back",
+	  .fn = receives_come_back,
+	  .ops = SR,
+	  .types = CT_ANY_TYPE },
 	{ .name = "stop.sends_drain", .fn = sends_drain, .ops = SR },
 	{ .name = "stop.deadline_kept", .fn = deadline_kept, .ops = SR },
 	{ .name = "stop.close_in_time", .fn = close_in_time, .ops = SR },
-	{ .name = "stop.address_is_free_again", .fn = address_is_free_again },
-	{ .name = "stop.half_connected", .fn = half_connected },
+	{ .name = "stop.address_is_free_again", .fn = address_is_free_again, .types = CT_ANY_TYPE },
+	{ .name = "stop.half_connected", .fn = half_connected, .types = CT_ANY_TYPE },
 	{ .name = NULL },
 };
