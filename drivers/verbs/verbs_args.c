@@ -17,7 +17,10 @@ const struct leat_driver_arg vb_driver_args[] = {
 	{ "gid", "0..255", "the first of RoCE v2 and IPv4, else IPv6",
 	  "index in the port's table of GIDs (show_gids, rdma link): the local address" },
 	{ "mtu", "256|512|1024|2048|4096", "what the path has", "largest packet, bytes" },
-	{ "qp", "rc", "rc", "kind of queue pairs: reliable connections" },
+	{ "qp", "rc|ud", "rc",
+	  "kind of queue pairs: reliable connections, or unreliable datagrams" },
+	{ "qkey", "1..0x7fffffff", "each endpoint has its own",
+	  "qp=ud: key without which nothing is received; 0x01234567: rdma_cm's, which all know" },
 	{ "tx", "1..32768", "256", "send depth that endpoints get by default" },
 	{ "rx", "1..32768", "512", "receive depth that endpoints get by default" },
 	{ "srq", "auto|0", "auto", "0: no shared receive queue, though the device has it" },
@@ -58,6 +61,12 @@ vb_mtu_enum(uint32_t bytes)
 	}
 }
 
+uint32_t
+vb_mtu_bytes(enum ibv_mtu mtu)
+{
+	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
+}
+
 /* Devices may take up to four times the time that they are told. */
 uint32_t
 vb_dead_peer_ms(uint32_t timeout, uint32_t retry)
@@ -94,13 +103,9 @@ strings(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	a->srq = srq == NULL || strcmp(srq, "auto") == 0;
 	if (!a->srq && strcmp(srq, "0") != 0)
 		return leat_err(EINVAL, "%s: srq=%.40s: auto or 0 expected", name, srq);
-	if (qp != NULL && strcmp(qp, "ud") == 0)
-		return leat_err(EOPNOTSUPP,
-				"%s: qp=ud: unreliable datagrams are not offered; leave it out for "
-				"reliable connections (qp=rc)",
-				name);
-	if (qp != NULL && strcmp(qp, "rc") != 0)
-		return leat_err(EINVAL, "%s: qp=%.40s: rc is what there is", name, qp);
+	a->ud = qp != NULL && strcmp(qp, "ud") == 0;
+	if (qp != NULL && !a->ud && strcmp(qp, "rc") != 0)
+		return leat_err(EINVAL, "%s: qp=%.40s: rc or ud expected", name, qp);
 	return 0;
 }
 
@@ -136,11 +141,16 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	    leat_kv_u32(kv, "timeout", 1, 31, &a->timeout) < 0 ||
 	    leat_kv_u32(kv, "retry", 0, 7, &a->retry) < 0 ||
 	    leat_kv_u32(kv, "rnr_retry", 0, 7, &a->rnr_retry) < 0 ||
+	    leat_kv_u32(kv, "qkey", 1, INT32_MAX, &a->qkey) < 0 ||
 	    leat_kv_u32(kv, "relaxed", 0, 1, &relaxed) < 0 ||
 	    leat_kv_u32(kv, "odp", 0, 1, &odp) < 0)
 		return -EINVAL;
+	if (a->qkey != 0 && !a->ud)
+		return leat_err(EINVAL, "%s: qkey= is for datagrams: qp=ud", name);
 	a->relaxed = relaxed != 0;
 	a->odp = odp != 0;
+	if (a->odp && a->ud)
+		return leat_err(EINVAL, "%s: odp=1 is for reliable connections: qp=rc", name);
 	a->gid = gid == UINT32_MAX ? -1 : (int32_t)gid;
 	if (a->mtu != 0 && vb_mtu_enum(a->mtu) == 0)
 		return leat_err(EINVAL, "%s: mtu=%u: 256, 512, 1024, 2048 or 4096 expected", name,

@@ -16,15 +16,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verbs_pvt.h"
+#include "verbs_ud.h"
 
 #define RESOLVE_MS 2000
 #define BACKOFF_MIN_US 10000
 #define BACKOFF_MAX_US 200000
 #define EVENTS_PER_STEP 64
 #define BACKLOG 256
-/* Why a request was refused (IBA 12.6.7.2): by the application itself. */
+/* Why a request was refused, by the application itself: IBA 12.6.7.2, and for UD 12.11.2. */
 #define REJ_CONSUMER 28
+#define SIDR_UNSUPPORTED 1
+#define SIDR_REJECT 2
 #define PRIV_ROOM (VB_PRIV_ACCEPT + VB_HELLO)
 
 struct cm_event {
@@ -33,6 +35,7 @@ struct cm_event {
 	enum rdma_cm_event_type type;
 	int status;
 	uint8_t rd_atom, init_rd_atom;
+	struct rdma_ud_param ud; /* of UD, instead */
 	uint16_t priv_len;
 	uint8_t priv[LEAT_PRIV_MAX];
 };
@@ -53,8 +56,14 @@ copy_event(struct cm_event *to, const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:
 		/* What it asks of us is what it begins, and the other way round. */
-		to->rd_atom = p->responder_resources;
-		to->init_rd_atom = p->initiator_depth;
+		if (ev->id->ps == RDMA_PS_UDP) {
+			to->ud = ev->param.ud;
+			to->ud.private_data = NULL; /* is copied */
+		} else {
+			to->rd_atom = p->responder_resources;
+			to->init_rd_atom = p->initiator_depth;
+		}
+		/* In both kinds of parameters these come first. */
 		if (p->private_data != NULL)
 			to->priv_len = RTE_MIN(p->private_data_len, (uint8_t)UINT8_MAX);
 		memcpy(to->priv, p->private_data != NULL ? p->private_data : "", to->priv_len);
@@ -69,6 +78,12 @@ is_our_device(const struct vb_ep *e, const struct rdma_cm_id *id)
 {
 	return id->verbs != NULL && strcmp(ibv_get_device_name(id->verbs->device),
 					   ibv_get_device_name(e->dev->ibdev)) == 0;
+}
+
+static enum rdma_port_space
+port_space(const struct vb_ep *e)
+{
+	return e->ud ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
 static void
@@ -133,6 +148,8 @@ was_told_no(const struct vb_ep *e, const struct cm_event *ev)
 {
 	struct vb_hello no;
 
+	if (e->ud)
+		return ev->type == RDMA_CM_EVENT_UNREACHABLE && ev->status == SIDR_REJECT;
 	if (ev->type != RDMA_CM_EVENT_REJECTED)
 		return false;
 	return e->dev->iwarp ? vb_hello_read(&no, ev->priv, ev->priv_len) > 0
@@ -141,8 +158,8 @@ was_told_no(const struct vb_ep *e, const struct cm_event *ev)
 
 /* ---- connect ---- */
 
-static void
-drop_id(struct vb_conn *c)
+void
+vb_cm_drop_id(struct vb_conn *c)
 {
 	vb_qp_destroy(c);
 	if (c->id != NULL && rdma_destroy_id(c->id) != 0)
@@ -151,8 +168,8 @@ drop_id(struct vb_conn *c)
 	c->id = NULL;
 }
 
-static void
-give_up(struct vb_conn *c, int status, const char *why)
+void
+vb_cm_give_up(struct vb_conn *c, int status, const char *why)
 {
 	struct leat_peer *peer = c->peer;
 	struct leat_ep *ep = c->e->ep;
@@ -167,7 +184,7 @@ give_up(struct vb_conn *c, int status, const char *why)
 static void
 again_later(struct vb_conn *c, int cause)
 {
-	drop_id(c);
+	vb_cm_drop_id(c);
 	c->cause = cause;
 	c->at = leat_now() + leat_us_to_cycles(c->backoff_us);
 	c->backoff_us = RTE_MIN(2 * c->backoff_us, (uint32_t)BACKOFF_MAX_US);
@@ -196,7 +213,7 @@ attempt(struct vb_conn *c)
 	vb_conn_state(c, VB_RESOLVING);
 	c->rd_atom = e->dev->rd_atom;
 	c->init_rd_atom = e->dev->init_rd_atom;
-	if (rdma_create_id(e->channel, &c->id, c, RDMA_PS_TCP) != 0) {
+	if (rdma_create_id(e->channel, &c->id, c, port_space(e)) != 0) {
 		c->id = NULL;
 		again_later(c, -EIO);
 		return;
@@ -224,7 +241,7 @@ looked_up(struct vb_conn *c)
 		break;
 	default:
 		snprintf(text, sizeof(text), "the host's name can't be resolved: %s", why);
-		give_up(c, -EHOSTUNREACH, text);
+		vb_cm_give_up(c, -EHOSTUNREACH, text);
 		break;
 	}
 }
@@ -233,7 +250,8 @@ static void
 addr_resolved(struct vb_conn *c)
 {
 	if (!is_our_device(c->e, c->id)) {
-		give_up(c, -EHOSTUNREACH,
+		vb_cm_give_up(
+			c, -EHOSTUNREACH,
 			"the way there is through another device: see ip route, and dev= or addr=");
 		return;
 	}
@@ -247,8 +265,15 @@ route_resolved(struct vb_conn *c)
 	uint8_t buf[PRIV_ROOM];
 	struct rdma_conn_param p;
 
+	if (c->e->ud) {
+		if (vb_ud_connect(c) < 0)
+			again_later(c, -EHOSTUNREACH);
+		else
+			vb_conn_state(c, VB_CONNECTING);
+		return;
+	}
 	if (vb_qp_create(c->e, c) < 0 || vb_qp_init(c) < 0) {
-		give_up(c, -EIO, leat_err_msg());
+		vb_cm_give_up(c, -EIO, leat_err_msg());
 		return;
 	}
 	conn_param(c, &p, c->priv, c->priv_len, buf);
@@ -280,7 +305,7 @@ responded(struct vb_conn *c, const struct cm_event *ev)
 	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
 	if (vb_qp_connect(c) < 0) {
 		(void)rdma_reject(c->id, NULL, 0); /* destroying the id says it too */
-		give_up(c, -EIO, leat_err_msg());
+		vb_cm_give_up(c, -EIO, leat_err_msg());
 		return;
 	}
 	if (rdma_establish(c->id) != 0) {
@@ -295,7 +320,7 @@ static void
 established(struct vb_conn *c, const struct cm_event *ev)
 {
 	if (vb_qp_connect(c) < 0)
-		give_up(c, -EIO, leat_err_msg());
+		vb_cm_give_up(c, -EIO, leat_err_msg());
 	else
 		up(c, ev);
 }
@@ -304,24 +329,26 @@ static void
 timed_out(struct vb_conn *c)
 {
 	if (c->state == VB_LOOKUP) {
-		give_up(c, -EHOSTUNREACH, "the host's name was not resolved in time");
+		vb_cm_give_up(c, -EHOSTUNREACH, "the host's name was not resolved in time");
 		return;
 	}
 	if (c->state == VB_CONNECTING) {
-		give_up(c, -ETIMEDOUT,
+		vb_cm_give_up(
+			c, -ETIMEDOUT,
 			"no answer in time: does the other side call leat_ep_events() and accept?");
 		return;
 	}
 	switch (c->cause) {
 	case -ECONNREFUSED:
-		give_up(c, -ECONNREFUSED, "nobody listens there");
+		vb_cm_give_up(c, -ECONNREFUSED, "nobody listens there");
 		break;
 	case -EHOSTUNREACH:
-		give_up(c, -EHOSTUNREACH,
+		vb_cm_give_up(
+			c, -EHOSTUNREACH,
 			"name, address or route can't be resolved: see ip route, ping, rdma link");
 		break;
 	default:
-		give_up(c, -ETIMEDOUT, "no answer in time: host down, or packets filtered?");
+		vb_cm_give_up(c, -ETIMEDOUT, "no answer in time: host down, or packets filtered?");
 		break;
 	}
 }
@@ -355,7 +382,7 @@ vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	struct leat_lookup *lookup = NULL;
 	struct vb_conn *c;
 
-	if (priv_check(e, "connect", params->priv_len, VB_PRIV_CONNECT) < 0 ||
+	if (priv_check(e, "connect", params->priv_len, e->dev->priv_connect) < 0 ||
 	    vb_addr_connect(addr, &dst, &lookup) == -EINVAL)
 		return -EINVAL;
 	c = vb_conn_new(e, peer, NULL, VB_LOOKUP);
@@ -389,7 +416,7 @@ vb_listen(struct leat_ep *ep, const char *addr)
 	ret = vb_addr_listen(e->dev, addr, &ss);
 	if (ret < 0)
 		return ret;
-	if (rdma_create_id(e->channel, &e->listener, NULL, RDMA_PS_TCP) != 0) {
+	if (rdma_create_id(e->channel, &e->listener, NULL, port_space(e)) != 0) {
 		e->listener = NULL;
 		return leat_err(errno, "%s: listen %s: rdma_cm: %s", e->dev->name, addr,
 				strerror(errno));
@@ -423,8 +450,8 @@ vb_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 	return 0;
 }
 
-static void
-refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
+void
+vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
 {
 	char from[LEAT_ADDR_MAX];
 
@@ -441,36 +468,51 @@ refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
 static void
 on_request(struct vb_ep *e, const struct cm_event *ev)
 {
+	const uint8_t *priv = ev->priv;
+	uint16_t len = ev->priv_len;
 	char from[LEAT_ADDR_MAX];
 	struct vb_hello hello = { .there = false };
 	struct leat_peer *peer;
+	struct vb_ud_hello ud_hello;
 	struct vb_conn *c;
-	uint16_t skip;
 
 	ev->id->context = NULL; /* it has the listener's */
 	if (!is_our_device(e, ev->id)) {
-		refuse(e, ev->id, "it came through another device");
+		vb_cm_refuse(e, ev->id, "it came through another device");
 		return;
 	}
 	if (e->dead || e->quiesce) {
-		refuse(e, ev->id, "the endpoint is closing");
+		vb_cm_refuse(e, ev->id, "the endpoint is closing");
 		return;
 	}
+	if (e->ud) {
+		if (!vb_ud_request(e, ev->id, priv, len, &ud_hello))
+			return;
+		priv = ud_hello.priv;
+		len = ud_hello.priv_len;
+	}
 	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
-	skip = e->dev->iwarp ? vb_hello_read(&hello, ev->priv, ev->priv_len) : 0;
-	peer = leat_peer_request(e->ep, from, ev->priv + skip, (uint16_t)(ev->priv_len - skip));
+	if (e->dev->iwarp) {
+		uint16_t skip = vb_hello_read(&hello, priv, len);
+
+		priv += skip;
+		len = (uint16_t)(len - skip);
+	}
+	peer = leat_peer_request(e->ep, from, priv, len);
 	if (peer == NULL) {
-		refuse(e, ev->id, "no room for another peer");
+		vb_cm_refuse(e, ev->id, "no room for another peer");
 		return;
 	}
 	c = vb_conn_new(e, peer, ev->id, VB_REQUESTED);
 	if (c == NULL) {
-		refuse(e, ev->id, "out of memory");
+		vb_cm_refuse(e, ev->id, "out of memory");
 		leat_peer_closing(e->ep, peer, -ENOMEM, "out of memory for a connection");
 		leat_peer_down(e->ep, peer);
 		return;
 	}
 	ev->id->context = c;
+	if (e->ud)
+		vb_ud_requested(c, &ud_hello);
 	c->hello = hello;
 	if (e->dev->iwarp && ev->rd_atom == 0 && ev->init_rd_atom == 0)
 		return; /* older ones say nothing of it */
@@ -487,8 +529,10 @@ vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_par
 	uint8_t buf[PRIV_ROOM];
 	struct rdma_conn_param p;
 
-	if (priv_check(e, "accept", params->priv_len, VB_PRIV_ACCEPT) < 0)
+	if (priv_check(e, "accept", params->priv_len, e->dev->priv_accept) < 0)
 		return -EINVAL;
+	if (e->ud)
+		return vb_ud_accept(c, params);
 	if (vb_qp_create(e, c) < 0)
 		return -rte_errno;
 	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
@@ -533,8 +577,9 @@ failed(struct vb_conn *c, const struct cm_event *ev)
 		break;
 	case VB_CONNECTING:
 		if (was_told_no(c->e, ev))
-			give_up(c, -ECONNREFUSED, "rejected, or its peer table is full");
-		else if (ev->type == RDMA_CM_EVENT_REJECTED)
+			vb_cm_give_up(c, -ECONNREFUSED, "rejected, or its peer table is full");
+		else if (ev->type == RDMA_CM_EVENT_REJECTED ||
+			 (c->e->ud && ev->status == SIDR_UNSUPPORTED))
 			again_later(c, -ECONNREFUSED);
 		else
 			again_later(c, -ETIMEDOUT);
@@ -616,6 +661,8 @@ on_event(struct vb_ep *e, const struct cm_event *ev)
 			up(c, ev);
 		else if (c->state == VB_CONNECTING && e->dev->iwarp)
 			established(c, ev);
+		else if (c->state == VB_CONNECTING && e->ud)
+			vb_ud_answered(c, &ev->ud, ev->priv, ev->priv_len);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -637,7 +684,7 @@ on_event(struct vb_ep *e, const struct cm_event *ev)
 		if (c->state == VB_UP || c->state == VB_ACCEPTED)
 			vb_conn_end(c, -EIO, text);
 		else if (c->state <= VB_BACKOFF)
-			give_up(c, -EIO, "the device was removed");
+			vb_cm_give_up(c, -EIO, "the device was removed");
 		break;
 	default:
 		break;

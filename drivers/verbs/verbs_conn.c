@@ -20,7 +20,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_pvt.h"
+#include "verbs_ud.h"
 
 /* So long the device has for giving back what a QP had; destroyed, it must have let go of it. */
 #define LIMIT_US 2000000
@@ -83,6 +83,8 @@ detach(struct vb_conn *c)
 void
 vb_conn_free(struct vb_conn *c)
 {
+	if (c->e->ud)
+		vb_ud_forget(c);
 	vb_qp_destroy(c);
 	detach(c);
 	if (c->busy)
@@ -103,6 +105,10 @@ vb_conn_end(struct vb_conn *c, int status, const char *text)
 
 	if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
 		return;
+	if (c->e->ud) {
+		vb_ud_end(c, status, text);
+		return;
+	}
 	/* -EPROTO is no status of an op. */
 	c->status = status == 0 || status == -EPROTO ? -ECONNRESET : status;
 	c->deadline = now + leat_us_to_cycles(LIMIT_US);
@@ -185,6 +191,10 @@ all_end(struct vb_ep *e, const char *text)
 {
 	uint32_t i;
 
+	if (e->ud) {
+		vb_ud_broken(e, text);
+		return;
+	}
 	for (i = 0; i < e->nb_peers; i++) {
 		struct vb_conn *c = e->conns[i];
 
@@ -284,7 +294,10 @@ vb_progress(struct leat_ep *ep, uint64_t now)
 		next = TAILQ_NEXT(c, link);
 		switch ((enum vb_state)c->state) {
 		case VB_ENDING:
-			ending_step(c, now);
+			if (e->ud)
+				vb_ud_ending(c);
+			else
+				ending_step(c, now);
 			break;
 		case VB_ZOMBIE:
 			if (c->disconnect || now >= c->deadline)
@@ -294,6 +307,10 @@ vb_progress(struct leat_ep *ep, uint64_t now)
 			vb_cm_step(c, now);
 			break;
 		}
+	}
+	if (e->ud) {
+		vb_ud_progress(e, now);
+		return;
 	}
 	vb_loop_progress(e, now);
 	if (e->quiesce && !e->dead && ep->tx_room == e->tx_depth)

@@ -9,7 +9,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_pvt.h"
+#include "verbs_ud.h"
 
 #define DEPTH_CAP 32768
 #define PEERS_MAX 32767
@@ -38,9 +38,9 @@ try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_m
 		.cap = { .max_send_wr = 1,
 			 .max_recv_wr = 1,
 			 .max_send_sge = 1,
-			 .max_recv_sge = 1,
+			 .max_recv_sge = d->args.ud ? VB_UD_SGE : 1,
 			 .max_inline_data = inline_max },
-		.qp_type = IBV_QPT_RC,
+		.qp_type = d->args.ud ? IBV_QPT_UD : IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
@@ -49,9 +49,11 @@ try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_m
 #ifdef VB_HAVE_WR_API
 	if (wr_api) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-				      IBV_QP_EX_WITH_RDMA_WRITE |
-				      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ;
+		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+		if (!d->args.ud)
+			attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE |
+					       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+					       IBV_QP_EX_WITH_RDMA_READ;
 		if ((d->ops & VB_OPS_ATOMIC) != 0)
 			attr.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 					       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
@@ -109,7 +111,7 @@ measure(struct vb_dev *d)
 				   errno);
 	else
 		ret = try_qps(d, pd, cq);
-	d->cq_ex = vb_cq_ex_works(d);
+	d->cq_ex = !d->args.ud && vb_cq_ex_works(d);
 	if (cq != NULL && ibv_destroy_cq(cq) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy CQ: %s", d->name, strerror(errno));
 	if (pd != NULL && ibv_dealloc_pd(pd) != 0)
@@ -151,9 +153,32 @@ without_srq(struct vb_dev *d)
 	return 0;
 }
 
+/* A datagram is one packet, and all are received by one queue pair. */
+static int
+datagrams(struct vb_dev *d)
+{
+	if (d->iwarp)
+		return leat_err(EOPNOTSUPP, "%s: qp=ud: device %s is iWARP, which has no datagrams",
+				d->name, ibv_get_device_name(d->ibdev));
+	if (d->attr.max_sge < VB_UD_SGE)
+		return leat_err(EOPNOTSUPP,
+				"%s: qp=ud: device %s has %d pieces per request, %d are needed",
+				d->name, ibv_get_device_name(d->ibdev), d->attr.max_sge, VB_UD_SGE);
+	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	d->port_mtu = vb_mtu_bytes(d->pattr.active_mtu);
+	d->max_msg = d->args.mtu != 0 ? RTE_MIN(d->args.mtu, d->port_mtu) : d->port_mtu;
+	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_ah, 1), PEERS_MAX);
+	d->rx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - CQ_ROOM);
+	d->priv_connect = VB_UD_PRIV_CONNECT;
+	d->priv_accept = VB_UD_PRIV_ACCEPT;
+	return 0;
+}
+
 static int
 limits(struct vb_dev *d)
 {
+	int ret = 0;
+
 	if (d->ibdev->transport_type == IBV_TRANSPORT_USNIC ||
 	    d->ibdev->transport_type == IBV_TRANSPORT_USNIC_UDP ||
 	    d->ibdev->transport_type == IBV_TRANSPORT_UNSPECIFIED)
@@ -185,10 +210,16 @@ limits(struct vb_dev *d)
 		d->tx_depth_max = least(d->attr.max_qp_wr / 2 - 1, d->attr.max_cqe / 4);
 		d->max_peers = RTE_MIN(d->max_peers, (uint32_t)d->attr.max_cqe / 4);
 	}
-	if (d->srq)
+	d->priv_connect = VB_PRIV_CONNECT;
+	d->priv_accept = VB_PRIV_ACCEPT;
+	if (d->args.ud)
+		ret = datagrams(d);
+	else if (d->srq)
 		d->rx_depth_max = least(d->attr.max_srq_wr, d->attr.max_cqe - CQ_ROOM);
-	else if (without_srq(d) < 0)
-		return -EINVAL;
+	else
+		ret = without_srq(d);
+	if (ret < 0)
+		return ret;
 	if (depth(d, "tx", d->args.tx, 256, d->tx_depth_max, &d->tx_depth) < 0 ||
 	    depth(d, "rx", d->args.rx, 512, d->rx_depth_max, &d->rx_depth) < 0)
 		return -EINVAL;
@@ -201,6 +232,7 @@ tell(const struct vb_dev *d)
 	const char *kind = d->iwarp					    ? "iWARP"
 			   : d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE"
 									    : "InfiniBand";
+	const char *qp = d->args.ud ? "datagrams (UD)" : "reliable connections (RC)";
 	char src[LEAT_ADDR_MAX] = "-";
 
 	if (d->src4.ss_family != 0)
@@ -210,11 +242,11 @@ tell(const struct vb_dev *d)
 	if (strrchr(src, ':') != NULL)
 		*strrchr(src, ':') = '\0'; /* the port says nothing */
 	LEAT_LOG(NOTICE, driver,
-		 "%s: device %s port %u, %s, GID %d, address %s, inline up to %u B, %s, %s%s",
-		 d->name, ibv_get_device_name(d->ibdev), d->port, kind, d->gid, src, d->inline_max,
-		 d->wr_api ? "ibv_wr_*" : "ibv_post_send",
+		 "%s: device %s port %u, %s, %s, GID %d, address %s, inline up to %u B, %s, %s%s",
+		 d->name, ibv_get_device_name(d->ibdev), d->port, kind, qp, d->gid, src,
+		 d->inline_max, d->wr_api ? "ibv_wr_*" : "ibv_post_send",
 		 d->cq_ex ? "ibv_start_poll" : "ibv_poll_cq",
-		 d->srq ? "" : ", no shared receive queue");
+		 d->srq || d->args.ud ? "" : ", no shared receive queue");
 }
 
 static int
@@ -271,19 +303,21 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 {
 	const struct vb_dev *d = leat_dev_drv(dev);
 
-	snprintf(info->provider, sizeof(info->provider), "ibverbs;rc");
+	bool ud = d->args.ud;
+
+	snprintf(info->provider, sizeof(info->provider), ud ? "ibverbs;ud" : "ibverbs;rc");
 	snprintf(info->interface, sizeof(info->interface), "%.50s/%u",
 		 ibv_get_device_name(d->ibdev), d->port);
 	info->ops = d->ops;
-	info->ep_types = 1u << LEAT_EP_RELIABLE;
+	info->ep_types = 1u << (ud ? LEAT_EP_DATAGRAM : LEAT_EP_RELIABLE);
 	info->max_msg = d->max_msg;
-	info->inline_max = d->inline_max;
+	info->inline_max = (uint32_t)RTE_MIN(d->inline_max, d->max_msg);
 	info->max_peers = d->max_peers;
 	info->tx_depth = d->tx_depth;
 	info->tx_depth_max = d->tx_depth_max;
 	info->rx_depth = d->rx_depth;
 	info->rx_depth_max = d->rx_depth_max;
-	info->dead_peer_ms = vb_dead_peer_ms(d->args.timeout, d->args.retry);
+	info->dead_peer_ms = ud ? 0 : vb_dead_peer_ms(d->args.timeout, d->args.retry);
 	info->numa_node = numa_node(d);
 	info->mr_local = true;
 	info->directed_recv = false;
@@ -293,16 +327,16 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->in_order = true;
 	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
 	info->cancel_send = false;
-	info->priv_connect = VB_PRIV_CONNECT;
-	info->priv_accept = VB_PRIV_ACCEPT;
-	info->priv_padded = true;
-	info->refusal_ends = d->srq;
+	info->priv_connect = d->priv_connect;
+	info->priv_accept = d->priv_accept;
+	info->priv_padded = !ud;
+	info->refusal_ends = !ud && d->srq;
 	info->wait = true;
 }
 
 static const struct leat_driver verbs_driver = {
 	.name = "fabric_verbs",
-	.description = "InfiniBand and RoCE adapters through rdma-core, reliable connections",
+	.description = "InfiniBand and RoCE adapters through rdma-core",
 	.args = vb_driver_args,
 	.probe = vb_probe,
 	.remove = vb_remove,
@@ -312,7 +346,7 @@ static const struct leat_driver verbs_driver = {
 	.ep_quiesce = vb_ep_quiesce,
 	.ep_abort = vb_ep_abort,
 	.ep_close = vb_ep_close,
-	.cancel = vb_cancel,
+	.cancel = vb_ep_cancel,
 	.progress = vb_progress,
 	.listen = vb_listen,
 	.listen_addr = vb_listen_addr,

@@ -19,7 +19,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_pvt.h"
+#include "verbs_ud.h"
 
 /* Entries in the CQs for the connection of the endpoint to itself. */
 #define CQ_SPARE 32
@@ -62,7 +62,7 @@ open_verbs(struct vb_ep *e, bool wait)
 	e->rcq = vb_cq_create(d, e->ctx, recvs + CQ_SPARE, e->comp, &e->rcqx);
 	if (e->rcq == NULL)
 		return vb_qp_failed(d, "the receive CQ", errno);
-	if (e->rxqs != NULL)
+	if (e->ud || e->rxqs != NULL)
 		return 0;
 	e->srq = ibv_create_srq(e->pd, &srq);
 	if (e->srq == NULL)
@@ -124,6 +124,8 @@ srq_destroy(struct vb_ep *e)
 static void
 ep_free(struct vb_ep *e)
 {
+	if (e->ud)
+		vb_ud_free(e);
 	if (e->channel != NULL)
 		rdma_destroy_event_channel(e->channel);
 	srq_destroy(e);
@@ -148,15 +150,19 @@ ep_free(struct vb_ep *e)
 int
 vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 {
-	struct vb_ep *e = aligned_alloc(LEAT_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof(*e)));
+	struct vb_dev *d = leat_dev_drv(ep->dev);
+	size_t size =
+		RTE_CACHE_LINE_ROUNDUP(d->args.ud ? sizeof(struct vb_ud) : sizeof(struct vb_ep));
+	struct vb_ep *e = aligned_alloc(LEAT_CACHE_LINE, size);
 	int err;
 
 	if (e == NULL)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory",
 				leat_dev_name(ep->dev));
-	memset(e, 0, sizeof(*e));
+	memset(e, 0, size);
 	e->ep = ep;
-	e->dev = leat_dev_drv(ep->dev);
+	e->dev = d;
+	e->ud = d->args.ud;
 	e->tx_depth = conf->tx_depth;
 	e->rx_depth = conf->rx_depth;
 	e->inline_max = e->dev->inline_max;
@@ -165,16 +171,17 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->wait_fd = -1;
 	e->iwarp_reads = e->dev->iwarp && (conf->ops & LEAT_OP_BIT(LEAT_OP_READ)) != 0;
 	TAILQ_INIT(&e->busy);
-	if (alloc_tables(e, conf) < 0 || vb_rxqs_open(e) < 0 || open_verbs(e, conf->wait) < 0 ||
-	    open_cm(e) < 0 || (conf->wait && vb_wait_open(e) < 0)) {
+	if ((e->ud ? vb_ud_alloc(e) : alloc_tables(e, conf)) < 0 ||
+	    (!e->ud && vb_rxqs_open(e) < 0) || open_verbs(e, conf->wait) < 0 || open_cm(e) < 0 ||
+	    (e->ud && vb_ud_open(e) < 0) || (conf->wait && vb_wait_open(e) < 0)) {
 		err = rte_errno;
 		ep_free(e);
 		rte_errno = err;
 		return -err;
 	}
 	ep->drv = e;
-	ep->post = vb_post;
-	ep->poll = vb_poll;
+	ep->post = e->ud ? vb_ud_post : vb_post;
+	ep->poll = e->ud ? vb_ud_poll : vb_poll;
 	ep->mr_local = true;
 	ep->directed_recv = false;
 	return 0;
@@ -185,6 +192,10 @@ vb_ep_teardown(struct vb_ep *e, int status, int recv_status)
 {
 	uint32_t i;
 
+	if (e->ud) {
+		vb_ud_teardown(e, status, recv_status);
+		return;
+	}
 	if (e->dead)
 		return;
 	vb_cq_empty(e);
@@ -213,6 +224,10 @@ vb_ep_quiesce(struct leat_ep *ep)
 	struct vb_ep *e = vb_of(ep);
 	uint32_t i;
 
+	if (e->ud) {
+		vb_ud_quiesce(e);
+		return;
+	}
 	e->quiesce = true;
 	if (ep->tx_room == e->tx_depth) {
 		vb_ep_teardown(e, -ESHUTDOWN, -ECANCELED);
@@ -225,6 +240,14 @@ vb_ep_quiesce(struct leat_ep *ep)
 		if (op != NULL && !e->slots[i].cancel)
 			(void)vb_cancel(ep, op); /* -EOPNOTSUPP: when the sends are through */
 	}
+}
+
+int
+vb_ep_cancel(struct leat_ep *ep, struct leat_op *op)
+{
+	struct vb_ep *e = vb_of(ep);
+
+	return e->ud ? vb_ud_cancel(e, op) : vb_cancel(ep, op);
 }
 
 void

@@ -24,6 +24,7 @@
  *     verbs_wait.c   the wait object: a descriptor to sleep for
  *     verbs_mr.c     registration
  *     verbs_addr.c   "host:port"
+ *     verbs_ud*.c    datagram endpoints, see verbs_ud.h; the others are of both kinds, or of RC
  *
  * Each endpoint opens the device for itself, so that nothing is shared between threads: not the
  * protection domain, not the asynchronous events, not the doorbell pages.
@@ -56,6 +57,8 @@
 #define VB_PRIV_ACCEPT 196
 /* What iWARP connections have in front of them. */
 #define VB_HELLO 24
+/* Room for them in a connection, of either kind of endpoint. */
+#define VB_PRIV_ROOM 160
 
 /* wr_id of what the endpoint sends to itself; as a tag it is nobody's, since no peer has such an index. */
 #define VB_LOOP_WR_ID UINT64_MAX
@@ -84,13 +87,16 @@ struct vb_args {
 	bool srq;	 /* shared receive queues, where the device has them */
 	uint32_t rxbuf;	 /* without them: bytes of a receive buffer, */
 	uint32_t rxbufs; /* and their number per peer */
+	uint32_t qkey;	 /* of UD; 0: one of each endpoint's own */
+	bool ud;	 /* qp=ud */
 };
 
 extern const struct leat_driver_arg vb_driver_args[];
 /* 0, or negative errno with leat_err(). */
 int vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a);
-/* enum ibv_mtu of a number of bytes, 0 if there is none. */
+/* enum ibv_mtu of a number of bytes, 0 if there is none; and back. */
 int vb_mtu_enum(uint32_t bytes);
+uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
 /* ms after which a peer that does not answer is given up. */
 uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
 
@@ -115,8 +121,10 @@ struct vb_dev {
 	char provider[32];
 	uint32_t inline_max;
 	uint32_t max_sge;
+	uint32_t port_mtu; /* bytes */
 	uint64_t max_msg;
 	uint32_t ops;
+	uint16_t priv_connect, priv_accept;
 	uint32_t tx_depth, tx_depth_max, rx_depth, rx_depth_max;
 	uint32_t max_peers;
 	uint8_t rd_atom, init_rd_atom;
@@ -124,7 +132,7 @@ struct vb_dev {
 	bool srq;    /* endpoints have a shared receive queue */
 	bool cq_ex;  /* ibv_start_poll() */
 	bool iwarp;
-	bool rxe;    /* soft-RoCE, which tells some errors in its own way */
+	bool rxe; /* soft-RoCE, which tells some errors in its own way */
 };
 
 /* Finds and opens the device. 0, or negative errno with leat_err(). */
@@ -170,6 +178,12 @@ int vb_wc_end_status(unsigned int status, bool recv);
 
 /* ---- connections ---- */
 
+/* The sender of a datagram. Without a GRH it has no GID: then the LID ends a row of zeros. */
+struct vb_from {
+	union ibv_gid gid;
+	uint32_t qpn; /* 0: not known; in the map of senders: free */
+};
+
 enum vb_state {
 	VB_LOOKUP,     /* of the host's name */
 	VB_RESOLVING,  /* address, then route */
@@ -194,6 +208,16 @@ struct vb_hello {
 
 struct vb_ep;
 
+/* What of a connection only datagram endpoints have; see verbs_ud_conn.c. */
+struct vb_ud_conn {
+	struct vb_from from;
+	uint32_t qkey;	  /* of a request */
+	uint32_t attempt; /* its number; 0: none yet */
+	uint16_t lid;	  /* of a request */
+	bool passive;	  /* it asked us */
+	bool foreign;	  /* and is not leat's */
+};
+
 struct vb_conn {
 	/* line 0: what post and poll touch */
 	struct ibv_qp *qp;
@@ -207,7 +231,7 @@ struct vb_conn {
 	uint8_t state;
 	bool reads; /* the other side answers READs and atomics of ours */
 
-	struct vb_rxq *rxq; /* without an SRQ */
+	struct vb_rxq *rxq;	  /* without an SRQ */
 	struct vb_credit *credit; /* iWARP */
 	struct vb_ep *e;
 	struct leat_peer *peer; /* NULL: ZOMBIE */
@@ -220,15 +244,16 @@ struct vb_conn {
 	uint8_t rd_atom, init_rd_atom;
 	uint32_t qpn;
 	struct vb_hello hello; /* iWARP: what came with the request */
-	int status;	   /* ENDING: of its ops */
-	int cause;	   /* connecting: of the last attempt */
+	int status;	       /* ENDING: of its ops */
+	int cause;	       /* connecting: of the last attempt */
 	uint64_t deadline; /* connecting: of all attempts; ENDING: then it ends by force; ZOMBIE */
 	uint64_t at;	   /* BACKOFF: next attempt; ENDING: not before */
 	uint32_t backoff_us;
 	struct leat_lookup *lookup;
 	struct sockaddr_storage dst; /* ss_family 0: not looked up yet */
 	uint16_t priv_len;
-	uint8_t priv[VB_PRIV_CONNECT];
+	uint8_t priv[VB_PRIV_ROOM]; /* of connect; UD: of accept, if that was ours */
+	struct vb_ud_conn ud;
 };
 
 /* ---- receives ---- */
@@ -319,6 +344,7 @@ struct vb_ep {
 	struct vb_loop loop;
 
 	/* slow */
+	bool ud; /* it is the first part of a struct vb_ud */
 	struct vb_dev *dev;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -347,6 +373,7 @@ int vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf);
 void vb_ep_quiesce(struct leat_ep *ep);
 void vb_ep_abort(struct leat_ep *ep);
 void vb_ep_close(struct leat_ep *ep);
+int vb_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 /* All QPs and the SRQ go, and with them all ops come back. */
 void vb_ep_teardown(struct vb_ep *e, int status, int recv_status);
 
@@ -381,6 +408,12 @@ void vb_progress(struct leat_ep *ep, uint64_t now);
 void vb_cm_events(struct vb_ep *e, uint64_t now);
 /* Goes on with a connection that is being made. */
 void vb_cm_step(struct vb_conn *c, uint64_t now);
+/* An attempt to connect ends in vain. */
+void vb_cm_give_up(struct vb_conn *c, int status, const char *why);
+/* A request that nobody heard of is refused, its id destroyed. */
+void vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why);
+/* Its id is not needed any more, nor is its QP. */
+void vb_cm_drop_id(struct vb_conn *c);
 
 struct vb_conn *vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id,
 			    enum vb_state state);

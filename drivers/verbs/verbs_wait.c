@@ -20,7 +20,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "verbs_pvt.h"
+#include "verbs_ud.h"
 
 static int
 add(int epfd, int fd)
@@ -110,7 +110,8 @@ by_the_clock(const struct vb_ep *e)
 {
 	const struct vb_conn *c;
 
-	if (e->quiesce || e->loop.empty || e->loop.state == VB_LOOP_BROKEN)
+	if (e->quiesce || (e->ud && vb_ud_of(e->ep->drv)->recall) || e->loop.empty ||
+	    e->loop.state == VB_LOOP_BROKEN)
 		return true;
 	TAILQ_FOREACH(c, &e->busy, link) {
 		if (c->state == VB_BACKOFF || c->state == VB_ENDING)
@@ -135,8 +136,12 @@ vb_ep_arm(struct leat_ep *ep)
 		LEAT_LOG(DEBUG, driver, "%s: ibv_req_notify_cq: %s", e->dev->name, strerror(err));
 		return -EBUSY;
 	}
-	vb_cq_empty(e);
-	vb_rx_step(e);
+	if (e->ud) {
+		vb_ud_look(e);
+	} else {
+		vb_cq_empty(e);
+		vb_rx_step(e);
+	}
 	if (ep->ready_head != NULL || readable(e))
 		return -EAGAIN;
 	/* Nothing tells of credits that come. */

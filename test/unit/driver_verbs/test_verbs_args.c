@@ -99,6 +99,12 @@ values(void **state)
 	assert_int_equal(parse("relaxed=1,odp=1", &a), 0);
 	assert_true(a.relaxed);
 	assert_true(a.odp);
+	assert_false(a.ud);
+	assert_int_equal(parse("qp=ud", &a), 0);
+	assert_true(a.ud);
+	assert_int_equal(a.qkey, 0);
+	assert_int_equal(parse("qp=ud,qkey=0x01234567", &a), 0);
+	assert_int_equal(a.qkey, 0x01234567);
 	assert_int_equal(parse("netdev=eth0", &a), 0);
 	assert_string_equal(a.netdev, "eth0");
 	assert_int_equal(parse("addr=10.0.0.1", &a), 0);
@@ -120,6 +126,9 @@ wrong_values(void **state)
 					   "mtu=1000",
 					   "mtu=9000",
 					   "qp=xrc",
+					   "qp=ud,qkey=0",
+					   "qp=ud,odp=1",
+					   "qp=ud,qkey=0x80000000",
 					   "signal=0",
 					   "signal=257",
 					   "tos=256",
@@ -150,8 +159,8 @@ wrong_values(void **state)
 			fail_msg("%s was not refused", bad[i]);
 		assert_true(leat_err_msg()[0] != '\0');
 	}
-	assert_int_equal(parse("qp=ud", &a), -EOPNOTSUPP);
-	assert_non_null(strstr(leat_err_msg(), "ud"));
+	assert_int_equal(parse("qkey=5", &a), -EINVAL);
+	assert_non_null(strstr(leat_err_msg(), "qp=ud"));
 }
 
 static void

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Whose a datagram is: by the sender's GID and queue pair, as its headers tell them. Nothing proves
+ * that they are true.
+ *
+ * The 40 B in front of a datagram are, with RoCE v2, an IP header in the place of the GRH:
+ *
+ *     GRH, IPv6    0 |6...            | 8 source GID    | 24 destination GID |
+ *     IPv4         0   not written      20 |45.. | 32 source | 36 destination |
+ */
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_random.h>
+
+#include "verbs_ud.h"
+
+#define IPV4_AT 20
+
+/* ---- the map ---- */
+
+static inline uint32_t
+hash(const struct vb_from_map *m, const struct vb_from *from)
+{
+	uint64_t a, b;
+
+	memcpy(&a, from->gid.raw, 8);
+	memcpy(&b, from->gid.raw + 8, 8);
+	a = (a ^ m->seed) * UINT64_C(0x9e3779b97f4a7c15);
+	a = (a ^ a >> 32 ^ b) * UINT64_C(0xbf58476d1ce4e5b9);
+	a = (a ^ a >> 32 ^ from->qpn) * UINT64_C(0x94d049bb133111eb);
+	return (uint32_t)(a >> 32) & m->mask;
+}
+
+static inline bool
+same(const struct vb_from *a, const struct vb_from *b)
+{
+	return a->qpn == b->qpn && memcmp(a->gid.raw, b->gid.raw, 16) == 0;
+}
+
+int
+vb_from_init(struct vb_from_map *m, uint32_t peers)
+{
+	uint32_t rows = rte_align32pow2(4 * peers);
+
+	m->mask = rows - 1;
+	m->seed = rte_rand();
+	m->rows = calloc(rows, sizeof(*m->rows));
+	return m->rows == NULL ? -ENOMEM : 0;
+}
+
+uint16_t
+vb_from_find(const struct vb_from_map *m, const struct vb_from *from)
+{
+	uint32_t i;
+
+	for (i = hash(m, from); m->rows[i].from.qpn != 0; i = (i + 1) & m->mask) {
+		if (same(&m->rows[i].from, from))
+			return m->rows[i].peer;
+	}
+	return LEAT_PEER_ANY;
+}
+
+void
+vb_from_add(struct vb_from_map *m, const struct vb_from *from, uint16_t peer)
+{
+	uint32_t i;
+
+	for (i = hash(m, from); m->rows[i].from.qpn != 0; i = (i + 1) & m->mask) {
+		/* The newest stands first. */
+		if (same(&m->rows[i].from, from)) {
+			uint16_t older = m->rows[i].peer;
+
+			m->rows[i].peer = peer;
+			peer = older;
+		}
+	}
+	m->rows[i].from = *from;
+	m->rows[i].peer = peer;
+}
+
+void
+vb_from_del(struct vb_from_map *m, const struct vb_from *from, uint16_t peer)
+{
+	uint32_t i, k;
+
+	for (i = hash(m, from); m->rows[i].from.qpn != 0; i = (i + 1) & m->mask) {
+		if (m->rows[i].peer == peer && same(&m->rows[i].from, from))
+			break;
+	}
+	if (m->rows[i].from.qpn == 0)
+		return;
+	m->rows[i].from.qpn = 0;
+	/* Those behind it that would not be found any more move up. */
+	for (k = (i + 1) & m->mask; m->rows[k].from.qpn != 0; k = (k + 1) & m->mask) {
+		uint32_t home = hash(m, &m->rows[k].from);
+
+		if (((k - home) & m->mask) < ((k - i) & m->mask))
+			continue;
+		m->rows[i] = m->rows[k];
+		m->rows[k].from.qpn = 0;
+		i = k;
+	}
+}
+
+/* ---- headers ---- */
+
+void
+vb_from_lid(struct vb_from *from, uint16_t lid, uint32_t qpn)
+{
+	memset(from, 0, sizeof(*from));
+	from->gid.raw[14] = (uint8_t)(lid >> 8);
+	from->gid.raw[15] = (uint8_t)lid;
+	from->qpn = qpn;
+}
+
+/* The sum over an IPv4 header, its checksum included, is all ones. */
+static bool
+sum_fits(const uint8_t *ip)
+{
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
+/* What is not written may look like a GRH, and a GRH's source may look like IPv4. */
+static inline bool
+is_ipv4(const uint8_t *grh)
+{
+	if (grh[IPV4_AT] != 0x45)
+		return false;
+	return grh[0] >> 4 != 6 || sum_fits(grh + IPV4_AT);
+}
+
+void
+vb_from_wc(struct vb_from *from, const struct ibv_wc *wc, const uint8_t *grh)
+{
+	if (unlikely((wc->wc_flags & IBV_WC_GRH) == 0)) {
+		vb_from_lid(from, wc->slid, wc->src_qp);
+		return;
+	}
+	from->qpn = wc->src_qp;
+	if (is_ipv4(grh)) {
+		memset(from->gid.raw, 0, 10);
+		from->gid.raw[10] = from->gid.raw[11] = 0xff;
+		memcpy(from->gid.raw + 12, grh + IPV4_AT + 12, 4);
+	} else {
+		memcpy(from->gid.raw, grh + 8, 16);
+	}
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What travels when datagram endpoints connect, in front of the application's own private data. The
+ * connection manager (IBA 12.11, service ID resolution) tells the connecting side the queue pair of
+ * the other one, but not the other way round. Numbers are in network order.
+ *
+ *     connect      0  "leat"                        accept       0  "leat"
+ *                  4  version, 1                                 4  version, 1
+ *                  5  bytes of private data                      5  bytes of private data
+ *                  6  LID (InfiniBand; else 0)                   6  0
+ *                  8  number of the queue pair                   8  Q_Key
+ *                 12  Q_Key                                     12  private data
+ *                 16  number of the attempt
+ *                 20  private data
+ *
+ * The attempt has one number however often it is sent: who accepted it knows it again.
+ */
+
+#include <endian.h>
+#include <string.h>
+
+#include "verbs_ud.h"
+
+#define VERSION 1
+/* 24 bits; 0 and 1 are the fabric's own. */
+#define QPN_MIN 2
+#define QPN_MAX 0xffffff
+/* With the highest bit it is for the privileged. */
+#define QKEY_MAX 0x7fffffff
+
+static const uint8_t magic[4] = { 'l', 'e', 'a', 't' };
+
+static void
+put16(uint8_t *p, uint16_t v)
+{
+	v = htobe16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void
+put32(uint8_t *p, uint32_t v)
+{
+	v = htobe32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static uint16_t
+get16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be16toh(v);
+}
+
+static uint32_t
+get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be32toh(v);
+}
+
+static void
+put_front(uint8_t *buf, uint32_t front, const struct vb_ud_hello *h)
+{
+	memset(buf, 0, front);
+	memcpy(buf, magic, sizeof(magic));
+	buf[4] = VERSION;
+	buf[5] = h->priv_len;
+	if (h->priv_len > 0)
+		memcpy(buf + front, h->priv, h->priv_len);
+}
+
+/* Its length does not travel: behind it are zeros. */
+static bool
+get_front(const uint8_t *buf, size_t len, uint32_t front, struct vb_ud_hello *h)
+{
+	memset(h, 0, sizeof(*h));
+	if (len < front || memcmp(buf, magic, sizeof(magic)) != 0 || buf[4] != VERSION ||
+	    buf[5] > len - front)
+		return false;
+	h->priv_len = buf[5];
+	h->priv = buf + front;
+	return true;
+}
+
+uint8_t
+vb_ud_hello_put(uint8_t buf[VB_SIDR_CONNECT], const struct vb_ud_hello *h)
+{
+	put_front(buf, VB_UD_HELLO, h);
+	put16(buf + 6, h->lid);
+	put32(buf + 8, h->qpn);
+	put32(buf + 12, h->qkey);
+	put32(buf + 16, h->attempt);
+	return (uint8_t)(VB_UD_HELLO + h->priv_len);
+}
+
+bool
+vb_ud_hello_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h)
+{
+	if (!get_front(buf, len, VB_UD_HELLO, h))
+		return false;
+	h->lid = get16(buf + 6);
+	h->qpn = get32(buf + 8);
+	h->qkey = get32(buf + 12);
+	h->attempt = get32(buf + 16);
+	return h->qpn >= QPN_MIN && h->qpn <= QPN_MAX && h->qkey <= QKEY_MAX;
+}
+
+uint8_t
+vb_ud_welcome_put(uint8_t buf[VB_SIDR_ACCEPT], const struct vb_ud_hello *h)
+{
+	put_front(buf, VB_UD_WELCOME, h);
+	put32(buf + 8, h->qkey);
+	return (uint8_t)(VB_UD_WELCOME + h->priv_len);
+}
+
+bool
+vb_ud_welcome_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h)
+{
+	if (!get_front(buf, len, VB_UD_WELCOME, h))
+		return false;
+	h->qkey = get32(buf + 8);
+	return h->qkey <= QKEY_MAX;
+}
