@@ -281,26 +281,6 @@ leat_op_is_recv(const struct leat_op *op)
 	return op->type == LEAT_OP_RECV || op->type == LEAT_OP_TRECV;
 }
 
-/*
- * Functions with a last argument `recv` are for loops that have asked leat_op_is_recv() already: with it a constant,
- * half of the work is left.
- */
-
-/** leat_op_admit() of an op that is a receive or not. */
-static inline bool
-leat_op_admit_as(struct leat_ep *ep, const struct leat_op *op, bool recv)
-{
-	if (unlikely(op->state != LEAT_OP_IDLE)) {
-		rte_errno = EALREADY;
-		return false;
-	}
-	if (unlikely((recv ? ep->rx_room : ep->tx_room) == 0)) {
-		rte_errno = EAGAIN;
-		return false;
-	}
-	return true;
-}
-
 /**
  * May an op be taken at all? If not sets rte_errno for post.
  * @return false if there is no room or it is in flight
@@ -308,8 +288,21 @@ leat_op_admit_as(struct leat_ep *ep, const struct leat_op *op, bool recv)
 static inline bool
 leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 {
-	return leat_op_admit_as(ep, op, leat_op_is_recv(op));
+	if (unlikely(op->state != LEAT_OP_IDLE)) {
+		rte_errno = EALREADY;
+		return false;
+	}
+	if (unlikely((leat_op_is_recv(op) ? ep->rx_room : ep->tx_room) == 0)) {
+		rte_errno = EAGAIN;
+		return false;
+	}
+	return true;
 }
+
+/*
+ * Functions with a last argument `recv` are for loops that have asked leat_op_is_recv() already: with it a constant,
+ * half of the work is left.
+ */
 
 /** The part of leat_op_check() that asks for the peer. */
 static inline int

@@ -400,14 +400,6 @@ stub_complete(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status)
 }
 
 uint32_t
-stub_waiting(const struct ibv_qp *qp)
-{
-	const struct stub_qp *q = (const struct stub_qp *)qp;
-
-	return q->tail - q->head;
-}
-
-uint32_t
 stub_messages(struct ibv_qp *qp, uint32_t n, uint32_t len)
 {
 	struct stub_qp *q = stub_qp_of(qp);

@@ -60,8 +60,6 @@ void stub_reset(void);
  * @return how many there were
  */
 uint32_t stub_complete(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status);
-/* Requests that wait. */
-uint32_t stub_waiting(const struct ibv_qp *qp);
 
 /*
  * n messages arrive.

@@ -201,6 +201,38 @@ breaks(void **state)
 	}
 }
 
+/* Peers that leave: with nothing of ours in flight, with something; and a device that is removed. */
+static void
+leaves(void **state)
+{
+	unsigned int dev;
+	uint32_t at;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 3, 0);
+
+		at = 0;
+		stub.hold = true;
+		stub_cm_event(stub_conn(s, 0)->id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		assert_int_equal(stub_event(s, LEAT_EV_DISCONNECTED)->status, 0);
+		s->nb_ev = 0;
+		stub_make(s, 0, 2, 1);
+		assert_int_equal(stub_post(s, 0, 2), 2);
+		stub_cm_event(stub_conn(s, 1)->id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		assert_int_equal(stub_event(s, LEAT_EV_DISCONNECTED)->status, -ECONNRESET);
+		s->nb_ev = 0;
+		stub_make(s, 2, 2, 2);
+		assert_int_equal(stub_post(s, 2, 2), 2);
+		stub_cm_event(stub_conn(s, 2)->id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+		assert_int_equal(stub_event(s, LEAT_EV_DISCONNECTED)->status, -EIO);
+		stub_collect(s);
+		stub_expect(s, &at, 0, 2, -ECONNRESET);
+		stub_expect(s, &at, 2, 2, -EIO);
+		stub_close(s);
+	}
+}
+
 static struct stub_ep *closing;
 
 /* Called with each op that comes back while an endpoint closes. */
@@ -314,8 +346,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused),   cmocka_unit_test(fails_midway),
 		cmocka_unit_test(two_peers), cmocka_unit_test(lies),
-		cmocka_unit_test(breaks),    cmocka_unit_test(silence),
-		cmocka_unit_test(cqs_full),  cmocka_unit_test(receives),
+		cmocka_unit_test(breaks),    cmocka_unit_test(leaves),
+		cmocka_unit_test(silence),   cmocka_unit_test(cqs_full),
+		cmocka_unit_test(receives),
 	};
 
 	return cmocka_run_group_tests(tests, stub_start, stub_stop);
