@@ -44,6 +44,7 @@ wr_flags(const struct vb_ep *e, struct vb_conn *c, const struct leat_op *op, uin
 		c->unsignaled = 0;
 		flags = IBV_SEND_SIGNALED;
 	}
+	/* With ibv_wr_* rxe wants to be told, too. */
 	return goes_inline(e, op) ? flags | IBV_SEND_INLINE : flags;
 }
 
