@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# timeout: 240
+# timeout: 400
 #
 # leat-perf over the verbs driver, two processes over the wire: all that the device offers, every
 # byte verified, and what becomes of those that are no leat-perf.
