@@ -591,8 +591,15 @@ failed(struct vb_conn *c, const struct cm_event *ev)
 		vb_conn_free(c);
 		leat_peer_down(ep, peer);
 		break;
-	case VB_ACCEPTED:
 	case VB_UP:
+		/*
+		 * Of a connection that is up the kernel says so when its neighbour's hardware address
+		 * is gone, as with a link that is down for a moment: retries tell how long that was.
+		 */
+		LEAT_LOG(WARNING, driver, "%s: endpoint %s: %s: out of reach at the moment",
+			 c->e->dev->name, leat_ep_name(ep), leat_peer_addr(ep, peer));
+		break;
+	case VB_ACCEPTED:
 		c->disconnect = true;
 		snprintf(text, sizeof(text), "%s: it went before the connection was up",
 			 leat_peer_addr(ep, peer));
