@@ -49,8 +49,9 @@ check "Ctrl-C ends it in order" ends 0 "$server" server.log '^40 pings'
 check "large pings over IPv6 to leat" pair "listens_cm 7174" ./leat_vb -s -a fd97::2 -C 5 -- \
 	rping -c -a fd97::2 -I fd97::1 -C 5 -S 65000 -V
 
-check "leat to rping" pair "listens_cm 7174" rping -s -a 10.97.0.2 -v -- \
-	./leat_va -c -a 10.97.0.2 -C 20 -v -V
+echo "10.97.0.2 rping-vb" >>/etc/hosts
+check "leat to rping, by its name" pair "listens_cm 7174" rping -s -a 10.97.0.2 -v -- \
+	./leat_va -c -a rping-vb -C 20 -v -V
 check "rping read its pings" read_pings server.log 20
 check "rping serves" serves rping -s -a fd97::2 -S 65000
 ./leat_va -c -a fd97::2 -S 65000 -v -V >client.log 2>&1 &
