@@ -111,7 +111,11 @@ vb_iwarp_addrs(struct vb_dev *d)
 		bool v4 = i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET;
 		bool v6 = i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET6;
 		struct sockaddr_storage *src = v4 ? &d->src4 : &d->src6;
+		const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
 
+		/* From a link-local one only link-local ones can be reached. */
+		if (v6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+			continue;
 		if ((!v4 && !v6) || src->ss_family != 0 || !leads_here(d, ch, i->ifa_addr))
 			continue;
 		memcpy(src, i->ifa_addr,
