@@ -2,6 +2,7 @@
 
 /* The tag layer as a driver: an endpoint that has another one inside. */
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,20 +162,35 @@ tags_ep_abort(struct leat_ep *ep)
 	(void)leat_ep_shutdown(e->inner, 0); /* it was not shut down before */
 }
 
+/* Good-byes, and until they are sent: receives come back more easily when no send is in flight. */
 static void
-tags_ep_close(struct leat_ep *ep)
+say_goodbye(struct tags_ep *e)
 {
-	struct tags_ep *e = tags_of(ep);
+	uint64_t end = leat_time_add(leat_now(), leat_us_to_cycles(CLOSE_US));
+	struct leat_op *ops[TAGS_BURST];
 	uint32_t i;
-	int ret;
 
-	for (i = 0; i < e->inner->nb_peers && !e->aborted; i++) {
+	for (i = 0; i < e->inner->nb_peers; i++) {
 		struct tags_peer *p = &e->peers[i];
 
 		/* If there is no room for it the other side takes it for a death. */
 		if (p->state == TAGS_P_UP && e->inner->peers[i].state == LEAT_PEER_UP)
 			(void)tags_tx_bye(e, p);
 	}
+	while (e->inner->tx_room < e->inner->ctrl->conf.tx_depth && leat_now() < end) {
+		(void)leat_ep_poll(e->inner, ops, TAGS_BURST);
+		sched_yield();
+	}
+}
+
+static void
+tags_ep_close(struct leat_ep *ep)
+{
+	struct tags_ep *e = tags_of(ep);
+	int ret;
+
+	if (!e->aborted)
+		say_goodbye(e);
 	ret = leat_ep_close(e->inner, e->aborted ? 0 : CLOSE_US, NULL, NULL);
 	if (ret < 0 && ret != -ETIMEDOUT) {
 		LEAT_LOG(ERR, fabric, "%s: close: %s; its memory is not freed", leat_ep_name(ep),
