@@ -16,32 +16,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verbs_ud.h"
+#include "verbs_cm.h"
 
 #define RESOLVE_MS 2000
 #define BACKOFF_MIN_US 10000
 #define BACKOFF_MAX_US 200000
 #define EVENTS_PER_STEP 64
-#define BACKLOG 256
 /* Why a request was refused, by the application itself: IBA 12.6.7.2, and for UD 12.11.2. */
 #define REJ_CONSUMER 28
 #define SIDR_UNSUPPORTED 1
 #define SIDR_REJECT 2
-#define PRIV_ROOM (VB_PRIV_ACCEPT + VB_HELLO)
-
-struct cm_event {
-	struct rdma_cm_id *id;
-	struct rdma_cm_id *listen_id;
-	enum rdma_cm_event_type type;
-	int status;
-	uint8_t rd_atom, init_rd_atom;
-	struct rdma_ud_param ud; /* of UD, instead */
-	uint16_t priv_len;
-	uint8_t priv[LEAT_PRIV_MAX];
-};
 
 static void
-copy_event(struct cm_event *to, const struct rdma_cm_event *ev)
+copy_event(struct vb_cm_event *to, const struct rdma_cm_event *ev)
 {
 	const struct rdma_conn_param *p = &ev->param.conn;
 
@@ -73,21 +60,21 @@ copy_event(struct cm_event *to, const struct rdma_cm_event *ev)
 	}
 }
 
-static bool
-is_our_device(const struct vb_ep *e, const struct rdma_cm_id *id)
+bool
+vb_cm_is_ours(const struct vb_ep *e, const struct rdma_cm_id *id)
 {
 	return id->verbs != NULL && strcmp(ibv_get_device_name(id->verbs->device),
 					   ibv_get_device_name(e->dev->ibdev)) == 0;
 }
 
-static enum rdma_port_space
-port_space(const struct vb_ep *e)
+enum rdma_port_space
+vb_cm_port_space(const struct vb_ep *e)
 {
 	return e->ud ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
-static void
-set_tos(struct vb_ep *e, struct rdma_cm_id *id)
+void
+vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id)
 {
 	uint8_t tos = (uint8_t)e->dev->args.tos;
 
@@ -97,9 +84,9 @@ set_tos(struct vb_ep *e, struct rdma_cm_id *id)
 		LEAT_LOG(WARNING, driver, "%s: tos=%u: %s", e->dev->name, tos, strerror(errno));
 }
 
-static void
-conn_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
-	   uint8_t *buf)
+void
+vb_cm_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
+	    uint8_t *buf)
 {
 	const struct vb_args *a = &c->e->dev->args;
 
@@ -120,8 +107,8 @@ conn_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv,
 	p->qp_num = c->qpn;
 }
 
-static int
-priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max)
+int
+vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max)
 {
 	if (len <= max)
 		return 0;
@@ -131,8 +118,8 @@ priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max)
 }
 
 /* 0, or -1 with errno: it was taken back. */
-static int
-say_no(const struct vb_ep *e, struct rdma_cm_id *id)
+int
+vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id)
 {
 	uint8_t no[VB_HELLO];
 
@@ -144,7 +131,7 @@ say_no(const struct vb_ep *e, struct rdma_cm_id *id)
 
 /* Did the other side's application say no? */
 static bool
-was_told_no(const struct vb_ep *e, const struct cm_event *ev)
+was_told_no(const struct vb_ep *e, const struct vb_cm_event *ev)
 {
 	struct vb_hello no;
 
@@ -213,12 +200,12 @@ attempt(struct vb_conn *c)
 	vb_conn_state(c, VB_RESOLVING);
 	c->rd_atom = e->dev->rd_atom;
 	c->init_rd_atom = e->dev->init_rd_atom;
-	if (rdma_create_id(e->channel, &c->id, c, port_space(e)) != 0) {
+	if (rdma_create_id(e->channel, &c->id, c, vb_cm_port_space(e)) != 0) {
 		c->id = NULL;
 		again_later(c, -EIO);
 		return;
 	}
-	set_tos(e, c->id);
+	vb_cm_set_tos(e, c->id);
 	if (rdma_resolve_addr(c->id, vb_src_for(e->dev, c->dst.ss_family),
 			      (struct sockaddr *)&c->dst, RESOLVE_MS) != 0)
 		again_later(c, -EHOSTUNREACH);
@@ -249,7 +236,7 @@ looked_up(struct vb_conn *c)
 static void
 addr_resolved(struct vb_conn *c)
 {
-	if (!is_our_device(c->e, c->id)) {
+	if (!vb_cm_is_ours(c->e, c->id)) {
 		vb_cm_give_up(
 			c, -EHOSTUNREACH,
 			"the way there is through another device: see ip route, and dev= or addr=");
@@ -262,7 +249,7 @@ addr_resolved(struct vb_conn *c)
 static void
 route_resolved(struct vb_conn *c)
 {
-	uint8_t buf[PRIV_ROOM];
+	uint8_t buf[VB_CM_PRIV];
 	struct rdma_conn_param p;
 
 	if (c->e->ud) {
@@ -276,7 +263,7 @@ route_resolved(struct vb_conn *c)
 		vb_cm_give_up(c, -EIO, leat_err_msg());
 		return;
 	}
-	conn_param(c, &p, c->priv, c->priv_len, buf);
+	vb_cm_param(c, &p, c->priv, c->priv_len, buf);
 	if (rdma_connect(c->id, &p) != 0) {
 		again_later(c, errno == ECONNREFUSED ? -ECONNREFUSED : -EHOSTUNREACH);
 		return;
@@ -285,7 +272,7 @@ route_resolved(struct vb_conn *c)
 }
 
 static void
-up(struct vb_conn *c, const struct cm_event *ev)
+up(struct vb_conn *c, const struct vb_cm_event *ev)
 {
 	uint16_t hello = 0;
 
@@ -299,7 +286,7 @@ up(struct vb_conn *c, const struct cm_event *ev)
 }
 
 static void
-responded(struct vb_conn *c, const struct cm_event *ev)
+responded(struct vb_conn *c, const struct vb_cm_event *ev)
 {
 	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
 	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
@@ -317,7 +304,7 @@ responded(struct vb_conn *c, const struct cm_event *ev)
 
 /* iWARP: the queue pair is in RTS already. */
 static void
-established(struct vb_conn *c, const struct cm_event *ev)
+established(struct vb_conn *c, const struct vb_cm_event *ev)
 {
 	if (vb_qp_connect(c) < 0)
 		vb_cm_give_up(c, -EIO, leat_err_msg());
@@ -382,7 +369,7 @@ vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	struct leat_lookup *lookup = NULL;
 	struct vb_conn *c;
 
-	if (priv_check(e, "connect", params->priv_len, e->dev->priv_connect) < 0 ||
+	if (vb_cm_priv_check(e, "connect", params->priv_len, e->dev->priv_connect) < 0 ||
 	    vb_addr_connect(addr, &dst, &lookup) == -EINVAL)
 		return -EINVAL;
 	c = vb_conn_new(e, peer, NULL, VB_LOOKUP);
@@ -404,168 +391,11 @@ vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	return 0;
 }
 
-/* ---- listen ---- */
-
-int
-vb_listen(struct leat_ep *ep, const char *addr)
-{
-	struct vb_ep *e = vb_of(ep);
-	struct sockaddr_storage ss;
-	int err, ret;
-
-	ret = vb_addr_listen(e->dev, addr, &ss);
-	if (ret < 0)
-		return ret;
-	if (rdma_create_id(e->channel, &e->listener, NULL, port_space(e)) != 0) {
-		e->listener = NULL;
-		return leat_err(errno, "%s: listen %s: rdma_cm: %s", e->dev->name, addr,
-				strerror(errno));
-	}
-	set_tos(e, e->listener);
-	if (rdma_bind_addr(e->listener, (struct sockaddr *)&ss) == 0 &&
-	    (e->listener->verbs == NULL || is_our_device(e, e->listener)) &&
-	    rdma_listen(e->listener, BACKLOG) == 0)
-		return 0;
-	err = e->listener->verbs != NULL && !is_our_device(e, e->listener) ? EADDRNOTAVAIL : errno;
-	if (err == ENODEV)
-		err = EADDRNOTAVAIL;
-	(void)rdma_destroy_id(e->listener); /* as new */
-	e->listener = NULL;
-	return leat_err(err, "%s: listen %s: %s%s%s", e->dev->name, addr, strerror(err),
-			err == EADDRNOTAVAIL ? ": not an address of device " : "",
-			err == EADDRNOTAVAIL ? ibv_get_device_name(e->dev->ibdev) : "");
-}
-
-int
-vb_listen_addr(struct leat_ep *ep, char *addr, size_t len)
-{
-	struct vb_ep *e = vb_of(ep);
-	char buf[LEAT_ADDR_MAX];
-
-	vb_addr_str(rdma_get_local_addr(e->listener), buf, sizeof(buf));
-	if (strlen(buf) >= len)
-		return leat_err(ENOSPC, "%s: the address %s takes %zu B", e->dev->name, buf,
-				strlen(buf) + 1);
-	memcpy(addr, buf, strlen(buf) + 1);
-	return 0;
-}
-
-void
-vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
-{
-	char from[LEAT_ADDR_MAX];
-
-	vb_addr_str(rdma_get_peer_addr(id), from, sizeof(from));
-	LEAT_LOG(INFO, driver, "%s: endpoint %s: request of %s refused: %s", e->dev->name,
-		 leat_ep_name(e->ep), from, why);
-	if (say_no(e, id) != 0)
-		LEAT_LOG(DEBUG, driver, "%s: rdma_reject: %s", e->dev->name, strerror(errno));
-	if (rdma_destroy_id(id) != 0)
-		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", e->dev->name,
-			 strerror(errno));
-}
-
-static void
-on_request(struct vb_ep *e, const struct cm_event *ev)
-{
-	const uint8_t *priv = ev->priv;
-	uint16_t len = ev->priv_len;
-	char from[LEAT_ADDR_MAX];
-	struct vb_hello hello = { .there = false };
-	struct leat_peer *peer;
-	struct vb_ud_hello ud_hello;
-	struct vb_conn *c;
-
-	ev->id->context = NULL; /* it has the listener's */
-	if (!is_our_device(e, ev->id)) {
-		vb_cm_refuse(e, ev->id, "it came through another device");
-		return;
-	}
-	if (e->dead || e->quiesce) {
-		vb_cm_refuse(e, ev->id, "the endpoint is closing");
-		return;
-	}
-	if (e->ud) {
-		if (!vb_ud_request(e, ev->id, priv, len, &ud_hello))
-			return;
-		priv = ud_hello.priv;
-		len = ud_hello.priv_len;
-	}
-	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
-	if (e->dev->iwarp) {
-		uint16_t skip = vb_hello_read(&hello, priv, len);
-
-		priv += skip;
-		len = (uint16_t)(len - skip);
-	}
-	peer = leat_peer_request(e->ep, from, priv, len);
-	if (peer == NULL) {
-		vb_cm_refuse(e, ev->id, "no room for another peer");
-		return;
-	}
-	c = vb_conn_new(e, peer, ev->id, VB_REQUESTED);
-	if (c == NULL) {
-		vb_cm_refuse(e, ev->id, "out of memory");
-		leat_peer_closing(e->ep, peer, -ENOMEM, "out of memory for a connection");
-		leat_peer_down(e->ep, peer);
-		return;
-	}
-	ev->id->context = c;
-	if (e->ud)
-		vb_ud_requested(c, &ud_hello);
-	c->hello = hello;
-	if (e->dev->iwarp && ev->rd_atom == 0 && ev->init_rd_atom == 0)
-		return; /* older ones say nothing of it */
-	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
-	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
-}
-
-int
-vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
-{
-	struct vb_ep *e = vb_of(ep);
-	struct vb_conn *c = peer->drv;
-	char text[LEAT_EVENT_TEXT];
-	uint8_t buf[PRIV_ROOM];
-	struct rdma_conn_param p;
-
-	if (priv_check(e, "accept", params->priv_len, e->dev->priv_accept) < 0)
-		return -EINVAL;
-	if (e->ud)
-		return vb_ud_accept(c, params);
-	if (vb_qp_create(e, c) < 0)
-		return -rte_errno;
-	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
-		conn_param(c, &p, params->priv, params->priv_len, buf);
-		if (rdma_accept(c->id, &p) == 0) {
-			c->connected = true;
-			vb_conn_state(c, VB_ACCEPTED);
-			return 0;
-		}
-	}
-	/* Taken back, which nobody told: before it is accepted a request has no events. */
-	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
-		 leat_peer_addr(ep, peer));
-	leat_peer_closing(ep, peer, -ECONNRESET, text);
-	vb_conn_free(c);
-	leat_peer_down(ep, peer);
-	return 0;
-}
-
-void
-vb_reject(struct leat_ep *ep, struct leat_peer *peer)
-{
-	struct vb_conn *c = peer->drv;
-
-	(void)say_no(vb_of(ep), c->id); /* fails if it was taken back */
-	vb_conn_free(c);
-}
-
 /* ---- events ---- */
 
 /* It did not come to a connection. */
 static void
-failed(struct vb_conn *c, const struct cm_event *ev)
+failed(struct vb_conn *c, const struct vb_cm_event *ev)
 {
 	struct leat_peer *peer = c->peer;
 	struct leat_ep *ep = c->e->ep;
@@ -626,7 +456,7 @@ disconnected(struct vb_conn *c)
 		if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
 			c->disconnect = true;
 		else
-			failed(c, &(struct cm_event){ .type = RDMA_CM_EVENT_UNREACHABLE });
+			failed(c, &(struct vb_cm_event){ .type = RDMA_CM_EVENT_UNREACHABLE });
 		return;
 	}
 	vb_cq_empty(c->e);
@@ -640,7 +470,7 @@ disconnected(struct vb_conn *c)
 }
 
 static void
-on_event(struct vb_ep *e, const struct cm_event *ev)
+on_event(struct vb_ep *e, const struct vb_cm_event *ev)
 {
 	struct vb_conn *c = ev->id->context;
 	char text[LEAT_EVENT_TEXT];
@@ -648,7 +478,7 @@ on_event(struct vb_ep *e, const struct cm_event *ev)
 	if (e->dead && ev->type != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return; /* all that is left is to be closed */
 	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		on_request(e, ev);
+		vb_cm_request(e, ev);
 		return;
 	}
 	if (c == NULL)
@@ -702,7 +532,7 @@ void
 vb_cm_events(struct vb_ep *e, uint64_t now)
 {
 	struct rdma_cm_event *raw;
-	struct cm_event ev;
+	struct vb_cm_event ev;
 	unsigned int i;
 
 	RTE_SET_USED(now);

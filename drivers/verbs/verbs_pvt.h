@@ -12,6 +12,7 @@
  *     verbs_ep.c     endpoints: context, PD, CQs, SRQ; abort and close
  *     verbs_qp.c     queue pairs: create, connect, destroy; the map from QP number to peer
  *     verbs_cm.c     rdma_cm: connecting, from its events
+ *     verbs_listen.c requests of others
  *     verbs_conn.c   the end of connections, asynchronous events of the device
  *     verbs_tx.c     post of what is sent
  *     verbs_rx.c     receives: slots, the SRQ, and how a receive is taken back from it

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Listening, and the answers to requests. What comes of them is told by events, in verbs_cm.c. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs_cm.h"
+
+#define BACKLOG 256
+
+int
+vb_listen(struct leat_ep *ep, const char *addr)
+{
+	struct vb_ep *e = vb_of(ep);
+	struct sockaddr_storage ss;
+	int err, ret;
+
+	ret = vb_addr_listen(e->dev, addr, &ss);
+	if (ret < 0)
+		return ret;
+	if (rdma_create_id(e->channel, &e->listener, NULL, vb_cm_port_space(e)) != 0) {
+		e->listener = NULL;
+		return leat_err(errno, "%s: listen %s: rdma_cm: %s", e->dev->name, addr,
+				strerror(errno));
+	}
+	vb_cm_set_tos(e, e->listener);
+	if (rdma_bind_addr(e->listener, (struct sockaddr *)&ss) == 0 &&
+	    (e->listener->verbs == NULL || vb_cm_is_ours(e, e->listener)) &&
+	    rdma_listen(e->listener, BACKLOG) == 0)
+		return 0;
+	err = e->listener->verbs != NULL && !vb_cm_is_ours(e, e->listener) ? EADDRNOTAVAIL : errno;
+	if (err == ENODEV)
+		err = EADDRNOTAVAIL;
+	(void)rdma_destroy_id(e->listener); /* as new */
+	e->listener = NULL;
+	return leat_err(err, "%s: listen %s: %s%s%s", e->dev->name, addr, strerror(err),
+			err == EADDRNOTAVAIL ? ": not an address of device " : "",
+			err == EADDRNOTAVAIL ? ibv_get_device_name(e->dev->ibdev) : "");
+}
+
+int
+vb_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	struct vb_ep *e = vb_of(ep);
+	char buf[LEAT_ADDR_MAX];
+
+	vb_addr_str(rdma_get_local_addr(e->listener), buf, sizeof(buf));
+	if (strlen(buf) >= len)
+		return leat_err(ENOSPC, "%s: the address %s takes %zu B", e->dev->name, buf,
+				strlen(buf) + 1);
+	memcpy(addr, buf, strlen(buf) + 1);
+	return 0;
+}
+
+void
+vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
+{
+	char from[LEAT_ADDR_MAX];
+
+	vb_addr_str(rdma_get_peer_addr(id), from, sizeof(from));
+	LEAT_LOG(INFO, driver, "%s: endpoint %s: request of %s refused: %s", e->dev->name,
+		 leat_ep_name(e->ep), from, why);
+	if (vb_cm_say_no(e, id) != 0)
+		LEAT_LOG(DEBUG, driver, "%s: rdma_reject: %s", e->dev->name, strerror(errno));
+	if (rdma_destroy_id(id) != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", e->dev->name,
+			 strerror(errno));
+}
+
+void
+vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
+{
+	const uint8_t *priv = ev->priv;
+	uint16_t len = ev->priv_len;
+	char from[LEAT_ADDR_MAX];
+	struct vb_hello hello = { .there = false };
+	struct leat_peer *peer;
+	struct vb_ud_hello ud_hello;
+	struct vb_conn *c;
+
+	ev->id->context = NULL; /* it has the listener's */
+	if (!vb_cm_is_ours(e, ev->id)) {
+		vb_cm_refuse(e, ev->id, "it came through another device");
+		return;
+	}
+	if (e->dead || e->quiesce) {
+		vb_cm_refuse(e, ev->id, "the endpoint is closing");
+		return;
+	}
+	if (e->ud) {
+		if (!vb_ud_request(e, ev->id, priv, len, &ud_hello))
+			return;
+		priv = ud_hello.priv;
+		len = ud_hello.priv_len;
+	}
+	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
+	if (e->dev->iwarp) {
+		uint16_t skip = vb_hello_read(&hello, priv, len);
+
+		priv += skip;
+		len = (uint16_t)(len - skip);
+	}
+	peer = leat_peer_request(e->ep, from, priv, len);
+	if (peer == NULL) {
+		vb_cm_refuse(e, ev->id, "no room for another peer");
+		return;
+	}
+	c = vb_conn_new(e, peer, ev->id, VB_REQUESTED);
+	if (c == NULL) {
+		vb_cm_refuse(e, ev->id, "out of memory");
+		leat_peer_closing(e->ep, peer, -ENOMEM, "out of memory for a connection");
+		leat_peer_down(e->ep, peer);
+		return;
+	}
+	ev->id->context = c;
+	if (e->ud)
+		vb_ud_requested(c, &ud_hello);
+	c->hello = hello;
+	if (e->dev->iwarp && ev->rd_atom == 0 && ev->init_rd_atom == 0)
+		return; /* older ones say nothing of it */
+	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
+	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
+}
+
+int
+vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
+{
+	struct vb_ep *e = vb_of(ep);
+	struct vb_conn *c = peer->drv;
+	char text[LEAT_EVENT_TEXT];
+	uint8_t buf[VB_CM_PRIV];
+	struct rdma_conn_param p;
+
+	if (vb_cm_priv_check(e, "accept", params->priv_len, e->dev->priv_accept) < 0)
+		return -EINVAL;
+	if (e->ud)
+		return vb_ud_accept(c, params);
+	if (vb_qp_create(e, c) < 0)
+		return -rte_errno;
+	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
+		vb_cm_param(c, &p, params->priv, params->priv_len, buf);
+		if (rdma_accept(c->id, &p) == 0) {
+			c->connected = true;
+			vb_conn_state(c, VB_ACCEPTED);
+			return 0;
+		}
+	}
+	/* Taken back, which nobody told: before it is accepted a request has no events. */
+	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
+		 leat_peer_addr(ep, peer));
+	leat_peer_closing(ep, peer, -ECONNRESET, text);
+	vb_conn_free(c);
+	leat_peer_down(ep, peer);
+	return 0;
+}
+
+void
+vb_reject(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct vb_conn *c = peer->drv;
+
+	(void)vb_cm_say_no(vb_of(ep), c->id); /* fails if it was taken back */
+	vb_conn_free(c);
+}
