@@ -49,7 +49,7 @@ struct rte_mempool;
 /** What an endpoint is to be like. Zeroed means all defaults. */
 struct leat_ep_conf {
 	const char *name;	/**< for logs and telemetry; copied; NULL: "epN" */
-	enum leat_ep_type type; /**< LEAT_EP_RELIABLE, unless it says otherwise; never chosen by the device */
+	enum leat_ep_type type; /**< 0: LEAT_EP_RELIABLE */
 	uint32_t ops;		/**< mask of LEAT_OP_BIT that will be posted, 0: SEND and RECV */
 	uint32_t tx_depth;	/**< sends and one-sided ops in flight; 0: device default */
 	uint32_t rx_depth;	/**< receives in flight; 0: device default */

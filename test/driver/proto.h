@@ -66,7 +66,7 @@ struct ct_conf {
 	uint32_t rx_depth;
 	uint16_t max_peers;
 	uint16_t type;
-	uint8_t reg; /* buffers are registered even where the device does not ask for it */
+	uint8_t reg;  /* buffers are registered even where the device does not ask for it */
 	uint8_t wait; /* with a wait object */
 };
 
