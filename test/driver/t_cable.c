@@ -415,7 +415,7 @@ thousand_ten_times(void)
 		if (round % 2 == 0)
 			ct_open(&b, &conf);
 		connect_all(&b, addr, peers, n);
-		ct_traffic(&b, peers[n - 1], &a, 5, 1, 1000, round);
+		ct_traffic(&b, peers[n / 2], &a, 5, 1, 1000, round);
 		if (round % 2 == 0) {
 			for (i = 0; i < n; i++) {
 				CT_EQ(ct_disconnect(&b, peers[i]), 0, "disconnect");

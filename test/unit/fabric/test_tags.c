@@ -96,16 +96,16 @@ test_hello(void **state)
 	memset(buf, 0, sizeof(buf));
 	hello.priv_len = 3;
 	tags_hello_build(buf, &hello);
-	memcpy(buf + TAGS_HELLO_LEN, "yes", 3);
+	memset(buf + TAGS_HELLO_LEN, 'y', 3);
 	leat_peer_up(mock.ep, &mock.ep->peers[id], buf, sizeof(buf));
 	ev = tp_event(LEAT_EV_CONNECTED, (uint16_t)id);
 	assert_int_equal(ev.priv_len, 3);
-	assert_memory_equal(ev.priv, "yes", 3);
+	assert_memory_equal(ev.priv, "yyy", 3);
 	/* A request, answered. */
 	in = leat_peer_request(mock.ep, "from:1", buf, sizeof(buf));
 	assert_non_null(in);
 	ev = tp_event(LEAT_EV_CONNECT_REQ, 3);
-	assert_memory_equal(ev.priv, "yes", 3);
+	assert_memory_equal(ev.priv, "yyy", 3);
 	assert_int_equal(leat_ep_accept(tp_ep, 3, &params), 0);
 	assert_int_equal(mock.priv_len, TAGS_HELLO_LEN + 2);
 	leat_peer_up(mock.ep, in, NULL, 0);
