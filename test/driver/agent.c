@@ -304,6 +304,7 @@ reset(struct ct_agent *a, struct ct_rep *rep)
 		memset(n, 0, sizeof(*n));
 	}
 	a->waiting = false;
+	a->opened = 0;
 }
 
 bool
@@ -312,6 +313,7 @@ ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 	struct ct_node *n = &a->node[req->node % CT_NODES];
 	struct ct_conf conf;
 	uint64_t timeout;
+	char name[64];
 
 	memset(rep, 0, sizeof(*rep));
 	switch (req->cmd) {
@@ -325,7 +327,11 @@ ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 		conf = req->conf;
 		if (conf.ops == 0)
 			conf.ops = a->ops;
-		rep->err = ct_node_open(n, a->dev, &conf, ct_mix(a->seed + req->node));
+		/* The fault device makes its faults of the name: each seed has its own. */
+		snprintf(name, sizeof(name), "ct%" PRIu64 ".%" PRIu64 ".%u", req->arg[0], a->role,
+			 a->opened++);
+		rep->err = ct_node_open(n, a->dev, &conf, name,
+					ct_mix((req->arg[0] ^ a->role) + req->node));
 		break;
 	case CT_WAIT:
 	case CT_EVENT:

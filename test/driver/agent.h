@@ -9,7 +9,8 @@
 
 struct ct_agent {
 	struct leat_dev *dev;
-	uint64_t seed;
+	uint64_t role;	 /* of its endpoints' names and seeds */
+	uint32_t opened; /* endpoints, in this test */
 	uint64_t default_timeout_us;
 	uint32_t ops; /* of endpoints that are opened without naming any */
 	bool quit;

@@ -71,7 +71,7 @@ extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conser
 	ct_tests_order[], ct_tests_ownership[], ct_tests_bounded[], ct_tests_errors[],
 	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_connect[],
 	ct_tests_peers[], ct_tests_cancel[], ct_tests_death[], ct_tests_threads[], ct_tests_wait[],
-	ct_tests_cable[], ct_tests_datagram[], ct_tests_datagram_peers[];
+	ct_tests_cable[], ct_tests_datagram[], ct_tests_datagram_peers[], ct_tests_random[];
 
 /* What the program was started for. */
 struct ct_globals {
@@ -79,7 +79,10 @@ struct ct_globals {
 	struct leat_dev_info info; /* of endpoints with all ops that are tested; ops: those */
 	enum ct_mode mode;
 	enum leat_ep_type type; /* of all endpoints */
-	uint64_t seed;
+	uint64_t seed;		/* of the run that goes on */
+	uint32_t nb_seeds;	/* runs of each test, with one seed after the other */
+	const char *filter[32]; /* globs: a test fits one of them, or there is none */
+	uint32_t nb_filter;
 	uint32_t scale;	       /* percent of the usual amount of work */
 	const char *known[16]; /* GLOB=REASON of tests that the device is known to fail */
 	uint32_t nb_known;
@@ -129,7 +132,7 @@ void ct_fail(const char *file, int line, const char *fmt, ...)
 void ct_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* A line of the report. */
 void ct_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int ct_run(const struct ct_test *const *groups, const char *filter, bool list);
+int ct_run(const struct ct_test *const *groups, bool list);
 
 #define CT_FAIL(...) ct_fail(__FILE__, __LINE__, __VA_ARGS__)
 #define CT_CHECK(cond, ...)                                                                        \

@@ -38,7 +38,7 @@ static struct ct_host near, here, lcore, procs[PROCS];
 static char err_text[224];
 
 static struct ct_agent *
-agent_new(uint64_t seed)
+agent_new(uint64_t role)
 {
 	struct ct_agent *a = calloc(1, sizeof(*a));
 
@@ -46,7 +46,7 @@ agent_new(uint64_t seed)
 		CT_FAIL("harness: no memory");
 	a->dev = ct.dev;
 	a->ops = ct.info.ops;
-	a->seed = ct.seed ^ seed;
+	a->role = role;
 	a->default_timeout_us = UINT64_C(20000000) * ct.slow;
 	return a;
 }

@@ -26,22 +26,26 @@
 #endif
 
 static const struct ct_test *const groups[] = {
-	ct_tests_ops,	    ct_tests_onesided,	     ct_tests_conservation, ct_tests_order,
-	ct_tests_ownership, ct_tests_bounded,	     ct_tests_errors,	    ct_tests_refused,
-	ct_tests_silence,   ct_tests_stop,	     ct_tests_connect,	    ct_tests_peers,
-	ct_tests_cancel,    ct_tests_death,	     ct_tests_threads,	    ct_tests_wait,
-	ct_tests_datagram,  ct_tests_datagram_peers, ct_tests_cable,	    NULL,
+	ct_tests_ops,	 ct_tests_onesided,  ct_tests_conservation,
+	ct_tests_order,	 ct_tests_ownership, ct_tests_bounded,
+	ct_tests_errors, ct_tests_refused,   ct_tests_silence,
+	ct_tests_stop,	 ct_tests_connect,   ct_tests_peers,
+	ct_tests_cancel, ct_tests_death,     ct_tests_threads,
+	ct_tests_wait,	 ct_tests_datagram,  ct_tests_datagram_peers,
+	ct_tests_cable,	 ct_tests_random,    NULL,
 };
 
 static const char usage[] =
 	"leat-conformance [EAL options] --vdev=fabric_X0,... -- [options]\n"
 	"  --mode self|lcores|fork  both sides in one thread, on two lcores, in two processes (self)\n"
+	"  --device NAME            the device that is tested (the first one)\n"
 	"  --type reliable|datagram kind of endpoints (reliable, unless the device offers datagrams only)\n"
 	"  --list                   names of the tests, none is run\n"
-	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'\n"
+	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'; repeatable: any of them\n"
 	"  --known GLOB=REASON      tests that this device is known to fail: skipped with the reason; repeatable\n"
 	"  --plain                  without the ops that the library does in software for this device\n"
 	"  --seed N                 of sizes, bursts and data (1)\n"
+	"  --seeds N                run each test N times, with seeds from --seed on (1)\n"
 	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
 	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
 	"  --listen HOST:0          where the tests listen (127.0.0.1:0)\n"
@@ -52,7 +56,7 @@ static const char usage[] =
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
 
 struct options {
-	const char *filter;
+	const char *device;
 	uint64_t role; /* of a child; 0: the parent */
 	bool list, help;
 	int type; /* -1: not given */
@@ -77,12 +81,14 @@ parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
 		{ "mode", required_argument, NULL, 'm' },
+		{ "device", required_argument, NULL, 'd' },
 		{ "type", required_argument, NULL, 't' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "filter", required_argument, NULL, 'f' },
 		{ "known", required_argument, NULL, 'k' },
 		{ "plain", no_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 's' },
+		{ "seeds", required_argument, NULL, 'S' },
 		{ "scale", required_argument, NULL, 'c' },
 		{ "slow", required_argument, NULL, 'w' },
 		{ "listen", required_argument, NULL, 'L' },
@@ -109,6 +115,9 @@ parse(int argc, char **argv, struct options *o)
 			else
 				return -EINVAL;
 			break;
+		case 'd':
+			o->device = optarg;
+			break;
 		case 't':
 			if (strcmp(optarg, "reliable") == 0)
 				o->type = LEAT_EP_RELIABLE;
@@ -121,7 +130,9 @@ parse(int argc, char **argv, struct options *o)
 			o->list = true;
 			break;
 		case 'f':
-			o->filter = optarg;
+			if (ct.nb_filter == RTE_DIM(ct.filter))
+				return -EINVAL;
+			ct.filter[ct.nb_filter++] = optarg;
 			break;
 		case 'k':
 			if (ct.nb_known == RTE_DIM(ct.known) || strchr(optarg, '=') == NULL)
@@ -134,6 +145,11 @@ parse(int argc, char **argv, struct options *o)
 		case 's':
 			if (number(optarg, UINT64_MAX, &ct.seed) < 0)
 				return -EINVAL;
+			break;
+		case 'S':
+			if (number(optarg, UINT32_MAX, &v) < 0 || v == 0)
+				return -EINVAL;
+			ct.nb_seeds = (uint32_t)v;
 			break;
 		case 'c':
 			if (number(optarg, 100000, &v) < 0 || v == 0)
@@ -240,19 +256,20 @@ info_get(void)
 }
 
 static int
-tests(const struct options *o)
+tests(void)
 {
 	int failed;
 
 	ct_note("device %s, driver %s, provider %s, interface %s, %s; seed %" PRIu64
-		", scale %u %%",
+		", seeds %u, scale %u %%",
 		ct.info.name, ct.info.driver, ct.info.provider[0] != '\0' ? ct.info.provider : "-",
 		ct.info.interface[0] != '\0' ? ct.info.interface : "-",
-		ct.type == LEAT_EP_DATAGRAM ? "datagrams" : "reliable", ct.seed, ct.scale);
+		ct.type == LEAT_EP_DATAGRAM ? "datagrams" : "reliable", ct.seed, ct.nb_seeds,
+		ct.scale);
 	if ((ct.info.ops & ct.info.ops_software) != 0)
 		ct_note("tagged ops are the library's: every message goes through its tag layer");
 	ct_hosts_init();
-	failed = ct_run(groups, o->filter, false);
+	failed = ct_run(groups, false);
 	ct_hosts_fini();
 	return failed < 0 ? 2 : failed > 0 ? 1 : 0;
 }
@@ -260,12 +277,13 @@ tests(const struct options *o)
 int
 main(int argc, char **argv)
 {
-	struct options o = { .filter = NULL, .type = -1 };
+	struct options o = { .device = NULL, .type = -1 };
 	int ret, used, dashes, nb;
 	char **args;
 
 	ct = (struct ct_globals){ .mode = CT_SELF_MODE,
 				  .seed = 1,
+				  .nb_seeds = 1,
 				  .scale = SCALE,
 				  .slow = SLOW,
 				  .listen = "127.0.0.1:0",
@@ -286,22 +304,26 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (o.list)
-		return ct_run(groups, o.filter, true) < 0 ? 2 : 0;
+		return ct_run(groups, true) < 0 ? 2 : 0;
 	args = eal_args(argc, argv, &nb);
 	used = args == NULL ? -ENOMEM : leat_init(nb, args);
 	if (used < 0) {
 		fprintf(stderr, "leat-conformance: %s\n", leat_err_msg());
 		return 2;
 	}
-	ct.dev = leat_dev_get(o.role != 0 && ct.far_listen != NULL ? 1 : 0);
+	if (o.device != NULL)
+		ct.dev = leat_dev_by_name(o.device);
+	else
+		ct.dev = leat_dev_get(o.role != 0 && ct.far_listen != NULL ? 1 : 0);
 	if (ct.dev == NULL || info_get() < 0) {
-		fprintf(stderr, "leat-conformance: no device given, see --help\n");
+		fprintf(stderr, "leat-conformance: no device %s given, see --help\n",
+			o.device != NULL ? o.device : "");
 		return 2;
 	}
 	ct.type = LEAT_EP_RELIABLE;
 	if (o.type < 0 ? ct.info.ep_types == CT_DATAGRAM : o.type == LEAT_EP_DATAGRAM)
 		ct.type = LEAT_EP_DATAGRAM;
-	ret = o.role != 0 ? ct_child(o.role) : tests(&o);
+	ret = o.role != 0 ? ct_child(o.role) : tests();
 	used = leat_cleanup();
 	if (used < 0) {
 		fprintf(stderr, "leat-conformance: cleanup: %s\n", leat_err_msg());

@@ -41,9 +41,10 @@ node_free(struct ct_node *n)
 }
 
 int
-ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf, uint64_t seed)
+ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf, const char *name,
+	     uint64_t seed)
 {
-	struct leat_ep_conf c = { .name = NULL };
+	struct leat_ep_conf c = { .name = name };
 	uint32_t tx, rx, i;
 	int ret;
 

@@ -125,7 +125,7 @@ struct ct_node {
 
 /* node.c */
 int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf,
-		 uint64_t seed);
+		 const char *name, uint64_t seed);
 /* Shuts down if it is not yet, blocks until everything came back, frees. */
 int ct_node_close(struct ct_node *n, uint64_t timeout_us);
 /* leat_ep_destroy(), and what goes with it when that succeeded. */

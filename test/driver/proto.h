@@ -148,8 +148,8 @@ struct ct_result {
 struct ct_req {
 	uint32_t cmd;
 	uint32_t node;
-	uint32_t seq; /* comes back in the answer */
-	uint64_t arg[5];
+	uint32_t seq;	 /* comes back in the answer */
+	uint64_t arg[5]; /* CT_OPEN: [0] the seed */
 	char addr[160];
 	uint16_t priv_len;
 	uint8_t priv[LEAT_PRIV_MAX + 8];

@@ -182,12 +182,11 @@ skip(const struct ct_test *t, unsigned int number, const char *why)
 	return SKIPPED;
 }
 
-static enum outcome
-one(const struct ct_test *t, unsigned int number)
+/* One test with one seed. @return whether it did not fail */
+static bool
+attempt(const struct ct_test *t)
 {
 	const char *fault;
-	volatile uint64_t start = leat_now();
-	unsigned int ms;
 
 	run.failed = run.skipped = run.stuck = false;
 	run.name = t->name;
@@ -205,10 +204,25 @@ one(const struct ct_test *t, unsigned int number)
 		snprintf(run.text, sizeof(run.text), "%s", fault);
 		run.failed = true;
 	}
+	return !run.failed;
+}
+
+static enum outcome
+one(const struct ct_test *t, unsigned int number)
+{
+	uint64_t start = leat_now(), first = ct.seed, failed_with;
+	unsigned int ms;
+	uint32_t n;
+
+	for (n = 1; attempt(t) && n < ct.nb_seeds; n++)
+		ct.seed++;
+	failed_with = ct.seed;
+	ct.seed = first;
 	ms = (unsigned int)(leat_cycles_to_ns(leat_now() - start) / 1000000);
 	if (run.failed) {
 		printf("not ok %u %s\n# %s (%u ms, seed %" PRIu64 ")\n", number, t->name, run.text,
-		       ms, ct.seed);
+		       ms, failed_with);
+		ct_note("again: --seed %" PRIu64 " --filter %s", failed_with, t->name);
 		return FAILED;
 	}
 	if (run.skipped)
@@ -217,8 +231,20 @@ one(const struct ct_test *t, unsigned int number)
 	return PASSED;
 }
 
+/* Does a test fit one of the filters? */
+static bool
+wanted(const struct ct_test *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < ct.nb_filter; i++)
+		if (fnmatch(ct.filter[i], t->name, 0) == 0)
+			return true;
+	return ct.nb_filter == 0;
+}
+
 int
-ct_run(const struct ct_test *const *groups, const char *filter, bool list)
+ct_run(const struct ct_test *const *groups, bool list)
 {
 	unsigned int n = 0, count[OUTCOMES] = { 0 };
 	const struct ct_test *t;
@@ -238,7 +264,7 @@ ct_run(const struct ct_test *const *groups, const char *filter, bool list)
 		for (t = groups[g]; t->name != NULL; t++) {
 			const char *why = list ? NULL : why_not(t, buf, sizeof(buf));
 
-			if (filter != NULL && fnmatch(filter, t->name, 0) != 0)
+			if (!wanted(t))
 				continue;
 			n++;
 			if (list)
@@ -249,7 +275,7 @@ ct_run(const struct ct_test *const *groups, const char *filter, bool list)
 				count[one(t, n)]++;
 		}
 	if (n == 0) {
-		fprintf(stderr, "leat-conformance: no test fits '%s'\n", filter);
+		fputs("leat-conformance: no test fits a --filter\n", stderr);
 		return -1;
 	}
 	if (list)

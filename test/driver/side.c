@@ -36,7 +36,7 @@ put_priv(const void *priv, uint16_t len)
 int
 ct_try_open(struct ct_side *s, const struct ct_conf *conf)
 {
-	request(CT_OPEN, 0, 0, 0);
+	request(CT_OPEN, ct.seed, 0, 0);
 	if (conf != NULL)
 		req.conf = *conf;
 	req.conf.type = (uint16_t)ct.type;

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The device: what it wraps, what it says of itself, and the driver's table. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fault_pvt.h"
+
+static int
+find_lower(const struct leat_dev *dev, const struct rte_kvargs *kv, struct leat_dev **lower)
+{
+	const char *name = leat_kv_str(kv, "lower");
+
+	if (name == NULL)
+		return leat_err(EINVAL, "%s: argument lower=DEVICE is missing: what to wrap",
+				leat_dev_name(dev));
+	*lower = leat_dev_by_name(name);
+	if (*lower == NULL)
+		return leat_err(ENODEV,
+				"%s: lower=%s: no such device; --vdev=%s must come before this one",
+				leat_dev_name(dev), name, name);
+	return 0;
+}
+
+/* What is needed to do it all again. */
+static void
+log_open(const struct leat_dev *dev, const struct fault_dev *fd, const struct rte_kvargs *kv)
+{
+	char text[200] = "";
+	size_t pos = 0;
+	unsigned int i;
+	int n;
+
+	for (i = 0; i < kv->count && pos < sizeof(text); i++) {
+		if (strcmp(kv->pairs[i].key, "lower") == 0 || strcmp(kv->pairs[i].key, "seed") == 0)
+			continue;
+		n = snprintf(text + pos, sizeof(text) - pos, ",%s=%s", kv->pairs[i].key,
+			     kv->pairs[i].value);
+		if (n < 0)
+			break;
+		pos += (size_t)n;
+	}
+	LEAT_LOG(NOTICE, driver, "--vdev=%s,lower=%s,seed=%" PRIu64 "%s%s", leat_dev_name(dev),
+		 leat_dev_name(fd->lower), fd->conf.seed, text,
+		 pos > 0 ? "" : ": no fault is switched on");
+}
+
+static int
+fault_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
+{
+	struct fault_dev *fd = calloc(1, sizeof(*fd));
+	int ret;
+
+	if (fd == NULL)
+		return leat_err(ENOMEM, "%s: out of memory", leat_dev_name(dev));
+	ret = find_lower(dev, kv, &fd->lower);
+	if (ret == 0)
+		ret = fault_conf_parse(kv, &fd->conf);
+	if (ret < 0) {
+		free(fd);
+		return ret;
+	}
+	leat_dev_drv_set(dev, fd);
+	log_open(dev, fd, kv);
+	return 0;
+}
+
+static void
+fault_remove(struct leat_dev *dev)
+{
+	free(leat_dev_drv(dev));
+}
+
+static void
+fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
+{
+	const struct fault_dev *fd = leat_dev_drv(dev);
+	const struct fault_conf *c = &fd->conf;
+	struct leat_dev_info low;
+
+	if (leat_dev_info_get(fd->lower, &low) < 0)
+		return;
+	memcpy(low.name, info->name, sizeof(low.name));
+	memcpy(low.driver, info->driver, sizeof(low.driver));
+	snprintf(low.interface, sizeof(low.interface), "%s, seed %" PRIu64,
+		 leat_dev_name(fd->lower), c->seed);
+	/* What the library does in software it does above this device: faults befall its messages, too. */
+	low.ops &= ~low.ops_software;
+	low.ops_software = 0;
+	/* Losing, doubling and reordering messages is the datagrams' own. */
+	low.ep_types &= 1u << LEAT_EP_RELIABLE;
+	if (c->reorder != 0 || c->delay.shape != FAULT_NEVER || c->error != 0 || c->stall != 0)
+		low.in_order = false;
+	/* What waits for a peer that stalls was not copied. */
+	if (c->stall != 0)
+		low.inline_max = 0;
+	*info = low;
+}
+
+static const struct leat_driver fault_driver = {
+	.name = "fabric_fault",
+	.description = "wraps another device, and makes happen what seldom does; replayed by seed",
+	.args = fault_args,
+	.probe = fault_probe,
+	.remove = fault_remove,
+	.info = fault_info,
+	.ep_open = fault_ep_open,
+	.ep_quiesce = fault_ep_quiesce,
+	.ep_abort = fault_ep_abort,
+	.ep_close = fault_ep_close,
+	.cancel = fault_cancel,
+	.progress = fault_progress,
+	.listen = fault_listen,
+	.listen_addr = fault_listen_addr,
+	.connect = fault_connect,
+	.accept = fault_accept,
+	.reject = fault_reject,
+	.disconnect = fault_disconnect,
+	.mr_reg = fault_mr_reg,
+	.mr_dereg = fault_mr_dereg,
+	.fd = fault_ep_fd,
+	.arm = fault_ep_arm,
+	.disarm = fault_ep_disarm,
+};
+
+LEAT_REGISTER_DRIVER(fault_driver)

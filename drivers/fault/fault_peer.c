@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections: calls go down with the id that the peer has there, events come up with the one that it
+ * has here. What is still on its way through the delays goes out before the event that ends a peer.
+ *
+ * A peer that dies. Here it looks as if its process had been killed: its ops come back with
+ * -ECONNRESET, those that are done and not told yet perhaps, too (the message arrived, the
+ * acknowledgement did not), and DISCONNECTED says -ECONNRESET. There it is an ordinary disconnect:
+ * nothing can be killed from here.
+ */
+
+#include "fault_pvt.h"
+
+#define EVENTS 8
+/* Calls for events below in one of ours; the rest has time until the next. */
+#define ROUNDS 16
+
+static struct fault_peer *
+peer_open(struct fault_ep *fe, struct leat_peer *peer, uint16_t low)
+{
+	struct fault_peer *p = &fe->peers[peer->id];
+
+	p->peer = peer;
+	p->low = low;
+	p->state = FAULT_PEER_OPEN;
+	p->died = false;
+	p->stalled = false;
+	p->ops = 0;
+	p->die_at = 0;
+	if (fe->conf.die.shape != FAULT_NEVER)
+		p->die_at = RTE_MAX(fault_dist_draw(&fe->conf.die, &fe->rand[FAULT_K_DIE]),
+				    UINT64_C(1));
+	peer->drv = p;
+	fe->by_low[low] = p;
+	return p;
+}
+
+static void
+peer_forget(struct fault_ep *fe, struct fault_peer *p)
+{
+	fe->by_low[p->low] = NULL;
+	p->state = FAULT_PEER_NONE;
+	p->peer = NULL;
+}
+
+/* ---- deaths ---- */
+
+/* Of the sends that came through and are on their way up, half never learn it. */
+static void
+lose_acks(struct fault_ep *fe, const struct fault_peer *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < fe->nb_ops; i++) {
+		struct fault_op *f = &fe->ops[i];
+
+		if (f->peer != p || f->status != 0 ||
+		    (f->where != FAULT_KEPT && f->where != FAULT_DELAYED &&
+		     f->where != FAULT_MIXED) ||
+		    leat_op_is_recv(f->op) || !fault_hit(fe, FAULT_K_DIE, FAULT_ALWAYS / 2))
+			continue;
+		f->status = -ECONNRESET;
+		f->len = 0;
+		LEAT_STAT_ADD(fe->stats.lost_acks, 1);
+	}
+}
+
+static void
+die(struct fault_ep *fe, struct fault_peer *p)
+{
+	struct leat_ep *ep = fe->ep;
+	char text[LEAT_EVENT_TEXT];
+
+	snprintf(text, sizeof(text),
+		 "%s: dead after %" PRIu64 " ops, by %s,seed=%" PRIu64 " of endpoint %s",
+		 leat_peer_addr(ep, p->peer), p->ops, leat_dev_name(ep->dev), fe->conf.seed,
+		 leat_ep_name(ep));
+	LEAT_STAT_ADD(fe->stats.deaths, 1);
+	p->died = true;
+	p->state = FAULT_PEER_CLOSING;
+	leat_peer_closing(ep, p->peer, -ECONNRESET, text);
+	lose_acks(fe, p);
+	fault_stall_end(fe, p, -ECONNRESET);
+	/* If it is ending already its event is on the way. */
+	(void)leat_ep_disconnect(fe->low, p->low);
+}
+
+void
+fault_peer_count(struct fault_ep *fe, struct fault_peer *p)
+{
+	if (++p->ops == p->die_at && p->state == FAULT_PEER_OPEN)
+		die(fe, p);
+}
+
+void
+fault_peers_abort(struct fault_ep *fe)
+{
+	uint16_t i;
+
+	for (i = 0; i < fe->ep->nb_peers; i++) {
+		if (fe->peers[i].state != FAULT_PEER_NONE)
+			fault_stall_end(fe, &fe->peers[i], -ESHUTDOWN);
+	}
+}
+
+/* ---- events ---- */
+
+static void
+requested(struct leat_ep *ep, struct fault_ep *fe, const struct leat_event *ev)
+{
+	const char *from = leat_peer_addr(fe->low, &fe->low->peers[ev->peer]);
+	struct leat_peer *peer = leat_peer_request(ep, from, ev->priv, ev->priv_len);
+
+	if (peer != NULL)
+		(void)peer_open(fe, peer, ev->peer);
+	else
+		(void)leat_ep_reject(fe->low, ev->peer); /* or it is gone again, which is as well */
+}
+
+static void
+ended(struct leat_ep *ep, struct fault_ep *fe, struct fault_peer *p, const struct leat_event *ev)
+{
+	struct leat_peer *peer = p->peer;
+
+	p->state = FAULT_PEER_CLOSING;
+	/* Says nothing new if it ends by our own doing. */
+	leat_peer_closing(ep, peer, ev->status, ev->text);
+	/* All of it is done below, but perhaps not polled. */
+	fault_drain(fe);
+	fault_stall_end(fe, p, -ECONNRESET);
+	fault_flush(fe, p);
+	peer_forget(fe, p);
+	leat_peer_down(ep, peer);
+}
+
+static void
+event(struct leat_ep *ep, struct fault_ep *fe, const struct leat_event *ev)
+{
+	struct fault_peer *p;
+
+	if (ev->type == LEAT_EV_SHUTDOWN)
+		return; /* of an abort: its ops are back */
+	if (ev->type == LEAT_EV_CONNECT_REQ) {
+		requested(ep, fe, ev);
+		return;
+	}
+	p = fe->by_low[ev->peer];
+	if (p == NULL)
+		return; /* rejected, and taken back at the same time */
+	if (ev->type != LEAT_EV_CONNECTED)
+		ended(ep, fe, p, ev);
+	else if (p->state == FAULT_PEER_OPEN)
+		leat_peer_up(ep, p->peer, ev->priv, ev->priv_len);
+}
+
+void
+fault_progress(struct leat_ep *ep, uint64_t now)
+{
+	struct fault_ep *fe = fault_of(ep);
+	struct leat_event ev[EVENTS];
+	unsigned int round;
+	uint16_t i, n;
+
+	RTE_SET_USED(now);
+	for (round = 0; round < ROUNDS; round++) {
+		n = leat_ep_events(fe->low, ev, EVENTS);
+		for (i = 0; i < n; i++)
+			event(ep, fe, &ev[i]);
+		if (n < EVENTS)
+			break;
+	}
+}
+
+/* ---- calls ---- */
+
+int
+fault_listen(struct leat_ep *ep, const char *addr)
+{
+	return leat_ep_listen(fault_of(ep)->low, addr);
+}
+
+int
+fault_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	return leat_ep_listen_addr(fault_of(ep)->low, addr, len);
+}
+
+int
+fault_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+	      const struct leat_conn_params *params)
+{
+	struct fault_ep *fe = fault_of(ep);
+	struct leat_conn_params p = *params;
+	int low;
+
+	p.user = NULL;
+	low = leat_ep_connect(fe->low, addr, &p);
+	if (low < 0)
+		return low;
+	(void)peer_open(fe, peer, (uint16_t)low);
+	return 0;
+}
+
+int
+fault_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
+{
+	struct leat_conn_params p = *params;
+	const struct fault_peer *fp = peer->drv;
+
+	p.user = NULL;
+	return leat_ep_accept(fault_of(ep)->low, fp->low, &p);
+}
+
+void
+fault_reject(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct fault_ep *fe = fault_of(ep);
+	struct fault_peer *p = peer->drv;
+
+	/* If it was taken back meanwhile there is nothing to reject, and nobody to tell of its end. */
+	(void)leat_ep_reject(fe->low, p->low);
+	peer_forget(fe, p);
+}
+
+void
+fault_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	struct fault_ep *fe = fault_of(ep);
+	struct fault_peer *p = peer->drv;
+
+	p->state = FAULT_PEER_CLOSING;
+	leat_peer_closing(ep, peer, status, text);
+	fault_stall_end(fe, p, -ECONNABORTED);
+	/* If it is ending already its event is on the way. */
+	(void)leat_ep_disconnect(fe->low, p->low);
+}

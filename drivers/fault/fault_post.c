@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Post and cancel.
+ *
+ * An op fails here, if it is to fail, and never after it went through below: the other side would
+ * have a message that its sender believes lost. So an injected error is like one of the device's own,
+ * found before anything was sent or any receive was posted.
+ *
+ * One call below per op, not one per burst: what the next op is to suffer may depend on the one
+ * before it (its peer stalls, or is dead).
+ */
+
+#include "fault_pvt.h"
+
+/* Can a type end with that status? A receive meets no remote error, only one-sided ops have keys. */
+static bool
+may_fail(const struct leat_op *op, int status)
+{
+	switch (status) {
+	case -EIO:
+		return true;
+	case -EREMOTEIO:
+		return !leat_op_is_recv(op);
+	default:
+		return leat_op_right(op->type) != 0;
+	}
+}
+
+/* The region below that holds the buffer. @return false: there is none */
+static bool
+map_region(const struct leat_op *op, struct leat_mr **mr)
+{
+	const struct leat_mr_piece *p;
+
+	*mr = NULL;
+	if (op->mr == NULL || op->size == 0)
+		return true;
+	p = leat_mr_find(op->mr, op->buf, op->size);
+	if (unlikely(p == NULL))
+		return false;
+	*mr = p->drv;
+	return true;
+}
+
+static struct fault_op *
+take_proxy(struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
+{
+	struct fault_op *f = TAILQ_FIRST(&fe->free);
+	struct leat_op *low;
+
+	if (f != NULL)
+		TAILQ_REMOVE(&fe->free, f, link);
+	else
+		f = &fe->ops[fe->nb_ops++];
+	low = &f->low;
+	f->op = op;
+	f->peer = op->peer < fe->ep->nb_peers ? &fe->peers[op->peer] : NULL;
+	f->src = LEAT_PEER_ANY;
+	f->nr = 0;
+	low->type = op->type;
+	low->flags = op->flags & LEAT_OP_F_IMM; /* deadlines are kept above */
+	low->oflags = 0;
+	low->peer = f->peer != NULL ? f->peer->low : LEAT_PEER_ANY;
+	low->buf = op->buf;
+	low->size = op->size;
+	low->queue = LEAT_QUEUE_NONE;
+	low->mr = mr;
+	low->tag = op->tag;
+	low->ignore = op->ignore;
+	low->imm = op->imm;
+	low->compare = op->compare;
+	return f;
+}
+
+bool
+fault_hand_down(struct fault_ep *fe, struct fault_op *f)
+{
+	struct leat_op *low = &f->low;
+
+	if (leat_ep_post(fe->low, &low, 1) != 1)
+		return false;
+	f->where = FAULT_BELOW;
+	return true;
+}
+
+static bool
+refuse(struct fault_ep *fe, const struct leat_op *op)
+{
+	if (leat_op_is_recv(op)) {
+		if (likely(!fault_hit(fe, FAULT_K_REFUSE_RECV, fe->conf.refuse_recv)))
+			return false;
+		LEAT_STAT_ADD(fe->stats.refused_recv, 1);
+	} else {
+		if (likely(!fault_hit(fe, FAULT_K_REFUSE, fe->conf.refuse)))
+			return false;
+		LEAT_STAT_ADD(fe->stats.refused, 1);
+	}
+	return true;
+}
+
+/* @return false: refused */
+static bool
+post_one(struct leat_ep *ep, struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
+{
+	struct fault_op *f;
+
+	if (refuse(fe, op)) {
+		rte_errno = EAGAIN;
+		return false;
+	}
+	f = take_proxy(fe, op, mr);
+	if (may_fail(op, fe->conf.error_status) && fault_hit(fe, FAULT_K_ERROR, fe->conf.error)) {
+		LEAT_STAT_ADD(fe->stats.failed, 1);
+		op->drv_ctx = f;
+		leat_op_start(ep, op);
+		fault_done(fe, f, fe->conf.error_status, 0);
+		return true;
+	}
+	if (f->peer != NULL && !leat_op_is_recv(op)) {
+		fault_stall_draw(fe, f->peer);
+		if (f->peer->stalled) {
+			op->drv_ctx = f;
+			leat_op_start(ep, op);
+			fault_wait(fe, f);
+			fault_peer_count(fe, f->peer);
+			return true;
+		}
+	}
+	if (!fault_hand_down(fe, f)) {
+		TAILQ_INSERT_HEAD(&fe->free, f, link);
+		return false;
+	}
+	op->drv_ctx = f;
+	leat_op_start(ep, op);
+	if (f->peer != NULL && !leat_op_is_recv(op))
+		fault_peer_count(fe, f->peer);
+	return true;
+}
+
+uint16_t
+fault_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	struct fault_ep *fe = fault_of(ep);
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+		struct leat_mr *mr;
+		int status;
+
+		if (unlikely(!leat_op_admit(ep, op)))
+			break;
+		status = leat_op_check(ep, op);
+		if (status == 0 && !map_region(op, &mr))
+			status = -EINVAL;
+		if (unlikely(status < 0)) {
+			leat_op_fail(ep, op, status);
+			continue;
+		}
+		if (!post_one(ep, fe, op, mr)) {
+			fe->refused = true;
+			break;
+		}
+	}
+	return leat_post_end(ep, i, n);
+}
+
+int
+fault_cancel(struct leat_ep *ep, struct leat_op *op)
+{
+	struct fault_ep *fe = fault_of(ep);
+	struct fault_op *f = op->drv_ctx;
+	int ret;
+
+	switch ((enum fault_where)f->where) {
+	case FAULT_WAITING:
+		TAILQ_REMOVE(&f->peer->waiting, f, link);
+		f->status = -ECANCELED;
+		f->len = 0;
+		break;
+	case FAULT_BELOW:
+		ret = leat_op_cancel(fe->low, &f->low);
+		/* Done, or asked before: it comes. */
+		return ret == -ENOENT || ret == -EALREADY ? 0 : ret;
+	case FAULT_KEPT: /* from here on with its own result, which was faster */
+		TAILQ_REMOVE(&f->peer->kept, f, link);
+		break;
+	case FAULT_DELAYED:
+		fault_heap_remove(&fe->delayed, f);
+		break;
+	case FAULT_MIXED:
+		fault_heap_remove(&fe->mixed, f);
+		break;
+	case FAULT_FREE:
+		return -ENOENT;
+	}
+	fault_release(fe, f);
+	return 0;
+}

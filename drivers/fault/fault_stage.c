@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What is done: delay, then reorder, then release.
+ *
+ *     done below    #1   #2   #3   #4        completions get numbers
+ *     delay         each is due at now + what the distribution says
+ *     reorder       each gets number + random 0..window; the lowest goes first, as soon as
+ *                   completions with that number have come: no op is passed by more than window
+ *     release       leat_op_finish()
+ *
+ * Nobody may wait for passers-by that do not come. After a few polls that find nothing all go, the
+ * lowest first; how few is random, too. So what the window does is a function of the seed and of the
+ * calls that were made, and the clock has no part in it.
+ */
+
+#include "fault_pvt.h"
+
+void
+fault_release(struct fault_ep *fe, struct fault_op *f)
+{
+	struct leat_op *op = f->op, *low = &f->low;
+	struct leat_ep *ep = fe->ep;
+
+	if (f->nr > fe->nr_out)
+		fe->nr_out = f->nr;
+	else if (f->nr != 0)
+		LEAT_STAT_ADD(fe->stats.reordered, 1);
+	op->oflags = low->oflags;
+	if (leat_op_is_recv(op)) {
+		op->src = f->src;
+		op->imm = low->imm;
+		if (op->type == LEAT_OP_TRECV)
+			op->tag_in = low->tag_in;
+	}
+	f->where = FAULT_FREE;
+	f->op = NULL;
+	f->peer = NULL;
+	TAILQ_INSERT_HEAD(&fe->free, f, link);
+	leat_op_finish(ep, op, f->status, f->len);
+}
+
+static void
+mix(struct fault_ep *fe, struct fault_op *f)
+{
+	f->where = FAULT_MIXED;
+	f->key = f->nr;
+	if (fe->conf.reorder != 0)
+		f->key += fault_rand_below(&fe->rand[FAULT_K_REORDER], fe->conf.reorder + 1);
+	fault_heap_push(&fe->mixed, f);
+}
+
+void
+fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len)
+{
+	uint64_t delay;
+
+	f->status = status;
+	f->len = len;
+	f->nr = ++fe->nr;
+	if (unlikely(fe->aborting)) {
+		fault_release(fe, f);
+		return;
+	}
+	if (fe->conf.delay.shape == FAULT_NEVER) {
+		mix(fe, f);
+		return;
+	}
+	delay = fault_dist_draw(&fe->conf.delay, &fe->rand[FAULT_K_DELAY]);
+	LEAT_STAT_ADD(fe->stats.delayed, 1);
+	f->where = FAULT_DELAYED;
+	f->key = leat_time_add(leat_ep_now(fe->ep), delay);
+	fault_heap_push(&fe->delayed, f);
+}
+
+/* @return whether any came out */
+static bool
+undelay(struct fault_ep *fe)
+{
+	bool any = false;
+
+	while (fe->delayed.nb > 0 && fe->delayed.op[0]->key <= leat_ep_now(fe->ep)) {
+		struct fault_op *f = fe->delayed.op[0];
+
+		fault_heap_remove(&fe->delayed, f);
+		mix(fe, f);
+		any = true;
+	}
+	return any;
+}
+
+static int
+status_of(const struct fault_ep *fe, const struct fault_op *f)
+{
+	int status = f->low.status;
+
+	if (status == 0)
+		return 0;
+	if (fe->aborting)
+		return -ESHUTDOWN;
+	/* Below, it was a disconnect of ours. */
+	if (status == -ECONNABORTED && f->peer != NULL && f->peer->died)
+		return -ECONNRESET;
+	return status;
+}
+
+/* A proxy came back. */
+static void
+took(struct fault_ep *fe, struct fault_op *f)
+{
+	struct leat_op *low = &f->low;
+
+	if (leat_op_is_recv(low) && low->src < fe->low->nb_peers && fe->by_low[low->src] != NULL) {
+		f->peer = fe->by_low[low->src];
+		f->src = f->peer->peer->id;
+		fault_stall_draw(fe, f->peer);
+		fault_peer_count(fe, f->peer);
+	}
+	f->status = status_of(fe, f);
+	f->len = low->len;
+	if (f->peer != NULL && f->peer->stalled)
+		fault_keep(fe, f);
+	else
+		fault_done(fe, f, f->status, f->len);
+}
+
+static uint16_t
+take(struct fault_ep *fe)
+{
+	struct leat_op *low[FAULT_BURST];
+	uint16_t i, n = leat_ep_poll(fe->low, low, FAULT_BURST);
+
+	for (i = 0; i < n; i++)
+		took(fe, container_of(low[i], struct fault_op, low));
+	return n;
+}
+
+void
+fault_drain(struct fault_ep *fe)
+{
+	while (take(fe) == FAULT_BURST)
+		;
+}
+
+/* May the lowest go, or do others still have time to pass it? */
+static bool
+passed_enough(struct fault_ep *fe, bool idle)
+{
+	if (fe->conf.reorder == 0 || fe->mixed.op[0]->key <= fe->nr)
+		return true;
+	if (!idle || fe->patience == 0)
+		return idle;
+	fe->patience--;
+	return false;
+}
+
+static void
+unmix(struct fault_ep *fe, bool idle)
+{
+	uint32_t max = RTE_MAX((uint32_t)leat_ep_room(fe->ep), (uint32_t)FAULT_BURST);
+
+	if (!idle && fe->conf.reorder != 0)
+		fe->patience =
+			(uint32_t)fault_rand_below(&fe->rand[FAULT_K_PATIENCE], FAULT_PATIENCE + 1);
+	for (; max > 0 && fe->mixed.nb > 0 && passed_enough(fe, idle); max--) {
+		struct fault_op *f = fe->mixed.op[0];
+
+		fault_heap_remove(&fe->mixed, f);
+		fault_release(fe, f);
+	}
+}
+
+void
+fault_poll(struct leat_ep *ep)
+{
+	struct fault_ep *fe = fault_of(ep);
+	bool any = take(fe) > 0;
+
+	if (unlikely(!TAILQ_EMPTY(&fe->stalled)))
+		fault_stalls_run(fe);
+	if (fe->delayed.nb > 0 && undelay(fe))
+		any = true;
+	if (fe->mixed.nb > 0)
+		unmix(fe, !any);
+}
+
+/* The slow way, through all of the heap. */
+static void
+flush(struct fault_ep *fe, struct fault_heap *h, const struct fault_peer *p)
+{
+	uint32_t i = 0;
+
+	while (i < h->nb) {
+		struct fault_op *f = h->op[i];
+
+		if (p != NULL && f->peer != p) {
+			i++;
+			continue;
+		}
+		fault_heap_remove(h, f);
+		fault_release(fe, f);
+		i = 0; /* the others moved */
+	}
+}
+
+void
+fault_flush(struct fault_ep *fe, const struct fault_peer *p)
+{
+	flush(fe, &fe->mixed, p);
+	flush(fe, &fe->delayed, p);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Peers that stand still for a while.
+ *
+ *     ops to it              wait here, in their order, and are handed down when it moves again
+ *     what is done with it   is kept: sends that were below already, messages that it sent
+ *
+ * The peer itself knows nothing of it. What waits has its place in the send depth, so that a peer
+ * which stalls for long makes post refuse, as one does that stands still in truth.
+ */
+
+#include "fault_pvt.h"
+
+void
+fault_stall_draw(struct fault_ep *fe, struct fault_peer *p)
+{
+	if (p->stalled || p->state != FAULT_PEER_OPEN || fe->aborting ||
+	    !fault_hit(fe, FAULT_K_STALL, fe->conf.stall))
+		return;
+	p->stalled = true;
+	p->until = leat_time_add(leat_ep_now(fe->ep),
+				 fault_dist_draw(&fe->conf.stall_time, &fe->rand[FAULT_K_STALL]));
+	TAILQ_INSERT_TAIL(&fe->stalled, p, link);
+	LEAT_STAT_ADD(fe->stats.stalls, 1);
+}
+
+void
+fault_wait(struct fault_ep *fe, struct fault_op *f)
+{
+	f->where = FAULT_WAITING;
+	TAILQ_INSERT_TAIL(&f->peer->waiting, f, link);
+	LEAT_STAT_ADD(fe->stats.stalled_ops, 1);
+}
+
+void
+fault_keep(struct fault_ep *fe, struct fault_op *f)
+{
+	f->where = FAULT_KEPT;
+	TAILQ_INSERT_TAIL(&f->peer->kept, f, link);
+	LEAT_STAT_ADD(fe->stats.stalled_ops, 1);
+}
+
+static void
+kept_go_on(struct fault_ep *fe, struct fault_peer *p)
+{
+	struct fault_op *f;
+
+	while ((f = TAILQ_FIRST(&p->kept)) != NULL) {
+		TAILQ_REMOVE(&p->kept, f, link);
+		fault_done(fe, f, f->status, f->len);
+	}
+}
+
+static void
+stall_over(struct fault_ep *fe, struct fault_peer *p)
+{
+	p->stalled = false;
+	TAILQ_REMOVE(&fe->stalled, p, link);
+}
+
+void
+fault_stalls_run(struct fault_ep *fe)
+{
+	uint64_t now = leat_ep_now(fe->ep);
+	struct fault_peer *p, *next;
+	struct fault_op *f;
+
+	for (p = TAILQ_FIRST(&fe->stalled); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (now < p->until)
+			continue;
+		kept_go_on(fe, p);
+		while ((f = TAILQ_FIRST(&p->waiting)) != NULL) {
+			if (!fault_hand_down(fe, f))
+				break; /* no room: those behind it wait, too */
+			TAILQ_REMOVE(&p->waiting, f, link);
+		}
+		if (TAILQ_EMPTY(&p->waiting))
+			stall_over(fe, p);
+	}
+}
+
+void
+fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status)
+{
+	struct fault_op *f;
+
+	while ((f = TAILQ_FIRST(&p->waiting)) != NULL) {
+		TAILQ_REMOVE(&p->waiting, f, link);
+		f->status = status;
+		f->len = 0;
+		fault_release(fe, f);
+	}
+	kept_go_on(fe, p);
+	if (p->stalled)
+		stall_over(fe, p);
+}
