@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FAULT_TEST_H
+#define FAULT_TEST_H
+
+/*
+ * What the tests of fault devices share: leat with some of them over one ring device, a clock that
+ * stands still until a test moves it, and pairs of endpoints driven by one thread. So every run is
+ * the same.
+ */
+
+#include <leat_fabric.h>
+#include <leat_time.h>
+
+#include <leat_cmocka.h>
+
+#include "fault_pvt.h"
+
+#define F_OFF "fabric_fault0"
+#define F_REORDER "fabric_fault1"     /* reorder=4 */
+#define F_DELAY "fabric_fault2"	      /* delay=10..20 */
+#define F_REFUSE "fabric_fault3"      /* refuse=0.5 */
+#define F_REFUSE_RECV "fabric_fault4" /* refuse_recv=0.5 */
+#define F_ERROR "fabric_fault5"	      /* error=1 */
+#define F_ERROR_KEY "fabric_fault6"   /* error=0.5,errno=EACCES */
+#define F_STALL "fabric_fault7"	      /* stall=1,stall_time=100 */
+#define F_DIE "fabric_fault8"	      /* die=10 */
+#define F_DIE_LATE "fabric_fault9"    /* die=40,delay=50 */
+#define F_LONG "fabric_fault10"	      /* delay=60000000 */
+#define F_TWICE "fabric_fault11"      /* reorder=4, over F_DELAY */
+#define F_MIX7 "fabric_fault12"	      /* something of everything, seed=7 */
+#define F_MIX8 "fabric_fault13"	      /* the same, seed=8 */
+
+#define US UINT64_C(1000) /* of the test's clock */
+
+extern volatile uint64_t test_clock;
+
+/* For cmocka's group setup and teardown, and those of each test: the test's clock, or the real one. */
+int fault_test_start(void **state);
+int fault_test_stop(void **state);
+int fault_test_clock(void **state);
+int fault_test_real_clock(void **state);
+
+struct fault_pair {
+	struct leat_ep *a, *b;
+	uint16_t pa, pb; /* b as a peer of a, a as a peer of b */
+	char addr[LEAT_ADDR_MAX];
+};
+
+/* a on that device, b on the ring device; name: of a. */
+void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
+void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *conf);
+void fault_pair_connect(struct fault_pair *p);
+void fault_pair_close(struct fault_pair *p);
+/* Polls both, and moves the clock by a microsecond. @return ops that came back at a, and where they are */
+uint16_t fault_pair_turn(struct fault_pair *p, struct leat_op **got, uint16_t max);
+/* Waits for that event of an endpoint; others are an error. */
+void fault_test_event(struct fault_pair *p, struct leat_ep *ep, enum leat_event_type type,
+		      struct leat_event *ev);
+
+static inline const struct fault_stats *
+fault_test_stats(const struct leat_ep *ep)
+{
+	return &fault_of(ep)->stats;
+}
+
+/* A send, or receive, on no queue: it comes back as soon as the device says. */
+struct leat_op fault_test_send(uint16_t peer, void *buf, uint64_t size);
+struct leat_op fault_test_recv(void *buf, uint64_t size);
+void fault_test_post(struct leat_ep *ep, struct leat_op *op);
+
+#endif /* FAULT_TEST_H */
