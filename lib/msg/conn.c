@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections: how they begin, and which format they speak.
+ *
+ *     connector    CONNECTING -- hello? --> ........................ CONNECTED: hello? -> OPEN
+ *     listener                  CONNECT_REQ: hello? -> CONNECTING -- hello? --> CONNECTED -> OPEN
+ *
+ * A side that was asked for plain mode says no hello, and a listener says one only to who said one.
+ * So leat mode holds exactly if the listener said hello, and both know that.
+ */
+
+#include <errno.h>
+
+#include <rte_mempool.h>
+
+#include "msg_pvt.h"
+
+static const struct leat_msg_conn_conf defaults;
+
+void
+msg_conn_free(struct leat_msg_conn *c)
+{
+	c->m->stats.held -= c->rx_arrived;
+	c->m->nb_open--;
+	c->state = MSG_FREE;
+}
+
+static struct leat_msg_conn *
+conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
+{
+	struct leat_msg_conn *c;
+	uint16_t i;
+
+	if (conf->mode > LEAT_MSG_LEAT || conf->priv_len > LEAT_MSG_PRIV_MAX ||
+	    (conf->priv_len > 0 && conf->priv == NULL)) {
+		leat_err(EINVAL, "messages on %s: mode %d, %u B of private data (at most %u)",
+			 leat_ep_name(m->ep), (int)conf->mode, conf->priv_len, LEAT_MSG_PRIV_MAX);
+		return NULL;
+	}
+	if (conf->mempool != NULL && m->ep->mr_local &&
+	    leat_ep_mempool_mr(m->ep, conf->mempool) == NULL) {
+		leat_err(EINVAL, "messages on %s: mempool %s is not among the endpoint's",
+			 leat_ep_name(m->ep), conf->mempool->name);
+		return NULL;
+	}
+	for (i = 0; i < m->max_conns && m->conns[i].state != MSG_FREE; i++)
+		;
+	if (i == m->max_conns) {
+		leat_err(ENOSPC, "messages on %s: %u connections are open, that is max_conns",
+			 leat_ep_name(m->ep), i);
+		return NULL;
+	}
+	c = &m->conns[i];
+	/* What conn_init() set stays; slots are clean: nothing of the last connection is in flight. */
+	c->mode = LEAT_MSG_AUTO;
+	c->asked = (uint8_t)conf->mode;
+	c->any_id = conf->any_id;
+	c->max_size = conf->max_size == 0 ? m->dev_max : RTE_MIN(conf->max_size, m->dev_max);
+	c->alloc = conf->alloc;
+	c->alloc_arg = conf->alloc_arg;
+	c->mempool = conf->mempool;
+	c->user = conf->user;
+	c->first_id = conf->first_id;
+	c->epoch = m->next_epoch++ & MSG_EPOCH_MASK;
+	c->sendq = c->recvq = (struct msg_list){ 0 };
+	c->nb_done = 0;
+	c->pending = 0;
+	c->rx_arrived = 0;
+	c->closing = c->draining = c->gone = c->settled = c->grant = false;
+	c->status = 0;
+	c->text[0] = '\0';
+	c->peer = LEAT_PEER_ANY;
+	return c;
+}
+
+/* The connection is in use from here on. */
+static void
+conn_start(struct leat_msg_conn *c, uint16_t peer)
+{
+	struct leat_msg *m = c->m;
+
+	c->state = MSG_CONNECTING;
+	c->peer = peer;
+	c->recv_peer = m->ep->directed_recv ? peer : LEAT_PEER_ANY;
+	m->by_peer[peer] = c;
+	m->nb_open++;
+}
+
+/* Private data with a hello before them. @return their length, or a negative errno */
+static int
+priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, uint16_t max,
+	 uint8_t *buf)
+{
+	struct msg_hello h = {
+		.conn = c->index,
+		.epoch = c->epoch,
+		.credits = c->m->credits,
+		.eager_max = c->m->eager_max,
+		.max_size = c->max_size,
+		.priv_len = conf->priv_len,
+	};
+	int len = LEAT_MSG_HELLO_LEN + conf->priv_len;
+
+	if (len > max)
+		return leat_err(
+			EINVAL,
+			"messages on %s: the hello and %u B of private data are %d B, the device "
+			"can send %u",
+			leat_ep_name(c->ep), conf->priv_len, len, max);
+	msg_hello_put(buf, &h);
+	if (conf->priv_len > 0)
+		memcpy(buf + LEAT_MSG_HELLO_LEN, conf->priv, conf->priv_len);
+	return len;
+}
+
+/* Leat mode: what the other side's hello says holds for what is sent to it. */
+static void
+hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
+{
+	c->mode = LEAT_MSG_LEAT;
+	c->eager_max = RTE_MIN(c->m->eager_max, h->eager_max);
+	c->tx_base = (uint64_t)h->conn << MSG_TAG_CONN_SHIFT | (uint64_t)h->epoch
+								       << MSG_TAG_EPOCH_SHIFT;
+	c->rx_base = (uint64_t)c->index << MSG_TAG_CONN_SHIFT | (uint64_t)c->epoch
+									<< MSG_TAG_EPOCH_SHIFT;
+	c->tx_credit = c->first_id + h->credits;
+	c->tx_max = RTE_MIN(c->m->dev_max, h->max_size);
+}
+
+static void
+plain_take(struct leat_msg_conn *c)
+{
+	c->mode = LEAT_MSG_PLAIN;
+	c->eager_max = 0;
+	c->tx_max = c->m->dev_max;
+}
+
+static void
+conn_open(struct leat_msg_conn *c)
+{
+	c->state = MSG_OPEN;
+	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
+	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
+	c->ctrl_tx_id = 0;
+	if (c->mode == LEAT_MSG_LEAT)
+		c->any_id = false;
+	c->pending |= 1u << LEAT_MSG_UP;
+	msg_rx_start(c);
+	if (c->state == MSG_OPEN)
+		msg_tx_run(c);
+	msg_work(c);
+}
+
+void
+msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev)
+{
+	struct msg_hello h;
+	int ret = 0;
+
+	/* Closed in the meantime: it is on its way down. */
+	if (c->state != MSG_CONNECTING)
+		return;
+	/* A listener has decided when it accepted. */
+	if (c->mode == LEAT_MSG_AUTO) {
+		if (c->asked != LEAT_MSG_PLAIN)
+			ret = msg_hello_get(ev->priv, ev->priv_len, &h);
+		if (ret == 1)
+			hello_take(c, &h);
+		else
+			plain_take(c);
+	}
+	conn_open(c);
+	if (ret < 0)
+		msg_fail(c, ret, "%s", leat_err_msg());
+	else if (c->mode == LEAT_MSG_PLAIN && c->asked == LEAT_MSG_LEAT)
+		msg_fail(c, -EPROTONOSUPPORT, "the other side does not speak leat mode");
+	else if (c->mode == LEAT_MSG_PLAIN && !c->ep->directed_recv)
+		msg_fail(c, -EOPNOTSUPP,
+			 "plain mode, but the device can't receive from one peer only");
+}
+
+struct leat_msg_conn *
+leat_msg_connect(struct leat_msg *m, const char *addr, const struct leat_msg_conn_conf *conf)
+{
+	uint8_t buf[LEAT_PRIV_MAX];
+	struct leat_conn_params params = { 0 };
+	struct leat_msg_conn *c;
+	int ret;
+
+	if (conf == NULL)
+		conf = &defaults;
+	c = conn_new(m, conf);
+	if (c == NULL)
+		return NULL;
+	params.timeout_us = conf->timeout_us;
+	params.user = c;
+	if (conf->mode == LEAT_MSG_PLAIN) {
+		params.priv = conf->priv;
+		params.priv_len = conf->priv_len;
+	} else {
+		ret = priv_put(c, conf, m->priv_max[0], buf);
+		if (ret < 0)
+			return NULL;
+		params.priv = buf;
+		params.priv_len = (uint16_t)ret;
+	}
+	ret = leat_ep_connect(m->ep, addr, &params);
+	if (ret < 0)
+		return NULL;
+	conn_start(c, (uint16_t)ret);
+	return c;
+}
+
+struct leat_msg_conn *
+leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
+		const struct leat_msg_conn_conf *conf)
+{
+	uint8_t buf[LEAT_PRIV_MAX];
+	struct leat_conn_params params = { 0 };
+	struct leat_msg_conn *c;
+	struct msg_hello h;
+	int ret = 0;
+
+	if (conf == NULL)
+		conf = &defaults;
+	c = conn_new(m, conf);
+	if (c == NULL)
+		return NULL;
+	if (conf->mode != LEAT_MSG_PLAIN)
+		ret = msg_hello_get(ev->priv, ev->priv_len, &h);
+	if (ret < 0)
+		return NULL;
+	if (ret == 0 && conf->mode == LEAT_MSG_LEAT) {
+		leat_err(EPROTONOSUPPORT, "messages on %s: the other side does not speak leat mode",
+			 leat_ep_name(m->ep));
+		return NULL;
+	}
+	if (ret == 0 && !m->ep->directed_recv) {
+		leat_err(
+			EOPNOTSUPP,
+			"messages on %s: plain mode, but the device can't receive from one peer only",
+			leat_ep_name(m->ep));
+		return NULL;
+	}
+	params.user = c;
+	if (ret == 1) {
+		hello_take(c, &h);
+		ret = priv_put(c, conf, m->priv_max[1], buf);
+		if (ret < 0)
+			return NULL;
+		params.priv = buf;
+		params.priv_len = (uint16_t)ret;
+	} else {
+		plain_take(c);
+		params.priv = conf->priv;
+		params.priv_len = conf->priv_len;
+	}
+	ret = leat_ep_accept(m->ep, ev->peer, &params);
+	if (ret < 0)
+		return NULL;
+	conn_start(c, ev->peer);
+	return c;
+}
+
+struct leat_msg_conn *
+leat_msg_open(struct leat_msg *m, uint16_t peer, const struct leat_msg_conn_conf *conf)
+{
+	enum leat_peer_state state = leat_ep_peer_state(m->ep, peer);
+	struct leat_msg_conn *c;
+
+	if (state != LEAT_PEER_UP && state != LEAT_PEER_CONNECTING && state != LEAT_PEER_ACCEPTED) {
+		leat_err(ENOTCONN, "messages on %s: peer %u is not connected", leat_ep_name(m->ep),
+			 peer);
+		return NULL;
+	}
+	if (m->by_peer[peer] != NULL) {
+		leat_err(EALREADY, "messages on %s: peer %u has a connection", leat_ep_name(m->ep),
+			 peer);
+		return NULL;
+	}
+	if (conf == NULL)
+		conf = &defaults;
+	if (conf->mode == LEAT_MSG_LEAT || !m->ep->directed_recv) {
+		leat_err(EOPNOTSUPP, "messages on %s: %s", leat_ep_name(m->ep),
+			 conf->mode == LEAT_MSG_LEAT
+				 ? "leat mode is agreed on by leat_msg_connect() and _accept()"
+				 : "plain mode, but the device can't receive from one peer only");
+		return NULL;
+	}
+	c = conn_new(m, conf);
+	if (c == NULL)
+		return NULL;
+	plain_take(c);
+	conn_start(c, peer);
+	if (state == LEAT_PEER_UP)
+		conn_open(c);
+	return c;
+}
+
+enum leat_msg_mode
+leat_msg_conn_mode(const struct leat_msg_conn *c)
+{
+	return c->state >= MSG_OPEN ? (enum leat_msg_mode)c->mode : LEAT_MSG_AUTO;
+}
+
+uint16_t
+leat_msg_conn_peer(const struct leat_msg_conn *c)
+{
+	return c->gone ? LEAT_PEER_ANY : c->peer;
+}
+
+void *
+leat_msg_conn_user(const struct leat_msg_conn *c)
+{
+	return c->user;
+}

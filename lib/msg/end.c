@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * How connections end.
+ *
+ *     failure, or the peer's end     OPEN ----------> ENDING --------> OVER          LEAT_MSG_ENDED
+ *     leat_msg_close()                    (drain)             (1)       |
+ *                                                                    free (2)     LEAT_MSG_CLOSED
+ *
+ * (1) when the device has returned all ops and the peer's last event was seen: before that no request
+ *     goes back whose buffer an op refers to.
+ * (2) when it was closed, and every request was given out.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "msg_pvt.h"
+
+/* Receives that name no peer don't end with it. */
+static void
+recall(struct leat_msg_conn *c)
+{
+	uint32_t i;
+
+	if (c->recv_peer != LEAT_PEER_ANY)
+		return;
+	for (i = 0; i <= c->mask; i++) {
+		struct msg_slot *s = &c->rx[i];
+
+		/* What can't be recalled has met its message, and ends with it. */
+		if ((s->flags & MSG_OP_OUT) != 0)
+			(void)leat_op_cancel(c->ep, &s->op);
+		if ((s->flags & MSG_DATA_OUT) != 0)
+			(void)leat_op_cancel(c->ep, &s->data);
+	}
+	for (i = 0; i < MSG_CTRL; i++) {
+		if ((c->ctrl_rx[i].flags & MSG_OP_OUT) != 0)
+			(void)leat_op_cancel(c->ep, &c->ctrl_rx[i].op);
+	}
+}
+
+/* Disconnects. The peer's last event follows, or is on its way already. */
+static void
+end(struct leat_msg_conn *c)
+{
+	c->state = MSG_ENDING;
+	c->draining = false;
+	if (!c->gone)
+		(void)leat_ep_disconnect(c->ep, c->peer);
+	recall(c);
+	msg_work(c);
+}
+
+void
+msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (c->state != MSG_OPEN)
+		return;
+	if (!c->settled) {
+		va_start(ap, fmt);
+		vsnprintf(c->text, sizeof(c->text), fmt, ap);
+		va_end(ap);
+		c->status = status;
+		c->settled = true;
+	}
+	c->m->stats.ended_errors++;
+	end(c);
+}
+
+/*
+ * If the peer is ending its last event says why. If not the device failed a single op, and with that a message is
+ * missing.
+ */
+void
+msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
+{
+	if (c->state != MSG_OPEN)
+		return;
+	if (leat_ep_peer_state(c->ep, c->peer) == LEAT_PEER_UP) {
+		msg_fail(c, op->status, "%s of %" PRIu64 " B: %s", leat_op_type_name(op->type),
+			 op->size, strerror(-op->status));
+		return;
+	}
+	c->state = MSG_ENDING;
+	c->draining = false;
+	recall(c);
+}
+
+void
+msg_gone(struct leat_msg_conn *c, int status, const char *text)
+{
+	if (c->gone)
+		return;
+	c->gone = true;
+	if (c->peer < c->ep->nb_peers && c->m->by_peer[c->peer] == c)
+		c->m->by_peer[c->peer] = NULL;
+	if (!c->settled) {
+		c->settled = true;
+		c->status = status;
+		snprintf(c->text, sizeof(c->text), "%s", text);
+	}
+	if (c->state < MSG_ENDING) {
+		c->state = MSG_ENDING;
+		c->draining = false;
+		recall(c);
+	}
+	msg_work(c);
+}
+
+void
+msg_ending(struct leat_msg_conn *c)
+{
+	if (!c->gone || c->tx_out + c->rx_out > 0)
+		return;
+	c->state = MSG_OVER;
+	msg_tx_finish(c);
+	if (!c->closing)
+		c->pending |= 1u << LEAT_MSG_ENDED;
+	msg_over_recv(c);
+}
+
+void
+msg_drain(struct leat_msg_conn *c)
+{
+	if (c->state == MSG_OPEN && (c->sendq.head != NULL || c->tx_out > 0)) {
+		if (leat_now() < c->drain_deadline)
+			return;
+		c->status = -ETIMEDOUT;
+		snprintf(c->text, sizeof(c->text), "messages were not sent when the time was up");
+	}
+	/* It is over because it was closed here, whatever the peer's last event says. */
+	c->settled = true;
+	end(c);
+}
+
+int
+leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
+{
+	if (c->closing || c->state == MSG_FREE)
+		return -EALREADY;
+	c->closing = true;
+	c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_ENDED);
+	msg_work(c);
+	switch (c->state) {
+	case MSG_CONNECTING:
+		c->settled = true;
+		end(c);
+		break;
+	case MSG_OPEN:
+		c->draining = true;
+		c->drain_deadline = timeout_us == 0 ? 0
+						    : leat_now() + leat_us_to_cycles(timeout_us);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* ---- events ---- */
+
+bool
+leat_msg_event(struct leat_msg *m, const struct leat_event *ev)
+{
+	struct leat_msg_conn *c;
+	uint16_t i;
+
+	if (ev->type == LEAT_EV_SHUTDOWN) {
+		for (i = 0; i < m->max_conns; i++) {
+			if (m->conns[i].state != MSG_FREE)
+				msg_gone(&m->conns[i], -ESHUTDOWN, "the endpoint was shut down");
+		}
+		return false;
+	}
+	if (ev->type == LEAT_EV_CONNECT_REQ || ev->peer >= m->ep->nb_peers)
+		return false;
+	c = m->by_peer[ev->peer];
+	if (c == NULL)
+		return false;
+	if (ev->type == LEAT_EV_CONNECTED)
+		msg_conn_up(c, ev);
+	else
+		msg_gone(c, ev->status, ev->text);
+	return true;
+}
+
+static void
+event_fill(struct leat_msg_event *ev, enum leat_msg_event_type type, struct leat_msg_conn *c)
+{
+	ev->type = type;
+	ev->conn = c;
+	ev->user = c->user;
+	ev->status = type == LEAT_MSG_UP ? 0 : c->status;
+	snprintf(ev->text, sizeof(ev->text), "%s", type == LEAT_MSG_UP ? "" : c->text);
+}
+
+/* @return number of events put to ev, of which there is room for n */
+static uint16_t
+conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
+{
+	uint16_t got = 0;
+
+	if (c->draining)
+		msg_drain(c);
+	if (c->pending == 0 && !c->closing)
+		return 0;
+	if (got < n && (c->pending & 1u << LEAT_MSG_UP) != 0) {
+		c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP);
+		event_fill(&ev[got++], LEAT_MSG_UP, c);
+	}
+	if (got < n && (c->pending & 1u << LEAT_MSG_ENDED) != 0 && c->sendq.head == NULL) {
+		c->pending &= (uint8_t) ~(1u << LEAT_MSG_ENDED);
+		event_fill(&ev[got++], LEAT_MSG_ENDED, c);
+	}
+	if (got < n && c->closing && c->state == MSG_OVER && !c->in_work && c->nb_done == 0 &&
+	    c->recvq.head == NULL && c->sendq.head == NULL) {
+		event_fill(&ev[got++], LEAT_MSG_CLOSED, c);
+		msg_conn_free(c);
+	}
+	return got;
+}
+
+uint16_t
+leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
+{
+	uint16_t i, got = 0;
+
+	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
+		struct leat_msg_conn *c = &m->conns[i];
+
+		if (c->state != MSG_FREE)
+			got = (uint16_t)(got + conn_events(c, &ev[got], (uint16_t)(n - got)));
+	}
+	return got;
+}

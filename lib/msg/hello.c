@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What two endpoints in leat mode tell each other along with connect and accept. Leat mode holds if
+ * both did. The numbers of one side are rules for what the other sends to it.
+ *
+ *     offset  size
+ *          0     4  "LMSG"
+ *          4     1  version, 1
+ *          5     1  0
+ *          6     2  connection: goes into tags
+ *          8     2  epoch, 14 bits: goes into tags
+ *         10     2  credits: messages that may be sent before the first credits come
+ *         12     4  eager_max: messages of up to so many bytes travel with their head
+ *         16     8  max_size: longest message
+ *         24     2  bytes of the application's private data, which follow
+ *         26     6  0
+ *
+ * All numbers are little-endian. Data of another version, or that begin with something else, are the
+ * application's: plain mode.
+ */
+
+#include <errno.h>
+
+#include "msg_pvt.h"
+
+#define VERSION 1
+
+static const uint8_t magic[4] = { 'L', 'M', 'S', 'G' };
+
+static void
+put16(uint8_t *p, uint16_t v)
+{
+	v = rte_cpu_to_le_16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void
+put32(uint8_t *p, uint32_t v)
+{
+	v = rte_cpu_to_le_32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void
+put64(uint8_t *p, uint64_t v)
+{
+	v = rte_cpu_to_le_64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static uint16_t
+get16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return rte_le_to_cpu_16(v);
+}
+
+static uint32_t
+get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return rte_le_to_cpu_32(v);
+}
+
+static uint64_t
+get64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return rte_le_to_cpu_64(v);
+}
+
+void
+msg_hello_put(uint8_t *buf, const struct msg_hello *h)
+{
+	memset(buf, 0, LEAT_MSG_HELLO_LEN);
+	memcpy(buf, magic, sizeof(magic));
+	buf[4] = VERSION;
+	put16(buf + 6, h->conn);
+	put16(buf + 8, h->epoch);
+	put16(buf + 10, h->credits);
+	put32(buf + 12, h->eager_max);
+	put64(buf + 16, h->max_size);
+	put16(buf + 24, h->priv_len);
+}
+
+int
+msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h)
+{
+	if (len < LEAT_MSG_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0 || buf[4] != VERSION)
+		return 0;
+	h->conn = get16(buf + 6);
+	h->epoch = get16(buf + 8);
+	h->credits = get16(buf + 10);
+	h->eager_max = get32(buf + 12);
+	h->max_size = get64(buf + 16);
+	h->priv_len = get16(buf + 24);
+	/* Behind the private data there may be padding (leat_dev_info.priv_padded). */
+	if (h->epoch > MSG_EPOCH_MASK || h->credits < 2 || h->credits > LEAT_MSG_CREDITS_MAX ||
+	    h->eager_max == 0 || h->eager_max > LEAT_MSG_EAGER_MAX ||
+	    h->priv_len > len - LEAT_MSG_HELLO_LEN)
+		return leat_err(
+			EPROTO,
+			"the other side's hello is malformed: epoch %#x, %u credits, eager %u B, "
+			"%u B of private data in %u B",
+			h->epoch, h->credits, h->eager_max, h->priv_len, len);
+	return 1;
+}
+
+const void *
+leat_msg_priv(const struct leat_event *ev, uint16_t *len)
+{
+	struct msg_hello h;
+
+	if (msg_hello_get(ev->priv, ev->priv_len, &h) == 1) {
+		*len = h.priv_len;
+		return ev->priv + LEAT_MSG_HELLO_LEN;
+	}
+	*len = ev->priv_len;
+	return ev->priv;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LEAT_MSG_H
+#define LEAT_MSG_H
+
+/**
+ * @file
+ * Ordered messages of any size, over a reliable endpoint with tagged ops.
+ *
+ *     m = leat_msg_create(ep, NULL);
+ *     c = leat_msg_connect(m, "10.0.0.1:7000", NULL);    or leat_msg_accept()
+ *     leat_msg_send(c, reqs, n); leat_msg_recv(c, reqs, n);
+ *     loop:
+ *         n = leat_ep_poll(ep, ops, 32);
+ *         n = leat_msg_process(m, ops, n);      takes its own ops, leaves the application's
+ *         k = leat_msg_poll(m, done, 32);       requests that are done
+ *         every ms or so:
+ *             n = leat_ep_events(ep, ev, 8);
+ *             each: leat_msg_event(m, &ev[i]);
+ *             n = leat_msg_events(m, mev, 8);   connections that came up, ended, are closed
+ *     leat_msg_close(c, 1000000); ... LEAT_MSG_CLOSED; leat_msg_destroy(m);
+ *
+ * A request (struct leat_msg_req) is the caller's object, posted and given back like an op. The sends of
+ * a connection are done in the order in which they were posted, and so are its receives, whatever the
+ * device does. Each request that was accepted comes back from leat_msg_poll() exactly once, never inside the call
+ * that posted it. It may be posted before the connection stands.
+ *
+ * There are two formats on the wire (doc/guide/msg.md has every byte):
+ *
+ * - *plain*: a length and a payload, two tagged sends; the format of DESIGN.md, which a program that
+ *   knows only libfabric speaks as well. No flow control but the device's.
+ * - *leat*: agreed on by two leat endpoints when they connect. Small messages in one send, credits, large ones
+ *   into receives that are already posted, tags that no other connection has.
+ *
+ * All memory is allocated and registered by leat_msg_create(): opening, sending and receiving allocate
+ * nothing, whatever the other side announces.
+ *
+ * Thread rules: everything of a context on the thread of its endpoint; no locks.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat_common.h>
+#include <leat_ep.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_msg;
+struct leat_msg_conn;
+struct rte_mempool;
+
+/** Most messages in flight per connection and direction (leat_msg_conf.credits). */
+#define LEAT_MSG_CREDITS_MAX 256
+/** Longest message that may travel in one send with its length, bytes. */
+#define LEAT_MSG_EAGER_MAX 65536
+/** Bytes that leat mode needs of the data that travel with connect and accept; the rest is the application's. */
+#define LEAT_MSG_HELLO_LEN 32
+/** Longest private data of an application, bytes. */
+#define LEAT_MSG_PRIV_MAX (LEAT_PRIV_MAX - LEAT_MSG_HELLO_LEN)
+
+/** Format on the wire. */
+enum leat_msg_mode {
+	LEAT_MSG_AUTO = 0, /**< asked for: leat if the other side speaks it, else plain */
+	LEAT_MSG_PLAIN,	   /**< length and payload in two sends */
+	LEAT_MSG_LEAT,	   /**< eager, credits; asked for: nothing else */
+};
+
+/** What a context is to be like. Zeroed means all defaults. */
+struct leat_msg_conf {
+	uint16_t max_conns; /**< connections at a time, at most leat_ep_conf.max_peers; 0: that */
+	/**
+	 * Messages in flight per connection and direction; a power of two, 2 to LEAT_MSG_CREDITS_MAX; 0: 64, or what
+	 * the receive depth allows. The endpoint must have room for max_conns * (2 * credits + 2) receives.
+	 */
+	uint16_t credits;
+	/**
+	 * Leat mode: messages of up to so many bytes are copied and travel in one send; 1 to LEAT_MSG_EAGER_MAX;
+	 * 0: 2032. The smaller value of the two sides holds.
+	 */
+	uint32_t eager_max;
+};
+
+/**
+ * Gives memory for a message that is arriving, of exactly len > 0 bytes (at most the request's size).
+ * @param[out] mr region that holds it; where leat_dev_info.mr_local
+ * @return the buffer, which is the application's from here on; NULL: none now, it is asked for again by the next
+ *   leat_msg_process() or leat_msg_poll()
+ */
+typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr);
+
+/** What a connection is to be like. Zeroed means all defaults. */
+struct leat_msg_conn_conf {
+	enum leat_msg_mode mode;
+	/**
+	 * Plain mode: receive lengths of any id (ignore 0xffffffff) instead of exactly the next ones. See
+	 * doc/guide/msg.md for why the default is the safe one.
+	 */
+	bool any_id;
+	/** Longest message taken, bytes; one that announces more ends the connection. 0: leat_dev_info.max_msg */
+	uint64_t max_size;
+	leat_msg_alloc_fn alloc; /**< for receives without a buffer; NULL: mempool */
+	void *alloc_arg;
+	/** For receives without a buffer: one object per message, which must fit into it. */
+	struct rte_mempool *mempool;
+	const void *priv;    /**< sent to the other side when connecting, copied */
+	uint16_t priv_len;   /**< at most LEAT_MSG_PRIV_MAX, and what the device can send */
+	uint64_t timeout_us; /**< leat_msg_connect(): as in struct leat_conn_params */
+	void *user;	     /**< comes back in the events of this connection */
+	uint32_t first_id; /**< for tests: id of the first message, in both directions, on both sides */
+};
+
+/** A message to be sent, or room for one to be received. Zero it first. 64 bytes. */
+struct leat_msg_req {
+	/**
+	 * in: the message, or the buffer for one; may be NULL when size is 0. A receive with size > 0 and without a
+	 * buffer gets one from the connection's alloc or mempool; it is stored here and is the caller's when the
+	 * request is back, whatever the status.
+	 */
+	void *buf;
+	uint64_t size; /**< in: bytes to send, or the longest message that may be received */
+	struct leat_mr
+		*mr; /**< in: region that holds buf; where leat_dev_info.mr_local and size > 0 */
+	void *user;  /**< the caller's; never touched */
+	struct leat_msg_conn *conn; /**< out: connection it was posted on */
+	uint64_t len;		    /**< out: bytes of the message */
+	/**
+	 * out: 0, or why there was no message:
+	 * -ECANCELED cancelled, or the connection was closed here; -ENOTCONN the other side closed;
+	 * -EMSGSIZE a message larger than the receive's size or than max_size, or sent: larger than the device takes;
+	 * -EINVAL no buffer, or no mr; -EPROTO the other side broke the protocol; -ECONNRESET, -ETIMEDOUT and
+	 * others as leat_event.status. All but -EMSGSIZE and -EINVAL of a send, and -ECANCELED after a
+	 * cancel, mean that the connection has ended.
+	 */
+	int32_t status;
+	uint8_t recv;		   /**< out: 0 it was a send, 1 a receive */
+	uint8_t state;		   /**< private: 0 while it is the caller's */
+	uint16_t rsvd;		   /**< private */
+	struct leat_msg_req *next; /**< private */
+};
+
+/** Events of a connection, in this order. */
+enum leat_msg_event_type {
+	LEAT_MSG_UP = 0, /**< it stands */
+	/**
+	 * It ended, or never came up: all sends have come back. Messages that arrived before can still be
+	 * received; then receives come back with status. Close it.
+	 */
+	LEAT_MSG_ENDED,
+	/** leat_msg_close() is through: all requests have come back, the pointer is no longer valid. */
+	LEAT_MSG_CLOSED,
+};
+
+/** An event. */
+struct leat_msg_event {
+	enum leat_msg_event_type type;
+	struct leat_msg_conn *conn;
+	void *user; /**< leat_msg_conn_conf.user */
+	/**
+	 * ENDED: 0 closed in order by the other side, or why it ended: as leat_event.status, -EPROTO, -EMSGSIZE;
+	 * -EPROTONOSUPPORT it does not speak leat mode.
+	 * CLOSED: 0, or -ETIMEDOUT: sends were left when the time was up, or why it had ended.
+	 */
+	int status;
+	char text[LEAT_EVENT_TEXT]; /**< for people: who, what, why */
+};
+
+/** Counters of a context. */
+struct leat_msg_stats {
+	uint64_t sent;	       /**< messages whose send came back with 0 */
+	uint64_t received;     /**< messages received */
+	uint64_t sent_bytes;   /**< their bytes */
+	uint64_t recv_bytes;   /**< likewise */
+	uint64_t eager;	       /**< of those sent, in one send */
+	uint64_t control;      /**< control messages sent */
+	uint64_t stalled;      /**< times that a send had to wait for credit or a free place */
+	uint64_t refused;      /**< times that the endpoint had no room for an op */
+	uint64_t ended_errors; /**< connections ended because of what the other side did */
+	uint32_t credits;      /**< leat_msg_conf.credits, as it was decided */
+	uint32_t conns;	       /**< open now */
+	uint32_t held;	       /**< messages that have arrived and wait for a receive, now */
+	uint32_t held_max;     /**< the most of one connection ever; never more than credits */
+	uint64_t memory;       /**< bytes allocated by leat_msg_create(); it never changes */
+};
+
+/**
+ * Makes a context on an endpoint, which must outlive it. The endpoint may have several, and ops of the application.
+ * @param conf NULL for the defaults
+ * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
+ *   - EINVAL: a value out of range, or the receive depth is too small
+ *   - EOPNOTSUPP: the endpoint has no TSEND and TRECV (leat_ep_conf.ops)
+ *   - ENOMEM, and others of leat_mr_register()
+ */
+LEAT_API struct leat_msg *leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf);
+
+/** Frees a context. @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them */
+LEAT_API int leat_msg_destroy(struct leat_msg *m);
+
+/**
+ * Begins to connect, as leat_ep_connect(). Then LEAT_MSG_UP or LEAT_MSG_ENDED.
+ * @param conf NULL for the defaults
+ * @return the connection, or NULL with rte_errno: ENOSPC (max_conns, or the endpoint's peers), EINVAL, and others of
+ *   leat_ep_connect()
+ */
+LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *addr,
+						const struct leat_msg_conn_conf *conf);
+
+/**
+ * Accepts a connection.
+ * @param ev the LEAT_EV_CONNECT_REQ
+ * @return the connection, or NULL with rte_errno (the request is still to be rejected): ENOSPC, EINVAL, ENOTCONN;
+ *   EPROTONOSUPPORT: LEAT_MSG_LEAT, and the other side does not speak it
+ */
+LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
+					       const struct leat_msg_conn_conf *conf);
+
+/**
+ * Opens a connection on a peer to which the application has connected, or is connecting, by itself: in plain mode,
+ * since nothing was agreed on. From here on the peer is the context's: leat_msg_close() disconnects it.
+ * @return the connection, or NULL with rte_errno: ENOTCONN; EALREADY (has one); ENOSPC; EINVAL; EOPNOTSUPP (the
+ *   device can't receive from one peer only, and plain tags don't tell peers apart)
+ */
+LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
+					     const struct leat_msg_conn_conf *conf);
+
+/**
+ * The application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED, without what this library put before
+ * them. @param[out] len their bytes @return them, inside of ev
+ */
+LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
+
+/**
+ * Sends messages, in this order. Copies nothing but eager messages; buffers are the device's until the request is
+ * back. Done means that the buffer may be used again, not that the other side has the message.
+ * @return how many were accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted already), ESHUTDOWN
+ *   (leat_msg_close() was called). What is wrong with one is told by its status.
+ */
+LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
+
+/** Receives messages, into these in this order. @return as leat_msg_send() */
+LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
+
+/**
+ * Asks for a request back. It comes from leat_msg_poll() with -ECANCELED.
+ * @return
+ *   - 0: it will
+ *   - -ENOENT: it is not posted, or done
+ *   - -EOPNOTSUPP: its message is under way; it ends by itself, or with the connection
+ */
+LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
+
+/**
+ * Takes the context's own ops out of what leat_ep_poll() returned. They must all pass through here.
+ * @param ops what is the application's is moved to the front, in its order
+ * @return how many are the application's
+ */
+LEAT_API uint16_t leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n);
+
+/**
+ * Takes requests that are done, and goes on with what found no room before.
+ * @param[out] reqs room for n. Those of a direction of a connection come in the order of posting.
+ * @return number of requests; they belong to the caller again
+ */
+LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n);
+
+/**
+ * Every event of the endpoint goes through here.
+ * @return true: it was about a connection of this context (peer and connection are looked after);
+ *   false: it is the application's, as each CONNECT_REQ and the SHUTDOWN are
+ */
+LEAT_API bool leat_msg_event(struct leat_msg *m, const struct leat_event *ev);
+
+/**
+ * Takes events of connections, and drives closing. After each round of leat_ep_events().
+ * @param[out] ev room for n
+ * @return number of events
+ */
+LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n);
+
+/**
+ * Begins to close: nothing more can be posted; sends that were posted go on until the timeout, then the peer is
+ * disconnected. Receives that got no message until then come back with -ECANCELED. LEAT_MSG_CLOSED follows, after the
+ * last request came back.
+ * @param timeout_us 0: don't drain
+ * @return 0; -EALREADY: it is closing
+ */
+LEAT_API int leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us);
+
+/** Format of a connection: AUTO until it stands. */
+LEAT_API enum leat_msg_mode leat_msg_conn_mode(const struct leat_msg_conn *c);
+
+/** Peer id of a connection; LEAT_PEER_ANY when it has ended. */
+LEAT_API uint16_t leat_msg_conn_peer(const struct leat_msg_conn *c);
+
+/** User pointer of a connection. */
+LEAT_API void *leat_msg_conn_user(const struct leat_msg_conn *c);
+
+/** Copies the counters. */
+LEAT_API void leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_MSG_H */

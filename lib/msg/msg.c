@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Contexts: all memory, and the dispatch of what comes back.
+ *
+ * Every op is part of a slot, and all slots are one piece of memory: an op is this context's if its
+ * address lies in it.
+ *
+ *     conns    [0]                          [1] ...
+ *     slots    C tx | C rx | ctrl tx | 2 ctrl rx | C tx ...
+ *     buffers  one per slot, registered
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "msg_pvt.h"
+
+#define CREDITS_DEFAULT 64
+#define EAGER_DEFAULT (2048 - MSG_HEAD_LEN)
+
+/* Receives that a connection may have posted: messages, their payloads, control messages. */
+#define RECVS(credits) (2u * (credits) + MSG_CTRL)
+
+static int
+conf_check(struct leat_ep *ep, struct leat_msg *m, const struct leat_msg_conf *conf)
+{
+	const uint32_t need = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV);
+	uint32_t credits = conf->credits, conns = conf->max_conns, room = ep->rx_room;
+
+	if ((ep->op_mask & need) != need)
+		return leat_err(EOPNOTSUPP,
+				"messages on %s: the endpoint was not created with TSEND and TRECV "
+				"(leat_ep_conf.ops), or its device has none",
+				leat_ep_name(ep));
+	if (conns > ep->nb_peers)
+		return leat_err(EINVAL, "messages on %s: max_conns %u, the endpoint has %u peers",
+				leat_ep_name(ep), conns, ep->nb_peers);
+	if (conns == 0)
+		conns = ep->nb_peers;
+	if (credits == 0) {
+		credits = CREDITS_DEFAULT;
+		while (credits > 2 && conns * RECVS(credits) > room)
+			credits /= 2;
+	}
+	if (credits < 2 || credits > LEAT_MSG_CREDITS_MAX || (credits & (credits - 1)) != 0)
+		return leat_err(EINVAL, "messages on %s: credits %u, need a power of two, 2 to %u",
+				leat_ep_name(ep), credits, LEAT_MSG_CREDITS_MAX);
+	if (conns * RECVS(credits) > room)
+		return leat_err(
+			EINVAL,
+			"messages on %s: %u connections with %u credits may post %u receives, the "
+			"endpoint has room for %u: larger rx_depth, or smaller max_conns or credits",
+			leat_ep_name(ep), conns, credits, conns * RECVS(credits), room);
+	if (conf->eager_max > LEAT_MSG_EAGER_MAX)
+		return leat_err(EINVAL, "messages on %s: eager_max %u, at most %u",
+				leat_ep_name(ep), conf->eager_max, LEAT_MSG_EAGER_MAX);
+	m->eager_max = conf->eager_max == 0 ? EAGER_DEFAULT : conf->eager_max;
+	m->max_conns = (uint16_t)conns;
+	m->credits = (uint16_t)credits;
+	return 0;
+}
+
+static void
+slot_init(struct leat_msg *m, struct msg_slot *s, enum msg_slot_kind kind, struct leat_msg_conn *c,
+	  uint8_t *buf)
+{
+	s->kind = (uint8_t)kind;
+	s->conn = c;
+	s->buf = buf;
+	s->op.type = kind == MSG_SLOT_TX || kind == MSG_SLOT_CTRL_TX ? LEAT_OP_TSEND
+								     : LEAT_OP_TRECV;
+	s->op.queue = LEAT_QUEUE_NONE;
+	s->op.buf = buf;
+	s->op.mr = m->mr;
+	s->op.user = s;
+	s->data.type = s->op.type;
+	s->data.queue = LEAT_QUEUE_NONE;
+	s->data.user = s;
+}
+
+static void
+conn_init(struct leat_msg *m, uint32_t i, struct msg_slot *s, uint8_t *buf, size_t buf_len)
+{
+	struct leat_msg_conn *c = &m->conns[i];
+	uint32_t k;
+
+	c->m = m;
+	c->ep = m->ep;
+	c->index = (uint16_t)i;
+	c->mask = m->credits - 1u;
+	c->tx = s;
+	c->rx = s + m->credits;
+	c->ctrl_tx = c->rx + m->credits;
+	c->ctrl_rx = c->ctrl_tx + 1;
+	for (k = 0; k < 2u * m->credits; k++)
+		slot_init(m, &s[k], k < m->credits ? MSG_SLOT_TX : MSG_SLOT_RX, c,
+			  buf + k * buf_len);
+	buf += 2u * m->credits * buf_len;
+	slot_init(m, c->ctrl_tx, MSG_SLOT_CTRL_TX, c, buf);
+	for (k = 0; k < MSG_CTRL; k++)
+		slot_init(m, &c->ctrl_rx[k], MSG_SLOT_CTRL_RX, c, buf + (k + 1) * MSG_CTRL_LEN);
+}
+
+static void *
+zeroed(struct leat_msg *m, size_t len)
+{
+	void *p;
+
+	len = RTE_ALIGN_CEIL(len, (size_t)LEAT_CACHE_LINE);
+	p = aligned_alloc(LEAT_CACHE_LINE, len);
+	if (p != NULL) {
+		memset(p, 0, len);
+		m->stats.memory += len;
+	}
+	return p;
+}
+
+static void
+msg_free(struct leat_msg *m)
+{
+	free(m->conns);
+	free(m->by_peer);
+	free((void *)m->slots_base);
+	free(m->buffers);
+	free(m);
+}
+
+static int
+msg_alloc(struct leat_msg *m)
+{
+	const uint32_t per_conn = 2u * m->credits + 1 + MSG_CTRL;
+	const size_t buf_len = RTE_ALIGN_CEIL(m->eager_max + (size_t)MSG_HEAD_LEN, 8);
+	const size_t conn_len = RTE_ALIGN_CEIL(
+		2u * m->credits * buf_len + (1 + MSG_CTRL) * MSG_CTRL_LEN, (size_t)LEAT_CACHE_LINE);
+	struct msg_slot *slots;
+	uint32_t i;
+
+	m->slots_len = (uintptr_t)m->max_conns * per_conn * sizeof(*slots);
+	slots = zeroed(m, m->slots_len);
+	m->slots_base = (uintptr_t)slots;
+	m->buffers = zeroed(m, m->max_conns * conn_len);
+	m->conns = zeroed(m, m->max_conns * sizeof(*m->conns));
+	m->by_peer = zeroed(m, m->ep->nb_peers * sizeof(*m->by_peer));
+	if (slots == NULL || m->buffers == NULL || m->conns == NULL || m->by_peer == NULL)
+		return leat_err(ENOMEM,
+				"messages on %s: no memory for %u connections with %u credits",
+				leat_ep_name(m->ep), m->max_conns, m->credits);
+	if (m->ep->mr_local) {
+		m->mr = leat_mr_register(m->ep, m->buffers, m->max_conns * conn_len, LEAT_MR_LOCAL);
+		if (m->mr == NULL)
+			return -rte_errno;
+	}
+	for (i = 0; i < m->max_conns; i++)
+		conn_init(m, i, slots + i * per_conn, m->buffers + i * conn_len, buf_len);
+	return 0;
+}
+
+struct leat_msg *
+leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
+{
+	static const struct leat_msg_conf defaults;
+	struct leat_dev_info info;
+	struct leat_msg *m;
+
+	if (leat_dev_info_get(ep->dev, &info) < 0)
+		return NULL;
+	m = calloc(1, sizeof(*m));
+	if (m == NULL) {
+		leat_err(ENOMEM, "messages on %s: no memory", leat_ep_name(ep));
+		return NULL;
+	}
+	m->ep = ep;
+	m->dev_max = info.max_msg;
+	m->priv_max[0] = info.priv_connect;
+	m->priv_max[1] = info.priv_accept;
+	/* What a program that ran before at this address had is not met again by chance. */
+	m->next_epoch = (uint16_t)(leat_now() >> 8);
+	m->stats.memory = sizeof(*m);
+	if (conf_check(ep, m, conf != NULL ? conf : &defaults) < 0 || msg_alloc(m) < 0) {
+		int err = rte_errno;
+
+		msg_free(m);
+		rte_errno = err;
+		return NULL;
+	}
+	return m;
+}
+
+int
+leat_msg_destroy(struct leat_msg *m)
+{
+	int ret;
+
+	if (m == NULL)
+		return 0;
+	if (m->nb_open > 0)
+		return leat_err(EBUSY,
+				"messages on %s: %u connections are open: leat_msg_close() each",
+				leat_ep_name(m->ep), m->nb_open);
+	if (m->mr != NULL) {
+		ret = leat_mr_deregister(m->mr);
+		if (ret < 0)
+			return ret;
+	}
+	msg_free(m);
+	return 0;
+}
+
+void
+leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats)
+{
+	*stats = m->stats;
+	stats->conns = m->nb_open;
+	stats->credits = m->credits;
+}
+
+/* ---- requests ---- */
+
+static uint16_t
+req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **reqs, uint16_t n,
+	 bool recv)
+{
+	uint16_t i;
+
+	if (unlikely(c->closing || c->state == MSG_FREE)) {
+		rte_errno = ESHUTDOWN;
+		return 0;
+	}
+	for (i = 0; i < n; i++) {
+		struct leat_msg_req *req = reqs[i];
+
+		if (unlikely(req->state != MSG_REQ_IDLE)) {
+			rte_errno = EALREADY;
+			break;
+		}
+		req->state = MSG_REQ_QUEUED;
+		req->conn = c;
+		req->recv = recv;
+		msg_list_add(list, req);
+	}
+	return i;
+}
+
+uint16_t
+leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
+{
+	n = req_take(c, &c->sendq, reqs, n, false);
+	if (likely(c->state == MSG_OPEN))
+		msg_tx_run(c);
+	else if (c->state >= MSG_ENDING)
+		msg_work(c);
+	return n;
+}
+
+uint16_t
+leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
+{
+	n = req_take(c, &c->recvq, reqs, n, true);
+	/* What waits for them goes on in the next process or poll, so that nothing is done in here. */
+	if (c->rx_arrived > 0 || c->state >= MSG_ENDING)
+		msg_work(c);
+	return n;
+}
+
+int
+leat_msg_cancel(struct leat_msg_req *req)
+{
+	struct leat_msg_conn *c = req->conn;
+
+	switch (req->state) {
+	case MSG_REQ_QUEUED:
+		break;
+	case MSG_REQ_STARTED:
+		return -EOPNOTSUPP;
+	default:
+		return -ENOENT;
+	}
+	msg_req_finish(req, -ECANCELED, 0);
+	req->state = MSG_REQ_CANCELLED;
+	msg_list_give(c, req->recv != 0 ? &c->recvq : &c->sendq);
+	return 0;
+}
+
+/* ---- going on ---- */
+
+static void
+conn_run(struct leat_msg_conn *c)
+{
+	if (likely(c->state == MSG_OPEN)) {
+		msg_rx_run(c);
+		if (likely(c->state == MSG_OPEN))
+			msg_tx_run(c);
+		msg_ctrl_run(c);
+		if (unlikely(c->draining))
+			msg_drain(c);
+	}
+	if (unlikely(c->state == MSG_ENDING))
+		msg_ending(c);
+	else if (unlikely(c->state == MSG_OVER))
+		msg_over_recv(c);
+}
+
+/* Who can't go on is put on the list again, for the next time. */
+static void
+run(struct leat_msg *m)
+{
+	struct leat_msg_conn *c = m->work, *next;
+
+	m->work = NULL;
+	for (; c != NULL; c = next) {
+		next = c->next_work;
+		c->in_work = false;
+		conn_run(c);
+	}
+}
+
+static inline void
+op_back(const struct leat_op *op)
+{
+	struct msg_slot *s = op->user;
+	struct leat_msg_conn *c = s->conn;
+
+	msg_work(c);
+	switch (s->kind) {
+	case MSG_SLOT_TX:
+		msg_tx_back(c, s, op);
+		break;
+	case MSG_SLOT_RX:
+		msg_rx_back(c, s, op);
+		break;
+	default:
+		msg_ctrl_back(c, s, op);
+		break;
+	}
+}
+
+uint16_t
+leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, rest = 0;
+
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (likely((uintptr_t)op - m->slots_base < m->slots_len))
+			op_back(op);
+		else
+			ops[rest++] = op;
+	}
+	if (m->work != NULL)
+		run(m);
+	return rest;
+}
+
+uint16_t
+leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
+{
+	uint16_t i;
+
+	if (unlikely(m->work != NULL))
+		run(m);
+	for (i = 0; i < n; i++) {
+		struct leat_msg_req *req = m->done.head;
+
+		if (req == NULL)
+			break;
+		m->done.head = req->next;
+		req->state = MSG_REQ_IDLE;
+		req->conn->nb_done--;
+		reqs[i] = req;
+	}
+	return i;
+}

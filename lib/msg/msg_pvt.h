@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MSG_PVT_H
+#define MSG_PVT_H
+
+/*
+ * What the files of lib/msg share.
+ *
+ *     msg.c     contexts; ops that came back, requests that are done
+ *     conn.c    connections: connect, accept, open, up
+ *     end.c     how they end: failure, drain, close, events
+ *     tx.c      sending, in both formats
+ *     rx.c      receiving, in both formats
+ *     hello.c   what two leat endpoints tell each other when they connect
+ *
+ * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
+ * direction, and message id uses slot id % C, so everything about a message in flight is found by its id.
+ * Ids below a cursor have done a step, and steps are done in order:
+ *
+ *     sending      done <= post <= next
+ *
+ *         next   begun: has an id and a slot; requests behind it wait in a list
+ *         post   posted (its length, or its head)
+ *         data   leat mode: posted, if the other side granted it a payload's receive
+ *         done   request finished
+ *
+ *     receiving    done <= data <= bind <= post <= done + C
+ *
+ *         post   its receive (of a length, or of an eager message) is posted
+ *         bind   it arrived, and has a request
+ *         data   its payload's receive is posted, if it needs one
+ *         done   request given back, slot free: the receive of id + C may be posted in it
+ *
+ * Only the device's completions come in any order; they set flags in the slots.
+ */
+
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_errno.h>
+
+#include <leat_error.h>
+#include <leat_time.h>
+
+#include "leat_msg.h"
+
+/* Ops posted at once. */
+#define MSG_BURST 32
+/* Receives for control messages. */
+#define MSG_CTRL 2
+
+/* ---- tags ---- */
+
+#define MSG_PLAIN_LEN (UINT64_C(1) << 32)
+#define MSG_PLAIN_DATA (UINT64_C(1) << 33)
+#define MSG_ANY_ID UINT64_C(0xffffffff)
+
+/*
+ *     63 62 | 61 ... 46 | 45 ... 32 | 31 ... 0
+ *     kind  | connection| epoch     | id          connection and epoch as the receiver chose them
+ */
+#define MSG_TAG_KIND_SHIFT 62
+#define MSG_TAG_CONN_SHIFT 46
+#define MSG_TAG_EPOCH_SHIFT 32
+#define MSG_EPOCH_MASK 0x3fff
+
+enum msg_tag_kind {
+	MSG_TAG_MSG = 1, /* head, and the message itself if it is small */
+	MSG_TAG_DATA,	 /* payload of a large one */
+	MSG_TAG_CTRL,	 /* credits without a message */
+};
+
+static inline uint64_t
+msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
+{
+	return (uint64_t)kind << MSG_TAG_KIND_SHIFT | base | id;
+}
+
+/* ---- heads ---- */
+
+/* Leat mode, before each message; a control message is the last two. Little-endian. */
+struct msg_head {
+	uint64_t len;	  /* of the message */
+	uint32_t credit;  /* the sender of this has receives posted for all ids before this */
+	uint32_t granted; /* ... and for the payload of all large messages before this */
+};
+
+#define MSG_HEAD_LEN 16
+#define MSG_CTRL_LEN 8
+static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
+
+/* What the other side said when connecting; see hello.c. */
+struct msg_hello {
+	uint16_t conn;
+	uint16_t epoch;
+	uint16_t credits;
+	uint32_t eager_max;
+	uint64_t max_size;
+	uint16_t priv_len;
+};
+
+void msg_hello_put(uint8_t *buf, const struct msg_hello *h);
+/* @return 1; 0: the other side does not speak it; -EPROTO: malformed, with leat_err() */
+int msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h);
+
+/* ---- slots ---- */
+
+enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_RX };
+
+#define MSG_OP_OUT 0x01	  /* the device has op */
+#define MSG_DATA_OUT 0x02 /* the device has data */
+#define MSG_POSTED 0x04	  /* tx: op was posted */
+#define MSG_WANT 0x08	  /* data is to be posted */
+#define MSG_ARRIVED 0x10  /* rx: its length is known */
+#define MSG_EAGER 0x20	  /* leat mode: it is in the slot's buffer */
+#define MSG_DONE 0x40	  /* rx: it is in the request's buffer */
+#define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
+
+struct msg_slot {
+	struct leat_op op;   /* length; or head and eager message; or control message */
+	struct leat_op data; /* payload, in the request's buffer */
+	struct leat_msg_conn *conn;
+	struct leat_msg_req *req;
+	uint8_t *buf; /* registered */
+	uint64_t len;
+	uint32_t id;
+	uint16_t flags;
+	uint8_t kind;
+	struct msg_slot *next_idle; /* any_id: slots whose op is not posted */
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+/* ---- connections ---- */
+
+enum msg_state {
+	MSG_FREE = 0,
+	MSG_CONNECTING,
+	MSG_OPEN,
+	MSG_ENDING, /* waits for its ops, and for the peer's end */
+	MSG_OVER,   /* nothing is with the device; what arrived can be received */
+};
+
+/* From CANCELLED on a request goes back as soon as those before it did. */
+enum msg_req_state {
+	MSG_REQ_IDLE = 0,
+	MSG_REQ_QUEUED,
+	MSG_REQ_STARTED,
+	MSG_REQ_CANCELLED,
+	MSG_REQ_FINISHED,
+	MSG_REQ_DONE, /* waits for leat_msg_poll() */
+};
+
+/* The requests of one direction, in their order. */
+struct msg_list {
+	struct leat_msg_req *head, *tail;
+	struct leat_msg_req *begin; /* first that is not begun; NULL: none */
+};
+
+struct leat_msg_conn {
+	struct leat_msg *m;
+	struct leat_ep *ep;
+	struct leat_msg_conn *next_work; /* to be gone on with */
+	bool in_work;
+	uint8_t state;
+	uint8_t mode; /* enum leat_msg_mode */
+	uint8_t any_id;
+	uint16_t peer;
+	uint16_t recv_peer; /* the same, or any where the device can't do that */
+	uint32_t mask;	    /* credits - 1 */
+	uint32_t eager_max;
+
+	/* sending */
+	struct msg_slot *tx;
+	struct msg_list sendq;
+	uint64_t tx_base; /* leat mode: connection and epoch in tags */
+	uint32_t tx_next, tx_post, tx_data, tx_done;
+	uint32_t tx_credit;  /* ids before it may be sent */
+	uint32_t tx_granted; /* payloads of ids before it may be sent */
+	uint32_t tx_out;     /* ops with the device */
+
+	/* receiving */
+	struct msg_slot *rx;
+	struct msg_list recvq;
+	struct msg_slot *idle; /* any_id */
+	uint64_t rx_base;
+	uint64_t max_size;
+	uint32_t rx_post, rx_bind, rx_data, rx_done;
+	uint32_t rx_told;    /* credit that the other side was told */
+	uint32_t rx_arrived; /* messages that arrived and have no request yet */
+	uint32_t rx_out;
+	bool grant; /* a payload's receive was posted, and the other side not told */
+	leat_msg_alloc_fn alloc;
+	void *alloc_arg;
+	struct rte_mempool *mempool;
+
+	/* control messages */
+	struct msg_slot *ctrl_tx, *ctrl_rx;
+	uint32_t ctrl_tx_id, ctrl_rx_id;
+
+	/* seldom */
+	void *user;
+	uint64_t tx_max; /* longest message that the other side and the device take */
+	uint64_t drain_deadline;
+	uint32_t first_id;
+	uint32_t nb_done; /* requests that leat_msg_poll() has not given out */
+	uint16_t epoch;
+	uint16_t index;
+	uint8_t asked;	 /* mode asked for */
+	uint8_t pending; /* events, bits 1 << enum leat_msg_event_type */
+	bool closing, draining;
+	bool gone;    /* the peer has ended: its last event was seen */
+	bool settled; /* status and text are final */
+	int status;
+	char text[LEAT_EVENT_TEXT];
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+struct leat_msg {
+	uintptr_t slots_base; /* ops in here are ours */
+	uintptr_t slots_len;
+	struct leat_msg_conn *work;
+	struct msg_list done;
+	struct leat_msg_conn *conns;
+	struct leat_msg_conn **by_peer;
+	struct leat_ep *ep;
+	struct leat_mr *mr;
+	uint8_t *buffers;
+	uint32_t eager_max;
+	uint32_t nb_open;
+	uint16_t max_conns;
+	uint16_t credits;
+	uint16_t next_epoch;
+	uint64_t dev_max;     /* longest message of the device */
+	uint16_t priv_max[2]; /* data that connect and accept can carry */
+	struct leat_msg_stats stats;
+};
+
+static inline struct msg_slot *
+msg_tx_slot(const struct leat_msg_conn *c, uint32_t id)
+{
+	return &c->tx[id & c->mask];
+}
+
+static inline struct msg_slot *
+msg_rx_slot(const struct leat_msg_conn *c, uint32_t id)
+{
+	return &c->rx[id & c->mask];
+}
+
+static inline void
+msg_list_add(struct msg_list *list, struct leat_msg_req *req)
+{
+	req->next = NULL;
+	if (list->head == NULL)
+		list->head = req;
+	else
+		list->tail->next = req;
+	list->tail = req;
+	if (list->begin == NULL)
+		list->begin = req;
+}
+
+/* The next one to begin with, or NULL. */
+static inline struct leat_msg_req *
+msg_list_begin(struct msg_list *list)
+{
+	while (unlikely(list->begin != NULL && list->begin->state == MSG_REQ_CANCELLED))
+		list->begin = list->begin->next;
+	return list->begin;
+}
+
+static inline void
+msg_list_begun(struct msg_list *list, struct leat_msg_req *req)
+{
+	req->state = MSG_REQ_STARTED;
+	list->begin = req->next;
+}
+
+static inline void
+msg_req_finish(struct leat_msg_req *req, int status, uint64_t len)
+{
+	req->status = status;
+	req->len = len;
+	req->state = MSG_REQ_FINISHED;
+}
+
+/* What is finished goes back, as far as the order allows: the next leat_msg_poll() gives it out. */
+static inline void
+msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
+{
+	struct leat_msg_req *req;
+
+	while ((req = list->head) != NULL && req->state >= MSG_REQ_CANCELLED) {
+		if (unlikely(list->begin == req))
+			list->begin = req->next;
+		list->head = req->next;
+		req->state = MSG_REQ_DONE;
+		c->nb_done++;
+		msg_list_add(&c->m->done, req);
+	}
+}
+
+/* Goes on with a connection at the next opportunity. */
+static inline void
+msg_work(struct leat_msg_conn *c)
+{
+	if (c->in_work)
+		return;
+	c->in_work = true;
+	c->next_work = c->m->work;
+	c->m->work = c;
+}
+
+/* conn.c */
+void msg_conn_free(struct leat_msg_conn *c);
+void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
+
+/* tx.c */
+/* Begins and posts what it can. */
+void msg_tx_run(struct leat_msg_conn *c);
+/* Tells the other side of credits and grants, if that is due and no message did. */
+void msg_ctrl_run(struct leat_msg_conn *c);
+void msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+/* Finishes what is sent. */
+void msg_tx_finish(struct leat_msg_conn *c);
+/* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
+bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
+
+/* rx.c */
+/* Posts the first receives. */
+void msg_rx_start(struct leat_msg_conn *c);
+void msg_rx_run(struct leat_msg_conn *c);
+void msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+void msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+
+/* end.c */
+/* Ends a connection because of what happened on it. */
+void msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
+	__rte_format_printf(3, 4) __rte_cold;
+/* An op came back with an error. */
+void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold;
+/* The peer is no more, or never came up. */
+void msg_gone(struct leat_msg_conn *c, int status, const char *text);
+/* ENDING: over as soon as nothing is with the device. */
+void msg_ending(struct leat_msg_conn *c);
+/* OVER: receives get what arrived before, then the status. */
+void msg_over_recv(struct leat_msg_conn *c);
+/* Goes on with draining. */
+void msg_drain(struct leat_msg_conn *c);
+
+#endif /* MSG_PVT_H */

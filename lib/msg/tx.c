@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sending.
+ *
+ *     plain         length ->, payload ->                      both at once
+ *     leat, small   head and message ->                        with credit
+ *     leat, large   head ->, <- granted, payload ->            the payload meets a posted receive
+ *
+ * A message begins when its slot is free and, in leat mode, the other side has a receive posted for
+ * its head. What the device refuses is posted again by the next process or poll, in order.
+ */
+
+#include <errno.h>
+
+#include <rte_memcpy.h>
+
+#include "msg_pvt.h"
+
+/* What travels back with every head. */
+static inline void
+head_put(struct leat_msg_conn *c, uint8_t *buf, uint64_t len)
+{
+	struct msg_head head = {
+		.len = rte_cpu_to_le_64(len),
+		.credit = rte_cpu_to_le_32(c->rx_post),
+		.granted = rte_cpu_to_le_32(c->rx_data),
+	};
+
+	c->rx_told = c->rx_post;
+	c->grant = false;
+	memcpy(buf, &head, sizeof(head));
+}
+
+/* @return 0, or the status with which the request fails without any effect on the connection */
+static inline int
+req_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
+{
+	if (unlikely(req->size > c->tx_max))
+		return -EMSGSIZE;
+	if (unlikely(req->size > 0 && req->buf == NULL))
+		return -EINVAL;
+	if (unlikely(req->size > c->eager_max && req->mr == NULL && c->ep->mr_local))
+		return -EINVAL;
+	return 0;
+}
+
+static inline bool
+may_begin(const struct leat_msg_conn *c)
+{
+	if (c->mode == LEAT_MSG_LEAT && (int32_t)(c->tx_credit - c->tx_next) <= 0)
+		return false;
+	return c->tx_next - c->tx_done <= c->mask &&
+	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
+}
+
+static inline void
+begin(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	const uint32_t id = c->tx_next++;
+	struct msg_slot *s = msg_tx_slot(c, id);
+	const uint64_t len = req->size;
+
+	msg_list_begun(&c->sendq, req);
+	s->req = req;
+	s->id = id;
+	s->len = len;
+	s->flags = 0;
+	s->op.peer = c->peer;
+	if (c->mode == LEAT_MSG_LEAT) {
+		head_put(c, s->buf, len);
+		s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
+		s->op.size = MSG_HEAD_LEN;
+		if (likely(len <= c->eager_max)) {
+			rte_memcpy(s->buf + MSG_HEAD_LEN, req->buf, len);
+			s->op.size += len;
+			s->flags = MSG_EAGER;
+			c->m->stats.eager++;
+			return;
+		}
+		s->data.tag = msg_tag(MSG_TAG_DATA, c->tx_base, id);
+	} else {
+		uint64_t le = rte_cpu_to_le_64(len);
+
+		memcpy(s->buf, &le, sizeof(le));
+		s->op.tag = MSG_PLAIN_LEN | id;
+		s->op.size = sizeof(le);
+		if (len == 0)
+			return;
+		s->data.tag = MSG_PLAIN_DATA | id;
+	}
+	s->data.peer = c->peer;
+	s->data.buf = req->buf;
+	s->data.mr = req->mr;
+	s->data.size = len;
+	s->flags = MSG_WANT;
+}
+
+/* @return false: not all were taken */
+static bool
+post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, k = leat_ep_post(c->ep, ops, n);
+
+	for (i = 0; i < k; i++) {
+		struct msg_slot *s = ops[i]->user;
+
+		if (ops[i] == &s->op)
+			s->flags |= MSG_POSTED | MSG_OP_OUT;
+		else
+			s->flags = (uint16_t)((s->flags & ~MSG_WANT) | MSG_DATA_OUT);
+	}
+	c->tx_out += k;
+	if (likely(k == n))
+		return true;
+	c->m->stats.refused++;
+	if (rte_errno == ESHUTDOWN)
+		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
+	else
+		msg_work(c);
+	return false;
+}
+
+/* Posts what has begun. @return false: refused */
+static bool
+post_begun(struct leat_msg_conn *c)
+{
+	struct leat_op *ops[MSG_BURST];
+
+	while (c->tx_post != c->tx_next) {
+		uint32_t id = c->tx_post;
+		uint16_t n = 0;
+		bool all;
+
+		for (; id != c->tx_next && n < MSG_BURST - 1; id++) {
+			struct msg_slot *s = msg_tx_slot(c, id);
+
+			if ((s->flags & MSG_POSTED) == 0)
+				ops[n++] = &s->op;
+			if (c->mode == LEAT_MSG_PLAIN && (s->flags & MSG_WANT) != 0)
+				ops[n++] = &s->data;
+		}
+		all = post(c, ops, n);
+		while (c->tx_post != id) {
+			const struct msg_slot *s = msg_tx_slot(c, c->tx_post);
+
+			if ((s->flags & MSG_POSTED) == 0 ||
+			    (c->mode == LEAT_MSG_PLAIN && (s->flags & MSG_WANT) != 0))
+				break;
+			c->tx_post++;
+		}
+		if (unlikely(!all))
+			return false;
+	}
+	return true;
+}
+
+/* Leat mode: payloads whose receives are posted over there. @return false: refused */
+static bool
+post_granted(struct leat_msg_conn *c)
+{
+	/* What is done needs none, and its slot may have another message by now. */
+	if ((int32_t)(c->tx_done - c->tx_data) > 0)
+		c->tx_data = c->tx_done;
+	while (c->tx_data != c->tx_post && (int32_t)(c->tx_granted - c->tx_data) > 0) {
+		struct msg_slot *s = msg_tx_slot(c, c->tx_data);
+		struct leat_op *op = &s->data;
+
+		if ((s->flags & MSG_WANT) != 0 && !post(c, &op, 1))
+			return false;
+		c->tx_data++;
+	}
+	return true;
+}
+
+void
+msg_tx_finish(struct leat_msg_conn *c)
+{
+	while (c->tx_done != c->tx_post) {
+		struct msg_slot *s = msg_tx_slot(c, c->tx_done);
+
+		/* An eager message was copied: its buffer is free as soon as the device has the copy. */
+		if ((s->flags & MSG_EAGER) == 0 &&
+		    (s->flags & (MSG_OP_OUT | MSG_DATA_OUT | MSG_WANT | MSG_FAILED)) != 0)
+			break;
+		msg_req_finish(s->req, 0, s->len);
+		s->req = NULL;
+		c->tx_done++;
+		c->m->stats.sent++;
+		c->m->stats.sent_bytes += s->len;
+	}
+	msg_list_give(c, &c->sendq);
+}
+
+void
+msg_tx_run(struct leat_msg_conn *c)
+{
+	struct leat_msg_req *req;
+
+	if (c->tx_post != c->tx_next && !post_begun(c))
+		return;
+	if (c->mode == LEAT_MSG_LEAT && c->tx_data != c->tx_post && !post_granted(c))
+		return;
+	do {
+		while ((req = msg_list_begin(&c->sendq)) != NULL) {
+			int status = req_check(c, req);
+
+			if (unlikely(status < 0)) {
+				msg_list_begun(&c->sendq, req);
+				msg_req_finish(req, status, 0);
+				continue;
+			}
+			if (!may_begin(c)) {
+				c->m->stats.stalled++;
+				break;
+			}
+			begin(c, req);
+		}
+		if (!post_begun(c))
+			break;
+		/* Eager messages are done by now, and may have made place for more. */
+		msg_tx_finish(c);
+	} while (req != NULL && may_begin(c));
+	msg_tx_finish(c);
+}
+
+void
+msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	c->tx_out--;
+	s->flags &= (uint16_t)(op == &s->op ? ~MSG_OP_OUT : ~MSG_DATA_OUT);
+	if (unlikely(op->status != 0)) {
+		s->flags |= MSG_FAILED;
+		msg_op_failed(c, op);
+	}
+}
+
+bool
+msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
+{
+	/* Older ones may come after newer ones: completions have no order. */
+	if ((int32_t)(credit - c->tx_credit) > 0) {
+		if (unlikely(credit - c->tx_next > LEAT_MSG_CREDITS_MAX))
+			goto wrong;
+		c->tx_credit = credit;
+	}
+	if ((int32_t)(granted - c->tx_granted) > 0) {
+		if (unlikely((int32_t)(granted - c->tx_next) > 0))
+			goto wrong;
+		c->tx_granted = granted;
+	}
+	return true;
+wrong:
+	msg_fail(c, -EPROTO, "credit to %#x and grants to %#x, but the next message is %#x", credit,
+		 granted, c->tx_next);
+	return false;
+}
+
+void
+msg_ctrl_run(struct leat_msg_conn *c)
+{
+	struct msg_slot *s = c->ctrl_tx;
+	struct leat_op *op = &s->op;
+	uint32_t le[2];
+
+	if (c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || (s->flags & MSG_OP_OUT) != 0)
+		return;
+	if (!c->grant && c->rx_post - c->rx_told <= c->mask / 2)
+		return;
+	le[0] = rte_cpu_to_le_32(c->rx_post);
+	le[1] = rte_cpu_to_le_32(c->rx_data);
+	memcpy(s->buf, le, sizeof(le));
+	op->peer = c->peer;
+	op->size = MSG_CTRL_LEN;
+	op->tag = msg_tag(MSG_TAG_CTRL, c->tx_base, c->ctrl_tx_id);
+	if (!post(c, &op, 1))
+		return;
+	c->ctrl_tx_id++;
+	c->rx_told = c->rx_post;
+	c->grant = false;
+	c->m->stats.control++;
+}

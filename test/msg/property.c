@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--messages N] [--conns N]
+ *
+ * Messages of random sizes both ways over many connections to one endpoint, driven by one thread. In leat mode
+ * all come from a second endpoint; in plain mode each from one of its own, since many devices know only the
+ * endpoint that a message comes from. Everything follows from the seed. Checked: every byte, order and count of messages and of
+ * requests, that nothing is held beyond the credits, and that all memory was allocated at the start.
+ *
+ * Message k of a stream is a piece of one block of random bytes; where it begins and how long it is are
+ * hashes of (seed, stream, k).
+ */
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+#include <leat_msg.h>
+#include <leat_time.h>
+
+#define MIB (1u << 20)
+#define MAX_SIZE (16 * MIB)
+#define OFFSETS 4096
+#define WINDOW 24      /* requests of a stream and side at a time */
+#define BIG_BUFFERS 12 /* of MAX_SIZE */
+#define SMALL 65536
+#define MAX_CONNS 256
+#define STALL_US 60000000
+
+struct stream;
+
+struct request {
+	struct leat_msg_req req;
+	struct stream *stream;
+	uint64_t k; /* number of its message */
+	bool big;   /* its buffer is one of big[] */
+	uint8_t *small;
+};
+
+/* Messages from one side of a connection to the other. */
+struct stream {
+	struct leat_msg_conn *from, *to;
+	uint64_t id;
+	uint64_t total, sends, recvs; /* posted */
+	uint64_t sent, received;      /* back */
+	uint32_t window;
+	struct request tx[WINDOW], rx[WINDOW];
+};
+
+struct side {
+	struct leat_ep *ep;
+	struct leat_msg *m;
+	uint64_t memory;
+	uint32_t credits;
+};
+
+static struct side sides[1 + MAX_CONNS]; /* [0] listens */
+static unsigned int nb_sides = 2;
+static struct stream *streams;
+static unsigned int nb_conns = 64, nb_up, nb_closed;
+static uint64_t seed = 1, messages = 20000, nb_done, nb_bytes;
+static uint8_t *block, *big[BIG_BUFFERS];
+static unsigned int nb_big;
+static struct leat_msg_conn_conf conn_conf;
+
+static __attribute__((noreturn, format(printf, 1, 2))) void
+bad(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "seed %" PRIu64 ": ", seed);
+	vfprintf(stderr, fmt, ap);
+	fprintf(stderr, "\n");
+	va_end(ap);
+	exit(1);
+}
+
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			bad(__VA_ARGS__);                                                          \
+	} while (0)
+
+/* splitmix64, S. Vigna */
+static uint64_t
+hash(uint64_t x)
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+static uint64_t
+key(const struct stream *s, uint64_t k)
+{
+	return hash(hash(seed ^ (s->id << 40)) ^ k);
+}
+
+static uint64_t
+size_of(const struct stream *s, uint64_t k)
+{
+	uint64_t h = key(s, k), r = hash(h), what = h % 1000;
+
+	if (what < 500)
+		return r % 65;
+	if (what < 850)
+		return r % 4097;
+	if (what < 970)
+		return r % 65537;
+	if (what < 999)
+		return r % (MIB / 4 + 1);
+	return r % (MAX_SIZE + 1);
+}
+
+static uint8_t *
+bytes_of(const struct stream *s, uint64_t k)
+{
+	return block + (key(s, k) >> 20) % OFFSETS;
+}
+
+/* ---- buffers of receives ---- */
+
+static void *
+alloc(void *arg, uint64_t len, struct leat_mr **mr)
+{
+	(void)arg;
+	*mr = NULL;
+	if (len > SMALL)
+		return nb_big > 0 ? big[--nb_big] : NULL;
+	return malloc(len);
+}
+
+static void
+post_recv(struct stream *s)
+{
+	struct request *r = &s->rx[s->recvs % WINDOW];
+	struct leat_msg_req *req = &r->req;
+	uint64_t size = size_of(s, s->recvs);
+
+	r->stream = s;
+	r->k = s->recvs++;
+	/* Sometimes exactly as large as the message, sometimes larger, sometimes without a buffer. */
+	if (size <= SMALL && key(s, r->k) % 3 != 0) {
+		req->buf = r->small;
+		req->size = key(s, r->k) % 2 == 0 ? size : SMALL;
+	} else {
+		req->buf = NULL;
+		req->size = MAX_SIZE;
+	}
+	check(leat_msg_recv(s->to, &req, 1) == 1, "stream %" PRIu64 ": recv refused", s->id);
+	check(req->state != 0, "a request came back inside of the call");
+}
+
+static void
+post_send(struct stream *s)
+{
+	struct request *r = &s->tx[s->sends % WINDOW];
+	struct leat_msg_req *req = &r->req;
+
+	r->stream = s;
+	r->k = s->sends++;
+	req->buf = bytes_of(s, r->k);
+	req->size = size_of(s, r->k);
+	check(leat_msg_send(s->from, &req, 1) == 1, "stream %" PRIu64 ": send refused", s->id);
+	check(req->state != 0, "a request came back inside of the call");
+}
+
+static void
+received(struct stream *s, struct request *r)
+{
+	struct leat_msg_req *req = &r->req;
+	uint64_t size = size_of(s, r->k);
+
+	check(r->k == s->received,
+	      "stream %" PRIu64 ": receive %" PRIu64 " came back as number %" PRIu64, s->id, r->k,
+	      s->received);
+	check(req->len == size,
+	      "stream %" PRIu64 ": message %" PRIu64 " has %" PRIu64 " B instead of %" PRIu64,
+	      s->id, r->k, req->len, size);
+	check(size == 0 || memcmp(req->buf, bytes_of(s, r->k), size) == 0,
+	      "stream %" PRIu64 ": message %" PRIu64 " of %" PRIu64 " B has wrong bytes", s->id,
+	      r->k, size);
+	s->received++;
+	nb_done++;
+	nb_bytes += size;
+	if (req->buf == r->small || req->buf == NULL)
+		return;
+	if (size > SMALL)
+		big[nb_big++] = req->buf;
+	else
+		free(req->buf);
+}
+
+static void
+back(struct leat_msg_req *req)
+{
+	struct request *r = (struct request *)req;
+	struct stream *s = r->stream;
+
+	check(req->status == 0, "stream %" PRIu64 ": %s of message %" PRIu64 ": %s", s->id,
+	      req->recv != 0 ? "receive" : "send", r->k, strerror(-req->status));
+	if (req->recv != 0) {
+		received(s, r);
+		return;
+	}
+	check(r->k == s->sent, "stream %" PRIu64 ": send %" PRIu64 " came back as number %" PRIu64,
+	      s->id, r->k, s->sent);
+	s->sent++;
+}
+
+/* ---- driving ---- */
+
+static void
+drive(struct side *side, bool events)
+{
+	struct leat_op *ops[32];
+	struct leat_msg_req *reqs[32];
+	struct leat_msg_event mev;
+	struct leat_event ev;
+	uint16_t i, n;
+
+	n = leat_ep_poll(side->ep, ops, RTE_DIM(ops));
+	check(leat_msg_process(side->m, ops, n) == 0, "an op of nobody");
+	n = leat_msg_poll(side->m, reqs, RTE_DIM(reqs));
+	for (i = 0; i < n; i++)
+		back(reqs[i]);
+	if (!events)
+		return;
+	while (leat_ep_events(side->ep, &ev, 1) == 1) {
+		if (ev.type == LEAT_EV_CONNECT_REQ) {
+			struct leat_msg_conn *c;
+			uint16_t len;
+			uint32_t nr;
+
+			memcpy(&nr, leat_msg_priv(&ev, &len), sizeof(nr));
+			check(len == sizeof(nr) && nr < nb_conns, "wrong private data");
+			c = leat_msg_accept(side->m, &ev, &conn_conf);
+			check(c != NULL, "accept: %s", leat_err_msg());
+			streams[2 * nr].to = c;
+			streams[2 * nr + 1].from = c;
+		} else {
+			check(leat_msg_event(side->m, &ev), "an event of nobody: %s", ev.text);
+		}
+	}
+	while (leat_msg_events(side->m, &mev, 1) == 1) {
+		if (mev.type == LEAT_MSG_UP)
+			nb_up++;
+		else if (mev.type == LEAT_MSG_CLOSED)
+			nb_closed++;
+		/* The other side closes as well, and one of them is first. */
+		check(mev.type != LEAT_MSG_ENDED || (nb_done == messages && mev.status == 0),
+		      "a connection ended: %s", mev.text);
+		check(mev.type != LEAT_MSG_CLOSED || mev.status == 0, "close: %s", mev.text);
+	}
+}
+
+static void
+drive_all(void)
+{
+	static unsigned int turn;
+	bool events = ++turn % 64 == 0;
+
+	unsigned int i;
+
+	for (i = 0; i < nb_sides; i++)
+		drive(&sides[i], events);
+}
+
+static void
+post_some(struct stream *s, uint64_t *random)
+{
+	*random = hash(*random);
+	if (s->to != NULL && s->recvs < s->total && s->recvs - s->received < s->window &&
+	    (*random & 3) != 0)
+		post_recv(s);
+	if (s->from != NULL && s->sends < s->total && s->sends - s->sent < WINDOW &&
+	    (*random & 12) != 0)
+		post_send(s);
+}
+
+static void
+run(void)
+{
+	uint64_t random = seed, last = 0, until = 0;
+	unsigned int i;
+
+	while (nb_done < messages) {
+		for (i = 0; i < 2 * nb_conns; i++)
+			post_some(&streams[i], &random);
+		drive_all();
+		if (nb_done != last || until == 0) {
+			last = nb_done;
+			until = leat_now() + leat_us_to_cycles(STALL_US);
+		}
+		if (leat_now() > until) {
+			for (i = 0; i < 2 * nb_conns; i++)
+				fprintf(stderr,
+					"stream %u: of %" PRIu64 " messages %" PRIu64
+					" posted, %" PRIu64 " sent, %" PRIu64
+					" receives posted, %" PRIu64 " received\n",
+					i, streams[i].total, streams[i].sends, streams[i].sent,
+					streams[i].recvs, streams[i].received);
+			bad("nothing moves any more");
+		}
+	}
+}
+
+/* ---- start and end ---- */
+
+static void
+side_open(struct side *side, uint16_t credits)
+{
+	struct leat_ep_conf conf = {
+		.ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV),
+	};
+	struct leat_msg_conf mconf = { .credits = credits };
+	struct leat_msg_stats stats;
+	struct leat_dev_info info;
+
+	check(leat_dev_count() > 0, "no device: --vdev=...");
+	check(leat_dev_info_get(leat_dev_get(0), &info) == 0, "no device");
+	conf.rx_depth = info.rx_depth_max;
+	conf.max_peers = (uint16_t)(side == &sides[0] || nb_sides == 2 ? nb_conns : 1);
+	side->ep = leat_ep_create(leat_dev_get(0), &conf);
+	check(side->ep != NULL, "endpoint: %s", leat_err_msg());
+	side->m = leat_msg_create(side->ep, &mconf);
+	check(side->m != NULL, "messages: %s", leat_err_msg());
+	leat_msg_stats_get(side->m, &stats);
+	side->memory = stats.memory;
+	side->credits = stats.credits;
+}
+
+static void
+start(void)
+{
+	char addr[LEAT_ADDR_MAX];
+	uint64_t i;
+	uint32_t nr;
+
+	check(leat_ep_listen(sides[0].ep, "127.0.0.1:0") == 0, "listen: %s", leat_err_msg());
+	check(leat_ep_listen_addr(sides[0].ep, addr, sizeof(addr)) == 0, "listen");
+	for (nr = 0; nr < nb_conns; nr++) {
+		struct leat_msg_conn_conf conf = conn_conf;
+
+		conf.priv = &nr;
+		conf.priv_len = sizeof(nr);
+		conf.timeout_us = 30000000;
+		streams[2 * nr].from =
+			leat_msg_connect(sides[nb_sides == 2 ? 1 : 1 + nr].m, addr, &conf);
+		check(streams[2 * nr].from != NULL, "connect: %s", leat_err_msg());
+		streams[2 * nr + 1].to = streams[2 * nr].from;
+	}
+	for (i = 0; i < 2 * nb_conns; i++) {
+		struct stream *s = &streams[i];
+		unsigned int k;
+
+		s->id = i;
+		s->window = 1 + (uint32_t)(hash(seed + i) % WINDOW);
+		s->total = messages / (2 * nb_conns) + (i < messages % (2 * nb_conns));
+		for (k = 0; k < WINDOW; k++) {
+			s->rx[k].small = malloc(SMALL);
+			check(s->rx[k].small != NULL, "no memory");
+		}
+	}
+}
+
+static void
+finish(void)
+{
+	struct leat_msg_stats stats, total = { 0 };
+	unsigned int i, k;
+
+	for (i = 0; i < 2 * nb_conns; i++) {
+		/* The last sends of a stream may not have come back yet. */
+		check(leat_msg_close(streams[i].from, 10000000) == 0, "close");
+	}
+	while (nb_closed < 2 * nb_conns)
+		drive_all();
+	for (i = 0; i < 2 * nb_conns; i++) {
+		check(streams[i].sent == streams[i].total &&
+			      streams[i].received == streams[i].total,
+		      "stream %u: %" PRIu64 " sent and %" PRIu64 " received of %" PRIu64, i,
+		      streams[i].sent, streams[i].received, streams[i].total);
+		for (k = 0; k < WINDOW; k++)
+			free(streams[i].rx[k].small);
+	}
+	for (i = 0; i < nb_sides; i++) {
+		leat_msg_stats_get(sides[i].m, &stats);
+		check(stats.memory == sides[i].memory, "memory was allocated after the start");
+		check(stats.held == 0 && stats.conns == 0, "something is left");
+		check(stats.held_max <= sides[i].credits, "%u messages held with %u credits",
+		      stats.held_max, sides[i].credits);
+		total.sent += stats.sent;
+		total.eager += stats.eager;
+		total.control += stats.control;
+		total.stalled += stats.stalled;
+		total.refused += stats.refused;
+		total.memory += stats.memory;
+		total.held_max = RTE_MAX(total.held_max, stats.held_max);
+		check(leat_msg_destroy(sides[i].m) == 0, "destroy: %s", leat_err_msg());
+	}
+	for (i = 0; i < nb_sides; i++)
+		check(leat_ep_close(sides[i].ep, 5000000, NULL, NULL) == 0, "ep close: %s",
+		      leat_err_msg());
+	check(nb_up == 2 * nb_conns, "%u sides came up", nb_up);
+	check(nb_big == BIG_BUFFERS, "a buffer is missing");
+	printf("sent %" PRIu64 ", eager %" PRIu64 ", control %" PRIu64 ", stalled %" PRIu64
+	       ", refused %" PRIu64 ", held at most %u, %" PRIu64 " KiB\n",
+	       total.sent, total.eager, total.control, total.stalled, total.refused, total.held_max,
+	       total.memory >> 10);
+}
+
+static uint64_t
+number(const char *arg, uint64_t min, uint64_t max)
+{
+	char *end;
+	uint64_t v = strtoull(arg, &end, 0);
+
+	check(*arg != '\0' && *end == '\0' && v >= min && v <= max,
+	      "%s: not a number from %" PRIu64 " to %" PRIu64, arg, min, max);
+	return v;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "mode", required_argument, NULL, 'm' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "messages", required_argument, NULL, 'n' },
+		{ "conns", required_argument, NULL, 'c' },
+		{ "credits", required_argument, NULL, 'C' },
+		{ "first-id", required_argument, NULL, 'f' },
+		{ NULL, 0, NULL, 0 },
+	};
+	uint16_t credits = 0;
+	uint64_t i;
+	int opt, ret = leat_init(argc, argv);
+
+	check(ret >= 0, "leat_init: %s", leat_err_msg());
+	argc -= ret;
+	argv += ret;
+	conn_conf.mode = LEAT_MSG_LEAT;
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 'm':
+			conn_conf.mode = strcmp(optarg, "leat") == 0 ? LEAT_MSG_LEAT
+								     : LEAT_MSG_PLAIN;
+			conn_conf.any_id = strcmp(optarg, "any-id") == 0;
+			break;
+		case 's':
+			seed = number(optarg, 0, UINT64_MAX);
+			break;
+		case 'n':
+			messages = number(optarg, 1, UINT32_MAX);
+			break;
+		case 'c':
+			nb_conns = (unsigned int)number(optarg, 1, MAX_CONNS);
+			break;
+		case 'C':
+			credits = (uint16_t)number(optarg, 2, LEAT_MSG_CREDITS_MAX);
+			break;
+		case 'f':
+			conn_conf.first_id = (uint32_t)number(optarg, 0, UINT32_MAX);
+			break;
+		default:
+			return 2;
+		}
+	}
+	conn_conf.max_size = MAX_SIZE;
+	conn_conf.alloc = alloc;
+	streams = calloc(2 * nb_conns, sizeof(*streams));
+	block = malloc(MAX_SIZE + OFFSETS);
+	check(streams != NULL && block != NULL, "no memory");
+	for (i = 0; i < (MAX_SIZE + OFFSETS) / 8; i++)
+		((uint64_t *)(void *)block)[i] = hash(i);
+	for (nb_big = 0; nb_big < BIG_BUFFERS; nb_big++) {
+		big[nb_big] = malloc(MAX_SIZE);
+		check(big[nb_big] != NULL, "no memory");
+	}
+	if (conn_conf.mode == LEAT_MSG_PLAIN)
+		nb_sides = 1 + nb_conns;
+	for (i = 0; i < nb_sides; i++)
+		side_open(&sides[i], credits);
+	start();
+	run();
+	finish();
+	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB\n", seed, nb_done,
+	       nb_bytes >> 20);
+	for (i = 0; i < BIG_BUFFERS; i++)
+		free(big[i]);
+	free(block);
+	free(streams);
+	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
+	return 0;
+}
