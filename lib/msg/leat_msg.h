@@ -282,7 +282,8 @@ LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev,
 /**
  * Begins to close: nothing more can be posted; sends that were posted go on until the timeout, then the peer is
  * disconnected. Receives that got no message until then come back with -ECANCELED. LEAT_MSG_CLOSED follows, after the
- * last request came back.
+ * last request came back. In leat mode the other side can still receive all that was sent; in plain mode what it has
+ * no receives for when the disconnect comes may be lost, so let it close.
  * @param timeout_us 0: don't drain
  * @return 0; -EALREADY: it is closing
  */

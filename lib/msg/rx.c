@@ -409,16 +409,17 @@ msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 	else
 		c->rx_out--;
 	s->flags = 0;
+	if (unlikely(op->status == -EMSGSIZE ||
+		     (op->status == 0 && op->type == LEAT_OP_TRECV && op->len != MSG_CTRL_LEN))) {
+		msg_fail(c, -EPROTO, "a control message that is not %u B long", MSG_CTRL_LEN);
+		return;
+	}
 	if (unlikely(op->status != 0)) {
 		msg_op_failed(c, op);
 		return;
 	}
 	if (s->kind == MSG_SLOT_CTRL_TX)
 		return;
-	if (unlikely(op->len != MSG_CTRL_LEN)) {
-		msg_fail(c, -EPROTO, "a control message of %" PRIu64 " B", op->len);
-		return;
-	}
 	memcpy(le, s->buf, sizeof(le));
 	if (!msg_tx_credit(c, rte_le_to_cpu_32(le[0]), rte_le_to_cpu_32(le[1])))
 		return;

@@ -320,15 +320,19 @@ side_open(struct side *side, uint16_t credits)
 	struct leat_ep_conf conf = {
 		.ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV),
 	};
+	/* A device that wraps another one comes behind it. */
+	struct leat_dev *dev = leat_dev_get(leat_dev_count() - 1);
 	struct leat_msg_conf mconf = { .credits = credits };
 	struct leat_msg_stats stats;
 	struct leat_dev_info info;
+	char name[32];
 
-	check(leat_dev_count() > 0, "no device: --vdev=...");
-	check(leat_dev_info_get(leat_dev_get(0), &info) == 0, "no device");
+	check(dev != NULL && leat_dev_info_get(dev, &info) == 0, "no device: --vdev=...");
+	snprintf(name, sizeof(name), "side%td", side - sides);
+	conf.name = name;
 	conf.rx_depth = info.rx_depth_max;
 	conf.max_peers = (uint16_t)(side == &sides[0] || nb_sides == 2 ? nb_conns : 1);
-	side->ep = leat_ep_create(leat_dev_get(0), &conf);
+	side->ep = leat_ep_create(dev, &conf);
 	check(side->ep != NULL, "endpoint: %s", leat_err_msg());
 	side->m = leat_msg_create(side->ep, &mconf);
 	check(side->m != NULL, "messages: %s", leat_err_msg());

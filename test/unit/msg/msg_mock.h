@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MSG_MOCK_H
+#define MSG_MOCK_H
+
+/*
+ * A context on an endpoint of the mock driver. The test is the device and the other side: it looks at what
+ * was posted, byte by byte, and lets messages arrive in any order.
+ */
+
+#include <rte_byteorder.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+#include <leat_msg.h>
+
+#include "../fabric/mock_driver.h"
+#include "leat_cmocka.h"
+
+#define CREDITS 4
+#define LEN_TAG(id) (UINT64_C(1) << 32 | (id))
+#define DATA_TAG(id) (UINT64_C(1) << 33 | (id))
+
+struct mm {
+	struct leat_ep *ep;
+	struct leat_msg *m;
+	struct leat_msg_req *back[64]; /* requests that came back */
+	unsigned int nb_back;
+	struct leat_op *rest[8]; /* ops that were not the context's */
+	unsigned int nb_rest;
+	struct leat_msg_event ev; /* the last one */
+	unsigned int nb_ev[LEAT_MSG_CLOSED + 1];
+};
+
+int mm_start(void **state);
+int mm_stop(void **state);
+void mm_open(struct mm *mm);
+/* Closes connections without draining, and frees all. Every request must have come back. */
+void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
+
+/* Connects with conf; the other side's private data come with CONNECTED. */
+struct leat_msg_conn *mm_connect(struct mm *mm, const struct leat_msg_conn_conf *conf,
+				 const void *priv, uint16_t len);
+/* Polls, processes, takes what came back, and events. */
+void mm_drive(struct mm *mm);
+
+/* The posted op of that type and tag, for this peer; NULL: none. */
+struct leat_op *mm_posted(uint16_t peer, enum leat_op_type type, uint64_t tag);
+/* Likewise by any tag that fits: the oldest receive that a message with that tag meets. */
+struct leat_op *mm_meets(uint16_t peer, uint64_t tag);
+unsigned int mm_count(enum leat_op_type type);
+/* The device ends an op. */
+void mm_finish(struct mm *mm, struct leat_op *op, int status, uint64_t len);
+/* A message arrives. It must meet a receive. */
+void mm_arrive(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
+void mm_arrive64(struct mm *mm, uint16_t peer, uint64_t tag, uint64_t value);
+/* A send with that tag was posted, with these bytes; the device is done with it. */
+void mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
+
+void mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
+void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
+
+#endif /* MSG_MOCK_H */

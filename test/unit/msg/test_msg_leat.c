@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Leat mode, byte by byte, over a device that does what the test says. */
+
+#include <string.h>
+
+#include "msg_mock.h"
+
+/* The other side: connection 0x1234, epoch 0x2abc, 2 credits, eager 64 B, at most 2^32 B, "hi". */
+static const uint8_t hello[] = {
+	'L',  'M',  'S',  'G',	1,    0,    0x34, 0x12, 0xbc, 0x2a, 2, 0, 64, 0, 0, 0,	 0x00,
+	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 2,	0,    0,    0, 0, 0,  0, 0, 'h', 'i',
+};
+
+/* Tags of what is sent there: kind 1 message, 2 payload, 3 control. */
+#define THERE (UINT64_C(0x1234) << 46 | UINT64_C(0x2abc) << 32)
+#define TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (id))
+
+static uint8_t in[128];
+
+/* A head, and behind it a message. @return their bytes */
+static uint64_t
+head(uint64_t len, uint32_t credit, uint32_t granted, const char *data)
+{
+	uint64_t le = rte_cpu_to_le_64(len);
+
+	credit = rte_cpu_to_le_32(credit);
+	granted = rte_cpu_to_le_32(granted);
+	memcpy(in, &le, 8);
+	memcpy(in + 8, &credit, 4);
+	memcpy(in + 12, &granted, 4);
+	memcpy(in + 16, data, strlen(data));
+	return 16 + strlen(data);
+}
+
+/* Connection and epoch that this side chose, from the tag of a receive. */
+static uint64_t
+base_of(uint16_t peer)
+{
+	unsigned int i;
+
+	for (i = 0; i < mock.nb_ops; i++) {
+		const struct leat_op *op = mock.ops[i];
+
+		if (op->peer == peer && op->type == LEAT_OP_TRECV && op->tag >> 62 == 1)
+			return op->tag & ~(UINT64_C(3) << 62) & ~UINT64_C(0xffffffff);
+	}
+	fail_msg("no receive");
+	return 0;
+}
+
+static struct leat_msg_conn *
+open_leat(struct mm *mm, uint32_t first_id)
+{
+	const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT, .first_id = first_id };
+	struct leat_msg_conn *c = mm_connect(mm, &conf, hello, sizeof(hello));
+
+	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_LEAT);
+	return c;
+}
+
+static void
+test_eager_bytes(void **state)
+{
+	/* length 5, credit to id 4 (all receives are posted), nothing granted */
+	static const uint8_t m0[] = { 5, 0, 0, 0, 0, 0,	  0,   0,   4,	 0,  0,
+				      0, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o' };
+	static const uint8_t m1[] = { 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0 };
+	struct leat_msg_req tx[3];
+	struct leat_msg_conn *c;
+	char text[8] = "hello";
+	uint64_t base;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	assert_int_equal(mm_count(LEAT_OP_TRECV), CREDITS + 2);
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, 0)));
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, CREDITS - 1)));
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(3, base, 0)));
+	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, 0))->ignore, 0);
+
+	mm_send(c, &tx[0], text, 5);
+	mm_send(c, &tx[1], NULL, 0);
+	mm_send(c, &tx[2], NULL, 0);
+	/* Copied: given back although the device has it; but not inside of the call. */
+	assert_int_not_equal(tx[0].state, 0);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	memset(text, 0, sizeof(text));
+	/* Two credits, two messages. */
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 2);
+	mm_sent(&mm, 0, TAG(1, THERE, 0), m0, sizeof(m0));
+	mm_sent(&mm, 0, TAG(1, THERE, 1), m1, sizeof(m1));
+	mm_drive(&mm);
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
+	/* A control message: credit to id 3, which is one more. */
+	mm_arrive(&mm, 0, TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
+	mm_drive(&mm);
+	mm_sent(&mm, 0, TAG(1, THERE, 2), m1, sizeof(m1));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 3);
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(3, base, 2)));
+	mm_close(&mm, &c, 1);
+}
+
+static void
+test_large_bytes(void **state)
+{
+	/* length 65, credit to id 4, nothing granted */
+	static const uint8_t m0[] = { 65, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t small[] = { 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 'x' };
+	static uint8_t data[65];
+	struct leat_msg_req tx[2];
+	struct leat_msg_conn *c;
+	uint64_t base;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	mm_send(c, &tx[0], data, sizeof(data));
+	mm_send(c, &tx[1], "x", 1);
+	mm_sent(&mm, 0, TAG(1, THERE, 0), m0, sizeof(m0));
+	mm_sent(&mm, 0, TAG(1, THERE, 1), small, sizeof(small));
+	mm_drive(&mm);
+	/* The small one is through, the large one not even sent. */
+	assert_int_equal(mm.nb_back, 0);
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
+	assert_int_equal(leat_msg_cancel(&tx[0]), -EOPNOTSUPP);
+	mm_arrive(&mm, 0, TAG(3, base, 0), "\2\0\0\0\1\0\0\0", 8);
+	mm_drive(&mm);
+	assert_ptr_equal(mm_posted(0, LEAT_OP_TSEND, TAG(2, THERE, 0))->buf, data);
+	mm_sent(&mm, 0, TAG(2, THERE, 0), data, sizeof(data));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	assert_ptr_equal(mm.back[0], &tx[0]);
+	mm_close(&mm, &c, 1);
+}
+
+static void
+test_recv_bytes(void **state)
+{
+	/* control: credit to id 6, granted to 3; later credit to 7 */
+	static const uint8_t ctrl0[] = { 6, 0, 0, 0, 3, 0, 0, 0 };
+	struct leat_msg_req rx[3];
+	struct leat_msg_conn *c;
+	char small[2][8], big[100];
+	uint64_t base, n;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	/* Out of order, before there is a request, and nothing of the large one is here. */
+	n = head(3, 2, 0, "two");
+	mm_arrive(&mm, 0, TAG(1, base, 1), in, n);
+	n = head(99, 2, 0, "");
+	mm_arrive(&mm, 0, TAG(1, base, 2), in, n);
+	n = head(3, 2, 0, "one");
+	mm_arrive(&mm, 0, TAG(1, base, 0), in, n);
+	mm_drive(&mm);
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 0); /* nothing was freed */
+	mm_recv(c, &rx[0], small[0], 8);
+	mm_recv(c, &rx[1], small[1], 8);
+	mm_recv(c, &rx[2], big, sizeof(big));
+	assert_int_not_equal(rx[0].state, 0);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	assert_memory_equal(small[0], "one", 3);
+	assert_memory_equal(small[1], "two", 3);
+	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, TAG(2, base, 2))->size, 99);
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, 5)));
+	mm_sent(&mm, 0, TAG(3, THERE, 0), ctrl0, sizeof(ctrl0));
+	memset(in, 'z', 99);
+	mm_arrive(&mm, 0, TAG(2, base, 2), in, 99);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 3);
+	assert_memory_equal(big, in, 99);
+	/* One more is free: not worth a message of its own. */
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
+	mm_close(&mm, &c, 1);
+}
+
+static void
+test_wrap(void **state)
+{
+	const uint32_t first = 0xfffffffd;
+	struct leat_msg_req tx[8], rx[8];
+	struct leat_msg_conn *c;
+	uint64_t base, n;
+	char buf[8];
+	struct mm mm;
+	uint32_t i;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, first);
+	base = base_of(0);
+	for (i = 0; i < 8; i++) {
+		struct leat_op *op;
+
+		mm_recv(c, &rx[i], &buf[i], 1);
+		mm_send(c, &tx[i], "x", 1);
+		n = head(1, first + i + 2, first, "y");
+		op = mm_posted(0, LEAT_OP_TSEND, TAG(1, THERE, (uint32_t)(first + i)));
+		assert_non_null(op);
+		mm_finish(&mm, op, 0, op->size);
+		mm_arrive(&mm, 0, TAG(1, base, (uint32_t)(first + i)), in, n);
+		mm_drive(&mm);
+		op = mm_posted(0, LEAT_OP_TSEND, TAG(3, THERE, i / 2));
+		if (op != NULL)
+			mm_finish(&mm, op, 0, op->size);
+		assert_int_equal(mm.nb_back, 2 * i + 2);
+		assert_int_equal(rx[i].len, 1);
+	}
+	mm_close(&mm, &c, 1);
+}
+
+/* Two connections, and the one that had the place before: each has its own tags. */
+static void
+test_tags_differ(void **state)
+{
+	struct leat_msg_conn *c[2], *third;
+	uint64_t base[3];
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c[0] = open_leat(&mm, 0);
+	c[1] = open_leat(&mm, 0);
+	base[0] = base_of(0);
+	base[1] = base_of(1);
+	assert_int_not_equal(base[0] >> 46, base[1] >> 46);
+	assert_int_equal(leat_msg_close(c[0], 0), 0);
+	while (mm.nb_ev[LEAT_MSG_CLOSED] == 0)
+		mm_drive(&mm);
+	third = open_leat(&mm, 0);
+	assert_ptr_equal(third, c[0]);
+	base[2] = base_of(leat_msg_conn_peer(third));
+	assert_int_equal(base[0] >> 46, base[2] >> 46);
+	assert_int_not_equal(base[0], base[2]);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+	mm_close(&mm, c, 2);
+}
+
+static void
+broken(const void *data, uint64_t len, unsigned int kind, int status)
+{
+	struct leat_msg_conn *c[2];
+	struct leat_msg_req other;
+	char buf[8];
+	uint64_t n;
+	struct mm mm;
+
+	mm_open(&mm);
+	c[0] = open_leat(&mm, 0);
+	c[1] = open_leat(&mm, 0);
+	mm_recv(c[1], &other, buf, sizeof(buf));
+	mm_arrive(&mm, 0, TAG(kind, base_of(0), 0), data, len);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_ptr_equal(mm.ev.conn, c[0]);
+	assert_int_equal(mm.ev.status, status);
+	n = head(2, 2, 0, "ok");
+	mm_arrive(&mm, 1, TAG(1, base_of(1), 0), in, n);
+	mm_drive(&mm);
+	assert_int_equal(other.status, 0);
+	assert_int_equal(other.len, 2);
+	mm_close(&mm, c, 2);
+}
+
+static void
+test_hostile(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	broken("short", 5, 1, -EPROTO);
+	n = head(UINT64_C(1) << 63, 2, 0, "");
+	broken(in, n, 1, -EMSGSIZE);
+	n = head(4, 2, 0, "three");
+	broken(in, n, 1, -EPROTO);
+	n = head(65, 2, 0, "large, but with bytes");
+	broken(in, n, 1, -EPROTO);
+	n = head(1, 0x7fff, 0, "x"); /* credit that nobody can have */
+	broken(in, n, 1, -EPROTO);
+	n = head(1, 2, 1, "x"); /* grants what was not sent */
+	broken(in, n, 1, -EPROTO);
+	broken("\2\0\0\0\1\0\0\0", 8, 3, -EPROTO);
+	broken("\2\0\0\0", 4, 3, -EPROTO);
+	broken("\2\0\0\0\0\0\0\0\0", 9, 3, -EPROTO);
+	n = head(64, 2, 0, "");
+	memset(in + n, 'x', 112 - n);
+	broken(in, 112, 1, -EPROTO);
+}
+
+static void
+test_hello(void **state)
+{
+	const struct leat_msg_conn_conf must = { .mode = LEAT_MSG_LEAT };
+	struct leat_msg_conn *c[3];
+	uint8_t bad[sizeof(hello)];
+	struct leat_event ev = { .type = LEAT_EV_CONNECTED };
+	uint16_t len;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	/* Nobody said hello: plain, unless that is not wanted. */
+	c[0] = mm_connect(&mm, NULL, "hi there", 8);
+	assert_int_equal(leat_msg_conn_mode(c[0]), LEAT_MSG_PLAIN);
+	c[1] = mm_connect(&mm, &must, NULL, 0);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_int_equal(mm.ev.status, -EPROTONOSUPPORT);
+	/* Malformed: 1 credit. */
+	memcpy(bad, hello, sizeof(bad));
+	bad[10] = 1;
+	c[2] = mm_connect(&mm, NULL, bad, sizeof(bad));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 2);
+	assert_int_equal(mm.ev.status, -EPROTO);
+
+	memcpy(ev.priv, hello, sizeof(hello));
+	ev.priv_len = sizeof(hello);
+	assert_memory_equal(leat_msg_priv(&ev, &len), "hi", 2);
+	assert_int_equal(len, 2);
+	ev.priv[4] = 2; /* of a version that is not spoken here */
+	assert_ptr_equal(leat_msg_priv(&ev, &len), ev.priv);
+	assert_int_equal(len, sizeof(hello));
+	mm_close(&mm, c, 3);
+}
+
+/* Closed in order by the other side: what arrived can still be received. */
+static void
+test_received_after_end(void **state)
+{
+	struct leat_msg_req rx[3];
+	struct leat_msg_conn *c;
+	struct leat_peer *peer;
+	char buf[3][8];
+	uint64_t n;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, 0);
+	peer = &mm.ep->peers[0];
+	n = head(3, 2, 0, "one");
+	mm_arrive(&mm, 0, TAG(1, base_of(0), 0), in, n);
+	n = head(3, 2, 0, "two");
+	mm_arrive(&mm, 0, TAG(1, base_of(0), 1), in, n);
+	leat_peer_closing(mm.ep, peer, 0, "closed");
+	while (mock.nb_ops > 0)
+		mm_finish(&mm, mock.ops[0], -ECONNRESET, 0);
+	leat_peer_down(mm.ep, peer);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_int_equal(mm.ev.status, 0);
+	mm_recv(c, &rx[0], buf[0], 8);
+	mm_recv(c, &rx[1], buf[1], 8);
+	mm_recv(c, &rx[2], buf[2], 8);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 3);
+	assert_int_equal(rx[0].status, 0);
+	assert_memory_equal(buf[0], "one", 3);
+	assert_memory_equal(buf[1], "two", 3);
+	assert_int_equal(rx[2].status, -ENOTCONN);
+	mm_close(&mm, &c, 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_eager_bytes), cmocka_unit_test(test_large_bytes),
+		cmocka_unit_test(test_recv_bytes),  cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_tags_differ), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_hello),	    cmocka_unit_test(test_received_after_end),
+	};
+
+	return cmocka_run_group_tests_name("msg_leat", tests, mm_start, mm_stop);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Messages between two endpoints of the ring device, driven by one thread: life of connections, and both formats. */
+
+#include <string.h>
+
+#include <rte_mempool.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+#include <leat_msg.h>
+
+#include "leat_cmocka.h"
+
+#define MAX_CONNS 8
+#define BIG (1u << 20)
+
+struct end {
+	struct leat_ep *ep;
+	struct leat_msg *m;
+	struct leat_msg_conn *accepted; /* the last one */
+	struct leat_msg_conn_conf conf; /* for accepting */
+	struct leat_msg_req *back[256];
+	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
+	struct leat_msg_event ev;
+};
+
+static struct end a, b;
+static char addr[LEAT_ADDR_MAX];
+static uint8_t big_tx[BIG], big_rx[BIG];
+
+static int
+start(void **state)
+{
+	static char prog[] = "test_msg", tel[] = "--no-telemetry", pci[] = "--no-pci";
+	static char dev[] = "--vdev=fabric_ring0", log[] = "--log-level=leat.*:warning";
+	char *argv[] = { prog, tel, pci, log, dev, NULL };
+
+	(void)state;
+	if (leat_init(RTE_DIM(argv) - 1, argv) < 0) {
+		print_error("leat_init: %s\n", leat_err_msg());
+		return -1;
+	}
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	(void)state;
+	return leat_cleanup();
+}
+
+static void
+end_open(struct end *e)
+{
+	struct leat_ep_conf conf = { .ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV),
+				     .max_peers = MAX_CONNS };
+
+	memset(e, 0, sizeof(*e));
+	e->ep = leat_ep_create(leat_dev_get(0), &conf);
+	assert_non_null(e->ep);
+	e->m = leat_msg_create(e->ep, NULL);
+	if (e->m == NULL)
+		fail_msg("leat_msg_create: %s", leat_err_msg());
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	end_open(&a);
+	end_open(&b);
+	assert_int_equal(leat_ep_listen(b.ep, "b:0"), 0);
+	assert_int_equal(leat_ep_listen_addr(b.ep, addr, sizeof(addr)), 0);
+	return 0;
+}
+
+static void
+end_drive(struct end *e)
+{
+	struct leat_op *ops[32];
+	struct leat_event ev;
+	uint16_t n;
+
+	n = leat_ep_poll(e->ep, ops, 32);
+	assert_int_equal(leat_msg_process(e->m, ops, n), 0);
+	while (leat_ep_events(e->ep, &ev, 1) == 1) {
+		if (ev.type == LEAT_EV_CONNECT_REQ) {
+			e->accepted = leat_msg_accept(e->m, &ev, &e->conf);
+			if (e->accepted == NULL)
+				assert_int_equal(leat_ep_reject(e->ep, ev.peer), 0);
+		} else {
+			assert_true(leat_msg_event(e->m, &ev) == (ev.type != LEAT_EV_SHUTDOWN));
+		}
+	}
+	n = leat_msg_poll(e->m, &e->back[e->nb_back], (uint16_t)(RTE_DIM(e->back) - e->nb_back));
+	e->nb_back += n;
+	while (leat_msg_events(e->m, &e->ev, 1) == 1)
+		e->nb_ev[e->ev.type]++;
+}
+
+/* Until the condition holds. */
+#define drive_until(cond)                                                                          \
+	do {                                                                                       \
+		unsigned int turns_ = 0;                                                           \
+		while (!(cond)) {                                                                  \
+			end_drive(&a);                                                             \
+			end_drive(&b);                                                             \
+			if (++turns_ > 1000000)                                                    \
+				fail_msg("waited in vain: %s", #cond);                             \
+		}                                                                                  \
+	} while (0)
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(leat_msg_destroy(a.m), 0);
+	assert_int_equal(leat_msg_destroy(b.m), 0);
+	assert_int_equal(leat_ep_close(a.ep, 1000000, NULL, NULL), 0);
+	assert_int_equal(leat_ep_close(b.ep, 1000000, NULL, NULL), 0);
+	return 0;
+}
+
+static void
+send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size)
+{
+	*req = (struct leat_msg_req){ .buf = (void *)(uintptr_t)buf, .size = size };
+	assert_int_equal(leat_msg_send(c, &req, 1), 1);
+}
+
+static void
+recv1(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size)
+{
+	*req = (struct leat_msg_req){ .buf = buf, .size = size };
+	assert_int_equal(leat_msg_recv(c, &req, 1), 1);
+}
+
+static struct leat_msg_conn *
+connected(const struct leat_msg_conn_conf *conf)
+{
+	struct leat_msg_conn *c = leat_msg_connect(a.m, addr, conf);
+	unsigned int up_a = a.nb_ev[LEAT_MSG_UP], up_b = b.nb_ev[LEAT_MSG_UP];
+
+	assert_non_null(c);
+	if (conf != NULL)
+		b.conf = *conf;
+	drive_until(a.nb_ev[LEAT_MSG_UP] > up_a && b.nb_ev[LEAT_MSG_UP] > up_b);
+	return c;
+}
+
+static void
+close_both(struct leat_msg_conn *c)
+{
+	unsigned int n = b.nb_ev[LEAT_MSG_CLOSED];
+
+	assert_int_equal(leat_msg_close(c, 1000000), 0);
+	assert_int_equal(leat_msg_close(c, 1000000), -EALREADY);
+	assert_int_equal(leat_msg_close(b.accepted, 1000000), 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] > 0 && b.nb_ev[LEAT_MSG_CLOSED] > n);
+	a.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
+/* Posted while the connection is not even asked for at the other side. */
+static void
+test_before_up(void **state)
+{
+	struct leat_msg_req tx[2], rx[2];
+	struct leat_msg_conn *c;
+	char buf[2][8];
+
+	(void)state;
+	c = leat_msg_connect(a.m, addr, NULL);
+	assert_non_null(c);
+	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_AUTO);
+	send1(c, &tx[0], "one", 3);
+	send1(c, &tx[1], "two", 3);
+	drive_until(b.accepted != NULL);
+	recv1(b.accepted, &rx[0], buf[0], 8);
+	recv1(b.accepted, &rx[1], buf[1], 8);
+	drive_until(a.nb_back == 2 && b.nb_back == 2);
+	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_LEAT);
+	assert_int_equal(leat_msg_conn_mode(b.accepted), LEAT_MSG_LEAT);
+	assert_memory_equal(buf[0], "one", 3);
+	assert_memory_equal(buf[1], "two", 3);
+	close_both(c);
+}
+
+/* Nobody listens: what was posted comes back. */
+static void
+test_connect_fails(void **state)
+{
+	const struct leat_msg_conn_conf conf = { .timeout_us = 1000 };
+	struct leat_msg_conn *c = leat_msg_connect(a.m, "nobody:1", &conf);
+	struct leat_msg_req tx, rx;
+	char buf[8];
+
+	(void)state;
+	assert_non_null(c);
+	send1(c, &tx, "x", 1);
+	recv1(c, &rx, buf, 8);
+	drive_until(a.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_int_equal(a.ev.status, -ECONNREFUSED);
+	assert_int_equal(a.nb_back, 2);
+	assert_int_equal(tx.status, -ECONNREFUSED);
+	assert_int_equal(rx.status, -ECONNREFUSED);
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
+}
+
+static void
+test_close_while_connecting(void **state)
+{
+	struct leat_msg_conn *c = leat_msg_connect(a.m, "nobody:1", NULL);
+	struct leat_msg_req tx;
+
+	(void)state;
+	send1(c, &tx, "x", 1);
+	assert_int_equal(leat_msg_close(c, 1000000), 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
+	assert_int_equal(tx.status, -ECANCELED);
+	assert_int_equal(a.nb_ev[LEAT_MSG_UP] + a.nb_ev[LEAT_MSG_ENDED], 0);
+}
+
+/* Close lets everything out first: more messages than credits, large ones among them. */
+static void
+drain(enum leat_msg_mode mode)
+{
+	const struct leat_msg_conn_conf conf = { .mode = mode };
+	static struct leat_msg_req tx[40], rx[40];
+	struct leat_msg_conn *c = connected(&conf);
+	unsigned int i;
+
+	memset(big_tx, 0xa5, BIG);
+	for (i = 0; i < 40; i++)
+		send1(c, &tx[i], big_tx, i % 8 == 0 ? BIG : i);
+	if (mode == LEAT_MSG_LEAT)
+		assert_int_equal(leat_msg_close(c, 10000000), 0);
+	for (i = 0; i < 40; i++)
+		recv1(b.accepted, &rx[i], big_rx, BIG);
+	/* In plain mode a send may be done before the other side has a receive for it. */
+	if (mode == LEAT_MSG_PLAIN) {
+		drive_until(b.nb_back == 40);
+		assert_int_equal(leat_msg_close(c, 10000000), 0);
+	}
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1 && b.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_int_equal(a.ev.status, 0);
+	assert_int_equal(b.ev.status, 0);
+	assert_int_equal(b.nb_back, 40);
+	for (i = 0; i < 40; i++) {
+		assert_ptr_equal(a.back[i], &tx[i]);
+		assert_ptr_equal(b.back[i], &rx[i]);
+		assert_int_equal(rx[i].status, 0);
+		assert_int_equal(rx[i].len, i % 8 == 0 ? BIG : i);
+	}
+	assert_memory_equal(big_rx, big_tx, BIG);
+	assert_int_equal(leat_msg_close(b.accepted, 0), 0);
+	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
+}
+
+static void
+test_drain_leat(void **state)
+{
+	(void)state;
+	drain(LEAT_MSG_LEAT);
+}
+
+static void
+test_drain_plain(void **state)
+{
+	(void)state;
+	drain(LEAT_MSG_PLAIN);
+}
+
+/* Nobody receives: credits bound what is sent, and the drain has an end. */
+static void
+test_drain_times_out(void **state)
+{
+	static struct leat_msg_req tx[200];
+	struct leat_msg_conn *c = connected(NULL);
+	struct leat_msg_stats stats;
+	unsigned int i, done = 0;
+
+	(void)state;
+	for (i = 0; i < 200; i++)
+		send1(c, &tx[i], "x", 1);
+	leat_msg_stats_get(a.m, &stats);
+	drive_until(a.nb_back == stats.credits);
+	assert_int_equal(leat_msg_close(c, 2000), 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
+	assert_int_equal(a.ev.status, -ETIMEDOUT);
+	assert_int_equal(a.nb_back, 200);
+	for (i = 0; i < 200; i++) {
+		assert_ptr_equal(a.back[i], &tx[i]);
+		done += tx[i].status == 0;
+		assert_true(tx[i].status == 0 || tx[i].status == -ETIMEDOUT);
+	}
+	assert_int_equal(done, stats.credits);
+	leat_msg_stats_get(b.m, &stats);
+	assert_int_equal(stats.held, stats.credits);
+	drive_until(b.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_int_equal(leat_msg_close(b.accepted, 0), 0);
+	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
+	leat_msg_stats_get(b.m, &stats);
+	assert_int_equal(stats.held, 0);
+}
+
+static void
+test_mempool(void **state)
+{
+	struct rte_mempool *mp =
+		rte_mempool_create("msg", 3, 4096, 0, 0, NULL, NULL, NULL, NULL, SOCKET_ID_ANY, 0);
+	struct leat_msg_conn_conf conf = { .mempool = mp };
+	struct leat_msg_req tx[4], rx[4];
+	struct leat_msg_conn *c;
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(mp);
+	c = connected(&conf);
+	for (i = 0; i < 4; i++) {
+		recv1(b.accepted, &rx[i], NULL, 4096);
+		send1(c, &tx[i], big_tx, 3000 + i);
+	}
+	drive_until(b.nb_back == 3 && rte_mempool_avail_count(mp) == 0);
+	for (i = 0; i < 3; i++) {
+		assert_memory_equal(rx[i].buf, big_tx, 3000 + i);
+		rte_mempool_put(mp, rx[i].buf);
+	}
+	drive_until(b.nb_back == 4);
+	rte_mempool_put(mp, rx[3].buf);
+	close_both(c);
+	rte_mempool_free(mp);
+}
+
+/* A plain listener, and one that takes nothing but leat. */
+static void
+test_modes(void **state)
+{
+	struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_PLAIN };
+	struct leat_msg_conn *c;
+
+	(void)state;
+	b.conf.mode = LEAT_MSG_PLAIN;
+	c = leat_msg_connect(a.m, addr, NULL);
+	drive_until(a.nb_ev[LEAT_MSG_UP] == 1 && b.nb_ev[LEAT_MSG_UP] == 1);
+	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_PLAIN);
+	assert_int_equal(leat_msg_conn_mode(b.accepted), LEAT_MSG_PLAIN);
+	close_both(c);
+	b.conf.mode = LEAT_MSG_LEAT;
+	c = leat_msg_connect(a.m, addr, &conf);
+	drive_until(a.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_int_equal(a.ev.status, -ECONNREFUSED);
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
+}
+
+/* A connection that the application made itself. */
+static void
+test_open(void **state)
+{
+	struct leat_msg_conn *c;
+	struct leat_msg_req tx, rx;
+	char buf[8];
+	int peer = leat_ep_connect(a.ep, addr, NULL);
+
+	(void)state;
+	assert_true(peer >= 0);
+	c = leat_msg_open(a.m, (uint16_t)peer, NULL);
+	assert_non_null(c);
+	assert_null(leat_msg_open(a.m, (uint16_t)peer, NULL));
+	assert_int_equal(rte_errno, EALREADY);
+	assert_null(leat_msg_open(a.m, (uint16_t)(peer + 1), NULL));
+	assert_int_equal(rte_errno, ENOTCONN);
+	drive_until(a.nb_ev[LEAT_MSG_UP] == 1 && b.nb_ev[LEAT_MSG_UP] == 1);
+	recv1(b.accepted, &rx, buf, 8);
+	send1(c, &tx, "hello", 5);
+	drive_until(b.nb_back == 1);
+	assert_int_equal(rx.len, 5);
+	close_both(c);
+}
+
+/* Places are used again and again, beside one that stays. */
+static void
+test_many(void **state)
+{
+	struct leat_msg_conn *keep = connected(NULL), *keep_b = b.accepted, *c;
+	struct leat_msg_req tx, rx, ktx, krx;
+	char buf[8], kbuf[8];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 10000; i++) {
+		a.nb_back = b.nb_back = 0;
+		b.accepted = NULL;
+		c = leat_msg_connect(a.m, addr, NULL);
+		assert_non_null(c);
+		send1(c, &tx, &i, sizeof(i));
+		drive_until(b.accepted != NULL);
+		recv1(b.accepted, &rx, buf, 8);
+		recv1(keep_b, &krx, kbuf, 8);
+		send1(keep, &ktx, &i, sizeof(i));
+		drive_until(b.nb_back == 2 && a.nb_back == 2);
+		assert_memory_equal(buf, &i, sizeof(i));
+		assert_memory_equal(kbuf, &i, sizeof(i));
+		close_both(c);
+		b.nb_ev[LEAT_MSG_CLOSED] = 0;
+	}
+	b.accepted = keep_b;
+	close_both(keep);
+}
+
+/* The endpoint is shut down under the connections. */
+static void
+test_shutdown(void **state)
+{
+	struct leat_msg_conn *c = connected(NULL);
+	struct leat_msg_req rx;
+	char buf[8];
+
+	(void)state;
+	recv1(c, &rx, buf, 8);
+	assert_int_equal(leat_ep_shutdown(a.ep, 1000), 0);
+	drive_until(a.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_int_equal(a.nb_back, 1);
+	assert_true(rx.status < 0);
+	assert_int_equal(leat_msg_destroy(a.m), -EBUSY);
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
+	assert_int_equal(leat_msg_destroy(a.m), 0);
+	assert_int_equal(leat_ep_destroy(a.ep), 0);
+	end_open(&a);
+	assert_int_equal(leat_msg_close(b.accepted, 0), 0);
+	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_before_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_connect_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_close_while_connecting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_leat, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_plain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_times_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mempool, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shutdown, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("msg_ring", tests, start, stop);
+}
