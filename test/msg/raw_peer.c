@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * msg-raw-peer PROVIDER listen|connect HOST:PORT MESSAGES
+ *
+ * A program that knows libfabric and what doc/guide/address-exchange.md and doc/guide/msg.md say, and has no code of
+ * leat: it sends back MESSAGES messages in plain mode, and then waits for the other side to close. When it
+ * listens it prints the port, so that 0 may be given.
+ */
+
+#include <endian.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#define MAX_MESSAGE (2u << 20)
+
+enum { HELLO = 1, ACCEPT, REJECT, READY, BYE };
+
+static struct fi_info *info;
+static struct fid_ep *ep;
+static struct fid_cq *cq;
+static struct fid_av *av;
+static fi_addr_t peer;
+static uint8_t address[512]; /* what is told to the other side */
+static size_t address_len;
+static char kind[32];
+
+/* With provider shm: the file that a leat endpoint wants to see, see address-exchange.md. */
+static struct key_table {
+	uint64_t magic;
+	uint32_t version;
+	int32_t pid;
+	uint32_t closed, pad[3];
+	char name[64];
+	uint64_t key[1024][4];
+} * table;
+
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "raw peer: " __VA_ARGS__);                                 \
+			fprintf(stderr, "\n");                                                     \
+			remove_table();                                                            \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static void
+remove_table(void)
+{
+	if (table != NULL)
+		(void)shm_unlink(table->name);
+}
+
+/* ---- libfabric ---- */
+
+static void
+fabric_open(const char *provider)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 1 };
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	char node[64] = "127.0.0.1";
+
+	check(hints != NULL, "no memory");
+	hints->fabric_attr->prov_name = strdup(provider);
+	hints->caps = FI_TAGGED;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	if (strcmp(provider, "shm") == 0)
+		snprintf(node, sizeof(node), "raw-peer-%d", (int)getpid());
+	check(fi_getinfo(FI_VERSION(1, 17), node, NULL, FI_SOURCE, hints, &info) == 0,
+	      "no provider %s", provider);
+	fi_freeinfo(hints);
+	check(fi_fabric(info->fabric_attr, &fabric, NULL) == 0 &&
+		      fi_domain(fabric, info, &domain, NULL) == 0 &&
+		      fi_cq_open(domain, &cq_attr, &cq, NULL) == 0 &&
+		      fi_av_open(domain, &av_attr, &av, NULL) == 0 &&
+		      fi_endpoint(domain, info, &ep, NULL) == 0 &&
+		      fi_ep_bind(ep, &av->fid, 0) == 0 &&
+		      fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) == 0 && fi_enable(ep) == 0,
+	      "no endpoint of %s", provider);
+	address_len = sizeof(address);
+	check(fi_getname(&ep->fid, address, &address_len) == 0, "fi_getname");
+	snprintf(kind, sizeof(kind), "efa/%s", info->fabric_attr->prov_name);
+}
+
+/* The table of keys: none, since nobody does one-sided ops here. Its name goes behind the address. */
+static void
+table_open(void)
+{
+	char name[64];
+	size_t own = strnlen((char *)address, address_len);
+	int fd;
+
+	snprintf(name, sizeof(name), "/leat-efa-%d-raw", (int)getpid());
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	check(fd >= 0 && ftruncate(fd, sizeof(*table)) == 0, "/dev/shm%s", name);
+	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(table != MAP_FAILED, "mmap");
+	close(fd);
+	table->version = 1;
+	table->pid = getpid();
+	strcpy(table->name, name);
+	__atomic_store_n(&table->magic, 0x6c656174656661u, __ATOMIC_RELEASE);
+	check(own + 1 + strlen(name) + 1 <= sizeof(address), "address too long");
+	address[own] = '\0';
+	strcpy((char *)address + own + 1, name);
+	address_len = own + 1 + strlen(name) + 1;
+}
+
+/* Waits for n ops. @return bytes of the last receive */
+static size_t
+wait_for(unsigned int n)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry err = { 0 };
+	size_t len = 0;
+
+	while (n > 0) {
+		ssize_t ret = fi_cq_read(cq, &entry, 1);
+
+		if (ret == 1) {
+			n--;
+			if ((entry.flags & FI_RECV) != 0)
+				len = entry.len;
+			continue;
+		}
+		if (ret == -FI_EAVAIL)
+			(void)fi_cq_readerr(cq, &err, 0);
+		check(ret == -FI_EAGAIN, "completion: %s", fi_strerror(err.err));
+		sched_yield(); /* the other side may need the CPU */
+	}
+	return len;
+}
+
+static void
+post(bool send, void *buf, size_t len, uint64_t tag, struct fi_context2 *ctx)
+{
+	ssize_t ret;
+
+	do {
+		ret = send ? fi_tsend(ep, buf, len, NULL, peer, tag, ctx)
+			   : fi_trecv(ep, buf, len, NULL, FI_ADDR_UNSPEC, tag, 0, ctx);
+		if (ret == -FI_EAGAIN)
+			(void)fi_cq_read(cq, NULL, 0);
+	} while (ret == -FI_EAGAIN);
+	check(ret == 0, "post: %s", fi_strerror((int)-ret));
+}
+
+/* ---- plain mode ---- */
+
+static void
+echo(uint32_t messages)
+{
+	static uint8_t buf[MAX_MESSAGE];
+	struct fi_context2 ctx[2];
+	uint64_t len;
+	uint32_t id;
+
+	for (id = 0; id < messages; id++) {
+		post(false, &len, sizeof(len), UINT64_C(1) << 32 | id, &ctx[0]);
+		check(wait_for(1) == sizeof(len), "length %u is not of 8 B", id);
+		len = le64toh(len);
+		check(len <= sizeof(buf), "message %u of %llu B", id, (unsigned long long)len);
+		if (len > 0) {
+			post(false, buf, len, UINT64_C(1) << 33 | id, &ctx[0]);
+			check(wait_for(1) == len, "message %u has not the announced length", id);
+		}
+		len = htole64(len);
+		post(true, &len, sizeof(len), UINT64_C(1) << 32 | id, &ctx[0]);
+		if (len > 0)
+			post(true, buf, le64toh(len), UINT64_C(1) << 33 | id, &ctx[1]);
+		(void)wait_for(len > 0 ? 2 : 1);
+	}
+}
+
+/* ---- the address exchange ---- */
+
+static void
+put_header(uint8_t *buf, uint16_t type, uint32_t len)
+{
+	const uint16_t version = htole16(1);
+
+	memset(buf, 0, 16);
+	memcpy(buf, "LEAT", 4);
+	memcpy(buf + 4, &version, 2);
+	type = htole16(type);
+	memcpy(buf + 6, &type, 2);
+	len = htole32(len);
+	memcpy(buf + 12, &len, 4);
+}
+
+/* HELLO or ACCEPT, without private data. */
+static void
+send_address(int fd, uint16_t type)
+{
+	uint8_t buf[16 + 40 + sizeof(address)] = { 0 };
+	uint16_t len = htole16((uint16_t)address_len);
+	size_t total = 16 + 40 + address_len;
+
+	put_header(buf, type, (uint32_t)(total - 16));
+	strcpy((char *)buf + 16, kind);
+	memcpy(buf + 48, &len, 2);
+	memcpy(buf + 56, address, address_len);
+	check(write(fd, buf, total) == (ssize_t)total, "write");
+}
+
+/* @return length of the body, read into it; -1: the other side has closed */
+static int
+read_message(int fd, uint16_t *type, uint8_t *body, size_t room)
+{
+	uint8_t head[16];
+	uint32_t len;
+	ssize_t n = recv(fd, head, sizeof(head), MSG_WAITALL);
+
+	if (n == 0)
+		return -1;
+	check(n == sizeof(head) && memcmp(head, "LEAT\1", 6) == 0, "malformed header");
+	memcpy(type, head + 6, 2);
+	*type = le16toh(*type);
+	memcpy(&len, head + 12, 4);
+	len = le32toh(len);
+	/* a recv() of nothing waits for something */
+	check(len <= room && (len == 0 || recv(fd, body, len, MSG_WAITALL) == (ssize_t)len),
+	      "malformed body");
+	return (int)len;
+}
+
+static void
+take_address(int fd, uint16_t expected)
+{
+	uint8_t body[1024];
+	uint16_t type, len;
+
+	check(read_message(fd, &type, body, sizeof(body)) >= 40 && type == expected,
+	      "message of type %u instead of %u", type, expected);
+	check(strcmp((char *)body, kind) == 0, "the other side's kind is %.31s", (char *)body);
+	memcpy(&len, body + 32, 2);
+	check(fi_av_insert(av, body + 40, 1, &peer, 0, NULL) == 1, "fi_av_insert");
+}
+
+static int
+meet(bool listens, char *where)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
+	char *port = strrchr(where, ':');
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+	uint8_t ready[16];
+	uint16_t type;
+	int fd, lfd;
+
+	check(port != NULL, "%s: no port", where);
+	*port++ = '\0';
+	check(getaddrinfo(where, port, &hints, &ai) == 0, "%s: unknown", where);
+	fd = socket(ai->ai_family, SOCK_STREAM, 0);
+	check(fd >= 0, "socket");
+	if (listens) {
+		lfd = fd;
+		check(bind(lfd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(lfd, 1) == 0 &&
+			      getsockname(lfd, (struct sockaddr *)&sin, &len) == 0,
+		      "listen");
+		printf("listening %s:%u\n", where, ntohs(sin.sin_port));
+		fflush(stdout);
+		fd = accept(lfd, NULL, NULL);
+		check(fd >= 0, "accept");
+		close(lfd);
+		take_address(fd, HELLO);
+		send_address(fd, ACCEPT);
+		check(read_message(fd, &type, ready, sizeof(ready)) == 0 && type == READY,
+		      "no READY");
+	} else {
+		check(connect(fd, ai->ai_addr, ai->ai_addrlen) == 0, "connect");
+		send_address(fd, HELLO);
+		take_address(fd, ACCEPT);
+		put_header(ready, READY, 0);
+		check(write(fd, ready, sizeof(ready)) == sizeof(ready), "write");
+	}
+	freeaddrinfo(ai);
+	return fd;
+}
+
+int
+main(int argc, char **argv)
+{
+	uint8_t body[256];
+	uint16_t type;
+	int fd;
+
+	check(argc == 5, "PROVIDER listen|connect HOST:PORT MESSAGES");
+	fabric_open(argv[1]);
+	if (strcmp(argv[1], "shm") == 0)
+		table_open();
+	fd = meet(strcmp(argv[2], "listen") == 0, argv[3]);
+	echo((uint32_t)atoi(argv[4]));
+	/* The provider moves what it still has while the other side is not through. */
+	check(fcntl(fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
+	while (recv(fd, body, 1, MSG_PEEK) < 0)
+		(void)fi_cq_read(cq, NULL, 0);
+	check(fcntl(fd, F_SETFL, 0) == 0, "fcntl");
+	check(read_message(fd, &type, body, sizeof(body)) >= 8 && type == BYE, "no BYE");
+	if (table != NULL)
+		__atomic_store_n(&table->closed, 1, __ATOMIC_RELEASE);
+	fi_close(&ep->fid);
+	remove_table();
+	close(fd);
+	printf("%s messages sent back\n", argv[4]);
+	return 0;
+}

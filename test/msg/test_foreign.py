@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plain mode with a program that has no code of leat: test_foreign.py PEER LEAT PROVIDER EAL-ARGUMENT...
+
+Both ways round: leat connects, leat listens.
+"""
+
+import subprocess
+import sys
+
+MESSAGES = "220"
+TIMEOUT = 30
+
+
+def commands(peer, leat, provider, eal):
+    name = {"tcp": "tcp;ofi_rxm"}.get(provider, provider)
+    here = [leat, *eal, f"--vdev=fabric_efa0,provider={provider}" + (",src=127.0.0.1" if provider == "tcp" else ""), "--"]
+    return (lambda role, addr: [*here, role, addr, MESSAGES]), (
+        lambda role, addr: [peer, name, role, addr, MESSAGES]
+    )
+
+
+def run(listener, connector):
+    """The listener tells its port on its first line that says so."""
+    first = subprocess.Popen(listener("listen", "127.0.0.1:0"), stdout=subprocess.PIPE, text=True)
+    second = None
+    try:
+        for line in first.stdout:
+            if line.startswith("listening "):
+                addr = line.split()[1]
+                second = subprocess.Popen(connector("connect", addr))
+                break
+        if second is None:
+            return f"the listener ended: {first.wait(TIMEOUT)}"
+        codes = second.wait(TIMEOUT), first.wait(TIMEOUT)
+        return "" if codes == (0, 0) else f"connector {codes[0]}, listener {codes[1]}"
+    finally:
+        for process in (first, second):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def main():
+    leat, peer = commands(*sys.argv[1:4], sys.argv[4:])
+    bad = 0
+    print("1..2")
+    for number, (what, one, other) in enumerate(
+        (("the foreign program listens", peer, leat), ("leat listens", leat, peer)), 1
+    ):
+        why = run(one, other)
+        bad += why != ""
+        print(f"{'not ok' if why else 'ok'} {number} - {what}{' # ' + why if why else ''}", flush=True)
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
