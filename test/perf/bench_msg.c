@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages of lib/msg, in leat and in plain mode, beside tagged sends and receives as an application would post them,
+ * between two lcores: half round trip of 8 B, messages of 64 B per second with a window of 64, and bandwidth at 1 MiB.
+ *
+ *     bench-msg [--device fabric_efa0,provider=shm] [options, see --help]
+ *
+ * Each variant has endpoints of its own, so that none walks through the receives of another.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#include <leat_error.h>
+#include <leat_msg.h>
+
+#include "lcores.h"
+
+enum { LEAT, PLAIN, TAGGED, VARIANTS };
+enum { LAT, RATE, BW, TABLES };
+
+#define WINDOW 64
+#define MAX_SIZE (1u << 20)
+#define BURST 32
+#define BIG_WINDOW 8
+
+static const struct {
+	const char *name;
+	const char *unit;
+	uint64_t size;
+	unsigned int window;
+	enum bench_kind kind;
+	double target[2]; /* leat, plain; 0: none */
+} tables[TABLES] = {
+	[LAT] = { "lat-8", "ns", 8, 1, BENCH_RATIO_MAX, { 1.10, 1.9 } },
+	[RATE] = { "rate-64", "Mmsg/s", 64, WINDOW, BENCH_RATIO_MIN, { 0.85, 0 } },
+	[BW] = { "bw-1Mi", "MB/s", MAX_SIZE, BIG_WINDOW, BENCH_RATIO_MIN, { 0.97, 0 } },
+};
+
+/* One end of a variant. */
+struct end {
+	struct leat_ep *ep;
+	uint16_t peer;
+	struct leat_msg *m;
+	struct leat_msg_conn *c;
+	struct leat_op send[WINDOW], recv[WINDOW];
+	struct leat_msg_req tx[WINDOW], rx[WINDOW];
+	unsigned int recvs; /* posted */
+};
+
+static struct {
+	struct lcores l;
+	struct bench_args args;
+	unsigned int table;
+	uint64_t n;
+	struct end end[VARIANTS][2];
+	uint8_t *out[2], *in[2];
+} b;
+
+/* ---- tagged ops ---- */
+
+static __rte_always_inline void
+op_post(struct end *e, struct leat_op *op)
+{
+	while (unlikely(leat_ep_post(e->ep, &op, 1) != 1))
+		(void)leat_ep_poll(e->ep, NULL, 0);
+}
+
+static void
+tagged_lat(struct end *e, uint64_t n, bool first)
+{
+	struct leat_op *done[BURST];
+	bool sent = true, go = first;
+	uint16_t i, k;
+
+	while (n > 0 || !sent) {
+		if (go && sent) {
+			op_post(e, &e->send[0]);
+			sent = go = false;
+		}
+		k = leat_ep_poll(e->ep, done, BURST);
+		for (i = 0; i < k; i++) {
+			if (done[i]->type == LEAT_OP_TSEND) {
+				sent = true;
+				continue;
+			}
+			n--;
+			go = !first || n > 0;
+			if (!first && sent) {
+				op_post(e, &e->send[0]);
+				sent = go = false;
+			}
+			op_post(e, done[i]);
+		}
+	}
+	if (go && !first) {
+		op_post(e, &e->send[0]);
+		while (leat_ep_poll(e->ep, done, 1) == 0)
+			;
+	}
+}
+
+static void
+tagged_out(struct end *e, uint64_t n)
+{
+	const unsigned int window = tables[b.table].window;
+	struct leat_op *free[WINDOW];
+	unsigned int i, have = window;
+	uint64_t left = n;
+
+	for (i = 0; i < window; i++)
+		free[i] = &e->send[i];
+	while (left > 0 || have < window) {
+		uint16_t want = (uint16_t)RTE_MIN(left,
+						  (uint64_t)RTE_MIN(have, (unsigned int)BURST)),
+			 k;
+
+		if (want > 0) {
+			k = leat_ep_post(e->ep, &free[have - want], want);
+			if (unlikely(k < want))
+				memmove(&free[have - want], &free[have - want + k],
+					(want - k) * sizeof(free[0]));
+			have -= k;
+			left -= k;
+		}
+		have += leat_ep_poll(e->ep, &free[have], (uint16_t)(window - have));
+	}
+}
+
+static void
+tagged_in(struct end *e, uint64_t n)
+{
+	struct leat_op *done[BURST];
+	uint16_t i, k;
+
+	while (n > 0) {
+		k = leat_ep_poll(e->ep, done, BURST);
+		for (i = 0; i < k; i++) {
+			if (unlikely(done[i]->status != 0))
+				bench_die("receive failed: %d", done[i]->status);
+		}
+		if (k > 0 && leat_ep_post(e->ep, done, k) != k)
+			bench_die("can't post receives");
+		n -= k;
+	}
+}
+
+/* ---- messages ---- */
+
+static __rte_always_inline uint16_t
+msg_poll(struct end *e, struct leat_msg_req **done, uint16_t n)
+{
+	struct leat_op *ops[BURST];
+
+	(void)leat_msg_process(e->m, ops, leat_ep_poll(e->ep, ops, BURST));
+	return leat_msg_poll(e->m, done, n);
+}
+
+static void
+msg_lat(struct end *e, uint64_t n, bool first)
+{
+	struct leat_msg_req *done[BURST], *tx = &e->tx[0];
+	bool sent = true, go = first;
+	uint16_t i, k;
+
+	while (n > 0 || !sent || go) {
+		if (go && sent) {
+			(void)leat_msg_send(e->c, &tx, 1);
+			sent = go = false;
+		}
+		k = msg_poll(e, done, BURST);
+		for (i = 0; i < k; i++) {
+			if (unlikely(done[i]->status != 0))
+				bench_die("message failed: %d", done[i]->status);
+			if (done[i]->recv == 0) {
+				sent = true;
+				continue;
+			}
+			n--;
+			go = !first || n > 0;
+			if (go && sent) {
+				(void)leat_msg_send(e->c, &tx, 1);
+				sent = go = false;
+			}
+			(void)leat_msg_recv(e->c, &done[i], 1);
+		}
+	}
+}
+
+static void
+msg_out(struct end *e, uint64_t n)
+{
+	const unsigned int window = tables[b.table].window;
+	struct leat_msg_req *free[WINDOW];
+	unsigned int i, have = window;
+	uint64_t left = n;
+
+	for (i = 0; i < window; i++)
+		free[i] = &e->tx[i];
+	while (left > 0 || have < window) {
+		uint16_t want =
+			(uint16_t)RTE_MIN(left, (uint64_t)RTE_MIN(have, (unsigned int)BURST));
+
+		if (want > 0) {
+			(void)leat_msg_send(e->c, &free[have - want], want);
+			have -= want;
+			left -= want;
+		}
+		have += msg_poll(e, &free[have], (uint16_t)(window - have));
+	}
+}
+
+static void
+msg_in(struct end *e, uint64_t n)
+{
+	struct leat_msg_req *done[BURST];
+	uint16_t i, k;
+
+	while (n > 0) {
+		k = msg_poll(e, done, BURST);
+		for (i = 0; i < k; i++) {
+			if (unlikely(done[i]->status != 0))
+				bench_die("message failed: %d", done[i]->status);
+		}
+		if (k > 0)
+			(void)leat_msg_recv(e->c, done, k);
+		n -= k;
+	}
+	/* What the sender still waits for. */
+	(void)msg_poll(e, done, 0);
+}
+
+static void
+side(unsigned int variant, unsigned int i, uint64_t n)
+{
+	struct end *e = &b.end[variant][i];
+
+	if (variant == TAGGED && b.table == LAT)
+		tagged_lat(e, n, i == 0);
+	else if (variant == TAGGED)
+		i == 0 ? tagged_out(e, n) : tagged_in(e, n);
+	else if (b.table == LAT)
+		msg_lat(e, n, i == 0);
+	else
+		i == 0 ? msg_out(e, n) : msg_in(e, n);
+}
+
+#define SIDES(variant)                                                                             \
+	static void first_##variant(uint64_t n)                                                    \
+	{                                                                                          \
+		side(variant, 0, n);                                                               \
+	}                                                                                          \
+	static void second_##variant(uint64_t n)                                                   \
+	{                                                                                          \
+		side(variant, 1, n);                                                               \
+	}
+SIDES(LEAT)
+SIDES(PLAIN)
+SIDES(TAGGED)
+
+/* ---- start ---- */
+
+static void
+init(const char *device)
+{
+	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:warning";
+	static char lcores[64], main_lcore[] = "--main-lcore=0", vdev[256];
+	char *argv[64];
+	int i, n = 0;
+
+	b.l.cpus[0] = bench_cpu(0);
+	b.l.cpus[1] = bench_cpu(1);
+	if (b.l.cpus[1] < 0)
+		bench_skip("needs two CPUs");
+	snprintf(lcores, sizeof(lcores), "--lcores=0@%d,1@%d", b.l.cpus[0], b.l.cpus[1]);
+	snprintf(vdev, sizeof(vdev), "--vdev=%s", device);
+	for (i = 0; i < b.args.argc && n < 50; i++)
+		argv[n++] = b.args.argv[i];
+	argv[n++] = lcores;
+	argv[n++] = main_lcore;
+	argv[n++] = no_pci;
+	argv[n++] = quiet;
+	argv[n++] = vdev;
+	argv[n] = NULL;
+	if (leat_init(n, argv) < 0)
+		bench_skip("%s", leat_err_msg());
+	b.l.worker = rte_get_next_lcore(-1, 1, 0);
+	for (i = 0; i < 2; i++) {
+		b.out[i] = aligned_alloc(4096, MAX_SIZE);
+		b.in[i] = aligned_alloc(4096, (size_t)BIG_WINDOW * MAX_SIZE);
+		if (b.out[i] == NULL || b.in[i] == NULL)
+			bench_die("no memory");
+		memset(b.out[i], 0x5a, MAX_SIZE);
+		memset(b.in[i], 0, (size_t)BIG_WINDOW * MAX_SIZE);
+	}
+}
+
+static void
+ends_drive(struct end *ends, unsigned int variant, const struct leat_msg_conn_conf *conf,
+	   unsigned int *up)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct leat_msg_req *none;
+		struct leat_msg_event mev;
+		struct leat_event ev;
+
+		if (variant != TAGGED)
+			(void)msg_poll(&ends[i], &none, 0);
+		else
+			(void)leat_ep_poll(ends[i].ep, NULL, 0);
+		while (leat_ep_events(ends[i].ep, &ev, 1) == 1) {
+			if (ev.type == LEAT_EV_CONNECT_REQ && variant == TAGGED) {
+				ends[i].peer = ev.peer;
+				if (leat_ep_accept(ends[i].ep, ev.peer, NULL) < 0)
+					bench_die("%s", leat_err_msg());
+			} else if (ev.type == LEAT_EV_CONNECT_REQ) {
+				ends[i].c = leat_msg_accept(ends[i].m, &ev, conf);
+				if (ends[i].c == NULL)
+					bench_die("%s", leat_err_msg());
+			} else if (variant != TAGGED) {
+				(void)leat_msg_event(ends[i].m, &ev);
+			} else if (ev.type == LEAT_EV_CONNECTED) {
+				++*up;
+			} else {
+				bench_die("connecting: %s", ev.text);
+			}
+		}
+		while (variant != TAGGED && leat_msg_events(ends[i].m, &mev, 1) == 1) {
+			if (mev.type != LEAT_MSG_UP)
+				bench_die("connecting: %s", mev.text);
+			++*up;
+		}
+	}
+}
+
+static void
+connect_ends(unsigned int variant)
+{
+	const struct leat_ep_conf conf = {
+		.ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV), .max_peers = 1
+	};
+	const struct leat_msg_conn_conf cconf = {
+		.mode = variant == LEAT ? LEAT_MSG_LEAT : LEAT_MSG_PLAIN,
+	};
+	struct end *ends = b.end[variant];
+	char addr[LEAT_ADDR_MAX];
+	unsigned int i, up = 0;
+	int ret;
+
+	for (i = 0; i < 2; i++) {
+		ends[i].ep = leat_ep_create(leat_dev_get(0), &conf);
+		if (ends[i].ep == NULL)
+			bench_die("%s", leat_err_msg());
+		ends[i].m = variant == TAGGED ? NULL : leat_msg_create(ends[i].ep, NULL);
+		if (ends[i].m == NULL && variant != TAGGED)
+			bench_die("%s", leat_err_msg());
+	}
+	if (leat_ep_listen(ends[1].ep, "127.0.0.1:0") < 0 ||
+	    leat_ep_listen_addr(ends[1].ep, addr, sizeof(addr)) < 0)
+		bench_die("%s", leat_err_msg());
+	if (variant == TAGGED) {
+		ret = leat_ep_connect(ends[0].ep, addr, NULL);
+		if (ret < 0)
+			bench_die("%s", leat_err_msg());
+		ends[0].peer = (uint16_t)ret;
+	} else {
+		ends[0].c = leat_msg_connect(ends[0].m, addr, &cconf);
+		if (ends[0].c == NULL)
+			bench_die("%s", leat_err_msg());
+	}
+	while (up < 2)
+		ends_drive(ends, variant, &cconf, &up);
+}
+
+/*
+ * Receives for this table, on both ends. A table leaves all of them posted, and the first message of the
+ * next one finds those: so they are of the largest size, or cancelled.
+ */
+static void
+prepare(unsigned int variant)
+{
+	const unsigned int t = b.table;
+	unsigned int i, k;
+
+	for (i = 0; i < 2; i++) {
+		struct end *e = &b.end[variant][i];
+		const uint64_t room = t == BW ? MAX_SIZE : 64;
+
+		for (k = 0; k < tables[t].window || k < e->recvs; k++) {
+			struct leat_msg_req *rx = &e->rx[k];
+
+			e->send[k] = (struct leat_op){ .type = LEAT_OP_TSEND,
+						       .peer = e->peer,
+						       .buf = b.out[i],
+						       .size = tables[t].size };
+			e->tx[k] = (struct leat_msg_req){ .buf = b.out[i], .size = tables[t].size };
+			if (k >= tables[t].window)
+				continue;
+			e->recv[k] = (struct leat_op){ .type = LEAT_OP_TRECV,
+						       .peer = e->peer,
+						       .buf = b.in[i] + k * room,
+						       .size = room };
+			*rx = (struct leat_msg_req){ .buf = b.in[i] + k * room, .size = room };
+			if (variant == TAGGED)
+				op_post(e, &e->recv[k]);
+			else
+				(void)leat_msg_recv(e->c, &rx, 1);
+		}
+		e->recvs = tables[t].window;
+	}
+}
+
+/* Takes the receives of a table back. */
+static void
+unprepare(unsigned int variant)
+{
+	struct leat_msg_req *req;
+	struct leat_op *op;
+	unsigned int i, k;
+
+	for (i = 0; i < 2; i++) {
+		struct end *e = &b.end[variant][i];
+
+		for (k = 0; k < e->recvs; k++) {
+			if (variant == TAGGED)
+				(void)leat_op_cancel(e->ep, &e->recv[k]);
+			else
+				(void)leat_msg_cancel(&e->rx[k]);
+		}
+		for (k = 0; k < e->recvs;)
+			k += variant == TAGGED ? leat_ep_poll(e->ep, &op, 1) : msg_poll(e, &req, 1);
+		e->recvs = 0;
+	}
+}
+
+static double
+measure(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint64_t ns = lcores_run(&b.l, variant, b.n, b.table != LAT, disturbed);
+
+	(void)arg;
+	if (b.table == LAT)
+		return (double)ns / (2.0 * (double)b.n);
+	/* per us, or bytes per us */
+	return (double)b.n * 1e3 * (b.table == RATE ? 1 : MAX_SIZE) / (double)ns;
+}
+
+static void
+report(const struct bench_table *t, const char *device)
+{
+	char name[64];
+	unsigned int v;
+
+	for (v = LEAT; v <= PLAIN; v++) {
+		struct bench_result r = {
+			.name = name,
+			.unit = tables[b.table].unit,
+			.kind = tables[b.table].kind,
+			.target = tables[b.table].target[v],
+			.leat = v,
+			.reference = TAGGED,
+		};
+
+		if (r.target == 0)
+			continue;
+		snprintf(name, sizeof(name), "msg-%s-%s-%s", device, v == LEAT ? "leat" : "plain",
+			 tables[b.table].name);
+		bench_report(t, &r);
+	}
+}
+
+static const char *
+option(const char *name, const char *def)
+{
+	int i;
+
+	for (i = 1; i + 1 < b.args.argc; i++) {
+		if (strcmp(b.args.argv[i], name) == 0) {
+			const char *value = b.args.argv[i + 1];
+
+			memmove(&b.args.argv[i], &b.args.argv[i + 2],
+				(size_t)(b.args.argc - i - 1) * sizeof(b.args.argv[0]));
+			b.args.argc -= 2;
+			return value;
+		}
+	}
+	return def;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct lcores_variant variants[] = {
+		[LEAT] = { first_LEAT, second_LEAT },
+		[PLAIN] = { first_PLAIN, second_PLAIN },
+		[TAGGED] = { first_TAGGED, second_TAGGED },
+	};
+	static struct bench_table t;
+	const char *device, *name;
+	unsigned int v;
+
+	bench_args(&b.args, argc, argv);
+	device = option("--device", "fabric_ring0");
+	name = strstr(device, "provider=");
+	name = name != NULL ? name + strlen("provider=") : "ring";
+	init(device);
+	for (v = 0; v < VARIANTS; v++)
+		connect_ends(v);
+	lcores_launch(&b.l, variants);
+	for (b.table = 0; b.table < TABLES; b.table++) {
+		b.n = b.table == BW ? 32 : 4000;
+		if (b.args.smoke)
+			b.n = b.table == BW ? 8 : 64;
+		for (v = 0; v < VARIANTS; v++)
+			prepare(v);
+		bench_measure(&t, &b.args, VARIANTS, measure, NULL, b.l.cpus, 2);
+		report(&t, name);
+		for (v = 0; v < VARIANTS; v++)
+			unprepare(v);
+	}
+	lcores_join(&b.l);
+	for (v = 0; v < VARIANTS; v++) {
+		unsigned int i;
+
+		for (i = 0; i < 2; i++)
+			(void)leat_ep_shutdown(b.end[v][i].ep, 1000);
+		for (i = 0; i < 2; i++)
+			(void)leat_ep_close(b.end[v][i].ep, 100000, NULL, NULL);
+	}
+	return 0;
+}
