@@ -11,7 +11,8 @@
  *     leat_msg_send(c, reqs, n); leat_msg_recv(c, reqs, n);
  *     loop:
  *         n = leat_ep_poll(ep, ops, 32);
- *         n = leat_msg_process(m, ops, n);      takes its own ops, leaves the application's
+ *         if (n > 0)
+ *             n = leat_msg_process(m, ops, n);  takes its own ops, leaves the application's
  *         k = leat_msg_poll(m, done, 32);       requests that are done
  *         every ms or so:
  *             n = leat_ep_events(ep, ev, 8);
@@ -73,7 +74,7 @@ struct leat_msg_conf {
 	uint16_t max_conns; /**< connections at a time, at most leat_ep_conf.max_peers; 0: that */
 	/**
 	 * Messages in flight per connection and direction; a power of two, 2 to LEAT_MSG_CREDITS_MAX; 0: 64, or what
-	 * the receive depth allows. The endpoint must have room for max_conns * (2 * credits + 2) receives.
+	 * the receive depth allows. In plain mode at most 8 are received at a time. The endpoint must have room for max_conns * (2 * credits + 2) receives.
 	 */
 	uint16_t credits;
 	/**

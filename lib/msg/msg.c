@@ -321,7 +321,6 @@ op_back(const struct leat_op *op)
 	struct msg_slot *s = op->user;
 	struct leat_msg_conn *c = s->conn;
 
-	msg_work(c);
 	switch (s->kind) {
 	case MSG_SLOT_TX:
 		msg_tx_back(c, s, op);
@@ -330,6 +329,7 @@ op_back(const struct leat_op *op)
 		msg_rx_back(c, s, op);
 		break;
 	default:
+		msg_work(c);
 		msg_ctrl_back(c, s, op);
 		break;
 	}
@@ -358,7 +358,8 @@ leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
 	uint16_t i;
 
-	if (unlikely(m->work != NULL))
+	/* What is done first: the rest can be done while the application has nothing to do. */
+	if (m->done.head == NULL && m->work != NULL)
 		run(m);
 	for (i = 0; i < n; i++) {
 		struct leat_msg_req *req = m->done.head;

@@ -23,7 +23,7 @@
  *         data   leat mode: posted, if the other side granted it a payload's receive
  *         done   request finished
  *
- *     receiving    done <= data <= bind <= post <= done + C
+ *     receiving    done <= data <= bind <= post <= done + rx_window
  *
  *         post   its receive (of a length, or of an eager message) is posted
  *         bind   it arrived, and has a request
@@ -37,6 +37,7 @@
 
 #include <rte_byteorder.h>
 #include <rte_errno.h>
+#include <rte_prefetch.h>
 
 #include <leat_error.h>
 #include <leat_time.h>
@@ -47,6 +48,11 @@
 #define MSG_BURST 32
 /* Receives for control messages. */
 #define MSG_CTRL 2
+/*
+ * Plain mode: receives for so many lengths. Each payload that arrives is compared with all of them before it is
+ * known that nobody waits for it yet.
+ */
+#define MSG_PLAIN_WINDOW 8u
 
 /* ---- tags ---- */
 
@@ -116,16 +122,17 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
 
 struct msg_slot {
-	struct leat_op op;   /* length; or head and eager message; or control message */
-	struct leat_op data; /* payload, in the request's buffer */
 	struct leat_msg_conn *conn;
 	struct leat_msg_req *req;
 	uint8_t *buf; /* registered */
 	uint64_t len;
+	struct msg_slot *next_idle; /* any_id: slots whose op is not posted */
 	uint32_t id;
 	uint16_t flags;
 	uint8_t kind;
-	struct msg_slot *next_idle; /* any_id: slots whose op is not posted */
+	/* length; or head and eager message; or control message */
+	struct leat_op op __attribute__((aligned(LEAT_CACHE_LINE)));
+	struct leat_op data; /* payload, in the request's buffer */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /* ---- connections ---- */
@@ -175,6 +182,7 @@ struct leat_msg_conn {
 	uint32_t tx_credit;  /* ids before it may be sent */
 	uint32_t tx_granted; /* payloads of ids before it may be sent */
 	uint32_t tx_out;     /* ops with the device */
+	uint32_t tx_large;   /* leat mode: begun, and the payload not posted */
 
 	/* receiving */
 	struct msg_slot *rx;
@@ -186,7 +194,9 @@ struct leat_msg_conn {
 	uint32_t rx_told;    /* credit that the other side was told */
 	uint32_t rx_arrived; /* messages that arrived and have no request yet */
 	uint32_t rx_out;
-	bool grant; /* a payload's receive was posted, and the other side not told */
+	uint32_t rx_window; /* messages that may be on the way or here */
+	uint32_t batch;	    /* so many places are free before receives are posted in them */
+	bool grant;	    /* a payload's receive was posted, and the other side not told */
 	leat_msg_alloc_fn alloc;
 	void *alloc_arg;
 	struct rte_mempool *mempool;
@@ -295,6 +305,16 @@ msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
 		c->nb_done++;
 		msg_list_add(&c->m->done, req);
 	}
+}
+
+/* The next one, which comes soon. */
+static inline void
+msg_slot_prefetch(const struct msg_slot *s)
+{
+	rte_prefetch0(s);
+	rte_prefetch0(&s->op);
+	rte_prefetch0(&s->op.tag);
+	rte_prefetch0(s->op.drv);
 }
 
 /* Goes on with a connection at the next opportunity. */

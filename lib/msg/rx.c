@@ -3,9 +3,9 @@
 /*
  * Receiving.
  *
- * Receives for the next C lengths (plain) or heads (leat) are always posted, each for exactly one id:
+ * Receives for the next lengths (plain) or heads (leat) are always posted, each for exactly one id:
  * whatever the device does to the order, a receive can only be met by its own message. In plain mode the
- * lengths may also be received by any of C equal receives (any_id); the id is in the tag that arrived.
+ * lengths may also be received by any of as many equal receives (any_id); the id is in the tag that arrived.
  *
  * What arrived waits in its slot until there is a request for it. Then an eager message is copied, or
  * the payload's receive is posted, of exactly the announced length. An announced length is compared with the
@@ -60,16 +60,16 @@ next_recv(struct leat_msg_conn *c, uint32_t id)
 	return &s->op;
 }
 
-/* Posts receives until C messages may be on the way or here. */
+/* Posts receives until rx_window messages may be on the way or here. */
 static void
 fill(struct leat_msg_conn *c)
 {
 	struct leat_op *ops[MSG_BURST];
 
-	while (c->rx_post - c->rx_done <= c->mask) {
+	while (c->rx_post - c->rx_done < c->rx_window) {
 		uint16_t i, k, n = 0;
 
-		while (n < MSG_BURST && c->rx_post + n - c->rx_done <= c->mask) {
+		while (n < MSG_BURST && c->rx_post + n - c->rx_done < c->rx_window) {
 			ops[n] = next_recv(c, c->rx_post + n);
 			n++;
 		}
@@ -110,7 +110,7 @@ msg_rx_start(struct leat_msg_conn *c)
 
 	c->idle = NULL;
 	if (c->any_id) {
-		for (i = 0; i <= c->mask; i++) {
+		for (i = 0; i < c->rx_window; i++) {
 			c->rx[i].next_idle = c->idle;
 			c->idle = &c->rx[i];
 		}
@@ -121,7 +121,7 @@ msg_rx_start(struct leat_msg_conn *c)
 	}
 	c->ctrl_rx_id = MSG_CTRL;
 	fill(c);
-	c->rx_told = c->first_id + c->mask + 1;
+	c->rx_told = c->first_id + c->rx_window;
 }
 
 /* ---- requests meet messages ---- */
@@ -172,7 +172,7 @@ bind(struct leat_msg_conn *c)
 	struct leat_msg_req *req;
 	const uint64_t len = s->len;
 
-	if (c->rx_bind - c->rx_done > c->mask || (s->flags & MSG_ARRIVED) == 0)
+	if (c->rx_bind - c->rx_done >= c->rx_window || (s->flags & MSG_ARRIVED) == 0)
 		return false;
 	req = msg_list_begin(&c->recvq);
 	if (req == NULL || !fits(c, req, len))
@@ -250,7 +250,8 @@ msg_rx_run(struct leat_msg_conn *c)
 		return;
 	post_data(c);
 	finish(c);
-	fill(c);
+	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch)
+		fill(c);
 	if (unlikely((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) &&
 	    c->state == MSG_OPEN) {
 		if ((c->ctrl_rx[0].flags & MSG_WANT) != 0)
@@ -306,12 +307,41 @@ arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 			 len, c->max_size);
 		return;
 	}
+	msg_work(c);
 	s->id = id;
 	s->len = len;
 	s->flags |= MSG_ARRIVED;
 	c->m->stats.held++;
 	if (++c->rx_arrived > c->m->stats.held_max)
 		c->m->stats.held_max = c->rx_arrived;
+}
+
+/*
+ * The usual case: an eager message is the next one, and a request waits for it.
+ * @return false: it is not the usual case
+ */
+static inline bool
+deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
+{
+	struct leat_msg_req *req = c->recvq.head;
+
+	if (unlikely(id != c->rx_done || id != c->rx_bind || req == NULL || req != c->recvq.begin ||
+		     len > c->eager_max || len > req->size || (req->buf == NULL && len > 0) ||
+		     c->state != MSG_OPEN))
+		return false;
+	rte_memcpy(req->buf, s->buf + MSG_HEAD_LEN, len);
+	msg_list_begun(&c->recvq, req);
+	msg_req_finish(req, 0, len);
+	msg_list_give(c, &c->recvq);
+	s->flags = 0;
+	c->rx_bind = c->rx_data = c->rx_done = id + 1;
+	c->m->stats.received++;
+	c->m->stats.recv_bytes += len;
+	/* Receives are posted again later, many at once. */
+	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch)
+		msg_work(c);
+	msg_slot_prefetch(msg_rx_slot(c, id + 1));
+	return true;
 }
 
 static inline void
@@ -334,6 +364,8 @@ head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	if (unlikely(!msg_tx_credit(c, rte_le_to_cpu_32(head.credit),
 				    rte_le_to_cpu_32(head.granted))))
 		return;
+	if (likely(deliver(c, s, id, len)))
+		return;
 	if (len <= c->eager_max)
 		s->flags |= MSG_EAGER;
 	arrived(c, s, id, len);
@@ -349,7 +381,7 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 	if (c->any_id) {
 		s->next_idle = c->idle;
 		c->idle = s;
-		if (id - c->rx_done > c->mask || (to->flags & MSG_ARRIVED) != 0) {
+		if (id - c->rx_done >= c->rx_window || (to->flags & MSG_ARRIVED) != 0) {
 			msg_fail(c, -EPROTO, "length of message %#x, when %#x is the next", id,
 				 c->rx_bind);
 			return;
@@ -382,19 +414,25 @@ void
 msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	c->rx_out--;
+	if (unlikely(c->state != MSG_OPEN))
+		msg_work(c);
 	if (op == &s->data) {
+		msg_work(c);
 		s->flags &= (uint16_t)~MSG_DATA_OUT;
 		payload_arrived(c, s, op);
 		return;
 	}
 	s->flags &= (uint16_t)~MSG_OP_OUT;
+	if (likely(op->status == 0 && c->mode == LEAT_MSG_LEAT)) {
+		head_arrived(c, s, (uint32_t)op->tag);
+		return;
+	}
+	msg_work(c);
 	if (unlikely(op->status == -EMSGSIZE))
 		msg_fail(c, -EPROTO, "message %#x: its head or length is too long",
 			 (uint32_t)op->tag);
 	else if (unlikely(op->status != 0))
 		msg_op_failed(c, op);
-	else if (likely(c->mode == LEAT_MSG_LEAT))
-		head_arrived(c, s, (uint32_t)op->tag);
 	else
 		length_arrived(c, s);
 }

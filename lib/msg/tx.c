@@ -76,9 +76,11 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 			s->op.size += len;
 			s->flags = MSG_EAGER;
 			c->m->stats.eager++;
+			msg_slot_prefetch(msg_tx_slot(c, id + 1));
 			return;
 		}
 		s->data.tag = msg_tag(MSG_TAG_DATA, c->tx_base, id);
+		c->tx_large++;
 	} else {
 		uint64_t le = rte_cpu_to_le_64(len);
 
@@ -166,8 +168,11 @@ post_granted(struct leat_msg_conn *c)
 		struct msg_slot *s = msg_tx_slot(c, c->tx_data);
 		struct leat_op *op = &s->data;
 
-		if ((s->flags & MSG_WANT) != 0 && !post(c, &op, 1))
-			return false;
+		if ((s->flags & MSG_WANT) != 0) {
+			if (!post(c, &op, 1))
+				return false;
+			c->tx_large--;
+		}
 		c->tx_data++;
 	}
 	return true;
@@ -199,7 +204,7 @@ msg_tx_run(struct leat_msg_conn *c)
 
 	if (c->tx_post != c->tx_next && !post_begun(c))
 		return;
-	if (c->mode == LEAT_MSG_LEAT && c->tx_data != c->tx_post && !post_granted(c))
+	if (c->tx_large > 0 && !post_granted(c))
 		return;
 	do {
 		while ((req = msg_list_begin(&c->sendq)) != NULL) {
@@ -232,7 +237,11 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 	if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
+	} else if ((s->flags & MSG_EAGER) != 0 && c->sendq.head == NULL && !c->draining &&
+		   c->state == MSG_OPEN) {
+		return; /* nobody waits for it */
 	}
+	msg_work(c);
 }
 
 bool
@@ -243,11 +252,15 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 		if (unlikely(credit - c->tx_next > LEAT_MSG_CREDITS_MAX))
 			goto wrong;
 		c->tx_credit = credit;
+		if (c->sendq.begin != NULL)
+			msg_work(c);
 	}
 	if ((int32_t)(granted - c->tx_granted) > 0) {
 		if (unlikely((int32_t)(granted - c->tx_next) > 0))
 			goto wrong;
 		c->tx_granted = granted;
+		if (c->tx_large > 0)
+			msg_work(c);
 	}
 	return true;
 wrong:
@@ -265,7 +278,7 @@ msg_ctrl_run(struct leat_msg_conn *c)
 
 	if (c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || (s->flags & MSG_OP_OUT) != 0)
 		return;
-	if (!c->grant && c->rx_post - c->rx_told <= c->mask / 2)
+	if (!c->grant && c->rx_post - c->rx_told < c->rx_window / 2)
 		return;
 	le[0] = rte_cpu_to_le_32(c->rx_post);
 	le[1] = rte_cpu_to_le_32(c->rx_data);

@@ -57,6 +57,7 @@ static struct {
 	struct bench_args args;
 	unsigned int table;
 	uint64_t n;
+	uint16_t credits;
 	struct end end[VARIANTS][2];
 	uint8_t *out[2], *in[2];
 } b;
@@ -155,8 +156,10 @@ static __rte_always_inline uint16_t
 msg_poll(struct end *e, struct leat_msg_req **done, uint16_t n)
 {
 	struct leat_op *ops[BURST];
+	uint16_t k = leat_ep_poll(e->ep, ops, BURST);
 
-	(void)leat_msg_process(e->m, ops, leat_ep_poll(e->ep, ops, BURST));
+	if (k > 0)
+		(void)leat_msg_process(e->m, ops, k);
 	return leat_msg_poll(e->m, done, n);
 }
 
@@ -357,7 +360,10 @@ connect_ends(unsigned int variant)
 		ends[i].ep = leat_ep_create(leat_dev_get(0), &conf);
 		if (ends[i].ep == NULL)
 			bench_die("%s", leat_err_msg());
-		ends[i].m = variant == TAGGED ? NULL : leat_msg_create(ends[i].ep, NULL);
+		ends[i].m = variant == TAGGED
+				    ? NULL
+				    : leat_msg_create(ends[i].ep, &(struct leat_msg_conf){
+									  .credits = b.credits });
 		if (ends[i].m == NULL && variant != TAGGED)
 			bench_die("%s", leat_err_msg());
 	}
@@ -507,6 +513,7 @@ main(int argc, char **argv)
 
 	bench_args(&b.args, argc, argv);
 	device = option("--device", "fabric_ring0");
+	b.credits = (uint16_t)atoi(option("--credits", "0"));
 	name = strstr(device, "provider=");
 	name = name != NULL ? name + strlen("provider=") : "ring";
 	init(device);
