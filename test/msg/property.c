@@ -2,11 +2,15 @@
 
 /*
  * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--messages N] [--conns N]
+ *     [--credits N] [--first-id N] [--ends]
  *
  * Messages of random sizes both ways over many connections to one endpoint, driven by one thread. In leat mode
  * all come from a second endpoint; in plain mode each from one of its own, since many devices know only the
  * endpoint that a message comes from. Everything follows from the seed. Checked: every byte, order and count of messages and of
  * requests, that nothing is held beyond the credits, and that all memory was allocated at the start.
+ *
+ * --ends: the device breaks connections (ops fail, peers die). Then the messages that came are the first ones of
+ * their stream, and every request comes back.
  *
  * Message k of a stream is a piece of one block of random bytes; where it begins and how long it is are
  * hashes of (seed, stream, k).
@@ -49,6 +53,8 @@ struct stream {
 	uint64_t total, sends, recvs; /* posted */
 	uint64_t sent, received;      /* back */
 	uint32_t window;
+	bool dead; /* one of the two connections ended */
+	bool rx_failed;
 	struct request tx[WINDOW], rx[WINDOW];
 };
 
@@ -63,8 +69,9 @@ static struct side sides[1 + MAX_CONNS]; /* [0] listens */
 static unsigned int nb_sides = 2;
 static struct stream *streams;
 static unsigned int nb_conns = 64, nb_up, nb_closed;
-static uint64_t seed = 1, messages = 20000, nb_done, nb_bytes;
-static uint8_t *block, *big[BIG_BUFFERS];
+static uint64_t seed = 1, messages = 20000, nb_done, nb_back, nb_bytes;
+static uint8_t *block, *big[BIG_BUFFERS], *big_all;
+static bool may_end;
 static unsigned int nb_big;
 static struct leat_msg_conn_conf conn_conf;
 
@@ -177,25 +184,33 @@ received(struct stream *s, struct request *r)
 {
 	struct leat_msg_req *req = &r->req;
 	uint64_t size = size_of(s, r->k);
+	uint8_t *buf = req->buf;
 
 	check(r->k == s->received,
 	      "stream %" PRIu64 ": receive %" PRIu64 " came back as number %" PRIu64, s->id, r->k,
 	      s->received);
-	check(req->len == size,
-	      "stream %" PRIu64 ": message %" PRIu64 " has %" PRIu64 " B instead of %" PRIu64,
-	      s->id, r->k, req->len, size);
-	check(size == 0 || memcmp(req->buf, bytes_of(s, r->k), size) == 0,
-	      "stream %" PRIu64 ": message %" PRIu64 " of %" PRIu64 " B has wrong bytes", s->id,
-	      r->k, size);
 	s->received++;
-	nb_done++;
-	nb_bytes += size;
-	if (req->buf == r->small || req->buf == NULL)
+	if (req->status != 0) {
+		s->rx_failed = true;
+	} else {
+		check(!s->rx_failed, "stream %" PRIu64 ": message %" PRIu64 " after the end", s->id,
+		      r->k);
+		check(req->len == size,
+		      "stream %" PRIu64 ": message %" PRIu64 " has %" PRIu64
+		      " B instead of %" PRIu64,
+		      s->id, r->k, req->len, size);
+		check(size == 0 || memcmp(buf, bytes_of(s, r->k), size) == 0,
+		      "stream %" PRIu64 ": message %" PRIu64 " of %" PRIu64 " B has wrong bytes",
+		      s->id, r->k, size);
+		nb_done++;
+		nb_bytes += size;
+	}
+	if (buf == r->small || buf == NULL)
 		return;
-	if (size > SMALL)
-		big[nb_big++] = req->buf;
+	if (buf >= big_all && buf < big_all + (size_t)BIG_BUFFERS * MAX_SIZE)
+		big[nb_big++] = buf;
 	else
-		free(req->buf);
+		free(buf);
 }
 
 static void
@@ -204,8 +219,10 @@ back(struct leat_msg_req *req)
 	struct request *r = (struct request *)req;
 	struct stream *s = r->stream;
 
-	check(req->status == 0, "stream %" PRIu64 ": %s of message %" PRIu64 ": %s", s->id,
-	      req->recv != 0 ? "receive" : "send", r->k, strerror(-req->status));
+	check(req->status == 0 || may_end, "stream %" PRIu64 ": %s of message %" PRIu64 ": %s",
+	      s->id, req->recv != 0 ? "receive" : "send", r->k, strerror(-req->status));
+	s->dead |= req->status != 0;
+	nb_back++;
 	if (req->recv != 0) {
 		received(s, r);
 		return;
@@ -213,6 +230,31 @@ back(struct leat_msg_req *req)
 	check(r->k == s->sent, "stream %" PRIu64 ": send %" PRIu64 " came back as number %" PRIu64,
 	      s->id, r->k, s->sent);
 	s->sent++;
+}
+
+/* All that there is to come has come back. */
+static bool
+all_back(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * nb_conns; i++) {
+		const struct stream *s = &streams[i];
+
+		if (s->sent != s->sends || s->received != s->recvs ||
+		    (!s->dead && s->received != s->total))
+			return false;
+	}
+	return true;
+}
+
+static void
+ended(const struct leat_msg_conn *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * nb_conns; i++)
+		streams[i].dead |= streams[i].from == c || streams[i].to == c;
 }
 
 /* ---- driving ---- */
@@ -254,10 +296,14 @@ drive(struct side *side, bool events)
 			nb_up++;
 		else if (mev.type == LEAT_MSG_CLOSED)
 			nb_closed++;
+		else
+			ended(mev.conn);
 		/* The other side closes as well, and one of them is first. */
-		check(mev.type != LEAT_MSG_ENDED || (nb_done == messages && mev.status == 0),
+		check(may_end || mev.type != LEAT_MSG_ENDED ||
+			      (nb_done == messages && mev.status == 0),
 		      "a connection ended: %s", mev.text);
-		check(mev.type != LEAT_MSG_CLOSED || mev.status == 0, "close: %s", mev.text);
+		check(may_end || mev.type != LEAT_MSG_CLOSED || mev.status == 0, "close: %s",
+		      mev.text);
 	}
 }
 
@@ -277,6 +323,8 @@ static void
 post_some(struct stream *s, uint64_t *random)
 {
 	*random = hash(*random);
+	if (s->dead)
+		return;
 	if (s->to != NULL && s->recvs < s->total && s->recvs - s->received < s->window &&
 	    (*random & 3) != 0)
 		post_recv(s);
@@ -291,12 +339,12 @@ run(void)
 	uint64_t random = seed, last = 0, until = 0;
 	unsigned int i;
 
-	while (nb_done < messages) {
+	while (!all_back()) {
 		for (i = 0; i < 2 * nb_conns; i++)
 			post_some(&streams[i], &random);
 		drive_all();
-		if (nb_done != last || until == 0) {
-			last = nb_done;
+		if (nb_back != last || until == 0) {
+			last = nb_back;
 			until = leat_now() + leat_us_to_cycles(STALL_US);
 		}
 		if (leat_now() > until) {
@@ -388,8 +436,8 @@ finish(void)
 	while (nb_closed < 2 * nb_conns)
 		drive_all();
 	for (i = 0; i < 2 * nb_conns; i++) {
-		check(streams[i].sent == streams[i].total &&
-			      streams[i].received == streams[i].total,
+		check(may_end || (streams[i].sent == streams[i].total &&
+				  streams[i].received == streams[i].total),
 		      "stream %u: %" PRIu64 " sent and %" PRIu64 " received of %" PRIu64, i,
 		      streams[i].sent, streams[i].received, streams[i].total);
 		for (k = 0; k < WINDOW; k++)
@@ -413,7 +461,7 @@ finish(void)
 	for (i = 0; i < nb_sides; i++)
 		check(leat_ep_close(sides[i].ep, 5000000, NULL, NULL) == 0, "ep close: %s",
 		      leat_err_msg());
-	check(nb_up == 2 * nb_conns, "%u sides came up", nb_up);
+	check(may_end || nb_up == 2 * nb_conns, "%u sides came up", nb_up);
 	check(nb_big == BIG_BUFFERS, "a buffer is missing");
 	printf("sent %" PRIu64 ", eager %" PRIu64 ", control %" PRIu64 ", stalled %" PRIu64
 	       ", refused %" PRIu64 ", held at most %u, %" PRIu64 " KiB\n",
@@ -442,6 +490,7 @@ main(int argc, char **argv)
 		{ "conns", required_argument, NULL, 'c' },
 		{ "credits", required_argument, NULL, 'C' },
 		{ "first-id", required_argument, NULL, 'f' },
+		{ "ends", no_argument, NULL, 'e' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint16_t credits = 0;
@@ -474,6 +523,9 @@ main(int argc, char **argv)
 		case 'f':
 			conn_conf.first_id = (uint32_t)number(optarg, 0, UINT32_MAX);
 			break;
+		case 'e':
+			may_end = true;
+			break;
 		default:
 			return 2;
 		}
@@ -485,10 +537,10 @@ main(int argc, char **argv)
 	check(streams != NULL && block != NULL, "no memory");
 	for (i = 0; i < (MAX_SIZE + OFFSETS) / 8; i++)
 		((uint64_t *)(void *)block)[i] = hash(i);
-	for (nb_big = 0; nb_big < BIG_BUFFERS; nb_big++) {
-		big[nb_big] = malloc(MAX_SIZE);
-		check(big[nb_big] != NULL, "no memory");
-	}
+	big_all = malloc((size_t)BIG_BUFFERS * MAX_SIZE);
+	check(big_all != NULL, "no memory");
+	for (nb_big = 0; nb_big < BIG_BUFFERS; nb_big++)
+		big[nb_big] = big_all + (size_t)nb_big * MAX_SIZE;
 	if (conn_conf.mode == LEAT_MSG_PLAIN)
 		nb_sides = 1 + nb_conns;
 	for (i = 0; i < nb_sides; i++)
@@ -498,8 +550,7 @@ main(int argc, char **argv)
 	finish();
 	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB\n", seed, nb_done,
 	       nb_bytes >> 20);
-	for (i = 0; i < BIG_BUFFERS; i++)
-		free(big[i]);
+	free(big_all);
 	free(block);
 	free(streams);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
