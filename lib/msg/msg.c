@@ -163,7 +163,7 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 	struct leat_dev_info info;
 	struct leat_msg *m;
 
-	if (leat_dev_info_get(ep->dev, &info) < 0)
+	if (leat_dev_info_for(ep->dev, ep->op_mask, &info) < 0)
 		return NULL;
 	m = calloc(1, sizeof(*m));
 	if (m == NULL) {
@@ -171,7 +171,7 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 		return NULL;
 	}
 	m->ep = ep;
-	m->dev_max = info.max_msg;
+	m->dev_max = ep->max_msg;
 	m->priv_max[0] = info.priv_connect;
 	m->priv_max[1] = info.priv_accept;
 	/* What a program that ran before at this address had is not met again by chance. */
