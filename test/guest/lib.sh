@@ -139,3 +139,14 @@ perftest() {
 	cat perftest.log
 	return $status
 }
+
+# conform WHAT OPTION...: the conformance suite over verbs. The time is that of emulation: a little work each.
+conform() {
+	local what=$1
+	shift
+	check "conformance of verbs, $what" \
+		"$CONFORMANCE" --no-pci "${PLUGINS[@]}" "$@" --scale 5 --slow 20
+	mv check.log conform.log
+	diag "$(tail -n 1 conform.log)"
+	check "$what: some tests ran" grep -q '^ok [0-9]* [^#]*$' conform.log
+}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# soak
 #
 # How the verbs driver registers memory: relaxed ordering, which a device ignores that has none, and on-demand paging,
 # which is refused where there is none.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# soak
 # timeout: 240
 #
 # The comparison with perftest works; what it finds is for devtools/bench --verbs to say.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# soak
 # timeout: 400
 #
 # Faults of the cable and of the other side, over the wire: tests cable.* of the conformance suite.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# soak
 # timeout: 300
 #
 # Soft-iWARP from end to end. As long as soft-RoCE is on the same cable, the kernel's connection
