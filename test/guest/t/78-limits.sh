@@ -25,24 +25,3 @@ check "the depth, the limit and the key are named" says "tx=100000000.* [0-9]"
 check "no memory to lock" prlimit --memlock=65536 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
 	bash -c "driver=$driver example=$example; $(declare -f serve); serve ''"
 check "the limit of locked memory is named, and what raises it" says "register.* 64 KiB (ulimit -l)"
-
-# A PD, two CQs, an SRQ, two regions: nothing is left for a queue pair.
-mkdir -p /run/cgroup && mount -t cgroup2 none /run/cgroup && mkdir /run/cgroup/few
-echo +rdma >/run/cgroup/cgroup.subtree_control
-if echo "x_vb hca_object=6" >/run/cgroup/few/rdma.max; then
-	(
-		echo $BASHPID >/run/cgroup/few/cgroup.procs
-		serve ''
-		echo $? >served
-	) &
-	server=$!
-	wait_for 60 listens_cm 7174
-	check "no queue pair: the client is turned away" eval \
-		'! timeout 60 rping -c -a 10.97.0.2 -I 10.97.0.1 -C 1'
-	wait $server
-	check "the server fails" grep -q '^0' served
-	check "the cgroup is named" says "a queue pair.*rdma.max"
-else
-	skip "no queue pair" "the kernel has no cgroups for RDMA"
-fi
-umount -l /run/cgroup

@@ -168,7 +168,7 @@ heap(void **state)
 	fault_rand_init(&r, 9, 1, 1);
 	for (i = 0; i < STEPS; i++) {
 		if (n < N && (n == 0 || fault_rand_below(&r, 100) < 52)) {
-			for (k = 0; k < N && ops[k].where != FAULT_FREE; k++)
+			for (k = 0; k + 1 < N && ops[k].where != FAULT_FREE; k++)
 				;
 			ops[k].where = FAULT_MIXED;
 			ops[k].key = fault_rand_below(&r, 40);
