@@ -123,11 +123,12 @@ table_open(void)
 	close(fd);
 	table->version = 1;
 	table->pid = getpid();
-	strcpy(table->name, name);
+	check(strlen(name) < sizeof(table->name), "name too long");
+	memcpy(table->name, name, strlen(name) + 1);
 	__atomic_store_n(&table->magic, 0x6c656174656661u, __ATOMIC_RELEASE);
 	check(own + 1 + strlen(name) + 1 <= sizeof(address), "address too long");
 	address[own] = '\0';
-	strcpy((char *)address + own + 1, name);
+	memcpy(address + own + 1, name, strlen(name) + 1);
 	address_len = own + 1 + strlen(name) + 1;
 }
 
@@ -205,7 +206,7 @@ put_header(uint8_t *buf, uint16_t type, uint32_t len)
 	const uint16_t version = htole16(1);
 
 	memset(buf, 0, 16);
-	memcpy(buf, "LEAT", 4);
+	memcpy(buf, (const uint8_t[]){ 'L', 'E', 'A', 'T' }, 4);
 	memcpy(buf + 4, &version, 2);
 	type = htole16(type);
 	memcpy(buf + 6, &type, 2);
@@ -222,7 +223,7 @@ send_address(int fd, uint16_t type)
 	size_t total = 16 + 40 + address_len;
 
 	put_header(buf, type, (uint32_t)(total - 16));
-	strcpy((char *)buf + 16, kind);
+	memcpy(buf + 16, kind, sizeof(kind));
 	memcpy(buf + 48, &len, 2);
 	memcpy(buf + 56, address, address_len);
 	check(write(fd, buf, total) == (ssize_t)total, "write");
@@ -252,8 +253,8 @@ read_message(int fd, uint16_t *type, uint8_t *body, size_t room)
 static void
 take_address(int fd, uint16_t expected)
 {
-	uint8_t body[1024];
-	uint16_t type, len;
+	uint8_t body[1024] = { 0 };
+	uint16_t type = 0, len;
 
 	check(read_message(fd, &type, body, sizeof(body)) >= 40 && type == expected,
 	      "message of type %u instead of %u", type, expected);
@@ -267,7 +268,7 @@ meet(bool listens, char *where)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
 	char *port = strrchr(where, ':');
-	struct sockaddr_in sin;
+	struct sockaddr_in sin = { 0 };
 	socklen_t len = sizeof(sin);
 	uint8_t ready[16];
 	uint16_t type;

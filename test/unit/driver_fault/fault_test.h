@@ -48,7 +48,7 @@ struct fault_pair {
 
 /* a on that device, b on the ring device; name: of a. */
 void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
-void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *conf);
+void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a);
 void fault_pair_connect(struct fault_pair *p);
 void fault_pair_close(struct fault_pair *p);
 /* Polls both, and moves the clock by a microsecond. @return ops that came back at a, and where they are */

@@ -149,8 +149,10 @@ mm_arrive(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t
 {
 	struct leat_op *op = mm_meets(peer, tag);
 
-	if (op == NULL)
+	if (op == NULL) {
 		fail_msg("no receive for %#lx", (unsigned long)tag);
+		return;
+	}
 	op->tag_in = tag;
 	memcpy(op->buf, data, RTE_MIN(len, op->size));
 	mm_finish(mm, op, len > op->size ? -EMSGSIZE : 0, len);
@@ -169,8 +171,10 @@ mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t l
 {
 	struct leat_op *op = mm_posted(peer, LEAT_OP_TSEND, tag);
 
-	if (op == NULL)
+	if (op == NULL) {
 		fail_msg("no send with tag %#lx", (unsigned long)tag);
+		return;
+	}
 	assert_int_equal(op->size, len);
 	assert_memory_equal(op->buf, data, len);
 	mm_finish(mm, op, 0, len);

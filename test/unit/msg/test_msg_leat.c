@@ -29,7 +29,7 @@ head(uint64_t len, uint32_t credit, uint32_t granted, const char *data)
 	memcpy(in, &le, 8);
 	memcpy(in + 8, &credit, 4);
 	memcpy(in + 12, &granted, 4);
-	memcpy(in + 16, data, strlen(data));
+	memcpy(in + 16, data, strlen(data) + 1);
 	return 16 + strlen(data);
 }
 
