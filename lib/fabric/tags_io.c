@@ -124,15 +124,23 @@ int
 tags_cancel(struct leat_ep *ep, struct leat_op *op)
 {
 	struct tags_ep *e = tags_of(ep);
+	char text[LEAT_EVENT_TEXT];
 	struct tags_rx *rx;
 
 	if (!leat_op_is_recv(op))
 		return tags_tx_cancel(e, op->drv_ctx);
 	rx = op->drv_ctx;
-	/* One whose message is coming comes back with it: the message would be lost. */
 	if (rx->state == TAGS_RX_POSTED) {
 		tags_match_cancel(e, rx);
 		tags_rx_finish(e, rx, -ECANCELED, 0);
+		return 0;
+	}
+	/* One whose message is coming comes back with it: the message would be lost. Unless it is late. */
+	if (op->state == LEAT_OP_EXPIRED) {
+		snprintf(text, sizeof(text),
+			 "%s: a message stopped in the middle, and its receive passed its deadline",
+			 leat_peer_addr(ep, rx->from->outer));
+		tags_peer_end(e, rx->from, -ETIMEDOUT, text);
 	}
 	return 0;
 }

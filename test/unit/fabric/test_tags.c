@@ -403,6 +403,31 @@ test_long_receive(void **state)
 	assert_memory_equal(got, big, sizeof(big));
 }
 
+/* What stops in the middle ends with its connection, when the receive passes its deadline. */
+static void
+test_stalled_receive(void **state)
+{
+	struct tags_hdr h = {
+		.kind = TAGS_FIRST, .flags = TAGS_F_TAGGED, .id = 42, .tag = 3, .total = sizeof(big)
+	};
+	struct leat_op r = trecv(LEAT_PEER_ANY, 3, 0, 0);
+
+	(void)state;
+	fill();
+	r.buf = got;
+	r.size = sizeof(got);
+	r.flags = LEAT_OP_F_DEADLINE;
+	r.deadline = leat_now() + leat_us_to_cycles(1000);
+	tp_arrive(1, &h, big, TP_SEGMENT);
+	assert_null(tp_poll());
+	tp_post(&r);
+	while (leat_now() < r.deadline + leat_us_to_cycles(1000))
+		assert_null(tp_poll());
+	assert_int_equal(tp_event(LEAT_EV_DISCONNECTED, 1).status, -ETIMEDOUT);
+	assert_ptr_equal(tp_poll(), &r);
+	assert_int_equal(r.status, -ETIMEDOUT);
+}
+
 /* A receive that is too small fails alone, long or short the message; so does the send. */
 static void
 test_too_small(void **state)
@@ -610,11 +635,22 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, tp_setup, tp_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_what_is_offered), T(test_hello),		 T(test_other_side_has_none),
-		T(test_oldest_receive),	 T(test_oldest_message), T(test_credits_of_the_peer),
-		T(test_credits_of_ours), T(test_wrap_around),	 T(test_long_send),
-		T(test_long_receive),	 T(test_too_small),	 T(test_matched_gets_through),
-		T(test_write_imm),	 T(test_device_full),	 T(test_end),
+		T(test_what_is_offered),
+		T(test_hello),
+		T(test_other_side_has_none),
+		T(test_oldest_receive),
+		T(test_oldest_message),
+		T(test_credits_of_the_peer),
+		T(test_credits_of_ours),
+		T(test_wrap_around),
+		T(test_long_send),
+		T(test_long_receive),
+		T(test_stalled_receive),
+		T(test_too_small),
+		T(test_matched_gets_through),
+		T(test_write_imm),
+		T(test_device_full),
+		T(test_end),
 		T(test_shutdown),
 	};
 
