@@ -98,6 +98,18 @@ fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	*info = low;
 }
 
+static int
+fault_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
+{
+	const struct fault_dev *fd = dev != NULL ? leat_dev_drv(dev) : NULL;
+
+	if (fd == NULL)
+		return leat_err(ENODEV, "fabric_fault: wraps another device: lower=DEVICE");
+	to->text(to->arg, "lower", leat_dev_name(fd->lower));
+	to->number(to->arg, "seed", fd->conf.seed);
+	return 0;
+}
+
 static const struct leat_driver fault_driver = {
 	.name = "fabric_fault",
 	.description = "wraps another device, and makes happen what seldom does; replayed by seed",
@@ -105,6 +117,7 @@ static const struct leat_driver fault_driver = {
 	.probe = fault_probe,
 	.remove = fault_remove,
 	.info = fault_info,
+	.list = fault_list,
 	.ep_open = fault_ep_open,
 	.ep_quiesce = fault_ep_quiesce,
 	.ep_abort = fault_ep_abort,

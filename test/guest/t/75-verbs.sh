@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# timeout: 500
+# timeout: 700
 #
 # The conformance suite over the verbs driver, between processes over the wire: the driver alone
 # (--plain), and a death with the library's tag layer above it, through which every message goes then.
