@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
+# soak
 # timeout: 400
 #
 # leat-perf over the verbs driver, two processes over the wire: all that the device offers, every
