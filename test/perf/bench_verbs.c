@@ -213,14 +213,14 @@ check(const struct job *j, unsigned int side)
 
 	stub_reset();
 	run(j, side);
-	if ((recv ? stub.recvs : stub.sends) != j->ops ||
-	    (recv ? stub.rdoorbells : stub.doorbells) != lists ||
-	    stub.polled != (recv ? j->ops : lists) || stub.inlined != inlined || stub.overruns != 0)
+	if ((recv ? sim.recvs : sim.sends) != j->ops ||
+	    (recv ? sim.rdoorbells : sim.doorbells) != lists ||
+	    sim.polled != (recv ? j->ops : lists) || sim.inlined != inlined || sim.overruns != 0)
 		bench_die("%s: %s: %" PRIu64 " ops were %" PRIu64 " requests in %" PRIu64
 			  " lists, %" PRIu64 " completions, %" PRIu64 " inline",
 			  w->name, side == LEAT ? "leat" : "reference", j->ops,
-			  recv ? stub.recvs : stub.sends, recv ? stub.rdoorbells : stub.doorbells,
-			  stub.polled, stub.inlined);
+			  recv ? sim.recvs : sim.sends, recv ? sim.rdoorbells : sim.doorbells,
+			  sim.polled, sim.inlined);
 }
 
 /* ---- set-up ---- */
@@ -293,7 +293,7 @@ stop(void)
 	}
 	if (leat_cleanup() < 0)
 		bench_die("%s", leat_err_msg());
-	if (stub.qps + stub.cqs + stub.srqs + stub.pds + stub.mrs + stub.ids + stub.ctxs != 0)
+	if (sim.qps + sim.cqs + sim.srqs + sim.pds + sim.mrs + sim.ids + sim.ctxs != 0)
 		bench_die("objects of the device were left behind");
 }
 

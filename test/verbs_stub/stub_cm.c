@@ -96,7 +96,7 @@ rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **id, void *cont
 	s->id.context = context;
 	s->id.ps = ps;
 	*id = &s->id;
-	stub.ids++;
+	sim.ids++;
 	return 0;
 }
 
@@ -111,7 +111,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 			ch->queue[i % QUEUE].id = NULL;
 	}
 	free(id);
-	stub.ids--;
+	sim.ids--;
 	return 0;
 }
 

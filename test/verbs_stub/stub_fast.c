@@ -13,7 +13,7 @@ stub_push(struct stub_cq *cq, uint64_t wr_id, uint32_t opcode, uint32_t status, 
 	struct stub_cqe *e = &cq->ring[cq->tail & cq->mask];
 
 	if (__builtin_expect(cq->tail - cq->head == cq->size, 0)) {
-		stub.overruns++;
+		sim.overruns++;
 		return;
 	}
 	e->wr_id = wr_id;
@@ -32,7 +32,7 @@ stub_take(struct stub_qp *q, uint64_t wr_id, uint32_t opcode, uint32_t flags)
 {
 	if (__builtin_expect(q->error, 0)) {
 		stub_push(q->scq, wr_id, opcode, IBV_WC_WR_FLUSH_ERR, q->ex.qp_base.qp_num);
-	} else if (__builtin_expect(stub.hold, 0)) {
+	} else if (__builtin_expect(sim.hold, 0)) {
 		q->waiting[q->tail++ & q->mask] = (struct stub_wr){ wr_id, opcode, flags };
 	} else if ((flags & IBV_SEND_SIGNALED) != 0) {
 		stub_push(q->scq, wr_id, opcode, IBV_WC_SUCCESS, q->ex.qp_base.qp_num);
@@ -42,10 +42,10 @@ stub_take(struct stub_qp *q, uint64_t wr_id, uint32_t opcode, uint32_t flags)
 static inline bool
 stub_room(struct stub_qp *q)
 {
-	if (__builtin_expect(stub.room == 0 || q->tail - q->head == q->depth, 0))
+	if (__builtin_expect(sim.room == 0 || q->tail - q->head == q->depth, 0))
 		return false;
-	stub.room--;
-	stub.sends++;
+	sim.room--;
+	sim.sends++;
 	return true;
 }
 
@@ -69,10 +69,10 @@ stub_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
 			return ENOMEM;
 		}
 		if ((wr->send_flags & IBV_SEND_INLINE) != 0)
-			stub.inlined++;
+			sim.inlined++;
 		stub_take(q, wr->wr_id, opcodes[wr->opcode], wr->send_flags);
 	}
-	stub.doorbells++;
+	sim.doorbells++;
 	return 0;
 }
 
@@ -97,7 +97,7 @@ stub_wr_complete(struct ibv_qp_ex *x)
 	uint32_t i, n = q->nb_list;
 
 	/* All or nothing. */
-	if (n > STUB_LIST_MAX || n > stub.room || n > q->depth - (q->tail - q->head))
+	if (n > STUB_LIST_MAX || n > sim.room || n > q->depth - (q->tail - q->head))
 		return ENOMEM;
 	for (i = 0; i < n; i++) {
 		const struct stub_wr *wr = &q->list[i];
@@ -105,7 +105,7 @@ stub_wr_complete(struct ibv_qp_ex *x)
 		(void)stub_room(q); /* seen above */
 		stub_take(q, wr->wr_id, wr->opcode, wr->flags);
 	}
-	stub.doorbells++;
+	sim.doorbells++;
 	return 0;
 }
 
@@ -195,7 +195,7 @@ stub_wr_set_inline_data(struct ibv_qp_ex *x, void *addr, size_t len)
 	(void)x;
 	(void)addr;
 	(void)len;
-	stub.inlined++;
+	sim.inlined++;
 }
 
 /* ---- receives ---- */
@@ -204,15 +204,15 @@ static inline int
 stub_recv_list(struct stub_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	for (; wr != NULL; wr = wr->next) {
-		if (__builtin_expect(rq->tail - rq->head == rq->size || stub.rroom == 0, 0)) {
+		if (__builtin_expect(rq->tail - rq->head == rq->size || sim.rroom == 0, 0)) {
 			*bad = wr;
 			return ENOMEM;
 		}
 		rq->ring[rq->tail++ & rq->mask] = wr->wr_id;
-		stub.rroom--;
-		stub.recvs++;
+		sim.rroom--;
+		sim.recvs++;
 	}
-	stub.rdoorbells++;
+	sim.rdoorbells++;
 	return 0;
 }
 
@@ -236,7 +236,7 @@ stub_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct stub_cq *cq = stub_cq_of(ibcq);
 	int i;
 
-	stub.polls++;
+	sim.polls++;
 	for (i = 0; i < n && cq->head != cq->tail; i++, wc++) {
 		const struct stub_cqe *e = &cq->ring[cq->head++ & cq->mask];
 
@@ -249,7 +249,7 @@ stub_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		wc->qp_num = e->qp_num;
 		wc->wc_flags = e->flags;
 	}
-	stub.polled += (uint64_t)i;
+	sim.polled += (uint64_t)i;
 	return i;
 }
 
@@ -276,7 +276,7 @@ stub_show(struct stub_cq *cq)
 static int
 stub_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	stub.polls++;
+	sim.polls++;
 	return attr->comp_mask != 0 ? EINVAL : stub_show((struct stub_cq *)ex);
 }
 
@@ -289,7 +289,7 @@ stub_next_poll(struct ibv_cq_ex *ex)
 	if (cq->head + 1 == cq->tail)
 		return ENOENT;
 	cq->head++;
-	stub.polled++;
+	sim.polled++;
 	return stub_show(cq);
 }
 
@@ -297,7 +297,7 @@ static void
 stub_end_poll(struct ibv_cq_ex *ex)
 {
 	((struct stub_cq *)ex)->head++;
-	stub.polled++;
+	sim.polled++;
 }
 
 static enum ibv_wc_opcode

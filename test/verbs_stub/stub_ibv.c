@@ -17,7 +17,7 @@
 #define EVENTS 16
 #define GIDS 3
 
-struct stub stub = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_MAX };
+struct sim sim = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_MAX };
 
 /* Those that were opened; events of a device are each context's own. */
 struct stub_ctx {
@@ -45,12 +45,12 @@ is_fast(const struct ibv_context *ctx)
 void
 stub_reset(void)
 {
-	stub.hold = stub.silent = false;
-	stub.room = stub.rroom = STUB_NO_LIMIT;
-	stub.odp = UINT32_MAX;
-	stub.sends = stub.recvs = stub.doorbells = stub.rdoorbells = 0;
-	stub.polls = stub.polled = stub.inlined = 0;
-	stub.overruns = 0;
+	sim.hold = sim.silent = false;
+	sim.room = sim.rroom = STUB_NO_LIMIT;
+	sim.odp = UINT32_MAX;
+	sim.sends = sim.recvs = sim.doorbells = sim.rdoorbells = 0;
+	sim.polls = sim.polled = sim.inlined = 0;
+	sim.overruns = 0;
 }
 
 /* ---- devices ---- */
@@ -131,9 +131,9 @@ query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input 
 	memset(attr, 0, len);
 	if (len < sizeof(*attr))
 		return EINVAL;
-	if (stub.odp != 0) {
+	if (sim.odp != 0) {
 		attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
-		attr->odp_caps.per_transport_caps.rc_odp_caps = stub.odp;
+		attr->odp_caps.per_transport_caps.rc_odp_caps = sim.odp;
 	}
 	return ibv_query_device(ctx, &attr->orig_attr);
 }
@@ -192,7 +192,7 @@ ibv_open_device(struct ibv_device *dev)
 		s->v.create_cq_ex = create_cq_ex;
 		s->v.query_device_ex = query_device_ex;
 	}
-	stub.ctxs++;
+	sim.ctxs++;
 	return ctx;
 }
 
@@ -201,7 +201,7 @@ ibv_close_device(struct ibv_context *context)
 {
 	(void)close(context->async_fd); /* nothing was written */
 	free(ctx_of(context));
-	stub.ctxs--;
+	sim.ctxs--;
 	return 0;
 }
 
@@ -215,7 +215,7 @@ ibv_alloc_pd(struct ibv_context *context)
 	if (pd == NULL)
 		return NULL;
 	pd->pd.context = context;
-	stub.pds++;
+	sim.pds++;
 	return &pd->pd;
 }
 
@@ -225,7 +225,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 	if (((struct stub_pd *)pd)->users > 0)
 		return EBUSY;
 	free(pd);
-	stub.pds--;
+	sim.pds--;
 	return 0;
 }
 
@@ -244,8 +244,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsig
 	mr->length = len;
 	mr->lkey = mr->rkey = key++;
 	((struct stub_pd *)pd)->users++;
-	stub.mrs++;
-	stub.mr_access = access;
+	sim.mrs++;
+	sim.mr_access = access;
 	return mr;
 }
 
@@ -261,7 +261,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 {
 	((struct stub_pd *)mr->pd)->users--;
 	free(mr);
-	stub.mrs--;
+	sim.mrs--;
 	return 0;
 }
 
@@ -298,7 +298,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	cq->cq.cq_context = cq_context;
 	cq->cq.channel = channel;
 	cq->cq.cqe = cqe;
-	stub.cqs++;
+	sim.cqs++;
 	return &cq->cq;
 }
 
@@ -322,7 +322,7 @@ ibv_destroy_cq(struct ibv_cq *cq)
 		return EBUSY;
 	free(s->ring);
 	free(s);
-	stub.cqs--;
+	sim.cqs--;
 	return 0;
 }
 
@@ -350,7 +350,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	s->srq.context = pd->context;
 	s->srq.pd = pd;
 	((struct stub_pd *)pd)->users++;
-	stub.srqs++;
+	sim.srqs++;
 	return &s->srq;
 }
 
@@ -364,7 +364,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 	((struct stub_pd *)srq->pd)->users--;
 	free(s->rq.ring);
 	free(s);
-	stub.srqs--;
+	sim.srqs--;
 	return 0;
 }
 
@@ -406,7 +406,7 @@ make_qp(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, bool wr_api)
 	((struct stub_pd *)pd)->users++;
 	if (wr_api)
 		stub_fast_qp(q);
-	stub.qps++;
+	sim.qps++;
 	return qp;
 }
 
@@ -441,7 +441,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		return 0;
 	qp->state = attr->qp_state;
 	q->error = attr->qp_state == IBV_QPS_ERR;
-	if (q->error && !stub.silent)
+	if (q->error && !sim.silent)
 		(void)stub_complete(qp, UINT32_MAX, IBV_WC_WR_FLUSH_ERR);
 	return 0;
 }
@@ -459,7 +459,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	free(q->rq.ring);
 	free(q->waiting);
 	free(q);
-	stub.qps--;
+	sim.qps--;
 	return 0;
 }
 

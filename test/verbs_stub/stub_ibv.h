@@ -9,7 +9,7 @@
  *     leat_init("--vdev=fabric_verbs0,dev=stub0")    stub0: ibv_wr_*, ibv_start_poll
  *                                                    stub1: ibv_post_send, ibv_poll_cq
  *     leat_ep_connect()                              answered at once, by nobody (port 7000: through stub0, else stub1)
- *     post          completes at once; or waits (stub.hold) until stub_complete() says how it ended
+ *     post          completes at once; or waits (sim.hold) until stub_complete() says how it ended
  *     a message     comes when stub_messages() says so
  *
  * It has two uses. Benchmarks count what the driver does, since the device does next to nothing: everything of it
@@ -29,8 +29,8 @@
 
 #define STUB_NO_LIMIT UINT64_MAX
 
-/* How the devices behave, and what they have seen. */
-struct stub {
+/* How the simulated devices behave, and what they have seen. */
+struct sim {
 	/* to be set by the test */
 	bool hold;	/* what is posted waits for stub_complete() */
 	bool silent;	/* a queue pair in error does not flush what it has */
@@ -50,7 +50,7 @@ struct stub {
 	unsigned int mr_access;			 /* of the last registration */
 };
 
-extern struct stub stub;
+extern struct sim sim;
 
 /* All as at the start, but for the objects that there are. */
 void stub_reset(void);

@@ -3,7 +3,7 @@
 #define STUB_PVT_H
 
 /*
- * What the files of the stub share.
+ * What the files of the sim share.
  *
  *     stub_ibv.c    objects, slow calls
  *     stub_fast.c   post and poll

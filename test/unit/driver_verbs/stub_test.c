@@ -84,8 +84,8 @@ stub_close(struct stub_ep *s)
 {
 	assert_int_equal(leat_mr_deregister(s->mr), 0);
 	assert_int_equal(leat_ep_close(s->ep, 1000000, NULL, NULL), 0);
-	assert_int_equal(stub.overruns, 0);
-	assert_int_equal(stub.qps + stub.cqs + stub.srqs + stub.pds + stub.mrs + stub.ids, 0);
+	assert_int_equal(sim.overruns, 0);
+	assert_int_equal(sim.qps + sim.cqs + sim.srqs + sim.pds + sim.mrs + sim.ids, 0);
 	free(s);
 }
 

@@ -27,20 +27,20 @@ refused(void **state)
 		struct stub_ep *s = stub_open(dev, 2, 0);
 
 		at = 0;
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 14, 0);
 		assert_int_equal(stub_post(s, 0, 4), 4);
-		stub.room = 5;
+		sim.room = 5;
 		assert_int_equal(stub_post(s, 4, 10), 10);
-		stub.room = STUB_NO_LIMIT;
-		assert_int_equal(stub.sends, dev == STUB_WR ? 4 : 9);
+		sim.room = STUB_NO_LIMIT;
+		assert_int_equal(sim.sends, dev == STUB_WR ? 4 : 9);
 		ev = stub_event(s, LEAT_EV_DISCONNECTED);
 		assert_int_equal(ev->peer, s->peer[0]);
 		assert_int_equal(ev->status, -EIO);
 		stub_collect(s);
 		stub_expect(s, &at, 0, 14, -EIO);
 		/* The other peer knows nothing of it. */
-		stub.hold = false;
+		sim.hold = false;
 		stub_make(s, 20, 3, 1);
 		assert_int_equal(stub_post(s, 20, 3), 3);
 		stub_collect(s);
@@ -67,7 +67,7 @@ fails_midway(void **state)
 		struct stub_ep *s = stub_open(dev, 2, 0);
 
 		at = 0;
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 8, 0);
 		assert_int_equal(stub_post(s, 0, 8), 8);
 		assert_int_equal(stub_complete(stub_qp(s, 0), 2, IBV_WC_SUCCESS), 2);
@@ -95,7 +95,7 @@ two_peers(void **state)
 	for (dev = 0; dev < STUB_DEVS; dev++) {
 		struct stub_ep *s = stub_open(dev, 2, 0);
 
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 20, 0);
 		stub_make(s, 100, 20, 1);
 		for (i = 0; i < 20; i += 5) {
@@ -149,7 +149,7 @@ lies(void **state)
 			assert_true(id >= 0);
 			(void)stub_event(s, LEAT_EV_CONNECTED);
 		} while (id != s->peer[0]);
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 4, 0);
 		assert_int_equal(stub_post(s, 0, 4), 4);
 		/* The old one's, number 3. */
@@ -181,7 +181,7 @@ breaks(void **state)
 	for (dev = 0; dev < STUB_DEVS; dev++) {
 		struct stub_ep *s = stub_open(dev, 2, 0);
 
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 3, 0);
 		stub_make(s, 10, 3, 1);
 		assert_int_equal(stub_post(s, 0, 3), 3);
@@ -213,7 +213,7 @@ leaves(void **state)
 		struct stub_ep *s = stub_open(dev, 3, 0);
 
 		at = 0;
-		stub.hold = true;
+		sim.hold = true;
 		stub_cm_event(stub_conn(s, 0)->id, RDMA_CM_EVENT_DISCONNECTED, 0);
 		assert_int_equal(stub_event(s, LEAT_EV_DISCONNECTED)->status, 0);
 		s->nb_ev = 0;
@@ -243,8 +243,8 @@ given_back(struct leat_op *op, void *arg)
 
 	assert_int_equal(op->status, -ESHUTDOWN);
 	/* The device has nothing any more that could touch its buffer. */
-	assert_int_equal(stub.qps, 0);
-	assert_int_equal(stub.srqs, 0);
+	assert_int_equal(sim.qps, 0);
+	assert_int_equal(sim.srqs, 0);
 	assert_ptr_equal(op, &closing->ops[*n]);
 	(*n)++;
 }
@@ -261,14 +261,14 @@ silence(void **state)
 		struct stub_ep *s = stub_open(dev, 1, 0);
 
 		n = 0;
-		stub.hold = stub.silent = true;
+		sim.hold = sim.silent = true;
 		stub_make(s, 0, 40, 0);
 		assert_int_equal(stub_post(s, 0, 40), 40);
 		assert_int_equal(leat_mr_deregister(s->mr), 0);
 		closing = s;
 		assert_int_equal(leat_ep_close(s->ep, 1000, given_back, &n), -ETIMEDOUT);
 		assert_int_equal(n, 40);
-		assert_int_equal(stub.cqs + stub.pds + stub.ids, 0);
+		assert_int_equal(sim.cqs + sim.pds + sim.ids, 0);
 		free(s);
 	}
 }
@@ -283,7 +283,7 @@ cqs_full(void **state)
 	for (dev = 0; dev < STUB_DEVS; dev++) {
 		struct stub_ep *s = stub_open(dev, 4, 64);
 
-		stub.hold = true;
+		sim.hold = true;
 		for (i = 0; i < 4; i++)
 			stub_make(s, i * 20, 20, i);
 		assert_int_equal(stub_post(s, 0, 80), 64);
@@ -291,7 +291,7 @@ cqs_full(void **state)
 		for (i = 0; i < 4; i++)
 			assert_true(stub_complete(stub_qp(s, i), UINT32_MAX, IBV_WC_RETRY_EXC_ERR) >
 				    0);
-		assert_int_equal(stub.overruns, 0);
+		assert_int_equal(sim.overruns, 0);
 		(void)stub_event(s, LEAT_EV_DISCONNECTED);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 64);
@@ -316,7 +316,7 @@ receives(void **state)
 			s->ops[i].type = LEAT_OP_RECV;
 			s->ops[i].peer = LEAT_PEER_ANY;
 		}
-		stub.rroom = 6;
+		sim.rroom = 6;
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(leat_ep_inflight(s->ep), 6);
 		/* In order: those behind the ones in flight are held. */

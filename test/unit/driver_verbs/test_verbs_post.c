@@ -27,9 +27,9 @@ lists(void **state)
 		at = 0;
 		stub_make(s, 0, 40, 0);
 		assert_int_equal(stub_post(s, 0, 40), 40);
-		assert_int_equal(stub.doorbells, 2); /* 32, 8 */
+		assert_int_equal(sim.doorbells, 2); /* 32, 8 */
 		stub_collect(s);
-		assert_int_equal(stub.polled, signal4 ? 10 : 2);
+		assert_int_equal(sim.polled, signal4 ? 10 : 2);
 		stub_expect(s, &at, 0, 40, 0);
 
 		/* A A B B A */
@@ -37,8 +37,8 @@ lists(void **state)
 		stub_make(s, 100, 5, 0);
 		s->ops[102].peer = s->ops[103].peer = s->peer[1];
 		assert_int_equal(stub_post(s, 100, 5), 5);
-		assert_int_equal(stub.doorbells, 3);
-		assert_int_equal(stub.inlined, 5);
+		assert_int_equal(sim.doorbells, 3);
+		assert_int_equal(sim.inlined, 5);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 45);
 		for (i = 0; i < 5; i++)
@@ -71,7 +71,7 @@ kinds(void **state)
 		}
 		s->ops[7].flags = LEAT_OP_F_IMM;
 		assert_int_equal(stub_post(s, 0, RTE_DIM(types)), RTE_DIM(types));
-		assert_int_equal(stub.doorbells, 1);
+		assert_int_equal(sim.doorbells, 1);
 		stub_collect(s);
 		stub_expect(s, &at, 0, RTE_DIM(types), 0);
 		assert_int_equal(s->ep->stats.tx_bytes, 8 + 4096 + 8);
@@ -103,7 +103,7 @@ wrong_ops(void **state)
 		s->ops[6].size = 4;
 		s->ops[7].peer = LEAT_PEER_ANY;
 		assert_int_equal(stub_post(s, 0, 9), 9);
-		assert_int_equal(stub.sends, 2);
+		assert_int_equal(sim.sends, 2);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 9);
 		assert_int_equal(s->ops[0].status, 0);
@@ -117,7 +117,7 @@ wrong_ops(void **state)
 		assert_int_equal(s->ops[8].status, 0);
 
 		/* In flight already: the burst ends there. */
-		stub.hold = true;
+		sim.hold = true;
 		s->nb_back = 0;
 		stub_make(s, 20, 3, 0);
 		assert_int_equal(stub_post(s, 21, 1), 1);
@@ -144,7 +144,7 @@ signals(void **state)
 		struct ibv_qp *qp = stub_qp(s, 0);
 
 		at = 0;
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 20, 0);
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(stub_post(s, 10, 3), 3);
@@ -209,7 +209,7 @@ counters_wrap(void **state)
 		struct stub_ep *s = stub_open(dev, 1, 16);
 		struct vb_conn *c = stub_conn(s, 0);
 
-		stub.hold = true;
+		sim.hold = true;
 		c->head = c->tail = UINT32_MAX - 20;
 		for (i = 0; i < 60; i++) {
 			n = 1 + i % 16;
@@ -244,7 +244,7 @@ other_queues(void **state)
 		struct stub_ep *s = stub_open(dev, 1, 0);
 
 		memset(&own, 0, sizeof(own));
-		stub.hold = true;
+		sim.hold = true;
 		stub_make(s, 0, 12, 0);
 		s->ops[3].queue = &own;
 		s->ops[4].queue = LEAT_QUEUE_NONE;
@@ -286,13 +286,13 @@ regions(void **state)
 
 			mr = leat_mr_register(s->ep, mem, sizeof(mem), access[i]);
 			assert_non_null(mr);
-			assert_true((stub.mr_access & IBV_ACCESS_LOCAL_WRITE) != 0);
-			assert_int_equal((stub.mr_access & IBV_ACCESS_RELAXED_ORDERING) != 0,
+			assert_true((sim.mr_access & IBV_ACCESS_LOCAL_WRITE) != 0);
+			assert_int_equal((sim.mr_access & IBV_ACCESS_RELAXED_ORDERING) != 0,
 					 dev == STUB_RELAXED && !peers_write);
-			assert_int_equal((stub.mr_access & IBV_ACCESS_ON_DEMAND) != 0,
+			assert_int_equal((sim.mr_access & IBV_ACCESS_ON_DEMAND) != 0,
 					 dev == STUB_ODP);
 			/* It is not DPDK's. */
-			assert_int_equal(stub.mr_access & IBV_ACCESS_HUGETLB, 0);
+			assert_int_equal(sim.mr_access & IBV_ACCESS_HUGETLB, 0);
 			assert_int_equal(leat_mr_deregister(mr), 0);
 		}
 		stub_close(s);
@@ -310,10 +310,10 @@ no_odp(void **state)
 	d.ibdev = list[0];
 	d.ctx = ibv_open_device(list[0]);
 	assert_non_null(d.ctx);
-	stub.odp = 0;
+	sim.odp = 0;
 	assert_int_equal(vb_mr_options(&d), -EOPNOTSUPP);
 	assert_non_null(strstr(leat_err_msg(), "stub0 has no on-demand paging"));
-	stub.odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+	sim.odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
 	assert_int_equal(vb_mr_options(&d), -EOPNOTSUPP);
 	assert_non_null(strstr(leat_err_msg(), "lacks, for reliable connections: SRQ;"));
 	d.srq = false;
