@@ -3,7 +3,7 @@
 /*
  * What travels when datagram endpoints connect, in front of the application's own private data. The
  * connection manager (IBA 12.11, service ID resolution) tells the connecting side the queue pair of
- * the other one, but not the other way round. Numbers are in network order.
+ * the other one, but not the other way round. Numbers are little-endian.
  *
  *     connect      0  "leat"                        accept       0  "leat"
  *                  4  version, 1                                 4  version, 1
@@ -17,8 +17,9 @@
  * The attempt has one number however often it is sent: who accepted it knows it again.
  */
 
-#include <endian.h>
 #include <string.h>
+
+#include <leat_le.h>
 
 #include "verbs_ud.h"
 
@@ -30,38 +31,6 @@
 #define QKEY_MAX 0x7fffffff
 
 static const uint8_t magic[4] = { 'l', 'e', 'a', 't' };
-
-static void
-put16(uint8_t *p, uint16_t v)
-{
-	v = htobe16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void
-put32(uint8_t *p, uint32_t v)
-{
-	v = htobe32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static uint16_t
-get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return be16toh(v);
-}
-
-static uint32_t
-get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return be32toh(v);
-}
 
 static void
 put_front(uint8_t *buf, uint32_t front, const struct vb_ud_hello *h)
@@ -91,10 +60,10 @@ uint8_t
 vb_ud_hello_put(uint8_t buf[VB_SIDR_CONNECT], const struct vb_ud_hello *h)
 {
 	put_front(buf, VB_UD_HELLO, h);
-	put16(buf + 6, h->lid);
-	put32(buf + 8, h->qpn);
-	put32(buf + 12, h->qkey);
-	put32(buf + 16, h->attempt);
+	leat_put_le16(buf + 6, h->lid);
+	leat_put_le32(buf + 8, h->qpn);
+	leat_put_le32(buf + 12, h->qkey);
+	leat_put_le32(buf + 16, h->attempt);
 	return (uint8_t)(VB_UD_HELLO + h->priv_len);
 }
 
@@ -103,10 +72,10 @@ vb_ud_hello_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h)
 {
 	if (!get_front(buf, len, VB_UD_HELLO, h))
 		return false;
-	h->lid = get16(buf + 6);
-	h->qpn = get32(buf + 8);
-	h->qkey = get32(buf + 12);
-	h->attempt = get32(buf + 16);
+	h->lid = leat_get_le16(buf + 6);
+	h->qpn = leat_get_le32(buf + 8);
+	h->qkey = leat_get_le32(buf + 12);
+	h->attempt = leat_get_le32(buf + 16);
 	return h->qpn >= QPN_MIN && h->qpn <= QPN_MAX && h->qkey <= QKEY_MAX;
 }
 
@@ -114,7 +83,7 @@ uint8_t
 vb_ud_welcome_put(uint8_t buf[VB_SIDR_ACCEPT], const struct vb_ud_hello *h)
 {
 	put_front(buf, VB_UD_WELCOME, h);
-	put32(buf + 8, h->qkey);
+	leat_put_le32(buf + 8, h->qkey);
 	return (uint8_t)(VB_UD_WELCOME + h->priv_len);
 }
 
@@ -123,6 +92,6 @@ vb_ud_welcome_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h)
 {
 	if (!get_front(buf, len, VB_UD_WELCOME, h))
 		return false;
-	h->qkey = get32(buf + 8);
+	h->qkey = leat_get_le32(buf + 8);
 	return h->qkey <= QKEY_MAX;
 }

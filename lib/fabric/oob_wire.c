@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <leat_le.h>
+
 #include "oob_wire.h"
 
 static const uint8_t oob_magic[4] = { 'L', 'E', 'A', 'T' };
@@ -10,32 +12,6 @@ static const uint8_t oob_magic[4] = { 'L', 'E', 'A', 'T' };
 _Static_assert(OOB_HDR_LEN + OOB_HELLO_LEN + LEAT_OOB_BLOB_MAX + LEAT_OOB_PRIV_MAX <= OOB_MSG_MAX,
 	       "a HELLO fits");
 _Static_assert(OOB_HELLO_LEN == LEAT_OOB_KIND_MAX + 8, "kind, two lengths, reserved");
-
-static uint16_t
-get16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static uint32_t
-get32(const uint8_t *p)
-{
-	return (uint32_t)get16(p) | (uint32_t)get16(p + 2) << 16;
-}
-
-static void
-put16(uint8_t *p, uint16_t v)
-{
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-}
-
-static void
-put32(uint8_t *p, uint32_t v)
-{
-	put16(p, (uint16_t)v);
-	put16(p + 2, (uint16_t)(v >> 16));
-}
 
 /* Shortest and longest body that a type can have. */
 static int
@@ -85,9 +61,9 @@ parse_hello(const uint8_t *body, uint32_t len, struct oob_msg *msg, const char *
 	}
 	memcpy(msg->kind, body, LEAT_OOB_KIND_MAX);
 
-	msg->blob_len = get16(body + LEAT_OOB_KIND_MAX);
-	msg->priv_len = get16(body + LEAT_OOB_KIND_MAX + 2);
-	if (get32(body + LEAT_OOB_KIND_MAX + 4) != 0) {
+	msg->blob_len = leat_get_le16(body + LEAT_OOB_KIND_MAX);
+	msg->priv_len = leat_get_le16(body + LEAT_OOB_KIND_MAX + 2);
+	if (leat_get_le32(body + LEAT_OOB_KIND_MAX + 4) != 0) {
 		*why = "a reserved field is not 0";
 		return -EPROTO;
 	}
@@ -104,9 +80,9 @@ parse_hello(const uint8_t *body, uint32_t len, struct oob_msg *msg, const char *
 static int
 parse_bye(const uint8_t *body, uint32_t len, struct oob_msg *msg, const char **why)
 {
-	msg->reason = get32(body);
-	msg->spoken = get16(body + 4);
-	msg->text_len = get16(body + 6);
+	msg->reason = leat_get_le32(body);
+	msg->spoken = leat_get_le16(body + 4);
+	msg->text_len = leat_get_le16(body + 6);
 	if (len != (uint32_t)OOB_BYE_LEN + msg->text_len) {
 		*why = "length of the text doesn't fit the message";
 		return -EPROTO;
@@ -131,14 +107,14 @@ oob_wire_parse(const uint8_t *buf, size_t len, struct oob_msg *msg, const char *
 		return 0;
 
 	memset(msg, 0, sizeof(*msg));
-	msg->version = get16(buf + 4);
-	msg->type = get16(buf + 6);
-	body_len = get32(buf + 12);
+	msg->version = leat_get_le16(buf + 4);
+	msg->type = leat_get_le16(buf + 6);
+	body_len = leat_get_le32(buf + 12);
 	if (msg->version != LEAT_OOB_VERSION && msg->type != OOB_REJECT) {
 		*why = "another version";
 		return -EPROTONOSUPPORT;
 	}
-	if (get32(buf + 8) != 0) {
+	if (leat_get_le32(buf + 8) != 0) {
 		*why = "flags are not 0";
 		return -EPROTO;
 	}
@@ -165,10 +141,10 @@ static size_t
 put_header(uint8_t *buf, enum oob_type type, size_t body_len)
 {
 	memcpy(buf, oob_magic, sizeof(oob_magic));
-	put16(buf + 4, LEAT_OOB_VERSION);
-	put16(buf + 6, (uint16_t)type);
-	put32(buf + 8, 0);
-	put32(buf + 12, (uint32_t)body_len);
+	leat_put_le16(buf + 4, LEAT_OOB_VERSION);
+	leat_put_le16(buf + 6, (uint16_t)type);
+	leat_put_le32(buf + 8, 0);
+	leat_put_le32(buf + 12, (uint32_t)body_len);
 	return OOB_HDR_LEN + body_len;
 }
 
@@ -179,8 +155,8 @@ oob_wire_hello(uint8_t *buf, enum oob_type type, const char *kind, const struct 
 
 	memset(p, 0, OOB_HELLO_LEN);
 	memcpy(p, kind, strnlen(kind, LEAT_OOB_KIND_MAX - 1));
-	put16(p + LEAT_OOB_KIND_MAX, data->blob_len);
-	put16(p + LEAT_OOB_KIND_MAX + 2, data->priv_len);
+	leat_put_le16(p + LEAT_OOB_KIND_MAX, data->blob_len);
+	leat_put_le16(p + LEAT_OOB_KIND_MAX + 2, data->priv_len);
 	p += OOB_HELLO_LEN;
 	if (data->blob_len > 0)
 		memcpy(p, data->blob, data->blob_len);
@@ -195,9 +171,9 @@ oob_wire_bye(uint8_t *buf, enum oob_type type, enum oob_reason reason, const cha
 	size_t len = text == NULL ? 0 : strnlen(text, OOB_TEXT_MAX);
 	uint8_t *p = buf + OOB_HDR_LEN;
 
-	put32(p, (uint32_t)reason);
-	put16(p + 4, LEAT_OOB_VERSION);
-	put16(p + 6, (uint16_t)len);
+	leat_put_le32(p, (uint32_t)reason);
+	leat_put_le16(p + 4, LEAT_OOB_VERSION);
+	leat_put_le16(p + 6, (uint16_t)len);
 	if (len > 0)
 		memcpy(p + OOB_BYE_LEN, text, len);
 	return put_header(buf, type, OOB_BYE_LEN + len);

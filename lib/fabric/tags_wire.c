@@ -2,60 +2,13 @@
 
 /* The tag layer's bytes: built, and checked. Nothing here knows more than the bytes. */
 
-#include <endian.h>
 #include <string.h>
+
+#include <leat_le.h>
 
 #include "tags_wire.h"
 
 static const uint8_t magic[4] = { 'l', 't', 'a', 'g' };
-
-static inline void
-put16(uint8_t *p, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void
-put32(uint8_t *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void
-put64(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline uint16_t
-get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le16toh(v);
-}
-
-static inline uint32_t
-get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
-}
-
-static inline uint64_t
-get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le64toh(v);
-}
 
 void
 tags_hdr_build(uint8_t *buf, const struct tags_hdr *h)
@@ -64,14 +17,14 @@ tags_hdr_build(uint8_t *buf, const struct tags_hdr *h)
 
 	buf[0] = h->kind;
 	buf[1] = h->flags;
-	put16(buf + 2, h->seq);
+	leat_put_le16(buf + 2, h->seq);
 	for (c = 0; c < TAGS_CLASSES; c++)
-		put16(buf + 4 + 2 * c, h->done[c]);
-	put16(buf + 10, 0);
-	put32(buf + 12, h->id);
-	put64(buf + 16, h->tag);
-	put64(buf + 24, h->imm);
-	put64(buf + 32, h->total);
+		leat_put_le16(buf + 4 + 2 * c, h->done[c]);
+	leat_put_le16(buf + 10, 0);
+	leat_put_le32(buf + 12, h->id);
+	leat_put_le64(buf + 16, h->tag);
+	leat_put_le64(buf + 24, h->imm);
+	leat_put_le64(buf + 32, h->total);
 }
 
 /* EAGER, FIRST */
@@ -117,14 +70,14 @@ tags_hdr_parse(const uint8_t *buf, size_t len, struct tags_hdr *h)
 		return "shorter than a header";
 	h->kind = buf[0];
 	h->flags = buf[1];
-	h->seq = get16(buf + 2);
+	h->seq = leat_get_le16(buf + 2);
 	for (c = 0; c < TAGS_CLASSES; c++)
-		h->done[c] = get16(buf + 4 + 2 * c);
-	h->id = get32(buf + 12);
-	h->tag = get64(buf + 16);
-	h->imm = get64(buf + 24);
-	h->total = get64(buf + 32);
-	if (get16(buf + 10) != 0)
+		h->done[c] = leat_get_le16(buf + 4 + 2 * c);
+	h->id = leat_get_le32(buf + 12);
+	h->tag = leat_get_le64(buf + 16);
+	h->imm = leat_get_le64(buf + 24);
+	h->total = leat_get_le64(buf + 32);
+	if (leat_get_le16(buf + 10) != 0)
 		return "fields that are not zero";
 	switch (h->kind) {
 	case TAGS_EAGER:
@@ -149,7 +102,7 @@ tags_hello_build(uint8_t *buf, const struct tags_hello *h)
 	buf[5] = h->priv_len;
 	memcpy(buf + 6, h->window, sizeof(h->window));
 	buf[9] = 0;
-	put16(buf + 10, h->segment);
+	leat_put_le16(buf + 10, h->segment);
 }
 
 const char *
@@ -163,7 +116,7 @@ tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h)
 		return "it speaks another version of the tag layer: use the same leat on both sides";
 	h->priv_len = buf[5];
 	memcpy(h->window, buf + 6, sizeof(h->window));
-	h->segment = get16(buf + 10);
+	h->segment = leat_get_le16(buf + 10);
 	if (buf[9] != 0 || h->segment < TAGS_SEGMENT_MIN || h->priv_len > len - TAGS_HELLO_LEN)
 		return "its hello is malformed";
 	for (c = 0; c < TAGS_CLASSES; c++)

@@ -22,59 +22,13 @@
 
 #include <errno.h>
 
+#include <leat_le.h>
+
 #include "msg_pvt.h"
 
 #define VERSION 1
 
 static const uint8_t magic[4] = { 'L', 'M', 'S', 'G' };
-
-static void
-put16(uint8_t *p, uint16_t v)
-{
-	v = rte_cpu_to_le_16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void
-put32(uint8_t *p, uint32_t v)
-{
-	v = rte_cpu_to_le_32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void
-put64(uint8_t *p, uint64_t v)
-{
-	v = rte_cpu_to_le_64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static uint16_t
-get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_le_to_cpu_16(v);
-}
-
-static uint32_t
-get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_le_to_cpu_32(v);
-}
-
-static uint64_t
-get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_le_to_cpu_64(v);
-}
 
 void
 msg_hello_put(uint8_t *buf, const struct msg_hello *h)
@@ -82,12 +36,12 @@ msg_hello_put(uint8_t *buf, const struct msg_hello *h)
 	memset(buf, 0, LEAT_MSG_HELLO_LEN);
 	memcpy(buf, magic, sizeof(magic));
 	buf[4] = VERSION;
-	put16(buf + 6, h->conn);
-	put16(buf + 8, h->epoch);
-	put16(buf + 10, h->credits);
-	put32(buf + 12, h->eager_max);
-	put64(buf + 16, h->max_size);
-	put16(buf + 24, h->priv_len);
+	leat_put_le16(buf + 6, h->conn);
+	leat_put_le16(buf + 8, h->epoch);
+	leat_put_le16(buf + 10, h->credits);
+	leat_put_le32(buf + 12, h->eager_max);
+	leat_put_le64(buf + 16, h->max_size);
+	leat_put_le16(buf + 24, h->priv_len);
 }
 
 int
@@ -95,12 +49,12 @@ msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h)
 {
 	if (len < LEAT_MSG_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0 || buf[4] != VERSION)
 		return 0;
-	h->conn = get16(buf + 6);
-	h->epoch = get16(buf + 8);
-	h->credits = get16(buf + 10);
-	h->eager_max = get32(buf + 12);
-	h->max_size = get64(buf + 16);
-	h->priv_len = get16(buf + 24);
+	h->conn = leat_get_le16(buf + 6);
+	h->epoch = leat_get_le16(buf + 8);
+	h->credits = leat_get_le16(buf + 10);
+	h->eager_max = leat_get_le32(buf + 12);
+	h->max_size = leat_get_le64(buf + 16);
+	h->priv_len = leat_get_le16(buf + 24);
 	/* Behind the private data there may be padding (leat_dev_info.priv_padded). */
 	if (h->epoch > MSG_EPOCH_MASK || h->credits < 2 || h->credits > LEAT_MSG_CREDITS_MAX ||
 	    h->eager_max == 0 || h->eager_max > LEAT_MSG_EAGER_MAX ||

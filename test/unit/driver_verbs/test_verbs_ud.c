@@ -124,11 +124,11 @@ headers(void **state)
 static void
 bytes(void **state)
 {
-	static const uint8_t hello[] = { 'l',  'e',  'a',  't',	 1,    3,    0x0a, 0x0b,
-					 0x00, 0x12, 0x34, 0x56, 0x71, 0x72, 0x73, 0x74,
-					 0x81, 0x82, 0x83, 0x84, 'x',  'y',  'z' };
+	static const uint8_t hello[] = { 'l',  'e',  'a',  't',	 1,    3,    0x0b, 0x0a,
+					 0x56, 0x34, 0x12, 0x00, 0x74, 0x73, 0x72, 0x71,
+					 0x84, 0x83, 0x82, 0x81, 'x',  'y',  'z' };
 	static const uint8_t welcome[] = { 'l', 'e',  'a',  't',  1,	2,   0,
-					   0,	0x11, 0x12, 0x13, 0x14, 'o', 'k' };
+					   0,	0x14, 0x13, 0x12, 0x11, 'o', 'k' };
 	struct vb_ud_hello h = { .qpn = 0x123456,
 				 .qkey = 0x71727374,
 				 .attempt = 0x81828384,
@@ -186,10 +186,10 @@ hostile(void **state)
 	BAD(4, 2);				   /* version */
 	BAD(5, VB_SIDR_CONNECT - VB_UD_HELLO + 1); /* more data than there are */
 	BAD(5, 255);
-	BAD(8, 1);  /* 25 bits */
-	BAD(11, 0); /* the fabric's own */
-	BAD(11, 1);
-	BAD(12, 0x80); /* a privileged key */
+	BAD(11, 1); /* 25 bits */
+	BAD(8, 0);  /* the fabric's own */
+	BAD(8, 1);
+	BAD(15, 0x80); /* a privileged key */
 	memcpy(bad, good, sizeof(bad));
 	bad[5] = VB_SIDR_CONNECT - VB_UD_HELLO;
 	assert_true(vb_ud_hello_get(bad, sizeof(bad), &got));
@@ -200,7 +200,7 @@ hostile(void **state)
 	(void)vb_ud_welcome_put(good, &h);
 	for (len = 0; len < VB_UD_WELCOME; len++)
 		assert_false(vb_ud_welcome_get(good, len, &got));
-	good[8] = 0x80;
+	good[11] = 0x80;
 	assert_false(vb_ud_welcome_get(good, VB_UD_WELCOME, &got));
 }
 
