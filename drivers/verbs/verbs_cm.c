@@ -529,13 +529,12 @@ on_event(struct vb_ep *e, const struct vb_cm_event *ev)
 }
 
 void
-vb_cm_events(struct vb_ep *e, uint64_t now)
+vb_cm_events(struct vb_ep *e)
 {
 	struct rdma_cm_event *raw;
 	struct vb_cm_event ev;
 	unsigned int i;
 
-	RTE_SET_USED(now);
 	for (i = 0; i < EVENTS_PER_STEP && rdma_get_cm_event(e->channel, &raw) == 0; i++) {
 		copy_event(&ev, raw);
 		if (rdma_ack_cm_event(raw) != 0)

@@ -286,7 +286,7 @@ vb_progress(struct leat_ep *ep, uint64_t now)
 	struct vb_ep *e = vb_of(ep);
 	struct vb_conn *c, *next;
 
-	vb_cm_events(e, now);
+	vb_cm_events(e);
 	if (e->dead)
 		return; /* nothing is in flight, vb_ep_close() comes next */
 	async_events(e);

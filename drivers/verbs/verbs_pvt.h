@@ -406,7 +406,7 @@ void vb_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const
 void vb_progress(struct leat_ep *ep, uint64_t now);
 
 /* Events of the connection manager. */
-void vb_cm_events(struct vb_ep *e, uint64_t now);
+void vb_cm_events(struct vb_ep *e);
 /* Goes on with a connection that is being made. */
 void vb_cm_step(struct vb_conn *c, uint64_t now);
 /* An attempt to connect ends in vain. */
