@@ -160,7 +160,7 @@ def perftest(program, test, size, n, window):
         if test == "rate":
             opts += ["-l", str(BURST)]
     # Of rates it has to find out how fast its clock is. Without a quiet moment it can't, and gives
-    # up.
+    # up, or says 0.
     for _ in range(TRIES):
         out = perftest_once(program, opts)
         row = re.search(r"^ *%d +%d +(.*)$" % (size, n), out, re.M)
@@ -171,7 +171,8 @@ def perftest(program, test, size, n, window):
             # messages/s from the one of its two numbers that has more digits
             rate = (float(fields[-1]) * 1e3 if size < 4096 else
                     float(fields[-2]) * (1 << 20) / size / 1e3)
-            return rate, rate
+            if rate > 0:
+                return rate, rate
     raise Failed("%s %s: %s" % (program, " ".join(opts), out))
 
 
