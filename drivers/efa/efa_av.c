@@ -229,7 +229,7 @@ removable(const struct efa_ep *e, const struct efa_addr *a, uint64_t now)
 	if (a->refs > 0 || a->orphans > 0)
 		return false;
 	if ((e->quirks & EFA_Q_SHM) != 0)
-		return efa_shm_gone(a);
+		return efa_shm_gone(a) && efa_shm_settled(a->region);
 	return now - a->unused_since > leat_us_to_cycles(QUARANTINE_US);
 }
 

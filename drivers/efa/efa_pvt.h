@@ -21,6 +21,7 @@
  *     efa_shm.c       provider shm: keys checked at the initiator
  *     efa_shm_reg.c   provider shm: endpoints of one process that hold one another
  *     efa_shm_dead.c  provider shm: what killed processes leave behind
+ *     efa_shm_cmd.c   provider shm: ops that they left half written
  *
  * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
  * (FI_THREAD_DOMAIN).
@@ -461,8 +462,11 @@ int efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op);
 /* The provider's memory of an endpoint; NULL if it can't be had: then nothing is repaired. */
 struct efa_shm_region *efa_shm_region_open(const char *prov_name);
 void efa_shm_region_close(struct efa_shm_region *s);
-/* Looks after the locks of a peer and of this endpoint, when that peer is killed. */
+/* Looks after the locks of a peer and of this endpoint, when that peer is killed. Ended by unwatch. */
 void efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd);
+/* Is it alive, or known to have left no lock taken? NULL: nobody looks, so it is. */
+bool efa_shm_settled(const struct efa_shm_region *s);
+/* Closes the region: at once, or when it is settled. */
 void efa_shm_unwatch(struct efa_shm_region *s);
 /* A peer is gone and its ops were finished: gives the provider the answers that it waits for. */
 void efa_shm_answer(struct efa_ep *e, const struct efa_addr *a);

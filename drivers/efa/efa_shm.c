@@ -235,10 +235,8 @@ efa_shm_detach(struct efa_ep *e, struct efa_addr *a)
 {
 	RTE_SET_USED(e);
 	(void)efa_shm_gone(a); /* takes a dead one's files away */
-	if (a->region != NULL) {
+	if (a->region != NULL)
 		efa_shm_unwatch(a->region);
-		efa_shm_region_close(a->region);
-	}
 	a->region = NULL;
 	if (a->pidfd >= 0)
 		(void)close(a->pidfd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Provider shm of libfabric 1.17 when a peer's process was killed. Two things are left behind that the provider
- * never gets over, and its API can't reach:
+ * Provider shm of libfabric 1.17 when a peer's process was killed. What it leaves behind, the provider never
+ * gets over, and its API can't reach:
  *
  * - A lock. Each endpoint's memory in /dev/shm has a spin lock that senders take, and the owner. Who is
  *   killed with it taken leaves everybody else spinning inside fi_send() or fi_cq_read() for ever. In tests
@@ -10,14 +10,27 @@
  * - A response that never comes. What waits for the other side (sends of more than 4 KiB, atomics) is
  *   answered through one queue per endpoint, in order: one missing answer stops all later ones, those
  *   of other peers too.
+ * - Half an op in the queue of its target, or a pool with a broken chain: efa_shm_cmd.c.
  *
- * So this file knows the layout of the provider's memory, of this one release (SMR_VERSION 4, without debugging
- * checks; nothing is done to any other), and repairs both: a thread looks at the locks of those who have
- * to do with a dead process, and frees the one that stays taken for LOCK_HELD_MS; and the answers that are
- * owed by the dead are written in its place.
+ * So the driver knows the layout of the provider's memory, of this one release (efa_shm_mem.h; nothing is done
+ * to any other), and repairs that: a thread looks at the locks of those who have to do with a dead
+ * process, and frees the one that stays taken for LOCK_HELD_MS; and the answers that are owed by the
+ * dead are written in its place.
  *
  * The thread exists while an endpoint has a peer in another process. It looks every WATCH_MS whether
- * one of them is dead, and then every LOOK_MS at the locks, since nothing tells when a lock is freed.
+ * one of them is dead, and then every LOOK_MS at the locks, since nothing tells when a lock is freed. Each
+ * process frees the locks of its own endpoints, and those of dead ones that it has as peers. A dead peer's
+ * address is kept until both are known to be free (efa_shm_settled()): the endpoint often hears of a death
+ * before this thread does, and without the peer nobody would look any more.
+ *
+ * Whose lock is it? It has no owner's name. It is a dead one's when nobody alive keeps it that long: they
+ * hold it for some 100 ns, or while the provider copies between processes (0.2 ms per MiB). What else can
+ * make a living one late is being descheduled in these 100 ns, with the machine full: LOCK_HELD_MS is tens of
+ * time slices. This thread needs time on the same machine for its looks, and each counts for at most
+ * LOOK_COUNTS_MS, so that what stops all of them (a virtual machine without a processor, a suspended laptop)
+ * does not count; nor does it if this process alone was stopped. What is left are copies of 500 MiB and more in one
+ * op, and a peer that is stopped (SIGSTOP, debugger) exactly there, just when another one dies: then two are
+ * inside for a moment, and what one of them writes can be lost.
  */
 
 #include <fcntl.h>
@@ -32,36 +45,12 @@
 #include <unistd.h>
 
 #include "efa_pvt.h"
+#include "efa_shm_mem.h"
 
 #define LOCK_HELD_MS 150
+#define LOOK_COUNTS_MS 4
 #define WATCH_MS 20
 #define LOOK_MS 1
-
-/* prov/util ofi_shm.h, struct smr_region. */
-#define REGION_VERSION 4
-#define REGION_FLAG_DEBUG 0x2
-
-struct region {
-	uint8_t version;
-	uint8_t resv;
-	uint16_t flags;
-	int pid;
-	uint8_t cma_cap_peer;
-	uint8_t cma_cap_self;
-	uint32_t max_sar_buf_per_peer;
-	void *base_addr;
-	pthread_spinlock_t lock;
-	_Atomic int32_t signal;
-	void *map;
-	size_t total_size;
-	size_t cmd_cnt;
-	size_t sar_cnt;
-	size_t cmd_queue_offset;
-	size_t resp_queue_offset;
-};
-
-static_assert(offsetof(struct region, lock) == 24, "as in the provider");
-static_assert(offsetof(struct region, resp_queue_offset) == 72, "as in the provider");
 
 struct resp {
 	uint64_t pending; /* struct smr_tx_entry */
@@ -101,14 +90,17 @@ static_assert(offsetof(struct pending, bytes_done) == 352, "as in the provider")
 
 struct efa_shm_region {
 	LIST_ENTRY(efa_shm_region) link;
-	struct region *r;
+	struct efa_shm_mem *m;
 	size_t len;
-	int pidfd;		     /* of the owner, -1: own */
+	unsigned int refs; /* of its endpoint or address, and of those that it is mine of */
+	int pidfd;	   /* of the owner, -1: own */
 	struct efa_shm_region *mine; /* of the endpoint that has it as a peer */
-	uint64_t held_since; /* cycles: the lock was found taken from then on; 0: it was not */
+	uint64_t seen; /* cycles: when the lock was last looked at and found taken; 0: it was not */
+	uint64_t held; /* cycles that it was taken for */
 	bool dead;
 	bool clean; /* its own lock was seen free since */
 	bool mine_clean;
+	bool left; /* its address is gone: it goes when both are clean */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -128,48 +120,80 @@ efa_shm_region_open(const char *prov_name)
 	if (s == NULL)
 		return NULL;
 	s->pidfd = -1;
+	s->refs = 1;
 	fd = shm_open(name != NULL ? name + 3 : prov_name, O_RDWR | O_CLOEXEC, 0);
 	if (fd < 0) {
 		free(s);
 		return NULL;
 	}
-	s->r = MAP_FAILED;
-	if (fstat(fd, &st) == 0 && st.st_size > (off_t)sizeof(*s->r)) {
+	s->m = MAP_FAILED;
+	if (fstat(fd, &st) == 0 && st.st_size > (off_t)sizeof(*s->m)) {
 		s->len = (size_t)st.st_size;
-		s->r = mmap(NULL, s->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		s->m = mmap(NULL, s->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	}
 	(void)close(fd);
-	if (s->r == MAP_FAILED) {
+	if (s->m == MAP_FAILED) {
 		free(s);
 		return NULL;
 	}
-	if (s->r->version != REGION_VERSION || (s->r->flags & REGION_FLAG_DEBUG) != 0 ||
-	    s->r->total_size != s->len) {
+	if (s->m->version != EFA_SHM_VERSION || (s->m->flags & EFA_SHM_FLAG_DEBUG) != 0 ||
+	    s->m->total_size != s->len) {
 		efa_shm_region_close(s);
 		return NULL;
 	}
 	return s;
 }
 
+/* With the mutex. */
+static void
+put(struct efa_shm_region *s)
+{
+	if (s == NULL || --s->refs > 0)
+		return;
+	(void)munmap(s->m, s->len);
+	free(s);
+}
+
 void
 efa_shm_region_close(struct efa_shm_region *s)
 {
-	if (s == NULL)
-		return;
-	(void)munmap(s->r, s->len);
-	free(s);
+	pthread_mutex_lock(&lock);
+	put(s);
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- locks ---- */
 
 /* glibc on x86: 1 is free; elsewhere 0 is. A held lock does not change while others wait for it. */
 static bool
-lock_held(struct region *r)
+lock_held(struct efa_shm_mem *m)
 {
-	if (pthread_spin_trylock(&r->lock) != 0)
+	if (pthread_spin_trylock(&m->lock) != 0)
 		return true;
-	(void)pthread_spin_unlock(&r->lock);
+	(void)pthread_spin_unlock(&m->lock);
 	return false;
+}
+
+static void
+free_lock(struct efa_shm_region *s)
+{
+	const char *more = "";
+	int ret;
+
+	if (s->dead) {
+		/* Nobody reads its queue any more; that whoever waits for the lock does not write to it either. */
+		s->m->cmd_cnt = 0;
+	} else {
+		ret = efa_shm_cmd_repair(s->m, s->len);
+		if (ret != 0)
+			more = ret > 0 ? ", and took back half an op"
+				       : ", and could not look for more";
+		/* The last thing that a sender does before it frees the lock. */
+		atomic_store(&s->m->signal, 1);
+	}
+	(void)pthread_spin_unlock(&s->m->lock);
+	LEAT_LOG(WARNING, driver,
+		 "efa: provider shm: freed a lock that a killed process left taken%s", more);
 }
 
 /*
@@ -182,18 +206,19 @@ look(struct efa_shm_region *s)
 {
 	uint64_t now = leat_now();
 
-	if (!lock_held(s->r)) {
-		s->held_since = 0;
+	if (!lock_held(s->m)) {
+		s->seen = 0;
 		return true;
 	}
-	if (s->held_since == 0)
-		s->held_since = now;
-	if (now - s->held_since < leat_us_to_cycles(LOCK_HELD_MS * 1000))
+	if (s->seen == 0)
+		s->held = 0;
+	else
+		s->held += RTE_MIN(now - s->seen, leat_us_to_cycles(LOOK_COUNTS_MS * 1000));
+	s->seen = now;
+	if (s->held < leat_us_to_cycles(LOCK_HELD_MS * 1000))
 		return false;
-	LEAT_LOG(WARNING, driver,
-		 "efa: provider shm: freed a lock that a killed process left taken");
-	(void)pthread_spin_unlock(&s->r->lock);
-	s->held_since = 0;
+	free_lock(s);
+	s->seen = 0;
 	return true;
 }
 
@@ -205,28 +230,46 @@ process_dead(int pidfd)
 	return pidfd >= 0 && poll(&p, 1, 0) == 1;
 }
 
+/* What was seen taken before may have been free since. */
+static void
+set_dead(struct efa_shm_region *s)
+{
+	s->dead = true;
+	s->seen = 0;
+	if (s->mine != NULL)
+		s->mine->seen = 0;
+}
+
+static void
+forget(struct efa_shm_region *s)
+{
+	LIST_REMOVE(s, link);
+	put(s->mine);
+	put(s);
+}
+
 /* @return whether somebody has to be looked at more closely */
 static bool
 watch_once(void)
 {
-	struct efa_shm_region *s;
+	struct efa_shm_region *s, *next;
 	bool busy = false;
 
-	LIST_FOREACH(s, &others, link) {
+	for (s = LIST_FIRST(&others); s != NULL; s = next) {
+		next = LIST_NEXT(s, link);
 		if (!s->dead) {
 			if (!process_dead(s->pidfd))
 				continue;
-			s->dead = true;
-			/* What was seen taken before may have been free since. */
-			s->held_since = 0;
-			if (s->mine != NULL)
-				s->mine->held_since = 0;
+			set_dead(s);
 		}
 		if (!s->clean)
 			s->clean = look(s);
 		if (!s->mine_clean)
 			s->mine_clean = s->mine == NULL || look(s->mine);
-		busy |= !s->clean || !s->mine_clean;
+		if (!s->clean || !s->mine_clean)
+			busy = true;
+		else if (s->left)
+			forget(s);
 	}
 	return busy;
 }
@@ -259,6 +302,8 @@ efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd)
 	s->mine = mine;
 	s->pidfd = pidfd;
 	pthread_mutex_lock(&lock);
+	if (mine != NULL)
+		mine->refs++;
 	LIST_INSERT_HEAD(&others, s, link);
 	if (!running) {
 		running = leat_thread_start(watch, NULL) == 0;
@@ -269,11 +314,37 @@ efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd)
 	pthread_mutex_unlock(&lock);
 }
 
+/* With the mutex. Is there something of the dead still to be looked for? */
+static bool
+unsettled(const struct efa_shm_region *s)
+{
+	return running && (s->dead || process_dead(s->pidfd)) && !(s->clean && s->mine_clean);
+}
+
+bool
+efa_shm_settled(const struct efa_shm_region *s)
+{
+	bool ret;
+
+	if (s == NULL)
+		return true;
+	pthread_mutex_lock(&lock);
+	ret = !unsettled(s);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 void
 efa_shm_unwatch(struct efa_shm_region *s)
 {
 	pthread_mutex_lock(&lock);
-	LIST_REMOVE(s, link);
+	if (!unsettled(s)) {
+		forget(s);
+	} else {
+		if (!s->dead)
+			set_dead(s);
+		s->left = true; /* and the descriptor is its address's, which closes it */
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -293,17 +364,17 @@ efa_shm_answer(struct efa_ep *e, const struct efa_addr *a)
 {
 	struct resp_queue *q;
 	size_t i, off, len, mask;
-	struct region *r;
+	struct efa_shm_mem *m;
 
 	if (e->shm_region == NULL)
 		return;
-	r = e->shm_region->r;
+	m = e->shm_region->m;
 	len = e->shm_region->len;
 	/* Other processes can write here: nothing may lead out of the mapping, by overflow either. */
-	off = r->resp_queue_offset;
+	off = m->resp_queue_offset;
 	if (len < sizeof(*q) || off > len - sizeof(*q))
 		return;
-	q = (struct resp_queue *)((char *)r + off);
+	q = (struct resp_queue *)((char *)m + off);
 	mask = q->size_mask;
 	if (mask >= (len - sizeof(*q) - off) / sizeof(q->buf[0]) || q->wcnt - q->rcnt > mask + 1)
 		return;
@@ -323,5 +394,5 @@ efa_shm_answer(struct efa_ep *e, const struct efa_addr *a)
 			p->status = STATUS_SAR_FREE;
 		}
 	}
-	atomic_store(&r->signal, 1);
+	atomic_store(&m->signal, 1);
 }

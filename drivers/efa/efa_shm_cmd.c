@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Provider shm of libfabric 1.17: the command queue and the pools of an endpoint after a process was killed
+ * that was writing to them. It held the lock; efa_shm_dead.c frees that, and calls this before.
+ *
+ * A message, a fast WRITE or READ and a connection request are one command. WRITE_IMM, a WRITE that
+ * is not fast and atomics are two, a header and where it goes to, which are appended one after the other:
+ *
+ *     rcnt                                              wcnt
+ *      |                                                 |
+ *      v                                                 v
+ *     | msg | write | its iov | write_async | fetch_add |            its ioc was not written any more
+ *
+ * The owner takes whatever comes next for the second half, a message of somebody alive, say, or an old
+ * command, and then reads beyond wcnt: nothing that is sent to it is ever found again. So a header
+ * without its second half is taken back.
+ *
+ * The steps of a sender (S) in the machine's order, which is that of the source but for 2b and 2c; the
+ * lock is held throughout. What is left when it is killed after each step:
+ *
+ *     1   lock                                nothing
+ *     2a  read top of the pool                nothing
+ *     2b  next[top] = -1                      the chain ends at its first entry: the next sender but one would
+ *                                             take entry -1 and write over the pool itself. Repaired.
+ *     2c  top = what next[top] was            an inject or SAR buffer is lost
+ *     3   fill the buffer, and buf[wcnt]      the same; what is behind wcnt nobody reads
+ *     4   wcnt++                              cmd_cnt is one too high. The command itself is whole.
+ *     5   cmd_cnt--                           nothing, if this was all
+ *     6   fill buf[wcnt]: the second half     half an op. Taken back; the buffer is lost, and cmd_cnt may be
+ *                                             one too low, or right, if it was killed before 5
+ *     7   wcnt++                              cmd_cnt is one too high
+ *     8   cmd_cnt--                           nothing
+ *     9   signal, unlock                      the owner does not look into its queue: signal is set here
+ *
+ * With SAR there are up to 64 buffers and, before step 4, sar_cnt-- and a flag in the sender's own
+ * memory. When its op is answered, the sender takes the same lock for
+ *
+ *     1   cmd_cnt++                           one too high for the buffer that does not come back
+ *     2   next[entry] = top                   a free entry that nothing leads to. Repaired.
+ *     3   top = entry                         nothing; with SAR sar_cnt is one too low
+ *
+ * cmd_cnt is also what keeps senders from taking an inject buffer from an empty pool: it may never be
+ * higher than the number of free buffers will be when all commands have been worked off. Which step the
+ * sender was at can't be told from 2c to 5 and after 6. One less is right after 4 and 7, and as much too
+ * low as there are buffers lost after 2c and 3; in the other cases it costs one of (at least) 1024 commands for as
+ * long as the endpoint lives. More than one is never wrong at a time. SAR buffers are taken after a
+ * look at the pool, and sar_cnt only limits how many may be tried: neither can do harm when it is too high.
+ *
+ * The owner's own steps don't matter: when the owner is dead nobody reads its queue.
+ */
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "efa_shm_mem.h"
+
+/* Others can write here at any time: each value is read once, then checked, then used. */
+#define READ(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+
+#define POOL_MAX 32768 /* entries: indices have 15 bits */
+
+static bool
+has_second_half(uint32_t op)
+{
+	switch (op) {
+	case EFA_SHM_OP_READ_REQ:
+	case EFA_SHM_OP_WRITE:
+	case EFA_SHM_OP_ATOMIC:
+	case EFA_SHM_OP_ATOMIC_FETCH:
+	case EFA_SHM_OP_ATOMIC_COMPARE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static struct efa_shm_cmd_queue *
+cmd_queue(struct efa_shm_mem *m, size_t len, size_t *size)
+{
+	size_t off = READ(m->cmd_queue_offset), n;
+	struct efa_shm_cmd_queue *q;
+
+	if (off > len || len - off < sizeof(*q) || off % alignof(struct efa_shm_cmd_queue) != 0)
+		return NULL;
+	q = (struct efa_shm_cmd_queue *)((char *)m + off);
+	n = READ(q->size);
+	if (n == 0 || (n & (n - 1)) != 0 || READ(q->size_mask) != n - 1 ||
+	    n > (len - off - sizeof(*q)) / sizeof(q->buf[0]))
+		return NULL;
+	*size = n;
+	return q;
+}
+
+static struct efa_shm_pool *
+pool_at(struct efa_shm_mem *m, size_t len, size_t off, size_t *size)
+{
+	struct efa_shm_pool *p;
+	size_t n;
+
+	if (off > len || len - off < sizeof(*p) || off % alignof(struct efa_shm_pool) != 0)
+		return NULL;
+	p = (struct efa_shm_pool *)((char *)m + off);
+	n = READ(p->size);
+	if (n == 0 || n > POOL_MAX || n > (len - off - sizeof(*p)) / sizeof(p->next[0]))
+		return NULL;
+	*size = n;
+	return p;
+}
+
+static bool
+in_pool(int16_t i, size_t size)
+{
+	return i >= 0 && (size_t)i < size;
+}
+
+/*
+ * Makes one chain again of all entries that are free: those with an entry below them, those that are
+ * below one, and the top.
+ * @return how many are free
+ */
+static size_t
+pool_repair(struct efa_shm_pool *p, size_t size)
+{
+	uint8_t is_free[POOL_MAX / 8] = { 0 };
+	int16_t i, below = -1;
+	size_t n, all = 0, chain = 0;
+
+	for (n = 0; n < size; n++) {
+		i = READ(p->next[n]);
+		if (!in_pool(i, size))
+			continue;
+		is_free[n / 8] |= (uint8_t)(1u << n % 8);
+		is_free[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+	i = READ(p->top);
+	if (in_pool(i, size))
+		is_free[i / 8] |= (uint8_t)(1u << i % 8);
+	for (n = 0; n < size; n++)
+		all += is_free[n / 8] >> n % 8 & 1;
+	while (in_pool(i, size) && chain <= all) {
+		chain++;
+		i = READ(p->next[i]);
+	}
+	if (chain == all)
+		return all;
+	for (n = size; n-- > 0;) {
+		bool f = (is_free[n / 8] >> n % 8 & 1) != 0;
+
+		p->next[n] = f ? below : -1;
+		if (f)
+			below = (int16_t)n;
+	}
+	p->free = (int16_t)RTE_MIN(all, (size_t)INT16_MAX);
+	p->top = below;
+	return all;
+}
+
+/* @return 1: the last header had no second half and was taken back; 0: it had, or needs none */
+static int
+queue_repair(struct efa_shm_cmd_queue *q, size_t size, size_t *used)
+{
+	size_t i, n, r = READ(q->rcnt), w = READ(q->wcnt);
+
+	*used = w - r;
+	if (*used > size)
+		return -EPROTO;
+	for (i = 0; i < *used; i += n) {
+		n = has_second_half(READ(q->buf[(r + i) & (size - 1)].op)) ? 2 : 1;
+		if (n > *used - i) {
+			*used = i;
+			q->wcnt = r + i;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+int
+efa_shm_cmd_repair(struct efa_shm_mem *m, size_t len)
+{
+	size_t size, used, inject_size, sar_size, count;
+	struct efa_shm_pool *inject, *sar;
+	struct efa_shm_cmd_queue *q;
+	int half;
+
+	if (len < sizeof(*m))
+		return -EPROTO;
+	q = cmd_queue(m, len, &size);
+	inject = pool_at(m, len, READ(m->inject_pool_offset), &inject_size);
+	sar = pool_at(m, len, READ(m->sar_pool_offset), &sar_size);
+	if (q == NULL || inject == NULL || sar == NULL)
+		return -EPROTO;
+	half = queue_repair(q, size, &used);
+	if (half < 0)
+		return half;
+	(void)pool_repair(sar, sar_size);
+	count = READ(m->cmd_cnt);
+	if (count > 0)
+		count--;
+	count = RTE_MIN(count, size - used);
+	m->cmd_cnt = RTE_MIN(count, pool_repair(inject, inject_size));
+	return half;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_EFA_STEPPER_H
+#define TEST_EFA_STEPPER_H
+
+/*
+ * A child that is run instruction by instruction while its parent looks at the memory both write to, to
+ * be killed at a chosen one.
+ *
+ *     child                              parent
+ *     stepper_here()   -- stops -->      stepper_reached(): true
+ *     the call under test                stepper_step() until something is seen in the memory, or
+ *     stepper_here()                     it says that the child came here; stepper_kill()
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "leat_cmocka.h"
+
+/* Child. @return false: this process may not be traced */
+static inline bool
+stepper_here(bool first)
+{
+	if (first && ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+		return false;
+	return raise(SIGSTOP) == 0;
+}
+
+/* Parent. @return whether the child stopped in stepper_here() */
+static inline bool
+stepper_reached(pid_t pid)
+{
+	int st;
+	pid_t got = waitpid(pid, &st, WNOHANG);
+
+	assert_true(got == 0 || got == pid);
+	if (got == 0)
+		return false;
+	if (!WIFSTOPPED(st))
+		fail_msg("the child ended: status %#x", (unsigned int)st);
+	return WSTOPSIG(st) == SIGSTOP;
+}
+
+/* @return false: it came to the next stepper_here() */
+static inline bool
+stepper_step(pid_t pid)
+{
+	int st;
+
+	if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
+		fail_msg("PTRACE_SINGLESTEP: %s", strerror(errno));
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	if (!WIFSTOPPED(st))
+		fail_msg("the child ended: status %#x", (unsigned int)st);
+	return WSTOPSIG(st) != SIGSTOP;
+}
+
+static inline void
+stepper_kill(pid_t pid)
+{
+	int st;
+
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	/* A stop that was under way may be told first. */
+	do {
+		assert_int_equal(waitpid(pid, &st, 0), pid);
+	} while (!WIFSIGNALED(st));
+}
+
+/* Parent. May processes be traced here at all? */
+static inline bool
+stepper_works(void)
+{
+	pid_t pid = fork();
+	int st;
+
+	if (pid == 0)
+		_exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : 1);
+	return pid > 0 && waitpid(pid, &st, 0) == pid && WIFEXITED(st) && WEXITSTATUS(st) == 0;
+}
+
+#endif /* TEST_EFA_STEPPER_H */
