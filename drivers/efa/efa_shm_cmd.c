@@ -7,47 +7,49 @@
  * A message, a fast WRITE or READ and a connection request are one command. WRITE_IMM, a WRITE that
  * is not fast and atomics are two, a header and where it goes to, which are appended one after the other:
  *
- *     rcnt                                              wcnt
- *      |                                                 |
- *      v                                                 v
- *     | msg | write | its iov | write_async | fetch_add |            its ioc was not written any more
+ *      rcnt                                               wcnt
+ *       |                                                  |
+ *       v                                                  v
+ *     | msg | write | its iov | write_async | fetch_add | (its ioc: not written any more)
  *
  * The owner takes whatever comes next for the second half, a message of somebody alive, say, or an old
- * command, and then reads beyond wcnt: nothing that is sent to it is ever found again. So a header
- * without its second half is taken back.
+ * command, and then reads beyond wcnt: nothing that is sent to it is found again. So a header without
+ * its second half is taken back.
  *
- * The steps of a sender (S) in the machine's order, which is that of the source but for 2b and 2c; the
- * lock is held throughout. What is left when it is killed after each step:
+ * The steps of a sender in the machine's order (Debian's build), with the lock held throughout, and what
+ * is left when it is killed after each:
  *
- *     1   lock                                nothing
- *     2a  read top of the pool                nothing
- *     2b  next[top] = -1                      the chain ends at its first entry: the next sender but one would
- *                                             take entry -1 and write over the pool itself. Repaired.
- *     2c  top = what next[top] was            an inject or SAR buffer is lost
- *     3   fill the buffer, and buf[wcnt]      the same; what is behind wcnt nobody reads
- *     4   wcnt++                              cmd_cnt is one too high. The command itself is whole.
- *     5   cmd_cnt--                           nothing, if this was all
- *     6   fill buf[wcnt]: the second half     half an op. Taken back; the buffer is lost, and cmd_cnt may be
- *                                             one too low, or right, if it was killed before 5
- *     7   wcnt++                              cmd_cnt is one too high
- *     8   cmd_cnt--                           nothing
- *     9   signal, unlock                      the owner does not look into its queue: signal is set here
+ *     1  lock                             nothing
+ *     2  next[top] = -1                   the pool's chain ends at its first entry: the next sender but one
+ *                                         would take entry -1 and write over the pool itself. Repaired.
+ *     3  top = what next[top] was         an inject or SAR buffer is lost
+ *     4  fill the buffer, and buf[wcnt]   the same; what is behind wcnt nobody reads
+ *     5  wcnt++                           cmd_cnt is one too high; the command is whole
+ *     6  cmd_cnt--                        nothing, if the op has one command
+ *     7  fill buf[wcnt]: second half      half an op from 5 on. Taken back: its buffer is lost, and cmd_cnt is
+ *                                         right if it was killed before 6, else one too low
+ *     8  wcnt++                           cmd_cnt is one too high
+ *     9  cmd_cnt--                        nothing
+ *     10 signal, unlock                   the owner does not look into its queue. The signal is given again.
  *
- * With SAR there are up to 64 buffers and, before step 4, sar_cnt-- and a flag in the sender's own
- * memory. When its op is answered, the sender takes the same lock for
+ * With SAR there are up to 64 buffers, and before step 5 sar_cnt-- and a flag in the sender's own
+ * memory. When an op was answered, its sender takes the same lock for
  *
- *     1   cmd_cnt++                           one too high for the buffer that does not come back
- *     2   next[entry] = top                   a free entry that nothing leads to. Repaired.
- *     3   top = entry                         nothing; with SAR sar_cnt is one too low
+ *     1  cmd_cnt++                        one too high for the buffer that does not come back
+ *     2  next[entry] = top                a free entry that nothing leads to. Repaired.
+ *     3  top = entry                      nothing; with SAR sar_cnt is one too low
  *
- * cmd_cnt is also what keeps senders from taking an inject buffer from an empty pool: it may never be
- * higher than the number of free buffers will be when all commands have been worked off. Which step the
- * sender was at can't be told from 2c to 5 and after 6. One less is right after 4 and 7, and as much too
- * low as there are buffers lost after 2c and 3; in the other cases it costs one of (at least) 1024 commands for as
- * long as the endpoint lives. More than one is never wrong at a time. SAR buffers are taken after a
- * look at the pool, and sar_cnt only limits how many may be tried: neither can do harm when it is too high.
+ * cmd_cnt does two things. As the number of free commands it keeps the ring from being overrun. And since each
+ * inject buffer belongs to a command, nobody looks whether their pool is empty: as many as there are lost
+ * buffers must be missing from it. Which step the sender was at can't be told, so one is taken off in any
+ * case: that is right after 5 and 8, makes up for the buffer lost at 3 and 4, and by half an op that is
+ * taken back; in the other cases it costs one of at least 1024 commands, for as long as the endpoint lives. There is
+ * never more than one missing, since cmd_cnt follows each wcnt.
  *
- * The owner's own steps don't matter: when the owner is dead nobody reads its queue.
+ * SAR buffers are only taken after a look at their pool, and sar_cnt (256) just limits how many may try:
+ * too high it does no harm, and one too low costs one.
+ *
+ * The steps of the owner don't matter: when that is dead nobody reads its queue.
  */
 
 #include <errno.h>

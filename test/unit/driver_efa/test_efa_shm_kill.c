@@ -234,6 +234,7 @@ scene_close(struct scene *s)
 {
 	assert_int_equal(munmap(s->mem[0], s->len[0]), 0);
 	assert_int_equal(munmap(s->mem[1], s->len[1]), 0);
+	assert_int_equal(leat_mr_deregister(s->mr), 0);
 	(void)leat_ep_close(s->other.ep, 100000, NULL, NULL);
 	(void)leat_ep_close(s->target.ep, 100000, NULL, NULL);
 }
@@ -330,6 +331,7 @@ main(int argc, char **argv)
 	};
 	static char vdev[] = "--vdev=" DEV ",provider=shm";
 	static char eal_quiet[] = "--log-level=lib.eal:error";
+	static char no_pci[] = "--no-pci";
 	static char no_telemetry[] = "--no-telemetry";
 	const char *addr = getenv(ADDR_ENV), *type = getenv(TYPE_ENV);
 	char *av[64];
@@ -348,6 +350,7 @@ main(int argc, char **argv)
 		av[ac++] = argv[i];
 	av[ac++] = vdev;
 	av[ac++] = eal_quiet;
+	av[ac++] = no_pci;
 	av[ac++] = no_telemetry;
 	av[ac] = NULL;
 	if (leat_init(ac, av) < 0) {
