@@ -48,7 +48,7 @@
 #include "efa_shm_mem.h"
 
 #define LOCK_HELD_MS 150
-#define LOOK_COUNTS_MS 4
+#define LOOK_COUNTS_MS 10
 #define WATCH_MS 20
 #define LOOK_MS 1
 
@@ -89,7 +89,7 @@ static_assert(offsetof(struct pending, bytes_done) == 352, "as in the provider")
 /* ---- regions ---- */
 
 struct efa_shm_region {
-	LIST_ENTRY(efa_shm_region) link;
+	SLIST_ENTRY(efa_shm_region) link;
 	struct efa_shm_mem *m;
 	size_t len;
 	unsigned int refs; /* of its endpoint or address, and of those that it is mine of */
@@ -104,7 +104,7 @@ struct efa_shm_region {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, efa_shm_region) others = LIST_HEAD_INITIALIZER(others);
+static SLIST_HEAD(, efa_shm_region) others = SLIST_HEAD_INITIALIZER(others);
 static bool running;
 
 /* @return NULL: not there, or not of the release that this file knows; then nothing will be repaired */
@@ -243,7 +243,7 @@ set_dead(struct efa_shm_region *s)
 static void
 forget(struct efa_shm_region *s)
 {
-	LIST_REMOVE(s, link);
+	SLIST_REMOVE(&others, s, efa_shm_region, link);
 	put(s->mine);
 	put(s);
 }
@@ -255,8 +255,8 @@ watch_once(void)
 	struct efa_shm_region *s, *next;
 	bool busy = false;
 
-	for (s = LIST_FIRST(&others); s != NULL; s = next) {
-		next = LIST_NEXT(s, link);
+	for (s = SLIST_FIRST(&others); s != NULL; s = next) {
+		next = SLIST_NEXT(s, link);
 		if (!s->dead) {
 			if (!process_dead(s->pidfd))
 				continue;
@@ -286,7 +286,7 @@ watch(void *arg)
 	for (;;) {
 		(void)nanosleep(busy ? &fast : &slow, NULL);
 		pthread_mutex_lock(&lock);
-		if (LIST_EMPTY(&others)) {
+		if (SLIST_EMPTY(&others)) {
 			running = false;
 			pthread_mutex_unlock(&lock);
 			return NULL;
@@ -304,7 +304,7 @@ efa_shm_watch(struct efa_shm_region *s, struct efa_shm_region *mine, int pidfd)
 	pthread_mutex_lock(&lock);
 	if (mine != NULL)
 		mine->refs++;
-	LIST_INSERT_HEAD(&others, s, link);
+	SLIST_INSERT_HEAD(&others, s, link);
 	if (!running) {
 		running = leat_thread_start(watch, NULL) == 0;
 		if (!running)
