@@ -230,10 +230,16 @@ scene_open(struct scene *s)
 }
 
 static void
-scene_close(struct scene *s)
+mem_close(struct scene *s)
 {
 	assert_int_equal(munmap(s->mem[0], s->len[0]), 0);
 	assert_int_equal(munmap(s->mem[1], s->len[1]), 0);
+}
+
+static void
+scene_close(struct scene *s)
+{
+	mem_close(s);
 	assert_int_equal(leat_mr_deregister(s->mr), 0);
 	(void)leat_ep_close(s->other.ep, 100000, NULL, NULL);
 	(void)leat_ep_close(s->target.ep, 100000, NULL, NULL);
@@ -266,33 +272,43 @@ send_all(struct scene *s, struct node *from, struct node *to)
 	}
 }
 
+/* A child does an op, and is killed when the lock is taken, or when half of the op is in the queue. */
 static void
-killed(enum leat_op_type type, bool half)
+kill_child(struct scene *s, enum leat_op_type type, bool half)
 {
-	static struct scene s;
 	struct leat_op imm = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY }, *o = &imm;
 	char addr[LEAT_ADDR_MAX];
 	uint32_t quiet;
 	size_t before;
 	pid_t pid;
 
-	(void)alarm(ALARM_S);
-	scene_open(&s);
 	if (type == LEAT_OP_WRITE_IMM)
-		assert_int_equal(leat_ep_post(s.target.ep, &o, 1), 1);
-	assert_int_equal(leat_ep_listen_addr(s.target.ep, addr, sizeof(addr)), 0);
+		assert_int_equal(leat_ep_post(s->target.ep, &o, 1), 1);
+	assert_int_equal(leat_ep_listen_addr(s->target.ep, addr, sizeof(addr)), 0);
 	pid = spawn(addr, type);
-	UNTIL(&s, stepper_reached(pid));
-	assert_true(s.child_up);
+	UNTIL(s, stepper_reached(pid));
+	assert_true(s->child_up);
 	for (quiet = 0; quiet < 100; quiet++)
-		turn(&s);
-	before = commands(&s);
+		turn(s);
+	if (type == LEAT_OP_WRITE_IMM)
+		assert_true(op_done(&imm));
+	before = commands(s);
 	do {
 		if (!stepper_step(pid))
 			fail_msg("the child did its op without what was waited for");
-	} while (half ? commands(&s) != before + 1 : !locked(&s));
-	assert_true(locked(&s));
+	} while (half ? commands(s) != before + 1 : !locked(s));
+	assert_true(locked(s));
 	stepper_kill(pid);
+}
+
+static void
+killed(enum leat_op_type type, bool half)
+{
+	static struct scene s;
+
+	(void)alarm(ALARM_S);
+	scene_open(&s);
+	kill_child(&s, type, half);
 	UNTIL(&s, !s.child_up);
 	send_all(&s, &s.other, &s.target);
 	send_all(&s, &s.target, &s.other);
@@ -321,6 +337,30 @@ half_fetch_add(void **state)
 	killed(LEAT_OP_FETCH_ADD, true);
 }
 
+/* Who still sends to an endpoint that is closed with the lock taken does not wait for ever, either. */
+static void
+closed_locked(void **state)
+{
+	static struct scene s;
+	static uint8_t tx[8];
+	struct leat_op send = { .type = LEAT_OP_SEND, .buf = tx, .size = sizeof(tx) };
+	struct leat_op *o = &send;
+
+	(void)state;
+	(void)alarm(ALARM_S);
+	scene_open(&s);
+	kill_child(&s, LEAT_OP_WRITE, false);
+	assert_int_equal(leat_mr_deregister(s.mr), 0);
+	(void)leat_ep_close(s.target.ep, 0, NULL, NULL);
+	assert_true(locked(&s));
+	send.peer = s.other.peer;
+	(void)leat_ep_post(s.other.ep, &o, 1);
+	assert_false(locked(&s));
+	mem_close(&s);
+	(void)leat_ep_close(s.other.ep, 100000, NULL, NULL);
+	(void)alarm(0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -328,6 +368,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(write_locked),
 		cmocka_unit_test(half_write_imm),
 		cmocka_unit_test(half_fetch_add),
+		cmocka_unit_test(closed_locked),
 	};
 	static char vdev[] = "--vdev=" DEV ",provider=shm";
 	static char eal_quiet[] = "--log-level=lib.eal:error";
