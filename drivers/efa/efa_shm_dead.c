@@ -27,9 +27,9 @@
  * hold it for some 100 ns, or while the provider copies between processes (0.2 ms per MiB). What else can
  * make a living one late is being descheduled in these 100 ns, with the machine full: LOCK_HELD_MS is tens of
  * time slices. This thread needs time on the same machine for its looks, and each counts for at most
- * LOOK_COUNTS_MS, so that what stops all of them (a virtual machine without a processor, a suspended laptop)
- * does not count; nor does it if this process alone was stopped. What is left are copies of 500 MiB and more in one
- * op, and a peer that is stopped (SIGSTOP, debugger) exactly there, just when another one dies: then two are
+ * LOOK_COUNTS_MS: what stops all of them (a virtual machine without a processor, a suspended laptop) does not
+ * count, nor that this process alone was stopped. What is left are copies of 500 MiB and more in one op, and a
+ * peer that is stopped (SIGSTOP, debugger) exactly there, just when another one dies: then two are
  * inside for a moment, and what one of them writes can be lost.
  */
 
@@ -95,8 +95,8 @@ struct efa_shm_region {
 	unsigned int refs; /* of its endpoint or address, and of those that it is mine of */
 	int pidfd;	   /* of the owner, -1: own */
 	struct efa_shm_region *mine; /* of the endpoint that has it as a peer */
-	uint64_t seen; /* cycles: when the lock was last looked at and found taken; 0: it was not */
-	uint64_t held; /* cycles that it was taken for */
+	uint64_t seen; /* cycles: the last look, which found the lock taken; 0: it did not */
+	uint64_t held; /* cycles that it was taken for, in a row */
 	bool dead;
 	bool clean; /* its own lock was seen free since */
 	bool mine_clean;
@@ -187,7 +187,7 @@ free_lock(struct efa_shm_region *s)
 		ret = efa_shm_cmd_repair(s->m, s->len);
 		if (ret != 0)
 			more = ret > 0 ? ", and took back half an op"
-				       : ", and could not look for more";
+				       : ", and found what is behind it damaged";
 		/* The last thing that a sender does before it frees the lock. */
 		atomic_store(&s->m->signal, 1);
 	}
@@ -230,16 +230,6 @@ process_dead(int pidfd)
 	return pidfd >= 0 && poll(&p, 1, 0) == 1;
 }
 
-/* What was seen taken before may have been free since. */
-static void
-set_dead(struct efa_shm_region *s)
-{
-	s->dead = true;
-	s->seen = 0;
-	if (s->mine != NULL)
-		s->mine->seen = 0;
-}
-
 static void
 forget(struct efa_shm_region *s)
 {
@@ -260,7 +250,7 @@ watch_once(void)
 		if (!s->dead) {
 			if (!process_dead(s->pidfd))
 				continue;
-			set_dead(s);
+			s->dead = true;
 		}
 		if (!s->clean)
 			s->clean = look(s);
@@ -341,9 +331,8 @@ efa_shm_unwatch(struct efa_shm_region *s)
 	if (!unsettled(s)) {
 		forget(s);
 	} else {
-		if (!s->dead)
-			set_dead(s);
-		s->left = true; /* and the descriptor is its address's, which closes it */
+		s->dead = true; /* the descriptor is its address's, which closes it */
+		s->left = true;
 	}
 	pthread_mutex_unlock(&lock);
 }
