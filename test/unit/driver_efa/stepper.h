@@ -73,16 +73,23 @@ stepper_kill(pid_t pid)
 	} while (!WIFSIGNALED(st));
 }
 
-/* Parent. May processes be traced here at all? */
+/*
+ * Parent. May processes be traced here at all? And can they be stepped: where a lock is taken with a load and a
+ * store that must not be interrupted, it never succeeds step by step.
+ */
 static inline bool
 stepper_works(void)
 {
+#ifdef __x86_64__
 	pid_t pid = fork();
 	int st;
 
 	if (pid == 0)
 		_exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : 1);
 	return pid > 0 && waitpid(pid, &st, 0) == pid && WIFEXITED(st) && WEXITSTATUS(st) == 0;
+#else
+	return false;
+#endif
 }
 
 #endif /* TEST_EFA_STEPPER_H */

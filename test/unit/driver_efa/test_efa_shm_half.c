@@ -584,7 +584,7 @@ main(void)
 		return 77;
 	}
 	if (!stepper_works()) {
-		print_message("ptrace() is not permitted here\n");
+		print_message("no child can be run step by step here\n");
 		return 77;
 	}
 	for (i = 0; i < NB_KINDS; i++)

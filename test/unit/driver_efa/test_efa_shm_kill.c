@@ -383,7 +383,7 @@ main(int argc, char **argv)
 		return 77;
 	}
 	if (addr == NULL && !stepper_works()) {
-		print_message("ptrace() is not permitted here\n");
+		print_message("no child can be run step by step here\n");
 		return 77;
 	}
 	child_argv = argv;
