@@ -51,6 +51,37 @@ agent_new(uint64_t role)
 	return a;
 }
 
+/* Who has had nothing to do for so long looks again only every millisecond. */
+#define SPIN_US 300
+
+struct idle {
+	uint64_t since; /* the first turn without work; 0: there was work */
+	unsigned int turns;
+};
+
+/*
+ * After a turn. On a machine with fewer CPUs than sides those who wait would keep those who work from
+ * them, the kernel's threads among these. fd: wakes, or -1.
+ */
+static void
+rest(int fd, bool worked, struct idle *idle)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t now;
+
+	if (worked) {
+		idle->since = 0;
+		return;
+	}
+	now = leat_now();
+	if (idle->since == 0)
+		*idle = (struct idle){ .since = now };
+	if (now - idle->since >= leat_us_to_cycles(SPIN_US) && ++idle->turns % CT_EVENT_TURNS == 0)
+		(void)poll(&p, 1, 1); /* a negative fd is passed over */
+	else
+		sched_yield();
+}
+
 /* ---- the other end ---- */
 
 static bool
@@ -67,6 +98,7 @@ ct_agent_loop(struct ct_agent *a, int fd)
 	static __thread struct ct_rep rep;
 	unsigned int turn = 0;
 	bool answered, worked;
+	struct idle idle = { 0 };
 	ssize_t n;
 
 	while (!a->quit) {
@@ -84,11 +116,11 @@ ct_agent_loop(struct ct_agent *a, int fd)
 		if (n == (ssize_t)sizeof(req)) {
 			if (ct_agent_exec(a, &req, &rep) && !answer(fd, &rep, &req))
 				return -1;
+			worked = true;
 		} else if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
 			return n == 0 ? 0 : -1;
-		} else if (!worked) {
-			sched_yield();
 		}
+		rest(fd, worked, &idle);
 	}
 	return 0;
 }
@@ -245,8 +277,9 @@ ct_far(unsigned int i)
 	return s;
 }
 
-void
-ct_pump(void)
+/* @return whether anything happened */
+static bool
+turn_here(void)
 {
 	static struct ct_rep rep;
 	bool answered, worked;
@@ -254,7 +287,13 @@ ct_pump(void)
 	worked = ct_agent_step(near.agent, &rep, &answered);
 	if (here.kind == HERE)
 		worked |= ct_agent_step(here.agent, &rep, &answered);
-	if (!worked && ct.mode != CT_SELF_MODE)
+	return worked;
+}
+
+void
+ct_pump(void)
+{
+	if (!turn_here() && ct.mode != CT_SELF_MODE)
 		sched_yield();
 }
 
@@ -296,8 +335,9 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 {
 	static uint32_t seq;
 	uint64_t limit = leat_now() + leat_us_to_cycles(UINT64_C(60000000) * ct.slow);
-	bool answered = false, ignored;
+	bool answered = false, ignored, worked;
 	static struct ct_rep other;
+	struct idle idle = { 0 };
 	ssize_t n;
 
 	if (h->kind == NONE)
@@ -305,13 +345,13 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 	if (h->kind == HERE) {
 		answered = ct_agent_exec(h->agent, req, rep);
 		while (!answered) {
-			(void)ct_agent_step(near.agent, h == &near ? rep : &other,
-					    h == &near ? &answered : &ignored);
+			worked = ct_agent_step(near.agent, h == &near ? rep : &other,
+					       h == &near ? &answered : &ignored);
 			if (here.kind == HERE)
 				(void)ct_agent_step(here.agent, h == &here ? rep : &other,
 						    h == &here ? &answered : &ignored);
 			else
-				sched_yield();
+				rest(-1, worked, &idle);
 		}
 		return true;
 	}
@@ -327,7 +367,7 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 			continue;
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 			return false;
-		ct_pump();
+		rest(h->fd, turn_here(), &idle);
 	}
 	return false;
 }

@@ -169,7 +169,7 @@ ct_node_step(struct ct_node *n)
 	}
 	if (ct_node_poll(n, (uint16_t)(1 + ct_random(&n->rnd) % 32)) > 0)
 		worked = true;
-	if (n->turn++ % 16 == 0)
+	if (n->turn++ % CT_EVENT_TURNS == 0)
 		ct_node_events(n);
 	return worked;
 }

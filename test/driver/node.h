@@ -27,6 +27,7 @@
 /* Ops may be larger, to see that they are refused; there are no buffers for them. */
 #define CT_BUF_MAX (UINT64_C(1) << 30)
 #define CT_EVENT_LOG 4096
+#define CT_EVENT_TURNS 16 /* one of so many looks for events */
 #define CT_QIDS(max_peers) (2 + CT_QUEUES + (max_peers))
 
 enum ct_where { CT_FREE = 0, CT_PREPARED, CT_POSTED };
@@ -114,6 +115,7 @@ struct ct_node {
 
 	struct ct_logged *log; /* ring of CT_EVENT_LOG */
 	uint32_t nb_log;
+	uint32_t log_from[LEAT_EV_SHUTDOWN + 1]; /* by type: none before it waits to be taken */
 	uint64_t ev_count[LEAT_EV_SHUTDOWN + 1];
 	uint8_t *peer_seen; /* by peer: 0, or 1 + last event type */
 	enum ct_policy policy;

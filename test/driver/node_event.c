@@ -185,16 +185,30 @@ ct_node_events(struct ct_node *n)
 	} while (got == RTE_DIM(ev));
 }
 
+static struct ct_logged *
+waits(struct ct_node *n, uint32_t i, unsigned int type)
+{
+	struct ct_logged *l = &n->log[i % CT_EVENT_LOG];
+
+	return !l->taken && l->ev.type == type ? l : NULL;
+}
+
+/* Whoever waits for an event asks again and again: what was seen to be of no use is not looked at twice. */
 struct ct_logged *
 ct_node_event_find(struct ct_node *n, unsigned int type, uint16_t peer)
 {
-	uint32_t i = n->nb_log > CT_EVENT_LOG ? n->nb_log - CT_EVENT_LOG : 0;
+	uint32_t oldest = n->nb_log > CT_EVENT_LOG ? n->nb_log - CT_EVENT_LOG : 0, i;
+	struct ct_logged *l;
 
+	if (type >= RTE_DIM(n->log_from))
+		return NULL;
+	i = RTE_MAX(n->log_from[type], oldest);
+	while (i < n->nb_log && waits(n, i, type) == NULL)
+		i++;
+	n->log_from[type] = i;
 	for (; i < n->nb_log; i++) {
-		struct ct_logged *l = &n->log[i % CT_EVENT_LOG];
-
-		if (!l->taken && l->ev.type == type &&
-		    (peer == LEAT_PEER_ANY || l->ev.peer == peer))
+		l = waits(n, i, type);
+		if (l != NULL && (peer == LEAT_PEER_ANY || l->ev.peer == peer))
 			return l;
 	}
 	return NULL;

@@ -183,9 +183,12 @@ acceptance(void)
 	p = (struct ct_pair){ .a = a, .b = b, .pa = (uint16_t)peer, .pb = ev.peer };
 	fall_asleep(&a);
 	CT_EQ(ct_accept(&b, p.pb, NULL, 0), 0, "accept");
-	while (wake_up(&a, "the answer to its request"),
-	       !ct_try_event(&a, LEAT_EV_CONNECTED, p.pa, 1, NULL))
-		fall_asleep(&a);
+	while (ct_node_event_find(ct_node(&a), LEAT_EV_CONNECTED, p.pa) == NULL) {
+		wake_up(&a, "the answer to its request");
+		fall_asleep(&a); /* which may come by the answer on its way */
+	}
+	get_up(&a);
+	ct_event(&a, LEAT_EV_CONNECTED, p.pa, NULL);
 	ct_event(&b, LEAT_EV_CONNECTED, p.pb, NULL);
 	ct_pair_works(&p);
 	ct_pair_close(&p);
