@@ -41,7 +41,9 @@ receives_until_full(void)
 static void
 sends_until_full(void)
 {
-	const uint32_t depth = RTE_MIN(64u, ct.info.tx_depth_max), n = 3 * depth;
+	/* 192 MiB, if it is all of it. */
+	const uint32_t depth = RTE_MIN(RTE_MAX(ct_scaled(64), 8u), ct.info.tx_depth_max),
+		       n = 3 * depth;
 	struct ct_conf conf = { .tx_depth = depth };
 	struct ct_spec s = { .type = LEAT_OP_SEND,
 			     .count = n,

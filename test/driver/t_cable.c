@@ -392,13 +392,14 @@ connect_all(struct ct_side *b, const char *addr, uint16_t *peers, uint32_t n)
 }
 
 /*
- * A thousand connections at a time, ended one by one, or all with their endpoint, ten times. Nothing
- * is left of them: peers, files, memory.
+ * A thousand connections at a time (fewer with less --scale), ended one by one, or all with their
+ * endpoint, ten times. Nothing is left of them: peers, files, memory.
  */
 static void
 thousand_ten_times(void)
 {
-	const uint32_t n = RTE_MIN(CONNS, ct.info.max_peers);
+	const uint32_t n = RTE_MIN(RTE_MIN(RTE_MAX(ct_scaled(CONNS), 20u), CONNS),
+				   (uint32_t)ct.info.max_peers);
 	/* Their queues are what takes memory. */
 	struct ct_conf conf = { .max_peers = (uint16_t)n, .tx_depth = 8 };
 	static uint16_t peers[CONNS];

@@ -82,34 +82,35 @@ static void
 sends(void)
 {
 	struct ct_spec r = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .check = CT_SELF };
+	const uint32_t n = RTE_MAX(ct_scaled(8), 3u);
 	uint32_t asked, cant, gone, arrived;
 	struct ct_result res;
 	struct ct_pair p;
 	int tx, rx;
 
-	tx = ct_pair_big_sends(&p, 8, 0);
-	ct_wait_posted(&p.a, tx, RTE_MIN(8u, ct.info.tx_depth));
-	asked = ct_cancel(&p.a, tx, 1, 8, &cant);
+	tx = ct_pair_big_sends(&p, n, 0);
+	ct_wait_posted(&p.a, tx, RTE_MIN(n, ct.info.tx_depth));
+	asked = ct_cancel(&p.a, tx, 1, n, &cant);
 	if (ct.info.cancel_send)
 		CT_CHECK(asked > 0 || cant == 0, "cancel_send, and no send can be recalled");
 	ct_freeze(&p.b, false);
 	ct_pump_us(20000);
 	ct_result(&p.a, tx, &res);
 	gone = ct_status_count(&res, -ECANCELED);
-	arrived = 8 - gone;
+	arrived = n - gone;
 	if (arrived > 0) {
 		r.count = arrived;
 		r.bufsize = ct_big();
 		rx = ct_stream(&p.b, &r);
-		ct_wait(&p.a, tx, 8, &res);
+		ct_wait(&p.a, tx, n, &res);
 		/* A few may have been recalled in the meantime. */
 		gone = ct_status_count(&res, -ECANCELED);
-		CT_EQ(res.ok + gone, 8, "sent or cancelled");
-		CT_CHECK(ct_try_wait(&p.b, rx, 8 - gone, 0, NULL),
+		CT_EQ(res.ok + gone, n, "sent or cancelled");
+		CT_CHECK(ct_try_wait(&p.b, rx, n - gone, 0, NULL),
 			 "messages that were sent did not arrive");
-		ct_cancel(&p.b, rx, 8 - gone, arrived, NULL);
+		ct_cancel(&p.b, rx, n - gone, arrived, NULL);
 		ct_wait(&p.b, rx, arrived, &res);
-		CT_EQ(res.ok, 8 - gone, "messages that arrived whole");
+		CT_EQ(res.ok, n - gone, "messages that arrived whole");
 	}
 	ct_pair_works(&p);
 	ct_pair_close(&p);

@@ -305,7 +305,9 @@ too_small(uint8_t send, uint8_t recv)
 			 "len %" PRIu64 " with -EMSGSIZE is neither what arrived nor unknown",
 			 res.last_len);
 		ct_wait(&p.a, tx, 1, &res);
-		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO);
+		/* Whose connection ends by it may hear of that end before it hears of the cause. */
+		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO,
+			ct.info.refusal_ends ? -ECONNRESET : -EREMOTEIO);
 		ended_by_refusal(&p);
 		if (late)
 			ct_pair_works(&p);

@@ -52,7 +52,10 @@ static void
 thousand_peers(void)
 {
 	const uint32_t n = RTE_MIN(1000u, ct.info.max_peers);
-	struct ct_conf conf = { .max_peers = (uint16_t)n }, fconf = { .max_peers = 0 };
+	/* What a device has per peer, as verbs its send queue, is what takes memory, and time. */
+	struct ct_conf conf = { .max_peers = (uint16_t)n,
+				.tx_depth = RTE_MIN(64u, ct.info.tx_depth_max) },
+		       fconf = conf;
 	struct ct_side a = ct_near(0), b[FARS];
 	static uint16_t here[1000], there[1000];
 	struct ct_spec s = { .size = 8, .check = CT_DATA };
@@ -63,7 +66,6 @@ thousand_peers(void)
 	int st, rx;
 
 	fconf.max_peers = (uint16_t)((n + FARS - 1) / FARS);
-	conf.tx_depth = RTE_MIN(1024u, ct.info.tx_depth_max);
 	ct_open(&a, &conf);
 	ct_listen(&a, addr);
 	for (i = 0; i < FARS; i++) {

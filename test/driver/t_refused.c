@@ -155,6 +155,7 @@ static void
 many_regions(void)
 {
 	enum { N = 500, LEN = 4096 };
+	const unsigned int n_max = RTE_MAX(ct_scaled(N), 50u);
 	static struct leat_mr *mr[N];
 	struct ct_pair p;
 	struct ct_node *n;
@@ -165,7 +166,7 @@ many_regions(void)
 	CT_CHECK(mem != NULL, "no memory");
 	ct_pair_open(&p, NULL, NULL);
 	n = ct_node(&p.a);
-	for (made = 0; made < N; made++) {
+	for (made = 0; made < n_max; made++) {
 		ct_fill(mem + (size_t)made * LEN, LEN, made, 0);
 		rte_errno = 0;
 		mr[made] =
@@ -173,7 +174,7 @@ many_regions(void)
 		if (mr[made] == NULL)
 			break;
 	}
-	CT_CHECK(made == N || rte_errno == ENOSPC || rte_errno == ENOMEM,
+	CT_CHECK(made == n_max || rte_errno == ENOSPC || rte_errno == ENOMEM,
 		 "region %u: rte_errno %d: %s", made, rte_errno, leat_err_msg());
 	CT_CHECK(made >= 16, "only %u regions", made);
 	for (i = 0; i < made; i += 37) {

@@ -93,7 +93,7 @@ peer_does_not_move(void)
 	ct_traffic(&t.a, t.pb, &t.b, 5, 1, 1000, 1);
 	ct_freeze(&t.b, true);
 	s.peer = t.pb;
-	s.count = r.count = RTE_MIN(ct.info.tx_depth / 2, 64u);
+	s.count = r.count = RTE_MIN(ct.info.tx_depth / 2, RTE_MAX(ct_scaled(64), 8u));
 	tx = ct_stream(&t.a, &s);
 	ct_pump_us(5000);
 	flow_start(&t, &f, ct_scaled(1000));
