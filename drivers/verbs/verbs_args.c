@@ -33,7 +33,7 @@ const struct leat_driver_arg vb_driver_args[] = {
 	{ "tos", "0..255", "", "type of service (traffic class) of connections" },
 	{ "timeout", "1..31", "14",
 	  "a packet is sent again after 4.096 us * 2^N without an answer" },
-	{ "retry", "0..7", "7", "so often, then the connection is lost" },
+	{ "retry", "0..7", "6", "so often, then the connection is lost" },
 	{ "rnr_retry", "0..7", "7",
 	  "so often when the receiver has posted no receive; 7: without end" },
 	{ "relaxed", "0|1", "0",
@@ -119,7 +119,7 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	a->signal = 32;
 	a->tos = UINT32_MAX;
 	a->timeout = 14;
-	a->retry = 7;
+	a->retry = 6; /* soft-RoCE takes 7 for without end */
 	a->rnr_retry = 7;
 	a->inline_max = 220;
 	a->rxbuf = 16384;

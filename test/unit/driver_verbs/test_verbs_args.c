@@ -64,7 +64,7 @@ defaults(void **state)
 	assert_int_equal(a.gid, -1);
 	assert_int_equal(a.signal, 32);
 	assert_int_equal(a.timeout, 14);
-	assert_int_equal(a.retry, 7);
+	assert_int_equal(a.retry, 6);
 	assert_int_equal(a.rnr_retry, 7);
 	assert_true(a.tos > 255);
 	assert_false(a.inline_given);
