@@ -8,12 +8,17 @@
 #   BUILD        the build directory
 #   CONFORMANCE  leat-conformance
 #   PLUGINS      array: EAL arguments that load the drivers of the build
+#   DRIVER       the verbs driver, if it was built; alone it starts sooner
+#   ASAN_BUILD   a build with AddressSanitizer, or empty
+#   SOAK         true: an hour is no object; false: a quarter of it is, for all tests together
 #
 # A test may take 120 s, or what a line "# timeout: SECONDS" in its head says. Afterwards all it
 # started is killed, the cable is mended, and the devices must hold what they held before.
 
 # shellcheck source=test/guest/net-lib.sh
 . "$GUEST_DIR/net-lib.sh"
+
+DRIVER=$BUILD/drivers/libleat_driver_verbs.so
 
 # tap ok|"not ok" WHAT
 tap() {
@@ -140,13 +145,37 @@ perftest() {
 	return $status
 }
 
-# conform WHAT OPTION...: the conformance suite over verbs. The time is that of emulation: a little work each.
+# some GLOB...: of the conformance suite only these tests, as options in SOME; in the suite soak all
+some() {
+	local glob
+	SOME=()
+	for glob in "$@"; do
+		$SOAK || SOME+=(--filter "$glob")
+	done
+}
+
+# conform WHAT OPTION...: the conformance suite over verbs. The time is that of emulation: a little
+# work each, or as much as SCALE says.
 conform() {
-	local what=$1
+	local what=$1 scale=${SCALE:-5}
 	shift
+	! $SOAK || scale=${SCALE:-20}
 	check "conformance of verbs, $what" \
-		"$CONFORMANCE" --no-pci "${PLUGINS[@]}" "$@" --scale 5 --slow 20
+		"$CONFORMANCE" --no-pci -d "$DRIVER" "$@" --scale "$scale" --slow 20
 	mv check.log conform.log
 	diag "$(tail -n 1 conform.log)"
 	check "$what: some tests ran" grep -q '^ok [0-9]* [^#]*$' conform.log
+}
+
+# faults WHAT ARGUMENTS-OF-THE-DEVICES OPTION...: tests that pull the cable, over the wire, of the
+# driver alone. None may be skipped.
+faults() {
+	local what=$1 args=$2
+	shift 2
+	conform "$what" "--vdev=fabric_verbs0,dev=x_va$args" "--vdev=fabric_verbs1,dev=x_vb$args" -- \
+		--plain --mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0 \
+		--cable guest-cable "$@"
+	! grep -q '^not ok' conform.log || guest-cable up >/dev/null
+	grep -E '^(not )?ok |^# [0-9]+ (ms|conn)' conform.log | diag
+	check "$what: none was skipped" eval '! grep "# SKIP" conform.log'
 }

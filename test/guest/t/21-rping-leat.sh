@@ -5,15 +5,14 @@
 # doc/examples/rping against rping, both ways: a leat program and one that knows nothing of leat.
 
 example=$BUILD/doc/examples/example-rping
-driver=$BUILD/drivers/libleat_driver_verbs.so
-if [ ! -e "$driver" ] || [ ! -x "$example" ]; then
+if [ ! -e "$DRIVER" ] || [ ! -x "$example" ]; then
 	skip "rping and leat" "the verbs driver or the example is not built"
 	return
 fi
 for end in va vb; do
 	cat >leat_$end <<-END
 		#!/bin/sh
-		exec "$example" --no-pci -d "$driver" --vdev=fabric_verbs0,dev=x_$end -- "\$@"
+		exec "$example" --no-pci -d "$DRIVER" --vdev=fabric_verbs0,dev=x_$end -- "\$@"
 	END
 	chmod +x leat_$end
 done

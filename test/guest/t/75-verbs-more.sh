@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# soak
-# timeout: 800
+# shellcheck shell=bash disable=SC2054,SC2154 source=test/guest/lib.sh
+# timeout: 300
 #
-# More of the conformance suite over the verbs driver: in one process, with the library's tag layer,
-# without shared receive queues, and all deaths.
+# More of the conformance suite over the verbs driver, in one process. Of each arrangement what is
+# different in it; everything in the suite soak.
 
-if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ]; then
+if [ ! -e "$DRIVER" ]; then
 	skip "conformance of verbs" "the driver is not built"
 	return
 fi
-wire=("--vdev=fabric_verbs0,dev=x_va" "--vdev=fabric_verbs1,dev=x_vb" --
-	--mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0)
-conform "one process" --vdev=fabric_verbs0,dev=x_va -- --plain --mode self --listen 10.97.0.1:0
-conform "one process, without shared receive queues" \
-	--vdev=fabric_verbs0,dev=x_va,srq=0 -- --plain --mode self --listen 10.97.0.1:0 \
-	--filter '[bos]*'
-conform "tagged, one process" --vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0
-conform "tagged, deaths over the wire" "${wire[@]}" --filter 'death.*'
+near=(--vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0)
+
+# A device that is connected to itself, by one thread that does both sides.
+some 'connect.[!t]*' 'random.*' 'stop.*' 'wait.*'
+conform "one process" "${near[@]}" --plain "${SOME[@]}"
+
+# Each peer has receives of its own, and its messages are copied.
+near[0]+=,srq=0
+some 'bounded.*' 'cancel.*' 'conservation.*' 'errors.receive*' 'ops.[rs]*' 'order.[mq]*' 'ownership.*'
+conform "without shared receive queues" "${near[@]}" --plain "${SOME[@]}"
+near[0]=${near[0]%,srq=0}
+
+# What tags are for, and what they must not disturb.
+some 'bounded.un*' 'cancel.*' 'errors.trecv*' 'ops.directed*' 'ops.ta*' 'ops.ts*' 'order.*' 'silence.*'
+conform "tagged" "${near[@]}" "${SOME[@]}"

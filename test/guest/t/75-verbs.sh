@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# timeout: 700
+# timeout: 500
 #
-# The conformance suite over the verbs driver, between processes over the wire: the driver alone
-# (--plain), and a death with the library's tag layer above it, through which every message goes then.
+# The conformance suite over the verbs driver: all of it between processes over the wire, with the
+# driver alone (--plain); and with the library's tag layer above it, through which every message goes
+# then, the deaths, which need tagged messages.
 
-if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ]; then
+if [ ! -e "$DRIVER" ]; then
 	skip "conformance of verbs" "the driver is not built"
 	return
 fi
 wire=("--vdev=fabric_verbs0,dev=x_va" "--vdev=fabric_verbs1,dev=x_vb" --
 	--mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0)
 conform "over the wire" "${wire[@]}" --plain
-conform "tagged, a death over the wire" "${wire[@]}" --filter 'death.any_moment'
+conform "tagged, deaths over the wire" "${wire[@]}" --filter 'death.*'

@@ -5,27 +5,16 @@
 # The datagram part of the conformance suite over the verbs driver: in one process, between several over
 # the wire, and over a wire that loses one packet in a hundred.
 
-# datagrams WHAT OPTION...
-datagrams() {
-	local what=$1
-	shift
-	check "datagrams of verbs, $what" \
-		"$CONFORMANCE" --no-pci "${PLUGINS[@]}" "$@" --scale 10 --slow 20
-	mv check.log conform.log
-	diag "$(tail -n 1 conform.log)"
-	check "$what: some tests ran" grep -q '^ok [0-9]* datagram[^#]*$' conform.log
-}
-
-if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ]; then
+if [ ! -e "$DRIVER" ]; then
 	skip "datagrams of verbs" "the driver is not built"
 	return
 fi
 wire=(--vdev=fabric_verbs0,dev=x_va,qp=ud --vdev=fabric_verbs1,dev=x_vb,qp=ud --
 	--mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0)
-datagrams "one process" --vdev=fabric_verbs0,dev=x_va,qp=ud -- --mode self --listen 10.97.0.1:0
-datagrams "over the wire" "${wire[@]}" --filter 'datagram.*'
+conform "datagrams, one process" --vdev=fabric_verbs0,dev=x_va,qp=ud -- --mode self --listen 10.97.0.1:0
+conform "datagrams, over the wire" "${wire[@]}" --filter 'datagram.*'
 guest-netem va loss 1%
 guest-netem vb loss 1%
-datagrams "over a bad wire" "${wire[@]}" --filter 'datagram.c*'
+conform "datagrams, over a bad wire" "${wire[@]}" --filter 'datagram.c*'
 guest-netem va off
 guest-netem vb off

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# soak
 # timeout: 400
 #
 # leat-perf over the verbs driver, two processes over the wire: all that the device offers, every
@@ -9,7 +8,7 @@
 PERF=$BUILD/apps/leat-perf
 PORT=7700
 # Little memory: it starts sooner.
-EAL=(--no-pci --no-telemetry --no-huge -m 128 --log-level=lib.*:error "${PLUGINS[@]}")
+EAL=(--no-pci --no-telemetry --no-huge -m 128 --log-level=lib.*:error -d "$DRIVER")
 
 # Options of both sides.
 BOTH=()
@@ -45,7 +44,7 @@ says() {
 gone() { ! kill -0 "$1"; }
 fails() { ! "$@"; }
 
-if [ ! -e "$BUILD/drivers/libleat_driver_verbs.so" ] || [ ! -x "$PERF" ]; then
+if [ ! -e "$DRIVER" ] || [ ! -x "$PERF" ]; then
 	skip "leat-perf over verbs" "it, or the driver, is not built"
 	return
 fi

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# soak
 # timeout: 240
 #
 # The comparison with perftest works; what it finds is for devtools/bench --verbs to say.
 
-plugin=$BUILD/drivers/libleat_driver_verbs.so
-if [ ! -e "$plugin" ] || [ ! -x "$BUILD/apps/leat-perf" ]; then
+if [ ! -e "$DRIVER" ] || [ ! -x "$BUILD/apps/leat-perf" ]; then
 	skip "leat-perf beside perftest" "it, or the verbs driver, is not built"
 	return
 fi
 names=(wire-write-lat-8 wire-atomic-lat-8 wire-send-bw-4Ki wire-send-rate-8)
 check "leat-perf beside perftest" python3 -B "$GUEST_DIR/bench_verbs.py" --rounds 1 --scale 0.1 \
-	"$BUILD/apps/leat-perf" "$plugin" "${names[@]}"
+	"$BUILD/apps/leat-perf" "$DRIVER" "${names[@]}"
 mv check.log bench.log
 for name in "${names[@]}"; do
 	check "a result of $name" grep -q \

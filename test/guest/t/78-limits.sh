@@ -3,16 +3,15 @@
 #
 # What a device or the system has no room for ends with an error that names the limit and what to do.
 
-driver=$BUILD/drivers/libleat_driver_verbs.so
 example=$BUILD/doc/examples/example-rping
-if [ ! -e "$driver" ] || [ ! -x "$example" ]; then
+if [ ! -e "$DRIVER" ] || [ ! -x "$example" ]; then
 	skip "limits" "the verbs driver or the example is not built"
 	return
 fi
 
 # serve ARGUMENTS-OF-THE-DEVICE: waits for a client; fails, and says why
 serve() {
-	"$example" --no-pci -d "$driver" "--vdev=fabric_verbs0,dev=x_vb$1" -- -s -a 10.97.0.2 \
+	"$example" --no-pci -d "$DRIVER" "--vdev=fabric_verbs0,dev=x_vb$1" -- -s -a 10.97.0.2 \
 		>limits.log 2>&1
 	[ $? = 1 ]
 }
@@ -23,5 +22,5 @@ check "the depth, the limit and the key are named" says "tx=100000000.* [0-9]"
 
 # Root may lock what it likes, if it has the right to.
 check "no memory to lock" prlimit --memlock=65536 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
-	bash -c "driver=$driver example=$example; $(declare -f serve); serve ''"
+	bash -c "DRIVER=$DRIVER example=$example; $(declare -f serve); serve ''"
 check "the limit of locked memory is named, and what raises it" says "register.* 64 KiB (ulimit -l)"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# soak
 # timeout: 300
 #
 # Soft-iWARP from end to end. As long as soft-RoCE is on the same cable, the kernel's connection
@@ -23,23 +22,12 @@ for to in 10.97.0.2 fd97::2; do
 	check "its packets crossed the cable" crossed
 done
 
-# conform WHAT OPTION...
-conform() {
-	local what=$1
-	shift
-	check "conformance of verbs over iWARP, $what" \
-		"$CONFORMANCE" --no-pci "${PLUGINS[@]}" "$@" --scale 5 --slow 20
-	mv check.log conform.log
-	diag "$(tail -n 1 conform.log)"
-	check "$what: some tests ran" grep -q '^ok [0-9]* [^#]*$' conform.log
-}
-
-if [ -e "$BUILD/drivers/libleat_driver_verbs.so" ]; then
+if [ -e "$DRIVER" ]; then
 	# Of all groups those that show what is different in iWARP. See doc/drivers/verbs.md for the rest.
-	conform "one process" --vdev=fabric_verbs0,dev=s_va -- \
+	conform "iWARP, one process" --vdev=fabric_verbs0,dev=s_va -- \
 		--plain --mode self --listen 10.97.0.1:0 --filter '[os]*' \
 		--known 'silence.peer_breaks_rules=iWARP places what lies inside the region of a write that is refused'
-	conform "over the wire" --vdev=fabric_verbs0,dev=s_va --vdev=fabric_verbs1,dev=s_vb -- \
+	conform "iWARP, over the wire" --vdev=fabric_verbs0,dev=s_va --vdev=fabric_verbs1,dev=s_vb -- \
 		--plain --mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0 --filter 'ops.*'
 else
 	skip "conformance of verbs over iWARP" "the driver is not built"

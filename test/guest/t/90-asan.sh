@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2054,SC2034,SC2154 source=test/guest/lib.sh
+# timeout: 240
+#
+# Faults, and what else makes objects come and go, with AddressSanitizer.
+
+if [ -z "$ASAN_BUILD" ]; then
+	what="verbs with AddressSanitizer"
+	why="there is no such build: devtools/test --asan --build-only"
+	# In CI it must be there.
+	if [ "${CI:-}" = true ]; then
+		not_ok "$what: $why"
+	else
+		skip "$what" "$why"
+	fi
+	return
+fi
+DRIVER=$ASAN_BUILD/drivers/libleat_driver_verbs.so
+CONFORMANCE=$ASAN_BUILD/test/driver/leat-conformance
+if [ ! -e "$DRIVER" ]; then
+	skip "verbs with AddressSanitizer" "the driver is not built"
+	return
+fi
+# Less memory, and less time for every allocation.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16:malloc_context_size=8
+
+faults "ASan: wrong keys, a killed peer, full queues" ,timeout=16 \
+	--filter 'cable.[wk]*' --filter 'cable.to*' --filter 'cable.down_for_good'
+faults "ASan: no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
+near=(--vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0)
+some 'cancel.*' 'connect.[!t]*' 'conservation.*' 'errors.*' 'random.*' 'stop.*'
+conform "ASan: one process" "${near[@]}" "${SOME[@]}"
+near[0]+=,qp=ud
+some 'datagram.[cdlsw]*'
+conform "ASan: datagrams" "${near[@]}" "${SOME[@]}"
