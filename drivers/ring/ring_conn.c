@@ -102,6 +102,7 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 		return NULL;
 	}
 	conn->refs = 1;
+	conn->datagram = rep->datagram;
 	conn->mbox[0] = rep->mbox;
 	ring_mbox_get(rep->mbox);
 	snprintf(conn->from, sizeof(conn->from), "ring:%s", leat_ep_name(rep->ep));
@@ -173,10 +174,11 @@ ring_reject(struct leat_ep *ep, struct leat_peer *peer)
 static void
 take_request(struct leat_ep *ep, struct ring_ep *rep, struct ring_conn *conn)
 {
-	struct leat_peer *peer =
-		leat_peer_request(ep, conn->from, conn->priv[0], conn->priv_len[0]);
+	struct leat_peer *peer = NULL;
 	struct ring_link *link = NULL;
 
+	if (conn->datagram == rep->datagram)
+		peer = leat_peer_request(ep, conn->from, conn->priv[0], conn->priv_len[0]);
 	if (peer != NULL) {
 		link = ring_link_new(rep, peer, conn, 1, RING_LINK_REQUESTED);
 		peer->drv = link;
@@ -219,7 +221,8 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		return;
 	case RING_CONN_REJECTED:
 		connect_failed(ep, rep, link, -ECONNREFUSED,
-			       "rejected, or its peer table is full, or it closed");
+			       "rejected, or its peer table is full, or it closed, or its "
+			       "endpoints are of another type");
 		return;
 	default:
 		break;
@@ -300,7 +303,8 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 			continue;
 		/* CLOSED: pairs with ring_link_close() of the other side */
 		how = __atomic_load_n(&link->conn->side[link->side ^ 1].closed, __ATOMIC_ACQUIRE);
-		if (how != RING_OPEN) {
+		/* Of a datagram endpoint's end nobody hears; what is sent to it is lost. */
+		if (how != RING_OPEN && !rep->datagram) {
 			peer_closed(ep, link, (enum ring_closed)how);
 			continue;
 		}

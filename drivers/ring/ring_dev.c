@@ -12,8 +12,28 @@ static const struct leat_driver_arg ring_args[] = {
 	  "slots in its direction of each connection" },
 	{ "inline", "0..96", "96", "messages up to this many bytes are copied into the slot" },
 	{ "tags", "0|1", "1", "0: without tagged ops of its own, the library's are used" },
+	{ "type", "reliable|datagram", "reliable", "of endpoints; a datagram fits into a slot" },
 	{ NULL },
 };
+
+/* A datagram carries at least so much. */
+#define DATAGRAM_MIN 8
+
+static int
+parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
+{
+	const char *type = leat_kv_str(kv, "type");
+
+	rdev->datagram = type != NULL && strcmp(type, "datagram") == 0;
+	if (type != NULL && !rdev->datagram && strcmp(type, "reliable") != 0)
+		return leat_err(EINVAL, "argument type=%s: reliable or datagram expected", type);
+	if (rdev->datagram && rdev->inline_max < DATAGRAM_MIN)
+		return leat_err(EINVAL,
+				"argument inline=%u: with type=datagram it is the longest "
+				"message, at least %d",
+				rdev->inline_max, DATAGRAM_MIN);
+	return 0;
+}
 
 static int
 ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
@@ -31,6 +51,8 @@ ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		ret = leat_kv_u32(kv, "inline", 0, RING_INLINE_MAX, &rdev->inline_max);
 	if (ret == 0)
 		ret = leat_kv_u32(kv, "tags", 0, 1, &rdev->tags);
+	if (ret == 0)
+		ret = parse_type(kv, rdev);
 	if (ret < 0) {
 		free(rdev);
 		return ret;
@@ -73,6 +95,13 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->unexpected_bounded = true;
 	info->one_process = true;
 	info->wait = ring_wait_offered();
+	if (!rdev->datagram)
+		return;
+	info->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	info->ep_types = 1u << LEAT_EP_DATAGRAM;
+	info->max_msg = rdev->inline_max;
+	info->dead_peer_ms = 0;
+	info->cancel_send = false; /* none is ever in flight */
 }
 
 static void
@@ -113,6 +142,7 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	rep->ep = ep;
 	rep->recv_mask = nb_recvs - 1;
 	rep->inline_max = rdev->inline_max;
+	rep->datagram = conf->type == LEAT_EP_DATAGRAM;
 	rep->can_send = (conf->ops & LEAT_OP_BIT(LEAT_OP_SEND)) != 0;
 	rep->can_recv = (conf->ops & LEAT_OP_BIT(LEAT_OP_RECV)) != 0;
 	rep->tx_depth = RTE_MAX(rte_align32pow2(conf->tx_depth), (uint32_t)RING_DEPTH_MIN);

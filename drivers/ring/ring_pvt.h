@@ -166,6 +166,7 @@ struct ring_ep {
 	uint32_t inline_max;
 	bool can_send; /* SEND and RECV were configured */
 	bool can_recv;
+	bool datagram;
 	uint64_t recv_seq;
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */
@@ -192,6 +193,7 @@ struct ring_dev {
 	uint32_t depth;
 	uint32_t inline_max;
 	uint32_t tags; /* 0: tagged ops are left to the library */
+	bool datagram;
 };
 
 /* ---- ring_name.c ---- */

@@ -103,7 +103,10 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	}
 	op = ring_find_recv(rep, link);
 	if (unlikely(op == NULL)) {
-		ring_note_add(rep, link, slot, nr, RING_PLAIN, 0);
+		if (rep->datagram)
+			ring_rx_consume(link, nr); /* lost */
+		else
+			ring_note_add(rep, link, slot, nr, RING_PLAIN, 0);
 		return;
 	}
 	if (unlikely((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0)) {

@@ -169,6 +169,7 @@ struct ring_conn {
 	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
 	/* Each side's; a reference each. [1] is set before the request is sent. */
 	struct ring_mbox *mbox[2];
+	bool datagram; /* the connector's kind; the other must be of the same */
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_PRIV_MAX];
 	char from[LEAT_ADDR_MAX];

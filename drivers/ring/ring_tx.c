@@ -71,8 +71,13 @@ post_small(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, stru
 
 	if (unlikely(len > rep->inline_max))
 		return post_large(ep, link, op);
-	if (unlikely(!ring_tx_room(link, link->tx.place)))
-		return false;
+	if (unlikely(!ring_tx_room(link, link->tx.place))) {
+		if (!rep->datagram)
+			return false;
+		leat_op_start(ep, op); /* a datagram is lost then */
+		leat_op_finish(ep, op, 0, len);
+		return true;
+	}
 	slot = link->tx.slot;
 	if (op->type == LEAT_OP_TSEND)
 		slot->addr = op->tag;
