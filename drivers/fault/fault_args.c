@@ -29,6 +29,9 @@ const struct leat_driver_arg fault_args[] = {
 	{ "stall", "0..1", "0", "chance, per op of a peer, that the peer stands still" },
 	{ "stall_time", "US", "100..1000", "distribution of how long, up to 60000000 us" },
 	{ "die", "OPS", "0", "distribution of the ops after which a peer dies; 0: never" },
+	{ "loss", "0..1", "0", "chance that a datagram is lost" },
+	{ "dup", "0..1", "0", "chance that a datagram is sent twice" },
+	{ "overtake", "0..4096", "0", "datagrams are overtaken, by at most so many" },
 	{ NULL },
 };
 
@@ -171,7 +174,10 @@ fault_conf_parse(const struct rte_kvargs *kv, struct fault_conf *conf)
 	    error_name(kv, &conf->error_status) < 0 ||
 	    chance(kv, "stall", 1000000, &conf->stall) < 0 ||
 	    dist(kv, "stall_time", FAULT_US_MAX, &conf->stall_time) < 0 ||
-	    dist(kv, "die", FAULT_OPS_MAX, &conf->die) < 0)
+	    dist(kv, "die", FAULT_OPS_MAX, &conf->die) < 0 ||
+	    chance(kv, "loss", 1000000, &conf->loss) < 0 ||
+	    chance(kv, "dup", 1000000, &conf->dup) < 0 ||
+	    leat_kv_u32(kv, "overtake", 0, FAULT_REORDER_MAX, &conf->overtake) < 0)
 		return -EINVAL;
 	return 0;
 }

@@ -23,6 +23,29 @@ find_lower(const struct leat_dev *dev, const struct rte_kvargs *kv, struct leat_
 	return 0;
 }
 
+/* Are all the faults of a kind that its endpoints can suffer? */
+static int
+check_types(const struct leat_dev *dev, const struct fault_dev *fd)
+{
+	const struct fault_conf *c = &fd->conf;
+	struct leat_dev_info low;
+
+	if (leat_dev_info_get(fd->lower, &low) < 0)
+		return -rte_errno;
+	if ((c->loss != 0 || c->dup != 0 || c->overtake != 0) &&
+	    (low.ep_types & (1u << LEAT_EP_DATAGRAM)) == 0)
+		return leat_err(EINVAL,
+				"%s: arguments loss, dup and overtake are about datagrams, and %s "
+				"has no datagram endpoints",
+				leat_dev_name(dev), low.name);
+	if (c->die.shape != FAULT_NEVER && (low.ep_types & (1u << LEAT_EP_RELIABLE)) == 0)
+		return leat_err(EINVAL,
+				"%s: argument die: nobody is told of a datagram peer's death, and "
+				"%s has no other endpoints; loss=1 makes them all silent",
+				leat_dev_name(dev), low.name);
+	return 0;
+}
+
 /* What is needed to do it all again. */
 static void
 log_open(const struct leat_dev *dev, const struct fault_dev *fd, const struct rte_kvargs *kv)
@@ -57,6 +80,8 @@ fault_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	ret = find_lower(dev, kv, &fd->lower);
 	if (ret == 0)
 		ret = fault_conf_parse(kv, &fd->conf);
+	if (ret == 0)
+		ret = check_types(dev, fd);
 	if (ret < 0) {
 		free(fd);
 		return ret;
@@ -88,12 +113,11 @@ fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	/* What the library does in software it does above this device: faults befall its messages, too. */
 	low.ops &= ~low.ops_software;
 	low.ops_software = 0;
-	/* Losing, doubling and reordering messages is the datagrams' own. */
-	low.ep_types &= 1u << LEAT_EP_RELIABLE;
-	if (c->reorder != 0 || c->delay.shape != FAULT_NEVER || c->error != 0 || c->stall != 0)
+	if (c->reorder != 0 || c->delay.shape != FAULT_NEVER || c->error != 0 || c->stall != 0 ||
+	    c->loss != 0 || c->dup != 0 || c->overtake != 0)
 		low.in_order = false;
-	/* What waits for a peer that stalls was not copied. */
-	if (c->stall != 0)
+	/* What waits, for the end of a stall or to be overtaken, or goes twice, was not copied. */
+	if (c->stall != 0 || c->dup != 0 || c->overtake != 0)
 		low.inline_max = 0;
 	*info = low;
 }

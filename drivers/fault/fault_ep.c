@@ -78,6 +78,7 @@ fe_free(struct fault_ep *fe)
 	free(fe->mem);
 	free(fe->delayed.op);
 	free(fe->mixed.op);
+	free(fe->shuffled.op);
 	free(fe->peers);
 	free(fe->by_low);
 	free(fe);
@@ -94,10 +95,11 @@ fe_alloc(uint32_t nb_ops, uint16_t nb_peers, uint16_t nb_low)
 	fe->mem = calloc(1, nb_ops * sizeof(*fe->ops) + LEAT_CACHE_LINE);
 	fe->delayed.op = calloc(nb_ops, sizeof(*fe->delayed.op));
 	fe->mixed.op = calloc(nb_ops, sizeof(*fe->mixed.op));
+	fe->shuffled.op = calloc(nb_ops, sizeof(*fe->shuffled.op));
 	fe->peers = calloc(nb_peers, sizeof(*fe->peers));
 	fe->by_low = calloc(nb_low, sizeof(*fe->by_low));
 	if (fe->mem == NULL || fe->delayed.op == NULL || fe->mixed.op == NULL ||
-	    fe->peers == NULL || fe->by_low == NULL) {
+	    fe->shuffled.op == NULL || fe->peers == NULL || fe->by_low == NULL) {
 		fe_free(fe);
 		return NULL;
 	}
@@ -140,6 +142,7 @@ fault_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	fe->ep = ep;
 	fe->low = low;
 	fe->dev = fd;
+	fe->datagram = conf->type == LEAT_EP_DATAGRAM;
 	streams_init(fe, fd, conf->name);
 	ep->drv = fe;
 	ep->post = fault_post;
@@ -226,7 +229,7 @@ fault_ep_arm(struct leat_ep *ep)
 	int ret = leat_ep_arm(fe->low);
 
 	/* Shut down below, it has nothing more to tell: the rest is here. */
-	if (ret == -EAGAIN || ret == -ESHUTDOWN || fe->mixed.nb > 0)
+	if (ret == -EAGAIN || ret == -ESHUTDOWN || fe->mixed.nb > 0 || fe->shuffled.nb > 0)
 		return -EAGAIN;
 	/* Time makes nothing readable. */
 	if (fe->delayed.nb > 0 || !TAILQ_EMPTY(&fe->stalled) || fe->refused)

@@ -28,7 +28,7 @@ peer_open(struct fault_ep *fe, struct leat_peer *peer, uint16_t low)
 	p->stalled = false;
 	p->ops = 0;
 	p->die_at = 0;
-	if (fe->conf.die.shape != FAULT_NEVER)
+	if (fe->conf.die.shape != FAULT_NEVER && !fe->datagram)
 		p->die_at = RTE_MAX(fault_dist_draw(&fe->conf.die, &fe->rand[FAULT_K_DIE]),
 				    UINT64_C(1));
 	peer->drv = p;
@@ -42,6 +42,14 @@ peer_forget(struct fault_ep *fe, struct fault_peer *p)
 	fe->by_low[p->low] = NULL;
 	p->state = FAULT_PEER_NONE;
 	p->peer = NULL;
+}
+
+/* It goes: what it was not handed yet, and what was kept because it stalled, comes back. */
+static void
+peer_leave(struct fault_ep *fe, struct fault_peer *p, int status)
+{
+	fault_datagrams_end(fe, p, status);
+	fault_stall_end(fe, p, status);
 }
 
 /* ---- deaths ---- */
@@ -81,7 +89,7 @@ die(struct fault_ep *fe, struct fault_peer *p)
 	p->state = FAULT_PEER_CLOSING;
 	leat_peer_closing(ep, p->peer, -ECONNRESET, text);
 	lose_acks(fe, p);
-	fault_stall_end(fe, p, -ECONNRESET);
+	peer_leave(fe, p, -ECONNRESET);
 	/* If it is ending already its event is on the way. */
 	(void)leat_ep_disconnect(fe->low, p->low);
 }
@@ -100,7 +108,7 @@ fault_peers_abort(struct fault_ep *fe)
 
 	for (i = 0; i < fe->ep->nb_peers; i++) {
 		if (fe->peers[i].state != FAULT_PEER_NONE)
-			fault_stall_end(fe, &fe->peers[i], -ESHUTDOWN);
+			peer_leave(fe, &fe->peers[i], -ESHUTDOWN);
 	}
 }
 
@@ -128,7 +136,7 @@ ended(struct leat_ep *ep, struct fault_ep *fe, struct fault_peer *p, const struc
 	leat_peer_closing(ep, peer, ev->status, ev->text);
 	/* All of it is done below, but perhaps not polled. */
 	fault_drain(fe);
-	fault_stall_end(fe, p, -ECONNRESET);
+	peer_leave(fe, p, -ECONNRESET);
 	fault_flush(fe, p);
 	peer_forget(fe, p);
 	leat_peer_down(ep, peer);
@@ -231,7 +239,7 @@ fault_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const c
 
 	p->state = FAULT_PEER_CLOSING;
 	leat_peer_closing(ep, peer, status, text);
-	fault_stall_end(fe, p, -ECONNABORTED);
+	peer_leave(fe, p, -ECONNABORTED);
 	/* If it is ending already its event is on the way. */
 	(void)leat_ep_disconnect(fe->low, p->low);
 }

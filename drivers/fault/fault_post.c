@@ -58,6 +58,7 @@ take_proxy(struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
 	f->peer = op->peer < fe->ep->nb_peers ? &fe->peers[op->peer] : NULL;
 	f->src = LEAT_PEER_ANY;
 	f->nr = 0;
+	f->again = false;
 	low->type = op->type;
 	low->flags = op->flags & LEAT_OP_F_IMM; /* deadlines are kept above */
 	low->oflags = 0;
@@ -99,10 +100,36 @@ refuse(struct fault_ep *fe, const struct leat_op *op)
 	return true;
 }
 
+/* Sends an op on its way. Nothing comes back before the next poll. @return false: no room below */
+static bool
+set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
+{
+	const struct leat_op *op = f->op;
+
+	if (may_fail(op, fe->conf.error_status) && fault_hit(fe, FAULT_K_ERROR, fe->conf.error)) {
+		LEAT_STAT_ADD(fe->stats.failed, 1);
+		fault_done(fe, f, fe->conf.error_status, 0);
+		return true;
+	}
+	if (recv)
+		return fault_hand_down(fe, f);
+	if (fe->datagram && fault_datagram_lose(fe)) {
+		fault_done(fe, f, 0, op->size);
+		return true;
+	}
+	fault_stall_draw(fe, f->peer);
+	if (f->peer->stalled) {
+		fault_wait(fe, f);
+		return true;
+	}
+	return fe->datagram ? fault_datagram_send(fe, f) : fault_hand_down(fe, f);
+}
+
 /* @return false: refused */
 static bool
 post_one(struct leat_ep *ep, struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
 {
+	bool recv = leat_op_is_recv(op);
 	struct fault_op *f;
 
 	if (refuse(fe, op)) {
@@ -110,30 +137,13 @@ post_one(struct leat_ep *ep, struct fault_ep *fe, struct leat_op *op, struct lea
 		return false;
 	}
 	f = take_proxy(fe, op, mr);
-	if (may_fail(op, fe->conf.error_status) && fault_hit(fe, FAULT_K_ERROR, fe->conf.error)) {
-		LEAT_STAT_ADD(fe->stats.failed, 1);
-		op->drv_ctx = f;
-		leat_op_start(ep, op);
-		fault_done(fe, f, fe->conf.error_status, 0);
-		return true;
-	}
-	if (f->peer != NULL && !leat_op_is_recv(op)) {
-		fault_stall_draw(fe, f->peer);
-		if (f->peer->stalled) {
-			op->drv_ctx = f;
-			leat_op_start(ep, op);
-			fault_wait(fe, f);
-			fault_peer_count(fe, f->peer);
-			return true;
-		}
-	}
-	if (!fault_hand_down(fe, f)) {
+	if (!set_out(fe, f, recv)) {
 		TAILQ_INSERT_HEAD(&fe->free, f, link);
 		return false;
 	}
 	op->drv_ctx = f;
 	leat_op_start(ep, op);
-	if (f->peer != NULL && !leat_op_is_recv(op))
+	if (!recv)
 		fault_peer_count(fe, f->peer);
 	return true;
 }
@@ -173,6 +183,10 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 	struct fault_op *f = op->drv_ctx;
 	int ret;
 
+	/* A datagram on its way ends by itself, at once: its deadline need not end anything. */
+	if (fe->datagram && !leat_op_is_recv(op) &&
+	    (f->where == FAULT_BELOW || f->where == FAULT_SHUFFLED))
+		return op->state == LEAT_OP_EXPIRED ? 0 : -EOPNOTSUPP;
 	switch ((enum fault_where)f->where) {
 	case FAULT_WAITING:
 		TAILQ_REMOVE(&f->peer->waiting, f, link);
@@ -192,6 +206,7 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 	case FAULT_MIXED:
 		fault_heap_remove(&fe->mixed, f);
 		break;
+	case FAULT_SHUFFLED: /* see above */
 	case FAULT_FREE:
 		return -ENOENT;
 	}

@@ -25,11 +25,14 @@
  *     FREE -> BELOW -> DELAYED -> MIXED -> FREE
  *          -> WAITING -> BELOW     ^
  *              (its peer stalls)   |
- *          -> -------- fails ------'            BELOW -> KEPT -> DELAYED   (its peer stalls)
+ *          -> SHUFFLED -> BELOW    |            BELOW -> BELOW             (a datagram, doubled)
+ *              (a datagram)        |
+ *          -> --- fails, is lost --'            BELOW -> KEPT -> DELAYED   (its peer stalls)
  *
  * Files: fault_args.c device arguments; fault_dev.c device and driver table; fault_ep.c endpoints,
  * regions, wait; fault_post.c post and cancel; fault_stage.c what is done: delay, reorder, release;
- * fault_heap.c; fault_stall.c; fault_peer.c connections and deaths; fault_telemetry.c.
+ * fault_heap.c; fault_stall.c; fault_datagram.c messages lost, doubled, overtaken; fault_peer.c
+ * connections and deaths; fault_telemetry.c.
  */
 
 #include <sys/queue.h>
@@ -76,6 +79,9 @@ struct fault_conf {
 	uint64_t stall;
 	struct fault_dist stall_time;
 	struct fault_dist die; /* ops of a peer */
+	uint64_t loss;	       /* of datagrams, and so are dup and overtake */
+	uint64_t dup;
+	uint32_t overtake; /* a message is overtaken by at most so many */
 };
 
 struct fault_dev {
@@ -88,7 +94,8 @@ struct fault_dev {
 
 enum fault_where {
 	FAULT_FREE,
-	FAULT_WAITING, /* its peer stalls: not handed down yet */
+	FAULT_WAITING,	/* its peer stalls: not handed down yet */
+	FAULT_SHUFFLED, /* a datagram, in fault_ep.shuffled: not handed down yet */
 	FAULT_BELOW,
 	FAULT_KEPT,    /* done below, but its peer stalls */
 	FAULT_DELAYED, /* done, in fault_ep.delayed */
@@ -102,12 +109,14 @@ struct fault_op {
 	struct leat_op *op;	 /* the application's */
 	struct fault_peer *peer; /* that it names, or that its message came from; or NULL */
 	uint64_t key;		 /* in a heap: what it is sorted by */
-	uint64_t nr; /* number of its completion; of two equal keys the older goes first */
+	/* Number of its completion, SHUFFLED: of the send. Of two equal keys the older goes first. */
+	uint64_t nr;
 	uint64_t len;
 	int status;
 	uint32_t at; /* in a heap: its place */
 	uint16_t src;
 	uint8_t where;
+	bool again;		    /* doubled */
 	TAILQ_ENTRY(fault_op) link; /* free, WAITING, KEPT */
 };
 
@@ -148,6 +157,9 @@ struct fault_stats {
 	uint64_t stalled_ops; /* ops and completions that had to wait for the end of one */
 	uint64_t deaths;
 	uint64_t lost_acks; /* of these: sends that came through and are told as failed */
+	uint64_t lost;	    /* datagrams */
+	uint64_t doubled;
+	uint64_t overtaken; /* that a younger one passed */
 };
 
 enum fault_kind {
@@ -159,6 +171,9 @@ enum fault_kind {
 	FAULT_K_ERROR,
 	FAULT_K_STALL,
 	FAULT_K_DIE,
+	FAULT_K_LOSE,
+	FAULT_K_DOUBLE,
+	FAULT_K_OVERTAKE,
 	FAULT_KINDS,
 };
 
@@ -180,6 +195,13 @@ struct fault_ep {
 	uint32_t patience;	   /* idle polls until one that waits to be passed goes on */
 	bool refused;		   /* since the last arm */
 	bool aborting;
+
+	bool datagram;		    /* of that type; the rest is used by such endpoints only */
+	uint32_t send_patience;	    /* polls without a new send until what is shuffled goes down */
+	struct fault_heap shuffled; /* by number of the send, randomly increased */
+	uint64_t nr_sent;	    /* sends so far */
+	uint64_t nr_sent_seen;	    /* by the last poll */
+	uint64_t nr_down;	    /* the highest number that was handed down */
 
 	struct fault_peer *peers;   /* by upper id */
 	struct fault_peer **by_low; /* by lower id */
@@ -246,6 +268,18 @@ void fault_keep(struct fault_ep *fe, struct fault_op *f);
 void fault_stalls_run(struct fault_ep *fe);
 /* The peer goes: what waited for it fails, what was kept goes on. */
 void fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status);
+
+/* fault_datagram.c */
+/* Is a send to be lost? */
+bool fault_datagram_lose(struct fault_ep *fe);
+/* Hands a send down, now or, if others are to overtake it, later. @return false: no room */
+bool fault_datagram_send(struct fault_ep *fe, struct fault_op *f);
+/* Something came back from below. @return true: it was doubled, and will come once more */
+bool fault_datagram_again(struct fault_ep *fe, struct fault_op *f);
+/* Hands down what was overtaken enough. */
+void fault_datagrams_run(struct fault_ep *fe);
+/* The peer goes: what was not handed down comes back. */
+void fault_datagrams_end(struct fault_ep *fe, const struct fault_peer *p, int status);
 
 /* fault_peer.c */
 void fault_peers_abort(struct fault_ep *fe);

@@ -118,6 +118,8 @@ took(struct fault_ep *fe, struct fault_op *f)
 	}
 	f->status = status_of(fe, f);
 	f->len = low->len;
+	if (fault_datagram_again(fe, f))
+		return;
 	if (f->peer != NULL && f->peer->stalled)
 		fault_keep(fe, f);
 	else
@@ -178,6 +180,8 @@ fault_poll(struct leat_ep *ep)
 
 	if (unlikely(!TAILQ_EMPTY(&fe->stalled)))
 		fault_stalls_run(fe);
+	if (fe->shuffled.nb > 0)
+		fault_datagrams_run(fe);
 	if (fe->delayed.nb > 0 && undelay(fe))
 		any = true;
 	if (fe->mixed.nb > 0)

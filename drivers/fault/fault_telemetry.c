@@ -53,6 +53,9 @@ add_ep(struct rte_tel_data *list, const struct fault_ep *fe)
 	ADD(stalled_ops);
 	ADD(deaths);
 	ADD(lost_acks);
+	ADD(lost);
+	ADD(doubled);
+	ADD(overtaken);
 #undef ADD
 	snprintf(key, sizeof(key), "%u", leat_ep_id(fe->ep));
 	if (ret == 0)

@@ -6,6 +6,10 @@
 
 #define PATIENCE 1000000 /* turns; nothing here needs more than some hundreds */
 #define OVER_RING ",lower=fabric_ring0,"
+#define OVER_DATAGRAMS ",lower=fabric_ring1,"
+#define DATAGRAM_MIX                                                                               \
+	"reorder=4,delay=exp:3,refuse=0.1,error=0.05,stall=0.02,stall_time=5..30,"                 \
+	"loss=0.1,dup=0.1,overtake=4"
 #define MIX                                                                                        \
 	"reorder=6,delay=exp:5,refuse=0.1,refuse_recv=0.1,error=0.05,stall=0.02,stall_time=5..30"
 
@@ -14,11 +18,12 @@ volatile uint64_t test_clock;
 int
 fault_test_start(void **state)
 {
-	static char args[][160] = {
+	static char args[][200] = {
 		"test_fault",
 		"--no-pci",
 		"--log-level=leat.*:error",
 		"--vdev=fabric_ring0",
+		"--vdev=fabric_ring1,type=datagram",
 		"--vdev=" F_OFF ",lower=fabric_ring0",
 		"--vdev=" F_REORDER OVER_RING "reorder=4",
 		"--vdev=" F_DELAY OVER_RING "delay=10..20",
@@ -33,6 +38,11 @@ fault_test_start(void **state)
 		"--vdev=" F_TWICE ",lower=" F_DELAY ",reorder=4",
 		"--vdev=" F_MIX7 OVER_RING "seed=7," MIX,
 		"--vdev=" F_MIX8 OVER_RING "seed=8," MIX,
+		"--vdev=" F_LOSS OVER_DATAGRAMS "loss=0.5",
+		"--vdev=" F_DUP OVER_DATAGRAMS "dup=0.5",
+		"--vdev=" F_OVERTAKE OVER_DATAGRAMS "overtake=4",
+		"--vdev=" F_DATAGRAM7 OVER_DATAGRAMS "seed=7," DATAGRAM_MIX,
+		"--vdev=" F_DATAGRAM8 OVER_DATAGRAMS "seed=8," DATAGRAM_MIX,
 	};
 	char *argv[RTE_DIM(args) + 1];
 	size_t i;
@@ -116,12 +126,13 @@ fault_pair_open(struct fault_pair *p, const char *dev, const char *name)
 void
 fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a)
 {
-	const struct leat_ep_conf conf = { .ops = LEAT_OP_MASK_ALL };
+	const struct leat_ep_conf conf = { .ops = of_a->ops, .type = of_a->type };
+	bool datagram = of_a->type == LEAT_EP_DATAGRAM;
 
 	p->a = leat_ep_create(leat_dev_by_name(dev), of_a);
 	if (p->a == NULL)
 		fail_msg("leat_ep_create: %s", leat_err_msg());
-	p->b = leat_ep_create(leat_dev_by_name("fabric_ring0"), &conf);
+	p->b = leat_ep_create(leat_dev_by_name(datagram ? "fabric_ring1" : "fabric_ring0"), &conf);
 	assert_non_null(p->b);
 	assert_int_equal(leat_ep_listen(p->b, "fault:0"), 0);
 	assert_int_equal(leat_ep_listen_addr(p->b, p->addr, sizeof(p->addr)), 0);

@@ -30,6 +30,13 @@
 #define F_MIX7 "fabric_fault12"	      /* something of everything, seed=7 */
 #define F_MIX8 "fabric_fault13"	      /* the same, seed=8 */
 
+/* Over a ring device of datagrams. */
+#define F_LOSS "fabric_fault14"	     /* loss=0.5 */
+#define F_DUP "fabric_fault15"	     /* dup=0.5 */
+#define F_OVERTAKE "fabric_fault16"  /* overtake=4 */
+#define F_DATAGRAM7 "fabric_fault17" /* something of everything, seed=7 */
+#define F_DATAGRAM8 "fabric_fault18" /* the same, seed=8 */
+
 #define US UINT64_C(1000) /* of the test's clock */
 
 extern volatile uint64_t test_clock;
@@ -46,7 +53,7 @@ struct fault_pair {
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* a on that device, b on the ring device; name: of a. */
+/* a on that device, b on the ring device of the same type of endpoints; name: of a. */
 void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
 void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a);
 void fault_pair_connect(struct fault_pair *p);
