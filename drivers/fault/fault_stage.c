@@ -111,8 +111,10 @@ took(struct fault_ep *fe, struct fault_op *f)
 	struct leat_op *low = &f->low;
 
 	if (leat_op_is_recv(low) && low->src < fe->low->nb_peers && fe->by_low[low->src] != NULL) {
-		f->peer = fe->by_low[low->src];
-		f->src = f->peer->peer->id;
+		f->src = fe->by_low[low->src]->peer->id;
+		/* A receive that names a peer ends with that one, whichever id the device gives its endpoint. */
+		if (f->peer == NULL)
+			f->peer = fe->by_low[low->src];
 		fault_stall_draw(fe, f->peer);
 		fault_peer_count(fe, f->peer);
 	}
