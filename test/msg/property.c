@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--messages N] [--conns N]
- *     [--credits N] [--first-id N] [--ends]
+ * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--seeds N] [--messages N]
+ *     [--conns N] [--credits N] [--first-id N] [--ends]
  *
  * Messages of random sizes both ways over many connections to one endpoint, driven by one thread. In leat mode
  * all come from a second endpoint; in plain mode each from one of its own, since many devices know only the
- * endpoint that a message comes from. Everything follows from the seed. Checked: every byte, order and count of messages and of
- * requests, that nothing is held beyond the credits, and that all memory was allocated at the start.
+ * endpoint that a message comes from. Everything follows from the seed, which is in the endpoints' names, too: so are the faults of
+ * a fault device. Checked: every byte, order and count of messages and of requests, that nothing is held beyond the
+ * credits, and that all memory was allocated at the start. --seeds: all of it so many times, each with the next seed.
  *
  * --ends: the device breaks connections (ops fail, peers die). Then the messages that came are the first ones of
  * their stream, and every request comes back.
@@ -373,10 +374,10 @@ side_open(struct side *side, uint16_t credits)
 	struct leat_msg_conf mconf = { .credits = credits };
 	struct leat_msg_stats stats;
 	struct leat_dev_info info;
-	char name[32];
+	char name[48];
 
 	check(dev != NULL && leat_dev_info_get(dev, &info) == 0, "no device: --vdev=...");
-	snprintf(name, sizeof(name), "side%td", side - sides);
+	snprintf(name, sizeof(name), "seed%" PRIu64 "-side%td", seed, side - sides);
 	conf.name = name;
 	conf.rx_depth = info.rx_depth_max;
 	conf.max_peers = (uint16_t)(side == &sides[0] || nb_sides == 2 ? nb_conns : 1);
@@ -480,12 +481,32 @@ number(const char *arg, uint64_t min, uint64_t max)
 	return v;
 }
 
+static void
+run_seed(uint16_t credits)
+{
+	unsigned int i;
+
+	memset(sides, 0, sizeof(sides));
+	memset(streams, 0, 2 * nb_conns * sizeof(*streams));
+	nb_up = nb_closed = 0;
+	nb_done = nb_back = nb_bytes = 0;
+	for (i = 0; i < nb_sides; i++)
+		side_open(&sides[i], credits);
+	start();
+	run();
+	finish();
+	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB\n", seed, nb_done,
+	       nb_bytes >> 20);
+	(void)fflush(stdout);
+}
+
 int
 main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "mode", required_argument, NULL, 'm' },
 		{ "seed", required_argument, NULL, 's' },
+		{ "seeds", required_argument, NULL, 'S' },
 		{ "messages", required_argument, NULL, 'n' },
 		{ "conns", required_argument, NULL, 'c' },
 		{ "credits", required_argument, NULL, 'C' },
@@ -494,7 +515,7 @@ main(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	uint16_t credits = 0;
-	uint64_t i;
+	uint64_t i, seeds = 1;
 	int opt, ret = leat_init(argc, argv);
 
 	check(ret >= 0, "leat_init: %s", leat_err_msg());
@@ -510,6 +531,9 @@ main(int argc, char **argv)
 			break;
 		case 's':
 			seed = number(optarg, 0, UINT64_MAX);
+			break;
+		case 'S':
+			seeds = number(optarg, 1, UINT32_MAX);
 			break;
 		case 'n':
 			messages = number(optarg, 1, UINT32_MAX);
@@ -543,13 +567,8 @@ main(int argc, char **argv)
 		big[nb_big] = big_all + (size_t)nb_big * MAX_SIZE;
 	if (conn_conf.mode == LEAT_MSG_PLAIN)
 		nb_sides = 1 + nb_conns;
-	for (i = 0; i < nb_sides; i++)
-		side_open(&sides[i], credits);
-	start();
-	run();
-	finish();
-	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB\n", seed, nb_done,
-	       nb_bytes >> 20);
+	for (i = 0; i < seeds; i++, seed++)
+		run_seed(credits);
 	free(big_all);
 	free(block);
 	free(streams);
