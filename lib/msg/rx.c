@@ -337,8 +337,8 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 	c->rx_bind = c->rx_data = c->rx_done = id + 1;
 	c->m->stats.received++;
 	c->m->stats.recv_bytes += len;
-	/* Receives are posted again later, many at once. */
-	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch)
+	/* Receives are posted again later, many at once. Messages behind this one may have arrived before it. */
+	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch || unlikely(c->rx_arrived > 0))
 		msg_work(c);
 	msg_slot_prefetch(msg_rx_slot(c, id + 1));
 	return true;
