@@ -43,7 +43,6 @@ stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool ch
 	uint64_t n = ph->n, sent = 0, back = s->seq;
 	uint32_t head = (uint32_t)(s->seq % s->nb_tx), turns = 0, j;
 	struct leat_op *done[PERF_POLL];
-	struct leat_ep *ep = s->ep;
 	int ret = 0;
 
 	ph->start = rte_rdtsc();
@@ -54,14 +53,14 @@ stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool ch
 		if (k > 0 && perf_tx_room(s) >= k) {
 			for (j = 0; check && j < k; j++)
 				(void)perf_tx_prepare(s, s->seq + sent + j);
-			got = leat_ep_post(ep, &s->txp[head], (uint16_t)k);
+			got = perf_post(s, &s->txp[head], (uint16_t)k);
 			s->posted += got;
 			sent += got;
 			head += got;
 			if (head >= s->nb_tx)
 				head -= s->nb_tx;
 		}
-		nb = leat_ep_poll(ep, done, PERF_POLL);
+		nb = perf_poll(s, done, PERF_POLL);
 		if (nb > 0)
 			ret = took(s, done, nb, &back, check);
 		else if (got == 0)

@@ -13,7 +13,7 @@ perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n)
 
 	while (i < n) {
 		uint16_t k = (uint16_t)RTE_MIN(n - i, (uint32_t)PERF_BURST_MAX);
-		uint16_t got = leat_ep_post(s->ep, ops + i, k);
+		uint16_t got = perf_post(s, ops + i, k);
 
 		i += got;
 		if (unlikely(got < k))
@@ -55,10 +55,12 @@ perf_rx_recall(struct perf_side *s)
 
 	s->nb_rx_wait = 0;
 	for (i = 0; i < s->nb_rx; i++)
-		(void)leat_op_cancel(s->ep, &s->rx[i]); /* -ENOENT: is home already */
+		(void)(s->msgs == NULL
+			       ? leat_op_cancel(s->ep, &s->rx[i])
+			       : perf_msg_cancel(s, &s->rx[i])); /* -ENOENT: is home already */
 	perf_side_fresh(s);
 	while (home < s->nb_rx) {
-		n = leat_ep_poll(s->ep, done, RTE_DIM(done));
+		n = perf_poll(s, done, RTE_DIM(done));
 		for (j = 0; j < n; j++) {
 			if (perf_is_recv(done[j])) {
 				home++;
@@ -119,7 +121,7 @@ int
 perf_chan_poll(struct perf_side *s)
 {
 	struct leat_op *done[PERF_POLL];
-	uint16_t i, n = leat_ep_poll(s->ep, done, RTE_DIM(done));
+	uint16_t i, n = perf_poll(s, done, RTE_DIM(done));
 	int ret = 0;
 
 	for (i = 0; i < n; i++) {
@@ -143,6 +145,12 @@ perf_chan_send(struct perf_side *s, const struct wire_msg *m)
 	struct leat_op *op = &s->ctl_tx[idx];
 	int ret;
 
+	/* Messages come back in another order than what is sent beside them. */
+	if (s->msgs != NULL) {
+		ret = perf_chan_drain(s);
+		if (ret < 0)
+			return ret;
+	}
 	/* Its last use is two messages ago; sends come back in order. */
 	while (s->returned < s->ctl_seq[idx]) {
 		ret = perf_chan_poll(s);
@@ -152,7 +160,7 @@ perf_chan_send(struct perf_side *s, const struct wire_msg *m)
 	op->peer = s->peer;
 	op->size = s->ctl_len;
 	wire_encode(m, op->buf, (uint32_t)op->size);
-	while (leat_ep_post(s->ep, &op, 1) == 0) {
+	while (perf_post(s, &op, 1) == 0) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)
 			return ret;

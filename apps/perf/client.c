@@ -18,6 +18,8 @@ begin_run(struct client *c, const struct perf_run *r)
 	int ret;
 
 	ret = perf_rx_recall(s);
+	if (ret == 0 && r->op == PERF_OP_MSG)
+		ret = perf_msg_connect(s);
 	if (ret < 0)
 		return ret;
 	s->run = *r;
@@ -40,7 +42,8 @@ begin_run(struct client *c, const struct perf_run *r)
 		return perf_fail(s, EPROTO, "the listener's answer is wrong");
 	s->there = m.rkey;
 	perf_mem_aim(s);
-	return 0;
+	/* Over there it is closed by now, after the receives were taken back. */
+	return r->op == PERF_OP_MSG ? 0 : perf_msg_close(s);
 }
 
 static int
@@ -265,8 +268,8 @@ open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
 		return ret;
 	conf.ops = o->ops;
 	conf.wait = o->idle == PERF_IDLE_BLOCK;
-	if ((o->ops & LEAT_OP_BIT(LEAT_OP_TSEND)) != 0)
-		conf.ops |= LEAT_OP_BIT(LEAT_OP_TRECV);
+	if ((o->ops & (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(PERF_OP_MSG))) != 0)
+		conf.ops |= LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV);
 	depth = RTE_MIN(c->window + PERF_TX_SPARE, info.tx_depth_max);
 	if (depth > info.tx_depth)
 		conf.tx_depth = depth;

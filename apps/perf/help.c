@@ -7,9 +7,13 @@
 #include "perf.h"
 
 static const char *const op_names[LEAT_OP_TYPES] = {
-	[LEAT_OP_SEND] = "send",	 [LEAT_OP_TSEND] = "tagged",
-	[LEAT_OP_WRITE] = "write",	 [LEAT_OP_WRITE_IMM] = "write_imm",
-	[LEAT_OP_READ] = "read",	 [LEAT_OP_FETCH_ADD] = "fetch_add",
+	[LEAT_OP_SEND] = "send",
+	[LEAT_OP_TSEND] = "tagged",
+	[PERF_OP_MSG] = "msg",
+	[LEAT_OP_WRITE] = "write",
+	[LEAT_OP_WRITE_IMM] = "write_imm",
+	[LEAT_OP_READ] = "read",
+	[LEAT_OP_FETCH_ADD] = "fetch_add",
 	[LEAT_OP_CMP_SWAP] = "cmp_swap",
 };
 
@@ -69,8 +73,8 @@ static const char help[] =
 "  --test lat|bw|rate lat: ping-pong, half of a round trip (default); bw: streaming;\n"
 "                     rate: streaming in bursts\n"
 "  --op OP[,OP]|all   send (default), tagged, write, write_imm, read, fetch_add, cmp_swap; all takes\n"
-"                     what the device offers. Of read, fetch_add and cmp_swap lat is the whole round\n"
-"                     trip\n"
+"                     those of them that the device offers. msg: messages of leat's library, over\n"
+"                     tagged ops. Of read, fetch_add and cmp_swap lat is the whole round trip\n"
 "  --size LIST        bytes: 8 | 8,4K,1M | 1-1M (doubling). K, M, G are powers of 1024. Default:\n"
 "                     1-1M, for rate 8; atomics move 8 bytes\n"
 "  -n, --iterations N messages per size (default: depends on test and size)\n"

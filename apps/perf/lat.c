@@ -45,7 +45,7 @@ post_ping(struct perf_side *s, struct leat_op *ping)
 {
 	int ret;
 
-	while (unlikely(perf_tx_room(s) == 0 || leat_ep_post(s->ep, &ping, 1) == 0)) {
+	while (unlikely(perf_tx_room(s) == 0 || perf_post(s, &ping, 1) == 0)) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)
 			return ret;
@@ -83,7 +83,6 @@ pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool 
 {
 	struct perf_samples sm = { .ph = ph };
 	struct leat_op *done[PERF_POLL], *rx = NULL, *last = NULL;
-	struct leat_ep *ep = s->ep;
 	uint32_t slot = (uint32_t)(s->seq % s->nb_tx);
 	uint64_t i, t0, t1;
 	int ret = 0;
@@ -102,7 +101,7 @@ pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool 
 		last = NULL;
 		rx = NULL;
 		do {
-			uint16_t n = leat_ep_poll(ep, done, PERF_POLL);
+			uint16_t n = perf_poll(s, done, PERF_POLL);
 
 			ret = likely(n > 0) ? take(s, done, n, &rx, imm) : perf_idle(s);
 		} while (ret == 0 && rx == NULL);
@@ -134,7 +133,6 @@ perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
 	struct perf_samples sm = { .ph = ph };
 	const bool check = s->run.check;
 	struct leat_op *done[PERF_POLL], *rx = NULL;
-	struct leat_ep *ep = s->ep;
 	uint64_t i, want, t0, t1;
 	int ret = 0;
 
@@ -149,7 +147,7 @@ perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
 			break;
 		want = s->posted;
 		do {
-			uint16_t n = leat_ep_poll(ep, done, PERF_POLL);
+			uint16_t n = perf_poll(s, done, PERF_POLL);
 
 			if (n == 0)
 				ret = perf_idle(s);

@@ -144,6 +144,13 @@ struct need {
 	uint64_t remote, total; /* of the arena */
 };
 
+/* Data meet receives that control messages don't: tagged ones, and those of messages. */
+static bool
+own_receives(const struct perf_run *r)
+{
+	return r->op == LEAT_OP_TSEND || r->op == PERF_OP_MSG;
+}
+
 static void
 count_ops(const struct perf_side *s, struct need *n)
 {
@@ -157,8 +164,8 @@ count_ops(const struct perf_side *s, struct need *n)
 	/* Data are received of messages and notices, by the server, and by a client that is answered. */
 	if ((message || imm) && (s->server || answers))
 		n->rx = closed ? LAT_RX : 2 * r->window + PERF_CTL_RX;
-	/* Receives of data take control messages as well, but for tagged ones. */
-	n->ctl_rx = n->rx > 0 && r->op != LEAT_OP_TSEND ? 0 : PERF_CTL_RX;
+	/* Receives of data take control messages as well. */
+	n->ctl_rx = n->rx > 0 && !own_receives(r) ? 0 : PERF_CTL_RX;
 	n->tx_size = r->size;
 	n->rx_size = imm || r->size < WIRE_LEN_ALT ? WIRE_LEN_ALT : r->size;
 	n->tx_pool = n->tx_size <= s->buf_size;
@@ -271,12 +278,12 @@ make_tx(struct perf_side *s, const struct need *n, uint8_t *mem, uint32_t first_
 	for (i = 0; i < n->tx; i++) {
 		struct leat_op *op = &s->tx[i];
 
-		op->type = (uint8_t)r->op;
+		op->type = r->op == PERF_OP_MSG ? LEAT_OP_TSEND : (uint8_t)r->op;
 		op->peer = s->peer;
 		op->size = r->size;
 		op->buf = n->tx_pool ? s->bufs[first_buf + i] : mem + i * stride_of(n->tx_size);
 		op->mr = n->tx_pool ? s->pool_mr : s->arena_mr;
-		if (r->op == LEAT_OP_TSEND)
+		if (op->type == LEAT_OP_TSEND)
 			op->tag = r->seed;
 		s->txp[i] = op;
 		s->txp[n->tx + i] = op;
@@ -294,7 +301,7 @@ make_rx(struct perf_side *s, const struct need *n, uint8_t *mem, uint32_t first_
 		struct leat_op *op = &s->rx[i];
 		bool ctl = i < n->ctl_rx, pool = ctl || n->rx_pool;
 
-		op->type = !ctl && s->run.op == LEAT_OP_TSEND ? LEAT_OP_TRECV : LEAT_OP_RECV;
+		op->type = !ctl && own_receives(&s->run) ? LEAT_OP_TRECV : LEAT_OP_RECV;
 		op->peer = LEAT_PEER_ANY;
 		op->tag = op->type == LEAT_OP_TRECV ? s->run.seed : 0;
 		op->size = ctl ? WIRE_LEN_ALT : n->rx_size;
@@ -349,7 +356,7 @@ perf_mem_prepare(struct perf_side *s)
 	s->count = 0;
 	s->checked = 0;
 	memset(&s->errors, 0, sizeof(s->errors));
-	return 0;
+	return s->run.op == PERF_OP_MSG ? perf_msg_prepare(s) : 0;
 }
 
 int

@@ -89,7 +89,7 @@ send_due(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, 
 
 		if (s->run.check)
 			(void)perf_tx_prepare(s, s->seq + sent);
-		if (leat_ep_post(s->ep, &op, 1) == 0)
+		if (perf_post(s, &op, 1) == 0)
 			break;
 		s->posted++;
 		late = now - due_at(sc, sent);
@@ -117,7 +117,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 	end = sc.start + span + RTE_MAX(leat_hz(), span);
 	while (answered < sent || sent < ph->n) {
 		uint64_t k = send_due(s, ph, &sc, sent, answered);
-		uint16_t n = leat_ep_poll(s->ep, done, PERF_POLL);
+		uint16_t n = perf_poll(s, done, PERF_POLL);
 
 		sent += k;
 		now = rte_rdtsc();

@@ -173,8 +173,8 @@ parse_ops(struct perf_options *o, const char *val)
 		len = strcspn(val, ",");
 		op = perf_op_by_name(val, len);
 		if (op < 0) {
-			perf_msg("--op: '%.*s' is not send, tagged, write, write_imm, read, "
-				 "fetch_add, cmp_swap or all",
+			perf_msg("--op: '%.*s' is not send, tagged, msg, write, write_imm, "
+				 "read, fetch_add, cmp_swap or all",
 				 (int)len, val);
 			return -EINVAL;
 		}

@@ -9,7 +9,7 @@
  *     options.c   the command line; help.c what --help says; num.c numbers, sizes, lists
  *     cpu.c       CPUs, load, and what may spoil a measurement
  *     wire.c      control messages and cards, byte by byte
- *     side.c      a side: its endpoint, its events, its end; mem.c its buffers and ops
+ *     side.c      a side: its endpoint, its events, its end; mem.c its buffers and ops; msgs.c messages
  *     chan.c      control messages over the endpoint
  *     client.c    the side that measures; connect.c how it connects; plan.c what it runs
  *     server.c    the side that serves; serve.c its loops
@@ -60,6 +60,12 @@ struct leat_histogram;
 #define PERF_BURST_MAX 256
 #define PERF_SIZES_MAX 4096
 #define PERF_TEXT 256
+
+/*
+ * A run has the number of the op that it posts. Messages of lib/msg have that of the receive: no run is of
+ * receives alone.
+ */
+#define PERF_OP_MSG LEAT_OP_TRECV
 
 /* Each moves 8 bytes. */
 #define PERF_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
@@ -166,7 +172,7 @@ void perf_help(FILE *f);
 static inline bool
 perf_is_message(unsigned int op)
 {
-	return op == LEAT_OP_SEND || op == LEAT_OP_TSEND;
+	return op == LEAT_OP_SEND || op == LEAT_OP_TSEND || op == PERF_OP_MSG;
 }
 
 /* Does a device that offers ops have all that op needs? */
@@ -175,8 +181,8 @@ perf_op_offered(uint32_t ops, unsigned int op)
 {
 	uint32_t need = LEAT_OP_BIT(op);
 
-	if (op == LEAT_OP_TSEND)
-		need |= LEAT_OP_BIT(LEAT_OP_TRECV);
+	if (op == LEAT_OP_TSEND || op == PERF_OP_MSG)
+		need = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV);
 	return (ops & need) == need;
 }
 

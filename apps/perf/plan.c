@@ -72,7 +72,8 @@ perf_plan_ops(struct client *c, struct perf_options *o, uint32_t ops, const char
 		if (!o->ops_all)
 			return perf_fail(&c->s, EOPNOTSUPP, "%s (%s) does not offer %s%s", dev,
 					 driver, perf_op_name(op),
-					 op == LEAT_OP_TSEND ? " (see --tags)" : "");
+					 op == LEAT_OP_TSEND || op == PERF_OP_MSG ? " (see --tags)"
+										  : "");
 		perf_msg("%s (%s) does not offer %s: left out", dev, driver, perf_op_name(op));
 		o->ops &= ~LEAT_OP_BIT(op);
 	}

@@ -38,7 +38,7 @@ send_pongs(struct perf_side *s, bool check)
 
 		if (check)
 			(void)perf_tx_prepare(s, s->seq);
-		if (unlikely(leat_ep_post(s->ep, &op, 1) == 0))
+		if (unlikely(perf_post(s, &op, 1) == 0))
 			break;
 		s->posted++;
 		s->seq++;
@@ -54,7 +54,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 	int ret = 0;
 
 	do {
-		uint16_t i, n = leat_ep_poll(s->ep, done, PERF_POLL);
+		uint16_t i, n = perf_poll(s, done, PERF_POLL);
 
 		if (n == 0) {
 			ret = perf_idle(s);
@@ -101,7 +101,7 @@ sink(struct perf_side *s, const bool imm, const bool check)
 	int ret = 0;
 
 	do {
-		uint16_t i, nb_rx = 0, n = leat_ep_poll(s->ep, done, PERF_POLL);
+		uint16_t i, nb_rx = 0, n = perf_poll(s, done, PERF_POLL);
 
 		for (i = 0; i < n; i++) {
 			struct leat_op *op = done[i];
@@ -142,7 +142,7 @@ passive(struct perf_side *s)
 	int ret = 0;
 
 	do {
-		uint16_t i, n = leat_ep_poll(s->ep, done, PERF_POLL);
+		uint16_t i, n = perf_poll(s, done, PERF_POLL);
 
 		for (i = 0; i < n; i++) {
 			if (perf_is_recv(done[i])) {
@@ -192,6 +192,7 @@ perf_serve(struct perf_side *s)
 	switch (r->op) {
 	case LEAT_OP_SEND:
 	case LEAT_OP_TSEND:
+	case PERF_OP_MSG:
 		ret = r->test == PERF_LAT ? serve_echo(s) : serve_sink(s);
 		break;
 	case LEAT_OP_WRITE_IMM:

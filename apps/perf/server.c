@@ -88,6 +88,8 @@ begin_run(struct server *v, const struct wire_msg *m)
 	if (ret < 0)
 		return refuse(s, m->id, -ret);
 	ret = perf_rx_recall(s);
+	if (ret == 0 && m->run.op != PERF_OP_MSG)
+		ret = perf_msg_close(s);
 	if (ret < 0)
 		return ret;
 	s->run = m->run;

@@ -100,6 +100,9 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	if (conf->tags)
 		ec.ops |= s->info.ops_software;
 	ec.tx_depth = conf->tx_depth;
+	/* Messages need receives beside those of the run before. */
+	if (perf_op_offered(ec.ops, PERF_OP_MSG))
+		ec.rx_depth = RTE_MIN(s->info.rx_depth + PERF_MSG_RX, s->info.rx_depth_max);
 	ec.max_peers = conf->max_peers;
 	ec.wait = conf->wait;
 	ec.mempools = &s->pool;
@@ -124,6 +127,7 @@ perf_side_close(struct perf_side *s)
 
 	if (s->ep == NULL)
 		return 0;
+	stuck = perf_msg_close(s) < 0;
 	/* The arena may go only when no op uses it any more. */
 	(void)leat_ep_shutdown(s->ep, CLOSE_US);
 	while (leat_ep_inflight(s->ep) > 0 && rte_rdtsc() < end) {
@@ -131,7 +135,7 @@ perf_side_close(struct perf_side *s)
 		(void)leat_ep_events(s->ep, NULL, 0);
 		sched_yield();
 	}
-	stuck = perf_mem_unregister(s) < 0;
+	stuck |= perf_mem_unregister(s) < 0;
 	if (leat_ep_close(s->ep, CLOSE_US, NULL, NULL) == -EBUSY) {
 		perf_msg("%s", leat_err_msg());
 		stuck = true;
@@ -161,10 +165,13 @@ perf_side_events(struct perf_side *s)
 	int ret = 0, err;
 
 	for (i = 0; i < n; i++) {
+		if (perf_msg_event(s, &ev[i]))
+			continue;
 		switch (ev[i].type) {
 		case LEAT_EV_CONNECT_REQ:
 			/* One at a time; the connector tries again. */
-			(void)leat_ep_reject(s->ep, ev[i].peer);
+			if (!perf_msg_request(s, &ev[i]))
+				(void)leat_ep_reject(s->ep, ev[i].peer);
 			break;
 		case LEAT_EV_DISCONNECTED:
 			if (!s->up || ev[i].peer != s->peer)
@@ -179,7 +186,7 @@ perf_side_events(struct perf_side *s)
 			break;
 		}
 	}
-	return ret;
+	return ret < 0 ? ret : perf_msg_events(s);
 }
 
 static void
@@ -273,7 +280,7 @@ perf_side_why(struct perf_side *s)
 
 	/* What happened to an op is the effect; the connection's end tells the cause. */
 	while (s->up && rte_rdtsc() < end) {
-		(void)leat_ep_poll(s->ep, done, RTE_DIM(done));
+		(void)perf_poll(s, done, RTE_DIM(done));
 		if (perf_side_events(s) < 0)
 			return;
 		sched_yield();

@@ -32,6 +32,8 @@
 #define PERF_POLL 64
 /* Receives for control messages where the data don't take the same ones. */
 #define PERF_CTL_RX 4
+/* Receives of the connection for messages: twice the credits, and two. */
+#define PERF_MSG_RX (2 * 64 + 2)
 /* Ops that a side may have in flight besides the window. */
 #define PERF_TX_SPARE 8
 /* A slot of an atomic takes a cache line. */
@@ -46,9 +48,10 @@ struct perf_side {
 	uint64_t seq;		   /* messages of the run begun so far */
 	uint64_t next_tick;	   /* cycles */
 	uint32_t nb_tx;
-	uint32_t spins;	     /* empty polls */
-	enum perf_idle idle; /* not AUTO */
-	bool woken;	     /* BLOCK: what for may be an event */
+	uint32_t spins;		/* empty polls */
+	enum perf_idle idle;	/* not AUTO */
+	bool woken;		/* BLOCK: what for may be an event */
+	struct perf_msgs *msgs; /* NULL: no run of messages is under way */
 
 	/* buffers */
 	struct leat_op *tx, *rx;
@@ -189,7 +192,38 @@ int perf_chan_hello(struct perf_side *s);
 /* Waits until all sends came back. */
 int perf_chan_drain(struct perf_side *s);
 
+/* ---- msgs.c ---- */
+
+/* Client: the connection for messages, if there is none yet. */
+int perf_msg_connect(struct perf_side *s);
+/* Server: a request to connect. @return false: it is none for messages, and to be rejected */
+bool perf_msg_request(struct perf_side *s, const struct leat_event *ev);
+/* @return whether it is the messages' */
+bool perf_msg_event(struct perf_side *s, const struct leat_event *ev);
+int perf_msg_events(struct perf_side *s);
+/* A request for each op of the run. */
+int perf_msg_prepare(struct perf_side *s);
+/* As leat_op_cancel(), also for what perf_msg_post() took. */
+int perf_msg_cancel(struct perf_side *s, struct leat_op *op);
+/* Ends the connection, if there is one. @return 0, or -EBUSY */
+int perf_msg_close(struct perf_side *s);
+/* As leat_ep_post() and leat_ep_poll(); of a run's ops the messages. */
+uint16_t perf_msg_post(struct perf_side *s, struct leat_op **ops, uint16_t n);
+uint16_t perf_msg_poll(struct perf_side *s, struct leat_op **ops, uint16_t n);
+
 /* ---- on the fast path ---- */
+
+static __rte_always_inline uint16_t
+perf_post(struct perf_side *s, struct leat_op **ops, uint16_t n)
+{
+	return likely(s->msgs == NULL) ? leat_ep_post(s->ep, ops, n) : perf_msg_post(s, ops, n);
+}
+
+static __rte_always_inline uint16_t
+perf_poll(struct perf_side *s, struct leat_op **ops, uint16_t n)
+{
+	return likely(s->msgs == NULL) ? leat_ep_poll(s->ep, ops, n) : perf_msg_poll(s, ops, n);
+}
 
 /*
  * After an empty poll. Time is looked at seldom when spinning, and late: ticks belong between two
@@ -285,7 +319,8 @@ struct perf_phase {
  * Each returns 0 when the phase is over, -EINTR when asked to stop, or a negative errno with s->why. In
  * each case ph tells what was measured.
  */
-int perf_lat_pingpong(struct perf_side *s, struct perf_phase *ph);  /* send, tagged, write_imm */
+int perf_lat_pingpong(struct perf_side *s,
+		      struct perf_phase *ph); /* send, tagged, msg, write_imm */
 int perf_lat_initiator(struct perf_side *s, struct perf_phase *ph); /* read, atomics */
 int perf_lat_write(struct perf_side *s, struct perf_phase *ph);
 int perf_bw(struct perf_side *s, struct perf_phase *ph, uint32_t burst);

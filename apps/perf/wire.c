@@ -157,8 +157,7 @@ get_run(struct cursor *c, struct wire_msg *m)
 	(void)get(c, 4);
 	r->seed = get(c, 8);
 	get_rkey(c, &m->rkey);
-	if (test >= PERF_TESTS || op >= LEAT_OP_TYPES ||
-	    (LEAT_OP_BIT(op) & LEAT_OP_MASK_RECV) != 0 ||
+	if (test >= PERF_TESTS || op >= LEAT_OP_TYPES || op == LEAT_OP_RECV ||
 	    (flags & ~(uint64_t)(WIRE_F_CHECK | WIRE_F_OPEN)) != 0 || r->size > PERF_SIZE_MAX ||
 	    r->window == 0 || r->window > PERF_WINDOW_MAX)
 		return -EPROTO;

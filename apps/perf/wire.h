@@ -34,7 +34,7 @@
 #define WIRE_LEN 512
 #define WIRE_LEN_ALT 520
 #define WIRE_TEXT 256
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 
 enum wire_type {
 	WIRE_HELLO = 1,

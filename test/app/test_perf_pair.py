@@ -51,6 +51,16 @@ def rate_of_every_op():
 
 
 @case
+def messages():
+    srv = Listener(VDEV)
+    for nth, test in enumerate(("lat", "bw", "rate"), 2):
+        p = client(VDEV, srv.addr, ["--test", test, "--op", "tagged,msg,write", "--check", "--json",
+                                    "-n", "50", "--size", "1,8,2032,2033,64K"])
+        clean(p, ["tagged", "msg", "write"], [1, 8, 2032, 2033, 65536])
+        check(srv.listening(nth) == srv.addr, srv.text())
+
+
+@case
 def open_loop():
     srv = Listener(VDEV, ["--once"])
     p = client(VDEV, srv.addr, ["--rate", "500", "-D", "0.5", "--op", "all", "--size", "8",

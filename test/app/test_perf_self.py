@@ -59,6 +59,32 @@ def rate_of_every_op_on_one_lcore():
 
 
 @case
+def messages():
+    for n in (1, 2):
+        for test, count in (("lat", 20), ("bw", 150), ("rate", 300)):
+            sizes = [x for x in SIZES if test != "rate" or x <= 65536]
+            p = self_run(n, ["--test", test, "--op", "send,msg,read", "--check", "--json",
+                             "-n", str(count), "--size", ",".join(map(str, sizes))])
+            clean(p, ["send", "msg", "read"], sizes)
+    p = self_run(2, ["--rate", "2K", "-D", "0.2", "--op", "msg", "--size", "0,8,4K", "--json",
+                     "--check"])
+    clean(p, ["msg"], [0, 8, 4096])
+    p = self_run(2, ["--test", "bw", "--op", "msg", "--size", "8", "-n", "100", "--check",
+                     "--corrupt", "50", "--json"])
+    check(p.code == 1 and results(p)["errors"] == 1, p.text())
+
+
+@case
+def messages_over_the_library_s_tagged_ops():
+    p = run(lcores(2) + [RING + ",tags=0"],
+            ["--self", "--idle", "yield", "--tags", "--op", "msg", "--check", "--json", "-n", "50",
+             "--size", "0,8,64K"])
+    clean(p, ["msg"], [0, 8, 65536])
+    p = run(lcores(2) + [RING + ",tags=0"], ["--self", "--op", "msg", "--size", "8"])
+    check(p.code == 1 and "does not offer msg (see --tags)" in p.err(), p.text())
+
+
+@case
 def without_check():
     for test in ("lat", "bw", "rate"):
         j = clean(self_run(2, ["--test", test, "--op", "all", "--json", "-n", "500",

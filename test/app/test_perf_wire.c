@@ -65,7 +65,7 @@ test_run_byte_by_byte(void **state)
 	static const uint8_t want[] = {
 		'l',  'p',
 		'c',  '1',
-		2,    0,
+		3,    0,
 		2,    0,
 		0x78, 0x56,
 		0x34, 0x12, /* header */
@@ -129,7 +129,6 @@ test_wrong_messages_are_refused(void **state)
 		{ 7, 1 },
 		{ 12, 3 },
 		{ 13, LEAT_OP_RECV },
-		{ 13, LEAT_OP_TRECV },
 		{ 13, LEAT_OP_TYPES },
 		{ 13, 255 },
 		{ 14, 4 },
