@@ -111,7 +111,7 @@ set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
 		fault_done(fe, f, fe->conf.error_status, 0);
 		return true;
 	}
-	if (recv)
+	if (recv || unlikely(f->peer == NULL)) /* all others were checked to have one */
 		return fault_hand_down(fe, f);
 	if (fe->datagram && fault_datagram_lose(fe)) {
 		fault_done(fe, f, 0, op->size);
@@ -143,7 +143,7 @@ post_one(struct leat_ep *ep, struct fault_ep *fe, struct leat_op *op, struct lea
 	}
 	op->drv_ctx = f;
 	leat_op_start(ep, op);
-	if (!recv)
+	if (!recv && likely(f->peer != NULL))
 		fault_peer_count(fe, f->peer);
 	return true;
 }
