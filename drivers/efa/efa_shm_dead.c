@@ -104,7 +104,7 @@ struct efa_shm_region {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static SLIST_HEAD(, efa_shm_region) others = SLIST_HEAD_INITIALIZER(others);
+static SLIST_HEAD(region_list, efa_shm_region) others = SLIST_HEAD_INITIALIZER(others);
 static bool running;
 
 /* @return NULL: not there, or not of the release that this file knows; then nothing will be repaired */
