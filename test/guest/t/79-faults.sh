@@ -14,9 +14,4 @@ faults "the cable is out, and loses packets" ,timeout=18 --filter 'cable.[dl]*'
 check "packets were lost" grep -q '^# dropped' conform.log
 faults "wrong keys, a killed peer, full queues" "" --filter 'cable.[wk]*' --filter 'cable.to*'
 faults "no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
-
-# Each takes 15 ms and more here: a thousand of them ten times are for the suite soak, fewer ten times for
-# every run, in which connect.thousand_peers has a thousand at a time, once.
-percent=20
-! $SOAK || percent=100
-SCALE=$percent faults "connections, ten times" "" --filter 'cable.thousand*'
+SCALE=100 faults "a thousand connections, ten times" "" --filter 'cable.thousand*'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2054,SC2034,SC2154 source=test/guest/lib.sh
-# timeout: 240
+# timeout: 300
 #
 # Faults, and what else makes objects come and go, with AddressSanitizer.
 
@@ -24,8 +24,9 @@ fi
 # Less memory, and less time for every allocation.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16:malloc_context_size=8
 
-faults "ASan: wrong keys, a killed peer, full queues" ,timeout=16 \
-	--filter 'cable.[wk]*' --filter 'cable.to*' --filter 'cable.down_for_good'
+faults "ASan: the cable is out, and loses packets" ,timeout=18 --filter 'cable.[dl]*'
+faults "ASan: wrong keys, a killed peer, full queues, connections ten times" "" \
+	--filter 'cable.[wk]*' --filter 'cable.t[oh]*'
 faults "ASan: no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
 near=(--vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0)
 some 'cancel.*' 'connect.[!t]*' 'conservation.*' 'errors.*' 'random.*' 'stop.*'
