@@ -64,6 +64,7 @@ check "leat serves" serves ./leat_vb -s -a 10.97.0.2 -C 1000000 -v
 rping -c -a 10.97.0.2 -I 10.97.0.1 >client.log 2>&1 &
 client=$!
 check "rping pings without end" wait_for 60 grep -q 'ping-5:' server.log
+disown $client # the shell says nothing of its end
 kill -KILL $client
 check "rping is killed: leat says that pings are missing" ends 1 "$server" server.log \
 	'^rping: 1000000 were to come'
