@@ -70,7 +70,8 @@ def plan(test, size, scale):
     if test == "lat":
         n = {8: 1000, 4096: 500}.get(size, 15)
         return max(10, int(n * scale)), 1
-    n = {8: 2048, 4096: 768}.get(size, 32)
+    # about a second: starting takes longer, and a shorter one measures what else happens then
+    n = {8: 16384, 4096: 4096}.get(size, 32)
     window = 64 if size < 1 << 20 else 16
     # a multiple of the burst, and more than the window
     return max(2, int(n * scale) // window) * window, window
