@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# timeout: 400
+# timeout: 700
 #
 # Faults of the cable and of the other side, over the wire: tests cable.* of the conformance suite.
 # That nothing is left in the devices is checked after each file.
@@ -9,8 +9,10 @@ if [ ! -e "$DRIVER" ]; then
 	skip "faults" "the verbs driver is not built"
 	return
 fi
-# With timeout=18 a lost packet is sent again after a second, and a peer given up after seven.
-faults "the cable is out, and loses packets" ,timeout=18 --filter 'cable.[dl]*'
+# A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
+faults "the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
+faults "the cable is out for good, and loses packets" ,timeout=16 \
+	--filter 'cable.down_for_g*' --filter 'cable.l*'
 check "packets were lost" grep -q '^# dropped' conform.log
 faults "wrong keys, a killed peer, full queues" "" --filter 'cable.[wk]*' --filter 'cable.to*'
 faults "no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient

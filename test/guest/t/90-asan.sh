@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2054,SC2034,SC2154 source=test/guest/lib.sh
-# timeout: 300
+# timeout: 400
 #
 # Faults, and what else makes objects come and go, with AddressSanitizer.
 
@@ -24,7 +24,10 @@ fi
 # Less memory, and less time for every allocation.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16:malloc_context_size=8
 
-faults "ASan: the cable is out, and loses packets" ,timeout=18 --filter 'cable.[dl]*'
+# A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
+faults "ASan: the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
+faults "ASan: the cable is out for good, and loses packets" ,timeout=16 \
+	--filter 'cable.down_for_g*' --filter 'cable.l*'
 faults "ASan: wrong keys, a killed peer, full queues, connections ten times" "" \
 	--filter 'cable.[wk]*' --filter 'cable.t[oh]*'
 faults "ASan: no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
