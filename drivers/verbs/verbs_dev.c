@@ -13,7 +13,6 @@
 
 #define DEPTH_CAP 32768
 #define PEERS_MAX 32767
-#define RD_ATOM_CAP 16
 #define RXE_VENDOR_ID 0xffffff
 /* CQs have more entries than are asked for. */
 #define CQ_ROOM 64
@@ -22,7 +21,7 @@
 static uint8_t
 rd_atom(int offered)
 {
-	return (uint8_t)RTE_MIN(RTE_MAX(offered, 0), RD_ATOM_CAP);
+	return (uint8_t)RTE_MIN(RTE_MAX(offered, 0), UINT8_MAX);
 }
 
 /*
