@@ -33,7 +33,7 @@ enum { WITH_WR, WITH_POST, APIS };
 
 /* The device tells how a driver posts and polls. */
 static const char *const api_name[APIS] = { "wr", "post" };
-static const char *const dev_name[APIS] = { "stub0", "stub1" };
+static const char *const dev_name[APIS] = { "sim0", "sim1" };
 
 static const struct what {
 	const char *name;
@@ -259,8 +259,8 @@ init(const struct bench_args *args)
 {
 	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:warning",
 		    tel[] = "--no-telemetry";
-	static char d0[] = "--vdev=fabric_verbs0,dev=stub0",
-		    d1[] = "--vdev=fabric_verbs1,dev=stub1";
+	static char d0[] = "--vdev=fabric_verbs0,dev=sim0",
+		    d1[] = "--vdev=fabric_verbs1,dev=sim1";
 	char *argv[32];
 	int i, n = 0;
 

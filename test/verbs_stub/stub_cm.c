@@ -115,7 +115,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Every address is stub0's. */
+/* Every address is sim0's. */
 int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
@@ -128,7 +128,7 @@ rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return 0;
 }
 
-/* Port 7000 is stub0's, any other one stub1's. */
+/* Port 7000 is sim0's, any other one sim1's. */
 int
 rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {

@@ -61,9 +61,8 @@ ibv_get_device_list(int *n)
 	int i;
 
 	for (i = 0; i < DEVICES; i++) {
-		snprintf(devices[i].name, sizeof(devices[i].name), "stub%d", i);
-		snprintf(devices[i].ibdev_path, sizeof(devices[i].ibdev_path), "/nowhere/stub%d",
-			 i);
+		snprintf(devices[i].name, sizeof(devices[i].name), "sim%d", i);
+		snprintf(devices[i].ibdev_path, sizeof(devices[i].ibdev_path), "/nowhere/sim%d", i);
 		devices[i].node_type = IBV_NODE_CA;
 		devices[i].transport_type = IBV_TRANSPORT_IB;
 		device_list[i] = &devices[i];

@@ -6,9 +6,9 @@
  * A device for the verbs driver that exists inside this process only. No kernel, no wire: a program that is
  * linked with it has the whole driver, and in place of libibverbs and librdmacm what is here.
  *
- *     leat_init("--vdev=fabric_verbs0,dev=stub0")    stub0: ibv_wr_*, ibv_start_poll
- *                                                    stub1: ibv_post_send, ibv_poll_cq
- *     leat_ep_connect()                              answered at once, by nobody (port 7000: through stub0, else stub1)
+ *     leat_init("--vdev=fabric_verbs0,dev=sim0")    sim0: ibv_wr_*, ibv_start_poll
+ *                                                    sim1: ibv_post_send, ibv_poll_cq
+ *     leat_ep_connect()                              answered at once, by nobody (port 7000: through sim0, else sim1)
  *     post          completes at once; or waits (sim.hold) until stub_complete() says how it ended
  *     a message     comes when stub_messages() says so
  *
@@ -36,7 +36,7 @@ struct sim {
 	bool silent;	/* a queue pair in error does not flush what it has */
 	uint64_t room;	/* so many sends are taken, the next one is refused */
 	uint64_t rroom; /* the same of receives */
-	uint32_t odp;	/* stub0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
+	uint32_t odp;	/* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
 
 	/* counted */
 	uint64_t sends, recvs; /* requests taken */

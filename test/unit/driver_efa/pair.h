@@ -75,16 +75,18 @@ pair_turn(struct pair *p)
 		node_turn(&p->b);
 }
 
-/* Drives both until cond is true, or the test fails. */
-#define PAIR_UNTIL(p, cond)                                                                        \
+/* Does turn until cond is true, or the test fails. */
+#define UNTIL(us, turn, cond)                                                                      \
 	do {                                                                                       \
-		uint64_t end_ = leat_now() + leat_us_to_cycles(TIMEOUT_US);                        \
+		uint64_t end_ = leat_now() + leat_us_to_cycles(us);                                \
 		while (!(cond)) {                                                                  \
-			pair_turn(p);                                                              \
+			turn;                                                                      \
 			if (leat_now() > end_)                                                     \
 				fail_msg("%s:%d: not in time: %s", __FILE__, __LINE__, #cond);     \
 		}                                                                                  \
 	} while (0)
+
+#define PAIR_UNTIL(p, cond) UNTIL(TIMEOUT_US, pair_turn(p), cond)
 
 static inline bool
 op_done(const struct leat_op *op)

@@ -265,15 +265,7 @@ parent_turn(struct parent *p)
 	reap(p->ep, &p->r);
 }
 
-#define PARENT_UNTIL(p, us, cond)                                                                  \
-	do {                                                                                       \
-		uint64_t end_ = leat_now() + leat_us_to_cycles(us);                                \
-		while (!(cond)) {                                                                  \
-			parent_turn(p);                                                            \
-			if (leat_now() > end_)                                                     \
-				fail_msg("%s:%d: not in time: %s", __FILE__, __LINE__, #cond);     \
-		}                                                                                  \
-	} while (0)
+#define PARENT_UNTIL(p, us, cond) UNTIL(us, parent_turn(p), cond)
 
 static void
 start_stream(struct parent *p, int i, const char *dev, uint64_t size)

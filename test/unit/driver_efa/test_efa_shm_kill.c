@@ -145,15 +145,7 @@ turn(struct scene *s)
 	}
 }
 
-#define UNTIL(s, cond)                                                                             \
-	do {                                                                                       \
-		uint64_t end_ = leat_now() + leat_us_to_cycles(TIMEOUT_US);                        \
-		while (!(cond)) {                                                                  \
-			turn(s);                                                                   \
-			if (leat_now() > end_)                                                     \
-				fail_msg("%s:%d: not in time: %s", __FILE__, __LINE__, #cond);     \
-		}                                                                                  \
-	} while (0)
+#define SCENE_UNTIL(s, cond) UNTIL(TIMEOUT_US, turn(s), cond)
 
 /* The provider's memory of this process's endpoints. */
 static void
@@ -226,7 +218,7 @@ scene_open(struct scene *s)
 	assert_int_equal(leat_ep_listen(s->target.ep, "127.0.0.1:0"), 0);
 	assert_int_equal(leat_ep_listen_addr(s->target.ep, addr, sizeof(addr)), 0);
 	assert_true(leat_ep_connect(s->other.ep, addr, NULL) >= 0);
-	UNTIL(s, s->target.up && s->other.up);
+	SCENE_UNTIL(s, s->target.up && s->other.up);
 	mem_open(s);
 }
 
@@ -265,8 +257,8 @@ send_all(struct scene *s, struct node *from, struct node *to)
 			.type = LEAT_OP_SEND, .peer = from->peer, .buf = tx, .size = sizeof(tx)
 		};
 		o = &send;
-		UNTIL(s, leat_ep_post(from->ep, &o, 1) == 1);
-		UNTIL(s, op_done(&send) && op_done(&recv));
+		SCENE_UNTIL(s, leat_ep_post(from->ep, &o, 1) == 1);
+		SCENE_UNTIL(s, op_done(&send) && op_done(&recv));
 		assert_int_equal(send.status, 0);
 		assert_int_equal(recv.status, 0);
 		assert_memory_equal(rx, tx, sizeof(tx));
@@ -287,7 +279,7 @@ kill_child(struct scene *s, enum leat_op_type type, bool half)
 		assert_int_equal(leat_ep_post(s->target.ep, &o, 1), 1);
 	assert_int_equal(leat_ep_listen_addr(s->target.ep, addr, sizeof(addr)), 0);
 	pid = spawn(addr, type);
-	UNTIL(s, stepper_reached(pid));
+	SCENE_UNTIL(s, stepper_reached(pid));
 	assert_true(s->child_up);
 	for (quiet = 0; quiet < 100; quiet++)
 		turn(s);
@@ -310,7 +302,7 @@ killed(enum leat_op_type type, bool half)
 	(void)alarm(ALARM_S);
 	scene_open(&s);
 	kill_child(&s, type, half);
-	UNTIL(&s, !s.child_up);
+	SCENE_UNTIL(&s, !s.child_up);
 	send_all(&s, &s.other, &s.target);
 	send_all(&s, &s.target, &s.other);
 	scene_close(&s);

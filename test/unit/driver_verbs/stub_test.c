@@ -11,11 +11,11 @@ int
 stub_start(void **state)
 {
 	static char prog[] = "test_verbs", tel[] = "--no-telemetry", pci[] = "--no-pci";
-	static char log[] = "--log-level=leat.*:critical", d0[] = "--vdev=fabric_verbs0,dev=stub0";
-	static char d1[] = "--vdev=fabric_verbs1,dev=stub1";
-	static char d2[] = "--vdev=fabric_verbs2,dev=stub1,signal=4";
-	static char d3[] = "--vdev=fabric_verbs3,dev=stub0,relaxed=1";
-	static char d4[] = "--vdev=fabric_verbs4,dev=stub0,odp=1";
+	static char log[] = "--log-level=leat.*:critical", d0[] = "--vdev=fabric_verbs0,dev=sim0";
+	static char d1[] = "--vdev=fabric_verbs1,dev=sim1";
+	static char d2[] = "--vdev=fabric_verbs2,dev=sim1,signal=4";
+	static char d3[] = "--vdev=fabric_verbs3,dev=sim0,relaxed=1";
+	static char d4[] = "--vdev=fabric_verbs4,dev=sim0,odp=1";
 	char *argv[] = { prog, tel, pci, log, d0, d1, d2, d3, d4, NULL };
 
 	(void)state;

@@ -37,7 +37,7 @@ start(void **state)
 		"--no-telemetry",
 		"--no-pci",
 		"--log-level=leat.*:error",
-		"--vdev=fabric_verbs0,dev=stub0",
+		"--vdev=fabric_verbs0,dev=sim0",
 		"--vdev=fabric_fault0,lower=fabric_verbs0,reorder=8,refuse=0.2,seed=5",
 	};
 	char *argv[RTE_DIM(args) + 1] = { NULL };

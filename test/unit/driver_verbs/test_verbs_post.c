@@ -312,7 +312,7 @@ no_odp(void **state)
 	assert_non_null(d.ctx);
 	sim.odp = 0;
 	assert_int_equal(vb_mr_options(&d), -EOPNOTSUPP);
-	assert_non_null(strstr(leat_err_msg(), "stub0 has no on-demand paging"));
+	assert_non_null(strstr(leat_err_msg(), "sim0 has no on-demand paging"));
 	sim.odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
 	assert_int_equal(vb_mr_options(&d), -EOPNOTSUPP);
 	assert_non_null(strstr(leat_err_msg(), "lacks, for reliable connections: SRQ;"));
@@ -330,7 +330,7 @@ gids(void **state)
 		int gid;
 		const char *src;
 	} rows[] = {
-		{ "stub0", "", "", 1, "192.0.2.1:0" },
+		{ "sim0", "", "", 1, "192.0.2.1:0" },
 		{ "", "192.0.2.1", "", 1, "192.0.2.1:0" },
 		{ "", "192.0.2.9", "", 2, "192.0.2.9:0" },
 		{ "", "", "lo", 2, "192.0.2.9:0" },
