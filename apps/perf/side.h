@@ -24,6 +24,7 @@
 #include <rte_pause.h>
 
 #include <leat_ep.h>
+#include <leat_msg.h>
 #include <leat_time.h>
 
 #include "wire.h"
@@ -32,8 +33,8 @@
 #define PERF_POLL 64
 /* Receives for control messages where the data don't take the same ones. */
 #define PERF_CTL_RX 4
-/* Receives of the connection for messages: twice the credits, and two. */
-#define PERF_MSG_RX (2 * 64 + 2)
+/* Receives of the connection for messages: see leat_msg_conf.credits. */
+#define PERF_MSG_RX (2 * LEAT_MSG_CREDITS_DEFAULT + 2)
 /* Ops that a side may have in flight besides the window. */
 #define PERF_TX_SPARE 8
 /* A slot of an atomic takes a cache line. */

@@ -55,6 +55,8 @@ struct rte_mempool;
 
 /** Most messages in flight per connection and direction (leat_msg_conf.credits). */
 #define LEAT_MSG_CREDITS_MAX 256
+/** How many there are if none are asked for and the receive depth allows it. */
+#define LEAT_MSG_CREDITS_DEFAULT 64
 /** Longest message that may travel in one send with its length, bytes. */
 #define LEAT_MSG_EAGER_MAX 65536
 /** Bytes that leat mode needs of the data that travel with connect and accept; the rest is the application's. */
@@ -73,7 +75,8 @@ enum leat_msg_mode {
 struct leat_msg_conf {
 	uint16_t max_conns; /**< connections at a time, at most leat_ep_conf.max_peers; 0: that */
 	/**
-	 * Messages in flight per connection and direction; a power of two, 2 to LEAT_MSG_CREDITS_MAX; 0: 64, or what
+	 * Messages in flight per connection and direction; a power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
+	 * LEAT_MSG_CREDITS_DEFAULT, or what
 	 * the receive depth allows. In plain mode at most 8 are received at a time. The endpoint must have room for max_conns * (2 * credits + 2) receives.
 	 */
 	uint16_t credits;

@@ -16,7 +16,6 @@
 
 #include "msg_pvt.h"
 
-#define CREDITS_DEFAULT 64
 #define EAGER_DEFAULT (2048 - MSG_HEAD_LEN)
 
 /* Receives that a connection may have posted: messages, their payloads, control messages. */
@@ -39,7 +38,7 @@ conf_check(struct leat_ep *ep, struct leat_msg *m, const struct leat_msg_conf *c
 	if (conns == 0)
 		conns = ep->nb_peers;
 	if (credits == 0) {
-		credits = CREDITS_DEFAULT;
+		credits = LEAT_MSG_CREDITS_DEFAULT;
 		while (credits > 2 && conns * RECVS(credits) > room)
 			credits /= 2;
 	}
