@@ -259,8 +259,7 @@ init(const struct bench_args *args)
 {
 	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:warning",
 		    tel[] = "--no-telemetry";
-	static char d0[] = "--vdev=fabric_verbs0,dev=sim0",
-		    d1[] = "--vdev=fabric_verbs1,dev=sim1";
+	static char d0[] = "--vdev=fabric_verbs0,dev=sim0", d1[] = "--vdev=fabric_verbs1,dev=sim1";
 	char *argv[32];
 	int i, n = 0;
 
