@@ -72,10 +72,10 @@ def sizes_of(name):
 
 def plan(test, size, scale):
     """(iterations, window) of a comparison."""
-    if test == "lat":
-        n = {8: 1000, 4096: 500}.get(size, 15)
-        return max(10, int(n * scale)), 1
     # about a second: starting takes longer, and a shorter one measures what else happens then
+    if test == "lat":
+        n = {8: 6000, 4096: 3000}.get(size, 60)
+        return max(10, int(n * scale)), 1
     n = {8: 16384, 4096: 4096}.get(size, 32)
     window = 64 if size < 1 << 20 else 16
     # a multiple of the burst, and more than the window
