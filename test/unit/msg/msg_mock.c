@@ -27,13 +27,13 @@ mm_stop(void **state)
 }
 
 void
-mm_open(struct mm *mm)
+mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns)
 {
 	struct leat_ep_conf conf = { .ops = LEAT_OP_MASK_ALL & ~LEAT_OP_BIT(LEAT_OP_CMP_SWAP),
 				     .max_peers = 4,
 				     .tx_depth = 64,
 				     .rx_depth = 64 };
-	struct leat_msg_conf mconf = { .credits = CREDITS, .eager_max = 100 };
+	struct leat_msg_conf mconf = { .max_conns = conns, .credits = credits, .eager_max = 100 };
 
 	memset(mm, 0, sizeof(*mm));
 	mm->ep = leat_ep_create(leat_dev_get(0), &conf);
@@ -42,6 +42,12 @@ mm_open(struct mm *mm)
 	mm->m = leat_msg_create(mm->ep, &mconf);
 	if (mm->m == NULL)
 		fail_msg("leat_msg_create: %s", leat_err_msg());
+}
+
+void
+mm_open(struct mm *mm)
+{
+	mm_open_with(mm, CREDITS, 0);
 }
 
 void

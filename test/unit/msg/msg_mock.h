@@ -34,6 +34,8 @@ struct mm {
 int mm_start(void **state);
 int mm_stop(void **state);
 void mm_open(struct mm *mm);
+/* With that many credits for each of so many connections. */
+void mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns);
 /* Closes connections without draining, and frees all. Every request must have come back. */
 void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
 

@@ -186,6 +186,44 @@ test_recv_bytes(void **state)
 	mm_close(&mm, &c, 1);
 }
 
+/*
+ * The end of a stream, whose messages arrive the last one first. The first one goes straight to its request, nothing
+ * else arrives, and there are so many credits left that no receive is to be posted: the others must not wait for that.
+ */
+static void
+test_front_arrives_last(void **state)
+{
+	static const char *const text[] = { "one", "two", "three" };
+	struct leat_msg_req rx[3];
+	struct leat_msg_conn *c;
+	char buf[3][8];
+	uint64_t base;
+	struct mm mm;
+	unsigned int i;
+
+	(void)state;
+	mm_open_with(&mm, 16, 1);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	for (i = 0; i < 3; i++)
+		mm_recv(c, &rx[i], buf[i], sizeof(buf[i]));
+	for (i = 3; i-- > 0;) {
+		uint64_t n = head(strlen(text[i]), 2, 0, text[i]);
+
+		assert_int_equal(mm.nb_back, 0);
+		mm_arrive(&mm, 0, TAG(1, base, i), in, n);
+		mm_drive(&mm);
+	}
+	assert_int_equal(mm.nb_back, 3);
+	for (i = 0; i < 3; i++) {
+		assert_ptr_equal(mm.back[i], &rx[i]);
+		assert_int_equal(rx[i].status, 0);
+		assert_int_equal(rx[i].len, strlen(text[i]));
+		assert_memory_equal(buf[i], text[i], strlen(text[i]));
+	}
+	mm_close(&mm, &c, 1);
+}
+
 static void
 test_wrap(void **state)
 {
@@ -380,10 +418,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_eager_bytes), cmocka_unit_test(test_large_bytes),
-		cmocka_unit_test(test_recv_bytes),  cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_tags_differ), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_hello),	    cmocka_unit_test(test_received_after_end),
+		cmocka_unit_test(test_eager_bytes),
+		cmocka_unit_test(test_large_bytes),
+		cmocka_unit_test(test_recv_bytes),
+		cmocka_unit_test(test_front_arrives_last),
+		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_tags_differ),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_received_after_end),
 	};
 
 	return cmocka_run_group_tests_name("msg_leat", tests, mm_start, mm_stop);
