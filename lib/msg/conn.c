@@ -52,7 +52,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 		return NULL;
 	}
 	c = &m->conns[i];
-	/* What conn_init() set stays; slots are clean: nothing of the last connection is in flight. */
+	/* What conn_init() set stays: nothing of the last connection is in flight. */
 	c->mode = LEAT_MSG_AUTO;
 	c->asked = (uint8_t)conf->mode;
 	c->any_id = conf->any_id;

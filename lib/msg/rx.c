@@ -108,6 +108,9 @@ msg_rx_start(struct leat_msg_conn *c)
 {
 	uint32_t i;
 
+	/* Nothing is in flight. But what arrived for the last connection in this place, and was not received, is marked. */
+	for (i = 0; i <= c->mask; i++)
+		c->rx[i].flags = 0;
 	c->idle = NULL;
 	if (c->any_id) {
 		for (i = 0; i < c->rx_window; i++) {

@@ -341,6 +341,55 @@ test_release(void **state)
 	mm_close(&mm, &c, 1);
 }
 
+/* A connection ends with a message that nobody received, and one of which only the length and the payload are here. */
+static void
+test_place_is_used_again(void **state)
+{
+	struct leat_msg_req rx[2];
+	struct leat_msg_conn *c, *next;
+	char buf[2][8];
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = mm_connect(&mm, &plain, NULL, 0);
+	mm_recv(c, &rx[0], buf[0], 8);
+	mm_recv(c, &rx[1], buf[1], 8);
+	mm_arrive64(&mm, 0, LEN_TAG(0), 3);
+	mm_arrive64(&mm, 0, LEN_TAG(1), 3);
+	mm_arrive64(&mm, 0, LEN_TAG(2), 0);
+	mm_drive(&mm);
+	mm_arrive(&mm, 0, DATA_TAG(1), "old", 3);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 0);
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	while (mm.nb_ev[LEAT_MSG_CLOSED] == 0)
+		mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+
+	/* Nothing of that is in the next one's messages. */
+	mm.nb_back = 0;
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+	next = mm_connect(&mm, &plain, NULL, 0);
+	assert_ptr_equal(next, c);
+	mm_recv(next, &rx[0], buf[0], 8);
+	mm_recv(next, &rx[1], buf[1], 8);
+	mm_arrive64(&mm, leat_msg_conn_peer(next), LEN_TAG(0), 3);
+	mm_arrive64(&mm, leat_msg_conn_peer(next), LEN_TAG(1), 3);
+	mm_drive(&mm);
+	mm_arrive(&mm, leat_msg_conn_peer(next), DATA_TAG(0), "new", 3);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 1);
+	assert_memory_equal(buf[0], "new", 3);
+	mm_arrive(&mm, leat_msg_conn_peer(next), DATA_TAG(1), "too", 3);
+	mm_recv(next, &rx[0], buf[0], 8);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	assert_memory_equal(buf[1], "too", 3);
+	mm_close(&mm, &next, 1);
+}
+
 /* One op fails, the peer lives: a message is missing, so it is over. */
 static void
 test_op_error(void **state)
@@ -490,12 +539,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_send_bytes), cmocka_unit_test(test_recv_any_order),
-		cmocka_unit_test(test_any_id),	   cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_hostile),	   cmocka_unit_test(test_length_of_other_size),
-		cmocka_unit_test(test_alloc),	   cmocka_unit_test(test_release),
-		cmocka_unit_test(test_op_error),   cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_beside),	   cmocka_unit_test(test_create_refuses),
+		cmocka_unit_test(test_send_bytes),
+		cmocka_unit_test(test_recv_any_order),
+		cmocka_unit_test(test_any_id),
+		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_length_of_other_size),
+		cmocka_unit_test(test_alloc),
+		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_place_is_used_again),
+		cmocka_unit_test(test_op_error),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_create_refuses),
 	};
 
 	return cmocka_run_group_tests_name("msg_plain", tests, mm_start, mm_stop);
