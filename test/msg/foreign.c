@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-msg-foreign EAL-ARGUMENTS -- listen|connect HOST:PORT MESSAGES
+ * leat-msg-foreign EAL-ARGUMENTS -- listen|connect HOST:PORT MESSAGES [any-id]
  *
  * Leat's side of the test with msg-raw-peer: sends messages of many sizes over one connection, which must turn out to
  * be in plain mode, takes each of them back and compares. When it listens it prints the port.
@@ -35,6 +35,7 @@ static uint8_t block[MAX_MESSAGE + 256], in[WINDOW][MAX_MESSAGE];
 static struct leat_msg_req tx[WINDOW], rx[WINDOW];
 static unsigned int messages, sends, recvs, sent, received;
 static bool closed;
+static struct leat_msg_conn_conf conn_conf;
 
 static uint64_t
 size_of(unsigned int k)
@@ -87,7 +88,6 @@ back(const struct leat_msg_req *req)
 static void
 events(void)
 {
-	const struct leat_msg_conn_conf conf = { 0 };
 	struct leat_msg_event mev;
 	struct leat_event ev;
 
@@ -96,7 +96,7 @@ events(void)
 			check(leat_msg_event(m, &ev), "event of nobody: %s", ev.text);
 			continue;
 		}
-		c = leat_msg_accept(m, &ev, &conf);
+		c = leat_msg_accept(m, &ev, &conn_conf);
 		check(c != NULL, "accept: %s", leat_err_msg());
 	}
 	while (leat_msg_events(m, &mev, 1) == 1) {
@@ -124,7 +124,8 @@ main(int argc, char **argv)
 	check(ret >= 0, "leat_init: %s", leat_err_msg());
 	argc -= ret;
 	argv += ret;
-	check(argc == 4, "-- listen|connect HOST:PORT MESSAGES");
+	check(argc == 4 || argc == 5, "-- listen|connect HOST:PORT MESSAGES [any-id]");
+	conn_conf.any_id = argc == 5;
 	messages = (unsigned int)atoi(argv[3]);
 	for (i = 0; i < 256; i++)
 		block[i] = (uint8_t)(i * 167);
@@ -140,7 +141,7 @@ main(int argc, char **argv)
 		printf("listening %s\n", addr);
 		fflush(stdout);
 	} else {
-		c = leat_msg_connect(m, argv[2], NULL);
+		c = leat_msg_connect(m, argv[2], &conn_conf);
 		check(c != NULL, "connect: %s", leat_err_msg());
 	}
 	for (turn = 0; !closed; turn++) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * msg-raw-peer PROVIDER listen|connect HOST:PORT MESSAGES
+ * msg-raw-peer PROVIDER listen|connect HOST:PORT MESSAGES [any-id]
  *
  * A program that knows libfabric and what doc/guide/address-exchange.md and doc/guide/msg.md say, and has no code of
  * leat: it sends back MESSAGES messages in plain mode, and then waits for the other side to close. When it
- * listens it prints the port, so that 0 may be given.
+ * listens it prints the port, so that 0 may be given. It receives each length by its id; with any-id whichever comes, and
+ * takes the id from its tag.
  */
 
 #include <endian.h>
@@ -132,6 +133,8 @@ table_open(void)
 	address_len = own + 1 + strlen(name) + 1;
 }
 
+static uint64_t tag_in; /* of the last receive */
+
 /* Waits for n ops. @return bytes of the last receive */
 static size_t
 wait_for(unsigned int n)
@@ -145,8 +148,10 @@ wait_for(unsigned int n)
 
 		if (ret == 1) {
 			n--;
-			if ((entry.flags & FI_RECV) != 0)
+			if ((entry.flags & FI_RECV) != 0) {
 				len = entry.len;
+				tag_in = entry.tag;
+			}
 			continue;
 		}
 		if (ret == -FI_EAVAIL)
@@ -158,13 +163,13 @@ wait_for(unsigned int n)
 }
 
 static void
-post(bool send, void *buf, size_t len, uint64_t tag, struct fi_context2 *ctx)
+post(bool send, void *buf, size_t len, uint64_t tag, uint64_t ignore, struct fi_context2 *ctx)
 {
 	ssize_t ret;
 
 	do {
 		ret = send ? fi_tsend(ep, buf, len, NULL, peer, tag, ctx)
-			   : fi_trecv(ep, buf, len, NULL, FI_ADDR_UNSPEC, tag, 0, ctx);
+			   : fi_trecv(ep, buf, len, NULL, FI_ADDR_UNSPEC, tag, ignore, ctx);
 		if (ret == -FI_EAGAIN)
 			(void)fi_cq_read(cq, NULL, 0);
 	} while (ret == -FI_EAGAIN);
@@ -174,7 +179,7 @@ post(bool send, void *buf, size_t len, uint64_t tag, struct fi_context2 *ctx)
 /* ---- plain mode ---- */
 
 static void
-echo(uint32_t messages)
+echo(uint32_t messages, bool any_id)
 {
 	static uint8_t buf[MAX_MESSAGE];
 	struct fi_context2 ctx[2];
@@ -182,18 +187,24 @@ echo(uint32_t messages)
 	uint32_t id;
 
 	for (id = 0; id < messages; id++) {
-		post(false, &len, sizeof(len), UINT64_C(1) << 32 | id, &ctx[0]);
+		if (any_id)
+			post(false, &len, sizeof(len), UINT64_C(1) << 32, 0xffffffff, &ctx[0]);
+		else
+			post(false, &len, sizeof(len), UINT64_C(1) << 32 | id, 0, &ctx[0]);
 		check(wait_for(1) == sizeof(len), "length %u is not of 8 B", id);
+		/* The order of sends is kept, and only one receive is posted. */
+		check(!any_id || tag_in == (UINT64_C(1) << 32 | id), "tag %#llx instead of id %u",
+		      (unsigned long long)tag_in, id);
 		len = le64toh(len);
 		check(len <= sizeof(buf), "message %u of %llu B", id, (unsigned long long)len);
 		if (len > 0) {
-			post(false, buf, len, UINT64_C(1) << 33 | id, &ctx[0]);
+			post(false, buf, len, UINT64_C(1) << 33 | id, 0, &ctx[0]);
 			check(wait_for(1) == len, "message %u has not the announced length", id);
 		}
 		len = htole64(len);
-		post(true, &len, sizeof(len), UINT64_C(1) << 32 | id, &ctx[0]);
+		post(true, &len, sizeof(len), UINT64_C(1) << 32 | id, 0, &ctx[0]);
 		if (len > 0)
-			post(true, buf, le64toh(len), UINT64_C(1) << 33 | id, &ctx[1]);
+			post(true, buf, le64toh(len), UINT64_C(1) << 33 | id, 0, &ctx[1]);
 		(void)wait_for(len > 0 ? 2 : 1);
 	}
 }
@@ -311,12 +322,12 @@ main(int argc, char **argv)
 	uint16_t type;
 	int fd;
 
-	check(argc == 5, "PROVIDER listen|connect HOST:PORT MESSAGES");
+	check(argc == 5 || argc == 6, "PROVIDER listen|connect HOST:PORT MESSAGES [any-id]");
 	fabric_open(argv[1]);
 	if (strcmp(argv[1], "shm") == 0)
 		table_open();
 	fd = meet(strcmp(argv[2], "listen") == 0, argv[3]);
-	echo((uint32_t)atoi(argv[4]));
+	echo((uint32_t)atoi(argv[4]), argc == 6);
 	/* The provider moves what it still has while the other side is not through. */
 	check(fcntl(fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
 	while (recv(fd, body, 1, MSG_PEEK) < 0)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain mode with a program that has no code of leat: test_foreign.py PEER LEAT PROVIDER EAL-ARGUMENT...
 
-Both ways round: leat connects, leat listens.
+Both ways round: leat connects, leat listens. With tcp also both ways to receive lengths, of the next id and of any
+(libfabric 1.17's shm confuses tags once there are masks and messages that wait).
 """
 
 import subprocess
@@ -12,11 +13,11 @@ MESSAGES = "220"
 TIMEOUT = 30
 
 
-def commands(peer, leat, provider, eal):
+def commands(peer, leat, provider, eal, how):
     name = {"tcp": "tcp;ofi_rxm"}.get(provider, provider)
     here = [leat, *eal, f"--vdev=fabric_efa0,provider={provider}" + (",src=127.0.0.1" if provider == "tcp" else ""), "--"]
-    return (lambda role, addr: [*here, role, addr, MESSAGES]), (
-        lambda role, addr: [peer, name, role, addr, MESSAGES]
+    return (lambda role, addr: [*here, role, addr, MESSAGES, *how]), (
+        lambda role, addr: [peer, name, role, addr, MESSAGES, *how]
     )
 
 
@@ -42,12 +43,19 @@ def run(listener, connector):
 
 
 def main():
-    leat, peer = commands(*sys.argv[1:4], sys.argv[4:])
+    tests = []
+    for how in [], ["any-id"]:
+        if how and sys.argv[3] == "shm":
+            continue
+        leat, peer = commands(*sys.argv[1:4], sys.argv[4:], how)
+        about = ", lengths of any id" if how else ""
+        tests += [
+            ("the foreign program listens" + about, peer, leat),
+            ("leat listens" + about, leat, peer),
+        ]
     bad = 0
-    print("1..2")
-    for number, (what, one, other) in enumerate(
-        (("the foreign program listens", peer, leat), ("leat listens", leat, peer)), 1
-    ):
+    print(f"1..{len(tests)}")
+    for number, (what, one, other) in enumerate(tests, 1):
         why = run(one, other)
         bad += why != ""
         print(f"{'not ok' if why else 'ok'} {number} - {what}{' # ' + why if why else ''}", flush=True)
