@@ -94,6 +94,7 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		goto fail;
 	e->outer = ep;
 	e->driver = ep->dev->driver;
+	e->recv_queue = info.in_order ? LEAT_QUEUE_NONE : NULL;
 	e->nb_tx = conf->tx_depth;
 	e->nb_rx = conf->rx_depth;
 	e->imm_mask = UINT64_MAX;

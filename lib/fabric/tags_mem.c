@@ -134,7 +134,7 @@ tags_mem_grow(struct tags_ep *e)
 		b->op.buf = c->mem + i * stride(e);
 		b->op.size = (size_t)TAGS_HDR_LEN + e->segment;
 		b->op.mr = c->mr;
-		b->op.queue = LEAT_QUEUE_NONE;
+		b->op.queue = e->recv_queue;
 		b->op.user = b;
 		TAILQ_INSERT_TAIL(&e->repost, b, link);
 	}

@@ -176,8 +176,10 @@ struct tags_peer {
 struct tags_ep {
 	struct leat_ep *outer, *inner;
 	const struct leat_driver *driver; /* inner's */
-	struct tags_peer *peers;	  /* inner's nb_peers */
-	TAILQ_HEAD(, tags_peer) todo;	  /* something may be sent to them */
+	/* Of bounce buffers: segments must be seen in the order in which they were sent. Some devices do that alone. */
+	struct leat_queue *recv_queue;
+	struct tags_peer *peers;      /* inner's nb_peers */
+	TAILQ_HEAD(, tags_peer) todo; /* something may be sent to them */
 	struct tags_iop_list free_segs;
 	struct tags_tx_list free_tx;
 	struct tags_rx_list free_rx;
