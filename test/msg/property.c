@@ -84,7 +84,9 @@ bad(const char *fmt, ...)
 	va_start(ap, fmt);
 	fprintf(stderr, "seed %" PRIu64 ": ", seed);
 	vfprintf(stderr, fmt, ap);
-	fprintf(stderr, "\n");
+	fprintf(stderr,
+		"\nagain: --seed %" PRIu64 " --seeds 1, and the other options as they were\n",
+		seed);
 	va_end(ap);
 	exit(1);
 }
