@@ -24,3 +24,12 @@ near[0]=${near[0]%,srq=0}
 # What tags are for, and what they must not disturb.
 some 'bounded.un*' 'cancel.*' 'errors.trecv*' 'ops.directed*' 'ops.ta*' 'ops.ts*' 'order.*' 'silence.*'
 conform "tagged" "${near[@]}" "${SOME[@]}"
+
+# Below the fault device: completions out of order and late, posts refused. The tag layer's, too.
+fault=(-d "${DRIVER%verbs.so}fault.so" "${near[0]}"
+	--vdev=fabric_fault0,lower=fabric_verbs0,reorder=8,delay=1..50,refuse=0.05
+	-- --device fabric_fault0 "${near[@]:2}")
+some 'random.*' 'order.[mq]*'
+conform "under faults" "${fault[@]}" --plain "${SOME[@]}"
+some 'random.*'
+conform "tagged, under faults" "${fault[@]}" "${SOME[@]}"
