@@ -249,6 +249,19 @@ finish_one(struct efa_ep *e, struct efa_slot *s, void *arg)
 	efa_slot_orphan(e, s, p->status);
 }
 
+/*
+ * What it sent, and nobody received. Nothing but the address tells messages of one connection from those of another,
+ * so with others to the same endpoint it is left to the last one, unless that endpoint is gone with all of them.
+ */
+static void
+drain(struct efa_ep *e, const struct efa_peer *p)
+{
+	if (p->dead && (e->quirks & EFA_Q_AV_CUTS) != 0)
+		efa_av_drain_dead(e, p->addr);
+	else if (p->addr->refs == 1)
+		(void)efa_av_drain(e, p->addr);
+}
+
 static void
 ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 {
@@ -270,12 +283,8 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 	/* Until it has heard of it the other side goes on sending, and that must not be taken for the next one's. */
 	if (p->closed > 0 && !e->closing && leat_oob_lingers(e->oob, p->closed))
 		return;
-	if (!e->closing) {
-		if (p->dead && (e->quirks & EFA_Q_AV_CUTS) != 0)
-			efa_av_drain_dead(e, p->addr);
-		else
-			(void)efa_av_drain(e, p->addr);
-	}
+	if (!e->closing)
+		drain(e, p);
 	if (p->parting > 0)
 		(void)leat_oob_close(e->oob, p->parting, NULL);
 	e->nb_ending--;
@@ -408,10 +417,20 @@ exchange(struct efa_ep *e, uint64_t now)
 void
 efa_conn_broken(struct efa_ep *e, uint16_t peer)
 {
-	struct efa_peer *p = &e->peers[peer];
+	const struct efa_addr *a = e->peers[peer].addr;
+	uint64_t deadline = leat_now() + leat_us_to_cycles(BROKEN_US);
+	uint16_t i;
 
-	if (p->broken_deadline == 0)
-		p->broken_deadline = leat_now() + leat_us_to_cycles(BROKEN_US);
+	/* The others to the same endpoint have lost messages with it, perhaps without an op that failed. */
+	for (i = 0; i < e->ep->nb_peers; i++) {
+		struct efa_peer *p = &e->peers[i];
+
+		if (i != peer &&
+		    (p->addr != a || p->state != EFA_PEER_UP || (e->quirks & EFA_Q_SHM) != 0))
+			continue;
+		if (p->broken_deadline == 0)
+			p->broken_deadline = deadline;
+	}
 	e->broken = true;
 	if ((e->quirks & EFA_Q_DRAIN_EMPTY) != 0 && !e->closing)
 		e->ep->poll = efa_poll_broken;

@@ -169,6 +169,44 @@ both_ways(void)
 	ct_finish(&b);
 }
 
+/* Of two connections between the same endpoints one ends, while the other's messages wait to be received. */
+static void
+one_of_two_ends(void)
+{
+	const bool tag = (ct.info.ops & TSR) == TSR;
+	struct ct_side a = ct_near(0), b = ct_far(0);
+	struct ct_spec s = {
+		.count = 40, .size = 1, .size_max = 9000, .seed = 5, .tag = 0xc1, .check = CT_DATA
+	};
+	struct leat_event ev;
+	char addr[LEAT_ADDR_MAX];
+	uint16_t ab[2], ba[2];
+	unsigned int i;
+	int tx, rx;
+
+	ct_open(&a, NULL);
+	ct_open(&b, NULL);
+	ct_listen(&a, addr);
+	for (i = 0; i < 2; i++)
+		ct_connect(&b, &a, addr, &ba[i], &ab[i]);
+	ct_traffic(&b, ba[0], &a, 5, 1, 1000, 1);
+	ct_traffic(&b, ba[1], &a, 5, 1, 1000, 2);
+	s.type = tag ? LEAT_OP_TSEND : LEAT_OP_SEND;
+	s.peer = ba[1];
+	tx = ct_stream(&b, &s);
+	ct_pump_us(20000);
+	CT_EQ(ct_disconnect(&a, ab[0]), 0, "disconnect");
+	ct_event(&a, LEAT_EV_DISCONNECTED, ab[0], &ev);
+	ct_event(&b, LEAT_EV_DISCONNECTED, ba[0], &ev);
+	s.type = tag ? LEAT_OP_TRECV : LEAT_OP_RECV;
+	s.peer = LEAT_PEER_ANY;
+	rx = ct_stream(&a, &s);
+	ct_wait_ok(&a, rx, s.count);
+	ct_wait_ok(&b, tx, s.count);
+	ct_finish(&a);
+	ct_finish(&b);
+}
+
 /* All connect to all. */
 static void
 mesh(void)
@@ -198,6 +236,7 @@ const struct ct_test ct_tests_peers[] = {
 	{ .name = "connect.table_full", .fn = table_full, .ops = SR },
 	{ .name = "connect.thousand_peers", .fn = thousand_peers, .ops = SR },
 	{ .name = "connect.both_ways", .fn = both_ways, .ops = SR },
+	{ .name = "connect.one_of_two_ends", .fn = one_of_two_ends, .ops = SR },
 	{ .name = "connect.mesh", .fn = mesh, .ops = SR },
 	{ .name = NULL },
 };
