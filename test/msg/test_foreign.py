@@ -29,7 +29,7 @@ def run(listener, connector):
         for line in first.stdout:
             if line.startswith("listening "):
                 addr = line.split()[1]
-                second = subprocess.Popen(connector("connect", addr))
+                second = subprocess.Popen(connector("connect", addr), stdout=subprocess.DEVNULL)
                 break
         if second is None:
             return f"the listener ended: {first.wait(TIMEOUT)}"
