@@ -8,10 +8,9 @@
  * not take more.
  */
 
-#include <dirent.h>
-#include <string.h>
-
+#include <fcntl.h>
 #include <malloc.h>
+#include <string.h>
 
 #include "ends.h"
 
@@ -32,13 +31,11 @@ turn(void)
 static unsigned int
 files(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
 	unsigned int n = 0;
+	int fd;
 
-	check(dir != NULL, "/proc/self/fd");
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
+	for (fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }
 

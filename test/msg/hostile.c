@@ -19,8 +19,8 @@
 
 #include "ends.h"
 
-#define CREDITS 16
-#define FLOOD_MAX 10000
+#define CREDITS 16u
+#define FLOOD_MAX 10000u
 #define LARGE 50000 /* more than is sent with its length */
 #define BEFORE 3    /* messages of the bystander between two looks */
 
