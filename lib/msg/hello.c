@@ -6,7 +6,7 @@
  *
  *     offset  size
  *          0     4  "LMSG"
- *          4     1  version, 1
+ *          4     1  version, 2
  *          5     1  0
  *          6     2  connection: goes into tags
  *          8     2  epoch, 14 bits: goes into tags
@@ -26,7 +26,7 @@
 
 #include "msg_pvt.h"
 
-#define VERSION 1
+#define VERSION 2
 
 static const uint8_t magic[4] = { 'L', 'M', 'S', 'G' };
 

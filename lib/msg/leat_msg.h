@@ -29,8 +29,8 @@
  *
  * - *plain*: a length and a payload, two tagged sends; the format of DESIGN.md, which a program that
  *   knows only libfabric speaks as well. No flow control but the device's.
- * - *leat*: agreed on by two leat endpoints when they connect. Small messages in one send, credits, large ones
- *   into receives that are already posted, tags that no other connection has.
+ * - *leat*: agreed on by two leat endpoints when they connect. Small messages in one send, several of them if several
+ *   wait; credits; large ones into receives that are already posted; tags that no other connection has.
  *
  * All memory is allocated and registered by leat_msg_create(): opening, sending and receiving allocate
  * nothing, whatever the other side announces.
@@ -53,7 +53,7 @@ struct leat_msg;
 struct leat_msg_conn;
 struct rte_mempool;
 
-/** Most messages in flight per connection and direction (leat_msg_conf.credits). */
+/** Most sends in flight per connection and direction (leat_msg_conf.credits). */
 #define LEAT_MSG_CREDITS_MAX 256
 /** How many there are if none are asked for and the receive depth allows it. */
 #define LEAT_MSG_CREDITS_DEFAULT 64
@@ -75,14 +75,14 @@ enum leat_msg_mode {
 struct leat_msg_conf {
 	uint16_t max_conns; /**< connections at a time, at most leat_ep_conf.max_peers; 0: that */
 	/**
-	 * Messages in flight per connection and direction; a power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
-	 * LEAT_MSG_CREDITS_DEFAULT, or what
+	 * Messages in flight per connection and direction; small ones that travel together in leat mode count as
+	 * one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0: LEAT_MSG_CREDITS_DEFAULT, or what
 	 * the receive depth allows. In plain mode at most 8 are received at a time. The endpoint must have room for max_conns * (2 * credits + 2) receives.
 	 */
 	uint16_t credits;
 	/**
-	 * Leat mode: messages of up to so many bytes are copied and travel in one send; 1 to LEAT_MSG_EAGER_MAX;
-	 * 0: 2032. The smaller value of the two sides holds.
+	 * Leat mode: messages of up to so many bytes are copied and travel in one send, and together as many as
+	 * there is room for; 1 to LEAT_MSG_EAGER_MAX; 0: 2032. The smaller value of the two sides holds.
 	 */
 	uint32_t eager_max;
 };
@@ -184,7 +184,8 @@ struct leat_msg_stats {
 	uint64_t ended_errors; /**< connections ended because of what the other side did */
 	uint32_t credits;      /**< leat_msg_conf.credits, as it was decided */
 	uint32_t conns;	       /**< open now */
-	uint32_t held;	       /**< messages that have arrived and wait for a receive, now */
+	/** messages that have arrived and wait for a receive, now; what travelled together counts as one */
+	uint32_t held;
 	uint32_t held_max;     /**< the most of one connection ever; never more than credits */
 	uint64_t memory;       /**< bytes allocated by leat_msg_create(); it never changes */
 };

@@ -13,7 +13,8 @@
  *     hello.c   what two leat endpoints tell each other when they connect
  *
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
- * direction, and message id uses slot id % C, so everything about a message in flight is found by its id.
+ * direction, and message id uses slot id % C, so everything about a message in flight is found by its id. (In
+ * leat mode small messages that wait travel together: they have one id and one slot, as if they were one.)
  * Ids below a cursor have done a step, and steps are done in order:
  *
  *     sending      done <= post <= next
@@ -83,15 +84,21 @@ msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
 
 /* ---- heads ---- */
 
-/* Leat mode, before each message; a control message is the last two. Little-endian. */
+/*
+ * Leat mode, at the beginning of each send; a control message is the last two. Little-endian.
+ *
+ *     | head: len | message | len | message | ...       small ones, as many as waited and fit
+ *     | head: len |                                     a large one
+ */
 struct msg_head {
-	uint64_t len;	  /* of the message */
+	uint64_t len;	  /* of the first message */
 	uint32_t credit;  /* the sender of this has receives posted for all ids before this */
 	uint32_t granted; /* ... and for the payload of all large messages before this */
 };
 
 #define MSG_HEAD_LEN 16
 #define MSG_CTRL_LEN 8
+#define MSG_NEXT_LEN 8 /* length of a further message in a send */
 static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
 
 /* What the other side said when connecting; see hello.c. */
@@ -117,17 +124,19 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_POSTED 0x04	  /* tx: op was posted */
 #define MSG_WANT 0x08	  /* data is to be posted */
 #define MSG_ARRIVED 0x10  /* rx: its length is known */
-#define MSG_EAGER 0x20	  /* leat mode: it is in the slot's buffer */
+#define MSG_EAGER 0x20	  /* leat mode: it, and maybe more of them, are in the slot's buffer */
 #define MSG_DONE 0x40	  /* rx: it is in the request's buffer */
 #define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;
 	struct leat_msg_req *req;
-	uint8_t *buf; /* registered */
-	uint64_t len;
+	uint8_t *buf;		    /* registered */
+	uint64_t len;		    /* rx: of the message, or of the one in buf that is the next */
 	struct msg_slot *next_idle; /* any_id: slots whose op is not posted */
 	uint32_t id;
+	uint32_t off;	/* rx, eager: where in buf the next message is */
+	uint16_t count; /* tx: messages, requests from req on */
 	uint16_t flags;
 	uint8_t kind;
 	/* length; or head and eager message; or control message */

@@ -7,8 +7,8 @@
  * whatever the device does to the order, a receive can only be met by its own message. In plain mode the
  * lengths may also be received by any of as many equal receives (any_id); the id is in the tag that arrived.
  *
- * What arrived waits in its slot until there is a request for it. Then an eager message is copied, or
- * the payload's receive is posted, of exactly the announced length. An announced length is compared with the
+ * What arrived waits in its slot until there is a request for it. Then an eager message is copied (and the next one
+ * in the same slot waits, until there is none), or the payload's receive is posted, of exactly the announced length. An announced length is compared with the
  * limit when it arrives, and with the request before anything is allocated.
  */
 
@@ -16,6 +16,8 @@
 
 #include <rte_memcpy.h>
 #include <rte_mempool.h>
+
+#include <leat_le.h>
 
 #include "msg_pvt.h"
 
@@ -167,6 +169,28 @@ fits(struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len)
 	return true;
 }
 
+/* A request has its message. It goes back when those before it do. */
+static inline void
+received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
+{
+	msg_req_finish(req, 0, len);
+	c->m->stats.received++;
+	c->m->stats.recv_bytes += len;
+}
+
+/* On to the next message in an eager slot, all of which head_arrived() has checked. @return false: there is none */
+static inline bool
+eager_next(struct msg_slot *s)
+{
+	const uint64_t end = s->off + s->len;
+
+	if (likely(end == s->op.len))
+		return false;
+	s->len = leat_get_le64(s->buf + end);
+	s->off = (uint32_t)end + MSG_NEXT_LEN;
+	return true;
+}
+
 /* The oldest message that has no request gets one. @return false: there is none of either */
 static inline bool
 bind(struct leat_msg_conn *c)
@@ -185,14 +209,20 @@ bind(struct leat_msg_conn *c)
 		return false;
 	}
 	msg_list_begun(&c->recvq, req);
-	s->req = req;
+	if ((s->flags & MSG_EAGER) != 0) {
+		rte_memcpy(req->buf, s->buf + s->off, len);
+		received(c, req, len);
+		if (eager_next(s))
+			return true;
+		s->flags |= MSG_DONE;
+	}
 	c->rx_bind++;
 	c->rx_arrived--;
 	c->m->stats.held--;
-	if ((s->flags & MSG_EAGER) != 0) {
-		rte_memcpy(req->buf, s->buf + MSG_HEAD_LEN, len);
-		s->flags |= MSG_DONE;
-	} else if (len == 0) {
+	if ((s->flags & MSG_EAGER) != 0)
+		return true;
+	s->req = req;
+	if (len == 0) {
 		s->flags |= MSG_DONE;
 	} else {
 		s->data.peer = c->recv_peer;
@@ -233,13 +263,11 @@ finish(struct leat_msg_conn *c)
 
 		if ((s->flags & MSG_DONE) == 0)
 			break;
-		msg_req_finish(s->req, 0, s->len);
-		s->req = NULL;
+		if ((s->flags & MSG_EAGER) == 0)
+			received(c, s->req, s->len);
 		/* With any_id its op may be out, for another message. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
-		c->m->stats.received++;
-		c->m->stats.recv_bytes += s->len;
 	}
 	msg_list_give(c, &c->recvq);
 }
@@ -278,7 +306,7 @@ msg_over_recv(struct leat_msg_conn *c)
 		if (c->rx_arrived == 0 || c->rx_done != c->rx_bind ||
 		    ((s->flags & MSG_EAGER) == 0 && s->len > 0) || s->len > req->size || !bind(c))
 			break;
-		c->rx_data++;
+		c->rx_data = c->rx_bind;
 		finish(c);
 	}
 	if (c->in_work) /* waits for a buffer */
@@ -287,6 +315,10 @@ msg_over_recv(struct leat_msg_conn *c)
 		status = c->closing ? -ECANCELED : -ENOTCONN;
 	/* Those with half a message, and behind those nothing is a message any more. */
 	for (req = c->recvq.head; req != NULL; req = req->next) {
+		if (req->state == MSG_REQ_FINISHED) {
+			c->m->stats.received--;
+			c->m->stats.recv_bytes -= req->len;
+		}
 		if (req->state != MSG_REQ_CANCELLED)
 			msg_req_finish(req, status, 0);
 	}
@@ -302,14 +334,16 @@ msg_over_recv(struct leat_msg_conn *c)
 
 /* ---- arrivals ---- */
 
+static void __rte_cold
+too_long(struct leat_msg_conn *c, uint32_t id, uint64_t len)
+{
+	msg_fail(c, -EMSGSIZE, "message %#x has %" PRIu64 " B, the limit is %" PRIu64, id, len,
+		 c->max_size);
+}
+
 static void
 arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 {
-	if (unlikely(len > c->max_size)) {
-		msg_fail(c, -EMSGSIZE, "message %#x has %" PRIu64 " B, the limit is %" PRIu64, id,
-			 len, c->max_size);
-		return;
-	}
 	msg_work(c);
 	s->id = id;
 	s->len = len;
@@ -320,26 +354,28 @@ arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 }
 
 /*
- * The usual case: an eager message is the next one, and a request waits for it.
- * @return false: it is not the usual case
+ * The usual case: eager messages are the next ones, and requests wait for them.
+ * @return false: it is not the usual case, or not for all of them
  */
 static inline bool
-deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
+deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
-	struct leat_msg_req *req = c->recvq.head;
-
-	if (unlikely(id != c->rx_done || id != c->rx_bind || req == NULL || req != c->recvq.begin ||
-		     len > c->eager_max || len > req->size || (req->buf == NULL && len > 0) ||
-		     c->state != MSG_OPEN))
+	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN))
 		return false;
-	rte_memcpy(req->buf, s->buf + MSG_HEAD_LEN, len);
-	msg_list_begun(&c->recvq, req);
-	msg_req_finish(req, 0, len);
-	msg_list_give(c, &c->recvq);
+	do {
+		struct leat_msg_req *req = c->recvq.head;
+		const uint64_t len = s->len;
+
+		if (unlikely(req == NULL || req != c->recvq.begin || len > req->size ||
+			     (req->buf == NULL && len > 0)))
+			return false;
+		rte_memcpy(req->buf, s->buf + s->off, len);
+		msg_list_begun(&c->recvq, req);
+		received(c, req, len);
+		msg_list_give(c, &c->recvq);
+	} while (unlikely(eager_next(s)));
 	s->flags = 0;
 	c->rx_bind = c->rx_data = c->rx_done = id + 1;
-	c->m->stats.received++;
-	c->m->stats.recv_bytes += len;
 	/* Receives are posted again later, many at once. Messages behind this one may have arrived before it. */
 	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch || unlikely(c->rx_arrived > 0))
 		msg_work(c);
@@ -347,11 +383,40 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 	return true;
 }
 
+/*
+ * What stands behind the first message of a send: more small ones. All are looked at before the first is delivered.
+ * @return false: the connection ends
+ */
+static bool
+check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uint64_t len)
+{
+	const uint8_t *p = s->buf + MSG_HEAD_LEN + len;
+	uint64_t left = s->op.len - MSG_HEAD_LEN - len;
+
+	while (left > 0) {
+		len = left < MSG_NEXT_LEN ? UINT64_MAX : leat_get_le64(p);
+		if (unlikely(left < MSG_NEXT_LEN || len > left - MSG_NEXT_LEN)) {
+			msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B behind it are no message",
+				 id, left);
+			return false;
+		}
+		if (unlikely(len > c->max_size)) {
+			too_long(c, id, len);
+			return false;
+		}
+		p += MSG_NEXT_LEN + len;
+		left -= MSG_NEXT_LEN + len;
+	}
+	return true;
+}
+
 static inline void
 head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
+	const uint64_t came = s->op.len - MSG_HEAD_LEN;
 	struct msg_head head;
 	uint64_t len;
+	bool eager;
 
 	if (unlikely(s->op.len < MSG_HEAD_LEN)) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B are no head", id, s->op.len);
@@ -359,19 +424,29 @@ head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	}
 	memcpy(&head, s->buf, sizeof(head));
 	len = rte_le_to_cpu_64(head.len);
-	if (unlikely(s->op.len != MSG_HEAD_LEN + (len <= c->eager_max ? len : 0))) {
+	eager = len <= c->eager_max;
+	if (unlikely(came < (eager ? len : 0) || (!eager && came > 0))) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %" PRIu64 " B came", id,
-			 len, s->op.len - MSG_HEAD_LEN);
+			 len, came);
 		return;
 	}
+	if (unlikely(len > c->max_size)) {
+		too_long(c, id, len);
+		return;
+	}
+	if (unlikely(eager && came > len) && !check_behind(c, s, id, len))
+		return;
 	if (unlikely(!msg_tx_credit(c, rte_le_to_cpu_32(head.credit),
 				    rte_le_to_cpu_32(head.granted))))
 		return;
-	if (likely(deliver(c, s, id, len)))
-		return;
-	if (len <= c->eager_max)
+	s->len = len;
+	s->off = MSG_HEAD_LEN;
+	if (likely(eager)) {
+		if (likely(deliver(c, s, id)))
+			return;
 		s->flags |= MSG_EAGER;
-	arrived(c, s, id, len);
+	}
+	arrived(c, s, id, s->len);
 }
 
 static void
@@ -394,8 +469,11 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 		msg_fail(c, -EPROTO, "message %#x: a length of %" PRIu64 " B", id, s->op.len);
 		return;
 	}
-	memcpy(&len, s->buf, sizeof(len));
-	arrived(c, to, id, rte_le_to_cpu_64(len));
+	len = leat_get_le64(s->buf);
+	if (len > c->max_size)
+		too_long(c, id, len);
+	else
+		arrived(c, to, id, len);
 }
 
 static void

@@ -4,7 +4,7 @@
  * Sending.
  *
  *     plain         length ->, payload ->                      both at once
- *     leat, small   head and message ->                        with credit
+ *     leat, small   head and message, and those behind it ->   with credit
  *     leat, large   head ->, <- granted, payload ->            the payload meets a posted receive
  *
  * A message begins when its slot is free and, in leat mode, the other side has a receive posted for
@@ -14,6 +14,8 @@
 #include <errno.h>
 
 #include <rte_memcpy.h>
+
+#include <leat_le.h>
 
 #include "msg_pvt.h"
 
@@ -54,6 +56,31 @@ may_begin(const struct leat_msg_conn *c)
 	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
 }
 
+/*
+ * Small messages that wait behind the first one of a send go with it, as far as they fit. So what costs per send is
+ * shared by all that an application posts at once, or that waited for credit.
+ */
+static inline void
+gather(struct leat_msg_conn *c, struct msg_slot *s)
+{
+	const uint64_t end = MSG_HEAD_LEN + c->eager_max;
+	struct leat_msg_req *req;
+
+	while ((req = msg_list_begin(&c->sendq)) != NULL) {
+		const uint64_t len = req->size;
+		uint8_t *p = s->buf + s->op.size;
+
+		if (len > c->eager_max || s->op.size + MSG_NEXT_LEN + len > end ||
+		    req_check(c, req) < 0)
+			break;
+		msg_list_begun(&c->sendq, req);
+		leat_put_le64(p, len);
+		rte_memcpy(p + MSG_NEXT_LEN, req->buf, len);
+		s->op.size += MSG_NEXT_LEN + len;
+		s->count++;
+	}
+}
+
 static inline void
 begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -64,7 +91,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	msg_list_begun(&c->sendq, req);
 	s->req = req;
 	s->id = id;
-	s->len = len;
+	s->count = 1;
 	s->flags = 0;
 	s->op.peer = c->peer;
 	if (c->mode == LEAT_MSG_LEAT) {
@@ -75,7 +102,8 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 			rte_memcpy(s->buf + MSG_HEAD_LEN, req->buf, len);
 			s->op.size += len;
 			s->flags = MSG_EAGER;
-			c->m->stats.eager++;
+			gather(c, s);
+			c->m->stats.eager += s->count;
 			msg_slot_prefetch(msg_tx_slot(c, id + 1));
 			return;
 		}
@@ -178,6 +206,24 @@ post_granted(struct leat_msg_conn *c)
 	return true;
 }
 
+/* The requests of a send, which is done. Between them may be some that were cancelled before it. */
+static inline void
+finish(struct leat_msg_conn *c, struct msg_slot *s)
+{
+	struct leat_msg_req *req = s->req;
+	uint16_t n = s->count;
+
+	c->m->stats.sent += n;
+	for (; n > 0; req = req->next) {
+		if (unlikely(req->state != MSG_REQ_STARTED))
+			continue;
+		c->m->stats.sent_bytes += req->size;
+		msg_req_finish(req, 0, req->size);
+		n--;
+	}
+	s->req = NULL;
+}
+
 void
 msg_tx_finish(struct leat_msg_conn *c)
 {
@@ -188,11 +234,8 @@ msg_tx_finish(struct leat_msg_conn *c)
 		if ((s->flags & MSG_EAGER) == 0 &&
 		    (s->flags & (MSG_OP_OUT | MSG_DATA_OUT | MSG_WANT | MSG_FAILED)) != 0)
 			break;
-		msg_req_finish(s->req, 0, s->len);
-		s->req = NULL;
+		finish(c, s);
 		c->tx_done++;
-		c->m->stats.sent++;
-		c->m->stats.sent_bytes += s->len;
 	}
 	msg_list_give(c, &c->sendq);
 }

@@ -63,7 +63,7 @@ guest_turn(void)
 			up = true;
 			if (plain)
 				continue;
-			check(ev.priv_len >= 32 && memcmp(ev.priv, "LMSG\1", 5) == 0,
+			check(ev.priv_len >= 32 && memcmp(ev.priv, "LMSG\2", 5) == 0,
 			      "no hello came back");
 			base = (uint64_t)(ev.priv[6] | ev.priv[7] << 8) << 46 |
 			       (uint64_t)(ev.priv[8] | ev.priv[9] << 8) << 32;
@@ -87,9 +87,9 @@ turn(void)
 static void
 guest_connect(const char *addr)
 {
-	/* version 1, connection 7, epoch 9, 2 credits, up to 64 B at once, messages of up to 2^32 B; it is the guest */
+	/* version 2, connection 7, epoch 9, 2 credits, up to 64 B at once, messages of up to 2^32 B; it is the guest */
 	static const uint8_t hello[33] = {
-		'L', 'M', 'S', 'G', 1, 0, 7, 0, 9, 0, 2, 0, 64, [20] = 1, [24] = 1, [32] = GUEST
+		'L', 'M', 'S', 'G', 2, 0, 7, 0, 9, 0, 2, 0, 64, [20] = 1, [24] = 1, [32] = GUEST
 	};
 	struct leat_conn_params params = {
 		.priv = plain ? &hello[32] : hello,
@@ -211,7 +211,8 @@ length_of_24_bytes(void)
 	if (plain)
 		put_small(UINT64_C(1) << 32, small[0], 24);
 	else
-		announce(0, 4, 12);
+		announce(0, 4,
+			 8); /* behind the message there would have to be another one's length */
 }
 
 /* All kinds, of other connections and epochs, and ids far away: nobody receives these. Then something to receive. */

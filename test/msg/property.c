@@ -168,18 +168,25 @@ post_recv(struct stream *s)
 	check(req->state != 0, "a request came back inside of the call");
 }
 
+/* At most n, in one call. */
 static void
-post_send(struct stream *s)
+post_sends(struct stream *s, unsigned int n)
 {
-	struct request *r = &s->tx[s->sends % WINDOW];
-	struct leat_msg_req *req = &r->req;
+	struct leat_msg_req *reqs[WINDOW];
+	uint16_t i, k = 0;
 
-	r->stream = s;
-	r->k = s->sends++;
-	req->buf = bytes_of(s, r->k);
-	req->size = size_of(s, r->k);
-	check(leat_msg_send(s->from, &req, 1) == 1, "stream %" PRIu64 ": send refused", s->id);
-	check(req->state != 0, "a request came back inside of the call");
+	while (k < n && s->sends < s->total && s->sends - s->sent < WINDOW) {
+		struct request *r = &s->tx[s->sends % WINDOW];
+
+		r->stream = s;
+		r->k = s->sends++;
+		r->req.buf = bytes_of(s, r->k);
+		r->req.size = size_of(s, r->k);
+		reqs[k++] = &r->req;
+	}
+	check(leat_msg_send(s->from, reqs, k) == k, "stream %" PRIu64 ": send refused", s->id);
+	for (i = 0; i < k; i++)
+		check(reqs[i]->state != 0, "a request came back inside of the call");
 }
 
 static void
@@ -331,9 +338,8 @@ post_some(struct stream *s, uint64_t *random)
 	if (s->to != NULL && s->recvs < s->total && s->recvs - s->received < s->window &&
 	    (*random & 3) != 0)
 		post_recv(s);
-	if (s->from != NULL && s->sends < s->total && s->sends - s->sent < WINDOW &&
-	    (*random & 12) != 0)
-		post_send(s);
+	if (s->from != NULL && (*random & 12) != 0)
+		post_sends(s, 1 + (unsigned int)(*random >> 8) % 4);
 }
 
 static void

@@ -8,7 +8,7 @@
 
 /* The other side: connection 0x1234, epoch 0x2abc, 2 credits, eager 64 B, at most 2^32 B, "hi". */
 static const uint8_t hello[] = {
-	'L',  'M',  'S',  'G',	1,    0,    0x34, 0x12, 0xbc, 0x2a, 2, 0, 64, 0, 0, 0,	 0x00,
+	'L',  'M',  'S',  'G',	2,    0,    0x34, 0x12, 0xbc, 0x2a, 2, 0, 64, 0, 0, 0,	 0x00,
 	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 2,	0,    0,    0, 0, 0,  0, 0, 'h', 'i',
 };
 
@@ -104,6 +104,174 @@ test_eager_bytes(void **state)
 	assert_int_equal(mm.nb_back, 3);
 	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(3, base, 2)));
 	mm_close(&mm, &c, 1);
+}
+
+/* A further message in a send, behind what in holds. @return bytes of all */
+static uint64_t
+behind(uint64_t n, uint64_t len, const char *data)
+{
+	uint64_t le = rte_cpu_to_le_64(len);
+
+	memcpy(in + n, &le, 8);
+	memcpy(in + n + 8, data, strlen(data) + 1);
+	return n + 8 + strlen(data);
+}
+
+static void
+send_together(struct leat_msg_conn *c, struct leat_msg_req *tx, const char *const *text,
+	      unsigned int n)
+{
+	struct leat_msg_req *reqs[8];
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		tx[i] = (struct leat_msg_req){ .buf = (void *)(uintptr_t)text[i],
+					       .size = strlen(text[i]) };
+		reqs[i] = &tx[i];
+	}
+	assert_int_equal(leat_msg_send(c, reqs, (uint16_t)n), n);
+}
+
+static void
+test_together_bytes(void **state)
+{
+	/* The third fills the 16 + 64 bytes that the other side takes to the last one. */
+	static const uint8_t m0[80] = {
+		2,   0,	  0, 0, 0, 0, 0, 0, 4,	0, 0, 0, 0, 0, 0, 0, /* head */
+		'a', 'b', /* and behind it none, and 46 B */
+		0,   0,	  0, 0, 0, 0, 0, 0, 46, 0, 0, 0, 0, 0, 0, 0, [34 ... 79] = 'x',
+	};
+	static const uint8_t m1[] = { 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 'c' };
+	static const uint8_t m2[] = { 1, 0, 0, 0,   0, 0, 0, 0, 4, 0, 0, 0, 0,
+				      0, 0, 0, '1', 1, 0, 0, 0, 0, 0, 0, 0, '3' };
+	static const char *const text[] = {
+		"ab",
+		"",
+		"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+		"c",
+	};
+	static const char *const later[] = { "1", "2", "3" };
+	struct leat_msg_req tx[4], tx2[3];
+	struct leat_msg_conn *c;
+	uint64_t base;
+	struct mm mm;
+	unsigned int i;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	send_together(c, tx, text, 4);
+	send_together(c, tx2, later, 3); /* no credit */
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 2);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 4);
+	for (i = 0; i < 4; i++) {
+		assert_ptr_equal(mm.back[i], &tx[i]);
+		assert_int_equal(tx[i].status, 0);
+		assert_int_equal(tx[i].len, strlen(text[i]));
+	}
+	mm_sent(&mm, 0, TAG(1, THERE, 0), m0, sizeof(m0));
+	mm_sent(&mm, 0, TAG(1, THERE, 1), m1, sizeof(m1));
+	/* One of those that wait is cancelled, and the others go without it. */
+	assert_int_equal(leat_msg_cancel(&tx2[1]), 0);
+	mm_arrive(&mm, 0, TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 7);
+	for (i = 0; i < 3; i++) {
+		assert_ptr_equal(mm.back[4 + i], &tx2[i]);
+		assert_int_equal(tx2[i].status, i == 1 ? -ECANCELED : 0);
+	}
+	mm_sent(&mm, 0, TAG(1, THERE, 2), m2, sizeof(m2));
+	mm_close(&mm, &c, 1);
+}
+
+static void
+test_recv_together(void **state)
+{
+	struct leat_msg_req rx[5];
+	struct leat_msg_stats stats;
+	struct leat_msg_conn *c;
+	struct leat_peer *peer;
+	char buf[5][8];
+	uint64_t base, n;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	peer = &mm.ep->peers[0];
+	/* The second send arrives first; of the first one there is a request for half. */
+	n = behind(head(4, 2, 0, "four"), 4, "five");
+	mm_arrive(&mm, 0, TAG(1, base, 1), in, n);
+	mm_recv(c, &rx[0], buf[0], 8);
+	mm_recv(c, &rx[1], buf[1], 8);
+	n = behind(behind(head(3, 2, 0, "one"), 0, ""), 5, "three");
+	mm_arrive(&mm, 0, TAG(1, base, 0), in, n);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	assert_memory_equal(buf[0], "one", 3);
+	assert_int_equal(rx[1].len, 0);
+	leat_msg_stats_get(mm.m, &stats);
+	assert_int_equal(stats.held, 2);
+	mm_recv(c, &rx[2], buf[2], 8);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 3);
+	assert_memory_equal(buf[2], "three", 5);
+	mm_recv(c, &rx[3], buf[3], 8);
+	mm_drive(&mm);
+	assert_memory_equal(buf[3], "four", 4);
+	/* What is left can be received after the end. */
+	leat_peer_closing(mm.ep, peer, 0, "closed");
+	while (mock.nb_ops > 0)
+		mm_finish(&mm, mock.ops[0], -ECONNRESET, 0);
+	leat_peer_down(mm.ep, peer);
+	mm_drive(&mm);
+	mm_recv(c, &rx[4], buf[4], 8);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 5);
+	assert_int_equal(rx[4].status, 0);
+	assert_memory_equal(buf[4], "five", 4);
+	mm_recv(c, &rx[0], buf[0], 8);
+	mm_drive(&mm);
+	assert_int_equal(rx[0].status, -ENOTCONN);
+	leat_msg_stats_get(mm.m, &stats);
+	assert_int_equal(stats.held, 0);
+	assert_int_equal(stats.received, 5);
+	assert_int_equal(stats.recv_bytes, 3 + 0 + 5 + 4 + 4);
+	mm_close(&mm, &c, 1);
+}
+
+/* Small enough to travel in one send, but more than the receiver wants. */
+static void
+test_small_limit(void **state)
+{
+	const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT, .max_size = 4 };
+	struct leat_msg_conn *c[2];
+	struct leat_msg_req rx[2];
+	char buf[2][8];
+	uint64_t n;
+	struct mm mm;
+	unsigned int i;
+
+	(void)state;
+	mm_open(&mm);
+	for (i = 0; i < 2; i++) {
+		c[i] = mm_connect(&mm, &conf, hello, sizeof(hello));
+		mm_recv(c[i], &rx[i], buf[i], 8);
+	}
+	n = head(5, 2, 0, "three");
+	mm_arrive(&mm, 0, TAG(1, base_of(0), 0), in, n);
+	n = behind(head(4, 2, 0, "four"), 5, "seven");
+	mm_arrive(&mm, 1, TAG(1, base_of(1), 0), in, n);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 2);
+	assert_int_equal(mm.ev.status, -EMSGSIZE);
+	assert_int_equal(rx[0].status, -EMSGSIZE);
+	assert_int_equal(rx[1].status, -EMSGSIZE);
+	mm_close(&mm, c, 2);
 }
 
 static void
@@ -336,6 +504,15 @@ test_hostile(void **state)
 	n = head(64, 2, 0, "");
 	memset(in + n, 'x', 112 - n);
 	broken(in, 112, 1, -EPROTO);
+	/* Behind a message: less than a length; one that announces too much; another one that does. */
+	n = head(1, 2, 0, "x and so");
+	broken(in, n, 1, -EPROTO);
+	n = behind(head(1, 2, 0, "x"), 4, "yyy");
+	broken(in, n, 1, -EPROTO);
+	n = behind(head(1, 2, 0, "x"), UINT64_MAX - 7, "y");
+	broken(in, n, 1, -EPROTO);
+	n = behind(behind(head(1, 2, 0, "x"), 1, "y"), UINT64_C(1) << 63, "");
+	broken(in, n, 1, -EPROTO);
 }
 
 static void
@@ -369,7 +546,7 @@ test_hello(void **state)
 	ev.priv_len = sizeof(hello);
 	assert_memory_equal(leat_msg_priv(&ev, &len), "hi", 2);
 	assert_int_equal(len, 2);
-	ev.priv[4] = 2; /* of a version that is not spoken here */
+	ev.priv[4] = 1; /* of a version that is not spoken here */
 	assert_ptr_equal(leat_msg_priv(&ev, &len), ev.priv);
 	assert_int_equal(len, sizeof(hello));
 	mm_close(&mm, c, 3);
@@ -420,6 +597,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eager_bytes),
 		cmocka_unit_test(test_large_bytes),
+		cmocka_unit_test(test_together_bytes),
+		cmocka_unit_test(test_recv_together),
+		cmocka_unit_test(test_small_limit),
 		cmocka_unit_test(test_recv_bytes),
 		cmocka_unit_test(test_front_arrives_last),
 		cmocka_unit_test(test_wrap),
