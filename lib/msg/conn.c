@@ -144,7 +144,8 @@ conn_open(struct leat_msg_conn *c)
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
 	c->rx_window = c->mode == LEAT_MSG_LEAT ? c->mask + 1
 						: RTE_MIN(c->mask + 1, MSG_PLAIN_WINDOW);
-	c->batch = RTE_MAX(c->rx_window / 4, 1u);
+	c->batch = RTE_MIN(c->rx_window / 4, MSG_RX_BATCH);
+	c->batch = RTE_MAX(c->batch, 1u);
 	c->ctrl_tx_id = 0;
 	c->tx_large = 0;
 	if (c->mode == LEAT_MSG_LEAT)

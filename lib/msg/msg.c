@@ -129,7 +129,10 @@ static int
 msg_alloc(struct leat_msg *m)
 {
 	const uint32_t per_conn = 2u * m->credits + 1 + MSG_CTRL;
-	const size_t buf_len = RTE_ALIGN_CEIL(m->eager_max + (size_t)MSG_HEAD_LEN, 8);
+	/* An odd number of cache lines: else the first lines of all would compete for a few places in the caches. */
+	const size_t buf_len =
+		RTE_ALIGN_CEIL(m->eager_max + (size_t)MSG_HEAD_LEN, (size_t)LEAT_CACHE_LINE) |
+		LEAT_CACHE_LINE;
 	const size_t conn_len = RTE_ALIGN_CEIL(
 		2u * m->credits * buf_len + (1 + MSG_CTRL) * MSG_CTRL_LEN, (size_t)LEAT_CACHE_LINE);
 	struct msg_slot *slots;
@@ -314,6 +317,23 @@ run(struct leat_msg *m)
 	}
 }
 
+/* While the application has nothing to do. */
+static void
+run_later(struct leat_msg *m)
+{
+	struct leat_msg_conn *c = m->later, *next;
+
+	m->later = NULL;
+	for (; c != NULL; c = next) {
+		next = c->next_later;
+		c->in_later = false;
+		if (c->state != MSG_OPEN)
+			continue;
+		msg_rx_later(c);
+		msg_ctrl_run(c);
+	}
+}
+
 static inline void
 op_back(const struct leat_op *op)
 {
@@ -358,8 +378,12 @@ leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 	uint16_t i;
 
 	/* What is done first: the rest can be done while the application has nothing to do. */
-	if (m->done.head == NULL && m->work != NULL)
-		run(m);
+	if (m->done.head == NULL) {
+		if (m->work != NULL)
+			run(m);
+		if (m->later != NULL)
+			run_later(m);
+	}
 	for (i = 0; i < n; i++) {
 		struct leat_msg_req *req = m->done.head;
 

@@ -47,6 +47,8 @@
 
 /* Ops posted at once. */
 #define MSG_BURST 32
+/* So many places are free before receives are posted in them: few enough to do it while an answer is on its way. */
+#define MSG_RX_BATCH 4u
 /* Receives for control messages. */
 #define MSG_CTRL 2
 /*
@@ -173,8 +175,9 @@ struct msg_list {
 struct leat_msg_conn {
 	struct leat_msg *m;
 	struct leat_ep *ep;
-	struct leat_msg_conn *next_work; /* to be gone on with */
-	bool in_work;
+	struct leat_msg_conn *next_work;  /* to be gone on with */
+	struct leat_msg_conn *next_later; /* has receives to be posted */
+	bool in_work, in_later;
 	uint8_t state;
 	uint8_t mode; /* enum leat_msg_mode */
 	uint8_t any_id;
@@ -235,6 +238,7 @@ struct leat_msg {
 	uintptr_t slots_base; /* ops in here are ours */
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
+	struct leat_msg_conn *later;
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -300,7 +304,34 @@ msg_req_finish(struct leat_msg_req *req, int status, uint64_t len)
 	req->state = MSG_REQ_FINISHED;
 }
 
-/* What is finished goes back, as far as the order allows: the next leat_msg_poll() gives it out. */
+/* A request goes back: the next leat_msg_poll() gives it out. */
+static inline void
+msg_give(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	struct msg_list *done = &c->m->done;
+
+	req->state = MSG_REQ_DONE;
+	req->next = NULL;
+	if (done->head == NULL)
+		done->head = req;
+	else
+		done->tail->next = req;
+	done->tail = req;
+	c->nb_done++;
+}
+
+/* The oldest one of a list, which was not begun, is done and goes back: all steps at once. */
+static inline void
+msg_list_give_first(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req *req,
+		    uint64_t len)
+{
+	list->head = list->begin = req->next;
+	req->status = 0;
+	req->len = len;
+	msg_give(c, req);
+}
+
+/* What is finished goes back, as far as the order allows. */
 static inline void
 msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
 {
@@ -310,9 +341,7 @@ msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
 		if (unlikely(list->begin == req))
 			list->begin = req->next;
 		list->head = req->next;
-		req->state = MSG_REQ_DONE;
-		c->nb_done++;
-		msg_list_add(&c->m->done, req);
+		msg_give(c, req);
 	}
 }
 
@@ -337,6 +366,20 @@ msg_work(struct leat_msg_conn *c)
 	c->m->work = c;
 }
 
+/*
+ * Posts receives when the application has nothing to do: until then the message that has arrived is what it waits
+ * for. With half of them gone it is done at once.
+ */
+static inline void
+msg_later(struct leat_msg_conn *c)
+{
+	if (c->in_later)
+		return;
+	c->in_later = true;
+	c->next_later = c->m->later;
+	c->m->later = c;
+}
+
 /* conn.c */
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
@@ -356,6 +399,8 @@ bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 /* Posts the first receives. */
 void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
+/* Open: posts the receives that msg_later() was called for. */
+void msg_rx_later(struct leat_msg_conn *c);
 void msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 void msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 

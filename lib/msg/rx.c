@@ -92,6 +92,20 @@ fill(struct leat_msg_conn *c)
 	}
 }
 
+/* Messages for which no receive is posted, and might be. */
+static inline uint32_t
+rx_free(const struct leat_msg_conn *c)
+{
+	return c->rx_window - (c->rx_post - c->rx_done);
+}
+
+void
+msg_rx_later(struct leat_msg_conn *c)
+{
+	if (rx_free(c) >= c->batch)
+		fill(c);
+}
+
 /* The receive of control message id. */
 static void
 post_ctrl(struct leat_msg_conn *c, struct msg_slot *s)
@@ -275,14 +289,20 @@ finish(struct leat_msg_conn *c)
 void
 msg_rx_run(struct leat_msg_conn *c)
 {
+	uint32_t free;
+
 	while (bind(c))
 		;
 	if (c->state != MSG_OPEN)
 		return;
 	post_data(c);
 	finish(c);
-	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch)
+	/* What the application waits for is not kept waiting for receives that are not needed yet. */
+	free = rx_free(c);
+	if (free >= c->rx_window / 2)
 		fill(c);
+	else if (free >= c->batch)
+		msg_later(c);
 	if (unlikely((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) &&
 	    c->state == MSG_OPEN) {
 		if ((c->ctrl_rx[0].flags & MSG_WANT) != 0)
@@ -360,6 +380,8 @@ arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 static inline bool
 deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
+	uint32_t free;
+
 	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN))
 		return false;
 	do {
@@ -370,15 +392,18 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 			     (req->buf == NULL && len > 0)))
 			return false;
 		rte_memcpy(req->buf, s->buf + s->off, len);
-		msg_list_begun(&c->recvq, req);
-		received(c, req, len);
-		msg_list_give(c, &c->recvq);
+		msg_list_give_first(c, &c->recvq, req, len);
+		c->m->stats.received++;
+		c->m->stats.recv_bytes += len;
 	} while (unlikely(eager_next(s)));
 	s->flags = 0;
 	c->rx_bind = c->rx_data = c->rx_done = id + 1;
-	/* Receives are posted again later, many at once. Messages behind this one may have arrived before it. */
-	if (c->rx_window - (c->rx_post - c->rx_done) >= c->batch || unlikely(c->rx_arrived > 0))
+	/* Messages behind this one may have arrived before it. */
+	free = rx_free(c);
+	if (unlikely(free >= c->rx_window / 2 || c->rx_arrived > 0))
 		msg_work(c);
+	else if (free >= c->batch)
+		msg_later(c);
 	msg_slot_prefetch(msg_rx_slot(c, id + 1));
 	return true;
 }

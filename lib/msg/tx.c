@@ -81,7 +81,7 @@ gather(struct leat_msg_conn *c, struct msg_slot *s)
 	}
 }
 
-static inline void
+static __rte_always_inline void
 begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
 	const uint32_t id = c->tx_next++;
@@ -240,11 +240,41 @@ msg_tx_finish(struct leat_msg_conn *c)
 	msg_list_give(c, &c->sendq);
 }
 
+/*
+ * The usual case: one small message, and nothing before it.
+ * @return false: it is not the usual case
+ */
+static inline bool
+send_one(struct leat_msg_conn *c)
+{
+	struct leat_msg_req *req = c->sendq.head;
+	struct leat_op *op;
+	struct msg_slot *s;
+
+	/* If it is the first that was not begun, all that was begun is done. */
+	if (unlikely(req == NULL || req != c->sendq.begin || req->next != NULL ||
+		     c->mode != LEAT_MSG_LEAT || req->size > c->eager_max ||
+		     req->state != MSG_REQ_QUEUED || req_check(c, req) < 0 || !may_begin(c)))
+		return false;
+	s = msg_tx_slot(c, c->tx_next);
+	begin(c, req);
+	op = &s->op;
+	if (unlikely(!post(c, &op, 1)))
+		return true;
+	c->tx_post = c->tx_done = c->tx_next;
+	c->m->stats.sent++;
+	c->m->stats.sent_bytes += req->size;
+	msg_list_give_first(c, &c->sendq, req, req->size);
+	return true;
+}
+
 void
 msg_tx_run(struct leat_msg_conn *c)
 {
 	struct leat_msg_req *req;
 
+	if (likely(send_one(c)))
+		return;
 	if (c->tx_post != c->tx_next && !post_begun(c))
 		return;
 	if (c->tx_large > 0 && !post_granted(c))
