@@ -148,6 +148,7 @@ conn_open(struct leat_msg_conn *c)
 	c->batch = RTE_MAX(c->batch, 1u);
 	c->ctrl_tx_id = 0;
 	c->tx_large = 0;
+	c->tx_bytes = 0;
 	if (c->mode == LEAT_MSG_LEAT)
 		c->any_id = false;
 	c->pending |= 1u << LEAT_MSG_UP;

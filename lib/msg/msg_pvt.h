@@ -49,6 +49,12 @@
 #define MSG_BURST 32
 /* So many places are free before receives are posted in them: few enough to do it while an answer is on its way. */
 #define MSG_RX_BATCH 4u
+/*
+ * Leat mode: with so many bytes of payloads on their way the others wait, though they were granted. Otherwise the heads
+ * of the next messages would stand behind all of them, be seen when those are through, and nothing was on its way
+ * while their receives are posted.
+ */
+#define MSG_DATA_AHEAD (UINT64_C(4) << 20)
 /* Receives for control messages. */
 #define MSG_CTRL 2
 /*
@@ -195,6 +201,7 @@ struct leat_msg_conn {
 	uint32_t tx_granted; /* payloads of ids before it may be sent */
 	uint32_t tx_out;     /* ops with the device */
 	uint32_t tx_large;   /* leat mode: begun, and the payload not posted */
+	uint64_t tx_bytes;   /* leat mode: of payloads, with the device */
 
 	/* receiving */
 	struct msg_slot *rx;
@@ -353,6 +360,7 @@ msg_slot_prefetch(const struct msg_slot *s)
 	rte_prefetch0(&s->op);
 	rte_prefetch0(&s->op.tag);
 	rte_prefetch0(s->op.drv);
+	rte_prefetch0(s->buf);
 }
 
 /* Goes on with a connection at the next opportunity. */

@@ -126,6 +126,17 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->flags = MSG_WANT;
 }
 
+/* An op was not taken. */
+static __rte_noinline void
+refused(struct leat_msg_conn *c)
+{
+	c->m->stats.refused++;
+	if (rte_errno == ESHUTDOWN)
+		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
+	else
+		msg_work(c);
+}
+
 /* @return false: not all were taken */
 static bool
 post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
@@ -143,11 +154,7 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 	c->tx_out += k;
 	if (likely(k == n))
 		return true;
-	c->m->stats.refused++;
-	if (rte_errno == ESHUTDOWN)
-		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
-	else
-		msg_work(c);
+	refused(c);
 	return false;
 }
 
@@ -197,8 +204,11 @@ post_granted(struct leat_msg_conn *c)
 		struct leat_op *op = &s->data;
 
 		if ((s->flags & MSG_WANT) != 0) {
+			if (c->tx_bytes >= MSG_DATA_AHEAD)
+				break;
 			if (!post(c, &op, 1))
 				return false;
+			c->tx_bytes += op->size;
 			c->tx_large--;
 		}
 		c->tx_data++;
@@ -259,8 +269,12 @@ send_one(struct leat_msg_conn *c)
 	s = msg_tx_slot(c, c->tx_next);
 	begin(c, req);
 	op = &s->op;
-	if (unlikely(!post(c, &op, 1)))
+	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0)) {
+		refused(c);
 		return true;
+	}
+	s->flags |= MSG_POSTED | MSG_OP_OUT;
+	c->tx_out++;
 	c->tx_post = c->tx_done = c->tx_next;
 	c->m->stats.sent++;
 	c->m->stats.sent_bytes += req->size;
@@ -307,6 +321,8 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 {
 	c->tx_out--;
 	s->flags &= (uint16_t)(op == &s->op ? ~MSG_OP_OUT : ~MSG_DATA_OUT);
+	if (op == &s->data && c->mode == LEAT_MSG_LEAT)
+		c->tx_bytes -= op->size;
 	if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
