@@ -9,7 +9,8 @@
  *     conn.c    connections: connect, accept, open, up
  *     end.c     how they end: failure, drain, close, events
  *     tx.c      sending, in both formats
- *     rx.c      receiving, in both formats
+ *     rx.c      receiving, in both formats: receives, and requests
+ *     arrive.c  ... and what arrives
  *     hello.c   what two leat endpoints tell each other when they connect
  *
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
@@ -41,6 +42,7 @@
 #include <rte_prefetch.h>
 
 #include <leat_error.h>
+#include <leat_le.h>
 #include <leat_time.h>
 
 #include "leat_msg.h"
@@ -363,6 +365,26 @@ msg_slot_prefetch(const struct msg_slot *s)
 	rte_prefetch0(s->buf);
 }
 
+/* Messages for which no receive is posted, and might be. */
+static inline uint32_t
+msg_rx_free(const struct leat_msg_conn *c)
+{
+	return c->rx_window - (c->rx_post - c->rx_done);
+}
+
+/* On to the next message in an eager slot, all of which were checked when they arrived. @return false: there is none */
+static inline bool
+msg_eager_next(struct msg_slot *s)
+{
+	const uint64_t end = s->off + s->len;
+
+	if (likely(end == s->op.len))
+		return false;
+	s->len = leat_get_le64(s->buf + end);
+	s->off = (uint32_t)end + MSG_NEXT_LEN;
+	return true;
+}
+
 /* Goes on with a connection at the next opportunity. */
 static inline void
 msg_work(struct leat_msg_conn *c)
@@ -409,6 +431,8 @@ void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
 /* Open: posts the receives that msg_later() was called for. */
 void msg_rx_later(struct leat_msg_conn *c);
+
+/* arrive.c */
 void msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 void msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 

@@ -7,17 +7,15 @@
  * whatever the device does to the order, a receive can only be met by its own message. In plain mode the
  * lengths may also be received by any of as many equal receives (any_id); the id is in the tag that arrived.
  *
- * What arrived waits in its slot until there is a request for it. Then an eager message is copied (and the next one
- * in the same slot waits, until there is none), or the payload's receive is posted, of exactly the announced length. An announced length is compared with the
- * limit when it arrives, and with the request before anything is allocated.
+ * What arrived (arrive.c) waits in its slot until there is a request for it. Then an eager message is copied, and the
+ * next one in the same slot waits, until there is none; or the payload's receive is posted, of exactly the announced
+ * length, which is compared with the request before anything is allocated.
  */
 
 #include <errno.h>
 
 #include <rte_memcpy.h>
 #include <rte_mempool.h>
-
-#include <leat_le.h>
 
 #include "msg_pvt.h"
 
@@ -92,17 +90,10 @@ fill(struct leat_msg_conn *c)
 	}
 }
 
-/* Messages for which no receive is posted, and might be. */
-static inline uint32_t
-rx_free(const struct leat_msg_conn *c)
-{
-	return c->rx_window - (c->rx_post - c->rx_done);
-}
-
 void
 msg_rx_later(struct leat_msg_conn *c)
 {
-	if (rx_free(c) >= c->batch)
+	if (msg_rx_free(c) >= c->batch)
 		fill(c);
 }
 
@@ -192,19 +183,6 @@ received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 	c->m->stats.recv_bytes += len;
 }
 
-/* On to the next message in an eager slot, all of which head_arrived() has checked. @return false: there is none */
-static inline bool
-eager_next(struct msg_slot *s)
-{
-	const uint64_t end = s->off + s->len;
-
-	if (likely(end == s->op.len))
-		return false;
-	s->len = leat_get_le64(s->buf + end);
-	s->off = (uint32_t)end + MSG_NEXT_LEN;
-	return true;
-}
-
 /* The oldest message that has no request gets one. @return false: there is none of either */
 static inline bool
 bind(struct leat_msg_conn *c)
@@ -226,7 +204,7 @@ bind(struct leat_msg_conn *c)
 	if ((s->flags & MSG_EAGER) != 0) {
 		rte_memcpy(req->buf, s->buf + s->off, len);
 		received(c, req, len);
-		if (eager_next(s))
+		if (msg_eager_next(s))
 			return true;
 		s->flags |= MSG_DONE;
 	}
@@ -298,13 +276,12 @@ msg_rx_run(struct leat_msg_conn *c)
 	post_data(c);
 	finish(c);
 	/* What the application waits for is not kept waiting for receives that are not needed yet. */
-	free = rx_free(c);
+	free = msg_rx_free(c);
 	if (free >= c->rx_window / 2)
 		fill(c);
 	else if (free >= c->batch)
 		msg_later(c);
-	if (unlikely((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) &&
-	    c->state == MSG_OPEN) {
+	if (((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) != 0 && c->state == MSG_OPEN) {
 		if ((c->ctrl_rx[0].flags & MSG_WANT) != 0)
 			post_ctrl(c, &c->ctrl_rx[0]);
 		if ((c->ctrl_rx[1].flags & MSG_WANT) != 0)
@@ -350,224 +327,4 @@ msg_over_recv(struct leat_msg_conn *c)
 	}
 	c->sendq.begin = NULL;
 	msg_list_give(c, &c->sendq);
-}
-
-/* ---- arrivals ---- */
-
-static void __rte_cold
-too_long(struct leat_msg_conn *c, uint32_t id, uint64_t len)
-{
-	msg_fail(c, -EMSGSIZE, "message %#x has %" PRIu64 " B, the limit is %" PRIu64, id, len,
-		 c->max_size);
-}
-
-static void
-arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
-{
-	msg_work(c);
-	s->id = id;
-	s->len = len;
-	s->flags |= MSG_ARRIVED;
-	c->m->stats.held++;
-	if (++c->rx_arrived > c->m->stats.held_max)
-		c->m->stats.held_max = c->rx_arrived;
-}
-
-/*
- * The usual case: eager messages are the next ones, and requests wait for them.
- * @return false: it is not the usual case, or not for all of them
- */
-static inline bool
-deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
-{
-	uint32_t free;
-
-	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN))
-		return false;
-	do {
-		struct leat_msg_req *req = c->recvq.head;
-		const uint64_t len = s->len;
-
-		if (unlikely(req == NULL || req != c->recvq.begin || len > req->size ||
-			     (req->buf == NULL && len > 0)))
-			return false;
-		rte_memcpy(req->buf, s->buf + s->off, len);
-		msg_list_give_first(c, &c->recvq, req, len);
-		c->m->stats.received++;
-		c->m->stats.recv_bytes += len;
-	} while (unlikely(eager_next(s)));
-	s->flags = 0;
-	c->rx_bind = c->rx_data = c->rx_done = id + 1;
-	/* Messages behind this one may have arrived before it. */
-	free = rx_free(c);
-	if (unlikely(free >= c->rx_window / 2 || c->rx_arrived > 0))
-		msg_work(c);
-	else if (free >= c->batch)
-		msg_later(c);
-	msg_slot_prefetch(msg_rx_slot(c, id + 1));
-	return true;
-}
-
-/*
- * What stands behind the first message of a send: more small ones. All are looked at before the first is delivered.
- * @return false: the connection ends
- */
-static bool
-check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uint64_t len)
-{
-	const uint8_t *p = s->buf + MSG_HEAD_LEN + len;
-	uint64_t left = s->op.len - MSG_HEAD_LEN - len;
-
-	while (left > 0) {
-		len = left < MSG_NEXT_LEN ? UINT64_MAX : leat_get_le64(p);
-		if (unlikely(left < MSG_NEXT_LEN || len > left - MSG_NEXT_LEN)) {
-			msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B behind it are no message",
-				 id, left);
-			return false;
-		}
-		if (unlikely(len > c->max_size)) {
-			too_long(c, id, len);
-			return false;
-		}
-		p += MSG_NEXT_LEN + len;
-		left -= MSG_NEXT_LEN + len;
-	}
-	return true;
-}
-
-static inline void
-head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
-{
-	const uint64_t came = s->op.len - MSG_HEAD_LEN;
-	struct msg_head head;
-	uint64_t len;
-	bool eager;
-
-	if (unlikely(s->op.len < MSG_HEAD_LEN)) {
-		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B are no head", id, s->op.len);
-		return;
-	}
-	memcpy(&head, s->buf, sizeof(head));
-	len = rte_le_to_cpu_64(head.len);
-	eager = len <= c->eager_max;
-	if (unlikely(came < (eager ? len : 0) || (!eager && came > 0))) {
-		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %" PRIu64 " B came", id,
-			 len, came);
-		return;
-	}
-	if (unlikely(len > c->max_size)) {
-		too_long(c, id, len);
-		return;
-	}
-	if (unlikely(eager && came > len) && !check_behind(c, s, id, len))
-		return;
-	if (unlikely(!msg_tx_credit(c, rte_le_to_cpu_32(head.credit),
-				    rte_le_to_cpu_32(head.granted))))
-		return;
-	s->len = len;
-	s->off = MSG_HEAD_LEN;
-	if (likely(eager)) {
-		if (likely(deliver(c, s, id)))
-			return;
-		s->flags |= MSG_EAGER;
-	}
-	arrived(c, s, id, s->len);
-}
-
-static void
-length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
-{
-	uint32_t id = c->any_id ? (uint32_t)s->op.tag_in : (uint32_t)s->op.tag;
-	struct msg_slot *to = msg_rx_slot(c, id);
-	uint64_t len;
-
-	if (c->any_id) {
-		s->next_idle = c->idle;
-		c->idle = s;
-		if (id - c->rx_done >= c->rx_window || (to->flags & MSG_ARRIVED) != 0) {
-			msg_fail(c, -EPROTO, "length of message %#x, when %#x is the next", id,
-				 c->rx_bind);
-			return;
-		}
-	}
-	if (s->op.len != sizeof(len)) {
-		msg_fail(c, -EPROTO, "message %#x: a length of %" PRIu64 " B", id, s->op.len);
-		return;
-	}
-	len = leat_get_le64(s->buf);
-	if (len > c->max_size)
-		too_long(c, id, len);
-	else
-		arrived(c, to, id, len);
-}
-
-static void
-payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
-{
-	if (unlikely(op->status == -EMSGSIZE || (op->status == 0 && op->len != s->len))) {
-		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %s came", s->id, s->len,
-			 op->status != 0 ? "more" : "fewer");
-		return;
-	}
-	if (unlikely(op->status != 0)) {
-		msg_op_failed(c, op);
-		return;
-	}
-	s->flags |= MSG_DONE;
-}
-
-void
-msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
-{
-	c->rx_out--;
-	if (unlikely(c->state != MSG_OPEN))
-		msg_work(c);
-	if (op == &s->data) {
-		msg_work(c);
-		s->flags &= (uint16_t)~MSG_DATA_OUT;
-		payload_arrived(c, s, op);
-		return;
-	}
-	s->flags &= (uint16_t)~MSG_OP_OUT;
-	if (likely(op->status == 0 && c->mode == LEAT_MSG_LEAT)) {
-		head_arrived(c, s, (uint32_t)op->tag);
-		return;
-	}
-	msg_work(c);
-	if (unlikely(op->status == -EMSGSIZE))
-		msg_fail(c, -EPROTO, "message %#x: its head or length is too long",
-			 (uint32_t)op->tag);
-	else if (unlikely(op->status != 0))
-		msg_op_failed(c, op);
-	else
-		length_arrived(c, s);
-}
-
-void
-msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
-{
-	uint32_t le[2];
-
-	if (s->kind == MSG_SLOT_CTRL_TX)
-		c->tx_out--;
-	else
-		c->rx_out--;
-	s->flags = 0;
-	if (unlikely(op->status == -EMSGSIZE ||
-		     (op->status == 0 && op->type == LEAT_OP_TRECV && op->len != MSG_CTRL_LEN))) {
-		msg_fail(c, -EPROTO, "a control message that is not %u B long", MSG_CTRL_LEN);
-		return;
-	}
-	if (unlikely(op->status != 0)) {
-		msg_op_failed(c, op);
-		return;
-	}
-	if (s->kind == MSG_SLOT_CTRL_TX)
-		return;
-	memcpy(le, s->buf, sizeof(le));
-	if (!msg_tx_credit(c, rte_le_to_cpu_32(le[0]), rte_le_to_cpu_32(le[1])))
-		return;
-	s->id = c->ctrl_rx_id++;
-	if (c->state == MSG_OPEN)
-		post_ctrl(c, s);
 }

@@ -15,8 +15,6 @@
 
 #include <rte_memcpy.h>
 
-#include <leat_le.h>
-
 #include "msg_pvt.h"
 
 /* What travels back with every head. */
