@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "efa_pvt.h"
+#include "efa_read.h"
 
 /* Indices of an FI_AV_TABLE are small; a provider that hands out others does not get its sources told. */
 #define ADDR_INDEX_MAX (1u << 20)
@@ -234,11 +234,14 @@ removable(const struct efa_ep *e, const struct efa_addr *a, uint64_t now)
 }
 
 void
-efa_av_cut(struct efa_ep *e, struct efa_addr *a)
+efa_av_cut(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
 {
 	if (a->cut || a->refs > 1)
 		return;
 	(void)efa_av_drain(e, a);
+	/* Asked when nothing comes in between: to drain is to drive. */
+	if (efa_read_under_way(e, peer))
+		return;
 	map_set(e, a->fi, LEAT_PEER_ANY);
 	if (fi_av_remove(e->av, &a->fi, 1, 0) == 0)
 		a->cut = true;

@@ -273,9 +273,9 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 	if (leat_peer_inflight(peer) > 0 &&
 	    (now >= p->deadline || p->broken_deadline != 0 || p->gone))
 		efa_slots_foreach(e, finish_one, peer);
-	/* What is left may write to buffers here. */
+	/* What is left may write to buffers here: READs that were not answered. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & EFA_Q_AV_CUTS) != 0)
-		efa_av_cut(e, p->addr);
+		efa_av_cut(e, p->addr, peer->id);
 	if (p->gone && p->addr->orphans > 0)
 		efa_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "efa_pvt.h"
+#include "efa_read.h"
 
 /* Error entries read in one poll. */
 #define ERRORS_PER_POLL 64
@@ -102,6 +102,8 @@ efa_slot_orphan(struct efa_ep *e, struct efa_slot *s, int status)
 		efa_recv_list_del(e, s);
 	if ((s->flags & EFA_SLOT_CARRIER) != 0)
 		e->nb_carriers--;
+	if (efa_read_begun(e, s))
+		s->flags |= EFA_SLOT_BEGUN;
 	s->op = NULL;
 	s->state = EFA_SLOT_ORPHAN;
 	s->addr = s->peer == LEAT_PEER_ANY ? NULL : e->peers[s->peer].addr;

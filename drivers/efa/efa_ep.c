@@ -13,7 +13,7 @@
 
 #include <rte_common.h>
 
-#include "efa_pvt.h"
+#include "efa_read.h"
 
 /* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
 #define SPARE_SLOTS 128
@@ -283,6 +283,30 @@ finish_shutdown(struct efa_ep *e, struct efa_slot *s, void *arg)
 	efa_slot_orphan(e, s, -ESHUTDOWN);
 }
 
+/* The provider can't close it now. It is left as it is: what nobody drives writes nowhere. */
+static void
+keep(struct efa_ep *e)
+{
+	struct efa_addr *a;
+
+	for (a = e->addrs; a != NULL; a = a->next)
+		a->cut = true;
+	LEAT_LOG(WARNING, driver,
+		 "%s: endpoint %s: a peer stands still in the middle of a READ's answer, and "
+		 "provider %s can't close the endpoint: its memory and sockets stay until the "
+		 "process ends",
+		 e->dev->name, leat_ep_name(e->ep), e->info->fabric_attr->prov_name);
+}
+
+static void
+close_ep(struct efa_ep *e)
+{
+	if (efa_read_settle(e))
+		fid_close(e, FID(e->fid), "endpoint");
+	else
+		keep(e);
+}
+
 void
 efa_ep_abort(struct leat_ep *ep)
 {
@@ -299,7 +323,7 @@ efa_ep_abort(struct leat_ep *ep)
 		efa_slots_foreach(e, cancel_recv, NULL);
 		efa_cq_drive(e, EFA_CQ_BURST);
 	} else {
-		fid_close(e, FID(e->fid), "endpoint");
+		close_ep(e);
 	}
 	e->closing = true;
 	ep->poll = efa_poll_closed;
@@ -312,6 +336,10 @@ efa_ep_close(struct leat_ep *ep)
 	struct efa_ep *e = efa_of(ep);
 	bool shm = (e->quirks & EFA_Q_SHM) != 0;
 
+	if (!shm && !e->closing) {
+		close_ep(e);
+		e->closing = true;
+	}
 	efa_conn_fini(e);
 	ep->drv = NULL;
 	e->ep = NULL;

@@ -101,6 +101,7 @@ static const struct efa_provider providers[] = {
 		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never says FI_EAGAIN.
 		 * - AV_CUTS: a READ from a peer that does not move, and that is disconnected here, would be answered
 		 *   whenever that peer moves, into a buffer that is the caller's again.
+		 * - READ_TWICE: see efa_read.c.
 		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has gone since crashes: its
 		 *   connection is a null pointer (rxm_cq.c rxm_handle_rndv). With a size of 0 nothing is fetched.
 		 */
@@ -108,7 +109,7 @@ static const struct efa_provider providers[] = {
 		.hint = "tcp;ofi_rxm",
 		.sink_len = 64 << 10,
 		.max_version = FI_VERSION(1, 17),
-		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS,
+		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS | EFA_Q_READ_TWICE,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32767,
@@ -140,7 +141,7 @@ static const struct efa_provider providers[] = {
 		.hint = "tcp;ofi_rxm",
 		.sink_len = 64 << 10,
 		.max_version = ANY_VERSION,
-		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS,
+		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS | EFA_Q_READ_TWICE,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32767,

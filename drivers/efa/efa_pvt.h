@@ -16,6 +16,7 @@
  *     efa_conn.c      peers: the exchange of addresses, death, disconnect
  *     efa_av.c        address vector: references, fi_addr to peer
  *     efa_mr.c        registration
+ *     efa_read.[ch]   READs in the middle of their answer
  *     efa_wait.c      sleeping until something happens
  *     efa_window.c    provider sockets: receive windows that would close for ever
  *     efa_shm.c       provider shm: keys checked at the initiator
@@ -79,8 +80,9 @@ enum efa_quirk {
 	EFA_Q_DRAIN_EMPTY =
 		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
 	EFA_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
-	EFA_Q_AV_CUTS = 1 << 13, /* fi_av_remove() can be made to close the connection below */
-	EFA_Q_PEEKS = 1 << 14,	 /* waits for whole headers in the kernel's receive buffer */
+	EFA_Q_AV_CUTS = 1 << 13,    /* fi_av_remove() can be made to close the connection below */
+	EFA_Q_PEEKS = 1 << 14,	    /* waits for whole headers in the kernel's receive buffer */
+	EFA_Q_READ_TWICE = 1 << 15, /* a connection must not be closed amid a READ's answer */
 };
 
 /* What is known of a provider. */
@@ -164,6 +166,7 @@ enum efa_slot_state {
 
 #define EFA_SLOT_CANCEL 0x01  /* the provider was asked to cancel it */
 #define EFA_SLOT_CARRIER 0x02 /* ... because a notice wants it */
+#define EFA_SLOT_BEGUN 0x04   /* ORPHAN: a READ whose answer is on its way */
 
 struct efa_slot {
 	struct leat_op *op;
@@ -173,7 +176,7 @@ struct efa_slot {
 		uint64_t seq;	       /* order of posting */
 		struct efa_addr *addr; /* ORPHAN: whose it was, or NULL */
 	};
-	uint64_t arg[2]; /* operands of an atomic: the provider may read them late */
+	uint64_t arg[2]; /* operands of an atomic: the provider may read them late; READ: its mark */
 	uint64_t result; /* of an atomic: a late one must not hit the caller's buffer */
 	uint16_t peer;
 	uint8_t state;
@@ -385,8 +388,11 @@ void efa_notice_fini(struct efa_ep *e);
 /* Finds or inserts an address for a peer. 0, or negative errno with leat_err(). */
 int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer,
 	       struct efa_addr **addr);
-/* Out of the AV with it, so that nothing of it writes to this side's memory any more. */
-void efa_av_cut(struct efa_ep *e, struct efa_addr *a);
+/*
+ * Out of the AV with it, so that nothing of it writes to this side's memory any more; unless another peer has it,
+ * or a READ's answer for its last one is on its way.
+ */
+void efa_av_cut(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
 /* Lets go of it. */
 void efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
 /* Takes out what arrived from it and was not received, some at a time. @return how many messages */

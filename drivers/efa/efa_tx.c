@@ -9,7 +9,7 @@
 
 #include <rte_prefetch.h>
 
-#include "efa_pvt.h"
+#include "efa_read.h"
 
 /* The local descriptor of an op's buffer. @return false: its region does not hold the buffer */
 static inline bool
@@ -140,12 +140,16 @@ post_write(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_
 static ssize_t
 post_read(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_slot *s)
 {
+	ssize_t ret;
 	void *desc;
 
 	if (unlikely(!local_desc(e, op, &desc)))
 		return -FI_EINVAL;
-	return fi_read(e->fid, op->buf, op->size, desc, dest_of(ep, op), op->raddr, op->rkey,
-		       &s->ctx);
+	ret = fi_read(e->fid, op->buf, op->size, desc, dest_of(ep, op), op->raddr, op->rkey,
+		      &s->ctx);
+	if (ret == 0 && (e->quirks & EFA_Q_READ_TWICE) != 0)
+		efa_read_mark(s, op);
+	return ret;
 }
 
 /* Operands and result are in the slot: the provider may touch them after the op is gone. */

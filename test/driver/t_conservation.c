@@ -257,6 +257,65 @@ disconnected_there(void)
 	ct_pair_close(&p);
 }
 
+/* Polls, and goes on with what else there is without taking any events. */
+static uint16_t
+go_on(struct ct_node *node, struct leat_op *got[4])
+{
+	struct leat_event ev;
+
+	(void)leat_ep_events(node->ep, &ev, 0);
+	return leat_ep_poll(node->ep, got, 4);
+}
+
+/* A READ whose answer stops in the middle: it comes back once, and nothing is left that can't be closed. */
+static void
+read_half_answered(void)
+{
+	const uint64_t size = RTE_MIN(32 * MIB, ct.info.max_msg);
+	struct leat_op read = { .type = LEAT_OP_READ }, *one = &read, *got[4];
+	struct leat_event ev;
+	struct leat_rkey rk;
+	struct ct_node *node;
+	struct ct_buf *buf;
+	struct ct_pair p;
+	uint8_t *data;
+	uint16_t c;
+
+	ct_pair_open(&p, NULL, NULL);
+	node = ct_node(&p.a);
+	(void)ct_mr(&p.b, size, LEAT_MR_REMOTE_READ, 3, &rk);
+	buf = ct_buf_get(node, size);
+	CT_CHECK(buf != NULL, "no buffer");
+	ct_pair_works(&p);
+	data = buf->raw + CT_GUARD;
+	memset(data, 0, 64);
+	read.peer = p.pa;
+	read.buf = data;
+	read.mr = buf->mr;
+	read.size = size;
+	read.raddr = rk.addr;
+	read.rkey = rk.key;
+	CT_UNTIL(leat_ep_post(node->ep, &one, 1) == 1, "post: %s", strerror(rte_errno));
+	/* Polled here alone: the node does not know the op. */
+	ct_freeze(&p.a, true);
+	CT_UNTIL((c = leat_ep_poll(node->ep, got, 4)) > 0 || ct_verify(data, 64, 3, 0) < 0,
+		 "no byte of the answer came");
+	ct_freeze(&p.b, true);
+	CT_EQ(ct_disconnect(&p.a, p.pa), 0, "disconnect");
+	CT_UNTIL(c > 0 || (c = go_on(node, got)) > 0, "the READ did not come back");
+	ct_note("the READ ended with %s", strerror(-read.status));
+	CT_CHECK(c == 1 && got[0] == &read, "%u ops came back for one", c);
+	CT_CHECK(read.status == 0 || read.status == -ECONNABORTED, "status %d", read.status);
+	CT_EQ(leat_ep_poll(node->ep, got, 4), 0, "ops that came back twice");
+	ct_freeze(&p.a, false);
+	ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, &ev);
+	ct_buf_put(node, buf, size);
+	ct_finish(&p.a);
+	ct_freeze(&p.b, false);
+	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, &ev);
+	ct_finish(&p.b);
+}
+
 /* Receives for any peer stay posted when a peer goes, and serve the next one. */
 static void
 receives_outlive_peer(void)
@@ -359,6 +418,7 @@ const struct ct_test ct_tests_conservation[] = {
 	  .fn = disconnected_here_no_queue,
 	  .ops = SR },
 	{ .name = "conservation.disconnected_there", .fn = disconnected_there, .ops = SR },
+	{ .name = "conservation.read_half_answered", .fn = read_half_answered, .ops = SR | R },
 	{ .name = "conservation.receives_outlive_peer", .fn = receives_outlive_peer, .ops = SR },
 	{ .name = "conservation.close_with_all_in_flight",
 	  .fn = close_with_all_in_flight,
