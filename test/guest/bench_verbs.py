@@ -17,6 +17,10 @@ request. One line of JSON per comparison, as devtools/bench reads them.
 All of them spin but the servers that only wait, of reads, atomics, and streams of writes: one
 has nothing to do, the NIC does it. perftest's sleeps, and so leat-perf's has to (--idle block): the
 NIC is the kernel here, and a loop that finds nothing would take its CPU away.
+
+With --count it runs in a guest with one CPU whose clock counts instructions (devtools/guest
+--count): only comparisons whose servers sleep, and what differs there is what the programs, the
+kernel below them included, compute, with next to no noise.
 """
 
 import argparse
@@ -85,11 +89,12 @@ def plan(test, size, scale):
 class Leat:
     """leat-perf: a listener that serves all runs of a comparison, and a client for each."""
 
-    def __init__(self, perf, plugin, port, idle):
+    def __init__(self, perf, plugin, port, idle, cpu):
         # Little memory: it starts sooner.
         self.eal = [perf, "--no-pci", "--no-telemetry", "--no-huge", "-m", "128",
                     "--log-level=lib.*:error", "-d", plugin]
         self.addr = "%s:%d" % (FAR_IP, port)
+        self.cpu = cpu  # the client's; the server is on CPU 0
         self.server = subprocess.Popen(
             self.eal + ["-l", "0", "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, FAR), "--",
                         "--listen", self.addr, "--idle", idle, "--mbufs", "1024"],
@@ -101,7 +106,7 @@ class Leat:
         if test != "lat":
             args += ["--window", str(window), "--burst", str(BURST if test == "rate" else 1)]
         done = subprocess.run(
-            self.eal + ["-l", "1", "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, NEAR), "--"]
+            self.eal + ["-l", self.cpu, "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, NEAR), "--"]
             + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, timeout=DEADLINE, check=False)
         if done.returncode != 0:
@@ -121,7 +126,7 @@ class Leat:
         self.server.communicate()
 
 
-def perftest_once(program, opts):
+def perftest_once(program, opts, cpu):
     server = subprocess.Popen(["taskset", "-c", "0", program, "-d", FAR] + opts,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
@@ -131,7 +136,7 @@ def perftest_once(program, opts):
             if server.poll() is not None or time.monotonic() > end:
                 raise Failed("%s does not listen: %s" % (program, server.communicate()[0]))
             time.sleep(0.05)
-        return subprocess.run(["taskset", "-c", "1", program, "-d", NEAR] + opts + [FAR_IP],
+        return subprocess.run(["taskset", "-c", cpu, program, "-d", NEAR] + opts + [FAR_IP],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=DEADLINE,
                               check=False).stdout
@@ -153,7 +158,7 @@ def mhz():
         return float(re.search(r"^cpu MHz\s*: ([0-9.]+)$", info.read(), re.M).group(1))
 
 
-def perftest(program, test, size, n, window):
+def perftest(program, test, size, n, window, cpu):
     opts = ["-x", GID_INDEX, "-F", "-s", str(size), "-n", str(n)]
     if program in ("ib_send_lat", "ib_write_lat", "ib_send_bw", "ib_write_bw"):
         opts += ["-I", str(INLINE)] if size <= INLINE else ["-I", "0"]
@@ -171,7 +176,7 @@ def perftest(program, test, size, n, window):
     # Of rates it has to find out how fast its clock is. Without a quiet moment it can't, and gives
     # up, or says 0.
     for _ in range(TRIES):
-        out = perftest_once(program, opts)
+        out = perftest_once(program, opts, cpu)
         row = re.search(r"^ *%d +%d +(.*)$" % (size, n), out, re.M)
         if row:
             fields = row.group(1).split()
@@ -211,10 +216,12 @@ def main():
     parser.add_argument("names", metavar="NAME", nargs="*", help="only those that begin like this")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--scale", type=float, default=1, help="of the numbers of messages")
+    parser.add_argument("--count", action="store_true", help="the guest has one CPU")
     args = parser.parse_intermixed_args()
 
+    cpu = "0" if args.count else "1"
     everything = [("wire-%s-%s" % (t[0], size_name(s)), t, s) for t in TESTS
-                  for s in sizes_of(t[0])]
+                  for s in sizes_of(t[0]) if t[4] == "block" or not args.count]
     chosen = [c for c in everything
               if not args.names or any(c[0].startswith(n) for n in args.names)]
     if not chosen:
@@ -222,7 +229,7 @@ def main():
                      (" or ".join(args.names), " ".join(c[0] for c in everything)))
     for i, (name, (_, op, test, program, idle), size) in enumerate(chosen):
         n, window = plan(test, size, args.scale)
-        with Leat(args.perf, args.plugin, PORT + i, idle) as leat:
+        with Leat(args.perf, args.plugin, PORT + i, idle, cpu) as leat:
             ours, theirs = [], []
             for turn in range(args.rounds):
                 # forwards and backwards, so that what drifts meets both alike
@@ -230,7 +237,7 @@ def main():
                     if who == "leat":
                         ours.append(leat.measure(op, test, size, n, window))
                     else:
-                        theirs.append(perftest(program, test, size, n, window))
+                        theirs.append(perftest(program, test, size, n, window, cpu))
         print(json.dumps(result(name, test, ours, theirs)), flush=True)
     return 0
 
