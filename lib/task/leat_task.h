@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_TASK_H
+#define LEAT_TASK_H
+
+/**
+ * @file
+ * Tasks: coroutines with a stack of their own, run by a reactor.
+ *
+ * @code
+ *	static int
+ *	session(void *arg)
+ *	{
+ *		...
+ *		ret = leat_task_sleep(1000);
+ *		...
+ *		return ret;
+ *	}
+ *
+ *	ts = leat_tasks_create(r, NULL);
+ *	task = leat_task_spawn(ts, "session", session, arg);
+ *	leat_task_detach(task);
+ *	ret = leat_reactor_run(r);
+ *	...
+ *	leat_tasks_destroy(ts);
+ *	leat_reactor_destroy(r);
+ * @endcode
+ *
+ * A task runs until it waits, yields or ends; nothing takes the CPU away from it, and its reactor's
+ * pollers wait meanwhile. So tasks of one reactor need no locks for what belongs to that reactor,
+ * and what one does between two waits the others see as one step.
+ *
+ *     spawn --> READY ---------> RUNNING ---- fn returned ----> DONE --- join ---> gone
+ *                 ^                 |                            (detached: gone at once)
+ *                 |                 | waits
+ *                 +---- woken ---- WAITING
+ *
+ * Ready tasks run in the order in which they became ready, one after another, in the reactor's
+ * turn; one that yields runs again in the next turn, after all pollers. At most 256 switches are
+ * made in a turn.
+ *
+ * Thread rules: tasks belong to the thread that runs their reactor. All calls are made there, in a
+ * task or in a poller, timer or message of that reactor, or before the reactor runs; those that may
+ * wait only in a task. Elsewhere use leat_reactor_call(). A reactor that has stopped with tasks
+ * left runs them again only when the same thread runs it.
+ */
+
+#include <leat_common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_reactor;
+struct leat_tasks;
+struct leat_task;
+
+/** Longest name of a task, with its terminator. Longer ones are cut. */
+#define LEAT_TASK_NAME_MAX 24
+
+/** Most tasks of a reactor. */
+#define LEAT_TASKS_LIMIT (1u << 20)
+
+/** Smallest and largest stack, bytes. */
+#define LEAT_TASK_STACK_MIN 8192u
+#define LEAT_TASK_STACK_MAX (1u << 30)
+
+/** leat_tasks_conf.hog_us: report nobody. */
+#define LEAT_TASK_HOG_NEVER UINT32_MAX
+
+/** leat_task_deadline_set(): none. */
+#define LEAT_TASK_NO_DEADLINE UINT64_MAX
+
+/** What stands below each stack, so that an overflow is noticed. See doc/guide/tasks.md. */
+enum leat_task_guard {
+	LEAT_TASK_GUARD_AUTO = 0, /**< the best there is, see leat_tasks_guard() for which */
+	LEAT_TASK_GUARD_MARKER,	  /**< a page guarded by madvise(2); Linux 6.13 */
+	LEAT_TASK_GUARD_PAGE,	  /**< a page of mprotect(2); each takes two of vm.max_map_count */
+	LEAT_TASK_GUARD_CANARY,	  /**< bytes that are looked at when the task waits or ends */
+};
+
+/** What the tasks of a reactor are to be like. Zeroed means all defaults. */
+struct leat_tasks_conf {
+	uint32_t max_tasks; /**< 0: 1024, at most LEAT_TASKS_LIMIT */
+	/** Bytes of stack of each task, rounded up to pages; 0: 64 KiB. It is address space: memory
+	 * is taken page by page when it is first used. LEAT_TASK_STACK_MIN to LEAT_TASK_STACK_MAX. */
+	uint32_t stack_size;
+	/** A task that runs longer without waiting or yielding is logged by name, once. 0: 100 ms;
+	 * LEAT_TASK_HOG_NEVER: never. */
+	uint32_t hog_us;
+	enum leat_task_guard guard;
+};
+
+/** States of a task. */
+enum leat_task_state {
+	LEAT_TASK_FREE = 0, /**< not a task */
+	LEAT_TASK_READY,    /**< will run */
+	LEAT_TASK_RUNNING,  /**< it is running */
+	LEAT_TASK_WAITING,  /**< waits for something, see leat_task_info.waits */
+	LEAT_TASK_DONE,	    /**< ended, not yet joined */
+};
+
+/** Counters of the tasks of a reactor. */
+struct leat_tasks_stats {
+	uint64_t spawned;  /**< tasks ever spawned */
+	uint64_t refused;  /**< spawns that failed: no room, no memory */
+	uint64_t switches; /**< times a task was given the CPU */
+	uint64_t hogs;	   /**< tasks reported for running too long */
+	uint32_t tasks;	   /**< tasks now, the ended that nobody joined included */
+	uint32_t ready;	   /**< of these: ready */
+	uint32_t stacks;   /**< stacks ever used: the most tasks there were at a time */
+};
+
+/** What is known of a task. */
+struct leat_task_info {
+	uint64_t id;	 /**< unique in its reactor, from 1 on */
+	uint64_t parent; /**< id of the task that spawned it; 0: spawned outside of tasks */
+	char name[LEAT_TASK_NAME_MAX];
+	enum leat_task_state state;
+	char waits[64]; /**< WAITING: what for, in words */
+	uint64_t since; /**< in this state since, cycles of leat_now() at the begin of that turn */
+	uint32_t stack_used; /**< bytes of its stack in use now, as of its last switch */
+	/** Bytes of its stack that were ever in use, in whole pages, by it and those that had the
+	 * stack before it. 0: can't be told. */
+	uint32_t stack_peak;
+};
+
+/** A task's function. What it returns is for whoever joins it: 0 or a negative errno by custom. */
+typedef int (*leat_task_fn)(void *arg);
+
+/**
+ * Give a reactor tasks. It gets a poller, "tasks", that runs them.
+ *
+ * @param conf
+ *   NULL for the defaults.
+ * @return
+ *   The tasks, or NULL with rte_errno:
+ *   - EINVAL: a value out of its range
+ *   - EEXIST: the reactor has tasks already
+ *   - EPERM: called on a wrong thread
+ *   - ENOSPC: the reactor has no room for a poller
+ *   - ENOMEM: no address space for so many stacks
+ *   - EOPNOTSUPP: the kernel can't do that kind of guard
+ */
+LEAT_API struct leat_tasks *leat_tasks_create(struct leat_reactor *r,
+					      const struct leat_tasks_conf *conf);
+
+/**
+ * Free the tasks of a reactor, before the reactor itself.
+ *
+ * @return
+ *   0 (also for NULL); -EBUSY: there are tasks that have not ended, leat_err_msg() names the first;
+ *   -EPERM: called on a wrong thread, or in a task.
+ */
+LEAT_API int leat_tasks_destroy(struct leat_tasks *ts);
+
+/** Tasks of the task or reactor this is called in; NULL elsewhere, or if it has none. */
+LEAT_API struct leat_tasks *leat_tasks_self(void);
+
+/** The reactor that runs them. */
+LEAT_API struct leat_reactor *leat_tasks_reactor(const struct leat_tasks *ts);
+
+/** The kind of guard in use, never LEAT_TASK_GUARD_AUTO. */
+LEAT_API enum leat_task_guard leat_tasks_guard(const struct leat_tasks *ts);
+
+/** Read the counters. Any thread; each value is a recent one. */
+LEAT_API void leat_tasks_stats_get(const struct leat_tasks *ts, struct leat_tasks_stats *stats);
+
+/**
+ * Give memory of stacks that are not in use back to the system, but for their first pages.
+ * It makes a system call per stack.
+ */
+LEAT_API void leat_tasks_trim(struct leat_tasks *ts);
+
+/**
+ * Make a task. It runs when the caller waits or ends, or in the reactor's next turn. Somebody must
+ * join it, or detach it.
+ *
+ * @param name
+ *   For logs and telemetry; copied; what is not printable in it is replaced by '_'.
+ * @return
+ *   The task, or NULL with rte_errno:
+ *   - EINVAL: no name or function
+ *   - ENOMEM: there are max_tasks, or no memory for another stack's guard
+ */
+LEAT_API struct leat_task *leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn,
+					   void *arg);
+
+/**
+ * Nobody is going to join it: it is gone when it ends, and the pointer must not be used from here
+ * on, unless by itself.
+ *
+ * @return
+ *   0; -EBUSY: somebody is waiting for it in leat_task_join().
+ */
+LEAT_API int leat_task_detach(struct leat_task *task);
+
+/**
+ * Wait until a task has ended, and take what it returned. It is gone then. Of an ended task it may
+ * be called outside of tasks, too.
+ *
+ * @param[out] ret
+ *   What its function returned; may be NULL.
+ * @return
+ *   - 0: joined
+ *   - -ECANCELED, -ETIMEDOUT: the calling task was cancelled, its deadline has passed; the other
+ *     one is still to be joined
+ *   - -EDEADLK: it is the caller
+ *   - -EBUSY: somebody else is waiting for it
+ *   - -EINVAL: it is detached
+ *   - -EPERM: called outside of its reactor's tasks, and it has not ended
+ */
+LEAT_API int leat_task_join(struct leat_task *task, int *ret);
+
+/**
+ * Let pollers and all other ready tasks run once, then go on.
+ *
+ * @return
+ *   0; -EPERM: not in a task.
+ */
+LEAT_API int leat_task_yield(void);
+
+/**
+ * Sleep.
+ *
+ * @param us
+ *   Microseconds from now, on the clock of leat_now(). It is never shorter; longer by at most the
+ *   longest turn.
+ * @return
+ *   0; -ECANCELED: cancelled, -ETIMEDOUT: the task's deadline has passed (both may come before the
+ *   time is up); -EPERM: not in a task.
+ */
+LEAT_API int leat_task_sleep(uint64_t us);
+
+/** As leat_task_sleep(), until an absolute time in cycles of leat_now(). */
+LEAT_API int leat_task_sleep_until(uint64_t when);
+
+/** The task this is called in; NULL elsewhere. */
+LEAT_API struct leat_task *leat_task_current(void);
+
+/** Name of a task. */
+LEAT_API const char *leat_task_name(const struct leat_task *task);
+
+/** Name the calling task; as in leat_task_spawn(). Nothing happens outside of tasks. */
+LEAT_API void leat_task_name_set(const char *name);
+
+/** Number of a task, unique in its reactor, from 1 on. */
+LEAT_API uint64_t leat_task_id(const struct leat_task *task);
+
+/** State of a task. */
+LEAT_API enum leat_task_state leat_task_state(const struct leat_task *task);
+
+/** Name of a state in capitals, as in the enum: "READY", ...; "?" for any other value. */
+LEAT_API const char *leat_task_state_name(unsigned int state);
+
+/**
+ * Set the calling task's deadline: from then on its waits end with -ETIMEDOUT, those that have
+ * begun and those that begin. What they wait for is cancelled as leat_task_sleep() and others
+ * describe. A mask of cancellation does not keep it off. Nothing happens outside of tasks.
+ *
+ * @param when
+ *   Absolute, cycles of leat_now(); LEAT_TASK_NO_DEADLINE.
+ * @return
+ *   The deadline it had.
+ */
+LEAT_API uint64_t leat_task_deadline_set(uint64_t when);
+
+/** The calling task's deadline; LEAT_TASK_NO_DEADLINE outside of tasks. */
+LEAT_API uint64_t leat_task_deadline(void);
+
+/** What is known of a task. It makes a system call (for stack_peak). */
+LEAT_API void leat_task_info_get(const struct leat_task *task, struct leat_task_info *info);
+
+/**
+ * Call fn with each task, in no order, those that have ended but were not joined included. It may
+ * not spawn, wait or join.
+ */
+LEAT_API void leat_tasks_each(struct leat_tasks *ts,
+			      void (*fn)(void *arg, const struct leat_task *task), void *arg);
+
+/** A line of leat_task_backtrace() or leat_tasks_show(), without a newline. */
+typedef void (*leat_task_line_fn)(void *arg, const char *line);
+
+/**
+ * Tell in which functions a task is, innermost first: one line for each.
+ *
+ * It runs the unwinder of libgcc on that task's stack, which needs some 8 KiB of it.
+ *
+ * @param fn
+ *   Gets each line: "#0 0x7f... function+0x1b (object)". NULL is -EINVAL.
+ * @return
+ *   Number of lines, or
+ *   - -EINVAL: no function
+ *   - -ENOSPC: too little room on its stack
+ *   - -ESRCH: it has not begun, or ended: it is in no function
+ */
+LEAT_API int leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg);
+
+/**
+ * Tell what tasks there are, as a tree: one line for each, tasks below the one that spawned them.
+ *
+ *     main (1) WAITING in join since 12 ms, stack 1 KiB of 64
+ *       session (2) WAITING in sleep (88 ms left) since 12 ms, stack 1 KiB of 64
+ *
+ * @param max
+ *   Lines at most; how many were left out is said in one more. 0: no limit.
+ * @return
+ *   Number of tasks.
+ */
+LEAT_API unsigned int leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn,
+				      void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_TASK_H */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef TASK_PVT_H
+#define TASK_PVT_H
+
+/*
+ * The control block of a task, and how tasks wait.
+ *
+ * All waiting is made of two calls on one object, which lies on the stack of the task that waits:
+ *
+ *     task                                         poller, timer, message, another task
+ *     ret = task_may_wait();  (cancelled? late?)
+ *     hang w where it will be found
+ *     ret = task_park(&w);    ... others run ...   task_wake(&w, 0);
+ *
+ * task_wake() makes the task ready and runs nothing; the first one wins, a later one returns false.
+ * It may come before task_park(), which then returns at once. When the task is cancelled or its
+ * deadline passes, the wait's cancel function is called: it takes w from where it hangs and wakes
+ * it, or sees to it that whoever holds it does so soon. task_park() returns in no other way, so w
+ * and what belongs to it are never left behind.
+ */
+
+#include <assert.h>
+
+#include <leat_common.h>
+#include <leat_reactor.h>
+#include <leat_time.h>
+
+#include "leat_task.h"
+#include "task_switch.h"
+
+struct task_wait;
+
+/* A kind of wait. */
+struct task_wait_type {
+	const char *name; /* for people: "sleep" */
+	/*
+	 * Ask it to end early. Called on the reactor's thread, once per wait at most for a cancel
+	 * and once for the deadline, between task_park() and task_wake(). It runs no task.
+	 * Returns 0: task_wake() was called, or will be; -EALREADY: it ends by itself right now;
+	 * -EOPNOTSUPP: it can't be recalled. NULL: it never can.
+	 */
+	int (*cancel)(struct task_wait *w);
+	/* In words what it waits for, behind the name; may be NULL. */
+	void (*describe)(const struct task_wait *w, char *text, size_t len);
+};
+
+struct task_wait {
+	const struct task_wait_type *type;
+	struct leat_task *task; /* who waits */
+	int32_t result;
+	bool parked;
+	bool woken;
+	bool late; /* the deadline ended it */
+};
+
+/* leat_task.cancel */
+#define TASK_CANCELLED 0x01 /* the signal was delivered; stays */
+
+/*
+ * A control block. Block i of a reactor has stack i, for ever: see stack.c. Blocks stay mapped until
+ * leat_tasks_destroy(), and telemetry, the overflow handler and the watchdog may look at any.
+ */
+struct leat_task {
+	/* line 0: switching */
+	void *sp;		/* context while it does not run */
+	struct leat_task *next; /* in the list of ready or free ones */
+	struct leat_tasks *ts;
+	struct task_wait *wait; /* WAITING: for what */
+	uint8_t state;		/* enum leat_task_state */
+	uint8_t cancel;		/* TASK_CANCELLED */
+	uint8_t masked;		/* > 0: cancellation is not looked at */
+	uint8_t detached;
+	int32_t ret; /* what fn returned */
+	uint64_t since;
+	leat_task_fn fn;
+	void *arg;
+
+	/* line 1 */
+	struct task_wait *joiner; /* the wait of who joins it */
+	uint64_t id;
+	uint64_t parent; /* id; 0: none */
+	uint64_t deadline;
+	char name[LEAT_TASK_NAME_MAX];
+	uint32_t index;
+	uint8_t guard;	  /* enum leat_task_guard of its stack; AUTO: it has none yet */
+	uint8_t reported; /* as a hog */
+
+	/* line 2: structured concurrency */
+	void *scope; /* execution context of the branch it is; NULL: it is none */
+	uint64_t scope_room[7];
+
+	/* line 3: tools */
+	void *asan_fake_stack;
+	void *tsan_fiber;
+	uint32_t valgrind_id;
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+static_assert(sizeof(struct leat_task) <= 256, "size of a task's control block");
+static_assert(offsetof(struct leat_task, joiner) == LEAT_CACHE_LINE, "first line of a task");
+static_assert(offsetof(struct leat_task, scope) == 2 * LEAT_CACHE_LINE, "second line of a task");
+
+/*
+ * May the calling task begin to wait? Called first by everything that waits, before it starts
+ * anything.
+ *
+ * @return 0; -EPERM with leat_err(): not in a task; -ECANCELED: it is cancelled and that is not
+ * masked; -ETIMEDOUT: its deadline has passed
+ */
+int task_may_wait(const char *what);
+
+/*
+ * The calling task waits until somebody calls task_wake(w).
+ * @return the result given to task_wake(); -ETIMEDOUT when that was -ECANCELED and it was the
+ * deadline that cancelled it
+ */
+int task_park(struct task_wait *w);
+
+/* End a wait. @return false: somebody did already, nothing happened */
+bool task_wake(struct task_wait *w, int result);
+
+/*
+ * Cancel the task: raise its flag, and have what it waits for cancelled, unless it is masked (then
+ * leat's unmask looks at the flag). Runs nothing.
+ * @return 0; -EEXIST: it was cancelled before
+ */
+int task_cancel(struct leat_task *t);
+
+/* Make a wait for the calling task. */
+static inline void
+task_wait_init(struct task_wait *w, const struct task_wait_type *type)
+{
+	w->type = type;
+	w->task = leat_task_current();
+	w->result = 0;
+	w->parked = false;
+	w->woken = false;
+	w->late = false;
+}
+
+#endif /* TASK_PVT_H */
