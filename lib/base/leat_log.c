@@ -5,5 +5,6 @@
 RTE_LOG_REGISTER(leat_logtype_base, leat.base, INFO)
 RTE_LOG_REGISTER(leat_logtype_fabric, leat.fabric, INFO)
 RTE_LOG_REGISTER(leat_logtype_reactor, leat.reactor, INFO)
+RTE_LOG_REGISTER(leat_logtype_task, leat.task, INFO)
 RTE_LOG_REGISTER(leat_logtype_driver, leat.driver, INFO)
 RTE_LOG_REGISTER(leat_logtype_app, leat.app, INFO)

@@ -107,7 +107,7 @@ struct leat_tasks_stats {
 	uint64_t switches; /**< times a task was given the CPU */
 	uint64_t hogs;	   /**< tasks reported for running too long */
 	uint32_t tasks;	   /**< tasks now, the ended that nobody joined included */
-	uint32_t ready;	   /**< of these: ready */
+	uint32_t ready;	   /**< of these: ready, or running */
 	uint32_t stacks;   /**< stacks ever used: the most tasks there were at a time */
 };
 
@@ -254,9 +254,8 @@ LEAT_API enum leat_task_state leat_task_state(const struct leat_task *task);
 LEAT_API const char *leat_task_state_name(unsigned int state);
 
 /**
- * Set the calling task's deadline: from then on its waits end with -ETIMEDOUT, those that have
- * begun and those that begin. What they wait for is cancelled as leat_task_sleep() and others
- * describe. A mask of cancellation does not keep it off. Nothing happens outside of tasks.
+ * Set the calling task's deadline: from then on its waits end with -ETIMEDOUT, and what
+ * they wait for is cancelled. A mask of cancellation does not keep it off. Nothing happens outside of tasks.
  *
  * @param when
  *   Absolute, cycles of leat_now(); LEAT_TASK_NO_DEADLINE.

@@ -27,7 +27,9 @@
 #include <leat_time.h>
 
 #include "leat_task.h"
+#include "task_stack.h"
 #include "task_switch.h"
+#include "task_tools.h"
 
 struct task_wait;
 
@@ -83,22 +85,131 @@ struct leat_task {
 	uint64_t deadline;
 	char name[LEAT_TASK_NAME_MAX];
 	uint32_t index;
-	uint8_t guard;	  /* enum leat_task_guard of its stack; AUTO: it has none yet */
-	uint8_t reported; /* as a hog */
 
 	/* line 2: structured concurrency */
 	void *scope; /* execution context of the branch it is; NULL: it is none */
 	uint64_t scope_room[7];
 
-	/* line 3: tools */
-	void *asan_fake_stack;
-	void *tsan_fiber;
-	uint32_t valgrind_id;
+	/* line 3 */
+	struct task_tools tools;
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(sizeof(struct leat_task) <= 256, "size of a task's control block");
 static_assert(offsetof(struct leat_task, joiner) == LEAT_CACHE_LINE, "first line of a task");
 static_assert(offsetof(struct leat_task, scope) == 2 * LEAT_CACHE_LINE, "second line of a task");
+
+/* A first-in first-out list of tasks. */
+struct task_list {
+	struct leat_task *head;
+	struct leat_task **tail;
+};
+
+/* The tasks of a reactor. */
+struct leat_tasks {
+	/* line 0: switching */
+	struct leat_task *current; /* NULL: none runs */
+	void *sp;		   /* context of the reactor while a task runs */
+	struct task_list ready;
+	uint32_t budget; /* switches left in this turn */
+	uint64_t switches;
+	uint64_t now;  /* of this turn */
+	bool canaries; /* some stack has one */
+
+	/* line 1: spawning, yielding */
+	struct leat_task *free __attribute__((aligned(LEAT_CACHE_LINE)));
+	struct leat_task *blocks;
+	struct task_list yielded; /* become ready in the next turn */
+	uint32_t nb_tasks;
+	uint32_t nb_stacks; /* blocks ever used: those from this one on have no stack yet */
+	uint64_t next_id;
+	uint64_t spawned;
+
+	/* the rest */
+	uint64_t refused;
+	uint64_t hogs;
+	uint32_t max_tasks;
+	uint32_t hog_us;
+	struct task_stacks stacks;
+	struct leat_reactor *reactor;
+	struct leat_poller *poller;
+	struct task_tools tools; /* of the reactor's context */
+	bool stopping;		 /* the reactor asked them to end */
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line of tasks");
+
+#define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define RLX_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+/* The owner is the only writer: no read-modify-write needed. */
+#define RLX_ADD(x, n) RLX_STORE(x, (x) + (n))
+
+static inline void
+task_list_init(struct task_list *l)
+{
+	l->head = NULL;
+	l->tail = &l->head;
+}
+
+static inline void
+task_list_add(struct task_list *l, struct leat_task *t)
+{
+	t->next = NULL;
+	*l->tail = t;
+	l->tail = &t->next;
+}
+
+/* The first one; the list is not empty. */
+static inline struct leat_task *
+task_list_take(struct task_list *l)
+{
+	struct leat_task *t = l->head;
+
+	l->head = t->next;
+	if (l->head == NULL)
+		l->tail = &l->head;
+	return t;
+}
+
+/* sched.c: who runs on this thread */
+extern __thread struct leat_tasks *task_running __attribute__((tls_model("initial-exec")));
+
+/* The calling task; NULL outside of tasks. */
+static inline struct leat_task *
+task_self(void)
+{
+	struct leat_tasks *ts = task_running;
+
+	return ts != NULL ? ts->current : NULL;
+}
+
+/* It will run: in this turn if that has room, else in the next. */
+static inline void
+task_ready(struct leat_tasks *ts, struct leat_task *t)
+{
+	RLX_STORE(t->state, LEAT_TASK_READY);
+	t->since = ts->now;
+	task_list_add(&ts->ready, t);
+}
+
+/*
+ * The calling task gives up the CPU; it is in a list, or somebody else knows it.
+ * last: it has ended, this does not return.
+ */
+void task_switch_away(struct leat_tasks *ts, struct leat_task *self, bool last);
+/* Poller of the tasks. */
+int task_poll(void *arg, uint64_t now);
+
+/* life.c */
+void task_release(struct leat_tasks *ts, struct leat_task *t);
+
+/* overflow.c: ends the process as a guard would, if the canary below the task's stack is gone */
+void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
+
+/* tasks.c: all tasks of the process, by number of their reactor */
+extern struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
+
+/* stop.c: what the reactor asks when it stops */
+int task_quiesce(void *arg, char *what, size_t len);
 
 /*
  * May the calling task begin to wait? Called first by everything that waits, before it starts
@@ -131,7 +242,7 @@ static inline void
 task_wait_init(struct task_wait *w, const struct task_wait_type *type)
 {
 	w->type = type;
-	w->task = leat_task_current();
+	w->task = task_self();
 	w->result = 0;
 	w->parked = false;
 	w->woken = false;

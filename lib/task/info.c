@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What is known of tasks. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "task_pvt.h"
+
+void
+leat_tasks_stats_get(const struct leat_tasks *ts, struct leat_tasks_stats *stats)
+{
+	uint32_t i;
+
+	stats->spawned = RLX_LOAD(ts->next_id);
+	stats->refused = RLX_LOAD(ts->refused);
+	stats->switches = RLX_LOAD(ts->switches);
+	stats->hogs = RLX_LOAD(ts->hogs);
+	stats->tasks = RLX_LOAD(ts->nb_tasks);
+	stats->stacks = RLX_LOAD(ts->nb_stacks);
+	stats->ready = 0;
+	for (i = 0; i < stats->stacks; i++) {
+		uint8_t state = RLX_LOAD(ts->blocks[i].state);
+
+		stats->ready += state == LEAT_TASK_READY || state == LEAT_TASK_RUNNING;
+	}
+}
+
+/* The words of leat_task_info.waits. */
+static void
+describe(const struct task_wait *w, char *text, size_t len)
+{
+	size_t n = (size_t)snprintf(text, len, "%s", w->type->name);
+
+	if (w->type->describe == NULL || n + 2 > len)
+		return;
+	text[n++] = ' ';
+	text[n] = '\0';
+	w->type->describe(w, text + n, len - n);
+}
+
+void
+leat_task_info_get(const struct leat_task *task, struct leat_task_info *info)
+{
+	const struct task_stacks *s = &task->ts->stacks;
+	const char *end = task_stack_bottom(s, task->index) + task_stack_size(s);
+	const char *sp = task->sp;
+
+	memset(info, 0, sizeof(*info));
+	info->id = task->id;
+	info->parent = task->parent;
+	memcpy(info->name, task->name, sizeof(info->name));
+	info->state = task->state;
+	info->since = task->since;
+	if (task->state == LEAT_TASK_WAITING)
+		describe(task->wait, info->waits, sizeof(info->waits));
+	if (task->state == LEAT_TASK_WAITING || task->state == LEAT_TASK_READY)
+		info->stack_used = (uint32_t)(end - sp);
+	info->stack_peak = task_stack_peak(s, task->index);
+}
+
+void
+leat_tasks_each(struct leat_tasks *ts, void (*fn)(void *arg, const struct leat_task *task),
+		void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < ts->nb_stacks; i++)
+		if (ts->blocks[i].state != LEAT_TASK_FREE)
+			fn(arg, &ts->blocks[i]);
+}

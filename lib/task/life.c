@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A task from its spawn to its end. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <leat_error.h>
+
+#include "task_pvt.h"
+
+/* What could break a log line or JSON becomes '_'. */
+static void
+name_copy(char *to, const char *from)
+{
+	size_t i;
+
+	for (i = 0; i < LEAT_TASK_NAME_MAX - 1 && from[i] != '\0'; i++) {
+		char c = from[i];
+
+		to[i] = c < ' ' || c > '~' || c == '"' || c == '\\' ? '_' : c;
+	}
+	to[i] = '\0';
+}
+
+static __rte_noinline struct leat_task *
+refuse(struct leat_tasks *ts, int err)
+{
+	RLX_ADD(ts->refused, 1);
+	rte_errno = err;
+	return NULL;
+}
+
+/* A block, and a stack, that nobody had before. */
+static __rte_noinline struct leat_task *
+new_block(struct leat_tasks *ts)
+{
+	uint32_t i = ts->nb_stacks;
+	struct leat_task *t;
+
+	if (i == ts->max_tasks) {
+		leat_err(ENOMEM, "%s: spawn: there are %u tasks; see leat_tasks_conf.max_tasks",
+			 leat_reactor_name(ts->reactor), i);
+		return refuse(ts, ENOMEM);
+	}
+	if (task_stack_prepare(&ts->stacks, i) < 0)
+		return refuse(ts, ENOMEM);
+	ts->canaries = ts->stacks.nb_canaries != 0;
+	t = &ts->blocks[i];
+	t->ts = ts;
+	t->index = i;
+	t->next = NULL;
+	RLX_STORE(ts->nb_stacks, i + 1);
+	return t;
+}
+
+void
+task_release(struct leat_tasks *ts, struct leat_task *t)
+{
+	RLX_STORE(t->state, LEAT_TASK_FREE);
+	t->next = ts->free;
+	ts->free = t;
+	RLX_STORE(ts->nb_tasks, ts->nb_tasks - 1);
+}
+
+/* The first function on each stack. Its caller does not expect it back. */
+static void
+task_main(void *arg)
+{
+	struct leat_task *t = arg;
+	struct leat_tasks *ts = t->ts;
+
+	task_tools_enter(&t->tools);
+	t->ret = t->fn(t->arg);
+	if (t->detached) {
+		task_release(ts, t);
+	} else {
+		t->since = ts->now;
+		RLX_STORE(t->state, LEAT_TASK_DONE);
+		if (t->joiner != NULL)
+			task_wake(t->joiner, 0);
+	}
+	task_switch_away(ts, t, true);
+}
+
+struct leat_task *
+leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *arg)
+{
+	const struct leat_task *parent = task_self();
+	struct leat_task *t;
+
+	if (unlikely(name == NULL || fn == NULL)) {
+		leat_err(EINVAL, "%s: spawn: no name or no function",
+			 leat_reactor_name(ts->reactor));
+		return refuse(ts, EINVAL);
+	}
+	t = ts->free;
+	if (likely(t != NULL))
+		ts->free = t->next;
+	else if ((t = new_block(ts)) == NULL)
+		return NULL;
+
+	t->wait = NULL;
+	t->cancel = 0;
+	t->masked = 0;
+	t->detached = 0;
+	t->ret = 0;
+	t->fn = fn;
+	t->arg = arg;
+	t->joiner = NULL;
+	t->id = ++ts->next_id;
+	t->parent = parent != NULL && parent->ts == ts ? parent->id : 0;
+	t->deadline = LEAT_TASK_NO_DEADLINE;
+	name_copy(t->name, name);
+	t->scope = NULL;
+	task_tools_begin(&t->tools, task_stack_bottom(&ts->stacks, t->index),
+			 task_stack_size(&ts->stacks));
+	t->sp = task_context(task_stack_top(&ts->stacks, t->index), task_main, t);
+	RLX_STORE(ts->nb_tasks, ts->nb_tasks + 1);
+	task_ready(ts, t);
+	return t;
+}
+
+int
+leat_task_detach(struct leat_task *task)
+{
+	if (task->joiner != NULL)
+		return leat_err(EBUSY, "detach %s: task %s waits for its end", task->name,
+				task->joiner->task->name);
+	if (task->state == LEAT_TASK_DONE)
+		task_release(task->ts, task);
+	else
+		task->detached = 1;
+	return 0;
+}
+
+struct join_wait {
+	struct task_wait w;
+	struct leat_task *target;
+};
+
+static int
+join_cancel(struct task_wait *w)
+{
+	container_of(w, struct join_wait, w)->target->joiner = NULL;
+	task_wake(w, -ECANCELED);
+	return 0;
+}
+
+static void
+join_describe(const struct task_wait *w, char *text, size_t len)
+{
+	const struct leat_task *t = container_of(w, const struct join_wait, w)->target;
+
+	snprintf(text, len, "%s (%" PRIu64 ")", t->name, t->id);
+}
+
+static const struct task_wait_type join_type = {
+	.name = "join",
+	.cancel = join_cancel,
+	.describe = join_describe,
+};
+
+static int
+join_refused(const struct leat_task *task)
+{
+	if (task == task_self())
+		return leat_err(EDEADLK, "join: task %s waits for its own end", task->name);
+	if (task->joiner != NULL)
+		return leat_err(EBUSY, "join %s: task %s waits for it already", task->name,
+				task->joiner->task->name);
+	return leat_err(EINVAL, "join %s: it is detached, or gone", task->name);
+}
+
+int
+leat_task_join(struct leat_task *task, int *ret)
+{
+	struct join_wait j = { .target = task };
+	int err;
+
+	if (unlikely(task == task_self() || task->joiner != NULL || task->detached ||
+		     task->state == LEAT_TASK_FREE))
+		return join_refused(task);
+	if (task->state != LEAT_TASK_DONE) {
+		err = task_may_wait("join");
+		if (unlikely(err < 0))
+			return err;
+		if (unlikely(task->ts != task_running))
+			return leat_err(EPERM, "join %s: it runs on %s; see leat_reactor_call()",
+					task->name, leat_reactor_name(task->ts->reactor));
+		task_wait_init(&j.w, &join_type);
+		task->joiner = &j.w;
+		err = task_park(&j.w);
+		if (unlikely(err < 0))
+			return err;
+	}
+	if (ret != NULL)
+		*ret = task->ret;
+	task_release(task->ts, task);
+	return 0;
+}
+
+const char *
+leat_task_name(const struct leat_task *task)
+{
+	return task->name;
+}
+
+void
+leat_task_name_set(const char *name)
+{
+	struct leat_task *t = task_self();
+
+	if (t != NULL && name != NULL)
+		name_copy(t->name, name);
+}
+
+uint64_t
+leat_task_id(const struct leat_task *task)
+{
+	return task->id;
+}
+
+enum leat_task_state
+leat_task_state(const struct leat_task *task)
+{
+	return RLX_LOAD(task->state);
+}
+
+const char *
+leat_task_state_name(unsigned int state)
+{
+	static const char *const names[] = {
+		[LEAT_TASK_FREE] = "FREE",	 [LEAT_TASK_READY] = "READY",
+		[LEAT_TASK_RUNNING] = "RUNNING", [LEAT_TASK_WAITING] = "WAITING",
+		[LEAT_TASK_DONE] = "DONE",
+	};
+
+	return state < RTE_DIM(names) ? names[state] : "?";
+}

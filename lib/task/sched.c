@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Who runs, and waiting.
+ *
+ *     reactor's turn                 tasks
+ *     task_poll()  ----- switch ----> A ... waits
+ *                                     |-- switch --> B ... ends
+ *                                                    |-- switch --> A (woken by B) ... waits
+ *       <------------------------- switch ------------------------- |
+ *     next poller
+ *
+ * A task that waits switches straight to the next ready one. The way back to the reactor is taken
+ * when none is ready, or when the turn's budget is used up.
+ */
+
+#include <errno.h>
+
+#include <leat_error.h>
+
+#include "task_pvt.h"
+
+/* Switches in a turn: some microseconds of work that does not wait for the pollers. */
+#define TASK_BUDGET 256
+
+__thread struct leat_tasks *task_running;
+
+static inline void
+set_running(struct leat_tasks *ts, struct leat_task *t)
+{
+	RLX_STORE(ts->current, t);
+	RLX_STORE(t->state, LEAT_TASK_RUNNING);
+	RLX_ADD(ts->switches, 1);
+}
+
+/* Not inlined: all switches between tasks return to the same address, see switch_x86_64.S. */
+__rte_noinline void
+task_switch_away(struct leat_tasks *ts, struct leat_task *self, bool last)
+{
+	struct task_tools *tools = &ts->tools;
+	void *to = ts->sp;
+
+	if (unlikely(ts->canaries))
+		task_canary_check(ts, self);
+	if (likely(ts->ready.head != NULL && ts->budget > 0)) {
+		struct leat_task *next = task_list_take(&ts->ready);
+
+		ts->budget--;
+		set_running(ts, next);
+		to = next->sp;
+		tools = &next->tools;
+	} else {
+		RLX_STORE(ts->current, NULL);
+	}
+	task_tools_leave(&self->tools, tools, last);
+	task_switch(&self->sp, to);
+	task_tools_enter(&self->tools);
+}
+
+static __rte_noinline int
+run(struct leat_tasks *ts)
+{
+	struct leat_tasks *outer = task_running;
+	uint64_t before = ts->switches;
+	struct leat_task *first;
+
+	task_running = ts;
+	task_tools_thread(&ts->tools);
+	ts->budget = TASK_BUDGET - 1;
+	first = task_list_take(&ts->ready);
+	set_running(ts, first);
+	task_tools_leave(&ts->tools, &first->tools, false);
+	task_switch(&ts->sp, first->sp);
+	task_tools_enter(&ts->tools);
+	task_running = outer;
+	return (int)(ts->switches - before);
+}
+
+int
+task_poll(void *arg, uint64_t now)
+{
+	struct leat_tasks *ts = arg;
+
+	ts->now = now;
+	if (ts->yielded.head != NULL) {
+		*ts->ready.tail = ts->yielded.head;
+		ts->ready.tail = ts->yielded.tail;
+		task_list_init(&ts->yielded);
+	}
+	return ts->ready.head != NULL ? run(ts) : 0;
+}
+
+int
+task_may_wait(const char *what)
+{
+	const struct leat_task *t = task_self();
+
+	if (unlikely(t == NULL))
+		return leat_err(EPERM, "%s: not in a task", what);
+	if (unlikely(t->cancel != 0 && t->masked == 0))
+		return -ECANCELED;
+	if (unlikely(t->deadline != LEAT_TASK_NO_DEADLINE && leat_now() >= t->deadline))
+		return -ETIMEDOUT;
+	return 0;
+}
+
+static int
+wait_here(struct leat_tasks *ts, struct leat_task *t, struct task_wait *w)
+{
+	w->parked = true;
+	t->since = ts->now;
+	RLX_STORE(t->wait, w);
+	RLX_STORE(t->state, LEAT_TASK_WAITING);
+	task_switch_away(ts, t, false);
+	RLX_STORE(t->wait, NULL);
+	return w->result;
+}
+
+static void
+on_deadline(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	struct task_wait *w = arg;
+
+	(void)timer;
+	(void)now;
+	/* Woken already, it has not run yet. */
+	if (w->woken || w->type->cancel == NULL)
+		return;
+	w->late = true;
+	if (w->type->cancel(w) < 0)
+		w->late = false;
+}
+
+static __rte_noinline int
+wait_with_deadline(struct leat_tasks *ts, struct leat_task *t, struct task_wait *w)
+{
+	struct leat_timer timer;
+	int ret;
+
+	leat_timer_init(&timer, on_deadline, w);
+	leat_timer_start_at(ts->reactor, &timer, t->deadline);
+	ret = wait_here(ts, t, w);
+	leat_timer_stop(&timer);
+	return ret == -ECANCELED && w->late ? -ETIMEDOUT : ret;
+}
+
+int
+task_park(struct task_wait *w)
+{
+	struct leat_task *t = w->task;
+
+	if (w->woken)
+		return w->result;
+	if (unlikely(t->deadline != LEAT_TASK_NO_DEADLINE))
+		return wait_with_deadline(t->ts, t, w);
+	return wait_here(t->ts, t, w);
+}
+
+bool
+task_wake(struct task_wait *w, int result)
+{
+	if (w->woken)
+		return false;
+	w->woken = true;
+	w->result = result;
+	if (likely(w->parked))
+		task_ready(w->task->ts, w->task);
+	return true;
+}
+
+int
+task_cancel(struct leat_task *t)
+{
+	struct task_wait *w = t->wait;
+
+	if (t->cancel & TASK_CANCELLED)
+		return -EEXIST;
+	t->cancel |= TASK_CANCELLED;
+	if (t->masked == 0 && w != NULL && !w->woken && w->type->cancel != NULL)
+		(void)w->type->cancel(w);
+	return 0;
+}
+
+int
+leat_task_yield(void)
+{
+	struct leat_tasks *ts = task_running;
+	struct leat_task *t = task_self();
+
+	if (unlikely(t == NULL))
+		return leat_err(EPERM, "yield: not in a task");
+	t->since = ts->now;
+	RLX_STORE(t->state, LEAT_TASK_READY);
+	task_list_add(&ts->yielded, t);
+	task_switch_away(ts, t, false);
+	return 0;
+}
+
+struct leat_task *
+leat_task_current(void)
+{
+	return task_self();
+}
+
+uint64_t
+leat_task_deadline_set(uint64_t when)
+{
+	struct leat_task *t = task_self();
+	uint64_t old;
+
+	if (t == NULL)
+		return LEAT_TASK_NO_DEADLINE;
+	old = t->deadline;
+	t->deadline = when;
+	return old;
+}
+
+uint64_t
+leat_task_deadline(void)
+{
+	const struct leat_task *t = task_self();
+
+	return t != NULL ? t->deadline : LEAT_TASK_NO_DEADLINE;
+}

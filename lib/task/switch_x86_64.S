@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * See task_switch.h. System V ABI: a call preserves rbx, rbp, r12 to r15, and the control bits of
+ * mxcsr and of the x87 control word. Loading these two is dear, so they are compared, and loaded
+ * only when a task has changed its rounding or its exceptions. The flags in mxcsr that FP
+ * instructions raise need not be preserved and don't count.
+ *
+ * A switch returns with ret: when all switches are made by one function, as in sched.c, the address
+ * is the one the processor predicts.
+ *
+ * Indirect branch tracking (CET) is supported, shadow stacks are not: the note at the end says so,
+ * and the kernel does not turn them on for a program that holds this file.
+ */
+
+#define FRAME 64 /* sizeof(struct task_frame) */
+#define MXCSR_CONTROL 0xffc0
+
+/* Where a frame holds what, from its upper end: that is the CFA of task_switch(). */
+	.macro	cfi_frame
+	.cfi_def_cfa %rsp, FRAME
+	.cfi_offset %rbp, -16
+	.cfi_offset %rbx, -24
+	.cfi_offset %r12, -32
+	.cfi_offset %r13, -40
+	.cfi_offset %r14, -48
+	.cfi_offset %r15, -56
+	.endm
+
+	.text
+
+/* void task_switch(void **save, void *resume) */
+	.globl	task_switch
+	.hidden	task_switch
+	.type	task_switch, @function
+	.balign	64
+task_switch:
+	.cfi_startproc
+	endbr64
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbx, 0
+	pushq	%r12
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r12, 0
+	pushq	%r13
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r13, 0
+	pushq	%r14
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r14, 0
+	pushq	%r15
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r15, 0
+	leaq	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
+	stmxcsr	(%rsp)
+	fnstcw	4(%rsp)
+	movq	%rsp, (%rdi)
+	movl	(%rsp), %eax
+	movzwl	4(%rsp), %ecx
+
+	/* The other context's frame looks the same, so does what is said about it. */
+	movq	%rsi, %rsp
+	xorl	(%rsp), %eax
+	testl	$MXCSR_CONTROL, %eax
+	jnz	2f
+	cmpw	4(%rsp), %cx
+	jne	2f
+1:
+	leaq	8(%rsp), %rsp
+	.cfi_remember_state
+	.cfi_adjust_cfa_offset -8
+	popq	%r15
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %r15
+	popq	%r14
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %r14
+	popq	%r13
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %r13
+	popq	%r12
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %r12
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbx
+	popq	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbp
+	ret
+2:
+	.cfi_restore_state
+	ldmxcsr	(%rsp)
+	fldcw	4(%rsp)
+	jmp	1b
+	.cfi_endproc
+	.size	task_switch, . - task_switch
+
+/* void task_call_on(void *context, void (*fn)(void *arg), void *arg) */
+	.globl	task_call_on
+	.hidden	task_call_on
+	.type	task_call_on, @function
+	.balign	16
+task_call_on:
+	.cfi_startproc
+	endbr64
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	.cfi_remember_state
+	/* From here on the caller is who called task_switch() in that context. */
+	movq	%rdi, %rsp
+	cfi_frame
+	movq	%rdx, %rdi
+	call	*%rsi
+	movq	%rbp, %rsp
+	.cfi_restore_state
+	popq	%rbp
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	ret
+	.cfi_endproc
+	.size	task_call_on, . - task_call_on
+
+/* void task_start(void): fn is in r12, arg in r13 */
+	.globl	task_start
+	.hidden	task_start
+	.type	task_start, @function
+	.balign	16
+	.cfi_startproc
+	.cfi_undefined %rip	/* the outermost frame */
+	nop			/* an unwinder looks up the address before a return address */
+task_start:
+	movq	%r13, %rdi
+	call	*%r12
+	ud2
+	.cfi_endproc
+	.size	task_start, . - task_start
+
+	.section .note.GNU-stack, "", @progbits
+
+	.section .note.gnu.property, "a"
+	.balign	8
+	.long	4, 16, 5	/* length of the name, of the rest, NT_GNU_PROPERTY_TYPE_0 */
+	.asciz	"GNU"
+	.long	0xc0000002, 4	/* GNU_PROPERTY_X86_FEATURE_1_AND */
+	.long	1, 0		/* IBT, padding */

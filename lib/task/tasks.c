@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The tasks of a reactor: created, found, freed. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <leat_error.h>
+#include <leat_log.h>
+
+#include "task_pvt.h"
+
+#define TASKS_DEFAULT 1024
+#define STACK_DEFAULT (64 * 1024)
+#define HOG_US_DEFAULT 100000
+
+struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
+
+static int
+check_conf(const char *name, const struct leat_tasks_conf *conf)
+{
+	if (conf->max_tasks > LEAT_TASKS_LIMIT)
+		return leat_err(EINVAL, "%s: tasks: max_tasks: %u is more than %u", name,
+				conf->max_tasks, LEAT_TASKS_LIMIT);
+	if (conf->stack_size != 0 &&
+	    (conf->stack_size < LEAT_TASK_STACK_MIN || conf->stack_size > LEAT_TASK_STACK_MAX))
+		return leat_err(EINVAL, "%s: tasks: stack_size: %u is not from %u to %u", name,
+				conf->stack_size, LEAT_TASK_STACK_MIN, LEAT_TASK_STACK_MAX);
+	if ((unsigned int)conf->guard > LEAT_TASK_GUARD_CANARY)
+		return leat_err(EINVAL, "%s: tasks: guard: there is no kind %u", name,
+				(unsigned int)conf->guard);
+	return 0;
+}
+
+static void
+release(struct leat_tasks *ts)
+{
+	uint32_t i;
+
+	for (i = 0; i < ts->nb_stacks; i++)
+		task_tools_end(&ts->blocks[i].tools);
+	task_stacks_fini(&ts->stacks, ts->nb_stacks);
+	if (ts->blocks != NULL)
+		(void)munmap(ts->blocks, ts->max_tasks * sizeof(*ts->blocks));
+	free(ts);
+}
+
+static int
+configure(struct leat_tasks *ts, const struct leat_tasks_conf *conf)
+{
+	const char *name = leat_reactor_name(ts->reactor);
+	void *blocks;
+
+	ts->max_tasks = conf->max_tasks != 0 ? conf->max_tasks : TASKS_DEFAULT;
+	ts->hog_us = conf->hog_us != 0 ? conf->hog_us : HOG_US_DEFAULT;
+	task_list_init(&ts->ready);
+	task_list_init(&ts->yielded);
+	blocks = mmap(NULL, ts->max_tasks * sizeof(*ts->blocks), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (blocks == MAP_FAILED)
+		return leat_err(ENOMEM, "%s: tasks: no memory for %u control blocks", name,
+				ts->max_tasks);
+	ts->blocks = blocks;
+	return task_stacks_init(&ts->stacks, name, ts->max_tasks,
+				conf->stack_size != 0 ? conf->stack_size : STACK_DEFAULT,
+				conf->guard);
+}
+
+struct leat_tasks *
+leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
+{
+	static const struct leat_tasks_conf defaults;
+	struct leat_tasks *ts;
+
+	if (conf == NULL)
+		conf = &defaults;
+	if (r == NULL) {
+		leat_err(EINVAL, "tasks: no reactor");
+		return NULL;
+	}
+	if (check_conf(leat_reactor_name(r), conf) < 0)
+		return NULL;
+	if (task_registry[leat_reactor_id(r)] != NULL) {
+		leat_err(EEXIST, "%s: it has tasks already", leat_reactor_name(r));
+		return NULL;
+	}
+	ts = aligned_alloc(LEAT_CACHE_LINE, sizeof(*ts));
+	if (ts == NULL) {
+		leat_err(ENOMEM, "%s: tasks: no memory", leat_reactor_name(r));
+		return NULL;
+	}
+	memset(ts, 0, sizeof(*ts));
+	ts->reactor = r;
+	if (configure(ts, conf) < 0) {
+		release(ts);
+		return NULL;
+	}
+	ts->poller = leat_reactor_poller_add(r, "tasks", task_poll, ts, 0);
+	if (ts->poller == NULL || leat_poller_quiesce_set(ts->poller, task_quiesce) < 0) {
+		release(ts);
+		return NULL;
+	}
+	task_registry[leat_reactor_id(r)] = ts;
+	return ts;
+}
+
+static const struct leat_task *
+first_left(const struct leat_tasks *ts)
+{
+	uint32_t i;
+
+	for (i = 0; i < ts->nb_stacks; i++)
+		if (ts->blocks[i].state != LEAT_TASK_FREE && ts->blocks[i].state != LEAT_TASK_DONE)
+			return &ts->blocks[i];
+	return NULL;
+}
+
+int
+leat_tasks_destroy(struct leat_tasks *ts)
+{
+	const struct leat_task *left;
+	int ret;
+
+	if (ts == NULL)
+		return 0;
+	if (task_running == ts)
+		return leat_err(EPERM, "%s: destroy tasks: called in task %s",
+				leat_reactor_name(ts->reactor), ts->current->name);
+	left = first_left(ts);
+	if (left != NULL)
+		return leat_err(EBUSY,
+				"%s: destroy tasks: %u have not ended, one is %s (%" PRIu64 "), %s",
+				leat_reactor_name(ts->reactor), ts->nb_tasks, left->name, left->id,
+				leat_task_state_name(left->state));
+	ret = leat_poller_remove(ts->poller);
+	if (ret < 0)
+		return ret;
+	task_registry[leat_reactor_id(ts->reactor)] = NULL;
+	release(ts);
+	return 0;
+}
+
+struct leat_tasks *
+leat_tasks_self(void)
+{
+	const struct leat_reactor *r;
+
+	if (task_running != NULL)
+		return task_running;
+	r = leat_reactor_self();
+	return r != NULL ? task_registry[leat_reactor_id(r)] : NULL;
+}
+
+struct leat_reactor *
+leat_tasks_reactor(const struct leat_tasks *ts)
+{
+	return ts->reactor;
+}
+
+enum leat_task_guard
+leat_tasks_guard(const struct leat_tasks *ts)
+{
+	return ts->stacks.guard;
+}
+
+void
+leat_tasks_trim(struct leat_tasks *ts)
+{
+	const struct leat_task *t;
+
+	for (t = ts->free; t != NULL; t = t->next)
+		task_stack_trim(&ts->stacks, t->index);
+}
