@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Waiting for ops.
+ *
+ *     task                                   the endpoint's poller
+ *     leat_ep_post()          op in flight
+ *     leat_op_wait(): user = the wait, odd
+ *     parks                                  op came back: user is odd:
+ *                                              user = NULL, one less to wait for
+ *     runs again        <------------------    none left: wake
+ *
+ * An op that nobody waits for yet comes back unnoticed: its state says that it is the caller's, so
+ * a later wait ends at once. The lowest bit of user tells a wait from what an application keeps in
+ * it meanwhile.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <leat_error.h>
+
+#include "leat_task_op.h"
+#include "task_pvt.h"
+
+struct op_wait {
+	struct task_wait w;
+	struct leat_ep *ep;
+	struct leat_op **ops;
+	uint16_t n;
+	int left; /* that have to come back before the task goes on */
+};
+
+static inline void *
+mark(struct op_wait *o)
+{
+	return (void *)((uintptr_t)o | 1);
+}
+
+static inline struct op_wait *
+marked(const struct leat_op *op)
+{
+	uintptr_t user = (uintptr_t)op->user;
+
+	return user & 1 ? (struct op_wait *)(user - 1) : NULL;
+}
+
+static inline bool
+in_flight(const struct leat_op *op)
+{
+	return op->state != LEAT_OP_IDLE;
+}
+
+static void
+on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now)
+{
+	uint16_t i;
+
+	(void)arg;
+	(void)ep;
+	(void)now;
+	for (i = 0; i < n; i++) {
+		struct op_wait *o = marked(ops[i]);
+
+		if (o == NULL)
+			continue;
+		ops[i]->user = NULL;
+		if (--o->left == 0)
+			task_wake(&o->w, 0);
+	}
+}
+
+struct leat_poller *
+leat_tasks_ep_add(struct leat_tasks *ts, struct leat_ep *ep, leat_ep_event_fn event_fn, void *arg)
+{
+	return leat_reactor_ep_add(ts->reactor, ep, on_ops, event_fn, arg);
+}
+
+static int
+op_cancel(struct task_wait *w)
+{
+	const struct op_wait *o = container_of(w, struct op_wait, w);
+	int ret = -EOPNOTSUPP;
+	uint16_t i;
+
+	for (i = 0; i < o->n; i++)
+		if (in_flight(o->ops[i]) && leat_op_cancel(o->ep, o->ops[i]) == 0)
+			ret = 0;
+	return ret;
+}
+
+static void
+op_describe(const struct task_wait *w, char *text, size_t len)
+{
+	const struct op_wait *o = container_of(w, const struct op_wait, w);
+
+	snprintf(text, len, "%s of %s, %d of %u to come", leat_op_type_name(o->ops[0]->type),
+		 leat_ep_name(o->ep), o->left, o->n);
+}
+
+static const struct task_wait_type op_type = {
+	.name = "op",
+	.cancel = op_cancel,
+	.describe = op_describe,
+};
+
+/* Waits until `left` of those in flight have come back. @return 0, -ETIMEDOUT, -EPERM, -EBUSY */
+static int
+wait_for(struct op_wait *o)
+{
+	int may = task_may_wait("wait for ops");
+	uint16_t i;
+
+	if (may == -EPERM)
+		return may;
+	for (i = 0; i < o->n; i++)
+		if (in_flight(o->ops[i]) && marked(o->ops[i]) != NULL)
+			return leat_err(EBUSY, "wait for ops: task %s waits for one of them",
+					marked(o->ops[i])->w.task->name);
+	task_wait_init(&o->w, &op_type);
+	for (i = 0; i < o->n; i++)
+		if (in_flight(o->ops[i]))
+			o->ops[i]->user = mark(o);
+	/* It can't be refused, they are in flight; so it begins by calling them back. */
+	if (may < 0)
+		(void)op_cancel(&o->w);
+	(void)task_park(&o->w);
+	for (i = 0; i < o->n; i++)
+		if (marked(o->ops[i]) == o)
+			o->ops[i]->user = NULL;
+	return may == -ETIMEDOUT || o->w.late ? -ETIMEDOUT : 0;
+}
+
+/* What came of them, if it was known why they might have been cancelled. */
+static int
+first_failure(struct leat_op **ops, uint16_t n, int why)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		if (ops[i]->status < 0)
+			return ops[i]->status == -ECANCELED && why < 0 ? why : ops[i]->status;
+	return 0;
+}
+
+int
+leat_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	struct op_wait o = { .ep = ep, .ops = ops, .n = n };
+	int ret = 0;
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		o.left += in_flight(ops[i]);
+	if (o.left > 0)
+		ret = wait_for(&o);
+	if (ret < 0 && ret != -ETIMEDOUT)
+		return ret;
+	return first_failure(ops, n, ret);
+}
+
+int
+leat_op_wait(struct leat_ep *ep, struct leat_op *op)
+{
+	return leat_op_wait_all(ep, &op, 1);
+}
+
+static int
+first_idle(struct leat_op **ops, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		if (!in_flight(ops[i]))
+			return i;
+	return -EAGAIN;
+}
+
+int
+leat_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	struct op_wait o = { .ep = ep, .ops = ops, .n = n, .left = 1 };
+	int ret, i;
+
+	if (n == 0)
+		return leat_err(EINVAL, "wait for any of no ops");
+	i = first_idle(ops, n);
+	if (i >= 0)
+		return i;
+	ret = wait_for(&o);
+	return ret < 0 && ret != -ETIMEDOUT ? ret : first_idle(ops, n);
+}
+
+/* As many as possible. @return how many; *why: what kept the others out */
+static uint16_t
+post(struct leat_ep *ep, struct leat_op **ops, uint16_t n, int *why)
+{
+	uint16_t done = 0;
+
+	for (;;) {
+		*why = task_may_wait("run ops");
+		if (*why < 0)
+			return done;
+		done += leat_ep_post(ep, ops + done, (uint16_t)(n - done));
+		if (done == n)
+			return done;
+		*why = -rte_errno;
+		if (*why != -EAGAIN)
+			return done;
+		leat_task_yield();
+	}
+}
+
+int
+leat_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, posted;
+	int why, ret;
+
+	posted = post(ep, ops, n, &why);
+	ret = leat_op_wait_all(ep, ops, posted);
+	if (posted == n)
+		return ret;
+	if (why == -EPERM)
+		return why;
+	/* One that is in flight already is not ours to touch. */
+	for (i = posted; i < n; i++)
+		if (!in_flight(ops[i]))
+			ops[i]->status = why;
+	return ret < 0 ? ret : why;
+}
