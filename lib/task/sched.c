@@ -82,6 +82,8 @@ task_poll(void *arg, uint64_t now)
 	struct leat_tasks *ts = arg;
 
 	ts->now = now;
+	if (unlikely(RLX_LOAD(ts->inbox) != NULL))
+		task_inbox_run(ts);
 	if (ts->yielded.head != NULL) {
 		*ts->ready.tail = ts->yielded.head;
 		ts->ready.tail = ts->yielded.tail;

@@ -31,6 +31,7 @@
 #include "task_switch.h"
 #include "task_tools.h"
 
+struct task_call;
 struct task_wait;
 
 /* A kind of wait. */
@@ -134,6 +135,10 @@ struct leat_tasks {
 	struct leat_poller *poller;
 	struct task_tools tools; /* of the reactor's context */
 	bool stopping;		 /* the reactor asked them to end */
+
+	/* written by other threads */
+	struct task_call *inbox __attribute__((aligned(LEAT_CACHE_LINE))); /* answers */
+	uint32_t answering; /* threads that are in the middle of one */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line of tasks");
@@ -204,6 +209,9 @@ void task_release(struct leat_tasks *ts, struct leat_task *t);
 
 /* overflow.c: ends the process as a guard would, if the canary below the task's stack is gone */
 void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
+
+/* call.c */
+void task_inbox_run(struct leat_tasks *ts);
 
 /* tasks.c: all tasks of the process, by number of their reactor */
 extern struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
