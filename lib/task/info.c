@@ -37,6 +37,8 @@ describe(const struct task_wait *w, char *text, size_t len)
 	text[n++] = ' ';
 	text[n] = '\0';
 	w->type->describe(w, text + n, len - n);
+	for (; text[n] != '\0'; n++)
+		text[n] = task_printable(text[n]);
 }
 
 void

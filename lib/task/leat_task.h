@@ -298,16 +298,16 @@ LEAT_API int leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, v
 /**
  * Tell what tasks there are, as a tree: one line for each, tasks below the one that spawned them.
  *
- *     main (1) WAITING in join since 12 ms, stack 1 KiB of 64
- *       session (2) WAITING in sleep (88 ms left) since 12 ms, stack 1 KiB of 64
+ *     main (1) WAITING in join session (2) since 12.040 ms, stack 408 B, peak 4 KiB of 68
+ *       session (2) WAITING in sleep (88 us left) since 12.040 ms, stack 392 B, peak 4 KiB of 68
  *
  * @param max
  *   Lines at most; how many were left out is said in one more. 0: no limit.
  * @return
- *   Number of tasks.
+ *   Number of tasks; -EINVAL: no function; -ENOMEM.
  */
-LEAT_API unsigned int leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn,
-				      void *arg);
+LEAT_API int leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn,
+			     void *arg);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
 
 #include "task_pvt.h"
 
-/* What could break a log line or JSON becomes '_'. */
+/* What could break a log line or JSON becomes '_'. The watchdog may be reading. */
 static void
 name_copy(char *to, const char *from)
 {
@@ -19,9 +19,9 @@ name_copy(char *to, const char *from)
 	for (i = 0; i < LEAT_TASK_NAME_MAX - 1 && from[i] != '\0'; i++) {
 		char c = from[i];
 
-		to[i] = c < ' ' || c > '~' || c == '"' || c == '\\' ? '_' : c;
+		RLX_STORE(to[i], task_printable(c));
 	}
-	to[i] = '\0';
+	RLX_STORE(to[i], '\0');
 }
 
 static __rte_noinline struct leat_task *
@@ -109,7 +109,8 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 	t->fn = fn;
 	t->arg = arg;
 	t->joiner = NULL;
-	t->id = ++ts->next_id;
+	RLX_STORE(ts->next_id, ts->next_id + 1);
+	RLX_STORE(t->id, ts->next_id);
 	t->parent = parent != NULL && parent->ts == ts ? parent->id : 0;
 	t->deadline = LEAT_TASK_NO_DEADLINE;
 	name_copy(t->name, name);

@@ -64,6 +64,7 @@ run(struct leat_tasks *ts)
 	uint64_t before = ts->switches;
 	struct leat_task *first;
 
+	task_overflow_thread();
 	task_running = ts;
 	task_tools_thread(&ts->tools);
 	ts->budget = TASK_BUDGET - 1;

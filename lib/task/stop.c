@@ -7,7 +7,21 @@
 
 #include <stdio.h>
 
+#include <leat_error.h>
+#include <leat_log.h>
+
 #include "task_pvt.h"
+
+/* Lines of the tree in the log. */
+#define SHOWN 100
+
+static void
+on_line(void *arg, const char *line)
+{
+	const struct leat_tasks *ts = arg;
+
+	LEAT_LOG(WARNING, task, "%s: %s", leat_reactor_name(ts->reactor), line);
+}
 
 int
 task_quiesce(void *arg, char *what, size_t len)
@@ -25,7 +39,11 @@ task_quiesce(void *arg, char *what, size_t len)
 			(void)task_cancel(t);
 	}
 	ts->stopping = true;
-	if (left > 0 && what != NULL)
-		snprintf(what, len, "%u tasks", left);
-	return left > 0;
+	if (left == 0 || what == NULL)
+		return left > 0;
+	/* The deadline of the stop has passed: these are named. */
+	snprintf(what, len, "%u tasks that have not ended", left);
+	if (leat_tasks_show(ts, SHOWN, on_line, ts) < 0)
+		LEAT_LOG(WARNING, task, "%s", leat_err_msg());
+	return 1;
 }

@@ -123,13 +123,17 @@ struct leat_tasks {
 	uint32_t nb_tasks;
 	uint32_t nb_stacks; /* blocks ever used: those from this one on have no stack yet */
 	uint64_t next_id;
-	uint64_t spawned;
 
 	/* the rest */
 	uint64_t refused;
 	uint64_t hogs;
 	uint32_t max_tasks;
 	uint32_t hog_us;
+	struct task_watch {
+		uint64_t switches; /* when it last looked */
+		uint64_t since;	   /* it has not changed */
+		bool told;
+	} watch; /* of the watchdog */
 	struct task_stacks stacks;
 	struct leat_reactor *reactor;
 	struct leat_poller *poller;
@@ -147,6 +151,13 @@ static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line 
 #define RLX_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 /* The owner is the only writer: no read-modify-write needed. */
 #define RLX_ADD(x, n) RLX_STORE(x, (x) + (n))
+
+/* What could break a log line or JSON becomes '_'. */
+static inline char
+task_printable(char c)
+{
+	return c < ' ' || c > '~' || c == '"' || c == '\\' ? '_' : c;
+}
 
 static inline void
 task_list_init(struct task_list *l)
@@ -207,14 +218,44 @@ int task_poll(void *arg, uint64_t now);
 /* life.c */
 void task_release(struct leat_tasks *ts, struct leat_task *t);
 
-/* overflow.c: ends the process as a guard would, if the canary below the task's stack is gone */
+/* overflow.c; add and del with task_lock held */
+void task_overflow_add(void);
+void task_overflow_del(void);
+/* The calling thread is about to run tasks. */
+void task_overflow_thread(void);
+/* Ends the process as a guard would, if the canary below the task's stack is gone. */
 void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
+
+/* watch.c; add and del with task_lock held */
+void task_watch_add(struct leat_tasks *ts);
+void task_watch_del(struct leat_tasks *ts);
+/* One look at all tasks: has one been running for too long? */
+void task_watch_scan(uint64_t now);
+
+/* show.c: a task's place in the tree */
+struct task_node {
+	uint64_t parent; /* 0: at the root */
+	uint64_t id;
+	uint32_t index;
+	uint32_t depth;
+};
+
+/* All tasks in the order of the tree, for free(3). @return number of them, or -ENOMEM */
+int task_tree(const struct leat_tasks *ts, struct task_node **nodes);
+
+/* telemetry.c */
+void task_telemetry_init(void);
 
 /* call.c */
 void task_inbox_run(struct leat_tasks *ts);
 
-/* tasks.c: all tasks of the process, by number of their reactor */
+/*
+ * tasks.c: all tasks of the process, by number of their reactor. Another thread than the reactor's
+ * holds the lock while it looks at them, so that they don't go away.
+ */
 extern struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
+void task_lock(void);
+void task_unlock(void);
 
 /* stop.c: what the reactor asks when it stops */
 int task_quiesce(void *arg, char *what, size_t len);

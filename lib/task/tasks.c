@@ -3,6 +3,7 @@
 /* The tasks of a reactor: created, found, freed. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,46 @@
 #define HOG_US_DEFAULT 100000
 
 struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A default mutex, locked by who does not hold it: there is no error to return. */
+void
+task_lock(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+void
+task_unlock(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static void
+publish(struct leat_tasks *ts)
+{
+	task_lock();
+	task_overflow_add();
+	task_watch_add(ts);
+	/* Release: all of it is filled in, for the handler of SIGSEGV. */
+	__atomic_store_n(&task_registry[leat_reactor_id(ts->reactor)], ts, __ATOMIC_RELEASE);
+	task_unlock();
+	task_telemetry_init();
+}
+
+static void
+withdraw(struct leat_tasks *ts)
+{
+	task_lock();
+	__atomic_store_n(&task_registry[leat_reactor_id(ts->reactor)], NULL, __ATOMIC_RELEASE);
+	task_overflow_del();
+	task_unlock();
+	task_watch_del(ts);
+	/* They are a few instructions away from their end. Acquire: pairs with answer() in call.c. */
+	while (__atomic_load_n(&ts->answering, __ATOMIC_ACQUIRE) != 0)
+		(void)sched_yield();
+}
 
 static int
 check_conf(const char *name, const struct leat_tasks_conf *conf)
@@ -95,6 +136,7 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 	}
 	memset(ts, 0, sizeof(*ts));
 	ts->reactor = r;
+	ts->now = leat_now();
 	if (configure(ts, conf) < 0) {
 		release(ts);
 		return NULL;
@@ -104,7 +146,7 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 		release(ts);
 		return NULL;
 	}
-	task_registry[leat_reactor_id(r)] = ts;
+	publish(ts);
 	return ts;
 }
 
@@ -139,10 +181,7 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;
-	task_registry[leat_reactor_id(ts->reactor)] = NULL;
-	/* They are a few instructions away from their end. Acquire: pairs with answer() in call.c. */
-	while (__atomic_load_n(&ts->answering, __ATOMIC_ACQUIRE) != 0)
-		(void)sched_yield();
+	withdraw(ts);
 	release(ts);
 	return 0;
 }

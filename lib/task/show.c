@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The tree of tasks: each below the one that spawned it; those whose parent has ended at the root. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <leat_error.h>
+
+#include "task_pvt.h"
+
+#define DEPTH_SHOWN 20
+
+static int
+by_id(const void *a, const void *b)
+{
+	const struct task_node *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int
+by_parent(const void *a, const void *b)
+{
+	const struct task_node *x = a, *y = b;
+
+	if (x->parent != y->parent)
+		return x->parent < y->parent ? -1 : 1;
+	return by_id(a, b);
+}
+
+static uint32_t
+gather(const struct leat_tasks *ts, struct task_node *node)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < ts->nb_stacks; i++) {
+		const struct leat_task *t = &ts->blocks[i];
+
+		if (t->state == LEAT_TASK_FREE)
+			continue;
+		node[n++] = (struct task_node){ .parent = t->parent, .id = t->id, .index = i };
+	}
+	return n;
+}
+
+/* First one in the array, sorted by_parent, whose parent is that; n: none. */
+static uint32_t
+first_child(const struct task_node *node, uint32_t n, uint64_t parent)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (node[mid].parent < parent)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < n && node[low].parent == parent ? low : n;
+}
+
+/*
+ * From sorted by parent to the order of the tree. A child has a higher id than its parent, so the
+ * walk needs no stack: after the last child of one comes the next sibling of it, which lies behind it
+ * in the array.
+ */
+static void
+arrange(const struct task_node *sorted, uint32_t *place, uint32_t n, struct task_node *out)
+{
+	uint32_t i = 0, k = 0, depth = 0;
+
+	while (k < n) {
+		uint32_t child;
+
+		out[k] = sorted[i];
+		out[k].depth = depth;
+		place[depth] = i;
+		k++;
+		child = first_child(sorted, n, sorted[i].id);
+		if (child < n) {
+			i = child;
+			depth++;
+			continue;
+		}
+		/* Back to where there is another one. */
+		while (i + 1 >= n || sorted[i + 1].parent != sorted[i].parent) {
+			if (depth == 0)
+				return;
+			i = place[--depth];
+		}
+		i++;
+	}
+}
+
+int
+task_tree(const struct leat_tasks *ts, struct task_node **nodes)
+{
+	struct task_node *sorted, *out;
+	uint32_t *place, i, n;
+
+	sorted = calloc((size_t)ts->nb_stacks + 1, sizeof(*sorted));
+	out = calloc((size_t)ts->nb_stacks + 1, sizeof(*out));
+	place = calloc((size_t)ts->nb_stacks + 1, sizeof(*place));
+	if (sorted == NULL || out == NULL || place == NULL) {
+		free(sorted);
+		free(out);
+		free(place);
+		return leat_err(ENOMEM, "no memory for the tree of %u tasks", ts->nb_stacks);
+	}
+	n = gather(ts, sorted);
+	qsort(sorted, n, sizeof(*sorted), by_id);
+	for (i = 0; i < n; i++) {
+		struct task_node key = { .id = sorted[i].parent };
+
+		if (bsearch(&key, sorted, n, sizeof(*sorted), by_id) == NULL)
+			sorted[i].parent = 0;
+	}
+	qsort(sorted, n, sizeof(*sorted), by_parent);
+	arrange(sorted, place, n, out);
+	free(sorted);
+	free(place);
+	*nodes = out;
+	return (int)n;
+}
+
+static void
+show_one(const struct leat_task *t, uint32_t depth, leat_task_line_fn fn, void *arg)
+{
+	uint64_t us = leat_cycles_to_ns(leat_now() - t->since) / 1000;
+	struct leat_task_info info;
+	char line[256];
+
+	leat_task_info_get(t, &info);
+	snprintf(line, sizeof(line),
+		 "%*s%s (%" PRIu64 ") %s%s%s since %" PRIu64
+		 ".%03u ms, stack %u B, peak %u KiB of %zu",
+		 (int)(2 * RTE_MIN(depth, (uint32_t)DEPTH_SHOWN)), "", info.name, info.id,
+		 leat_task_state_name(info.state), info.waits[0] != '\0' ? " in " : "", info.waits,
+		 us / 1000, (unsigned int)(us % 1000), info.stack_used, info.stack_peak / 1024,
+		 task_stack_size(&t->ts->stacks) / 1024);
+	fn(arg, line);
+}
+
+int
+leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn, void *arg)
+{
+	struct task_node *nodes;
+	unsigned int i;
+	char line[64];
+	int n;
+
+	if (fn == NULL)
+		return leat_err(EINVAL, "show tasks: no function");
+	n = task_tree(ts, &nodes);
+	if (n < 0)
+		return n;
+	for (i = 0; i < (unsigned int)n && (max == 0 || i < max); i++)
+		show_one(&ts->blocks[nodes[i].index], nodes[i].depth, fn, arg);
+	if (i < (unsigned int)n) {
+		snprintf(line, sizeof(line), "... and %u more", (unsigned int)n - i);
+		fn(arg, line);
+	}
+	free(nodes);
+	return n;
+}

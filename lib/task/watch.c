@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The watchdog: a thread that looks at all reactors' tasks now and then, and names one that has been
+ * running for too long. It reads two words of each reactor, which a switch writes anyway; so nobody
+ * has to read a clock when a task is switched to, and one that never comes back is found, too.
+ *
+ * It runs while there are tasks of a reactor that wants it, on any CPU, with all signals blocked.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include <leat_log.h>
+
+#include "task_pvt.h"
+
+#define PERIOD_MIN_US 1000
+
+/* With task_lock held. */
+static unsigned int users;
+static uint32_t period_us; /* of its looks; only gets shorter */
+
+static pthread_t thread;
+static bool started;
+static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t stop_cond;
+static bool stop;
+
+static void
+look(struct leat_tasks *ts, uint64_t now)
+{
+	uint64_t switches = RLX_LOAD(ts->switches);
+	const struct leat_task *t = RLX_LOAD(ts->current);
+	struct task_watch *w = &ts->watch;
+	char name[LEAT_TASK_NAME_MAX];
+	uint64_t id;
+	size_t i;
+
+	if (t == NULL || switches != w->switches) {
+		w->switches = switches;
+		w->since = now;
+		w->told = false;
+		return;
+	}
+	if (w->told || now - w->since < leat_us_to_cycles(ts->hog_us))
+		return;
+	for (i = 0; i < sizeof(name); i++)
+		name[i] = RLX_LOAD(t->name[i]);
+	name[sizeof(name) - 1] = '\0';
+	id = RLX_LOAD(t->id);
+	/* It was switched away meanwhile: what was read may be another one's. */
+	if (RLX_LOAD(ts->switches) != switches)
+		return;
+	w->told = true;
+	RLX_ADD(ts->hogs, 1);
+	LEAT_LOG(WARNING, task,
+		 "%s: task %s (%" PRIu64 ") has been running for %" PRIu64
+		 " ms without waiting or yielding: all else on its lcore stands still",
+		 leat_reactor_name(ts->reactor), name, id,
+		 leat_cycles_to_ns(now - w->since) / 1000000);
+}
+
+void
+task_watch_scan(uint64_t now)
+{
+	unsigned int i;
+
+	task_lock();
+	for (i = 0; i < LEAT_REACTOR_MAX; i++) {
+		struct leat_tasks *ts = task_registry[i];
+
+		if (ts != NULL && ts->hog_us != LEAT_TASK_HOG_NEVER)
+			look(ts, now);
+	}
+	task_unlock();
+}
+
+/* Waits for a period. @return false: it is to stop */
+static bool
+pause_for(uint32_t us)
+{
+	struct timespec until;
+	bool go;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += us / 1000000;
+	until.tv_nsec += (long)(us % 1000000) * 1000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	(void)pthread_mutex_lock(&stop_lock);
+	while (!stop && pthread_cond_timedwait(&stop_cond, &stop_lock, &until) == 0)
+		;
+	go = !stop;
+	(void)pthread_mutex_unlock(&stop_lock);
+	return go;
+}
+
+static void *
+watchdog(void *arg)
+{
+	uint32_t us;
+
+	do {
+		task_watch_scan(leat_now());
+		task_lock();
+		us = period_us;
+		task_unlock();
+	} while (pause_for(us));
+	return arg;
+}
+
+static int
+start(void)
+{
+	pthread_condattr_t cattr;
+	pthread_attr_t attr;
+	sigset_t all, old;
+	cpu_set_t cpus;
+	unsigned int i;
+	int ret;
+
+	ret = pthread_attr_init(&attr);
+	if (ret != 0)
+		return ret;
+	(void)pthread_condattr_init(&cattr);
+	(void)pthread_condattr_setclock(&cattr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&stop_cond, &cattr);
+	(void)pthread_condattr_destroy(&cattr);
+	stop = false;
+	/* Not on the CPU of the lcore that creates it, which it is there to watch. */
+	CPU_ZERO(&cpus);
+	for (i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &cpus);
+	(void)pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	/* It inherits the mask. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&thread, &attr, watchdog, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return ret;
+}
+
+void
+task_watch_add(struct leat_tasks *ts)
+{
+	uint32_t us = RTE_MAX(ts->hog_us / 2, (uint32_t)PERIOD_MIN_US);
+	int ret;
+
+	if (ts->hog_us == LEAT_TASK_HOG_NEVER)
+		return;
+	period_us = users == 0 ? us : RTE_MIN(period_us, us);
+	users++;
+	if (started)
+		return;
+	ret = start();
+	started = ret == 0;
+	if (!started)
+		LEAT_LOG(WARNING, task, "no thread for the watchdog: %s", strerror(ret));
+}
+
+void
+task_watch_del(struct leat_tasks *ts)
+{
+	bool last;
+
+	if (ts->hog_us == LEAT_TASK_HOG_NEVER)
+		return;
+	task_lock();
+	last = --users == 0 && started;
+	if (last)
+		started = false;
+	task_unlock();
+	if (!last)
+		return;
+	(void)pthread_mutex_lock(&stop_lock);
+	stop = true;
+	(void)pthread_cond_signal(&stop_cond);
+	(void)pthread_mutex_unlock(&stop_lock);
+	(void)pthread_join(thread, NULL);
+	(void)pthread_cond_destroy(&stop_cond);
+}
