@@ -131,7 +131,7 @@ struct leat_tasks {
 	uint32_t hog_us;
 	struct task_watch {
 		uint64_t switches; /* when it last looked */
-		uint64_t since;	   /* it has not changed */
+		uint64_t since_ns; /* it has not changed */
 		bool told;
 	} watch; /* of the watchdog */
 	struct task_stacks stacks;
@@ -229,8 +229,8 @@ void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 /* watch.c; add and del with task_lock held */
 void task_watch_add(struct leat_tasks *ts);
 void task_watch_del(struct leat_tasks *ts);
-/* One look at all tasks: has one been running for too long? */
-void task_watch_scan(uint64_t now);
+/* One look at all tasks: has one been running for too long? ns: of CLOCK_MONOTONIC. */
+void task_watch_scan(uint64_t ns);
 
 /* show.c: a task's place in the tree */
 struct task_node {

@@ -32,7 +32,7 @@ static pthread_cond_t stop_cond;
 static bool stop;
 
 static void
-look(struct leat_tasks *ts, uint64_t now)
+look(struct leat_tasks *ts, uint64_t ns)
 {
 	uint64_t switches = RLX_LOAD(ts->switches);
 	const struct leat_task *t = RLX_LOAD(ts->current);
@@ -43,11 +43,11 @@ look(struct leat_tasks *ts, uint64_t now)
 
 	if (t == NULL || switches != w->switches) {
 		w->switches = switches;
-		w->since = now;
+		w->since_ns = ns;
 		w->told = false;
 		return;
 	}
-	if (w->told || now - w->since < leat_us_to_cycles(ts->hog_us))
+	if (w->told || ns - w->since_ns < (uint64_t)ts->hog_us * 1000)
 		return;
 	for (i = 0; i < sizeof(name); i++)
 		name[i] = RLX_LOAD(t->name[i]);
@@ -61,12 +61,11 @@ look(struct leat_tasks *ts, uint64_t now)
 	LEAT_LOG(WARNING, task,
 		 "%s: task %s (%" PRIu64 ") has been running for %" PRIu64
 		 " ms without waiting or yielding: all else on its lcore stands still",
-		 leat_reactor_name(ts->reactor), name, id,
-		 leat_cycles_to_ns(now - w->since) / 1000000);
+		 leat_reactor_name(ts->reactor), name, id, (ns - w->since_ns) / 1000000);
 }
 
 void
-task_watch_scan(uint64_t now)
+task_watch_scan(uint64_t ns)
 {
 	unsigned int i;
 
@@ -75,25 +74,30 @@ task_watch_scan(uint64_t now)
 		struct leat_tasks *ts = task_registry[i];
 
 		if (ts != NULL && ts->hog_us != LEAT_TASK_HOG_NEVER)
-			look(ts, now);
+			look(ts, ns);
 	}
 	task_unlock();
+}
+
+/* Not leat_now(), which a test may have replaced by something that belongs to its own thread. */
+static uint64_t
+clock_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 /* Waits for a period. @return false: it is to stop */
 static bool
 pause_for(uint32_t us)
 {
-	struct timespec until;
+	uint64_t ns = clock_ns() + (uint64_t)us * 1000;
+	struct timespec until = { .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
 	bool go;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += us / 1000000;
-	until.tv_nsec += (long)(us % 1000000) * 1000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	(void)pthread_mutex_lock(&stop_lock);
 	while (!stop && pthread_cond_timedwait(&stop_cond, &stop_lock, &until) == 0)
 		;
@@ -108,7 +112,7 @@ watchdog(void *arg)
 	uint32_t us;
 
 	do {
-		task_watch_scan(leat_now());
+		task_watch_scan(clock_ns());
 		task_lock();
 		us = period_us;
 		task_unlock();
