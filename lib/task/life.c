@@ -64,8 +64,7 @@ task_release(struct leat_tasks *ts, struct leat_task *t)
 	RLX_STORE(ts->nb_tasks, ts->nb_tasks - 1);
 }
 
-/* The first function on each stack. Its caller does not expect it back. */
-static void
+TASK_TOOLS_BLIND void *
 task_main(void *arg)
 {
 	struct leat_task *t = arg;
@@ -81,7 +80,7 @@ task_main(void *arg)
 		if (t->joiner != NULL)
 			task_wake(t->joiner, 0);
 	}
-	task_switch_away(ts, t, true);
+	return task_switch_last(ts, t);
 }
 
 struct leat_task *
@@ -117,7 +116,7 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 	t->scope = NULL;
 	task_tools_begin(&t->tools, task_stack_bottom(&ts->stacks, t->index),
 			 task_stack_size(&ts->stacks));
-	t->sp = task_context(task_stack_top(&ts->stacks, t->index), task_main, t);
+	t->sp = NULL;
 	RLX_STORE(ts->nb_tasks, ts->nb_tasks + 1);
 	task_ready(ts, t);
 	return t;

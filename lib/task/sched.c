@@ -33,28 +33,66 @@ set_running(struct leat_tasks *ts, struct leat_task *t)
 	RLX_ADD(ts->switches, 1);
 }
 
+/* Who comes next; NULL: the reactor. */
+static inline struct leat_task *
+pick(struct leat_tasks *ts)
+{
+	struct leat_task *next;
+
+	if (unlikely(ts->ready.head == NULL || ts->budget == 0)) {
+		RLX_STORE(ts->current, NULL);
+		return NULL;
+	}
+	ts->budget--;
+	next = task_list_take(&ts->ready);
+	set_running(ts, next);
+	return next;
+}
+
+/* Gives it the CPU; *save gets the context that is left. */
+static __rte_always_inline void
+enter(struct leat_tasks *ts, void **save, struct leat_task *next)
+{
+	if (likely(next->sp != NULL))
+		task_switch(save, next->sp);
+	else
+		task_begin(save, task_stack_top(&ts->stacks, next->index), task_main, next,
+			   &ts->control);
+}
+
 /* Not inlined: all switches between tasks return to the same address, see switch_x86_64.S. */
 __rte_noinline void
-task_switch_away(struct leat_tasks *ts, struct leat_task *self, bool last)
+task_switch_away(struct leat_tasks *ts, struct leat_task *self)
 {
-	struct task_tools *tools = &ts->tools;
-	void *to = ts->sp;
+	struct leat_task *next;
 
 	if (unlikely(ts->canaries))
 		task_canary_check(ts, self);
-	if (likely(ts->ready.head != NULL && ts->budget > 0)) {
-		struct leat_task *next = task_list_take(&ts->ready);
-
-		ts->budget--;
-		set_running(ts, next);
-		to = next->sp;
-		tools = &next->tools;
-	} else {
-		RLX_STORE(ts->current, NULL);
-	}
-	task_tools_leave(&self->tools, tools, last);
-	task_switch(&self->sp, to);
+	next = pick(ts);
+	task_tools_leave(&self->tools, next != NULL ? &next->tools : &ts->tools, false);
+	if (likely(next != NULL))
+		enter(ts, &self->sp, next);
+	else
+		task_switch(&self->sp, ts->sp);
 	task_tools_enter(&self->tools);
+}
+
+/* As little as possible may be done on the stack after the tools were told that it is left. */
+TASK_TOOLS_BLIND void *
+task_switch_last(struct leat_tasks *ts, struct leat_task *self)
+{
+	struct leat_task *next;
+
+	if (unlikely(ts->canaries))
+		task_canary_check(ts, self);
+	next = pick(ts);
+	task_tools_leave(&self->tools, next != NULL ? &next->tools : &ts->tools, true);
+	if (next == NULL)
+		return ts->sp;
+	/* That does not come back. */
+	if (next->sp == NULL)
+		enter(ts, &self->sp, next);
+	return next->sp;
 }
 
 static __rte_noinline int
@@ -67,11 +105,11 @@ run(struct leat_tasks *ts)
 	task_overflow_thread();
 	task_running = ts;
 	task_tools_thread(&ts->tools);
-	ts->budget = TASK_BUDGET - 1;
-	first = task_list_take(&ts->ready);
-	set_running(ts, first);
+	ts->budget = TASK_BUDGET;
+	task_control_get(&ts->control);
+	first = pick(ts);
 	task_tools_leave(&ts->tools, &first->tools, false);
-	task_switch(&ts->sp, first->sp);
+	enter(ts, &ts->sp, first);
 	task_tools_enter(&ts->tools);
 	task_running = outer;
 	return (int)(ts->switches - before);
@@ -114,7 +152,7 @@ wait_here(struct leat_tasks *ts, struct leat_task *t, struct task_wait *w)
 	t->since = ts->now;
 	RLX_STORE(t->wait, w);
 	RLX_STORE(t->state, LEAT_TASK_WAITING);
-	task_switch_away(ts, t, false);
+	task_switch_away(ts, t);
 	RLX_STORE(t->wait, NULL);
 	return w->result;
 }
@@ -195,7 +233,7 @@ leat_task_yield(void)
 	t->since = ts->now;
 	RLX_STORE(t->state, LEAT_TASK_READY);
 	task_list_add(&ts->yielded, t);
-	task_switch_away(ts, t, false);
+	task_switch_away(ts, t);
 	return 0;
 }
 

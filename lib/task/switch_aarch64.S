@@ -39,16 +39,8 @@
 	.cfi_rel_offset x30, LR + 8
 	.endm
 
-	.text
-
-/* void task_switch(void **save, void *resume) */
-	.globl	task_switch
-	.hidden	task_switch
-	.type	task_switch, %function
-	.balign	64
-task_switch:
-	.cfi_startproc
-	hint	#34		/* bti c */
+/* Pushes the running context, x9 is its fpcr, and tells its address. */
+	.macro	save
 	sub	sp, sp, #FRAME
 	.cfi_adjust_cfa_offset FRAME
 	stp	d8, d9, [sp, #FP]
@@ -66,7 +58,20 @@ task_switch:
 	str	x9, [sp, #FPCR]
 	mov	x10, sp
 	str	x10, [x0]
+	.endm
 
+	.text
+
+/* void task_switch(void **save, void *resume) */
+	.globl	task_switch
+	.hidden	task_switch
+	.type	task_switch, %function
+	.balign	64
+task_switch:
+	.cfi_startproc
+	hint	#34		/* bti c */
+	save
+resume:
 	/* The other context's frame looks the same, so does what is said about it. */
 	mov	sp, x1
 	ldr	x10, [sp, #FPCR]
@@ -144,21 +149,38 @@ task_call_on:
 	.cfi_endproc
 	.size	task_call_on, . - task_call_on
 
-/* void task_start(void): fn is in x19, arg in x20 */
-	.globl	task_start
-	.hidden	task_start
-	.type	task_start, %function
+/*
+ * void task_begin(void **save, void *top, void *(*fn)(void *arg), void *arg, const void *like)
+ *
+ * fn returns here, what it returns is resumed. As its call and its return, and the caller's call of
+ * this and the return from it, are pairs, the processor's stack of return addresses stays right.
+ */
+	.globl	task_begin
+	.hidden	task_begin
+	.type	task_begin, %function
 	.balign	16
+task_begin:
 	.cfi_startproc
+	hint	#34		/* bti c */
+	save
+	ldr	x10, [x4, #FPCR]
+	cmp	x9, x10
+	b.ne	3f
+4:
+	mov	sp, x1
+	.cfi_def_cfa sp, 0
 	.cfi_undefined x30	/* the outermost frame */
-	nop			/* an unwinder looks up the address before a return address */
-task_start:
-	hint	#36		/* bti j: reached by ret, which is not checked, but to be safe */
-	mov	x0, x20
-	blr	x19
-	udf	#0
+	mov	x29, xzr
+	mov	x0, x3
+	blr	x2
+	mov	x1, x0
+	mrs	x9, fpcr
+	b	resume
+3:
+	msr	fpcr, x10
+	b	4b
 	.cfi_endproc
-	.size	task_start, . - task_start
+	.size	task_begin, . - task_begin
 
 	.section .note.GNU-stack, "", %progbits
 

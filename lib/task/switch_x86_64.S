@@ -62,7 +62,7 @@ task_switch:
 	movq	%rsp, (%rdi)
 	movl	(%rsp), %eax
 	movzwl	4(%rsp), %ecx
-
+resume:
 	/* The other context's frame looks the same, so does what is said about it. */
 	movq	%rsi, %rsp
 	xorl	(%rsp), %eax
@@ -129,20 +129,68 @@ task_call_on:
 	.cfi_endproc
 	.size	task_call_on, . - task_call_on
 
-/* void task_start(void): fn is in r12, arg in r13 */
-	.globl	task_start
-	.hidden	task_start
-	.type	task_start, @function
+/*
+ * void task_begin(void **save, void *top, void *(*fn)(void *arg), void *arg, const void *like)
+ *
+ * fn returns here, what it returns is resumed. As its call and its return, and the caller's call of
+ * this and the return from it, are pairs, the processor's stack of return addresses stays right.
+ */
+	.globl	task_begin
+	.hidden	task_begin
+	.type	task_begin, @function
 	.balign	16
+task_begin:
 	.cfi_startproc
+	endbr64
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbx, 0
+	pushq	%r12
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r12, 0
+	pushq	%r13
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r13, 0
+	pushq	%r14
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r14, 0
+	pushq	%r15
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %r15, 0
+	leaq	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
+	stmxcsr	(%rsp)
+	fnstcw	4(%rsp)
+	movq	%rsp, (%rdi)
+	movl	(%rsp), %eax
+	movzwl	4(%rsp), %r9d
+	xorl	(%r8), %eax
+	testl	$MXCSR_CONTROL, %eax
+	jnz	3f
+	cmpw	4(%r8), %r9w
+	jne	3f
+4:
+	movq	%rsi, %rsp
+	.cfi_def_cfa %rsp, 8
 	.cfi_undefined %rip	/* the outermost frame */
-	nop			/* an unwinder looks up the address before a return address */
-task_start:
-	movq	%r13, %rdi
-	call	*%r12
-	ud2
+	xorl	%ebp, %ebp
+	movq	%rcx, %rdi
+	call	*%rdx
+	stmxcsr	-8(%rsp)
+	fnstcw	-4(%rsp)
+	movq	%rax, %rsi
+	movl	-8(%rsp), %eax
+	movzwl	-4(%rsp), %ecx
+	jmp	resume
+3:
+	ldmxcsr	(%r8)
+	fldcw	4(%r8)
+	jmp	4b
 	.cfi_endproc
-	.size	task_start, . - task_start
+	.size	task_begin, . - task_begin
 
 	.section .note.GNU-stack, "", @progbits
 

@@ -66,7 +66,7 @@ struct task_wait {
  */
 struct leat_task {
 	/* line 0: switching */
-	void *sp;		/* context while it does not run */
+	void *sp;		/* context while it does not run; NULL: it has not begun */
 	struct leat_task *next; /* in the list of ready or free ones */
 	struct leat_tasks *ts;
 	struct task_wait *wait; /* WAITING: for what */
@@ -137,8 +137,9 @@ struct leat_tasks {
 	struct task_stacks stacks;
 	struct leat_reactor *reactor;
 	struct leat_poller *poller;
-	struct task_tools tools; /* of the reactor's context */
-	bool stopping;		 /* the reactor asked them to end */
+	struct task_tools tools;   /* of the reactor's context */
+	struct task_frame control; /* its floating-point control, which tasks begin with */
+	bool stopping;		   /* the reactor asked them to end */
 
 	/* written by other threads */
 	struct task_call *inbox __attribute__((aligned(LEAT_CACHE_LINE))); /* answers */
@@ -207,15 +208,15 @@ task_ready(struct leat_tasks *ts, struct leat_task *t)
 	task_list_add(&ts->ready, t);
 }
 
-/*
- * The calling task gives up the CPU; it is in a list, or somebody else knows it.
- * last: it has ended, this does not return.
- */
-void task_switch_away(struct leat_tasks *ts, struct leat_task *self, bool last);
+/* The calling task gives up the CPU; it is in a list, or somebody else knows it. */
+void task_switch_away(struct leat_tasks *ts, struct leat_task *self);
+/* The calling task has ended. @return the context that comes next, if this returns */
+void *task_switch_last(struct leat_tasks *ts, struct leat_task *self);
 /* Poller of the tasks. */
 int task_poll(void *arg, uint64_t now);
 
-/* life.c */
+/* life.c: the first function on each stack; arg is the task */
+void *task_main(void *arg);
 void task_release(struct leat_tasks *ts, struct leat_task *t);
 
 /* overflow.c; add and del with task_lock held */

@@ -56,43 +56,30 @@ void task_switch(void **save, void *resume) __attribute__((visibility("hidden"))
 void task_call_on(void *context, void (*fn)(void *arg), void *arg)
 	__attribute__((visibility("hidden")));
 
-/* Where a new context begins: calls fn(arg), which must not return. */
-void task_start(void) __attribute__((visibility("hidden")));
-
 /*
- * A context that will call fn(arg) when it is first resumed.
+ * Suspend the running context, as task_switch() does, and call fn(arg) on a new stack. What fn
+ * returns is the context that is resumed then, for the last time that stack is used.
  *
  * @param top
- *   Upper end of its stack, a multiple of 16.
+ *   Upper end of the stack, a multiple of 16.
+ * @param like
+ *   Holds the floating-point control that fn gets, see task_control_get().
  */
-static inline void *
-task_context(void *top, void (*fn)(void *arg), void *arg)
+void task_begin(void **save, void *top, void *(*fn)(void *arg), void *arg,
+		const struct task_frame *like) __attribute__((visibility("hidden")));
+
+/* The running context's floating-point control; the rest of the frame stays as it is. */
+static inline void
+task_control_get(struct task_frame *frame)
 {
 #if defined(__x86_64__)
-	/* At task_start() the stack pointer is a multiple of 16, as it is before a call. */
-	struct task_frame *f = (struct task_frame *)((char *)top - sizeof(*f));
-	uint32_t mxcsr;
 	uint16_t cw;
 
-	__asm__("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(cw));
-	f->mxcsr = mxcsr;
-	f->x87_cw = cw;
-	f->r12 = (uint64_t)(uintptr_t)fn;
-	f->r13 = (uint64_t)(uintptr_t)arg;
-	f->rbp = 0;
-	f->rip = (uint64_t)(uintptr_t)task_start;
+	__asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(frame->mxcsr), "=m"(cw));
+	frame->x87_cw = cw;
 #else
-	struct task_frame *f = (struct task_frame *)((char *)top - sizeof(*f));
-	uint64_t fpcr;
-
-	__asm__("mrs %0, fpcr" : "=r"(fpcr));
-	f->fpcr = fpcr;
-	f->x19 = (uint64_t)(uintptr_t)fn;
-	f->x20 = (uint64_t)(uintptr_t)arg;
-	f->x29 = 0;
-	f->x30 = (uint64_t)(uintptr_t)task_start;
+	__asm__ volatile("mrs %0, fpcr" : "=r"(frame->fpcr));
 #endif
-	return f;
 }
 
 #endif /* TASK_SWITCH_H */

@@ -41,6 +41,9 @@
 #include <valgrind/valgrind.h>
 #endif
 
+/* A function that goes on after the tools were told that its stack is left. */
+#define TASK_TOOLS_BLIND __attribute__((no_sanitize_address, no_sanitize_thread))
+
 /* Of a context: a task's, or the reactor's. */
 struct task_tools {
 	void *fake_stack; /* AddressSanitizer's, while it does not run */

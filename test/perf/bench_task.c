@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What tasks cost.
+ *
+ *     task-switch      the context switch beside a bare one, that saves six registers and nothing
+ *                      else: no floating-point control, no branch protection. Each goes to and fro
+ *                      between this program's stack and another one.
+ *     task-spawn-join  a task that does nothing, spawned and joined by another one; the stack was
+ *                      used before
+ *     task-stack       memory of the stack of a suspended task, the largest of a thousand
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <leat_error.h>
+#include <leat_reactor.h>
+
+#include "bench.h"
+#include "task_pvt.h"
+
+#ifndef __x86_64__
+int
+main(int argc, char **argv)
+{
+	struct bench_args args;
+
+	bench_args(&args, argc, argv);
+	bench_skip("the bare switch to compare with is written for x86-64");
+}
+#else
+
+void bare_switch(void **save, void *resume);
+
+__asm__("	.text\n"
+	"	.balign 64\n"
+	"	.type bare_switch, @function\n"
+	"bare_switch:\n"
+	"	pushq %rbp\n"
+	"	pushq %rbx\n"
+	"	pushq %r12\n"
+	"	pushq %r13\n"
+	"	pushq %r14\n"
+	"	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq %rsi, %rsp\n"
+	"	popq %r15\n"
+	"	popq %r14\n"
+	"	popq %r13\n"
+	"	popq %r12\n"
+	"	popq %rbx\n"
+	"	popq %rbp\n"
+	"	ret\n"
+	"	.size bare_switch, . - bare_switch\n");
+
+enum { LEAT, BARE, VARIANTS };
+
+#define STACK 16384
+#define TASKS 1000
+
+static struct {
+	void *here[VARIANTS], *there[VARIANTS]; /* contexts */
+	char stack[VARIANTS][STACK] __attribute__((aligned(64)));
+	uint32_t switches; /* to and fro, of a repeat */
+	uint32_t spawns;
+	struct leat_reactor *r;
+	struct leat_tasks *ts;
+	double ns;
+} b;
+
+/* Switches of a kind are made in one place, as in lib/task: the return is predicted. */
+static __rte_noinline void
+leat_to(void **save, void *resume)
+{
+	task_switch(save, resume);
+}
+
+static __rte_noinline void
+bare_to(void **save, void *resume)
+{
+	bare_switch(save, resume);
+}
+
+/* The other ends. */
+static void *
+leat_there(void *arg)
+{
+	for (;;)
+		leat_to(&b.there[LEAT], b.here[LEAT]);
+	return arg;
+}
+
+static void
+bare_there(void)
+{
+	for (;;)
+		bare_to(&b.there[BARE], b.here[BARE]);
+}
+
+static void
+make_contexts(void)
+{
+	/* Six registers, and where to: entered as after a call. */
+	void **sp = (void **)(void *)(b.stack[BARE] + STACK - 64);
+	struct task_frame control;
+
+	task_control_get(&control);
+	task_begin(&b.here[LEAT], b.stack[LEAT] + STACK - 64, leat_there, NULL, &control);
+	*--sp = NULL;
+	*--sp = (void *)bare_there;
+	b.there[BARE] = sp - 6;
+}
+
+static double
+run_switch(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint64_t pushed = bench_pushed_off(), start = bench_ns();
+	uint32_t i;
+
+	(void)arg;
+	if (variant == LEAT)
+		for (i = 0; i < b.switches; i++)
+			leat_to(&b.here[LEAT], b.there[LEAT]);
+	else
+		for (i = 0; i < b.switches; i++)
+			bare_to(&b.here[BARE], b.there[BARE]);
+	start = bench_ns() - start;
+	*disturbed = bench_pushed_off() != pushed;
+	return (double)start / (2.0 * b.switches);
+}
+
+static int
+empty(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int
+spawner(void *arg)
+{
+	uint64_t start = bench_ns();
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; i < b.spawns; i++) {
+		struct leat_task *t = leat_task_spawn(b.ts, "empty", empty, NULL);
+
+		if (t == NULL || leat_task_join(t, NULL) < 0)
+			bench_die("%s", leat_err_msg());
+	}
+	b.ns = (double)(bench_ns() - start) / b.spawns;
+	return 0;
+}
+
+static void
+turn_until_done(const struct leat_task *t)
+{
+	while (leat_task_state(t) != LEAT_TASK_DONE)
+		if (leat_reactor_turn(b.r) < 0)
+			bench_die("%s", leat_err_msg());
+}
+
+static double
+run_spawn(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint64_t pushed = bench_pushed_off();
+	struct leat_task *t = leat_task_spawn(b.ts, "spawner", spawner, NULL);
+
+	(void)arg;
+	(void)variant;
+	if (t == NULL)
+		bench_die("%s", leat_err_msg());
+	turn_until_done(t);
+	if (leat_task_join(t, NULL) < 0)
+		bench_die("%s", leat_err_msg());
+	*disturbed = bench_pushed_off() != pushed;
+	return b.ns;
+}
+
+static int
+sleeper(void *arg)
+{
+	(void)arg;
+	return leat_task_sleep(UINT32_MAX);
+}
+
+static void
+look(void *arg, const struct leat_task *task)
+{
+	struct leat_task_info info;
+	uint32_t *peak = arg;
+
+	leat_task_info_get(task, &info);
+	if (info.state != LEAT_TASK_WAITING || info.stack_peak == 0)
+		bench_die("task %s does not wait, or its stack can't be looked at", info.name);
+	*peak = RTE_MAX(*peak, info.stack_peak);
+}
+
+static double
+run_stack(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint32_t *peak = arg;
+
+	(void)variant;
+	*disturbed = false;
+	*peak = 0;
+	leat_tasks_each(b.ts, look, peak);
+	return *peak;
+}
+
+static void
+suspend_many(void)
+{
+	int i;
+
+	for (i = 0; i < TASKS; i++) {
+		struct leat_task *t = leat_task_spawn(b.ts, "sleeper", sleeper, NULL);
+
+		if (t == NULL || leat_task_detach(t) < 0)
+			bench_die("%s", leat_err_msg());
+	}
+	for (i = 0; i < TASKS; i++)
+		if (leat_reactor_turn(b.r) < 0)
+			bench_die("%s", leat_err_msg());
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct bench_result to_and_fro = {
+		.name = "task-switch",
+		.unit = "ns",
+		.kind = BENCH_RATIO_MAX,
+		.target = 1.15,
+		.leat = LEAT,
+		.reference = BARE,
+		.note = "beside a switch of six registers",
+	};
+	static const struct bench_result spawn_join = {
+		.name = "task-spawn-join",
+		.unit = "ns",
+		.kind = BENCH_ABS_MAX,
+		.target = 60,
+	};
+	static const struct bench_result stack = {
+		.name = "task-stack",
+		.unit = "B",
+		.kind = BENCH_ABS_MAX,
+		.target = 4096,
+	};
+	const struct leat_reactor_conf conf = { .idle = { .policy = LEAT_IDLE_SPIN } };
+	static struct bench_table t;
+	struct bench_args args;
+	uint32_t peak;
+	int cpu;
+
+	bench_args(&args, argc, argv);
+	cpu = bench_cpu(1) >= 0 ? bench_cpu(1) : bench_cpu(0);
+	bench_pin(cpu);
+	bench_thread_ready();
+	b.switches = args.smoke ? 1000 : 200000;
+	b.spawns = args.smoke ? 1000 : 50000;
+	b.r = leat_reactor_create(&conf);
+	b.ts = b.r != NULL ? leat_tasks_create(b.r, NULL) : NULL;
+	if (b.ts == NULL)
+		bench_die("%s", leat_err_msg());
+
+	make_contexts();
+	bench_measure(&t, &args, VARIANTS, run_switch, NULL, &cpu, 1);
+	bench_report(&t, &to_and_fro);
+	bench_measure(&t, &args, 1, run_spawn, NULL, &cpu, 1);
+	bench_report(&t, &spawn_join);
+	suspend_many();
+	args.repeats = 1;
+	bench_measure(&t, &args, 1, run_stack, &peak, &cpu, 1);
+	bench_report(&t, &stack);
+
+	leat_reactor_stop(b.r, LEAT_STOP_NO_DEADLINE);
+	while (leat_reactor_turn(b.r) >= 0)
+		;
+	if (leat_tasks_destroy(b.ts) < 0 || leat_reactor_destroy(b.r) < 0)
+		bench_die("%s", leat_err_msg());
+	return 0;
+}
+#endif
