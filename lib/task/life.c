@@ -50,6 +50,7 @@ new_block(struct leat_tasks *ts)
 	t = &ts->blocks[i];
 	t->ts = ts;
 	t->index = i;
+	t->stack_top = task_stack_top(&ts->stacks, i);
 	t->next = NULL;
 	RLX_STORE(ts->nb_stacks, i + 1);
 	return t;
@@ -114,8 +115,7 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 	t->deadline = LEAT_TASK_NO_DEADLINE;
 	name_copy(t->name, name);
 	t->scope = NULL;
-	task_tools_begin(&t->tools, task_stack_bottom(&ts->stacks, t->index),
-			 task_stack_size(&ts->stacks));
+	task_tools_begin(&t->tools, &ts->stacks, t->index);
 	t->sp = NULL;
 	RLX_STORE(ts->nb_tasks, ts->nb_tasks + 1);
 	task_ready(ts, t);
@@ -176,7 +176,7 @@ join_refused(const struct leat_task *task)
 int
 leat_task_join(struct leat_task *task, int *ret)
 {
-	struct join_wait j = { .target = task };
+	struct join_wait j;
 	int err;
 
 	if (unlikely(task == task_self() || task->joiner != NULL || task->detached ||
@@ -190,6 +190,7 @@ leat_task_join(struct leat_task *task, int *ret)
 			return leat_err(EPERM, "join %s: it runs on %s; see leat_reactor_call()",
 					task->name, leat_reactor_name(task->ts->reactor));
 		task_wait_init(&j.w, &join_type);
+		j.target = task;
 		task->joiner = &j.w;
 		err = task_park(&j.w);
 		if (unlikely(err < 0))

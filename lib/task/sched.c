@@ -56,8 +56,7 @@ enter(struct leat_tasks *ts, void **save, struct leat_task *next)
 	if (likely(next->sp != NULL))
 		task_switch(save, next->sp);
 	else
-		task_begin(save, task_stack_top(&ts->stacks, next->index), task_main, next,
-			   &ts->control);
+		task_begin(save, next->stack_top, task_main, next, &ts->control);
 }
 
 /* Not inlined: all switches between tasks return to the same address, see switch_x86_64.S. */
@@ -132,7 +131,7 @@ task_poll(void *arg, uint64_t now)
 }
 
 int
-task_may_wait(const char *what)
+task_may_wait_slow(const char *what)
 {
 	const struct leat_task *t = task_self();
 

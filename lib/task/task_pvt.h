@@ -93,6 +93,7 @@ struct leat_task {
 
 	/* line 3 */
 	struct task_tools tools;
+	void *stack_top; /* where its first frame goes */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(sizeof(struct leat_task) <= 256, "size of a task's control block");
@@ -199,6 +200,25 @@ task_self(void)
 	return ts != NULL ? ts->current : NULL;
 }
 
+int task_may_wait_slow(const char *what);
+
+/*
+ * May the calling task begin to wait? Called first by everything that waits, before it starts
+ * anything.
+ *
+ * @return 0; -EPERM with leat_err(): not in a task; -ECANCELED: it is cancelled and that is not
+ * masked; -ETIMEDOUT: its deadline has passed
+ */
+static inline int
+task_may_wait(const char *what)
+{
+	const struct leat_task *t = task_self();
+
+	if (likely(t != NULL && t->cancel == 0 && t->deadline == LEAT_TASK_NO_DEADLINE))
+		return 0;
+	return task_may_wait_slow(what);
+}
+
 /* It will run: in this turn if that has room, else in the next. */
 static inline void
 task_ready(struct leat_tasks *ts, struct leat_task *t)
@@ -260,15 +280,6 @@ void task_unlock(void);
 
 /* stop.c: what the reactor asks when it stops */
 int task_quiesce(void *arg, char *what, size_t len);
-
-/*
- * May the calling task begin to wait? Called first by everything that waits, before it starts
- * anything.
- *
- * @return 0; -EPERM with leat_err(): not in a task; -ECANCELED: it is cancelled and that is not
- * masked; -ETIMEDOUT: its deadline has passed
- */
-int task_may_wait(const char *what);
 
 /*
  * The calling task waits until somebody calls task_wake(w).
