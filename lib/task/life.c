@@ -65,7 +65,7 @@ task_release(struct leat_tasks *ts, struct leat_task *t)
 	RLX_STORE(ts->nb_tasks, ts->nb_tasks - 1);
 }
 
-TASK_TOOLS_BLIND void *
+void *
 task_main(void *arg)
 {
 	struct leat_task *t = arg;

@@ -76,8 +76,7 @@ task_switch_away(struct leat_tasks *ts, struct leat_task *self)
 	task_tools_enter(&self->tools);
 }
 
-/* As little as possible may be done on the stack after the tools were told that it is left. */
-TASK_TOOLS_BLIND void *
+void *
 task_switch_last(struct leat_tasks *ts, struct leat_task *self)
 {
 	struct leat_task *next;
@@ -86,12 +85,13 @@ task_switch_last(struct leat_tasks *ts, struct leat_task *self)
 		task_canary_check(ts, self);
 	next = pick(ts);
 	task_tools_leave(&self->tools, next != NULL ? &next->tools : &ts->tools, true);
-	if (next == NULL)
-		return ts->sp;
-	/* That does not come back. */
-	if (next->sp == NULL)
+	/* Two that don't come back: no way back leads into a task that has not begun, and nothing may
+	 * be done on a stack any more of which a sanitizer was told that it is left. */
+	if (next != NULL && (next->sp == NULL || TASK_TOOLS))
 		enter(ts, &self->sp, next);
-	return next->sp;
+	else if (TASK_TOOLS)
+		task_switch(&self->sp, ts->sp);
+	return next != NULL ? next->sp : ts->sp;
 }
 
 static __rte_noinline int

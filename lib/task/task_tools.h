@@ -43,8 +43,12 @@
 #include <valgrind/valgrind.h>
 #endif
 
-/* A function that goes on after the tools were told that its stack is left. */
-#define TASK_TOOLS_BLIND __attribute__((no_sanitize_address, no_sanitize_thread))
+/* Does a sanitizer follow the switches? */
+#if defined(TASK_ASAN) || defined(TASK_TSAN)
+#define TASK_TOOLS 1
+#else
+#define TASK_TOOLS 0
+#endif
 
 /* Of a context: a task's, or the reactor's. */
 struct task_tools {

@@ -409,6 +409,73 @@ test_budget(void **state)
 	task_test_end(&t);
 }
 
+static char lines[2048];
+static unsigned int nb_lines;
+
+static void
+on_line(void *arg, const char *line)
+{
+	char number[16];
+
+	assert_null(arg);
+	assert_true(strlen(lines) + strlen(line) + 2 < sizeof(lines));
+	snprintf(number, sizeof(number), "#%u 0x", nb_lines++);
+	assert_int_equal(strncmp(line, number, strlen(number)), 0);
+	strcat(lines, line);
+	strcat(lines, "\n");
+}
+
+/* Where it goes on. */
+static uintptr_t nested_ip;
+
+static int __attribute__((noinline)) nested_sleep(uint64_t us)
+{
+	int ret;
+
+	nested_ip = (uintptr_t)__builtin_return_address(0);
+	ret = leat_task_sleep(us);
+	return ret < 0 ? ret : 1;
+}
+
+static int
+nested(void *arg)
+{
+	int n = leat_task_backtrace(leat_task_current(), on_line, NULL);
+
+	(void)arg;
+	assert_int_equal(n, nb_lines);
+	assert_in_range(n, 2, 12);
+	return nested_sleep(100) + 1;
+}
+
+static void
+test_backtrace(void **state)
+{
+	struct leat_task *b;
+	struct task_test t;
+	char ip[32];
+	int n;
+
+	(void)state;
+	nb_lines = 0;
+	lines[0] = '\0';
+	task_test_begin(&t, NULL);
+	b = task_test_spawn(&t, "nested", nested, NULL);
+	assert_int_equal(leat_task_backtrace(b, on_line, NULL), -ESRCH);
+	test_turns(t.r, 1);
+	nb_lines = 0;
+	lines[0] = '\0';
+	assert_int_equal(leat_task_backtrace(b, NULL, NULL), -EINVAL);
+	n = leat_task_backtrace(b, on_line, NULL);
+	assert_int_equal(n, nb_lines);
+	assert_in_range(n, 4, 12);
+	snprintf(ip, sizeof(ip), " 0x%" PRIxPTR " ", nested_ip);
+	assert_non_null(strstr(lines, ip));
+	/* It was not disturbed. */
+	assert_int_equal(task_test_join(&t, b), 2);
+	task_test_end(&t);
+}
+
 #define CASE(f) cmocka_unit_test_setup(f, setup)
 
 int
@@ -417,7 +484,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_yield),  CASE(test_join),	CASE(test_bad_joins), CASE(test_join_twice),
 		CASE(test_detach), CASE(test_sleep),	CASE(test_deadline),  CASE(test_outside),
-		CASE(test_name),   CASE(test_rounding), CASE(test_budget),
+		CASE(test_name),   CASE(test_rounding), CASE(test_budget),    CASE(test_backtrace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
