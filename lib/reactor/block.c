@@ -131,7 +131,7 @@ reactor_block_possible(struct leat_reactor *r)
 	for (i = 0; i < r->nb_active; i++) {
 		struct leat_poller *p = r->active[i];
 
-		if (p->state != LEAT_POLLER_WAITING)
+		if (p->state != LEAT_POLLER_WAITING || p->local)
 			continue;
 		if (!reactor_poller_is_ep(p)) {
 			tell(r, p, "it is called each turn");

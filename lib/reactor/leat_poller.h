@@ -122,6 +122,13 @@ LEAT_API int leat_poller_resume(struct leat_poller *p);
 /** What to ask when the reactor stops; NULL: nothing. @return 0; -EPERM: wrong thread */
 LEAT_API int leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce);
 
+/**
+ * Tell that all its work comes from this reactor's thread: from other pollers, timers and messages.
+ * These count as work themselves, and in the turn that follows it is called; so it need not keep the
+ * reactor from blocking (LEAT_IDLE_BLOCK). @return 0; -EPERM: wrong thread
+ */
+LEAT_API int leat_poller_local_set(struct leat_poller *p);
+
 /** State of a poller. Any thread. */
 LEAT_API enum leat_poller_state leat_poller_state(const struct leat_poller *p);
 

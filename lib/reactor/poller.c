@@ -237,6 +237,18 @@ leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce)
 	return 0;
 }
 
+int
+leat_poller_local_set(struct leat_poller *p)
+{
+	int ret = reactor_owned(p->reactor, "set a poller local");
+
+	if (ret < 0)
+		return ret;
+	p->local = true;
+	p->reactor->block_stale = true;
+	return 0;
+}
+
 enum leat_poller_state
 leat_poller_state(const struct leat_poller *p)
 {

@@ -77,6 +77,7 @@ struct leat_poller {
 	bool used;	/* the slot is taken */
 	bool in_active; /* it is in reactor.active */
 	bool told_wait; /* it was said that it can't wake the reactor */
+	bool local;	/* it need not */
 	char name[LEAT_REACTOR_NAME_MAX];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 

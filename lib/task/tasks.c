@@ -142,7 +142,8 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 		return NULL;
 	}
 	ts->poller = leat_reactor_poller_add(r, "tasks", task_poll, ts, 0);
-	if (ts->poller == NULL || leat_poller_quiesce_set(ts->poller, task_quiesce) < 0) {
+	if (ts->poller == NULL || leat_poller_quiesce_set(ts->poller, task_quiesce) < 0 ||
+	    leat_poller_local_set(ts->poller) < 0) {
 		release(ts);
 		return NULL;
 	}

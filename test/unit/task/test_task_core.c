@@ -476,6 +476,38 @@ test_backtrace(void **state)
 	task_test_end(&t);
 }
 
+static int
+sleep_a_little(void *arg)
+{
+	(void)arg;
+	return leat_task_sleep(5000);
+}
+
+/* Tasks that all wait don't keep their reactor awake, and wake it in time. */
+static void
+test_block(void **state)
+{
+	struct leat_reactor_conf conf = { .name = "r",
+					  .idle = { .policy = LEAT_IDLE_BLOCK, .spin_us = 1 } };
+	struct leat_reactor_stats s;
+	struct task_test t;
+	uint64_t begin;
+
+	(void)state;
+	leat_clock_mock_set(NULL);
+	t.r = leat_reactor_create(&conf);
+	assert_non_null(t.r);
+	t.ts = leat_tasks_create(t.r, NULL);
+	assert_non_null(t.ts);
+	begin = leat_now();
+	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "fine", sleep_a_little, NULL)), 0);
+	assert_true(leat_now() - begin >= leat_us_to_cycles(5000));
+	leat_reactor_stats_get(t.r, &s);
+	assert_true(s.blocks > 0);
+	assert_int_equal(leat_reactor_idle_effective(t.r), LEAT_IDLE_BLOCK);
+	task_test_end(&t);
+}
+
 #define CASE(f) cmocka_unit_test_setup(f, setup)
 
 int
@@ -485,6 +517,7 @@ main(void)
 		CASE(test_yield),  CASE(test_join),	CASE(test_bad_joins), CASE(test_join_twice),
 		CASE(test_detach), CASE(test_sleep),	CASE(test_deadline),  CASE(test_outside),
 		CASE(test_name),   CASE(test_rounding), CASE(test_budget),    CASE(test_backtrace),
+		CASE(test_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
