@@ -59,8 +59,7 @@ enter(struct leat_tasks *ts, void **save, struct leat_task *next)
 		task_begin(save, next->stack_top, task_main, next, &ts->control);
 }
 
-/* Not inlined: all switches between tasks return to the same address, see switch_x86_64.S. */
-__rte_noinline void
+void
 task_switch_away(struct leat_tasks *ts, struct leat_task *self)
 {
 	struct leat_task *next;

@@ -6,8 +6,8 @@
  * only when a task has changed its rounding or its exceptions. The flags in mxcsr that FP
  * instructions raise need not be preserved and don't count.
  *
- * A switch returns with ret: when all switches are made by one function, as in sched.c, the address
- * is the one the processor predicts.
+ * A switch returns with ret: when the other context was suspended in the same place, as tasks that
+ * wait are, the address is the one the processor predicts.
  *
  * Indirect branch tracking (CET) is supported, shadow stacks are not: the note at the end says so,
  * and the kernel does not turn them on for a program that holds this file.

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a suspended context has saved, as it lies on the stack. devtools/gdb/leat_gdb.py knows it by
+/* What a suspended context has saved, as it lies on the stack. devtools/leat-gdb.py knows it by
  * this name. */
 #if defined(__x86_64__)
 struct task_frame {

@@ -69,7 +69,7 @@ static struct {
 	double ns;
 } b;
 
-/* Switches of a kind are made in one place, as in lib/task: the return is predicted. */
+/* Switches of a kind are made in one place, as in lib/task. */
 static __rte_noinline void
 leat_to(void **save, void *resume)
 {

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""gdb commands for the tasks of a leat program, running or dumped:
+
+    (gdb) source devtools/leat-gdb.py
+    (gdb) leat tasks            # all tasks: reactor, id, state, name, what they wait for
+    (gdb) leat bt 7             # the backtrace of the suspended task with id 7
+    (gdb) leat bt 7 loop        # ... of the reactor named loop, if several have one
+
+It needs the debug information of libleat. Nothing in the program is changed: gdb is told of an
+unwinder which, while the backtrace is made, says that the innermost frame was called by what the
+task is suspended in.
+"""
+
+import gdb
+import gdb.unwinder
+
+STATES = ["FREE", "READY", "RUNNING", "WAITING", "DONE"]
+
+# struct task_frame: names of registers, by the fields that hold them.
+X86_64 = {
+    "rip": "rip", "rbp": "rbp", "rbx": "rbx", "r12": "r12", "r13": "r13", "r14": "r14", "r15": "r15",
+}
+AARCH64 = {f"x{n}": f"x{n}" for n in range(19, 31)}
+
+
+def registry():
+    """Each reactor's tasks."""
+    symbol = gdb.lookup_global_symbol("task_registry")
+    if symbol is None:
+        raise gdb.GdbError("no task_registry: is libleat loaded, with its debug information?")
+    array = symbol.value()
+    low, high = array.type.range()
+    for i in range(low, high + 1):
+        if int(array[i]) != 0:
+            yield array[i].dereference()
+
+
+def tasks(ts):
+    for i in range(int(ts["nb_stacks"])):
+        task = ts["blocks"][i]
+        if int(task["state"]) != 0:
+            yield task
+
+
+def reactor_name(ts):
+    try:
+        return ts["reactor"].dereference()["name"].string()
+    except gdb.error:
+        return "?"
+
+
+class FrameId:
+    """Of the frame that seems to have been called from the task: it must lie below the task's."""
+
+    def __init__(self, sp, pc):
+        self.sp = sp
+        self.pc = pc
+
+
+class Unwinder(gdb.unwinder.Unwinder):
+    """Off unless a task is set."""
+
+    def __init__(self):
+        super().__init__("leat-task")
+        self.task = None
+        self.first = True
+
+    def __call__(self, pending):
+        if self.task is None or not self.first:
+            return None
+        self.first = False
+        arm = "aarch64" in pending.architecture().name()
+        sp, pc = ("sp", "pc") if arm else ("rsp", "rip")
+        word = gdb.lookup_type("unsigned long")
+        frame_type = gdb.lookup_type("struct task_frame")
+        address = int(self.task["sp"])
+        frame = gdb.Value(address).cast(frame_type.pointer()).dereference()
+        info = pending.create_unwind_info(
+            FrameId(gdb.Value(address).cast(word.pointer()), pending.read_register(pc)))
+        for register, field in (AARCH64 if arm else X86_64).items():
+            info.add_saved_register(register, frame[field].cast(word))
+        info.add_saved_register(sp, gdb.Value(address + frame_type.sizeof).cast(word))
+        if arm:
+            info.add_saved_register("pc", frame["x30"].cast(word))
+        return info
+
+
+UNWINDER = Unwinder()
+gdb.unwinder.register_unwinder(None, UNWINDER, replace=True)
+
+
+def describe(frame, number):
+    sal = frame.find_sal()
+    place = f" at {sal.symtab.filename}:{sal.line}" if sal.symtab is not None else ""
+    return f"#{number:<2} 0x{frame.pc():016x} in {frame.name() or '??'}{place}"
+
+
+def backtrace(task):
+    UNWINDER.task = task
+    UNWINDER.first = True
+    gdb.invalidate_cached_frames()
+    try:
+        frame = gdb.newest_frame().older()
+        number = 0
+        while frame is not None and frame.is_valid():
+            print(describe(frame, number))
+            # The function that each stack begins with.
+            if frame.name() == "task_begin":
+                break
+            frame = frame.older()
+            number += 1
+    finally:
+        UNWINDER.task = None
+        gdb.invalidate_cached_frames()
+
+
+class Leat(gdb.Command):
+    """Commands for leat: "leat tasks", "leat bt ID"."""
+
+    def __init__(self):
+        super().__init__("leat", gdb.COMMAND_USER, prefix=True)
+
+
+class LeatTasks(gdb.Command):
+    """List the tasks of all reactors."""
+
+    def __init__(self):
+        super().__init__("leat tasks", gdb.COMMAND_STATUS)
+
+    def invoke(self, _argument, _from_tty):
+        for ts in registry():
+            for task in tasks(ts):
+                wait = ""
+                if int(task["state"]) == STATES.index("WAITING"):
+                    wait = " in " + task["wait"]["type"]["name"].string()
+                print(f"{reactor_name(ts)} {int(task['id'])} {STATES[int(task['state'])]} "
+                      f"{task['name'].string()}{wait}")
+
+
+class LeatBt(gdb.Command):
+    """Show the backtrace of a suspended task: leat bt ID [REACTOR]"""
+
+    def __init__(self):
+        super().__init__("leat bt", gdb.COMMAND_STACK)
+
+    def invoke(self, argument, _from_tty):
+        args = gdb.string_to_argv(argument)
+        if not 1 <= len(args) <= 2 or not args[0].isdigit():
+            raise gdb.GdbError("usage: leat bt ID [REACTOR]")
+        for ts in registry():
+            if len(args) == 2 and reactor_name(ts) != args[1]:
+                continue
+            for task in tasks(ts):
+                if int(task["id"]) != int(args[0]):
+                    continue
+                state = STATES[int(task["state"])]
+                if state == "RUNNING":
+                    raise gdb.GdbError("it is running: see the backtrace of its thread")
+                if state == "DONE" or int(task["sp"]) == 0:
+                    raise gdb.GdbError("it has not begun" if state == "READY" else "it has ended")
+                backtrace(task)
+                return
+        raise gdb.GdbError(f"no task {args[0]}; see leat tasks")
+
+
+Leat()
+LeatTasks()
+LeatBt()

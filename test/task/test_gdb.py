@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gdb shows the tasks of a program and the backtrace of a suspended one: test_gdb.py GDB SCRIPT PROGRAM"""
+
+import os
+import re
+import subprocess
+import sys
+
+# As automake has it.
+SKIPPED = 77
+
+
+def main():
+    gdb, script, program = sys.argv[1:]
+    run = subprocess.run(
+        [gdb, "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", f"source {script}",
+         "-ex", "break stop_here", "-ex", "run",
+         "-ex", "leat tasks", "-ex", "leat bt 1", "-ex", "bt", "-ex", "leat bt 99",
+         "-ex", "continue", "-ex", "leat tasks", "-ex", "continue", program],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
+        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    out = run.stdout
+    if re.search(r"ptrace.*not permitted|Could not trace|Python scripting is not supported", out):
+        print("skipped: gdb can't trace a program here, or has no Python")
+        return SKIPPED
+    for pattern in (
+            r"^reactor0 1 WAITING sleepy in sleep$",
+            # From where it is suspended to the task's function, in this order.
+            r"^#0 .* at .*/lib/task/sched\.c:\d+(\n#.*)*\n#\d+ .* in leat_task_sleep(_until)?\b.*(\n#.*)*\n"
+            r"#\d+ .* in waits_in_here\b.*(\n#.*)*\n#\d+ .* in the_task\b.*(\n#.*)*\n"
+            r"#\d+ .* in task_main\b.*\n#\d+ .* in task_begin\b",
+            # The program's own backtrace is what it was.
+            r"^#0 .*stop_here \(ret=0\).*\n#1 .* main \(",
+            r"^no task 99; see leat tasks$",
+            # And it goes on as if nothing had been.
+            r"^2$",
+            r"exited normally"):
+        if not re.search(pattern, out, re.M):
+            print(f"not found: {pattern}\nin:\n{out}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
