@@ -191,6 +191,8 @@ leat_task_join(struct leat_task *task, int *ret)
 					task->name, leat_reactor_name(task->ts->reactor));
 		task_wait_init(&j.w, &join_type);
 		j.target = task;
+		/* Until it is woken or cancelled, which both take it out. */
+		/* cppcheck-suppress autoVariables */
 		task->joiner = &j.w;
 		err = task_park(&j.w);
 		if (unlikely(err < 0))

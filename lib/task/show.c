@@ -147,7 +147,7 @@ show_one(const struct leat_task *t, uint32_t depth, leat_task_line_fn fn, void *
 int
 leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn, void *arg)
 {
-	struct task_node *nodes;
+	struct task_node *nodes = NULL;
 	unsigned int i;
 	char line[64];
 	int n;
@@ -155,7 +155,7 @@ leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn, v
 	if (fn == NULL)
 		return leat_err(EINVAL, "show tasks: no function");
 	n = task_tree(ts, &nodes);
-	if (n < 0)
+	if (n < 0 || nodes == NULL)
 		return n;
 	for (i = 0; i < (unsigned int)n && (max == 0 || i < max); i++)
 		show_one(&ts->blocks[nodes[i].index], nodes[i].depth, fn, arg);

@@ -58,6 +58,16 @@ task_test_join(struct task_test *t, struct leat_task *task)
 	return ret;
 }
 
+/* Appends a text to one in a buffer of that size. */
+static inline void
+task_test_append(char *text, size_t size, const char *more)
+{
+	size_t len = strlen(text);
+
+	assert_true(len + strlen(more) < size);
+	memcpy(text + len, more, strlen(more) + 1);
+}
+
 /* Runs fn as a task of a reactor of its own; what it returned. */
 static inline int
 task_test_run(leat_task_fn fn, void *arg)

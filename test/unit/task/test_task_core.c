@@ -12,8 +12,7 @@ static char trace[256];
 static void
 note(const char *what)
 {
-	assert_true(strlen(trace) + strlen(what) < sizeof(trace));
-	strcat(trace, what);
+	task_test_append(trace, sizeof(trace), what);
 }
 
 static int
@@ -418,11 +417,10 @@ on_line(void *arg, const char *line)
 	char number[16];
 
 	assert_null(arg);
-	assert_true(strlen(lines) + strlen(line) + 2 < sizeof(lines));
 	snprintf(number, sizeof(number), "#%u 0x", nb_lines++);
 	assert_int_equal(strncmp(line, number, strlen(number)), 0);
-	strcat(lines, line);
-	strcat(lines, "\n");
+	task_test_append(lines, sizeof(lines), line);
+	task_test_append(lines, sizeof(lines), "\n");
 }
 
 /* Where it goes on. */

@@ -386,6 +386,13 @@ log_end(void)
 	assert_int_equal(fclose(log_file), 0);
 }
 
+static void
+log_free(void)
+{
+	free(logged);
+	logged = NULL;
+}
+
 /* The watchdog looks while a task runs; its clock is what the test says. */
 static int
 hog(void *arg)
@@ -429,7 +436,7 @@ test_hog(void **state)
 	task_test_end(&t);
 	log_end();
 	assert_non_null(strstr(logged, "task glutton (1) has been running for 100 ms"));
-	free(logged);
+	log_free();
 }
 
 /* The thread itself, by the real clock: a task that never yields, until it is seen. */
@@ -459,7 +466,7 @@ test_watchdog(void **state)
 	task_test_end(&t);
 	log_end();
 	assert_non_null(strstr(logged, "task endless (1) has been running for "));
-	free(logged);
+	log_free();
 }
 
 /* Two levels, and one whose parent is gone. */
@@ -513,14 +520,11 @@ test_stop_names(void **state)
 	assert_non_null(strstr(logged, "leat/task: r: family (1) WAITING in join child (3) since"));
 	assert_non_null(strstr(logged, "leat/task: r:   child (3) WAITING in sleep ("));
 	assert_non_null(strstr(logged, "leat/task: r: orphan (4) WAITING in sleep ("));
-	free(logged);
+	log_free();
 
 	/* Run again: they go on where they were. */
-	log_begin();
 	test_clock += us * US;
 	leat_reactor_stop(t.r, LEAT_STOP_NO_DEADLINE);
-	log_end();
-	free(logged);
 	assert_int_equal(leat_task_state(f), LEAT_TASK_WAITING);
 	assert_int_equal(leat_reactor_run(t.r), 0);
 	assert_int_equal(leat_task_join(f, NULL), 0);
@@ -547,13 +551,13 @@ test_stop_cancels(void **state)
 	task_test_end(&t);
 }
 
+#define SHOWN_MAX 1024
+
 static void
 on_line(void *arg, const char *line)
 {
-	char *text = arg;
-
-	strcat(text, line);
-	strcat(text, "\n");
+	task_test_append(arg, SHOWN_MAX, line);
+	task_test_append(arg, SHOWN_MAX, "\n");
 }
 
 /* A thousand in the tree: all once, below their parents. */
@@ -561,7 +565,7 @@ static int
 grow(void *arg)
 {
 	int depth = *(int *)arg, next = depth - 1, i;
-	struct leat_task *c[3];
+	struct leat_task *c[3] = { NULL };
 
 	for (i = 0; i < 3 && depth > 0; i++) {
 		c[i] = leat_task_spawn(leat_tasks_self(), "leaf", grow, &next);
@@ -579,7 +583,7 @@ test_tree(void **state)
 {
 	struct task_node *nodes;
 	struct leat_task *g;
-	char text[1024] = "";
+	char text[SHOWN_MAX] = "";
 	int depth = 5, i, n;
 	struct task_test t;
 
