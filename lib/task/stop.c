@@ -38,7 +38,8 @@ task_quiesce(void *arg, char *what, size_t len)
 		if (!ts->stopping)
 			(void)task_cancel(t);
 	}
-	ts->stopping = true;
+	/* It asks for words at the end only; a stop after that one cancels anew. */
+	ts->stopping = what == NULL;
 	if (left == 0 || what == NULL)
 		return left > 0;
 	/* The deadline of the stop has passed: these are named. */

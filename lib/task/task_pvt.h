@@ -247,7 +247,7 @@ void task_overflow_thread(void);
 /* Ends the process as a guard would, if the canary below the task's stack is gone. */
 void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 
-/* watch.c; add and del with task_lock held */
+/* watch.c; add and del without task_lock, which the watchdog takes */
 void task_watch_add(struct leat_tasks *ts);
 void task_watch_del(struct leat_tasks *ts);
 /* One look at all tasks: has one been running for too long? ns: of CLOCK_MONOTONIC. */

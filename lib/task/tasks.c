@@ -41,10 +41,10 @@ publish(struct leat_tasks *ts)
 {
 	task_lock();
 	task_overflow_add();
-	task_watch_add(ts);
 	/* Release: all of it is filled in, for the handler of SIGSEGV. */
 	__atomic_store_n(&task_registry[leat_reactor_id(ts->reactor)], ts, __ATOMIC_RELEASE);
 	task_unlock();
+	task_watch_add(ts);
 	task_telemetry_init();
 }
 

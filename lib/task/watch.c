@@ -21,12 +21,14 @@
 
 #define PERIOD_MIN_US 1000
 
-/* With task_lock held. */
-static unsigned int users;
 static uint32_t period_us; /* of its looks; only gets shorter */
 
+/* What follows is under this lock, which the watchdog does not take: its end is waited for with it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int users;
 static pthread_t thread;
 static bool started;
+
 static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stop_cond;
 static bool stop;
@@ -109,14 +111,9 @@ pause_for(uint32_t us)
 static void *
 watchdog(void *arg)
 {
-	uint32_t us;
-
 	do {
 		task_watch_scan(clock_ns());
-		task_lock();
-		us = period_us;
-		task_unlock();
-	} while (pause_for(us));
+	} while (pause_for(RLX_LOAD(period_us)));
 	return arg;
 }
 
@@ -156,38 +153,36 @@ void
 task_watch_add(struct leat_tasks *ts)
 {
 	uint32_t us = RTE_MAX(ts->hog_us / 2, (uint32_t)PERIOD_MIN_US);
-	int ret;
+	int ret = 0;
 
 	if (ts->hog_us == LEAT_TASK_HOG_NEVER)
 		return;
-	period_us = users == 0 ? us : RTE_MIN(period_us, us);
+	(void)pthread_mutex_lock(&lock);
+	RLX_STORE(period_us, users == 0 ? us : RTE_MIN(period_us, us));
 	users++;
-	if (started)
-		return;
-	ret = start();
-	started = ret == 0;
-	if (!started)
+	if (!started) {
+		ret = start();
+		started = ret == 0;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	if (ret != 0)
 		LEAT_LOG(WARNING, task, "no thread for the watchdog: %s", strerror(ret));
 }
 
 void
 task_watch_del(struct leat_tasks *ts)
 {
-	bool last;
-
 	if (ts->hog_us == LEAT_TASK_HOG_NEVER)
 		return;
-	task_lock();
-	last = --users == 0 && started;
-	if (last)
+	(void)pthread_mutex_lock(&lock);
+	if (--users == 0 && started) {
+		(void)pthread_mutex_lock(&stop_lock);
+		stop = true;
+		(void)pthread_cond_signal(&stop_cond);
+		(void)pthread_mutex_unlock(&stop_lock);
+		(void)pthread_join(thread, NULL);
+		(void)pthread_cond_destroy(&stop_cond);
 		started = false;
-	task_unlock();
-	if (!last)
-		return;
-	(void)pthread_mutex_lock(&stop_lock);
-	stop = true;
-	(void)pthread_cond_signal(&stop_cond);
-	(void)pthread_mutex_unlock(&stop_lock);
-	(void)pthread_join(thread, NULL);
-	(void)pthread_cond_destroy(&stop_cond);
+	}
+	(void)pthread_mutex_unlock(&lock);
 }
