@@ -255,7 +255,8 @@ LEAT_API const char *leat_task_state_name(unsigned int state);
 
 /**
  * Set the calling task's deadline: from then on its waits end with -ETIMEDOUT, and what
- * they wait for is cancelled. A mask of cancellation does not keep it off. Nothing happens outside of tasks.
+ * they wait for is cancelled. leat_task_mask() keeps that
+ * off. Nothing happens outside of tasks.
  *
  * @param when
  *   Absolute, cycles of leat_now(); LEAT_TASK_NO_DEADLINE.

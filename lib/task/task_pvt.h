@@ -31,6 +31,7 @@
 #include "task_switch.h"
 #include "task_tools.h"
 
+struct leat_scope;
 struct task_call;
 struct task_wait;
 
@@ -87,9 +88,13 @@ struct leat_task {
 	char name[LEAT_TASK_NAME_MAX];
 	uint32_t index;
 
-	/* line 2: structured concurrency */
-	void *scope; /* execution context of the branch it is; NULL: it is none */
-	uint64_t scope_room[7];
+	/* line 2: structured concurrency, see scope.c */
+	struct leat_scope *scope; /* it is a branch of; NULL: of none */
+	struct leat_task *branch_next;
+	struct leat_task **branch_prev;
+	leat_task_fn branch_fn;
+	int *branch_ret; /* gets what branch_fn returned; may be NULL */
+	uint64_t scope_room[3];
 
 	/* line 3 */
 	struct task_tools tools;

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The public way to wait: an operation is a wait of a task, with a resource behind it. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <leat_error.h>
+
+#include "leat_resource.h"
+#include "task_pvt.h"
+
+/* Lies in leat_resource_run(), so that a public operation has nothing private in it. */
+struct resource_wait {
+	struct task_wait w;
+	struct leat_resource_op *op;
+	bool asked;    /* cancel was called */
+	bool promised; /* and said that it will end so */
+};
+
+static enum leat_cancel
+ask(struct resource_wait *rw)
+{
+	const struct leat_resource *res = rw->op->resource;
+	enum leat_cancel said = LEAT_CANCEL_LATE;
+
+	rw->asked = true;
+	if (res->cancel != NULL)
+		said = res->cancel(rw->op);
+	rw->promised = said == LEAT_CANCEL_FREED || said == LEAT_CANCEL_WILL;
+	if (said == LEAT_CANCEL_FREED)
+		(void)leat_resource_end(rw->op, -ECANCELED);
+	return said;
+}
+
+static int
+resource_cancel(struct task_wait *w)
+{
+	struct resource_wait *rw = container_of(w, struct resource_wait, w);
+
+	if (rw->asked)
+		return -EALREADY;
+	return ask(rw) == LEAT_CANCEL_LATE ? -EALREADY : 0;
+}
+
+static void
+resource_describe(const struct task_wait *w, char *text, size_t len)
+{
+	const struct leat_resource_op *op = container_of(w, const struct resource_wait, w)->op;
+	int n = snprintf(text, len, "%s", op->resource->name);
+
+	if (n < 0 || (size_t)n + 1 >= len || op->resource->describe == NULL)
+		return;
+	text[n] = ' ';
+	text[n + 1] = '\0';
+	op->resource->describe(op, text + n + 1, len - (size_t)n - 1);
+}
+
+static const struct task_wait_type resource_type = {
+	.name = "resource",
+	.cancel = resource_cancel,
+	.describe = resource_describe,
+};
+
+int
+leat_resource_run(struct leat_resource_op *op, const struct leat_resource *resource)
+{
+	struct resource_wait rw;
+	int ret;
+
+	ret = task_may_wait(resource->name);
+	if (unlikely(ret < 0))
+		return ret;
+	task_wait_init(&rw.w, &resource_type);
+	rw.op = op;
+	rw.asked = false;
+	rw.promised = false;
+	op->resource = resource;
+	op->wait = &rw;
+	ret = resource->post(op);
+	if (unlikely(ret < 0)) {
+		op->wait = NULL;
+		return ret;
+	}
+	return task_park(&rw.w);
+}
+
+int
+leat_resource_end(struct leat_resource_op *op, int result)
+{
+	struct resource_wait *rw = op->wait;
+
+	if (unlikely(rw == NULL))
+		return -EALREADY;
+	op->wait = NULL;
+	(void)task_wake(&rw->w, rw->promised ? -ECANCELED : result);
+	return 0;
+}
+
+int
+leat_resource_cancel(struct leat_resource_op *op)
+{
+	struct resource_wait *rw = op->wait;
+
+	if (rw == NULL)
+		return -ENOENT;
+	if (rw->asked)
+		return -EALREADY;
+	switch (ask(rw)) {
+	case LEAT_CANCEL_FREED:
+	case LEAT_CANCEL_WILL:
+		return 1;
+	case LEAT_CANCEL_ASKED:
+		return -EINPROGRESS;
+	case LEAT_CANCEL_LATE:
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Scopes: branches begin, end, and are waited for.
+ *
+ *     struct leat_scope            tasks
+ *     first -------------------->  branch_next -->  branch_next --> NULL
+ *     last ----------------------------------------------^
+ *     parent, wait                 scope              scope
+ *
+ * A branch takes itself out of the list when it ends; the last one ends the parent's wait. Nothing
+ * of a branch outlives that, so the parent may return.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <leat_error.h>
+
+#include "scope_pvt.h"
+
+void
+leat_scope_init(struct leat_scope *s)
+{
+	s->parent = task_self();
+	s->first = NULL;
+	s->last = &s->first;
+	s->wait = NULL;
+	s->nb_live = 0;
+	s->cancelled = false;
+	s->outer = false;
+	s->refused = 0;
+	s->failure = 0;
+	s->failed[0] = '\0';
+}
+
+static void
+branch_link(struct leat_scope *s, struct leat_task *t)
+{
+	t->scope = s;
+	t->branch_next = NULL;
+	t->branch_prev = s->last;
+	*s->last = t;
+	s->last = &t->branch_next;
+	s->nb_live++;
+}
+
+static void
+branch_unlink(struct leat_scope *s, struct leat_task *t)
+{
+	*t->branch_prev = t->branch_next;
+	if (t->branch_next != NULL)
+		t->branch_next->branch_prev = t->branch_prev;
+	else
+		s->last = t->branch_prev;
+	t->scope = NULL;
+	s->nb_live--;
+}
+
+static int
+scope_result(const struct leat_scope *s)
+{
+	if (unlikely(s->refused != 0))
+		return s->refused;
+	return s->outer ? -ECANCELED : 0;
+}
+
+static __rte_noinline void
+branch_failed(struct leat_scope *s, const struct leat_task *t, int ret)
+{
+	if (s->failure != 0 || (ret == -ECANCELED && (t->cancel & TASK_CANCELLED) != 0))
+		return;
+	s->failure = ret;
+	memcpy(s->failed, t->name, sizeof(s->failed));
+}
+
+/* A branch from its begin to its end. */
+static int
+branch_main(void *arg)
+{
+	struct leat_task *t = task_self();
+	struct leat_scope *s = t->scope;
+	int ret = -ECANCELED;
+
+	if (likely(s->refused == 0))
+		ret = t->branch_fn(arg);
+	if (unlikely(ret < 0))
+		branch_failed(s, t, ret);
+	if (t->branch_ret != NULL)
+		*t->branch_ret = ret;
+	branch_unlink(s, t);
+	if (s->nb_live == 0 && s->wait != NULL)
+		(void)task_wake(s->wait, scope_result(s));
+	return 0;
+}
+
+/* What has begun is cancelled, what has not never does. */
+static __rte_noinline int
+scope_refuse(struct leat_scope *s, int err)
+{
+	if (s->refused == 0)
+		s->refused = err;
+	s->cancelled = true;
+	scope_walk(s, task_self());
+	return err;
+}
+
+int
+leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg, int *ret)
+{
+	struct leat_task *self = task_self(), *t;
+
+	if (unlikely(s->parent == NULL || task_running != s->parent->ts))
+		return leat_err(EPERM, "pbranch %s: not in a task of the reactor of its scope",
+				name != NULL ? name : "");
+	if (ret != NULL)
+		*ret = -ECANCELED;
+	if (self == s->parent) {
+		int err = s->refused != 0 ? s->refused : task_may_wait("pbranch");
+
+		if (unlikely(err < 0))
+			return scope_refuse(s, err);
+	}
+	t = fn != NULL ? leat_task_spawn(self->ts, name, branch_main, arg) : NULL;
+	if (unlikely(t == NULL))
+		return scope_refuse(s, fn != NULL ? -rte_errno
+						  : leat_err(EINVAL, "pbranch: no function"));
+	t->detached = 1;
+	t->branch_fn = fn;
+	t->branch_ret = ret;
+	if (unlikely(s->cancelled))
+		t->cancel |= TASK_CANCELLED;
+	branch_link(s, t);
+	return 0;
+}
+
+static int
+pwait_cancel(struct task_wait *w)
+{
+	struct leat_scope *s = container_of(w, struct pwait, w)->scope;
+	bool own = s->cancelled;
+
+	if (!own)
+		s->outer = true;
+	s->cancelled = true;
+	scope_walk(s, NULL);
+	return own ? -EALREADY : 0;
+}
+
+static void
+pwait_describe(const struct task_wait *w, char *text, size_t len)
+{
+	const struct leat_scope *s = container_of(w, const struct pwait, w)->scope;
+
+	snprintf(text, len, "%u branches%s", s->nb_live, s->cancelled ? ", cancelled" : "");
+}
+
+const struct task_wait_type pwait_type = {
+	.name = "pwait",
+	.cancel = pwait_cancel,
+	.describe = pwait_describe,
+};
+
+int
+leat_pwait(struct leat_scope *s)
+{
+	struct pwait p = { .scope = s };
+	int ret;
+
+	if (unlikely(s->parent == NULL || s->parent != task_self()))
+		return leat_err(EPERM, "pwait: not in the task that made the scope");
+	if (s->nb_live > 0) {
+		ret = task_may_wait("pwait");
+		/* What runs is not left behind. */
+		if (unlikely(ret < 0))
+			(void)scope_refuse(s, ret);
+		task_wait_init(&p.w, &pwait_type);
+		s->wait = &p.w;
+		ret = task_park(&p.w);
+		s->wait = NULL;
+		return ret;
+	}
+	return s->refused;
+}
+
+int
+leat_scope_failure(const struct leat_scope *s, const char **name)
+{
+	if (name != NULL)
+		*name = s->failed;
+	return s->failure;
+}
+
+int
+leat_lonely(const char *name, leat_task_fn fn, void *arg)
+{
+	struct leat_tasks *ts = leat_tasks_self();
+	struct leat_task *t;
+
+	if (ts == NULL)
+		return leat_err(EPERM, "lonely branch: not on the thread of a reactor with tasks");
+	t = leat_task_spawn(ts, name, fn, arg);
+	if (t == NULL)
+		return -rte_errno;
+	t->detached = 1;
+	return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Cancel: the signal goes down a tree of scopes and branches.
+ *
+ *     scope --+-- A (waits for a scope) --+-- x
+ *             |                           `-- y
+ *             +-- B (in an operation)
+ *             `-- C (between two)
+ *
+ * The walk goes A, x, y, B, C, by a loop, since branches nest to any depth and the stack of the
+ * caller is small: from a scope to its branches by first and branch_next, to what is below one by
+ * its wait, back up by parent.
+ *
+ * Each task has a flag that is set once. It says that the signal was here, whoever sent it: the
+ * cancel of its own scope, that of an enclosing one, or the stop of the reactor. That makes it
+ * "exactly once": the flag is looked at before the signal is given, and nothing resets it. It can't
+ * come too early or too late for an operation, either, since a task is on this thread and does not
+ * run now: it is in an operation, whose cancel is called, or it will look at the flag before it
+ * starts one.
+ *
+ * test/model/cancel.pml is a model of this file.
+ */
+
+#include <errno.h>
+
+#include <leat_error.h>
+
+#include "scope_pvt.h"
+
+/* The scope that a task waits for and whose branches the signal is to reach, else NULL. */
+static inline struct leat_scope *
+scope_below(const struct leat_task *t)
+{
+	const struct task_wait *w = t->wait;
+
+	if (w == NULL || w->type != &pwait_type || w->woken || t->masked)
+		return NULL;
+	return container_of(w, const struct pwait, w)->scope;
+}
+
+/* @return a scope to descend into */
+static struct leat_scope *
+scope_signal(struct leat_task *t)
+{
+	struct leat_scope *below;
+
+	if (t->cancel & TASK_CANCELLED)
+		return NULL;
+	below = scope_below(t);
+	if (below == NULL) {
+		(void)task_cancel(t);
+		return NULL;
+	}
+	t->cancel |= TASK_CANCELLED;
+	/* One that was cancelled on its own is skipped: its branches have the signal, but for the one
+	 * that sent it. */
+	if (!below->cancelled) {
+		below->cancelled = true;
+		below->outer = true;
+	}
+	return below;
+}
+
+void
+scope_walk(struct leat_scope *top, const struct leat_task *spared)
+{
+	struct leat_scope *s = top;
+	struct leat_task *t = top->first;
+
+	for (;;) {
+		struct leat_scope *below = NULL;
+
+		/* All of s is done: go on behind the branch that waits for it. */
+		while (t == NULL) {
+			if (s == top)
+				return;
+			t = s->parent->branch_next;
+			s = s->parent->scope;
+		}
+		if (t != spared)
+			below = scope_signal(t);
+		if (below != NULL) {
+			s = below;
+			t = below->first;
+		} else {
+			t = t->branch_next;
+		}
+	}
+}
+
+int
+leat_pcancel(void)
+{
+	struct leat_task *self = task_self();
+	struct leat_scope *s = self != NULL ? self->scope : NULL;
+
+	if (unlikely(s == NULL))
+		return leat_err(EINVAL, "cancel: %s is not a branch that somebody waits for",
+				self != NULL ? self->name : "the caller");
+	if (s->cancelled)
+		return -EEXIST;
+	s->cancelled = true;
+	scope_walk(s, self);
+	return 0;
+}
+
+bool
+leat_task_cancelled(void)
+{
+	const struct leat_task *self = task_self();
+
+	return self != NULL && (self->cancel & TASK_CANCELLED) != 0;
+}
+
+void
+leat_task_mask(struct leat_task_mask *mask)
+{
+	struct leat_task *self = task_self();
+
+	mask->deadline = LEAT_TASK_NO_DEADLINE;
+	mask->masked = false;
+	if (self == NULL)
+		return;
+	mask->deadline = self->deadline;
+	mask->masked = self->masked != 0;
+	self->deadline = LEAT_TASK_NO_DEADLINE;
+	self->masked = 1;
+}
+
+void
+leat_task_unmask(const struct leat_task_mask *mask)
+{
+	struct leat_task *self = task_self();
+
+	if (self == NULL)
+		return;
+	self->deadline = mask->deadline;
+	self->masked = mask->masked;
+}
+
+void
+leat_within_begin(struct leat_within *w, uint64_t us)
+{
+	w->outer = leat_task_deadline();
+	w->when = RTE_MIN(leat_time_add(leat_now(), leat_us_to_cycles(us)), w->outer);
+	leat_task_deadline_set(w->when);
+}
+
+int
+leat_within_end(const struct leat_within *w, int ret)
+{
+	leat_task_deadline_set(w->outer);
+	/* The word of a branch that was cancelled at the deadline, handed on by its parent. */
+	if (ret == -ECANCELED && !leat_task_cancelled() && leat_now() >= w->when)
+		return -ETIMEDOUT;
+	return ret;
+}

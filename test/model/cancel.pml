@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Cancel: who gets the signal, how often, and who wins against a completion.
+ *
+ *     spin -a cancel.pml && gcc -DSAFETY -o pan pan.c && ./pan -m100000
+ *
+ * One task waits for a scope of two branches; one of these may wait for a scope of its own, of two
+ * more. Each branch posts operations, cancels and ends, in any order. Others end operations at any
+ * moment, some of them on another lcore.
+ *
+ *     0 parent ---- scope 0 --+-- 1 ---- scope 1 --+-- 3
+ *                             |                    `-- 4
+ *                             `-- 2
+ *
+ * What stands for what (lib/task):
+ *
+ *     here                        there
+ *     flag[t], signals[t]         TASK_CANCELLED of a task; signals is the checker's
+ *     op[t], kind[t]              leat_resource_op.state, its leat_resource
+ *     kind LOCAL                  resources of this thread: timer, event. Their cancel takes the
+ *                                 operation back: LEAT_CANCEL_FREED
+ *     kind REMOTE                 call to another lcore: whoever changes the state first wins, and
+ *                                 it ends when that lcore has let go: LEAT_CANCEL_WILL
+ *     kind HARD                   no cancel, or too late: LEAT_CANCEL_LATE
+ *     cancelled[s], outer[s]      leat_scope.cancelled, .outer
+ *     live[s]                     leat_scope.nb_live
+ *     cpu                         the reactor: one task runs at a time, until it waits
+ *     inline deliver              scope_signal()
+ *     inline walk                 scope_walk(), whose loop is unrolled here to the depth there is
+ *     inline cancel               leat_pcancel()
+ *     inline post                 leat_resource_run()
+ *     inline finish               leat_resource_end()
+ *
+ * A step of a task is as long as an access to what another lcore changes, so the checker puts the
+ * other lcore's steps between any two of them.
+ *
+ * -D of one of these breaks the model; test/model/run sees to it that the property named is then
+ * found to be violated:
+ *
+ *     BREAK_TWICE     the flag is not looked at before the signal is given            rule 2
+ *     BREAK_LOST      a branch in an operation gets no flag: the operation will tell  rule 2
+ *     BREAK_MISSED    only branches that wait in an operation get the signal          rule 2
+ *     BREAK_EXIST     the descent does not mark the child scope                       rule 5
+ *     BREAK_FIRST     nobody looks whether the scope was cancelled                    rule 5
+ *     BREAK_SHALLOW   no descent                                                      rule 6
+ *     BREAK_CALLER    the caller is one of the branches, too                          rule 6
+ *     BREAK_PARENT    the signal goes to the function that waits as well              rule 6
+ *     BREAK_RACE      the state is read, then written                                 rule 8
+ *     BREAK_END       cancel ends an operation that another lcore has                 rule 8
+ */
+
+#define PARENT 0
+#define TASKS 5
+#define SCOPES 2
+#define NOBODY 255
+
+#ifndef OPS
+#define OPS 1 /* operations that a branch posts at most */
+#endif
+#ifndef ROUNDS
+#define ROUNDS 2
+#endif
+
+mtype = { NONE, POSTED, CANCELLED, RUNNING, ENDED };	/* op */
+mtype = { LOCAL, REMOTE, HARD, PWAIT };			/* kind */
+mtype = { OWN, ECANCELED };				/* result */
+
+byte cpu = NOBODY;
+bool alive[TASKS];
+bool flag[TASKS];
+byte signals[TASKS];
+mtype op[TASKS] = NONE;
+mtype kind[TASKS] = LOCAL;
+mtype result[TASKS] = OWN;
+byte live[SCOPES];
+bool open[SCOPES];
+bool cancelled[SCOPES];
+bool outer[SCOPES];
+
+/* The checker's own. */
+bool promised[TASKS];	/* cancel said: it will end as cancelled */
+bool held[TASKS];	/* the other lcore has the operation in its hands */
+byte ends[TASKS];	/* of the operation under way */
+bool delivered[SCOPES]; /* a cancel returned 0 */
+bool from_above[SCOPES]; /* another branch of the enclosing scope cancelled while this was open */
+
+#define SCOPE_OF(t) ((t) >= 3 -> 1 : 0)
+#define SCOPE_BELOW(t) (t)
+
+/* Rule 8: an operation ends once, and as cancel promised. */
+inline finish(t, r)
+{
+	result[t] = r;
+	ends[t]++;
+	assert(ends[t] == 1);					/* rule 8: ends once */
+	assert(!held[t]);					/* rule 8: and nobody has it then */
+	assert(!promised[t] || result[t] == ECANCELED);		/* rule 8: one of them wins */
+	op[t] = ENDED
+}
+
+/* The signal, and the operation's cancel: it ends nothing that somebody else still has. */
+inline deliver(t)
+{
+	d_step {
+		if
+#ifdef BREAK_TWICE
+		:: alive[t] ->
+#else
+		:: alive[t] && !flag[t] ->
+#endif
+#ifdef BREAK_LOST
+			flag[t] = (op[t] != POSTED);
+#else
+			flag[t] = true;
+#endif
+			signals[t]++;
+			assert(signals[t] == 1);		/* rule 2: never twice */
+			if
+			:: op[t] == POSTED && kind[t] == LOCAL ->
+				promised[t] = true;
+				finish(t, ECANCELED)
+			:: else
+			fi
+		:: else
+		fi
+	};
+#ifdef BREAK_RACE
+	if
+	:: op[t] == POSTED && kind[t] == REMOTE ->
+		skip; /* the other lcore may take it here */
+		op[t] = CANCELLED;
+		promised[t] = true
+	:: else
+	fi;
+#else
+	d_step { /* compare and exchange */
+		if
+		:: op[t] == POSTED && kind[t] == REMOTE ->
+			op[t] = CANCELLED;
+			promised[t] = true
+		:: else
+		fi
+	};
+#endif
+#ifdef BREAK_END
+	d_step {
+		if
+		:: op[t] == CANCELLED -> finish(t, ECANCELED)
+		:: else
+		fi
+	}
+#endif
+}
+
+/* Scope 1, as the operation of branch 1. */
+inline descend()
+{
+	if
+	:: open[1] ->
+		/* One that was cancelled on its own: only who did that has no signal yet. */
+		d_step {
+			if
+			:: cancelled[1]
+			:: else ->
+#ifndef BREAK_EXIST
+				cancelled[1] = true;
+#endif
+				outer[1] = true
+			fi
+		};
+		deliver(3);
+		deliver(4)
+	:: else
+	fi
+}
+
+#ifdef BREAK_CALLER
+#define SPARED(t, me) false
+#else
+#define SPARED(t, me) ((t) == (me))
+#endif
+
+#ifdef BREAK_MISSED
+#define LEFT_OUT(t) (op[t] != POSTED)
+#else
+#define LEFT_OUT(t) false
+#endif
+
+inline walk(me)
+{
+	if
+	:: SCOPE_OF(me) == 0 ->
+		if
+		:: SPARED(1, me) || LEFT_OUT(1)
+		:: else ->
+			deliver(1);
+#ifndef BREAK_SHALLOW
+			descend()
+#endif
+		fi;
+		if
+		:: SPARED(2, me) || LEFT_OUT(2)
+		:: else -> deliver(2)
+		fi
+	:: else ->
+		if
+		:: SPARED(3, me) || LEFT_OUT(3)
+		:: else -> deliver(3)
+		fi;
+		if
+		:: SPARED(4, me) || LEFT_OUT(4)
+		:: else -> deliver(4)
+		fi
+	fi;
+#ifdef BREAK_PARENT
+	if
+	:: SCOPE_OF(me) == 0 -> deliver(PARENT)
+	:: else -> deliver(1)
+	fi
+#endif
+}
+
+/* Each branch that lives has it, but for the caller, which has it only if it had it before. */
+inline check_walk(me, had)
+{
+	d_step {
+		if
+		:: SCOPE_OF(me) == 0 ->
+			assert(me == 1 || !alive[1] || signals[1] == 1);	/* rule 2: never lost */
+			assert(me == 2 || !alive[2] || signals[2] == 1);	/* rule 2: never lost */
+			assert(me == 1 || !open[1] || !alive[3] || signals[3] > 0); /* rule 6: descends */
+			assert(me == 1 || !open[1] || !alive[4] || signals[4] > 0); /* rule 6: descends */
+			assert(signals[PARENT] == 0)			/* rule 6: not the parent */
+		:: else ->
+			assert(me == 3 || !alive[3] || signals[3] == 1);	/* rule 2: never lost */
+			assert(me == 4 || !alive[4] || signals[4] == 1);	/* rule 2: never lost */
+			assert(signals[1] == 0 || from_above[1])	/* rule 6: not the parent */
+		fi;
+		assert(flag[me] == had)				/* rule 6: not the caller */
+	}
+}
+
+inline cancel(me)
+{
+	if
+#ifndef BREAK_FIRST
+	:: d_step {
+		cancelled[SCOPE_OF(me)] ->
+		/* rule 5: -EEXIST has a reason */
+		assert(delivered[SCOPE_OF(me)] || from_above[SCOPE_OF(me)])
+	   }
+	:: d_step {
+		!cancelled[SCOPE_OF(me)] ->
+#else
+	:: d_step {
+		true ->
+#endif
+		assert(!delivered[SCOPE_OF(me)]);		/* rule 5: one of them gets 0 */
+		assert(!from_above[SCOPE_OF(me)]);		/* rule 5: none after one above */
+		had = flag[me];
+		cancelled[SCOPE_OF(me)] = true;
+		delivered[SCOPE_OF(me)] = true;
+		if
+		:: SCOPE_OF(me) == 0 && me != 1 && open[1] -> from_above[1] = true
+		:: else
+		fi
+	   };
+	   walk(me);
+	   check_walk(me, had);
+	   had = false
+	fi
+}
+
+/* Give up the reactor until the operation has ended. */
+inline park(me)
+{
+	d_step {
+		op[me] == ENDED && cpu == NOBODY ->
+		cpu = me;
+		/* As it was: fewer states. */
+		op[me] = NONE;
+		kind[me] = LOCAL;
+		result[me] = OWN;
+		promised[me] = false;
+		ends[me] = 0;
+		if
+		:: me == 1 -> open[1] = false
+		:: else
+		fi
+	}
+}
+
+inline post(me, k)
+{
+	if
+	:: flag[me] /* rule 4: refused, nothing is started */
+	:: d_step {
+		!flag[me] ->
+		assert(signals[me] == 0);			/* rule 2: never lost, later posts */
+		kind[me] = k;
+		held[me] = (k == REMOTE);
+		op[me] = POSTED;
+		cpu = NOBODY
+	   };
+	   park(me)
+	fi
+}
+
+inline scope_open(s, a, b)
+{
+	cancelled[s] = false;
+	outer[s] = false;
+	delivered[s] = false;
+	from_above[s] = false;
+	flag[a] = false;
+	flag[b] = false;
+	signals[a] = 0;
+	signals[b] = 0;
+	alive[a] = true;
+	alive[b] = true;
+	live[s] = 2
+}
+
+inline run_scope(me, a, b)
+{
+	d_step {
+		scope_open(SCOPE_BELOW(me), a, b);
+		kind[me] = PWAIT;
+		op[me] = POSTED;
+		open[SCOPE_BELOW(me)] = true
+	};
+	atomic {
+		run branch(a);
+		run branch(b);
+		cpu = NOBODY
+	};
+	park(me)
+}
+
+proctype branch(byte me)
+{
+	byte posts = 0;
+	bool had = false;
+	bool asked = false;
+
+	d_step { cpu == NOBODY -> cpu = me };
+	do
+	:: posts < OPS -> posts++; post(me, LOCAL)
+	:: posts < OPS -> posts++; post(me, REMOTE)
+	:: posts < OPS -> posts++; post(me, HARD)
+	/* A pwait is an operation of its branch. */
+	:: me == 1 && posts < OPS ->
+		posts++;
+		if
+		:: flag[me]
+		:: !flag[me] ->
+			assert(signals[me] == 0);		/* rule 2: never lost, later posts */
+			run_scope(me, 3, 4);
+			assert(!alive[3] && !alive[4])
+		fi
+	:: !asked -> asked = true; cancel(me)
+	:: break
+	od;
+	skip; /* no jump leads into a d_step */
+	d_step {
+		alive[me] = false;
+		flag[me] = false;
+		signals[me] = 0;
+		live[SCOPE_OF(me)]--;
+		/* The last one ends the waiting. */
+		if
+		:: live[SCOPE_OF(me)] == 0 && SCOPE_OF(me) == 0 -> finish(PARENT, OWN)
+		:: live[SCOPE_OF(me)] == 0 && SCOPE_OF(me) == 1 && outer[1] -> finish(1, ECANCELED)
+		:: live[SCOPE_OF(me)] == 0 && SCOPE_OF(me) == 1 && !outer[1] -> finish(1, OWN)
+		:: else
+		fi;
+		cpu = NOBODY
+	}
+}
+
+#define HERE(t) (cpu == NOBODY && op[t] == POSTED && (kind[t] == LOCAL || kind[t] == HARD))
+#define THERE(t) (op[t] == POSTED && kind[t] == REMOTE)
+
+/* The reactor's pollers and timers: on the same thread, between two tasks. */
+active proctype poller()
+{
+end:
+	do
+	:: d_step { HERE(1) -> finish(1, OWN) }
+	:: d_step { HERE(2) -> finish(2, OWN) }
+	:: d_step { HERE(3) -> finish(3, OWN) }
+	:: d_step { HERE(4) -> finish(4, OWN) }
+	od
+}
+
+inline let_go(t, r)
+{
+	d_step {
+		held[t] = false;
+		finish(t, r)
+	}
+}
+
+/* Another lcore: takes a call, runs it, lets go of it. It asks nobody for the cpu. */
+active proctype lcore()
+{
+	byte t;
+
+end:
+	do
+	/* Compare and exchange; then it runs. */
+	:: d_step { THERE(1) -> t = 1; op[1] = RUNNING }; let_go(t, OWN)
+	:: d_step { THERE(2) -> t = 2; op[2] = RUNNING }; let_go(t, OWN)
+	:: d_step { THERE(3) -> t = 3; op[3] = RUNNING }; let_go(t, OWN)
+	:: d_step { THERE(4) -> t = 4; op[4] = RUNNING }; let_go(t, OWN)
+	/* It comes by one that was cancelled before it began. */
+	:: op[1] == CANCELLED -> let_go(1, ECANCELED)
+	:: op[2] == CANCELLED -> let_go(2, ECANCELED)
+	:: op[3] == CANCELLED -> let_go(3, ECANCELED)
+	:: op[4] == CANCELLED -> let_go(4, ECANCELED)
+	od
+}
+
+/* The parent: cancel in a retry loop. Each round starts clean. */
+init
+{
+	byte round = 0;
+
+	cpu = PARENT;
+	do
+	:: round < ROUNDS ->
+		round++;
+		run_scope(PARENT, 1, 2);
+		assert(!flag[PARENT]);				/* rule 6: not the parent */
+		assert(!alive[1] && !alive[2])
+	:: else -> break
+	od
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef SCOPE_TEST_H
+#define SCOPE_TEST_H
+
+/* Branches that wait and branches that cancel, for the tests of scopes. */
+
+#include <leat_resource.h>
+#include <leat_scope.h>
+#include <leat_task_event.h>
+
+#include "task_test.h"
+
+/* An operation that ends when the test says so, and counts what is asked of it. */
+struct hand {
+	struct leat_resource_op op;
+	enum leat_cancel answer;
+	unsigned int posts;
+	unsigned int cancels;
+};
+
+static inline int
+hand_post(struct leat_resource_op *op)
+{
+	container_of(op, struct hand, op)->posts++;
+	return 0;
+}
+
+static inline enum leat_cancel
+hand_cancel(struct leat_resource_op *op)
+{
+	struct hand *h = container_of(op, struct hand, op);
+
+	h->cancels++;
+	return h->answer;
+}
+
+static const struct leat_resource hand = { .name = "hand", hand_post, hand_cancel, NULL };
+
+/* A branch that waits in one operation after the other until it is cancelled. */
+struct worker {
+	struct hand h;
+	const struct leat_resource *res;
+	unsigned int rounds; /* operations, 0: none */
+	int results[3];
+	int ret;
+	bool cancelled; /* at its end */
+	bool ended;
+};
+
+static inline int
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+	unsigned int i;
+
+	for (i = 0; i < w->rounds; i++)
+		w->results[i] = leat_resource_run(&w->h.op, w->res);
+	w->cancelled = leat_task_cancelled();
+	w->ended = true;
+	return i > 0 ? w->results[i - 1] : 0;
+}
+
+static inline void
+worker_start(struct leat_scope *s, struct worker *w, unsigned int rounds)
+{
+	*w = (struct worker){ .res = &hand, .h.answer = LEAT_CANCEL_FREED, .rounds = rounds };
+	assert_int_equal(leat_pbranch(s, "worker", worker_main, w, &w->ret), 0);
+}
+
+/* A branch that lets all others come to their waits, then cancels. */
+struct canceller {
+	int result;
+	bool cancelled;
+	bool others_ended; /* right after the call */
+	struct worker *other;
+};
+
+static inline int
+canceller_main(void *arg)
+{
+	struct canceller *c = arg;
+
+	assert_int_equal(leat_task_yield(), 0);
+	c->result = leat_pcancel();
+	c->others_ended = c->other != NULL && c->other->ended;
+	c->cancelled = leat_task_cancelled();
+	return 0;
+}
+
+static inline void
+canceller_start(struct leat_scope *s, struct canceller *c, struct worker *other)
+{
+	*c = (struct canceller){ .result = 1, .other = other };
+	assert_int_equal(leat_pbranch(s, "canceller", canceller_main, c, NULL), 0);
+}
+
+/* A test whose body is a task. */
+#define RULE(name, fn)                                                                             \
+	static void name(void **state)                                                             \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_int_equal(task_test_run(fn, NULL), 0);                                      \
+	}
+
+#define TEST(fn) cmocka_unit_test_setup(fn, test_clock_setup)
+
+#endif /* SCOPE_TEST_H */
