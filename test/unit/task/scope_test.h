@@ -95,6 +95,50 @@ canceller_start(struct leat_scope *s, struct canceller *c, struct worker *other)
 	assert_int_equal(leat_pbranch(s, "canceller", canceller_main, c, NULL), 0);
 }
 
+/* A branch that waits for two of its own: a worker, and maybe one that cancels it. */
+struct nest {
+	struct worker w;
+	struct canceller c;
+	struct leat_scope s;
+	int result; /* of leat_pwait() */
+	bool cancelled;
+};
+
+static inline int
+nest_wait(struct nest *n)
+{
+	n->result = leat_pwait(&n->s);
+	n->cancelled = leat_task_cancelled();
+	return n->result;
+}
+
+static inline int
+nest_main(void *arg)
+{
+	struct nest *n = arg;
+
+	leat_scope_init(&n->s);
+	worker_start(&n->s, &n->w, 1);
+	canceller_start(&n->s, &n->c, NULL);
+	return nest_wait(n);
+}
+
+static inline int
+quiet_nest_main(void *arg)
+{
+	struct nest *n = arg;
+
+	leat_scope_init(&n->s);
+	worker_start(&n->s, &n->w, 1);
+	return nest_wait(n);
+}
+
+static inline void
+nest_start(struct leat_scope *s, struct nest *n)
+{
+	assert_int_equal(leat_pbranch(s, "nest", nest_main, n, NULL), 0);
+}
+
 /* A test whose body is a task. */
 #define RULE(name, fn)                                                                             \
 	static void name(void **state)                                                             \

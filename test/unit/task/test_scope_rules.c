@@ -178,25 +178,6 @@ rule_4(void *arg)
 
 /* ---- rule 5: 0 when delivered, -EEXIST when another one was first ---- */
 
-struct nest {
-	struct worker w;
-	struct canceller c;
-	struct leat_scope s;
-	int result; /* of leat_pwait() */
-};
-
-static int
-nest_main(void *arg)
-{
-	struct nest *n = arg;
-
-	leat_scope_init(&n->s);
-	worker_start(&n->s, &n->w, 1);
-	canceller_start(&n->s, &n->c, NULL);
-	n->result = leat_pwait(&n->s);
-	return n->result;
-}
-
 static int
 rule_5(void *arg)
 {
@@ -210,7 +191,7 @@ rule_5(void *arg)
 	leat_scope_init(&s);
 	canceller_start(&s, &first, NULL);
 	canceller_start(&s, &second, NULL);
-	assert_int_equal(leat_pbranch(&s, "nest", nest_main, &n, NULL), 0);
+	nest_start(&s, &n);
 	assert_int_equal(leat_pwait(&s), 0);
 	assert_int_equal(first.result, 0);
 	assert_int_equal(second.result, -EEXIST);
