@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Completion against cancel, a million times: a branch that waits in an operation, one that
+ * cancels, one that completes the operation, begun in any order, each after some turns or none.
+ * What must come of it is told by what was first, and by what the resource's cancel answered.
+ */
+
+#include "scope_test.h"
+
+#define ROUNDS 1000000
+#define OWN_RESULT 5
+/* Of each outcome there were at least so many, or the schedules are not what they should be. */
+#define ENOUGH (ROUNDS / 100)
+
+enum outcome {
+	REFUSED,   /* the cancel was there before the post */
+	COMPLETED, /* the completion was first */
+	TOO_LATE,  /* the cancel was, but could do nothing */
+	FREED,
+	PROMISED,
+	ASKED_YES,
+	ASKED_NO,
+	OUTCOMES,
+};
+
+struct race {
+	struct leat_resource_op op;
+	enum leat_cancel answer;
+	unsigned int delay[3]; /* turns before each branch does its work */
+	int result;	       /* that the completion brings */
+	unsigned int posts, cancels, ends;
+	bool worker_ended;
+	int got;
+	int cancel;
+};
+
+static uint64_t seed = 20120915;
+static unsigned int outcomes[OUTCOMES];
+
+static int
+race_post(struct leat_resource_op *op)
+{
+	container_of(op, struct race, op)->posts++;
+	return 0;
+}
+
+static enum leat_cancel
+race_cancel(struct leat_resource_op *op)
+{
+	struct race *r = container_of(op, struct race, op);
+
+	/* Nobody cancels what has ended. */
+	assert_int_equal(r->ends, 0);
+	r->cancels++;
+	/* The device decides. */
+	if (r->answer == LEAT_CANCEL_ASKED && (test_random(&seed) & 1))
+		r->result = -ECANCELED;
+	return r->answer;
+}
+
+static const struct leat_resource race_resource = { "race", race_post, race_cancel, NULL };
+
+static void
+turns(unsigned int n)
+{
+	while (n-- > 0)
+		assert_int_equal(leat_task_yield(), 0);
+}
+
+static int
+race_worker(void *arg)
+{
+	struct race *r = arg;
+
+	turns(r->delay[0]);
+	r->got = leat_resource_run(&r->op, &race_resource);
+	r->worker_ended = true;
+	return 0;
+}
+
+static int
+race_canceller(void *arg)
+{
+	struct race *r = arg;
+
+	turns(r->delay[1]);
+	r->cancel = leat_pcancel();
+	return 0;
+}
+
+static int
+race_completer(void *arg)
+{
+	struct race *r = arg;
+
+	turns(r->delay[2]);
+	for (;;) {
+		if (leat_resource_end(&r->op, r->result) == 0) {
+			r->ends++;
+			assert_int_equal(leat_resource_end(&r->op, r->result), -EALREADY);
+			return 0;
+		}
+		if (r->worker_ended)
+			return 0;
+		turns(1);
+	}
+}
+
+static enum outcome
+race_check(const struct race *r)
+{
+	assert_int_equal(r->cancel, 0);
+	assert_true(r->worker_ended);
+	if (r->posts == 0) {
+		assert_int_equal(r->got, -ECANCELED);
+		assert_int_equal(r->cancels + r->ends, 0);
+		return REFUSED;
+	}
+	assert_int_equal(r->posts, 1);
+	if (r->cancels == 0) {
+		assert_int_equal(r->got, OWN_RESULT);
+		assert_int_equal(r->ends, 1);
+		return COMPLETED;
+	}
+	assert_int_equal(r->cancels, 1);
+	/* Ended once: by the cancel, or by the completion. */
+	assert_int_equal(r->ends, r->answer == LEAT_CANCEL_FREED ? 0 : 1);
+	switch (r->answer) {
+	case LEAT_CANCEL_LATE:
+		assert_int_equal(r->got, OWN_RESULT);
+		return TOO_LATE;
+	case LEAT_CANCEL_FREED:
+		assert_int_equal(r->got, -ECANCELED);
+		return FREED;
+	case LEAT_CANCEL_WILL:
+		assert_int_equal(r->got, -ECANCELED);
+		return PROMISED;
+	case LEAT_CANCEL_ASKED:
+		break;
+	}
+	assert_int_equal(r->got, r->result);
+	return r->got == -ECANCELED ? ASKED_YES : ASKED_NO;
+}
+
+static int
+race_rounds(void *arg)
+{
+	static const leat_task_fn fns[] = { race_worker, race_canceller, race_completer };
+	struct leat_scope s;
+	struct race r;
+	unsigned int i, j;
+
+	(void)arg;
+	for (i = 0; i < ROUNDS; i++) {
+		uint64_t dice = test_random(&seed);
+
+		r = (struct race){
+			.answer = (enum leat_cancel)(dice & 3),
+			.delay = { dice >> 2 & 1, dice >> 3 & 3, dice >> 5 & 3 },
+			.result = OWN_RESULT,
+		};
+		leat_scope_init(&s);
+		for (j = 0; j < 3; j++)
+			assert_int_equal(
+				leat_pbranch(&s, "race", fns[(j + (dice >> 7)) % 3], &r, NULL), 0);
+		assert_int_equal(leat_pwait(&s), 0);
+		outcomes[race_check(&r)]++;
+	}
+	return 0;
+}
+
+static void
+test_completion_against_cancel(void **state)
+{
+	struct leat_task *task;
+	struct task_test t;
+	unsigned int i;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	task = task_test_spawn(&t, "main", race_rounds, NULL);
+	while (leat_task_state(task) != LEAT_TASK_DONE)
+		test_turns(t.r, 1);
+	assert_int_equal(leat_task_join(task, NULL), 0);
+	task_test_end(&t);
+	for (i = 0; i < OUTCOMES; i++) {
+		print_message("outcome %u: %u times\n", i, outcomes[i]);
+		assert_true(outcomes[i] >= ENOUGH);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_completion_against_cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
