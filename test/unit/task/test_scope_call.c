@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Completion against cancel where they really meet: a call to a reactor on another thread, and a
+ * branch that cancels it after some turns or none. Exactly one wins: either the function was called
+ * and the wait says 0, or it was not and never will be, and the wait says -ECANCELED.
+ */
+
+#include <pthread.h>
+
+#include <leat_task_call.h>
+
+#include "scope_test.h"
+
+#define ROUNDS 20000
+#define CALLERS 4
+
+struct call_race {
+	struct leat_reactor *to;
+	unsigned int delay;
+	int called[CALLERS]; /* written by the other thread */
+	int got[CALLERS];
+	int ret[CALLERS];
+};
+
+struct one_call {
+	struct call_race *race;
+	unsigned int i;
+};
+
+static uint64_t seed = 8;
+
+static int
+callee(void *arg)
+{
+	const struct one_call *c = arg;
+
+	return ++c->race->called[c->i];
+}
+
+static int
+caller(void *arg)
+{
+	struct one_call *c = arg;
+
+	return leat_task_call(c->race->to, callee, c, &c->race->ret[c->i]);
+}
+
+static int
+delayed_cancel(void *arg)
+{
+	const struct call_race *race = arg;
+	unsigned int i;
+
+	for (i = 0; i < race->delay; i++)
+		assert_int_equal(leat_task_yield(), 0);
+	assert_int_equal(leat_pcancel(), 0);
+	return 0;
+}
+
+static int
+call_races(void *arg)
+{
+	struct call_race race = { .to = arg };
+	struct one_call calls[CALLERS];
+	unsigned int won[2] = { 0 };
+	struct leat_scope s;
+	unsigned int i, j;
+
+	for (i = 0; i < ROUNDS; i++) {
+		race.delay = (unsigned int)(test_random(&seed) % 8);
+		leat_scope_init(&s);
+		for (j = 0; j < CALLERS; j++) {
+			race.called[j] = 0;
+			race.ret[j] = 0;
+			calls[j] = (struct one_call){ .race = &race, .i = j };
+			assert_int_equal(leat_pbranch(&s, "call", caller, &calls[j], &race.got[j]),
+					 0);
+		}
+		assert_int_equal(leat_pbranch(&s, "cancel", delayed_cancel, &race, NULL), 0);
+		assert_int_equal(leat_pwait(&s), 0);
+		/* The scope has ended, so nobody on the other side touches any of it now. */
+		for (j = 0; j < CALLERS; j++) {
+			assert_int_equal(race.got[j], race.called[j] ? 0 : -ECANCELED);
+			assert_in_range(race.called[j], 0, 1);
+			assert_int_equal(race.ret[j], race.called[j]);
+			won[race.called[j]]++;
+		}
+	}
+	print_message("%u calls were cancelled, %u were not\n", won[0], won[1]);
+	assert_true(won[0] > 0 && won[1] > 0);
+	return 0;
+}
+
+static void *
+other_thread(void *arg)
+{
+	return leat_reactor_run(arg) == 0 ? NULL : arg;
+}
+
+static void
+test_calls_against_cancel(void **state)
+{
+	struct leat_reactor_conf conf = { .name = "other", .idle.policy = LEAT_IDLE_YIELD };
+	struct leat_reactor *other = leat_reactor_create(&conf);
+	struct leat_task *task;
+	struct task_test t;
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	assert_non_null(other);
+	conf.name = "caller";
+	t.r = leat_reactor_create(&conf);
+	assert_non_null(t.r);
+	t.ts = leat_tasks_create(t.r, NULL);
+	assert_non_null(t.ts);
+	assert_int_equal(pthread_create(&thread, NULL, other_thread, other), 0);
+	task = task_test_spawn(&t, "main", call_races, other);
+	while (leat_task_state(task) != LEAT_TASK_DONE)
+		test_turns(t.r, 1);
+	assert_int_equal(leat_task_join(task, NULL), 0);
+	task_test_end(&t);
+	leat_reactor_stop(other, LEAT_STOP_NO_DEADLINE);
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	assert_int_equal(leat_reactor_destroy(other), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls_against_cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
