@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A request with a timer, a receive and a send, as three branches of which any may end the waiting
+ * for the others.
+ *
+ *	make && ./request
+ *	./request --vdev=fabric_ring0 --vdev=fabric_fault0,lower=fabric_ring0,error=0.05
+ *
+ *     request ---- leat_pwait() --+-- timer     expires: cancels the others
+ *                                 |-- receive   has the answer, or failed: cancels the others
+ *                                 `-- send      failed: cancels the others; else just ends
+ *
+ * None of them needs to know what the others are doing at that moment, or whether somebody else has
+ * cancelled already. When leat_pwait() returns all have ended: the buffers may be used for the next
+ * request.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "talk.h"
+
+static unsigned int answered, timed_out, failed;
+
+static int
+timer(void *arg)
+{
+	int ret = leat_task_sleep(TIMER_US);
+
+	(void)arg;
+	if (ret == 0)
+		leat_pbreak(-ETIMEDOUT);
+	return ret;
+}
+
+static int
+receive(void *arg)
+{
+	const uint64_t *id = (const uint64_t *)arg;
+	int ret;
+
+	/* An answer that came after its request had timed out is still there: drop it. */
+	do
+		ret = talk_receive(&client);
+	while (ret == 0 && client.in.id != *id);
+	leat_pbreak(ret);
+}
+
+static int
+send(void *arg)
+{
+	int ret;
+
+	client.out.id = *(const uint64_t *)arg;
+	ret = talk_send(&client);
+	if (ret < 0)
+		leat_pbreak(ret);
+	return ret;
+}
+
+static int
+request(uint64_t id)
+{
+	struct leat_scope s;
+	int received, ret;
+
+	leat_scope_init(&s);
+	leat_pbranch(&s, "timer", timer, NULL, NULL);
+	leat_pbranch(&s, "receive", receive, &id, &received);
+	leat_pbranch(&s, "send", send, &id, NULL);
+	ret = leat_pwait(&s);
+	if (ret < 0)
+		return ret;
+	/* An answer is an answer, whoever was faster. */
+	return received == 0 ? 0 : leat_scope_failure(&s, NULL);
+}
+
+static int
+requests(void *arg)
+{
+	uint64_t id;
+
+	(void)arg;
+	for (id = 1; id <= REQUESTS; id++) {
+		int ret = request(id);
+
+		if (ret == 0)
+			answered++;
+		else if (ret == -ETIMEDOUT)
+			timed_out++;
+		else
+			failed++;
+	}
+	printf("%u requests: %u answered, %u timed out, %u failed\n", REQUESTS, answered, timed_out,
+	       failed);
+	return answered > 0 ? 0 : -EIO;
+}
+
+int
+main(int argc, char **argv)
+{
+	return talk_run(argc, argv, requests);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef TALK_H
+#define TALK_H
+
+/* What both examples stand on: a client, and a server that does not answer everything. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <leat_fabric.h>
+#include <leat_reactor.h>
+#include <leat_scope.h>
+#include <leat_task.h>
+#include <leat_task_event.h>
+#include <leat_task_op.h>
+
+#define REQUESTS 200U
+#define TIMER_US 2000
+
+struct message {
+	uint64_t id;
+	char text[56];
+};
+
+/* One side of the conversation: an endpoint, its one peer, and a buffer for each direction. */
+struct side {
+	struct leat_ep *ep;
+	struct leat_mr *mr;
+	struct leat_task_event connected;
+	uint16_t peer;
+	struct message out, in;
+};
+
+extern struct side client, server;
+
+/* Both wait, and can be cancelled. 0 or a negative errno. */
+int talk_send(struct side *s);
+int talk_receive(struct side *s);
+
+/*
+ * Starts leat, connects client and server, runs main_task as a task of the client, and cleans up.
+ * The exit status: 0 when main_task returned 0.
+ */
+int talk_run(int argc, char **argv, leat_task_fn main_task);
+
+#endif /* TALK_H */
