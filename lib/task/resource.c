@@ -3,7 +3,6 @@
 /* The public way to wait: an operation is a wait of a task, with a resource behind it. */
 
 #include <errno.h>
-#include <stdio.h>
 
 #include <leat_error.h>
 
@@ -13,6 +12,7 @@
 /* Lies in leat_resource_run(), so that a public operation has nothing private in it. */
 struct resource_wait {
 	struct task_wait w;
+	struct task_wait_type type; /* with the resource's name */
 	struct leat_resource_op *op;
 	bool asked;    /* cancel was called */
 	bool promised; /* and said that it will end so */
@@ -47,20 +47,9 @@ static void
 resource_describe(const struct task_wait *w, char *text, size_t len)
 {
 	const struct leat_resource_op *op = container_of(w, const struct resource_wait, w)->op;
-	int n = snprintf(text, len, "%s", op->resource->name);
 
-	if (n < 0 || (size_t)n + 1 >= len || op->resource->describe == NULL)
-		return;
-	text[n] = ' ';
-	text[n + 1] = '\0';
-	op->resource->describe(op, text + n + 1, len - (size_t)n - 1);
+	op->resource->describe(op, text, len);
 }
-
-static const struct task_wait_type resource_type = {
-	.name = "resource",
-	.cancel = resource_cancel,
-	.describe = resource_describe,
-};
 
 int
 leat_resource_run(struct leat_resource_op *op, const struct leat_resource *resource)
@@ -71,7 +60,10 @@ leat_resource_run(struct leat_resource_op *op, const struct leat_resource *resou
 	ret = task_may_wait(resource->name);
 	if (unlikely(ret < 0))
 		return ret;
-	task_wait_init(&rw.w, &resource_type);
+	rw.type.name = resource->name;
+	rw.type.cancel = resource_cancel;
+	rw.type.describe = resource->describe != NULL ? resource_describe : NULL;
+	task_wait_init(&rw.w, &rw.type);
 	rw.op = op;
 	rw.asked = false;
 	rw.promised = false;

@@ -8,6 +8,7 @@
  *                      between this program's stack and another one.
  *     task-spawn-join  a task that does nothing, spawned and joined by another one; the stack was
  *                      used before
+ *     task-cancel      a pwait of two branches of which one cancels the other: bench_cancel.c
  *     task-stack       memory of the stack of a suspended task, the largest of a thousand
  */
 
@@ -17,7 +18,7 @@
 #include <leat_error.h>
 #include <leat_reactor.h>
 
-#include "bench.h"
+#include "bench_cancel.h"
 #include "task_pvt.h"
 
 #ifndef __x86_64__
@@ -272,6 +273,7 @@ main(int argc, char **argv)
 	bench_report(&t, &to_and_fro);
 	bench_measure(&t, &args, 1, run_spawn, NULL, &cpu, 1);
 	bench_report(&t, &spawn_join);
+	bench_cancel(&args, b.ts, cpu);
 	suspend_many();
 	args.repeats = 1;
 	bench_measure(&t, &args, 1, run_stack, &peak, &cpu, 1);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The rules of cancel (doc/guide/cancel.md), one test each: 7 to 11, what the signal does. */
+/*
+ * The rules of cancel (doc/guide/cancel.md), one test each: 7 to 11, what the signal does to
+ * operations. And the interface of resources.
+ */
 
 #include "scope_test.h"
 
@@ -216,6 +219,108 @@ test_rule_11_buffers_until_the_end(void **state)
 	task_test_end(&t);
 }
 
+/* ---- what telemetry says of a task that waits in a resource ---- */
+
+static void
+hand_describe(const struct leat_resource_op *op, char *text, size_t len)
+{
+	snprintf(text, len, "posted %u times", container_of(op, const struct hand, op)->posts);
+}
+
+static const struct leat_resource speaking = { "speaking", hand_post, hand_cancel, hand_describe };
+
+static void
+test_resource_is_described(void **state)
+{
+	struct worker w = { .res = &speaking, .rounds = 1 };
+	struct leat_task_info info;
+	struct leat_task *task;
+	struct task_test t;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	task = task_test_spawn(&t, "main", worker_main, &w);
+	test_turns(t.r, 1);
+	leat_task_info_get(task, &info);
+	assert_string_equal(info.waits, "speaking posted 1 times");
+	assert_int_equal(leat_resource_end(&w.h.op, 6), 0);
+	assert_int_equal(task_test_join(&t, task), 6);
+
+	w = (struct worker){ .res = &stone, .rounds = 1 };
+	task = task_test_spawn(&t, "main", worker_main, &w);
+	test_turns(t.r, 1);
+	leat_task_info_get(task, &info);
+	assert_string_equal(info.waits, "stone");
+	/* Nobody can end it but who does the work. */
+	assert_int_equal(leat_resource_cancel(&w.h.op), 0);
+	assert_int_equal(leat_resource_cancel(&w.h.op), -EALREADY);
+	assert_int_equal(leat_resource_end(&w.h.op, 7), 0);
+	assert_int_equal(task_test_join(&t, task), 7);
+	task_test_end(&t);
+}
+
+/* Asked by the program, not by the cancel of its task. */
+static void
+test_resource_cancel(void **state)
+{
+	static const struct {
+		enum leat_cancel answer;
+		int says, result;
+	} cases[] = {
+		{ LEAT_CANCEL_LATE, 0, 1 },
+		{ LEAT_CANCEL_FREED, 1, -ECANCELED },
+		{ LEAT_CANCEL_WILL, 1, -ECANCELED },
+		{ LEAT_CANCEL_ASKED, -EINPROGRESS, 1 },
+	};
+	struct leat_task *task;
+	struct task_test t;
+	unsigned int i;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		struct worker w = { .res = &hand, .rounds = 1, .h.answer = cases[i].answer };
+
+		task = task_test_spawn(&t, "main", worker_main, &w);
+		test_turns(t.r, 1);
+		assert_int_equal(leat_resource_cancel(&w.h.op), cases[i].says);
+		(void)leat_resource_end(&w.h.op, 1);
+		assert_int_equal(task_test_join(&t, task), cases[i].result);
+		assert_int_equal(w.h.cancels, 1);
+	}
+	task_test_end(&t);
+}
+
+/* It ends inside of its post, or its post fails: nothing waits. */
+static int
+post_ends(struct leat_resource_op *op)
+{
+	return leat_resource_end(op, 8);
+}
+
+static int
+post_fails(struct leat_resource_op *op)
+{
+	(void)op;
+	return -ENOBUFS;
+}
+
+static int
+posts_at_once(void *arg)
+{
+	static const struct leat_resource ends = { .name = "ends", .post = post_ends };
+	static const struct leat_resource fails = { .name = "fails", .post = post_fails };
+	struct leat_resource_op op;
+
+	(void)arg;
+	assert_int_equal(leat_resource_run(&op, &ends), 8);
+	assert_int_equal(leat_resource_end(&op, 9), -EALREADY);
+	assert_int_equal(leat_resource_run(&op, &fails), -ENOBUFS);
+	assert_int_equal(leat_resource_cancel(&op), -ENOENT);
+	return 0;
+}
+
+RULE(test_resource_post_at_once, posts_at_once)
 RULE(test_rule_7_lonely_einval, rule_7)
 RULE(test_rule_8_one_of_them_wins, rule_8)
 RULE(test_rule_9_born_cancelled, rule_9)
@@ -225,9 +330,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rule_7_lonely_einval),	  TEST(test_rule_8_one_of_them_wins),
-		TEST(test_rule_9_born_cancelled),	  TEST(test_rule_10_not_cancellable),
+		TEST(test_rule_7_lonely_einval),
+		TEST(test_rule_8_one_of_them_wins),
+		TEST(test_rule_9_born_cancelled),
+		TEST(test_rule_10_not_cancellable),
 		TEST(test_rule_11_buffers_until_the_end),
+		TEST(test_resource_is_described),
+		TEST(test_resource_cancel),
+		TEST(test_resource_post_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

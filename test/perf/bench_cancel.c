@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a pwait costs of two branches of which one waits for an event and the other cancels it: two
+ * tasks begun, four switches, an operation posted and taken back, two tasks ended.
+ */
+
+#include <errno.h>
+
+#include <leat_error.h>
+#include <leat_reactor.h>
+#include <leat_scope.h>
+#include <leat_task_event.h>
+
+#include "bench_cancel.h"
+
+static struct {
+	struct leat_tasks *ts;
+	uint32_t rounds;
+	uint64_t ns;
+} b;
+
+static int
+wait_event(void *arg)
+{
+	return leat_task_event_wait(arg);
+}
+
+static int
+cancel(void *arg)
+{
+	(void)arg;
+	return leat_pcancel();
+}
+
+static int
+rounds(void *arg)
+{
+	struct leat_task_event ev = { .is_set = false };
+	uint64_t start = bench_ns();
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; i < b.rounds; i++) {
+		struct leat_scope s;
+		int waited = 0;
+
+		leat_scope_init(&s);
+		leat_pbranch(&s, "wait", wait_event, &ev, &waited);
+		leat_pbranch(&s, "cancel", cancel, NULL, NULL);
+		if (leat_pwait(&s) < 0 || waited != -ECANCELED)
+			bench_die("a branch that was cancelled returned %d", waited);
+	}
+	b.ns = bench_ns() - start;
+	return 0;
+}
+
+static double
+measure(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint64_t pushed = bench_pushed_off();
+	struct leat_task *task;
+
+	(void)arg;
+	(void)variant;
+	task = leat_task_spawn(b.ts, "rounds", rounds, NULL);
+	if (task == NULL)
+		bench_die("%s", leat_err_msg());
+	while (leat_task_state(task) != LEAT_TASK_DONE)
+		if (leat_reactor_turn(leat_tasks_reactor(b.ts)) < 0)
+			bench_die("the reactor does not turn");
+	if (leat_task_join(task, NULL) < 0)
+		bench_die("%s", leat_err_msg());
+	*disturbed = bench_pushed_off() != pushed;
+	return (double)b.ns / b.rounds;
+}
+
+void
+bench_cancel(const struct bench_args *args, struct leat_tasks *ts, int cpu)
+{
+	static const struct bench_result result = {
+		.name = "task-cancel",
+		.unit = "ns",
+		.kind = BENCH_ABS_MAX,
+		.target = 250,
+	};
+	static struct bench_table t;
+
+	b.ts = ts;
+	b.rounds = args->smoke ? 100 : 10000;
+	bench_measure(&t, args, 1, measure, NULL, &cpu, 1);
+	bench_report(&t, &result);
+}

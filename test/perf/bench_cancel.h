@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_CANCEL_H
+#define BENCH_CANCEL_H
+
+#include <leat_task.h>
+
+#include "bench.h"
+
+/* task-cancel, one of the results of bench_task.c: in the same tasks, on the same CPU. */
+void bench_cancel(const struct bench_args *args, struct leat_tasks *ts, int cpu);
+
+#endif /* BENCH_CANCEL_H */
