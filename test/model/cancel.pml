@@ -17,22 +17,25 @@
  *
  *     here                        there
  *     flag[t], signals[t]         TASK_CANCELLED of a task; signals is the checker's
- *     op[t], kind[t]              leat_resource_op.state, its leat_resource
- *     kind LOCAL                  resources of this thread: timer, event. Their cancel takes the
- *                                 operation back: LEAT_CANCEL_FREED
- *     kind REMOTE                 call to another lcore: whoever changes the state first wins, and
- *                                 it ends when that lcore has let go: LEAT_CANCEL_WILL
- *     kind HARD                   no cancel, or too late: LEAT_CANCEL_LATE
+ *     op[t], kind[t]              struct task_wait of a task, and its type
+ *     kind LOCAL                  what is of this thread: timer, event, other resources that answer
+ *                                 LEAT_CANCEL_FREED: their cancel takes the operation back
+ *     kind REMOTE                 call to another lcore (call.c): whoever changes the state first,
+ *                                 CALL_POSTED to CALL_TAKEN or to CALL_DROPPED, wins; it ends when
+ *                                 that lcore has let go. RUNNING and CANCELLED here
+ *     kind HARD                   no cancel, or LEAT_CANCEL_LATE
+ *     kind PWAIT                  leat_pwait()
+ *     promised[t]                 resource_wait.promised
  *     cancelled[s], outer[s]      leat_scope.cancelled, .outer
  *     live[s]                     leat_scope.nb_live
  *     cpu                         the reactor: one task runs at a time, until it waits
  *     inline deliver              scope_signal()
- *     inline walk                 scope_walk(), whose loop is unrolled here to the depth there is
+ *     inline walk, descend        scope_walk(), whose loop is unrolled here to the depth there is
  *     inline cancel               leat_pcancel()
- *     inline post                 leat_resource_run()
- *     inline finish               leat_resource_end()
+ *     inline post, park           task_may_wait(), task_park()
+ *     inline finish               task_wake()
  *
- * A step of a task is as long as an access to what another lcore changes, so the checker puts the
+ * A step of a task ends before each access to what another lcore changes, so the checker puts the
  * other lcore's steps between any two of them.
  *
  * -D of one of these breaks the model; test/model/run sees to it that the property named is then
