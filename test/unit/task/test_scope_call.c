@@ -14,10 +14,12 @@
 
 #define ROUNDS 20000
 #define CALLERS 4
+#define PATIENT 8
 
 struct call_race {
 	struct leat_reactor *to;
-	unsigned int delay;
+	unsigned int delay; /* turns; PATIENT: until one was called */
+	unsigned int begun;
 	int called[CALLERS]; /* written by the other thread */
 	int got[CALLERS];
 	int ret[CALLERS];
@@ -35,6 +37,7 @@ callee(void *arg)
 {
 	const struct one_call *c = arg;
 
+	__atomic_fetch_add(&c->race->begun, 1, __ATOMIC_RELAXED);
 	return ++c->race->called[c->i];
 }
 
@@ -52,8 +55,12 @@ delayed_cancel(void *arg)
 	const struct call_race *race = arg;
 	unsigned int i;
 
-	for (i = 0; i < race->delay; i++)
+	for (i = 0; i < race->delay; i++) {
+		/* However slow the other thread is, it comes first now and then. */
+		if (race->delay == PATIENT && __atomic_load_n(&race->begun, __ATOMIC_RELAXED) == 0)
+			i = 0;
 		assert_int_equal(leat_task_yield(), 0);
+	}
 	assert_int_equal(leat_pcancel(), 0);
 	return 0;
 }
@@ -68,7 +75,8 @@ call_races(void *arg)
 	unsigned int i, j;
 
 	for (i = 0; i < ROUNDS; i++) {
-		race.delay = (unsigned int)(test_random(&seed) % 8);
+		race.delay = (unsigned int)(test_random(&seed) % (PATIENT + 1));
+		race.begun = 0;
 		leat_scope_init(&s);
 		for (j = 0; j < CALLERS; j++) {
 			race.called[j] = 0;
