@@ -89,7 +89,7 @@ LEAT_API void leat_scope_init(struct leat_scope *s);
  *   - -ECANCELED, -ETIMEDOUT: by the task that made the scope: it is cancelled, its deadline has
  *     passed: nothing was started
  *   - -EINVAL: no name or function
- *   - -EPERM: not in a task, or of another reactor
+ *   - -EPERM: not in a task of that reactor, or the scope has ended
  */
 LEAT_API int leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 			  int *ret);

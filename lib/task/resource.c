@@ -70,11 +70,10 @@ leat_resource_run(struct leat_resource_op *op, const struct leat_resource *resou
 	op->resource = resource;
 	op->wait = &rw;
 	ret = resource->post(op);
-	if (unlikely(ret < 0)) {
-		op->wait = NULL;
-		return ret;
-	}
-	return task_park(&rw.w);
+	if (likely(ret >= 0))
+		ret = task_park(&rw.w);
+	op->wait = NULL;
+	return ret;
 }
 
 int

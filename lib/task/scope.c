@@ -111,8 +111,10 @@ leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 {
 	struct leat_task *self = task_self(), *t;
 
-	if (unlikely(s->parent == NULL || task_running != s->parent->ts))
-		return leat_err(EPERM, "pbranch %s: not in a task of the reactor of its scope",
+	if (unlikely(s->parent == NULL || task_running != s->parent->ts ||
+		     (self != s->parent && s->nb_live == 0)))
+		return leat_err(EPERM,
+				"pbranch %s: called by neither the scope's task nor a branch",
 				name != NULL ? name : "");
 	if (ret != NULL)
 		*ret = -ECANCELED;

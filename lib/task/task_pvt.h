@@ -298,7 +298,7 @@ bool task_wake(struct task_wait *w, int result);
 
 /*
  * Cancel the task: raise its flag, and have what it waits for cancelled, unless it is masked (then
- * leat's unmask looks at the flag). Runs nothing.
+ * the flag counts after the unmask). Runs nothing.
  * @return 0; -EEXIST: it was cancelled before
  */
 int task_cancel(struct leat_task *t);

@@ -44,6 +44,7 @@ struct worker {
 	unsigned int rounds; /* operations, 0: none */
 	int results[3];
 	int ret;
+	struct leat_scope *scope;
 	bool cancelled; /* at its end */
 	bool ended;
 };

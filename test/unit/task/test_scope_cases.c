@@ -342,6 +342,31 @@ only_the_parent_waits(void *arg)
 	return leat_pwait(&s);
 }
 
+/* The parent is awake, but has not run yet: nobody would wait for one more. */
+static int
+branch_after_the_end(void *arg)
+{
+	struct worker *w = arg;
+
+	assert_true(w->ended);
+	assert_int_equal(leat_pbranch(w->scope, "late", wrong_task, NULL, NULL), -EPERM);
+	return 0;
+}
+
+static int
+no_branch_after_the_end(void *arg)
+{
+	struct leat_scope s;
+	struct worker w;
+
+	(void)arg;
+	leat_scope_init(&s);
+	worker_start(&s, &w, 0);
+	w.scope = &s;
+	assert_int_equal(leat_lonely("late", branch_after_the_end, &w), 0);
+	return leat_pwait(&s);
+}
+
 static void
 test_outside_of_tasks(void **state)
 {
@@ -470,6 +495,7 @@ RULE(test_cancelled_is_no_failure, cancelled_is_no_failure)
 RULE(test_empty_scope, empty_scope)
 RULE(test_no_function, no_function)
 RULE(test_only_the_parent_waits, only_the_parent_waits)
+RULE(test_no_branch_after_the_end, no_branch_after_the_end)
 RULE(test_within, within)
 
 int
@@ -487,6 +513,7 @@ main(void)
 		TEST(test_no_function),
 		TEST(test_no_room_for_a_branch),
 		TEST(test_only_the_parent_waits),
+		TEST(test_no_branch_after_the_end),
 		TEST(test_outside_of_tasks),
 		TEST(test_within),
 		TEST(test_stop_cancels_scopes),
