@@ -85,7 +85,7 @@ LEAT_API void leat_scope_init(struct leat_scope *s);
  *   Gets what fn returned; may be NULL. -ECANCELED until it has ended.
  * @return
  *   - 0
- *   - -ENOMEM: there are leat_tasks_conf.max_tasks
+ *   - -ENOMEM: there are leat_tasks_conf.max_tasks (or that was so for an earlier one)
  *   - -ECANCELED, -ETIMEDOUT: by the task that made the scope: it is cancelled, its deadline has
  *     passed: nothing was started
  *   - -EINVAL: no name or function

@@ -110,6 +110,7 @@ int
 leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg, int *ret)
 {
 	struct leat_task *self = task_self(), *t;
+	int err;
 
 	if (unlikely(s->parent == NULL || task_running != s->parent->ts ||
 		     (self != s->parent && s->nb_live == 0)))
@@ -118,12 +119,11 @@ leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 				name != NULL ? name : "");
 	if (ret != NULL)
 		*ret = -ECANCELED;
-	if (self == s->parent) {
-		int err = s->refused != 0 ? s->refused : task_may_wait("pbranch");
-
-		if (unlikely(err < 0))
-			return scope_refuse(s, err);
-	}
+	err = s->refused;
+	if (self == s->parent && err == 0)
+		err = task_may_wait("pbranch");
+	if (unlikely(err < 0))
+		return scope_refuse(s, err);
 	t = fn != NULL ? leat_task_spawn(self->ts, name, branch_main, arg) : NULL;
 	if (unlikely(t == NULL))
 		return scope_refuse(s, fn != NULL ? -rte_errno

@@ -303,6 +303,8 @@ no_room(void *arg)
 	for (i = 0; i < 3; i++)
 		worker_start(&s, &w[i], 1);
 	assert_int_equal(leat_pbranch(&s, "much", worker_main, &w[3], &w[3].ret), -ENOMEM);
+	/* Nor for any other: the scope is not going to be whole. */
+	assert_int_equal(leat_pbranch(&s, "more", worker_main, &w[3], NULL), -ENOMEM);
 	assert_int_equal(leat_pwait(&s), -ENOMEM);
 	for (i = 0; i < 3; i++)
 		assert_false(w[i].ended);
