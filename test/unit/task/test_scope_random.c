@@ -8,7 +8,12 @@
 
 #include "scope_test.h"
 
+/* A task costs sanitizers a hundred times as much. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ROUNDS 50000
+#else
 #define ROUNDS 1000000
+#endif
 #define OWN_RESULT 5
 /* Of each outcome there were at least so many, or the schedules are not what they should be. */
 #define ENOUGH (ROUNDS / 100)
