@@ -186,8 +186,8 @@ struct leat_msg_stats {
 	uint32_t conns;	       /**< open now */
 	/** messages that have arrived and wait for a receive, now; what travelled together counts as one */
 	uint32_t held;
-	uint32_t held_max;     /**< the most of one connection ever; never more than credits */
-	uint64_t memory;       /**< bytes allocated by leat_msg_create(); it never changes */
+	uint32_t held_max; /**< the most of one connection ever; never more than credits */
+	uint64_t memory;   /**< bytes allocated by leat_msg_create(); it never changes */
 };
 
 /**
