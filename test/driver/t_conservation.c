@@ -267,6 +267,16 @@ go_on(struct ct_node *node, struct leat_op *got[4])
 	return leat_ep_poll(node->ep, got, 4);
 }
 
+/*
+ * Have the first 64 B of an answer arrived? They are the device's, which may write in another thread at this moment:
+ * that is what is to be seen here, and no report of the thread sanitizer's.
+ */
+static __rte_noinline __attribute__((no_sanitize("thread"))) bool
+answer_begun(const uint8_t *data, uint64_t seed)
+{
+	return *(const volatile uint64_t *)(const void *)(data + 56) == ct_word(seed, 7);
+}
+
 /* A READ whose answer stops in the middle: it comes back once, and nothing is left that can't be closed. */
 static void
 read_half_answered(void)
@@ -298,7 +308,7 @@ read_half_answered(void)
 	CT_UNTIL(leat_ep_post(node->ep, &one, 1) == 1, "post: %s", strerror(rte_errno));
 	/* Polled here alone: the node does not know the op. */
 	ct_freeze(&p.a, true);
-	CT_UNTIL((c = leat_ep_poll(node->ep, got, 4)) > 0 || ct_verify(data, 64, 3, 0) < 0,
+	CT_UNTIL((c = leat_ep_poll(node->ep, got, 4)) > 0 || answer_begun(data, 3),
 		 "no byte of the answer came");
 	ct_freeze(&p.b, true);
 	CT_EQ(ct_disconnect(&p.a, p.pa), 0, "disconnect");
