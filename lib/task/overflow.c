@@ -37,7 +37,7 @@ static pthread_key_t stack_key;
 static bool stack_key_made;
 static __thread bool thread_ready __attribute__((tls_model("initial-exec")));
 
-/* A line that is put together without printf(). */
+/* A line that is put together in a signal handler: byte by byte. */
 struct line {
 	char text[256];
 	size_t len;

@@ -27,16 +27,8 @@
 	.cfi_offset %r15, -56
 	.endm
 
-	.text
-
-/* void task_switch(void **save, void *resume) */
-	.globl	task_switch
-	.hidden	task_switch
-	.type	task_switch, @function
-	.balign	64
-task_switch:
-	.cfi_startproc
-	endbr64
+/* What a call preserves, on the stack that is left; *save (%rdi) gets where. */
+	.macro	save_context
 	pushq	%rbp
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset %rbp, 0
@@ -60,6 +52,19 @@ task_switch:
 	stmxcsr	(%rsp)
 	fnstcw	4(%rsp)
 	movq	%rsp, (%rdi)
+	.endm
+
+	.text
+
+/* void task_switch(void **save, void *resume) */
+	.globl	task_switch
+	.hidden	task_switch
+	.type	task_switch, @function
+	.balign	64
+task_switch:
+	.cfi_startproc
+	endbr64
+	save_context
 	movl	(%rsp), %eax
 	movzwl	4(%rsp), %ecx
 resume:
@@ -142,29 +147,7 @@ task_call_on:
 task_begin:
 	.cfi_startproc
 	endbr64
-	pushq	%rbp
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %rbp, 0
-	pushq	%rbx
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %rbx, 0
-	pushq	%r12
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %r12, 0
-	pushq	%r13
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %r13, 0
-	pushq	%r14
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %r14, 0
-	pushq	%r15
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %r15, 0
-	leaq	-8(%rsp), %rsp
-	.cfi_adjust_cfa_offset 8
-	stmxcsr	(%rsp)
-	fnstcw	4(%rsp)
-	movq	%rsp, (%rdi)
+	save_context
 	movl	(%rsp), %eax
 	movzwl	4(%rsp), %r9d
 	xorl	(%r8), %eax
