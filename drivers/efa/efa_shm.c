@@ -15,7 +15,7 @@
  *
  * The address that endpoints exchange is the provider's, a string, followed by the name of the file:
  *
- *     fi_shm://leat-4711-8f3a01c2:0:0 NUL /leat-efa-4711-0 NUL
+ *     fi_shm://leat-4711-8f3a01c2:0:0 NUL /leat-efa-4711-8f3b770a-0 NUL
  */
 
 #include <errno.h>
@@ -63,9 +63,9 @@ create_file(const struct efa_ep *e, char *name, size_t len)
 	struct efa_shm *t = MAP_FAILED;
 	int fd;
 
-	snprintf(name, len, FILE_PREFIX "%d-%u", (int)getpid(), n);
-	/* One left behind by a killed process that had our id. */
-	(void)shm_unlink(name);
+	/* Others may have had our process id and left a file, or have it now in another container. */
+	snprintf(name, len, FILE_PREFIX "%d-%08x-%u", (int)getpid(),
+		 (unsigned int)(leat_now() * 2654435761u), n);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		leat_err(errno, "%s: create endpoint: /dev/shm%s: %s", e->dev->name, name,

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fabric.h>
@@ -72,6 +73,17 @@ remove_table(void)
 
 /* ---- libfabric ---- */
 
+/* A name in /dev/shm that no process before this one had, or has in another container. */
+static void
+unique_name(char *name, size_t len, const char *prefix)
+{
+	struct timespec now;
+
+	check(clock_gettime(CLOCK_REALTIME, &now) == 0, "clock_gettime");
+	snprintf(name, len, "%s-%d-%llx%08lx", prefix, (int)getpid(),
+		 (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec);
+}
+
 static void
 fabric_open(const char *provider)
 {
@@ -91,7 +103,7 @@ fabric_open(const char *provider)
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	if (strcmp(provider, "shm") == 0)
-		snprintf(node, sizeof(node), "raw-peer-%d", (int)getpid());
+		unique_name(node, sizeof(node), "raw-peer");
 	check(fi_getinfo(FI_VERSION(1, 17), node, NULL, FI_SOURCE, hints, &info) == 0,
 	      "no provider %s", provider);
 	fi_freeinfo(hints);
@@ -116,7 +128,7 @@ table_open(void)
 	size_t own = strnlen((char *)address, address_len);
 	int fd;
 
-	snprintf(name, sizeof(name), "/leat-efa-%d-raw", (int)getpid());
+	unique_name(name, sizeof(name), "/leat-efa-raw");
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	check(fd >= 0 && ftruncate(fd, sizeof(*table)) == 0, "/dev/shm%s", name);
 	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

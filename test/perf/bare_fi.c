@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bare_fi_pvt.h"
@@ -51,6 +52,7 @@ getinfo(const struct bare_fi_conf *conf, uint64_t caps)
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 	const char *node = conf->src;
 	bool shm = strcmp(conf->provider, "shm") == 0;
+	struct timespec now = { 0 };
 	char name[64];
 	int ret;
 
@@ -71,7 +73,10 @@ getinfo(const struct bare_fi_conf *conf, uint64_t caps)
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	if (shm) {
-		snprintf(name, sizeof(name), "bare-%d", (int)getpid());
+		/* The process id may have been another's, who left its memory behind. */
+		(void)clock_gettime(CLOCK_REALTIME, &now);
+		snprintf(name, sizeof(name), "bare-%d-%lx%08lx", (int)getpid(),
+			 (unsigned long)now.tv_sec, (unsigned long)now.tv_nsec);
 		node = name;
 	}
 	ret = fi_getinfo(FI_VERSION(1, 17), node, NULL, node != NULL ? FI_SOURCE : 0, hints, &info);

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -88,22 +89,44 @@ static struct shared *shared;
 
 /* ---- endpoints ---- */
 
-static void
+/*
+ * The name of this process's memories. By its number alone the provider can't tell a process from the one that had
+ * the number before it, or has it in another container, and left a memory behind.
+ */
+static int
+name_self(void)
+{
+	struct timespec now;
+	char name[64];
+
+	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+		return -errno;
+	snprintf(name, sizeof(name), "fi_shm://half-%d-%" PRIx64, (int)getpid(),
+		 (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	free(info->src_addr);
+	info->src_addr = strdup(name);
+	info->src_addrlen = strlen(name) + 1;
+	return info->src_addr != NULL ? 0 : -ENOMEM;
+}
+
+/* In the child too, which must not end a test: asserts nothing. */
+static int
 node_open(struct node *n)
 {
 	struct fi_cq_attr cq = { .size = 1024, .format = FI_CQ_FORMAT_DATA };
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
 	size_t len = sizeof(n->name);
+	int ret;
 
 	memset(n, 0, sizeof(*n));
-	assert_int_equal(fi_domain(fabric, info, &n->domain, NULL), 0);
-	assert_int_equal(fi_av_open(n->domain, &av, &n->av, NULL), 0);
-	assert_int_equal(fi_cq_open(n->domain, &cq, &n->cq, NULL), 0);
-	assert_int_equal(fi_endpoint(n->domain, info, &n->ep, NULL), 0);
-	assert_int_equal(fi_ep_bind(n->ep, &n->av->fid, 0), 0);
-	assert_int_equal(fi_ep_bind(n->ep, &n->cq->fid, FI_TRANSMIT | FI_RECV), 0);
-	assert_int_equal(fi_enable(n->ep), 0);
-	assert_int_equal(fi_getname(&n->ep->fid, n->name, &len), 0);
+	ret = fi_domain(fabric, info, &n->domain, NULL);
+	ret = ret != 0 ? ret : fi_av_open(n->domain, &av, &n->av, NULL);
+	ret = ret != 0 ? ret : fi_cq_open(n->domain, &cq, &n->cq, NULL);
+	ret = ret != 0 ? ret : fi_endpoint(n->domain, info, &n->ep, NULL);
+	ret = ret != 0 ? ret : fi_ep_bind(n->ep, &n->av->fid, 0);
+	ret = ret != 0 ? ret : fi_ep_bind(n->ep, &n->cq->fid, FI_TRANSMIT | FI_RECV);
+	ret = ret != 0 ? ret : fi_enable(n->ep);
+	return ret != 0 ? ret : fi_getname(&n->ep->fid, n->name, &len);
 }
 
 static void
@@ -115,10 +138,10 @@ node_close(struct node *n)
 	assert_int_equal(fi_close(&n->domain->fid), 0);
 }
 
-static void
+static bool
 node_to(struct node *n, const struct node *target)
 {
-	assert_int_equal(fi_av_insert(n->av, target->name, 1, &n->to, 0, NULL), 1);
+	return fi_av_insert(n->av, target->name, 1, &n->to, 0, NULL) == 1;
 }
 
 /* The address of a name is what comes after "fi_shm://" or the like. */
@@ -182,7 +205,6 @@ static void __attribute__((noreturn)) child(const struct node *target, enum kind
 {
 	bool answer = kind == ANSWER_WRITE || kind == ANSWER_FETCH_ADD;
 	struct fi_cq_data_entry e;
-	char name[32];
 	struct node n;
 	ssize_t ret;
 
@@ -190,14 +212,11 @@ static void __attribute__((noreturn)) child(const struct node *target, enum kind
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
 		_exit(1);
 	memset(dead_buf, 0xdd, sizeof(dead_buf));
-	/* The provider can't tell two processes of one name apart. */
-	snprintf(name, sizeof(name), "fi_shm://%d", (int)getpid());
-	free(info->src_addr);
-	info->src_addr = strdup(name);
-	info->src_addrlen = strlen(name) + 1;
-	node_open(&n);
+	if (name_self() != 0 || node_open(&n) != 0)
+		_exit(7);
 	memcpy(shared->name, n.name, sizeof(n.name));
-	node_to(&n, target);
+	if (!node_to(&n, target))
+		_exit(8);
 	if (kind != CONNECT && !child_connect(&n))
 		_exit(2);
 	if (answer && post(&n, kind) != 0)
@@ -395,9 +414,9 @@ scene_open(struct scene *s)
 	size_t i;
 
 	memset(s, 0, sizeof(*s));
-	node_open(&s->target);
-	node_open(&s->other);
-	node_to(&s->other, &s->target);
+	assert_int_equal(node_open(&s->target), 0);
+	assert_int_equal(node_open(&s->other), 0);
+	assert_true(node_to(&s->other, &s->target));
 	assert_int_equal(fi_mr_reg(s->target.domain, shared->buf, sizeof(shared->buf),
 				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &s->mr, NULL),
 			 0);
@@ -555,6 +574,7 @@ setup(void **state)
 	info->rx_attr->size = QUEUE;
 	info->tx_attr->size = QUEUE;
 	fi_freeinfo(hints);
+	assert_int_equal(name_self(), 0);
 	assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
