@@ -185,7 +185,7 @@ queue_repair(struct efa_shm_cmd_queue *q, size_t size, size_t *used)
 int
 efa_shm_cmd_repair(struct efa_shm_mem *m, size_t len)
 {
-	size_t size, used, inject_size, sar_size, count;
+	size_t size, used, inject_size = 0, sar_size = 0, count;
 	struct efa_shm_pool *inject, *sar;
 	struct efa_shm_cmd_queue *q;
 	int half;
