@@ -4,13 +4,11 @@
  * What the device brings: heads, lengths, payloads, control messages.
  *
  * All of it is looked at here, before anything is done with it: an announced length is compared with the limit and with
- * what came, and what can't be right ends the connection. The usual small message goes from here to its request; the
- * rest is noted in its slot, and rx.c goes on with it.
+ * what came, and what can't be right ends the connection. The usual small message goes from here to its request, in one
+ * step; the rest is noted in its slot, and rx.c goes on with it.
  */
 
 #include <errno.h>
-
-#include <rte_memcpy.h>
 
 #include "msg_pvt.h"
 
@@ -33,29 +31,12 @@ arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 		c->m->stats.held_max = c->rx_arrived;
 }
 
-/*
- * The usual case: eager messages are the next ones, and requests wait for them.
- * @return false: it is not the usual case, or not for all of them
- */
-static inline bool
-deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
+/* All that came in slot s has its requests. */
+static inline void
+delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
 	uint32_t free;
 
-	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN))
-		return false;
-	do {
-		struct leat_msg_req *req = c->recvq.head;
-		const uint64_t len = s->len;
-
-		if (unlikely(req == NULL || req != c->recvq.begin || len > req->size ||
-			     (req->buf == NULL && len > 0)))
-			return false;
-		rte_memcpy(req->buf, s->buf + s->off, len);
-		msg_list_give_first(c, &c->recvq, req, len);
-		c->m->stats.received++;
-		c->m->stats.recv_bytes += len;
-	} while (unlikely(msg_eager_next(s)));
 	s->flags = 0;
 	c->rx_bind = c->rx_data = c->rx_done = id + 1;
 	/* Messages behind this one may have arrived before it. */
@@ -65,6 +46,30 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	else if (free >= c->batch)
 		msg_later(c);
 	msg_slot_prefetch(msg_rx_slot(c, id + 1));
+}
+
+/*
+ * Eager messages are the next ones, and requests wait for them.
+ * @return false: it is not so, or not for all of them
+ */
+static inline bool
+deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
+{
+	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN))
+		return false;
+	do {
+		struct leat_msg_req *req = c->recvq.head;
+		const uint64_t len = s->len;
+
+		if (unlikely(req == NULL || req != c->recvq.begin || len > req->size ||
+			     (req->buf == NULL && len > 0)))
+			return false;
+		msg_copy(req->buf, s->buf + s->off, len);
+		msg_list_give_first(c, &c->recvq, req, len);
+		c->m->stats.received++;
+		c->m->stats.recv_bytes += len;
+	} while (unlikely(msg_eager_next(s)));
+	delivered(c, s, id);
 	return true;
 }
 
@@ -176,8 +181,8 @@ payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 	s->flags |= MSG_DONE;
 }
 
-void
-msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+static __rte_noinline void
+rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	c->rx_out--;
 	if (unlikely(c->state != MSG_OPEN))
@@ -203,8 +208,8 @@ msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 		length_arrived(c, s);
 }
 
-void
-msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+static __rte_noinline void
+ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	uint32_t le[2];
 
@@ -229,4 +234,73 @@ msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 		return;
 	s->id = c->ctrl_rx_id++;
 	s->flags = MSG_WANT;
+}
+
+/* ---- ops ---- */
+
+/*
+ * The usual case: a small message alone, the next one, and a request waits for it.
+ * @return false: it is not the usual case; nothing was done but what can be done twice
+ */
+static __rte_always_inline bool
+small_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	const uint32_t id = (uint32_t)op->tag;
+	struct leat_msg_req *req = c->recvq.head;
+	struct msg_head head;
+	uint64_t len;
+
+	if (unlikely(op != &s->op || op->status != 0 || op->len < MSG_HEAD_LEN ||
+		     c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || id != c->rx_done ||
+		     id != c->rx_bind || req == NULL || req != c->recvq.begin))
+		return false;
+	memcpy(&head, s->buf, sizeof(head));
+	len = rte_le_to_cpu_64(head.len);
+	if (unlikely(len != op->len - MSG_HEAD_LEN || len > c->max_size || len > req->size ||
+		     (req->buf == NULL && len > 0) ||
+		     !msg_tx_credit(c, rte_le_to_cpu_32(head.credit),
+				    rte_le_to_cpu_32(head.granted))))
+		return false;
+	msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
+	c->rx_out--;
+	msg_list_give_first(c, &c->recvq, req, len);
+	c->m->stats.received++;
+	c->m->stats.recv_bytes += len;
+	delivered(c, s, id);
+	return true;
+}
+
+static __rte_always_inline void
+op_back(const struct leat_op *op)
+{
+	struct msg_slot *s = op->user;
+	struct leat_msg_conn *c = s->conn;
+
+	if (s->kind == MSG_SLOT_RX) {
+		if (unlikely(!small_back(c, s, op)))
+			rx_back(c, s, op);
+	} else if (s->kind == MSG_SLOT_TX) {
+		msg_tx_back(c, s, op);
+	} else {
+		msg_work(c);
+		ctrl_back(c, s, op);
+	}
+}
+
+uint16_t
+leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, rest = 0;
+
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (likely((uintptr_t)op - m->slots_base < m->slots_len))
+			op_back(op);
+		else
+			ops[rest++] = op;
+	}
+	if (m->work != NULL)
+		msg_run(m);
+	return rest;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contexts: all memory, and the dispatch of what comes back.
+ * Contexts: all memory, requests, and going on with connections.
  *
  * Every op is part of a slot, and all slots are one piece of memory: an op is this context's if its
  * address lies in it.
@@ -245,7 +245,7 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 }
 
 uint16_t
-leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
+msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
 	n = req_take(c, &c->sendq, reqs, n, false);
 	if (likely(c->state == MSG_OPEN))
@@ -303,9 +303,8 @@ conn_run(struct leat_msg_conn *c)
 		msg_over_recv(c);
 }
 
-/* Who can't go on is put on the list again, for the next time. */
-static void
-run(struct leat_msg *m)
+void
+msg_run(struct leat_msg *m)
 {
 	struct leat_msg_conn *c = m->work, *next;
 
@@ -318,7 +317,7 @@ run(struct leat_msg *m)
 }
 
 /* While the application has nothing to do. */
-static void
+static __rte_noinline void
 run_later(struct leat_msg *m)
 {
 	struct leat_msg_conn *c = m->later, *next;
@@ -334,44 +333,6 @@ run_later(struct leat_msg *m)
 	}
 }
 
-static inline void
-op_back(const struct leat_op *op)
-{
-	struct msg_slot *s = op->user;
-	struct leat_msg_conn *c = s->conn;
-
-	switch (s->kind) {
-	case MSG_SLOT_TX:
-		msg_tx_back(c, s, op);
-		break;
-	case MSG_SLOT_RX:
-		msg_rx_back(c, s, op);
-		break;
-	default:
-		msg_work(c);
-		msg_ctrl_back(c, s, op);
-		break;
-	}
-}
-
-uint16_t
-leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
-{
-	uint16_t i, rest = 0;
-
-	for (i = 0; i < n; i++) {
-		struct leat_op *op = ops[i];
-
-		if (likely((uintptr_t)op - m->slots_base < m->slots_len))
-			op_back(op);
-		else
-			ops[rest++] = op;
-	}
-	if (m->work != NULL)
-		run(m);
-	return rest;
-}
-
 uint16_t
 leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
@@ -380,7 +341,7 @@ leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 	/* What is done first: the rest can be done while the application has nothing to do. */
 	if (m->done.head == NULL) {
 		if (m->work != NULL)
-			run(m);
+			msg_run(m);
 		if (m->later != NULL)
 			run_later(m);
 	}

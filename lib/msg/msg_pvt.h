@@ -5,12 +5,12 @@
 /*
  * What the files of lib/msg share.
  *
- *     msg.c     contexts; ops that came back, requests that are done
+ *     msg.c     contexts; requests, and those that are done
  *     conn.c    connections: connect, accept, open, up
  *     end.c     how they end: failure, drain, close, events
  *     tx.c      sending, in both formats
  *     rx.c      receiving, in both formats: receives, and requests
- *     arrive.c  ... and what arrives
+ *     arrive.c  ops that came back, and what arrives
  *     hello.c   what two leat endpoints tell each other when they connect
  *
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
@@ -365,6 +365,24 @@ msg_slot_prefetch(const struct msg_slot *s)
 	rte_prefetch0(s->buf);
 }
 
+void msg_copy_any(void *dst, const void *src, uint64_t n);
+
+/* Copies a message; one of a word or two without a call, or much code where it is inlined. */
+static __rte_always_inline void
+msg_copy(void *dst, const void *src, uint64_t n)
+{
+	uint64_t first, last;
+
+	if (n - 8 > 8) {
+		msg_copy_any(dst, src, n);
+		return;
+	}
+	memcpy(&first, src, 8);
+	memcpy(&last, (const uint8_t *)src + n - 8, 8);
+	memcpy(dst, &first, 8);
+	memcpy((uint8_t *)dst + n - 8, &last, 8);
+}
+
 /* Messages for which no receive is posted, and might be. */
 static inline uint32_t
 msg_rx_free(const struct leat_msg_conn *c)
@@ -414,6 +432,12 @@ msg_later(struct leat_msg_conn *c)
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
 
+/* msg.c */
+/* Posts requests that can't go at once, or not alone. @return as leat_msg_send() */
+uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
+/* Goes on with the connections that have work. Who can't go on is put on the list again, for the next time. */
+void msg_run(struct leat_msg *m);
+
 /* tx.c */
 /* Begins and posts what it can. */
 void msg_tx_run(struct leat_msg_conn *c);
@@ -423,7 +447,15 @@ void msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_
 /* Finishes what is sent. */
 void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
-bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
+bool msg_tx_credit_new(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
+
+/* The same; mostly they are those that came before. */
+static inline bool
+msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
+{
+	return (credit == c->tx_credit && granted == c->tx_granted) ||
+	       msg_tx_credit_new(c, credit, granted);
+}
 
 /* rx.c */
 /* Posts the first receives. */
@@ -431,10 +463,6 @@ void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
 /* Open: posts the receives that msg_later() was called for. */
 void msg_rx_later(struct leat_msg_conn *c);
-
-/* arrive.c */
-void msg_rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-void msg_ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 
 /* end.c */
 /* Ends a connection because of what happened on it. */

@@ -19,6 +19,12 @@
 
 #include "msg_pvt.h"
 
+void __rte_noinline
+msg_copy_any(void *dst, const void *src, uint64_t n)
+{
+	rte_memcpy(dst, src, n);
+}
+
 /* ---- posting ---- */
 
 /* @return how many were taken */
@@ -202,7 +208,7 @@ bind(struct leat_msg_conn *c)
 	}
 	msg_list_begun(&c->recvq, req);
 	if ((s->flags & MSG_EAGER) != 0) {
-		rte_memcpy(req->buf, s->buf + s->off, len);
+		msg_copy(req->buf, s->buf + s->off, len);
 		received(c, req, len);
 		if (msg_eager_next(s))
 			return true;

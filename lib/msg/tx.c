@@ -13,13 +13,11 @@
 
 #include <errno.h>
 
-#include <rte_memcpy.h>
-
 #include "msg_pvt.h"
 
 /* What travels back with every head. */
 static inline void
-head_put(struct leat_msg_conn *c, uint8_t *buf, uint64_t len)
+head_put(const struct leat_msg_conn *c, uint8_t *buf, uint64_t len)
 {
 	struct msg_head head = {
 		.len = rte_cpu_to_le_64(len),
@@ -27,9 +25,14 @@ head_put(struct leat_msg_conn *c, uint8_t *buf, uint64_t len)
 		.granted = rte_cpu_to_le_32(c->rx_data),
 	};
 
+	memcpy(buf, &head, sizeof(head));
+}
+
+static inline void
+head_sent(struct leat_msg_conn *c)
+{
 	c->rx_told = c->rx_post;
 	c->grant = false;
-	memcpy(buf, &head, sizeof(head));
 }
 
 /* @return 0, or the status with which the request fails without any effect on the connection */
@@ -73,7 +76,7 @@ gather(struct leat_msg_conn *c, struct msg_slot *s)
 			break;
 		msg_list_begun(&c->sendq, req);
 		leat_put_le64(p, len);
-		rte_memcpy(p + MSG_NEXT_LEN, req->buf, len);
+		msg_copy(p + MSG_NEXT_LEN, req->buf, len);
 		s->op.size += MSG_NEXT_LEN + len;
 		s->count++;
 	}
@@ -94,10 +97,11 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->op.peer = c->peer;
 	if (c->mode == LEAT_MSG_LEAT) {
 		head_put(c, s->buf, len);
+		head_sent(c);
 		s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
 		s->op.size = MSG_HEAD_LEN;
 		if (likely(len <= c->eager_max)) {
-			rte_memcpy(s->buf + MSG_HEAD_LEN, req->buf, len);
+			msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
 			s->op.size += len;
 			s->flags = MSG_EAGER;
 			gather(c, s);
@@ -248,45 +252,11 @@ msg_tx_finish(struct leat_msg_conn *c)
 	msg_list_give(c, &c->sendq);
 }
 
-/*
- * The usual case: one small message, and nothing before it.
- * @return false: it is not the usual case
- */
-static inline bool
-send_one(struct leat_msg_conn *c)
-{
-	struct leat_msg_req *req = c->sendq.head;
-	struct leat_op *op;
-	struct msg_slot *s;
-
-	/* If it is the first that was not begun, all that was begun is done. */
-	if (unlikely(req == NULL || req != c->sendq.begin || req->next != NULL ||
-		     c->mode != LEAT_MSG_LEAT || req->size > c->eager_max ||
-		     req->state != MSG_REQ_QUEUED || req_check(c, req) < 0 || !may_begin(c)))
-		return false;
-	s = msg_tx_slot(c, c->tx_next);
-	begin(c, req);
-	op = &s->op;
-	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0)) {
-		refused(c);
-		return true;
-	}
-	s->flags |= MSG_POSTED | MSG_OP_OUT;
-	c->tx_out++;
-	c->tx_post = c->tx_done = c->tx_next;
-	c->m->stats.sent++;
-	c->m->stats.sent_bytes += req->size;
-	msg_list_give_first(c, &c->sendq, req, req->size);
-	return true;
-}
-
 void
 msg_tx_run(struct leat_msg_conn *c)
 {
 	struct leat_msg_req *req;
 
-	if (likely(send_one(c)))
-		return;
 	if (c->tx_post != c->tx_next && !post_begun(c))
 		return;
 	if (c->tx_large > 0 && !post_granted(c))
@@ -314,6 +284,60 @@ msg_tx_run(struct leat_msg_conn *c)
 	msg_tx_finish(c);
 }
 
+/* ---- one small message ---- */
+
+/*
+ * The usual case: one small message, and nothing before it. What is not needed for sending it is written down when it is
+ * on its way.
+ * @return false: it is not the usual case, or the device refused it; nothing was done
+ */
+static __rte_always_inline bool
+send_one(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	const uint32_t id = c->tx_next;
+	const uint64_t len = req->size;
+	struct msg_slot *s;
+	struct leat_op *op;
+
+	/* No request waits, so all that was begun is done. */
+	if (unlikely(c->sendq.head != NULL || c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT ||
+		     c->closing || req->state != MSG_REQ_IDLE || len > c->eager_max ||
+		     req_check(c, req) < 0 || !may_begin(c)))
+		return false;
+	s = msg_tx_slot(c, id);
+	head_put(c, s->buf, len);
+	msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
+	op = &s->op;
+	op->peer = c->peer;
+	op->tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
+	op->size = MSG_HEAD_LEN + len;
+	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
+		return false;
+	/* It is on its way: now what is to be known of it. */
+	head_sent(c);
+	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
+	c->tx_out++;
+	c->tx_next = c->tx_post = c->tx_done = id + 1;
+	c->m->stats.eager++;
+	c->m->stats.sent++;
+	c->m->stats.sent_bytes += len;
+	req->conn = c;
+	req->recv = 0;
+	req->status = 0;
+	req->len = len;
+	msg_give(c, req);
+	msg_slot_prefetch(msg_tx_slot(c, id + 1));
+	return true;
+}
+
+uint16_t
+leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
+{
+	if (likely(n == 1) && likely(send_one(c, reqs[0])))
+		return 1;
+	return msg_tx_queue(c, reqs, n);
+}
+
 void
 msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
@@ -332,7 +356,7 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 }
 
 bool
-msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
+msg_tx_credit_new(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {
 	/* Older ones may come after newer ones: completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
