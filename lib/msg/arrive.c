@@ -38,6 +38,7 @@ delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	uint32_t free;
 
 	s->flags = 0;
+	c->bulk = false;
 	c->rx_bind = c->rx_data = c->rx_done = id + 1;
 	/* Messages behind this one may have arrived before it. */
 	free = msg_rx_free(c);

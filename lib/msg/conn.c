@@ -67,7 +67,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->nb_done = 0;
 	c->pending = 0;
 	c->rx_arrived = 0;
-	c->closing = c->draining = c->gone = c->settled = c->grant = false;
+	c->bulk = c->closing = c->draining = c->gone = c->settled = c->grant = false;
 	c->status = 0;
 	c->text[0] = '\0';
 	c->peer = LEAT_PEER_ANY;

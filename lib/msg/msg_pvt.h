@@ -57,6 +57,13 @@
  * while their receives are posted.
  */
 #define MSG_DATA_AHEAD (UINT64_C(4) << 20)
+/*
+ * Leat mode: behind a message of so many bytes so many messages may be on the way or here, and no more. The next
+ * payload's receive is posted behind those of all heads, and who looks for it by its tag walks over them, with caches
+ * that the last payload has emptied. They announce 1 MiB or more: that keeps a fabric as busy as all credits would.
+ */
+#define MSG_BULK (UINT64_C(64) << 10)
+#define MSG_BULK_WINDOW 16u
 /* Receives for control messages. */
 #define MSG_CTRL 2
 /*
@@ -215,7 +222,8 @@ struct leat_msg_conn {
 	uint32_t rx_told;    /* credit that the other side was told */
 	uint32_t rx_arrived; /* messages that arrived and have no request yet */
 	uint32_t rx_out;
-	uint32_t rx_window; /* messages that may be on the way or here */
+	uint32_t rx_window; /* most messages that may be on the way or here */
+	bool bulk;	    /* leat mode: the last one was MSG_BULK or longer */
 	uint32_t batch;	    /* so many places are free before receives are posted in them */
 	bool grant;	    /* a payload's receive was posted, and the other side not told */
 	leat_msg_alloc_fn alloc;
@@ -383,11 +391,20 @@ msg_copy(void *dst, const void *src, uint64_t n)
 	memcpy((uint8_t *)dst + n - 8, &last, 8);
 }
 
+/* Messages that may be on the way or here. There may be more of them, from before a long one. */
+static inline uint32_t
+msg_rx_window(const struct leat_msg_conn *c)
+{
+	return unlikely(c->bulk) ? RTE_MIN(c->rx_window, MSG_BULK_WINDOW) : c->rx_window;
+}
+
 /* Messages for which no receive is posted, and might be. */
 static inline uint32_t
 msg_rx_free(const struct leat_msg_conn *c)
 {
-	return c->rx_window - (c->rx_post - c->rx_done);
+	const int32_t free = (int32_t)(msg_rx_window(c) - (c->rx_post - c->rx_done));
+
+	return (uint32_t)RTE_MAX(free, 0);
 }
 
 /* On to the next message in an eager slot, all of which were checked when they arrived. @return false: there is none */

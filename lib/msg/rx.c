@@ -66,16 +66,18 @@ next_recv(struct leat_msg_conn *c, uint32_t id)
 	return &s->op;
 }
 
-/* Posts receives until rx_window messages may be on the way or here. */
+/* Posts receives until as many messages as may be are on the way or here. */
 static void
 fill(struct leat_msg_conn *c)
 {
 	struct leat_op *ops[MSG_BURST];
 
-	while (c->rx_post - c->rx_done < c->rx_window) {
+	uint32_t free;
+
+	while ((free = msg_rx_free(c)) > 0) {
 		uint16_t i, k, n = 0;
 
-		while (n < MSG_BURST && c->rx_post + n - c->rx_done < c->rx_window) {
+		while (n < MSG_BURST && n < free) {
 			ops[n] = next_recv(c, c->rx_post + n);
 			n++;
 		}
@@ -197,7 +199,7 @@ bind(struct leat_msg_conn *c)
 	struct leat_msg_req *req;
 	const uint64_t len = s->len;
 
-	if (c->rx_bind - c->rx_done >= c->rx_window || (s->flags & MSG_ARRIVED) == 0)
+	if (c->rx_bind - c->rx_done > c->mask || (s->flags & MSG_ARRIVED) == 0)
 		return false;
 	req = msg_list_begin(&c->recvq);
 	if (req == NULL || !fits(c, req, len))
@@ -217,6 +219,7 @@ bind(struct leat_msg_conn *c)
 	c->rx_bind++;
 	c->rx_arrived--;
 	c->m->stats.held--;
+	c->bulk = len >= MSG_BULK && c->mode == LEAT_MSG_LEAT;
 	if ((s->flags & MSG_EAGER) != 0)
 		return true;
 	s->req = req;
@@ -283,7 +286,7 @@ msg_rx_run(struct leat_msg_conn *c)
 	finish(c);
 	/* What the application waits for is not kept waiting for receives that are not needed yet. */
 	free = msg_rx_free(c);
-	if (free >= c->rx_window / 2)
+	if (free >= msg_rx_window(c) / 2)
 		fill(c);
 	else if (free >= c->batch)
 		msg_later(c);

@@ -389,7 +389,7 @@ msg_ctrl_run(struct leat_msg_conn *c)
 
 	if (c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || (s->flags & MSG_OP_OUT) != 0)
 		return;
-	if (!c->grant && c->rx_post - c->rx_told < c->rx_window / 2)
+	if (!c->grant && c->rx_post - c->rx_told < msg_rx_window(c) / 2)
 		return;
 	le[0] = rte_cpu_to_le_32(c->rx_post);
 	le[1] = rte_cpu_to_le_32(c->rx_data);

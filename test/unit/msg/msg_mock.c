@@ -32,7 +32,7 @@ mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns)
 	struct leat_ep_conf conf = { .ops = LEAT_OP_MASK_ALL & ~LEAT_OP_BIT(LEAT_OP_CMP_SWAP),
 				     .max_peers = 4,
 				     .tx_depth = 64,
-				     .rx_depth = 64 };
+				     .rx_depth = RTE_MAX(64u, conns * (2u * credits + 2)) };
 	struct leat_msg_conf mconf = { .max_conns = conns, .credits = credits, .eager_max = 100 };
 
 	memset(mm, 0, sizeof(*mm));

@@ -354,6 +354,64 @@ test_recv_bytes(void **state)
 	mm_close(&mm, &c, 1);
 }
 
+/* Ends the control messages that were posted, *next the first. @return the credit in the last one, or told */
+static uint32_t
+controls(struct mm *mm, uint32_t *next, uint32_t told)
+{
+	struct leat_op *op;
+	uint32_t le;
+
+	while ((op = mm_posted(0, LEAT_OP_TSEND, TAG(3, THERE, *next))) != NULL) {
+		memcpy(&le, op->buf, sizeof(le));
+		told = rte_le_to_cpu_32(le);
+		mm_finish(mm, op, 0, op->size);
+		mm_drive(mm);
+		++*next;
+	}
+	return told;
+}
+
+/* Behind long messages few receives are posted for heads, but there always is credit; behind a small one all are. */
+static void
+test_window_of_long_ones(void **state)
+{
+	static uint8_t data[64 << 10];
+	uint32_t id, told = 64, next = 0;
+	struct leat_msg_conn *c;
+	struct leat_msg_req rx;
+	uint64_t base, n;
+	struct mm mm;
+
+	(void)state;
+	mm_open_with(&mm, 64, 1);
+	c = open_leat(&mm, 0);
+	base = base_of(0);
+	for (id = 0; id < 60; id++) {
+		mm_recv(c, &rx, data, sizeof(data));
+		n = head(sizeof(data), 2, 0, "");
+		mm_arrive(&mm, 0, TAG(1, base, id), in, n);
+		mm_drive(&mm);
+		told = controls(&mm, &next, told);
+		mm_arrive(&mm, 0, TAG(2, base, id), data, sizeof(data));
+		mm_drive(&mm);
+		mm_drive(&mm);
+		told = controls(&mm, &next, told);
+		assert_int_equal(mm.nb_back, id + 1);
+		assert_true(told > id + 1 && told <= id + 1 + 64);
+		n = mm_count(LEAT_OP_TRECV) - 2;
+		assert_true(n == 63 - id || (63 - id < 16 && n > 12 && n <= 16));
+	}
+	mm_recv(c, &rx, data, 1);
+	n = head(1, 2, 0, "x");
+	mm_arrive(&mm, 0, TAG(1, base, id), in, n);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm_count(LEAT_OP_TRECV), 64 + 2);
+	assert_int_equal(controls(&mm, &next, told), id + 1 + 64);
+	assert_int_equal(mm.nb_back, id + 1);
+	mm_close(&mm, &c, 1);
+}
+
 /*
  * The end of a stream, whose messages arrive the last one first. The first one goes straight to its request, nothing
  * else arrives, and there are so many credits left that no receive is to be posted: the others must not wait for that.
@@ -601,6 +659,7 @@ main(void)
 		cmocka_unit_test(test_recv_together),
 		cmocka_unit_test(test_small_limit),
 		cmocka_unit_test(test_recv_bytes),
+		cmocka_unit_test(test_window_of_long_ones),
 		cmocka_unit_test(test_front_arrives_last),
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_tags_differ),
