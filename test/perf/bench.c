@@ -417,7 +417,9 @@ bench_report(const struct bench_table *t, const struct bench_result *r)
 	       quantile(t, how, r->leat, r->reference, 0.5),
 	       quantile(t, how, r->leat, r->reference, 0.25),
 	       quantile(t, how, r->leat, r->reference, 0.75));
-	printf(", \"target\": %g, \"better\": \"%s\"", r->target, better);
+	if (r->target != 0)
+		printf(", \"target\": %g", r->target);
+	printf(", \"better\": \"%s\"", better);
 	if (r->kind == BENCH_DIFF_MAX)
 		printf(", \"difference\": true");
 	if (r->kind == BENCH_ABS_MAX)

@@ -115,7 +115,7 @@ struct bench_result {
 	const char *name; /* of the target, e.g. "ring-lat-vs-line" */
 	const char *unit;
 	enum bench_kind kind;
-	double target;
+	double target;		      /* 0: none */
 	unsigned int leat, reference; /* variants */
 	const char *note;	      /* optional */
 };

@@ -20,7 +20,8 @@
 
 #include "lcores.h"
 
-enum { LEAT, PLAIN, TAGGED, VARIANTS };
+/* TWICE: two tagged sends, with nothing else about them: the least that a message in plain mode costs. Only for LAT. */
+enum { LEAT, PLAIN, TAGGED, TWICE, VARIANTS };
 enum { LAT, RATE, BW, TABLES };
 
 #define WINDOW 64
@@ -62,6 +63,19 @@ static struct {
 	uint8_t *out[2], *in[2];
 } b;
 
+static bool
+is_tagged(unsigned int variant)
+{
+	return variant >= TAGGED;
+}
+
+/* The first so many are measured. */
+static unsigned int
+variants(unsigned int table)
+{
+	return table == LAT ? VARIANTS : TWICE;
+}
+
 /* ---- tagged ops ---- */
 
 static __rte_always_inline void
@@ -71,37 +85,48 @@ op_post(struct end *e, struct leat_op *op)
 		(void)leat_ep_poll(e->ep, NULL, 0);
 }
 
-static void
-tagged_lat(struct end *e, uint64_t n, bool first)
+static __rte_always_inline void
+sends_post(struct end *e, unsigned int sends)
 {
+	unsigned int i;
+
+	for (i = 0; i < sends; i++)
+		op_post(e, &e->send[i]);
+}
+
+/* A message is one tagged send, or two. */
+static __rte_always_inline void
+tagged_lat(struct end *e, uint64_t n, bool first, unsigned int sends)
+{
+	unsigned int out = 0, got = 0;
 	struct leat_op *done[BURST];
-	bool sent = true, go = first;
+	bool go = first;
 	uint16_t i, k;
 
-	while (n > 0 || !sent) {
-		if (go && sent) {
-			op_post(e, &e->send[0]);
-			sent = go = false;
+	while (n > 0 || out > 0 || go) {
+		if (go && out == 0) {
+			sends_post(e, sends);
+			out = sends;
+			go = false;
 		}
 		k = leat_ep_poll(e->ep, done, BURST);
 		for (i = 0; i < k; i++) {
 			if (done[i]->type == LEAT_OP_TSEND) {
-				sent = true;
+				out--;
 				continue;
 			}
-			n--;
-			go = !first || n > 0;
-			if (!first && sent) {
-				op_post(e, &e->send[0]);
-				sent = go = false;
+			if (++got == sends) {
+				got = 0;
+				n--;
+				go = !first || n > 0;
+			}
+			if (go && out == 0) {
+				sends_post(e, sends);
+				out = sends;
+				go = false;
 			}
 			op_post(e, done[i]);
 		}
-	}
-	if (go && !first) {
-		op_post(e, &e->send[0]);
-		while (leat_ep_poll(e->ep, done, 1) == 0)
-			;
 	}
 }
 
@@ -243,7 +268,9 @@ side(unsigned int variant, unsigned int i, uint64_t n)
 	struct end *e = &b.end[variant][i];
 
 	if (variant == TAGGED && b.table == LAT)
-		tagged_lat(e, n, i == 0);
+		tagged_lat(e, n, i == 0, 1);
+	else if (variant == TWICE)
+		tagged_lat(e, n, i == 0, 2);
 	else if (variant == TAGGED)
 		i == 0 ? tagged_out(e, n) : tagged_in(e, n);
 	else if (b.table == LAT)
@@ -264,6 +291,7 @@ side(unsigned int variant, unsigned int i, uint64_t n)
 SIDES(LEAT)
 SIDES(PLAIN)
 SIDES(TAGGED)
+SIDES(TWICE)
 
 /* ---- start ---- */
 
@@ -313,12 +341,12 @@ ends_drive(struct end *ends, unsigned int variant, const struct leat_msg_conn_co
 		struct leat_msg_event mev;
 		struct leat_event ev;
 
-		if (variant != TAGGED)
+		if (!is_tagged(variant))
 			(void)msg_poll(&ends[i], &none, 0);
 		else
 			(void)leat_ep_poll(ends[i].ep, NULL, 0);
 		while (leat_ep_events(ends[i].ep, &ev, 1) == 1) {
-			if (ev.type == LEAT_EV_CONNECT_REQ && variant == TAGGED) {
+			if (ev.type == LEAT_EV_CONNECT_REQ && is_tagged(variant)) {
 				ends[i].peer = ev.peer;
 				if (leat_ep_accept(ends[i].ep, ev.peer, NULL) < 0)
 					bench_die("%s", leat_err_msg());
@@ -326,7 +354,7 @@ ends_drive(struct end *ends, unsigned int variant, const struct leat_msg_conn_co
 				ends[i].c = leat_msg_accept(ends[i].m, &ev, conf);
 				if (ends[i].c == NULL)
 					bench_die("%s", leat_err_msg());
-			} else if (variant != TAGGED) {
+			} else if (!is_tagged(variant)) {
 				(void)leat_msg_event(ends[i].m, &ev);
 			} else if (ev.type == LEAT_EV_CONNECTED) {
 				++*up;
@@ -334,7 +362,7 @@ ends_drive(struct end *ends, unsigned int variant, const struct leat_msg_conn_co
 				bench_die("connecting: %s", ev.text);
 			}
 		}
-		while (variant != TAGGED && leat_msg_events(ends[i].m, &mev, 1) == 1) {
+		while (!is_tagged(variant) && leat_msg_events(ends[i].m, &mev, 1) == 1) {
 			if (mev.type != LEAT_MSG_UP)
 				bench_die("connecting: %s", mev.text);
 			++*up;
@@ -360,17 +388,17 @@ connect_ends(unsigned int variant)
 		ends[i].ep = leat_ep_create(leat_dev_get(0), &conf);
 		if (ends[i].ep == NULL)
 			bench_die("%s", leat_err_msg());
-		ends[i].m = variant == TAGGED
+		ends[i].m = is_tagged(variant)
 				    ? NULL
 				    : leat_msg_create(ends[i].ep, &(struct leat_msg_conf){
 									  .credits = b.credits });
-		if (ends[i].m == NULL && variant != TAGGED)
+		if (ends[i].m == NULL && !is_tagged(variant))
 			bench_die("%s", leat_err_msg());
 	}
 	if (leat_ep_listen(ends[1].ep, "127.0.0.1:0") < 0 ||
 	    leat_ep_listen_addr(ends[1].ep, addr, sizeof(addr)) < 0)
 		bench_die("%s", leat_err_msg());
-	if (variant == TAGGED) {
+	if (is_tagged(variant)) {
 		ret = leat_ep_connect(ends[0].ep, addr, NULL);
 		if (ret < 0)
 			bench_die("%s", leat_err_msg());
@@ -391,14 +419,14 @@ connect_ends(unsigned int variant)
 static void
 prepare(unsigned int variant)
 {
-	const unsigned int t = b.table;
+	const unsigned int t = b.table, window = variant == TWICE ? 2 : tables[t].window;
 	unsigned int i, k;
 
 	for (i = 0; i < 2; i++) {
 		struct end *e = &b.end[variant][i];
 		const uint64_t room = t == BW ? MAX_SIZE : 64;
 
-		for (k = 0; k < tables[t].window || k < e->recvs; k++) {
+		for (k = 0; k < window || k < e->recvs; k++) {
 			struct leat_msg_req *rx = &e->rx[k];
 
 			e->send[k] = (struct leat_op){ .type = LEAT_OP_TSEND,
@@ -406,19 +434,19 @@ prepare(unsigned int variant)
 						       .buf = b.out[i],
 						       .size = tables[t].size };
 			e->tx[k] = (struct leat_msg_req){ .buf = b.out[i], .size = tables[t].size };
-			if (k >= tables[t].window)
+			if (k >= window)
 				continue;
 			e->recv[k] = (struct leat_op){ .type = LEAT_OP_TRECV,
 						       .peer = e->peer,
 						       .buf = b.in[i] + k * room,
 						       .size = room };
 			*rx = (struct leat_msg_req){ .buf = b.in[i] + k * room, .size = room };
-			if (variant == TAGGED)
+			if (is_tagged(variant))
 				op_post(e, &e->recv[k]);
 			else
 				(void)leat_msg_recv(e->c, &rx, 1);
 		}
-		e->recvs = tables[t].window;
+		e->recvs = window;
 	}
 }
 
@@ -434,13 +462,14 @@ unprepare(unsigned int variant)
 		struct end *e = &b.end[variant][i];
 
 		for (k = 0; k < e->recvs; k++) {
-			if (variant == TAGGED)
+			if (is_tagged(variant))
 				(void)leat_op_cancel(e->ep, &e->recv[k]);
 			else
 				(void)leat_msg_cancel(&e->rx[k]);
 		}
 		for (k = 0; k < e->recvs;)
-			k += variant == TAGGED ? leat_ep_poll(e->ep, &op, 1) : msg_poll(e, &req, 1);
+			k += is_tagged(variant) ? leat_ep_poll(e->ep, &op, 1)
+						: msg_poll(e, &req, 1);
 		e->recvs = 0;
 	}
 }
@@ -460,22 +489,23 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 static void
 report(const struct bench_table *t, const char *device)
 {
+	static const char *const names[VARIANTS] = { "leat", "plain", "tagged", "twice" };
 	char name[64];
 	unsigned int v;
 
-	for (v = LEAT; v <= PLAIN; v++) {
+	for (v = 0; v < variants(b.table); v++) {
 		struct bench_result r = {
 			.name = name,
 			.unit = tables[b.table].unit,
 			.kind = tables[b.table].kind,
-			.target = tables[b.table].target[v],
+			.target = v <= PLAIN ? tables[b.table].target[v] : 0,
 			.leat = v,
 			.reference = TAGGED,
 		};
 
-		if (r.target == 0)
+		if (r.target == 0 && v != TWICE)
 			continue;
-		snprintf(name, sizeof(name), "msg-%s-%s-%s", device, v == LEAT ? "leat" : "plain",
+		snprintf(name, sizeof(name), "msg-%s-%s-%s", device, names[v],
 			 tables[b.table].name);
 		bench_report(t, &r);
 	}
@@ -502,10 +532,11 @@ option(const char *name, const char *def)
 int
 main(int argc, char **argv)
 {
-	static const struct lcores_variant variants[] = {
+	static const struct lcores_variant sides[] = {
 		[LEAT] = { first_LEAT, second_LEAT },
 		[PLAIN] = { first_PLAIN, second_PLAIN },
 		[TAGGED] = { first_TAGGED, second_TAGGED },
+		[TWICE] = { first_TWICE, second_TWICE },
 	};
 	static struct bench_table t;
 	const char *device, *name;
@@ -519,16 +550,16 @@ main(int argc, char **argv)
 	init(device);
 	for (v = 0; v < VARIANTS; v++)
 		connect_ends(v);
-	lcores_launch(&b.l, variants);
+	lcores_launch(&b.l, sides);
 	for (b.table = 0; b.table < TABLES; b.table++) {
 		b.n = b.table == BW ? 32 : 4000;
 		if (b.args.smoke)
 			b.n = b.table == BW ? 8 : 64;
-		for (v = 0; v < VARIANTS; v++)
+		for (v = 0; v < variants(b.table); v++)
 			prepare(v);
-		bench_measure(&t, &b.args, VARIANTS, measure, NULL, b.l.cpus, 2);
+		bench_measure(&t, &b.args, variants(b.table), measure, NULL, b.l.cpus, 2);
 		report(&t, name);
-		for (v = 0; v < VARIANTS; v++)
+		for (v = 0; v < variants(b.table); v++)
 			unprepare(v);
 	}
 	lcores_join(&b.l);
