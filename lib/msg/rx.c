@@ -71,7 +71,6 @@ static void
 fill(struct leat_msg_conn *c)
 {
 	struct leat_op *ops[MSG_BURST];
-
 	uint32_t free;
 
 	while ((free = msg_rx_free(c)) > 0) {
