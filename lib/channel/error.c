@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Errors in words. As leat_err() of lib/base, which is not for programs without DPDK. */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "channel_pvt.h"
+
+static __thread char words[256];
+
+const char *
+leat_channel_error(void)
+{
+	return words;
+}
+
+int
+chan_err(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(words, sizeof(words), fmt, ap) < 0)
+		words[0] = '\0';
+	va_end(ap);
+	errno = err;
+	return -err;
+}
+
+/* Nothing in the block can be relied on any more: this handle is at its end, its process is not. */
+int
+chan_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
+{
+	ch->broken = true;
+	return chan_err(EPROTO,
+			"channel: corrupt at position %" PRIu64
+			": %s; a participant wrote where it must not",
+			pos, what);
+}

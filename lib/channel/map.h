@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CHANNEL_MAP_H
+#define CHANNEL_MAP_H
+
+/* Memory that handles share, and its file descriptors: map.c, shm.c, memfd.c. */
+
+#include "channel_pvt.h"
+
+/* One reference. fd and efd become its own, on failure too. mem NULL: the file is mapped. */
+struct chan_map *chan_map_new(void *mem, uint64_t bytes, int fd, const int *efd);
+void chan_map_put(struct chan_map *map);
+/* Attaches to a map's memory; the reference goes to the handle, or is put. */
+struct leat_channel *chan_map_attach(struct chan_map *map, void *mem, uint64_t bytes,
+				     const struct leat_channel_opts *opts);
+
+#endif /* CHANNEL_MAP_H */

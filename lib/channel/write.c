@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Writing.
+ *
+ *     reserve   mark at write: (whatever was left there) -> RESERVED by me, with the length
+ *               write: over it. Anyone may do this step, also for a dead writer
+ *     fill
+ *     commit    RESERVED -> COMMITTED
+ *
+ * The first of these takes the region and says how long it is in one instruction, so there is no moment at
+ * which it is somebody's and nobody knows how far it goes.
+ */
+
+#include "channel_pvt.h"
+
+/*
+ * The marks inside of a frame are of its lap, too: no mark stays behind for more than a lap, so that the bits
+ * of the lap number may be fewer than those of a position.
+ */
+static void
+stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
+{
+	_Atomic uint64_t *mark = chan_mark(ch, pos);
+	uint64_t value = chan_lap(ch, pos);
+	uint32_t i;
+
+	for (i = 1; i < granules; i++)
+		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
+}
+
+int
+chan_reclaim(struct leat_channel *ch)
+{
+	uint64_t from, f, r, m;
+	uint32_t turn;
+
+	/* acquire: pairs with chan_advance(); read was never behind free */
+	from = f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+	for (turn = 0; turn < ch->granules; turn++) {
+		/* acquire: what its reader did with it, before it is overwritten */
+		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+		if (!mark_is_at(ch, m, f))
+			break;
+		/* Taken by a reader that did not come to move read: free must not overtake it. */
+		if (f == r && mark_state(m) != CHAN_RESERVED && mark_state(m) != CHAN_COMMITTED &&
+		    mark_state(m) != CHAN_END) {
+			if (!mark_fits(ch, m, f))
+				return chan_corrupt(ch, "length of a frame", f);
+			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+		}
+		if (f == r || (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
+			break;
+		if (!mark_fits(ch, m, f))
+			return chan_corrupt(ch, "length of a frame", f);
+		f += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
+	}
+	/* If somebody else moved it, what we saw may have been reused: then it counts for nothing. */
+	if (f != from)
+		chan_advance(ch, &ch->block->free, from, (uint32_t)((f - from) >> CHAN_SHIFT));
+	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	return f != from || ch->free_seen != from;
+}
+
+/* Is there room at w? One granule stays free: write < free + size. 1, 0, -errno */
+static int
+room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
+{
+	uint64_t need = (uint64_t)granules << CHAN_SHIFT;
+	int ret;
+
+	/* Beyond the size: free_seen is newer than w, which is then out of date and fails later. */
+	if (w - ch->free_seen + need < ch->size)
+		return 1;
+	ret = chan_reclaim(ch);
+	if (ret < 0)
+		return ret;
+	return w - ch->free_seen + need < ch->size;
+}
+
+int
+chan_room(struct leat_channel *ch, uint32_t granules)
+{
+	uint64_t w = atomic_load_explicit(&ch->block->write, memory_order_acquire), m;
+	uint32_t left = ch->granules - chan_index(ch, w);
+
+	m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
+	if (mark_is_at(ch, m, w) && mark_state(m) == CHAN_END)
+		return -ESHUTDOWN;
+	return room_at(ch, w, left < granules ? left : granules);
+}
+
+/* Nobody else can take it when we have seen it as it is. */
+static bool
+take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules, enum chan_state state)
+{
+	uint64_t value = mark_make(ch, w, granules, ch->slot, state);
+
+	/*
+	 * release: pairs with those who help write over it. A value of an older lap never comes again, so who
+	 * slept meanwhile, for however many laps, fails.
+	 */
+	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, w), &seen, value,
+						     memory_order_acq_rel, memory_order_relaxed))
+		return false;
+	chan_advance(ch, &ch->block->write, w, granules);
+	return true;
+}
+
+/* 0, -EAGAIN: no room; -ESHUTDOWN, -EPROTO */
+static int
+reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
+{
+	uint32_t turn, left;
+	uint64_t w, m;
+	int ret;
+
+	for (turn = 0; turn < CHAN_TURNS; turn++) {
+		/* acquire: pairs with chan_advance(); the marks of free granules, the END */
+		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
+		m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
+		if (mark_is_at(ch, m, w)) {
+			if (mark_state(m) == CHAN_END)
+				return chan_err(ESHUTDOWN, "channel: terminated");
+			if (!mark_fits(ch, m, w))
+				return chan_corrupt(ch, "length of a frame", w);
+			chan_advance(ch, &ch->block->write, w, mark_len(ch, m));
+			continue;
+		}
+		if (w % CHAN_GRANULE != 0)
+			return chan_corrupt(ch, "write position", w);
+		left = ch->granules - chan_index(ch, w);
+		ret = room_at(ch, w, left < granules ? left : granules);
+		if (ret < 0)
+			return ret;
+		if (ret == 0) {
+			if (w != atomic_load_explicit(&ch->block->write, memory_order_relaxed))
+				continue;
+			return -EAGAIN;
+		}
+		if (left < granules) {
+			/* An empty frame up to the end; the next turn begins a lap. */
+			if (take(ch, w, m, left, CHAN_EMPTY))
+				stamp(ch, w, left);
+			continue;
+		}
+		if (take(ch, w, m, granules, CHAN_RESERVED)) {
+			stamp(ch, w, granules);
+			*pos = w;
+			return 0;
+		}
+	}
+	return -EAGAIN;
+}
+
+/* Throws the oldest frame away that is not in a reader's hands. 1, 0: there is none */
+static int
+drop_oldest(struct leat_channel *ch)
+{
+	uint32_t turn;
+	uint64_t r, m;
+
+	for (turn = 0; turn < CHAN_TURNS; turn++) {
+		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
+		if (!mark_is_at(ch, m, r) || mark_state(m) == CHAN_END)
+			return 0;
+		if (mark_state(m) == CHAN_RESERVED) {
+			chan_stuck(ch, r, m);
+			return 0;
+		}
+		if (!mark_fits(ch, m, r))
+			return chan_corrupt(ch, "length of a frame", r);
+		if (mark_state(m) != CHAN_COMMITTED) {
+			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			continue;
+		}
+		if (atomic_compare_exchange_strong_explicit(
+			    chan_mark(ch, r), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
+			    memory_order_relaxed)) {
+			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* The frame that keeps free where it is may be a dead reader's. */
+static void
+look_at_oldest(struct leat_channel *ch)
+{
+	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	uint64_t m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+
+	if (mark_is_at(ch, m, f) &&
+	    (mark_state(m) == CHAN_READING || mark_state(m) == CHAN_RESERVED))
+		chan_stuck(ch, f, m);
+}
+
+/* There is no room: as the policy says. 0: try again; others are final */
+static int
+full(struct leat_channel *ch, uint32_t granules, uint32_t len)
+{
+	int ret;
+
+	look_at_oldest(ch);
+	switch (ch->opts.full) {
+	case LEAT_CHANNEL_FULL_WAIT:
+		ret = leat_channel_wait_room(ch, len, ch->opts.full_ns);
+		return ret == -ETIMEDOUT ? chan_err(EAGAIN, "channel: no room in time") : ret;
+	case LEAT_CHANNEL_FULL_DROP_OLDEST:
+		ret = drop_oldest(ch);
+		if (ret != 0)
+			return ret < 0 ? ret : 0;
+		/* Readers may have given room meanwhile. */
+		ret = chan_room(ch, granules);
+		if (ret != 0)
+			return ret < 0 ? ret : 0;
+		break;
+	case LEAT_CHANNEL_FULL_DROP_NEWEST:
+		chan_count(ch, LEAT_CHANNEL_FULL, 1);
+		return LEAT_CHANNEL_DROPPED;
+	case LEAT_CHANNEL_FULL_FAIL:
+		break;
+	}
+	chan_count(ch, LEAT_CHANNEL_FULL, 1);
+	return -EAGAIN; /* no words: who polls gets it often */
+}
+
+/* Reserves as the policy says. */
+static int
+reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *pos)
+{
+	uint32_t turn;
+	int ret;
+
+	for (turn = 0; turn < CHAN_TURNS; turn++) {
+		ret = reserve(ch, granules, pos);
+		if (__builtin_expect(ret != -EAGAIN, 1))
+			return ret;
+		ret = full(ch, granules, len);
+		if (ret != 0)
+			return ret;
+	}
+	return chan_err(EAGAIN, "channel: others were always faster");
+}
+
+static int
+check(struct leat_channel *ch, uint32_t type, uint32_t len)
+{
+	if (__builtin_expect(ch->broken, 0))
+		return chan_err(EPROTO, "channel: corrupt, as was said before");
+	if (__builtin_expect(ch->res_value != 0, 0))
+		return chan_err(EBUSY, "channel: a frame is reserved already");
+	if (__builtin_expect(len == 0, 0))
+		return chan_err(EINVAL, "channel: a frame of no length");
+	if (__builtin_expect(type == 0, 0))
+		return chan_err(EINVAL, "channel: type 0 is that of the empty frame");
+	if (__builtin_expect(len > leat_channel_max(ch), 0))
+		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, at most %u", len,
+				leat_channel_max(ch));
+	return 0;
+}
+
+uint32_t
+leat_channel_max(const struct leat_channel *ch)
+{
+	return (uint32_t)(ch->size / 2 - LEAT_CHANNEL_HEADER);
+}
+
+static void
+publish(struct leat_channel *ch, _Atomic uint64_t *mark, uint64_t value, unsigned int frames)
+{
+	/* release: header, payload and inner marks; pairs with the reader's load of the mark */
+	atomic_store_explicit(mark, value, memory_order_release);
+	chan_count(ch, LEAT_CHANNEL_SENT, frames);
+	chan_notify(ch, false);
+}
+
+int
+leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len,
+		     void **data)
+{
+	uint32_t granules = chan_frame_granules(len);
+	struct chan_header *h;
+	uint64_t pos;
+	int ret;
+
+	ret = check(ch, type, len);
+	if (ret != 0)
+		return ret;
+	ret = reserve_policy(ch, granules, len, &pos);
+	if (ret != 0)
+		return ret;
+	h = chan_frame(ch, pos);
+	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
+	ch->res_mark = chan_mark(ch, pos);
+	ch->res_value = mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED);
+	*data = h + 1;
+	return 0;
+}
+
+int
+leat_channel_commit(struct leat_channel *ch)
+{
+	if (ch->res_value == 0)
+		return chan_err(EINVAL, "channel: commit without a reservation");
+	publish(ch, ch->res_mark, mark_to(ch->res_value, CHAN_COMMITTED), 1);
+	ch->res_value = 0;
+	return 0;
+}
+
+int
+leat_channel_abort(struct leat_channel *ch)
+{
+	if (ch->res_value == 0)
+		return chan_err(EINVAL, "channel: abort without a reservation");
+	publish(ch, ch->res_mark, mark_to(ch->res_value, CHAN_EMPTY), 0);
+	ch->res_value = 0;
+	return 0;
+}
+
+int
+leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data,
+		  uint32_t len)
+{
+	uint32_t granules = chan_frame_granules(len);
+	struct chan_header *h;
+	uint64_t pos;
+	int ret;
+
+	ret = check(ch, type, len);
+	if (ret != 0)
+		return ret;
+	ret = reserve_policy(ch, granules, len, &pos);
+	if (ret != 0)
+		return ret;
+	h = chan_frame(ch, pos);
+	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
+	memcpy(h + 1, data, len);
+	publish(ch, chan_mark(ch, pos), mark_make(ch, pos, granules, ch->slot, CHAN_COMMITTED), 1);
+	return 0;
+}
+
+/*
+ * Several frames in one reservation: it is RESERVED as a whole, its inside is written with the marks of the
+ * frames, and the first one's, stored last, publishes them all. write must be over it before that, or it could
+ * be helped over the first frame alone; take() saw to it.
+ */
+static int
+send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsigned int n,
+	  uint32_t granules)
+{
+	struct chan_header *h;
+	uint64_t pos, p;
+	unsigned int i;
+	uint32_t g;
+	int ret;
+
+	ret = reserve(ch, granules, &pos);
+	if (ret != 0)
+		return ret;
+	for (i = 0, p = pos; i < n; i++, p += (uint64_t)g << CHAN_SHIFT) {
+		h = chan_frame(ch, p);
+		g = chan_frame_granules(frames[i].len);
+		*h = (struct chan_header){ .len = frames[i].len,
+					   .type = frames[i].type,
+					   .hash = frames[i].hash };
+		memcpy(h + 1, frames[i].data, frames[i].len);
+		/* relaxed: published with the first */
+		if (i > 0)
+			atomic_store_explicit(chan_mark(ch, p),
+					      mark_make(ch, p, g, ch->slot, CHAN_COMMITTED),
+					      memory_order_relaxed);
+	}
+	publish(ch, chan_mark(ch, pos),
+		mark_make(ch, pos, chan_frame_granules(frames[0].len), ch->slot, CHAN_COMMITTED),
+		n);
+	return 0;
+}
+
+int
+leat_channel_send_burst(struct leat_channel *ch, const struct leat_channel_frame *frames,
+			unsigned int n)
+{
+	uint32_t granules, left;
+	unsigned int sent, k;
+	int ret = 0;
+
+	for (sent = 0; sent < n; sent += k) {
+		/* What fits before the end of the buffer and is not more than a frame may be. */
+		left = ch->granules - chan_index(ch, atomic_load_explicit(&ch->block->write,
+									  memory_order_relaxed));
+		for (granules = 0, k = 0; sent + k < n; k++) {
+			uint32_t g = chan_frame_granules(frames[sent + k].len);
+
+			ret = check(ch, frames[sent + k].type, frames[sent + k].len);
+			if (ret != 0 || granules + g > chan_full_max(ch) ||
+			    (granules != 0 && granules + g > left))
+				break;
+			granules += g;
+		}
+		if (k > 1 && send_some(ch, &frames[sent], k, granules) == 0)
+			continue;
+		if (k == 0)
+			return sent > 0 ? (int)sent : ret;
+		/* One, or no room for them all: one by one, as the policy says. */
+		k = 1;
+		ret = leat_channel_send(ch, frames[sent].type, frames[sent].hash, frames[sent].data,
+					frames[sent].len);
+		if (ret < 0)
+			return sent > 0 ? (int)sent : ret;
+	}
+	return (int)n;
+}
+
+int
+leat_channel_terminate(struct leat_channel *ch)
+{
+	uint32_t turn;
+	uint64_t w, m;
+
+	if (ch->broken)
+		return chan_err(EPROTO, "channel: corrupt, as was said before");
+	for (turn = 0;; turn++) {
+		if (turn == CHAN_TURNS)
+			return chan_err(EAGAIN, "channel: others were always faster");
+		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
+		m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
+		if (mark_is_at(ch, m, w)) {
+			if (mark_state(m) == CHAN_END)
+				break;
+			if (!mark_fits(ch, m, w))
+				return chan_corrupt(ch, "length of a frame", w);
+			chan_advance(ch, &ch->block->write, w, mark_len(ch, m));
+			continue;
+		}
+		if (atomic_compare_exchange_strong_explicit(
+			    chan_mark(ch, w), &m, mark_make(ch, w, 0, ch->slot, CHAN_END),
+			    memory_order_acq_rel, memory_order_relaxed))
+			break;
+	}
+	/* Also when it was there: who stored it may have died before it could wake anyone. */
+	atomic_thread_fence(memory_order_seq_cst);
+	chan_wake(ch, false, true);
+	chan_wake(ch, true, true);
+	return 0;
+}
