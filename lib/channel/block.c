@@ -218,7 +218,9 @@ chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_c
 		goto fail;
 	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	/* What was returned before we came is ours to read, too. */
-	ch->returned_seen = atomic_load_explicit(&ch->block->returned, memory_order_acquire) - 1;
+	ch->returned_seen = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
+	if (ch->returned_seen > 0)
+		ch->returned_seen--;
 	return ch;
 fail:
 	free(ch);

@@ -114,7 +114,7 @@ struct chan_map {
 
 /* A reader's frame. */
 struct chan_held {
-	_Atomic uint64_t *mark;
+	uint64_t pos;
 	uint64_t value; /* CHAN_READING, ours */
 };
 
@@ -262,6 +262,18 @@ chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from,
 #endif
 }
 
+/*
+ * Help read over a frame that is not to be taken there: claimed, done, empty. An empty one may lie at write, if
+ * its writer died, and read must not overtake write.
+ */
+static inline void
+chan_pass(struct leat_channel *ch, uint64_t r, uint64_t m)
+{
+	if (mark_state(m) == CHAN_EMPTY)
+		chan_advance(ch, &ch->block->write, r, mark_len(ch, m));
+	chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+}
+
 static inline void
 chan_count(struct leat_channel *ch, enum leat_channel_counter what, uint64_t n)
 {
@@ -303,7 +315,7 @@ int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
 /* The frame at pos, in the hands of m's owner, keeps us from going on. */
 void chan_stuck(struct leat_channel *ch, uint64_t pos, uint64_t m);
 /* A frame that is READING goes to others, or is dropped: drop, or too often. @return whether we did it */
-bool chan_put_back(struct leat_channel *ch, _Atomic uint64_t *mark, uint64_t m, bool drop);
+bool chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop);
 
 /* ---- wait.c ---- */
 void chan_wake(struct leat_channel *ch, bool room, bool always);

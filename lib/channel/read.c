@@ -51,7 +51,7 @@ claim(struct leat_channel *ch, uint64_t pos, uint64_t m)
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, value,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
-	h->mark = chan_mark(ch, pos);
+	h->pos = pos;
 	h->value = value;
 	ch->nb_held++;
 	return true;
@@ -61,7 +61,7 @@ static void
 release(struct leat_channel *ch, unsigned int i, enum chan_state state)
 {
 	/* release: nothing of the frame is touched after it; pairs with chan_reclaim() */
-	atomic_store_explicit(ch->held[i].mark, mark_to(ch->held[i].value, state),
+	atomic_store_explicit(chan_mark(ch, ch->held[i].pos), mark_to(ch->held[i].value, state),
 			      memory_order_release);
 }
 
@@ -161,7 +161,7 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		if (!mark_fits(ch, m, r) || r % CHAN_GRANULE != 0)
 			return chan_corrupt(ch, "length of a frame", r);
 		if (mark_state(m) != CHAN_COMMITTED) {
-			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			chan_pass(ch, r, m);
 			continue;
 		}
 		k = look_ahead(ch, r, m, n, pos, marks);
@@ -227,7 +227,7 @@ chan_ready(struct leat_channel *ch)
 		default:
 			if (!mark_fits(ch, m, r))
 				return chan_corrupt(ch, "length of a frame", r);
-			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			chan_pass(ch, r, m);
 		}
 	}
 	return 0;
@@ -283,7 +283,7 @@ give_back(struct leat_channel *ch, unsigned int from)
 	unsigned int i;
 
 	for (i = from; i < ch->nb_held; i++)
-		(void)chan_put_back(ch, ch->held[i].mark, ch->held[i].value, false);
+		(void)chan_put_back(ch, ch->held[i].pos, ch->held[i].value, false);
 	ch->nb_held = from;
 }
 

@@ -12,13 +12,42 @@
 
 #include "channel_pvt.h"
 
-bool
-chan_put_back(struct leat_channel *ch, _Atomic uint64_t *mark, uint64_t m, bool drop)
+/*
+ * Moves read beyond pos. Frames are claimed in their order, so up to a claimed one there is none to be taken.
+ * @return false: the block is corrupt
+ */
+static bool
+pass_beyond(struct leat_channel *ch, uint64_t pos)
 {
+	uint32_t turn;
+	uint64_t r, m;
+
+	for (turn = 0; turn <= ch->granules; turn++) {
+		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+		if ((int64_t)(r - pos) > 0)
+			return true;
+		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
+		if (mark_is_at(ch, m, r) && mark_fits(ch, m, r))
+			chan_pass(ch, r, m);
+	}
+	(void)chan_corrupt(ch, "read position", pos);
+	return false;
+}
+
+/*
+ * What is returned must lie behind the read position before it is so: readers look for it there when the count
+ * has changed, and at the read position they go over whatever is not COMMITTED.
+ */
+bool
+chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
+{
+	_Atomic uint64_t *mark = chan_mark(ch, pos);
 	bool lost = drop || mark_tries(m) == LEAT_CHANNEL_DELIVERIES - 1;
 	uint64_t to = lost ? mark_to(m, CHAN_DONE)
 			   : mark_to(m + (UINT64_C(1) << MARK_TRIES_SHIFT), CHAN_RETURNED);
 
+	if (!pass_beyond(ch, pos))
+		return false;
 	/* release: pairs with the next reader's claim(), or with chan_reclaim() */
 	if (!atomic_compare_exchange_strong_explicit(mark, &m, to, memory_order_acq_rel,
 						     memory_order_relaxed))
@@ -38,7 +67,7 @@ static void
 take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)
 {
 	if (mark_state(m) == CHAN_READING) {
-		(void)chan_put_back(ch, chan_mark(ch, pos), m, ch->on_death == LEAT_CHANNEL_DROP);
+		(void)chan_put_back(ch, pos, m, ch->on_death == LEAT_CHANNEL_DROP);
 	} else if (atomic_compare_exchange_strong_explicit(
 			   chan_mark(ch, pos), &m, mark_to(m, CHAN_EMPTY), memory_order_acq_rel,
 			   memory_order_relaxed)) {

@@ -48,7 +48,7 @@ chan_reclaim(struct leat_channel *ch)
 		    mark_state(m) != CHAN_END) {
 			if (!mark_fits(ch, m, f))
 				return chan_corrupt(ch, "length of a frame", f);
-			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			chan_pass(ch, r, m);
 			r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 		}
 		if (f == r || (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
@@ -94,9 +94,9 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 
 /* Nobody else can take it when we have seen it as it is. */
 static bool
-take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules, enum chan_state state)
+take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 {
-	uint64_t value = mark_make(ch, w, granules, ch->slot, state);
+	uint64_t value = mark_make(ch, w, granules, ch->slot, CHAN_RESERVED);
 
 	/*
 	 * release: pairs with those who help write over it. A value of an older lap never comes again, so who
@@ -107,6 +107,15 @@ take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules, enum
 		return false;
 	chan_advance(ch, &ch->block->write, w, granules);
 	return true;
+}
+
+static void
+publish(struct leat_channel *ch, _Atomic uint64_t *mark, uint64_t value, unsigned int frames)
+{
+	/* release: header, payload and inner marks; pairs with the reader's load of the mark */
+	atomic_store_explicit(mark, value, memory_order_release);
+	chan_count(ch, LEAT_CHANNEL_SENT, frames);
+	chan_notify(ch, false);
 }
 
 /* 0, -EAGAIN: no room; -ESHUTDOWN, -EPROTO */
@@ -129,6 +138,12 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 			chan_advance(ch, &ch->block->write, w, mark_len(ch, m));
 			continue;
 		}
+		/*
+		 * Was m there while write was w? Else w is out of date, m perhaps of a later lap, and what comes
+		 * next would put a mark of an old lap in its place. acquire: after m.
+		 */
+		if (w != atomic_load_explicit(&ch->block->write, memory_order_acquire))
+			continue;
 		if (w % CHAN_GRANULE != 0)
 			return chan_corrupt(ch, "write position", w);
 		left = ch->granules - chan_index(ch, w);
@@ -141,12 +156,18 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 			return -EAGAIN;
 		}
 		if (left < granules) {
-			/* An empty frame up to the end; the next turn begins a lap. */
-			if (take(ch, w, m, left, CHAN_EMPTY))
+			/*
+			 * An empty frame up to the end; the next turn begins a lap. It is ours until it is
+			 * stamped: else others could have reused it by then.
+			 */
+			if (take(ch, w, m, left)) {
 				stamp(ch, w, left);
+				publish(ch, chan_mark(ch, w),
+					mark_make(ch, w, left, ch->slot, CHAN_EMPTY), 0);
+			}
 			continue;
 		}
-		if (take(ch, w, m, granules, CHAN_RESERVED)) {
+		if (take(ch, w, m, granules)) {
 			stamp(ch, w, granules);
 			*pos = w;
 			return 0;
@@ -155,13 +176,26 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	return -EAGAIN;
 }
 
-/* Throws the oldest frame away that is not in a reader's hands. 1, 0: there is none */
+/*
+ * Throws the oldest frame away. 1; 0: it is in somebody's hands, and to throw others away would make no room; or
+ * there is none
+ */
 static int
 drop_oldest(struct leat_channel *ch)
 {
+	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m;
 	uint32_t turn;
-	uint64_t r, m;
 
+	m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+	if (mark_is_at(ch, m, f) && mark_state(m) == CHAN_READING)
+		return 0;
+	if (mark_is_at(ch, m, f) && mark_state(m) == CHAN_RETURNED) {
+		if (atomic_compare_exchange_strong_explicit(
+			    chan_mark(ch, f), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
+			    memory_order_relaxed))
+			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
+		return 1;
+	}
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
 		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
@@ -174,7 +208,7 @@ drop_oldest(struct leat_channel *ch)
 		if (!mark_fits(ch, m, r))
 			return chan_corrupt(ch, "length of a frame", r);
 		if (mark_state(m) != CHAN_COMMITTED) {
-			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			chan_pass(ch, r, m);
 			continue;
 		}
 		if (atomic_compare_exchange_strong_explicit(
@@ -210,7 +244,9 @@ full(struct leat_channel *ch, uint32_t granules, uint32_t len)
 	switch (ch->opts.full) {
 	case LEAT_CHANNEL_FULL_WAIT:
 		ret = leat_channel_wait_room(ch, len, ch->opts.full_ns);
-		return ret == -ETIMEDOUT ? chan_err(EAGAIN, "channel: no room in time") : ret;
+		if (ret != -ETIMEDOUT)
+			return ret;
+		break;
 	case LEAT_CHANNEL_FULL_DROP_OLDEST:
 		ret = drop_oldest(ch);
 		if (ret != 0)
@@ -269,15 +305,6 @@ uint32_t
 leat_channel_max(const struct leat_channel *ch)
 {
 	return (uint32_t)(ch->size / 2 - LEAT_CHANNEL_HEADER);
-}
-
-static void
-publish(struct leat_channel *ch, _Atomic uint64_t *mark, uint64_t value, unsigned int frames)
-{
-	/* release: header, payload and inner marks; pairs with the reader's load of the mark */
-	atomic_store_explicit(mark, value, memory_order_release);
-	chan_count(ch, LEAT_CHANNEL_SENT, frames);
-	chan_notify(ch, false);
 }
 
 int
@@ -438,6 +465,9 @@ leat_channel_terminate(struct leat_channel *ch)
 			chan_advance(ch, &ch->block->write, w, mark_len(ch, m));
 			continue;
 		}
+		/* As in reserve(): was m there while write was w? */
+		if (w != atomic_load_explicit(&ch->block->write, memory_order_acquire))
+			continue;
 		if (atomic_compare_exchange_strong_explicit(
 			    chan_mark(ch, w), &m, mark_make(ch, w, 0, ch->slot, CHAN_END),
 			    memory_order_acq_rel, memory_order_relaxed))

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CHANNEL_TEST_H
+#define CHANNEL_TEST_H
+
+/*
+ * What the channel's tests share: a channel in memory that children of a fork see, and frames whose bytes all
+ * follow from their number, so that a torn one is seen.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "leat_channel.h"
+#include "leat_cmocka.h"
+
+struct shared {
+	void *mem;
+	uint64_t bytes;
+};
+
+static inline void
+shared_make(struct shared *s, const struct leat_channel_conf *conf)
+{
+	s->bytes = leat_channel_bytes(conf);
+	assert_true(s->bytes > 0);
+	s->mem = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(s->mem != MAP_FAILED);
+	assert_int_equal(leat_channel_format(s->mem, s->bytes, conf), 0);
+}
+
+static inline void
+shared_free(struct shared *s)
+{
+	assert_int_equal(munmap(s->mem, s->bytes), 0);
+}
+
+static inline struct leat_channel *
+shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
+{
+	struct leat_channel *ch = leat_channel_attach(s->mem, s->bytes, opts, NULL);
+
+	if (ch == NULL)
+		fail_msg("attach: %s", leat_channel_error());
+	return ch;
+}
+
+#define FRAME_MAX 2048
+
+/* The payload of frame n: its number, then bytes that follow from it. */
+static inline void
+frame_fill(uint8_t *data, uint32_t len, uint32_t n)
+{
+	uint32_t i;
+
+	memcpy(data, &n, sizeof(n));
+	for (i = sizeof(n); i < len; i++)
+		data[i] = (uint8_t)(n * 7 + i);
+}
+
+/* @return whether it is whole */
+static inline bool
+frame_whole(const uint8_t *data, uint32_t len, uint32_t *n)
+{
+	uint32_t i;
+
+	if (len < sizeof(*n))
+		return false;
+	memcpy(n, data, sizeof(*n));
+	for (i = sizeof(*n); i < len; i++) {
+		if (data[i] != (uint8_t)(*n * 7 + i))
+			return false;
+	}
+	return true;
+}
+
+static inline int
+send_number(struct leat_channel *ch, uint32_t n, uint32_t len)
+{
+	uint8_t data[FRAME_MAX];
+
+	frame_fill(data, len, n);
+	return leat_channel_send(ch, n + 1, ~(uint64_t)n, data, len);
+}
+
+/* @return 0, or what leat_channel_peek() said; fails the test if the frame is torn */
+static inline int
+recv_number(struct leat_channel *ch, uint32_t *n)
+{
+	struct leat_channel_frame f;
+	int ret = leat_channel_peek(ch, &f, 1);
+
+	*n = 0;
+	if (ret < 0)
+		return ret;
+	assert_int_equal(ret, 1);
+	assert_true(frame_whole(f.data, f.len, n));
+	assert_int_equal(f.type, *n + 1);
+	assert_true(f.hash == ~(uint64_t)*n);
+	assert_int_equal(leat_channel_consume(ch), 0);
+	return 0;
+}
+
+static inline uint64_t
+count_of(const struct leat_channel *ch, enum leat_channel_counter what)
+{
+	struct leat_channel_info info;
+
+	assert_int_equal(leat_channel_inspect(ch, &info), 0);
+	return info.count[what];
+}
+
+static inline uint64_t
+test_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+}
+
+#endif /* CHANNEL_TEST_H */

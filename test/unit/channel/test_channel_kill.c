@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Killed after every instruction: a child does one thing with the channel, step by step, and is dead after
+ * k instructions, for each k from none to all of it. Then whoever is left must be able to go on: no frame is
+ * torn, lost or delivered twice, and nothing stays reserved or in dead hands.
+ *
+ * What the survivors see of a dead one is the memory it left and that its process is gone. So the child need not
+ * be started anew for each k: after each step that changed the memory it is copied, in the copy the child's place is that of a
+ * process that has ended, and the survivor works on the copy. At ten of the steps, and with the argument "all"
+ * at each, it is killed in earnest, and a new one goes as far.
+ */
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "../driver_efa/stepper.h"
+#include "channel_pvt.h"
+#include "channel_test.h"
+
+#define SIZE 4096
+#define PRESENT 5 /* frames that are there before, of LEN bytes */
+#define LEN 200
+#define CHILD 100 /* number of the child's first frame */
+#define NUMBERS 256
+
+static bool all;
+
+/* Seen by both. */
+struct notes {
+	atomic_int done;      /* the child went through to the end */
+	atomic_int consuming; /* it has what it took, and begins to give it away */
+};
+
+struct ctx {
+	struct shared s;
+	struct leat_channel *parent;
+	struct notes *notes;
+	const struct scenario *sc;
+};
+
+struct scenario {
+	const char *name;
+	struct leat_channel_conf conf;
+	struct leat_channel_opts opts; /* of the child */
+	uint32_t present;	       /* frames sent before */
+	uint32_t early;		       /* of these are read before */
+	bool dead; /* another participant died before, with a frame in each hand */
+	void (*act)(struct leat_channel *ch, const struct ctx *c);
+	/* What the survivor got, by number: how often. */
+	void (*check)(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got,
+		      bool done);
+};
+
+/* ---- what the child does ---- */
+
+/* Filled before it is stepped. */
+static uint8_t data[3][LEN];
+
+static void
+act_send(struct leat_channel *ch, const struct ctx *c)
+{
+	(void)c;
+	(void)leat_channel_send(ch, CHILD + 1, ~(uint64_t)CHILD, data[0], LEN);
+}
+
+static void
+act_burst(struct leat_channel *ch, const struct ctx *c)
+{
+	struct leat_channel_frame f[3];
+	uint32_t i;
+
+	(void)c;
+	for (i = 0; i < 3; i++)
+		f[i] = (struct leat_channel_frame){ .data = data[i],
+						    .len = LEN,
+						    .type = CHILD + i + 1,
+						    .hash = ~(uint64_t)(CHILD + i) };
+	(void)leat_channel_send_burst(ch, f, 3);
+}
+
+static void
+act_abort(struct leat_channel *ch, const struct ctx *c)
+{
+	void *p;
+
+	(void)c;
+	if (leat_channel_reserve(ch, 1, 1, LEN, &p) == 0)
+		(void)leat_channel_abort(ch);
+}
+
+static void
+act_read(struct leat_channel *ch, const struct ctx *c)
+{
+	struct leat_channel_frame f[3];
+
+	if (leat_channel_peek(ch, f, 3) != 3)
+		return;
+	atomic_store(&c->notes->consuming, 1);
+	(void)leat_channel_consume(ch);
+}
+
+static void
+act_give_back(struct leat_channel *ch, const struct ctx *c)
+{
+	struct leat_channel_frame f[2];
+
+	(void)c;
+	if (leat_channel_peek(ch, f, 2) > 0)
+		(void)leat_channel_give_back(ch);
+}
+
+static void
+act_recover(struct leat_channel *ch, const struct ctx *c)
+{
+	(void)c;
+	(void)leat_channel_recover(ch);
+}
+
+static void
+act_terminate(struct leat_channel *ch, const struct ctx *c)
+{
+	(void)c;
+	(void)leat_channel_terminate(ch);
+}
+
+static void
+act_attach(struct leat_channel *ch, const struct ctx *c)
+{
+	struct leat_channel *more = leat_channel_join(ch, NULL);
+
+	(void)c;
+	leat_channel_close(more);
+}
+
+/* ---- what must be true then ---- */
+
+static void
+present_once(const struct ctx *c, const uint32_t *got)
+{
+	uint32_t n;
+
+	for (n = 0; n < c->sc->present; n++)
+		assert_int_equal(got[n], n < c->sc->early ? 0 : 1);
+}
+
+static void
+check_send(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	(void)ch;
+	present_once(c, got);
+	assert_true(got[CHILD] <= 1);
+	if (done)
+		assert_int_equal(got[CHILD], 1);
+}
+
+static void
+check_burst(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	check_send(c, ch, got, done);
+	/* All or nothing. */
+	assert_int_equal(got[CHILD + 1], got[CHILD]);
+	assert_int_equal(got[CHILD + 2], got[CHILD]);
+}
+
+static void
+check_none(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	(void)ch;
+	(void)done;
+	present_once(c, got);
+	assert_int_equal(got[CHILD], 0);
+}
+
+static void
+check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	uint64_t lost = count_of(ch, LEAT_CHANNEL_LOST), missing = 0;
+	uint32_t n;
+
+	for (n = 0; n < PRESENT; n++) {
+		assert_true(got[n] <= 1);
+		missing += got[n] == 0;
+		/* It asked for three. */
+		if (n >= 3)
+			assert_int_equal(got[n], 1);
+	}
+	if (done) {
+		assert_int_equal(missing, 3);
+		return;
+	}
+	if (atomic_load(&c->notes->consuming) == 0)
+		assert_int_equal(missing, lost);
+	else
+		assert_true(missing >= lost);
+	if (c->sc->conf.on_death == LEAT_CHANNEL_REDELIVER)
+		assert_int_equal(lost, 0);
+	else
+		assert_int_equal(count_of(ch, LEAT_CHANNEL_RETURNED), 0);
+}
+
+/* The oldest one went, for the child's, or nothing happened; never both there and not there. */
+static void
+check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	uint64_t gone = 0;
+	uint32_t n;
+
+	for (n = 0; n < c->sc->present; n++) {
+		assert_true(got[n] <= 1);
+		/* From the oldest on. */
+		if (got[n] == 0)
+			assert_int_equal(gone++, n);
+	}
+	/* Who is killed between throwing away and counting has thrown away one more than is counted. */
+	assert_in_range(gone - count_of(ch, LEAT_CHANNEL_OVERWRITTEN), 0, 1);
+	assert_true(got[CHILD] <= 1);
+	if (done)
+		assert_int_equal(got[CHILD], 1);
+}
+
+static const struct scenario scenarios[] = {
+	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
+	/* The buffer's end is near: a link comes first. 12 frames of 4 granules, 10 of them read. */
+	{ "send with link",
+	  { .size = SIZE, .start = SIZE - 64 },
+	  { 0 },
+	  0,
+	  0,
+	  false,
+	  act_send,
+	  check_send },
+	{ "send near 2^64",
+	  { .size = SIZE, .start = (uint64_t)0 - 64 },
+	  { 0 },
+	  0,
+	  0,
+	  false,
+	  act_send,
+	  check_send },
+	/* Full but for what was read: free is moved on. */
+	{ "send with reclaim", { .size = SIZE }, { 0 }, 15, 4, false, act_send, check_send },
+	{ "burst", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_burst, check_burst },
+	{ "abort", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_abort, check_none },
+	{ "read, redeliver", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_read, check_read },
+	{ "read, drop",
+	  { .size = SIZE, .on_death = LEAT_CHANNEL_DROP },
+	  { 0 },
+	  PRESENT,
+	  0,
+	  false,
+	  act_read,
+	  check_read },
+	{ "give back", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_give_back, check_none },
+	{ "drop oldest",
+	  { .size = SIZE },
+	  { .full = LEAT_CHANNEL_FULL_DROP_OLDEST },
+	  15,
+	  0,
+	  false,
+	  act_send,
+	  check_oldest },
+	{ "recover", { .size = SIZE }, { 0 }, PRESENT, 0, true, act_recover, check_none },
+	{ "terminate", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_terminate, check_none },
+	{ "attach and leave", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_attach, check_none },
+};
+
+static pid_t
+fork_or_fail(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	return pid;
+}
+
+/* A participant that holds a frame, has reserved another, and is dead. */
+static void
+make_dead(const struct ctx *c)
+{
+	struct leat_channel_frame f;
+	struct leat_channel *ch;
+	pid_t pid = fork_or_fail();
+	void *p;
+	int st;
+
+	if (pid == 0) {
+		ch = leat_channel_attach(c->s.mem, c->s.bytes, NULL, NULL);
+		_exit(ch != NULL && leat_channel_peek(ch, &f, 1) == 1 &&
+				      leat_channel_reserve(ch, 9, 9, LEN, &p) == 0
+			      ? 0
+			      : 1);
+	}
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_int_equal(st, 0);
+}
+
+static void
+setup(struct ctx *c)
+{
+	uint32_t n, got;
+
+	shared_make(&c->s, &c->sc->conf);
+	c->parent = shared_attach(&c->s, NULL);
+	c->notes->done = 0;
+	c->notes->consuming = 0;
+	for (n = 0; n < c->sc->present; n++)
+		assert_int_equal(send_number(c->parent, n, LEN), 0);
+	for (n = 0; n < c->sc->early; n++)
+		assert_int_equal(recv_number(c->parent, &got), 0);
+	if (c->sc->dead)
+		make_dead(c);
+}
+
+/* The same on another channel, so that what is done once (symbols, stdio) is not stepped through. */
+static void
+warm_up(const struct ctx *c)
+{
+	struct ctx warm = { .sc = c->sc, .notes = c->notes };
+	struct leat_channel *ch;
+	uint32_t n;
+
+	for (n = 0; n < 3; n++)
+		frame_fill(data[n], LEN, CHILD + n);
+	shared_make(&warm.s, &c->sc->conf);
+	ch = leat_channel_attach(warm.s.mem, warm.s.bytes, &c->sc->opts, NULL);
+	for (n = 0; ch != NULL && n < c->sc->present; n++)
+		(void)send_number(ch, n, LEN);
+	if (ch == NULL)
+		_exit(1);
+	c->sc->act(ch, &warm);
+	leat_channel_close(ch);
+	shared_free(&warm.s);
+	atomic_store(&c->notes->consuming, 0);
+}
+
+static pid_t
+start_child(const struct ctx *c)
+{
+	struct leat_channel *ch;
+	pid_t pid = fork_or_fail();
+
+	if (pid != 0)
+		return pid;
+	warm_up(c);
+	ch = leat_channel_attach(c->s.mem, c->s.bytes, &c->sc->opts, NULL);
+	if (ch == NULL || !stepper_here(true))
+		_exit(1);
+	c->sc->act(ch, c);
+	atomic_store(&c->notes->done, 1);
+	(void)stepper_here(false);
+	_exit(0);
+}
+
+/* The survivor goes on: the dead are put in order, everything can be read, the buffer is used twice over. */
+static void
+survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
+{
+	uint32_t got[NUMBERS] = { 0 }, n, i;
+	struct leat_channel_info info;
+	bool ended;
+	int ret;
+
+	assert_in_range(leat_channel_recover(ch), 1, 3);
+	assert_int_equal(leat_channel_recover(ch), 0);
+	while ((ret = recv_number(ch, &n)) == 0) {
+		assert_true(n < NUMBERS);
+		got[n]++;
+	}
+	ended = ret == -ESHUTDOWN;
+	if (ret != -EAGAIN && c->sc->act != act_terminate)
+		fail_msg("%s, dead after %u: %s", c->sc->name, k, leat_channel_error());
+	c->sc->check(c, ch, got, atomic_load(&c->notes->done) != 0);
+	for (i = 0; i < 40 && !ended; i++) {
+		if (send_number(ch, i, LEN) != 0 || recv_number(ch, &n) != 0)
+			fail_msg("%s, dead after %u: %s", c->sc->name, k, leat_channel_error());
+		assert_int_equal(n, i);
+	}
+	assert_int_equal(leat_channel_inspect(ch, &info), 0);
+	assert_int_equal(info.reserved + info.reading + info.returned + info.committed, 0);
+	for (i = 0; i < info.participants; i++)
+		assert_int_equal(info.who[i].pid, getpid());
+	assert_true(info.write == info.read);
+}
+
+static pid_t
+start(struct ctx *c)
+{
+	pid_t pid;
+	int st;
+
+	setup(c);
+	pid = start_child(c);
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_true(WIFSTOPPED(st) && WSTOPSIG(st) == SIGSTOP);
+	return pid;
+}
+
+static void
+stop(struct ctx *c)
+{
+	leat_channel_close(c->parent);
+	shared_free(&c->s);
+}
+
+static void
+kill_after(struct ctx *c, unsigned int k)
+{
+	pid_t pid = start(c);
+	unsigned int i;
+
+	for (i = 0; i < k; i++)
+		assert_true(stepper_step(pid));
+	stepper_kill(pid);
+	survive(c, c->parent, k);
+	stop(c);
+}
+
+/* The same without a kill: on a copy, where each place of pid is that of a process that has ended. */
+static void
+dead_in_copy(const struct ctx *c, const struct shared *copy, pid_t pid, uint64_t dead,
+	     unsigned int k)
+{
+	struct chan_block *b = copy->mem;
+	struct leat_channel *ch;
+	uint32_t i;
+
+	memcpy(copy->mem, c->s.mem, copy->bytes);
+	for (i = 0; i < b->participants; i++) {
+		if ((pid_t)(b->slots[i].who & ((1u << WHO_PID_BITS) - 1)) == pid)
+			b->slots[i].who = dead;
+	}
+	ch = shared_attach(copy, NULL);
+	survive(c, ch, k);
+	leat_channel_close(ch);
+}
+
+static uint64_t
+somebody_dead(void)
+{
+	pid_t pid = fork_or_fail();
+	int st;
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	return (uint64_t)pid;
+}
+
+static void
+at_every_instruction(void **state)
+{
+	uint64_t dead = somebody_dead();
+	struct ctx c = { .sc = *state };
+	struct shared copy, last;
+	int notes, last_notes = 0;
+	unsigned int k, i, states = 0;
+	pid_t pid;
+
+	if (!stepper_works())
+		skip();
+	c.notes = mmap(NULL, sizeof(*c.notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	assert_true(c.notes != MAP_FAILED);
+	pid = start(&c);
+	shared_make(&copy, &c.sc->conf);
+	k = 0;
+	shared_make(&last, &c.sc->conf);
+	do {
+		notes = c.notes->done + c.notes->consuming;
+		if (k++ > 0 && notes == last_notes && memcmp(last.mem, c.s.mem, last.bytes) == 0)
+			continue;
+		memcpy(last.mem, c.s.mem, last.bytes);
+		last_notes = notes;
+		dead_in_copy(&c, &copy, pid, dead, k - 1);
+		states++;
+	} while (stepper_step(pid));
+	stepper_kill(pid);
+	survive(&c, c.parent, k);
+	stop(&c);
+	shared_free(&copy);
+	shared_free(&last);
+	for (i = 0; i < k; i += all ? 1 : k / 10 + 1)
+		kill_after(&c, i);
+	print_message("%s: dead after each of %u instructions, %u states\n", c.sc->name, k, states);
+	assert_true(k > 50 && states > 3);
+	assert_int_equal(munmap(c.notes, sizeof(*c.notes)), 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct CMUnitTest tests[sizeof(scenarios) / sizeof(scenarios[0])];
+	size_t i;
+
+	all = argc > 1 && strcmp(argv[1], "all") == 0;
+	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+		tests[i] = (struct CMUnitTest){
+			.name = scenarios[i].name,
+			.test_func = at_every_instruction,
+			.initial_state = (void *)&scenarios[i],
+		};
+	return _cmocka_run_group_tests("kill", tests, i, NULL, NULL);
+}
