@@ -163,8 +163,8 @@ int
 chan_slot_take(struct leat_channel *ch)
 {
 	uint64_t who = chan_who_self(), none;
+	uint32_t i, turn = 0;
 	bool again;
-	uint32_t i;
 	int ret;
 
 	ch->slot = LEAT_CHANNEL_PARTICIPANTS_MAX;
@@ -186,9 +186,11 @@ chan_slot_take(struct leat_channel *ch)
 			ret = chan_recover_slot(ch, i);
 			if (ret < 0)
 				return ret;
-			again = ret > 0;
+			/* Or somebody else did it. */
+			again = ret > 0 || atomic_load_explicit(&ch->block->slots[i].who,
+								memory_order_relaxed) == 0;
 		}
-	} while (again);
+	} while (again && ++turn < CHAN_TURNS);
 	return chan_err(EUSERS,
 			"channel: all %u participants' places are taken by processes that live",
 			ch->participants);
