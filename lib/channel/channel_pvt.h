@@ -35,10 +35,13 @@
 #define CHAN_BURST 64
 /* A loop that others' progress may prolong ends after so many turns, also when the block lies. */
 #define CHAN_TURNS 4096
+/* Looks in vain at a frame that holds us up, before something is done about it. */
+#define CHAN_LOOKS 64
 
 enum chan_state {
 	CHAN_FREE = 0,	/* nothing, or inside of a frame */
 	CHAN_RESERVED,	/* the owner writes it */
+	CHAN_ASIDE,	/* likewise, and readers have gone past it */
 	CHAN_COMMITTED, /* to be read */
 	CHAN_READING,	/* the owner reads it */
 	CHAN_RETURNED,	/* to be read again, behind the read position */
@@ -84,7 +87,7 @@ struct chan_block {
 
 	_Alignas(CHAN_LINE) _Atomic uint64_t write;
 	_Alignas(CHAN_LINE) _Atomic uint64_t read;
-	_Atomic uint64_t returned; /* counts: there may be frames behind the read position */
+	_Atomic uint64_t returned; /* counts: there may be frames to read behind the read position */
 	_Alignas(CHAN_LINE) _Atomic uint64_t free;
 	struct chan_wait data;
 	struct chan_wait room;
@@ -135,7 +138,7 @@ struct leat_channel {
 
 	/* Writer. */
 	uint64_t free_seen; /* an older value of free, good enough while there is room */
-	_Atomic uint64_t *res_mark;
+	uint64_t res_pos;
 	uint64_t res_value; /* 0: nothing is reserved */
 
 	/* Reader. */
@@ -263,7 +266,7 @@ chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from,
 }
 
 /*
- * Help read over a frame that is not to be taken there: claimed, done, empty. An empty one may lie at write, if
+ * Help read over a frame that is not to be taken there: claimed, set aside, done, empty. An empty one may lie at write, if
  * its writer died, and read must not overtake write.
  */
 static inline void
@@ -314,13 +317,18 @@ int chan_slot_take(struct leat_channel *ch);
 int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
 /* The frame at pos, in the hands of m's owner, keeps us from going on. */
 void chan_stuck(struct leat_channel *ch, uint64_t pos, uint64_t m);
+/* Moves read beyond pos, up to which nothing is to be taken. @return false: the block is corrupt */
+bool chan_pass_beyond(struct leat_channel *ch, uint64_t pos);
 /* A frame that is READING goes to others, or is dropped: drop, or too often. @return whether we did it */
 bool chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop);
 
 /* ---- wait.c ---- */
 void chan_wake(struct leat_channel *ch, bool room, bool always);
 
-/* Frames were committed, or room was made. */
+/*
+ * Frames were committed, or room was made, by a read-modify-write just before. A full fence between that and the
+ * look at who waits pairs with the one in wait.c; on x86 the locked instruction is one.
+ */
 static inline void
 chan_notify(struct leat_channel *ch, bool room)
 {
@@ -328,20 +336,43 @@ chan_notify(struct leat_channel *ch, bool room)
 
 	if (ch->notify == LEAT_CHANNEL_NOTIFY_NONE)
 		return;
-	/* Full fence: the mark is stored before who waits is read. Pairs with that in wait.c. */
+#if defined(__x86_64__) || defined(__i386__)
+	atomic_signal_fence(memory_order_seq_cst);
+#else
 	atomic_thread_fence(memory_order_seq_cst);
+#endif
 	if (__builtin_expect(atomic_load_explicit(&w->who, memory_order_relaxed) != 0, 0))
 		chan_wake(ch, room, false);
 }
 
-/* ---- write.c ---- */
-/* Move free over what has been read. */
+/* ---- room.c ---- */
+/* Move free over what has been read. 1: it moved, 0, -errno */
 int chan_reclaim(struct leat_channel *ch);
 /* Is there room for so many granules, as things stand? 1, 0, -errno */
 int chan_room(struct leat_channel *ch, uint32_t granules);
+/* The frame that keeps free where it is may be in dead hands. */
+void chan_look_at_oldest(struct leat_channel *ch);
+/* Throws the oldest frame away. 1; 0: nothing that makes room; -errno */
+int chan_drop_oldest(struct leat_channel *ch);
+
+/* Is there room at w? One granule stays free: write < free + size. 1, 0, -errno */
+static inline int
+chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
+{
+	uint64_t need = (uint64_t)granules << CHAN_SHIFT;
+	int ret;
+
+	/* Beyond the size: free_seen is newer than w, which is then out of date and fails later. */
+	if (__builtin_expect(w - ch->free_seen + need < ch->size, 1))
+		return 1;
+	ret = chan_reclaim(ch);
+	if (ret < 0)
+		return ret;
+	return w - ch->free_seen + need < ch->size;
+}
 
 /* ---- read.c ---- */
-/* Is there something to take? 1, 0, -ESHUTDOWN, -EPROTO */
-int chan_ready(struct leat_channel *ch);
+/* Is there something to take? sleepy: who asks is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
+int chan_ready(struct leat_channel *ch, bool sleepy);
 
 #endif /* CHANNEL_PVT_H */

@@ -17,6 +17,7 @@ count_frames(const struct leat_channel *ch, struct leat_channel_info *info)
 			return;
 		switch (mark_state(m)) {
 		case CHAN_RESERVED:
+		case CHAN_ASIDE:
 			info->reserved++;
 			break;
 		case CHAN_COMMITTED:

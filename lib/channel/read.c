@@ -58,11 +58,23 @@ claim(struct leat_channel *ch, uint64_t pos, uint64_t m)
 }
 
 static void
-release(struct leat_channel *ch, unsigned int i, enum chan_state state)
+release(struct leat_channel *ch, unsigned int i)
 {
 	/* release: nothing of the frame is touched after it; pairs with chan_reclaim() */
-	atomic_store_explicit(chan_mark(ch, ch->held[i].pos), mark_to(ch->held[i].value, state),
+	atomic_store_explicit(chan_mark(ch, ch->held[i].pos), mark_to(ch->held[i].value, CHAN_DONE),
 			      memory_order_release);
+}
+
+/* The same with a read-modify-write, for chan_notify(). */
+static void
+release_last(struct leat_channel *ch, unsigned int i)
+{
+	if (ch->notify == LEAT_CHANNEL_NOTIFY_NONE)
+		release(ch, i);
+	else
+		(void)atomic_exchange_explicit(chan_mark(ch, ch->held[i].pos),
+					       mark_to(ch->held[i].value, CHAN_DONE),
+					       memory_order_acq_rel);
 }
 
 /* Takes what was claimed last to the caller. 1; 0: it was skipped; -EPROTO */
@@ -83,8 +95,7 @@ open_frame(struct leat_channel *ch, uint64_t pos, struct leat_channel_frame *f)
 					     (uint64_t)mark_len(ch, held->value) << CHAN_SHIFT,
 			     0)) {
 		chan_count(ch, LEAT_CHANNEL_INVALID, 1);
-		release(ch, ch->nb_held - 1, CHAN_DONE);
-		ch->nb_held--;
+		release(ch, --ch->nb_held);
 		if (ch->opts.invalid == LEAT_CHANNEL_INVALID_SKIP)
 			return 0;
 		return chan_corrupt(ch, "header of a frame", pos);
@@ -98,15 +109,23 @@ open_frame(struct leat_channel *ch, uint64_t pos, struct leat_channel_frame *f)
 	return 1;
 }
 
+static bool
+something_returned(const struct leat_channel *ch)
+{
+	/* acquire: pairs with the count's increment, which follows the mark */
+	return atomic_load_explicit(&ch->block->returned, memory_order_acquire) !=
+	       ch->returned_seen;
+}
+
 /*
- * A frame behind the read position that is to be delivered again. 1, 0: none, -EPROTO. They are rare: whoever
- * makes one counts up, and who has seen the count and found none need not look again.
+ * A frame behind the read position: to be delivered again, or set aside and then committed. 1, 0: none, -EPROTO.
+ * They are rare: whoever makes one counts up, and who has seen the count and found none need not look again.
  */
 static int
 claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 {
 	uint64_t count = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
-	uint64_t p = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m;
+	uint64_t p = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m, now;
 	uint32_t turn;
 	int ret;
 
@@ -121,10 +140,20 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 		}
 		if (!mark_fits(ch, m, p))
 			return chan_corrupt(ch, "length of a frame", p);
-		if (mark_state(m) == CHAN_RETURNED && claim(ch, p, m)) {
-			ret = open_frame(ch, p, f);
-			if (ret != 0)
-				return ret;
+		if (mark_state(m) == CHAN_RETURNED) {
+			/* Its writer may have committed one meanwhile that we have gone past: that one comes first. */
+			now = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
+			if (now != count) {
+				count = now;
+				p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+				r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+				continue;
+			}
+			if (claim(ch, p, m)) {
+				ret = open_frame(ch, p, f);
+				if (ret != 0)
+					return ret;
+			}
 		}
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
@@ -133,7 +162,31 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 	return 0;
 }
 
-/* The frames at the read position. Count, -EAGAIN, -ESHUTDOWN, -EPROTO */
+/*
+ * The frame at read is RESERVED, by a writer that is slow. When something lies behind it, it is set aside: then
+ * write is beyond it, and read may go. Nothing of ours is in the mark, so we may die at any point of this. at_once:
+ * we are about to sleep, and nobody may wake us for what is behind. @return whether to look again
+ */
+static bool __attribute__((noinline))
+set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
+{
+	uint64_t next = r + ((uint64_t)mark_len(ch, m) << CHAN_SHIFT), n;
+
+	chan_stuck(ch, r, m);
+	if (!at_once && ch->stuck_looks < CHAN_LOOKS)
+		return false;
+	/* acquire: pairs with take(), after write was moved there */
+	n = atomic_load_explicit(chan_mark(ch, next), memory_order_acquire);
+	if (!mark_is_at(ch, n, next) || mark_state(n) == CHAN_END)
+		return false;
+	/* acq_rel: pairs with chan_reclaim(), and publish_aside() */
+	if (atomic_compare_exchange_strong_explicit(chan_mark(ch, r), &m, mark_to(m, CHAN_ASIDE),
+						    memory_order_acq_rel, memory_order_relaxed))
+		chan_pass(ch, r, m);
+	return true;
+}
+
+/* The frames at the read position. Count; 0: look for one that was returned; -EAGAIN, -ESHUTDOWN, -EPROTO */
 static int
 claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
 {
@@ -150,21 +203,28 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		if (!mark_is_at(ch, m, r)) {
 			if (r != atomic_load_explicit(&ch->block->read, memory_order_acquire))
 				continue;
-			return -EAGAIN;
+			break;
 		}
 		if (mark_state(m) == CHAN_END)
 			return -ESHUTDOWN;
-		if (mark_state(m) == CHAN_RESERVED) {
-			chan_stuck(ch, r, m);
-			return -EAGAIN;
-		}
-		if (!mark_fits(ch, m, r) || r % CHAN_GRANULE != 0)
+		if (__builtin_expect(!mark_fits(ch, m, r) || r % CHAN_GRANULE != 0, 0))
 			return chan_corrupt(ch, "length of a frame", r);
+		if (mark_state(m) == CHAN_RESERVED) {
+			if (!set_aside(ch, r, m, false))
+				break;
+			continue;
+		}
 		if (mark_state(m) != CHAN_COMMITTED) {
 			chan_pass(ch, r, m);
 			continue;
 		}
 		k = look_ahead(ch, r, m, n, pos, marks);
+		/*
+		 * After the marks: an earlier frame of the same writer, which was set aside, was counted before
+		 * these were committed.
+		 */
+		if (__builtin_expect(something_returned(ch), 0))
+			return 0;
 		for (i = 0; i < k && ret >= 0 && claim(ch, pos[i], marks[i]); i++) {
 			ret = open_frame(ch, pos[i], &frames[got]);
 			if (ret > 0)
@@ -183,31 +243,50 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		if (ret < 0)
 			return ret;
 	}
-	return -EAGAIN;
+	return something_returned(ch) ? 0 : -EAGAIN;
 }
 
-/* Nothing comes any more, but what the dead had may come again. 1, -ESHUTDOWN, -EPROTO */
+/*
+ * Nothing comes at read any more, but what lies behind it may: of dead hands, or set aside. Nothing is reserved
+ * after the END, so these marks stay. 1: look for one that was returned, 0: wait, -ESHUTDOWN, -EPROTO
+ */
 static int
 at_end(struct leat_channel *ch)
 {
-	int ret = leat_channel_recover(ch);
+	uint64_t p, r, m;
+	uint32_t turn;
+	int ret;
 
+	ret = leat_channel_recover(ch);
 	if (ret < 0)
 		return ret;
-	if (atomic_load_explicit(&ch->block->returned, memory_order_acquire) != ch->returned_seen)
+	p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+	for (turn = 0; turn < ch->granules && p != r; turn++) {
+		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
+		if (!mark_is_at(ch, m, p) || !mark_fits(ch, m, p))
+			return chan_corrupt(ch, "length of a frame", p);
+		/* Its writer may not have come to count. */
+		if (mark_state(m) == CHAN_RETURNED)
+			return 1;
+		if (mark_state(m) == CHAN_ASIDE)
+			return 0;
+		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
+	}
+	/* What was set aside when we came by may have been committed and taken; or there is one for us. */
+	if (something_returned(ch))
 		return 1;
 	return chan_err(ESHUTDOWN, "channel: terminated");
 }
 
 int
-chan_ready(struct leat_channel *ch)
+chan_ready(struct leat_channel *ch, bool sleepy)
 {
 	uint32_t turn;
 	uint64_t r, m;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		if (atomic_load_explicit(&ch->block->returned, memory_order_acquire) !=
-		    ch->returned_seen)
+		if (something_returned(ch))
 			return 1;
 		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
@@ -216,19 +295,16 @@ chan_ready(struct leat_channel *ch)
 				return 0;
 			continue;
 		}
-		switch (mark_state(m)) {
-		case CHAN_COMMITTED:
-			return 1;
-		case CHAN_RESERVED:
-			chan_stuck(ch, r, m);
-			return 0;
-		case CHAN_END:
+		if (mark_state(m) == CHAN_END)
 			return at_end(ch);
-		default:
-			if (!mark_fits(ch, m, r))
-				return chan_corrupt(ch, "length of a frame", r);
+		if (!mark_fits(ch, m, r))
+			return chan_corrupt(ch, "length of a frame", r);
+		if (mark_state(m) == CHAN_COMMITTED)
+			return 1;
+		if (mark_state(m) != CHAN_RESERVED)
 			chan_pass(ch, r, m);
-		}
+		else if (!set_aside(ch, r, m, sleepy))
+			return 0;
 	}
 	return 0;
 }
@@ -236,6 +312,7 @@ chan_ready(struct leat_channel *ch)
 int
 leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
 {
+	uint32_t turn;
 	int ret;
 
 	if (__builtin_expect(ch->broken, 0))
@@ -244,22 +321,20 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 		return chan_err(EBUSY, "channel: %u frames are held already", ch->nb_held);
 	if (__builtin_expect(n == 0 || n > CHAN_BURST, 0))
 		return chan_err(EINVAL, "channel: %u frames at once, 1 to %d", n, CHAN_BURST);
-	for (;;) {
-		if (__builtin_expect(atomic_load_explicit(&ch->block->returned,
-							  memory_order_acquire) !=
-					     ch->returned_seen,
-				     0)) {
-			ret = claim_returned(ch, frames);
-			if (ret != 0)
-				return ret;
-		}
+	for (turn = 0; turn < CHAN_LOOKS; turn++) {
 		ret = claim_next(ch, frames, n);
-		if (ret != -ESHUTDOWN)
-			return ret;
-		ret = at_end(ch);
-		if (ret < 0)
+		if (ret == -ESHUTDOWN) {
+			ret = at_end(ch);
+			if (ret == 0)
+				return -EAGAIN;
+			ret = ret > 0 ? 0 : ret;
+		}
+		if (__builtin_expect(ret == 0, 0))
+			ret = claim_returned(ch, frames);
+		if (__builtin_expect(ret != 0, 1))
 			return ret;
 	}
+	return -EAGAIN;
 }
 
 int
@@ -269,8 +344,9 @@ leat_channel_consume(struct leat_channel *ch)
 
 	if (ch->nb_held == 0)
 		return chan_err(EINVAL, "channel: consume without a frame");
-	for (i = 0; i < ch->nb_held; i++)
-		release(ch, i, CHAN_DONE);
+	for (i = 0; i + 1 < ch->nb_held; i++)
+		release(ch, i);
+	release_last(ch, i);
 	chan_count(ch, LEAT_CHANNEL_RECEIVED, ch->nb_held);
 	ch->nb_held = 0;
 	chan_notify(ch, true);

@@ -16,8 +16,8 @@
  * Moves read beyond pos. Frames are claimed in their order, so up to a claimed one there is none to be taken.
  * @return false: the block is corrupt
  */
-static bool
-pass_beyond(struct leat_channel *ch, uint64_t pos)
+bool
+chan_pass_beyond(struct leat_channel *ch, uint64_t pos)
 {
 	uint32_t turn;
 	uint64_t r, m;
@@ -46,7 +46,7 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 	uint64_t to = lost ? mark_to(m, CHAN_DONE)
 			   : mark_to(m + (UINT64_C(1) << MARK_TRIES_SHIFT), CHAN_RETURNED);
 
-	if (!pass_beyond(ch, pos))
+	if (!chan_pass_beyond(ch, pos))
 		return false;
 	/* release: pairs with the next reader's claim(), or with chan_reclaim() */
 	if (!atomic_compare_exchange_strong_explicit(mark, &m, to, memory_order_acq_rel,
@@ -62,19 +62,28 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 	return true;
 }
 
-/* The frame at pos, which is the dead one's. */
-static void
+/* The frame at pos, which is the dead one's. Who loses looks again: what was reserved may have been set aside. */
+static bool
 take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)
 {
-	if (mark_state(m) == CHAN_READING) {
-		(void)chan_put_back(ch, pos, m, ch->on_death == LEAT_CHANNEL_DROP);
-	} else if (atomic_compare_exchange_strong_explicit(
-			   chan_mark(ch, pos), &m, mark_to(m, CHAN_EMPTY), memory_order_acq_rel,
-			   memory_order_relaxed)) {
-		atomic_fetch_add_explicit(&ch->block->count[LEAT_CHANNEL_ABORTED], 1,
-					  memory_order_relaxed);
-		chan_notify(ch, false);
-	}
+	if (mark_state(m) == CHAN_READING)
+		return chan_put_back(ch, pos, m, ch->on_death == LEAT_CHANNEL_DROP);
+	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, mark_to(m, CHAN_EMPTY),
+						     memory_order_acq_rel, memory_order_relaxed))
+		return false;
+	atomic_fetch_add_explicit(&ch->block->count[LEAT_CHANNEL_ABORTED], 1, memory_order_relaxed);
+	chan_notify(ch, false);
+	chan_notify(ch, true);
+	return true;
+}
+
+/* Is it of the dead one's hands, as long as the slot is its? */
+static bool
+is_held(uint64_t m, uint32_t slot)
+{
+	return mark_owner(m) == slot &&
+	       (mark_state(m) == CHAN_RESERVED || mark_state(m) == CHAN_ASIDE ||
+		mark_state(m) == CHAN_READING);
 }
 
 int
@@ -107,12 +116,15 @@ chan_recover_slot(struct leat_channel *ch, uint32_t slot)
 			break;
 		if (!mark_fits(ch, m, p))
 			return chan_corrupt(ch, "length of a frame", p);
-		if (mark_owner(m) == slot &&
-		    (mark_state(m) == CHAN_RESERVED || mark_state(m) == CHAN_READING)) {
+		if (is_held(m, slot)) {
 			/* As long as this is so, m is of the dead one. */
 			if (atomic_load_explicit(owner, memory_order_acquire) != who)
 				return 0;
-			take_over(ch, p, m);
+			if (!take_over(ch, p, m)) {
+				if (ch->broken)
+					return -EPROTO;
+				continue;
+			}
 		}
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
@@ -151,7 +163,7 @@ chan_stuck(struct leat_channel *ch, uint64_t pos, uint64_t m)
 	}
 	/* To ask costs system calls: after 64 looks, 128, 256 ... and then at every 4096th. */
 	ch->stuck_looks++;
-	if (ch->stuck_looks < 64 || (ch->stuck_looks & (ch->stuck_looks - 1)) != 0)
+	if (ch->stuck_looks < CHAN_LOOKS || (ch->stuck_looks & (ch->stuck_looks - 1)) != 0)
 		return;
 	if (ch->stuck_looks == 8192)
 		ch->stuck_looks = 4096;

@@ -76,12 +76,13 @@ struct want {
 	uint32_t granules;
 };
 
+/* sleepy: if not, we sleep */
 static int
-ready(struct leat_channel *ch, const struct want *want)
+ready(struct leat_channel *ch, const struct want *want, bool sleepy)
 {
 	if (ch->broken)
 		return chan_err(EPROTO, "channel: corrupt, as was said before");
-	return want->room ? chan_room(ch, want->granules) : chan_ready(ch);
+	return want->room ? chan_room(ch, want->granules) : chan_ready(ch, sleepy);
 }
 
 static void
@@ -116,7 +117,7 @@ sleep_notified(struct leat_channel *ch, const struct want *want, uint64_t ns)
 	atomic_fetch_or_explicit(&w->who, bit, memory_order_acq_rel);
 	/* Full fence: the bit is stored before the mark is read. Pairs with chan_notify(). */
 	atomic_thread_fence(memory_order_seq_cst);
-	ret = ready(ch, want);
+	ret = ready(ch, want, true);
 	if (ret == 0)
 		sleep_ns(ch, w, seq, want->room, ns);
 	if ((atomic_load_explicit(&w->who, memory_order_relaxed) & bit) != 0)
@@ -151,13 +152,16 @@ idle(struct leat_channel *ch, const struct want *want, enum leat_channel_wait_ho
 		for (i = 0; i < SPINS && ret == 0; i++) {
 			if (how == LEAT_CHANNEL_WAIT_PAUSE)
 				relax();
-			ret = ready(ch, want);
+			ret = ready(ch, want, false);
 		}
 		return ret;
 	case LEAT_CHANNEL_WAIT_YIELD:
 		sched_yield();
 		return 0;
 	case LEAT_CHANNEL_WAIT_SLEEP:
+		ret = ready(ch, want, true);
+		if (ret != 0)
+			return ret;
 		ts = timespec_of(*step < ns ? *step : ns);
 		(void)nanosleep(&ts, NULL); /* EINTR: who called looks again */
 		*step = *step < NS_PER_MS / 2 ? 2 * *step : NS_PER_MS;
@@ -174,7 +178,7 @@ wait_for(struct leat_channel *ch, const struct want *want, uint64_t timeout_ns)
 	uint64_t now, end, next;
 	int ret;
 
-	ret = ready(ch, want);
+	ret = ready(ch, want, false);
 	if (ret != 0 || timeout_ns == 0)
 		return ret < 0 ? ret : ret > 0 ? 0 : -ETIMEDOUT;
 	if (how == LEAT_CHANNEL_WAIT_NOTIFY && ch->notify == LEAT_CHANNEL_NOTIFY_NONE)
@@ -185,7 +189,7 @@ wait_for(struct leat_channel *ch, const struct want *want, uint64_t timeout_ns)
 	for (;;) {
 		ret = idle(ch, want, how, &step, (end < next ? end : next) - now);
 		if (ret == 0)
-			ret = ready(ch, want);
+			ret = ready(ch, want, false);
 		if (ret != 0)
 			return ret < 0 ? ret : 0;
 		now = now_ns();

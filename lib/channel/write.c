@@ -6,7 +6,7 @@
  *     reserve   mark at write: (whatever was left there) -> RESERVED by me, with the length
  *               write: over it. Anyone may do this step, also for a dead writer
  *     fill
- *     commit    RESERVED -> COMMITTED
+ *     commit    RESERVED -> COMMITTED; or, if readers have gone past it, ASIDE -> RETURNED
  *
  * The first of these takes the region and says how long it is in one instruction, so there is no moment at
  * which it is somebody's and nobody knows how far it goes.
@@ -29,69 +29,6 @@ stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
 		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
 }
 
-int
-chan_reclaim(struct leat_channel *ch)
-{
-	uint64_t from, f, r, m;
-	uint32_t turn;
-
-	/* acquire: pairs with chan_advance(); read was never behind free */
-	from = f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-	for (turn = 0; turn < ch->granules; turn++) {
-		/* acquire: what its reader did with it, before it is overwritten */
-		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
-		if (!mark_is_at(ch, m, f))
-			break;
-		/* Taken by a reader that did not come to move read: free must not overtake it. */
-		if (f == r && mark_state(m) != CHAN_RESERVED && mark_state(m) != CHAN_COMMITTED &&
-		    mark_state(m) != CHAN_END) {
-			if (!mark_fits(ch, m, f))
-				return chan_corrupt(ch, "length of a frame", f);
-			chan_pass(ch, r, m);
-			r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-		}
-		if (f == r || (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
-			break;
-		if (!mark_fits(ch, m, f))
-			return chan_corrupt(ch, "length of a frame", f);
-		f += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
-	}
-	/* If somebody else moved it, what we saw may have been reused: then it counts for nothing. */
-	if (f != from)
-		chan_advance(ch, &ch->block->free, from, (uint32_t)((f - from) >> CHAN_SHIFT));
-	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-	return f != from || ch->free_seen != from;
-}
-
-/* Is there room at w? One granule stays free: write < free + size. 1, 0, -errno */
-static int
-room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
-{
-	uint64_t need = (uint64_t)granules << CHAN_SHIFT;
-	int ret;
-
-	/* Beyond the size: free_seen is newer than w, which is then out of date and fails later. */
-	if (w - ch->free_seen + need < ch->size)
-		return 1;
-	ret = chan_reclaim(ch);
-	if (ret < 0)
-		return ret;
-	return w - ch->free_seen + need < ch->size;
-}
-
-int
-chan_room(struct leat_channel *ch, uint32_t granules)
-{
-	uint64_t w = atomic_load_explicit(&ch->block->write, memory_order_acquire), m;
-	uint32_t left = ch->granules - chan_index(ch, w);
-
-	m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
-	if (mark_is_at(ch, m, w) && mark_state(m) == CHAN_END)
-		return -ESHUTDOWN;
-	return room_at(ch, w, left < granules ? left : granules);
-}
-
 /* Nobody else can take it when we have seen it as it is. */
 static bool
 take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
@@ -109,13 +46,71 @@ take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 	return true;
 }
 
+/* The marks of a burst's frames but the first. Nobody looks at them before the first one's is stored. */
 static void
-publish(struct leat_channel *ch, _Atomic uint64_t *mark, uint64_t value, unsigned int frames)
+mark_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_frame *frames,
+	   unsigned int n, enum chan_state state)
 {
+	uint32_t g = chan_frame_granules(frames[0].len);
+	unsigned int i;
+
+	for (i = 1; i < n; i++) {
+		pos += (uint64_t)g << CHAN_SHIFT;
+		g = chan_frame_granules(frames[i].len);
+		/* relaxed: published with the first */
+		atomic_store_explicit(chan_mark(ch, pos), mark_make(ch, pos, g, ch->slot, state),
+				      memory_order_relaxed);
+	}
+}
+
+/*
+ * Readers went past what we reserved. seen is what lies there now. They look for it behind read when the count has
+ * changed, so it must be there by then: the reader that set it aside may have died before it moved read.
+ */
+static int __attribute__((cold, noinline))
+publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t reserved, uint64_t to,
+	      const struct leat_channel_frame *frames, unsigned int n)
+{
+	if (seen != mark_to(reserved, CHAN_ASIDE))
+		return chan_corrupt(ch, "mark of a reservation", pos);
+	if (mark_state(to) == CHAN_COMMITTED) {
+		if (!chan_pass_beyond(ch, pos))
+			return -EPROTO;
+		if (n > 1)
+			mark_inner(ch, pos, frames, n, CHAN_RETURNED);
+		to = mark_to(to, CHAN_RETURNED);
+	}
+	/* It is ours alone. release: as in publish(); a read-modify-write for chan_notify() */
+	(void)atomic_exchange_explicit(chan_mark(ch, pos), to, memory_order_acq_rel);
+	/* After the mark: who has seen the count finds it. */
+	if (mark_state(to) == CHAN_RETURNED)
+		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
+	return 0;
+}
+
+/* What is RESERVED at pos becomes to. frames: as many as there are in it, if they are several. */
+static int
+publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
+	const struct leat_channel_frame *frames, unsigned int n)
+{
+	uint64_t seen = reserved;
+	int ret;
+
 	/* release: header, payload and inner marks; pairs with the reader's load of the mark */
-	atomic_store_explicit(mark, value, memory_order_release);
-	chan_count(ch, LEAT_CHANNEL_SENT, frames);
+	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &seen, to,
+								      memory_order_acq_rel,
+								      memory_order_acquire),
+			     0)) {
+		ret = publish_aside(ch, pos, seen, reserved, to, frames, n);
+		if (ret != 0)
+			return ret;
+	}
+	if (n > 0)
+		chan_count(ch, LEAT_CHANNEL_SENT, n);
+	else
+		chan_notify(ch, true);
 	chan_notify(ch, false);
+	return 0;
 }
 
 /* 0, -EAGAIN: no room; -ESHUTDOWN, -EPROTO */
@@ -147,7 +142,7 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 		if (w % CHAN_GRANULE != 0)
 			return chan_corrupt(ch, "write position", w);
 		left = ch->granules - chan_index(ch, w);
-		ret = room_at(ch, w, left < granules ? left : granules);
+		ret = chan_room_at(ch, w, left < granules ? left : granules);
 		if (ret < 0)
 			return ret;
 		if (ret == 0) {
@@ -162,8 +157,10 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 			 */
 			if (take(ch, w, m, left)) {
 				stamp(ch, w, left);
-				publish(ch, chan_mark(ch, w),
-					mark_make(ch, w, left, ch->slot, CHAN_EMPTY), 0);
+				m = mark_make(ch, w, left, ch->slot, CHAN_RESERVED);
+				ret = publish(ch, w, m, mark_to(m, CHAN_EMPTY), NULL, 0);
+				if (ret != 0)
+					return ret;
 			}
 			continue;
 		}
@@ -176,71 +173,13 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	return -EAGAIN;
 }
 
-/*
- * Throws the oldest frame away. 1; 0: it is in somebody's hands, and to throw others away would make no room; or
- * there is none
- */
-static int
-drop_oldest(struct leat_channel *ch)
-{
-	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m;
-	uint32_t turn;
-
-	m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
-	if (mark_is_at(ch, m, f) && mark_state(m) == CHAN_READING)
-		return 0;
-	if (mark_is_at(ch, m, f) && mark_state(m) == CHAN_RETURNED) {
-		if (atomic_compare_exchange_strong_explicit(
-			    chan_mark(ch, f), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
-			    memory_order_relaxed))
-			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
-		return 1;
-	}
-	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
-		if (!mark_is_at(ch, m, r) || mark_state(m) == CHAN_END)
-			return 0;
-		if (mark_state(m) == CHAN_RESERVED) {
-			chan_stuck(ch, r, m);
-			return 0;
-		}
-		if (!mark_fits(ch, m, r))
-			return chan_corrupt(ch, "length of a frame", r);
-		if (mark_state(m) != CHAN_COMMITTED) {
-			chan_pass(ch, r, m);
-			continue;
-		}
-		if (atomic_compare_exchange_strong_explicit(
-			    chan_mark(ch, r), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
-			    memory_order_relaxed)) {
-			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
-			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
-			return 1;
-		}
-	}
-	return 0;
-}
-
-/* The frame that keeps free where it is may be a dead reader's. */
-static void
-look_at_oldest(struct leat_channel *ch)
-{
-	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-	uint64_t m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
-
-	if (mark_is_at(ch, m, f) &&
-	    (mark_state(m) == CHAN_READING || mark_state(m) == CHAN_RESERVED))
-		chan_stuck(ch, f, m);
-}
-
 /* There is no room: as the policy says. 0: try again; others are final */
 static int
 full(struct leat_channel *ch, uint32_t granules, uint32_t len)
 {
 	int ret;
 
-	look_at_oldest(ch);
+	chan_look_at_oldest(ch);
 	switch (ch->opts.full) {
 	case LEAT_CHANNEL_FULL_WAIT:
 		ret = leat_channel_wait_room(ch, len, ch->opts.full_ns);
@@ -248,7 +187,7 @@ full(struct leat_channel *ch, uint32_t granules, uint32_t len)
 			return ret;
 		break;
 	case LEAT_CHANNEL_FULL_DROP_OLDEST:
-		ret = drop_oldest(ch);
+		ret = chan_drop_oldest(ch);
 		if (ret != 0)
 			return ret < 0 ? ret : 0;
 		/* Readers may have given room meanwhile. */
@@ -324,7 +263,7 @@ leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint
 		return ret;
 	h = chan_frame(ch, pos);
 	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
-	ch->res_mark = chan_mark(ch, pos);
+	ch->res_pos = pos;
 	ch->res_value = mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED);
 	*data = h + 1;
 	return 0;
@@ -333,21 +272,23 @@ leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint
 int
 leat_channel_commit(struct leat_channel *ch)
 {
-	if (ch->res_value == 0)
+	uint64_t value = ch->res_value;
+
+	if (value == 0)
 		return chan_err(EINVAL, "channel: commit without a reservation");
-	publish(ch, ch->res_mark, mark_to(ch->res_value, CHAN_COMMITTED), 1);
 	ch->res_value = 0;
-	return 0;
+	return publish(ch, ch->res_pos, value, mark_to(value, CHAN_COMMITTED), NULL, 1);
 }
 
 int
 leat_channel_abort(struct leat_channel *ch)
 {
-	if (ch->res_value == 0)
+	uint64_t value = ch->res_value;
+
+	if (value == 0)
 		return chan_err(EINVAL, "channel: abort without a reservation");
-	publish(ch, ch->res_mark, mark_to(ch->res_value, CHAN_EMPTY), 0);
 	ch->res_value = 0;
-	return 0;
+	return publish(ch, ch->res_pos, value, mark_to(value, CHAN_EMPTY), NULL, 0);
 }
 
 int
@@ -356,7 +297,7 @@ leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const v
 {
 	uint32_t granules = chan_frame_granules(len);
 	struct chan_header *h;
-	uint64_t pos;
+	uint64_t pos, m;
 	int ret;
 
 	ret = check(ch, type, len);
@@ -368,8 +309,8 @@ leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const v
 	h = chan_frame(ch, pos);
 	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
 	memcpy(h + 1, data, len);
-	publish(ch, chan_mark(ch, pos), mark_make(ch, pos, granules, ch->slot, CHAN_COMMITTED), 1);
-	return 0;
+	m = mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED);
+	return publish(ch, pos, m, mark_to(m, CHAN_COMMITTED), NULL, 1);
 }
 
 /*
@@ -397,16 +338,12 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 					   .type = frames[i].type,
 					   .hash = frames[i].hash };
 		memcpy(h + 1, frames[i].data, frames[i].len);
-		/* relaxed: published with the first */
-		if (i > 0)
-			atomic_store_explicit(chan_mark(ch, p),
-					      mark_make(ch, p, g, ch->slot, CHAN_COMMITTED),
-					      memory_order_relaxed);
 	}
-	publish(ch, chan_mark(ch, pos),
-		mark_make(ch, pos, chan_frame_granules(frames[0].len), ch->slot, CHAN_COMMITTED),
-		n);
-	return 0;
+	mark_inner(ch, pos, frames, n, CHAN_COMMITTED);
+	return publish(ch, pos, mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED),
+		       mark_make(ch, pos, chan_frame_granules(frames[0].len), ch->slot,
+				 CHAN_COMMITTED),
+		       frames, n);
 }
 
 int

@@ -70,7 +70,8 @@ write_leat(uint64_t n, unsigned int burst)
 		if (burst == 1)
 			ret = leat_channel_send(ch[0], 1, 0, data, PAYLOAD) == 0;
 		else
-			ret = leat_channel_send_burst(ch[0], f, burst);
+			ret = leat_channel_send_burst(ch[0], f,
+						      n < burst ? (unsigned int)n : burst);
 		if (ret > 0)
 			n -= (uint64_t)ret;
 	}

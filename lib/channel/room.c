@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Room: free goes over what has been read. What is in somebody's hands stops it: reserved, set aside, being read.
+ */
+
+#include "channel_pvt.h"
+
+int
+chan_reclaim(struct leat_channel *ch)
+{
+	uint64_t from, f, r, m;
+	uint32_t turn;
+
+	/* acquire: pairs with chan_advance(); read was never behind free */
+	from = f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+	for (turn = 0; turn < ch->granules; turn++) {
+		/* acquire: what its reader did with it, before it is overwritten */
+		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+		if (!mark_is_at(ch, m, f))
+			break;
+		/* Taken by a reader that did not come to move read: free must not overtake it. */
+		if (f == r && mark_state(m) != CHAN_RESERVED && mark_state(m) != CHAN_COMMITTED &&
+		    mark_state(m) != CHAN_END) {
+			if (!mark_fits(ch, m, f))
+				return chan_corrupt(ch, "length of a frame", f);
+			chan_pass(ch, r, m);
+			r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+		}
+		if (f == r || (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
+			break;
+		if (!mark_fits(ch, m, f))
+			return chan_corrupt(ch, "length of a frame", f);
+		f += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
+	}
+	/* If somebody else moved it, what we saw may have been reused: then it counts for nothing. */
+	if (f != from)
+		chan_advance(ch, &ch->block->free, from, (uint32_t)((f - from) >> CHAN_SHIFT));
+	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	return f != from || ch->free_seen != from;
+}
+
+int
+chan_room(struct leat_channel *ch, uint32_t granules)
+{
+	uint64_t w = atomic_load_explicit(&ch->block->write, memory_order_acquire), m;
+	uint32_t left = ch->granules - chan_index(ch, w);
+
+	m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
+	if (mark_is_at(ch, m, w) && mark_state(m) == CHAN_END)
+		return -ESHUTDOWN;
+	return chan_room_at(ch, w, left < granules ? left : granules);
+}
+
+/*
+ * Throws the oldest frame away. 1; 0: it is in somebody's hands, and to throw others away would make no room; or
+ * there is none
+ */
+int
+chan_drop_oldest(struct leat_channel *ch)
+{
+	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m;
+	uint32_t turn;
+
+	m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+	if (mark_is_at(ch, m, f) && (mark_state(m) == CHAN_READING || mark_state(m) == CHAN_ASIDE))
+		return 0;
+	if (mark_is_at(ch, m, f) && mark_state(m) == CHAN_RETURNED) {
+		if (atomic_compare_exchange_strong_explicit(
+			    chan_mark(ch, f), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
+			    memory_order_relaxed))
+			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
+		return 1;
+	}
+	for (turn = 0; turn < CHAN_TURNS; turn++) {
+		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
+		if (!mark_is_at(ch, m, r) || mark_state(m) == CHAN_END)
+			return 0;
+		if (mark_state(m) == CHAN_RESERVED) {
+			chan_stuck(ch, r, m);
+			return 0;
+		}
+		if (!mark_fits(ch, m, r))
+			return chan_corrupt(ch, "length of a frame", r);
+		if (mark_state(m) != CHAN_COMMITTED) {
+			chan_pass(ch, r, m);
+			continue;
+		}
+		if (atomic_compare_exchange_strong_explicit(
+			    chan_mark(ch, r), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
+			    memory_order_relaxed)) {
+			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
+			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+void
+chan_look_at_oldest(struct leat_channel *ch)
+{
+	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	uint64_t m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+
+	if (!mark_is_at(ch, m, f))
+		return;
+	switch (mark_state(m)) {
+	case CHAN_RESERVED:
+	case CHAN_ASIDE:
+	case CHAN_READING:
+	/* Who returned it may have died before the count told anyone. */
+	case CHAN_RETURNED:
+		chan_stuck(ch, f, m);
+		break;
+	default:
+		break;
+	}
+}
