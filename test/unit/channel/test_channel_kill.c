@@ -22,6 +22,9 @@
 #define PRESENT 5 /* frames that are there before, of LEN bytes */
 #define LEN 200
 #define CHILD 100 /* number of the child's first frame */
+#define SLOW 50	  /* of the one that a living writer has reserved, in front of the others */
+#define BEHIND 60 /* of the one behind a reservation that is set aside */
+#define PATIENCE (2 * CHAN_LOOKS)
 #define NUMBERS 256
 
 static bool all;
@@ -35,8 +38,18 @@ struct notes {
 struct ctx {
 	struct shared s;
 	struct leat_channel *parent;
+	struct leat_channel *other; /* of the same process, alive; with SLOW it has a reservation */
+	uint64_t at;		    /* where write was when the child began */
+	bool meddled;
 	struct notes *notes;
 	const struct scenario *sc;
+};
+
+enum with {
+	ALONE = 0,
+	MEDDLED, /* what the child reserves is set aside by others, as soon as it is there */
+	SLOW_FIRST, /* a living writer's frame is in front, and committed before the survivor reads ... */
+	SLOW_LAST, /* ... or after it has read all the others */
 };
 
 struct scenario {
@@ -50,6 +63,7 @@ struct scenario {
 	/* What the survivor got, by number: how often. */
 	void (*check)(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got,
 		      bool done);
+	enum with with;
 };
 
 /* ---- what the child does ---- */
@@ -98,6 +112,30 @@ act_read(struct leat_channel *ch, const struct ctx *c)
 		return;
 	atomic_store(&c->notes->consuming, 1);
 	(void)leat_channel_consume(ch);
+}
+
+/* Three frames, past one that is reserved. */
+static void
+act_read_past(struct leat_channel *ch, const struct ctx *c)
+{
+	struct leat_channel_frame f[3];
+	unsigned int i;
+
+	for (i = 0; i < PATIENCE; i++) {
+		if (leat_channel_peek(ch, f, 3) == 3) {
+			atomic_store(&c->notes->consuming, 1);
+			(void)leat_channel_consume(ch);
+			return;
+		}
+	}
+}
+
+/* It sleeps only if there is nothing: what is reserved is set aside at once. */
+static void
+act_wait_past(struct leat_channel *ch, const struct ctx *c)
+{
+	(void)c;
+	(void)leat_channel_wait(ch, LEAT_CHANNEL_FOREVER);
 }
 
 static void
@@ -170,6 +208,7 @@ check_none(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	(void)done;
 	present_once(c, got);
 	assert_int_equal(got[CHILD], 0);
+	assert_int_equal(got[BEHIND], c->sc->with == MEDDLED && c->sc->dead);
 }
 
 static void
@@ -178,6 +217,7 @@ check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	uint64_t lost = count_of(ch, LEAT_CHANNEL_LOST), missing = 0;
 	uint32_t n;
 
+	assert_int_equal(got[SLOW], c->sc->with == SLOW_FIRST || c->sc->with == SLOW_LAST);
 	for (n = 0; n < PRESENT; n++) {
 		assert_true(got[n] <= 1);
 		missing += got[n] == 0;
@@ -197,6 +237,13 @@ check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 		assert_int_equal(lost, 0);
 	else
 		assert_int_equal(count_of(ch, LEAT_CHANNEL_RETURNED), 0);
+}
+
+static void
+check_wait(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	check_none(c, ch, got, done);
+	assert_int_equal(got[SLOW], 1);
 }
 
 /* The oldest one went, for the child's, or nothing happened; never both there and not there. */
@@ -263,6 +310,54 @@ static const struct scenario scenarios[] = {
 	{ "recover", { .size = SIZE }, { 0 }, PRESENT, 0, true, act_recover, check_none },
 	{ "terminate", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_terminate, check_none },
 	{ "attach and leave", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_attach, check_none },
+	{ "send, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_send, check_send, MEDDLED },
+	{ "link set aside",
+	  { .size = SIZE, .start = SIZE - 64 },
+	  { 0 },
+	  0,
+	  0,
+	  false,
+	  act_send,
+	  check_send,
+	  MEDDLED },
+	{ "burst, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_burst, check_burst, MEDDLED },
+	{ "abort, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_abort, check_none, MEDDLED },
+	{ "recover what was set aside",
+	  { .size = SIZE },
+	  { 0 },
+	  1,
+	  0,
+	  true,
+	  act_recover,
+	  check_none,
+	  MEDDLED },
+	{ "set aside, committed",
+	  { .size = SIZE },
+	  { 0 },
+	  PRESENT,
+	  0,
+	  false,
+	  act_read_past,
+	  check_read,
+	  SLOW_FIRST },
+	{ "set aside, committed late",
+	  { .size = SIZE },
+	  { 0 },
+	  PRESENT,
+	  0,
+	  false,
+	  act_read_past,
+	  check_read,
+	  SLOW_LAST },
+	{ "set aside before sleeping",
+	  { .size = SIZE },
+	  { 0 },
+	  PRESENT,
+	  0,
+	  false,
+	  act_wait_past,
+	  check_wait,
+	  SLOW_LAST },
 };
 
 static pid_t
@@ -296,20 +391,62 @@ make_dead(const struct ctx *c)
 }
 
 static void
+reserve_slow(struct leat_channel *ch)
+{
+	void *p;
+
+	assert_int_equal(leat_channel_reserve(ch, SLOW + 1, ~(uint64_t)SLOW, LEN, &p), 0);
+	frame_fill(p, LEN, SLOW);
+}
+
+static bool
+is_slow(const struct ctx *c)
+{
+	return c->sc->with == SLOW_FIRST || c->sc->with == SLOW_LAST;
+}
+
+/* What the child, or the dead one, reserved is set aside, and a frame behind it is there; or was read. */
+static void
+meddle(struct ctx *c)
+{
+	uint64_t m = *chan_mark(c->other, c->at);
+	uint32_t n;
+
+	if (c->meddled || !mark_is_at(c->other, m, c->at) || mark_state(m) != CHAN_RESERVED)
+		return;
+	c->meddled = true;
+	assert_int_equal(send_number(c->other, BEHIND, LEN), 0);
+	assert_int_equal(chan_ready(c->other, true), 1);
+	assert_int_equal(mark_state(*chan_mark(c->other, c->at)), CHAN_ASIDE);
+	if (c->sc->dead)
+		return;
+	assert_int_equal(recv_number(c->other, &n), 0);
+	assert_int_equal(n, BEHIND);
+}
+
+static void
 setup(struct ctx *c)
 {
 	uint32_t n, got;
 
 	shared_make(&c->s, &c->sc->conf);
 	c->parent = shared_attach(&c->s, NULL);
+	c->other = shared_attach(&c->s, NULL);
+	c->meddled = false;
 	c->notes->done = 0;
 	c->notes->consuming = 0;
+	if (is_slow(c))
+		reserve_slow(c->other);
 	for (n = 0; n < c->sc->present; n++)
 		assert_int_equal(send_number(c->parent, n, LEN), 0);
 	for (n = 0; n < c->sc->early; n++)
 		assert_int_equal(recv_number(c->parent, &got), 0);
+	c->at = c->parent->block->write;
 	if (c->sc->dead)
 		make_dead(c);
+	if (c->sc->with == MEDDLED)
+		meddle(c);
+	assert_int_equal(c->meddled, c->sc->with == MEDDLED && c->sc->dead);
 }
 
 /* The same on another channel, so that what is done once (symbols, stdio) is not stepped through. */
@@ -317,12 +454,18 @@ static void
 warm_up(const struct ctx *c)
 {
 	struct ctx warm = { .sc = c->sc, .notes = c->notes };
-	struct leat_channel *ch;
+	struct leat_channel *ch, *slow = NULL;
 	uint32_t n;
 
 	for (n = 0; n < 3; n++)
 		frame_fill(data[n], LEN, CHILD + n);
 	shared_make(&warm.s, &c->sc->conf);
+	if (is_slow(c)) {
+		slow = leat_channel_attach(warm.s.mem, warm.s.bytes, NULL, NULL);
+		if (slow == NULL)
+			_exit(1);
+		reserve_slow(slow);
+	}
 	ch = leat_channel_attach(warm.s.mem, warm.s.bytes, &c->sc->opts, NULL);
 	for (n = 0; ch != NULL && n < c->sc->present; n++)
 		(void)send_number(ch, n, LEN);
@@ -330,6 +473,7 @@ warm_up(const struct ctx *c)
 		_exit(1);
 	c->sc->act(ch, &warm);
 	leat_channel_close(ch);
+	leat_channel_close(slow);
 	shared_free(&warm.s);
 	atomic_store(&c->notes->consuming, 0);
 }
@@ -352,6 +496,38 @@ start_child(const struct ctx *c)
 	_exit(0);
 }
 
+/* Reads all there is. @return what ended it */
+static int
+drain(struct leat_channel *ch, unsigned int patience, uint32_t *got)
+{
+	unsigned int looks = 0;
+	uint32_t n;
+	int ret;
+
+	for (;;) {
+		ret = recv_number(ch, &n);
+		if (ret == 0) {
+			assert_true(n < NUMBERS);
+			got[n]++;
+			looks = 0;
+		} else if (ret != -EAGAIN || ++looks >= patience) {
+			return ret;
+		}
+	}
+}
+
+/* The slow writer, alive, comes to commit, in the memory that ch has. */
+static void
+commit_slow(const struct ctx *c, const struct leat_channel *ch)
+{
+	struct leat_channel slow = *c->other;
+
+	slow.block = ch->block;
+	slow.marks = ch->marks;
+	slow.data = ch->data;
+	assert_int_equal(leat_channel_commit(&slow), 0);
+}
+
 /* The survivor goes on: the dead are put in order, everything can be read, the buffer is used twice over. */
 static void
 survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
@@ -363,10 +539,13 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 
 	assert_in_range(leat_channel_recover(ch), 1, 3);
 	assert_int_equal(leat_channel_recover(ch), 0);
-	while ((ret = recv_number(ch, &n)) == 0) {
-		assert_true(n < NUMBERS);
-		got[n]++;
+	if (c->sc->with == SLOW_LAST)
+		assert_int_equal(drain(ch, PATIENCE, got), -EAGAIN);
+	if (is_slow(c)) {
+		assert_int_equal(got[SLOW], 0);
+		commit_slow(c, ch);
 	}
+	ret = drain(ch, 1, got);
 	ended = ret == -ESHUTDOWN;
 	if (ret != -EAGAIN && c->sc->act != act_terminate)
 		fail_msg("%s, dead after %u: %s", c->sc->name, k, leat_channel_error());
@@ -399,6 +578,9 @@ start(struct ctx *c)
 static void
 stop(struct ctx *c)
 {
+	/* It was committed on its behalf. */
+	c->other->res_value = 0;
+	leat_channel_close(c->other);
 	leat_channel_close(c->parent);
 	shared_free(&c->s);
 }
@@ -409,8 +591,11 @@ kill_after(struct ctx *c, unsigned int k)
 	pid_t pid = start(c);
 	unsigned int i;
 
-	for (i = 0; i < k; i++)
+	for (i = 0; i < k; i++) {
+		if (c->sc->with == MEDDLED)
+			meddle(c);
 		assert_true(stepper_step(pid));
+	}
 	stepper_kill(pid);
 	survive(c, c->parent, k);
 	stop(c);
@@ -467,6 +652,8 @@ at_every_instruction(void **state)
 	k = 0;
 	shared_make(&last, &c.sc->conf);
 	do {
+		if (c.sc->with == MEDDLED)
+			meddle(&c);
 		notes = c.notes->done + c.notes->consuming;
 		if (k++ > 0 && notes == last_notes && memcmp(last.mem, c.s.mem, last.bytes) == 0)
 			continue;
