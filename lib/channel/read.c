@@ -253,6 +253,7 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 static int
 at_end(struct leat_channel *ch)
 {
+	bool aside = false;
 	uint64_t p, r, m;
 	uint32_t turn;
 	int ret;
@@ -269,14 +270,13 @@ at_end(struct leat_channel *ch)
 		/* Its writer may not have come to count. */
 		if (mark_state(m) == CHAN_RETURNED)
 			return 1;
-		if (mark_state(m) == CHAN_ASIDE)
-			return 0;
+		aside |= mark_state(m) == CHAN_ASIDE;
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
-	/* What was set aside when we came by may have been committed and taken; or there is one for us. */
+	/* What was set aside when we came by it may have been committed since. */
 	if (something_returned(ch))
 		return 1;
-	return chan_err(ESHUTDOWN, "channel: terminated");
+	return aside ? 0 : chan_err(ESHUTDOWN, "channel: terminated");
 }
 
 int
