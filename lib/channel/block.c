@@ -217,6 +217,7 @@ chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_c
 	if (chan_slot_take(ch) != 0)
 		goto fail;
 	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+	ch->read_seen = ch->free_seen;
 	/* What was returned before we came is ours to read, too. */
 	ch->returned_seen = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 	if (ch->returned_seen > 0)

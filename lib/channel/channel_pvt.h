@@ -118,7 +118,7 @@ struct chan_map {
 /* A reader's frame. */
 struct chan_held {
 	uint64_t pos;
-	uint64_t value; /* CHAN_READING, ours */
+	uint64_t value; /* CHAN_READING, ours, as its own mark */
 };
 
 struct leat_channel {
@@ -138,11 +138,13 @@ struct leat_channel {
 
 	/* Writer. */
 	uint64_t free_seen; /* an older value of free, good enough while there is room */
+	uint64_t read_seen; /* of read: free may go up to it; readers write it all the time */
 	uint64_t res_pos;
 	uint64_t res_value; /* 0: nothing is reserved */
 
 	/* Reader. */
 	uint64_t returned_seen;
+	uint64_t joined; /* the first one's mark, if it is that of all; 0: each has its own */
 	unsigned int nb_held;
 	struct chan_held held[CHAN_BURST];
 
@@ -220,6 +222,13 @@ static inline uint64_t
 mark_to(uint64_t m, enum chan_state state)
 {
 	return (m & ~MARK_STATE) | state;
+}
+
+static inline uint64_t
+mark_resize(const struct leat_channel *ch, uint64_t m, uint32_t len)
+{
+	return (m & ~((uint64_t)(ch->granules - 1) << MARK_LEN_SHIFT)) | (uint64_t)len
+										 << MARK_LEN_SHIFT;
 }
 
 /* Can a frame of this length begin here? Everything else is corruption. */

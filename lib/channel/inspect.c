@@ -4,6 +4,21 @@
 
 #include "channel_pvt.h"
 
+/* Frames in what lies at p: a reader may have claimed several as one, with the marks of the others inside. */
+static uint32_t
+frames_in(const struct leat_channel *ch, uint64_t p, uint64_t m)
+{
+	uint32_t i, n = 1, len = mark_fits(ch, m, p) ? mark_len(ch, m) : 0;
+	uint64_t in;
+
+	for (i = 1; i < len; i++) {
+		p += CHAN_GRANULE;
+		in = atomic_load_explicit(chan_mark(ch, p), memory_order_relaxed);
+		n += mark_is_at(ch, in, p);
+	}
+	return n;
+}
+
 static void
 count_frames(const struct leat_channel *ch, struct leat_channel_info *info)
 {
@@ -24,13 +39,13 @@ count_frames(const struct leat_channel *ch, struct leat_channel_info *info)
 			info->committed++;
 			break;
 		case CHAN_READING:
-			info->reading++;
+			info->reading += frames_in(ch, p, m);
 			break;
 		case CHAN_RETURNED:
 			info->returned++;
 			break;
 		case CHAN_DONE:
-			info->done++;
+			info->done += frames_in(ch, p, m);
 			break;
 		case CHAN_EMPTY:
 			info->empty++;

@@ -8,105 +8,144 @@
  *     process
  *     consume   READING -> DONE; writers move free over it
  *
+ * Several are claimed as one, and are one until they are consumed; if it comes to something else, each gets back
+ * its own mark.
+ *
  * A reader looks at the marks alone: those say in one word whether there is a frame, whose it is and how long.
  * The header is read after the mark that publishes it, once, and checked against it.
  */
 
 #include "channel_pvt.h"
 
-/* Marks that lie one behind the other are looked at before the first is claimed: their data comes meanwhile. */
-static unsigned int
-look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int n, uint64_t *pos,
-	   uint64_t *marks)
+/*
+ * Frames that lie one behind the other, in one lap. Their data comes while the marks are looked at.
+ * @return granules of all n of them
+ */
+static uint32_t
+look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 {
-	unsigned int k = 0;
-	uint64_t p = r;
+	uint64_t p = r, end = (r | (ch->size - 1)) + 1;
+	unsigned int k = 0, max = *n;
 
-	for (;;) {
-		/* Only a hint: an m out of date fails when it is claimed. */
-		if (!mark_fits(ch, m, p))
-			break;
+	do {
 		__builtin_prefetch(chan_frame(ch, p));
-		pos[k] = p;
-		marks[k] = m;
+		ch->held[k].pos = p;
+		/* As it is when we have it alone. */
+		ch->held[k].value = (m & ~(UINT64_C(63) << MARK_OWNER_SHIFT | MARK_STATE)) |
+				    (uint64_t)ch->slot << MARK_OWNER_SHIFT | CHAN_READING;
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
-		if (++k == n)
+		if (++k == max || p == end)
 			break;
-		/* acquire: pairs with publish(); this load is the one its header is read after */
+		/* acquire: pairs with publish(); its header is read after this load */
 		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
-		if (!mark_is_at(ch, m, p) || mark_state(m) != CHAN_COMMITTED)
-			break;
-	}
-	return k;
+	} while (mark_is_at(ch, m, p) && mark_state(m) == CHAN_COMMITTED && mark_fits(ch, m, p));
+	*n = k;
+	return (uint32_t)((p - r) >> CHAN_SHIFT);
 }
 
+/*
+ * Takes what look_ahead() found with one compare-and-swap, of the first one's mark: it becomes that of all of them,
+ * and the other ones' are inside of it, where nobody looks. m: what it was
+ */
 static bool
-claim(struct leat_channel *ch, uint64_t pos, uint64_t m)
+claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 {
-	uint64_t value = (m & ~(UINT64_C(63) << MARK_OWNER_SHIFT | MARK_STATE)) |
-			 (uint64_t)ch->slot << MARK_OWNER_SHIFT | CHAN_READING;
-	struct chan_held *h = &ch->held[ch->nb_held];
+	uint64_t value = mark_resize(ch, ch->held[0].value, granules);
 
 	/* acquire: the frame; release: pairs with those who help read over it */
-	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, value,
+	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, ch->held[0].pos), &m, value,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
-	h->pos = pos;
-	h->value = value;
-	ch->nb_held++;
+	ch->nb_held = n;
+	ch->joined = n > 1 ? value : 0;
 	return true;
 }
 
+/* Each of them has its own mark again. The first one's comes last: until then, they are inside of it. */
 static void
-release(struct leat_channel *ch, unsigned int i)
+split(struct leat_channel *ch)
 {
-	/* release: nothing of the frame is touched after it; pairs with chan_reclaim() */
-	atomic_store_explicit(chan_mark(ch, ch->held[i].pos), mark_to(ch->held[i].value, CHAN_DONE),
+	unsigned int i;
+
+	if (ch->joined == 0)
+		return;
+	for (i = 1; i < ch->nb_held; i++)
+		atomic_store_explicit(chan_mark(ch, ch->held[i].pos), ch->held[i].value,
+				      memory_order_relaxed);
+	/* release: the others */
+	atomic_store_explicit(chan_mark(ch, ch->held[0].pos), ch->held[0].value,
 			      memory_order_release);
+	ch->joined = 0;
 }
 
-/* The same with a read-modify-write, for chan_notify(). */
 static void
-release_last(struct leat_channel *ch, unsigned int i)
+release(struct leat_channel *ch, uint64_t pos, uint64_t value, bool notify)
 {
-	if (ch->notify == LEAT_CHANNEL_NOTIFY_NONE)
-		release(ch, i);
+	/* release: nothing of the frame is touched after it; pairs with chan_reclaim() */
+	if (!notify)
+		atomic_store_explicit(chan_mark(ch, pos), mark_to(value, CHAN_DONE),
+				      memory_order_release);
 	else
-		(void)atomic_exchange_explicit(chan_mark(ch, ch->held[i].pos),
-					       mark_to(ch->held[i].value, CHAN_DONE),
+		/* A read-modify-write for chan_notify(). */
+		(void)atomic_exchange_explicit(chan_mark(ch, pos), mark_to(value, CHAN_DONE),
 					       memory_order_acq_rel);
 }
 
-/* Takes what was claimed last to the caller. 1; 0: it was skipped; -EPROTO */
-static int
-open_frame(struct leat_channel *ch, uint64_t pos, struct leat_channel_frame *f)
+static void
+give_back(struct leat_channel *ch, unsigned int from)
 {
-	struct chan_held *held = &ch->held[ch->nb_held - 1];
-	volatile struct chan_header *h = chan_frame(ch, pos);
-	uint32_t len, type;
-	uint64_t hash;
+	unsigned int i;
 
-	/* Once: they may change under us. */
-	len = h->len;
-	type = h->type;
-	hash = h->hash;
-	if (__builtin_expect(len == 0 || type == 0 ||
-				     (uint64_t)len + LEAT_CHANNEL_HEADER >
-					     (uint64_t)mark_len(ch, held->value) << CHAN_SHIFT,
-			     0)) {
-		chan_count(ch, LEAT_CHANNEL_INVALID, 1);
-		release(ch, --ch->nb_held);
-		if (ch->opts.invalid == LEAT_CHANNEL_INVALID_SKIP)
-			return 0;
-		return chan_corrupt(ch, "header of a frame", pos);
+	split(ch);
+	for (i = from; i < ch->nb_held; i++)
+		(void)chan_put_back(ch, ch->held[i].pos, ch->held[i].value, false);
+	ch->nb_held = from;
+}
+
+/* The header of what we hold as ith can't be. 0: it was dropped; -EPROTO, and those behind it were given back */
+static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch, unsigned int i)
+{
+	uint64_t pos = ch->held[i].pos;
+
+	split(ch);
+	chan_count(ch, LEAT_CHANNEL_INVALID, 1);
+	release(ch, pos, ch->held[i].value, false);
+	ch->nb_held--;
+	memmove(&ch->held[i], &ch->held[i + 1], (ch->nb_held - i) * sizeof(ch->held[0]));
+	if (ch->opts.invalid == LEAT_CHANNEL_INVALID_SKIP)
+		return 0;
+	give_back(ch, i);
+	return chan_corrupt(ch, "header of a frame", pos);
+}
+
+/* Is what lies there, and is ours, a frame? Its header may change under us: it is read once. */
+static bool
+open_frame(struct leat_channel *ch, const struct chan_held *held, struct leat_channel_frame *f)
+{
+	volatile struct chan_header *h = chan_frame(ch, held->pos);
+
+	f->data = (uint8_t *)chan_frame(ch, held->pos) + LEAT_CHANNEL_HEADER;
+	f->len = h->len;
+	f->type = h->type;
+	f->hash = h->hash;
+	return f->len != 0 && f->type != 0 &&
+	       (uint64_t)f->len + LEAT_CHANNEL_HEADER <= (uint64_t)mark_len(ch, held->value)
+								 << CHAN_SHIFT;
+}
+
+/* What was claimed, to the caller. Count, 0: all were invalid, -EPROTO: so was one, and none before it was not */
+static int
+open_all(struct leat_channel *ch, struct leat_channel_frame *frames)
+{
+	unsigned int i = 0;
+
+	while (i < ch->nb_held) {
+		if (__builtin_expect(open_frame(ch, &ch->held[i], &frames[i]), 1))
+			i++;
+		else if (drop_invalid(ch, i) < 0)
+			return i > 0 ? (int)i : -EPROTO;
 	}
-	*f = (struct leat_channel_frame){
-		.data = ch->data + (pos & (ch->size - 1)) + LEAT_CHANNEL_HEADER,
-		.len = len,
-		.type = type,
-		.hash = hash,
-	};
-	return 1;
+	return (int)i;
 }
 
 static bool
@@ -126,7 +165,8 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 {
 	uint64_t count = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 	uint64_t p = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m, now;
-	uint32_t turn;
+	uint32_t turn, granules;
+	unsigned int n;
 	int ret;
 
 	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
@@ -149,8 +189,10 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 				r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 				continue;
 			}
-			if (claim(ch, p, m)) {
-				ret = open_frame(ch, p, f);
+			n = 1;
+			granules = look_ahead(ch, p, m, &n);
+			if (claim(ch, m, n, granules)) {
+				ret = open_all(ch, f);
 				if (ret != 0)
 					return ret;
 			}
@@ -190,10 +232,10 @@ set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
 static int
 claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
 {
-	uint64_t pos[CHAN_BURST], marks[CHAN_BURST], r, m;
-	unsigned int i, k, got = 0;
-	uint32_t turn;
-	int ret = 0;
+	uint32_t turn, granules;
+	unsigned int k;
+	uint64_t r, m;
+	int ret;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
 		/* acquire: pairs with chan_advance() */
@@ -218,29 +260,19 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 			chan_pass(ch, r, m);
 			continue;
 		}
-		k = look_ahead(ch, r, m, n, pos, marks);
+		k = n;
+		granules = look_ahead(ch, r, m, &k);
 		/*
 		 * After the marks: an earlier frame of the same writer, which was set aside, was counted before
 		 * these were committed.
 		 */
 		if (__builtin_expect(something_returned(ch), 0))
 			return 0;
-		for (i = 0; i < k && ret >= 0 && claim(ch, pos[i], marks[i]); i++) {
-			ret = open_frame(ch, pos[i], &frames[got]);
-			if (ret > 0)
-				got++;
-		}
-		/*
-		 * Over all that was claimed, in one step. If somebody else helped it over the first of them, it
-		 * is helped over the others, too.
-		 */
-		if (i > 0)
-			chan_advance(ch, &ch->block->read, r,
-				     (uint32_t)((pos[i - 1] - r) >> CHAN_SHIFT) +
-					     mark_len(ch, marks[i - 1]));
-		if (got > 0)
-			return (int)got;
-		if (ret < 0)
+		if (!claim(ch, m, k, granules))
+			continue;
+		chan_advance(ch, &ch->block->read, r, granules);
+		ret = open_all(ch, frames);
+		if (__builtin_expect(ret != 0, 1))
 			return ret;
 	}
 	return something_returned(ch) ? 0 : -EAGAIN;
@@ -340,27 +372,22 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 int
 leat_channel_consume(struct leat_channel *ch)
 {
-	unsigned int i;
+	unsigned int i, n = ch->nb_held;
+	bool notify = ch->notify != LEAT_CHANNEL_NOTIFY_NONE;
 
-	if (ch->nb_held == 0)
+	if (n == 0)
 		return chan_err(EINVAL, "channel: consume without a frame");
-	for (i = 0; i + 1 < ch->nb_held; i++)
-		release(ch, i);
-	release_last(ch, i);
-	chan_count(ch, LEAT_CHANNEL_RECEIVED, ch->nb_held);
+	if (ch->joined != 0) {
+		release(ch, ch->held[0].pos, ch->joined, notify);
+		ch->joined = 0;
+	} else {
+		for (i = 0; i < n; i++)
+			release(ch, ch->held[i].pos, ch->held[i].value, notify && i == n - 1);
+	}
 	ch->nb_held = 0;
+	chan_count(ch, LEAT_CHANNEL_RECEIVED, n);
 	chan_notify(ch, true);
 	return 0;
-}
-
-static void
-give_back(struct leat_channel *ch, unsigned int from)
-{
-	unsigned int i;
-
-	for (i = from; i < ch->nb_held; i++)
-		(void)chan_put_back(ch, ch->held[i].pos, ch->held[i].value, false);
-	ch->nb_held = from;
 }
 
 int

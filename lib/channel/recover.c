@@ -62,12 +62,50 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 	return true;
 }
 
-/* The frame at pos, which is the dead one's. Who loses looks again: what was reserved may have been set aside. */
+/*
+ * What a dead reader claimed may be several frames, with the marks of the others inside of the first one's. They
+ * come out as its owner would have done it: each READING, by the dead one, and the first, whose length ends where
+ * the second begins, last. Whoever else does the same, and comes late, finds none COMMITTED in there any more.
+ * @return whether there was one
+ */
+static bool
+split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
+{
+	uint32_t i, first = 0, len = mark_len(ch, m);
+	uint64_t p, in, to;
+
+	for (i = 1; i < len; i++) {
+		p = pos + ((uint64_t)i << CHAN_SHIFT);
+		in = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
+		if (!mark_is_at(ch, in, p))
+			continue;
+		if (first == 0)
+			first = i;
+		to = (in & ~(UINT64_C(63) << MARK_OWNER_SHIFT | MARK_STATE)) |
+		     (uint64_t)mark_owner(m) << MARK_OWNER_SHIFT | CHAN_READING;
+		if (mark_state(in) == CHAN_COMMITTED)
+			atomic_compare_exchange_strong_explicit(chan_mark(ch, p), &in, to,
+								memory_order_relaxed,
+								memory_order_relaxed);
+	}
+	if (first == 0)
+		return false;
+	/* release: the others */
+	atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, mark_resize(ch, m, first),
+						memory_order_acq_rel, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * The frame at pos, which is the dead one's. @return false: look again; it was several, or somebody was faster: what
+ * was reserved may have been set aside
+ */
 static bool
 take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)
 {
 	if (mark_state(m) == CHAN_READING)
-		return chan_put_back(ch, pos, m, ch->on_death == LEAT_CHANNEL_DROP);
+		return !split_dead(ch, pos, m) &&
+		       chan_put_back(ch, pos, m, ch->on_death == LEAT_CHANNEL_DROP);
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, mark_to(m, CHAN_EMPTY),
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;

@@ -9,29 +9,32 @@
 int
 chan_reclaim(struct leat_channel *ch)
 {
-	uint64_t from, f, r, m;
+	uint64_t from, f, m;
 	uint32_t turn;
 
-	/* acquire: pairs with chan_advance(); read was never behind free */
+	/* acquire: pairs with chan_advance() */
 	from = f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 	for (turn = 0; turn < ch->granules; turn++) {
 		/* acquire: what its reader did with it, before it is overwritten */
 		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
-		if (!mark_is_at(ch, m, f))
-			break;
-		/* Taken by a reader that did not come to move read: free must not overtake it. */
-		if (f == r && mark_state(m) != CHAN_RESERVED && mark_state(m) != CHAN_COMMITTED &&
-		    mark_state(m) != CHAN_END) {
-			if (!mark_fits(ch, m, f))
-				return chan_corrupt(ch, "length of a frame", f);
-			chan_pass(ch, r, m);
-			r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-		}
-		if (f == r || (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
+		if (!mark_is_at(ch, m, f) ||
+		    (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
 			break;
 		if (!mark_fits(ch, m, f))
 			return chan_corrupt(ch, "length of a frame", f);
+		if ((int64_t)(f - ch->read_seen) >= 0) {
+			/* acquire: pairs with chan_advance() */
+			ch->read_seen =
+				atomic_load_explicit(&ch->block->read, memory_order_acquire);
+			/* Its reader did not come to move read: free must not overtake it. */
+			if (ch->read_seen == f) {
+				chan_pass(ch, f, m);
+				ch->read_seen = atomic_load_explicit(&ch->block->read,
+								     memory_order_acquire);
+			}
+			if ((int64_t)(f - ch->read_seen) >= 0)
+				break;
+		}
 		f += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
 	/* If somebody else moved it, what we saw may have been reused: then it counts for nothing. */
