@@ -252,6 +252,17 @@ chan_frame(const struct leat_channel *ch, uint64_t pos)
 	return (struct chan_header *)(ch->data + (pos & (ch->size - 1)));
 }
 
+/* A line that is to be written comes, and nobody else has it any more. (The compiler's own would only have it read.) */
+static inline void
+chan_prefetch_write(const volatile void *line)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const volatile char *)line));
+#else
+	__builtin_prefetch((const void *)line, 1);
+#endif
+}
+
 #ifdef CHAN_DEBUG
 /* Debug builds: free <= read <= write < free + size after each step of one of them, or the handle ends. */
 void chan_check_positions(struct leat_channel *ch);

@@ -15,6 +15,13 @@
 #include "channel_pvt.h"
 
 /*
+ * While a frame is filled, lines of the next ones come: of marks, and data. Much farther ahead these would be lines
+ * that readers have.
+ */
+#define MARKS_AHEAD (8 * CHAN_GRANULE)
+#define DATA_AHEAD CHAN_GRANULE
+
+/*
  * The marks inside of a frame are of its lap, too: no mark stays behind for more than a lap, so that the bits
  * of the lap number may be fewer than those of a position.
  */
@@ -124,6 +131,8 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
 		/* acquire: pairs with chan_advance(); the marks of free granules, the END */
 		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
+		chan_prefetch_write(chan_mark(ch, w));
+		chan_prefetch_write(chan_frame(ch, w));
 		m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
 		if (mark_is_at(ch, m, w)) {
 			if (mark_state(m) == CHAN_END)
@@ -167,6 +176,9 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 		if (take(ch, w, m, granules)) {
 			stamp(ch, w, granules);
 			*pos = w;
+			w += (uint64_t)granules << CHAN_SHIFT;
+			chan_prefetch_write(chan_mark(ch, w + MARKS_AHEAD));
+			chan_prefetch_write(chan_frame(ch, w + DATA_AHEAD));
 			return 0;
 		}
 	}
