@@ -217,7 +217,7 @@ clock_s(clockid_t clock)
 	return clock_gettime(clock, &ts) == 0 ? (double)timespec_ns(&ts) * 1e-9 : 0;
 }
 
-static pid_t processes[4];
+static pid_t processes[16];
 static unsigned int nb_processes;
 
 void

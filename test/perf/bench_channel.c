@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The channel between two processes, one writer and one reader, beside what is in the same memory and does the
- * same:
+ * The channel between processes, beside what is in the same memory and does the same:
  *     rate      frames of 64 bytes, header included, singly and 32 at a time; rte_ring with elements of 64 bytes,
- *               single producer and consumer
+ *               in the mode for as many producers and consumers
  *     latency   half of a round trip through two channels; two cache lines that are written and polled, as many as
  *               a frame has with its mark
+ *
+ *     writers  readers   CPU 0    CPU 1
+ *     1        1         writer   reader
+ *     2        1         reader   writers
+ *     1        2         writer   readers
+ *
+ * The two of one side share a CPU, so that two suffice, and who has one to itself is the same in all of them. They
+ * give it to one another when there is no room, or no frame, for the ring as for the channel. Each has half of the
+ * frames.
  */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,11 +38,30 @@
 #define PAYLOAD (ELEM - LEAT_CHANNEL_HEADER)
 #define BUFFER (256 << 10)
 
+#define HELPERS_MAX 2
+
 enum what { LEAT, REF, NB }; /* of each table */
-enum table { SINGLE, BULK, LAT, TABLES };
+
+/* What one row measures. */
+static const struct table {
+	const char *name;
+	unsigned int writers, readers; /* 0: a round trip */
+	unsigned int burst;
+	double target; /* ns, of a round trip the ratio */
+	uint64_t frames, smoke;
+} tables[] = {
+	{ "channel-rate", 1, 1, 1, 100, 50000, 1000 },
+	{ "channel-rate-32", 1, 1, BURST, 25, 160000, 1024 },
+	{ "channel-2w-rate", 2, 1, 1, 200, 200000, 1000 },
+	{ "channel-2w-rate-32", 2, 1, BURST, 50, 640000, 2048 },
+	{ "channel-2r-rate", 1, 2, 1, 200, 200000, 1000 },
+	{ "channel-2r-rate-32", 1, 2, BURST, 50, 640000, 2048 },
+	{ "channel-lat", 0, 0, 1, 1.6, 5000, 50 },
+};
+#define TABLES (sizeof(tables) / sizeof(tables[0]))
 
 static struct shared {
-	struct pair pair;
+	struct pair pair[HELPERS_MAX];
 	struct {
 		uint64_t data[8] __attribute__((aligned(128)));
 		uint64_t flag __attribute__((aligned(128)));
@@ -43,7 +71,6 @@ static struct shared {
 
 static struct leat_channel *ch[2];
 static struct rte_ring *ring;
-static uint64_t frames[TABLES];
 
 static void *
 shared_memory(size_t bytes)
@@ -57,7 +84,7 @@ shared_memory(size_t bytes)
 }
 
 static void
-write_leat(uint64_t n, unsigned int burst)
+write_leat(uint64_t n, unsigned int burst, bool yield)
 {
 	static uint8_t data[PAYLOAD] __attribute__((aligned(64)));
 	struct leat_channel_frame f[BURST];
@@ -68,26 +95,30 @@ write_leat(uint64_t n, unsigned int burst)
 		f[i] = (struct leat_channel_frame){ .data = data, .len = PAYLOAD, .type = 1 };
 	while (n > 0) {
 		if (burst == 1)
-			ret = leat_channel_send(ch[0], 1, 0, data, PAYLOAD) == 0;
+			ret = leat_channel_send(ch[0], 1, 0, data, PAYLOAD) == 0 ? 1 : -EAGAIN;
 		else
 			ret = leat_channel_send_burst(ch[0], f,
 						      n < burst ? (unsigned int)n : burst);
 		if (ret > 0)
 			n -= (uint64_t)ret;
+		else if (yield)
+			sched_yield();
 	}
 }
 
 static void
-read_leat(uint64_t n, unsigned int burst)
+read_leat(uint64_t n, unsigned int burst, bool yield)
 {
 	struct leat_channel_frame f[BURST];
 	int i, ret;
 
 	while (n > 0) {
-		ret = leat_channel_peek(ch[0], f, burst);
+		ret = leat_channel_peek(ch[0], f, n < burst ? (unsigned int)n : burst);
 		if (ret < 0) {
 			if (ret != -EAGAIN)
 				sh->bad = 1;
+			if (yield)
+				sched_yield();
 			continue;
 		}
 		for (i = 0; i < ret; i++)
@@ -98,25 +129,34 @@ read_leat(uint64_t n, unsigned int burst)
 }
 
 static void
-write_ring(uint64_t n, unsigned int burst)
+write_ring(uint64_t n, unsigned int burst, bool yield)
 {
 	static uint8_t data[BURST][ELEM] __attribute__((aligned(64)));
+	unsigned int put;
 
-	while (n > 0)
-		n -= rte_ring_sp_enqueue_bulk_elem(ring, data, ELEM, burst, NULL);
+	while (n > 0) {
+		put = rte_ring_enqueue_bulk_elem(ring, data, ELEM,
+						 n < burst ? (unsigned int)n : burst, NULL);
+		n -= put;
+		if (put == 0 && yield)
+			sched_yield();
+	}
 }
 
 static void
-read_ring(uint64_t n, unsigned int burst)
+read_ring(uint64_t n, unsigned int burst, bool yield)
 {
 	static uint8_t data[BURST][ELEM] __attribute__((aligned(64)));
 	unsigned int i, got;
 
 	while (n > 0) {
-		got = rte_ring_sc_dequeue_burst_elem(ring, data, ELEM, burst, NULL);
+		got = rte_ring_dequeue_burst_elem(ring, data, ELEM,
+						  n < burst ? (unsigned int)n : burst, NULL);
 		for (i = 0; i < got; i++)
 			BENCH_USE(*(uint64_t *)data[i]);
 		n -= got;
+		if (got == 0 && yield)
+			sched_yield();
 	}
 }
 
@@ -155,14 +195,13 @@ line_recv(unsigned int i, uint64_t v)
 	BENCH_USE(sh->line[i].data[0]);
 }
 
-/* Each side's part. */
 static void
-work(bool first, enum table t, enum what what, uint64_t n)
+round_trips(bool first, enum what what, uint64_t n)
 {
 	static uint64_t v;
 	uint64_t end = v + n;
 
-	if (t == LAT && what == LEAT) {
+	if (what == LEAT) {
 		while (n-- > 0) {
 			if (first)
 				send_one(ch[0]);
@@ -170,48 +209,77 @@ work(bool first, enum table t, enum what what, uint64_t n)
 			if (!first)
 				send_one(ch[1]);
 		}
-	} else if (t == LAT) {
-		while (v++ < end) {
-			if (first)
-				line_send(0, v);
-			line_recv(first, v);
-			if (!first)
-				line_send(1, v);
-		}
-		v = end;
-	} else if (what == LEAT) {
-		(first ? write_leat : read_leat)(n, t == BULK ? BURST : 1);
-	} else {
-		(first ? write_ring : read_ring)(n, t == BULK ? BURST : 1);
+		return;
 	}
+	while (v++ < end) {
+		if (first)
+			line_send(0, v);
+		line_recv(first, v);
+		if (!first)
+			line_send(1, v);
+	}
+	v = end;
 }
+
+static unsigned int
+nb_helpers(const struct table *t)
+{
+	return t->writers == 2 || t->readers == 2 ? 2 : 1;
+}
+
+/* Each side's part. first: the one with a CPU to itself; what is on the other one may be two. */
+static void
+work(const struct table *t, bool first, enum what what, uint64_t n)
+{
+	bool yield = !first && nb_helpers(t) == 2;
+
+	if (!first)
+		n /= nb_helpers(t);
+	if (t->writers == 0)
+		round_trips(first, what, n);
+	else if (first == (t->writers == 1))
+		(what == LEAT ? write_leat : write_ring)(n, t->burst, yield);
+	else
+		(what == LEAT ? read_leat : read_ring)(n, t->burst, yield);
+}
+
+struct run {
+	const struct table *table;
+	uint64_t frames;
+};
 
 static double
 measure(void *arg, unsigned int variant, bool *disturbed)
 {
-	enum table t = *(enum table *)arg;
-	uint64_t start, took;
+	const struct run *run = arg;
+	uint64_t start, took, pushed = bench_pushed_off();
+	const struct table *t = run->table;
+	unsigned int i;
 
 	start = bench_ns();
-	pair_start(&sh->pair, t * NB + variant, frames[t]);
-	work(true, t, variant, frames[t]);
-	*disturbed = pair_end(&sh->pair);
+	for (i = 0; i < nb_helpers(t); i++)
+		pair_start(&sh->pair[i], (uint32_t)(t - tables) * NB + variant, run->frames);
+	work(t, true, variant, run->frames);
+	*disturbed = false;
+	for (i = 0; i < nb_helpers(t); i++)
+		*disturbed |= pair_end(&sh->pair[i]);
+	/* Two on one CPU push each other off. */
+	if (nb_helpers(t) == 2)
+		*disturbed = bench_pushed_off() != pushed;
 	took = bench_ns() - start;
 	if (sh->bad != 0)
-		bench_die("the reader: %s", leat_channel_error());
-	return (double)took / (double)frames[t] / (t == LAT ? 2 : 1);
+		bench_die("a reader: %s", leat_channel_error());
+	return (double)took / (double)run->frames / (t->writers == 0 ? 2 : 1);
 }
 
 static void
-second(int cpu)
+help(struct pair *pair)
 {
 	uint32_t what;
 
-	bench_pin(cpu);
-	bench_thread_ready();
-	while ((what = pair_wait(&sh->pair)) != PAIR_QUIT) {
-		work(false, what / NB, what % NB, sh->pair.arg);
-		pair_done(&sh->pair);
+	while ((what = pair_wait(pair)) != PAIR_QUIT) {
+		work(&tables[what / NB], false, what % NB, pair->arg);
+		pair_done(pair);
 	}
 	_exit(0);
 }
@@ -228,23 +296,65 @@ attach(void *mem[2], uint64_t bytes)
 	}
 }
 
+/* One row. Its helpers live as long as it does: one that has nothing to do would share a CPU. */
+static void
+run_table(const struct table *t, const struct bench_args *args, void *mem[2], uint64_t bytes,
+	  const int *cpus)
+{
+	struct run run = { t, args->smoke ? t->smoke : t->frames };
+	static struct bench_table results;
+	struct bench_result r;
+	pid_t pid[HELPERS_MAX];
+	char note[64];
+	unsigned int i;
+
+	if (rte_ring_init(ring, "bench", BUFFER / ELEM,
+			  (t->writers < 2 ? RING_F_SP_ENQ : 0) |
+				  (t->readers < 2 ? RING_F_SC_DEQ : 0)) != 0)
+		bench_die("rte_ring_init");
+	memset(sh, 0, sizeof(*sh));
+	/* They begin where they stay: with --realtime they might not get away from a CPU that we spin on. */
+	bench_pin(cpus[1]);
+	for (i = 0; i < nb_helpers(t); i++) {
+		pid[i] = fork();
+		if (pid[i] < 0)
+			bench_die("can't fork");
+		if (pid[i] == 0) {
+			attach(mem, bytes);
+			help(&sh->pair[i]);
+		}
+		bench_process_add(pid[i]);
+	}
+	bench_pin(cpus[0]);
+	attach(mem, bytes);
+	memset(&results, 0, sizeof(results));
+	bench_measure(&results, args, NB, measure, &run, cpus, 2);
+	snprintf(note, sizeof(note), "rte_ring %.3g ns", bench_median(&results, REF));
+	r = (struct bench_result){ t->name, "ns", BENCH_ABS_MAX, t->target, LEAT, REF, note };
+	if (t->writers == 0) {
+		r.kind = BENCH_RATIO_MAX;
+		r.note = NULL;
+	}
+	bench_report(&results, &r);
+	for (i = 0; i < nb_helpers(t); i++) {
+		pair_start(&sh->pair[i], PAIR_QUIT, 0);
+		if (waitpid(pid[i], NULL, 0) != pid[i])
+			bench_die("waitpid");
+	}
+	leat_channel_close(ch[0]);
+	leat_channel_close(ch[1]);
+}
+
 int
 main(int argc, char **argv)
 {
 	const struct leat_channel_conf conf = { .size = BUFFER,
 						.notify = LEAT_CHANNEL_NOTIFY_NONE };
-	static const char *const names[TABLES] = { "channel-rate", "channel-rate-32",
-						   "channel-lat" };
-	static const double targets[TABLES] = { 100, 25, 1.6 };
 	uint64_t bytes = leat_channel_bytes(&conf);
-	static struct bench_table t;
 	struct bench_args args;
-	struct bench_result r;
+	unsigned int i;
 	int cpus[2];
 	void *mem[2];
-	enum table i;
-	char note[64];
-	pid_t pid;
 
 	bench_args(&args, argc, argv);
 	cpus[0] = bench_cpu(0);
@@ -258,35 +368,8 @@ main(int argc, char **argv)
 			bench_die("%s", leat_channel_error());
 	}
 	ring = shared_memory((size_t)rte_ring_get_memsize_elem(ELEM, BUFFER / ELEM));
-	if (rte_ring_init(ring, "bench", BUFFER / ELEM, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0)
-		bench_die("rte_ring_init");
-	frames[SINGLE] = args.smoke ? 1000 : 50000;
-	frames[BULK] = args.smoke ? 1024 : 32 * 5000;
-	frames[LAT] = args.smoke ? 50 : 5000;
-	pid = fork();
-	if (pid < 0)
-		bench_die("can't fork");
-	attach(mem, bytes);
-	if (pid == 0)
-		second(cpus[1]);
-	bench_process_add(pid);
-	bench_pin(cpus[0]);
 	bench_thread_ready();
-	for (i = 0; i < TABLES; i++) {
-		bench_measure(&t, &args, NB, measure, &i, cpus, 2);
-		snprintf(note, sizeof(note), "rte_ring %.3g ns", bench_median(&t, REF));
-		r = (struct bench_result){ names[i], "ns", BENCH_ABS_MAX, targets[i],
-					   LEAT,     REF,  note };
-		if (i == LAT) {
-			r.kind = BENCH_RATIO_MAX;
-			r.note = NULL;
-		}
-		bench_report(&t, &r);
-	}
-	pair_start(&sh->pair, PAIR_QUIT, 0);
-	if (waitpid(pid, NULL, 0) != pid)
-		bench_die("waitpid");
-	leat_channel_close(ch[0]);
-	leat_channel_close(ch[1]);
+	for (i = 0; i < TABLES; i++)
+		run_table(&tables[i], &args, mem, bytes, cpus);
 	return 0;
 }
