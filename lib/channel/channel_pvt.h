@@ -249,7 +249,8 @@ chan_frame_granules(uint32_t len)
 static inline struct chan_header *
 chan_frame(const struct leat_channel *ch, uint64_t pos)
 {
-	return (struct chan_header *)(ch->data + (pos & (ch->size - 1)));
+	/* Aligned, also if a position lies. */
+	return (struct chan_header *)(ch->data + (pos & (ch->size - CHAN_GRANULE)));
 }
 
 /* A line that is to be written comes, and nobody else has it any more. (The compiler's own would only have it read.) */

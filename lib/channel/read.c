@@ -25,8 +25,12 @@ static uint32_t
 look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 {
 	uint64_t p = r, end = (r | (ch->size - 1)) + 1;
-	unsigned int k = 0, max = *n;
+	unsigned int k, max = *n;
 
+	/* Each mark says where the next one is, but they lie close together. */
+	for (k = 8; k < max; k += 8)
+		__builtin_prefetch((const void *)chan_mark(ch, r + k * CHAN_GRANULE));
+	k = 0;
 	do {
 		__builtin_prefetch(chan_frame(ch, p));
 		ch->held[k].pos = p;

@@ -20,6 +20,7 @@
  */
 #define MARKS_AHEAD (8 * CHAN_GRANULE)
 #define DATA_AHEAD CHAN_GRANULE
+#define BURST_AHEAD (16 * CHAN_GRANULE)
 
 /*
  * The marks inside of a frame are of its lap, too: no mark stays behind for more than a lap, so that the bits
@@ -345,6 +346,7 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 		return ret;
 	for (i = 0, p = pos; i < n; i++, p += (uint64_t)g << CHAN_SHIFT) {
 		h = chan_frame(ch, p);
+		chan_prefetch_write(chan_frame(ch, p + BURST_AHEAD));
 		g = chan_frame_granules(frames[i].len);
 		*h = (struct chan_header){ .len = frames[i].len,
 					   .type = frames[i].type,
