@@ -315,8 +315,14 @@ chan_full_max(const struct leat_channel *ch)
 }
 
 /* ---- error.c ---- */
-int chan_err(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
-int chan_corrupt(struct leat_channel *ch, const char *what, uint64_t pos) __attribute__((cold));
+/* Sets the words and errno. */
+void chan_set_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+/* The same, and its value is -err: who reads the caller, or checks it, sees that it is not 0. */
+#define chan_err(err, ...) (chan_set_error((err), __VA_ARGS__), -(err))
+/* The handle is at its end. -EPROTO */
+void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
+	__attribute__((cold));
+#define chan_corrupt(ch, what, pos) (chan_set_corrupt((ch), (what), (pos)), -EPROTO)
 
 /* ---- block.c ---- */
 /* Sizes and pointers of a block whose head was checked. */

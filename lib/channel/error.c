@@ -16,8 +16,8 @@ leat_channel_error(void)
 	return words;
 }
 
-int
-chan_err(int err, const char *fmt, ...)
+void
+chan_set_error(int err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -26,16 +26,15 @@ chan_err(int err, const char *fmt, ...)
 		words[0] = '\0';
 	va_end(ap);
 	errno = err;
-	return -err;
 }
 
 /* Nothing in the block can be relied on any more: this handle is at its end, its process is not. */
-int
-chan_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
+void
+chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 {
 	ch->broken = true;
-	return chan_err(EPROTO,
-			"channel: corrupt at position %" PRIu64
-			": %s; a participant wrote where it must not",
-			pos, what);
+	chan_set_error(EPROTO,
+		       "channel: corrupt at position %" PRIu64
+		       ": %s; a participant wrote where it must not",
+		       pos, what);
 }

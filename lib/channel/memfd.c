@@ -98,12 +98,13 @@ receive(int sock, int *fds)
 {
 	char nb;
 	struct iovec iov = { .iov_base = &nb, .iov_len = 1 };
-	union control c;
+	union control c = { 0 };
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = c.space,
-		.msg_controllen = sizeof(c.space),
+		/* Not CMSG_SPACE(), which has room for one more. */
+		.msg_controllen = CMSG_LEN(FDS * sizeof(int)),
 	};
 	struct cmsghdr *h;
 	ssize_t ret;
@@ -136,8 +137,10 @@ leat_channel_accept(int sock, const struct leat_channel_opts *opts)
 	seals = fcntl(fds[0], F_GET_SEALS);
 	if (n == 2 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fds[0], &st) != 0 ||
 	    st.st_size < (off_t)sizeof(struct chan_block)) {
-		for (i = 0; i < n; i++)
-			close(fds[i]);
+		for (i = 0; i < FDS; i++) {
+			if (fds[i] >= 0)
+				close(fds[i]);
+		}
 		(void)chan_err(EPROTO, "channel accept: not a file of a channel that can't shrink");
 		return NULL;
 	}

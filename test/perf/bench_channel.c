@@ -304,7 +304,7 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[2], ui
 	struct run run = { t, args->smoke ? t->smoke : t->frames };
 	static struct bench_table results;
 	struct bench_result r;
-	pid_t pid[HELPERS_MAX];
+	pid_t pid[HELPERS_MAX] = { 0 };
 	char note[64];
 	unsigned int i;
 

@@ -532,7 +532,7 @@ commit_slow(const struct ctx *c, const struct leat_channel *ch)
 static void
 survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 {
-	uint32_t got[NUMBERS] = { 0 }, n, i;
+	uint32_t got[NUMBERS] = { 0 }, n = 0, i;
 	struct leat_channel_info info;
 	bool ended;
 	int ret;
