@@ -11,354 +11,12 @@
  * at each, it is killed in earnest, and a new one goes as far.
  */
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "../driver_efa/stepper.h"
-#include "channel_pvt.h"
-#include "channel_test.h"
-
-#define SIZE 4096
-#define PRESENT 5 /* frames that are there before, of LEN bytes */
-#define LEN 200
-#define CHILD 100 /* number of the child's first frame */
-#define SLOW 50	  /* of the one that a living writer has reserved, in front of the others */
-#define BEHIND 60 /* of the one behind a reservation that is set aside */
-#define PATIENCE (2 * CHAN_LOOKS)
-#define NUMBERS 256
+#include "kill.h"
 
 static bool all;
-
-/* Seen by both. */
-struct notes {
-	atomic_int done;      /* the child went through to the end */
-	atomic_int consuming; /* it has what it took, and begins to give it away */
-};
-
-struct ctx {
-	struct shared s;
-	struct leat_channel *parent;
-	struct leat_channel *other; /* of the same process, alive; with SLOW it has a reservation */
-	uint64_t at;		    /* where write was when the child began */
-	bool meddled;
-	struct notes *notes;
-	const struct scenario *sc;
-};
-
-enum with {
-	ALONE = 0,
-	MEDDLED, /* what the child reserves is set aside by others, as soon as it is there */
-	SLOW_FIRST, /* a living writer's frame is in front, and committed before the survivor reads ... */
-	SLOW_LAST, /* ... or after it has read all the others */
-};
-
-struct scenario {
-	const char *name;
-	struct leat_channel_conf conf;
-	struct leat_channel_opts opts; /* of the child */
-	uint32_t present;	       /* frames sent before */
-	uint32_t early;		       /* of these are read before */
-	bool dead; /* another participant died before, with a frame in each hand */
-	void (*act)(struct leat_channel *ch, const struct ctx *c);
-	/* What the survivor got, by number: how often. */
-	void (*check)(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got,
-		      bool done);
-	enum with with;
-};
-
-/* ---- what the child does ---- */
-
-/* Filled before it is stepped. */
-static uint8_t data[3][LEN];
-
-static void
-act_send(struct leat_channel *ch, const struct ctx *c)
-{
-	(void)c;
-	(void)leat_channel_send(ch, CHILD + 1, ~(uint64_t)CHILD, data[0], LEN);
-}
-
-static void
-act_burst(struct leat_channel *ch, const struct ctx *c)
-{
-	struct leat_channel_frame f[3];
-	uint32_t i;
-
-	(void)c;
-	for (i = 0; i < 3; i++)
-		f[i] = (struct leat_channel_frame){ .data = data[i],
-						    .len = LEN,
-						    .type = CHILD + i + 1,
-						    .hash = ~(uint64_t)(CHILD + i) };
-	(void)leat_channel_send_burst(ch, f, 3);
-}
-
-static void
-act_abort(struct leat_channel *ch, const struct ctx *c)
-{
-	void *p;
-
-	(void)c;
-	if (leat_channel_reserve(ch, 1, 1, LEN, &p) == 0)
-		(void)leat_channel_abort(ch);
-}
-
-static void
-act_read(struct leat_channel *ch, const struct ctx *c)
-{
-	struct leat_channel_frame f[3];
-
-	if (leat_channel_peek(ch, f, 3) != 3)
-		return;
-	atomic_store(&c->notes->consuming, 1);
-	(void)leat_channel_consume(ch);
-}
-
-/* Three frames, past one that is reserved. */
-static void
-act_read_past(struct leat_channel *ch, const struct ctx *c)
-{
-	struct leat_channel_frame f[3];
-	unsigned int i;
-
-	for (i = 0; i < PATIENCE; i++) {
-		if (leat_channel_peek(ch, f, 3) == 3) {
-			atomic_store(&c->notes->consuming, 1);
-			(void)leat_channel_consume(ch);
-			return;
-		}
-	}
-}
-
-/* It sleeps only if there is nothing: what is reserved is set aside at once. */
-static void
-act_wait_past(struct leat_channel *ch, const struct ctx *c)
-{
-	(void)c;
-	(void)leat_channel_wait(ch, LEAT_CHANNEL_FOREVER);
-}
-
-static void
-act_give_back(struct leat_channel *ch, const struct ctx *c)
-{
-	struct leat_channel_frame f[2];
-
-	(void)c;
-	if (leat_channel_peek(ch, f, 2) > 0)
-		(void)leat_channel_give_back(ch);
-}
-
-static void
-act_recover(struct leat_channel *ch, const struct ctx *c)
-{
-	(void)c;
-	(void)leat_channel_recover(ch);
-}
-
-static void
-act_terminate(struct leat_channel *ch, const struct ctx *c)
-{
-	(void)c;
-	(void)leat_channel_terminate(ch);
-}
-
-static void
-act_attach(struct leat_channel *ch, const struct ctx *c)
-{
-	struct leat_channel *more = leat_channel_join(ch, NULL);
-
-	(void)c;
-	leat_channel_close(more);
-}
-
-/* ---- what must be true then ---- */
-
-static void
-present_once(const struct ctx *c, const uint32_t *got)
-{
-	uint32_t n;
-
-	for (n = 0; n < c->sc->present; n++)
-		assert_int_equal(got[n], n < c->sc->early ? 0 : 1);
-}
-
-static void
-check_send(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
-{
-	(void)ch;
-	present_once(c, got);
-	assert_true(got[CHILD] <= 1);
-	if (done)
-		assert_int_equal(got[CHILD], 1);
-}
-
-static void
-check_burst(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
-{
-	check_send(c, ch, got, done);
-	/* All or nothing. */
-	assert_int_equal(got[CHILD + 1], got[CHILD]);
-	assert_int_equal(got[CHILD + 2], got[CHILD]);
-}
-
-static void
-check_none(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
-{
-	(void)ch;
-	(void)done;
-	present_once(c, got);
-	assert_int_equal(got[CHILD], 0);
-	assert_int_equal(got[BEHIND], c->sc->with == MEDDLED && c->sc->dead);
-}
-
-static void
-check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
-{
-	uint64_t lost = count_of(ch, LEAT_CHANNEL_LOST), missing = 0;
-	uint32_t n;
-
-	assert_int_equal(got[SLOW], c->sc->with == SLOW_FIRST || c->sc->with == SLOW_LAST);
-	for (n = 0; n < PRESENT; n++) {
-		assert_true(got[n] <= 1);
-		missing += got[n] == 0;
-		/* It asked for three. */
-		if (n >= 3)
-			assert_int_equal(got[n], 1);
-	}
-	if (done) {
-		assert_int_equal(missing, 3);
-		return;
-	}
-	if (atomic_load(&c->notes->consuming) == 0)
-		assert_int_equal(missing, lost);
-	else
-		assert_true(missing >= lost);
-	if (c->sc->conf.on_death == LEAT_CHANNEL_REDELIVER)
-		assert_int_equal(lost, 0);
-	else
-		assert_int_equal(count_of(ch, LEAT_CHANNEL_RETURNED), 0);
-}
-
-static void
-check_wait(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
-{
-	check_none(c, ch, got, done);
-	assert_int_equal(got[SLOW], 1);
-}
-
-/* The oldest one went, for the child's, or nothing happened; never both there and not there. */
-static void
-check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
-{
-	uint64_t gone = 0;
-	uint32_t n;
-
-	for (n = 0; n < c->sc->present; n++) {
-		assert_true(got[n] <= 1);
-		/* From the oldest on. */
-		if (got[n] == 0)
-			assert_int_equal(gone++, n);
-	}
-	/* Who is killed between throwing away and counting has thrown away one more than is counted. */
-	assert_in_range(gone - count_of(ch, LEAT_CHANNEL_OVERWRITTEN), 0, 1);
-	assert_true(got[CHILD] <= 1);
-	if (done)
-		assert_int_equal(got[CHILD], 1);
-}
-
-static const struct scenario scenarios[] = {
-	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
-	/* The buffer's end is near: a link comes first. 12 frames of 4 granules, 10 of them read. */
-	{ "send with link",
-	  { .size = SIZE, .start = SIZE - 64 },
-	  { 0 },
-	  0,
-	  0,
-	  false,
-	  act_send,
-	  check_send },
-	{ "send near 2^64",
-	  { .size = SIZE, .start = (uint64_t)0 - 64 },
-	  { 0 },
-	  0,
-	  0,
-	  false,
-	  act_send,
-	  check_send },
-	/* Full but for what was read: free is moved on. */
-	{ "send with reclaim", { .size = SIZE }, { 0 }, 15, 4, false, act_send, check_send },
-	{ "burst", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_burst, check_burst },
-	{ "abort", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_abort, check_none },
-	{ "read, redeliver", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_read, check_read },
-	{ "read, drop",
-	  { .size = SIZE, .on_death = LEAT_CHANNEL_DROP },
-	  { 0 },
-	  PRESENT,
-	  0,
-	  false,
-	  act_read,
-	  check_read },
-	{ "give back", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_give_back, check_none },
-	{ "drop oldest",
-	  { .size = SIZE },
-	  { .full = LEAT_CHANNEL_FULL_DROP_OLDEST },
-	  15,
-	  0,
-	  false,
-	  act_send,
-	  check_oldest },
-	{ "recover", { .size = SIZE }, { 0 }, PRESENT, 0, true, act_recover, check_none },
-	{ "terminate", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_terminate, check_none },
-	{ "attach and leave", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_attach, check_none },
-	{ "send, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_send, check_send, MEDDLED },
-	{ "link set aside",
-	  { .size = SIZE, .start = SIZE - 64 },
-	  { 0 },
-	  0,
-	  0,
-	  false,
-	  act_send,
-	  check_send,
-	  MEDDLED },
-	{ "burst, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_burst, check_burst, MEDDLED },
-	{ "abort, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_abort, check_none, MEDDLED },
-	{ "recover what was set aside",
-	  { .size = SIZE },
-	  { 0 },
-	  1,
-	  0,
-	  true,
-	  act_recover,
-	  check_none,
-	  MEDDLED },
-	{ "set aside, committed",
-	  { .size = SIZE },
-	  { 0 },
-	  PRESENT,
-	  0,
-	  false,
-	  act_read_past,
-	  check_read,
-	  SLOW_FIRST },
-	{ "set aside, committed late",
-	  { .size = SIZE },
-	  { 0 },
-	  PRESENT,
-	  0,
-	  false,
-	  act_read_past,
-	  check_read,
-	  SLOW_LAST },
-	{ "set aside before sleeping",
-	  { .size = SIZE },
-	  { 0 },
-	  PRESENT,
-	  0,
-	  false,
-	  act_wait_past,
-	  check_wait,
-	  SLOW_LAST },
-};
 
 static pid_t
 fork_or_fail(void)
@@ -369,11 +27,11 @@ fork_or_fail(void)
 	return pid;
 }
 
-/* A participant that holds a frame, has reserved another, and is dead. */
+/* A participant that holds frames, three if there are, has reserved another, and is dead. */
 static void
 make_dead(const struct ctx *c)
 {
-	struct leat_channel_frame f;
+	struct leat_channel_frame f[3];
 	struct leat_channel *ch;
 	pid_t pid = fork_or_fail();
 	void *p;
@@ -381,7 +39,7 @@ make_dead(const struct ctx *c)
 
 	if (pid == 0) {
 		ch = leat_channel_attach(c->s.mem, c->s.bytes, NULL, NULL);
-		_exit(ch != NULL && leat_channel_peek(ch, &f, 1) == 1 &&
+		_exit(ch != NULL && leat_channel_peek(ch, f, 3) > 0 &&
 				      leat_channel_reserve(ch, 9, 9, LEN, &p) == 0
 			      ? 0
 			      : 1);
@@ -458,7 +116,7 @@ warm_up(const struct ctx *c)
 	uint32_t n;
 
 	for (n = 0; n < 3; n++)
-		frame_fill(data[n], LEN, CHILD + n);
+		frame_fill(kill_data[n], LEN, CHILD + n);
 	shared_make(&warm.s, &c->sc->conf);
 	if (is_slow(c)) {
 		slow = leat_channel_attach(warm.s.mem, warm.s.bytes, NULL, NULL);
@@ -547,7 +205,7 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 	}
 	ret = drain(ch, 1, got);
 	ended = ret == -ESHUTDOWN;
-	if (ret != -EAGAIN && c->sc->act != act_terminate)
+	if (ret != -EAGAIN && !kill_ends(c->sc))
 		fail_msg("%s, dead after %u: %s", c->sc->name, k, leat_channel_error());
 	c->sc->check(c, ch, got, atomic_load(&c->notes->done) != 0);
 	for (i = 0; i < 40 && !ended; i++) {
@@ -677,15 +335,20 @@ at_every_instruction(void **state)
 int
 main(int argc, char **argv)
 {
-	struct CMUnitTest tests[sizeof(scenarios) / sizeof(scenarios[0])];
-	size_t i;
+	struct CMUnitTest *tests = calloc(kill_nb_scenarios, sizeof(*tests));
+	unsigned int i;
+	int ret;
 
+	if (tests == NULL)
+		return 1;
 	all = argc > 1 && strcmp(argv[1], "all") == 0;
-	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+	for (i = 0; i < kill_nb_scenarios; i++)
 		tests[i] = (struct CMUnitTest){
-			.name = scenarios[i].name,
+			.name = kill_scenarios[i].name,
 			.test_func = at_every_instruction,
-			.initial_state = (void *)&scenarios[i],
+			.initial_state = (void *)&kill_scenarios[i],
 		};
-	return _cmocka_run_group_tests("kill", tests, i, NULL, NULL);
+	ret = _cmocka_run_group_tests("kill", tests, i, NULL, NULL);
+	free(tests);
+	return ret;
 }
