@@ -237,7 +237,8 @@ LEAT_CHANNEL_API int leat_channel_send_burst(struct leat_channel *ch,
 					     unsigned int n);
 
 /**
- * Reserve a frame, to be filled in place. One at a time.
+ * Reserve a frame, to be filled in place. One at a time. Others go past it if it takes long; then it comes
+ * later than theirs, and keeps its room until it is committed and read.
  * @return As leat_channel_send(); with 0 *data is where len bytes of payload go, aligned to 16.
  */
 LEAT_CHANNEL_API int leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash,

@@ -47,7 +47,7 @@ struct scenario {
 	struct leat_channel_opts opts; /* of the child */
 	uint32_t present;	       /* frames sent before */
 	uint32_t early;		       /* of these are read before */
-	bool dead; /* another participant died before, with a frame in each hand */
+	bool dead; /* another participant died before, with what it read and what it reserved */
 	void (*act)(struct leat_channel *ch, const struct ctx *c);
 	/* What the survivor got, by number: how often. */
 	void (*check)(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got,
