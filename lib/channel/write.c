@@ -54,10 +54,10 @@ take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 	return true;
 }
 
-/* The marks of a burst's frames but the first. Nobody looks at them before the first one's is stored. */
+/* A burst's frames but the first are RETURNED. Nobody looks at their marks before the first one's is stored. */
 static void
-mark_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_frame *frames,
-	   unsigned int n, enum chan_state state)
+return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_frame *frames,
+	     unsigned int n)
 {
 	uint32_t g = chan_frame_granules(frames[0].len);
 	unsigned int i;
@@ -66,7 +66,8 @@ mark_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_fram
 		pos += (uint64_t)g << CHAN_SHIFT;
 		g = chan_frame_granules(frames[i].len);
 		/* relaxed: published with the first */
-		atomic_store_explicit(chan_mark(ch, pos), mark_make(ch, pos, g, ch->slot, state),
+		atomic_store_explicit(chan_mark(ch, pos),
+				      mark_make(ch, pos, g, ch->slot, CHAN_RETURNED),
 				      memory_order_relaxed);
 	}
 }
@@ -85,7 +86,7 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 		if (!chan_pass_beyond(ch, pos))
 			return -EPROTO;
 		if (n > 1)
-			mark_inner(ch, pos, frames, n, CHAN_RETURNED);
+			return_inner(ch, pos, frames, n);
 		to = mark_to(to, CHAN_RETURNED);
 	}
 	/* It is ours alone. release: as in publish(); a read-modify-write for chan_notify() */
@@ -336,7 +337,7 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 	  uint32_t granules)
 {
 	struct chan_header *h;
-	uint64_t pos, p;
+	uint64_t pos, p, m;
 	unsigned int i;
 	uint32_t g;
 	int ret;
@@ -344,6 +345,8 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 	ret = reserve(ch, granules, &pos);
 	if (ret != 0)
 		return ret;
+	/* All of one lap, but for the lengths. */
+	m = mark_make(ch, pos, 0, ch->slot, CHAN_COMMITTED);
 	for (i = 0, p = pos; i < n; i++, p += (uint64_t)g << CHAN_SHIFT) {
 		h = chan_frame(ch, p);
 		chan_prefetch_write(chan_frame(ch, p + BURST_AHEAD));
@@ -352,12 +355,14 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 					   .type = frames[i].type,
 					   .hash = frames[i].hash };
 		memcpy(h + 1, frames[i].data, frames[i].len);
+		/* relaxed: published with the first */
+		if (i > 0)
+			atomic_store_explicit(chan_mark(ch, p), m | (uint64_t)g << MARK_LEN_SHIFT,
+					      memory_order_relaxed);
 	}
-	mark_inner(ch, pos, frames, n, CHAN_COMMITTED);
 	return publish(ch, pos, mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED),
-		       mark_make(ch, pos, chan_frame_granules(frames[0].len), ch->slot,
-				 CHAN_COMMITTED),
-		       frames, n);
+		       m | (uint64_t)chan_frame_granules(frames[0].len) << MARK_LEN_SHIFT, frames,
+		       n);
 }
 
 int
