@@ -14,15 +14,18 @@
 
 #include "channel_pvt.h"
 
-/* State, threads and start time of /proc/PATH/stat. @return false: it can't be read */
+/*
+ * State, threads and start time of a process, from its first thread's file: for /proc/PID/stat qemu-user makes
+ * something up if it is the own one, with a start time that others don't see. @return false: it can't be read
+ */
 static bool
-read_stat(const char *pid, char *state, unsigned long *threads, unsigned long long *start)
+read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *start)
 {
 	char path[64], text[1024], *p;
 	ssize_t len;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
 	do
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd < 0 && errno == EINTR);
@@ -56,7 +59,7 @@ chan_who_self(void)
 	unsigned long threads;
 	char state;
 
-	if (!read_stat("self", &state, &threads, &start))
+	if (!read_stat(getpid(), &state, &threads, &start))
 		start = 0; /* not known: its pid must do */
 	return who_make((uint64_t)getpid(), start);
 }
@@ -75,15 +78,14 @@ chan_alive(uint64_t who)
 	pid_t pid = (pid_t)(who & ((UINT64_C(1) << WHO_PID_BITS) - 1));
 	unsigned long long start;
 	unsigned long threads;
-	char state, name[16];
+	char state;
 
 	if (pid <= 0)
 		return false;
 	if (kill(pid, 0) != 0 && errno == ESRCH)
 		return false;
-	snprintf(name, sizeof(name), "%d", (int)pid);
 	/* Hidden, perhaps: then it passes for the one we mean. */
-	if (!read_stat(name, &state, &threads, &start))
+	if (!read_stat(pid, &state, &threads, &start))
 		return true;
 	if (who >> WHO_PID_BITS != 0 && who_make((uint64_t)pid, start) != who)
 		return false;
