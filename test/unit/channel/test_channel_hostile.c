@@ -84,7 +84,7 @@ use(const struct fenced *f, struct leat_channel *ch, uint64_t *rnd)
 	struct leat_channel_info info;
 	int i, n;
 
-	switch (test_random(rnd) % 8) {
+	switch (test_random(rnd) % 9) {
 	case 0:
 	case 1:
 		(void)leat_channel_send(ch, 1, 0, data, 1 + test_random(rnd) % 1000);
@@ -113,6 +113,10 @@ use(const struct fenced *f, struct leat_channel *ch, uint64_t *rnd)
 		break;
 	case 7:
 		(void)leat_channel_wait(ch, test_random(rnd) % 1000);
+		break;
+	case 8:
+		(void)leat_channel_wait_room(ch, 1 + test_random(rnd) % 1000,
+					     test_random(rnd) % 1000);
 		break;
 	}
 }
@@ -168,8 +172,7 @@ lie_on(void *arg)
 static void
 lies_during_calls(void **state)
 {
-	struct leat_channel_opts opts = { .wait = LEAT_CHANNEL_WAIT_PAUSE,
-					  .invalid = LEAT_CHANNEL_INVALID_SKIP };
+	struct leat_channel_opts opts = { .wait = LEAT_CHANNEL_WAIT_PAUSE };
 	struct leat_channel_conf conf = { .size = SIZE, .participants = 4 };
 	struct leat_channel *ch;
 	unsigned int i, k, in = 0;
@@ -183,6 +186,8 @@ lies_during_calls(void **state)
 	assert_int_equal(pthread_create(&t, NULL, lie_on, &l), 0);
 	for (i = 0; i < 2000 * scale; i++) {
 		assert_int_equal(leat_channel_format(f.mem, f.bytes, &conf), 0);
+		opts.full = i % 4 == 1 ? 0 : i % 4;
+		opts.invalid = i / 4 % 2;
 		ch = leat_channel_attach(f.mem, f.bytes, &opts, NULL);
 		for (k = 0; ch != NULL && k < 20; k++)
 			use(&f, ch, &rnd);

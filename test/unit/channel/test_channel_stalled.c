@@ -248,8 +248,8 @@ check(struct ctx *c, unsigned int k)
 			 leat_channel_error());
 	for (n = 0; n < c->next; n++) {
 		if (c->got[n] > 1)
-			fail_msg("%s, before instruction %u: frame %u came %u times", c->sc->name, k,
-				 n, c->got[n]);
+			fail_msg("%s, before instruction %u: frame %u came %u times", c->sc->name,
+				 k, n, c->got[n]);
 		missing += c->got[n] == 0;
 	}
 	assert_int_equal(missing, info.count[LEAT_CHANNEL_OVERWRITTEN]);
@@ -295,8 +295,7 @@ stop_before(struct ctx *c, unsigned int k)
 	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
 	assert_int_equal(waitpid(pid, &st, 0), pid);
 	if (!WIFSTOPPED(st) || WSTOPSIG(st) != SIGSTOP)
-		fail_msg("%s, before instruction %u: status %#x", c->sc->name, k,
-			 (unsigned int)st);
+		fail_msg("%s, before instruction %u: status %#x", c->sc->name, k, (unsigned int)st);
 	if (c->notes->ret < 0 && c->notes->ret != -EAGAIN)
 		fail_msg("%s, before instruction %u: %d", c->sc->name, k, c->notes->ret);
 	stepper_kill(pid);
