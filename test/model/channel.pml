@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The channel: reserve, publish, claim, set aside, reclaim and recover, with one participant killed, or
+ * standing still for good, between any two steps.
+ *
+ *     spin -a -DCONF_WRITERS channel.pml && gcc -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m1000000
+ *
+ * Frames of one and of two granules go through a buffer of two to four. Positions go round, frames lie where others
+ * of a lap before lay, and empty ones are needed at the end. A reader takes up to two frames at once; one that is
+ * killed has a successor. Whoever is held up by a dead one recovers what it left, several at once.
+ *
+ *     CONF_WRITERS    two writers, one reader; of one writer the frames are of two granules
+ *     CONF_ROUND      likewise; frames of one granule, a buffer of two, which is gone round; nobody is killed
+ *     CONF_READERS    one writer, two readers; the dead one's successor has the same slot
+ *     CONF_LAPS       likewise; a buffer of two, which is gone round
+ *     CONF_BURSTS     as CONF_WRITERS; one writer's two frames are one burst
+ *     CONF_ASIDE      two writers, one reader; room for all of their frames, so one may be set aside
+ *     CONF_STALL      likewise; a writer stands still instead of being killed
+ *     CONF_DROP       as CONF_READERS; a dead reader's frame is dropped
+ *     CONF_OLDEST     as CONF_WRITERS; who has no room throws the oldest frame away
+ *
+ * What stands for what (lib/channel):
+ *
+ *     here                     there
+ *     mark[], MK()             the marks: lap, length, owner, deliveries, state
+ *     data[]                   payload: which frame lies in the granule
+ *     who[]                    the slots' words: 0 free, 1 the first that had it, 2 its successor
+ *     DEAD()                   chan_alive()
+ *     inline adv               chan_advance()
+ *     inline pass              chan_pass()
+ *     inline pass_beyond       chan_pass_beyond()
+ *     inline recover           chan_recover_slot(), take_over()
+ *     inline split_dead        split_dead()
+ *     inline put_back          chan_put_back()
+ *     writer: retry, room      reserve(), take(), stamp()
+ *     writer: walk, walked     chan_reclaim()
+ *     writer: (full)           full(), chan_look_at_oldest()
+ *     writer: oldest, throw    chan_drop_oldest()
+ *     writer: (publish)        mark_inner(), publish()
+ *     writer: (late)           publish_aside()
+ *     reader: again, next      leat_channel_peek(), claim_next(), look_ahead(), claim()
+ *     reader: behind           claim_returned()
+ *     reader: stuck, aside     set_aside(), chan_stuck()
+ *     reader: nothing          chan_ready(), wait_for()
+ *     reader: deliver          leat_channel_consume()
+ *
+ * The rules: 1 a frame is reserved only where write is, and what lies there is free; 2 free <= read <= write < free +
+ * size, and frames lie without a gap; 3 what the living have is theirs; 4 nothing torn, nothing that was not
+ * committed; 5 nothing twice; 6 one writer's frames come in its order, but for those that come again; 7 each frame
+ * that was committed arrives, or was dropped as the channel says.
+ *
+ * A step has one access to shared memory, and what its thread does by itself until the next. Where the code
+ * looks again and again the model waits until there is something else to be seen, so a channel that is wedged
+ * comes to a standstill here. Sleeping is in channel_wake.pml. Not in here: END; memory whose order is not
+ * that of the program (doc/guide/channel.md has the edges; the thread sanitizer looks at them).
+ *
+ * -D of one of these breaks the model; test/model/run sees to it that the property named is then
+ * found to be violated:
+ *
+ *     BREAK_STALE      CONF_ROUND     write is not read again after the mark                rule 1
+ *     BREAK_HELP       CONF_WRITERS   an empty frame at write is passed, write stays        rule 2
+ *     BREAK_BLIND      CONF_WRITERS   the living pass for dead                              rule 7
+ *     BREAK_SUCCESSOR  CONF_LAPS      the slot is not looked at after the mark              rule 3
+ *     BREAK_TRIES      CONF_LAPS      deliveries are not counted                            rule 3
+ *     BREAK_HASTE      CONF_WRITERS   the mark is COMMITTED from the beginning              rule 4
+ *     BREAK_ORDER      CONF_STALL     who saw a mark does not look at what was returned     rule 6
+ *     BREAK_BEYOND     CONF_READERS   a frame is returned before read is beyond it          rule 7
+ *     BREAK_STORE      CONF_ASIDE     commit is a store                                     rule 7
+ *     BREAK_SPLIT      CONF_ASIDE     what was claimed as one goes back without the second  rule 7
+ *     BREAK_COUNT      CONF_ASIDE     what a dead one returned is not counted for it        rule 7
+ *     BREAK_AGAIN      CONF_WRITERS   a frame that was set aside under recovery is left     standstill
+ *     BREAK_INNER      CONF_BURSTS    the marks inside of a burst are not written           standstill
+ *     BREAK_WAIT       CONF_STALL     readers wait for who stands still                     standstill
+ */
+
+#if defined(CONF_READERS) || defined(CONF_DROP) || defined(CONF_LAPS)
+#define WRITERS 1
+#define READERS 2
+#define SIZE(w) 1
+#else
+#define WRITERS 2
+#define READERS 1
+#if defined(CONF_ROUND) || defined(CONF_ASIDE) || defined(CONF_STALL)
+#define SIZE(w) 1
+#else
+#define SIZE(w) (1 + (w))
+#endif
+#endif
+
+#ifdef CONF_LAPS
+#define SENDS(w) 3
+#endif
+#if defined(CONF_LAPS) || defined(CONF_ROUND)
+#define N 2
+#elif defined(CONF_BURSTS) || defined(CONF_ASIDE) || defined(CONF_STALL)
+#define N 4
+#else
+#define N 3
+#endif
+#if defined(CONF_READERS) || defined(CONF_DROP)
+#define SENDS(w) 2
+#endif
+#ifdef CONF_ROUND
+#define SENDS(w) (1 + 2 * (w))
+#endif
+#if defined(CONF_WRITERS) || defined(CONF_ASIDE) || defined(CONF_STALL)
+#define SENDS(w) (2 - (w))
+#endif
+#ifdef CONF_OLDEST
+#define SENDS(w) 1
+#endif
+#ifdef CONF_BURSTS
+#define SENDS(w) (1 + (w))
+#define BURST(w) ((w) == 1)
+#else
+#define BURST(w) false
+#endif
+
+#define SLOTS 4
+#define SPARE 3
+#define NOBODY 9
+#define FRAMES 3 /* of a writer at most */
+
+#define FREE 0
+#define RESERVED 1
+#define COMMITTED 2
+#define READING 3
+#define RETURNED 4
+#define DONE 5
+#define EMPTY 6
+#define ASIDE 7
+
+#define MK(p, l, o, t, s) (((p) / N + 1) * 512 + (l) * 128 + (o) * 32 + (t) * 8 + (s))
+#define TO(m, s) ((m) - STATE(m) + (s))
+#define STATE(m) ((m) & 7)
+#define TRIES(m) (((m) >> 3) & 3)
+#define OWNER(m) (((m) >> 5) & 3)
+#define LEN(m) (((m) >> 7) & 3)
+#define AT(m, p) (((m) >> 9) == (p) / N + 1 && STATE(m) != FREE)
+
+short mark[N];
+byte data[N];
+byte write, read, free, returned;
+byte who[SLOTS];
+
+/* The checker's own. */
+bool killed[SLOTS]; /* the first that had this slot */
+byte still = NOBODY; /* stands still for good */
+bool quiet;	    /* nobody will be killed any more */
+bool ended[WRITERS];
+bool sent[WRITERS * FRAMES];	/* committed */
+bool claimed[WRITERS * FRAMES]; /* by a reader */
+bool gone[WRITERS * FRAMES];	/* consumed, or dropped as the channel says */
+
+#define FRAME(w, n) ((w) * FRAMES + (n))
+#ifdef BREAK_BLIND
+#define DEAD(d) (who[d] == 1)
+#else
+#define DEAD(d) (who[d] == 1 && killed[d])
+#endif
+#define ANY_DEAD (DEAD(0) || DEAD(1) || DEAD(2))
+#define WRITER_ENDED(w) (ended[w] || killed[w] || still == (w))
+#if WRITERS == 2
+#define ALL_ENDED (quiet && WRITER_ENDED(0) && WRITER_ENDED(1) && !ANY_DEAD)
+#else
+#define ALL_ENDED (quiet && WRITER_ENDED(0) && !ANY_DEAD)
+#endif
+
+
+inline adv(position, from, l)
+{
+	atomic {
+		if
+		:: position == from -> position = from + l
+		:: else
+		fi;
+		assert(free <= read && read <= write && write < free + N)	/* rule 2: the order of the positions */
+	}
+}
+
+inline pass(p, x)
+{
+#ifndef BREAK_HELP
+	if
+	:: STATE(x) == EMPTY || STATE(x) == ASIDE -> adv(write, p, LEN(x))
+	:: else
+	fi;
+#endif
+	adv(read, p, LEN(x))
+}
+
+/* The frames before pos are in somebody's hands, or through. */
+inline pass_beyond(pos)
+{
+	do
+	:: atomic { read > pos -> r = 0; m2 = 0; break }
+	:: atomic { read <= pos -> r = read };
+		atomic {
+			m2 = mark[r % N];
+			if
+			:: AT(m2, r)
+			:: else -> m2 = 0
+			fi
+		};
+		if
+		:: m2 != 0 -> pass(r, m2)
+		:: else
+		fi
+	od
+}
+
+#ifdef BREAK_HASTE
+#define TAKEN COMMITTED
+#else
+#define TAKEN RESERVED
+#endif
+#ifdef BREAK_TRIES
+#define AND_COUNTED 0
+#else
+#define AND_COUNTED 8
+#endif
+#ifdef CONF_DROP
+#define BACK(m) TO(m, DONE)
+#else
+#define BACK(m) (TO(m, RETURNED) + AND_COUNTED)
+#endif
+
+/* A compare-and-swap of the mark at p: what a dead reader had. */
+inline put_back()
+{
+#ifndef BREAK_BEYOND
+	pass_beyond(p);
+#endif
+	atomic {
+		if
+		:: mark[p % N] == m ->
+			mark[p % N] = BACK(m);
+#ifdef CONF_DROP
+			assert(!gone[data[p % N]]);			/* rule 5: once */
+			gone[data[p % N]] = true;
+			goto taken
+#endif
+		:: else -> goto taken
+		fi
+	};
+	returned++
+}
+
+/*
+ * What a dead reader claimed as one may be several frames: each READING by itself, the first one last. Two at
+ * most here. Then it is looked at again.
+ */
+inline split_dead()
+{
+	c = 1;
+	do
+	:: atomic {
+		if
+		:: c < LEN(m) -> m2 = mark[(p + c) % N]
+		:: else -> m2 = 0; c = 0; break
+		fi;
+		if
+		:: AT(m2, p + c)
+		:: else -> m2 = 0
+		fi
+	};
+		if
+		:: m2 == 0 -> c++
+		:: else ->
+#ifndef BREAK_SPLIT
+			atomic {
+				if
+				:: STATE(m2) == COMMITTED && mark[(p + c) % N] == m2 ->
+					mark[(p + c) % N] = MK(p, LEN(m2), d, TRIES(m2), READING)
+				:: else
+				fi;
+				m2 = 0
+			};
+#endif
+			atomic {
+				if
+				:: mark[p % N] == m -> mark[p % N] = MK(p, c, d, TRIES(m), READING)
+				:: else
+				fi;
+				c = 0;
+				goto look
+			}
+		fi
+	od
+}
+
+/* What slot d left, whose owner is dead. Then on to label recovered. */
+inline recover()
+{
+	atomic {
+		if
+		:: DEAD(d) -> seen_who = who[d]
+		:: else -> goto recovered
+		fi
+	};
+	p = free;
+	last = write;
+look:
+	atomic {
+		if
+		:: p > last -> goto all
+		:: else -> m = mark[p % N]
+		fi;
+		if
+		:: !AT(m, p) && p == last -> goto all
+		:: !AT(m, p) && p != last -> goto again_free
+		:: AT(m, p) && OWNER(m) == d && (STATE(m) == RESERVED || STATE(m) == READING || STATE(m) == ASIDE)
+		:: else -> p = p + LEN(m); goto look
+		fi
+	};
+#ifndef BREAK_SUCCESSOR
+	atomic {
+		if
+		:: who[d] != seen_who -> goto recovered
+		:: else
+		fi
+	};
+#endif
+	if
+	:: STATE(m) == READING -> split_dead(); put_back()
+	:: else ->
+		atomic {
+			if
+			:: mark[p % N] == m -> mark[p % N] = TO(m, EMPTY)
+#ifdef BREAK_AGAIN
+			:: else
+#else
+			:: else -> goto look /* a reader set it aside meanwhile */
+#endif
+			fi
+		}
+	fi;
+taken:
+	atomic { p = p + LEN(m); goto look };
+again_free:
+	atomic {
+		assert(free > p);				/* rule 2: frames without a gap */
+		p = free;
+		goto look
+	};
+all:
+#ifndef BREAK_COUNT
+	returned++;
+#endif
+	atomic {
+		if
+		:: who[d] == seen_who -> who[d] = 0
+		:: else
+		fi
+	}
+}
+
+/* At the step that makes a frame, or a burst, visible. */
+inline is_sent()
+{
+	assert(data[w % N] == FRAME(me, n));
+	sent[FRAME(me, n)] = true;
+	n++;
+	if
+	:: BURST(me) -> sent[FRAME(me, n)] = true; n++
+	:: else
+	fi
+}
+
+/* At the step that claims the one at p. */
+inline is_claimed(at)
+{
+	c = data[(at) % N];
+	assert(sent[c]);					/* rule 4: nothing that was not committed */
+	assert(TRIES(m) > 0 || c % FRAMES == 0 || claimed[c - 1] || gone[c - 1]);	/* rule 6: one writer's order */
+	claimed[c] = true;
+	c = 0
+}
+
+/* At the step that is through with it. */
+inline is_whole(at, l)
+{
+	c = data[(at) % N];
+	assert(l == 1 || data[(at) % N + 1] == c);		/* rule 4: never torn */
+	assert(!gone[c]);					/* rule 5: once */
+	gone[c] = true;
+	c = 0
+}
+
+proctype writer(byte me)
+{
+	byte n, w, need, free_seen, from, f, r, p, last, c, d, seen_who;
+	short m, m2;
+
+	{
+		who[me] = 1;
+retry:
+		atomic {
+			f = 0; from = 0; r = 0; p = 0; last = 0; d = 0; seen_who = 0; m = 0; m2 = 0; need = 0; w = 0;
+			if
+			:: n == SENDS(me) -> goto end
+			:: else -> w = write
+			fi
+		};
+		atomic {
+			m = mark[w % N];
+			if
+			:: AT(m, w) -> goto help
+			:: else
+			fi
+		};
+		atomic {
+#ifndef BREAK_STALE
+			if
+			:: write != w -> goto retry
+			:: else
+			fi;
+#endif
+			need = (N - w % N < SIZE(me) -> N - w % N : SIZE(me));
+			if
+			:: w >= free_seen && w - free_seen + need < N -> goto room
+			:: else
+			fi
+		};
+		/* chan_reclaim() */
+		atomic { f = free; from = f };
+		r = read;
+walk:
+		atomic {
+			m2 = mark[f % N];
+			if
+			:: !AT(m2, f) -> goto walked
+			:: AT(m2, f) && f == r && STATE(m2) != RESERVED && STATE(m2) != COMMITTED
+			:: AT(m2, f) && f == r && (STATE(m2) == RESERVED || STATE(m2) == COMMITTED) -> goto walked
+			:: AT(m2, f) && f != r && (STATE(m2) == DONE || STATE(m2) == EMPTY) ->
+				f = f + LEN(m2);
+				goto walk
+			:: AT(m2, f) && f != r && STATE(m2) != DONE && STATE(m2) != EMPTY -> goto walked
+			fi
+		};
+		pass(r, m2);
+		atomic {
+			r = read;
+			if
+			:: f != r && (STATE(m2) == DONE || STATE(m2) == EMPTY) ->
+				f = f + LEN(m2);
+				goto walk
+			:: else
+			fi
+		};
+walked:
+		if
+		:: f != from -> adv(free, from, f - from)
+		:: else
+		fi;
+		atomic {
+			r = 0; from = 0; m2 = 0; f = 0;
+			free_seen = free;
+			if
+			:: w >= free_seen && w - free_seen + need < N -> goto room
+			:: else
+			fi
+		};
+		/* full(): chan_look_at_oldest(), and wait */
+		atomic {
+			if
+			:: write != w || free != free_seen -> goto retry
+			:: AT(mark[free_seen % N], free_seen) && (STATE(mark[free_seen % N]) == DONE ||
+			   STATE(mark[free_seen % N]) == EMPTY) -> goto retry
+#ifdef CONF_OLDEST
+			:: write == w && free == free_seen -> f = free; goto oldest
+#endif
+			:: DEAD(0) -> d = 0
+			:: DEAD(1) -> d = 1
+			:: DEAD(2) -> d = 2
+			:: still != NOBODY -> goto end
+			fi
+		};
+		recover();
+recovered:
+		goto retry;
+help:
+		adv(write, w, LEN(m));
+		goto retry;
+room:
+		/* take() */
+		atomic {
+			if
+			:: mark[w % N] == m ->
+				assert(write == w && !AT(m, w));	/* rule 1: only at write, only what is free */
+				m = MK(w, need, me, 0, TAKEN);
+				mark[w % N] = m
+			:: else -> goto retry
+			fi
+		};
+		adv(write, w, need);
+		if
+		:: need == 2 -> mark[w % N + 1] = MK(w, 0, 0, 0, FREE)
+		:: else
+		fi;
+		atomic {
+			if
+			:: need < SIZE(me) -> goto link
+			:: else -> data[w % N] = FRAME(me, n)
+			fi
+		};
+		if
+		:: need == 2 -> data[w % N + 1] = FRAME(me, n + BURST(me))
+		:: else
+		fi;
+#ifndef BREAK_INNER
+		if
+		:: BURST(me) -> mark[w % N + 1] = MK(w, 1, me, 0, COMMITTED)
+		:: else
+		fi;
+#endif
+		/* publish() */
+		atomic {
+			if
+#ifdef BREAK_STORE
+			:: true ->
+#else
+			:: mark[w % N] == m ->
+#endif
+				mark[w % N] = MK(w, (BURST(me) -> 1 : need), me, 0, COMMITTED);
+				is_sent();
+				goto retry
+			:: else ->
+				assert(mark[w % N] == TO(m, ASIDE));	/* rule 3: the living keep theirs */
+				m = TO(m, ASIDE)
+			fi
+		};
+		/* publish_aside(): readers have gone past it */
+		pass_beyond(w);
+		if
+		:: BURST(me) -> mark[w % N + 1] = MK(w, 1, me, 0, RETURNED)
+		:: else
+		fi;
+		atomic {
+			assert(mark[w % N] == m);			/* rule 3: the living keep theirs */
+			mark[w % N] = MK(w, (BURST(me) -> 1 : need), me, 0, RETURNED);
+			is_sent()
+		};
+		returned++;
+		goto retry;
+link:
+		atomic {
+			assert(mark[w % N] == m || mark[w % N] == TO(m, ASIDE));	/* rule 3: the living keep theirs */
+			mark[w % N] = TO(m, EMPTY);
+			goto retry
+		};
+#ifdef CONF_OLDEST
+oldest:
+		atomic {
+			m = mark[f % N];
+			if
+			:: AT(m, f) && STATE(m) == RETURNED -> goto throw
+			:: AT(m, f) && (STATE(m) == READING || STATE(m) == ASIDE) -> goto no_oldest
+			:: else
+			fi
+		};
+		atomic { f = 0; r = read };
+		atomic {
+			m = mark[r % N];
+			if
+			:: !AT(m, r) -> goto no_oldest
+			:: AT(m, r) && STATE(m) == RESERVED -> goto no_oldest
+			:: AT(m, r) && STATE(m) == COMMITTED -> f = r; goto throw
+			:: else
+			fi
+		};
+		pass(r, m);
+		goto oldest_again;
+throw:
+		atomic {
+			if
+			:: mark[f % N] == m ->
+				mark[f % N] = TO(m, DONE);
+				assert(sent[data[f % N]] && !gone[data[f % N]]);	/* rule 5: once */
+				gone[data[f % N]] = true
+			:: else -> goto retry
+			fi
+		};
+		if
+		:: STATE(m) == COMMITTED -> adv(read, f, LEN(m))
+		:: else
+		fi;
+		goto retry;
+no_oldest:
+oldest_again:
+		goto retry;
+#endif
+end:
+		atomic { ended[me] = true; who[me] = 0 }
+	} unless {
+		atomic {
+			killed[me] || still == me ->
+			n = 0; w = 0; need = 0; free_seen = 0; from = 0; f = 0; r = 0; p = 0; last = 0; c = 0; d = 0; seen_who = 0; m = 0; m2 = 0
+		}
+	}
+}
+
+proctype reader(byte me)
+{
+	byte r, p, last, c, seen, joined, d, seen_who, mine = 1;
+	short m, m2;
+
+attach:
+	{
+		who[me] = mine;
+again:
+		atomic {
+			r = 0; p = 0; last = 0; joined = 0; d = 0; seen_who = 0; m = 0; m2 = 0;
+			c = returned;
+			if
+			:: c != seen -> goto behind
+			:: else -> c = 0
+			fi
+		};
+next:
+		atomic { m = 0; p = 0; joined = 0; r = read };
+		atomic {
+			m = mark[r % N];
+			if
+			:: !AT(m, r) -> goto nothing
+			:: AT(m, r) && STATE(m) == RESERVED -> goto stuck
+			:: AT(m, r) && STATE(m) == COMMITTED
+			:: AT(m, r) && STATE(m) != RESERVED && STATE(m) != COMMITTED -> goto over
+			fi
+		};
+		/* look_ahead() */
+		atomic {
+			if
+			:: (r + LEN(m)) % N == 0
+			:: (r + LEN(m)) % N != 0 -> m2 = mark[(r + LEN(m)) % N]
+			fi;
+			if
+			:: AT(m2, r + LEN(m)) && STATE(m2) == COMMITTED -> joined = LEN(m2)
+			:: else
+			fi;
+			m2 = 0
+		};
+#ifndef BREAK_ORDER
+		atomic {
+			if
+			:: returned != seen -> goto again
+			:: else
+			fi
+		};
+#endif
+		atomic {
+			if
+			:: mark[r % N] == m ->
+				is_claimed(r);
+				if
+				:: joined != 0 -> is_claimed(r + LEN(m))
+				:: else
+				fi;
+				p = LEN(m);
+				m = MK(r, LEN(m) + joined, me, TRIES(m), READING);
+				mark[r % N] = m
+			:: else -> goto next
+			fi
+		};
+		adv(read, r, LEN(m));
+deliver:
+		atomic {
+			assert(mark[r % N] == m);			/* rule 3: the living keep theirs */
+			is_whole(r, p);
+			if
+			:: joined != 0 -> is_whole(r + p, joined)
+			:: else
+			fi;
+			mark[r % N] = TO(m, DONE);
+			goto again
+		};
+over:
+		pass(r, m);
+		goto next;
+behind:
+		p = free;
+		r = read;
+further:
+		atomic {
+			if
+			:: p == r -> seen = c; c = 0; p = 0; goto next
+			:: else ->
+				assert(p < r);				/* rule 2: frames without a gap */
+				m = mark[p % N]
+			fi;
+			if
+			:: AT(m, p) && STATE(m) == RETURNED
+			:: AT(m, p) && STATE(m) != RETURNED -> p = p + LEN(m); goto further
+			:: !AT(m, p) -> m = 0; goto behind
+			fi
+		};
+		atomic {
+			if
+			:: mark[p % N] == m ->
+				r = p;
+				is_claimed(r);
+				p = LEN(m);
+				m = MK(r, LEN(m), me, TRIES(m), READING);
+				mark[r % N] = m;
+				goto deliver
+			:: else -> p = p + LEN(m); goto further
+			fi
+		};
+stuck:
+		atomic {
+			if
+			:: mark[r % N] != m || returned != seen -> goto again
+			:: DEAD(0) -> d = 0
+			:: DEAD(1) -> d = 1
+			:: DEAD(2) -> d = 2
+#ifndef BREAK_WAIT
+			:: AT(mark[(r + LEN(m)) % N], r + LEN(m)) -> goto aside
+#endif
+			:: still == OWNER(m) && ALL_ENDED && mark[r % N] == m && returned == seen &&
+			   !AT(mark[(r + LEN(m)) % N], r + LEN(m)) -> goto end
+			fi;
+			goto dead
+		};
+aside:
+		atomic {
+			if
+			:: mark[r % N] == m -> m = TO(m, ASIDE); mark[r % N] = m
+			:: else -> goto again
+			fi
+		};
+		pass(r, m);
+		goto again;
+nothing:
+		atomic {
+			if
+			:: mark[r % N] != m || read != r || returned != seen -> goto again
+			:: DEAD(0) -> d = 0
+			:: DEAD(1) -> d = 1
+			:: DEAD(2) -> d = 2
+			:: ALL_ENDED && mark[r % N] == m && read == r && write == r && returned == seen -> goto end
+			fi
+		};
+dead:
+		recover();
+recovered:
+		goto again;
+end:
+		atomic { who[me] = 0 }
+	} unless {
+		atomic {
+			mine == 1 && killed[me] ->
+			r = 0; p = 0; last = 0; c = 0; seen = 0; joined = 0; d = 0; seen_who = 0; m = 0; m2 = 0
+		};
+		atomic {
+#if READERS == 1
+			me = SPARE;
+#else
+			who[me] == 0 -> mine = 2;
+#endif
+			goto attach
+		}
+	}
+}
+
+/* One of them, anywhere, or none. */
+proctype fate()
+{
+#ifdef CONF_STALL
+	if
+	:: still = 0
+	:: still = 1
+	:: skip
+	fi;
+#elif !defined(CONF_ROUND)
+	if
+	:: killed[0] = true
+	:: killed[1] = true
+#if READERS == 1 /* else it is as the other one */
+	:: killed[2] = true
+#endif
+	:: skip
+	fi;
+#endif
+	quiet = true
+}
+
+init
+{
+	byte i;
+
+	atomic {
+		run fate();
+#if WRITERS == 2
+		run writer(0);
+		run writer(1);
+		run reader(2)
+#else
+		run writer(0);
+		run reader(1);
+		run reader(2)
+#endif
+	};
+	(_nr_pr == 1);
+	atomic {
+		do
+		:: i == WRITERS * FRAMES -> break
+		:: else ->
+			/* One that stands still may not have come to say that its frame is there. */
+			assert(!sent[i] || gone[i] || still == i / FRAMES);	/* rule 7: each frame arrives */
+			i++
+		od
+	}
+}
