@@ -13,7 +13,7 @@
  *     CONF_WRITERS    two writers, one reader; of one writer the frames are of two granules
  *     CONF_ROUND      likewise; frames of one granule, a buffer of two, which is gone round; nobody is killed
  *     CONF_READERS    one writer, two readers; the dead one's successor has the same slot
- *     CONF_LAPS       likewise; a buffer of two, which is gone round
+ *     CONF_LAPS       likewise; a buffer of two, which is gone round; a reader is killed
  *     CONF_BURSTS     as CONF_WRITERS; one writer's two frames are one burst
  *     CONF_ASIDE      two writers, one reader; room for all of their frames, so one may be set aside
  *     CONF_STALL      likewise; a writer stands still instead of being killed
@@ -774,7 +774,9 @@ proctype fate()
 	fi;
 #elif !defined(CONF_ROUND)
 	if
+#ifndef CONF_LAPS
 	:: killed[0] = true
+#endif
 	:: killed[1] = true
 #if READERS == 1 /* else it is as the other one */
 	:: killed[2] = true
