@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Which command, and how it ends. */
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "channel.h"
+
+void
+ct_msg(const char *fmt, ...)
+{
+	char line[1024], *p;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(line, sizeof(line), fmt, ap) < 0)
+		line[0] = '\0';
+	va_end(ap);
+	for (p = line; *p != '\0'; p++) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	}
+	fprintf(stderr, CT_NAME ": %s\n", line);
+}
+
+/* What to do about it; "" if the library's words are all there is to say. */
+static const char *
+hint(const struct ct_options *o, int err)
+{
+	switch (err) {
+	case ENOENT:
+		return o->command == CT_DESTROY ? "" : "; 'leat-channel create' makes one";
+	case EEXIST:
+		return "; 'leat-channel destroy' removes it";
+	case EACCES:
+		return "; a channel is its maker's alone: run this as the same user";
+	case EAGAIN:
+		return "; if it stays so, 'leat-channel destroy --force' removes it";
+	case EPROTO:
+		return "; 'leat-channel destroy' removes a channel that is beyond help";
+	case EUSERS:
+		return "; 'leat-channel inspect' lists them, 'create --participants' has more";
+	case EXDEV:
+		return "; run this in the same container";
+	default:
+		return "";
+	}
+}
+
+int
+ct_failed(const struct ct_options *o, int err)
+{
+	ct_msg("%s%s", leat_channel_error(), hint(o, err));
+	return CT_EXIT_FAILED;
+}
+
+struct leat_channel *
+ct_open(const struct ct_options *o)
+{
+	struct leat_channel *ch = leat_channel_open(o->name, &o->opts);
+
+	if (ch == NULL)
+		(void)ct_failed(o, errno);
+	return ch;
+}
+
+int
+ct_unwritten(void)
+{
+	if (ct_stopped() == 0)
+		ct_msg("stdout: can't write: %s", strerror(errno));
+	return CT_EXIT_FAILED;
+}
+
+static int
+run(const struct ct_options *o)
+{
+	static int (*const commands[CT_COMMANDS])(const struct ct_options *) = {
+		[CT_CREATE] = ct_create,   [CT_ATTACH] = ct_attach,   [CT_SEND] = ct_send,
+		[CT_RECV] = ct_recv,	   [CT_INSPECT] = ct_inspect, [CT_TERMINATE] = ct_terminate,
+		[CT_DESTROY] = ct_destroy,
+	};
+	int ret;
+
+	ret = ct_catch_signals();
+	if (ret < 0) {
+		ct_msg("signals: %s", strerror(-ret));
+		return CT_EXIT_FAILED;
+	}
+	ret = commands[o->command](o);
+	return ct_stopped() != 0 ? 128 + ct_stopped() : ret;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ct_options o;
+
+	if (ct_options_parse(&o, argc, argv) < 0)
+		return CT_EXIT_USAGE;
+	if (!o.help && !o.version)
+		return run(&o);
+	if (o.help)
+		ct_help(stdout, o.command);
+	else
+		printf(CT_NAME " " CT_VERSION "\n");
+	return fflush(stdout) != 0 || ferror(stdout) ? ct_unwritten() : CT_EXIT_OK;
+}

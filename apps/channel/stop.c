@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Signals, and waiting so that they are noticed. */
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "channel.h"
+
+static volatile sig_atomic_t stopped;
+static const int asking[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+static sigset_t asking_set;
+
+/* The first one asks for an orderly end; a second one ends the process. */
+static void
+on_signal(int sig)
+{
+	stopped = sig;
+}
+
+/* Memory that was there when it was mapped is gone: its file was cut off, or no page was left for it. */
+static void
+on_sigbus(int sig)
+{
+	static const char words[] = CT_NAME
+		": the channel's memory is gone: somebody cut its file off, or /dev/shm is full\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)
+		_exit(CT_EXIT_FAILED);
+	_exit(CT_EXIT_FAILED);
+}
+
+static int
+catch_one(int sig, void (*handler)(int))
+{
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = (int)SA_RESETHAND }, was;
+
+	(void)sigemptyset(&sa.sa_mask);
+	if (sigaction(sig, NULL, &was) != 0)
+		return -errno;
+	/* nohup, or a shell's background: whoever started us does not want it to count. */
+	if (was.sa_handler == SIG_IGN && (sig == SIGINT || sig == SIGHUP))
+		return 0;
+	return sigaction(sig, &sa, NULL) != 0 ? -errno : 0;
+}
+
+int
+ct_catch_signals(void)
+{
+	unsigned int i;
+	int ret;
+
+	(void)sigemptyset(&asking_set);
+	for (i = 0; i < sizeof(asking) / sizeof(asking[0]); i++) {
+		(void)sigaddset(&asking_set, asking[i]);
+		ret = catch_one(asking[i], on_signal);
+		if (ret < 0)
+			return ret;
+	}
+	return catch_one(SIGBUS, on_sigbus);
+}
+
+int
+ct_stopped(void)
+{
+	return stopped;
+}
+
+uint64_t
+ct_now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CT_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+int
+ct_poll(int fd, uint64_t ns)
+{
+	struct timespec ts = { (time_t)(ns / CT_NS_PER_S), (long)(ns % CT_NS_PER_S) };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	sigset_t before;
+	int ret;
+
+	/* Blocked but for the wait itself: none can come between the question and the wait. */
+	if (sigprocmask(SIG_BLOCK, &asking_set, &before) != 0)
+		return -errno;
+	ret = stopped != 0 ? -EINTR
+			   : ppoll(&p, 1, ns == LEAT_CHANNEL_FOREVER ? NULL : &ts, &before);
+	if (ret == -1)
+		ret = -errno;
+	if (sigprocmask(SIG_SETMASK, &before, NULL) != 0)
+		return -errno;
+	return ret;
+}
+
+uint64_t
+ct_end(uint64_t timeout_ns)
+{
+	uint64_t now = ct_now_ns();
+
+	return timeout_ns > LEAT_CHANNEL_FOREVER - now ? LEAT_CHANNEL_FOREVER : now + timeout_ns;
+}
+
+uint64_t
+ct_slice(uint64_t end)
+{
+	uint64_t now;
+
+	if (end == LEAT_CHANNEL_FOREVER)
+		return CT_SLICE_NS;
+	now = ct_now_ns();
+	if (now >= end)
+		return 0;
+	return end - now < CT_SLICE_NS ? end - now : CT_SLICE_NS;
+}
