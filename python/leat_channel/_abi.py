@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What leat_channel.h says, for ctypes: constants, structures, functions.
+
+test/python compares each of them with the header.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import enum
+import threading
+
+SONAME = "libleat-channel.so.0"
+
+PARTICIPANTS_MAX = 64
+SIZE_MIN = 4096
+SIZE_MAX = 1 << 30
+HEADER = 16
+DELIVERIES = 4
+FOREVER = (1 << 64) - 1
+DROPPED = 1
+BURST = 64  # of peek and dispatch
+
+
+class Notify(enum.IntEnum):
+    """How a participant tells others that there is a frame, or room."""
+
+    FUTEX = 0
+    NONE = 1
+    EVENTFD = 2
+
+
+class OnDeath(enum.IntEnum):
+    """What becomes of a frame whose reader died with it in its hands."""
+
+    REDELIVER = 0
+    DROP = 1
+
+
+class Full(enum.IntEnum):
+    """What a writer does when there is no room."""
+
+    FAIL = 0
+    WAIT = 1
+    DROP_NEWEST = 2
+    DROP_OLDEST = 3
+
+
+class WaitHow(enum.IntEnum):
+    """How a participant waits."""
+
+    NOTIFY = 0
+    SPIN = 1
+    PAUSE = 2
+    YIELD = 3
+    SLEEP = 4
+
+
+class Invalid(enum.IntEnum):
+    """What a reader does with a frame whose header is wrong."""
+
+    END = 0
+    SKIP = 1
+
+
+# enum leat_channel_counter, in its order
+COUNTERS = ("sent", "received", "full", "overwritten", "invalid", "aborted", "returned", "lost")
+
+
+class Conf(c.Structure):
+    """struct leat_channel_conf"""
+
+    _fields_ = [
+        ("size", c.c_uint64),
+        ("participants", c.c_uint32),
+        ("notify", c.c_uint),
+        ("on_death", c.c_uint),
+        ("start", c.c_uint64),
+    ]
+
+
+class Opts(c.Structure):
+    """struct leat_channel_opts"""
+
+    _fields_ = [
+        ("full", c.c_uint),
+        ("full_ns", c.c_uint64),
+        ("wait", c.c_uint),
+        ("invalid", c.c_uint),
+        ("check_ms", c.c_uint32),
+    ]
+
+
+class CFrame(c.Structure):
+    """struct leat_channel_frame"""
+
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("len", c.c_uint32),
+        ("type", c.c_uint32),
+        ("hash", c.c_uint64),
+    ]
+
+
+class CWho(c.Structure):
+    """struct leat_channel_who"""
+
+    _fields_ = [
+        ("slot", c.c_uint32),
+        ("pid", c.c_int32),
+        ("start", c.c_uint64),
+        ("generation", c.c_uint32),
+        ("alive", c.c_bool),
+        ("waiting", c.c_bool),
+        ("count", c.c_uint64 * len(COUNTERS)),
+    ]
+
+
+class CInfo(c.Structure):
+    """struct leat_channel_info"""
+
+    _fields_ = [
+        ("size", c.c_uint64),
+        ("bytes", c.c_uint64),
+        ("write", c.c_uint64),
+        ("read", c.c_uint64),
+        ("free", c.c_uint64),
+        ("notify", c.c_uint),
+        ("on_death", c.c_uint),
+        ("ended", c.c_bool),
+        ("reserved", c.c_uint32),
+        ("committed", c.c_uint32),
+        ("reading", c.c_uint32),
+        ("returned", c.c_uint32),
+        ("done", c.c_uint32),
+        ("empty", c.c_uint32),
+        ("participants", c.c_uint32),
+        ("participants_max", c.c_uint32),
+        ("count", c.c_uint64 * len(COUNTERS)),
+        ("who", CWho * PARTICIPANTS_MAX),
+    ]
+
+
+Fn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(CFrame))
+
+_HANDLE = c.c_void_p
+_FUNCTIONS = {
+    # name: (result, arguments)
+    "error": (c.c_char_p, []),
+    "create": (_HANDLE, [c.c_char_p, c.POINTER(Conf), c.POINTER(Opts)]),
+    "open": (_HANDLE, [c.c_char_p, c.POINTER(Opts)]),
+    "unlink": (c.c_int, [c.c_char_p]),
+    "memfd": (_HANDLE, [c.POINTER(Conf), c.POINTER(Opts)]),
+    "pass": (c.c_int, [_HANDLE, c.c_int]),
+    "accept": (_HANDLE, [c.c_int, c.POINTER(Opts)]),
+    "join": (_HANDLE, [_HANDLE, c.POINTER(Opts)]),
+    "close": (None, [_HANDLE]),
+    "max": (c.c_uint32, [_HANDLE]),
+    "send": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64, c.c_void_p, c.c_uint32]),
+    "send_burst": (c.c_int, [_HANDLE, c.POINTER(CFrame), c.c_uint]),
+    "reserve": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64, c.c_uint32, c.POINTER(c.c_void_p)]),
+    "commit": (c.c_int, [_HANDLE]),
+    "abort": (c.c_int, [_HANDLE]),
+    "terminate": (c.c_int, [_HANDLE]),
+    "peek": (c.c_int, [_HANDLE, c.POINTER(CFrame), c.c_uint]),
+    "consume": (c.c_int, [_HANDLE]),
+    "give_back": (c.c_int, [_HANDLE]),
+    "dispatch": (c.c_int, [_HANDLE, c.c_uint, Fn, c.c_void_p]),
+    "wait": (c.c_int, [_HANDLE, c.c_uint64]),
+    "wait_room": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64]),
+    "recover": (c.c_int, [_HANDLE]),
+    "inspect": (c.c_int, [_HANDLE, c.POINTER(CInfo)]),
+    "inspect_name": (c.c_int, [c.c_char_p, c.POINTER(CInfo)]),
+}
+
+
+class _Library:
+    """The functions of libleat-channel, without their prefix: lib.send, getattr(lib, "pass")."""
+
+    def __init__(self, path: str) -> None:
+        dll = c.CDLL(path, use_errno=True)
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(dll, "leat_channel_" + name)
+            function.restype = result
+            function.argtypes = arguments
+            setattr(self, name, function)
+
+
+_lock = threading.Lock()
+_loaded: _Library | None = None
+
+
+def load(path: str | None = None) -> None:
+    """Load the library from this path; without one the dynamic loader looks for it.
+
+    Everything else in this module does the latter by itself: only a library in an unusual place needs
+    this call, before any other. Raises OSError, also if it was loaded before and a path is given.
+    """
+    global _loaded
+    with _lock:
+        if _loaded is not None:
+            if path is not None:
+                raise OSError("libleat-channel was loaded before")
+            return
+        try:
+            _loaded = _Library(path if path is not None else SONAME)
+        except OSError as e:
+            raise OSError(
+                f"{e}; is leat installed, and where the dynamic loader looks (ldconfig, "
+                "LD_LIBRARY_PATH)? leat_channel.load(path) takes it from elsewhere"
+            ) from None
+        except AttributeError as e:
+            raise OSError(f"not the libleat-channel that this module is for: {e}") from None
+
+
+def library() -> _Library:
+    """The loaded library; loads it if need be."""
+    if _loaded is None:
+        load()
+    assert _loaded is not None
+    return _loaded

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a channel is doing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import _abi
+
+
+@dataclass(frozen=True)
+class Who:
+    """A participant."""
+
+    slot: int
+    pid: int
+    start: int  # of the process, in clock ticks after boot
+    generation: int  # how many have had the slot
+    alive: bool
+    waiting: bool
+    count: dict[str, int]  # of all that had the slot
+
+
+@dataclass(frozen=True)
+class Info:
+    """A channel, at about one moment. size, bytes and the positions write, read and free are bytes."""
+
+    size: int
+    bytes: int
+    write: int
+    read: int
+    free: int
+    notify: _abi.Notify
+    on_death: _abi.OnDeath
+    ended: bool
+    reserved: int  # frames in these states
+    committed: int
+    reading: int
+    returned: int
+    done: int
+    empty: int
+    participants: int
+    participants_max: int
+    count: dict[str, int]  # sent, received, full, overwritten, invalid, aborted, returned, lost
+    who: list[Who]
+
+
+def _counters(count) -> dict[str, int]:
+    return dict(zip(_abi.COUNTERS, count))
+
+
+def info_of(raw: _abi.CInfo) -> Info:
+    plain = {name: getattr(raw, name) for name, _ in _abi.CInfo._fields_}
+    plain["notify"] = _abi.Notify(raw.notify)
+    plain["on_death"] = _abi.OnDeath(raw.on_death)
+    plain["count"] = _counters(raw.count)
+    plain["who"] = [
+        Who(w.slot, w.pid, w.start, w.generation, w.alive, w.waiting, _counters(w.count))
+        for w in raw.who[: raw.participants]
+    ]
+    return Info(**plain)
