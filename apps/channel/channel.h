@@ -10,7 +10,7 @@
  *     manage.c    create, terminate, destroy
  *     send.c recv.c
  *     show.c      inspect, attach; json.c --json
- *     stop.c      signals, and waiting so that they are noticed
+ *     stop.c      signals, and waiting and writing so that they are noticed
  *
  * A command gets checked options and returns the exit code. One that blocks does so in slices, or in
  * ct_poll(), and asks ct_stopped() in between: whatever ends it, its handle is closed, so that frames it
@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,7 @@ enum {
 	CT_EXIT_USAGE = 2,
 	CT_EXIT_TIMEOUT = 3, /* no frame, or no room, in time */
 	CT_EXIT_ENDED = 4,   /* the channel was terminated before all was done */
-			     /* 128 + N: ended by signal N */
+	/* 128 + N: ended by signal N */
 };
 
 enum ct_command {
@@ -103,8 +104,11 @@ int ct_catch_signals(void);
 /* The signal that asks for an end, or 0. */
 int ct_stopped(void);
 uint64_t ct_now_ns(void);
-/* Until fd (-1: none) can be read, or so long. @return 1; 0: time is up; -EINTR: ct_stopped(); -errno */
-int ct_poll(int fd, uint64_t ns);
+/* Until fd (-1: none) has one of the events, or so long. @return 1; 0: time is up; -EINTR: ct_stopped(); -errno */
+int ct_poll(int fd, short events, uint64_t ns);
+/* stdout, but writing to it ends with an error when ct_stopped(). */
+extern FILE *ct_out;
+int ct_open_stdout(void);
 /* How long to wait now, of a time that ends at end (LEAT_CHANNEL_FOREVER: never). 0: it is over */
 uint64_t ct_slice(uint64_t end);
 /* When a time that begins now ends. */

@@ -58,7 +58,7 @@ print_and_free(struct json_object *o, bool ok, int how)
 
 	if (s == NULL)
 		ret = -ENOMEM;
-	else if (printf("%s\n", s) < 0)
+	else if (fprintf(ct_out, "%s\n", s) < 0)
 		ret = -EIO;
 	(void)json_object_put(o);
 	return ret;
@@ -69,7 +69,7 @@ print_flushed(struct json_object *o, bool ok, int how)
 {
 	int ret = print_and_free(o, ok, how);
 
-	return ret == 0 && fflush(stdout) != 0 ? -EIO : ret;
+	return ret == 0 && fflush(ct_out) != 0 ? -EIO : ret;
 }
 
 static bool

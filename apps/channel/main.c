@@ -74,6 +74,12 @@ ct_unwritten(void)
 }
 
 static int
+flushed(void)
+{
+	return fflush(ct_out) != 0 || ferror(ct_out) ? ct_unwritten() : CT_EXIT_OK;
+}
+
+static int
 run(const struct ct_options *o)
 {
 	static int (*const commands[CT_COMMANDS])(const struct ct_options *) = {
@@ -81,29 +87,33 @@ run(const struct ct_options *o)
 		[CT_RECV] = ct_recv,	   [CT_INSPECT] = ct_inspect, [CT_TERMINATE] = ct_terminate,
 		[CT_DESTROY] = ct_destroy,
 	};
-	int ret;
 
-	ret = ct_catch_signals();
-	if (ret < 0) {
-		ct_msg("signals: %s", strerror(-ret));
-		return CT_EXIT_FAILED;
+	if (o->help) {
+		ct_help(ct_out, o->command);
+		return flushed();
 	}
-	ret = commands[o->command](o);
-	return ct_stopped() != 0 ? 128 + ct_stopped() : ret;
+	if (o->version) {
+		fprintf(ct_out, CT_NAME " " CT_VERSION "\n");
+		return flushed();
+	}
+	return commands[o->command](o);
 }
 
 int
 main(int argc, char **argv)
 {
 	struct ct_options o;
+	int ret;
 
 	if (ct_options_parse(&o, argc, argv) < 0)
 		return CT_EXIT_USAGE;
-	if (!o.help && !o.version)
-		return run(&o);
-	if (o.help)
-		ct_help(stdout, o.command);
-	else
-		printf(CT_NAME " " CT_VERSION "\n");
-	return fflush(stdout) != 0 || ferror(stdout) ? ct_unwritten() : CT_EXIT_OK;
+	ret = ct_catch_signals();
+	if (ret == 0)
+		ret = ct_open_stdout();
+	if (ret < 0) {
+		ct_msg("signals, stdout: %s", strerror(-ret));
+		return CT_EXIT_FAILED;
+	}
+	ret = run(&o);
+	return ct_stopped() != 0 ? 128 + ct_stopped() : ret;
 }

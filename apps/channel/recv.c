@@ -22,9 +22,9 @@ print_one(const struct ct_options *o, const struct leat_channel_frame *f)
 {
 	if (o->json)
 		return ct_json_frame(f);
-	if (fwrite(f->data, 1, f->len, stdout) != f->len)
+	if (fwrite(f->data, 1, f->len, ct_out) != f->len)
 		return -EIO;
-	if (!o->raw && putchar(o->null ? '\0' : '\n') == EOF)
+	if (!o->raw && fputc(o->null ? '\0' : '\n', ct_out) == EOF)
 		return -EIO;
 	return 0;
 }
@@ -36,7 +36,7 @@ print_all(struct receiver *r, const struct leat_channel_frame *frames, int n)
 
 	for (i = 0; i < n && ret == 0 && ct_stopped() == 0; i++)
 		ret = print_one(r->o, &frames[i]);
-	if (i == n && ret == 0 && fflush(stdout) == 0) {
+	if (i == n && ret == 0 && fflush(ct_out) == 0) {
 		(void)leat_channel_consume(r->ch);
 		r->received += (uint64_t)n;
 		return CT_EXIT_OK;

@@ -92,7 +92,7 @@ more(struct sender *s)
 	ssize_t n;
 	int ret;
 
-	ret = ct_poll(STDIN_FILENO, LEAT_CHANNEL_FOREVER);
+	ret = ct_poll(STDIN_FILENO, POLLIN, LEAT_CHANNEL_FOREVER);
 	if (ret < 0)
 		return ret;
 	memmove(s->buf, s->buf + s->start, s->have);

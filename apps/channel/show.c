@@ -16,7 +16,7 @@ const char *const ct_counters[LEAT_CHANNEL_COUNTERS] = {
 static int
 flushed(void)
 {
-	return fflush(stdout) != 0 || ferror(stdout) ? ct_unwritten() : CT_EXIT_OK;
+	return fflush(ct_out) != 0 || ferror(ct_out) ? ct_unwritten() : CT_EXIT_OK;
 }
 
 static int
@@ -34,10 +34,11 @@ written(int ret)
 static void
 print_who(const struct leat_channel_who *w)
 {
-	printf("  %4u  %8d  %10u  %-5s  %-7s  %12" PRIu64 "  %12" PRIu64 "  %8" PRIu64 "\n",
-	       w->slot, w->pid, w->generation, w->alive ? "yes" : "no", w->waiting ? "yes" : "no",
-	       w->count[LEAT_CHANNEL_SENT], w->count[LEAT_CHANNEL_RECEIVED],
-	       w->count[LEAT_CHANNEL_FULL]);
+	fprintf(ct_out,
+		"  %4u  %8d  %10u  %-5s  %-7s  %12" PRIu64 "  %12" PRIu64 "  %8" PRIu64 "\n",
+		w->slot, w->pid, w->generation, w->alive ? "yes" : "no", w->waiting ? "yes" : "no",
+		w->count[LEAT_CHANNEL_SENT], w->count[LEAT_CHANNEL_RECEIVED],
+		w->count[LEAT_CHANNEL_FULL]);
 }
 
 static int
@@ -45,22 +46,25 @@ print_info(const struct ct_options *o, const struct leat_channel_info *i)
 {
 	unsigned int k;
 
-	printf("%s%s: buffer %" PRIu64 " bytes, %" PRIu64
-	       " in all; notify %s; a dead reader's frames: %s\n",
-	       o->name, i->ended ? " (terminated)" : "", i->size, i->bytes,
-	       ct_notify_name(i->notify), ct_on_death_name(i->on_death));
-	printf("positions    write %" PRIu64 ", read %" PRIu64 ", free %" PRIu64 ": %" PRIu64
-	       " bytes in use\n",
-	       i->write, i->read, i->free, i->write - i->free);
-	printf("frames       reserved %u, committed %u, reading %u, returned %u, done %u, empty %u\n",
-	       i->reserved, i->committed, i->reading, i->returned, i->done, i->empty);
-	printf("counters    ");
+	fprintf(ct_out,
+		"%s%s: buffer %" PRIu64 " bytes, %" PRIu64
+		" in all; notify %s; a dead reader's frames: %s\n",
+		o->name, i->ended ? " (terminated)" : "", i->size, i->bytes,
+		ct_notify_name(i->notify), ct_on_death_name(i->on_death));
+	fprintf(ct_out,
+		"positions    write %" PRIu64 ", read %" PRIu64 ", free %" PRIu64 ": %" PRIu64
+		" bytes in use\n",
+		i->write, i->read, i->free, i->write - i->free);
+	fprintf(ct_out,
+		"frames       reserved %u, committed %u, reading %u, returned %u, done %u, empty %u\n",
+		i->reserved, i->committed, i->reading, i->returned, i->done, i->empty);
+	fprintf(ct_out, "counters    ");
 	for (k = 0; k < LEAT_CHANNEL_COUNTERS; k++)
-		printf("%s %s %" PRIu64, k > 0 ? "," : "", ct_counters[k], i->count[k]);
-	printf("\nparticipants %u of %u\n", i->participants, i->participants_max);
+		fprintf(ct_out, "%s %s %" PRIu64, k > 0 ? "," : "", ct_counters[k], i->count[k]);
+	fprintf(ct_out, "\nparticipants %u of %u\n", i->participants, i->participants_max);
 	if (i->participants > 0)
-		printf("  %4s  %8s  %10s  %-5s  %-7s  %12s  %12s  %8s\n", "slot", "pid",
-		       "generation", "alive", "waiting", "sent", "received", "full");
+		fprintf(ct_out, "  %4s  %8s  %10s  %-5s  %-7s  %12s  %12s  %8s\n", "slot", "pid",
+			"generation", "alive", "waiting", "sent", "received", "full");
 	for (k = 0; k < i->participants; k++)
 		print_who(&i->who[k]);
 	return flushed();
@@ -97,21 +101,22 @@ rates_of(const struct leat_channel_info *was, const struct leat_channel_info *is
 static int
 print_rates(const struct leat_channel_info *i, const struct ct_rates *r)
 {
-	printf("%10.0f  %10.0f  %8.0f  %12" PRIu64 "  %8u  %9u  %7u  %8u  %8" PRIu64 "  %8" PRIu64
-	       "  %12u\n",
-	       r->count[LEAT_CHANNEL_SENT], r->count[LEAT_CHANNEL_RECEIVED],
-	       r->count[LEAT_CHANNEL_FULL], i->write - i->free, i->reserved, i->committed,
-	       i->reading, i->returned, i->count[LEAT_CHANNEL_ABORTED], i->count[LEAT_CHANNEL_LOST],
-	       i->participants);
+	fprintf(ct_out,
+		"%10.0f  %10.0f  %8.0f  %12" PRIu64 "  %8u  %9u  %7u  %8u  %8" PRIu64 "  %8" PRIu64
+		"  %12u\n",
+		r->count[LEAT_CHANNEL_SENT], r->count[LEAT_CHANNEL_RECEIVED],
+		r->count[LEAT_CHANNEL_FULL], i->write - i->free, i->reserved, i->committed,
+		i->reading, i->returned, i->count[LEAT_CHANNEL_ABORTED],
+		i->count[LEAT_CHANNEL_LOST], i->participants);
 	return flushed();
 }
 
 static int
 print_head(void)
 {
-	printf("%10s  %10s  %8s  %12s  %8s  %9s  %7s  %8s  %8s  %8s  %12s\n", "sent/s",
-	       "received/s", "full/s", "bytes in use", "reserved", "committed", "reading",
-	       "returned", "aborted", "lost", "participants");
+	fprintf(ct_out, "%10s  %10s  %8s  %12s  %8s  %9s  %7s  %8s  %8s  %8s  %12s\n", "sent/s",
+		"received/s", "full/s", "bytes in use", "reserved", "committed", "reading",
+		"returned", "aborted", "lost", "participants");
 	return flushed();
 }
 
@@ -128,7 +133,7 @@ watch(const struct ct_options *o, struct leat_channel *ch)
 		code = print_head();
 	is = was;
 	while (ret >= 0 && code == CT_EXIT_OK && !is.ended) {
-		if (ct_poll(-1, o->interval_ns) < 0)
+		if (ct_poll(-1, 0, o->interval_ns) < 0)
 			return CT_EXIT_OK; /* a signal */
 		ret = leat_channel_recover(ch);
 		if (ret >= 0)

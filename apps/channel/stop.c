@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Signals, and waiting so that they are noticed. */
+/* Signals, and waiting, and writing, so that they are noticed. */
 
-#include <poll.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
+
+FILE *ct_out;
 
 static volatile sig_atomic_t stopped;
 static const int asking[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
@@ -80,10 +82,10 @@ ct_now_ns(void)
 }
 
 int
-ct_poll(int fd, uint64_t ns)
+ct_poll(int fd, short events, uint64_t ns)
 {
 	struct timespec ts = { (time_t)(ns / CT_NS_PER_S), (long)(ns % CT_NS_PER_S) };
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = { .fd = fd, .events = events };
 	sigset_t before;
 	int ret;
 
@@ -97,6 +99,44 @@ ct_poll(int fd, uint64_t ns)
 	if (sigprocmask(SIG_SETMASK, &before, NULL) != 0)
 		return -errno;
 	return ret;
+}
+
+/*
+ * A pipe that can be written takes so much at once without blocking: a signal that comes between the question
+ * and the write is noticed before the next one.
+ */
+static ssize_t
+write_stdout(void *cookie, const char *buf, size_t size)
+{
+	size_t done = 0;
+	ssize_t n;
+	int ret;
+
+	(void)cookie;
+	while (done < size) {
+		ret = ct_poll(STDOUT_FILENO, POLLOUT, LEAT_CHANNEL_FOREVER);
+		if (ret < 0) {
+			errno = -ret;
+			break;
+		}
+		n = write(STDOUT_FILENO, buf + done,
+			  size - done < PIPE_BUF ? size - done : PIPE_BUF);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			break;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return (ssize_t)done;
+}
+
+int
+ct_open_stdout(void)
+{
+	static char buf[1 << 16];
+
+	ct_out = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_stdout });
+	if (ct_out == NULL)
+		return -errno;
+	return setvbuf(ct_out, buf, _IOFBF, sizeof(buf)) != 0 ? -EIO : 0;
 }
 
 uint64_t

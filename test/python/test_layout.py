@@ -17,8 +17,8 @@ STRUCTS = {
     "who": _abi.CWho,
     "info": _abi.CInfo,
 }
-# For channels in memory of the caller: Python has none to give that stays where it is. And recv: here it has no
-# buffer that might be too small, it is peek, a copy, and consume.
+# For channels in memory of the caller: Python has none to give that stays where it is. And recv: here it has
+# no buffer that might be too small, it is peek, a copy, and consume.
 NOT_HERE = {"bytes", "format", "attach", "recv"}
 ENUMS = {
     "NOTIFY_": _abi.Notify,
