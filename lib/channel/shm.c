@@ -31,8 +31,8 @@ leat_channel_create(const char *name, const struct leat_channel_conf *conf,
 	}
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
-		(void)chan_err(errno, "channel create %s: %m; leat_channel_unlink() removes one",
-			       name);
+		(void)chan_err(errno, "channel create %s: %m%s", name,
+			       errno == EEXIST ? "; leat_channel_unlink() removes it" : "");
 		return NULL;
 	}
 	/* Allocated now: no SIGBUS later, when /dev/shm is full. */
