@@ -28,7 +28,7 @@ configure() {
 	local dir=$1 want parts had=
 	shift
 	want="CC=${CC:-} $*"
-	parts=$(find lib drivers apps test doc -name meson.build 2>/dev/null | sort | cksum)
+	parts=$(find lib drivers python apps test doc -name meson.build 2>/dev/null | sort | cksum)
 	[ -f "$dir/.leat-options" ] && had=$(cat "$dir/.leat-options")
 	if [ -f "$dir/build.ninja" ] && [ "$had" = "$want $parts" ]; then
 		return 0
