@@ -39,7 +39,7 @@ enum {
 	CT_EXIT_USAGE = 2,
 	CT_EXIT_TIMEOUT = 3, /* no frame, or no room, in time */
 	CT_EXIT_ENDED = 4,   /* the channel was terminated before all was done */
-	/* 128 + N: ended by signal N */
+			     /* 128 + N: ended by signal N */
 };
 
 enum ct_command {

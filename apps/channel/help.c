@@ -69,7 +69,8 @@ static const char *const help[CT_COMMANDS + 1] = {
 "\n"
 "  --type N           type of the frames, from 1 (default 1)\n"
 "  --hash N           of the type's definition (default 0); 0x... is hexadecimal\n"
-"  --full WHAT        when there is no room: wait (default), fail, drop-newest, drop-oldest\n"
+"  --full WHAT        when there is no room: wait (default), fail, drop-newest, drop-oldest (or the newest,\n"
+"                     while a reader has the oldest in its hands)\n"
 "  --timeout S        of --full wait, for each frame (default: for ever)\n"
 "  --wait HOW         notify (default), spin, pause, yield, sleep\n"
 "  -z, --null         lines of stdin end with NUL\n"
@@ -78,8 +79,7 @@ static const char *const help[CT_COMMANDS + 1] = {
 "  --json             how many were sent, dropped, left out as empty\n"
 "  -h, --help\n"
 "\n"
-"Exit: 3 no room, with --full fail, or wait and --timeout, or drop-oldest if readers have all there is;\n"
-"4 the channel is terminated.\n",
+"Exit: 3 no room, with --full fail, or wait and --timeout; 4 the channel is terminated.\n",
 
 [CT_RECV] =
 "Usage: leat-channel recv NAME [OPTION]...\n"

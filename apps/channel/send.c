@@ -76,6 +76,9 @@ send_one(struct sender *s, const char *data, size_t len)
 		if (ret == 0)
 			ret = leat_channel_send(s->ch, o->type, o->hash, data, (uint32_t)len);
 	} while (wait && ret == -EAGAIN && ct_stopped() == 0);
+	/* The oldest can't be thrown away while a reader has it in its hands: then it is this one. */
+	if (ret == -EAGAIN && o->opts.full == LEAT_CHANNEL_FULL_DROP_OLDEST)
+		ret = LEAT_CHANNEL_DROPPED;
 	if (ret < 0)
 		return ct_stopped() != 0 ? CT_EXIT_FAILED : refused(s, -ret);
 	if (ret == LEAT_CHANNEL_DROPPED)

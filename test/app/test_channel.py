@@ -225,6 +225,25 @@ def a_full_channel():
         kept = run("recv", ch.name).splitlines()
         check(kept == [b"%d" % i for i in range(37, 100)], str(kept))
         check(ch.inspect()["counters"]["overwritten"] == 37, str(ch.inspect()))
+        # The oldest in somebody's hands, who can't write it: the new ones go, and nothing waits or fails.
+        run("send", ch.name, "--full", "fail", stdin=many, code=3, err="full.*--full")
+        r, w = os.pipe()
+        os.set_blocking(w, False)
+        try:
+            while True:
+                os.write(w, bytes(65536))
+        except BlockingIOError:
+            os.set_blocking(w, True)
+        p = start("recv", ch.name, "-f", stdout=w)
+        ch.until(lambda j: j["frames"]["reading"] > 0)
+        j = json.loads(run("send", ch.name, "--full", "drop-oldest", "--json", stdin=many,
+                           err="100 of 100 frames were dropped"))
+        check((j["sent"], j["dropped"]) == (0, 100), str(j))
+        p.send_signal(signal.SIGTERM)
+        check(finish(p).returncode == 128 + signal.SIGTERM, p.err)
+        os.close(r)
+        os.close(w)
+        check(len(run("recv", ch.name).splitlines()) == 63, "given back")
         # Waiting is the default: all of it arrives.
         p = start("send", ch.name, "--terminate", stdin=subprocess.PIPE)
         q = collect("recv", ch.name, "--follow")
