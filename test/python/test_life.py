@@ -281,7 +281,5 @@ class Life(Case):
         self.assertIn("before", out)
 
 
-del Case  # its own tests are test_channel's
-
 if __name__ == "__main__":
     unittest.main()
