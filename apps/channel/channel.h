@@ -33,13 +33,13 @@
 /* A wait of the library is not ended by signals: so long until one is noticed. */
 #define CT_SLICE_NS UINT64_C(100000000)
 
+/* And 128 + N: ended by signal N. */
 enum {
 	CT_EXIT_OK = 0,
 	CT_EXIT_FAILED = 1,
 	CT_EXIT_USAGE = 2,
 	CT_EXIT_TIMEOUT = 3, /* no frame, or no room, in time */
 	CT_EXIT_ENDED = 4,   /* the channel was terminated before all was done */
-			     /* 128 + N: ended by signal N */
 };
 
 enum ct_command {

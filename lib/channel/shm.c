@@ -101,10 +101,12 @@ leat_channel_inspect_name(const char *name, struct leat_channel_info *info)
 		return chan_err(EAGAIN, "channel inspect %s: too small; is it being made?", name);
 	}
 	mem = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	ret = mem == MAP_FAILED ? chan_err(errno, "channel inspect %s: mmap: %m", name) : 0;
-	close(fd);
-	if (ret != 0)
+	if (mem == MAP_FAILED) {
+		ret = chan_err(errno, "channel inspect %s: mmap: %m", name);
+		close(fd);
 		return ret;
+	}
+	close(fd);
 	ret = chan_view(&view, mem, (uint64_t)st.st_size);
 	if (ret == 0)
 		ret = leat_channel_inspect(&view, info);
