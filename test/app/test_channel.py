@@ -13,6 +13,9 @@ import time
 from perf_lib import DEADLINE, PERF as TOOL, Failed, Skipped, case, check, main
 
 COUNT = iter(range(1 << 30))
+# Whoever started this in the background may have had them ignored, and so would what is started here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 COMMANDS = ["create", "attach", "send", "recv", "inspect", "terminate", "destroy"]
 
 
