@@ -238,7 +238,7 @@ static void
 check(struct ctx *c, unsigned int k)
 {
 	uint32_t i, n, sent = c->notes->ret < 0 ? 0 : c->sc->sends;
-	struct leat_channel_info info;
+	struct leat_channel_info info = { 0 };
 	uint64_t missing = 0;
 
 	for (i = 0; i < c->notes->nb_read; i++)
