@@ -260,26 +260,39 @@ leat_channel_max(const struct leat_channel *ch)
 	return (uint32_t)(ch->size / 2 - LEAT_CHANNEL_HEADER);
 }
 
-int
-leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len,
-		     void **data)
+/* A frame with its header, RESERVED. 0, and its place, its mark and its payload; or as leat_channel_send() */
+static inline int
+place(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *pos,
+      uint64_t *value, void **data)
 {
 	uint32_t granules = chan_frame_granules(len);
 	struct chan_header *h;
-	uint64_t pos;
 	int ret;
 
 	ret = check(ch, type, len);
 	if (ret != 0)
 		return ret;
-	ret = reserve_policy(ch, granules, len, &pos);
+	ret = reserve_policy(ch, granules, len, pos);
 	if (ret != 0)
 		return ret;
-	h = chan_frame(ch, pos);
+	h = chan_frame(ch, *pos);
 	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
-	ch->res_pos = pos;
-	ch->res_value = mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED);
+	*value = mark_make(ch, *pos, granules, ch->slot, CHAN_RESERVED);
 	*data = h + 1;
+	return 0;
+}
+
+int
+leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len,
+		     void **data)
+{
+	uint64_t pos, value;
+	int ret = place(ch, type, hash, len, &pos, &value, data);
+
+	if (ret != 0)
+		return ret;
+	ch->res_pos = pos;
+	ch->res_value = value;
 	return 0;
 }
 
@@ -309,22 +322,14 @@ int
 leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data,
 		  uint32_t len)
 {
-	uint32_t granules = chan_frame_granules(len);
-	struct chan_header *h;
-	uint64_t pos, m;
-	int ret;
+	uint64_t pos, value;
+	void *to;
+	int ret = place(ch, type, hash, len, &pos, &value, &to);
 
-	ret = check(ch, type, len);
 	if (ret != 0)
 		return ret;
-	ret = reserve_policy(ch, granules, len, &pos);
-	if (ret != 0)
-		return ret;
-	h = chan_frame(ch, pos);
-	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
-	memcpy(h + 1, data, len);
-	m = mark_make(ch, pos, granules, ch->slot, CHAN_RESERVED);
-	return publish(ch, pos, m, mark_to(m, CHAN_COMMITTED), NULL, 1);
+	memcpy(to, data, len);
+	return publish(ch, pos, value, mark_to(value, CHAN_COMMITTED), NULL, 1);
 }
 
 /*

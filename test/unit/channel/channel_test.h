@@ -11,7 +11,9 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "leat_channel.h"
 #include "leat_cmocka.h"
@@ -45,6 +47,30 @@ shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
 	if (ch == NULL)
 		fail_msg("attach: %s", leat_channel_error());
 	return ch;
+}
+
+/* A participant that holds frames, n if there are, has reserved another one of len bytes, and is dead. */
+static inline void
+shared_make_dead(const struct shared *s, unsigned int n, uint32_t len)
+{
+	struct leat_channel_frame f[8];
+	struct leat_channel *ch;
+	pid_t pid;
+	void *p;
+	int st;
+
+	assert_in_range(n, 1, sizeof(f) / sizeof(f[0]));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		ch = leat_channel_attach(s->mem, s->bytes, NULL, NULL);
+		_exit(ch != NULL && leat_channel_peek(ch, f, n) > 0 &&
+				      leat_channel_reserve(ch, 9, 9, len, &p) == 0
+			      ? 0
+			      : 1);
+	}
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_int_equal(st, 0);
 }
 
 #define FRAME_MAX 2048

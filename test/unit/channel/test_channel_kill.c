@@ -27,27 +27,6 @@ fork_or_fail(void)
 	return pid;
 }
 
-/* A participant that holds frames, three if there are, has reserved another, and is dead. */
-static void
-make_dead(const struct ctx *c)
-{
-	struct leat_channel_frame f[3];
-	struct leat_channel *ch;
-	pid_t pid = fork_or_fail();
-	void *p;
-	int st;
-
-	if (pid == 0) {
-		ch = leat_channel_attach(c->s.mem, c->s.bytes, NULL, NULL);
-		_exit(ch != NULL && leat_channel_peek(ch, f, 3) > 0 &&
-				      leat_channel_reserve(ch, 9, 9, LEN, &p) == 0
-			      ? 0
-			      : 1);
-	}
-	assert_int_equal(waitpid(pid, &st, 0), pid);
-	assert_int_equal(st, 0);
-}
-
 static void
 reserve_slow(struct leat_channel *ch)
 {
@@ -101,7 +80,7 @@ setup(struct ctx *c)
 		assert_int_equal(recv_number(c->parent, &got), 0);
 	c->at = c->parent->block->write;
 	if (c->sc->dead)
-		make_dead(c);
+		shared_make_dead(&c->s, 3, LEN);
 	if (c->sc->with == MEDDLED)
 		meddle(c);
 	assert_int_equal(c->meddled, c->sc->with == MEDDLED && c->sc->dead);

@@ -172,27 +172,6 @@ go_round(struct ctx *c)
 	}
 }
 
-static void
-make_dead(const struct ctx *c)
-{
-	struct leat_channel_frame f;
-	struct leat_channel *ch;
-	pid_t pid = fork();
-	void *p;
-	int st;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		ch = leat_channel_attach(c->s.mem, c->s.bytes, NULL, NULL);
-		_exit(ch != NULL && leat_channel_peek(ch, &f, 1) == 1 &&
-				      leat_channel_reserve(ch, 9, 9, LEN, &p) == 0
-			      ? 0
-			      : 1);
-	}
-	assert_int_equal(waitpid(pid, &st, 0), pid);
-	assert_int_equal(st, 0);
-}
-
 /* A channel that has gone round once, and a child that stands before what it does. */
 static pid_t
 start(struct ctx *c)
@@ -215,7 +194,7 @@ start(struct ctx *c)
 	for (i = 0; i < c->sc->present; i++)
 		assert_int_equal(send_next(c), 0);
 	if (c->sc->dead)
-		make_dead(c);
+		shared_make_dead(&c->s, 1, LEN);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {

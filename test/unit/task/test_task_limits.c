@@ -518,8 +518,8 @@ test_stop_names(void **state)
 	assert_non_null(strstr(leat_err_msg(), "3 have not ended, one is family (1), WAITING"));
 	log_end();
 	assert_non_null(strstr(logged, "leat/task: r: family (1) WAITING in join child (3) since"));
-	assert_non_null(strstr(logged, "leat/task: r:   child (3) WAITING in sleep ("));
-	assert_non_null(strstr(logged, "leat/task: r: orphan (4) WAITING in sleep ("));
+	assert_non_null(strstr(logged, "leat/task: r:   child (3) WAITING in sleep"));
+	assert_non_null(strstr(logged, "leat/task: r: orphan (4) WAITING in sleep"));
 	log_free();
 
 	/* Run again: they go on where they were. */
