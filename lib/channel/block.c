@@ -61,7 +61,8 @@ point(struct leat_channel *ch, void *mem, const struct layout *l)
 	ch->data = (uint8_t *)mem + l->data;
 	ch->size = l->size;
 	ch->granules = (uint32_t)(l->size >> CHAN_SHIFT);
-	ch->len_bits = (uint32_t)__builtin_ctzll(ch->granules);
+	ch->max = (uint32_t)(l->size / 2 - LEAT_CHANNEL_HEADER);
+	ch->lap_mask = -l->size << (MARK_LEN_SHIFT - CHAN_SHIFT);
 	ch->participants = l->participants;
 }
 

@@ -127,7 +127,8 @@ struct leat_channel {
 	uint8_t *data;
 	uint64_t size;
 	uint32_t granules; /* size in granules, a power of two */
-	uint32_t len_bits; /* its logarithm */
+	uint32_t max;	   /* payload of a frame at most */
+	uint64_t lap_mask; /* of a mark: the lap */
 	uint32_t participants;
 	enum leat_channel_notify notify;
 	enum leat_channel_on_death on_death;
@@ -160,8 +161,8 @@ struct leat_channel {
 static inline uint64_t
 chan_lap(const struct leat_channel *ch, uint64_t pos)
 {
-	/* Modulo the bits there are. */
-	return pos >> (CHAN_SHIFT + ch->len_bits) << (MARK_LEN_SHIFT + ch->len_bits);
+	/* Modulo the bits there are: of the position, what is above the size. */
+	return pos << (MARK_LEN_SHIFT - CHAN_SHIFT) & ch->lap_mask;
 }
 
 static inline uint32_t
@@ -188,9 +189,7 @@ mark_make(const struct leat_channel *ch, uint64_t pos, uint32_t len, uint32_t ow
 static inline bool
 mark_is_at(const struct leat_channel *ch, uint64_t m, uint64_t pos)
 {
-	return m >> (MARK_LEN_SHIFT + ch->len_bits) << (MARK_LEN_SHIFT + ch->len_bits) ==
-		       chan_lap(ch, pos) &&
-	       (m & MARK_STATE) != CHAN_FREE;
+	return (m & ch->lap_mask) == chan_lap(ch, pos) && (m & MARK_STATE) != CHAN_FREE;
 }
 
 static inline enum chan_state

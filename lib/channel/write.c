@@ -237,27 +237,34 @@ reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_
 	return chan_err(EAGAIN, "channel: others were always faster");
 }
 
-static int
-check(struct leat_channel *ch, uint32_t type, uint32_t len)
+static int __attribute__((cold, noinline))
+refuse(const struct leat_channel *ch, uint32_t type, uint32_t len)
 {
-	if (__builtin_expect(ch->broken, 0))
+	if (ch->broken)
 		return chan_err(EPROTO, "channel: corrupt, as was said before");
-	if (__builtin_expect(ch->res_value != 0, 0))
+	if (ch->res_value != 0)
 		return chan_err(EBUSY, "channel: a frame is reserved already");
-	if (__builtin_expect(len == 0, 0))
+	if (len == 0)
 		return chan_err(EINVAL, "channel: a frame of no length");
-	if (__builtin_expect(type == 0, 0))
+	if (type == 0)
 		return chan_err(EINVAL, "channel: type 0 is that of the empty frame");
-	if (__builtin_expect(len > leat_channel_max(ch), 0))
-		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, at most %u", len,
-				leat_channel_max(ch));
+	return chan_err(EMSGSIZE, "channel: a frame of %u bytes, at most %u", len, ch->max);
+}
+
+static inline int
+check(const struct leat_channel *ch, uint32_t type, uint32_t len)
+{
+	if (__builtin_expect(ch->broken || ch->res_value != 0 || type == 0 || len == 0 ||
+				     len > ch->max,
+			     0))
+		return refuse(ch, type, len);
 	return 0;
 }
 
 uint32_t
 leat_channel_max(const struct leat_channel *ch)
 {
-	return (uint32_t)(ch->size / 2 - LEAT_CHANNEL_HEADER);
+	return ch->max;
 }
 
 /* A frame with its header, RESERVED. 0, and its place, its mark and its payload; or as leat_channel_send() */
