@@ -508,7 +508,6 @@ leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev, uns
 	int i, nb;
 
 	oob->now = now;
-	(void)leat_wheel_run(&oob->wheel, now, timer_fired, oob, OOB_POLL_TIMERS);
 	for (c = TAILQ_FIRST(&oob->resolving); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);
 		oob_conn_resolve(c);
@@ -530,6 +529,8 @@ leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev, uns
 		if (c->gen == id >> 16 && c->fd >= 0)
 			oob_conn_event(c, ready[i].events);
 	}
+	/* Last: who comes late himself finds what came in time, and not that its time is up. */
+	(void)leat_wheel_run(&oob->wheel, now, timer_fired, oob, OOB_POLL_TIMERS);
 	return events_fetch(oob, ev, n);
 }
 

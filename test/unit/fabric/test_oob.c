@@ -384,6 +384,44 @@ test_no_answer(void **state)
 	leat_clock_mock_set(NULL);
 }
 
+/* Has something come for it? It is not polled. */
+static bool
+readable(const struct side *s)
+{
+	struct pollfd p = { .fd = leat_oob_fd(s->oob), .events = POLLIN };
+
+	return poll(&p, 1, 60000) == 1;
+}
+
+/* Both are polled only when their time is up, and find what came in time. */
+static void
+test_polled_late(void **state)
+{
+	struct leat_oob_data none = { 0 };
+	struct leat_oob_event *ev;
+	struct side a, b;
+
+	(void)state;
+	mock = 1000;
+	leat_clock_mock_set(&mock);
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "127.0.0.1:0");
+	assert_true(leat_oob_connect(a.oob, b.addr, 2000000, &none, NULL) > 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
+	assert_true(readable(&a));
+	mock += 3000000000;
+	side_poll(&a);
+	assert_true(readable(&b));
+	mock += 3000000000;
+	assert_int_equal(side_event(&a, NULL)->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(side_event(&b, NULL)->type, LEAT_OOB_CONNECTED);
+	side_close(&a);
+	side_close(&b);
+	leat_clock_mock_set(NULL);
+}
+
 static void
 test_names(void **state)
 {
@@ -675,6 +713,7 @@ main(void)
 		cmocka_unit_test(test_refused_then_there),
 		cmocka_unit_test(test_refused_for_good),
 		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_polled_late),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_arguments),
