@@ -5,6 +5,7 @@
 
 /* Asks this process's telemetry as dpdk-telemetry.py does: over its UNIX socket. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,6 +35,18 @@ telemetry_find(const char *at, const char *key, const char *value)
 	return found;
 }
 
+/* A signal ends a wait that has a limit, even one that only stopped the program and let it go on. */
+static inline ssize_t
+telemetry_recv(int fd, char *buf, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = recv(fd, buf, len, 0);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
 /*
  * Programs side by side have a socket each: dpdk_telemetry.v2, then :1, :2 ... Ours tells our pid.
  * @return the connection to number n, or -1 if it is not ours
@@ -56,7 +69,7 @@ telemetry_dial_nth(unsigned int n)
 		return -1;
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0) {
-		len = recv(fd, hello, sizeof(hello) - 1, 0);
+		len = telemetry_recv(fd, hello, sizeof(hello) - 1);
 		hello[len > 0 ? len : 0] = '\0';
 		snprintf(pid, sizeof(pid), "%d,", (int)getpid());
 		if (telemetry_find(hello, "pid", pid) != NULL)
@@ -85,7 +98,7 @@ telemetry_ask(int fd, const char *cmd)
 	ssize_t len;
 
 	assert_int_equal(send(fd, cmd, strlen(cmd), 0), (ssize_t)strlen(cmd));
-	len = recv(fd, answer, sizeof(answer) - 1, 0);
+	len = telemetry_recv(fd, answer, sizeof(answer) - 1);
 	assert_true(len > 0);
 	answer[len] = '\0';
 	return answer;
