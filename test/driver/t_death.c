@@ -278,6 +278,7 @@ directed_receives(void)
 	dir = ct_stream(&sc.t.a, &r);
 	r.peer = LEAT_PEER_ANY;
 	any = ct_stream(&sc.t.a, &r);
+	ct_wait_posted(&sc.t.a, dir, 10);
 	ct_wait_posted(&sc.t.a, any, 10);
 	kill_b(&sc);
 	heard(&sc);
