@@ -238,7 +238,7 @@ idle(void)
 	unsigned int wakes = 0;
 	struct pollfd fds[2];
 	struct ct_pair p;
-	uint64_t end;
+	uint64_t end, now;
 	int64_t us;
 	int rx, tx;
 
@@ -252,8 +252,8 @@ idle(void)
 	fds[1] = (struct pollfd){ .fd = leat_ep_fd(ct_node(&p.b)->ep), .events = POLLIN };
 	end = leat_now() + leat_us_to_cycles(1000000);
 	CT_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from), 0, "clock_gettime");
-	while (leat_now() < end) {
-		if (poll(fds, 2, (int)(leat_cycles_to_ns(end - leat_now()) / 1000000) + 1) == 0)
+	while ((now = leat_now()) < end) {
+		if (poll(fds, 2, (int)(leat_cycles_to_ns(end - now) / 1000000) + 1) == 0)
 			continue;
 		wakes++;
 		wake_up(fds[0].revents != 0 ? &p.a : &p.b, "itself");
