@@ -202,6 +202,7 @@ no_answer(void)
 	struct ct_side a = ct_near(0), b = ct_far(0);
 	char addr[LEAT_ADDR_MAX];
 	struct leat_event ev;
+	unsigned int tries = 0;
 	uint64_t start;
 	int peer;
 
@@ -209,15 +210,18 @@ no_answer(void)
 	ct_open(&b, NULL);
 	ct_listen(&b, addr);
 	ct_policy(&b, CT_HOLD, NULL, 0);
-	start = leat_now();
-	peer = ct_try_connect(&a, addr, NULL, 0, 200 * 1000, 0);
-	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
-	ct_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
-	CT_EQ(ev.status, -ETIMEDOUT, "status of CONNECT_FAILED");
-	CT_CHECK(ct_in_time(ct_ms_since(start), 200), "took %" PRIu64 " ms instead of 200",
-		 ct_ms_since(start));
+	/* Again, if the machine stood still: then it was given up before the other side had looked. */
+	do {
+		CT_CHECK(tries++ < 5, "the other side was never asked");
+		start = leat_now();
+		peer = ct_try_connect(&a, addr, NULL, 0, 200 * 1000, 0);
+		CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
+		ct_event(&a, LEAT_EV_CONNECT_FAILED, (uint16_t)peer, &ev);
+		CT_EQ(ev.status, -ETIMEDOUT, "status of CONNECT_FAILED");
+		CT_CHECK(ct_in_time(ct_ms_since(start), 200), "took %" PRIu64 " ms instead of 200",
+			 ct_ms_since(start));
+	} while (!ct_try_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, 1000, &ev));
 	/* Too late there. */
-	ct_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, &ev);
 	ct_pump_us(20000);
 	if (ct_accept(&b, ev.peer, NULL, 0) == 0)
 		ct_event(&b, LEAT_EV_DISCONNECTED, ev.peer, &ev);
