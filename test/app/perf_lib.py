@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -165,6 +166,19 @@ class Listener(Proc):
 
     def listening(self, nth):
         return self.expect(r"^listening on (\S+)$", nth=nth).group(1)
+
+
+class Port:
+    """One that only a listener that is told so can have: bound, and nobody else is given it; nobody listens."""
+
+    def __enter__(self):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % self.socket.getsockname()[1]
+
+    def __exit__(self, *args):
+        self.socket.close()
 
 
 def client(vdev, addr, app, wait=True):

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-from perf_lib import (Listener, Proc, SIGCONT, SIGINT, SIGKILL, SIGSTOP, SIGTERM, case, check,
+from perf_lib import (Listener, Port, Proc, SIGCONT, SIGINT, SIGKILL, SIGSTOP, SIGTERM, case, check,
                       clean, client, main, need_device, results)
 
 VDEV = sys.argv[2]
@@ -48,23 +48,24 @@ def a_client_is_killed_during_bw_and_the_next_one_is_served():
 
 def kill_listeners(test, ops):
     for op in ops:
-        srv = Listener(VDEV)
-        p = running(srv.addr, test, op, 5)
-        begin = time.monotonic()
-        srv.signal(SIGKILL)
-        code = p.wait()
-        check(code == 1, "exit code %s\n%s" % (code, p.text()))
-        check(re.search(r"^leat-perf: the listener (is gone|closed the connection): ", p.err(), re.M),
-              p.text())
-        check(time.monotonic() - begin < 30, "took %.1f s" % (time.monotonic() - begin))
-        # The same port again: the one that is waiting for it gets through.
-        late = client(VDEV, srv.addr, ["--size", "8", "-n", "50", "--check", "--timeout", "60",
+        with Port() as addr:
+            srv = Listener(VDEV, addr=addr)
+            p = running(addr, test, op, 5)
+            begin = time.monotonic()
+            srv.signal(SIGKILL)
+            code = p.wait()
+            check(code == 1, "exit code %s\n%s" % (code, p.text()))
+            check(re.search(r"^leat-perf: the listener (is gone|closed the connection): ", p.err(),
+                            re.M), p.text())
+            check(time.monotonic() - begin < 30, "took %.1f s" % (time.monotonic() - begin))
+            # The same port again: the one that is waiting for it gets through.
+            late = client(VDEV, addr, ["--size", "8", "-n", "50", "--check", "--timeout", "60",
                                        "--json"], wait=False)
-        again = Listener(VDEV, addr=srv.addr)
-        check(again.addr == srv.addr, again.addr)
-        late.code = late.wait()
-        clean(late, ["send"], [8])
-        again.kill()
+            again = Listener(VDEV, addr=addr)
+            check(again.addr == addr, again.addr)
+            late.code = late.wait()
+            clean(late, ["send"], [8])
+            again.kill()
 
 
 @case
@@ -79,15 +80,13 @@ def the_listener_is_killed_during_bw_and_started_again():
 
 @case
 def the_client_comes_before_the_listener():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        addr = "127.0.0.1:%d" % s.getsockname()[1]
-    p = client(VDEV, addr, ["--size", "8", "-n", "50", "--timeout", "60", "--json"], wait=False)
-    p.expect(r"waiting for a listener at %s \(2 of 60 s\)" % re.escape(addr), "err")
-    srv = Listener(VDEV, addr=addr)
-    p.code = p.wait()
-    clean(p, ["send"], [8])
-    srv.listening(2)
+    with Port() as addr:
+        p = client(VDEV, addr, ["--size", "8", "-n", "50", "--timeout", "60", "--json"], wait=False)
+        p.expect(r"waiting for a listener at %s \(2 of 60 s\)" % re.escape(addr), "err")
+        srv = Listener(VDEV, addr=addr)
+        p.code = p.wait()
+        clean(p, ["send"], [8])
+        srv.listening(2)
 
 
 @case
