@@ -278,15 +278,21 @@ test_killed(void **state)
 	side_close(&b);
 }
 
-/* A free port, with nobody on it. */
-static void
+/* A port with nobody on it, that is given to nobody else until this descriptor is closed. */
+static int
 free_port(char *addr, size_t len)
 {
-	struct side s;
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	socklen_t sin_len = sizeof(sin);
 
-	side_open(&s, NULL, "127.0.0.1:0");
-	snprintf(addr, len, "%s", s.addr);
-	side_close(&s);
+	assert_true(fd >= 0);
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &sin_len), 0);
+	snprintf(addr, len, "127.0.0.1:%d", ntohs(sin.sin_port));
+	return fd;
 }
 
 static void
@@ -297,10 +303,10 @@ test_refused_then_there(void **state)
 	char addr[LEAT_OOB_ADDR_MAX];
 	struct side a, b;
 	unsigned int i;
-	int conn;
+	int conn, held;
 
 	(void)state;
-	free_port(addr, sizeof(addr));
+	held = free_port(addr, sizeof(addr));
 	side_open(&a, NULL, NULL);
 	conn = leat_oob_connect(a.oob, addr, 60000000, &none, NULL);
 	assert_true(conn > 0);
@@ -316,6 +322,7 @@ test_refused_then_there(void **state)
 	assert_int_equal(ev->conn, conn);
 	side_close(&a);
 	side_close(&b);
+	close(held);
 }
 
 static void
@@ -326,9 +333,10 @@ test_refused_for_good(void **state)
 	char addr[LEAT_OOB_ADDR_MAX];
 	unsigned int i;
 	struct side a;
+	int held;
 
 	(void)state;
-	free_port(addr, sizeof(addr));
+	held = free_port(addr, sizeof(addr));
 	mock = 1000;
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
@@ -346,6 +354,7 @@ test_refused_for_good(void **state)
 	assert_non_null(strstr(ev->text, addr));
 	assert_non_null(strstr(ev->text, "Connection refused for 3.0 s"));
 	side_close(&a);
+	close(held);
 	leat_clock_mock_set(NULL);
 }
 
