@@ -23,6 +23,7 @@ static void
 arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 {
 	msg_work(c);
+	c->rx_next = NULL;
 	s->id = id;
 	s->len = len;
 	s->flags |= MSG_ARRIVED;
@@ -35,18 +36,17 @@ arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 static inline void
 delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
-	uint32_t free;
-
 	s->flags = 0;
 	c->bulk = false;
 	c->rx_bind = c->rx_data = c->rx_done = id + 1;
+	c->rx_next = &msg_rx_slot(c, id + 1)->op;
 	/* Messages behind this one may have arrived before it. */
-	free = msg_rx_free(c);
-	if (unlikely(free >= c->rx_window / 2 || c->rx_arrived > 0))
+	if (unlikely(c->rx_post - c->rx_done <= c->rx_window / 2 || c->rx_arrived > 0)) {
+		c->rx_next = NULL;
 		msg_work(c);
-	else if (free >= c->batch)
+	} else {
 		msg_later(c);
-	msg_slot_prefetch(msg_rx_slot(c, id + 1));
+	}
 }
 
 /*
@@ -66,11 +66,12 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 			     (req->buf == NULL && len > 0)))
 			return false;
 		msg_copy(req->buf, s->buf + s->off, len);
-		msg_list_give_first(c, &c->recvq, req, len);
+		msg_list_give_first(c->m, &c->recvq, req, len);
 		c->m->stats.received++;
 		c->m->stats.recv_bytes += len;
 	} while (unlikely(msg_eager_next(s)));
 	delivered(c, s, id);
+	msg_slot_prefetch(msg_rx_slot(c, id + 1));
 	return true;
 }
 
@@ -240,46 +241,41 @@ ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 /* ---- ops ---- */
 
 /*
- * The usual case: a small message alone, the next one, and a request waits for it.
- * @return false: it is not the usual case; nothing was done but what can be done twice
+ * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for it.
+ * @return false: it is not the usual case; nothing was done
  */
 static __rte_always_inline bool
-small_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
+	   const struct leat_op *op)
 {
-	const uint32_t id = (uint32_t)op->tag;
 	struct leat_msg_req *req = c->recvq.head;
 	struct msg_head head;
 	uint64_t len;
 
-	if (unlikely(op != &s->op || op->status != 0 || op->len < MSG_HEAD_LEN ||
-		     c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || id != c->rx_done ||
-		     id != c->rx_bind || req == NULL || req != c->recvq.begin))
+	if (unlikely(op->status != 0 || op->len < MSG_HEAD_LEN || req == NULL ||
+		     req != c->recvq.begin))
 		return false;
 	memcpy(&head, s->buf, sizeof(head));
 	len = rte_le_to_cpu_64(head.len);
 	if (unlikely(len != op->len - MSG_HEAD_LEN || len > c->max_size || len > req->size ||
 		     (req->buf == NULL && len > 0) ||
-		     !msg_tx_credit(c, rte_le_to_cpu_32(head.credit),
-				    rte_le_to_cpu_32(head.granted))))
+		     !msg_tx_credit_usual(c, rte_le_to_cpu_32(head.credit),
+					  rte_le_to_cpu_32(head.granted))))
 		return false;
 	msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
 	c->rx_out--;
-	msg_list_give_first(c, &c->recvq, req, len);
-	c->m->stats.received++;
-	c->m->stats.recv_bytes += len;
-	delivered(c, s, id);
+	msg_list_give_first(m, &c->recvq, req, len);
+	m->stats.received++;
+	m->stats.recv_bytes += len;
+	delivered(c, s, c->rx_done);
 	return true;
 }
 
-static __rte_always_inline void
-op_back(const struct leat_op *op)
+static __rte_noinline void
+op_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
-	struct msg_slot *s = op->user;
-	struct leat_msg_conn *c = s->conn;
-
 	if (s->kind == MSG_SLOT_RX) {
-		if (unlikely(!small_back(c, s, op)))
-			rx_back(c, s, op);
+		rx_back(c, s, op);
 	} else if (s->kind == MSG_SLOT_TX) {
 		msg_tx_back(c, s, op);
 	} else {
@@ -295,11 +291,17 @@ leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 
 	for (i = 0; i < n; i++) {
 		struct leat_op *op = ops[i];
+		struct leat_msg_conn *c;
+		struct msg_slot *s;
 
-		if (likely((uintptr_t)op - m->slots_base < m->slots_len))
-			op_back(op);
-		else
+		if (unlikely((uintptr_t)op - m->slots_base >= m->slots_len)) {
 			ops[rest++] = op;
+			continue;
+		}
+		s = op->user;
+		c = s->conn;
+		if (op != c->rx_next || unlikely(!small_back(m, c, s, op)))
+			op_back(c, s, op);
 	}
 	if (m->work != NULL)
 		msg_run(m);

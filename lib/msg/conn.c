@@ -64,7 +64,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->first_id = conf->first_id;
 	c->epoch = m->next_epoch++ & MSG_EPOCH_MASK;
 	c->sendq = c->recvq = (struct msg_list){ 0 };
-	c->nb_done = 0;
+	c->rx_next = NULL;
+	c->tx_ready = NULL;
 	c->pending = 0;
 	c->rx_arrived = 0;
 	c->bulk = c->closing = c->draining = c->gone = c->settled = c->grant = false;

@@ -41,12 +41,21 @@ recall(struct leat_msg_conn *c)
 	}
 }
 
+/* Not open any more. */
+static void
+leave(struct leat_msg_conn *c)
+{
+	c->state = MSG_ENDING;
+	c->draining = false;
+	c->rx_next = NULL;
+	c->tx_ready = NULL;
+}
+
 /* Disconnects. The peer's last event follows, or is on its way already. */
 static void
 end(struct leat_msg_conn *c)
 {
-	c->state = MSG_ENDING;
-	c->draining = false;
+	leave(c);
 	if (!c->gone)
 		(void)leat_ep_disconnect(c->ep, c->peer);
 	recall(c);
@@ -85,8 +94,7 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 			 op->size, strerror(-op->status));
 		return;
 	}
-	c->state = MSG_ENDING;
-	c->draining = false;
+	leave(c);
 	recall(c);
 }
 
@@ -104,8 +112,7 @@ msg_gone(struct leat_msg_conn *c, int status, const char *text)
 		snprintf(c->text, sizeof(c->text), "%s", text);
 	}
 	if (c->state < MSG_ENDING) {
-		c->state = MSG_ENDING;
-		c->draining = false;
+		leave(c);
 		recall(c);
 	}
 	msg_work(c);
@@ -143,6 +150,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	if (c->closing || c->state == MSG_FREE)
 		return -EALREADY;
 	c->closing = true;
+	c->tx_ready = NULL;
 	c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_ENDED);
 	msg_work(c);
 	switch (c->state) {
@@ -198,6 +206,19 @@ event_fill(struct leat_msg_event *ev, enum leat_msg_event_type type, struct leat
 	snprintf(ev->text, sizeof(ev->text), "%s", type == LEAT_MSG_UP ? "" : c->text);
 }
 
+/* Has leat_msg_poll() given out all that is done? */
+static bool
+given_out(const struct leat_msg_conn *c)
+{
+	const struct leat_msg_req *req;
+
+	for (req = c->m->done.head; req != NULL; req = req->next) {
+		if (req->conn == c)
+			return false;
+	}
+	return true;
+}
+
 /* @return number of events put to ev, of which there is room for n */
 static uint16_t
 conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
@@ -216,8 +237,8 @@ conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
 		c->pending &= (uint8_t) ~(1u << LEAT_MSG_ENDED);
 		event_fill(&ev[got++], LEAT_MSG_ENDED, c);
 	}
-	if (got < n && c->closing && c->state == MSG_OVER && !c->in_work && c->nb_done == 0 &&
-	    c->recvq.head == NULL && c->sendq.head == NULL) {
+	if (got < n && c->closing && c->state == MSG_OVER && !c->in_work && c->recvq.head == NULL &&
+	    c->sendq.head == NULL && given_out(c)) {
 		event_fill(&ev[got++], LEAT_MSG_CLOSED, c);
 		msg_conn_free(c);
 	}

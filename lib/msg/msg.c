@@ -317,7 +317,7 @@ msg_run(struct leat_msg *m)
 }
 
 /* While the application has nothing to do. */
-static __rte_noinline void
+static void
 run_later(struct leat_msg *m)
 {
 	struct leat_msg_conn *c = m->later, *next;
@@ -333,27 +333,38 @@ run_later(struct leat_msg *m)
 	}
 }
 
+static __rte_always_inline uint16_t
+give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
+{
+	struct leat_msg_req *req = m->done.head;
+	uint16_t i;
+
+	for (i = 0; i < n && req != NULL; i++) {
+		req->state = MSG_REQ_IDLE;
+		reqs[i] = req;
+		req = req->next;
+	}
+	m->done.head = req;
+	return i;
+}
+
+static __rte_noinline uint16_t
+go_on(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
+{
+	if (m->work != NULL)
+		msg_run(m);
+	if (m->later != NULL)
+		run_later(m);
+	return give_out(m, reqs, n);
+}
+
 uint16_t
 leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
-	uint16_t i;
-
 	/* What is done first: the rest can be done while the application has nothing to do. */
-	if (m->done.head == NULL) {
-		if (m->work != NULL)
-			msg_run(m);
-		if (m->later != NULL)
-			run_later(m);
-	}
-	for (i = 0; i < n; i++) {
-		struct leat_msg_req *req = m->done.head;
-
-		if (req == NULL)
-			break;
-		m->done.head = req->next;
-		req->state = MSG_REQ_IDLE;
-		req->conn->nb_done--;
-		reqs[i] = req;
-	}
-	return i;
+	if (m->done.head != NULL)
+		return give_out(m, reqs, n);
+	if (unlikely(m->work != NULL || m->later != NULL))
+		return go_on(m, reqs, n);
+	return 0;
 }

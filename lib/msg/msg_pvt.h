@@ -188,44 +188,45 @@ struct msg_list {
 };
 
 struct leat_msg_conn {
-	struct leat_msg *m;
-	struct leat_ep *ep;
-	struct leat_msg_conn *next_work;  /* to be gone on with */
-	struct leat_msg_conn *next_later; /* has receives to be posted */
-	bool in_work, in_later;
-	uint8_t state;
-	uint8_t mode; /* enum leat_msg_mode */
-	uint8_t any_id;
-	uint16_t peer;
-	uint16_t recv_peer; /* the same, or any where the device can't do that */
-	uint32_t mask;	    /* credits - 1 */
-	uint32_t eager_max;
+	/* line 0: a small message comes. Leat mode: the next one's op, if that may go straight to a request, or NULL */
+	struct leat_op *rx_next;
+	struct msg_list recvq;
+	uint64_t max_size;
+	uint32_t rx_post, rx_bind, rx_data, rx_done;
+	uint32_t rx_out;
+	uint32_t rx_arrived; /* messages that arrived and have no request yet */
 
-	/* sending */
-	struct msg_slot *tx;
+	/* line 1: one is sent. Leat mode: the next one's slot, if that may go at once, or NULL: not known */
+	struct msg_slot *tx_ready;
 	struct msg_list sendq;
-	uint64_t tx_base; /* leat mode: connection and epoch in tags */
 	uint32_t tx_next, tx_post, tx_data, tx_done;
 	uint32_t tx_credit;  /* ids before it may be sent */
 	uint32_t tx_granted; /* payloads of ids before it may be sent */
 	uint32_t tx_out;     /* ops with the device */
 	uint32_t tx_large;   /* leat mode: begun, and the payload not posted */
-	uint64_t tx_bytes;   /* leat mode: of payloads, with the device */
 
-	/* receiving */
-	struct msg_slot *rx;
-	struct msg_list recvq;
-	struct msg_slot *idle; /* any_id */
-	uint64_t rx_base;
-	uint64_t max_size;
-	uint32_t rx_post, rx_bind, rx_data, rx_done;
-	uint32_t rx_told;    /* credit that the other side was told */
-	uint32_t rx_arrived; /* messages that arrived and have no request yet */
-	uint32_t rx_out;
+	struct leat_msg *m;
+	struct leat_ep *ep;
+	struct leat_msg_conn *next_work;  /* to be gone on with */
+	struct leat_msg_conn *next_later; /* has something to do when there is time for it */
+	bool in_work, in_later;
+	uint8_t state;
+	uint8_t mode; /* enum leat_msg_mode */
+	uint8_t any_id;
+	bool bulk;  /* leat mode: the last one was MSG_BULK or longer */
+	bool grant; /* a payload's receive was posted, and the other side not told */
+	uint16_t peer;
+	uint16_t recv_peer; /* the same, or any where the device can't do that */
+	uint32_t mask;	    /* credits - 1 */
+	uint32_t eager_max;
 	uint32_t rx_window; /* most messages that may be on the way or here */
-	bool bulk;	    /* leat mode: the last one was MSG_BULK or longer */
-	uint32_t batch;	    /* so many places are free before receives are posted in them */
-	bool grant;	    /* a payload's receive was posted, and the other side not told */
+	struct msg_slot *tx, *rx;
+	uint64_t tx_max;	   /* longest message that the other side and the device take */
+	uint64_t tx_base, rx_base; /* leat mode: connection and epoch in tags */
+	uint64_t tx_bytes;	   /* leat mode: of payloads, with the device */
+	uint32_t rx_told;	   /* credit that the other side was told */
+	uint32_t batch;		   /* so many places are free before receives are posted in them */
+	struct msg_slot *idle;	   /* any_id */
 	leat_msg_alloc_fn alloc;
 	void *alloc_arg;
 	struct rte_mempool *mempool;
@@ -236,10 +237,8 @@ struct leat_msg_conn {
 
 	/* seldom */
 	void *user;
-	uint64_t tx_max; /* longest message that the other side and the device take */
 	uint64_t drain_deadline;
 	uint32_t first_id;
-	uint32_t nb_done; /* requests that leat_msg_poll() has not given out */
 	uint16_t epoch;
 	uint16_t index;
 	uint8_t asked;	 /* mode asked for */
@@ -250,6 +249,9 @@ struct leat_msg_conn {
 	int status;
 	char text[LEAT_EVENT_TEXT];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
+
+static_assert(offsetof(struct leat_msg_conn, tx_ready) == LEAT_CACHE_LINE, "line 0 is one");
+static_assert(offsetof(struct leat_msg_conn, m) == 2 * LEAT_CACHE_LINE, "line 1 is one");
 
 struct leat_msg {
 	uintptr_t slots_base; /* ops in here are ours */
@@ -323,9 +325,9 @@ msg_req_finish(struct leat_msg_req *req, int status, uint64_t len)
 
 /* A request goes back: the next leat_msg_poll() gives it out. */
 static inline void
-msg_give(struct leat_msg_conn *c, struct leat_msg_req *req)
+msg_give(struct leat_msg *m, struct leat_msg_req *req)
 {
-	struct msg_list *done = &c->m->done;
+	struct msg_list *done = &m->done;
 
 	req->state = MSG_REQ_DONE;
 	req->next = NULL;
@@ -334,18 +336,17 @@ msg_give(struct leat_msg_conn *c, struct leat_msg_req *req)
 	else
 		done->tail->next = req;
 	done->tail = req;
-	c->nb_done++;
 }
 
 /* The oldest one of a list, which was not begun, is done and goes back: all steps at once. */
 static inline void
-msg_list_give_first(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req *req,
+msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
 		    uint64_t len)
 {
 	list->head = list->begin = req->next;
 	req->status = 0;
 	req->len = len;
-	msg_give(c, req);
+	msg_give(m, req);
 }
 
 /* What is finished goes back, as far as the order allows. */
@@ -358,7 +359,7 @@ msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
 		if (unlikely(list->begin == req))
 			list->begin = req->next;
 		list->head = req->next;
-		msg_give(c, req);
+		msg_give(c->m, req);
 	}
 }
 
@@ -432,8 +433,8 @@ msg_work(struct leat_msg_conn *c)
 }
 
 /*
- * Posts receives when the application has nothing to do: until then the message that has arrived is what it waits
- * for. With half of them gone it is done at once.
+ * Posts receives, and fetches what the next message needs, when the application has nothing to do: until then the
+ * message that has arrived is what it waits for. With half of the receives gone it is done at once.
  */
 static inline void
 msg_later(struct leat_msg_conn *c)
@@ -464,21 +465,27 @@ void msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_
 /* Finishes what is sent. */
 void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
-bool msg_tx_credit_new(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
+bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
-/* The same; mostly they are those that came before. */
-static inline bool
-msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
+/* The same, if neither is older than what came before, and nothing waits for them. @return false: nothing was done */
+static __rte_always_inline bool
+msg_tx_credit_usual(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {
-	return (credit == c->tx_credit && granted == c->tx_granted) ||
-	       msg_tx_credit_new(c, credit, granted);
+	const uint32_t next = c->tx_next;
+
+	if (unlikely(credit - c->tx_credit > next + LEAT_MSG_CREDITS_MAX - c->tx_credit ||
+		     granted - c->tx_granted > next - c->tx_granted || c->sendq.head != NULL))
+		return false;
+	c->tx_credit = credit;
+	c->tx_granted = granted;
+	return true;
 }
 
 /* rx.c */
 /* Posts the first receives. */
 void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
-/* Open: posts the receives that msg_later() was called for. */
+/* Open: what msg_later() was called for. */
 void msg_rx_later(struct leat_msg_conn *c);
 
 /* end.c */

@@ -100,6 +100,7 @@ fill(struct leat_msg_conn *c)
 void
 msg_rx_later(struct leat_msg_conn *c)
 {
+	msg_slot_prefetch(msg_rx_slot(c, c->rx_done));
 	if (msg_rx_free(c) >= c->batch)
 		fill(c);
 }
@@ -283,6 +284,9 @@ msg_rx_run(struct leat_msg_conn *c)
 		return;
 	post_data(c);
 	finish(c);
+	if (c->mode == LEAT_MSG_LEAT && c->rx_bind == c->rx_done && c->rx_arrived == 0 &&
+	    c->state == MSG_OPEN)
+		c->rx_next = &msg_rx_slot(c, c->rx_done)->op;
 	/* What the application waits for is not kept waiting for receives that are not needed yet. */
 	free = msg_rx_free(c);
 	if (free >= msg_rx_window(c) / 2)

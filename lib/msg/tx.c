@@ -89,6 +89,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct msg_slot *s = msg_tx_slot(c, id);
 	const uint64_t len = req->size;
 
+	c->tx_ready = NULL;
 	msg_list_begun(&c->sendq, req);
 	s->req = req;
 	s->id = id;
@@ -287,6 +288,25 @@ msg_tx_run(struct leat_msg_conn *c)
 /* ---- one small message ---- */
 
 /*
+ * May the next message go at once? Then its op has all but its length, so that it need not be asked and written when
+ * there is a message to be sent, but when the one before is on its way.
+ */
+static __rte_always_inline void
+make_ready(struct leat_msg_conn *c)
+{
+	const uint32_t id = c->tx_next;
+	struct msg_slot *s = msg_tx_slot(c, id);
+
+	c->tx_ready = NULL;
+	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->closing ||
+		     !may_begin(c)))
+		return;
+	s->op.peer = c->peer;
+	s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
+	c->tx_ready = s;
+}
+
+/*
  * The usual case: one small message, and nothing before it. What is not needed for sending it is written down when it is
  * on its way.
  * @return false: it is not the usual case, or the device refused it; nothing was done
@@ -294,22 +314,20 @@ msg_tx_run(struct leat_msg_conn *c)
 static __rte_always_inline bool
 send_one(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
-	const uint32_t id = c->tx_next;
 	const uint64_t len = req->size;
 	struct msg_slot *s;
 	struct leat_op *op;
 
+	if (unlikely(c->tx_ready == NULL))
+		make_ready(c);
+	s = c->tx_ready;
 	/* No request waits, so all that was begun is done. */
-	if (unlikely(c->sendq.head != NULL || c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT ||
-		     c->closing || req->state != MSG_REQ_IDLE || len > c->eager_max ||
-		     req_check(c, req) < 0 || !may_begin(c)))
+	if (unlikely(s == NULL || c->sendq.head != NULL || req->state != MSG_REQ_IDLE ||
+		     len > c->eager_max || req_check(c, req) < 0))
 		return false;
-	s = msg_tx_slot(c, id);
 	head_put(c, s->buf, len);
 	msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
 	op = &s->op;
-	op->peer = c->peer;
-	op->tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
 	op->size = MSG_HEAD_LEN + len;
 	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
 		return false;
@@ -317,7 +335,8 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req)
 	head_sent(c);
 	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
 	c->tx_out++;
-	c->tx_next = c->tx_post = c->tx_done = id + 1;
+	c->tx_next++;
+	c->tx_post = c->tx_done = c->tx_next;
 	c->m->stats.eager++;
 	c->m->stats.sent++;
 	c->m->stats.sent_bytes += len;
@@ -325,8 +344,9 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req)
 	req->recv = 0;
 	req->status = 0;
 	req->len = len;
-	msg_give(c, req);
-	msg_slot_prefetch(msg_tx_slot(c, id + 1));
+	msg_give(c->m, req);
+	make_ready(c);
+	msg_slot_prefetch(msg_tx_slot(c, c->tx_next));
 	return true;
 }
 
@@ -356,7 +376,7 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 }
 
 bool
-msg_tx_credit_new(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
+msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {
 	/* Older ones may come after newer ones: completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
