@@ -9,7 +9,7 @@
  *     CONNECT_FAILED,        what was sent before it     leat_peer_closing(), _down()
  *     DISCONNECTED           is taken in first
  *
- * Whoever closes in order says BYE before, and waits a moment until that was sent.
+ * Whoever closes in order says BYE before, and waits a moment until the device had room for that, and sent it.
  *
  * A connection that ends here (ENDING) has given back the caller's messages at once, because the device
  * has only copies of them; one-sided ops come back from the device, and only when its last event is there
@@ -93,9 +93,8 @@ tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *te
 	up = p->state == TAGS_P_UP && inner->state == LEAT_PEER_UP;
 	leat_peer_closing(e->outer, p->outer, status, text);
 	drop(e, p, status);
-	if (up && status == -ECONNABORTED)
-		p->leave = tags_tx_bye(e, p);
-	if (p->leave != NULL) {
+	if (up && status == -ECONNABORTED) {
+		tags_tx_bye(e, p);
 		p->leave_by = leat_time_add(leat_now(), leat_us_to_cycles(LEAVE_US));
 		e->nb_leaving++;
 		return;
@@ -110,8 +109,10 @@ tags_peer_leave(struct tags_ep *e, struct tags_peer *p)
 {
 	struct leat_peer *inner = &e->inner->peers[p->id];
 
+	p->leaving = false;
 	p->leave = NULL;
 	e->nb_leaving--;
+	tags_tx_drop(e, p, -ECONNRESET); /* the BYE, if the device never had room for it */
 	if (inner->state == LEAT_PEER_UP)
 		e->driver->disconnect(e->inner, inner, -ECONNABORTED, "disconnected here");
 }
@@ -124,7 +125,7 @@ tags_peers_leave(struct tags_ep *e, uint64_t now)
 	for (i = 0; i < e->inner->nb_peers && e->nb_leaving > 0; i++) {
 		struct tags_peer *p = &e->peers[i];
 
-		if (p->leave != NULL && now >= p->leave_by)
+		if (p->leaving && now >= p->leave_by)
 			tags_peer_leave(e, p);
 	}
 }
@@ -245,7 +246,7 @@ ended(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	leat_peer_closing(e->outer, outer, status, text);
 	if (p->state != TAGS_P_ENDING)
 		drop(e, p, status);
-	if (p->leave != NULL)
+	if (p->leaving)
 		tags_peer_leave(e, p);
 	peer_free(e, p);
 	leat_peer_down(e->outer, outer);

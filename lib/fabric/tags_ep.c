@@ -169,17 +169,26 @@ say_goodbye(struct tags_ep *e)
 {
 	uint64_t end = leat_time_add(leat_now(), leat_us_to_cycles(CLOSE_US));
 	struct leat_op *ops[TAGS_BURST];
+	struct tags_iop *iop;
 	uint32_t i;
+	uint16_t n;
 
 	for (i = 0; i < e->inner->nb_peers; i++) {
 		struct tags_peer *p = &e->peers[i];
 
-		/* If there is no room for it the other side takes it for a death. */
+		/* If there is no room for it in time the other side takes it for a death. */
 		if (p->state == TAGS_P_UP && e->inner->peers[i].state == LEAT_PEER_UP)
-			(void)tags_tx_bye(e, p);
+			tags_tx_bye(e, p);
 	}
-	while (e->inner->tx_room < e->inner->ctrl->conf.tx_depth && leat_now() < end) {
-		(void)leat_ep_poll(e->inner, ops, TAGS_BURST);
+	while ((!TAILQ_EMPTY(&e->todo) || e->inner->tx_room < e->inner->ctrl->conf.tx_depth) &&
+	       leat_now() < end) {
+		n = leat_ep_poll(e->inner, ops, TAGS_BURST);
+		for (i = 0; i < n; i++) {
+			iop = ops[i]->user;
+			if (ops[i]->type == LEAT_OP_SEND)
+				STAILQ_INSERT_HEAD(&e->free_segs, iop, link);
+		}
+		tags_todo_run(e);
 		sched_yield();
 	}
 }

@@ -156,8 +156,9 @@ struct tags_peer {
 	bool todo;		/* on ep->todo */
 	bool counted;		/* in ep->nb_conns */
 	bool bye;		/* it said that it goes */
-	uint64_t leave_by;	/* till then our BYE holds up the end */
-	struct tags_iop *leave; /* our BYE, with the device */
+	bool leaving;		/* our BYE is to be sent, the last we say */
+	uint64_t leave_by;	/* till then it holds up the end */
+	struct tags_iop *leave; /* our BYE, once there was a segment for it */
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* what it takes */
 	uint16_t window[TAGS_CLASSES]; /* what it takes */
@@ -250,8 +251,8 @@ int tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx);
 const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /* Credits that came back. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
-/* The last segment of a connection. @return it, with the device; NULL: no room for it */
-struct tags_iop *tags_tx_bye(struct tags_ep *e, struct tags_peer *p);
+/* The last segment of a connection: it goes now, or when the device has room for it. */
+void tags_tx_bye(struct tags_ep *e, struct tags_peer *p);
 /* The connection ended: gives back what is not with the device, and what the device does not need for it. */
 void tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status);
 

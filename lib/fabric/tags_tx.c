@@ -207,6 +207,21 @@ flush(struct tags_ep *e, struct tags_peer *p)
 	return true;
 }
 
+/* @return false if it has to wait for the device */
+static bool
+send_bye(struct tags_ep *e, struct tags_peer *p)
+{
+	struct tags_hdr h = { .kind = TAGS_BYE };
+
+	if (p->leave == NULL) {
+		p->leave = STAILQ_FIRST(&e->free_segs);
+		if (p->leave == NULL)
+			return false;
+		build(e, p, &h, NULL, NULL, 0);
+	}
+	return flush(e, p);
+}
+
 /* @return false if something has to wait for the device */
 static bool
 send_all(struct tags_ep *e, struct tags_peer *p)
@@ -214,6 +229,8 @@ send_all(struct tags_ep *e, struct tags_peer *p)
 	enum built what;
 	unsigned int n;
 
+	if (unlikely(p->leaving))
+		return send_bye(e, p);
 	if (unlikely(p->state != TAGS_P_UP))
 		return true;
 	do {
@@ -409,19 +426,12 @@ tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h
 	return NULL;
 }
 
-struct tags_iop *
+void
 tags_tx_bye(struct tags_ep *e, struct tags_peer *p)
 {
-	struct tags_iop *iop = STAILQ_FIRST(&e->free_segs);
-	struct tags_hdr h = { .kind = TAGS_BYE };
-
-	if (iop == NULL)
-		return NULL;
-	build(e, p, &h, NULL, NULL, 0);
-	if (flush(e, p))
-		return iop;
-	tags_tx_drop(e, p, -ECONNRESET);
-	return NULL;
+	p->leaving = true;
+	if (!send_bye(e, p))
+		tags_todo(e, p);
 }
 
 static void

@@ -553,6 +553,38 @@ test_device_full(void **state)
 	assert_int_equal(w.status, -ECANCELED);
 }
 
+/* It takes nothing when a connection ends, either: BYE goes when it does, and the end waits for that. */
+static void
+test_device_full_at_the_end(void **state)
+{
+	struct leat_op s[2], w = { .type = LEAT_OP_WRITE, .queue = LEAT_QUEUE_NONE };
+	struct leat_event ev;
+	struct tags_hdr h;
+	unsigned int i;
+
+	(void)state;
+	mock.tx_max = 2;
+	for (i = 0; i < 2; i++) {
+		s[i] = tsend(1, i, NULL, 0);
+		tp_post(&s[i]);
+	}
+	tp_post(&w);
+	assert_int_equal(leat_ep_disconnect(tp_ep, 0), 0);
+	assert_ptr_equal(tp_poll(), &w);
+	assert_int_equal(w.status, -ECONNABORTED);
+	assert_int_equal(leat_ep_events(tp_ep, &ev, 1), 0);
+	assert_int_equal(tp_sends(), 2);
+	assert_true(tp_sent(1, &h, NULL, NULL));
+	assert_ptr_equal(tp_poll(), &s[0]);
+	assert_int_equal(leat_ep_events(tp_ep, &ev, 1), 0);
+	assert_true(tp_sent(0, &h, NULL, NULL));
+	assert_int_equal(h.kind, TAGS_BYE);
+	assert_null(tp_poll());
+	tp_event(LEAT_EV_DISCONNECTED, 0);
+	assert_true(tp_sent(1, &h, NULL, NULL));
+	assert_ptr_equal(tp_poll(), &s[1]);
+}
+
 /* A connection ends with ops in every state. All come back, once, and what the device still has is not forgotten. */
 static void
 test_end(void **state)
@@ -650,6 +682,7 @@ main(void)
 		T(test_matched_gets_through),
 		T(test_write_imm),
 		T(test_device_full),
+		T(test_device_full_at_the_end),
 		T(test_end),
 		T(test_shutdown),
 	};
