@@ -254,9 +254,8 @@ refuse(const struct leat_channel *ch, uint32_t type, uint32_t len)
 static inline int
 check(const struct leat_channel *ch, uint32_t type, uint32_t len)
 {
-	if (__builtin_expect(ch->broken || ch->res_value != 0 || type == 0 || len == 0 ||
-				     len > ch->max,
-			     0))
+	if (__builtin_expect(
+		    ch->broken || ch->res_value != 0 || type == 0 || len == 0 || len > ch->max, 0))
 		return refuse(ch, type, len);
 	return 0;
 }
