@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The address exchange between two well-behaved sides, and its time-outs. */
+/* The address exchange between two well-behaved sides. */
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "oob_side.h"
-
-static volatile uint64_t mock;
 
 static void
 test_connect(void **state)
@@ -276,159 +274,6 @@ test_killed(void **state)
 	close(pipefd[0]);
 	close(pipefd[1]);
 	side_close(&b);
-}
-
-/* A port with nobody on it, that is given to nobody else until this descriptor is closed. */
-static int
-free_port(char *addr, size_t len)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-	socklen_t sin_len = sizeof(sin);
-
-	assert_true(fd >= 0);
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &sin_len), 0);
-	snprintf(addr, len, "127.0.0.1:%d", ntohs(sin.sin_port));
-	return fd;
-}
-
-static void
-test_refused_then_there(void **state)
-{
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
-	char addr[LEAT_OOB_ADDR_MAX];
-	struct side a, b;
-	unsigned int i;
-	int conn, held;
-
-	(void)state;
-	held = free_port(addr, sizeof(addr));
-	side_open(&a, NULL, NULL);
-	conn = leat_oob_connect(a.oob, addr, 60000000, &none, NULL);
-	assert_true(conn > 0);
-	for (i = 0; i < 100; i++)
-		side_poll(&a);
-	assert_int_equal(a.head, a.tail);
-	side_open(&b, NULL, addr);
-	ev = side_event(&b, &a);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
-	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
-	ev = side_event(&a, &b);
-	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
-	assert_int_equal(ev->conn, conn);
-	side_close(&a);
-	side_close(&b);
-	close(held);
-}
-
-static void
-test_refused_for_good(void **state)
-{
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
-	char addr[LEAT_OOB_ADDR_MAX];
-	unsigned int i;
-	struct side a;
-	int held;
-
-	(void)state;
-	held = free_port(addr, sizeof(addr));
-	mock = 1000;
-	leat_clock_mock_set(&mock);
-	side_open(&a, NULL, NULL);
-	assert_true(leat_oob_connect(a.oob, addr, 3000000, &none, NULL) > 0);
-	/* Steps of 10 ms: all but the last one are attempts and pauses. */
-	for (i = 0; i < 299; i++) {
-		mock += 10000000;
-		side_poll(&a);
-		assert_int_equal(a.head, a.tail);
-	}
-	mock += 20000000;
-	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_FAILED);
-	assert_int_equal(ev->status, -ECONNREFUSED);
-	assert_non_null(strstr(ev->text, addr));
-	assert_non_null(strstr(ev->text, "Connection refused for 3.0 s"));
-	side_close(&a);
-	close(held);
-	leat_clock_mock_set(NULL);
-}
-
-/* A listener that takes the TCP connection and says nothing. */
-static void
-test_no_answer(void **state)
-{
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
-	struct side a, b;
-	int conn;
-
-	(void)state;
-	mock = 1000;
-	leat_clock_mock_set(&mock);
-	side_open(&a, NULL, NULL);
-	side_open(&b, NULL, "127.0.0.1:0"); /* never polled: the kernel takes the connection */
-	conn = leat_oob_connect(a.oob, b.addr, 2000000, &none, NULL);
-	assert_true(conn > 0);
-	side_until(&a, strcmp(leat_oob_state(a.oob, conn), "waiting for the answer") == 0);
-	assert_int_equal(a.head, a.tail);
-	mock += 2100000000;
-	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_FAILED);
-	assert_int_equal(ev->status, -ETIMEDOUT);
-	assert_non_null(strstr(ev->text, "no answer came"));
-
-	/* What the listener finds when it is polled at last. */
-	ev = side_event(&b, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
-	ev = side_event(&b, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_DOWN);
-	assert_int_equal(ev->status, -ECONNRESET);
-	side_close(&a);
-	side_close(&b);
-	leat_clock_mock_set(NULL);
-}
-
-/* Has something come for it? It is not polled. */
-static bool
-readable(const struct side *s)
-{
-	struct pollfd p = { .fd = leat_oob_fd(s->oob), .events = POLLIN };
-
-	return poll(&p, 1, 60000) == 1;
-}
-
-/* Both are polled only when their time is up, and find what came in time. */
-static void
-test_polled_late(void **state)
-{
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
-	struct side a, b;
-
-	(void)state;
-	mock = 1000;
-	leat_clock_mock_set(&mock);
-	side_open(&a, NULL, NULL);
-	side_open(&b, NULL, "127.0.0.1:0");
-	assert_true(leat_oob_connect(a.oob, b.addr, 2000000, &none, NULL) > 0);
-	ev = side_event(&b, &a);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
-	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
-	assert_true(readable(&a));
-	mock += 3000000000;
-	side_poll(&a);
-	assert_true(readable(&b));
-	mock += 3000000000;
-	assert_int_equal(side_event(&a, NULL)->type, LEAT_OOB_CONNECTED);
-	assert_int_equal(side_event(&b, NULL)->type, LEAT_OOB_CONNECTED);
-	side_close(&a);
-	side_close(&b);
-	leat_clock_mock_set(NULL);
 }
 
 static void
@@ -719,10 +564,6 @@ main(void)
 		cmocka_unit_test(test_linger),
 		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_refused_then_there),
-		cmocka_unit_test(test_refused_for_good),
-		cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_polled_late),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_arguments),
