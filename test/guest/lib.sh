@@ -52,6 +52,8 @@ check() {
 	fi
 	not_ok "$what"
 	diag "exit code $status of: $*"
+	# A test program with many tests goes on behind the one that failed.
+	grep -A 3 '^not ok' check.log | diag
 	tail -n 40 check.log | diag
 	return 1
 }

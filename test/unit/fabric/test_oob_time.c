@@ -2,8 +2,6 @@
 
 /* The address exchange when time passes: nobody listens yet or ever, nobody answers, who is polled late. */
 
-#include <poll.h>
-
 #include "oob_side.h"
 
 static volatile uint64_t mock;
