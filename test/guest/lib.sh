@@ -164,7 +164,8 @@ given_up() {
 
 # patiently COMMAND...: the conformance suite. Soft-RoCE sends again for some seconds, then it gives the
 # connection up; where the machine has no time for the emulator this happens without any fault. If
-# that is all that failed, and nobody pulls the cable, these tests are repeated: once, alone.
+# that is all that failed, and nobody pulls the cable, these tests are repeated once, with those that
+# COMMAND filters for, if it does.
 patiently() {
 	local again=() name log status=0
 	log=$(mktemp)

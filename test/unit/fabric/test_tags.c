@@ -525,6 +525,20 @@ test_write_imm(void **state)
 	assert_int_equal(r.len, 5);
 }
 
+/* A device that takes two sends at a time, n of them to a peer, and a WRITE behind them. */
+static void
+fill_device(struct leat_op *s, unsigned int n, uint16_t peer, struct leat_op *w)
+{
+	unsigned int i;
+
+	mock.tx_max = 2;
+	for (i = 0; i < n; i++) {
+		s[i] = tsend(peer, i, NULL, 0);
+		tp_post(&s[i]);
+	}
+	tp_post(w);
+}
+
 /* The device takes nothing for a while: nothing is lost, nothing overtakes. */
 static void
 test_device_full(void **state)
@@ -534,12 +548,7 @@ test_device_full(void **state)
 	unsigned int i;
 
 	(void)state;
-	mock.tx_max = 2;
-	for (i = 0; i < 6; i++) {
-		s[i] = tsend(0, i, NULL, 0);
-		tp_post(&s[i]);
-	}
-	tp_post(&w);
+	fill_device(s, 6, 0, &w);
 	for (i = 0; i < 6; i++) {
 		assert_true(tp_sent(0, &h, NULL, NULL));
 		assert_int_equal(h.tag, i);
@@ -560,15 +569,9 @@ test_device_full_at_the_end(void **state)
 	struct leat_op s[2], w = { .type = LEAT_OP_WRITE, .queue = LEAT_QUEUE_NONE };
 	struct leat_event ev;
 	struct tags_hdr h;
-	unsigned int i;
 
 	(void)state;
-	mock.tx_max = 2;
-	for (i = 0; i < 2; i++) {
-		s[i] = tsend(1, i, NULL, 0);
-		tp_post(&s[i]);
-	}
-	tp_post(&w);
+	fill_device(s, 2, 1, &w);
 	assert_int_equal(leat_ep_disconnect(tp_ep, 0), 0);
 	assert_ptr_equal(tp_poll(), &w);
 	assert_int_equal(w.status, -ECONNABORTED);
