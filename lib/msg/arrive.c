@@ -19,8 +19,8 @@ too_long(struct leat_msg_conn *c, uint32_t id, uint64_t len)
 		 c->max_size);
 }
 
-static void
-arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
+void
+msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len)
 {
 	msg_work(c);
 	c->rx_next = NULL;
@@ -138,7 +138,7 @@ head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 			return;
 		s->flags |= MSG_EAGER;
 	}
-	arrived(c, s, id, s->len);
+	msg_arrived(c, s, id, s->len);
 }
 
 static void
@@ -162,25 +162,60 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 		return;
 	}
 	len = leat_get_le64(s->buf);
-	if (len > c->max_size)
+	if (unlikely(len > c->max_size))
 		too_long(c, id, len);
+	else if (likely((to->flags & MSG_EARLY) != 0))
+		msg_early_length(c, to, len);
 	else
-		arrived(c, to, id, len);
+		msg_arrived(c, to, id, len);
 }
 
-static void
-payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+/* Plain mode: the oldest message is whole, as it usually is when a payload came. @return false: it is not so simple */
+static inline bool
+deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 {
+	struct leat_msg_req *req = s->req;
+
+	if (unlikely(c->mode != LEAT_MSG_PLAIN || c->state != MSG_OPEN || s->id != c->rx_done ||
+		     req != c->recvq.head || c->rx_arrived > 0))
+		return false;
+	msg_list_give_first(c->m, &c->recvq, req, s->len);
+	c->m->stats.received++;
+	c->m->stats.recv_bytes += s->len;
+	/* With any_id its op may be out, for another message. */
+	s->flags &= MSG_OP_OUT;
+	c->rx_done++;
+	if (unlikely(msg_rx_free(c) >= c->rx_window / 2 || c->rx_done != c->rx_bind))
+		msg_work(c);
+	else
+		msg_later(c);
+	return true;
+}
+
+void
+msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	/* A receive that was early, and is not needed: the message has no payload. */
+	if (unlikely(s->len == 0 && op->status != 0 && op->status != -EMSGSIZE)) {
+		s->flags |= MSG_DONE;
+		msg_work(c);
+		if (op->status != -ECANCELED)
+			msg_op_failed(c, op);
+		return;
+	}
 	if (unlikely(op->status == -EMSGSIZE || (op->status == 0 && op->len != s->len))) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %s came", s->id, s->len,
-			 op->status != 0 ? "more" : "fewer");
+			 op->status == 0 && op->len < s->len ? "fewer" : "more");
 		return;
 	}
 	if (unlikely(op->status != 0)) {
 		msg_op_failed(c, op);
 		return;
 	}
+	if (likely(deliver_whole(c, s)))
+		return;
 	s->flags |= MSG_DONE;
+	msg_work(c);
 }
 
 static __rte_noinline void
@@ -190,9 +225,11 @@ rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 	if (unlikely(c->state != MSG_OPEN))
 		msg_work(c);
 	if (op == &s->data) {
-		msg_work(c);
 		s->flags &= (uint16_t)~MSG_DATA_OUT;
-		payload_arrived(c, s, op);
+		if (unlikely((s->flags & MSG_EARLY) != 0))
+			msg_early_back(c, s, op);
+		else
+			msg_payload_arrived(c, s, op);
 		return;
 	}
 	s->flags &= (uint16_t)~MSG_OP_OUT;
@@ -200,7 +237,6 @@ rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 		head_arrived(c, s, (uint32_t)op->tag);
 		return;
 	}
-	msg_work(c);
 	if (unlikely(op->status == -EMSGSIZE))
 		msg_fail(c, -EPROTO, "message %#x: its head or length is too long",
 			 (uint32_t)op->tag);

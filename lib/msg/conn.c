@@ -68,7 +68,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->tx_ready = NULL;
 	c->pending = 0;
 	c->rx_arrived = 0;
-	c->bulk = c->closing = c->draining = c->gone = c->settled = c->grant = false;
+	c->bulk = c->early = c->closing = c->draining = c->gone = c->settled = c->grant = false;
 	c->status = 0;
 	c->text[0] = '\0';
 	c->peer = LEAT_PEER_ANY;
@@ -147,6 +147,7 @@ conn_open(struct leat_msg_conn *c)
 						: RTE_MIN(c->mask + 1, MSG_PLAIN_WINDOW);
 	c->batch = RTE_MIN(c->rx_window / 4, MSG_RX_BATCH);
 	c->batch = RTE_MAX(c->batch, 1u);
+	c->early = c->mode == LEAT_MSG_PLAIN;
 	c->ctrl_tx_id = 0;
 	c->tx_large = 0;
 	c->tx_bytes = 0;

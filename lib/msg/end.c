@@ -47,6 +47,7 @@ leave(struct leat_msg_conn *c)
 {
 	c->state = MSG_ENDING;
 	c->draining = false;
+	c->early = false;
 	c->rx_next = NULL;
 	c->tx_ready = NULL;
 }
@@ -96,6 +97,7 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 	}
 	leave(c);
 	recall(c);
+	msg_work(c);
 }
 
 void

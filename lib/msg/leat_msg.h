@@ -244,11 +244,15 @@ LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
  */
 LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
-/** Receives messages, into these in this order. @return as leat_msg_send() */
+/**
+ * Receives messages, into these in this order. A buffer is the device's until the request is back.
+ * @return as leat_msg_send()
+ */
 LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
 /**
- * Asks for a request back. It comes from leat_msg_poll() with -ECANCELED.
+ * Asks for a request back. It comes from leat_msg_poll() with -ECANCELED; in plain mode a receive may come with its
+ * message instead, if that was faster.
  * @return
  *   - 0: it will
  *   - -ENOENT: it is not posted, or done

@@ -262,6 +262,8 @@ leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 	/* What waits for them goes on in the next process or poll, so that nothing is done in here. */
 	if (c->rx_arrived > 0 || c->state >= MSG_ENDING)
 		msg_work(c);
+	else if (c->early)
+		msg_later(c);
 	return n;
 }
 
@@ -274,13 +276,13 @@ leat_msg_cancel(struct leat_msg_req *req)
 	case MSG_REQ_QUEUED:
 		break;
 	case MSG_REQ_STARTED:
-		return -EOPNOTSUPP;
+		return req->recv != 0 ? msg_early_cancel(c, req) : -EOPNOTSUPP;
 	default:
 		return -ENOENT;
 	}
 	msg_req_finish(req, -ECANCELED, 0);
 	req->state = MSG_REQ_CANCELLED;
-	msg_list_give(c, req->recv != 0 ? &c->recvq : &c->sendq);
+	msg_list_give(c->m, req->recv != 0 ? &c->recvq : &c->sendq);
 	return 0;
 }
 

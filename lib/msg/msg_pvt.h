@@ -11,6 +11,7 @@
  *     tx.c      sending, in both formats
  *     rx.c      receiving, in both formats: receives, and requests
  *     arrive.c  ops that came back, and what arrives
+ *     early.c   plain mode: a payload's receive that does not wait for the length
  *     hello.c   what two leat endpoints tell each other when they connect
  *
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
@@ -144,6 +145,10 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_EAGER 0x20	  /* leat mode: it, and maybe more of them, are in the slot's buffer */
 #define MSG_DONE 0x40	  /* rx: it is in the request's buffer */
 #define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
+#define MSG_EARLY 0x100	  /* rx: has a request, and its length has not come; see early.c */
+#define MSG_HERE 0x200	  /* ... but its payload has */
+#define MSG_RECALL                                                                                 \
+	0x400 /* ... the request was cancelled, and data is to come back because of that */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;
@@ -215,6 +220,7 @@ struct leat_msg_conn {
 	uint8_t any_id;
 	bool bulk;  /* leat mode: the last one was MSG_BULK or longer */
 	bool grant; /* a payload's receive was posted, and the other side not told */
+	bool early; /* plain mode: the next payload's receive does not wait for its length */
 	uint16_t peer;
 	uint16_t recv_peer; /* the same, or any where the device can't do that */
 	uint32_t mask;	    /* credits - 1 */
@@ -338,20 +344,9 @@ msg_give(struct leat_msg *m, struct leat_msg_req *req)
 	done->tail = req;
 }
 
-/* The oldest one of a list, which was not begun, is done and goes back: all steps at once. */
-static inline void
-msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
-		    uint64_t len)
-{
-	list->head = list->begin = req->next;
-	req->status = 0;
-	req->len = len;
-	msg_give(m, req);
-}
-
 /* What is finished goes back, as far as the order allows. */
 static inline void
-msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
+msg_list_give(struct leat_msg *m, struct msg_list *list)
 {
 	struct leat_msg_req *req;
 
@@ -359,8 +354,26 @@ msg_list_give(struct leat_msg_conn *c, struct msg_list *list)
 		if (unlikely(list->begin == req))
 			list->begin = req->next;
 		list->head = req->next;
-		msg_give(c->m, req);
+		msg_give(m, req);
 	}
+}
+
+/* The oldest one of a list, begun or not, is done and goes back: all steps at once. */
+static inline void
+msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
+		    uint64_t len)
+{
+	struct leat_msg_req *next = req->next;
+
+	if (list->begin == req)
+		list->begin = next;
+	list->head = next;
+	req->status = 0;
+	req->len = len;
+	msg_give(m, req);
+	/* Those behind it that were cancelled have waited for it. */
+	if (next != NULL)
+		msg_list_give(m, list);
 }
 
 /* The next one, which comes soon. */
@@ -481,7 +494,27 @@ msg_tx_credit_usual(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 	return true;
 }
 
+/* early.c */
+/* The payload's receive of the next message, if nothing of it has come, and a request waits. */
+void msg_early_post(struct leat_msg_conn *c);
+/* The length of a message that is MSG_EARLY. */
+void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
+/* Its data came back before that. */
+void msg_early_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+/* @return as leat_msg_cancel() */
+int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
+
+/* arrive.c */
+/* Notes a message in its slot, until it gets a request. */
+void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
+/* A payload came whose length is known. */
+void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+
 /* rx.c */
+/* A payload's receive of that size, for the slot's request. */
+void msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size);
+/* Does a message fit its request? @return false: the connection ends */
+bool msg_fits(struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len);
 /* Posts the first receives. */
 void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);

@@ -100,6 +100,8 @@ fill(struct leat_msg_conn *c)
 void
 msg_rx_later(struct leat_msg_conn *c)
 {
+	if (c->early)
+		msg_early_post(c);
 	msg_slot_prefetch(msg_rx_slot(c, c->rx_done));
 	if (msg_rx_free(c) >= c->batch)
 		fill(c);
@@ -161,9 +163,8 @@ buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 	return true;
 }
 
-/* @return false: the connection ends */
-static bool
-fits(struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len)
+bool
+msg_fits(struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len)
 {
 	if (unlikely(len > req->size)) {
 		msg_fail(c, -EMSGSIZE, "message %#x has %" PRIu64 " B, the receive takes %" PRIu64,
@@ -191,6 +192,20 @@ received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 	c->m->stats.recv_bytes += len;
 }
 
+void
+msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size)
+{
+	struct leat_op *op = &s->data;
+
+	op->peer = c->recv_peer;
+	op->buf = s->req->buf;
+	op->mr = s->req->mr;
+	op->size = size;
+	op->ignore = 0;
+	op->tag = c->mode == LEAT_MSG_LEAT ? msg_tag(MSG_TAG_DATA, c->rx_base, s->id)
+					   : MSG_PLAIN_DATA | s->id;
+}
+
 /* The oldest message that has no request gets one. @return false: there is none of either */
 static inline bool
 bind(struct leat_msg_conn *c)
@@ -199,10 +214,11 @@ bind(struct leat_msg_conn *c)
 	struct leat_msg_req *req;
 	const uint64_t len = s->len;
 
-	if (c->rx_bind - c->rx_done > c->mask || (s->flags & MSG_ARRIVED) == 0)
+	if (c->rx_bind - c->rx_done > c->mask ||
+	    (s->flags & (MSG_ARRIVED | MSG_EARLY)) != MSG_ARRIVED)
 		return false;
 	req = msg_list_begin(&c->recvq);
-	if (req == NULL || !fits(c, req, len))
+	if (req == NULL || !msg_fits(c, req, len))
 		return false;
 	if (unlikely(len > 0 && req->buf == NULL) && !buffer_get(c, req, len)) {
 		msg_work(c);
@@ -220,19 +236,14 @@ bind(struct leat_msg_conn *c)
 	c->rx_arrived--;
 	c->m->stats.held--;
 	c->bulk = len >= MSG_BULK && c->mode == LEAT_MSG_LEAT;
+	c->early = len > 0 && c->mode == LEAT_MSG_PLAIN;
 	if ((s->flags & MSG_EAGER) != 0)
 		return true;
 	s->req = req;
 	if (len == 0) {
 		s->flags |= MSG_DONE;
 	} else {
-		s->data.peer = c->recv_peer;
-		s->data.buf = req->buf;
-		s->data.mr = req->mr;
-		s->data.size = len;
-		s->data.ignore = 0;
-		s->data.tag = c->mode == LEAT_MSG_LEAT ? msg_tag(MSG_TAG_DATA, c->rx_base, s->id)
-						       : MSG_PLAIN_DATA | s->id;
+		msg_data_recv(c, s, len);
 		s->flags |= MSG_WANT;
 	}
 	return true;
@@ -270,7 +281,7 @@ finish(struct leat_msg_conn *c)
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}
-	msg_list_give(c, &c->recvq);
+	msg_list_give(c->m, &c->recvq);
 }
 
 void
@@ -291,7 +302,7 @@ msg_rx_run(struct leat_msg_conn *c)
 	free = msg_rx_free(c);
 	if (free >= msg_rx_window(c) / 2)
 		fill(c);
-	else if (free >= c->batch)
+	else if (free >= c->batch || c->early)
 		msg_later(c);
 	if (((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) != 0 && c->state == MSG_OPEN) {
 		if ((c->ctrl_rx[0].flags & MSG_WANT) != 0)
@@ -332,11 +343,11 @@ msg_over_recv(struct leat_msg_conn *c)
 			msg_req_finish(req, status, 0);
 	}
 	c->recvq.begin = NULL;
-	msg_list_give(c, &c->recvq);
+	msg_list_give(c->m, &c->recvq);
 	for (req = c->sendq.head; req != NULL; req = req->next) {
 		if (req->state < MSG_REQ_CANCELLED)
 			msg_req_finish(req, status, 0);
 	}
 	c->sendq.begin = NULL;
-	msg_list_give(c, &c->sendq);
+	msg_list_give(c->m, &c->sendq);
 }

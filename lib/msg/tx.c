@@ -250,7 +250,7 @@ msg_tx_finish(struct leat_msg_conn *c)
 		finish(c, s);
 		c->tx_done++;
 	}
-	msg_list_give(c, &c->sendq);
+	msg_list_give(c->m, &c->sendq);
 }
 
 void
@@ -350,10 +350,33 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
+/* Plain mode: one message, and nothing before it. @return false: it is not so; nothing was done */
+static bool
+send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	struct leat_op *ops[2];
+	struct msg_slot *s;
+
+	if (unlikely(c->mode != LEAT_MSG_PLAIN || c->state != MSG_OPEN || c->closing ||
+		     c->sendq.head != NULL || req->state != MSG_REQ_IDLE || !may_begin(c) ||
+		     req_check(c, req) < 0))
+		return false;
+	s = msg_tx_slot(c, c->tx_next);
+	req->conn = c;
+	req->recv = 0;
+	msg_list_add(&c->sendq, req);
+	begin(c, req);
+	ops[0] = &s->op;
+	ops[1] = &s->data;
+	if (likely(post(c, ops, (s->flags & MSG_WANT) != 0 ? 2 : 1)))
+		c->tx_post = c->tx_next;
+	return true;
+}
+
 uint16_t
 leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	if (likely(n == 1) && likely(send_one(c, reqs[0])))
+	if (likely(n == 1) && (likely(send_one(c, reqs[0])) || send_plain(c, reqs[0])))
 		return 1;
 	return msg_tx_queue(c, reqs, n);
 }
@@ -371,6 +394,10 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 	} else if ((s->flags & MSG_EAGER) != 0 && c->sendq.head == NULL && !c->draining &&
 		   c->state == MSG_OPEN) {
 		return; /* nobody waits for it */
+	} else if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL && !c->draining &&
+		   c->state == MSG_OPEN) {
+		msg_tx_finish(c); /* there is nothing else to be done */
+		return;
 	}
 	msg_work(c);
 }

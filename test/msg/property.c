@@ -7,7 +7,7 @@
  * Messages of random sizes both ways over many connections to one endpoint, driven by one thread. In leat mode
  * all come from a second endpoint; in plain mode each from one of its own, since many devices know only the
  * endpoint that a message comes from. Everything follows from the seed, which is in the endpoints' names, too: so are the faults of
- * a fault device. Checked: every byte, order and count of messages and of requests, that nothing is held beyond the
+ * a fault device. Now and then the newest receive is cancelled. Checked: every byte, order and count of messages and of requests, that nothing is held beyond the
  * credits, and that all memory was allocated at the start. --seeds: all of it so many times, each with the next seed.
  *
  * --ends: the device breaks connections (ops fail, peers die). Then the messages that came are the first ones of
@@ -17,6 +17,7 @@
  * hashes of (seed, stream, k).
  */
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,6 +57,7 @@ struct stream {
 	uint32_t window;
 	bool dead; /* one of the two connections ended */
 	bool rx_failed;
+	bool cancelling; /* the newest receive: no other is posted until it is back */
 	struct request tx[WINDOW], rx[WINDOW];
 };
 
@@ -70,7 +72,7 @@ static struct side sides[1 + MAX_CONNS]; /* [0] listens */
 static unsigned int nb_sides = 2;
 static struct stream *streams;
 static unsigned int nb_conns = 64, nb_up, nb_closed;
-static uint64_t seed = 1, messages = 20000, nb_done, nb_back, nb_bytes;
+static uint64_t seed = 1, messages = 20000, nb_done, nb_back, nb_bytes, nb_cancelled;
 static uint8_t *block, *big[BIG_BUFFERS], *big_all;
 static bool may_end;
 static unsigned int nb_big;
@@ -223,12 +225,42 @@ received(struct stream *s, struct request *r)
 		free(buf);
 }
 
+/* The newest one, or the next ones would be too small for their messages. */
+static void
+cancel_recv(struct stream *s)
+{
+	struct request *r = &s->rx[(s->recvs - 1) % WINDOW];
+	int ret = leat_msg_cancel(&r->req);
+
+	check(ret == 0 || ret == -ENOENT || ret == -EOPNOTSUPP, "cancel: %d", ret);
+	s->cancelling = ret == 0;
+}
+
+/* @return a receive came back without a message, as it was to */
+static bool
+cancelled(struct stream *s, const struct request *r)
+{
+	if (r->req.recv == 0 || !s->cancelling || r->k != s->recvs - 1)
+		return false;
+	s->cancelling = false;
+	if (r->req.status != -ECANCELED) {
+		check(conn_conf.mode == LEAT_MSG_PLAIN,
+		      "stream %" PRIu64 ": a cancelled receive has %d", s->id, r->req.status);
+		return false;
+	}
+	s->recvs--;
+	nb_cancelled++;
+	return true;
+}
+
 static void
 back(struct leat_msg_req *req)
 {
 	struct request *r = (struct request *)req;
 	struct stream *s = r->stream;
 
+	if (cancelled(s, r))
+		return;
 	check(req->status == 0 || may_end, "stream %" PRIu64 ": %s of message %" PRIu64 ": %s",
 	      s->id, req->recv != 0 ? "receive" : "send", r->k, strerror(-req->status));
 	s->dead |= req->status != 0;
@@ -335,9 +367,12 @@ post_some(struct stream *s, uint64_t *random)
 	*random = hash(*random);
 	if (s->dead)
 		return;
-	if (s->to != NULL && s->recvs < s->total && s->recvs - s->received < s->window &&
-	    (*random & 3) != 0)
-		post_recv(s);
+	if (s->to != NULL && !s->cancelling) {
+		if (s->recvs < s->total && s->recvs - s->received < s->window && (*random & 3) != 0)
+			post_recv(s);
+		if (s->recvs > s->received && (*random >> 16) % 16 == 0)
+			cancel_recv(s);
+	}
 	if (s->from != NULL && (*random & 12) != 0)
 		post_sends(s, 1 + (unsigned int)(*random >> 8) % 4);
 }
@@ -497,14 +532,15 @@ run_seed(uint16_t credits)
 	memset(sides, 0, sizeof(sides));
 	memset(streams, 0, 2 * nb_conns * sizeof(*streams));
 	nb_up = nb_closed = 0;
-	nb_done = nb_back = nb_bytes = 0;
+	nb_done = nb_back = nb_bytes = nb_cancelled = 0;
 	for (i = 0; i < nb_sides; i++)
 		side_open(&sides[i], credits);
 	start();
 	run();
 	finish();
-	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB\n", seed, nb_done,
-	       nb_bytes >> 20);
+	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB, %" PRIu64
+	       " receives cancelled\n",
+	       seed, nb_done, nb_bytes >> 20, nb_cancelled);
 	(void)fflush(stdout);
 }
 

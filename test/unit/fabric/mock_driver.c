@@ -217,7 +217,7 @@ mock_cancel(struct leat_ep *ep, struct leat_op *op)
 
 	if (!mock.can_cancel)
 		return -EOPNOTSUPP;
-	for (i = 0; i < mock.nb_ops; i++) {
+	for (i = 0; i < mock.nb_ops && !mock.keep_on_cancel; i++) {
 		if (mock.ops[i] == op) {
 			mock_finish(ep, i, -ECANCELED, 0);
 			break;

@@ -24,8 +24,9 @@ struct mock {
 	struct leat_ep *ep;
 	struct leat_op *ops[MOCK_OPS_MAX]; /* in flight, in the order of posting */
 	unsigned int nb_ops;
-	bool can_cancel;    /* else cancel() says -EOPNOTSUPP */
-	bool keep_on_abort; /* abort() gives back nothing until the test does */
+	bool can_cancel;     /* else cancel() says -EOPNOTSUPP */
+	bool keep_on_cancel; /* cancel() leaves the op in flight until the test finishes it */
+	bool keep_on_abort;  /* abort() gives back nothing until the test does */
 	unsigned int nb_quiesce, nb_abort, nb_accept, nb_reject, nb_disconnect, nb_progress;
 	int disconnect_status;
 	int listen_ret, connect_ret, accept_ret;

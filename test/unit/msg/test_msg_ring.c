@@ -381,6 +381,48 @@ test_open(void **state)
 	close_both(c);
 }
 
+/* Receives behind the oldest one are cancelled: no message goes to them, and they come back in their turn. */
+static void
+cancel_behind(enum leat_msg_mode mode)
+{
+	const struct leat_msg_conn_conf conf = { .mode = mode };
+	struct leat_msg_conn *c = connected(&conf);
+	struct leat_msg_req tx[2], rx[4];
+	char buf[4][8];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		recv1(b.accepted, &rx[i], buf[i], 8);
+	end_drive(&b);
+	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
+	assert_int_equal(leat_msg_cancel(&rx[2]), 0);
+	send1(c, &tx[0], "first", 5);
+	drive_until(b.nb_back == 3 && a.nb_back == 1);
+	send1(c, &tx[1], "next", 4);
+	drive_until(b.nb_back == 4 && a.nb_back == 2);
+	for (i = 0; i < 4; i++) {
+		assert_ptr_equal(b.back[i], &rx[i]);
+		assert_int_equal(rx[i].status, i == 1 || i == 2 ? -ECANCELED : 0);
+	}
+	assert_memory_equal(buf[0], "first", 5);
+	assert_memory_equal(buf[3], "next", 4);
+	close_both(c);
+}
+
+static void
+test_cancel_behind_leat(void **state)
+{
+	(void)state;
+	cancel_behind(LEAT_MSG_LEAT);
+}
+
+static void
+test_cancel_behind_plain(void **state)
+{
+	(void)state;
+	cancel_behind(LEAT_MSG_PLAIN);
+}
+
 /* Places are used again and again, beside one that stays. */
 static void
 test_many(void **state)
@@ -448,6 +490,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_mempool, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_behind_leat, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_behind_plain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shutdown, setup, teardown),
 	};

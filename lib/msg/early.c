@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Plain mode: the payload's receive of the next message is posted before its length is here, so that a payload
+ * that comes right behind its length meets it, and is not kept and copied by the device first.
+ *
+ *                 length                    payload
+ *     MSG_EARLY ----------> (as any other) ---------> done
+ *       |  |  \  payload                 length
+ *       |  |   `---------> MSG_HERE ------------> done
+ *       |  | cancel               came back                payload was faster
+ *       |  `---------> MSG_RECALL ---------> without one   ------------------> MSG_HERE
+ *       | length 0                                  came back
+ *       `---------> (its receive is not needed) -------------> done
+ *
+ * It is the message rx_bind, and the oldest request that waits, if that brings a buffer: only one, for with
+ * two of them the request of the first could not be taken back without taking the second message out of its buffer.
+ * The receive is as large as the request, and what came is compared with the length as always.
+ */
+
+#include <errno.h>
+
+#include "msg_pvt.h"
+
+void
+msg_early_post(struct leat_msg_conn *c)
+{
+	struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
+	struct leat_op *op = &s->data;
+	struct leat_msg_req *req;
+
+	if (c->rx_arrived > 0 || c->rx_data != c->rx_bind || c->rx_bind - c->rx_done > c->mask ||
+	    (s->flags & MSG_EARLY) != 0)
+		return;
+	req = msg_list_begin(&c->recvq);
+	if (req == NULL || req->size == 0 || req->buf == NULL ||
+	    (req->mr == NULL && c->ep->mr_local))
+		return;
+	s->req = req;
+	s->id = c->rx_bind;
+	msg_data_recv(c, s, RTE_MIN(req->size, c->max_size));
+	/* Without room for it the message takes the usual way. */
+	if (leat_ep_post(c->ep, &op, 1) == 0)
+		return;
+	c->rx_out++;
+	msg_list_begun(&c->recvq, req);
+	s->flags |= MSG_EARLY | MSG_DATA_OUT;
+}
+
+/* It has both, request and length: from here on it is as any other. */
+static void
+take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
+{
+	const bool here = (s->flags & MSG_HERE) != 0;
+
+	if (!msg_fits(c, s->req, len))
+		return;
+	s->len = len;
+	s->flags = (uint16_t)((s->flags & ~(MSG_EARLY | MSG_HERE)) | MSG_ARRIVED);
+	c->rx_bind++;
+	c->rx_data++;
+	/* After one without a payload the next one is not expected to have one. */
+	c->early = len > 0 && c->state == MSG_OPEN;
+	if (unlikely(here))
+		msg_payload_arrived(c, s, &s->data);
+	else if (unlikely(len == 0))
+		(void)leat_op_cancel(c->ep, &s->data); /* or it ends with what must not have come */
+}
+
+void
+msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
+{
+	if (unlikely((s->flags & MSG_RECALL) != 0))
+		msg_arrived(c, s, s->id, len); /* it is not known yet for which request */
+	else
+		take(c, s, len);
+}
+
+/* The request goes back without a message; what came already waits for the next one. */
+static void
+recalled(struct leat_msg_conn *c, struct msg_slot *s)
+{
+	msg_req_finish(s->req, -ECANCELED, 0);
+	s->req->state = MSG_REQ_CANCELLED;
+	s->req = NULL;
+	s->flags &= (uint16_t) ~(MSG_EARLY | MSG_RECALL);
+	msg_list_give(c->m, &c->recvq);
+	msg_work(c);
+}
+
+void
+msg_early_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	const bool recall = (s->flags & MSG_RECALL) != 0, arrived = (s->flags & MSG_ARRIVED) != 0;
+
+	if (unlikely(op->status != 0 && op->status != -EMSGSIZE)) {
+		if (recall)
+			recalled(c, s);
+		if (!recall || op->status != -ECANCELED)
+			msg_op_failed(c, op);
+		return;
+	}
+	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED)) | MSG_HERE);
+	if (!arrived)
+		return;
+	c->rx_arrived--;
+	c->m->stats.held--;
+	take(c, s, s->len);
+}
+
+int
+msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req)
+{
+	struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
+
+	if ((s->flags & MSG_EARLY) == 0 || s->req != req)
+		return -EOPNOTSUPP;
+	if ((s->flags & MSG_RECALL) != 0)
+		return -ENOENT;
+	if ((s->flags & MSG_HERE) != 0 || leat_op_cancel(c->ep, &s->data) < 0)
+		return -EOPNOTSUPP;
+	s->flags |= MSG_RECALL;
+	return 0;
+}
