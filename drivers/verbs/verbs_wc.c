@@ -30,7 +30,7 @@ static const struct wc_row rows[] = {
 	ROW(REM_INV_REQ_ERR, -EREMOTEIO, -EMSGSIZE, -ECONNRESET, -EPROTO, "a request was refused: longer than the receive that it met, or an operation that is not allowed?"),
 	ROW(REM_ACCESS_ERR, -EACCES, -ECONNRESET, -ECONNRESET, -EPROTO, "the access was refused: is the remote key right, does it have the right, is the range inside the region?"),
 	ROW(REM_OP_ERR, -EREMOTEIO, -ECONNRESET, -ECONNRESET, -ECONNRESET, "the peer could not complete it: does its receive lie in registered memory?"),
-	ROW(RETRY_EXC_ERR, -ECONNRESET, -ECONNRESET, -ECONNRESET, -ECONNRESET, "the peer did not answer: is it alive, is the link up (rdma link, ip link), do MTU and GID fit?"),
+	ROW(RETRY_EXC_ERR, -ECONNRESET, -ECONNRESET, -ECONNRESET, -ECONNRESET, "no answer: is the peer alive, the link up (rdma link, ip link), do MTU and GID fit, is timeout= too short?"),
 	ROW(RNR_RETRY_EXC_ERR, -EREMOTEIO, -ECONNRESET, -ECONNRESET, -ECONNRESET, "the peer posts no receives: raise rnr_retry= (7: wait without end)"),
 	ROW(LOC_RDD_VIOL_ERR, -EIO, -EIO, -EIO, -EIO, "the device failed"),
 	ROW(REM_INV_RD_REQ_ERR, -EREMOTEIO, -EREMOTEIO, -EPROTO, -EPROTO, "the peer refused the request"),

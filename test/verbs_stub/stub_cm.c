@@ -172,7 +172,8 @@ rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	(void)id;
 	attr->path_mtu = IBV_MTU_4096;
-	*mask = IBV_QP_STATE;
+	attr->timeout = 17; /* any that is not the driver's */
+	*mask = IBV_QP_STATE | (attr->qp_state == IBV_QPS_RTS ? STUB_RTS_MASK : 0);
 	return 0;
 }
 

@@ -439,6 +439,8 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_STATE) == 0)
 		return 0;
 	qp->state = attr->qp_state;
+	if (attr->qp_state == IBV_QPS_RTS && (mask & STUB_RTS_MASK) == STUB_RTS_MASK)
+		sim.rts = *attr;
 	q->error = attr->qp_state == IBV_QPS_ERR;
 	if (q->error && !sim.silent)
 		(void)stub_complete(qp, UINT32_MAX, IBV_WC_WR_FLUSH_ERR);

@@ -48,6 +48,7 @@ struct sim {
 	uint32_t overruns; /* completions that found their CQ full, and were lost */
 	int ctxs, pds, cqs, srqs, qps, mrs, ids; /* objects that there are */
 	unsigned int mr_access;			 /* of the last registration */
+	struct ibv_qp_attr rts;			 /* of the last queue pair that could send */
 };
 
 extern struct sim sim;

@@ -67,6 +67,9 @@ struct stub_qp {
 	struct stub_rq rq;
 };
 
+/* What rdma_cm decides for a queue pair that may send, and the driver changes. */
+#define STUB_RTS_MASK (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+
 static inline struct stub_cq *
 stub_cq_of(struct ibv_cq *cq)
 {

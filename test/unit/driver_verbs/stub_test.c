@@ -16,7 +16,8 @@ stub_start(void **state)
 	static char d2[] = "--vdev=fabric_verbs2,dev=sim1,signal=4";
 	static char d3[] = "--vdev=fabric_verbs3,dev=sim0,relaxed=1";
 	static char d4[] = "--vdev=fabric_verbs4,dev=sim0,odp=1";
-	char *argv[] = { prog, tel, pci, log, d0, d1, d2, d3, d4, NULL };
+	static char d5[] = "--vdev=fabric_verbs5,dev=sim1,timeout=18,retry=5,rnr_retry=3";
+	char *argv[] = { prog, tel, pci, log, d0, d1, d2, d3, d4, d5, NULL };
 
 	(void)state;
 	if (leat_init(RTE_DIM(argv) - 1, argv) < 0) {

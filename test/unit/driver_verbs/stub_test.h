@@ -26,6 +26,7 @@ enum {
 	/* for memory only */
 	STUB_RELAXED = STUB_DEVS,
 	STUB_ODP,
+	STUB_PATIENT, /* for how long it is */
 };
 
 struct stub_ep {

@@ -266,6 +266,26 @@ other_queues(void **state)
 	}
 }
 
+/* How long a queue pair is patient is told by the device's arguments, not by rdma_cm. */
+static void
+patience(void **state)
+{
+	static const struct {
+		unsigned int dev, timeout, retry, rnr_retry;
+	} rows[] = { { STUB_WR, 14, 6, 7 }, { STUB_POST, 14, 6, 7 }, { STUB_PATIENT, 18, 5, 3 } };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		struct stub_ep *s = stub_open(rows[i].dev, 1, 0);
+
+		assert_int_equal(sim.rts.timeout, rows[i].timeout);
+		assert_int_equal(sim.rts.retry_cnt, rows[i].retry);
+		assert_int_equal(sim.rts.rnr_retry, rows[i].rnr_retry);
+		stub_close(s);
+	}
+}
+
 /* How memory is registered. Relaxed: only where peers may not write. */
 static void
 regions(void **state)
@@ -364,6 +384,7 @@ main(void)
 		cmocka_unit_test(little_room),	cmocka_unit_test(counters_wrap),
 		cmocka_unit_test(other_queues), cmocka_unit_test(regions),
 		cmocka_unit_test(no_odp),	cmocka_unit_test(gids),
+		cmocka_unit_test(patience),
 	};
 
 	return cmocka_run_group_tests(tests, stub_start, stub_stop);
