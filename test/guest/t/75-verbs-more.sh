@@ -9,7 +9,7 @@ if [ ! -e "$DRIVER" ]; then
 	skip "conformance of verbs" "the driver is not built"
 	return
 fi
-near=(--vdev=fabric_verbs0,dev=x_va -- --mode self --listen 10.97.0.1:0)
+near=("--vdev=fabric_verbs0,dev=x_va$PATIENT" -- --mode self --listen 10.97.0.1:0)
 
 # A device that is connected to itself, by one thread that does both sides.
 some 'connect.[!t]*' 'random.*' 'stop.*' 'wait.*'

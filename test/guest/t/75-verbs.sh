@@ -10,7 +10,7 @@ if [ ! -e "$DRIVER" ]; then
 	skip "conformance of verbs" "the driver is not built"
 	return
 fi
-wire=("--vdev=fabric_verbs0,dev=x_va" "--vdev=fabric_verbs1,dev=x_vb" --
+wire=("--vdev=fabric_verbs0,dev=x_va$PATIENT" "--vdev=fabric_verbs1,dev=x_vb$PATIENT" --
 	--mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0)
 conform "over the wire" "${wire[@]}" --plain
 conform "tagged, deaths over the wire" "${wire[@]}" --filter 'death.*'
