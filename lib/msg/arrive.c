@@ -170,14 +170,14 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 		msg_arrived(c, to, id, len);
 }
 
-/* Plain mode: the oldest message is whole, as it usually is when a payload came. @return false: it is not so simple */
+/* Plain mode: it is the only message that has a request, and is whole. @return false: it is not so simple */
 static inline bool
 deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 {
 	struct leat_msg_req *req = s->req;
 
 	if (unlikely(c->mode != LEAT_MSG_PLAIN || c->state != MSG_OPEN || s->id != c->rx_done ||
-		     req != c->recvq.head || c->rx_arrived > 0))
+		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	msg_list_give_first(c->m, &c->recvq, req, s->len);
 	c->m->stats.received++;
@@ -185,7 +185,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 	/* With any_id its op may be out, for another message. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;
-	if (unlikely(msg_rx_free(c) >= c->rx_window / 2 || c->rx_done != c->rx_bind))
+	if (unlikely(msg_rx_free(c) >= c->rx_window / 2))
 		msg_work(c);
 	else
 		msg_later(c);

@@ -15,7 +15,8 @@
  *
  * It is the message rx_bind, and the oldest request that waits, if that brings a buffer: only one, for with
  * two of them the request of the first could not be taken back without taking the second message out of its buffer.
- * The receive is as large as the request, and what came is compared with the length as always.
+ * The receive is as large as the request, and what came is compared with the length as always. While messages before it
+ * are under way there is none: in a stream its length is here by then.
  */
 
 #include <errno.h>
@@ -29,8 +30,7 @@ msg_early_post(struct leat_msg_conn *c)
 	struct leat_op *op = &s->data;
 	struct leat_msg_req *req;
 
-	if (c->rx_arrived > 0 || c->rx_data != c->rx_bind || c->rx_bind - c->rx_done > c->mask ||
-	    (s->flags & MSG_EARLY) != 0)
+	if (c->rx_arrived > 0 || c->rx_done != c->rx_bind || (s->flags & MSG_EARLY) != 0)
 		return;
 	req = msg_list_begin(&c->recvq);
 	if (req == NULL || req->size == 0 || req->buf == NULL ||
