@@ -15,11 +15,11 @@ BOTH=()
 
 # near OPTION..., far: leat-perf on x_va, and on x_vb, where it listens
 near() {
-	timeout 60 "$PERF" "${EAL[@]}" -l 1 --vdev="fabric_verbs0,dev=x_va$PATIENT" -- --idle yield \
+	timeout 60 "$PERF" "${EAL[@]}" -l 1 --vdev=fabric_verbs0,dev=x_va -- --idle yield \
 		--mbufs 1024 --connect "10.97.0.2:$PORT" "${BOTH[@]}" "$@"
 }
 far() {
-	exec timeout 120 "$PERF" "${EAL[@]}" -l 0 --vdev="fabric_verbs0,dev=x_vb$PATIENT" -- --idle yield \
+	exec timeout 120 "$PERF" "${EAL[@]}" -l 0 --vdev=fabric_verbs0,dev=x_vb -- --idle yield \
 		--mbufs 1024 --listen "10.97.0.2:$PORT" --once "${BOTH[@]}"
 }
 # both OPTION...: both; the options are the near side's, which waits for the far one
