@@ -2,6 +2,7 @@
 
 /* Messages between two endpoints of the ring device, driven by one thread: life of connections, and both formats. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_mempool.h>
@@ -423,6 +424,88 @@ test_cancel_behind_plain(void **state)
 	cancel_behind(LEAT_MSG_PLAIN);
 }
 
+#define CANCEL_RX 6
+#define CANCEL_TX 4
+
+/*
+ * Receives are cancelled at random while messages come, each with its number. Requests come back in the order of posting,
+ * once each, and no message is lost or comes twice.
+ */
+static void
+cancel_random(enum leat_msg_mode mode)
+{
+	const struct leat_msg_conn_conf conf = { .mode = mode };
+	struct leat_msg_conn *c = connected(&conf);
+	struct leat_msg_req tx[CANCEL_TX], rx[CANCEL_RX];
+	uint64_t out[CANCEL_TX][2], in[CANCEL_RX][2], sent = 0, got = 0, posted = 0, back = 0,
+						      sent_back = 0;
+	bool asked[CANCEL_RX] = { false };
+	unsigned int i, turns, nb_cancelled = 0;
+
+	srand(1);
+	for (turns = 0; got < 20000; turns++) {
+		assert_true(turns < 1000000);
+		if (sent - sent_back < CANCEL_TX && rand() % 3 != 0) {
+			uint64_t *p = out[sent % CANCEL_TX];
+
+			p[0] = p[1] = sent;
+			/* Without a payload, of a word, and of two. */
+			send1(c, &tx[sent % CANCEL_TX], p, sent % 3 * 8);
+			sent++;
+		}
+		if (posted - back < CANCEL_RX && rand() % 3 != 0) {
+			i = posted++ % CANCEL_RX;
+			asked[i] = false;
+			recv1(b.accepted, &rx[i], in[i], 16);
+		}
+		if (posted > back && rand() % 4 == 0) {
+			i = (unsigned int)(back + (unsigned int)rand() % (posted - back)) %
+			    CANCEL_RX;
+			if (leat_msg_cancel(&rx[i]) == 0) {
+				assert_false(asked[i]);
+				asked[i] = true;
+			}
+		}
+		end_drive(&b);
+		end_drive(&a);
+		for (i = 0; i < b.nb_back; i++) {
+			const unsigned int k = back++ % CANCEL_RX;
+
+			assert_ptr_equal(b.back[i], &rx[k]);
+			if (rx[k].status == -ECANCELED) {
+				assert_true(asked[k]);
+				nb_cancelled++;
+				continue;
+			}
+			assert_int_equal(rx[k].status, 0);
+			assert_true(!asked[k] || mode == LEAT_MSG_PLAIN);
+			assert_int_equal(rx[k].len, got % 3 * 8);
+			if (rx[k].len > 0)
+				assert_int_equal(in[k][rx[k].len / 8 - 1], got);
+			got++;
+		}
+		sent_back += a.nb_back;
+		a.nb_back = b.nb_back = 0;
+	}
+	assert_true(nb_cancelled > 1000);
+	close_both(c);
+	assert_int_equal(b.nb_back, posted - back);
+}
+
+static void
+test_cancel_random_leat(void **state)
+{
+	(void)state;
+	cancel_random(LEAT_MSG_LEAT);
+}
+
+static void
+test_cancel_random_plain(void **state)
+{
+	(void)state;
+	cancel_random(LEAT_MSG_PLAIN);
+}
+
 /* Places are used again and again, beside one that stays. */
 static void
 test_many(void **state)
@@ -492,6 +575,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel_behind_leat, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel_behind_plain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_random_leat, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_random_plain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shutdown, setup, teardown),
 	};
