@@ -5,40 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
-
+#include "../common/json_add.h"
 #include "channel.h"
 
 #define CT_JSON_VERSION 1
 #define LINE (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 #define PAGE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
-
-static bool
-add(struct json_object *o, const char *key, struct json_object *v)
-{
-	if (o != NULL && v != NULL && json_object_object_add(o, key, v) == 0)
-		return true;
-	(void)json_object_put(v);
-	return false;
-}
-
-static bool
-add_u64(struct json_object *o, const char *key, uint64_t v)
-{
-	return add(o, key, json_object_new_uint64(v));
-}
-
-static bool
-add_str(struct json_object *o, const char *key, const char *v)
-{
-	return add(o, key, json_object_new_string(v));
-}
-
-static bool
-add_bool(struct json_object *o, const char *key, bool v)
-{
-	return add(o, key, json_object_new_boolean(v));
-}
 
 /* A string: not every reader of JSON has integers of 64 bits. */
 static bool
@@ -137,10 +109,7 @@ add_participants(struct json_object *o, const struct leat_channel_info *info)
 		ok &= add_bool(p, "alive", w->alive);
 		ok &= add_bool(p, "waiting", w->waiting);
 		ok &= add_counters(p, w->count);
-		if (p == NULL || json_object_array_add(list, p) != 0) {
-			(void)json_object_put(p);
-			ok = false;
-		}
+		ok &= append(list, p);
 	}
 	ok &= add_u64(o, "participants_max", info->participants_max);
 	return ok & add(o, "participants", list);

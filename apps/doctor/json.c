@@ -5,38 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
-
 #include <leat_dev.h>
 #include <leat_version.h>
 
+#include "../common/json_add.h"
 #include "doctor.h"
 
 #define DR_JSON_VERSION 1
-
-static bool
-add(struct json_object *o, const char *key, struct json_object *v)
-{
-	if (o != NULL && v != NULL && json_object_object_add(o, key, v) == 0)
-		return true;
-	(void)json_object_put(v);
-	return false;
-}
-
-static bool
-add_str(struct json_object *o, const char *key, const char *v)
-{
-	return add(o, key, json_object_new_string(v));
-}
-
-static bool
-append(struct json_object *list, struct json_object *v)
-{
-	if (list != NULL && v != NULL && json_object_array_add(list, v) == 0)
-		return true;
-	(void)json_object_put(v);
-	return false;
-}
 
 static int
 print_and_free(struct json_object *o, bool ok)

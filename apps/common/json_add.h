@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef JSON_ADD_H
+#define JSON_ADD_H
+
+/*
+ * Adding to JSON objects of json-c that may not exist, since there was no memory: then what was to be added is freed.
+ * So the results of many may be joined with &=, and looked at once, before the whole is printed.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+/* v is o's from here on, or freed. @return false: no memory */
+static inline bool
+add(struct json_object *o, const char *key, struct json_object *v)
+{
+	if (o != NULL && v != NULL && json_object_object_add(o, key, v) == 0)
+		return true;
+	(void)json_object_put(v);
+	return false;
+}
+
+/* The same at the end of a list. */
+static inline bool
+append(struct json_object *list, struct json_object *v)
+{
+	if (list != NULL && v != NULL && json_object_array_add(list, v) == 0)
+		return true;
+	(void)json_object_put(v);
+	return false;
+}
+
+static inline bool
+add_str(struct json_object *o, const char *key, const char *v)
+{
+	return add(o, key, json_object_new_string(v));
+}
+
+static inline bool
+add_u64(struct json_object *o, const char *key, uint64_t v)
+{
+	return add(o, key, json_object_new_uint64(v));
+}
+
+static inline bool
+add_bool(struct json_object *o, const char *key, bool v)
+{
+	return add(o, key, json_object_new_boolean(v));
+}
+
+#endif /* JSON_ADD_H */
