@@ -183,10 +183,12 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
 	/*
-	 * A single message: an answer may follow. Its line is on the way while the application
-	 * thinks.
+	 * A single SEND: an answer may follow. Its line is on the way while the application thinks.
+	 * A TSEND is not answered as fast: until then the other side, which looks for the answer in
+	 * that line, would have fetched it back.
 	 */
-	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx.place))
+	if (RING_HEAD_TYPE(head) == LEAT_OP_SEND && RING_HEAD_MORE(head) == 0 &&
+	    ring_tx_free(link, link->tx.place))
 		ring_tx_touch_slot(link->tx.slot, false);
 	n = ring_rx_run(ep, rep, link, head);
 	return likely(n > 0) ? n : rx_general(ep, rep, link, rx_max(ep));
