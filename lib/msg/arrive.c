@@ -67,6 +67,7 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 			return false;
 		msg_copy(req->buf, s->buf + s->off, len);
 		msg_list_give_first(c->m, &c->recvq, req, len);
+		msg_list_give(c->m, &c->recvq);
 		c->m->stats.received++;
 		c->m->stats.recv_bytes += len;
 	} while (unlikely(msg_eager_next(s)));
@@ -180,6 +181,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	msg_list_give_first(c->m, &c->recvq, req, s->len);
+	msg_list_give(c->m, &c->recvq);
 	c->m->stats.received++;
 	c->m->stats.recv_bytes += s->len;
 	/* With any_id its op may be out, for another message. */
@@ -276,20 +278,30 @@ ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 
 /* ---- ops ---- */
 
+/* Is one of those that were cancelled behind it to be given back with it? */
+static inline bool
+cancelled_behind(const struct leat_msg_req *req)
+{
+	return req->next != NULL && req->next->state >= MSG_REQ_CANCELLED;
+}
+
 /*
  * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for it.
+ * @param words one of a word or two, or false is returned: then nothing is called, and nothing has to be saved for a call
  * @return false: it is not the usual case; nothing was done
  */
 static __rte_always_inline bool
 small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
-	   const struct leat_op *op)
+	   const struct leat_op *op, bool words)
 {
 	struct leat_msg_req *req = c->recvq.head;
 	struct msg_head head;
 	uint64_t len;
 
 	if (unlikely(op->status != 0 || op->len < MSG_HEAD_LEN || req == NULL ||
-		     req != c->recvq.begin))
+		     req != c->recvq.begin || cancelled_behind(req)))
+		return false;
+	if (words && unlikely(!msg_is_words(op->len - MSG_HEAD_LEN)))
 		return false;
 	memcpy(&head, s->buf, sizeof(head));
 	len = rte_le_to_cpu_64(head.len);
@@ -298,12 +310,32 @@ small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
 		     !msg_tx_credit_usual(c, rte_le_to_cpu_32(head.credit),
 					  rte_le_to_cpu_32(head.granted))))
 		return false;
-	msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
+	if (words)
+		msg_copy_words(req->buf, s->buf + MSG_HEAD_LEN, len);
+	else
+		msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
 	c->rx_out--;
 	msg_list_give_first(m, &c->recvq, req, len);
 	m->stats.received++;
 	m->stats.recv_bytes += len;
 	delivered(c, s, c->rx_done);
+	return true;
+}
+
+/*
+ * A small message is sent, and was given back before. The kind is loaded by itself: flags may just have been stored, and
+ * a wider load could not be served from that store, but would wait until it has left the core's buffer.
+ * @return as small_back()
+ */
+static __rte_always_inline bool
+sent_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	if (__atomic_load_n(&s->kind, __ATOMIC_RELAXED) != MSG_SLOT_TX ||
+	    s->flags != (MSG_EAGER | MSG_POSTED | MSG_OP_OUT) || op->status != 0 ||
+	    c->sendq.head != NULL || c->draining || c->state != MSG_OPEN)
+		return false;
+	s->flags = MSG_EAGER | MSG_POSTED;
+	c->tx_out--;
 	return true;
 }
 
@@ -320,8 +352,8 @@ op_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 	}
 }
 
-uint16_t
-leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
+static __rte_noinline uint16_t
+process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 {
 	uint16_t i, rest = 0;
 
@@ -336,10 +368,37 @@ leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 		}
 		s = op->user;
 		c = s->conn;
-		if (op != c->rx_next || unlikely(!small_back(m, c, s, op)))
+		if (op != c->rx_next || unlikely(!small_back(m, c, s, op, false)))
 			op_back(c, s, op);
 	}
 	if (m->work != NULL)
 		msg_run(m);
 	return rest;
+}
+
+static __rte_noinline uint16_t
+run(struct leat_msg *m)
+{
+	msg_run(m);
+	return 0;
+}
+
+uint16_t
+leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
+{
+	const struct leat_op *op;
+	struct leat_msg_conn *c;
+	struct msg_slot *s;
+
+	/* One, as in a conversation: without a loop, and what has to be saved for one. */
+	if (unlikely(n != 1))
+		return process(m, ops, n);
+	op = ops[0];
+	if (unlikely((uintptr_t)op - m->slots_base >= m->slots_len))
+		return process(m, ops, n);
+	s = op->user;
+	c = s->conn;
+	if (op == c->rx_next ? likely(small_back(m, c, s, op, true)) : sent_back(c, s, op))
+		return likely(m->work == NULL) ? 0 : run(m);
+	return process(m, ops, n);
 }

@@ -358,7 +358,10 @@ msg_list_give(struct leat_msg *m, struct msg_list *list)
 	}
 }
 
-/* The oldest one of a list, begun or not, is done and goes back: all steps at once. */
+/*
+ * The oldest one of a list, begun or not, is done and goes back: all steps at once. Those behind it that were cancelled
+ * are the caller's to give.
+ */
 static inline void
 msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
 		    uint64_t len)
@@ -371,9 +374,6 @@ msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_r
 	req->status = 0;
 	req->len = len;
 	msg_give(m, req);
-	/* Those behind it that were cancelled have waited for it. */
-	if (next != NULL)
-		msg_list_give(m, list);
 }
 
 /* The next one, which comes soon. */
@@ -387,22 +387,34 @@ msg_slot_prefetch(const struct msg_slot *s)
 	rte_prefetch0(s->buf);
 }
 
+/* A word or two: n is 8 to 16. */
+static __rte_always_inline bool
+msg_is_words(uint64_t n)
+{
+	return n - 8 <= 8;
+}
+
+static __rte_always_inline void
+msg_copy_words(void *dst, const void *src, uint64_t n)
+{
+	uint64_t first, last;
+
+	memcpy(&first, src, 8);
+	memcpy(&last, (const uint8_t *)src + n - 8, 8);
+	memcpy(dst, &first, 8);
+	memcpy((uint8_t *)dst + n - 8, &last, 8);
+}
+
 void msg_copy_any(void *dst, const void *src, uint64_t n);
 
 /* Copies a message; one of a word or two without a call, or much code where it is inlined. */
 static __rte_always_inline void
 msg_copy(void *dst, const void *src, uint64_t n)
 {
-	uint64_t first, last;
-
-	if (n - 8 > 8) {
+	if (msg_is_words(n))
+		msg_copy_words(dst, src, n);
+	else
 		msg_copy_any(dst, src, n);
-		return;
-	}
-	memcpy(&first, src, 8);
-	memcpy(&last, (const uint8_t *)src + n - 8, 8);
-	memcpy(dst, &first, 8);
-	memcpy((uint8_t *)dst + n - 8, &last, 8);
 }
 
 /* Messages that may be on the way or here. There may be more of them, from before a long one. */

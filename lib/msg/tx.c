@@ -309,24 +309,28 @@ make_ready(struct leat_msg_conn *c)
 /*
  * The usual case: one small message, and nothing before it. What is not needed for sending it is written down when it is
  * on its way.
+ * @param words one of a word or two, or false is returned: as for small_back()
  * @return false: it is not the usual case, or the device refused it; nothing was done
  */
 static __rte_always_inline bool
-send_one(struct leat_msg_conn *c, struct leat_msg_req *req)
+send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 {
 	const uint64_t len = req->size;
 	struct msg_slot *s;
 	struct leat_op *op;
 
-	if (unlikely(c->tx_ready == NULL))
+	if (!words && unlikely(c->tx_ready == NULL))
 		make_ready(c);
 	s = c->tx_ready;
 	/* No request waits, so all that was begun is done. */
 	if (unlikely(s == NULL || c->sendq.head != NULL || req->state != MSG_REQ_IDLE ||
-		     len > c->eager_max || req_check(c, req) < 0))
+		     len > c->eager_max || req_check(c, req) < 0 || (words && !msg_is_words(len))))
 		return false;
 	head_put(c, s->buf, len);
-	msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
+	if (words)
+		msg_copy_words(s->buf + MSG_HEAD_LEN, req->buf, len);
+	else
+		msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
 	op = &s->op;
 	op->size = MSG_HEAD_LEN + len;
 	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
@@ -357,9 +361,8 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct leat_op *ops[2];
 	struct msg_slot *s;
 
-	if (unlikely(c->mode != LEAT_MSG_PLAIN || c->state != MSG_OPEN || c->closing ||
-		     c->sendq.head != NULL || req->state != MSG_REQ_IDLE || !may_begin(c) ||
-		     req_check(c, req) < 0))
+	if (unlikely(c->state != MSG_OPEN || c->closing || c->sendq.head != NULL ||
+		     req->state != MSG_REQ_IDLE || !may_begin(c) || req_check(c, req) < 0))
 		return false;
 	s = msg_tx_slot(c, c->tx_next);
 	req->conn = c;
@@ -373,12 +376,21 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
+static __rte_noinline uint16_t
+send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
+{
+	if (n == 1 &&
+	    (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0]) : send_one(c, reqs[0], false)))
+		return 1;
+	return msg_tx_queue(c, reqs, n);
+}
+
 uint16_t
 leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	if (likely(n == 1) && (likely(send_one(c, reqs[0])) || send_plain(c, reqs[0])))
+	if (likely(n == 1) && likely(send_one(c, reqs[0], true)))
 		return 1;
-	return msg_tx_queue(c, reqs, n);
+	return send_any(c, reqs, n);
 }
 
 void
