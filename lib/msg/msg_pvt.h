@@ -13,6 +13,7 @@
  *     arrive.c  ops that came back, and what arrives
  *     early.c   plain mode: a payload's receive that does not wait for the length
  *     hello.c   what two leat endpoints tell each other when they connect
+ *     msg_wire.h  tags, heads and hellos
  *
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
  * direction, and message id uses slot id % C, so everything about a message in flight is found by its id. (In
@@ -47,6 +48,7 @@
 #include <leat_time.h>
 
 #include "leat_msg.h"
+#include "msg_wire.h"
 
 /* Ops posted at once. */
 #define MSG_BURST 32
@@ -72,66 +74,6 @@
  * known that nobody waits for it yet.
  */
 #define MSG_PLAIN_WINDOW 8u
-
-/* ---- tags ---- */
-
-#define MSG_PLAIN_LEN (UINT64_C(1) << 32)
-#define MSG_PLAIN_DATA (UINT64_C(1) << 33)
-#define MSG_ANY_ID UINT64_C(0xffffffff)
-
-/*
- *     63 62 | 61 ... 46 | 45 ... 32 | 31 ... 0
- *     kind  | connection| epoch     | id          connection and epoch as the receiver chose them
- */
-#define MSG_TAG_KIND_SHIFT 62
-#define MSG_TAG_CONN_SHIFT 46
-#define MSG_TAG_EPOCH_SHIFT 32
-#define MSG_EPOCH_MASK 0x3fff
-
-enum msg_tag_kind {
-	MSG_TAG_MSG = 1, /* head, and the message itself if it is small */
-	MSG_TAG_DATA,	 /* payload of a large one */
-	MSG_TAG_CTRL,	 /* credits without a message */
-};
-
-static inline uint64_t
-msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
-{
-	return (uint64_t)kind << MSG_TAG_KIND_SHIFT | base | id;
-}
-
-/* ---- heads ---- */
-
-/*
- * Leat mode, at the beginning of each send; a control message is the last two. Little-endian.
- *
- *     | head: len | message | len | message | ...       small ones, as many as waited and fit
- *     | head: len |                                     a large one
- */
-struct msg_head {
-	uint64_t len;	  /* of the first message */
-	uint32_t credit;  /* the sender of this has receives posted for all ids before this */
-	uint32_t granted; /* ... and for the payload of all large messages before this */
-};
-
-#define MSG_HEAD_LEN 16
-#define MSG_CTRL_LEN 8
-#define MSG_NEXT_LEN 8 /* length of a further message in a send */
-static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
-
-/* What the other side said when connecting; see hello.c. */
-struct msg_hello {
-	uint16_t conn;
-	uint16_t epoch;
-	uint16_t credits;
-	uint32_t eager_max;
-	uint64_t max_size;
-	uint16_t priv_len;
-};
-
-void msg_hello_put(uint8_t *buf, const struct msg_hello *h);
-/* @return 1; 0: the other side does not speak it; -EPROTO: malformed, with leat_err() */
-int msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h);
 
 /* ---- slots ---- */
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MSG_WIRE_H
+#define MSG_WIRE_H
+
+/* What is on the wire; doc/guide/msg.md describes both formats. */
+
+#include <assert.h>
+#include <stdint.h>
+
+/* ---- tags ---- */
+
+#define MSG_PLAIN_LEN (UINT64_C(1) << 32)
+#define MSG_PLAIN_DATA (UINT64_C(1) << 33)
+#define MSG_ANY_ID UINT64_C(0xffffffff)
+
+/*
+ *     63 62 | 61 ... 46 | 45 ... 32 | 31 ... 0
+ *     kind  | connection| epoch     | id          connection and epoch as the receiver chose them
+ */
+#define MSG_TAG_KIND_SHIFT 62
+#define MSG_TAG_CONN_SHIFT 46
+#define MSG_TAG_EPOCH_SHIFT 32
+#define MSG_EPOCH_MASK 0x3fff
+
+enum msg_tag_kind {
+	MSG_TAG_MSG = 1, /* head, and the message itself if it is small */
+	MSG_TAG_DATA,	 /* payload of a large one */
+	MSG_TAG_CTRL,	 /* credits without a message */
+};
+
+static inline uint64_t
+msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
+{
+	return (uint64_t)kind << MSG_TAG_KIND_SHIFT | base | id;
+}
+
+/* ---- heads ---- */
+
+/*
+ * Leat mode, at the beginning of each send; a control message is the last two. Little-endian.
+ *
+ *     | head: len | message | len | message | ...       small ones, as many as waited and fit
+ *     | head: len |                                     a large one
+ */
+struct msg_head {
+	uint64_t len;	  /* of the first message */
+	uint32_t credit;  /* the sender of this has receives posted for all ids before this */
+	uint32_t granted; /* ... and for the payload of all large messages before this */
+};
+
+#define MSG_HEAD_LEN 16
+#define MSG_CTRL_LEN 8
+#define MSG_NEXT_LEN 8 /* length of a further message in a send */
+static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
+
+/* What the other side said when connecting; see hello.c. */
+struct msg_hello {
+	uint16_t conn;
+	uint16_t epoch;
+	uint16_t credits;
+	uint32_t eager_max;
+	uint64_t max_size;
+	uint16_t priv_len;
+};
+
+void msg_hello_put(uint8_t *buf, const struct msg_hello *h);
+/* @return 1; 0: the other side does not speak it; -EPROTO: malformed, with leat_err() */
+int msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h);
+
+#endif /* MSG_WIRE_H */
