@@ -2,7 +2,6 @@
 
 /* Messages between two endpoints of the ring device, driven by one thread: life of connections, and both formats. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_mempool.h>
@@ -437,15 +436,14 @@ cancel_random(enum leat_msg_mode mode)
 	const struct leat_msg_conn_conf conf = { .mode = mode };
 	struct leat_msg_conn *c = connected(&conf);
 	struct leat_msg_req tx[CANCEL_TX], rx[CANCEL_RX];
-	uint64_t out[CANCEL_TX][2], in[CANCEL_RX][2], sent = 0, got = 0, posted = 0, back = 0,
-						      sent_back = 0;
+	uint64_t random = 1, out[CANCEL_TX][2], in[CANCEL_RX][2], sent = 0, got = 0, posted = 0,
+		 back = 0, sent_back = 0;
 	bool asked[CANCEL_RX] = { false };
 	unsigned int i, turns, nb_cancelled = 0;
 
-	srand(1);
 	for (turns = 0; got < 20000; turns++) {
 		assert_true(turns < 1000000);
-		if (sent - sent_back < CANCEL_TX && rand() % 3 != 0) {
+		if (sent - sent_back < CANCEL_TX && test_random(&random) % 3 != 0) {
 			uint64_t *p = out[sent % CANCEL_TX];
 
 			p[0] = p[1] = sent;
@@ -453,14 +451,14 @@ cancel_random(enum leat_msg_mode mode)
 			send1(c, &tx[sent % CANCEL_TX], p, sent % 3 * 8);
 			sent++;
 		}
-		if (posted - back < CANCEL_RX && rand() % 3 != 0) {
+		if (posted - back < CANCEL_RX && test_random(&random) % 3 != 0) {
 			i = posted++ % CANCEL_RX;
 			asked[i] = false;
 			recv1(b.accepted, &rx[i], in[i], 16);
 		}
-		if (posted > back && rand() % 4 == 0) {
-			i = (unsigned int)(back + (unsigned int)rand() % (posted - back)) %
-			    CANCEL_RX;
+		if (posted > back && test_random(&random) % 4 == 0) {
+			i = (unsigned int)((back + test_random(&random) % (posted - back)) %
+					   CANCEL_RX);
 			if (leat_msg_cancel(&rx[i]) == 0) {
 				assert_false(asked[i]);
 				asked[i] = true;
