@@ -184,8 +184,8 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 		return 0;
 	/*
 	 * A single SEND: an answer may follow. Its line is on the way while the application thinks.
-	 * A TSEND is not answered as fast: until then the other side, which looks for the answer in
-	 * that line, would have fetched it back.
+	 * With a TSEND, which takes longer to be answered, that made the answer later than without
+	 * it: the other side looks for the answer in that line.
 	 */
 	if (RING_HEAD_TYPE(head) == LEAT_OP_SEND && RING_HEAD_MORE(head) == 0 &&
 	    ring_tx_free(link, link->tx.place))

@@ -49,6 +49,16 @@ delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	}
 }
 
+/* The oldest request has its message, and goes back with those behind it that were cancelled. */
+static inline void
+give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
+{
+	msg_list_give_first(c->m, &c->recvq, req, len);
+	msg_list_give(c->m, &c->recvq);
+	c->m->stats.received++;
+	c->m->stats.recv_bytes += len;
+}
+
 /*
  * Eager messages are the next ones, and requests wait for them.
  * @return false: it is not so, or not for all of them
@@ -66,10 +76,7 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 			     (req->buf == NULL && len > 0)))
 			return false;
 		msg_copy(req->buf, s->buf + s->off, len);
-		msg_list_give_first(c->m, &c->recvq, req, len);
-		msg_list_give(c->m, &c->recvq);
-		c->m->stats.received++;
-		c->m->stats.recv_bytes += len;
+		give_oldest(c, req, len);
 	} while (unlikely(msg_eager_next(s)));
 	delivered(c, s, id);
 	msg_slot_prefetch(msg_rx_slot(c, id + 1));
@@ -180,10 +187,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 	if (unlikely(c->mode != LEAT_MSG_PLAIN || c->state != MSG_OPEN || s->id != c->rx_done ||
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
-	msg_list_give_first(c->m, &c->recvq, req, s->len);
-	msg_list_give(c->m, &c->recvq);
-	c->m->stats.received++;
-	c->m->stats.recv_bytes += s->len;
+	give_oldest(c, req, s->len);
 	/* With any_id its op may be out, for another message. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;

@@ -60,7 +60,7 @@ take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 	c->rx_bind++;
 	c->rx_data++;
 	/* After one without a payload the next one is not expected to have one. */
-	c->early = len > 0 && c->state == MSG_OPEN;
+	c->early = len > 0;
 	if (unlikely(here))
 		msg_payload_arrived(c, s, &s->data);
 	else if (unlikely(len == 0))

@@ -47,7 +47,6 @@ leave(struct leat_msg_conn *c)
 {
 	c->state = MSG_ENDING;
 	c->draining = false;
-	c->early = false;
 	c->rx_next = NULL;
 	c->tx_ready = NULL;
 }

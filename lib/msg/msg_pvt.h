@@ -89,8 +89,7 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
 #define MSG_EARLY 0x100	  /* rx: has a request, and its length has not come; see early.c */
 #define MSG_HERE 0x200	  /* ... but its payload has */
-#define MSG_RECALL                                                                                 \
-	0x400 /* ... the request was cancelled, and data is to come back because of that */
+#define MSG_RECALL 0x400  /* ... its request was cancelled, and data is asked back */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;

@@ -403,13 +403,13 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 	if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
-	} else if ((s->flags & MSG_EAGER) != 0 && c->sendq.head == NULL && !c->draining &&
-		   c->state == MSG_OPEN) {
-		return; /* nobody waits for it */
-	} else if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL && !c->draining &&
-		   c->state == MSG_OPEN) {
-		msg_tx_finish(c); /* there is nothing else to be done */
-		return;
+	} else if (!c->draining && c->state == MSG_OPEN) {
+		if ((s->flags & MSG_EAGER) != 0 && c->sendq.head == NULL)
+			return; /* nobody waits for it */
+		if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL) {
+			msg_tx_finish(c); /* there is nothing else to be done */
+			return;
+		}
 	}
 	msg_work(c);
 }

@@ -23,7 +23,7 @@ DRIVER=$BUILD/drivers/libleat_driver_verbs.so
 
 # Where the machine has no time for the emulator soft-RoCE is silent for long, though nothing is wrong.
 # Devices whose cable stays in get this: they send again after 0.27 s, and give the peer up after 1.9 s.
-# With 18 each packet that is late costs a second, and the suite minutes.
+# With 18 each packet that is lost would cost a second.
 # shellcheck disable=SC2034 # for the tests
 PATIENT=,timeout=16
 

@@ -20,7 +20,7 @@
 
 #include "lcores.h"
 
-/* TWICE: two tagged sends, with nothing else about them: the least that a message in plain mode costs. Only for LAT. */
+/* TWICE: two tagged sends, with nothing else about them: about the least that a message in plain mode costs. For LAT. */
 enum { LEAT, PLAIN, TAGGED, TWICE, VARIANTS };
 enum { LAT, RATE, BW, TABLES };
 
