@@ -153,6 +153,7 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	ep->drv = rep;
 	ep->post = ring_post;
 	ep->poll = ring_poll;
+	ep->post_soon = ring_post_soon;
 	ep->mr_local = false;
 	ep->directed_recv = true;
 	return 0;

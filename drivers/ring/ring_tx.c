@@ -232,6 +232,19 @@ ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return k;
 }
 
+void
+ring_post_soon(struct leat_ep *ep, uint16_t id)
+{
+	const struct leat_peer *peer = &ep->peers[id];
+	const struct ring_link *link;
+
+	if (unlikely(id >= ep->nb_peers || peer->state != LEAT_PEER_UP))
+		return;
+	link = peer->drv;
+	if (likely(ring_tx_free(link, link->tx.place)))
+		ring_tx_touch_slot(link->tx.slot, false);
+}
+
 /* ---- acks ---- */
 
 void

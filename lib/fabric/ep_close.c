@@ -77,6 +77,7 @@ leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us)
 	c->state = LEAT_EP_DRAINING;
 	c->shut_deadline = leat_time_add(leat_now(), leat_us_to_cycles(timeout_us));
 	ep->post = leat_ep_closed_post;
+	ep->post_soon = NULL;
 	c->driver->ep_quiesce(ep);
 	return 0;
 }

@@ -31,6 +31,8 @@ struct leat_ep_ctrl;
 
 /** Driver's post: takes ops from the front, returns how many. */
 typedef uint16_t (*leat_post_fn)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+/** Driver's part of leat_ep_post_soon(). */
+typedef void (*leat_post_soon_fn)(struct leat_ep *ep, uint16_t peer);
 /** Driver's poll: finishes what is done, at most about leat_ep_room() ops. */
 typedef void (*leat_poll_fn)(struct leat_ep *ep);
 
@@ -72,15 +74,15 @@ struct leat_ep_stats {
 struct leat_ep {
 	leat_post_fn post;
 	leat_poll_fn poll;
-	void *drv;		 /**< the driver's own */
-	struct leat_peer *peers; /**< table of nb_peers */
+	leat_post_soon_fn post_soon; /**< NULL: it would change nothing */
+	void *drv;		     /**< the driver's own */
+	struct leat_peer *peers;     /**< table of nb_peers */
 	uint64_t max_msg;
 	uint32_t op_mask; /**< types that may be posted */
 	uint16_t nb_peers;
 	uint8_t mr_local;
 	uint8_t directed_recv;
 	struct leat_ep_ctrl *ctrl; /**< everything slow */
-	struct leat_dev *dev;
 
 	/* line 1 */
 	struct leat_op **out
@@ -98,6 +100,7 @@ struct leat_ep {
 	struct leat_queue recvq; /**< default queue of RECV and TRECV */
 
 	struct leat_ep_stats stats;
+	struct leat_dev *dev;
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**

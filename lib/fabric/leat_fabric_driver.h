@@ -96,8 +96,9 @@ struct leat_driver {
 	int (*list)(const struct leat_dev *dev, const struct leat_dev_sink *to);
 
 	/**
-	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv. conf is complete (no
-	 * zeros for defaults) and inside the limits of info; the driver refuses what only it can know.
+	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv, and ep->post_soon if
+	 * that is of use. conf is complete (no zeros for defaults) and inside the limits of info; the driver refuses
+	 * what only it can know.
 	 */
 	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
 	/** Cancels all receives; they come back soon. Sends go on. */

@@ -290,7 +290,8 @@ cancelled_behind(const struct leat_msg_req *req)
 }
 
 /*
- * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for it.
+ * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for it. Only what the
+ * application needs is done, the rest is owed.
  * @param words one of a word or two, or false is returned: then nothing is called, and nothing has to be saved for a call
  * @return false: it is not the usual case; nothing was done
  */
@@ -299,31 +300,39 @@ small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
 	   const struct leat_op *op, bool words)
 {
 	struct leat_msg_req *req = c->recvq.head;
-	struct msg_head head;
-	uint64_t len;
+	const uint64_t len = op->len - MSG_HEAD_LEN;
 
-	if (unlikely(op->status != 0 || op->len < MSG_HEAD_LEN || req == NULL ||
-		     req != c->recvq.begin || cancelled_behind(req)))
+	if (unlikely(op->status != 0 || req == NULL || req != c->recvq.begin ||
+		     cancelled_behind(req) || c->sendq.head != NULL))
 		return false;
-	if (words && unlikely(!msg_is_words(op->len - MSG_HEAD_LEN)))
+	if (words ? unlikely(!msg_is_words(len)) : unlikely(op->len < MSG_HEAD_LEN))
 		return false;
-	memcpy(&head, s->buf, sizeof(head));
-	len = rte_le_to_cpu_64(head.len);
-	if (unlikely(len != op->len - MSG_HEAD_LEN || len > c->max_size || len > req->size ||
-		     (req->buf == NULL && len > 0) ||
-		     !msg_tx_credit_usual(c, rte_le_to_cpu_32(head.credit),
-					  rte_le_to_cpu_32(head.granted))))
+	if (unlikely(leat_get_le64(s->buf) != len || len > c->max_size || len > req->size ||
+		     (req->buf == NULL && len > 0)))
 		return false;
 	if (words)
 		msg_copy_words(req->buf, s->buf + MSG_HEAD_LEN, len);
 	else
 		msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
-	c->rx_out--;
 	msg_list_give_first(m, &c->recvq, req, len);
-	m->stats.received++;
-	m->stats.recv_bytes += len;
-	delivered(c, s, c->rx_done);
+	m->owed = s;
 	return true;
+}
+
+void __rte_noinline
+msg_settle_owed(struct leat_msg *m)
+{
+	struct msg_slot *s = m->owed;
+	struct leat_msg_conn *c = s->conn;
+	struct msg_head head;
+
+	m->owed = NULL;
+	c->rx_out--;
+	m->stats.received++;
+	m->stats.recv_bytes += s->op.len - MSG_HEAD_LEN;
+	delivered(c, s, c->rx_done);
+	memcpy(&head, s->buf, sizeof(head));
+	(void)msg_tx_credit(c, rte_le_to_cpu_32(head.credit), rte_le_to_cpu_32(head.granted));
 }
 
 /*
@@ -361,6 +370,7 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 {
 	uint16_t i, rest = 0;
 
+	msg_settle(m);
 	for (i = 0; i < n; i++) {
 		struct leat_op *op = ops[i];
 		struct leat_msg_conn *c;
@@ -372,7 +382,9 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 		}
 		s = op->user;
 		c = s->conn;
-		if (op != c->rx_next || unlikely(!small_back(m, c, s, op, false)))
+		if (likely(op == c->rx_next) && likely(small_back(m, c, s, op, false)))
+			msg_settle_owed(m);
+		else
 			op_back(c, s, op);
 	}
 	if (m->work != NULL)
@@ -383,6 +395,7 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 static __rte_noinline uint16_t
 run(struct leat_msg *m)
 {
+	msg_settle(m);
 	msg_run(m);
 	return 0;
 }
@@ -395,7 +408,7 @@ leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 	struct msg_slot *s;
 
 	/* One, as in a conversation: without a loop, and what has to be saved for one. */
-	if (unlikely(n != 1))
+	if (unlikely(n != 1 || m->owed != NULL))
 		return process(m, ops, n);
 	op = ops[0];
 	if (unlikely((uintptr_t)op - m->slots_base >= m->slots_len))

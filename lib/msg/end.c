@@ -150,6 +150,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 {
 	if (c->closing || c->state == MSG_FREE)
 		return -EALREADY;
+	msg_settle(c->m);
 	c->closing = true;
 	c->tx_ready = NULL;
 	c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_ENDED);
@@ -178,6 +179,7 @@ leat_msg_event(struct leat_msg *m, const struct leat_event *ev)
 	struct leat_msg_conn *c;
 	uint16_t i;
 
+	msg_settle(m);
 	if (ev->type == LEAT_EV_SHUTDOWN) {
 		for (i = 0; i < m->max_conns; i++) {
 			if (m->conns[i].state != MSG_FREE)
@@ -251,6 +253,7 @@ leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 {
 	uint16_t i, got = 0;
 
+	msg_settle(m);
 	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
 		struct leat_msg_conn *c = &m->conns[i];
 

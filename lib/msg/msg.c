@@ -213,6 +213,10 @@ void
 leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats)
 {
 	*stats = m->stats;
+	if (m->owed != NULL) {
+		stats->received++;
+		stats->recv_bytes += m->owed->op.len - MSG_HEAD_LEN;
+	}
 	stats->conns = m->nb_open;
 	stats->credits = m->credits;
 }
@@ -247,6 +251,7 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 uint16_t
 msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
+	c->tx_ready = NULL;
 	n = req_take(c, &c->sendq, reqs, n, false);
 	if (likely(c->state == MSG_OPEN))
 		msg_tx_run(c);
@@ -335,17 +340,20 @@ run_later(struct leat_msg *m)
 	}
 }
 
+/* There is one. */
 static __rte_always_inline uint16_t
 give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
 	struct leat_msg_req *req = m->done.head;
-	uint16_t i;
+	uint16_t i = 0;
 
-	for (i = 0; i < n && req != NULL; i++) {
+	if (unlikely(n == 0))
+		return 0;
+	do {
 		req->state = MSG_REQ_IDLE;
-		reqs[i] = req;
+		reqs[i++] = req;
 		req = req->next;
-	}
+	} while (unlikely(req != NULL) && i < n);
 	m->done.head = req;
 	return i;
 }
@@ -353,11 +361,12 @@ give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 static __rte_noinline uint16_t
 go_on(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
+	msg_settle(m);
 	if (m->work != NULL)
 		msg_run(m);
 	if (m->later != NULL)
 		run_later(m);
-	return give_out(m, reqs, n);
+	return m->done.head != NULL ? give_out(m, reqs, n) : 0;
 }
 
 uint16_t
@@ -366,7 +375,7 @@ leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 	/* What is done first: the rest can be done while the application has nothing to do. */
 	if (m->done.head != NULL)
 		return give_out(m, reqs, n);
-	if (unlikely(m->work != NULL || m->later != NULL))
+	if (unlikely(((uintptr_t)m->work | (uintptr_t)m->later | (uintptr_t)m->owed) != 0))
 		return go_on(m, reqs, n);
 	return 0;
 }

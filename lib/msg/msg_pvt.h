@@ -142,7 +142,7 @@ struct leat_msg_conn {
 	uint32_t rx_out;
 	uint32_t rx_arrived; /* messages that arrived and have no request yet */
 
-	/* line 1: one is sent. Leat mode: the next one's slot, if that may go at once, or NULL: not known */
+	/* line 1: one is sent. Leat mode: the next one's slot, if one of a word or two may go at once, or NULL: not known */
 	struct msg_slot *tx_ready;
 	struct msg_list sendq;
 	uint32_t tx_next, tx_post, tx_data, tx_done;
@@ -205,6 +205,8 @@ struct leat_msg {
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
 	struct leat_msg_conn *later;
+	struct msg_slot *
+		owed; /* of a small message that its request has; the rest is to be done: msg_settle() */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -300,8 +302,8 @@ msg_list_give(struct leat_msg *m, struct msg_list *list)
 }
 
 /*
- * The oldest one of a list, begun or not, is done and goes back: all steps at once. Those behind it that were cancelled
- * are the caller's to give.
+ * The oldest one of a list, of which no other has begun, is done and goes back: all steps at once. Those behind it that
+ * were cancelled are the caller's to give.
  */
 static inline void
 msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
@@ -309,9 +311,7 @@ msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_r
 {
 	struct leat_msg_req *next = req->next;
 
-	if (list->begin == req)
-		list->begin = next;
-	list->head = next;
+	list->begin = list->head = next;
 	req->status = 0;
 	req->len = len;
 	msg_give(m, req);
@@ -329,6 +329,7 @@ msg_slot_prefetch(const struct msg_slot *s)
 }
 
 /* A word or two: n is 8 to 16. */
+#define MSG_WORDS_MAX 16u
 static __rte_always_inline bool
 msg_is_words(uint64_t n)
 {
@@ -412,6 +413,19 @@ msg_later(struct leat_msg_conn *c)
 	c->m->later = c;
 }
 
+/*
+ * What a small message that came alone leaves to be done when the application has it, and has answered: cursors,
+ * credit, counters. Whoever reads any of those begins with this.
+ */
+void msg_settle_owed(struct leat_msg *m);
+
+static __rte_always_inline void
+msg_settle(struct leat_msg *m)
+{
+	if (unlikely(m->owed != NULL))
+		msg_settle_owed(m);
+}
+
 /* conn.c */
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
@@ -432,20 +446,6 @@ void msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_
 void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
-
-/* The same, if neither is older than what came before, and nothing waits for them. @return false: nothing was done */
-static __rte_always_inline bool
-msg_tx_credit_usual(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
-{
-	const uint32_t next = c->tx_next;
-
-	if (unlikely(credit - c->tx_credit > next + LEAT_MSG_CREDITS_MAX - c->tx_credit ||
-		     granted - c->tx_granted > next - c->tx_granted || c->sendq.head != NULL))
-		return false;
-	c->tx_credit = credit;
-	c->tx_granted = granted;
-	return true;
-}
 
 /* early.c */
 /* The payload's receive of the next message, if nothing of it has come, and a request waits. */

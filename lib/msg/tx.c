@@ -288,8 +288,8 @@ msg_tx_run(struct leat_msg_conn *c)
 /* ---- one small message ---- */
 
 /*
- * May the next message go at once? Then its op has all but its length, so that it need not be asked and written when
- * there is a message to be sent, but when the one before is on its way.
+ * May the next message go at once, if it is one of a word or two? Then its op has all but its length, so that nothing of
+ * this need be asked and written when there is a message to be sent, but when the one before is on its way.
  */
 static __rte_always_inline void
 make_ready(struct leat_msg_conn *c)
@@ -299,7 +299,8 @@ make_ready(struct leat_msg_conn *c)
 
 	c->tx_ready = NULL;
 	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->closing ||
-		     !may_begin(c)))
+		     c->sendq.head != NULL || c->eager_max < MSG_WORDS_MAX ||
+		     c->tx_max < MSG_WORDS_MAX || !may_begin(c)))
 		return;
 	s->op.peer = c->peer;
 	s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
@@ -322,10 +323,12 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	if (!words && unlikely(c->tx_ready == NULL))
 		make_ready(c);
 	s = c->tx_ready;
-	/* No request waits, so all that was begun is done. */
-	if (unlikely(s == NULL || c->sendq.head != NULL || req->state != MSG_REQ_IDLE ||
-		     len > c->eager_max || req_check(c, req) < 0 || (words && !msg_is_words(len))))
+	if (unlikely(s == NULL || req->state != MSG_REQ_IDLE))
 		return false;
+	if (words ? unlikely(!msg_is_words(len) || req->buf == NULL)
+		  : unlikely(len > c->eager_max || req_check(c, req) < 0))
+		return false;
+	leat_ep_post_soon(c->ep, c->peer);
 	head_put(c, s->buf, len);
 	if (words)
 		msg_copy_words(s->buf + MSG_HEAD_LEN, req->buf, len);
@@ -335,7 +338,8 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	op->size = MSG_HEAD_LEN + len;
 	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
 		return false;
-	/* It is on its way: now what is to be known of it. */
+	/* It is on its way: now what is to be known of it, and of what it answers. */
+	msg_settle(c->m);
 	head_sent(c);
 	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
 	c->tx_out++;
@@ -379,6 +383,7 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 static __rte_noinline uint16_t
 send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
+	msg_settle(c->m);
 	if (n == 1 &&
 	    (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0]) : send_one(c, reqs[0], false)))
 		return 1;

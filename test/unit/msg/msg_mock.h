@@ -61,4 +61,22 @@ void mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint6
 void mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 
+/* msg_mock_leat.c: the other side of connections in leat mode */
+
+/* Its hello: connection 0x1234, epoch 0x2abc, 2 credits, eager 64 B, at most 2^32 B, "hi". */
+#define MM_HELLO_LEN 34
+extern const uint8_t mm_hello[MM_HELLO_LEN];
+/* Tags of what is sent there: kind 1 message, 2 payload, 3 control. */
+#define MM_THERE (UINT64_C(0x1234) << 46 | UINT64_C(0x2abc) << 32)
+#define MM_TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (id))
+
+/* What mm_head() made, or a test. */
+extern uint8_t mm_in[128];
+
+/* A head, and behind it a message. @return their bytes */
+uint64_t mm_head(uint64_t len, uint32_t credit, uint32_t granted, const char *data);
+/* Connection and epoch that this side chose, from the tag of a receive. */
+uint64_t mm_base(uint16_t peer);
+struct leat_msg_conn *mm_open_leat(struct mm *mm, uint32_t first_id);
+
 #endif /* MSG_MOCK_H */

@@ -6,59 +6,6 @@
 
 #include "msg_mock.h"
 
-/* The other side: connection 0x1234, epoch 0x2abc, 2 credits, eager 64 B, at most 2^32 B, "hi". */
-static const uint8_t hello[] = {
-	'L',  'M',  'S',  'G',	2,    0,    0x34, 0x12, 0xbc, 0x2a, 2, 0, 64, 0, 0, 0,	 0x00,
-	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 2,	0,    0,    0, 0, 0,  0, 0, 'h', 'i',
-};
-
-/* Tags of what is sent there: kind 1 message, 2 payload, 3 control. */
-#define THERE (UINT64_C(0x1234) << 46 | UINT64_C(0x2abc) << 32)
-#define TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (id))
-
-static uint8_t in[128];
-
-/* A head, and behind it a message. @return their bytes */
-static uint64_t
-head(uint64_t len, uint32_t credit, uint32_t granted, const char *data)
-{
-	uint64_t le = rte_cpu_to_le_64(len);
-
-	credit = rte_cpu_to_le_32(credit);
-	granted = rte_cpu_to_le_32(granted);
-	memcpy(in, &le, 8);
-	memcpy(in + 8, &credit, 4);
-	memcpy(in + 12, &granted, 4);
-	memcpy(in + 16, data, strlen(data) + 1);
-	return 16 + strlen(data);
-}
-
-/* Connection and epoch that this side chose, from the tag of a receive. */
-static uint64_t
-base_of(uint16_t peer)
-{
-	unsigned int i;
-
-	for (i = 0; i < mock.nb_ops; i++) {
-		const struct leat_op *op = mock.ops[i];
-
-		if (op->peer == peer && op->type == LEAT_OP_TRECV && op->tag >> 62 == 1)
-			return op->tag & ~(UINT64_C(3) << 62) & ~UINT64_C(0xffffffff);
-	}
-	fail_msg("no receive");
-	return 0;
-}
-
-static struct leat_msg_conn *
-open_leat(struct mm *mm, uint32_t first_id)
-{
-	const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT, .first_id = first_id };
-	struct leat_msg_conn *c = mm_connect(mm, &conf, hello, sizeof(hello));
-
-	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_LEAT);
-	return c;
-}
-
 static void
 test_eager_bytes(void **state)
 {
@@ -74,13 +21,13 @@ test_eager_bytes(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	assert_int_equal(mm_count(LEAT_OP_TRECV), CREDITS + 2);
-	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, 0)));
-	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, CREDITS - 1)));
-	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(3, base, 0)));
-	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, 0))->ignore, 0);
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, 0)));
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, CREDITS - 1)));
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(3, base, 0)));
+	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, 0))->ignore, 0);
 
 	mm_send(c, &tx[0], text, 5);
 	mm_send(c, &tx[1], NULL, 0);
@@ -92,28 +39,28 @@ test_eager_bytes(void **state)
 	memset(text, 0, sizeof(text));
 	/* Two credits, two messages. */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 2);
-	mm_sent(&mm, 0, TAG(1, THERE, 0), m0, sizeof(m0));
-	mm_sent(&mm, 0, TAG(1, THERE, 1), m1, sizeof(m1));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), m1, sizeof(m1));
 	mm_drive(&mm);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	/* A control message: credit to id 3, which is one more. */
-	mm_arrive(&mm, 0, TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
+	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
 	mm_drive(&mm);
-	mm_sent(&mm, 0, TAG(1, THERE, 2), m1, sizeof(m1));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 2), m1, sizeof(m1));
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
-	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(3, base, 2)));
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(3, base, 2)));
 	mm_close(&mm, &c, 1);
 }
 
-/* A further message in a send, behind what in holds. @return bytes of all */
+/* A further message in a send, behind what mm_in holds. @return bytes of all */
 static uint64_t
 behind(uint64_t n, uint64_t len, const char *data)
 {
 	uint64_t le = rte_cpu_to_le_64(len);
 
-	memcpy(in + n, &le, 8);
-	memcpy(in + n + 8, data, strlen(data) + 1);
+	memcpy(mm_in + n, &le, 8);
+	memcpy(mm_in + n + 8, data, strlen(data) + 1);
 	return n + 8 + strlen(data);
 }
 
@@ -159,8 +106,8 @@ test_together_bytes(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	send_together(c, tx, text, 4);
 	send_together(c, tx2, later, 3); /* no credit */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 2);
@@ -171,18 +118,18 @@ test_together_bytes(void **state)
 		assert_int_equal(tx[i].status, 0);
 		assert_int_equal(tx[i].len, strlen(text[i]));
 	}
-	mm_sent(&mm, 0, TAG(1, THERE, 0), m0, sizeof(m0));
-	mm_sent(&mm, 0, TAG(1, THERE, 1), m1, sizeof(m1));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), m1, sizeof(m1));
 	/* One of those that wait is cancelled, and the others go without it. */
 	assert_int_equal(leat_msg_cancel(&tx2[1]), 0);
-	mm_arrive(&mm, 0, TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
+	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 7);
 	for (i = 0; i < 3; i++) {
 		assert_ptr_equal(mm.back[4 + i], &tx2[i]);
 		assert_int_equal(tx2[i].status, i == 1 ? -ECANCELED : 0);
 	}
-	mm_sent(&mm, 0, TAG(1, THERE, 2), m2, sizeof(m2));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 2), m2, sizeof(m2));
 	mm_close(&mm, &c, 1);
 }
 
@@ -199,16 +146,16 @@ test_recv_together(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	peer = &mm.ep->peers[0];
 	/* The second send arrives first; of the first one there is a request for half. */
-	n = behind(head(4, 2, 0, "four"), 4, "five");
-	mm_arrive(&mm, 0, TAG(1, base, 1), in, n);
+	n = behind(mm_head(4, 2, 0, "four"), 4, "five");
+	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 	mm_recv(c, &rx[0], buf[0], 8);
 	mm_recv(c, &rx[1], buf[1], 8);
-	n = behind(behind(head(3, 2, 0, "one"), 0, ""), 5, "three");
-	mm_arrive(&mm, 0, TAG(1, base, 0), in, n);
+	n = behind(behind(mm_head(3, 2, 0, "one"), 0, ""), 5, "three");
+	mm_arrive(&mm, 0, MM_TAG(1, base, 0), mm_in, n);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	assert_memory_equal(buf[0], "one", 3);
@@ -258,13 +205,13 @@ test_small_limit(void **state)
 	(void)state;
 	mm_open(&mm);
 	for (i = 0; i < 2; i++) {
-		c[i] = mm_connect(&mm, &conf, hello, sizeof(hello));
+		c[i] = mm_connect(&mm, &conf, mm_hello, sizeof(mm_hello));
 		mm_recv(c[i], &rx[i], buf[i], 8);
 	}
-	n = head(5, 2, 0, "three");
-	mm_arrive(&mm, 0, TAG(1, base_of(0), 0), in, n);
-	n = behind(head(4, 2, 0, "four"), 5, "seven");
-	mm_arrive(&mm, 1, TAG(1, base_of(1), 0), in, n);
+	n = mm_head(5, 2, 0, "three");
+	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 0), mm_in, n);
+	n = behind(mm_head(4, 2, 0, "four"), 5, "seven");
+	mm_arrive(&mm, 1, MM_TAG(1, mm_base(1), 0), mm_in, n);
 	mm_drive(&mm);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 2);
@@ -288,21 +235,21 @@ test_large_bytes(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	mm_send(c, &tx[0], data, sizeof(data));
 	mm_send(c, &tx[1], "x", 1);
-	mm_sent(&mm, 0, TAG(1, THERE, 0), m0, sizeof(m0));
-	mm_sent(&mm, 0, TAG(1, THERE, 1), small, sizeof(small));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), small, sizeof(small));
 	mm_drive(&mm);
 	/* The small one is through, the large one not even sent. */
 	assert_int_equal(mm.nb_back, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	assert_int_equal(leat_msg_cancel(&tx[0]), -EOPNOTSUPP);
-	mm_arrive(&mm, 0, TAG(3, base, 0), "\2\0\0\0\1\0\0\0", 8);
+	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\2\0\0\0\1\0\0\0", 8);
 	mm_drive(&mm);
-	assert_ptr_equal(mm_posted(0, LEAT_OP_TSEND, TAG(2, THERE, 0))->buf, data);
-	mm_sent(&mm, 0, TAG(2, THERE, 0), data, sizeof(data));
+	assert_ptr_equal(mm_posted(0, LEAT_OP_TSEND, MM_TAG(2, MM_THERE, 0))->buf, data);
+	mm_sent(&mm, 0, MM_TAG(2, MM_THERE, 0), data, sizeof(data));
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	assert_ptr_equal(mm.back[0], &tx[0]);
@@ -322,15 +269,15 @@ test_recv_bytes(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	/* Out of order, before there is a request, and nothing of the large one is here. */
-	n = head(3, 2, 0, "two");
-	mm_arrive(&mm, 0, TAG(1, base, 1), in, n);
-	n = head(99, 2, 0, "");
-	mm_arrive(&mm, 0, TAG(1, base, 2), in, n);
-	n = head(3, 2, 0, "one");
-	mm_arrive(&mm, 0, TAG(1, base, 0), in, n);
+	n = mm_head(3, 2, 0, "two");
+	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
+	n = mm_head(99, 2, 0, "");
+	mm_arrive(&mm, 0, MM_TAG(1, base, 2), mm_in, n);
+	n = mm_head(3, 2, 0, "one");
+	mm_arrive(&mm, 0, MM_TAG(1, base, 0), mm_in, n);
 	mm_drive(&mm);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0); /* nothing was freed */
 	mm_recv(c, &rx[0], small[0], 8);
@@ -341,14 +288,14 @@ test_recv_bytes(void **state)
 	assert_int_equal(mm.nb_back, 2);
 	assert_memory_equal(small[0], "one", 3);
 	assert_memory_equal(small[1], "two", 3);
-	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, TAG(2, base, 2))->size, 99);
-	assert_non_null(mm_posted(0, LEAT_OP_TRECV, TAG(1, base, 5)));
-	mm_sent(&mm, 0, TAG(3, THERE, 0), ctrl0, sizeof(ctrl0));
-	memset(in, 'z', 99);
-	mm_arrive(&mm, 0, TAG(2, base, 2), in, 99);
+	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, MM_TAG(2, base, 2))->size, 99);
+	assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, 5)));
+	mm_sent(&mm, 0, MM_TAG(3, MM_THERE, 0), ctrl0, sizeof(ctrl0));
+	memset(mm_in, 'z', 99);
+	mm_arrive(&mm, 0, MM_TAG(2, base, 2), mm_in, 99);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
-	assert_memory_equal(big, in, 99);
+	assert_memory_equal(big, mm_in, 99);
 	/* One more is free: not worth a message of its own. */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	mm_close(&mm, &c, 1);
@@ -361,7 +308,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	struct leat_op *op;
 	uint32_t le;
 
-	while ((op = mm_posted(0, LEAT_OP_TSEND, TAG(3, THERE, *next))) != NULL) {
+	while ((op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, *next))) != NULL) {
 		memcpy(&le, op->buf, sizeof(le));
 		told = rte_le_to_cpu_32(le);
 		mm_finish(mm, op, 0, op->size);
@@ -384,15 +331,15 @@ test_window_of_long_ones(void **state)
 
 	(void)state;
 	mm_open_with(&mm, 64, 1);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	for (id = 0; id < 60; id++) {
 		mm_recv(c, &rx, data, sizeof(data));
-		n = head(sizeof(data), 2, 0, "");
-		mm_arrive(&mm, 0, TAG(1, base, id), in, n);
+		n = mm_head(sizeof(data), 2, 0, "");
+		mm_arrive(&mm, 0, MM_TAG(1, base, id), mm_in, n);
 		mm_drive(&mm);
 		told = controls(&mm, &next, told);
-		mm_arrive(&mm, 0, TAG(2, base, id), data, sizeof(data));
+		mm_arrive(&mm, 0, MM_TAG(2, base, id), data, sizeof(data));
 		mm_drive(&mm);
 		mm_drive(&mm);
 		told = controls(&mm, &next, told);
@@ -402,8 +349,8 @@ test_window_of_long_ones(void **state)
 		assert_true(n == 63 - id || (63 - id < 16 && n > 12 && n <= 16));
 	}
 	mm_recv(c, &rx, data, 1);
-	n = head(1, 2, 0, "x");
-	mm_arrive(&mm, 0, TAG(1, base, id), in, n);
+	n = mm_head(1, 2, 0, "x");
+	mm_arrive(&mm, 0, MM_TAG(1, base, id), mm_in, n);
 	mm_drive(&mm);
 	mm_drive(&mm);
 	assert_int_equal(mm_count(LEAT_OP_TRECV), 64 + 2);
@@ -429,15 +376,15 @@ test_front_arrives_last(void **state)
 
 	(void)state;
 	mm_open_with(&mm, 16, 1);
-	c = open_leat(&mm, 0);
-	base = base_of(0);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
 	for (i = 0; i < 3; i++)
 		mm_recv(c, &rx[i], buf[i], sizeof(buf[i]));
 	for (i = 3; i-- > 0;) {
-		uint64_t n = head(strlen(text[i]), 2, 0, text[i]);
+		uint64_t n = mm_head(strlen(text[i]), 2, 0, text[i]);
 
 		assert_int_equal(mm.nb_back, 0);
-		mm_arrive(&mm, 0, TAG(1, base, i), in, n);
+		mm_arrive(&mm, 0, MM_TAG(1, base, i), mm_in, n);
 		mm_drive(&mm);
 	}
 	assert_int_equal(mm.nb_back, 3);
@@ -463,20 +410,20 @@ test_wrap(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, first);
-	base = base_of(0);
+	c = mm_open_leat(&mm, first);
+	base = mm_base(0);
 	for (i = 0; i < 8; i++) {
 		struct leat_op *op;
 
 		mm_recv(c, &rx[i], &buf[i], 1);
 		mm_send(c, &tx[i], "x", 1);
-		n = head(1, first + i + 2, first, "y");
-		op = mm_posted(0, LEAT_OP_TSEND, TAG(1, THERE, (uint32_t)(first + i)));
+		n = mm_head(1, first + i + 2, first, "y");
+		op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, (uint32_t)(first + i)));
 		assert_non_null(op);
 		mm_finish(&mm, op, 0, op->size);
-		mm_arrive(&mm, 0, TAG(1, base, (uint32_t)(first + i)), in, n);
+		mm_arrive(&mm, 0, MM_TAG(1, base, (uint32_t)(first + i)), mm_in, n);
 		mm_drive(&mm);
-		op = mm_posted(0, LEAT_OP_TSEND, TAG(3, THERE, i / 2));
+		op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, i / 2));
 		if (op != NULL)
 			mm_finish(&mm, op, 0, op->size);
 		assert_int_equal(mm.nb_back, 2 * i + 2);
@@ -495,17 +442,17 @@ test_tags_differ(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c[0] = open_leat(&mm, 0);
-	c[1] = open_leat(&mm, 0);
-	base[0] = base_of(0);
-	base[1] = base_of(1);
+	c[0] = mm_open_leat(&mm, 0);
+	c[1] = mm_open_leat(&mm, 0);
+	base[0] = mm_base(0);
+	base[1] = mm_base(1);
 	assert_int_not_equal(base[0] >> 46, base[1] >> 46);
 	assert_int_equal(leat_msg_close(c[0], 0), 0);
 	while (mm.nb_ev[LEAT_MSG_CLOSED] == 0)
 		mm_drive(&mm);
-	third = open_leat(&mm, 0);
+	third = mm_open_leat(&mm, 0);
 	assert_ptr_equal(third, c[0]);
-	base[2] = base_of(leat_msg_conn_peer(third));
+	base[2] = mm_base(leat_msg_conn_peer(third));
 	assert_int_equal(base[0] >> 46, base[2] >> 46);
 	assert_int_not_equal(base[0], base[2]);
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
@@ -522,17 +469,17 @@ broken(const void *data, uint64_t len, unsigned int kind, int status)
 	struct mm mm;
 
 	mm_open(&mm);
-	c[0] = open_leat(&mm, 0);
-	c[1] = open_leat(&mm, 0);
+	c[0] = mm_open_leat(&mm, 0);
+	c[1] = mm_open_leat(&mm, 0);
 	mm_recv(c[1], &other, buf, sizeof(buf));
-	mm_arrive(&mm, 0, TAG(kind, base_of(0), 0), data, len);
+	mm_arrive(&mm, 0, MM_TAG(kind, mm_base(0), 0), data, len);
 	mm_drive(&mm);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_ptr_equal(mm.ev.conn, c[0]);
 	assert_int_equal(mm.ev.status, status);
-	n = head(2, 2, 0, "ok");
-	mm_arrive(&mm, 1, TAG(1, base_of(1), 0), in, n);
+	n = mm_head(2, 2, 0, "ok");
+	mm_arrive(&mm, 1, MM_TAG(1, mm_base(1), 0), mm_in, n);
 	mm_drive(&mm);
 	assert_int_equal(other.status, 0);
 	assert_int_equal(other.len, 2);
@@ -546,31 +493,31 @@ test_hostile(void **state)
 
 	(void)state;
 	broken("short", 5, 1, -EPROTO);
-	n = head(UINT64_C(1) << 63, 2, 0, "");
-	broken(in, n, 1, -EMSGSIZE);
-	n = head(4, 2, 0, "three");
-	broken(in, n, 1, -EPROTO);
-	n = head(65, 2, 0, "large, but with bytes");
-	broken(in, n, 1, -EPROTO);
-	n = head(1, 0x7fff, 0, "x"); /* credit that nobody can have */
-	broken(in, n, 1, -EPROTO);
-	n = head(1, 2, 1, "x"); /* grants what was not sent */
-	broken(in, n, 1, -EPROTO);
+	n = mm_head(UINT64_C(1) << 63, 2, 0, "");
+	broken(mm_in, n, 1, -EMSGSIZE);
+	n = mm_head(4, 2, 0, "three");
+	broken(mm_in, n, 1, -EPROTO);
+	n = mm_head(65, 2, 0, "large, but with bytes");
+	broken(mm_in, n, 1, -EPROTO);
+	n = mm_head(1, 0x7fff, 0, "x"); /* credit that nobody can have */
+	broken(mm_in, n, 1, -EPROTO);
+	n = mm_head(1, 2, 1, "x"); /* grants what was not sent */
+	broken(mm_in, n, 1, -EPROTO);
 	broken("\2\0\0\0\1\0\0\0", 8, 3, -EPROTO);
 	broken("\2\0\0\0", 4, 3, -EPROTO);
 	broken("\2\0\0\0\0\0\0\0\0", 9, 3, -EPROTO);
-	n = head(64, 2, 0, "");
-	memset(in + n, 'x', 112 - n);
-	broken(in, 112, 1, -EPROTO);
+	n = mm_head(64, 2, 0, "");
+	memset(mm_in + n, 'x', 112 - n);
+	broken(mm_in, 112, 1, -EPROTO);
 	/* Behind a message: less than a length; one that announces too much; another one that does. */
-	n = head(1, 2, 0, "x and so");
-	broken(in, n, 1, -EPROTO);
-	n = behind(head(1, 2, 0, "x"), 4, "yyy");
-	broken(in, n, 1, -EPROTO);
-	n = behind(head(1, 2, 0, "x"), UINT64_MAX - 7, "y");
-	broken(in, n, 1, -EPROTO);
-	n = behind(behind(head(1, 2, 0, "x"), 1, "y"), UINT64_C(1) << 63, "");
-	broken(in, n, 1, -EPROTO);
+	n = mm_head(1, 2, 0, "x and so");
+	broken(mm_in, n, 1, -EPROTO);
+	n = behind(mm_head(1, 2, 0, "x"), 4, "yyy");
+	broken(mm_in, n, 1, -EPROTO);
+	n = behind(mm_head(1, 2, 0, "x"), UINT64_MAX - 7, "y");
+	broken(mm_in, n, 1, -EPROTO);
+	n = behind(behind(mm_head(1, 2, 0, "x"), 1, "y"), UINT64_C(1) << 63, "");
+	broken(mm_in, n, 1, -EPROTO);
 }
 
 static void
@@ -578,7 +525,7 @@ test_hello(void **state)
 {
 	const struct leat_msg_conn_conf must = { .mode = LEAT_MSG_LEAT };
 	struct leat_msg_conn *c[3];
-	uint8_t bad[sizeof(hello)];
+	uint8_t bad[sizeof(mm_hello)];
 	struct leat_event ev = { .type = LEAT_EV_CONNECTED };
 	uint16_t len;
 	struct mm mm;
@@ -593,20 +540,20 @@ test_hello(void **state)
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_int_equal(mm.ev.status, -EPROTONOSUPPORT);
 	/* Malformed: 1 credit. */
-	memcpy(bad, hello, sizeof(bad));
+	memcpy(bad, mm_hello, sizeof(bad));
 	bad[10] = 1;
 	c[2] = mm_connect(&mm, NULL, bad, sizeof(bad));
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 2);
 	assert_int_equal(mm.ev.status, -EPROTO);
 
-	memcpy(ev.priv, hello, sizeof(hello));
-	ev.priv_len = sizeof(hello);
+	memcpy(ev.priv, mm_hello, sizeof(mm_hello));
+	ev.priv_len = sizeof(mm_hello);
 	assert_memory_equal(leat_msg_priv(&ev, &len), "hi", 2);
 	assert_int_equal(len, 2);
 	ev.priv[4] = 1; /* of a version that is not spoken here */
 	assert_ptr_equal(leat_msg_priv(&ev, &len), ev.priv);
-	assert_int_equal(len, sizeof(hello));
+	assert_int_equal(len, sizeof(mm_hello));
 	mm_close(&mm, c, 3);
 }
 
@@ -623,12 +570,12 @@ test_received_after_end(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	c = open_leat(&mm, 0);
+	c = mm_open_leat(&mm, 0);
 	peer = &mm.ep->peers[0];
-	n = head(3, 2, 0, "one");
-	mm_arrive(&mm, 0, TAG(1, base_of(0), 0), in, n);
-	n = head(3, 2, 0, "two");
-	mm_arrive(&mm, 0, TAG(1, base_of(0), 1), in, n);
+	n = mm_head(3, 2, 0, "one");
+	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 0), mm_in, n);
+	n = mm_head(3, 2, 0, "two");
+	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 1), mm_in, n);
 	leat_peer_closing(mm.ep, peer, 0, "closed");
 	while (mock.nb_ops > 0)
 		mm_finish(&mm, mock.ops[0], -ECONNRESET, 0);

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Leat mode: a small message that comes alone is given out before its credit, its receive and the counters are seen to.
+ * Whatever the application does next must find them as if nothing was open.
+ */
+
+#include <string.h>
+
+#include "msg_mock.h"
+
+static struct mm mm;
+static struct leat_msg_conn *conns[2], *c;
+static uint64_t base;
+static uint32_t next_in; /* id of the next message from there */
+static struct leat_msg_req rx[4], tx[4];
+static char in[4][16];
+
+/* Two connections, with two credits each. Four receives wait on the first. */
+static int
+setup(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	mm_open(&mm);
+	c = conns[0] = mm_open_leat(&mm, 0);
+	conns[1] = mm_open_leat(&mm, 0);
+	base = mm_base(0);
+	next_in = 0;
+	for (i = 0; i < 4; i++)
+		mm_recv(c, &rx[i], in[i], sizeof(in[i]));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	mm_close(&mm, conns, 2);
+	return 0;
+}
+
+/* The device brings what it has, and no more than that is done. */
+static void
+process(uint16_t n)
+{
+	struct leat_op *ops[8];
+
+	assert_int_equal(leat_ep_poll(mm.ep, ops, RTE_DIM(ops)), n);
+	assert_int_equal(leat_msg_process(mm.m, ops, n), 0);
+}
+
+static void
+arrives(const char *text, uint32_t credit)
+{
+	const uint64_t n = mm_head(strlen(text), credit, 0, text);
+
+	mm_arrive(&mm, 0, MM_TAG(1, base, next_in++), mm_in, n);
+}
+
+/* What came back is that request, and nothing else did. */
+static void
+gives(const struct leat_msg_req *req)
+{
+	struct leat_msg_req *back[8];
+
+	assert_int_equal(leat_msg_poll(mm.m, back, RTE_DIM(back)), 1);
+	assert_ptr_equal(back[0], req);
+	assert_int_equal(req->status, 0);
+}
+
+/* A message of a word or two comes alone, and the application has it. */
+static void
+comes(const char *text, uint32_t credit)
+{
+	const unsigned int i = next_in;
+
+	arrives(text, credit);
+	process(1);
+	gives(&rx[i]);
+	assert_int_equal(rx[i].len, strlen(text));
+	assert_memory_equal(in[i], text, strlen(text));
+}
+
+static void
+counted(uint64_t received, uint64_t bytes)
+{
+	struct leat_msg_stats stats;
+
+	leat_msg_stats_get(mm.m, &stats);
+	assert_int_equal(stats.received, received);
+	assert_int_equal(stats.recv_bytes, bytes);
+}
+
+static unsigned int
+heads_posted(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < CREDITS; i++)
+		n += mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, next_in + i)) != NULL;
+	return n;
+}
+
+static void
+test_counters(void **state)
+{
+	(void)state;
+	comes("8 bytes.", 2);
+	counted(1, 8);
+	mm_drive(&mm);
+	counted(1, 8);
+	comes("and then sixteen", 2);
+	counted(2, 24);
+	mm_drive(&mm);
+	counted(2, 24);
+}
+
+/* An application that has nothing to send polls again: the receive is posted again. */
+static void
+test_idle(void **state)
+{
+	struct leat_msg_req *back[2];
+
+	(void)state;
+	comes("8 bytes.", 2);
+	assert_int_equal(heads_posted(), CREDITS - 1);
+	assert_int_equal(leat_msg_poll(mm.m, back, 2), 0);
+	assert_int_equal(heads_posted(), CREDITS);
+}
+
+/* One that takes nothing in between. */
+static void
+test_stream(void **state)
+{
+	struct leat_msg_req *back[4];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		arrives("8 bytes.", 2);
+		process(1);
+		counted(i + 1, 8 * (i + 1));
+	}
+	assert_int_equal(leat_msg_poll(mm.m, back, 2), 2);
+	assert_int_equal(leat_msg_poll(mm.m, back, 2), 1);
+	mm_drive(&mm);
+	assert_int_equal(heads_posted(), CREDITS);
+}
+
+/* Several at once behind one that came alone. */
+static void
+test_burst(void **state)
+{
+	struct leat_msg_req *back[4];
+
+	(void)state;
+	comes("8 bytes.", 2);
+	arrives("first of two", 2);
+	arrives("the second one", 2);
+	process(2);
+	counted(3, 8 + 12 + 14);
+	assert_int_equal(leat_msg_poll(mm.m, back, 4), 2);
+	assert_ptr_equal(back[0], &rx[1]);
+	assert_ptr_equal(back[1], &rx[2]);
+	assert_memory_equal(in[2], "the second one", 14);
+}
+
+/* The one after the next comes before it. */
+static void
+test_overtaken(void **state)
+{
+	struct leat_msg_req *back[4];
+
+	(void)state;
+	comes("8 bytes.", 2);
+	next_in = 2;
+	arrives("came first", 2);
+	process(1);
+	assert_int_equal(leat_msg_poll(mm.m, back, 4), 0);
+	next_in = 1;
+	arrives("came late", 2);
+	process(1);
+	counted(3, 8 + 9 + 10);
+	assert_int_equal(leat_msg_poll(mm.m, back, 4), 2);
+	assert_ptr_equal(back[0], &rx[1]);
+	assert_ptr_equal(back[1], &rx[2]);
+	assert_memory_equal(in[2], "came first", 10);
+}
+
+/* The answer goes at once, with the credit that came with the question. */
+static void
+test_answer(void **state)
+{
+	static const uint8_t answer[] = { 8, 0, 0, 0, 0,   0,	0,   0,	  CREDITS, 0,	0,   0,
+					  0, 0, 0, 0, 'a', 'n', 's', 'w', 'e',	   'r', '0', '0' };
+
+	(void)state;
+	mm_send(c, &tx[0], "answer00", 8);
+	mm_send(c, &tx[1], "answer01", 8);
+	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), answer, sizeof(answer));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	comes("question", 3);
+	mm_send(c, &tx[2], "answer02", 8);
+	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2)));
+	gives(&tx[2]);
+	/* No credit is left. */
+	mm_send(c, &tx[3], "answer03", 8);
+	assert_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 3)));
+	/* What waits for credit goes as soon as that comes. */
+	arrives("question", 4);
+	process(1);
+	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 3)));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 4);
+	counted(2, 16);
+}
+
+/* A large one, and many: not the short way. */
+static void
+test_answer_large(void **state)
+{
+	static char data[1000];
+
+	(void)state;
+	comes("question", 3);
+	mm_send(c, &tx[0], data, sizeof(data));
+	mm_send(c, &tx[1], "answer01", 8);
+	mm_send(c, &tx[2], "answer02", 8);
+	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2)));
+	counted(1, 8);
+	/* Closed without draining: the large one is lost. */
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 6);
+	conns[0] = mm_open_leat(&mm, 0);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
+/* The device is full when the answer is posted: it goes later. */
+static void
+test_answer_refused(void **state)
+{
+	(void)state;
+	mm_send(conns[1], &tx[1], "in the way", 10);
+	gives(&tx[1]);
+	comes("question", 3);
+	mock.tx_max = 1;
+	mm_send(c, &tx[0], "answer00", 8);
+	counted(1, 8);
+	assert_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0)));
+	mock.tx_max = 0;
+	mm_drive(&mm);
+	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0)));
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 1);
+	assert_ptr_equal(mm.back[0], &tx[0]);
+}
+
+/* A message on another connection comes next. */
+static void
+test_other_connection(void **state)
+{
+	struct leat_msg_req other;
+	char buf[16];
+	uint64_t n;
+
+	(void)state;
+	mm_recv(conns[1], &other, buf, sizeof(buf));
+	mm_drive(&mm);
+	comes("8 bytes.", 2);
+	n = mm_head(9, 2, 0, "elsewhere");
+	mm_arrive(&mm, 1, MM_TAG(1, mm_base(1), 0), mm_in, n);
+	process(1);
+	gives(&other);
+	counted(2, 17);
+	mm_drive(&mm);
+	assert_int_equal(heads_posted(), CREDITS);
+}
+
+static void
+test_cancel(void **state)
+{
+	(void)state;
+	comes("8 bytes.", 2);
+	assert_int_equal(leat_msg_cancel(&rx[2]), 0);
+	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
+	arrives("for the last one", 2);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 3);
+	assert_ptr_equal(mm.back[0], &rx[1]);
+	assert_ptr_equal(mm.back[1], &rx[2]);
+	assert_ptr_equal(mm.back[2], &rx[3]);
+	assert_int_equal(rx[2].status, -ECANCELED);
+	assert_memory_equal(in[3], "for the last one", 16);
+	counted(2, 24);
+}
+
+static void
+test_close(void **state)
+{
+	(void)state;
+	comes("8 bytes.", 2);
+	assert_int_equal(leat_msg_close(c, 1000000), 0);
+	counted(1, 8);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_CLOSED], 1);
+	assert_int_equal(mm.nb_back, 3);
+	conns[0] = mm_open_leat(&mm, 0);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
+/* The peer dies: what was received stays so, and everything the device has comes back. */
+static void
+test_gone(void **state)
+{
+	struct leat_peer *peer = &mm.ep->peers[0];
+	unsigned int i;
+
+	(void)state;
+	comes("8 bytes.", 2);
+	leat_peer_closing(mm.ep, peer, -ECONNRESET, "killed");
+	for (i = 0; i < mock.nb_ops;) {
+		if (mock.ops[i]->peer == 0)
+			mm_finish(&mm, mock.ops[i], -ECONNRESET, 0);
+		else
+			i++;
+	}
+	leat_peer_down(mm.ep, peer);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_int_equal(mm.nb_back, 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(mm.back[i]->status, -ECONNRESET);
+	counted(1, 8);
+}
+
+/* Credit that nobody can have: the message is one nevertheless, and the last. */
+static void
+hostile(uint32_t credit, uint32_t granted)
+{
+	const uint64_t n = mm_head(8, credit, granted, "8 bytes.");
+
+	mm_arrive(&mm, 0, MM_TAG(1, base, 0), mm_in, n);
+	process(1);
+	gives(&rx[0]);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_int_equal(mm.ev.status, -EPROTO);
+	assert_int_equal(mm.nb_back, 3);
+	counted(1, 8);
+}
+
+static void
+test_hostile_credit(void **state)
+{
+	(void)state;
+	hostile(0x7fff, 0);
+}
+
+static void
+test_hostile_grant(void **state)
+{
+	(void)state;
+	hostile(2, 1);
+}
+
+/* The application answers before it is known. */
+static void
+test_hostile_answered(void **state)
+{
+	(void)state;
+	mm_send(c, &tx[0], "asked 00", 8);
+	gives(&tx[0]);
+	comes("8 bytes.", 0x7fff);
+	mm_send(c, &tx[1], "answer01", 8);
+	gives(&tx[1]);
+	mm_send(c, &tx[2], "answer02", 8);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_int_equal(mm.ev.status, -EPROTO);
+	assert_int_equal(mm.nb_back, 4);
+	assert_int_equal(tx[2].status, -EPROTO);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_counters, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_burst, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answer_large, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answer_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_close, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_credit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_grant, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_answered, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("msg_owed", tests, mm_start, mm_stop);
+}
