@@ -167,6 +167,9 @@ ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb)
 		ops[i] = &slots[i]->op;
 		memcpy(&slots[i]->in, &slots[i]->op, sizeof(slots[i]->in));
 	}
+	/* To any peer, even one that does not exist: it must change nothing. */
+	if (nb > 0 && n->nb_posted % 2 == 0)
+		leat_ep_post_soon(n->ep, ops[0]->peer);
 	rte_errno = 0;
 	got = leat_ep_post(n->ep, ops, nb);
 	if (got > nb) {
