@@ -392,14 +392,6 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 	return rest;
 }
 
-static __rte_noinline uint16_t
-run(struct leat_msg *m)
-{
-	msg_settle(m);
-	msg_run(m);
-	return 0;
-}
-
 uint16_t
 leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 {
@@ -407,8 +399,8 @@ leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 	struct leat_msg_conn *c;
 	struct msg_slot *s;
 
-	/* One, as in a conversation: without a loop, and what has to be saved for one. */
-	if (unlikely(n != 1 || m->owed != NULL))
+	/* One, as in a conversation, and nothing else to do: without a loop, and what has to be saved for one. */
+	if (unlikely(n != 1 || ((uintptr_t)m->work | (uintptr_t)m->owed) != 0))
 		return process(m, ops, n);
 	op = ops[0];
 	if (unlikely((uintptr_t)op - m->slots_base >= m->slots_len))
@@ -416,6 +408,6 @@ leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 	s = op->user;
 	c = s->conn;
 	if (op == c->rx_next ? likely(small_back(m, c, s, op, true)) : sent_back(c, s, op))
-		return likely(m->work == NULL) ? 0 : run(m);
+		return 0;
 	return process(m, ops, n);
 }

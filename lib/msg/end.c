@@ -150,7 +150,6 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 {
 	if (c->closing || c->state == MSG_FREE)
 		return -EALREADY;
-	msg_settle(c->m);
 	c->closing = true;
 	c->tx_ready = NULL;
 	c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_ENDED);

@@ -251,7 +251,7 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 uint16_t
 msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	c->tx_ready = NULL;
+	c->tx_ready = NULL; /* what comes after these waits for them */
 	n = req_take(c, &c->sendq, reqs, n, false);
 	if (likely(c->state == MSG_OPEN))
 		msg_tx_run(c);

@@ -415,7 +415,7 @@ msg_later(struct leat_msg_conn *c)
 
 /*
  * What a small message that came alone leaves to be done when the application has it, and has answered: cursors,
- * credit, counters. Whoever reads any of those begins with this.
+ * credit, counters. Whatever reads any of those, or ends a connection, begins with this.
  */
 void msg_settle_owed(struct leat_msg *m);
 

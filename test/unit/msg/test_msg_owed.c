@@ -391,6 +391,50 @@ test_hostile_answered(void **state)
 	assert_int_equal(tx[2].status, -EPROTO);
 }
 
+/* What the short way takes has room in a send, and over there: a connection that takes less has none. */
+static void
+test_limits(void **state)
+{
+	const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT };
+	uint8_t hello[MM_HELLO_LEN];
+	const struct leat_op *op[2];
+	uint16_t peer;
+
+	(void)state;
+	assert_int_equal(leat_msg_close(conns[1], 0), 0);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_CLOSED], 1);
+	memcpy(hello, mm_hello, sizeof(hello));
+	hello[12] = 8; /* eager_max */
+	conns[1] = mm_connect(&mm, &conf, hello, sizeof(hello));
+	mm_send(conns[1], &tx[0], "8 bytes.", 8);
+	mm_send(conns[1], &tx[1], "and then sixteen", 16);
+	gives(&tx[0]);
+	peer = leat_msg_conn_peer(conns[1]);
+	op[0] = mm_posted(peer, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0));
+	op[1] = mm_posted(peer, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1));
+	assert_true(op[0] != NULL && op[0]->size == 16 + 8);
+	assert_true(op[1] != NULL && op[1]->size == 16); /* the head of a large one */
+
+	assert_int_equal(leat_msg_close(conns[1], 0), 0);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_CLOSED], 2);
+	memcpy(hello, mm_hello, sizeof(hello));
+	hello[16] = 8; /* max_size */
+	hello[20] = 0;
+	conns[1] = mm_connect(&mm, &conf, hello, sizeof(hello));
+	mm.nb_back = 0;
+	mm_send(conns[1], &tx[0], "8 bytes.", 8);
+	mm_send(conns[1], &tx[1], "and then sixteen", 16);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	assert_int_equal(tx[0].status, 0);
+	assert_int_equal(tx[1].status, -EMSGSIZE);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
 int
 main(void)
 {
@@ -410,6 +454,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_hostile_credit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_grant, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("msg_owed", tests, mm_start, mm_stop);
