@@ -295,8 +295,10 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	one = (double)(bench_ns() - start) * 1e-9;
 	n = args->repeats;
 	if (n == 0) {
+		const uint32_t most = args->most != 0 ? args->most : BENCH_REPEATS_MAX;
+
 		wanted = args->seconds / (one > 0 ? one : 1e-9);
-		n = wanted > BENCH_REPEATS_MAX ? BENCH_REPEATS_MAX : (uint32_t)wanted;
+		n = wanted > most ? most : (uint32_t)wanted;
 		if (n < BENCH_REPEATS_MIN)
 			n = BENCH_REPEATS_MIN;
 	}

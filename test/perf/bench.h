@@ -29,6 +29,7 @@
 struct bench_args {
 	bool smoke;	  /* only see that it works: few short repeats */
 	uint32_t repeats; /* 0: the benchmark's own number */
+	uint32_t most;	  /* repeats, 0: BENCH_REPEATS_MAX; not an option */
 	double seconds;	  /* of each table of results; default 2 */
 	int argc;	  /* what is left, for EAL: argv[0], then the arguments */
 	char **argv;

@@ -28,6 +28,7 @@
 #include <rte_common.h>
 
 #include "bare_fi.h"
+#include "bench_session.h"
 #include "leat_fi.h"
 
 enum { LEAT, BARE, VARIANTS };
@@ -51,6 +52,7 @@ static const struct {
 
 static struct {
 	struct bench_args args;
+	struct bench_table *tables; /* of all sessions, one per size */
 	const char *provider;
 	bool rate;
 	int cpus[2];
@@ -163,17 +165,6 @@ second_side(unsigned int variant, int fd, const struct leat_fi_conf *leat_conf)
 	_exit(0);
 }
 
-static void *
-shared_memory(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE,
-		       -1, 0);
-
-	if (p == MAP_FAILED)
-		bench_skip("no memory: %zu B for buffers", len);
-	return p;
-}
-
 static void
 start(const struct leat_fi_conf *conf)
 {
@@ -247,21 +238,21 @@ size_result(const struct bench_table *t, unsigned int i)
 	bench_report(t, &r);
 }
 
-/* All sizes once, in a process of its own; what it measures is added to t[]. */
+/* All sizes once. */
 static void
-session(struct bench_table *t, const struct leat_fi_conf *conf)
+session(void *arg)
 {
 	static struct bench_table one;
 	unsigned int i;
 	int status;
 
-	start(conf);
+	start(arg);
 	for (i = 0; i < SIZES; i++) {
 		b.size = sizes[i].size;
 		b.window = sizes[i].window;
 		b.n = calibrate();
 		bench_measure(&one, &b.args, VARIANTS, measure, NULL, b.cpus, 2);
-		bench_append(&t[i], &one);
+		bench_append(&b.tables[i], &one);
 	}
 	leat_fi_close(b.leat);
 	bare_fi_close(b.bare);
@@ -275,10 +266,7 @@ int
 main(int argc, char **argv)
 {
 	struct leat_fi_conf conf;
-	struct bench_table *t;
-	unsigned int i, n;
-	int status;
-	pid_t pid;
+	unsigned int i;
 
 	bench_args(&b.args, argc, argv);
 	b.provider = option("--provider", "shm");
@@ -288,7 +276,7 @@ main(int argc, char **argv)
 	if (b.cpus[1] < 0)
 		bench_skip("needs two CPUs");
 	for (i = 0; i < 2; i++)
-		b.mem[i] = shared_memory(BARE_FI_MEM(sizes[SIZES - 1].size, WINDOW));
+		b.mem[i] = bench_shared(BARE_FI_MEM(sizes[SIZES - 1].size, WINDOW));
 	conf = (struct leat_fi_conf){
 		.provider = b.provider,
 		.max_size = sizes[SIZES - 1].size,
@@ -297,24 +285,9 @@ main(int argc, char **argv)
 		.mem = b.mem[0],
 		.args = &b.args,
 	};
-	t = shared_memory(SIZES * sizeof(*t));
-	n = b.args.smoke ? 1 : SESSIONS;
-	b.args.seconds /= n;
-	b.args.repeats = (b.args.repeats + n - 1) / n;
-	for (i = 0; i < n; i++) {
-		fflush(NULL);
-		pid = fork();
-		if (pid < 0)
-			bench_die("can't fork");
-		if (pid == 0) {
-			(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-			session(t, &conf);
-			exit(0);
-		}
-		if (waitpid(pid, &status, 0) < 0 || status != 0)
-			bench_die("a session failed");
-	}
+	b.tables = bench_shared(SIZES * sizeof(*b.tables));
+	bench_sessions(&b.args, SESSIONS, session, &conf);
 	for (i = 0; i < SIZES; i++)
-		size_result(&t[i], i);
+		size_result(&b.tables[i], i);
 	return 0;
 }
