@@ -482,9 +482,13 @@ unprepare(unsigned int variant)
 static double
 measure(void *arg, unsigned int variant, bool *disturbed)
 {
-	uint64_t ns = lcores_run(&b.l, variant, b.n, b.table != LAT, disturbed);
+	uint64_t ns;
 
 	(void)arg;
+	/* The variants before it have the caches: a conversation takes its first turns through all places without a clock. */
+	if (b.table == LAT)
+		(void)lcores_run(&b.l, variant, 2 * WINDOW, false, disturbed);
+	ns = lcores_run(&b.l, variant, b.n, b.table != LAT, disturbed);
 	if (b.table == LAT)
 		return (double)ns / (2.0 * (double)b.n);
 	/* per us, or bytes per us */
