@@ -301,14 +301,18 @@ small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
 {
 	struct leat_msg_req *req = c->recvq.head;
 	const uint64_t len = op->len - MSG_HEAD_LEN;
+	struct msg_head head;
 
 	if (unlikely(op->status != 0 || req == NULL || req != c->recvq.begin ||
 		     cancelled_behind(req) || c->sendq.head != NULL))
 		return false;
 	if (words ? unlikely(!msg_is_words(len)) : unlikely(op->len < MSG_HEAD_LEN))
 		return false;
-	if (unlikely(leat_get_le64(s->buf) != len || len > c->max_size || len > req->size ||
-		     (req->buf == NULL && len > 0)))
+	memcpy(&head, s->buf, sizeof(head));
+	if (unlikely(rte_le_to_cpu_64(head.len) != len || len > c->max_size || len > req->size ||
+		     (req->buf == NULL && len > 0) ||
+		     !msg_tx_credit_right(c, rte_le_to_cpu_32(head.credit),
+					  rte_le_to_cpu_32(head.granted))))
 		return false;
 	if (words)
 		msg_copy_words(req->buf, s->buf + MSG_HEAD_LEN, len);
@@ -332,6 +336,7 @@ msg_settle_owed(struct leat_msg *m)
 	m->stats.recv_bytes += s->op.len - MSG_HEAD_LEN;
 	delivered(c, s, c->rx_done);
 	memcpy(&head, s->buf, sizeof(head));
+	/* It is right: small_back() has looked. */
 	(void)msg_tx_credit(c, rte_le_to_cpu_32(head.credit), rte_le_to_cpu_32(head.granted));
 }
 

@@ -447,6 +447,14 @@ void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
+/* Would it return true? Credit for more than there are, or a grant of what was not sent, has the sign of one of these. */
+static __rte_always_inline bool
+msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
+{
+	return (int32_t)((c->tx_next + LEAT_MSG_CREDITS_MAX - credit) | (c->tx_next - granted)) >=
+	       0;
+}
+
 /* early.c */
 /* The payload's receive of the next message, if nothing of it has come, and a request waits. */
 void msg_early_post(struct leat_msg_conn *c);

@@ -390,12 +390,22 @@ send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 	return msg_tx_queue(c, reqs, n);
 }
 
+/* Not the usual case. A function of its own, so that neither array nor length has to be kept while the usual one runs. */
+static __rte_noinline uint16_t
+send_other(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	return send_any(c, &req, 1);
+}
+
 uint16_t
 leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	if (likely(n == 1) && likely(send_one(c, reqs[0], true)))
-		return 1;
-	return send_any(c, reqs, n);
+	struct leat_msg_req *req;
+
+	if (unlikely(n != 1))
+		return send_any(c, reqs, n);
+	req = reqs[0];
+	return likely(send_one(c, req, true)) ? 1 : send_other(c, req);
 }
 
 void

@@ -341,28 +341,37 @@ test_gone(void **state)
 	counted(1, 8);
 }
 
-/* Credit that nobody can have: the message is one nevertheless, and the last. */
+/* Credit that nobody can have, or a grant of what was not sent: the message is none, and its request ends with the others. */
 static void
 hostile(uint32_t credit, uint32_t granted)
 {
 	const uint64_t n = mm_head(8, credit, granted, "8 bytes.");
+	unsigned int i;
 
-	mm_arrive(&mm, 0, MM_TAG(1, base, 0), mm_in, n);
+	mm_arrive(&mm, 0, MM_TAG(1, base, next_in), mm_in, n);
 	process(1);
-	gives(&rx[0]);
 	mm_drive(&mm);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_int_equal(mm.ev.status, -EPROTO);
-	assert_int_equal(mm.nb_back, 3);
-	counted(1, 8);
+	assert_int_equal(mm.nb_back, 4 - next_in);
+	for (i = 0; i < mm.nb_back; i++)
+		assert_int_equal(mm.back[i]->status, -EPROTO);
+	counted(next_in, 8 * next_in);
 }
 
 static void
 test_hostile_credit(void **state)
 {
 	(void)state;
-	hostile(0x7fff, 0);
+	hostile(LEAT_MSG_CREDITS_MAX + 1, 0);
+}
+
+static void
+test_hostile_credit_far(void **state)
+{
+	(void)state;
+	hostile(0x7fffffff, 0);
 }
 
 static void
@@ -372,23 +381,19 @@ test_hostile_grant(void **state)
 	hostile(2, 1);
 }
 
-/* The application answers before it is known. */
+/* As much as can be; and older ones, which may come late. */
 static void
-test_hostile_answered(void **state)
+test_credit_limits(void **state)
 {
 	(void)state;
-	mm_send(c, &tx[0], "asked 00", 8);
+	mm_send(c, &tx[0], "8 bytes.", 8);
 	gives(&tx[0]);
-	comes("8 bytes.", 0x7fff);
-	mm_send(c, &tx[1], "answer01", 8);
-	gives(&tx[1]);
-	mm_send(c, &tx[2], "answer02", 8);
+	comes("8 bytes.", 1 + LEAT_MSG_CREDITS_MAX);
+	comes("8 bytes.", 2);
+	comes("8 bytes.", (uint32_t)-100);
 	mm_drive(&mm);
-	mm_drive(&mm);
-	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
-	assert_int_equal(mm.ev.status, -EPROTO);
-	assert_int_equal(mm.nb_back, 4);
-	assert_int_equal(tx[2].status, -EPROTO);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
+	hostile(1 + LEAT_MSG_CREDITS_MAX + 1, 1);
 }
 
 /* What the short way takes has room in a send, and over there: a connection that takes less has none. */
@@ -453,7 +458,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_credit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_grant, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_credit_far, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_credit_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 	};
 
