@@ -284,7 +284,7 @@ void ring_link_heat(struct ring_ep *rep, struct ring_link *link);
 /* ---- ring_tx.c ---- */
 
 uint16_t ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
-void ring_post_soon(struct leat_ep *ep, uint16_t peer);
+void ring_post_soon(struct leat_ep *ep, uint16_t id);
 uint16_t ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max);
 bool ring_recall(struct ring_link *link, struct leat_op *op);
