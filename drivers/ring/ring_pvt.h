@@ -377,6 +377,27 @@ ring_copy_chunk(char *d, const char *s, size_t n, size_t chunk)
 	__builtin_memcpy(d + n - chunk, s + n - chunk, chunk);
 }
 
+/*
+ * 16 to 32 bytes, word by word: a message that was just put together from words can't be loaded in larger pieces before
+ * it has left the core's store buffer, where it stands behind a line that was asked for.
+ */
+static inline void
+ring_copy_words(char *d, const char *s, size_t n)
+{
+	uint64_t w[4];
+
+	__builtin_memcpy(&w[0], s, 8);
+	__builtin_memcpy(&w[1], s + 8, 8);
+	__builtin_memcpy(&w[2], s + n - 16, 8);
+	__builtin_memcpy(&w[3], s + n - 8, 8);
+	/* or the compiler makes larger pieces of them */
+	__asm__ volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));
+	__builtin_memcpy(d, &w[0], 8);
+	__builtin_memcpy(d + 8, &w[1], 8);
+	__builtin_memcpy(d + n - 16, &w[2], 8);
+	__builtin_memcpy(d + n - 8, &w[3], 8);
+}
+
 /* Copies 0..RING_INLINE_MAX bytes without a call; never reads or writes outside of them. */
 static inline void
 ring_copy_small(void *dst, const void *src, size_t n)
@@ -384,12 +405,12 @@ ring_copy_small(void *dst, const void *src, size_t n)
 	const char *s = src;
 	char *d = dst;
 
-	if (n >= 32) {
+	if (n > 32) {
 		if (n > 64)
 			__builtin_memcpy(d + 32, s + 32, 32);
 		ring_copy_chunk(d, s, n, 32);
 	} else if (n >= 16) {
-		ring_copy_chunk(d, s, n, 16);
+		ring_copy_words(d, s, n);
 	} else if (n >= 8) {
 		ring_copy_chunk(d, s, n, 8);
 	} else if (n >= 4) {
