@@ -72,21 +72,6 @@ struct leat_ep_conf {
 LEAT_API struct leat_ep *leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf);
 
 /**
- * Says that a small op to a peer will be posted as soon as it is filled in. Where a send is a store to memory that the
- * other side reads (ring), the cache line it goes to is asked for now, and comes in the meantime. It changes nothing
- * else, and nothing at all on other devices; peer may be any number.
- *
- * Some 10 to 50 ns before the post is the time for it. Earlier it does harm: the other side, which waits on that very
- * line, has fetched it back by then.
- */
-static inline void
-leat_ep_post_soon(struct leat_ep *ep, uint16_t peer)
-{
-	if (ep->post_soon != NULL)
-		ep->post_soon(ep, peer);
-}
-
-/**
  * Posts ops, from ops[0] on, until one finds no room.
  *
  * Post refuses an op only because there is no room for it; the rest of the burst is refused with it. An op
@@ -103,6 +88,21 @@ static inline uint16_t
 leat_ep_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	return ep->post(ep, ops, n);
+}
+
+/**
+ * Says that a small op to a peer is about to be posted: all that is left to do is to fill it in. Where a send is a store to
+ * memory that the other side reads (ring), the cache line it goes to is asked for now, and comes in the meantime. It
+ * changes nothing else, and nothing at all on other devices.
+ *
+ * Earlier it does harm: the other side, which waits on that very line, fetches it back.
+ * @param peer any number; one that is not up is ignored
+ */
+static inline void
+leat_ep_post_soon(struct leat_ep *ep, uint16_t peer)
+{
+	if (ep->post_soon != NULL)
+		ep->post_soon(ep, peer);
 }
 
 /**

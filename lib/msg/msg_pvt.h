@@ -205,8 +205,8 @@ struct leat_msg {
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
 	struct leat_msg_conn *later;
-	struct msg_slot *
-		owed; /* of a small message that its request has; the rest is to be done: msg_settle() */
+	/* of a small message that its request has, and of which the rest is to be done: msg_settle(); or NULL */
+	struct msg_slot *owed;
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -447,7 +447,7 @@ void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
-/* Would it return true? Credit for more than there are, or a grant of what was not sent, has the sign of one of these. */
+/* Can they be? Credit for more than there are, or a grant of what was not sent, has the sign of one of these. */
 static __rte_always_inline bool
 msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {

@@ -432,26 +432,23 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 bool
 msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {
+	if (unlikely(!msg_tx_credit_right(c, credit, granted))) {
+		msg_fail(c, -EPROTO, "credit to %#x and grants to %#x, but the next message is %#x",
+			 credit, granted, c->tx_next);
+		return false;
+	}
 	/* Older ones may come after newer ones: completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
-		if (unlikely(credit - c->tx_next > LEAT_MSG_CREDITS_MAX))
-			goto wrong;
 		c->tx_credit = credit;
 		if (c->sendq.begin != NULL)
 			msg_work(c);
 	}
 	if ((int32_t)(granted - c->tx_granted) > 0) {
-		if (unlikely((int32_t)(granted - c->tx_next) > 0))
-			goto wrong;
 		c->tx_granted = granted;
 		if (c->tx_large > 0)
 			msg_work(c);
 	}
 	return true;
-wrong:
-	msg_fail(c, -EPROTO, "credit to %#x and grants to %#x, but the next message is %#x", credit,
-		 granted, c->tx_next);
-	return false;
 }
 
 void

@@ -44,7 +44,6 @@ static const struct {
 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define WINDOW 64
-#define SESSIONS 7
 /* One repeat of a variant takes about that long, and is of so many messages at least. */
 #define REPEAT_NS 5e6
 #define REPEAT_MIN 100
@@ -285,7 +284,7 @@ main(int argc, char **argv)
 		.args = &b.args,
 	};
 	b.tables = bench_shared(SIZES * sizeof(*b.tables));
-	bench_sessions(&b.args, SESSIONS, session, &conf);
+	bench_sessions(&b.args, session, &conf);
 	for (i = 0; i < SIZES; i++)
 		size_result(&b.tables[i], i);
 	return 0;

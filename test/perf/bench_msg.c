@@ -30,7 +30,6 @@ enum { LAT, RATE, BW, TABLES };
 #define MAX_SIZE (1u << 20)
 #define BURST 32
 #define BIG_WINDOW 8
-#define SESSIONS 7
 
 static const struct {
 	const char *name;
@@ -586,7 +585,7 @@ main(int argc, char **argv)
 	name = strstr(device, "provider=");
 	name = name != NULL ? name + strlen("provider=") : "ring";
 	b.tables = bench_shared(TABLES * sizeof(*b.tables));
-	bench_sessions(&b.args, SESSIONS, session, device);
+	bench_sessions(&b.args, session, device);
 	for (b.table = 0; b.table < TABLES; b.table++)
 		report(&b.tables[b.table], name);
 	return 0;

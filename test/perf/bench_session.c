@@ -19,19 +19,18 @@ bench_shared(size_t len)
 		       -1, 0);
 
 	if (p == MAP_FAILED)
-		bench_die("no memory");
+		bench_skip("no memory: %zu B to share", len);
 	return p;
 }
 
 void
-bench_sessions(struct bench_args *args, unsigned int n, void (*session)(void *arg), void *arg)
+bench_sessions(struct bench_args *args, void (*session)(void *arg), void *arg)
 {
+	const unsigned int n = args->smoke ? 1 : BENCH_SESSIONS;
 	unsigned int i;
 	int status;
 	pid_t pid;
 
-	if (args->smoke)
-		n = 1;
 	args->seconds /= n;
 	args->repeats = (args->repeats + n - 1) / n;
 	args->most = BENCH_REPEATS_MAX / n; /* so that all find room in one table */

@@ -14,10 +14,13 @@
 /* Memory that processes forked later share; zeros. */
 void *bench_shared(size_t len);
 
+#define BENCH_SESSIONS 7
+
 /*
- * Calls session in n processes, one after the other, with their share of the time and the repeats of args; with --smoke
- * in one. What they measure goes to memory of bench_shared(), with bench_append(). Ends the program if one of them fails.
+ * Calls session in so many processes, one after the other, with their share of the time and the repeats of args; with
+ * --smoke in one. What they measure goes to memory of bench_shared(), with bench_append(). Ends the program if one of
+ * them fails.
  */
-void bench_sessions(struct bench_args *args, unsigned int n, void (*session)(void *arg), void *arg);
+void bench_sessions(struct bench_args *args, void (*session)(void *arg), void *arg);
 
 #endif /* BENCH_SESSION_H */

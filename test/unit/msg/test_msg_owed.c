@@ -151,44 +151,48 @@ test_stream(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
+/* The second and the third come back, and that is what is in the third. */
+static void
+gives_two(const char *third)
+{
+	struct leat_msg_req *back[4];
+
+	assert_int_equal(leat_msg_poll(mm.m, back, RTE_DIM(back)), 2);
+	assert_ptr_equal(back[0], &rx[1]);
+	assert_ptr_equal(back[1], &rx[2]);
+	assert_memory_equal(in[2], third, strlen(third));
+}
+
 /* Several at once behind one that came alone. */
 static void
 test_burst(void **state)
 {
-	struct leat_msg_req *back[4];
-
 	(void)state;
 	comes("8 bytes.", 2);
 	arrives("first of two", 2);
 	arrives("the second one", 2);
 	process(2);
 	counted(3, 8 + 12 + 14);
-	assert_int_equal(leat_msg_poll(mm.m, back, 4), 2);
-	assert_ptr_equal(back[0], &rx[1]);
-	assert_ptr_equal(back[1], &rx[2]);
-	assert_memory_equal(in[2], "the second one", 14);
+	gives_two("the second one");
 }
 
 /* The one after the next comes before it. */
 static void
 test_overtaken(void **state)
 {
-	struct leat_msg_req *back[4];
+	struct leat_msg_req *back[1];
 
 	(void)state;
 	comes("8 bytes.", 2);
 	next_in = 2;
 	arrives("came first", 2);
 	process(1);
-	assert_int_equal(leat_msg_poll(mm.m, back, 4), 0);
+	assert_int_equal(leat_msg_poll(mm.m, back, 1), 0);
 	next_in = 1;
 	arrives("came late", 2);
 	process(1);
 	counted(3, 8 + 9 + 10);
-	assert_int_equal(leat_msg_poll(mm.m, back, 4), 2);
-	assert_ptr_equal(back[0], &rx[1]);
-	assert_ptr_equal(back[1], &rx[2]);
-	assert_memory_equal(in[2], "came first", 10);
+	gives_two("came first");
 }
 
 /* The answer goes at once, with the credit that came with the question. */
@@ -316,15 +320,39 @@ test_close(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The peer dies: what was received stays so, and everything the device has comes back. */
+/* Closed, and over: what is here by then, and was not looked at, is for nobody. */
 static void
-test_gone(void **state)
+over_and_closed(int status)
+{
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 3);
+	assert_int_equal(rx[1].status, status);
+	counted(1, 8);
+	conns[0] = mm_open_leat(&mm, 0);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
+static void
+test_drained(void **state)
+{
+	struct leat_msg_event ev;
+
+	(void)state;
+	comes("8 bytes.", 2);
+	arrives("too late", 2);
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	assert_int_equal(leat_msg_events(mm.m, &ev, 1), 0); /* ends it */
+	over_and_closed(-ECANCELED);
+}
+
+/* The peer of the first connection is no more. */
+static void
+peer_dies(void)
 {
 	struct leat_peer *peer = &mm.ep->peers[0];
 	unsigned int i;
 
-	(void)state;
-	comes("8 bytes.", 2);
 	leat_peer_closing(mm.ep, peer, -ECONNRESET, "killed");
 	for (i = 0; i < mock.nb_ops;) {
 		if (mock.ops[i]->peer == 0)
@@ -333,6 +361,32 @@ test_gone(void **state)
 			i++;
 	}
 	leat_peer_down(mm.ep, peer);
+}
+
+static void
+test_gone_and_closed(void **state)
+{
+	struct leat_event ev;
+
+	(void)state;
+	comes("8 bytes.", 2);
+	arrives("too late", 2);
+	assert_int_equal(leat_msg_close(c, 1000000), 0);
+	peer_dies();
+	assert_int_equal(leat_ep_events(mm.ep, &ev, 1), 1);
+	assert_true(leat_msg_event(mm.m, &ev));
+	over_and_closed(-ECONNRESET);
+}
+
+/* The peer dies: what was received stays so, and everything the device has comes back. */
+static void
+test_gone(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	comes("8 bytes.", 2);
+	peer_dies();
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_int_equal(mm.nb_back, 3);
@@ -455,6 +509,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_other_connection, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_close, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drained, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_and_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_credit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_grant, setup, teardown),
