@@ -41,6 +41,8 @@
 #include "leat_dev.h"
 #include "leat_dev_list.h"
 #include "leat_ep.h"
+#include "leat_signals.h"
+#include "leat_thread.h"
 #include "leat_time.h"
 #include "leat_version.h"
 
@@ -190,32 +192,6 @@ leat_kv_str(const struct rte_kvargs *kv, const char *key)
  */
 LEAT_API int leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max,
 			 uint32_t *out);
-
-/* ---- the process -------------------------------------------------------------------------- */
-
-/**
- * Starts a detached thread for what may wait. It may run on any CPU, not only on the caller's, where a
- * loop may be spinning, and it gets no signals, which are the application's. Any thread.
- * @return 0, or the negative of what pthread_create(3) says
- */
-LEAT_API int leat_thread_start(void *(*fn)(void *arg), void *arg);
-
-/** Signals that libraries below a driver are known to take. */
-#define LEAT_SIGNALS 9
-
-/** What the application wants signals to do. */
-struct leat_signals {
-	struct sigaction old[LEAT_SIGNALS];
-	bool saved[LEAT_SIGNALS];
-};
-
-/**
- * Around a call that may install signal handlers: leat_signals_restore() puts back what
- * leat_signals_save() found. leat_init() does it around the loading of plugins and the opening of
- * devices. The handlers are the process's: what another thread changes in between is lost.
- */
-LEAT_API void leat_signals_save(struct leat_signals *s);
-LEAT_API void leat_signals_restore(const struct leat_signals *s);
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 

@@ -6,7 +6,8 @@
  * application's business, so leat_init() puts back what was there.
  */
 
-#include "fabric_pvt.h"
+#include "leat_log.h"
+#include "leat_signals.h"
 
 static const int signals[LEAT_SIGNALS] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGSEGV,
 					   SIGBUS, SIGILL, SIGFPE,  SIGABRT };
@@ -27,7 +28,7 @@ leat_signals_restore(const struct leat_signals *s)
 
 	for (i = 0; i < RTE_DIM(signals); i++) {
 		if (s->saved[i] && sigaction(signals[i], &s->old[i], NULL) != 0)
-			LEAT_LOG(WARNING, fabric, "the handler of signal %d could not be put back",
+			LEAT_LOG(WARNING, base, "the handler of signal %d could not be put back",
 				 signals[i]);
 	}
 }

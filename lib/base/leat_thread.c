@@ -4,8 +4,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
-#include "fabric_pvt.h"
+#include "leat_thread.h"
 
 int
 leat_thread_start(void *(*fn)(void *arg), void *arg)

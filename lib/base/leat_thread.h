@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_THREAD_H
+#define LEAT_THREAD_H
+
+/**
+ * @file
+ * For leat's libraries and for drivers: helper threads, for what an lcore's loop must not wait for.
+ */
+
+#include <leat_common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Starts a detached thread for what may wait. It may run on any CPU, not only on the caller's,
+ * where a loop may be spinning, and it gets no signals, which are the application's. Any thread.
+ * @return 0, or the negative of what pthread_create(3) says
+ */
+LEAT_API int leat_thread_start(void *(*fn)(void *arg), void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_THREAD_H */
