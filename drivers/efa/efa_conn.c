@@ -2,7 +2,7 @@
 
 /*
  * Connections. libfabric's RDM endpoints have none: an address is enough. So the addresses are exchanged
- * over TCP (leat_oob.h), and that connection, kept open, tells of the other side's end.
+ * over TCP (leat_exchange.h), and that connection, kept open, tells of the other side's end.
  *
  *     UP --the exchange says BYE, or breaks, or we disconnect--> ENDING
  *

@@ -43,7 +43,7 @@
 #include <leat_error.h>
 #include <leat_fabric_driver.h>
 #include <leat_log.h>
-#include <leat_oob.h>
+#include <leat_exchange.h>
 
 #include "efa_compat.h"
 

@@ -2,7 +2,7 @@
 
 /* The address exchange when time passes: nobody listens yet or ever, nobody answers, who is polled late. */
 
-#include "oob_side.h"
+#include "exchange_side.h"
 
 static volatile uint64_t mock;
 

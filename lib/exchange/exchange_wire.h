@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OOB_WIRE_H
-#define OOB_WIRE_H
+#ifndef EXCHANGE_WIRE_H
+#define EXCHANGE_WIRE_H
 
 /*
  * Messages of the address exchange, byte by byte. All numbers are little-endian.
@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "leat_oob.h"
+#include "leat_exchange.h"
 
 #define OOB_HDR_LEN 16
 /* Longest message, with its header. */
@@ -92,4 +92,4 @@ size_t oob_wire_ready(uint8_t *buf);
 /* Text from the other side for a person's eyes: printable ASCII only, cut to fit. */
 void oob_wire_text(char *dst, size_t size, const uint8_t *text, size_t len);
 
-#endif /* OOB_WIRE_H */
+#endif /* EXCHANGE_WIRE_H */

@@ -12,7 +12,7 @@
 #include "leat_error.h"
 #include "leat_log.h"
 #include "leat_time.h"
-#include "oob_pvt.h"
+#include "exchange_pvt.h"
 
 #define OOB_BACKLOG 1024
 /* Work per poll. */

@@ -11,7 +11,7 @@
 
 #include "leat_log.h"
 #include "leat_time.h"
-#include "oob_pvt.h"
+#include "exchange_pvt.h"
 
 /* Pauses between rounds over a connector's addresses. */
 #define OOB_BACKOFF_MIN_US 1000

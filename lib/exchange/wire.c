@@ -5,7 +5,7 @@
 
 #include <leat_le.h>
 
-#include "oob_wire.h"
+#include "exchange_wire.h"
 
 static const uint8_t oob_magic[4] = { 'L', 'E', 'A', 'T' };
 

@@ -2,7 +2,7 @@
 
 /* The address exchange against clients and listeners that do it wrong, and its bytes. */
 
-#include "oob_side.h"
+#include "exchange_side.h"
 
 static volatile uint64_t mock;
 

@@ -22,7 +22,7 @@
 
 #include <leat_cmocka.h>
 #include <leat_error.h>
-#include <leat_oob.h>
+#include <leat_exchange.h>
 #include <leat_time.h>
 
 #define SIDE_EVENTS 64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OOB_PVT_H
-#define OOB_PVT_H
+#ifndef EXCHANGE_PVT_H
+#define EXCHANGE_PVT_H
 
 /*
  * The address exchange's insides: oob.c has the instance (slots, polling, events), oob_listen.c its
@@ -25,9 +25,9 @@
 #include <sys/socket.h>
 
 #include "leat_addr.h"
-#include "leat_oob.h"
+#include "leat_exchange.h"
 #include "leat_wheel.h"
-#include "oob_wire.h"
+#include "exchange_wire.h"
 
 enum oob_state {
 	OOB_FREE = 0,
@@ -163,4 +163,4 @@ void oob_conn_send(struct oob_conn *c, const uint8_t *msg, size_t len);
 /* Says REJECT or BYE as the last thing, and takes the id from its owner. */
 void oob_conn_bye(struct oob_conn *c, enum oob_type type, enum oob_reason reason, const char *why);
 
-#endif /* OOB_PVT_H */
+#endif /* EXCHANGE_PVT_H */

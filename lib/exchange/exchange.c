@@ -11,7 +11,7 @@
 #include "leat_error.h"
 #include "leat_log.h"
 #include "leat_time.h"
-#include "oob_pvt.h"
+#include "exchange_pvt.h"
 
 #define OOB_TIMEOUT_US 5000000
 /* Work per poll. */

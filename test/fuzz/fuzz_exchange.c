@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "oob_wire.h"
+#include "exchange_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "leat_addr.h"
 #include "leat_error.h"
-#include "leat_fabric_driver.h"
+#include "leat_thread.h"
 
 int
 leat_addr_split(const char *addr, bool passive, char *host, size_t host_len, char *port,
@@ -109,7 +109,7 @@ struct leat_lookup {
 	int state; /* LOOKUP_*; the release of LOOKUP_DONE publishes ret and ai */
 	int ret;
 	struct addrinfo *ai;
-	char host[LEAT_ADDR_MAX];
+	char host[NI_MAXHOST];
 	char port[8];
 };
 

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "oob_side.h"
+#include "exchange_side.h"
 
 static void
 test_connect(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef LEAT_OOB_H
-#define LEAT_OOB_H
+#ifndef LEAT_EXCHANGE_H
+#define LEAT_EXCHANGE_H
 
 /**
  * @file
