@@ -250,6 +250,7 @@ ct_json_frame(const struct leat_channel_frame *f)
 	ok = add_u64(o, "type", f->type);
 	ok &= add_hex(o, "hash", f->hash);
 	ok &= add_u64(o, "length", f->len);
+	ok &= add_u64(o, "redelivered", f->redelivered);
 	if (is_utf8(data, f->len))
 		ok &= add(o, "text", json_object_new_string_len((const char *)data, (int)f->len));
 	else

@@ -55,8 +55,14 @@ await_frame(struct receiver *r, uint64_t end)
 
 	do {
 		ns = ct_slice(end);
+		/*
+		 * Another reader may have been faster, each time: then it is the time that ends
+		 * this.
+		 */
+		if (ns == 0)
+			return -ETIMEDOUT;
 		ret = leat_channel_wait(r->ch, ns);
-	} while (ret == -ETIMEDOUT && ns > 0 && ct_stopped() == 0);
+	} while (ret == -ETIMEDOUT && ct_stopped() == 0);
 	return ret;
 }
 

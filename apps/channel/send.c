@@ -41,9 +41,9 @@ refused(const struct sender *s, int err)
 
 /* Waits here and not in leat_channel_send(): signals end this. @return as leat_channel_wait_room() */
 static int
-await_room(struct sender *s, uint32_t len)
+await_room(struct sender *s, uint32_t len, uint64_t end)
 {
-	uint64_t ns, end = ct_end(s->o->timeout_ns);
+	uint64_t ns;
 	int ret;
 
 	do {
@@ -58,6 +58,7 @@ send_one(struct sender *s, const char *data, size_t len)
 {
 	const struct ct_options *o = s->o;
 	bool wait = o->opts.full == LEAT_CHANNEL_FULL_WAIT;
+	uint64_t end;
 	int ret;
 
 	if (len == 0) {
@@ -70,12 +71,16 @@ send_one(struct sender *s, const char *data, size_t len)
 		       s->line, leat_channel_max(s->ch), o->name);
 		return CT_EXIT_FAILED;
 	}
-	/* Other writers may have been faster: then there is no room again. */
+	/*
+	 * Other writers may have been faster: then there is no room again, and no more time than
+	 * before.
+	 */
+	end = ct_end(o->timeout_ns);
 	do {
-		ret = wait ? await_room(s, (uint32_t)len) : 0;
+		ret = wait ? await_room(s, (uint32_t)len, end) : 0;
 		if (ret == 0)
 			ret = leat_channel_send(s->ch, o->type, o->hash, data, (uint32_t)len);
-	} while (wait && ret == -EAGAIN && ct_stopped() == 0);
+	} while (wait && ret == -EAGAIN && ct_slice(end) > 0 && ct_stopped() == 0);
 	/* The oldest can't be thrown away while a reader has it in its hands: then it is this one. */
 	if (ret == -EAGAIN && o->opts.full == LEAT_CHANNEL_FULL_DROP_OLDEST)
 		ret = LEAT_CHANNEL_DROPPED;

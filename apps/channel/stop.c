@@ -23,19 +23,6 @@ on_signal(int sig)
 	stopped = sig;
 }
 
-/* Memory that was there when it was mapped is gone: its file was cut off, or no page was left for it. */
-static void
-on_sigbus(int sig)
-{
-	static const char words[] = CT_NAME
-		": the channel's memory is gone: somebody cut its file off, or /dev/shm is full\n";
-
-	(void)sig;
-	if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)
-		_exit(CT_EXIT_FAILED);
-	_exit(CT_EXIT_FAILED);
-}
-
 static int
 catch_one(int sig, void (*handler)(int))
 {
@@ -63,7 +50,7 @@ ct_catch_signals(void)
 		if (ret < 0)
 			return ret;
 	}
-	return catch_one(SIGBUS, on_sigbus);
+	return 0;
 }
 
 int

@@ -160,28 +160,29 @@ parse_idle(struct perf_options *o, const char *val)
 static int
 parse_ops(struct perf_options *o, const char *val)
 {
+	bool all = false;
 	size_t len;
 	int op;
 
-	o->ops = 0;
-	o->ops_all = strcmp(val, "all") == 0;
-	if (o->ops_all) {
-		o->ops = LEAT_OP_MASK_ALL & ~LEAT_OP_MASK_RECV;
-		return 0;
-	}
+	o->ops_named = 0;
 	for (;; val += len + 1) {
 		len = strcspn(val, ",");
 		op = perf_op_by_name(val, len);
-		if (op < 0) {
+		if (op >= 0) {
+			o->ops_named |= LEAT_OP_BIT(op);
+		} else if (len == 3 && memcmp(val, "all", len) == 0) {
+			all = true;
+		} else {
 			perf_msg("--op: '%.*s' is not send, tagged, msg, write, write_imm, "
 				 "read, fetch_add, cmp_swap or all",
 				 (int)len, val);
 			return -EINVAL;
 		}
-		o->ops |= LEAT_OP_BIT(op);
 		if (val[len] == '\0')
-			return 0;
+			break;
 	}
+	o->ops = o->ops_named | (all ? LEAT_OP_MASK_ALL & ~LEAT_OP_MASK_RECV : 0);
+	return 0;
 }
 
 static int
@@ -339,7 +340,7 @@ check_together(const struct perf_options *o)
 	else if (o->rate != 0 && o->test != PERF_LAT)
 		perf_msg("--rate goes with --test lat; --test %s is as fast as it can be",
 			 perf_test_name(o->test));
-	else if (o->rate != 0 && o->check && !o->ops_all && (o->ops & twoway) != 0)
+	else if (o->rate != 0 && o->check && (o->ops_named & twoway) != 0)
 		perf_msg("--rate and --check together can't be done for write and write_imm: the "
 			 "memory is written again before it was verified");
 	else if (o->corrupt != 0 && !o->check)
@@ -364,6 +365,7 @@ defaults(struct perf_options *o)
 {
 	*o = (struct perf_options){
 		.ops = LEAT_OP_BIT(LEAT_OP_SEND),
+		.ops_named = LEAT_OP_BIT(LEAT_OP_SEND),
 		.warmup = -1,
 		.timeout_us = 10 * PERF_US,
 		.mbufs = 8192,

@@ -89,8 +89,8 @@ struct perf_options {
 	const char *addr;
 	const char *dev;
 	enum perf_test test;
-	uint32_t ops; /* mask of LEAT_OP_BIT */
-	bool ops_all; /* those of them that the device offers */
+	uint32_t ops;	    /* mask of LEAT_OP_BIT */
+	uint32_t ops_named; /* of these by name: the others, from "all", may be left out */
 	uint64_t *sizes;
 	uint32_t nb_sizes;    /* 0: the default of the test */
 	uint64_t iterations;  /* 0: by duration, or the default of the size */

@@ -69,7 +69,7 @@ perf_plan_ops(struct client *c, struct perf_options *o, uint32_t ops, const char
 	for (op = 0; op < LEAT_OP_TYPES; op++) {
 		if ((o->ops & LEAT_OP_BIT(op)) == 0 || perf_op_offered(ops, op))
 			continue;
-		if (!o->ops_all)
+		if ((o->ops_named & LEAT_OP_BIT(op)) != 0)
 			return perf_fail(&c->s, EOPNOTSUPP, "%s (%s) does not offer %s%s", dev,
 					 driver, perf_op_name(op),
 					 op == LEAT_OP_TSEND || op == PERF_OP_MSG ? " (see --tags)"
@@ -91,12 +91,12 @@ perf_plan_sizes(struct client *c, const struct perf_options *o, uint64_t max)
 					 "size %" PRIu64 " is beyond the device's limit of %" PRIu64
 					 " B",
 					 o->sizes[i], max);
-		if (o->sizes[i] == 0 && !o->ops_all && (o->ops & LEAT_OP_BIT(LEAT_OP_WRITE)) != 0 &&
+		if (o->sizes[i] == 0 && (o->ops_named & LEAT_OP_BIT(LEAT_OP_WRITE)) != 0 &&
 		    perf_needs_a_byte(o, LEAT_OP_WRITE))
 			return perf_fail(&c->s, EINVAL,
 					 "lat of write waits for the last byte of a message: size "
 					 "0 has none");
-		if (o->sizes[i] != 8 && !o->ops_all && (o->ops & ~PERF_OPS_ATOMIC) == 0)
+		if (o->sizes[i] != 8 && o->ops == o->ops_named && (o->ops & ~PERF_OPS_ATOMIC) == 0)
 			return perf_fail(&c->s, EINVAL, "size %" PRIu64 ": atomics move 8 bytes",
 					 o->sizes[i]);
 	}

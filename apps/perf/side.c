@@ -66,6 +66,9 @@ perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *info)
 
 	if (ret == 0 && tags)
 		return leat_dev_info_for(dev, info->ops, info);
+	/* Without tags: but what the library does for all messages is what they are like. */
+	if (ret == 0 && (info->ops_software & LEAT_OP_BIT(LEAT_OP_SEND)) != 0)
+		return leat_dev_info_for(dev, info->ops, info);
 	info->ops &= ~info->ops_software;
 	return ret;
 }

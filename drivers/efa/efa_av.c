@@ -15,11 +15,6 @@
 #define ADDR_INDEX_MAX (1u << 20)
 /* How long an address without a peer stays. */
 #define QUARANTINE_US 1000000
-/* Messages taken out in one go. */
-#define DRAIN_MAX 2048
-/* What the dead sent is all there when nothing came for so long; and an end of it in any case. */
-#define QUIET_US 2000
-#define DRAIN_DEAD_US 500000
 
 static int
 map_grow(struct efa_ep *e, fi_addr_t fi)
@@ -90,7 +85,7 @@ check_addr(const struct efa_ep *e, const uint8_t *raw, uint16_t len)
 }
 
 int
-efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer, struct efa_addr **addr)
+efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, struct efa_addr **addr)
 {
 	struct efa_addr *a;
 	int ret;
@@ -100,12 +95,9 @@ efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer, struc
 		return ret;
 	for (a = e->addrs; a != NULL; a = a->next) {
 		if (!a->cut && a->len == len && memcmp(a->raw, raw, len) == 0) {
-			if (a->refs++ == 0) {
-				/* Reconnected: it was still there. */
+			/* Reconnected: it was still there. */
+			if (a->refs++ == 0)
 				e->nb_unused--;
-				a->first = peer;
-				map_set(e, a->fi, peer);
-			}
 			*addr = a;
 			return 0;
 		}
@@ -117,18 +109,31 @@ efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer, struc
 	memcpy(a->raw, raw, len);
 	a->len = len;
 	a->refs = 1;
-	a->first = peer;
+	a->first = LEAT_PEER_ANY;
 	a->pidfd = -1;
 	ret = insert(e, a);
 	if (ret < 0) {
 		free(a);
 		return ret;
 	}
-	map_set(e, a->fi, peer);
+	map_set(e, a->fi, LEAT_PEER_ANY);
 	a->next = e->addrs;
 	e->addrs = a;
 	*addr = a;
 	return 0;
+}
+
+const struct efa_addr *
+efa_av_find(const struct efa_ep *e, fi_addr_t fi)
+{
+	uint16_t peer = fi < e->nb_addr ? e->addr_peer[fi] : LEAT_PEER_ANY;
+	const struct efa_addr *a;
+
+	if (peer != LEAT_PEER_ANY)
+		return e->peers[peer].addr;
+	for (a = e->addrs; a != NULL && (a->cut || a->fi != fi); a = a->next)
+		;
+	return a;
 }
 
 static void
@@ -150,73 +155,10 @@ other_peer(const struct efa_ep *e, const struct efa_addr *a, uint16_t peer)
 	uint16_t i;
 
 	for (i = 0; i < e->ep->nb_peers; i++) {
-		if (i != peer && e->peers[i].addr == a)
+		if (i != peer && e->peers[i].addr == a && e->peers[i].proven)
 			return i;
 	}
 	return LEAT_PEER_ANY;
-}
-
-/* One receive for that sender only. @return true: there was nothing to receive (it was cancelled) */
-static bool
-drain_one(struct efa_ep *e, const struct efa_addr *a, bool tagged)
-{
-	struct iovec iov[2] = { { NULL, 0 }, { e->sink, e->sink_len } };
-	bool empty = (e->quirks & EFA_Q_DRAIN_EMPTY) != 0;
-	size_t nb = e->sink_len != 0 && !empty ? 2 : 1;
-	void *desc[2] = { NULL, NULL };
-	struct efa_slot *s = e->free;
-	unsigned int i;
-	ssize_t ret;
-
-	if (s == NULL)
-		return true;
-	ret = tagged ? fi_trecvv(e->fid, iov, desc, nb, a->fi, 0, UINT64_MAX, &s->ctx)
-		     : fi_recvv(e->fid, iov, desc, nb, a->fi, &s->ctx);
-	if (ret != 0)
-		return true;
-	e->free = s->next;
-	s->op = NULL;
-	s->state = EFA_SLOT_ORPHAN;
-	s->addr = NULL;
-	e->nb_orphans++;
-	e->drained = false;
-	(void)fi_cancel(&e->fid->fid, &s->ctx);
-	for (i = 0; i < 64 && s->state == EFA_SLOT_ORPHAN; i++)
-		efa_cq_drive(e, EFA_CQ_BURST);
-	/* Neither cancelled nor complete: it will be, some time, or never when nothing is fetched. */
-	return e->drained || (s->state == EFA_SLOT_ORPHAN && !empty);
-}
-
-unsigned int
-efa_av_drain(struct efa_ep *e, struct efa_addr *a)
-{
-	unsigned int i, n = 0;
-	int tagged;
-
-	if (a == NULL || a->cut || (e->dev->caps & FI_DIRECTED_RECV) == 0)
-		return 0;
-	/* What is still in the provider's queues first. */
-	efa_cq_drive(e, EFA_CQ_BURST);
-	for (tagged = 0; tagged < 2; tagged++) {
-		if (tagged != 0 && (e->info->caps & FI_TAGGED) == 0)
-			break;
-		for (i = 0; i < DRAIN_MAX && !drain_one(e, a, tagged != 0); i++)
-			n++;
-	}
-	return n;
-}
-
-void
-efa_av_drain_dead(struct efa_ep *e, struct efa_addr *a)
-{
-	uint64_t start = leat_now(), last = start, now = start;
-
-	while (now - last < leat_us_to_cycles(QUIET_US) &&
-	       now - start < leat_us_to_cycles(DRAIN_DEAD_US)) {
-		if (efa_av_drain(e, a) > 0)
-			last = leat_now();
-		now = leat_now();
-	}
 }
 
 /*
@@ -238,9 +180,10 @@ efa_av_cut(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
 {
 	if (a->cut || a->refs > 1)
 		return;
-	(void)efa_av_drain(e, a);
+	efa_drain_end(e, a);
+	(void)efa_drain(e, a);
 	/* Asked when nothing comes in between: to drain is to drive. */
-	if (efa_read_under_way(e, peer))
+	if ((peer != LEAT_PEER_ANY && efa_read_under_way(e, peer)) || efa_proof_under_way(e, a))
 		return;
 	map_set(e, a->fi, LEAT_PEER_ANY);
 	if (fi_av_remove(e->av, &a->fi, 1, 0) == 0)
@@ -259,16 +202,37 @@ free_addr(struct efa_ep *e, struct efa_addr **pp)
 	free(a);
 }
 
+static void
+attribute(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
+{
+	a->first = peer;
+	if (!a->cut)
+		map_set(e, a->fi, peer);
+}
+
+void
+efa_av_proven(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
+{
+	if (a->live++ == 0)
+		attribute(e, a, peer);
+}
+
+/* The last one keeps what still arrives, until it lets go. */
+void
+efa_av_unproven(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
+{
+	if (--a->live > 0 && a->first == peer)
+		attribute(e, a, other_peer(e, a, peer));
+}
+
 void
 efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer)
 {
-	if (a->first == peer) {
-		a->first = other_peer(e, a, peer);
-		if (!a->cut)
-			map_set(e, a->fi, a->first);
-	}
+	if (a->first == peer)
+		attribute(e, a, other_peer(e, a, peer));
 	if (--a->refs > 0)
 		return;
+	efa_drain_end(e, a);
 	e->nb_unused++;
 	a->unused_since = leat_now();
 }
@@ -282,10 +246,14 @@ efa_av_sweep(struct efa_ep *e)
 	while (*pp != NULL) {
 		struct efa_addr *a = *pp;
 
+		/* A READ of a statement that was never answered ends with the connection below. */
+		if (a->refs == 0 && a->proofs > 0 && (e->quirks & EFA_Q_AV_CUTS) != 0 &&
+		    now - a->unused_since > leat_us_to_cycles(QUARANTINE_US))
+			efa_av_cut(e, a, LEAT_PEER_ANY);
 		if (a->orphans > 0 && (e->quirks & EFA_Q_SHM) != 0 && efa_shm_gone(a))
 			efa_shm_answer(e, a);
-		if (!removable(e, a, now) ||
-		    (efa_av_drain(e, a) >= DRAIN_MAX && (e->quirks & EFA_Q_SHM) != 0))
+		/* A pass that met something is repeated: it may have stopped at its limit. */
+		if (!removable(e, a, now) || (efa_drain(e, a) > 0 && (e->quirks & EFA_Q_SHM) != 0))
 			pp = &a->next;
 		else
 			free_addr(e, pp);

@@ -22,6 +22,8 @@
 #define SWEEP_US 20000
 /* When an op fails, its peer's death may not be known yet; so long is waited for it. */
 #define BROKEN_US 50000
+/* What a connection left before another one to the same endpoint is up: so much is taken out. */
+#define DRAIN_PASSES 16
 
 static struct efa_peer *
 mine(struct efa_ep *e, const struct leat_peer *peer)
@@ -32,31 +34,49 @@ mine(struct efa_ep *e, const struct leat_peer *peer)
 static void
 reset(struct efa_peer *p)
 {
+	uint32_t nr = p->nr;
+
 	free(p->pending);
 	memset(p, 0, sizeof(*p));
+	p->nr = nr;
+}
+
+/* Behind a kind; what to do if only one of the two kinds has it. */
+#define LAYER "+ltag"
+
+static const char *
+advice(const char *a, const char *b)
+{
+	return (strstr(a, LAYER) == NULL) != (strstr(b, LAYER) == NULL)
+		       ? ": give both devices the same tags="
+		       : "";
 }
 
 static int
 kind_of(const struct efa_ep *e, char *buf, size_t len)
 {
-	/* Both sides must speak through the same provider. */
-	return snprintf(buf, len, "efa/%s", e->info->fabric_attr->prov_name);
+	/* Both sides must speak through the same provider, and with the tag layer or without it. */
+	return snprintf(buf, len, "efa/%s%s", e->info->fabric_attr->prov_name,
+			leat_ep_is_inner(e->ep) ? LAYER : "");
 }
 
 int
 efa_conn_init(struct efa_ep *e, const struct leat_ep_conf *conf)
 {
-	char kind[LEAT_OOB_KIND_MAX];
-	struct leat_oob_conf oc = {
+	char kind[LEAT_EXCHANGE_KIND_MAX];
+	struct leat_exchange_conf oc = {
 		.name = leat_ep_name(e->ep),
 		.kind = kind,
 		.max_conns = (uint16_t)RTE_MIN((uint32_t)conf->max_peers + 16, 32768u),
 		.linger = true,
+		.prove = true,
+		.source_half = (uint16_t)RTE_MAX(conf->max_peers / 2, 4),
+		.source_max = (uint16_t)e->dev->per_source,
 	};
 
 	(void)kind_of(e, kind, sizeof(kind));
-	e->oob = leat_oob_create(&oc);
-	return e->oob != NULL ? 0 : -rte_errno;
+	e->exchange = leat_exchange_create(&oc);
+	return e->exchange != NULL ? 0 : -rte_errno;
 }
 
 void
@@ -64,8 +84,8 @@ efa_conn_fini(struct efa_ep *e)
 {
 	uint16_t i;
 
-	leat_oob_destroy(e->oob);
-	e->oob = NULL;
+	leat_exchange_destroy(e->exchange);
+	e->exchange = NULL;
 	for (i = 0; i < e->ep->nb_peers; i++)
 		reset(&e->peers[i]);
 }
@@ -73,24 +93,33 @@ efa_conn_fini(struct efa_ep *e)
 int
 efa_listen(struct leat_ep *ep, const char *addr)
 {
-	return leat_oob_listen(efa_of(ep)->oob, addr);
+	return leat_exchange_listen(efa_of(ep)->exchange, addr);
 }
 
 int
 efa_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 {
-	return leat_oob_listen_addr(efa_of(ep)->oob, addr, len);
+	return leat_exchange_listen_addr(efa_of(ep)->exchange, addr, len);
 }
 
-static struct leat_oob_data
-own_data(const struct efa_ep *e, const struct leat_conn_params *params)
+/* 0, or negative errno with leat_err(); proof has room for EFA_PROOF_LEN bytes. */
+static int
+own_data(const struct efa_ep *e, const struct leat_peer *peer,
+	 const struct leat_conn_params *params, uint8_t *proof, struct leat_exchange_data *data)
 {
-	return (struct leat_oob_data){
+	int len = efa_proof_offer(e, peer->id, &e->peers[peer->id].proof, proof);
+
+	if (len < 0)
+		return len;
+	*data = (struct leat_exchange_data){
 		.blob = e->raw,
 		.blob_len = e->raw_len,
 		.priv = params->priv,
 		.priv_len = params->priv_len,
+		.proof = proof,
+		.proof_len = (uint16_t)len,
 	};
+	return 0;
 }
 
 int
@@ -98,9 +127,12 @@ efa_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	    const struct leat_conn_params *params)
 {
 	struct efa_ep *e = efa_of(ep);
-	struct leat_oob_data data = own_data(e, params);
-	int ret = leat_oob_connect(e->oob, addr, params->timeout_us, &data, peer);
+	uint8_t proof[EFA_PROOF_LEN];
+	struct leat_exchange_data data;
+	int ret = own_data(e, peer, params, proof, &data);
 
+	if (ret == 0)
+		ret = leat_exchange_connect(e->exchange, addr, params->timeout_us, &data, peer);
 	if (ret < 0)
 		return ret;
 	mine(e, peer)->conn = ret;
@@ -113,12 +145,36 @@ static int
 learn(struct efa_ep *e, struct leat_peer *peer, const void *raw, uint16_t len)
 {
 	struct efa_peer *p = mine(e, peer);
-	int ret = efa_av_get(e, raw, len, peer->id, &p->addr);
+	int ret = efa_av_get(e, raw, len, &p->addr);
 
 	if (ret < 0)
 		return ret;
 	peer->drv_word = p->addr->fi;
+	if ((e->quirks & EFA_Q_SHM) != 0)
+		efa_shm_conn_begin(e, peer->id);
 	return 0;
+}
+
+/* The proof is done, or given up. */
+static void
+stop_proving(struct efa_ep *e, struct leat_peer *peer)
+{
+	struct efa_peer *p = mine(e, peer);
+
+	e->nb_proving -= p->proving;
+	p->proving = false;
+	efa_proof_end(e, peer->id, &p->proof);
+}
+
+static void
+unprove(struct efa_ep *e, struct leat_peer *peer)
+{
+	struct efa_peer *p = mine(e, peer);
+
+	if (!p->proven)
+		return;
+	p->proven = false;
+	efa_av_unproven(e, p->addr, peer->id);
 }
 
 static void
@@ -126,6 +182,8 @@ forget(struct efa_ep *e, struct leat_peer *peer)
 {
 	struct efa_peer *p = mine(e, peer);
 
+	stop_proving(e, peer);
+	unprove(e, peer);
 	if (p->addr != NULL)
 		efa_av_put(e, p->addr, peer->id);
 	reset(p);
@@ -135,23 +193,29 @@ int
 efa_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
 {
 	struct efa_ep *e = efa_of(ep);
-	struct leat_oob_data data = own_data(e, params);
 	struct efa_peer *p = mine(e, peer);
+	uint8_t proof[EFA_PROOF_LEN];
+	struct leat_exchange_data data;
 	char why[LEAT_EVENT_TEXT];
 	int ret;
 
 	ret = learn(e, peer, p->pending, p->pending_len);
+	if (ret == 0)
+		ret = efa_proof_state(e, peer->id, &p->proof, p->theirs, p->theirs_len, p->addr);
+	if (ret == 0)
+		ret = own_data(e, peer, params, proof, &data);
 	if (ret < 0) {
 		snprintf(why, sizeof(why), "%s", leat_err_msg());
-		(void)leat_oob_reject(e->oob, p->conn, why);
+		(void)leat_exchange_reject(e->exchange, p->conn, why);
 		leat_peer_closing(ep, peer, ret, why);
 		forget(e, peer);
 		leat_peer_down(ep, peer);
 		return 0;
 	}
-	ret = leat_oob_accept(e->oob, p->conn, &data, peer);
+	ret = leat_exchange_accept(e->exchange, p->conn, &data, peer);
 	if (ret < 0) {
 		/* Withdrawn meanwhile: the event that says so is on its way. */
+		stop_proving(e, peer);
 		efa_av_put(e, p->addr, peer->id);
 		p->addr = NULL;
 	}
@@ -163,7 +227,7 @@ efa_reject(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct efa_ep *e = efa_of(ep);
 
-	(void)leat_oob_reject(e->oob, mine(e, peer)->conn, "rejected");
+	(void)leat_exchange_reject(e->exchange, mine(e, peer)->conn, "rejected");
 	forget(e, peer);
 }
 
@@ -194,6 +258,7 @@ begin_end(struct efa_ep *e, struct leat_peer *peer, int status, const char *text
 
 	if (p->state == EFA_PEER_ENDING)
 		return;
+	unprove(e, peer);
 	p->conn = 0;
 	p->state = EFA_PEER_ENDING;
 	p->status = status == 0 ? -ECONNRESET : status;
@@ -205,6 +270,8 @@ begin_end(struct efa_ep *e, struct leat_peer *peer, int status, const char *text
 		drive(e);
 	leat_peer_closing(e->ep, peer, status, text);
 	efa_slots_foreach(e, cancel_directed, peer);
+	if (dead && p->addr->live == 0 && (e->quirks & EFA_Q_AV_CUTS) != 0)
+		efa_drain_begin(e, p->addr);
 }
 
 void
@@ -215,7 +282,7 @@ efa_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 
 	p->closed = p->conn;
 	if (p->conn > 0)
-		(void)leat_oob_close(e->oob, p->conn, text);
+		(void)leat_exchange_close(e->exchange, p->conn, text);
 	p->conn = 0;
 	if (p->state == EFA_PEER_UP) {
 		begin_end(e, peer, status, text, false);
@@ -250,16 +317,17 @@ finish_one(struct efa_ep *e, struct efa_slot *s, void *arg)
 }
 
 /*
- * What it sent, and nobody received. Nothing but the address tells messages of one connection from those of another,
- * so with others to the same endpoint it is left to the last one, unless that endpoint is gone with all of them.
+ * What the peer sent and this side did not receive. Nothing but the address tells messages of one
+ * connection from those of another, so while another connection to the same endpoint is up nothing
+ * is taken out: its messages would go, too.
+ * @return true: done
  */
-static void
-drain(struct efa_ep *e, const struct efa_peer *p)
+static bool
+drained(struct efa_ep *e, const struct efa_peer *p, uint64_t now)
 {
-	if (p->dead && (e->quirks & EFA_Q_AV_CUTS) != 0)
-		efa_av_drain_dead(e, p->addr);
-	else if (p->addr->refs == 1)
-		(void)efa_av_drain(e, p->addr);
+	if (p->addr->draining)
+		return efa_drain_step(e, p->addr, now);
+	return p->addr->live > 0 || efa_drain_all(e, p->addr);
 }
 
 static void
@@ -281,19 +349,19 @@ ending_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 	if (leat_peer_inflight(peer) > 0)
 		return;
 	/* Until it has heard of it the other side goes on sending, and that must not be taken for the next one's. */
-	if (p->closed > 0 && !e->closing && leat_oob_lingers(e->oob, p->closed))
+	if (p->closed > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->closed))
 		return;
-	if (!e->closing)
-		drain(e, p);
+	if (!e->closing && !drained(e, p, now))
+		return;
 	if (p->parting > 0)
-		(void)leat_oob_close(e->oob, p->parting, NULL);
+		(void)leat_exchange_close(e->exchange, p->parting, NULL);
 	e->nb_ending--;
 	forget(e, peer);
 	leat_peer_down(e->ep, peer);
 }
 
 static struct leat_peer *
-peer_of_conn(struct efa_ep *e, const struct leat_oob_event *ev)
+peer_of_conn(struct efa_ep *e, const struct leat_exchange_event *ev)
 {
 	uint16_t i;
 
@@ -307,24 +375,25 @@ peer_of_conn(struct efa_ep *e, const struct leat_oob_event *ev)
 }
 
 static void
-on_request(struct efa_ep *e, const struct leat_oob_event *ev)
+on_request(struct efa_ep *e, const struct leat_exchange_event *ev)
 {
-	char kind[LEAT_OOB_KIND_MAX], why[LEAT_OOB_TEXT_MAX];
+	char kind[LEAT_EXCHANGE_KIND_MAX], why[LEAT_EXCHANGE_TEXT_MAX];
 	struct leat_peer *peer;
 	struct efa_peer *p;
 	void *raw;
 
 	(void)kind_of(e, kind, sizeof(kind));
 	if (strcmp(kind, ev->kind) != 0) {
-		snprintf(why, sizeof(why), "this side is %s, the other %s", kind, ev->kind);
-		(void)leat_oob_reject(e->oob, ev->conn, why);
+		snprintf(why, sizeof(why), "this side is %s, the other %s%s", kind, ev->kind,
+			 advice(kind, ev->kind));
+		(void)leat_exchange_reject(e->exchange, ev->conn, why);
 		return;
 	}
 	raw = malloc(ev->blob_len + 1u);
 	peer = raw == NULL ? NULL : leat_peer_request(e->ep, ev->addr, ev->priv, ev->priv_len);
 	if (peer == NULL) {
 		free(raw);
-		(void)leat_oob_reject(e->oob, ev->conn, "no room for another peer");
+		(void)leat_exchange_busy(e->exchange, ev->conn, "no room for another peer");
 		return;
 	}
 	memcpy(raw, ev->blob, ev->blob_len);
@@ -333,41 +402,127 @@ on_request(struct efa_ep *e, const struct leat_oob_event *ev)
 	p->state = EFA_PEER_CONNECTING;
 	p->pending = raw;
 	p->pending_len = ev->blob_len;
+	/* One that is longer is none of ours: its length says so. */
+	p->theirs_len = ev->proof_len;
+	memcpy(p->theirs, ev->proof, RTE_MIN(ev->proof_len, (uint16_t)EFA_PROOF_LEN));
+}
+
+/* The listener has answered a connector. */
+static int
+on_answer(struct efa_ep *e, struct leat_peer *peer, const struct leat_exchange_event *ev)
+{
+	struct efa_peer *p = mine(e, peer);
+	char kind[LEAT_EXCHANGE_KIND_MAX];
+	int ret;
+
+	/* It was busy meanwhile, and this is its second answer. */
+	if (p->addr != NULL) {
+		stop_proving(e, peer);
+		unprove(e, peer);
+		efa_av_put(e, p->addr, peer->id);
+		p->addr = NULL;
+	}
+	(void)kind_of(e, kind, sizeof(kind));
+	if (strcmp(kind, ev->kind) != 0)
+		return leat_err(EPROTO, "%s: the other side is %s, this one %s%s", ev->addr,
+				ev->kind, kind, advice(kind, ev->kind));
+	ret = learn(e, peer, ev->blob, ev->blob_len);
+	return ret < 0 ? ret
+		       : efa_proof_state(e, peer->id, &p->proof, ev->proof, ev->proof_len, p->addr);
+}
+
+/* A peer that is not up ends; its application is told. */
+static void
+give_up(struct efa_ep *e, struct leat_peer *peer, int status, const char *why)
+{
+	struct efa_peer *p = mine(e, peer);
+
+	if (p->conn > 0)
+		(void)leat_exchange_close(e->exchange, p->conn, why);
+	forget(e, peer);
+	leat_peer_failed(e->ep, peer, status, why);
 }
 
 static void
-on_connected(struct efa_ep *e, const struct leat_oob_event *ev)
+on_prove(struct efa_ep *e, const struct leat_exchange_event *ev)
 {
 	struct leat_peer *peer = peer_of_conn(e, ev);
-	char kind[LEAT_OOB_KIND_MAX], why[LEAT_EVENT_TEXT];
+	char why[LEAT_EVENT_TEXT];
 	struct efa_peer *p;
 	int ret = 0;
 
 	if (peer == NULL)
 		return;
 	p = mine(e, peer);
-	if (p->addr == NULL) {
-		/* We connected: now we know who answers. */
-		(void)kind_of(e, kind, sizeof(kind));
-		if (strcmp(kind, ev->kind) != 0)
-			ret = leat_err(EPROTO, "%s: the other side is %s, this one %s", ev->addr,
-				       ev->kind, kind);
-		else
-			ret = learn(e, peer, ev->blob, ev->blob_len);
-	}
+	if (peer->state == LEAT_PEER_CONNECTING)
+		ret = on_answer(e, peer, ev);
 	if (ret < 0) {
 		snprintf(why, sizeof(why), "%s", leat_err_msg());
-		(void)leat_oob_close(e->oob, ev->conn, why);
-		forget(e, peer);
-		leat_peer_failed(e->ep, peer, ret, why);
+		give_up(e, peer, ret, why);
 		return;
 	}
+	efa_proof_begin(&p->proof);
+	p->proving = true;
+	e->nb_proving++;
+}
+
+static void
+proving_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
+{
+	struct efa_peer *p = mine(e, peer);
+	char why[LEAT_EVENT_TEXT];
+	int ret = efa_proof_step(e, peer->id, p->addr, &p->proof, now);
+
+	if (ret == 0)
+		return;
+	e->nb_proving--;
+	p->proving = false;
+	if (ret < 0) {
+		snprintf(why, sizeof(why), "%s: the provider address that it named is not its own",
+			 leat_peer_addr(e->ep, peer));
+		give_up(e, peer, -EPROTO, why);
+		return;
+	}
+	/*
+	 * An earlier connection to that endpoint is ending: what it left must not meet this one's
+	 * receives.
+	 */
+	if (p->addr->draining) {
+		unsigned int i = 0;
+
+		while (i < DRAIN_PASSES && efa_drain(e, p->addr) >= EFA_DRAIN_MAX)
+			i++;
+		if (i == DRAIN_PASSES) {
+			snprintf(why, sizeof(why),
+				 "%s: an earlier connection left too many messages",
+				 leat_peer_addr(e->ep, peer));
+			give_up(e, peer, -EPROTO, why);
+			return;
+		}
+		efa_drain_end(e, p->addr);
+	}
+	p->proven = true;
+	efa_av_proven(e, p->addr, peer->id);
+	/* It may have ended meanwhile: the event that says so is on its way. */
+	(void)leat_exchange_proven(e->exchange, p->conn);
+}
+
+static void
+on_connected(struct efa_ep *e, const struct leat_exchange_event *ev)
+{
+	struct leat_peer *peer = peer_of_conn(e, ev);
+	struct efa_peer *p;
+
+	if (peer == NULL)
+		return;
+	p = mine(e, peer);
+	efa_proof_end(e, peer->id, &p->proof);
 	p->state = EFA_PEER_UP;
 	leat_peer_up(e->ep, peer, ev->priv, ev->priv_len);
 }
 
 static void
-on_down(struct efa_ep *e, const struct leat_oob_event *ev)
+on_down(struct efa_ep *e, const struct leat_exchange_event *ev)
 {
 	struct leat_peer *peer = peer_of_conn(e, ev);
 	struct efa_peer *p;
@@ -383,7 +538,7 @@ on_down(struct efa_ep *e, const struct leat_oob_event *ev)
 	if (p->state != EFA_PEER_CONNECTING)
 		return;
 	forget(e, peer);
-	if (ev->type == LEAT_OOB_FAILED) {
+	if (ev->type == LEAT_EXCHANGE_FAILED) {
 		leat_peer_failed(e->ep, peer, ev->status, ev->text);
 	} else {
 		leat_peer_closing(e->ep, peer, ev->status, ev->text);
@@ -394,17 +549,20 @@ on_down(struct efa_ep *e, const struct leat_oob_event *ev)
 static void
 exchange(struct efa_ep *e, uint64_t now)
 {
-	struct leat_oob_event ev[EVENTS];
+	struct leat_exchange_event ev[EVENTS];
 	unsigned int i, n;
 
-	n = leat_oob_poll(e->oob, now, ev, EVENTS);
-	e->oob_more = n == EVENTS;
+	n = leat_exchange_poll(e->exchange, now, ev, EVENTS);
+	e->exchange_more = n == EVENTS;
 	for (i = 0; i < n; i++) {
 		switch (ev[i].type) {
-		case LEAT_OOB_REQUEST:
+		case LEAT_EXCHANGE_REQUEST:
 			on_request(e, &ev[i]);
 			break;
-		case LEAT_OOB_CONNECTED:
+		case LEAT_EXCHANGE_PROVE:
+			on_prove(e, &ev[i]);
+			break;
+		case LEAT_EXCHANGE_CONNECTED:
 			on_connected(e, &ev[i]);
 			break;
 		default:
@@ -417,7 +575,7 @@ exchange(struct efa_ep *e, uint64_t now)
 void
 efa_conn_broken(struct efa_ep *e, uint16_t peer)
 {
-	const struct efa_addr *a = e->peers[peer].addr;
+	struct efa_addr *a = e->peers[peer].addr;
 	uint64_t deadline = leat_now() + leat_us_to_cycles(BROKEN_US);
 	uint16_t i;
 
@@ -432,8 +590,9 @@ efa_conn_broken(struct efa_ep *e, uint16_t peer)
 			p->broken_deadline = deadline;
 	}
 	e->broken = true;
-	if ((e->quirks & EFA_Q_DRAIN_EMPTY) != 0 && !e->closing)
-		e->ep->poll = efa_poll_broken;
+	/* What it left must not meet a receive. */
+	if ((e->quirks & EFA_Q_DRAIN_EMPTY) != 0)
+		efa_drain_soon(e, a);
 }
 
 static void
@@ -465,7 +624,7 @@ broken_step(struct efa_ep *e, struct leat_peer *peer, uint64_t now)
 		 leat_peer_addr(e->ep, peer), e->info->fabric_attr->prov_name);
 	p->closed = p->conn;
 	if (p->conn > 0)
-		(void)leat_oob_close(e->oob, p->conn, text);
+		(void)leat_exchange_close(e->exchange, p->conn, text);
 	begin_end(e, peer, -ECONNRESET, text, false);
 }
 
@@ -479,17 +638,20 @@ efa_progress(struct leat_ep *ep, uint64_t now)
 	exchange(e, now);
 	if ((e->quirks & EFA_Q_PEEKS) != 0 && !e->closing)
 		efa_window_step(e, now);
-	look = e->nb_ending > 0 || e->broken;
+	/* The statement of this side is read when the provider is driven. */
+	if (e->nb_proving + e->nb_stated > 0)
+		efa_cq_drive(e, EFA_CQ_BURST);
+	look = e->nb_ending + e->nb_proving > 0 || e->broken;
 	e->broken = false;
 	for (i = 0; look && i < ep->nb_peers; i++) {
+		if (e->peers[i].proving)
+			proving_step(e, &ep->peers[i], now);
 		if (e->peers[i].broken_deadline != 0)
 			broken_step(e, &ep->peers[i], now);
 		if (e->peers[i].state == EFA_PEER_ENDING)
 			ending_step(e, &ep->peers[i], now);
 		e->broken |= e->peers[i].broken_deadline != 0;
 	}
-	if (!e->broken && ep->poll == efa_poll_broken)
-		ep->poll = efa_poll;
 	if (e->nb_unused > 0 && now >= e->sweep_at && !e->closing) {
 		e->sweep_at = now + leat_us_to_cycles(SWEEP_US);
 		efa_av_sweep(e);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "efa_read.h"
+#include "efa_shm_number.h"
 
 /* Error entries read in one poll. */
 #define ERRORS_PER_POLL 64
@@ -104,6 +105,8 @@ efa_slot_orphan(struct efa_ep *e, struct efa_slot *s, int status)
 		e->nb_carriers--;
 	if (efa_read_begun(e, s))
 		s->flags |= EFA_SLOT_BEGUN;
+	if (e->numbered && s->state == EFA_SLOT_TX)
+		efa_shm_give_back(e, s->peer);
 	s->op = NULL;
 	s->state = EFA_SLOT_ORPHAN;
 	s->addr = s->peer == LEAT_PEER_ANY ? NULL : e->peers[s->peer].addr;
@@ -138,8 +141,12 @@ peer_of(const struct efa_ep *e, fi_addr_t fi)
 
 /* The provider gave back a context whose op was finished long ago. */
 static void
-orphan_back(struct efa_ep *e, struct efa_slot *s)
+orphan_back(struct efa_ep *e, struct efa_slot *s, bool complete)
 {
+	if ((s->flags & EFA_SLOT_STANDING) != 0)
+		efa_drain_back(e, s, complete);
+	else if ((s->flags & EFA_SLOT_PROOF) != 0)
+		efa_proof_back(e, s, complete);
 	e->nb_orphans--;
 	if (s->addr != NULL)
 		s->addr->orphans--;
@@ -167,6 +174,22 @@ wrong_tag(const struct efa_ep *e, const struct leat_op *op, uint64_t tag)
 	return -EIO;
 }
 
+/*
+ * A long message over shm. @return 0, or what to say if its sender may have written to the buffer
+ * meanwhile
+ */
+static int __attribute__((noinline))
+recv_numbered(const struct efa_ep *e, struct leat_op *op, uint64_t data, fi_addr_t src)
+{
+	const struct efa_addr *a = efa_av_find(e, src);
+
+	if ((data & EFA_SHM_HAS_IMM) != 0) {
+		op->oflags |= LEAT_OP_F_IMM;
+		op->imm = (uint32_t)data;
+	}
+	return a == NULL || efa_shm_void(a, data) ? -ECONNRESET : 0;
+}
+
 static inline __attribute__((always_inline)) void
 recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
@@ -183,7 +206,12 @@ recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry 
 		if (unlikely(((c->tag ^ op->tag) & ~op->ignore) != 0))
 			status = wrong_tag(e, op, c->tag);
 	}
-	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
+	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0) && e->numbered && len > EFA_SHM_COPIED &&
+	    (c->flags & FI_REMOTE_WRITE) == 0) {
+		int ended = recv_numbered(e, op, c->data, src);
+
+		status = ended < 0 ? ended : status;
+	} else if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
 		op->oflags |= LEAT_OP_F_IMM;
 		op->imm = c->data;
 		if ((c->flags & FI_REMOTE_WRITE) != 0)
@@ -193,6 +221,10 @@ recv_done(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_tagged_entry 
 	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0)) {
 		status = -EMSGSIZE;
 		e->sink_dirty = true;
+	}
+	if (unlikely(e->nb_gaps != 0) && e->source && efa_drain_gap(e, src)) {
+		status = -ECONNRESET;
+		len = 0;
 	}
 	finish(e, s, status, len);
 }
@@ -218,7 +250,7 @@ complete(struct efa_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 			e->peers[s->peer].injected = 0;
 		finish(e, s, 0, s->op->size);
 	} else if (s->state == EFA_SLOT_ORPHAN) {
-		orphan_back(e, s);
+		orphan_back(e, s, true);
 	}
 }
 
@@ -303,9 +335,11 @@ failed(struct efa_ep *e, struct efa_slot *s, const struct fi_cq_err_entry *err)
 	int status;
 
 	if (s->state == EFA_SLOT_ORPHAN) {
-		if (efa_errno(err->err) == -ECANCELED)
+		bool cancelled = efa_errno(err->err) == -ECANCELED;
+
+		if (cancelled && (s->flags & EFA_SLOT_STANDING) == 0)
 			e->drained = true;
-		orphan_back(e, s);
+		orphan_back(e, s, !cancelled && (s->flags & EFA_SLOT_PROOF) == 0);
 		return;
 	}
 	if (s->op == NULL)
@@ -433,16 +467,13 @@ efa_poll(struct leat_ep *ep)
 }
 
 void
-efa_poll_broken(struct leat_ep *ep)
+efa_poll_draining(struct leat_ep *ep)
 {
 	struct efa_ep *e = efa_of(ep);
-	uint16_t i;
 
 	drive(e, leat_ep_room(ep));
-	for (i = 0; i < ep->nb_peers; i++) {
-		if (e->peers[i].broken_deadline != 0)
-			(void)efa_av_drain(e, e->peers[i].addr);
-	}
+	if (unlikely(e->drain_hit))
+		efa_drain_run(e);
 }
 
 void

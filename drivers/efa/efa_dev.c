@@ -27,8 +27,11 @@ static const struct leat_driver_arg args[] = {
 	{ "src", "ADDR", "", "local address; instead of iface" },
 	{ "tx", "1..32768", "", "send depth that endpoints get by default" },
 	{ "rx", "1..32768", "", "receive depth that endpoints get by default" },
-	{ "tags", "0|1", "1",
-	  "0: the provider's tagged ops are left alone, the library's are used" },
+	{ "tags", "0|1", "0",
+	  "0: the library matches messages to receives; 1: the provider does, which is "
+	  "faster, but may keep without a limit what a peer sends unreceived" },
+	{ "per_source", "0..32767", "0",
+	  "connections that one host may hold at an endpoint; 0: all" },
 	{ NULL, NULL, NULL, NULL },
 };
 
@@ -117,7 +120,7 @@ addr_is_ours(const char *dev, const char *addr)
 }
 
 struct fi_info *
-efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, int *err)
+efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, const struct leat_ep_conf *conf, int *err)
 {
 	const char *node = d->src[0] != '\0' ? d->src : NULL;
 	struct fi_info *hints = efa_provider_hints(d->prov, caps), *list = NULL, *pick;
@@ -136,6 +139,10 @@ efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, int *err)
 	if (hints->fabric_attr->prov_name == NULL ||
 	    (d->domain[0] != '\0' && hints->domain_attr->name == NULL))
 		goto out;
+	if (conf != NULL && d->prov->depth_ask != 0) {
+		hints->tx_attr->size = RTE_MAX(conf->tx_depth, d->tx_depth_told);
+		hints->rx_attr->size = RTE_MAX(conf->rx_depth, d->rx_depth_told);
+	}
 	if ((d->prov->quirks & EFA_Q_SHM) != 0) {
 		/* The default name is the process id: not enough for /dev/shm shared between containers. */
 		snprintf(shm_name, sizeof(shm_name), "leat-%d-%08x", (int)getpid(),
@@ -168,7 +175,7 @@ find_caps(struct efa_dev *d)
 	size_t i;
 	int err;
 
-	info = efa_dev_getinfo(d, caps, &err);
+	info = efa_dev_getinfo(d, caps, NULL, &err);
 	if (info == NULL)
 		return leat_err(ENODEV, "%s: provider '%s'%s%s%s%s: %s: %s; RDM providers here: %s",
 				d->name, d->provider, d->domain[0] != '\0' ? ", domain " : "",
@@ -181,7 +188,7 @@ find_caps(struct efa_dev *d)
 
 		if ((d->prov->no_caps & optional[i]) != 0)
 			continue;
-		more = efa_dev_getinfo(d, caps | optional[i], &err);
+		more = efa_dev_getinfo(d, caps | optional[i], NULL, &err);
 		if (more == NULL)
 			continue;
 		caps |= optional[i];
@@ -207,9 +214,10 @@ static int
 find_limits(struct efa_dev *d, const struct rte_kvargs *kv)
 {
 	const struct efa_provider *p = d->prov;
-	uint32_t tags = 1;
+	uint32_t tags = 0;
 
-	if (leat_kv_u32(kv, "tags", 0, 1, &tags) < 0)
+	if (leat_kv_u32(kv, "tags", 0, 1, &tags) < 0 ||
+	    leat_kv_u32(kv, "per_source", 0, PEERS_MAX, &d->per_source) < 0)
 		return -EINVAL;
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	if ((d->caps & FI_TAGGED) != 0 && tags != 0)
@@ -222,8 +230,12 @@ find_limits(struct efa_dev *d, const struct rte_kvargs *kv)
 		d->ops &= ~LEAT_OP_BIT(LEAT_OP_WRITE_IMM);
 	d->ops &= ~p->no_ops;
 
-	d->tx_depth_max = clamp_depth(d->info->tx_attr->size, p->tx_depth_max);
-	d->rx_depth_max = clamp_depth(d->info->rx_attr->size, p->rx_depth_max);
+	d->tags = tags != 0 && (d->caps & FI_TAGGED) != 0;
+	d->tx_depth_told = clamp_depth(d->info->tx_attr->size, 0);
+	d->rx_depth_told = clamp_depth(d->info->rx_attr->size, 0);
+	d->tx_depth_max = clamp_depth(RTE_MAX(d->tx_depth_told, p->depth_ask), p->tx_depth_max);
+	d->rx_depth_max = clamp_depth(RTE_MAX(d->rx_depth_told, p->depth_ask), 0);
+	d->rx_depth_max -= RTE_MIN(d->rx_depth_max / 2, p->rx_spare);
 	d->tx_depth = RTE_MIN(p->tx_depth, d->tx_depth_max);
 	d->rx_depth = RTE_MIN(p->rx_depth, d->rx_depth_max);
 	if (leat_kv_u32(kv, "tx", DEPTH_MIN, d->tx_depth_max, &d->tx_depth) < 0 ||
@@ -298,7 +310,7 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		return leat_err(ENOMEM, "%s: out of memory", leat_dev_name(dev));
 	snprintf(d->name, sizeof(d->name), "%s", leat_dev_name(dev));
 	d->prov = efa_provider_find(provider);
-	efa_provider_prepare(d->prov);
+	efa_provider_prepare();
 	snprintf(d->provider, sizeof(d->provider), "%s", provider);
 	if (d->prov->refuse != NULL) {
 		leat_err(EOPNOTSUPP, "%s: provider %s does not work with libfabric %u.%u: %s",
@@ -315,6 +327,17 @@ efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	LEAT_LOG(NOTICE, driver, "%s: libfabric %u.%u, provider %s, domain %s, address %s", d->name,
 		 FI_MAJOR(fi_version()), FI_MINOR(fi_version()), d->info->fabric_attr->prov_name,
 		 d->info->domain_attr->name, addr);
+	if (!d->tags)
+		LEAT_LOG(NOTICE, driver,
+			 "%s: the library matches messages to receives, and bounds what a peer may "
+			 "send unreceived; tags=1 leaves it to the provider: for trusted peers",
+			 d->name);
+	else if ((d->quirks & EFA_Q_MASKS_STAY) != 0)
+		LEAT_LOG(WARNING, driver,
+			 "%s: tags=1: libfabric %u.%u's %s confuses tags where receives have bits "
+			 "to ignore, and keeps for ever the tagged messages that a connection "
+			 "leaves unreceived: tags=0 does neither",
+			 d->name, FI_MAJOR(fi_version()), FI_MINOR(fi_version()), d->provider);
 	if (d->prov->no_ops != 0)
 		LEAT_LOG(NOTICE, driver, "%s: provider %s is not used for %s: %s", d->name,
 			 d->info->fabric_attr->prov_name,
@@ -339,6 +362,13 @@ efa_dev_remove(struct leat_dev *dev)
 	leat_dev_drv_set(dev, NULL);
 }
 
+uint8_t
+efa_dev_imm_size(const struct efa_dev *d)
+{
+	/* With EFA_Q_SHM the other half tells the connection. */
+	return d->info->domain_attr->cq_data_size >= 8 && (d->quirks & EFA_Q_SHM) == 0 ? 8 : 4;
+}
+
 void
 efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 {
@@ -361,9 +391,12 @@ efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->directed_recv = (d->caps & FI_DIRECTED_RECV) != 0;
 	info->source = (d->caps & FI_SOURCE) != 0;
 	info->send_imm = i->domain_attr->cq_data_size >= 4;
-	info->imm_size = i->domain_attr->cq_data_size >= 8 ? 8 : 4;
+	info->imm_size = efa_dev_imm_size(d);
 	info->in_order = false; /* no provider promises it of different kinds of ops */
-	/* Providers keep unreceived messages, without a limit or in one queue for all. */
+	/*
+	 * Providers keep unreceived messages, without a limit or in one queue for all: see
+	 * efa_provider.matches.
+	 */
 	info->unexpected_bounded = false;
 	info->cancel_send = false;
 	info->wait = d->prov->wait;
@@ -396,4 +429,4 @@ static const struct leat_driver efa_driver = {
 	.disarm = efa_ep_disarm,
 };
 
-LEAT_REGISTER_DRIVER(efa_driver)
+LEAT_DRIVER_REGISTER(efa_driver)

@@ -13,6 +13,8 @@
 
 #include <rte_common.h>
 
+#include <leat_signals.h>
+
 #include "efa_read.h"
 
 /* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
@@ -35,7 +37,7 @@ open_info(struct efa_ep *e, const struct leat_ep_conf *conf)
 	/* Tags cost some providers time even when no op has one. */
 	if ((conf->ops & EFA_OPS_TAG) == 0)
 		caps &= ~FI_TAGGED;
-	e->info = efa_dev_getinfo(e->dev, caps, &err);
+	e->info = efa_dev_getinfo(e->dev, caps, conf, &err);
 	if (e->info == NULL)
 		return leat_err(EIO,
 				"%s: create endpoint: the provider is not offered any more: %s; %s",
@@ -178,6 +180,7 @@ efa_ep_free(struct efa_ep *e)
 {
 	efa_wait_close(e);
 	fid_close(e, FID(e->slots_mr), "memory region");
+	fid_close(e, FID(e->proof_mr), "memory region of proofs");
 	if (!e->closing)
 		fid_close(e, FID(e->fid), "endpoint");
 	efa_av_fini(e);
@@ -186,6 +189,7 @@ efa_ep_free(struct efa_ep *e)
 	fid_close(e, FID(e->domain), "domain");
 	fid_close(e, FID(e->fabric), "fabric");
 	efa_shm_fini(e);
+	efa_proof_close(e);
 	efa_notice_fini(e);
 	efa_sink_free(e);
 	fi_freeinfo(e->info);
@@ -206,7 +210,8 @@ set_limits(struct leat_ep *ep, struct efa_ep *e, const struct leat_ep_conf *conf
 	e->inject_end = e->dev->prov->inject_pays > 0 ? inject + 1 : 0;
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
-	e->imm_mask = e->info->domain_attr->cq_data_size >= 8 ? UINT64_MAX : UINT32_MAX;
+	e->numbered = (e->quirks & EFA_Q_SHM) != 0;
+	e->imm_mask = efa_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
 	e->source = (e->dev->caps & FI_SOURCE) != 0; /* may be granted unasked, and be wrong */
 	/* Where the provider makes the keys there is nothing to seal. */
 	e->sealed = (e->quirks & EFA_Q_KEY_SEALED) != 0 &&
@@ -239,6 +244,8 @@ efa_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	if ((conf->ops & EFA_OPS_ATOMIC) != 0 && e->mr_desc && efa_mr_reg_slots(e) < 0)
 		goto bad;
 	if ((e->quirks & EFA_Q_SHM) != 0 && efa_shm_init(e) < 0)
+		goto bad;
+	if (efa_proof_open(e, conf->max_peers) < 0)
 		goto bad;
 	ep->drv = e;
 	if (efa_conn_init(e, conf) < 0)
@@ -301,10 +308,30 @@ keep(struct efa_ep *e)
 static void
 close_ep(struct efa_ep *e)
 {
-	if (efa_read_settle(e))
+	if (efa_read_closable(e))
 		fid_close(e, FID(e->fid), "endpoint");
 	else
 		keep(e);
+}
+
+static void
+abort_now(struct efa_ep *e)
+{
+	close_ep(e);
+	e->closing = true;
+	e->ep->poll = efa_poll_closed;
+	efa_slots_foreach(e, finish_shutdown, NULL);
+}
+
+/* The endpoint is aborted as soon as no answer is on its way, or its time is up. */
+static void
+poll_abort(struct leat_ep *ep)
+{
+	struct efa_ep *e = efa_of(ep);
+
+	efa_poll(ep);
+	if (efa_read_settled(e) || leat_now() >= e->abort_by)
+		abort_now(e);
 }
 
 void
@@ -312,7 +339,7 @@ efa_ep_abort(struct leat_ep *ep)
 {
 	struct efa_ep *e = efa_of(ep);
 
-	if (e->closing)
+	if (e->closing || ep->poll == poll_abort)
 		return;
 	if ((e->quirks & EFA_Q_SHM) != 0) {
 		/*
@@ -322,12 +349,15 @@ efa_ep_abort(struct leat_ep *ep)
 		 */
 		efa_slots_foreach(e, cancel_recv, NULL);
 		efa_cq_drive(e, EFA_CQ_BURST);
+		e->closing = true;
+		ep->poll = efa_poll_closed;
+		efa_slots_foreach(e, finish_shutdown, NULL);
+	} else if (efa_read_settled(e)) {
+		abort_now(e);
 	} else {
-		close_ep(e);
+		e->abort_by = leat_now() + leat_us_to_cycles(EFA_GRACE_US);
+		ep->poll = poll_abort;
 	}
-	e->closing = true;
-	ep->poll = efa_poll_closed;
-	efa_slots_foreach(e, finish_shutdown, NULL);
 }
 
 void

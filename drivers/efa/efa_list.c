@@ -178,7 +178,7 @@ efa_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 		return 0;
 	}
 	/* A device may be opened after this first use of the library. */
-	efa_provider_prepare(efa_provider_find("tcp"));
+	efa_provider_prepare();
 	list = efa_provider_all();
 	if (list == NULL)
 		return leat_err(

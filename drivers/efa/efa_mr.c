@@ -111,8 +111,8 @@ reg_failed(const struct efa_ep *e, const struct leat_mr_piece *piece, int ret)
 			fi_strerror(err));
 }
 
-static int
-reg(struct efa_ep *e, struct leat_mr_piece *piece, uint64_t access, uint64_t key)
+int
+efa_mr_reg_raw(struct efa_ep *e, struct leat_mr_piece *piece, uint64_t access, uint64_t key)
 {
 	int mode = e->info->domain_attr->mr_mode, ret;
 	struct fid_mr *mr;
@@ -157,7 +157,7 @@ efa_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	for (tries = 0; tries < SEAL_NUMBERS; tries++) {
 		if (!table)
 			key = e->sealed ? seal(e, piece->len, access) : next_key(e);
-		ret = reg(e, piece, fi_access(e, access), key);
+		ret = efa_mr_reg_raw(e, piece, fi_access(e, access), key);
 		if (ret != -FI_ENOKEY || table)
 			break;
 	}
@@ -198,7 +198,7 @@ efa_mr_reg_slots(struct efa_ep *e)
 		.addr = e->slots,
 		.len = e->nb_slots * sizeof(*e->slots),
 	};
-	int ret = reg(e, &piece, fi_access(e, 0), next_key(e));
+	int ret = efa_mr_reg_raw(e, &piece, fi_access(e, 0), next_key(e));
 
 	if (ret != 0)
 		return reg_failed(e, &piece, ret);

@@ -32,17 +32,22 @@ static const struct efa_provider providers[] = {
 		 *   completions.
 		 * - WRITE with FI_DELIVERY_COMPLETE: otherwise a write that is emulated by messages (no RDMA
 		 *   write in the device, or 1.17, which never uses it) completes when it was sent.
+		 * - Messages that no receive waits for are copied into packets of a pool without a
+		 *   limit (rxr_ep.c rx_unexp_pkt_pool): the library matches.
 		 * - inject: header and data go in one packet out of a registered bounce buffer; beyond
 		 *   a few hundred bytes the copy costs more than the completion saves. Not measured
 		 *   here (no device); the value is that of fi_info up to 256 B.
-		 * - Shared memory for peers on the same instance is switched off where that is an option:
-		 *   it is the shm provider with its locks, see below.
+		 * - Shared memory for peers on the same instance is switched off: it is the shm
+		 *   provider with its locks, see below. All releases do without it when
+		 *   FI_REMOTE_COMM is asked for and FI_LOCAL_COMM is not (1.17: efa_user_info.c,
+		 *   rxr_ep_use_shm_for_tx()); peers of this host are then reached through the
+		 *   device. Later ones have an option of the endpoint, too.
 		 */
 		.name = "efa",
 		.hint = "efa",
 		.fabric = "efa",
 		.max_version = ANY_VERSION,
-		.quirks = EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_NO_SHM_PERMITTED,
+		.quirks = EFA_Q_WRITE_DC | EFA_Q_WRITE_IMM_DC | EFA_Q_NO_SHM_INSIDE,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32768,
@@ -66,18 +71,25 @@ static const struct efa_provider providers[] = {
 		 * - BREAKS: one-sided ops fail with FI_EIO as soon as the other process is gone, which is known a
 		 *   little later.
 		 * - LOST_RMA: the error entry of a failed fast RMA has no context (smr_rma.c).
+		 * - MASKS_STAY: a tagged message that waits for its receive is compared with the
+		 *   mask of an earlier receive, whose entry it got (smr_ep.c smr_get_tag() sets no
+		 *   ignore, smr_match_tagged() reads it).
 		 * - 256 peers: SMR_MAX_PEERS.
-		 * - rx depth 768 of 1024: the rest is for unexpected messages, which come out of the same pool.
+		 * - Tagged messages that a connection leaves unreceived can't be taken out for the
+		 *   same reason, and what one peer leaves unreceived holds up the messages of all:
+		 *   the library matches.
+		 * - 4096 receives are asked for, so that the library has enough of them for each of
+		 *   255 peers. 256 stay for unexpected messages, which come out of the same pool.
 		 */
 		.name = "shm",
 		.hint = "shm",
 		.max_version = FI_VERSION(1, 17),
 		.quirks = EFA_Q_SHM | EFA_Q_SINK_FAULT | EFA_Q_KEY_TABLE | EFA_Q_WRITE_IMM_DC |
-			  EFA_Q_LOST_RMA | EFA_Q_BREAKS,
+			  EFA_Q_LOST_RMA | EFA_Q_BREAKS | EFA_Q_MASKS_STAY,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.tx_depth_max = 1024,
-		.rx_depth_max = 768,
+		.rx_spare = 256,
 		.sink_len = 1ULL << 40,
 		.max_peers = 255,
 		.inject_pays = 4096,
@@ -96,12 +108,17 @@ static const struct efa_provider providers[] = {
 		 * - sink: a message of up to 16 KiB that is longer than its receive breaks the connection
 		 *   (tcpx_progress.c "dynamically provided rbuf is too small").
 		 * - A send of more than 16 KiB to a peer that died never completes, and a post to it says
-		 *   FI_EAGAIN for ever: the exchange of addresses (oob) tells of the death.
+		 *   FI_EAGAIN for ever: the exchange of addresses tells of the death.
 		 * - Such a send keeps the domain busy: fi_close() of it says FI_EBUSY, and it leaks.
 		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never says FI_EAGAIN.
 		 * - AV_CUTS: a READ from a peer that does not move, and that is disconnected here, would be answered
 		 *   whenever that peer moves, into a buffer that is the caller's again.
 		 * - READ_TWICE: see efa_read.c.
+		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came,
+		 *   without a limit, and each receive that is posted walks over all of them
+		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): the library
+		 *   matches.
+		 * - It says 2048 sends and receives, and has 16384 and 65536.
 		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has gone since crashes: its
 		 *   connection is a null pointer (rxm_cq.c rxm_handle_rndv). With a size of 0 nothing is fetched.
 		 */
@@ -110,6 +127,7 @@ static const struct efa_provider providers[] = {
 		.sink_len = 64 << 10,
 		.max_version = FI_VERSION(1, 17),
 		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS | EFA_Q_READ_TWICE,
+		.depth_ask = 16384,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32767,
@@ -142,6 +160,7 @@ static const struct efa_provider providers[] = {
 		.sink_len = 64 << 10,
 		.max_version = ANY_VERSION,
 		.quirks = TCP_QUIRKS | EFA_Q_DRAIN_EMPTY | EFA_Q_AV_CUTS | EFA_Q_READ_TWICE,
+		.depth_ask = 16384,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32767,
@@ -156,6 +175,8 @@ static const struct efa_provider providers[] = {
 		 * the target without asking. It takes any number of receives; fi_info says 256. KEY_SEALED: atomics
 		 * are done whatever the rights. PEEKS: see efa_window.c.
 		 * No inject: what was sent so still arrives after its sender's death was told.
+		 * Unreceived messages are kept without a limit, each in memory of its own
+		 * (sock_rx_entry.c sock_rx_new_buffered_entry()).
 		 */
 		.name = "sockets",
 		.hint = "sockets",
@@ -173,7 +194,8 @@ static const struct efa_provider providers[] = {
 		 * RDM over UDP, for messages. One-sided ops and messages mixed on one endpoint come to a stop; a
 		 * READ of 0 B and one with a withdrawn key never complete; a fetching atomic gives 0; the source
 		 * of a message is told wrong. A message that is too long is cut without an error: with a sink its
-		 * length tells.
+		 * length tells. Unreceived messages are kept without a limit (rxd_cq.c,
+		 * unexp_list).
 		 */
 		.name = "udp;ofi_rxd",
 		.hint = "udp;ofi_rxd",
@@ -282,6 +304,8 @@ efa_provider_hints(const struct efa_provider *p, uint64_t caps)
 	if (h == NULL)
 		return NULL;
 	h->caps = caps & ~p->no_caps;
+	if ((p->quirks & EFA_Q_NO_SHM_INSIDE) != 0)
+		h->caps |= FI_REMOTE_COMM;
 	/*
 	 * FI_MSG_PREFIX is not offered: it wants room in front of each buffer of the caller. FI_RX_CQ_DATA
 	 * is welcome: then a WRITE_IMM consumes a receive natively.
@@ -366,7 +390,7 @@ efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep)
 	bool no = false;
 	int ret;
 
-	if ((p->quirks & EFA_Q_NO_SHM_PERMITTED) == 0 || EFA_OPT_SHM_PERMITTED < 0)
+	if ((p->quirks & EFA_Q_NO_SHM_INSIDE) == 0 || EFA_OPT_SHM_PERMITTED < 0)
 		return;
 	ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, EFA_OPT_SHM_PERMITTED, &no, sizeof(no));
 	if (ret != 0 && ret != -FI_ENOPROTOOPT)
@@ -411,14 +435,16 @@ efa_provider_status(const struct efa_provider *p, const struct fi_cq_err_entry *
 }
 
 void
-efa_provider_prepare(const struct efa_provider *p)
+efa_provider_prepare(void)
 {
 	/*
-	 * Without it an address that leaves the AV keeps its connection. There is no other way to say so, and it
-	 * counts only before the process first uses libfabric.
+	 * There is no other way to say these, and they count only before the process first uses
+	 * libfabric: so for all providers, whichever device is the first. Without the first one an
+	 * address that leaves the AV keeps its connection (tcp). The second one is the number of
+	 * receives of an endpoint, and of commands in its memory (shm).
 	 */
-	if ((p->quirks & EFA_Q_AV_CUTS) != 0)
-		(void)setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
+	(void)setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
+	(void)setenv("FI_SHM_RX_SIZE", "4096", 0);
 }
 
 /* May processes of this user copy from and to one another's memory? */

@@ -15,11 +15,14 @@
  *     efa_notice.c    a WRITE_IMM consumes a RECV
  *     efa_conn.c      peers: the exchange of addresses, death, disconnect
  *     efa_av.c        address vector: references, fi_addr to peer
+ *     efa_drain.c     what a peer leaves unreceived at its end
+ *     efa_proof.c     is the address that a peer names its own?
  *     efa_mr.c        registration
  *     efa_read.[ch]   READs in the middle of their answer
  *     efa_wait.c      sleeping until something happens
  *     efa_window.c    provider sockets: receive windows that would close for ever
- *     efa_shm.c       provider shm: keys checked at the initiator
+ *     efa_shm.c       provider shm: keys checked at the initiator, connections that ended
+ *     efa_shm_number.h provider shm: to which connection a long message belongs
  *     efa_shm_reg.c   provider shm: endpoints of one process that hold one another
  *     efa_shm_dead.c  provider shm: what killed processes leave behind
  *     efa_shm_cmd.c   provider shm: ops that they left half written
@@ -41,9 +44,9 @@
 #include <string.h>
 
 #include <leat_error.h>
+#include <leat_exchange.h>
 #include <leat_fabric_driver.h>
 #include <leat_log.h>
-#include <leat_exchange.h>
 
 #include "efa_compat.h"
 
@@ -73,16 +76,17 @@ enum efa_quirk {
 	EFA_Q_KEY_TABLE = 1 << 3,   /* the initiator checks keys, in the target's table */
 	EFA_Q_KEY_SEALED = 1 << 10, /* the initiator checks keys, by what is written in them */
 	EFA_Q_SHM = 1 << 4, /* string addresses, signal handlers, process-wide registry, locks */
-	EFA_Q_NO_READ0 = 1 << 5,	 /* a READ of 0 B never completes: the driver does it */
-	EFA_Q_LOST_RMA = 1 << 6,	 /* a failed RMA op's error entry has no context */
-	EFA_Q_BREAKS = 1 << 7,		 /* has connections below that can break by themselves */
-	EFA_Q_NO_SHM_PERMITTED = 1 << 8, /* set FI_OPT_SHARED_MEMORY_PERMITTED to false */
+	EFA_Q_NO_READ0 = 1 << 5,      /* a READ of 0 B never completes: the driver does it */
+	EFA_Q_LOST_RMA = 1 << 6,      /* a failed RMA op's error entry has no context */
+	EFA_Q_BREAKS = 1 << 7,	      /* has connections below that can break by themselves */
+	EFA_Q_NO_SHM_INSIDE = 1 << 8, /* is to send to peers of this host as to others */
 	EFA_Q_DRAIN_EMPTY =
 		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
 	EFA_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
 	EFA_Q_AV_CUTS = 1 << 13,    /* fi_av_remove() can be made to close the connection below */
 	EFA_Q_PEEKS = 1 << 14,	    /* waits for whole headers in the kernel's receive buffer */
 	EFA_Q_READ_TWICE = 1 << 15, /* a connection must not be closed amid a READ's answer */
+	EFA_Q_MASKS_STAY = 1 << 16, /* a tag mask is used again for messages that come later */
 };
 
 /* What is known of a provider. */
@@ -95,16 +99,20 @@ struct efa_provider {
 	uint32_t quirks; /* enum efa_quirk */
 	uint32_t no_ops; /* LEAT_OP_BIT mask that must not be used */
 	const char *no_ops_why;
-	uint64_t sink_len;		     /* of the second buffer of receives, 0: none */
-	const char *refuse;		     /* not NULL: doesn't work at all, and why */
-	uint64_t no_caps;		     /* FI_* capabilities not to ask for */
-	uint32_t tx_depth, rx_depth;	     /* defaults */
-	uint32_t tx_depth_max, rx_depth_max; /* 0: what fi_info says */
+	uint64_t sink_len;	     /* of the second buffer of receives, 0: none */
+	const char *refuse;	     /* not NULL: doesn't work at all, and why */
+	uint64_t no_caps;	     /* FI_* capabilities not to ask for */
+	uint32_t tx_depth, rx_depth; /* defaults */
+	uint32_t tx_depth_max;	     /* 0: what fi_info says */
+	/* of the receives that fi_info says, those that are kept for unexpected messages */
+	uint32_t rx_spare;
 	uint32_t max_peers;
 	uint32_t inject_pays; /* largest send for which fi_inject is faster than fi_send */
 	bool needs_address;   /* takes iface= and src= */
 	bool wait;	      /* its CQ has a descriptor that wakes, see efa_wait.c */
-	const char *check;    /* what to look at when it isn't there */
+	/* it has so many sends and receives, if asked; 0: as many as it says unasked */
+	uint32_t depth_ask;
+	const char *check; /* what to look at when it isn't there */
 };
 
 const struct efa_provider *efa_provider_find(const char *name);
@@ -119,7 +127,7 @@ void efa_provider_ep_options(const struct efa_provider *p, struct fid_ep *ep);
 /* Is the first fi_info of a list that this row can use; NULL if none. */
 struct fi_info *efa_provider_pick(const struct efa_provider *p, struct fi_info *list);
 /* Before the first fi_getinfo(): what the library is told once per process. */
-void efa_provider_prepare(const struct efa_provider *p);
+void efa_provider_prepare(void);
 /* What the environment lacks for it. 0, or a negative errno with leat_err(). */
 int efa_provider_env(const char *dev, const struct efa_provider *p);
 /* Status of a failed op: what only the provider's own error number tells. */
@@ -141,18 +149,27 @@ struct efa_dev {
 	uint32_t ops;
 	uint32_t tx_depth, tx_depth_max;
 	uint32_t rx_depth, rx_depth_max;
+	uint32_t tx_depth_told, rx_depth_told; /* by the provider, unasked */
+	bool tags;			       /* the provider's are used */
 	uint32_t quirks;
+	uint32_t per_source; /* connections of one host, 0: no limit */
 };
 
 int efa_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv);
 void efa_dev_remove(struct leat_dev *dev);
 void efa_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
+/* Bytes of an immediate: 8 or 4. */
+uint8_t efa_dev_imm_size(const struct efa_dev *d);
 /* See struct leat_driver. */
 int efa_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
 /* Address of an fi_info as text. */
 void efa_addr_text(const struct fi_info *info, char *buf, size_t len);
-/* fi_getinfo with caps, as this device asks for it. NULL: *err is what fi_getinfo said. */
-struct fi_info *efa_dev_getinfo(const struct efa_dev *d, uint64_t caps, int *err);
+/*
+ * fi_getinfo with caps, as this device asks for it, conf: NULL or whose depths. NULL: *err is what
+ * fi_getinfo said.
+ */
+struct fi_info *efa_dev_getinfo(const struct efa_dev *d, uint64_t caps,
+				const struct leat_ep_conf *conf, int *err);
 
 /* ---- slots ---- */
 
@@ -167,6 +184,9 @@ enum efa_slot_state {
 #define EFA_SLOT_CANCEL 0x01  /* the provider was asked to cancel it */
 #define EFA_SLOT_CARRIER 0x02 /* ... because a notice wants it */
 #define EFA_SLOT_BEGUN 0x04   /* ORPHAN: a READ whose answer is on its way */
+#define EFA_SLOT_PROOF 0x10   /* ORPHAN: a READ of a statement, see efa_proof.c */
+#define EFA_SLOT_STANDING                                                                          \
+	0x08 /* ORPHAN: a receive that waits for what a dead peer sent, see efa_drain.c */
 
 struct efa_slot {
 	struct leat_op *op;
@@ -186,6 +206,33 @@ struct efa_slot {
 
 static_assert(sizeof(struct efa_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
 
+/* ---- proofs ---- */
+
+#define EFA_NONCE 16
+/* What goes along with an address: nonce, place and key of the statement. */
+#define EFA_PROOF_LEN 32
+
+/* How addresses are proven; see efa_proof.c. */
+enum efa_proof_way {
+	EFA_PROOF_NONE, /* the provider has no READ */
+	EFA_PROOF_READ,
+	EFA_PROOF_FILE, /* provider shm */
+};
+
+struct efa_proof_read;
+
+/* Of one peer, until it is up. */
+struct efa_proof {
+	uint8_t nonce[EFA_NONCE]; /* what this side gave */
+	uint64_t place, key;	  /* of the other side's statement */
+	uint64_t next;		  /* when to post the READ */
+	uint32_t pause_us;
+	bool stated;  /* this side's statement is there */
+	bool pending; /* the other side's was not read yet */
+	bool ok;      /* it was, and is right */
+	struct efa_proof_read *read;
+};
+
 /* ---- peers ---- */
 
 /*
@@ -197,9 +244,17 @@ struct efa_addr {
 	fi_addr_t fi;
 	uint32_t refs;	  /* peers that use it */
 	uint32_t orphans; /* slots that wait for it */
+	uint32_t proofs;  /* of orphans: READs of statements */
 	uint16_t first;	  /* peer that messages from it are attributed to */
 	uint64_t unused_since;
-	bool cut; /* out of the AV already */
+	bool cut;	/* out of the AV already */
+	bool draining;	/* on efa_ep.draining, see efa_drain.c */
+	bool drain_hit; /* a message met a standing receive */
+	bool gap;	/* messages of it were thrown away, so later ones must not be received */
+	uint32_t live;	/* of refs: connections that have proven it and did not end yet */
+	struct efa_addr *next_draining;
+	struct efa_slot *standing[2]; /* plain and tagged */
+	uint64_t quiet_at, drain_end;
 	uint16_t len;
 	int pidfd;		 /* provider shm: of the other process, or -1 */
 	struct efa_shm *shm;	 /* provider shm: the other side's key table */
@@ -210,7 +265,7 @@ struct efa_addr {
 
 enum efa_peer_state {
 	EFA_PEER_NONE,
-	EFA_PEER_CONNECTING, /* oob at work */
+	EFA_PEER_CONNECTING, /* the exchange is at work */
 	EFA_PEER_UP,
 	EFA_PEER_ENDING, /* waits for its ops */
 };
@@ -220,16 +275,22 @@ struct efa_peer {
 	int conn;    /* of the exchange of addresses, 0: none (any more) */
 	int closed;  /* ENDING: the same when it was ended here, else 0 */
 	int parting; /* ENDING: the same when the other side ended it, which waits for this one */
-	uint64_t deadline;	  /* ENDING: then what is left is finished by force */
-	uint64_t recv_deadline;	  /* the same for receives */
-	int status;		  /* with which its ops end */
-	uint32_t injected;	  /* since the last completion of a send */
+	uint64_t deadline;	/* ENDING: then what is left is finished by force */
+	uint64_t recv_deadline; /* the same for receives */
+	int status;		/* with which its ops end */
+	uint32_t injected;	/* since the last completion of a send */
+	uint32_t nr; /* provider shm: see efa_shm_number.h; it stays when the peer goes */
 	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
 	bool dead;		  /* the other process is gone, or its host */
 	bool gone; /* provider shm: the other endpoint is closed, nothing comes from it any more */
 	uint8_t state;
 	uint16_t pending_len; /* what a REQUEST brought */
 	void *pending;
+	struct efa_proof proof;
+	uint8_t theirs[EFA_PROOF_LEN]; /* acceptor: what the REQUEST brought for it */
+	uint16_t theirs_len;
+	bool proving; /* counted in efa_ep.nb_proving */
+	bool proven;  /* counted in efa_addr.live */
 };
 
 /* ---- endpoint ---- */
@@ -256,7 +317,10 @@ struct efa_ep {
 	bool rx_cq_data;
 	bool sink_dirty; /* something may have been written to the sink: mark it when the CQ is empty */
 	bool sealed;	 /* remote keys are sealed ones */
-	bool closing; /* fid is closed */
+	bool numbered;	  /* provider shm: long messages tell their connection */
+	bool closing;	  /* fid is closed */
+	bool drain_hit;	  /* an address that is drained has drain_hit */
+	uint32_t nb_gaps; /* addresses with gap */
 	uint64_t seq;
 	uint64_t imm_mask;
 	uint16_t *addr_peer; /* fi_addr -> peer id */
@@ -277,19 +341,32 @@ struct efa_ep {
 	struct fid_av *av;
 	struct fid_mr *slots_mr; /* operands of atomics, where local memory must be registered */
 	void *slots_desc;
-	struct leat_oob *oob;
-	bool oob_more; /* it had more events than were taken */
-	int wait_fd;   /* epoll set of the wait object, or -1 */
-	bool refused;  /* the provider refused an op since it was last armed */
+	struct leat_exchange *exchange;
+	bool exchange_more; /* it had more events than were taken */
+	int wait_fd;	    /* epoll set of the wait object, or -1 */
+	bool refused;	    /* the provider refused an op since it was last armed */
 	struct efa_peer *peers;
 	struct efa_addr *addrs;
 	uint32_t nb_ending;
+	uint32_t nb_proving; /* peers whose address is being proven here */
+	uint32_t nb_stated;  /* peers that may read a statement here */
+	enum efa_proof_way proof;
+	uint16_t proof_peers;
+	uint32_t proof_stride; /* bytes of a statement */
+	uint8_t *proof_mem;    /* statements by peer, then buffers of READs */
+	size_t proof_len;
+	uint64_t proof_base, proof_key; /* name of proof_mem for others */
+	struct fid_mr *proof_mr;
+	void *proof_desc;
+	struct efa_proof_read *proof_reads;
 	bool broken; /* some peer may have a broken_deadline */
 	uint32_t nb_orphans;
-	uint32_t nb_unused; /* addresses without a peer */
-	uint64_t sweep_at;  /* when to look at those again */
-	uint64_t window_at; /* EFA_Q_PEEKS: when to look for new sockets */
-	bool drained;	    /* see efa_av_drain() */
+	uint32_t nb_unused;	   /* addresses without a peer */
+	uint64_t abort_by;	   /* then the endpoint is closed in any case */
+	uint64_t sweep_at;	   /* when to look at those again */
+	uint64_t window_at;	   /* EFA_Q_PEEKS: when to look for new sockets */
+	bool drained;		   /* see drain_one() */
+	struct efa_addr *draining; /* of dead peers, or whose connection broke */
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
 	uint64_t sink_len;
@@ -320,11 +397,8 @@ int efa_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 
 uint16_t efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void efa_poll(struct leat_ep *ep);
-/*
- * EFA_Q_DRAIN_EMPTY, while a connection is broken: what it left must not meet a receive, so it is taken out before the
- * caller can post one.
- */
-void efa_poll_broken(struct leat_ep *ep);
+/* While something is drained. */
+void efa_poll_draining(struct leat_ep *ep);
 void efa_poll_closed(struct leat_ep *ep);
 /* Drives the provider and takes up to max completions. */
 void efa_cq_drive(struct efa_ep *e, unsigned int max);
@@ -385,26 +459,83 @@ void efa_notice_fini(struct efa_ep *e);
 
 /* ---- address vector ---- */
 
-/* Finds or inserts an address for a peer. 0, or negative errno with leat_err(). */
-int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, uint16_t peer,
-	       struct efa_addr **addr);
+/* Finds or inserts an address. 0, or negative errno with leat_err(). */
+int efa_av_get(struct efa_ep *e, const void *raw, uint16_t len, struct efa_addr **addr);
 /*
  * Out of the AV with it, so that nothing of it writes to this side's memory any more; unless another peer has it,
  * or a READ's answer for its last one is on its way.
  */
 void efa_av_cut(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
+/*
+ * The peer has proven it: from now on its messages are that peer's. The connection ended, or was
+ * given up.
+ */
+void efa_av_proven(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
+void efa_av_unproven(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
 /* Lets go of it. */
 void efa_av_put(struct efa_ep *e, struct efa_addr *a, uint16_t peer);
-/* Takes out what arrived from it and was not received, some at a time. @return how many messages */
-unsigned int efa_av_drain(struct efa_ep *e, struct efa_addr *a);
-/*
- * The same for the dead: until nothing comes any more, which takes some milliseconds. What is under way in the kernel
- * would be taken for the next one's otherwise, and to stop in between would leave a gap in what is received.
- */
-void efa_av_drain_dead(struct efa_ep *e, struct efa_addr *a);
+/* The address that an fi_addr stands for; NULL if it is none of a peer's, present or past. */
+const struct efa_addr *efa_av_find(const struct efa_ep *e, fi_addr_t fi);
 /* Removes addresses without peers, where that is safe by now. */
 void efa_av_sweep(struct efa_ep *e);
 void efa_av_fini(struct efa_ep *e);
+
+/* ---- proofs ---- */
+
+int efa_proof_open(struct efa_ep *e, uint16_t max_peers);
+void efa_proof_close(struct efa_ep *e);
+/*
+ * Fills in what goes along with the own address, EFA_PROOF_LEN bytes. @return length; negative
+ * errno with leat_err()
+ */
+int efa_proof_offer(const struct efa_ep *e, uint16_t peer, struct efa_proof *p, uint8_t *buf);
+/*
+ * The other side's came: makes the statement for it. reader is the address that it named. 0, or
+ * negative errno
+ */
+int efa_proof_state(struct efa_ep *e, uint16_t peer, struct efa_proof *p, const uint8_t *theirs,
+		    uint16_t len, const struct efa_addr *reader);
+/* The other side's statement is there. */
+void efa_proof_begin(struct efa_proof *p);
+/* @return 1: proven; 0: not yet; -EACCES: it is another's address */
+int efa_proof_step(struct efa_ep *e, uint16_t peer, struct efa_addr *a, struct efa_proof *p,
+		   uint64_t now);
+/* Takes the own statement away, and gives up the proof. */
+void efa_proof_end(struct efa_ep *e, uint16_t peer, struct efa_proof *p);
+/* A READ came back. */
+void efa_proof_back(struct efa_ep *e, const struct efa_slot *s, bool complete);
+/* Has the answer of such a READ begun? The same for any of an address. */
+bool efa_proof_begun(const struct efa_ep *e, const struct efa_slot *s);
+bool efa_proof_under_way(const struct efa_ep *e, const struct efa_addr *a);
+
+/* ---- what is left unreceived ---- */
+
+/* Messages of a kind that one pass takes out. */
+#define EFA_DRAIN_MAX 2048
+
+/*
+ * One pass: takes out what arrived from it and was not received. @return how many messages; if
+ * EFA_DRAIN_MAX or more there may be others
+ */
+unsigned int efa_drain(struct efa_ep *e, struct efa_addr *a);
+/* The same, of one that says nothing more. @return false: not yet, see efa_drain_step() */
+bool efa_drain_all(struct efa_ep *e, struct efa_addr *a);
+/*
+ * The same for the dead, until nothing comes any more: a pass now, and what comes later. Ended by
+ * efa_drain_end().
+ */
+void efa_drain_begin(struct efa_ep *e, struct efa_addr *a);
+/* The same out of a completion: the first pass is at the end of the next poll. */
+void efa_drain_soon(struct efa_ep *e, struct efa_addr *a);
+/* @return true: nothing more came for a while */
+bool efa_drain_step(struct efa_ep *e, const struct efa_addr *a, uint64_t now);
+void efa_drain_end(struct efa_ep *e, struct efa_addr *a);
+/* After a poll, with drain_hit: further passes. */
+void efa_drain_run(struct efa_ep *e);
+/* A standing receive came back, with a message or without. */
+void efa_drain_back(struct efa_ep *e, const struct efa_slot *s, bool hit);
+/* Were messages of this sender thrown away? */
+bool efa_drain_gap(const struct efa_ep *e, fi_addr_t fi);
 
 /* ---- connections ---- */
 
@@ -426,6 +557,8 @@ void efa_conn_broken(struct efa_ep *e, uint16_t peer);
 /* The next of the numbers that keys are made of. */
 uint64_t efa_mr_next_number(struct efa_ep *e);
 int efa_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
+/* Registers for the driver itself. 0, or the provider's negative errno. */
+int efa_mr_reg_raw(struct efa_ep *e, struct leat_mr_piece *piece, uint64_t access, uint64_t key);
 int efa_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
 /* EFA_Q_KEY_SEALED: 0, -EACCES or -ERANGE. */
 int efa_mr_key_check(const struct leat_op *op);
@@ -457,6 +590,9 @@ void efa_shm_fini(struct efa_ep *e);
 /* Maps the key table of an address and registers it; undone by efa_shm_detach(). */
 int efa_shm_attach(struct efa_ep *e, struct efa_addr *a);
 void efa_shm_detach(struct efa_ep *e, struct efa_addr *a);
+/* The own entry for a statement, and whether that of an address holds what it should. */
+uint8_t *efa_shm_statement(const struct efa_ep *e, uint16_t peer, size_t *size);
+bool efa_shm_stated(const struct efa_addr *a, uint64_t place, const uint8_t *want, size_t len);
 /* Is the endpoint at the other side gone, so that nothing of it can arrive any more? */
 bool efa_shm_gone(const struct efa_addr *a);
 /* A key for a region: into the table, out of it. */
@@ -464,6 +600,13 @@ int efa_shm_key_add(struct efa_ep *e, uint64_t base, uint64_t len, uint32_t acce
 void efa_shm_key_del(struct efa_ep *e, uint64_t key);
 /* 0, -EACCES or -ERANGE. */
 int efa_shm_key_check(const struct efa_addr *a, const struct leat_op *op);
+
+/* A connection of this peer begins: it gets the next number. */
+void efa_shm_conn_begin(struct efa_ep *e, uint16_t peer);
+/* A send is about to be given back that the peer may yet copy. */
+void efa_shm_give_back(struct efa_ep *e, uint16_t peer);
+/* Asked after a long message was copied: may its sender have had the buffer back? */
+bool efa_shm_void(const struct efa_addr *a, uint64_t data);
 
 /* The provider's memory of an endpoint; NULL if it can't be had: then nothing is repaired. */
 struct efa_shm_region *efa_shm_region_open(const char *prov_name);

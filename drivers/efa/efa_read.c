@@ -20,16 +20,14 @@
 
 #include "efa_read.h"
 
-/* Closing an endpoint waits so long for the rest of answers. */
-#define SETTLE_US EFA_GRACE_US
-
 bool
 efa_read_begun(const struct efa_ep *e, const struct efa_slot *s)
 {
 	if ((e->quirks & EFA_Q_READ_TWICE) == 0)
 		return false;
 	if (s->state == EFA_SLOT_ORPHAN)
-		return (s->flags & EFA_SLOT_BEGUN) != 0;
+		return (s->flags & EFA_SLOT_BEGUN) != 0 ||
+		       ((s->flags & EFA_SLOT_PROOF) != 0 && efa_proof_begun(e, s));
 	return s->state == EFA_SLOT_TX && s->op->type == LEAT_OP_READ &&
 	       s->op->size >= sizeof(s->arg[0]) &&
 	       memcmp(s->op->buf, &s->arg[0], sizeof(s->arg[0])) != 0;
@@ -68,15 +66,20 @@ count(const struct efa_ep *e, unsigned int *recvs)
 }
 
 bool
-efa_read_settle(struct efa_ep *e)
+efa_read_settled(const struct efa_ep *e)
 {
-	uint64_t start = leat_now();
 	unsigned int reads, recvs;
 
 	if ((e->quirks & EFA_Q_READ_TWICE) == 0)
 		return true;
-	while ((reads = count(e, &recvs)) + recvs > 0 &&
-	       leat_now() - start < leat_us_to_cycles(SETTLE_US))
-		efa_cq_drive(e, EFA_CQ_BURST);
-	return reads == 0;
+	reads = count(e, &recvs);
+	return reads + recvs == 0;
+}
+
+bool
+efa_read_closable(const struct efa_ep *e)
+{
+	unsigned int recvs;
+
+	return (e->quirks & EFA_Q_READ_TWICE) == 0 || count(e, &recvs) == 0;
 }

@@ -23,9 +23,11 @@ bool efa_read_begun(const struct efa_ep *e, const struct efa_slot *s);
 /* May an answer of that peer be on its way? */
 bool efa_read_under_way(const struct efa_ep *e, uint16_t peer);
 /*
- * Before the endpoint is closed: waits a little until no answer is on its way.
- * @return false: that of a READ still is
+ * No answer is on its way, nor a message to a receive that was recalled: time to close the
+ * endpoint.
  */
-bool efa_read_settle(struct efa_ep *e);
+bool efa_read_settled(const struct efa_ep *e);
+/* May the endpoint be closed at all? Not while a READ's answer is on its way. */
+bool efa_read_closable(const struct efa_ep *e);
 
 #endif /* EFA_READ_H */

@@ -13,6 +13,8 @@
  * One writer, the owner; readers map it read-only. An entry is valid while its key is not 0, and a reader
  * that finds the key unchanged after reading the rest has read one entry.
  *
+ * Behind the keys it has one number for each peer of the owner: see efa_shm_number.h.
+ *
  * The address that endpoints exchange is the provider's, a string, followed by the name of the file:
  *
  *     fi_shm://leat-4711-8f3a01c2:0:0 NUL /leat-efa-4711-8f3b770a-0 NUL
@@ -29,10 +31,14 @@
 #include <unistd.h>
 
 #include "efa_pvt.h"
+#include "efa_shm_number.h"
 
 #define ENTRIES 1024
 #define MAGIC 0x6c656174656661ULL /* leatefa */
-#define VERSION 1
+#define VERSION 3
+/* More than there can be peers, and longer than a statement. */
+#define STATEMENTS 256
+#define STATEMENT 512
 #define FILE_PREFIX "/leat-efa-"
 
 struct key_entry {
@@ -50,7 +56,15 @@ struct efa_shm {
 	uint32_t pad[3];
 	char name[64];
 	struct key_entry key[ENTRIES];
+	/*
+	 * By peer: of its connections up to this number, sends were given back that the peer may
+	 * yet copy.
+	 */
+	uint32_t ended[EFA_SHM_SLOTS];
+	uint8_t statement[STATEMENTS][STATEMENT]; /* see efa_proof.c */
 };
+
+static_assert(EFA_NONCE + 2 + EFA_ADDR_MAX <= STATEMENT, "a statement fits");
 
 static unsigned int next_file;
 
@@ -89,10 +103,15 @@ efa_shm_init(struct efa_ep *e)
 {
 	char name[sizeof(e->shm->name)];
 	size_t own, more;
+	uint16_t i;
 
 	e->shm = create_file(e, name, sizeof(name));
 	if (e->shm == NULL)
 		return -rte_errno;
+	for (i = 0; i < EFA_SHM_SLOTS; i++)
+		e->shm->ended[i] = EFA_SHM_NR_START;
+	for (i = 0; i < e->ep->nb_peers && i < EFA_SHM_SLOTS; i++)
+		e->peers[i].nr = EFA_SHM_NR_START;
 	snprintf(e->shm->name, sizeof(e->shm->name), "%s", name);
 	e->shm->pid = getpid();
 	e->shm->version = VERSION;
@@ -171,7 +190,41 @@ efa_shm_key_del(struct efa_ep *e, uint64_t key)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+void
+efa_shm_conn_begin(struct efa_ep *e, uint16_t peer)
+{
+	struct efa_peer *p = &e->peers[peer];
+	uint32_t *ended = &e->shm->ended[peer % EFA_SHM_SLOTS];
+
+	p->nr = efa_shm_nr_next(p->nr);
+	__atomic_store_n(ended, efa_shm_nr_follow(*ended, p->nr), __ATOMIC_RELAXED);
+}
+
+void
+efa_shm_give_back(struct efa_ep *e, uint16_t peer)
+{
+	__atomic_store_n(&e->shm->ended[peer % EFA_SHM_SLOTS], e->peers[peer].nr, __ATOMIC_RELAXED);
+	/*
+	 * Before anything that the caller writes to the buffer: pairs with the fence in
+	 * efa_shm_void().
+	 */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+uint8_t *
+efa_shm_statement(const struct efa_ep *e, uint16_t peer, size_t *size)
+{
+	*size = STATEMENT;
+	return e->shm->statement[peer % STATEMENTS];
+}
+
 /* ---- the other side ---- */
+
+bool
+efa_shm_stated(const struct efa_addr *a, uint64_t place, const uint8_t *want, size_t len)
+{
+	return place < STATEMENTS && memcmp(a->shm->statement[place], want, len) == 0;
+}
 
 static struct efa_shm *
 map_file(const struct efa_ep *e, const char *name)
@@ -273,6 +326,16 @@ efa_shm_gone(const struct efa_addr *a)
 		return false;
 	unlink_files(a);
 	return true;
+}
+
+bool
+efa_shm_void(const struct efa_addr *a, uint64_t data)
+{
+	const uint32_t *ended = &a->shm->ended[efa_shm_data_slot(data)];
+
+	/* After what was copied: pairs with the fence in efa_shm_give_back(). */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return efa_shm_nr_ended(__atomic_load_n(ended, __ATOMIC_RELAXED), efa_shm_data_nr(data));
 }
 
 int

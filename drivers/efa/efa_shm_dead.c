@@ -44,6 +44,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <leat_thread.h>
+
 #include "efa_pvt.h"
 #include "efa_shm_mem.h"
 
@@ -105,6 +107,7 @@ struct efa_shm_region {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static SLIST_HEAD(region_list, efa_shm_region) others = SLIST_HEAD_INITIALIZER(others);
+static struct region_list unmapped = SLIST_HEAD_INITIALIZER(unmapped);
 static bool running;
 
 /* @return NULL: not there, or not of the release that this file knows; then nothing will be repaired */
@@ -144,14 +147,26 @@ efa_shm_region_open(const char *prov_name)
 	return s;
 }
 
-/* With the mutex. */
+static void
+unmap(struct efa_shm_region *s)
+{
+	(void)munmap(s->m, s->len);
+	free(s);
+}
+
+/*
+ * With the mutex. This may be the last mapping of a dead process's memory. Then munmap() frees all
+ * its pages, which takes the kernel about a millisecond: the thread does it, not the poll loop.
+ */
 static void
 put(struct efa_shm_region *s)
 {
 	if (s == NULL || --s->refs > 0)
 		return;
-	(void)munmap(s->m, s->len);
-	free(s);
+	if (running)
+		SLIST_INSERT_HEAD(&unmapped, s, link);
+	else
+		unmap(s);
 }
 
 void
@@ -269,20 +284,29 @@ watch(void *arg)
 {
 	struct timespec slow = { .tv_nsec = WATCH_MS * 1000000L };
 	struct timespec fast = { .tv_nsec = LOOK_MS * 1000000L };
-	bool busy = false;
+	struct efa_shm_region *s;
+	struct region_list gone;
+	bool busy = false, last;
 
 	RTE_SET_USED(arg);
 	(void)pthread_setname_np(pthread_self(), "leat-shm-watch");
 	for (;;) {
 		(void)nanosleep(busy ? &fast : &slow, NULL);
 		pthread_mutex_lock(&lock);
-		if (SLIST_EMPTY(&others)) {
-			running = false;
-			pthread_mutex_unlock(&lock);
-			return NULL;
-		}
 		busy = watch_once();
+		gone = unmapped;
+		SLIST_INIT(&unmapped);
+		last = SLIST_EMPTY(&others);
+		if (last)
+			running = false;
 		pthread_mutex_unlock(&lock);
+		/* Without the mutex, for which an endpoint would have to wait. */
+		while ((s = SLIST_FIRST(&gone)) != NULL) {
+			SLIST_REMOVE_HEAD(&gone, link);
+			unmap(s);
+		}
+		if (last)
+			return NULL;
 	}
 }
 

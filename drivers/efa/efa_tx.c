@@ -10,6 +10,7 @@
 #include <rte_prefetch.h>
 
 #include "efa_read.h"
+#include "efa_shm_number.h"
 
 /* The local descriptor of an op's buffer. @return false: its region does not hold the buffer */
 static inline bool
@@ -70,6 +71,19 @@ post_recv(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_s
 	return unlikely(ret == -FI_ENOMEM) ? -FI_EAGAIN : ret;
 }
 
+/* The receiver copies it: see efa_shm_number.h. */
+static ssize_t
+send_numbered(struct efa_ep *e, const struct leat_op *op, void *desc, fi_addr_t dst, void *ctx)
+{
+	uint64_t data = efa_shm_data(op->peer, e->peers[op->peer].nr);
+
+	if ((op->flags & LEAT_OP_F_IMM) != 0)
+		data |= EFA_SHM_HAS_IMM | (op->imm & e->imm_mask);
+	if (op->type == LEAT_OP_SEND)
+		return fi_senddata(e->fid, op->buf, op->size, desc, data, dst, ctx);
+	return fi_tsenddata(e->fid, op->buf, op->size, desc, data, dst, op->tag, ctx);
+}
+
 static inline __attribute__((always_inline)) ssize_t
 post_send(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_slot *s)
 {
@@ -78,6 +92,8 @@ post_send(struct leat_ep *ep, struct efa_ep *e, struct leat_op *op, struct efa_s
 
 	if (unlikely(!local_desc(e, op, &desc)))
 		return -FI_EINVAL;
+	if (e->numbered && op->size > EFA_SHM_COPIED)
+		return send_numbered(e, op, desc, dst, &s->ctx);
 	if (op->type == LEAT_OP_SEND) {
 		if (likely((op->flags & LEAT_OP_F_IMM) == 0))
 			return fi_send(e->fid, op->buf, op->size, desc, dst, &s->ctx);
@@ -339,5 +355,5 @@ efa_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			break;
 		}
 	}
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }

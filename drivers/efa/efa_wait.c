@@ -45,7 +45,7 @@ efa_wait_open(struct efa_ep *e)
 	e->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	ret = e->wait_fd < 0 ? -errno : add(e, fd);
 	if (ret == 0)
-		ret = add(e, leat_oob_fd(e->oob));
+		ret = add(e, leat_exchange_fd(e->exchange));
 	if (ret == 0)
 		return 0;
 	efa_wait_close(e);
@@ -75,10 +75,10 @@ efa_ep_arm(struct leat_ep *ep)
 	struct fid *fids[] = { &e->cq->fid };
 	int ret;
 
-	if (e->oob_more)
+	if (e->exchange_more)
 		return -EAGAIN;
-	/* Notices wait for receives, and their carriers for a poll. */
-	if (e->closing || e->notice_count > 0)
+	/* Notices wait for receives, and their carriers for a poll; proofs go on by steps. */
+	if (e->closing || e->notice_count > 0 || e->nb_proving > 0 || e->nb_stated > 0)
 		return -EBUSY;
 	/* Drives the provider, too. */
 	ret = fi_trywait(e->fabric, fids, 1);

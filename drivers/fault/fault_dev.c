@@ -110,8 +110,14 @@ fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	memcpy(low.driver, info->driver, sizeof(low.driver));
 	snprintf(low.interface, sizeof(low.interface), "%s, seed %" PRIu64,
 		 leat_dev_name(fd->lower), c->seed);
-	/* What the library does in software it does above this device: faults befall its messages, too. */
-	low.ops &= ~low.ops_software;
+	/*
+	 * What the library does in software it does above this device: faults befall its messages,
+	 * too. Unless it does so for all messages of the lower device: then faults befall those.
+	 */
+	if ((low.ops_software & LEAT_OP_BIT(LEAT_OP_SEND)) != 0)
+		(void)leat_dev_info_for(fd->lower, low.ops, &low); /* it was there a moment ago */
+	else
+		low.ops &= ~low.ops_software;
 	low.ops_software = 0;
 	if (c->reorder != 0 || c->delay.shape != FAULT_NEVER || c->error != 0 || c->stall != 0 ||
 	    c->loss != 0 || c->dup != 0 || c->overtake != 0)
@@ -161,4 +167,4 @@ static const struct leat_driver fault_driver = {
 	.disarm = fault_ep_disarm,
 };
 
-LEAT_REGISTER_DRIVER(fault_driver)
+LEAT_DRIVER_REGISTER(fault_driver)

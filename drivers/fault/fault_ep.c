@@ -61,7 +61,7 @@ open_lower(const struct leat_ep *ep, struct leat_dev *lower, const struct leat_e
 	struct leat_dev_info info;
 	char name[LEAT_ADDR_MAX];
 
-	if (leat_dev_info_get(lower, &info) < 0)
+	if (leat_dev_info_for(lower, conf->ops, &info) < 0)
 		return NULL;
 	snprintf(name, sizeof(name), "%s/%s", leat_ep_name(ep), leat_dev_name(lower));
 	c.name = name;

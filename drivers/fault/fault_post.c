@@ -173,7 +173,7 @@ fault_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			break;
 		}
 	}
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }
 
 int

@@ -41,10 +41,14 @@ dir_init(struct ring_dir *dir, uint32_t nb)
 	dir->ops = (struct leat_op **)p;
 	dir->nr = (uint64_t *)(p + ops);
 	/*
-	 * Never filled: consumed long ago, and what a head of 0 would mean (see
-	 * ring_tx_advance()).
+	 * Never filled: consumed long ago (it is compared as signed), and what a head of 0 would
+	 * mean (see ring_tx_advance()).
 	 */
 	memset(dir->nr, 0xff, nrs);
+	/* The only one whose head of 0 would be that of an ack to come. */
+	dir->acks[nb - 1].head = 1;
+	dir->consumed = RING_FIRST;
+	dir->recalls = LEAT_CURSOR_START;
 	dir->mask = nb - 1;
 	return 0;
 }

@@ -141,6 +141,7 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	}
 	rep->ep = ep;
 	rep->recv_mask = nb_recvs - 1;
+	rep->recv_head = rep->recv_tail = LEAT_CURSOR_START;
 	rep->inline_max = rdev->inline_max;
 	rep->datagram = conf->type == LEAT_EP_DATAGRAM;
 	rep->can_send = (conf->ops & LEAT_OP_BIT(LEAT_OP_SEND)) != 0;
@@ -231,4 +232,4 @@ static const struct leat_driver ring_driver = {
 	.disarm = ring_ep_disarm,
 };
 
-LEAT_REGISTER_DRIVER(ring_driver)
+LEAT_DRIVER_REGISTER(ring_driver)

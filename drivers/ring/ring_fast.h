@@ -28,7 +28,9 @@
  *              `--<--------'
  *
  * A place may be passed over for long, and the number in its head has 16 bits only: where it could
- * be taken for the message to come, it is cleared before anybody is sent there.
+ * be taken for the message to come, it gets the number before that, which is in another place,
+ * before the consumer is sent there. (0 would not do: it is what the head of every 65536th message
+ * begins with.)
  */
 #define RING_LAP 16
 static_assert(RING_DEPTH_MIN >= RING_LAP, "place 0 is not the next one");
@@ -72,7 +74,7 @@ ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
 	if (unlikely(!ring_tx_free(link, next)))
 		next = ring_tx_over(link, next);
 	if (unlikely((uint16_t)(nr + 2 - link->tx_nr[next]) == 0))
-		__atomic_store_n(&link->tx_slots[next].head, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&link->tx_slots[next].head, (uint16_t)(nr + 2), __ATOMIC_RELAXED);
 	c->next = next;
 }
 

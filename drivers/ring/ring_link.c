@@ -66,7 +66,9 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	struct ring_dir *tx = &conn->dir[link->side], *rx = &conn->dir[link->side ^ 1];
 
 	link->tx_slots = tx->slots;
-	link->tx = (struct ring_cursor){ .slot = tx->slots, .next = 1 };
+	link->tx = (struct ring_cursor){ .slot = tx->slots, .nr = RING_FIRST, .next = 1 };
+	link->tx_seen = RING_FIRST;
+	link->tx_ack_head = link->rx_ack_tail = LEAT_CURSOR_START;
 	link->tx_acks = tx->acks;
 	link->tx_ops = tx->ops;
 	link->tx_consumed = &tx->consumed;
@@ -74,10 +76,12 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	link->tx_nr = tx->nr;
 	link->rx_slots = rx->slots;
 	link->rx_slot = rx->slots;
+	link->rx_scan = link->rx_head = RING_FIRST;
 	link->rx_acks = rx->acks;
 	link->rx_notes = rx->notes;
 	link->rx_consumed = &rx->consumed;
 	link->rx_mask = rx->mask;
+	link->recalls_seen = LEAT_CURSOR_START;
 	if (conn->mbox[link->side ^ 1]->fd >= 0) {
 		link->wake = conn->mbox[link->side ^ 1];
 		/* Not if it is closed. */

@@ -38,6 +38,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+#include "leat_cursor.h"
 #include "leat_ep.h"
 
 struct ring_link;
@@ -56,6 +57,12 @@ struct ring_link;
 
 #define RING_WORDS 13
 #define RING_FIRST_LINE 40 /* bytes of w[] in the slot's first line */
+
+/*
+ * Number of a connection's first message. Numbers have 64 bits, of which heads carry 16 and credits
+ * 32: so both wrap soon.
+ */
+#define RING_FIRST ((uint64_t)LEAT_CURSOR_START)
 
 /*
  * A slot: a message, or a request. What an 8-byte message needs is in the first line.
@@ -171,7 +178,7 @@ struct ring_conn {
 	struct ring_mbox *mbox[2];
 	bool datagram; /* the connector's kind; the other must be of the same */
 	uint16_t priv_len[2];
-	uint8_t priv[2][LEAT_PRIV_MAX];
+	uint8_t priv[2][LEAT_EP_PRIV_MAX];
 	char from[LEAT_ADDR_MAX];
 	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
 	struct {

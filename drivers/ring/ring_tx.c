@@ -182,7 +182,7 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 		}
 		i = (uint16_t)(i + k);
 	}
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }
 
 /* One at a time, as in a conversation: small functions of their own, which save few registers. */
@@ -192,7 +192,7 @@ post_send(struct leat_ep *ep, struct leat_op **ops)
 	struct ring_ep *rep = ep->drv;
 
 	if (likely(ring_send_one(ep, rep, ops[0])))
-		return leat_post_end(ep, 1, 1);
+		return leat_ep_post_end(ep, 1, 1);
 	return post_burst(ep, rep, ops, 1);
 }
 
@@ -202,7 +202,7 @@ post_recv(struct leat_ep *ep, struct leat_op **ops)
 	struct ring_ep *rep = ep->drv;
 
 	if (likely(ring_recv_one(ep, rep, ops[0])))
-		return leat_post_end(ep, 1, 1);
+		return leat_ep_post_end(ep, 1, 1);
 	return post_burst(ep, rep, ops, 1);
 }
 

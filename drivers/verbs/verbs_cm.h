@@ -18,7 +18,7 @@ struct vb_cm_event {
 	uint8_t rd_atom, init_rd_atom;
 	struct rdma_ud_param ud; /* of UD, instead */
 	uint16_t priv_len;
-	uint8_t priv[LEAT_PRIV_MAX];
+	uint8_t priv[LEAT_EP_PRIV_MAX];
 };
 
 /* Does an id lead through the endpoint's device? */

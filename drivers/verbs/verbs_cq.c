@@ -37,7 +37,7 @@ sq_done_well(struct vb_ep *e, struct vb_conn *c, uint32_t last)
 
 	if (unlikely(n > c->tail - head))
 		return;
-	k = leat_ops_sent(e->ep, &e->ep->peers[c->index], c->sq, c->mask, head, n);
+	k = leat_op_finish_sent(e->ep, &e->ep->peers[c->index], c->sq, c->mask, head, n);
 	c->head = head + k;
 	if (unlikely(k < n))
 		sq_done_each(e, c, n - k, 0);

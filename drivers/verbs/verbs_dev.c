@@ -360,4 +360,4 @@ static const struct leat_driver verbs_driver = {
 	.disarm = vb_ep_disarm,
 };
 
-LEAT_REGISTER_DRIVER(verbs_driver)
+LEAT_DRIVER_REGISTER(verbs_driver)

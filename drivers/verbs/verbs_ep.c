@@ -91,6 +91,7 @@ alloc_tables(struct vb_ep *e, const struct leat_ep_conf *conf)
 	uint32_t i, qpns = rte_align32pow2(4 * (uint32_t)conf->max_peers + 4);
 
 	e->soft_mask = rte_align32pow2(e->rx_depth) - 1;
+	e->soft_head = LEAT_CURSOR_START;
 	e->qpn_mask = qpns - 1;
 	e->slots = calloc(e->rx_depth, sizeof(*e->slots));
 	e->free = calloc(e->rx_depth, sizeof(*e->free));
@@ -168,6 +169,8 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->inline_max = e->dev->inline_max;
 	e->signal = e->dev->args.signal;
 	e->nb_peers = conf->max_peers;
+	e->posts = LEAT_CURSOR_START;
+	e->tags = (uint16_t)LEAT_CURSOR_START;
 	e->wait_fd = -1;
 	e->iwarp_reads = e->dev->iwarp && (conf->ops & LEAT_OP_BIT(LEAT_OP_READ)) != 0;
 	TAILQ_INIT(&e->busy);

@@ -47,6 +47,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <leat_addr.h>
+#include <leat_cursor.h>
 #include <leat_error.h>
 #include <leat_fabric_driver.h>
 #include <leat_log.h>

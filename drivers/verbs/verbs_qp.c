@@ -164,7 +164,8 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 	c->qpx = e->dev->wr_api ? ibv_qp_to_qp_ex(c->qp) : NULL;
 #endif
 	c->qpn = c->qp->qp_num;
-	c->head = c->tail = c->unsignaled = 0;
+	c->head = c->tail = LEAT_CURSOR_START;
+	c->unsignaled = 0;
 	c->tag = (uint32_t)e->tags++ << 16 | c->index;
 	e->nb_qps++;
 	vb_qpn_add(e, c->qpn, c->index);

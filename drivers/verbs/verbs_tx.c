@@ -303,5 +303,5 @@ vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			i++;
 		}
 	}
-	return leat_post_end(ep, (uint16_t)i, n);
+	return leat_ep_post_end(ep, (uint16_t)i, n);
 }

@@ -112,6 +112,8 @@ vb_ud_alloc(struct vb_ep *e)
 	u->mtu = e->dev->port_mtu;
 	u->sq_mask = rte_align32pow2(e->tx_depth) - 1;
 	u->rq_mask = rte_align32pow2(e->rx_depth) - 1;
+	u->sq_head = u->sq_tail = u->rq_head = u->rq_tail = LEAT_CURSOR_START;
+	u->attempts = LEAT_CURSOR_START;
 	scratch = (size_t)(u->rq_mask + 1u) * VB_GRH_STRIDE + u->mtu;
 	u->sq = calloc(u->sq_mask + 1u, sizeof(struct leat_op *));
 	u->rq = calloc(u->rq_mask + 1u, sizeof(struct leat_op *));

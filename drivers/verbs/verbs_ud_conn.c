@@ -131,7 +131,7 @@ vb_ud_connect(struct vb_conn *c)
 
 	if (u->qp == NULL)
 		return leat_err(EIO, "%s: the device failed", c->e->dev->name);
-	if (c->ud.attempt == 0)
+	while (c->ud.attempt == 0) /* which means none */
 		c->ud.attempt = ++u->attempts;
 	h.attempt = c->ud.attempt;
 	p.private_data = buf;

@@ -191,5 +191,5 @@ vb_ud_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		tx_flush(u, &tx);
 	if (rx.n > 0)
 		vb_ud_rx_flush(u, &rx);
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }

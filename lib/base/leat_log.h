@@ -22,6 +22,7 @@ extern "C" {
 /** @name Log types, registered when libleat is loaded. */
 /**@{*/
 LEAT_API extern int leat_logtype_base;
+LEAT_API extern int leat_logtype_exchange;
 LEAT_API extern int leat_logtype_fabric;
 LEAT_API extern int leat_logtype_reactor;
 LEAT_API extern int leat_logtype_task;
@@ -36,7 +37,7 @@ LEAT_API extern int leat_logtype_app;
  * @param level
  *   ERR, WARNING, NOTICE, INFO or DEBUG (RTE_LOG_x without its prefix).
  * @param part
- *   base, fabric, reactor, task, driver or app.
+ *   base, exchange, fabric, reactor, task, driver or app.
  * @param ...
  *   A literal printf format without the newline, and its arguments.
  *

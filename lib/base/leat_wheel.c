@@ -5,106 +5,317 @@
 #include "leat_wheel.h"
 
 #define TICK_SHIFT_MAX 56U
+/* Lists up to this length are looked through for their first expiry. */
+#define SHORT 8
 
-_Static_assert(LEAT_WHEEL_SLOTS % 64 == 0, "the bitmap has whole words");
+_Static_assert(LEAT_WHEEL_SLOTS == 64, "a level's bitmap is one word");
+_Static_assert((LEAT_WHEEL_LEVELS - 1) * LEAT_WHEEL_BITS + 6 >= 64,
+	       "the levels reach over 64 bits");
+
+/* The first occupied slot of a level. */
+struct first {
+	const struct leat_wheel_link *head;
+	uint64_t n;    /* number of the slot since time began */
+	uint64_t tick; /* its first */
+	unsigned int level;
+	unsigned int off; /* slots from the present one */
+};
 
 void
 leat_wheel_init(struct leat_wheel *w, uint64_t tick_cycles, uint64_t now)
 {
 	unsigned int shift = tick_cycles > 1 ? 63 - (unsigned int)__builtin_clzll(tick_cycles) : 0;
+	unsigned int i;
 
 	memset(w, 0, sizeof(*w));
 	w->shift = RTE_MIN(shift, TICK_SHIFT_MAX);
+	w->levels = 1;
+	while (6 + (w->levels - 1) * LEAT_WHEEL_BITS < 64 - w->shift)
+		w->levels++;
 	w->tick = now >> w->shift;
 	w->next = UINT64_MAX;
-	w->expired_tail = &w->expired;
+	w->due.next = w->due.prev = &w->due;
+	for (i = 0; i < LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS; i++)
+		w->slot[i].next = w->slot[i].prev = &w->slot[i];
 }
 
-/* First slot at or after `from` (circular) whose bit is set, as its distance from `from`;
- * LEAT_WHEEL_SLOTS when there is none. */
+static struct leat_wheel_node *
+node_of(struct leat_wheel_link *link)
+{
+	return container_of(link, struct leat_wheel_node, link);
+}
+
+static bool
+list_empty(const struct leat_wheel_link *head)
+{
+	return head->next == head;
+}
+
+static struct leat_wheel_link *
+slot_of(struct leat_wheel *w, unsigned int level, uint64_t n)
+{
+	return &w->slot[level * LEAT_WHEEL_SLOTS + n % LEAT_WHEEL_SLOTS];
+}
+
+static bool
+slot_occupied(const struct leat_wheel *w, unsigned int level, uint64_t n)
+{
+	return (w->occupied[level] >> (n % LEAT_WHEEL_SLOTS) & 1) != 0;
+}
+
+/* false: the level is empty. */
+static bool
+level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
+{
+	unsigned int down = level * LEAT_WHEEL_BITS, s;
+	uint64_t occupied = w->occupied[level];
+	uint64_t present = w->tick >> down;
+
+	if (occupied == 0)
+		return false;
+	/* No slot is further away than 63: turned, so that the present one is bit 0. */
+	s = (unsigned int)(present % LEAT_WHEEL_SLOTS);
+	occupied = occupied >> s | occupied << ((64 - s) % 64);
+	f->off = (unsigned int)__builtin_ctzll(occupied);
+	f->n = present + f->off;
+	f->level = level;
+	f->tick = f->n << down;
+	f->head = &w->slot[level * LEAT_WHEEL_SLOTS + f->n % LEAT_WHEEL_SLOTS];
+	return true;
+}
+
+/*
+ * The slot that comes first; without a head: none. When slots of two levels begin at the same tick
+ * it is the higher one, as its timers belong into the lower one.
+ */
+static struct first
+wheel_first(const struct leat_wheel *w)
+{
+	struct first f = { .head = NULL }, g;
+	unsigned int l;
+
+	for (l = 0; l < w->levels; l++)
+		if (level_first(w, l, &g) && (f.head == NULL || g.tick <= f.tick))
+			f = g;
+	return f;
+}
+
 static unsigned int
-next_occupied(const struct leat_wheel *w, unsigned int from)
+steps_of(unsigned int max)
 {
-	unsigned int dist = 0;
-
-	while (dist < LEAT_WHEEL_SLOTS) {
-		unsigned int s = (from + dist) % LEAT_WHEEL_SLOTS;
-		uint64_t bits = w->occupied[s / 64] >> (s % 64);
-
-		if (bits != 0)
-			return RTE_MIN(dist + (unsigned int)__builtin_ctzll(bits),
-				       (unsigned int)LEAT_WHEEL_SLOTS);
-		dist += 64 - s % 64;
-	}
-	return LEAT_WHEEL_SLOTS;
+	return max == UINT32_MAX ? UINT32_MAX : LEAT_WHEEL_STEPS;
 }
 
-/* Move what has expired from slot `s` to the expired list; the earliest expiry of what stays
- * lowers *first. */
-static void
-walk_slot(struct leat_wheel *w, unsigned int s, uint64_t now, uint64_t *first)
+/* Room for one step more? */
+static bool
+step(struct leat_wheel *w, unsigned int *left)
 {
-	struct leat_wheel_node *node = w->slot[s];
+	if (*left == 0)
+		return false;
+	if (*left != UINT32_MAX)
+		(*left)--;
+	w->steps++;
+	return true;
+}
 
-	while (node != NULL) {
-		struct leat_wheel_node *next = node->next;
+/* Moves the timers of a slot to the levels below. false: not all. */
+static bool
+sort_slot(struct leat_wheel *w, unsigned int level, uint64_t n, unsigned int *left)
+{
+	struct leat_wheel_link *head = slot_of(w, level, n);
 
-		if (node->expiry <= now) {
-			*node->pprev = next;
-			if (next != NULL)
-				next->pprev = node->pprev;
-			node->next = NULL;
-			node->pprev = w->expired_tail;
-			*w->expired_tail = node;
-			w->expired_tail = &node->next;
-		} else if (node->expiry < *first) {
-			*first = node->expiry;
-		}
-		node = next;
+	while (!list_empty(head)) {
+		struct leat_wheel_node *node = node_of(head->next);
+
+		if (!step(w, left))
+			return false;
+		leat_wheel_del(w, node);
+		leat_wheel_add(w, node, node->expiry);
 	}
-	if (w->slot[s] == NULL)
-		w->occupied[s / 64] &= ~(UINT64_C(1) << (s % 64));
+	return true;
+}
+
+/* Timers of level 0, all of one tick, that has come: to the end of those that are due. */
+static void
+take_slot(struct leat_wheel *w, uint64_t tick)
+{
+	struct leat_wheel_link *head = slot_of(w, 0, tick), *due = &w->due;
+
+	head->next->prev = due->prev;
+	due->prev->next = head->next;
+	head->prev->next = due;
+	due->prev = head->prev;
+	head->next = head->prev = head;
+	w->occupied[0] &= ~(UINT64_C(1) << (tick % LEAT_WHEEL_SLOTS));
+}
+
+/* The present becomes a tick; slot after slot that begins until then. false: not there yet. */
+static bool
+go_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
+{
+	struct first f;
+
+	for (f = wheel_first(w); f.head != NULL && f.tick <= tick; f = wheel_first(w)) {
+		if (!step(w, left))
+			return false;
+		/* Slots of which the present is a part begin before it. */
+		w->tick = RTE_MAX(w->tick, f.tick);
+		w->here = 0;
+		if (f.level == 0)
+			take_slot(w, f.tick);
+		else if (!sort_slot(w, f.level, f.n, left))
+			return false;
+	}
+	w->tick = tick;
+	w->here = UINT64_MAX;
+	return true;
+}
+
+/* Sorts the slots that come after the present one. false: not through yet. */
+static bool
+sort_ahead(struct leat_wheel *w, unsigned int *left)
+{
+	unsigned int l;
+
+	for (l = 1; l < w->levels; l++) {
+		uint64_t n = (w->tick >> (l * LEAT_WHEEL_BITS)) + 1;
+
+		if (slot_occupied(w, l, n) && !sort_slot(w, l, n, left))
+			return false;
+	}
+	return true;
+}
+
+/* The first expiry in a list, if it is short. */
+static bool
+short_list(const struct leat_wheel_link *head, uint64_t *first)
+{
+	const struct leat_wheel_link *at;
+	unsigned int i = 0;
+
+	*first = UINT64_MAX;
+	for (at = head->next; at != head; at = at->next) {
+		uint64_t expiry = container_of(at, const struct leat_wheel_node, link)->expiry;
+
+		if (i++ == SHORT)
+			return false;
+		*first = RTE_MIN(*first, expiry);
+	}
+	return true;
+}
+
+/* The first expiry of level 0, or the tick in which that is. */
+static uint64_t
+first_expiry(const struct leat_wheel *w)
+{
+	struct first f;
+	uint64_t at;
+
+	if (!level_first(w, 0, &f))
+		return UINT64_MAX;
+	if (short_list(f.head, &at))
+		return at;
+	/* In the slot of the present there are those that were late when they were added, too. */
+	return f.off == 0 ? 0 : f.tick << w->shift;
+}
+
+/* When a slot of a higher level is to be sorted: while the one before it is the present. */
+static uint64_t
+sort_at(const struct leat_wheel *w, const struct first *f)
+{
+	return f->off <= 1 ? 0 : ((f->n - 1) << (f->level * LEAT_WHEEL_BITS)) << w->shift;
+}
+
+/* What the next run has to do, and when. */
+static uint64_t
+next_event(const struct leat_wheel *w)
+{
+	uint64_t next = RTE_MAX(first_expiry(w), RTE_MIN(w->here, (w->tick + 1) << w->shift));
+	struct first f;
+	unsigned int l;
+
+	for (l = 1; l < w->levels; l++)
+		if (level_first(w, l, &f))
+			next = RTE_MIN(next, sort_at(w, &f));
+	return next;
+}
+
+/* Calls back; those of the present tick that have not expired go back into its slot. */
+static unsigned int
+fire(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg, unsigned int max)
+{
+	unsigned int n = 0, left = steps_of(max);
+
+	while (n < max && !list_empty(&w->due)) {
+		struct leat_wheel_node *node = node_of(w->due.next);
+		bool expired = node->expiry <= now;
+
+		if (!expired && !step(w, &left))
+			break;
+		leat_wheel_del(w, node);
+		if (expired) {
+			cb(node, arg);
+			n++;
+		} else {
+			leat_wheel_add(w, node, node->expiry);
+		}
+	}
+	return n;
 }
 
 unsigned int
 leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg,
 		     unsigned int max)
 {
-	uint64_t end = RTE_MAX(now >> w->shift, w->tick);
-	uint64_t first = UINT64_MAX;
-	unsigned int span, off, n;
+	unsigned int n, left = steps_of(max);
+	bool through;
+	uint64_t tick;
 
+	now = RTE_MIN(now, UINT64_MAX - 1);
+	tick = RTE_MAX(now >> w->shift, w->tick);
 	/*
-	 * Take out everything that has expired before the first callback, so that callbacks may
-	 * do what they like with the slots. After a jump of a turn or more every slot is walked
-	 * once. The slot of `end` itself is walked too and stays the current one: its tick is
-	 * not over.
+	 * All slots before the first callback: what a callback adds goes into slots, and those are
+	 * looked at by the next run. Callbacks may do what they like with the slots, too.
+	 *
+	 * While timers of this tick are still to be looked at, those that went back into its slot
+	 * stay there: a run that has enough would look at the same ones again and again.
 	 */
-	span = (unsigned int)RTE_MIN(end - w->tick + 1, (uint64_t)LEAT_WHEEL_SLOTS);
-	for (off = 0; off < span; off++) {
-		unsigned int from = (unsigned int)((w->tick + off) % LEAT_WHEEL_SLOTS);
-
-		off += next_occupied(w, from);
-		if (off >= span)
-			break;
-		walk_slot(w, (unsigned int)((w->tick + off) % LEAT_WHEEL_SLOTS), now, &first);
-	}
-	w->tick = end;
-
-	/* What stayed in the slots just walked is known exactly; of the others only the start of
-	 * the tick in which the first of them is walked next. */
-	off = next_occupied(w, (unsigned int)((end + 1) % LEAT_WHEEL_SLOTS));
-	if (off < LEAT_WHEEL_SLOTS - 1)
-		first = RTE_MIN(first, (end + 1 + off) << w->shift);
-	w->next = first;
-
-	for (n = 0; n < max && w->expired != NULL; n++) {
-		struct leat_wheel_node *node = w->expired;
-
-		leat_wheel_del(w, node);
-		cb(node, arg);
-	}
-	if (w->expired != NULL)
-		w->next = RTE_MIN(w->next, w->expired->expiry);
+	if (tick == w->tick && w->here != 0 && !list_empty(&w->due) && max != UINT32_MAX)
+		through = true;
+	else
+		through = go_to(w, tick, &left);
+	n = fire(w, now, cb, arg, max);
+	through = through && sort_ahead(w, &left) && list_empty(&w->due);
+	w->next = through ? next_event(w) : 0;
 	return n;
+}
+
+uint64_t
+leat_wheel_next(const struct leat_wheel *w)
+{
+	uint64_t next, at;
+	struct first f;
+	unsigned int l;
+
+	/* Expired, or a run was not through. */
+	if (w->next == 0 || w->count == 0)
+		return w->next;
+	next = first_expiry(w);
+	for (l = 1; l < w->levels; l++) {
+		if (!level_first(w, l, &f))
+			continue;
+		if (!short_list(f.head, &at)) {
+			next = RTE_MIN(next, sort_at(w, &f));
+			continue;
+		}
+		/*
+		 * Few timers can be sorted when the first one expires. If many follow, they can't.
+		 */
+		next = RTE_MIN(next, at);
+		if (slot_occupied(w, l, f.n + 1) &&
+		    !short_list(&w->slot[l * LEAT_WHEEL_SLOTS + (f.n + 1) % LEAT_WHEEL_SLOTS], &at))
+			next = RTE_MIN(next, f.tick << w->shift);
+	}
+	/* Neither is ever late. */
+	return RTE_MAX(next, w->next);
 }

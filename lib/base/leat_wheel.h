@@ -5,25 +5,41 @@
 
 /**
  * @file
- * A hashed timer wheel: O(1) add and delete, no allocation, no division. One thread's own.
+ * A hierarchical timer wheel: O(1) add, delete and re-add, no allocation, no division. One thread's
+ * own.
  *
- * Source: G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987,
- * scheme 6, with unsorted lists.
+ * Source: G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 7,
+ * with levels that overlap so that a slot can be sorted ahead of its time.
  *
- * Time is cut into ticks; a timer hangs in the slot (tick of its expiry) mod 256. Running the
- * wheel walks the slots of the ticks that have passed since the last run and takes out what
- * has expired; timers of a later turn stay.
+ * Time is cut into ticks. A slot of level l is 32^l ticks wide, and each level has 64 slots, so
+ * that it reaches twice as far as one slot of the level above it:
  *
  * @code
- *	ticks    ... 255 | 256   257   258   259 ... 511 | 512 ...
- *	slot         255 |  0     1     2     3  ... 255 |  0
- *	                         ^tick       ^tick of now
- *	                          |--walked--|
+ *	tick 32 us    slot       reach
+ *	level 0       32 us      2 ms       |-|-|-|-|-|-|-|
+ *	level 1        1 ms     66 ms       |        |        |        |        |   ...
+ *	level 2       33 ms    2.1 s
+ *	level 3      1.05 s     67 s
+ *	level 4      33.6 s     36 min      ... up to 13 levels: the whole range of 64 bits
  * @endcode
+ *
+ * A timer hangs in the lowest level that reaches its expiry. Above level 0 that slot is at least
+ * two slots away. When the present is in the slot before it, the timers in it move down a level,
+ * some of them in each run:
+ *
+ * @code
+ *	level l    |  present  | is sorted |  next one |    each slot has its own width of time
+ *	level l-1  |||||||||||||^^^^^^^^^^^|                to be sorted in
+ * @endcode
+ *
+ * So a timer moves once per level in its life, a run does a bounded amount of work whatever
+ * expires together, and a timer is in level 0 before its tick has come. Each level has a bitmap of
+ * its slots: finding the next one, and passing by empty ones, takes a look at each level and not
+ * at time.
  *
  * A timer fires when `expiry <= now`, exact to the cycle (not rounded to ticks), in the first
  * run that sees such a `now`. Ticks decide only how much is looked at. Good ticks are 1/100 to
- * 1/10 of a usual timeout.
+ * 1/10 of the shortest usual timeout.
  */
 
 #include <leat_common.h>
@@ -32,30 +48,48 @@
 extern "C" {
 #endif
 
-#define LEAT_WHEEL_SLOTS 256
+/** Slots of a level: the bits of a word. */
+#define LEAT_WHEEL_SLOTS 64
+/** A slot is that many bits wider than those of the level below. */
+#define LEAT_WHEEL_BITS 5
+/** Levels that reach from any 64-bit tick to any later one: 6 + 12 * 5 bits. */
+#define LEAT_WHEEL_LEVELS 13
+
+/**
+ * What a run may look at beyond the timers it fires: moves to a lower level, slots, timers of the
+ * present tick whose time has not come. Each is some 10 ns, or a cache miss.
+ */
+#define LEAT_WHEEL_STEPS 256
+
+/** A place in a list, circular with its head. */
+struct leat_wheel_link {
+	struct leat_wheel_link *next;
+	struct leat_wheel_link *prev; /**< NULL: not queued */
+};
 
 /**
  * A timer, part of its owner's object. Zeroed means not queued. While it is queued it belongs
  * to the wheel and must not move.
  */
 struct leat_wheel_node {
-	struct leat_wheel_node *next;
-	struct leat_wheel_node **pprev; /**< what points here; NULL: not queued */
-	uint64_t expiry;		/**< cycles */
+	struct leat_wheel_link link;
+	uint64_t expiry; /**< cycles */
 };
 
 /** A wheel. Its fields are private, it must not move after leat_wheel_init(). */
 struct leat_wheel {
-	uint64_t next;	    /**< nothing expires before this; UINT64_MAX when empty */
-	uint64_t tick;	    /**< no slot of an earlier tick holds anything of that tick */
-	unsigned int shift; /**< a tick is 1 << shift cycles */
-	unsigned int count; /**< timers queued, the expired ones included */
-	/** Taken out of their slots, callback still to come, in order. */
-	struct leat_wheel_node *expired;
-	struct leat_wheel_node **expired_tail;
-	/** Slots that may hold something; a bit that is wrongly set is cleared by the next walk. */
-	uint64_t occupied[LEAT_WHEEL_SLOTS / 64];
-	struct leat_wheel_node *slot[LEAT_WHEEL_SLOTS];
+	uint64_t next;	     /**< a run has nothing to do before this; UINT64_MAX when empty */
+	uint64_t tick;	     /**< the present; slots of earlier ticks are empty */
+	uint64_t here;	     /**< first expiry in the slot of this tick; 0: not known */
+	unsigned int shift;  /**< a tick is 1 << shift cycles */
+	unsigned int count;  /**< timers queued, the expired ones included */
+	unsigned int levels; /**< that 64 - shift bits need */
+	uint64_t steps;	     /**< looked at so far, see LEAT_WHEEL_STEPS: what the wheel has cost */
+	/** Taken out of their slots as their ticks came, callback still to come, in order. */
+	struct leat_wheel_link due;
+	/** Slots that hold timers. */
+	uint64_t occupied[LEAT_WHEEL_LEVELS];
+	struct leat_wheel_link slot[LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS];
 };
 
 /**
@@ -74,7 +108,7 @@ typedef void (*leat_wheel_cb_t)(struct leat_wheel_node *node, void *arg);
  */
 LEAT_API void leat_wheel_init(struct leat_wheel *w, uint64_t tick_cycles, uint64_t now);
 
-/** Private: what leat_wheel_run() does when something may have expired. */
+/** Private: what leat_wheel_run() does when there is something to do. */
 LEAT_API unsigned int leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb,
 					   void *arg, unsigned int max);
 
@@ -82,7 +116,7 @@ LEAT_API unsigned int leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, l
 static inline bool
 leat_wheel_queued(const struct leat_wheel_node *node)
 {
-	return node->pprev != NULL;
+	return node->link.prev != NULL;
 }
 
 /** Number of timers queued. */
@@ -92,6 +126,18 @@ leat_wheel_count(const struct leat_wheel *w)
 	return w->count;
 }
 
+/** Private: the lowest level that reaches a tick, which is not before the present one. */
+static inline unsigned int
+leat_wheel_level(const struct leat_wheel *w, uint64_t tick)
+{
+	/* Up to 6 bits of distance are level 0, and each 5 more another one. */
+	unsigned int bit = 63 - (unsigned int)__builtin_clzll((tick - w->tick) | 32);
+	unsigned int level = (bit - 1) / LEAT_WHEEL_BITS;
+	unsigned int down = level * LEAT_WHEEL_BITS;
+
+	return level + ((tick >> down) - (w->tick >> down) >= LEAT_WHEEL_SLOTS);
+}
+
 /**
  * Take a timer out; its callback will not be called. Nothing happens when it is not queued.
  * `node` must be zeroed or have been in this wheel only.
@@ -99,21 +145,49 @@ leat_wheel_count(const struct leat_wheel *w)
 static inline void
 leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 {
-	if (node->pprev == NULL)
+	struct leat_wheel_link *next = node->link.next, *prev = node->link.prev;
+
+	if (prev == NULL)
 		return;
-	if (w->expired_tail == &node->next)
-		w->expired_tail = node->pprev;
-	*node->pprev = node->next;
-	if (node->next != NULL)
-		node->next->pprev = node->pprev;
-	node->next = NULL;
-	node->pprev = NULL;
+	prev->next = next;
+	next->prev = prev;
+	node->link.next = NULL;
+	node->link.prev = NULL;
+	if (next == prev) {
+		/* The list is empty, and this is its head: a slot's, or that of the due ones. */
+		size_t s = ((uintptr_t)prev - (uintptr_t)w->slot) / sizeof(*prev);
+
+		if (s < LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS)
+			w->occupied[s / LEAT_WHEEL_SLOTS] &=
+				~(UINT64_C(1) << (s % LEAT_WHEEL_SLOTS));
+	}
 	if (--w->count == 0)
 		w->next = UINT64_MAX;
 }
 
+/** Private: change the expiry of a queued timer if that leaves it in its slot. */
+static inline bool
+leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expiry)
+{
+	uint64_t tick = expiry >> w->shift, old = node->expiry >> w->shift;
+	unsigned int level;
+
+	/* What is due already, or will be in this tick, is queued anew. */
+	if (old <= w->tick)
+		return false;
+	/* It hangs in this level, or higher; so it is the same slot there, too. */
+	level = leat_wheel_level(w, old);
+	if (((tick ^ old) >> (level * LEAT_WHEEL_BITS)) != 0)
+		return false;
+	node->expiry = expiry;
+	if (expiry < w->next && level == 0)
+		w->next = expiry;
+	return true;
+}
+
 /**
- * Add a timer, or move it when it is queued already.
+ * Add a timer, or move it when it is queued already (which costs next to nothing while it stays in
+ * its slot: an idle timeout that each message pushes back).
  *
  * @param expiry
  *   When, in cycles. The past is allowed and means the next run; a timer that is added by a
@@ -122,28 +196,54 @@ leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 static inline void
 leat_wheel_add(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expiry)
 {
-	struct leat_wheel_node **head;
-	uint64_t tick = expiry >> w->shift;
-	unsigned int s;
+	uint64_t tick = expiry >> w->shift, event = expiry, n;
+	struct leat_wheel_link *head, *last;
+	unsigned int level, down;
 
-	leat_wheel_del(w, node);
-	/* The slots behind w->tick are not looked at for a whole turn. */
+	if (leat_wheel_queued(node)) {
+		if (leat_wheel_keep(w, node, expiry))
+			return;
+		leat_wheel_del(w, node);
+	}
 	if (tick < w->tick)
 		tick = w->tick;
-	s = (unsigned int)(tick % LEAT_WHEEL_SLOTS);
-	head = &w->slot[s];
+	level = leat_wheel_level(w, tick);
+	down = level * LEAT_WHEEL_BITS;
+	n = tick >> down;
+	head = &w->slot[level * LEAT_WHEEL_SLOTS + n % LEAT_WHEEL_SLOTS];
+	last = head->prev;
 
 	node->expiry = expiry;
-	node->next = *head;
-	node->pprev = head;
-	if (*head != NULL)
-		(*head)->pprev = &node->next;
-	*head = node;
+	node->link.next = head;
+	node->link.prev = last;
+	last->next = &node->link;
+	head->prev = &node->link;
 
-	w->occupied[s / 64] |= UINT64_C(1) << (s % 64);
+	w->occupied[level] |= UINT64_C(1) << (n % LEAT_WHEEL_SLOTS);
 	w->count++;
-	if (expiry < w->next)
-		w->next = expiry;
+	/* A higher slot is sorted while the one before it is the present. */
+	if (level > 0)
+		event = ((n - 1) << down) << w->shift;
+	if (event < w->next)
+		w->next = event;
+	if (tick == w->tick && expiry < w->here)
+		w->here = expiry;
+}
+
+/**
+ * Tell the wheel what time it is, without firing anything. Worth it after a long sleep, before
+ * timers are added: a wheel that knows the time puts them into finer slots. Not from a callback.
+ */
+static inline void
+leat_wheel_advance(struct leat_wheel *w, uint64_t now)
+{
+	uint64_t tick = now >> w->shift;
+
+	/* No slot is passed or entered before w->next. */
+	if (now < w->next && tick > w->tick) {
+		w->tick = tick;
+		w->here = 0;
+	}
 }
 
 /**
@@ -151,33 +251,61 @@ leat_wheel_add(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expi
  * earlier tick fire before those of a later one; within a tick there is no order.
  *
  * Costs one comparison while nothing can have expired. `now` may jump by any amount; should it
- * go back, nothing fires that it has not reached.
+ * go back, nothing fires that it has not reached. Not from a callback.
  *
  * @param now
  *   The present, in cycles.
  * @param max
- *   Call back at most this many; the rest stays queued, expired, for the next run.
+ *   Call back at most this many; the rest stays queued, expired, for the next run. With less than
+ *   UINT32_MAX the work besides is bounded, too, by LEAT_WHEEL_STEPS: after a jump, or when
+ *   thousands expire in one tick, a run may call back fewer although more have expired.
+ *   leat_wheel_late() tells that apart from a run that has fired all, and leat_wheel_due() says
+ *   that the next run is due at once.
  * @return
  *   Number of callbacks called.
  */
 static inline unsigned int
 leat_wheel_run(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg, unsigned int max)
 {
-	if (likely(now < w->next))
+	if (likely(now < w->next)) {
+		leat_wheel_advance(w, now);
 		return 0;
+	}
 	return leat_wheel_run_slots(w, now, cb, arg, max);
 }
 
 /**
- * The earliest moment at which something may expire, in cycles; UINT64_MAX when the wheel is
- * empty. It may be earlier than the first expiry (by up to a turn, or because that timer was
- * deleted), never later: a loop may sleep until then.
+ * When the next leat_wheel_run() has something to do, in cycles, be it only to sort timers;
+ * UINT64_MAX when the wheel is empty. Never later than the first expiry. For a loop that is awake:
+ * one load.
  */
 static inline uint64_t
-leat_wheel_next(const struct leat_wheel *w)
+leat_wheel_due(const struct leat_wheel *w)
 {
 	return w->next;
 }
+
+/**
+ * May a timer have expired that the last run did not fire, because it had looked at enough? Then
+ * the next run goes on. A run that is only behind with sorting timers of the future is not late.
+ *
+ * @param now
+ *   The present, in cycles.
+ */
+static inline bool
+leat_wheel_late(const struct leat_wheel *w, uint64_t now)
+{
+	return now >= w->next &&
+	       (w->due.next != &w->due || w->here <= now || w->tick < now >> w->shift);
+}
+
+/**
+ * Until when a loop may sleep, in cycles; UINT64_MAX when the wheel is empty. Never later than the
+ * first expiry, and just that when few timers are near it. When many are, a loop that sleeps until
+ * then wakes once more for each level that they have to be sorted down. Takes a look at each
+ * level.
+ */
+LEAT_API uint64_t leat_wheel_next(const struct leat_wheel *w);
 
 #ifdef __cplusplus
 }

@@ -70,6 +70,7 @@ int
 leat_channel_format(void *mem, uint64_t bytes, const struct leat_channel_conf *conf)
 {
 	struct leat_channel ch = { 0 };
+	struct chan_ns ns = chan_ns_self();
 	struct chan_block *b = mem;
 	struct layout l;
 	uint32_t i;
@@ -90,7 +91,8 @@ leat_channel_format(void *mem, uint64_t bytes, const struct leat_channel_conf *c
 	b->participants = l.participants;
 	b->size = l.size;
 	b->bytes = l.bytes;
-	b->pid_ns = chan_pid_ns();
+	b->pid_ns = ns.pid;
+	b->time_ns = ns.time;
 	if (conf != NULL) {
 		b->notify = conf->notify;
 		b->on_death = conf->on_death;
@@ -161,6 +163,37 @@ chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, u
 	return 0;
 }
 
+/*
+ * Does nothing lie at a position behind which there are frames? It may have been moved meanwhile.
+ */
+static bool
+is_gap(const struct leat_channel *ch, uint64_t pos, const _Atomic uint64_t *position)
+{
+	uint64_t m = atomic_load_explicit(chan_mark(ch, pos), memory_order_acquire);
+
+	return !mark_is_at(ch, m, pos) &&
+	       atomic_load_explicit(position, memory_order_acquire) == pos;
+}
+
+int
+chan_check(struct leat_channel *ch)
+{
+	uint64_t w, r, f;
+
+	/* A file that was cut off and grew again is all zeros. */
+	if (atomic_load_explicit(&ch->block->magic, memory_order_relaxed) != CHAN_MAGIC)
+		return chan_corrupt(ch, "head of the block", 0);
+	if (chan_positions(ch, &w, &r, &f) != 0) {
+		ch->broken = true;
+		return -EPROTO;
+	}
+	if (f != r && is_gap(ch, f, &ch->block->free))
+		return chan_corrupt(ch, "no frame at free", f);
+	if (r != w && is_gap(ch, r, &ch->block->read))
+		return chan_corrupt(ch, "no frame at read", r);
+	return 0;
+}
+
 #ifdef CHAN_DEBUG
 void
 chan_check_positions(struct leat_channel *ch)
@@ -180,13 +213,26 @@ opts_ok(const struct leat_channel_opts *opts)
 	       opts->invalid <= LEAT_CHANNEL_INVALID_SKIP && opts->check_ms <= CHECK_MS_MAX;
 }
 
+/* What former owners of our slot counted stays in the channel's totals, and is not ours. */
+static void
+count_from_here(struct leat_channel *ch)
+{
+	struct chan_slot *s = &ch->block->slots[ch->slot];
+	unsigned int k;
+
+	for (k = 0; k < LEAT_CHANNEL_COUNTERS; k++)
+		atomic_store_explicit(&s->before[k],
+				      atomic_load_explicit(&s->count[k], memory_order_relaxed),
+				      memory_order_relaxed);
+}
+
 /* The handle takes over one reference to the map, if it succeeds. */
 struct leat_channel *
 chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_channel_opts *opts)
 {
 	static const struct leat_channel_opts none;
 	struct leat_channel *ch;
-	uint64_t w, r, f, ns;
+	uint64_t w, r, f;
 
 	if (opts == NULL)
 		opts = &none;
@@ -204,25 +250,23 @@ chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_c
 		ch->opts.check_ms = CHECK_MS_DEFAULT;
 	if (chan_view(ch, mem, bytes) != 0 || chan_positions(ch, &w, &r, &f) != 0)
 		goto fail;
-	ns = chan_pid_ns();
-	if (ns != 0 && ch->block->pid_ns != 0 && ns != ch->block->pid_ns) {
-		(void)chan_err(EXDEV,
-			       "channel: made in another pid namespace, whose dead can't be told");
-		goto fail;
-	}
-	if (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD && map->efd[0] < 0) {
-		(void)chan_err(EINVAL, "channel: it notifies by eventfds, and none were given");
-		goto fail;
-	}
 	ch->map = map;
 	if (chan_slot_take(ch) != 0)
 		goto fail;
+	count_from_here(ch);
+	ch->tick_in = ch->tick_every = 1;
 	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	ch->read_seen = ch->free_seen;
+	ch->search_at = ch->free_seen;
 	/* What was returned before we came is ours to read, too. */
 	ch->returned_seen = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 	if (ch->returned_seen > 0)
 		ch->returned_seen--;
+	/* What the dead had may have waited for the next one that comes. */
+	if (leat_channel_recover(ch) < 0) {
+		chan_slot_leave(ch);
+		goto fail;
+	}
 	return ch;
 fail:
 	free(ch);
@@ -232,21 +276,16 @@ fail:
 void
 leat_channel_close(struct leat_channel *ch)
 {
-	uint64_t bit, who;
-
 	if (ch == NULL)
 		return;
-	if (ch->res_value != 0)
-		(void)leat_channel_abort(ch);
-	if (ch->nb_held > 0)
-		(void)leat_channel_give_back(ch);
-	bit = UINT64_C(1) << ch->slot;
-	atomic_fetch_and_explicit(&ch->block->data.who, ~bit, memory_order_acq_rel);
-	atomic_fetch_and_explicit(&ch->block->room.who, ~bit, memory_order_acq_rel);
-	who = ch->who;
-	/* release: pairs with chan_slot_take() */
-	atomic_compare_exchange_strong_explicit(&ch->block->slots[ch->slot].who, &who, 0,
-						memory_order_acq_rel, memory_order_relaxed);
+	/* In the child of a fork the participant is the parent's. */
+	if (chan_process_is_self(&ch->process)) {
+		if (ch->res_value != 0)
+			(void)leat_channel_abort(ch);
+		if (ch->nb_held > 0)
+			(void)leat_channel_give_back(ch);
+		chan_slot_leave(ch);
+	}
 	chan_map_put(ch->map);
 	free(ch);
 }

@@ -24,11 +24,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "leat_channel.h"
 
 #define CHAN_MAGIC UINT64_C(0x316c6e6843746c65)
-#define CHAN_VERSION 1
+#define CHAN_VERSION 2
 #define CHAN_LINE 128 /* two cache lines: they are fetched in pairs */
 #define CHAN_SHIFT 6
 #define CHAN_GRANULE (1u << CHAN_SHIFT)
@@ -61,18 +62,43 @@ struct chan_header {
 	uint64_t hash;
 };
 
-/* A participant. who is its whole identity, so that taking a slot is one compare-and-swap. */
+/*
+ * A participant. The word `owner` is the participant's whole identity, so that taking a slot is
+ * one compare-and-swap: who.c has the two kinds.
+ */
 struct chan_slot {
-	_Alignas(CHAN_LINE) _Atomic uint64_t who; /* start time << 24 | pid; 0: free */
+	_Alignas(CHAN_LINE) _Atomic uint64_t owner; /* 0: free */
 	_Atomic uint32_t generation;
-	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* the owner's to write */
+	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* the owner's to write; all owners' */
+	/* What the owner says of its process: valid if described equals the word owner. */
+	_Atomic uint64_t described;
+	_Atomic uint64_t start;
+	_Atomic uint64_t pid_ns;
+	_Atomic uint64_t time_ns;
+	_Atomic uint64_t before[LEAT_CHANNEL_COUNTERS]; /* what count was when the owner came */
 };
 
-#define WHO_PID_BITS 24
+#define WHO_PID_BITS 22 /* Linux has no more */
+#define WHO_PID_MASK ((UINT64_C(1) << WHO_PID_BITS) - 1)
+
+/* The namespaces that a pid and a start time are of: inodes, as /proc has them. pid 0: not known */
+struct chan_ns {
+	uint64_t pid;
+	uint64_t time; /* 0: the kernel has none */
+};
+
+/*
+ * What attached, so that the child of a fork is told from it, also one that is number 1 of a pid
+ * namespace again.
+ */
+struct chan_process {
+	pid_t pid;
+	unsigned int nb_forks;
+};
 
 struct chan_wait {
-	_Alignas(CHAN_LINE) _Atomic uint64_t who; /* bit n: slot n sleeps, or is about to */
-	_Atomic uint32_t seq;			  /* the futex */
+	_Alignas(CHAN_LINE) _Atomic uint64_t sleepers; /* bit n: slot n sleeps, or is about to */
+	_Atomic uint32_t seq;			       /* the futex */
 };
 
 struct chan_block {
@@ -83,7 +109,9 @@ struct chan_block {
 	uint64_t bytes;
 	uint32_t notify;
 	uint32_t on_death;
-	uint64_t pid_ns; /* inode of the creator's pid namespace; 0: not known */
+	/* The creator's, as struct chan_ns. */
+	uint64_t pid_ns;
+	uint64_t time_ns;
 
 	_Alignas(CHAN_LINE) _Atomic uint64_t write;
 	_Alignas(CHAN_LINE) _Atomic uint64_t read;
@@ -103,7 +131,9 @@ _Static_assert(offsetof(struct chan_block, data) == 4 * CHAN_LINE, "data has its
 _Static_assert(offsetof(struct chan_block, room) == 5 * CHAN_LINE, "room has its own lines");
 _Static_assert(offsetof(struct chan_block, count) == 6 * CHAN_LINE, "count has its own lines");
 _Static_assert(offsetof(struct chan_block, slots) == 7 * CHAN_LINE, "slots follow");
-_Static_assert(sizeof(struct chan_slot) == CHAN_LINE, "a slot is a pair of lines");
+_Static_assert(offsetof(struct chan_slot, before) <= CHAN_LINE,
+	       "a slot's counters are on its first lines");
+_Static_assert(sizeof(struct chan_slot) == 2 * CHAN_LINE, "a slot is two pairs of lines");
 _Static_assert(sizeof(struct chan_header) == LEAT_CHANNEL_HEADER, "as the public header says");
 
 /* What is mapped: shared by the handles of a process that came from one another. */
@@ -111,14 +141,30 @@ struct chan_map {
 	atomic_uint refs;
 	void *mem; /* NULL: the caller's */
 	uint64_t bytes;
-	int fd;	    /* memfd, or -1 */
-	int efd[2]; /* data, room, or -1 */
+	int fd; /* the file, or -1; another process may have a copy, so nothing is locked by it */
+	char *name;	     /* of shared memory, or NULL */
+	struct entry *guard; /* guard.c; NULL: it can't shrink */
+	_Atomic bool gone;   /* its file was cut off: nothing of the block is there */
+	/* Of NOTIFY_EVENTFD: each participant's, by slot. */
+	_Atomic uint32_t nb_efd; /* as many as there may be participants; 0: none */
+	int efd[LEAT_CHANNEL_PARTICIPANTS_MAX];
 };
 
 /* A reader's frame. */
 struct chan_held {
 	uint64_t pos;
 	uint64_t value; /* CHAN_READING, ours, as its own mark */
+};
+
+/*
+ * What holds a handle up: the frame at read, the one at free, one that is held when all else is
+ * read.
+ */
+enum chan_cause { CHAN_AT_READ = 0, CHAN_AT_FREE, CHAN_AT_END, CHAN_CAUSES };
+
+struct chan_stuck {
+	uint64_t at;
+	uint32_t looks;
 };
 
 struct leat_channel {
@@ -134,8 +180,11 @@ struct leat_channel {
 	enum leat_channel_on_death on_death;
 	struct leat_channel_opts opts;
 	uint32_t slot;
-	uint64_t who; /* what is in it */
-	bool broken;  /* the block is corrupt */
+	uint64_t owner; /* what is in it */
+	void *lock;	/* the mapping that keeps its lock, or NULL: it is known by its pid */
+	struct chan_process process;
+	bool broken; /* the block is corrupt */
+	bool ended;  /* the END was seen at read, where it stays */
 
 	/* Writer. */
 	uint64_t free_seen; /* an older value of free, good enough while there is room */
@@ -145,13 +194,26 @@ struct leat_channel {
 
 	/* Reader. */
 	uint64_t returned_seen;
-	uint64_t joined; /* the first one's mark, if it is that of all; 0: each has its own */
+	/* claim_returned(): of this count, it has been looked up to search_at */
+	uint64_t search_count;
+	uint64_t search_at;
+	/* The first one's mark, if it is that of all, also of one alone; 0: each has its own. */
+	uint64_t joined;
 	unsigned int nb_held;
 	struct chan_held held[CHAN_BURST];
 
-	/* Who holds us up, and how often we looked. */
-	uint64_t stuck_at;
-	uint32_t stuck_looks;
+	uint64_t looked; /* recovery: at marks, to tell what it costs */
+
+	/*
+	 * The frame that holds this handle up, and how often it looked: one for each cause, since
+	 * one handle may have all in turn.
+	 */
+	struct chan_stuck stuck[CHAN_CAUSES];
+	/* When to look for the dead; the clock is looked at in every so many calls. */
+	uint64_t check_at;
+	uint64_t ticked_at;
+	uint32_t tick_in;
+	uint32_t tick_every;
 
 	struct chan_map *map;
 };
@@ -328,27 +390,77 @@ void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 int chan_view(struct leat_channel *ch, void *mem, uint64_t bytes);
 /* free <= read <= write < free + size? */
 int chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, uint64_t *free);
+/* What must hold at any moment, as far as a few looks say it. 0, -EPROTO: the handle is broken */
+int chan_check(struct leat_channel *ch);
 struct leat_channel *chan_attach(struct chan_map *map, void *mem, uint64_t bytes,
 				 const struct leat_channel_opts *opts);
 
+/* ---- lock.c ---- */
+void chan_process_self(struct chan_process *p);
+/* Not: we are in the child of a fork. */
+bool chan_process_is_self(const struct chan_process *p);
+
 /* ---- who.c ---- */
-uint64_t chan_who_self(void);
-uint64_t chan_pid_ns(void);
-/* May this participant still run? Only what is certainly dead is dead. */
-bool chan_alive(uint64_t who);
+struct chan_ns chan_ns_self(void);
+/* Are both known, and the same? */
+bool chan_ns_same(struct chan_ns a, struct chan_ns b);
+/* The start time of this process. 0, -errno */
+int chan_start_self(uint64_t *start);
+/* The words for a slot that is to be taken; for the lock's holder, or by the pid. */
+uint64_t chan_who_locked(struct leat_channel *ch, uint32_t slot);
+uint64_t chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
+void chan_who_describe(struct leat_channel *ch);
+/* When its process was started, in ticks after boot; 0: not known */
+uint64_t chan_who_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
+/*
+ * May the participant with this identity in its slot still run? Only what is certainly dead is
+ * dead.
+ */
+bool chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
+
+/* ---- slot.c ---- */
+int chan_slot_take(struct leat_channel *ch);
+bool chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner);
+void chan_slot_leave(struct leat_channel *ch);
 
 /* ---- recover.c ---- */
-int chan_slot_take(struct leat_channel *ch);
 /* Puts in order what slot left, if its owner is dead. @return 1, 0: it lives, is free, -errno */
 int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
-/* The frame at pos, in the hands of m's owner, keeps us from going on. */
-void chan_stuck(struct leat_channel *ch, uint64_t pos, uint64_t m);
+/* The frame at pos keeps us from going on. @return whether to ask now if its owner lives */
+bool chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos);
+/* Likewise, and asks: it is in the hands of m's owner. */
+void chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, uint64_t m);
+/* What chan_tick() does once in a while. 1: it found dead ones, 0, -EPROTO */
+int chan_tick_clock(struct leat_channel *ch) __attribute__((cold));
+
+/*
+ * In each call that does not wait: a caller that polls, and one that always finds something, looks
+ * for the dead by time, too. The clock is not looked at in each call, if there are many.
+ */
+static inline int
+chan_tick(struct leat_channel *ch)
+{
+	return __builtin_expect(--ch->tick_in == 0, 0) ? chan_tick_clock(ch) : 0;
+}
+
 /* Moves read beyond pos, up to which nothing is to be taken. @return false: the block is corrupt */
 bool chan_pass_beyond(struct leat_channel *ch, uint64_t pos);
 /* A frame that is READING goes to others, or is dropped: drop, or too often. @return whether we did it */
 bool chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop);
 
+/* ---- arm.c ---- */
+/* Participants in event loops are told. bits: of their slots */
+void chan_wake_loops(struct leat_channel *ch, uint64_t bits);
+
 /* ---- wait.c ---- */
+uint64_t chan_now_ns(void);
+/* When a time ends that begins now. */
+static inline uint64_t
+chan_end_ns(uint64_t now, uint64_t timeout_ns)
+{
+	return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
 void chan_wake(struct leat_channel *ch, bool room, bool always);
 
 /*
@@ -367,7 +479,7 @@ chan_notify(struct leat_channel *ch, bool room)
 #else
 	atomic_thread_fence(memory_order_seq_cst);
 #endif
-	if (__builtin_expect(atomic_load_explicit(&w->who, memory_order_relaxed) != 0, 0))
+	if (__builtin_expect(atomic_load_explicit(&w->sleepers, memory_order_relaxed) != 0, 0))
 		chan_wake(ch, room, false);
 }
 

@@ -33,6 +33,10 @@ void
 chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 {
 	ch->broken = true;
+	if (ch->map != NULL && atomic_load_explicit(&ch->map->gone, memory_order_acquire)) {
+		chan_set_error(EPROTO, "channel: its memory is gone: its file was cut off");
+		return;
+	}
 	chan_set_error(EPROTO,
 		       "channel: corrupt at position %" PRIu64
 		       ": %s; a participant wrote where it must not",

@@ -66,27 +66,28 @@ static void
 look_at_slot(const struct leat_channel *ch, struct leat_channel_info *info, uint32_t i)
 {
 	const struct chan_slot *s = &ch->block->slots[i];
-	uint64_t who = atomic_load_explicit(&s->who, memory_order_acquire), n;
+	uint64_t owner = atomic_load_explicit(&s->owner, memory_order_acquire), n;
 	struct leat_channel_who *w = &info->who[info->participants];
 	unsigned int k;
 
 	*w = (struct leat_channel_who){
 		.slot = i,
-		.pid = (int32_t)(who & ((UINT64_C(1) << WHO_PID_BITS) - 1)),
-		.start = who >> WHO_PID_BITS,
+		.pid = (int32_t)(owner & WHO_PID_MASK),
+		.start = chan_who_start(ch, i, owner),
 		.generation = atomic_load_explicit(&s->generation, memory_order_relaxed),
-		.alive = who != 0 && chan_alive(who),
-		.waiting = ((atomic_load_explicit(&ch->block->data.who, memory_order_relaxed) |
-			     atomic_load_explicit(&ch->block->room.who, memory_order_relaxed)) >>
-				    i &
-			    1) != 0,
+		.alive = owner != 0 && chan_alive(ch, i, owner),
+		.waiting =
+			((atomic_load_explicit(&ch->block->data.sleepers, memory_order_relaxed) |
+			  atomic_load_explicit(&ch->block->room.sleepers, memory_order_relaxed)) >>
+				 i &
+			 1) != 0,
 	};
 	for (k = 0; k < LEAT_CHANNEL_COUNTERS; k++) {
 		n = atomic_load_explicit(&s->count[k], memory_order_relaxed);
-		w->count[k] = n;
+		w->count[k] = n - atomic_load_explicit(&s->before[k], memory_order_relaxed);
 		info->count[k] += n;
 	}
-	if (who != 0)
+	if (owner != 0)
 		info->participants++;
 }
 

@@ -5,30 +5,22 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "map.h"
 
-static void
-close_all(int fd, const int *efd)
-{
-	if (fd >= 0)
-		close(fd);
-	if (efd != NULL && efd[0] >= 0)
-		close(efd[0]);
-	if (efd != NULL && efd[1] >= 0)
-		close(efd[1]);
-}
-
 struct chan_map *
-chan_map_new(void *mem, uint64_t bytes, int fd, const int *efd)
+chan_map_new(void *mem, uint64_t bytes, int fd)
 {
 	struct chan_map *map = calloc(1, sizeof(*map));
 	void *p = NULL;
+	int seals;
 
 	if (map == NULL) {
 		(void)chan_err(ENOMEM, "channel: can't allocate %zu bytes", sizeof(*map));
-		close_all(fd, efd);
+		if (fd >= 0)
+			close(fd);
 		return NULL;
 	}
 	if (mem == NULL) {
@@ -36,7 +28,7 @@ chan_map_new(void *mem, uint64_t bytes, int fd, const int *efd)
 		if (p == MAP_FAILED) {
 			(void)chan_err(errno, "channel: mmap of %llu bytes: %m",
 				       (unsigned long long)bytes);
-			close_all(fd, efd);
+			close(fd);
 			free(map);
 			return NULL;
 		}
@@ -45,20 +37,30 @@ chan_map_new(void *mem, uint64_t bytes, int fd, const int *efd)
 	map->mem = p;
 	map->bytes = bytes;
 	map->fd = fd;
-	map->efd[0] = efd != NULL ? efd[0] : -1;
-	map->efd[1] = efd != NULL ? efd[1] : -1;
+	seals = fd >= 0 ? fcntl(fd, F_GET_SEALS) : F_SEAL_SHRINK;
+	if (mem == NULL && (seals < 0 || (seals & F_SEAL_SHRINK) == 0) && chan_guard(map, p) != 0) {
+		chan_map_put(map);
+		return NULL;
+	}
 	return map;
 }
 
 void
 chan_map_put(struct chan_map *map)
 {
+	uint32_t i;
+
 	/* acq_rel: what other handles did with it comes before it goes */
 	if (atomic_fetch_sub_explicit(&map->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	chan_unguard(map);
 	if (map->mem != NULL)
 		munmap(map->mem, map->bytes);
-	close_all(map->fd, map->efd);
+	if (map->fd >= 0)
+		close(map->fd);
+	for (i = 0; i < map->nb_efd; i++)
+		close(map->efd[i]);
+	free(map->name);
 	free(map);
 }
 
@@ -69,8 +71,13 @@ chan_map_attach(struct chan_map *map, void *mem, uint64_t bytes,
 	struct leat_channel *ch = chan_attach(map, mem, bytes, opts);
 	int saved = errno;
 
-	if (ch == NULL)
+	if (ch == NULL) {
 		chan_map_put(map);
+	} else if (atomic_load_explicit(&map->gone, memory_order_acquire)) {
+		saved = -chan_corrupt(ch, "its memory", 0);
+		leat_channel_close(ch);
+		ch = NULL;
+	}
 	errno = saved;
 	return ch;
 }
@@ -78,20 +85,33 @@ chan_map_attach(struct chan_map *map, void *mem, uint64_t bytes,
 struct leat_channel *
 leat_channel_attach(void *mem, uint64_t bytes, const struct leat_channel_opts *opts, const int *fds)
 {
-	int efd[2] = { -1, -1 };
-	struct chan_map *map;
-	int i;
+	struct chan_map *map = chan_map_new(mem, bytes, -1);
 
-	for (i = 0; fds != NULL && i < 2; i++) {
-		efd[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
-		if (efd[i] < 0) {
-			(void)chan_err(errno, "channel: eventfd %d: %m", fds[i]);
-			close_all(-1, efd);
-			return NULL;
-		}
-	}
-	map = chan_map_new(mem, bytes, -1, efd);
+	(void)fds;
 	return map != NULL ? chan_map_attach(map, mem, bytes, opts) : NULL;
+}
+
+struct leat_channel *
+leat_channel_attach_fd(int fd, const struct leat_channel_opts *opts, const int *fds)
+{
+	struct chan_map *map;
+	struct stat st;
+	int own;
+
+	(void)fds;
+	if (fstat(fd, &st) != 0 || st.st_size < (off_t)sizeof(struct chan_block)) {
+		(void)chan_err(EAGAIN,
+			       "channel: descriptor %d: no file, or too small; is it being made?",
+			       fd);
+		return NULL;
+	}
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0) {
+		(void)chan_err(errno, "channel: descriptor %d: %m", fd);
+		return NULL;
+	}
+	map = chan_map_new(NULL, (uint64_t)st.st_size, own);
+	return map != NULL ? chan_map_attach(map, map->mem, (uint64_t)st.st_size, opts) : NULL;
 }
 
 struct leat_channel *

@@ -6,8 +6,11 @@
 
 #include "channel_pvt.h"
 
-/* One reference. fd and efd become its own, on failure too. mem NULL: the file is mapped. */
-struct chan_map *chan_map_new(void *mem, uint64_t bytes, int fd, const int *efd);
+/* One reference. fd becomes its own, on failure too. mem NULL: the file is mapped. */
+struct chan_map *chan_map_new(void *mem, uint64_t bytes, int fd);
+/* Its mapping, at mem, is replaced if its file is cut off. 0, -errno */
+int chan_guard(struct chan_map *map, void *mem);
+void chan_unguard(struct chan_map *map);
 void chan_map_put(struct chan_map *map);
 /* Attaches to a map's memory; the reference goes to the handle, or is put. */
 struct leat_channel *chan_map_attach(struct chan_map *map, void *mem, uint64_t bytes,

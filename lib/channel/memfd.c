@@ -11,19 +11,43 @@
 
 #include "map.h"
 
-#define FDS 3
+/* The memory, and of NOTIFY_EVENTFD an eventfd for each participant. */
+#define FDS (1 + LEAT_CHANNEL_PARTICIPANTS_MAX)
 
 union control {
 	struct cmsghdr align;
 	char space[CMSG_SPACE(FDS * sizeof(int))];
 };
 
+/* The handle gets them; they are closed here in any case. 0, -errno */
+static int
+make_eventfds(struct leat_channel *ch)
+{
+	int fds[LEAT_CHANNEL_PARTICIPANTS_MAX], ret = 0;
+	uint32_t n;
+
+	for (n = 0; n < ch->participants && ret == 0; n++) {
+		fds[n] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (fds[n] < 0) {
+			ret = chan_err(errno, "channel memfd: eventfd %u of %u: %m", n + 1,
+				       ch->participants);
+			break;
+		}
+	}
+	if (ret == 0)
+		ret = leat_channel_set_eventfds(ch, fds, n);
+	while (n-- > 0)
+		close(fds[n]);
+	return ret;
+}
+
 struct leat_channel *
 leat_channel_memfd(const struct leat_channel_conf *conf, const struct leat_channel_opts *opts)
 {
 	uint64_t bytes = leat_channel_bytes(conf);
-	int fd, i, efd[2] = { -1, -1 };
+	struct leat_channel *ch;
 	struct chan_map *map;
+	int fd, saved;
 
 	if (bytes == 0) {
 		(void)chan_err(EINVAL,
@@ -36,39 +60,34 @@ leat_channel_memfd(const struct leat_channel_conf *conf, const struct leat_chann
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
 		(void)chan_err(errno, "channel memfd: %llu bytes: %m", (unsigned long long)bytes);
-		goto fail;
+		saved = errno;
+		if (fd >= 0)
+			close(fd);
+		errno = saved;
+		return NULL;
 	}
-	for (i = 0; conf != NULL && conf->notify == LEAT_CHANNEL_NOTIFY_EVENTFD && i < 2; i++) {
-		efd[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
-		if (efd[i] < 0) {
-			(void)chan_err(errno, "channel memfd: eventfd: %m");
-			goto fail;
-		}
-	}
-	map = chan_map_new(NULL, bytes, fd, efd);
+	map = chan_map_new(NULL, bytes, fd);
 	if (map == NULL)
 		return NULL;
 	if (leat_channel_format(map->mem, bytes, conf) != 0) {
 		chan_map_put(map);
 		return NULL;
 	}
-	return chan_map_attach(map, map->mem, bytes, opts);
-fail:
-	i = errno;
-	if (fd >= 0)
-		close(fd);
-	if (efd[0] >= 0)
-		close(efd[0]);
-	errno = i;
+	ch = chan_map_attach(map, map->mem, bytes, opts);
+	if (ch == NULL || ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD || make_eventfds(ch) == 0)
+		return ch;
+	saved = errno;
+	leat_channel_close(ch);
+	errno = saved;
 	return NULL;
 }
 
 int
 leat_channel_pass(struct leat_channel *ch, int sock)
 {
-	int fds[FDS] = { ch->map->fd, ch->map->efd[0], ch->map->efd[1] };
-	size_t n = (fds[1] >= 0 ? FDS : 1) * sizeof(int);
-	char nb = (char)(n / sizeof(int));
+	uint32_t nb_efd = atomic_load_explicit(&ch->map->nb_efd, memory_order_acquire);
+	size_t n = (1 + nb_efd) * sizeof(int);
+	char nb = (char)(1 + nb_efd);
 	struct iovec iov = { .iov_base = &nb, .iov_len = 1 };
 	union control c = { 0 };
 	struct msghdr msg = {
@@ -80,19 +99,20 @@ leat_channel_pass(struct leat_channel *ch, int sock)
 	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
 	ssize_t ret;
 
-	if (fds[0] < 0)
+	if (ch->map->fd < 0)
 		return chan_err(EINVAL, "channel pass: it is not in a file");
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(n);
-	memcpy(CMSG_DATA(h), fds, n);
+	memcpy(CMSG_DATA(h), &ch->map->fd, sizeof(int));
+	memcpy(CMSG_DATA(h) + sizeof(int), ch->map->efd, nb_efd * sizeof(int));
 	do
 		ret = sendmsg(sock, &msg, MSG_NOSIGNAL);
 	while (ret < 0 && errno == EINTR);
 	return ret == 1 ? 0 : chan_err(errno, "channel pass: sendmsg: %m");
 }
 
-/* The descriptors that came. @return how many */
+/* The descriptors that came. @return how many, 0 with errno */
 static int
 receive(int sock, int *fds)
 {
@@ -113,37 +133,72 @@ receive(int sock, int *fds)
 	do
 		ret = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 	while (ret < 0 && errno == EINTR);
-	if (ret <= 0)
-		return chan_err(ret == 0 ? ECONNRESET : errno, "channel accept: recvmsg: %s",
-				strerror(ret == 0 ? ECONNRESET : errno));
+	if (ret <= 0) {
+		(void)chan_err(ret == 0 ? ECONNRESET : errno, "channel accept: recvmsg: %s",
+			       strerror(ret == 0 ? ECONNRESET : errno));
+		return 0;
+	}
+	n = 0;
 	h = CMSG_FIRSTHDR(&msg);
-	if (h == NULL || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-		return chan_err(EPROTO, "channel accept: a message without descriptors");
-	n = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+		n = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	if (n < 1) {
+		(void)chan_err(EPROTO, "channel accept: a message without descriptors");
+		return 0;
+	}
 	memcpy(fds, CMSG_DATA(h), (size_t)n * sizeof(int));
 	return n;
+}
+
+/* A channel in the first of them, with the others as its eventfds, if it has some. */
+static struct leat_channel *
+attach_received(const int *fds, int n, const struct leat_channel_opts *opts)
+{
+	int seals = fcntl(fds[0], F_GET_SEALS), own, saved;
+	struct leat_channel *ch;
+	struct chan_map *map;
+	struct stat st;
+
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fds[0], &st) != 0 ||
+	    st.st_size < (off_t)sizeof(struct chan_block)) {
+		(void)chan_err(EPROTO, "channel accept: not a file of a channel that can't shrink");
+		return NULL;
+	}
+	own = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+	if (own < 0) {
+		(void)chan_err(errno, "channel accept: dup: %m");
+		return NULL;
+	}
+	map = chan_map_new(NULL, (uint64_t)st.st_size, own);
+	ch = map != NULL ? chan_map_attach(map, map->mem, (uint64_t)st.st_size, opts) : NULL;
+	if (ch == NULL)
+		return NULL;
+	if ((ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD && n == 1) ||
+	    (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD &&
+	     leat_channel_set_eventfds(ch, &fds[1], (unsigned int)n - 1) == 0))
+		return ch;
+	saved = chan_err(EPROTO,
+			 "channel accept: %d descriptors, which are not those of a channel "
+			 "of %u participants",
+			 n, ch->participants);
+	leat_channel_close(ch);
+	errno = -saved;
+	return NULL;
 }
 
 struct leat_channel *
 leat_channel_accept(int sock, const struct leat_channel_opts *opts)
 {
-	int i, n, seals, fds[FDS] = { -1, -1, -1 };
-	struct chan_map *map;
-	struct stat st;
+	struct leat_channel *ch;
+	int n, saved, fds[FDS];
 
 	n = receive(sock, fds);
-	if (n < 0)
+	if (n == 0)
 		return NULL;
-	seals = fcntl(fds[0], F_GET_SEALS);
-	if (n == 2 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fds[0], &st) != 0 ||
-	    st.st_size < (off_t)sizeof(struct chan_block)) {
-		for (i = 0; i < FDS; i++) {
-			if (fds[i] >= 0)
-				close(fds[i]);
-		}
-		(void)chan_err(EPROTO, "channel accept: not a file of a channel that can't shrink");
-		return NULL;
-	}
-	map = chan_map_new(NULL, (uint64_t)st.st_size, fds[0], &fds[1]);
-	return map != NULL ? chan_map_attach(map, map->mem, (uint64_t)st.st_size, opts) : NULL;
+	ch = attach_received(fds, n, opts);
+	saved = errno;
+	while (n-- > 0)
+		close(fds[n]);
+	errno = saved;
+	return ch;
 }

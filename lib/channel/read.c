@@ -61,7 +61,7 @@ claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
 	ch->nb_held = n;
-	ch->joined = n > 1 ? value : 0;
+	ch->joined = value;
 	return true;
 }
 
@@ -73,13 +73,16 @@ split(struct leat_channel *ch)
 
 	if (ch->joined == 0)
 		return;
+	ch->joined = 0;
+	/* One alone has its own mark. */
+	if (ch->nb_held == 1)
+		return;
 	for (i = 1; i < ch->nb_held; i++)
 		atomic_store_explicit(chan_mark(ch, ch->held[i].pos), ch->held[i].value,
 				      memory_order_relaxed);
 	/* release: the others */
 	atomic_store_explicit(chan_mark(ch, ch->held[0].pos), ch->held[0].value,
 			      memory_order_release);
-	ch->joined = 0;
 }
 
 static void
@@ -113,7 +116,8 @@ static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch,
 
 	split(ch);
 	chan_count(ch, LEAT_CHANNEL_INVALID, 1);
-	release(ch, pos, ch->held[i].value, false);
+	release(ch, pos, ch->held[i].value, true);
+	chan_notify(ch, true);
 	ch->nb_held--;
 	memmove(&ch->held[i], &ch->held[i + 1], (ch->nb_held - i) * sizeof(ch->held[0]));
 	if (ch->opts.invalid == LEAT_CHANNEL_INVALID_SKIP)
@@ -124,7 +128,8 @@ static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch,
 
 /* Is what lies there, and is ours, a frame? Its header may change under us: it is read once. */
 static bool
-open_frame(struct leat_channel *ch, const struct chan_held *held, struct leat_channel_frame *f)
+open_frame(const struct leat_channel *ch, const struct chan_held *held,
+	   struct leat_channel_frame *f)
 {
 	volatile struct chan_header *h = chan_frame(ch, held->pos);
 
@@ -132,24 +137,39 @@ open_frame(struct leat_channel *ch, const struct chan_held *held, struct leat_ch
 	f->len = h->len;
 	f->type = h->type;
 	f->hash = h->hash;
+	f->redelivered = mark_tries(held->value);
 	return f->len != 0 && f->type != 0 &&
 	       (uint64_t)f->len + LEAT_CHANNEL_HEADER <= (uint64_t)mark_len(ch, held->value)
 								 << CHAN_SHIFT;
 }
 
-/* What was claimed, to the caller. Count, 0: all were invalid, -EPROTO: so was one, and none before it was not */
-static int
-open_all(struct leat_channel *ch, struct leat_channel_frame *frames)
+/* One of what was claimed, from i on, is invalid. @return as open_all() */
+static int __attribute__((cold, noinline))
+open_rest(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int i)
 {
-	unsigned int i = 0;
-
 	while (i < ch->nb_held) {
-		if (__builtin_expect(open_frame(ch, &ch->held[i], &frames[i]), 1))
+		if (open_frame(ch, &ch->held[i], &frames[i]))
 			i++;
 		else if (drop_invalid(ch, i) < 0)
 			return i > 0 ? (int)i : -EPROTO;
 	}
 	return (int)i;
+}
+
+/*
+ * What was claimed, to the caller. Count, 0: all were invalid, -EPROTO: so was one, and none before
+ * it was not
+ */
+static inline int
+open_all(struct leat_channel *ch, struct leat_channel_frame *frames)
+{
+	unsigned int i, n = ch->nb_held;
+
+	for (i = 0; i < n; i++) {
+		if (__builtin_expect(!open_frame(ch, &ch->held[i], &frames[i]), 0))
+			return open_rest(ch, frames, i);
+	}
+	return (int)n;
 }
 
 static bool
@@ -161,24 +181,56 @@ something_returned(const struct leat_channel *ch)
 }
 
 /*
+ * Where to look behind the read position: all of it, or the rest of it if the count is still the
+ * same.
+ */
+static int
+search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
+{
+	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+
+	*r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+	/* It was loaded after free. */
+	if ((int64_t)(*r - f) < 0 || ((*r | f) & (CHAN_GRANULE - 1)) != 0)
+		return chan_corrupt(ch, "free or read position", f);
+	if (count != ch->search_count || (int64_t)(ch->search_at - f) < 0 ||
+	    (int64_t)(*r - ch->search_at) < 0) {
+		ch->search_count = count;
+		ch->search_at = f;
+	}
+	*p = ch->search_at;
+	return 0;
+}
+
+/*
  * A frame behind the read position: to be delivered again, or set aside and then committed. 1, 0: none, -EPROTO.
- * They are rare: whoever makes one counts up, and who has seen the count and found none need not look again.
+ * They are rare: a participant that makes one counts up, and a reader that has seen the count and
+ * found none need not look again. A reader that has found one goes on behind it, so that to take
+ * them all is one walk.
  */
 static int
 claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 {
 	uint64_t count = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
-	uint64_t p = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m, now;
+	uint64_t p, r, m, now;
 	uint32_t turn, granules;
 	unsigned int n;
 	int ret;
 
-	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-	for (turn = 0; turn < ch->granules && p != r; turn++) {
+	ret = search_begin(ch, count, &p, &r);
+	if (ret != 0)
+		return ret;
+	for (turn = 0; turn < ch->granules && (int64_t)(r - p) > 0; turn++) {
 		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
+		ch->looked++;
 		if (!mark_is_at(ch, m, p)) {
-			/* Reused meanwhile: everything up to free is read. */
-			p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+			/*
+			 * Reused meanwhile, and then free is beyond: everything up to it is read.
+			 */
+			now = atomic_load_explicit(&ch->block->free, memory_order_acquire);
+			if ((int64_t)(now - p) <= 0)
+				return chan_corrupt(ch, "no frame behind read", p);
+			p = now;
 			r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 			continue;
 		}
@@ -189,13 +241,15 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 			now = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 			if (now != count) {
 				count = now;
-				p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-				r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+				ret = search_begin(ch, count, &p, &r);
+				if (ret != 0)
+					return ret;
 				continue;
 			}
 			n = 1;
 			granules = look_ahead(ch, p, m, &n);
 			if (claim(ch, m, n, granules)) {
+				ch->search_at = p;
 				ret = open_all(ch, f);
 				if (ret != 0)
 					return ret;
@@ -203,7 +257,8 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 		}
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
-	if (p == r)
+	ch->search_at = p;
+	if ((int64_t)(r - p) <= 0)
 		ch->returned_seen = count;
 	return 0;
 }
@@ -218,8 +273,8 @@ set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
 {
 	uint64_t next = r + ((uint64_t)mark_len(ch, m) << CHAN_SHIFT), n;
 
-	chan_stuck(ch, r, m);
-	if (!at_once && ch->stuck_looks < CHAN_LOOKS)
+	chan_stuck(ch, CHAN_AT_READ, r, m);
+	if (!at_once && ch->stuck[CHAN_AT_READ].looks < CHAN_LOOKS)
 		return false;
 	/* acquire: pairs with take(), after write was moved there */
 	n = atomic_load_explicit(chan_mark(ch, next), memory_order_acquire);
@@ -249,6 +304,8 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		if (!mark_is_at(ch, m, r)) {
 			if (r != atomic_load_explicit(&ch->block->read, memory_order_acquire))
 				continue;
+			if (__builtin_expect(r % CHAN_GRANULE != 0, 0))
+				return chan_corrupt(ch, "read position", r);
 			break;
 		}
 		if (mark_state(m) == CHAN_END)
@@ -261,6 +318,8 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 			continue;
 		}
 		if (mark_state(m) != CHAN_COMMITTED) {
+			if (mark_state(m) > CHAN_END)
+				return chan_corrupt(ch, "state of a frame", r);
 			chan_pass(ch, r, m);
 			continue;
 		}
@@ -282,37 +341,72 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 	return something_returned(ch) ? 0 : -EAGAIN;
 }
 
+enum behind {
+	BEHIND_NOTHING = 0, /* all is read */
+	BEHIND_RETURNED,    /* one that is to be read */
+	BEHIND_HELD,	    /* one that another participant has, which may come to be read */
+};
+
 /*
- * Nothing comes at read any more, but what lies behind it may: of dead hands, or set aside. Nothing is reserved
- * after the END, so these marks stay. 1: look for one that was returned, 0: wait, -ESHUTDOWN, -EPROTO
+ * What lies behind read, at the end: nothing is reserved after the END, so these marks stay.
+ * @return or -EPROTO
+ */
+static int
+look_behind(struct leat_channel *ch, uint64_t *held)
+{
+	uint64_t p = atomic_load_explicit(&ch->block->free, memory_order_acquire), r, m;
+	int found = BEHIND_NOTHING;
+	uint32_t turn;
+
+	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
+	for (turn = 0; turn < ch->granules && (int64_t)(r - p) > 0; turn++) {
+		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
+		if (!mark_is_at(ch, m, p) || !mark_fits(ch, m, p))
+			return chan_corrupt(ch, "length of a frame", p);
+		/*
+		 * Its writer may not have come to count: then a search that has gone past it must
+		 * find it.
+		 */
+		if (mark_state(m) == CHAN_RETURNED) {
+			ch->search_at = p;
+			return BEHIND_RETURNED;
+		}
+		/* What we have ourselves is not waited for: we would do so for ever. */
+		if (found == BEHIND_NOTHING &&
+		    (mark_state(m) == CHAN_ASIDE ||
+		     (mark_state(m) == CHAN_READING && mark_owner(m) != ch->slot))) {
+			*held = p;
+			found = BEHIND_HELD;
+		}
+		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
+	}
+	/* What was in other hands when we came by it may be here since. */
+	return something_returned(ch) ? BEHIND_RETURNED : found;
+}
+
+/*
+ * Nothing comes at read any more, but what lies behind it may: what a writer has that was set
+ * aside, what a reader has that may die with it. 1: look for one that was returned, 0: wait,
+ * -ESHUTDOWN: all is read, -EPROTO
  */
 static int
 at_end(struct leat_channel *ch)
 {
-	bool aside = false;
-	uint64_t p, r, m;
-	uint32_t turn;
+	uint64_t held = 0;
 	int ret;
 
-	ret = leat_channel_recover(ch);
+	ch->ended = true;
+	ret = look_behind(ch, &held);
+	if (ret == BEHIND_HELD && chan_held_up(ch, CHAN_AT_END, held)) {
+		ret = leat_channel_recover(ch);
+		if (ret >= 0)
+			ret = look_behind(ch, &held);
+	}
 	if (ret < 0)
 		return ret;
-	p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-	r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-	for (turn = 0; turn < ch->granules && p != r; turn++) {
-		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
-		if (!mark_is_at(ch, m, p) || !mark_fits(ch, m, p))
-			return chan_corrupt(ch, "length of a frame", p);
-		/* Its writer may not have come to count. */
-		if (mark_state(m) == CHAN_RETURNED)
-			return 1;
-		aside |= mark_state(m) == CHAN_ASIDE;
-		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
-	}
-	/* What was set aside when we came by it may have been committed since. */
-	if (something_returned(ch))
-		return 1;
-	return aside ? 0 : chan_err(ESHUTDOWN, "channel: terminated");
+	if (ret == BEHIND_NOTHING)
+		return chan_err(ESHUTDOWN, "channel: terminated");
+	return ret == BEHIND_RETURNED;
 }
 
 int
@@ -327,9 +421,9 @@ chan_ready(struct leat_channel *ch, bool sleepy)
 		r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
 		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
 		if (!mark_is_at(ch, m, r)) {
-			if (r == atomic_load_explicit(&ch->block->read, memory_order_acquire))
-				return 0;
-			continue;
+			if (r != atomic_load_explicit(&ch->block->read, memory_order_acquire))
+				continue;
+			return r % CHAN_GRANULE == 0 ? 0 : chan_corrupt(ch, "read position", r);
 		}
 		if (mark_state(m) == CHAN_END)
 			return at_end(ch);
@@ -337,6 +431,8 @@ chan_ready(struct leat_channel *ch, bool sleepy)
 			return chan_corrupt(ch, "length of a frame", r);
 		if (mark_state(m) == CHAN_COMMITTED)
 			return 1;
+		if (mark_state(m) > CHAN_END)
+			return chan_corrupt(ch, "state of a frame", r);
 		if (mark_state(m) != CHAN_RESERVED)
 			chan_pass(ch, r, m);
 		else if (!set_aside(ch, r, m, sleepy))
@@ -357,6 +453,8 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 		return chan_err(EBUSY, "channel: %u frames are held already", ch->nb_held);
 	if (__builtin_expect(n == 0 || n > CHAN_BURST, 0))
 		return chan_err(EINVAL, "channel: %u frames at once, 1 to %d", n, CHAN_BURST);
+	if (__builtin_expect(chan_tick(ch) < 0, 0))
+		return -EPROTO;
 	for (turn = 0; turn < CHAN_LOOKS; turn++) {
 		ret = claim_next(ch, frames, n);
 		if (ret == -ESHUTDOWN) {
@@ -373,6 +471,13 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 	return -EAGAIN;
 }
 
+/* Was the file cut off? Then what was read of a frame may be zeros that came in its place. */
+static inline bool
+is_gone(const struct leat_channel *ch)
+{
+	return atomic_load_explicit(&ch->map->gone, memory_order_relaxed);
+}
+
 int
 leat_channel_consume(struct leat_channel *ch)
 {
@@ -381,7 +486,7 @@ leat_channel_consume(struct leat_channel *ch)
 
 	if (n == 0)
 		return chan_err(EINVAL, "channel: consume without a frame");
-	if (ch->joined != 0) {
+	if (__builtin_expect(ch->joined != 0, 1)) {
 		release(ch, ch->held[0].pos, ch->joined, notify);
 		ch->joined = 0;
 	} else {
@@ -389,9 +494,44 @@ leat_channel_consume(struct leat_channel *ch)
 			release(ch, ch->held[i].pos, ch->held[i].value, notify && i == n - 1);
 	}
 	ch->nb_held = 0;
+	if (__builtin_expect(is_gone(ch), 0))
+		return chan_corrupt(ch, "its memory", 0);
 	chan_count(ch, LEAT_CHANNEL_RECEIVED, n);
 	chan_notify(ch, true);
 	return 0;
+}
+
+int
+leat_channel_consume_some(struct leat_channel *ch, unsigned int n)
+{
+	unsigned int i;
+
+	if (n >= ch->nb_held)
+		return leat_channel_consume(ch);
+	if (n == 0)
+		return chan_err(EINVAL, "channel: consume no frame");
+	split(ch);
+	for (i = 0; i < n; i++)
+		release(ch, ch->held[i].pos, ch->held[i].value, i == n - 1);
+	ch->nb_held -= n;
+	memmove(&ch->held[0], &ch->held[n], ch->nb_held * sizeof(ch->held[0]));
+	if (is_gone(ch))
+		return chan_corrupt(ch, "its memory", 0);
+	chan_count(ch, LEAT_CHANNEL_RECEIVED, n);
+	chan_notify(ch, true);
+	return 0;
+}
+
+int
+leat_channel_held(const struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n && i < ch->nb_held; i++) {
+		if (!open_frame(ch, &ch->held[i], &frames[i]))
+			return chan_err(EPROTO, "channel: the header of a frame in hand changed");
+	}
+	return (int)ch->nb_held;
 }
 
 int
@@ -404,25 +544,49 @@ leat_channel_give_back(struct leat_channel *ch)
 }
 
 int
+leat_channel_recv_frame(struct leat_channel *ch, void *buf, uint32_t size,
+			struct leat_channel_frame *frame)
+{
+	int ret = leat_channel_peek(ch, frame, 1);
+
+	if (ret < 0)
+		return ret;
+	if (frame->len > size) {
+		frame->data = NULL;
+		give_back(ch, 0);
+		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, room for %u", frame->len,
+				size);
+	}
+	memcpy(buf, frame->data, frame->len);
+	frame->data = buf;
+	ret = leat_channel_consume(ch);
+	return ret < 0 ? ret : (int)frame->len;
+}
+
+int
 leat_channel_recv(struct leat_channel *ch, void *buf, uint32_t size, uint32_t *type, uint64_t *hash)
 {
 	struct leat_channel_frame f;
-	int ret;
+	int ret = leat_channel_recv_frame(ch, buf, size, &f);
 
-	ret = leat_channel_peek(ch, &f, 1);
 	if (ret < 0)
 		return ret;
-	if (f.len > size) {
-		give_back(ch, 0);
-		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, room for %u", f.len, size);
-	}
-	memcpy(buf, f.data, f.len);
 	if (type != NULL)
 		*type = f.type;
 	if (hash != NULL)
 		*hash = f.hash;
-	ret = leat_channel_consume(ch);
-	return ret < 0 ? ret : (int)f.len;
+	return ret;
+}
+
+int
+leat_channel_settle(struct leat_channel *ch, bool reservation, const void *good,
+		    const void *outcome, ...)
+{
+	if (ch == NULL)
+		return chan_err(EINVAL, "channel: settle what was ended before");
+	if (reservation)
+		return outcome == good ? leat_channel_commit(ch) : leat_channel_abort(ch);
+	return outcome == good ? leat_channel_consume(ch) : leat_channel_give_back(ch);
 }
 
 int
@@ -441,7 +605,7 @@ leat_channel_dispatch(struct leat_channel *ch, unsigned int n, leat_channel_fn f
 		return got;
 	if (i < got)
 		give_back(ch, (unsigned int)i);
-	if (i > 0)
-		(void)leat_channel_consume(ch);
+	if (i > 0 && leat_channel_consume(ch) < 0)
+		return -EPROTO;
 	return i > 0 ? i : ret;
 }

@@ -12,6 +12,9 @@
 
 #include "channel_pvt.h"
 
+#define NS_PER_MS UINT64_C(1000000)
+#define TICKS_MAX 32
+
 /*
  * Moves read beyond pos. Frames are claimed in their order, so up to a claimed one there is none to be taken.
  * @return false: the block is corrupt
@@ -27,8 +30,11 @@ chan_pass_beyond(struct leat_channel *ch, uint64_t pos)
 		if ((int64_t)(r - pos) > 0)
 			return true;
 		m = atomic_load_explicit(chan_mark(ch, r), memory_order_acquire);
+		ch->looked++;
 		if (mark_is_at(ch, m, r) && mark_fits(ch, m, r))
 			chan_pass(ch, r, m);
+		else if (r == atomic_load_explicit(&ch->block->read, memory_order_acquire))
+			break;
 	}
 	(void)chan_corrupt(ch, "read position", pos);
 	return false;
@@ -65,31 +71,47 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 /*
  * What a dead reader claimed may be several frames, with the marks of the others inside of the first one's. They
  * come out as its owner would have done it: each READING, by the dead one, and the first, whose length ends where
- * the second begins, last. Whoever else does the same, and comes late, finds none COMMITTED in there any more.
- * @return whether there was one
+ * the second begins, last. Participants that do the same, and come late, find none COMMITTED in
+ * there any more.
+ *
+ * The inner frames lie one behind the other up to the end: each mark is looked at as an inner one
+ * of one frame alone, whatever marks lie within those, so the whole costs a recovery no more than
+ * some looks at each granule.
+ * @return whether there was one; if the block is corrupt, the handle is broken
  */
 static bool
 split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
 {
-	uint32_t i, first = 0, len = mark_len(ch, m);
-	uint64_t p, in, to;
+	uint32_t i, first, len = mark_len(ch, m);
+	uint64_t p, in = 0, to;
 
-	for (i = 1; i < len; i++) {
+	for (first = 1; first < len; first++) {
+		p = pos + ((uint64_t)first << CHAN_SHIFT);
+		in = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
+		ch->looked++;
+		if (mark_is_at(ch, in, p))
+			break;
+	}
+	if (first >= len)
+		return false;
+	for (i = first; i < len; i += mark_len(ch, in)) {
 		p = pos + ((uint64_t)i << CHAN_SHIFT);
 		in = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
-		if (!mark_is_at(ch, in, p))
-			continue;
-		if (first == 0)
-			first = i;
+		ch->looked++;
 		to = (in & ~(UINT64_C(63) << MARK_OWNER_SHIFT | MARK_STATE)) |
 		     (uint64_t)mark_owner(m) << MARK_OWNER_SHIFT | CHAN_READING;
+		if (!mark_is_at(ch, in, p) || mark_len(ch, in) == 0 || mark_len(ch, in) > len - i ||
+		    (mark_state(in) != CHAN_COMMITTED && in != to)) {
+			/* As long as the first one's mark is the same, they can be nothing else. */
+			if (atomic_load_explicit(chan_mark(ch, pos), memory_order_acquire) == m)
+				(void)chan_corrupt(ch, "frames claimed together", p);
+			return true;
+		}
 		if (mark_state(in) == CHAN_COMMITTED)
 			atomic_compare_exchange_strong_explicit(chan_mark(ch, p), &in, to,
 								memory_order_relaxed,
 								memory_order_relaxed);
 	}
-	if (first == 0)
-		return false;
 	/* release: the others */
 	atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, mark_resize(ch, m, first),
 						memory_order_acq_rel, memory_order_relaxed);
@@ -115,32 +137,70 @@ take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)
 	return true;
 }
 
-/* Is it of the dead one's hands, as long as the slot is its? */
+/* Is it in the hands of the owner that its mark names? */
 static bool
-is_held(uint64_t m, uint32_t slot)
+is_held(uint64_t m)
 {
-	return mark_owner(m) == slot &&
-	       (mark_state(m) == CHAN_RESERVED || mark_state(m) == CHAN_ASIDE ||
-		mark_state(m) == CHAN_READING);
+	return mark_state(m) == CHAN_RESERVED || mark_state(m) == CHAN_ASIDE ||
+	       mark_state(m) == CHAN_READING;
 }
 
-int
-chan_recover_slot(struct leat_channel *ch, uint32_t slot)
+/* Participants that are dead, by slot. */
+struct dead {
+	uint64_t slots;
+	uint64_t owner[LEAT_CHANNEL_PARTICIPANTS_MAX];
+};
+
+static void
+look_at_owner(const struct leat_channel *ch, uint32_t slot, struct dead *dead)
 {
-	_Atomic uint64_t *owner = &ch->block->slots[slot].who;
-	uint64_t who = atomic_load_explicit(owner, memory_order_acquire);
+	uint64_t owner = atomic_load_explicit(&ch->block->slots[slot].owner, memory_order_acquire);
+
+	if (owner == 0 || slot == ch->slot || chan_alive(ch, slot, owner))
+		return;
+	dead->owner[slot] = owner;
+	dead->slots |= UINT64_C(1) << slot;
+}
+
+/*
+ * Is m of a dead one? As long as its slot is the dead one's, it is; else another participant
+ * recovered it.
+ */
+static bool
+is_dead(const struct leat_channel *ch, uint64_t m, struct dead *dead)
+{
+	uint32_t slot = mark_owner(m);
+	uint64_t bit = UINT64_C(1) << slot;
+
+	if (!is_held(m) || (dead->slots & bit) == 0)
+		return false;
+	if (atomic_load_explicit(&ch->block->slots[slot].owner, memory_order_acquire) ==
+	    dead->owner[slot])
+		return true;
+	dead->slots &= ~bit;
+	return false;
+}
+
+/*
+ * Goes once over the frames, for all of the dead. @return 1: to the end; 0: not, since frames came
+ * and went; -EPROTO
+ */
+static int
+take_over_all(struct leat_channel *ch, struct dead *dead)
+{
 	uint64_t p, last, f, m;
 	uint32_t turn;
 
-	if (who == 0 || slot == ch->slot || chan_alive(who))
-		return 0;
 	p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
-	/* It has nothing beyond: what it took last is at write, if write was not moved over it. */
+	/*
+	 * They have nothing beyond: what one took last is at write, if write was not moved over it.
+	 */
 	last = atomic_load_explicit(&ch->block->write, memory_order_acquire);
-	for (turn = 0; (int64_t)(last - p) >= 0; turn++) {
-		if (turn == 2 * ch->granules)
+	for (turn = 0; (int64_t)(last - p) >= 0 && dead->slots != 0; turn++) {
+		if (turn == 4 * ch->granules)
 			return 0;
 		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
+		ch->looked++;
 		if (!mark_is_at(ch, m, p)) {
 			if (p == last)
 				break;
@@ -154,94 +214,120 @@ chan_recover_slot(struct leat_channel *ch, uint32_t slot)
 			break;
 		if (!mark_fits(ch, m, p))
 			return chan_corrupt(ch, "length of a frame", p);
-		if (is_held(m, slot)) {
-			/* As long as this is so, m is of the dead one. */
-			if (atomic_load_explicit(owner, memory_order_acquire) != who)
-				return 0;
-			if (!take_over(ch, p, m)) {
-				if (ch->broken)
-					return -EPROTO;
-				continue;
-			}
+		if (is_dead(ch, m, dead) && !take_over(ch, p, m)) {
+			if (ch->broken)
+				return -EPROTO;
+			continue;
 		}
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
-	/* It, or who recovered it before us, may have died between a mark and this. */
+	return 1;
+}
+
+/* @return how many there were */
+static int
+recover_dead(struct leat_channel *ch, struct dead *dead)
+{
+	int ret, found = 0;
+	uint64_t owner;
+	uint32_t i;
+
+	if (dead->slots == 0)
+		return 0;
+	ret = take_over_all(ch, dead);
+	if (ret <= 0)
+		return ret;
+	/*
+	 * One of the dead, or the participant that recovered it before us, may have died between a
+	 * mark and this.
+	 */
 	atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, false);
-	/* release: pairs with chan_slot_take() */
-	return atomic_compare_exchange_strong_explicit(owner, &who, 0, memory_order_acq_rel,
-						       memory_order_relaxed);
+	for (i = 0; i < ch->participants; i++) {
+		if ((dead->slots >> i & 1) == 0)
+			continue;
+		owner = dead->owner[i];
+		/* release: pairs with chan_slot_claim() */
+		found += atomic_compare_exchange_strong_explicit(&ch->block->slots[i].owner, &owner,
+								 0, memory_order_acq_rel,
+								 memory_order_relaxed);
+	}
+	return found;
+}
+
+int
+chan_recover_slot(struct leat_channel *ch, uint32_t slot)
+{
+	struct dead dead;
+
+	dead.slots = 0;
+	look_at_owner(ch, slot, &dead);
+	return recover_dead(ch, &dead);
 }
 
 int
 leat_channel_recover(struct leat_channel *ch)
 {
-	int ret, found = 0;
+	struct dead dead;
 	uint32_t i;
+	int ret;
 
 	if (ch->broken)
 		return chan_err(EPROTO, "channel: corrupt, as was said before");
-	for (i = 0; i < ch->participants; i++) {
-		ret = chan_recover_slot(ch, i);
-		if (ret < 0)
-			return ret;
-		found += ret;
+	ret = chan_check(ch);
+	if (ret != 0)
+		return ret;
+	dead.slots = 0;
+	for (i = 0; i < ch->participants; i++)
+		look_at_owner(ch, i, &dead);
+	ret = recover_dead(ch, &dead);
+	ch->check_at = chan_end_ns(chan_now_ns(), ch->opts.check_ms * NS_PER_MS);
+	return ret;
+}
+
+/*
+ * The clock is looked at once in so many calls that an eighth of check_ms goes by, or a quarter; in
+ * each 32nd at least. So a caller that calls seldom looks each time, and one that calls often does
+ * not notice it.
+ */
+int
+chan_tick_clock(struct leat_channel *ch)
+{
+	uint64_t now = chan_now_ns(), since = now - ch->ticked_at;
+	uint64_t eighth = ch->opts.check_ms * NS_PER_MS / 8;
+
+	ch->ticked_at = now;
+	if (since > 2 * eighth)
+		ch->tick_every = 1;
+	else if (since < eighth && ch->tick_every < TICKS_MAX)
+		ch->tick_every *= 2;
+	ch->tick_in = ch->tick_every;
+	return now >= ch->check_at ? leat_channel_recover(ch) : 0;
+}
+
+bool
+chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos)
+{
+	struct chan_stuck *s = &ch->stuck[cause];
+
+	if (s->at != pos || s->looks == 0) {
+		s->at = pos;
+		s->looks = 1;
+		/* A caller that is told "not yet" at the end may ask once and never again. */
+		return cause == CHAN_AT_END;
 	}
-	return found;
+	/* To ask costs system calls: after 64 looks, 128, 256 ... and then at every 4096th. */
+	s->looks++;
+	if (s->looks < CHAN_LOOKS || (s->looks & (s->looks - 1)) != 0)
+		return false;
+	if (s->looks == 8192)
+		s->looks = 4096;
+	return true;
 }
 
 void
-chan_stuck(struct leat_channel *ch, uint64_t pos, uint64_t m)
+chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, uint64_t m)
 {
-	if (ch->stuck_at != pos || ch->stuck_looks == 0) {
-		ch->stuck_at = pos;
-		ch->stuck_looks = 1;
-		return;
-	}
-	/* To ask costs system calls: after 64 looks, 128, 256 ... and then at every 4096th. */
-	ch->stuck_looks++;
-	if (ch->stuck_looks < CHAN_LOOKS || (ch->stuck_looks & (ch->stuck_looks - 1)) != 0)
-		return;
-	if (ch->stuck_looks == 8192)
-		ch->stuck_looks = 4096;
-	if (mark_owner(m) < ch->participants)
+	if (chan_held_up(ch, cause, pos) && mark_owner(m) < ch->participants)
 		(void)chan_recover_slot(ch, mark_owner(m));
-}
-
-int
-chan_slot_take(struct leat_channel *ch)
-{
-	uint64_t who = chan_who_self(), none;
-	uint32_t i, turn = 0;
-	bool again;
-	int ret;
-
-	ch->slot = LEAT_CHANNEL_PARTICIPANTS_MAX;
-	do {
-		for (i = 0; i < ch->participants; i++) {
-			none = 0;
-			if (!atomic_compare_exchange_strong_explicit(
-				    &ch->block->slots[i].who, &none, who, memory_order_acq_rel,
-				    memory_order_relaxed))
-				continue;
-			atomic_fetch_add_explicit(&ch->block->slots[i].generation, 1,
-						  memory_order_relaxed);
-			ch->slot = i;
-			ch->who = who;
-			return 0;
-		}
-		again = false;
-		for (i = 0; i < ch->participants && !again; i++) {
-			ret = chan_recover_slot(ch, i);
-			if (ret < 0)
-				return ret;
-			/* Or somebody else did it. */
-			again = ret > 0 || atomic_load_explicit(&ch->block->slots[i].who,
-								memory_order_relaxed) == 0;
-		}
-	} while (again && ++turn < CHAN_TURNS);
-	return chan_err(EUSERS,
-			"channel: all %u participants' places are taken by processes that live",
-			ch->participants);
 }

@@ -6,6 +6,25 @@
 
 #include "channel_pvt.h"
 
+/*
+ * Nothing lies at f, which was free. That is right if nothing was read that free is not over, or if
+ * it was moved or a frame came there meanwhile.
+ */
+static bool
+is_wrong(const struct leat_channel *ch, uint64_t f)
+{
+	uint64_t r = atomic_load_explicit(&ch->block->read, memory_order_acquire), m;
+
+	if (r == f)
+		return f % CHAN_GRANULE != 0;
+	/* It was loaded after free. */
+	if ((int64_t)(r - f) < 0)
+		return true;
+	m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
+	return !mark_is_at(ch, m, f) &&
+	       atomic_load_explicit(&ch->block->free, memory_order_acquire) == f;
+}
+
 int
 chan_reclaim(struct leat_channel *ch)
 {
@@ -17,8 +36,14 @@ chan_reclaim(struct leat_channel *ch)
 	for (turn = 0; turn < ch->granules; turn++) {
 		/* acquire: what its reader did with it, before it is overwritten */
 		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
-		if (!mark_is_at(ch, m, f) ||
-		    (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY))
+		if (!mark_is_at(ch, m, f)) {
+			if (f == from && is_wrong(ch, f))
+				return chan_corrupt(ch, "free position", f);
+			break;
+		}
+		if (mark_state(m) > CHAN_END)
+			return chan_corrupt(ch, "state of a frame", f);
+		if (mark_state(m) != CHAN_DONE && mark_state(m) != CHAN_EMPTY)
 			break;
 		if (!mark_fits(ch, m, f))
 			return chan_corrupt(ch, "length of a frame", f);
@@ -50,6 +75,8 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 	uint64_t w = atomic_load_explicit(&ch->block->write, memory_order_acquire), m;
 	uint32_t left = ch->granules - chan_index(ch, w);
 
+	if (w % CHAN_GRANULE != 0)
+		return chan_corrupt(ch, "write position", w);
 	m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
 	if (mark_is_at(ch, m, w) && mark_state(m) == CHAN_END)
 		return -ESHUTDOWN;
@@ -72,8 +99,11 @@ chan_drop_oldest(struct leat_channel *ch)
 	if (mark_is_at(ch, m, f) && mark_state(m) == CHAN_RETURNED) {
 		if (atomic_compare_exchange_strong_explicit(
 			    chan_mark(ch, f), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
-			    memory_order_relaxed))
+			    memory_order_relaxed)) {
 			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
+			/* Other writers wait for room, perhaps for less of it. */
+			chan_notify(ch, true);
+		}
 		return 1;
 	}
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
@@ -82,7 +112,7 @@ chan_drop_oldest(struct leat_channel *ch)
 		if (!mark_is_at(ch, m, r) || mark_state(m) == CHAN_END)
 			return 0;
 		if (mark_state(m) == CHAN_RESERVED) {
-			chan_stuck(ch, r, m);
+			chan_stuck(ch, CHAN_AT_READ, r, m);
 			return 0;
 		}
 		if (!mark_fits(ch, m, r))
@@ -96,6 +126,7 @@ chan_drop_oldest(struct leat_channel *ch)
 			    memory_order_relaxed)) {
 			chan_advance(ch, &ch->block->read, r, mark_len(ch, m));
 			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
+			chan_notify(ch, true);
 			return 1;
 		}
 	}
@@ -116,7 +147,7 @@ chan_look_at_oldest(struct leat_channel *ch)
 	case CHAN_READING:
 	/* Who returned it may have died before the count told anyone. */
 	case CHAN_RETURNED:
-		chan_stuck(ch, f, m);
+		chan_stuck(ch, CHAN_AT_FREE, f, m);
 		break;
 	default:
 		break;

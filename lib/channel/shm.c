@@ -9,6 +9,23 @@
 
 #include "map.h"
 
+/* A map of it, which knows its name: a participant opens the file once more. */
+static struct chan_map *
+map_new(const char *name, uint64_t bytes, int fd)
+{
+	struct chan_map *map = chan_map_new(NULL, bytes, fd);
+
+	if (map == NULL)
+		return NULL;
+	map->name = strdup(name);
+	if (map->name == NULL) {
+		chan_map_put(map);
+		(void)chan_err(ENOMEM, "channel %s: can't allocate its name", name);
+		return NULL;
+	}
+	return map;
+}
+
 struct leat_channel *
 leat_channel_create(const char *name, const struct leat_channel_conf *conf,
 		    const struct leat_channel_opts *opts)
@@ -44,7 +61,7 @@ leat_channel_create(const char *name, const struct leat_channel_conf *conf,
 			       (unsigned long long)bytes, strerror(ret));
 		close(fd);
 	} else {
-		map = chan_map_new(NULL, bytes, fd, NULL);
+		map = map_new(name, bytes, fd);
 		if (map != NULL && leat_channel_format(map->mem, bytes, conf) == 0)
 			ch = chan_map_attach(map, map->mem, bytes, opts);
 		else if (map != NULL)
@@ -75,7 +92,7 @@ leat_channel_open(const char *name, const struct leat_channel_opts *opts)
 		close(fd);
 		return NULL;
 	}
-	map = chan_map_new(NULL, (uint64_t)st.st_size, fd, NULL);
+	map = map_new(name, (uint64_t)st.st_size, fd);
 	return map != NULL ? chan_map_attach(map, map->mem, (uint64_t)st.st_size, opts) : NULL;
 }
 
@@ -88,7 +105,8 @@ leat_channel_unlink(const char *name)
 int
 leat_channel_inspect_name(const char *name, struct leat_channel_info *info)
 {
-	struct leat_channel view = { 0 };
+	struct chan_map map = { 0 };
+	struct leat_channel view = { .map = &map };
 	struct stat st;
 	void *mem;
 	int fd, ret;
@@ -106,10 +124,17 @@ leat_channel_inspect_name(const char *name, struct leat_channel_info *info)
 		close(fd);
 		return ret;
 	}
-	close(fd);
-	ret = chan_view(&view, mem, (uint64_t)st.st_size);
+	map.fd = fd;
+	map.bytes = (uint64_t)st.st_size;
+	ret = chan_guard(&map, mem);
+	if (ret == 0)
+		ret = chan_view(&view, mem, (uint64_t)st.st_size);
 	if (ret == 0)
 		ret = leat_channel_inspect(&view, info);
+	if (atomic_load_explicit(&map.gone, memory_order_acquire))
+		ret = chan_err(EPROTO, "channel inspect %s: its file was cut off", name);
+	chan_unguard(&map);
 	munmap(mem, (size_t)st.st_size);
+	close(fd);
 	return ret;
 }

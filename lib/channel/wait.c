@@ -3,21 +3,25 @@
 /*
  * Waiting and waking.
  *
- *     who waits                              who commits (or makes room)
+ *     a participant that waits               one that commits (or makes room)
  *     s = seq                                mark -> COMMITTED
- *     my bit into who                        full fence
- *     full fence                             who != 0?
- *     look again: there is none                  bits = who, who = 0
+ *     my bit into sleepers                   full fence
+ *     full fence                             sleepers != 0?
+ *     look again: there is none                  bits = sleepers, sleepers = 0
  *     futex: sleep while seq == s                seq++, futex: wake all
  *
- * Either the fences have the writer see the bit, or the reader the mark. Bits are taken out by who wakes, all at
- * once, so those of the dead go with the next frame, and nothing is left to be counted wrong. A bit that was
- * taken out belongs to somebody who read seq before it was changed, and who will not sleep.
- * Who dies between taking the bits and waking delays the others until they look for the dead: check_ms.
+ * Either the fences have the writer see the bit, or the reader the mark. Bits are taken out by the
+ * participant that wakes, all at once, so those of the dead go with the next frame, and nothing is
+ * left to be counted wrong. A bit that was taken out belongs to a participant that read seq before
+ * it was changed, and that will not sleep. A participant that dies between taking the bits and
+ * waking delays the others until they look for the dead: check_ms.
+ *
+ * At the end no frame is committed any more, but what another reader has may come back, and all is
+ * read when it does not. A reader that waits for that has its bit in both words, and a participant
+ * that makes room wakes the readers in both.
  */
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,8 +34,8 @@
 #define SLEEP_FIRST_NS 1000
 #define SPINS 64 /* looks between two at the clock */
 
-static uint64_t
-now_ns(void)
+uint64_t
+chan_now_ns(void)
 {
 	struct timespec ts;
 
@@ -54,19 +58,24 @@ chan_wake(struct leat_channel *ch, bool room, bool always)
 	uint64_t bits;
 
 	/* acq_rel: before seq; pairs with announce() */
-	bits = atomic_exchange_explicit(&w->who, 0, memory_order_acq_rel);
+	bits = atomic_exchange_explicit(&w->sleepers, 0, memory_order_acq_rel);
 	if (bits == 0 && !always)
 		return;
-	if (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD) {
-		uint64_t n = (uint64_t)__builtin_popcountll(bits);
-
-		/* One for each. Full: then it is readable anyway. */
-		if (n > 0 && write(ch->map->efd[room], &n, sizeof(n)) < 0 && errno != EAGAIN)
-			(void)chan_err(errno, "channel: write to the eventfd: %m");
-	} else {
-		atomic_fetch_add_explicit(&w->seq, 1, memory_order_acq_rel);
-		(void)syscall(SYS_futex, &w->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-	}
+	/*
+	 * Those that wait in a call sleep at the futex, also here: it is not to be taken from them
+	 * by others.
+	 */
+	atomic_fetch_add_explicit(&w->seq, 1, memory_order_acq_rel);
+	(void)syscall(SYS_futex, &w->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	if (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD)
+		chan_wake_loops(ch, bits);
+	/*
+	 * A reader that announced itself for both waits for frames, at the end. acquire: that was
+	 * announced first
+	 */
+	if (room &&
+	    (bits & atomic_load_explicit(&ch->block->data.sleepers, memory_order_acquire)) != 0)
+		chan_wake(ch, false, false);
 	errno = saved;
 }
 
@@ -85,43 +94,39 @@ ready(struct leat_channel *ch, const struct want *want, bool sleepy)
 	return want->room ? chan_room(ch, want->granules) : chan_ready(ch, sleepy);
 }
 
-static void
-sleep_ns(struct leat_channel *ch, struct chan_wait *w, uint32_t seq, bool room, uint64_t ns)
-{
-	struct timespec ts = timespec_of(ns);
-	struct pollfd p;
-	uint64_t one;
-
-	if (ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD) {
-		/* EINTR, EAGAIN, ETIMEDOUT: who called looks again. */
-		(void)syscall(SYS_futex, &w->seq, FUTEX_WAIT, seq, &ts, NULL, 0);
-		return;
-	}
-	p = (struct pollfd){ .fd = ch->map->efd[room], .events = POLLIN };
-	/* If somebody else took what was meant for us, he has looked, too. */
-	if (ppoll(&p, 1, &ts, NULL) == 1 && read(p.fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
-		(void)chan_err(errno, "channel: read from the eventfd: %m");
-}
-
 /* Sleeps until notified, or so long. @return as ready() */
 static int
 sleep_notified(struct leat_channel *ch, const struct want *want, uint64_t ns)
 {
 	struct chan_wait *w = want->room ? &ch->block->room : &ch->block->data;
 	uint64_t bit = UINT64_C(1) << ch->slot;
+	bool ended = !want->room && ch->ended;
+	struct timespec ts;
 	uint32_t seq;
 	int ret;
 
 	/* acquire: before the bit */
 	seq = atomic_load_explicit(&w->seq, memory_order_acquire);
-	atomic_fetch_or_explicit(&w->who, bit, memory_order_acq_rel);
+	atomic_fetch_or_explicit(&w->sleepers, bit, memory_order_acq_rel);
+	/*
+	 * At the end a reader waits for others to be through with what they have, which makes room.
+	 */
+	if (ended)
+		atomic_fetch_or_explicit(&ch->block->room.sleepers, bit, memory_order_acq_rel);
 	/* Full fence: the bit is stored before the mark is read. Pairs with chan_notify(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	ret = ready(ch, want, true);
-	if (ret == 0)
-		sleep_ns(ch, w, seq, want->room, ns);
-	if ((atomic_load_explicit(&w->who, memory_order_relaxed) & bit) != 0)
-		atomic_fetch_and_explicit(&w->who, ~bit, memory_order_acq_rel);
+	ts = timespec_of(ns);
+	/*
+	 * Has the end come just now? Then it is announced in the next turn. EINTR, EAGAIN,
+	 * ETIMEDOUT: the caller looks again.
+	 */
+	if (ret == 0 && ended == (!want->room && ch->ended))
+		(void)syscall(SYS_futex, &w->seq, FUTEX_WAIT, seq, &ts, NULL, 0);
+	if (ended)
+		atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
+	if ((atomic_load_explicit(&w->sleepers, memory_order_relaxed) & bit) != 0)
+		atomic_fetch_and_explicit(&w->sleepers, ~bit, memory_order_acq_rel);
 	return ret;
 }
 
@@ -174,33 +179,35 @@ static int
 wait_for(struct leat_channel *ch, const struct want *want, uint64_t timeout_ns)
 {
 	enum leat_channel_wait_how how = ch->opts.wait;
-	uint64_t check = ch->opts.check_ms * NS_PER_MS, step = SLEEP_FIRST_NS;
-	uint64_t now, end, next;
+	uint64_t now, end, step = SLEEP_FIRST_NS;
 	int ret;
 
 	ret = ready(ch, want, false);
+	if (ret == 0 && timeout_ns == 0 && chan_tick(ch) != 0)
+		ret = ready(ch, want, false);
+	else if (ret > 0 && chan_tick(ch) < 0)
+		ret = -EPROTO;
 	if (ret != 0 || timeout_ns == 0)
 		return ret < 0 ? ret : ret > 0 ? 0 : -ETIMEDOUT;
 	if (how == LEAT_CHANNEL_WAIT_NOTIFY && ch->notify == LEAT_CHANNEL_NOTIFY_NONE)
 		how = LEAT_CHANNEL_WAIT_SLEEP;
-	now = now_ns();
-	end = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
-	next = now + check;
+	now = chan_now_ns();
+	end = chan_end_ns(now, timeout_ns);
 	for (;;) {
-		ret = idle(ch, want, how, &step, (end < next ? end : next) - now);
+		/* It is the handle's time that is over: calls that are short add up. */
+		if (now >= ch->check_at) {
+			ret = leat_channel_recover(ch);
+			if (ret < 0)
+				return ret;
+		}
+		ret = idle(ch, want, how, &step, (end < ch->check_at ? end : ch->check_at) - now);
 		if (ret == 0)
 			ret = ready(ch, want, false);
 		if (ret != 0)
 			return ret < 0 ? ret : 0;
-		now = now_ns();
+		now = chan_now_ns();
 		if (now >= end)
 			return -ETIMEDOUT;
-		if (now >= next) {
-			ret = leat_channel_recover(ch);
-			if (ret < 0)
-				return ret;
-			next = now + check;
-		}
 	}
 }
 

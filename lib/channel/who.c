@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who is alive. A participant is a process: its pid, and when it started, because pids are used again. Both fit
- * one word, so a slot is taken, with its owner's whole identity, in one instruction.
+ * Which participants are alive. Only what is certainly dead is dead.
+ *
+ * Where the block is in a file, the lock on the slot's byte says so (lock.c). In memory of the
+ * caller there is no file, so a participant is a process there: its pid, and when it started,
+ * because pids are used again. That is only good among processes that mean the same by both: of one
+ * pid namespace, and of one time namespace, and if /proc is that pid namespace's. Others are
+ * refused when they attach, and before a participant passes for dead all of this is looked at once
+ * more.
+ *
+ * The word in the slot says which of the two it is. It is the participant's whole identity, so that
+ * a slot is taken in one instruction, and never has the same value twice:
+ *
+ *     locked      1 (1) | 0 (9) | generation of the slot (32) | pid (22)
+ *     by its pid  0 (1) | generation (8) | start time (33) | pid (22)
  */
 
 #include <fcntl.h>
@@ -12,32 +24,47 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "channel_pvt.h"
+#include "lock.h"
+
+#define START_BITS 33
+#define START_MASK ((UINT64_C(1) << START_BITS) - 1)
+#define WHO_LOCKED (UINT64_C(1) << 63)
+#define GENERATION_MASK 255
+
+/* A file of /proc, or its begin. @return bytes, or -1 */
+static ssize_t
+read_text(const char *path, char *text, size_t size)
+{
+	ssize_t len;
+	int fd;
+
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return -1;
+	do
+		len = read(fd, text, size - 1);
+	while (len < 0 && errno == EINTR);
+	close(fd);
+	if (len >= 0)
+		text[len] = '\0';
+	return len;
+}
 
 /*
- * State, threads and start time of a process, from its first thread's file: for /proc/PID/stat qemu-user makes
- * something up if it is the own one, with a start time that others don't see. @return false: it can't be read
+ * State, threads and start time of a process, from its first thread's file: for /proc/PID/stat
+ * qemu-user makes something up if it is the own one, with a start time that others don't see.
+ * @return false: it can't be read
  */
 static bool
 read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *start)
 {
 	char path[64], text[1024], *p;
-	ssize_t len;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
-	do
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd < 0 && errno == EINTR);
-	if (fd < 0)
+	if (read_text(path, text, sizeof(text)) <= 0)
 		return false;
-	do
-		len = read(fd, text, sizeof(text) - 1);
-	while (len < 0 && errno == EINTR);
-	close(fd);
-	if (len <= 0)
-		return false;
-	text[len] = '\0';
 	/* 1 (comm) S ... : the name may hold anything, so from the last bracket: fields 3, 20, 22 */
 	p = strrchr(text, ')');
 	return p != NULL &&
@@ -46,49 +73,170 @@ read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *st
 		      state, threads, start) == 3;
 }
 
-static uint64_t
-who_make(uint64_t pid, uint64_t start)
+/*
+ * Is /proc that of our pid namespace? Then it knows us by one pid, ours. One of a namespace around
+ * ours knows us by one for each level, and another's does not know us.
+ */
+static bool
+proc_is_ours(void)
 {
-	return start << WHO_PID_BITS | (pid & ((UINT64_C(1) << WHO_PID_BITS) - 1));
+	char text[4096], *p, *end;
+	ssize_t len;
+	long pid;
+
+	if (read_text("/proc/self/status", text, sizeof(text)) > 0) {
+		p = strstr(text, "\nNSpid:");
+		if (p != NULL) {
+			pid = strtol(p + 7, &end, 10);
+			return pid == (long)getpid() && *end == '\n';
+		}
+	}
+	/* An old kernel, or so many groups that it is farther behind. */
+	len = readlink("/proc/self", text, sizeof(text) - 1);
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	return strtol(text, &end, 10) == (long)getpid() && *end == '\0';
 }
 
-uint64_t
-chan_who_self(void)
+struct chan_ns
+chan_ns_self(void)
 {
-	unsigned long long start;
-	unsigned long threads;
-	char state;
-
-	if (!read_stat(getpid(), &state, &threads, &start))
-		start = 0; /* not known: its pid must do */
-	return who_make((uint64_t)getpid(), start);
-}
-
-uint64_t
-chan_pid_ns(void)
-{
+	struct chan_ns ns = { 0 };
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+	if (!proc_is_ours() || stat("/proc/self/ns/pid", &st) != 0)
+		return ns;
+	ns.pid = (uint64_t)st.st_ino;
+	if (stat("/proc/self/ns/time", &st) == 0)
+		ns.time = (uint64_t)st.st_ino;
+	else if (errno != ENOENT)
+		ns.pid = 0;
+	return ns;
 }
 
 bool
-chan_alive(uint64_t who)
+chan_ns_same(struct chan_ns a, struct chan_ns b)
 {
-	pid_t pid = (pid_t)(who & ((UINT64_C(1) << WHO_PID_BITS) - 1));
-	unsigned long long start;
+	return a.pid != 0 && a.pid == b.pid && a.time == b.time;
+}
+
+static uint64_t
+next_generation(struct leat_channel *ch, uint32_t slot)
+{
+	return atomic_fetch_add_explicit(&ch->block->slots[slot].generation, 1,
+					 memory_order_relaxed) +
+	       1u;
+}
+
+uint64_t
+chan_who_locked(struct leat_channel *ch, uint32_t slot)
+{
+	return WHO_LOCKED | next_generation(ch, slot) << WHO_PID_BITS |
+	       ((uint64_t)getpid() & WHO_PID_MASK);
+}
+
+uint64_t
+chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start)
+{
+	return (next_generation(ch, slot) & GENERATION_MASK) << (WHO_PID_BITS + START_BITS) |
+	       (start & START_MASK) << WHO_PID_BITS | ((uint64_t)getpid() & WHO_PID_MASK);
+}
+
+int
+chan_start_self(uint64_t *start)
+{
+	unsigned long long ticks;
 	unsigned long threads;
 	char state;
 
-	if (pid <= 0)
+	if (!read_stat(getpid(), &state, &threads, &ticks))
+		return -ENOENT;
+	*start = ticks;
+	return 0;
+}
+
+/*
+ * What a participant with a lock says of its process, for processes that can't ask for the lock;
+ * and for the curious.
+ */
+void
+chan_who_describe(struct leat_channel *ch)
+{
+	struct chan_slot *s = &ch->block->slots[ch->slot];
+	struct chan_ns ns = chan_ns_self();
+	uint64_t start = 0;
+
+	if (chan_start_self(&start) != 0)
+		ns.pid = 0;
+	atomic_store_explicit(&s->start, start, memory_order_relaxed);
+	atomic_store_explicit(&s->pid_ns, ns.pid, memory_order_relaxed);
+	atomic_store_explicit(&s->time_ns, ns.time, memory_order_relaxed);
+	/* release: the others; pairs with described() */
+	atomic_store_explicit(&s->described, ch->owner, memory_order_release);
+}
+
+/* @return false: it died before it came to say so, or another one has the slot by now */
+static bool
+described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t *start,
+	  struct chan_ns *ns)
+{
+	const struct chan_slot *s = &ch->block->slots[slot];
+
+	/* acquire: pairs with chan_who_describe() */
+	if (atomic_load_explicit(&s->described, memory_order_acquire) != owner)
 		return false;
-	if (kill(pid, 0) != 0 && errno == ESRCH)
+	*start = atomic_load_explicit(&s->start, memory_order_relaxed);
+	ns->pid = atomic_load_explicit(&s->pid_ns, memory_order_relaxed);
+	ns->time = atomic_load_explicit(&s->time_ns, memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&s->owner, memory_order_relaxed) == owner;
+}
+
+uint64_t
+chan_who_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
+{
+	struct chan_ns ns;
+	uint64_t start;
+
+	if (described(ch, slot, owner, &start, &ns))
+		return start;
+	return (owner & WHO_LOCKED) != 0 ? 0 : owner >> WHO_PID_BITS & START_MASK;
+}
+
+static bool
+process_lives(pid_t pid, uint64_t start)
+{
+	unsigned long long ticks;
+	unsigned long threads;
+	char state;
+
+	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
 		return false;
 	/* Hidden, perhaps: then it passes for the one we mean. */
-	if (!read_stat(pid, &state, &threads, &start))
+	if (!read_stat(pid, &state, &threads, &ticks))
 		return true;
-	if (who >> WHO_PID_BITS != 0 && who_make((uint64_t)pid, start) != who)
+	if ((ticks & START_MASK) != (start & START_MASK))
 		return false;
 	/* Killed, but nobody has waited for it. With other threads it is only the first that ended. */
 	return !((state == 'Z' || state == 'X' || state == 'x') && threads <= 1);
+}
+
+bool
+chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
+{
+	struct chan_ns ns = { .pid = ch->block->pid_ns, .time = ch->block->time_ns };
+	uint64_t start = owner >> WHO_PID_BITS & START_MASK;
+	int held;
+
+	if ((owner & WHO_LOCKED) != 0) {
+		held = chan_lock_is_held(ch, slot);
+		if (held >= 0)
+			return held != 0;
+		if (!described(ch, slot, owner, &start, &ns))
+			return true;
+	}
+	/* If it seems to be dead: do we and it mean the same by its pid, and its time? */
+	return process_lives((pid_t)(owner & WHO_PID_MASK), start) ||
+	       !chan_ns_same(chan_ns_self(), ns);
 }

@@ -187,16 +187,25 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	return -EAGAIN;
 }
 
-/* There is no room: as the policy says. 0: try again; others are final */
+/*
+ * There is no room: as the policy says. end: when the whole call stops waiting for room; 0: it has
+ * not waited yet. 0: try again; others are final
+ */
 static int
-full(struct leat_channel *ch, uint32_t granules, uint32_t len)
+full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
 {
+	uint64_t now;
 	int ret;
 
 	chan_look_at_oldest(ch);
 	switch (ch->opts.full) {
 	case LEAT_CHANNEL_FULL_WAIT:
-		ret = leat_channel_wait_room(ch, len, ch->opts.full_ns);
+		now = chan_now_ns();
+		if (*end == 0)
+			*end = chan_end_ns(now, ch->opts.full_ns);
+		else if (now >= *end)
+			break;
+		ret = leat_channel_wait_room(ch, len, *end - now);
 		if (ret != -ETIMEDOUT)
 			return ret;
 		break;
@@ -219,19 +228,23 @@ full(struct leat_channel *ch, uint32_t granules, uint32_t len)
 	return -EAGAIN; /* no words: who polls gets it often */
 }
 
-/* Reserves as the policy says. */
-static int
-reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *pos)
+/*
+ * There was no room: reserve() again, after what the policy says. Out of line, so that a frame that
+ * finds room saves no registers for it.
+ */
+static int __attribute__((cold, noinline))
+reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *pos,
+	       uint64_t *end)
 {
 	uint32_t turn;
 	int ret;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		ret = reserve(ch, granules, pos);
-		if (__builtin_expect(ret != -EAGAIN, 1))
-			return ret;
-		ret = full(ch, granules, len);
+		ret = full(ch, granules, len, end);
 		if (ret != 0)
+			return ret;
+		ret = reserve(ch, granules, pos);
+		if (ret != -EAGAIN)
 			return ret;
 	}
 	return chan_err(EAGAIN, "channel: others were always faster");
@@ -266,10 +279,13 @@ leat_channel_max(const struct leat_channel *ch)
 	return ch->max;
 }
 
-/* A frame with its header, RESERVED. 0, and its place, its mark and its payload; or as leat_channel_send() */
+/*
+ * A frame with its header, RESERVED. end: see full(). 0, and its place, its mark and its payload;
+ * or as leat_channel_send()
+ */
 static inline int
-place(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *pos,
-      uint64_t *value, void **data)
+place(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *end,
+      uint64_t *pos, uint64_t *value, void **data)
 {
 	uint32_t granules = chan_frame_granules(len);
 	struct chan_header *h;
@@ -278,8 +294,12 @@ place(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint6
 	ret = check(ch, type, len);
 	if (ret != 0)
 		return ret;
-	ret = reserve_policy(ch, granules, len, pos);
-	if (ret != 0)
+	if (__builtin_expect(chan_tick(ch) < 0, 0))
+		return -EPROTO;
+	ret = reserve(ch, granules, pos);
+	if (__builtin_expect(ret == -EAGAIN, 0))
+		ret = reserve_policy(ch, granules, len, pos, end);
+	if (__builtin_expect(ret != 0, 0))
 		return ret;
 	h = chan_frame(ch, *pos);
 	*h = (struct chan_header){ .len = len, .type = type, .hash = hash };
@@ -292,14 +312,20 @@ int
 leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len,
 		     void **data)
 {
-	uint64_t pos, value;
-	int ret = place(ch, type, hash, len, &pos, &value, data);
+	uint64_t pos, value, end = 0;
+	int ret = place(ch, type, hash, len, &end, &pos, &value, data);
 
 	if (ret != 0)
 		return ret;
 	ch->res_pos = pos;
 	ch->res_value = value;
 	return 0;
+}
+
+bool
+leat_channel_reserved(const struct leat_channel *ch)
+{
+	return ch->res_value != 0;
 }
 
 int
@@ -324,18 +350,28 @@ leat_channel_abort(struct leat_channel *ch)
 	return publish(ch, ch->res_pos, value, mark_to(value, CHAN_EMPTY), NULL, 0);
 }
 
-int
-leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data,
-		  uint32_t len)
+/* end: see full() */
+static inline int
+send_one(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data, uint32_t len,
+	 uint64_t *end)
 {
 	uint64_t pos, value;
 	void *to;
-	int ret = place(ch, type, hash, len, &pos, &value, &to);
+	int ret = place(ch, type, hash, len, end, &pos, &value, &to);
 
 	if (ret != 0)
 		return ret;
 	memcpy(to, data, len);
 	return publish(ch, pos, value, mark_to(value, CHAN_COMMITTED), NULL, 1);
+}
+
+int
+leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data,
+		  uint32_t len)
+{
+	uint64_t end = 0;
+
+	return send_one(ch, type, hash, data, len, &end);
 }
 
 /*
@@ -353,6 +389,8 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 	uint32_t g;
 	int ret;
 
+	if (__builtin_expect(chan_tick(ch) < 0, 0))
+		return -EPROTO;
 	ret = reserve(ch, granules, &pos);
 	if (ret != 0)
 		return ret;
@@ -377,13 +415,15 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 }
 
 int
-leat_channel_send_burst(struct leat_channel *ch, const struct leat_channel_frame *frames,
-			unsigned int n)
+leat_channel_send_frames(struct leat_channel *ch, const struct leat_channel_frame *frames,
+			 unsigned int n, struct leat_channel_sent *done)
 {
 	uint32_t granules, left;
 	unsigned int sent, k;
+	uint64_t end = 0;
 	int ret = 0;
 
+	*done = (struct leat_channel_sent){ 0 };
 	for (sent = 0; sent < n; sent += k) {
 		/* What fits before the end of the buffer and is not more than a frame may be. */
 		left = ch->granules - chan_index(ch, atomic_load_explicit(&ch->block->write,
@@ -397,18 +437,34 @@ leat_channel_send_burst(struct leat_channel *ch, const struct leat_channel_frame
 				break;
 			granules += g;
 		}
-		if (k > 1 && send_some(ch, &frames[sent], k, granules) == 0)
+		if (k > 1 && send_some(ch, &frames[sent], k, granules) == 0) {
+			done->sent += k;
 			continue;
+		}
 		if (k == 0)
-			return sent > 0 ? (int)sent : ret;
+			return ret;
 		/* One, or no room for them all: one by one, as the policy says. */
 		k = 1;
-		ret = leat_channel_send(ch, frames[sent].type, frames[sent].hash, frames[sent].data,
-					frames[sent].len);
+		ret = send_one(ch, frames[sent].type, frames[sent].hash, frames[sent].data,
+			       frames[sent].len, &end);
 		if (ret < 0)
-			return sent > 0 ? (int)sent : ret;
+			return ret;
+		if (ret == LEAT_CHANNEL_DROPPED)
+			done->dropped++;
+		else
+			done->sent++;
 	}
-	return (int)n;
+	return 0;
+}
+
+int
+leat_channel_send_burst(struct leat_channel *ch, const struct leat_channel_frame *frames,
+			unsigned int n)
+{
+	struct leat_channel_sent done;
+	int ret = leat_channel_send_frames(ch, frames, n, &done);
+
+	return done.sent + done.dropped > 0 ? (int)(done.sent + done.dropped) : ret;
 }
 
 int

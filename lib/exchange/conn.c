@@ -9,33 +9,35 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "exchange_pvt.h"
 #include "leat_log.h"
 #include "leat_time.h"
-#include "exchange_pvt.h"
 
 /* Pauses between rounds over a connector's addresses. */
-#define OOB_BACKOFF_MIN_US 1000
-#define OOB_BACKOFF_MAX_US 100000
+#define BACKOFF_MIN_US 1000
+#define BACKOFF_MAX_US 100000
 /* An address gets at least this long, however many there are. */
-#define OOB_ADDR_MIN_US 200000
+#define ADDR_MIN_US 200000
+/* A connector that was accepted gets at least this long, though its time be up. */
+#define PROVE_US 1000000
 /* How long the last message and the other side's end of connection are waited for. */
-#define OOB_CLOSING_US 1000000
+#define CLOSING_US 1000000
 /* Reads of a closing connection per event; what comes is thrown away. */
-#define OOB_CLOSING_READS 4
+#define CLOSING_READS 4
 
-static void conn_next_addr(struct oob_conn *c);
+static void conn_next_addr(struct exchange_conn *c);
 
 static void
-conn_sockopt(struct oob_conn *c, int level, int name, int value, const char *what)
+conn_sockopt(struct exchange_conn *c, int level, int name, int value, const char *what)
 {
 	if (setsockopt(c->fd, level, name, &value, sizeof(value)) != 0)
-		LEAT_LOG(DEBUG, fabric, "%s: setting %s of the connection with %s failed: %s",
-			 c->oob->name, what, c->addr, strerror(errno));
+		LEAT_LOG(DEBUG, exchange, "%s: setting %s of the connection with %s failed: %s",
+			 c->x->name, what, c->addr, strerror(errno));
 }
 
 /* Sends what goes. An error is left to epoll, which reports it right after. */
 static void
-conn_flush(struct oob_conn *c)
+conn_flush(struct exchange_conn *c)
 {
 	uint32_t mask = EPOLLIN;
 
@@ -52,20 +54,20 @@ conn_flush(struct oob_conn *c)
 			break;
 		}
 	}
-	if (c->tx_off == c->tx_len && c->state == OOB_CLOSING)
+	if (c->tx_off == c->tx_len && c->state == CONN_CLOSING)
 		/* It failing means that the connection is gone, which is where this leads. */
 		(void)shutdown(c->fd, SHUT_WR);
-	if (oob_epoll_set(c, mask) != 0 && c->state != OOB_CLOSING)
-		LEAT_LOG(ERR, fabric, "%s: epoll_ctl failed for %s: %s", c->oob->name, c->addr,
+	if (exchange_epoll_set(c, mask) != 0 && c->state != CONN_CLOSING)
+		LEAT_LOG(ERR, exchange, "%s: epoll_ctl failed for %s: %s", c->x->name, c->addr,
 			 strerror(errno));
 }
 
 void
-oob_conn_send(struct oob_conn *c, const uint8_t *msg, size_t len)
+exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len)
 {
 	if (c->tx_off == c->tx_len) {
-		c->tx_off = 0;
-		c->tx_len = 0;
+		c->tx_off = c->hello_len;
+		c->tx_len = c->hello_len;
 	}
 	if (len <= sizeof(c->tx) - c->tx_len) {
 		memcpy(c->tx + c->tx_len, msg, len);
@@ -75,26 +77,35 @@ oob_conn_send(struct oob_conn *c, const uint8_t *msg, size_t len)
 }
 
 void
-oob_conn_bye(struct oob_conn *c, enum oob_type type, enum oob_reason reason, const char *why)
+exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchange_reason reason,
+		  const char *why)
 {
-	uint8_t msg[OOB_MSG_MAX];
+	uint8_t msg[EXCHANGE_MSG_MAX];
 	size_t len;
 
-	if (c->state < OOB_HELLO_SENT || c->state > OOB_UP) {
-		oob_slot_put(c);
+	if (c->state < CONN_HELLO_SENT || c->state > CONN_UP) {
+		exchange_slot_put(c);
 		return;
 	}
 	/* Nothing of it is the owner's any more. */
-	oob_id_count(c, false);
+	exchange_id_count(c, false);
 	if (c->events != 0) {
-		TAILQ_REMOVE(&c->oob->events, c, ev_link);
+		TAILQ_REMOVE(&c->x->events, c, ev_link);
 		c->events = 0;
 	}
-	len = oob_wire_bye(msg, type, reason, why);
-	c->state = OOB_CLOSING;
-	oob_list_move(c, &c->oob->closing);
-	oob_timer_set(c, c->oob->now + leat_us_to_cycles(OOB_CLOSING_US));
-	oob_conn_send(c, msg, len);
+	len = exchange_wire_bye(msg, type, reason, why);
+	c->state = CONN_CLOSING;
+	exchange_list_move(c, &c->x->closing);
+	exchange_timer_set(c, c->x->now + leat_us_to_cycles(CLOSING_US));
+	exchange_conn_send(c, msg, len);
+}
+
+void
+exchange_conn_busy(struct exchange_conn *c, const char *why)
+{
+	c->x->stats.busy++;
+	exchange_source_waits(c->x, c->source);
+	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, why);
 }
 
 /* ---- connector: attempts -------------------------------------------------------------------- */
@@ -122,14 +133,23 @@ cause_hint(int err)
 
 /* All attempts failed. */
 static void
-conn_give_up(struct oob_conn *c)
+conn_give_up(struct exchange_conn *c)
 {
-	uint64_t ns = leat_cycles_to_ns(c->oob->now - c->began);
+	uint64_t ns = leat_cycles_to_ns(c->x->now - c->began);
 	int err = c->cause == 0 ? ETIMEDOUT : -c->cause;
 
-	oob_end(c, err == ENETUNREACH ? -EHOSTUNREACH : -err, "connect %s: %s for %u.%u s: %s",
-		c->addr, strerror(err), (unsigned int)(ns / 1000000000),
-		(unsigned int)(ns / 100000000 % 10), cause_hint(err));
+	if (err == EBUSY) {
+		char why[EXCHANGE_TEXT_MAX + 1];
+
+		snprintf(why, sizeof(why), "%.120s", c->text);
+		exchange_end(c, -ECONNREFUSED, "connect %s: busy for %u.%u s: %.100s", c->addr,
+			     (unsigned int)(ns / 1000000000), (unsigned int)(ns / 100000000 % 10),
+			     why);
+		return;
+	}
+	exchange_end(c, err == ENETUNREACH ? -EHOSTUNREACH : -err, "connect %s: %s for %u.%u s: %s",
+		     c->addr, strerror(err), (unsigned int)(ns / 1000000000),
+		     (unsigned int)(ns / 100000000 % 10), cause_hint(err));
 }
 
 static bool
@@ -141,30 +161,41 @@ cause_passes(int err)
 
 /* This attempt failed; err is a positive errno. */
 static void
-conn_attempt_failed(struct oob_conn *c, int err)
+conn_attempt_failed(struct exchange_conn *c, int err)
 {
-	/* A refusal says more than other causes. */
-	if (c->cause != -ECONNREFUSED || err == ECONNREFUSED)
+	/* A refusal says more than other causes, and BUSY more than that. */
+	if (c->cause == 0 || err == EBUSY ||
+	    (c->cause != -EBUSY && (c->cause != -ECONNREFUSED || err == ECONNREFUSED)))
 		c->cause = -err;
 	if (cause_passes(err))
 		c->hope = true;
-	oob_fd_close(c);
+	exchange_fd_close(c);
 	conn_next_addr(c);
 }
 
-static void
-conn_backoff(struct oob_conn *c)
+/* xorshift64, G. Marsaglia: connectors that were turned away together don't come back together. */
+static uint32_t
+pause_us(struct leat_exchange *x, uint32_t max)
 {
-	uint64_t next = c->oob->now + leat_us_to_cycles(c->backoff_us);
+	x->random ^= x->random << 13;
+	x->random ^= x->random >> 7;
+	x->random ^= x->random << 17;
+	return max / 2 + (uint32_t)(x->random >> 33) % (max / 2 + 1);
+}
 
-	c->backoff_us = RTE_MIN(2 * c->backoff_us, (uint32_t)OOB_BACKOFF_MAX_US);
-	c->state = OOB_BACKOFF;
-	oob_timer_set(c, RTE_MIN(next, c->deadline));
+static void
+conn_backoff(struct exchange_conn *c)
+{
+	uint64_t next = c->x->now + leat_us_to_cycles(pause_us(c->x, c->backoff_us));
+
+	c->backoff_us = RTE_MIN(2 * c->backoff_us, (uint32_t)BACKOFF_MAX_US);
+	c->state = CONN_BACKOFF;
+	exchange_timer_set(c, RTE_MIN(next, c->deadline));
 }
 
 /* The TCP connection is there. */
 static void
-conn_established(struct oob_conn *c)
+conn_established(struct exchange_conn *c)
 {
 	struct sockaddr_storage us, them;
 	socklen_t us_len = sizeof(us), them_len = sizeof(them);
@@ -183,18 +214,19 @@ conn_established(struct oob_conn *c)
 		return;
 	}
 	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-	c->state = OOB_HELLO_SENT;
+	c->state = CONN_HELLO_SENT;
 	c->rx_len = 0;
 	c->tx_off = 0;
-	oob_timer_set(c, c->deadline);
+	c->tx_len = c->hello_len;
+	exchange_timer_set(c, c->deadline);
 	conn_flush(c);
 }
 
 /* Begins to connect to c->ai_next, or the first one after it that can be tried. */
 static void
-conn_next_addr(struct oob_conn *c)
+conn_next_addr(struct exchange_conn *c)
 {
-	uint64_t now = c->oob->now, slice;
+	uint64_t now = c->x->now, slice;
 	const struct addrinfo *ai;
 	unsigned int left = 0;
 
@@ -211,7 +243,7 @@ conn_next_addr(struct oob_conn *c)
 	}
 	for (ai = c->ai_next; ai != NULL; ai = ai->ai_next)
 		left++;
-	slice = RTE_MAX((c->deadline - now) / left, leat_us_to_cycles(OOB_ADDR_MIN_US));
+	slice = RTE_MAX((c->deadline - now) / left, leat_us_to_cycles(ADDR_MIN_US));
 
 	ai = c->ai_next;
 	c->ai_next = ai->ai_next;
@@ -220,16 +252,16 @@ conn_next_addr(struct oob_conn *c)
 		conn_attempt_failed(c, errno);
 		return;
 	}
-	c->state = OOB_CONNECTING;
-	oob_timer_set(c, RTE_MIN(now + slice, c->deadline));
+	c->state = CONN_CONNECTING;
+	exchange_timer_set(c, RTE_MIN(now + slice, c->deadline));
 	if ((connect(c->fd, ai->ai_addr, ai->ai_addrlen) != 0 && errno != EINPROGRESS &&
 	     errno != EINTR) ||
-	    oob_epoll_set(c, EPOLLOUT) != 0)
+	    exchange_epoll_set(c, EPOLLOUT) != 0)
 		conn_attempt_failed(c, errno);
 }
 
 static void
-conn_round(struct oob_conn *c)
+conn_round(struct exchange_conn *c)
 {
 	c->ai_next = c->ai;
 	c->hope = false;
@@ -237,9 +269,9 @@ conn_round(struct oob_conn *c)
 }
 
 static void
-conn_lookup(struct oob_conn *c)
+conn_lookup(struct exchange_conn *c)
 {
-	char host[LEAT_OOB_ADDR_MAX], port[8];
+	char host[LEAT_EXCHANGE_ADDR_MAX], port[8];
 
 	/* It was split before, when it came. */
 	if (leat_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port)) == 0)
@@ -249,15 +281,15 @@ conn_lookup(struct oob_conn *c)
 		conn_backoff(c);
 		return;
 	}
-	c->state = OOB_RESOLVING;
-	oob_list_move(c, &c->oob->resolving);
-	oob_timer_set(c, c->deadline);
+	c->state = CONN_RESOLVING;
+	exchange_list_move(c, &c->x->resolving);
+	exchange_timer_set(c, c->deadline);
 }
 
 void
-oob_conn_start(struct oob_conn *c, const char *host, const char *port)
+exchange_conn_start(struct exchange_conn *c, const char *host, const char *port)
 {
-	c->backoff_us = OOB_BACKOFF_MIN_US;
+	c->backoff_us = BACKOFF_MIN_US;
 	if (leat_addr_numeric(host, port, false, &c->ai) == 0)
 		conn_round(c);
 	else
@@ -265,14 +297,14 @@ oob_conn_start(struct oob_conn *c, const char *host, const char *port)
 }
 
 void
-oob_conn_resolve(struct oob_conn *c)
+exchange_conn_resolve(struct exchange_conn *c)
 {
 	int ret = leat_lookup_done(c->lookup, &c->ai);
 
 	if (ret == -EINPROGRESS)
 		return;
 	c->lookup = NULL;
-	oob_list_move(c, NULL);
+	exchange_list_move(c, NULL);
 	if (ret == 0 && c->ai != NULL) {
 		conn_round(c);
 	} else if (ret == EAI_AGAIN || ret == EAI_MEMORY) {
@@ -280,30 +312,32 @@ oob_conn_resolve(struct oob_conn *c)
 		c->cause = -EHOSTUNREACH;
 		conn_backoff(c);
 	} else {
-		oob_end(c, -EHOSTUNREACH, "connect %s: the host's name can't be resolved: %s",
-			c->addr, gai_strerror(ret));
+		exchange_end(c, -EHOSTUNREACH, "connect %s: the host's name can't be resolved: %s",
+			     c->addr, gai_strerror(ret));
 	}
 }
 
 /* ---- what arrives --------------------------------------------------------------------------- */
 
 static void
-conn_keep_msg(struct oob_conn *c, const struct oob_msg *msg)
+conn_keep_msg(struct exchange_conn *c, const struct exchange_msg *msg)
 {
 	memcpy(c->kind, msg->kind, sizeof(c->kind));
 	c->blob_len = msg->blob_len;
 	c->priv_len = msg->priv_len;
-	memcpy(c->msg, msg->blob, msg->blob_len);
-	memcpy(c->msg + msg->blob_len, msg->priv, msg->priv_len);
+	c->proof_len = msg->proof_len;
+	/* They stand one behind the other in the message. */
+	memcpy(c->msg, msg->blob, (size_t)msg->blob_len + msg->priv_len + msg->proof_len);
 }
 
 static void
-conn_up(struct oob_conn *c)
+conn_up(struct exchange_conn *c)
 {
-	uint32_t dead = c->oob->dead_after_ms;
+	uint32_t dead = c->x->dead_after_ms;
 
-	c->state = OOB_UP;
-	leat_wheel_del(&c->oob->wheel, &c->timer);
+	c->state = CONN_UP;
+	exchange_list_move(c, NULL);
+	leat_wheel_del(&c->x->wheel, &c->timer);
 	if (c->ai != NULL) {
 		freeaddrinfo(c->ai);
 		c->ai = NULL;
@@ -318,89 +352,135 @@ conn_up(struct oob_conn *c)
 	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPINTVL, 1, "TCP_KEEPINTVL");
 	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPCNT, (int)(dead / 1000), "TCP_KEEPCNT");
 	conn_sockopt(c, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(dead - 1000), "TCP_USER_TIMEOUT");
-	c->oob->stats.connected++;
-	oob_event_add(c, OOB_EV_CONNECTED);
+	c->x->stats.connected++;
+	exchange_source_up(c);
+	exchange_event_add(c, CONN_EV_CONNECTED);
 }
 
 static void
-conn_rejected(struct oob_conn *c, const struct oob_msg *msg)
+conn_rejected(struct exchange_conn *c, const struct exchange_msg *msg)
 {
-	char why[OOB_TEXT_MAX + 1];
+	char why[EXCHANGE_TEXT_MAX + 1];
 
-	oob_wire_text(why, sizeof(why), msg->text, msg->text_len);
-	if (msg->reason == OOB_REASON_VERSION)
-		oob_end(c, -EPROTONOSUPPORT,
-			"connect %s: it speaks version %u of the address exchange, this is version %u",
-			c->addr, (unsigned int)msg->spoken, (unsigned int)LEAT_OOB_VERSION);
+	exchange_wire_text(why, sizeof(why), msg->text, msg->text_len);
+	if (msg->reason == EXCHANGE_REASON_BUSY) {
+		snprintf(c->text, sizeof(c->text), "%s", why);
+		/* It is not to be proven any more. */
+		if (c->events != 0)
+			TAILQ_REMOVE(&c->x->events, c, ev_link);
+		c->events = 0;
+		conn_attempt_failed(c, EBUSY);
+	} else if (msg->reason == EXCHANGE_REASON_VERSION)
+		exchange_end(c, -EPROTONOSUPPORT,
+			     "connect %s: it speaks version %u of the address exchange, this is "
+			     "version %u",
+			     c->addr, (unsigned int)msg->spoken,
+			     (unsigned int)LEAT_EXCHANGE_VERSION);
 	else
-		oob_end(c, -ECONNREFUSED, "connect %s: rejected%s%s", c->addr,
-			why[0] != '\0' ? ": " : "", why);
+		exchange_end(c, -ECONNREFUSED, "connect %s: rejected%s%s", c->addr,
+			     why[0] != '\0' ? ": " : "", why);
 }
 
 static void
-conn_hello(struct oob_conn *c, const struct oob_msg *msg)
+conn_hello(struct exchange_conn *c, const struct exchange_msg *msg)
 {
-	struct leat_oob *oob = c->oob;
+	struct leat_exchange *x = c->x;
+	const char *busy = exchange_source_admit(x, c->source);
 
-	if (oob->nb_ids >= oob->max_conns) {
-		oob_conn_bye(c, OOB_REJECT, OOB_REASON_BUSY, "too many connections here");
+	if (busy != NULL) {
+		exchange_conn_busy(c, busy);
 		return;
 	}
+	exchange_source_served(x, c->source);
 	conn_keep_msg(c, msg);
-	oob_list_move(c, NULL);
-	oob_id_count(c, true);
-	leat_wheel_del(&oob->wheel, &c->timer);
-	c->state = OOB_REQUESTED;
-	oob_event_add(c, OOB_EV_REQUEST);
+	exchange_list_move(c, &x->half);
+	exchange_id_count(c, true);
+	leat_wheel_del(&x->wheel, &c->timer);
+	c->state = CONN_REQUESTED;
+	exchange_event_add(c, CONN_EV_REQUEST);
 }
 
 static void
-conn_bye(struct oob_conn *c, const struct oob_msg *msg)
+conn_bye(struct exchange_conn *c, const struct exchange_msg *msg)
 {
-	char why[OOB_TEXT_MAX + 1];
-	int status = c->state == OOB_UP ? 0 : -ECONNRESET;
+	char why[EXCHANGE_TEXT_MAX + 1];
+	int status = c->state == CONN_UP ? 0 : -ECONNRESET;
 
-	oob_wire_text(why, sizeof(why), msg->text, msg->text_len);
-	if (status == 0 && c->oob->linger) {
-		oob_part(c, "%s closed the connection%s%s", c->addr, why[0] != '\0' ? ": " : "",
-			 why);
+	if (c->connector && status != 0) {
+		exchange_wire_text(why, sizeof(why), msg->text, msg->text_len);
+		exchange_end(c, -ECONNREFUSED, "connect %s: accepted, then closed%s%s", c->addr,
+			     why[0] != '\0' ? ": " : "", why);
 		return;
 	}
-	oob_end(c, status, "%s %s%s%s", c->addr,
-		status == 0 ? "closed the connection" : "withdrew its request",
-		why[0] != '\0' ? ": " : "", why);
+	exchange_wire_text(why, sizeof(why), msg->text, msg->text_len);
+	if (status == 0 && c->x->linger) {
+		exchange_part(c, "%s closed the connection%s%s", c->addr,
+			      why[0] != '\0' ? ": " : "", why);
+		return;
+	}
+	exchange_end(c, status, "%s %s%s%s", c->addr,
+		     status == 0 ? "closed the connection" : "withdrew its request",
+		     why[0] != '\0' ? ": " : "", why);
 }
 
 /* A message, or bytes of one, that may not come in this state. */
 static void
-conn_unexpected(struct oob_conn *c, const char *why)
+conn_unexpected(struct exchange_conn *c, const char *why)
 {
-	c->oob->stats.malformed++;
-	if (c->state == OOB_HELLO_SENT)
-		oob_end(c, -EPROTO, "connect %s: bad answer: %s; is a leat listener there?",
-			c->addr, why);
-	else if (c->state == OOB_HELLO_WAIT)
-		oob_conn_bye(c, OOB_REJECT, OOB_REASON_MALFORMED, why);
+	c->x->stats.malformed++;
+	if (c->state == CONN_HELLO_SENT)
+		exchange_end(c, -EPROTO, "connect %s: bad answer: %s; is a leat listener there?",
+			     c->addr, why);
+	else if (c->state == CONN_HELLO_WAIT)
+		exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_MALFORMED, why);
 	else
-		oob_end(c, -EPROTO, "%s broke the address exchange: %s", c->addr, why);
+		exchange_end(c, -EPROTO, "%s broke the address exchange: %s", c->addr, why);
 }
 
 static void
-conn_message(struct oob_conn *c, const struct oob_msg *msg)
+conn_prove(struct exchange_conn *c)
 {
-	uint8_t ready[OOB_HDR_LEN];
+	uint64_t now = c->x->now;
 
-	if (c->state == OOB_HELLO_WAIT && msg->type == OOB_HELLO) {
+	c->state = CONN_PROVING;
+	/* A side that was polled late itself goes on nevertheless. */
+	exchange_timer_set(c, c->connector ? RTE_MAX(c->deadline, now + leat_us_to_cycles(PROVE_US))
+					   : leat_time_add(now, c->x->handshake_cycles));
+	if (c->x->prove)
+		exchange_event_add(c, CONN_EV_PROVE);
+	else
+		exchange_conn_proven(c);
+}
+
+void
+exchange_conn_proven(struct exchange_conn *c)
+{
+	uint8_t msg[EXCHANGE_HDR_LEN];
+
+	c->state = CONN_PROOF_SENT;
+	exchange_conn_send(c, msg, exchange_wire_empty(msg, EXCHANGE_PROOF));
+}
+
+static void
+conn_message(struct exchange_conn *c, const struct exchange_msg *msg)
+{
+	uint8_t ready[EXCHANGE_HDR_LEN];
+
+	if (c->state == CONN_HELLO_WAIT && msg->type == EXCHANGE_HELLO) {
 		conn_hello(c, msg);
-	} else if (c->state == OOB_HELLO_SENT && msg->type == OOB_ACCEPT) {
+	} else if (c->state == CONN_HELLO_SENT && msg->type == EXCHANGE_ACCEPT) {
 		conn_keep_msg(c, msg);
-		conn_up(c);
-		oob_conn_send(c, ready, oob_wire_ready(ready));
-	} else if (c->state == OOB_HELLO_SENT && msg->type == OOB_REJECT) {
+		conn_prove(c);
+	} else if (c->connector && c->state < CONN_UP && msg->type == EXCHANGE_REJECT) {
 		conn_rejected(c, msg);
-	} else if (c->state == OOB_ACCEPT_SENT && msg->type == OOB_READY) {
+	} else if (c->state == CONN_ACCEPT_SENT && msg->type == EXCHANGE_PROOF) {
+		conn_prove(c);
+	} else if (c->state == CONN_PROOF_SENT && c->connector && msg->type == EXCHANGE_PROOF) {
 		conn_up(c);
-	} else if (msg->type == OOB_BYE && c->state >= OOB_REQUESTED && c->state <= OOB_UP) {
+		exchange_conn_send(c, ready, exchange_wire_empty(ready, EXCHANGE_READY));
+	} else if (c->state == CONN_PROOF_SENT && !c->connector && msg->type == EXCHANGE_READY) {
+		conn_up(c);
+	} else if (msg->type == EXCHANGE_BYE && c->state >= CONN_REQUESTED && c->state <= CONN_UP) {
 		conn_bye(c, msg);
 	} else {
 		conn_unexpected(c, "a message out of turn");
@@ -408,70 +488,72 @@ conn_message(struct oob_conn *c, const struct oob_msg *msg)
 }
 
 static void
-conn_other_version(struct oob_conn *c, const struct oob_msg *msg)
+conn_other_version(struct exchange_conn *c, const struct exchange_msg *msg)
 {
-	char why[OOB_TEXT_MAX];
+	char why[EXCHANGE_TEXT_MAX];
 
-	if (c->state != OOB_HELLO_WAIT) {
+	if (c->state != CONN_HELLO_WAIT) {
 		conn_unexpected(c, "another version");
 		return;
 	}
-	c->oob->stats.malformed++;
+	c->x->stats.malformed++;
 	snprintf(why, sizeof(why), "version %u is not spoken here, only version %u",
-		 (unsigned int)msg->version, (unsigned int)LEAT_OOB_VERSION);
-	oob_conn_bye(c, OOB_REJECT, OOB_REASON_VERSION, why);
+		 (unsigned int)msg->version, (unsigned int)LEAT_EXCHANGE_VERSION);
+	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_VERSION, why);
 }
 
 /* The TCP connection ended; err is 0 for its orderly end. */
 static void
-conn_broken(struct oob_conn *c, int err)
+conn_broken(struct exchange_conn *c, int err)
 {
 	switch (c->state) {
-	case OOB_HELLO_SENT:
+	case CONN_HELLO_SENT:
 		conn_attempt_failed(c, ECONNRESET);
 		break;
-	case OOB_REQUESTED:
-		oob_end(c, -ECONNRESET, "%s withdrew its request", c->addr);
+	case CONN_REQUESTED:
+		exchange_end(c, -ECONNRESET, "%s withdrew its request", c->addr);
 		break;
-	case OOB_ACCEPT_SENT:
-	case OOB_UP:
+	case CONN_ACCEPT_SENT:
+	case CONN_PROVING:
+	case CONN_PROOF_SENT:
+	case CONN_UP:
 		if (err == 0 || err == ECONNRESET || err == EPIPE)
-			oob_end(c, -ECONNRESET, "%s is gone: its program ended without a BYE",
-				c->addr);
+			exchange_end(c, -ECONNRESET, "%s is gone: its program ended without a BYE",
+				     c->addr);
 		else
 			/* The user time-out shows as whatever the network said last. */
-			oob_end(c, -ETIMEDOUT,
-				"%s is gone: no sign of its host within %u.%u s (%s)", c->addr,
-				c->oob->dead_after_ms / 1000, c->oob->dead_after_ms / 100 % 10,
-				strerror(err));
+			exchange_end(c, -ETIMEDOUT,
+				     "%s is gone: no sign of its host within %u.%u s (%s)", c->addr,
+				     c->x->dead_after_ms / 1000, c->x->dead_after_ms / 100 % 10,
+				     strerror(err));
 		break;
 	default:
-		oob_slot_put(c);
+		exchange_slot_put(c);
 		break;
 	}
 }
 
 static void
-conn_read_closing(struct oob_conn *c)
+conn_read_closing(struct exchange_conn *c)
 {
 	unsigned int i;
 
-	for (i = 0; i < OOB_CLOSING_READS; i++) {
+	for (i = 0; i < CLOSING_READS; i++) {
 		ssize_t n = recv(c->fd, c->rx, sizeof(c->rx), MSG_DONTWAIT);
 
 		if (n > 0 || (n < 0 && errno == EINTR))
 			continue;
 		if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
-			oob_slot_put(c);
+			exchange_slot_put(c);
 		return;
 	}
 }
 
 /* Reads once, and takes the messages that are complete. */
 static void
-conn_read(struct oob_conn *c)
+conn_read(struct exchange_conn *c)
 {
-	struct oob_msg msg;
+	struct exchange_msg msg;
 	const char *why = "";
 	uint16_t gen = c->gen;
 	ssize_t n;
@@ -488,7 +570,7 @@ conn_read(struct oob_conn *c)
 	c->rx_len = (uint16_t)(c->rx_len + n);
 
 	while (c->rx_len > 0) {
-		len = oob_wire_parse(c->rx, c->rx_len, &msg, &why);
+		len = exchange_wire_parse(c->rx, c->rx_len, &msg, &why);
 		if (len == 0)
 			return;
 		if (len == -EPROTONOSUPPORT)
@@ -497,8 +579,9 @@ conn_read(struct oob_conn *c)
 			conn_unexpected(c, why);
 		else
 			conn_message(c, &msg);
-		if (len < 0 || c->gen != gen || c->fd < 0 || c->state == OOB_CLOSING ||
-		    c->state == OOB_PARTING)
+		/* Ended, or a connector that tries again. */
+		if (len < 0 || c->gen != gen || c->fd < 0 || c->state < CONN_HELLO_SENT ||
+		    c->state == CONN_CLOSING || c->state == CONN_PARTING)
 			return;
 		c->rx_len = (uint16_t)(c->rx_len - len);
 		memmove(c->rx, c->rx + len, c->rx_len);
@@ -506,13 +589,13 @@ conn_read(struct oob_conn *c)
 }
 
 void
-oob_conn_event(struct oob_conn *c, uint32_t events)
+exchange_conn_event(struct exchange_conn *c, uint32_t events)
 {
 	uint16_t gen = c->gen;
 	int err = 0;
 	socklen_t len = sizeof(err);
 
-	if (c->state == OOB_CONNECTING) {
+	if (c->state == CONN_CONNECTING) {
 		if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
 			err = errno;
 		if (err != 0)
@@ -521,7 +604,7 @@ oob_conn_event(struct oob_conn *c, uint32_t events)
 			conn_established(c);
 		return;
 	}
-	if (c->state == OOB_CLOSING) {
+	if (c->state == CONN_CLOSING) {
 		if ((events & EPOLLOUT) != 0)
 			conn_flush(c);
 		if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0)
@@ -536,59 +619,76 @@ oob_conn_event(struct oob_conn *c, uint32_t events)
 }
 
 void
-oob_conn_timeout(struct oob_conn *c)
+exchange_conn_timeout(struct exchange_conn *c)
 {
 	switch (c->state) {
-	case OOB_RESOLVING:
-		oob_end(c, -ETIMEDOUT,
-			"connect %s: no answer of the name service in time; check it", c->addr);
+	case CONN_RESOLVING:
+		exchange_end(c, -ETIMEDOUT,
+			     "connect %s: no answer of the name service in time; check it",
+			     c->addr);
 		break;
-	case OOB_CONNECTING:
+	case CONN_CONNECTING:
 		conn_attempt_failed(c, ETIMEDOUT);
 		break;
-	case OOB_BACKOFF:
-		if (c->oob->now >= c->deadline)
+	case CONN_BACKOFF:
+		if (c->x->now >= c->deadline)
 			conn_give_up(c);
 		else if (c->ai != NULL)
 			conn_round(c);
 		else
 			conn_lookup(c);
 		break;
-	case OOB_HELLO_SENT:
-		oob_end(c, -ETIMEDOUT,
-			"connect %s: connected, but no answer came; is a leat listener there, polled?",
-			c->addr);
+	case CONN_HELLO_SENT:
+		if (c->cause == -EBUSY) {
+			conn_give_up(c);
+			break;
+		}
+		exchange_end(c, -ETIMEDOUT,
+			     "connect %s: connected, but no answer came; is a leat listener there, "
+			     "polled?",
+			     c->addr);
 		break;
-	case OOB_ACCEPT_SENT:
-		c->oob->stats.timeouts++;
-		oob_end(c, -ETIMEDOUT, "%s did not go on after it was accepted", c->addr);
+	case CONN_ACCEPT_SENT:
+	case CONN_PROVING:
+	case CONN_PROOF_SENT:
+		c->x->stats.timeouts++;
+		if (c->connector)
+			exchange_end(
+				c, -ETIMEDOUT,
+				"connect %s: accepted, but the addresses were not proven in time; "
+				"is the fabric open between the two?",
+				c->addr);
+		else
+			exchange_end(c, -ETIMEDOUT, "%s did not go on after it was accepted",
+				     c->addr);
 		break;
-	case OOB_HELLO_WAIT:
-		c->oob->stats.timeouts++;
-		oob_slot_put(c);
+	case CONN_HELLO_WAIT:
+		c->x->stats.timeouts++;
+		exchange_slot_put(c);
 		break;
 	default:
-		oob_slot_put(c);
+		exchange_slot_put(c);
 		break;
 	}
 }
 
 void
-oob_conn_accepted(struct leat_oob *oob, int fd, const struct sockaddr *sa, socklen_t len)
+exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct oob_conn *c = oob_slot_get(oob);
+	struct exchange_conn *c = exchange_slot_get(x);
 
 	if (c == NULL) {
-		oob->stats.dropped++;
+		x->stats.dropped++;
 		(void)close(fd);
 		return;
 	}
 	c->fd = fd;
+	exchange_source_hold(c, sa);
 	leat_addr_str(c->addr, sizeof(c->addr), sa, len);
-	c->state = OOB_HELLO_WAIT;
-	oob_list_move(c, &oob->pending);
-	oob_timer_set(c, leat_time_add(oob->now, oob->handshake_cycles));
+	c->state = CONN_HELLO_WAIT;
+	exchange_list_move(c, &x->pending);
+	exchange_timer_set(c, leat_time_add(x->now, x->handshake_cycles));
 	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-	if (oob_epoll_set(c, EPOLLIN) != 0)
-		oob_slot_put(c);
+	if (exchange_epoll_set(c, EPOLLIN) != 0)
+		exchange_slot_put(c);
 }

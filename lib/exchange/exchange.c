@@ -8,73 +8,86 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "exchange_pvt.h"
 #include "leat_error.h"
 #include "leat_log.h"
 #include "leat_time.h"
-#include "exchange_pvt.h"
 
-#define OOB_TIMEOUT_US 5000000
+#define TIMEOUT_US 5000000
 /* Work per poll. */
-#define OOB_POLL_EVENTS 64
-#define OOB_POLL_TIMERS 256
-#define OOB_GEN_MAX 0x7fff
+#define POLL_EVENTS 64
+#define POLL_TIMERS 256
+#define GEN_MAX 0x7fff
 
 /* ---- slots, lists, timers ------------------------------------------------------------------- */
 
 void
-oob_list_move(struct oob_conn *c, struct oob_list *list)
+exchange_list_move(struct exchange_conn *c, struct exchange_list *list)
 {
-	struct leat_oob *oob = c->oob;
+	struct leat_exchange *x = c->x;
 
 	if (c->list != NULL) {
 		TAILQ_REMOVE(c->list, c, link);
-		oob->nb_pending -= c->list == &oob->pending;
+		if (c->list == &x->pending) {
+			x->nb_pending--;
+			c->source->pending--;
+		} else if (c->list == &x->half) {
+			c->source->half--;
+		}
 	}
 	c->list = list;
-	if (list == &oob->free) {
+	if (list == &x->free) {
 		/* The one used last is warm. */
 		TAILQ_INSERT_HEAD(list, c, link);
 	} else if (list != NULL) {
 		TAILQ_INSERT_TAIL(list, c, link);
-		oob->nb_pending += list == &oob->pending;
+		if (list == &x->pending) {
+			x->nb_pending++;
+			c->source->pending++;
+		} else if (list == &x->half) {
+			c->source->half++;
+		}
 	}
 }
 
 void
-oob_timer_set(struct oob_conn *c, uint64_t expiry)
+exchange_timer_set(struct exchange_conn *c, uint64_t expiry)
 {
-	leat_wheel_add(&c->oob->wheel, &c->timer, expiry);
+	leat_wheel_add(&c->x->wheel, &c->timer, expiry);
 }
 
 void
-oob_event_add(struct oob_conn *c, unsigned int event)
+exchange_event_add(struct exchange_conn *c, unsigned int event)
 {
 	if (c->events == 0)
-		TAILQ_INSERT_TAIL(&c->oob->events, c, ev_link);
+		TAILQ_INSERT_TAIL(&c->x->events, c, ev_link);
 	c->events |= (uint8_t)event;
 }
 
 void
-oob_id_count(struct oob_conn *c, bool on)
+exchange_id_count(struct exchange_conn *c, bool on)
 {
 	if (c->counted != on) {
 		c->counted = on;
 		if (on)
-			c->oob->nb_ids++;
+			c->x->nb_ids++;
 		else
-			c->oob->nb_ids--;
+			c->x->nb_ids--;
+		if (c->source != NULL)
+			c->source->conns =
+				(uint16_t)(on ? c->source->conns + 1 : c->source->conns - 1);
 	}
 }
 
 int
-oob_epoll_set(struct oob_conn *c, uint32_t mask)
+exchange_epoll_set(struct exchange_conn *c, uint32_t mask)
 {
-	struct epoll_event ev = { .events = mask, .data.u64 = (uint32_t)oob_id(c) };
+	struct epoll_event ev = { .events = mask, .data.u64 = (uint32_t)exchange_id(c) };
+	int op = c->epoll_mask == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 
 	if (mask == c->epoll_mask)
 		return 0;
-	if (epoll_ctl(c->oob->epfd, c->epoll_mask == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->fd,
-		      &ev) != 0)
+	if (epoll_ctl(c->x->epfd, op, c->fd, &ev) != 0)
 		return -errno;
 	c->epoll_mask = mask;
 	return 0;
@@ -82,12 +95,12 @@ oob_epoll_set(struct oob_conn *c, uint32_t mask)
 
 /* Closing takes it out of the epoll set: no descriptor is ever duplicated, except by fork. */
 void
-oob_fd_close(struct oob_conn *c)
+exchange_fd_close(struct exchange_conn *c)
 {
 	if (c->fd < 0)
 		return;
 	if (c->epoll_mask != 0)
-		(void)epoll_ctl(c->oob->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+		(void)epoll_ctl(c->x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
 	(void)close(c->fd);
 	c->fd = -1;
 	c->epoll_mask = 0;
@@ -95,10 +108,10 @@ oob_fd_close(struct oob_conn *c)
 
 /* Frees what a connection holds besides its slot. */
 static void
-conn_release(struct oob_conn *c)
+conn_release(struct exchange_conn *c)
 {
-	oob_fd_close(c);
-	leat_wheel_del(&c->oob->wheel, &c->timer);
+	exchange_fd_close(c);
+	leat_wheel_del(&c->x->wheel, &c->timer);
 	if (c->lookup != NULL) {
 		leat_lookup_drop(c->lookup);
 		c->lookup = NULL;
@@ -110,37 +123,40 @@ conn_release(struct oob_conn *c)
 }
 
 void
-oob_slot_put(struct oob_conn *c)
+exchange_slot_put(struct exchange_conn *c)
 {
 	conn_release(c);
-	oob_id_count(c, false);
+	exchange_id_count(c, false);
 	if (c->events != 0)
-		TAILQ_REMOVE(&c->oob->events, c, ev_link);
+		TAILQ_REMOVE(&c->x->events, c, ev_link);
 	c->events = 0;
-	c->state = OOB_FREE;
-	c->gen = c->gen == OOB_GEN_MAX ? 1 : (uint16_t)(c->gen + 1);
-	oob_list_move(c, &c->oob->free);
+	c->state = CONN_FREE;
+	c->gen = c->gen == GEN_MAX ? 1 : (uint16_t)(c->gen + 1);
+	exchange_list_move(c, &c->x->free);
+	exchange_source_drop(c);
 }
 
-struct oob_conn *
-oob_slot_get(struct leat_oob *oob)
+struct exchange_conn *
+exchange_slot_get(struct leat_exchange *x)
 {
-	struct oob_conn *c;
+	struct exchange_conn *c;
 
-	if (TAILQ_EMPTY(&oob->free) && (c = TAILQ_FIRST(&oob->closing)) != NULL)
-		oob_slot_put(c);
-	if (TAILQ_EMPTY(&oob->free) && (c = TAILQ_FIRST(&oob->pending)) != NULL) {
-		oob->stats.dropped++;
-		oob_slot_put(c);
+	if (TAILQ_EMPTY(&x->free) && (c = TAILQ_FIRST(&x->closing)) != NULL)
+		exchange_slot_put(c);
+	if (TAILQ_EMPTY(&x->free) && !TAILQ_EMPTY(&x->pending)) {
+		x->stats.dropped++;
+		exchange_slot_put(exchange_source_pending_victim(x));
 	}
-	c = TAILQ_FIRST(&oob->free);
+	c = TAILQ_FIRST(&x->free);
 	if (c == NULL)
 		return NULL;
 
-	oob_list_move(c, NULL);
+	exchange_list_move(c, NULL);
 	c->user = NULL;
 	c->connector = false;
 	c->told = false;
+	c->was_up = false;
+	c->proof_len = 0;
 	c->hope = false;
 	c->status = 0;
 	c->cause = 0;
@@ -150,20 +166,21 @@ oob_slot_get(struct leat_oob *oob)
 	c->rx_len = 0;
 	c->tx_off = 0;
 	c->tx_len = 0;
+	c->hello_len = 0;
 	c->kind[0] = '\0';
 	c->text[0] = '\0';
 	return c;
 }
 
 static void
-end_text(struct oob_conn *c, const char *fmt, va_list ap)
+end_text(struct exchange_conn *c, const char *fmt, va_list ap)
 {
 	(void)vsnprintf(c->text, sizeof(c->text), fmt, ap);
-	LEAT_LOG(DEBUG, fabric, "%s: %s", c->oob->name, c->text);
+	LEAT_LOG(DEBUG, exchange, "%s: %s", c->x->name, c->text);
 }
 
 void
-oob_end(struct oob_conn *c, int status, const char *fmt, ...)
+exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -172,18 +189,18 @@ oob_end(struct oob_conn *c, int status, const char *fmt, ...)
 	va_end(ap);
 
 	if (!c->connector && !c->told) {
-		oob_slot_put(c);
+		exchange_slot_put(c);
 		return;
 	}
 	conn_release(c);
-	oob_list_move(c, NULL);
-	c->state = OOB_DEAD;
+	exchange_list_move(c, NULL);
+	c->state = CONN_DEAD;
 	c->status = status;
-	oob_event_add(c, OOB_EV_END);
+	exchange_event_add(c, CONN_EV_END);
 }
 
 void
-oob_part(struct oob_conn *c, const char *fmt, ...)
+exchange_part(struct exchange_conn *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -192,23 +209,23 @@ oob_part(struct oob_conn *c, const char *fmt, ...)
 	va_end(ap);
 	/* There is nothing more to hear of it. */
 	if (c->epoll_mask != 0)
-		(void)epoll_ctl(c->oob->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+		(void)epoll_ctl(c->x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
 	c->epoll_mask = 0;
-	c->state = OOB_PARTING;
+	c->state = CONN_PARTING;
 	c->status = 0;
-	oob_event_add(c, OOB_EV_END);
+	exchange_event_add(c, CONN_EV_END);
 }
 
-struct oob_conn *
-oob_conn_find(const struct leat_oob *oob, int id)
+struct exchange_conn *
+exchange_conn_find(const struct leat_exchange *x, int id)
 {
 	unsigned int index = (unsigned int)id & 0xffff;
-	struct oob_conn *c;
+	struct exchange_conn *c;
 
-	if (id <= 0 || index >= oob->nb_slots)
+	if (id <= 0 || index >= x->nb_slots)
 		return NULL;
-	c = &oob->conns[index];
-	if (c->gen != (unsigned int)id >> 16 || c->state == OOB_FREE || c->state == OOB_CLOSING)
+	c = &x->conns[index];
+	if (c->gen != (unsigned int)id >> 16 || c->state == CONN_FREE || c->state == CONN_CLOSING)
 		return NULL;
 	/* What was never shown to the owner is not his. */
 	return c->connector || c->told ? c : NULL;
@@ -217,227 +234,276 @@ oob_conn_find(const struct leat_oob *oob, int id)
 /* ---- create, destroy ------------------------------------------------------------------------ */
 
 static int
-conf_check(const struct leat_oob_conf *conf)
+conf_check(const struct leat_exchange_conf *conf)
 {
 	const char *p;
 
-	if (conf->kind == NULL || conf->kind[0] == '\0' || strlen(conf->kind) >= LEAT_OOB_KIND_MAX)
+	if (conf->kind == NULL || conf->kind[0] == '\0' ||
+	    strlen(conf->kind) >= LEAT_EXCHANGE_KIND_MAX)
 		return leat_err(EINVAL, "address exchange: kind must have 1 to %d characters",
-				LEAT_OOB_KIND_MAX - 1);
+				LEAT_EXCHANGE_KIND_MAX - 1);
 	for (p = conf->kind; *p != '\0'; p++)
 		if (*p < 0x21 || *p > 0x7e)
 			return leat_err(EINVAL,
 					"address exchange: kind has a character that is not "
 					"printable ASCII");
-	if (conf->max_conns > 32768 || conf->max_pending > 8192)
-		return leat_err(EINVAL, "address exchange: max_conns is at most 32768, max_pending "
-					"at most 8192");
+	if (conf->max_conns > 32768 || conf->max_pending > 8192 || conf->source_half > 32768 ||
+	    conf->source_max > 32768)
+		return leat_err(EINVAL, "address exchange: max_conns, source_half and source_max "
+					"are at most 32768, max_pending at most 8192");
 	if ((conf->dead_after_us != 0 && conf->dead_after_us < 2000000) ||
 	    conf->dead_after_us > UINT64_C(3600000000))
 		return leat_err(EINVAL, "address exchange: dead_after_us must be 2 s to 1 h");
 	return 0;
 }
 
-struct leat_oob *
-leat_oob_create(const struct leat_oob_conf *conf)
+static void
+exchange_free(struct leat_exchange *x)
 {
-	struct leat_oob *oob;
+	free(x->conns);
+	free(x->sources);
+	free(x);
+}
+
+struct leat_exchange *
+leat_exchange_create(const struct leat_exchange_conf *conf)
+{
+	struct leat_exchange *x;
 	uint64_t us;
 	unsigned int i;
 
 	if (conf_check(conf) != 0)
 		return NULL;
-	oob = calloc(1, sizeof(*oob));
-	if (oob == NULL) {
+	x = calloc(1, sizeof(*x));
+	if (x == NULL) {
 		leat_err(ENOMEM, "address exchange: no memory");
 		return NULL;
 	}
-	oob->listen_fd = -1;
-	oob->max_conns = conf->max_conns == 0 ? 64 : conf->max_conns;
-	oob->max_pending = conf->max_pending == 0 ? 64 : conf->max_pending;
-	oob->nb_slots = (uint16_t)(oob->max_conns + oob->max_pending);
-	us = conf->handshake_timeout_us == 0 ? OOB_TIMEOUT_US : conf->handshake_timeout_us;
-	oob->handshake_cycles = leat_us_to_cycles(us);
-	oob->linger = conf->linger;
-	us = conf->dead_after_us == 0 ? OOB_TIMEOUT_US : conf->dead_after_us;
-	oob->dead_after_ms = (uint32_t)(us / 1000);
-	oob->now = leat_now();
-	snprintf(oob->name, sizeof(oob->name), "%s", conf->name == NULL ? "oob" : conf->name);
-	snprintf(oob->kind, sizeof(oob->kind), "%s", conf->kind);
-	TAILQ_INIT(&oob->free);
-	TAILQ_INIT(&oob->pending);
-	TAILQ_INIT(&oob->closing);
-	TAILQ_INIT(&oob->resolving);
-	TAILQ_INIT(&oob->events);
-	leat_wheel_init(&oob->wheel, leat_us_to_cycles(1000), oob->now);
+	x->listen_fd = -1;
+	x->max_conns = conf->max_conns == 0 ? 64 : conf->max_conns;
+	x->max_pending = conf->max_pending == 0 ? 64 : conf->max_pending;
+	x->nb_slots = (uint16_t)(x->max_conns + x->max_pending);
+	us = conf->handshake_timeout_us == 0 ? TIMEOUT_US : conf->handshake_timeout_us;
+	x->handshake_cycles = leat_us_to_cycles(us);
+	x->linger = conf->linger;
+	x->prove = conf->prove;
+	x->source_half = conf->source_half;
+	if (x->source_half == 0)
+		x->source_half = RTE_MAX((uint16_t)(x->max_conns / 4), 8);
+	x->source_max = conf->source_max == 0 ? x->max_conns : conf->source_max;
+	x->random = (leat_now() * UINT64_C(0x9e3779b97f4a7c15)) ^ (uintptr_t)x;
+	if (x->random == 0)
+		x->random = 1;
+	us = conf->dead_after_us == 0 ? TIMEOUT_US : conf->dead_after_us;
+	x->dead_after_ms = (uint32_t)(us / 1000);
+	x->now = leat_now();
+	snprintf(x->name, sizeof(x->name), "%s", conf->name == NULL ? "exchange" : conf->name);
+	snprintf(x->kind, sizeof(x->kind), "%s", conf->kind);
+	TAILQ_INIT(&x->free);
+	TAILQ_INIT(&x->pending);
+	TAILQ_INIT(&x->half);
+	TAILQ_INIT(&x->closing);
+	TAILQ_INIT(&x->resolving);
+	TAILQ_INIT(&x->events);
+	leat_wheel_init(&x->wheel, leat_us_to_cycles(1000), x->now);
 
-	oob->conns = calloc(oob->nb_slots, sizeof(*oob->conns));
-	if (oob->conns == NULL) {
-		leat_err(ENOMEM, "address exchange: no memory for %u connections", oob->nb_slots);
-		free(oob);
+	x->conns = calloc(x->nb_slots, sizeof(*x->conns));
+	x->sources = calloc(x->nb_slots, sizeof(*x->sources));
+	if (x->conns == NULL || x->sources == NULL) {
+		leat_err(ENOMEM, "address exchange: no memory for %u connections", x->nb_slots);
+		exchange_free(x);
 		return NULL;
 	}
-	oob->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (oob->epfd < 0) {
+	exchange_source_init(x);
+	x->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (x->epfd < 0) {
 		leat_err(errno, "address exchange: epoll_create: %s%s", strerror(errno),
 			 errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-		free(oob->conns);
-		free(oob);
+		exchange_free(x);
 		return NULL;
 	}
-	for (i = oob->nb_slots; i-- > 0;) {
-		oob->conns[i].oob = oob;
-		oob->conns[i].fd = -1;
-		oob->conns[i].index = (uint16_t)i;
-		oob->conns[i].gen = 1;
-		oob_list_move(&oob->conns[i], &oob->free);
+	for (i = x->nb_slots; i-- > 0;) {
+		x->conns[i].x = x;
+		x->conns[i].fd = -1;
+		x->conns[i].index = (uint16_t)i;
+		/* Ids wrap early, for tests to see. */
+		x->conns[i].gen = GEN_MAX - 1;
+		exchange_list_move(&x->conns[i], &x->free);
 	}
-	return oob;
+	return x;
 }
 
 void
-leat_oob_destroy(struct leat_oob *oob)
+leat_exchange_destroy(struct leat_exchange *x)
 {
 	unsigned int i;
 
-	if (oob == NULL)
+	if (x == NULL)
 		return;
-	for (i = 0; i < oob->nb_slots; i++) {
-		struct oob_conn *c = &oob->conns[i];
+	for (i = 0; i < x->nb_slots; i++) {
+		struct exchange_conn *c = &x->conns[i];
 
-		if (c->state == OOB_HELLO_WAIT || c->state == OOB_REQUESTED)
-			oob_conn_bye(c, OOB_REJECT, OOB_REASON_REJECTED, "the listener closes");
-		else if (c->state != OOB_FREE && c->state != OOB_CLOSING)
-			oob_conn_bye(c, OOB_BYE, OOB_REASON_NONE, NULL);
+		if (c->state == CONN_HELLO_WAIT || c->state == CONN_REQUESTED)
+			exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_REJECTED,
+					  "the listener closes");
+		else if (c->state != CONN_FREE && c->state != CONN_CLOSING)
+			exchange_conn_bye(c, EXCHANGE_BYE, EXCHANGE_REASON_NONE, NULL);
 		/* Unread bytes would make the close a reset, and that could overtake the BYE. */
-		if (c->state == OOB_CLOSING)
+		if (c->state == CONN_CLOSING)
 			(void)recv(c->fd, c->rx, sizeof(c->rx), MSG_DONTWAIT);
-		if (c->state != OOB_FREE)
-			oob_slot_put(c);
+		if (c->state != CONN_FREE)
+			exchange_slot_put(c);
 	}
-	if (oob->listen_fd >= 0)
-		(void)close(oob->listen_fd);
-	(void)close(oob->epfd);
-	free(oob->conns);
-	free(oob);
+	if (x->listen_fd >= 0)
+		(void)close(x->listen_fd);
+	(void)close(x->epfd);
+	exchange_free(x);
 }
 
 /* ---- the owner's calls ---------------------------------------------------------------------- */
 
 static int
-data_check(const struct leat_oob *oob, const struct leat_oob_data *data)
+data_check(const struct leat_exchange *x, const struct leat_exchange_data *data)
 {
-	if (data->blob_len > LEAT_OOB_BLOB_MAX || data->priv_len > LEAT_OOB_PRIV_MAX)
+	if (data->blob_len > LEAT_EXCHANGE_BLOB_MAX || data->priv_len > LEAT_EXCHANGE_PRIV_MAX ||
+	    data->proof_len > LEAT_EXCHANGE_PROOF_MAX)
 		return leat_err(EINVAL,
 				"%s: an address of %u bytes (at most %d) or private data of "
-				"%u (at most %d)",
-				oob->name, data->blob_len, LEAT_OOB_BLOB_MAX, data->priv_len,
-				LEAT_OOB_PRIV_MAX);
+				"%u (at most %d) or a proof of %u (at most %d)",
+				x->name, data->blob_len, LEAT_EXCHANGE_BLOB_MAX, data->priv_len,
+				LEAT_EXCHANGE_PRIV_MAX, data->proof_len, LEAT_EXCHANGE_PROOF_MAX);
 	if ((data->blob_len > 0 && data->blob == NULL) ||
-	    (data->priv_len > 0 && data->priv == NULL))
-		return leat_err(EINVAL, "%s: a length without data", oob->name);
+	    (data->priv_len > 0 && data->priv == NULL) ||
+	    (data->proof_len > 0 && data->proof == NULL))
+		return leat_err(EINVAL, "%s: a length without data", x->name);
 	return 0;
 }
 
 int
-leat_oob_connect(struct leat_oob *oob, const char *addr, uint64_t timeout_us,
-		 const struct leat_oob_data *data, void *user)
+leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeout_us,
+		      const struct leat_exchange_data *data, void *user)
 {
-	char host[LEAT_OOB_ADDR_MAX], port[8];
-	struct oob_conn *c;
+	char host[LEAT_EXCHANGE_ADDR_MAX], port[8];
+	struct exchange_conn *c;
 	int ret;
 
 	ret = leat_addr_split(addr, false, host, sizeof(host), port, sizeof(port));
 	if (ret != 0)
 		return ret;
-	if (strlen(addr) >= LEAT_OOB_ADDR_MAX)
+	if (strlen(addr) >= LEAT_EXCHANGE_ADDR_MAX)
 		return leat_err(EINVAL, "address '%.80s...' is too long", addr);
-	ret = data_check(oob, data);
+	ret = data_check(x, data);
 	if (ret != 0)
 		return ret;
-	c = oob->nb_ids >= oob->max_conns ? NULL : oob_slot_get(oob);
+	c = x->nb_ids >= x->max_conns ? NULL : exchange_slot_get(x);
 	if (c == NULL)
-		return leat_err(ENOSPC, "%s: connect %s: all %u connections are in use", oob->name,
-				addr, oob->max_conns);
+		return leat_err(ENOSPC, "%s: connect %s: all %u connections are in use", x->name,
+				addr, x->max_conns);
 
-	oob->now = leat_now();
+	x->now = leat_now();
 	c->connector = true;
 	c->user = user;
-	c->began = oob->now;
-	c->deadline = leat_time_add(oob->now, leat_us_to_cycles(timeout_us == 0 ? OOB_TIMEOUT_US
-										: timeout_us));
+	c->began = x->now;
+	c->deadline =
+		leat_time_add(x->now, leat_us_to_cycles(timeout_us == 0 ? TIMEOUT_US : timeout_us));
 	snprintf(c->addr, sizeof(c->addr), "%s", addr);
-	c->tx_len = (uint16_t)oob_wire_hello(c->tx, OOB_HELLO, oob->kind, data);
-	oob_id_count(c, true);
-	oob_conn_start(c, host, port);
-	return oob_id(c);
+	c->hello_len = (uint16_t)exchange_wire_hello(c->tx, EXCHANGE_HELLO, x->kind, data);
+	exchange_id_count(c, true);
+	exchange_conn_start(c, host, port);
+	return exchange_id(c);
 }
 
-static struct oob_conn *
-conn_asking(struct leat_oob *oob, int id)
+static struct exchange_conn *
+conn_asking(struct leat_exchange *x, int id)
 {
-	struct oob_conn *c = oob_conn_find(oob, id);
+	struct exchange_conn *c = exchange_conn_find(x, id);
 
-	return c == NULL || c->connector || (c->state != OOB_REQUESTED && c->state != OOB_DEAD)
+	return c == NULL || c->connector || (c->state != CONN_REQUESTED && c->state != CONN_DEAD)
 		       ? NULL
 		       : c;
 }
 
 int
-leat_oob_accept(struct leat_oob *oob, int conn, const struct leat_oob_data *data, void *user)
+leat_exchange_accept(struct leat_exchange *x, int conn, const struct leat_exchange_data *data,
+		     void *user)
 {
-	struct oob_conn *c = conn_asking(oob, conn);
-	uint8_t msg[OOB_MSG_MAX];
+	struct exchange_conn *c = conn_asking(x, conn);
+	uint8_t msg[EXCHANGE_MSG_MAX];
 	int ret;
 
-	if (c == NULL || c->state == OOB_DEAD)
-		return leat_err(ENOTCONN, "%s: accept: nobody is asking", oob->name);
-	ret = data_check(oob, data);
+	if (c == NULL || c->state == CONN_DEAD)
+		return leat_err(ENOTCONN, "%s: accept: nobody is asking", x->name);
+	ret = data_check(x, data);
 	if (ret != 0)
 		return ret;
-	oob->now = leat_now();
+	x->now = leat_now();
 	c->user = user;
-	c->state = OOB_ACCEPT_SENT;
-	oob_timer_set(c, leat_time_add(oob->now, oob->handshake_cycles));
-	oob_conn_send(c, msg, oob_wire_hello(msg, OOB_ACCEPT, oob->kind, data));
+	c->state = CONN_ACCEPT_SENT;
+	c->accepted_at = x->awake;
+	exchange_timer_set(c, leat_time_add(x->now, x->handshake_cycles));
+	exchange_conn_send(c, msg, exchange_wire_hello(msg, EXCHANGE_ACCEPT, x->kind, data));
 	return 0;
 }
 
 int
-leat_oob_reject(struct leat_oob *oob, int conn, const char *why)
+leat_exchange_proven(struct leat_exchange *x, int conn)
 {
-	struct oob_conn *c = conn_asking(oob, conn);
+	struct exchange_conn *c = exchange_conn_find(x, conn);
 
-	if (c == NULL)
-		return leat_err(ENOTCONN, "%s: reject: nobody is asking", oob->name);
-	oob->now = leat_now();
-	oob_conn_bye(c, OOB_REJECT, OOB_REASON_REJECTED, why);
+	if (c == NULL || c->state != CONN_PROVING)
+		return leat_err(ENOTCONN, "%s: proven: it is not to be proven", x->name);
+	x->now = leat_now();
+	exchange_conn_proven(c);
 	return 0;
 }
 
 int
-leat_oob_close(struct leat_oob *oob, int conn, const char *why)
+leat_exchange_reject(struct leat_exchange *x, int conn, const char *why)
 {
-	struct oob_conn *c = oob_conn_find(oob, conn);
+	struct exchange_conn *c = conn_asking(x, conn);
 
 	if (c == NULL)
-		return leat_err(ENOTCONN, "%s: close: no such connection", oob->name);
-	oob->now = leat_now();
-	if (c->state == OOB_REQUESTED)
-		oob_conn_bye(c, OOB_REJECT, OOB_REASON_REJECTED, why);
+		return leat_err(ENOTCONN, "%s: reject: nobody is asking", x->name);
+	x->now = leat_now();
+	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_REJECTED, why);
+	return 0;
+}
+
+int
+leat_exchange_busy(struct leat_exchange *x, int conn, const char *why)
+{
+	struct exchange_conn *c = conn_asking(x, conn);
+
+	if (c == NULL)
+		return leat_err(ENOTCONN, "%s: busy: nobody is asking", x->name);
+	x->now = leat_now();
+	exchange_source_make_room(x, NULL);
+	exchange_conn_busy(c, why);
+	return 0;
+}
+
+int
+leat_exchange_close(struct leat_exchange *x, int conn, const char *why)
+{
+	struct exchange_conn *c = exchange_conn_find(x, conn);
+
+	if (c == NULL)
+		return leat_err(ENOTCONN, "%s: close: no such connection", x->name);
+	x->now = leat_now();
+	if (c->state == CONN_REQUESTED)
+		exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_REJECTED, why);
 	else
-		oob_conn_bye(c, OOB_BYE, OOB_REASON_NONE, why);
+		exchange_conn_bye(c, EXCHANGE_BYE, EXCHANGE_REASON_NONE, why);
 	return 0;
 }
 
 bool
-leat_oob_lingers(const struct leat_oob *oob, int conn)
+leat_exchange_lingers(const struct leat_exchange *x, int conn)
 {
 	unsigned int index = (unsigned int)conn & 0xffff;
 
-	return conn > 0 && index < oob->nb_slots &&
-	       oob->conns[index].gen == (unsigned int)conn >> 16 &&
-	       oob->conns[index].state == OOB_CLOSING;
+	return conn > 0 && index < x->nb_slots && x->conns[index].gen == (unsigned int)conn >> 16 &&
+	       x->conns[index].state == CONN_CLOSING;
 }
 
 /* ---- polling -------------------------------------------------------------------------------- */
@@ -445,127 +511,137 @@ leat_oob_lingers(const struct leat_oob *oob, int conn)
 static void
 timer_fired(struct leat_wheel_node *node, void *arg)
 {
-	struct leat_oob *oob = arg;
+	struct leat_exchange *x = arg;
 
-	if (node == &oob->listen_timer)
-		oob_listener_resume(oob);
+	if (node == &x->listen_timer)
+		exchange_listener_resume(x);
 	else
-		oob_conn_timeout(container_of(node, struct oob_conn, timer));
+		exchange_conn_timeout(container_of(node, struct exchange_conn, timer));
 }
 
 static void
-event_fill(const struct oob_conn *c, unsigned int bit, struct leat_oob_event *ev)
+event_fill(const struct exchange_conn *c, unsigned int bit, struct leat_exchange_event *ev)
 {
-	ev->conn = oob_id(c);
+	ev->conn = exchange_id(c);
 	ev->user = c->user;
 	ev->status = 0;
 	ev->blob_len = 0;
 	ev->priv_len = 0;
+	ev->proof_len = 0;
 	ev->kind[0] = '\0';
 	ev->text[0] = '\0';
 	memcpy(ev->addr, c->addr, sizeof(ev->addr));
-	if (bit == OOB_EV_END) {
-		ev->type = c->connector && !c->told ? LEAT_OOB_FAILED : LEAT_OOB_DOWN;
+	if (bit == CONN_EV_END) {
+		ev->type = c->connector && !c->was_up ? LEAT_EXCHANGE_FAILED : LEAT_EXCHANGE_DOWN;
 		ev->status = c->status;
 		memcpy(ev->text, c->text, sizeof(ev->text));
 		return;
 	}
-	ev->type = bit == OOB_EV_REQUEST ? LEAT_OOB_REQUEST : LEAT_OOB_CONNECTED;
-	if (bit == OOB_EV_REQUEST || c->connector) {
+	ev->type = bit == CONN_EV_REQUEST ? LEAT_EXCHANGE_REQUEST
+		   : bit == CONN_EV_PROVE ? LEAT_EXCHANGE_PROVE
+					  : LEAT_EXCHANGE_CONNECTED;
+	if (bit == CONN_EV_REQUEST || c->connector) {
 		ev->blob_len = c->blob_len;
 		ev->priv_len = c->priv_len;
 		memcpy(ev->blob, c->msg, c->blob_len);
 		memcpy(ev->priv, c->msg + c->blob_len, c->priv_len);
+		ev->proof_len = c->proof_len;
+		memcpy(ev->proof, c->msg + c->blob_len + c->priv_len, c->proof_len);
 		memcpy(ev->kind, c->kind, sizeof(ev->kind));
 	}
 }
 
 static unsigned int
-events_fetch(struct leat_oob *oob, struct leat_oob_event *ev, unsigned int n)
+events_fetch(struct leat_exchange *x, struct leat_exchange_event *ev, unsigned int n)
 {
 	unsigned int i = 0;
-	struct oob_conn *c;
+	struct exchange_conn *c;
 
-	while (i < n && (c = TAILQ_FIRST(&oob->events)) != NULL) {
+	while (i < n && (c = TAILQ_FIRST(&x->events)) != NULL) {
 		unsigned int bit = c->events & -c->events;
 
 		event_fill(c, bit, &ev[i++]);
 		c->told = true;
+		c->was_up |= bit == CONN_EV_CONNECTED;
 		c->events &= (uint8_t)~bit;
 		if (c->events == 0)
-			TAILQ_REMOVE(&oob->events, c, ev_link);
-		if (bit == OOB_EV_END && c->state != OOB_PARTING)
-			oob_slot_put(c);
+			TAILQ_REMOVE(&x->events, c, ev_link);
+		if (bit == CONN_EV_END && c->state != CONN_PARTING)
+			exchange_slot_put(c);
 	}
 	return i;
 }
 
 unsigned int
-leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev, unsigned int n)
+leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_event *ev,
+		   unsigned int n)
 {
-	struct epoll_event ready[OOB_POLL_EVENTS];
-	struct oob_conn *c, *next;
+	struct epoll_event ready[POLL_EVENTS];
+	struct exchange_conn *c, *next;
 	int i, nb;
 
-	oob->now = now;
-	for (c = TAILQ_FIRST(&oob->resolving); c != NULL; c = next) {
+	exchange_source_clock(x, now);
+	x->now = now;
+	for (c = TAILQ_FIRST(&x->resolving); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);
-		oob_conn_resolve(c);
+		exchange_conn_resolve(c);
 	}
 
 	/* Nobody listens, nobody is connected: nothing to ask the kernel for. */
 	nb = 0;
-	if (oob->listen_fd >= 0 || oob->nb_ids > 0 || !TAILQ_EMPTY(&oob->closing))
-		nb = epoll_wait(oob->epfd, ready, OOB_POLL_EVENTS, 0);
+	if (x->listen_fd >= 0 || x->nb_ids > 0 || !TAILQ_EMPTY(&x->closing))
+		nb = epoll_wait(x->epfd, ready, POLL_EVENTS, 0);
 	for (i = 0; i < nb; i++) {
 		uint64_t id = ready[i].data.u64;
 
-		if (id == OOB_EPOLL_LISTENER) {
-			oob_listener_event(oob);
+		if (id == EXCHANGE_EPOLL_LISTENER) {
+			exchange_listener_event(x);
 			continue;
 		}
 		/* An earlier event of this turn may have ended it. */
-		c = &oob->conns[id & 0xffff];
+		c = &x->conns[id & 0xffff];
 		if (c->gen == id >> 16 && c->fd >= 0)
-			oob_conn_event(c, ready[i].events);
+			exchange_conn_event(c, ready[i].events);
 	}
 	/* Last: who comes late himself finds what came in time, and not that its time is up. */
-	(void)leat_wheel_run(&oob->wheel, now, timer_fired, oob, OOB_POLL_TIMERS);
-	return events_fetch(oob, ev, n);
+	(void)leat_wheel_run(&x->wheel, now, timer_fired, x, POLL_TIMERS);
+	return events_fetch(x, ev, n);
 }
 
 int
-leat_oob_fd(const struct leat_oob *oob)
+leat_exchange_fd(const struct leat_exchange *x)
 {
-	return oob->epfd;
+	return x->epfd;
 }
 
 const char *
-leat_oob_state(const struct leat_oob *oob, int conn)
+leat_exchange_state(const struct leat_exchange *x, int conn)
 {
 	static const char *const names[] = {
-		[OOB_FREE] = "dead",
-		[OOB_RESOLVING] = "resolving the name",
-		[OOB_CONNECTING] = "connecting",
-		[OOB_BACKOFF] = "waiting to try again",
-		[OOB_HELLO_SENT] = "waiting for the answer",
-		[OOB_HELLO_WAIT] = "waiting for HELLO",
-		[OOB_REQUESTED] = "asking",
-		[OOB_ACCEPT_SENT] = "waiting for READY",
-		[OOB_UP] = "up",
-		[OOB_PARTING] = "parting",
-		[OOB_DEAD] = "ended",
-		[OOB_CLOSING] = "closing",
+		[CONN_FREE] = "dead",
+		[CONN_RESOLVING] = "resolving the name",
+		[CONN_CONNECTING] = "connecting",
+		[CONN_BACKOFF] = "waiting to try again",
+		[CONN_HELLO_SENT] = "waiting for the answer",
+		[CONN_HELLO_WAIT] = "waiting for HELLO",
+		[CONN_REQUESTED] = "asking",
+		[CONN_ACCEPT_SENT] = "accepted",
+		[CONN_PROVING] = "proving the address",
+		[CONN_PROOF_SENT] = "waiting for the other side's proof",
+		[CONN_UP] = "up",
+		[CONN_PARTING] = "parting",
+		[CONN_DEAD] = "ended",
+		[CONN_CLOSING] = "closing",
 	};
-	const struct oob_conn *c = oob_conn_find(oob, conn);
+	const struct exchange_conn *c = exchange_conn_find(x, conn);
 
-	return names[c == NULL ? OOB_FREE : c->state];
+	return names[c == NULL ? CONN_FREE : c->state];
 }
 
 void
-leat_oob_stats_get(const struct leat_oob *oob, struct leat_oob_stats *stats)
+leat_exchange_stats_get(const struct leat_exchange *x, struct leat_exchange_stats *stats)
 {
-	*stats = oob->stats;
-	stats->pending = oob->nb_pending;
-	stats->conns = oob->nb_ids;
+	*stats = x->stats;
+	stats->pending = x->nb_pending;
+	stats->conns = x->nb_ids;
 }

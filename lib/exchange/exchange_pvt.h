@@ -3,16 +3,20 @@
 #define EXCHANGE_PVT_H
 
 /*
- * The address exchange's insides: oob.c has the instance (slots, polling, events), oob_listen.c its
- * listener, oob_conn.c one connection's states, oob_wire.c the messages.
+ * The address exchange's insides: exchange.c has the instance (slots, polling, events), listen.c
+ * its listener, source.c how many slots one source gets, conn.c one connection's states, wire.c the
+ * messages, addr.c "host:port" and the look-up of names.
  *
  *     connector                                acceptor
  *
  *     RESOLVING --> CONNECTING --> HELLO_SENT  HELLO_WAIT --> REQUESTED --> ACCEPT_SENT
- *         ^            |  |            |                                       |
- *         |            v  v            |                                       |
- *         +--------- BACKOFF <---------+(reset)                                |
- *                                      +-----------------> UP <----------------+
+ *         ^            |  |            |                                      |
+ *         |            v  v            |                                      |
+ *         +--------- BACKOFF <---------+ (reset, busy)                        |
+ *                                      v                                      v
+ *                                   PROVING                                PROVING
+ *                                      v                                      v
+ *                                  PROOF_SENT ----------> UP <---------- PROOF_SENT
  *
  *     DEAD     the socket is closed, the last event is still to be fetched
  *     CLOSING  for its owner the connection is no more; the last message is on its way
@@ -24,75 +28,97 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "exchange_wire.h"
 #include "leat_addr.h"
 #include "leat_exchange.h"
 #include "leat_wheel.h"
-#include "exchange_wire.h"
 
-enum oob_state {
-	OOB_FREE = 0,
-	OOB_RESOLVING,
-	OOB_CONNECTING,
-	OOB_BACKOFF,
-	OOB_HELLO_SENT,
-	OOB_HELLO_WAIT,
-	OOB_REQUESTED,
-	OOB_ACCEPT_SENT,
-	OOB_UP,
-	OOB_PARTING, /* the other side said BYE, this one has something to finish */
-	OOB_DEAD,
-	OOB_CLOSING,
+enum exchange_conn_state {
+	CONN_FREE = 0,
+	CONN_RESOLVING,
+	CONN_CONNECTING,
+	CONN_BACKOFF,
+	CONN_HELLO_SENT,
+	CONN_HELLO_WAIT,
+	CONN_REQUESTED,
+	CONN_ACCEPT_SENT,
+	CONN_PROVING,	 /* the owner proves the other side's address */
+	CONN_PROOF_SENT, /* it did; the other side's PROOF or READY is to come */
+	CONN_UP,
+	CONN_PARTING, /* the other side said BYE, this one has something to finish */
+	CONN_DEAD,
+	CONN_CLOSING,
 };
 
 /* Events that wait to be fetched, in this order. */
-#define OOB_EV_REQUEST 1u
-#define OOB_EV_CONNECTED 2u
-#define OOB_EV_END 4u
+#define CONN_EV_REQUEST 1u
+#define CONN_EV_PROVE 2u
+#define CONN_EV_CONNECTED 4u
+#define CONN_EV_END 8u
 
-TAILQ_HEAD(oob_list, oob_conn);
+TAILQ_HEAD(exchange_list, exchange_conn);
 
-struct oob_conn {
-	struct leat_oob *oob;
-	TAILQ_ENTRY(oob_conn) link;    /* in list */
-	TAILQ_ENTRY(oob_conn) ev_link; /* in leat_oob.events while events != 0 */
-	struct oob_list *list;	       /* free, pending, closing, resolving or NULL */
+#define EXCHANGE_SOURCE_KEY 16
+
+/* Where accepted connections come from; see source.c. */
+struct exchange_source {
+	LIST_ENTRY(exchange_source) link; /* in a bucket, or in free_sources */
+	uint8_t key[EXCHANGE_SOURCE_KEY];
+	uint16_t refs;	  /* slots */
+	uint16_t pending; /* of them without HELLO */
+	uint16_t half;	  /* of them between HELLO and READY */
+	uint16_t conns;	  /* of them with an id */
+};
+LIST_HEAD(exchange_source_list, exchange_source);
+
+struct exchange_conn {
+	struct leat_exchange *x;
+	TAILQ_ENTRY(exchange_conn) link;    /* in list */
+	TAILQ_ENTRY(exchange_conn) ev_link; /* in leat_exchange.events while events != 0 */
+	struct exchange_list *list;	    /* free, pending, half, closing, resolving or NULL */
+	struct exchange_source *source;	    /* acceptor, else NULL */
+	uint64_t accepted_at;		    /* acceptor: leat_exchange.awake when ACCEPT was sent */
 	struct leat_wheel_node timer;
 	uint64_t deadline; /* connector: cycles; end of all attempts */
 	uint64_t began;	   /* connector: cycles; for messages */
 	void *user;
 	int fd;		/* -1: none */
-	uint16_t index; /* in leat_oob.conns */
+	uint16_t index; /* in leat_exchange.conns */
 	uint16_t gen;	/* of the id, 1..32767; changes whenever an id dies */
-	uint8_t state;	/* enum oob_state */
-	uint8_t events; /* OOB_EV_* to be fetched */
+	uint8_t state;	/* enum exchange_conn_state */
+	uint8_t events; /* CONN_EV_* to be fetched */
 	bool connector;
-	bool told;    /* a REQUEST was fetched */
-	bool counted; /* in leat_oob.nb_ids */
+	bool told;    /* its first event was fetched */
+	bool was_up;  /* CONNECTED was fetched */
+	bool counted; /* in leat_exchange.nb_ids */
 	bool hope;    /* connector: an attempt of this round failed in a way that may pass */
 	uint32_t epoll_mask;
 	uint32_t backoff_us;
 	int status; /* of the last event */
 	int cause;  /* connector: negative errno of the last failed attempt, 0: none */
-	struct leat_lookup *lookup;  /* connector in RESOLVING */
-	struct addrinfo *ai;	     /* connector: addresses */
-	struct addrinfo *ai_next;    /* connector: the one to try next, NULL: begin again */
-	uint16_t blob_len, priv_len; /* in msg, for the event */
+	struct leat_lookup *lookup; /* connector in RESOLVING */
+	struct addrinfo *ai;	    /* connector: addresses */
+	struct addrinfo *ai_next;   /* connector: the one to try next, NULL: begin again */
+	uint16_t blob_len, priv_len, proof_len; /* in msg, for the event */
 	uint16_t rx_len;
 	uint16_t tx_off, tx_len;
-	char kind[LEAT_OOB_KIND_MAX];
-	char addr[LEAT_OOB_ADDR_MAX];
-	char text[LEAT_OOB_TEXT_MAX];
-	uint8_t msg[LEAT_OOB_BLOB_MAX + LEAT_OOB_PRIV_MAX];
-	uint8_t rx[OOB_MSG_MAX];
-	/* A HELLO stays at the start to be sent again; READY and BYE are put behind it. */
-	uint8_t tx[OOB_MSG_MAX + OOB_HDR_LEN + OOB_HDR_LEN + OOB_BYE_LEN + OOB_TEXT_MAX];
+	uint16_t hello_len; /* connector: of the HELLO at the start of tx; else 0 */
+	char kind[LEAT_EXCHANGE_KIND_MAX];
+	char addr[LEAT_EXCHANGE_ADDR_MAX];
+	char text[LEAT_EXCHANGE_TEXT_MAX];
+	uint8_t msg[LEAT_EXCHANGE_BLOB_MAX + LEAT_EXCHANGE_PRIV_MAX + LEAT_EXCHANGE_PROOF_MAX];
+	uint8_t rx[EXCHANGE_MSG_MAX];
+	/* A HELLO stays at the start to be sent again; the others are put behind it. */
+	uint8_t tx[EXCHANGE_MSG_MAX + EXCHANGE_HDR_LEN + EXCHANGE_HDR_LEN + EXCHANGE_HDR_LEN +
+		   EXCHANGE_BYE_LEN + EXCHANGE_TEXT_MAX];
 };
 
-struct leat_oob {
+struct leat_exchange {
 	int epfd;
 	int listen_fd; /* -1: none */
 	bool listen_paused;
-	bool linger; /* as in leat_oob_conf */
+	bool linger; /* as in leat_exchange_conf */
+	bool prove;
 	uint16_t nb_slots;
 	uint16_t max_conns;
 	uint16_t max_pending;
@@ -101,66 +127,110 @@ struct leat_oob {
 	uint64_t handshake_cycles;
 	uint32_t dead_after_ms;
 	uint64_t now;	 /* of the poll under way, or the last one */
+	uint64_t polled; /* when leat_exchange_poll() was called last */
+	uint64_t awake; /* cycles in which it was polled; a pause between two polls counts little */
 	uint64_t warned; /* when the lack of descriptors was last logged; 0: never */
 	struct leat_wheel_node listen_timer;
-	struct oob_list free;
-	struct oob_list pending;   /* HELLO_WAIT, oldest first */
-	struct oob_list closing;   /* CLOSING, oldest first */
-	struct oob_list resolving; /* RESOLVING */
-	struct oob_list events;
-	struct leat_oob_stats stats;
+	struct exchange_list free;
+	struct exchange_list pending;	/* HELLO_WAIT, oldest first */
+	struct exchange_list half;	/* REQUESTED and ACCEPT_SENT, oldest HELLO first */
+	struct exchange_list closing;	/* CLOSING, oldest first */
+	struct exchange_list resolving; /* RESOLVING */
+	struct exchange_list events;
+	struct leat_exchange_stats stats;
 	char name[32];
-	char kind[LEAT_OOB_KIND_MAX];
+	char kind[LEAT_EXCHANGE_KIND_MAX];
 	struct leat_wheel wheel;
-	struct oob_conn *conns; /* nb_slots */
+	uint64_t random;      /* for pauses and buckets; xorshift64 */
+	uint16_t source_half; /* as in leat_exchange_conf */
+	uint16_t source_max;
+	uint16_t waiter_conns; /* connections that the waiter had */
+	/* Source with the fewest connections that was told BUSY. */
+	uint8_t waiter[EXCHANGE_SOURCE_KEY];
+	uint64_t waiter_until;		 /* 0: none */
+	uint64_t ripe;			 /* cycles; see source.c */
+	uint64_t evict_next;		 /* in awake */
+	struct exchange_source *sources; /* nb_slots */
+	struct exchange_source_list free_sources;
+	struct exchange_source_list source_bucket[256];
+	struct exchange_conn *conns; /* nb_slots */
 };
 
 /* epoll's user data of the listener; a connection's is its id. */
-#define OOB_EPOLL_LISTENER UINT64_MAX
+#define EXCHANGE_EPOLL_LISTENER UINT64_MAX
 
 static inline int
-oob_id(const struct oob_conn *c)
+exchange_id(const struct exchange_conn *c)
 {
 	return (int)c->gen << 16 | c->index;
 }
 
-/* ---- oob.c: slots, lists, timers, ends ------------------------------------------------------ */
+/* ---- exchange.c: slots, lists, timers, ends -------------------------------------------------- */
 
-struct oob_conn *oob_slot_get(struct leat_oob *oob);
-void oob_id_count(struct oob_conn *c, bool on);
+struct exchange_conn *exchange_slot_get(struct leat_exchange *x);
+void exchange_id_count(struct exchange_conn *c, bool on);
 /* Closes what is open, makes the id invalid, and frees the slot. */
-void oob_slot_put(struct oob_conn *c);
-void oob_list_move(struct oob_conn *c, struct oob_list *list);
-void oob_timer_set(struct oob_conn *c, uint64_t expiry);
-void oob_event_add(struct oob_conn *c, unsigned int event);
-int oob_epoll_set(struct oob_conn *c, uint32_t mask);
-void oob_fd_close(struct oob_conn *c);
+void exchange_slot_put(struct exchange_conn *c);
+void exchange_list_move(struct exchange_conn *c, struct exchange_list *list);
+void exchange_timer_set(struct exchange_conn *c, uint64_t expiry);
+void exchange_event_add(struct exchange_conn *c, unsigned int event);
+int exchange_epoll_set(struct exchange_conn *c, uint32_t mask);
+void exchange_fd_close(struct exchange_conn *c);
 /* The other side says BYE: DOWN is told, the rest is up to the owner. */
-void oob_part(struct oob_conn *c, const char *fmt, ...) __rte_format_printf(2, 3);
+void exchange_part(struct exchange_conn *c, const char *fmt, ...) __rte_format_printf(2, 3);
 /* The id is alive and its owner may use it; NULL if not. */
-struct oob_conn *oob_conn_find(const struct leat_oob *oob, int id);
+struct exchange_conn *exchange_conn_find(const struct leat_exchange *x, int id);
 /* Ends a connection with its last event, or without one if its owner does not know it. */
-void oob_end(struct oob_conn *c, int status, const char *fmt, ...) __rte_format_printf(3, 4);
+void exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
+	__rte_format_printf(3, 4);
 
-/* ---- oob_listen.c --------------------------------------------------------------------------- */
+/* ---- listen.c -------------------------------------------------------------------------------- */
 
-void oob_listener_event(struct leat_oob *oob);
+void exchange_listener_event(struct leat_exchange *x);
 /* The pause for want of a descriptor is over. */
-void oob_listener_resume(struct leat_oob *oob);
+void exchange_listener_resume(struct leat_exchange *x);
 
-/* ---- oob_conn.c ----------------------------------------------------------------------------- */
+/* ---- source.c -------------------------------------------------------------------------------- */
+
+void exchange_source_init(struct leat_exchange *x);
+/* A connection was accepted from there; dropped when its slot is free again. */
+void exchange_source_hold(struct exchange_conn *c, const struct sockaddr *sa);
+void exchange_source_drop(struct exchange_conn *c);
+/* The connection without HELLO that gives way to a newcomer. */
+struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
+/*
+ * Ends one that was not proven for a while, of that source (NULL: any). Its id is free when its
+ * owner knows.
+ */
+void exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of);
+/* Time passed between two polls; a connection that was accepted is up. */
+void exchange_source_clock(struct leat_exchange *x, uint64_t now);
+void exchange_source_up(const struct exchange_conn *c);
+/* May a HELLO become a request? NULL, or why not now. */
+const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
+/* It was told BUSY; it became a request. */
+void exchange_source_waits(struct leat_exchange *x, const struct exchange_source *s);
+void exchange_source_served(struct leat_exchange *x, const struct exchange_source *s);
+
+/* ---- conn.c ---------------------------------------------------------------------------------- */
 
 /* A TCP connection was accepted; owns fd from here on. */
-void oob_conn_accepted(struct leat_oob *oob, int fd, const struct sockaddr *sa, socklen_t len);
+void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa,
+			    socklen_t len);
 /* Connector: begins with the lookup, or with the first address. */
-void oob_conn_start(struct oob_conn *c, const char *host, const char *port);
-void oob_conn_event(struct oob_conn *c, uint32_t events);
-void oob_conn_timeout(struct oob_conn *c);
+void exchange_conn_start(struct exchange_conn *c, const char *host, const char *port);
+void exchange_conn_event(struct exchange_conn *c, uint32_t events);
+void exchange_conn_timeout(struct exchange_conn *c);
+/* The other side's address is its own. */
+void exchange_conn_proven(struct exchange_conn *c);
 /* The lookup of a connector in RESOLVING may have ended. */
-void oob_conn_resolve(struct oob_conn *c);
+void exchange_conn_resolve(struct exchange_conn *c);
 /* Puts a message behind what is to be sent, and sends what goes. */
-void oob_conn_send(struct oob_conn *c, const uint8_t *msg, size_t len);
+void exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
+/* Says REJECT, with reason BUSY. */
+void exchange_conn_busy(struct exchange_conn *c, const char *why);
 /* Says REJECT or BYE as the last thing, and takes the id from its owner. */
-void oob_conn_bye(struct oob_conn *c, enum oob_type type, enum oob_reason reason, const char *why);
+void exchange_conn_bye(struct exchange_conn *c, enum exchange_type type,
+		       enum exchange_reason reason, const char *why);
 
 #endif /* EXCHANGE_PVT_H */

@@ -44,7 +44,10 @@ LEAT_API int leat_addr_numeric(const char *host, const char *port, bool passive,
 /** Addresses to listen at of a host that is given by name; may block. @return 0, or an EAI_ code */
 LEAT_API int leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai);
 
-/** Begins to look a name up in the background. @return NULL: too many lookups at this moment, try again later */
+/**
+ * Begins to look a name up in the background.
+ * @return NULL: too many lookups at this moment, try again later
+ */
 LEAT_API struct leat_lookup *leat_lookup_start(const char *host, const char *port);
 
 /**

@@ -9,30 +9,34 @@
  * Two endpoints find each other at "host:port", tell each other their raw fabric addresses, and
  * keep the TCP connection open afterwards: it carries nothing more, but its end tells at once that
  * the other side is gone. A killed process is noticed when its kernel closes the socket, a vanished
- * host after leat_oob_conf.dead_after_us.
+ * host after leat_exchange_conf.dead_after_us.
  *
  *     connector                                             listener
- *     leat_oob_connect()
+ *     leat_exchange_connect()
  *       resolve, connect, again while refused
  *         | ---- HELLO kind, address, private data ----------> |
- *         |                                                    | LEAT_OOB_REQUEST
- *         | <--- ACCEPT kind, address, private data ---------- | leat_oob_accept()
- *     LEAT_OOB_CONNECTED        (or <--- REJECT why ---------- | leat_oob_reject())
+ *         |                                                    | LEAT_EXCHANGE_REQUEST
+ *         | <--- ACCEPT kind, address, private data ---------- | leat_exchange_accept()
+ *     LEAT_EXCHANGE_PROVE       (or <--- REJECT why ---------- | leat_exchange_reject())
+ *     leat_exchange_proven()                                   |
+ *         | ---- PROOF --------------------------------------> | LEAT_EXCHANGE_PROVE
+ *         | <--- PROOF --------------------------------------- | leat_exchange_proven()
+ *     LEAT_EXCHANGE_CONNECTED                                  |
  *         | ---- READY --------------------------------------> |
- *         |                                                    | LEAT_OOB_CONNECTED
+ *         |                                                    | LEAT_EXCHANGE_CONNECTED
  *         .                    silence                         .
- *     leat_oob_close()                                         .
- *         | ---- BYE why ------------------------------------> | LEAT_OOB_DOWN, status 0
+ *     leat_exchange_close()                                    .
+ *         | ---- BYE why ------------------------------------> | LEAT_EXCHANGE_DOWN, status 0
  *         |                                                    |
- *         | (end of the connection without BYE)                | LEAT_OOB_DOWN, -ECONNRESET
+ *         | (end of the connection without BYE)                | LEAT_EXCHANGE_DOWN, -ECONNRESET
  *
  * doc/guide/address-exchange.md describes every byte. Everything that arrives is hostile until it
  * was checked: a malformed, slow or half-open client costs one of a bounded number of slots for a
  * bounded time and disturbs nobody else.
  *
- * An instance belongs to one thread. Nothing blocks (leat_oob_listen() with a host name is the one
- * exception, see there), memory is bounded by the configuration. It uses one epoll descriptor, one
- * for the listener, and one per connection; all are close-on-exec.
+ * An instance belongs to one thread. Nothing blocks (leat_exchange_listen() with a host name is the
+ * one exception, see there), memory is bounded by the configuration. It uses one epoll descriptor,
+ * one for the listener, and one per connection; all are close-on-exec.
  */
 
 #include <stdbool.h>
@@ -46,78 +50,109 @@ extern "C" {
 #endif
 
 /** Version of the exchange that this library speaks. */
-#define LEAT_OOB_VERSION 1
+#define LEAT_EXCHANGE_VERSION 2
 /** Longest raw fabric address, bytes. */
-#define LEAT_OOB_BLOB_MAX 512
+#define LEAT_EXCHANGE_BLOB_MAX 512
 /** Longest private data, bytes. */
-#define LEAT_OOB_PRIV_MAX 256
+#define LEAT_EXCHANGE_PRIV_MAX 256
+/** Longest proof, bytes. */
+#define LEAT_EXCHANGE_PROOF_MAX 64
 /** Longest kind, with its terminator. */
-#define LEAT_OOB_KIND_MAX 32
+#define LEAT_EXCHANGE_KIND_MAX 32
 /** Longest text of an event, with its terminator. */
-#define LEAT_OOB_TEXT_MAX 160
+#define LEAT_EXCHANGE_TEXT_MAX 160
 /** Longest address string, with its terminator: "[v6%scope]:port". */
-#define LEAT_OOB_ADDR_MAX 80
+#define LEAT_EXCHANGE_ADDR_MAX 80
 
-struct leat_oob;
+struct leat_exchange;
 
 /** What an instance is to be like. Zeroed means all defaults, but kind is needed. */
-struct leat_oob_conf {
-	const char *name;   /**< of the endpoint, for messages; copied; NULL: "oob" */
+struct leat_exchange_conf {
+	const char *name;   /**< of the endpoint, for messages; copied; NULL: "exchange" */
 	const char *kind;   /**< what the addresses are of, e.g. "efa"; copied; 1..31 characters */
 	uint16_t max_conns; /**< connections and requests at a time, 1..32768; 0: 64 */
 	uint16_t max_pending; /**< accepted ones that have not said HELLO, 1..8192; 0: 64 */
+	/**
+	 * Of one source between HELLO and READY, 1..32768; 0: a quarter of max_conns, at least 8. A
+	 * source is an IPv4 address or a /64 of IPv6. More are told BUSY and try again by
+	 * themselves.
+	 */
+	uint16_t source_half;
+	uint16_t source_max;	       /**< of one source in all, 1..32768; 0: max_conns */
 	uint64_t handshake_timeout_us; /**< for HELLO, and for READY after ACCEPT; 0: 5 s */
 	uint64_t dead_after_us;	       /**< a vanished host is noticed after this, 2 s..; 0: 5 s */
 	/**
-	 * After a DOWN with status 0 the id lives until leat_oob_close(), by which the other side learns that this one
-	 * is through as well; see leat_oob_lingers()
+	 * After a DOWN with status 0 the id lives until leat_exchange_close(), by which the other
+	 * side learns that this one is through as well; see leat_exchange_lingers()
 	 */
 	bool linger;
+	/**
+	 * The owner proves the other side's address, see LEAT_EXCHANGE_PROVE; without, all are
+	 * believed
+	 */
+	bool prove;
 };
 
 /** What one side tells the other; not touched, and copied. */
-struct leat_oob_data {
-	const void *blob; /**< raw fabric address */
-	const void *priv; /**< the application's private data */
+struct leat_exchange_data {
+	const void *blob;  /**< raw fabric address */
+	const void *priv;  /**< the application's private data */
+	const void *proof; /**< what the other side needs to prove the address, and to be proven */
 	uint16_t blob_len;
 	uint16_t priv_len;
+	uint16_t proof_len;
 };
 
-enum leat_oob_event_type {
-	LEAT_OOB_REQUEST = 0, /**< somebody wants to connect: accept or reject */
-	LEAT_OOB_CONNECTED,   /**< both sides know each other */
-	LEAT_OOB_FAILED,      /**< leat_oob_connect() ended without; the id is dead */
-	LEAT_OOB_DOWN, /**< a request or a connection ended; the id is dead, but see leat_oob_conf.linger */
+enum leat_exchange_event_type {
+	LEAT_EXCHANGE_REQUEST = 0, /**< a connector asks: accept or reject */
+	/**
+	 * conf.prove: is the other side's address its own? Both sides are asked, the connector
+	 * first; the answer is leat_exchange_proven(), or leat_exchange_close(). A connector may be
+	 * asked again, when the listener was busy meanwhile: that is another attempt, and a proof
+	 * that is under way is void.
+	 */
+	LEAT_EXCHANGE_PROVE,
+	LEAT_EXCHANGE_CONNECTED, /**< both sides know each other */
+	LEAT_EXCHANGE_FAILED,	 /**< leat_exchange_connect() ended without; the id is dead */
+	/**
+	 * a request or a connection ended; the id is dead, but see leat_exchange_conf.linger
+	 */
+	LEAT_EXCHANGE_DOWN,
 };
 
 /** An event of a connection. */
-struct leat_oob_event {
-	enum leat_oob_event_type type;
+struct leat_exchange_event {
+	enum leat_exchange_event_type type;
 	int conn;   /**< its id */
 	void *user; /**< as given to connect or accept; REQUEST: NULL */
 	/**
 	 * 0, or a negative errno.
 	 * DOWN: 0 the other side said BYE; -ECONNRESET it died, or withdrew its request; -ETIMEDOUT
 	 * its host vanished or it did not say READY; -EPROTO it sent what it must not.
-	 * FAILED: -ECONNREFUSED nobody listens, or rejected; -ETIMEDOUT no answer;
+	 * FAILED: -ECONNREFUSED no listener, rejected, or busy all the time; -ETIMEDOUT no answer;
 	 * -EHOSTUNREACH no route, or no such name; -ECONNRESET; -EPROTO not a leat listener;
 	 * -EPROTONOSUPPORT another version; -EACCES; -EMFILE and others of socket(2).
 	 */
 	int status;
-	uint16_t blob_len; /**< REQUEST, CONNECTED of a connector: the other side's address */
-	uint16_t priv_len; /**< likewise */
-	uint8_t blob[LEAT_OOB_BLOB_MAX];
-	uint8_t priv[LEAT_OOB_PRIV_MAX];
-	char kind[LEAT_OOB_KIND_MAX]; /**< likewise; always terminated, printable */
-	char addr[LEAT_OOB_ADDR_MAX]; /**< its TCP address, or what was given to connect */
-	char text[LEAT_OOB_TEXT_MAX]; /**< FAILED, DOWN: who, what, why, what to check */
+	/** REQUEST; PROVE, CONNECTED of a connector: bytes of the other side's address */
+	uint16_t blob_len;
+	uint16_t priv_len;  /**< likewise */
+	uint16_t proof_len; /**< likewise */
+	uint8_t blob[LEAT_EXCHANGE_BLOB_MAX];
+	uint8_t priv[LEAT_EXCHANGE_PRIV_MAX];
+	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX];
+	char kind[LEAT_EXCHANGE_KIND_MAX]; /**< likewise; always terminated, printable */
+	char addr[LEAT_EXCHANGE_ADDR_MAX]; /**< its TCP address, or what was given to connect */
+	char text[LEAT_EXCHANGE_TEXT_MAX]; /**< FAILED, DOWN: who, what, why, what to check */
 };
 
 /** Counters of an instance. */
-struct leat_oob_stats {
+struct leat_exchange_stats {
 	uint64_t accepted;  /**< TCP connections accepted */
 	uint64_t connected; /**< handshakes completed, both directions */
 	uint64_t dropped;   /**< without HELLO, dropped because max_pending others came after */
+	uint64_t busy;	    /**< told BUSY */
+	uint64_t evicted;   /**< READY withheld while others waited */
 	uint64_t malformed; /**< ended because of what they sent */
 	uint64_t timeouts;  /**< ended because they were too slow */
 	uint64_t no_fd;	    /**< accept(2) found no descriptor or memory */
@@ -129,10 +164,10 @@ struct leat_oob_stats {
  * Makes an instance.
  * @return it, or NULL with rte_errno EINVAL (a value out of range), ENOMEM, EMFILE
  */
-LEAT_API struct leat_oob *leat_oob_create(const struct leat_oob_conf *conf);
+LEAT_API struct leat_exchange *leat_exchange_create(const struct leat_exchange_conf *conf);
 
 /** Says BYE to all peers as far as that works at once, and frees everything. NULL is ignored. */
-LEAT_API void leat_oob_destroy(struct leat_oob *oob);
+LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 
 /**
  * Listens at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
@@ -140,31 +175,47 @@ LEAT_API void leat_oob_destroy(struct leat_oob *oob);
  * @return 0; -EINVAL (malformed); -EALREADY (listens); -EADDRINUSE; -EADDRNOTAVAIL; -EHOSTUNREACH
  *   (no such name); -EACCES; -EMFILE; others as bind(2)
  */
-LEAT_API int leat_oob_listen(struct leat_oob *oob, const char *addr);
+LEAT_API int leat_exchange_listen(struct leat_exchange *x, const char *addr);
 
 /** Where it listens, the port filled in. @return 0; -ENOENT (does not); -ENOSPC (len too small) */
-LEAT_API int leat_oob_listen_addr(const struct leat_oob *oob, char *addr, size_t len);
+LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr, size_t len);
 
 /**
  * Begins to connect to "host:port" or "[v6]:port". All addresses of a name are tried, again and
- * again (with pauses from 1 to 100 ms) until the timeout, so that the listener may come up later.
- * The outcome is LEAT_OOB_CONNECTED or LEAT_OOB_FAILED, never inside this call.
+ * again (with pauses of up to 100 ms) until the timeout, so that the listener may come up later;
+ * likewise while the listener says that it is busy.
+ * The outcome is LEAT_EXCHANGE_CONNECTED or LEAT_EXCHANGE_FAILED, never inside this call.
  * @param timeout_us for all of it; 0: 5 s
  * @return id > 0; -EINVAL (malformed, or data too long); -ENOSPC (max_conns)
  */
-LEAT_API int leat_oob_connect(struct leat_oob *oob, const char *addr, uint64_t timeout_us,
-			      const struct leat_oob_data *data, void *user);
+LEAT_API int leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeout_us,
+				   const struct leat_exchange_data *data, void *user);
 
 /** Accepts a request. @return 0; -ENOTCONN (not, or no longer, asking); -EINVAL (data too long) */
-LEAT_API int leat_oob_accept(struct leat_oob *oob, int conn, const struct leat_oob_data *data,
-			     void *user);
+LEAT_API int leat_exchange_accept(struct leat_exchange *x, int conn,
+				  const struct leat_exchange_data *data, void *user);
+
+/**
+ * The other side's address was proven, after LEAT_EXCHANGE_PROVE.
+ * @return 0; -ENOTCONN (not, or no longer, to be proven)
+ */
+LEAT_API int leat_exchange_proven(struct leat_exchange *x, int conn);
 
 /**
  * Rejects a request; no event follows, the id is dead.
  * @param why for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
  */
-LEAT_API int leat_oob_reject(struct leat_oob *oob, int conn, const char *why);
+LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char *why);
+
+/**
+ * Turns a request away for want of room: the connector tries again until its timeout. A connection
+ * that was accepted, and has not gone on for a while, makes room: its LEAT_EXCHANGE_DOWN follows.
+ * None for this one, the id is dead.
+ * @param why for people at the other side, cut to fit; NULL: none
+ * @return 0; -ENOTCONN
+ */
+LEAT_API int leat_exchange_busy(struct leat_exchange *x, int conn, const char *why);
 
 /**
  * Ends a connection or an attempt, in order: the other side learns that it was meant. No event
@@ -172,13 +223,14 @@ LEAT_API int leat_oob_reject(struct leat_oob *oob, int conn, const char *why);
  * @param why for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
  */
-LEAT_API int leat_oob_close(struct leat_oob *oob, int conn, const char *why);
+LEAT_API int leat_exchange_close(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * After leat_oob_close(): does the other side have something to finish yet? It ends its half of the connection when
- * it is through (at once, unless its leat_oob_conf.linger is set); it is waited for 1 s at most.
+ * After leat_exchange_close(): does the other side have something to finish yet? It ends its half
+ * of the connection when it is through (at once, unless its leat_exchange_conf.linger is set); it
+ * is waited for 1 s at most.
  */
-LEAT_API bool leat_oob_lingers(const struct leat_oob *oob, int conn);
+LEAT_API bool leat_exchange_lingers(const struct leat_exchange *x, int conn);
 
 /**
  * Drives everything: at most one epoll_wait(2) without waiting, and bounded work. Call it every
@@ -187,23 +239,25 @@ LEAT_API bool leat_oob_lingers(const struct leat_oob *oob, int conn);
  * @param[out] ev room for n events, n >= 1; those that don't fit come with the next call
  * @return number of events
  */
-LEAT_API unsigned int leat_oob_poll(struct leat_oob *oob, uint64_t now, struct leat_oob_event *ev,
-				    unsigned int n);
+LEAT_API unsigned int leat_exchange_poll(struct leat_exchange *x, uint64_t now,
+					 struct leat_exchange_event *ev, unsigned int n);
 
 /**
- * A descriptor that is readable, level-triggered, when leat_oob_poll() would find something in a socket. Time-outs and
- * look-ups of names don't make it so. Only to be waited for; the instance's own.
+ * A descriptor that is readable, level-triggered, when leat_exchange_poll() would find something in
+ * a socket. Time-outs and look-ups of names don't make it so. Only to be waited for; the instance's
+ * own.
  */
-LEAT_API int leat_oob_fd(const struct leat_oob *oob);
+LEAT_API int leat_exchange_fd(const struct leat_exchange *x);
 
 /** Name of a connection's state, for people; "dead" for ids that are. Never NULL. */
-LEAT_API const char *leat_oob_state(const struct leat_oob *oob, int conn);
+LEAT_API const char *leat_exchange_state(const struct leat_exchange *x, int conn);
 
 /** Copies the counters. The instance's thread. */
-LEAT_API void leat_oob_stats_get(const struct leat_oob *oob, struct leat_oob_stats *stats);
+LEAT_API void leat_exchange_stats_get(const struct leat_exchange *x,
+				      struct leat_exchange_stats *stats);
 
 #ifdef __cplusplus
 }
 #endif
 
-#endif /* LEAT_OOB_H */
+#endif /* LEAT_EXCHANGE_H */

@@ -9,25 +9,25 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "exchange_pvt.h"
 #include "leat_error.h"
 #include "leat_log.h"
 #include "leat_time.h"
-#include "exchange_pvt.h"
 
-#define OOB_BACKLOG 1024
+#define BACKLOG 1024
 /* Work per poll. */
-#define OOB_POLL_ACCEPTS 64
+#define POLL_ACCEPTS 64
 /* Without a descriptor for it, a connection waits this long in the listener's queue. */
-#define OOB_NO_FD_PAUSE_US 100000
-#define OOB_WARN_INTERVAL_US 10000000
+#define NO_FD_PAUSE_US 100000
+#define WARN_INTERVAL_US 10000000
 
 static int
-listener_arm(struct leat_oob *oob, int op)
+listener_arm(struct leat_exchange *x, int op)
 {
-	struct epoll_event ev = { .events = oob->listen_paused ? 0 : EPOLLIN,
-				  .data.u64 = OOB_EPOLL_LISTENER };
+	struct epoll_event ev = { .events = x->listen_paused ? 0 : EPOLLIN,
+				  .data.u64 = EXCHANGE_EPOLL_LISTENER };
 
-	return epoll_ctl(oob->epfd, op, oob->listen_fd, &ev);
+	return epoll_ctl(x->epfd, op, x->listen_fd, &ev);
 }
 
 /* Opens a listening socket, or returns a negative errno. */
@@ -42,7 +42,7 @@ listener_open(const struct addrinfo *ai)
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
 	    (ai->ai_family != AF_INET6 ||
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0) &&
-	    bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, OOB_BACKLOG) == 0)
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	err = errno;
 	(void)close(fd);
@@ -68,14 +68,14 @@ listen_hint(int err)
 }
 
 int
-leat_oob_listen(struct leat_oob *oob, const char *addr)
+leat_exchange_listen(struct leat_exchange *x, const char *addr)
 {
-	char host[LEAT_OOB_ADDR_MAX], port[8];
+	char host[LEAT_EXCHANGE_ADDR_MAX], port[8];
 	struct addrinfo *list = NULL, *ai;
 	int ret, fd = -EADDRNOTAVAIL, pass;
 
-	if (oob->listen_fd >= 0)
-		return leat_err(EALREADY, "%s: listen %.80s: it listens already", oob->name,
+	if (x->listen_fd >= 0)
+		return leat_err(EALREADY, "%s: listen %.80s: it listens already", x->name,
 				addr == NULL ? "" : addr);
 	ret = leat_addr_split(addr, true, host, sizeof(host), port, sizeof(port));
 	if (ret != 0)
@@ -85,7 +85,7 @@ leat_oob_listen(struct leat_oob *oob, const char *addr)
 		if (ret != 0)
 			return leat_err(EHOSTUNREACH,
 					"%s: listen %s: the host's name can't be resolved: %s",
-					oob->name, addr, gai_strerror(ret));
+					x->name, addr, gai_strerror(ret));
 	}
 	/*
 	 * Of a host the first address that works. For all interfaces a socket of IPv6, which serves
@@ -101,67 +101,80 @@ leat_oob_listen(struct leat_oob *oob, const char *addr)
 	}
 	freeaddrinfo(list);
 	if (fd < 0)
-		return leat_err(-fd, "%s: listen %s: %s: %s", oob->name, addr, strerror(-fd),
+		return leat_err(-fd, "%s: listen %s: %s: %s", x->name, addr, strerror(-fd),
 				listen_hint(-fd));
 
-	oob->listen_fd = fd;
-	oob->listen_paused = false;
-	if (listener_arm(oob, EPOLL_CTL_ADD) != 0) {
-		ret = leat_err(errno, "%s: listen %s: epoll_ctl: %s", oob->name, addr,
+	x->listen_fd = fd;
+	x->listen_paused = false;
+	if (listener_arm(x, EPOLL_CTL_ADD) != 0) {
+		ret = leat_err(errno, "%s: listen %s: epoll_ctl: %s", x->name, addr,
 			       strerror(errno));
 		(void)close(fd);
-		oob->listen_fd = -1;
+		x->listen_fd = -1;
 		return ret;
 	}
 	return 0;
 }
 
 int
-leat_oob_listen_addr(const struct leat_oob *oob, char *addr, size_t len)
+leat_exchange_listen_addr(const struct leat_exchange *x, char *addr, size_t len)
 {
 	struct sockaddr_storage ss;
 	socklen_t ss_len = sizeof(ss);
-	char str[LEAT_OOB_ADDR_MAX];
+	char str[LEAT_EXCHANGE_ADDR_MAX];
 
-	if (oob->listen_fd < 0)
-		return leat_err(ENOENT, "%s: it does not listen", oob->name);
-	if (getsockname(oob->listen_fd, (struct sockaddr *)&ss, &ss_len) != 0)
-		return leat_err(errno, "%s: getsockname: %s", oob->name, strerror(errno));
+	if (x->listen_fd < 0)
+		return leat_err(ENOENT, "%s: it does not listen", x->name);
+	if (getsockname(x->listen_fd, (struct sockaddr *)&ss, &ss_len) != 0)
+		return leat_err(errno, "%s: getsockname: %s", x->name, strerror(errno));
 	leat_addr_str(str, sizeof(str), (struct sockaddr *)&ss, ss_len);
 	if (strlen(str) >= len)
-		return leat_err(ENOSPC, "%s: the address has %zu bytes", oob->name,
-				strlen(str) + 1);
+		return leat_err(ENOSPC, "%s: the address has %zu bytes", x->name, strlen(str) + 1);
 	memcpy(addr, str, strlen(str) + 1);
 	return 0;
 }
 
 static void
-listener_pause(struct leat_oob *oob, int err)
+listener_pause(struct leat_exchange *x, int err)
 {
-	oob->stats.no_fd++;
-	oob->listen_paused = true;
-	if (listener_arm(oob, EPOLL_CTL_MOD) != 0)
-		oob->listen_paused = false;
+	x->stats.no_fd++;
+	x->listen_paused = true;
+	if (listener_arm(x, EPOLL_CTL_MOD) != 0)
+		x->listen_paused = false;
 	else
-		leat_wheel_add(&oob->wheel, &oob->listen_timer,
-			       oob->now + leat_us_to_cycles(OOB_NO_FD_PAUSE_US));
-	if (oob->warned == 0 || oob->now - oob->warned > leat_us_to_cycles(OOB_WARN_INTERVAL_US)) {
-		oob->warned = oob->now;
-		LEAT_LOG(WARNING, fabric, "%s: can't accept a connection: %s%s; will try again",
-			 oob->name, strerror(err),
+		leat_wheel_add(&x->wheel, &x->listen_timer,
+			       x->now + leat_us_to_cycles(NO_FD_PAUSE_US));
+	if (x->warned == 0 || x->now - x->warned > leat_us_to_cycles(WARN_INTERVAL_US)) {
+		x->warned = x->now;
+		LEAT_LOG(WARNING, exchange, "%s: can't accept a connection: %s%s; will try again",
+			 x->name, strerror(err),
 			 err == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 	}
 }
 
+/* One without HELLO goes, unless its HELLO is there and only was not read yet. */
+static void
+pending_give_way(struct leat_exchange *x)
+{
+	struct exchange_conn *c = exchange_source_pending_victim(x);
+	uint16_t gen = c->gen;
+
+	exchange_conn_event(c, EPOLLIN);
+	if (c->gen != gen || c->state != CONN_HELLO_WAIT)
+		return;
+	x->stats.dropped++;
+	exchange_slot_put(c);
+}
+
 void
-oob_listener_event(struct leat_oob *oob)
+exchange_listener_event(struct leat_exchange *x)
 {
 	struct sockaddr_storage ss;
 	unsigned int i;
 
-	for (i = 0; i < OOB_POLL_ACCEPTS; i++) {
+	for (i = 0; i < POLL_ACCEPTS; i++) {
 		socklen_t len = sizeof(ss);
-		int fd = accept4(oob->listen_fd, (struct sockaddr *)&ss, &len,
+		int fd = accept4(x->listen_fd, (struct sockaddr *)&ss, &len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
@@ -169,25 +182,23 @@ oob_listener_event(struct leat_oob *oob)
 				return;
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			    errno == ENOMEM) {
-				listener_pause(oob, errno);
+				listener_pause(x, errno);
 				return;
 			}
 			/* Of the connection, not of the listener: it is gone already. */
 			continue;
 		}
-		oob->stats.accepted++;
-		if (oob->nb_pending >= oob->max_pending) {
-			oob->stats.dropped++;
-			oob_slot_put(TAILQ_FIRST(&oob->pending));
-		}
-		oob_conn_accepted(oob, fd, (struct sockaddr *)&ss, len);
+		x->stats.accepted++;
+		if (x->nb_pending >= x->max_pending)
+			pending_give_way(x);
+		exchange_conn_accepted(x, fd, (struct sockaddr *)&ss, len);
 	}
 }
 
 void
-oob_listener_resume(struct leat_oob *oob)
+exchange_listener_resume(struct leat_exchange *x)
 {
-	oob->listen_paused = false;
-	if (listener_arm(oob, EPOLL_CTL_MOD) != 0)
-		listener_pause(oob, errno);
+	x->listen_paused = false;
+	if (listener_arm(x, EPOLL_CTL_MOD) != 0)
+		listener_pause(x, errno);
 }

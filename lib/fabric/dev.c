@@ -65,8 +65,8 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	snprintf(info->name, sizeof(info->name), "%s", dev->name);
 	snprintf(info->driver, sizeof(info->driver), "%s", dev->driver->name);
 	info->numa_node = -1;
-	info->priv_connect = LEAT_PRIV_MAX;
-	info->priv_accept = LEAT_PRIV_MAX;
+	info->priv_connect = LEAT_EP_PRIV_MAX;
+	info->priv_accept = LEAT_EP_PRIV_MAX;
 	dev->driver->info(dev, info);
 	if (dev->driver->fd == NULL || dev->driver->arm == NULL || dev->driver->disarm == NULL)
 		info->wait = false;

@@ -14,7 +14,7 @@ static const struct leat_driver *drivers[DRIVERS_MAX];
 static int nb_drivers;
 
 void
-LEAT_DRIVER_REGISTER(const struct leat_driver *drv)
+LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv)
 {
 	int i;
 

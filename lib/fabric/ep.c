@@ -55,8 +55,6 @@ conf_complete(const struct leat_dev *dev, const struct leat_dev_info *info,
 			info->ep_types == 1u << LEAT_EP_DATAGRAM
 				? ", but datagram ones: leat_ep_conf.type, LEAT_EP_DATAGRAM"
 				: "");
-	if (conf->ops == 0)
-		conf->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	if ((conf->ops & ~LEAT_OP_MASK_ALL) != 0)
 		return leat_err(EINVAL, "%s: create endpoint: unknown op types in mask %#x",
 				dev->name, conf->ops);
@@ -174,12 +172,17 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 
 	if (user_conf != NULL)
 		conf = *user_conf;
-	if (leat_dev_info_for(dev, conf.ops, &info) < 0 || conf_complete(dev, &info, &conf) < 0)
+	if (conf.ops == 0)
+		conf.ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	/* What is inside of a layer is the device's own. */
+	if ((outer != NULL ? leat_dev_info_get(dev, &info)
+			   : leat_dev_info_for(dev, conf.ops, &info)) < 0 ||
+	    conf_complete(dev, &info, &conf) < 0)
 		return NULL;
 	ep = ep_alloc(dev, &conf);
 	if (ep == NULL)
 		return NULL;
-	if ((conf.ops & info.ops_software) != 0)
+	if (outer == NULL && (conf.ops & info.ops_software) != 0)
 		driver = &leat_tags_driver;
 	ep_init(ep, dev, &info, &conf, driver, outer);
 	if (driver->ep_open(ep, &conf) < 0) {
@@ -291,11 +294,18 @@ leat_ep_stats_get(const struct leat_ep *ep, struct leat_ep_stats *stats)
 	GET(returned);
 	GET(refused);
 	GET(errors);
+	GET(flushed);
 	GET(tx_bytes);
 	GET(rx_bytes);
 	GET(cancelled);
 	GET(expired);
 #undef GET
+}
+
+bool
+leat_ep_is_inner(const struct leat_ep *ep)
+{
+	return ep->ctrl->outer != NULL;
 }
 
 struct leat_queue *

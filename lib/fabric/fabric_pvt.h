@@ -7,7 +7,6 @@
  *
  *     init.c     leat_init: arguments in, EAL up, devices open
  *     driver.c   drivers: registration, list; kv.c their argument values; plugin.c loading
- *     signals.c  what drivers' libraries do to signal handlers, undone; thread.c helper threads
  *     dev.c      devices: open, info, close; dev_list.c what there is to know of them
  *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
  *     peer.c     peers and events
@@ -72,13 +71,14 @@ struct leat_peer_cold {
 	TAILQ_ENTRY(leat_peer_cold) link; /* on one of the lists of struct leat_ep_ctrl, or none */
 	struct leat_peer *peer;
 	void *user;
-	int status; /* of the event that ends it */
+	int status;	  /* of the event that ends it */
+	uint32_t nb_lost; /* ops that its connection failed, before it was known how it ends */
 	uint16_t priv_len;
 	bool req_seen; /* CONNECT_REQ was delivered */
 	bool was_up;   /* CONNECTED was raised */
 	bool ours;     /* leat_ep_connect()ed from here */
 	bool ending;   /* leat_peer_closing() was called */
-	uint8_t priv[LEAT_PRIV_MAX];
+	uint8_t priv[LEAT_EP_PRIV_MAX];
 	char addr[LEAT_ADDR_MAX];
 	char text[LEAT_EVENT_TEXT];
 };

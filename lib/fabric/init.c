@@ -15,6 +15,7 @@
 #include <rte_eal.h>
 
 #include "fabric_pvt.h"
+#include "leat_signals.h"
 
 /* Without hugepages EAL takes 64 MB unless told otherwise. Untouched pages of it cost nothing. */
 #define NO_HUGE_MB "512"

@@ -142,14 +142,16 @@ struct leat_dev_info {
 	 * the receive that it met, if any, comes back with -EMSGSIZE or -ECONNRESET
 	 */
 	bool refusal_ends;
-	uint16_t priv_connect; /**< data that connect can send along, bytes; at most LEAT_PRIV_MAX */
-	uint16_t priv_accept;  /**< data that accept can send along, bytes; at most LEAT_PRIV_MAX */
+	uint16_t priv_connect; /**< bytes that connect can send along; LEAT_EP_PRIV_MAX at most */
+	uint16_t priv_accept;  /**< bytes that accept can send along; LEAT_EP_PRIV_MAX at most */
 	bool wait; /**< endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool one_process; /**< connects endpoints of one process only */
 	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
 	/**
-	 * those of ops that the library does in software, over the device's SEND and RECV (doc/guide/tags.md):
-	 * TSEND and TRECV, or none. What an endpoint with any of them is like, leat_dev_info_for() tells.
+	 * those of ops that the library does in software, over the device's SEND and RECV
+	 * (doc/guide/tags.md): none; TSEND and TRECV, which the device has not; or these with SEND
+	 * and RECV, where the device would keep messages that no receive takes, without a limit.
+	 * What an endpoint with any of them is like, leat_dev_info_for() tells.
 	 */
 	uint32_t ops_software;
 };
@@ -162,8 +164,9 @@ LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info 
 
 /**
  * Fills in info, as it is for endpoints with certain ops. If any of them is one of ops_software, it differs from
- * leat_dev_info_get() in: max_peers, ep_types, directed_recv, send_imm, imm_size, in_order, unexpected_bounded,
- * cancel_send, refusal_ends (of one-sided ops it may still be true), priv_connect, priv_accept, priv_padded.
+ * leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm, imm_size, in_order,
+ * unexpected_bounded, cancel_send, refusal_ends (of one-sided ops it may still be true),
+ * priv_connect, priv_accept, priv_padded.
  * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops
  * @return 0 or -EINVAL
  */

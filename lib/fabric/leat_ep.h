@@ -40,7 +40,7 @@ extern "C" {
 struct rte_mempool;
 
 /** Longest data that travel with connect and accept, bytes. */
-#define LEAT_PRIV_MAX 256
+#define LEAT_EP_PRIV_MAX 256
 /** Longest address string, with its terminator. */
 #define LEAT_ADDR_MAX 128
 /** Longest text of an event, with its terminator. */
@@ -88,21 +88,6 @@ static inline uint16_t
 leat_ep_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	return ep->post(ep, ops, n);
-}
-
-/**
- * Says that a small op to a peer is about to be posted: all that is left to do is to fill it in. Where a send is a store to
- * memory that the other side reads (ring), the cache line it goes to is asked for now, and comes in the meantime. It
- * changes nothing else, and nothing at all on other devices.
- *
- * Earlier it does harm: the other side, which waits on that very line, fetches it back.
- * @param peer any number; one that is not up is ignored
- */
-static inline void
-leat_ep_post_soon(struct leat_ep *ep, uint16_t peer)
-{
-	if (ep->post_soon != NULL)
-		ep->post_soon(ep, peer);
 }
 
 /**
@@ -161,15 +146,17 @@ struct leat_event {
 	 * nobody listens), -EHOSTUNREACH, -EINVAL, -EPROTO. SHUTDOWN: 0, or -ETIMEDOUT if ops had to be aborted.
 	 */
 	int status;
-	uint16_t priv_len;	     /**< bytes of priv */
-	uint8_t priv[LEAT_PRIV_MAX]; /**< CONNECT_REQ, CONNECTED: data that the other side sent along */
-	char text[LEAT_EVENT_TEXT]; /**< for people: who, what, why, what to check */
-	void *user;		    /**< leat_conn_params.user of the connect */
+	uint16_t priv_len;		/**< bytes of priv */
+	uint8_t priv[LEAT_EP_PRIV_MAX]; /**< CONNECT_REQ, CONNECTED: data of the other side */
+	char text[LEAT_EVENT_TEXT];	/**< for people: who, what, why, what to check */
+	void *user;			/**< leat_conn_params.user of the connect */
 };
 
 /**
  * Drives what is not on the fast path: connecting, peers' deaths, deadlines of ops, closing. Makes system
- * calls. Their resolution is the interval between calls; a reactor calls it every millisecond or so.
+ * calls. Their resolution is the interval between calls; a reactor calls it every millisecond or
+ * so. A call ends all ops whose deadline has passed, but at most 256 of them: the others follow in
+ * the calls after it.
  * @param[out] ev room for n events; n may be 0, then it only drives
  * @return number of events
  */
@@ -224,7 +211,7 @@ LEAT_API void leat_ep_disarm(struct leat_ep *ep);
 /** What goes along with a connection. Zeroed means all defaults. */
 struct leat_conn_params {
 	const void *priv;    /**< sent to the other side, copied */
-	uint16_t priv_len;   /**< at most LEAT_PRIV_MAX */
+	uint16_t priv_len;   /**< at most LEAT_EP_PRIV_MAX */
 	uint64_t timeout_us; /**< connect: tries until then (also while nobody listens yet), 0: 5 s */
 	void *user;	     /**< comes back in the events of this peer */
 };
@@ -250,6 +237,10 @@ LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
 
 /**
  * Accepts a request. LEAT_EV_CONNECTED follows (or DISCONNECTED).
+ *
+ * The other side may be up first and send at once: its first messages may come back from
+ * leat_ep_poll() before CONNECTED is here, with the peer in leat_op.src. An op to the peer that is
+ * posted before it is up ends with -ENOTCONN: keep an answer until CONNECTED.
  * @param params NULL, or data for the other side and the user pointer
  * @return 0; -ENOTCONN if the peer is not (or no longer) asking; -EINVAL
  */

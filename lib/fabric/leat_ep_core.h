@@ -31,7 +31,7 @@ struct leat_ep_ctrl;
 
 /** Driver's post: takes ops from the front, returns how many. */
 typedef uint16_t (*leat_post_fn)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
-/** Driver's part of leat_ep_post_soon(). */
+/** Driver's hint that a small op to a peer is about to be posted, for leat's own protocols. */
 typedef void (*leat_post_soon_fn)(struct leat_ep *ep, uint16_t peer);
 /** Driver's poll: finishes what is done, at most about leat_ep_room() ops. */
 typedef void (*leat_poll_fn)(struct leat_ep *ep);
@@ -63,11 +63,16 @@ struct leat_ep_stats {
 	uint64_t posted;    /**< ops accepted */
 	uint64_t returned;  /**< ops returned by poll */
 	uint64_t refused;   /**< ops not accepted because the device was full */
-	uint64_t errors;    /**< ops that came back with a status < 0 */
+	uint64_t errors;    /**< ops that failed: came back with a status < 0 and not in flushed */
 	uint64_t tx_bytes;  /**< bytes of successful SEND, TSEND, WRITE, WRITE_IMM */
 	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ and atomics */
 	uint64_t cancelled; /**< cancels asked for */
 	uint64_t expired;   /**< deadlines passed */
+	/**
+	 * Ops that came back undone since they were cancelled, or since their connection ended in
+	 * order, closed here or there.
+	 */
+	uint64_t flushed;
 };
 
 /** An endpoint. */

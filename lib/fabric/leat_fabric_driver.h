@@ -29,7 +29,6 @@
  */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,8 +40,6 @@
 #include "leat_dev.h"
 #include "leat_dev_list.h"
 #include "leat_ep.h"
-#include "leat_signals.h"
-#include "leat_thread.h"
 #include "leat_time.h"
 #include "leat_version.h"
 
@@ -98,9 +95,13 @@ struct leat_driver {
 	int (*list)(const struct leat_dev *dev, const struct leat_dev_sink *to);
 
 	/**
-	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv, and ep->post_soon if
-	 * that is of use. conf is complete (no zeros for defaults) and inside the limits of info; the driver refuses
-	 * what only it can know.
+	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv.
+	 * conf is complete (no zeros for defaults) and inside the limits of info; the driver
+	 * refuses what only it can know.
+	 *
+	 * ep->post_soon may be set, too: leat's own protocols call it when all that is left to do
+	 * for a small op to a peer (any number) is to fill it in. What a driver fetches for it
+	 * comes in the meantime; it changes nothing else.
 	 */
 	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
 	/** Cancels all receives; they come back soon. Sends go on. */
@@ -162,17 +163,17 @@ struct leat_driver {
  * Registers a driver; called from a constructor, so it can only log. The number of the ABI of this header is part
  * of the symbol, so that a plugin built against another one can't be loaded: the loader names the missing symbol.
  */
-#define LEAT_DRIVER_REGISTER LEAT_DRIVER_SYMBOL(leat_driver_register_abi, LEAT_DRIVER_ABI)
+#define LEAT_DRIVER_REGISTER_FN LEAT_DRIVER_SYMBOL(leat_driver_register_abi, LEAT_DRIVER_ABI)
 #define LEAT_DRIVER_SYMBOL(name, abi) LEAT_DRIVER_SYMBOL_(name, abi)
 #define LEAT_DRIVER_SYMBOL_(name, abi) name##abi
-LEAT_API void LEAT_DRIVER_REGISTER(const struct leat_driver *drv);
+LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
 
 /** Makes the constructor that registers a driver. */
-#define LEAT_REGISTER_DRIVER(drv)                                                                  \
+#define LEAT_DRIVER_REGISTER(drv)                                                                  \
 	static void __attribute__((constructor)) leat_driver_ctor_##drv(void);                     \
 	static void leat_driver_ctor_##drv(void)                                                   \
 	{                                                                                          \
-		LEAT_DRIVER_REGISTER(&drv);                                                        \
+		LEAT_DRIVER_REGISTER_FN(&drv);                                                     \
 	}
 
 /** The driver's own pointer in a device. */
@@ -221,6 +222,13 @@ LEAT_API void leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int 
 /** All its ops were finished and the driver forgot it. Raises LEAT_EV_DISCONNECTED (or CONNECT_FAILED before it was up). */
 LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 
+/**
+ * Is the endpoint inside of one with the tag layer (doc/guide/tags.md)? A driver with an exchange
+ * of addresses of its own tells the other side, so that two that do not fit find out when
+ * connecting. Its own endpoint; any time.
+ */
+LEAT_API bool leat_ep_is_inner(const struct leat_ep *ep);
+
 /** Where a peer is, for messages: the address it was connected by, or came from. */
 LEAT_API const char *leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer);
 
@@ -228,6 +236,10 @@ LEAT_API const char *leat_peer_addr(const struct leat_ep *ep, const struct leat_
 
 /** Adds to a counter that other threads may read. */
 #define LEAT_STAT_ADD(x, n) __atomic_store_n(&(x), (x) + (n), __ATOMIC_RELAXED)
+
+/** Counts an op that failed: as an error, or as flushed. Called by leat_op_finish(). */
+LEAT_API void leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer,
+				   int status) __rte_cold;
 
 /** Starts the deadline of an op. */
 LEAT_API void leat_op_deadline_start(struct leat_ep *ep, struct leat_op *op);
@@ -429,7 +441,7 @@ static inline void
 leat_queue_hold(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 {
 	op->state = LEAT_OP_HELD;
-	op->held_since = (uint32_t)(leat_ep_now(ep) >> LEAT_HOLD_SHIFT);
+	op->held_since = (uint32_t)(leat_ep_now(ep) >> LEAT_QUEUE_HOLD_SHIFT);
 	LEAT_STAT_ADD(q->held_total, 1);
 	__atomic_store_n(&q->held_now, q->held_now + 1, __ATOMIC_RELAXED);
 }
@@ -457,7 +469,7 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 		next = leat_queue_next(q, op);
 		if (next != NULL)
 			__builtin_prefetch(next);
-		dt = (uint32_t)(leat_ep_now(ep) >> LEAT_HOLD_SHIFT) - op->held_since;
+		dt = (uint32_t)(leat_ep_now(ep) >> LEAT_QUEUE_HOLD_SHIFT) - op->held_since;
 		LEAT_STAT_ADD(q->held_time, dt);
 		if (unlikely(dt > q->held_max))
 			__atomic_store_n(&q->held_max, dt, __ATOMIC_RELAXED);
@@ -500,7 +512,7 @@ leat_op_finish_as(struct leat_ep *ep, struct leat_op *op, int status, uint64_t l
 	if (unlikely(status != 0)) {
 		if (op->state == LEAT_OP_EXPIRED)
 			status = -ETIMEDOUT;
-		LEAT_STAT_ADD(ep->stats.errors, 1);
+		leat_op_count_failed(ep, peer, status);
 	} else if (recv || op->type >= LEAT_OP_READ) {
 		LEAT_STAT_ADD(ep->stats.rx_bytes, len);
 	} else {
@@ -535,8 +547,8 @@ leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
  * @return how many of the n were finished; the next one is leat_op_finish()'s
  */
 static inline uint32_t
-leat_ops_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *const *ring,
-	      uint32_t mask, uint32_t from, uint32_t n)
+leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *const *ring,
+		    uint32_t mask, uint32_t from, uint32_t n)
 {
 	struct leat_op **out = ep->out, **end = ep->out_end;
 	uint64_t tx_bytes = 0, rx_bytes = 0;
@@ -582,7 +594,7 @@ leat_op_fail(struct leat_ep *ep, struct leat_op *op, int status)
 
 /** At the end of each post: counts what was accepted and what was refused. @return accepted */
 static inline uint16_t
-leat_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
+leat_ep_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
 {
 	LEAT_STAT_ADD(ep->stats.posted, accepted);
 	if (unlikely(accepted < n))

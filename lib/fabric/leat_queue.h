@@ -33,8 +33,8 @@
 extern "C" {
 #endif
 
-/** Unit of the hold-back times: 2^LEAT_HOLD_SHIFT cycles. */
-#define LEAT_HOLD_SHIFT 8
+/** Unit of the hold-back times: 2^LEAT_QUEUE_HOLD_SHIFT cycles. */
+#define LEAT_QUEUE_HOLD_SHIFT 8
 
 /** A FIFO of ops in flight. Initialise with leat_queue_init(); the fields are private. */
 struct leat_queue {
@@ -43,9 +43,9 @@ struct leat_queue {
 	uint64_t nb_posted;   /**< ops ever posted on it */
 	uint64_t nb_returned; /**< ops that left it */
 	uint64_t held_total;  /**< ops that had to be held back */
-	uint64_t held_time;   /**< sum of hold-back times, in units of 2^LEAT_HOLD_SHIFT cycles */
-	uint32_t held_now;    /**< ops held back at this moment */
-	uint32_t held_max;    /**< longest hold-back time, same unit */
+	uint64_t held_time; /**< sum of hold-back times, units of 2^LEAT_QUEUE_HOLD_SHIFT cycles */
+	uint32_t held_now;  /**< ops held back at this moment */
+	uint32_t held_max;  /**< longest hold-back time, same unit */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /** Makes an empty queue. A queue that still has ops on it must not be initialised again. */

@@ -111,5 +111,15 @@ expire(struct leat_wheel_node *node, void *arg)
 void
 leat_op_deadlines_run(struct leat_ep *ep, uint64_t now)
 {
-	(void)leat_wheel_run(&ep->ctrl->wheel, now, expire, ep, DEADLINES_PER_RUN);
+	struct leat_wheel *w = &ep->ctrl->wheel;
+	unsigned int n = 0;
+
+	/*
+	 * One run of the wheel may find less than what has expired, or nothing, when it has many to
+	 * sort. The caller calls again in a millisecond only. An op in flight is sorted once a
+	 * level at most, and none is added here: that bounds the runs.
+	 */
+	do
+		n += leat_wheel_run(w, now, expire, ep, DEADLINES_PER_RUN - n);
+	while (n < DEADLINES_PER_RUN && leat_wheel_late(w, now));
 }

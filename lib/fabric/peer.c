@@ -92,7 +92,7 @@ withdraw(struct leat_ep *ep, struct leat_peer *peer, enum leat_event_type type)
 static void
 set_priv(struct leat_peer_cold *cold, const void *priv, uint16_t len)
 {
-	cold->priv_len = len < LEAT_PRIV_MAX ? len : LEAT_PRIV_MAX;
+	cold->priv_len = len < LEAT_EP_PRIV_MAX ? len : LEAT_EP_PRIV_MAX;
 	if (cold->priv_len > 0)
 		memcpy(cold->priv, priv, cold->priv_len);
 }
@@ -125,6 +125,41 @@ leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint1
 	raise_event(ep, peer, LEAT_EV_CONNECTED);
 }
 
+/* n ops came back with their connection. Was its end in order? */
+static void
+count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
+{
+	if (cold->status == 0 || cold->status == -ECONNABORTED)
+		LEAT_STAT_ADD(ep->stats.flushed, n);
+	else
+		LEAT_STAT_ADD(ep->stats.errors, n);
+}
+
+/*
+ * An op that names a connection which ends comes back with a status of connections, often before
+ * the driver hears how it ends: that op is counted when it does.
+ */
+void
+leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer, int status)
+{
+	struct leat_peer_cold *cold;
+
+	if (status == -ECANCELED) {
+		LEAT_STAT_ADD(ep->stats.flushed, 1);
+		return;
+	}
+	if (peer == NULL || peer->state < LEAT_PEER_UP ||
+	    (status != -ECONNRESET && status != -ECONNABORTED && status != -ENOTCONN)) {
+		LEAT_STAT_ADD(ep->stats.errors, 1);
+		return;
+	}
+	cold = cold_of(ep, peer);
+	if (cold->ending)
+		count_lost(ep, cold, 1);
+	else
+		cold->nb_lost++;
+}
+
 void
 leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
@@ -135,6 +170,8 @@ leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int status, const 
 		return;
 	cold->ending = true;
 	cold->status = status;
+	count_lost(ep, cold, cold->nb_lost);
+	cold->nb_lost = 0;
 	snprintf(cold->text, sizeof(cold->text), "%s", text);
 	LEAT_LOG(INFO, fabric, "%s: peer %u: %s", ep->ctrl->name, peer->id, cold->text);
 }
@@ -236,10 +273,10 @@ params_check(const struct leat_ep *ep, const struct leat_conn_params *params)
 {
 	if (params == NULL)
 		return 0;
-	if (params->priv_len > LEAT_PRIV_MAX || (params->priv_len > 0 && params->priv == NULL))
+	if (params->priv_len > LEAT_EP_PRIV_MAX || (params->priv_len > 0 && params->priv == NULL))
 		return leat_err(EINVAL,
 				"%s: connect or accept: %u B of private data, at most %d go along",
-				ep->ctrl->name, params->priv_len, LEAT_PRIV_MAX);
+				ep->ctrl->name, params->priv_len, LEAT_EP_PRIV_MAX);
 	return 0;
 }
 

@@ -18,8 +18,8 @@ leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats)
 	done = stats->held > stats->held_now ? stats->held - stats->held_now : 0;
 	/* The mean in cycles without a product that could overflow. */
 	if (done > 0)
-		mean = ((time / done) << LEAT_HOLD_SHIFT) +
-		       ((time % done) << LEAT_HOLD_SHIFT) / done;
+		mean = ((time / done) << LEAT_QUEUE_HOLD_SHIFT) +
+		       ((time % done) << LEAT_QUEUE_HOLD_SHIFT) / done;
 	stats->held_avg_ns = leat_cycles_to_ns(mean);
-	stats->held_max_ns = leat_cycles_to_ns((uint64_t)GET(q->held_max) << LEAT_HOLD_SHIFT);
+	stats->held_max_ns = leat_cycles_to_ns((uint64_t)GET(q->held_max) << LEAT_QUEUE_HOLD_SHIFT);
 }

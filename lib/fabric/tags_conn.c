@@ -9,7 +9,7 @@
  *     CONNECT_FAILED,        what was sent before it     leat_peer_closing(), _down()
  *     DISCONNECTED           is taken in first
  *
- * Whoever closes in order says BYE before, and waits a moment until the device had room for that, and sent it.
+ * Whoever closes in order says BYE before, and waits a moment for the other side's, see tags_pvt.h.
  *
  * A connection that ends here (ENDING) has given back the caller's messages at once, because the device
  * has only copies of them; one-sided ops come back from the device, and only when its last event is there
@@ -20,40 +20,49 @@
 
 #include "tags_pvt.h"
 
-/* How long a BYE may hold up the end of a connection. */
-#define LEAVE_US (100 * 1000)
+/* How long good-byes may hold up the end of a connection. */
+#define LEAVE_US (500 * 1000)
 
 static void
 peer_init(struct tags_peer *p, struct leat_peer *outer, enum tags_peer_state state)
 {
 	uint16_t id = p->id;
+	unsigned int c;
 
 	memset(p, 0, sizeof(*p));
 	p->id = id;
 	p->outer = outer;
 	p->state = (uint8_t)state;
+	p->tx_seq = p->rx_seq = TAGS_START;
+	for (c = 0; c < TAGS_CLASSES; c++)
+		p->sent[c] = p->acked[c] = p->got[c] = p->done[c] = p->told[c] = TAGS_START;
 	TAILQ_INIT(&p->pending);
 	TAILQ_INIT(&p->begun);
 	TAILQ_INIT(&p->streams);
 	STAILQ_INIT(&p->built);
 	TAILQ_INIT(&p->replies);
+	TAILQ_INIT(&p->early);
 	TAILQ_INIT(&p->recvs);
 	outer->drv = p;
 }
 
+/* place: the one that tags_mem_grow() gave. */
 static void
-peer_count(struct tags_ep *e, struct tags_peer *p)
+peer_place(struct tags_ep *e, struct tags_peer *p, struct tags_place *place)
 {
-	p->counted = true;
-	e->nb_conns++;
+	SLIST_REMOVE_HEAD(&e->free_places, link);
+	place->peer = p;
+	p->place = place;
 }
 
 static void
 peer_free(struct tags_ep *e, struct tags_peer *p)
 {
-	if (p->counted)
-		e->nb_conns--;
-	p->counted = false;
+	if (p->place != NULL) {
+		p->place->peer = NULL;
+		SLIST_INSERT_HEAD(&e->free_places, p->place, link);
+		p->place = NULL;
+	}
 	p->outer = NULL;
 	p->state = TAGS_P_FREE;
 }
@@ -67,19 +76,86 @@ peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hell
 	for (c = 0; c < TAGS_CLASSES; c++)
 		p->window[c] = h->window[c];
 	p->segment = RTE_MIN(h->segment, e->segment);
+	p->token = h->token;
 }
 
 /* ---- ends ---- */
 
+/* last: nothing more is sent, not even what was built. */
 static void
-drop(struct tags_ep *e, struct tags_peer *p, int status)
+drop(struct tags_ep *e, struct tags_peer *p, int status, bool last)
 {
 	/* -EPROTO is no status of an op. */
 	if (status == 0 || status == -EPROTO)
 		status = -ECONNRESET;
 	p->state = TAGS_P_ENDING;
-	tags_tx_drop(e, p, status);
+	if (last)
+		tags_tx_stop(e, p, status);
+	else
+		tags_tx_drop(e, p, status);
 	tags_rx_drop(e, p, status);
+}
+
+static void
+stop_leaving(struct tags_ep *e, struct tags_peer *p)
+{
+	if (!p->leaving)
+		return;
+	p->leaving = false;
+	e->nb_leaving--;
+}
+
+/* Says BYE, or answers one. */
+static void
+leave(struct tags_ep *e, struct tags_peer *p)
+{
+	if (!p->leaving) {
+		p->leaving = true;
+		e->nb_leaving++;
+		p->leave_by = leat_time_add(leat_now(), leat_us_to_cycles(LEAVE_US));
+	}
+	tags_tx_bye(e, p);
+	tags_peer_left(e, p);
+}
+
+void
+tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status)
+{
+	/* If there is no room for BYE in time the other side takes it for a death. */
+	if (p->state == TAGS_P_UP && e->inner->peers[p->id].state == LEAT_PEER_UP) {
+		drop(e, p, status, false);
+		leave(e, p);
+	}
+}
+
+/* The good-byes are over: either side said it, or one of them took too long. */
+static void
+part(struct tags_ep *e, struct tags_peer *p)
+{
+	struct leat_peer *inner = &e->inner->peers[p->id];
+
+	stop_leaving(e, p);
+	tags_tx_stop(e, p, -ECONNRESET); /* the BYE, if the device never had room for it */
+	if (inner->state == LEAT_PEER_UP && !e->closing)
+		e->driver->disconnect(e->inner, inner, -ECONNABORTED, "disconnected here");
+}
+
+void
+tags_peer_left(struct tags_ep *e, struct tags_peer *p)
+{
+	/* The side that answered waits for its peer to disconnect. */
+	if (p->leaving && p->bye && p->bye_sent && p->state == TAGS_P_ENDING)
+		part(e, p);
+}
+
+void
+tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p)
+{
+	p->bye = true;
+	if (p->leaving)
+		tags_peer_left(e, p);
+	else
+		leave(e, p);
 }
 
 void
@@ -92,29 +168,16 @@ tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *te
 		return;
 	up = p->state == TAGS_P_UP && inner->state == LEAT_PEER_UP;
 	leat_peer_closing(e->outer, p->outer, status, text);
-	drop(e, p, status);
 	if (up && status == -ECONNABORTED) {
-		tags_tx_bye(e, p);
-		p->leave_by = leat_time_add(leat_now(), leat_us_to_cycles(LEAVE_US));
-		e->nb_leaving++;
+		drop(e, p, status, false);
+		leave(e, p);
 		return;
 	}
+	stop_leaving(e, p);
+	drop(e, p, status, true);
 	if (inner->state == LEAT_PEER_UP || inner->state == LEAT_PEER_CONNECTING ||
 	    inner->state == LEAT_PEER_ACCEPTED)
 		e->driver->disconnect(e->inner, inner, status, text);
-}
-
-void
-tags_peer_leave(struct tags_ep *e, struct tags_peer *p)
-{
-	struct leat_peer *inner = &e->inner->peers[p->id];
-
-	p->leaving = false;
-	p->leave = NULL;
-	e->nb_leaving--;
-	tags_tx_drop(e, p, -ECONNRESET); /* the BYE, if the device never had room for it */
-	if (inner->state == LEAT_PEER_UP)
-		e->driver->disconnect(e->inner, inner, -ECONNABORTED, "disconnected here");
 }
 
 void
@@ -126,7 +189,7 @@ tags_peers_leave(struct tags_ep *e, uint64_t now)
 		struct tags_peer *p = &e->peers[i];
 
 		if (p->leaving && now >= p->leave_by)
-			tags_peer_leave(e, p);
+			part(e, p);
 	}
 }
 
@@ -191,7 +254,7 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	if (p->state == TAGS_P_ACCEPTED) {
 		p->state = TAGS_P_UP;
 		leat_peer_up(e->outer, p->outer, NULL, 0);
-		tags_todo(e, p);
+		tags_todo(e, p); /* an answer to its BYE, perhaps */
 		return;
 	}
 	if (p->state != TAGS_P_CONNECTING)
@@ -204,16 +267,17 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	peer_limits(e, p, &hello);
 	p->state = TAGS_P_UP;
 	leat_peer_up(e->outer, p->outer, ev->priv + TAGS_HELLO_LEN, hello.priv_len);
+	tags_rx_early(e, p);
 }
 
 /*
- * Who closes in order says so. What is left of a process that was killed may look to the device as if it
- * had, and what was on its way to somebody who left as if he had died.
+ * A side that closes in order says so. What is left of a process that was killed may look to the
+ * device as if it had, and what was on its way to a peer that left as if that had died.
  */
 static int
 end_status(const struct tags_peer *p, int status)
 {
-	if (p->bye && status == -ECONNRESET)
+	if (p->bye)
 		return 0;
 	if (!p->bye && status == 0 && (p->state == TAGS_P_UP || p->state == TAGS_P_ACCEPTED))
 		return -ECONNRESET;
@@ -244,10 +308,8 @@ ended(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 		snprintf(text, sizeof(text), "%s %s", leat_peer_addr(e->outer, outer),
 			 status == 0 ? "disconnected" : "went without a word: it died");
 	leat_peer_closing(e->outer, outer, status, text);
-	if (p->state != TAGS_P_ENDING)
-		drop(e, p, status);
-	if (p->leaving)
-		tags_peer_leave(e, p);
+	stop_leaving(e, p);
+	drop(e, p, status, true);
 	peer_free(e, p);
 	leat_peer_down(e->outer, outer);
 }
@@ -280,16 +342,17 @@ tags_events(struct tags_ep *e)
 /* ---- from the application ---- */
 
 struct priv {
-	uint8_t bytes[LEAT_PRIV_MAX];
+	uint8_t bytes[LEAT_EP_PRIV_MAX];
 	struct leat_conn_params params;
 };
 
 /* The caller's data with the hello before them. */
 static int
-priv_build(const struct tags_ep *e, struct priv *out, const struct leat_conn_params *params,
-	   uint16_t max, const char *what)
+priv_build(struct tags_ep *e, struct priv *out, const struct leat_conn_params *params, uint16_t max,
+	   const char *what)
 {
 	struct tags_hello hello = { .priv_len = (uint8_t)params->priv_len, .segment = e->segment };
+	const struct tags_place *place;
 	unsigned int c;
 
 	if (params->priv_len > max)
@@ -297,6 +360,10 @@ priv_build(const struct tags_ep *e, struct priv *out, const struct leat_conn_par
 				"%s: %s: %u B of private data, at most %u go along (of an endpoint "
 				"with tagged ops)",
 				leat_ep_name(e->outer), what, params->priv_len, max);
+	place = tags_mem_grow(e);
+	if (place == NULL)
+		return -rte_errno;
+	hello.token = place->token;
 	for (c = 0; c < TAGS_CLASSES; c++)
 		hello.window[c] = (uint8_t)e->window[c];
 	tags_hello_build(out->bytes, &hello);
@@ -318,13 +385,11 @@ tags_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 
 	ret = priv_build(e, &priv, params, e->priv_connect, "connect");
 	if (ret == 0)
-		ret = tags_mem_grow(e);
-	if (ret == 0)
 		ret = leat_ep_connect(e->inner, addr, &priv.params);
 	if (ret < 0)
 		return ret;
 	peer_init(&e->peers[ret], peer, TAGS_P_CONNECTING);
-	peer_count(e, &e->peers[ret]);
+	peer_place(e, &e->peers[ret], SLIST_FIRST(&e->free_places));
 	return 0;
 }
 
@@ -338,13 +403,11 @@ tags_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 
 	ret = priv_build(e, &priv, params, e->priv_accept, "accept");
 	if (ret == 0)
-		ret = tags_mem_grow(e);
-	if (ret == 0)
 		ret = leat_ep_accept(e->inner, p->id, &priv.params);
 	if (ret < 0)
 		return ret;
 	p->state = TAGS_P_ACCEPTED;
-	peer_count(e, p);
+	peer_place(e, p, SLIST_FIRST(&e->free_places));
 	return 0;
 }
 

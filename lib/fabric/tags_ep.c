@@ -10,6 +10,11 @@
 
 /* How long what the layer itself has under way may hold up a close: credits, mostly. */
 #define CLOSE_US (100 * 1000)
+/*
+ * How long it waits for the answers to its good-byes: an endpoint of the same thread can't give
+ * one.
+ */
+#define ANSWER_US (20 * 1000)
 
 #define OPS_TAGGED (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
 #define OPS_PLAIN (LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV))
@@ -19,19 +24,25 @@ uint32_t
 leat_tags_ops(const struct leat_dev_info *info)
 {
 	if ((info->ops & OPS_TAGGED) != 0 || (info->ops & OPS_PLAIN) != OPS_PLAIN ||
-	    (info->ep_types & (1u << LEAT_EP_RELIABLE)) == 0 || !info->source ||
+	    (info->ep_types & (1u << LEAT_EP_RELIABLE)) == 0 ||
 	    info->rx_depth_max < TAGS_RECVS_MIN || info->priv_connect < TAGS_HELLO_LEN ||
 	    info->priv_accept < TAGS_HELLO_LEN)
 		return 0;
-	return OPS_TAGGED;
+	/* Segments have tokens, but the notice of a WRITE_IMM has none. */
+	if (!info->source && (info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0)
+		return 0;
+	/* A device that would keep untagged messages, too, gives all of them to the layer. */
+	return info->unexpected_bounded ? OPS_TAGGED : OPS_MESSAGE;
 }
 
 void
 leat_tags_info(struct leat_dev_info *info)
 {
 	info->max_peers = RTE_MIN(info->max_peers, info->rx_depth_max / TAGS_RECVS_MIN);
+	info->max_peers = RTE_MIN(info->max_peers, info->tx_depth_max / 2);
 	info->ep_types = 1u << LEAT_EP_RELIABLE;
 	info->directed_recv = true;
+	info->source = true;
 	info->send_imm = true;
 	if ((info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) == 0)
 		info->imm_size = 8;
@@ -44,25 +55,52 @@ leat_tags_info(struct leat_dev_info *info)
 	info->priv_padded = false;
 }
 
+/*
+ * The inner endpoint's send depth: a part for one-sided ops, of which there may be tx_depth, and
+ * one for segments: some of each peer's own, and those that are shared. If the device has less,
+ * half of that is for segments, of which each peer has one. No more is asked for than needed: some
+ * devices have so much for each peer.
+ */
+static void
+send_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
+{
+	uint32_t onesided = (conf->ops & ~OPS_MESSAGE) != 0 ? conf->tx_depth : 0;
+	uint32_t own = RTE_MIN(RTE_MAX(TAGS_SHARED / conf->max_peers, 1), TAGS_OWN);
+	uint32_t segments =
+		RTE_MIN(own * conf->max_peers + TAGS_SHARED, TAGS_SENDS * conf->max_peers);
+	uint32_t depth = RTE_MIN(onesided + segments, info->tx_depth_max);
+
+	segments = RTE_MIN(segments, RTE_MAX(depth - RTE_MIN(onesided, depth), depth / 2));
+	e->nb_own = RTE_MIN(own, segments / conf->max_peers);
+	e->nb_shared = segments - e->nb_own * conf->max_peers;
+	e->onesided_max = depth - segments;
+	e->tx_depth = depth;
+}
+
 /* How many receives for each peer, how they are shared out, and how long they are. */
 static void
-sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
+recv_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
 {
 	uint32_t n = RTE_MIN(info->rx_depth_max / conf->max_peers, (uint32_t)TAGS_RECVS);
 	uint32_t left = n - TAGS_REPLY_WINDOW - TAGS_CONTROLS;
-	uint64_t segment = TAGS_MEMORY / ((uint64_t)n * conf->max_peers);
+	uint64_t segment = TAGS_MEMORY / ((uint64_t)(n + e->nb_own) * conf->max_peers);
 
 	e->nb_recvs = n;
 	e->window[TAGS_C_REPLY] = TAGS_REPLY_WINDOW;
 	e->window[TAGS_C_DATA] = (uint16_t)(left / 2);
 	e->window[TAGS_C_MSG] = (uint16_t)(left - left / 2);
 	segment = RTE_MIN(RTE_MAX(segment, (uint64_t)TAGS_SEGMENT_FEW), (uint64_t)TAGS_SEGMENT);
-	segment = RTE_MIN(segment, info->max_msg - TAGS_HDR_LEN);
+	segment = RTE_MIN(segment, info->max_msg - TAGS_HDR_MAX);
+	/*
+	 * What a device copies when it is posted (shm: 4096 B) costs a fraction of a little more.
+	 */
+	if (info->inline_max >= TAGS_HDR_MAX + TAGS_SEGMENT_FEW)
+		segment = RTE_MIN(segment, (uint64_t)info->inline_max - TAGS_HDR_MAX);
 	e->segment = (uint16_t)segment;
 }
 
 static struct leat_ep *
-inner_open(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
+inner_open(struct tags_ep *e, const struct leat_ep_conf *conf)
 {
 	char name[LEAT_EP_NAME_MAX];
 	struct leat_ep_conf c = {
@@ -75,8 +113,7 @@ inner_open(struct tags_ep *e, const struct leat_dev_info *info, const struct lea
 
 	snprintf(name, sizeof(name), "%.*s.tags", LEAT_EP_NAME_MAX - 6, leat_ep_name(e->outer));
 	c.rx_depth = e->nb_recvs * conf->max_peers;
-	c.tx_depth = conf->tx_depth + RTE_MIN(c.rx_depth, (uint32_t)TAGS_TX_MAX);
-	c.tx_depth = RTE_MIN(c.tx_depth, info->tx_depth_max);
+	c.tx_depth = e->tx_depth;
 	return leat_ep_create_inner(e->outer, &c);
 }
 
@@ -101,7 +138,9 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	if ((info.ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0 && info.imm_size < 8)
 		e->imm_mask = (UINT64_C(1) << info.imm_size * 8) - 1;
 	TAILQ_INIT(&e->todo);
-	STAILQ_INIT(&e->free_segs);
+	TAILQ_INIT(&e->refused);
+	STAILQ_INIT(&e->shared);
+	SLIST_INIT(&e->free_places);
 	TAILQ_INIT(&e->free_tx);
 	TAILQ_INIT(&e->free_rx);
 	TAILQ_INIT(&e->repost);
@@ -109,8 +148,9 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	TAILQ_INIT(&e->wild_recvs);
 	TAILQ_INIT(&e->plain);
 	TAILQ_INIT(&e->tagged);
-	sizes(e, &info, conf);
-	e->inner = inner_open(e, &info, conf);
+	send_sizes(e, &info, conf);
+	recv_sizes(e, &info, conf);
+	e->inner = inner_open(e, conf);
 	if (e->inner == NULL) {
 		ret = -rte_errno;
 		goto fail;
@@ -143,12 +183,46 @@ tags_ep_quiesce(struct leat_ep *ep)
 	tags_rx_drop_all(tags_of(ep), -ECANCELED);
 }
 
+/* @return whether good-byes, or the device, are still waited for */
+static bool
+parting(const struct tags_ep *e, uint64_t answers)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->inner->nb_peers; i++) {
+		const struct tags_peer *p = &e->peers[i];
+
+		if (p->leaving && (!p->bye_sent || leat_now() < answers))
+			return true;
+	}
+	return false;
+}
+
+/* To all peers; waits until that was sent, and shortly for the answers. */
+static void
+say_goodbye(struct tags_ep *e, int status)
+{
+	uint64_t now = leat_now(), end = leat_time_add(now, leat_us_to_cycles(CLOSE_US));
+	uint64_t answers = leat_time_add(now, leat_us_to_cycles(ANSWER_US));
+	uint32_t i;
+
+	e->closing = true;
+	for (i = 0; i < e->inner->nb_peers; i++)
+		tags_peer_close(e, &e->peers[i], status);
+	while (parting(e, answers) && leat_now() < end) {
+		(void)tags_inner_poll(e);
+		tags_events(e);
+		sched_yield();
+	}
+}
+
 static void
 tags_ep_abort(struct leat_ep *ep)
 {
 	struct tags_ep *e = tags_of(ep);
 	uint32_t i;
 
+	say_goodbye(e, -ESHUTDOWN);
 	e->aborted = true;
 	for (i = 0; i < e->inner->nb_peers; i++) {
 		struct tags_peer *p = &e->peers[i];
@@ -156,41 +230,11 @@ tags_ep_abort(struct leat_ep *ep)
 		if (p->state == TAGS_P_FREE)
 			continue;
 		p->state = TAGS_P_ENDING;
-		tags_tx_drop(e, p, -ESHUTDOWN);
+		tags_tx_stop(e, p, -ESHUTDOWN);
 	}
 	tags_rx_drop_all(e, -ESHUTDOWN);
 	/* One-sided ops come back with it. */
 	(void)leat_ep_shutdown(e->inner, 0); /* it was not shut down before */
-}
-
-/* Good-byes, and until they are sent: receives come back more easily when no send is in flight. */
-static void
-say_goodbye(struct tags_ep *e)
-{
-	uint64_t end = leat_time_add(leat_now(), leat_us_to_cycles(CLOSE_US));
-	struct leat_op *ops[TAGS_BURST];
-	struct tags_iop *iop;
-	uint32_t i;
-	uint16_t n;
-
-	for (i = 0; i < e->inner->nb_peers; i++) {
-		struct tags_peer *p = &e->peers[i];
-
-		/* If there is no room for it in time the other side takes it for a death. */
-		if (p->state == TAGS_P_UP && e->inner->peers[i].state == LEAT_PEER_UP)
-			tags_tx_bye(e, p);
-	}
-	while ((!TAILQ_EMPTY(&e->todo) || e->inner->tx_room < e->inner->ctrl->conf.tx_depth) &&
-	       leat_now() < end) {
-		n = leat_ep_poll(e->inner, ops, TAGS_BURST);
-		for (i = 0; i < n; i++) {
-			iop = ops[i]->user;
-			if (ops[i]->type == LEAT_OP_SEND)
-				STAILQ_INSERT_HEAD(&e->free_segs, iop, link);
-		}
-		tags_todo_run(e);
-		sched_yield();
-	}
 }
 
 static void
@@ -199,9 +243,10 @@ tags_ep_close(struct leat_ep *ep)
 	struct tags_ep *e = tags_of(ep);
 	int ret;
 
-	if (!e->aborted)
-		say_goodbye(e);
-	ret = leat_ep_close(e->inner, e->aborted ? 0 : CLOSE_US, NULL, NULL);
+	if (!e->closing)
+		say_goodbye(e, -ECANCELED);
+	e->aborted = true;
+	ret = leat_ep_close(e->inner, CLOSE_US, NULL, NULL);
 	if (ret < 0 && ret != -ETIMEDOUT) {
 		LEAT_LOG(ERR, fabric, "%s: close: %s; its memory is not freed", leat_ep_name(ep),
 			 leat_err_msg());
@@ -265,7 +310,7 @@ tags_arm(struct leat_ep *ep)
 
 	if (ret == -ESHUTDOWN)
 		return -EAGAIN; /* the outer one is about to be */
-	if (ret == 0 && !TAILQ_EMPTY(&e->todo))
+	if (ret == 0 && (!TAILQ_EMPTY(&e->todo) || !TAILQ_EMPTY(&e->refused)))
 		return -EBUSY; /* the device was full */
 	return ret;
 }

@@ -31,7 +31,7 @@ tags_push(struct tags_ep *e)
 {
 	if (!TAILQ_EMPTY(&e->repost))
 		tags_repost(e);
-	if (!TAILQ_EMPTY(&e->todo))
+	if (!TAILQ_EMPTY(&e->todo) || !TAILQ_EMPTY(&e->refused))
 		tags_todo_run(e);
 }
 
@@ -117,7 +117,7 @@ tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		}
 	}
 	tags_push(e);
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }
 
 int

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Buffers of the tag layer. Those for sending, and the tables of ops, are allocated with the endpoint;
- * bounce buffers for receiving with the connections, a chunk for each that there was at the same time:
+ * Buffers of the tag layer. Shared segments for sending, and the tables of ops, are allocated with
+ * the endpoint; other buffers with the connections, a chunk for each that there was at the same
+ * time:
  *
- *     chunk   rbuf rbuf ... rbuf | segment segment ... segment      nb_recvs of each, one region
+ *     chunk   rbuf ... rbuf | iop ... iop | buffers of the rbufs | segments of the iops
+ *              nb_recvs        nb_own       (buffers and segments are one region)
  *
  * A chunk's receives are posted before its connection can send anything, and stay posted when it ends: the
- * next one finds them there.
+ * next one finds them there. Its segments belong to one place, and a connection has a place.
  */
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "tags_pvt.h"
 
@@ -19,13 +22,14 @@ struct tags_chunk {
 	struct tags_chunk *next;
 	struct leat_mr *mr;
 	struct tags_rbuf *bufs;
+	struct tags_iop *segs;
 	uint8_t *mem;
 };
 
 static size_t
 stride(const struct tags_ep *e)
 {
-	return RTE_ALIGN_CEIL((size_t)TAGS_HDR_LEN + e->segment, LEAT_CACHE_LINE);
+	return RTE_ALIGN_CEIL((size_t)TAGS_HDR_MAX + e->segment, LEAT_CACHE_LINE);
 }
 
 /* Zeroed; for what is made of whole cache lines. */
@@ -39,28 +43,44 @@ lines_alloc(size_t n, size_t size)
 	return p;
 }
 
-static int
-segs_open(struct tags_ep *e)
+/* Segments for a place, or with NULL for all. */
+static void
+segs_init(struct tags_ep *e, struct tags_iop *segs, uint32_t n, uint8_t *mem, struct leat_mr *mr,
+	  struct tags_place *place)
 {
-	uint32_t i, n = RTE_MIN(e->nb_recvs * e->inner->nb_peers, (uint32_t)TAGS_TX_MAX);
+	struct tags_iop_list *list = place != NULL ? &place->free : &e->shared;
+	uint32_t i;
 
-	e->segs = lines_alloc(n, sizeof(*e->segs));
-	e->seg_mem = aligned_alloc(LEAT_CACHE_LINE, n * stride(e));
-	if (e->segs == NULL || e->seg_mem == NULL)
-		return -ENOMEM;
-	e->seg_mr = leat_mr_register(e->inner, e->seg_mem, n * stride(e), LEAT_MR_LOCAL);
-	if (e->seg_mr == NULL)
-		return -rte_errno;
+	STAILQ_INIT(list);
 	for (i = 0; i < n; i++) {
-		struct tags_iop *iop = &e->segs[i];
+		struct tags_iop *iop = &segs[i];
 
 		iop->op.type = LEAT_OP_SEND;
-		iop->op.buf = e->seg_mem + i * stride(e);
-		iop->op.mr = e->seg_mr;
+		iop->op.buf = mem + i * stride(e);
+		iop->op.mr = mr;
 		iop->op.queue = LEAT_QUEUE_NONE;
 		iop->op.user = iop;
-		STAILQ_INSERT_TAIL(&e->free_segs, iop, link);
+		iop->place = place;
+		STAILQ_INSERT_TAIL(list, iop, link);
 	}
+}
+
+static int
+shared_open(struct tags_ep *e)
+{
+	size_t len = e->nb_shared * stride(e);
+
+	if (len == 0)
+		return 0;
+	e->segs = lines_alloc(e->nb_shared, sizeof(*e->segs));
+	e->seg_mem = aligned_alloc(LEAT_CACHE_LINE, len);
+	if (e->segs == NULL || e->seg_mem == NULL)
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory",
+				leat_ep_name(e->outer));
+	e->seg_mr = leat_mr_register(e->inner, e->seg_mem, len, LEAT_MR_LOCAL);
+	if (e->seg_mr == NULL)
+		return -rte_errno;
+	segs_init(e, e->segs, e->nb_shared, e->seg_mem, e->seg_mr, NULL);
 	return 0;
 }
 
@@ -68,7 +88,6 @@ int
 tags_mem_open(struct tags_ep *e, const struct leat_ep_conf *conf)
 {
 	uint32_t i, nb_hash = rte_align32pow2(conf->rx_depth);
-	int ret;
 
 	e->hash_mask = nb_hash - 1;
 	e->peers = calloc(e->inner->nb_peers, sizeof(*e->peers));
@@ -76,15 +95,12 @@ tags_mem_open(struct tags_ep *e, const struct leat_ep_conf *conf)
 	e->rxs = calloc(conf->rx_depth, sizeof(*e->rxs));
 	e->exact = calloc(nb_hash, sizeof(*e->exact));
 	e->by_tag = calloc(nb_hash, sizeof(*e->by_tag));
-	ret = e->peers == NULL || e->txs == NULL || e->rxs == NULL || e->exact == NULL ||
-			      e->by_tag == NULL
-		      ? -ENOMEM
-		      : segs_open(e);
-	if (ret == -ENOMEM)
-		leat_err(ENOMEM, "%s: create endpoint: out of memory for tagged ops of %u peers",
-			 leat_ep_name(e->outer), conf->max_peers);
-	if (ret < 0)
-		return ret;
+	e->places = calloc(e->inner->nb_peers, sizeof(*e->places));
+	if (e->peers == NULL || e->txs == NULL || e->rxs == NULL || e->exact == NULL ||
+	    e->by_tag == NULL || e->places == NULL)
+		return leat_err(ENOMEM,
+				"%s: create endpoint: out of memory for tagged ops of %u peers",
+				leat_ep_name(e->outer), conf->max_peers);
 	for (i = 0; i < conf->tx_depth; i++)
 		TAILQ_INSERT_TAIL(&e->free_tx, &e->txs[i], link);
 	for (i = 0; i < conf->rx_depth; i++)
@@ -95,58 +111,98 @@ tags_mem_open(struct tags_ep *e, const struct leat_ep_conf *conf)
 	}
 	for (i = 0; i < e->inner->nb_peers; i++)
 		e->peers[i].id = (uint16_t)i;
-	return 0;
+	return shared_open(e);
 }
 
 static void
 chunk_free(struct tags_chunk *c)
 {
 	free(c->bufs);
+	free(c->segs);
 	free(c->mem);
 	free(c);
 }
 
-int
-tags_mem_grow(struct tags_ep *e)
+static struct tags_chunk *
+chunk_alloc(const struct tags_ep *e)
 {
-	struct tags_chunk *c;
-	uint32_t i;
+	size_t len = (e->nb_recvs + e->nb_own) * stride(e);
+	struct tags_chunk *c = calloc(1, sizeof(*c));
 
-	if (e->nb_conns < e->nb_chunks)
-		return 0;
-	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		goto nomem;
 	c->bufs = lines_alloc(e->nb_recvs, sizeof(*c->bufs));
-	c->mem = aligned_alloc(LEAT_CACHE_LINE, e->nb_recvs * stride(e));
-	if (c->bufs == NULL || c->mem == NULL)
+	c->segs = lines_alloc(e->nb_own, sizeof(*c->segs));
+	c->mem = aligned_alloc(LEAT_CACHE_LINE, len);
+	if (c->bufs == NULL || c->segs == NULL || c->mem == NULL)
 		goto nomem;
-	c->mr = leat_mr_register(e->inner, c->mem, e->nb_recvs * stride(e), LEAT_MR_LOCAL);
-	if (c->mr == NULL) {
+	c->mr = leat_mr_register(e->inner, c->mem, len, LEAT_MR_LOCAL);
+	if (c->mr != NULL)
+		return c;
+	chunk_free(c);
+	return NULL;
+nomem:
+	if (c != NULL)
 		chunk_free(c);
-		return -rte_errno;
-	}
+	leat_err(ENOMEM, "%s: connection: out of memory", leat_ep_name(e->outer));
+	return NULL;
+}
+
+static void
+recvs_init(struct tags_ep *e, const struct tags_chunk *c)
+{
+	uint32_t i;
+
 	for (i = 0; i < e->nb_recvs; i++) {
 		struct tags_rbuf *b = &c->bufs[i];
 
 		b->op.type = LEAT_OP_RECV;
 		b->op.peer = LEAT_PEER_ANY;
 		b->op.buf = c->mem + i * stride(e);
-		b->op.size = (size_t)TAGS_HDR_LEN + e->segment;
+		b->op.size = (size_t)TAGS_HDR_MAX + e->segment;
 		b->op.mr = c->mr;
 		b->op.queue = e->recv_queue;
 		b->op.user = b;
 		TAILQ_INSERT_TAIL(&e->repost, b, link);
 	}
+}
+
+/* @return false if there is no memory for it */
+static bool
+grow(struct tags_ep *e)
+{
+	struct tags_chunk *c = chunk_alloc(e);
+	struct tags_place *place;
+
+	if (c == NULL)
+		return false;
+	recvs_init(e, c);
+	place = &e->places[e->nb_chunks];
+	segs_init(e, c->segs, e->nb_own, c->mem + e->nb_recvs * stride(e), c->mr, place);
+	SLIST_INSERT_HEAD(&e->free_places, place, link);
 	c->next = e->chunks;
 	e->chunks = c;
 	e->nb_chunks++;
 	tags_push(e);
-	return 0;
-nomem:
-	if (c != NULL)
-		chunk_free(c);
-	return leat_err(ENOMEM, "%s: connection: out of memory", leat_ep_name(e->outer));
+	return true;
+}
+
+struct tags_place *
+tags_mem_grow(struct tags_ep *e)
+{
+	struct tags_place *place;
+	uint64_t token;
+
+	if (SLIST_EMPTY(&e->free_places) && !grow(e))
+		return NULL;
+	if (getrandom(&token, sizeof(token), GRND_NONBLOCK) != (ssize_t)sizeof(token)) {
+		leat_err(errno, "%s: connection: getrandom: %s", leat_ep_name(e->outer),
+			 strerror(errno));
+		return NULL;
+	}
+	place = SLIST_FIRST(&e->free_places);
+	place->token = (token & ~TAGS_TOKEN_PEER) | (uint64_t)(place - e->places);
+	return place;
 }
 
 void
@@ -160,6 +216,7 @@ tags_mem_close(struct tags_ep *e)
 	}
 	free(e->segs);
 	free(e->seg_mem);
+	free(e->places);
 	free(e->peers);
 	free(e->txs);
 	free(e->rxs);

@@ -40,6 +40,25 @@
  * application. DATA has its receive, replies are taken in at once: so whatever was matched gets
  * through, though all of MSG may be used up by messages that nobody receives.
  *
+ * And each connection has segments of its own to send with, besides those that all share, so that
+ * peers that take nothing, however many and whatever window they claimed, never hold up the
+ * messages to another one. The device's send depth is shared out in the same way: a part for
+ * segments, and a part for one-sided ops.
+ *
+ * Ends. A side that closes in order says BYE, and disconnects when the other side has answered with
+ * BYE, or has not in LEAVE_US. As segments are taken in the order of sending, BYE behind all
+ * others, either side then knows that it has all there was, and that the device has nothing of the
+ * connection under way:
+ *
+ *     closes                                    the other side
+ *     gives ops back            BYE
+ *                               ----------->    sends nothing more
+ *                               BYE
+ *                               <-----------
+ *     disconnects               (device)        DISCONNECTED, status 0
+ *
+ * If both close at once, each one's BYE answers the other's.
+ *
  * Credits are returned in every header, and in a CREDIT when half of a class is owed, h = (w + 1) / 2 of a
  * window w. Why two CREDITs per class on the way are the most: the k-th is sent when kh segments were taken
  * in. The last of them could be sent only after kh - w <= (k - 2)h credits had come back, so after the
@@ -63,22 +82,46 @@
 #define TAGS_SEGMENT 4096
 #define TAGS_SEGMENT_FEW 1024
 #define TAGS_MEMORY (UINT64_C(64) << 20)
-/* Segments that may be on their way to the device, of all peers together. */
-#define TAGS_TX_MAX 256
+/*
+ * Segments to send with: of all connections together; of each one, at most; and the most that it
+ * can have in use.
+ */
+#define TAGS_SHARED 256
+#define TAGS_OWN 4
+#define TAGS_SENDS 24
+/*
+ * Segments with another connection's token that a peer is believed to send by mistake: late ones.
+ */
+#define TAGS_STALE_MAX 256
+/* Peers to which the device takes nothing: so many are tried again in a poll. */
+#define TAGS_RETRIES 4
 
 #define TAGS_BURST 32
 
 struct tags_peer;
 struct tags_tx;
+struct tags_place;
 
 /* An op of the inner endpoint that sends: a segment of the pool, or a caller's one-sided op. */
 struct tags_iop {
 	struct leat_op op;
 	struct tags_peer *peer;
-	struct tags_tx *tx; /* whose it is; NULL: nobody's (replies, credits) */
+	struct tags_tx *tx;	  /* the op it is part of; NULL: none (replies, credits) */
+	struct tags_place *place; /* a segment: whose it is; NULL: it is shared */
 	STAILQ_ENTRY(tags_iop) link;
 };
 STAILQ_HEAD(tags_iop_list, tags_iop);
+
+/*
+ * A connection's place: the segments that it has for itself, and the token by which those of its
+ * peer are known.
+ */
+struct tags_place {
+	uint64_t token;
+	struct tags_peer *peer; /* NULL: no connection has it */
+	struct tags_iop_list free;
+	SLIST_ENTRY(tags_place) link; /* while no connection has it */
+};
 
 enum tags_tx_state {
 	TAGS_TX_FREE,
@@ -132,7 +175,8 @@ struct tags_rbuf {
 	TAILQ_ENTRY(tags_rbuf) same; /* unexpected and tagged: those of one hash value */
 	struct tags_hdr hdr;
 	uint64_t written; /* WRITE_IMM: bytes */
-	uint32_t bytes;	  /* of the message that are here */
+	uint32_t bytes;	  /* of the message that are here, behind a header of */
+	uint32_t hdr_len; /* so many */
 	uint32_t rid;	  /* reply: which receive, if it is GRANT */
 	uint8_t reply;	  /* TAGS_GRANT or TAGS_REFUSE */
 	bool notice;	  /* of a WRITE_IMM */
@@ -145,7 +189,14 @@ enum tags_peer_state {
 	TAGS_P_REQUESTED,
 	TAGS_P_ACCEPTED, /* its messages may come, ours must wait */
 	TAGS_P_UP,
-	TAGS_P_ENDING, /* nothing goes on; the inner peer's last event is to come */
+	TAGS_P_ENDING, /* nothing goes on but good-byes; the inner peer's last event is to come */
+};
+
+/* Lists of an endpoint on which a peer may be. */
+enum tags_queued {
+	TAGS_Q_NONE,
+	TAGS_Q_TODO,	/* something may be sent to it */
+	TAGS_Q_REFUSED, /* the device had no room for it */
 };
 
 /* A peer, by its id at the inner endpoint. */
@@ -153,12 +204,19 @@ struct tags_peer {
 	struct leat_peer *outer; /* NULL: the application does not know it (any more) */
 	uint16_t id;
 	uint8_t state;
-	bool todo;		/* on ep->todo */
-	bool counted;		/* in ep->nb_conns */
-	bool bye;		/* it said that it goes */
-	bool leaving;		/* our BYE is to be sent, the last we say */
-	uint64_t leave_by;	/* till then it holds up the end */
-	struct tags_iop *leave; /* our BYE, once there was a segment for it */
+	uint8_t queued;	   /* enum tags_queued */
+	bool starved;	   /* something is to be sent when one of its segments is back */
+	bool lost;	   /* the device lost something of it: what comes behind is not taken */
+	bool bye;	   /* it said BYE */
+	bool leaving;	   /* our BYE is to be sent, is on its way, or its answer is waited for */
+	bool bye_built;	   /* ... it is on its way */
+	bool bye_sent;	   /* ... the device has sent it */
+	uint64_t leave_by; /* until then the good-byes hold up the end */
+	struct tags_iop *leave; /* our BYE while it is on its way */
+	struct tags_place *place;
+	uint32_t in_use; /* segments that were built, and are not back */
+	uint64_t token;	 /* of segments to it */
+	uint32_t stale;	 /* segments from it that came with another token than that of its place */
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* what it takes */
 	uint16_t window[TAGS_CLASSES]; /* what it takes */
@@ -169,9 +227,14 @@ struct tags_peer {
 	struct tags_tx_list streams; /* in order of grants */
 	struct tags_iop_list built;  /* in order, to be posted */
 	struct tags_rbuf_list replies;
+	struct tags_rbuf_list early; /* segments that came before CONNECTED, in order */
+	uint32_t nb_early;
 	struct tags_rx_list recvs; /* RECVs from this peer only, posted */
 	TAILQ_ENTRY(tags_peer) link;
 };
+
+TAILQ_HEAD(tags_peer_list, tags_peer);
+SLIST_HEAD(tags_place_list, tags_place);
 
 /* An outer endpoint. */
 struct tags_ep {
@@ -179,9 +242,9 @@ struct tags_ep {
 	const struct leat_driver *driver; /* inner's */
 	/* Of bounce buffers: segments must be seen in the order in which they were sent. Some devices do that alone. */
 	struct leat_queue *recv_queue;
-	struct tags_peer *peers;      /* inner's nb_peers */
-	TAILQ_HEAD(, tags_peer) todo; /* something may be sent to them */
-	struct tags_iop_list free_segs;
+	struct tags_peer *peers;	     /* inner's nb_peers */
+	struct tags_peer_list todo, refused; /* see enum tags_queued */
+	struct tags_iop_list shared;	     /* segments */
 	struct tags_tx_list free_tx;
 	struct tags_rx_list free_rx;
 	struct tags_rbuf_list repost; /* bounce buffers that go back to the device */
@@ -199,18 +262,23 @@ struct tags_ep {
 
 	uint16_t window[TAGS_CLASSES];
 	uint16_t segment;
-	uint32_t nb_recvs; /* for each peer */
+	uint32_t nb_recvs, nb_own; /* for each peer */
+	uint32_t nb_shared;
+	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
+	uint32_t tx_depth;		    /* inner's */
 	uint32_t nb_tx, nb_rx;
 	uint16_t priv_connect, priv_accept; /* left for the caller */
-	uint32_t nb_conns; /* connections, from connect or accept to their last event */
 	uint32_t nb_chunks;
-	uint32_t nb_leaving;	   /* peers with a BYE on its way */
-	struct tags_chunk *chunks; /* receives for one peer each */
-	struct tags_iop *segs;
+	uint32_t nb_leaving;	   /* peers that are leaving */
+	struct tags_chunk *chunks; /* buffers for one connection each */
+	struct tags_place *places; /* nb_chunks of them have segments */
+	struct tags_iop *segs;	   /* those that are shared */
 	uint8_t *seg_mem;
 	struct leat_mr *seg_mr;
+	struct tags_place_list free_places;
 	struct tags_tx *txs;
 	struct tags_rx *rxs;
+	bool closing; /* peers are not disconnected one by one any more */
 	bool aborted; /* receives that come back stay */
 };
 
@@ -251,14 +319,22 @@ int tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx);
 const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /* Credits that came back. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
-/* The last segment of a connection: it goes now, or when the device has room for it. */
+/*
+ * BYE, the last segment of a connection, goes behind those that were built: now, or when the device
+ * has room.
+ */
 void tags_tx_bye(struct tags_ep *e, struct tags_peer *p);
-/* The connection ended: gives back what is not with the device, and what the device does not need for it. */
+/* The connection is ending: gives back the caller's ops that are not with the device. */
 void tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status);
+/* The same, and nothing more is sent: takes back the segments that the device does not have. */
+void tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status);
 
 /* ---- tags_rx.c ---- */
 
 void tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b);
+
+/* The peer is up: what came before it was. */
+void tags_rx_early(struct tags_ep *e, struct tags_peer *p);
 /* A receive met a message. Neither is on a list any more. */
 void tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b);
 /* The message is through with its buffer. */
@@ -289,8 +365,12 @@ int tags_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 int tags_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
 void tags_reject(struct leat_ep *ep, struct leat_peer *peer);
 void tags_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
-/* The BYE of a peer was sent, or takes too long. */
-void tags_peer_leave(struct tags_ep *e, struct tags_peer *p);
+/* The endpoint is being closed: gives back a connection's ops, and says BYE. */
+void tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status);
+/* BYE came from the peer. */
+void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
+/* A BYE was sent, or one came: if there were both, it is over. */
+void tags_peer_left(struct tags_ep *e, struct tags_peer *p);
 /* Those that take too long. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
 /* Takes the inner endpoint's events. */
@@ -306,7 +386,10 @@ void tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why);
 
 int tags_mem_open(struct tags_ep *e, const struct leat_ep_conf *conf);
 void tags_mem_close(struct tags_ep *e);
-/* Room for one more connection. */
-int tags_mem_grow(struct tags_ep *e);
+/*
+ * Room for one more connection. @return its place, with a new token; NULL with rte_errno and
+ * leat_err()
+ */
+struct tags_place *tags_mem_grow(struct tags_ep *e);
 
 #endif /* TAGS_PVT_H */

@@ -76,7 +76,7 @@ tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b)
 		return;
 	}
 	if (b->bytes > 0)
-		rte_memcpy(op->buf, (const uint8_t *)b->op.buf + TAGS_HDR_LEN, b->bytes);
+		rte_memcpy(op->buf, (const uint8_t *)b->op.buf + b->hdr_len, b->bytes);
 	if (likely(h->kind == TAGS_EAGER)) {
 		tags_rbuf_done(e, b);
 		tags_rx_finish(e, rx, 0, h->total);
@@ -112,7 +112,7 @@ data(struct tags_ep *e, const struct tags_rbuf *b)
 		return "it sent data that are not the next of their message";
 	if (likely(rx->op != NULL))
 		rte_memcpy((uint8_t *)rx->op->buf + rx->got,
-			   (const uint8_t *)b->op.buf + TAGS_HDR_LEN, b->bytes);
+			   (const uint8_t *)b->op.buf + b->hdr_len, b->bytes);
 	rx->got += b->bytes;
 	if (rx->got < rx->total)
 		return NULL;
@@ -137,14 +137,9 @@ static const char *
 segment(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 {
 	struct tags_hdr *h = &b->hdr;
-	const char *why = tags_hdr_parse(b->op.buf, b->op.len, h);
-	unsigned int c;
+	unsigned int c = tags_kind_class(h->kind);
+	const char *why;
 
-	if (unlikely(why != NULL))
-		return why;
-	if (unlikely(h->seq != p->rx_seq++))
-		return "a segment is missing";
-	c = tags_kind_class(h->kind);
 	if (unlikely(c < TAGS_CLASSES && !take_credit(e, p, c)))
 		return "it sent more than it had credits for";
 	why = tags_credits(e, p, h);
@@ -152,8 +147,10 @@ segment(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 		return why;
 	if (unlikely(p->bye))
 		return "it went on after its good-bye";
-	p->bye = h->kind == TAGS_BYE;
-	b->bytes = (uint32_t)(b->op.len - TAGS_HDR_LEN);
+	if (unlikely(h->kind == TAGS_BYE))
+		tags_peer_said_bye(e, p);
+	b->hdr_len = tags_hdr_len(h->flags);
+	b->bytes = (uint32_t)b->op.len - b->hdr_len;
 	b->notice = false;
 	if (c == TAGS_C_MSG) {
 		message(e, b);
@@ -181,8 +178,131 @@ notice(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 	b->notice = true;
 	b->written = b->op.len;
 	b->bytes = 0;
+	b->hdr_len = 0;
 	message(e, b);
 	return NULL;
+}
+
+static inline bool
+takes(const struct tags_peer *p)
+{
+	return p != NULL && (p->state == TAGS_P_UP || p->state == TAGS_P_ACCEPTED) && !p->lost;
+}
+
+/*
+ * A segment of another connection than it came over, or of none: one that was under way when its
+ * connection ended. A peer that goes on sending such ones does it on purpose.
+ */
+static const char *
+stale(struct tags_peer *p)
+{
+	return takes(p) && ++p->stale > TAGS_STALE_MAX ? "it sent segments of other connections"
+						       : "";
+}
+
+/* The connection ends here: BYE is all that is waited for. */
+static void
+last(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
+{
+	if (!p->leaving || p->lost)
+		return;
+	if (h->seq != p->rx_seq++)
+		p->lost = true;
+	else if (h->kind == TAGS_BYE)
+		tags_peer_said_bye(e, p);
+}
+
+/*
+ * The next in its direction, of a connection that is UP, or was accepted. @return NULL, or what is
+ * wrong with it
+ */
+static const char *
+in_turn(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
+{
+	uint8_t inner = e->inner->peers[p->id].state;
+
+	if (likely(b->hdr.seq == p->rx_seq)) {
+		p->rx_seq++;
+		return segment(e, p, b);
+	}
+	/* A connection that breaks loses segments: its last event tells why. */
+	p->lost = inner == LEAT_PEER_CLOSING || inner == LEAT_PEER_DOWN;
+	return p->lost ? "" : "a segment is missing";
+}
+
+/*
+ * A segment of a connection whose CONNECTED is still to come: the other side was up first, and the
+ * device knows its address by another connection that is. It waits; a peer that keeps to its
+ * windows never sends more than there is room for, and of one that does not a segment is missing
+ * then.
+ * @return like arrived()
+ */
+static const char *
+early(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
+{
+	uint32_t room = 0;
+	unsigned int c;
+
+	for (c = 0; c < TAGS_CLASSES; c++)
+		room += e->window[c];
+	if (p->nb_early >= room)
+		return "";
+	p->nb_early++;
+	TAILQ_INSERT_TAIL(&p->early, b, link);
+	return NULL;
+}
+
+/* @return NULL; or what is wrong with it, "" if that is not to be told: then the buffer is free */
+static const char *
+arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **from)
+{
+	const char *why = tags_hdr_parse(b->op.buf, b->op.len, &b->hdr);
+	uint64_t place = b->hdr.token & TAGS_TOKEN_PEER;
+	struct tags_peer *p;
+
+	if (unlikely(why != NULL))
+		return takes(*from) ? why : "";
+	if (unlikely(place >= e->nb_chunks || e->places[place].token != b->hdr.token ||
+		     e->places[place].peer == NULL))
+		return stale(*from);
+	*from = p = e->places[place].peer;
+	b->peer = p;
+	if (likely(takes(p)))
+		return in_turn(e, p, b);
+	if (p->state == TAGS_P_CONNECTING)
+		return early(e, p, b);
+	if (p->state == TAGS_P_ENDING)
+		last(e, p, &b->hdr);
+	return "";
+}
+
+/* why: what arrived() says of it */
+static void
+arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const char *why)
+{
+	if (likely(why == NULL))
+		return;
+	TAILQ_INSERT_TAIL(&e->repost, b, link);
+	/* Without a reason: it is late, or the connection broke, and its last event is to come. */
+	if (why[0] != '\0')
+		tags_peer_broke(e, p, why);
+}
+
+void
+tags_rx_early(struct tags_ep *e, struct tags_peer *p)
+{
+	struct tags_rbuf_list list = TAILQ_HEAD_INITIALIZER(list);
+	struct tags_rbuf *b;
+
+	TAILQ_CONCAT(&list, &p->early, link);
+	p->nb_early = 0;
+	while ((b = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, b, link);
+		if (takes(p))
+			arrived_as(e, p, b, in_turn(e, p, b));
+		else
+			arrived_as(e, p, b, "");
+	}
 }
 
 void
@@ -194,25 +314,17 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 
 	if (unlikely(e->aborted))
 		return;
-	if (op->src < e->inner->nb_peers)
+	/* As the device says; connections between the same two endpoints may be one to it. */
+	if (likely(op->src < e->inner->nb_peers))
 		p = &e->peers[op->src];
-	if (unlikely(p == NULL || (p->state != TAGS_P_UP && p->state != TAGS_P_ACCEPTED))) {
-		TAILQ_INSERT_TAIL(&e->repost, b, link);
-		return;
-	}
 	b->peer = p;
 	if (unlikely(op->status < 0))
-		why = op->status == -EMSGSIZE ? "a segment is too long" : "";
+		why = op->status == -EMSGSIZE && takes(p) ? "a segment is too long" : "";
 	else if (unlikely((op->oflags & LEAT_OP_F_WRITTEN) != 0))
-		why = notice(e, p, b);
+		why = takes(p) ? notice(e, p, b) : "";
 	else
-		why = segment(e, p, b);
-	if (likely(why == NULL))
-		return;
-	TAILQ_INSERT_TAIL(&e->repost, b, link);
-	/* Without a reason: the connection broke, its last event is to come. */
-	if (why[0] != '\0')
-		tags_peer_broke(e, p, why);
+		why = arrived(e, b, &p);
+	arrived_as(e, p, b, why);
 }
 
 static void
@@ -237,6 +349,8 @@ tags_rx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 	drop_messages(e, &e->plain, p);
 	drop_messages(e, &e->tagged, p);
 	TAILQ_CONCAT(&e->repost, &p->replies, link);
+	TAILQ_CONCAT(&e->repost, &p->early, link);
+	p->nb_early = 0;
 	for (i = 0; i < e->nb_rx; i++) {
 		struct tags_rx *rx = &e->rxs[i];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sending. A peer to which something may be sent is on the endpoint's todo list. What it has is made into
- * segments as far as there are credits and free segments, in this order:
+ * Sending. A peer to which something may be sent is on the endpoint's todo list; if the device has
+ * no room for it, on the refused list, from which a few are tried again in each poll. What it has
+ * is made into segments as far as there are credits, and segments of its place, in this order:
  *
  *     replies | streams | pending | CREDIT, if none of those carried what is owed
  *
@@ -25,31 +26,71 @@ credits(const struct tags_peer *p, enum tags_class c)
 void
 tags_todo(struct tags_ep *e, struct tags_peer *p)
 {
-	if (p->todo)
+	if (p->queued != TAGS_Q_NONE)
 		return;
-	p->todo = true;
+	p->queued = TAGS_Q_TODO;
 	TAILQ_INSERT_TAIL(&e->todo, p, link);
 }
 
+static void
+dequeue(struct tags_ep *e, struct tags_peer *p)
+{
+	if (p->queued == TAGS_Q_TODO)
+		TAILQ_REMOVE(&e->todo, p, link);
+	else if (p->queued == TAGS_Q_REFUSED)
+		TAILQ_REMOVE(&e->refused, p, link);
+	p->queued = TAGS_Q_NONE;
+}
+
 /* ---- building ---- */
+
+static inline bool
+is_onesided(const struct tags_iop *iop)
+{
+	return iop->op.type != LEAT_OP_SEND;
+}
+
+/* The list that the next segment is taken from, or NULL. */
+static inline struct tags_iop_list *
+free_segs(struct tags_ep *e, struct tags_peer *p)
+{
+	if (likely(!STAILQ_EMPTY(&p->place->free)))
+		return &p->place->free;
+	if (unlikely(STAILQ_EMPTY(&e->shared) || p->in_use >= TAGS_SENDS))
+		return NULL;
+	return &e->shared;
+}
+
+static inline void
+seg_put(struct tags_ep *e, struct tags_iop *iop)
+{
+	struct tags_iop_list *list = iop->place != NULL ? &iop->place->free : &e->shared;
+
+	iop->peer->in_use--;
+	STAILQ_INSERT_HEAD(list, iop, link);
+}
 
 /* There is a free segment. */
 static void
 build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx *tx,
       const void *from, uint32_t bytes)
 {
-	struct tags_iop *iop = STAILQ_FIRST(&e->free_segs);
+	struct tags_iop_list *list = free_segs(e, p);
+	struct tags_iop *iop = STAILQ_FIRST(list);
 	unsigned int c = tags_kind_class(h->kind);
+	uint32_t hdr_len = tags_hdr_len(h->flags);
 	uint8_t *buf = iop->op.buf;
 
-	STAILQ_REMOVE_HEAD(&e->free_segs, link);
+	STAILQ_REMOVE_HEAD(list, link);
+	p->in_use++;
 	h->seq = p->tx_seq++;
+	h->token = p->token;
 	memcpy(h->done, p->done, sizeof(h->done));
 	memcpy(p->told, p->done, sizeof(p->told));
 	tags_hdr_build(buf, h);
 	if (bytes > 0)
-		rte_memcpy(buf + TAGS_HDR_LEN, from, bytes);
-	iop->op.size = TAGS_HDR_LEN + bytes;
+		rte_memcpy(buf + hdr_len, from, bytes);
+	iop->op.size = hdr_len + bytes;
 	iop->op.peer = p->id;
 	iop->peer = p;
 	iop->tx = tx;
@@ -166,7 +207,7 @@ build_next(struct tags_ep *e, struct tags_peer *p)
 
 	if (!reply && !data && !message && !owes(e, p))
 		return NOTHING;
-	if (unlikely(STAILQ_EMPTY(&e->free_segs)))
+	if (unlikely(free_segs(e, p) == NULL))
 		return NO_SEGMENT;
 	if (reply)
 		build_reply(e, p, TAILQ_FIRST(&p->replies));
@@ -181,27 +222,42 @@ build_next(struct tags_ep *e, struct tags_peer *p)
 
 /* ---- to the device ---- */
 
+/* The next ops for the device; one-sided ones don't take the room that segments have. */
+static uint16_t
+gather(const struct tags_ep *e, const struct tags_peer *p, struct leat_op **ops)
+{
+	uint32_t room = e->onesided_max - e->nb_onesided;
+	struct tags_iop *iop;
+	uint16_t n = 0;
+
+	STAILQ_FOREACH(iop, &p->built, link) {
+		if (unlikely(is_onesided(iop)) && room-- == 0)
+			break;
+		ops[n++] = &iop->op;
+		if (n == TAGS_BURST)
+			break;
+	}
+	return n;
+}
+
 /* Posts what was built. @return false if the device has no room for all of it */
 static bool
 flush(struct tags_ep *e, struct tags_peer *p)
 {
 	struct leat_op *ops[TAGS_BURST];
-	struct tags_iop *iop;
 	uint16_t i, n, took;
 
 	/* Headers tell of buffers that are free: they are in their place before. */
 	tags_repost(e);
 	while (!STAILQ_EMPTY(&p->built)) {
-		n = 0;
-		STAILQ_FOREACH(iop, &p->built, link) {
-			ops[n++] = &iop->op;
-			if (n == TAGS_BURST)
-				break;
-		}
-		took = leat_ep_post(e->inner, ops, n);
-		for (i = 0; i < took; i++)
+		n = gather(e, p, ops);
+		took = n > 0 ? leat_ep_post(e->inner, ops, n) : 0;
+		for (i = 0; i < took; i++) {
+			if (unlikely(is_onesided(STAILQ_FIRST(&p->built))))
+				e->nb_onesided++;
 			STAILQ_REMOVE_HEAD(&p->built, link);
-		if (unlikely(took < n))
+		}
+		if (unlikely(took < n || n == 0))
 			return false;
 	}
 	return true;
@@ -213,11 +269,14 @@ send_bye(struct tags_ep *e, struct tags_peer *p)
 {
 	struct tags_hdr h = { .kind = TAGS_BYE };
 
-	if (p->leave == NULL) {
-		p->leave = STAILQ_FIRST(&e->free_segs);
-		if (p->leave == NULL)
-			return false;
-		build(e, p, &h, NULL, NULL, 0);
+	if (!p->bye_built) {
+		const struct tags_iop_list *list = free_segs(e, p);
+
+		p->leave = list != NULL ? STAILQ_FIRST(list) : NULL;
+		p->starved = p->leave == NULL;
+		p->bye_built = p->leave != NULL;
+		if (p->bye_built)
+			build(e, p, &h, NULL, NULL, 0);
 	}
 	return flush(e, p);
 }
@@ -230,7 +289,7 @@ send_all(struct tags_ep *e, struct tags_peer *p)
 	unsigned int n;
 
 	if (unlikely(p->leaving))
-		return send_bye(e, p);
+		return p->state == TAGS_P_ACCEPTED || send_bye(e, p);
 	if (unlikely(p->state != TAGS_P_UP))
 		return true;
 	do {
@@ -241,7 +300,8 @@ send_all(struct tags_ep *e, struct tags_peer *p)
 		if (!flush(e, p))
 			return false;
 	} while (what == BUILT);
-	return what == NOTHING;
+	p->starved = what == NO_SEGMENT;
+	return true;
 }
 
 void
@@ -249,13 +309,23 @@ tags_todo_run(struct tags_ep *e)
 {
 	TAILQ_HEAD(, tags_peer) now = TAILQ_HEAD_INITIALIZER(now);
 	struct tags_peer *p;
+	unsigned int i;
 
+	/* All of them in each poll would let many peers that take nothing slow down the others. */
+	for (i = 0; i < TAGS_RETRIES && (p = TAILQ_FIRST(&e->refused)) != NULL; i++) {
+		TAILQ_REMOVE(&e->refused, p, link);
+		TAILQ_INSERT_TAIL(&now, p, link);
+	}
 	TAILQ_CONCAT(&now, &e->todo, link);
 	while ((p = TAILQ_FIRST(&now)) != NULL) {
 		TAILQ_REMOVE(&now, p, link);
-		p->todo = false;
-		if (unlikely(!send_all(e, p)))
-			tags_todo(e, p);
+		p->queued = TAGS_Q_NONE;
+		if (likely(send_all(e, p)))
+			continue;
+		/* A reply frees its buffer, which may have put the peer on the todo list. */
+		dequeue(e, p);
+		p->queued = TAGS_Q_REFUSED;
+		TAILQ_INSERT_TAIL(&e->refused, p, link);
 	}
 }
 
@@ -337,21 +407,34 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 
 	if (unlikely(status < 0))
 		tags_peer_look(e, p);
-	if (tx != NULL && iop == &tx->onesided) {
+	/* There is room again. */
+	if (unlikely(p->starved || p->queued == TAGS_Q_REFUSED)) {
+		p->starved = false;
+		dequeue(e, p);
+		tags_todo(e, p);
+	}
+	if (unlikely(is_onesided(iop))) {
+		e->nb_onesided--;
 		onesided_done(e, tx, status, iop->op.len);
 		return;
 	}
-	STAILQ_INSERT_HEAD(&e->free_segs, iop, link);
-	if (unlikely(iop == p->leave))
-		tags_peer_leave(e, p);
+	seg_put(e, iop);
+	if (unlikely(iop == p->leave)) {
+		p->leave = NULL;
+		p->bye_sent = true;
+		tags_peer_left(e, p);
+	}
 	if (tx != NULL) {
 		tx->flying--;
 		if (unlikely(status < 0) && tx->status == 0)
 			tx->status = status == -EMSGSIZE ? -EREMOTEIO : status;
 		tx_check(e, tx);
 	}
-	/* Mostly it is ending, and the event to come tells why. */
-	if (unlikely(status < 0) && p->state == TAGS_P_UP &&
+	/*
+	 * Mostly it is ending, and the event to come tells why. A peer that said BYE need not wait
+	 * for the answer.
+	 */
+	if (unlikely(status < 0) && p->state == TAGS_P_UP && !p->bye &&
 	    e->inner->peers[p->id].state == LEAT_PEER_UP) {
 		snprintf(text, sizeof(text), "%s: a segment could not be sent: %s",
 			 leat_peer_addr(e->outer, p->outer), strerror(-status));
@@ -429,8 +512,7 @@ tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h
 void
 tags_tx_bye(struct tags_ep *e, struct tags_peer *p)
 {
-	p->leaving = true;
-	if (!send_bye(e, p))
+	if (p->state != TAGS_P_ACCEPTED && !send_bye(e, p))
 		tags_todo(e, p);
 }
 
@@ -451,25 +533,41 @@ drop_list(struct tags_ep *e, struct tags_tx_list *list, int status)
 void
 tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 {
+	struct tags_iop_list built = STAILQ_HEAD_INITIALIZER(built);
 	struct tags_iop *iop;
 
-	if (p->todo) {
-		TAILQ_REMOVE(&e->todo, p, link);
-		p->todo = false;
-	}
-	while ((iop = STAILQ_FIRST(&p->built)) != NULL) {
-		struct tags_tx *tx = iop->tx;
-
-		STAILQ_REMOVE_HEAD(&p->built, link);
-		if (tx != NULL && iop == &tx->onesided) {
-			onesided_done(e, tx, status, 0);
-			continue;
-		}
-		if (tx != NULL)
-			tx->flying--;
-		STAILQ_INSERT_HEAD(&e->free_segs, iop, link);
+	/* Segments are copies, and have their numbers: those stay, and BYE goes behind them. */
+	STAILQ_CONCAT(&built, &p->built);
+	while ((iop = STAILQ_FIRST(&built)) != NULL) {
+		STAILQ_REMOVE_HEAD(&built, link);
+		if (is_onesided(iop))
+			onesided_done(e, iop->tx, status, 0);
+		else
+			STAILQ_INSERT_TAIL(&p->built, iop, link);
 	}
 	drop_list(e, &p->pending, status);
 	drop_list(e, &p->begun, status);
 	drop_list(e, &p->streams, status);
+}
+
+void
+tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status)
+{
+	struct tags_iop *iop;
+
+	tags_tx_drop(e, p, status);
+	dequeue(e, p);
+	p->starved = false;
+	while ((iop = STAILQ_FIRST(&p->built)) != NULL) {
+		struct tags_tx *tx = iop->tx;
+
+		STAILQ_REMOVE_HEAD(&p->built, link);
+		seg_put(e, iop);
+		if (iop == p->leave)
+			p->leave = NULL;
+		if (tx == NULL)
+			continue;
+		tx->flying--;
+		tx_check(e, tx);
+	}
 }

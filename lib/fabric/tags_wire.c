@@ -23,8 +23,10 @@ tags_hdr_build(uint8_t *buf, const struct tags_hdr *h)
 	leat_put_le16(buf + 10, 0);
 	leat_put_le32(buf + 12, h->id);
 	leat_put_le64(buf + 16, h->tag);
-	leat_put_le64(buf + 24, h->imm);
-	leat_put_le64(buf + 32, h->total);
+	leat_put_le64(buf + 24, h->total);
+	leat_put_le64(buf + 32, h->token);
+	if ((h->flags & TAGS_F_IMM) != 0)
+		leat_put_le64(buf + 40, h->imm);
 }
 
 /* EAGER, FIRST */
@@ -33,9 +35,8 @@ check_message(const struct tags_hdr *h, size_t bytes)
 {
 	if ((h->flags & ~(TAGS_F_TAGGED | TAGS_F_IMM)) != 0)
 		return "unknown flags";
-	if (((h->flags & TAGS_F_TAGGED) == 0 && h->tag != 0) ||
-	    ((h->flags & TAGS_F_IMM) == 0 && h->imm != 0))
-		return "a tag or an immediate without its flag";
+	if ((h->flags & TAGS_F_TAGGED) == 0 && h->tag != 0)
+		return "a tag without its flag";
 	if (h->kind == TAGS_EAGER)
 		return h->total != bytes ? "a length that is not that of the bytes"
 		       : h->id != 0	 ? "an id where none belongs"
@@ -48,7 +49,7 @@ check_message(const struct tags_hdr *h, size_t bytes)
 static const char *
 check_control(const struct tags_hdr *h, size_t bytes)
 {
-	if (h->flags != 0 || h->imm != 0 || h->total != 0)
+	if (h->flags != 0 || h->total != 0)
 		return "fields that are not zero";
 	if (h->kind == TAGS_DATA)
 		return bytes == 0 ? "data without data" : NULL;
@@ -64,31 +65,36 @@ check_control(const struct tags_hdr *h, size_t bytes)
 const char *
 tags_hdr_parse(const uint8_t *buf, size_t len, struct tags_hdr *h)
 {
+	uint32_t hdr_len;
 	unsigned int c;
 
 	if (len < TAGS_HDR_LEN)
 		return "shorter than a header";
 	h->kind = buf[0];
 	h->flags = buf[1];
+	hdr_len = tags_hdr_len(h->flags);
+	if (len < hdr_len)
+		return "shorter than a header with its immediate";
 	h->seq = leat_get_le16(buf + 2);
 	for (c = 0; c < TAGS_CLASSES; c++)
 		h->done[c] = leat_get_le16(buf + 4 + 2 * c);
 	h->id = leat_get_le32(buf + 12);
 	h->tag = leat_get_le64(buf + 16);
-	h->imm = leat_get_le64(buf + 24);
-	h->total = leat_get_le64(buf + 32);
+	h->total = leat_get_le64(buf + 24);
+	h->token = leat_get_le64(buf + 32);
+	h->imm = hdr_len > TAGS_HDR_LEN ? leat_get_le64(buf + 40) : 0;
 	if (leat_get_le16(buf + 10) != 0)
 		return "fields that are not zero";
 	switch (h->kind) {
 	case TAGS_EAGER:
 	case TAGS_FIRST:
-		return check_message(h, len - TAGS_HDR_LEN);
+		return check_message(h, len - hdr_len);
 	case TAGS_DATA:
 	case TAGS_GRANT:
 	case TAGS_REFUSE:
 	case TAGS_CREDIT:
 	case TAGS_BYE:
-		return check_control(h, len - TAGS_HDR_LEN);
+		return check_control(h, len - hdr_len);
 	default:
 		return "an unknown kind";
 	}
@@ -103,6 +109,7 @@ tags_hello_build(uint8_t *buf, const struct tags_hello *h)
 	memcpy(buf + 6, h->window, sizeof(h->window));
 	buf[9] = 0;
 	leat_put_le16(buf + 10, h->segment);
+	leat_put_le64(buf + 12, h->token);
 }
 
 const char *
@@ -110,13 +117,18 @@ tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h)
 {
 	unsigned int c;
 
-	if (len < TAGS_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0)
-		return "its endpoint has no tagged ops: create both with TSEND or TRECV, or neither";
+	if (len <= sizeof(magic) || memcmp(buf, magic, sizeof(magic)) != 0)
+		return "its endpoint matches no messages in software as this one does: give both "
+		       "devices the same tags=, and create both endpoints with TSEND or TRECV, or "
+		       "neither";
 	if (buf[4] != TAGS_VERSION)
 		return "it speaks another version of the tag layer: use the same leat on both sides";
+	if (len < TAGS_HELLO_LEN)
+		return "its hello is malformed";
 	h->priv_len = buf[5];
 	memcpy(h->window, buf + 6, sizeof(h->window));
 	h->segment = leat_get_le16(buf + 10);
+	h->token = leat_get_le64(buf + 12);
 	if (buf[9] != 0 || h->segment < TAGS_SEGMENT_MIN || h->priv_len > len - TAGS_HELLO_LEN)
 		return "its hello is malformed";
 	for (c = 0; c < TAGS_CLASSES; c++)

@@ -7,39 +7,53 @@
  *
  * A segment is a header, and behind it up to as many bytes of a message as its receiver said:
  *
- *      0      1      2       4       6       8       10      12          16        24    32      40
- *     +------+------+-------+-------+-------+-------+-------+-----------+---------+-----+-------+---
- *     | kind | flags|  seq  |done[0]|done[1]|done[2]|   0   |    id     |   tag   | imm | total | bytes
- *     +------+------+-------+-------+-------+-------+-------+-----------+---------+-----+-------+---
+ *      0      1      2       4       6       8       10      12     16     24      32      40
+ *     +------+------+-------+-------+-------+-------+-------+------+------+-------+-------+------
+ *     | kind | flags|  seq  |done[0]|done[1]|done[2]|   0   |  id  | tag  | total | token | bytes
+ *     +------+------+-------+-------+-------+-------+-------+------+------+-------+-------+------
  *
- *               flags  id         tag          imm   total      bytes
- *     EAGER  1  T I    0          tag if T     imm   of them    a whole message
- *     FIRST  2  T I    sender's   tag if T     imm   of the message, more than are here, at least 1
- *     DATA   3  0      receiver's offset       0     0          at least 1
- *     GRANT  4  0      sender's   receiver's id 0    0          none
- *     REFUSE 5  0      sender's   0            0     0          none
- *     CREDIT 6  0      0          0            0     0          none
- *     BYE    7  0      0          0            0     0          none
+ *               flags  id         tag          total      bytes
+ *     EAGER  1  T I    0          tag if T     of them    a whole message
+ *     FIRST  2  T I    sender's   tag if T     of the message, more than are here, at least 1
+ *     DATA   3  0      receiver's offset       0          at least 1
+ *     GRANT  4  0      sender's   receiver's id 0         none
+ *     REFUSE 5  0      sender's   0            0          none
+ *     CREDIT 6  0      0          0            0          none
+ *     BYE    7  0      0          0            0          none
  *
- * T: a tagged message; I: it carries an immediate. seq counts the segments of one direction of a
- * connection, from 0. done[c] is how many segments of class c the sender of this header has taken in
- * and is through with, from the beginning: its receiver may have window[c] more on the way. All these
- * numbers wrap at 2^16.
+ * T: a tagged message; I: it carries an immediate, whose 8 bytes stand between the header and the
+ * message's. seq counts the segments of one direction of a connection. done[c] is how many segments
+ * of class c the sender of this header has taken in and is through with, from the beginning: its
+ * receiver may have window[c] more on the way. All these numbers begin with TAGS_START and wrap at
+ * 2^16.
+ *
+ * token is what the receiver of the segment chose for the connection: its place in the table of
+ * peers in the low 16 bits, and a random number. So a segment that comes late is not taken for one
+ * of the next connection, connections between the same two endpoints are told apart, and no peer
+ * can send in the name of another one.
+ *
+ * BYE is the last segment of its direction. The side that gets it, and has not said it, answers
+ * with its own.
  *
  * The data that connect and accept send along begin with a hello; the caller's follow:
  *
- *      0               4         5          6           9   10        12
- *     +---+---+---+---+---------+----------+-----------+---+---------+-------------
- *     | l   t   a   g | version | priv len | window[3] | 0 | segment | priv
- *     +---+---+---+---+---------+----------+-----------+---+---------+-------------
+ *      0               4         5          6           9   10        12      20
+ *     +---+---+---+---+---------+----------+-----------+---+---------+-------+-----
+ *     | l   t   a   g | version | priv len | window[3] | 0 | segment | token | priv
+ *     +---+---+---+---+---------+----------+-----------+---+---------+-------+-----
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define TAGS_HDR_LEN 40
-#define TAGS_HELLO_LEN 12
-#define TAGS_VERSION 1
+#define TAGS_HDR_LEN 40 /* without an immediate */
+#define TAGS_HDR_MAX 48
+#define TAGS_HELLO_LEN 20
+#define TAGS_VERSION 2
+/* Of seq and done: each connection passes their wrap early, see leat_cursor.h. */
+#define TAGS_START 0xff38
+/* Of a token: the place in the table of peers. */
+#define TAGS_TOKEN_PEER UINT64_C(0xffff)
 #define TAGS_SEGMENT_MIN 64
 #define TAGS_SEGMENT_MAX 65535
 
@@ -73,8 +87,16 @@ struct tags_hdr {
 	uint64_t tag; /* DATA: offset; GRANT: receiver's id */
 	uint64_t imm;
 	uint64_t total;
+	uint64_t token;
 };
 
+static inline uint32_t
+tags_hdr_len(uint8_t flags)
+{
+	return (flags & TAGS_F_IMM) != 0 ? TAGS_HDR_MAX : TAGS_HDR_LEN;
+}
+
+/* Writes tags_hdr_len() bytes. */
 void tags_hdr_build(uint8_t *buf, const struct tags_hdr *h);
 /*
  * Takes a segment of len bytes apart.
@@ -98,6 +120,7 @@ struct tags_hello {
 	uint8_t window[TAGS_CLASSES];
 	uint8_t priv_len;
 	uint16_t segment; /* bytes of a message in a segment, at most */
+	uint64_t token;	  /* of segments to its sender */
 };
 
 /* At least TAGS_HELLO_LEN bytes; priv is not copied. */

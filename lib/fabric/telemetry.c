@@ -136,6 +136,7 @@ show_endpoint(const struct leat_ep *ep, void *arg)
 	rte_tel_data_add_dict_uint(f->d, "returned", s.returned);
 	rte_tel_data_add_dict_uint(f->d, "refused", s.refused);
 	rte_tel_data_add_dict_uint(f->d, "errors", s.errors);
+	rte_tel_data_add_dict_uint(f->d, "flushed", s.flushed);
 	rte_tel_data_add_dict_uint(f->d, "tx_bytes", s.tx_bytes);
 	rte_tel_data_add_dict_uint(f->d, "rx_bytes", s.rx_bytes);
 	rte_tel_data_add_dict_uint(f->d, "cancelled", s.cancelled);

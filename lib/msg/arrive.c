@@ -240,12 +240,12 @@ rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 	}
 	s->flags &= (uint16_t)~MSG_OP_OUT;
 	if (likely(op->status == 0 && c->mode == LEAT_MSG_LEAT)) {
-		head_arrived(c, s, (uint32_t)op->tag);
+		head_arrived(c, s, msg_rx_id(c, op->tag));
 		return;
 	}
 	if (unlikely(op->status == -EMSGSIZE))
 		msg_fail(c, -EPROTO, "message %#x: its head or length is too long",
-			 (uint32_t)op->tag);
+			 c->mode == LEAT_MSG_LEAT ? msg_rx_id(c, op->tag) : (uint32_t)op->tag);
 	else if (unlikely(op->status != 0))
 		msg_op_failed(c, op);
 	else

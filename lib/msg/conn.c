@@ -11,12 +11,42 @@
  */
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <sys/random.h>
 
 #include <rte_mempool.h>
 
 #include "msg_pvt.h"
 
 static const struct leat_msg_conn_conf defaults;
+
+/*
+ * Of the next connection of this process, whatever its context: contexts may share an endpoint. It
+ * starts anywhere, so that a process does not use the numbers of one that ran before it at the same
+ * address.
+ */
+static _Atomic uint64_t next_number;
+
+int
+msg_numbers_start(void)
+{
+	uint64_t none = 0, start;
+
+	/* Relaxed: the number is all that there is. */
+	if (atomic_load_explicit(&next_number, memory_order_relaxed) != 0)
+		return 0;
+	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != (ssize_t)sizeof(start))
+		return leat_err(errno, "messages: getrandom: %s", strerror(errno));
+	(void)atomic_compare_exchange_strong_explicit(&next_number, &none, start | 1,
+						      memory_order_relaxed, memory_order_relaxed);
+	return 0;
+}
+
+static uint64_t
+number_take(void)
+{
+	return atomic_fetch_add_explicit(&next_number, 1, memory_order_relaxed) & MSG_CONN_MASK;
+}
 
 void
 msg_conn_free(struct leat_msg_conn *c)
@@ -62,13 +92,24 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->mempool = conf->mempool;
 	c->user = conf->user;
 	c->first_id = conf->first_id;
-	c->epoch = m->next_epoch++ & MSG_EPOCH_MASK;
+	c->number = number_take();
 	c->sendq = c->recvq = (struct msg_list){ 0 };
 	c->rx_next = NULL;
 	c->tx_ready = NULL;
+	/*
+	 * From the start, not only when it opens: a connection that never comes up has nothing in
+	 * flight either.
+	 */
+	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
+	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
+	c->ctrl_tx_id = c->ctrl_rx_id = c->first_id;
+	c->tx_large = 0;
+	c->tx_bytes = 0;
 	c->pending = 0;
 	c->rx_arrived = 0;
+	c->buffer_deadline = 0;
 	c->bulk = c->early = c->closing = c->draining = c->gone = c->settled = c->grant = false;
+	c->no_buffer = c->got_buffer = c->waits = false;
 	c->status = 0;
 	c->text[0] = '\0';
 	c->peer = LEAT_PEER_ANY;
@@ -94,8 +135,7 @@ priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, u
 	 uint8_t *buf)
 {
 	struct msg_hello h = {
-		.conn = c->index,
-		.epoch = c->epoch,
+		.conn = c->number,
 		.credits = c->m->credits,
 		.eager_max = c->m->eager_max,
 		.max_size = c->max_size,
@@ -121,10 +161,8 @@ hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 {
 	c->mode = LEAT_MSG_LEAT;
 	c->eager_max = RTE_MIN(c->m->eager_max, h->eager_max);
-	c->tx_base = (uint64_t)h->conn << MSG_TAG_CONN_SHIFT | (uint64_t)h->epoch
-								       << MSG_TAG_EPOCH_SHIFT;
-	c->rx_base = (uint64_t)c->index << MSG_TAG_CONN_SHIFT | (uint64_t)c->epoch
-									<< MSG_TAG_EPOCH_SHIFT;
+	c->tx_base = h->conn << MSG_TAG_CONN_SHIFT;
+	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;
 	c->tx_max = RTE_MIN(c->m->dev_max, h->max_size);
 }
@@ -141,16 +179,11 @@ static void
 conn_open(struct leat_msg_conn *c)
 {
 	c->state = MSG_OPEN;
-	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
-	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
 	c->rx_window = c->mode == LEAT_MSG_LEAT ? c->mask + 1
 						: RTE_MIN(c->mask + 1, MSG_PLAIN_WINDOW);
 	c->batch = RTE_MIN(c->rx_window / 4, MSG_RX_BATCH);
 	c->batch = RTE_MAX(c->batch, 1u);
 	c->early = c->mode == LEAT_MSG_PLAIN;
-	c->ctrl_tx_id = 0;
-	c->tx_large = 0;
-	c->tx_bytes = 0;
 	if (c->mode == LEAT_MSG_LEAT)
 		c->any_id = false;
 	c->pending |= 1u << LEAT_MSG_UP;
@@ -170,28 +203,33 @@ msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev)
 	if (c->state != MSG_CONNECTING)
 		return;
 	/* A listener has decided when it accepted. */
-	if (c->mode == LEAT_MSG_AUTO) {
-		if (c->asked != LEAT_MSG_PLAIN)
-			ret = msg_hello_get(ev->priv, ev->priv_len, &h);
-		if (ret == 1)
-			hello_take(c, &h);
-		else
-			plain_take(c);
+	if (c->mode != LEAT_MSG_AUTO) {
+		conn_open(c);
+		return;
 	}
-	conn_open(c);
-	if (ret < 0)
+	if (c->asked != LEAT_MSG_PLAIN)
+		ret = msg_hello_get(ev->priv, ev->priv_len, &h);
+	/* What is refused ends before it is open: it never comes up, and nothing of it is sent. */
+	if (ret < 0) {
 		msg_fail(c, ret, "%s", leat_err_msg());
-	else if (c->mode == LEAT_MSG_PLAIN && c->asked == LEAT_MSG_LEAT)
+	} else if (ret == 1) {
+		hello_take(c, &h);
+		conn_open(c);
+	} else if (c->asked == LEAT_MSG_LEAT) {
 		msg_fail(c, -EPROTONOSUPPORT, "the other side does not speak leat mode");
-	else if (c->mode == LEAT_MSG_PLAIN && !c->ep->directed_recv)
+	} else if (!c->ep->directed_recv) {
 		msg_fail(c, -EOPNOTSUPP,
 			 "plain mode, but the device can't receive from one peer only");
+	} else {
+		plain_take(c);
+		conn_open(c);
+	}
 }
 
 struct leat_msg_conn *
 leat_msg_connect(struct leat_msg *m, const char *addr, const struct leat_msg_conn_conf *conf)
 {
-	uint8_t buf[LEAT_PRIV_MAX];
+	uint8_t buf[LEAT_EP_PRIV_MAX];
 	struct leat_conn_params params = { 0 };
 	struct leat_msg_conn *c;
 	int ret;
@@ -224,7 +262,7 @@ struct leat_msg_conn *
 leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
 		const struct leat_msg_conn_conf *conf)
 {
-	uint8_t buf[LEAT_PRIV_MAX];
+	uint8_t buf[LEAT_EP_PRIV_MAX];
 	struct leat_conn_params params = { 0 };
 	struct leat_msg_conn *c;
 	struct msg_hello h;

@@ -8,7 +8,8 @@
  *                                                                    free (2)     LEAT_MSG_CLOSED
  *
  * (1) when the device has returned all ops and the peer's last event was seen: before that no request
- *     goes back whose buffer an op refers to.
+ *     goes back whose buffer an op refers to. Then all sends go back; receives may first get what
+ *     has arrived, and wait for buffers that the sends bring.
  * (2) when it was closed, and every request was given out.
  */
 
@@ -67,7 +68,7 @@ msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (c->state != MSG_OPEN)
+	if (c->state >= MSG_ENDING)
 		return;
 	if (!c->settled) {
 		va_start(ap, fmt);
@@ -128,7 +129,29 @@ msg_ending(struct leat_msg_conn *c)
 	msg_tx_finish(c);
 	if (!c->closing)
 		c->pending |= 1u << LEAT_MSG_ENDED;
-	msg_over_recv(c);
+	msg_over(c);
+}
+
+/*
+ * Sends go back first and wait for nothing: the buffers that receives lack may be theirs. In an
+ * echo server they are, and if it has one pool those of a connection that is over would starve the
+ * others.
+ */
+void
+msg_over(struct leat_msg_conn *c)
+{
+	int status = c->status;
+	struct leat_msg_req *req;
+
+	if (status == 0)
+		status = c->closing ? -ECANCELED : -ENOTCONN;
+	for (req = c->sendq.head; req != NULL; req = req->next) {
+		if (req->state < MSG_REQ_CANCELLED)
+			msg_req_finish(req, status, 0);
+	}
+	c->sendq.begin = NULL;
+	msg_list_give(c->m, &c->sendq);
+	msg_rx_over(c, status);
 }
 
 void
@@ -161,8 +184,9 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 		break;
 	case MSG_OPEN:
 		c->draining = true;
-		c->drain_deadline = timeout_us == 0 ? 0
-						    : leat_now() + leat_us_to_cycles(timeout_us);
+		c->drain_deadline =
+			timeout_us == 0 ? 0
+					: leat_time_add(leat_now(), leat_us_to_cycles(timeout_us));
 		break;
 	default:
 		break;
@@ -208,14 +232,14 @@ event_fill(struct leat_msg_event *ev, enum leat_msg_event_type type, struct leat
 	snprintf(ev->text, sizeof(ev->text), "%s", type == LEAT_MSG_UP ? "" : c->text);
 }
 
-/* Has leat_msg_poll() given out all that is done? */
+/* Has leat_msg_poll() given out all sends that are done, and all receives if asked? */
 static bool
-given_out(const struct leat_msg_conn *c)
+given_out(const struct leat_msg_conn *c, bool recvs)
 {
 	const struct leat_msg_req *req;
 
 	for (req = c->m->done.head; req != NULL; req = req->next) {
-		if (req->conn == c)
+		if (req->conn == c && (recvs || req->recv == 0))
 			return false;
 	}
 	return true;
@@ -235,12 +259,13 @@ conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
 		c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP);
 		event_fill(&ev[got++], LEAT_MSG_UP, c);
 	}
-	if (got < n && (c->pending & 1u << LEAT_MSG_ENDED) != 0 && c->sendq.head == NULL) {
+	if (got < n && (c->pending & 1u << LEAT_MSG_ENDED) != 0 && c->sendq.head == NULL &&
+	    given_out(c, false)) {
 		c->pending &= (uint8_t) ~(1u << LEAT_MSG_ENDED);
 		event_fill(&ev[got++], LEAT_MSG_ENDED, c);
 	}
 	if (got < n && c->closing && c->state == MSG_OVER && !c->in_work && c->recvq.head == NULL &&
-	    c->sendq.head == NULL && given_out(c)) {
+	    c->sendq.head == NULL && given_out(c, true)) {
 		event_fill(&ev[got++], LEAT_MSG_CLOSED, c);
 		msg_conn_free(c);
 	}

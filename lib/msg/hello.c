@@ -6,27 +6,27 @@
  *
  *     offset  size
  *          0     4  "LMSG"
- *          4     1  version, 2
+ *          4     1  version, 3
  *          5     1  0
- *          6     2  connection: goes into tags
- *          8     2  epoch, 14 bits: goes into tags
- *         10     2  credits: messages that may be sent before the first credits come
- *         12     4  eager_max: messages of up to so many bytes travel with their head
+ *          6     2  credits: messages that may be sent before the first credits come
+ *          8     8  number of the connection, 46 bits: goes into tags
  *         16     8  max_size: longest message
- *         24     2  bytes of the application's private data, which follow
- *         26     6  0
+ *         24     4  eager_max: messages of up to so many bytes travel with their head
+ *         28     2  bytes of the application's private data, which follow
+ *         30     2  0
  *
  * All numbers are little-endian. Data of another version, or that begin with something else, are the
  * application's: plain mode.
  */
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include <leat_le.h>
 
 #include "msg_pvt.h"
 
-#define VERSION 2
+#define VERSION 3
 
 static const uint8_t magic[4] = { 'L', 'M', 'S', 'G' };
 
@@ -36,12 +36,11 @@ msg_hello_put(uint8_t *buf, const struct msg_hello *h)
 	memset(buf, 0, LEAT_MSG_HELLO_LEN);
 	memcpy(buf, magic, sizeof(magic));
 	buf[4] = VERSION;
-	leat_put_le16(buf + 6, h->conn);
-	leat_put_le16(buf + 8, h->epoch);
-	leat_put_le16(buf + 10, h->credits);
-	leat_put_le32(buf + 12, h->eager_max);
+	leat_put_le16(buf + 6, h->credits);
+	leat_put_le64(buf + 8, h->conn);
 	leat_put_le64(buf + 16, h->max_size);
-	leat_put_le16(buf + 24, h->priv_len);
+	leat_put_le32(buf + 24, h->eager_max);
+	leat_put_le16(buf + 28, h->priv_len);
 }
 
 int
@@ -49,21 +48,20 @@ msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h)
 {
 	if (len < LEAT_MSG_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0 || buf[4] != VERSION)
 		return 0;
-	h->conn = leat_get_le16(buf + 6);
-	h->epoch = leat_get_le16(buf + 8);
-	h->credits = leat_get_le16(buf + 10);
-	h->eager_max = leat_get_le32(buf + 12);
+	h->credits = leat_get_le16(buf + 6);
+	h->conn = leat_get_le64(buf + 8);
 	h->max_size = leat_get_le64(buf + 16);
-	h->priv_len = leat_get_le16(buf + 24);
+	h->eager_max = leat_get_le32(buf + 24);
+	h->priv_len = leat_get_le16(buf + 28);
 	/* Behind the private data there may be padding (leat_dev_info.priv_padded). */
-	if (h->epoch > MSG_EPOCH_MASK || h->credits < 2 || h->credits > LEAT_MSG_CREDITS_MAX ||
+	if (h->conn > MSG_CONN_MASK || h->credits < 2 || h->credits > LEAT_MSG_CREDITS_MAX ||
 	    h->eager_max == 0 || h->eager_max > LEAT_MSG_EAGER_MAX ||
 	    h->priv_len > len - LEAT_MSG_HELLO_LEN)
-		return leat_err(
-			EPROTO,
-			"the other side's hello is malformed: epoch %#x, %u credits, eager %u B, "
-			"%u B of private data in %u B",
-			h->epoch, h->credits, h->eager_max, h->priv_len, len);
+		return leat_err(EPROTO,
+				"the other side's hello is malformed: number %#" PRIx64
+				", %u credits, eager %u B, "
+				"%u B of private data in %u B",
+				h->conn, h->credits, h->eager_max, h->priv_len, len);
 	return 1;
 }
 

@@ -61,8 +61,10 @@ struct rte_mempool;
 #define LEAT_MSG_EAGER_MAX 65536
 /** Bytes that leat mode needs of the data that travel with connect and accept; the rest is the application's. */
 #define LEAT_MSG_HELLO_LEN 32
+/** So long a receive waits for a buffer after its connection has ended, microseconds. */
+#define LEAT_MSG_NOBUFS_US 500000
 /** Longest private data of an application, bytes. */
-#define LEAT_MSG_PRIV_MAX (LEAT_PRIV_MAX - LEAT_MSG_HELLO_LEN)
+#define LEAT_MSG_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_MSG_HELLO_LEN)
 
 /** Format on the wire. */
 enum leat_msg_mode {
@@ -90,8 +92,9 @@ struct leat_msg_conf {
 /**
  * Gives memory for a message that is arriving, of exactly len > 0 bytes (at most the request's size).
  * @param[out] mr region that holds it; where leat_dev_info.mr_local
- * @return the buffer, which is the application's from here on; NULL: none now, it is asked for again by the next
- *   leat_msg_process() or leat_msg_poll()
+ * @return the buffer, which is the application's from here on; NULL: none now, it is asked for
+ *   again by the next leat_msg_process() or leat_msg_poll(). When the connection has ended that
+ *   goes on for LEAT_MSG_NOBUFS_US only.
  */
 typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr);
 
@@ -107,13 +110,18 @@ struct leat_msg_conn_conf {
 	uint64_t max_size;
 	leat_msg_alloc_fn alloc; /**< for receives without a buffer; NULL: mempool */
 	void *alloc_arg;
-	/** For receives without a buffer: one object per message, which must fit into it. */
+	/**
+	 * For receives without a buffer: one object per message, which must fit into it. While it
+	 * is empty messages wait, and with them their senders. Connections may share one: what is
+	 * posted on one that has ended comes back although it is empty.
+	 */
 	struct rte_mempool *mempool;
 	const void *priv;    /**< sent to the other side when connecting, copied */
 	uint16_t priv_len;   /**< at most LEAT_MSG_PRIV_MAX, and what the device can send */
 	uint64_t timeout_us; /**< leat_msg_connect(): as in struct leat_conn_params */
 	void *user;	     /**< comes back in the events of this connection */
-	uint32_t first_id; /**< for tests: id of the first message, in both directions, on both sides */
+	/** For tests: id of the first message and of the first control message, both directions. */
+	uint32_t first_id;
 };
 
 /** A message to be sent, or room for one to be received. Zero it first. 64 bytes. */
@@ -134,6 +142,8 @@ struct leat_msg_req {
 	 * out: 0, or why there was no message:
 	 * -ECANCELED cancelled, or the connection was closed here; -ENOTCONN the other side closed;
 	 * -EMSGSIZE a message larger than the receive's size or than max_size, or sent: larger than the device takes;
+	 * -ENOBUFS the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer for a
+	 * message that had arrived (it is dropped, and those behind it);
 	 * -EINVAL no buffer, or no mr; -EPROTO the other side broke the protocol; -ECONNRESET, -ETIMEDOUT and
 	 * others as leat_event.status. All but -EMSGSIZE and -EINVAL of a send, and -ECANCELED after a
 	 * cancel, mean that the connection has ended.
@@ -147,9 +157,10 @@ struct leat_msg_req {
 
 /** Events of a connection, in this order. */
 enum leat_msg_event_type {
-	LEAT_MSG_UP = 0, /**< it stands */
+	LEAT_MSG_UP = 0, /**< it stands, in a format that was asked for */
 	/**
-	 * It ended, or never came up: all sends have come back. Messages that arrived before can still be
+	 * It ended, or never came up (then there was no LEAT_MSG_UP, and nothing was sent):
+	 * leat_msg_poll() has given back all sends. Messages that arrived before can still be
 	 * received; then receives come back with status. Close it.
 	 */
 	LEAT_MSG_ENDED,

@@ -86,7 +86,6 @@ conn_init(struct leat_msg *m, uint32_t i, struct msg_slot *s, uint8_t *buf, size
 
 	c->m = m;
 	c->ep = m->ep;
-	c->index = (uint16_t)i;
 	c->mask = m->credits - 1u;
 	c->tx = s;
 	c->rx = s + m->credits;
@@ -176,10 +175,9 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 	m->dev_max = ep->max_msg;
 	m->priv_max[0] = info.priv_connect;
 	m->priv_max[1] = info.priv_accept;
-	/* What a program that ran before at this address had is not met again by chance. */
-	m->next_epoch = (uint16_t)(leat_now() >> 8);
 	m->stats.memory = sizeof(*m);
-	if (conf_check(ep, m, conf != NULL ? conf : &defaults) < 0 || msg_alloc(m) < 0) {
+	if (conf_check(ep, m, conf != NULL ? conf : &defaults) < 0 || msg_numbers_start() < 0 ||
+	    msg_alloc(m) < 0) {
 		int err = rte_errno;
 
 		msg_free(m);
@@ -307,7 +305,56 @@ conn_run(struct leat_msg_conn *c)
 	if (unlikely(c->state == MSG_ENDING))
 		msg_ending(c);
 	else if (unlikely(c->state == MSG_OVER))
-		msg_over_recv(c);
+		msg_over(c);
+}
+
+/* Connections in the order in which they go on. */
+struct line {
+	struct leat_msg_conn *head, **end;
+};
+
+static void
+line_add(struct line *line, struct leat_msg_conn *c)
+{
+	c->next_work = NULL;
+	*line->end = c;
+	line->end = &c->next_work;
+}
+
+/*
+ * Some wait for buffers, or for room in the endpoint, and every turn may bring less than would do
+ * for all. Those that waited before come first, in the order in which they began to; one that got
+ * some goes behind those that got none. So each is served in its turn, however little there is, and
+ * however fast others ask.
+ */
+static void __rte_cold
+run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
+{
+	struct line waiting = { NULL, &waiting.head }, others = { NULL, &others.head };
+	struct line again = { NULL, &again.head }, served = { NULL, &served.head };
+	struct leat_msg_conn *next;
+
+	m->starved = false;
+	for (; c != NULL; c = next) {
+		next = c->next_work;
+		line_add(c->waits ? &waiting : &others, c);
+	}
+	*waiting.end = others.head;
+	for (c = waiting.head; c != NULL; c = next) {
+		const uint32_t out = c->tx_out + c->rx_out;
+
+		next = c->next_work;
+		c->in_work = c->waits = c->got_buffer = false;
+		conn_run(c);
+		if (!c->in_work)
+			continue;
+		/* It put itself, and nothing else, at the front. */
+		m->work = c->next_work;
+		line_add(c->got_buffer || c->tx_out + c->rx_out > out ? &served : &again, c);
+	}
+	*served.end = m->work;
+	*again.end = served.head;
+	m->work = again.head;
 }
 
 void
@@ -316,6 +363,10 @@ msg_run(struct leat_msg *m)
 	struct leat_msg_conn *c = m->work, *next;
 
 	m->work = NULL;
+	if (unlikely(m->starved)) {
+		run_in_turn(m, c);
+		return;
+	}
 	for (; c != NULL; c = next) {
 		next = c->next_work;
 		c->in_work = false;

@@ -24,7 +24,9 @@
  *
  *         next   begun: has an id and a slot; requests behind it wait in a list
  *         post   posted (its length, or its head)
- *         data   leat mode: posted, if the other side granted it a payload's receive
+ *         data   leat mode: posted, if the other side granted it a payload's receive. It moves
+ *                while large messages wait for that, and stands still otherwise: the next large one
+ *                moves it to its id.
  *         done   request finished
  *
  *     receiving    done <= data <= bind <= post <= done + rx_window
@@ -114,7 +116,7 @@ enum msg_state {
 	MSG_CONNECTING,
 	MSG_OPEN,
 	MSG_ENDING, /* waits for its ops, and for the peer's end */
-	MSG_OVER,   /* nothing is with the device; what arrived can be received */
+	MSG_OVER,   /* nothing is with the device, sends are done; what arrived can be received */
 };
 
 /* From CANCELLED on a request goes back as soon as those before it did. */
@@ -159,9 +161,12 @@ struct leat_msg_conn {
 	uint8_t state;
 	uint8_t mode; /* enum leat_msg_mode */
 	uint8_t any_id;
-	bool bulk;  /* leat mode: the last one was MSG_BULK or longer */
-	bool grant; /* a payload's receive was posted, and the other side not told */
-	bool early; /* plain mode: the next payload's receive does not wait for its length */
+	bool bulk;	 /* leat mode: the last one was MSG_BULK or longer */
+	bool grant;	 /* a payload's receive was posted, and the other side not told */
+	bool early;	 /* plain mode: the next payload's receive does not wait for its length */
+	bool no_buffer;	 /* the oldest message has none */
+	bool got_buffer; /* since it last went on */
+	bool waits;	 /* for a buffer, or for room in the endpoint */
 	uint16_t peer;
 	uint16_t recv_peer; /* the same, or any where the device can't do that */
 	uint32_t mask;	    /* credits - 1 */
@@ -169,7 +174,7 @@ struct leat_msg_conn {
 	uint32_t rx_window; /* most messages that may be on the way or here */
 	struct msg_slot *tx, *rx;
 	uint64_t tx_max;	   /* longest message that the other side and the device take */
-	uint64_t tx_base, rx_base; /* leat mode: connection and epoch in tags */
+	uint64_t tx_base, rx_base; /* leat mode: number of the connection in tags */
 	uint64_t tx_bytes;	   /* leat mode: of payloads, with the device */
 	uint32_t rx_told;	   /* credit that the other side was told */
 	uint32_t batch;		   /* so many places are free before receives are posted in them */
@@ -185,9 +190,9 @@ struct leat_msg_conn {
 	/* seldom */
 	void *user;
 	uint64_t drain_deadline;
+	uint64_t number;	  /* leat mode: of all connections of the process */
+	uint64_t buffer_deadline; /* OVER: when the oldest message is dropped, 0: it has a buffer */
 	uint32_t first_id;
-	uint16_t epoch;
-	uint16_t index;
 	uint8_t asked;	 /* mode asked for */
 	uint8_t pending; /* events, bits 1 << enum leat_msg_event_type */
 	bool closing, draining;
@@ -205,6 +210,8 @@ struct leat_msg {
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
 	struct leat_msg_conn *later;
+	/* of those that have work some wait for buffers, or for room in the endpoint */
+	bool starved;
 	/* of a small message that its request has, and of which the rest is to be done: msg_settle(); or NULL */
 	struct msg_slot *owed;
 	struct msg_list done;
@@ -217,7 +224,6 @@ struct leat_msg {
 	uint32_t nb_open;
 	uint16_t max_conns;
 	uint16_t credits;
-	uint16_t next_epoch;
 	uint64_t dev_max;     /* longest message of the device */
 	uint16_t priv_max[2]; /* data that connect and accept can carry */
 	struct leat_msg_stats stats;
@@ -359,6 +365,13 @@ msg_copy(void *dst, const void *src, uint64_t n)
 		msg_copy_any(dst, src, n);
 }
 
+/* Leat mode: the id of a head that arrived, of which its receive's tag has the low bits. */
+static inline uint32_t
+msg_rx_id(const struct leat_msg_conn *c, uint64_t tag)
+{
+	return c->rx_done + (uint16_t)(tag - c->rx_done);
+}
+
 /* Messages that may be on the way or here. There may be more of them, from before a long one. */
 static inline uint32_t
 msg_rx_window(const struct leat_msg_conn *c)
@@ -399,6 +412,14 @@ msg_work(struct leat_msg_conn *c)
 	c->m->work = c;
 }
 
+/* Goes on with it in its turn: others wait for buffers, or room in the endpoint, as well. */
+static inline void
+msg_wait(struct leat_msg_conn *c)
+{
+	c->waits = c->m->starved = true;
+	msg_work(c);
+}
+
 /*
  * Posts receives, and fetches what the next message needs, when the application has nothing to do: until then the
  * message that has arrived is what it waits for. With half of the receives gone it is done at once.
@@ -429,6 +450,11 @@ msg_settle(struct leat_msg *m)
 /* conn.c */
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
+/*
+ * Chooses where the numbers of connections start, once per process. 0, or a negative errno with
+ * leat_err()
+ */
+int msg_numbers_start(void);
 
 /* msg.c */
 /* Posts requests that can't go at once, or not alone. @return as leat_msg_send() */
@@ -481,6 +507,11 @@ void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
 /* Open: what msg_later() was called for. */
 void msg_rx_later(struct leat_msg_conn *c);
+/*
+ * Over: receives get what has arrived whole, and those behind that status. One may wait for a
+ * buffer, until its deadline.
+ */
+void msg_rx_over(struct leat_msg_conn *c, int status);
 
 /* end.c */
 /* Ends a connection because of what happened on it. */
@@ -492,8 +523,8 @@ void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold
 void msg_gone(struct leat_msg_conn *c, int status, const char *text);
 /* ENDING: over as soon as nothing is with the device. */
 void msg_ending(struct leat_msg_conn *c);
-/* OVER: receives get what arrived before, then the status. */
-void msg_over_recv(struct leat_msg_conn *c);
+/* OVER: sends get the status, and receives what arrived before, then the status. */
+void msg_over(struct leat_msg_conn *c);
 /* Goes on with draining. */
 void msg_drain(struct leat_msg_conn *c);
 

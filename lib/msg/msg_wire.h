@@ -14,13 +14,18 @@
 #define MSG_ANY_ID UINT64_C(0xffffffff)
 
 /*
- *     63 62 | 61 ... 46 | 45 ... 32 | 31 ... 0
- *     kind  | connection| epoch     | id          connection and epoch as the receiver chose them
+ *     63 62 | 61 ...              ... 16 | 15 ... 0
+ *     kind  | connection                 | id          the connection's number, as the receiver
+ *                                                      chose it
+ *
+ * A process gives each number once: at a million connections a second they last for two years.
+ * Messages of a connection that has ended therefore meet no receive of a later one, however long
+ * they were delayed. Of the ids the tag has the low 16 bits: at most LEAT_MSG_CREDITS_MAX of a
+ * connection are in use at a time.
  */
 #define MSG_TAG_KIND_SHIFT 62
-#define MSG_TAG_CONN_SHIFT 46
-#define MSG_TAG_EPOCH_SHIFT 32
-#define MSG_EPOCH_MASK 0x3fff
+#define MSG_TAG_CONN_SHIFT 16
+#define MSG_CONN_MASK ((UINT64_C(1) << 46) - 1)
 
 enum msg_tag_kind {
 	MSG_TAG_MSG = 1, /* head, and the message itself if it is small */
@@ -31,7 +36,7 @@ enum msg_tag_kind {
 static inline uint64_t
 msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
 {
-	return (uint64_t)kind << MSG_TAG_KIND_SHIFT | base | id;
+	return (uint64_t)kind << MSG_TAG_KIND_SHIFT | base | (uint16_t)id;
 }
 
 /* ---- heads ---- */
@@ -55,8 +60,7 @@ static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
 
 /* What the other side said when connecting; see hello.c. */
 struct msg_hello {
-	uint16_t conn;
-	uint16_t epoch;
+	uint64_t conn;
 	uint16_t credits;
 	uint32_t eager_max;
 	uint64_t max_size;

@@ -40,7 +40,7 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 	if (rte_errno == ESHUTDOWN)
 		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
 	else
-		msg_work(c);
+		msg_wait(c);
 	return k;
 }
 
@@ -136,10 +136,9 @@ msg_rx_start(struct leat_msg_conn *c)
 		}
 	}
 	for (i = 0; i < MSG_CTRL && c->mode == LEAT_MSG_LEAT; i++) {
-		c->ctrl_rx[i].id = i;
+		c->ctrl_rx[i].id = c->ctrl_rx_id++;
 		post_ctrl(c, &c->ctrl_rx[i]);
 	}
-	c->ctrl_rx_id = MSG_CTRL;
 	fill(c);
 	c->rx_told = c->first_id + c->rx_window;
 }
@@ -154,10 +153,12 @@ buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 
 	if (c->alloc != NULL) {
 		req->buf = c->alloc(c->alloc_arg, len, &req->mr);
+		c->got_buffer |= req->buf != NULL;
 		return req->buf != NULL;
 	}
 	if (rte_mempool_get(c->mempool, &obj) < 0)
 		return false;
+	c->got_buffer = true;
 	req->buf = obj;
 	req->mr = c->ep->mr_local ? leat_ep_mempool_mr(c->ep, c->mempool) : NULL;
 	return true;
@@ -221,7 +222,8 @@ bind(struct leat_msg_conn *c)
 	if (req == NULL || !msg_fits(c, req, len))
 		return false;
 	if (unlikely(len > 0 && req->buf == NULL) && !buffer_get(c, req, len)) {
-		msg_work(c);
+		c->no_buffer = true;
+		msg_wait(c);
 		return false;
 	}
 	msg_list_begun(&c->recvq, req);
@@ -312,42 +314,91 @@ msg_rx_run(struct leat_msg_conn *c)
 	}
 }
 
-/* OVER: what has arrived whole still goes to receives, then they get the status. */
-void
-msg_over_recv(struct leat_msg_conn *c)
+/* Messages that have arrived are for no receive any more. */
+static void
+drop_arrived(struct leat_msg_conn *c)
+{
+	c->m->stats.held -= c->rx_arrived;
+	c->rx_arrived = 0;
+}
+
+/* The oldest receive can't have the oldest message, and comes back with the reason. */
+static void
+refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req, int status)
+{
+	msg_list_begun(&c->recvq, req);
+	msg_req_finish(req, status, 0);
+	msg_list_give(c->m, &c->recvq);
+	drop_arrived(c);
+}
+
+/*
+ * Over, and there is no buffer for the oldest message. Its receive waits, since the sends that have
+ * just come back may hold the buffers, but not longer than its time: the pool has other users, and
+ * may stay empty.
+ * @return false: it has waited long enough
+ */
+static bool
+wait_buffer(struct leat_msg_conn *c)
+{
+	const uint64_t now = leat_now();
+
+	if (c->buffer_deadline == 0)
+		c->buffer_deadline = now + leat_us_to_cycles(LEAT_MSG_NOBUFS_US);
+	return now < c->buffer_deadline;
+}
+
+/* Receives get the messages that have arrived whole. @return false: one waits for a buffer */
+static bool
+over_bind(struct leat_msg_conn *c)
 {
 	struct leat_msg_req *req;
-	int status = c->status;
+
+	while ((req = msg_list_begin(&c->recvq)) != NULL && c->rx_arrived > 0 &&
+	       c->rx_done == c->rx_bind) {
+		const struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
+
+		if ((s->flags & MSG_ARRIVED) == 0 || ((s->flags & MSG_EAGER) == 0 && s->len > 0))
+			break;
+		if (s->len > req->size) {
+			refuse_arrived(c, req, -EMSGSIZE);
+			break;
+		}
+		c->no_buffer = false;
+		if (bind(c)) {
+			c->buffer_deadline = 0;
+			c->rx_data = c->rx_bind;
+			finish(c);
+			continue;
+		}
+		if (c->no_buffer && wait_buffer(c))
+			return false;
+		refuse_arrived(c, req, c->no_buffer ? -ENOBUFS : -EMSGSIZE);
+	}
+	return true;
+}
+
+void
+msg_rx_over(struct leat_msg_conn *c, int status)
+{
+	struct leat_msg_req *req;
 
 	finish(c);
-	while (!c->closing && (req = msg_list_begin(&c->recvq)) != NULL) {
-		struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
-
-		if (c->rx_arrived == 0 || c->rx_done != c->rx_bind ||
-		    ((s->flags & MSG_EAGER) == 0 && s->len > 0) || s->len > req->size || !bind(c))
-			break;
-		c->rx_data = c->rx_bind;
-		finish(c);
-	}
-	if (c->in_work) /* waits for a buffer */
+	if (!c->closing && !over_bind(c))
 		return;
-	if (status == 0)
-		status = c->closing ? -ECANCELED : -ENOTCONN;
+	if (c->recvq.head == NULL)
+		return;
 	/* Those with half a message, and behind those nothing is a message any more. */
+	drop_arrived(c);
 	for (req = c->recvq.head; req != NULL; req = req->next) {
+		if (req->state == MSG_REQ_CANCELLED)
+			continue;
 		if (req->state == MSG_REQ_FINISHED) {
 			c->m->stats.received--;
 			c->m->stats.recv_bytes -= req->len;
 		}
-		if (req->state != MSG_REQ_CANCELLED)
-			msg_req_finish(req, status, 0);
+		msg_req_finish(req, status, 0);
 	}
 	c->recvq.begin = NULL;
 	msg_list_give(c->m, &c->recvq);
-	for (req = c->sendq.head; req != NULL; req = req->next) {
-		if (req->state < MSG_REQ_CANCELLED)
-			msg_req_finish(req, status, 0);
-	}
-	c->sendq.begin = NULL;
-	msg_list_give(c->m, &c->sendq);
 }

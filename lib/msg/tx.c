@@ -13,6 +13,8 @@
 
 #include <errno.h>
 
+#include <leat_ep_pvt.h>
+
 #include "msg_pvt.h"
 
 /* What travels back with every head. */
@@ -111,7 +113,12 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 			return;
 		}
 		s->data.tag = msg_tag(MSG_TAG_DATA, c->tx_base, id);
-		c->tx_large++;
+		/*
+		 * tx_data stood still while only small messages went; all before this one are done
+		 * or small.
+		 */
+		if (c->tx_large++ == 0)
+			c->tx_data = id;
 	} else {
 		uint64_t le = rte_cpu_to_le_64(len);
 
@@ -137,7 +144,7 @@ refused(struct leat_msg_conn *c)
 	if (rte_errno == ESHUTDOWN)
 		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
 	else
-		msg_work(c);
+		msg_wait(c);
 }
 
 /* @return false: not all were taken */
@@ -199,7 +206,11 @@ post_begun(struct leat_msg_conn *c)
 static bool
 post_granted(struct leat_msg_conn *c)
 {
-	/* What is done needs none, and its slot may have another message by now. */
+	/*
+	 * What is done needs none, and its slot may have another message by now. The two are less
+	 * than credits apart: tx_data began at a large message (see begin()), and tx_done does not
+	 * pass one that waits for its grant.
+	 */
 	if ((int32_t)(c->tx_done - c->tx_data) > 0)
 		c->tx_data = c->tx_done;
 	while (c->tx_data != c->tx_post && (int32_t)(c->tx_granted - c->tx_data) > 0) {

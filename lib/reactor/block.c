@@ -224,13 +224,15 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 uint64_t
 reactor_block(struct leat_reactor *r, uint64_t now)
 {
-	uint64_t until = RTE_MIN(leat_wheel_next(&r->wheel), r->stop_deadline);
 	uint32_t armed = 0, none = ATTN_NONE;
 	struct epoll_event ev[EVENTS];
-	uint64_t end;
+	uint64_t until, end;
 	int ret, n;
 
-	if (!reactor_idle_spun(r, now) || until <= now)
+	if (!reactor_idle_spun(r, now))
+		return now;
+	until = RTE_MIN(leat_wheel_next(&r->wheel), r->stop_deadline);
+	if (until <= now)
 		return now;
 	if (!__atomic_compare_exchange_n(&r->attn->word, &none, ATTN_BLOCKED, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -251,6 +253,7 @@ reactor_block(struct leat_reactor *r, uint64_t now)
 				       : leat_cycles_to_ns(until - RTE_MIN(end, until)));
 	woken(r, ev, n, disarm(r, armed));
 	end = leat_now();
+	leat_wheel_advance(&r->wheel, end);
 	RLX_ADD(r->sleep_cycles, end - now);
 	return end;
 }

@@ -15,16 +15,12 @@
  * came first; if the owner came first, that sender finds ASLEEP and wakes it. So no message is
  * slept through. (An owner that blocks says BLOCKED, and is woken by an eventfd: see block.c.)
  *
- * The ring is Dmitry Vyukov's bounded queue (1024cores.net, "Bounded MPMC queue"), with one
- * consumer. Each cell has a number that says whose turn it is:
+ * (A) may also be a leat_reactor_wake() without a message. Then the owner does one turn more
+ * before it sleeps, in which its pollers find what the other thread did.
  *
- *     seq == pos            free for the sender that gets ticket pos
- *     seq == pos + 1        holds message pos
- *     seq == pos + size     free for the next round
- *
- * Why not rte_ring: there a sender waits, spinning, until those before it are done. Senders are any
- * threads, and one of them may have lost its CPU in between, perhaps to the one that spins. Here a
- * sender that is preempted delays the messages behind its own, and nobody spins.
+ * A reactor that leaves closes the ring (ring.h) and runs what was accepted: a message is run, or
+ * its sender was refused. Only a reactor that is destroyed without having stopped has messages
+ * left; these are dropped, and their senders told if they asked for that.
  */
 
 #include <errno.h>
@@ -36,35 +32,19 @@
 #include <leat_error.h>
 
 #include "reactor_pvt.h"
-
-struct reactor_message {
-	uint64_t seq;
-	leat_message_fn fn;
-	void *arg;
-} __attribute__((aligned(LEAT_CACHE_LINE / 2)));
-
-struct reactor_ring {
-	uint64_t mask;
-	uint64_t tail __attribute__((aligned(LEAT_CACHE_LINE))); /* next ticket; the senders' */
-	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* next to take; the owner's */
-	struct reactor_message cell[] __attribute__((aligned(LEAT_CACHE_LINE)));
-};
-
-static_assert(sizeof(struct reactor_message) == LEAT_CACHE_LINE / 2, "two messages in a line");
+#include "ring.h"
 
 int
 reactor_messages_init(struct leat_reactor *r, uint32_t count)
 {
-	uint32_t i, size = rte_align32pow2(count);
+	uint32_t size = rte_align32pow2(count);
 	size_t bytes = sizeof(struct reactor_ring) + (size_t)size * sizeof(struct reactor_message);
 
 	r->ring = aligned_alloc(LEAT_CACHE_LINE, RTE_ALIGN_CEIL(bytes, (size_t)LEAT_CACHE_LINE));
 	if (r->ring == NULL)
 		return leat_err(ENOMEM, "%s: no memory for %u messages", r->name, size);
 	memset(r->ring, 0, sizeof(*r->ring));
-	r->ring->mask = size - 1;
-	for (i = 0; i < size; i++)
-		r->ring->cell[i] = (struct reactor_message){ .seq = i };
+	reactor_ring_init(r->ring, size);
 	return 0;
 }
 
@@ -79,65 +59,42 @@ reactor_attn_kick(struct reactor_attn *attn)
 		reactor_sys->poke(RLX_LOAD(attn->event) - 1);
 }
 
-static bool
-ring_put(struct reactor_ring *ring, leat_message_fn fn, void *arg)
+int
+leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
+		       leat_reactor_message_fn drop, void *arg)
 {
-	uint64_t pos = RLX_LOAD(ring->tail);
-	struct reactor_message *m;
+	/* From the message on the reactor may stop and be destroyed; this is never freed. */
+	struct reactor_attn *attn = r->attn;
+	uint64_t ticket;
+	int ret;
 
-	for (;;) {
-		uint64_t seq;
-
-		m = &ring->cell[pos & ring->mask];
-		/* Acquire (C): the owner is done with what was here. */
-		seq = __atomic_load_n(&m->seq, __ATOMIC_ACQUIRE);
-		if (seq == pos) {
-			/* Relaxed: the ticket orders nothing, the cell's number does. */
-			if (__atomic_compare_exchange_n(&ring->tail, &pos, pos + 1, true,
-							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-				break;
-		} else if ((int64_t)(seq - pos) < 0) {
-			return false; /* a round behind: full */
-		} else {
-			pos = RLX_LOAD(ring->tail); /* another sender was faster */
-		}
+	if (fn == NULL)
+		return leat_err(EINVAL, "%s: call: no function", r->name);
+	ret = reactor_ring_reserve(r->ring, &ticket);
+	/* No text: a sender that retries would spend its time on it. */
+	if (unlikely(ret < 0)) {
+		rte_errno = -ret;
+		return ret;
 	}
-	m->fn = fn;
-	m->arg = arg;
-	/* Release (D): the message, and all the sender did before. */
-	__atomic_store_n(&m->seq, pos + 1, __ATOMIC_RELEASE);
-	return true;
-}
-
-static bool
-ring_take(struct reactor_ring *ring, leat_message_fn *fn, void **arg)
-{
-	uint64_t pos = ring->head;
-	struct reactor_message *m = &ring->cell[pos & ring->mask];
-
-	/* Acquire (D). */
-	if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) != pos + 1)
-		return false;
-	*fn = m->fn;
-	*arg = m->arg;
-	/* Release (C). */
-	__atomic_store_n(&m->seq, pos + ring->mask + 1, __ATOMIC_RELEASE);
-	RLX_STORE(ring->head, pos + 1);
-	return true;
+	reactor_ring_publish(r->ring, ticket, fn, drop, arg);
+	reactor_attn_kick(attn);
+	return 0;
 }
 
 int
-leat_reactor_call(struct leat_reactor *r, leat_message_fn fn, void *arg)
+leat_reactor_call(struct leat_reactor *r, leat_reactor_message_fn fn, void *arg)
 {
-	if (fn == NULL)
-		return leat_err(EINVAL, "%s: call: no function", r->name);
-	/* No text: a sender that retries would spend its time on it. */
-	if (!ring_put(r->ring, fn, arg)) {
-		rte_errno = EAGAIN;
-		return -EAGAIN;
-	}
-	reactor_attn_kick(r->attn);
-	return 0;
+	return leat_reactor_call_drop(r, fn, NULL, arg);
+}
+
+void
+leat_reactor_wake(struct leat_reactor *r)
+{
+	struct reactor_attn *attn = r->attn;
+
+	/* Release: what the pollers are to find. */
+	__atomic_store_n(&attn->turn, 1, __ATOMIC_RELEASE);
+	reactor_attn_kick(attn);
 }
 
 /*
@@ -147,11 +104,10 @@ unsigned int
 reactor_messages_run(struct leat_reactor *r)
 {
 	uint64_t done, max = r->ring->mask + 1;
-	leat_message_fn fn;
-	void *arg;
+	struct reactor_message m;
 
-	for (done = 0; done < max && ring_take(r->ring, &fn, &arg); done++)
-		fn(arg);
+	for (done = 0; done < max && reactor_ring_take(r->ring, &m); done++)
+		m.fn(m.arg);
 	if (done == 0)
 		return 0;
 	RLX_ADD(r->messages, done);
@@ -161,11 +117,56 @@ reactor_messages_run(struct leat_reactor *r)
 	return (unsigned int)done;
 }
 
+/*
+ * The next message of a closed ring; its sender may be a few instructions away from the end of it.
+ */
+static bool
+take_last(struct leat_reactor *r, struct reactor_message *m)
+{
+	while (reactor_ring_count(r->ring) > 0) {
+		if (reactor_ring_take(r->ring, m))
+			return true;
+		reactor_sys->yield();
+	}
+	return false;
+}
+
+void
+reactor_messages_close(struct leat_reactor *r)
+{
+	struct reactor_message m;
+
+	reactor_ring_close(r->ring);
+	while (take_last(r, &m)) {
+		m.fn(m.arg);
+		RLX_ADD(r->messages, 1);
+	}
+}
+
+void
+reactor_messages_open(struct leat_reactor *r)
+{
+	reactor_ring_open(r->ring);
+}
+
+unsigned int
+reactor_messages_drop(struct leat_reactor *r)
+{
+	struct reactor_message m;
+	unsigned int lost = 0;
+
+	reactor_ring_close(r->ring);
+	while (take_last(r, &m)) {
+		if (m.drop != NULL)
+			m.drop(m.arg);
+		else
+			lost++;
+	}
+	return lost;
+}
+
 unsigned int
 reactor_messages_waiting(const struct leat_reactor *r)
 {
-	uint64_t head = RLX_LOAD(r->ring->head);
-	uint64_t tail = RLX_LOAD(r->ring->tail);
-
-	return (unsigned int)RTE_MIN(tail - head, r->ring->mask + 1);
+	return (unsigned int)reactor_ring_count(r->ring);
 }

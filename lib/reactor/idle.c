@@ -269,12 +269,12 @@ reactor_idle_step(struct leat_reactor *r, uint64_t now)
 static uint64_t
 idle_sleep(struct leat_reactor *r, uint64_t now)
 {
-	uint64_t until = RTE_MIN(leat_wheel_next(&r->wheel), r->stop_deadline);
 	uint32_t none = ATTN_NONE, asleep = ATTN_ASLEEP;
-	uint64_t end;
+	uint64_t until, end;
 
 	if (!reactor_idle_spun(r, now))
 		return now;
+	until = RTE_MIN(leat_wheel_next(&r->wheel), r->stop_deadline);
 	until = RTE_MIN(until, reactor_idle_step(r, now));
 	if (until <= now)
 		return now;
@@ -288,18 +288,50 @@ idle_sleep(struct leat_reactor *r, uint64_t now)
 	(void)__atomic_compare_exchange_n(&r->attn->word, &asleep, ATTN_NONE, false,
 					  __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	end = leat_now();
+	leat_wheel_advance(&r->wheel, end);
 	RLX_ADD(r->sleeps, 1);
 	RLX_ADD(r->sleep_cycles, end - now);
 	r->step_us *= 2;
 	return end;
 }
 
-/* After a turn without work, under a policy that makes a system call. Returns the time. */
+bool
+reactor_ready(const struct leat_reactor *r)
+{
+	uint32_t i;
+
+	if (RLX_LOAD(r->attn->word) != ATTN_NONE)
+		return true;
+	if (!r->asks)
+		return false;
+	for (i = 0; i < r->nb_active; i++) {
+		const struct leat_poller *p = r->active[i];
+
+		if (p->ready != NULL && p->state == LEAT_POLLER_WAITING && p->ready(p->arg))
+			return true;
+	}
+	return false;
+}
+
+/* After a turn in which no poller worked, under any policy but spin. Returns the time. */
 uint64_t
 reactor_idle(struct leat_reactor *r, uint64_t now)
 {
 	uint64_t end;
 
+	/*
+	 * What a poller returns tells of the poller; another one may have work since it was
+	 * called.
+	 */
+	if (unlikely(r->again || reactor_ready(r))) {
+		r->again = false;
+		r->idle_since = 0;
+		return now;
+	}
+	if (r->effective == LEAT_IDLE_PAUSE) {
+		rte_pause();
+		return now;
+	}
 	if (r->effective == LEAT_IDLE_BLOCK) {
 		/* Pollers that are coming to rest tell nobody: they are asked. */
 		if (RLX_LOAD(r->state) == LEAT_REACTOR_RUNNING && reactor_block_possible(r))

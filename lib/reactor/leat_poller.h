@@ -75,6 +75,12 @@ typedef int (*leat_poller_fn)(void *arg, uint64_t now);
  */
 typedef int (*leat_poller_quiesce_fn)(void *arg, char *what, size_t len);
 
+/**
+ * Asks whether a poller that is called each turn would find work now. Called on the reactor's
+ * thread before it idles; it must be cheap, and change nothing.
+ */
+typedef bool (*leat_poller_ready_fn)(void *arg);
+
 /** Counters of a poller. */
 struct leat_poller_stats {
 	uint64_t runs;	      /**< times called */
@@ -123,9 +129,17 @@ LEAT_API int leat_poller_resume(struct leat_poller *p);
 LEAT_API int leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce);
 
 /**
- * Tell that all its work comes from this reactor's thread: from other pollers, timers and messages.
- * These count as work themselves, and in the turn that follows it is called; so it need not keep the
- * reactor from blocking (LEAT_IDLE_BLOCK). @return 0; -EPERM: wrong thread
+ * What to ask before the reactor pauses, yields, sleeps or blocks; NULL: nothing. For a poller
+ * whose work comes from other pollers, timers and messages of its reactor: these may come after it
+ * in a turn, and return 0 themselves. @return 0; -EPERM: wrong thread
+ */
+LEAT_API int leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn ready);
+
+/**
+ * Tell that all its work comes from this reactor's thread (from other pollers, timers and
+ * messages), or with a leat_reactor_wake(); so it need not keep the reactor from blocking
+ * (LEAT_IDLE_BLOCK). What brings it work counts as work itself, and in the turn that follows it is
+ * called; where that may return 0 see leat_poller_ready_set(). @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_local_set(struct leat_poller *p);
 

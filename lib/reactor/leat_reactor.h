@@ -46,7 +46,7 @@ struct leat_reactor;
 #define LEAT_REACTOR_MAX 128
 
 /** leat_reactor_stop(): no deadline. */
-#define LEAT_STOP_NO_DEADLINE UINT64_MAX
+#define LEAT_REACTOR_STOP_NO_DEADLINE UINT64_MAX
 
 /** What a reactor is to be like. Zeroed means all defaults. */
 struct leat_reactor_conf {
@@ -102,8 +102,9 @@ struct leat_reactor_stats {
 LEAT_API struct leat_reactor *leat_reactor_create(const struct leat_reactor_conf *conf);
 
 /**
- * Free a reactor and its pollers. Timers that are still started are forgotten; messages that nobody
- * ran are dropped with a warning.
+ * Free a reactor and its pollers. Timers that are still started are forgotten. Messages that it
+ * never ran (it was not run, or driven by leat_reactor_turn() and not stopped) are dropped: with a
+ * warning, or as leat_reactor_call_drop() says. No other thread may be sending one.
  *
  * @return
  *   0 (also for NULL), or -EBUSY: it is running (or, with leat_reactor_turn(), in a turn).
@@ -145,7 +146,7 @@ LEAT_API int leat_reactor_wait(struct leat_reactor *r);
  * for programs that have a loop of their own. Always call it from the same thread.
  *
  * @return
- *   - 1: somebody worked; 0: nobody did
+ *   - 1: a poller, timer or message worked, or there is work for the next turn; 0: neither
  *   - -ESHUTDOWN: stopped, everything came to rest; nothing was done
  *   - -ETIMEDOUT: stopped at the deadline; nothing was done
  *   - -EBUSY: another thread runs it, or this call is from inside a turn
@@ -162,7 +163,8 @@ LEAT_API int leat_reactor_turn(struct leat_reactor *r);
  *
  * @param timeout_us
  *   Deadline, us from the moment the reactor notices (within a turn; at once when it sleeps).
- *   LEAT_STOP_NO_DEADLINE: none. 0: ask once. A further call can make it earlier, not later.
+ *   LEAT_REACTOR_STOP_NO_DEADLINE: none. 0: ask once. A further call can make it earlier, not
+ *   later.
  */
 LEAT_API void leat_reactor_stop(struct leat_reactor *r, uint64_t timeout_us);
 
@@ -182,7 +184,7 @@ LEAT_API unsigned int leat_reactor_id(const struct leat_reactor *r);
 LEAT_API const char *leat_reactor_name(const struct leat_reactor *r);
 
 /** A message. Runs on the thread of the reactor it was sent to, between two turns. */
-typedef void (*leat_message_fn)(void *arg);
+typedef void (*leat_reactor_message_fn)(void *arg);
 
 /**
  * Have a reactor call a function. Any thread of this process, the reactor's own included, at any
@@ -192,12 +194,33 @@ typedef void (*leat_message_fn)(void *arg);
  * at most the longest turn, plus the kernel's wake-up latency (some 50 us) when it slept.
  * Everything the sender did before is visible to the function.
  *
+ * A reactor that stops goes on running messages until all has come to rest, or its deadline. Then
+ * it refuses new ones, runs those that it has accepted, and leaves; until it is run again it
+ * refuses.
+ *
  * @return
- *   - 0: will be called, exactly once (unless the reactor is never run again)
+ *   - 0: will be called, exactly once (unless the reactor is destroyed without having been run or
+ *   stopped)
  *   - -EAGAIN: leat_reactor_conf.messages are waiting; nothing happened
+ *   - -ESHUTDOWN: it has stopped, or is about to; nothing happened
  *   - -EINVAL: no function
  */
-LEAT_API int leat_reactor_call(struct leat_reactor *r, leat_message_fn fn, void *arg);
+LEAT_API int leat_reactor_call(struct leat_reactor *r, leat_reactor_message_fn fn, void *arg);
+
+/**
+ * As leat_reactor_call(), for a sender that must hear of its message in any case: when the reactor
+ * is destroyed before it has called fn(arg), leat_reactor_destroy() calls drop(arg) in its place,
+ * on its own thread. Exactly one of them is called, once.
+ */
+LEAT_API int leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
+				    leat_reactor_message_fn drop, void *arg);
+
+/**
+ * Have a reactor call its pollers before it sleeps next, and wake it if it sleeps. For what
+ * another thread has put where a poller finds it; everything done before is visible to the poller
+ * then. Any thread, at any time; it is never refused.
+ */
+LEAT_API void leat_reactor_wake(struct leat_reactor *r);
 
 /** Read the counters. Any thread; each value is a recent one. */
 LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,

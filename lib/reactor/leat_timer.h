@@ -59,8 +59,8 @@ struct leat_timer {
 static inline void
 leat_timer_init(struct leat_timer *timer, leat_timer_fn fn, void *arg)
 {
-	timer->node.next = NULL;
-	timer->node.pprev = NULL;
+	timer->node.link.next = NULL;
+	timer->node.link.prev = NULL;
 	timer->node.expiry = 0;
 	timer->fn = fn;
 	timer->arg = arg;

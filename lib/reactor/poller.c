@@ -91,6 +91,8 @@ poller_start(struct leat_poller *p)
 
 	set_state(p, LEAT_POLLER_WAITING);
 	r->block_stale = true;
+	/* Within a turn: it is called before the reactor idles. */
+	r->again |= leat_reactor_self() == r;
 	if (p->period != 0) {
 		leat_timer_start_at(r, &p->timer, leat_time_add(leat_now(), p->period));
 		p->timer.period = p->period;
@@ -246,6 +248,18 @@ leat_poller_local_set(struct leat_poller *p)
 		return ret;
 	p->local = true;
 	p->reactor->block_stale = true;
+	return 0;
+}
+
+int
+leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn ready)
+{
+	int ret = reactor_owned(p->reactor, "set ready of a poller");
+
+	if (ret < 0)
+		return ret;
+	p->ready = ready;
+	p->reactor->asks = true;
 	return 0;
 }
 

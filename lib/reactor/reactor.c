@@ -168,6 +168,7 @@ leat_reactor_create(const struct leat_reactor_conf *conf)
 int
 leat_reactor_destroy(struct leat_reactor *r)
 {
+	unsigned int lost;
 	uint32_t state;
 
 	if (r == NULL)
@@ -176,9 +177,10 @@ leat_reactor_destroy(struct leat_reactor *r)
 	if (self == r || ((state == LEAT_REACTOR_RUNNING || state == LEAT_REACTOR_STOPPING) &&
 			  !RLX_LOAD(r->by_turns)))
 		return leat_err(EBUSY, "%s: destroy: it is running; stop it first", r->name);
-	if (reactor_messages_waiting(r) > 0)
+	lost = reactor_messages_drop(r);
+	if (lost > 0)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,
-			 reactor_messages_waiting(r));
+			 lost);
 	reactor_registry_del(r);
 	release(r);
 	return 0;
@@ -296,8 +298,6 @@ run_pollers(struct leat_reactor *r, uint64_t now, const bool sample, bool *worke
 	}
 	RLX_STORE(r->running, NULL);
 
-	if (!*worked && r->effective == LEAT_IDLE_PAUSE)
-		rte_pause();
 	if (t == 0)
 		t = leat_now();
 	if (busy != 0)
@@ -322,8 +322,12 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 	r->worked = 0;
 
 	/* Before the messages are looked for: acquires what was done before the kick. */
-	if (RLX_LOAD(r->attn->word) != ATTN_NONE)
+	if (RLX_LOAD(r->attn->word) != ATTN_NONE) {
 		__atomic_exchange_n(&r->attn->word, ATTN_NONE, __ATOMIC_ACQUIRE);
+		/* Acquire: pairs with leat_reactor_wake(). */
+		if (RLX_LOAD(r->attn->turn) != 0)
+			r->again = __atomic_exchange_n(&r->attn->turn, 0, __ATOMIC_ACQUIRE) != 0;
+	}
 	if (reactor_messages_run(r) > 0) {
 		r->worked = 1;
 		RLX_ADD(r->busy_cycles, reactor_lap(r));
@@ -340,7 +344,7 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 		reactor_pollers_compact(r);
 
 	RLX_ADD(r->hk_cycles, reactor_lap(r));
-	r->due = RTE_MIN(leat_time_add(r->stamp, r->hk_interval), leat_wheel_next(&r->wheel));
+	r->due = RTE_MIN(leat_time_add(r->stamp, r->hk_interval), leat_wheel_due(&r->wheel));
 	r->due = RTE_MIN(r->due, r->stop_deadline);
 	if (r->worked)
 		*worked = true;
@@ -368,7 +372,7 @@ turn(struct leat_reactor *r, uint64_t now, bool *worked)
 
 	if (*worked)
 		r->idle_since = 0;
-	else if (r->effective > LEAT_IDLE_PAUSE && !r->done)
+	else if (r->effective > LEAT_IDLE_SPIN && !r->done)
 		end = reactor_idle(r, end);
 	return end;
 }
@@ -381,8 +385,10 @@ claim(struct leat_reactor *r)
 
 	while (state == LEAT_REACTOR_READY || state == LEAT_REACTOR_STOPPED)
 		if (__atomic_compare_exchange_n(&r->state, &state, LEAT_REACTOR_RUNNING, false,
-						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			reactor_messages_open(r);
 			return 0;
+		}
 	return leat_err(EBUSY, "%s: it is running already", r->name);
 }
 
@@ -508,5 +514,5 @@ leat_reactor_turn(struct leat_reactor *r)
 	self = outer;
 	if (unlikely(r->done))
 		leave(r, r->result);
-	return worked;
+	return worked || (!r->done && reactor_ready(r));
 }

@@ -36,6 +36,7 @@
 struct reactor_attn {
 	uint32_t word;
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
+	uint32_t turn;	     /* the pollers are to be called before it sleeps */
 	uint64_t stop_us;    /* smallest timeout asked for since the owner last looked */
 	int event; /* eventfd + 1; 0: not opened yet. Never closed, as somebody may be about to write */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -73,6 +74,7 @@ struct leat_poller {
 	struct leat_timer timer __attribute__((aligned(LEAT_CACHE_LINE))); /* period, or events */
 	uint64_t period; /* cycles; 0: each turn */
 	leat_poller_quiesce_fn quiesce;
+	leat_poller_ready_fn ready;
 	int error;
 	bool used;	/* the slot is taken */
 	bool in_active; /* it is in reactor.active */
@@ -145,6 +147,8 @@ struct leat_reactor {
 	char why[128]; /* of a result < 0 */
 
 	uint32_t dirty; /* pollers were removed, paused or failed */
+	bool again;	/* one turn more before it idles */
+	bool asks;	/* some poller has a function ready */
 	uint64_t events_interval_us;
 	unsigned int id;
 	unsigned int lcore;    /* where it runs or ran, or LCORE_ID_ANY */
@@ -176,7 +180,9 @@ struct reactor_sys {
 	void (*wait)(uint32_t *word, uint32_t val, uint64_t ns);
 	/* Wake all that sleep on word. Async-signal-safe. */
 	void (*wake)(uint32_t *word);
-	/* Sleep until something in the epoll set is readable, at most ns. @return number of events */
+	/*
+	 * Sleep until something in the epoll set is readable, at most ns. @return number of events
+	 */
 	int (*block)(int epfd, struct epoll_event *ev, int n, uint64_t ns);
 	/* Make an eventfd readable. Async-signal-safe. */
 	void (*poke)(int fd);
@@ -243,11 +249,18 @@ void reactor_attn_kick(struct reactor_attn *attn);
 int reactor_messages_init(struct leat_reactor *r, uint32_t count);
 unsigned int reactor_messages_run(struct leat_reactor *r);
 unsigned int reactor_messages_waiting(const struct leat_reactor *r);
+/* Accepts no more, and runs those that were accepted. */
+void reactor_messages_close(struct leat_reactor *r);
+void reactor_messages_open(struct leat_reactor *r);
+/* Accepts no more, and drops the others. @return those whose senders did not ask to be told */
+unsigned int reactor_messages_drop(struct leat_reactor *r);
 
 /* idle.c */
 int reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf);
 void reactor_idle_choose(struct leat_reactor *r, uint64_t now);
 uint64_t reactor_idle(struct leat_reactor *r, uint64_t now);
+/* Is there something to do that no poller returned > 0 for? */
+bool reactor_ready(const struct leat_reactor *r);
 /* Has it been idle for spin_us? */
 bool reactor_idle_spun(struct leat_reactor *r, uint64_t now);
 /* End of the next sleep of the sleep policy. */

@@ -8,6 +8,7 @@
 
 #include <rte_lcore.h>
 
+#include <leat_cursor.h>
 #include <leat_error.h>
 #include <leat_log.h>
 
@@ -16,7 +17,9 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct leat_reactor *reactors[LEAT_REACTOR_MAX];
 
-struct reactor_attn reactor_attns[LEAT_REACTOR_MAX];
+struct reactor_attn reactor_attns[LEAT_REACTOR_MAX] = {
+	[0 ... LEAT_REACTOR_MAX - 1] = { .stop_count = LEAT_CURSOR_START },
+};
 
 /* A default mutex, locked by who does not hold it: there is no error to return. */
 void
@@ -49,7 +52,7 @@ reactor_registry_add(struct leat_reactor *r)
 		r->id = i;
 		r->attn = &reactor_attns[i];
 		RLX_STORE(r->attn->word, ATTN_NONE);
-		RLX_STORE(r->attn->stop_us, LEAT_STOP_NO_DEADLINE);
+		RLX_STORE(r->attn->stop_us, LEAT_REACTOR_STOP_NO_DEADLINE);
 		r->stop_seen = RLX_LOAD(r->attn->stop_count);
 		reactors[i] = r;
 	}

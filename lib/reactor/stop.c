@@ -5,6 +5,10 @@
  *
  *     RUNNING ---- flag ----> STOPPING ---- all quiet, or deadline ----> (run returns) STOPPED
  *                             turns go on, each housekeeping asks
+ *
+ * Before it leaves it closes its ring of messages and runs those that were accepted, so that
+ * whoever sent one has an answer or was refused. When these bring work (a task is spawned) it goes
+ * on until that has ended.
  */
 
 #include <errno.h>
@@ -158,7 +162,7 @@ reactor_stop_step(struct leat_reactor *r, uint64_t now)
 	uint32_t count = __atomic_load_n(&r->attn->stop_count, __ATOMIC_ACQUIRE);
 
 	if (count != r->stop_seen) {
-		uint64_t us = __atomic_exchange_n(&r->attn->stop_us, LEAT_STOP_NO_DEADLINE,
+		uint64_t us = __atomic_exchange_n(&r->attn->stop_us, LEAT_REACTOR_STOP_NO_DEADLINE,
 						  __ATOMIC_RELAXED);
 
 		r->stop_seen = count;
@@ -166,6 +170,10 @@ reactor_stop_step(struct leat_reactor *r, uint64_t now)
 			RTE_MIN(r->stop_deadline, leat_time_add(now, leat_us_to_cycles(us)));
 		RLX_STORE(r->state, LEAT_REACTOR_STOPPING);
 	}
+	if (count_busy(r, now) > 0 && now < r->stop_deadline)
+		return;
+	/* From here on senders are refused. What was accepted may bring work once more. */
+	reactor_messages_close(r);
 	if (count_busy(r, now) == 0 || now >= r->stop_deadline)
 		finish(r);
 }

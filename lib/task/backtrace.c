@@ -64,12 +64,14 @@ tell(int number, uintptr_t ip, leat_task_line_fn fn, void *arg)
 int
 leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 {
-	const struct task_stacks *s = &task->ts->stacks;
+	const struct task_stacks *s;
 	struct trace t;
 	int i, first = 1; /* without collect() */
 
-	if (fn == NULL)
-		return leat_err(EINVAL, "backtrace of %s: no function", task->name);
+	if (task == NULL || fn == NULL)
+		return leat_err(EINVAL, "backtrace of %s: no %s", leat_task_name(task),
+				fn == NULL ? "function" : "task");
+	s = &task->ts->stacks;
 	/* Here first: what is loaded and resolved then needs no room on the task's stack. */
 	collect(&t);
 	if (task != task_self()) {

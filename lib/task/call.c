@@ -5,31 +5,45 @@
  *
  *     caller's reactor                          the other one
  *     state = POSTED, message   --------(A)-->  state: POSTED -> TAKEN: calls fn
- *     task parks                                       (it is DROPPED: does not)
- *     inbox: take all           <-------(B)---  push on the inbox, message
+ *     task parks                                       (it is ABANDONED: frees the call)
+ *     inbox: take all           <-------(B)---  push on the inbox, wake the reactor
  *     task wakes
  *
- * A cancel is the step POSTED -> DROPPED. Either that or TAKEN is first, and the answer comes in
- * both cases: what the message points to lies on the caller's stack.
+ * A cancel is the step POSTED -> ABANDONED. When it comes first the task goes on at once, and the
+ * call belongs to its message: so it does not lie on the task's stack, and the other side must
+ * touch nothing else of it. When TAKEN comes first the answer is waited for, as fn uses what arg
+ * points to.
  *
- * The answer must not depend on room in the caller's ring of messages, or it could be lost: it goes
- * on a list (inbox). The message is only there to wake a reactor that sleeps; when the ring is full
- * that is awake anyway, and looks at the list in its next turn.
+ * A reactor that has stopped refuses the message; one that stops has run those that it had
+ * accepted, before it leaves. Only one that is destroyed without having been stopped drops it:
+ * REFUSED.
+ *
+ * The answer must not depend on room in the caller's ring of messages, nor on whether that is
+ * open, or it could be lost: it goes on a list (inbox).
  */
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <leat_error.h>
 
 #include "leat_task_call.h"
 #include "task_pvt.h"
 
-enum { CALL_POSTED, CALL_TAKEN, CALL_DROPPED };
+enum { CALL_POSTED, CALL_TAKEN, CALL_ABANDONED, CALL_REFUSED };
 
-struct task_call {
+/* The caller's wait, on its stack. */
+struct call_wait {
 	struct task_wait w;
-	struct task_call *next; /* in the inbox */
+	struct task_call *call; /* NULL: abandoned */
+};
+
+/* From malloc(3), as whichever side is the last frees it. */
+struct task_call {
+	struct task_call *next; /* in the inbox, or of those to be used again */
+	struct leat_tasks *ts;	/* the caller's; not of a call that was abandoned */
+	struct call_wait *wait; /* the same */
 	struct leat_reactor *to;
 	int (*fn)(void *arg);
 	void *arg;
@@ -37,18 +51,53 @@ struct task_call {
 	uint32_t state;
 };
 
-static void
-wake_up(void *arg)
+static struct task_call *
+call_new(struct leat_tasks *ts)
 {
-	/* The inbox is looked at in the turn that follows. */
-	(void)arg;
+	struct task_call *c = ts->calls;
+
+	if (unlikely(c == NULL))
+		return malloc(sizeof(*c));
+	ts->calls = c->next;
+	return c;
+}
+
+static void
+call_put(struct leat_tasks *ts, struct task_call *c)
+{
+	c->next = ts->calls;
+	ts->calls = c;
+}
+
+void
+task_calls_free(struct leat_tasks *ts)
+{
+	struct task_call *c;
+
+	while ((c = ts->calls) != NULL) {
+		ts->calls = c->next;
+		free(c);
+	}
+}
+
+/*
+ * Which side is first? Release and acquire: what this side did is done when the other side frees
+ * the call.
+ */
+static bool
+call_turn(struct task_call *c, uint32_t to)
+{
+	uint32_t state = CALL_POSTED;
+
+	return __atomic_compare_exchange_n(&c->state, &state, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
 }
 
 /* On the other reactor. */
 static void
 answer(struct task_call *c)
 {
-	struct leat_tasks *ts = c->w.task->ts;
+	struct leat_tasks *ts = c->ts;
 	struct task_call *head = RLX_LOAD(ts->inbox);
 
 	/* From the push on the task, its reactor and its tasks may be gone, but for this. */
@@ -58,7 +107,7 @@ answer(struct task_call *c)
 		/* Release (B): what fn did. */
 	} while (!__atomic_compare_exchange_n(&ts->inbox, &head, c, true, __ATOMIC_RELEASE,
 					      __ATOMIC_RELAXED));
-	(void)leat_reactor_call(ts->reactor, wake_up, NULL);
+	leat_reactor_wake(ts->reactor);
 	/* Release: leat_tasks_destroy() comes after all of this. */
 	__atomic_fetch_sub(&ts->answering, 1, __ATOMIC_RELEASE);
 }
@@ -67,13 +116,25 @@ static void
 on_call(void *arg)
 {
 	struct task_call *c = arg;
-	uint32_t state = CALL_POSTED;
 
-	/* Relaxed: leat_reactor_call() has ordered what is before it (A). */
-	if (__atomic_compare_exchange_n(&c->state, &state, CALL_TAKEN, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED))
-		c->ret = c->fn(c->arg);
+	if (!call_turn(c, CALL_TAKEN)) {
+		free(c);
+		return;
+	}
+	c->ret = c->fn(c->arg);
 	answer(c);
+}
+
+/* Its reactor is being destroyed, by any thread. */
+static void
+on_drop(void *arg)
+{
+	struct task_call *c = arg;
+
+	if (call_turn(c, CALL_REFUSED))
+		answer(c);
+	else
+		free(c);
 }
 
 void
@@ -91,27 +152,30 @@ task_inbox_run(struct leat_tasks *ts)
 	}
 	for (c = first; c != NULL; c = next) {
 		next = c->next;
-		task_wake(&c->w, RLX_LOAD(c->state) == CALL_TAKEN ? 0 : -ECANCELED);
+		task_wake(&c->wait->w, RLX_LOAD(c->state) == CALL_TAKEN ? 0 : -ESHUTDOWN);
 	}
 }
 
 static int
 call_cancel(struct task_wait *w)
 {
-	struct task_call *c = container_of(w, struct task_call, w);
-	uint32_t state = CALL_POSTED;
+	struct call_wait *cw = container_of(w, struct call_wait, w);
 
-	if (__atomic_compare_exchange_n(&c->state, &state, CALL_DROPPED, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED))
-		return 0;
-	return -EALREADY;
+	if (!call_turn(cw->call, CALL_ABANDONED))
+		return -EALREADY;
+	cw->call = NULL;
+	task_wake(w, -ECANCELED);
+	return 0;
 }
 
 static void
 call_describe(const struct task_wait *w, char *text, size_t len)
 {
-	const struct task_call *c = container_of(w, const struct task_call, w);
+	const struct task_call *c = container_of(w, const struct call_wait, w)->call;
 
+	/* Cancelled, but it has not run yet. */
+	if (c == NULL)
+		return;
 	snprintf(text, len, "to %s%s", leat_reactor_name(c->to),
 		 RLX_LOAD(c->state) == CALL_TAKEN ? ", it has begun" : "");
 }
@@ -125,19 +189,31 @@ static const struct task_wait_type call_type = {
 int
 leat_task_call(struct leat_reactor *r, int (*fn)(void *arg), void *arg, int *ret)
 {
-	struct task_call c = { .to = r, .fn = fn, .arg = arg, .state = CALL_POSTED };
+	struct leat_tasks *ts = task_running;
+	struct call_wait cw;
+	struct task_call *c;
 	int err = task_may_wait("call another reactor");
 
 	if (unlikely(err < 0))
 		return err;
 	if (unlikely(r == NULL || fn == NULL))
 		return leat_err(EINVAL, "call another reactor: no reactor or no function");
-	task_wait_init(&c.w, &call_type);
-	err = leat_reactor_call(r, on_call, &c);
-	if (unlikely(err < 0))
+	c = call_new(ts);
+	if (unlikely(c == NULL))
+		return leat_err(ENOMEM, "call %s: no memory", leat_reactor_name(r));
+	*c = (struct task_call){
+		.ts = ts, .wait = &cw, .to = r, .fn = fn, .arg = arg, .state = CALL_POSTED
+	};
+	task_wait_init(&cw.w, &call_type);
+	cw.call = c;
+	err = leat_reactor_call_drop(r, on_call, on_drop, c);
+	if (likely(err == 0))
+		err = task_park(&cw.w);
+	/* It belongs to its message, which may be on its way for long. */
+	if (unlikely(cw.call == NULL))
 		return err;
-	err = task_park(&c.w);
 	if (err == 0 && ret != NULL)
-		*ret = c.ret;
+		*ret = c->ret;
+	call_put(ts, c);
 	return err;
 }

@@ -10,20 +10,21 @@
 void
 leat_tasks_stats_get(const struct leat_tasks *ts, struct leat_tasks_stats *stats)
 {
-	uint32_t i;
+	uint32_t ready;
 
+	memset(stats, 0, sizeof(*stats));
+	if (ts == NULL)
+		return;
 	stats->spawned = RLX_LOAD(ts->next_id);
 	stats->refused = RLX_LOAD(ts->refused);
 	stats->switches = RLX_LOAD(ts->switches);
 	stats->hogs = RLX_LOAD(ts->hogs);
 	stats->tasks = RLX_LOAD(ts->nb_tasks);
 	stats->stacks = RLX_LOAD(ts->nb_stacks);
-	stats->ready = 0;
-	for (i = 0; i < stats->stacks; i++) {
-		uint8_t state = RLX_LOAD(ts->blocks[i].state);
-
-		stats->ready += state == LEAT_TASK_READY || state == LEAT_TASK_RUNNING;
-	}
+	/* After switches. The two may be from different moments: then it is more than there are. */
+	ready = RLX_LOAD(ts->readied) - TASK_READIED_START - (uint32_t)stats->switches;
+	ready += RLX_LOAD(ts->current) != NULL;
+	stats->ready = RTE_MIN(ready, stats->tasks);
 }
 
 /* The words of leat_task_info.waits. */
@@ -44,11 +45,14 @@ describe(const struct task_wait *w, char *text, size_t len)
 void
 leat_task_info_get(const struct leat_task *task, struct leat_task_info *info)
 {
-	const struct task_stacks *s = &task->ts->stacks;
-	const char *end = task_stack_bottom(s, task->index) + task_stack_size(s);
-	const char *sp = task->sp;
+	const struct task_stacks *s;
+	const char *sp;
 
 	memset(info, 0, sizeof(*info));
+	if (task == NULL)
+		return;
+	s = &task->ts->stacks;
+	sp = task->sp;
 	info->id = task->id;
 	info->parent = task->parent;
 	memcpy(info->name, task->name, sizeof(info->name));
@@ -56,8 +60,10 @@ leat_task_info_get(const struct leat_task *task, struct leat_task_info *info)
 	info->since = task->since;
 	if (task->state == LEAT_TASK_WAITING)
 		describe(task->wait, info->waits, sizeof(info->waits));
-	if (task->state == LEAT_TASK_WAITING || task->state == LEAT_TASK_READY)
-		info->stack_used = (uint32_t)(end - sp);
+	/* A ready one that has not begun has no context yet. */
+	if (sp != NULL && (task->state == LEAT_TASK_WAITING || task->state == LEAT_TASK_READY))
+		info->stack_used =
+			(uint32_t)(task_stack_bottom(s, task->index) + task_stack_size(s) - sp);
 	info->stack_peak = task_stack_peak(s, task->index);
 }
 
@@ -67,7 +73,7 @@ leat_tasks_each(struct leat_tasks *ts, void (*fn)(void *arg, const struct leat_t
 {
 	uint32_t i;
 
-	for (i = 0; i < ts->nb_stacks; i++)
+	for (i = 0; ts != NULL && i < ts->nb_stacks; i++)
 		if (ts->blocks[i].state != LEAT_TASK_FREE)
 			fn(arg, &ts->blocks[i]);
 }

@@ -18,8 +18,9 @@
  *	}
  *
  *	ts = leat_tasks_create(r, NULL);
- *	task = leat_task_spawn(ts, "session", session, arg);
- *	leat_task_detach(task);
+ *	ret = leat_task_detach(leat_task_spawn(ts, "session", session, arg));
+ *	if (ret < 0)
+ *		fprintf(stderr, "%s\n", leat_err_msg());
  *	ret = leat_reactor_run(r);
  *	...
  *	leat_tasks_destroy(ts);
@@ -38,6 +39,14 @@
  * Ready tasks run in the order in which they became ready, one after another, in the reactor's
  * turn; one that yields runs again in the next turn, after all pollers. At most 256 switches are
  * made in a turn.
+ *
+ * When the reactor stops, each task is cancelled, and one that is spawned from then on is born
+ * cancelled: it runs, and what it would wait for is refused with -ECANCELED, unless it masks that
+ * to clean up (leat_task_mask() in leat_scope.h). Tasks that have not ended at the deadline of the
+ * stop are named in the log, and go on when the reactor is run again.
+ *
+ * Where a constructor failed there is no task, or no tasks, and the functions here take the NULL:
+ * those that return an errno say -EINVAL, and the others nothing, 0 or "".
  *
  * Thread rules: tasks belong to the thread that runs their reactor. All calls are made there, in a
  * task or in a poller, timer or message of that reactor, or before the reactor runs; those that may
@@ -163,7 +172,10 @@ LEAT_API struct leat_reactor *leat_tasks_reactor(const struct leat_tasks *ts);
 /** The kind of guard in use, never LEAT_TASK_GUARD_AUTO. */
 LEAT_API enum leat_task_guard leat_tasks_guard(const struct leat_tasks *ts);
 
-/** Read the counters. Any thread; each value is a recent one. */
+/**
+ * Read the counters. Any thread; each value is a recent one. The cost does not depend on the number
+ * of tasks.
+ */
 LEAT_API void leat_tasks_stats_get(const struct leat_tasks *ts, struct leat_tasks_stats *stats);
 
 /**
@@ -173,27 +185,43 @@ LEAT_API void leat_tasks_stats_get(const struct leat_tasks *ts, struct leat_task
 LEAT_API void leat_tasks_trim(struct leat_tasks *ts);
 
 /**
- * Make a task. It runs when the caller waits or ends, or in the reactor's next turn. Somebody must
- * join it, or detach it.
+ * Make a task. It runs when the caller waits or ends, or in the reactor's next turn. It must be
+ * joined or detached. While the reactor stops it is born cancelled, see above.
  *
+ * @param ts
+ *   Where it runs: leat_tasks_self() in a task, poller, timer or message.
  * @param name
  *   For logs and telemetry; copied; what is not printable in it is replaced by '_'.
  * @return
  *   The task, or NULL with rte_errno:
- *   - EINVAL: no name or function
+ *   - EINVAL: no name or function, or ts is NULL
  *   - ENOMEM: there are max_tasks, or no memory for another stack's guard
  */
 LEAT_API struct leat_task *leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn,
 					   void *arg);
 
 /**
- * Nobody is going to join it: it is gone when it ends, and the pointer must not be used from here
- * on, unless by itself.
+ * Leave a task to itself: it is gone when it ends, and the pointer must not be used from here on,
+ * unless by the task.
  *
+ * @param task
+ *   May be what leat_task_spawn() returned, unseen.
  * @return
- *   0; -EBUSY: somebody is waiting for it in leat_task_join().
+ *   - 0
+ *   - -EBUSY: a task is waiting for it in leat_task_join()
+ *   - -EINVAL: NULL; rte_errno and leat_err_msg() still say why leat_task_spawn() failed
  */
 LEAT_API int leat_task_detach(struct leat_task *task);
+
+/**
+ * Spawn a task of the calling task's or reactor's tasks that is left to itself from the start. No
+ * branch of a scope can cancel it, and it can cancel no branch. (It may have scopes of its own, and
+ * the stop of the reactor cancels it as any task.)
+ *
+ * @return
+ *   0; -ENOMEM, -EINVAL as for leat_task_spawn(); -EPERM: the reactor has no tasks.
+ */
+LEAT_API int leat_task_spawn_detached(const char *name, leat_task_fn fn, void *arg);
 
 /**
  * Wait until a task has ended, and take what it returned. It is gone then. Of an ended task it may
@@ -207,7 +235,7 @@ LEAT_API int leat_task_detach(struct leat_task *task);
  *     one is still to be joined
  *   - -EDEADLK: it is the caller
  *   - -EBUSY: somebody else is waiting for it
- *   - -EINVAL: it is detached
+ *   - -EINVAL: it is detached; or NULL, and rte_errno and leat_err_msg() are left alone
  *   - -EPERM: called outside of its reactor's tasks, and it has not ended
  */
 LEAT_API int leat_task_join(struct leat_task *task, int *ret);
@@ -290,7 +318,7 @@ typedef void (*leat_task_line_fn)(void *arg, const char *line);
  *   Gets each line: "#0 0x7f... function+0x1b (object)". NULL is -EINVAL.
  * @return
  *   Number of lines, or
- *   - -EINVAL: no function
+ *   - -EINVAL: no function, no task
  *   - -ENOSPC: too little room on its stack
  *   - -ESRCH: it has not begun, or ended: it is in no function
  */
@@ -305,7 +333,7 @@ LEAT_API int leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, v
  * @param max
  *   Lines at most; how many were left out is said in one more. 0: no limit.
  * @return
- *   Number of tasks; -EINVAL: no function; -ENOMEM.
+ *   Number of tasks; -EINVAL: no function, no tasks; -ENOMEM.
  */
 LEAT_API int leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn,
 			     void *arg);

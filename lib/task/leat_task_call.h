@@ -21,8 +21,12 @@ extern "C" {
  * fn runs as a message does (leat_reactor_call()): between two turns of that reactor, not in a
  * task. It may spawn one there.
  *
- * When the task is cancelled, or its deadline passes, before fn has begun, fn is not called. The
- * wait still ends only when that reactor has come to it, so arg may be a variable of the task.
+ * When the task is cancelled, or its deadline passes, before fn has begun, fn is not called, and
+ * the wait ends at once, whatever that reactor does. When fn has begun the wait ends with fn. So
+ * arg may be a variable of the task.
+ *
+ * A reactor that has not been run yet calls fn when it is. One that stops calls what it has
+ * accepted before it leaves, and refuses the rest.
  *
  * @param r
  *   Any reactor of this process, the caller's own included; it must not be destroyed meanwhile.
@@ -31,7 +35,10 @@ extern "C" {
  * @return
  *   - 0: fn was called
  *   - -EAGAIN: the other reactor's messages are full (leat_reactor_conf.messages); fn is not called
- *   - -ECANCELED, -ETIMEDOUT: cancelled, by the task's deadline; fn was not called
+ *   - -ECANCELED, -ETIMEDOUT: cancelled, by the task's deadline; fn was not called, nor will it be
+ *   - -ESHUTDOWN: the other reactor has stopped, or was destroyed; fn was not called, nor will it
+ *   be
+ *   - -ENOMEM: no memory for the call
  *   - -EINVAL: no reactor or function
  *   - -EPERM: not in a task
  */

@@ -13,7 +13,7 @@
  *	struct leat_op op = { .type = LEAT_OP_SEND, .peer = peer, .buf = buf, .size = len };
  *	struct leat_op *ops[] = { &op };
  *
- *	ret = leat_op_run(ep, ops, 1);		post it, and wait until it came back
+ *	ret = leat_task_op_run(ep, ops, 1);	post it, and wait until it came back
  * @endcode
  *
  * or in two steps, to do something else in between:
@@ -21,7 +21,7 @@
  * @code
  *	n = leat_ep_post(ep, ops, 8);
  *	...
- *	ret = leat_op_wait_all(ep, ops, n);
+ *	ret = leat_task_op_wait_all(ep, ops, n);
  * @endcode
  *
  * A wait for ops ends when they came back, and not before: so ops and buffers may be variables of
@@ -50,7 +50,7 @@ extern "C" {
  * @param event_fn
  *   Gets the events. NULL: they are dropped.
  * @return
- *   The poller, or NULL with rte_errno as leat_reactor_ep_add().
+ *   The poller, or NULL with rte_errno as leat_reactor_ep_add(); EINVAL: ts or ep is NULL, too.
  */
 LEAT_API struct leat_poller *leat_tasks_ep_add(struct leat_tasks *ts, struct leat_ep *ep,
 					       leat_ep_event_fn event_fn, void *arg);
@@ -65,15 +65,15 @@ LEAT_API struct leat_poller *leat_tasks_ep_add(struct leat_tasks *ts, struct lea
  *   - -EPERM: not in a task
  *   - -EBUSY: another task waits for it
  */
-LEAT_API int leat_op_wait(struct leat_ep *ep, struct leat_op *op);
+LEAT_API int leat_task_op_wait(struct leat_ep *ep, struct leat_op *op);
 
 /**
  * Wait until all of them have come back.
  *
  * @return
- *   As leat_op_wait() for the first of them, in the order of the array, that failed; else 0.
+ *   As leat_task_op_wait() for the first of them, in the order of the array, that failed; else 0.
  */
-LEAT_API int leat_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+LEAT_API int leat_task_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 
 /**
  * Wait until one of them has come back. The others are still to be waited for, also when the task
@@ -82,9 +82,9 @@ LEAT_API int leat_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t
  * @return
  *   - the index of the first, in the order of the array, that is not in flight
  *   - -EINVAL: n is 0
- *   - -EPERM, -EBUSY: as leat_op_wait()
+ *   - -EPERM, -EBUSY: as leat_task_op_wait()
  */
-LEAT_API int leat_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+LEAT_API int leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 
 /**
  * Post ops, all of them, and wait until they came back. When the endpoint is full the task yields
@@ -94,9 +94,9 @@ LEAT_API int leat_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t
  * was cancelled or its deadline had passed before; others as leat_ep_post() sets rte_errno.
  *
  * @return
- *   As leat_op_wait_all().
+ *   As leat_task_op_wait_all().
  */
-LEAT_API int leat_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+LEAT_API int leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 
 #ifdef __cplusplus
 }

@@ -59,6 +59,7 @@ new_block(struct leat_tasks *ts)
 void
 task_release(struct leat_tasks *ts, struct leat_task *t)
 {
+	ts->nb_done -= t->state == LEAT_TASK_DONE;
 	RLX_STORE(t->state, LEAT_TASK_FREE);
 	t->next = ts->free;
 	ts->free = t;
@@ -78,6 +79,7 @@ task_main(void *arg)
 	} else {
 		t->since = ts->now;
 		RLX_STORE(t->state, LEAT_TASK_DONE);
+		ts->nb_done++;
 		if (t->joiner != NULL)
 			task_wake(t->joiner, 0);
 	}
@@ -90,6 +92,11 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 	const struct leat_task *parent = task_self();
 	struct leat_task *t;
 
+	if (unlikely(ts == NULL)) {
+		leat_err(EINVAL, "spawn %s: no tasks: see leat_tasks_create(), leat_tasks_self()",
+			 name != NULL ? name : "");
+		return NULL;
+	}
 	if (unlikely(name == NULL || fn == NULL)) {
 		leat_err(EINVAL, "%s: spawn: no name or no function",
 			 leat_reactor_name(ts->reactor));
@@ -102,7 +109,7 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 		return NULL;
 
 	t->wait = NULL;
-	t->cancel = 0;
+	t->cancel = ts->stopping ? TASK_CANCELLED : 0;
 	t->masked = 0;
 	t->detached = 0;
 	t->ret = 0;
@@ -125,6 +132,9 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 int
 leat_task_detach(struct leat_task *task)
 {
+	/* Without leat_err(): why there is none is still to be told. */
+	if (unlikely(task == NULL))
+		return -EINVAL;
 	if (task->joiner != NULL)
 		return leat_err(EBUSY, "detach %s: task %s waits for its end", task->name,
 				task->joiner->task->name);
@@ -132,6 +142,22 @@ leat_task_detach(struct leat_task *task)
 		task_release(task->ts, task);
 	else
 		task->detached = 1;
+	return 0;
+}
+
+int
+leat_task_spawn_detached(const char *name, leat_task_fn fn, void *arg)
+{
+	struct leat_tasks *ts = leat_tasks_self();
+	struct leat_task *t;
+
+	if (ts == NULL)
+		return leat_err(EPERM,
+				"start a detached task: not on the thread of a reactor with tasks");
+	t = leat_task_spawn(ts, name, fn, arg);
+	if (t == NULL)
+		return -rte_errno;
+	t->detached = 1;
 	return 0;
 }
 
@@ -179,6 +205,8 @@ leat_task_join(struct leat_task *task, int *ret)
 	struct join_wait j;
 	int err;
 
+	if (unlikely(task == NULL))
+		return -EINVAL;
 	if (unlikely(task == task_self() || task->joiner != NULL || task->detached ||
 		     task->state == LEAT_TASK_FREE))
 		return join_refused(task);
@@ -207,7 +235,7 @@ leat_task_join(struct leat_task *task, int *ret)
 const char *
 leat_task_name(const struct leat_task *task)
 {
-	return task->name;
+	return task != NULL ? task->name : "";
 }
 
 void
@@ -222,13 +250,13 @@ leat_task_name_set(const char *name)
 uint64_t
 leat_task_id(const struct leat_task *task)
 {
-	return task->id;
+	return task != NULL ? task->id : 0;
 }
 
 enum leat_task_state
 leat_task_state(const struct leat_task *task)
 {
-	return RLX_LOAD(task->state);
+	return task != NULL ? RLX_LOAD(task->state) : LEAT_TASK_FREE;
 }
 
 const char *

@@ -5,7 +5,7 @@
  *
  *     task                                   the endpoint's poller
  *     leat_ep_post()          op in flight
- *     leat_op_wait(): user = the wait, odd
+ *     leat_task_op_wait(): user = the wait, odd
  *     parks                                  op came back: user is odd:
  *                                              user = NULL, one less to wait for
  *     runs again        <------------------    none left: wake
@@ -73,6 +73,11 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 struct leat_poller *
 leat_tasks_ep_add(struct leat_tasks *ts, struct leat_ep *ep, leat_ep_event_fn event_fn, void *arg)
 {
+	if (ts == NULL || ep == NULL) {
+		leat_err(EINVAL, "poll an endpoint for tasks: no %s",
+			 ts == NULL ? "tasks" : "endpoint");
+		return NULL;
+	}
 	return leat_reactor_ep_add(ts->reactor, ep, on_ops, event_fn, arg);
 }
 
@@ -144,7 +149,7 @@ first_failure(struct leat_op **ops, uint16_t n, int why)
 }
 
 int
-leat_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+leat_task_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	struct op_wait o = { .ep = ep, .ops = ops, .n = n };
 	int ret = 0;
@@ -160,9 +165,9 @@ leat_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 int
-leat_op_wait(struct leat_ep *ep, struct leat_op *op)
+leat_task_op_wait(struct leat_ep *ep, struct leat_op *op)
 {
-	return leat_op_wait_all(ep, &op, 1);
+	return leat_task_op_wait_all(ep, &op, 1);
 }
 
 static int
@@ -177,7 +182,7 @@ first_idle(struct leat_op **ops, uint16_t n)
 }
 
 int
-leat_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	struct op_wait o = { .ep = ep, .ops = ops, .n = n, .left = 1 };
 	int ret, i;
@@ -212,13 +217,13 @@ post(struct leat_ep *ep, struct leat_op **ops, uint16_t n, int *why)
 }
 
 int
-leat_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	uint16_t i, posted;
 	int why, ret;
 
 	posted = post(ep, ops, n, &why);
-	ret = leat_op_wait_all(ep, ops, posted);
+	ret = leat_task_op_wait_all(ep, ops, posted);
 	if (posted == n)
 		return ret;
 	if (why == -EPERM)

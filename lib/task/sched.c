@@ -129,6 +129,14 @@ task_poll(void *arg, uint64_t now)
 	return ts->ready.head != NULL ? run(ts) : 0;
 }
 
+bool
+task_poll_ready(void *arg)
+{
+	const struct leat_tasks *ts = arg;
+
+	return ts->ready.head != NULL || ts->yielded.head != NULL || RLX_LOAD(ts->inbox) != NULL;
+}
+
 int
 task_may_wait_slow(const char *what)
 {
@@ -230,6 +238,7 @@ leat_task_yield(void)
 		return leat_err(EPERM, "yield: not in a task");
 	t->since = ts->now;
 	RLX_STORE(t->state, LEAT_TASK_READY);
+	RLX_ADD(ts->readied, 1);
 	task_list_add(&ts->yielded, t);
 	task_switch_away(ts, t);
 	return 0;

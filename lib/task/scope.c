@@ -9,7 +9,9 @@
  *     parent, wait                 scope              scope
  *
  * A branch takes itself out of the list when it ends; the last one ends the parent's wait. Nothing
- * of a branch outlives that, so the parent may return.
+ * of a branch outlives that, so the parent may return. A scope that was waited for has ended: the
+ * next branch that the parent starts in it makes it anew, and finds nothing of the cancel or the
+ * failure that it ended with.
  */
 
 #include <errno.h>
@@ -30,6 +32,7 @@ leat_scope_init(struct leat_scope *s)
 	s->nb_live = 0;
 	s->cancelled = false;
 	s->outer = false;
+	s->ended = false;
 	s->refused = 0;
 	s->failure = 0;
 	s->failed[0] = '\0';
@@ -95,39 +98,49 @@ branch_main(void *arg)
 	return 0;
 }
 
-/* What has begun is cancelled, what has not never does. */
+/* What has begun is cancelled, what has not never does. Once: no branch is added any more. */
 static __rte_noinline int
 scope_refuse(struct leat_scope *s, int err)
 {
-	if (s->refused == 0)
-		s->refused = err;
+	s->refused = err;
 	s->cancelled = true;
 	scope_walk(s, task_self());
 	return err;
 }
 
+/* May the calling task add branches? A parent that is gone is not looked at. */
+static inline bool
+may_branch(const struct leat_scope *s, const struct leat_task *self)
+{
+	if (self == NULL || s->parent == NULL)
+		return false;
+	return self == s->parent || (s->nb_live > 0 && self->ts == s->parent->ts);
+}
+
 int
-leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg, int *ret)
+leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg, int *ret)
 {
 	struct leat_task *self = task_self(), *t;
 	int err;
 
-	if (unlikely(s->parent == NULL || task_running != s->parent->ts ||
-		     (self != s->parent && s->nb_live == 0)))
+	if (unlikely(!may_branch(s, self)))
 		return leat_err(EPERM,
-				"pbranch %s: called by neither the scope's task nor a branch",
+				"start branch %s: called by neither the scope's task nor a branch",
 				name != NULL ? name : "");
+	if (unlikely(s->ended))
+		leat_scope_init(s);
 	if (ret != NULL)
 		*ret = -ECANCELED;
-	err = s->refused;
-	if (self == s->parent && err == 0)
-		err = task_may_wait("pbranch");
+	if (unlikely(s->refused != 0))
+		return s->refused;
+	err = self == s->parent ? task_may_wait("start a branch") : 0;
 	if (unlikely(err < 0))
 		return scope_refuse(s, err);
 	t = fn != NULL ? leat_task_spawn(self->ts, name, branch_main, arg) : NULL;
 	if (unlikely(t == NULL))
-		return scope_refuse(s, fn != NULL ? -rte_errno
-						  : leat_err(EINVAL, "pbranch: no function"));
+		return scope_refuse(s, fn != NULL
+					       ? -rte_errno
+					       : leat_err(EINVAL, "start a branch: no function"));
 	t->detached = 1;
 	t->branch_fn = fn;
 	t->branch_ret = ret;
@@ -138,9 +151,9 @@ leat_pbranch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 }
 
 static int
-pwait_cancel(struct task_wait *w)
+wait_cancel(struct task_wait *w)
 {
-	struct leat_scope *s = container_of(w, struct pwait, w)->scope;
+	struct leat_scope *s = container_of(w, struct scope_wait, w)->scope;
 	bool own = s->cancelled;
 
 	if (!own)
@@ -151,39 +164,41 @@ pwait_cancel(struct task_wait *w)
 }
 
 static void
-pwait_describe(const struct task_wait *w, char *text, size_t len)
+wait_describe(const struct task_wait *w, char *text, size_t len)
 {
-	const struct leat_scope *s = container_of(w, const struct pwait, w)->scope;
+	const struct leat_scope *s = container_of(w, const struct scope_wait, w)->scope;
 
 	snprintf(text, len, "%u branches%s", s->nb_live, s->cancelled ? ", cancelled" : "");
 }
 
-const struct task_wait_type pwait_type = {
-	.name = "pwait",
-	.cancel = pwait_cancel,
-	.describe = pwait_describe,
+const struct task_wait_type scope_wait_type = {
+	.name = "scope",
+	.cancel = wait_cancel,
+	.describe = wait_describe,
 };
 
 int
-leat_pwait(struct leat_scope *s)
+leat_scope_wait(struct leat_scope *s)
 {
-	struct pwait p = { .scope = s };
-	int ret;
+	struct scope_wait p = { .scope = s };
+	int ret = s->ended ? 0 : s->refused;
 
 	if (unlikely(s->parent == NULL || s->parent != task_self()))
-		return leat_err(EPERM, "pwait: not in the task that made the scope");
+		return leat_err(EPERM, "wait for a scope: not in the task that made it");
 	if (s->nb_live > 0) {
-		ret = task_may_wait("pwait");
-		/* What runs is not left behind. */
+		ret = task_may_wait("wait for a scope");
+		/*
+		 * What runs is not left behind; nor the branch that was told of an earlier refusal.
+		 */
 		if (unlikely(ret < 0))
-			(void)scope_refuse(s, ret);
-		task_wait_init(&p.w, &pwait_type);
+			(void)scope_refuse(s, s->refused != 0 ? s->refused : ret);
+		task_wait_init(&p.w, &scope_wait_type);
 		s->wait = &p.w;
 		ret = task_park(&p.w);
 		s->wait = NULL;
-		return ret;
 	}
-	return s->refused;
+	s->ended = true;
+	return ret;
 }
 
 int
@@ -192,19 +207,4 @@ leat_scope_failure(const struct leat_scope *s, const char **name)
 	if (name != NULL)
 		*name = s->failed;
 	return s->failure;
-}
-
-int
-leat_lonely(const char *name, leat_task_fn fn, void *arg)
-{
-	struct leat_tasks *ts = leat_tasks_self();
-	struct leat_task *t;
-
-	if (ts == NULL)
-		return leat_err(EPERM, "lonely branch: not on the thread of a reactor with tasks");
-	t = leat_task_spawn(ts, name, fn, arg);
-	if (t == NULL)
-		return -rte_errno;
-	t->detached = 1;
-	return 0;
 }

@@ -34,9 +34,9 @@ scope_below(const struct leat_task *t)
 {
 	const struct task_wait *w = t->wait;
 
-	if (w == NULL || w->type != &pwait_type || w->woken || t->masked)
+	if (w == NULL || w->type != &scope_wait_type || w->woken || t->masked)
 		return NULL;
-	return container_of(w, const struct pwait, w)->scope;
+	return container_of(w, const struct scope_wait, w)->scope;
 }
 
 /* @return a scope to descend into */
@@ -90,7 +90,7 @@ scope_walk(struct leat_scope *top, const struct leat_task *spared)
 }
 
 int
-leat_pcancel(void)
+leat_scope_cancel_siblings(void)
 {
 	struct leat_task *self = task_self();
 	struct leat_scope *s = self != NULL ? self->scope : NULL;
@@ -139,18 +139,25 @@ leat_task_unmask(const struct leat_task_mask *mask)
 	self->masked = mask->masked;
 }
 
-void
-leat_within_begin(struct leat_within *w, uint64_t us)
+struct leat_task_within
+leat_task_within_begin(uint64_t us)
 {
-	w->outer = leat_task_deadline();
-	w->when = RTE_MIN(leat_time_add(leat_now(), leat_us_to_cycles(us)), w->outer);
-	leat_task_deadline_set(w->when);
+	struct leat_task_within w = { .outer = leat_task_deadline() };
+
+	w.when = RTE_MIN(leat_time_add(leat_now(), leat_us_to_cycles(us)), w.outer);
+	leat_task_deadline_set(w.when);
+	return w;
+}
+
+void
+leat_task_within_end(const struct leat_task_within *w)
+{
+	leat_task_deadline_set(w->outer);
 }
 
 int
-leat_within_end(const struct leat_within *w, int ret)
+leat_task_within_result(const struct leat_task_within *w, int ret)
 {
-	leat_task_deadline_set(w->outer);
 	/* The word of a branch that was cancelled at the deadline, handed on by its parent. */
 	if (ret == -ECANCELED && !leat_task_cancelled() && leat_now() >= w->when)
 		return -ETIMEDOUT;

@@ -144,25 +144,49 @@ show_one(const struct leat_task *t, uint32_t depth, leat_task_line_fn fn, void *
 	fn(arg, line);
 }
 
+static void
+show_more(unsigned int n, leat_task_line_fn fn, void *arg)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "... and %u more", n);
+	fn(arg, line);
+}
+
+void
+task_show_first(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn, void *arg)
+{
+	unsigned int shown = 0;
+	uint32_t i;
+
+	for (i = 0; i < ts->nb_stacks && shown < max; i++) {
+		const struct leat_task *t = &ts->blocks[i];
+
+		if (t->state == LEAT_TASK_FREE || t->state == LEAT_TASK_DONE)
+			continue;
+		show_one(t, 0, fn, arg);
+		shown++;
+	}
+	if (shown < task_nb_left(ts))
+		show_more(task_nb_left(ts) - shown, fn, arg);
+}
+
 int
 leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn, void *arg)
 {
 	struct task_node *nodes = NULL;
 	unsigned int i;
-	char line[64];
 	int n;
 
-	if (fn == NULL)
-		return leat_err(EINVAL, "show tasks: no function");
+	if (ts == NULL || fn == NULL)
+		return leat_err(EINVAL, "show tasks: no %s", fn == NULL ? "function" : "tasks");
 	n = task_tree(ts, &nodes);
 	if (n < 0 || nodes == NULL)
 		return n;
 	for (i = 0; i < (unsigned int)n && (max == 0 || i < max); i++)
 		show_one(&ts->blocks[nodes[i].index], nodes[i].depth, fn, arg);
-	if (i < (unsigned int)n) {
-		snprintf(line, sizeof(line), "... and %u more", (unsigned int)n - i);
-		fn(arg, line);
-	}
+	if (i < (unsigned int)n)
+		show_more((unsigned int)n - i, fn, arg);
 	free(nodes);
 	return n;
 }

@@ -23,6 +23,7 @@
 #include <assert.h>
 
 #include <leat_common.h>
+#include <leat_cursor.h>
 #include <leat_reactor.h>
 #include <leat_time.h>
 
@@ -62,8 +63,9 @@ struct task_wait {
 #define TASK_CANCELLED 0x01 /* the signal was delivered; stays */
 
 /*
- * A control block. Block i of a reactor has stack i, for ever: see stack.c. Blocks stay mapped until
- * leat_tasks_destroy(), and telemetry, the overflow handler and the watchdog may look at any.
+ * A control block. Block i of a reactor has stack i, for ever: see stack.c. Blocks stay mapped
+ * until leat_tasks_destroy(), and telemetry, the overflow handler and the watchdog may look at
+ * any.
  */
 struct leat_task {
 	/* line 0: switching */
@@ -117,7 +119,8 @@ struct leat_tasks {
 	struct leat_task *current; /* NULL: none runs */
 	void *sp;		   /* context of the reactor while a task runs */
 	struct task_list ready;
-	uint32_t budget; /* switches left in this turn */
+	uint32_t budget;  /* switches left in this turn */
+	uint32_t readied; /* tasks that became ready, ever; see task_nb_ready() */
 	uint64_t switches;
 	uint64_t now;  /* of this turn */
 	bool canaries; /* some stack has one */
@@ -127,7 +130,9 @@ struct leat_tasks {
 	struct leat_task *blocks;
 	struct task_list yielded; /* become ready in the next turn */
 	uint32_t nb_tasks;
+	uint32_t nb_done;   /* of these have ended, and were not joined yet */
 	uint32_t nb_stacks; /* blocks ever used: those from this one on have no stack yet */
+	bool stopping;	    /* new ones are born cancelled, see stop.c */
 	uint64_t next_id;
 
 	/* the rest */
@@ -145,7 +150,14 @@ struct leat_tasks {
 	struct leat_poller *poller;
 	struct task_tools tools;   /* of the reactor's context */
 	struct task_frame control; /* its floating-point control, which tasks begin with */
-	bool stopping;		   /* the reactor asked them to end */
+
+	/* stop.c, while stopping */
+	uint32_t stop_next; /* blocks from this one on ... */
+	uint32_t stop_end;  /* ... to this one have not been looked at */
+	uint32_t stop_runs; /* times in a row that all that were left ended when they were run */
+	uint64_t stop_id;   /* tasks with a higher id were spawned since */
+
+	struct task_call *calls; /* to be used again; the owner's */
 
 	/* written by other threads */
 	struct task_call *inbox __attribute__((aligned(LEAT_CACHE_LINE))); /* answers */
@@ -153,6 +165,9 @@ struct leat_tasks {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line of tasks");
+
+/* leat_tasks.readied of no tasks. */
+#define TASK_READIED_START LEAT_CURSOR_START
 
 #define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define RLX_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
@@ -230,7 +245,25 @@ task_ready(struct leat_tasks *ts, struct leat_task *t)
 {
 	RLX_STORE(t->state, LEAT_TASK_READY);
 	t->since = ts->now;
+	RLX_ADD(ts->readied, 1);
 	task_list_add(&ts->ready, t);
+}
+
+/* Tasks that have not ended. */
+static inline uint32_t
+task_nb_left(const struct leat_tasks *ts)
+{
+	return ts->nb_tasks - ts->nb_done;
+}
+
+/*
+ * Tasks in the lists of ready ones: each task that became ready is given the CPU once for that.
+ * For the reactor's thread; two counters that others read one after the other may not fit.
+ */
+static inline uint32_t
+task_nb_ready(const struct leat_tasks *ts)
+{
+	return ts->readied - TASK_READIED_START - (uint32_t)ts->switches;
 }
 
 /* The calling task gives up the CPU; it is in a list, or somebody else knows it. */
@@ -239,6 +272,8 @@ void task_switch_away(struct leat_tasks *ts, struct leat_task *self);
 void *task_switch_last(struct leat_tasks *ts, struct leat_task *self);
 /* Poller of the tasks. */
 int task_poll(void *arg, uint64_t now);
+/* Would it find one to run, or an answer to a call? */
+bool task_poll_ready(void *arg);
 
 /* life.c: the first function on each stack; arg is the task */
 void *task_main(void *arg);
@@ -274,6 +309,7 @@ void task_telemetry_init(void);
 
 /* call.c */
 void task_inbox_run(struct leat_tasks *ts);
+void task_calls_free(struct leat_tasks *ts);
 
 /*
  * tasks.c: all tasks of the process, by number of their reactor. Another thread than the reactor's
@@ -282,6 +318,12 @@ void task_inbox_run(struct leat_tasks *ts);
 extern struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
 void task_lock(void);
 void task_unlock(void);
+
+/* tasks.c: the first one that has not ended, in the order of the blocks; NULL: none */
+const struct leat_task *task_first_left(const struct leat_tasks *ts);
+
+/* show.c: lines of the first ones that have not ended, when there are too many for a tree */
+void task_show_first(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn, void *arg);
 
 /* stop.c: what the reactor asks when it stops */
 int task_quiesce(void *arg, char *what, size_t len);

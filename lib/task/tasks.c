@@ -56,7 +56,9 @@ withdraw(struct leat_tasks *ts)
 	task_overflow_del();
 	task_unlock();
 	task_watch_del(ts);
-	/* They are a few instructions away from their end. Acquire: pairs with answer() in call.c. */
+	/*
+	 * They are a few instructions away from their end. Acquire: pairs with answer() in call.c.
+	 */
 	while (__atomic_load_n(&ts->answering, __ATOMIC_ACQUIRE) != 0)
 		(void)sched_yield();
 }
@@ -84,6 +86,7 @@ release(struct leat_tasks *ts)
 
 	for (i = 0; i < ts->nb_stacks; i++)
 		task_tools_end(&ts->blocks[i].tools);
+	task_calls_free(ts);
 	task_stacks_fini(&ts->stacks, ts->nb_stacks);
 	if (ts->blocks != NULL)
 		(void)munmap(ts->blocks, ts->max_tasks * sizeof(*ts->blocks));
@@ -100,6 +103,7 @@ configure(struct leat_tasks *ts, const struct leat_tasks_conf *conf)
 	ts->hog_us = conf->hog_us != 0 ? conf->hog_us : HOG_US_DEFAULT;
 	task_list_init(&ts->ready);
 	task_list_init(&ts->yielded);
+	ts->readied = TASK_READIED_START;
 	blocks = mmap(NULL, ts->max_tasks * sizeof(*ts->blocks), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (blocks == MAP_FAILED)
@@ -143,6 +147,7 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 	}
 	ts->poller = leat_reactor_poller_add(r, "tasks", task_poll, ts, 0);
 	if (ts->poller == NULL || leat_poller_quiesce_set(ts->poller, task_quiesce) < 0 ||
+	    leat_poller_ready_set(ts->poller, task_poll_ready) < 0 ||
 	    leat_poller_local_set(ts->poller) < 0) {
 		release(ts);
 		return NULL;
@@ -151,8 +156,8 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 	return ts;
 }
 
-static const struct leat_task *
-first_left(const struct leat_tasks *ts)
+const struct leat_task *
+task_first_left(const struct leat_tasks *ts)
 {
 	uint32_t i;
 
@@ -173,12 +178,12 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	if (task_running == ts)
 		return leat_err(EPERM, "%s: destroy tasks: called in task %s",
 				leat_reactor_name(ts->reactor), ts->current->name);
-	left = first_left(ts);
+	left = task_nb_left(ts) > 0 ? task_first_left(ts) : NULL;
 	if (left != NULL)
 		return leat_err(EBUSY,
 				"%s: destroy tasks: %u have not ended, one is %s (%" PRIu64 "), %s",
-				leat_reactor_name(ts->reactor), ts->nb_tasks, left->name, left->id,
-				leat_task_state_name(left->state));
+				leat_reactor_name(ts->reactor), task_nb_left(ts), left->name,
+				left->id, leat_task_state_name(left->state));
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;
@@ -201,13 +206,13 @@ leat_tasks_self(void)
 struct leat_reactor *
 leat_tasks_reactor(const struct leat_tasks *ts)
 {
-	return ts->reactor;
+	return ts != NULL ? ts->reactor : NULL;
 }
 
 enum leat_task_guard
 leat_tasks_guard(const struct leat_tasks *ts)
 {
-	return ts->stacks.guard;
+	return ts != NULL ? ts->stacks.guard : LEAT_TASK_GUARD_AUTO;
 }
 
 void
@@ -215,6 +220,6 @@ leat_tasks_trim(struct leat_tasks *ts)
 {
 	const struct leat_task *t;
 
-	for (t = ts->free; t != NULL; t = t->next)
+	for (t = ts != NULL ? ts->free : NULL; t != NULL; t = t->next)
 		task_stack_trim(&ts->stacks, t->index);
 }

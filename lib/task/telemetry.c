@@ -106,6 +106,12 @@ answer(void *arg)
 	let_go(q);
 }
 
+static void
+dropped(void *arg)
+{
+	let_go(arg);
+}
+
 static struct question *
 question_new(unsigned int reactor, uint32_t first)
 {
@@ -134,7 +140,7 @@ ask(struct question *q)
 	task_lock();
 	ts = task_registry[q->reactor];
 	q->refs++;
-	ret = ts == NULL ? -ENOENT : leat_reactor_call(ts->reactor, answer, q);
+	ret = ts == NULL ? -ENOENT : leat_reactor_call_drop(ts->reactor, answer, dropped, q);
 	task_unlock();
 	if (ret < 0)
 		q->refs--;
@@ -310,6 +316,8 @@ cmd_tasks(const char *cmd, const char *params, struct rte_tel_data *d)
 	ret = ask(q);
 	if (ret == 0)
 		ret = wait_for(q) ? show_answer(d, q) : show_silence(d, q->reactor);
+	else if (ret == -ESHUTDOWN)
+		ret = show_silence(d, q->reactor);
 	let_go(q);
 	return ret;
 }

@@ -26,6 +26,7 @@ from ._abi import (
     PARTICIPANTS_MAX,
     SIZE_MAX,
     SIZE_MIN,
+    ArmFor,
     Full,
     Invalid,
     Notify,
@@ -47,7 +48,7 @@ from ._errors import (
     WouldBlock,
 )
 from ._info import Info, Who
-from ._views import Frame, Frames, Reservation
+from ._views import Frame, Frames, Reservation, Sent
 
 __all__ = [
     "BURST",
@@ -56,6 +57,7 @@ __all__ = [
     "PARTICIPANTS_MAX",
     "SIZE_MAX",
     "SIZE_MIN",
+    "ArmFor",
     "Busy",
     "Channel",
     "ChannelError",
@@ -72,6 +74,7 @@ __all__ = [
     "Notify",
     "OnDeath",
     "Reservation",
+    "Sent",
     "Terminated",
     "TimedOut",
     "WaitHow",

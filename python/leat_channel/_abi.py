@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes as c
 import enum
+import os
 import threading
+import weakref
 
 SONAME = "libleat-channel.so.0"
 
@@ -63,8 +65,68 @@ class Invalid(enum.IntEnum):
     SKIP = 1
 
 
+class ArmFor(enum.IntFlag):
+    """What Channel.arm() is for."""
+
+    FRAMES = 1
+    ROOM = 2
+
+
 # enum leat_channel_counter, in its order
 COUNTERS = ("sent", "received", "full", "overwritten", "invalid", "aborted", "returned", "lost")
+
+
+_forks = 0
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+class Raw(c.c_void_p):
+    """A struct leat_channel, which is closed with its last reference: from the call that makes it on.
+
+    In the child of a fork it is the parent's still, and is not closed.
+
+    consume_first and close_now call the library when they are read. Python looks for signals behind calls,
+    not behind attributes: what follows one of them, without a call, is done, too, or neither is.
+    """
+
+    _made = -1
+
+    def adopt(self) -> None:
+        self._made = _forks
+        self._views: list[weakref.ref] = []
+
+    def forked(self) -> bool:
+        return self._made != _forks
+
+    def hold(self) -> Hold:
+        """To be kept by whatever is over the memory."""
+        if len(self._views) > 64:
+            self._views = [v for v in self._views if v() is not None]
+        hold = Hold(self)
+        self._views.append(weakref.ref(hold))
+        return hold
+
+    def viewed(self) -> bool:
+        return any(v() is not None for v in self._views)
+
+    def __del__(self) -> None:
+        if self.value is not None and self._made in (-1, _forks) and _loaded is not None:
+            _loaded.close(self)
+            self.value = None
+
+
+class Hold:
+    """Keeps the memory."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
 
 
 class Conf(c.Structure):
@@ -99,6 +161,16 @@ class CFrame(c.Structure):
         ("len", c.c_uint32),
         ("type", c.c_uint32),
         ("hash", c.c_uint64),
+        ("redelivered", c.c_uint32),
+    ]
+
+
+class CSent(c.Structure):
+    """struct leat_channel_sent"""
+
+    _fields_ = [
+        ("sent", c.c_uint),
+        ("dropped", c.c_uint),
     ]
 
 
@@ -141,33 +213,38 @@ class CInfo(c.Structure):
     ]
 
 
-Fn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(CFrame))
-
+# The library's waits are long; everything else is short.
 _HANDLE = c.c_void_p
 _FUNCTIONS = {
     # name: (result, arguments)
     "error": (c.c_char_p, []),
-    "create": (_HANDLE, [c.c_char_p, c.POINTER(Conf), c.POINTER(Opts)]),
-    "open": (_HANDLE, [c.c_char_p, c.POINTER(Opts)]),
+    "create": (Raw, [c.c_char_p, c.POINTER(Conf), c.POINTER(Opts)]),
+    "open": (Raw, [c.c_char_p, c.POINTER(Opts)]),
     "unlink": (c.c_int, [c.c_char_p]),
-    "memfd": (_HANDLE, [c.POINTER(Conf), c.POINTER(Opts)]),
+    "memfd": (Raw, [c.POINTER(Conf), c.POINTER(Opts)]),
     "pass": (c.c_int, [_HANDLE, c.c_int]),
-    "accept": (_HANDLE, [c.c_int, c.POINTER(Opts)]),
-    "join": (_HANDLE, [_HANDLE, c.POINTER(Opts)]),
+    "accept": (Raw, [c.c_int, c.POINTER(Opts)]),
+    "join": (Raw, [_HANDLE, c.POINTER(Opts)]),
     "close": (None, [_HANDLE]),
     "max": (c.c_uint32, [_HANDLE]),
     "send": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64, c.c_void_p, c.c_uint32]),
-    "send_burst": (c.c_int, [_HANDLE, c.POINTER(CFrame), c.c_uint]),
+    "send_frames": (c.c_int, [_HANDLE, c.POINTER(CFrame), c.c_uint, c.POINTER(CSent)]),
     "reserve": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64, c.c_uint32, c.POINTER(c.c_void_p)]),
+    "reserved": (c.c_bool, [_HANDLE]),
     "commit": (c.c_int, [_HANDLE]),
     "abort": (c.c_int, [_HANDLE]),
     "terminate": (c.c_int, [_HANDLE]),
     "peek": (c.c_int, [_HANDLE, c.POINTER(CFrame), c.c_uint]),
+    "held": (c.c_int, [_HANDLE, c.POINTER(CFrame), c.c_uint]),
     "consume": (c.c_int, [_HANDLE]),
+    "consume_some": (c.c_int, [_HANDLE, c.c_uint]),
     "give_back": (c.c_int, [_HANDLE]),
-    "dispatch": (c.c_int, [_HANDLE, c.c_uint, Fn, c.c_void_p]),
+    # What with gives to __exit__ are the last three; more than that are not looked at.
+    "settle": (c.c_int, [_HANDLE, c.c_bool, c.c_void_p] + 3 * [c.py_object]),
     "wait": (c.c_int, [_HANDLE, c.c_uint64]),
     "wait_room": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64]),
+    "fd": (c.c_int, [_HANDLE]),
+    "arm": (c.c_int, [_HANDLE, c.c_uint, c.c_uint32]),
     "recover": (c.c_int, [_HANDLE]),
     "inspect": (c.c_int, [_HANDLE, c.POINTER(CInfo)]),
     "inspect_name": (c.c_int, [c.c_char_p, c.POINTER(CInfo)]),
@@ -184,6 +261,12 @@ class _Library:
             function.restype = result
             function.argtypes = arguments
             setattr(self, name, function)
+        # Properties, so that they are called by an attribute's name: see Raw.
+        first = c.CFUNCTYPE(c.c_int, _HANDLE, c.c_uint)
+        Raw.consume_first = property(
+            first(("leat_channel_consume_some", dll), ((1, "ch"), (1, "n", 1)))
+        )
+        Raw.close_now = property(self.close)
 
 
 _lock = threading.Lock()

@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Channel."""
+"""The Channel.
+
+A KeyboardInterrupt may come between any two steps of this, and inside of none of the library's calls. So what
+matters is the library's to know: what is held, what is reserved. Python notes that something is unsettled before
+it begins a step, and a method that finds it so asks the library first. Frames that the library holds and that
+no caller ever got are those of a peek or recv that was interrupted: the next one has them.
+
+What returns something that was taken, or takes it for good, does so without a call behind it: Python looks for
+signals there. That it is so in CPython since 3.11 is not promised by the language; where it is not, an
+interrupted recv() keeps what it has for the next one.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +18,16 @@ import errno
 import operator
 import os
 import select
+import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 
 from . import _abi
 from ._errors import WouldBlock, error, from_errno, from_result
 from ._info import Info, info_of
-from ._views import Frame, Frames, Handle, Reservation, release, view
+from ._views import Frame, Frames, Reservation, Sent, _settled, release, view
 
 # The library's waits are not ended by signals: after so many seconds Python looks for a Ctrl-C.
 _SLICE = 0.1
@@ -103,17 +115,27 @@ class Channel:
     once the second gets Busy. In the child of a fork every call gets Closed.
 
     timeout is in seconds: None is for ever, 0 does not wait.
+
+    A KeyboardInterrupt, or what else a signal's handler raises, may come at any time. What was sent is sent,
+    and a frame that recv() or peek() did not return is there for the next one.
     """
 
-    def __init__(self, ptr: int | None, options: _Options) -> None:
+    def __init__(self, raw: _abi.Raw, options: _Options) -> None:
         """Not to be called: create(), open(), memfd(), accept() and join() make Channels."""
-        if not ptr:
+        if not raw:
             raise from_errno()
+        raw.adopt()
+        self._raw: _abi.Raw | None = raw
         self._lib = _abi.library()
-        self._handle: Handle | None = Handle(self._lib, ptr)
+        self._lib.settle.errcheck = _settled
         self._options = options
-        self._pending: Frames | Reservation | None = None
-        self.max = self._lib.max(ptr)  #: largest payload of a frame, bytes
+        self._caller: dict[int, list[int]] = {}
+        self._unsettled = False
+        self._interrupted = False  # the library holds frames that no caller has
+        self._frames: Frames | None = None
+        self._reservation: Reservation | None = None
+        self._kept: tuple[Frame, int] | None = None  # of recv(), and how many were held with it
+        self.max = self._lib.max(raw)  #: largest payload of a frame, bytes
 
     # ---- making, leaving ----
 
@@ -175,14 +197,20 @@ class Channel:
     def pass_to(self, sock) -> None:
         """Send this channel, made by memfd(), over a connected UNIX socket (or its descriptor)."""
         fd = sock if isinstance(sock, int) else sock.fileno()
-        with self._call() as ptr:
-            self._checked(getattr(self._lib, "pass")(ptr, fd))
+        raw = self._begin()
+        try:
+            self._checked(getattr(self._lib, "pass")(raw, fd))
+        finally:
+            self._leave()
 
     def join(self, **options) -> Channel:
         """Another participant on the same memory, for another thread."""
         o = _Options(**options)
-        with self._call() as ptr:
-            return type(self)(self._lib.join(ptr, o.raw), o)
+        raw = self._begin()
+        try:
+            return type(self)(self._lib.join(raw, o.raw), o)
+        finally:
+            self._leave()
 
     def close(self) -> None:
         """Leave: what is reserved becomes empty, what was peeked goes to others. Again: nothing happens.
@@ -190,22 +218,31 @@ class Channel:
         If somebody still has a view of the memory, a slice of a frame's data say, the participant's place
         is free only when that is gone.
         """
-        handle = self._handle
-        if handle is None:
+        raw = self._raw
+        if raw is None:
             return
-        if not handle.forked() and handle.ptr is not None:
-            with self._call() as ptr:
-                if self._pending is not None:
-                    self._pending._forget()
-                    leave = "abort" if isinstance(self._pending, Reservation) else "give_back"
-                    getattr(self._lib, leave)(ptr)
-                    self._pending = None
-                handle.leave()
-        self._handle = None
+        if raw.forked() or raw.value is None:
+            self._raw = None
+            return
+        raw = self._begin()
+        try:
+            for pending in (self._frames, self._reservation):
+                if pending is not None:
+                    pending._forget()
+            if self._lib.held(raw, None, 0) > 0:
+                self._lib.give_back(raw)
+            if self._lib.reserved(raw):
+                self._lib.abort(raw)
+            if not raw.viewed():
+                raw.close_now
+                raw.value = None
+            self._raw = None
+        finally:
+            self._leave()
 
     @property
     def closed(self) -> bool:
-        return self._handle is None
+        return self._raw is None
 
     def __enter__(self) -> Channel:
         return self
@@ -213,23 +250,67 @@ class Channel:
     def __exit__(self, kind, value, trace) -> None:
         self.close()
 
-    @contextmanager
-    def _call(self) -> Iterator[int]:
-        """Nobody else is in a call meanwhile; the value is the library's handle."""
-        handle = self._handle
-        if handle is None:
+    def _begin(self) -> _abi.Raw:
+        """No other call is under way from here to _leave(). The library's handle, of which all is known."""
+        raw = self._raw
+        if raw is None:
             raise error(errno.EBADF, "the channel is closed")
-        if handle.forked():
+        if raw.forked():
             raise error(errno.EBADF, "a channel is of no use in the child of a fork: open it there")
-        if not handle.lock.acquire(blocking=False):
-            raise error(errno.EBUSY, "another call is under way; threads join() for themselves")
-        try:
-            # Another thread may have closed it meanwhile, or a copy of this object.
-            if handle.ptr is None:
-                raise error(errno.EBADF, "the channel is closed")
-            yield handle.ptr
-        finally:
-            handle.lock.release()
+        mine = [threading.get_ident()]
+        while (caller := self._caller.setdefault(0, mine)) is not mine:
+            with _stale:
+                if self._caller.get(0) is not caller:
+                    continue
+                if self._calls(caller[0], mine[0]):
+                    raise error(errno.EBUSY, "another call is under way; threads join() for themselves")
+                # An exception came when it had ended, or before it began.
+                self._caller.pop(0, None)
+        # Another thread may have closed it meanwhile, or a copy of this object.
+        if self._raw is None or raw.value is None:
+            self._leave()
+            raise error(errno.EBADF, "the channel is closed")
+        if self._unsettled:
+            self._settle(raw)
+        return raw
+
+    def _leave(self) -> None:
+        self._caller.pop(0, None)
+
+    def _calls(self, ident: int, me: int) -> bool:
+        """Is the thread in a method of this? Its stack knows, whatever became of what the method noted."""
+        # Without this function, _begin() and the method that calls it.
+        frame = sys._getframe(3) if ident == me else sys._current_frames().get(ident)
+        while frame is not None:
+            if frame.f_code in _METHODS and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _settle(self, raw: _abi.Raw) -> None:
+        """Something is in hand, or was when an exception came: what is it by now?"""
+        held = self._lib.held(raw, None, 0)
+        reserved = self._lib.reserved(raw)
+        if self._frames is not None and (held == 0 or self._frames._box.value is None):
+            self._frames._forget()
+            self._frames = None
+        if self._reservation is not None and (not reserved or self._reservation._box.value is None):
+            self._reservation._forget()
+            self._reservation = None
+        if self._reservation is None and reserved:
+            self._lib.abort(raw)
+        if self._kept is not None and self._kept[1] == held:
+            self._kept = None  # it was not consumed
+        self._interrupted = held > 0 and self._frames is None
+        self._unsettled = (
+            held > 0 or self._reservation is not None or self._kept is not None
+        )
+
+    def _ended(self, pending: Frames | Reservation) -> None:
+        if self._frames is pending:
+            self._frames = None
+        if self._reservation is pending:
+            self._reservation = None
 
     @staticmethod
     def _checked(ret: int) -> int:
@@ -248,20 +329,21 @@ class Channel:
 
     # ---- writing ----
 
-    def _with_room(self, ptr: int, length: int, call: Callable[[], int]) -> int:
-        """What sends, as the option full wants it."""
+    def _with_room(
+        self, raw: _abi.Raw, length: int, end: float | None, call: Callable[[], int]
+    ) -> int:
+        """What sends, as the option full wants it; until end, if it waits."""
         if not self._options.waits:
             return call()
-        end = _end(self._options.full_timeout)
         length = min(length, _U32)
         while True:
-            ret = self._await(lambda ns: self._lib.wait_room(ptr, length, ns), end)
+            ret = self._await(lambda ns: self._lib.wait_room(raw, length, ns), end)
             if ret == -errno.ETIMEDOUT:
                 return -errno.EAGAIN
             if ret == 0:
                 ret = call()
-            # Other writers may have been faster.
-            if ret != -errno.EAGAIN:
+            # Other writers may have been faster, each time: then it is the time that ends this.
+            if ret != -errno.EAGAIN or (end is not None and time.monotonic() >= end):
                 return ret
 
     def send(self, type: int, data, hash: int = 0) -> bool:
@@ -271,45 +353,58 @@ class Channel:
         """
         kind = _uint(type, _U32, "type")
         tag = _uint(hash, _U64, "hash")
-        raw = _bytes(data)
-        length = min(len(raw), _U32)
-        with self._call() as ptr:
+        payload = _bytes(data)
+        length = min(len(payload), _U32)
+        end = _end(self._options.full_timeout)
+        raw = self._begin()
+        try:
             ret = self._with_room(
-                ptr, length, lambda: self._lib.send(ptr, kind, tag, raw, length)
+                raw, length, end, lambda: self._lib.send(raw, kind, tag, payload, length)
             )
             return self._checked(ret) != _abi.DROPPED
+        finally:
+            self._leave()
 
-    def send_burst(self, frames: Iterable[Frame | tuple]) -> int:
+    def send_burst(self, frames: Iterable[Frame | tuple]) -> Sent:
         """Send frames, Frame or (type, data) or (type, data, hash), in one reservation if they fit.
 
-        How many were sent, or dropped as full wants it: fewer than there are if then there was no room.
-        If none, what send() raises.
+        How many were sent, or dropped as full wants it: fewer than there are if then there was no room, or
+        one of them is wrong. Sent, an int, has each of the two numbers. If none, what send() raises.
+        full_timeout is for all of them.
         """
         items = [Frame(*f) for f in frames]
         if not items:
-            return 0
-        raw = [_bytes(f.data) for f in items]
+            return Sent(0, 0)
+        payloads = [_bytes(f.data) for f in items]
         array = (_abi.CFrame * len(items))()
-        for to, f, data in zip(array, items, raw):
+        for to, f, data in zip(array, items, payloads):
             to.data = c.cast(c.c_char_p(data), c.c_void_p)
             to.len = min(len(data), _U32)
             to.type = _uint(f.type, _U32, "type")
             to.hash = _uint(f.hash, _U64, "hash")
-        sent = 0
-        with self._call() as ptr:
-            while sent < len(items):
-                rest = c.cast(c.byref(array, sent * c.sizeof(_abi.CFrame)), c.POINTER(_abi.CFrame))
-                ret = self._with_room(
-                    ptr,
-                    array[sent].len,
-                    lambda: self._lib.send_burst(ptr, rest, len(items) - sent),
-                )
-                if ret < 0 and sent > 0:
+        sent = dropped = 0
+        end = _end(self._options.full_timeout)
+        raw = self._begin()
+        try:
+            while sent + dropped < len(items):
+                at = sent + dropped
+                done = _abi.CSent()
+                rest = c.cast(c.byref(array, at * c.sizeof(_abi.CFrame)), c.POINTER(_abi.CFrame))
+
+                def call():
+                    ret = self._lib.send_frames(raw, rest, len(items) - at, done)
+                    return ret if done.sent + done.dropped == 0 else 0
+
+                ret = self._with_room(raw, array[at].len, end, call)
+                if ret < 0 and at == 0:
+                    raise from_result(ret)
+                sent += done.sent
+                dropped += done.dropped
+                if ret < 0 or not self._options.waits:
                     break
-                sent += self._checked(ret)
-                if not self._options.waits:
-                    break
-        return sent
+            return Sent(sent, dropped)
+        finally:
+            self._leave()
 
     def reserve(self, type: int, length: int, hash: int = 0) -> Reservation:
         """Reserve a frame of length bytes, to be filled in place. One at a time.
@@ -322,57 +417,101 @@ class Channel:
         kind = _uint(type, _U32, "type")
         tag = _uint(hash, _U64, "hash")
         length = _uint(length, _U32, "length")
+        end = _end(self._options.full_timeout)
         address = c.c_void_p()
-        with self._call() as ptr:
+        raw = self._begin()
+        try:
+            self._unsettled = True
             ret = self._with_room(
-                ptr,
+                raw,
                 length,
-                lambda: self._lib.reserve(ptr, kind, tag, length, c.byref(address)),
+                end,
+                lambda: self._lib.reserve(raw, kind, tag, length, c.byref(address)),
             )
             if self._checked(ret) == _abi.DROPPED:
                 raise WouldBlock(errno.EAGAIN, "dropped: no room")
-            data = view(self._handle, address.value, length)
-            self._pending = Reservation(self, data)
-            return self._pending
+            reservation = Reservation(self, raw, view(raw.hold(), address.value, length))
+        except BaseException:
+            self._leave()
+            raise
+        # No call from here on.
+        self._reservation = reservation
+        del self._caller[0]
+        return reservation
 
-    def _finish(self, pending: Frames | Reservation, how: str) -> None:
-        """Of a Reservation, commit or abort; of Frames, consume or give_back."""
-        with self._call() as ptr:
-            # The views first: afterwards the memory is somebody else's.
-            pending._forget()
-            self._pending = None
-            self._checked(getattr(self._lib, how)(ptr))
+    def _finish(self, pending: Frames | Reservation, good: bool) -> None:
+        """Of a Reservation, commit or abort; of Frames, consume or give back."""
+        raw = self._begin()
+        try:
+            if self._frames is not pending and self._reservation is not pending:
+                raise ValueError(pending._what)
+            # What exc_info would be is all there is to it.
+            pending._exit(None if good else BaseException, None, None)
+        finally:
+            self._leave()
 
     def terminate(self) -> None:
         """The orderly end: nothing can be sent after it, and who has read what was sent is told."""
-        with self._call() as ptr:
-            self._checked(self._lib.terminate(ptr))
+        raw = self._begin()
+        try:
+            self._checked(self._lib.terminate(raw))
+        finally:
+            self._leave()
 
     # ---- reading ----
 
-    def _peek(self, ptr: int, raw, n: int, timeout: float | None) -> int:
+    def _take(self, raw: _abi.Raw, array, n: int, timeout: float | None) -> int:
+        """Frames in hand, as many as array has room for: n new ones at most, or those that were interrupted."""
         end = _end(timeout)
+        self._unsettled = True
+        if self._interrupted:
+            return min(self._checked(self._lib.held(raw, array, len(array))), len(array))
         while True:
-            ret = self._lib.peek(ptr, raw, n)
+            ret = self._lib.peek(raw, array, n)
             if ret != -errno.EAGAIN or timeout == 0:
                 return self._checked(ret)
-            self._checked(self._await(lambda ns: self._lib.wait(ptr, ns), end))
+            self._checked(self._await(lambda ns: self._lib.wait(raw, ns), end))
+            if end is not None and time.monotonic() >= end:
+                # To wait may have been no use: then it is the time that ends this.
+                ret = self._lib.peek(raw, array, n)
+                return self._checked(ret if ret != -errno.EAGAIN else -errno.ETIMEDOUT)
+
+    def _recv(self, raw: _abi.Raw, timeout: float | None) -> tuple[Frame, int]:
+        """A frame, and how many are held of which it is the first; 0: it was consumed before."""
+        if self._kept is not None:
+            return self._kept[0], 0
+        array = (_abi.CFrame * 1)()
+        self._take(raw, array, 1, timeout)
+        f = array[0]
+        return (
+            Frame(f.type, c.string_at(f.data, f.len), f.hash, f.redelivered),
+            self._lib.held(raw, None, 0),
+        )
 
     def recv(self, timeout: float | None = None) -> Frame:
         """Take a frame out, with a copy of its payload. Terminated: all is read.
 
         TimedOut, or with timeout 0 WouldBlock: none is there.
         """
-        raw = _abi.CFrame()
-        with self._call() as ptr:
-            self._peek(ptr, raw, 1, timeout)
-            try:
-                frame = Frame(raw.type, c.string_at(raw.data, raw.len), raw.hash)
-            except BaseException:
-                self._lib.give_back(ptr)
-                raise
-            self._checked(self._lib.consume(ptr))
-            return frame
+        _end(timeout)
+        raw = self._begin()
+        try:
+            kept = self._recv(raw, timeout)
+        except BaseException:
+            self._leave()
+            raise
+        # No call from here on.
+        frame, held = kept
+        if held > 0:
+            self._kept = kept
+            ret = raw.consume_first
+            if ret < 0:
+                self._leave()
+                raise from_result(ret)
+        self._kept = None
+        self._unsettled = self._interrupted = held > 1
+        del self._caller[0]
+        return frame
 
     def __iter__(self) -> Iterator[Frame]:
         """recv() until the channel is terminated and all is read."""
@@ -390,18 +529,33 @@ class Channel:
                 for frame in frames:
                     total += len(frame.data)
 
-        Busy: those of the call before are still held. Else as recv().
+        Busy: those of the call before are still held. Else as recv(). If the call before was interrupted
+        these are its frames, as many as there are.
         """
         n = _uint(n, _U32, "n")
-        raw = (_abi.CFrame * _abi.BURST)()
-        with self._call() as ptr:
-            got = self._peek(ptr, raw, n, timeout)
-            frames = [
-                Frame(f.type, view(self._handle, f.data, f.len).toreadonly(), f.hash)
-                for f in raw[:got]
-            ]
-            self._pending = Frames(self, frames)
-            return self._pending
+        array = (_abi.CFrame * _abi.BURST)()
+        raw = self._begin()
+        try:
+            if self._kept is not None:
+                frame = self._kept[0]
+                taken = [frame._replace(data=memoryview(frame.data))]
+                self._kept = None
+            else:
+                got = self._take(raw, array, n, timeout)
+                hold = raw.hold()
+                taken = [
+                    Frame(f.type, view(hold, f.data, f.len).toreadonly(), f.hash, f.redelivered)
+                    for f in array[:got]
+                ]
+            frames = Frames(self, raw, taken)
+        except BaseException:
+            self._leave()
+            raise
+        # No call from here on.
+        self._frames = frames
+        self._interrupted = False
+        del self._caller[0]
+        return frames
 
     def dispatch(
         self, fn: Callable[[Frame], object], n: int = _abi.BURST, timeout: float | None = None
@@ -413,31 +567,30 @@ class Channel:
         it; the exception is then raised here. fn can't use this Channel: it gets Busy.
         """
         n = _uint(n, _U32, "n")
-        end = _end(timeout)
-        raised: list[BaseException] = []
-
-        def call(_, raw) -> int:
+        array = (_abi.CFrame * _abi.BURST)()
+        raw = self._begin()
+        try:
+            got = self._take(raw, array, n, timeout)
+            done = 0
             try:
-                f = raw.contents
-                data = view(self._handle, f.data, f.len).toreadonly()
-                try:
-                    return -errno.ECANCELED if fn(Frame(f.type, data, f.hash)) else 0
-                finally:
-                    release(data)
-            except BaseException as e:  # C is in between: it goes on from there
-                raised.append(e)
-                return -errno.ECANCELED
-
-        with self._call() as ptr:
-            callback = _abi.Fn(call)
-            while True:
-                ret = self._lib.dispatch(ptr, n, callback, None)
-                if ret != -errno.EAGAIN or timeout == 0:
-                    break
-                self._checked(self._await(lambda ns: self._lib.wait(ptr, ns), end))
-            if raised:
-                raise raised[0]
-            return 0 if ret == -errno.ECANCELED else self._checked(ret)
+                for f in array[:got]:
+                    data = view(raw.hold(), f.data, f.len).toreadonly()
+                    try:
+                        if fn(Frame(f.type, data, f.hash, f.redelivered)):
+                            break
+                    finally:
+                        release(data)
+                    done += 1
+            finally:
+                # Interrupted, it is done by whoever looks next.
+                if done > 0:
+                    self._checked(self._lib.consume_some(raw, done))
+                if done < got:
+                    self._lib.give_back(raw)
+            self._unsettled = self._interrupted = False
+            return done
+        finally:
+            self._leave()
 
     # ---- waiting, the dead, looking on ----
 
@@ -450,32 +603,86 @@ class Channel:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until there may be a frame to take. False: not in time. Terminated: all is read."""
         end = _end(timeout)
-        with self._call() as ptr:
-            return self._waited(self._await(lambda ns: self._lib.wait(ptr, ns), end))
+        raw = self._begin()
+        try:
+            if self._interrupted or self._kept is not None:
+                return True
+            return self._waited(self._await(lambda ns: self._lib.wait(raw, ns), end))
+        finally:
+            self._leave()
 
     def wait_room(self, length: int, timeout: float | None = None) -> bool:
         """Likewise, until a frame of length bytes may have room."""
         length = _uint(length, _U32, "length")
         end = _end(timeout)
-        with self._call() as ptr:
+        raw = self._begin()
+        try:
             return self._waited(
-                self._await(lambda ns: self._lib.wait_room(ptr, length, ns), end)
+                self._await(lambda ns: self._lib.wait_room(raw, length, ns), end)
             )
+        finally:
+            self._leave()
+
+    def fileno(self) -> int:
+        """The descriptor for an event loop, which becomes readable when the Channel was armed: select, asyncio.
+
+        Of Notify.EVENTFD alone; others have an OSError with EOPNOTSUPP.
+        """
+        raw = self._begin()
+        try:
+            return self._checked(self._lib.fd(raw))
+        finally:
+            self._leave()
+
+    def arm(self, what: _abi.ArmFor = _abi.ArmFor.FRAMES, length: int = 0) -> _abi.ArmFor:
+        """From now on fileno() becomes readable when there may be a frame, or room for one of length bytes, and stays so
+        until it is armed again. What is there by now, and then it is not armed; nothing (false): poll it.
+
+        Look for frames, arm, poll, and recover() if nothing came for some check_ms: in that order nothing is
+        missed. A wait() disarms. Terminated: all is read.
+        """
+        what = _abi.ArmFor(what)
+        length = _uint(length, _U32, "length")
+        raw = self._begin()
+        try:
+            if (self._interrupted or self._kept is not None) and what & _abi.ArmFor.FRAMES:
+                return _abi.ArmFor.FRAMES
+            return _abi.ArmFor(self._checked(self._lib.arm(raw, what, length)))
+        finally:
+            self._leave()
 
     def recover(self) -> int:
         """Look for participants that died, and put in order what they left. How many were found.
 
         Who waits does so by itself.
         """
-        with self._call() as ptr:
-            return self._checked(self._lib.recover(ptr))
+        raw = self._begin()
+        try:
+            return self._checked(self._lib.recover(raw))
+        finally:
+            self._leave()
 
     def inspect(self) -> Info:
         """Look at the channel; changes nothing."""
-        raw = _abi.CInfo()
-        with self._call() as ptr:
-            self._checked(self._lib.inspect(ptr, raw))
-        return info_of(raw)
+        info = _abi.CInfo()
+        raw = self._begin()
+        try:
+            self._checked(self._lib.inspect(raw, info))
+        finally:
+            self._leave()
+        return info_of(info)
+
+
+# Those that are a call: what else is on a stack does not count.
+_METHODS = {
+    getattr(Channel, name).__code__
+    for name in (
+        "arm", "close", "dispatch", "fileno", "inspect", "join", "pass_to", "peek", "recover", "recv", "reserve",
+        "send", "send_burst", "terminate", "wait", "wait_room", "_finish",
+    )
+    if hasattr(Channel, name)
+}
+_stale = threading.Lock()
 
 
 def inspect(name: str | bytes) -> Info:

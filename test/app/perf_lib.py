@@ -19,6 +19,11 @@ CPU_A, CPU_B = CPUS[0], CPUS[-1]
 QUIET = ["--no-pci", "--log-level=lib.*:error"]
 
 
+def light(vdev):
+    """Arguments with which sides leave the CPUs to each other, and start quickly. shm can't wake a sleeper."""
+    return ["--idle", "yield" if "shm" in vdev else "block", "--mbufs", "1024"]
+
+
 class Failed(Exception):
     pass
 
@@ -161,7 +166,7 @@ ALL_OPS = ["send", "tagged", "write", "write_imm", "read", "fetch_add", "cmp_swa
 class Listener(Proc):
     def __init__(self, vdev, app=None, addr="127.0.0.1:0"):
         super().__init__(["-l", str(CPU_A), "--vdev=" + vdev],
-                         ["--listen", addr, "--idle", "yield"] + (app or []))
+                         ["--listen", addr] + light(vdev) + (app or []))
         self.addr = self.listening(1)
 
     def listening(self, nth):
@@ -182,7 +187,7 @@ class Port:
 
 
 def client(vdev, addr, app, wait=True):
-    p = Proc(["-l", str(CPU_B), "--vdev=" + vdev], ["--connect", addr, "--idle", "yield"] + app)
+    p = Proc(["-l", str(CPU_B), "--vdev=" + vdev], ["--connect", addr] + light(vdev) + app)
     if wait:
         p.code = p.wait()
     return p

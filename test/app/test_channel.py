@@ -163,7 +163,8 @@ def lines():
     with Channel() as ch:
         run("send", ch.name, "hello", "two words", "--type", "7", "--hash", "0xabc", "--", "-x")
         out = [json.loads(x) for x in run("recv", ch.name, "--json").splitlines()]
-        check(out == [{"type": 7, "hash": "0x0000000000000abc", "length": len(t), "text": t}
+        check(out == [{"type": 7, "hash": "0x0000000000000abc", "length": len(t), "redelivered": 0,
+                       "text": t}
                       for t in ("hello", "two words", "-x")], str(out))
         j = json.loads(run("send", ch.name, "--json", stdin=b"a\n\nb\n\nno newline", err="left out: 2"))
         check((j["sent"], j["dropped"], j["empty"]) == (3, 0, 2), str(j))

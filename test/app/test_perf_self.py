@@ -5,7 +5,8 @@ import os
 import re
 import tempfile
 
-from perf_lib import (ALL_OPS, CPU_A, CPU_B, case, check, clean, expect_ok, main, results, run)
+from perf_lib import (ALL_OPS, CPU_A, CPU_B, case, check, clean, expect_ok, light, main, results,
+                      run)
 
 RING = "--vdev=fabric_ring0"
 SIZES = [0, 1, 8, 95, 96, 97, 511, 512, 513, 519, 520, 521, 4095, 4096, 4097, 65536, 1048576]
@@ -18,13 +19,13 @@ def lcores(n):
 
 
 def self_run(n, app):
-    return run(lcores(n) + [RING], ["--self", "--idle", "yield"] + app)
+    return run(lcores(n) + [RING], ["--self"] + light(RING) + app)
 
 
-def every_op(n, test, count):
+def every_op(n, test, count, idle="block"):
     sizes = [x for x in SIZES if test != "rate" or x <= 65536]
     p = self_run(n, ["--test", test, "--op", "all", "--check", "--json", "-n", str(count),
-                     "--size", ",".join(map(str, sizes))])
+                     "--size", ",".join(map(str, sizes)), "--idle", idle])
     clean(p, ALL_OPS, sizes)
 
 
@@ -55,7 +56,7 @@ def bw_of_every_op_on_one_lcore():
 
 @case
 def rate_of_every_op_on_one_lcore():
-    every_op(1, "rate", 300)
+    every_op(1, "rate", 300, "yield")
 
 
 @case
@@ -77,10 +78,24 @@ def messages():
 @case
 def messages_over_the_library_s_tagged_ops():
     p = run(lcores(2) + [RING + ",tags=0"],
-            ["--self", "--idle", "yield", "--tags", "--op", "msg", "--check", "--json", "-n", "50",
+            ["--self", "--idle", "block", "--tags", "--op", "msg", "--check", "--json", "-n", "50",
              "--size", "0,8,64K"])
     clean(p, ["msg"], [0, 8, 65536])
     p = run(lcores(2) + [RING + ",tags=0"], ["--self", "--op", "msg", "--size", "8"])
+    check(p.code == 1 and "does not offer msg (see --tags)" in p.err(), p.text())
+
+
+@case
+def all_with_others():
+    """In any place, and with what is one of all or not; one that is named must be offered."""
+    for ops in ("all,msg", "msg,write,all"):
+        clean(self_run(2, ["--op", ops, "--check", "--json", "-n", "20", "--size", "8"]),
+              ALL_OPS[:2] + ["msg"] + ALL_OPS[2:], [8])
+    plain = lcores(2) + [RING + ",tags=0"]
+    j = results(expect_ok(run(plain, ["--self", "--idle", "yield", "--op", "send,all", "-n", "20",
+                                      "--size", "8", "--json"])))
+    check({r["op"] for r in j["results"]} == set(ALL_OPS) - {"tagged"}, str(j))
+    p = run(plain, ["--self", "--op", "all,msg", "--size", "8"])
     check(p.code == 1 and "does not offer msg (see --tags)" in p.err(), p.text())
 
 

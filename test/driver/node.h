@@ -120,7 +120,7 @@ struct ct_node {
 	uint8_t *peer_seen; /* by peer: 0, or 1 + last event type */
 	enum ct_policy policy;
 	uint16_t priv_len;
-	uint8_t priv[LEAT_PRIV_MAX];
+	uint8_t priv[LEAT_EP_PRIV_MAX];
 
 	char fault[224];
 };

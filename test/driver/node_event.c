@@ -144,7 +144,7 @@ one_event(struct ct_node *n, const struct leat_event *ev)
 		n->through = true;
 		return;
 	}
-	if (ev->peer >= n->conf.max_peers || ev->priv_len > LEAT_PRIV_MAX) {
+	if (ev->peer >= n->conf.max_peers || ev->priv_len > LEAT_EP_PRIV_MAX) {
 		ct_node_fault(n, "event %d of peer %u with %u B of data", (int)ev->type, ev->peer,
 			      ev->priv_len);
 		return;

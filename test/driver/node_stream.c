@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <leat_ep_pvt.h>
 #include <leat_error.h>
 #include <leat_time.h>
 

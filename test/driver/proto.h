@@ -152,7 +152,7 @@ struct ct_req {
 	uint64_t arg[5]; /* CT_OPEN: [0] the seed */
 	char addr[160];
 	uint16_t priv_len;
-	uint8_t priv[LEAT_PRIV_MAX + 8];
+	uint8_t priv[LEAT_EP_PRIV_MAX + 8];
 	union {
 		struct ct_conf conf;
 		struct ct_spec spec;

@@ -71,7 +71,7 @@ private_data(void)
 	const uint16_t max = ct.info.priv_connect, max_back = ct.info.priv_accept;
 	const uint16_t lens[] = { 0, 1, RTE_MIN(max, 100), max };
 	const uint16_t backs[] = { max_back, RTE_MIN(max_back, 100), 1, 0 };
-	uint8_t out[LEAT_PRIV_MAX + 1], back[LEAT_PRIV_MAX];
+	uint8_t out[LEAT_EP_PRIV_MAX + 1], back[LEAT_EP_PRIV_MAX];
 	struct ct_side a = ct_near(0), b = ct_far(0);
 	char addr[LEAT_ADDR_MAX];
 	struct leat_event ev;

@@ -257,6 +257,51 @@ disconnected_there(void)
 	ct_pair_close(&p);
 }
 
+/*
+ * The connection ends in order, here or there: what comes back with it is flushed, and no error. On
+ * a side that moves, so that a send may as well be done.
+ */
+static void
+clean_end(bool here)
+{
+	struct leat_ep_stats st;
+	struct leat_event ev;
+	struct ct_result res;
+	struct ct_pair p;
+	struct ct_spec s;
+	int rx, tx = -1;
+
+	ct_pair_open(&p, NULL, NULL);
+	ct_pair_works(&p);
+	rx = receives(&p.a, LEAT_OP_RECV, ct.info.directed_recv ? p.pa : LEAT_PEER_ANY, 16, 100);
+	ct_wait_posted(&p.a, rx, 16);
+	if (here) {
+		s = spec_of(LEAT_OP_SEND, p.pa, 4, 2 * MIB, 0, 5);
+		tx = ct_stream(&p.a, &s);
+	}
+	CT_EQ(here ? ct_disconnect(&p.a, p.pa) : ct_disconnect(&p.b, p.pb), 0, "disconnect");
+	ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, &ev);
+	CT_EQ(ev.status, here ? -ECONNABORTED : 0, "status of DISCONNECTED");
+	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, &ev);
+	if (!ct.info.directed_recv)
+		(void)ct_recall(&p.a, rx, &res);
+	ct_wait(&p.a, rx, 16, &res);
+	CT_EQ(res.ok, 0, "receives that got a message");
+	if (here)
+		ct_wait(&p.a, tx, 4, &res);
+	leat_ep_stats_get(ct_node(&p.a)->ep, &st);
+	CT_EQ(st.errors, 0, "errors");
+	CT_CHECK(st.flushed >= 16, "%" PRIu64 " ops were flushed, not 16 or more", st.flushed);
+	ct_pair_close(&p);
+}
+
+static void
+clean_end_is_no_error(void)
+{
+	clean_end(true);
+	clean_end(false);
+}
+
 /* Polls, and goes on with what else there is without taking any events. */
 static uint16_t
 go_on(struct ct_node *node, struct leat_op *got[4])
@@ -428,6 +473,7 @@ const struct ct_test ct_tests_conservation[] = {
 	  .fn = disconnected_here_no_queue,
 	  .ops = SR },
 	{ .name = "conservation.disconnected_there", .fn = disconnected_there, .ops = SR },
+	{ .name = "conservation.clean_end_is_no_error", .fn = clean_end_is_no_error, .ops = SR },
 	{ .name = "conservation.read_half_answered", .fn = read_half_answered, .ops = SR | R },
 	{ .name = "conservation.receives_outlive_peer", .fn = receives_outlive_peer, .ops = SR },
 	{ .name = "conservation.close_with_all_in_flight",

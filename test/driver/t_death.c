@@ -161,9 +161,9 @@ ops_to_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	scene_end(&sc);
 }
 
-/* The same from b to a: a is the target. */
+/* The same from b to a: a is the target. still: and does nothing until b is dead. */
 static void
-ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
+ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us, bool still)
 {
 	struct ct_spec s = { .type = type, .count = count, .size = size, .seed = 4 }, r = s;
 	struct ct_result res;
@@ -184,8 +184,10 @@ ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	}
 	st = ct_stream(&sc.t.b, &s);
 	ct_wait(&sc.t.b, st, 1, NULL);
+	ct_freeze(&sc.t.a, still);
 	ct_pump_us(delay_us);
 	kill_b(&sc);
+	ct_freeze(&sc.t.a, false);
 	heard(&sc);
 	if (rx >= 0) {
 		/* What was being received from it may have failed; the others still wait, for anybody. */
@@ -240,27 +242,34 @@ atomics_on_it(void)
 static void
 large_sends_from_it(void)
 {
-	ops_of_victim(LEAT_OP_SEND, 2 * MIB, 100, 0);
-	ops_of_victim(LEAT_OP_SEND, 60000, 500, 300);
+	ops_of_victim(LEAT_OP_SEND, 2 * MIB, 100, 0, false);
+	ops_of_victim(LEAT_OP_SEND, 60000, 500, 300, false);
 }
 
 static void
 small_sends_from_it(void)
 {
-	ops_of_victim(LEAT_OP_SEND, 64, 50000, 500);
+	ops_of_victim(LEAT_OP_SEND, 64, 50000, 500, false);
+}
+
+/* It leaves as many messages as the device takes. */
+static void
+unread_sends_from_it(void)
+{
+	ops_of_victim(LEAT_OP_SEND, 64, 50000, 20000, true);
 }
 
 static void
 writes_from_it(void)
 {
-	ops_of_victim(LEAT_OP_WRITE, 2 * MIB, 200, 0);
-	ops_of_victim(LEAT_OP_WRITE, 100, 20000, 500);
+	ops_of_victim(LEAT_OP_WRITE, 2 * MIB, 200, 0, false);
+	ops_of_victim(LEAT_OP_WRITE, 100, 20000, 500, false);
 }
 
 static void
 reads_by_it(void)
 {
-	ops_of_victim(LEAT_OP_READ, 2 * MIB, 200, 0);
+	ops_of_victim(LEAT_OP_READ, 2 * MIB, 200, 0, false);
 }
 
 /* Receives for that peer alone come back; those for anybody stay. */
@@ -434,6 +443,7 @@ const struct ct_test ct_tests_death[] = {
 	FORK("atomics_on_it", atomics_on_it, FA),
 	FORK("large_sends_from_it", large_sends_from_it, 0),
 	FORK("small_sends_from_it", small_sends_from_it, 0),
+	FORK("unread_sends_from_it", unread_sends_from_it, 0),
 	FORK("writes_from_it", writes_from_it, W),
 	FORK("reads_by_it", reads_by_it, R),
 	{ .name = "death.directed_receives",

@@ -47,11 +47,15 @@ table_full(void)
 		ct_finish(&b[i]);
 }
 
-/* As many peers as the device has room for, up to 1,000: all connected at once, each one heard and answered. */
+/*
+ * As many peers as the device has room for, up to 1,000, or with less --scale up to 100: all
+ * connected at once, each one heard and answered.
+ */
 static void
 thousand_peers(void)
 {
-	const uint32_t n = RTE_MIN(1000u, ct.info.max_peers);
+	const uint32_t n = RTE_MIN(RTE_MIN(RTE_MAX(ct_scaled(1000), 100u), 1000u),
+				   (uint32_t)ct.info.max_peers);
 	/* What a device has per peer, as verbs its send queue, is what takes memory, and time. */
 	struct ct_conf conf = { .max_peers = (uint16_t)n,
 				.tx_depth = RTE_MIN(64u, ct.info.tx_depth_max) },

@@ -22,26 +22,29 @@ check(bool ok)
 }
 
 static void
-check_rebuilt(const uint8_t *buf, int len, const struct oob_msg *msg)
+check_rebuilt(const uint8_t *buf, int len, const struct exchange_msg *msg)
 {
-	struct leat_oob_data parts = { .blob = msg->blob,
-				       .priv = msg->priv,
-				       .blob_len = msg->blob_len,
-				       .priv_len = msg->priv_len };
-	uint8_t out[OOB_MSG_MAX];
-	char text[OOB_TEXT_MAX + 1];
+	struct leat_exchange_data parts = { .blob = msg->blob,
+					    .priv = msg->priv,
+					    .blob_len = msg->blob_len,
+					    .priv_len = msg->priv_len,
+					    .proof = msg->proof,
+					    .proof_len = msg->proof_len };
+	uint8_t out[EXCHANGE_MSG_MAX];
+	char text[EXCHANGE_TEXT_MAX + 1];
 	size_t n = 0;
 
-	check(msg->type >= OOB_HELLO && msg->type <= OOB_BYE);
-	if (msg->type == OOB_HELLO || msg->type == OOB_ACCEPT) {
+	check(msg->type >= EXCHANGE_HELLO && msg->type <= EXCHANGE_PROOF);
+	if (msg->type == EXCHANGE_HELLO || msg->type == EXCHANGE_ACCEPT) {
 		check(memchr(msg->kind, 0, sizeof(msg->kind)) != NULL);
-		check(msg->blob_len <= LEAT_OOB_BLOB_MAX && msg->priv_len <= LEAT_OOB_PRIV_MAX);
-		n = oob_wire_hello(out, (enum oob_type)msg->type, msg->kind, &parts);
-	} else if (msg->type == OOB_READY) {
-		n = oob_wire_ready(out);
+		check(msg->blob_len <= LEAT_EXCHANGE_BLOB_MAX &&
+		      msg->priv_len <= LEAT_EXCHANGE_PRIV_MAX);
+		n = exchange_wire_hello(out, (enum exchange_type)msg->type, msg->kind, &parts);
+	} else if (msg->type == EXCHANGE_READY || msg->type == EXCHANGE_PROOF) {
+		n = exchange_wire_empty(out, (enum exchange_type)msg->type);
 	} else {
-		check(msg->text_len <= OOB_TEXT_MAX);
-		oob_wire_text(text, sizeof(text), msg->text, msg->text_len);
+		check(msg->text_len <= EXCHANGE_TEXT_MAX);
+		exchange_wire_text(text, sizeof(text), msg->text, msg->text_len);
 		check(strlen(text) == msg->text_len);
 		/* The version of REJECT is anybody's, and a text with a NUL is built shorter. */
 		return;
@@ -53,13 +56,13 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *why = NULL;
-	struct oob_msg msg, part;
+	struct exchange_msg msg, part;
 	size_t i, short_of;
 	int len;
 
-	if (size > OOB_MSG_MAX)
-		size = OOB_MSG_MAX;
-	len = oob_wire_parse(data, size, &msg, &why);
+	if (size > EXCHANGE_MSG_MAX)
+		size = EXCHANGE_MSG_MAX;
+	len = exchange_wire_parse(data, size, &msg, &why);
 	if (len == -EPROTO || len == -EPROTONOSUPPORT) {
 		check(why != NULL);
 		return 0;
@@ -69,6 +72,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_rebuilt(data, len, &msg);
 	short_of = len > 0 ? (size_t)len : size;
 	for (i = 0; i < short_of; i++)
-		check(oob_wire_parse(data, i, &part, &why) == 0);
+		check(exchange_wire_parse(data, i, &part, &why) == 0);
 	return 0;
 }

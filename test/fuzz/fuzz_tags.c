@@ -24,20 +24,22 @@ check(bool ok)
 static void
 segment(const uint8_t *data, size_t size)
 {
-	uint8_t out[TAGS_HDR_LEN];
+	uint8_t out[TAGS_HDR_MAX];
+	uint32_t hdr_len;
 	struct tags_hdr h;
 
 	if (tags_hdr_parse(data, size, &h) != NULL)
 		return;
-	check(size >= TAGS_HDR_LEN);
+	hdr_len = tags_hdr_len(h.flags);
+	check(size >= hdr_len);
 	check(h.kind >= TAGS_EAGER && h.kind <= TAGS_BYE);
 	check(tags_kind_class(h.kind) <= TAGS_CLASSES);
 	if (h.kind == TAGS_EAGER)
-		check(h.total == size - TAGS_HDR_LEN);
+		check(h.total == size - hdr_len);
 	if (h.kind == TAGS_FIRST)
-		check(h.total > size - TAGS_HDR_LEN && size > TAGS_HDR_LEN);
+		check(h.total > size - hdr_len && size > hdr_len);
 	tags_hdr_build(out, &h);
-	check(memcmp(out, data, TAGS_HDR_LEN) == 0);
+	check(memcmp(out, data, hdr_len) == 0);
 }
 
 static void

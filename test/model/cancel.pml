@@ -24,14 +24,16 @@
  *                                 CALL_POSTED to CALL_TAKEN or to CALL_DROPPED, wins; it ends when
  *                                 that lcore has let go. RUNNING and CANCELLED here
  *     kind HARD                   no cancel, or LEAT_CANCEL_LATE
- *     kind PWAIT                  leat_pwait()
+ *     kind SCOPE                  leat_scope_wait()
  *     promised[t]                 resource_wait.promised
  *     cancelled[s], outer[s]      leat_scope.cancelled, .outer
  *     live[s]                     leat_scope.nb_live
  *     cpu                         the reactor: one task runs at a time, until it waits
+ *     inline scope_open           leat_scope_init(), or the first leat_scope_branch() after
+ *                                 leat_scope_wait()
  *     inline deliver              scope_signal()
  *     inline walk, descend        scope_walk(), whose loop is unrolled here to the depth there is
- *     inline cancel               leat_pcancel()
+ *     inline cancel               leat_scope_cancel_siblings()
  *     inline post, park           task_may_wait(), task_park()
  *     inline finish               task_wake()
  *
@@ -48,6 +50,7 @@
  *     BREAK_FIRST     nobody looks whether the scope was cancelled                    rule 5
  *     BREAK_SHALLOW   no descent                                                      rule 6
  *     BREAK_CALLER    the caller is one of the branches, too                          rule 6
+ *     BREAK_REUSE     a scope that has ended keeps what it ended with                 rule 6
  *     BREAK_PARENT    the signal goes to the function that waits as well              rule 6
  *     BREAK_RACE      the state is read, then written                                 rule 8
  *     BREAK_END       cancel ends an operation that another lcore has                 rule 8
@@ -66,7 +69,7 @@
 #endif
 
 mtype = { NONE, POSTED, CANCELLED, RUNNING, ENDED };	/* op */
-mtype = { LOCAL, REMOTE, HARD, PWAIT };			/* kind */
+mtype = { LOCAL, REMOTE, HARD, SCOPE };			/* kind */
 mtype = { OWN, ECANCELED };				/* result */
 
 byte cpu = NOBODY;
@@ -312,8 +315,11 @@ inline post(me, k)
 
 inline scope_open(s, a, b)
 {
+#ifndef BREAK_REUSE
 	cancelled[s] = false;
 	outer[s] = false;
+#endif
+	assert(!cancelled[s] && !outer[s]);			/* rule 6: starts clean */
 	delivered[s] = false;
 	from_above[s] = false;
 	flag[a] = false;
@@ -329,7 +335,7 @@ inline run_scope(me, a, b)
 {
 	d_step {
 		scope_open(SCOPE_BELOW(me), a, b);
-		kind[me] = PWAIT;
+		kind[me] = SCOPE;
 		op[me] = POSTED;
 		open[SCOPE_BELOW(me)] = true
 	};
@@ -352,7 +358,7 @@ proctype branch(byte me)
 	:: posts < OPS -> posts++; post(me, LOCAL)
 	:: posts < OPS -> posts++; post(me, REMOTE)
 	:: posts < OPS -> posts++; post(me, HARD)
-	/* A pwait is an operation of its branch. */
+	/* The wait for a scope is an operation of its branch. */
 	:: me == 1 && posts < OPS ->
 		posts++;
 		if

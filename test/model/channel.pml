@@ -10,12 +10,12 @@
  * of a lap before lay, and empty ones are needed at the end. A reader takes up to two frames at once; one that is
  * killed has a successor. Whoever is held up by a dead one recovers what it left, several at once.
  *
- *     CONF_WRITERS    two writers, one reader; of one writer the frames are of two granules
+ *     CONF_WRITERS    two writers, one reader; of one writer the frames are of two granules (large)
  *     CONF_ROUND      likewise; frames of one granule, a buffer of two, which is gone round; nobody is killed
  *     CONF_READERS    one writer, two readers; the dead one's successor has the same slot
- *     CONF_LAPS       likewise; a buffer of two, which is gone round; a reader is killed
+ *     CONF_LAPS       likewise; a buffer of two, which is gone round; a reader is killed (large)
  *     CONF_BURSTS     as CONF_WRITERS; one writer's two frames are one burst
- *     CONF_ASIDE      two writers, one reader; room for all of their frames, so one may be set aside
+ *     CONF_ASIDE      two writers, one reader; room for all of their frames, so one may be set aside (large)
  *     CONF_STALL      likewise; a writer stands still instead of being killed
  *     CONF_DROP       as CONF_READERS; a dead reader's frame is dropped
  *     CONF_OLDEST     as CONF_WRITERS; who has no room throws the oldest frame away

@@ -63,10 +63,10 @@ guest_turn(void)
 			up = true;
 			if (plain)
 				continue;
-			check(ev.priv_len >= 32 && memcmp(ev.priv, "LMSG\2", 5) == 0,
+			check(ev.priv_len >= 32 && memcmp(ev.priv, "LMSG\3", 5) == 0,
 			      "no hello came back");
-			base = (uint64_t)(ev.priv[6] | ev.priv[7] << 8) << 46 |
-			       (uint64_t)(ev.priv[8] | ev.priv[9] << 8) << 32;
+			memcpy(&base, ev.priv + 8, sizeof(base));
+			base = rte_le_to_cpu_64(base) << 16;
 		} else {
 			gone = true;
 		}
@@ -87,10 +87,12 @@ turn(void)
 static void
 guest_connect(const char *addr)
 {
-	/* version 2, connection 7, epoch 9, 2 credits, up to 64 B at once, messages of up to 2^32 B; it is the guest */
-	static const uint8_t hello[33] = {
-		'L', 'M', 'S', 'G', 2, 0, 7, 0, 9, 0, 2, 0, 64, [20] = 1, [24] = 1, [32] = GUEST
-	};
+	/*
+	 * version 3, 2 credits, connection 7, messages of up to 2^32 B, up to 64 B at once; it is
+	 * the guest
+	 */
+	static const uint8_t hello[33] = { 'L', 'M', 'S',      'G',	  3,	    0,		 2,
+					   0,	7,   [20] = 1, [24] = 64, [28] = 1, [32] = GUEST };
 	struct leat_conn_params params = {
 		.priv = plain ? &hello[32] : hello,
 		.priv_len = plain ? 1 : sizeof(hello),

@@ -14,11 +14,13 @@
 #include <netdb.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -29,11 +31,18 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #define MAX_MESSAGE (2u << 20)
 
-enum { HELLO = 1, ACCEPT, REJECT, READY, BYE };
+/* Of the statement that proves an address, see address-exchange.md. */
+#define NONCE 16
+#define PROOF_LEN 32
+#define COMMON_KEY UINT64_C(0x6c65617470726f00)
+#define STATEMENTS 32768
+
+enum { HELLO = 1, ACCEPT, REJECT, READY, BYE, PROOF };
 
 static struct fi_info *info;
 static struct fid_ep *ep;
@@ -43,6 +52,13 @@ static fi_addr_t peer;
 static uint8_t address[512]; /* what is told to the other side */
 static size_t address_len;
 static char kind[32];
+static struct fid_domain *domain;
+static uint8_t *statements; /* tcp: the region that the other side reads; stride bytes for each */
+static size_t stride;
+static uint8_t nonce[NONCE];
+/* The other side's address, and its proof. */
+static uint8_t their_address[512], their_proof[PROOF_LEN];
+static size_t their_len;
 
 /* With provider shm: the file that a leat endpoint wants to see, see address-exchange.md. */
 static struct key_table {
@@ -52,6 +68,8 @@ static struct key_table {
 	uint32_t closed, pad[3];
 	char name[64];
 	uint64_t key[1024][4];
+	uint32_t ended[256];
+	uint8_t statement[256][512];
 } * table;
 
 #define check(cond, ...)                                                                           \
@@ -91,12 +109,11 @@ fabric_open(const char *provider)
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 1 };
 	struct fid_fabric *fabric;
-	struct fid_domain *domain;
 	char node[64] = "127.0.0.1";
 
 	check(hints != NULL, "no memory");
 	hints->fabric_attr->prov_name = strdup(provider);
-	hints->caps = FI_TAGGED;
+	hints->caps = FI_TAGGED | FI_RMA;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -134,7 +151,7 @@ table_open(void)
 	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	check(table != MAP_FAILED, "mmap");
 	close(fd);
-	table->version = 1;
+	table->version = 3;
 	table->pid = getpid();
 	check(strlen(name) < sizeof(table->name), "name too long");
 	memcpy(table->name, name, strlen(name) + 1);
@@ -143,6 +160,24 @@ table_open(void)
 	address[own] = '\0';
 	memcpy(address + own + 1, name, strlen(name) + 1);
 	address_len = own + 1 + strlen(name) + 1;
+}
+
+/* With the other providers: a region with a key and a size that are the same in all endpoints. */
+static void
+statements_open(void)
+{
+	struct fid_mr *mr;
+	size_t len;
+
+	stride = (NONCE + 2 + address_len + 63) / 64 * 64;
+	len = STATEMENTS * stride;
+	statements = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	check(statements != MAP_FAILED, "mmap");
+	check((info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_ENDPOINT)) == 0 &&
+		      fi_mr_reg(domain, statements, len, FI_REMOTE_READ, 0, COMMON_KEY, 0, &mr,
+				NULL) == 0,
+	      "fi_mr_reg");
 }
 
 static uint64_t tag_in; /* of the last receive */
@@ -226,7 +261,7 @@ echo(uint32_t messages, bool any_id)
 static void
 put_header(uint8_t *buf, uint16_t type, uint32_t len)
 {
-	const uint16_t version = htole16(1);
+	const uint16_t version = htole16(2);
 
 	memset(buf, 0, 16);
 	memcpy(buf, (const uint8_t[]){ 'L', 'E', 'A', 'T' }, 4);
@@ -237,18 +272,24 @@ put_header(uint8_t *buf, uint16_t type, uint32_t len)
 	memcpy(buf + 12, &len, 4);
 }
 
-/* HELLO or ACCEPT, without private data. */
+/* HELLO or ACCEPT, without private data. The statement of this side is the first one. */
 static void
 send_address(int fd, uint16_t type)
 {
-	uint8_t buf[16 + 40 + sizeof(address)] = { 0 };
+	uint8_t buf[16 + 40 + sizeof(address) + PROOF_LEN] = { 0 };
 	uint16_t len = htole16((uint16_t)address_len);
-	size_t total = 16 + 40 + address_len;
+	size_t total = 16 + 40 + address_len + PROOF_LEN;
+	uint64_t key = htole64(table == NULL ? COMMON_KEY : 0);
 
+	check(getrandom(nonce, sizeof(nonce), 0) == (ssize_t)sizeof(nonce), "getrandom");
 	put_header(buf, type, (uint32_t)(total - 16));
 	memcpy(buf + 16, kind, sizeof(kind));
 	memcpy(buf + 48, &len, 2);
+	len = htole16(PROOF_LEN);
+	memcpy(buf + 52, &len, 2);
 	memcpy(buf + 56, address, address_len);
+	memcpy(buf + 56 + address_len, nonce, sizeof(nonce));
+	memcpy(buf + 56 + address_len + NONCE + 8, &key, 8);
 	check(write(fd, buf, total) == (ssize_t)total, "write");
 }
 
@@ -262,7 +303,7 @@ read_message(int fd, uint16_t *type, uint8_t *body, size_t room)
 
 	if (n == 0)
 		return -1;
-	check(n == sizeof(head) && memcmp(head, "LEAT\1", 6) == 0, "malformed header");
+	check(n == sizeof(head) && memcmp(head, "LEAT\2", 6) == 0, "malformed header");
 	memcpy(type, head + 6, 2);
 	*type = le16toh(*type);
 	memcpy(&len, head + 12, 4);
@@ -277,13 +318,109 @@ static void
 take_address(int fd, uint16_t expected)
 {
 	uint8_t body[1024] = { 0 };
-	uint16_t type = 0, len;
+	uint16_t type = 0, len, priv, proof;
 
 	check(read_message(fd, &type, body, sizeof(body)) >= 40 && type == expected,
 	      "message of type %u instead of %u", type, expected);
 	check(strcmp((char *)body, kind) == 0, "the other side's kind is %.31s", (char *)body);
 	memcpy(&len, body + 32, 2);
+	memcpy(&priv, body + 34, 2);
+	memcpy(&proof, body + 36, 2);
+	len = le16toh(len);
+	priv = le16toh(priv);
+	check(len <= sizeof(their_address) && priv <= 256 && le16toh(proof) == PROOF_LEN,
+	      "lengths of the other side's address");
+	memcpy(their_address, body + 40, len);
+	their_len = len;
+	memcpy(their_proof, body + 40 + len + priv, PROOF_LEN);
 	check(fi_av_insert(av, body + 40, 1, &peer, 0, NULL) == 1, "fi_av_insert");
+}
+
+static void
+statement_put(uint8_t *buf, const uint8_t *number, const uint8_t *reader, size_t len)
+{
+	uint16_t le = htole16((uint16_t)len);
+
+	memcpy(buf, number, NONCE);
+	memcpy(buf + NONCE, &le, 2);
+	memcpy(buf + NONCE + 2, reader, len);
+}
+
+/* Says to the other side, through the fabric, that this address is ours. */
+static void
+state(void)
+{
+	statement_put(table != NULL ? table->statement[0] : statements, their_proof, their_address,
+		      their_len);
+}
+
+/* With shm the other side's statement is in the file that its address names. */
+static void
+read_file(uint64_t place, uint8_t *buf)
+{
+	const char *name = (char *)their_address + strlen((char *)their_address) + 1;
+	int fd = shm_open(name, O_RDONLY, 0);
+
+	check(fd >= 0 && place < 256 &&
+		      pread(fd, buf, 512,
+			    (off_t)(offsetof(struct key_table, statement) + place * 512)) == 512,
+	      "/dev/shm%s", name);
+	close(fd);
+}
+
+/* Is the other side's address its own? */
+static void
+prove(void)
+{
+	static uint8_t want[1024], have[1024];
+	struct fi_context2 ctx;
+	uint64_t place;
+	ssize_t ret;
+
+	memcpy(&place, their_proof + NONCE, 8);
+	place = le64toh(place);
+	statement_put(want, nonce, address, address_len);
+	if (table != NULL) {
+		read_file(place, have);
+	} else {
+		do {
+			ret = fi_read(ep, have, NONCE + 2 + address_len, NULL, peer, place,
+				      COMMON_KEY, &ctx);
+			if (ret == -FI_EAGAIN)
+				(void)fi_cq_read(cq, NULL, 0);
+		} while (ret == -FI_EAGAIN);
+		check(ret == 0, "fi_read: %s", fi_strerror((int)-ret));
+		(void)wait_for(1);
+	}
+	check(memcmp(want, have, NONCE + 2 + address_len) == 0,
+	      "the address is not the other side's own");
+}
+
+/*
+ * A message without a body; the provider is driven meanwhile, since the other side reads through
+ * it.
+ */
+static void
+expect(int fd, uint16_t expected)
+{
+	uint8_t body[128];
+	uint16_t type = 0;
+
+	while (recv(fd, body, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+		(void)fi_cq_read(cq, NULL, 0);
+		sched_yield();
+	}
+	check(read_message(fd, &type, body, sizeof(body)) == 0 && type == expected,
+	      "message of type %u instead of %u", type, expected);
+}
+
+static void
+say(int fd, uint16_t type)
+{
+	uint8_t buf[16];
+
+	put_header(buf, type, 0);
+	check(write(fd, buf, sizeof(buf)) == (ssize_t)sizeof(buf), "write");
 }
 
 static int
@@ -293,8 +430,6 @@ meet(bool listens, char *where)
 	char *port = strrchr(where, ':');
 	struct sockaddr_in sin = { 0 };
 	socklen_t len = sizeof(sin);
-	uint8_t ready[16];
-	uint16_t type;
 	int fd, lfd;
 
 	check(port != NULL, "%s: no port", where);
@@ -313,15 +448,21 @@ meet(bool listens, char *where)
 		check(fd >= 0, "accept");
 		close(lfd);
 		take_address(fd, HELLO);
+		state();
 		send_address(fd, ACCEPT);
-		check(read_message(fd, &type, ready, sizeof(ready)) == 0 && type == READY,
-		      "no READY");
+		expect(fd, PROOF);
+		prove();
+		say(fd, PROOF);
+		expect(fd, READY);
 	} else {
 		check(connect(fd, ai->ai_addr, ai->ai_addrlen) == 0, "connect");
 		send_address(fd, HELLO);
 		take_address(fd, ACCEPT);
-		put_header(ready, READY, 0);
-		check(write(fd, ready, sizeof(ready)) == sizeof(ready), "write");
+		state();
+		prove();
+		say(fd, PROOF);
+		expect(fd, PROOF);
+		say(fd, READY);
 	}
 	freeaddrinfo(ai);
 	return fd;
@@ -338,6 +479,8 @@ main(int argc, char **argv)
 	fabric_open(argv[1]);
 	if (strcmp(argv[1], "shm") == 0)
 		table_open();
+	else
+		statements_open();
 	fd = meet(strcmp(argv[2], "listen") == 0, argv[3]);
 	echo((uint32_t)atoi(argv[4]), argc == 6);
 	/* The provider moves what it still has while the other side is not through. */

@@ -81,6 +81,24 @@ bench_args(struct bench_args *args, int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
+const char *
+bench_option(struct bench_args *args, const char *name, const char *def)
+{
+	const char *value;
+	int i;
+
+	for (i = 1; i + 1 < args->argc; i++) {
+		if (strcmp(args->argv[i], name) != 0)
+			continue;
+		value = args->argv[i + 1];
+		memmove(&args->argv[i], &args->argv[i + 2],
+			(size_t)(args->argc - i - 1) * sizeof(args->argv[0]));
+		args->argc -= 2;
+		return value;
+	}
+	return def;
+}
+
 void
 bench_skip(const char *fmt, ...)
 {

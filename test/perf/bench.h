@@ -38,6 +38,9 @@ struct bench_args {
 /* Reads the options (--smoke, --repeats N, --seconds S, --realtime), takes them out; ends the program on --help and errors. */
 void bench_args(struct bench_args *args, int argc, char **argv);
 
+/* Takes "name value" out of what is left. @return the value, def without it */
+const char *bench_option(struct bench_args *args, const char *name, const char *def);
+
 /* Says why the benchmark can't run here and ends the program. */
 void bench_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* Says what went wrong and ends the program. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a pwait costs of two branches of which one waits for an event and the other cancels it: two
+ * What a scope costs of two branches of which one waits for an event and the other cancels it: two
  * tasks begun, four switches, an operation posted and taken back, two tasks ended.
  */
 
@@ -30,7 +30,7 @@ static int
 cancel(void *arg)
 {
 	(void)arg;
-	return leat_pcancel();
+	return leat_scope_cancel_siblings();
 }
 
 static int
@@ -46,9 +46,9 @@ rounds(void *arg)
 		int waited = 0;
 
 		leat_scope_init(&s);
-		leat_pbranch(&s, "wait", wait_event, &ev, &waited);
-		leat_pbranch(&s, "cancel", cancel, NULL, NULL);
-		if (leat_pwait(&s) < 0 || waited != -ECANCELED)
+		leat_scope_branch(&s, "wait", wait_event, &ev, &waited);
+		leat_scope_branch(&s, "cancel", cancel, NULL, NULL);
+		if (leat_scope_wait(&s) < 0 || waited != -ECANCELED)
 			bench_die("a branch that was cancelled returned %d", waited);
 	}
 	b.ns = bench_ns() - start;

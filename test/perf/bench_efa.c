@@ -199,25 +199,6 @@ start(const struct leat_fi_conf *conf)
 		       leat_fi_inline_max(b.leat));
 }
 
-/* Takes "--name value" out of the arguments. */
-static const char *
-option(const char *name, const char *def)
-{
-	int i;
-
-	for (i = 1; i + 1 < b.args.argc; i++) {
-		if (strcmp(b.args.argv[i], name) == 0) {
-			const char *value = b.args.argv[i + 1];
-
-			memmove(&b.args.argv[i], &b.args.argv[i + 2],
-				(size_t)(b.args.argc - i - 1) * sizeof(b.args.argv[0]));
-			b.args.argc -= 2;
-			return value;
-		}
-	}
-	return def;
-}
-
 static void
 size_result(const struct bench_table *t, unsigned int i)
 {
@@ -267,8 +248,8 @@ main(int argc, char **argv)
 	unsigned int i;
 
 	bench_args(&b.args, argc, argv);
-	b.provider = option("--provider", "shm");
-	b.rate = strcmp(option("--mode", "lat"), "rate") == 0;
+	b.provider = bench_option(&b.args, "--provider", "shm");
+	b.rate = strcmp(bench_option(&b.args, "--mode", "lat"), "rate") == 0;
 	b.cpus[0] = bench_cpu(0);
 	b.cpus[1] = bench_cpu(1);
 	if (b.cpus[1] < 0)

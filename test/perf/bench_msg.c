@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_lcore.h>
-
 #include <leat_error.h>
 #include <leat_msg.h>
 
@@ -65,6 +63,7 @@ static struct {
 	uint16_t credits;
 	struct end end[VARIANTS][2];
 	uint8_t *out[2], *in[2];
+	const char *device;
 } b;
 
 static bool
@@ -300,30 +299,12 @@ SIDES(TWICE)
 /* ---- start ---- */
 
 static void
-init(const char *device)
+init(void)
 {
-	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:warning";
-	static char lcores[64], main_lcore[] = "--main-lcore=0", vdev[256];
-	char *argv[64];
-	int i, n = 0;
+	unsigned int i;
 
-	b.l.cpus[0] = bench_cpu(0);
-	b.l.cpus[1] = bench_cpu(1);
-	if (b.l.cpus[1] < 0)
-		bench_skip("needs two CPUs");
-	snprintf(lcores, sizeof(lcores), "--lcores=0@%d,1@%d", b.l.cpus[0], b.l.cpus[1]);
-	snprintf(vdev, sizeof(vdev), "--vdev=%s", device);
-	for (i = 0; i < b.args.argc && n < 50; i++)
-		argv[n++] = b.args.argv[i];
-	argv[n++] = lcores;
-	argv[n++] = main_lcore;
-	argv[n++] = no_pci;
-	argv[n++] = quiet;
-	argv[n++] = vdev;
-	argv[n] = NULL;
-	if (leat_init(n, argv) < 0)
+	if (lcores_init(&b.l, &b.args, b.device) < 0)
 		bench_skip("%s", leat_err_msg());
-	b.l.worker = rte_get_next_lcore(-1, 1, 0);
 	for (i = 0; i < 2; i++) {
 		b.out[i] = aligned_alloc(4096, MAX_SIZE);
 		b.in[i] = aligned_alloc(4096, (size_t)BIG_WINDOW * MAX_SIZE);
@@ -519,27 +500,9 @@ report(const struct bench_table *t, const char *device)
 	}
 }
 
-static char *
-option(const char *name, char *def)
-{
-	int i;
-
-	for (i = 1; i + 1 < b.args.argc; i++) {
-		if (strcmp(b.args.argv[i], name) == 0) {
-			char *value = b.args.argv[i + 1];
-
-			memmove(&b.args.argv[i], &b.args.argv[i + 2],
-				(size_t)(b.args.argc - i - 1) * sizeof(b.args.argv[0]));
-			b.args.argc -= 2;
-			return value;
-		}
-	}
-	return def;
-}
-
 /* All tables once. */
 static void
-session(void *device)
+session(void *arg)
 {
 	static const struct lcores_variant sides[] = {
 		[LEAT] = { first_LEAT, second_LEAT },
@@ -550,7 +513,8 @@ session(void *device)
 	static struct bench_table one;
 	unsigned int i, v;
 
-	init(device);
+	(void)arg;
+	init();
 	for (v = 0; v < VARIANTS; v++)
 		connect_ends(v);
 	lcores_launch(&b.l, sides);
@@ -575,17 +539,15 @@ session(void *device)
 int
 main(int argc, char **argv)
 {
-	static char ring[] = "fabric_ring0", none[] = "0";
 	const char *name;
-	char *device;
 
 	bench_args(&b.args, argc, argv);
-	device = option("--device", ring);
-	b.credits = (uint16_t)atoi(option("--credits", none));
-	name = strstr(device, "provider=");
+	b.device = bench_option(&b.args, "--device", "fabric_ring0");
+	b.credits = (uint16_t)atoi(bench_option(&b.args, "--credits", "0"));
+	name = strstr(b.device, "provider=");
 	name = name != NULL ? name + strlen("provider=") : "ring";
 	b.tables = bench_shared(TABLES * sizeof(*b.tables));
-	bench_sessions(&b.args, session, device);
+	bench_sessions(&b.args, session, NULL);
 	for (b.table = 0; b.table < TABLES; b.table++)
 		report(&b.tables[b.table], name);
 	return 0;

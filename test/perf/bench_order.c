@@ -70,7 +70,7 @@ layer_post(struct leat_ep *e, struct leat_op **burst, uint16_t n)
 		dev.flight[dev.nb_flight++] = burst[i];
 		leat_op_start(e, burst[i]);
 	}
-	return leat_post_end(e, n, n);
+	return leat_ep_post_end(e, n, n);
 }
 
 static void

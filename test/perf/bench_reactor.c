@@ -67,7 +67,7 @@ ready(void *arg)
 }
 
 static void
-ask(leat_message_fn fn)
+ask(leat_reactor_message_fn fn)
 {
 	__atomic_store_n(&b.done, 0, __ATOMIC_RELAXED);
 	if (leat_reactor_call(b.r, fn, NULL) < 0)

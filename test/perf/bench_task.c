@@ -8,7 +8,7 @@
  *                      between this program's stack and another one.
  *     task-spawn-join  a task that does nothing, spawned and joined by another one; the stack was
  *                      used before
- *     task-cancel      a pwait of two branches of which one cancels the other: bench_cancel.c
+ *     task-cancel      a scope of two branches of which one cancels the other: bench_cancel.c
  *     task-stack       memory of the stack of a suspended task, the largest of a thousand
  */
 
@@ -279,7 +279,7 @@ main(int argc, char **argv)
 	bench_measure(&t, &args, 1, run_stack, &peak, &cpu, 1);
 	bench_report(&t, &stack);
 
-	leat_reactor_stop(b.r, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(b.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	while (leat_reactor_turn(b.r) >= 0)
 		;
 	if (leat_tasks_destroy(b.ts) < 0 || leat_reactor_destroy(b.r) < 0)

@@ -12,19 +12,20 @@
 
 #include "lcores.h"
 
-static void
-init(struct lcores *l, const struct bench_args *args)
+int
+lcores_init(struct lcores *l, const struct bench_args *args, const char *device)
 {
-	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:notice";
-	static char lcores[64], main_lcore[] = "--main-lcore=0", vdev[] = "--vdev=fabric_ring0";
+	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:warning";
+	static char lcores[64], main_lcore[] = "--main-lcore=0", vdev[256];
 	char *argv[64];
-	int i, n = 0;
+	int i, ret, n = 0;
 
 	l->cpus[0] = bench_cpu(0);
 	l->cpus[1] = bench_cpu(1);
 	if (l->cpus[1] < 0)
 		bench_skip("needs two CPUs");
 	snprintf(lcores, sizeof(lcores), "--lcores=0@%d,1@%d", l->cpus[0], l->cpus[1]);
+	snprintf(vdev, sizeof(vdev), "--vdev=%s", device);
 	for (i = 0; i < args->argc && n < 50; i++)
 		argv[n++] = args->argv[i];
 	argv[n++] = lcores;
@@ -33,9 +34,11 @@ init(struct lcores *l, const struct bench_args *args)
 	argv[n++] = quiet;
 	argv[n++] = vdev;
 	argv[n] = NULL;
-	if (leat_init(n, argv) < 0)
-		bench_die("%s", leat_err_msg());
+	ret = leat_init(n, argv);
+	if (ret < 0)
+		return ret;
 	l->worker = rte_get_next_lcore(-1, 1, 0);
+	return 0;
 }
 
 /* Drives both until ep has an event of a type. */
@@ -69,7 +72,8 @@ lcores_start(struct lcores *l, const struct bench_args *args, const struct leat_
 	int ret;
 
 	memset(l, 0, sizeof(*l));
-	init(l, args);
+	if (lcores_init(l, args, "fabric_ring0") < 0)
+		bench_die("%s", leat_err_msg());
 	dev = leat_dev_get(0);
 	for (i = 0; i < 2; i++) {
 		l->ep[i] = leat_ep_create(dev, conf);

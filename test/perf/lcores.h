@@ -2,7 +2,10 @@
 #ifndef LCORES_H
 #define LCORES_H
 
-/* Two endpoints of the ring device on two pinned lcores, for the benchmarks of the ring driver. */
+/*
+ * Two pinned lcores that measure together. The benchmarks of the ring driver have an endpoint on
+ * each, and the two are connected.
+ */
 
 #include <leat_fabric.h>
 
@@ -25,9 +28,12 @@ struct lcores {
 };
 
 /*
- * Starts leat with two lcores, one per CPU (skips the benchmark if there is only one), makes an endpoint for each
- * and connects them.
+ * Starts leat with a device and two lcores, one per CPU. Skips the benchmark if there is only one
+ * CPU.
+ * @return 0, or what leat_init() returned
  */
+int lcores_init(struct lcores *l, const struct bench_args *args, const char *device);
+/* Starts leat with a ring device, makes an endpoint for each lcore and connects them. */
 void lcores_start(struct lcores *l, const struct bench_args *args, const struct leat_ep_conf *conf);
 /* Makes the second lcore ready for lcores_run(). */
 void lcores_launch(struct lcores *l, const struct lcores_variant *variants);

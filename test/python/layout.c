@@ -38,6 +38,8 @@ main(void)
 	VALUE(LEAT_CHANNEL_WAIT_SLEEP);
 	VALUE(LEAT_CHANNEL_INVALID_END);
 	VALUE(LEAT_CHANNEL_INVALID_SKIP);
+	VALUE(LEAT_CHANNEL_ARM_FRAMES);
+	VALUE(LEAT_CHANNEL_ARM_ROOM);
 	VALUE(LEAT_CHANNEL_SENT);
 	VALUE(LEAT_CHANNEL_RECEIVED);
 	VALUE(LEAT_CHANNEL_FULL);
@@ -67,6 +69,11 @@ main(void)
 	FIELD(frame, len);
 	FIELD(frame, type);
 	FIELD(frame, hash);
+	FIELD(frame, redelivered);
+
+	STRUCT(sent);
+	FIELD(sent, sent);
+	FIELD(sent, dropped);
 
 	STRUCT(who);
 	FIELD(who, slot);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """leat_channel, call by call: what it returns, and what it refuses."""
 
+import asyncio
 import errno
 import os
 import select
@@ -358,6 +359,60 @@ class Making(Case):
             self.assertEqual([(w.pid, w.alive) for w in info.who], [(os.getpid(), True)])
             self.assertEqual(info.who[0].count["sent"], 3)
         self.assertEqual(ch.recover(), 0)
+
+    def test_event_loops(self):
+        with Channel.memfd(notify=Notify.EVENTFD, participants=3) as ch:
+            a, b = ch.join(), ch.join()
+            with a, b:
+                for reader in (a, b):
+                    self.assertFalse(reader.arm())
+                self.assertEqual(select.select([a, b], [], [], 0)[0], [])
+                ch.send(1, b"x")
+                self.assertEqual(select.select([a, b], [], [], 0)[0], [a, b])
+                self.assertEqual(a.recv().data, b"x")
+                self.assertEqual(select.select([b], [], [], 0)[0], [b])
+                self.assertFalse(b.arm())
+                self.assertEqual(ch.arm(lc.ArmFor.ROOM, 100), lc.ArmFor.ROOM)
+                ch.terminate()
+                self.assertEqual(select.select([b], [], [], 0)[0], [b])
+                with self.refused(lc.Terminated, errno.ESHUTDOWN):
+                    b.arm()
+                with self.refused(lc.ChannelError, errno.EINVAL):
+                    b.arm(8)
+        with self.refused(lc.ChannelError, errno.EOPNOTSUPP):
+            self.create().fileno()
+
+    def test_asyncio(self):
+        """What the guide shows: doc/guide/channel-use.md."""
+        with open(os.path.join(os.path.dirname(__file__), "../../doc/guide/channel-use.md"), encoding="utf-8") as file:
+            code = file.read().split("```python\nimport asyncio", 1)[1].split("```")[0]
+        names = {}
+        exec("import asyncio" + code, names)
+
+        async def read(ch, got):
+            async for frame in names["frames"](ch):
+                got.append(frame.type)
+
+        async def write(ch):
+            for i in range(1, 1001):
+                while not ch.wait_room(1, 0):
+                    await asyncio.sleep(0)
+                ch.send(i, b"x")
+                if i % 10 == 0:
+                    await asyncio.sleep(0)
+            ch.terminate()
+
+        async def main(ch, readers):
+            got = [[] for _ in readers]
+            await asyncio.gather(write(ch), *(read(r, g) for r, g in zip(readers, got)))
+            return got
+
+        with Channel.memfd(size=4096, notify=Notify.EVENTFD, participants=4) as ch:
+            readers = [ch.join(check_ms=60000) for _ in range(3)]
+            got = asyncio.run(main(ch, readers))
+            for reader in readers:
+                reader.close()
+        self.assertEqual(sorted(sum(got, [])), list(range(1, 1001)))
 
     def test_eventfds_wake(self):
         a, b = socket.socketpair()

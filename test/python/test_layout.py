@@ -14,18 +14,20 @@ STRUCTS = {
     "conf": _abi.Conf,
     "opts": _abi.Opts,
     "frame": _abi.CFrame,
+    "sent": _abi.CSent,
     "who": _abi.CWho,
     "info": _abi.CInfo,
 }
 # For channels in memory of the caller: Python has none to give that stays where it is. And recv: here it has
 # no buffer that might be too small, it is peek, a copy, and consume.
-NOT_HERE = {"bytes", "format", "attach", "recv"}
+NOT_HERE = {"bytes", "format", "attach", "attach_fd", "set_eventfds", "guard", "recv", "recv_frame", "send_burst", "dispatch"}
 ENUMS = {
     "NOTIFY_": _abi.Notify,
     "": _abi.OnDeath,
     "FULL_": _abi.Full,
     "WAIT_": _abi.WaitHow,
     "INVALID_": _abi.Invalid,
+    "ARM_": _abi.ArmFor,
 }
 
 

@@ -7,13 +7,13 @@
  *	make && ./request
  *	./request --vdev=fabric_ring0 --vdev=fabric_fault0,lower=fabric_ring0,error=0.05
  *
- *     request ---- leat_pwait() --+-- timer     expires: cancels the others
- *                                 |-- receive   has the answer, or failed: cancels the others
- *                                 `-- send      failed: cancels the others; else just ends
+ *     request ---- leat_scope_wait() --+-- timer     expires: cancels the others
+ *                                      |-- receive   has the answer, or failed: cancels the others
+ *                                      `-- send      failed: cancels the others; else just ends
  *
  * None of them needs to know what the others are doing at that moment, or whether somebody else has
- * cancelled already. When leat_pwait() returns all have ended: the buffers may be used for the next
- * request.
+ * cancelled already. When leat_scope_wait() returns all have ended: the buffers may be used for the
+ * next request.
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@ timer(void *arg)
 
 	(void)arg;
 	if (ret == 0)
-		leat_pbreak(-ETIMEDOUT);
+		leat_scope_break(-ETIMEDOUT);
 	return ret;
 }
 
@@ -44,7 +44,7 @@ receive(void *arg)
 	do
 		ret = talk_receive(&client);
 	while (ret == 0 && client.in.id != *id);
-	leat_pbreak(ret);
+	leat_scope_break(ret);
 }
 
 static int
@@ -55,7 +55,7 @@ send(void *arg)
 	client.out.id = *(const uint64_t *)arg;
 	ret = talk_send(&client);
 	if (ret < 0)
-		leat_pbreak(ret);
+		leat_scope_break(ret);
 	return ret;
 }
 
@@ -66,10 +66,10 @@ request(uint64_t id)
 	int received, ret;
 
 	leat_scope_init(&s);
-	leat_pbranch(&s, "timer", timer, NULL, NULL);
-	leat_pbranch(&s, "receive", receive, &id, &received);
-	leat_pbranch(&s, "send", send, &id, NULL);
-	ret = leat_pwait(&s);
+	leat_scope_branch(&s, "timer", timer, NULL, NULL);
+	leat_scope_branch(&s, "receive", receive, &id, &received);
+	leat_scope_branch(&s, "send", send, &id, NULL);
+	ret = leat_scope_wait(&s);
 	if (ret < 0)
 		return ret;
 	/* An answer is an answer, whoever was faster. */

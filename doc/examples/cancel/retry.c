@@ -7,16 +7,15 @@
  *	./retry --vdev=fabric_ring0 --vdev=fabric_fault0,lower=fabric_ring0,error=0.05
  *
  *     while (no answer)
- *         leat_pwait() --+-- timer           expires: cancels communicate, and what is below it
- *                        `-- communicate     done: cancels the timer
- *                               |
- *                               `- do_communication ---- leat_pwait() --+-- receive
- *                                                                       `-- send  failed: cancels
- *                                                                                 the receive
+ *         leat_scope_wait() --+-- timer         expires: cancels communicate, and what is below it
+ *                             `-- communicate   done: cancels the timer
+ *                                    |
+ *                                    `- do_communication -- leat_scope_wait() --+-- receive
+ *                                                                               `-- send
  *
- * Send and receive are in a function of their own: both have to end before the timer is cancelled.
- * The timer's cancel descends into that function's pwait. It does not touch this one: each round
- * starts clean.
+ * A send that fails cancels the receive. Both are in a function of their own: they have to end
+ * before the timer is cancelled. The timer's cancel descends into that function's scope. It does
+ * not touch this one: each round starts clean.
  */
 
 #include <errno.h>
@@ -48,7 +47,7 @@ send(void *arg)
 	client.out.id = *(const uint64_t *)arg;
 	ret = talk_send(&client);
 	if (ret < 0)
-		leat_pbreak(ret);
+		leat_scope_break(ret);
 	return ret;
 }
 
@@ -59,9 +58,9 @@ do_communication(uint64_t *id)
 	int received, sent;
 
 	leat_scope_init(&s);
-	leat_pbranch(&s, "receive", receive, id, &received);
-	leat_pbranch(&s, "send", send, id, &sent);
-	leat_pwait(&s);
+	leat_scope_branch(&s, "receive", receive, id, &received);
+	leat_scope_branch(&s, "send", send, id, &sent);
+	leat_scope_wait(&s);
 	return sent < 0 ? sent : received;
 }
 
@@ -71,7 +70,7 @@ timer(void *arg)
 	int ret = leat_task_sleep(TIMER_US);
 
 	(void)arg;
-	leat_pbreak(ret);
+	leat_scope_break(ret);
 }
 
 static int
@@ -79,7 +78,7 @@ communicate(void *arg)
 {
 	int ret = do_communication((uint64_t *)arg);
 
-	leat_pbreak(ret);
+	leat_scope_break(ret);
 }
 
 /* Each try has an id of its own: the server leaves the same ones unanswered. */
@@ -94,9 +93,9 @@ request(uint64_t *id)
 		++*id;
 		rounds++;
 		leat_scope_init(&s);
-		leat_pbranch(&s, "timer", timer, NULL, NULL);
-		leat_pbranch(&s, "communicate", communicate, id, &ret);
-		leat_pwait(&s);
+		leat_scope_branch(&s, "timer", timer, NULL, NULL);
+		leat_scope_branch(&s, "communicate", communicate, id, &ret);
+		leat_scope_wait(&s);
 	}
 	return ret;
 }

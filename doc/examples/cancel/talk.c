@@ -29,7 +29,7 @@ talk_op(struct side *s, enum leat_op_type type, uint16_t peer, struct message *m
 	op.buf = m;
 	op.size = sizeof(*m);
 	op.mr = s->mr;
-	return leat_op_run(s->ep, ops, 1);
+	return leat_task_op_run(s->ep, ops, 1);
 }
 
 int
@@ -73,7 +73,7 @@ connect_and_talk(void)
 	    leat_ep_listen_addr(server.ep, address, sizeof(address)) < 0 ||
 	    leat_ep_connect(client.ep, address, NULL) < 0)
 		return -rte_errno;
-	ret = leat_within(CONNECT_US, leat_task_event_wait(&client.connected));
+	ret = leat_task_within(CONNECT_US, leat_task_event_wait(&client.connected));
 	if (ret < 0) {
 		leat_err(-ret, "connect to %s: no answer", address);
 		return ret;

@@ -21,6 +21,7 @@
 struct shared {
 	void *mem;
 	uint64_t bytes;
+	int fd; /* -1: memory without a file */
 };
 
 static inline void
@@ -30,6 +31,21 @@ shared_make(struct shared *s, const struct leat_channel_conf *conf)
 	assert_true(s->bytes > 0);
 	s->mem = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(s->mem != MAP_FAILED);
+	s->fd = -1;
+	assert_int_equal(leat_channel_format(s->mem, s->bytes, conf), 0);
+}
+
+/* Likewise, in a file: its participants have locks. */
+static inline void
+shared_make_file(struct shared *s, const struct leat_channel_conf *conf)
+{
+	s->bytes = leat_channel_bytes(conf);
+	assert_true(s->bytes > 0);
+	s->fd = memfd_create("test", MFD_CLOEXEC);
+	assert_true(s->fd >= 0);
+	assert_int_equal(ftruncate(s->fd, (off_t)s->bytes), 0);
+	s->mem = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	assert_true(s->mem != MAP_FAILED);
 	assert_int_equal(leat_channel_format(s->mem, s->bytes, conf), 0);
 }
 
@@ -37,12 +53,23 @@ static inline void
 shared_free(struct shared *s)
 {
 	assert_int_equal(munmap(s->mem, s->bytes), 0);
+	if (s->fd >= 0)
+		close(s->fd);
 }
 
 static inline struct leat_channel *
+shared_try(const struct shared *s, const struct leat_channel_opts *opts)
+{
+	return s->fd >= 0 ? leat_channel_attach_fd(s->fd, opts, NULL)
+			  : leat_channel_attach(s->mem, s->bytes, opts, NULL);
+}
+
+/* Without options: one that finds nothing by time, so that a test says when. */
+static inline struct leat_channel *
 shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
 {
-	struct leat_channel *ch = leat_channel_attach(s->mem, s->bytes, opts, NULL);
+	const struct leat_channel_opts patient = { .check_ms = 60000 };
+	struct leat_channel *ch = shared_try(s, opts != NULL ? opts : &patient);
 
 	if (ch == NULL)
 		fail_msg("attach: %s", leat_channel_error());
@@ -63,7 +90,7 @@ shared_make_dead(const struct shared *s, unsigned int n, uint32_t len)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		ch = leat_channel_attach(s->mem, s->bytes, NULL, NULL);
+		ch = shared_try(s, NULL);
 		_exit(ch != NULL && leat_channel_peek(ch, f, n) > 0 &&
 				      leat_channel_reserve(ch, 9, 9, len, &p) == 0
 			      ? 0

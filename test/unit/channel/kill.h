@@ -39,6 +39,11 @@ enum with {
 	MEDDLED, /* what the child reserves is set aside by others, as soon as it is there */
 	SLOW_FIRST, /* a living writer's frame is in front, and committed before the survivor reads ... */
 	SLOW_LAST, /* ... or after it has read all the others */
+	/*
+	 * a reader died in the middle of reading, a writer in the middle of reserving; the ring is
+	 * full
+	 */
+	TWO_DEAD,
 };
 
 struct scenario {

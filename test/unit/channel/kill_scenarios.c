@@ -148,6 +148,22 @@ check_none(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	assert_int_equal(got[BEHIND], c->sc->with == MEDDLED && c->sc->dead);
 }
 
+/* The three that the dead reader had are dropped; all others are there. */
+static void
+check_dropped(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
+{
+	uint32_t n;
+
+	(void)done;
+	for (n = 0; n < c->sc->present; n++)
+		assert_int_equal(got[n], n < 3 ? 0 : 1);
+	/*
+	 * A participant that is killed between dropping and counting has dropped one more than is
+	 * counted.
+	 */
+	assert_in_range(count_of(ch, LEAT_CHANNEL_LOST), 2, 3);
+}
+
 static void
 check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
 {
@@ -196,7 +212,10 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 		if (got[n] == 0)
 			assert_int_equal(gone++, n);
 	}
-	/* Who is killed between throwing away and counting has thrown away one more than is counted. */
+	/*
+	 * A participant that is killed between throwing away and counting has thrown away one more
+	 * than is counted.
+	 */
 	assert_in_range(gone - count_of(ch, LEAT_CHANNEL_OVERWRITTEN), 0, 1);
 	assert_true(got[CHILD] <= 1);
 	if (done)
@@ -245,6 +264,25 @@ const struct scenario kill_scenarios[] = {
 	  act_send,
 	  check_oldest },
 	{ "recover", { .size = SIZE }, { 0 }, PRESENT, 0, true, act_recover, check_none },
+	/* 14 frames, and the dead writer's: no more have room. */
+	{ "recover two on a full ring",
+	  { .size = SIZE },
+	  { 0 },
+	  14,
+	  0,
+	  false,
+	  act_recover,
+	  check_none,
+	  TWO_DEAD },
+	{ "drop two on a full ring",
+	  { .size = SIZE, .on_death = LEAT_CHANNEL_DROP, .start = (uint64_t)0 - SIZE / 2 },
+	  { 0 },
+	  14,
+	  0,
+	  false,
+	  act_recover,
+	  check_dropped,
+	  TWO_DEAD },
 	{ "terminate", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_terminate, check_none },
 	{ "attach and leave", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_attach, check_none },
 	{ "send, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_send, check_send, MEDDLED },

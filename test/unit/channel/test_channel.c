@@ -284,11 +284,11 @@ a_pid_used_again(void **state)
 	shared_make(&s, &conf);
 	b = s.mem;
 	ch = shared_attach(&s, NULL);
-	b->slots[5].who = chan_who_self() - (UINT64_C(1) << WHO_PID_BITS);
+	b->slots[5].owner = ch->owner - (UINT64_C(1) << WHO_PID_BITS);
 	assert_int_equal(leat_channel_recover(ch), 1);
-	b->slots[5].who = chan_who_self();
+	b->slots[5].owner = ch->owner;
 	assert_int_equal(leat_channel_recover(ch), 0);
-	b->slots[5].who = 0;
+	b->slots[5].owner = 0;
 	leat_channel_close(ch);
 	shared_free(&s);
 }

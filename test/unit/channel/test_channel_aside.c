@@ -285,8 +285,8 @@ its_end_wakes_who_sleeps(void **state)
 				      ? 0
 				      : 1);
 		}
-		while (atomic_load(i == 0 ? &t.reader->block->data.who
-					  : &t.reader->block->room.who) == 0)
+		while (atomic_load(i == 0 ? &t.reader->block->data.sleepers
+					  : &t.reader->block->room.sleepers) == 0)
 			sched_yield();
 		assert_int_equal(leat_channel_abort(t.slow), 0);
 		assert_int_equal(waitpid(pid, &st, 0), pid);

@@ -12,9 +12,10 @@
  */
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 
-#include "../driver_efa/stepper.h"
 #include "kill.h"
+#include "stepper.h"
 
 static bool all;
 
@@ -62,11 +63,14 @@ meddle(struct ctx *c)
 }
 
 static void
-setup(struct ctx *c)
+setup(struct ctx *c, bool file)
 {
 	uint32_t n, got;
 
-	shared_make(&c->s, &c->sc->conf);
+	if (file)
+		shared_make_file(&c->s, &c->sc->conf);
+	else
+		shared_make(&c->s, &c->sc->conf);
 	c->parent = shared_attach(&c->s, NULL);
 	c->other = shared_attach(&c->s, NULL);
 	c->meddled = false;
@@ -79,8 +83,56 @@ setup(struct ctx *c)
 	for (n = 0; n < c->sc->early; n++)
 		assert_int_equal(recv_number(c->parent, &got), 0);
 	c->at = c->parent->block->write;
+}
+
+/* A participant that takes n frames, or reserves one, and stays. */
+static pid_t
+start_victim(const struct ctx *c, unsigned int n)
+{
+	struct leat_channel_frame f[8];
+	struct leat_channel *ch;
+	int ready[2];
+	pid_t pid;
+	void *p;
+	char ok;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork_or_fail();
+	if (pid == 0) {
+		ch = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? shared_try(&c->s, NULL) : NULL;
+		if (ch == NULL ||
+		    (n > 0 ? leat_channel_peek(ch, f, n) != (int)n
+			   : leat_channel_reserve(ch, 9, 9, LEN, &p) != 0) ||
+		    write(ready[1], "r", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &ok, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* Both are there before one dies. */
+static void
+make_two_dead(const struct ctx *c)
+{
+	pid_t reader = start_victim(c, 3), writer = start_victim(c, 0);
+
+	stepper_kill(writer);
+	stepper_kill(reader);
+	assert_int_equal(send_number(c->parent, BEHIND, LEN), -EAGAIN);
+}
+
+/* When the child is there: a participant that attaches puts in order what the dead left. */
+static void
+setup_dead(struct ctx *c)
+{
 	if (c->sc->dead)
 		shared_make_dead(&c->s, 3, LEN);
+	if (c->sc->with == TWO_DEAD)
+		make_two_dead(c);
 	if (c->sc->with == MEDDLED)
 		meddle(c);
 	assert_int_equal(c->meddled, c->sc->with == MEDDLED && c->sc->dead);
@@ -96,14 +148,17 @@ warm_up(const struct ctx *c)
 
 	for (n = 0; n < 3; n++)
 		frame_fill(kill_data[n], LEN, CHILD + n);
-	shared_make(&warm.s, &c->sc->conf);
+	if (c->s.fd >= 0)
+		shared_make_file(&warm.s, &c->sc->conf);
+	else
+		shared_make(&warm.s, &c->sc->conf);
 	if (is_slow(c)) {
-		slow = leat_channel_attach(warm.s.mem, warm.s.bytes, NULL, NULL);
+		slow = shared_try(&warm.s, NULL);
 		if (slow == NULL)
 			_exit(1);
 		reserve_slow(slow);
 	}
-	ch = leat_channel_attach(warm.s.mem, warm.s.bytes, &c->sc->opts, NULL);
+	ch = shared_try(&warm.s, &c->sc->opts);
 	for (n = 0; ch != NULL && n < c->sc->present; n++)
 		(void)send_number(ch, n, LEN);
 	if (ch == NULL)
@@ -118,13 +173,16 @@ warm_up(const struct ctx *c)
 static pid_t
 start_child(const struct ctx *c)
 {
+	struct leat_channel_opts opts = c->sc->opts;
 	struct leat_channel *ch;
 	pid_t pid = fork_or_fail();
 
 	if (pid != 0)
 		return pid;
 	warm_up(c);
-	ch = leat_channel_attach(c->s.mem, c->s.bytes, &c->sc->opts, NULL);
+	/* Its steps are long ones, and take no time. */
+	opts.check_ms = 60000;
+	ch = shared_try(&c->s, &opts);
 	if (ch == NULL || !stepper_here(true))
 		_exit(1);
 	c->sc->act(ch, c);
@@ -174,7 +232,8 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 	bool ended;
 	int ret;
 
-	assert_in_range(leat_channel_recover(ch), 1, 3);
+	/* One that came after the death has done it by that. */
+	assert_in_range(leat_channel_recover(ch), ch == c->parent ? 1 : 0, 3);
 	assert_int_equal(leat_channel_recover(ch), 0);
 	if (c->sc->with == SLOW_LAST)
 		assert_int_equal(drain(ch, PATIENCE, got), -EAGAIN);
@@ -200,15 +259,14 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 }
 
 static pid_t
-start(struct ctx *c)
+start(struct ctx *c, bool file)
 {
 	pid_t pid;
-	int st;
 
-	setup(c);
+	setup(c, file);
 	pid = start_child(c);
-	assert_int_equal(waitpid(pid, &st, 0), pid);
-	assert_true(WIFSTOPPED(st) && WSTOPSIG(st) == SIGSTOP);
+	stepper_await(pid);
+	setup_dead(c);
 	return pid;
 }
 
@@ -222,20 +280,81 @@ stop(struct ctx *c)
 	shared_free(&c->s);
 }
 
+/* In earnest, and in a file: there it is the kernel that says that it is dead. */
 static void
 kill_after(struct ctx *c, unsigned int k)
 {
-	pid_t pid = start(c);
+	pid_t pid = start(c, true);
 	unsigned int i;
 
 	for (i = 0; i < k; i++) {
 		if (c->sc->with == MEDDLED)
 			meddle(c);
-		assert_true(stepper_step(pid));
+		/* The call took fewer instructions this time: it is killed behind it. */
+		if (!stepper_step(pid))
+			break;
 	}
 	stepper_kill(pid);
 	survive(c, c->parent, k);
 	stop(c);
+}
+
+static void
+go_round(struct leat_channel *ch)
+{
+	uint32_t i, n;
+
+	for (i = 0; i < 40; i++) {
+		assert_int_equal(send_number(ch, i, LEN), 0);
+		assert_int_equal(recv_number(ch, &n), 0);
+		assert_int_equal(n, i);
+	}
+}
+
+/*
+ * The child stands still after so many changes of the memory, while another participant puts all in
+ * order, reads it and uses the buffer twice over if laps; then it goes on. @return whether there
+ * were so many
+ */
+static bool
+stop_after(struct ctx *c, unsigned int changes, bool laps)
+{
+	uint32_t got[NUMBERS] = { 0 };
+	struct leat_channel_info info;
+	pid_t pid = start(c, true);
+	bool ended = false;
+	struct shared last;
+	unsigned int seen = 0;
+
+	shared_make(&last, &c->sc->conf);
+	memcpy(last.mem, c->s.mem, last.bytes);
+	while (seen < changes && !ended) {
+		ended = !stepper_step(pid);
+		if (memcmp(last.mem, c->s.mem, last.bytes) == 0)
+			continue;
+		memcpy(last.mem, c->s.mem, last.bytes);
+		seen++;
+	}
+	/* It may have given both slots back. */
+	assert_in_range(leat_channel_recover(c->parent), 0, 2);
+	assert_int_equal(leat_channel_recover(c->parent), 0);
+	if (laps) {
+		assert_int_equal(drain(c->parent, 1, got), -EAGAIN);
+		go_round(c->parent);
+	}
+	if (!ended)
+		stepper_go_on(pid);
+	assert_int_equal(drain(c->parent, 1, got), -EAGAIN);
+	c->sc->check(c, c->parent, got, true);
+	go_round(c->parent);
+	assert_int_equal(leat_channel_inspect(c->parent, &info), 0);
+	assert_int_equal(info.reserved + info.reading + info.returned + info.committed, 0);
+	assert_int_equal(info.count[LEAT_CHANNEL_ABORTED], 1);
+	stepper_kill(pid);
+	assert_int_equal(leat_channel_recover(c->parent), 1);
+	stop(c);
+	shared_free(&last);
+	return !ended;
 }
 
 /* The same without a kill: on a copy, where each place of pid is that of a process that has ended. */
@@ -249,8 +368,8 @@ dead_in_copy(const struct ctx *c, const struct shared *copy, pid_t pid, uint64_t
 
 	memcpy(copy->mem, c->s.mem, copy->bytes);
 	for (i = 0; i < b->participants; i++) {
-		if ((pid_t)(b->slots[i].who & ((1u << WHO_PID_BITS) - 1)) == pid)
-			b->slots[i].who = dead;
+		if ((pid_t)(b->slots[i].owner & WHO_PID_MASK) == pid)
+			b->slots[i].owner = dead;
 	}
 	ch = shared_attach(copy, NULL);
 	survive(c, ch, k);
@@ -284,7 +403,7 @@ at_every_instruction(void **state)
 	c.notes = mmap(NULL, sizeof(*c.notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	assert_true(c.notes != MAP_FAILED);
-	pid = start(&c);
+	pid = start(&c, false);
 	shared_make(&copy, &c.sc->conf);
 	k = 0;
 	shared_make(&last, &c.sc->conf);
@@ -306,6 +425,11 @@ at_every_instruction(void **state)
 	shared_free(&last);
 	for (i = 0; i < k; i += all ? 1 : k / 10 + 1)
 		kill_after(&c, i);
+	if (c.sc->with == TWO_DEAD) {
+		for (i = 0; stop_after(&c, i, i % 2 == 0); i++)
+			;
+		assert_true(i > 5);
+	}
 	print_message("%s: dead after each of %u instructions, %u states\n", c.sc->name, k, states);
 	assert_true(k > 50 && states > 3);
 	assert_int_equal(munmap(c.notes, sizeof(*c.notes)), 0);

@@ -48,7 +48,7 @@ write_on(unsigned int me)
 {
 	struct leat_channel_opts opts = { .full = LEAT_CHANNEL_FULL_WAIT,
 					  .full_ns = LEAT_CHANNEL_FOREVER };
-	struct leat_channel *ch = leat_channel_attach(shared.mem, shared.bytes, &opts, NULL);
+	struct leat_channel *ch = shared_try(&shared, &opts);
 	uint32_t n;
 	void *p;
 	int ret;
@@ -76,7 +76,7 @@ write_on(unsigned int me)
 static void
 read_on(unsigned int me)
 {
-	struct leat_channel *ch = leat_channel_attach(shared.mem, shared.bytes, NULL, NULL);
+	struct leat_channel *ch = shared_try(&shared, NULL);
 	struct leat_channel_frame f[8];
 	int i, ret = 0;
 	uint32_t n;
@@ -167,7 +167,7 @@ random_kills(void **state)
 	struct leat_channel *ch;
 	uint32_t n, sent;
 
-	shared_make(&shared, &conf);
+	shared_make_file(&shared, &conf);
 	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	assert_true(notes != MAP_FAILED);

@@ -77,7 +77,7 @@ play(unsigned int rounds, enum leat_channel_notify notify, enum leat_channel_wai
 	}
 	assert_int_equal(pthread_join(t, NULL), 0);
 	for (i = 0; i < 2; i++) {
-		assert_true(p.ch[0][i]->block->data.who == 0);
+		assert_true(p.ch[0][i]->block->data.sleepers == 0);
 		for (k = 0; k < 2; k++) {
 			leat_channel_close(p.ch[k][i]);
 			close(efd[i][k]);
@@ -116,6 +116,8 @@ struct waiter {
 	pthread_t thread;
 	atomic_bool in;
 	bool room;
+	uint32_t len;
+	uint64_t from;
 	int ret;
 };
 
@@ -125,8 +127,9 @@ wait_once(void *arg)
 	struct waiter *w = arg;
 
 	atomic_store(&w->in, true);
-	w->ret = w->room ? leat_channel_wait_room(w->ch, 1000, LEAT_CHANNEL_FOREVER)
-			 : leat_channel_wait(w->ch, LEAT_CHANNEL_FOREVER);
+	/* Less than it takes to look by itself, NEVER_MS. */
+	w->ret = w->room ? leat_channel_wait_room(w->ch, w->len, NEVER_MS / 2 * UINT64_C(1000000))
+			 : leat_channel_wait(w->ch, NEVER_MS / 2 * UINT64_C(1000000));
 	return NULL;
 }
 
@@ -232,7 +235,8 @@ terminate_wakes_all(void **state)
 			while (__atomic_load_n(&w[k].ch, __ATOMIC_ACQUIRE) != NULL)
 				sched_yield();
 		assert_int_equal(w[(i + 1) % 2].ret, -ESHUTDOWN);
-		assert_true(main_ch->block->data.who == 0 && main_ch->block->room.who == 0);
+		assert_true(main_ch->block->data.sleepers == 0 &&
+			    main_ch->block->room.sleepers == 0);
 		for (k = 0; k < 2; k++)
 			leat_channel_close(ch[k]);
 		leat_channel_close(main_ch);
@@ -241,6 +245,95 @@ terminate_wakes_all(void **state)
 		__atomic_store_n(&w[k].ch, (struct leat_channel *)&w[k], __ATOMIC_RELEASE);
 		assert_int_equal(pthread_join(w[k].thread, NULL), 0);
 	}
+	shared_free(&s);
+}
+
+/* A writer that waits for room for a small frame, asleep. */
+static void
+sleep_for_room(struct waiter *w, const struct shared *s)
+{
+	struct leat_channel_opts opts = { .check_ms = NEVER_MS };
+
+	*w = (struct waiter){ .ch = shared_attach(s, &opts), .len = 8, .room = true, .ret = 1 };
+	w->from = test_now_ns();
+	assert_int_equal(pthread_create(&w->thread, NULL, wait_once, w), 0);
+	while (atomic_load(&w->ch->block->room.sleepers) == 0)
+		sched_yield();
+}
+
+static void
+woke(struct waiter *w)
+{
+	assert_int_equal(pthread_join(w->thread, NULL), 0);
+	assert_int_equal(w->ret, 0);
+	/* Not when its time was over. */
+	assert_true(test_now_ns() - w->from < NEVER_MS / 4 * UINT64_C(1000000));
+	leat_channel_close(w->ch);
+}
+
+/* Full of frames of 1 KiB, but for less than that. */
+static struct leat_channel *
+fill(const struct shared *s, const struct leat_channel_opts *opts)
+{
+	struct leat_channel *ch = shared_attach(s, opts);
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		assert_int_equal(send_number(ch, i, 1000), 0);
+	assert_int_equal(send_number(ch, 3, 900), 0);
+	assert_int_equal(leat_channel_wait_room(ch, 8, 0), -ETIMEDOUT);
+	return ch;
+}
+
+/* The oldest frame is thrown away for a smaller one: there is room for another writer's, too. */
+static void
+dropping_the_oldest_wakes_writers(void **state)
+{
+	struct leat_channel_conf conf = { .size = SIZE };
+	struct leat_channel_opts opts = { .full = LEAT_CHANNEL_FULL_DROP_OLDEST };
+	struct leat_channel_frame f;
+	struct leat_channel *ch;
+	struct waiter w;
+	struct shared s;
+	int returned;
+
+	(void)state;
+	for (returned = 0; returned < 2; returned++) {
+		shared_make(&s, &conf);
+		ch = fill(&s, &opts);
+		/* As it is at read, and as it lies behind it. */
+		if (returned) {
+			assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
+			assert_int_equal(leat_channel_give_back(ch), 0);
+		}
+		sleep_for_room(&w, &s);
+		assert_int_equal(send_number(ch, 4, 8), 0);
+		woke(&w);
+		leat_channel_close(ch);
+		shared_free(&s);
+	}
+}
+
+static void
+dropping_an_invalid_frame_wakes_writers(void **state)
+{
+	struct leat_channel_conf conf = { .size = SIZE };
+	struct leat_channel_opts opts = { .invalid = LEAT_CHANNEL_INVALID_SKIP };
+	struct leat_channel_frame f;
+	struct leat_channel *ch;
+	struct waiter w;
+	struct shared s;
+
+	(void)state;
+	shared_make(&s, &conf);
+	ch = fill(&s, &opts);
+	chan_frame(ch, 0)->type = 0;
+	sleep_for_room(&w, &s);
+	assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
+	/* The second one is in hand still. */
+	woke(&w);
+	assert_int_equal(leat_channel_consume(ch), 0);
+	leat_channel_close(ch);
 	shared_free(&s);
 }
 
@@ -343,6 +436,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(each_way_to_wait),
 		cmocka_unit_test(a_signal_ends_no_wait),
 		cmocka_unit_test(terminate_wakes_all),
+		cmocka_unit_test(dropping_the_oldest_wakes_writers),
+		cmocka_unit_test(dropping_an_invalid_frame_wakes_writers),
 		cmocka_unit_test(threads),
 	};
 

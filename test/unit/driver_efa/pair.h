@@ -28,7 +28,7 @@ struct node {
 	bool up;
 	int down; /* status of DISCONNECTED, 1: none yet */
 	uint32_t nb_done;
-	uint16_t requests;
+	uint16_t requests, connects;
 };
 
 static inline void
@@ -50,6 +50,7 @@ node_turn(struct node *n)
 			break;
 		case LEAT_EV_CONNECTED:
 			n->peer = ev.peer;
+			n->connects++;
 			n->up = true;
 			break;
 		case LEAT_EV_DISCONNECTED:

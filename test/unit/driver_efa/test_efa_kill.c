@@ -14,7 +14,7 @@
 
 #define WINDOW 16
 #define BUF_LEN (1u << 20)
-#define ROUNDS 12
+#define ROUNDS 6
 /* Beyond dead_peer_ms, for a loaded machine. */
 #define SLACK_US UINT64_C(5000000)
 
@@ -367,9 +367,9 @@ killed(void **state)
 int
 main(int argc, char **argv)
 {
-	static char vdevs[][64] = { "--vdev=fabric_efa0,provider=shm",
-				    "--vdev=fabric_efa1,provider=tcp,iface=lo",
-				    "--vdev=fabric_efa2,provider=sockets,src=127.0.0.1" };
+	static char vdevs[][64] = { "--vdev=fabric_efa0,provider=shm,tags=1",
+				    "--vdev=fabric_efa1,provider=tcp,iface=lo,tags=1",
+				    "--vdev=fabric_efa2,provider=sockets,src=127.0.0.1,tags=1" };
 	const struct CMUnitTest tests[] = {
 		{ "shm", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa0" },
 		{ "tcp", killed, NULL, NULL, (void *)(uintptr_t) "fabric_efa1" },

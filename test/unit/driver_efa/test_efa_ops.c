@@ -5,12 +5,12 @@
 #include "pair.h"
 
 static const char *const devices[] = {
-	"fabric_efa0,provider=shm",
-	"fabric_efa1,provider=tcp,iface=lo",
-	"fabric_efa2,provider=sockets,src=127.0.0.1",
-	"fabric_efa3,provider=udp;ofi_rxd,iface=lo",
-	"fabric_efa4,provider=net,iface=lo",
-	"fabric_efa5,provider=tcp;ofi_rxm,iface=lo",
+	"fabric_efa0,provider=shm,tags=1",
+	"fabric_efa1,provider=tcp,iface=lo,tags=1",
+	"fabric_efa2,provider=sockets,src=127.0.0.1,tags=1",
+	"fabric_efa3,provider=udp;ofi_rxd,iface=lo,tags=1",
+	"fabric_efa4,provider=net,iface=lo,tags=1",
+	"fabric_efa5,provider=tcp;ofi_rxm,iface=lo,tags=1",
 };
 
 static struct pair pr;

@@ -10,6 +10,7 @@
  */
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -369,7 +370,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(half_fetch_add),
 		cmocka_unit_test(closed_locked),
 	};
-	static char vdev[] = "--vdev=" DEV ",provider=shm";
+	static char vdev[] = "--vdev=" DEV ",provider=shm,tags=1";
 	static char eal_quiet[] = "--log-level=lib.eal:error";
 	static char no_pci[] = "--no-pci";
 	static char no_telemetry[] = "--no-telemetry";

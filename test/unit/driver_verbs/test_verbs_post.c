@@ -231,6 +231,41 @@ counters_wrap(void **state)
 	}
 }
 
+/*
+ * A queue pair begins just before the wrap; and a send fails behind some that went well, wherever
+ * that is.
+ */
+static void
+failure_at_wrap(void **state)
+{
+	unsigned int dev, before;
+	uint32_t at, i;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		for (before = 0; before < 9; before++) {
+			struct stub_ep *s = stub_open(dev, 1, 16);
+			struct vb_conn *c = stub_conn(s, 0);
+
+			assert_int_equal(c->head, LEAT_CURSOR_START);
+			assert_int_equal(c->tail, LEAT_CURSOR_START);
+			sim.hold = true;
+			c->head = c->tail = 0u - before;
+			stub_make(s, 0, 9, 0);
+			assert_int_equal(stub_post(s, 0, 9), 9);
+			assert_int_equal(stub_complete(c->qp, 5, IBV_WC_SUCCESS), 5);
+			assert_int_equal(stub_complete(c->qp, 1, IBV_WC_RETRY_EXC_ERR), 1);
+			stub_collect(s);
+			at = 0;
+			stub_expect(s, &at, 0, 5, 0);
+			assert_int_equal(s->nb_back, 9);
+			for (i = 5; i < 9; i++)
+				assert_true(s->ops[i].status < 0);
+			stub_close(s);
+		}
+	}
+}
+
 /* Ops of the caller's queue, of none, with a deadline: among those that are simple. */
 static void
 other_queues(void **state)
@@ -379,11 +414,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists),	cmocka_unit_test(kinds),
-		cmocka_unit_test(wrong_ops),	cmocka_unit_test(signals),
-		cmocka_unit_test(little_room),	cmocka_unit_test(counters_wrap),
-		cmocka_unit_test(other_queues), cmocka_unit_test(regions),
-		cmocka_unit_test(no_odp),	cmocka_unit_test(gids),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(kinds),
+		cmocka_unit_test(wrong_ops),
+		cmocka_unit_test(signals),
+		cmocka_unit_test(little_room),
+		cmocka_unit_test(counters_wrap),
+		cmocka_unit_test(failure_at_wrap),
+		cmocka_unit_test(other_queues),
+		cmocka_unit_test(regions),
+		cmocka_unit_test(no_odp),
+		cmocka_unit_test(gids),
 		cmocka_unit_test(patience),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#ifndef OOB_SIDE_H
-#define OOB_SIDE_H
+#ifndef EXCHANGE_SIDE_H
+#define EXCHANGE_SIDE_H
 
 /*
  * Two instances, and raw clients, driven from one thread over loopback. Nothing waits for a time:
@@ -28,10 +28,10 @@
 #define SIDE_EVENTS 64
 
 struct side {
-	struct leat_oob *oob;
-	char addr[LEAT_OOB_ADDR_MAX];
+	struct leat_exchange *x;
+	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	unsigned int head, tail;
-	struct leat_oob_event ev[SIDE_EVENTS];
+	struct leat_exchange_event ev[SIDE_EVENTS];
 };
 
 static inline time_t
@@ -47,18 +47,18 @@ static inline void
 side_poll(struct side *s)
 {
 	unsigned int room = SIDE_EVENTS - (s->tail - s->head);
-	struct leat_oob_event ev[4];
+	struct leat_exchange_event ev[4];
 	unsigned int i, n;
 
-	if (s->oob == NULL || room == 0)
+	if (s->x == NULL || room == 0)
 		return;
-	n = leat_oob_poll(s->oob, leat_now(), ev, room < 4 ? room : 4);
+	n = leat_exchange_poll(s->x, leat_now(), ev, room < 4 ? room : 4);
 	for (i = 0; i < n; i++)
 		s->ev[s->tail++ % SIDE_EVENTS] = ev[i];
 }
 
 /* The next event of s; other (or NULL) is driven along. */
-static inline struct leat_oob_event *
+static inline struct leat_exchange_event *
 side_event(struct side *s, struct side *other)
 {
 	time_t end = seconds() + 60;
@@ -90,32 +90,32 @@ side_quiet(struct side *s, struct side *other)
 }
 
 static inline void
-side_open(struct side *s, const struct leat_oob_conf *conf, const char *listen_addr)
+side_open(struct side *s, const struct leat_exchange_conf *conf, const char *listen_addr)
 {
-	struct leat_oob_conf def = { .name = "test", .kind = "ring" };
+	struct leat_exchange_conf def = { .name = "test", .kind = "ring" };
 
 	memset(s, 0, sizeof(*s));
-	s->oob = leat_oob_create(conf == NULL ? &def : conf);
-	assert_non_null(s->oob);
+	s->x = leat_exchange_create(conf == NULL ? &def : conf);
+	assert_non_null(s->x);
 	if (listen_addr != NULL) {
-		assert_int_equal(leat_oob_listen(s->oob, listen_addr), 0);
-		assert_int_equal(leat_oob_listen_addr(s->oob, s->addr, sizeof(s->addr)), 0);
+		assert_int_equal(leat_exchange_listen(s->x, listen_addr), 0);
+		assert_int_equal(leat_exchange_listen_addr(s->x, s->addr, sizeof(s->addr)), 0);
 	}
 }
 
 static inline void
 side_close(struct side *s)
 {
-	leat_oob_destroy(s->oob);
-	s->oob = NULL;
+	leat_exchange_destroy(s->x);
+	s->x = NULL;
 }
 
-static inline struct leat_oob_stats
+static inline struct leat_exchange_stats
 side_stats(struct side *s)
 {
-	struct leat_oob_stats stats;
+	struct leat_exchange_stats stats;
 
-	leat_oob_stats_get(s->oob, &stats);
+	leat_exchange_stats_get(s->x, &stats);
 	return stats;
 }
 
@@ -123,20 +123,20 @@ side_stats(struct side *s)
 static inline void
 side_connect(struct side *a, struct side *b, int *conn_a, int *conn_b)
 {
-	struct leat_oob_data data = { .blob = "a", .blob_len = 1 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_data data = { .blob = "a", .blob_len = 1 };
+	struct leat_exchange_event *ev;
 
-	*conn_a = leat_oob_connect(a->oob, b->addr, 0, &data, NULL);
+	*conn_a = leat_exchange_connect(a->x, b->addr, 0, &data, NULL);
 	assert_true(*conn_a > 0);
 	ev = side_event(b, a);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 	*conn_b = ev->conn;
-	assert_int_equal(leat_oob_accept(b->oob, *conn_b, &data, NULL), 0);
+	assert_int_equal(leat_exchange_accept(b->x, *conn_b, &data, NULL), 0);
 	ev = side_event(a, b);
-	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_CONNECTED);
 	assert_int_equal(ev->conn, *conn_a);
 	ev = side_event(b, a);
-	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_CONNECTED);
 	assert_int_equal(ev->conn, *conn_b);
 }
 
@@ -238,7 +238,7 @@ raw_hello(uint8_t *buf)
 	static const uint8_t kind[4] = { 'r', 'i', 'n', 'g' };
 	static const uint8_t data[5] = { 'a', 'd', 'd', 'r', 'p' };
 
-	raw_header(buf, 1, 1, 45);
+	raw_header(buf, LEAT_EXCHANGE_VERSION, 1, 45);
 	memset(buf + 16, 0, 40);
 	memcpy(buf + 16, kind, sizeof(kind));
 	buf[48] = 4;
@@ -247,4 +247,4 @@ raw_hello(uint8_t *buf)
 	return 61;
 }
 
-#endif /* OOB_SIDE_H */
+#endif /* EXCHANGE_SIDE_H */

@@ -11,7 +11,7 @@ static struct side good, victim;
 static int good_conn, victim_conn;
 
 static void
-victim_open(const struct leat_oob_conf *conf)
+victim_open(const struct leat_exchange_conf *conf)
 {
 	side_open(&good, NULL, NULL);
 	side_open(&victim, conf, "127.0.0.1:0");
@@ -22,10 +22,10 @@ static void
 victim_close(void)
 {
 	side_quiet(&victim, &good);
-	assert_string_equal(leat_oob_state(victim.oob, victim_conn), "up");
-	assert_string_equal(leat_oob_state(good.oob, good_conn), "up");
+	assert_string_equal(leat_exchange_state(victim.x, victim_conn), "up");
+	assert_string_equal(leat_exchange_state(good.x, good_conn), "up");
 	side_close(&good);
-	assert_int_equal(side_event(&victim, NULL)->type, LEAT_OOB_DOWN);
+	assert_int_equal(side_event(&victim, NULL)->type, LEAT_EXCHANGE_DOWN);
 	side_close(&victim);
 }
 
@@ -35,62 +35,82 @@ test_bytes(void **state)
 {
 	/* clang-format off */
 	static const uint8_t hello[] = {
-		'L', 'E', 'A', 'T', 1, 0, 1, 0, 0, 0, 0, 0, 45, 0, 0, 0,
+		'L', 'E', 'A', 'T', 2, 0, 1, 0, 0, 0, 0, 0, 48, 0, 0, 0,
 		'r', 'i', 'n', 'g', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		4, 0, 1, 0, 0, 0, 0, 0,
-		'a', 'd', 'd', 'r', 'p',
+		4, 0, 1, 0, 3, 0, 0, 0,
+		'a', 'd', 'd', 'r', 'p', 's', 't', 'u',
 	};
 	static const uint8_t accept[] = {
-		'L', 'E', 'A', 'T', 1, 0, 2, 0, 0, 0, 0, 0, 43, 0, 0, 0,
+		'L', 'E', 'A', 'T', 2, 0, 2, 0, 0, 0, 0, 0, 44, 0, 0, 0,
 		'r', 'i', 'n', 'g', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		2, 0, 1, 0, 0, 0, 0, 0,
-		'x', 'y', 'z',
+		2, 0, 1, 0, 1, 0, 0, 0,
+		'x', 'y', 'z', 'v',
+	};
+	static const uint8_t proof[] = {
+		'L', 'E', 'A', 'T', 2, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 	};
 	static const uint8_t ready[] = {
-		'L', 'E', 'A', 'T', 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		'L', 'E', 'A', 'T', 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 	};
 	static const uint8_t bye[] = {
-		'L', 'E', 'A', 'T', 1, 0, 5, 0, 0, 0, 0, 0, 10, 0, 0, 0,
-		0, 0, 0, 0, 1, 0, 2, 0, 'o', 'k',
+		'L', 'E', 'A', 'T', 2, 0, 5, 0, 0, 0, 0, 0, 10, 0, 0, 0,
+		0, 0, 0, 0, 2, 0, 2, 0, 'o', 'k',
 	};
 	static const uint8_t reject[] = {
-		'L', 'E', 'A', 'T', 1, 0, 3, 0, 0, 0, 0, 0, 10, 0, 0, 0,
-		1, 0, 0, 0, 1, 0, 2, 0, 'n', 'o',
+		'L', 'E', 'A', 'T', 2, 0, 3, 0, 0, 0, 0, 0, 10, 0, 0, 0,
+		1, 0, 0, 0, 2, 0, 2, 0, 'n', 'o',
 	};
 	/* clang-format on */
-	struct leat_oob_data data = { .blob = "xy", .blob_len = 2, .priv = "z", .priv_len = 1 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_data data = {
+		.blob = "xy",
+		.blob_len = 2,
+		.priv = "z",
+		.priv_len = 1,
+		.proof = "v",
+		.proof_len = 1,
+	};
+	struct leat_exchange_conf conf = { .kind = "ring", .prove = true };
+	struct leat_exchange_event *ev;
 	uint8_t buf[128];
 	struct side s;
 	int fd, fd2, conn;
 
 	(void)state;
-	side_open(&s, NULL, "127.0.0.1:0");
+	side_open(&s, &conf, "127.0.0.1:0");
 	fd = raw_connect(&s);
 	raw_send(fd, hello, sizeof(hello));
 	ev = side_event(&s, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 	assert_int_equal(ev->blob_len, 4);
 	assert_memory_equal(ev->blob, "addr", 4);
 	assert_int_equal(ev->priv_len, 1);
 	assert_int_equal(ev->priv[0], 'p');
 	assert_string_equal(ev->kind, "ring");
+	assert_int_equal(ev->proof_len, 3);
+	assert_memory_equal(ev->proof, "stu", 3);
 	conn = ev->conn;
-	assert_int_equal(leat_oob_accept(s.oob, conn, &data, NULL), 0);
+	assert_int_equal(leat_exchange_accept(s.x, conn, &data, NULL), 0);
 	assert_int_equal(raw_recv(fd, &s, buf, sizeof(accept)), sizeof(accept));
 	assert_memory_equal(buf, accept, sizeof(accept));
+	assert_int_equal(leat_exchange_proven(s.x, conn), -ENOTCONN);
+	raw_send(fd, proof, sizeof(proof));
+	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_PROVE);
+	assert_int_equal(leat_exchange_proven(s.x, conn), 0);
+	assert_int_equal(leat_exchange_proven(s.x, conn), -ENOTCONN);
+	assert_int_equal(raw_recv(fd, &s, buf, sizeof(proof)), sizeof(proof));
+	assert_memory_equal(buf, proof, sizeof(proof));
 	raw_send(fd, ready, sizeof(ready));
-	assert_int_equal(side_event(&s, NULL)->type, LEAT_OOB_CONNECTED);
-	assert_int_equal(leat_oob_close(s.oob, conn, "ok"), 0);
+	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_CONNECTED);
+	assert_int_equal(leat_exchange_close(s.x, conn, "ok"), 0);
 	assert_int_equal(raw_recv(fd, &s, buf, sizeof(buf)), sizeof(bye));
 	assert_memory_equal(buf, bye, sizeof(bye));
 	close(fd);
 
 	fd = raw_connect(&s);
 	raw_send(fd, hello, sizeof(hello));
-	assert_int_equal(leat_oob_reject(s.oob, side_event(&s, NULL)->conn, "no"), 0);
+	assert_int_equal(leat_exchange_reject(s.x, side_event(&s, NULL)->conn, "no"), 0);
 	assert_int_equal(raw_recv(fd, &s, buf, sizeof(buf)), sizeof(reject));
 	assert_memory_equal(buf, reject, sizeof(reject));
 	close(fd);
@@ -105,24 +125,38 @@ test_bytes(void **state)
 		socklen_t len = sizeof(sin);
 
 		assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
-		side_open(&s, NULL, NULL);
+		side_open(&s, &conf, NULL);
 		snprintf(s.addr, sizeof(s.addr), "127.0.0.1:%u", ntohs(sin.sin_port));
 	}
-	data = (struct leat_oob_data){ .blob = "addr", .blob_len = 4, .priv = "p", .priv_len = 1 };
-	assert_true(leat_oob_connect(s.oob, s.addr, 0, &data, NULL) > 0);
+	data = (struct leat_exchange_data){ .blob = "addr",
+					    .blob_len = 4,
+					    .priv = "p",
+					    .priv_len = 1,
+					    .proof = "stu",
+					    .proof_len = 3 };
+	assert_true(leat_exchange_connect(s.x, s.addr, 0, &data, NULL) > 0);
 	fd2 = raw_accept(fd);
 	assert_true(fd2 >= 0);
 	assert_int_equal(raw_recv(fd2, &s, buf, sizeof(hello)), sizeof(hello));
 	assert_memory_equal(buf, hello, sizeof(hello));
 	raw_send(fd2, accept, sizeof(accept));
+	ev = side_event(&s, NULL);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_PROVE);
+	assert_memory_equal(ev->blob, "xy", 2);
+	assert_int_equal(ev->proof_len, 1);
+	assert_int_equal(ev->proof[0], 'v');
+	assert_int_equal(leat_exchange_proven(s.x, ev->conn), 0);
+	assert_int_equal(raw_recv(fd2, &s, buf, sizeof(proof)), sizeof(proof));
+	assert_memory_equal(buf, proof, sizeof(proof));
+	raw_send(fd2, proof, sizeof(proof));
 	assert_int_equal(raw_recv(fd2, &s, buf, sizeof(ready)), sizeof(ready));
 	assert_memory_equal(buf, ready, sizeof(ready));
 	ev = side_event(&s, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_CONNECTED);
 	assert_memory_equal(ev->blob, "xy", 2);
 	raw_send(fd2, bye, sizeof(bye));
 	ev = side_event(&s, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->status, 0);
 	close(fd2);
 	close(fd);
@@ -143,7 +177,7 @@ expect_dropped(const void *buf, size_t len, bool reject)
 	n = raw_recv(fd, &victim, answer, sizeof(answer));
 	if (reject) {
 		assert_true(n >= 24);
-		assert_memory_equal(answer, "LEAT\1\0\3\0", 8);
+		assert_memory_equal(answer, "LEAT\2\0\3\0", 8);
 	}
 	close(fd);
 	side_quiet(&victim, &good);
@@ -182,7 +216,8 @@ test_malformed(void **state)
 		{ 6, 6 },     { 7, 1 },	    { 8, 1 },	 { 11, 1 },   { 12, 0 },    { 12, 39 },
 		{ 12, 44 },   { 13, 0xff }, { 14, 1 },	 { 15, 1 },   { 15, 0x80 }, { 16, 0 },
 		{ 16, 0x1b }, { 16, 0xff }, { 21, 'x' }, { 47, 'x' }, { 48, 5 },    { 48, 3 },
-		{ 49, 2 },    { 49, 0xff }, { 50, 2 },	 { 51, 1 },   { 52, 1 },    { 55, 1 },
+		{ 49, 2 },    { 49, 0xff }, { 50, 2 },	 { 51, 1 },   { 52, 1 },    { 53, 1 },
+		{ 54, 1 },    { 55, 1 },
 	};
 	uint8_t buf[1100];
 	unsigned int i;
@@ -206,8 +241,8 @@ test_malformed(void **state)
 static void
 test_version(void **state)
 {
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev;
 	uint8_t buf[256];
 	int fd, fd2;
 	struct sockaddr_in sin = { 0 };
@@ -222,12 +257,12 @@ test_version(void **state)
 	raw_send(fd, buf, 61);
 	n = raw_recv(fd, &victim, buf, sizeof(buf) - 1);
 	assert_true(n > 24);
-	assert_memory_equal(buf, "LEAT\1\0\3\0", 8);
+	assert_memory_equal(buf, "LEAT\2\0\3\0", 8);
 	assert_int_equal(buf[16], 2);
-	assert_int_equal(buf[20], 1);
+	assert_int_equal(buf[20], 2);
 	buf[n] = '\0';
 	assert_non_null(strstr((char *)buf + 24, "version 7"));
-	assert_non_null(strstr((char *)buf + 24, "version 1"));
+	assert_non_null(strstr((char *)buf + 24, "version 2"));
 	close(fd);
 
 	/* A listener of the future rejects us, in its own header version. */
@@ -235,7 +270,7 @@ test_version(void **state)
 	assert_int_equal(listen(fd, 1), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &slen), 0);
 	snprintf((char *)buf, sizeof(buf), "127.0.0.1:%u", ntohs(sin.sin_port));
-	assert_true(leat_oob_connect(good.oob, (char *)buf, 0, &none, NULL) > 0);
+	assert_true(leat_exchange_connect(good.x, (char *)buf, 0, &none, NULL) > 0);
 	fd2 = raw_accept(fd);
 	assert_true(fd2 >= 0);
 	raw_header(buf, 9, 3, 8);
@@ -244,7 +279,7 @@ test_version(void **state)
 	buf[20] = 9;
 	raw_send(fd2, buf, 24);
 	ev = side_event(&good, &victim);
-	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_FAILED);
 	assert_int_equal(ev->status, -EPROTONOSUPPORT);
 	assert_non_null(strstr(ev->text, "version 9"));
 	close(fd2);
@@ -256,7 +291,7 @@ test_version(void **state)
 static void
 test_trickle(void **state)
 {
-	struct leat_oob_event *ev;
+	struct leat_exchange_event *ev;
 	uint8_t buf[64];
 	size_t len = raw_hello(buf), i;
 	int fd;
@@ -269,10 +304,10 @@ test_trickle(void **state)
 		side_poll(&victim);
 	}
 	ev = side_event(&victim, &good);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 	close(fd);
 	ev = side_event(&victim, &good);
-	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->status, -ECONNRESET);
 
 	for (i = 0; i < len; i++) {
@@ -295,8 +330,8 @@ test_trickle(void **state)
 static void
 test_slow(void **state)
 {
-	struct leat_oob_conf conf = { .kind = "ring", .handshake_timeout_us = 2000000 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_conf conf = { .kind = "ring", .handshake_timeout_us = 2000000 };
+	struct leat_exchange_event *ev;
 	uint8_t buf[64], c;
 	int fd, fd2, conn;
 
@@ -323,10 +358,11 @@ test_slow(void **state)
 	/* The owner may think as long as he likes. */
 	mock += UINT64_C(100000000000);
 	side_quiet(&victim, &good);
-	assert_int_equal(leat_oob_accept(victim.oob, conn, &(struct leat_oob_data){ 0 }, NULL), 0);
+	assert_int_equal(
+		leat_exchange_accept(victim.x, conn, &(struct leat_exchange_data){ 0 }, NULL), 0);
 	mock += 2100000000;
 	ev = side_event(&victim, &good);
-	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->conn, conn);
 	assert_int_equal(ev->status, -ETIMEDOUT);
 	close(fd);
@@ -335,7 +371,7 @@ test_slow(void **state)
 	fd2 = raw_connect(&victim);
 	raw_send(fd2, buf, raw_hello(buf));
 	conn = side_event(&victim, &good)->conn;
-	assert_int_equal(leat_oob_close(victim.oob, conn, NULL), 0);
+	assert_int_equal(leat_exchange_close(victim.x, conn, NULL), 0);
 	side_quiet(&victim, &good);
 	mock += 1100000000;
 	side_quiet(&victim, &good);
@@ -350,7 +386,7 @@ test_slow(void **state)
 static void
 test_flood(void **state)
 {
-	struct leat_oob_conf conf = { .kind = "ring", .max_conns = 4, .max_pending = 8 };
+	struct leat_exchange_conf conf = { .kind = "ring", .max_conns = 4, .max_pending = 8 };
 	int fds[64], conn, conn_b;
 	unsigned int i;
 
@@ -369,13 +405,13 @@ test_flood(void **state)
 		uint8_t buf[64];
 
 		raw_send(fds[63], buf, raw_hello(buf));
-		assert_int_equal(side_event(&victim, &good)->type, LEAT_OOB_REQUEST);
+		assert_int_equal(side_event(&victim, &good)->type, LEAT_EXCHANGE_REQUEST);
 	}
 	for (i = 0; i < RTE_DIM(fds); i++)
 		close(fds[i]);
-	assert_int_equal(side_event(&victim, &good)->type, LEAT_OOB_DOWN);
-	assert_int_equal(leat_oob_close(good.oob, conn, NULL), 0);
-	assert_int_equal(side_event(&victim, &good)->type, LEAT_OOB_DOWN);
+	assert_int_equal(side_event(&victim, &good)->type, LEAT_EXCHANGE_DOWN);
+	assert_int_equal(leat_exchange_close(good.x, conn, NULL), 0);
+	assert_int_equal(side_event(&victim, &good)->type, LEAT_EXCHANGE_DOWN);
 	victim_close();
 }
 
@@ -383,7 +419,7 @@ test_flood(void **state)
 static void
 test_noise_when_up(void **state)
 {
-	struct leat_oob_event *ev;
+	struct leat_exchange_event *ev;
 	uint8_t buf[64], ready[16];
 	unsigned int i;
 
@@ -394,17 +430,20 @@ test_noise_when_up(void **state)
 
 		raw_send(fd, buf, raw_hello(buf));
 		ev = side_event(&victim, &good);
-		assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+		assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 		if (i == 4) {
 			/* Bytes before the owner has answered. */
 			raw_send(fd, "x", 1);
 		} else {
-			assert_int_equal(leat_oob_accept(victim.oob, ev->conn,
-							 &(struct leat_oob_data){ 0 }, NULL),
+			assert_int_equal(leat_exchange_accept(victim.x, ev->conn,
+							      &(struct leat_exchange_data){ 0 },
+							      NULL),
 					 0);
-			raw_header(ready, 1, 4, 0);
+			raw_header(ready, LEAT_EXCHANGE_VERSION, 6, 0);
 			raw_send(fd, ready, sizeof(ready));
-			assert_int_equal(side_event(&victim, &good)->type, LEAT_OOB_CONNECTED);
+			raw_header(ready, LEAT_EXCHANGE_VERSION, 4, 0);
+			raw_send(fd, ready, sizeof(ready));
+			assert_int_equal(side_event(&victim, &good)->type, LEAT_EXCHANGE_CONNECTED);
 			if (i == 0)
 				raw_send(fd, "x", 1);
 			else if (i == 1)
@@ -415,7 +454,7 @@ test_noise_when_up(void **state)
 				(void)shutdown(fd, SHUT_WR); /* half-open: gone */
 		}
 		ev = side_event(&victim, &good);
-		assert_int_equal(ev->type, LEAT_OOB_DOWN);
+		assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 		assert_int_equal(ev->status, i == 3 ? -ECONNRESET : -EPROTO);
 		close(fd);
 	}
@@ -427,8 +466,8 @@ static void
 test_bad_listener(void **state)
 {
 	static const char banner[] = "SSH-2.0-OpenSSH_9.2\r\n";
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev;
 	struct sockaddr_in sin = { 0 };
 	socklen_t slen = sizeof(sin);
 	struct side a;
@@ -441,17 +480,17 @@ test_bad_listener(void **state)
 	assert_int_equal(getsockname(lfd, (struct sockaddr *)&sin, &slen), 0);
 	snprintf(a.addr, sizeof(a.addr), "127.0.0.1:%u", ntohs(sin.sin_port));
 
-	assert_true(leat_oob_connect(a.oob, a.addr, 0, &none, NULL) > 0);
+	assert_true(leat_exchange_connect(a.x, a.addr, 0, &none, NULL) > 0);
 	fd = raw_accept(lfd);
 	raw_send(fd, banner, sizeof(banner) - 1);
 	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_FAILED);
 	assert_int_equal(ev->status, -EPROTO);
 	assert_non_null(strstr(ev->text, "leat listener"));
 	close(fd);
 
 	/* Two that hang up; the third attempt gets its answer. */
-	assert_true(leat_oob_connect(a.oob, a.addr, 60000000, &none, NULL) > 0);
+	assert_true(leat_exchange_connect(a.x, a.addr, 60000000, &none, NULL) > 0);
 	assert_int_equal(fcntl(lfd, F_SETFL, O_NONBLOCK), 0);
 	side_until(&a, (fd = raw_accept(lfd)) >= 0);
 	close(fd);
@@ -463,12 +502,14 @@ test_bad_listener(void **state)
 	raw_hello(buf);
 	buf[6] = 2;
 	raw_send(fd, buf, 61);
+	raw_header(buf, LEAT_EXCHANGE_VERSION, 6, 0);
+	raw_send(fd, buf, 16);
 	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_CONNECTED);
 	assert_memory_equal(ev->blob, "addr", 4);
 	close(fd);
 	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->status, -ECONNRESET);
 	close(lfd);
 	side_close(&a);
@@ -485,5 +526,5 @@ main(void)
 		cmocka_unit_test(test_bad_listener),
 	};
 
-	return cmocka_run_group_tests_name("oob hostile", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("exchange hostile", tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The address exchange when time passes: nobody listens yet or ever, nobody answers, who is polled late. */
+/*
+ * The address exchange when time passes: nobody listens yet or ever, nobody answers, a side is
+ * polled late.
+ */
 
 #include "exchange_side.h"
 
@@ -26,9 +29,9 @@ free_port(char *addr, size_t len)
 static void
 test_refused_then_there(void **state)
 {
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
-	char addr[LEAT_OOB_ADDR_MAX];
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev;
+	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	struct side a, b;
 	unsigned int i;
 	int conn, held;
@@ -36,17 +39,17 @@ test_refused_then_there(void **state)
 	(void)state;
 	held = free_port(addr, sizeof(addr));
 	side_open(&a, NULL, NULL);
-	conn = leat_oob_connect(a.oob, addr, 60000000, &none, NULL);
+	conn = leat_exchange_connect(a.x, addr, 60000000, &none, NULL);
 	assert_true(conn > 0);
 	for (i = 0; i < 100; i++)
 		side_poll(&a);
 	assert_int_equal(a.head, a.tail);
 	side_open(&b, NULL, addr);
 	ev = side_event(&b, &a);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
-	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
+	assert_int_equal(leat_exchange_accept(b.x, ev->conn, &none, NULL), 0);
 	ev = side_event(&a, &b);
-	assert_int_equal(ev->type, LEAT_OOB_CONNECTED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_CONNECTED);
 	assert_int_equal(ev->conn, conn);
 	side_close(&a);
 	side_close(&b);
@@ -56,9 +59,9 @@ test_refused_then_there(void **state)
 static void
 test_refused_for_good(void **state)
 {
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
-	char addr[LEAT_OOB_ADDR_MAX];
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev;
+	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	unsigned int i;
 	struct side a;
 	int held;
@@ -68,7 +71,7 @@ test_refused_for_good(void **state)
 	mock = 1000;
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
-	assert_true(leat_oob_connect(a.oob, addr, 3000000, &none, NULL) > 0);
+	assert_true(leat_exchange_connect(a.x, addr, 3000000, &none, NULL) > 0);
 	/* Steps of 10 ms: all but the last one are attempts and pauses. */
 	for (i = 0; i < 299; i++) {
 		mock += 10000000;
@@ -77,7 +80,7 @@ test_refused_for_good(void **state)
 	}
 	mock += 20000000;
 	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_FAILED);
 	assert_int_equal(ev->status, -ECONNREFUSED);
 	assert_non_null(strstr(ev->text, addr));
 	assert_non_null(strstr(ev->text, "Connection refused for 3.0 s"));
@@ -90,8 +93,8 @@ test_refused_for_good(void **state)
 static void
 test_no_answer(void **state)
 {
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev;
 	struct side a, b;
 	int conn;
 
@@ -100,21 +103,21 @@ test_no_answer(void **state)
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "127.0.0.1:0"); /* never polled: the kernel takes the connection */
-	conn = leat_oob_connect(a.oob, b.addr, 2000000, &none, NULL);
+	conn = leat_exchange_connect(a.x, b.addr, 2000000, &none, NULL);
 	assert_true(conn > 0);
-	side_until(&a, strcmp(leat_oob_state(a.oob, conn), "waiting for the answer") == 0);
+	side_until(&a, strcmp(leat_exchange_state(a.x, conn), "waiting for the answer") == 0);
 	assert_int_equal(a.head, a.tail);
 	mock += 2100000000;
 	ev = side_event(&a, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_FAILED);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_FAILED);
 	assert_int_equal(ev->status, -ETIMEDOUT);
 	assert_non_null(strstr(ev->text, "no answer came"));
 
 	/* What the listener finds when it is polled at last. */
 	ev = side_event(&b, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 	ev = side_event(&b, NULL);
-	assert_int_equal(ev->type, LEAT_OOB_DOWN);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->status, -ECONNRESET);
 	side_close(&a);
 	side_close(&b);
@@ -125,7 +128,7 @@ test_no_answer(void **state)
 static bool
 readable(const struct side *s)
 {
-	struct pollfd p = { .fd = leat_oob_fd(s->oob), .events = POLLIN };
+	struct pollfd p = { .fd = leat_exchange_fd(s->x), .events = POLLIN };
 
 	return poll(&p, 1, 60000) == 1;
 }
@@ -134,8 +137,8 @@ readable(const struct side *s)
 static void
 test_polled_late(void **state)
 {
-	struct leat_oob_data none = { 0 };
-	struct leat_oob_event *ev;
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev;
 	struct side a, b;
 
 	(void)state;
@@ -143,17 +146,22 @@ test_polled_late(void **state)
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "127.0.0.1:0");
-	assert_true(leat_oob_connect(a.oob, b.addr, 2000000, &none, NULL) > 0);
+	assert_true(leat_exchange_connect(a.x, b.addr, 2000000, &none, NULL) > 0);
 	ev = side_event(&b, &a);
-	assert_int_equal(ev->type, LEAT_OOB_REQUEST);
-	assert_int_equal(leat_oob_accept(b.oob, ev->conn, &none, NULL), 0);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
+	assert_int_equal(leat_exchange_accept(b.x, ev->conn, &none, NULL), 0);
 	assert_true(readable(&a));
 	mock += 3000000000;
 	side_poll(&a);
 	assert_true(readable(&b));
 	mock += 3000000000;
-	assert_int_equal(side_event(&a, NULL)->type, LEAT_OOB_CONNECTED);
-	assert_int_equal(side_event(&b, NULL)->type, LEAT_OOB_CONNECTED);
+	side_poll(&b);
+	assert_true(readable(&a));
+	mock += 3000000000;
+	assert_int_equal(side_event(&a, NULL)->type, LEAT_EXCHANGE_CONNECTED);
+	assert_true(readable(&b));
+	mock += 3000000000;
+	assert_int_equal(side_event(&b, NULL)->type, LEAT_EXCHANGE_CONNECTED);
 	side_close(&a);
 	side_close(&b);
 	leat_clock_mock_set(NULL);
@@ -169,5 +177,5 @@ main(void)
 		cmocka_unit_test(test_polled_late),
 	};
 
-	return cmocka_run_group_tests_name("oob_time", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("exchange time", tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 struct mock mock;
 unsigned int mock_nb_devs, mock_nb_eps;
-bool mock_tags = true, mock_wait;
+bool mock_tags = true, mock_bounded = true, mock_wait;
 
 void
 mock_finish(struct leat_ep *ep, unsigned int i, int status, uint64_t len)
@@ -68,6 +68,7 @@ mock_info(const struct leat_dev *dev, struct leat_dev_info *info)
 		info->ops &= ~(LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV));
 		info->directed_recv = false;
 		info->source = true;
+		info->unexpected_bounded = mock_bounded;
 		info->imm_size = 4;
 	}
 }
@@ -94,15 +95,18 @@ mock_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			break;
 		if (mock.tx_max > 0 && !leat_op_is_recv(ops[i]) && nb_sends() >= mock.tx_max)
 			break;
+		if (mock.takes != NULL && !mock.takes(ops[i]))
+			break;
 		ret = leat_op_check(ep, ops[i]);
 		if (ret < 0) {
 			leat_op_fail(ep, ops[i], ret);
 			continue;
 		}
 		mock.ops[mock.nb_ops++] = ops[i];
+		mock.nb_posted++;
 		leat_op_start(ep, ops[i]);
 	}
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }
 
 static void
@@ -359,4 +363,4 @@ static const struct leat_driver mock_driver = {
 	.disarm = mock_disarm,
 };
 
-LEAT_REGISTER_DRIVER(mock_driver)
+LEAT_DRIVER_REGISTER(mock_driver)

@@ -24,16 +24,18 @@ struct mock {
 	struct leat_ep *ep;
 	struct leat_op *ops[MOCK_OPS_MAX]; /* in flight, in the order of posting */
 	unsigned int nb_ops;
-	bool can_cancel;     /* else cancel() says -EOPNOTSUPP */
-	bool keep_on_cancel; /* cancel() leaves the op in flight until the test finishes it */
-	bool keep_on_abort;  /* abort() gives back nothing until the test does */
+	unsigned int nb_posted; /* ops taken ever */
+	bool can_cancel;	/* else cancel() says -EOPNOTSUPP */
+	bool keep_on_cancel;	/* cancel() leaves the op in flight until the test finishes it */
+	bool keep_on_abort;	/* abort() gives back nothing until the test does */
 	unsigned int nb_quiesce, nb_abort, nb_accept, nb_reject, nb_disconnect, nb_progress;
 	int disconnect_status;
 	int listen_ret, connect_ret, accept_ret;
-	uint8_t priv[LEAT_PRIV_MAX]; /* of the last connect or accept */
+	uint8_t priv[LEAT_EP_PRIV_MAX]; /* of the last connect or accept */
 	uint16_t priv_len;
 	uint32_t tx_max; /* post takes no more sends when so many are in flight; 0: no limit */
-	int mr_busy;	 /* refusals left of mr_dereg() */
+	bool (*takes)(const struct leat_op *op); /* NULL, or does the device take this op? */
+	int mr_busy;				 /* refusals left of mr_dereg() */
 	unsigned int nb_mrs;
 	unsigned int mr_fail_after; /* mr_reg() fails when so many exist; 0: never */
 
@@ -48,6 +50,9 @@ struct mock {
 
 /* Has it tagged ops of its own? */
 extern bool mock_tags;
+
+/* If not: does it bound messages that no receive takes? It does, unless the test says otherwise. */
+extern bool mock_bounded;
 
 /* Do endpoints have a wait object? The test opens mock.fd. */
 extern bool mock_wait;

@@ -167,7 +167,8 @@ qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct qm *
 		fake->peers[i].id = i;
 		fake->peers[i].state = i < QM_PEERS_UP ? LEAT_PEER_UP : LEAT_PEER_FREE;
 	}
-	fake->peers[QM_PEERS_UP].state = LEAT_PEER_CLOSING;
+	/* Not one that is closing: this endpoint has no part that knows how it ends. */
+	fake->peers[QM_PEERS_UP].state = LEAT_PEER_ACCEPTED;
 }
 
 /* ---- the model ---- */
@@ -220,7 +221,10 @@ qm_finished(struct qm *m, uint32_t i, int status, uint64_t len)
 		m->peer_flight[o->in.peer]--;
 	o->status = status;
 	o->len = len;
-	if (status != 0)
+	/* A peer that ends does so by its death here, so what comes back with it is an error. */
+	if (status == -ECANCELED)
+		m->stats.flushed++;
+	else if (status != 0)
 		m->stats.errors++;
 	else if (o->recv || o->in.type >= LEAT_OP_READ)
 		m->stats.rx_bytes += len;
@@ -242,7 +246,8 @@ qm_finished(struct qm *m, uint32_t i, int status, uint64_t len)
 	qm_fifo_push(&m->out, qm_fifo_pop(&mq->fifo));
 	mq->returned++;
 	while ((j = qm_fifo_front(&mq->fifo)) != QM_NONE && m->ops[j].done) {
-		dt = (uint32_t)((now(m) >> LEAT_HOLD_SHIFT) - (m->ops[j].since >> LEAT_HOLD_SHIFT));
+		dt = (uint32_t)((now(m) >> LEAT_QUEUE_HOLD_SHIFT) -
+				(m->ops[j].since >> LEAT_QUEUE_HOLD_SHIFT));
 		mq->held_time += dt;
 		mq->held_max = RTE_MAX(mq->held_max, dt);
 		mq->held_now--;
@@ -345,7 +350,7 @@ qm_post_fn(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			qm_finish_any(m, qm_index(m, ops[k]));
 	}
 	m->refused_now = n - k;
-	return leat_post_end(ep, k, n);
+	return leat_ep_post_end(ep, k, n);
 }
 
 void

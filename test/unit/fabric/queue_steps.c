@@ -242,6 +242,7 @@ qm_check(struct qm *m)
 	QM_CHECK(m, ep->stats.returned == m->stats.returned);
 	QM_CHECK(m, ep->stats.refused == m->stats.refused);
 	QM_CHECK(m, ep->stats.errors == m->stats.errors);
+	QM_CHECK(m, ep->stats.flushed == m->stats.flushed);
 	QM_CHECK(m, ep->stats.tx_bytes == m->stats.tx_bytes);
 	QM_CHECK(m, ep->stats.rx_bytes == m->stats.rx_bytes);
 	for (i = 0; i < QM_QUEUES; i++) {

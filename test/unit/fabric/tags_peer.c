@@ -6,7 +6,8 @@
 #include "tags_peer.h"
 
 struct leat_ep *tp_ep;
-static uint16_t seq[4];
+static uint16_t seq[TP_PEERS];
+static uint64_t token[TP_PEERS]; /* of what arrives */
 
 int
 tp_group_setup(void **state)
@@ -31,17 +32,22 @@ tp_group_teardown(void **state)
 	return leat_cleanup();
 }
 
+void
+tp_open(uint16_t peers, uint32_t depth)
+{
+	struct leat_ep_conf conf = {
+		.name = "ep", .ops = TP_OPS, .max_peers = peers, .tx_depth = depth, .rx_depth = 64
+	};
+
+	tp_ep = leat_ep_create(leat_dev_get(0), &conf);
+	assert_non_null(tp_ep);
+}
+
 int
 tp_setup(void **state)
 {
-	struct leat_ep_conf conf = {
-		.name = "ep", .ops = TP_OPS, .max_peers = 4, .tx_depth = 64, .rx_depth = 64
-	};
-
 	(void)state;
-	tp_ep = leat_ep_create(leat_dev_get(0), &conf);
-	assert_non_null(tp_ep);
-	memset(seq, 0, sizeof(seq));
+	tp_open(4, 64);
 	assert_int_equal(tp_connect(16, 8, 4), 0);
 	assert_int_equal(tp_connect(16, 8, 4), 1);
 	return 0;
@@ -59,15 +65,20 @@ tp_teardown(void **state)
 uint16_t
 tp_connect(uint8_t msg, uint8_t data, uint8_t reply)
 {
-	struct tags_hello hello = { .window = { msg, data, reply }, .segment = TP_SEGMENT };
+	struct tags_hello hello = { .window = { msg, data, reply },
+				    .segment = TP_SEGMENT,
+				    .token = TP_TOKEN },
+			  ours;
 	int id = leat_ep_connect(tp_ep, "there:1", NULL);
 	uint8_t buf[TAGS_HELLO_LEN];
 
-	assert_in_range(id, 0, 3);
+	assert_in_range(id, 0, TP_PEERS - 1);
+	assert_null(tags_hello_parse(mock.priv, mock.priv_len, &ours));
+	token[id] = ours.token;
 	tags_hello_build(buf, &hello);
 	leat_peer_up(mock.ep, &mock.ep->peers[id], buf, sizeof(buf));
 	tp_event(LEAT_EV_CONNECTED, (uint16_t)id);
-	seq[id] = 0;
+	seq[id] = TAGS_START;
 	return (uint16_t)id;
 }
 
@@ -99,13 +110,44 @@ tp_arrive_raw(uint16_t peer, const void *bytes, uint32_t n)
 void
 tp_arrive(uint16_t peer, struct tags_hdr *h, const void *bytes, uint32_t n)
 {
-	uint8_t buf[TAGS_HDR_LEN + TP_SEGMENT];
+	tp_arrive_as(peer, token[peer], h, bytes, n);
+}
 
-	h->seq = seq[peer]++;
-	tags_hdr_build(buf, h);
+void
+tp_arrive_as(uint16_t peer, uint64_t as, struct tags_hdr *h, const void *bytes, uint32_t n)
+{
+	uint8_t buf[TAGS_HDR_MAX + TP_SEGMENT];
+	uint32_t hdr_len = tags_hdr_len(h->flags);
+	struct tags_hdr out = *h;
+	unsigned int c;
+
+	h->seq = seq[peer];
+	if (as == token[peer])
+		seq[peer]++;
+	out.seq = h->seq;
+	out.token = as;
+	for (c = 0; c < TAGS_CLASSES; c++)
+		out.done[c] = (uint16_t)(TAGS_START + h->done[c]);
+	tags_hdr_build(buf, &out);
 	if (n > 0)
-		memcpy(buf + TAGS_HDR_LEN, bytes, n);
-	tp_arrive_raw(peer, buf, TAGS_HDR_LEN + n);
+		memcpy(buf + hdr_len, bytes, n);
+	tp_arrive_raw(peer, buf, hdr_len + n);
+}
+
+void
+tp_known(uint16_t peer, const uint8_t *hello)
+{
+	struct tags_hello h;
+
+	assert_null(tags_hello_parse(hello, LEAT_EP_PRIV_MAX, &h));
+	token[peer] = h.token;
+	seq[peer] = TAGS_START;
+}
+
+uint64_t
+tp_token(uint16_t peer)
+{
+	return token[peer];
 }
 
 void
@@ -137,14 +179,21 @@ tp_sent(uint16_t peer, struct tags_hdr *h, uint8_t *bytes, uint32_t *n)
 
 	for (i = 0; i < mock.nb_ops; i++) {
 		struct leat_op *op = mock.ops[i];
+		uint32_t hdr_len;
+		unsigned int c;
 
 		if (op->type != LEAT_OP_SEND || op->peer != peer)
 			continue;
 		assert_null(tags_hdr_parse(op->buf, op->size, h));
+		assert_int_equal(h->token, TP_TOKEN);
+		hdr_len = tags_hdr_len(h->flags);
+		h->seq = (uint16_t)(h->seq - TAGS_START);
+		for (c = 0; c < TAGS_CLASSES; c++)
+			h->done[c] = (uint16_t)(h->done[c] - TAGS_START);
 		if (n != NULL)
-			*n = (uint32_t)(op->size - TAGS_HDR_LEN);
+			*n = (uint32_t)(op->size - hdr_len);
 		if (bytes != NULL)
-			memcpy(bytes, (uint8_t *)op->buf + TAGS_HDR_LEN, op->size - TAGS_HDR_LEN);
+			memcpy(bytes, (uint8_t *)op->buf + hdr_len, op->size - hdr_len);
 		mock_finish(mock.ep, i, 0, op->size);
 		return true;
 	}
@@ -169,6 +218,15 @@ tp_leave(uint16_t peer)
 	assert_int_equal(leat_ep_disconnect(tp_ep, peer), 0);
 	while (h.kind != TAGS_BYE)
 		assert_true(tp_sent(peer, &h, NULL, NULL));
+	tp_bye(peer);
+}
+
+void
+tp_bye(uint16_t peer)
+{
+	struct tags_hdr bye = { .kind = TAGS_BYE };
+
+	tp_arrive(peer, &bye, NULL, 0);
 }
 
 void

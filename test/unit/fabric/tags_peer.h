@@ -14,6 +14,10 @@
 #include "tags_wire.h"
 
 #define TP_SEGMENT 4096
+/* Most peers of an endpoint. */
+#define TP_PEERS 16
+/* That of the other sides. */
+#define TP_TOKEN UINT64_C(0x1020304050607080)
 #define TP_OPS (LEAT_OP_MASK_ALL & ~LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
 extern struct leat_ep *tp_ep;
@@ -23,12 +27,23 @@ int tp_group_setup(void **state);
 int tp_group_teardown(void **state);
 int tp_setup(void **state);
 int tp_teardown(void **state);
+/* An endpoint without connections; tp_teardown() closes it. */
+void tp_open(uint16_t peers, uint32_t depth);
 
 /* A peer that takes so many segments of the classes. @return its id, the same inside and outside */
 uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
 
-/* Its next segment: seq is filled in. The layer sees it in the next poll. */
+/*
+ * Its next segment: seq and token are filled in, done counts from 0. The layer sees it in the next
+ * poll.
+ */
 void tp_arrive(uint16_t peer, struct tags_hdr *h, const void *bytes, uint32_t n);
+/* The same with any token; with another one than the connection's it is not counted in seq. */
+void tp_arrive_as(uint16_t peer, uint64_t as, struct tags_hdr *h, const void *bytes, uint32_t n);
+/* For a connection that was not made by tp_connect(): what the layer said in its hello. */
+void tp_known(uint16_t peer, const uint8_t *hello);
+/* What the layer chose for a connection. */
+uint64_t tp_token(uint16_t peer);
 /* The same with these bytes. */
 void tp_arrive_raw(uint16_t peer, const void *bytes, uint32_t n);
 /* A message of one segment, tagged. */
@@ -37,15 +52,18 @@ void tp_message(uint16_t peer, uint64_t tag, const char *text);
 void tp_notice(uint16_t peer, uint64_t imm);
 
 /*
- * The next segment that was sent, if it is to this peer; the device completes it.
+ * The next segment that was sent, if it is to this peer; the device completes it. seq and done
+ * count from 0.
  * @return false if there is none
  */
 bool tp_sent(uint16_t peer, struct tags_hdr *h, uint8_t *bytes, uint32_t *n);
 /* Sends with the device. */
 unsigned int tp_sends(void);
 
-/* Disconnects; the device completes all that was sent, our BYE last. */
+/* Disconnects; the device completes all that was sent, our BYE last, and the peer answers it. */
 void tp_leave(uint16_t peer);
+/* The peer's BYE. */
+void tp_bye(uint16_t peer);
 
 void tp_post(struct leat_op *op);
 /* The one op that comes back; NULL: none */

@@ -135,7 +135,7 @@ test_connect_events(void **state)
 	/* And one that the driver refuses at once. */
 	mock.connect_ret = -EHOSTUNREACH;
 	assert_int_equal(leat_ep_connect(ep, "bad", NULL), -EHOSTUNREACH);
-	params.priv_len = LEAT_PRIV_MAX + 1;
+	params.priv_len = LEAT_EP_PRIV_MAX + 1;
 	assert_int_equal(leat_ep_connect(ep, "bad", &params), -EINVAL);
 	assert_int_equal(leat_ep_events(ep, &ev, 1), 0);
 	ep_end(ep);
@@ -355,6 +355,49 @@ test_deadlines(void **state)
 	ep_end(ep);
 }
 
+/*
+ * After a long silence a call ends as many as a call may, though the wheel has to sort them first.
+ * See DEADLINES_PER_RUN of op.c.
+ */
+static void
+test_deadlines_after_silence(void **state)
+{
+	enum { OPS = 600, PER_CALL = 256 };
+	static struct leat_op op[OPS];
+	const struct leat_ep_conf conf = { .name = "ep", .max_peers = 4, .rx_depth = OPS };
+	struct leat_ep *ep = leat_ep_create(leat_dev_get(0), &conf);
+	unsigned int i, left;
+
+	(void)state;
+	assert_non_null(ep);
+	memset(op, 0, sizeof(op));
+	for (i = 0; i < OPS; i++) {
+		op[i].type = LEAT_OP_RECV;
+		op[i].flags = LEAT_OP_F_DEADLINE;
+		op[i].peer = LEAT_PEER_ANY;
+		/* 3 ms to 10 s, in turn near and far */
+		op[i].deadline = clock_ns + UINT64_C(3000000) +
+				 (i * UINT64_C(7919) % OPS) * UINT64_C(16660000);
+		post1(ep, &op[i]);
+	}
+	/* The last one has some time left. */
+	clock_ns += UINT64_C(3000000) + (OPS - 1) * UINT64_C(16660000) - 1;
+	for (left = OPS - 1; left > 0; left -= RTE_MIN(left, PER_CALL)) {
+		uint64_t expired = ep->stats.expired;
+
+		assert_int_equal(leat_ep_events(ep, NULL, 0), 0);
+		assert_int_equal(ep->stats.expired - expired, RTE_MIN(left, PER_CALL));
+	}
+	assert_int_equal(leat_ep_events(ep, NULL, 0), 0);
+	assert_int_equal(ep->stats.expired, OPS - 1);
+	clock_ns++;
+	assert_int_equal(leat_ep_events(ep, NULL, 0), 0);
+	assert_int_equal(ep->stats.expired, OPS);
+	for (i = 0; i < OPS; i++)
+		assert_int_equal(poll1(ep)->status, -ETIMEDOUT);
+	ep_end(ep);
+}
+
 static void
 test_shutdown_drains(void **state)
 {
@@ -539,6 +582,7 @@ main(void)
 		cmocka_unit_test(test_full_and_double_post),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_deadlines),
+		cmocka_unit_test(test_deadlines_after_silence),
 		cmocka_unit_test(test_shutdown_drains),
 		cmocka_unit_test(test_shutdown_aborts),
 		cmocka_unit_test(test_close_hands_everything_back),

@@ -334,7 +334,7 @@ test_candidates(void **state)
 	static const struct leat_driver lister = { .name = "fabric_lister", .list = lister_list };
 
 	(void)state;
-	LEAT_DRIVER_REGISTER(&lister);
+	LEAT_DRIVER_REGISTER_FN(&lister);
 	expect_candidates("device fabric_lister0,dev=x\n"
 			  "text state active\n"
 			  "item gids 0: a\n"

@@ -39,7 +39,7 @@ dev_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		else
 			leat_op_start(ep, ops[i]);
 	}
-	return leat_post_end(ep, i, n);
+	return leat_ep_post_end(ep, i, n);
 }
 
 static void
@@ -322,7 +322,7 @@ test_full(void **state)
 static void
 test_hold_times(void **state)
 {
-	const uint32_t unit = 1u << LEAT_HOLD_SHIFT;
+	const uint32_t unit = 1u << LEAT_QUEUE_HOLD_SHIFT;
 	struct leat_queue *q = &t.peers[0].sendq;
 	struct leat_queue_stats stats;
 
@@ -360,7 +360,7 @@ test_hold_times(void **state)
 static void
 test_hold_times_outside_of_poll(void **state)
 {
-	const uint32_t unit = 1u << LEAT_HOLD_SHIFT;
+	const uint32_t unit = 1u << LEAT_QUEUE_HOLD_SHIFT;
 	struct leat_queue *q = &t.peers[0].sendq;
 
 	(void)state;
@@ -391,11 +391,11 @@ test_hold_time_wraps(void **state)
 	struct leat_queue *q = &t.peers[0].sendq;
 
 	(void)state;
-	t.clock = ((UINT64_C(1) << 32) - 3) << LEAT_HOLD_SHIFT;
+	t.clock = ((UINT64_C(1) << 32) - 3) << LEAT_QUEUE_HOLD_SHIFT;
 	post(0, 2);
 	finish_in_poll(1);
 	poll_wants(OPS, "");
-	t.clock = ((UINT64_C(1) << 32) + 4) << LEAT_HOLD_SHIFT;
+	t.clock = ((UINT64_C(1) << 32) + 4) << LEAT_QUEUE_HOLD_SHIFT;
 	finish_in_poll(0);
 	poll_wants(OPS, "01");
 	assert_int_equal(q->held_time, 7);
@@ -415,10 +415,10 @@ test_hold_stats_large(void **state)
 	q->held_max = UINT32_MAX;
 	leat_queue_stats_get(q, &stats);
 	/* 2^20 units */
-	assert_in_range(stats.held_avg_ns, (UINT64_C(1) << (20 + LEAT_HOLD_SHIFT)) - 1,
-			UINT64_C(1) << (20 + LEAT_HOLD_SHIFT));
-	assert_in_range(stats.held_max_ns, ((uint64_t)UINT32_MAX << LEAT_HOLD_SHIFT) - 1024,
-			(uint64_t)UINT32_MAX << LEAT_HOLD_SHIFT);
+	assert_in_range(stats.held_avg_ns, (UINT64_C(1) << (20 + LEAT_QUEUE_HOLD_SHIFT)) - 1,
+			UINT64_C(1) << (20 + LEAT_QUEUE_HOLD_SHIFT));
+	assert_in_range(stats.held_max_ns, ((uint64_t)UINT32_MAX << LEAT_QUEUE_HOLD_SHIFT) - 1024,
+			(uint64_t)UINT32_MAX << LEAT_QUEUE_HOLD_SHIFT);
 }
 
 /* Everything that leat_op_check() looks at, each at its limit. */

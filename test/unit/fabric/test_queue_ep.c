@@ -165,7 +165,7 @@ static const struct leat_driver model_driver = {
 	.connect = drv_connect,
 	.disconnect = drv_disconnect,
 };
-LEAT_REGISTER_DRIVER(model_driver)
+LEAT_DRIVER_REGISTER(model_driver)
 
 /* ---- the test ---- */
 

@@ -42,7 +42,8 @@ random_conf(struct qm_conf *c, uint64_t seed)
 	/* Some begin shortly before the 32 bits of held_since, or the counters, wrap. */
 	c->clock = 1 + qm_below(&pick, 1000);
 	if (qm_chance(&pick, 30))
-		c->clock = (UINT64_C(1) << (32 + LEAT_HOLD_SHIFT)) - 1 - qm_below(&pick, 1u << 20);
+		c->clock = (UINT64_C(1) << (32 + LEAT_QUEUE_HOLD_SHIFT)) - 1 -
+			   qm_below(&pick, 1u << 20);
 	if (qm_chance(&pick, 30))
 		c->counters = UINT64_MAX - qm_below(&pick, 200);
 }
@@ -99,7 +100,7 @@ test_large_windows(void **state)
 			conf.seed = 1 + order;
 			conf.order = (uint8_t)order;
 			conf.one_queue = one;
-			conf.clock = (UINT64_C(1) << (32 + LEAT_HOLD_SHIFT)) - 1000;
+			conf.clock = (UINT64_C(1) << (32 + LEAT_QUEUE_HOLD_SHIFT)) - 1000;
 			qm_fake_ep_init(&fake, &conf, &m);
 			qm_init(&m, &conf, &fake.ep);
 			while (m.free.head != m.free.tail)

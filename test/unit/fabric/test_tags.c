@@ -58,10 +58,10 @@ test_what_is_offered(void **state)
 			 LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV));
 	assert_int_equal(plain.ops, TP_OPS);
 	assert_false(plain.directed_recv);
-	assert_int_equal(plain.priv_connect, LEAT_PRIV_MAX);
+	assert_int_equal(plain.priv_connect, LEAT_EP_PRIV_MAX);
 	assert_int_equal(leat_dev_info_for(leat_dev_get(0), TP_OPS, &tagged), 0);
 	assert_true(tagged.directed_recv && tagged.unexpected_bounded);
-	assert_int_equal(tagged.priv_connect, LEAT_PRIV_MAX - TAGS_HELLO_LEN);
+	assert_int_equal(tagged.priv_connect, LEAT_EP_PRIV_MAX - TAGS_HELLO_LEN);
 	assert_string_equal(leat_ep_name(mock.ep), "ep.tags");
 	/* An endpoint without tagged ops is the device's own. */
 	assert_int_equal(leat_ep_close(tp_ep, 0, NULL, NULL), 0);
@@ -95,6 +95,7 @@ test_hello(void **state)
 	/* What comes back may be padded. */
 	memset(buf, 0, sizeof(buf));
 	hello.priv_len = 3;
+	hello.token = TP_TOKEN;
 	tags_hello_build(buf, &hello);
 	memset(buf + TAGS_HELLO_LEN, 'y', 3);
 	leat_peer_up(mock.ep, &mock.ep->peers[id], buf, sizeof(buf));
@@ -112,7 +113,8 @@ test_hello(void **state)
 	tp_event(LEAT_EV_CONNECTED, 3);
 	/* Too long with the hello. */
 	params.priv = buf;
-	params.priv_len = LEAT_PRIV_MAX - TAGS_HELLO_LEN + 1;
+	params.priv_len = LEAT_EP_PRIV_MAX - TAGS_HELLO_LEN + 1;
+	tp_known(3, mock.priv);
 	tp_leave(3);
 	assert_null(tp_poll());
 	tp_event(LEAT_EV_DISCONNECTED, 3);
@@ -582,6 +584,9 @@ test_device_full_at_the_end(void **state)
 	assert_int_equal(leat_ep_events(tp_ep, &ev, 1), 0);
 	assert_true(tp_sent(0, &h, NULL, NULL));
 	assert_int_equal(h.kind, TAGS_BYE);
+	assert_null(tp_poll());
+	assert_int_equal(leat_ep_events(tp_ep, &ev, 1), 0);
+	tp_bye(0);
 	assert_null(tp_poll());
 	tp_event(LEAT_EV_DISCONNECTED, 0);
 	assert_true(tp_sent(1, &h, NULL, NULL));

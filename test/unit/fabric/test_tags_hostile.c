@@ -78,7 +78,6 @@ test_headers(void **state)
 	bad((struct tags_hdr){ .kind = 255 }, 0, "kind");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .flags = 4 }, 0, "flags");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .tag = 1 }, 0, "tag");
-	bad((struct tags_hdr){ .kind = TAGS_EAGER, .imm = 1 }, 0, "immediate");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .id = 1 }, 0, "id");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .total = 5 }, 4, "length");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .total = UINT64_MAX }, 4, "length");
@@ -99,13 +98,152 @@ test_headers(void **state)
 static void
 test_sequence(void **state)
 {
-	struct tags_hdr h = { .kind = TAGS_EAGER, .seq = 1 };
+	static const uint16_t jumps[] = { 1, 2, 0x7fff, 0x8000, 0xffff };
+	struct tags_hdr h = { .kind = TAGS_EAGER };
 	uint8_t buf[TAGS_HDR_LEN];
+	unsigned int i;
 
 	(void)state;
-	tags_hdr_build(buf, &h);
-	tp_arrive_raw(0, buf, sizeof(buf));
-	caught("missing");
+	for (i = 0; i < RTE_DIM(jumps); i++) {
+		h.token = tp_token(0);
+		h.seq = (uint16_t)(TAGS_START + jumps[i]);
+		tags_hdr_build(buf, &h);
+		tp_arrive_raw(0, buf, sizeof(buf));
+		caught("missing");
+	}
+}
+
+/*
+ * Segments of a connection that has ended come late: they are dropped. A peer that sends many does
+ * it on purpose.
+ */
+static void
+test_old_token(void **state)
+{
+	struct tags_hdr h = { .kind = TAGS_EAGER, .flags = TAGS_F_TAGGED, .tag = 77 };
+	uint64_t old = tp_token(0);
+	struct leat_op r = recv_op(77);
+	unsigned int i;
+
+	(void)state;
+	tp_leave(0);
+	assert_null(tp_poll());
+	tp_event(LEAT_EV_DISCONNECTED, 0);
+	tp_post(&r);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
+		assert_int_equal(tp_connect(16, 8, 4), i < 2 ? i + 2 : 0);
+	}
+	/* Whichever peer the device names as their source, and whatever place the token names. */
+	for (i = 0; i < 192; i++) {
+		tp_arrive_as((uint16_t)(i % 4), old, &h, NULL, 0);
+		tp_arrive_as(0, old ^ UINT64_C(1) << 48, &h, NULL, 0);
+		assert_null(tp_poll());
+	}
+	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
+	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
+	assert_ptr_equal(tp_poll(), &r);
+	/* 48 and 192 and these are more than 256. */
+	for (i = 0; i < 17; i++)
+		tp_arrive_as(0, UINT64_MAX, &h, NULL, 0);
+	assert_null(tp_poll());
+	assert_int_equal(tp_event(LEAT_EV_DISCONNECTED, 0).status, -EPROTO);
+}
+
+/*
+ * To the device two connections between the same endpoints may be one: the token tells them apart.
+ */
+static void
+test_same_source(void **state)
+{
+	struct tags_hdr h = { .kind = TAGS_EAGER, .flags = TAGS_F_TAGGED, .tag = 5, .total = 2 }, b;
+	struct leat_op r[3];
+	uint8_t buf[TAGS_HDR_LEN + 2];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		r[i] = recv_op(5);
+		tp_post(&r[i]);
+	}
+	for (i = 0; i < 3; i++) {
+		b = h;
+		b.seq = (uint16_t)(TAGS_START + i / 2);
+		b.done[0] = b.done[1] = b.done[2] = TAGS_START;
+		b.token = tp_token(i % 2);
+		tags_hdr_build(buf, &b);
+		memcpy(buf + TAGS_HDR_LEN, i % 2 == 0 ? "0" : "1", 2);
+		tp_arrive_raw(0, buf, sizeof(buf));
+		assert_ptr_equal(tp_poll(), &r[i]);
+		assert_int_equal(r[i].src, i % 2);
+		assert_string_equal(text, i % 2 == 0 ? "0" : "1");
+	}
+}
+
+/*
+ * A second connection to the same endpoint: the other side is up first, and what it sends arrives
+ * by the first connection, before CONNECTED of the second. It waits for that.
+ */
+static void
+test_before_connected(void **state)
+{
+	struct tags_hdr h = { .kind = TAGS_EAGER, .flags = TAGS_F_TAGGED, .tag = 5, .total = 2 };
+	struct tags_hello hello = { .window = { 8, 8, 4 },
+				    .segment = TP_SEGMENT,
+				    .token = TP_TOKEN };
+	uint8_t buf[TAGS_HDR_LEN + 2], priv[TAGS_HELLO_LEN];
+	int id = leat_ep_connect(tp_ep, "there:1", NULL);
+	struct leat_op r[2], *ops[2];
+	uint32_t i;
+
+	(void)state;
+	assert_true(id > 0);
+	tp_known((uint16_t)id, mock.priv);
+	for (i = 0; i < 2; i++) {
+		r[i] = recv_op(5);
+		tp_post(&r[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		h.seq = (uint16_t)(TAGS_START + i);
+		h.done[0] = h.done[1] = h.done[2] = TAGS_START;
+		h.token = tp_token((uint16_t)id);
+		tags_hdr_build(buf, &h);
+		memcpy(buf + TAGS_HDR_LEN, "x", 2);
+		tp_arrive_raw(0, buf, sizeof(buf));
+		assert_null(tp_poll());
+	}
+	tags_hello_build(priv, &hello);
+	leat_peer_up(mock.ep, &mock.ep->peers[id], priv, sizeof(priv));
+	tp_event(LEAT_EV_CONNECTED, (uint16_t)id);
+	assert_int_equal(leat_ep_poll(tp_ep, ops, RTE_DIM(ops)), 2);
+	for (i = 0; i < 2; i++) {
+		assert_ptr_equal(ops[i], &r[i]);
+		assert_int_equal(r[i].status, 0);
+		assert_int_equal(r[i].src, id);
+	}
+	for (i = 0; i < 3; i++)
+		assert_int_equal(leat_ep_peer_state(tp_ep, (uint16_t)i), LEAT_PEER_UP);
+}
+
+/* 1,000 connections, one after another: no two have the same token. */
+static void
+test_tokens(void **state)
+{
+	static uint64_t seen[1000];
+	unsigned int i, k;
+	uint16_t id = 0;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(seen); i++) {
+		tp_leave(id);
+		assert_null(tp_poll());
+		tp_event(LEAT_EV_DISCONNECTED, id);
+		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
+		id = tp_connect(16, 8, 4);
+		seen[i] = tp_token(id);
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(seen[i], seen[k]);
+	}
 }
 
 /* More than it may have on the way, of each class; notices of WRITE_IMM count. */
@@ -238,12 +376,17 @@ test_data(void **state)
 static void
 test_hellos(void **state)
 {
-	struct tags_hello good = { .window = { 1, 1, 1 }, .priv_len = 4, .segment = 64 }, h;
+	struct tags_hello h, good = {
+		.window = { 1, 1, 1 },
+		.priv_len = 4,
+		.segment = 64,
+		.token = 1,
+	};
 	uint8_t buf[TAGS_HELLO_LEN + 4], bad_buf[sizeof(buf)];
 	static const struct {
 		unsigned int at;
 		uint8_t value;
-	} changes[] = { { 0, 'L' }, { 3, 0 }, { 4, 2 }, { 5, 5 },  { 6, 0 },
+	} changes[] = { { 0, 'L' }, { 3, 0 }, { 4, 1 }, { 5, 5 },  { 6, 0 },
 			{ 7, 0 },   { 8, 0 }, { 9, 1 }, { 10, 63 } };
 	unsigned int i;
 	struct leat_event ev;
@@ -267,6 +410,38 @@ test_hellos(void **state)
 	}
 	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN - 1, &h));
 	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN + 3, &h));
+}
+
+/* A device that would keep untagged messages, too, without a limit: the layer does all of them. */
+static void
+test_unbounded_device(void **state)
+{
+	struct leat_ep_conf conf = { .name = "any", .max_peers = 2 };
+	struct leat_dev_info info;
+	struct leat_ep *ep;
+
+	(void)state;
+	mock_bounded = false;
+	assert_int_equal(leat_dev_info_get(leat_dev_get(0), &info), 0);
+	assert_int_equal(info.ops_software, LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV) |
+						    LEAT_OP_BIT(LEAT_OP_TSEND) |
+						    LEAT_OP_BIT(LEAT_OP_TRECV));
+	assert_false(info.unexpected_bounded);
+	assert_int_equal(leat_dev_info_for(leat_dev_get(0), LEAT_OP_BIT(LEAT_OP_RECV), &info), 0);
+	assert_true(info.unexpected_bounded);
+	assert_int_equal(leat_ep_close(tp_ep, 0, NULL, NULL), 0);
+	ep = leat_ep_create(leat_dev_get(0), &conf);
+	assert_non_null(ep);
+	assert_string_equal(leat_ep_name(mock.ep), "any.tags");
+	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
+	/* One-sided ops alone are the device's. */
+	conf.ops = LEAT_OP_BIT(LEAT_OP_WRITE);
+	ep = leat_ep_create(leat_dev_get(0), &conf);
+	assert_non_null(ep);
+	assert_string_equal(leat_ep_name(mock.ep), "any");
+	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
+	mock_bounded = true;
+	assert_int_equal(tp_setup(state), 0);
 }
 
 /* Any bytes at all: never more than the end of the connection. */
@@ -298,12 +473,17 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_headers),
 		T(test_sequence),
+		T(test_old_token),
+		T(test_same_source),
+		T(test_before_connected),
+		T(test_tokens),
 		T(test_too_much),
 		T(test_credits),
 		T(test_answers_to_nothing),
 		T(test_data),
 		T(test_hellos),
 		T(test_noise),
+		T(test_unbounded_device),
 	};
 
 	return cmocka_run_group_tests(tests, tp_group_setup, tp_group_teardown);

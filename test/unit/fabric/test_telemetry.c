@@ -81,6 +81,83 @@ test_endpoints(void **state)
 	assert_null(strstr(ask("/leat/endpoints"), id));
 }
 
+/* How a connection ends, and what of its ops is then counted as what. */
+struct end {
+	int peer;   /* status of the end */
+	int before; /* of ops that come back before the driver tells of it, and after */
+	int after;
+	uint64_t errors;
+	uint64_t flushed;
+};
+
+static void
+check_end(const struct end *e)
+{
+	struct leat_ep_conf conf = { .name = "ending", .max_peers = 2 };
+	struct leat_ep *ep = leat_ep_create(leat_dev_get(0), &conf);
+	struct leat_op ops[4], *p[4], *back[4];
+	char cmd[64], number[32];
+	struct leat_event ev[2];
+	const char *a;
+	int id, i;
+
+	assert_non_null(ep);
+	id = leat_ep_connect(ep, "there:1", NULL);
+	assert_true(id >= 0);
+	leat_peer_up(ep, &ep->peers[id], NULL, 0);
+	memset(ops, 0, sizeof(ops));
+	for (i = 0; i < 4; i++) {
+		ops[i].type = LEAT_OP_SEND;
+		ops[i].peer = (uint16_t)id;
+		p[i] = &ops[i];
+	}
+	assert_int_equal(leat_ep_post(ep, p, 4), 4);
+	mock_finish(ep, 0, e->before, 0);
+	mock_finish(ep, 0, e->before, 0);
+	leat_peer_closing(ep, &ep->peers[id], e->peer, "it ends");
+	mock_finish(ep, 0, e->after, 0);
+	mock_finish(ep, 0, e->after, 0);
+	leat_peer_down(ep, &ep->peers[id]);
+	assert_int_equal(leat_ep_poll(ep, back, 4), 4);
+	assert_int_equal(leat_ep_events(ep, ev, 2), 2);
+	snprintf(cmd, sizeof(cmd), "/leat/endpoint,%u", leat_ep_id(ep));
+	a = ask(cmd);
+	snprintf(number, sizeof(number), "%" PRIu64, e->errors);
+	assert_true(has(a, "errors", number));
+	snprintf(number, sizeof(number), "%" PRIu64, e->flushed);
+	assert_true(has(a, "flushed", number));
+	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
+}
+
+static void
+test_clean_end_is_no_error(void **state)
+{
+	static const struct end ends[] = {
+		/* In order, there and here, whatever the driver knew when the ops came back. */
+		{ 0, -ECONNRESET, -ECONNRESET, 0, 4 },
+		{ 0, -ENOTCONN, -ECONNABORTED, 0, 4 },
+		{ -ECONNABORTED, -ECONNABORTED, -ENOTCONN, 0, 4 },
+		{ 0, 0, -ECONNRESET, 0, 2 },
+		/* It died. */
+		{ -ECONNRESET, -ECONNRESET, -ECONNRESET, 4, 0 },
+		{ -ETIMEDOUT, -ECONNRESET, -ENOTCONN, 4, 0 },
+		{ -ECONNRESET, 0, -ECONNRESET, 2, 0 },
+		/* Cancelled. */
+		{ -ECONNRESET, -ECANCELED, -ECONNRESET, 2, 2 },
+		/* What no end explains. */
+		{ 0, -EIO, -EACCES, 4, 0 },
+		{ 0, -EMSGSIZE, -ECONNRESET, 2, 2 },
+		{ -ECONNABORTED, -ETIMEDOUT, -ESHUTDOWN, 4, 0 },
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ends); i++) {
+		print_message("%u\n", i);
+		check_end(&ends[i]);
+	}
+}
+
 static int
 setup(void **state)
 {
@@ -111,6 +188,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_endpoints),
+		cmocka_unit_test(test_clean_end_is_no_error),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -98,6 +98,37 @@ mm_connect(struct mm *mm, const struct leat_msg_conn_conf *conf, const void *pri
 	return c;
 }
 
+struct leat_msg_conn *
+mm_refused(struct mm *mm, const struct leat_msg_conn_conf *conf, const void *priv, uint16_t len)
+{
+	struct leat_msg_conn *c = leat_msg_connect(mm->m, "there:1", conf);
+	unsigned int up = mm->nb_ev[LEAT_MSG_UP], posted = mock.nb_posted;
+
+	assert_non_null(c);
+	leat_peer_up(mm->ep, &mm->ep->peers[leat_msg_conn_peer(c)], priv, len);
+	mm_drive(mm);
+	mm_drive(mm);
+	assert_int_equal(mm->nb_ev[LEAT_MSG_UP], up);
+	assert_int_equal(mock.nb_posted, posted);
+	return c;
+}
+
+void
+mm_peer_ends(struct mm *mm, uint16_t id, int status)
+{
+	struct leat_peer *peer = &mm->ep->peers[id];
+	unsigned int i;
+
+	leat_peer_closing(mm->ep, peer, status, "it ended");
+	for (i = 0; i < mock.nb_ops;) {
+		if (mock.ops[i]->peer == id)
+			mm_finish(mm, mock.ops[i], -ECONNRESET, 0);
+		else
+			i++;
+	}
+	leat_peer_down(mm->ep, peer);
+}
+
 struct leat_op *
 mm_posted(uint16_t peer, enum leat_op_type type, uint64_t tag)
 {

@@ -42,6 +42,11 @@ void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
 /* Connects with conf; the other side's private data come with CONNECTED. */
 struct leat_msg_conn *mm_connect(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
+/* Likewise, but the connection ends instead of coming up, and no op of it is ever posted. */
+struct leat_msg_conn *mm_refused(struct mm *mm, const struct leat_msg_conn_conf *conf,
+				 const void *priv, uint16_t len);
+/* A peer ends with that status, and the device returns what it has for it. */
+void mm_peer_ends(struct mm *mm, uint16_t id, int status);
 /* Polls, processes, takes what came back, and events. */
 void mm_drive(struct mm *mm);
 
@@ -63,19 +68,19 @@ void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint6
 
 /* msg_mock_leat.c: the other side of connections in leat mode */
 
-/* Its hello: connection 0x1234, epoch 0x2abc, 2 credits, eager 64 B, at most 2^32 B, "hi". */
+/* Its hello: connection 0x2123456789ab, 2 credits, eager 64 B, at most 2^32 B, "hi". */
 #define MM_HELLO_LEN 34
 extern const uint8_t mm_hello[MM_HELLO_LEN];
 /* Tags of what is sent there: kind 1 message, 2 payload, 3 control. */
-#define MM_THERE (UINT64_C(0x1234) << 46 | UINT64_C(0x2abc) << 32)
-#define MM_TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (id))
+#define MM_THERE (UINT64_C(0x2123456789ab) << 16)
+#define MM_TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (uint16_t)(id))
 
 /* What mm_head() made, or a test. */
 extern uint8_t mm_in[128];
 
 /* A head, and behind it a message. @return their bytes */
 uint64_t mm_head(uint64_t len, uint32_t credit, uint32_t granted, const char *data);
-/* Connection and epoch that this side chose, from the tag of a receive. */
+/* The connection's number that this side chose, in its place, from the tag of a receive. */
 uint64_t mm_base(uint16_t peer);
 struct leat_msg_conn *mm_open_leat(struct mm *mm, uint32_t first_id);
 

@@ -5,8 +5,8 @@
 #include "msg_mock.h"
 
 const uint8_t mm_hello[MM_HELLO_LEN] = {
-	'L',  'M',  'S',  'G',	2,    0,    0x34, 0x12, 0xbc, 0x2a, 2, 0, 64, 0, 0, 0,	 0x00,
-	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 2,	0,    0,    0, 0, 0,  0, 0, 'h', 'i',
+	'L', 'M', 'S', 'G', 3, 0, 2, 0,	 0xab, 0x89, 0x67, 0x45, 0x23, 0x21, 0, 0,   0,
+	0,   0,	  0,   1,   0, 0, 0, 64, 0,    0,    0,	   2,	 0,    0,    0, 'h', 'i',
 };
 
 uint8_t mm_in[128];
@@ -34,7 +34,7 @@ mm_base(uint16_t peer)
 		const struct leat_op *op = mock.ops[i];
 
 		if (op->peer == peer && op->type == LEAT_OP_TRECV && op->tag >> 62 == 1)
-			return op->tag & ~(UINT64_C(3) << 62) & ~UINT64_C(0xffffffff);
+			return op->tag & ~(UINT64_C(3) << 62) & ~UINT64_C(0xffff);
 	}
 	fail_msg("no receive");
 	return 0;

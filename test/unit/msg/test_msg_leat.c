@@ -139,7 +139,6 @@ test_recv_together(void **state)
 	struct leat_msg_req rx[5];
 	struct leat_msg_stats stats;
 	struct leat_msg_conn *c;
-	struct leat_peer *peer;
 	char buf[5][8];
 	uint64_t base, n;
 	struct mm mm;
@@ -148,7 +147,6 @@ test_recv_together(void **state)
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
-	peer = &mm.ep->peers[0];
 	/* The second send arrives first; of the first one there is a request for half. */
 	n = behind(mm_head(4, 2, 0, "four"), 4, "five");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
@@ -170,10 +168,7 @@ test_recv_together(void **state)
 	mm_drive(&mm);
 	assert_memory_equal(buf[3], "four", 4);
 	/* What is left can be received after the end. */
-	leat_peer_closing(mm.ep, peer, 0, "closed");
-	while (mock.nb_ops > 0)
-		mm_finish(&mm, mock.ops[0], -ECONNRESET, 0);
-	leat_peer_down(mm.ep, peer);
+	mm_peer_ends(&mm, 0, 0);
 	mm_drive(&mm);
 	mm_recv(c, &rx[4], buf[4], 8);
 	mm_drive(&mm);
@@ -423,7 +418,7 @@ test_wrap(void **state)
 		mm_finish(&mm, op, 0, op->size);
 		mm_arrive(&mm, 0, MM_TAG(1, base, (uint32_t)(first + i)), mm_in, n);
 		mm_drive(&mm);
-		op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, i / 2));
+		op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, (uint32_t)(first + i / 2)));
 		if (op != NULL)
 			mm_finish(&mm, op, 0, op->size);
 		assert_int_equal(mm.nb_back, 2 * i + 2);
@@ -433,6 +428,91 @@ test_wrap(void **state)
 }
 
 /* Two connections, and the one that had the place before: each has its own tags. */
+/*
+ * A message of a connection that has ended meets no receive, though more of them than fit in 14
+ * bits came since.
+ */
+static void
+test_old_connection(void **state)
+{
+	struct leat_msg_conn *c;
+	struct leat_op *op;
+	struct mm mm;
+	uint64_t old;
+	unsigned int i;
+
+	(void)state;
+	mm_open(&mm);
+	c = mm_open_leat(&mm, 0);
+	old = mm_base(leat_msg_conn_peer(c));
+	for (i = 0; i <= 1u << 14; i++) {
+		unsigned int kind;
+
+		assert_int_equal(leat_msg_close(c, 0), 0);
+		mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+		while (mm.nb_ev[LEAT_MSG_CLOSED] == 0)
+			mm_drive(&mm);
+		assert_ptr_equal(mm_open_leat(&mm, 0), c);
+		for (kind = 1; kind <= 3; kind++) {
+			op = mm_meets(leat_msg_conn_peer(c), MM_TAG(kind, old, 0));
+			if (op != NULL)
+				fail_msg("connection %u receives the first one's kind %u", i, kind);
+		}
+	}
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+	mm_close(&mm, &c, 1);
+}
+
+/* Contexts may share an endpoint: their connections have no number in common. */
+static void
+test_old_context(void **state)
+{
+	struct leat_msg_conn *c;
+	uint64_t old, next;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = mm_open_leat(&mm, 0);
+	old = mm_base(0);
+	mm_close(&mm, &c, 1);
+	mm_open(&mm);
+	c = mm_open_leat(&mm, 0);
+	next = mm_base(0);
+	assert_int_equal((next - old) >> 16 & ((UINT64_C(1) << 46) - 1), 1);
+	mm_close(&mm, &c, 1);
+}
+
+/* Ids wrap at 2^16 in tags, and at 2^32 in heads. */
+static void
+test_ids_in_tags(void **state)
+{
+	static const uint32_t firsts[] = { 0xfffe, 0xfffffffe };
+	struct leat_msg_req tx[2];
+	struct leat_msg_conn *c;
+	uint64_t base;
+	unsigned int i;
+	struct mm mm;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(firsts); i++) {
+		mm_open(&mm);
+		c = mm_open_leat(&mm, firsts[i]);
+		base = mm_base(0);
+		assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, 0xfffe)));
+		assert_non_null(mm_posted(0, LEAT_OP_TRECV, MM_TAG(1, base, 1)));
+		mm_send(c, &tx[0], NULL, 0);
+		mm_drive(&mm);
+		mm_send(c, &tx[1], NULL, 0);
+		assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0xfffe)));
+		assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0xffff)));
+		assert_int_equal(mock.ops[mock.nb_ops - 1]->size, 16);
+		assert_int_equal(((const uint8_t *)mock.ops[mock.nb_ops - 1]->buf)[10],
+				 i == 0 ? 1 : 0);
+		mm_close(&mm, &c, 1);
+	}
+}
+
 static void
 test_tags_differ(void **state)
 {
@@ -446,15 +526,15 @@ test_tags_differ(void **state)
 	c[1] = mm_open_leat(&mm, 0);
 	base[0] = mm_base(0);
 	base[1] = mm_base(1);
-	assert_int_not_equal(base[0] >> 46, base[1] >> 46);
+	assert_int_not_equal(base[0], base[1]);
 	assert_int_equal(leat_msg_close(c[0], 0), 0);
 	while (mm.nb_ev[LEAT_MSG_CLOSED] == 0)
 		mm_drive(&mm);
 	third = mm_open_leat(&mm, 0);
 	assert_ptr_equal(third, c[0]);
 	base[2] = mm_base(leat_msg_conn_peer(third));
-	assert_int_equal(base[0] >> 46, base[2] >> 46);
 	assert_int_not_equal(base[0], base[2]);
+	assert_int_not_equal(base[1], base[2]);
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 	mm_close(&mm, c, 2);
 }
@@ -478,6 +558,9 @@ broken(const void *data, uint64_t len, unsigned int kind, int status)
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_ptr_equal(mm.ev.conn, c[0]);
 	assert_int_equal(mm.ev.status, status);
+	/* The message's id, not what else is in its tag. */
+	if (strncmp(mm.ev.text, "message", 7) == 0)
+		assert_true(mm.ev.text[8] == '0' && mm.ev.text[9] != 'x');
 	n = mm_head(2, 2, 0, "ok");
 	mm_arrive(&mm, 1, MM_TAG(1, mm_base(1), 0), mm_in, n);
 	mm_drive(&mm);
@@ -535,15 +618,13 @@ test_hello(void **state)
 	/* Nobody said hello: plain, unless that is not wanted. */
 	c[0] = mm_connect(&mm, NULL, "hi there", 8);
 	assert_int_equal(leat_msg_conn_mode(c[0]), LEAT_MSG_PLAIN);
-	c[1] = mm_connect(&mm, &must, NULL, 0);
-	mm_drive(&mm);
+	c[1] = mm_refused(&mm, &must, NULL, 0);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_int_equal(mm.ev.status, -EPROTONOSUPPORT);
 	/* Malformed: 1 credit. */
 	memcpy(bad, mm_hello, sizeof(bad));
-	bad[10] = 1;
-	c[2] = mm_connect(&mm, NULL, bad, sizeof(bad));
-	mm_drive(&mm);
+	bad[6] = 1;
+	c[2] = mm_refused(&mm, NULL, bad, sizeof(bad));
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 2);
 	assert_int_equal(mm.ev.status, -EPROTO);
 
@@ -563,7 +644,6 @@ test_received_after_end(void **state)
 {
 	struct leat_msg_req rx[3];
 	struct leat_msg_conn *c;
-	struct leat_peer *peer;
 	char buf[3][8];
 	uint64_t n;
 	struct mm mm;
@@ -571,15 +651,11 @@ test_received_after_end(void **state)
 	(void)state;
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
-	peer = &mm.ep->peers[0];
 	n = mm_head(3, 2, 0, "one");
 	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 0), mm_in, n);
 	n = mm_head(3, 2, 0, "two");
 	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 1), mm_in, n);
-	leat_peer_closing(mm.ep, peer, 0, "closed");
-	while (mock.nb_ops > 0)
-		mm_finish(&mm, mock.ops[0], -ECONNRESET, 0);
-	leat_peer_down(mm.ep, peer);
+	mm_peer_ends(&mm, 0, 0);
 	mm_drive(&mm);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
@@ -610,6 +686,9 @@ main(void)
 		cmocka_unit_test(test_front_arrives_last),
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_tags_differ),
+		cmocka_unit_test(test_old_connection),
+		cmocka_unit_test(test_old_context),
+		cmocka_unit_test(test_ids_in_tags),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_hello),
 		cmocka_unit_test(test_received_after_end),

@@ -346,23 +346,6 @@ test_drained(void **state)
 	over_and_closed(-ECANCELED);
 }
 
-/* The peer of the first connection is no more. */
-static void
-peer_dies(void)
-{
-	struct leat_peer *peer = &mm.ep->peers[0];
-	unsigned int i;
-
-	leat_peer_closing(mm.ep, peer, -ECONNRESET, "killed");
-	for (i = 0; i < mock.nb_ops;) {
-		if (mock.ops[i]->peer == 0)
-			mm_finish(&mm, mock.ops[i], -ECONNRESET, 0);
-		else
-			i++;
-	}
-	leat_peer_down(mm.ep, peer);
-}
-
 static void
 test_gone_and_closed(void **state)
 {
@@ -372,7 +355,7 @@ test_gone_and_closed(void **state)
 	comes("8 bytes.", 2);
 	arrives("too late", 2);
 	assert_int_equal(leat_msg_close(c, 1000000), 0);
-	peer_dies();
+	mm_peer_ends(&mm, 0, -ECONNRESET);
 	assert_int_equal(leat_ep_events(mm.ep, &ev, 1), 1);
 	assert_true(leat_msg_event(mm.m, &ev));
 	over_and_closed(-ECONNRESET);
@@ -386,7 +369,7 @@ test_gone(void **state)
 
 	(void)state;
 	comes("8 bytes.", 2);
-	peer_dies();
+	mm_peer_ends(&mm, 0, -ECONNRESET);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_int_equal(mm.nb_back, 3);
@@ -465,7 +448,7 @@ test_limits(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_CLOSED], 1);
 	memcpy(hello, mm_hello, sizeof(hello));
-	hello[12] = 8; /* eager_max */
+	hello[24] = 8; /* eager_max */
 	conns[1] = mm_connect(&mm, &conf, hello, sizeof(hello));
 	mm_send(conns[1], &tx[0], "8 bytes.", 8);
 	mm_send(conns[1], &tx[1], "and then sixteen", 16);

@@ -497,6 +497,40 @@ test_beside(void **state)
 	mm_close(&mm, &c, 1);
 }
 
+/* The endpoint has room for one send at a time: connections that wait for it get it in turn. */
+static void
+test_room_in_turn(void **state)
+{
+	struct leat_msg_req tx[4][12];
+	struct leat_msg_conn *c[4];
+	unsigned int i, k, turn, sent[4] = { 0 };
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	mock.tx_max = 1;
+	for (i = 0; i < 4; i++)
+		c[i] = mm_connect(&mm, &plain, NULL, 0);
+	for (i = 0; i < 4; i++) {
+		for (k = 0; k < 12; k++)
+			mm_send(c[i], &tx[i][k], NULL, 0);
+	}
+	for (turn = 0; turn < 32; turn++) {
+		assert_int_equal(mm_count(LEAT_OP_TSEND), 1);
+		for (k = 0; mock.ops[k]->type != LEAT_OP_TSEND; k++)
+			;
+		sent[mock.ops[k]->peer]++;
+		mock_finish(mm.ep, k, 0, 8);
+		mm_drive(&mm);
+	}
+	for (i = 0; i < 4; i++) {
+		if (sent[i] < 6)
+			fail_msg("connection %u sent %u of %u", i, sent[i], turn);
+	}
+	mm.nb_back = 0;
+	mm_close(&mm, c, 4);
+}
+
 static void
 test_create_refuses(void **state)
 {
@@ -551,6 +585,7 @@ main(void)
 		cmocka_unit_test(test_op_error),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_room_in_turn),
 		cmocka_unit_test(test_create_refuses),
 	};
 

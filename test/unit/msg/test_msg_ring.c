@@ -6,169 +6,11 @@
 
 #include <rte_mempool.h>
 
-#include <leat_error.h>
-#include <leat_fabric.h>
-#include <leat_msg.h>
+#include "msg_pair.h"
 
-#include "leat_cmocka.h"
-
-#define MAX_CONNS 8
 #define BIG (1u << 20)
 
-struct end {
-	struct leat_ep *ep;
-	struct leat_msg *m;
-	struct leat_msg_conn *accepted; /* the last one */
-	struct leat_msg_conn_conf conf; /* for accepting */
-	struct leat_msg_req *back[256];
-	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
-	struct leat_msg_event ev;
-};
-
-static struct end a, b;
-static char addr[LEAT_ADDR_MAX];
 static uint8_t big_tx[BIG], big_rx[BIG];
-
-static int
-start(void **state)
-{
-	static char prog[] = "test_msg", tel[] = "--no-telemetry", pci[] = "--no-pci";
-	static char dev[] = "--vdev=fabric_ring0", log[] = "--log-level=leat.*:warning";
-	char *argv[] = { prog, tel, pci, log, dev, NULL };
-
-	(void)state;
-	if (leat_init(RTE_DIM(argv) - 1, argv) < 0) {
-		print_error("leat_init: %s\n", leat_err_msg());
-		return -1;
-	}
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	(void)state;
-	return leat_cleanup();
-}
-
-static void
-end_open(struct end *e)
-{
-	struct leat_ep_conf conf = { .ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV),
-				     .max_peers = MAX_CONNS };
-
-	memset(e, 0, sizeof(*e));
-	e->ep = leat_ep_create(leat_dev_get(0), &conf);
-	assert_non_null(e->ep);
-	e->m = leat_msg_create(e->ep, NULL);
-	if (e->m == NULL)
-		fail_msg("leat_msg_create: %s", leat_err_msg());
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	end_open(&a);
-	end_open(&b);
-	assert_int_equal(leat_ep_listen(b.ep, "b:0"), 0);
-	assert_int_equal(leat_ep_listen_addr(b.ep, addr, sizeof(addr)), 0);
-	return 0;
-}
-
-/* Messages only. */
-static void
-end_poll(struct end *e, uint16_t max)
-{
-	struct leat_op *ops[32];
-	uint16_t n;
-
-	n = leat_ep_poll(e->ep, ops, max);
-	assert_int_equal(leat_msg_process(e->m, ops, n), 0);
-	n = leat_msg_poll(e->m, &e->back[e->nb_back], (uint16_t)(RTE_DIM(e->back) - e->nb_back));
-	e->nb_back += n;
-}
-
-static void
-end_drive(struct end *e)
-{
-	struct leat_event ev;
-
-	end_poll(e, 32);
-	while (leat_ep_events(e->ep, &ev, 1) == 1) {
-		if (ev.type == LEAT_EV_CONNECT_REQ) {
-			e->accepted = leat_msg_accept(e->m, &ev, &e->conf);
-			if (e->accepted == NULL)
-				assert_int_equal(leat_ep_reject(e->ep, ev.peer), 0);
-		} else {
-			assert_true(leat_msg_event(e->m, &ev) == (ev.type != LEAT_EV_SHUTDOWN));
-		}
-	}
-	while (leat_msg_events(e->m, &e->ev, 1) == 1)
-		e->nb_ev[e->ev.type]++;
-}
-
-/* Until the condition holds. */
-#define drive_until(cond)                                                                          \
-	do {                                                                                       \
-		unsigned int turns_ = 0;                                                           \
-		while (!(cond)) {                                                                  \
-			end_drive(&a);                                                             \
-			end_drive(&b);                                                             \
-			if (++turns_ > 1000000)                                                    \
-				fail_msg("waited in vain: %s", #cond);                             \
-		}                                                                                  \
-	} while (0)
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(leat_msg_destroy(a.m), 0);
-	assert_int_equal(leat_msg_destroy(b.m), 0);
-	assert_int_equal(leat_ep_close(a.ep, 1000000, NULL, NULL), 0);
-	assert_int_equal(leat_ep_close(b.ep, 1000000, NULL, NULL), 0);
-	return 0;
-}
-
-static void
-send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size)
-{
-	*req = (struct leat_msg_req){ .buf = (void *)(uintptr_t)buf, .size = size };
-	assert_int_equal(leat_msg_send(c, &req, 1), 1);
-}
-
-static void
-recv1(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size)
-{
-	*req = (struct leat_msg_req){ .buf = buf, .size = size };
-	assert_int_equal(leat_msg_recv(c, &req, 1), 1);
-}
-
-static struct leat_msg_conn *
-connected(const struct leat_msg_conn_conf *conf)
-{
-	struct leat_msg_conn *c = leat_msg_connect(a.m, addr, conf);
-	unsigned int up_a = a.nb_ev[LEAT_MSG_UP], up_b = b.nb_ev[LEAT_MSG_UP];
-
-	assert_non_null(c);
-	if (conf != NULL)
-		b.conf = *conf;
-	drive_until(a.nb_ev[LEAT_MSG_UP] > up_a && b.nb_ev[LEAT_MSG_UP] > up_b);
-	return c;
-}
-
-static void
-close_both(struct leat_msg_conn *c)
-{
-	unsigned int n = b.nb_ev[LEAT_MSG_CLOSED];
-
-	assert_int_equal(leat_msg_close(c, 1000000), 0);
-	assert_int_equal(leat_msg_close(c, 1000000), -EALREADY);
-	assert_int_equal(leat_msg_close(b.accepted, 1000000), 0);
-	drive_until(a.nb_ev[LEAT_MSG_CLOSED] > 0 && b.nb_ev[LEAT_MSG_CLOSED] > n);
-	a.nb_ev[LEAT_MSG_CLOSED] = 0;
-}
 
 /* Posted while the connection is not even asked for at the other side. */
 static void
@@ -566,7 +408,7 @@ test_shutdown(void **state)
 	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
 	assert_int_equal(leat_msg_destroy(a.m), 0);
 	assert_int_equal(leat_ep_destroy(a.ep), 0);
-	end_open(&a);
+	end_open(&a, PAIR_RING, MAX_CONNS);
 	assert_int_equal(leat_msg_close(b.accepted, 0), 0);
 	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
@@ -575,22 +417,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_before_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_connect_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_close_while_connecting, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drain_leat, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drain_plain, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drain_times_out, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_mempool, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancel_behind_leat, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancel_behind_plain, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancel_random_leat, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancel_random_plain, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_shutdown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_before_up, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_connect_fails, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_close_while_connecting, pair_setup,
+						pair_teardown),
+		cmocka_unit_test_setup_teardown(test_drain_leat, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_drain_plain, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_drain_times_out, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_mempool, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_modes, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_open, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_behind_leat, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_behind_plain, pair_setup,
+						pair_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_random_leat, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_random_plain, pair_setup,
+						pair_teardown),
+		cmocka_unit_test_setup_teardown(test_many, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_shutdown, pair_setup, pair_teardown),
 	};
 
-	return cmocka_run_group_tests_name("msg_ring", tests, start, stop);
+	return cmocka_run_group_tests_name("msg_ring", tests, pair_start, pair_stop);
 }

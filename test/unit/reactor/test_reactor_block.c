@@ -59,6 +59,32 @@ test_timeouts(void **state)
 	assert_int_equal(stats().blocks, before.blocks);
 }
 
+/* A timer far away wakes it once, when it expires; however the reactor was driven before. */
+static void
+test_far_timer_wakes_once(void **state)
+{
+	struct leat_timer far, near;
+	unsigned int blocks;
+	uint64_t expiry;
+
+	(void)state;
+	assert_int_equal(leat_poller_remove(app.p), 0);
+	app.p = NULL;
+	leat_timer_init(&near, on_timer, NULL);
+	leat_timer_init(&far, on_timer, NULL);
+	leat_timer_start(app.r, &far, 100 * 1000 * 1000);
+	expiry = far.node.expiry;
+	leat_timer_start(app.r, &near, 1000);
+	fired = 0;
+	while (fired == 0)
+		turns(1);
+	blocks = os.blocks;
+	while (fired == 1)
+		turns(1);
+	assert_in_range(test_clock, expiry, expiry + 4 * US);
+	assert_in_range(os.blocks - blocks, 1, 2);
+}
+
 /* ---- what others ask for wakes it ---- */
 
 static void
@@ -96,7 +122,8 @@ test_woken(void **state)
 	s = stats();
 	os.meanwhile = ask_message;
 	now = test_clock;
-	assert_int_equal(leat_reactor_turn(app.r), 0);
+	/* There is work for the next turn. */
+	assert_int_equal(leat_reactor_turn(app.r), 1);
 	assert_int_equal(test_clock, now);
 	assert_int_equal(os.pokes, 1);
 	assert_int_equal(stats().wake_messages, s.wake_messages + 1);
@@ -366,9 +393,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_timeouts),	  CASE(test_woken),   CASE(test_fallback),
-		CASE(test_refused),	  CASE(test_removed), CASE(test_removed_busy),
-		CASE(test_paused),	  CASE(test_shut),    CASE(test_busy),
+		CASE(test_far_timer_wakes_once),
+		CASE(test_timeouts),
+		CASE(test_woken),
+		CASE(test_fallback),
+		CASE(test_refused),
+		CASE(test_removed),
+		CASE(test_removed_busy),
+		CASE(test_paused),
+		CASE(test_shut),
+		CASE(test_busy),
 		CASE(test_events_follow),
 	};
 

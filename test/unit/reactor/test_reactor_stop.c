@@ -31,14 +31,14 @@ static int
 stopping_poller(void *arg, uint64_t now)
 {
 	(void)now;
-	leat_reactor_stop(arg, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(arg, LEAT_REACTOR_STOP_NO_DEADLINE);
 	return 0;
 }
 
 static void
 stopping_message(void *arg)
 {
-	leat_reactor_stop(arg, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(arg, LEAT_REACTOR_STOP_NO_DEADLINE);
 }
 
 static void
@@ -46,7 +46,7 @@ stopping_timer(struct leat_timer *timer, void *arg, uint64_t now)
 {
 	(void)timer;
 	(void)now;
-	leat_reactor_stop(arg, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(arg, LEAT_REACTOR_STOP_NO_DEADLINE);
 }
 
 static int
@@ -72,7 +72,7 @@ test_run(void **state)
 
 	(void)state;
 	assert_int_equal(leat_reactor_wait(r), 0);
-	leat_reactor_stop(r, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(r), 0);
 	assert_null(leat_reactor_self());
 
@@ -81,6 +81,10 @@ test_run(void **state)
 	assert_int_equal(leat_reactor_run(r), 0);
 	assert_int_equal(leat_poller_remove(p), 0);
 
+	/* To one that has not been run yet; one that has stopped refuses. */
+	assert_int_equal(leat_reactor_call(r, stopping_message, r), -ESHUTDOWN);
+	assert_int_equal(leat_reactor_destroy(r), 0);
+	r = test_reactor("r");
 	assert_int_equal(leat_reactor_call(r, stopping_message, r), 0);
 	assert_int_equal(leat_reactor_run(r), 0);
 
@@ -229,7 +233,7 @@ test_second_stop(void **state)
 	p = leat_reactor_poller_add(r, "never", work_poll, &a, 0);
 	assert_non_null(p);
 	assert_int_equal(leat_poller_quiesce_set(p, work_quiesce), 0);
-	leat_reactor_stop(r, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	test_turns(r, 1000);
 	start = test_clock;
 	leat_reactor_stop(r, 1000);

@@ -66,7 +66,7 @@ static inline void
 worker_start(struct leat_scope *s, struct worker *w, unsigned int rounds)
 {
 	*w = (struct worker){ .res = &hand, .h.answer = LEAT_CANCEL_FREED, .rounds = rounds };
-	assert_int_equal(leat_pbranch(s, "worker", worker_main, w, &w->ret), 0);
+	assert_int_equal(leat_scope_branch(s, "worker", worker_main, w, &w->ret), 0);
 }
 
 /* A branch that lets all others come to their waits, then cancels. */
@@ -83,7 +83,7 @@ canceller_main(void *arg)
 	struct canceller *c = arg;
 
 	assert_int_equal(leat_task_yield(), 0);
-	c->result = leat_pcancel();
+	c->result = leat_scope_cancel_siblings();
 	c->others_ended = c->other != NULL && c->other->ended;
 	c->cancelled = leat_task_cancelled();
 	return 0;
@@ -93,7 +93,7 @@ static inline void
 canceller_start(struct leat_scope *s, struct canceller *c, struct worker *other)
 {
 	*c = (struct canceller){ .result = 1, .other = other };
-	assert_int_equal(leat_pbranch(s, "canceller", canceller_main, c, NULL), 0);
+	assert_int_equal(leat_scope_branch(s, "canceller", canceller_main, c, NULL), 0);
 }
 
 /* A branch that waits for two of its own: a worker, and maybe one that cancels it. */
@@ -101,14 +101,14 @@ struct nest {
 	struct worker w;
 	struct canceller c;
 	struct leat_scope s;
-	int result; /* of leat_pwait() */
+	int result; /* of leat_scope_wait() */
 	bool cancelled;
 };
 
 static inline int
 nest_wait(struct nest *n)
 {
-	n->result = leat_pwait(&n->s);
+	n->result = leat_scope_wait(&n->s);
 	n->cancelled = leat_task_cancelled();
 	return n->result;
 }
@@ -137,7 +137,7 @@ quiet_nest_main(void *arg)
 static inline void
 nest_start(struct leat_scope *s, struct nest *n)
 {
-	assert_int_equal(leat_pbranch(s, "nest", nest_main, n, NULL), 0);
+	assert_int_equal(leat_scope_branch(s, "nest", nest_main, n, NULL), 0);
 }
 
 /* A test whose body is a task. */

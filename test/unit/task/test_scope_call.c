@@ -66,7 +66,7 @@ delayed_cancel(void *arg)
 			i = 0;
 		assert_int_equal(leat_task_yield(), 0);
 	}
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	return 0;
 }
 
@@ -87,11 +87,11 @@ call_races(void *arg)
 			race.called[j] = 0;
 			race.ret[j] = 0;
 			calls[j] = (struct one_call){ .race = &race, .i = j };
-			assert_int_equal(leat_pbranch(&s, "call", caller, &calls[j], &race.got[j]),
-					 0);
+			assert_int_equal(
+				leat_scope_branch(&s, "call", caller, &calls[j], &race.got[j]), 0);
 		}
-		assert_int_equal(leat_pbranch(&s, "cancel", delayed_cancel, &race, NULL), 0);
-		assert_int_equal(leat_pwait(&s), 0);
+		assert_int_equal(leat_scope_branch(&s, "cancel", delayed_cancel, &race, NULL), 0);
+		assert_int_equal(leat_scope_wait(&s), 0);
 		/* The scope has ended, so nobody on the other side touches any of it now. */
 		for (j = 0; j < CALLERS; j++) {
 			assert_int_equal(race.got[j], race.called[j] ? 0 : -ECANCELED);
@@ -134,7 +134,7 @@ test_calls_against_cancel(void **state)
 		test_turns(t.r, 1);
 	assert_int_equal(leat_task_join(task, NULL), 0);
 	task_test_end(&t);
-	leat_reactor_stop(other, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(other, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	assert_null(failed);
 	assert_int_equal(leat_reactor_destroy(other), 0);

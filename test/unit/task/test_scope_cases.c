@@ -19,7 +19,7 @@ cancel_one(void *arg)
 	leat_scope_init(&s);
 	canceller_start(&s, &c, NULL);
 	worker_start(&s, &w, 2);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(c.result, 0);
 	assert_int_equal(w.results[0], -ECANCELED);
 	assert_int_equal(w.h.posts, 1);
@@ -40,7 +40,7 @@ cancel_one_of_two_scopes(void *arg)
 	for (i = 0; i < 2; i++)
 		nest_start(&s, &n[i]);
 	/* Both cancel, each its own; nobody is cancelled by the other one. */
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(n[i].c.result, 0);
 		assert_int_equal(n[i].w.h.cancels, 1);
@@ -82,9 +82,10 @@ shared_scope(void *arg)
 
 	leat_scope_init(&s);
 	for (i = 0; i < 2; i++)
-		assert_int_equal(leat_pbranch(&s, "wait", wait_event, &sh->ev, &sh->ret[i]), 0);
+		assert_int_equal(leat_scope_branch(&s, "wait", wait_event, &sh->ev, &sh->ret[i]),
+				 0);
 	canceller_start(&s, &c, NULL);
-	return leat_pwait(&s);
+	return leat_scope_wait(&s);
 }
 
 static int
@@ -98,11 +99,11 @@ cancel_two_on_one_object(void *arg)
 	/* Those of the scope are cancelled, out of the middle of the event's list; the others are
 	 * served. */
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "before", wait_event, &sh.ev, &before), 0);
-	assert_int_equal(leat_pbranch(&s, "scope", shared_scope, &sh, NULL), 0);
-	assert_int_equal(leat_pbranch(&s, "after", wait_event, &sh.ev, &after), 0);
-	assert_int_equal(leat_pbranch(&s, "set", set_event, &sh.ev, NULL), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "before", wait_event, &sh.ev, &before), 0);
+	assert_int_equal(leat_scope_branch(&s, "scope", shared_scope, &sh, NULL), 0);
+	assert_int_equal(leat_scope_branch(&s, "after", wait_event, &sh.ev, &after), 0);
+	assert_int_equal(leat_scope_branch(&s, "set", set_event, &sh.ev, NULL), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(sh.ret[0], -ECANCELED);
 	assert_int_equal(sh.ret[1], -ECANCELED);
 	assert_int_equal(before, 0);
@@ -125,7 +126,7 @@ cancel_64_at_once(void *arg)
 	leat_scope_init(&s);
 	for (i = 0; i < CROWD; i++)
 		canceller_start(&s, &c[i], NULL);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < CROWD; i++) {
 		ok += c[i].result == 0;
 		exist += c[i].result == -EEXIST;
@@ -151,7 +152,7 @@ receive_then_break(void *arg)
 {
 	int ret = leat_task_event_wait(arg);
 
-	leat_pbreak(ret);
+	leat_scope_break(ret);
 }
 
 static int
@@ -161,9 +162,9 @@ timer_against_receive(void *arg)
 	struct leat_scope s;
 
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "timer", timer_10s, NULL, &timer), 0);
-	assert_int_equal(leat_pbranch(&s, "receive", receive_then_break, arg, &receive), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "timer", timer_10s, NULL, &timer), 0);
+	assert_int_equal(leat_scope_branch(&s, "receive", receive_then_break, arg, &receive), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(timer, -ECANCELED);
 	assert_int_equal(receive, 0);
 	return 0;
@@ -230,13 +231,14 @@ results_and_first_failure(void *arg)
 	assert_string_equal(name, "");
 	/* The first in time, not in order. */
 	for (i = 0; i < 5; i++)
-		assert_int_equal(leat_pbranch(&s,
-					      i == 2   ? "late"
-					      : i == 3 ? "early"
-						       : "fine",
-					      i == 2 ? fail_second : return_it, &give[i], &got[i]),
+		assert_int_equal(leat_scope_branch(&s,
+						   i == 2   ? "late"
+						   : i == 3 ? "early"
+							    : "fine",
+						   i == 2 ? fail_second : return_it, &give[i],
+						   &got[i]),
 				 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(got[i], give[i]);
 	assert_int_equal(leat_scope_failure(&s, &name), -EIO);
@@ -255,7 +257,7 @@ cancelled_is_no_failure(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 1);
 	canceller_start(&s, &c, NULL);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(w.ret, -ECANCELED);
 	assert_int_equal(leat_scope_failure(&s, NULL), 0);
 	return 0;
@@ -268,7 +270,7 @@ empty_scope(void *arg)
 
 	(void)arg;
 	leat_scope_init(&s);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	return 0;
 }
 
@@ -281,9 +283,9 @@ no_function(void *arg)
 	(void)arg;
 	leat_scope_init(&s);
 	worker_start(&s, &w, 1);
-	assert_int_equal(leat_pbranch(&s, "none", NULL, NULL, NULL), -EINVAL);
+	assert_int_equal(leat_scope_branch(&s, "none", NULL, NULL, NULL), -EINVAL);
 	/* What had not begun never does. */
-	assert_int_equal(leat_pwait(&s), -EINVAL);
+	assert_int_equal(leat_scope_wait(&s), -EINVAL);
 	assert_false(w.ended);
 	assert_int_equal(w.ret, -ECANCELED);
 	return 0;
@@ -302,10 +304,10 @@ no_room(void *arg)
 	leat_scope_init(&s);
 	for (i = 0; i < 3; i++)
 		worker_start(&s, &w[i], 1);
-	assert_int_equal(leat_pbranch(&s, "much", worker_main, &w[3], &w[3].ret), -ENOMEM);
+	assert_int_equal(leat_scope_branch(&s, "much", worker_main, &w[3], &w[3].ret), -ENOMEM);
 	/* Nor for any other: the scope is not going to be whole. */
-	assert_int_equal(leat_pbranch(&s, "more", worker_main, &w[3], NULL), -ENOMEM);
-	assert_int_equal(leat_pwait(&s), -ENOMEM);
+	assert_int_equal(leat_scope_branch(&s, "more", worker_main, &w[3], NULL), -ENOMEM);
+	assert_int_equal(leat_scope_wait(&s), -ENOMEM);
 	for (i = 0; i < 3; i++)
 		assert_false(w[i].ended);
 	assert_int_equal(w[3].ret, -ECANCELED);
@@ -329,7 +331,7 @@ test_no_room_for_a_branch(void **state)
 static int
 wrong_task(void *arg)
 {
-	assert_int_equal(leat_pwait(arg), -EPERM);
+	assert_int_equal(leat_scope_wait(arg), -EPERM);
 	return 0;
 }
 
@@ -340,8 +342,8 @@ only_the_parent_waits(void *arg)
 
 	(void)arg;
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "wrong", wrong_task, &s, NULL), 0);
-	return leat_pwait(&s);
+	assert_int_equal(leat_scope_branch(&s, "wrong", wrong_task, &s, NULL), 0);
+	return leat_scope_wait(&s);
 }
 
 /* The parent is awake, but has not run yet: nobody would wait for one more. */
@@ -351,7 +353,7 @@ branch_after_the_end(void *arg)
 	struct worker *w = arg;
 
 	assert_true(w->ended);
-	assert_int_equal(leat_pbranch(w->scope, "late", wrong_task, NULL, NULL), -EPERM);
+	assert_int_equal(leat_scope_branch(w->scope, "late", wrong_task, NULL, NULL), -EPERM);
 	return 0;
 }
 
@@ -365,8 +367,8 @@ no_branch_after_the_end(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 0);
 	w.scope = &s;
-	assert_int_equal(leat_lonely("late", branch_after_the_end, &w), 0);
-	return leat_pwait(&s);
+	assert_int_equal(leat_task_spawn_detached("late", branch_after_the_end, &w), 0);
+	return leat_scope_wait(&s);
 }
 
 static void
@@ -378,17 +380,17 @@ test_outside_of_tasks(void **state)
 
 	(void)state;
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "x", wrong_task, NULL, NULL), -EPERM);
-	assert_int_equal(leat_pwait(&s), -EPERM);
-	assert_int_equal(leat_pcancel(), -EINVAL);
-	assert_int_equal(leat_lonely("x", wrong_task, NULL), -EPERM);
+	assert_int_equal(leat_scope_branch(&s, "x", wrong_task, NULL, NULL), -EPERM);
+	assert_int_equal(leat_scope_wait(&s), -EPERM);
+	assert_int_equal(leat_scope_cancel_siblings(), -EINVAL);
+	assert_int_equal(leat_task_spawn_detached("x", wrong_task, NULL), -EPERM);
 	assert_int_equal(leat_task_event_wait(&ev), -EPERM);
 	assert_false(leat_task_cancelled());
 	leat_task_mask(&mask);
 	leat_task_unmask(&mask);
 }
 
-/* ---- leat_within ---- */
+/* ---- leat_task_within ---- */
 
 static int
 slow(void *arg)
@@ -401,8 +403,8 @@ static int
 slow_branches(struct leat_scope *s, int *ret)
 {
 	leat_scope_init(s);
-	assert_int_equal(leat_pbranch(s, "slow", slow, ret, NULL), 0);
-	return leat_pwait(s);
+	assert_int_equal(leat_scope_branch(s, "slow", slow, ret, NULL), 0);
+	return leat_scope_wait(s);
 }
 
 /* Hands on what its branch returned. */
@@ -426,17 +428,19 @@ within(void *arg)
 	int ret;
 
 	(void)arg;
-	assert_int_equal(leat_within(100, leat_task_event_wait(&ev)), -ETIMEDOUT);
+	assert_int_equal(leat_task_within(100, leat_task_event_wait(&ev)), -ETIMEDOUT);
 	assert_true(test_clock >= begin + 100 * US && test_clock < begin + 110 * US);
-	assert_int_equal(leat_within(1000, leat_task_sleep(10)), 0);
-	assert_int_equal(leat_within(0, leat_task_sleep(10)), -ETIMEDOUT);
+	assert_int_equal(leat_task_within(1000, leat_task_sleep(10)), 0);
+	assert_int_equal(leat_task_within(0, leat_task_sleep(10)), -ETIMEDOUT);
 	/* The earliest counts. */
-	assert_int_equal(leat_within(10, leat_within(1000, leat_task_event_wait(&ev))), -ETIMEDOUT);
-	assert_int_equal(leat_within(1000, leat_within(10, leat_task_event_wait(&ev))), -ETIMEDOUT);
+	assert_int_equal(leat_task_within(10, leat_task_within(1000, leat_task_event_wait(&ev))),
+			 -ETIMEDOUT);
+	assert_int_equal(leat_task_within(1000, leat_task_within(10, leat_task_event_wait(&ev))),
+			 -ETIMEDOUT);
 	/* Around a scope: its branches are cancelled. */
-	assert_int_equal(leat_within(10, slow_branches(&s, &ret)), -ETIMEDOUT);
+	assert_int_equal(leat_task_within(10, slow_branches(&s, &ret)), -ETIMEDOUT);
 	assert_int_equal(ret, -ECANCELED);
-	assert_int_equal(leat_within(10, slow_branch()), -ETIMEDOUT);
+	assert_int_equal(leat_task_within(10, slow_branch()), -ETIMEDOUT);
 	/* Nothing of it is left. */
 	assert_int_equal(leat_task_sleep(1), 0);
 	assert_int_equal(leat_task_deadline(), LEAT_TASK_NO_DEADLINE);
@@ -445,7 +449,7 @@ within(void *arg)
 	assert_int_equal(leat_task_sleep(1), -ETIMEDOUT);
 	leat_task_mask(&mask);
 	assert_int_equal(leat_task_sleep(1), 0);
-	assert_int_equal(leat_within(5, leat_task_event_wait(&ev)), -ETIMEDOUT);
+	assert_int_equal(leat_task_within(5, leat_task_event_wait(&ev)), -ETIMEDOUT);
 	leat_task_unmask(&mask);
 	assert_int_equal(leat_task_sleep(1), -ETIMEDOUT);
 	leat_task_deadline_set(LEAT_TASK_NO_DEADLINE);
@@ -461,8 +465,8 @@ until_stopped(void *arg)
 	struct leat_scope s;
 
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "nest", quiet_nest_main, n, NULL), 0);
-	return leat_pwait(&s);
+	assert_int_equal(leat_scope_branch(&s, "nest", quiet_nest_main, n, NULL), 0);
+	return leat_scope_wait(&s);
 }
 
 static void

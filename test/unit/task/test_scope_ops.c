@@ -9,12 +9,12 @@
 
 static const struct leat_resource stone = { .name = "stone", hand_post, NULL, NULL };
 
-/* ---- rule 7: cancelling from a lonely branch is -EINVAL ---- */
+/* ---- rule 7: cancelling from a detached task is -EINVAL ---- */
 
 static int
-lonely_main(void *arg)
+detached_main(void *arg)
 {
-	*(int *)arg = leat_pcancel();
+	*(int *)arg = leat_scope_cancel_siblings();
 	return 0;
 }
 
@@ -22,22 +22,22 @@ static int
 rule_7(void *arg)
 {
 	struct leat_scope s;
-	int lonely = 0;
+	int detached = 0;
 	struct worker w;
 
 	(void)arg;
 	leat_scope_init(&s);
 	worker_start(&s, &w, 1);
-	assert_int_equal(leat_lonely("lonely", lonely_main, &lonely), 0);
+	assert_int_equal(leat_task_spawn_detached("detached", detached_main, &detached), 0);
 	assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(lonely, -EINVAL);
+	assert_int_equal(detached, -EINVAL);
 	assert_int_equal(w.h.posts, 1);
 	/* A task that is no branch is none either. */
-	assert_int_equal(leat_pcancel(), -EINVAL);
+	assert_int_equal(leat_scope_cancel_siblings(), -EINVAL);
 	/* Nobody was cancelled by either. */
 	assert_int_equal(w.h.cancels, 0);
 	assert_int_equal(leat_resource_end(&w.h.op, 0), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(w.ret, 0);
 	return 0;
 }
@@ -52,7 +52,7 @@ rule_8_cancel(void *arg)
 
 	assert_int_equal(leat_task_yield(), 0);
 	/* What its cancel said is what comes, whatever the completion brings. */
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	for (i = 0; i < 4; i++) {
 		bool freed = w[i].h.answer == LEAT_CANCEL_FREED;
 
@@ -79,8 +79,8 @@ rule_8(void *arg)
 		worker_start(&s, &w[i], 1);
 		w[i].h.answer = answers[i];
 	}
-	assert_int_equal(leat_pbranch(&s, "cancel", rule_8_cancel, w, NULL), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "cancel", rule_8_cancel, w, NULL), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(w[0].ret, 0);
 	assert_int_equal(w[1].ret, -ECANCELED);
 	assert_int_equal(w[2].ret, -ECANCELED);
@@ -102,7 +102,7 @@ rule_9_cancel(void *arg)
 	struct rule_9 *r = arg;
 
 	assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	worker_start(&r->s, &r->born[0], 1);
 	return 0;
 }
@@ -125,9 +125,9 @@ rule_9(void *arg)
 
 	(void)arg;
 	leat_scope_init(&r.s);
-	assert_int_equal(leat_pbranch(&r.s, "cancelled", rule_9_cancelled, &r, NULL), 0);
-	assert_int_equal(leat_pbranch(&r.s, "cancel", rule_9_cancel, &r, NULL), 0);
-	assert_int_equal(leat_pwait(&r.s), 0);
+	assert_int_equal(leat_scope_branch(&r.s, "cancelled", rule_9_cancelled, &r, NULL), 0);
+	assert_int_equal(leat_scope_branch(&r.s, "cancel", rule_9_cancel, &r, NULL), 0);
+	assert_int_equal(leat_scope_wait(&r.s), 0);
 	for (i = 0; i < 2; i++) {
 		assert_true(r.born[i].ended);
 		assert_true(r.born[i].cancelled);
@@ -145,7 +145,7 @@ rule_10_cancel(void *arg)
 	struct worker *w = arg;
 
 	assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	/* Its branch ends when it does. */
@@ -163,8 +163,8 @@ rule_10(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 2);
 	w.res = &stone;
-	assert_int_equal(leat_pbranch(&s, "cancel", rule_10_cancel, &w, NULL), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "cancel", rule_10_cancel, &w, NULL), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(w.results[0], 5);
 	/* Its next post is refused. */
 	assert_int_equal(w.results[1], -ECANCELED);
@@ -190,9 +190,9 @@ rule_11_main(void *arg)
 	struct canceller c;
 
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "branch", rule_11_branch, NULL, NULL), 0);
+	assert_int_equal(leat_scope_branch(&s, "branch", rule_11_branch, NULL, NULL), 0);
 	canceller_start(&s, &c, NULL);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	*(bool *)arg = true;
 	return 0;
 }
@@ -321,7 +321,7 @@ posts_at_once(void *arg)
 }
 
 RULE(test_resource_post_at_once, posts_at_once)
-RULE(test_rule_7_lonely_einval, rule_7)
+RULE(test_rule_7_detached_einval, rule_7)
 RULE(test_rule_8_one_of_them_wins, rule_8)
 RULE(test_rule_9_born_cancelled, rule_9)
 RULE(test_rule_10_not_cancellable, rule_10)
@@ -330,7 +330,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rule_7_lonely_einval),
+		TEST(test_rule_7_detached_einval),
 		TEST(test_rule_8_one_of_them_wins),
 		TEST(test_rule_9_born_cancelled),
 		TEST(test_rule_10_not_cancellable),

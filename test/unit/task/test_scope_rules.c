@@ -17,7 +17,7 @@ rule_1(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 1);
 	canceller_start(&s, &c, &w);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(c.result, 0);
 	assert_false(c.others_ended);
 	assert_true(w.ended);
@@ -44,7 +44,7 @@ rule_2(void *arg)
 	/* The second comes too late to send another one. */
 	canceller_start(&s, &c[0], NULL);
 	canceller_start(&s, &c[1], NULL);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < MANY; i++) {
 		assert_true(w[i].cancelled);
 		/* Never twice: one operation was asked. Never lost: nothing was started after it. */
@@ -91,7 +91,7 @@ rule_3_cancel(void *arg)
 	struct rule_3 *r = arg;
 
 	assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_int_equal(leat_resource_end(&r->h.op, 7), 0);
 	leat_task_event_set(&r->go);
 	return 0;
@@ -105,9 +105,9 @@ rule_3(void *arg)
 
 	(void)arg;
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "masked", rule_3_masked, &r, NULL), 0);
-	assert_int_equal(leat_pbranch(&s, "cancel", rule_3_cancel, &r, NULL), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "masked", rule_3_masked, &r, NULL), 0);
+	assert_int_equal(leat_scope_branch(&s, "cancel", rule_3_cancel, &r, NULL), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_false(r.before);
 	assert_true(r.after);
 	assert_int_equal(r.h.cancels, 0);
@@ -122,7 +122,7 @@ rule_3(void *arg)
 struct rule_4 {
 	struct hand h;
 	struct leat_task_event ev;
-	int resource, event, sleep, pwait, pbranch;
+	int resource, event, sleep, wait, branch;
 	bool ran;
 };
 
@@ -147,8 +147,8 @@ rule_4_late(void *arg)
 	r->event = leat_task_event_wait(&r->ev);
 	r->sleep = leat_task_sleep(1);
 	leat_scope_init(&s);
-	r->pbranch = leat_pbranch(&s, "child", rule_4_child, r, NULL);
-	r->pwait = leat_pwait(&s);
+	r->branch = leat_scope_branch(&s, "child", rule_4_child, r, NULL);
+	r->wait = leat_scope_wait(&s);
 	return 0;
 }
 
@@ -162,16 +162,16 @@ rule_4(void *arg)
 	(void)arg;
 	leat_task_event_set(&r.ev);
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "late", rule_4_late, &r, NULL), 0);
+	assert_int_equal(leat_scope_branch(&s, "late", rule_4_late, &r, NULL), 0);
 	canceller_start(&s, &c, NULL);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(c.result, 0);
 	assert_int_equal(r.resource, -ECANCELED);
 	assert_int_equal(r.h.posts, 0);
 	assert_int_equal(r.event, -ECANCELED);
 	assert_int_equal(r.sleep, -ECANCELED);
-	assert_int_equal(r.pbranch, -ECANCELED);
-	assert_int_equal(r.pwait, -ECANCELED);
+	assert_int_equal(r.branch, -ECANCELED);
+	assert_int_equal(r.wait, -ECANCELED);
 	assert_false(r.ran);
 	return 0;
 }
@@ -192,7 +192,7 @@ rule_5(void *arg)
 	canceller_start(&s, &first, NULL);
 	canceller_start(&s, &second, NULL);
 	nest_start(&s, &n);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(first.result, 0);
 	assert_int_equal(second.result, -EEXIST);
 	assert_int_equal(n.c.result, -EEXIST);
@@ -215,7 +215,7 @@ stayer_main(void *arg)
 	struct stayer *st = arg;
 
 	assert_int_equal(leat_task_yield(), 0);
-	st->cancel = leat_pcancel();
+	st->cancel = leat_scope_cancel_siblings();
 	leat_task_event_set(&st->cancelled_own);
 	st->wait = leat_resource_run(&st->h.op, &hand);
 	return 0;
@@ -236,8 +236,8 @@ skipped_main(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &k->stubborn, 1);
 	k->stubborn.h.answer = LEAT_CANCEL_LATE;
-	assert_int_equal(leat_pbranch(&s, "stayer", stayer_main, &k->stayer, NULL), 0);
-	k->result = leat_pwait(&s);
+	assert_int_equal(leat_scope_branch(&s, "stayer", stayer_main, &k->stayer, NULL), 0);
+	k->result = leat_scope_wait(&s);
 	return 0;
 }
 
@@ -248,7 +248,7 @@ skipping_canceller(void *arg)
 
 	assert_int_equal(leat_task_event_wait(&k->stayer.cancelled_own), 0);
 	/* A child scope that was cancelled on its own is success. */
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_int_equal(leat_resource_end(&k->stubborn.h.op, 3), 0);
 	return 0;
 }
@@ -261,9 +261,9 @@ rule_5_child_skipped(void *arg)
 
 	(void)arg;
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "skipped", skipped_main, &k, NULL), 0);
-	assert_int_equal(leat_pbranch(&s, "canceller", skipping_canceller, &k, NULL), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "skipped", skipped_main, &k, NULL), 0);
+	assert_int_equal(leat_scope_branch(&s, "canceller", skipping_canceller, &k, NULL), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(k.stayer.cancel, 0);
 	/* Not a second time. */
 	assert_int_equal(k.stubborn.h.cancels, 1);
@@ -275,7 +275,7 @@ rule_5_child_skipped(void *arg)
 	return 0;
 }
 
-/* ---- rule 6: it descends; caller and parent are not cancelled; the next pwait is clean ---- */
+/* ---- rule 6: it descends; caller and parent are not cancelled; the next wait is clean ---- */
 
 #define DEPTH 200
 
@@ -294,10 +294,10 @@ deep_main(void *arg)
 
 	leat_scope_init(&s);
 	if (level + 1 < DEPTH)
-		assert_int_equal(leat_pbranch(&s, "deep", deep_main, d, NULL), 0);
+		assert_int_equal(leat_scope_branch(&s, "deep", deep_main, d, NULL), 0);
 	else
 		worker_start(&s, d->bottom, 1);
-	d->results[level] = leat_pwait(&s);
+	d->results[level] = leat_scope_wait(&s);
 	return d->results[level];
 }
 
@@ -309,7 +309,7 @@ last_canceller(void *arg)
 
 	while (d->bottom->h.posts == 0)
 		assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(leat_pcancel(), 0);
+	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_false(leat_task_cancelled());
 	return leat_task_sleep(1);
 }
@@ -325,9 +325,9 @@ rule_6(void *arg)
 
 	(void)arg;
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "deep", deep_main, &d, NULL), 0);
-	assert_int_equal(leat_pbranch(&s, "last", last_canceller, &d, &caller), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "deep", deep_main, &d, NULL), 0);
+	assert_int_equal(leat_scope_branch(&s, "last", last_canceller, &d, &caller), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < DEPTH; i++)
 		assert_int_equal(d.results[i], -ECANCELED);
 	assert_int_equal(bottom.h.cancels, 1);
@@ -349,7 +349,7 @@ rule_6_retry_loop(void *arg)
 		leat_scope_init(&s);
 		worker_start(&s, &w, 1);
 		canceller_start(&s, &c, NULL);
-		assert_int_equal(leat_pwait(&s), 0);
+		assert_int_equal(leat_scope_wait(&s), 0);
 		assert_int_equal(c.result, 0);
 		assert_int_equal(w.ret, -ECANCELED);
 		assert_int_equal(w.h.posts, 1);
@@ -357,7 +357,7 @@ rule_6_retry_loop(void *arg)
 		/* The one after a cancelled one starts clean. */
 		leat_scope_init(&s);
 		worker_start(&s, &w, 0);
-		assert_int_equal(leat_pwait(&s), 0);
+		assert_int_equal(leat_scope_wait(&s), 0);
 		assert_false(w.cancelled);
 	}
 	return leat_task_sleep(1);

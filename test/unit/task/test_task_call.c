@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls to another reactor: both driven from this thread, then the other one on a thread of its own. */
+/*
+ * Calls to another reactor: both driven from this thread, then the other reactor on a thread of its
+ * own.
+ */
 
 #include <pthread.h>
 
+#include <leat_scope.h>
 #include <leat_task_call.h>
 
+#include "reactor_pvt.h"
 #include "task_pvt.h"
 #include "task_test.h"
 
 struct caller {
 	struct leat_reactor *to;
+	int (*fn)(void *arg); /* NULL: callee */
 	unsigned int called;
 	unsigned int count;
 };
@@ -31,7 +37,7 @@ call_once(void *arg)
 	struct caller *c = arg;
 	int ret = 0, err;
 
-	err = leat_task_call(c->to, callee, c, &ret);
+	err = leat_task_call(c->to, c->fn != NULL ? c->fn : callee, c, &ret);
 	return err < 0 ? err : ret;
 }
 
@@ -65,7 +71,7 @@ test_call(void **state)
 	task_test_end(&t);
 }
 
-/* Cancelled before it has begun it does not begin, but the other side has to come to it. */
+/* Cancelled before it has begun it does not begin, and does not wait for the other side. */
 static void
 test_cancel(void **state)
 {
@@ -78,10 +84,9 @@ test_cancel(void **state)
 	task = task_test_spawn(&t, "call", call_once, &c);
 	test_turns(t.r, 1);
 	assert_int_equal(task_cancel(task), 0);
-	test_turns(t.r, 5);
-	assert_int_equal(leat_task_state(task), LEAT_TASK_WAITING);
-	test_turns(c.to, 1);
 	assert_int_equal(task_test_join(&t, task), -ECANCELED);
+	assert_int_equal(reactor_messages_waiting(c.to), 1);
+	test_turns(c.to, 1);
 	assert_int_equal(c.called, 0);
 
 	/* It was called: the cancel comes too late. */
@@ -123,6 +128,217 @@ test_full(void **state)
 	test_turns(c.to, 1);
 	task_test_end(&t);
 	assert_int_equal(leat_reactor_destroy(c.to), 0);
+}
+
+static int
+call_within(void *arg)
+{
+	int ret;
+
+	leat_task_deadline_set(leat_time_add(leat_now(), 100 * US));
+	ret = call_once(arg);
+	leat_task_deadline_set(LEAT_TASK_NO_DEADLINE);
+	return ret;
+}
+
+/* A reactor that is not run, or hangs: the deadline counts. */
+static void
+test_deadline(void **state)
+{
+	struct caller c = { .to = test_reactor("other") };
+	struct task_test t;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
+			 -ETIMEDOUT);
+	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
+			 -ETIMEDOUT);
+	/* The caller's tasks may be gone when the message is run. */
+	task_test_end(&t);
+	test_turns(c.to, 1);
+	assert_int_equal(c.called, 0);
+
+	/* Or never is. */
+	task_test_begin(&t, NULL);
+	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
+			 -ETIMEDOUT);
+	assert_int_equal(leat_reactor_destroy(c.to), 0);
+	task_test_end(&t);
+	assert_int_equal(c.called, 0);
+}
+
+/* To one that has stopped, stops, is destroyed. */
+static void
+test_stopped(void **state)
+{
+	struct caller c = { .to = test_reactor("other") };
+	struct leat_task *task;
+	struct task_test t;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	/* Accepted before it stops: called. */
+	task = task_test_spawn(&t, "call", call_once, &c);
+	test_turns(t.r, 1);
+	leat_reactor_stop(c.to, 0);
+	assert_int_equal(test_turns_until_stopped(c.to), -ESHUTDOWN);
+	assert_int_equal(task_test_join(&t, task), 1);
+
+	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_once, &c)),
+			 -ESHUTDOWN);
+	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
+			 -ESHUTDOWN);
+	assert_int_equal(leat_reactor_destroy(c.to), 0);
+
+	c.to = test_reactor("never run");
+	task = task_test_spawn(&t, "call", call_once, &c);
+	test_turns(t.r, 1);
+	assert_int_equal(leat_reactor_destroy(c.to), 0);
+	assert_int_equal(task_test_join(&t, task), -ESHUTDOWN);
+	assert_int_equal(c.called, 1);
+	task_test_end(&t);
+}
+
+/* A caller that reaches the deadline of its stop while the function runs: it ends when that has. */
+static struct task_test slow_caller;
+
+static int
+slow(void *arg)
+{
+	struct caller *c = arg;
+
+	leat_reactor_stop(slow_caller.r, 0);
+	assert_int_equal(test_turns_until_stopped(slow_caller.r), -ETIMEDOUT);
+	return (int)++c->called;
+}
+
+static void
+test_caller_stops_meanwhile(void **state)
+{
+	struct caller c = { .to = test_reactor("other") };
+	struct task_test *t = &slow_caller;
+
+	(void)state;
+	task_test_begin(t, NULL);
+	c.fn = slow;
+	(void)task_test_spawn(t, "call", call_once, &c);
+	test_turns(t->r, 1);
+	test_turns(c.to, 1);
+	assert_int_equal(c.called, 1);
+	assert_int_equal(leat_tasks_destroy(t->ts), -EBUSY);
+	/* Its answer lies there; with the next run it ends. */
+	leat_task_detach(leat_task_spawn(t->ts, "end", call_once, &c));
+	leat_reactor_stop(t->r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	assert_int_equal(leat_reactor_run(t->r), 0);
+	assert_int_equal(leat_reactor_destroy(c.to), 0);
+}
+
+/*
+ * Two reactors whose tasks call each other, stopped at the same time or one after the other, in
+ * many orders of their turns: both come to rest, and each call has ended.
+ */
+#define PAIR_TASKS 4
+
+struct pair {
+	struct task_test t[2];
+	unsigned int begun, ended, called;
+};
+
+struct pair_task {
+	struct pair *p;
+	unsigned int side;
+	bool masked; /* it calls when it was cancelled, too */
+	bool rests;
+};
+
+static int
+pair_callee(void *arg)
+{
+	struct pair *p = arg;
+
+	return (int)p->called++;
+}
+
+static int
+pair_calls(const struct pair_task *pt, unsigned int n)
+{
+	struct pair *p = pt->p;
+	int ret = 0;
+
+	while (n-- > 0 && (ret == 0 || ret == -EAGAIN)) {
+		p->begun++;
+		ret = leat_task_call(p->t[1 - pt->side].r, pair_callee, p, NULL);
+		p->ended++;
+		if (ret == 0 && pt->rests)
+			(void)leat_task_yield();
+	}
+	return ret;
+}
+
+static int
+pair_caller(void *arg)
+{
+	const struct pair_task *pt = arg;
+	int ret = pair_calls(pt, UINT32_MAX);
+
+	assert_true(ret == -ESHUTDOWN || ret == -ECANCELED);
+	/* It says good-bye. */
+	if (pt->masked) {
+		ret = leat_task_masked(pair_calls(pt, 3));
+		assert_true(ret == -ESHUTDOWN || ret == 0);
+	}
+	return 0;
+}
+
+static void
+pair_run(uint64_t *seed)
+{
+	struct pair_task pt[2 * PAIR_TASKS];
+	bool over[2] = { false, false };
+	struct pair p = { .begun = 0 };
+	uint64_t stop_at[2];
+	unsigned int i, j;
+
+	for (i = 0; i < 2; i++) {
+		task_test_begin(&p.t[i], NULL);
+		stop_at[i] = test_random(seed) % 20;
+	}
+	for (i = 0; i < 2 * PAIR_TASKS; i++) {
+		uint64_t r = test_random(seed);
+
+		pt[i] = (struct pair_task){
+			.p = &p, .side = i % 2, .masked = r % 5 == 0, .rests = (r & 64) != 0
+		};
+		leat_task_detach(task_test_spawn(&p.t[i % 2], "caller", pair_caller, &pt[i]));
+	}
+	for (i = 0; i < 10000 && !(over[0] && over[1]); i++) {
+		for (j = 0; j < 2; j++)
+			if (i == stop_at[j])
+				leat_reactor_stop(p.t[j].r, 1000);
+		j = (unsigned int)(test_random(seed) >> 33) % 2;
+		if (!over[j]) {
+			int ret = leat_reactor_turn(p.t[j].r);
+
+			assert_true(ret >= 0 || (ret == -ESHUTDOWN && i > stop_at[j]));
+			over[j] = ret < 0;
+		}
+	}
+	assert_true(over[0] && over[1]);
+	assert_int_equal(p.begun, p.ended);
+	for (i = 0; i < 2; i++)
+		task_test_end(&p.t[i]);
+}
+
+static void
+test_stop_each_other(void **state)
+{
+	uint64_t seed = 88;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		pair_run(&seed);
 }
 
 static void *
@@ -186,7 +402,7 @@ test_threads(void **state)
 	}
 	/* Without a pause: the other one may be about to wake this one. */
 	task_test_end(&t);
-	leat_reactor_stop(c.to, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(c.to, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	assert_null(failed);
 	assert_int_equal(c.count, CALLS);
@@ -202,6 +418,10 @@ main(void)
 		CASE(test_call),
 		CASE(test_cancel),
 		CASE(test_full),
+		CASE(test_deadline),
+		CASE(test_stopped),
+		CASE(test_caller_stops_meanwhile),
+		CASE(test_stop_each_other),
 		CASE(test_threads),
 	};
 

@@ -524,7 +524,7 @@ test_stop_names(void **state)
 
 	/* Run again: they go on where they were. */
 	test_clock += us * US;
-	leat_reactor_stop(t.r, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_task_state(f), LEAT_TASK_WAITING);
 	assert_int_equal(leat_reactor_run(t.r), 0);
 	assert_int_equal(leat_task_join(f, NULL), 0);

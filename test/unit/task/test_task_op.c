@@ -67,7 +67,7 @@ wait_one(void *arg)
 	int ret;
 
 	assert_int_equal(leat_ep_post(o->ep, o->ops, 1), 1);
-	ret = leat_op_wait(o->ep, o->ops[0]);
+	ret = leat_task_op_wait(o->ep, o->ops[0]);
 	assert_int_equal(o->op[0].state, LEAT_OP_IDLE);
 	return ret;
 }
@@ -104,7 +104,7 @@ wait_later(void *arg)
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
 	while (o->op[0].state != LEAT_OP_IDLE)
 		assert_int_equal(leat_task_yield(), 0);
-	return leat_op_wait_all(o->ep, o->ops, o->n);
+	return leat_task_op_wait_all(o->ep, o->ops, o->n);
 }
 
 static int
@@ -113,7 +113,7 @@ wait_all(void *arg)
 	struct op_test *o = arg;
 
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
-	return leat_op_wait_all(o->ep, o->ops, o->n);
+	return leat_task_op_wait_all(o->ep, o->ops, o->n);
 }
 
 /* However many turns they take to come back, and whichever order. */
@@ -156,10 +156,10 @@ wait_any(void *arg)
 	uint16_t left = o->n;
 	int i;
 
-	assert_int_equal(leat_op_wait_any(o->ep, o->ops, 0), -EINVAL);
+	assert_int_equal(leat_task_op_wait_any(o->ep, o->ops, 0), -EINVAL);
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
 	while (left > 0) {
-		i = leat_op_wait_any(o->ep, o->ops, left);
+		i = leat_task_op_wait_any(o->ep, o->ops, left);
 		assert_in_range(i, 0, left - 1);
 		o->ret[o->n - left] = (int)(o->ops[i] - o->op);
 		o->ops[i] = o->ops[--left];
@@ -241,7 +241,7 @@ run_some(void *arg)
 {
 	struct op_test *o = arg;
 
-	return leat_op_run(o->ep, o->ops, o->n);
+	return leat_task_op_run(o->ep, o->ops, o->n);
 }
 
 /* ... others are not even posted. */
@@ -293,12 +293,12 @@ late(void *arg)
 
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
 	leat_task_deadline_set(test_clock + 100 * US);
-	assert_int_equal(leat_op_wait_all(o->ep, o->ops, o->n), -ETIMEDOUT);
+	assert_int_equal(leat_task_op_wait_all(o->ep, o->ops, o->n), -ETIMEDOUT);
 	assert_int_equal(o->op[0].status, -ECANCELED);
-	assert_int_equal(leat_op_run(o->ep, o->ops, o->n), -ETIMEDOUT);
+	assert_int_equal(leat_task_op_run(o->ep, o->ops, o->n), -ETIMEDOUT);
 	/* Posted by itself after the deadline. */
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
-	return leat_op_wait_any(o->ep, o->ops, o->n);
+	return leat_task_op_wait_any(o->ep, o->ops, o->n);
 }
 
 static void
@@ -321,7 +321,7 @@ wait_too(void *arg)
 {
 	struct op_test *o = arg;
 
-	return leat_op_wait(o->ep, o->ops[1]);
+	return leat_task_op_wait(o->ep, o->ops[1]);
 }
 
 static void
@@ -333,7 +333,7 @@ test_two(void **state)
 	(void)state;
 	begin(&o, 2, OPS);
 	assert_int_equal(leat_ep_post(o.ep, o.ops, 2), 2);
-	assert_int_equal(leat_op_wait(o.ep, o.ops[0]), -EPERM);
+	assert_int_equal(leat_task_op_wait(o.ep, o.ops[0]), -EPERM);
 	mock_finish(o.ep, 0, 0, 0);
 	mock_finish(o.ep, 0, 0, 0);
 	test_turns(o.t.r, 2);

@@ -105,7 +105,7 @@ test_tree(void **state)
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,0,"), "nb_tasks"));
 
 	assert_int_equal(leat_reactor_call(r, open_gate, NULL), 0);
-	leat_reactor_stop(r, LEAT_STOP_NO_DEADLINE);
+	leat_reactor_stop(r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	assert_null(failed);
 	assert_int_equal(leat_task_join(p, NULL), 0);

@@ -90,7 +90,7 @@ receive(struct transfer *t, int i)
 			      .size = SIZE,
 			      .mr = t->in_mr[i] };
 	struct leat_op *ops[] = { &op };
-	int ret = leat_op_run(t->rx.ep, ops, 1);
+	int ret = leat_task_op_run(t->rx.ep, ops, 1);
 
 	if (ret == 0)
 		assert_int_equal(op.len, SIZE);
@@ -107,7 +107,7 @@ transmit(struct transfer *t)
 			      .mr = t->out_mr };
 	struct leat_op *ops[] = { &op };
 
-	return leat_op_run(t->tx.ep, ops, 1);
+	return leat_task_op_run(t->tx.ep, ops, 1);
 }
 
 /* ---- the two ways of having a time limit ---- */
@@ -117,7 +117,7 @@ timer_branch(void *arg)
 {
 	int ret = leat_task_sleep(*(uint64_t *)arg);
 
-	leat_pbreak(ret);
+	leat_scope_break(ret);
 }
 
 static int
@@ -125,7 +125,7 @@ receive_branch(void *arg)
 {
 	int ret = receive(arg, 0);
 
-	leat_pbreak(ret);
+	leat_scope_break(ret);
 }
 
 static int
@@ -135,11 +135,11 @@ receive_limited(struct transfer *t)
 	int ret = 1;
 
 	if (!t->by_scope)
-		return leat_within(t->limit_us, receive(t, 0));
+		return leat_task_within(t->limit_us, receive(t, 0));
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "receive", receive_branch, t, &ret), 0);
-	assert_int_equal(leat_pbranch(&s, "timer", timer_branch, &t->limit_us, NULL), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "receive", receive_branch, t, &ret), 0);
+	assert_int_equal(leat_scope_branch(&s, "timer", timer_branch, &t->limit_us, NULL), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	return ret == -ECANCELED ? -ETIMEDOUT : ret;
 }
 
@@ -189,9 +189,10 @@ limit_of_receiver(struct transfer *t)
 		t->limit_us = limits[i / 2];
 		t->by_scope = i % 2;
 		leat_scope_init(&s);
-		assert_int_equal(leat_pbranch(&s, "sender", sender_branch, t, &sent), 0);
-		assert_int_equal(leat_pbranch(&s, "receiver", receiver_branch, t, &received), 0);
-		assert_int_equal(leat_pwait(&s), 0);
+		assert_int_equal(leat_scope_branch(&s, "sender", sender_branch, t, &sent), 0);
+		assert_int_equal(leat_scope_branch(&s, "receiver", receiver_branch, t, &received),
+				 0);
+		assert_int_equal(leat_scope_wait(&s), 0);
 		assert_int_equal(sent, 0);
 		assert_int_equal(received, 0);
 	}
@@ -219,14 +220,14 @@ nobody_sends(struct transfer *t)
 static int
 limited_sender_branch(void *arg)
 {
-	return leat_within(5000, transmit(arg));
+	return leat_task_within(5000, transmit(arg));
 }
 
 static int
 late_receiver_branch(void *arg)
 {
 	assert_int_equal(leat_task_sleep(30000), 0);
-	return leat_within(info.cancel_send ? 30000 : 60000000, receive(arg, 0));
+	return leat_task_within(info.cancel_send ? 30000 : 60000000, receive(arg, 0));
 }
 
 static void
@@ -236,9 +237,9 @@ limit_of_sender(struct transfer *t)
 	struct leat_scope s;
 
 	leat_scope_init(&s);
-	assert_int_equal(leat_pbranch(&s, "sender", limited_sender_branch, t, &sent), 0);
-	assert_int_equal(leat_pbranch(&s, "receiver", late_receiver_branch, t, &received), 0);
-	assert_int_equal(leat_pwait(&s), 0);
+	assert_int_equal(leat_scope_branch(&s, "sender", limited_sender_branch, t, &sent), 0);
+	assert_int_equal(leat_scope_branch(&s, "receiver", late_receiver_branch, t, &received), 0);
+	assert_int_equal(leat_scope_wait(&s), 0);
 	/* One that can't be recalled ends when it ends. */
 	assert_int_equal(sent, what);
 	assert_int_equal(received, what);
@@ -253,8 +254,8 @@ main_task(void *arg)
 	assert_int_equal(leat_ep_listen(t->rx.ep, "127.0.0.1:0"), 0);
 	assert_int_equal(leat_ep_listen_addr(t->rx.ep, addr, sizeof(addr)), 0);
 	assert_true(leat_ep_connect(t->tx.ep, addr, NULL) >= 0);
-	assert_int_equal(leat_within(30000000, leat_task_event_wait(&t->tx.connected)), 0);
-	assert_int_equal(leat_within(30000000, leat_task_event_wait(&t->rx.connected)), 0);
+	assert_int_equal(leat_task_within(30000000, leat_task_event_wait(&t->tx.connected)), 0);
+	assert_int_equal(leat_task_within(30000000, leat_task_event_wait(&t->rx.connected)), 0);
 	nobody_sends(t);
 	limit_of_receiver(t);
 	limit_of_sender(t);

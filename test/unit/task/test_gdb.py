@@ -6,9 +6,32 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 # As automake has it.
 SKIPPED = 77
+
+
+def without_debug_information(gdb, script, program):
+    """The library's is stripped, the program's is not; and no library at all."""
+    with tempfile.TemporaryDirectory() as scratch:
+        library = re.search(r"libleat\.so\S* => (\S+)", subprocess.run(
+            ["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout).group(1)
+        subprocess.run(["strip", "--strip-debug", library, "-o",
+                        os.path.join(scratch, os.path.basename(library))], check=True)
+        for commands, want in (
+                ([f"set environment LD_LIBRARY_PATH {scratch}", "break main", "run", "leat tasks"],
+                 rf"^{scratch}/libleat\.so\S* has no debug information, .*-Dbuildtype=debugoptimized"),
+                (["leat bt 1"], r"^libleat is not loaded: ")):
+            args = [x for c in commands for x in ("-ex", c)]
+            out = subprocess.run(
+                [gdb, "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", f"source {script}"]
+                + args + [program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                timeout=120, check=False).stdout
+            if not re.search(want, out, re.M):
+                print(f"not found: {want}\nin:\n{out}")
+                return False
+    return True
 
 
 def main():
@@ -39,7 +62,7 @@ def main():
         if not re.search(pattern, out, re.M):
             print(f"not found: {pattern}\nin:\n{out}")
             return 1
-    return 0
+    return 0 if without_debug_information(gdb, script, program) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_EFA_STEPPER_H
-#define TEST_EFA_STEPPER_H
+#ifndef TEST_UNIT_STEPPER_H
+#define TEST_UNIT_STEPPER_H
 
 /*
  * A child that is run instruction by instruction while its parent looks at the memory both write to, to
@@ -10,6 +10,10 @@
  *     stepper_here()   -- stops -->      stepper_reached(): true
  *     the call under test                stepper_step() until something is seen in the memory, or
  *     stepper_here()                     it says that the child came here; stepper_kill()
+ *
+ * How many instructions a call takes may differ from run to run: the kernel's clock page is read
+ * again when it changes meanwhile. Signals from outside, SIGSTOP and SIGCONT above all, are kept
+ * from the child.
  */
 
 #include <errno.h>
@@ -23,13 +27,38 @@
 
 #include "leat_cmocka.h"
 
+/* The signal of stepper_here(), which the parent sees and the child never gets. */
+#define STEPPER_MARK SIGUSR2
+
 /* Child. @return false: this process may not be traced */
 static inline bool
 stepper_here(bool first)
 {
 	if (first && ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
 		return false;
-	return raise(SIGSTOP) == 0;
+	return raise(STEPPER_MARK) == 0;
+}
+
+/* Parent, with the child stopped: why it stopped, as a signal. */
+static inline int
+stepper_why(int st)
+{
+	if (!WIFSTOPPED(st))
+		fail_msg("the child ended: status %#x", (unsigned int)st);
+	return WSTOPSIG(st);
+}
+
+/* Parent: let the child run until its next stepper_here(). */
+static inline void
+stepper_go_on(pid_t pid)
+{
+	int st;
+
+	do {
+		if (ptrace(PTRACE_CONT, pid, NULL, NULL) != 0)
+			fail_msg("PTRACE_CONT: %s", strerror(errno));
+		assert_int_equal(waitpid(pid, &st, 0), pid);
+	} while (stepper_why(st) != STEPPER_MARK);
 }
 
 /* Parent. @return whether the child stopped in stepper_here() */
@@ -42,9 +71,20 @@ stepper_reached(pid_t pid)
 	assert_true(got == 0 || got == pid);
 	if (got == 0)
 		return false;
-	if (!WIFSTOPPED(st))
-		fail_msg("the child ended: status %#x", (unsigned int)st);
-	return WSTOPSIG(st) == SIGSTOP;
+	if (stepper_why(st) != STEPPER_MARK)
+		stepper_go_on(pid);
+	return true;
+}
+
+/* Parent: wait for the child's first stepper_here(). */
+static inline void
+stepper_await(pid_t pid)
+{
+	int st;
+
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	if (stepper_why(st) != STEPPER_MARK)
+		stepper_go_on(pid);
 }
 
 /* @return false: it came to the next stepper_here() */
@@ -53,12 +93,15 @@ stepper_step(pid_t pid)
 {
 	int st;
 
-	if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
-		fail_msg("PTRACE_SINGLESTEP: %s", strerror(errno));
-	assert_int_equal(waitpid(pid, &st, 0), pid);
-	if (!WIFSTOPPED(st))
-		fail_msg("the child ended: status %#x", (unsigned int)st);
-	return WSTOPSIG(st) != SIGSTOP;
+	for (;;) {
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
+			fail_msg("PTRACE_SINGLESTEP: %s", strerror(errno));
+		assert_int_equal(waitpid(pid, &st, 0), pid);
+		if (stepper_why(st) == SIGTRAP)
+			return true;
+		if (stepper_why(st) == STEPPER_MARK)
+			return false;
+	}
 }
 
 static inline void
@@ -92,4 +135,4 @@ stepper_works(void)
 #endif
 }
 
-#endif /* TEST_EFA_STEPPER_H */
+#endif /* TEST_UNIT_STEPPER_H */

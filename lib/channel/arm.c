@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Waiting in an event loop. Each participant has an eventfd of its own, by its slot: what is
+ * written to it is for it alone, so no other one can take it, and it stays until its owner arms
+ * again. All of them are known to all: they were passed with the memory.
+ *
+ *     the loop                               a participant that commits (or makes room)
+ *     arm: read what is in the eventfd       mark -> COMMITTED
+ *          my bit into sleepers              full fence
+ *          full fence                        sleepers != 0?
+ *          look again: there is none             bits = sleepers, sleepers = 0
+ *     poll the eventfd                           1 into the eventfd of each bit
+ *
+ * It is the protocol of wait.c, with the eventfd for the futex: a bit that was taken out before the
+ * loop polls has had something written after it was armed, so the poll ends at once.
+ */
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "channel_pvt.h"
+
+int
+leat_channel_set_eventfds(struct leat_channel *ch, const int *fds, unsigned int n)
+{
+	struct chan_map *map = ch->map;
+	unsigned int i;
+	int ret, flags;
+
+	if (ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD || n != ch->participants)
+		return chan_err(EINVAL, "channel: %u eventfds, where %u participants notify by %s",
+				n, ch->participants,
+				ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD ? "them" : "none");
+	if (atomic_load_explicit(&map->nb_efd, memory_order_relaxed) != 0)
+		return chan_err(EBUSY, "channel: its eventfds are set already");
+	for (i = 0; i < n; i++) {
+		flags = fcntl(fds[i], F_GETFL);
+		/* A writer must not block in one that another participant made. */
+		map->efd[i] = flags < 0 || fcntl(fds[i], F_SETFL, flags | O_NONBLOCK) != 0
+				      ? -1
+				      : fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+		if (map->efd[i] >= 0)
+			continue;
+		ret = chan_err(errno, "channel: eventfd %d: %m", fds[i]);
+		while (i-- > 0)
+			close(map->efd[i]);
+		return ret;
+	}
+	/* release: the descriptors; pairs with chan_wake_loops() of handles that join */
+	atomic_store_explicit(&map->nb_efd, n, memory_order_release);
+	return 0;
+}
+
+int
+leat_channel_fd(const struct leat_channel *ch)
+{
+	if (ch->slot >= atomic_load_explicit(&ch->map->nb_efd, memory_order_acquire))
+		return chan_err(EOPNOTSUPP, "channel: it has no eventfds: NOTIFY_EVENTFD, and "
+					    "leat_channel_memfd() or leat_channel_set_eventfds()");
+	return ch->map->efd[ch->slot];
+}
+
+void
+chan_wake_loops(struct leat_channel *ch, uint64_t bits)
+{
+	uint32_t i, n = atomic_load_explicit(&ch->map->nb_efd, memory_order_acquire);
+	uint64_t one = 1;
+
+	for (i = 0; bits != 0 && i < n; i++, bits >>= 1) {
+		/* Full: then it is readable anyway. */
+		if ((bits & 1) != 0 && write(ch->map->efd[i], &one, sizeof(one)) < 0 &&
+		    errno != EAGAIN)
+			(void)chan_err(errno, "channel: write to the eventfd: %m");
+	}
+}
+
+static void
+disarm(struct leat_channel *ch)
+{
+	uint64_t bit = UINT64_C(1) << ch->slot;
+
+	atomic_fetch_and_explicit(&ch->block->data.sleepers, ~bit, memory_order_acq_rel);
+	atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
+}
+
+/* What of it is there. An OR of them, 0, -errno */
+static int
+look(struct leat_channel *ch, unsigned int what, uint32_t len)
+{
+	int ret, got = 0;
+
+	if ((what & LEAT_CHANNEL_ARM_FRAMES) != 0) {
+		ret = chan_ready(ch, true);
+		if (ret < 0)
+			return ret;
+		got |= ret > 0 ? LEAT_CHANNEL_ARM_FRAMES : 0;
+	}
+	if ((what & LEAT_CHANNEL_ARM_ROOM) != 0) {
+		ret = chan_room(ch, chan_frame_granules(len));
+		/*
+		 * After the end there is none, but there may be frames to come: of the dead, or
+		 * given back.
+		 */
+		if (ret < 0 && (ret != -ESHUTDOWN || what == LEAT_CHANNEL_ARM_ROOM))
+			return ret;
+		got |= ret > 0 ? LEAT_CHANNEL_ARM_ROOM : 0;
+	}
+	return got;
+}
+
+int
+leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
+{
+	uint64_t bit = UINT64_C(1) << ch->slot, n;
+	int fd = leat_channel_fd(ch), ret;
+	bool ended;
+
+	if (ch->broken)
+		return chan_err(EPROTO, "channel: corrupt, as was said before");
+	if (fd < 0)
+		return fd;
+	if (what == 0 || (what & ~(LEAT_CHANNEL_ARM_FRAMES | LEAT_CHANNEL_ARM_ROOM)) != 0)
+		return chan_err(EINVAL, "channel: arm for %#x", what);
+	if ((what & LEAT_CHANNEL_ARM_ROOM) != 0 && len > ch->max)
+		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, at most %u", len, ch->max);
+	disarm(ch);
+	/* Of an arming before: what it told of is looked for below. */
+	if (read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		return chan_err(errno, "channel: read from the eventfd: %m");
+	do {
+		ended = ch->ended;
+		if ((what & LEAT_CHANNEL_ARM_FRAMES) != 0)
+			atomic_fetch_or_explicit(&ch->block->data.sleepers, bit,
+						 memory_order_acq_rel);
+		/* At the end it waits for what others have, as in wait.c. */
+		if (ended || (what & LEAT_CHANNEL_ARM_ROOM) != 0)
+			atomic_fetch_or_explicit(&ch->block->room.sleepers, bit,
+						 memory_order_acq_rel);
+		/*
+		 * Full fence: the bits are stored before the marks are read. Pairs with
+		 * chan_notify().
+		 */
+		atomic_thread_fence(memory_order_seq_cst);
+		ret = look(ch, what, len);
+	} while (ret == 0 && ended != ch->ended);
+	if (ret != 0)
+		disarm(ch);
+	return ret;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Files that can shrink. POSIX shared memory can't be sealed, as a memfd can: another process that
+ * may write it may cut it off while it is mapped, and a process that touches a page that is gone
+ * gets SIGBUS. There is no way to touch it safely, so the signal is caught, as libwayland does it
+ * for the buffers of its clients: anonymous memory takes the mapping's place, all of it, with
+ * positions that can't be. The instruction goes on, and the call, or the next one, finds the block
+ * corrupt: -EPROTO.
+ *
+ *     SIGBUS at an address of a guarded mapping     replaced; the call goes on
+ *     any other SIGBUS                              the handler that was there before, or the
+ *                                                   default: death
+ *
+ * The handler allocates nothing, and takes no lock: mappings are in a table that only grows. mmap()
+ * is not one of the functions that POSIX allows in it, but in Linux a system call alone.
+ */
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "map.h"
+
+#define CHUNK 64
+
+/* start is stored last, and taken out first. */
+struct entry {
+	_Atomic bool used;
+	_Atomic uintptr_t start; /* 0: none */
+	_Atomic uintptr_t end;
+	struct chan_map *_Atomic map;
+};
+
+struct chunk {
+	struct entry entries[CHUNK];
+	struct chunk *_Atomic next;
+};
+
+/* Handlers that were there before, the last one that we took the place of on top. */
+#define FORMERS 8
+
+static struct chunk table;
+static _Atomic bool off;
+static atomic_flag installing = ATOMIC_FLAG_INIT;
+static struct sigaction formers[FORMERS];
+static _Atomic int nb_formers;
+
+/*
+ * A handler that came after ours may call ours, as the one that was there before. When ours has
+ * been put before it once more, that is the second time for the same signal: the next one of
+ * formers has its turn. The signal's frame is the same then, and the call is deeper; after a
+ * longjmp() out of a handler only one of these is so.
+ */
+static __thread struct {
+	void *context;
+	uintptr_t at;
+	int level;
+} entered __attribute__((tls_model("initial-exec")));
+
+static bool
+replace(uintptr_t at)
+{
+	uintptr_t start, end;
+	struct chan_block *b;
+	struct chan_map *map;
+	struct chunk *c;
+	unsigned int i;
+
+	for (c = &table; c != NULL; c = atomic_load_explicit(&c->next, memory_order_acquire)) {
+		for (i = 0; i < CHUNK; i++) {
+			/* acquire: pairs with chan_guard() */
+			start = atomic_load_explicit(&c->entries[i].start, memory_order_acquire);
+			end = atomic_load_explicit(&c->entries[i].end, memory_order_relaxed);
+			if (start == 0 || at < start || at >= end)
+				continue;
+			map = atomic_load_explicit(&c->entries[i].map, memory_order_relaxed);
+			/* Another thread was faster. */
+			if (atomic_load_explicit(&map->gone, memory_order_acquire))
+				return true;
+			b = mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			if (b == MAP_FAILED)
+				return false;
+			/* No position is odd: whoever comes by says so. */
+			atomic_store_explicit(&b->write, 1, memory_order_relaxed);
+			atomic_store_explicit(&b->read, 1, memory_order_relaxed);
+			atomic_store_explicit(&b->free, 1, memory_order_relaxed);
+			atomic_store_explicit(&map->gone, true, memory_order_release);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What would have been without us. */
+static void
+pass_on(int sig, siginfo_t *info, void *context, int level)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL }, dfl = { .sa_handler = SIG_DFL };
+	int i = atomic_load_explicit(&nb_formers, memory_order_acquire) - 1 - level;
+
+	if (i >= 0)
+		sa = formers[i];
+	if (i >= 0 && (sa.sa_flags & (int)SA_RESETHAND) != 0)
+		formers[i] = dfl;
+	if ((sa.sa_flags & SA_SIGINFO) != 0) {
+		sa.sa_sigaction(sig, info, context);
+		return;
+	}
+	if (sa.sa_handler == SIG_IGN && info->si_code <= 0)
+		return;
+	if (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN) {
+		sa.sa_handler(sig);
+		return;
+	}
+	/* The instruction faults again; what a process sent is sent again. */
+	if (sigaction(sig, &dfl, NULL) == 0 && info->si_code <= 0)
+		(void)raise(sig);
+}
+
+static void
+on_sigbus(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)__builtin_frame_address(0);
+	bool again = context == entered.context && at < entered.at;
+	int saved = errno;
+
+	entered.level = again ? entered.level + 1 : 0;
+	entered.context = context;
+	entered.at = at;
+	if (info->si_code != BUS_ADRERR || !replace((uintptr_t)info->si_addr))
+		pass_on(sig, info, context, entered.level);
+	errno = saved;
+}
+
+/* Also if another handler was installed since: it is put behind ours. */
+static int
+install(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_sigbus }, was;
+	int n = atomic_load_explicit(&nb_formers, memory_order_relaxed), ret = 0;
+
+	/* Another thread is at it. */
+	if (atomic_flag_test_and_set(&installing))
+		return 0;
+	if (sigaction(SIGBUS, NULL, &was) != 0) {
+		ret = chan_err(errno, "channel: the handler of SIGBUS: %m");
+	} else if ((was.sa_flags & SA_SIGINFO) == 0 || was.sa_sigaction != on_sigbus) {
+		/* No more of them than there is room for: then the last one is forgotten. */
+		n = n < FORMERS ? n : FORMERS - 1;
+		formers[n] = was;
+		/* release: pairs with pass_on() */
+		atomic_store_explicit(&nb_formers, n + 1, memory_order_release);
+		sa.sa_mask = was.sa_mask;
+		sa.sa_flags = SA_SIGINFO | SA_ONSTACK | (was.sa_flags & (SA_NODEFER | SA_RESTART));
+		if (sigaction(SIGBUS, &sa, NULL) != 0)
+			ret = chan_err(errno, "channel: the handler of SIGBUS: %m");
+	}
+	atomic_flag_clear(&installing);
+	return ret;
+}
+
+int
+leat_channel_guard(bool on)
+{
+	if (!on && atomic_load(&nb_formers) > 0)
+		return chan_err(EBUSY, "channel: SIGBUS is guarded already");
+	atomic_store(&off, !on);
+	return 0;
+}
+
+static struct entry *
+entry_new(void)
+{
+	struct chunk *c, *next, *none;
+	unsigned int i;
+	bool used;
+
+	for (c = &table;; c = next) {
+		for (i = 0; i < CHUNK; i++) {
+			used = false;
+			if (atomic_compare_exchange_strong(&c->entries[i].used, &used, true))
+				return &c->entries[i];
+		}
+		next = atomic_load_explicit(&c->next, memory_order_acquire);
+		if (next != NULL)
+			continue;
+		next = calloc(1, sizeof(*next));
+		if (next == NULL)
+			return NULL;
+		none = NULL;
+		if (!atomic_compare_exchange_strong(&c->next, &none, next)) {
+			free(next);
+			next = none;
+		}
+	}
+}
+
+int
+chan_guard(struct chan_map *map, void *mem)
+{
+	struct entry *e;
+	int ret;
+
+	if (atomic_load(&off))
+		return 0;
+	ret = install();
+	if (ret != 0)
+		return ret;
+	e = entry_new();
+	if (e == NULL)
+		return chan_err(ENOMEM, "channel: can't allocate a table of mappings");
+	atomic_store_explicit(&e->map, map, memory_order_relaxed);
+	atomic_store_explicit(&e->end, (uintptr_t)mem + map->bytes, memory_order_relaxed);
+	/* release: the others; pairs with replace() */
+	atomic_store_explicit(&e->start, (uintptr_t)mem, memory_order_release);
+	map->guard = e;
+	return 0;
+}
+
+void
+chan_unguard(struct chan_map *map)
+{
+	struct entry *e = map->guard;
+
+	if (e == NULL)
+		return;
+	map->guard = NULL;
+	atomic_store(&e->start, 0);
+	atomic_store(&e->used, false);
+}

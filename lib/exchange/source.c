@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Where accepted connections come from, and how many of the listener's slots one source may take.
+ *
+ *     before HELLO      max_pending slots. When they are taken, the oldest one of the source with
+ *                       most goes.
+ *     HELLO to READY    at most source_half of one source. A connection that was accepted and is
+ *                       not proven gives way to a newcomer as soon as it is ripe. Once this side
+ *                       has sent its PROOF it stays: its connector may be up already, and a client
+ *                       that withholds READY could send it as well.
+ *     established       at most source_max of one source. When all slots are taken a newcomer is
+ *                       told BUSY and tries again; the next free slot is for the source that has
+ *                       fewer of them.
+ *
+ * Ripe is twice the time that the last connection took from ACCEPT to READY, within RIPE_US and
+ * RIPE_MAX_US, and twice as much after each that had to give way: where all are slow, on a machine
+ * with more work than processors, they would only take turns at giving way. What counts is the time
+ * in which this side polled.
+ *
+ * A source is an IPv4 address, also when it comes as an IPv6 one, or a /64 of IPv6: one host can
+ * use all of that.
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "exchange_pvt.h"
+#include "leat_time.h"
+
+/* An honest connector answers ACCEPT within a round trip or two. */
+#define RIPE_US 500000
+#define RIPE_MAX_US 2000000
+/* The longest time between two polls that counts. */
+#define AWAKE_US 1000
+/* A connector that was told BUSY comes again within this time. */
+#define RETURN_US 300000
+/* Of connections without HELLO, so many of the oldest are compared. */
+#define PENDING_LOOK 64
+
+static void
+source_key(uint8_t *key, const struct sockaddr *sa)
+{
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	const struct sockaddr_in *in = (const void *)sa;
+
+	memset(key, 0, EXCHANGE_SOURCE_KEY);
+	if (sa->sa_family == AF_INET) {
+		memcpy(key, mapped, sizeof(mapped));
+		memcpy(key + sizeof(mapped), &in->sin_addr, sizeof(in->sin_addr));
+	} else if (sa->sa_family == AF_INET6) {
+		bool whole = IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) ||
+			     IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+
+		memcpy(key, &in6->sin6_addr, whole ? EXCHANGE_SOURCE_KEY : EXCHANGE_SOURCE_KEY / 2);
+	}
+}
+
+static struct exchange_source_list *
+bucket_of(struct leat_exchange *x, const uint8_t *key)
+{
+	uint64_t a, b;
+
+	memcpy(&a, key, sizeof(a));
+	memcpy(&b, key + sizeof(a), sizeof(b));
+	/* Keyed: the remote side chooses addresses. */
+	a = (a ^ b ^ x->random) * UINT64_C(0x9e3779b97f4a7c15);
+	return &x->source_bucket[a >> 56];
+}
+
+void
+exchange_source_init(struct leat_exchange *x)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(x->source_bucket); i++)
+		LIST_INIT(&x->source_bucket[i]);
+	LIST_INIT(&x->free_sources);
+	for (i = 0; i < x->nb_slots; i++)
+		LIST_INSERT_HEAD(&x->free_sources, &x->sources[i], link);
+	x->polled = x->now;
+	x->ripe = leat_us_to_cycles(RIPE_US);
+}
+
+void
+exchange_source_hold(struct exchange_conn *c, const struct sockaddr *sa)
+{
+	struct leat_exchange *x = c->x;
+	struct exchange_source_list *bucket;
+	struct exchange_source *s;
+	uint8_t key[EXCHANGE_SOURCE_KEY];
+
+	source_key(key, sa);
+	bucket = bucket_of(x, key);
+	LIST_FOREACH(s, bucket, link) {
+		if (memcmp(s->key, key, sizeof(key)) == 0)
+			break;
+	}
+	if (s == NULL) {
+		/* As many as there are slots. */
+		s = LIST_FIRST(&x->free_sources);
+		LIST_REMOVE(s, link);
+		memset(s, 0, sizeof(*s));
+		memcpy(s->key, key, sizeof(key));
+		LIST_INSERT_HEAD(bucket, s, link);
+	}
+	s->refs++;
+	c->source = s;
+}
+
+void
+exchange_source_drop(struct exchange_conn *c)
+{
+	struct exchange_source *s = c->source;
+
+	if (s == NULL)
+		return;
+	c->source = NULL;
+	if (--s->refs > 0)
+		return;
+	LIST_REMOVE(s, link);
+	LIST_INSERT_HEAD(&c->x->free_sources, s, link);
+}
+
+struct exchange_conn *
+exchange_source_pending_victim(struct leat_exchange *x)
+{
+	struct exchange_conn *c, *victim = TAILQ_FIRST(&x->pending);
+	unsigned int i = 0;
+
+	TAILQ_FOREACH(c, &x->pending, link) {
+		if (i++ == PENDING_LOOK)
+			break;
+		if (c->source->pending > victim->source->pending)
+			victim = c;
+	}
+	return victim;
+}
+
+/* The connector can still be told BUSY, and tries again. */
+static bool
+can_give_way(const struct exchange_conn *c)
+{
+	return c->state == CONN_ACCEPT_SENT || c->state == CONN_PROVING;
+}
+
+/*
+ * The socket goes to a slot of its own, where the REJECT waits for the other side's end: what the
+ * connector has sent meanwhile would make closing a reset, and that would take the REJECT away.
+ */
+static void
+say_busy(struct exchange_conn *c)
+{
+	struct leat_exchange *x = c->x;
+	struct exchange_conn *last = exchange_slot_get(x);
+
+	if (last == NULL)
+		return;
+	if (c->epoll_mask != 0)
+		(void)epoll_ctl(x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+	c->epoll_mask = 0;
+	last->fd = c->fd;
+	c->fd = -1;
+	memcpy(last->addr, c->addr, sizeof(last->addr));
+	memcpy(last->tx, c->tx, c->tx_len);
+	last->tx_len = c->tx_len;
+	last->tx_off = c->tx_off;
+	last->state = c->state;
+	exchange_conn_bye(last, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, "others wait");
+}
+
+void
+exchange_source_clock(struct leat_exchange *x, uint64_t now)
+{
+	if (now > x->polled)
+		x->awake += RTE_MIN(now - x->polled, leat_us_to_cycles(AWAKE_US));
+	x->polled = now;
+}
+
+void
+exchange_source_up(const struct exchange_conn *c)
+{
+	struct leat_exchange *x = c->x;
+	uint64_t took = x->awake - c->accepted_at;
+
+	if (c->connector)
+		return;
+	x->ripe = RTE_MAX(2 * took, leat_us_to_cycles(RIPE_US));
+	x->ripe = RTE_MIN(x->ripe, leat_us_to_cycles(RIPE_MAX_US));
+	x->evict_next = 0;
+}
+
+void
+exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of)
+{
+	struct exchange_conn *c, *victim = NULL;
+	uint16_t gen;
+	uint8_t state;
+
+	if (x->awake < x->evict_next)
+		return;
+	TAILQ_FOREACH(c, &x->half, link) {
+		if (!can_give_way(c) || x->awake - c->accepted_at < x->ripe ||
+		    (of != NULL && c->source != of))
+			continue;
+		if (victim == NULL || c->source->half > victim->source->half)
+			victim = c;
+	}
+	if (victim == NULL)
+		return;
+	/* Its PROOF may be there, and only was not read yet. */
+	state = victim->state;
+	gen = victim->gen;
+	exchange_conn_event(victim, EPOLLIN);
+	if (victim->gen != gen || victim->state != state)
+		return;
+	x->stats.evicted++;
+	x->ripe = RTE_MIN(2 * x->ripe, leat_us_to_cycles(RIPE_MAX_US));
+	x->evict_next = x->awake + x->ripe / 4;
+	/*
+	 * Nothing gives way to it: otherwise that could be the connection that there is to be room
+	 * for.
+	 */
+	if (!TAILQ_EMPTY(&x->free))
+		say_busy(victim);
+	exchange_end(victim, -ETIMEDOUT, "%s did not go on after it was accepted, and others wait",
+		     victim->addr);
+}
+
+static bool
+others_wait(const struct leat_exchange *x, const struct exchange_source *s)
+{
+	return x->waiter_until != 0 && x->now < x->waiter_until &&
+	       memcmp(x->waiter, s->key, sizeof(x->waiter)) != 0 && s->conns > x->waiter_conns;
+}
+
+const char *
+exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s)
+{
+	if (x->nb_ids >= x->max_conns) {
+		exchange_source_make_room(x, NULL);
+		return "too many connections here";
+	}
+	if (s->half >= x->source_half) {
+		exchange_source_make_room(x, s);
+		return "too many connections of this source are half open here";
+	}
+	if (s->conns >= x->source_max)
+		return "too many connections of this source here";
+	return others_wait(x, s) ? "others wait for room here" : NULL;
+}
+
+void
+exchange_source_waits(struct leat_exchange *x, const struct exchange_source *s)
+{
+	bool valid = x->waiter_until != 0 && x->now < x->waiter_until;
+
+	if (valid && memcmp(x->waiter, s->key, sizeof(x->waiter)) != 0 &&
+	    x->waiter_conns <= s->conns)
+		return;
+	memcpy(x->waiter, s->key, sizeof(x->waiter));
+	x->waiter_conns = s->conns;
+	x->waiter_until = x->now + leat_us_to_cycles(RETURN_US);
+}
+
+void
+exchange_source_served(struct leat_exchange *x, const struct exchange_source *s)
+{
+	if (memcmp(x->waiter, s->key, sizeof(x->waiter)) == 0)
+		x->waiter_until = 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAVE_CASES_H
+#define LEAVE_CASES_H
+
+/* Ways out of a time limit and of a mask: leave_cases.c, compiled as C and as C++. */
+
+struct leave_case {
+	const char *name;
+	int (*fn)(void); /* NULL: the end of the table */
+	int ret;	 /* what it returns */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct leave_case leave_cases_c[];
+/* Absent where there is no C++ compiler. */
+extern const struct leave_case leave_cases_cxx[] __attribute__((weak));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAVE_CASES_H */
