@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gdb commands for the tasks of a leat program, running or dumped:
 
-    (gdb) source devtools/leat-gdb.py
+    (gdb) source PREFIX/share/leat/gdb/leat-gdb.py      # or devtools/leat-gdb.py of the source tree
     (gdb) leat tasks            # all tasks: reactor, id, state, name, what they wait for
     (gdb) leat bt 7             # the backtrace of the suspended task with id 7
     (gdb) leat bt 7 loop        # ... of the reactor named loop, if several have one
 
-It needs the debug information of libleat. Nothing in the program is changed: gdb is told of an
+gdb loads it by itself with a libleat that is installed below gdb's own prefix.
+
+It needs the debug information of libleat, which tells gdb of its private structures: libleat.so built
+with -Dbuildtype=debugoptimized (the default) or -Ddebug=true and not stripped, or a file of debug
+symbols beside it that gdb finds. Of the program itself it needs none. Nothing in the program is changed: gdb is told of an
 unwinder which, while the backtrace is made, says that the innermost frame was called by what the
 task is suspended in.
 """
+
+import os
 
 import gdb
 import gdb.unwinder
@@ -23,11 +29,23 @@ X86_64 = {
 AARCH64 = {f"x{n}": f"x{n}" for n in range(19, 31)}
 
 
+def why_nothing_is_known():
+    """The debug information is missing, or all of libleat is."""
+    names = [o.filename for o in gdb.objfiles() if o.filename]
+    for name in names:
+        if os.path.basename(name).startswith("libleat.so"):
+            return (f"{name} has no debug information, which these commands need: build leat with "
+                    "-Dbuildtype=debugoptimized and don't strip it, or install its debug symbols")
+    if not names:
+        return "no program: name one, or attach to one"
+    return "libleat is not loaded: the program does not use it, or has not been started yet"
+
+
 def registry():
     """Each reactor's tasks."""
     symbol = gdb.lookup_global_symbol("task_registry")
     if symbol is None:
-        raise gdb.GdbError("no task_registry: is libleat loaded, with its debug information?")
+        raise gdb.GdbError(why_nothing_is_known())
     array = symbol.value()
     low, high = array.type.range()
     for i in range(low, high + 1):

@@ -163,6 +163,15 @@ some() {
 	done
 }
 
+# use_asan: from here on the driver and the suite of the build with AddressSanitizer; false if there is none
+use_asan() {
+	[ -n "$ASAN_BUILD" ] && [ -e "$ASAN_BUILD/drivers/libleat_driver_verbs.so" ] || return 1
+	DRIVER=$ASAN_BUILD/drivers/libleat_driver_verbs.so
+	CONFORMANCE=$ASAN_BUILD/test/driver/leat-conformance
+	# Less memory, and less time for every allocation.
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16:malloc_context_size=8
+}
+
 # conform WHAT OPTION...: the conformance suite over verbs. The time is that of emulation: a little
 # work each, or as much as SCALE says.
 conform() {

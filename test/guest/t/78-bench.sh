@@ -8,7 +8,8 @@ if [ ! -e "$DRIVER" ] || [ ! -x "$BUILD/apps/leat-perf" ]; then
 	skip "leat-perf beside perftest" "it, or the verbs driver, is not built"
 	return
 fi
-names=(wire-write-lat-8 wire-atomic-lat-8 wire-send-bw-4Ki wire-send-rate-8)
+names=(wire-write-lat-8 wire-send-rate-8)
+! $SOAK || names+=(wire-atomic-lat-8 wire-send-bw-4Ki)
 check "leat-perf beside perftest" python3 -B "$GUEST_DIR/bench_verbs.py" --rounds 1 --scale 0.1 \
 	"$BUILD/apps/leat-perf" "$DRIVER" "${names[@]}"
 mv check.log bench.log

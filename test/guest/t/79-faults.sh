@@ -2,13 +2,15 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 700
 #
-# Faults of the cable and of the other side, over the wire: tests cable.* of the conformance suite.
-# That nothing is left in the devices is checked after each file.
+# Faults of the cable and of the other side, over the wire: tests cable.* of the conformance suite, with
+# AddressSanitizer if there is such a build. That nothing is left in the devices is checked after each
+# file. In the suite soak without it; 90-asan repeats them with it.
 
 if [ ! -e "$DRIVER" ]; then
 	skip "faults" "the verbs driver is not built"
 	return
 fi
+$SOAK || use_asan || diag "without AddressSanitizer"
 # A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
 faults "the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
 faults "the cable is out for good, and loses packets" ,timeout=16 \
@@ -16,4 +18,6 @@ faults "the cable is out for good, and loses packets" ,timeout=16 \
 check "packets were lost" grep -q '^# dropped' conform.log
 faults "wrong keys, a killed peer, full queues" "" --filter 'cable.[wk]*' --filter 'cable.to*'
 faults "no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
-SCALE=100 faults "a thousand connections, ten times" "" --filter 'cable.thousand*'
+connections=10
+! $SOAK || connections=100
+SCALE=$connections faults "many connections, ten times" "" --filter 'cable.thousand*'

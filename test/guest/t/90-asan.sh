@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2054,SC2034,SC2154 source=test/guest/lib.sh
 # timeout: 400
 #
-# Faults, and what else makes objects come and go, with AddressSanitizer.
+# What makes objects come and go, with AddressSanitizer; the faults are in 79-faults.
 
 if [ -z "$ASAN_BUILD" ]; then
 	what="verbs with AddressSanitizer"
@@ -15,22 +15,21 @@ if [ -z "$ASAN_BUILD" ]; then
 	fi
 	return
 fi
-DRIVER=$ASAN_BUILD/drivers/libleat_driver_verbs.so
-CONFORMANCE=$ASAN_BUILD/test/driver/leat-conformance
-if [ ! -e "$DRIVER" ]; then
+if ! use_asan; then
 	skip "verbs with AddressSanitizer" "the driver is not built"
 	return
 fi
-# Less memory, and less time for every allocation.
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16:malloc_context_size=8
 
-# A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
-faults "ASan: the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
-faults "ASan: the cable is out for good, and loses packets" ,timeout=16 \
-	--filter 'cable.down_for_g*' --filter 'cable.l*'
-faults "ASan: wrong keys, a killed peer, full queues, connections ten times" "" \
-	--filter 'cable.[wk]*' --filter 'cable.t[oh]*'
-faults "ASan: no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
+# Without the suite soak 79-faults does these with AddressSanitizer.
+if $SOAK; then
+	# A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
+	faults "ASan: the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
+	faults "ASan: the cable is out for good, and loses packets" ,timeout=16 \
+		--filter 'cable.down_for_g*' --filter 'cable.l*'
+	faults "ASan: wrong keys, a killed peer, full queues, connections ten times" "" \
+		--filter 'cable.[wk]*' --filter 'cable.t[oh]*'
+	faults "ASan: no receives" ,rnr_retry=2 --filter 'cable.no*' --impatient
+fi
 near=("--vdev=fabric_verbs0,dev=x_va$PATIENT" -- --mode self --listen 10.97.0.1:0)
 some 'cancel.*' 'connect.[!t]*' 'conservation.*' 'errors.*' 'random.*' 'stop.*'
 conform "ASan: one process" "${near[@]}" "${SOME[@]}"
