@@ -4,28 +4,12 @@
 
 /**
  * @file
- * For drivers: the table they fill in, and what the fabric library does for them.
- *
- * A driver is a plugin, libleat_driver_NAME.so, whose constructor registers a struct leat_driver.
- *
- * Division of labour. The library keeps the peer table, the ordered queues, deadlines, events, the list of
- * regions, and all argument checking of slow calls. The driver moves data and owns connections. For every op
- * that it takes in its post it calls leat_op_start(), and exactly once, later or at once, leat_op_finish(); the
- * library then sees to the order and to poll's output.
+ * For drivers: the ordering layer, beside the contract of leat_driver.h.
  *
  *     post:  leat_op_admit -> leat_op_check -> (hand to device) -> leat_op_start
  *     poll:  (completion from device) -> leat_op_finish -> held, or out of poll
  *
- * A peer's life, with the driver's calls on the right:
- *
- *     leat_ep_connect() -> connect()      CONNECTING   leat_peer_up() or leat_peer_failed()
- *     somebody connects                   REQUESTED    leat_peer_request()
- *     leat_ep_accept() -> accept()        ACCEPTED     leat_peer_up(), or closing + down
- *                                         UP
- *     it died, said bye, or disconnect()  CLOSING      leat_peer_closing(), then finish its ops,
- *                                         DOWN         then leat_peer_down()
- *
- * Thread rules: everything of an endpoint on its own thread; probe, remove and info on the main thread.
+ * Thread rules: everything of an endpoint on its own thread.
  */
 
 #include <errno.h>
@@ -37,200 +21,13 @@
 #include <rte_kvargs.h>
 
 #include "leat_common.h"
-#include "leat_dev.h"
-#include "leat_dev_list.h"
+#include "leat_driver.h"
 #include "leat_ep.h"
 #include "leat_time.h"
-#include "leat_version.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** An argument of a device: `name=value`. */
-struct leat_driver_arg {
-	const char *name;
-	const char *value; /**< what may stand there, e.g. "NAME" or "1..65536" */
-	const char *def;   /**< default, for people */
-	const char *help;  /**< one line */
-};
-
-/** A contiguous piece of a region, registered with the device. */
-struct leat_mr_piece {
-	void *addr;
-	uint64_t len;
-	void *desc;    /**< local descriptor, the driver's own */
-	uint64_t key;  /**< remote key */
-	uint64_t base; /**< remote address of addr */
-	void *drv;     /**< the driver's own */
-};
-
-/** A region: one piece, or for a mempool one per memory chunk, sorted by address. */
-struct leat_mr {
-	struct leat_ep *ep;
-	struct leat_mr *next;
-	const struct rte_mempool *mempool; /**< or NULL */
-	uint32_t access;
-	uint32_t nb_pieces;
-	struct leat_mr_piece piece[];
-};
-
-/** What a driver provides. All functions return 0 or a negative errno with leat_err() set unless said otherwise. */
-struct leat_driver {
-	const char *name;	 /**< "fabric_x"; devices are called fabric_x and digits */
-	const char *description; /**< one line */
-	const struct leat_driver_arg *args; /**< ends with a NULL name */
-
-	/** Opens a device; the keys were checked. Keeps what it needs in leat_dev_drv_set(). */
-	int (*probe)(struct leat_dev *dev, const struct rte_kvargs *kv);
-	/** Closes a device without endpoints. */
-	void (*remove)(struct leat_dev *dev);
-	/** Fills in all but name and driver. */
-	void (*info)(const struct leat_dev *dev, struct leat_dev_info *info);
-	/**
-	 * Tells what is known of a device, or if dev is NULL of all that could be opened here, beginning each with
-	 * to->device(). NULL: there is nothing to choose, and nothing more to tell.
-	 * @return 0; negative with leat_err(): none is there, and why
-	 */
-	int (*list)(const struct leat_dev *dev, const struct leat_dev_sink *to);
-
-	/**
-	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv.
-	 * conf is complete (no zeros for defaults) and inside the limits of info; the driver
-	 * refuses what only it can know.
-	 *
-	 * ep->post_soon may be set, too: leat's own protocols call it when all that is left to do
-	 * for a small op to a peer (any number) is to fill it in. What a driver fetches for it
-	 * comes in the meantime; it changes nothing else.
-	 */
-	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
-	/** Cancels all receives; they come back soon. Sends go on. */
-	void (*ep_quiesce)(struct leat_ep *ep);
-	/** Makes every op still in flight come back, at once or in one of the next polls, with -ESHUTDOWN. */
-	void (*ep_abort)(struct leat_ep *ep);
-	/** Tells the peers, and frees everything. No op is in flight. */
-	void (*ep_close)(struct leat_ep *ep);
-
-	/**
-	 * Asks the device to end an op early. @return 0: it will be finished (inside this call or later);
-	 * -EOPNOTSUPP: can't be recalled.
-	 */
-	int (*cancel)(struct leat_ep *ep, struct leat_op *op);
-	/** Control work; called from leat_ep_events(). */
-	void (*progress)(struct leat_ep *ep, uint64_t now);
-
-	int (*listen)(struct leat_ep *ep, const char *addr);
-	int (*listen_addr)(struct leat_ep *ep, char *addr, size_t len);
-	/** Begins to connect; the outcome is leat_peer_up() or leat_peer_failed(), never inside this call. */
-	int (*connect)(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
-		       const struct leat_conn_params *params);
-	int (*accept)(struct leat_ep *ep, struct leat_peer *peer,
-		      const struct leat_conn_params *params);
-	/** The library frees the peer afterwards. */
-	void (*reject)(struct leat_ep *ep, struct leat_peer *peer);
-	/**
-	 * Ends a peer that is CONNECTING, ACCEPTED or UP: calls leat_peer_closing() with status and text, finishes its
-	 * ops (now or later), then calls leat_peer_down().
-	 */
-	void (*disconnect)(struct leat_ep *ep, struct leat_peer *peer, int status,
-			   const char *text);
-
-	/** Registers a piece: fills in desc, key, base, drv. */
-	int (*mr_reg)(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
-	/** @return 0, or -EBUSY: still used */
-	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);
-
-	/**
-	 * Sleeping until something happens; all three, or NULL: not offered. They are called only for endpoints with
-	 * leat_ep_conf.wait, which the library refuses where leat_dev_info.wait is not set. Not called any more once
-	 * the endpoint is shut down.
-	 */
-	/** Descriptor to poll for POLLIN, level-triggered; the same from ep_open() to ep_close(), which closes it. */
-	int (*fd)(const struct leat_ep *ep);
-	/**
-	 * From now on what a poll or progress() would find makes the descriptor readable: completions, messages, requests,
-	 * connections that change, a peer's death; not time-outs. First announces, then looks: what came before is answered
-	 * with -EAGAIN. A spurious wake-up is allowed, a lost one is not.
-	 * @return 0: armed, and nothing is there; -EAGAIN: poll and progress() have something to do;
-	 *   -EBUSY: armed, but something goes on that makes nothing readable: the caller sleeps for a short while only
-	 */
-	int (*arm)(struct leat_ep *ep);
-	/** Undoes it, and takes what made the descriptor readable if poll and progress() won't. After each arm(). */
-	void (*disarm)(struct leat_ep *ep);
-};
-
-/**
- * Registers a driver; called from a constructor, so it can only log. The number of the ABI of this header is part
- * of the symbol, so that a plugin built against another one can't be loaded: the loader names the missing symbol.
- */
-#define LEAT_DRIVER_REGISTER_FN LEAT_DRIVER_SYMBOL(leat_driver_register_abi, LEAT_DRIVER_ABI)
-#define LEAT_DRIVER_SYMBOL(name, abi) LEAT_DRIVER_SYMBOL_(name, abi)
-#define LEAT_DRIVER_SYMBOL_(name, abi) name##abi
-LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
-
-/** Makes the constructor that registers a driver. */
-#define LEAT_DRIVER_REGISTER(drv)                                                                  \
-	static void __attribute__((constructor)) leat_driver_ctor_##drv(void);                     \
-	static void leat_driver_ctor_##drv(void)                                                   \
-	{                                                                                          \
-		LEAT_DRIVER_REGISTER_FN(&drv);                                                     \
-	}
-
-/** The driver's own pointer in a device. */
-LEAT_API void leat_dev_drv_set(struct leat_dev *dev, void *drv);
-LEAT_API void *leat_dev_drv(const struct leat_dev *dev);
-
-/** Value of a key, or NULL. */
-static inline const char *
-leat_kv_str(const struct rte_kvargs *kv, const char *key)
-{
-	return kv == NULL ? NULL : rte_kvargs_get(kv, key);
-}
-
-/**
- * Value of a key as a whole number, decimal or 0x; *out is left alone if the key is not there.
- * @return 0, or -EINVAL with leat_err() naming key, value and range
- */
-LEAT_API int leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max,
-			 uint32_t *out);
-
-/* ---- peers ---------------------------------------------------------------------------------- */
-
-/**
- * Somebody wants to connect. Raises LEAT_EV_CONNECT_REQ.
- * @param from where it is, for people
- * @return the new peer, or NULL if the table is full (the driver rejects)
- */
-LEAT_API struct leat_peer *leat_peer_request(struct leat_ep *ep, const char *from, const void *priv,
-					     uint16_t priv_len);
-
-/** A peer is up. Raises LEAT_EV_CONNECTED. */
-LEAT_API void leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv,
-			   uint16_t priv_len);
-
-/** An attempt to connect failed. Raises LEAT_EV_CONNECT_FAILED; the driver forgot the peer already. */
-LEAT_API void leat_peer_failed(struct leat_ep *ep, struct leat_peer *peer, int status,
-			       const char *text);
-
-/**
- * A peer is ending: ops posted to it from now on come back with -ENOTCONN. The first call's status and text are
- * those of the event; further calls change nothing.
- */
-LEAT_API void leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int status,
-				const char *text);
-
-/** All its ops were finished and the driver forgot it. Raises LEAT_EV_DISCONNECTED (or CONNECT_FAILED before it was up). */
-LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
-
-/**
- * Is the endpoint inside of one with the tag layer (doc/guide/tags.md)? A driver with an exchange
- * of addresses of its own tells the other side, so that two that do not fit find out when
- * connecting. Its own endpoint; any time.
- */
-LEAT_API bool leat_ep_is_inner(const struct leat_ep *ep);
-
-/** Where a peer is, for messages: the address it was connected by, or came from. */
-LEAT_API const char *leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer);
 
 /* ---- ops: the ordering layer ---------------------------------------------------------------- */
 
@@ -600,48 +397,6 @@ leat_ep_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
 	if (unlikely(accepted < n))
 		LEAT_STAT_ADD(ep->stats.refused, (uint64_t)(n - accepted));
 	return accepted;
-}
-
-/** The right (LEAT_MR_*) that a one-sided op needs at its target; 0 for the other types. */
-static inline uint32_t
-leat_op_right(unsigned int type)
-{
-	static const uint8_t rights[LEAT_OP_TYPES] = {
-		0,		       /* SEND */
-		0,		       /* RECV */
-		0,		       /* TSEND */
-		0,		       /* TRECV */
-		LEAT_MR_REMOTE_WRITE,  /* WRITE */
-		LEAT_MR_REMOTE_WRITE,  /* WRITE_IMM */
-		LEAT_MR_REMOTE_READ,   /* READ */
-		LEAT_MR_REMOTE_ATOMIC, /* FETCH_ADD */
-		LEAT_MR_REMOTE_ATOMIC, /* CMP_SWAP */
-	};
-
-	return type < LEAT_OP_TYPES ? rights[type] : 0;
-}
-
-/** The piece of a region in which [addr, addr + len) lies, or NULL. */
-static inline const struct leat_mr_piece *
-leat_mr_find(const struct leat_mr *mr, const void *addr, uint64_t len)
-{
-	uint32_t lo = 0, hi = mr->nb_pieces;
-	const struct leat_mr_piece *p;
-	uint64_t off;
-
-	if (unlikely(hi == 0))
-		return NULL;
-	while (hi - lo > 1) {
-		uint32_t mid = (lo + hi) >> 1;
-
-		if ((uintptr_t)mr->piece[mid].addr <= (uintptr_t)addr)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	p = &mr->piece[lo];
-	off = (uintptr_t)addr - (uintptr_t)p->addr;
-	return likely(off <= p->len && len <= p->len - off) ? p : NULL;
 }
 
 #ifdef __cplusplus
