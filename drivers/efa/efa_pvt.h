@@ -43,10 +43,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <leat_driver.h>
 #include <leat_error.h>
 #include <leat_exchange.h>
-#include <leat_fabric_driver.h>
 #include <leat_log.h>
+#include <leat_order.h>
 
 #include "efa_compat.h"
 

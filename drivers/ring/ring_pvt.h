@@ -19,9 +19,10 @@
 
 #include <rte_common.h>
 
+#include "leat_driver.h"
 #include "leat_error.h"
-#include "leat_fabric_driver.h"
 #include "leat_log.h"
+#include "leat_order.h"
 
 #include "ring_shared.h"
 

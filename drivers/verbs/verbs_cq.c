@@ -7,6 +7,8 @@
  * that had none of their own. An error is always told, so those before one went well.
  */
 
+#include <leat_order_fast.h>
+
 #include "verbs_pvt.h"
 
 /* Taken by a poll that has no room for ops. */

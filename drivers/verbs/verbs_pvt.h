@@ -48,9 +48,10 @@
 
 #include <leat_addr.h>
 #include <leat_cursor.h>
+#include <leat_driver.h>
 #include <leat_error.h>
-#include <leat_fabric_driver.h>
 #include <leat_log.h>
+#include <leat_order.h>
 
 /* Work requests handed over, and completions taken, at once. */
 #define VB_BURST 32

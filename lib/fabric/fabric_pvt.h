@@ -19,9 +19,10 @@
 
 #include <sys/queue.h>
 
+#include "leat_driver.h"
 #include "leat_error.h"
-#include "leat_fabric_driver.h"
 #include "leat_log.h"
+#include "leat_order.h"
 #include "leat_wheel.h"
 
 #define LEAT_EP_NAME_MAX 64

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "leat_driver.h"
 #include "leat_error.h"
-#include "leat_fabric_driver.h"
 
 int
 leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max, uint32_t *out)

@@ -50,12 +50,12 @@ enum leat_peer_state {
 /** What the fast path knows of a peer. */
 struct leat_peer {
 	struct leat_queue sendq;
-	void *drv;	   /**< the driver's own */
-	uint64_t drv_word; /**< the driver's own, e.g. an address handle */
-	uint32_t elsewhere; /**< its ops with the device that are not on sendq; see leat_peer_inflight() */
-	uint16_t id;	    /**< index in the table */
-	uint8_t state;	    /**< enum leat_peer_state */
-	uint8_t ev_pending; /**< events not delivered yet, bits 1 << enum leat_event_type */
+	void *drv;	       /**< the driver's own */
+	uint64_t drv_word;     /**< the driver's own, e.g. an address handle */
+	uint32_t nb_off_queue; /**< its ops with the device not on sendq; see leat_peer_inflight() */
+	uint16_t id;	       /**< index in the table */
+	uint8_t state;	       /**< enum leat_peer_state */
+	uint8_t ev_pending;    /**< events not delivered yet, bits 1 << enum leat_event_type */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /** Counters; written by the owner with relaxed stores, read by anyone. */
@@ -117,7 +117,7 @@ leat_peer_inflight(const struct leat_peer *peer)
 {
 	const struct leat_queue *q = &peer->sendq;
 
-	return (uint32_t)(q->nb_posted - q->nb_returned) - q->held_now + peer->elsewhere;
+	return (uint32_t)(q->nb_posted - q->nb_returned) - q->held_now + peer->nb_off_queue;
 }
 
 #ifndef __cplusplus

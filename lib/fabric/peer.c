@@ -51,7 +51,7 @@ peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
 	leat_queue_init(&peer->sendq);
 	peer->drv = NULL;
 	peer->drv_word = 0;
-	peer->elsewhere = 0;
+	peer->nb_off_queue = 0;
 	peer->ev_pending = 0;
 	peer->state = (uint8_t)state;
 	__atomic_store_n(&c->nb_used, c->nb_used + 1, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counters of queues; the queue itself is inline, in leat_fabric_driver.h. */
+/* Counters of queues; the queue itself is inline, in leat_order.h. */
 
 #include "fabric_pvt.h"
 

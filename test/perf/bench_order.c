@@ -16,7 +16,8 @@
 
 #include <rte_prefetch.h>
 
-#include <leat_fabric_driver.h>
+#include <leat_ep.h>
+#include <leat_order.h>
 
 #include "bench.h"
 

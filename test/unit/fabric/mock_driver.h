@@ -7,7 +7,8 @@
  * how it likes. It registers as any driver does. Arguments: fail=1 (probe fails), depth=N.
  */
 
-#include <leat_fabric_driver.h>
+#include <leat_driver.h>
+#include <leat_order.h>
 
 #define MOCK_OPS_MAX 4096
 

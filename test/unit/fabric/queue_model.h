@@ -19,7 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <leat_fabric_driver.h>
+#include <leat_ep.h>
+#include <leat_order.h>
 
 #define QM_PEERS 5 /* 0..2 up, 3 closing, 4 free */
 #define QM_PEERS_UP 3

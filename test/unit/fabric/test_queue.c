@@ -6,7 +6,9 @@
 
 #include "../leat_cmocka.h"
 
-#include <leat_fabric_driver.h>
+#include <leat_driver.h>
+#include <leat_order.h>
+#include <leat_order_fast.h>
 
 #define PEERS 4
 #define OPS 16

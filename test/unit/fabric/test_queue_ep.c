@@ -13,6 +13,7 @@
 #include "../leat_cmocka.h"
 #include "queue_model.h"
 
+#include <leat_driver.h>
 #include <leat_error.h>
 
 #define RUNS 8000

@@ -1,15 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef LEAT_FABRIC_DRIVER_H
-#define LEAT_FABRIC_DRIVER_H
+#ifndef LEAT_ORDER_H
+#define LEAT_ORDER_H
 
 /**
  * @file
- * For drivers: the ordering layer, beside the contract of leat_driver.h.
+ * For drivers: the ordering layer, the heart of leat. Ops posted on one queue come back from poll
+ * in the order in which they were posted, however the hardware completes them.
  *
- *     post:  leat_op_admit -> leat_op_check -> (hand to device) -> leat_op_start
- *     poll:  (completion from device) -> leat_op_finish -> held, or out of poll
+ * A queue (leat_queue.h) is a list through the ops, oldest first. A driver tells the layer two
+ * things of each op, when it takes the op and when the hardware is done with it:
  *
- * Thread rules: everything of an endpoint on its own thread.
+ *     post:  leat_op_admit -> leat_op_check -> (hand to the device) -> leat_op_start
+ *     poll:  (completion from the device) -> leat_op_finish
+ *
+ * Four sends to one peer, of which the hardware completes C and B before A (* is done, held back):
+ *
+ *     calls                head     the queue      tail   poll returns   held_now  held_total
+ *     start A, B, C, D       A -> B -> C -> D              -                 0         0
+ *     finish C               A -> B -> C* -> D             -                 1         1
+ *     finish B               A -> B* -> C* -> D            -                 2         2
+ *     finish A               D                             A, B, C           0         2
+ *     finish D               (empty)                       D                 0         2
+ *
+ * finish marks an op that is not the oldest as held (LEAT_OP_HELD) and leaves it in its place: it
+ * looks for nothing. finish of the oldest op returns it and the held ones behind it, up to the
+ * first op that is still with the device. Each op is linked once, marked at most once and returned
+ * once: O(1) per op, no window, no allocation, no limit of its own. Where completions come in
+ * order held_now stays 0, and then finish does not even look at the op behind the oldest.
+ *
+ * held_time and held_max say for how long: from the op's own completion to its return, in units of
+ * 2^LEAT_QUEUE_HOLD_SHIFT cycles. leat_queue_stats_get() reads them from any thread.
+ *
+ * Where a finished op goes:
+ *
+ *     leat_op_finish(A)
+ *       |-- queue is LEAT_QUEUE_NONE ------------------------.
+ *       |-- A is the oldest of its queue: A, held ones ------+--> leat_op_emit
+ *       `-- else: A is held until the oldest one finishes          |-- poll under way, with room:
+ *                                                                  |     out, poll returns it
+ *                                                                  `-- else: ready list, the
+ *                                                                        next poll begins with it
+ *
+ * Which queue: leat_op.queue, or if that is NULL the peer's sendq, for receives the endpoint's
+ * recvq. start and finish find it by the same rule, since an op's input does not change in between.
+ *
+ * The state of an op:
+ *
+ *     IDLE --start--> INFLIGHT --finish--> [HELD] --> [READY] --poll--> IDLE
+ *                        `--> CANCEL, EXPIRED --finish---^
+ *
+ * The layer needs nothing of the contract between library and driver, leat_driver.h. Runs of many
+ * plain ops at once are in leat_order_fast.h.
+ *
+ * Thread rules: everything on the endpoint's own thread.
  */
 
 #include <errno.h>
@@ -17,19 +60,18 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_errno.h>
-#include <rte_kvargs.h>
 
 #include "leat_common.h"
-#include "leat_driver.h"
-#include "leat_ep.h"
+#include "leat_ep_core.h"
+#include "leat_op.h"
+#include "leat_queue.h"
 #include "leat_time.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- ops: the ordering layer ---------------------------------------------------------------- */
 
 /** Adds to a counter that other threads may read. */
 #define LEAT_STAT_ADD(x, n) __atomic_store_n(&(x), (x) + (n), __ATOMIC_RELAXED)
@@ -50,7 +92,9 @@ leat_ep_room(const struct leat_ep *ep)
 	return (uint16_t)(ep->out_end - ep->out);
 }
 
-/** Now. In a poll one timestamp, taken when first needed; outside of one nothing ends its validity. */
+/**
+ * Now. In a poll one timestamp, taken when first needed; outside of one nothing ends its validity.
+ */
 static inline uint64_t
 leat_ep_now(struct leat_ep *ep)
 {
@@ -86,8 +130,8 @@ leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 }
 
 /*
- * Functions with a last argument `recv` are for loops that have asked leat_op_is_recv() already: with it a constant,
- * half of the work is left.
+ * Functions with a last argument `recv` are for loops that have asked leat_op_is_recv() already:
+ * with it a constant, half of the work is left.
  */
 
 /** The part of leat_op_check() that asks for the peer. */
@@ -144,15 +188,22 @@ leat_op_check(const struct leat_ep *ep, const struct leat_op *op)
 	return leat_op_check_as(ep, op, leat_op_is_recv(op));
 }
 
-/** Puts an op at the end of a queue. */
+/** Puts an op at the end of a queue; the caller counts it in nb_posted. */
 static inline void
-leat_queue_append(struct leat_queue *q, struct leat_op *op)
+leat_queue_link(struct leat_queue *q, struct leat_op *op)
 {
 	if (q->head == NULL)
 		q->head = op;
 	else
 		q->tail->q_next = op;
 	q->tail = op;
+}
+
+/** Puts an op at the end of a queue. */
+static inline void
+leat_queue_append(struct leat_queue *q, struct leat_op *op)
+{
+	leat_queue_link(q, op);
 	LEAT_STAT_ADD(q->nb_posted, 1);
 }
 
@@ -166,7 +217,7 @@ leat_op_start_send(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *o
 	if (likely(op->queue == NULL)) {
 		leat_queue_append(&peer->sendq, op);
 	} else {
-		peer->elsewhere++;
+		peer->nb_off_queue++;
 		if (op->queue != LEAT_QUEUE_NONE)
 			leat_queue_append(op->queue, op);
 	}
@@ -189,14 +240,14 @@ leat_op_start_as(struct leat_ep *ep, struct leat_op *op, bool recv)
 		if (q == NULL)
 			q = &ep->recvq;
 		if (peer != NULL)
-			peer->elsewhere++;
+			peer->nb_off_queue++;
 	} else {
 		ep->tx_room--;
 		if (likely(q == NULL && peer != NULL)) {
 			q = &peer->sendq;
 		} else {
 			if (peer != NULL)
-				peer->elsewhere++;
+				peer->nb_off_queue++;
 			if (q == NULL)
 				q = LEAT_QUEUE_NONE;
 		}
@@ -243,7 +294,9 @@ leat_queue_hold(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 	__atomic_store_n(&q->held_now, q->held_now + 1, __ATOMIC_RELAXED);
 }
 
-/** The one behind an op on its queue. Only that of the newest has no meaning: post need not clear it. */
+/**
+ * The op behind an op on its queue. Only that of the newest has no meaning: post need not clear it.
+ */
 static inline struct leat_op *
 leat_queue_next(const struct leat_queue *q, const struct leat_op *op)
 {
@@ -292,14 +345,14 @@ leat_op_finish_as(struct leat_ep *ep, struct leat_op *op, int status, uint64_t l
 		if (q == NULL)
 			q = &ep->recvq;
 		if (peer != NULL)
-			peer->elsewhere--;
+			peer->nb_off_queue--;
 	} else {
 		ep->tx_room++;
 		if (likely(q == NULL && peer != NULL)) {
 			q = &peer->sendq;
 		} else {
 			if (peer != NULL)
-				peer->elsewhere--;
+				peer->nb_off_queue--;
 			if (q == NULL)
 				q = LEAT_QUEUE_NONE;
 		}
@@ -336,51 +389,6 @@ leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
 	leat_op_finish_as(ep, op, status, len, leat_op_is_recv(op));
 }
 
-/**
- * For devices that complete in order: leat_op_finish() with status 0 and full length of ops that were sent to one
- * peer, ring[from & mask] the oldest. It does at once for all of them what endpoint and queue have to be told, and
- * ends before an op that needs more than that: on a queue of the caller's, with a deadline, not the oldest of its
- * queue, or without room in the output of poll.
- * @return how many of the n were finished; the next one is leat_op_finish()'s
- */
-static inline uint32_t
-leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *const *ring,
-		    uint32_t mask, uint32_t from, uint32_t n)
-{
-	struct leat_op **out = ep->out, **end = ep->out_end;
-	uint64_t tx_bytes = 0, rx_bytes = 0;
-	struct leat_queue *q = &peer->sendq;
-	struct leat_op *head = q->head;
-	uint32_t i;
-
-	if (unlikely(q->held_now != 0))
-		return 0;
-	for (i = 0; i < n; i++) {
-		struct leat_op *op = ring[(from + i) & mask];
-
-		if (unlikely(op != head || op->queue != NULL || out >= end ||
-			     (op->flags & LEAT_OP_F_DEADLINE) != 0))
-			break;
-		head = leat_queue_next(q, op);
-		if (unlikely(op->type >= LEAT_OP_READ))
-			rx_bytes += op->size;
-		else
-			tx_bytes += op->size;
-		op->status = 0;
-		op->len = op->size;
-		op->state = LEAT_OP_IDLE;
-		*out++ = op;
-	}
-	q->head = head;
-	ep->out = out;
-	ep->tx_room += i;
-	LEAT_STAT_ADD(q->nb_returned, i);
-	LEAT_STAT_ADD(ep->stats.tx_bytes, tx_bytes);
-	if (unlikely(rx_bytes > 0))
-		LEAT_STAT_ADD(ep->stats.rx_bytes, rx_bytes);
-	return i;
-}
-
 /** For a post: an op that failed leat_op_check() is accepted and done. */
 static inline void
 leat_op_fail(struct leat_ep *ep, struct leat_op *op, int status)
@@ -403,4 +411,4 @@ leat_ep_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
 }
 #endif
 
-#endif /* LEAT_FABRIC_DRIVER_H */
+#endif /* LEAT_ORDER_H */
