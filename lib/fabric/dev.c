@@ -57,7 +57,8 @@ leat_dev_drv(const struct leat_dev *dev)
 }
 
 int
-leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
+leat_dev_info_layer(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info,
+		    const struct leat_layer **layer)
 {
 	if (dev == NULL || info == NULL)
 		return leat_err(EINVAL, "device info: no device or nowhere to put it");
@@ -70,19 +71,27 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	dev->driver->info(dev, info);
 	if (dev->driver->fd == NULL || dev->driver->arm == NULL || dev->driver->disarm == NULL)
 		info->wait = false;
-	info->ops_software = leat_tags_ops(info);
+	*layer = leat_layer_of(info, &info->ops_software);
 	info->ops |= info->ops_software;
+	if ((ops & info->ops_software) != 0)
+		(*layer)->info(info);
+	else
+		*layer = NULL;
 	return 0;
 }
 
 int
 leat_dev_info_for(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info)
 {
-	int ret = leat_dev_info_get(dev, info);
+	const struct leat_layer *layer;
 
-	if (ret == 0 && (ops & info->ops_software) != 0)
-		leat_tags_info(info);
-	return ret;
+	return leat_dev_info_layer(dev, ops, info, &layer);
+}
+
+int
+leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
+{
+	return leat_dev_info_for(dev, 0, info);
 }
 
 static int

@@ -165,8 +165,9 @@ ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *in
 static struct leat_ep *
 ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct leat_ep *outer)
 {
-	const struct leat_driver *driver = dev->driver;
 	struct leat_ep_conf conf = { 0 };
+	const struct leat_driver *driver;
+	const struct leat_layer *layer;
 	struct leat_dev_info info;
 	struct leat_ep *ep;
 
@@ -175,15 +176,13 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 	if (conf.ops == 0)
 		conf.ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	/* What is inside of a layer is the device's own. */
-	if ((outer != NULL ? leat_dev_info_get(dev, &info)
-			   : leat_dev_info_for(dev, conf.ops, &info)) < 0 ||
+	if (leat_dev_info_layer(dev, outer != NULL ? 0 : conf.ops, &info, &layer) < 0 ||
 	    conf_complete(dev, &info, &conf) < 0)
 		return NULL;
 	ep = ep_alloc(dev, &conf);
 	if (ep == NULL)
 		return NULL;
-	if (outer == NULL && (conf.ops & info.ops_software) != 0)
-		driver = &leat_tags_driver;
+	driver = layer != NULL ? layer->driver : dev->driver;
 	ep_init(ep, dev, &info, &conf, driver, outer);
 	if (driver->ep_open(ep, &conf) < 0) {
 		ep_free(ep);
@@ -300,6 +299,12 @@ leat_ep_stats_get(const struct leat_ep *ep, struct leat_ep_stats *stats)
 	GET(cancelled);
 	GET(expired);
 #undef GET
+}
+
+const struct leat_driver *
+leat_ep_driver(const struct leat_ep *ep)
+{
+	return ep->ctrl->driver;
 }
 
 bool

@@ -13,7 +13,7 @@
  *     op.c       what ops need off the fast path: cancel, deadlines, ready list; queue.c counters
  *     ep_wait.c  sleeping until something happens
  *     mr.c       regions
- *     tags*.c    tagged ops in software, see tags_pvt.h
+ *     layer.c    layers between an endpoint and its device: registration, choice; see leat_layer.h
  *     telemetry.c
  */
 
@@ -21,11 +21,11 @@
 
 #include "leat_driver.h"
 #include "leat_error.h"
+#include "leat_layer.h"
 #include "leat_log.h"
 #include "leat_order.h"
 #include "leat_wheel.h"
 
-#define LEAT_EP_NAME_MAX 64
 #define LEAT_EP_PEERS_DEFAULT 64
 #define LEAT_CONNECT_TIMEOUT_US (5 * 1000 * 1000)
 
@@ -57,6 +57,15 @@ struct leat_dev {
 const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
 void leat_dev_close_all(void);
+/*
+ * leat_dev_info_for(), and the layer of an endpoint with these ops. *layer is NULL if there is none in it: such an
+ * endpoint is the device's own.
+ */
+int leat_dev_info_layer(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info,
+			const struct leat_layer **layer);
+
+/* The layer of a device that says this of itself, and the ops that it adds; NULL and 0 if there is none. */
+const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_t *ops);
 
 /* ---- endpoints ---- */
 
@@ -110,20 +119,6 @@ struct leat_ep_ctrl {
 	struct leat_wheel wheel; /* deadlines of ops */
 	struct leat_mr *mrs;
 };
-
-/*
- * For a layer's ep_open(): an endpoint of the same device, with the device's own driver. The layer drives it, and
- * closes it in its ep_close(). leat_cleanup() speaks of the outer one only.
- */
-struct leat_ep *leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf);
-
-/* ---- tagged ops in software, tags_ep.c ---- */
-
-extern const struct leat_driver leat_tags_driver;
-/* Those that the layer adds to a device. */
-uint32_t leat_tags_ops(const struct leat_dev_info *info);
-/* What becomes of info with it. */
-void leat_tags_info(struct leat_dev_info *info);
 
 void leat_peer_table_init(struct leat_ep *ep);
 /* Frees the peers whose last event was delivered by an earlier call. */

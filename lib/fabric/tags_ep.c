@@ -20,8 +20,8 @@
 #define OPS_PLAIN (LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV))
 #define OPS_MESSAGE (OPS_TAGGED | OPS_PLAIN)
 
-uint32_t
-leat_tags_ops(const struct leat_dev_info *info)
+static uint32_t
+tags_ops(const struct leat_dev_info *info)
 {
 	if ((info->ops & OPS_TAGGED) != 0 || (info->ops & OPS_PLAIN) != OPS_PLAIN ||
 	    (info->ep_types & (1u << LEAT_EP_RELIABLE)) == 0 ||
@@ -35,8 +35,8 @@ leat_tags_ops(const struct leat_dev_info *info)
 	return info->unexpected_bounded ? OPS_TAGGED : OPS_MESSAGE;
 }
 
-void
-leat_tags_info(struct leat_dev_info *info)
+static void
+tags_info(struct leat_dev_info *info)
 {
 	info->max_peers = RTE_MIN(info->max_peers, info->rx_depth_max / TAGS_RECVS_MIN);
 	info->max_peers = RTE_MIN(info->max_peers, info->tx_depth_max / 2);
@@ -130,7 +130,6 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	if (ret < 0)
 		goto fail;
 	e->outer = ep;
-	e->driver = ep->dev->driver;
 	e->recv_queue = info.in_order ? LEAT_QUEUE_NONE : NULL;
 	e->nb_tx = conf->tx_depth;
 	e->nb_rx = conf->rx_depth;
@@ -155,10 +154,11 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		ret = -rte_errno;
 		goto fail;
 	}
+	e->driver = leat_ep_driver(e->inner);
 	ret = tags_mem_open(e, conf);
 	if (ret < 0)
 		goto fail;
-	leat_tags_info(&info);
+	tags_info(&info);
 	e->priv_connect = info.priv_connect;
 	e->priv_accept = info.priv_accept;
 	ep->drv = e;
@@ -321,7 +321,7 @@ tags_disarm(struct leat_ep *ep)
 	leat_ep_disarm(tags_of(ep)->inner);
 }
 
-const struct leat_driver leat_tags_driver = {
+static const struct leat_driver tags_driver = {
 	.name = "tags",
 	.description = "tagged ops in software, over endpoints that have none",
 	.ep_open = tags_ep_open,
@@ -342,3 +342,12 @@ const struct leat_driver leat_tags_driver = {
 	.arm = tags_arm,
 	.disarm = tags_disarm,
 };
+
+static const struct leat_layer tags_layer = {
+	.name = "tags",
+	.ops = tags_ops,
+	.info = tags_info,
+	.driver = &tags_driver,
+};
+
+LEAT_LAYER_REGISTER(tags_layer)

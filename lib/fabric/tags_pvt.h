@@ -7,7 +7,7 @@
  *
  *     application     leat_ep_post, _poll, _events
  *                       |
- *     outer endpoint  its driver is leat_tags_driver: matches, cuts messages into segments, keeps credits
+ *     outer endpoint  its table is tags_driver: matches, cuts messages into segments, keeps credits
  *                       |
  *     inner endpoint  same device, the device's own driver; owned by the outer one. Its receives are
  *                     bounce buffers; its sends are segments, copied, or the caller's one-sided ops
@@ -66,7 +66,12 @@
  * return something.
  */
 
-#include "fabric_pvt.h"
+#include <sys/queue.h>
+
+#include "leat_error.h"
+#include "leat_layer.h"
+#include "leat_log.h"
+#include "leat_order.h"
 #include "tags_wire.h"
 
 /* CREDITs, and a BYE. */
