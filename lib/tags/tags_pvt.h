@@ -12,14 +12,14 @@
  *     inner endpoint  same device, the device's own driver; owned by the outer one. Its receives are
  *                     bounce buffers; its sends are segments, copied, or the caller's one-sided ops
  *
- *     tags_ep.c     opening, closing, the table of functions
- *     tags_io.c     post, poll, cancel
- *     tags_tx.c     from ops to segments: credits, order
- *     tags_rx.c     from segments to ops
- *     tags_match.c  receives that wait for messages, messages that wait for receives
- *     tags_conn.c   peers: hello, events, ends
- *     tags_mem.c    buffers
- *     tags_wire.c   bytes
+ *     ep.c     opening, closing, the table of functions
+ *     io.c     post, poll, cancel
+ *     tx.c     from ops to segments: credits, order
+ *     rx.c     from segments to ops
+ *     match.c  receives that wait for messages, messages that wait for receives
+ *     conn.c   peers: hello, events, ends
+ *     mem.c    buffers
+ *     wire.c   bytes
  *
  * A message up to one segment is sent as it is (EAGER). Of a longer one the first segment goes out
  * (FIRST), and the rest when it has met a receive:
@@ -300,7 +300,7 @@ tags_peer_of(const struct leat_peer *peer)
 	return peer->drv;
 }
 
-/* ---- tags_io.c ---- */
+/* ---- io.c ---- */
 
 uint16_t tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void tags_poll(struct leat_ep *ep);
@@ -312,7 +312,7 @@ void tags_repost(struct tags_ep *e);
 /* Posts what can be posted. */
 void tags_push(struct tags_ep *e);
 
-/* ---- tags_tx.c ---- */
+/* ---- tx.c ---- */
 
 /* The op was started. */
 void tags_tx_add(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx, struct leat_op *op);
@@ -334,7 +334,7 @@ void tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status);
 /* The same, and nothing more is sent: takes back the segments that the device does not have. */
 void tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status);
 
-/* ---- tags_rx.c ---- */
+/* ---- rx.c ---- */
 
 void tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b);
 
@@ -350,7 +350,7 @@ void tags_rx_drop(struct tags_ep *e, struct tags_peer *p, int status);
 /* All receives come back. */
 void tags_rx_drop_all(struct tags_ep *e, int status);
 
-/* ---- tags_match.c ---- */
+/* ---- match.c ---- */
 
 /* The oldest message that fits a receive, taken off its lists, or NULL. */
 struct tags_rbuf *tags_match_message(struct tags_ep *e, const struct leat_op *op);
@@ -363,7 +363,7 @@ struct tags_rx *tags_match_recv(struct tags_ep *e, const struct tags_rbuf *b);
 void tags_match_keep(struct tags_ep *e, struct tags_rbuf *b);
 void tags_match_forget(struct tags_ep *e, struct tags_rbuf *b);
 
-/* ---- tags_conn.c ---- */
+/* ---- conn.c ---- */
 
 int tags_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		 const struct leat_conn_params *params);
@@ -387,7 +387,7 @@ void tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const cha
 /* The same: the peer broke the protocol. */
 void tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why);
 
-/* ---- tags_mem.c ---- */
+/* ---- mem.c ---- */
 
 int tags_mem_open(struct tags_ep *e, const struct leat_ep_conf *conf);
 void tags_mem_close(struct tags_ep *e);
