@@ -4,13 +4,13 @@
 
 /*
  * Runs of the commonest ops: small SENDs to one peer, RECVs from any, and the slots of the one that
- * meet the other. They do what leat_op_check(), leat_op_start() and leat_op_finish() do, with the
- * counters of a whole run in one go: with one cache line moving between the cores per message, the
- * bookkeeping is what the rest of the time goes to. Whatever is out of the ordinary ends a run and
- * goes the general way, which has the same outcome.
+ * meet the other. Their bookkeeping is that of leat_order_fast.h: with one cache line moving between
+ * the cores per message, it is what the rest of the time goes to.
  */
 
 #include <rte_prefetch.h>
+
+#include "leat_order_fast.h"
 
 #include "ring_match.h"
 
@@ -154,29 +154,16 @@ ring_credit(struct ring_link *link, uint32_t credit)
 
 /* ---- runs ---- */
 
-/*
- * Idle, of that type, without flags, on its default queue, and with a buffer? Byte by byte: poll
- * stored the state just before, and a wider load could not be served from that store, but would
- * wait until it has left the core's buffer.
- */
-static __rte_always_inline bool
-ring_op_plain(const struct leat_op *op, uint8_t type)
-{
-	return op->type == type && (op->flags | op->state) == 0 && op->queue == NULL &&
-	       (op->buf != NULL || op->size == 0);
-}
-static_assert(LEAT_OP_IDLE == 0, "see ring_op_plain()");
-
 static __rte_always_inline bool
 ring_send_plain(const struct leat_op *op, uint16_t peer, uint32_t inline_max)
 {
-	return ring_op_plain(op, LEAT_OP_SEND) && op->peer == peer && op->size <= inline_max;
+	return leat_op_is_plain(op, LEAT_OP_SEND) && op->peer == peer && op->size <= inline_max;
 }
 
 static __rte_always_inline bool
 ring_recv_plain(const struct leat_op *op)
 {
-	return ring_op_plain(op, LEAT_OP_RECV) && op->peer == LEAT_PEER_ANY;
+	return leat_op_is_plain(op, LEAT_OP_RECV) && op->peer == LEAT_PEER_ANY;
 }
 
 /* Copies a SEND into the next slot. @return the slot's head */
@@ -189,27 +176,6 @@ ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct
 	return ring_tx_fill(link, c, LEAT_OP_SEND, RING_F_INLINE, len);
 }
 
-static __rte_always_inline void
-ring_send_done(struct leat_op *op)
-{
-	op->oflags = 0;
-	op->state = LEAT_OP_READY;
-	op->status = 0;
-	op->len = op->size;
-}
-
-/* After ops that are done and linked: they are ready for poll. */
-static __rte_always_inline void
-ring_send_ready(struct leat_ep *ep, struct leat_op *first, struct leat_op *last)
-{
-	last->q_next = NULL;
-	if (ep->ready_head == NULL)
-		ep->ready_head = first;
-	else
-		ep->ready_tail->q_next = first;
-	ep->ready_tail = last;
-}
-
 /*
  * Several SENDs. They are published in groups: the first slot of a group last. Until then the
  * consumer, which looks at that one only, leaves the lines of the others alone while they are
@@ -220,8 +186,8 @@ ring_send_ready(struct leat_ep *ep, struct leat_op *first, struct leat_op *last)
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");
 
 static __rte_always_inline uint16_t
-ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
-		 struct leat_op **ops, uint16_t n, uint64_t *bytes)
+ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, uint16_t n,
+		 uint64_t *bytes)
 {
 	struct leat_op *op = ops[0], *last = NULL;
 	struct ring_cursor c = link->tx; /* in registers for the while */
@@ -252,9 +218,7 @@ ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link
 			}
 		}
 		sum += op->size;
-		ring_send_done(op);
-		if (last != NULL)
-			last->q_next = op;
+		leat_op_run_sent(op, last);
 		last = op;
 	}
 	if (first != NULL)
@@ -262,7 +226,6 @@ ring_send_groups(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link
 	if (unlikely(i == 0))
 		return 0;
 	link->tx = c;
-	ring_send_ready(ep, ops[0], last);
 	*bytes = sum;
 	return i;
 }
@@ -281,15 +244,12 @@ ring_send_peer(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_
 }
 
 static __rte_always_inline void
-ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct leat_peer *peer, uint16_t n,
-	      uint64_t bytes)
+ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct leat_peer *peer, struct leat_op **ops,
+	      uint16_t n, uint64_t bytes)
 {
 	struct ring_link *link = peer->drv;
 
-	ep->nb_ready += n;
-	LEAT_STAT_ADD(ep->stats.tx_bytes, bytes);
-	LEAT_STAT_ADD(peer->sendq.nb_posted, n);
-	LEAT_STAT_ADD(peer->sendq.nb_returned, n);
+	leat_op_run_sent_end(ep, peer, ops[0], ops[n - 1], n, bytes);
 	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
 		ring_link_heat(rep, link);
 }
@@ -308,9 +268,8 @@ ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 		return false;
 	ring_tx_store(link->tx.slot, ring_send_fill(link, &link->tx, op));
 	ring_tx_advance(link, &link->tx);
-	ring_send_done(op);
-	ring_send_ready(ep, op, op);
-	ring_send_end(ep, rep, peer, 1, op->size);
+	leat_op_run_sent(op, NULL);
+	ring_send_end(ep, rep, peer, &op, 1, op->size);
 	return true;
 }
 
@@ -323,9 +282,9 @@ ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 
 	if (unlikely(peer == NULL))
 		return 0;
-	n = ring_send_groups(ep, rep, peer->drv, ops, n, &bytes);
+	n = ring_send_groups(rep, peer->drv, ops, n, &bytes);
 	if (likely(n > 0))
-		ring_send_end(ep, rep, peer, n, bytes);
+		ring_send_end(ep, rep, peer, ops, n, bytes);
 	return n;
 }
 
@@ -340,18 +299,10 @@ static __rte_always_inline void
 ring_recv_add(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
 	struct ring_recv *r = &rep->recvs[rep->recv_tail++ & rep->recv_mask];
-	struct leat_queue *q = &ep->recvq;
 
 	r->op = op;
 	r->seq = rep->recv_seq++;
-	op->oflags = 0;
-	op->state = LEAT_OP_INFLIGHT;
-	op->src = LEAT_PEER_ANY;
-	if (q->head == NULL)
-		q->head = op;
-	else
-		q->tail->q_next = op;
-	q->tail = op;
+	leat_op_run_recv(ep, op);
 }
 
 /* Posts one. @return false: the general way */
@@ -361,8 +312,7 @@ ring_recv_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	if (unlikely(!ring_recv_simple(rep) || ep->rx_room == 0 || !ring_recv_plain(op)))
 		return false;
 	ring_recv_add(ep, rep, op);
-	ep->rx_room--;
-	LEAT_STAT_ADD(ep->recvq.nb_posted, 1);
+	leat_op_run_recv_end(ep, 1);
 	return true;
 }
 
@@ -378,8 +328,7 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 		n = (uint16_t)ep->rx_room;
 	for (i = 0; i < n && likely(ring_recv_plain(ops[i])); i++)
 		ring_recv_add(ep, rep, ops[i]);
-	ep->rx_room -= i;
-	LEAT_STAT_ADD(ep->recvq.nb_posted, i);
+	leat_op_run_recv_end(ep, i);
 	return i;
 }
 
@@ -425,11 +374,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
 		ring_copy_small(op->buf, &slot->w[0], len);
-		op->state = LEAT_OP_IDLE;
-		op->status = 0;
-		op->src = link->id;
-		op->len = len;
-		q->head = leat_queue_next(q, op);
+		leat_op_run_received(q, op, link->id, len);
 		*out++ = op;
 		bytes += len;
 		recv++;
@@ -448,10 +393,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	ring_credit(link, credit);
 	ring_rx_publish(link);
 	rep->recv_head = recv;
-	ep->out = out;
-	ep->rx_room += n;
-	LEAT_STAT_ADD(ep->stats.rx_bytes, bytes);
-	LEAT_STAT_ADD(q->nb_returned, n);
+	leat_op_run_received_end(ep, out, n, bytes);
 	return n;
 }
 

@@ -4,12 +4,26 @@
 
 /**
  * @file
- * For drivers: runs of ops through the ordering layer. What a function here does to op, queue and
- * endpoint is what those of leat_order.h do, op by op; but queue and endpoint are written once per
- * run. Whatever is out of the ordinary ends a run, and goes the general way.
+ * For drivers: runs of ops through the ordering layer. What a run does to ops, queue and endpoint
+ * is what leat_op_check(), leat_op_start() and leat_op_finish() do op by op; but queue and endpoint
+ * are written once per run. Whatever is out of the ordinary ends a run, and goes the general way,
+ * which has the same outcome.
+ *
+ * Two kinds of drivers have runs. A NIC that completes in order finishes its sends with
+ * leat_op_finish_sent(). A driver whose other side is memory does more: it copies a small send when
+ * posted, and copies a message straight into the receive that it meets. Its ops are plain
+ * (leat_op_is_plain()), and each run is a loop with its end:
+ *
+ *     post, sends to one peer          post, receives of any peer     poll, from one peer
+ *       nothing is on its sendq          n <= ep->rx_room               recvq holds nothing back
+ *       for each: copy,                  for each: keep the op,         for each: copy,
+ *         leat_op_run_sent()               leat_op_run_recv()             leat_op_run_received()
+ *       leat_op_run_sent_end()           leat_op_run_recv_end()         leat_op_run_received_end()
  *
  * Thread rules: everything on the endpoint's own thread.
  */
+
+#include <assert.h>
 
 #include "leat_order.h"
 
@@ -61,6 +75,104 @@ leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *
 		LEAT_STAT_ADD(ep->stats.rx_bytes, rx_bytes);
 	return i;
 }
+
+/**
+ * Idle, of that type, without flags, on its default queue, and with a buffer? Byte by byte: poll
+ * stored the state just before, and a wider load could not be served from that store, but would
+ * wait until it has left the core's buffer.
+ */
+static __rte_always_inline bool
+leat_op_is_plain(const struct leat_op *op, uint8_t type)
+{
+	return op->type == type && (op->flags | op->state) == 0 && op->queue == NULL &&
+	       (op->buf != NULL || op->size == 0);
+}
+
+/**
+ * Starts and finishes a plain send, which was copied; its successful end is for poll to tell.
+ * @param last the one before it in this run, or NULL
+ */
+static __rte_always_inline void
+leat_op_run_sent(struct leat_op *op, struct leat_op *last)
+{
+	op->oflags = 0;
+	op->state = LEAT_OP_READY;
+	op->status = 0;
+	op->len = op->size;
+	if (last != NULL)
+		last->q_next = op;
+}
+
+/**
+ * Ends a run of n > 0 sends to a peer whose send queue is empty, from first to last: the next poll
+ * returns them.
+ * @param bytes sum of their sizes
+ */
+static __rte_always_inline void
+leat_op_run_sent_end(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *first,
+		     struct leat_op *last, uint16_t n, uint64_t bytes)
+{
+	last->q_next = NULL;
+	if (ep->ready_head == NULL)
+		ep->ready_head = first;
+	else
+		ep->ready_tail->q_next = first;
+	ep->ready_tail = last;
+	ep->nb_ready += n;
+	LEAT_STAT_ADD(ep->stats.tx_bytes, bytes);
+	LEAT_STAT_ADD(peer->sendq.nb_posted, n);
+	LEAT_STAT_ADD(peer->sendq.nb_returned, n);
+}
+
+/** Starts a plain receive of any peer. The caller saw to it that there is room for it. */
+static __rte_always_inline void
+leat_op_run_recv(struct leat_ep *ep, struct leat_op *op)
+{
+	op->oflags = 0;
+	op->state = LEAT_OP_INFLIGHT;
+	op->src = LEAT_PEER_ANY;
+	leat_queue_link(&ep->recvq, op);
+}
+
+/** Ends a run of n receives. */
+static __rte_always_inline void
+leat_op_run_recv_end(struct leat_ep *ep, uint16_t n)
+{
+	ep->rx_room -= n;
+	LEAT_STAT_ADD(ep->recvq.nb_posted, n);
+}
+
+/**
+ * Finishes the oldest op of a receive queue that holds nothing back. The caller puts it into the
+ * output of poll, which has room.
+ */
+static __rte_always_inline void
+leat_op_run_received(struct leat_queue *q, struct leat_op *op, uint16_t src, uint64_t len)
+{
+	op->state = LEAT_OP_IDLE;
+	op->status = 0;
+	op->src = src;
+	op->len = len;
+	q->head = leat_queue_next(q, op);
+}
+
+/**
+ * Ends a run of n receives.
+ * @param out the output of poll behind them
+ * @param bytes sum of their lengths
+ */
+static __rte_always_inline void
+leat_op_run_received_end(struct leat_ep *ep, struct leat_op **out, uint32_t n, uint64_t bytes)
+{
+	ep->out = out;
+	ep->rx_room += n;
+	LEAT_STAT_ADD(ep->stats.rx_bytes, bytes);
+	LEAT_STAT_ADD(ep->recvq.nb_returned, n);
+}
+
+#ifndef __cplusplus
+static_assert(LEAT_OP_IDLE == 0, "see leat_op_is_plain()");
+#endif
 
 #ifdef __cplusplus
 }

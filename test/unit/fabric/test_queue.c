@@ -550,6 +550,125 @@ test_mr_find(void **state)
 	}
 }
 
+/* ---- runs of ops ---- */
+
+#define RUN 3
+
+static void
+sends_by_op(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RUN; i++) {
+		leat_op_start(&t.ep, &t.op[i]);
+		leat_op_finish(&t.ep, &t.op[i], 0, t.op[i].size);
+	}
+}
+
+static void
+sends_as_run(void)
+{
+	uint64_t bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < RUN; i++) {
+		assert_true(leat_op_is_plain(&t.op[i], LEAT_OP_SEND));
+		leat_op_run_sent(&t.op[i], i > 0 ? &t.op[i - 1] : NULL);
+		bytes += t.op[i].size;
+	}
+	leat_op_run_sent_end(&t.ep, &t.peers[0], &t.op[0], &t.op[RUN - 1], RUN, bytes);
+}
+
+static void
+recvs_by_op(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RUN; i++)
+		leat_op_start(&t.ep, &t.op[i]);
+	t.ep.out = t.done;
+	t.ep.out_end = t.done + OPS;
+	for (i = 0; i < RUN - 1; i++) {
+		t.op[i].src = 1;
+		leat_op_finish(&t.ep, &t.op[i], 0, i);
+	}
+}
+
+static void
+recvs_as_run(void)
+{
+	struct leat_op **out = t.done;
+	uint64_t bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < RUN; i++)
+		leat_op_run_recv(&t.ep, &t.op[i]);
+	leat_op_run_recv_end(&t.ep, RUN);
+	t.ep.out = t.done;
+	t.ep.out_end = t.done + OPS;
+	for (i = 0; i < RUN - 1; i++) {
+		leat_op_run_received(&t.ep.recvq, &t.op[i], 1, i);
+		*out++ = &t.op[i];
+		bytes += i;
+	}
+	leat_op_run_received_end(&t.ep, out, RUN - 1, bytes);
+}
+
+/* All that the layer keeps, but the tail of an empty queue. */
+static void
+outcome(void (*run)(void), uint8_t type, uint16_t peer, void *to)
+{
+	unsigned int i;
+
+	setup(NULL);
+	for (i = 0; i < RUN; i++) {
+		t.op[i].type = type;
+		t.op[i].peer = peer;
+	}
+	run();
+	t.peers[0].sendq.tail = NULL;
+	memcpy(to, &t, sizeof(t));
+}
+
+static void
+test_run_is_as_op_by_op(void **state)
+{
+	static unsigned char one[sizeof(t)], run[sizeof(t)];
+
+	(void)state;
+	outcome(sends_by_op, LEAT_OP_SEND, 0, one);
+	outcome(sends_as_run, LEAT_OP_SEND, 0, run);
+	assert_memory_equal(one, run, sizeof(one));
+	outcome(recvs_by_op, LEAT_OP_RECV, LEAT_PEER_ANY, one);
+	outcome(recvs_as_run, LEAT_OP_RECV, LEAT_PEER_ANY, run);
+	assert_memory_equal(one, run, sizeof(one));
+}
+
+static void
+test_what_is_plain(void **state)
+{
+	struct leat_op *op = &t.op[0];
+	struct leat_queue own;
+
+	(void)state;
+	leat_queue_init(&own);
+	assert_true(leat_op_is_plain(op, LEAT_OP_SEND));
+	assert_false(leat_op_is_plain(op, LEAT_OP_RECV));
+	op->flags = LEAT_OP_F_DEADLINE;
+	assert_false(leat_op_is_plain(op, LEAT_OP_SEND));
+	op->flags = 0;
+	op->state = LEAT_OP_INFLIGHT;
+	assert_false(leat_op_is_plain(op, LEAT_OP_SEND));
+	op->state = LEAT_OP_IDLE;
+	op->queue = &own;
+	assert_false(leat_op_is_plain(op, LEAT_OP_SEND));
+	op->queue = NULL;
+	op->buf = NULL;
+	assert_false(leat_op_is_plain(op, LEAT_OP_SEND));
+	op->size = 0;
+	assert_true(leat_op_is_plain(op, LEAT_OP_SEND));
+}
+
 int
 main(void)
 {
@@ -569,6 +688,8 @@ main(void)
 		cmocka_unit_test_setup(test_check, setup),
 		cmocka_unit_test_setup(test_accounting, setup),
 		cmocka_unit_test_setup(test_mr_find, setup),
+		cmocka_unit_test_setup(test_run_is_as_op_by_op, setup),
+		cmocka_unit_test_setup(test_what_is_plain, setup),
 	};
 
 	return cmocka_run_group_tests_name("fabric queue", tests, NULL, teardown);
