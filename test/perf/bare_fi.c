@@ -1,57 +1,192 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* See bare_fi.h. Opening and closing. */
+/*
+ * The reference of fi_side.h: bare libfabric, opened with the driver's hints (RDM,
+ * FI_THREAD_DOMAIN, manual progress, one CQ for both directions, every capability that the driver
+ * uses and that there is). No leat code, no DPDK.
+ *
+ * Messages of up to the provider's inject_size (64 B for ofi_rxm over tcp, 4096 B for shm) are
+ * injected: they need no request, and have no completion.
+ */
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "bare_fi_pvt.h"
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "fi_side_pvt.h"
 
 #define ADDR_MAX 512
+/* Entries per fi_cq_read. */
+#define CQ_BURST 16
 
 struct wire_addr {
 	uint32_t len;
 	uint8_t addr[ADDR_MAX];
 };
 
-static char error[256];
+struct side {
+	struct fi_loop loop;
+	struct fid_ep *ep;
+	struct fid_cq *cq;
+	fi_addr_t peer;
+	size_t size;
+	bool inject;		  /* messages of this size */
+	uint8_t *tx_buf, *rx_buf; /* slots of stride bytes */
+	void *tx_desc, *rx_desc;
+	struct fi_context2 *tx_ctx, *rx_ctx; /* one per slot: the requests */
+	size_t stride;
+	/* the rest */
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_mr *tx_mr, *rx_mr;
+};
 
-const char *
-bare_fi_error(void)
+static void __attribute__((noreturn, cold)) fi_fail(const char *what, ssize_t ret)
 {
-	return error;
+	bench_die("bare libfabric: %s: %s", what, fi_strerror((int)-ret));
 }
 
-int
-bare_fi_fail(const char *fmt, ...)
+/* Nothing is due: all progress is made by fi_cq_read(). */
+static void
+side_events(struct side *s)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(error, sizeof(error), fmt, ap);
-	va_end(ap);
-	return -1;
+	(void)s;
 }
 
-static int
-fi_fail(const char *what, ssize_t ret)
+static void
+side_prepare(struct side *s, size_t size)
 {
-	return bare_fi_fail("%s: %s", what, fi_strerror((int)-ret));
+	s->size = size;
+	s->inject = size <= s->info->tx_attr->inject_size;
 }
+
+static inline void
+side_see_out(struct side *s)
+{
+	s->inject = false;
+}
+
+static inline void
+recv_post(struct side *s, struct fi_context2 *ctx)
+{
+	ssize_t ret = fi_recv(s->ep, s->rx_buf + (size_t)(ctx - s->rx_ctx) * s->stride, s->size,
+			      s->rx_desc, FI_ADDR_UNSPEC, ctx);
+
+	if (unlikely(ret != 0))
+		fi_fail("fi_recv", ret);
+}
+
+static void
+side_recv(struct side *s, uint32_t i)
+{
+	recv_post(s, &s->rx_ctx[i]);
+}
+
+static inline void
+side_again(struct side *s, void **recvs, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		recv_post(s, recvs[i]);
+}
+
+/* Returns 1, or 0 if the provider is full. */
+static inline uint32_t
+send_post(struct side *s)
+{
+	struct fi_context2 *ctx;
+	ssize_t ret;
+
+	if (s->inject) {
+		ret = fi_inject(s->ep, s->tx_buf, s->size, s->peer);
+	} else {
+		ctx = s->loop.free[s->loop.nb_free - 1];
+		ret = fi_send(s->ep, s->tx_buf + (size_t)(ctx - s->tx_ctx) * s->stride, s->size,
+			      s->tx_desc, s->peer, ctx);
+		if (likely(ret == 0))
+			s->loop.nb_free--;
+	}
+	if (likely(ret == 0))
+		return 1;
+	if (unlikely(ret != -FI_EAGAIN))
+		fi_fail("send", ret);
+	return 0;
+}
+
+static inline uint32_t
+side_send(struct side *s, uint32_t n)
+{
+	uint32_t took;
+
+	for (took = 0; took < n; took++) {
+		if (unlikely(send_post(s) == 0))
+			break;
+	}
+	return took;
+}
+
+static inline uint32_t
+side_answer(struct side *s, void *again, uint32_t n, uint32_t done)
+{
+	(void)done; /* all or nothing: fi_recv is never full */
+	if (unlikely(send_post(s) == 0))
+		return 0;
+	if (likely(n == 2))
+		recv_post(s, again);
+	return n;
+}
+
+static __attribute__((noinline, cold, noreturn)) void
+cq_error(struct side *s, ssize_t ret)
+{
+	struct fi_cq_err_entry e = { 0 };
+
+	if (ret == -FI_EAVAIL && fi_cq_readerr(s->cq, &e, 0) == 1)
+		fi_fail("completion with error", e.err < 0 ? e.err : -e.err);
+	fi_fail("fi_cq_read", ret);
+}
+
+static inline int
+side_poll(struct side *s, void **recvs)
+{
+	struct fi_cq_msg_entry e[CQ_BURST];
+	ssize_t i, n = fi_cq_read(s->cq, e, CQ_BURST);
+	int nb_recv = 0;
+
+	if (n == -FI_EAGAIN)
+		return -1;
+	if (unlikely(n < 0))
+		cq_error(s, n);
+	for (i = 0; i < n; i++) {
+		if ((e[i].flags & FI_RECV) != 0)
+			recvs[nb_recv++] = e[i].op_context;
+		else
+			s->loop.free[s->loop.nb_free++] = e[i].op_context;
+	}
+	return nb_recv;
+}
+
+#include "fi_loop.h"
+
+/* ---- opening ---- */
 
 static struct fi_info *
-getinfo(const struct bare_fi_conf *conf, uint64_t caps)
+getinfo(const struct fi_side_conf *conf, uint64_t caps)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
-	const char *node = conf->src;
-	bool shm = strcmp(conf->provider, "shm") == 0;
+	const char *node = "127.0.0.1";
 	struct timespec now = { 0 };
 	char name[64];
 	int ret;
@@ -72,31 +207,33 @@ getinfo(const struct bare_fi_conf *conf, uint64_t caps)
 				      FI_MR_ENDPOINT;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
-	if (shm) {
-		/* The process id may have been another's, who left its memory behind. */
+	if (strncmp(conf->provider, "shm", 3) == 0) {
+		/*
+		 * The name has the time in it: another process of this id may have left its memory
+		 * behind.
+		 */
 		(void)clock_gettime(CLOCK_REALTIME, &now);
 		snprintf(name, sizeof(name), "bare-%d-%lx%08lx", (int)getpid(),
 			 (unsigned long)now.tv_sec, (unsigned long)now.tv_nsec);
 		node = name;
 	}
-	ret = fi_getinfo(FI_VERSION(1, 17), node, NULL, node != NULL ? FI_SOURCE : 0, hints, &info);
+	ret = fi_getinfo(FI_VERSION(1, 17), node, NULL, FI_SOURCE, hints, &info);
 	fi_freeinfo(hints);
 	return ret == 0 ? info : NULL;
 }
 
-/* The leanest endpoint, or the driver's: every capability that it would use and that there is. */
+/* Every capability that the driver would use and that there is. */
 static struct fi_info *
-find_info(const struct bare_fi_conf *conf)
+find_info(const struct fi_side_conf *conf)
 {
 	static const uint64_t optional[] = { FI_RMA, FI_ATOMIC, FI_SOURCE, FI_DIRECTED_RECV };
-	struct fi_info *info, *more;
+	struct fi_info *info = getinfo(conf, 0), *more;
 	uint64_t caps = 0;
 	size_t i;
 
-	if (conf->caps != BARE_FI_CAPS_DRIVER)
-		return getinfo(conf, conf->caps);
-	info = getinfo(conf, 0);
-	for (i = 0; info != NULL && i < sizeof(optional) / sizeof(optional[0]); i++) {
+	if (info == NULL)
+		bench_die("bare libfabric: no RDM endpoint of provider %s", conf->provider);
+	for (i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
 		more = getinfo(conf, caps | optional[i]);
 		if (more == NULL)
 			continue;
@@ -107,188 +244,154 @@ find_info(const struct bare_fi_conf *conf)
 	return info;
 }
 
-static int
-open_fids(struct bare_fi *f)
+static void
+open_fids(struct side *s)
 {
-	struct fi_cq_attr cq = { .size = 4 * (size_t)f->nb_slots + 64,
+	struct fi_cq_attr cq = { .size = 4 * (size_t)s->loop.window + 64,
 				 .format = FI_CQ_FORMAT_MSG,
 				 .wait_obj = FI_WAIT_NONE };
 	struct fi_av_attr av = { .type = FI_AV_TABLE, .count = 2 };
 	int ret;
 
-	if ((ret = fi_fabric(f->info->fabric_attr, &f->fabric, NULL)) != 0)
-		return fi_fail("fi_fabric", ret);
-	if ((ret = fi_domain(f->fabric, f->info, &f->domain, NULL)) != 0)
-		return fi_fail("fi_domain", ret);
-	if ((ret = fi_cq_open(f->domain, &cq, &f->cq, NULL)) != 0)
-		return fi_fail("fi_cq_open", ret);
-	if ((ret = fi_av_open(f->domain, &av, &f->av, NULL)) != 0)
-		return fi_fail("fi_av_open", ret);
-	if ((ret = fi_endpoint(f->domain, f->info, &f->ep, NULL)) != 0)
-		return fi_fail("fi_endpoint", ret);
-	if ((ret = fi_ep_bind(f->ep, &f->av->fid, 0)) != 0 ||
-	    (ret = fi_ep_bind(f->ep, &f->cq->fid, FI_TRANSMIT | FI_RECV)) != 0)
-		return fi_fail("fi_ep_bind", ret);
-	if ((ret = fi_enable(f->ep)) != 0)
-		return fi_fail("fi_enable", ret);
-	return 0;
+	if ((ret = fi_fabric(s->info->fabric_attr, &s->fabric, NULL)) != 0)
+		fi_fail("fi_fabric", ret);
+	if ((ret = fi_domain(s->fabric, s->info, &s->domain, NULL)) != 0)
+		fi_fail("fi_domain", ret);
+	if ((ret = fi_cq_open(s->domain, &cq, &s->cq, NULL)) != 0)
+		fi_fail("fi_cq_open", ret);
+	if ((ret = fi_av_open(s->domain, &av, &s->av, NULL)) != 0)
+		fi_fail("fi_av_open", ret);
+	if ((ret = fi_endpoint(s->domain, s->info, &s->ep, NULL)) != 0)
+		fi_fail("fi_endpoint", ret);
+	if ((ret = fi_ep_bind(s->ep, &s->av->fid, 0)) != 0 ||
+	    (ret = fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV)) != 0)
+		fi_fail("fi_ep_bind", ret);
+	if ((ret = fi_enable(s->ep)) != 0)
+		fi_fail("fi_enable", ret);
 }
 
-static int
-open_mr(struct bare_fi *f, void *buf, size_t len, uint64_t access, uint64_t key, struct fid_mr **mr,
-	void **desc)
+static void
+open_mr(struct side *s, void *buf, uint64_t access, uint64_t key, struct fid_mr **mr, void **desc)
 {
 	int ret;
 
-	if ((f->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
-		return 0;
-	ret = fi_mr_reg(f->domain, buf, len, access, 0, key, 0, mr, NULL);
-	if (ret == 0 && (f->info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
-		ret = fi_mr_bind(*mr, &f->ep->fid, 0);
+	if ((s->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
+		return;
+	ret = fi_mr_reg(s->domain, buf, s->stride * s->loop.window, access, 0, key, 0, mr, NULL);
+	if (ret == 0 && (s->info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
+		ret = fi_mr_bind(*mr, &s->ep->fid, 0);
 		if (ret == 0)
 			ret = fi_mr_enable(*mr);
 	}
 	if (ret != 0)
-		return fi_fail("fi_mr_reg", ret);
+		fi_fail("fi_mr_reg", ret);
 	*desc = fi_mr_desc(*mr);
-	return 0;
 }
 
 static void *
-map_touched(size_t len)
+alloc(size_t n, size_t size)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = calloc(n, size);
 
-	if (p == MAP_FAILED)
-		return NULL;
-	memset(p, 0x5a, len);
+	if (p == NULL)
+		bench_die("out of memory");
 	return p;
 }
 
-static int
-open_memory(struct bare_fi *f, void *mem)
+static void
+open_memory(struct side *s, const struct fi_side_conf *conf)
 {
-	f->stride = BARE_FI_STRIDE(f->max_size);
-	if (f->stride == 0)
-		f->stride = 128;
-	f->map_len = f->stride * f->nb_slots;
-	if (mem != NULL) {
-		f->given = true;
-		f->tx_buf = mem;
-		f->rx_buf = f->tx_buf + f->map_len;
-	} else {
-		f->tx_buf = map_touched(f->map_len);
-		f->rx_buf = map_touched(f->map_len);
-	}
-	f->tx_ctx = calloc(f->nb_slots, sizeof(*f->tx_ctx));
-	f->rx_ctx = calloc(f->nb_slots, sizeof(*f->rx_ctx));
-	if (f->tx_buf == NULL || f->rx_buf == NULL || f->tx_ctx == NULL || f->rx_ctx == NULL)
-		return bare_fi_fail("no memory for %u buffers of %zu B", f->nb_slots, f->stride);
-	if (open_mr(f, f->tx_buf, f->map_len, FI_SEND, 1, &f->tx_mr, &f->tx_desc) != 0 ||
-	    open_mr(f, f->rx_buf, f->map_len, FI_RECV, 2, &f->rx_mr, &f->rx_desc) != 0)
-		return -1;
-	return 0;
+	uint32_t i, window = s->loop.window;
+
+	s->stride = FI_SIDE_STRIDE(conf->max_size);
+	s->tx_buf = conf->mem;
+	s->rx_buf = s->tx_buf + s->stride * window;
+	s->tx_ctx = alloc(window, sizeof(*s->tx_ctx));
+	s->rx_ctx = alloc(window, sizeof(*s->rx_ctx));
+	s->loop.free = alloc(window, sizeof(s->loop.free[0]));
+	for (i = 0; i < window; i++)
+		s->loop.free[s->loop.nb_free++] = &s->tx_ctx[window - 1 - i];
+	open_mr(s, s->tx_buf, FI_SEND, 1, &s->tx_mr, &s->tx_desc);
+	open_mr(s, s->rx_buf, FI_RECV, 2, &s->rx_mr, &s->rx_desc);
 }
 
-static int
-exchange(struct bare_fi *f)
+static void
+exchange(struct side *s)
 {
 	struct wire_addr ours = { 0 }, theirs;
 	size_t len = sizeof(ours.addr);
-	ssize_t ret = fi_getname(&f->ep->fid, ours.addr, &len);
+	ssize_t ret = fi_getname(&s->ep->fid, ours.addr, &len);
 
 	if (ret != 0 || len > sizeof(ours.addr))
-		return fi_fail("fi_getname", ret != 0 ? ret : -FI_ETOOSMALL);
+		fi_fail("fi_getname", ret != 0 ? ret : -FI_ETOOSMALL);
 	ours.len = (uint32_t)len;
-	if (send(f->fd, &ours, sizeof(ours), MSG_NOSIGNAL) != (ssize_t)sizeof(ours) ||
-	    recv(f->fd, &theirs, sizeof(theirs), MSG_WAITALL) != (ssize_t)sizeof(theirs))
-		return bare_fi_fail("exchange of addresses: the other side is gone");
-	ret = fi_av_insert(f->av, theirs.addr, 1, &f->peer, 0, NULL);
+	if (send(s->loop.fd, &ours, sizeof(ours), MSG_NOSIGNAL) != (ssize_t)sizeof(ours) ||
+	    recv(s->loop.fd, &theirs, sizeof(theirs), MSG_WAITALL) != (ssize_t)sizeof(theirs))
+		bench_die("exchange of addresses: the other side is gone");
+	ret = fi_av_insert(s->av, theirs.addr, 1, &s->peer, 0, NULL);
 	if (ret != 1)
-		return bare_fi_fail("fi_av_insert: %s",
-				    ret < 0 ? fi_strerror((int)-ret) : "refused");
-	return 0;
+		fi_fail("fi_av_insert", ret < 0 ? ret : -FI_EINVAL);
 }
 
-struct bare_fi *
-bare_fi_open(const struct bare_fi_conf *conf, int fd)
+/* A message each way makes the connection. */
+static void
+greet(struct side *s)
 {
-	struct bare_fi *f = calloc(1, sizeof(*f));
+	void *recvs[FI_BURST];
 
-	if (f == NULL) {
-		(void)bare_fi_fail("no memory");
-		(void)close(fd);
-		return NULL;
-	}
-	f->fd = fd;
-	f->nb_slots = conf->window < 2 ? 2 : conf->window;
-	f->max_size = conf->max_size;
-	f->info = find_info(conf);
-	if (f->info == NULL) {
-		(void)bare_fi_fail("no RDM endpoint of provider %s (src %s)", conf->provider,
-				   conf->src == NULL ? "any" : conf->src);
-		goto fail;
-	}
-	f->inject_end = f->info->tx_attr->inject_size + 1;
-	if (conf->inject_max == BARE_FI_NO_INJECT)
-		f->inject_end = 0;
-	else if (conf->inject_max != 0 && conf->inject_max < f->inject_end)
-		f->inject_end = conf->inject_max + 1;
-	if (open_fids(f) != 0 || open_memory(f, conf->mem) != 0 || exchange(f) != 0 ||
-	    bare_fi_first(f) != 0)
-		goto fail;
-	return f;
+	begin(s, 1, 1, 1);
+	send_one(s, 1);
+	while (s->loop.got == 0)
+		s->loop.got += drive(s, recvs);
+}
 
-fail:
-	bare_fi_close(f);
-	return NULL;
+static struct side *
+side_open(const struct fi_side_conf *conf, int fd, bool first)
+{
+	struct side *s = alloc(1, sizeof(*s));
+
+	(void)first;
+	s->loop.fd = fd;
+	s->loop.window = conf->window;
+	s->info = find_info(conf);
+	open_fids(s);
+	open_memory(s, conf);
+	exchange(s);
+	greet(s);
+	return s;
+}
+
+static size_t
+side_inline_max(const struct side *s)
+{
+	return s->info->tx_attr->inject_size;
 }
 
 static void
-close_fid(struct fid *fid)
+side_close(struct side *s)
 {
-	if (fid != NULL)
-		(void)fi_close(fid);
+	(void)close(s->loop.fd);
+	(void)fi_close(&s->ep->fid);
+	if (s->tx_mr != NULL)
+		(void)fi_close(&s->tx_mr->fid);
+	if (s->rx_mr != NULL)
+		(void)fi_close(&s->rx_mr->fid);
+	(void)fi_close(&s->av->fid);
+	(void)fi_close(&s->cq->fid);
+	(void)fi_close(&s->domain->fid);
+	(void)fi_close(&s->fabric->fid);
+	fi_freeinfo(s->info);
+	free(s->loop.free);
+	free(s->tx_ctx);
+	free(s->rx_ctx);
+	free(s);
 }
 
-static void
-unmap(void *p, size_t len)
-{
-	if (p != NULL)
-		(void)munmap(p, len);
-}
-
-void
-bare_fi_close(struct bare_fi *f)
-{
-	if (f == NULL)
-		return;
-	(void)close(f->fd);
-	close_fid(f->ep != NULL ? &f->ep->fid : NULL);
-	close_fid(f->tx_mr != NULL ? &f->tx_mr->fid : NULL);
-	close_fid(f->rx_mr != NULL ? &f->rx_mr->fid : NULL);
-	close_fid(f->av != NULL ? &f->av->fid : NULL);
-	close_fid(f->cq != NULL ? &f->cq->fid : NULL);
-	close_fid(f->domain != NULL ? &f->domain->fid : NULL);
-	close_fid(f->fabric != NULL ? &f->fabric->fid : NULL);
-	if (!f->given) {
-		unmap(f->tx_buf, f->map_len);
-		unmap(f->rx_buf, f->map_len);
-	}
-	free(f->tx_ctx);
-	free(f->rx_ctx);
-	fi_freeinfo(f->info);
-	free(f);
-}
-
-const char *
-bare_fi_provider(const struct bare_fi *f)
-{
-	return f->info->fabric_attr->prov_name;
-}
-
-size_t
-bare_fi_inject_max(const struct bare_fi *f)
-{
-	return f->inject_end == 0 ? BARE_FI_NO_INJECT : f->inject_end - 1;
-}
+const struct fi_side bare_fi = {
+	.open = side_open,
+	.serve = side_serve,
+	.lat = side_lat,
+	.rate = side_rate,
+	.inline_max = side_inline_max,
+	.close = side_close,
+};

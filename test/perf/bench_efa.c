@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat's efa driver beside a bare libfabric loop that makes the same calls, two processes each, pinned alike: half
- * round trips, or messages per second, of several sizes.
+ * leat's efa driver beside a bare libfabric loop that makes the same calls, two processes each,
+ * pinned alike: half round trips, or messages per second, of several sizes.
  *
  *     bench-efa --provider shm|tcp --mode lat|rate [options, see --help]
  *
  *     CPU 0  one process: the first side of both
  *     CPU 1  its two children, the second sides; the one that is not measured sleeps
  *
- * Large messages go faster or slower, by a third, with the physical pages that their buffers happen to get. So leat
- * and the bare loop use the same ones, and windows that fit the CPUs' caches. The providers' own memory is a matter of
- * luck as well; so all of it is done in several sessions, each with processes and endpoints of its own.
+ * Large messages go faster or slower, by a third, with the physical pages that their buffers happen
+ * to get. So leat and the bare loop use the same ones, and windows that fit the CPUs' caches. The
+ * providers' own memory is a matter of luck as well; so all of it is done in several sessions, each
+ * with processes and endpoints of its own.
  */
 
 #include <pthread.h>
@@ -26,9 +27,8 @@
 
 #include <rte_common.h>
 
-#include "bare_fi.h"
 #include "bench_session.h"
-#include "leat_fi.h"
+#include "fi_side.h"
 
 enum { LEAT, BARE, VARIANTS };
 
@@ -54,8 +54,7 @@ static struct {
 	const char *provider;
 	bool rate;
 	int cpus[2];
-	struct leat_fi *leat;
-	struct bare_fi *bare;
+	struct side *side[VARIANTS];
 	pid_t child[VARIANTS];
 	int fd[VARIANTS];
 	void *mem[2]; /* of the first and the second sides */
@@ -65,18 +64,15 @@ static struct {
 	uint32_t n;
 } b;
 
+static const struct fi_side *const kinds[VARIANTS] = { [LEAT] = &leat_fi, [BARE] = &bare_fi };
+
 static double
 run(unsigned int variant, uint32_t n)
 {
-	double ns;
+	struct side *s = b.side[variant];
 
-	if (variant == LEAT)
-		return b.rate ? leat_fi_rate(b.leat, b.size, b.window, n)
-			      : leat_fi_lat(b.leat, b.size, n);
-	ns = b.rate ? bare_fi_rate(b.bare, b.size, b.window, n) : bare_fi_lat(b.bare, b.size, n);
-	if (ns < 0)
-		bench_die("bare libfabric: %s", bare_fi_error());
-	return ns;
+	return b.rate ? kinds[variant]->rate(s, b.size, b.window, n)
+		      : kinds[variant]->lat(s, b.size, n);
 }
 
 static double
@@ -106,22 +102,10 @@ calibrate(void)
 	return RTE_MAX((uint32_t)(REPEAT_NS / (b.rate ? ns : 2 * ns)), (uint32_t)REPEAT_MIN);
 }
 
-static void
-bare_conf(struct bare_fi_conf *conf, void *mem)
-{
-	memset(conf, 0, sizeof(*conf));
-	conf->provider = b.provider;
-	conf->src = strncmp(b.provider, "shm", 3) == 0 ? NULL : "127.0.0.1";
-	conf->caps = BARE_FI_CAPS_DRIVER;
-	conf->max_size = sizes[SIZES - 1].size;
-	conf->window = WINDOW;
-	conf->mem = mem;
-}
-
 /*
- * EAL gives leat's process threads of its own (they sleep), and system calls cost more in a process that has threads:
- * the kernel must count references to the file. The first side is one process for both; so the second side of the
- * bare loop gets a sleeping thread, too.
+ * EAL gives leat's process threads of its own (they sleep), and system calls cost more in a process
+ * that has threads: the kernel must count references to the file. The first side is one process for
+ * both; so the second side of the bare loop gets a sleeping thread, too.
  */
 static void *
 sleeper(void *arg)
@@ -133,40 +117,28 @@ sleeper(void *arg)
 }
 
 static void
-second_side(unsigned int variant, int fd, const struct leat_fi_conf *leat_conf)
+second_side(unsigned int variant, int fd, const struct fi_side_conf *first)
 {
-	struct leat_fi_conf conf = *leat_conf;
-	struct bare_fi_conf bconf;
-	struct leat_fi *leat;
-	struct bare_fi *bare;
+	struct fi_side_conf conf = *first;
+	struct side *s;
 	pthread_t thread;
 
 	/* Not to outlive the first side. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	bench_pin(b.cpus[1]);
-	if (variant == LEAT) {
-		conf.cpu = b.cpus[1];
-		conf.mem = b.mem[1];
-		leat = leat_fi_open(&conf, fd, false);
-		leat_fi_serve(leat);
-		leat_fi_close(leat);
-		_exit(0);
-	}
-	if (pthread_create(&thread, NULL, sleeper, NULL) != 0)
+	if (variant == BARE && pthread_create(&thread, NULL, sleeper, NULL) != 0)
 		bench_die("can't make a thread");
-	bare_conf(&bconf, b.mem[1]);
-	bare = bare_fi_open(&bconf, fd);
-	bench_thread_ready();
-	if (bare == NULL || bare_fi_serve(bare) != 0)
-		bench_die("bare libfabric, second side: %s", bare_fi_error());
-	bare_fi_close(bare);
+	conf.cpu = b.cpus[1];
+	conf.mem = b.mem[1];
+	s = kinds[variant]->open(&conf, fd, false);
+	kinds[variant]->serve(s);
+	kinds[variant]->close(s);
 	_exit(0);
 }
 
 static void
-start(const struct leat_fi_conf *conf)
+start(const struct fi_side_conf *conf)
 {
-	struct bare_fi_conf bconf;
 	unsigned int variant;
 	int fds[2];
 
@@ -189,14 +161,11 @@ start(const struct leat_fi_conf *conf)
 		bench_process_add(b.child[variant]);
 	}
 	bench_pin(b.cpus[0]);
-	bare_conf(&bconf, b.mem[0]);
-	b.bare = bare_fi_open(&bconf, b.fd[BARE]);
-	if (b.bare == NULL)
-		bench_die("bare libfabric: %s", bare_fi_error());
-	b.leat = leat_fi_open(conf, b.fd[LEAT], true);
-	if (bare_fi_inject_max(b.bare) != leat_fi_inline_max(b.leat))
-		printf("injected: bare up to %zu B, leat up to %zu B\n", bare_fi_inject_max(b.bare),
-		       leat_fi_inline_max(b.leat));
+	b.side[BARE] = bare_fi.open(conf, b.fd[BARE], true);
+	b.side[LEAT] = leat_fi.open(conf, b.fd[LEAT], true);
+	if (bare_fi.inline_max(b.side[BARE]) != leat_fi.inline_max(b.side[LEAT]))
+		printf("injected: bare up to %zu B, leat up to %zu B\n",
+		       bare_fi.inline_max(b.side[BARE]), leat_fi.inline_max(b.side[LEAT]));
 }
 
 static void
@@ -233,8 +202,8 @@ session(void *arg)
 		bench_measure(&one, &b.args, VARIANTS, measure, NULL, b.cpus, 2);
 		bench_append(&b.tables[i], &one);
 	}
-	leat_fi_close(b.leat);
-	bare_fi_close(b.bare);
+	leat_fi.close(b.side[LEAT]);
+	bare_fi.close(b.side[BARE]);
 	for (i = 0; i < VARIANTS; i++) {
 		if (waitpid(b.child[i], &status, 0) < 0 || status != 0)
 			bench_die("a second side failed");
@@ -244,7 +213,7 @@ session(void *arg)
 int
 main(int argc, char **argv)
 {
-	struct leat_fi_conf conf;
+	struct fi_side_conf conf;
 	unsigned int i;
 
 	bench_args(&b.args, argc, argv);
@@ -255,8 +224,8 @@ main(int argc, char **argv)
 	if (b.cpus[1] < 0)
 		bench_skip("needs two CPUs");
 	for (i = 0; i < 2; i++)
-		b.mem[i] = bench_shared(BARE_FI_MEM(sizes[SIZES - 1].size, WINDOW));
-	conf = (struct leat_fi_conf){
+		b.mem[i] = bench_shared(FI_SIDE_MEM(sizes[SIZES - 1].size, WINDOW));
+	conf = (struct fi_side_conf){
 		.provider = b.provider,
 		.max_size = sizes[SIZES - 1].size,
 		.window = WINDOW,
