@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-#include <leat_dev_list.h>
+#include <leat_dev.h>
 #include <leat_error.h>
 #include <leat_histogram.h>
 #include <leat_version.h>

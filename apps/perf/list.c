@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <leat_dev_list.h>
+#include <leat_dev.h>
 #include <leat_error.h>
 
 #include "perf.h"

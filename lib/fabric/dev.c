@@ -94,6 +94,34 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	return leat_dev_info_for(dev, 0, info);
 }
 
+/* ---- what devices there are, and what there is to know of one ---- */
+
+int
+leat_dev_candidates(const struct leat_dev_sink *to)
+{
+	const struct leat_driver *drv;
+	char spec[64];
+	int i;
+
+	for (i = 0; (drv = leat_driver_at(i)) != NULL; i++) {
+		if (drv->list == NULL) {
+			snprintf(spec, sizeof(spec), "%s0", drv->name);
+			to->device(to->arg, spec);
+		} else if (drv->list(NULL, to) < 0) {
+			to->none(to->arg, drv->name, leat_err_msg());
+		}
+	}
+	return i > 0 ? 0 : leat_err(EINVAL, "list of devices: no driver is loaded (-d FILE)");
+}
+
+int
+leat_dev_describe(const struct leat_dev *dev, const struct leat_dev_sink *to)
+{
+	return dev->driver->list == NULL ? 0 : dev->driver->list(dev, to);
+}
+
+/* ---- opening and closing ---- */
+
 static int
 dev_probe(struct leat_dev *dev, const char *args)
 {

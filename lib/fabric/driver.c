@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The drivers of this process: they register from their plugins' constructors. */
+/* The drivers of this process, which register from their plugins' constructors, and their arguments. */
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric_pvt.h"
@@ -149,6 +150,24 @@ leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name, const ch
 bad:
 	rte_kvargs_free(kv);
 	return NULL;
+}
+
+int
+leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max, uint32_t *out)
+{
+	const char *s = leat_kv_str(kv, key);
+	unsigned long long v;
+	char *end;
+
+	if (s == NULL)
+		return 0;
+	errno = 0;
+	v = strtoull(s, &end, 0);
+	if (errno != 0 || end == s || *end != '\0' || s[0] == '-' || v < min || v > max)
+		return leat_err(EINVAL, "argument %s=%s: a whole number from %u to %u expected",
+				key, s, min, max);
+	*out = (uint32_t)v;
+	return 0;
 }
 
 static void

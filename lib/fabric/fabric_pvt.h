@@ -6,12 +6,12 @@
  * What the files of lib/fabric share.
  *
  *     init.c     leat_init: arguments in, EAL up, devices open
- *     driver.c   drivers: registration, list; kv.c their argument values; plugin.c loading
- *     dev.c      devices: open, info, close; dev_list.c what there is to know of them
- *     ep.c       endpoints: create, destroy, the list of all; ep_close.c shutdown
+ *     driver.c   drivers: registration, list, their arguments; plugin.c loading
+ *     dev.c      devices: open, info, close, what devices there are
+ *     ep.c       endpoints: create, destroy, the list of all, sleep; ep_close.c shutdown
  *     peer.c     peers and events
- *     op.c       what ops need off the fast path: cancel, deadlines, ready list; queue.c counters
- *     ep_wait.c  sleeping until something happens
+ *     order.c    the ordering layer off its fast path: ready list, counters
+ *     op.c       what else ops need off the fast path: cancel, deadlines
  *     mr.c       regions
  *     layer.c    layers between an endpoint and its device: registration, choice; see leat_layer.h
  *     telemetry.c

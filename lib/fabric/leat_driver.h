@@ -37,7 +37,6 @@
 
 #include "leat_common.h"
 #include "leat_dev.h"
-#include "leat_dev_list.h"
 #include "leat_ep.h"
 #include "leat_mr.h"
 #include "leat_op.h"

@@ -4,12 +4,11 @@
 
 /**
  * @file
- * All of the fabric API: devices (leat_dev.h, leat_dev_list.h), endpoints (leat_ep.h), ops (leat_op.h), ordered queues
+ * All of the fabric API: devices (leat_dev.h), endpoints (leat_ep.h), ops (leat_op.h), ordered queues
  * (leat_queue.h), memory (leat_mr.h).
  */
 
 #include "leat_dev.h"
-#include "leat_dev_list.h"
 #include "leat_ep.h"
 #include "leat_mr.h"
 #include "leat_op.h"

@@ -23,24 +23,6 @@ leat_op_type_name(unsigned int type)
 	return type < LEAT_OP_TYPES ? names[type] : "?";
 }
 
-void
-leat_ep_drain_ready(struct leat_ep *ep)
-{
-	struct leat_op *op = ep->ready_head;
-	uint32_t n = 0;
-
-	while (op != NULL && ep->out < ep->out_end) {
-		struct leat_op *next = op->q_next;
-
-		op->state = LEAT_OP_IDLE;
-		*ep->out++ = op;
-		op = next;
-		n++;
-	}
-	ep->ready_head = op;
-	ep->nb_ready -= n;
-}
-
 int
 leat_op_cancel(struct leat_ep *ep, struct leat_op *op)
 {

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counters of queues; the queue itself is inline, in leat_order.h. */
+/* The ordering layer off its fast path, which is inline, in leat_order.h. */
 
 #include "fabric_pvt.h"
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+
+void
+leat_ep_drain_ready(struct leat_ep *ep)
+{
+	struct leat_op *op = ep->ready_head;
+	uint32_t n = 0;
+
+	while (op != NULL && ep->out < ep->out_end) {
+		struct leat_op *next = op->q_next;
+
+		op->state = LEAT_OP_IDLE;
+		*ep->out++ = op;
+		op = next;
+		n++;
+	}
+	ep->ready_head = op;
+	ep->nb_ready -= n;
+}
 
 void
 leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats)
