@@ -118,7 +118,7 @@ provider(struct dr *d)
 		break;
 	default:
 		f = dr_found(d, DR_ERROR, "", DR_NAME " was built without libfabric");
-		dr_means(f, "leat's efa driver is not there either");
+		dr_means(f, "leat's ofi driver is not there either");
 		dr_mend(f, "apt-get install libfabric-dev && meson setup --reconfigure BUILDDIR");
 		break;
 	}

@@ -103,11 +103,11 @@ libfabric_version(struct dr *d)
 
 	if (v >= API) {
 		f = dr_found(d, DR_OK, "", "%u.%u", FI_MAJOR(v), FI_MINOR(v));
-		dr_means(f, "the efa driver needs 1.17 or newer");
+		dr_means(f, "the ofi driver needs 1.17 or newer");
 		return;
 	}
 	f = dr_found(d, DR_ERROR, "", "%u.%u", FI_MAJOR(v), FI_MINOR(v));
-	dr_means(f, "the efa driver needs 1.17 or newer");
+	dr_means(f, "the ofi driver needs 1.17 or newer");
 	dr_mend(f, "apt-get install libfabric1");
 }
 
@@ -126,12 +126,12 @@ libfabric_providers(struct dr *d)
 					p->name[i]);
 	if (p->nb > 0) {
 		f = dr_found(d, DR_OK, "", "%s", list);
-		dr_means(f, "--vdev=fabric_efa0,provider=NAME opens one of these");
+		dr_means(f, "--vdev=fabric_ofi0,provider=NAME opens one of these");
 		return;
 	}
 	f = dr_found(d, DR_WARNING, "", "none has RDM endpoints (%s)",
 		     ret == 0 ? "none listed" : fi_strerror(-ret));
-	dr_means(f, "no device of the efa driver opens");
+	dr_means(f, "no device of the ofi driver opens");
 	dr_mend(f,
 		"fi_info -t FI_EP_RDM   # with FI_LOG_LEVEL=warn in its environment it says why");
 }
@@ -150,7 +150,7 @@ libfabric_version(struct dr *d)
 {
 	struct dr_finding *f = dr_found(d, DR_INFO, "", DR_NAME " was built without libfabric");
 
-	dr_means(f, "most likely leat's efa driver was not built either");
+	dr_means(f, "most likely leat's ofi driver was not built either");
 	dr_mend(f, "apt-get install libfabric-dev && meson setup --reconfigure BUILDDIR");
 }
 

@@ -7,7 +7,7 @@
 #include "doctor.h"
 
 #define GROUPS "/sys/kernel/iommu_groups"
-#define RMEM (512 << 10) /* what the efa driver asks for, for provider sockets */
+#define RMEM (512 << 10) /* what the ofi driver asks for, for provider sockets */
 
 static void
 iommu(struct dr *d)

@@ -61,7 +61,7 @@ static const char help[] =
 "       leat-perf --list-drivers [--json] | --version | --help\n"
 "\n"
 "Measures latency, bandwidth and message rate of a fabric device. EAL arguments name the device and\n"
-"the CPUs, for example -l 2,3 --vdev=fabric_ring0 or --vdev=fabric_efa0,provider=tcp.\n"
+"the CPUs, for example -l 2,3 --vdev=fabric_ring0 or --vdev=fabric_ofi0,provider=tcp.\n"
 "\n"
 "Sides (one of them)\n"
 "  --listen ADDR      serve clients, one after another; ADDR is host:port or :port, port 0 takes a\n"

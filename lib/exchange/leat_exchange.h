@@ -69,7 +69,7 @@ struct leat_exchange;
 /** What an instance is to be like. Zeroed means all defaults, but kind is needed. */
 struct leat_exchange_conf {
 	const char *name;   /**< of the endpoint, for messages; copied; NULL: "exchange" */
-	const char *kind;   /**< what the addresses are of, e.g. "efa"; copied; 1..31 characters */
+	const char *kind;   /**< what the addresses are of, e.g. "tcp"; copied; 1..31 characters */
 	uint16_t max_conns; /**< connections and requests at a time, 1..32768; 0: 64 */
 	uint16_t max_pending; /**< accepted ones that have not said HELLO, 1..8192; 0: 64 */
 	/**

@@ -35,7 +35,7 @@ const struct leat_driver *leat_driver_by_dev_name(const char *dev_name);
 int leat_driver_count(void);
 /* By number, in the order of the names; NULL behind the last. */
 const struct leat_driver *leat_driver_at(int i);
-/* "fabric_efa, fabric_ring", for messages. */
+/* "fabric_ofi, fabric_ring", for messages. */
 const char *leat_driver_names(char *buf, size_t len);
 /* Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not fit. */
 struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
@@ -53,7 +53,7 @@ struct leat_dev {
 	unsigned int id;
 };
 
-/* spec: "fabric_efa0,provider=tcp". NULL with leat_err() if it names no driver's device. */
+/* spec: "fabric_ofi0,provider=tcp". NULL with leat_err() if it names no driver's device. */
 const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
 void leat_dev_close_all(void);

@@ -9,7 +9,7 @@
  * A device is a fabric port, opened by an EAL-like argument:
  *
  *     --vdev=fabric_ring0
- *     --vdev=fabric_efa0,provider=tcp,iface=eth0
+ *     --vdev=fabric_ofi0,provider=tcp,iface=eth0
  *            ------ ---  -----------------------
  *            driver  |   device arguments (key=value)
  *                  number: any digits
@@ -109,8 +109,8 @@ enum leat_ep_type {
 
 /** What a device is and can do. */
 struct leat_dev_info {
-	char name[64];	 /**< e.g. "fabric_efa0" */
-	char driver[32]; /**< e.g. "fabric_efa" */
+	char name[64];	 /**< e.g. "fabric_ofi0" */
+	char driver[32]; /**< e.g. "fabric_ofi" */
 	char provider[64]; /**< what does the work below the driver, e.g. "tcp;ofi_rxm"; "" if nothing */
 	char interface[64]; /**< port, domain or network interface, e.g. "rdmap0s6-rdm"; "" if none */
 	uint32_t ops;	    /**< mask of LEAT_OP_BIT: the types that it can do */
@@ -184,7 +184,7 @@ LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,
  *     item(arg, "gids", "0: fe80::1, RoCE v1")
  *     item(arg, "gids", "1: 10.0.0.1, RoCE v2")
  *     number(arg, "max_qp", 131072)
- *     none(arg, "fabric_efa", "fabric_efa: libfabric offers no RDM endpoints")
+ *     none(arg, "fabric_ofi", "fabric_ofi: libfabric offers no RDM endpoints")
  *
  * Keys are words of small letters, digits and underscores; which there are is the driver's affair,
  * and told in its page of doc/drivers. Main thread.

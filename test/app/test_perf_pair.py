@@ -84,9 +84,9 @@ def the_listener_shows_who_it_is():
     srv = Listener(VDEV, ["--once"])
     p = client(VDEV, srv.addr, ["--size", "8", "-n", "20"])
     out = expect_ok(p).out()
-    check(re.search(r"here +fabric_efa0 \(driver fabric_efa, provider \S+, interface \S+\), "
+    check(re.search(r"here +fabric_ofi0 \(driver fabric_ofi, provider \S+, interface \S+\), "
                     r"CPU %d" % CPU_B, out), out)
-    check(re.search(r"there +%s: fabric_efa0 \(driver fabric_efa, provider .*CPU %d" %
+    check(re.search(r"there +%s: fabric_ofi0 \(driver fabric_ofi, provider .*CPU %d" %
                     (re.escape(srv.addr), CPU_A), out), out)
     check(srv.wait() == 0, srv.text())
 

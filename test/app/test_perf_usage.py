@@ -9,7 +9,7 @@ from perf_lib import CPU_A, CPU_B, SIGINT, Proc, case, check, expect_ok, main, r
 
 CPU = ["-l", str(CPU_A)]
 RING = CPU + ["--vdev=fabric_ring0"]
-TCP = CPU + ["--vdev=fabric_efa0,provider=tcp"]
+TCP = CPU + ["--vdev=fabric_ofi0,provider=tcp"]
 
 
 def bad(code, pattern, eal, app=None):
@@ -83,7 +83,7 @@ def devices():
     bad(1, "no such driver; known: .*fabric_ring", CPU + ["--vdev=fabric_nope0"], ["--self"])
     bad(1, "unknown argument 'colour'; fabric_ring knows: .*depth", CPU +
         ["--vdev=fabric_ring0,colour=red"], ["--self"])
-    bad(1, "fabric_efa0.*nope", CPU + ["--vdev=fabric_efa0,provider=nope"], ["--self"])
+    bad(1, "fabric_ofi0.*nope", CPU + ["--vdev=fabric_ofi0,provider=nope"], ["--self"])
     bad(1, "--dev fabric_ring7: no such device", RING, ["--self", "--dev", "fabric_ring7"])
     bad(1, "connects endpoints of one process only", RING, ["--listen", "127.0.0.1:0"])
     bad(1, "connects endpoints of one process only", RING, ["--connect", "127.0.0.1:1"])
@@ -134,7 +134,7 @@ def addresses():
 def refused_by_the_listener():
     srv = Proc(TCP, ["--listen", "127.0.0.1:0", "--mbufs", "64", "--idle", "yield"])
     addr = srv.expect(r"^listening on (\S+)$").group(1)
-    p = run(["-l", str(CPU_B), "--vdev=fabric_efa0,provider=tcp"],
+    p = run(["-l", str(CPU_B), "--vdev=fabric_ofi0,provider=tcp"],
             ["--connect", addr, "--test", "rate", "--idle", "yield"])
     check(p.code == 1, p.text())
     check("the listener refuses: --mbufs 64 is too small" in p.err(), p.text())

@@ -134,7 +134,7 @@ fabric_open(const char *provider)
 	      "no endpoint of %s", provider);
 	address_len = sizeof(address);
 	check(fi_getname(&ep->fid, address, &address_len) == 0, "fi_getname");
-	snprintf(kind, sizeof(kind), "efa/%s", info->fabric_attr->prov_name);
+	snprintf(kind, sizeof(kind), "ofi/%s", info->fabric_attr->prov_name);
 }
 
 /* The table of keys: none, since nobody does one-sided ops here. Its name goes behind the address. */
@@ -145,7 +145,7 @@ table_open(void)
 	size_t own = strnlen((char *)address, address_len);
 	int fd;
 
-	unique_name(name, sizeof(name), "/leat-efa-raw");
+	unique_name(name, sizeof(name), "/leat-ofi-raw");
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	check(fd >= 0 && ftruncate(fd, sizeof(*table)) == 0, "/dev/shm%s", name);
 	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -155,7 +155,7 @@ table_open(void)
 	table->pid = getpid();
 	check(strlen(name) < sizeof(table->name), "name too long");
 	memcpy(table->name, name, strlen(name) + 1);
-	__atomic_store_n(&table->magic, 0x6c656174656661u, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->magic, 0x6c6561746f6669u, __ATOMIC_RELEASE);
 	check(own + 1 + strlen(name) + 1 <= sizeof(address), "address too long");
 	address[own] = '\0';
 	memcpy(address + own + 1, name, strlen(name) + 1);

@@ -15,7 +15,7 @@ TIMEOUT = 30
 
 def commands(peer, leat, provider, eal, how):
     name = {"tcp": "tcp;ofi_rxm"}.get(provider, provider)
-    here = [leat, *eal, f"--vdev=fabric_efa0,provider={provider},tags=1" + (",src=127.0.0.1" if provider == "tcp" else ""), "--"]
+    here = [leat, *eal, f"--vdev=fabric_ofi0,provider={provider},tags=1" + (",src=127.0.0.1" if provider == "tcp" else ""), "--"]
     return (lambda role, addr: [*here, role, addr, MESSAGES, *how]), (
         lambda role, addr: [peer, name, role, addr, MESSAGES, *how]
     )

@@ -4,7 +4,7 @@
  * Messages of lib/msg, in leat and in plain mode, beside tagged sends and receives as an application would post them,
  * between two lcores: half round trip of 8 B, messages of 64 B per second with a window of 64, and bandwidth at 1 MiB.
  *
- *     bench-msg [--device fabric_efa0,provider=shm] [options, see --help]
+ *     bench-msg [--device fabric_ofi0,provider=shm] [options, see --help]
  *
  * Each variant has endpoints of its own, so that none walks through the receives of another. Where their memory lies is
  * a matter of luck, so all of it is done in several sessions.

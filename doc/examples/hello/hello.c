@@ -5,7 +5,7 @@
  *
  *	make && ./hello			both on the ring device
  *	./hello -l 0,1			the client on an lcore of its own
- *	./hello --vdev=fabric_efa0,provider=tcp
+ *	./hello --vdev=fabric_ofi0,provider=tcp
  *
  *     main lcore                                 second lcore, if there is one
  *     reactor                                    reactor

@@ -404,7 +404,7 @@ main(int argc, char **argv)
 	if (argc > 1 && argv[1][0] != '-')
 		vdev = argv[1];
 	else
-		vdev = strstr(argv[0], "efa") != NULL ? "efa0,provider=tcp,iface=lo,tags=1"
+		vdev = strstr(argv[0], "ofi") != NULL ? "ofi0,provider=tcp,iface=lo,tags=1"
 						      : "ring0";
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The address vector: one entry per remote endpoint, however many connections there are to it, and the way
+ * back from an fi_addr to the peer.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "ofi_read.h"
+
+/* Indices of an FI_AV_TABLE are small; a provider that hands out others does not get its sources told. */
+#define ADDR_INDEX_MAX (1u << 20)
+/* How long an address without a peer stays. */
+#define QUARANTINE_US 1000000
+
+static int
+map_grow(struct ofi_ep *e, fi_addr_t fi)
+{
+	uint64_t i, n = e->nb_addr == 0 ? 64 : e->nb_addr;
+	uint16_t *v;
+
+	if (fi < e->nb_addr || fi >= ADDR_INDEX_MAX)
+		return 0;
+	while (n <= fi)
+		n *= 2;
+	v = realloc(e->addr_peer, n * sizeof(*v));
+	if (v == NULL)
+		return -ENOMEM;
+	for (i = e->nb_addr; i < n; i++)
+		v[i] = LEAT_PEER_ANY;
+	e->addr_peer = v;
+	e->nb_addr = n;
+	return 0;
+}
+
+static void
+map_set(struct ofi_ep *e, fi_addr_t fi, uint16_t peer)
+{
+	if (fi < e->nb_addr)
+		e->addr_peer[fi] = peer;
+}
+
+static int
+insert(struct ofi_ep *e, struct ofi_addr *a)
+{
+	int ret;
+
+	if ((e->quirks & OFI_Q_SHM) != 0) {
+		ret = ofi_shm_attach(e, a);
+		if (ret < 0)
+			return ret;
+	}
+	ret = fi_av_insert(e->av, a->raw, 1, &a->fi, 0, NULL);
+	if (ret == 1 && a->fi != FI_ADDR_NOTAVAIL && map_grow(e, a->fi) == 0) {
+		return 0;
+	}
+	if (ret == 1 && a->fi != FI_ADDR_NOTAVAIL)
+		(void)fi_av_remove(e->av, &a->fi, 1, 0);
+	if ((e->quirks & OFI_Q_SHM) != 0)
+		ofi_shm_detach(e, a);
+	return leat_err(ENOSPC, "%s: endpoint %s: fi_av_insert: %s", e->dev->name,
+			leat_ep_name(e->ep), ret < 0 ? fi_strerror(-ret) : "address not taken");
+}
+
+/* An address from outside. That of another family would be taken, and never reached. */
+static int
+check_addr(const struct ofi_ep *e, const uint8_t *raw, uint16_t len)
+{
+	bool ip = e->info->addr_format == FI_SOCKADDR_IN || e->info->addr_format == FI_SOCKADDR_IN6;
+
+	if (len == 0 || len > OFI_ADDR_MAX || ((e->quirks & OFI_Q_SHM) == 0 && len != e->raw_len))
+		return leat_err(
+			EPROTO,
+			"%s: endpoint %s: the other side's provider address has %u B, one of "
+			"this side has %u: the same provider and IP version at both sides?",
+			e->dev->name, leat_ep_name(e->ep), len, e->raw_len);
+	if (ip && memcmp(raw, e->raw, sizeof(sa_family_t)) != 0)
+		return leat_err(EPROTO,
+				"%s: endpoint %s: the other side's address is of another family",
+				e->dev->name, leat_ep_name(e->ep));
+	return 0;
+}
+
+int
+ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr **addr)
+{
+	struct ofi_addr *a;
+	int ret;
+
+	ret = check_addr(e, raw, len);
+	if (ret < 0)
+		return ret;
+	for (a = e->addrs; a != NULL; a = a->next) {
+		if (!a->cut && a->len == len && memcmp(a->raw, raw, len) == 0) {
+			/* Reconnected: it was still there. */
+			if (a->refs++ == 0)
+				e->nb_unused--;
+			*addr = a;
+			return 0;
+		}
+	}
+	a = calloc(1, sizeof(*a));
+	if (a == NULL)
+		return leat_err(ENOMEM, "%s: endpoint %s: out of memory", e->dev->name,
+				leat_ep_name(e->ep));
+	memcpy(a->raw, raw, len);
+	a->len = len;
+	a->refs = 1;
+	a->first = LEAT_PEER_ANY;
+	a->pidfd = -1;
+	ret = insert(e, a);
+	if (ret < 0) {
+		free(a);
+		return ret;
+	}
+	map_set(e, a->fi, LEAT_PEER_ANY);
+	a->next = e->addrs;
+	e->addrs = a;
+	*addr = a;
+	return 0;
+}
+
+const struct ofi_addr *
+ofi_av_find(const struct ofi_ep *e, fi_addr_t fi)
+{
+	uint16_t peer = fi < e->nb_addr ? e->addr_peer[fi] : LEAT_PEER_ANY;
+	const struct ofi_addr *a;
+
+	if (peer != LEAT_PEER_ANY)
+		return e->peers[peer].addr;
+	for (a = e->addrs; a != NULL && (a->cut || a->fi != fi); a = a->next)
+		;
+	return a;
+}
+
+static void
+remove_addr(struct ofi_ep *e, struct ofi_addr *a)
+{
+	int ret;
+
+	ret = a->cut ? 0 : fi_av_remove(e->av, &a->fi, 1, 0);
+	if (ret != 0)
+		LEAT_LOG(DEBUG, driver, "%s: fi_av_remove: %s", e->dev->name, fi_strerror(-ret));
+	if ((e->quirks & OFI_Q_SHM) != 0)
+		ofi_shm_detach(e, a);
+}
+
+/* Another peer that uses the address, to attribute messages to. */
+static uint16_t
+other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
+{
+	uint16_t i;
+
+	for (i = 0; i < e->ep->nb_peers; i++) {
+		if (i != peer && e->peers[i].addr == a && e->peers[i].proven)
+			return i;
+	}
+	return LEAT_PEER_ANY;
+}
+
+/*
+ * Messages of a peer that is gone may be waiting to be received, or be under way. They must not be taken for those of
+ * whoever gets the index next.
+ */
+static bool
+removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
+{
+	if (a->refs > 0 || a->orphans > 0)
+		return false;
+	if ((e->quirks & OFI_Q_SHM) != 0)
+		return ofi_shm_gone(a) && ofi_shm_settled(a->region);
+	return now - a->unused_since > leat_us_to_cycles(QUARANTINE_US);
+}
+
+void
+ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
+{
+	if (a->cut || a->refs > 1)
+		return;
+	ofi_drain_end(e, a);
+	(void)ofi_drain(e, a);
+	/* Asked when nothing comes in between: to drain is to drive. */
+	if ((peer != LEAT_PEER_ANY && ofi_read_under_way(e, peer)) || ofi_proof_under_way(e, a))
+		return;
+	map_set(e, a->fi, LEAT_PEER_ANY);
+	if (fi_av_remove(e->av, &a->fi, 1, 0) == 0)
+		a->cut = true;
+	ofi_cq_drive(e, OFI_CQ_BURST);
+}
+
+static void
+free_addr(struct ofi_ep *e, struct ofi_addr **pp)
+{
+	struct ofi_addr *a = *pp;
+
+	*pp = a->next;
+	e->nb_unused--;
+	remove_addr(e, a);
+	free(a);
+}
+
+static void
+attribute(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
+{
+	a->first = peer;
+	if (!a->cut)
+		map_set(e, a->fi, peer);
+}
+
+void
+ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
+{
+	if (a->live++ == 0)
+		attribute(e, a, peer);
+}
+
+/* The last one keeps what still arrives, until it lets go. */
+void
+ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
+{
+	if (--a->live > 0 && a->first == peer)
+		attribute(e, a, other_peer(e, a, peer));
+}
+
+void
+ofi_av_put(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
+{
+	if (a->first == peer)
+		attribute(e, a, other_peer(e, a, peer));
+	if (--a->refs > 0)
+		return;
+	ofi_drain_end(e, a);
+	e->nb_unused++;
+	a->unused_since = leat_now();
+}
+
+void
+ofi_av_sweep(struct ofi_ep *e)
+{
+	struct ofi_addr **pp = &e->addrs;
+	uint64_t now = leat_now();
+
+	while (*pp != NULL) {
+		struct ofi_addr *a = *pp;
+
+		/* A READ of a statement that was never answered ends with the connection below. */
+		if (a->refs == 0 && a->proofs > 0 && (e->quirks & OFI_Q_AV_CUTS) != 0 &&
+		    now - a->unused_since > leat_us_to_cycles(QUARANTINE_US))
+			ofi_av_cut(e, a, LEAT_PEER_ANY);
+		if (a->orphans > 0 && (e->quirks & OFI_Q_SHM) != 0 && ofi_shm_gone(a))
+			ofi_shm_answer(e, a);
+		/* A pass that met something is repeated: it may have stopped at its limit. */
+		if (!removable(e, a, now) || (ofi_drain(e, a) > 0 && (e->quirks & OFI_Q_SHM) != 0))
+			pp = &a->next;
+		else
+			free_addr(e, pp);
+	}
+}
+
+void
+ofi_av_fini(struct ofi_ep *e)
+{
+	struct ofi_addr *a;
+
+	while ((a = e->addrs) != NULL) {
+		e->addrs = a->next;
+		remove_addr(e, a);
+		free(a);
+	}
+	e->nb_unused = 0;
+}

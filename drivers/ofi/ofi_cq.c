@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Poll: completions to ops, errors to status. */
+
+#include <inttypes.h>
+
+#include "ofi_read.h"
+#include "ofi_shm_number.h"
+
+/* Error entries read in one poll. */
+#define ERRORS_PER_POLL 64
+
+#define REMOTE_FLAGS (FI_REMOTE_WRITE | FI_REMOTE_READ)
+
+int
+ofi_errno(int err)
+{
+	/* Providers disagree about the sign. */
+	switch (err < 0 ? -err : err) {
+	case 0:
+		return 0;
+	case FI_EAGAIN:
+		return -EAGAIN;
+	case FI_ENOMEM:
+	case FI_ENOSPC:
+		return -ENOMEM;
+	case FI_EINVAL:
+	case FI_EBADFLAGS:
+		return -EINVAL;
+	case FI_EOPNOTSUPP:
+	case FI_ENOSYS:
+		return -EOPNOTSUPP;
+	case FI_ETRUNC:
+	case FI_ETOOSMALL:
+	case FI_EMSGSIZE:
+		return -EMSGSIZE;
+	case FI_ECANCELED:
+		return -ECANCELED;
+	case FI_EACCES:
+	case FI_EPERM:
+	case FI_ENOKEY:
+	case FI_EKEYREJECTED:
+		return -EACCES;
+	case ERANGE:
+	case EFAULT:
+		return -ERANGE;
+	case FI_ECONNRESET:
+	case FI_ECONNABORTED:
+	case FI_ECONNREFUSED:
+	case FI_ENOTCONN:
+	case FI_ESHUTDOWN:
+	case FI_EHOSTUNREACH:
+	case FI_EHOSTDOWN:
+	case FI_ENETUNREACH:
+	case FI_ETIMEDOUT:
+	case EPIPE:
+	case ENOENT: /* no connection to that address */
+		return -ECONNRESET;
+	case FI_EREMOTEIO:
+		return -EREMOTEIO;
+	default:
+		return -EIO;
+	}
+}
+
+void
+ofi_slots_foreach(struct ofi_ep *e, void (*fn)(struct ofi_ep *e, struct ofi_slot *s, void *arg),
+		  void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_slots; i++) {
+		if (e->slots[i].op != NULL)
+			fn(e, &e->slots[i], arg);
+	}
+}
+
+static inline __attribute__((always_inline)) void
+finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
+{
+	struct leat_op *op = s->op;
+
+	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+		ofi_recv_list_del(e, s);
+	if (unlikely((s->flags & OFI_SLOT_CARRIER) != 0))
+		e->nb_carriers--;
+	ofi_slot_put(e, s);
+	leat_op_finish(e->ep, op, status, len);
+}
+
+void
+ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
+{
+	finish(e, s, status, len);
+}
+
+void
+ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
+{
+	struct leat_op *op = s->op;
+
+	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+		ofi_recv_list_del(e, s);
+	if ((s->flags & OFI_SLOT_CARRIER) != 0)
+		e->nb_carriers--;
+	if (ofi_read_begun(e, s))
+		s->flags |= OFI_SLOT_BEGUN;
+	if (e->numbered && s->state == OFI_SLOT_TX)
+		ofi_shm_give_back(e, s->peer);
+	s->op = NULL;
+	s->state = OFI_SLOT_ORPHAN;
+	s->addr = s->peer == LEAT_PEER_ANY ? NULL : e->peers[s->peer].addr;
+	if (s->addr != NULL)
+		s->addr->orphans++;
+	e->nb_orphans++;
+	leat_op_finish(e->ep, op, status, 0);
+}
+
+void
+ofi_slot_cancel(struct ofi_ep *e, struct ofi_slot *s)
+{
+	ssize_t ret;
+
+	if ((s->flags & OFI_SLOT_CANCEL) != 0 || e->closing)
+		return;
+	s->flags |= OFI_SLOT_CANCEL;
+	/*
+	 * An error says that it is not there to be cancelled: a message has been matched with it, and its
+	 * completion is under way.
+	 */
+	ret = fi_cancel(&e->fid->fid, &s->ctx);
+	if (ret != 0 && ret != -FI_ENOENT)
+		LEAT_LOG(DEBUG, driver, "%s: fi_cancel: %s", e->dev->name, fi_strerror((int)-ret));
+}
+
+static inline uint16_t
+peer_of(const struct ofi_ep *e, fi_addr_t fi)
+{
+	return fi < e->nb_addr ? e->addr_peer[fi] : LEAT_PEER_ANY;
+}
+
+/* The provider gave back a context whose op was finished long ago. */
+static void
+orphan_back(struct ofi_ep *e, struct ofi_slot *s, bool complete)
+{
+	if ((s->flags & OFI_SLOT_STANDING) != 0)
+		ofi_drain_back(e, s, complete);
+	else if ((s->flags & OFI_SLOT_PROOF) != 0)
+		ofi_proof_back(e, s, complete);
+	e->nb_orphans--;
+	if (s->addr != NULL)
+		s->addr->orphans--;
+	ofi_slot_put(e, s);
+}
+
+/* What arrived without a receive of ours: a peer's WRITE_IMM, or events that nobody asked for. */
+static void __attribute__((noinline))
+remote_event(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
+{
+	if ((c->flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) ==
+	    (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA))
+		ofi_notice_add(e, c->data, c->len, peer_of(e, src));
+}
+
+/* A provider that confuses tags delivered a message to the wrong receive. */
+static int __attribute__((noinline, cold))
+wrong_tag(const struct ofi_ep *e, const struct leat_op *op, uint64_t tag)
+{
+	LEAT_LOG(ERR, driver,
+		 "%s: endpoint %s: provider %s gave the message with tag %#" PRIx64
+		 " to the receive for tag %#" PRIx64 ", ignore %#" PRIx64,
+		 e->dev->name, leat_ep_name(e->ep), e->info->fabric_attr->prov_name, tag, op->tag,
+		 op->ignore);
+	return -EIO;
+}
+
+/*
+ * A long message over shm. @return 0, or what to say if its sender may have written to the buffer
+ * meanwhile
+ */
+static int __attribute__((noinline))
+recv_numbered(const struct ofi_ep *e, struct leat_op *op, uint64_t data, fi_addr_t src)
+{
+	const struct ofi_addr *a = ofi_av_find(e, src);
+
+	if ((data & OFI_SHM_HAS_IMM) != 0) {
+		op->oflags |= LEAT_OP_F_IMM;
+		op->imm = (uint32_t)data;
+	}
+	return a == NULL || ofi_shm_void(a, data) ? -ECONNRESET : 0;
+}
+
+static inline __attribute__((always_inline)) void
+recv_done(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_tagged_entry *c, fi_addr_t src)
+{
+	struct leat_op *op = s->op;
+	uint64_t len = c->len;
+	int status = 0;
+
+	if (e->source)
+		op->src = peer_of(e, src);
+	else
+		op->src = op->peer;
+	if (op->type == LEAT_OP_TRECV) {
+		op->tag_in = c->tag;
+		if (unlikely(((c->tag ^ op->tag) & ~op->ignore) != 0))
+			status = wrong_tag(e, op, c->tag);
+	}
+	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0) && e->numbered && len > OFI_SHM_COPIED &&
+	    (c->flags & FI_REMOTE_WRITE) == 0) {
+		int ended = recv_numbered(e, op, c->data, src);
+
+		status = ended < 0 ? ended : status;
+	} else if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
+		op->oflags |= LEAT_OP_F_IMM;
+		op->imm = c->data;
+		if ((c->flags & FI_REMOTE_WRITE) != 0)
+			op->oflags |= LEAT_OP_F_WRITTEN;
+	}
+	/* The rest went into the sink. */
+	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0)) {
+		status = -EMSGSIZE;
+		e->sink_dirty = true;
+	}
+	if (unlikely(e->nb_gaps != 0) && e->source && ofi_drain_gap(e, src)) {
+		status = -ECONNRESET;
+		len = 0;
+	}
+	finish(e, s, status, len);
+}
+
+static inline __attribute__((always_inline)) void
+complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
+{
+	struct ofi_slot *s;
+
+	if (unlikely((c->flags & REMOTE_FLAGS) != 0 && !(e->rx_cq_data && c->op_context != NULL))) {
+		remote_event(e, c, src);
+		return;
+	}
+	if (unlikely(c->op_context == NULL))
+		return;
+	s = ofi_slot_of(c->op_context);
+	if (likely(s->state == OFI_SLOT_RX)) {
+		recv_done(e, s, c, src);
+	} else if (likely(s->state == OFI_SLOT_TX)) {
+		if (unlikely(s->op->type >= LEAT_OP_FETCH_ADD))
+			*(uint64_t *)s->op->buf = s->result;
+		else if (e->inject_run != 0 && s->op->type <= LEAT_OP_TSEND)
+			e->peers[s->peer].injected = 0;
+		finish(e, s, 0, s->op->size);
+	} else if (s->state == OFI_SLOT_ORPHAN) {
+		orphan_back(e, s, true);
+	}
+}
+
+/* Is it a context of ours? Error entries of some providers hold others, or none. */
+struct ofi_slot *
+ofi_slot_checked(const struct ofi_ep *e, void *context)
+{
+	uintptr_t base = (uintptr_t)e->slots, p;
+
+	if (context == NULL)
+		return NULL;
+	p = (uintptr_t)ofi_slot_of(context);
+	if (p < base || p >= base + e->nb_slots * sizeof(*e->slots) ||
+	    (p - base) % sizeof(*e->slots) != 0)
+		return NULL;
+	return (struct ofi_slot *)p;
+}
+
+/*
+ * An error without a context, from a provider that loses it: it belongs to the oldest one-sided op, since those
+ * complete inside the call that posts them.
+ */
+static struct ofi_slot *
+oldest_rma(struct ofi_ep *e)
+{
+	struct ofi_slot *found = NULL;
+	uint32_t i;
+
+	for (i = 0; i < e->nb_slots; i++) {
+		struct ofi_slot *s = &e->slots[i];
+
+		if (s->op == NULL || (s->op->type != LEAT_OP_WRITE && s->op->type != LEAT_OP_READ))
+			continue;
+		if (found == NULL || s->seq < found->seq)
+			found = s;
+	}
+	return found;
+}
+
+/* Status of an op that the provider failed; 1: to be seen. */
+static int
+error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_entry *err)
+{
+	const struct leat_op *op = s->op;
+	int status = ofi_provider_status(e->dev->prov, err);
+
+	/* Recalled because its peer is ending, or because somebody asked for it. */
+	if (status == -ECANCELED && (s->flags & OFI_SLOT_CANCEL) != 0)
+		return op->state == LEAT_OP_INFLIGHT && op->peer != LEAT_PEER_ANY &&
+				       e->peers[op->peer].state == OFI_PEER_ENDING
+			       ? e->peers[op->peer].status
+			       : status;
+	if (status == -EMSGSIZE || status == -EACCES || status == -ERANGE)
+		return status;
+	if (op->peer == LEAT_PEER_ANY)
+		return status == -ECANCELED || status == -EIO ? -ECONNRESET : status;
+	if (e->peers[op->peer].state == OFI_PEER_ENDING)
+		return e->peers[op->peer].status;
+	/* The receiver answered that it could not take all of it. */
+	if ((e->quirks & OFI_Q_SINK_FAULT) != 0 && status == -EIO && op->type <= LEAT_OP_TSEND)
+		return -EMSGSIZE;
+	return (e->quirks & OFI_Q_BREAKS) != 0 ? 1 : status;
+}
+
+/*
+ * A receive ended with an I/O error: its message was longer than the sink's first page, or its sender died
+ * while it was copied.
+ */
+static int
+sink_status(struct ofi_ep *e)
+{
+	if (!ofi_sink_used(e))
+		return -ECONNRESET;
+	e->sink_dirty = true; /* others that are in the queue already may have hit it, too */
+	return -EMSGSIZE;
+}
+
+static void
+failed(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_err_entry *err)
+{
+	char text[128];
+	int status;
+
+	if (s->state == OFI_SLOT_ORPHAN) {
+		bool cancelled = ofi_errno(err->err) == -ECANCELED;
+
+		if (cancelled && (s->flags & OFI_SLOT_STANDING) == 0)
+			e->drained = true;
+		orphan_back(e, s, !cancelled && (s->flags & OFI_SLOT_PROOF) == 0);
+		return;
+	}
+	if (s->op == NULL)
+		return;
+	if ((s->flags & OFI_SLOT_CARRIER) != 0 && ofi_errno(err->err) == -ECANCELED) {
+		ofi_notice_carrier_done(e, s);
+		return;
+	}
+	if ((e->quirks & OFI_Q_SINK_FAULT) != 0 && s->state == OFI_SLOT_RX &&
+	    ofi_errno(err->err) == -EIO)
+		status = sink_status(e);
+	else
+		status = error_status(e, s, err);
+	if (status != -ECANCELED)
+		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: %s of %" PRIu64 " B, peer %u: %s (%s)",
+			 e->dev->name, leat_ep_name(e->ep), leat_op_type_name(s->op->type),
+			 s->op->size, s->op->peer, fi_strerror(err->err < 0 ? -err->err : err->err),
+			 fi_cq_strerror(e->cq, err->prov_errno, err->err_data, text, sizeof(text)));
+	if (status > 0) {
+		s->state = OFI_SLOT_LIMBO;
+		ofi_conn_broken(e, s->op->peer);
+		return;
+	}
+	/* Providers don't agree on what len and olen of a truncated message are: not told. */
+	ofi_slot_finish(e, s, status, 0);
+}
+
+static bool
+read_error(struct ofi_ep *e)
+{
+	struct fi_cq_err_entry err;
+	struct ofi_slot *s;
+
+	memset(&err, 0, sizeof(err));
+	if (fi_cq_readerr(e->cq, &err, 0) < 1)
+		return false;
+	s = ofi_slot_checked(e, err.op_context);
+	if (s == NULL && err.op_context == NULL && (e->quirks & OFI_Q_LOST_RMA) != 0)
+		s = oldest_rma(e);
+	if (s != NULL)
+		failed(e, s, &err);
+	else
+		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: error without an op: %s", e->dev->name,
+			 leat_ep_name(e->ep), fi_strerror(err.err < 0 ? -err.err : err.err));
+	return true;
+}
+
+/* Errors are rare, and stand in the way of what comes behind them. */
+static void __attribute__((noinline, cold)) read_errors(struct ofi_ep *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < ERRORS_PER_POLL && read_error(e); i++) {
+		struct fi_cq_tagged_entry c;
+		fi_addr_t src = FI_ADDR_NOTAVAIL;
+
+		if (fi_cq_readfrom(e->cq, &c, 1, &src) == 1)
+			complete(e, &c, src);
+	}
+}
+
+/* Every call also drives the provider; with max 0 it does only that. */
+static inline __attribute__((always_inline)) unsigned int
+read_some(struct ofi_ep *e, unsigned int max)
+{
+	struct fi_cq_tagged_entry c[OFI_CQ_BURST];
+	fi_addr_t src[OFI_CQ_BURST];
+	ssize_t n, i;
+
+	if (max > OFI_CQ_BURST)
+		max = OFI_CQ_BURST;
+	if (likely(e->source)) {
+		n = fi_cq_readfrom(e->cq, c, max, src);
+		for (i = 0; i < n; i++)
+			complete(e, &c[i], src[i]);
+	} else {
+		n = fi_cq_read(e->cq, c, max);
+		for (i = 0; i < n; i++)
+			complete(e, &c[i], FI_ADDR_NOTAVAIL);
+	}
+	if (likely(n >= 0))
+		return (unsigned int)n;
+	if (unlikely(n == -FI_EAVAIL))
+		read_errors(e);
+	else if (unlikely(e->sink_dirty))
+		ofi_sink_mark(e); /* empty: what hit the sink is known by now */
+	return 0;
+}
+
+/* A carrier's cancellation is there at once in most providers. */
+static void __attribute__((noinline, cold)) read_with_notices(struct ofi_ep *e, unsigned int max)
+{
+	unsigned int n;
+
+	if (!ofi_notice_room(e))
+		max = 0;
+	n = read_some(e, max);
+	while (e->notice_count > 0 && n < max && ofi_notice_run(e))
+		n += 1 + read_some(e, max - n);
+}
+
+static inline void
+drive(struct ofi_ep *e, unsigned int max)
+{
+	if (likely(e->notice_count == 0)) {
+		(void)read_some(e, max);
+		if (likely(e->notice_count == 0))
+			return;
+		max = 1;
+	}
+	read_with_notices(e, max);
+}
+
+void
+ofi_cq_drive(struct ofi_ep *e, unsigned int max)
+{
+	if (!e->closing)
+		drive(e, max);
+}
+
+void
+ofi_poll(struct leat_ep *ep)
+{
+	drive(ofi_of(ep), leat_ep_room(ep));
+}
+
+void
+ofi_poll_draining(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+
+	drive(e, leat_ep_room(ep));
+	if (unlikely(e->drain_hit))
+		ofi_drain_run(e);
+}
+
+void
+ofi_poll_closed(struct leat_ep *ep)
+{
+	RTE_SET_USED(ep);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a peer leaves unreceived at its end. It would be taken for messages of the next connection,
+ * so it is received here and thrown away.
+ *
+ * A peer that disconnects in order has sent everything before it says so: one pass takes it out.
+ * What a dead process has sent may still be under way in the kernel, for some milliseconds. Nothing
+ * waits for that:
+ *
+ *     begin     one pass; then a receive for that sender only stays posted, one for each kind of
+ *               message
+ *       |
+ *     hit       a message of the dead has met it: another pass at the end of the same poll, before
+ *       |       the caller can post a receive that would meet the next one; the receive is posted
+ *       |       again, and the time starts again
+ *       v
+ *     step      called by leat_ep_events(): through when nothing came for QUIET_US, or after
+ *               LIMIT_US
+ *
+ * A receive of the caller's that was posted before is older than the standing one, and gets the
+ * message. If messages of the same sender were thrown away before, that would be a message behind a
+ * gap: the receive fails with -ECONNRESET.
+ */
+
+#include "ofi_read.h"
+
+#define QUIET_US 2000
+#define LIMIT_US 500000
+/* Progress calls for a cancelled receive to come back. */
+#define CANCEL_DRIVES 64
+
+/* A receive for that sender only. NULL: it could not be posted. */
+static struct ofi_slot *
+post_directed(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
+{
+	struct iovec iov[2] = { { NULL, 0 }, { e->sink, e->sink_len } };
+	bool empty = (e->quirks & OFI_Q_DRAIN_EMPTY) != 0;
+	size_t nb = e->sink_len != 0 && !empty ? 2 : 1;
+	void *desc[2] = { NULL, NULL };
+	struct ofi_slot *s = e->free;
+	ssize_t ret;
+
+	if (s == NULL)
+		return NULL;
+	ret = tagged ? fi_trecvv(e->fid, iov, desc, nb, a->fi, 0, UINT64_MAX, &s->ctx)
+		     : fi_recvv(e->fid, iov, desc, nb, a->fi, &s->ctx);
+	if (ret != 0)
+		return NULL;
+	e->free = s->next;
+	s->op = NULL;
+	s->state = OFI_SLOT_ORPHAN;
+	s->flags = 0;
+	s->addr = a;
+	a->orphans++;
+	e->nb_orphans++;
+	return s;
+}
+
+/* @return true: there was nothing to receive (it was cancelled) */
+static bool
+drain_one(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
+{
+	bool empty = (e->quirks & OFI_Q_DRAIN_EMPTY) != 0;
+	struct ofi_slot *s = post_directed(e, a, tagged);
+	unsigned int i;
+
+	if (s == NULL)
+		return true;
+	e->drained = false;
+	(void)fi_cancel(&e->fid->fid, &s->ctx);
+	for (i = 0; i < CANCEL_DRIVES && s->state == OFI_SLOT_ORPHAN; i++)
+		ofi_cq_drive(e, OFI_CQ_BURST);
+	/*
+	 * Neither cancelled nor complete: it will be, some time, or never when nothing is fetched.
+	 */
+	return e->drained || (s->state == OFI_SLOT_ORPHAN && !empty);
+}
+
+static bool
+drainable(const struct ofi_ep *e, const struct ofi_addr *a)
+{
+	return a != NULL && !a->cut && !e->closing && (e->dev->caps & FI_DIRECTED_RECV) != 0;
+}
+
+/* Can tagged messages be taken out? That needs a mask. */
+static bool
+masks_tags(const struct ofi_ep *e)
+{
+	return (e->info->caps & FI_TAGGED) != 0 && (e->quirks & OFI_Q_MASKS_STAY) == 0;
+}
+
+unsigned int
+ofi_drain(struct ofi_ep *e, struct ofi_addr *a)
+{
+	unsigned int i, n = 0;
+	int tagged;
+
+	if (!drainable(e, a))
+		return 0;
+	/* What is still in the provider's queues first. */
+	ofi_cq_drive(e, OFI_CQ_BURST);
+	for (tagged = 0; tagged < 1 + masks_tags(e); tagged++) {
+		for (i = 0; i < OFI_DRAIN_MAX && !drain_one(e, a, tagged != 0); i++)
+			n++;
+	}
+	return n;
+}
+
+/* ---- of the dead ---- */
+
+static void
+stand(struct ofi_ep *e, struct ofi_addr *a)
+{
+	int tagged;
+
+	for (tagged = 0; tagged < 1 + masks_tags(e); tagged++) {
+		if (a->standing[tagged] != NULL)
+			continue;
+		a->standing[tagged] = post_directed(e, a, tagged != 0);
+		if (a->standing[tagged] != NULL)
+			a->standing[tagged]->flags = OFI_SLOT_STANDING;
+	}
+}
+
+/* The standing receives go, so that a pass meets what came before them. */
+static void
+sit(struct ofi_ep *e, struct ofi_addr *a)
+{
+	unsigned int i, tries;
+
+	for (i = 0; i < RTE_DIM(a->standing); i++) {
+		struct ofi_slot *s = a->standing[i];
+
+		if (s == NULL || e->closing)
+			continue;
+		(void)fi_cancel(&e->fid->fid, &s->ctx);
+		for (tries = 0; tries < CANCEL_DRIVES && a->standing[i] == s; tries++)
+			ofi_cq_drive(e, OFI_CQ_BURST);
+		a->standing[i] = NULL;
+	}
+}
+
+/* Messages were thrown away: those behind them are none of the connection's any more. */
+static void
+mark_gap(struct ofi_ep *e, struct ofi_addr *a)
+{
+	if (!a->gap)
+		e->nb_gaps++;
+	a->gap = true;
+}
+
+static void
+pass(struct ofi_ep *e, struct ofi_addr *a)
+{
+	unsigned int n;
+
+	a->quiet_at = leat_now() + leat_us_to_cycles(QUIET_US);
+	sit(e, a);
+	n = ofi_drain(e, a);
+	if (n > 0)
+		mark_gap(e, a);
+	/* It stopped at its limit: the next poll goes on. */
+	a->drain_hit = n >= OFI_DRAIN_MAX;
+	e->drain_hit |= a->drain_hit;
+	stand(e, a);
+}
+
+static void
+enlist(struct ofi_ep *e, struct ofi_addr *a)
+{
+	uint64_t now = leat_now();
+
+	a->draining = true;
+	a->drain_end = now + leat_us_to_cycles(LIMIT_US);
+	a->quiet_at = now + leat_us_to_cycles(QUIET_US);
+	a->next_draining = e->draining;
+	e->draining = a;
+	if (e->ep->poll == ofi_poll)
+		e->ep->poll = ofi_poll_draining;
+}
+
+void
+ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a)
+{
+	if (!drainable(e, a) || a->draining)
+		return;
+	enlist(e, a);
+	pass(e, a);
+}
+
+void
+ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a)
+{
+	if (!drainable(e, a) || a->draining)
+		return;
+	enlist(e, a);
+	a->drain_hit = true;
+	e->drain_hit = true;
+}
+
+bool
+ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a)
+{
+	if (ofi_drain(e, a) < OFI_DRAIN_MAX)
+		return true;
+	/* There may be more: it is taken out as that of the dead, a pass in a poll. */
+	ofi_drain_soon(e, a);
+	if (a->draining)
+		mark_gap(e, a);
+	return !a->draining;
+}
+
+bool
+ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
+{
+	if (!a->draining || a->cut || e->closing)
+		return true;
+	ofi_cq_drive(e, OFI_CQ_BURST);
+	if (e->drain_hit)
+		ofi_drain_run(e);
+	return now >= a->quiet_at || now >= a->drain_end;
+}
+
+void
+ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a)
+{
+	struct ofi_addr **pp = &e->draining;
+
+	if (!a->draining)
+		return;
+	sit(e, a);
+	while (*pp != a)
+		pp = &(*pp)->next_draining;
+	*pp = a->next_draining;
+	a->draining = false;
+	a->drain_hit = false;
+	e->nb_gaps -= a->gap;
+	a->gap = false;
+	if (e->draining == NULL && e->ep->poll == ofi_poll_draining)
+		e->ep->poll = ofi_poll;
+}
+
+void
+ofi_drain_run(struct ofi_ep *e)
+{
+	struct ofi_addr *a;
+
+	e->drain_hit = false;
+	for (a = e->draining; a != NULL; a = a->next_draining) {
+		if (a->drain_hit && drainable(e, a))
+			pass(e, a);
+	}
+}
+
+void
+ofi_drain_back(struct ofi_ep *e, const struct ofi_slot *s, bool hit)
+{
+	struct ofi_addr *a = s->addr;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(a->standing); i++) {
+		if (a->standing[i] != s)
+			continue;
+		a->standing[i] = NULL;
+		if (hit && a->draining) {
+			a->drain_hit = true;
+			e->drain_hit = true;
+			mark_gap(e, a);
+		}
+	}
+}
+
+bool
+ofi_drain_gap(const struct ofi_ep *e, fi_addr_t fi)
+{
+	const struct ofi_addr *a;
+
+	for (a = e->draining; a != NULL; a = a->next_draining) {
+		if (a->gap && !a->cut && a->fi == fi)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Endpoints: opening what libfabric needs for one, and closing it.
+ *
+ *     fi_fabric -> fi_domain -> fi_cq_open, fi_av_open -> fi_endpoint, bind, fi_enable
+ *
+ * all of it per endpoint: one thread uses the domain, so that the provider need not lock.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include <leat_signals.h>
+
+#include "ofi_read.h"
+
+/* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
+#define SPARE_SLOTS 128
+
+static int
+fi_failed(const struct ofi_ep *e, const char *what, int ret)
+{
+	return leat_err(-ofi_errno(-ret), "%s: create endpoint: %s (provider %s, domain %s): %s",
+			e->dev->name, what, e->info->fabric_attr->prov_name,
+			e->info->domain_attr->name, fi_strerror(-ret));
+}
+
+static int
+open_info(struct ofi_ep *e, const struct leat_ep_conf *conf)
+{
+	uint64_t caps = e->dev->caps;
+	int err;
+
+	/* Tags cost some providers time even when no op has one. */
+	if ((conf->ops & OFI_OPS_TAG) == 0)
+		caps &= ~FI_TAGGED;
+	e->info = ofi_dev_getinfo(e->dev, caps, conf, &err);
+	if (e->info == NULL)
+		return leat_err(EIO,
+				"%s: create endpoint: the provider is not offered any more: %s; %s",
+				e->dev->name, fi_strerror(err), e->dev->prov->check);
+	e->info->domain_attr->av_type = FI_AV_TABLE;
+	return 0;
+}
+
+static int
+open_fids(struct ofi_ep *e, const struct leat_ep_conf *conf)
+{
+	struct fi_cq_attr cq = {
+		/* Room for every op in flight twice over (a cancelled one and its successor). */
+		.size = 2 * (size_t)(conf->tx_depth + conf->rx_depth) + 64,
+		.format = FI_CQ_FORMAT_TAGGED,
+		.wait_obj = conf->wait ? FI_WAIT_FD : FI_WAIT_NONE,
+	};
+	struct fi_av_attr av = { .type = FI_AV_TABLE, .count = conf->max_peers };
+	int ret;
+
+	ret = fi_fabric(e->info->fabric_attr, &e->fabric, NULL);
+	if (ret != 0)
+		return fi_failed(e, "fi_fabric", ret);
+	ret = fi_domain(e->fabric, e->info, &e->domain, NULL);
+	if (ret != 0)
+		return fi_failed(e, "fi_domain", ret);
+	ret = fi_cq_open(e->domain, &cq, &e->cq, NULL);
+	if (ret != 0)
+		return fi_failed(e, "fi_cq_open", ret);
+	ret = fi_av_open(e->domain, &av, &e->av, NULL);
+	if (ret != 0)
+		return fi_failed(e, "fi_av_open", ret);
+	return 0;
+}
+
+static int
+open_ep(struct ofi_ep *e)
+{
+	size_t len = OFI_ADDR_MAX;
+	int ret;
+
+	ret = fi_endpoint(e->domain, e->info, &e->fid, NULL);
+	if (ret != 0)
+		return fi_failed(e, "fi_endpoint", ret);
+	ret = fi_ep_bind(e->fid, &e->av->fid, 0);
+	if (ret == 0)
+		ret = fi_ep_bind(e->fid, &e->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (ret != 0)
+		return fi_failed(e, "fi_ep_bind", ret);
+	ofi_provider_ep_options(e->dev->prov, e->fid);
+	ret = fi_enable(e->fid);
+	if (ret != 0)
+		return fi_failed(e, "fi_enable", ret);
+	ret = fi_getname(&e->fid->fid, e->raw, &len);
+	if (ret != 0 || len > OFI_ADDR_MAX)
+		return fi_failed(e, "fi_getname", ret != 0 ? ret : -FI_ETOOSMALL);
+	e->raw_len = (uint16_t)len;
+	return 0;
+}
+
+/*
+ * The shm provider takes over four signals of the process at its first endpoint. They are the
+ * application's: what it cleans up there is cleaned up by closing endpoints.
+ */
+static int
+open_ep_signals_kept(struct ofi_ep *e)
+{
+	struct leat_signals signals;
+	int ret;
+
+	if ((e->quirks & OFI_Q_SHM) == 0)
+		return open_ep(e);
+	leat_signals_save(&signals);
+	ret = open_ep(e);
+	leat_signals_restore(&signals);
+	return ret;
+}
+
+/* What fi_info promises is not always kept. */
+static int
+check_atomics(struct ofi_ep *e, const struct leat_ep_conf *conf)
+{
+	size_t n = 0;
+	int ret;
+
+	if ((conf->ops & LEAT_OP_BIT(LEAT_OP_FETCH_ADD)) != 0) {
+		ret = fi_fetch_atomicvalid(e->fid, FI_UINT64, FI_SUM, &n);
+		if (ret != 0 || n < 1)
+			return leat_err(EOPNOTSUPP,
+					"%s: create endpoint: provider %s can't do fetch_add: "
+					"fi_fetch_atomicvalid(FI_UINT64, FI_SUM): %s",
+					e->dev->name, e->info->fabric_attr->prov_name,
+					fi_strerror(-ret));
+	}
+	if ((conf->ops & LEAT_OP_BIT(LEAT_OP_CMP_SWAP)) != 0) {
+		ret = fi_compare_atomicvalid(e->fid, FI_UINT64, FI_CSWAP, &n);
+		if (ret != 0 || n < 1)
+			return leat_err(EOPNOTSUPP,
+					"%s: create endpoint: provider %s can't do cmp_swap: "
+					"fi_compare_atomicvalid(FI_UINT64, FI_CSWAP): %s",
+					e->dev->name, e->info->fabric_attr->prov_name,
+					fi_strerror(-ret));
+	}
+	return 0;
+}
+
+static int
+alloc_slots(struct ofi_ep *e, const struct leat_ep_conf *conf)
+{
+	uint32_t i;
+
+	e->nb_slots = conf->tx_depth + conf->rx_depth + SPARE_SLOTS;
+	e->slots = aligned_alloc(LEAT_CACHE_LINE, e->nb_slots * sizeof(*e->slots));
+	e->peers = calloc(conf->max_peers, sizeof(*e->peers));
+	if (e->slots == NULL || e->peers == NULL)
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
+	memset(e->slots, 0, e->nb_slots * sizeof(*e->slots));
+	for (i = e->nb_slots; i > 0; i--)
+		ofi_slot_put(e, &e->slots[i - 1]);
+	return 0;
+}
+
+static void
+fid_close(const struct ofi_ep *e, struct fid *fid, const char *what)
+{
+	int ret;
+
+	if (fid == NULL)
+		return;
+	ret = fi_close(fid);
+	if (ret != 0)
+		LEAT_LOG(DEBUG, driver, "%s: the provider keeps its %s: %s", e->dev->name, what,
+			 fi_strerror(-ret));
+}
+
+#define FID(x) ((x) == NULL ? NULL : &(x)->fid)
+
+void
+ofi_ep_free(struct ofi_ep *e)
+{
+	ofi_wait_close(e);
+	fid_close(e, FID(e->slots_mr), "memory region");
+	fid_close(e, FID(e->proof_mr), "memory region of proofs");
+	if (!e->closing)
+		fid_close(e, FID(e->fid), "endpoint");
+	ofi_av_fini(e);
+	fid_close(e, FID(e->cq), "completion queue");
+	fid_close(e, FID(e->av), "address vector");
+	fid_close(e, FID(e->domain), "domain");
+	fid_close(e, FID(e->fabric), "fabric");
+	ofi_shm_fini(e);
+	ofi_proof_close(e);
+	ofi_notice_fini(e);
+	ofi_sink_free(e);
+	fi_freeinfo(e->info);
+	free(e->slots);
+	free(e->peers);
+	free(e->addr_peer);
+	free(e);
+}
+
+static void
+set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf)
+{
+	uint32_t inject =
+		(uint32_t)RTE_MIN(e->info->tx_attr->inject_size, (size_t)e->dev->prov->inject_pays);
+
+	/* An empty message is injected too, if inject is used at all. */
+	e->inject_run = (e->quirks & OFI_Q_INJECT_QUEUES) != 0 ? RTE_MIN(conf->tx_depth, 256u) : 0;
+	e->inject_end = e->dev->prov->inject_pays > 0 ? inject + 1 : 0;
+	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
+	e->numbered = (e->quirks & OFI_Q_SHM) != 0;
+	e->imm_mask = ofi_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
+	e->source = (e->dev->caps & FI_SOURCE) != 0; /* may be granted unasked, and be wrong */
+	/* Where the provider makes the keys there is nothing to seal. */
+	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&
+		    (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0 &&
+		    e->info->domain_attr->mr_key_size >= 8;
+	ep->mr_local = e->mr_desc;
+	ep->directed_recv = (e->dev->caps & FI_DIRECTED_RECV) != 0;
+	ep->max_msg = e->info->ep_attr->max_msg_size;
+}
+
+int
+ofi_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
+{
+	struct ofi_ep *e = aligned_alloc(LEAT_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof(*e)));
+	int err;
+
+	if (e == NULL)
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory",
+				leat_dev_name(ep->dev));
+	memset(e, 0, sizeof(*e));
+	e->wait_fd = -1;
+	e->ep = ep;
+	e->dev = leat_dev_drv(ep->dev);
+	e->quirks = e->dev->quirks;
+	e->next_key = (uint64_t)leat_now() | 1;
+	if (open_info(e, conf) < 0 || alloc_slots(e, conf) < 0 || ofi_sink_alloc(e) < 0 ||
+	    open_fids(e, conf) < 0 || open_ep_signals_kept(e) < 0 || check_atomics(e, conf) < 0)
+		goto bad;
+	set_limits(ep, e, conf);
+	if ((conf->ops & OFI_OPS_ATOMIC) != 0 && e->mr_desc && ofi_mr_reg_slots(e) < 0)
+		goto bad;
+	if ((e->quirks & OFI_Q_SHM) != 0 && ofi_shm_init(e) < 0)
+		goto bad;
+	if (ofi_proof_open(e, conf->max_peers) < 0)
+		goto bad;
+	ep->drv = e;
+	if (ofi_conn_init(e, conf) < 0)
+		goto bad;
+	if (conf->wait && ofi_wait_open(e) < 0) {
+		err = rte_errno;
+		ofi_conn_fini(e);
+		rte_errno = err;
+		goto bad;
+	}
+	ep->post = ofi_post;
+	ep->poll = ofi_poll;
+	return 0;
+bad:
+	err = rte_errno;
+	ofi_ep_free(e);
+	ep->drv = NULL;
+	rte_errno = err;
+	return -err;
+}
+
+static void
+cancel_recv(struct ofi_ep *e, struct ofi_slot *s, void *arg)
+{
+	RTE_SET_USED(arg);
+	if (s->state == OFI_SLOT_RX)
+		ofi_slot_cancel(e, s);
+}
+
+void
+ofi_ep_quiesce(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+
+	ofi_slots_foreach(e, cancel_recv, NULL);
+}
+
+static void
+finish_shutdown(struct ofi_ep *e, struct ofi_slot *s, void *arg)
+{
+	RTE_SET_USED(arg);
+	ofi_slot_orphan(e, s, -ESHUTDOWN);
+}
+
+/* The provider can't close it now. It is left as it is: what nobody drives writes nowhere. */
+static void
+keep(struct ofi_ep *e)
+{
+	struct ofi_addr *a;
+
+	for (a = e->addrs; a != NULL; a = a->next)
+		a->cut = true;
+	LEAT_LOG(WARNING, driver,
+		 "%s: endpoint %s: a peer stands still in the middle of a READ's answer, and "
+		 "provider %s can't close the endpoint: its memory and sockets stay until the "
+		 "process ends",
+		 e->dev->name, leat_ep_name(e->ep), e->info->fabric_attr->prov_name);
+}
+
+static void
+close_ep(struct ofi_ep *e)
+{
+	if (ofi_read_closable(e))
+		fid_close(e, FID(e->fid), "endpoint");
+	else
+		keep(e);
+}
+
+static void
+abort_now(struct ofi_ep *e)
+{
+	close_ep(e);
+	e->closing = true;
+	e->ep->poll = ofi_poll_closed;
+	ofi_slots_foreach(e, finish_shutdown, NULL);
+}
+
+/* The endpoint is aborted as soon as no answer is on its way, or its time is up. */
+static void
+poll_abort(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+
+	ofi_poll(ep);
+	if (ofi_read_settled(e) || leat_now() >= e->abort_by)
+		abort_now(e);
+}
+
+void
+ofi_ep_abort(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+
+	if (e->closing || ep->poll == poll_abort)
+		return;
+	if ((e->quirks & OFI_Q_SHM) != 0) {
+		/*
+		 * Other endpoints of this process may have its memory mapped: it stays open until
+		 * they let go. Cancelled receives are given back at once, and nothing else of the
+		 * provider writes to a caller's buffer by itself.
+		 */
+		ofi_slots_foreach(e, cancel_recv, NULL);
+		ofi_cq_drive(e, OFI_CQ_BURST);
+		e->closing = true;
+		ep->poll = ofi_poll_closed;
+		ofi_slots_foreach(e, finish_shutdown, NULL);
+	} else if (ofi_read_settled(e)) {
+		abort_now(e);
+	} else {
+		e->abort_by = leat_now() + leat_us_to_cycles(OFI_GRACE_US);
+		ep->poll = poll_abort;
+	}
+}
+
+void
+ofi_ep_close(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+	bool shm = (e->quirks & OFI_Q_SHM) != 0;
+
+	if (!shm && !e->closing) {
+		close_ep(e);
+		e->closing = true;
+	}
+	ofi_conn_fini(e);
+	ep->drv = NULL;
+	e->ep = NULL;
+	if (shm) {
+		e->closing = false; /* its fid is still open */
+		ofi_av_fini(e);
+		if (e->reg != NULL && ofi_shm_reg_bury(e->reg))
+			return;
+		e->reg = NULL;
+	}
+	ofi_ep_free(e);
+}
+
+int
+ofi_ep_cancel(struct leat_ep *ep, struct leat_op *op)
+{
+	struct ofi_ep *e = ofi_of(ep);
+	struct ofi_slot *s = op->drv_ctx;
+
+	if (!leat_op_is_recv(op))
+		return -EOPNOTSUPP; /* no provider recalls a send */
+	ofi_slot_cancel(e, s);
+	return 0;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Is the address that the other side names its own?
+ *
+ * TCP proves nothing: a client can name the provider address of another endpoint. So each side
+ * gives the other a number (nonce), and the side that got it writes it where only that side can
+ * write, and where it can be read through the fabric at the address that it named:
+ *
+ *     connector C                                          listener L
+ *     HELLO   address of C, nonce c, place p(C)      -->
+ *                                                          statement at p(L): c, address of C
+ *                                                    <--   ACCEPT  address of L, nonce l,
+ *                                                          place p(L)
+ *     statement at p(C): l, address of L
+ *     reads p(L) at the address of L: c and its own address, as it should be
+ *     PROOF                                          -->
+ *                                                          reads p(C) at the address of C: l, its
+ *                                                          own address
+ *                                                    <--   PROOF
+ *
+ * The statement holds the address of the side that reads it: a listener between the two can't pass
+ * on what it was told as its own. A READ meets no receive and no message of the application, and
+ * one that is not answered blocks nothing: it stays an orphan of its slot, one of READS_MAX, until
+ * the provider gives it back.
+ *
+ * Before the proof the address counts for nothing: messages are not attributed to the peer, nothing
+ * is taken out for it, and other connections to that address go on as if it were not there.
+ *
+ *     provider                       place
+ *     keys of our own                offset in a region with a key that is the same in all
+ *                                    endpoints: a wrong key would end the provider's connection,
+ *                                    which is that of the endpoint with this address
+ *     keys of the provider (efa)     address and key, as they are told. A peer that may write and
+ *                                    read memory of an endpoint can make a statement there in its
+ *                                    name
+ *     shm of 1.17                    number of an entry in the endpoint's file, which is read as
+ *                                    memory. Then a WRITE of 0 B, which the provider takes when the
+ *                                    other side knows of this endpoint: that side would have to be
+ *                                    driven for it later, when it may stand still
+ *     without READ (ofi_rxd)         none: addresses are believed. Such a provider tells no
+ *                                    sources, and has no receives for one peer, so that they don't
+ *                                    count for much
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <leat_le.h>
+
+#include "ofi_read.h"
+
+/* So many statements have room in a region with the common key. */
+#define STATEMENTS 32768
+#define READS_MAX 64
+/* Pauses before a READ is posted again. */
+#define PAUSE_MIN_US 50
+#define PAUSE_MAX_US 10000
+/* Not a sealed key: its check is wrong. */
+#define COMMON_KEY 0x6c65617470726f00ULL
+
+/* A READ of a statement. */
+struct ofi_proof_read {
+	struct ofi_slot *slot; /* NULL: not in use */
+	uint16_t peer;	       /* LEAT_PEER_ANY: it is gone */
+};
+
+/* nonce, length of the reader's address, the address, zeros */
+static void
+state_for(uint8_t *buf, size_t size, const uint8_t *nonce, const void *addr, uint16_t len)
+{
+	memset(buf, 0, size);
+	memcpy(buf, nonce, OFI_NONCE);
+	leat_put_le16(buf + OFI_NONCE, len);
+	memcpy(buf + OFI_NONCE + 2, addr, len);
+}
+
+/* ---- the endpoint's memory ---- */
+
+static bool
+common_key(const struct ofi_ep *e)
+{
+	return (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0;
+}
+
+static size_t
+reads_offset(const struct ofi_ep *e)
+{
+	return common_key(e) ? (size_t)STATEMENTS * e->proof_stride
+			     : (size_t)e->proof_peers * e->proof_stride;
+}
+
+static uint8_t *
+read_buf(const struct ofi_ep *e, unsigned int i)
+{
+	return e->proof_mem + reads_offset(e) + (size_t)i * e->proof_stride;
+}
+
+int
+ofi_proof_open(struct ofi_ep *e, uint16_t max_peers)
+{
+	uint64_t access = FI_READ | FI_REMOTE_READ;
+	struct leat_mr_piece piece;
+	int ret;
+
+	if ((e->quirks & OFI_Q_SHM) != 0) {
+		e->proof = OFI_PROOF_FILE;
+		return 0;
+	}
+	if ((e->info->caps & FI_RMA) == 0)
+		return 0;
+	e->proof_peers = max_peers;
+	e->proof_stride = RTE_ALIGN_CEIL(OFI_NONCE + 2u + e->raw_len, 64u);
+	e->proof_reads = calloc(READS_MAX, sizeof(*e->proof_reads));
+	if (e->proof_reads == NULL)
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
+	e->proof_len = reads_offset(e) + (size_t)READS_MAX * e->proof_stride;
+	/* Pages that are not used cost nothing. */
+	e->proof_mem = mmap(NULL, e->proof_len, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (e->proof_mem == MAP_FAILED) {
+		e->proof_mem = NULL;
+		return leat_err(errno, "%s: create endpoint: memory for proofs: %s", e->dev->name,
+				strerror(errno));
+	}
+	piece = (struct leat_mr_piece){ .addr = e->proof_mem, .len = e->proof_len };
+	ret = ofi_mr_reg_raw(e, &piece, access, COMMON_KEY);
+	if (ret != 0)
+		return leat_err(EIO, "%s: create endpoint: memory for proofs: fi_mr_reg: %s",
+				e->dev->name, fi_strerror(-ret));
+	e->proof_mr = piece.drv;
+	e->proof_desc = piece.desc;
+	e->proof_base = piece.base;
+	e->proof_key = piece.key;
+	e->proof = OFI_PROOF_READ;
+	return 0;
+}
+
+void
+ofi_proof_close(struct ofi_ep *e)
+{
+	if (e->proof_mem != NULL)
+		(void)munmap(e->proof_mem, e->proof_len);
+	e->proof_mem = NULL;
+	free(e->proof_reads);
+	e->proof_reads = NULL;
+}
+
+/* ---- what is told, and stated ---- */
+
+static uint8_t *
+statement(const struct ofi_ep *e, uint16_t peer, size_t *size)
+{
+	if (e->proof == OFI_PROOF_FILE)
+		return ofi_shm_statement(e, peer, size);
+	*size = e->proof_stride;
+	return e->proof_mem + (size_t)peer * e->proof_stride;
+}
+
+int
+ofi_proof_offer(const struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, uint8_t *buf)
+{
+	uint64_t place = peer;
+
+	if (e->proof == OFI_PROOF_NONE)
+		return 0;
+	if (getrandom(p->nonce, sizeof(p->nonce), GRND_NONBLOCK) != (ssize_t)sizeof(p->nonce))
+		return leat_err(EIO, "%s: connect: no random numbers: getrandom: %s", e->dev->name,
+				strerror(errno));
+	if (e->proof == OFI_PROOF_READ)
+		place = e->proof_base + (uint64_t)peer * e->proof_stride;
+	memcpy(buf, p->nonce, OFI_NONCE);
+	leat_put_le64(buf + OFI_NONCE, place);
+	leat_put_le64(buf + OFI_NONCE + 8, e->proof == OFI_PROOF_READ ? e->proof_key : 0);
+	return OFI_PROOF_LEN;
+}
+
+int
+ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *theirs,
+		uint16_t len, const struct ofi_addr *reader)
+{
+	uint8_t *buf;
+	size_t size;
+
+	if (len != (e->proof == OFI_PROOF_NONE ? 0 : OFI_PROOF_LEN))
+		return leat_err(EPROTO,
+				"%s: endpoint %s: the other side names no place to prove its "
+				"address, or one for another provider",
+				e->dev->name, leat_ep_name(e->ep));
+	if (len == 0)
+		return 0;
+	p->place = leat_get_le64(theirs + OFI_NONCE);
+	p->key = leat_get_le64(theirs + OFI_NONCE + 8);
+	if (e->proof == OFI_PROOF_READ && common_key(e)) {
+		/*
+		 * Within the region that each endpoint has: another READ would break a connection.
+		 */
+		p->key = e->proof_key;
+		if (p->place % e->proof_stride != 0 ||
+		    p->place >= (uint64_t)STATEMENTS * e->proof_stride)
+			return leat_err(EPROTO, "%s: endpoint %s: a wrong place of the proof",
+					e->dev->name, leat_ep_name(e->ep));
+	}
+	if (!p->stated) {
+		p->stated = true;
+		e->nb_stated++;
+	}
+	buf = statement(e, peer, &size);
+	state_for(buf, size, theirs, reader->raw, reader->len);
+	return 0;
+}
+
+void
+ofi_proof_end(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p)
+{
+	uint8_t *buf;
+	size_t size;
+
+	if (p->stated) {
+		buf = statement(e, peer, &size);
+		memset(buf, 0, size);
+		e->nb_stated--;
+	}
+	if (p->read != NULL)
+		p->read->peer = LEAT_PEER_ANY;
+	p->read = NULL;
+	p->stated = false;
+	p->pending = false;
+}
+
+/* ---- reading ---- */
+
+static uint64_t
+mark_of(const struct ofi_ep *e, const struct ofi_proof_read *r)
+{
+	uint64_t mark;
+
+	memcpy(&mark, read_buf(e, (unsigned int)(r - e->proof_reads)), sizeof(mark));
+	return mark;
+}
+
+bool
+ofi_proof_begun(const struct ofi_ep *e, const struct ofi_slot *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < READS_MAX; i++) {
+		if (e->proof_reads[i].slot == s)
+			return mark_of(e, &e->proof_reads[i]) != s->arg[0];
+	}
+	return false;
+}
+
+bool
+ofi_proof_under_way(const struct ofi_ep *e, const struct ofi_addr *a)
+{
+	unsigned int i;
+
+	for (i = 0; a->proofs > 0 && i < READS_MAX; i++) {
+		const struct ofi_proof_read *r = &e->proof_reads[i];
+
+		if (r->slot != NULL && r->slot->addr == a && mark_of(e, r) != r->slot->arg[0])
+			return true;
+	}
+	return false;
+}
+
+static struct ofi_proof_read *
+free_read(const struct ofi_ep *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < READS_MAX; i++) {
+		if (e->proof_reads[i].slot == NULL)
+			return &e->proof_reads[i];
+	}
+	return NULL;
+}
+
+static void
+later(struct ofi_proof *p, uint64_t now)
+{
+	p->pause_us = p->pause_us == 0 ? PAUSE_MIN_US : RTE_MIN(2 * p->pause_us, PAUSE_MAX_US);
+	p->next = now + leat_us_to_cycles(p->pause_us);
+}
+
+static void
+post_read(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof *p, uint64_t now)
+{
+	struct ofi_proof_read *r = free_read(e);
+	struct ofi_slot *s = e->free;
+	uint8_t *buf;
+	ssize_t ret;
+
+	later(p, now);
+	if (r == NULL || s == NULL)
+		return;
+	buf = read_buf(e, (unsigned int)(r - e->proof_reads));
+	s->arg[0] = now * UINT64_C(0x9e3779b97f4a7c15);
+	memcpy(buf, &s->arg[0], sizeof(s->arg[0]));
+	ret = fi_read(e->fid, buf, OFI_NONCE + 2u + e->raw_len, e->proof_desc, a->fi, p->place,
+		      p->key, &s->ctx);
+	if (ret != 0)
+		return; /* FI_EAGAIN while the provider connects; others pass, or the time does */
+	e->free = s->next;
+	s->op = NULL;
+	s->state = OFI_SLOT_ORPHAN;
+	s->flags = OFI_SLOT_PROOF;
+	s->peer = peer;
+	s->addr = a;
+	a->orphans++;
+	a->proofs++;
+	e->nb_orphans++;
+	r->slot = s;
+	r->peer = peer;
+	p->read = r;
+}
+
+void
+ofi_proof_back(struct ofi_ep *e, const struct ofi_slot *s, bool complete)
+{
+	uint8_t want[OFI_NONCE + 2 + OFI_ADDR_MAX];
+	struct ofi_proof_read *r;
+	struct ofi_proof *p;
+	unsigned int i;
+
+	s->addr->proofs--;
+	for (i = 0; i < READS_MAX && e->proof_reads[i].slot != s; i++)
+		;
+	if (i == READS_MAX)
+		return;
+	r = &e->proof_reads[i];
+	r->slot = NULL;
+	if (r->peer == LEAT_PEER_ANY)
+		return;
+	p = &e->peers[r->peer].proof;
+	p->read = NULL;
+	if (!p->pending || !complete)
+		return;
+	state_for(want, OFI_NONCE + 2u + e->raw_len, p->nonce, e->raw, e->raw_len);
+	p->pending = false;
+	p->ok = memcmp(read_buf(e, i), want, OFI_NONCE + 2u + e->raw_len) == 0;
+}
+
+void
+ofi_proof_begin(struct ofi_proof *p)
+{
+	p->pending = true;
+	p->ok = false;
+	p->pause_us = 0;
+	p->next = 0;
+}
+
+/* @return 1 when the provider takes ops to that address, 0 before */
+static int
+try_path(struct ofi_ep *e, const struct ofi_addr *a, struct ofi_proof *p, uint64_t now)
+{
+	if (now < p->next)
+		return 0;
+	if (fi_inject_write(e->fid, p->nonce, 0, a->fi, 0, 0) != 0) {
+		later(p, now);
+		return 0;
+	}
+	p->pending = false;
+	return 1;
+}
+
+int
+ofi_proof_step(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof *p,
+	       uint64_t now)
+{
+	uint8_t want[OFI_NONCE + 2 + OFI_ADDR_MAX];
+
+	if (e->proof == OFI_PROOF_NONE) {
+		p->pending = false;
+		return 1;
+	}
+	if (e->proof == OFI_PROOF_FILE) {
+		state_for(want, OFI_NONCE + 2u + e->raw_len, p->nonce, e->raw, e->raw_len);
+		if (ofi_shm_stated(a, p->place, want, OFI_NONCE + 2u + e->raw_len))
+			return try_path(e, a, p, now);
+		p->pending = false;
+		return -EACCES;
+	}
+	if (p->pending && p->read == NULL && now >= p->next)
+		post_read(e, peer, a, p, now);
+	if (p->pending)
+		return 0;
+	return p->ok ? 1 : -EACCES;
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Everything that is known of single providers: one row each, with the reason for each entry. The rest of
+ * the driver asks the row and never a provider's name.
+ *
+ * "1.17" and source lines refer to libfabric v1.17.0, the release of Debian 12.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "ofi_pvt.h"
+
+#define ANY_VERSION UINT32_MAX
+
+#define TCP_QUIRKS                                                                                 \
+	(OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_KEY_SEALED | OFI_Q_BREAKS |                   \
+	 OFI_Q_INJECT_QUEUES)
+
+static const struct ofi_provider providers[] = {
+	{
+		/*
+		 * Elastic Fabric Adapter, RDM over SRD.
+		 * - fabric "efa": from 2.0 on there is also "efa-direct", without tags and atomics.
+		 * - Completions in any order: SRD delivers in any order, the provider reorders messages, not
+		 *   completions.
+		 * - WRITE with FI_DELIVERY_COMPLETE: otherwise a write that is emulated by messages (no RDMA
+		 *   write in the device, or 1.17, which never uses it) completes when it was sent.
+		 * - Messages that no receive waits for are copied into packets of a pool without a
+		 *   limit (rxr_ep.c rx_unexp_pkt_pool): the library matches.
+		 * - inject: header and data go in one packet out of a registered bounce buffer; beyond
+		 *   a few hundred bytes the copy costs more than the completion saves. Not measured
+		 *   here (no device); the value is that of fi_info up to 256 B.
+		 * - Shared memory for peers on the same instance is switched off: it is the shm
+		 *   provider with its locks, see below. All releases do without it when
+		 *   FI_REMOTE_COMM is asked for and FI_LOCAL_COMM is not (1.17: ofi_user_info.c,
+		 *   rxr_ep_use_shm_for_tx()); peers of this host are then reached through the
+		 *   device. Later ones have an option of the endpoint, too.
+		 */
+		.name = "efa",
+		.hint = "efa",
+		.fabric = "efa",
+		.max_version = ANY_VERSION,
+		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_NO_SHM_INSIDE,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32768,
+		.inject_pays = 256,
+		.check = "is the EFA kernel module loaded (lsmod | grep efa), is an EFA interface "
+			 "attached to this instance (fi_info -p efa)?",
+	},
+	{
+		/*
+		 * Shared memory between processes of one user on one machine.
+		 * - Large data are copied by process_vm_readv/writev ("CMA"): the other process must permit it.
+		 * - SINK_FAULT: a message of more than 4096 B that is longer than the receive makes
+		 *   fi_cq_read loop for ever (smr.h smr_cma_loop: nothing left to copy to, so nothing
+		 *   copied, so try again), with the region locked. A second iov of enormous length whose pages
+		 *   can't be written makes the copy fail instead: -EMSGSIZE as everywhere else.
+		 * - KEY_TABLE: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is ever checked;
+		 *   without it a wrong key gets no answer, so that the op never completes, and blocks
+		 *   all responses after it, to all peers (smr_progress.c smr_progress_resp).
+		 * - WRITE needs nothing: fast RMA is synchronous. WRITE_IMM up to 4096 B would complete
+		 *   before it is placed.
+		 * - BREAKS: one-sided ops fail with FI_EIO as soon as the other process is gone, which is known a
+		 *   little later.
+		 * - LOST_RMA: the error entry of a failed fast RMA has no context (smr_rma.c).
+		 * - MASKS_STAY: a tagged message that waits for its receive is compared with the
+		 *   mask of an earlier receive, whose entry it got (smr_ep.c smr_get_tag() sets no
+		 *   ignore, smr_match_tagged() reads it).
+		 * - 256 peers: SMR_MAX_PEERS.
+		 * - Tagged messages that a connection leaves unreceived can't be taken out for the
+		 *   same reason, and what one peer leaves unreceived holds up the messages of all:
+		 *   the library matches.
+		 * - 4096 receives are asked for, so that the library has enough of them for each of
+		 *   255 peers. 256 stay for unexpected messages, which come out of the same pool.
+		 */
+		.name = "shm",
+		.hint = "shm",
+		.max_version = FI_VERSION(1, 17),
+		.quirks = OFI_Q_SHM | OFI_Q_SINK_FAULT | OFI_Q_KEY_TABLE | OFI_Q_WRITE_IMM_DC |
+			  OFI_Q_LOST_RMA | OFI_Q_BREAKS | OFI_Q_MASKS_STAY,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.tx_depth_max = 1024,
+		.rx_spare = 256,
+		.sink_len = 1ULL << 40,
+		.max_peers = 255,
+		.inject_pays = 4096,
+		.check = "is /dev/shm mounted with room for 16 MiB per core (df /dev/shm)?",
+	},
+	{
+		/*
+		 * Up to 1.17 the tcp provider has connected endpoints only, and ofi_rxm makes RDM of them.
+		 * - WRITE_DC: otherwise a write completes when the socket took it, and one with a wrong key
+		 *   completes with success.
+		 * - KEY_SEALED: a wrong key breaks the connection below, and with it everything under way
+		 *   between the two, injected messages included, without a word to their sender. Keys are our own
+		 *   there, so length and rights are in them, and the initiator looks first.
+		 * - BREAKS: when the connection breaks, ops end with FI_ECANCELED. A later message would make
+		 *   a new one by itself; but what was lost is not known, so the peer is ended.
+		 * - sink: a message of up to 16 KiB that is longer than its receive breaks the connection
+		 *   (tcpx_progress.c "dynamically provided rbuf is too small").
+		 * - A send of more than 16 KiB to a peer that died never completes, and a post to it says
+		 *   FI_EAGAIN for ever: the exchange of addresses tells of the death.
+		 * - Such a send keeps the domain busy: fi_close() of it says FI_EBUSY, and it leaks.
+		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never says FI_EAGAIN.
+		 * - AV_CUTS: a READ from a peer that does not move, and that is disconnected here, would be answered
+		 *   whenever that peer moves, into a buffer that is the caller's again.
+		 * - READ_TWICE: see ofi_read.c.
+		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came,
+		 *   without a limit, and each receive that is posted walks over all of them
+		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): the library
+		 *   matches.
+		 * - It says 2048 sends and receives, and has 16384 and 65536.
+		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has gone since crashes: its
+		 *   connection is a null pointer (rxm_cq.c rxm_handle_rndv). With a size of 0 nothing is fetched.
+		 */
+		.name = "tcp",
+		.hint = "tcp;ofi_rxm",
+		.sink_len = 64 << 10,
+		.max_version = FI_VERSION(1, 17),
+		.quirks = TCP_QUIRKS | OFI_Q_DRAIN_EMPTY | OFI_Q_AV_CUTS | OFI_Q_READ_TWICE,
+		.depth_ask = 16384,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32767,
+		.inject_pays = 64,
+		.needs_address = true,
+		.wait = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/* From 1.18 on tcp has RDM endpoints of its own (what 1.17 calls net), without atomics. */
+		.name = "tcp",
+		.hint = "tcp",
+		.sink_len = 64 << 20,
+		.min_version = FI_VERSION(1, 18),
+		.max_version = ANY_VERSION,
+		.quirks = TCP_QUIRKS,
+		.no_ops = OFI_OPS_ATOMIC,
+		.no_ops_why = "libfabric's own tcp RDM has no atomics; provider=tcp;ofi_rxm has",
+		.no_caps = FI_ATOMIC,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32767,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		.name = "tcp;ofi_rxm",
+		.hint = "tcp;ofi_rxm",
+		.sink_len = 64 << 10,
+		.max_version = ANY_VERSION,
+		.quirks = TCP_QUIRKS | OFI_Q_DRAIN_EMPTY | OFI_Q_AV_CUTS | OFI_Q_READ_TWICE,
+		.depth_ask = 16384,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 32767,
+		.inject_pays = 64,
+		.needs_address = true,
+		.wait = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/*
+		 * The old RDM provider over TCP; deprecated, and gone from 2.0 on. Writes are acknowledged by
+		 * the target without asking. It takes any number of receives; fi_info says 256. KEY_SEALED: atomics
+		 * are done whatever the rights. PEEKS: see ofi_window.c.
+		 * No inject: what was sent so still arrives after its sender's death was told.
+		 * Unreceived messages are kept without a limit, each in memory of its own
+		 * (sock_rx_entry.c sock_rx_new_buffered_entry()).
+		 */
+		.name = "sockets",
+		.hint = "sockets",
+		.max_version = ANY_VERSION,
+		.quirks = OFI_Q_BREAKS | OFI_Q_KEY_SEALED | OFI_Q_PEEKS,
+		.tx_depth = 256,
+		.rx_depth = 256,
+		.max_peers = 4096,
+		.inject_pays = 0,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/*
+		 * RDM over UDP, for messages. One-sided ops and messages mixed on one endpoint come to a stop; a
+		 * READ of 0 B and one with a withdrawn key never complete; a fetching atomic gives 0; the source
+		 * of a message is told wrong. A message that is too long is cut without an error: with a sink its
+		 * length tells. Unreceived messages are kept without a limit (rxd_cq.c,
+		 * unexp_list).
+		 */
+		.name = "udp;ofi_rxd",
+		.hint = "udp;ofi_rxd",
+		.sink_len = 64 << 20,
+		.no_ops = OFI_OPS_RMA | OFI_OPS_ATOMIC,
+		.no_ops_why = "mixed with messages they come to a stop in ofi_rxd",
+		.no_caps = FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV,
+		.max_version = ANY_VERSION,
+		.quirks = OFI_Q_BREAKS,
+		.tx_depth = 128,
+		.rx_depth = 128,
+		.max_peers = 127,
+		.inject_pays = 0,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/*
+		 * 1.17's preview of tcp's own RDM. Says FI_ATOMIC, and has no atomics; a receive that names a peer
+		 * also gets messages of another one, that was there before.
+		 */
+		.name = "net",
+		.hint = "net",
+		.sink_len = 64 << 20,
+		.max_version = FI_VERSION(1, 17),
+		.quirks = TCP_QUIRKS,
+		.no_ops = OFI_OPS_ATOMIC,
+		.no_ops_why = "it announces FI_ATOMIC, but fi_fetch_atomicvalid() says no",
+		.no_caps = FI_ATOMIC | FI_DIRECTED_RECV,
+		.tx_depth = 256,
+		.rx_depth = 256,
+		.max_peers = 255,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "does the interface have an address (ip addr)?",
+	},
+	{
+		/* Later shm was rewritten without the locks and with checked keys; nothing known against it. */
+		.name = "shm",
+		.hint = "shm",
+		.min_version = FI_VERSION(1, 18),
+		.max_version = ANY_VERSION,
+		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC,
+		.tx_depth = 512,
+		.rx_depth = 512,
+		.max_peers = 255,
+		.inject_pays = 4096,
+		.check = "is /dev/shm mounted with room for 16 MiB per core (df /dev/shm)?",
+	},
+	{
+		/* Any other: what the standard says, cautiously. */
+		.max_version = ANY_VERSION,
+		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_BREAKS | OFI_Q_NO_READ0,
+		.tx_depth = 128,
+		.rx_depth = 128,
+		.max_peers = 255,
+		.inject_pays = 64,
+		.needs_address = true,
+		.check = "fi_info -p PROVIDER -t FI_EP_RDM",
+	},
+};
+
+/* The version of the library that is loaded, without what does not count. */
+static uint32_t
+lib_version(void)
+{
+	uint32_t v = fi_version();
+
+	return FI_VERSION(FI_MAJOR(v), FI_MINOR(v));
+}
+
+const struct ofi_provider *
+ofi_provider_find(const char *name)
+{
+	uint32_t v = lib_version();
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(providers); i++) {
+		const struct ofi_provider *p = &providers[i];
+
+		if ((p->name == NULL || strcmp(p->name, name) == 0) && v >= p->min_version &&
+		    v <= p->max_version)
+			return p;
+	}
+	return NULL; /* not reached: the last row fits anything */
+}
+
+uint64_t
+ofi_provider_mr_modes(void)
+{
+	/*
+	 * All but FI_MR_RAW: raw keys don't fit the 8 bytes of struct leat_rkey, and need a call at the
+	 * initiator for each key received. FI_MR_HMEM and FI_MR_COLLECTIVE belong to capabilities
+	 * that are not asked for. FI_MR_MMU_NOTIFY and FI_MR_ALLOCATED ask for memory that has pages
+	 * behind it and keeps them: that is what rte_mempools and leat_mr_register() promise.
+	 */
+	return FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY |
+	       FI_MR_RMA_EVENT | FI_MR_ENDPOINT;
+}
+
+struct fi_info *
+ofi_provider_hints(const struct ofi_provider *p, uint64_t caps)
+{
+	struct fi_info *h = fi_allocinfo();
+
+	if (h == NULL)
+		return NULL;
+	h->caps = caps & ~p->no_caps;
+	if ((p->quirks & OFI_Q_NO_SHM_INSIDE) != 0)
+		h->caps |= FI_REMOTE_COMM;
+	/*
+	 * FI_MSG_PREFIX is not offered: it wants room in front of each buffer of the caller. FI_RX_CQ_DATA
+	 * is welcome: then a WRITE_IMM consumes a receive natively.
+	 */
+	h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+	h->ep_attr->type = FI_EP_RDM;
+	h->domain_attr->threading = FI_THREAD_DOMAIN;
+	h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	h->domain_attr->av_type = FI_AV_TABLE;
+	h->domain_attr->mr_mode = (int)ofi_provider_mr_modes();
+	/* Messages of one peer in order. More would switch off shm's fast RMA. */
+	h->tx_attr->msg_order = FI_ORDER_SAS;
+	h->rx_attr->msg_order = FI_ORDER_SAS;
+	return h;
+}
+
+struct fi_info *
+ofi_provider_pick(const struct ofi_provider *p, struct fi_info *list)
+{
+	struct fi_info *i;
+
+	for (i = list; i != NULL; i = i->next) {
+		if (i->ep_attr->type != FI_EP_RDM)
+			continue;
+		if (p->hint != NULL && strcmp(i->fabric_attr->prov_name, p->hint) != 0)
+			continue;
+		if (p->fabric != NULL && strcmp(i->fabric_attr->name, p->fabric) != 0)
+			continue;
+		return i;
+	}
+	return NULL;
+}
+
+struct fi_info *
+ofi_provider_all(void)
+{
+	struct fi_info *hints = fi_allocinfo(), *list = NULL;
+
+	if (hints == NULL)
+		return NULL;
+	hints->mode = ~0ULL;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->caps = FI_MSG;
+	/* Every mode bit but FI_MR_BASIC and FI_MR_SCALABLE, which are no modes (and warn from 2.0 on). */
+	hints->domain_attr->mr_mode = ~3;
+	if (fi_getinfo(OFI_API_VERSION, NULL, NULL, 0, hints, &list) != 0)
+		list = NULL;
+	fi_freeinfo(hints);
+	return list;
+}
+
+const char *
+ofi_provider_list(char *buf, size_t len)
+{
+	struct fi_info *list = ofi_provider_all(), *i, *j;
+	size_t pos = 0;
+	int n;
+
+	snprintf(buf, len, "none");
+	for (i = list; i != NULL && pos < len; i = i->next) {
+		for (j = list; j != i; j = j->next) {
+			if (strcmp(j->fabric_attr->prov_name, i->fabric_attr->prov_name) == 0)
+				break;
+		}
+		if (j != i)
+			continue;
+		n = snprintf(buf + pos, len - pos, "%s%s", pos > 0 ? ", " : "",
+			     i->fabric_attr->prov_name);
+		if (n < 0)
+			break;
+		pos += (size_t)n;
+	}
+	fi_freeinfo(list);
+	return buf;
+}
+
+void
+ofi_provider_ep_options(const struct ofi_provider *p, struct fid_ep *ep)
+{
+	bool no = false;
+	int ret;
+
+	if ((p->quirks & OFI_Q_NO_SHM_INSIDE) == 0 || OFI_OPT_SHM_PERMITTED < 0)
+		return;
+	ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, OFI_OPT_SHM_PERMITTED, &no, sizeof(no));
+	if (ret != 0 && ret != -FI_ENOPROTOOPT)
+		LEAT_LOG(WARNING, driver,
+			 "ofi: shared memory stays permitted inside the provider: %s",
+			 fi_strerror(-ret));
+}
+
+/* EFA_IO_COMP_STATUS_* of prov/efa/src/efa_errno.h: what the device says of the other side. */
+#define EFA_REMOTE_ERROR_BAD_ADDRESS 7
+#define EFA_REMOTE_ERROR_ABORT 8
+#define EFA_REMOTE_ERROR_BAD_DEST_QPN 9
+#define EFA_REMOTE_ERROR_RNR 10
+#define EFA_REMOTE_ERROR_BAD_LENGTH 11
+#define EFA_REMOTE_ERROR_BAD_STATUS 12
+#define EFA_LOCAL_ERROR_UNRESP_REMOTE 13
+#define EFA_REMOTE_ERROR_UNKNOWN_PEER 14
+#define EFA_LOCAL_ERROR_UNREACH_REMOTE 15
+
+int
+ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *err)
+{
+	if (p->name == NULL || strcmp(p->name, "efa") != 0)
+		return ofi_errno(err->err);
+	switch (err->prov_errno) {
+	case EFA_REMOTE_ERROR_BAD_ADDRESS:
+		return -EACCES;
+	case EFA_REMOTE_ERROR_ABORT:
+	case EFA_REMOTE_ERROR_BAD_DEST_QPN:
+	case EFA_LOCAL_ERROR_UNRESP_REMOTE:
+	case EFA_REMOTE_ERROR_UNKNOWN_PEER:
+	case EFA_LOCAL_ERROR_UNREACH_REMOTE:
+		return -ECONNRESET;
+	case EFA_REMOTE_ERROR_RNR:
+	case EFA_REMOTE_ERROR_BAD_STATUS:
+		return -EREMOTEIO;
+	case EFA_REMOTE_ERROR_BAD_LENGTH:
+		return -EMSGSIZE;
+	default:
+		return ofi_errno(err->err);
+	}
+}
+
+void
+ofi_provider_prepare(void)
+{
+	/*
+	 * There is no other way to say these, and they count only before the process first uses
+	 * libfabric: so for all providers, whichever device is the first. Without the first one an
+	 * address that leaves the AV keeps its connection (tcp). The second one is the number of
+	 * receives of an endpoint, and of commands in its memory (shm).
+	 */
+	(void)setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
+	(void)setenv("FI_SHM_RX_SIZE", "4096", 0);
+}
+
+/* May processes of this user copy from and to one another's memory? */
+static int
+cma_check(const char *dev)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (f != NULL) {
+		if (fscanf(f, "%d", &scope) != 1)
+			scope = 0;
+		(void)fclose(f);
+	}
+	if (scope == 0)
+		return 0;
+	if (scope > 1)
+		return leat_err(
+			ENODEV,
+			"%s: provider shm copies between processes with process_vm_readv(), which "
+			"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
+			dev, scope);
+	/* 1: each process has to allow it for itself, as this one does now. */
+	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
+		return leat_err(ENODEV,
+				"%s: provider shm: prctl(PR_SET_PTRACER): %s; "
+				"sysctl kernel.yama.ptrace_scope=0 would do",
+				dev, strerror(errno));
+	LEAT_LOG(NOTICE, driver,
+		 "%s: processes of this user may now read and write this process "
+		 "(kernel.yama.ptrace_scope is 1, and provider shm works that way)",
+		 dev);
+	return 0;
+}
+
+int
+ofi_provider_env(const char *dev, const struct ofi_provider *p)
+{
+	char self = 1, copy = 0;
+	struct iovec l = { &copy, 1 }, r = { &self, 1 };
+
+	if ((p->quirks & OFI_Q_SHM) == 0)
+		return 0;
+	if (process_vm_readv(getpid(), &l, 1, &r, 1, 0) != 1)
+		return leat_err(ENODEV,
+				"%s: provider shm needs process_vm_readv(), which fails here: %s "
+				"(a container's seccomp profile?)",
+				dev, strerror(errno));
+	return cma_check(dev);
+}

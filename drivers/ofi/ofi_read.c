@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * READs in the middle of their answer (OFI_Q_READ_TWICE).
+ *
+ *     the provider's connection     waiting for answers: [READ 1] [READ 2] ...
+ *                                   being received:       READ 1
+ *
+ * READ 1 is in both places until its last byte. Who closes the connection in between makes tcp of libfabric
+ * 1.17 fail it twice and free it twice (tcpx_ep.c, tcpx_ep_flush_all_queues(); 1.18 takes it out of the queue with
+ * the first byte). By itself the provider ends a connection between two bytes in order, when the other side has closed it.
+ *
+ * So no connection is closed from this side while an answer is on its way. To see that, the first bytes of
+ * a READ's buffer, which is the device's, are marked when it is posted: an answer overwrites them. A shorter
+ * READ's answer comes in one piece with its header.
+ *
+ * A receive that meets a long message is a READ of the provider's own. Its buffer has no mark; when it names its peer
+ * and can't be recalled, it is taken for one whose answer is on its way.
+ */
+
+#include "ofi_read.h"
+
+bool
+ofi_read_begun(const struct ofi_ep *e, const struct ofi_slot *s)
+{
+	if ((e->quirks & OFI_Q_READ_TWICE) == 0)
+		return false;
+	if (s->state == OFI_SLOT_ORPHAN)
+		return (s->flags & OFI_SLOT_BEGUN) != 0 ||
+		       ((s->flags & OFI_SLOT_PROOF) != 0 && ofi_proof_begun(e, s));
+	return s->state == OFI_SLOT_TX && s->op->type == LEAT_OP_READ &&
+	       s->op->size >= sizeof(s->arg[0]) &&
+	       memcmp(s->op->buf, &s->arg[0], sizeof(s->arg[0])) != 0;
+}
+
+bool
+ofi_read_under_way(const struct ofi_ep *e, uint16_t peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_slots; i++) {
+		const struct ofi_slot *s = &e->slots[i];
+
+		if (s->op != NULL && s->peer == peer &&
+		    (s->state == OFI_SLOT_RX || ofi_read_begun(e, s)))
+			return true;
+	}
+	return false;
+}
+
+/* @return READs whose answer is on its way; *recvs: receives that were recalled and did not come back */
+static unsigned int
+count(const struct ofi_ep *e, unsigned int *recvs)
+{
+	unsigned int n = 0;
+	uint32_t i;
+
+	*recvs = 0;
+	for (i = 0; i < e->nb_slots; i++) {
+		const struct ofi_slot *s = &e->slots[i];
+
+		n += ofi_read_begun(e, s);
+		*recvs += s->state == OFI_SLOT_RX && (s->flags & OFI_SLOT_CANCEL) != 0;
+	}
+	return n;
+}
+
+bool
+ofi_read_settled(const struct ofi_ep *e)
+{
+	unsigned int reads, recvs;
+
+	if ((e->quirks & OFI_Q_READ_TWICE) == 0)
+		return true;
+	reads = count(e, &recvs);
+	return reads + recvs == 0;
+}
+
+bool
+ofi_read_closable(const struct ofi_ep *e)
+{
+	unsigned int recvs;
+
+	return (e->quirks & OFI_Q_READ_TWICE) == 0 || count(e, &recvs) == 0;
+}

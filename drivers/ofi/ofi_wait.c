@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sleeping until something happens: one epoll set per endpoint.
+ *
+ *     leat_ep_fd() -> epoll set -> descriptor of the provider's CQ -> its sockets
+ *                               -> descriptor of the address exchange -> its sockets
+ *
+ * The provider's descriptor only tells if fi_trywait() was asked before and had no objection.
+ *
+ * Which providers have one, of libfabric 1.17 with manual progress:
+ *
+ *     tcp;ofi_rxm   yes: an epoll set with the sockets of all connections, and with those that connect
+ *     shm           no: fi_cq_open(FI_WAIT_FD) says FI_ENOSYS; it only yields
+ *     sockets       no: fi_control(FI_GETWAIT) says FI_ENOSYS, since nobody would move the data
+ *     efa           no: fi_cq_open() takes FI_WAIT_NONE only
+ *     udp;ofi_rxd   no: like sockets
+ *
+ * Others (net gives a descriptor) were not tried, and offer none.
+ */
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "ofi_pvt.h"
+
+static int
+add(struct ofi_ep *e, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(e->wait_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+int
+ofi_wait_open(struct ofi_ep *e)
+{
+	int fd = -1, ret;
+
+	ret = fi_control(&e->cq->fid, FI_GETWAIT, &fd);
+	if (ret != 0)
+		return leat_err(EIO,
+				"%s: create endpoint: fi_control(FI_GETWAIT) (provider %s): %s",
+				e->dev->name, e->info->fabric_attr->prov_name, fi_strerror(-ret));
+	e->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	ret = e->wait_fd < 0 ? -errno : add(e, fd);
+	if (ret == 0)
+		ret = add(e, leat_exchange_fd(e->exchange));
+	if (ret == 0)
+		return 0;
+	ofi_wait_close(e);
+	return leat_err(-ret, "%s: create endpoint: epoll set of its wait object: %s%s",
+			e->dev->name, strerror(-ret),
+			ret == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+}
+
+void
+ofi_wait_close(struct ofi_ep *e)
+{
+	if (e->wait_fd >= 0)
+		(void)close(e->wait_fd);
+	e->wait_fd = -1;
+}
+
+int
+ofi_ep_fd(const struct leat_ep *ep)
+{
+	return ofi_of(ep)->wait_fd;
+}
+
+int
+ofi_ep_arm(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+	struct fid *fids[] = { &e->cq->fid };
+	int ret;
+
+	if (e->exchange_more)
+		return -EAGAIN;
+	/* Notices wait for receives, and their carriers for a poll; proofs go on by steps. */
+	if (e->closing || e->notice_count > 0 || e->nb_proving > 0 || e->nb_stated > 0)
+		return -EBUSY;
+	/* Drives the provider, too. */
+	ret = fi_trywait(e->fabric, fids, 1);
+	if (ret == 0) {
+		/* While it connects, and when it is full, it does not tell when to try again. */
+		ret = e->refused ? -EBUSY : 0;
+		e->refused = false;
+		return ret;
+	}
+	if (ret != -FI_EAGAIN)
+		LEAT_LOG(DEBUG, driver, "%s: fi_trywait: %s", e->dev->name, fi_strerror(-ret));
+	return ret == -FI_EAGAIN ? -EAGAIN : -EBUSY;
+}
+
+/* The descriptor is readable by level: what made it so goes when it is read. */
+void
+ofi_ep_disarm(struct leat_ep *ep)
+{
+	RTE_SET_USED(ep);
+}
