@@ -4,7 +4,7 @@
 
 /* What connecting (verbs_cm.c) and listening (verbs_listen.c) share. */
 
-#include "verbs_ud.h"
+#include "ud/verbs_ud.h"
 
 /* Private data, with what iWARP has in front of them. */
 #define VB_CM_PRIV (VB_PRIV_ACCEPT + VB_HELLO)

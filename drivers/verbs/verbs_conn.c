@@ -20,7 +20,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_ud.h"
+#include "ud/verbs_ud.h"
 
 /* So long the device has for giving back what a QP had; destroyed, it must have let go of it. */
 #define LIMIT_US 2000000

@@ -9,7 +9,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_ud.h"
+#include "ud/verbs_ud.h"
 
 #define DEPTH_CAP 32768
 #define PEERS_MAX 32767

@@ -7,7 +7,7 @@
  *     its deadline passed: abort
  *     destroy    close
  *
- * Receives that are in an SRQ come back only when the SRQ is destroyed (or see verbs_rx.c); that
+ * Receives that are in an SRQ come back only when the SRQ is destroyed (or see verbs_rc_rx.c); that
  * needs all queue pairs destroyed first. What is destroyed the device does not touch any more: so
  * that is what an abort does, and a quiesce as soon as no send is in flight.
  */
@@ -19,7 +19,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_ud.h"
+#include "ud/verbs_ud.h"
 
 /* Entries in the CQs for the connection of the endpoint to itself. */
 #define CQ_SPARE 32

@@ -5,27 +5,28 @@
 /*
  * What the files of the verbs driver share.
  *
- *     verbs_dev.c    the device: limits, what it can do
- *     verbs_args.c   its arguments
- *     verbs_find.c   which device is meant: dev=, netdev=, addr=, or the only one; GIDs
- *     verbs_list.c   which there are, and what there is to know of them
- *     verbs_ep.c     endpoints: context, PD, CQs, SRQ; abort and close
- *     verbs_qp.c     queue pairs: create, connect, destroy; the map from QP number to peer
- *     verbs_cm.c     rdma_cm: connecting, from its events
- *     verbs_listen.c requests of others
- *     verbs_conn.c   the end of connections, asynchronous events of the device
- *     verbs_tx.c     post of what is sent
- *     verbs_rx.c     receives: slots, the SRQ, and how a receive is taken back from it
- *     verbs_rxq.c    receives where there is no SRQ
- *     verbs_iwarp.c  what is different with iWARP: addresses, credits
- *     verbs_loop.c   a connection of the endpoint to itself, with which receives are taken back
- *     verbs_cq.c     poll
- *     verbs_cq_ex.c  completion queues, with ibv_start_poll() where it is of use
- *     verbs_wc.c     completion statuses: names, what they mean
- *     verbs_wait.c   the wait object: a descriptor to sleep for
- *     verbs_mr.c     registration
- *     verbs_addr.c   "host:port"
- *     verbs_ud*.c    datagram endpoints, see verbs_ud.h; the others are of both kinds, or of RC
+ *     verbs_dev.c           the device: limits, what it can do
+ *     verbs_args.c          its arguments
+ *     verbs_find.c          which device is meant: dev=, netdev=, addr=, or the only one; GIDs
+ *     verbs_list.c          which there are, and what there is to know of them
+ *     verbs_ep.c            endpoints: context, PD, CQs; abort and close
+ *     verbs_cm.c            rdma_cm: connecting, from its events
+ *     verbs_listen.c        requests of peers
+ *     verbs_conn.c          the end of connections, asynchronous events of the device
+ *     verbs_cq_ex.c         completion queues, with ibv_start_poll() where it is of use
+ *     verbs_wc.c            completion statuses: names, what they mean
+ *     verbs_wait.c          the wait object: a descriptor to sleep for
+ *     verbs_mr.c            registration
+ *     verbs_addr.c          "host:port"
+ *     rc/                   reliable connections, a queue pair per peer
+ *         verbs_rc_qp.c     queue pairs: create, connect, destroy; the map from QP number to peer
+ *         verbs_rc_tx.c     post of what is sent
+ *         verbs_rc_rx.c     receives: slots, the SRQ, and how a receive is taken back from it
+ *         verbs_rc_rxq.c    receives where there is no SRQ
+ *         verbs_rc_loop.c   a connection of the endpoint to itself, with which receives are taken back
+ *         verbs_rc_poll.c   poll
+ *     ud/                   datagrams, a queue pair for all peers: see verbs_ud.h
+ *     iwarp/                what is different with iWARP: addresses, credits
  *
  * Each endpoint opens the device for itself, so that nothing is shared between threads: not the
  * protection domain, not the asynchronous events, not the doorbell pages.
@@ -271,7 +272,7 @@ struct vb_slot {
 struct vb_rxbuf;
 TAILQ_HEAD(vb_rxbufs, vb_rxbuf);
 
-/* Without an SRQ, see verbs_rxq.c. */
+/* Without an SRQ, see verbs_rc_rxq.c. */
 struct vb_rxqs {
 	uint32_t nb, size;	  /* buffers per peer, their bytes */
 	struct vb_rxbufs arrived; /* messages that no receive was there for, the oldest first */
@@ -313,7 +314,7 @@ struct vb_ep {
 	uint32_t signal;
 	uint32_t hw; /* receives in the SRQ; without one: buffers in queue pairs */
 	uint16_t nb_peers;
-	bool drain; /* receives are being taken back, see verbs_rx.c */
+	bool drain; /* receives are being taken back, see verbs_rc_rx.c */
 	bool dead;  /* QPs and SRQ are gone */
 	bool quiesce;
 	bool iwarp_reads; /* READs will be posted, and local memory must be open to writing */

@@ -20,7 +20,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "verbs_ud.h"
+#include "ud/verbs_ud.h"
 
 static int
 add(int epfd, int fd)

@@ -10,7 +10,7 @@
 
 #include <leat_cmocka.h>
 
-#include "verbs_ud.h"
+#include "ud/verbs_ud.h"
 
 #define PEERS 64
 

@@ -14,7 +14,7 @@
  * Bounded: what is not received stays in the buffers of its peer, whose QP runs out of them; then
  * the sender has to wait (RNR), and only that one. A message can't be longer than a buffer.
  *
- * The receives that wait are the same as those that wait outside of an SRQ (verbs_rx.c), and so can
+ * The receives that wait are the same as those that wait outside of an SRQ (verbs_rc_rx.c), and so can
  * simply be taken back.
  *
  * Memory is allocated and registered when a queue pair is made, and kept for the next one when it

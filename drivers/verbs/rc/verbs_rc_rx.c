@@ -4,7 +4,7 @@
  * Receives. Each has a slot, whose number is its wr_id in the shared receive queue (SRQ).
  *
  * Taking receives back. Verbs can't recall what is in an SRQ: only a message takes it out. So the
- * endpoint sends itself messages, over a connection of its own (verbs_loop.c), until what is to be
+ * endpoint sends itself messages, over a connection of its own (verbs_rc_loop.c), until what is to be
  * taken back has come out:
  *
  *     SRQ  A X B C       cancel X          (A is the oldest)
