@@ -7,8 +7,10 @@
  * So the results of many may be joined with &=, and looked at once, before the whole is printed.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <json-c/json.h>
 
@@ -48,6 +50,26 @@ static inline bool
 add_bool(struct json_object *o, const char *key, bool v)
 {
 	return add(o, key, json_object_new_boolean(v));
+}
+
+/*
+ * Prints o to stdout, unless there was no memory for all of it (ok is false), and frees it.
+ * @return 0 or a negative errno
+ */
+static inline int
+json_print(struct json_object *o, bool ok)
+{
+	const char *s = ok ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+								       JSON_C_TO_STRING_SPACED)
+			   : NULL;
+	int ret = 0;
+
+	if (s == NULL)
+		ret = -ENOMEM;
+	else if (printf("%s\n", s) < 0 || fflush(stdout) != 0)
+		ret = -EIO;
+	(void)json_object_put(o);
+	return ret;
 }
 
 #endif /* JSON_ADD_H */

@@ -91,7 +91,7 @@ struct dr_finding {
 struct dr {
 	const char *root; /* "" for this machine */
 	bool verbose;
-	char **plugins; /* argv for leat_drivers_load() */
+	char **plugins; /* argv for leat_driver_load() */
 	int nb_plugins;
 	const struct dr_check *check; /* that runs */
 	struct dr_finding *findings;
@@ -184,7 +184,5 @@ int dr_text(const struct dr *d);
 int dr_json(const struct dr *d);
 int dr_json_list(void);
 int dr_text_list(void);
-/* Names of leat's drivers into names. @return how many, or negative errno */
-int dr_driver_names(struct dr *d, struct dr_names *names);
 
 #endif /* DOCTOR_H */

@@ -13,6 +13,7 @@
 
 #include <rte_version.h>
 
+#include <leat_dev.h>
 #include <leat_error.h>
 
 #include "doctor.h"
@@ -180,12 +181,12 @@ dpdk(struct dr *d)
 }
 
 static bool
-listed(const struct dr_names *names, const char *name)
+loaded(const char *name)
 {
-	unsigned int i;
+	const struct leat_driver_info *i;
 
-	for (i = 0; i < names->nb; i++) {
-		if (strcmp(names->name[i], name) == 0)
+	for (i = NULL; (i = leat_driver_next(i)) != NULL;) {
+		if (i->error == NULL && strcmp(i->name, name) == 0)
 			return true;
 	}
 	return false;
@@ -205,14 +206,30 @@ driver_missing(struct dr *d, enum dr_severity severity, const char *name, const 
 }
 
 static void
+drivers_failed(struct dr *d)
+{
+	const struct leat_driver_info *i;
+	struct dr_finding *f;
+
+	for (i = NULL; (i = leat_driver_next(i)) != NULL;) {
+		if (i->error == NULL)
+			continue;
+		f = dr_found(d, DR_WARNING, i->name, "not loaded: %s", i->error);
+		dr_means(f, "devices of this driver can't be opened");
+		dr_mend(f,
+			"ls -l $(pkg-config --variable=plugindir leat)   # remove it, or install "
+			"that of this leat");
+	}
+}
+
+static void
 drivers(struct dr *d)
 {
+	const struct leat_driver_info *i;
 	char list[DR_TEXT] = "";
-	struct dr_names names;
 	struct dr_finding *f;
 	size_t pos = 0;
-	unsigned int i;
-	int n = dr_driver_names(d, &names);
+	int n = leat_driver_load(d->nb_plugins, d->plugins);
 
 	if (n <= 0) {
 		f = dr_found(d, DR_ERROR, "", "%s%s", n < 0 ? "can't be listed: " : "none found",
@@ -221,18 +238,22 @@ drivers(struct dr *d)
 			 n < 0 ? "with this -d leat does not start" : "leat has no device at all");
 		dr_mend(f,
 			"ls $(pkg-config --variable=plugindir leat)   # or name a plugin with -d");
+		drivers_failed(d);
 		return;
 	}
-	for (i = 0; i < names.nb && pos < sizeof(list); i++)
-		pos += (size_t)snprintf(list + pos, sizeof(list) - pos, "%s%s", i > 0 ? ", " : "",
-					names.name[i]);
+	for (i = NULL; (i = leat_driver_next(i)) != NULL && pos < sizeof(list);) {
+		if (i->error == NULL)
+			pos += (size_t)snprintf(list + pos, sizeof(list) - pos, "%s%s",
+						pos > 0 ? ", " : "", i->name);
+	}
 	f = dr_found(d, DR_OK, "", "%s", list);
 	dr_means(f, "devices of these drivers can be opened");
-	if (dr_efa_present(d) && !listed(&names, "fabric_efa"))
+	drivers_failed(d);
+	if (dr_efa_present(d) && !loaded("fabric_efa"))
 		driver_missing(d, DR_ERROR, "fabric_efa", "an EFA device is there",
 			       "libfabric-dev");
 	if (dr_exists(d, "/sys/class/misc/rdma_cm") && dr_rdma_present(d) &&
-	    !listed(&names, "fabric_verbs"))
+	    !loaded("fabric_verbs"))
 		driver_missing(d, DR_WARNING, "fabric_verbs", "RDMA devices are there",
 			       "libibverbs-dev librdmacm-dev");
 }

@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* --json, and the drivers' own JSON. leat-doctor(1) describes the fields. */
+/* --json. leat-doctor(1) describes the fields. */
 
-#include <stdlib.h>
 #include <string.h>
 
-#include <leat_dev.h>
 #include <leat_version.h>
 
 #include "../common/json_add.h"
 #include "doctor.h"
 
 #define DR_JSON_VERSION 1
-
-static int
-print_and_free(struct json_object *o, bool ok)
-{
-	const char *s = ok ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
-								       JSON_C_TO_STRING_SPACED)
-			   : NULL;
-	int ret = 0;
-
-	if (s == NULL)
-		ret = -ENOMEM;
-	else if (printf("%s\n", s) < 0 || fflush(stdout) != 0)
-		ret = -EIO;
-	(void)json_object_put(o);
-	return ret;
-}
 
 static struct json_object *
 finding(const struct dr_finding *f)
@@ -69,7 +51,7 @@ dr_json(const struct dr *d)
 	ok &= add(summary, "left_out", json_object_new_int64(d->left_out));
 	ok &= add(o, "summary", summary);
 	ok &= add(o, "exit", json_object_new_int(dr_exit_code(d)));
-	return print_and_free(o, ok);
+	return json_print(o, ok);
 }
 
 int
@@ -89,50 +71,5 @@ dr_json_list(void)
 			ok &= append(list, o);
 		}
 	}
-	return print_and_free(list, ok);
-}
-
-static int
-take_names(struct dr_names *names, const char *text)
-{
-	struct json_object *list = json_tokener_parse(text), *name;
-	int ret = -EINVAL;
-	size_t i;
-
-	names->nb = 0;
-	if (list != NULL && json_object_is_type(list, json_type_array)) {
-		for (i = 0; i < json_object_array_length(list) && names->nb < DR_NAMES_MAX; i++) {
-			if (json_object_object_get_ex(json_object_array_get_idx(list, i), "name",
-						      &name))
-				snprintf(names->name[names->nb++], DR_NAME_LEN, "%s",
-					 json_object_get_string(name));
-		}
-		ret = (int)names->nb;
-	}
-	(void)json_object_put(list);
-	return ret;
-}
-
-int
-dr_driver_names(struct dr *d, struct dr_names *names)
-{
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f;
-	int ret;
-
-	names->nb = 0;
-	ret = leat_drivers_load(d->nb_plugins, d->plugins);
-	if (ret < 0)
-		return ret;
-	f = open_memstream(&text, &len);
-	if (f == NULL)
-		return -errno;
-	ret = leat_drivers_list(f, true);
-	if (fclose(f) != 0 && ret == 0)
-		ret = -EIO;
-	if (ret == 0)
-		ret = take_names(names, text);
-	free(text);
-	return ret;
+	return json_print(list, ok);
 }

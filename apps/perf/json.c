@@ -5,34 +5,14 @@
  * its meaning or goes away.
  */
 
-#include <json-c/json.h>
-
-#include <leat_dev.h>
 #include <leat_error.h>
 #include <leat_histogram.h>
 #include <leat_version.h>
 
+#include "../common/json_add.h"
 #include "perf.h"
 
 #define PERF_JSON_VERSION 1
-
-static void
-add(struct json_object *o, const char *key, struct json_object *v)
-{
-	(void)json_object_object_add(o, key, v);
-}
-
-static void
-add_str(struct json_object *o, const char *key, const char *v)
-{
-	add(o, key, json_object_new_string(v));
-}
-
-static void
-add_u64(struct json_object *o, const char *key, uint64_t v)
-{
-	add(o, key, json_object_new_uint64(v));
-}
 
 static void
 add_real(struct json_object *o, const char *key, double v)
@@ -42,12 +22,6 @@ add_real(struct json_object *o, const char *key, double v)
 	/* a millionth is below what any of them is good for */
 	snprintf(text, sizeof(text), "%.6f", v);
 	add(o, key, json_object_new_double_s(v, text));
-}
-
-static void
-add_bool(struct json_object *o, const char *key, bool v)
-{
-	add(o, key, json_object_new_boolean(v));
 }
 
 int
@@ -156,17 +130,6 @@ perf_json_row(struct perf_report *r, const struct perf_row *row)
 	return -ENOMEM;
 }
 
-static int
-print_and_free(struct json_object *o)
-{
-	const char *s = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
-								  JSON_C_TO_STRING_SPACED);
-	int ret = s == NULL || printf("%s\n", s) < 0 || fflush(stdout) != 0 ? -EIO : 0;
-
-	(void)json_object_put(o);
-	return ret;
-}
-
 int
 perf_json_close(struct perf_report *r, const struct perf_end *end)
 {
@@ -181,128 +144,5 @@ perf_json_close(struct perf_report *r, const struct perf_end *end)
 		add_real(o, "cpu_used_by_others", end->others);
 	add_u64(o, "preempted", end->preempted);
 	r->json = NULL;
-	return print_and_free(o);
-}
-
-static struct json_object *
-device(const struct leat_dev_info *i)
-{
-	struct json_object *o = json_object_new_object(), *ops = json_object_new_array();
-	unsigned int t;
-
-	add_str(o, "name", i->name);
-	add_str(o, "driver", i->driver);
-	add_str(o, "provider", i->provider);
-	add_str(o, "interface", i->interface);
-	for (t = 0; t < LEAT_OP_TYPES; t++) {
-		if ((i->ops & LEAT_OP_BIT(t)) != 0)
-			(void)json_object_array_add(ops,
-						    json_object_new_string(leat_op_type_name(t)));
-	}
-	add(o, "ops", ops);
-	add_u64(o, "max_msg", i->max_msg);
-	add_u64(o, "inline_max", i->inline_max);
-	add_u64(o, "max_peers", i->max_peers);
-	add_u64(o, "tx_depth", i->tx_depth);
-	add_u64(o, "tx_depth_max", i->tx_depth_max);
-	add_u64(o, "rx_depth", i->rx_depth);
-	add_u64(o, "rx_depth_max", i->rx_depth_max);
-	add_u64(o, "dead_peer_ms", i->dead_peer_ms);
-	add_bool(o, "mr_local", i->mr_local);
-	add_bool(o, "directed_recv", i->directed_recv);
-	add_bool(o, "source", i->source);
-	add_bool(o, "send_imm", i->send_imm);
-	add_u64(o, "imm_size", i->imm_size);
-	add_bool(o, "in_order", i->in_order);
-	add_bool(o, "cancel_send", i->cancel_send);
-	return o;
-}
-
-/* ---- what drivers tell ---- */
-
-struct json_list {
-	struct json_object *list;    /* of devices */
-	struct json_object *details; /* of the last one */
-};
-
-static void
-new_entry(struct json_list *l, struct json_object *o)
-{
-	l->details = json_object_new_object();
-	add(o, "details", l->details);
-	(void)json_object_array_add(l->list, o);
-}
-
-static void
-on_device(void *arg, const char *spec)
-{
-	struct json_object *o = json_object_new_object();
-
-	add_str(o, "vdev", spec);
-	new_entry(arg, o);
-}
-
-static void
-on_none(void *arg, const char *driver, const char *why)
-{
-	struct json_object *o = json_object_new_object();
-	struct json_list *l = arg;
-
-	add_str(o, "driver", driver);
-	add_str(o, "none", why);
-	(void)json_object_array_add(l->list, o);
-}
-
-static void
-on_text(void *arg, const char *key, const char *value)
-{
-	struct json_list *l = arg;
-
-	add_str(l->details, key, value);
-}
-
-static void
-on_number(void *arg, const char *key, uint64_t value)
-{
-	struct json_list *l = arg;
-
-	add_u64(l->details, key, value);
-}
-
-static void
-on_item(void *arg, const char *key, const char *value)
-{
-	struct json_list *l = arg;
-	struct json_object *items = NULL;
-
-	if (!json_object_object_get_ex(l->details, key, &items)) {
-		items = json_object_new_array();
-		add(l->details, key, items);
-	}
-	(void)json_object_array_add(items, json_object_new_string(value));
-}
-
-int
-perf_json_devices(void)
-{
-	struct json_list l = { .list = json_object_new_array() };
-	const struct leat_dev_sink to = { on_device, on_none, on_text, on_number, on_item, &l };
-	struct leat_dev_info info;
-	unsigned int i;
-	int ret = 0;
-
-	if (leat_dev_count() == 0)
-		ret = leat_dev_candidates(&to);
-	for (i = 0; i < leat_dev_count() && ret == 0; i++) {
-		ret = leat_dev_info_get(leat_dev_get(i), &info);
-		if (ret < 0)
-			break;
-		new_entry(&l, device(&info));
-		ret = leat_dev_describe(leat_dev_get(i), &to);
-	}
-	if (ret < 0) {
-		(void)json_object_put(l.list);
-		return ret;
-	}
-	return print_and_free(l.list) < 0 ? leat_err(EIO, "stdout: can't write") : 0;
+	return json_print(o, true);
 }

@@ -14,6 +14,7 @@
 #include <leat_error.h>
 #include <leat_version.h>
 
+#include "../common/list.h"
 #include "side.h"
 
 volatile sig_atomic_t perf_signal;
@@ -277,6 +278,16 @@ drop_early(int argc, char **argv)
 	return n;
 }
 
+/* The exit code of a list. */
+static int
+listed(int ret)
+{
+	if (ret == 0)
+		return PERF_EXIT_OK;
+	perf_msg("%s", leat_err_msg());
+	return PERF_EXIT_FAILED;
+}
+
 static int
 with_devices(const struct perf_options *o, int argc, char **argv)
 {
@@ -296,7 +307,7 @@ with_devices(const struct perf_options *o, int argc, char **argv)
 		perf_msg("interrupted");
 		code = 128 + perf_signal;
 	} else {
-		code = o->list_devices ? perf_list_devices(o->json) : run(o, &start);
+		code = o->list_devices ? listed(list_devices(o->json)) : run(o, &start);
 	}
 	if (leat_cleanup() < 0) {
 		perf_msg("%s", leat_err_msg());
@@ -310,7 +321,7 @@ int
 main(int argc, char **argv)
 {
 	struct perf_options o, early;
-	int end, code;
+	int end, code, ret;
 
 	end = scan_args(argc, argv, &early);
 	if (end < 0)
@@ -333,12 +344,8 @@ main(int argc, char **argv)
 		printf(PERF_NAME " %s\n", leat_version());
 		code = PERF_EXIT_OK;
 	} else if (o.list_drivers) {
-		if (leat_drivers_load(end, argv) < 0 || leat_drivers_list(stdout, o.json) < 0) {
-			perf_msg("%s", leat_err_msg());
-			code = PERF_EXIT_FAILED;
-		} else {
-			code = PERF_EXIT_OK;
-		}
+		ret = leat_driver_load(end, argv);
+		code = listed(ret < 0 ? ret : list_drivers(o.json));
 	} else {
 		/* EAL's part alone: what is behind "--" was taken */
 		code = with_devices(&o, drop_early(end, argv), argv);

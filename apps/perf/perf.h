@@ -16,7 +16,7 @@
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
  *     check.c     what the data look like, and whether they do
  *     report.c    tables and histogram files; json.c
- *     list.c      --list-devices
+ *     ../common/list.c   --list-drivers, --list-devices
  *
  * A run is one op at one size:
  *
@@ -247,12 +247,6 @@ int perf_json_open(struct perf_report *r);
 void perf_json_head(struct perf_report *r);
 int perf_json_row(struct perf_report *r, const struct perf_row *row);
 int perf_json_close(struct perf_report *r, const struct perf_end *end);
-int perf_json_devices(void);
-
-/* ---- list.c ---- */
-
-/* The open devices, or if there are none those that could be opened here. @return exit code */
-int perf_list_devices(bool json);
 
 /* ---- client.c, server.c ---- */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The drivers of this process, which register from their plugins' constructors, and their arguments. */
+/*
+ * The drivers of this process, which register from their plugins' constructors, and the values of
+ * their arguments.
+ */
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -9,18 +12,40 @@
 #include "fabric_pvt.h"
 
 #define DRIVERS_MAX 32
+#define FAILED_MAX 32
 
-/* Constructors run one at a time (the loader's lock), and nobody reads before they are through. */
-static const struct leat_driver *drivers[DRIVERS_MAX];
-static int nb_drivers;
+static const struct leat_driver_arg no_args[] = { { NULL, NULL, NULL, NULL } };
+
+/*
+ * The loaded ones by name, so that lists and messages don't depend on the order of loading, then
+ * those that could not be. Constructors run one at a time (the loader's lock), and nobody reads
+ * before they are through.
+ */
+static struct entry {
+	struct leat_driver_info info;  /* first: leat_driver_next() */
+	const struct leat_driver *drv; /* NULL: not loaded */
+} drivers[DRIVERS_MAX + FAILED_MAX];
+static int nb_drivers; /* loaded */
+static int nb_failed;
+
+static struct entry *
+insert(int at)
+{
+	int n = nb_drivers + nb_failed;
+
+	memmove(&drivers[at + 1], &drivers[at], (size_t)(n - at) * sizeof(drivers[0]));
+	memset(&drivers[at], 0, sizeof(drivers[0]));
+	return &drivers[at];
+}
 
 void
 LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv)
 {
+	struct entry *e;
 	int i;
 
 	for (i = 0; i < nb_drivers; i++) {
-		if (strcmp(drivers[i]->name, drv->name) == 0) {
+		if (strcmp(drivers[i].info.name, drv->name) == 0) {
 			/* The same plugin from the build tree and from the installed directory, say. */
 			LEAT_LOG(DEBUG, fabric, "driver %s is there already: the first one stays",
 				 drv->name);
@@ -31,11 +56,49 @@ LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv)
 		LEAT_LOG(ERR, fabric, "driver %s: more than %d drivers", drv->name, DRIVERS_MAX);
 		return;
 	}
-	/* Sorted, so that lists and messages don't depend on the order of loading. */
-	for (i = nb_drivers; i > 0 && strcmp(drivers[i - 1]->name, drv->name) > 0; i--)
-		drivers[i] = drivers[i - 1];
-	drivers[i] = drv;
+	for (i = nb_drivers; i > 0 && strcmp(drivers[i - 1].info.name, drv->name) > 0; i--)
+		;
+	e = insert(i);
+	e->drv = drv;
+	e->info.name = drv->name;
+	e->info.description = drv->description != NULL ? drv->description : "";
+	e->info.args = drv->args != NULL ? drv->args : no_args;
 	nb_drivers++;
+}
+
+void
+leat_driver_failed(const char *plugin, const char *why)
+{
+	char *name, *error;
+	struct entry *e;
+	int i;
+
+	for (i = nb_drivers; i < nb_drivers + nb_failed; i++) {
+		if (strcmp(drivers[i].info.name, plugin) == 0)
+			return;
+	}
+	/* For as long as the process lives, as what loaded drivers point to. */
+	name = strdup(plugin);
+	error = strdup(why);
+	if (name == NULL || error == NULL || nb_failed == FAILED_MAX) {
+		free(name);
+		free(error);
+		return;
+	}
+	e = insert(nb_drivers + nb_failed);
+	e->info.name = name;
+	e->info.description = "";
+	e->info.args = no_args;
+	e->info.error = error;
+	nb_failed++;
+}
+
+const struct leat_driver_info *
+leat_driver_next(const struct leat_driver_info *prev)
+{
+	const struct entry *e = prev == NULL ? drivers : (const struct entry *)prev + 1;
+
+	return e < drivers + nb_drivers + nb_failed ? &e->info : NULL;
 }
 
 int
@@ -47,7 +110,7 @@ leat_driver_count(void)
 const struct leat_driver *
 leat_driver_at(int i)
 {
-	return i < nb_drivers ? drivers[i] : NULL;
+	return i < nb_drivers ? drivers[i].drv : NULL;
 }
 
 const struct leat_driver *
@@ -59,9 +122,9 @@ leat_driver_by_dev_name(const char *dev_name)
 	while (len > 0 && isdigit((unsigned char)dev_name[len - 1]))
 		len--;
 	for (i = 0; i < nb_drivers; i++) {
-		if (strlen(drivers[i]->name) == len &&
-		    strncmp(drivers[i]->name, dev_name, len) == 0)
-			return drivers[i];
+		if (strlen(drivers[i].info.name) == len &&
+		    strncmp(drivers[i].info.name, dev_name, len) == 0)
+			return drivers[i].drv;
 	}
 	return NULL;
 }
@@ -76,7 +139,8 @@ leat_driver_names(char *buf, size_t len)
 		return "none";
 	buf[0] = '\0';
 	for (i = 0; i < nb_drivers && pos < len; i++) {
-		int n = snprintf(buf + pos, len - pos, "%s%s", i > 0 ? ", " : "", drivers[i]->name);
+		int n = snprintf(buf + pos, len - pos, "%s%s", i > 0 ? ", " : "",
+				 drivers[i].info.name);
 
 		if (n < 0)
 			break;
@@ -167,81 +231,5 @@ leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t
 		return leat_err(EINVAL, "argument %s=%s: a whole number from %u to %u expected",
 				key, s, min, max);
 	*out = (uint32_t)v;
-	return 0;
-}
-
-static void
-json_str(FILE *f, const char *s)
-{
-	fputc('"', f);
-	for (; s != NULL && *s != '\0'; s++) {
-		if (*s == '"' || *s == '\\')
-			fputc('\\', f);
-		fputc(*s, f);
-	}
-	fputc('"', f);
-}
-
-static void
-list_json(FILE *f)
-{
-	const struct leat_driver_arg *a;
-	int i;
-
-	fputs("[", f);
-	for (i = 0; i < nb_drivers; i++) {
-		fprintf(f, "%s\n  {\"name\": ", i > 0 ? "," : "");
-		json_str(f, drivers[i]->name);
-		fputs(", \"description\": ", f);
-		json_str(f, drivers[i]->description);
-		fputs(", \"args\": [", f);
-		for (a = drivers[i]->args; a != NULL && a->name != NULL; a++) {
-			fprintf(f, "%s\n    {\"name\": ", a != drivers[i]->args ? "," : "");
-			json_str(f, a->name);
-			fputs(", \"value\": ", f);
-			json_str(f, a->value);
-			fputs(", \"default\": ", f);
-			json_str(f, a->def);
-			fputs(", \"help\": ", f);
-			json_str(f, a->help);
-			fputs("}", f);
-		}
-		fputs("]}", f);
-	}
-	fputs("\n]\n", f);
-}
-
-static void
-list_text(FILE *f)
-{
-	const struct leat_driver_arg *a;
-	char arg[64];
-	int i;
-
-	for (i = 0; i < nb_drivers; i++) {
-		fprintf(f, "%s%s: %s\n", i > 0 ? "\n" : "", drivers[i]->name,
-			drivers[i]->description);
-		fprintf(f, "  --vdev=%sN[,key=value...]\n", drivers[i]->name);
-		for (a = drivers[i]->args; a != NULL && a->name != NULL; a++) {
-			snprintf(arg, sizeof(arg), "%s=%s", a->name, a->value);
-			fprintf(f, "    %-24s %s", arg, a->help);
-			if (a->def != NULL && a->def[0] != '\0')
-				fprintf(f, " (default: %s)", a->def);
-			fputc('\n', f);
-		}
-	}
-}
-
-int
-leat_drivers_list(FILE *f, bool json)
-{
-	if (json)
-		list_json(f);
-	else if (nb_drivers == 0)
-		fputs("no drivers: load plugins with -d FILE\n", f);
-	else
-		list_text(f);
-	if (fflush(f) != 0 || ferror(f) != 0)
-		return leat_err(EIO, "list of drivers: can't write");
 	return 0;
 }

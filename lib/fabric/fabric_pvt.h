@@ -35,6 +35,8 @@ const struct leat_driver *leat_driver_by_dev_name(const char *dev_name);
 int leat_driver_count(void);
 /* By number, in the order of the names; NULL behind the last. */
 const struct leat_driver *leat_driver_at(int i);
+/* A plugin that is there and can't be loaded, for leat_driver_next(). */
+void leat_driver_failed(const char *plugin, const char *why);
 /* "fabric_ofi, fabric_ring", for messages. */
 const char *leat_driver_names(char *buf, size_t len);
 /* Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not fit. */

@@ -209,7 +209,7 @@ load_drivers(const struct split *s, int argc, char **argv)
 	int i, ret;
 
 	leat_signals_save(&signals);
-	ret = leat_drivers_load(argc, argv);
+	ret = leat_driver_load(argc, argv);
 	leat_signals_restore(&signals);
 	if (ret < 0)
 		return ret;

@@ -23,7 +23,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "leat_common.h"
 #include "leat_op.h"
@@ -63,20 +62,42 @@ LEAT_API int leat_init(int argc, char **argv);
 LEAT_API int leat_cleanup(void);
 
 /**
- * Loads every driver plugin that can be found: those given with `-d` in argv, those of the installed
- * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call it only
- * to list drivers without starting EAL.
- * @return number of drivers known afterwards, or -EINVAL if one named with `-d` can't be loaded. One found in a
- *   directory that can't be loaded is logged and left out.
+ * Load every driver plugin that can be found: those given with `-d` in argv, those of the installed
+ * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call it
+ * only to list drivers without starting EAL. Main thread.
+ * @return number of drivers loaded so far, or -EINVAL if one named with `-d` can't be loaded. One
+ *   found in a directory that can't be loaded is logged and left out; leat_driver_next() tells why.
  */
-LEAT_API int leat_drivers_load(int argc, char **argv);
+LEAT_API int leat_driver_load(int argc, char **argv);
+
+/** An argument of a driver's devices: `name=value`. */
+struct leat_driver_arg {
+	const char *name;
+	const char *value; /**< what may stand there, e.g. "NAME" or "1..65536" */
+	const char *def;   /**< default, for people; NULL or "": none */
+	const char *help;  /**< one line */
+};
+
+/** What there is to know of a driver. No pointer but error is NULL. */
+struct leat_driver_info {
+	/** "fabric_ring"; if it is not loaded its plugin, "libleat_driver_ring.so" */
+	const char *name;
+	const char *description;	    /**< one line; "" if it is not loaded */
+	const struct leat_driver_arg *args; /**< ends with a NULL name */
+	const char *error;		    /**< why it could not be loaded; NULL: it is loaded */
+};
 
 /**
- * Writes the known drivers, and each one's device arguments with their meaning, to a stream.
- * @param json as a JSON array instead of text
- * @return 0 or -EIO
+ * Walk the drivers: those that are loaded, by name, then the plugins that could not be.
+ *
+ *     for (d = NULL; (d = leat_driver_next(d)) != NULL;)
+ *             printf("%s: %s\n", d->name, d->error == NULL ? d->description : d->error);
+ *
+ * Main thread. Drivers may not be loaded during a walk.
+ * @param prev what the last call returned, NULL to begin
+ * @return the next one, or NULL behind the last
  */
-LEAT_API int leat_drivers_list(FILE *f, bool json);
+LEAT_API const struct leat_driver_info *leat_driver_next(const struct leat_driver_info *prev);
 
 /** Number of open devices. Their ids are 0 to count - 1, in the order of the arguments. */
 LEAT_API unsigned int leat_dev_count(void);
@@ -208,7 +229,7 @@ struct leat_dev_sink {
 
 /**
  * Tells what could be opened on this machine, of all drivers that are loaded, whether it is open or
- * not. Needs no leat_init(), only leat_drivers_load().
+ * not. Needs no leat_init(), only leat_driver_load().
  * @return 0, or -EINVAL: no driver is loaded
  */
 LEAT_API int leat_dev_candidates(const struct leat_dev_sink *to);

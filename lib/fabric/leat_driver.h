@@ -46,14 +46,6 @@
 extern "C" {
 #endif
 
-/** An argument of a device: `name=value`. */
-struct leat_driver_arg {
-	const char *name;
-	const char *value; /**< what may stand there, e.g. "NAME" or "1..65536" */
-	const char *def;   /**< default, for people */
-	const char *help;  /**< one line */
-};
-
 /** A contiguous piece of a region, registered with the device. */
 struct leat_mr_piece {
 	void *addr;

@@ -81,8 +81,10 @@ load_dir(const char *dir)
 	}
 	for (i = 0; i < n; i++) {
 		if (snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name) < (int)sizeof(path))
-			if (load_file(path) < 0)
+			if (load_file(path) < 0) {
 				LEAT_LOG(ERR, fabric, "%s", leat_err_msg());
+				leat_driver_failed(list[i]->d_name, leat_err_msg());
+			}
 		free(list[i]);
 	}
 	free(list);
@@ -129,8 +131,7 @@ own_dir(char *dir, size_t len)
 	char *real, *slash;
 	bool ok;
 
-	if (dladdr((const void *)(uintptr_t)leat_drivers_load, &info) == 0 ||
-	    info.dli_fname == NULL)
+	if (dladdr((const void *)(uintptr_t)leat_driver_load, &info) == 0 || info.dli_fname == NULL)
 		return false;
 	real = realpath(info.dli_fname, NULL);
 	if (real == NULL)
@@ -172,7 +173,7 @@ load_build_tree(const char *lib_dir)
 }
 
 int
-leat_drivers_load(int argc, char **argv)
+leat_driver_load(int argc, char **argv)
 {
 	char path[PATH_MAX], lib_dir[PATH_MAX - 64];
 	int before, ret;

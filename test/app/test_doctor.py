@@ -388,6 +388,14 @@ def this_machine():
     if PLUGINS:
         drivers = [f for f in j["findings"] if f["check"] == "leat.drivers"]
         check(any("fabric_ring" in f["seen"] for f in drivers), str(drivers))
+    with tempfile.TemporaryDirectory() as where:
+        with open(os.path.join(where, "libleat_driver_broken.so"), "w", encoding="utf-8") as f:
+            f.write("no library\n")
+        broken = [f for f in schema(doctor("--json", "--only", "leat.drivers", "-d", where,
+                                           *PLUGINS))["findings"]
+                  if f["subject"] == "libleat_driver_broken.so"]
+        check(len(broken) == 1 and where in broken[0]["seen"] and
+              (not PLUGINS or broken[0]["severity"] == "warning"), str(broken))
     nope = schema(doctor("--json", "--only", "leat.drivers", "-d", "/no/libleat_driver_x.so"))
     check(nope["exit"] == 2 and "/no/libleat_driver_x.so" in nope["findings"][0]["seen"], str(nope))
     # "/" is this machine

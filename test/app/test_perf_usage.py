@@ -2,8 +2,10 @@
 """What is wrong is said, and nothing hangs: test_perf_usage.py LEAT_PERF"""
 
 import json
+import os
 import re
 import socket
+import tempfile
 
 from perf_lib import CPU_A, CPU_B, SIGINT, Proc, case, check, expect_ok, main, results, run
 
@@ -162,6 +164,21 @@ def help_and_lists():
     check("fabric_ring0: driver fabric_ring" in expect_ok(run(RING + ["--list-devices"])).out(), "?")
     devs = json.loads(expect_ok(run(RING, ["--list-devices", "--json"])).out())
     check(devs[0]["name"] == "fabric_ring0" and "fetch_add" in devs[0]["ops"], str(devs))
+
+
+@case
+def a_driver_that_does_not_load():
+    with tempfile.TemporaryDirectory() as where:
+        with open(os.path.join(where, "libleat_driver_broken.so"), "w", encoding="utf-8") as f:
+            f.write("no library\n")
+        p = expect_ok(run(["-d", where, "--list-drivers"]))
+        line = r"^libleat_driver_broken\.so: not loaded: .*" + where
+        check(re.search(line, p.out(), re.M), p.out())
+        check(re.search("^fabric_ring: ", p.out(), re.M), p.out())
+        for d in json.loads(expect_ok(run(["-d", where, "--list-drivers", "--json"])).out()):
+            broken = d["name"] == "libleat_driver_broken.so"
+            check(broken == (where in d.get("error", "")), str(d))
+            check(broken != bool(d["description"]) and isinstance(d["args"], list), str(d))
 
 
 @case

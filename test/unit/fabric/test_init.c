@@ -242,27 +242,57 @@ test_cleanup_names_open_endpoints(void **state)
 static void
 test_driver_list(void **state)
 {
-	char *text = NULL;
-	size_t len = 0;
+	const struct leat_driver_info *i;
+	unsigned int n = 0;
+
+	(void)state;
+	for (i = NULL; (i = leat_driver_next(i)) != NULL;) {
+		assert_null(i->error);
+		if (strcmp(i->name, "fabric_mock") != 0)
+			continue;
+		n++;
+		assert_string_equal(i->description, "does what a test says");
+		assert_string_equal(i->args[0].name, "fail");
+		assert_string_equal(i->args[1].name, "depth");
+		assert_string_equal(i->args[1].value, "1..4096");
+		assert_string_equal(i->args[1].help, "means \"nothing\"");
+		assert_null(i->args[2].name);
+	}
+	assert_int_equal(n, 1);
+}
+
+/* What a directory has and the loader refuses is told with its reason, behind what is loaded. */
+static void
+test_driver_that_does_not_load(void **state)
+{
+	static const char name[] = "libleat_driver_broken.so";
+	const struct leat_driver_info *i, *last = NULL;
+	char dir[] = "/tmp/leat-init-XXXXXX", opt[] = "-d", path[64];
+	unsigned int n, loads;
 	FILE *f;
 
 	(void)state;
-	f = open_memstream(&text, &len);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
 	assert_non_null(f);
-	assert_int_equal(leat_drivers_list(f, false), 0);
+	assert_true(fputs("no library\n", f) >= 0);
 	assert_int_equal(fclose(f), 0);
-	assert_non_null(strstr(text, "fabric_mock: does what a test says"));
-	assert_non_null(strstr(text, "depth=1..4096"));
-	free(text);
+	for (loads = 0; loads < 2; loads++) {
+		char *args[] = { dir, opt, dir };
 
-	text = NULL;
-	f = open_memstream(&text, &len);
-	assert_non_null(f);
-	assert_int_equal(leat_drivers_list(f, true), 0);
-	assert_int_equal(fclose(f), 0);
-	assert_non_null(strstr(text, "\"name\": \"fabric_mock\""));
-	assert_non_null(strstr(text, "means \\\"nothing\\\""));
-	free(text);
+		assert_true(leat_driver_load(3, args) > 0);
+		n = 0;
+		for (i = NULL; (i = leat_driver_next(i)) != NULL; last = i)
+			n += strcmp(i->name, name) == 0;
+		assert_int_equal(n, 1);
+		assert_string_equal(last->name, name);
+		assert_string_equal(last->description, "");
+		assert_null(last->args->name);
+		assert_non_null(strstr(last->error, path));
+	}
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
 }
 
 /* ---- what devices there are ---- */
@@ -356,6 +386,8 @@ main(void)
 		cmocka_unit_test(test_cleanup_names_open_endpoints),
 		cmocka_unit_test(test_driver_list),
 		cmocka_unit_test(test_candidates),
+		/* last: the plugins of this tree are loaded, too */
+		cmocka_unit_test(test_driver_that_does_not_load),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* --list-devices as text. */
+/* Drivers and devices as text. */
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <leat_dev.h>
 #include <leat_error.h>
 
-#include "perf.h"
+#include "list.h"
 
 /* What a driver tells, a line each; values of a list one below the other. */
 struct text_list {
@@ -87,7 +90,7 @@ print_info(const struct leat_dev_info *i)
 }
 
 static int
-list_text(void)
+devices_text(void)
 {
 	struct text_list t = { 0 };
 	const struct leat_dev_sink to = { on_device, on_none, on_text, on_number, on_item, &t };
@@ -107,16 +110,58 @@ list_text(void)
 	return ret;
 }
 
-int
-perf_list_devices(bool json)
+static void
+print_driver(const struct leat_driver_info *i)
 {
-	if ((json ? perf_json_devices() : list_text()) < 0) {
-		perf_msg("%s", leat_err_msg());
-		return PERF_EXIT_FAILED;
+	const struct leat_driver_arg *a;
+	char arg[64];
+
+	if (i->error != NULL) {
+		printf("%s: not loaded: %s\n", i->name, i->error);
+		return;
 	}
-	if (fflush(stdout) != 0) {
-		perf_msg("stdout: can't write");
-		return PERF_EXIT_FAILED;
+	printf("%s: %s\n", i->name, i->description);
+	printf("  --vdev=%sN[,key=value...]\n", i->name);
+	for (a = i->args; a->name != NULL; a++) {
+		snprintf(arg, sizeof(arg), "%s=%s", a->name, a->value);
+		printf("    %-24s %s", arg, a->help);
+		if (a->def != NULL && a->def[0] != '\0')
+			printf(" (default: %s)", a->def);
+		printf("\n");
 	}
-	return PERF_EXIT_OK;
+}
+
+static int
+drivers_text(void)
+{
+	const struct leat_driver_info *i = leat_driver_next(NULL);
+
+	if (i == NULL)
+		printf("no drivers: load plugins with -d FILE\n");
+	for (; i != NULL; i = leat_driver_next(i)) {
+		print_driver(i);
+		if (leat_driver_next(i) != NULL)
+			printf("\n");
+	}
+	return 0;
+}
+
+static int
+flushed(int ret)
+{
+	if (ret == 0 && (fflush(stdout) != 0 || ferror(stdout) != 0))
+		return leat_err(EIO, "stdout: can't write");
+	return ret;
+}
+
+int
+list_drivers(bool json)
+{
+	return json ? list_drivers_json() : flushed(drivers_text());
+}
+
+int
+list_devices(bool json)
+{
+	return json ? list_devices_json() : flushed(devices_text());
 }
