@@ -99,7 +99,7 @@ devices_text(void)
 	int ret = 0;
 
 	if (leat_dev_count() == 0)
-		ret = leat_dev_candidates(&to);
+		ret = leat_dev_list(&to);
 	for (n = 0; n < leat_dev_count() && ret == 0; n++) {
 		ret = leat_dev_info_get(leat_dev_get(n), &i);
 		if (ret < 0)

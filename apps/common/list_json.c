@@ -183,7 +183,7 @@ list_devices_json(void)
 	int ret = 0;
 
 	if (leat_dev_count() == 0)
-		ret = leat_dev_candidates(&to);
+		ret = leat_dev_list(&to);
 	for (i = 0; i < leat_dev_count() && ret == 0; i++) {
 		ret = leat_dev_info_get(leat_dev_get(i), &info);
 		if (ret < 0)

@@ -67,7 +67,7 @@ whole(const char **s, uint64_t max, uint64_t *out)
 static int
 chance(const struct rte_kvargs *kv, const char *key, uint32_t max_ppm, uint64_t *out)
 {
-	const char *s = leat_kv_str(kv, key), *p = s;
+	const char *s = leat_driver_arg_str(kv, key), *p = s;
 	uint64_t ppm, unit;
 
 	if (s == NULL)
@@ -92,7 +92,7 @@ bad:
 static int
 dist(const struct rte_kvargs *kv, const char *key, uint64_t max, struct fault_dist *out)
 {
-	const char *s = leat_kv_str(kv, key), *p = s;
+	const char *s = leat_driver_arg_str(kv, key), *p = s;
 	struct fault_dist d = { .shape = FAULT_RANGE };
 
 	if (s == NULL)
@@ -128,7 +128,7 @@ bad:
 static int
 seed(const struct rte_kvargs *kv, uint64_t *out)
 {
-	const char *s = leat_kv_str(kv, "seed");
+	const char *s = leat_driver_arg_str(kv, "seed");
 	char *end;
 
 	if (s == NULL)
@@ -143,7 +143,7 @@ seed(const struct rte_kvargs *kv, uint64_t *out)
 static int
 error_name(const struct rte_kvargs *kv, int *status)
 {
-	const char *s = leat_kv_str(kv, "errno");
+	const char *s = leat_driver_arg_str(kv, "errno");
 	size_t i;
 
 	if (s == NULL)
@@ -166,7 +166,7 @@ fault_conf_parse(const struct rte_kvargs *kv, struct fault_conf *conf)
 		.stall_time = { .shape = FAULT_RANGE, .lo = 100, .hi = 1000 },
 	};
 	if (seed(kv, &conf->seed) < 0 ||
-	    leat_kv_u32(kv, "reorder", 0, FAULT_REORDER_MAX, &conf->reorder) < 0 ||
+	    leat_driver_arg_u32(kv, "reorder", 0, FAULT_REORDER_MAX, &conf->reorder) < 0 ||
 	    dist(kv, "delay", FAULT_US_MAX, &conf->delay) < 0 ||
 	    chance(kv, "refuse", 990000, &conf->refuse) < 0 ||
 	    chance(kv, "refuse_recv", 990000, &conf->refuse_recv) < 0 ||
@@ -177,7 +177,7 @@ fault_conf_parse(const struct rte_kvargs *kv, struct fault_conf *conf)
 	    dist(kv, "die", FAULT_OPS_MAX, &conf->die) < 0 ||
 	    chance(kv, "loss", 1000000, &conf->loss) < 0 ||
 	    chance(kv, "dup", 1000000, &conf->dup) < 0 ||
-	    leat_kv_u32(kv, "overtake", 0, FAULT_REORDER_MAX, &conf->overtake) < 0)
+	    leat_driver_arg_u32(kv, "overtake", 0, FAULT_REORDER_MAX, &conf->overtake) < 0)
 		return -EINVAL;
 	return 0;
 }

@@ -10,7 +10,7 @@
 static int
 find_lower(const struct leat_dev *dev, const struct rte_kvargs *kv, struct leat_dev **lower)
 {
-	const char *name = leat_kv_str(kv, "lower");
+	const char *name = leat_driver_arg_str(kv, "lower");
 
 	if (name == NULL)
 		return leat_err(EINVAL, "%s: argument lower=DEVICE is missing: what to wrap",

@@ -216,8 +216,8 @@ find_limits(struct ofi_dev *d, const struct rte_kvargs *kv)
 	const struct ofi_provider *p = d->prov;
 	uint32_t tags = 0;
 
-	if (leat_kv_u32(kv, "tags", 0, 1, &tags) < 0 ||
-	    leat_kv_u32(kv, "per_source", 0, PEERS_MAX, &d->per_source) < 0)
+	if (leat_driver_arg_u32(kv, "tags", 0, 1, &tags) < 0 ||
+	    leat_driver_arg_u32(kv, "per_source", 0, PEERS_MAX, &d->per_source) < 0)
 		return -EINVAL;
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	if ((d->caps & FI_TAGGED) != 0 && tags != 0)
@@ -238,8 +238,8 @@ find_limits(struct ofi_dev *d, const struct rte_kvargs *kv)
 	d->rx_depth_max -= RTE_MIN(d->rx_depth_max / 2, p->rx_spare);
 	d->tx_depth = RTE_MIN(p->tx_depth, d->tx_depth_max);
 	d->rx_depth = RTE_MIN(p->rx_depth, d->rx_depth_max);
-	if (leat_kv_u32(kv, "tx", DEPTH_MIN, d->tx_depth_max, &d->tx_depth) < 0 ||
-	    leat_kv_u32(kv, "rx", DEPTH_MIN, d->rx_depth_max, &d->rx_depth) < 0)
+	if (leat_driver_arg_u32(kv, "tx", DEPTH_MIN, d->tx_depth_max, &d->tx_depth) < 0 ||
+	    leat_driver_arg_u32(kv, "rx", DEPTH_MIN, d->rx_depth_max, &d->rx_depth) < 0)
 		return -EINVAL;
 	return 0;
 }
@@ -247,8 +247,8 @@ find_limits(struct ofi_dev *d, const struct rte_kvargs *kv)
 static int
 parse(struct ofi_dev *d, const struct rte_kvargs *kv)
 {
-	const char *iface = leat_kv_str(kv, "iface"), *src = leat_kv_str(kv, "src");
-	const char *domain = leat_kv_str(kv, "domain");
+	const char *iface = leat_driver_arg_str(kv, "iface"), *src = leat_driver_arg_str(kv, "src");
+	const char *domain = leat_driver_arg_str(kv, "domain");
 
 	if (iface != NULL && src != NULL)
 		return leat_err(EINVAL, "%s: iface= and src= exclude each other", d->name);
@@ -299,7 +299,7 @@ check_modes(const struct ofi_dev *d)
 int
 ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 {
-	const char *provider = leat_kv_str(kv, "provider");
+	const char *provider = leat_driver_arg_str(kv, "provider");
 	struct ofi_dev *d;
 	char addr[96];
 

@@ -22,7 +22,7 @@ static const struct leat_driver_arg ring_args[] = {
 static int
 parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
 {
-	const char *type = leat_kv_str(kv, "type");
+	const char *type = leat_driver_arg_str(kv, "type");
 
 	rdev->datagram = type != NULL && strcmp(type, "datagram") == 0;
 	if (type != NULL && !rdev->datagram && strcmp(type, "reliable") != 0)
@@ -46,11 +46,11 @@ ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	rdev->depth = RING_DEPTH_DEFAULT;
 	rdev->inline_max = RING_INLINE_MAX;
 	rdev->tags = 1;
-	ret = leat_kv_u32(kv, "depth", RING_DEPTH_MIN, RING_DEPTH_MAX, &rdev->depth);
+	ret = leat_driver_arg_u32(kv, "depth", RING_DEPTH_MIN, RING_DEPTH_MAX, &rdev->depth);
 	if (ret == 0)
-		ret = leat_kv_u32(kv, "inline", 0, RING_INLINE_MAX, &rdev->inline_max);
+		ret = leat_driver_arg_u32(kv, "inline", 0, RING_INLINE_MAX, &rdev->inline_max);
 	if (ret == 0)
-		ret = leat_kv_u32(kv, "tags", 0, 1, &rdev->tags);
+		ret = leat_driver_arg_u32(kv, "tags", 0, 1, &rdev->tags);
 	if (ret == 0)
 		ret = parse_type(kv, rdev);
 	if (ret < 0) {

@@ -79,7 +79,7 @@ vb_dead_peer_ms(uint32_t timeout, uint32_t retry)
 static int
 copy(const char *name, const struct rte_kvargs *kv, const char *key, char *buf, size_t len)
 {
-	const char *v = leat_kv_str(kv, key);
+	const char *v = leat_driver_arg_str(kv, key);
 
 	if (v == NULL)
 		return 0;
@@ -92,7 +92,7 @@ copy(const char *name, const struct rte_kvargs *kv, const char *key, char *buf, 
 static int
 strings(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 {
-	const char *qp = leat_kv_str(kv, "qp"), *srq = leat_kv_str(kv, "srq");
+	const char *qp = leat_driver_arg_str(kv, "qp"), *srq = leat_driver_arg_str(kv, "srq");
 
 	if (copy(name, kv, "dev", a->dev, sizeof(a->dev)) < 0 ||
 	    copy(name, kv, "netdev", a->netdev, sizeof(a->netdev)) < 0 ||
@@ -124,26 +124,26 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	a->inline_max = 220;
 	a->rxbuf = 16384;
 	a->rxbufs = 16;
-	a->inline_given = leat_kv_str(kv, "inline") != NULL;
+	a->inline_given = leat_driver_arg_str(kv, "inline") != NULL;
 	ret = strings(name, kv, a);
 	if (ret < 0)
 		return ret;
-	if (leat_kv_u32(kv, "port", 1, 255, &a->port) < 0 ||
-	    leat_kv_u32(kv, "gid", 0, 255, &gid) < 0 ||
-	    leat_kv_u32(kv, "mtu", 256, 4096, &a->mtu) < 0 ||
-	    leat_kv_u32(kv, "tx", 1, DEPTH_MAX, &a->tx) < 0 ||
-	    leat_kv_u32(kv, "rx", 1, DEPTH_MAX, &a->rx) < 0 ||
-	    leat_kv_u32(kv, "rxbuf", 64, 1 << 20, &a->rxbuf) < 0 ||
-	    leat_kv_u32(kv, "rxbufs", 2, 1024, &a->rxbufs) < 0 ||
-	    leat_kv_u32(kv, "inline", 0, 1024, &a->inline_max) < 0 ||
-	    leat_kv_u32(kv, "signal", 1, 256, &a->signal) < 0 ||
-	    leat_kv_u32(kv, "tos", 0, 255, &a->tos) < 0 ||
-	    leat_kv_u32(kv, "timeout", 1, 31, &a->timeout) < 0 ||
-	    leat_kv_u32(kv, "retry", 0, 7, &a->retry) < 0 ||
-	    leat_kv_u32(kv, "rnr_retry", 0, 7, &a->rnr_retry) < 0 ||
-	    leat_kv_u32(kv, "qkey", 1, INT32_MAX, &a->qkey) < 0 ||
-	    leat_kv_u32(kv, "relaxed", 0, 1, &relaxed) < 0 ||
-	    leat_kv_u32(kv, "odp", 0, 1, &odp) < 0)
+	if (leat_driver_arg_u32(kv, "port", 1, 255, &a->port) < 0 ||
+	    leat_driver_arg_u32(kv, "gid", 0, 255, &gid) < 0 ||
+	    leat_driver_arg_u32(kv, "mtu", 256, 4096, &a->mtu) < 0 ||
+	    leat_driver_arg_u32(kv, "tx", 1, DEPTH_MAX, &a->tx) < 0 ||
+	    leat_driver_arg_u32(kv, "rx", 1, DEPTH_MAX, &a->rx) < 0 ||
+	    leat_driver_arg_u32(kv, "rxbuf", 64, 1 << 20, &a->rxbuf) < 0 ||
+	    leat_driver_arg_u32(kv, "rxbufs", 2, 1024, &a->rxbufs) < 0 ||
+	    leat_driver_arg_u32(kv, "inline", 0, 1024, &a->inline_max) < 0 ||
+	    leat_driver_arg_u32(kv, "signal", 1, 256, &a->signal) < 0 ||
+	    leat_driver_arg_u32(kv, "tos", 0, 255, &a->tos) < 0 ||
+	    leat_driver_arg_u32(kv, "timeout", 1, 31, &a->timeout) < 0 ||
+	    leat_driver_arg_u32(kv, "retry", 0, 7, &a->retry) < 0 ||
+	    leat_driver_arg_u32(kv, "rnr_retry", 0, 7, &a->rnr_retry) < 0 ||
+	    leat_driver_arg_u32(kv, "qkey", 1, INT32_MAX, &a->qkey) < 0 ||
+	    leat_driver_arg_u32(kv, "relaxed", 0, 1, &relaxed) < 0 ||
+	    leat_driver_arg_u32(kv, "odp", 0, 1, &odp) < 0)
 		return -EINVAL;
 	if (a->qkey != 0 && !a->ud)
 		return leat_err(EINVAL, "%s: qkey= is for datagrams: qp=ud", name);

@@ -97,7 +97,7 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 /* ---- what devices there are, and what there is to know of one ---- */
 
 int
-leat_dev_candidates(const struct leat_dev_sink *to)
+leat_dev_list(const struct leat_dev_sink *to)
 {
 	const struct leat_driver *drv;
 	char spec[64];

@@ -217,9 +217,10 @@ bad:
 }
 
 int
-leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max, uint32_t *out)
+leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max,
+		    uint32_t *out)
 {
-	const char *s = leat_kv_str(kv, key);
+	const char *s = leat_driver_arg_str(kv, key);
 	unsigned long long v;
 	char *end;
 

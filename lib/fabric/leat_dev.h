@@ -232,7 +232,7 @@ struct leat_dev_sink {
  * not. Needs no leat_init(), only leat_driver_load().
  * @return 0, or -EINVAL: no driver is loaded
  */
-LEAT_API int leat_dev_candidates(const struct leat_dev_sink *to);
+LEAT_API int leat_dev_list(const struct leat_dev_sink *to);
 
 /**
  * Tells the details of an open device, beyond leat_dev_info_get().

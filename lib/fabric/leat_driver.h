@@ -192,7 +192,7 @@ LEAT_API void *leat_dev_drv(const struct leat_dev *dev);
 
 /** Value of a key, or NULL. */
 static inline const char *
-leat_kv_str(const struct rte_kvargs *kv, const char *key)
+leat_driver_arg_str(const struct rte_kvargs *kv, const char *key)
 {
 	return kv == NULL ? NULL : rte_kvargs_get(kv, key);
 }
@@ -201,8 +201,8 @@ leat_kv_str(const struct rte_kvargs *kv, const char *key)
  * Value of a key as a whole number, decimal or 0x; *out is left alone if the key is not there.
  * @return 0, or -EINVAL with leat_err() naming key, value and range
  */
-LEAT_API int leat_kv_u32(const struct rte_kvargs *kv, const char *key, uint32_t min, uint32_t max,
-			 uint32_t *out);
+LEAT_API int leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, uint32_t min,
+				 uint32_t max, uint32_t *out);
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 

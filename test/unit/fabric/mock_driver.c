@@ -29,8 +29,8 @@ mock_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 {
 	uint32_t fail = 0, depth = 0;
 
-	if (leat_kv_u32(kv, "fail", 0, 1, &fail) < 0 ||
-	    leat_kv_u32(kv, "depth", 1, 4096, &depth) < 0)
+	if (leat_driver_arg_u32(kv, "fail", 0, 1, &fail) < 0 ||
+	    leat_driver_arg_u32(kv, "depth", 1, 4096, &depth) < 0)
 		return -EINVAL;
 	if (fail == 1)
 		return leat_err(ENODEV, "asked to fail");

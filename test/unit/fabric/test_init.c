@@ -352,7 +352,7 @@ expect_candidates(const char *want)
 
 	to.arg = open_memstream(&text, &len);
 	assert_non_null(to.arg);
-	assert_int_equal(leat_dev_candidates(&to), 0);
+	assert_int_equal(leat_dev_list(&to), 0);
 	assert_int_equal(fclose(to.arg), 0);
 	assert_string_equal(text, want);
 	free(text);
