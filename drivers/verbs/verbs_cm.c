@@ -123,7 +123,7 @@ vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id)
 {
 	uint8_t no[VB_HELLO];
 
-	if (!e->dev->iwarp)
+	if (!e->dev->rules.credits)
 		return rdma_reject(id, NULL, 0);
 	vb_hello_no(no);
 	return rdma_reject(id, no, sizeof(no));
@@ -139,8 +139,8 @@ was_told_no(const struct vb_ep *e, const struct vb_cm_event *ev)
 		return ev->type == RDMA_CM_EVENT_UNREACHABLE && ev->status == SIDR_REJECT;
 	if (ev->type != RDMA_CM_EVENT_REJECTED)
 		return false;
-	return e->dev->iwarp ? vb_hello_read(&no, ev->priv, ev->priv_len) > 0
-			     : ev->status == REJ_CONSUMER;
+	return e->dev->rules.credits ? vb_hello_read(&no, ev->priv, ev->priv_len) > 0
+				     : ev->status == REJ_CONSUMER;
 }
 
 /* ---- connect ---- */
@@ -302,7 +302,7 @@ responded(struct vb_conn *c, const struct vb_cm_event *ev)
 	up(c, ev);
 }
 
-/* iWARP: the queue pair is in RTS already. */
+/* The kernel has moved the queue pair to RTS already. */
 static void
 established(struct vb_conn *c, const struct vb_cm_event *ev)
 {
@@ -496,7 +496,7 @@ on_event(struct vb_ep *e, const struct vb_cm_event *ev)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (c->state == VB_ACCEPTED)
 			up(c, ev);
-		else if (c->state == VB_CONNECTING && e->dev->iwarp)
+		else if (c->state == VB_CONNECTING && e->dev->rules.kernel_qp)
 			established(c, ev);
 		else if (c->state == VB_CONNECTING && e->ud)
 			vb_ud_answered(c, &ev->ud, ev->priv, ev->priv_len);

@@ -45,7 +45,7 @@ vb_cq_ex_works(struct vb_dev *d)
 	if (d->rxe)
 		return false;
 	/* Completions of credits are told apart in the plain way. */
-	if (d->iwarp)
+	if (d->rules.credits)
 		return false;
 	ex = create_ex(d->ctx, 4, NULL);
 	if (ex == NULL)

@@ -156,7 +156,7 @@ without_srq(struct vb_dev *d)
 static int
 datagrams(struct vb_dev *d)
 {
-	if (d->iwarp)
+	if (d->rules.no_datagrams)
 		return leat_err(EOPNOTSUPP, "%s: qp=ud: device %s is iWARP, which has no datagrams",
 				d->name, ibv_get_device_name(d->ibdev));
 	if (d->attr.max_sge < VB_UD_SGE)
@@ -186,12 +186,11 @@ limits(struct vb_dev *d)
 				strncmp(ibv_get_device_name(d->ibdev), "rdmap", 5) == 0
 					? ": for EFA use fabric_efa"
 					: "");
-	d->iwarp = d->ibdev->transport_type == IBV_TRANSPORT_IWARP;
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV) |
 		 LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_READ);
-	if (!d->iwarp)
+	if (!d->rules.no_imm)
 		d->ops |= LEAT_OP_BIT(LEAT_OP_WRITE_IMM);
-	if (!d->iwarp &&
+	if (!d->rules.no_atomics &&
 	    (d->attr.atomic_cap == IBV_ATOMIC_HCA || d->attr.atomic_cap == IBV_ATOMIC_GLOB))
 		d->ops |= VB_OPS_ATOMIC;
 	d->rxe = d->attr.vendor_id == RXE_VENDOR_ID;
@@ -199,13 +198,12 @@ limits(struct vb_dev *d)
 	d->init_rd_atom = rd_atom(d->attr.max_qp_init_rd_atom);
 	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
 	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
-	/* iWARP can't connect itself to itself, with which receives are taken back from an SRQ. */
-	d->srq = d->args.srq && d->attr.max_srq > 0 && !d->iwarp;
+	d->srq = d->args.srq && d->attr.max_srq > 0 && !d->rules.no_loop;
 	/* The CQs have room for more than the depth. */
 	d->tx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - CQ_ROOM);
 	d->rx_depth_max = DEPTH_CAP;
 	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), PEERS_MAX);
-	if (d->iwarp) {
+	if (d->rules.own_requests) {
 		d->tx_depth_max = least(d->attr.max_qp_wr / 2 - 1, d->attr.max_cqe / 4);
 		d->max_peers = RTE_MIN(d->max_peers, (uint32_t)d->attr.max_cqe / 4);
 	}
@@ -228,9 +226,6 @@ limits(struct vb_dev *d)
 static void
 tell(const struct vb_dev *d)
 {
-	const char *kind = d->iwarp					    ? "iWARP"
-			   : d->pattr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE"
-									    : "InfiniBand";
 	const char *qp = d->args.ud ? "datagrams (UD)" : "reliable connections (RC)";
 	char src[LEAT_ADDR_MAX] = "-";
 
@@ -242,8 +237,8 @@ tell(const struct vb_dev *d)
 		*strrchr(src, ':') = '\0'; /* the port says nothing */
 	LEAT_LOG(NOTICE, driver,
 		 "%s: device %s port %u, %s, %s, GID %d, address %s, inline up to %u B, %s, %s%s",
-		 d->name, ibv_get_device_name(d->ibdev), d->port, kind, qp, d->gid, src,
-		 d->inline_max, d->wr_api ? "ibv_wr_*" : "ibv_post_send",
+		 d->name, ibv_get_device_name(d->ibdev), d->port, vb_link_name(d->ibdev, &d->pattr),
+		 qp, d->gid, src, d->inline_max, d->wr_api ? "ibv_wr_*" : "ibv_post_send",
 		 d->cq_ex ? "ibv_start_poll" : "ibv_poll_cq",
 		 d->srq || d->args.ud ? "" : ", no shared receive queue");
 }
@@ -321,8 +316,8 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->mr_local = true;
 	info->directed_recv = false;
 	info->source = true;
-	info->send_imm = !d->iwarp;
-	info->imm_size = d->iwarp ? 0 : 4;
+	info->send_imm = !d->rules.no_imm;
+	info->imm_size = d->rules.no_imm ? 0 : 4;
 	info->in_order = true;
 	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
 	info->cancel_send = false;

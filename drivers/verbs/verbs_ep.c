@@ -37,7 +37,7 @@ open_verbs(struct vb_ep *e, bool wait)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = e->rx_depth, .max_sge = 1 } };
 	const struct vb_dev *d = e->dev;
-	uint32_t recvs = e->rx_depth, more = d->iwarp ? e->tx_depth + e->nb_peers : 0;
+	uint32_t recvs = e->rx_depth, more = d->rules.own_requests ? e->tx_depth + e->nb_peers : 0;
 
 	e->ctx = ibv_open_device(d->ibdev);
 	if (e->ctx == NULL)
@@ -172,7 +172,7 @@ vb_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->posts = LEAT_CURSOR_START;
 	e->tags = (uint16_t)LEAT_CURSOR_START;
 	e->wait_fd = -1;
-	e->iwarp_reads = e->dev->iwarp && (conf->ops & LEAT_OP_BIT(LEAT_OP_READ)) != 0;
+	e->read_sinks = e->dev->rules.sink_open && (conf->ops & LEAT_OP_BIT(LEAT_OP_READ)) != 0;
 	TAILQ_INIT(&e->busy);
 	if ((e->ud ? vb_ud_alloc(e) : alloc_tables(e, conf)) < 0 ||
 	    (!e->ud && vb_rxqs_open(e) < 0) || open_verbs(e, conf->wait) < 0 || open_cm(e) < 0 ||

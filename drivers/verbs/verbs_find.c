@@ -102,7 +102,7 @@ find_gid(struct vb_dev *d)
 	int i, best = -1, rank4 = -1, rank6 = -1;
 	struct vb_gid g;
 
-	if (d->ibdev->transport_type == IBV_TRANSPORT_IWARP)
+	if (d->rules.cm_addrs)
 		return vb_iwarp_addrs(d);
 	if (d->args.gid >= 0) {
 		if (vb_gid_get(d->ctx, d->port, d->args.gid, &d->sgid) < 0)
@@ -376,7 +376,11 @@ vb_find(struct vb_dev *d)
 		ret = by_addr(d, d->args.addr, what);
 	else
 		ret = only_one(d);
-	return ret < 0 ? ret : find_gid(d);
+	if (ret < 0)
+		return ret;
+	if (d->ibdev->transport_type == IBV_TRANSPORT_IWARP)
+		d->rules = vb_iwarp_rules;
+	return find_gid(d);
 }
 
 void

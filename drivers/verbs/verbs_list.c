@@ -32,10 +32,10 @@ number(const struct port *p, const char *key, uint64_t value)
 	p->to->number(p->to->arg, key, value);
 }
 
-static const char *
-link_name(struct ibv_context *ctx, const struct ibv_port_attr *pattr)
+const char *
+vb_link_name(const struct ibv_device *ibdev, const struct ibv_port_attr *pattr)
 {
-	if (ctx->device->transport_type == IBV_TRANSPORT_IWARP)
+	if (ibdev->transport_type == IBV_TRANSPORT_IWARP)
 		return "iWARP";
 	if (pattr->link_layer == IBV_LINK_LAYER_ETHERNET)
 		return "RoCE";
@@ -103,7 +103,7 @@ tell_link(const struct port *p)
 	unsigned int tenths = lane_speed(p->pattr.active_speed) * lanes(p->pattr.active_width);
 	char buf[32] = "unknown";
 
-	text(p, "link", link_name(p->ctx, &p->pattr));
+	text(p, "link", vb_link_name(p->ctx->device, &p->pattr));
 	text(p, "state", state_name(p->pattr.state));
 	if (tenths != 0)
 		snprintf(buf, sizeof(buf), "%u.%u Gb/s", tenths / 10, tenths % 10);

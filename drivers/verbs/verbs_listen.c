@@ -96,7 +96,7 @@ vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 		len = ud_hello.priv_len;
 	}
 	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
-	if (e->dev->iwarp) {
+	if (e->dev->rules.credits) {
 		uint16_t skip = vb_hello_read(&hello, priv, len);
 
 		priv += skip;
@@ -118,8 +118,8 @@ vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 	if (e->ud)
 		vb_ud_requested(c, &ud_hello);
 	c->hello = hello;
-	if (e->dev->iwarp && ev->rd_atom == 0 && ev->init_rd_atom == 0)
-		return; /* older ones say nothing of it */
+	if (e->dev->rules.rd_atom_unset && ev->rd_atom == 0 && ev->init_rd_atom == 0)
+		return;
 	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
 	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
 }

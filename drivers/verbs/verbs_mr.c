@@ -155,7 +155,7 @@ vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 #endif
 	if (e->dev->args.odp)
 		flags |= odp_flags(piece);
-	if (e->iwarp_reads) {
+	if (e->read_sinks) {
 		int err = vb_iwarp_mr_reg(e, piece, flags);
 
 		return err == 0 ? 0 : reg_failed(e->dev, piece, access, err);
@@ -174,7 +174,7 @@ int
 vb_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 {
 	struct vb_ep *e = vb_of(ep);
-	int err = e->iwarp_reads ? vb_iwarp_mr_dereg(piece->drv) : ibv_dereg_mr(piece->drv);
+	int err = e->read_sinks ? vb_iwarp_mr_dereg(piece->drv) : ibv_dereg_mr(piece->drv);
 
 	if (err == 0)
 		return 0;

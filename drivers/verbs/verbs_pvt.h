@@ -104,6 +104,25 @@ uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
 /* ms after which a peer that does not answer is given up. */
 uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
 
+/*
+ * Where a device has other rules than those of InfiniBand and RoCE, for which all of these are false. Filled in
+ * once, when it is found; what is behind iWARP's is told in iwarp/verbs_iwarp.c.
+ */
+struct vb_rules {
+	bool cm_addrs;	   /* its GIDs are no addresses: rdma_cm knows which lead to it */
+	bool no_datagrams; /* qp=ud */
+	bool no_imm;	   /* nor WRITE_IMM */
+	bool no_atomics;
+	bool no_loop; /* it can't be connected to itself, so nothing is taken back from an SRQ */
+	bool kernel_qp; /* the kernel moves queue pairs when they connect; nobody answers a response */
+	bool rd_atom_unset; /* a request may say nothing of READs at a time */
+	bool credits; /* a message needs a receive at once: SENDs are counted, see vb_credit_take() */
+	bool own_requests;  /* send queues hold the driver's own requests beside those of ops */
+	bool sent_only;	    /* when a request fails, those before it were sent, perhaps in vain */
+	bool leave_flushes; /* receives are flushed when the other side takes leave */
+	bool sink_open; /* memory that READs bring data to must be open to writing from outside */
+};
+
 struct vb_gid {
 	union ibv_gid gid;
 	uint32_t ifindex; /* 0: unknown */
@@ -135,7 +154,7 @@ struct vb_dev {
 	bool wr_api; /* ibv_wr_* */
 	bool srq;    /* endpoints have a shared receive queue */
 	bool cq_ex;  /* ibv_start_poll() */
-	bool iwarp;
+	struct vb_rules rules;
 	bool rxe; /* soft-RoCE, which tells some errors in its own way */
 };
 
@@ -144,6 +163,8 @@ int vb_find(struct vb_dev *d);
 void vb_find_undo(struct vb_dev *d);
 int vb_gid_get(struct ibv_context *ctx, uint8_t port, int index, struct vb_gid *out);
 bool vb_gid_is_v4(const struct vb_gid *g);
+/* InfiniBand, RoCE, iWARP. */
+const char *vb_link_name(const struct ibv_device *ibdev, const struct ibv_port_attr *pattr);
 /* There is none, and what to check. err: of ibv_get_device_list() */
 int vb_no_devices(const char *name, int err);
 /* See struct leat_driver. */
@@ -317,9 +338,9 @@ struct vb_ep {
 	bool drain; /* receives are being taken back, see verbs_rc_rx.c */
 	bool dead;  /* QPs and SRQ are gone */
 	bool quiesce;
-	bool iwarp_reads; /* READs will be posted, and local memory must be open to writing */
-	bool starved;	  /* a SEND was refused for want of credits */
-	uint32_t grants;  /* WRITEs of credits under way */
+	bool read_sinks; /* READs will be posted, and the rules want their memory open to writing */
+	bool starved;	 /* a SEND was refused for want of credits */
+	uint32_t grants; /* WRITEs of credits under way */
 
 	/* line 1: what is received */
 	struct ibv_cq *rcq;
@@ -491,6 +512,7 @@ void vb_loop_progress(struct vb_ep *e, uint64_t now);
 
 /* ---- iWARP ---- */
 
+extern const struct vb_rules vb_iwarp_rules;
 /* The addresses that connections come from. 0, or negative errno with leat_err(). */
 int vb_iwarp_addrs(struct vb_dev *d);
 /* Behind n requests with a WRITE among them comes one more, see there. */

@@ -77,6 +77,21 @@ struct vb_credit {
 	bool writing; /* a WRITE is under way */
 };
 
+const struct vb_rules vb_iwarp_rules = {
+	.cm_addrs = true,
+	.no_datagrams = true,
+	.no_imm = true,
+	.no_atomics = true,
+	.no_loop = true,
+	.kernel_qp = true,
+	.rd_atom_unset = true, /* by older kernels */
+	.credits = true,
+	.own_requests = true, /* READs behind WRITEs, and WRITEs of credits */
+	.sent_only = true,
+	.leave_flushes = true,
+	.sink_open = true,
+};
+
 /* ---- addresses ---- */
 
 static bool

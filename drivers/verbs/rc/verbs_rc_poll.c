@@ -60,8 +60,7 @@ send_failed(struct vb_ep *e, struct vb_conn *c, const struct ibv_wc *wc)
 	int status = vb_wc_op_status(wc->status, false);
 	uint32_t nr = (uint32_t)wc->wr_id;
 
-	/* With iWARP those before it were sent, which does not mean that they are there. */
-	if (nr != c->head && !e->dev->iwarp)
+	if (nr != c->head && !e->dev->rules.sent_only)
 		vb_sq_done(e, c, nr - 1, 0);
 	vb_conn_broken(c, wc, false);
 	vb_sq_done(e, c, nr, status > 0 ? c->status : status);

@@ -141,7 +141,7 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 		attr.cap.max_recv_sge = 1;
 		if (c->rxq == NULL && vb_rxq_open(e, c) < 0)
 			return -rte_errno;
-		if (e->dev->iwarp) /* READs behind WRITEs, and credits */
+		if (e->dev->rules.own_requests) /* READs behind WRITEs, and credits */
 			attr.cap.max_send_wr = 2 * e->tx_depth + 1;
 	}
 	if (c->sq == NULL) {
@@ -217,8 +217,8 @@ vb_qp_connect(struct vb_conn *c)
 	int mask, ret;
 
 	c->reads = c->init_rd_atom > 0;
-	if (c->e->dev->iwarp)
-		return 0; /* the kernel does it */
+	if (c->e->dev->rules.kernel_qp)
+		return 0;
 	ret = ask(c, &attr, &mask, IBV_QPS_RTR, "RTR");
 	if (ret < 0)
 		return ret;

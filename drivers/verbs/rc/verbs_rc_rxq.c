@@ -188,7 +188,7 @@ vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
 		q->buf[i].c = c;
 		q->buf[i].waits = false;
 	}
-	if (!e->dev->iwarp || vb_credit_open(e, c) == 0)
+	if (!e->dev->rules.credits || vb_credit_open(e, c) == 0)
 		return 0;
 	err = rte_errno;
 	vb_rxq_close(e, c);
@@ -260,8 +260,8 @@ vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc)
 	e->hw--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
 		c->rxq->back[c->rxq->nb_back++] = b;
-		/* iWARP flushes when the other side takes leave, too; that is told next. */
-		if (!e->dev->iwarp || wc->status != IBV_WC_WR_FLUSH_ERR)
+		/* That the other side took leave is told next. */
+		if (!e->dev->rules.leave_flushes || wc->status != IBV_WC_WR_FLUSH_ERR)
 			vb_conn_broken(c, wc, true);
 		return;
 	}

@@ -163,7 +163,7 @@ send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *
 		wr[i].next = &wr[i + 1];
 		wr[i].sg_list = &sge[i];
 		/* iWARP's READ has a buffer, even an empty one. */
-		wr[i].num_sge = op->size > 0 || (e->iwarp_reads && op->type == LEAT_OP_READ);
+		wr[i].num_sge = op->size > 0 || (e->read_sinks && op->type == LEAT_OP_READ);
 		wr[i].send_flags = wr_flags(e, c, op, n - 1 - i);
 		build_list(&wr[i], op);
 	}

@@ -166,7 +166,8 @@ setup_model(bool iwarp)
 	nb_posted = nb_done = regions = 0;
 	ctx.ops.post_recv = post_recv;
 	ctx.ops.post_send = post_send;
-	dev.iwarp = iwarp;
+	if (iwarp)
+		dev.rules = vb_iwarp_rules;
 	dev.args.rxbuf = SIZE;
 	dev.args.rxbufs = BUFS;
 	ep.drv = &e;
