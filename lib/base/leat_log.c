@@ -5,6 +5,7 @@
 RTE_LOG_REGISTER(leat_logtype_base, leat.base, INFO)
 RTE_LOG_REGISTER(leat_logtype_exchange, leat.exchange, INFO)
 RTE_LOG_REGISTER(leat_logtype_fabric, leat.fabric, INFO)
+RTE_LOG_REGISTER(leat_logtype_tags, leat.tags, INFO)
 RTE_LOG_REGISTER(leat_logtype_reactor, leat.reactor, INFO)
 RTE_LOG_REGISTER(leat_logtype_task, leat.task, INFO)
 RTE_LOG_REGISTER(leat_logtype_driver, leat.driver, INFO)

@@ -200,7 +200,7 @@ tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why)
 
 	snprintf(text, sizeof(text), "%s: tagged messages: %s", leat_peer_addr(e->outer, p->outer),
 		 why);
-	LEAT_LOG(WARNING, fabric, "%s: %s", leat_ep_name(e->outer), text);
+	LEAT_LOG(WARNING, tags, "%s: %s", leat_ep_name(e->outer), text);
 	tags_peer_end(e, p, -EPROTO, text);
 }
 
@@ -231,7 +231,7 @@ requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	const char *why = tags_hello_parse(ev->priv, ev->priv_len, &hello);
 
 	if (why != NULL)
-		LEAT_LOG(WARNING, fabric, "%s: request of %s rejected: %s", leat_ep_name(e->outer),
+		LEAT_LOG(WARNING, tags, "%s: request of %s rejected: %s", leat_ep_name(e->outer),
 			 from, why);
 	else
 		outer = leat_peer_request(e->outer, from, ev->priv + TAGS_HELLO_LEN,

@@ -248,7 +248,7 @@ tags_ep_close(struct leat_ep *ep)
 	e->aborted = true;
 	ret = leat_ep_close(e->inner, CLOSE_US, NULL, NULL);
 	if (ret < 0 && ret != -ETIMEDOUT) {
-		LEAT_LOG(ERR, fabric, "%s: close: %s; its memory is not freed", leat_ep_name(ep),
+		LEAT_LOG(ERR, tags, "%s: close: %s; its memory is not freed", leat_ep_name(ep),
 			 leat_err_msg());
 		return;
 	}
