@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* "host:port", and the look-up of names on a thread of its own. */
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -101,7 +103,7 @@ leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai)
  * A lookup has a thread of its own for as long as it lasts, because getaddrinfo() can't be asked
  * without waiting or be stopped. (The C library's getaddrinfo_a() does the same, but its threads
  * are invisible to the thread sanitizer, which crashes in them.) The thread and the owner share the
- * lookup; whoever lets go of it last frees it.
+ * lookup; the last of the two to let go of it frees it.
  */
 enum { LOOKUP_RUNNING, LOOKUP_DONE, LOOKUP_DROPPED };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* One connection of the address exchange: its states, see exchange_pvt.h. */
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -344,8 +346,8 @@ conn_up(struct exchange_conn *c)
 		c->ai_next = NULL;
 	}
 	/*
-	 * After a second of silence the kernel asks the other one's, every second. It gives up at
-	 * the first question after the user time-out, which is why that is a second shorter.
+	 * After a second of silence this kernel probes the peer's, every second. It gives up at
+	 * the first probe after the user time-out, which is why that is a second shorter.
 	 */
 	conn_sockopt(c, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
 	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE");

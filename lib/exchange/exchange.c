@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* The address exchange's instance: its slots, polling, events, and calls of its owner. */
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -432,7 +434,8 @@ leat_exchange_accept(struct leat_exchange *x, int conn, const struct leat_exchan
 	int ret;
 
 	if (c == NULL || c->state == CONN_DEAD)
-		return leat_err(ENOTCONN, "%s: accept: nobody is asking", x->name);
+		return leat_err(ENOTCONN, "%s: accept: connection %d is no open request", x->name,
+				conn);
 	ret = data_check(x, data);
 	if (ret != 0)
 		return ret;
@@ -451,7 +454,8 @@ leat_exchange_proven(struct leat_exchange *x, int conn)
 	struct exchange_conn *c = exchange_conn_find(x, conn);
 
 	if (c == NULL || c->state != CONN_PROVING)
-		return leat_err(ENOTCONN, "%s: proven: it is not to be proven", x->name);
+		return leat_err(ENOTCONN, "%s: proven: connection %d waits for no proof", x->name,
+				conn);
 	x->now = leat_now();
 	exchange_conn_proven(c);
 	return 0;
@@ -463,7 +467,8 @@ leat_exchange_reject(struct leat_exchange *x, int conn, const char *why)
 	struct exchange_conn *c = conn_asking(x, conn);
 
 	if (c == NULL)
-		return leat_err(ENOTCONN, "%s: reject: nobody is asking", x->name);
+		return leat_err(ENOTCONN, "%s: reject: connection %d is no open request", x->name,
+				conn);
 	x->now = leat_now();
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_REJECTED, why);
 	return 0;
@@ -475,7 +480,8 @@ leat_exchange_busy(struct leat_exchange *x, int conn, const char *why)
 	struct exchange_conn *c = conn_asking(x, conn);
 
 	if (c == NULL)
-		return leat_err(ENOTCONN, "%s: busy: nobody is asking", x->name);
+		return leat_err(ENOTCONN, "%s: busy: connection %d is no open request", x->name,
+				conn);
 	x->now = leat_now();
 	exchange_source_make_room(x, NULL);
 	exchange_conn_busy(c, why);
@@ -587,7 +593,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 		exchange_conn_resolve(c);
 	}
 
-	/* Nobody listens, nobody is connected: nothing to ask the kernel for. */
+	/* Without a listener and connections there is nothing to ask the kernel for. */
 	nb = 0;
 	if (x->listen_fd >= 0 || x->nb_ids > 0 || !TAILQ_EMPTY(&x->closing))
 		nb = epoll_wait(x->epfd, ready, POLL_EVENTS, 0);
@@ -603,7 +609,9 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 		if (c->gen == id >> 16 && c->fd >= 0)
 			exchange_conn_event(c, ready[i].events);
 	}
-	/* Last: who comes late himself finds what came in time, and not that its time is up. */
+	/*
+	 * Timers last: a caller that polls late still finds what arrived in time, and no time-out.
+	 */
 	(void)leat_wheel_run(&x->wheel, now, timer_fired, x, POLL_TIMERS);
 	return events_fetch(x, ev, n);
 }

@@ -32,7 +32,7 @@
  *
  * doc/guide/address-exchange.md describes every byte. Everything that arrives is hostile until it
  * was checked: a malformed, slow or half-open client costs one of a bounded number of slots for a
- * bounded time and disturbs nobody else.
+ * bounded time and disturbs no other connection.
  *
  * An instance belongs to one thread. Nothing blocks (leat_exchange_listen() with a host name is the
  * one exception, see there), memory is bounded by the configuration. It uses one epoll descriptor,
@@ -87,8 +87,8 @@ struct leat_exchange_conf {
 	 */
 	bool linger;
 	/**
-	 * The owner proves the other side's address, see LEAT_EXCHANGE_PROVE; without, all are
-	 * believed
+	 * The owner proves the other side's address, see LEAT_EXCHANGE_PROVE; without it, each
+	 * address counts as its sender's own
 	 */
 	bool prove;
 };
@@ -143,7 +143,7 @@ struct leat_exchange_event {
 	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX];
 	char kind[LEAT_EXCHANGE_KIND_MAX]; /**< likewise; always terminated, printable */
 	char addr[LEAT_EXCHANGE_ADDR_MAX]; /**< its TCP address, or what was given to connect */
-	char text[LEAT_EXCHANGE_TEXT_MAX]; /**< FAILED, DOWN: who, what, why, what to check */
+	char text[LEAT_EXCHANGE_TEXT_MAX]; /**< FAILED, DOWN: peer, operation, cause, hint */
 };
 
 /** Counters of an instance. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* The address exchange's messages: built, and checked. */
+
 #include <errno.h>
 #include <string.h>
 
