@@ -238,9 +238,9 @@ LEAT_API void leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int 
 LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 
 /**
- * Is the endpoint inside of one with the tag layer (doc/guide/tags.md)? A driver with an exchange
- * of addresses of its own tells the other side, so that two that do not fit find out when
- * connecting. Its own endpoint; any time.
+ * Is the endpoint inside of one with a layer, such as the tag layer (doc/guide/tags.md)? A driver
+ * with an exchange of addresses of its own tells the other side, so that two that do not fit find
+ * out when connecting. Its own endpoint; any time.
  */
 LEAT_API bool leat_ep_is_inner(const struct leat_ep *ep);
 

@@ -3,27 +3,30 @@
 #define LEAT_LAYER_H
 
 /*
- * For layers: libraries of leat's that give an endpoint ops which its device has not, or does in another way.
- * This header is not installed: a layer is a part of libleat.so.
+ * For layers: libraries of leat's that give an endpoint ops which its device has not, or does in
+ * another way. This header is not installed: a layer is a part of libleat.so.
  *
  *     application       leat_ep_post(), leat_ep_poll(), leat_ep_events()
  *                         |
  *     outer endpoint    what the application created; its table is struct leat_layer.driver
  *                         |   leat_ep_create_inner(), and the calls of leat_ep.h
- *     inner endpoint    same device, the device's own driver; created, polled and closed by the layer
+ *     inner endpoint    same device, its own driver; created, polled and closed by the layer
  *                         |
  *     device
  *
  * A layer registers itself when the library is loaded. What fabric asks of it, in slow calls only:
  *
- *     leat_dev_info_get(dev)        layer->ops(info)      ops_software; added to info.ops
- *     leat_dev_info_for(dev, ops)   layer->info(info)     if an op of ops is one of ops_software
- *     leat_ep_create(ops)           driver->ep_open()     likewise; else the endpoint is the device's own
+ *     leat_dev_info_get(dev)       layer->ops(info)    ops_software; added to info.ops
+ *     leat_dev_info_for(dev, ops)  layer->info(info)   if an op of ops is one of ops_software
+ *     leat_ep_create(dev, conf)    driver->ep_open()   likewise, of conf->ops; else the endpoint is
+ *                                                      the device's own
  *
- * ep_open() sets the outer endpoint's post and poll, as that of any driver does. So an op takes the same way as
- * without layers: through one pointer, to the layer of an endpoint that has one, to the driver of one that has not.
+ * ep_open() sets the outer endpoint's post and poll, as that of any driver does. So an op takes
+ * the same way as without layers: through one pointer, to the layer of an endpoint that has one,
+ * to the driver of one that has not.
  *
- * A device has one layer: of those that can add ops to it, the first one by name. Layers are not stacked.
+ * A device has one layer: of those that can add ops to it, the first one by name. Layers are not
+ * stacked.
  */
 
 #include <stdint.h>
@@ -39,20 +42,24 @@
 struct leat_layer {
 	const char *name;
 	/*
-	 * The ops that the layer adds to a device, or takes over from it: a mask of LEAT_OP_BIT. 0: this device is not
-	 * for the layer.
+	 * The ops that the layer adds to a device, or takes over from it: a mask of LEAT_OP_BIT.
+	 * 0: this device is not for the layer.
 	 */
 	uint32_t (*ops)(const struct leat_dev_info *info);
 	/* Makes of a device's info that of an endpoint with the layer. */
 	void (*info)(struct leat_dev_info *info);
-	/* What an endpoint with the layer does. Never called, and NULL: probe, remove, info, list, args. */
+	/*
+	 * What an endpoint with the layer does. Never called, and NULL: probe, remove, info, list,
+	 * args.
+	 */
 	const struct leat_driver *driver;
 };
 
 /*
- * Registers a layer. The order of constructors does not matter: the layers are kept by name, and first asked when
- * a device is.
- * @return 0; -EEXIST: there is one of that name, which stays; -ENOSPC: LEAT_LAYERS_MAX are there. Both are logged.
+ * Registers a layer. The order of constructors does not matter: the layers are kept by name, and
+ * first asked when a device is.
+ * @return 0; -EEXIST: there is one of that name, which stays; -ENOSPC: LEAT_LAYERS_MAX are there.
+ * Both are logged.
  */
 int leat_layer_register(const struct leat_layer *layer);
 
@@ -65,13 +72,17 @@ int leat_layer_register(const struct leat_layer *layer);
 	}
 
 /*
- * For a layer's ep_open(): creates an endpoint of the same device, with the device's own driver. The layer polls
- * it, takes its events, and closes it in its ep_close(). leat_cleanup() names the outer endpoint only.
+ * For a layer's ep_open(): creates an endpoint of the same device, with the device's own driver.
+ * The layer polls it, takes its events, and closes it in its ep_close(). leat_cleanup() names the
+ * outer endpoint only.
  * @return NULL with rte_errno and leat_err(), as leat_ep_create()
  */
 struct leat_ep *leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf);
 
-/* The table of an endpoint; of an inner one, the device's driver. For what has no call in leat_ep.h. */
+/*
+ * The table of an endpoint; of an inner one, the device's driver. For what has no call in
+ * leat_ep.h.
+ */
 const struct leat_driver *leat_ep_driver(const struct leat_ep *ep);
 
 #endif /* LEAT_LAYER_H */

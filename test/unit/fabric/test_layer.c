@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Layers: registration, which one a device gets, and what fabric asks of it. The layer of this test adds CMP_SWAP,
- * which the mock device has not, and fails every op.
+ * Layers: registration, which one a device gets, and what fabric asks of it. The layer of this
+ * test adds CMP_SWAP, which the mock device has not, and fails every op.
  */
 
 #include <string.h>
