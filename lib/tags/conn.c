@@ -9,11 +9,12 @@
  *     CONNECT_FAILED,        what was sent before it     leat_peer_closing(), _down()
  *     DISCONNECTED           is taken in first
  *
- * Whoever closes in order says BYE before, and waits a moment for the other side's, see tags_pvt.h.
+ * A side that closes in order says BYE before, and waits a moment for the other side's, see
+ * tags_pvt.h.
  *
- * A connection that ends here (ENDING) has given back the caller's messages at once, because the device
- * has only copies of them; one-sided ops come back from the device, and only when its last event is there
- * the outer peer is down.
+ * A connection that ends here (ENDING) has given back the caller's messages at once, because the
+ * device has only copies of them; one-sided ops come back from the device, and only when its last
+ * event is there the outer peer is down.
  */
 
 #include <string.h>
@@ -67,7 +68,7 @@ peer_free(struct tags_ep *e, struct tags_peer *p)
 	p->state = TAGS_P_FREE;
 }
 
-/* Takes what the other side said of itself. */
+/* Keeps the limits of the other side's hello. */
 static void
 peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hello *h)
 {
@@ -128,7 +129,7 @@ tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status)
 	}
 }
 
-/* The good-byes are over: either side said it, or one of them took too long. */
+/* The good-byes are over: both sides said BYE, or one of them took too long. */
 static void
 part(struct tags_ep *e, struct tags_peer *p)
 {
@@ -194,7 +195,7 @@ tags_peers_leave(struct tags_ep *e, uint64_t now)
 }
 
 void
-tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why)
+tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why)
 {
 	char text[LEAT_EVENT_TEXT];
 
@@ -205,11 +206,14 @@ tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why)
 }
 
 void
-tags_peer_look(struct tags_ep *e, struct tags_peer *p)
+tags_peer_check(struct tags_ep *e, struct tags_peer *p)
 {
 	uint8_t state = e->inner->peers[p->id].state;
 
-	/* All else waits for its last event: what it sent before, maybe BYE, is still to be taken in. */
+	/*
+	 * All else waits for the connection's last event: what the peer sent before, maybe BYE, is
+	 * still to be taken in.
+	 */
 	if (p->state == TAGS_P_UP && (state == LEAT_PEER_CLOSING || state == LEAT_PEER_DOWN))
 		p->outer->state = LEAT_PEER_CLOSING;
 }
@@ -237,7 +241,9 @@ requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 		outer = leat_peer_request(e->outer, from, ev->priv + TAGS_HELLO_LEN,
 					  hello.priv_len);
 	if (outer == NULL) {
-		/* It can't fail: the request came a moment ago. If it were gone, so is the peer. */
+		/*
+		 * It can't fail: the request came a moment ago. If it has ended, so has the peer.
+		 */
 		(void)leat_ep_reject(e->inner, p->id);
 		return;
 	}
@@ -261,7 +267,7 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 		return;
 	why = tags_hello_parse(ev->priv, ev->priv_len, &hello);
 	if (why != NULL) {
-		tags_peer_broke(e, p, why);
+		tags_peer_fail(e, p, why);
 		return;
 	}
 	peer_limits(e, p, &hello);
@@ -326,7 +332,7 @@ tags_events(struct tags_ep *e)
 			struct tags_peer *p;
 
 			if (ev[i].peer >= e->inner->nb_peers)
-				continue; /* SHUTDOWN: the outer endpoint's shutdown tells of its own */
+				continue; /* SHUTDOWN: the outer endpoint raises its own */
 			p = &e->peers[ev[i].peer];
 			if (ev[i].type == LEAT_EV_CONNECT_REQ)
 				requested(e, p, &ev[i]);
@@ -418,7 +424,10 @@ tags_reject(struct leat_ep *ep, struct leat_peer *peer)
 	struct tags_ep *e = tags_of(ep);
 
 	p->outer = NULL;
-	/* If that says that it is gone already, its last event comes, and finds nobody. */
+	/*
+	 * If that fails the connection has ended already: its last event comes, and finds no outer
+	 * peer.
+	 */
 	if (leat_ep_reject(e->inner, p->id) == 0)
 		peer_free(e, p);
 }

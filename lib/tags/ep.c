@@ -11,8 +11,8 @@
 /* How long what the layer itself has under way may hold up a close: credits, mostly. */
 #define CLOSE_US (100 * 1000)
 /*
- * How long it waits for the answers to its good-byes: an endpoint of the same thread can't give
- * one.
+ * How long a close waits for the answers to its good-byes: an endpoint of the same thread can't
+ * give one.
  */
 #define ANSWER_US (20 * 1000)
 
@@ -57,9 +57,9 @@ tags_info(struct leat_dev_info *info)
 
 /*
  * The inner endpoint's send depth: a part for one-sided ops, of which there may be tx_depth, and
- * one for segments: some of each peer's own, and those that are shared. If the device has less,
- * half of that is for segments, of which each peer has one. No more is asked for than needed: some
- * devices have so much for each peer.
+ * one for segments: some for each peer alone, and some that all peers share. If the device has
+ * less, half of that is for segments, of which each peer has one. No more is asked for than needed:
+ * some devices allocate the depth for each peer.
  */
 static void
 send_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
@@ -92,7 +92,8 @@ recv_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct lea
 	segment = RTE_MIN(RTE_MAX(segment, (uint64_t)TAGS_SEGMENT_FEW), (uint64_t)TAGS_SEGMENT);
 	segment = RTE_MIN(segment, info->max_msg - TAGS_HDR_MAX);
 	/*
-	 * What a device copies when it is posted (shm: 4096 B) costs a fraction of a little more.
+	 * What a device copies when it is posted (shm: up to 4096 B) costs a fraction of what a
+	 * slightly longer segment does.
 	 */
 	if (info->inline_max >= TAGS_HDR_MAX + TAGS_SEGMENT_FEW)
 		segment = RTE_MIN(segment, (uint64_t)info->inline_max - TAGS_HDR_MAX);
@@ -183,7 +184,7 @@ tags_ep_quiesce(struct leat_ep *ep)
 	tags_rx_drop_all(tags_of(ep), -ECANCELED);
 }
 
-/* @return whether good-byes, or the device, are still waited for */
+/* @return whether a BYE is still to be sent, or its answer still waited for */
 static bool
 parting(const struct tags_ep *e, uint64_t answers)
 {
@@ -198,7 +199,7 @@ parting(const struct tags_ep *e, uint64_t answers)
 	return false;
 }
 
-/* To all peers; waits until that was sent, and shortly for the answers. */
+/* Says BYE to all peers; waits until it was sent, and shortly for the answers. */
 static void
 say_goodbye(struct tags_ep *e, int status)
 {

@@ -110,7 +110,7 @@ tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			leat_op_fail(ep, op, status);
 			continue;
 		}
-		/* After a connection ended what it left with the device may take room for a while. */
+		/* What an ended connection left with the device may take room for a while. */
 		if (unlikely(!(leat_op_is_recv(op) ? post_recv(e, op) : post_send(e, op)))) {
 			rte_errno = EAGAIN;
 			break;
@@ -135,7 +135,10 @@ tags_cancel(struct leat_ep *ep, struct leat_op *op)
 		tags_rx_finish(e, rx, -ECANCELED, 0);
 		return 0;
 	}
-	/* One whose message is coming comes back with it: the message would be lost. Unless it is late. */
+	/*
+	 * A receive whose message is coming comes back with it: else the message would be lost.
+	 * Past its deadline the receive ends the connection.
+	 */
 	if (op->state == LEAT_OP_EXPIRED) {
 		snprintf(text, sizeof(text),
 			 "%s: a message stopped in the middle, and its receive passed its deadline",

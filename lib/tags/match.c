@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Matching. Of the receives that fit a message the one posted first gets it, of the messages that fit
- * a receive the one that came first.
+ * Matching. Of the receives that fit a message the one posted first gets it, of the messages that
+ * fit a receive the one that came first.
  *
  *     receives    RECV    any peer: any_recvs         one peer: peer->recvs
  *                 TRECV   exact: exact[hash(tag, peer)]   with bits to ignore: wild_recvs
  *
  *     messages    plain: SEND and WRITE_IMM           tagged: also in by_tag[hash(tag)]
  *
- * So a message looks at the head of two lists, or at two short lists and the wildcards; a receive at one
- * short list, or, directed or a wildcard, at the messages that wait. Those are bounded by credits.
+ * So a message looks at the head of two lists, or at two short lists and the wildcards; a receive
+ * at one short list, or, directed or a wildcard, at the messages that wait. Those are bounded by
+ * credits.
  */
 
 #include "tags_pvt.h"

@@ -8,8 +8,9 @@
  *     chunk   rbuf ... rbuf | iop ... iop | buffers of the rbufs | segments of the iops
  *              nb_recvs        nb_own       (buffers and segments are one region)
  *
- * A chunk's receives are posted before its connection can send anything, and stay posted when it ends: the
- * next one finds them there. Its segments belong to one place, and a connection has a place.
+ * A chunk's receives are posted before its connection can send anything, and stay posted when it
+ * ends: the next one finds them there. Its segments belong to one place, and a connection has a
+ * place.
  */
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Receiving. What a peer sends is checked here before anything believes it. */
+/* Receiving. What a peer sends is checked here before it is used. */
 
 #include <string.h>
 
@@ -190,8 +190,8 @@ takes(const struct tags_peer *p)
 }
 
 /*
- * A segment of another connection than it came over, or of none: one that was under way when its
- * connection ended. A peer that goes on sending such ones does it on purpose.
+ * A segment of another connection than it came over, or of none. It may have been under way when
+ * its connection ended; a peer that goes on sending such segments does it on purpose.
  */
 static const char *
 stale(struct tags_peer *p)
@@ -232,9 +232,9 @@ in_turn(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 
 /*
  * A segment of a connection whose CONNECTED is still to come: the other side was up first, and the
- * device knows its address by another connection that is. It waits; a peer that keeps to its
- * windows never sends more than there is room for, and of one that does not a segment is missing
- * then.
+ * device knows its address by another connection that is up. The segment waits. A peer that keeps
+ * to its windows never sends more segments than there is room for; of a peer that does not, a
+ * segment is missing then.
  * @return like arrived()
  */
 static const char *
@@ -252,7 +252,10 @@ early(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 	return NULL;
 }
 
-/* @return NULL; or what is wrong with it, "" if that is not to be told: then the buffer is free */
+/*
+ * @return NULL; or what is wrong with the segment, "" if that is not reported: then the buffer is
+ * free
+ */
 static const char *
 arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **from)
 {
@@ -283,9 +286,12 @@ arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const ch
 	if (likely(why == NULL))
 		return;
 	TAILQ_INSERT_TAIL(&e->repost, b, link);
-	/* Without a reason: it is late, or the connection broke, and its last event is to come. */
+	/*
+	 * Without a reason: the segment is late, or its connection is ending and the last event is
+	 * to come.
+	 */
 	if (why[0] != '\0')
-		tags_peer_broke(e, p, why);
+		tags_peer_fail(e, p, why);
 }
 
 void
@@ -314,7 +320,7 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 
 	if (unlikely(e->aborted))
 		return;
-	/* As the device says; connections between the same two endpoints may be one to it. */
+	/* As the device says, which may take connections between the same two endpoints for one. */
 	if (likely(op->src < e->inner->nb_peers))
 		p = &e->peers[op->src];
 	b->peer = p;

@@ -4,13 +4,40 @@
 
 /*
  * The tag layer: tagged ops, matched in software, over any reliable device that can SEND and RECV.
+ * It is one of the layers of leat_layer.h: an endpoint with it, the outer one, has an endpoint of
+ * the same device inside, the inner one.
  *
- *     application     leat_ep_post, _poll, _events
- *                       |
- *     outer endpoint  its table is tags_driver: matches, cuts messages into segments, keeps credits
- *                       |
- *     inner endpoint  same device, the device's own driver; owned by the outer one. Its receives are
- *                     bounce buffers; its sends are segments, copied, or the caller's one-sided ops
+ * What becomes of an op of the outer endpoint:
+ *
+ *     TSEND, SEND     inner SENDs of segments: a header, and a part of the message, copied
+ *     TRECV, RECV     a place on a list. The inner RECVs are bounce buffers, which were posted
+ *                     when the connection was made
+ *     WRITE, READ,    the same op, with the caller's buffer and region
+ *     atomics
+ *     WRITE_IMM       the same, with a credit: at the peer it takes a bounce buffer
+ *
+ *     sender                                     receiver
+ *
+ *     TSEND tag 7                                TRECV tag 7
+ *       |                                          |
+ *     peer->pending, until there                 e->tagged, by_tag[]: is a message there
+ *       |  is a credit                             |  that fits?
+ *       |                                          |-- yes: copied, TRECV completes
+ *       |                                          `-- no: exact[], wild_recvs
+ *     segment: header + copy                                      ^
+ *       |                                                         |
+ *     inner SEND   ------- device ------->   bounce buffer: is a receive there that fits?
+ *       |                                      |-- yes: copied, TRECV completes
+ *     sent: TSEND completes                    `-- no: unexpected; e->tagged, by_tag[]
+ *       .
+ *     peer->acked  <------ done[] --------   copied: the buffer is posted again
+ *        a credit is back   (in any header)
+ *
+ * SEND and RECV do the same without a tag, over e->plain, e->any_recvs and peer->recvs. A receive
+ * takes the oldest message that fits, a message the oldest receive.
+ *
+ * An unexpected message keeps its bounce buffer and its credit, so a peer has a window of them at
+ * most, and then waits.
  *
  *     ep.c     opening, closing, the table of functions
  *     io.c     post, poll, cancel
@@ -32,17 +59,17 @@
  *                                 DATA 4, 1 KiB
  *                                 ----------->  copied: done
  *
- * Meanwhile other messages to the same peer go on. If the receive is too small it fails, the answer is
- * REFUSE, and the send fails as well; the connection stays.
+ * Meanwhile other messages to the same peer go on. If the receive is too small it fails, the
+ * answer is REFUSE, and the send fails as well; the connection stays.
  *
- * Room. For each peer the inner endpoint has receives for everything that this peer may have on the way:
- * window[c] segments of each class c, CREDITs and a BYE. Only MSG may have to wait for the
- * application. DATA has its receive, replies are taken in at once: so whatever was matched gets
- * through, though all of MSG may be used up by messages that nobody receives.
+ * Room. For each peer the inner endpoint has receives for everything that this peer may have on
+ * the way: window[c] segments of each class c, CREDITs and a BYE. Only MSG may have to wait for
+ * the application. DATA has its receive, replies are taken in at once: so whatever was matched
+ * gets through, though all of MSG may be used up by unexpected messages.
  *
- * And each connection has segments of its own to send with, besides those that all share, so that
- * peers that take nothing, however many and whatever window they claimed, never hold up the
- * messages to another one. The device's send depth is shared out in the same way: a part for
+ * Each connection also has segments of its own to send with, besides those that all connections
+ * share. So peers that take nothing, however many and whatever window they claimed, never hold up
+ * the messages to another peer. The device's send depth is shared out in the same way: a part for
  * segments, and a part for one-sided ops.
  *
  * Ends. A side that closes in order says BYE, and disconnects when the other side has answered with
@@ -59,11 +86,11 @@
  *
  * If both close at once, each one's BYE answers the other's.
  *
- * Credits are returned in every header, and in a CREDIT when half of a class is owed, h = (w + 1) / 2 of a
- * window w. Why two CREDITs per class on the way are the most: the k-th is sent when kh segments were taken
- * in. The last of them could be sent only after kh - w <= (k - 2)h credits had come back, so after the
- * (k-2)th was taken in. That there are no more is what tags_credits() holds the peer to: a CREDIT has to
- * return something.
+ * Credits are returned in every header, and in a CREDIT when half of a class is due: of a window w
+ * h = (w + 1) / 2. Why two CREDITs per class on the way are the most: the k-th is sent when kh
+ * segments were taken in. The last of them could be sent only after kh - w <= (k - 2)h credits had
+ * come back, so after the (k-2)th was taken in. tags_credits() holds the peer to that: a CREDIT has
+ * to return something.
  */
 
 #include <sys/queue.h>
@@ -95,7 +122,8 @@
 #define TAGS_OWN 4
 #define TAGS_SENDS 24
 /*
- * Segments with another connection's token that a peer is believed to send by mistake: late ones.
+ * Segments with another connection's token that a peer may send before its connection is ended:
+ * they may be late ones.
  */
 #define TAGS_STALE_MAX 256
 /* Peers to which the device takes nothing: so many are tried again in a poll. */
@@ -169,8 +197,8 @@ struct tags_rx {
 TAILQ_HEAD(tags_rx_list, tags_rx);
 
 /*
- * A bounce buffer: with the device, or with a message that waits for a receive, or standing for the reply
- * that is to be sent for its message.
+ * A bounce buffer: with the device, or with a message that waits for a receive, or standing for
+ * the reply that is to be sent for its message.
  */
 struct tags_rbuf {
 	struct leat_op op;
@@ -245,7 +273,10 @@ SLIST_HEAD(tags_place_list, tags_place);
 struct tags_ep {
 	struct leat_ep *outer, *inner;
 	const struct leat_driver *driver; /* inner's */
-	/* Of bounce buffers: segments must be seen in the order in which they were sent. Some devices do that alone. */
+	/*
+	 * Of bounce buffers: segments must be seen in the order in which they were sent. Some
+	 * devices do that alone.
+	 */
 	struct leat_queue *recv_queue;
 	struct tags_peer *peers;	     /* inner's nb_peers */
 	struct tags_peer_list todo, refused; /* see enum tags_queued */
@@ -277,7 +308,7 @@ struct tags_ep {
 	uint32_t nb_leaving;	   /* peers that are leaving */
 	struct tags_chunk *chunks; /* buffers for one connection each */
 	struct tags_place *places; /* nb_chunks of them have segments */
-	struct tags_iop *segs;	   /* those that are shared */
+	struct tags_iop *segs;	   /* nb_shared of them */
 	uint8_t *seg_mem;
 	struct leat_mr *seg_mr;
 	struct tags_place_list free_places;
@@ -320,7 +351,7 @@ void tags_tx_done(struct tags_ep *e, struct tags_iop *iop);
 void tags_todo(struct tags_ep *e, struct tags_peer *p);
 void tags_todo_run(struct tags_ep *e);
 int tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx);
-/* The peer granted, or refused, what is left of a message. @return NULL, or what is wrong with that */
+/* The peer answered a FIRST: GRANT or REFUSE. @return NULL, or what is wrong with the answer */
 const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /* Credits that came back. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
@@ -376,16 +407,19 @@ void tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status);
 void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
 /* A BYE was sent, or one came: if there were both, it is over. */
 void tags_peer_left(struct tags_ep *e, struct tags_peer *p);
-/* Those that take too long. */
+/* Ends the good-byes that took too long. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
 /* Takes the inner endpoint's events. */
 void tags_events(struct tags_ep *e);
-/* An op of the inner endpoint failed: if its connection is ending, the outer peer takes no more ops from now on. */
-void tags_peer_look(struct tags_ep *e, struct tags_peer *p);
+/*
+ * An op of the inner endpoint failed: if its connection is ending, the outer peer takes no more
+ * ops from now on.
+ */
+void tags_peer_check(struct tags_ep *e, struct tags_peer *p);
 /* Ends a connection, if it has not ended. */
 void tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *text);
-/* The same: the peer broke the protocol. */
-void tags_peer_broke(struct tags_ep *e, struct tags_peer *p, const char *why);
+/* The same with -EPROTO: the peer broke the protocol. why says how, its subject is the peer. */
+void tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why);
 
 /* ---- mem.c ---- */
 

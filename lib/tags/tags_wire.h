@@ -59,7 +59,7 @@
 
 /* Classes of credits. */
 enum tags_class {
-	TAGS_C_MSG, /* EAGER, FIRST, and WRITE_IMM, which has no header: may have to wait for a receive */
+	TAGS_C_MSG,   /* EAGER, FIRST, WRITE_IMM (no header): may have to wait for a receive */
 	TAGS_C_DATA,  /* DATA: its receive is there */
 	TAGS_C_REPLY, /* GRANT, REFUSE */
 	TAGS_CLASSES, /* CREDIT and BYE need none, see tags_pvt.h */

@@ -2,13 +2,14 @@
 
 /*
  * Sending. A peer to which something may be sent is on the endpoint's todo list; if the device has
- * no room for it, on the refused list, from which a few are tried again in each poll. What it has
- * is made into segments as far as there are credits, and segments of its place, in this order:
+ * no room for it, on the refused list, from which a few peers are tried again in each poll. What
+ * waits for the peer is made into segments as far as there are credits and free segments, in this
+ * order:
  *
- *     replies | streams | pending | CREDIT, if none of those carried what is owed
+ *     replies | streams | pending | CREDIT, if no header before it returned what is due
  *
- * and they go to the device in bursts. One-sided ops need no credit and go at once, but none overtakes
- * what was built before: WRITE, then SEND arrives in this order.
+ * Segments go to the device in bursts. One-sided ops need no credit and go at once, but none
+ * overtakes what was built before: WRITE, then SEND arrives in this order.
  */
 
 #include <string.h>
@@ -185,7 +186,7 @@ build_message(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx)
 }
 
 static bool
-owes(const struct tags_ep *e, const struct tags_peer *p)
+credit_due(const struct tags_ep *e, const struct tags_peer *p)
 {
 	unsigned int c;
 
@@ -205,7 +206,7 @@ build_next(struct tags_ep *e, struct tags_peer *p)
 	bool message = !TAILQ_EMPTY(&p->pending) && credits(p, TAGS_C_MSG) > 0;
 	struct tags_hdr h = { .kind = TAGS_CREDIT };
 
-	if (!reply && !data && !message && !owes(e, p))
+	if (!reply && !data && !message && !credit_due(e, p))
 		return NOTHING;
 	if (unlikely(free_segs(e, p) == NULL))
 		return NO_SEGMENT;
@@ -247,7 +248,7 @@ flush(struct tags_ep *e, struct tags_peer *p)
 	struct leat_op *ops[TAGS_BURST];
 	uint16_t i, n, took;
 
-	/* Headers tell of buffers that are free: they are in their place before. */
+	/* A header returns credits for bounce buffers: these are with the device before it goes. */
 	tags_repost(e);
 	while (!STAILQ_EMPTY(&p->built)) {
 		n = gather(e, p, ops);
@@ -311,7 +312,7 @@ tags_todo_run(struct tags_ep *e)
 	struct tags_peer *p;
 	unsigned int i;
 
-	/* All of them in each poll would let many peers that take nothing slow down the others. */
+	/* To try all refused peers in each poll would slow down the others. */
 	for (i = 0; i < TAGS_RETRIES && (p = TAILQ_FIRST(&e->refused)) != NULL; i++) {
 		TAILQ_REMOVE(&e->refused, p, link);
 		TAILQ_INSERT_TAIL(&now, p, link);
@@ -357,7 +358,7 @@ tx_free(struct tags_ep *e, struct tags_tx *tx)
 	TAILQ_INSERT_HEAD(&e->free_tx, tx, link);
 }
 
-/* It is on no list. */
+/* tx is on no list. */
 static void
 tx_finish(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 {
@@ -387,7 +388,7 @@ onesided_done(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 {
 	struct tags_peer *p = tx->peer;
 
-	/* It was refused, or taken back: no receive was used for it. */
+	/* The op was refused, or taken back: it used no receive of the peer. */
 	if (unlikely(status < 0 && tx->op->type == LEAT_OP_WRITE_IMM)) {
 		p->sent[TAGS_C_MSG]--;
 		if (p->state == TAGS_P_UP)
@@ -406,7 +407,7 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 	char text[LEAT_EVENT_TEXT];
 
 	if (unlikely(status < 0))
-		tags_peer_look(e, p);
+		tags_peer_check(e, p);
 	/* There is room again. */
 	if (unlikely(p->starved || p->queued == TAGS_Q_REFUSED)) {
 		p->starved = false;
@@ -431,8 +432,8 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 		tx_check(e, tx);
 	}
 	/*
-	 * Mostly it is ending, and the event to come tells why. A peer that said BYE need not wait
-	 * for the answer.
+	 * Mostly the connection is ending, and the event to come tells why. A peer that said BYE
+	 * need not wait for the answer.
 	 */
 	if (unlikely(status < 0) && p->state == TAGS_P_UP && !p->bye &&
 	    e->inner->peers[p->id].state == LEAT_PEER_UP) {
@@ -462,7 +463,7 @@ tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx)
 		return 0;
 	}
 	ret = leat_op_cancel(e->inner, &iop->op);
-	return ret == -ENOENT || ret == -EALREADY ? 0 : ret; /* it is coming */
+	return ret == -ENOENT || ret == -EALREADY ? 0 : ret; /* the op is coming back */
 }
 
 /* ---- from the peer ---- */
@@ -524,7 +525,7 @@ drop_list(struct tags_ep *e, struct tags_tx_list *list, int status)
 	for (tx = TAILQ_FIRST(list); tx != NULL; tx = next) {
 		next = TAILQ_NEXT(tx, link);
 		if (tx->state == TAGS_TX_ONESIDED)
-			continue; /* the device's, and comes back */
+			continue; /* the device has it, and gives it back */
 		TAILQ_REMOVE(list, tx, link);
 		tx_finish(e, tx, tx->status != 0 ? tx->status : status, 0);
 	}
@@ -536,7 +537,7 @@ tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 	struct tags_iop_list built = STAILQ_HEAD_INITIALIZER(built);
 	struct tags_iop *iop;
 
-	/* Segments are copies, and have their numbers: those stay, and BYE goes behind them. */
+	/* Segments are copies, and have their numbers: they stay, and BYE goes behind them. */
 	STAILQ_CONCAT(&built, &p->built);
 	while ((iop = STAILQ_FIRST(&built)) != NULL) {
 		STAILQ_REMOVE_HEAD(&built, link);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The tag layer's bytes: built, and checked. Nothing here knows more than the bytes. */
+/*
+ * The tag layer's bytes: built, and checked. Nothing here depends on an endpoint or a connection.
+ */
 
 #include <string.h>
 
@@ -122,7 +124,7 @@ tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h)
 		       "devices the same tags=, and create both endpoints with TSEND or TRECV, or "
 		       "neither";
 	if (buf[4] != TAGS_VERSION)
-		return "it speaks another version of the tag layer: use the same leat on both sides";
+		return "it speaks another version of the tag layer: use one leat on both sides";
 	if (len < TAGS_HELLO_LEN)
 		return "its hello is malformed";
 	h->priv_len = buf[5];
