@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device: its arguments, what fi_getinfo says of it, its limits. */
+/* The device: what its arguments mean, what fi_getinfo says of it, its limits. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,22 +18,6 @@
 #define DEPTH_MAX 32768
 /* struct leat_ep_conf.max_peers is 16 bits, one value means any. */
 #define PEERS_MAX 32767
-
-static const struct leat_driver_arg args[] = {
-	{ "provider", "NAME", "efa",
-	  "libfabric RDM provider: efa, shm, tcp, tcp;ofi_rxm, sockets, ..." },
-	{ "domain", "NAME", "", "libfabric domain, as fi_info shows it, e.g. rdmap0s6-rdm" },
-	{ "iface", "NAME", "", "network interface whose address is used" },
-	{ "src", "ADDR", "", "local address; instead of iface" },
-	{ "tx", "1..32768", "", "send depth that endpoints get by default" },
-	{ "rx", "1..32768", "", "receive depth that endpoints get by default" },
-	{ "tags", "0|1", "0",
-	  "0: the library matches messages to receives; 1: the provider does, which is "
-	  "faster, but may keep without a limit what a peer sends unreceived" },
-	{ "per_source", "0..32767", "0",
-	  "connections that one host may hold at an endpoint; 0: all" },
-	{ NULL, NULL, NULL, NULL },
-};
 
 /* The address of an interface: IPv4 before IPv6, link-local ones only if there is nothing else. */
 static int
@@ -297,20 +281,16 @@ check_modes(const struct ofi_dev *d)
 }
 
 int
-ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
+ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv, const char *provider)
 {
-	const char *provider = leat_driver_arg_str(kv, "provider");
 	struct ofi_dev *d;
 	char addr[96];
 
-	if (provider == NULL)
-		provider = "efa";
 	d = calloc(1, sizeof(*d));
 	if (d == NULL)
 		return leat_err(ENOMEM, "%s: out of memory", leat_dev_name(dev));
 	snprintf(d->name, sizeof(d->name), "%s", leat_dev_name(dev));
 	d->prov = ofi_provider_find(provider);
-	ofi_provider_prepare();
 	snprintf(d->provider, sizeof(d->provider), "%s", provider);
 	if (d->prov->refuse != NULL) {
 		leat_err(EOPNOTSUPP, "%s: provider %s does not work with libfabric %u.%u: %s",
@@ -401,32 +381,3 @@ ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->cancel_send = false;
 	info->wait = d->prov->wait;
 }
-
-static const struct leat_driver ofi_driver = {
-	.name = "fabric_ofi",
-	.description = "libfabric RDM endpoints: EFA, and shm, tcp, sockets, ... without hardware",
-	.args = args,
-	.probe = ofi_dev_probe,
-	.remove = ofi_dev_remove,
-	.info = ofi_dev_info,
-	.list = ofi_list,
-	.ep_open = ofi_ep_open,
-	.ep_quiesce = ofi_ep_quiesce,
-	.ep_abort = ofi_ep_abort,
-	.ep_close = ofi_ep_close,
-	.cancel = ofi_ep_cancel,
-	.progress = ofi_progress,
-	.listen = ofi_listen,
-	.listen_addr = ofi_listen_addr,
-	.connect = ofi_connect,
-	.accept = ofi_accept,
-	.reject = ofi_reject,
-	.disconnect = ofi_disconnect,
-	.mr_reg = ofi_mr_reg,
-	.mr_dereg = ofi_mr_dereg,
-	.fd = ofi_ep_fd,
-	.arm = ofi_ep_arm,
-	.disarm = ofi_ep_disarm,
-};
-
-LEAT_DRIVER_REGISTER(ofi_driver)

@@ -89,7 +89,11 @@ spec_of(const struct fi_info *i, const struct ofi_provider *p, char *buf, size_t
 		ofi_addr_text(i, addr, sizeof(addr));
 		snprintf(buf, len, "fabric_ofi0,provider=%s,src=%s", prov, addr);
 	} else if ((p->quirks & OFI_Q_SHM) == 0) {
-		snprintf(buf, len, "fabric_ofi0,provider=%s,domain=%s", prov, i->domain_attr->name);
+		if (strcmp(prov, OFI_PROVIDER_EFA) == 0)
+			snprintf(buf, len, "fabric_efa0,domain=%s", i->domain_attr->name);
+		else
+			snprintf(buf, len, "fabric_ofi0,provider=%s,domain=%s", prov,
+				 i->domain_attr->name);
 	} else {
 		snprintf(buf, len, "fabric_ofi0,provider=%s", prov);
 	}
@@ -155,36 +159,58 @@ tell_device(const struct fi_info *first, const struct ofi_provider *p,
 	}
 }
 
-static void
-tell_all(const struct fi_info *list, const struct leat_dev_sink *to)
+/* Those of fabric_efa, or all others. @return whether there were any */
+static bool
+tell_all(const struct fi_info *list, bool efa, const struct leat_dev_sink *to)
 {
 	const struct fi_info *i, *j;
+	bool any = false;
 
 	for (i = list; i != NULL; i = i->next) {
+		if ((strcmp(i->fabric_attr->prov_name, OFI_PROVIDER_EFA) == 0) != efa)
+			continue;
 		for (j = list; j != i && !same_device(i, j); j = j->next)
 			;
 		if (j == i)
 			tell_device(i, ofi_provider_find(i->fabric_attr->prov_name), to);
+		any = true;
 	}
+	return any;
+}
+
+static bool
+list_some(bool efa, const struct leat_dev_sink *to)
+{
+	struct fi_info *list;
+	bool any;
+
+	/* A device may be opened after this first use of the library. */
+	ofi_provider_prepare();
+	list = ofi_provider_all();
+	any = tell_all(list, efa, to);
+	fi_freeinfo(list);
+	return any;
 }
 
 int
 ofi_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 {
-	struct fi_info *list;
-
-	if (dev != NULL) {
+	if (dev != NULL)
 		tell_info(((const struct ofi_dev *)leat_dev_drv(dev))->info, to);
-		return 0;
-	}
-	/* A device may be opened after this first use of the library. */
-	ofi_provider_prepare();
-	list = ofi_provider_all();
-	if (list == NULL)
+	else if (!list_some(false, to))
 		return leat_err(
 			ENODEV,
 			"fabric_ofi: libfabric offers no RDM endpoints (fi_info -t FI_EP_RDM)");
-	tell_all(list, to);
-	fi_freeinfo(list);
+	return 0;
+}
+
+int
+ofi_list_efa(const struct leat_dev *dev, const struct leat_dev_sink *to)
+{
+	if (dev != NULL)
+		tell_info(((const struct ofi_dev *)leat_dev_drv(dev))->info, to);
+	else if (!list_some(true, to))
+		return leat_err(ENODEV,
+				"fabric_efa: libfabric finds no EFA device (fi_info -p efa)");
 	return 0;
 }

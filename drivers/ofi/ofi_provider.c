@@ -48,6 +48,7 @@ static const struct ofi_provider providers[] = {
 		.fabric = "efa",
 		.max_version = ANY_VERSION,
 		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_NO_SHM_INSIDE,
+		.status = ofi_efa_status,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32768,
@@ -399,39 +400,10 @@ ofi_provider_ep_options(const struct ofi_provider *p, struct fid_ep *ep)
 			 fi_strerror(-ret));
 }
 
-/* EFA_IO_COMP_STATUS_* of prov/efa/src/efa_errno.h: what the device says of the other side. */
-#define EFA_REMOTE_ERROR_BAD_ADDRESS 7
-#define EFA_REMOTE_ERROR_ABORT 8
-#define EFA_REMOTE_ERROR_BAD_DEST_QPN 9
-#define EFA_REMOTE_ERROR_RNR 10
-#define EFA_REMOTE_ERROR_BAD_LENGTH 11
-#define EFA_REMOTE_ERROR_BAD_STATUS 12
-#define EFA_LOCAL_ERROR_UNRESP_REMOTE 13
-#define EFA_REMOTE_ERROR_UNKNOWN_PEER 14
-#define EFA_LOCAL_ERROR_UNREACH_REMOTE 15
-
 int
 ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *err)
 {
-	if (p->name == NULL || strcmp(p->name, "efa") != 0)
-		return ofi_errno(err->err);
-	switch (err->prov_errno) {
-	case EFA_REMOTE_ERROR_BAD_ADDRESS:
-		return -EACCES;
-	case EFA_REMOTE_ERROR_ABORT:
-	case EFA_REMOTE_ERROR_BAD_DEST_QPN:
-	case EFA_LOCAL_ERROR_UNRESP_REMOTE:
-	case EFA_REMOTE_ERROR_UNKNOWN_PEER:
-	case EFA_LOCAL_ERROR_UNREACH_REMOTE:
-		return -ECONNRESET;
-	case EFA_REMOTE_ERROR_RNR:
-	case EFA_REMOTE_ERROR_BAD_STATUS:
-		return -EREMOTEIO;
-	case EFA_REMOTE_ERROR_BAD_LENGTH:
-		return -EMSGSIZE;
-	default:
-		return ofi_errno(err->err);
-	}
+	return p->status != NULL ? p->status(err) : ofi_errno(err->err);
 }
 
 void

@@ -5,9 +5,11 @@
 /*
  * What the files of the ofi driver share.
  *
- *     ofi_dev.c       the device: arguments, fi_getinfo, limits
+ *     ofi_driver.c    the two drivers, fabric_ofi and fabric_efa, and their arguments
+ *     ofi_dev.c       the device: fi_getinfo, limits
  *     ofi_list.c      which there are, and what there is to know of them
  *     ofi_provider.c  everything that is known of single providers
+ *     ofi_efa.c       provider efa: its device's error numbers
  *     ofi_ep.c        endpoints: fabric, domain, CQ, AV, fid_ep; abort and close
  *     ofi_tx.c        post
  *     ofi_cq.c        poll, errors to status, slots
@@ -114,7 +116,14 @@ struct ofi_provider {
 	/* it has so many sends and receives, if asked; 0: as many as it says unasked */
 	uint32_t depth_ask;
 	const char *check; /* what to look at when it isn't there */
+	/* negative errno of a failed op, where the provider's own error number tells more; or NULL */
+	int (*status)(const struct fi_cq_err_entry *err);
 };
+
+/* That of fabric_efa's devices. */
+#define OFI_PROVIDER_EFA "efa"
+
+int ofi_efa_status(const struct fi_cq_err_entry *err);
 
 const struct ofi_provider *ofi_provider_find(const char *name);
 /* All RDM endpoints that there are; NULL: none. fi_freeinfo() ends it. */
@@ -131,7 +140,7 @@ struct fi_info *ofi_provider_pick(const struct ofi_provider *p, struct fi_info *
 void ofi_provider_prepare(void);
 /* What the environment lacks for it. 0, or a negative errno with leat_err(). */
 int ofi_provider_env(const char *dev, const struct ofi_provider *p);
-/* Status of a failed op: what only the provider's own error number tells. */
+/* Status of a failed op, a negative errno. */
 int ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *err);
 /* mr_mode bits that the driver handles. */
 uint64_t ofi_provider_mr_modes(void);
@@ -156,13 +165,15 @@ struct ofi_dev {
 	uint32_t per_source; /* connections of one host, 0: no limit */
 };
 
-int ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv);
+/* provider: of fabric_ofi the argument's value. */
+int ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv, const char *provider);
 void ofi_dev_remove(struct leat_dev *dev);
 void ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
 /* Bytes of an immediate: 8 or 4. */
 uint8_t ofi_dev_imm_size(const struct ofi_dev *d);
-/* See struct leat_driver. */
+/* See struct leat_driver; of fabric_ofi and of fabric_efa. */
 int ofi_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
+int ofi_list_efa(const struct leat_dev *dev, const struct leat_dev_sink *to);
 /* Address of an fi_info as text. */
 void ofi_addr_text(const struct fi_info *info, char *buf, size_t len);
 /*

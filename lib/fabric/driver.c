@@ -178,10 +178,26 @@ key_list(const struct leat_driver *drv, char *buf, size_t len)
 	return buf;
 }
 
+/* ", which fabric_x has", for a key that another driver knows. */
+static const char *
+key_elsewhere(const char *key, char *buf, size_t len)
+{
+	int i;
+
+	buf[0] = '\0';
+	for (i = 0; i < nb_drivers; i++) {
+		if (key_known(drivers[i].drv, key)) {
+			snprintf(buf, len, ", which %s has", drivers[i].info.name);
+			break;
+		}
+	}
+	return buf;
+}
+
 struct rte_kvargs *
 leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name, const char *args)
 {
-	char known[160];
+	char known[160], elsewhere[64];
 	struct rte_kvargs *kv;
 	unsigned int i, j;
 
@@ -195,8 +211,9 @@ leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name, const ch
 		const char *key = kv->pairs[i].key;
 
 		if (!key_known(drv, key)) {
-			leat_err(EINVAL, "%s: unknown argument '%s'; %s knows: %s", dev_name, key,
-				 drv->name, key_list(drv, known, sizeof(known)));
+			leat_err(EINVAL, "%s: unknown argument '%s'%s; %s knows: %s", dev_name, key,
+				 key_elsewhere(key, elsewhere, sizeof(elsewhere)), drv->name,
+				 key_list(drv, known, sizeof(known)));
 			goto bad;
 		}
 		if (kv->pairs[i].value == NULL || kv->pairs[i].value[0] == '\0') {

@@ -86,6 +86,9 @@ def devices():
     bad(1, "unknown argument 'colour'; fabric_ring knows: .*depth", CPU +
         ["--vdev=fabric_ring0,colour=red"], ["--self"])
     bad(1, "fabric_ofi0.*nope", CPU + ["--vdev=fabric_ofi0,provider=nope"], ["--self"])
+    bad(1, "fabric_ofi0: provider=NAME is missing", CPU + ["--vdev=fabric_ofi0"], ["--self"])
+    bad(1, "fabric_efa0: unknown argument 'provider', which fabric_ofi has", CPU +
+        ["--vdev=fabric_efa0,provider=tcp"], ["--self"])
     bad(1, "--dev fabric_ring7: no such device", RING, ["--self", "--dev", "fabric_ring7"])
     bad(1, "connects endpoints of one process only", RING, ["--listen", "127.0.0.1:0"])
     bad(1, "connects endpoints of one process only", RING, ["--connect", "127.0.0.1:1"])
@@ -158,7 +161,7 @@ def help_and_lists():
     check(re.fullmatch(r"leat-perf \d+\.\d+\.\d+", p.out()), p.out())
     check("fabric_ring" in expect_ok(run(["--list-drivers"])).out(), "no fabric_ring")
     names = [d["name"] for d in json.loads(expect_ok(run(["--list-drivers", "--json"])).out())]
-    check("fabric_ring" in names, str(names))
+    check({"fabric_ring", "fabric_ofi", "fabric_efa"} <= set(names), str(names))
     names = [d["name"] for d in json.loads(expect_ok(run(CPU, ["--list-drivers", "--json"])).out())]
     check("fabric_ring" in names, str(names))
     check("fabric_ring0: driver fabric_ring" in expect_ok(run(RING + ["--list-devices"])).out(), "?")

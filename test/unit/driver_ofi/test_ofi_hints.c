@@ -65,7 +65,7 @@ count(const char *provider, uint64_t comm)
  * With FI_LOCAL_COMM, or neither, libfabric 1.17 sends to processes of the same host through shm.
  */
 static void
-ofi_remote_only(void **state)
+efa_remote_only(void **state)
 {
 	(void)state;
 	assert_true(count("efa", FI_REMOTE_COMM) > 0);
@@ -82,11 +82,11 @@ int
 main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ofi_remote_only),
+		cmocka_unit_test(efa_remote_only),
 		cmocka_unit_test(others_any),
 	};
 	static char shm[] = "--vdev=fabric_ofi0,provider=shm";
-	static char efa[] = "--vdev=fabric_ofi1,provider=efa";
+	static char efa[] = "--vdev=fabric_efa0";
 	char *av[64];
 	int ac, ret;
 
