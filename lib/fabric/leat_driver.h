@@ -117,6 +117,7 @@ struct leat_driver {
 	/** Control work; called from leat_ep_events(). */
 	void (*progress)(struct leat_ep *ep, uint64_t now);
 
+	/** listen, listen_addr, accept and reject, or none: nothing can connect to its endpoints. */
 	int (*listen)(struct leat_ep *ep, const char *addr);
 	int (*listen_addr)(struct leat_ep *ep, char *addr, size_t len);
 	/**
@@ -136,7 +137,7 @@ struct leat_driver {
 	void (*disconnect)(struct leat_ep *ep, struct leat_peer *peer, int status,
 			   const char *text);
 
-	/** Registers a piece: fills in desc, key, base, drv. */
+	/** Registers a piece: fills in desc, key, base, drv. NULL with mr_dereg: nothing to be done. */
 	int (*mr_reg)(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 	/** @return 0, or -EBUSY: still used */
 	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);

@@ -30,7 +30,8 @@ mr_pieces_release(struct leat_mr *mr)
 	int ret;
 
 	while (mr->nb_pieces > 0) {
-		ret = drv->mr_dereg(mr->ep, &mr->piece[mr->nb_pieces - 1]);
+		ret = drv->mr_dereg == NULL ? 0
+					    : drv->mr_dereg(mr->ep, &mr->piece[mr->nb_pieces - 1]);
 		if (ret < 0)
 			return ret;
 		mr->nb_pieces--;
@@ -45,7 +46,9 @@ mr_pieces_register(struct leat_mr *mr, uint32_t nb_pieces)
 	int ret;
 
 	for (mr->nb_pieces = 0; mr->nb_pieces < nb_pieces; mr->nb_pieces++) {
-		ret = drv->mr_reg(mr->ep, &mr->piece[mr->nb_pieces], mr->access);
+		ret = drv->mr_reg == NULL
+			      ? 0
+			      : drv->mr_reg(mr->ep, &mr->piece[mr->nb_pieces], mr->access);
 		if (ret < 0)
 			return ret;
 	}

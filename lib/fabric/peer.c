@@ -292,6 +292,9 @@ leat_ep_listen(struct leat_ep *ep, const char *addr)
 	if (addr == NULL || strlen(addr) >= LEAT_ADDR_MAX)
 		return leat_err(EINVAL, "%s: listen: address missing or longer than %d",
 				ep->ctrl->name, LEAT_ADDR_MAX - 1);
+	if (ep->ctrl->driver->listen == NULL)
+		return leat_err(EOPNOTSUPP, "%s: listen: %s can't be connected to", ep->ctrl->name,
+				ep->ctrl->driver->name);
 	ret = ep->ctrl->driver->listen(ep, addr);
 	ep->ctrl->listening = ret == 0;
 	return ret;

@@ -286,7 +286,7 @@ tags_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 {
 	struct tags_ep *e = tags_of(ep);
 
-	return e->driver->mr_reg(e->inner, piece, access);
+	return e->driver->mr_reg == NULL ? 0 : e->driver->mr_reg(e->inner, piece, access);
 }
 
 static int
@@ -294,7 +294,7 @@ tags_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 {
 	struct tags_ep *e = tags_of(ep);
 
-	return e->driver->mr_dereg(e->inner, piece);
+	return e->driver->mr_dereg == NULL ? 0 : e->driver->mr_dereg(e->inner, piece);
 }
 
 static int
