@@ -69,10 +69,10 @@ struct ct_test {
 /* Each file's tests end with a NULL name. */
 extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conservation[],
 	ct_tests_order[], ct_tests_ownership[], ct_tests_bounded[], ct_tests_errors[],
-	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_connect[],
-	ct_tests_peers[], ct_tests_clients[], ct_tests_cancel[], ct_tests_death[],
-	ct_tests_threads[], ct_tests_wait[], ct_tests_cable[], ct_tests_datagram[],
-	ct_tests_datagram_peers[], ct_tests_random[];
+	ct_tests_refused[], ct_tests_silence[], ct_tests_stop[], ct_tests_alone[],
+	ct_tests_connect[], ct_tests_peers[], ct_tests_clients[], ct_tests_cancel[],
+	ct_tests_death[], ct_tests_threads[], ct_tests_wait[], ct_tests_cable[],
+	ct_tests_datagram[], ct_tests_datagram_peers[], ct_tests_random[];
 
 /* What the program was started for. */
 struct ct_globals {

@@ -36,6 +36,7 @@ static const struct ct_test *const groups[] = {
 	ct_tests_refused,
 	ct_tests_silence,
 	ct_tests_stop,
+	ct_tests_alone,
 	ct_tests_connect,
 	ct_tests_peers,
 	ct_tests_clients,

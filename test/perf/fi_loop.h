@@ -35,8 +35,8 @@
  *                             sends one message, then posts the receive `again`: n is 2, or 1
  *                             without it, and `done` of them were taken before. Returns how many
  *                             are taken now.
- *     side_poll(s, recvs)     polls once: sends go back to loop.free, receives to recvs. Returns the
- *                             number of receives, or -1 if nothing came at all.
+ *     side_poll(s, recvs)     polls once: sends go back to loop.free, receives to recvs. Returns
+ *                             the number of receives, or -1 if nothing came at all.
  *     side_events(s)          what is due now and then
  */
 
