@@ -6,8 +6,6 @@
 
 #include "verbs_pvt.h"
 
-#define DEPTH_MAX 32768
-
 const struct leat_driver_arg vb_driver_args[] = {
 	{ "dev", "NAME", "the only one with an active port",
 	  "RDMA device as ibv_devices shows it, e.g. mlx5_0" },
@@ -131,8 +129,8 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	if (leat_driver_arg_u32(kv, "port", 1, 255, &a->port) < 0 ||
 	    leat_driver_arg_u32(kv, "gid", 0, 255, &gid) < 0 ||
 	    leat_driver_arg_u32(kv, "mtu", 256, 4096, &a->mtu) < 0 ||
-	    leat_driver_arg_u32(kv, "tx", 1, DEPTH_MAX, &a->tx) < 0 ||
-	    leat_driver_arg_u32(kv, "rx", 1, DEPTH_MAX, &a->rx) < 0 ||
+	    leat_driver_arg_u32(kv, "tx", 1, VB_DEPTH_MAX, &a->tx) < 0 ||
+	    leat_driver_arg_u32(kv, "rx", 1, VB_DEPTH_MAX, &a->rx) < 0 ||
 	    leat_driver_arg_u32(kv, "rxbuf", 64, 1 << 20, &a->rxbuf) < 0 ||
 	    leat_driver_arg_u32(kv, "rxbufs", 2, 1024, &a->rxbufs) < 0 ||
 	    leat_driver_arg_u32(kv, "inline", 0, 1024, &a->inline_max) < 0 ||

@@ -16,16 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "iwarp/verbs_iwarp.h"
 #include "verbs_cm.h"
 
 #define RESOLVE_MS 2000
 #define BACKOFF_MIN_US 10000
 #define BACKOFF_MAX_US 200000
 #define EVENTS_PER_STEP 64
-/* Why a request was refused, by the application itself: IBA 12.6.7.2, and for UD 12.11.2. */
-#define REJ_CONSUMER 28
-#define SIDR_UNSUPPORTED 1
-#define SIDR_REJECT 2
 
 static void
 copy_event(struct vb_cm_event *to, const struct rdma_cm_event *ev)
@@ -67,12 +64,6 @@ vb_cm_is_ours(const struct vb_ep *e, const struct rdma_cm_id *id)
 					   ibv_get_device_name(e->dev->ibdev)) == 0;
 }
 
-enum rdma_port_space
-vb_cm_port_space(const struct vb_ep *e)
-{
-	return e->ud ? RDMA_PS_UDP : RDMA_PS_TCP;
-}
-
 void
 vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id)
 {
@@ -82,29 +73,6 @@ vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id)
 		return;
 	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) != 0)
 		LEAT_LOG(WARNING, driver, "%s: tos=%u: %s", e->dev->name, tos, strerror(errno));
-}
-
-void
-vb_cm_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
-	    uint8_t *buf)
-{
-	const struct vb_args *a = &c->e->dev->args;
-
-	memset(p, 0, sizeof(*p));
-	if (c->credit != NULL) {
-		vb_hello_write(c, buf);
-		memcpy(buf + VB_HELLO, len > 0 ? priv : "", len);
-		priv = buf;
-		len += VB_HELLO;
-	}
-	p->private_data = len > 0 ? priv : NULL;
-	p->private_data_len = (uint8_t)len;
-	p->responder_resources = c->rd_atom;
-	p->initiator_depth = c->init_rd_atom;
-	p->retry_count = (uint8_t)a->retry;
-	p->rnr_retry_count = (uint8_t)a->rnr_retry;
-	p->srq = c->e->srq != NULL;
-	p->qp_num = c->qpn;
 }
 
 int
@@ -129,26 +97,11 @@ vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id)
 	return rdma_reject(id, no, sizeof(no));
 }
 
-/* Did the other side's application say no? */
-static bool
-was_told_no(const struct vb_ep *e, const struct vb_cm_event *ev)
-{
-	struct vb_hello no;
-
-	if (e->ud)
-		return ev->type == RDMA_CM_EVENT_UNREACHABLE && ev->status == SIDR_REJECT;
-	if (ev->type != RDMA_CM_EVENT_REJECTED)
-		return false;
-	return e->dev->rules.credits ? vb_hello_read(&no, ev->priv, ev->priv_len) > 0
-				     : ev->status == REJ_CONSUMER;
-}
-
 /* ---- connect ---- */
 
 void
 vb_cm_drop_id(struct vb_conn *c)
 {
-	vb_qp_destroy(c);
 	if (c->id != NULL && rdma_destroy_id(c->id) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", c->e->dev->name,
 			 strerror(errno));
@@ -167,10 +120,10 @@ vb_cm_give_up(struct vb_conn *c, int status, const char *why)
 	leat_peer_failed(ep, peer, status, text);
 }
 
-/* Failed in a way that may pass. */
-static void
-again_later(struct vb_conn *c, int cause)
+void
+vb_cm_again_later(struct vb_conn *c, int cause)
 {
+	c->e->dev->transport->release(c);
 	vb_cm_drop_id(c);
 	c->cause = cause;
 	c->at = leat_now() + leat_us_to_cycles(c->backoff_us);
@@ -183,7 +136,7 @@ static void
 look_up(struct vb_conn *c)
 {
 	if (vb_addr_connect(leat_peer_addr(c->e->ep, c->peer), &c->dst, &c->lookup) < 0)
-		again_later(c, -EHOSTUNREACH);
+		vb_cm_again_later(c, -EHOSTUNREACH);
 	else
 		vb_conn_state(c, VB_LOOKUP);
 }
@@ -200,15 +153,15 @@ attempt(struct vb_conn *c)
 	vb_conn_state(c, VB_RESOLVING);
 	c->rd_atom = e->dev->rd_atom;
 	c->init_rd_atom = e->dev->init_rd_atom;
-	if (rdma_create_id(e->channel, &c->id, c, vb_cm_port_space(e)) != 0) {
+	if (rdma_create_id(e->channel, &c->id, c, e->dev->transport->port_space) != 0) {
 		c->id = NULL;
-		again_later(c, -EIO);
+		vb_cm_again_later(c, -EIO);
 		return;
 	}
 	vb_cm_set_tos(e, c->id);
 	if (rdma_resolve_addr(c->id, vb_src_for(e->dev, c->dst.ss_family),
 			      (struct sockaddr *)&c->dst, RESOLVE_MS) != 0)
-		again_later(c, -EHOSTUNREACH);
+		vb_cm_again_later(c, -EHOSTUNREACH);
 }
 
 static void
@@ -224,7 +177,7 @@ looked_up(struct vb_conn *c)
 		attempt(c);
 		break;
 	case -EAGAIN:
-		again_later(c, -EHOSTUNREACH);
+		vb_cm_again_later(c, -EHOSTUNREACH);
 		break;
 	default:
 		snprintf(text, sizeof(text), "the host's name can't be resolved: %s", why);
@@ -243,73 +196,7 @@ addr_resolved(struct vb_conn *c)
 		return;
 	}
 	if (rdma_resolve_route(c->id, RESOLVE_MS) != 0)
-		again_later(c, -EHOSTUNREACH);
-}
-
-static void
-route_resolved(struct vb_conn *c)
-{
-	uint8_t buf[VB_CM_PRIV];
-	struct rdma_conn_param p;
-
-	if (c->e->ud) {
-		if (vb_ud_connect(c) < 0)
-			again_later(c, -EHOSTUNREACH);
-		else
-			vb_conn_state(c, VB_CONNECTING);
-		return;
-	}
-	if (vb_qp_create(c->e, c) < 0 || vb_qp_init(c) < 0) {
-		vb_cm_give_up(c, -EIO, leat_err_msg());
-		return;
-	}
-	vb_cm_param(c, &p, c->priv, c->priv_len, buf);
-	if (rdma_connect(c->id, &p) != 0) {
-		again_later(c, errno == ECONNREFUSED ? -ECONNREFUSED : -EHOSTUNREACH);
-		return;
-	}
-	vb_conn_state(c, VB_CONNECTING);
-}
-
-static void
-up(struct vb_conn *c, const struct vb_cm_event *ev)
-{
-	uint16_t hello = 0;
-
-	c->connected = true;
-	vb_conn_state(c, VB_UP);
-	if (c->credit != NULL && !c->hello.there)
-		hello = vb_hello_read(&c->hello, ev->priv, ev->priv_len);
-	leat_peer_up(c->e->ep, c->peer, ev->priv + hello, (uint16_t)(ev->priv_len - hello));
-	if (c->credit != NULL)
-		vb_credit_start(c, &c->hello);
-}
-
-static void
-responded(struct vb_conn *c, const struct vb_cm_event *ev)
-{
-	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
-	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
-	if (vb_qp_connect(c) < 0) {
-		(void)rdma_reject(c->id, NULL, 0); /* destroying the id says it too */
-		vb_cm_give_up(c, -EIO, leat_err_msg());
-		return;
-	}
-	if (rdma_establish(c->id) != 0) {
-		again_later(c, -ECONNRESET);
-		return;
-	}
-	up(c, ev);
-}
-
-/* The kernel has moved the queue pair to RTS already. */
-static void
-established(struct vb_conn *c, const struct vb_cm_event *ev)
-{
-	if (vb_qp_connect(c) < 0)
-		vb_cm_give_up(c, -EIO, leat_err_msg());
-	else
-		up(c, ev);
+		vb_cm_again_later(c, -EHOSTUNREACH);
 }
 
 static void
@@ -403,16 +290,20 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 
 	switch ((enum vb_state)c->state) {
 	case VB_RESOLVING:
-		again_later(c, -EHOSTUNREACH);
+		vb_cm_again_later(c, -EHOSTUNREACH);
 		break;
 	case VB_CONNECTING:
-		if (was_told_no(c->e, ev))
+		switch (c->e->dev->transport->refusal(c->e, ev)) {
+		case VB_REJECTED:
 			vb_cm_give_up(c, -ECONNREFUSED, "rejected, or its peer table is full");
-		else if (ev->type == RDMA_CM_EVENT_REJECTED ||
-			 (c->e->ud && ev->status == SIDR_UNSUPPORTED))
-			again_later(c, -ECONNREFUSED);
-		else
-			again_later(c, -ETIMEDOUT);
+			break;
+		case VB_NOT_LISTENING:
+			vb_cm_again_later(c, -ECONNREFUSED);
+			break;
+		case VB_NO_ANSWER:
+			vb_cm_again_later(c, -ETIMEDOUT);
+			break;
+		}
 		break;
 	case VB_REQUESTED:
 		snprintf(text, sizeof(text), "%s: it took its request to connect back",
@@ -441,32 +332,15 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 	}
 }
 
-/*
- * The other side took leave: its program, or the kernel after its death, which is told the same way. What it
- * still owes us tells the two apart.
- */
 static void
 disconnected(struct vb_conn *c)
 {
-	struct leat_ep *ep = c->e->ep;
-	char text[LEAT_EVENT_TEXT];
-	bool owes;
-
-	if (c->state != VB_UP) {
-		if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
-			c->disconnect = true;
-		else
-			failed(c, &(struct vb_cm_event){ .type = RDMA_CM_EVENT_UNREACHABLE });
-		return;
-	}
-	vb_cq_empty(c->e);
-	c->disconnect = true;
-	if (c->state != VB_UP)
-		return; /* a completion was faster */
-	owes = c->head != c->tail;
-	snprintf(text, sizeof(text), "%s: the peer %s", leat_peer_addr(ep, c->peer),
-		 owes ? "closed or died with ops in flight to it" : "disconnected");
-	vb_conn_end(c, owes ? -ECONNRESET : 0, text);
+	if (c->state == VB_UP)
+		c->e->dev->transport->left(c);
+	else if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
+		c->disconnect = true;
+	else
+		failed(c, &(struct vb_cm_event){ .type = RDMA_CM_EVENT_UNREACHABLE });
 }
 
 static void
@@ -488,18 +362,11 @@ on_event(struct vb_ep *e, const struct vb_cm_event *ev)
 		addr_resolved(c);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		route_resolved(c);
+		e->dev->transport->connect(c);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		responded(c, ev);
-		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (c->state == VB_ACCEPTED)
-			up(c, ev);
-		else if (c->state == VB_CONNECTING && e->dev->rules.kernel_qp)
-			established(c, ev);
-		else if (c->state == VB_CONNECTING && e->ud)
-			vb_ud_answered(c, &ev->ud, ev->priv, ev->priv_len);
+		e->dev->transport->answered(c, ev);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -2,12 +2,10 @@
 #ifndef VERBS_CM_H
 #define VERBS_CM_H
 
-/* What connecting (verbs_cm.c) and listening (verbs_listen.c) share. */
+/* What connecting (verbs_cm.c) and listening (verbs_listen.c) share with the transports. */
 
 #include "ud/verbs_ud.h"
-
-/* Private data, with what iWARP has in front of them. */
-#define VB_CM_PRIV (VB_PRIV_ACCEPT + VB_HELLO)
+#include "verbs_transport.h"
 
 /* A copy of an event of rdma_cm's. */
 struct vb_cm_event {
@@ -21,13 +19,20 @@ struct vb_cm_event {
 	uint8_t priv[LEAT_EP_PRIV_MAX];
 };
 
+/* A request to connect. */
+struct vb_request {
+	const uint8_t *priv; /* the application's */
+	uint16_t len;
+	/* What was in front of that. */
+	union {
+		struct vb_hello rc;
+		struct vb_ud_hello ud;
+	} hello;
+};
+
 /* Does an id lead through the endpoint's device? */
 bool vb_cm_is_ours(const struct vb_ep *e, const struct rdma_cm_id *id);
-enum rdma_port_space vb_cm_port_space(const struct vb_ep *e);
 void vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id);
-/* buf: VB_CM_PRIV bytes that live as long as p. */
-void vb_cm_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
-		 uint8_t *buf);
 /* 0, or -EINVAL with leat_err(): more than max. */
 int vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max);
 /* Rejects. 0, or -1 with errno: it was taken back. */

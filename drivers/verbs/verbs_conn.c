@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Connections, and how they end:
- *
- *     UP --a completion failed, the other side took leave, or we do--> ENDING
- *
- *     ENDING   the QP is in error, its requests come back flushed
- *       |      ... all are back, or LIMIT_US later: the QP is destroyed, the rest is finished
- *       v
- *     ZOMBIE   leat_peer_down(); the other side's connection manager has still to answer
- *
- * Only when its QP is destroyed is a peer told to be down: nothing of it arrives any more.
- */
+/* Connections: their states and their end, asynchronous events of the device, progress. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,14 +9,8 @@
 
 #include <rte_common.h>
 
-#include "ud/verbs_ud.h"
+#include "verbs_transport.h"
 
-/* So long the device has for giving back what a QP had; destroyed, it must have let go of it. */
-#define LIMIT_US 2000000
-/* After its sends, a receive that was in use comes back; not every device tells that it did. */
-#define SETTLE_US 20000
-/* How long an answer to a leave-taking is waited for. */
-#define ZOMBIE_US 2000000
 #define EVENTS_PER_STEP 64
 
 void
@@ -67,9 +50,8 @@ vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id, enum
 	return c;
 }
 
-/* Its peer is somebody else's from now on. */
-static void
-detach(struct vb_conn *c)
+void
+vb_conn_detach(struct vb_conn *c)
 {
 	struct vb_ep *e = c->e;
 
@@ -83,15 +65,11 @@ detach(struct vb_conn *c)
 void
 vb_conn_free(struct vb_conn *c)
 {
-	if (c->e->ud)
-		vb_ud_forget(c);
-	vb_qp_destroy(c);
-	detach(c);
+	c->e->dev->transport->release(c);
+	vb_conn_detach(c);
 	if (c->busy)
 		TAILQ_REMOVE(&c->e->busy, c, link);
-	if (c->id != NULL && rdma_destroy_id(c->id) != 0)
-		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", c->e->dev->name,
-			 strerror(errno));
+	vb_cm_drop_id(c);
 	if (c->lookup != NULL)
 		leat_lookup_drop(c->lookup);
 	free(c->sq);
@@ -101,71 +79,8 @@ vb_conn_free(struct vb_conn *c)
 void
 vb_conn_end(struct vb_conn *c, int status, const char *text)
 {
-	uint64_t now = leat_now();
-
-	if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
-		return;
-	if (c->e->ud) {
-		vb_ud_end(c, status, text);
-		return;
-	}
-	/* -EPROTO is no status of an op. */
-	c->status = status == 0 || status == -EPROTO ? -ECONNRESET : status;
-	c->deadline = now + leat_us_to_cycles(LIMIT_US);
-	c->at = 0;
-	vb_qp_error(c);
-	vb_conn_state(c, VB_ENDING);
-	leat_peer_closing(c->e->ep, c->peer, status, text);
-	if (c->connected && rdma_disconnect(c->id) != 0)
-		c->disconnect = true; /* it has ended there as well */
-}
-
-void
-vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
-{
-	char text[LEAT_EVENT_TEXT];
-
-	if (c->state == VB_ENDING || c->state == VB_ZOMBIE)
-		return;
-	LEAT_LOG(WARNING, driver, "%s: endpoint %s: %s: %s: %s (vendor error %#x): %s",
-		 c->e->dev->name, leat_ep_name(c->e->ep), leat_peer_addr(c->e->ep, c->peer),
-		 recv ? "receive" : "send", vb_wc_name(wc->status), wc->vendor_err,
-		 vb_wc_hint(wc->status));
-	snprintf(text, sizeof(text), "%s: %s: %s", leat_peer_addr(c->e->ep, c->peer),
-		 vb_wc_name(wc->status), vb_wc_hint(wc->status));
-	vb_conn_end(c, vb_wc_end_status(wc->status, recv), text);
-}
-
-static void
-ending_step(struct vb_conn *c, uint64_t now)
-{
-	struct vb_ep *e = c->e;
-	struct leat_peer *peer = c->peer;
-	bool late = now >= c->deadline;
-
-	vb_cq_empty(e);
-	if (c->qp != NULL && !late) {
-		if (c->head != c->tail)
-			return;
-		if (c->at == 0)
-			c->at = now + leat_us_to_cycles(SETTLE_US);
-		if (e->hw > 0 && !c->last_wqe && now < c->at)
-			return;
-		vb_cq_empty(e);
-	}
-	vb_qp_destroy(c);
-	/* What it still said leaves room in the CQs, which is for those that come next. */
-	vb_cq_empty(e);
-	if (c->head != c->tail)
-		vb_sq_done(e, c, c->tail - 1, c->status);
-	detach(c);
-	leat_peer_down(e->ep, peer);
-	if (!c->connected || c->disconnect) {
-		vb_conn_free(c);
-		return;
-	}
-	c->deadline = now + leat_us_to_cycles(ZOMBIE_US);
-	vb_conn_state(c, VB_ZOMBIE);
+	if (c->state != VB_ENDING && c->state != VB_ZOMBIE)
+		c->e->dev->transport->end(c, status, text);
 }
 
 void
@@ -186,15 +101,11 @@ vb_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char
 
 /* ---- asynchronous events of the device ---- */
 
-static void
-all_end(struct vb_ep *e, const char *text)
+void
+vb_conns_end(struct vb_ep *e, const char *text)
 {
 	uint32_t i;
 
-	if (e->ud) {
-		vb_ud_broken(e, text);
-		return;
-	}
 	for (i = 0; i < e->nb_peers; i++) {
 		struct vb_conn *c = e->conns[i];
 
@@ -209,7 +120,7 @@ qp_event(struct vb_conn *c, const struct ibv_async_event *ev)
 	char text[LEAT_EVENT_TEXT];
 
 	if (c == NULL)
-		return; /* the loop's */
+		return; /* of the loop, or of datagrams */
 	switch (ev->event_type) {
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		c->last_wqe = true;
@@ -255,7 +166,7 @@ async_event(struct vb_ep *e, const struct ibv_async_event *ev)
 			 leat_ep_name(e->ep), what);
 		snprintf(text, sizeof(text), "%s: %s: see dmesg",
 			 ibv_get_device_name(e->dev->ibdev), what);
-		all_end(e, text);
+		e->dev->transport->device_failed(e, text);
 		break;
 	case IBV_EVENT_PORT_ERR:
 		/* It may come back before the retries run out. */
@@ -294,10 +205,7 @@ vb_progress(struct leat_ep *ep, uint64_t now)
 		next = TAILQ_NEXT(c, link);
 		switch ((enum vb_state)c->state) {
 		case VB_ENDING:
-			if (e->ud)
-				vb_ud_ending(c);
-			else
-				ending_step(c, now);
+			e->dev->transport->ending(c, now);
 			break;
 		case VB_ZOMBIE:
 			if (c->disconnect || now >= c->deadline)
@@ -308,11 +216,5 @@ vb_progress(struct leat_ep *ep, uint64_t now)
 			break;
 		}
 	}
-	if (e->ud) {
-		vb_ud_progress(e, now);
-		return;
-	}
-	vb_loop_progress(e, now);
-	if (e->quiesce && !e->dead && ep->tx_room == e->tx_depth)
-		vb_ep_teardown(e, -ESHUTDOWN, -ECANCELED);
+	e->dev->transport->progress(e, now);
 }

@@ -9,20 +9,9 @@
 
 #include <rte_common.h>
 
-#include "ud/verbs_ud.h"
+#include "verbs_transport.h"
 
-#define DEPTH_CAP 32768
-#define PEERS_MAX 32767
 #define RXE_VENDOR_ID 0xffffff
-/* CQs have more entries than are asked for. */
-#define CQ_ROOM 64
-
-/* The connection manager has 8 bits for it. */
-static uint8_t
-rd_atom(int offered)
-{
-	return (uint8_t)RTE_MIN(RTE_MAX(offered, 0), UINT8_MAX);
-}
 
 /*
  * A queue pair tells what no query does: how much goes inline, and whether there is ibv_wr_*.
@@ -37,9 +26,9 @@ try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_m
 		.cap = { .max_send_wr = 1,
 			 .max_recv_wr = 1,
 			 .max_send_sge = 1,
-			 .max_recv_sge = d->args.ud ? VB_UD_SGE : 1,
+			 .max_recv_sge = d->transport->recv_sge,
 			 .max_inline_data = inline_max },
-		.qp_type = d->args.ud ? IBV_QPT_UD : IBV_QPT_RC,
+		.qp_type = d->transport->qp_type,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
@@ -48,14 +37,7 @@ try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_m
 #ifdef VB_HAVE_WR_API
 	if (wr_api) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-		if (!d->args.ud)
-			attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE |
-					       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-					       IBV_QP_EX_WITH_RDMA_READ;
-		if ((d->ops & VB_OPS_ATOMIC) != 0)
-			attr.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-					       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
+		attr.send_ops_flags = d->wr_ops;
 	}
 #else
 	RTE_SET_USED(wr_api);
@@ -110,7 +92,7 @@ measure(struct vb_dev *d)
 				   errno);
 	else
 		ret = try_qps(d, pd, cq);
-	d->cq_ex = !d->args.ud && vb_cq_ex_works(d);
+	d->cq_ex = d->transport->cq_ex && vb_cq_ex_works(d);
 	if (cq != NULL && ibv_destroy_cq(cq) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy CQ: %s", d->name, strerror(errno));
 	if (pd != NULL && ibv_dealloc_pd(pd) != 0)
@@ -129,54 +111,18 @@ depth(const struct vb_dev *d, const char *key, uint32_t given, uint32_t def, uin
 	return 0;
 }
 
-static uint32_t
-least(int a, int b)
+uint32_t
+vb_depth_least(int a, int b)
 {
-	int n = RTE_MIN(RTE_MIN(a, b), DEPTH_CAP);
+	int n = RTE_MIN(RTE_MIN(a, b), VB_DEPTH_MAX);
 
 	return n < 1 ? 1 : (uint32_t)n;
-}
-
-/* Buffers of the driver's own; the receive CQ has room for those of all peers. */
-static int
-without_srq(struct vb_dev *d)
-{
-	uint32_t n = d->args.rxbufs;
-
-	if ((int)n > d->attr.max_qp_wr || (int)n > d->attr.max_cqe - CQ_ROOM)
-		return leat_err(EINVAL, "%s: rxbufs=%u: device %s offers %d", d->name, n,
-				ibv_get_device_name(d->ibdev),
-				RTE_MIN(d->attr.max_qp_wr, d->attr.max_cqe - CQ_ROOM));
-	d->max_msg = RTE_MIN(d->max_msg, d->args.rxbuf);
-	d->max_peers = RTE_MIN(d->max_peers, (uint32_t)(d->attr.max_cqe - CQ_ROOM) / n);
-	return 0;
-}
-
-/* A datagram is one packet, and all are received by one queue pair. */
-static int
-datagrams(struct vb_dev *d)
-{
-	if (d->rules.no_datagrams)
-		return leat_err(EOPNOTSUPP, "%s: qp=ud: device %s is iWARP, which has no datagrams",
-				d->name, ibv_get_device_name(d->ibdev));
-	if (d->attr.max_sge < VB_UD_SGE)
-		return leat_err(EOPNOTSUPP,
-				"%s: qp=ud: device %s has %d pieces per request, %d are needed",
-				d->name, ibv_get_device_name(d->ibdev), d->attr.max_sge, VB_UD_SGE);
-	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
-	d->port_mtu = vb_mtu_bytes(d->pattr.active_mtu);
-	d->max_msg = d->args.mtu != 0 ? RTE_MIN(d->args.mtu, d->port_mtu) : d->port_mtu;
-	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_ah, 1), PEERS_MAX);
-	d->rx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - CQ_ROOM);
-	d->priv_connect = VB_UD_PRIV_CONNECT;
-	d->priv_accept = VB_UD_PRIV_ACCEPT;
-	return 0;
 }
 
 static int
 limits(struct vb_dev *d)
 {
-	int ret = 0;
+	int ret;
 
 	if (d->ibdev->transport_type == IBV_TRANSPORT_USNIC ||
 	    d->ibdev->transport_type == IBV_TRANSPORT_USNIC_UDP ||
@@ -186,35 +132,9 @@ limits(struct vb_dev *d)
 				strncmp(ibv_get_device_name(d->ibdev), "rdmap", 5) == 0
 					? ": for EFA use fabric_efa"
 					: "");
-	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV) |
-		 LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_READ);
-	if (!d->rules.no_imm)
-		d->ops |= LEAT_OP_BIT(LEAT_OP_WRITE_IMM);
-	if (!d->rules.no_atomics &&
-	    (d->attr.atomic_cap == IBV_ATOMIC_HCA || d->attr.atomic_cap == IBV_ATOMIC_GLOB))
-		d->ops |= VB_OPS_ATOMIC;
+	d->transport = d->args.ud ? &vb_ud_transport : &vb_rc_transport;
 	d->rxe = d->attr.vendor_id == RXE_VENDOR_ID;
-	d->rd_atom = rd_atom(d->attr.max_qp_rd_atom);
-	d->init_rd_atom = rd_atom(d->attr.max_qp_init_rd_atom);
-	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
-	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
-	d->srq = d->args.srq && d->attr.max_srq > 0 && !d->rules.no_loop;
-	/* The CQs have room for more than the depth. */
-	d->tx_depth_max = least(d->attr.max_qp_wr - 1, d->attr.max_cqe - CQ_ROOM);
-	d->rx_depth_max = DEPTH_CAP;
-	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), PEERS_MAX);
-	if (d->rules.own_requests) {
-		d->tx_depth_max = least(d->attr.max_qp_wr / 2 - 1, d->attr.max_cqe / 4);
-		d->max_peers = RTE_MIN(d->max_peers, (uint32_t)d->attr.max_cqe / 4);
-	}
-	d->priv_connect = VB_PRIV_CONNECT;
-	d->priv_accept = VB_PRIV_ACCEPT;
-	if (d->args.ud)
-		ret = datagrams(d);
-	else if (d->srq)
-		d->rx_depth_max = least(d->attr.max_srq_wr, d->attr.max_cqe - CQ_ROOM);
-	else
-		ret = without_srq(d);
+	ret = d->transport->limits(d);
 	if (ret < 0)
 		return ret;
 	if (depth(d, "tx", d->args.tx, 256, d->tx_depth_max, &d->tx_depth) < 0 ||
@@ -226,7 +146,6 @@ limits(struct vb_dev *d)
 static void
 tell(const struct vb_dev *d)
 {
-	const char *qp = d->args.ud ? "datagrams (UD)" : "reliable connections (RC)";
 	char src[LEAT_ADDR_MAX] = "-";
 
 	if (d->src4.ss_family != 0)
@@ -236,11 +155,10 @@ tell(const struct vb_dev *d)
 	if (strrchr(src, ':') != NULL)
 		*strrchr(src, ':') = '\0'; /* the port says nothing */
 	LEAT_LOG(NOTICE, driver,
-		 "%s: device %s port %u, %s, %s, GID %d, address %s, inline up to %u B, %s, %s%s",
+		 "%s: device %s port %u, %s, %s, GID %d, address %s, inline up to %u B, %s, %s",
 		 d->name, ibv_get_device_name(d->ibdev), d->port, vb_link_name(d->ibdev, &d->pattr),
-		 qp, d->gid, src, d->inline_max, d->wr_api ? "ibv_wr_*" : "ibv_post_send",
-		 d->cq_ex ? "ibv_start_poll" : "ibv_poll_cq",
-		 d->srq || d->args.ud ? "" : ", no shared receive queue");
+		 d->kind, d->gid, src, d->inline_max, d->wr_api ? "ibv_wr_*" : "ibv_post_send",
+		 d->cq_ex ? "ibv_start_poll" : "ibv_poll_cq");
 }
 
 static int
@@ -297,13 +215,11 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 {
 	const struct vb_dev *d = leat_dev_drv(dev);
 
-	bool ud = d->args.ud;
-
-	snprintf(info->provider, sizeof(info->provider), ud ? "ibverbs;ud" : "ibverbs;rc");
+	snprintf(info->provider, sizeof(info->provider), "ibverbs;%s", d->transport->name);
 	snprintf(info->interface, sizeof(info->interface), "%.50s/%u",
 		 ibv_get_device_name(d->ibdev), d->port);
 	info->ops = d->ops;
-	info->ep_types = 1u << (ud ? LEAT_EP_DATAGRAM : LEAT_EP_RELIABLE);
+	info->ep_types = 1u << d->transport->ep_type;
 	info->max_msg = d->max_msg;
 	info->inline_max = (uint32_t)RTE_MIN(d->inline_max, d->max_msg);
 	info->max_peers = d->max_peers;
@@ -311,7 +227,6 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->tx_depth_max = d->tx_depth_max;
 	info->rx_depth = d->rx_depth;
 	info->rx_depth_max = d->rx_depth_max;
-	info->dead_peer_ms = ud ? 0 : vb_dead_peer_ms(d->args.timeout, d->args.retry);
 	info->numa_node = numa_node(d);
 	info->mr_local = true;
 	info->directed_recv = false;
@@ -323,9 +238,8 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->cancel_send = false;
 	info->priv_connect = d->priv_connect;
 	info->priv_accept = d->priv_accept;
-	info->priv_padded = !ud;
-	info->refusal_ends = !ud && d->srq;
 	info->wait = true;
+	d->transport->info(d, info);
 }
 
 static const struct leat_driver verbs_driver = {

@@ -19,6 +19,7 @@
 
 #include <rte_common.h>
 
+#include "iwarp/verbs_iwarp.h"
 #include "verbs_pvt.h"
 
 bool

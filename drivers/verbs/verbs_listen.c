@@ -20,7 +20,7 @@ vb_listen(struct leat_ep *ep, const char *addr)
 	ret = vb_addr_listen(e->dev, addr, &ss);
 	if (ret < 0)
 		return ret;
-	if (rdma_create_id(e->channel, &e->listener, NULL, vb_cm_port_space(e)) != 0) {
+	if (rdma_create_id(e->channel, &e->listener, NULL, e->dev->transport->port_space) != 0) {
 		e->listener = NULL;
 		return leat_err(errno, "%s: listen %s: rdma_cm: %s", e->dev->name, addr,
 				strerror(errno));
@@ -72,12 +72,10 @@ vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
 void
 vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 {
-	const uint8_t *priv = ev->priv;
-	uint16_t len = ev->priv_len;
+	const struct vb_transport *t = e->dev->transport;
 	char from[LEAT_ADDR_MAX];
-	struct vb_hello hello = { .there = false };
+	struct vb_request req;
 	struct leat_peer *peer;
-	struct vb_ud_hello ud_hello;
 	struct vb_conn *c;
 
 	ev->id->context = NULL; /* it has the listener's */
@@ -89,20 +87,10 @@ vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 		vb_cm_refuse(e, ev->id, "the endpoint is closing");
 		return;
 	}
-	if (e->ud) {
-		if (!vb_ud_request(e, ev->id, priv, len, &ud_hello))
-			return;
-		priv = ud_hello.priv;
-		len = ud_hello.priv_len;
-	}
+	if (!t->request(e, ev, &req))
+		return;
 	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
-	if (e->dev->rules.credits) {
-		uint16_t skip = vb_hello_read(&hello, priv, len);
-
-		priv += skip;
-		len = (uint16_t)(len - skip);
-	}
-	peer = leat_peer_request(e->ep, from, priv, len);
+	peer = leat_peer_request(e->ep, from, req.priv, req.len);
 	if (peer == NULL) {
 		vb_cm_refuse(e, ev->id, "no room for another peer");
 		return;
@@ -115,45 +103,17 @@ vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 		return;
 	}
 	ev->id->context = c;
-	if (e->ud)
-		vb_ud_requested(c, &ud_hello);
-	c->hello = hello;
-	if (e->dev->rules.rd_atom_unset && ev->rd_atom == 0 && ev->init_rd_atom == 0)
-		return;
-	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
-	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
+	t->requested(c, ev, &req);
 }
 
 int
 vb_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
 {
 	struct vb_ep *e = vb_of(ep);
-	struct vb_conn *c = peer->drv;
-	char text[LEAT_EVENT_TEXT];
-	uint8_t buf[VB_CM_PRIV];
-	struct rdma_conn_param p;
 
 	if (vb_cm_priv_check(e, "accept", params->priv_len, e->dev->priv_accept) < 0)
 		return -EINVAL;
-	if (e->ud)
-		return vb_ud_accept(c, params);
-	if (vb_qp_create(e, c) < 0)
-		return -rte_errno;
-	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
-		vb_cm_param(c, &p, params->priv, params->priv_len, buf);
-		if (rdma_accept(c->id, &p) == 0) {
-			c->connected = true;
-			vb_conn_state(c, VB_ACCEPTED);
-			return 0;
-		}
-	}
-	/* Taken back, which nobody told: before it is accepted a request has no events. */
-	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
-		 leat_peer_addr(ep, peer));
-	leat_peer_closing(ep, peer, -ECONNRESET, text);
-	vb_conn_free(c);
-	leat_peer_down(ep, peer);
-	return 0;
+	return e->dev->transport->accept(peer->drv, params);
 }
 
 void

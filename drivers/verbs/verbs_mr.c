@@ -21,6 +21,7 @@
 
 #include <rte_memory.h>
 
+#include "iwarp/verbs_iwarp.h"
 #include "verbs_pvt.h"
 
 #ifdef VB_HAVE_ODP

@@ -18,15 +18,12 @@
  *     verbs_wait.c          the wait object: a descriptor to sleep for
  *     verbs_mr.c            registration
  *     verbs_addr.c          "host:port"
- *     rc/                   reliable connections, a queue pair per peer
- *         verbs_rc_qp.c     queue pairs: create, connect, destroy; the map from QP number to peer
- *         verbs_rc_tx.c     post of what is sent
- *         verbs_rc_rx.c     receives: slots, the SRQ, and how a receive is taken back from it
- *         verbs_rc_rxq.c    receives where there is no SRQ
- *         verbs_rc_loop.c   a connection of the endpoint to itself, with which receives are taken back
- *         verbs_rc_poll.c   poll
+ *
+ *     verbs_transport.h     the table by which these call one of
+ *     rc/                   reliable connections, a queue pair per peer: see verbs_rc.h
  *     ud/                   datagrams, a queue pair for all peers: see verbs_ud.h
- *     iwarp/                what is different with iWARP: addresses, credits
+ *
+ *     iwarp/                what RC does beyond that where struct vb_rules says so
  *
  * Each endpoint opens the device for itself, so that nothing is shared between threads: not the
  * protection domain, not the asynchronous events, not the doorbell pages.
@@ -56,6 +53,13 @@
 
 /* Work requests handed over, and completions taken, at once. */
 #define VB_BURST 32
+/* Taken by a poll that has no room for ops. */
+#define VB_DRIVE_BUDGET 8
+/* Of send queues and receive queues. */
+#define VB_DEPTH_MAX 32768
+#define VB_PEERS_MAX 32767
+/* CQs have more entries than are asked for. */
+#define VB_CQ_ROOM 64
 /* Private data that fit into the messages of the connection manager of InfiniBand and RoCE. */
 #define VB_PRIV_CONNECT 56
 #define VB_PRIV_ACCEPT 196
@@ -132,7 +136,8 @@ struct vb_gid {
 struct vb_dev {
 	char name[64];
 	struct vb_args args;
-	struct ibv_device **list; /* keeps ibdev alive */
+	const struct vb_transport *transport; /* by args.ud */
+	struct ibv_device **list;	      /* keeps ibdev alive */
 	struct ibv_device *ibdev;
 	struct ibv_context *ctx; /* for questions only */
 	struct ibv_device_attr attr;
@@ -151,13 +156,17 @@ struct vb_dev {
 	uint32_t tx_depth, tx_depth_max, rx_depth, rx_depth_max;
 	uint32_t max_peers;
 	uint8_t rd_atom, init_rd_atom;
-	bool wr_api; /* ibv_wr_* */
-	bool srq;    /* endpoints have a shared receive queue */
-	bool cq_ex;  /* ibv_start_poll() */
+	bool wr_api;	  /* ibv_wr_* */
+	uint64_t wr_ops;  /* of them, those that are posted */
+	const char *kind; /* of queue pairs, for people */
+	bool srq;	  /* endpoints have a shared receive queue */
+	bool cq_ex;	  /* ibv_start_poll() */
 	struct vb_rules rules;
 	bool rxe; /* soft-RoCE, which tells some errors in its own way */
 };
 
+/* The lesser of two limits, between 1 and VB_DEPTH_MAX. */
+uint32_t vb_depth_least(int a, int b);
 /* Finds and opens the device. 0, or negative errno with leat_err(). */
 int vb_find(struct vb_dev *d);
 void vb_find_undo(struct vb_dev *d);
@@ -369,7 +378,6 @@ struct vb_ep {
 	struct vb_loop loop;
 
 	/* slow */
-	bool ud; /* it is the first part of a struct vb_ud */
 	struct vb_dev *dev;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -399,24 +407,11 @@ void vb_ep_quiesce(struct leat_ep *ep);
 void vb_ep_abort(struct leat_ep *ep);
 void vb_ep_close(struct leat_ep *ep);
 int vb_ep_cancel(struct leat_ep *ep, struct leat_op *op);
-/* All QPs and the SRQ go, and with them all ops come back. */
-void vb_ep_teardown(struct vb_ep *e, int status, int recv_status);
+/* Of an endpoint that is torn down. */
+void vb_poll_dead(struct leat_ep *ep);
 
-/* ---- queue pairs ---- */
-
-int vb_qp_create(struct vb_ep *e, struct vb_conn *c);
-/* To INIT, to RTR and RTS, by what the connection manager says. 0, or negative errno with leat_err(). */
-int vb_qp_init(struct vb_conn *c);
-int vb_qp_connect(struct vb_conn *c);
-/* To ERR: what it has comes back flushed. */
-void vb_qp_error(struct vb_conn *c);
-/* Afterwards the device touches nothing of its any more. */
-void vb_qp_destroy(struct vb_conn *c);
-/* Hands qp's attributes a failure names, with the limit that is likely behind it. */
+/* Something of the verbs library was not created: err, with the limit that is likely behind it. */
 int vb_qp_failed(const struct vb_dev *d, const char *what, int err);
-void vb_qpn_add(struct vb_ep *e, uint32_t qpn, uint16_t peer);
-void vb_qpn_del(struct vb_ep *e, uint32_t qpn);
-uint16_t vb_qpn_find(const struct vb_ep *e, uint32_t qpn);
 
 /* ---- control ---- */
 
@@ -437,24 +432,25 @@ void vb_cm_step(struct vb_conn *c, uint64_t now);
 void vb_cm_give_up(struct vb_conn *c, int status, const char *why);
 /* A request that nobody heard of is refused, its id destroyed. */
 void vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why);
-/* Its id is not needed any more, nor is its QP. */
+/* An attempt to connect failed in a way that may pass: cause. */
+void vb_cm_again_later(struct vb_conn *c, int cause);
+/* Its id is not needed any more. */
 void vb_cm_drop_id(struct vb_conn *c);
 
 struct vb_conn *vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id,
 			    enum vb_state state);
 /* Frees it, with what it has; its peer forgets it. */
 void vb_conn_free(struct vb_conn *c);
+/* Its peer belongs to the library alone from now on. */
+void vb_conn_detach(struct vb_conn *c);
 void vb_conn_state(struct vb_conn *c, enum vb_state state);
 /* It is over, for this reason; what is in flight comes back. */
 void vb_conn_end(struct vb_conn *c, int status, const char *text);
-/* A completion says so. */
-void vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
+/* That of all that are up or nearly so, with -EIO. */
+void vb_conns_end(struct vb_ep *e, const char *text);
 
-/* ---- data ---- */
+/* ---- completion queues ---- */
 
-uint16_t vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
-void vb_poll(struct leat_ep *ep);
-void vb_poll_dead(struct leat_ep *ep);
 /*
  * A CQ with room for n. ex: set if ibv_start_poll() shall poll it, which excludes ibv_poll_cq().
  * @return NULL with errno
@@ -467,77 +463,6 @@ bool vb_cq_ex_works(struct vb_dev *d);
 int vb_cq_poll_ex(struct ibv_cq_ex *ex, int max, struct ibv_wc *wc);
 /* The completion that ex is at. */
 void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
-
-/* Takes what is in the CQs, until they are empty. */
-void vb_cq_empty(struct vb_ep *e);
-/* Ops up to and including number `last` of a send queue are done. */
-void vb_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status);
-
-/*
- * Receives from ops[0] on that are right.
- * @return how many there were
- */
-uint32_t vb_rx_post(struct vb_ep *e, struct leat_op **ops, uint32_t n);
-/* Receives are complete. */
-void vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc, int n);
-int vb_cancel(struct leat_ep *ep, struct leat_op *op);
-/* Goes on with taking back. */
-void vb_rx_step(struct vb_ep *e);
-/* The SRQ is empty: those behind the last that is in use may go in. */
-void vb_rx_refill(struct vb_ep *e);
-/* All that there are are finished; the SRQ is gone. */
-void vb_rx_drop(struct vb_ep *e, int status);
-/* The message of wc, that lies at data, goes to the oldest receive outside of an SRQ. */
-void vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
-
-/* 0, or negative errno with leat_err(). */
-int vb_rxqs_open(struct vb_ep *e);
-void vb_rxqs_close(struct vb_ep *e);
-/* Buffers of a queue pair; they are there before it can receive. */
-int vb_rxq_open(struct vb_ep *e, struct vb_conn *c);
-int vb_rxq_start(struct vb_ep *e, struct vb_conn *c);
-/* It is destroyed; what arrived and nobody received goes with it. */
-void vb_rxq_close(struct vb_ep *e, struct vb_conn *c);
-void vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc);
-/* Receives were posted: for what has arrived. */
-void vb_rxq_match(struct vb_ep *e);
-
-int vb_loop_open(struct vb_ep *e);
-void vb_loop_close(struct vb_ep *e);
-/* Sends n empty messages, each of which takes one receive out of the SRQ. */
-void vb_loop_send(struct vb_ep *e, uint32_t n);
-/* A send of it completed. */
-void vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc);
-void vb_loop_progress(struct vb_ep *e, uint64_t now);
-
-/* ---- iWARP ---- */
-
-extern const struct vb_rules vb_iwarp_rules;
-/* The addresses that connections come from. 0, or negative errno with leat_err(). */
-int vb_iwarp_addrs(struct vb_dev *d);
-/* Behind n requests with a WRITE among them comes one more, see there. */
-void vb_iwarp_fence(const struct vb_conn *c, struct ibv_send_wr *wr, uint32_t n,
-		    struct ibv_sge *sge);
-/* Where READs are posted: a region for them, and one for peers. 0, or positive errno. */
-int vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags);
-int vb_iwarp_mr_dereg(void *drv);
-/* With the queue pair. */
-int vb_credit_open(struct vb_ep *e, struct vb_conn *c);
-void vb_credit_close(struct vb_ep *e, struct vb_conn *c);
-/* VB_HELLO bytes that go in front of the private data. */
-void vb_hello_write(const struct vb_conn *c, void *buf);
-/* Goes with a refusal, which can't be told from that of a host where nobody listens otherwise. */
-void vb_hello_no(void *buf);
-/* @return bytes of private data that it took: 0 or VB_HELLO */
-uint16_t vb_hello_read(struct vb_hello *out, const void *priv, uint16_t len);
-/* It is up, and this is the other side's hello. */
-void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
-/* For a SEND. @return false: there is none */
-bool vb_credit_take(struct vb_conn *c);
-/* n buffers went to the queue pair. */
-void vb_credit_give(struct vb_conn *c, uint32_t n);
-/* A completion that is of no op: perhaps of credits. */
-void vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc);
 
 /* ---- sleeping ---- */
 

@@ -20,7 +20,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "ud/verbs_ud.h"
+#include "verbs_transport.h"
 
 static int
 add(int epfd, int fd)
@@ -110,8 +110,7 @@ by_the_clock(const struct vb_ep *e)
 {
 	const struct vb_conn *c;
 
-	if (e->quiesce || (e->ud && vb_ud_of(e->ep->drv)->recall) || e->loop.empty ||
-	    e->loop.state == VB_LOOP_BROKEN)
+	if (e->quiesce || e->dev->transport->by_the_clock(e))
 		return true;
 	TAILQ_FOREACH(c, &e->busy, link) {
 		if (c->state == VB_BACKOFF || c->state == VB_ENDING)
@@ -136,12 +135,7 @@ vb_ep_arm(struct leat_ep *ep)
 		LEAT_LOG(DEBUG, driver, "%s: ibv_req_notify_cq: %s", e->dev->name, strerror(err));
 		return -EBUSY;
 	}
-	if (e->ud) {
-		vb_ud_look(e);
-	} else {
-		vb_cq_empty(e);
-		vb_rx_step(e);
-	}
+	e->dev->transport->look(e);
 	if (ep->ready_head != NULL || readable(e))
 		return -EAGAIN;
 	/* Nothing tells of credits that come. */

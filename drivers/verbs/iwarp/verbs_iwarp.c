@@ -44,7 +44,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs_pvt.h"
+#include "rc/verbs_rc.h"
+#include "verbs_iwarp.h"
 
 /* What wr_id says of a WRITE of credits: as a tag it is nobody's; below is the tag of its queue pair. */
 #define WR_CREDIT UINT64_C(0xfffeffff00000000)

@@ -13,7 +13,7 @@
 
 #include <rte_common.h>
 
-#include "verbs_pvt.h"
+#include "verbs_rc.h"
 
 #define DEPTH 16
 #define WAIT_MIN_US 500
@@ -208,14 +208,14 @@ vb_loop_progress(struct vb_ep *e, uint64_t now)
 
 	if (l->empty && l->inflight == 0 && !e->dead) {
 		l->empty = false;
-		vb_cq_empty(e); /* what came out before it was empty */
+		vb_rc_cq_empty(e); /* what came out before it was empty */
 		if (e->posts == l->mark)
 			vb_rx_refill(e);
 		vb_rx_step(e);
 	}
 	if (l->state != VB_LOOP_BROKEN || now < l->again || l->inflight > 0 || e->dead)
 		return;
-	vb_cq_empty(e); /* what it took before */
+	vb_rc_cq_empty(e); /* what it took before */
 	vb_loop_close(e);
 	if (e->drain && vb_loop_open(e) == 0)
 		vb_rx_step(e);

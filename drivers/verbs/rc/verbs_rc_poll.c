@@ -9,10 +9,8 @@
 
 #include <leat_order_fast.h>
 
-#include "verbs_pvt.h"
-
-/* Taken by a poll that has no room for ops. */
-#define DRIVE_BUDGET 8
+#include "iwarp/verbs_iwarp.h"
+#include "verbs_rc.h"
 
 /* What wr_id says of a send: whose it is, by which of its queue pairs, and its number. */
 #define WR_TAG(wr_id) ((uint32_t)((wr_id) >> 32))
@@ -46,7 +44,7 @@ sq_done_well(struct vb_ep *e, struct vb_conn *c, uint32_t last)
 }
 
 void
-vb_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status)
+vb_rc_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status)
 {
 	uint32_t n = last - c->head + 1;
 
@@ -61,9 +59,9 @@ send_failed(struct vb_ep *e, struct vb_conn *c, const struct ibv_wc *wc)
 	uint32_t nr = (uint32_t)wc->wr_id;
 
 	if (nr != c->head && !e->dev->rules.sent_only)
-		vb_sq_done(e, c, nr - 1, 0);
+		vb_rc_sq_done(e, c, nr - 1, 0);
 	vb_conn_broken(c, wc, false);
-	vb_sq_done(e, c, nr, status > 0 ? c->status : status);
+	vb_rc_sq_done(e, c, nr, status > 0 ? c->status : status);
 }
 
 static inline struct vb_conn *
@@ -165,7 +163,7 @@ poll_send(struct vb_ep *e, int max)
 }
 
 void
-vb_poll(struct leat_ep *ep)
+vb_rc_poll(struct leat_ep *ep)
 {
 	struct vb_ep *e = vb_of(ep);
 	int max = leat_ep_room(ep);
@@ -173,7 +171,7 @@ vb_poll(struct leat_ep *ep)
 	if (max > VB_BURST)
 		max = VB_BURST;
 	else if (unlikely(max == 0))
-		max = DRIVE_BUDGET;
+		max = VB_DRIVE_BUDGET;
 
 	if (e->hw > 0)
 		(void)poll_recv(e, max);
@@ -184,7 +182,7 @@ vb_poll(struct leat_ep *ep)
 }
 
 void
-vb_cq_empty(struct vb_ep *e)
+vb_rc_cq_empty(struct vb_ep *e)
 {
 	if (e->dead)
 		return;
@@ -193,10 +191,4 @@ vb_cq_empty(struct vb_ep *e)
 		;
 	while (poll_send(e, VB_BURST) > 0)
 		;
-}
-
-void
-vb_poll_dead(struct leat_ep *ep)
-{
-	RTE_SET_USED(ep);
 }

@@ -8,46 +8,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <rte_common.h>
 
-#include "verbs_pvt.h"
+#include "verbs_rc.h"
 
 /* 0.64 ms: how long a sender waits that met no receive. */
 #define MIN_RNR_TIMER 12
-
-int
-vb_qp_failed(const struct vb_dev *d, const char *what, int err)
-{
-	struct rlimit lim = { 0 };
-
-	if (err == EAGAIN)
-		return leat_err(
-			ENOSPC,
-			"%s: device %s: create %s: %s: the cgroup's limit of RDMA objects "
-			"(rdma.max: raise hca_object) or the device's %d queue pairs, %d CQs, "
-			"%d SRQs are used up",
-			d->name, ibv_get_device_name(d->ibdev), what, strerror(err), d->attr.max_qp,
-			d->attr.max_cq, d->attr.max_srq);
-	(void)getrlimit(RLIMIT_MEMLOCK, &lim);
-	if (err == ENOMEM && lim.rlim_cur != RLIM_INFINITY)
-		return leat_err(
-			ENOMEM,
-			"%s: device %s: create %s: %s: the limit of locked memory is %llu KiB "
-			"(ulimit -l: raise it), the device's limits are %d queue pairs, %d "
-			"CQs, %d SRQs ('rdma resource' counts those in use)",
-			d->name, ibv_get_device_name(d->ibdev), what, strerror(err),
-			(unsigned long long)lim.rlim_cur / 1024, d->attr.max_qp, d->attr.max_cq,
-			d->attr.max_srq);
-	return leat_err(
-		err == ENOMEM || err == EINVAL || err == EOPNOTSUPP ? err : EIO,
-		"%s: device %s: create %s: %s; the device's limits are %d queue pairs of %d "
-		"requests, %d CQs of %d, %d SRQs of %d ('rdma resource' counts those in use)",
-		d->name, ibv_get_device_name(d->ibdev), what, strerror(err), d->attr.max_qp,
-		d->attr.max_qp_wr, d->attr.max_cq, d->attr.max_cqe, d->attr.max_srq,
-		d->attr.max_srq_wr);
-}
 
 /* ---- QP number -> peer: open addressing, at most a quarter full ---- */
 
@@ -106,20 +73,6 @@ vb_qpn_del(struct vb_ep *e, uint32_t qpn)
 
 /* ---- queue pairs ---- */
 
-#ifdef VB_HAVE_WR_API
-static uint64_t
-wr_ops(const struct vb_dev *d)
-{
-	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-		       IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-		       IBV_QP_EX_WITH_RDMA_READ;
-
-	if ((d->ops & VB_OPS_ATOMIC) != 0)
-		ops |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
-	return ops;
-}
-#endif
-
 int
 vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 {
@@ -153,7 +106,7 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 #ifdef VB_HAVE_WR_API
 	if (e->dev->wr_api) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		attr.send_ops_flags = wr_ops(e->dev);
+		attr.send_ops_flags = e->dev->wr_ops;
 	}
 #endif
 	errno = 0;
@@ -274,5 +227,5 @@ vb_qp_destroy(struct vb_conn *c)
 	c->qpn = 0;
 	/* Its buffers came back flushed: the CQ has room for those of the next one. */
 	if (c->e->rxqs != NULL)
-		vb_cq_empty(c->e);
+		vb_rc_cq_empty(c->e);
 }

@@ -27,7 +27,7 @@
 
 #include <rte_prefetch.h>
 
-#include "verbs_pvt.h"
+#include "verbs_rc.h"
 
 /* Receives that the loop may be taking at a time. */
 #define TAKE 8
@@ -461,9 +461,8 @@ slot_of(const struct vb_ep *e, const struct leat_op *op)
 }
 
 int
-vb_cancel(struct leat_ep *ep, struct leat_op *op)
+vb_rx_cancel(struct vb_ep *e, struct leat_op *op)
 {
-	struct vb_ep *e = vb_of(ep);
 	uint32_t s;
 
 	if (!leat_op_is_recv(op))
@@ -474,7 +473,7 @@ vb_cancel(struct leat_ep *ep, struct leat_op *op)
 	if (!e->slots[s].hw) {
 		soft_remove(e, s);
 		slot_put(e, s);
-		leat_op_finish(ep, op, -ECANCELED, 0);
+		leat_op_finish(e->ep, op, -ECANCELED, 0);
 		return 0;
 	}
 	if (vb_loop_open(e) < 0)

@@ -27,7 +27,8 @@
 
 #include <rte_malloc.h>
 
-#include "verbs_pvt.h"
+#include "iwarp/verbs_iwarp.h"
+#include "verbs_rc.h"
 
 struct vb_rxbuf {
 	TAILQ_ENTRY(vb_rxbuf) next; /* in vb_rxqs.arrived */

@@ -19,7 +19,8 @@
 
 #include <rte_prefetch.h>
 
-#include "verbs_pvt.h"
+#include "iwarp/verbs_iwarp.h"
+#include "verbs_rc.h"
 
 /* Small ones go with the request. READ and atomics write to their buffer. */
 static inline bool
@@ -286,7 +287,7 @@ static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct l
 }
 
 uint16_t
-vb_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+vb_rc_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
 	struct vb_ep *e = vb_of(ep);
 	uint32_t i = 0, k;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The endpoint: its queue pair, and how receives are taken back.
+ * The endpoint: its limits, its queue pair, and how receives are taken back.
  *
  * Verbs can't recall a receive. A UD queue pair can be reset, though, without anybody noticing: there
  * is no connection. What was in it goes in again, in its old order, but for what nobody wants:
@@ -29,6 +29,45 @@
 
 /* So long the device has for sends in flight, and for flushing; then it is reset all the same. */
 #define RECALL_US 100000
+
+/* ---- the device ---- */
+
+/* A datagram is one packet, and all are received by one queue pair. */
+static int
+ud_limits(struct vb_dev *d)
+{
+	if (d->rules.no_datagrams)
+		return leat_err(EOPNOTSUPP, "%s: qp=ud: device %s is iWARP, which has no datagrams",
+				d->name, ibv_get_device_name(d->ibdev));
+	if (d->attr.max_sge < VB_UD_SGE)
+		return leat_err(EOPNOTSUPP,
+				"%s: qp=ud: device %s has %d pieces per request, %d are needed",
+				d->name, ibv_get_device_name(d->ibdev), d->attr.max_sge, VB_UD_SGE);
+	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	d->port_mtu = vb_mtu_bytes(d->pattr.active_mtu);
+	d->max_msg = d->args.mtu != 0 ? RTE_MIN(d->args.mtu, d->port_mtu) : d->port_mtu;
+	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_ah, 1), VB_PEERS_MAX);
+	d->tx_depth_max = vb_depth_least(d->attr.max_qp_wr - 1, d->attr.max_cqe - VB_CQ_ROOM);
+	d->rx_depth_max = d->tx_depth_max;
+	d->priv_connect = VB_UD_PRIV_CONNECT;
+	d->priv_accept = VB_UD_PRIV_ACCEPT;
+	d->kind = "datagrams (UD)";
+#ifdef VB_HAVE_WR_API
+	d->wr_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+#endif
+	return 0;
+}
+
+static void
+ud_info(const struct vb_dev *d, struct leat_dev_info *info)
+{
+	RTE_SET_USED(d);
+	info->dead_peer_ms = 0;
+	info->priv_padded = false;
+	info->refusal_ends = false;
+}
+
+/* ---- the queue pair ---- */
 
 static int
 move(struct vb_ud *u, struct ibv_qp_attr *attr, int mask, const char *to)
@@ -79,7 +118,7 @@ create_qp(struct vb_ud *u)
 #ifdef VB_HAVE_WR_API
 	if (u->e.dev->wr_api) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+		attr.send_ops_flags = u->e.dev->wr_ops;
 	}
 #endif
 	errno = 0;
@@ -103,8 +142,10 @@ destroy_qp(struct vb_ud *u)
 	u->qpx = NULL;
 }
 
-int
-vb_ud_alloc(struct vb_ep *e)
+/* ---- the endpoint ---- */
+
+static int
+ud_alloc(struct vb_ep *e, struct vb_cqes *cqes)
 {
 	struct vb_ud *u = vb_ud_of(e);
 	size_t scratch;
@@ -124,11 +165,13 @@ vb_ud_alloc(struct vb_ep *e)
 	    e->conns == NULL || vb_from_init(&u->from, e->nb_peers) < 0)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
 	memset(u->grh, 0, scratch);
+	cqes->send = e->tx_depth;
+	cqes->recv = e->rx_depth;
 	return 0;
 }
 
-int
-vb_ud_open(struct vb_ep *e)
+static int
+ud_open(struct vb_ep *e)
 {
 	struct vb_ud *u = vb_ud_of(e);
 	size_t scratch = (size_t)(u->rq_mask + 1u) * VB_GRH_STRIDE + u->mtu;
@@ -152,8 +195,8 @@ vb_ud_open(struct vb_ep *e)
 	return ret < 0 ? ret : to_rts(u);
 }
 
-void
-vb_ud_free(struct vb_ep *e)
+static void
+ud_close(struct vb_ep *e)
 {
 	struct vb_ud *u = vb_ud_of(e);
 	int err;
@@ -212,11 +255,10 @@ drop(struct vb_ud *u, int status, int recv_status)
 	u->recall = u->flushing = false;
 }
 
-void
-vb_ud_broken(struct vb_ep *e, const char *text)
+static void
+ud_failed(struct vb_ep *e, const char *text)
 {
 	struct vb_ud *u = vb_ud_of(e);
-	uint32_t i;
 
 	LEAT_LOG(ERR, driver, "%s: endpoint %s: %s", e->dev->name, leat_ep_name(e->ep), text);
 	if (e->dead || u->qp == NULL)
@@ -224,12 +266,7 @@ vb_ud_broken(struct vb_ep *e, const char *text)
 	vb_ud_cq_empty(u);
 	destroy_qp(u);
 	drop(u, -EIO, -EIO);
-	for (i = 0; i < e->nb_peers; i++) {
-		struct vb_conn *c = e->conns[i];
-
-		if (c != NULL && (c->state == VB_UP || c->state == VB_ACCEPTED))
-			vb_conn_end(c, -EIO, text);
-	}
+	vb_conns_end(e, text);
 }
 
 void
@@ -265,11 +302,11 @@ vb_ud_recall(struct vb_ud *u, bool force)
 		ret = to_rts(u);
 	}
 	if (ret < 0)
-		vb_ud_broken(&u->e, leat_err_msg());
+		ud_failed(&u->e, leat_err_msg());
 }
 
-int
-vb_ud_cancel(struct vb_ep *e, const struct leat_op *op)
+static int
+ud_cancel(struct vb_ep *e, struct leat_op *op)
 {
 	/* A send ends by itself, at once: its deadline need not end anything. */
 	if (!leat_op_is_recv(op))
@@ -279,8 +316,8 @@ vb_ud_cancel(struct vb_ep *e, const struct leat_op *op)
 	return 0;
 }
 
-void
-vb_ud_progress(struct vb_ep *e, uint64_t now)
+static void
+ud_progress(struct vb_ep *e, uint64_t now)
 {
 	struct vb_ud *u = vb_ud_of(e);
 
@@ -291,8 +328,8 @@ vb_ud_progress(struct vb_ep *e, uint64_t now)
 	vb_ud_recall(u, now >= u->recall_limit);
 }
 
-void
-vb_ud_look(struct vb_ep *e)
+static void
+ud_look(struct vb_ep *e)
 {
 	struct vb_ud *u = vb_ud_of(e);
 
@@ -303,22 +340,27 @@ vb_ud_look(struct vb_ep *e)
 		vb_ud_recall(u, false);
 }
 
+static bool
+ud_by_the_clock(const struct vb_ep *e)
+{
+	return ((const struct vb_ud *)(const void *)e)->recall;
+}
+
 /* ---- the end ---- */
 
-void
-vb_ud_quiesce(struct vb_ep *e)
+static void
+ud_quiesce(struct vb_ep *e)
 {
 	struct vb_ud *u = vb_ud_of(e);
 
-	e->quiesce = true;
 	if (u->qp == NULL)
 		return; /* nothing is in flight */
 	u->recall = true;
 	vb_ud_recall(u, false);
 }
 
-void
-vb_ud_teardown(struct vb_ep *e, int status, int recv_status)
+static void
+ud_teardown(struct vb_ep *e, int status, int recv_status)
 {
 	struct vb_ud *u = vb_ud_of(e);
 
@@ -331,3 +373,36 @@ vb_ud_teardown(struct vb_ep *e, int status, int recv_status)
 	destroy_qp(u);
 	drop(u, status, recv_status);
 }
+
+const struct vb_transport vb_ud_transport = {
+	.name = "ud",
+	.ep_type = LEAT_EP_DATAGRAM,
+	.qp_type = IBV_QPT_UD,
+	.port_space = RDMA_PS_UDP,
+	.recv_sge = VB_UD_SGE,
+	.cq_ex = false,
+	.ep_size = sizeof(struct vb_ud),
+	.post = vb_ud_post,
+	.poll = vb_ud_poll,
+	.limits = ud_limits,
+	.info = ud_info,
+	.alloc = ud_alloc,
+	.open = ud_open,
+	.close = ud_close,
+	.quiesce = ud_quiesce,
+	.teardown = ud_teardown,
+	.cancel = ud_cancel,
+	.progress = ud_progress,
+	.device_failed = ud_failed,
+	.look = ud_look,
+	.by_the_clock = ud_by_the_clock,
+	.connect = vb_ud_connect,
+	.answered = vb_ud_answered,
+	.refusal = vb_ud_refusal,
+	.request = vb_ud_request,
+	.requested = vb_ud_requested,
+	.accept = vb_ud_accept,
+	.end = vb_ud_end,
+	.ending = vb_ud_ending,
+	.release = vb_ud_forget,
+};

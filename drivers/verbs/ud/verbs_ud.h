@@ -5,7 +5,7 @@
 /*
  * DATAGRAM endpoints (qp=ud): one UD queue pair, for all peers.
  *
- *     verbs_ud.c        the endpoint: its QP, how receives are taken back, the end
+ *     verbs_ud.c        the endpoint: its limits, its QP, how receives are taken back, the end
  *     verbs_ud_tx.c     post
  *     verbs_ud_rx.c     receives, poll
  *     verbs_ud_conn.c   peers: what UD adds to verbs_cm.c
@@ -16,7 +16,7 @@
  * is no connection afterwards.
  */
 
-#include "verbs_pvt.h"
+#include "verbs_transport.h"
 
 /* In front of each datagram the device puts a global routing header, or leaves room for one. */
 #define VB_GRH 40
@@ -116,20 +116,8 @@ vb_ud_of(struct vb_ep *e)
 	return (struct vb_ud *)(void *)e;
 }
 
-int vb_ud_alloc(struct vb_ep *e);
-int vb_ud_open(struct vb_ep *e);
-void vb_ud_free(struct vb_ep *e);
-void vb_ud_quiesce(struct vb_ep *e);
-/* The QP goes, and with it all ops come back. */
-void vb_ud_teardown(struct vb_ep *e, int status, int recv_status);
-int vb_ud_cancel(struct vb_ep *e, const struct leat_op *op);
-void vb_ud_progress(struct vb_ep *e, uint64_t now);
-/* Takes what poll would take; done ops wait for it. */
-void vb_ud_look(struct vb_ep *e);
 /* Takes back what is cancelled, as soon as no send is in flight, or at once: force. */
 void vb_ud_recall(struct vb_ud *u, bool force);
-/* The device failed. */
-void vb_ud_broken(struct vb_ep *e, const char *text);
 
 uint16_t vb_ud_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void vb_ud_poll(struct leat_ep *ep);
@@ -150,22 +138,18 @@ void vb_ud_rx_flush(struct vb_ud *u, struct vb_ud_rx_batch *b);
 
 /* ---- peers ---- */
 
-/* Sends what a connect sends. 0, or negative errno with leat_err(). */
-int vb_ud_connect(struct vb_conn *c);
-/* The answer to that. */
-void vb_ud_answered(struct vb_conn *c, const struct rdma_ud_param *p, const uint8_t *priv,
-		    uint16_t len);
-/* A request. @return false: it was dealt with */
-bool vb_ud_request(struct vb_ep *e, struct rdma_cm_id *id, const uint8_t *priv, uint16_t len,
-		   struct vb_ud_hello *h);
-/* It is that of this connection from now on. */
-void vb_ud_requested(struct vb_conn *c, const struct vb_ud_hello *h);
+/* See struct vb_transport. */
+void vb_ud_connect(struct vb_conn *c);
+void vb_ud_answered(struct vb_conn *c, const struct vb_cm_event *ev);
+enum vb_refusal vb_ud_refusal(const struct vb_ep *e, const struct vb_cm_event *ev);
+bool vb_ud_request(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_request *req);
+void vb_ud_requested(struct vb_conn *c, const struct vb_cm_event *ev, const struct vb_request *req);
 int vb_ud_accept(struct vb_conn *c, const struct leat_conn_params *params);
-/* Its number is learned from the first datagram. @return the peer, or LEAT_PEER_ANY */
-uint16_t vb_ud_learn(struct vb_ud *u, const struct vb_from *from);
 void vb_ud_end(struct vb_conn *c, int status, const char *text);
-void vb_ud_ending(struct vb_conn *c);
+void vb_ud_ending(struct vb_conn *c, uint64_t now);
 /* Nothing is sent to it, and nothing comes from it, any more. */
 void vb_ud_forget(struct vb_conn *c);
+/* Its number is learned from the first datagram. @return the peer, or LEAT_PEER_ANY */
+uint16_t vb_ud_learn(struct vb_ud *u, const struct vb_from *from);
 
 #endif /* VERBS_UD_H */

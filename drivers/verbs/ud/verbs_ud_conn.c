@@ -19,7 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "verbs_cm.h"
 #include "verbs_ud.h"
+
+/* Why a request was refused: IBA 12.11.2. */
+#define SIDR_UNSUPPORTED 1
+#define SIDR_REJECT 2
 
 static_assert(VB_UD_PRIV_CONNECT <= VB_PRIV_ROOM && VB_UD_PRIV_ACCEPT <= VB_PRIV_ROOM,
 	      "private data are kept in the connection");
@@ -117,8 +122,9 @@ up(struct vb_conn *c, const uint8_t *priv, uint16_t len)
 
 /* ---- connect ---- */
 
-int
-vb_ud_connect(struct vb_conn *c)
+/* 0, or negative errno with leat_err(). */
+static int
+send_request(struct vb_conn *c)
 {
 	struct vb_ud *u = vb_ud_of(c->e);
 	struct vb_ud_hello h = { .qpn = u->qp != NULL ? u->qp->qp_num : 0,
@@ -142,12 +148,24 @@ vb_ud_connect(struct vb_conn *c)
 }
 
 void
-vb_ud_answered(struct vb_conn *c, const struct rdma_ud_param *p, const uint8_t *priv, uint16_t len)
+vb_ud_connect(struct vb_conn *c)
 {
+	if (send_request(c) < 0)
+		vb_cm_again_later(c, -EHOSTUNREACH);
+	else
+		vb_conn_state(c, VB_CONNECTING);
+}
+
+void
+vb_ud_answered(struct vb_conn *c, const struct vb_cm_event *ev)
+{
+	const struct rdma_ud_param *p = &ev->ud;
 	struct ibv_ah_attr attr = p->ah_attr;
 	struct vb_ud_hello h;
 
-	if (!vb_ud_welcome_get(priv, len, &h)) {
+	if (c->state != VB_CONNECTING)
+		return;
+	if (!vb_ud_welcome_get(ev->priv, ev->priv_len, &h)) {
 		if (vb_ud_of(c->e)->qkey != RDMA_UDP_QKEY) {
 			vb_cm_give_up(c, -EPROTO,
 				      "it is no datagram endpoint of leat, and would not know our "
@@ -155,8 +173,8 @@ vb_ud_answered(struct vb_conn *c, const struct rdma_ud_param *p, const uint8_t *
 			return;
 		}
 		h.qkey = p->qkey;
-		h.priv = priv;
-		h.priv_len = (uint8_t)len;
+		h.priv = ev->priv;
+		h.priv_len = (uint8_t)ev->priv_len;
 	}
 	if (!ethernet(c->e))
 		attr.is_global = 0;
@@ -165,6 +183,17 @@ vb_ud_answered(struct vb_conn *c, const struct rdma_ud_param *p, const uint8_t *
 		return;
 	}
 	up(c, h.priv, h.priv_len);
+}
+
+enum vb_refusal
+vb_ud_refusal(const struct vb_ep *e, const struct vb_cm_event *ev)
+{
+	RTE_SET_USED(e);
+	if (ev->type == RDMA_CM_EVENT_UNREACHABLE && ev->status == SIDR_REJECT)
+		return VB_REJECTED;
+	if (ev->type == RDMA_CM_EVENT_REJECTED || ev->status == SIDR_UNSUPPORTED)
+		return VB_NOT_LISTENING;
+	return VB_NO_ANSWER;
 }
 
 /* ---- listen ---- */
@@ -216,25 +245,41 @@ asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h
 	return true;
 }
 
-bool
-vb_ud_request(struct vb_ep *e, struct rdma_cm_id *id, const uint8_t *priv, uint16_t len,
-	      struct vb_ud_hello *h)
+/* @return false: it was refused */
+static bool
+take_foreign(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_ud_hello *h)
 {
-	if (vb_ud_hello_get(priv, len, h))
-		return !asked_before(e, id, h);
 	if (vb_ud_of(e)->qkey != RDMA_UDP_QKEY || !ethernet(e)) {
-		vb_cm_refuse(e, id,
+		vb_cm_refuse(e, ev->id,
 			     "it is no datagram endpoint of leat; with RoCE, qkey=0x01234567 "
 			     "takes others too");
 		return false;
 	}
-	*h = (struct vb_ud_hello){ .qkey = RDMA_UDP_QKEY, .priv = priv, .priv_len = (uint8_t)len };
+	*h = (struct vb_ud_hello){ .qkey = RDMA_UDP_QKEY,
+				   .priv = ev->priv,
+				   .priv_len = (uint8_t)ev->priv_len };
+	return true;
+}
+
+bool
+vb_ud_request(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_request *req)
+{
+	struct vb_ud_hello *h = &req->hello.ud;
+
+	if (vb_ud_hello_get(ev->priv, ev->priv_len, h) ? asked_before(e, ev->id, h)
+						       : !take_foreign(e, ev, h))
+		return false;
+	req->priv = h->priv;
+	req->len = h->priv_len;
 	return true;
 }
 
 void
-vb_ud_requested(struct vb_conn *c, const struct vb_ud_hello *h)
+vb_ud_requested(struct vb_conn *c, const struct vb_cm_event *ev, const struct vb_request *req)
 {
+	const struct vb_ud_hello *h = &req->hello.ud;
+
+	RTE_SET_USED(ev);
 	c->ud.passive = true;
 	c->ud.foreign = h->qpn == 0;
 	c->ud.attempt = h->attempt;
@@ -339,11 +384,12 @@ vb_ud_end(struct vb_conn *c, int status, const char *text)
 }
 
 void
-vb_ud_ending(struct vb_conn *c)
+vb_ud_ending(struct vb_conn *c, uint64_t now)
 {
 	struct leat_peer *peer = c->peer;
 	struct leat_ep *ep = c->e->ep;
 
+	RTE_SET_USED(now);
 	if (leat_peer_inflight(peer) > 0)
 		return;
 	vb_conn_free(c);

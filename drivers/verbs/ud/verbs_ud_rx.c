@@ -15,9 +15,6 @@
 
 #include "verbs_ud.h"
 
-/* Taken by a poll that has no room for ops. */
-#define DRIVE_BUDGET 8
-
 static inline uint8_t *
 grh_of(const struct vb_ud *u, uint32_t nr)
 {
@@ -185,7 +182,7 @@ vb_ud_poll(struct leat_ep *ep)
 {
 	struct vb_ud *u = vb_ud_of(vb_of(ep));
 	uint32_t room = leat_ep_room(ep);
-	int max = room == 0 ? DRIVE_BUDGET : (int)RTE_MIN(room, (uint32_t)VB_BURST);
+	int max = room == 0 ? VB_DRIVE_BUDGET : (int)RTE_MIN(room, (uint32_t)VB_BURST);
 
 	if (u->rq_head != u->rq_tail)
 		(void)poll_recv(u, max);

@@ -17,7 +17,7 @@
 
 #include <leat_cmocka.h>
 
-#include "verbs_pvt.h"
+#include "rc/verbs_rc.h"
 
 #define DEPTH 24
 #define PEERS 3
@@ -215,7 +215,7 @@ cancel(uint32_t i)
 	if (ops[i].state != LEAT_OP_INFLIGHT)
 		return;
 	ops[i].state = LEAT_OP_CANCEL;
-	assert_int_equal(vb_cancel(&ep, &ops[i]), 0);
+	assert_int_equal(vb_rx_cancel(&e, &ops[i]), 0);
 }
 
 static void

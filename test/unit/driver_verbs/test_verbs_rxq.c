@@ -18,7 +18,8 @@
 
 #include <leat_cmocka.h>
 
-#include "verbs_pvt.h"
+#include "iwarp/verbs_iwarp.h"
+#include "rc/verbs_rc.h"
 
 #define DEPTH 16
 #define PEERS 3
@@ -309,7 +310,7 @@ any_order(void **state)
 		else if (r < 95)
 			arrive(below(&rnd, PEERS), 8);
 		else if (nb_posted > 0 && ops[nb_posted - 1].state == LEAT_OP_INFLIGHT)
-			assert_int_equal(vb_cancel(&ep, &ops[nb_posted - 1]), 0);
+			assert_int_equal(vb_rx_cancel(&e, &ops[nb_posted - 1]), 0);
 		collect();
 	}
 	while (nb_posted < OPS && !TAILQ_EMPTY(&e.rxqs->arrived))

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VERBS_IWARP_H
+#define VERBS_IWARP_H
+
+/* What reliable connections do over iWARP beyond what is in rc/; verbs_iwarp.c says why. */
+
+#include "verbs_pvt.h"
+
+extern const struct vb_rules vb_iwarp_rules;
+/* The addresses that connections come from. 0, or negative errno with leat_err(). */
+int vb_iwarp_addrs(struct vb_dev *d);
+/* Behind n requests with a WRITE among them comes one more, see there. */
+void vb_iwarp_fence(const struct vb_conn *c, struct ibv_send_wr *wr, uint32_t n,
+		    struct ibv_sge *sge);
+/* Where READs are posted: a region for them, and one for peers. 0, or positive errno. */
+int vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags);
+int vb_iwarp_mr_dereg(void *drv);
+/* With the queue pair. */
+int vb_credit_open(struct vb_ep *e, struct vb_conn *c);
+void vb_credit_close(struct vb_ep *e, struct vb_conn *c);
+/* VB_HELLO bytes that go in front of the private data. */
+void vb_hello_write(const struct vb_conn *c, void *buf);
+/* Goes with a refusal, which can't be told from that of a host where nobody listens otherwise. */
+void vb_hello_no(void *buf);
+/* @return bytes of private data that it took: 0 or VB_HELLO */
+uint16_t vb_hello_read(struct vb_hello *out, const void *priv, uint16_t len);
+/* It is up, and this is the other side's hello. */
+void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
+/* For a SEND. @return false: there is none */
+bool vb_credit_take(struct vb_conn *c);
+/* n buffers went to the queue pair. */
+void vb_credit_give(struct vb_conn *c, uint32_t n);
+/* A completion that is of no op: perhaps of credits. */
+void vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc);
+
+#endif /* VERBS_IWARP_H */
