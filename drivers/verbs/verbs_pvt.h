@@ -266,7 +266,7 @@ struct vb_conn {
 	bool reads; /* the other side answers READs and atomics of ours */
 
 	struct vb_rxq *rxq;	  /* without an SRQ */
-	struct vb_credit *credit; /* iWARP */
+	struct vb_credit *credit; /* iWARP, see verbs_iwarp.h */
 	struct vb_ep *e;
 	struct leat_peer *peer; /* NULL: ZOMBIE */
 	struct rdma_cm_id *id;
