@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "ofi_read.h"
+#include "shm_1_17/ofi_shm.h"
 
 /* Indices of an FI_AV_TABLE are small; a provider that hands out others does not get its sources told. */
 #define ADDR_INDEX_MAX (1u << 20)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "ofi_pvt.h"
+#include "shm_1_17/ofi_shm.h"
 
 #define EVENTS 4
 #define SWEEP_US 20000

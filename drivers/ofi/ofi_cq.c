@@ -5,7 +5,8 @@
 #include <inttypes.h>
 
 #include "ofi_read.h"
-#include "ofi_shm_number.h"
+#include "shm_1_17/ofi_shm.h"
+#include "shm_1_17/ofi_shm_number.h"
 
 /* Error entries read in one poll. */
 #define ERRORS_PER_POLL 64

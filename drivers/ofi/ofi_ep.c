@@ -16,6 +16,7 @@
 #include <leat_signals.h>
 
 #include "ofi_read.h"
+#include "shm_1_17/ofi_shm.h"
 
 /* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
 #define SPARE_SLOTS 128

@@ -25,6 +25,7 @@
 #include <rte_common.h>
 
 #include "ofi_pvt.h"
+#include "shm_1_17/ofi_shm.h"
 
 static uint64_t
 fi_access(const struct ofi_ep *e, uint32_t access)

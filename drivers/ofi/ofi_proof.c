@@ -51,6 +51,7 @@
 #include <leat_le.h>
 
 #include "ofi_read.h"
+#include "shm_1_17/ofi_shm.h"
 
 /* So many statements have room in a region with the common key. */
 #define STATEMENTS 32768

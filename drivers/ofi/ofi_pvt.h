@@ -23,11 +23,7 @@
  *     ofi_read.[ch]   READs in the middle of their answer
  *     ofi_wait.c      sleeping until something happens
  *     ofi_window.c    provider sockets: receive windows that would close for ever
- *     ofi_shm.c       provider shm: keys checked at the initiator, connections that ended
- *     ofi_shm_number.h provider shm: to which connection a long message belongs
- *     ofi_shm_reg.c   provider shm: endpoints of one process that hold one another
- *     ofi_shm_dead.c  provider shm: what killed processes leave behind
- *     ofi_shm_cmd.c   provider shm: ops that they left half written
+ *     shm_1_17/       libfabric 1.17's provider shm: its keys, its memory, what killed processes leave
  *
  * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
  * (FI_THREAD_DOMAIN).
@@ -144,6 +140,10 @@ int ofi_provider_env(const char *dev, const struct ofi_provider *p);
 int ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *err);
 /* mr_mode bits that the driver handles. */
 uint64_t ofi_provider_mr_modes(void);
+
+struct ofi_shm;
+struct ofi_shm_reg;
+struct ofi_shm_region;
 
 /* ---- device ---- */
 
@@ -291,7 +291,7 @@ struct ofi_peer {
 	uint64_t recv_deadline; /* the same for receives */
 	int status;		/* with which its ops end */
 	uint32_t injected;	/* since the last completion of a send */
-	uint32_t nr; /* provider shm: see ofi_shm_number.h; it stays when the peer goes */
+	uint32_t nr; /* provider shm: see shm_1_17/ofi_shm_number.h; it stays when the peer goes */
 	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
 	bool dead;		  /* the other process is gone, or its host */
 	bool gone; /* provider shm: the other endpoint is closed, nothing comes from it any more */
@@ -589,57 +589,5 @@ void ofi_ep_disarm(struct leat_ep *ep);
 
 /* OFI_Q_PEEKS: from time to time gives the provider's new sockets the room that they need. */
 void ofi_window_step(struct ofi_ep *e, uint64_t now);
-
-/* ---- provider shm ---- */
-
-struct ofi_shm;
-struct ofi_shm_reg;
-struct ofi_shm_region;
-
-/* Makes the key table, registers the endpoint, and appends the table's name to its address. */
-int ofi_shm_init(struct ofi_ep *e);
-void ofi_shm_fini(struct ofi_ep *e);
-/* Maps the key table of an address and registers it; undone by ofi_shm_detach(). */
-int ofi_shm_attach(struct ofi_ep *e, struct ofi_addr *a);
-void ofi_shm_detach(struct ofi_ep *e, struct ofi_addr *a);
-/* The own entry for a statement, and whether that of an address holds what it should. */
-uint8_t *ofi_shm_statement(const struct ofi_ep *e, uint16_t peer, size_t *size);
-bool ofi_shm_stated(const struct ofi_addr *a, uint64_t place, const uint8_t *want, size_t len);
-/* Is the endpoint at the other side gone, so that nothing of it can arrive any more? */
-bool ofi_shm_gone(const struct ofi_addr *a);
-/* A key for a region: into the table, out of it. */
-int ofi_shm_key_add(struct ofi_ep *e, uint64_t base, uint64_t len, uint32_t access, uint64_t *key);
-void ofi_shm_key_del(struct ofi_ep *e, uint64_t key);
-/* 0, -EACCES or -ERANGE. */
-int ofi_shm_key_check(const struct ofi_addr *a, const struct leat_op *op);
-
-/* A connection of this peer begins: it gets the next number. */
-void ofi_shm_conn_begin(struct ofi_ep *e, uint16_t peer);
-/* A send is about to be given back that the peer may yet copy. */
-void ofi_shm_give_back(struct ofi_ep *e, uint16_t peer);
-/* Asked after a long message was copied: may its sender have had the buffer back? */
-bool ofi_shm_void(const struct ofi_addr *a, uint64_t data);
-
-/* The provider's memory of an endpoint; NULL if it can't be had: then nothing is repaired. */
-struct ofi_shm_region *ofi_shm_region_open(const char *prov_name);
-void ofi_shm_region_close(struct ofi_shm_region *s);
-/* Looks after the locks of a peer and of this endpoint, when that peer is killed. Ended by unwatch. */
-void ofi_shm_watch(struct ofi_shm_region *s, struct ofi_shm_region *mine, int pidfd);
-/* Is it alive, or known to have left no lock taken? NULL: nobody looks, so it is. */
-bool ofi_shm_settled(const struct ofi_shm_region *s);
-/* Closes the region: at once, or when it is settled. */
-void ofi_shm_unwatch(struct ofi_shm_region *s);
-/* A peer is gone and its ops were finished: gives the provider the answers that it waits for. */
-void ofi_shm_answer(struct ofi_ep *e, const struct ofi_addr *a);
-
-/* Process-wide registry of endpoints, by provider address. */
-struct ofi_shm_reg *ofi_shm_reg_add(struct ofi_ep *e, const char *name);
-/* NULL: not of this process. */
-struct ofi_shm_reg *ofi_shm_reg_hold(const char *name);
-void ofi_shm_reg_release(struct ofi_shm_reg *r);
-/* Has its endpoint been closed? */
-bool ofi_shm_reg_closed(struct ofi_shm_reg *r);
-/* The endpoint is closed. @return true: others still hold it, the last of them will free it */
-bool ofi_shm_reg_bury(struct ofi_shm_reg *r);
 
 #endif /* OFI_PVT_H */

@@ -10,7 +10,8 @@
 #include <rte_prefetch.h>
 
 #include "ofi_read.h"
-#include "ofi_shm_number.h"
+#include "shm_1_17/ofi_shm.h"
+#include "shm_1_17/ofi_shm_number.h"
 
 /* The local descriptor of an op's buffer. @return false: its region does not hold the buffer */
 static inline bool
@@ -71,7 +72,7 @@ post_recv(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_s
 	return unlikely(ret == -FI_ENOMEM) ? -FI_EAGAIN : ret;
 }
 
-/* The receiver copies it: see ofi_shm_number.h. */
+/* The receiver copies it: see shm_1_17/ofi_shm_number.h. */
 static ssize_t
 send_numbered(struct ofi_ep *e, const struct leat_op *op, void *desc, fi_addr_t dst, void *ctx)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ofi_shm_mem.h"
+#include "shm_1_17/ofi_shm_mem.h"
 #include "leat_cmocka.h"
 
 #define SIZE 8

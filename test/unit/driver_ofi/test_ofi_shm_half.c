@@ -32,7 +32,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include "ofi_shm_mem.h"
+#include "shm_1_17/ofi_shm_mem.h"
 #include "stepper.h"
 
 #define QUEUE 64 /* commands of an endpoint */

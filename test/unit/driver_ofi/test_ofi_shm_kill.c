@@ -17,7 +17,7 @@
 
 #include <rdma/fabric.h>
 
-#include "ofi_shm_mem.h"
+#include "shm_1_17/ofi_shm_mem.h"
 #include "pair.h"
 #include "stepper.h"
 

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "ofi_shm_number.h"
+#include "shm_1_17/ofi_shm_number.h"
 #include "pair.h"
 
 #define DEV "fabric_ofi0"

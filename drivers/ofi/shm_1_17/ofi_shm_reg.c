@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "ofi_pvt.h"
+#include "ofi_shm.h"
 
 struct ofi_shm_reg {
 	LIST_ENTRY(ofi_shm_reg) link;

@@ -46,7 +46,7 @@
 
 #include <leat_thread.h>
 
-#include "ofi_pvt.h"
+#include "ofi_shm.h"
 #include "ofi_shm_mem.h"
 
 #define LOCK_HELD_MS 150

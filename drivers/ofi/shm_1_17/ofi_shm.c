@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ofi_pvt.h"
+#include "ofi_shm.h"
 #include "ofi_shm_number.h"
 
 #define ENTRIES 1024
