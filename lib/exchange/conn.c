@@ -15,19 +15,12 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Pauses between rounds over a connector's addresses. */
-#define BACKOFF_MIN_US 1000
-#define BACKOFF_MAX_US 100000
-/* An address gets at least this long, however many there are. */
-#define ADDR_MIN_US 200000
 /* A connector that was accepted gets at least this long, though its time be up. */
 #define PROVE_US 1000000
 /* How long the last message and the other side's end of connection are waited for. */
 #define CLOSING_US 1000000
 /* Reads of a closing connection per event; what comes is thrown away. */
 #define CLOSING_READS 4
-
-static void conn_next_addr(struct exchange_conn *c);
 
 static void
 conn_sockopt(struct exchange_conn *c, int level, int name, int value, const char *what)
@@ -110,111 +103,11 @@ exchange_conn_busy(struct exchange_conn *c, const char *why)
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, why);
 }
 
-/* ---- connector: attempts -------------------------------------------------------------------- */
+/* ---- what is sent first --------------------------------------------------------------------- */
 
-static const char *
-cause_hint(int err)
+void
+exchange_conn_hello(struct exchange_conn *c)
 {
-	switch (err) {
-	case ECONNREFUSED:
-		return "is the listener running there?";
-	case ECONNRESET:
-		return "is a leat listener there, and is it not overloaded?";
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-		return "check address and routes";
-	case ETIMEDOUT:
-		return "check address and firewalls";
-	case EMFILE:
-	case ENFILE:
-		return "raise the limit of open files (ulimit -n)";
-	default:
-		return "check address and permissions";
-	}
-}
-
-/* All attempts failed. */
-static void
-conn_give_up(struct exchange_conn *c)
-{
-	uint64_t ns = leat_cycles_to_ns(c->x->now - c->began);
-	int err = c->cause == 0 ? ETIMEDOUT : -c->cause;
-
-	if (err == EBUSY) {
-		char why[EXCHANGE_TEXT_MAX + 1];
-
-		snprintf(why, sizeof(why), "%.120s", c->text);
-		exchange_end(c, -ECONNREFUSED, "connect %s: busy for %u.%u s: %.100s", c->addr,
-			     (unsigned int)(ns / 1000000000), (unsigned int)(ns / 100000000 % 10),
-			     why);
-		return;
-	}
-	exchange_end(c, err == ENETUNREACH ? -EHOSTUNREACH : -err, "connect %s: %s for %u.%u s: %s",
-		     c->addr, strerror(err), (unsigned int)(ns / 1000000000),
-		     (unsigned int)(ns / 100000000 % 10), cause_hint(err));
-}
-
-static bool
-cause_passes(int err)
-{
-	return err != EACCES && err != EPERM && err != EAFNOSUPPORT && err != EINVAL &&
-	       err != EPROTONOSUPPORT;
-}
-
-/* This attempt failed; err is a positive errno. */
-static void
-conn_attempt_failed(struct exchange_conn *c, int err)
-{
-	/* A refusal says more than other causes, and BUSY more than that. */
-	if (c->cause == 0 || err == EBUSY ||
-	    (c->cause != -EBUSY && (c->cause != -ECONNREFUSED || err == ECONNREFUSED)))
-		c->cause = -err;
-	if (cause_passes(err))
-		c->hope = true;
-	exchange_fd_close(c);
-	conn_next_addr(c);
-}
-
-/* xorshift64, G. Marsaglia: connectors that were turned away together don't come back together. */
-static uint32_t
-pause_us(struct leat_exchange *x, uint32_t max)
-{
-	x->random ^= x->random << 13;
-	x->random ^= x->random >> 7;
-	x->random ^= x->random << 17;
-	return max / 2 + (uint32_t)(x->random >> 33) % (max / 2 + 1);
-}
-
-static void
-conn_backoff(struct exchange_conn *c)
-{
-	uint64_t next = c->x->now + leat_us_to_cycles(pause_us(c->x, c->backoff_us));
-
-	c->backoff_us = RTE_MIN(2 * c->backoff_us, (uint32_t)BACKOFF_MAX_US);
-	c->state = CONN_BACKOFF;
-	exchange_timer_set(c, RTE_MIN(next, c->deadline));
-}
-
-/* The TCP connection is there. */
-static void
-conn_established(struct exchange_conn *c)
-{
-	struct sockaddr_storage us, them;
-	socklen_t us_len = sizeof(us), them_len = sizeof(them);
-
-	/*
-	 * Connecting to a free port of this host, TCP may connect a socket with itself, when the
-	 * port it was given is the one that it wants to reach.
-	 */
-	if (getsockname(c->fd, (struct sockaddr *)&us, &us_len) != 0 ||
-	    getpeername(c->fd, (struct sockaddr *)&them, &them_len) != 0) {
-		conn_attempt_failed(c, errno == ENOTCONN ? ECONNRESET : errno);
-		return;
-	}
-	if (us_len == them_len && memcmp(&us, &them, us_len) == 0) {
-		conn_attempt_failed(c, ECONNREFUSED);
-		return;
-	}
 	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
 	c->state = CONN_HELLO_SENT;
 	c->rx_len = 0;
@@ -222,101 +115,6 @@ conn_established(struct exchange_conn *c)
 	c->tx_len = c->hello_len;
 	exchange_timer_set(c, c->deadline);
 	conn_flush(c);
-}
-
-/* Begins to connect to c->ai_next, or the first one after it that can be tried. */
-static void
-conn_next_addr(struct exchange_conn *c)
-{
-	uint64_t now = c->x->now, slice;
-	const struct addrinfo *ai;
-	unsigned int left = 0;
-
-	if (now >= c->deadline) {
-		conn_give_up(c);
-		return;
-	}
-	if (c->ai_next == NULL) {
-		if (c->hope)
-			conn_backoff(c);
-		else
-			conn_give_up(c);
-		return;
-	}
-	for (ai = c->ai_next; ai != NULL; ai = ai->ai_next)
-		left++;
-	slice = RTE_MAX((c->deadline - now) / left, leat_us_to_cycles(ADDR_MIN_US));
-
-	ai = c->ai_next;
-	c->ai_next = ai->ai_next;
-	c->fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-	if (c->fd < 0) {
-		conn_attempt_failed(c, errno);
-		return;
-	}
-	c->state = CONN_CONNECTING;
-	exchange_timer_set(c, RTE_MIN(now + slice, c->deadline));
-	if ((connect(c->fd, ai->ai_addr, ai->ai_addrlen) != 0 && errno != EINPROGRESS &&
-	     errno != EINTR) ||
-	    exchange_epoll_set(c, EPOLLOUT) != 0)
-		conn_attempt_failed(c, errno);
-}
-
-static void
-conn_round(struct exchange_conn *c)
-{
-	c->ai_next = c->ai;
-	c->hope = false;
-	conn_next_addr(c);
-}
-
-static void
-conn_lookup(struct exchange_conn *c)
-{
-	char host[LEAT_EXCHANGE_ADDR_MAX], port[8];
-
-	/* It was split before, when it came. */
-	if (leat_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port)) == 0)
-		c->lookup = leat_lookup_start(host, port);
-	if (c->lookup == NULL) {
-		/* Too many lookups at a time. */
-		conn_backoff(c);
-		return;
-	}
-	c->state = CONN_RESOLVING;
-	exchange_list_move(c, &c->x->resolving);
-	exchange_timer_set(c, c->deadline);
-}
-
-void
-exchange_conn_start(struct exchange_conn *c, const char *host, const char *port)
-{
-	c->backoff_us = BACKOFF_MIN_US;
-	if (leat_addr_numeric(host, port, false, &c->ai) == 0)
-		conn_round(c);
-	else
-		conn_lookup(c);
-}
-
-void
-exchange_conn_resolve(struct exchange_conn *c)
-{
-	int ret = leat_lookup_done(c->lookup, &c->ai);
-
-	if (ret == -EINPROGRESS)
-		return;
-	c->lookup = NULL;
-	exchange_list_move(c, NULL);
-	if (ret == 0 && c->ai != NULL) {
-		conn_round(c);
-	} else if (ret == EAI_AGAIN || ret == EAI_MEMORY) {
-		/* The name server may come back. */
-		c->cause = -EHOSTUNREACH;
-		conn_backoff(c);
-	} else {
-		exchange_end(c, -EHOSTUNREACH, "connect %s: the host's name can't be resolved: %s",
-			     c->addr, gai_strerror(ret));
-	}
 }
 
 /* ---- what arrives --------------------------------------------------------------------------- */
@@ -371,7 +169,7 @@ conn_rejected(struct exchange_conn *c, const struct exchange_msg *msg)
 		if (c->events != 0)
 			TAILQ_REMOVE(&c->x->events, c, ev_link);
 		c->events = 0;
-		conn_attempt_failed(c, EBUSY);
+		exchange_dial_failed(c, EBUSY);
 	} else if (msg->reason == EXCHANGE_REASON_VERSION)
 		exchange_end(c, -EPROTONOSUPPORT,
 			     "connect %s: it speaks version %u of the address exchange, this is "
@@ -510,7 +308,7 @@ conn_broken(struct exchange_conn *c, int err)
 {
 	switch (c->state) {
 	case CONN_HELLO_SENT:
-		conn_attempt_failed(c, ECONNRESET);
+		exchange_dial_failed(c, ECONNRESET);
 		break;
 	case CONN_REQUESTED:
 		exchange_end(c, -ECONNRESET, "%s withdrew its request", c->addr);
@@ -601,9 +399,9 @@ exchange_conn_event(struct exchange_conn *c, uint32_t events)
 		if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
 			err = errno;
 		if (err != 0)
-			conn_attempt_failed(c, err);
+			exchange_dial_failed(c, err);
 		else if ((events & EPOLLOUT) != 0)
-			conn_established(c);
+			exchange_dial_connected(c);
 		return;
 	}
 	if (c->state == CONN_CLOSING) {
@@ -618,60 +416,6 @@ exchange_conn_event(struct exchange_conn *c, uint32_t events)
 	/* recv() also reports errors, after the bytes that came before them. */
 	if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0 && c->gen == gen && c->fd >= 0)
 		conn_read(c);
-}
-
-void
-exchange_conn_timeout(struct exchange_conn *c)
-{
-	switch (c->state) {
-	case CONN_RESOLVING:
-		exchange_end(c, -ETIMEDOUT,
-			     "connect %s: no answer of the name service in time; check it",
-			     c->addr);
-		break;
-	case CONN_CONNECTING:
-		conn_attempt_failed(c, ETIMEDOUT);
-		break;
-	case CONN_BACKOFF:
-		if (c->x->now >= c->deadline)
-			conn_give_up(c);
-		else if (c->ai != NULL)
-			conn_round(c);
-		else
-			conn_lookup(c);
-		break;
-	case CONN_HELLO_SENT:
-		if (c->cause == -EBUSY) {
-			conn_give_up(c);
-			break;
-		}
-		exchange_end(c, -ETIMEDOUT,
-			     "connect %s: connected, but no answer came; is a leat listener there, "
-			     "polled?",
-			     c->addr);
-		break;
-	case CONN_ACCEPT_SENT:
-	case CONN_PROVING:
-	case CONN_PROOF_SENT:
-		c->x->stats.timeouts++;
-		if (c->connector)
-			exchange_end(
-				c, -ETIMEDOUT,
-				"connect %s: accepted, but the addresses were not proven in time; "
-				"is the fabric open between the two?",
-				c->addr);
-		else
-			exchange_end(c, -ETIMEDOUT, "%s did not go on after it was accepted",
-				     c->addr);
-		break;
-	case CONN_HELLO_WAIT:
-		c->x->stats.timeouts++;
-		exchange_slot_put(c);
-		break;
-	default:
-		exchange_slot_put(c);
-		break;
-	}
 }
 
 void

@@ -411,7 +411,7 @@ leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeou
 	snprintf(c->addr, sizeof(c->addr), "%s", addr);
 	c->hello_len = (uint16_t)exchange_wire_hello(c->tx, EXCHANGE_HELLO, x->kind, data);
 	exchange_id_count(c, true);
-	exchange_conn_start(c, host, port);
+	exchange_dial(c, host, port);
 	return exchange_id(c);
 }
 
@@ -590,7 +590,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 	x->now = now;
 	for (c = TAILQ_FIRST(&x->resolving); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);
-		exchange_conn_resolve(c);
+		exchange_dial_resolve(c);
 	}
 
 	/* Without a listener and connections there is nothing to ask the kernel for. */

@@ -217,14 +217,11 @@ void exchange_source_served(struct leat_exchange *x, const struct exchange_sourc
 /* A TCP connection was accepted; owns fd from here on. */
 void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa,
 			    socklen_t len);
-/* Connector: begins with the lookup, or with the first address. */
-void exchange_conn_start(struct exchange_conn *c, const char *host, const char *port);
+/* Connector: the TCP connection is there. Sends its HELLO. */
+void exchange_conn_hello(struct exchange_conn *c);
 void exchange_conn_event(struct exchange_conn *c, uint32_t events);
-void exchange_conn_timeout(struct exchange_conn *c);
 /* The other side's address is its own. */
 void exchange_conn_proven(struct exchange_conn *c);
-/* The lookup of a connector in RESOLVING may have ended. */
-void exchange_conn_resolve(struct exchange_conn *c);
 /* Puts a message behind what is to be sent, and sends what goes. */
 void exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
 /* Says REJECT, with reason BUSY. */
@@ -232,5 +229,23 @@ void exchange_conn_busy(struct exchange_conn *c, const char *why);
 /* Says REJECT or BYE as the last thing, and takes the id from its owner. */
 void exchange_conn_bye(struct exchange_conn *c, enum exchange_type type,
 		       enum exchange_reason reason, const char *why);
+
+/* ---- dial.c: connectors, until the TCP connection is there ------------------------------------ */
+
+/* Begins with the lookup, or with the first address. */
+void exchange_dial(struct exchange_conn *c, const char *host, const char *port);
+/* The pause is over. */
+void exchange_dial_again(struct exchange_conn *c);
+/* The lookup of a connector in RESOLVING may have ended. */
+void exchange_dial_resolve(struct exchange_conn *c);
+void exchange_dial_connected(struct exchange_conn *c);
+/* This attempt failed; err is a positive errno. */
+void exchange_dial_failed(struct exchange_conn *c, int err);
+/* All attempts failed. */
+void exchange_dial_give_up(struct exchange_conn *c);
+
+/* ---- timeout.c -------------------------------------------------------------------------------- */
+
+void exchange_conn_timeout(struct exchange_conn *c);
 
 #endif /* EXCHANGE_PVT_H */
