@@ -5,7 +5,7 @@
 /*
  * What the files of lib/fabric share.
  *
- *     init.c     leat_init: arguments in, EAL up, devices open
+ *     init.c     leat_init: EAL up, devices open; eal_args.c splits the arguments
  *     driver.c   drivers: registration, list, their arguments; plugin.c loading
  *     dev.c      devices: open, info, close, what devices there are
  *     ep.c       endpoints: create, destroy, the list of all, sleep; ep_close.c shutdown
