@@ -47,6 +47,9 @@ note_eal_arg(struct eal_args *s, const char *arg)
 	if (is_opt(arg, "--proc-type") || is_opt(arg, "--file-prefix") ||
 	    is_opt(arg, "--base-virtaddr"))
 		s->multiproc_said = true;
+	if (strncmp(arg, "-a", 2) == 0 || is_opt(arg, "--allow") || strncmp(arg, "-b", 2) == 0 ||
+	    is_opt(arg, "--block") || is_opt(arg, "--no-pci"))
+		s->pci_said = true;
 }
 
 /* Device argument at argv[i], or NULL. *used: how many arguments it takes. */
@@ -103,13 +106,13 @@ int
 eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 {
 	static char no_huge[] = "--no-huge", in_memory[] = "--in-memory",
-		    no_shconf[] = "--no-shconf";
+		    no_shconf[] = "--no-shconf", no_pci[] = "--no-pci";
 	static char mem_opt[] = "-m", mem_val[] = NO_HUGE_MB;
 	const char *spec;
 	int i, used;
 
 	memset(s, 0, sizeof(*s));
-	/* ours add at most 4, and the NULL at the end */
+	/* ours add at most 5, and the NULL at the end */
 	s->eal_argv = calloc((size_t)argc + 6, sizeof(*s->eal_argv));
 	s->specs = calloc((size_t)argc + 1, sizeof(*s->specs));
 	if (s->eal_argv == NULL || s->specs == NULL)
@@ -143,6 +146,8 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 	/* EAL refuses --in-memory together with --no-huge; --no-shconf is the part of it that matters then. */
 	if (!s->multiproc_said && !s->in_memory_said)
 		s->eal_argv[s->eal_argc++] = s->no_huge ? no_shconf : in_memory;
+	if (!s->pci_said)
+		s->eal_argv[s->eal_argc++] = no_pci;
 	return 0;
 }
 

@@ -21,11 +21,12 @@ struct eal_args {
 	bool no_huge; /* or legacy memory, which EAL treats alike */
 	bool multiproc_said;
 	bool in_memory_said;
+	bool pci_said;
 };
 
 /*
  * Splits argv[1] to argv[end - 1], and adds for EAL what was not said: how to do without hugepages,
- * and not to share its configuration. Returns 0 or -ENOMEM; eal_args_free() either way.
+ * not to share its configuration, and to leave the PCI devices alone. Returns 0 or -ENOMEM; eal_args_free() either way.
  */
 int eal_args_split(struct eal_args *s, int argc, char **argv, int end);
 void eal_args_free(struct eal_args *s);

@@ -41,6 +41,8 @@ struct leat_dev;
  * - no free hugepages and no memory option: `--no-huge`, with one line in the log that says so;
  * - no multi-process option: `--in-memory` (or `--no-shconf` without hugepages), so that any number of
  *   programs run side by side;
+ * - no PCI device named (-a, --allow, -b, --block): `--no-pci`. EAL's drivers would take the NICs
+ *   of the machine for themselves; `-b` with an address of none lets them have all;
  * - EAL's log goes to stderr, so that stdout is the application's.
  *
  * @param argc, argv as main() got them; EAL arguments up to "--" or the end
