@@ -117,8 +117,8 @@ fault_peers_abort(struct fault_ep *fe)
 static void
 requested(struct leat_ep *ep, struct fault_ep *fe, const struct leat_event *ev)
 {
-	const char *from = leat_peer_addr(fe->low, &fe->low->peers[ev->peer]);
-	struct leat_peer *peer = leat_peer_request(ep, from, ev->priv, ev->priv_len);
+	const char *addr = leat_peer_addr(fe->low, &fe->low->peers[ev->peer]);
+	struct leat_peer *peer = leat_peer_request(ep, addr, ev->priv, ev->priv_len);
 
 	if (peer != NULL)
 		(void)peer_open(fe, peer, ev->peer);

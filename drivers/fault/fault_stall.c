@@ -42,7 +42,7 @@ fault_keep(struct fault_ep *fe, struct fault_op *f)
 }
 
 static void
-kept_go_on(struct fault_ep *fe, struct fault_peer *p)
+resume_kept(struct fault_ep *fe, struct fault_peer *p)
 {
 	struct fault_op *f;
 
@@ -70,7 +70,7 @@ fault_stalls_run(struct fault_ep *fe)
 		next = TAILQ_NEXT(p, link);
 		if (now < p->until)
 			continue;
-		kept_go_on(fe, p);
+		resume_kept(fe, p);
 		while ((f = TAILQ_FIRST(&p->waiting)) != NULL) {
 			if (!fault_hand_down(fe, f))
 				break; /* no room: those behind it wait, too */
@@ -92,7 +92,7 @@ fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status)
 		f->len = 0;
 		fault_release(fe, f);
 	}
-	kept_go_on(fe, p);
+	resume_kept(fe, p);
 	if (p->stalled)
 		stall_over(fe, p);
 }

@@ -67,7 +67,7 @@ ring_conn_put(struct ring_conn *conn)
 }
 
 bool
-ring_conn_settle(struct ring_conn *conn, enum ring_conn_state state)
+ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state)
 {
 	uint32_t expected = RING_CONN_REQUEST;
 
@@ -79,7 +79,7 @@ ring_conn_settle(struct ring_conn *conn, enum ring_conn_state state)
 void
 ring_conn_reject(struct ring_conn *conn)
 {
-	if (ring_conn_settle(conn, RING_CONN_REJECTED))
+	if (ring_conn_decide(conn, RING_CONN_REJECTED))
 		ring_bell(conn->mbox[0]);
 }
 
@@ -109,7 +109,7 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 	conn->datagram = rep->datagram;
 	conn->mbox[0] = rep->mbox;
 	ring_mbox_get(rep->mbox);
-	snprintf(conn->from, sizeof(conn->from), "ring:%s", leat_ep_name(rep->ep));
+	snprintf(conn->connector, sizeof(conn->connector), "ring:%s", leat_ep_name(rep->ep));
 	set_priv(conn, 0, params);
 	return conn;
 }
@@ -155,7 +155,7 @@ ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 		return -ENOMEM;
 	set_priv(conn, 1, params);
 	/* If it was abandoned meanwhile the next progress says so. */
-	if (ring_conn_settle(conn, RING_CONN_UP)) {
+	if (ring_conn_decide(conn, RING_CONN_UP)) {
 		link->state = RING_LINK_ACCEPTED;
 		ring_bell(conn->mbox[0]);
 	}
@@ -182,7 +182,7 @@ take_request(struct leat_ep *ep, struct ring_ep *rep, struct ring_conn *conn)
 	struct ring_link *link = NULL;
 
 	if (conn->datagram == rep->datagram)
-		peer = leat_peer_request(ep, conn->from, conn->priv[0], conn->priv_len[0]);
+		peer = leat_peer_request(ep, conn->connector, conn->priv[0], conn->priv_len[0]);
 	if (peer != NULL) {
 		link = ring_link_new(rep, peer, conn, 1, RING_LINK_REQUESTED);
 		peer->drv = link;
@@ -217,7 +217,7 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 
 	if (!link->sent)
 		link->sent = ring_name_send(link->addr, conn);
-	/* STATE: pairs with ring_conn_settle() of the acceptor */
+	/* STATE: pairs with ring_conn_decide() of the acceptor */
 	switch (__atomic_load_n(&conn->state, __ATOMIC_ACQUIRE)) {
 	case RING_CONN_UP:
 		TAILQ_REMOVE(&rep->pending, link, pending);
@@ -232,7 +232,7 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		break;
 	}
 	/* Accepted at the last moment: the next call sees it. */
-	if (now < link->deadline || !ring_conn_settle(conn, RING_CONN_ABANDONED))
+	if (now < link->deadline || !ring_conn_decide(conn, RING_CONN_ABANDONED))
 		return;
 	if (link->sent) {
 		ring_bell(conn->mbox[1]);

@@ -103,7 +103,7 @@ ring_link_heat(struct ring_ep *rep, struct ring_link *link)
 	if (rep->nb_hot < RING_HOT) {
 		i = rep->nb_hot++;
 	} else {
-		i = rep->hand++ % RING_HOT;
+		i = rep->clock_hand++ % RING_HOT;
 		rep->hot[i]->hot = 0;
 	}
 	rep->hot[i] = link;
@@ -126,7 +126,7 @@ link_remove(struct ring_ep *rep, struct ring_link *link)
 }
 
 static void
-tell_closed(struct ring_link *link, enum ring_closed closed)
+report_closed(struct ring_link *link, enum ring_closed closed)
 {
 	struct ring_conn *conn = link->conn;
 	struct ring_mbox *other = conn->mbox[link->side ^ 1];
@@ -180,7 +180,7 @@ ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed clo
 	recall_all(ep, link, err);
 	link->state = RING_LINK_CLOSING;
 	rep->nb_closing++;
-	tell_closed(link, closed);
+	report_closed(link, closed);
 	ring_link_try_down(ep, link);
 }
 
@@ -188,9 +188,9 @@ ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed clo
 static void
 link_abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
 {
-	(void)ring_conn_settle(link->conn,
+	(void)ring_conn_decide(link->conn,
 			       link->side == 0 ? RING_CONN_ABANDONED : RING_CONN_REJECTED);
-	tell_closed(link, closed); /* matters if it was accepted */
+	report_closed(link, closed); /* matters if it was accepted */
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }
@@ -245,7 +245,7 @@ ring_links_free(struct ring_ep *rep, enum ring_closed closed)
 	while (rep->nb_links > 0) {
 		link = rep->links[rep->nb_links - 1];
 		if (link->state == RING_LINK_UP)
-			tell_closed(link, closed);
+			report_closed(link, closed);
 		link_remove(rep, link);
 		ring_link_free(link);
 	}

@@ -156,7 +156,7 @@ struct ring_ep {
 	uint32_t start; /* of the next poll */
 	uint32_t nb_hot;
 	uint32_t hot_start;
-	uint32_t hand; /* hot set: next to be replaced */
+	uint32_t clock_hand; /* hot set: next to be replaced */
 	int64_t copy_left;
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
 	struct ring_recv *recvs;
@@ -254,7 +254,7 @@ ring_bell(struct ring_mbox *mbox)
 
 void ring_conn_put(struct ring_conn *conn);
 /* Leaves REQUEST. @return false: it had left it already */
-bool ring_conn_settle(struct ring_conn *conn, enum ring_conn_state state);
+bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
 /* Answers a request with no, unless it was taken back. */
 void ring_conn_reject(struct ring_conn *conn);
 int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,

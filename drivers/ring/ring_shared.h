@@ -179,7 +179,7 @@ struct ring_conn {
 	bool datagram; /* the connector's kind; the other must be of the same */
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_EP_PRIV_MAX];
-	char from[LEAT_ADDR_MAX];
+	char connector[LEAT_ADDR_MAX]; /* its name, for people */
 	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
 	struct {
 		uint32_t closed; /* CLOSED: enum ring_closed */

@@ -144,7 +144,7 @@ limits(struct vb_dev *d)
 }
 
 static void
-tell(const struct vb_dev *d)
+report(const struct vb_dev *d)
 {
 	char src[LEAT_ADDR_MAX] = "-";
 
@@ -178,7 +178,7 @@ vb_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		rte_errno = err;
 		return -err;
 	}
-	tell(d);
+	report(d);
 	leat_dev_drv_set(dev, d);
 	return 0;
 }

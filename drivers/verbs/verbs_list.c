@@ -98,7 +98,7 @@ lanes(unsigned int code)
 }
 
 static void
-tell_link(const struct port *p)
+report_link(const struct port *p)
 {
 	unsigned int tenths = lane_speed(p->pattr.active_speed) * lanes(p->pattr.active_width);
 	char buf[32] = "unknown";
@@ -116,7 +116,7 @@ tell_link(const struct port *p)
 
 /* Each GID with its index, and the network interface behind them. */
 static void
-tell_gids(const struct port *p)
+report_gids(const struct port *p)
 {
 	bool eth = p->pattr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	char addr[INET6_ADDRSTRLEN], line[96], netdev[IF_NAMESIZE] = "";
@@ -148,7 +148,7 @@ tell_gids(const struct port *p)
 }
 
 static void
-tell_limits(const struct port *p)
+report_limits(const struct port *p)
 {
 	const struct ibv_device_attr *a = p->attr;
 	char buf[sizeof(a->fw_ver) + 1];
@@ -173,18 +173,18 @@ tell_limits(const struct port *p)
 }
 
 static void
-tell_port(const struct port *p)
+report_port(const struct port *p)
 {
 	text(p, "device", p->dev);
 	number(p, "port", p->nr);
-	tell_link(p);
-	tell_gids(p);
-	tell_limits(p);
+	report_link(p);
+	report_gids(p);
+	report_limits(p);
 }
 
 /* All ports of a device, each as the --vdev that opens it. */
 static void
-tell_device(struct ibv_device *ibdev, const struct leat_dev_sink *to)
+report_device(struct ibv_device *ibdev, const struct leat_dev_sink *to)
 {
 	const char *name = ibv_get_device_name(ibdev);
 	struct ibv_device_attr attr;
@@ -209,7 +209,7 @@ tell_device(struct ibv_device *ibdev, const struct leat_dev_sink *to)
 		if (attr.phys_port_cnt > 1)
 			snprintf(spec, sizeof(spec), "fabric_verbs0,dev=%s,port=%u", name, nr);
 		to->device(to->arg, spec);
-		tell_port(&p);
+		report_port(&p);
 	}
 	if (p.ctx != NULL && ibv_close_device(p.ctx) != 0)
 		LEAT_LOG(WARNING, driver, "%s: close device: %s", name, strerror(errno));
@@ -234,7 +234,7 @@ vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 		if (ibv_query_port(d->ctx, d->port, &p.pattr) != 0)
 			return leat_err(EIO, "%s: query port %u: %s", d->name, d->port,
 					strerror(errno));
-		tell_port(&p);
+		report_port(&p);
 		return 0;
 	}
 	errno = 0;
@@ -246,7 +246,7 @@ vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 		return i;
 	}
 	for (i = 0; i < n; i++)
-		tell_device(list[i], to);
+		report_device(list[i], to);
 	ibv_free_device_list(list);
 	return 0;
 }

@@ -57,11 +57,11 @@ vb_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 void
 vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
 {
-	char from[LEAT_ADDR_MAX];
+	char addr[LEAT_ADDR_MAX];
 
-	vb_addr_str(rdma_get_peer_addr(id), from, sizeof(from));
+	vb_addr_str(rdma_get_peer_addr(id), addr, sizeof(addr));
 	LEAT_LOG(INFO, driver, "%s: endpoint %s: request of %s refused: %s", e->dev->name,
-		 leat_ep_name(e->ep), from, why);
+		 leat_ep_name(e->ep), addr, why);
 	if (vb_cm_say_no(e, id) != 0)
 		LEAT_LOG(DEBUG, driver, "%s: rdma_reject: %s", e->dev->name, strerror(errno));
 	if (rdma_destroy_id(id) != 0)
@@ -73,7 +73,7 @@ void
 vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 {
 	const struct vb_transport *t = e->dev->transport;
-	char from[LEAT_ADDR_MAX];
+	char addr[LEAT_ADDR_MAX];
 	struct vb_request req;
 	struct leat_peer *peer;
 	struct vb_conn *c;
@@ -89,8 +89,8 @@ vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 	}
 	if (!t->request(e, ev, &req))
 		return;
-	vb_addr_str(rdma_get_peer_addr(ev->id), from, sizeof(from));
-	peer = leat_peer_request(e->ep, from, req.priv, req.len);
+	vb_addr_str(rdma_get_peer_addr(ev->id), addr, sizeof(addr));
+	peer = leat_peer_request(e->ep, addr, req.priv, req.len);
 	if (peer == NULL) {
 		vb_cm_refuse(e, ev->id, "no room for another peer");
 		return;

@@ -213,7 +213,7 @@ int vb_wc_end_status(unsigned int status, bool recv);
 /* ---- connections ---- */
 
 /* The sender of a datagram. Without a GRH it has no GID: then the LID ends a row of zeros. */
-struct vb_from {
+struct vb_sender {
 	union ibv_gid gid;
 	uint32_t qpn; /* 0: not known; in the map of senders: free */
 };
@@ -244,7 +244,7 @@ struct vb_ep;
 
 /* What of a connection only datagram endpoints have; see verbs_ud_conn.c. */
 struct vb_ud_conn {
-	struct vb_from from;
+	struct vb_sender sender;
 	uint32_t qkey;	  /* of a request */
 	uint32_t attempt; /* its number; 0: none yet */
 	uint16_t lid;	  /* of a request */
@@ -295,7 +295,7 @@ struct vb_conn {
 struct vb_slot {
 	struct leat_op *op; /* NULL: free */
 	uint64_t seq;	    /* order of posting */
-	bool hw;	    /* in the SRQ; otherwise it waits for that */
+	bool srq_posted;    /* in the SRQ; otherwise it waits for that */
 	bool cancel;	    /* nobody wants it any more */
 };
 
@@ -312,7 +312,7 @@ struct vb_rxqs {
 enum vb_loop_state {
 	VB_LOOP_NONE = 0,
 	VB_LOOP_READY,
-	VB_LOOP_BROKEN, /* ran into an empty SRQ; is made anew when it is needed */
+	VB_LOOP_FAILED, /* ran into an empty SRQ; is made anew when it is needed */
 	VB_LOOP_UNABLE, /* the device can't do it */
 };
 
@@ -320,7 +320,7 @@ struct vb_loop {
 	struct ibv_qp *tx, *rx;
 	uint32_t tx_qpn, rx_qpn;
 	uint32_t inflight; /* sends that were not completed */
-	uint32_t owed;	   /* receives that they have still to take */
+	uint32_t untaken;  /* receives that the sends have still to take */
 	uint8_t state;
 	bool empty;	/* it found the SRQ empty ... */
 	uint32_t mark;	/* ... at that value of vb_ep.posts */
@@ -342,7 +342,7 @@ struct vb_ep {
 	uint32_t tx_depth;
 	uint32_t inline_max;
 	uint32_t signal;
-	uint32_t hw; /* receives in the SRQ; without one: buffers in queue pairs */
+	uint32_t rx_posted; /* receives in the SRQ; without one: buffers in queue pairs */
 	uint16_t nb_peers;
 	bool drain; /* receives are being taken back, see verbs_rc_rx.c */
 	bool dead;  /* QPs and SRQ are gone */
@@ -359,8 +359,8 @@ struct vb_ep {
 	uint32_t *free; /* stack of free slots */
 	uint32_t nb_free;
 	uint32_t rx_depth;
-	uint64_t seq;	 /* of the next one posted */
-	uint64_t hw_seq; /* the highest that went into the SRQ, + 1 */
+	uint64_t seq;	  /* of the next one posted */
+	uint64_t srq_seq; /* the highest that went into the SRQ, + 1 */
 
 	/* line 2 */
 	uint32_t last_qpn; /* of the last completion, and its peer */
@@ -370,11 +370,11 @@ struct vb_ep {
 	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
 
 	/* taking receives back */
-	uint32_t posts;		     /* lists that went into the SRQ */
-	uint32_t nb_cancel;	     /* in the SRQ, and nobody wants them any more */
-	uint32_t *soft;		     /* slots that are not in the SRQ, by seq: a ring */
-	uint32_t soft_head, nb_soft; /* its first, and number */
-	uint32_t soft_mask;
+	uint32_t posts;		 /* lists that went into the SRQ */
+	uint32_t nb_cancel;	 /* in the SRQ, and nobody wants them any more */
+	uint32_t *sw_queue;	 /* slots that are not in the SRQ, by seq: a ring */
+	uint32_t sw_head, nb_sw; /* its first, and number */
+	uint32_t sw_mask;
 	struct vb_loop loop;
 
 	/* slow */

@@ -142,9 +142,9 @@ struct chan_map {
 	void *mem; /* NULL: the caller's */
 	uint64_t bytes;
 	int fd; /* the file, or -1; another process may have a copy, so nothing is locked by it */
-	char *name;	     /* of shared memory, or NULL */
-	struct entry *guard; /* guard.c; NULL: it can't shrink */
-	_Atomic bool gone;   /* its file was cut off: nothing of the block is there */
+	char *name;		/* of shared memory, or NULL */
+	struct entry *guard;	/* guard.c; NULL: it can't shrink */
+	_Atomic bool truncated; /* its file was cut off: nothing of the block is there */
 	/* Of NOTIFY_EVENTFD: each participant's, by slot. */
 	_Atomic uint32_t nb_efd; /* as many as there may be participants; 0: none */
 	int efd[LEAT_CHANNEL_PARTICIPANTS_MAX];

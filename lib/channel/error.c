@@ -33,7 +33,7 @@ void
 chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 {
 	ch->broken = true;
-	if (ch->map != NULL && atomic_load_explicit(&ch->map->gone, memory_order_acquire)) {
+	if (ch->map != NULL && atomic_load_explicit(&ch->map->truncated, memory_order_acquire)) {
 		chan_set_error(EPROTO, "channel: its memory is gone: its file was cut off");
 		return;
 	}

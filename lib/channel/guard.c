@@ -76,7 +76,7 @@ replace(uintptr_t at)
 				continue;
 			map = atomic_load_explicit(&c->entries[i].map, memory_order_relaxed);
 			/* Another thread was faster. */
-			if (atomic_load_explicit(&map->gone, memory_order_acquire))
+			if (atomic_load_explicit(&map->truncated, memory_order_acquire))
 				return true;
 			b = mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -86,7 +86,7 @@ replace(uintptr_t at)
 			atomic_store_explicit(&b->write, 1, memory_order_relaxed);
 			atomic_store_explicit(&b->read, 1, memory_order_relaxed);
 			atomic_store_explicit(&b->free, 1, memory_order_relaxed);
-			atomic_store_explicit(&map->gone, true, memory_order_release);
+			atomic_store_explicit(&map->truncated, true, memory_order_release);
 			return true;
 		}
 	}

@@ -73,7 +73,7 @@ chan_map_attach(struct chan_map *map, void *mem, uint64_t bytes,
 
 	if (ch == NULL) {
 		chan_map_put(map);
-	} else if (atomic_load_explicit(&map->gone, memory_order_acquire)) {
+	} else if (atomic_load_explicit(&map->truncated, memory_order_acquire)) {
 		saved = -chan_corrupt(ch, "its memory", 0);
 		leat_channel_close(ch);
 		ch = NULL;

@@ -473,9 +473,9 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 
 /* Was the file cut off? Then what was read of a frame may be zeros that came in its place. */
 static inline bool
-is_gone(const struct leat_channel *ch)
+is_truncated(const struct leat_channel *ch)
 {
-	return atomic_load_explicit(&ch->map->gone, memory_order_relaxed);
+	return atomic_load_explicit(&ch->map->truncated, memory_order_relaxed);
 }
 
 int
@@ -494,7 +494,7 @@ leat_channel_consume(struct leat_channel *ch)
 			release(ch, ch->held[i].pos, ch->held[i].value, notify && i == n - 1);
 	}
 	ch->nb_held = 0;
-	if (__builtin_expect(is_gone(ch), 0))
+	if (__builtin_expect(is_truncated(ch), 0))
 		return chan_corrupt(ch, "its memory", 0);
 	chan_count(ch, LEAT_CHANNEL_RECEIVED, n);
 	chan_notify(ch, true);
@@ -515,7 +515,7 @@ leat_channel_consume_some(struct leat_channel *ch, unsigned int n)
 		release(ch, ch->held[i].pos, ch->held[i].value, i == n - 1);
 	ch->nb_held -= n;
 	memmove(&ch->held[0], &ch->held[n], ch->nb_held * sizeof(ch->held[0]));
-	if (is_gone(ch))
+	if (is_truncated(ch))
 		return chan_corrupt(ch, "its memory", 0);
 	chan_count(ch, LEAT_CHANNEL_RECEIVED, n);
 	chan_notify(ch, true);

@@ -131,7 +131,7 @@ leat_channel_inspect_name(const char *name, struct leat_channel_info *info)
 		ret = chan_view(&view, mem, (uint64_t)st.st_size);
 	if (ret == 0)
 		ret = leat_channel_inspect(&view, info);
-	if (atomic_load_explicit(&map.gone, memory_order_acquire))
+	if (atomic_load_explicit(&map.truncated, memory_order_acquire))
 		ret = chan_err(EPROTO, "channel inspect %s: its file was cut off", name);
 	chan_unguard(&map);
 	munmap(mem, (size_t)st.st_size);

@@ -180,7 +180,7 @@ key_list(const struct leat_driver *drv, char *buf, size_t len)
 
 /* ", which fabric_x has", for a key that another driver knows. */
 static const char *
-key_elsewhere(const char *key, char *buf, size_t len)
+known_by_other(const char *key, char *buf, size_t len)
 {
 	int i;
 
@@ -197,7 +197,7 @@ key_elsewhere(const char *key, char *buf, size_t len)
 struct rte_kvargs *
 leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name, const char *args)
 {
-	char known[160], elsewhere[64];
+	char known[160], owner[64];
 	struct rte_kvargs *kv;
 	unsigned int i, j;
 
@@ -212,7 +212,7 @@ leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name, const ch
 
 		if (!key_known(drv, key)) {
 			leat_err(EINVAL, "%s: unknown argument '%s'%s; %s knows: %s", dev_name, key,
-				 key_elsewhere(key, elsewhere, sizeof(elsewhere)), drv->name,
+				 known_by_other(key, owner, sizeof(owner)), drv->name,
 				 key_list(drv, known, sizeof(known)));
 			goto bad;
 		}

@@ -209,7 +209,7 @@ LEAT_API int leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, u
 
 /**
  * A remote endpoint wants to connect. Raises LEAT_EV_CONNECT_REQ.
- * @param from its address, for people
+ * @param from the address of the peer, for people
  * @return the new peer, or NULL if the table is full (the driver rejects)
  */
 LEAT_API struct leat_peer *leat_peer_request(struct leat_ep *ep, const char *from, const void *priv,

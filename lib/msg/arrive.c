@@ -225,7 +225,7 @@ msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct le
 }
 
 static __rte_noinline void
-rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+rx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	c->rx_out--;
 	if (unlikely(c->state != MSG_OPEN))
@@ -233,7 +233,7 @@ rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 	if (op == &s->data) {
 		s->flags &= (uint16_t)~MSG_DATA_OUT;
 		if (unlikely((s->flags & MSG_EARLY) != 0))
-			msg_early_back(c, s, op);
+			msg_early_complete(c, s, op);
 		else
 			msg_payload_arrived(c, s, op);
 		return;
@@ -253,7 +253,7 @@ rx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 }
 
 static __rte_noinline void
-ctrl_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+ctrl_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	uint32_t le[2];
 
@@ -290,14 +290,15 @@ cancelled_behind(const struct leat_msg_req *req)
 }
 
 /*
- * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for it. Only what the
- * application needs is done, the rest is owed.
- * @param words one of a word or two, or false is returned: then nothing is called, and nothing has to be saved for a call
+ * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for
+ * it. Only what the application needs is done, the rest is deferred.
+ * @param words the message is one of a word or two, or false is returned: then nothing is called,
+ *   and no register has to be saved for a call
  * @return false: it is not the usual case; nothing was done
  */
 static __rte_always_inline bool
-small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
-	   const struct leat_op *op, bool words)
+small_arrived(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
+	      const struct leat_op *op, bool words)
 {
 	struct leat_msg_req *req = c->recvq.head;
 	const uint64_t len = op->len - MSG_HEAD_LEN;
@@ -319,34 +320,34 @@ small_back(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
 	else
 		msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
 	msg_list_give_first(m, &c->recvq, req, len);
-	m->owed = s;
+	m->deferred = s;
 	return true;
 }
 
 void __rte_noinline
-msg_settle_owed(struct leat_msg *m)
+msg_complete_deferred(struct leat_msg *m)
 {
-	struct msg_slot *s = m->owed;
+	struct msg_slot *s = m->deferred;
 	struct leat_msg_conn *c = s->conn;
 	struct msg_head head;
 
-	m->owed = NULL;
+	m->deferred = NULL;
 	c->rx_out--;
 	m->stats.received++;
 	m->stats.recv_bytes += s->op.len - MSG_HEAD_LEN;
 	delivered(c, s, c->rx_done);
 	memcpy(&head, s->buf, sizeof(head));
-	/* It is right: small_back() has looked. */
+	/* It is right: small_arrived() has looked. */
 	(void)msg_tx_credit(c, rte_le_to_cpu_32(head.credit), rte_le_to_cpu_32(head.granted));
 }
 
 /*
  * A small message is sent, and was given back before. The kind is loaded by itself: flags may just have been stored, and
  * a wider load could not be served from that store, but would wait until it has left the core's buffer.
- * @return as small_back()
+ * @return as small_arrived()
  */
 static __rte_always_inline bool
-sent_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+small_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	if (__atomic_load_n(&s->kind, __ATOMIC_RELAXED) != MSG_SLOT_TX ||
 	    s->flags != (MSG_EAGER | MSG_POSTED | MSG_OP_OUT) || op->status != 0 ||
@@ -358,15 +359,15 @@ sent_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 }
 
 static __rte_noinline void
-op_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+op_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	if (s->kind == MSG_SLOT_RX) {
-		rx_back(c, s, op);
+		rx_complete(c, s, op);
 	} else if (s->kind == MSG_SLOT_TX) {
-		msg_tx_back(c, s, op);
+		msg_tx_complete(c, s, op);
 	} else {
 		msg_work(c);
-		ctrl_back(c, s, op);
+		ctrl_complete(c, s, op);
 	}
 }
 
@@ -375,7 +376,7 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 {
 	uint16_t i, rest = 0;
 
-	msg_settle(m);
+	msg_run_deferred(m);
 	for (i = 0; i < n; i++) {
 		struct leat_op *op = ops[i];
 		struct leat_msg_conn *c;
@@ -387,10 +388,10 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 		}
 		s = op->user;
 		c = s->conn;
-		if (likely(op == c->rx_next) && likely(small_back(m, c, s, op, false)))
-			msg_settle_owed(m);
+		if (likely(op == c->rx_next) && likely(small_arrived(m, c, s, op, false)))
+			msg_complete_deferred(m);
 		else
-			op_back(c, s, op);
+			op_complete(c, s, op);
 	}
 	if (m->work != NULL)
 		msg_run(m);
@@ -405,14 +406,14 @@ leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 	struct msg_slot *s;
 
 	/* One, as in a conversation, and nothing else to do: without a loop, and what has to be saved for one. */
-	if (unlikely(n != 1 || ((uintptr_t)m->work | (uintptr_t)m->owed) != 0))
+	if (unlikely(n != 1 || ((uintptr_t)m->work | (uintptr_t)m->deferred) != 0))
 		return process(m, ops, n);
 	op = ops[0];
 	if (unlikely((uintptr_t)op - m->slots_base >= m->slots_len))
 		return process(m, ops, n);
 	s = op->user;
 	c = s->conn;
-	if (op == c->rx_next ? likely(small_back(m, c, s, op, true)) : sent_back(c, s, op))
+	if (op == c->rx_next ? likely(small_arrived(m, c, s, op, true)) : small_complete(c, s, op))
 		return 0;
 	return process(m, ops, n);
 }

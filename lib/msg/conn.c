@@ -6,7 +6,7 @@
  *     connector    CONNECTING -- hello? --> ........................ CONNECTED: hello? -> OPEN
  *     listener                  CONNECT_REQ: hello? -> CONNECTING -- hello? --> CONNECTED -> OPEN
  *
- * A side that was asked for plain mode says no hello, and a listener says one only to who said one.
+ * A side that was asked for plain mode says no hello; a listener says one only to a peer that did.
  * So leat mode holds exactly if the listener said hello, and both know that.
  */
 
@@ -108,7 +108,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->pending = 0;
 	c->rx_arrived = 0;
 	c->buffer_deadline = 0;
-	c->bulk = c->early = c->closing = c->draining = c->gone = c->settled = c->grant = false;
+	c->bulk = c->early = c->closing = c->draining = false;
+	c->peer_closed = c->status_final = c->grant = false;
 	c->no_buffer = c->got_buffer = c->waits = false;
 	c->status = 0;
 	c->text[0] = '\0';
@@ -353,7 +354,7 @@ leat_msg_conn_mode(const struct leat_msg_conn *c)
 uint16_t
 leat_msg_conn_peer(const struct leat_msg_conn *c)
 {
-	return c->gone ? LEAT_PEER_ANY : c->peer;
+	return c->peer_closed ? LEAT_PEER_ANY : c->peer;
 }
 
 void *

@@ -6,10 +6,10 @@
  *
  *                 length                    payload
  *     MSG_EARLY ----------> (as any other) ---------> done
- *       |  |  \  payload                 length
- *       |  |   `---------> MSG_HERE ------------> done
+ *       |  |  \  payload                    length
+ *       |  |   `---------> MSG_DATA_IN ---------> done
  *       |  | cancel               came back                payload was faster
- *       |  `---------> MSG_RECALL ---------> without one   ------------------> MSG_HERE
+ *       |  `---------> MSG_RECALL ---------> without one   ------------------> MSG_DATA_IN
  *       | length 0                                  came back
  *       `---------> (its receive is not needed) -------------> done
  *
@@ -51,12 +51,12 @@ msg_early_post(struct leat_msg_conn *c)
 static void
 take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
-	const bool here = (s->flags & MSG_HERE) != 0;
+	const bool here = (s->flags & MSG_DATA_IN) != 0;
 
 	if (!msg_fits(c, s->req, len))
 		return;
 	s->len = len;
-	s->flags = (uint16_t)((s->flags & ~(MSG_EARLY | MSG_HERE)) | MSG_ARRIVED);
+	s->flags = (uint16_t)((s->flags & ~(MSG_EARLY | MSG_DATA_IN)) | MSG_ARRIVED);
 	c->rx_bind++;
 	c->rx_data++;
 	/* After one without a payload the next one is not expected to have one. */
@@ -89,7 +89,7 @@ recalled(struct leat_msg_conn *c, struct msg_slot *s)
 }
 
 void
-msg_early_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	const bool recall = (s->flags & MSG_RECALL) != 0, arrived = (s->flags & MSG_ARRIVED) != 0;
 
@@ -100,7 +100,7 @@ msg_early_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op
 			msg_op_failed(c, op);
 		return;
 	}
-	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED)) | MSG_HERE);
+	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED)) | MSG_DATA_IN);
 	if (!arrived)
 		return;
 	c->rx_arrived--;
@@ -117,7 +117,7 @@ msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req)
 		return -EOPNOTSUPP;
 	if ((s->flags & MSG_RECALL) != 0)
 		return -ENOENT;
-	if ((s->flags & MSG_HERE) != 0 || leat_op_cancel(c->ep, &s->data) < 0)
+	if ((s->flags & MSG_DATA_IN) != 0 || leat_op_cancel(c->ep, &s->data) < 0)
 		return -EOPNOTSUPP;
 	s->flags |= MSG_RECALL;
 	return 0;

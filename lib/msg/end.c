@@ -57,7 +57,7 @@ static void
 end(struct leat_msg_conn *c)
 {
 	leave(c);
-	if (!c->gone)
+	if (!c->peer_closed)
 		(void)leat_ep_disconnect(c->ep, c->peer);
 	recall(c);
 	msg_work(c);
@@ -70,12 +70,12 @@ msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 
 	if (c->state >= MSG_ENDING)
 		return;
-	if (!c->settled) {
+	if (!c->status_final) {
 		va_start(ap, fmt);
 		vsnprintf(c->text, sizeof(c->text), fmt, ap);
 		va_end(ap);
 		c->status = status;
-		c->settled = true;
+		c->status_final = true;
 	}
 	c->m->stats.ended_errors++;
 	end(c);
@@ -101,15 +101,15 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 }
 
 void
-msg_gone(struct leat_msg_conn *c, int status, const char *text)
+msg_peer_closed(struct leat_msg_conn *c, int status, const char *text)
 {
-	if (c->gone)
+	if (c->peer_closed)
 		return;
-	c->gone = true;
+	c->peer_closed = true;
 	if (c->peer < c->ep->nb_peers && c->m->by_peer[c->peer] == c)
 		c->m->by_peer[c->peer] = NULL;
-	if (!c->settled) {
-		c->settled = true;
+	if (!c->status_final) {
+		c->status_final = true;
 		c->status = status;
 		snprintf(c->text, sizeof(c->text), "%s", text);
 	}
@@ -123,7 +123,7 @@ msg_gone(struct leat_msg_conn *c, int status, const char *text)
 void
 msg_ending(struct leat_msg_conn *c)
 {
-	if (!c->gone || c->tx_out + c->rx_out > 0)
+	if (!c->peer_closed || c->tx_out + c->rx_out > 0)
 		return;
 	c->state = MSG_OVER;
 	msg_tx_finish(c);
@@ -164,7 +164,7 @@ msg_drain(struct leat_msg_conn *c)
 		snprintf(c->text, sizeof(c->text), "messages were not sent when the time was up");
 	}
 	/* It is over because it was closed here, whatever the peer's last event says. */
-	c->settled = true;
+	c->status_final = true;
 	end(c);
 }
 
@@ -179,7 +179,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	msg_work(c);
 	switch (c->state) {
 	case MSG_CONNECTING:
-		c->settled = true;
+		c->status_final = true;
 		end(c);
 		break;
 	case MSG_OPEN:
@@ -202,11 +202,12 @@ leat_msg_event(struct leat_msg *m, const struct leat_event *ev)
 	struct leat_msg_conn *c;
 	uint16_t i;
 
-	msg_settle(m);
+	msg_run_deferred(m);
 	if (ev->type == LEAT_EV_SHUTDOWN) {
 		for (i = 0; i < m->max_conns; i++) {
 			if (m->conns[i].state != MSG_FREE)
-				msg_gone(&m->conns[i], -ESHUTDOWN, "the endpoint was shut down");
+				msg_peer_closed(&m->conns[i], -ESHUTDOWN,
+						"the endpoint was shut down");
 		}
 		return false;
 	}
@@ -218,7 +219,7 @@ leat_msg_event(struct leat_msg *m, const struct leat_event *ev)
 	if (ev->type == LEAT_EV_CONNECTED)
 		msg_conn_up(c, ev);
 	else
-		msg_gone(c, ev->status, ev->text);
+		msg_peer_closed(c, ev->status, ev->text);
 	return true;
 }
 
@@ -277,7 +278,7 @@ leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 {
 	uint16_t i, got = 0;
 
-	msg_settle(m);
+	msg_run_deferred(m);
 	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
 		struct leat_msg_conn *c = &m->conns[i];
 

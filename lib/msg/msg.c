@@ -211,9 +211,9 @@ void
 leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats)
 {
 	*stats = m->stats;
-	if (m->owed != NULL) {
+	if (m->deferred != NULL) {
 		stats->received++;
-		stats->recv_bytes += m->owed->op.len - MSG_HEAD_LEN;
+		stats->recv_bytes += m->deferred->op.len - MSG_HEAD_LEN;
 	}
 	stats->conns = m->nb_open;
 	stats->credits = m->credits;
@@ -410,9 +410,9 @@ give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 }
 
 static __rte_noinline uint16_t
-go_on(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
+resume(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
-	msg_settle(m);
+	msg_run_deferred(m);
 	if (m->work != NULL)
 		msg_run(m);
 	if (m->later != NULL)
@@ -426,7 +426,7 @@ leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 	/* What is done first: the rest can be done while the application has nothing to do. */
 	if (m->done.head != NULL)
 		return give_out(m, reqs, n);
-	if (unlikely(((uintptr_t)m->work | (uintptr_t)m->later | (uintptr_t)m->owed) != 0))
-		return go_on(m, reqs, n);
+	if (unlikely(((uintptr_t)m->work | (uintptr_t)m->later | (uintptr_t)m->deferred) != 0))
+		return resume(m, reqs, n);
 	return 0;
 }

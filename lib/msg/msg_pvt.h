@@ -64,7 +64,7 @@
 #define MSG_DATA_AHEAD (UINT64_C(4) << 20)
 /*
  * Leat mode: behind a message of so many bytes so many messages may be on the way or here, and no more. The next
- * payload's receive is posted behind those of all heads, and who looks for it by its tag walks over them, with caches
+ * payload's receive is posted behind those of all heads, and a search for it by its tag walks over them, with caches
  * that the last payload has emptied. They announce 1 MiB or more: that keeps a fabric as busy as all credits would.
  */
 #define MSG_BULK (UINT64_C(64) << 10)
@@ -73,7 +73,7 @@
 #define MSG_CTRL 2
 /*
  * Plain mode: receives for so many lengths. Each payload that arrives is compared with all of them before it is
- * known that nobody waits for it yet.
+ * known that no request waits for it yet.
  */
 #define MSG_PLAIN_WINDOW 8u
 
@@ -90,7 +90,7 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_DONE 0x40	  /* rx: it is in the request's buffer */
 #define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
 #define MSG_EARLY 0x100	  /* rx: has a request, and its length has not come; see early.c */
-#define MSG_HERE 0x200	  /* ... but its payload has */
+#define MSG_DATA_IN 0x200 /* ... but its payload has */
 #define MSG_RECALL 0x400  /* ... its request was cancelled, and data is asked back */
 
 struct msg_slot {
@@ -155,7 +155,7 @@ struct leat_msg_conn {
 
 	struct leat_msg *m;
 	struct leat_ep *ep;
-	struct leat_msg_conn *next_work;  /* to be gone on with */
+	struct leat_msg_conn *next_work;  /* has work */
 	struct leat_msg_conn *next_later; /* has something to do when there is time for it */
 	bool in_work, in_later;
 	uint8_t state;
@@ -165,7 +165,7 @@ struct leat_msg_conn {
 	bool grant;	 /* a payload's receive was posted, and the other side not told */
 	bool early;	 /* plain mode: the next payload's receive does not wait for its length */
 	bool no_buffer;	 /* the oldest message has none */
-	bool got_buffer; /* since it last went on */
+	bool got_buffer; /* since it last ran */
 	bool waits;	 /* for a buffer, or for room in the endpoint */
 	uint16_t peer;
 	uint16_t recv_peer; /* the same, or any where the device can't do that */
@@ -196,8 +196,8 @@ struct leat_msg_conn {
 	uint8_t asked;	 /* mode asked for */
 	uint8_t pending; /* events, bits 1 << enum leat_msg_event_type */
 	bool closing, draining;
-	bool gone;    /* the peer has ended: its last event was seen */
-	bool settled; /* status and text are final */
+	bool peer_closed;  /* the peer has ended: its last event was seen */
+	bool status_final; /* status and text are final */
 	int status;
 	char text[LEAT_EVENT_TEXT];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -212,8 +212,8 @@ struct leat_msg {
 	struct leat_msg_conn *later;
 	/* of those that have work some wait for buffers, or for room in the endpoint */
 	bool starved;
-	/* of a small message that its request has, and of which the rest is to be done: msg_settle(); or NULL */
-	struct msg_slot *owed;
+	/* slot of a small message that was given out, whose accounting is deferred; or NULL */
+	struct msg_slot *deferred;
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -401,7 +401,7 @@ msg_eager_next(struct msg_slot *s)
 	return true;
 }
 
-/* Goes on with a connection at the next opportunity. */
+/* Runs a connection at the next opportunity. */
 static inline void
 msg_work(struct leat_msg_conn *c)
 {
@@ -412,7 +412,7 @@ msg_work(struct leat_msg_conn *c)
 	c->m->work = c;
 }
 
-/* Goes on with it in its turn: others wait for buffers, or room in the endpoint, as well. */
+/* Runs it in its turn: other connections wait for buffers, or room in the endpoint, as well. */
 static inline void
 msg_wait(struct leat_msg_conn *c)
 {
@@ -435,16 +435,16 @@ msg_later(struct leat_msg_conn *c)
 }
 
 /*
- * What a small message that came alone leaves to be done when the application has it, and has answered: cursors,
+ * Accounting that a small message defers until the application has it, and has answered: cursors,
  * credit, counters. Whatever reads any of those, or ends a connection, begins with this.
  */
-void msg_settle_owed(struct leat_msg *m);
+void msg_complete_deferred(struct leat_msg *m);
 
 static __rte_always_inline void
-msg_settle(struct leat_msg *m)
+msg_run_deferred(struct leat_msg *m)
 {
-	if (unlikely(m->owed != NULL))
-		msg_settle_owed(m);
+	if (unlikely(m->deferred != NULL))
+		msg_complete_deferred(m);
 }
 
 /* conn.c */
@@ -459,7 +459,7 @@ int msg_numbers_start(void);
 /* msg.c */
 /* Posts requests that can't go at once, or not alone. @return as leat_msg_send() */
 uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
-/* Goes on with the connections that have work. Who can't go on is put on the list again, for the next time. */
+/* Runs the connections that have work. One that can't go on is queued again, for the next call. */
 void msg_run(struct leat_msg *m);
 
 /* tx.c */
@@ -467,7 +467,7 @@ void msg_run(struct leat_msg *m);
 void msg_tx_run(struct leat_msg_conn *c);
 /* Tells the other side of credits and grants, if that is due and no message did. */
 void msg_ctrl_run(struct leat_msg_conn *c);
-void msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Finishes what is sent. */
 void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
@@ -487,7 +487,7 @@ void msg_early_post(struct leat_msg_conn *c);
 /* The length of a message that is MSG_EARLY. */
 void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
 /* Its data came back before that. */
-void msg_early_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* @return as leat_msg_cancel() */
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 
@@ -519,8 +519,8 @@ void msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
 /* An op came back with an error. */
 void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold;
-/* The peer is no more, or never came up. */
-void msg_gone(struct leat_msg_conn *c, int status, const char *text);
+/* The peer closed, or never came up. */
+void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
 /* ENDING: over as soon as nothing is with the device. */
 void msg_ending(struct leat_msg_conn *c);
 /* OVER: sends get the status, and receives what arrived before, then the status. */

@@ -319,9 +319,9 @@ make_ready(struct leat_msg_conn *c)
 }
 
 /*
- * The usual case: one small message, and nothing before it. What is not needed for sending it is written down when it is
- * on its way.
- * @param words one of a word or two, or false is returned: as for small_back()
+ * The usual case: one small message, and nothing before it. State that the device does not need is
+ * stored after the post.
+ * @param words one of a word or two, or false is returned: as for small_arrived()
  * @return false: it is not the usual case, or the device refused it; nothing was done
  */
 static __rte_always_inline bool
@@ -349,8 +349,8 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	op->size = MSG_HEAD_LEN + len;
 	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
 		return false;
-	/* It is on its way: now what is to be known of it, and of what it answers. */
-	msg_settle(c->m);
+	/* The op is posted: now its slot's state, and what is deferred of the message it answers. */
+	msg_run_deferred(c->m);
 	head_sent(c);
 	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
 	c->tx_out++;
@@ -394,7 +394,7 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 static __rte_noinline uint16_t
 send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	msg_settle(c->m);
+	msg_run_deferred(c->m);
 	if (n == 1 &&
 	    (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0]) : send_one(c, reqs[0], false)))
 		return 1;
@@ -420,7 +420,7 @@ leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 }
 
 void
-msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	c->tx_out--;
 	s->flags &= (uint16_t)(op == &s->op ? ~MSG_OP_OUT : ~MSG_DATA_OUT);
@@ -431,7 +431,7 @@ msg_tx_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 		msg_op_failed(c, op);
 	} else if (!c->draining && c->state == MSG_OPEN) {
 		if ((s->flags & MSG_EAGER) != 0 && c->sendq.head == NULL)
-			return; /* nobody waits for it */
+			return; /* no caller waits for it */
 		if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL) {
 			msg_tx_finish(c); /* there is nothing else to be done */
 			return;

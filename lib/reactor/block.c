@@ -106,7 +106,7 @@ reactor_block_forget(struct leat_poller *p)
 }
 
 static void
-tell(struct leat_reactor *r, struct leat_poller *p, const char *why)
+report_unwakeable(struct leat_reactor *r, struct leat_poller *p, const char *why)
 {
 	if (p->told_wait)
 		return;
@@ -134,10 +134,10 @@ reactor_block_possible(struct leat_reactor *r)
 		if (p->state != LEAT_POLLER_WAITING || p->local)
 			continue;
 		if (!reactor_poller_is_ep(p)) {
-			tell(r, p, "it is called each turn");
+			report_unwakeable(r, p, "it is called each turn");
 			r->block_ok = false;
 		} else if (watch(r, p) < 0) {
-			tell(r, p, leat_err_msg());
+			report_unwakeable(r, p, leat_err_msg());
 			r->block_ok = false;
 		}
 	}

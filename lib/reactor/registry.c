@@ -93,7 +93,7 @@ count_cpus(void)
 
 /* What was chosen, once at INFO; a reactor may be run again and again. */
 static void
-tell(struct leat_reactor *r, int loops)
+report_run(struct leat_reactor *r, int loops)
 {
 	uint32_t policy = RLX_LOAD(r->idle_req);
 	bool news = policy == LEAT_IDLE_AUTO && !r->told_policy;
@@ -128,7 +128,7 @@ reactor_registry_enter(struct leat_reactor *r)
 	/* More CPUs than cpu_set_t holds: then there is no shortage. */
 	if (!r->cpus_known)
 		RLX_STORE(r->crowded, 0);
-	tell(r, loops);
+	report_run(r, loops);
 }
 
 void

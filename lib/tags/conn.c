@@ -229,16 +229,16 @@ tags_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const ch
 static void
 requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 {
-	const char *from = leat_peer_addr(e->inner, &e->inner->peers[p->id]);
+	const char *addr = leat_peer_addr(e->inner, &e->inner->peers[p->id]);
 	struct leat_peer *outer = NULL;
 	struct tags_hello hello;
 	const char *why = tags_hello_parse(ev->priv, ev->priv_len, &hello);
 
 	if (why != NULL)
 		LEAT_LOG(WARNING, tags, "%s: request of %s rejected: %s", leat_ep_name(e->outer),
-			 from, why);
+			 addr, why);
 	else
-		outer = leat_peer_request(e->outer, from, ev->priv + TAGS_HELLO_LEN,
+		outer = leat_peer_request(e->outer, addr, ev->priv + TAGS_HELLO_LEN,
 					  hello.priv_len);
 	if (outer == NULL) {
 		/*

@@ -142,8 +142,8 @@ tags_cancel(struct leat_ep *ep, struct leat_op *op)
 	if (op->state == LEAT_OP_EXPIRED) {
 		snprintf(text, sizeof(text),
 			 "%s: a message stopped in the middle, and its receive passed its deadline",
-			 leat_peer_addr(ep, rx->from->outer));
-		tags_peer_end(e, rx->from, -ETIMEDOUT, text);
+			 leat_peer_addr(ep, rx->sender->outer));
+		tags_peer_end(e, rx->sender, -ETIMEDOUT, text);
 	}
 	return 0;
 }

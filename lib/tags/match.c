@@ -26,7 +26,7 @@ hash(const struct tags_ep *e, uint64_t tag, uint16_t peer)
 }
 
 static inline bool
-from_fits(const struct leat_op *op, const struct tags_rbuf *b)
+sender_fits(const struct leat_op *op, const struct tags_rbuf *b)
 {
 	return op->peer == LEAT_PEER_ANY || op->peer == b->peer->outer->id;
 }
@@ -40,12 +40,12 @@ find_tagged(const struct tags_ep *e, const struct leat_op *op)
 
 	if (op->ignore == 0) {
 		TAILQ_FOREACH(b, &e->by_tag[hash(e, op->tag, LEAT_PEER_ANY)], same)
-			if (b->hdr.tag == op->tag && from_fits(op, b))
+			if (b->hdr.tag == op->tag && sender_fits(op, b))
 				return b;
 		return NULL;
 	}
 	TAILQ_FOREACH(b, &e->tagged, link)
-		if (((b->hdr.tag ^ op->tag) & ~op->ignore) == 0 && from_fits(op, b))
+		if (((b->hdr.tag ^ op->tag) & ~op->ignore) == 0 && sender_fits(op, b))
 			return b;
 	return NULL;
 }
@@ -61,7 +61,7 @@ tags_match_message(struct tags_ep *e, const struct leat_op *op)
 		b = find_tagged(e, op);
 	} else {
 		TAILQ_FOREACH(b, &e->plain, link)
-			if (from_fits(op, b))
+			if (sender_fits(op, b))
 				break;
 	}
 	if (b != NULL)
@@ -141,7 +141,7 @@ find_wild(const struct tags_ep *e, const struct tags_rbuf *b)
 	struct tags_rx *rx;
 
 	TAILQ_FOREACH(rx, &e->wild_recvs, link)
-		if (((b->hdr.tag ^ rx->op->tag) & ~rx->op->ignore) == 0 && from_fits(rx->op, b))
+		if (((b->hdr.tag ^ rx->op->tag) & ~rx->op->ignore) == 0 && sender_fits(rx->op, b))
 			break;
 	return rx;
 }

@@ -83,7 +83,7 @@ tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b)
 		return;
 	}
 	rx->state = TAGS_RX_STREAM;
-	rx->from = b->peer;
+	rx->sender = b->peer;
 	rx->got = b->bytes;
 	rx->total = h->total;
 	reply(e, b, TAGS_GRANT, (uint32_t)(rx - e->rxs));
@@ -106,7 +106,7 @@ data(struct tags_ep *e, const struct tags_rbuf *b)
 {
 	struct tags_rx *rx = b->hdr.id < e->nb_rx ? &e->rxs[b->hdr.id] : NULL;
 
-	if (unlikely(rx == NULL || rx->state != TAGS_RX_STREAM || rx->from != b->peer))
+	if (unlikely(rx == NULL || rx->state != TAGS_RX_STREAM || rx->sender != b->peer))
 		return "it sent data for no message";
 	if (unlikely(b->hdr.tag != rx->got || b->bytes > rx->total - rx->got))
 		return "it sent data that are not the next of their message";
@@ -257,18 +257,18 @@ early(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
  * free
  */
 static const char *
-arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **from)
+arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 {
 	const char *why = tags_hdr_parse(b->op.buf, b->op.len, &b->hdr);
 	uint64_t place = b->hdr.token & TAGS_TOKEN_PEER;
 	struct tags_peer *p;
 
 	if (unlikely(why != NULL))
-		return takes(*from) ? why : "";
+		return takes(*sender) ? why : "";
 	if (unlikely(place >= e->nb_chunks || e->places[place].token != b->hdr.token ||
 		     e->places[place].peer == NULL))
-		return stale(*from);
-	*from = p = e->places[place].peer;
+		return stale(*sender);
+	*sender = p = e->places[place].peer;
 	b->peer = p;
 	if (likely(takes(p)))
 		return in_turn(e, p, b);
@@ -363,7 +363,7 @@ tags_rx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 		if (rx->state == TAGS_RX_POSTED && rx->op->peer == p->outer->id) {
 			tags_match_cancel(e, rx);
 			tags_rx_finish(e, rx, status, 0);
-		} else if (rx->state == TAGS_RX_STREAM && rx->from == p) {
+		} else if (rx->state == TAGS_RX_STREAM && rx->sender == p) {
 			if (rx->op != NULL)
 				tags_rx_finish(e, rx, status, 0);
 			else

@@ -188,7 +188,7 @@ enum tags_rx_state {
 /* A receive of the caller's. */
 struct tags_rx {
 	struct leat_op *op; /* NULL: it came back already, the rest of its message is dropped */
-	struct tags_peer *from;
+	struct tags_peer *sender;
 	TAILQ_ENTRY(tags_rx) link; /* on the list on which it waits, or the free list */
 	uint64_t seq;		   /* order of posting */
 	uint64_t got, total;	   /* bytes */

@@ -74,7 +74,7 @@ seg_put(struct tags_ep *e, struct tags_iop *iop)
 /* There is a free segment. */
 static void
 build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx *tx,
-      const void *from, uint32_t bytes)
+      const void *payload, uint32_t bytes)
 {
 	struct tags_iop_list *list = free_segs(e, p);
 	struct tags_iop *iop = STAILQ_FIRST(list);
@@ -90,7 +90,7 @@ build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx
 	memcpy(p->told, p->done, sizeof(p->told));
 	tags_hdr_build(buf, h);
 	if (bytes > 0)
-		rte_memcpy(buf + hdr_len, from, bytes);
+		rte_memcpy(buf + hdr_len, payload, bytes);
 	iop->op.size = hdr_len + bytes;
 	iop->op.peer = p->id;
 	iop->peer = p;

@@ -44,7 +44,7 @@ collect(void *arg)
 }
 
 static void
-tell(int number, uintptr_t ip, leat_task_line_fn fn, void *arg)
+report_line(int number, uintptr_t ip, leat_task_line_fn fn, void *arg)
 {
 	char line[256];
 	Dl_info info;
@@ -86,6 +86,6 @@ leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 		first = 2; /* nor task_call_on() */
 	}
 	for (i = first; i < t.n; i++)
-		tell(i - first, t.ip[i], fn, arg);
+		report_line(i - first, t.ip[i], fn, arg);
 	return RTE_MAX(t.n - first, 0);
 }

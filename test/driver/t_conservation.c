@@ -304,7 +304,7 @@ clean_end_is_no_error(void)
 
 /* Polls, and goes on with what else there is without taking any events. */
 static uint16_t
-go_on(struct ct_node *node, struct leat_op *got[4])
+resume(struct ct_node *node, struct leat_op *got[4])
 {
 	struct leat_event ev;
 
@@ -357,7 +357,7 @@ read_half_answered(void)
 		 "no byte of the answer came");
 	ct_freeze(&p.b, true);
 	CT_EQ(ct_disconnect(&p.a, p.pa), 0, "disconnect");
-	CT_UNTIL(c > 0 || (c = go_on(node, got)) > 0, "the READ did not come back");
+	CT_UNTIL(c > 0 || (c = resume(node, got)) > 0, "the READ did not come back");
 	ct_note("the READ ended with %s", strerror(-read.status));
 	CT_CHECK(c == 1 && got[0] == &read, "%u ops came back for one", c);
 	CT_CHECK(read.status == 0 || read.status == -ECONNABORTED, "status %d", read.status);

@@ -50,7 +50,7 @@ stepper_why(int st)
 
 /* Parent: let the child run until its next stepper_here(). */
 static inline void
-stepper_go_on(pid_t pid)
+stepper_resume(pid_t pid)
 {
 	int st;
 
@@ -72,7 +72,7 @@ stepper_reached(pid_t pid)
 	if (got == 0)
 		return false;
 	if (stepper_why(st) != STEPPER_MARK)
-		stepper_go_on(pid);
+		stepper_resume(pid);
 	return true;
 }
 
@@ -84,7 +84,7 @@ stepper_await(pid_t pid)
 
 	assert_int_equal(waitpid(pid, &st, 0), pid);
 	if (stepper_why(st) != STEPPER_MARK)
-		stepper_go_on(pid);
+		stepper_resume(pid);
 }
 
 /* @return false: it came to the next stepper_here() */

@@ -145,7 +145,7 @@ vb_credit_take(struct vb_conn *c)
 }
 
 static void
-tell(struct vb_conn *c)
+post_credits(struct vb_conn *c)
 {
 	struct vb_credit *cr = c->credit;
 	struct ibv_sge sge = { (uintptr_t)&cr->mine, sizeof(cr->mine), cr->mr->lkey };
@@ -179,14 +179,14 @@ vb_credit_start(struct vb_conn *c, const struct vb_hello *h)
 	cr->rkey = h->rkey;
 	/* Nothing was sent there yet, so it had no reason to write. */
 	cr->granted = h->buffers;
-	tell(c); /* of those that came back before it was up */
+	post_credits(c); /* of those that came back before it was up */
 }
 
 void
 vb_credit_give(struct vb_conn *c, uint32_t n)
 {
 	c->credit->posted += n;
-	tell(c);
+	post_credits(c);
 }
 
 void
@@ -201,7 +201,7 @@ vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc)
 	c->credit->writing = false;
 	e->grants--;
 	if (wc->status == IBV_WC_SUCCESS)
-		tell(c);
+		post_credits(c);
 	else if (wc->status != IBV_WC_WR_FLUSH_ERR) /* then its end is told next */
-		vb_conn_broken(c, wc, false);
+		vb_conn_failed(c, wc, false);
 }

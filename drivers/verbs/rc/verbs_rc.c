@@ -105,15 +105,15 @@ alloc_tables(struct vb_ep *e)
 {
 	uint32_t i, qpns = rte_align32pow2(4 * (uint32_t)e->nb_peers + 4);
 
-	e->soft_mask = rte_align32pow2(e->rx_depth) - 1;
-	e->soft_head = LEAT_CURSOR_START;
+	e->sw_mask = rte_align32pow2(e->rx_depth) - 1;
+	e->sw_head = LEAT_CURSOR_START;
 	e->qpn_mask = qpns - 1;
 	e->slots = calloc(e->rx_depth, sizeof(*e->slots));
 	e->free = calloc(e->rx_depth, sizeof(*e->free));
-	e->soft = calloc(e->soft_mask + 1u, sizeof(*e->soft));
+	e->sw_queue = calloc(e->sw_mask + 1u, sizeof(*e->sw_queue));
 	e->qpns = calloc(qpns, sizeof(*e->qpns));
 	e->conns = calloc(e->nb_peers, sizeof(struct vb_conn *));
-	if (e->slots == NULL || e->free == NULL || e->soft == NULL || e->qpns == NULL ||
+	if (e->slots == NULL || e->free == NULL || e->sw_queue == NULL || e->qpns == NULL ||
 	    e->conns == NULL)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
 	for (i = e->rx_depth; i > 0; i--)
@@ -165,7 +165,7 @@ rc_close(struct vb_ep *e)
 	vb_rxqs_close(e);
 	free(e->slots);
 	free(e->free);
-	free(e->soft);
+	free(e->sw_queue);
 	free(e->qpns);
 }
 
@@ -232,7 +232,7 @@ rc_look(struct vb_ep *e)
 static bool
 rc_by_the_clock(const struct vb_ep *e)
 {
-	return e->loop.empty || e->loop.state == VB_LOOP_BROKEN;
+	return e->loop.empty || e->loop.state == VB_LOOP_FAILED;
 }
 
 const struct vb_transport vb_rc_transport = {

@@ -44,7 +44,7 @@ int vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params);
 void vb_rc_end(struct vb_conn *c, int status, const char *text);
 void vb_rc_ending(struct vb_conn *c, uint64_t now);
 /* A completion says that it is over. */
-void vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
+void vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
 
 /* ---- data ---- */
 

@@ -237,7 +237,7 @@ vb_rc_end(struct vb_conn *c, int status, const char *text)
 }
 
 void
-vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
+vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
 {
 	char text[LEAT_EVENT_TEXT];
 
@@ -265,7 +265,7 @@ vb_rc_ending(struct vb_conn *c, uint64_t now)
 			return;
 		if (c->at == 0)
 			c->at = now + leat_us_to_cycles(SETTLE_US);
-		if (e->hw > 0 && !c->last_wqe && now < c->at)
+		if (e->rx_posted > 0 && !c->last_wqe && now < c->at)
 			return;
 		vb_rc_cq_empty(e);
 	}

@@ -20,7 +20,7 @@
 #define WAIT_MAX_US 64000
 
 static struct ibv_qp *
-make(struct vb_ep *e, struct ibv_srq *srq)
+create_qp(struct vb_ep *e, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = e->scq,
@@ -79,7 +79,7 @@ connect_to(struct vb_ep *e, struct ibv_qp *qp, uint32_t dest)
 }
 
 static void
-gone(struct vb_ep *e, struct ibv_qp *qp)
+destroy_qp(struct vb_ep *e, struct ibv_qp *qp)
 {
 	int err = qp != NULL ? ibv_destroy_qp(qp) : 0;
 
@@ -92,10 +92,10 @@ vb_loop_close(struct vb_ep *e)
 {
 	struct vb_loop *l = &e->loop;
 
-	gone(e, l->tx);
-	gone(e, l->rx);
+	destroy_qp(e, l->tx);
+	destroy_qp(e, l->rx);
 	l->tx = l->rx = NULL;
-	l->inflight = l->owed = 0;
+	l->inflight = l->untaken = 0;
 	if (l->state != VB_LOOP_UNABLE)
 		l->state = VB_LOOP_NONE;
 }
@@ -111,8 +111,8 @@ vb_loop_open(struct vb_ep *e)
 	if (l->state != VB_LOOP_NONE)
 		return 0;
 	errno = 0;
-	l->tx = make(e, NULL);
-	l->rx = l->tx == NULL ? NULL : make(e, e->srq);
+	l->tx = create_qp(e, NULL);
+	l->rx = l->tx == NULL ? NULL : create_qp(e, e->srq);
 	if (l->rx == NULL) {
 		err = errno != 0 ? errno : EIO;
 	} else {
@@ -139,13 +139,13 @@ vb_loop_open(struct vb_ep *e)
 }
 
 static void
-broke(struct vb_ep *e)
+loop_failed(struct vb_ep *e)
 {
 	struct vb_loop *l = &e->loop;
 
 	if (l->state != VB_LOOP_READY)
 		return;
-	l->state = VB_LOOP_BROKEN;
+	l->state = VB_LOOP_FAILED;
 	l->again = leat_now() + leat_us_to_cycles(l->wait_us);
 	l->wait_us = RTE_MIN(2 * l->wait_us, (uint32_t)WAIT_MAX_US);
 }
@@ -169,10 +169,10 @@ vb_loop_send(struct vb_ep *e, uint32_t n)
 	}
 	if (ibv_post_send(l->tx, wr, &bad) != 0) {
 		n = bad == NULL ? 0 : (uint32_t)(bad - wr);
-		broke(e);
+		loop_failed(e);
 	}
 	l->inflight += n;
-	l->owed += n;
+	l->untaken += n;
 	l->mark = e->posts;
 }
 
@@ -189,10 +189,10 @@ vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc)
 		return;
 	}
 	/* It took none. */
-	l->owed--;
+	l->untaken--;
 	if (wc->status == IBV_WC_WR_FLUSH_ERR || l->state != VB_LOOP_READY)
 		return;
-	broke(e);
+	loop_failed(e);
 	if (wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		l->empty = e->posts == l->mark;
 	else
@@ -213,7 +213,7 @@ vb_loop_progress(struct vb_ep *e, uint64_t now)
 			vb_rx_refill(e);
 		vb_rx_step(e);
 	}
-	if (l->state != VB_LOOP_BROKEN || now < l->again || l->inflight > 0 || e->dead)
+	if (l->state != VB_LOOP_FAILED || now < l->again || l->inflight > 0 || e->dead)
 		return;
 	vb_rc_cq_empty(e); /* what it took before */
 	vb_loop_close(e);

@@ -60,7 +60,7 @@ send_failed(struct vb_ep *e, struct vb_conn *c, const struct ibv_wc *wc)
 
 	if (nr != c->head && !e->dev->rules.sent_only)
 		vb_rc_sq_done(e, c, nr - 1, 0);
-	vb_conn_broken(c, wc, false);
+	vb_conn_failed(c, wc, false);
 	vb_rc_sq_done(e, c, nr, status > 0 ? c->status : status);
 }
 
@@ -173,7 +173,7 @@ vb_rc_poll(struct leat_ep *ep)
 	else if (unlikely(max == 0))
 		max = VB_DRIVE_BUDGET;
 
-	if (e->hw > 0)
+	if (e->rx_posted > 0)
 		(void)poll_recv(e, max);
 	if (ep->tx_room != e->tx_depth || unlikely(e->loop.inflight + e->grants > 0))
 		(void)poll_send(e, max);

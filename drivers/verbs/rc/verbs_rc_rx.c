@@ -8,9 +8,9 @@
  * taken back has come out:
  *
  *     SRQ  A X B C       cancel X          (A is the oldest)
- *     loop takes A       not cancelled: waits outside    soft  A
+ *     loop takes A       not cancelled: waits outside    sw_queue  A
  *     loop takes X       done, -ECANCELED
- *     loop takes B, C                                    soft  A B C
+ *     loop takes B, C                                    sw_queue  A B C
  *     SRQ empty, A B C go in again, in their old order
  *
  * Real messages may come in between. They belong to the oldest receive, but the device does not know
@@ -42,30 +42,30 @@ slot_put(struct vb_ep *e, uint32_t s)
 /* ---- what waits outside of the SRQ, by seq ---- */
 
 static inline uint32_t *
-soft_at(struct vb_ep *e, uint32_t i)
+sw_at(struct vb_ep *e, uint32_t i)
 {
-	return &e->soft[(e->soft_head + i) & e->soft_mask];
+	return &e->sw_queue[(e->sw_head + i) & e->sw_mask];
 }
 
 static void
-soft_insert(struct vb_ep *e, uint32_t s)
+sw_insert(struct vb_ep *e, uint32_t s)
 {
-	uint32_t i = e->nb_soft++;
+	uint32_t i = e->nb_sw++;
 
-	e->slots[s].hw = false;
+	e->slots[s].srq_posted = false;
 	/* Mostly it is the last one. */
-	for (; i > 0 && e->slots[*soft_at(e, i - 1)].seq > e->slots[s].seq; i--)
-		*soft_at(e, i) = *soft_at(e, i - 1);
-	*soft_at(e, i) = s;
+	for (; i > 0 && e->slots[*sw_at(e, i - 1)].seq > e->slots[s].seq; i--)
+		*sw_at(e, i) = *sw_at(e, i - 1);
+	*sw_at(e, i) = s;
 }
 
 static uint32_t
 soft_pop(struct vb_ep *e)
 {
-	uint32_t s = *soft_at(e, 0);
+	uint32_t s = *sw_at(e, 0);
 
-	e->soft_head++;
-	e->nb_soft--;
+	e->sw_head++;
+	e->nb_sw--;
 	return s;
 }
 
@@ -74,13 +74,13 @@ soft_remove(struct vb_ep *e, uint32_t s)
 {
 	uint32_t i;
 
-	for (i = 0; i < e->nb_soft && *soft_at(e, i) != s; i++)
+	for (i = 0; i < e->nb_sw && *sw_at(e, i) != s; i++)
 		;
-	if (i == e->nb_soft)
+	if (i == e->nb_sw)
 		return;
-	for (; i + 1 < e->nb_soft; i++)
-		*soft_at(e, i) = *soft_at(e, i + 1);
-	e->nb_soft--;
+	for (; i + 1 < e->nb_sw; i++)
+		*sw_at(e, i) = *sw_at(e, i + 1);
+	e->nb_sw--;
 }
 
 /* ---- into the SRQ ---- */
@@ -107,9 +107,9 @@ build(struct vb_ep *e, struct rx_batch *b, uint32_t s, const struct leat_op *op,
 	if (b->n > 0)
 		b->wr[b->n - 1].next = wr;
 	b->n++;
-	e->slots[s].hw = true;
-	e->hw_seq = e->slots[s].seq + 1;
-	e->hw++;
+	e->slots[s].srq_posted = true;
+	e->srq_seq = e->slots[s].seq + 1;
+	e->rx_posted++;
 }
 
 static void
@@ -126,7 +126,7 @@ flush(struct vb_ep *e, struct rx_batch *b)
 			if (e->slots[wr->wr_id].cancel)
 				e->nb_cancel--;
 			slot_put(e, (uint32_t)wr->wr_id);
-			e->hw--;
+			e->rx_posted--;
 			leat_op_finish(e->ep, op, -EIO, 0);
 		}
 	}
@@ -165,10 +165,10 @@ add(struct vb_ep *e, struct rx_batch *b, struct leat_op *op)
 	slot->cancel = false;
 	leat_op_start_as(e->ep, op, true);
 	if (unlikely(e->rxqs != NULL)) {
-		soft_insert(e, s);
+		sw_insert(e, s);
 		vb_rxq_match(e);
 	} else if (unlikely(e->drain)) {
-		soft_insert(e, s);
+		sw_insert(e, s);
 	} else {
 		build(e, b, s, op, lkey);
 	}
@@ -200,18 +200,18 @@ vb_rx_post(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 	return i;
 }
 
-/* Those outside with a seq from `from` on go in. */
+/* Posts the receives of the software queue with a seq from `first` on. */
 static void
-soft_post(struct vb_ep *e, uint64_t from)
+sw_post(struct vb_ep *e, uint64_t first)
 {
-	uint32_t i, n = 0, all = e->nb_soft, lkey;
+	uint32_t i, n = 0, all = e->nb_sw, lkey;
 	struct rx_batch b;
 
 	b.n = 0;
 	for (i = 0; i < all; i++) {
-		uint32_t s = *soft_at(e, i);
+		uint32_t s = *sw_at(e, i);
 
-		if (e->slots[s].seq < from) {
+		if (e->slots[s].seq < first) {
 			n++; /* they are the first ones, and stay */
 			continue;
 		}
@@ -221,7 +221,7 @@ soft_post(struct vb_ep *e, uint64_t from)
 		(void)local_key(e->slots[s].op, &lkey);
 		build(e, &b, s, e->slots[s].op, lkey);
 	}
-	e->nb_soft = n;
+	e->nb_sw = n;
 	if (b.n > 0)
 		flush(e, &b);
 }
@@ -239,11 +239,11 @@ find_lost(struct vb_ep *e)
 		struct vb_slot *slot = &e->slots[i];
 		struct leat_op *op = slot->op;
 
-		if (op == NULL || !slot->hw)
+		if (op == NULL || !slot->srq_posted)
 			continue;
-		e->hw--;
+		e->rx_posted--;
 		if (!slot->cancel) {
-			soft_insert(e, i);
+			sw_insert(e, i);
 			continue;
 		}
 		e->nb_cancel--;
@@ -255,7 +255,7 @@ find_lost(struct vb_ep *e)
 void
 vb_rx_refill(struct vb_ep *e)
 {
-	uint64_t from = 0;
+	uint64_t first = 0;
 	uint32_t i;
 
 	if (e->nb_qps == 0)
@@ -263,10 +263,10 @@ vb_rx_refill(struct vb_ep *e)
 	for (i = 0; i < e->rx_depth; i++) {
 		const struct vb_slot *slot = &e->slots[i];
 
-		if (slot->op != NULL && slot->hw && slot->seq >= from)
-			from = slot->seq + 1;
+		if (slot->op != NULL && slot->srq_posted && slot->seq >= first)
+			first = slot->seq + 1;
 	}
-	soft_post(e, from);
+	sw_post(e, first);
 }
 
 void
@@ -277,16 +277,16 @@ vb_rx_step(struct vb_ep *e)
 	if (!e->drain || e->dead)
 		return;
 	if (e->nb_cancel == 0 &&
-	    (e->nb_soft == 0 || e->hw == 0 || e->slots[*soft_at(e, 0)].seq >= e->hw_seq)) {
-		soft_post(e, 0);
+	    (e->nb_sw == 0 || e->rx_posted == 0 || e->slots[*sw_at(e, 0)].seq >= e->srq_seq)) {
+		sw_post(e, 0);
 		e->drain = false;
 		return;
 	}
 	if (e->loop.state != VB_LOOP_READY)
 		return;
-	want = RTE_MIN(e->hw, (uint32_t)TAKE);
-	if (want > e->loop.owed)
-		vb_loop_send(e, want - e->loop.owed);
+	want = RTE_MIN(e->rx_posted, (uint32_t)TAKE);
+	if (want > e->loop.untaken)
+		vb_loop_send(e, want - e->loop.untaken);
 }
 
 /* ---- completions ---- */
@@ -309,9 +309,9 @@ taken_back(struct vb_ep *e, uint32_t s)
 	struct leat_op *op = slot->op;
 
 	e->drain = true;
-	e->loop.owed--;
+	e->loop.untaken--;
 	if (!slot->cancel) {
-		soft_insert(e, s);
+		sw_insert(e, s);
 		return;
 	}
 	e->nb_cancel--;
@@ -319,16 +319,16 @@ taken_back(struct vb_ep *e, uint32_t s)
 	leat_op_finish(e->ep, op, -ECANCELED, 0);
 }
 
-/* A message came to `from` that belongs to an older receive. @return its status */
+/* A message arrived in `src` that belongs to an older receive. @return its status */
 static int
-move_message(struct leat_op *to, const void *from, const struct ibv_wc *wc)
+move_message(struct leat_op *to, const void *src, const struct ibv_wc *wc)
 {
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		return 0;
 	if (wc->byte_len > to->size)
 		return -EMSGSIZE;
 	if (wc->byte_len > 0)
-		memcpy(to->buf, from, wc->byte_len);
+		memcpy(to->buf, src, wc->byte_len);
 	return 0;
 }
 
@@ -364,7 +364,7 @@ done_while_draining(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 	uint32_t first;
 	int status;
 
-	if (e->nb_soft == 0 || e->slots[*soft_at(e, 0)].seq > slot->seq) {
+	if (e->nb_sw == 0 || e->slots[*sw_at(e, 0)].seq > slot->seq) {
 		if (slot->cancel)
 			e->nb_cancel--;
 		slot_put(e, s);
@@ -379,7 +379,7 @@ done_while_draining(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 		e->nb_cancel--;
 		slot_put(e, s);
 	} else {
-		soft_insert(e, s);
+		sw_insert(e, s);
 	}
 	finish(e, to, wc, status);
 	if (slot->op == NULL)
@@ -401,7 +401,7 @@ recv_failed(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 		e->nb_cancel--;
 	slot_put(e, s);
 	if (c != NULL)
-		vb_conn_broken(c, wc, true);
+		vb_conn_failed(c, wc, true);
 	op->src = peer;
 	leat_op_finish(e->ep, op, status > 0 ? -ECONNRESET : status, 0);
 }
@@ -416,7 +416,7 @@ done(struct vb_ep *e, const struct ibv_wc *wc)
 	if (unlikely(s >= e->rx_depth || e->slots[s].op == NULL))
 		return; /* none of ours */
 	slot = &e->slots[s];
-	e->hw--;
+	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
 		recv_failed(e, s, wc);
 		return;
@@ -470,7 +470,7 @@ vb_rx_cancel(struct vb_ep *e, struct leat_op *op)
 	s = slot_of(e, op);
 	if (s == e->rx_depth)
 		return -EOPNOTSUPP;
-	if (!e->slots[s].hw) {
+	if (!e->slots[s].srq_posted) {
 		soft_remove(e, s);
 		slot_put(e, s);
 		leat_op_finish(e->ep, op, -ECANCELED, 0);
@@ -490,7 +490,7 @@ vb_rx_drop(struct vb_ep *e, int status)
 {
 	uint32_t i;
 
-	e->nb_soft = e->nb_cancel = e->hw = 0;
+	e->nb_sw = e->nb_cancel = e->rx_posted = 0;
 	e->drain = false;
 	for (i = 0; i < e->rx_depth; i++) {
 		struct leat_op *op = e->slots[i].op;

@@ -42,7 +42,7 @@ struct vb_rxq {
 	struct vb_rxq *next; /* unused ones */
 	uint8_t *mem;
 	struct ibv_mr *mr;
-	uint32_t hw;	  /* buffers in the queue pair */
+	uint32_t posted;  /* buffers in the queue pair */
 	uint32_t nb_back; /* that are to go there */
 	bool started;
 	uint32_t *back;
@@ -156,8 +156,8 @@ fill(struct vb_ep *e, struct vb_conn *c)
 		if (unlikely(err != 0))
 			n = bad == NULL ? 0 : (uint32_t)(bad - wr);
 		q->nb_back -= n;
-		q->hw += n;
-		e->hw += n;
+		q->posted += n;
+		e->rx_posted += n;
 		given += n;
 	}
 	/* The first ones are told with the connection. */
@@ -181,7 +181,7 @@ vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
 	if (q == NULL)
 		return -rte_errno;
 	c->rxq = q;
-	q->hw = 0;
+	q->posted = 0;
 	q->started = false;
 	q->nb_back = all->nb;
 	for (i = 0; i < all->nb; i++) {
@@ -221,7 +221,7 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 			TAILQ_REMOVE(&e->rxqs->arrived, &q->buf[i], next);
 	}
 	vb_credit_close(e, c);
-	e->hw -= q->hw;
+	e->rx_posted -= q->posted;
 	q->next = e->rxqs->unused;
 	e->rxqs->unused = q;
 	c->rxq = NULL;
@@ -257,16 +257,16 @@ vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc)
 
 	if (unlikely(c == NULL || c->tag != tag || c->rxq == NULL || b >= e->rxqs->nb))
 		return; /* of a queue pair that is gone */
-	c->rxq->hw--;
-	e->hw--;
+	c->rxq->posted--;
+	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
 		c->rxq->back[c->rxq->nb_back++] = b;
 		/* That the other side took leave is told next. */
 		if (!e->dev->rules.leave_flushes || wc->status != IBV_WC_WR_FLUSH_ERR)
-			vb_conn_broken(c, wc, true);
+			vb_conn_failed(c, wc, true);
 		return;
 	}
-	if (likely(e->nb_soft > 0)) {
+	if (likely(e->nb_sw > 0)) {
 		give(e, c, b, wc);
 		return;
 	}
@@ -281,7 +281,7 @@ vb_rxq_match(struct vb_ep *e)
 {
 	struct vb_rxbuf *buf;
 
-	while (e->nb_soft > 0 && (buf = TAILQ_FIRST(&e->rxqs->arrived)) != NULL) {
+	while (e->nb_sw > 0 && (buf = TAILQ_FIRST(&e->rxqs->arrived)) != NULL) {
 		TAILQ_REMOVE(&e->rxqs->arrived, buf, next);
 		buf->waits = false;
 		give(e, buf->c, (uint32_t)buf->wc.wr_id, &buf->wc);

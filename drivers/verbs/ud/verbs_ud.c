@@ -162,7 +162,7 @@ ud_alloc(struct vb_ep *e, struct vb_cqes *cqes)
 	u->dest = calloc(e->nb_peers, sizeof(*u->dest));
 	e->conns = calloc(e->nb_peers, sizeof(struct vb_conn *));
 	if (u->sq == NULL || u->rq == NULL || u->grh == NULL || u->dest == NULL ||
-	    e->conns == NULL || vb_from_init(&u->from, e->nb_peers) < 0)
+	    e->conns == NULL || vb_sender_init(&u->senders, e->nb_peers) < 0)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
 	memset(u->grh, 0, scratch);
 	cqes->send = e->tx_depth;
@@ -209,7 +209,7 @@ ud_close(struct vb_ep *e)
 	free(u->rq);
 	free(u->grh);
 	free(u->dest);
-	free(u->from.rows);
+	free(u->senders.rows);
 }
 
 /* ---- taking receives back ---- */

@@ -10,7 +10,7 @@
  *     verbs_ud_rx.c     receives, poll
  *     verbs_ud_conn.c   peers: what UD adds to verbs_cm.c
  *     verbs_ud_hello.c  what travels when they connect
- *     verbs_ud_from.c   whose a datagram is
+ *     verbs_ud_sender.c   whose a datagram is
  *
  * A peer is an address handle, a queue pair's number and its key. Connecting finds them out, and there
  * is no connection afterwards.
@@ -27,27 +27,27 @@
 
 /* ---- whose a datagram is ---- */
 
-struct vb_from_row {
-	struct vb_from from;
+struct vb_sender_row {
+	struct vb_sender sender;
 	uint16_t peer;
 };
 
 /* Senders that are peers: open addressing, at most a quarter full. */
-struct vb_from_map {
-	struct vb_from_row *rows;
+struct vb_sender_map {
+	struct vb_sender_row *rows;
 	uint32_t mask;
 	uint64_t seed; /* others can't choose addresses that collide */
 };
 
-int vb_from_init(struct vb_from_map *m, uint32_t peers);
+int vb_sender_init(struct vb_sender_map *m, uint32_t peers);
 /* Of two peers that are one sender the one that was added last is found. */
-void vb_from_add(struct vb_from_map *m, const struct vb_from *from, uint16_t peer);
-void vb_from_del(struct vb_from_map *m, const struct vb_from *from, uint16_t peer);
+void vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
+void vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
 /* @return its peer, or LEAT_PEER_ANY */
-uint16_t vb_from_find(const struct vb_from_map *m, const struct vb_from *from);
+uint16_t vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *sender);
 /* Source of a datagram with that completion; grh: the 40 B in front of it. */
-void vb_from_wc(struct vb_from *from, const struct ibv_wc *wc, const uint8_t *grh);
-void vb_from_lid(struct vb_from *from, uint16_t lid, uint32_t qpn);
+void vb_sender_wc(struct vb_sender *sender, const struct ibv_wc *wc, const uint8_t *grh);
+void vb_sender_lid(struct vb_sender *sender, uint16_t lid, uint32_t qpn);
 
 /* ---- what travels ---- */
 
@@ -103,7 +103,7 @@ struct vb_ud {
 	bool flushing;	    /* the QP is in ERR for that, and nothing is posted to it */
 	uint32_t flush_end, flushed; /* number of the first receive that is not; how many are */
 
-	struct vb_from_map from;
+	struct vb_sender_map senders;
 	struct ibv_mr *mr; /* of grh */
 	uint32_t qkey;
 	uint32_t attempts;
@@ -150,6 +150,6 @@ void vb_ud_ending(struct vb_conn *c, uint64_t now);
 /* Nothing is sent to it, and nothing comes from it, any more. */
 void vb_ud_forget(struct vb_conn *c);
 /* Its number is learned from the first datagram. @return the peer, or LEAT_PEER_ANY */
-uint16_t vb_ud_learn(struct vb_ud *u, const struct vb_from *from);
+uint16_t vb_ud_learn(struct vb_ud *u, const struct vb_sender *sender);
 
 #endif /* VERBS_UD_H */

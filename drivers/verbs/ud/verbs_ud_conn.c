@@ -74,9 +74,9 @@ reach(struct vb_conn *c, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
 	struct vb_dest *to = &u->dest[c->index];
 
 	if (ethernet(c->e))
-		c->ud.from = (struct vb_from){ .gid = attr->grh.dgid, .qpn = qpn };
+		c->ud.sender = (struct vb_sender){ .gid = attr->grh.dgid, .qpn = qpn };
 	else
-		vb_from_lid(&c->ud.from, attr->dlid, qpn);
+		vb_sender_lid(&c->ud.sender, attr->dlid, qpn);
 	errno = 0;
 	to->ah = ibv_create_ah(c->e->pd, attr);
 	if (to->ah == NULL)
@@ -86,7 +86,7 @@ reach(struct vb_conn *c, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
 	to->qpn = qpn;
 	to->qkey = qkey;
 	if (qpn != 0)
-		vb_from_add(&u->from, &c->ud.from, c->index);
+		vb_sender_add(&u->senders, &c->ud.sender, c->index);
 	else
 		u->nb_silent++;
 	return 0;
@@ -101,8 +101,8 @@ vb_ud_forget(struct vb_conn *c)
 
 	if (c->peer == NULL || to->ah == NULL)
 		return;
-	if (c->ud.from.qpn != 0)
-		vb_from_del(&u->from, &c->ud.from, c->index);
+	if (c->ud.sender.qpn != 0)
+		vb_sender_del(&u->senders, &c->ud.sender, c->index);
 	else
 		u->nb_silent--;
 	err = ibv_destroy_ah(to->ah);
@@ -223,17 +223,17 @@ welcome(struct vb_conn *c, struct rdma_cm_id *id)
 static bool
 asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h)
 {
-	struct vb_from from;
+	struct vb_sender sender;
 	struct vb_conn *c;
 	uint16_t peer;
 
 	if (ethernet(e)) {
-		from.qpn = h->qpn;
-		addr_to_gid(rdma_get_peer_addr(id), &from.gid);
+		sender.qpn = h->qpn;
+		addr_to_gid(rdma_get_peer_addr(id), &sender.gid);
 	} else {
-		vb_from_lid(&from, h->lid, h->qpn);
+		vb_sender_lid(&sender, h->lid, h->qpn);
 	}
-	peer = vb_from_find(&vb_ud_of(e)->from, &from);
+	peer = vb_sender_find(&vb_ud_of(e)->senders, &sender);
 	c = peer == LEAT_PEER_ANY ? NULL : e->conns[peer];
 	if (c == NULL || !c->ud.passive || c->ud.attempt != h->attempt || c->ud.qkey != h->qkey)
 		return false;
@@ -284,7 +284,7 @@ vb_ud_requested(struct vb_conn *c, const struct vb_cm_event *ev, const struct vb
 	c->ud.foreign = h->qpn == 0;
 	c->ud.attempt = h->attempt;
 	c->ud.qkey = h->qkey;
-	c->ud.from.qpn = h->qpn;
+	c->ud.sender.qpn = h->qpn;
 	c->ud.lid = h->lid;
 }
 
@@ -327,7 +327,7 @@ vb_ud_accept(struct vb_conn *c, const struct leat_conn_params *params)
 		return leat_err(EIO, "%s: accept: the device failed", e->dev->name);
 	ret = address(c, &attr);
 	if (ret == 0)
-		ret = reach(c, &attr, c->ud.from.qpn, c->ud.qkey);
+		ret = reach(c, &attr, c->ud.sender.qpn, c->ud.qkey);
 	if (ret < 0)
 		return ret;
 	c->priv_len = params->priv_len;
@@ -352,17 +352,17 @@ vb_ud_accept(struct vb_conn *c, const struct leat_conn_params *params)
 }
 
 uint16_t
-vb_ud_learn(struct vb_ud *u, const struct vb_from *from)
+vb_ud_learn(struct vb_ud *u, const struct vb_sender *sender)
 {
 	struct vb_conn *c;
 
 	TAILQ_FOREACH(c, &u->e.busy, link) {
-		if (c->state != VB_ACCEPTED || memcmp(&c->ud.from.gid, &from->gid, 16) != 0)
+		if (c->state != VB_ACCEPTED || memcmp(&c->ud.sender.gid, &sender->gid, 16) != 0)
 			continue;
-		c->ud.from.qpn = from->qpn;
+		c->ud.sender.qpn = sender->qpn;
 		u->nb_silent--;
-		u->dest[c->index].qpn = from->qpn;
-		vb_from_add(&u->from, from, c->index);
+		u->dest[c->index].qpn = sender->qpn;
+		vb_sender_add(&u->senders, sender, c->index);
 		up(c, NULL, 0);
 		return c->index;
 	}
@@ -377,8 +377,8 @@ vb_ud_end(struct vb_conn *c, int status, const char *text)
 {
 	struct vb_ud *u = vb_ud_of(c->e);
 
-	if (c->ud.from.qpn != 0)
-		vb_from_del(&u->from, &c->ud.from, c->index);
+	if (c->ud.sender.qpn != 0)
+		vb_sender_del(&u->senders, &c->ud.sender, c->index);
 	vb_conn_state(c, VB_ENDING);
 	leat_peer_closing(c->e->ep, c->peer, status, text);
 }

@@ -71,13 +71,13 @@ vb_ud_rx_add(struct vb_ud *u, struct vb_ud_rx_batch *b, struct leat_op *op, uint
 static inline uint16_t
 peer_of(struct vb_ud *u, const struct ibv_wc *wc)
 {
-	struct vb_from from;
+	struct vb_sender sender;
 	uint16_t peer;
 
-	vb_from_wc(&from, wc, grh_of(u, (uint32_t)wc->wr_id));
-	peer = vb_from_find(&u->from, &from);
+	vb_sender_wc(&sender, wc, grh_of(u, (uint32_t)wc->wr_id));
+	peer = vb_sender_find(&u->senders, &sender);
 	if (unlikely(peer == LEAT_PEER_ANY && u->nb_silent > 0))
-		peer = vb_ud_learn(u, &from);
+		peer = vb_ud_learn(u, &sender);
 	return peer;
 }
 

@@ -233,7 +233,7 @@ cut_page(void)
 
 /* First of all: the handler that is there before the first channel gets what is not ours. */
 static void
-other_signals_go_on(void **state)
+other_signals_pass(void **state)
 {
 	struct sigaction sa = { .sa_handler = on_former };
 	volatile char *p = cut_page();
@@ -334,7 +334,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_signals_go_on),
+		cmocka_unit_test(other_signals_pass),
 		cmocka_unit_test(under_a_reader),
 		cmocka_unit_test(under_a_writer),
 		cmocka_unit_test(under_waiters),

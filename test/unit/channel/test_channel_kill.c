@@ -343,7 +343,7 @@ stop_after(struct ctx *c, unsigned int changes, bool laps)
 		go_round(c->parent);
 	}
 	if (!ended)
-		stepper_go_on(pid);
+		stepper_resume(pid);
 	assert_int_equal(drain(c->parent, 1, got), -EAGAIN);
 	c->sc->check(c, c->parent, got, true);
 	go_round(c->parent);

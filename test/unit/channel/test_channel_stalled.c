@@ -275,7 +275,7 @@ stop_before(struct ctx *c, unsigned int k)
 		there = stepper_step(pid);
 	go_round(c);
 	if (there)
-		stepper_go_on(pid);
+		stepper_resume(pid);
 	if (c->notes->ret < 0 && c->notes->ret != -EAGAIN)
 		fail_msg("%s, before instruction %u: %d", c->sc->name, k, c->notes->ret);
 	stepper_kill(pid);

@@ -68,7 +68,7 @@ vb_loop_open(struct vb_ep *ve)
 void
 vb_loop_send(struct vb_ep *ve, uint32_t n)
 {
-	ve->loop.owed += n;
+	ve->loop.untaken += n;
 	ve->loop.mark = ve->posts;
 	loop_sends += n;
 }
@@ -81,7 +81,7 @@ vb_qpn_find(const struct vb_ep *ve, uint32_t qpn)
 }
 
 void
-vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
+vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
 {
 	(void)c;
 	(void)wc;
@@ -203,7 +203,7 @@ loop(void)
 		return;
 	}
 	/* It fails, and is made anew. */
-	e.loop.owed -= loop_sends;
+	e.loop.untaken -= loop_sends;
 	loop_sends = 0;
 	if (e.posts == e.loop.mark)
 		vb_rx_refill(&e);
@@ -244,13 +244,13 @@ setup_model(void)
 	e.dev = &dev;
 	e.srq = &srq;
 	e.rx_depth = DEPTH;
-	e.soft_mask = 31;
+	e.sw_mask = 31;
 	e.nb_qps = PEERS;
 	e.slots = calloc(DEPTH, sizeof(*e.slots));
 	e.free = calloc(DEPTH, sizeof(*e.free));
-	e.soft = calloc(32, sizeof(*e.soft));
+	e.sw_queue = calloc(32, sizeof(*e.sw_queue));
 	mr = calloc(1, sizeof(*mr) + sizeof(mr->piece[0]));
-	assert_true(e.slots != NULL && e.free != NULL && e.soft != NULL && mr != NULL);
+	assert_true(e.slots != NULL && e.free != NULL && e.sw_queue != NULL && mr != NULL);
 	for (i = 0; i < DEPTH; i++)
 		e.free[e.nb_free++] = i;
 	mr->nb_pieces = 1;
@@ -263,7 +263,7 @@ drop_model(void)
 {
 	free(e.slots);
 	free(e.free);
-	free(e.soft);
+	free(e.sw_queue);
 	free(mr);
 }
 
@@ -303,7 +303,7 @@ end_all(void)
 	assert_int_equal(nb_seen, nb_posted);
 	assert_int_equal(ep.rx_room, DEPTH);
 	assert_int_equal(e.nb_cancel, 0);
-	assert_int_equal(e.hw, 0);
+	assert_int_equal(e.rx_posted, 0);
 	check();
 }
 

@@ -62,7 +62,7 @@ vb_conn_end(struct vb_conn *c, int status, const char *text)
 }
 
 void
-vb_conn_broken(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
+vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
 {
 	(void)recv;
 	vb_conn_end(c, vb_wc_end_status(wc->status, true), "");
@@ -181,14 +181,14 @@ setup_model(bool iwarp)
 	e.ep = &ep;
 	e.dev = &dev;
 	e.rx_depth = DEPTH;
-	e.soft_mask = DEPTH - 1;
+	e.sw_mask = DEPTH - 1;
 	e.conns = table;
 	e.nb_peers = PEERS;
 	e.slots = calloc(DEPTH, sizeof(*e.slots));
 	e.free = calloc(DEPTH, sizeof(*e.free));
-	e.soft = calloc(DEPTH, sizeof(*e.soft));
+	e.sw_queue = calloc(DEPTH, sizeof(*e.sw_queue));
 	mr = calloc(1, sizeof(*mr) + sizeof(mr->piece[0]));
-	assert_true(e.slots != NULL && e.free != NULL && e.soft != NULL && mr != NULL);
+	assert_true(e.slots != NULL && e.free != NULL && e.sw_queue != NULL && mr != NULL);
 	for (i = 0; i < DEPTH; i++)
 		e.free[e.nb_free++] = i;
 	mr->nb_pieces = 1;
@@ -239,7 +239,7 @@ drop_model(void)
 
 	for (i = 0; i < PEERS; i++)
 		vb_rxq_close(&e, &conns[i]);
-	assert_int_equal(e.hw, 0);
+	assert_int_equal(e.rx_posted, 0);
 	assert_true(TAILQ_EMPTY(&e.rxqs->arrived));
 	vb_rx_drop(&e, -ECANCELED);
 	collect();
@@ -248,7 +248,7 @@ drop_model(void)
 	assert_int_equal(regions, 0);
 	free(e.slots);
 	free(e.free);
-	free(e.soft);
+	free(e.sw_queue);
 	free(mr);
 }
 
@@ -338,7 +338,7 @@ bounded(void **state)
 	assert_int_equal(hw[0].refused, 100 - BUFS);
 	arrive(1, 8);
 	assert_int_equal(hw[1].next, 1);
-	assert_int_equal(e.hw, 2 * BUFS - 1);
+	assert_int_equal(e.rx_posted, 2 * BUFS - 1);
 	/* A peer that ends takes its messages along, and nobody else's. */
 	vb_rxq_close(&e, &conns[0]);
 	post(2);
@@ -378,7 +378,7 @@ foreign(void **state)
 	vb_rx_done(&e, &wc, 1);
 	wc.wr_id = (uint64_t)conns[0].tag << 32 | BUFS;
 	vb_rx_done(&e, &wc, 1);
-	assert_int_equal(e.hw, PEERS * BUFS);
+	assert_int_equal(e.rx_posted, PEERS * BUFS);
 	assert_int_equal(ops[0].state, LEAT_OP_INFLIGHT);
 	drop_model();
 }

@@ -14,10 +14,10 @@
 
 #define PEERS 64
 
-static struct vb_from
+static struct vb_sender
 from_nr(uint32_t i)
 {
-	struct vb_from f;
+	struct vb_sender f;
 
 	memset(&f, 0, sizeof(f));
 	/* Few queue pairs, few hosts: most differ in one of the two only. */
@@ -31,15 +31,15 @@ from_nr(uint32_t i)
 static void
 map(void **state)
 {
-	struct vb_from_map m;
+	struct vb_sender_map m;
 	uint32_t who[PEERS], order[PEERS], clock = 0, step, i, k;
 	uint64_t rnd = 1;
 
 	(void)state;
-	assert_int_equal(vb_from_init(&m, PEERS), 0);
+	assert_int_equal(vb_sender_init(&m, PEERS), 0);
 	memset(order, 0, sizeof(order)); /* 0: not there; else when it was added */
 	for (step = 0; step < 20000; step++) {
-		struct vb_from f;
+		struct vb_sender f;
 
 		rnd = rnd * UINT64_C(6364136223846793005) + 1442695040888963407;
 		i = (uint32_t)(rnd >> 33) % PEERS;
@@ -47,11 +47,11 @@ map(void **state)
 			who[i] = (uint32_t)(rnd >> 45) % (PEERS / 2);
 			order[i] = ++clock;
 			f = from_nr(who[i]);
-			vb_from_add(&m, &f, (uint16_t)i);
+			vb_sender_add(&m, &f, (uint16_t)i);
 		} else {
 			f = from_nr(who[i]);
-			vb_from_del(&m, &f, (uint16_t)i);
-			vb_from_del(&m, &f, (uint16_t)i); /* does nothing */
+			vb_sender_del(&m, &f, (uint16_t)i);
+			vb_sender_del(&m, &f, (uint16_t)i); /* does nothing */
 			order[i] = 0;
 		}
 		for (k = 0; k < PEERS / 2; k++) {
@@ -63,7 +63,7 @@ map(void **state)
 					want = (uint16_t)i;
 			}
 			f = from_nr(k);
-			assert_int_equal(vb_from_find(&m, &f), want);
+			assert_int_equal(vb_sender_find(&m, &f), want);
 		}
 	}
 	free(m.rows);
@@ -79,7 +79,7 @@ headers(void **state)
 			 0,    0, 10,	97,   0, 1, 10,	  97, 0,    2 };
 	uint8_t grh[VB_GRH];
 	uint32_t i, sum = 0;
-	struct vb_from f, w;
+	struct vb_sender f, w;
 
 	(void)state;
 	for (i = 0; i < 20; i += 2)
@@ -91,13 +91,13 @@ headers(void **state)
 
 	memset(grh, 0, sizeof(grh));
 	memcpy(grh + 20, v4, sizeof(v4));
-	vb_from_wc(&f, &wc, grh);
+	vb_sender_wc(&f, &wc, grh);
 	assert_int_equal(f.qpn, 0x1234);
 	assert_int_equal(inet_pton(AF_INET6, "::ffff:10.97.0.1", w.gid.raw), 1);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
 	/* The 20 B that nobody wrote may hold anything, also what looks like IPv6. */
 	memset(grh, 0x66, 20);
-	vb_from_wc(&f, &wc, grh);
+	vb_sender_wc(&f, &wc, grh);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
 
 	/* IPv6, and an address in it that looks like IPv4. */
@@ -107,16 +107,16 @@ headers(void **state)
 	memcpy(grh + 8, w.gid.raw, 16);
 	assert_int_equal(inet_pton(AF_INET6, "fd97::2", grh + 24), 1);
 	assert_int_equal(grh[20], 0x45);
-	vb_from_wc(&f, &wc, grh);
+	vb_sender_wc(&f, &wc, grh);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
 
 	/* InfiniBand without a GRH. */
 	wc.wc_flags = 0;
-	vb_from_wc(&f, &wc, grh);
-	vb_from_lid(&w, 0x0506, 0x1234);
+	vb_sender_wc(&f, &wc, grh);
+	vb_sender_lid(&w, 0x0506, 0x1234);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
 	assert_int_equal(f.qpn, 0x1234);
-	vb_from_lid(&f, 0x0507, 0x1234);
+	vb_sender_lid(&f, 0x0507, 0x1234);
 	assert_memory_not_equal(f.gid.raw, w.gid.raw, 16);
 }
 

@@ -502,5 +502,5 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 	};
 
-	return cmocka_run_group_tests_name("msg_owed", tests, mm_start, mm_stop);
+	return cmocka_run_group_tests_name("msg_deferred", tests, mm_start, mm_stop);
 }

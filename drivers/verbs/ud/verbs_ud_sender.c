@@ -25,26 +25,26 @@
 /* ---- the map ---- */
 
 static inline uint32_t
-hash(const struct vb_from_map *m, const struct vb_from *from)
+hash(const struct vb_sender_map *m, const struct vb_sender *sender)
 {
 	uint64_t a, b;
 
-	memcpy(&a, from->gid.raw, 8);
-	memcpy(&b, from->gid.raw + 8, 8);
+	memcpy(&a, sender->gid.raw, 8);
+	memcpy(&b, sender->gid.raw + 8, 8);
 	a = (a ^ m->seed) * UINT64_C(0x9e3779b97f4a7c15);
 	a = (a ^ a >> 32 ^ b) * UINT64_C(0xbf58476d1ce4e5b9);
-	a = (a ^ a >> 32 ^ from->qpn) * UINT64_C(0x94d049bb133111eb);
+	a = (a ^ a >> 32 ^ sender->qpn) * UINT64_C(0x94d049bb133111eb);
 	return (uint32_t)(a >> 32) & m->mask;
 }
 
 static inline bool
-same(const struct vb_from *a, const struct vb_from *b)
+same(const struct vb_sender *a, const struct vb_sender *b)
 {
 	return a->qpn == b->qpn && memcmp(a->gid.raw, b->gid.raw, 16) == 0;
 }
 
 int
-vb_from_init(struct vb_from_map *m, uint32_t peers)
+vb_sender_init(struct vb_sender_map *m, uint32_t peers)
 {
 	uint32_t rows = rte_align32pow2(4 * peers);
 
@@ -55,55 +55,55 @@ vb_from_init(struct vb_from_map *m, uint32_t peers)
 }
 
 uint16_t
-vb_from_find(const struct vb_from_map *m, const struct vb_from *from)
+vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *sender)
 {
 	uint32_t i;
 
-	for (i = hash(m, from); m->rows[i].from.qpn != 0; i = (i + 1) & m->mask) {
-		if (same(&m->rows[i].from, from))
+	for (i = hash(m, sender); m->rows[i].sender.qpn != 0; i = (i + 1) & m->mask) {
+		if (same(&m->rows[i].sender, sender))
 			return m->rows[i].peer;
 	}
 	return LEAT_PEER_ANY;
 }
 
 void
-vb_from_add(struct vb_from_map *m, const struct vb_from *from, uint16_t peer)
+vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer)
 {
 	uint32_t i;
 
-	for (i = hash(m, from); m->rows[i].from.qpn != 0; i = (i + 1) & m->mask) {
+	for (i = hash(m, sender); m->rows[i].sender.qpn != 0; i = (i + 1) & m->mask) {
 		/* The newest stands first. */
-		if (same(&m->rows[i].from, from)) {
+		if (same(&m->rows[i].sender, sender)) {
 			uint16_t older = m->rows[i].peer;
 
 			m->rows[i].peer = peer;
 			peer = older;
 		}
 	}
-	m->rows[i].from = *from;
+	m->rows[i].sender = *sender;
 	m->rows[i].peer = peer;
 }
 
 void
-vb_from_del(struct vb_from_map *m, const struct vb_from *from, uint16_t peer)
+vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer)
 {
 	uint32_t i, k;
 
-	for (i = hash(m, from); m->rows[i].from.qpn != 0; i = (i + 1) & m->mask) {
-		if (m->rows[i].peer == peer && same(&m->rows[i].from, from))
+	for (i = hash(m, sender); m->rows[i].sender.qpn != 0; i = (i + 1) & m->mask) {
+		if (m->rows[i].peer == peer && same(&m->rows[i].sender, sender))
 			break;
 	}
-	if (m->rows[i].from.qpn == 0)
+	if (m->rows[i].sender.qpn == 0)
 		return;
-	m->rows[i].from.qpn = 0;
+	m->rows[i].sender.qpn = 0;
 	/* Those behind it that would not be found any more move up. */
-	for (k = (i + 1) & m->mask; m->rows[k].from.qpn != 0; k = (k + 1) & m->mask) {
-		uint32_t home = hash(m, &m->rows[k].from);
+	for (k = (i + 1) & m->mask; m->rows[k].sender.qpn != 0; k = (k + 1) & m->mask) {
+		uint32_t home = hash(m, &m->rows[k].sender);
 
 		if (((k - home) & m->mask) < ((k - i) & m->mask))
 			continue;
 		m->rows[i] = m->rows[k];
-		m->rows[k].from.qpn = 0;
+		m->rows[k].sender.qpn = 0;
 		i = k;
 	}
 }
@@ -111,12 +111,12 @@ vb_from_del(struct vb_from_map *m, const struct vb_from *from, uint16_t peer)
 /* ---- headers ---- */
 
 void
-vb_from_lid(struct vb_from *from, uint16_t lid, uint32_t qpn)
+vb_sender_lid(struct vb_sender *sender, uint16_t lid, uint32_t qpn)
 {
-	memset(from, 0, sizeof(*from));
-	from->gid.raw[14] = (uint8_t)(lid >> 8);
-	from->gid.raw[15] = (uint8_t)lid;
-	from->qpn = qpn;
+	memset(sender, 0, sizeof(*sender));
+	sender->gid.raw[14] = (uint8_t)(lid >> 8);
+	sender->gid.raw[15] = (uint8_t)lid;
+	sender->qpn = qpn;
 }
 
 /* The sum over an IPv4 header, its checksum included, is all ones. */
@@ -141,18 +141,18 @@ is_ipv4(const uint8_t *grh)
 }
 
 void
-vb_from_wc(struct vb_from *from, const struct ibv_wc *wc, const uint8_t *grh)
+vb_sender_wc(struct vb_sender *sender, const struct ibv_wc *wc, const uint8_t *grh)
 {
 	if (unlikely((wc->wc_flags & IBV_WC_GRH) == 0)) {
-		vb_from_lid(from, wc->slid, wc->src_qp);
+		vb_sender_lid(sender, wc->slid, wc->src_qp);
 		return;
 	}
-	from->qpn = wc->src_qp;
+	sender->qpn = wc->src_qp;
 	if (is_ipv4(grh)) {
-		memset(from->gid.raw, 0, 10);
-		from->gid.raw[10] = from->gid.raw[11] = 0xff;
-		memcpy(from->gid.raw + 12, grh + IPV4_AT + 12, 4);
+		memset(sender->gid.raw, 0, 10);
+		sender->gid.raw[10] = sender->gid.raw[11] = 0xff;
+		memcpy(sender->gid.raw + 12, grh + IPV4_AT + 12, 4);
 	} else {
-		memcpy(from->gid.raw, grh + 8, 16);
+		memcpy(sender->gid.raw, grh + 8, 16);
 	}
 }
