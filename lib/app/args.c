@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Whose argument is which: see leat_app_run(). */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <leat_error.h>
+
+#include "app_pvt.h"
+
+#define VDEV "--vdev"
+#define FABRIC "fabric_"
+
+/* Is argv[i], or it and the next one, a device of leat's? */
+static bool
+names_device(char **argv, int i, int end)
+{
+	size_t len = strlen(VDEV);
+
+	if (strncmp(argv[i], VDEV, len) != 0)
+		return false;
+	if (argv[i][len] == '=')
+		return strncmp(argv[i] + len + 1, FABRIC, strlen(FABRIC)) == 0;
+	return argv[i][len] == '\0' && i + 1 < end &&
+	       strncmp(argv[i + 1], FABRIC, strlen(FABRIC)) == 0;
+}
+
+static int
+vdev_add(struct app_args *a, const char *device)
+{
+	size_t size = strlen(VDEV "=") + strlen(device) + 1;
+
+	a->vdev = malloc(size);
+	if (a->vdev == NULL)
+		return -ENOMEM;
+	snprintf(a->vdev, size, VDEV "=%s", device);
+	a->init[a->nb_init++] = a->vdev;
+	return 0;
+}
+
+static int
+split(struct app_args *a, int argc, char **argv, const char *device)
+{
+	bool named = device[0] == '\0';
+	int i, end;
+
+	for (end = 1; end < argc && strcmp(argv[end], "--") != 0; end++)
+		named = named || names_device(argv, end, argc);
+	a->init[a->nb_init++] = argv[0];
+	a->own[a->nb_own++] = a->name;
+	for (i = 1; i < end; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			a->own[a->nb_own++] = argv[i];
+		else
+			a->init[a->nb_init++] = argv[i];
+	}
+	for (i = end + 1; i < argc; i++)
+		a->own[a->nb_own++] = argv[i];
+	return named ? 0 : vdev_add(a, device);
+}
+
+int
+app_args_split(struct app_args *a, int argc, char **argv, const struct leat_app *app)
+{
+	const char *name = app->name, *slash;
+
+	memset(a, 0, sizeof(*a));
+	if (name == NULL) {
+		slash = strrchr(argv[0], '/');
+		name = slash == NULL ? argv[0] : slash + 1;
+	}
+	a->name = strdup(name);
+	/* The default device and the NULL come on top. */
+	a->init = calloc((size_t)argc + 2, sizeof(*a->init));
+	a->own = calloc((size_t)argc + 1, sizeof(*a->own));
+	if (a->name == NULL || a->init == NULL || a->own == NULL ||
+	    split(a, argc, argv, app->device == NULL ? APP_DEVICE : app->device) < 0)
+		return leat_err(ENOMEM, "arguments: out of memory");
+	return 0;
+}
+
+void
+app_args_free(struct app_args *a)
+{
+	free(a->vdev);
+	free(a->own);
+	free(a->init);
+	free(a->name);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A reactor with tasks per lcore: created together, run until all have stopped, destroyed. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#include <leat_error.h>
+#include <leat_log.h>
+
+#include "app_pvt.h"
+
+struct lcore {
+	unsigned int id;
+	struct leat_reactor *reactor;
+	struct leat_tasks *tasks;
+	bool launched;
+};
+
+static struct {
+	const struct leat_app *app;
+	struct lcore lcores[LEAT_REACTOR_MAX];
+	unsigned int nb;       /* the main one is the first */
+	unsigned int nb_going; /* whose start() has not returned, or stays */
+} all;
+
+uint64_t
+app_stop_us(void)
+{
+	return all.app == NULL || all.app->stop_us == 0 ? APP_STOP_US : all.app->stop_us;
+}
+
+unsigned int
+leat_app_count(void)
+{
+	return all.nb;
+}
+
+struct leat_reactor *
+leat_app_reactor(unsigned int index)
+{
+	return index < all.nb ? all.lcores[index].reactor : NULL;
+}
+
+int
+leat_app_index(void)
+{
+	const struct leat_reactor *r = leat_reactor_self();
+	unsigned int i;
+
+	for (i = 0; r != NULL && i < all.nb; i++) {
+		if (all.lcores[i].reactor == r)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* The task of each lcore. The last one that is done ends the program. */
+static int
+lcore_main(void *arg)
+{
+	const struct lcore *l = arg;
+	int ret = all.app->start(all.app->arg);
+
+	if (ret < 0) {
+		/* A stop cancels it: that is no failure of its own. */
+		if (leat_reactor_state(l->reactor) == LEAT_REACTOR_STOPPING && ret == -ECANCELED)
+			return ret;
+		LEAT_LOG(ERR, app, "lcore %u: %s: %s", l->id, strerror(-ret), leat_err_msg());
+		leat_app_stop(LEAT_APP_FAILED);
+	} else if (ret != LEAT_APP_STAY) {
+		/* acq_rel: what the others did before they were done is seen by who ends last */
+		if (__atomic_sub_fetch(&all.nb_going, 1, __ATOMIC_ACQ_REL) == 0)
+			leat_app_stop(LEAT_APP_OK);
+	}
+	return ret;
+}
+
+static int
+lcore_create(struct lcore *l, unsigned int id)
+{
+	struct leat_reactor_conf conf = { 0 };
+	char name[32];
+
+	if (all.app->reactor != NULL)
+		conf = *all.app->reactor;
+	snprintf(name, sizeof(name), "lcore%u", id);
+	conf.name = name;
+	memset(l, 0, sizeof(*l));
+	l->id = id;
+	l->reactor = leat_reactor_create(&conf);
+	if (l->reactor == NULL)
+		return -rte_errno;
+	l->tasks = leat_tasks_create(l->reactor, all.app->tasks);
+	if (l->tasks == NULL)
+		return -rte_errno;
+	return leat_task_detach(leat_task_spawn(l->tasks, "start", lcore_main, l)) < 0 ? -rte_errno
+										       : 0;
+}
+
+int
+app_lcores_create(const struct leat_app *app)
+{
+	unsigned int id;
+	int ret;
+
+	memset(&all, 0, sizeof(all));
+	all.app = app;
+	ret = lcore_create(&all.lcores[all.nb++], rte_get_main_lcore());
+	RTE_LCORE_FOREACH_WORKER(id) {
+		if (ret == 0 && all.nb == LEAT_REACTOR_MAX)
+			ret = leat_err(ENOSPC, "more than %u lcores", LEAT_REACTOR_MAX);
+		if (ret < 0)
+			break;
+		ret = lcore_create(&all.lcores[all.nb++], id);
+	}
+	all.nb_going = all.nb;
+	return ret;
+}
+
+static int
+stopped(const struct lcore *l, int ret)
+{
+	if (ret < 0)
+		LEAT_LOG(ERR, app, "lcore %u: %s", l->id,
+			 ret == -ETIMEDOUT ? "did not come to rest in time, see above"
+					   : leat_err_msg());
+	return ret;
+}
+
+int
+app_lcores_run(void)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 1; i < all.nb && ret == 0; i++) {
+		ret = leat_reactor_launch(all.lcores[i].reactor, all.lcores[i].id);
+		all.lcores[i].launched = ret == 0;
+	}
+	if (ret < 0) {
+		LEAT_LOG(ERR, app, "%s", leat_err_msg());
+		leat_app_stop(LEAT_APP_FAILED);
+	}
+	ret = stopped(&all.lcores[0], leat_reactor_run(all.lcores[0].reactor));
+	for (i = 1; i < all.nb; i++) {
+		if (all.lcores[i].launched &&
+		    stopped(&all.lcores[i], leat_reactor_wait(all.lcores[i].reactor)) < 0)
+			ret = -ETIMEDOUT;
+	}
+	return ret;
+}
+
+int
+app_lcores_destroy(void)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < all.nb; i++) {
+		struct lcore *l = &all.lcores[i];
+
+		if (leat_tasks_destroy(l->tasks) < 0 || leat_reactor_destroy(l->reactor) < 0) {
+			LEAT_LOG(ERR, app, "%s", leat_err_msg());
+			ret = -EBUSY;
+		}
+	}
+	if (ret == 0)
+		memset(&all, 0, sizeof(all));
+	return ret;
+}

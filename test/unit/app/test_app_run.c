@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat_app_run(): how programs start and end. EAL starts only once in a process, so each case runs
+ * in a child, whose exit code is the program's.
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_lcore.h>
+
+#include <leat_app.h>
+#include <leat_dev.h>
+#include <leat_error.h>
+#include <leat_scope.h>
+
+#include "leat_cmocka.h"
+
+#define LONG_US 60000000
+#define ARGS_MAX 16
+#define MOCK "fabric_mock0"
+
+/* Exit code of a child in which something was not as it should be. */
+#define WRONG 99
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                 \
+			_exit(WRONG);                                                              \
+		}                                                                                  \
+	} while (0)
+
+static unsigned int nb_started, nb_ended, nb_cancelled;
+
+static unsigned int
+count(unsigned int *n)
+{
+	return __atomic_add_fetch(n, 1, __ATOMIC_ACQ_REL);
+}
+
+static void
+end(void *arg)
+{
+	(void)arg;
+	CHECK(leat_app_count() == 0);
+	count(&nb_ended);
+}
+
+/*
+ * Runs a program in a child, on two lcores that share a CPU; a and b are more arguments.
+ * @return its exit code
+ */
+static int
+run(const struct leat_app *app, const char *a, const char *b)
+{
+	char *argv[ARGS_MAX] = { (char *)"/usr/bin/prog", (char *)"--lcores=0@0,1@0",
+				 (char *)"--no-telemetry", (char *)"--log-level=leat.*:error" };
+	int argc = 4, status;
+	pid_t pid;
+
+	if (a != NULL)
+		argv[argc++] = (char *)a;
+	if (b != NULL)
+		argv[argc++] = (char *)b;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int code = leat_app_run(argc, argv, app);
+
+		/* Nothing is left, unless it did not come to rest. */
+		CHECK(leat_app_count() == 0 || code != LEAT_APP_OK);
+		CHECK(nb_ended == (app->end != NULL && nb_started > 0 ? 1 : 0));
+		_exit(code);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* ---- ends ---- */
+
+static int
+done_at_once(void *arg)
+{
+	int index = leat_app_index();
+
+	CHECK(arg == &nb_started);
+	CHECK(leat_app_count() == 2 && rte_lcore_count() == 2);
+	CHECK(index == (rte_lcore_id() == rte_get_main_lcore() ? 0 : 1));
+	CHECK(leat_app_reactor((unsigned int)index) == leat_reactor_self());
+	CHECK(leat_app_reactor(2) == NULL);
+	CHECK(leat_task_current() != NULL);
+	count(&nb_started);
+	return 0;
+}
+
+static void
+test_all_done(void **state)
+{
+	const struct leat_app app = {
+		.device = MOCK, .start = done_at_once, .end = end, .arg = &nb_started
+	};
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+}
+
+/* Waits until it is cancelled, by the stop of the program. */
+static int
+wait_for_stop(void)
+{
+	int ret = leat_task_sleep(LONG_US);
+
+	CHECK(ret == -ECANCELED);
+	count(&nb_cancelled);
+	return ret;
+}
+
+static int
+second_fails(void *arg)
+{
+	(void)arg;
+	count(&nb_started);
+	return leat_app_index() == 1 ? leat_err(EIO, "on purpose") : wait_for_stop();
+}
+
+static void
+cancelled_once(void *arg)
+{
+	(void)arg;
+	count(&nb_ended);
+	CHECK(nb_cancelled == 1);
+}
+
+static void
+test_failure(void **state)
+{
+	const struct leat_app app = { .device = MOCK,
+				      .start = second_fails,
+				      .end = cancelled_once };
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_FAILED);
+}
+
+static int
+interrupted(void *arg)
+{
+	/* The last one that comes here: both wait then, or will see the stop when they do. */
+	if (count(&nb_started) == 2)
+		CHECK(kill(getpid(), *(const int *)arg) == 0);
+	return wait_for_stop();
+}
+
+static void
+both_cancelled(void *arg)
+{
+	(void)arg;
+	count(&nb_ended);
+	CHECK(nb_cancelled == 2);
+}
+
+static void
+test_signals(void **state)
+{
+	static int sigs[] = { SIGINT, SIGTERM };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++) {
+		const struct leat_app app = {
+			.device = MOCK, .start = interrupted, .end = both_cancelled, .arg = &sigs[i]
+		};
+
+		assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+	}
+}
+
+static int
+deaf(void *arg)
+{
+	(void)arg;
+	leat_app_stop(7);
+	leat_app_stop(8);
+	return leat_task_masked(leat_task_sleep(LONG_US));
+}
+
+/* What does not come to rest is named, and ends nothing that it may still use. */
+static void
+test_deadline(void **state)
+{
+	const struct leat_app app = { .device = MOCK, .start = deaf, .stop_us = 10000 };
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), 7);
+}
+
+static void
+from_the_other(void *arg)
+{
+	(void)arg;
+	CHECK(leat_app_index() == 0);
+	leat_app_stop(LEAT_APP_OK);
+}
+
+/* Start has returned everywhere, and the program goes on. */
+static int
+stays(void *arg)
+{
+	(void)arg;
+	count(&nb_started);
+	if (leat_app_index() == 1)
+		CHECK(leat_reactor_call(leat_app_reactor(0), from_the_other, NULL) == 0);
+	return LEAT_APP_STAY;
+}
+
+static void
+test_stays(void **state)
+{
+	const struct leat_app app = { .device = MOCK, .start = stays, .end = end };
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+}
+
+/* ---- arguments ---- */
+
+static int
+parse(int argc, char **argv, void *arg)
+{
+	const char *want = arg;
+
+	CHECK(strcmp(argv[0], "prog") == 0 && argv[argc] == NULL);
+	CHECK(argc == 2 && strcmp(argv[1], want) == 0);
+	return strcmp(want, "--help") == 0 ? LEAT_APP_DONE : -EINVAL;
+}
+
+static int
+never(void *arg)
+{
+	(void)arg;
+	CHECK(false);
+	return 0;
+}
+
+static void
+test_arguments(void **state)
+{
+	const struct leat_app help = { .start = never, .parse = parse, .arg = (void *)"--help" };
+	const struct leat_app wrong = { .start = never, .parse = parse, .arg = (void *)"x" };
+	const struct leat_app none = { .start = never };
+
+	(void)state;
+	assert_int_equal(run(&help, "--help", NULL), LEAT_APP_OK);
+	assert_int_equal(run(&help, "--", "--help"), LEAT_APP_OK);
+	assert_int_equal(run(&wrong, "--", "x"), LEAT_APP_USAGE);
+	assert_int_equal(run(&none, "--", "x"), LEAT_APP_USAGE);
+	assert_int_equal(run(&none, "--help", NULL), LEAT_APP_USAGE);
+	assert_int_equal(run(&none, "--vdev=fabric_nothing0", NULL), LEAT_APP_FAILED);
+	assert_int_equal(leat_app_run(0, NULL, &none), LEAT_APP_USAGE);
+}
+
+static int
+device_is(void *arg)
+{
+	const char *want = arg;
+
+	CHECK(leat_dev_count() == (want == NULL ? 0 : 1));
+	CHECK(want == NULL || strcmp(leat_dev_name(leat_dev_get(0)), want) == 0);
+	return 0;
+}
+
+/* The command line's device, else the program's, else ring. */
+static void
+test_device(void **state)
+{
+	struct leat_app app = { .start = device_is, .device = "fabric_mock0,depth=7" };
+
+	(void)state;
+	app.arg = (void *)"fabric_mock0";
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+	assert_int_equal(run(&app, "--vdev=net_null0", NULL), LEAT_APP_OK);
+	app.arg = (void *)"fabric_mock3";
+	assert_int_equal(run(&app, "--vdev=fabric_mock3", NULL), LEAT_APP_OK);
+	assert_int_equal(run(&app, "--vdev", "fabric_mock3"), LEAT_APP_OK);
+	app.device = "";
+	app.arg = NULL;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_done), cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_signals),	 cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_stays),	 cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
