@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A complete leat program: a client sends hellos, a server prints them.
+ * A complete leat program of callbacks: a client sends hellos, a server prints them.
  *
  *	make && ./hello			both on the ring device
- *	./hello -l 0,1			the client on an lcore of its own
+ *	./hello -l 0			both on one lcore
  *	./hello --vdev=fabric_ofi0,provider=tcp
  *
  *     main lcore                                 second lcore, if there is one
- *     reactor                                    reactor
  *       endpoint "server"                          endpoint "client"
  *         listens       <---- connects --------
  *         accepts       -----------------------> connected: posts HELLOS sends
  *         RECVs return  <---- messages --------- SENDs return
- *         all there: stops both reactors
+ *         all there: stops the program
  *
- * Everything of an endpoint happens on the thread of its reactor: main() only sets things up, and
- * asks each reactor by message to begin. (Casts from void * are here so that this is C++, too.)
+ * leat_app_run() starts everything, calls start() on each lcore, and ends in order. Everything of
+ * an endpoint happens on the thread of its reactor: the server asks the client's by message to
+ * begin. (Casts from void * are here so that this is C++, too.)
  */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rte_lcore.h>
 
+#include <leat_app.h>
 #include <leat_error.h>
 #include <leat_fabric.h>
-#include <leat_reactor.h>
 
 #define HELLOS 5U
 #define SIZE 64
-#define ARGS_MAX 64
 #define STOP_US 1000000
 
 /* One side of the conversation. Its ops and buffers live as long as its endpoint. */
@@ -49,15 +47,13 @@ struct side {
 static struct side server, client;
 static char address[LEAT_ADDR_MAX]; /* written by the server before it asks the client to begin */
 static unsigned int arrived;
-static bool failed;
 
 /* Whatever goes wrong: say it, and end in order. Either side may come here. */
 static void
 give_up(const char *what, const char *why)
 {
 	fprintf(stderr, "hello: %s: %s\n", what, why);
-	__atomic_store_n(&failed, true, __ATOMIC_RELAXED);
-	leat_reactor_stop_all(STOP_US);
+	leat_app_stop(LEAT_APP_FAILED);
 }
 
 /*
@@ -123,7 +119,7 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 		/* What comes from a peer is not to be trusted: it may lack its end. */
 		printf("%.*s\n", (int)ops[i]->len, (const char *)ops[i]->buf);
 		if (++arrived == HELLOS)
-			leat_reactor_stop_all(STOP_US);
+			leat_app_stop(LEAT_APP_OK);
 	}
 }
 
@@ -164,30 +160,15 @@ client_begin(void *arg)
 		give_up("connect", leat_err_msg());
 }
 
-/* A message to the server's reactor. */
-static void
-server_begin(void *arg)
-{
-	(void)arg;
-	/* Posted in the next turn, before anybody is connected. Port 0: any that is free. */
-	post_all(&server, LEAT_OP_RECV, LEAT_PEER_ANY);
-	if (leat_ep_listen(server.ep, "127.0.0.1:0") < 0 ||
-	    leat_ep_listen_addr(server.ep, address, sizeof(address)) < 0 ||
-	    leat_reactor_call(client.reactor, client_begin, NULL) < 0)
-		give_up("listen", leat_err_msg());
-}
-
-/* An endpoint of the first device, polled by a reactor. */
+/* An endpoint of the first device, polled by this lcore's reactor. */
 static int
-side_open(struct side *s, const char *name, struct leat_reactor *reactor)
+side_open(struct side *s, const char *name)
 {
 	struct leat_ep_conf conf;
 
 	memset(&conf, 0, sizeof(conf)); /* zeros are the defaults */
 	conf.name = name;
-	s->reactor = reactor;
-	if (s->reactor == NULL)
-		return -rte_errno;
+	s->reactor = leat_reactor_self();
 	s->ep = leat_ep_create(leat_dev_get(0), &conf);
 	if (s->ep == NULL)
 		return -rte_errno;
@@ -209,78 +190,59 @@ side_close(struct side *s)
 }
 
 static int
-run(void)
+server_begin(void)
 {
-	unsigned int lcore = rte_get_next_lcore(-1, 1, 0); /* first one that is not the main one */
-	bool alone = lcore >= RTE_MAX_LCORE;
-	struct leat_reactor *r = leat_reactor_create(NULL);
-	int ret;
+	int ret = side_open(&server, "server");
 
-	ret = side_open(&server, "server", r);
-	if (ret == 0)
-		ret = side_open(&client, "client", alone ? r : leat_reactor_create(NULL));
-	if (ret == 0)
-		ret = leat_reactor_call(server.reactor, server_begin, NULL);
-	if (ret == 0 && !alone)
-		ret = leat_reactor_launch(client.reactor, lcore);
-	if (ret == 0) {
-		ret = leat_reactor_run(server.reactor); /* until stopped */
-		/* Both are stopped together. */
-		if (!alone && leat_reactor_wait(client.reactor) < 0)
-			ret = -ETIMEDOUT;
-	}
 	if (ret < 0)
-		fprintf(stderr, "hello: %s\n", leat_err_msg());
-
-	/* Pollers before endpoints: a reactor must not poll what is gone. */
-	if (client.reactor != server.reactor && leat_reactor_destroy(client.reactor) < 0)
-		return -EBUSY;
-	if (leat_reactor_destroy(server.reactor) < 0)
-		return -EBUSY;
-	side_close(&client);
-	side_close(&server);
+		return ret;
+	/* Posted in the next turn, before anybody is connected. Port 0: any that is free. */
+	post_all(&server, LEAT_OP_RECV, LEAT_PEER_ANY);
+	ret = leat_ep_listen(server.ep, "127.0.0.1:0");
+	if (ret == 0)
+		ret = leat_ep_listen_addr(server.ep, address, sizeof(address));
 	return ret;
 }
 
-/* Ctrl-C: async-signal-safe, and the program ends as it does otherwise. */
-static void
-on_signal(int sig)
+/* On each lcore: the server on the first, the client on the last of two. */
+static int
+start(void *arg)
 {
-	(void)sig;
-	leat_reactor_stop_all(STOP_US);
+	static unsigned int open;
+	unsigned int self = (unsigned int)leat_app_index(), last = leat_app_count() > 1 ? 1 : 0;
+	int ret = 0;
+
+	(void)arg;
+	if (self == 0)
+		printf("leat %s, %s\n", leat_version(), leat_dev_name(leat_dev_get(0)));
+	if (self == last)
+		ret = side_open(&client, "client");
+	if (ret == 0 && self == 0)
+		ret = server_begin();
+	if (ret < 0 || self > last)
+		return ret;
+	/* Whoever is through last says it to the client. */
+	if (__atomic_add_fetch(&open, 1, __ATOMIC_ACQ_REL) == last + 1)
+		ret = leat_reactor_call(leat_app_reactor(last), client_begin, NULL);
+	return ret < 0 ? ret : LEAT_APP_STAY; /* on by callbacks, until the program is stopped */
+}
+
+static void
+end(void *arg)
+{
+	(void)arg;
+	side_close(&client);
+	side_close(&server);
+	printf("%u of %u arrived\n", arrived, HELLOS);
 }
 
 int
 main(int argc, char **argv)
 {
-	static char ring[] = "--vdev=fabric_ring0";
-	char *args[ARGS_MAX + 1];
-	bool device = false;
-	int i, ret;
+	struct leat_app app;
 
-	/* The ring device, unless the command line names another. */
-	for (i = 0; i < argc && i < ARGS_MAX - 1; i++) {
-		args[i] = argv[i];
-		device |= strncmp(argv[i], "--vdev=fabric_", 14) == 0;
-	}
-	if (!device)
-		args[i++] = ring;
-	args[i] = NULL;
-
-	if (leat_init(i, args) < 0) {
-		fprintf(stderr, "hello: %s\n", leat_err_msg());
-		return 1;
-	}
-	signal(SIGINT, on_signal);
-	signal(SIGTERM, on_signal);
-
-	printf("leat %s, %s\n", leat_version(), leat_dev_name(leat_dev_get(0)));
-	ret = run();
-	printf("%u of %u arrived\n", arrived, HELLOS);
-
-	if (leat_cleanup() < 0) {
-		fprintf(stderr, "hello: %s\n", leat_err_msg());
-		return 1;
-	}
-	return ret < 0 || failed || arrived != HELLOS;
+	memset(&app, 0, sizeof(app)); /* the ring device, unless the command line names another */
+	app.start = start;
+	app.end = end;
+	return leat_app_run(argc, argv, &app);
 }
