@@ -10,7 +10,7 @@
  *                that number were posted: none is overtaken by more than window
  *     doubled    is handed down again when it comes back, and told after that
  *
- * As above, nobody waits for those that do not come: after a few polls without a new send all go.
+ * No send waits for others that do not come, either: after a few polls without a new send all go.
  */
 
 #include "fault_pvt.h"

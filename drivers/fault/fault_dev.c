@@ -40,13 +40,13 @@ check_types(const struct leat_dev *dev, const struct fault_dev *fd)
 				leat_dev_name(dev), low.name);
 	if (c->die.shape != FAULT_NEVER && (low.ep_types & (1u << LEAT_EP_RELIABLE)) == 0)
 		return leat_err(EINVAL,
-				"%s: argument die: nobody is told of a datagram peer's death, and "
+				"%s: argument die: a datagram peer's death is not reported, and "
 				"%s has no other endpoints; loss=1 makes them all silent",
 				leat_dev_name(dev), low.name);
 	return 0;
 }
 
-/* What is needed to do it all again. */
+/* The configuration and the seed, which repeat the run. */
 static void
 log_open(const struct leat_dev *dev, const struct fault_dev *fd, const struct rte_kvargs *kv)
 {

@@ -226,7 +226,9 @@ fault_reject(struct leat_ep *ep, struct leat_peer *peer)
 	struct fault_ep *fe = fault_of(ep);
 	struct fault_peer *p = peer->drv;
 
-	/* If it was taken back meanwhile there is nothing to reject, and nobody to tell of its end. */
+	/*
+	 * If the request was taken back meanwhile there is nothing to reject, and no end to report.
+	 */
 	(void)leat_ep_reject(fe->low, p->low);
 	peer_forget(fe, p);
 }

@@ -9,9 +9,9 @@
  *                   completions with that number have come: no op is passed by more than window
  *     release       leat_op_finish()
  *
- * Nobody may wait for passers-by that do not come. After a few polls that find nothing all go, the
- * lowest first; how few is random, too. So what the window does is a function of the seed and of the
- * calls that were made, and the clock has no part in it.
+ * No completion may wait for passers-by that do not come. After a few polls that find nothing all
+ * go, the lowest first; how few is random, too. So what the window does is a function of the seed
+ * and of the calls that were made, and the clock has no part in it.
  */
 
 #include "fault_pvt.h"

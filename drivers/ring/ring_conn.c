@@ -5,7 +5,7 @@
  *
  *     connector                        conn->state            acceptor
  *     connect: conn, dir[0], link      REQUEST  ---mbox--->   progress: link, CONNECT_REQ
- *     (nobody listens: try again,                              accept: dir[1], UP, bell
+ *     (no listener: try again,                                 accept: dir[1], UP, bell
  *      until the timeout)              REQUEST -> UP           progress: up
  *     progress: up                     REQUEST -> REJECTED     reject
  *     timeout, disconnect              REQUEST -> ABANDONED    progress: closing, down
@@ -56,7 +56,7 @@ dir_init(struct ring_dir *dir, uint32_t nb)
 void
 ring_conn_put(struct ring_conn *conn)
 {
-	/* release: this side is done with it; acquire: so is the other, by whoever is last */
+	/* release: this side is done with it; acquire: the last one sees that the other is, too */
 	if (__atomic_sub_fetch(&conn->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	free(conn->dir[0].mem);
@@ -307,7 +307,7 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 			continue;
 		/* CLOSED: pairs with ring_link_close() of the other side */
 		how = __atomic_load_n(&link->conn->side[link->side ^ 1].closed, __ATOMIC_ACQUIRE);
-		/* Of a datagram endpoint's end nobody hears; what is sent to it is lost. */
+		/* A datagram endpoint's end is not reported; what is sent to it is lost. */
 		if (how != RING_OPEN && !rep->datagram) {
 			peer_closed(ep, link, (enum ring_closed)how);
 			continue;

@@ -113,8 +113,8 @@ ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t 
 }
 
 /*
- * Asks for lines that are about to be written, by writing to them: the slot is free, nobody reads
- * it. Stores wait for their lines in order, in a buffer that has room for few messages, but for the
+ * Asks for lines that are about to be written, by writing to them: the slot is free and not read.
+ * Stores wait for their lines in order, in a buffer that has room for few messages, but for the
  * lines of all stores in it at the same time: so first one store per line, densely, and by the time
  * the payloads are written the lines are here. (A prefetch for writing does nothing for a line that
  * the other core has a copy of, on the machines measured.)

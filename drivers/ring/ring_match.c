@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receives and the messages that nobody wanted yet.
+ * Receives, and the messages that fit no receive yet.
  *
  * RECVs for any peer are a FIFO of their own (ring_ep.recvs); receives that name a peer, and
  * TRECVs, are lists. A message goes to the receive posted first among those that fit, so where two

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who listens where: names of the form "host:port", for the whole process. Nothing is resolved; two
+ * Listeners by name, of the form "host:port", for the whole process. Nothing is resolved; two
  * names are the same if their ports are equal and their hosts are the same string, or the
  * listener's host is a wildcard ("", "*", "0.0.0.0", "[::]"). Control path only, under one mutex.
  */
@@ -53,7 +53,7 @@ ring_mbox_new(void)
 void
 ring_mbox_get(struct ring_mbox *mbox)
 {
-	/* relaxed: the caller reached it through a reference of somebody's */
+	/* relaxed: the caller reached it through another reference */
 	__atomic_fetch_add(&mbox->refs, 1, __ATOMIC_RELAXED);
 }
 
@@ -61,8 +61,8 @@ void
 ring_mbox_put(struct ring_mbox *mbox)
 {
 	/*
-	 * release: what was done with it is before the free of whoever drops last; acquire: of the
-	 * others
+	 * release: what was done with it is before the free by the last owner; acquire: of the
+	 * other owners
 	 */
 	if (mbox == NULL || __atomic_sub_fetch(&mbox->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
@@ -161,7 +161,7 @@ ring_name_check(const char *addr, const char *what)
 	if (name_parse(addr, what, &name) < 0)
 		return -EINVAL;
 	if (name.port == 0)
-		return leat_err(EINVAL, "ring: %s %s: nobody listens at port 0", what, addr);
+		return leat_err(EINVAL, "ring: %s %s: no endpoint listens at port 0", what, addr);
 	return 0;
 }
 

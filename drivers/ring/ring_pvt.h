@@ -8,7 +8,7 @@
  * A connection (ring_shared.h) is the only memory that two lcores share. Everything else (links,
  * lists of receives, regions) belongs to one lcore.
  *
- *     ring_dev.c    the device and the endpoint     ring_name.c   who listens where, mailboxes
+ *     ring_dev.c    the device and the endpoint     ring_name.c   listeners by name, mailboxes
  *     ring_conn.c   connecting                      ring_link.c   a link's life: up, closing, down
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
@@ -123,7 +123,7 @@ struct ring_link {
 	struct leat_peer *peer;
 	uint32_t idx; /* in ring_ep.links */
 	uint8_t side;
-	bool sent;	 /* CONNECTING: somebody listens there and has the request */
+	bool sent;	 /* CONNECTING: a listener has the request */
 	bool tx_refused; /* a post found no room */
 	uint32_t recalls_seen;
 	uint64_t deadline; /* CONNECTING */
@@ -205,7 +205,7 @@ void ring_mbox_put(struct ring_mbox *mbox);
 /* Refuses requests from now on, and the waiting ones. */
 void ring_mbox_close(struct ring_mbox *mbox);
 struct ring_conn *ring_mbox_take(struct ring_mbox *mbox);
-/* Sends a request to who listens at addr; false: nobody. Sets conn->mbox[1]. */
+/* Sends a request to the listener at addr; false: there is none. Sets conn->mbox[1]. */
 bool ring_name_send(const char *addr, struct ring_conn *conn);
 int ring_name_check(const char *addr, const char *what);
 struct ring_listener *ring_name_listen(const char *addr, struct ring_mbox *mbox);
@@ -253,7 +253,7 @@ ring_bell(struct ring_mbox *mbox)
 /* ---- ring_conn.c ---- */
 
 void ring_conn_put(struct ring_conn *conn);
-/* Leaves REQUEST. @return false: it had left it already */
+/* Leaves REQUEST for an outcome. @return false: it had one already */
 bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
 /* Answers a request with no, unless it was taken back. */
 void ring_conn_reject(struct ring_conn *conn);
@@ -272,7 +272,7 @@ void ring_link_free(struct ring_link *link);
 void ring_link_up(struct leat_ep *ep, struct ring_link *link);
 /* Tells the other side, ends the ops with err; then it is down, or closing until the last ack. */
 void ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err);
-/* Is a closing one through? Then it is gone. */
+/* Is a closing link through? Then it is freed. */
 void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
 void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 /* Ends all that are up, as one that died does. */

@@ -23,15 +23,15 @@
  *     ACK      ack.head       consumer -> producer
  *              The op of that message is done, its buffer is not touched any more.
  *     CLAIM    slot.state     both, by CAS
- *              Who decides about an op that is not done yet: the consumer that is about to do it,
- *              or the producer that takes it back.
+ *              An op that is not done yet belongs to the side that swaps first: the consumer that
+ *              is about to do it, or the producer that takes it back.
  *     STATE    conn.state     both, by CAS
  *              Connecting; the acceptor's direction is there.
  *     CLOSED   side.closed    one -> other
  *              That side claims nothing any more, all its slots are published.
- *     BELL     mbox.bell      anyone -> owner
+ *     BELL     mbox.bell      any thread -> owner
  *              Look at your connections (control path).
- *     ASLEEP   mbox.asleep    owner -> anyone
+ *     ASLEEP   mbox.asleep    owner -> any thread
  *              Write to mbox.fd after what you do; see ring_wait.c for the fence.
  */
 
@@ -171,7 +171,7 @@ enum ring_closed {
 };
 
 struct ring_conn {
-	uint32_t refs;		      /* one per side; release on drop, acquire by who frees */
+	uint32_t refs;		      /* one per side; release on drop, acquire before the free */
 	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
 	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
 	/* Each side's; a reference each. [1] is set before the request is sent. */
@@ -188,7 +188,7 @@ struct ring_conn {
 
 /*
  * Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as
- * somebody knows it.
+ * there is a reference to it.
  */
 struct ring_mbox {
 	uint32_t refs;

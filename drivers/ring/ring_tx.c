@@ -214,7 +214,7 @@ ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return post_burst(ep, ep->drv, ops, n);
 }
 
-/* ep->post as soon as a peer has a wait object: those who have none do without even the question. */
+/* ep->post as soon as a peer has a wait object: peers without do without even the question. */
 uint16_t
 ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
@@ -279,8 +279,8 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 /* ---- cancel ---- */
 
 /*
- * CLAIM, the producer's side; the consumer's is ring_claim(). Who swaps first decides.
- * @return true: the op is the caller's to finish, nobody will touch its buffer
+ * CLAIM, the producer's side; the consumer's is ring_claim(). The side that swaps first decides.
+ * @return true: the op is the caller's to finish, the other side will not touch its buffer
  */
 bool
 ring_recall(struct ring_link *link, struct leat_op *op)

@@ -10,7 +10,7 @@
  *     wait for the eventfd
  *
  * One of the two sees what the other did, if there is a fence on both sides. The others' would cost
- * each message some ten nanoseconds, for nothing while nobody sleeps. So the owner, which has the
+ * each message some ten nanoseconds, for nothing while no owner sleeps. So the owner, which has the
  * time, does both: membarrier(2) makes every CPU that runs a thread of this process execute a fence.
  * What remains at the others is one load, from a line that is written only when the owner sleeps.
  */
@@ -129,7 +129,7 @@ ring_ep_arm(struct leat_ep *ep)
 			return -EAGAIN;
 		if (!link->tx_refused || link->state != RING_LINK_UP)
 			continue;
-		/* Nobody is told when slots become free. */
+		/* There is no bell when slots become free. */
 		full = true;
 		if (ring_tx_room(link, link->tx.place)) {
 			link->tx_refused = false;
@@ -146,7 +146,7 @@ ring_ep_disarm(struct leat_ep *ep)
 	uint64_t count;
 
 	__atomic_store_n(&rep->mbox->asleep, 0, __ATOMIC_RELAXED);
-	/* Whoever came before writes perhaps after this: then the next sleep ends at once. */
+	/* A side that came before may write after this: then the next sleep ends at once. */
 	if (read(rep->mbox->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		LEAT_LOG(DEBUG, driver, "ring: eventfd: %s", strerror(errno));
 }

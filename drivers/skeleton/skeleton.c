@@ -181,7 +181,7 @@ skel_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const ch
 
 static const struct leat_driver skel_driver = {
 	.name = "fabric_skeleton",
-	.description = "does nothing: an example for those who write a driver",
+	.description = "does nothing: an example for authors of drivers",
 	.probe = skel_probe,
 	.remove = skel_remove,
 	.info = skel_info,

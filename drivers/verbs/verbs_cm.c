@@ -4,7 +4,7 @@
  * Connecting, over rdma_cm, which any program at the other side may use:
  *
  *     connect   LOOKUP --name--> RESOLVING --address, route--> CONNECTING --response--> UP
- *                                   ^                             | nobody listens, no answer
+ *                                   ^                             | no listener, no answer
  *                                   `---------- BACKOFF <---------'                until the time is up
  *     listen    REQUESTED --accept--> ACCEPTED --established--> UP
  *
@@ -214,7 +214,7 @@ timed_out(struct vb_conn *c)
 	}
 	switch (c->cause) {
 	case -ECONNREFUSED:
-		vb_cm_give_up(c, -ECONNREFUSED, "nobody listens there");
+		vb_cm_give_up(c, -ECONNREFUSED, "no program listens there");
 		break;
 	case -EHOSTUNREACH:
 		vb_cm_give_up(

@@ -37,7 +37,7 @@ void vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id);
 int vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max);
 /* Rejects. 0, or -1 with errno: it was taken back. */
 int vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id);
-/* Somebody wants to connect. */
+/* A peer wants to connect. */
 void vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev);
 
 #endif /* VERBS_CM_H */

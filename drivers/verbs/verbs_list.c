@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What RDMA devices there are, port by port, for people who look for theirs. */
+/* Reports the RDMA devices of this host, port by port, for people that look for theirs. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "verbs_pvt.h"
 
-/* A port of an open device, and where to tell it. */
+/* A port of an open device, and the sink that it is reported to. */
 struct port {
 	const char *dev;
 	struct ibv_context *ctx;

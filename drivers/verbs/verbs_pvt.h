@@ -68,7 +68,9 @@
 /* Room for them in a connection, of either kind of endpoint. */
 #define VB_PRIV_ROOM 160
 
-/* wr_id of what the endpoint sends to itself; as a tag it is nobody's, since no peer has such an index. */
+/*
+ * wr_id of what the endpoint sends to itself; no connection has it as a tag: no peer has the index.
+ */
 #define VB_LOOP_WR_ID UINT64_MAX
 
 #define VB_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
@@ -178,7 +180,7 @@ const char *vb_link_name(const struct ibv_device *ibdev, const struct ibv_port_a
 int vb_no_devices(const char *name, int err);
 /* See struct leat_driver. */
 int vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
-/* Which source address goes with a destination; NULL: the routing table shall tell. */
+/* The source address for a destination; NULL: the routing table chooses it. */
 struct sockaddr *vb_src_for(struct vb_dev *d, int family);
 
 /* ---- addresses ---- */
@@ -188,13 +190,13 @@ int vb_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ss);
 /* As that, of a listener; the host may be a name, which is waited for. */
 int vb_addr_listen(struct vb_dev *d, const char *addr, struct sockaddr_storage *ss);
 /*
- * As that, of somebody to connect to; for a name a lookup is begun. 0: ss or *lookup; -EAGAIN: too many lookups; -EINVAL
- * with leat_err().
+ * As that, of a listener to connect to; for a name a lookup is begun. 0: ss or *lookup; -EAGAIN:
+ * too many lookups; -EINVAL with leat_err().
  */
 int vb_addr_connect(const char *addr, struct sockaddr_storage *ss, struct leat_lookup **lookup);
 /*
- * Outcome of a lookup, which is gone unless it says -EINPROGRESS. 0: ss; -EAGAIN: may be different later; -EHOSTUNREACH and
- * *why.
+ * Outcome of a lookup, which is freed unless it says -EINPROGRESS. 0: ss; -EAGAIN: may be different
+ * later; -EHOSTUNREACH and *why.
  */
 int vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr_storage *ss,
 		      const char **why);
@@ -223,7 +225,7 @@ enum vb_state {
 	VB_RESOLVING,  /* address, then route */
 	VB_CONNECTING, /* asked, no answer yet */
 	VB_BACKOFF,    /* asked in vain, will ask again */
-	VB_REQUESTED,  /* somebody asks us */
+	VB_REQUESTED,  /* a peer asks us */
 	VB_ACCEPTED,   /* we said yes */
 	VB_UP,
 	VB_ENDING, /* its QP is in error, what it had is coming back */
@@ -296,7 +298,7 @@ struct vb_slot {
 	struct leat_op *op; /* NULL: free */
 	uint64_t seq;	    /* order of posting */
 	bool srq_posted;    /* in the SRQ; otherwise it waits for that */
-	bool cancel;	    /* nobody wants it any more */
+	bool cancel;	    /* its op was cancelled */
 };
 
 struct vb_rxbuf;
@@ -312,7 +314,7 @@ struct vb_rxqs {
 enum vb_loop_state {
 	VB_LOOP_NONE = 0,
 	VB_LOOP_READY,
-	VB_LOOP_FAILED, /* ran into an empty SRQ; is made anew when it is needed */
+	VB_LOOP_FAILED, /* ran into an empty SRQ; is created anew when it is needed */
 	VB_LOOP_UNABLE, /* the device can't do it */
 };
 
@@ -345,7 +347,7 @@ struct vb_ep {
 	uint32_t rx_posted; /* receives in the SRQ; without one: buffers in queue pairs */
 	uint16_t nb_peers;
 	bool drain; /* receives are being taken back, see verbs_rc_rx.c */
-	bool dead;  /* QPs and SRQ are gone */
+	bool dead;  /* QPs and SRQ are destroyed */
 	bool quiesce;
 	bool read_sinks; /* READs will be posted, and the rules want their memory open to writing */
 	bool starved;	 /* a SEND was refused for want of credits */
@@ -371,7 +373,7 @@ struct vb_ep {
 
 	/* taking receives back */
 	uint32_t posts;		 /* lists that went into the SRQ */
-	uint32_t nb_cancel;	 /* in the SRQ, and nobody wants them any more */
+	uint32_t nb_cancel;	 /* in the SRQ, and their ops were cancelled */
 	uint32_t *sw_queue;	 /* slots that are not in the SRQ, by seq: a ring */
 	uint32_t sw_head, nb_sw; /* its first, and number */
 	uint32_t sw_mask;
@@ -430,7 +432,7 @@ void vb_cm_events(struct vb_ep *e);
 void vb_cm_step(struct vb_conn *c, uint64_t now);
 /* An attempt to connect ends in vain. */
 void vb_cm_give_up(struct vb_conn *c, int status, const char *why);
-/* A request that nobody heard of is refused, its id destroyed. */
+/* A request that raised no event is refused, its id destroyed. */
 void vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why);
 /* An attempt to connect failed in a way that may pass: cause. */
 void vb_cm_again_later(struct vb_conn *c, int cause);
@@ -469,7 +471,7 @@ void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
 /* The channel that the CQs are made with, then the rest. 0, or negative errno with leat_err(). */
 int vb_wait_channel(struct vb_ep *e);
 int vb_wait_open(struct vb_ep *e);
-/* After the CQs are gone. */
+/* After the CQs were destroyed. */
 void vb_wait_close(struct vb_ep *e);
 int vb_ep_fd(const struct leat_ep *ep);
 int vb_ep_arm(struct leat_ep *ep);

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /**
- * Starts a detached thread for what may wait. It may run on any CPU, not only on the caller's,
+ * Start a detached thread, for work that may wait. It may run on any CPU, not only on the caller's,
  * where a loop may be spinning, and it gets no signals, which are the application's. Any thread.
  * @return 0, or the negative of what pthread_create(3) says
  */

@@ -41,7 +41,7 @@ LEAT_API extern struct leat_time_factors leat_time_factors;
 /**
  * Compute the conversion factors: from the mock clock's rate when one is set, else from EAL's
  * TSC rate, else (before rte_eal_init()) from a measurement against CLOCK_MONOTONIC that takes
- * some 10 ms. leat_init() calls it; the conversions call it when nobody did. Any thread.
+ * some 10 ms. leat_init() calls it; the conversions call it if leat_init() did not. Any thread.
  */
 LEAT_API void leat_time_init(void);
 

@@ -314,7 +314,10 @@ chan_frame(const struct leat_channel *ch, uint64_t pos)
 	return (struct chan_header *)(ch->data + (pos & (ch->size - CHAN_GRANULE)));
 }
 
-/* A line that is to be written comes, and nobody else has it any more. (The compiler's own would only have it read.) */
+/*
+ * A line that is to be written comes, and no other CPU has it any more. (The compiler's own would
+ * only have it read.)
+ */
 static inline void
 chan_prefetch_write(const volatile void *line)
 {
@@ -331,8 +334,9 @@ void chan_check_positions(struct leat_channel *ch);
 #endif
 
 /*
- * Help a position over the frame that lies at it. Who loses found it moved on: it never goes back, so an old
- * value never comes again. Release: who sees the position sees the mark that let it go on.
+ * Help a position over the frame that lies at it. The loser found it moved on: it never goes back,
+ * so an old value never comes again. Release: a reader of the position sees the mark that let it go
+ * on.
  */
 static inline void
 chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from, uint32_t granules)
@@ -378,7 +382,7 @@ chan_full_max(const struct leat_channel *ch)
 /* ---- error.c ---- */
 /* Sets the words and errno. */
 void chan_set_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
-/* The same, and its value is -err: who reads the caller, or checks it, sees that it is not 0. */
+/* The same, and its value is -err: readers and checkers of the caller see that it is not 0. */
 #define chan_err(err, ...) (chan_set_error((err), __VA_ARGS__), -(err))
 /* The handle is at its end. -EPROTO */
 void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
@@ -465,7 +469,7 @@ void chan_wake(struct leat_channel *ch, bool room, bool always);
 
 /*
  * Frames were committed, or room was made, by a read-modify-write just before. A full fence between that and the
- * look at who waits pairs with the one in wait.c; on x86 the locked instruction is one.
+ * look at the waiters pairs with the one in wait.c; on x86 the locked instruction is one.
  */
 static inline void
 chan_notify(struct leat_channel *ch, bool room)
@@ -510,7 +514,7 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 }
 
 /* ---- read.c ---- */
-/* Is there something to take? sleepy: who asks is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
+/* Is there something to take? sleepy: the caller is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
 int chan_ready(struct leat_channel *ch, bool sleepy);
 
 #endif /* CHANNEL_PVT_H */

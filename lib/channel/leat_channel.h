@@ -51,7 +51,7 @@ extern "C" {
 #define LEAT_CHANNEL_SIZE_MAX (UINT64_C(1) << 30)
 /** Bytes that a frame takes besides its payload; both together are rounded up to 64. */
 #define LEAT_CHANNEL_HEADER 16
-/** Times a frame is delivered at most, if those who have it die or give it back. */
+/** Times a frame is delivered at most, if its readers die or give it back. */
 #define LEAT_CHANNEL_DELIVERIES 4
 /** A timeout that never comes. */
 #define LEAT_CHANNEL_FOREVER UINT64_MAX
@@ -60,8 +60,8 @@ struct leat_channel;
 
 /** How a participant tells others that there is a frame, or room. All of a channel do the same. */
 enum leat_channel_notify {
-	LEAT_CHANNEL_NOTIFY_FUTEX = 0, /**< a system call only if somebody sleeps */
-	LEAT_CHANNEL_NOTIFY_NONE,      /**< those who wait look again and again */
+	LEAT_CHANNEL_NOTIFY_FUTEX = 0, /**< a system call only if a participant sleeps */
+	LEAT_CHANNEL_NOTIFY_NONE,      /**< waiting participants look again and again */
 	/**
 	 * Likewise, and by an eventfd for each participant, for programs with an event loop:
 	 * leat_channel_fd(). Not for shm by name. A process has as many descriptors for it as there
@@ -90,13 +90,13 @@ enum leat_channel_full {
 	LEAT_CHANNEL_FULL_FAIL = 0,    /**< -EAGAIN */
 	LEAT_CHANNEL_FULL_WAIT,	       /**< wait as .wait says, full_ns at most, then -EAGAIN */
 	LEAT_CHANNEL_FULL_DROP_NEWEST, /**< not sent, counted: LEAT_CHANNEL_DROPPED */
-	LEAT_CHANNEL_FULL_DROP_OLDEST, /**< the oldest frame that nobody reads is thrown away, counted;
+	LEAT_CHANNEL_FULL_DROP_OLDEST, /**< the oldest frame that no reader has is dropped, counted;
 					    -EAGAIN if readers have all there is */
 };
 
 /** How a participant waits. */
 enum leat_channel_wait_how {
-	LEAT_CHANNEL_WAIT_NOTIFY = 0, /**< asleep until notified; like SLEEP if nobody notifies */
+	LEAT_CHANNEL_WAIT_NOTIFY = 0, /**< asleep until notified; without, like SLEEP */
 	LEAT_CHANNEL_WAIT_SPIN,
 	LEAT_CHANNEL_WAIT_PAUSE, /**< spin with the CPU's pause instruction */
 	LEAT_CHANNEL_WAIT_YIELD, /**< let others run between looks */
@@ -150,8 +150,9 @@ LEAT_CHANNEL_API const char *leat_channel_error(void);
 LEAT_CHANNEL_API uint64_t leat_channel_bytes(const struct leat_channel_conf *conf);
 
 /**
- * Make a channel in memory of the caller, which must be aligned to 128 bytes, be shared by those who are to
- * use it, and not be in use. The magic is stored last: who attaches meanwhile is told -EAGAIN.
+ * Make a channel in memory of the caller, which must be aligned to 128 bytes, be shared by the
+ * participants, and not be in use. The magic is stored last: attaching meanwhile fails with
+ * -EAGAIN.
  *
  * @return 0; -EINVAL: conf, alignment; -ENOSPC: bytes are fewer than leat_channel_bytes()
  */
@@ -226,7 +227,7 @@ LEAT_CHANNEL_API int leat_channel_guard(bool on);
 LEAT_CHANNEL_API struct leat_channel *leat_channel_open(const char *name,
 							const struct leat_channel_opts *opts);
 
-/** Remove the name. Those who are attached stay so. @return 0 or -ENOENT, -EACCES, ... */
+/** Remove the name. Participants that are attached stay so. @return 0 or -ENOENT, -EACCES, ... */
 LEAT_CHANNEL_API int leat_channel_unlink(const char *name);
 
 /** Make a channel in a memfd, which can't shrink, and attach; for NOTIFY_EVENTFD with its eventfds. */
@@ -314,7 +315,7 @@ LEAT_CHANNEL_API int leat_channel_commit(struct leat_channel *ch);
 /** Make an empty frame of it, which no reader sees. @return 0; -EINVAL: nothing was reserved */
 LEAT_CHANNEL_API int leat_channel_abort(struct leat_channel *ch);
 
-/** The orderly end: nothing can be sent after it, and who has read what was sent is told -ESHUTDOWN. */
+/** The orderly end: nothing can be sent after it; a reader that has all gets -ESHUTDOWN. */
 LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
 
 /**@}*/
@@ -324,7 +325,7 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
 /**
  * Take up to n frames. They lie in shared memory, and are this reader's until leat_channel_consume() or
  * leat_channel_give_back(); data, len, type and hash are checked copies, the payload is as safe as
- * those who share the memory.
+ * the processes that share the memory.
  *
  * @param n
  *   1 to 64.

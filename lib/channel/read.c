@@ -4,7 +4,7 @@
  * Reading.
  *
  *     claim     mark at read: COMMITTED -> READING by me
- *               read: over it. Anyone may do this step, also for a dead reader
+ *               read: over it. Any participant may do this step, also for a dead reader
  *     process
  *     consume   READING -> DONE; writers move free over it
  *
@@ -49,14 +49,14 @@ look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 
 /*
  * Takes what look_ahead() found with one compare-and-swap, of the first one's mark: it becomes that of all of them,
- * and the other ones' are inside of it, where nobody looks. m: what it was
+ * and the marks of the others are inside of it, where no participant looks. m: what it was
  */
 static bool
 claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 {
 	uint64_t value = mark_resize(ch, ch->held[0].value, granules);
 
-	/* acquire: the frame; release: pairs with those who help read over it */
+	/* acquire: the frame; release: pairs with the helpers that move read over it */
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, ch->held[0].pos), &m, value,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
@@ -266,7 +266,8 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 /*
  * The frame at read is RESERVED, by a writer that is slow. When something lies behind it, it is set aside: then
  * write is beyond it, and read may go. Nothing of ours is in the mark, so we may die at any point of this. at_once:
- * we are about to sleep, and nobody may wake us for what is behind. @return whether to look again
+ * we are about to sleep, and no writer may wake us for what is behind. @return whether to look
+ * again
  */
 static bool __attribute__((noinline))
 set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)

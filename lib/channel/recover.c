@@ -3,11 +3,12 @@
 /*
  * The dead: what they had is found by their slot's number in the marks, and changes hands by the same
  * compare-and-swap as among the living. So any number of participants may do this at once, and each may die
- * doing it: the slot is free only when somebody has gone through to the end.
+ * doing it: the slot is free only when one of them has gone through to the end.
  *
- * Who sleeps half way through, and wakes when the slot is somebody else's, must not take that one's frames.
- * So it looks at the slot after it has read a mark and before it changes it. And the mark can't have come
- * back since: a position is reserved once, and each time that it is read has another number of deliveries.
+ * A participant that sleeps half way through, and wakes when the slot has another owner, must not
+ * take that owner's frames. So it looks at the slot after it has read a mark and before it changes
+ * it. And the mark can't have come back since: a position is reserved once, and each time that it
+ * is read has another number of deliveries.
  */
 
 #include "channel_pvt.h"
@@ -61,7 +62,7 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 	atomic_fetch_add_explicit(
 		&ch->block->count[lost ? LEAT_CHANNEL_LOST : LEAT_CHANNEL_RETURNED], 1,
 		memory_order_relaxed);
-	/* After the mark. Who dies before it has a slot to be recovered, and there it is done again. */
+	/* After the mark. A dead participant's slot is recovered, and there it is done again. */
 	if (!lost)
 		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, lost);
@@ -119,8 +120,8 @@ split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
 }
 
 /*
- * The frame at pos, which is the dead one's. @return false: look again; it was several, or somebody was faster: what
- * was reserved may have been set aside
+ * The frame at pos, which is the dead one's. @return false: look again; it was several, or another
+ * participant was faster: what was reserved may have been set aside
  */
 static bool
 take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)

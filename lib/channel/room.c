@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Room: free goes over what has been read. What is in somebody's hands stops it: reserved, set aside, being read.
+ * Room: free goes over what has been read. A frame that a participant holds stops it: reserved, set
+ * aside, being read.
  */
 
 #include "channel_pvt.h"
@@ -62,7 +63,9 @@ chan_reclaim(struct leat_channel *ch)
 		}
 		f += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
-	/* If somebody else moved it, what we saw may have been reused: then it counts for nothing. */
+	/*
+	 * If another participant moved it, what we saw may have been reused: it counts for nothing.
+	 */
 	if (f != from)
 		chan_advance(ch, &ch->block->free, from, (uint32_t)((f - from) >> CHAN_SHIFT));
 	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
@@ -84,8 +87,8 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 }
 
 /*
- * Throws the oldest frame away. 1; 0: it is in somebody's hands, and to throw others away would make no room; or
- * there is none
+ * Throws the oldest frame away. 1; 0: a participant holds it, and to throw others away would make
+ * no room; or there is none
  */
 int
 chan_drop_oldest(struct leat_channel *ch)
@@ -145,7 +148,7 @@ chan_look_at_oldest(struct leat_channel *ch)
 	case CHAN_RESERVED:
 	case CHAN_ASIDE:
 	case CHAN_READING:
-	/* Who returned it may have died before the count told anyone. */
+	/* The participant that returned it may have died before it counted that. */
 	case CHAN_RETURNED:
 		chan_stuck(ch, CHAN_AT_FREE, f, m);
 		break;

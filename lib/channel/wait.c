@@ -168,7 +168,7 @@ idle(struct leat_channel *ch, const struct want *want, enum leat_channel_wait_ho
 		if (ret != 0)
 			return ret;
 		ts = timespec_of(*step < ns ? *step : ns);
-		(void)nanosleep(&ts, NULL); /* EINTR: who called looks again */
+		(void)nanosleep(&ts, NULL); /* EINTR: the caller looks again */
 		*step = *step < NS_PER_MS / 2 ? 2 * *step : NS_PER_MS;
 		return 0;
 	}

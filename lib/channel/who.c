@@ -218,7 +218,10 @@ process_lives(pid_t pid, uint64_t start)
 		return true;
 	if ((ticks & START_MASK) != (start & START_MASK))
 		return false;
-	/* Killed, but nobody has waited for it. With other threads it is only the first that ended. */
+	/*
+	 * Killed, but its parent has not waited for it. With other threads it is only the first
+	 * that ended.
+	 */
 	return !((state == 'Z' || state == 'X' || state == 'x') && threads <= 1);
 }
 

@@ -4,12 +4,12 @@
  * Writing.
  *
  *     reserve   mark at write: (whatever was left there) -> RESERVED by me, with the length
- *               write: over it. Anyone may do this step, also for a dead writer
+ *               write: over it. Any participant may do this step, also for a dead writer
  *     fill
  *     commit    RESERVED -> COMMITTED; or, if readers have gone past it, ASIDE -> RETURNED
  *
  * The first of these takes the region and says how long it is in one instruction, so there is no moment at
- * which it is somebody's and nobody knows how far it goes.
+ * which it has an owner and no known length.
  */
 
 #include "channel_pvt.h"
@@ -37,15 +37,15 @@ stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
 		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
 }
 
-/* Nobody else can take it when we have seen it as it is. */
+/* No other participant can take it when we have seen it as it is. */
 static bool
 take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 {
 	uint64_t value = mark_make(ch, w, granules, ch->slot, CHAN_RESERVED);
 
 	/*
-	 * release: pairs with those who help write over it. A value of an older lap never comes again, so who
-	 * slept meanwhile, for however many laps, fails.
+	 * release: pairs with the helpers that move write over it. A value of an older lap never
+	 * comes again, so a writer that slept meanwhile, for however many laps, fails.
 	 */
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, w), &seen, value,
 						     memory_order_acq_rel, memory_order_relaxed))
@@ -54,7 +54,10 @@ take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 	return true;
 }
 
-/* A burst's frames but the first are RETURNED. Nobody looks at their marks before the first one's is stored. */
+/*
+ * A burst's frames but the first are RETURNED. Their marks are not read before the first
+ * one's is stored.
+ */
 static void
 return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_frame *frames,
 	     unsigned int n)
@@ -91,7 +94,7 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 	}
 	/* It is ours alone. release: as in publish(); a read-modify-write for chan_notify() */
 	(void)atomic_exchange_explicit(chan_mark(ch, pos), to, memory_order_acq_rel);
-	/* After the mark: who has seen the count finds it. */
+	/* After the mark: a reader that has seen the count finds it. */
 	if (mark_state(to) == CHAN_RETURNED)
 		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	return 0;
@@ -225,7 +228,7 @@ full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
 		break;
 	}
 	chan_count(ch, LEAT_CHANNEL_FULL, 1);
-	return -EAGAIN; /* no words: who polls gets it often */
+	return -EAGAIN; /* no words: a poller gets it often */
 }
 
 /*
@@ -496,7 +499,7 @@ leat_channel_terminate(struct leat_channel *ch)
 			    memory_order_acq_rel, memory_order_relaxed))
 			break;
 	}
-	/* Also when it was there: who stored it may have died before it could wake anyone. */
+	/* Also when it was there: its writer may have died before it could wake a reader. */
 	atomic_thread_fence(memory_order_seq_cst);
 	chan_wake(ch, false, true);
 	chan_wake(ch, true, true);

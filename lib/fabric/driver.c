@@ -18,8 +18,8 @@ static const struct leat_driver_arg no_args[] = { { NULL, NULL, NULL, NULL } };
 
 /*
  * The loaded ones by name, so that lists and messages don't depend on the order of loading, then
- * those that could not be. Constructors run one at a time (the loader's lock), and nobody reads
- * before they are through.
+ * those that could not be. Constructors run one at a time (the loader's lock), and no thread
+ * reads the table before they are through.
  */
 static struct entry {
 	struct leat_driver_info info;  /* first: leat_driver_next() */

@@ -119,13 +119,13 @@ enum leat_ep_type {
 	/**
 	 * What is sent may be lost, doubled or overtaken, and is at most max_msg long. All else is as with reliable
 	 * ones, and every promise is kept, but:
-	 * - a SEND completes as soon as the device has let go of it, whether or not somebody receives it; one that meets
-	 *   no receive is lost;
-	 * - connecting only tells each side where the other one is. The acceptor is up at once, also if its answer never
-	 *   arrives. leat_ep_disconnect() is not told to the other side, nor is an endpoint's end or death: its peers
-	 *   stay up, and sends to it succeed;
+	 * - a SEND completes as soon as the device has let go of it, received or not; one that
+	 *   meets no receive is lost;
+	 * - connecting only tells each side the other side's address. The acceptor is up at once,
+	 *   also if its answer never arrives. leat_ep_disconnect() is not told to the other side,
+	 *   nor is an endpoint's end or death: its peers stay up, and sends to it succeed;
 	 * - what a peer sends before LEAT_EV_CONNECTED came here, or after it was disconnected here, is received
-	 *   from LEAT_PEER_ANY, as is what anybody else sends whom the device lets through.
+	 *   from LEAT_PEER_ANY, as is what other senders send that the device lets through.
 	 */
 	LEAT_EP_DATAGRAM,
 };
@@ -155,8 +155,9 @@ struct leat_dev_info {
 	uint8_t imm_size;   /**< bytes of an immediate that travel: 4 or 8 */
 	bool in_order;	    /**< completions of one peer come in order by themselves */
 	/**
-	 * messages that nobody receives take a fixed amount of memory and hold up nobody but their sender; if not, a
-	 * provider below keeps them, and a protocol that doesn't trust its peers needs credits of its own
+	 * messages without a receive take a fixed amount of memory and hold up only their sender;
+	 * if not, a provider below keeps them, and a protocol that doesn't trust its peers needs
+	 * credits of its own
 	 */
 	bool unexpected_bounded;
 	bool cancel_send; /**< a posted send can be cancelled as long as the receiver has not taken it */

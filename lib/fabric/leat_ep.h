@@ -128,7 +128,7 @@ LEAT_API int leat_op_cancel(struct leat_ep *ep, struct leat_op *op);
 
 /** Events of an endpoint. For one peer they come in this order. */
 enum leat_event_type {
-	LEAT_EV_CONNECT_REQ = 0, /**< somebody wants to connect: answer with accept or reject */
+	LEAT_EV_CONNECT_REQ = 0, /**< an endpoint wants to connect: answer with accept or reject */
 	LEAT_EV_CONNECTED,	 /**< the peer is up */
 	LEAT_EV_CONNECT_FAILED,	 /**< connect ended without; the peer id is free again */
 	LEAT_EV_DISCONNECTED, /**< the peer is gone and all its ops are done; the id is free again */
@@ -143,12 +143,13 @@ struct leat_event {
 	 * 0, or why: DISCONNECTED: 0 the peer closed in order; -ECONNABORTED closed here; -ECONNRESET it died;
 	 * -ETIMEDOUT it did not answer, or an op's deadline passed that the device can't recall; -EPROTO it
 	 * broke the protocol; -EIO the device failed. CONNECT_FAILED: -ETIMEDOUT, -ECONNREFUSED (rejected, or
-	 * nobody listens), -EHOSTUNREACH, -EINVAL, -EPROTO. SHUTDOWN: 0, or -ETIMEDOUT if ops had to be aborted.
+	 * no listener), -EHOSTUNREACH, -EINVAL, -EPROTO. SHUTDOWN: 0, or -ETIMEDOUT if ops had to
+	 * be aborted.
 	 */
 	int status;
 	uint16_t priv_len;		/**< bytes of priv */
 	uint8_t priv[LEAT_EP_PRIV_MAX]; /**< CONNECT_REQ, CONNECTED: data of the other side */
-	char text[LEAT_EVENT_TEXT];	/**< for people: who, what, why, what to check */
+	char text[LEAT_EVENT_TEXT];	/**< for people: peer, operation, cause, what to check */
 	void *user;			/**< leat_conn_params.user of the connect */
 };
 
@@ -212,7 +213,7 @@ LEAT_API void leat_ep_disarm(struct leat_ep *ep);
 struct leat_conn_params {
 	const void *priv;    /**< sent to the other side, copied */
 	uint16_t priv_len;   /**< at most LEAT_EP_PRIV_MAX */
-	uint64_t timeout_us; /**< connect: tries until then (also while nobody listens yet), 0: 5 s */
+	uint64_t timeout_us; /**< connect: tries until then (also without a listener), 0: 5 s */
 	void *user;	     /**< comes back in the events of this peer */
 };
 

@@ -58,7 +58,7 @@ struct leat_peer {
 	uint8_t ev_pending;    /**< events not delivered yet, bits 1 << enum leat_event_type */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
-/** Counters; written by the owner with relaxed stores, read by anyone. */
+/** Counters; written by the owner with relaxed stores, read by any thread. */
 struct leat_ep_stats {
 	uint64_t posted;    /**< ops accepted */
 	uint64_t returned;  /**< ops returned by poll */
@@ -99,7 +99,7 @@ struct leat_ep {
 	uint32_t rx_room;  /**< receives that may still be posted */
 	uint32_t depth;	   /**< tx_room + rx_room when nothing is in flight */
 	uint32_t nb_ready; /**< length of the ready list */
-	uint64_t now;	   /**< time of this poll, 0 until somebody asked */
+	uint64_t now;	   /**< time of this poll, 0 until it was asked for */
 
 	/* line 2 */
 	struct leat_queue recvq; /**< default queue of RECV and TRECV */

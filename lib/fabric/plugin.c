@@ -40,7 +40,8 @@ dir_is_safe(const char *path)
 		return false;
 	if ((st.st_mode & S_IWOTH) != 0) {
 		LEAT_LOG(ERR, fabric,
-			 "plugins in %s are not loaded: anybody may write there (chmod o-w)", path);
+			 "plugins in %s are not loaded: any user may write there (chmod o-w)",
+			 path);
 		return false;
 	}
 	return true;

@@ -179,7 +179,7 @@ struct leat_msg_event {
 	 * CLOSED: 0, or -ETIMEDOUT: sends were left when the time was up, or why it had ended.
 	 */
 	int status;
-	char text[LEAT_EVENT_TEXT]; /**< for people: who, what, why */
+	char text[LEAT_EVENT_TEXT]; /**< for people: peer, operation, cause */
 };
 
 /** Counters of a context. */

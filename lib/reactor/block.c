@@ -147,7 +147,9 @@ reactor_block_possible(struct leat_reactor *r)
 	return r->block_ok;
 }
 
-/* Arms the first n. @return 0; -EAGAIN: somebody has work; -EBUSY: sleep for a short while only */
+/*
+ * Arms the first n. @return 0; -EAGAIN: an endpoint has work; -EBUSY: sleep for a short while only
+ */
 static int
 arm(struct leat_reactor *r, uint32_t *n)
 {
@@ -174,7 +176,7 @@ arm(struct leat_reactor *r, uint32_t *n)
 	return sum;
 }
 
-/* Takes back what was announced. @return whether somebody wanted attention meanwhile */
+/* Takes back what was announced. @return whether another thread wanted attention meanwhile */
 static bool
 disarm(struct leat_reactor *r, uint32_t n)
 {
@@ -200,7 +202,10 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 
 		if (ev[i].data.u32 == BLOCK_ATTN) {
 			attn = true;
-			/* Who came before is perhaps about to write: then the next one ends at once. */
+			/*
+			 * A sender that came before may be about to write: the next wait ends at
+			 * once.
+			 */
 			if (read(r->attn->event - 1, &count, sizeof(count)) < 0 && errno != EAGAIN)
 				LEAT_LOG(DEBUG, reactor, "%s: eventfd: %s", r->name,
 					 strerror(errno));

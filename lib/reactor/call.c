@@ -7,7 +7,7 @@
  *     ring: put message                     turn ends: word != NONE?
  *     word = WORK  --------(A)----------->    word: exchange for NONE, ring: take messages
  *
- *                                           nobody worked, it wants to sleep:
+ *                                           no poller worked, it wants to sleep:
  *     word = WORK, it was ASLEEP:           word: compare NONE, exchange for ASLEEP   (B)
  *       futex wake  ---------------------->   futex wait while ASLEEP, then NONE
  *

@@ -138,7 +138,7 @@ set(struct leat_reactor *r, const struct leat_idle_conf *conf)
 	uint32_t min = conf->sleep_min_us ? conf->sleep_min_us : SLEEP_MIN_US_DEFAULT;
 	uint32_t max = conf->sleep_max_us ? conf->sleep_max_us : SLEEP_MAX_US_DEFAULT;
 
-	/* A bound that was given alone moves the other's default. */
+	/* A bound that was given alone moves the default of the other bound. */
 	if (conf->sleep_max_us == 0)
 		max = RTE_MAX(min, max);
 	if (conf->sleep_min_us == 0)
@@ -333,7 +333,7 @@ reactor_idle(struct leat_reactor *r, uint64_t now)
 		return now;
 	}
 	if (r->effective == LEAT_IDLE_BLOCK) {
-		/* Pollers that are coming to rest tell nobody: they are asked. */
+		/* Pollers that are coming to rest don't report it: the reactor asks them. */
 		if (RLX_LOAD(r->state) == LEAT_REACTOR_RUNNING && reactor_block_possible(r))
 			return reactor_block(r, now);
 		return idle_sleep(r, now);

@@ -10,7 +10,7 @@
  *     policy   latency of the next event         costs
  *     spin     none                              the CPU, and its SMT sibling's speed
  *     pause    some 10 to 50 ns                  the CPU
- *     yield    a system call, and what the       the CPU when nobody else wants it
+ *     yield    a system call, and what the       the CPU when no other thread wants it
  *              other loops on this CPU take
  *     sleep    up to sleep_max_us                little
  *     block    a wake-up by the kernel, some     next to nothing

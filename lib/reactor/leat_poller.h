@@ -23,8 +23,8 @@
  * Thread rules: calls that change a poller are made on its reactor's thread, or from the thread
  * that sets the reactor up before it runs; from others with leat_reactor_call(). They are control
  * work: they may wait microseconds for a reader of telemetry. leat_poller_state(),
- * leat_poller_error() and leat_poller_stats_get() from any thread, as long as nobody removes the
- * poller.
+ * leat_poller_error() and leat_poller_stats_get() from any thread, as long as the poller is not
+ * removed.
  */
 
 #include <leat_common.h>

@@ -20,11 +20,11 @@
  * A turn:
  *
  *     | poller | poller | poller | now | housekeeping: messages, timers, stop | idle policy |
- *                                       not in each turn                        if nobody worked
+ *                                       not in each turn                        if no poller worked
  *
  * The clock is read once per turn; that timestamp is passed to all pollers of the next one.
  * Housekeeping comes every housekeeping_turns turns, after housekeeping_us at the latest, and at
- * the end of a turn in which a timer expired or somebody called for attention (a message, a stop).
+ * the end of a turn in which a timer expired or a thread called for attention (a message, a stop).
  *
  * Pollers are in leat_poller.h, timers in leat_timer.h, idle policies in leat_idle.h.
  *

@@ -244,9 +244,9 @@ smooth(uint32_t cost, uint64_t sample)
 /*
  * One call of each poller, and the time of its end.
  *
- * Who used the time? Taking it after each poller would be exact, and dearer than many an empty
- * poll. So it is taken after pollers that worked, and once at the end; idle runs are billed at what
- * they cost in the turns in which it is taken after each one (sampled).
+ * Which poller used the time? Reading the clock after each would be exact, and dearer than many an
+ * empty poll. So it is read after pollers that worked, and once at the end; idle runs are billed at
+ * what they cost in the turns in which it is read after each one (sampled).
  *
  *     poller    A idle   B busy        C idle   D idle
  *     clock   ^                      ^                 ^
@@ -483,7 +483,7 @@ leat_reactor_launch(struct leat_reactor *r, unsigned int lcore)
 	if (ret < 0) {
 		r->launched = LCORE_ID_ANY;
 		__atomic_store_n(&r->state, LEAT_REACTOR_READY, __ATOMIC_RELEASE);
-		/* Somebody may be waiting for the end of what did not begin. */
+		/* A thread may be waiting for the end of this run, which did not begin. */
 		reactor_sys->wake(&r->state);
 		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);
 	}

@@ -6,12 +6,12 @@
 /*
  * Layout of a reactor and its pollers.
  *
- * Who writes what:
+ * The writers of each part:
  *
  *     struct leat_reactor, leat_poller   the owner; counters and states with relaxed stores, since
  *                                        telemetry reads them
- *     idle_req, spin_us, ...             anybody, relaxed
- *     struct reactor_attn                anybody: how others get the owner's attention
+ *     idle_req, spin_us, ...             any thread, relaxed
+ *     struct reactor_attn                any thread, to get the owner's attention
  *     slots of pollers, the registry     under reactor_lock, which no turn takes unless it removes
  *                                        a poller
  */
@@ -38,7 +38,7 @@ struct reactor_attn {
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
 	uint32_t turn;	     /* the pollers are to be called before it sleeps */
 	uint64_t stop_us;    /* smallest timeout asked for since the owner last looked */
-	int event; /* eventfd + 1; 0: not opened yet. Never closed, as somebody may be about to write */
+	int event; /* eventfd + 1; 0: not opened. Never closed: a sender may be about to write */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /* The endpoint part of a poller. */

@@ -21,7 +21,7 @@ struct reactor_attn reactor_attns[LEAT_REACTOR_MAX] = {
 	[0 ... LEAT_REACTOR_MAX - 1] = { .stop_count = LEAT_CURSOR_START },
 };
 
-/* A default mutex, locked by who does not hold it: there is no error to return. */
+/* A default mutex, locked by a thread that does not hold it: there is no error to return. */
 void
 reactor_lock(void)
 {

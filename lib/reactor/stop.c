@@ -7,7 +7,7 @@
  *                             turns go on, each housekeeping asks
  *
  * Before it leaves it closes its ring of messages and runs those that were accepted, so that
- * whoever sent one has an answer or was refused. When these bring work (a task is spawned) it goes
+ * each sender has an answer or was refused. When these bring work (a task is spawned) it goes
  * on until that has ended.
  */
 
@@ -35,7 +35,7 @@ ask_to_stop(struct reactor_attn *attn, uint64_t timeout_us)
 	       !__atomic_compare_exchange_n(&attn->stop_us, &us, timeout_us, true, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED))
 		;
-	/* Release: whoever sees the count sees the timeout. */
+	/* Release: a reader that sees the count sees the timeout. */
 	__atomic_fetch_add(&attn->stop_count, 1, __ATOMIC_RELEASE);
 	reactor_attn_kick(attn);
 }
@@ -135,7 +135,7 @@ note(struct leat_reactor *r, const struct leat_poller *p, const char *what)
 	r->result = -ETIMEDOUT;
 }
 
-/* The end. Whoever is still busy, or did not end well, is named. */
+/* The end. Pollers that are still busy, or did not end well, are named. */
 static void
 finish(struct leat_reactor *r)
 {

@@ -84,7 +84,7 @@
  *                               <-----------
  *     disconnects               (device)        DISCONNECTED, status 0
  *
- * If both close at once, each one's BYE answers the other's.
+ * If both close at once, each side's BYE answers that of the other side.
  *
  * Credits are returned in every header, and in a CREDIT when half of a class is due: of a window w
  * h = (w + 1) / 2. Why two CREDITs per class on the way are the most: the k-th is sent when kh

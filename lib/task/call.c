@@ -3,7 +3,7 @@
 /*
  * A call to another reactor.
  *
- *     caller's reactor                          the other one
+ *     caller's reactor                          the called one
  *     state = POSTED, message   --------(A)-->  state: POSTED -> TAKEN: calls fn
  *     task parks                                       (it is ABANDONED: frees the call)
  *     inbox: take all           <-------(B)---  push on the inbox, wake the reactor

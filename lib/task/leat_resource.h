@@ -39,10 +39,10 @@
  *       post ------------> the resource's ---------------------+--> ended, once: the task is ready
  *                               |                              |
  *                               | cancel                       |
- *                               +-- LATE: as if nobody had asked
+ *                               +-- LATE: as if it had not been asked
  *                               +-- FREED: ended, -ECANCELED --+
  *                               +-- WILL: -ECANCELED, when leat_resource_end() is called
- *                               `-- ASKED: who was first is told by leat_resource_end()
+ *                               `-- ASKED: leat_resource_end() says which came first
  *
  * From post until it has ended, the operation and its buffers are the resource's, cancelled or not.
  * The task does not run before that.
@@ -74,14 +74,14 @@ struct leat_resource_op {
 
 /** What a resource's cancel has come to. */
 enum leat_cancel {
-	/** No: it ends as if nobody had asked. It is done already, or can't be recalled. */
+	/** No: it ends as if it had not been asked. It is done already, or can't be recalled. */
 	LEAT_CANCEL_LATE = 0,
 	/** Yes, and the resource has let go of it: it ends now, with -ECANCELED, without
 	 * leat_resource_end(). */
 	LEAT_CANCEL_FREED,
 	/** Yes: it ends with -ECANCELED, as soon as the resource calls leat_resource_end(). */
 	LEAT_CANCEL_WILL,
-	/** Whoever does the work was told, and decides: leat_resource_end() brings -ECANCELED or the
+	/** The worker was told, and decides: leat_resource_end() brings -ECANCELED or the
 	 * operation's own result. */
 	LEAT_CANCEL_ASKED,
 };
@@ -127,7 +127,7 @@ LEAT_API int leat_resource_end(struct leat_resource_op *op, int result);
  *
  * @return
  *   - 1: it will now end with -ECANCELED
- *   - 0: it will not: it ends as if nobody had asked
+ *   - 0: it will not: it ends as if it had not been asked
  *   - -EINPROGRESS: asked; the result tells
  *   - -EALREADY: asked before
  *   - -ENOENT: not under way

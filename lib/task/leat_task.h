@@ -74,7 +74,7 @@ struct leat_task;
 #define LEAT_TASK_STACK_MIN 8192u
 #define LEAT_TASK_STACK_MAX (1u << 30)
 
-/** leat_tasks_conf.hog_us: report nobody. */
+/** leat_tasks_conf.hog_us: report no task. */
 #define LEAT_TASK_HOG_NEVER UINT32_MAX
 
 /** leat_task_deadline_set(): none. */
@@ -115,7 +115,7 @@ struct leat_tasks_stats {
 	uint64_t refused;  /**< spawns that failed: no room, no memory */
 	uint64_t switches; /**< times a task was given the CPU */
 	uint64_t hogs;	   /**< tasks reported for running too long */
-	uint32_t tasks;	   /**< tasks now, the ended that nobody joined included */
+	uint32_t tasks;	   /**< tasks now, with those that ended and were not joined */
 	uint32_t ready;	   /**< of these: ready, or running */
 	uint32_t stacks;   /**< stacks ever used: the most tasks there were at a time */
 };
@@ -134,7 +134,10 @@ struct leat_task_info {
 	uint32_t stack_peak;
 };
 
-/** A task's function. What it returns is for whoever joins it: 0 or a negative errno by custom. */
+/**
+ * A task's function. What it returns is for the task that joins it: 0 or a negative errno by
+ * custom.
+ */
 typedef int (*leat_task_fn)(void *arg);
 
 /**
@@ -234,7 +237,7 @@ LEAT_API int leat_task_spawn_detached(const char *name, leat_task_fn fn, void *a
  *   - -ECANCELED, -ETIMEDOUT: the calling task was cancelled, its deadline has passed; the other
  *     one is still to be joined
  *   - -EDEADLK: it is the caller
- *   - -EBUSY: somebody else is waiting for it
+ *   - -EBUSY: another task is waiting for it
  *   - -EINVAL: it is detached; or NULL, and rte_errno and leat_err_msg() are left alone
  *   - -EPERM: called outside of its reactor's tasks, and it has not ended
  */

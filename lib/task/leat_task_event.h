@@ -21,7 +21,7 @@ struct leat_task_event_wait;
 
 /** An event. Zeroed means not set. While tasks wait for it, it must not move. */
 struct leat_task_event {
-	struct leat_task_event_wait *first; /**< private: who waits, in this order */
+	struct leat_task_event_wait *first; /**< private: the waits, in this order */
 	struct leat_task_event_wait *last;
 	bool is_set; /**< private */
 };
@@ -29,7 +29,7 @@ struct leat_task_event {
 /** It has happened: all tasks that wait become ready, in the order in which they came. */
 LEAT_API void leat_task_event_set(struct leat_task_event *ev);
 
-/** It has not happened: who comes now waits. */
+/** It has not happened: tasks that come now wait. */
 static inline void
 leat_task_event_reset(struct leat_task_event *ev)
 {

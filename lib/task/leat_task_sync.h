@@ -8,7 +8,7 @@
  * Mutex, condition, semaphore and bounded queue between tasks of one reactor.
  *
  * None of them is atomic, none is needed to keep steps of one task together that do not wait. They
- * are for what spans a wait, and for waiting for one another. Whoever waits longest is served
+ * are for what spans a wait, and for waiting for one another. The task that waits longest is served
  * first, and what it waited for is given to it: no task that comes later can snatch it away.
  *
  * All are set up in memory of the caller's, which must outlive the waits; nothing is allocated.
@@ -54,7 +54,7 @@ LEAT_API void leat_task_mutex_init(struct leat_task_mutex *m, const char *name);
 /** Lock. @return 0; -EDEADLK: the caller has it; or see above */
 LEAT_API int leat_task_mutex_lock(struct leat_task_mutex *m);
 
-/** Lock if that needs no waiting. @return 0; -EBUSY: somebody has it; -EPERM: not in a task */
+/** Lock if that needs no waiting. @return 0; -EBUSY: another task has it; -EPERM: not in a task */
 LEAT_API int leat_task_mutex_trylock(struct leat_task_mutex *m);
 
 /** Unlock; the first that waits has it now. @return 0; -EPERM: the caller does not have it */
@@ -82,7 +82,7 @@ LEAT_API void leat_task_cond_init(struct leat_task_cond *c, const char *name);
  */
 LEAT_API int leat_task_cond_wait(struct leat_task_cond *c, struct leat_task_mutex *m);
 
-/** Wake the task that waits longest. Nothing is kept for those who come later. */
+/** Wake the task that waits longest. Nothing is kept for tasks that come later. */
 LEAT_API void leat_task_cond_signal(struct leat_task_cond *c);
 
 /** Wake all that wait. */

@@ -32,7 +32,7 @@ refuse(struct leat_tasks *ts, int err)
 	return NULL;
 }
 
-/* A block, and a stack, that nobody had before. */
+/* A block, and a stack, that no task had before. */
 static __rte_noinline struct leat_task *
 new_block(struct leat_tasks *ts)
 {

@@ -10,7 +10,7 @@
  *                                              user = NULL, one less to wait for
  *     runs again        <------------------    none left: wake
  *
- * An op that nobody waits for yet comes back unnoticed: its state says that it is the caller's, so
+ * An op that no task waits for yet comes back unnoticed: its state says that it is the caller's, so
  * a later wait ends at once. The lowest bit of user tells a wait from what an application keeps in
  * it meanwhile.
  */

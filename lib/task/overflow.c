@@ -207,7 +207,7 @@ task_overflow_del(void)
 {
 	struct sigaction now;
 
-	/* Somebody who came later keeps his handler, which may call this one. */
+	/* A handler that was installed later stays; it may call this one. */
 	if (--users == 0 && sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
 	    now.sa_sigaction == on_fault)
 		installed = sigaction(SIGSEGV, &before, NULL) < 0;

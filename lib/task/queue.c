@@ -6,8 +6,8 @@
  *     putters wait -> | count items, oldest at head | -> getters wait
  *        only when it is full                   only when it is empty
  *
- * Whoever makes room fills it with the item of the first that waits for room; so items stay in the
- * order in which the puts were called.
+ * A getter that makes room fills it with the item of the first that waits for room; so items stay
+ * in the order in which the puts were called.
  */
 
 #include <errno.h>

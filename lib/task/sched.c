@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who runs, and waiting.
+ * The order in which tasks run, and waiting.
  *
  *     reactor's turn                 tasks
  *     task_poll()  ----- switch ----> A ... waits
@@ -33,7 +33,7 @@ set_running(struct leat_tasks *ts, struct leat_task *t)
 	RLX_ADD(ts->switches, 1);
 }
 
-/* Who comes next; NULL: the reactor. */
+/* The task that comes next; NULL: the reactor. */
 static inline struct leat_task *
 pick(struct leat_tasks *ts)
 {

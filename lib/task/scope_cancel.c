@@ -12,7 +12,7 @@
  * caller is small: from a scope to its branches by first and branch_next, to what is below one by
  * its wait, back up by parent.
  *
- * Each task has a flag that is set once. It says that the signal was here, whoever sent it: the
+ * Each task has a flag that is set once. It says that the signal was here, from any sender: the
  * cancel of its own scope, that of an enclosing one, or the stop of the reactor. That makes it
  * "exactly once": the flag is looked at before the signal is given, and nothing resets it. It can't
  * come too early or too late for an operation, either, since a task is on this thread and does not
@@ -96,7 +96,7 @@ leat_scope_cancel_siblings(void)
 	struct leat_scope *s = self != NULL ? self->scope : NULL;
 
 	if (unlikely(s == NULL))
-		return leat_err(EINVAL, "cancel: %s is not a branch that somebody waits for",
+		return leat_err(EINVAL, "cancel: %s is not a branch that a task waits for",
 				self != NULL ? self->name : "the caller");
 	if (s->cancelled)
 		return -EEXIST;

@@ -80,7 +80,7 @@ canary_word(const struct task_stacks *s, uint32_t i, unsigned int word)
 	return s->secret ^ ((uint64_t)i << 32 | word);
 }
 
-/* Does the kernel know guard markers? Tried on the lead page, which nobody uses otherwise. */
+/* Does the kernel know guard markers? Tried on the lead page, which has no other use. */
 static bool
 markers_known(const struct task_stacks *s)
 {

@@ -71,7 +71,7 @@ leat_task_mutex_init(struct leat_task_mutex *m, const char *name)
 	task_waiters_init(&m->waiters);
 }
 
-/* unlock() makes who waits the owner. */
+/* unlock() makes the task that waits the owner. */
 static int
 mutex_take(struct leat_task_mutex *m, const struct task_wait_type *type)
 {
@@ -137,7 +137,7 @@ leat_task_cond_wait(struct leat_task_cond *c, struct leat_task_mutex *m)
 
 	if (unlikely(ret < 0))
 		return ret;
-	/* Nobody runs between the two: no signal is lost. */
+	/* No other task runs between the two: no signal is lost. */
 	ret = leat_task_mutex_unlock(m);
 	if (unlikely(ret < 0))
 		return ret;

@@ -16,7 +16,7 @@
  * task_wake() makes the task ready and runs nothing; the first one wins, a later one returns false.
  * It may come before task_park(), which then returns at once. When the task is cancelled or its
  * deadline passes, the wait's cancel function is called: it takes w from where it hangs and wakes
- * it, or sees to it that whoever holds it does so soon. task_park() returns in no other way, so w
+ * it, or sees to it that its holder does so soon. task_park() returns in no other way, so w
  * and what belongs to it are never left behind.
  */
 
@@ -52,7 +52,7 @@ struct task_wait_type {
 
 struct task_wait {
 	const struct task_wait_type *type;
-	struct leat_task *task; /* who waits */
+	struct leat_task *task; /* that waits */
 	int32_t result;
 	bool parked;
 	bool woken;
@@ -83,7 +83,7 @@ struct leat_task {
 	void *arg;
 
 	/* line 1 */
-	struct task_wait *joiner; /* the wait of who joins it */
+	struct task_wait *joiner; /* the wait of the task that joins it */
 	uint64_t id;
 	uint64_t parent; /* id; 0: none */
 	uint64_t deadline;
@@ -208,7 +208,7 @@ task_list_take(struct task_list *l)
 	return t;
 }
 
-/* sched.c: who runs on this thread */
+/* sched.c: the tasks that run on this thread */
 extern __thread struct leat_tasks *task_running __attribute__((tls_model("initial-exec")));
 
 /* The calling task; NULL outside of tasks. */
@@ -266,7 +266,7 @@ task_nb_ready(const struct leat_tasks *ts)
 	return ts->readied - TASK_READIED_START - (uint32_t)ts->switches;
 }
 
-/* The calling task gives up the CPU; it is in a list, or somebody else knows it. */
+/* The calling task gives up the CPU; it is in a list, or a waker knows it. */
 void task_switch_away(struct leat_tasks *ts, struct leat_task *self);
 /* The calling task has ended. @return the context that comes next, if this returns */
 void *task_switch_last(struct leat_tasks *ts, struct leat_task *self);
@@ -329,13 +329,13 @@ void task_show_first(struct leat_tasks *ts, unsigned int max, leat_task_line_fn 
 int task_quiesce(void *arg, char *what, size_t len);
 
 /*
- * The calling task waits until somebody calls task_wake(w).
+ * The calling task waits until task_wake(w) is called.
  * @return the result given to task_wake(); -ETIMEDOUT when that was -ECANCELED and it was the
  * deadline that cancelled it
  */
 int task_park(struct task_wait *w);
 
-/* End a wait. @return false: somebody did already, nothing happened */
+/* End a wait. @return false: it was ended already, nothing happened */
 bool task_wake(struct task_wait *w, int result);
 
 /*

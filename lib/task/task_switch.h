@@ -45,7 +45,7 @@ struct task_frame {
 
 /*
  * Suspend the running context, its pointer goes to *save, and resume another one. It returns when
- * somebody switches back.
+ * a context switches back.
  */
 void task_switch(void **save, void *resume) __attribute__((visibility("hidden")));
 

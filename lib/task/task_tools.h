@@ -56,7 +56,7 @@ struct task_tools {
 	void *fiber;	  /* ThreadSanitizer's */
 	const void *bottom;
 	size_t size;
-	struct task_tools *from; /* who switched to it */
+	struct task_tools *from; /* that switched to it */
 };
 
 /* A new context on stack i; what an earlier one left there is forgotten. */

@@ -23,7 +23,7 @@ struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A default mutex, locked by who does not hold it: there is no error to return. */
+/* A default mutex, locked by a thread that does not hold it: there is no error to return. */
 void
 task_lock(void)
 {

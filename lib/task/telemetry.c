@@ -43,7 +43,7 @@ struct shown {
 	uint32_t depth;
 };
 
-/* Freed by whoever lets go of it last: the reactor may answer when nobody waits any more. */
+/* Freed by the side that lets go of it last: the reactor may answer when no thread waits. */
 struct question {
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;

@@ -35,7 +35,7 @@ task_waiters_remove(struct task_waiter *e)
 		e->list->tail = e->pprev;
 }
 
-/* Takes out the first one. @return it, NULL: nobody waits */
+/* Takes out the first one. @return it, NULL: no task waits */
 static inline struct task_waiter *
 task_waiters_take(struct leat_task_waiters *l)
 {

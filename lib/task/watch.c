@@ -2,8 +2,8 @@
 
 /*
  * The watchdog: a thread that looks at all reactors' tasks now and then, and names one that has been
- * running for too long. It reads two words of each reactor, which a switch writes anyway; so nobody
- * has to read a clock when a task is switched to, and one that never comes back is found, too.
+ * running for too long. It reads two words of each reactor, which a switch writes anyway; so no
+ * clock has to be read when a task is switched to, and one that never comes back is found, too.
  *
  * It runs while there are tasks of a reactor that wants it, on any CPU, with all signals blocked.
  */

@@ -16,8 +16,8 @@
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R, of which only R tells its completion: that of W1 W2 S3
  *
- * Memory that a READ brings data to must be open to writing from outside. Its key is told to nobody;
- * what peers are to access has a second registration, with the rights that were asked for.
+ * Memory that a READ brings data to must be open to writing from outside. Its key is told to no
+ * peer; what peers are to access has a second registration, with the rights that were asked for.
  *
  * Credits are counted, where InfiniBand and RoCE have RNR: see verbs_iwarp_credits.c.
  */
@@ -154,7 +154,7 @@ vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags)
 	}
 	if (err != 0) {
 		if (m->local != NULL)
-			(void)ibv_dereg_mr(m->local); /* nobody knows it yet */
+			(void)ibv_dereg_mr(m->local); /* no peer knows it yet */
 		free(m);
 		return err;
 	}

@@ -45,7 +45,7 @@ int vb_credit_open(struct vb_ep *e, struct vb_conn *c);
 void vb_credit_close(struct vb_ep *e, struct vb_conn *c);
 /* VB_HELLO bytes that go in front of the private data. */
 void vb_hello_write(const struct vb_conn *c, void *buf);
-/* Goes with a refusal, which can't be told from that of a host where nobody listens otherwise. */
+/* Goes with a refusal, which else looks like that of a host without a listener. */
 void vb_hello_no(void *buf);
 /* @return bytes of private data that it took: 0 or VB_HELLO */
 uint16_t vb_hello_read(struct vb_hello *out, const void *priv, uint16_t len);

@@ -27,7 +27,9 @@
 #include "rc/verbs_rc.h"
 #include "verbs_iwarp.h"
 
-/* What wr_id says of a WRITE of credits: as a tag it is nobody's; below is the tag of its queue pair. */
+/*
+ * wr_id of a WRITE of credits: no connection has it as a tag; the low half is its queue pair's tag.
+ */
 #define WR_CREDIT UINT64_C(0xfffeffff00000000)
 #define HELLO_MAGIC 0x6c656174 /* "leat" */
 #define HELLO_VERSION 1
@@ -197,7 +199,7 @@ vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc)
 
 	if ((wc->wr_id ^ WR_CREDIT) >> 32 != 0 || c == NULL || c->tag != tag || c->credit == NULL ||
 	    !c->credit->writing)
-		return; /* of a queue pair that is gone */
+		return; /* of a queue pair that was destroyed */
 	c->credit->writing = false;
 	e->grants--;
 	if (wc->status == IBV_WC_SUCCESS)

@@ -68,7 +68,7 @@ int vb_rx_cancel(struct vb_ep *e, struct leat_op *op);
 void vb_rx_step(struct vb_ep *e);
 /* The SRQ is empty: those behind the last that is in use may go in. */
 void vb_rx_refill(struct vb_ep *e);
-/* All that there are are finished; the SRQ is gone. */
+/* Finishes all receives; the SRQ is destroyed. */
 void vb_rx_drop(struct vb_ep *e, int status);
 /* The message of wc, that lies at data, goes to the oldest receive outside of an SRQ. */
 void vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
@@ -79,7 +79,7 @@ void vb_rxqs_close(struct vb_ep *e);
 /* Buffers of a queue pair; they are there before it can receive. */
 int vb_rxq_open(struct vb_ep *e, struct vb_conn *c);
 int vb_rxq_start(struct vb_ep *e, struct vb_conn *c);
-/* It is destroyed; what arrived and nobody received goes with it. */
+/* It is destroyed; what arrived and was not received goes with it. */
 void vb_rxq_close(struct vb_ep *e, struct vb_conn *c);
 void vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc);
 /* Receives were posted: for what has arrived. */

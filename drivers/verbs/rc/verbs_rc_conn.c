@@ -188,7 +188,7 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 			return 0;
 		}
 	}
-	/* Taken back, which nobody told: before it is accepted a request has no events. */
+	/* Taken back, without an event: before it is accepted a request has none. */
 	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
 		 leat_peer_addr(ep, peer));
 	leat_peer_closing(ep, peer, -ECONNRESET, text);

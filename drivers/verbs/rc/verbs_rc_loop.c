@@ -5,7 +5,7 @@
  * verbs_rc_rx.c). Made when the first receive is to be taken back.
  *
  * Its sender does not wait for receives (rnr_retry 0): a message that finds the SRQ empty fails, and
- * certainly took none. Then the two queue pairs are of no use any more, and are made anew.
+ * certainly took none. Then the two queue pairs are of no use any more, and are created anew.
  */
 
 #include <errno.h>

@@ -70,7 +70,7 @@ conn_of(const struct vb_ep *e, uint64_t wr_id)
 	uint16_t index = WR_INDEX(wr_id);
 	struct vb_conn *c = likely(index < e->nb_peers) ? e->conns[index] : NULL;
 
-	/* It may be of a queue pair that is gone. */
+	/* It may be of a queue pair that was destroyed. */
 	return likely(c != NULL && c->tag == WR_TAG(wr_id)) ? c : NULL;
 }
 

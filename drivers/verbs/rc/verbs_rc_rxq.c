@@ -256,7 +256,7 @@ vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc)
 	struct vb_rxbuf *buf;
 
 	if (unlikely(c == NULL || c->tag != tag || c->rxq == NULL || b >= e->rxqs->nb))
-		return; /* of a queue pair that is gone */
+		return; /* of a queue pair that was destroyed */
 	c->rxq->posted--;
 	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {

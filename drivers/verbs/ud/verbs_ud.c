@@ -3,19 +3,19 @@
 /*
  * The endpoint: its limits, its queue pair, and how receives are taken back.
  *
- * Verbs can't recall a receive. A UD queue pair can be reset, though, without anybody noticing: there
- * is no connection. What was in it goes in again, in its old order, but for what nobody wants:
+ * Verbs can't recall a receive. A UD queue pair can be reset, though, and no peer notices: there is
+ * no connection. What was in it goes in again, in its old order, but for the cancelled:
  *
  *     QP  A X B C      cancel X
  *         no send is in flight any more: to ERR, which flushes A X B C
  *         to RESET
  *     QP  A B C        X comes back
  *
- * Datagrams that come meanwhile are lost, as datagrams may be. Sends are not: they wait for nobody, so
- * that none is in flight soon; new ones are refused until it is over. When ibv_modify_qp() to RESET
- * returns the device has forgotten all; ERR comes first because soft-RoCE of some kernels does not
- * survive a reset with datagrams on their way in. The same mends a queue pair that a wrong request
- * brought down.
+ * Datagrams that come meanwhile are lost, as datagrams may be. Sends are not: they wait for no
+ * peer, so that none is in flight soon; new ones are refused until it is over. When ibv_modify_qp()
+ * to RESET returns the device has forgotten all; ERR comes first because soft-RoCE of some kernels
+ * does not survive a reset with datagrams on their way in. The same mends a queue pair that a wrong
+ * request brought down.
  */
 
 #include <errno.h>
@@ -177,7 +177,7 @@ ud_open(struct vb_ep *e)
 	size_t scratch = (size_t)(u->rq_mask + 1u) * VB_GRH_STRIDE + u->mtu;
 	int ret;
 
-	/* Nobody has to guess it, and nobody shall: it is what keeps strangers out. */
+	/* No peer has to guess it, and none shall: the Q_Key keeps strangers out. */
 	u->qkey = e->dev->args.qkey;
 	while (u->qkey == 0) {
 		if (getrandom(&u->qkey, sizeof(u->qkey), 0) != sizeof(u->qkey))

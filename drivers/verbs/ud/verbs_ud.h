@@ -88,7 +88,7 @@ struct vb_dest {
 struct vb_ud {
 	struct vb_ep e; /* first: vb_of() */
 
-	struct ibv_qp *qp;     /* NULL: gone */
+	struct ibv_qp *qp;     /* NULL: destroyed */
 	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() */
 	struct vb_dest *dest;  /* by peer */
 	/* Ops in the QP, by the number that is their wr_id: both queues complete in order. */

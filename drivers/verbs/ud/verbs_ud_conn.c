@@ -6,9 +6,9 @@
  *     connect   route resolved, request with a hello --> answer --> UP      the id is destroyed
  *     listen    REQUESTED --accept, answer with a welcome--> UP             the id is destroyed
  *
- * Service ID resolution (SIDR) knows no third message: who accepts is up at once, and does not hear
- * whether its answer arrived. If it did not, the kernel of the other side asks again, and the answer
- * is repeated; the number of the attempt tells that from somebody new.
+ * Service ID resolution (SIDR) knows no third message: the acceptor is up at once, and does not
+ * hear whether its answer arrived. If it did not, the kernel of the other side asks again, and the
+ * answer is repeated; the number of the attempt tells that from a new connector.
  *
  * A foreign program has no hello. Its address is known, its queue pair's number not before its first
  * datagram: until then it is ACCEPTED only. It uses the Q_Key that rdma_cm gives to everybody.
@@ -371,7 +371,7 @@ vb_ud_learn(struct vb_ud *u, const struct vb_sender *sender)
 
 /* ---- the end ---- */
 
-/* Nobody is told. What is in flight to it leaves, which takes microseconds. */
+/* The peer is not told. What is in flight to it leaves, which takes microseconds. */
 void
 vb_ud_end(struct vb_conn *c, int status, const char *text)
 {

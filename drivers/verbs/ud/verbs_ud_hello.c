@@ -3,7 +3,7 @@
 /*
  * What travels when datagram endpoints connect, in front of the application's own private data. The
  * connection manager (IBA 12.11, service ID resolution) tells the connecting side the queue pair of
- * the other one, but not the other way round. Numbers are little-endian.
+ * the accepting side, but not the other way round. Numbers are little-endian.
  *
  *     connect      0  "leat"                        accept       0  "leat"
  *                  4  version, 1                                 4  version, 1
@@ -14,7 +14,7 @@
  *                 16  number of the attempt
  *                 20  private data
  *
- * The attempt has one number however often it is sent: who accepted it knows it again.
+ * The attempt has one number however often it is sent: a listener that accepted it knows it again.
  */
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Whose a datagram is: by the sender's GID and queue pair, as its headers tell them. Nothing proves
- * that they are true.
+ * The peer that sent a datagram: by the sender's GID and queue pair, as its headers tell them.
+ * Nothing proves that they are true.
  *
  * The 40 B in front of a datagram are, with RoCE v2, an IP header in the place of the GRH:
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Post, of datagrams. Whoever they are for, they go to the same queue pair: a burst is one list with
- * one doorbell, whose last request is signaled, and every signal-th.
+ * Post, of datagrams. All go to the same queue pair, whatever peer they are for: a burst is one
+ * list with one doorbell, whose last request is signaled, and every signal-th.
  *
- * A send is complete when the device has let go of it; that waits for nobody.
+ * A send is complete when the device has let go of it; that waits for no peer.
  */
 
 #include <endian.h>
