@@ -13,7 +13,7 @@
 #include <leat_fabric.h>
 #include <leat_msg.h>
 
-#include "../fabric/mock_driver.h"
+#include "mock_driver.h"
 #include "leat_cmocka.h"
 
 #define CREDITS 4

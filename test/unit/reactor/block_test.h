@@ -17,7 +17,7 @@
 
 #include <leat_fabric.h>
 
-#include "../fabric/mock_driver.h"
+#include "mock_driver.h"
 #include "reactor_pvt.h"
 #include "reactor_test.h"
 

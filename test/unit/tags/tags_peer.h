@@ -10,7 +10,7 @@
 #include <leat_error.h>
 #include <leat_fabric.h>
 
-#include "../fabric/mock_driver.h"
+#include "mock_driver.h"
 #include "tags_wire.h"
 
 #define TP_SEGMENT 4096

@@ -5,7 +5,7 @@
 #include <leat_fabric.h>
 #include <leat_task_op.h>
 
-#include "../fabric/mock_driver.h"
+#include "mock_driver.h"
 #include "task_pvt.h"
 #include "task_test.h"
 
