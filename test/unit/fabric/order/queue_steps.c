@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "../leat_cmocka.h"
+#include "leat_cmocka.h"
 #include "queue_model.h"
 
 /* ---- the test ---- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../leat_cmocka.h"
+#include "leat_cmocka.h"
 #include "queue_model.h"
 
 void

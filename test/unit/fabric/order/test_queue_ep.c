@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../leat_cmocka.h"
+#include "leat_cmocka.h"
 #include "queue_model.h"
 
 #include <leat_driver.h>
