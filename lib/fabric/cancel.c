@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What ops need off the fast path. */
+/*
+ * Cancels and deadlines: an op is to end early.
+ *
+ *     leat_op_cancel(), a deadline that passed --> the driver's cancel() --> leat_op_finish()
+ *
+ * The op comes back from poll as every op does, in its place in its queue (leat_order.h), with
+ * -ECANCELED or -ETIMEDOUT, or with its own result if the device was done with it first.
+ */
 
 #include <rte_common.h>
 
