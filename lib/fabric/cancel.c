@@ -16,20 +16,6 @@
 /* Deadlines that may expire in one call of leat_ep_events(); the others wait for the next. */
 #define DEADLINES_PER_RUN 256
 
-const char *
-leat_op_type_name(unsigned int type)
-{
-	static const char *const names[LEAT_OP_TYPES] = {
-		[LEAT_OP_SEND] = "send",	 [LEAT_OP_RECV] = "recv",
-		[LEAT_OP_TSEND] = "tsend",	 [LEAT_OP_TRECV] = "trecv",
-		[LEAT_OP_WRITE] = "write",	 [LEAT_OP_WRITE_IMM] = "write_imm",
-		[LEAT_OP_READ] = "read",	 [LEAT_OP_FETCH_ADD] = "fetch_add",
-		[LEAT_OP_CMP_SWAP] = "cmp_swap",
-	};
-
-	return type < LEAT_OP_TYPES ? names[type] : "?";
-}
-
 int
 leat_op_cancel(struct leat_ep *ep, struct leat_op *op)
 {
