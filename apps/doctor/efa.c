@@ -62,7 +62,7 @@ device(struct dr *d)
 	}
 	if (n == 0) {
 		f = dr_found(d, DR_INFO, "", "none");
-		dr_means(f, "provider=efa can't be used; EFA is found on EC2 instances only");
+		dr_means(f, "fabric_efa can't be used; EFA is found on EC2 instances only");
 	}
 }
 
