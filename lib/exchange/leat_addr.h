@@ -23,7 +23,7 @@ struct addrinfo;
 struct leat_lookup;
 
 /**
- * Cuts "host:port", "[v6]:port" or ":port" in two.
+ * Split "host:port", "[v6]:port" or ":port".
  * @param passive an address to listen at: the host may be empty, the port 0
  * @return 0, or -EINVAL with leat_err_msg()
  */
@@ -45,19 +45,19 @@ LEAT_API int leat_addr_numeric(const char *host, const char *port, bool passive,
 LEAT_API int leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai);
 
 /**
- * Begins to look a name up in the background.
+ * Begin to look a name up in the background.
  * @return NULL: too many lookups at this moment, try again later
  */
 LEAT_API struct leat_lookup *leat_lookup_start(const char *host, const char *port);
 
 /**
- * Asks for the outcome.
+ * Get the outcome of a lookup.
  * @param[out] ai to be freed with freeaddrinfo()
  * @return -EINPROGRESS (which is no EAI_ code); else 0 or an EAI_ code, and the lookup is freed
  */
 LEAT_API int leat_lookup_done(struct leat_lookup *l, struct addrinfo **ai);
 
-/** Forgets a lookup, which may still be under way. */
+/** Cancel a lookup, which may still be under way. */
 LEAT_API void leat_lookup_drop(struct leat_lookup *l);
 
 #ifdef __cplusplus

@@ -161,16 +161,16 @@ struct leat_exchange_stats {
 };
 
 /**
- * Makes an instance.
+ * Create an instance.
  * @return it, or NULL with rte_errno EINVAL (a value out of range), ENOMEM, EMFILE
  */
 LEAT_API struct leat_exchange *leat_exchange_create(const struct leat_exchange_conf *conf);
 
-/** Says BYE to all peers as far as that works at once, and frees everything. NULL is ignored. */
+/** Say BYE to all peers as far as that works at once, and free everything. NULL is ignored. */
 LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 
 /**
- * Listens at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
+ * Listen at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
  * host that is a name is looked up in this call, which may block; a number never does.
  * @return 0; -EINVAL (malformed); -EALREADY (listens); -EADDRINUSE; -EADDRNOTAVAIL; -EHOSTUNREACH
  *   (no such name); -EACCES; -EMFILE; others as bind(2)
@@ -181,7 +181,7 @@ LEAT_API int leat_exchange_listen(struct leat_exchange *x, const char *addr);
 LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr, size_t len);
 
 /**
- * Begins to connect to "host:port" or "[v6]:port". All addresses of a name are tried, again and
+ * Begin to connect to "host:port" or "[v6]:port". All addresses of a name are tried, again and
  * again (with pauses of up to 100 ms) until the timeout, so that the listener may come up later;
  * likewise while the listener says that it is busy.
  * The outcome is LEAT_EXCHANGE_CONNECTED or LEAT_EXCHANGE_FAILED, never inside this call.
@@ -191,7 +191,7 @@ LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr
 LEAT_API int leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeout_us,
 				   const struct leat_exchange_data *data, void *user);
 
-/** Accepts a request. @return 0; -ENOTCONN (not, or no longer, asking); -EINVAL (data too long) */
+/** Accept a request. @return 0; -ENOTCONN (not, or no longer, asking); -EINVAL (data too long) */
 LEAT_API int leat_exchange_accept(struct leat_exchange *x, int conn,
 				  const struct leat_exchange_data *data, void *user);
 
@@ -202,14 +202,14 @@ LEAT_API int leat_exchange_accept(struct leat_exchange *x, int conn,
 LEAT_API int leat_exchange_proven(struct leat_exchange *x, int conn);
 
 /**
- * Rejects a request; no event follows, the id is dead.
+ * Reject a request; no event follows, the id is dead.
  * @param why for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
  */
 LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * Turns a request away for want of room: the connector tries again until its timeout. A connection
+ * Turn a request away for want of room: the connector tries again until its timeout. A connection
  * that was accepted, and has not gone on for a while, makes room: its LEAT_EXCHANGE_DOWN follows.
  * None for this one, the id is dead.
  * @param why for people at the other side, cut to fit; NULL: none
@@ -218,7 +218,7 @@ LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char 
 LEAT_API int leat_exchange_busy(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * Ends a connection or an attempt, in order: the other side learns that it was meant. No event
+ * End a connection or an attempt, in order: the other side learns that it was meant. No event
  * follows, the id is dead.
  * @param why for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
@@ -233,7 +233,7 @@ LEAT_API int leat_exchange_close(struct leat_exchange *x, int conn, const char *
 LEAT_API bool leat_exchange_lingers(const struct leat_exchange *x, int conn);
 
 /**
- * Drives everything: at most one epoll_wait(2) without waiting, and bounded work. Call it every
+ * Drive the instance: at most one epoll_wait(2) without waiting, and bounded work. Call it every
  * millisecond or so; that is the resolution of time-outs and of the notice of a death.
  * @param now leat_now()
  * @param[out] ev room for n events, n >= 1; those that don't fit come with the next call
@@ -252,7 +252,7 @@ LEAT_API int leat_exchange_fd(const struct leat_exchange *x);
 /** Name of a connection's state, for people; "dead" for ids that are. Never NULL. */
 LEAT_API const char *leat_exchange_state(const struct leat_exchange *x, int conn);
 
-/** Copies the counters. The instance's thread. */
+/** Copy the counters. The instance's thread. */
 LEAT_API void leat_exchange_stats_get(const struct leat_exchange *x,
 				      struct leat_exchange_stats *stats);
 

@@ -35,7 +35,7 @@ extern "C" {
 struct leat_dev;
 
 /**
- * Starts leat and EAL.
+ * Start leat and EAL.
  *
  * Changes made to what EAL is told, each only if the caller said nothing about it:
  * - no free hugepages and no memory option: `--no-huge`, with one line in the log that says so;
@@ -58,7 +58,7 @@ struct leat_dev;
 LEAT_API int leat_init(int argc, char **argv);
 
 /**
- * Closes the devices and EAL. All endpoints must have been destroyed.
+ * Close the devices and EAL. All endpoints must have been destroyed.
  * @return 0, or -EBUSY with leat_err_msg() naming the endpoints that are still open (nothing was done)
  */
 LEAT_API int leat_cleanup(void);
@@ -181,16 +181,16 @@ struct leat_dev_info {
 };
 
 /**
- * Fills in info, as it is for endpoints that use the device as it is: without ops_software.
+ * Fill in info, as it is for endpoints that use the device as it is: without ops_software.
  * @return 0 or -EINVAL
  */
 LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info);
 
 /**
- * Fills in info, as it is for endpoints with certain ops. If any of them is one of ops_software, it differs from
- * leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm, imm_size, in_order,
- * unexpected_bounded, cancel_send, refusal_ends (of one-sided ops it may still be true),
- * priv_connect, priv_accept, priv_padded.
+ * Fill in info, as it is for endpoints with certain ops. If any of them is one of ops_software, it
+ * differs from leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm,
+ * imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (of one-sided ops it may still
+ * be true), priv_connect, priv_accept, priv_padded.
  * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops
  * @return 0 or -EINVAL
  */
@@ -215,7 +215,9 @@ LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,
  * @{
  */
 
-/** Takes what is told. Strings are valid during the call only. All functions have to be there. */
+/**
+ * Receive what is reported. Strings are valid during the call only. All functions have to be there.
+ */
 struct leat_dev_sink {
 	/** A device that `--vdev=spec` opens, or would open if it were up; what follows is of it. */
 	void (*device)(void *arg, const char *spec);
@@ -231,14 +233,14 @@ struct leat_dev_sink {
 };
 
 /**
- * Tells what could be opened on this machine, of all drivers that are loaded, whether it is open or
- * not. Needs no leat_init(), only leat_driver_load().
+ * Report what could be opened on this machine, of all drivers that are loaded, whether it is open
+ * or not. Needs no leat_init(), only leat_driver_load().
  * @return 0, or -EINVAL: no driver is loaded
  */
 LEAT_API int leat_dev_list(const struct leat_dev_sink *to);
 
 /**
- * Tells the details of an open device, beyond leat_dev_info_get().
+ * Report the details of an open device, beyond leat_dev_info_get().
  * @return 0, or -EIO: it can't be asked
  */
 LEAT_API int leat_dev_describe(const struct leat_dev *dev, const struct leat_dev_sink *to);

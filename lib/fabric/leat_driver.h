@@ -170,7 +170,7 @@ struct leat_driver {
 };
 
 /**
- * Registers a driver; called from a constructor, so it can only log. The number of the ABI of this
+ * Register a driver; called from a constructor, so it can only log. The number of the ABI of this
  * header is part of the symbol, so that a plugin built against another one can't be loaded: the
  * loader names the missing symbol.
  */
@@ -179,7 +179,7 @@ struct leat_driver {
 #define LEAT_DRIVER_SYMBOL_(name, abi) name##abi
 LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
 
-/** Makes the constructor that registers a driver. */
+/** Define the constructor that registers a driver. */
 #define LEAT_DRIVER_REGISTER(drv)                                                                  \
 	static void __attribute__((constructor)) leat_driver_ctor_##drv(void);                     \
 	static void leat_driver_ctor_##drv(void)                                                   \

@@ -62,7 +62,7 @@ struct leat_ep_conf {
 };
 
 /**
- * Makes an endpoint.
+ * Create an endpoint.
  * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of the device's range
  *   - EOPNOTSUPP: the device can't do one of the ops or the endpoint type; the message names it and why
@@ -72,7 +72,7 @@ struct leat_ep_conf {
 LEAT_API struct leat_ep *leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf);
 
 /**
- * Posts ops, from ops[0] on, until one finds no room.
+ * Post ops, from ops[0] on, until one finds no room.
  *
  * Post refuses an op only because there is no room for it; the rest of the burst is refused with it. An op
  * that is wrong (bad size, unknown peer, ...) is accepted, and comes back from poll with the reason as its
@@ -91,7 +91,7 @@ leat_ep_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 /**
- * Drives the endpoint, and takes ops that are done.
+ * Drive the endpoint, and take ops that are done.
  *
  * @param[out] ops room for n pointers; n may be 0 (and ops NULL), then it only drives
  * @return number of ops returned. They belong to the caller again.
@@ -115,8 +115,8 @@ leat_ep_poll(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 /**
- * Asks for an op to end early. It comes back from poll as always: with -ECANCELED, or with its own result if
- * that was faster. Its buffer is the device's until then.
+ * Cancel an op: ask for it to end early. It comes back from poll as always: with -ECANCELED, or
+ * with its own result if that was faster. Its buffer is the device's until then.
  *
  * @return
  *   - 0: asked
@@ -154,10 +154,10 @@ struct leat_event {
 };
 
 /**
- * Drives what is not on the fast path: connecting, peers' deaths, deadlines of ops, closing. Makes system
- * calls. Their resolution is the interval between calls; a reactor calls it every millisecond or
- * so. A call ends all ops whose deadline has passed, but at most 256 of them: the others follow in
- * the calls after it.
+ * Drive what is not on the fast path: connecting, peers' deaths, deadlines of ops, closing. Makes
+ * system calls. Their resolution is the interval between calls; a reactor calls it every
+ * millisecond or so. A call ends all ops whose deadline has passed, but at most 256 of them: the
+ * others follow in the calls after it.
  * @param[out] ev room for n events; n may be 0, then it only drives
  * @return number of events
  */
@@ -193,8 +193,8 @@ LEAT_API uint16_t leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint
 LEAT_API int leat_ep_fd(const struct leat_ep *ep);
 
 /**
- * Makes the descriptor readable from now on when an op completes, a message or a request arrives, or a
- * connection changes; and looks whether that is so already.
+ * Make the descriptor readable from now on when an op completes, a message or a request arrives, or
+ * a connection changes; and look whether that is so already.
  * @return
  *   - 0: armed, nothing is there
  *   - -EAGAIN: something is there: poll, take events
@@ -218,8 +218,9 @@ struct leat_conn_params {
 };
 
 /**
- * Listens for peers at "host:port", "[v6]:port" or ":port"; port 0 takes a free one. Requests arrive as
- * LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as well.
+ * Listen for peers at "host:port", "[v6]:port" or ":port"; port 0 takes a free one. Requests arrive
+ * as LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as
+ * well.
  * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (listens); -EACCES; -EOPNOTSUPP (nothing
  *   can connect to endpoints of this driver); others as bind(2)
  */
@@ -229,7 +230,7 @@ LEAT_API int leat_ep_listen(struct leat_ep *ep, const char *addr);
 LEAT_API int leat_ep_listen_addr(struct leat_ep *ep, char *addr, size_t len);
 
 /**
- * Begins to connect to a listening endpoint. Never blocks; the outcome is LEAT_EV_CONNECTED or
+ * Begin to connect to a listening endpoint. Never blocks; the outcome is LEAT_EV_CONNECTED or
  * LEAT_EV_CONNECT_FAILED.
  * @param params NULL for the defaults
  * @return peer id; -ENOSPC (peer table full); -EINVAL (malformed address, priv too long); -ESHUTDOWN; -EIO
@@ -238,7 +239,7 @@ LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
 			     const struct leat_conn_params *params);
 
 /**
- * Accepts a request. LEAT_EV_CONNECTED follows (or DISCONNECTED).
+ * Accept a request. LEAT_EV_CONNECTED follows (or DISCONNECTED).
  *
  * The other side may be up first and send at once: its first messages may come back from
  * leat_ep_poll() before CONNECTED is here, with the peer in leat_op.src. An op to the peer that is
@@ -249,12 +250,13 @@ LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
 LEAT_API int leat_ep_accept(struct leat_ep *ep, uint16_t peer,
 			    const struct leat_conn_params *params);
 
-/** Rejects a request; no event follows, the id is free again. @return 0; -ENOTCONN as for accept */
+/** Reject a request; no event follows, the id is free again. @return 0; -ENOTCONN as for accept */
 LEAT_API int leat_ep_reject(struct leat_ep *ep, uint16_t peer);
 
 /**
- * Ends a connection, or an attempt to connect. The peer's ops in flight come back (with -ECONNABORTED unless
- * they got through), then LEAT_EV_DISCONNECTED (LEAT_EV_CONNECT_FAILED for an attempt).
+ * End a connection, or an attempt to connect. The peer's ops in flight come back (with
+ * -ECONNABORTED unless they got through), then LEAT_EV_DISCONNECTED (LEAT_EV_CONNECT_FAILED for an
+ * attempt).
  * @return 0; -ENOTCONN if there is nothing to end (a request is ended with leat_ep_reject())
  */
 LEAT_API int leat_ep_disconnect(struct leat_ep *ep, uint16_t peer);
@@ -263,15 +265,15 @@ LEAT_API int leat_ep_disconnect(struct leat_ep *ep, uint16_t peer);
 LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint16_t peer);
 
 /**
- * Begins to close: nothing more can be posted, receives are cancelled, sends in flight have until the timeout.
- * Go on with poll and events until LEAT_EV_SHUTDOWN. If the time is up, what is still in flight is named in the
- * log, and aborted: it comes back with -ESHUTDOWN.
+ * Begin to close: nothing more can be posted, receives are cancelled, sends in flight have until
+ * the timeout. Go on with poll and events until LEAT_EV_SHUTDOWN. If the time is up, what is still
+ * in flight is named in the log, and aborted: it comes back with -ESHUTDOWN.
  * @return 0; -EALREADY: it is closing, or closed
  */
 LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
 
 /**
- * Frees an endpoint that was shut down.
+ * Free an endpoint that was shut down.
  * @return 0, or -EBUSY with leat_err_msg() naming what is still in flight: poll until nothing comes. Regions that
  *   were not deregistered are, with a warning.
  */
@@ -310,7 +312,7 @@ leat_ep_inflight(const struct leat_ep *ep)
 	return ep->depth - ep->tx_room - ep->rx_room;
 }
 
-/** Reads the counters; any thread, each value a recent one. */
+/** Read the counters; any thread, each value a recent one. */
 LEAT_API void leat_ep_stats_get(const struct leat_ep *ep, struct leat_ep_stats *stats);
 
 /** Send queue of a peer, or the endpoint's receive queue for LEAT_PEER_ANY (for its counters); NULL if none. */

@@ -131,7 +131,7 @@ static_assert(offsetof(struct leat_ep, recvq) == 2 * LEAT_CACHE_LINE, "second li
 static_assert(offsetof(struct leat_ep, stats) == 3 * LEAT_CACHE_LINE, "third line of an endpoint");
 #endif
 
-/** Moves ready ops to the output of the poll that is under way. */
+/** Move ready ops to the output of the poll that is under way. */
 LEAT_API void leat_ep_drain_ready(struct leat_ep *ep);
 
 #ifdef __cplusplus

@@ -51,7 +51,7 @@ struct leat_rkey {
 };
 
 /**
- * Registers memory.
+ * Register memory.
  *
  * @param ep endpoint whose peers and ops will reach it
  * @param addr start, any alignment
@@ -68,7 +68,7 @@ LEAT_API struct leat_mr *leat_mr_register(struct leat_ep *ep, void *addr, size_t
 					  uint32_t access);
 
 /**
- * Ends a registration. From then on peers' accesses fail at their side with -EACCES. The memory may
+ * End a registration. From then on peers' accesses fail at their side with -EACCES. The memory may
  * be released when this returned 0, and not before.
  *
  * @return 0, or -EBUSY when the device still uses it (poll, and try again); then it stays registered.

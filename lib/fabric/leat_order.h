@@ -73,16 +73,16 @@
 extern "C" {
 #endif
 
-/** Adds to a counter that other threads may read. */
+/** Add to a counter that other threads may read. */
 #define LEAT_STAT_ADD(x, n) __atomic_store_n(&(x), (x) + (n), __ATOMIC_RELAXED)
 
-/** Counts an op that failed: as an error, or as flushed. Called by leat_op_finish(). */
+/** Count an op that failed: as an error, or as flushed. Called by leat_op_finish(). */
 LEAT_API void leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer,
 				   int status) __rte_cold;
 
-/** Starts the deadline of an op. */
+/** Start the deadline of an op. */
 LEAT_API void leat_op_deadline_start(struct leat_ep *ep, struct leat_op *op);
-/** Stops it. */
+/** Stop the deadline of an op. */
 LEAT_API void leat_op_deadline_stop(struct leat_ep *ep, struct leat_op *op);
 
 /** How many ops poll may still return in this call. */
@@ -188,7 +188,7 @@ leat_op_check(const struct leat_ep *ep, const struct leat_op *op)
 	return leat_op_check_as(ep, op, leat_op_is_recv(op));
 }
 
-/** Puts an op at the end of a queue; the caller counts it in nb_posted. */
+/** Put an op at the end of a queue; the caller counts it in nb_posted. */
 static inline void
 leat_queue_link(struct leat_queue *q, struct leat_op *op)
 {
@@ -199,7 +199,7 @@ leat_queue_link(struct leat_queue *q, struct leat_op *op)
 	q->tail = op;
 }
 
-/** Puts an op at the end of a queue. */
+/** Put an op at the end of a queue. */
 static inline void
 leat_queue_append(struct leat_queue *q, struct leat_op *op)
 {
@@ -258,14 +258,14 @@ leat_op_start_as(struct leat_ep *ep, struct leat_op *op, bool recv)
 		leat_op_deadline_start(ep, op);
 }
 
-/** Accepts an op: from here on it is the device's, and must be finished exactly once. */
+/** Accept an op: from here on it is the device's, and must be finished exactly once. */
 static inline void
 leat_op_start(struct leat_ep *ep, struct leat_op *op)
 {
 	leat_op_start_as(ep, op, leat_op_is_recv(op));
 }
 
-/** Hands a done op to the poll under way, or else to the next one. */
+/** Hand a done op to the poll under way, or else to the next one. */
 static inline void
 leat_op_emit(struct leat_ep *ep, struct leat_op *op)
 {

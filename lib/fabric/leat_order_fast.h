@@ -89,7 +89,7 @@ leat_op_is_plain(const struct leat_op *op, uint8_t type)
 }
 
 /**
- * Starts and finishes a plain send, which was copied; its successful end is for poll to tell.
+ * Start and finish a plain send, which was copied; its successful end is for poll to tell.
  * @param last the one before it in this run, or NULL
  */
 static __rte_always_inline void
@@ -104,7 +104,7 @@ leat_op_run_sent(struct leat_op *op, struct leat_op *last)
 }
 
 /**
- * Ends a run of n > 0 sends to a peer whose send queue is empty, from first to last: the next poll
+ * End a run of n > 0 sends to a peer whose send queue is empty, from first to last: the next poll
  * returns them.
  * @param bytes sum of their sizes
  */
@@ -124,7 +124,7 @@ leat_op_run_sent_end(struct leat_ep *ep, struct leat_peer *peer, struct leat_op 
 	LEAT_STAT_ADD(peer->sendq.nb_returned, n);
 }
 
-/** Starts a plain receive of any peer. The caller saw to it that there is room for it. */
+/** Start a plain receive of any peer. The caller saw to it that there is room for it. */
 static __rte_always_inline void
 leat_op_run_recv(struct leat_ep *ep, struct leat_op *op)
 {
@@ -134,7 +134,7 @@ leat_op_run_recv(struct leat_ep *ep, struct leat_op *op)
 	leat_queue_link(&ep->recvq, op);
 }
 
-/** Ends a run of n receives. */
+/** End a run of n receives. */
 static __rte_always_inline void
 leat_op_run_recv_end(struct leat_ep *ep, uint16_t n)
 {
@@ -143,7 +143,7 @@ leat_op_run_recv_end(struct leat_ep *ep, uint16_t n)
 }
 
 /**
- * Finishes the oldest op of a receive queue that holds nothing back. The caller puts it into the
+ * Finish the oldest op of a receive queue that holds nothing back. The caller puts it into the
  * output of poll, which has room.
  */
 static __rte_always_inline void
@@ -157,7 +157,7 @@ leat_op_run_received(struct leat_queue *q, struct leat_op *op, uint16_t src, uin
 }
 
 /**
- * Ends a run of n receives.
+ * End a run of n receives.
  * @param out the output of poll behind them
  * @param bytes sum of their lengths
  */

@@ -48,7 +48,7 @@ struct leat_queue {
 	uint32_t held_max;  /**< longest hold-back time, same unit */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
-/** Makes an empty queue. A queue that still has ops on it must not be initialised again. */
+/** Initialise an empty queue. A queue that still has ops on it must not be initialised again. */
 static inline void
 leat_queue_init(struct leat_queue *q)
 {
@@ -72,7 +72,7 @@ struct leat_queue_stats {
 	uint64_t held_max_ns; /**< longest time held, ns */
 };
 
-/** Reads the counters; may be called from any thread, the values are each a recent one. */
+/** Read the counters; may be called from any thread, the values are each a recent one. */
 LEAT_API void leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats);
 
 #ifdef __cplusplus

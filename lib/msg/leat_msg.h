@@ -90,7 +90,8 @@ struct leat_msg_conf {
 };
 
 /**
- * Gives memory for a message that is arriving, of exactly len > 0 bytes (at most the request's size).
+ * Give memory for a message that is arriving, of exactly len > 0 bytes (at most the request's
+ * size).
  * @param[out] mr region that holds it; where leat_dev_info.mr_local
  * @return the buffer, which is the application's from here on; NULL: none now, it is asked for
  *   again by the next leat_msg_process() or leat_msg_poll(). When the connection has ended that
@@ -202,7 +203,8 @@ struct leat_msg_stats {
 };
 
 /**
- * Makes a context on an endpoint, which must outlive it. The endpoint may have several, and ops of the application.
+ * Create a context on an endpoint, which must outlive it. The endpoint may have several, and ops of
+ * the application.
  * @param conf NULL for the defaults
  * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of range, or the receive depth is too small
@@ -211,11 +213,14 @@ struct leat_msg_stats {
  */
 LEAT_API struct leat_msg *leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf);
 
-/** Frees a context. @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them */
+/**
+ * Free a context.
+ * @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them
+ */
 LEAT_API int leat_msg_destroy(struct leat_msg *m);
 
 /**
- * Begins to connect, as leat_ep_connect(). Then LEAT_MSG_UP or LEAT_MSG_ENDED.
+ * Begin to connect, as leat_ep_connect(). Then LEAT_MSG_UP or LEAT_MSG_ENDED.
  * @param conf NULL for the defaults
  * @return the connection, or NULL with rte_errno: ENOSPC (max_conns, or the endpoint's peers), EINVAL, and others of
  *   leat_ep_connect()
@@ -224,7 +229,7 @@ LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *
 						const struct leat_msg_conn_conf *conf);
 
 /**
- * Accepts a connection.
+ * Accept a connection.
  * @param ev the LEAT_EV_CONNECT_REQ
  * @return the connection, or NULL with rte_errno (the request is still to be rejected): ENOSPC, EINVAL, ENOTCONN;
  *   EPROTONOSUPPORT: LEAT_MSG_LEAT, and the other side does not speak it
@@ -233,8 +238,9 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
 					       const struct leat_msg_conn_conf *conf);
 
 /**
- * Opens a connection on a peer to which the application has connected, or is connecting, by itself: in plain mode,
- * since nothing was agreed on. From here on the peer is the context's: leat_msg_close() disconnects it.
+ * Open a connection on a peer to which the application has connected, or is connecting, by itself:
+ * in plain mode, since nothing was agreed on. From here on the peer is the context's:
+ * leat_msg_close() disconnects it.
  * @return the connection, or NULL with rte_errno: ENOTCONN; EALREADY (has one); ENOSPC; EINVAL; EOPNOTSUPP (the
  *   device can't receive from one peer only, and plain tags don't tell peers apart)
  */
@@ -248,22 +254,23 @@ LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
 
 /**
- * Sends messages, in this order. Copies nothing but eager messages; buffers are the device's until the request is
- * back. Done means that the buffer may be used again, not that the other side has the message.
+ * Send messages, in this order. Only eager messages are copied; buffers are the device's until
+ * the request is back. Done means that the buffer may be used again, not that the other side has
+ * the message.
  * @return how many were accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted already), ESHUTDOWN
  *   (leat_msg_close() was called). What is wrong with one is told by its status.
  */
 LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
 /**
- * Receives messages, into these in this order. A buffer is the device's until the request is back.
+ * Receive messages, into these in this order. A buffer is the device's until the request is back.
  * @return as leat_msg_send()
  */
 LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
 /**
- * Asks for a request back. It comes from leat_msg_poll() with -ECANCELED; in plain mode a receive may come with its
- * message instead, if that was faster.
+ * Cancel a request. It comes from leat_msg_poll() with -ECANCELED; in plain mode a receive may come
+ * with its message instead, if that was faster.
  * @return
  *   - 0: it will
  *   - -ENOENT: it is not posted, or done
@@ -272,14 +279,14 @@ LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **r
 LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 
 /**
- * Takes the context's own ops out of what leat_ep_poll() returned. They must all pass through here.
+ * Take the context's own ops out of what leat_ep_poll() returned. They must all pass through here.
  * @param ops what is the application's is moved to the front, in its order
  * @return how many are the application's
  */
 LEAT_API uint16_t leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n);
 
 /**
- * Takes requests that are done, and goes on with what found no room before.
+ * Take requests that are done, and go on with what found no room before.
  * @param[out] reqs room for n. Those of a direction of a connection come in the order of posting.
  * @return number of requests; they belong to the caller again
  */
@@ -293,17 +300,18 @@ LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, 
 LEAT_API bool leat_msg_event(struct leat_msg *m, const struct leat_event *ev);
 
 /**
- * Takes events of connections, and drives closing. After each round of leat_ep_events().
+ * Take events of connections, and drive closing. After each round of leat_ep_events().
  * @param[out] ev room for n
  * @return number of events
  */
 LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n);
 
 /**
- * Begins to close: nothing more can be posted; sends that were posted go on until the timeout, then the peer is
- * disconnected. Receives that got no message until then come back with -ECANCELED. LEAT_MSG_CLOSED follows, after the
- * last request came back. In leat mode the other side can still receive all that was sent; in plain mode what it has
- * no receives for when the disconnect comes may be lost, so let it close.
+ * Begin to close: nothing more can be posted; sends that were posted go on until the timeout, then
+ * the peer is disconnected. Receives that got no message until then come back with -ECANCELED.
+ * LEAT_MSG_CLOSED follows, after the last request came back. In leat mode the other side can still
+ * receive all that was sent; in plain mode what it has no receives for when the disconnect comes
+ * may be lost, so let it close.
  * @param timeout_us 0: don't drain
  * @return 0; -EALREADY: it is closing
  */
@@ -318,7 +326,7 @@ LEAT_API uint16_t leat_msg_conn_peer(const struct leat_msg_conn *c);
 /** User pointer of a connection. */
 LEAT_API void *leat_msg_conn_user(const struct leat_msg_conn *c);
 
-/** Copies the counters. */
+/** Copy the counters. */
 LEAT_API void leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats);
 
 #ifdef __cplusplus

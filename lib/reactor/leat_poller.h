@@ -53,7 +53,7 @@ enum leat_poller_state {
 };
 
 /**
- * Looks for work.
+ * Look for work.
  *
  * @param now
  *   The turn's timestamp, cycles of leat_now(): the same for all pollers of the turn.
@@ -65,7 +65,7 @@ enum leat_poller_state {
 typedef int (*leat_poller_fn)(void *arg, uint64_t now);
 
 /**
- * Asks whether a poller has come to rest. Called, on the reactor's thread, first when the reactor
+ * Ask whether a poller has come to rest. Called, on the reactor's thread, first when the reactor
  * begins to stop (begin to finish then), and again until all pollers of the reactor return 0.
  *
  * @param what, len
@@ -76,7 +76,7 @@ typedef int (*leat_poller_fn)(void *arg, uint64_t now);
 typedef int (*leat_poller_quiesce_fn)(void *arg, char *what, size_t len);
 
 /**
- * Asks whether a poller that is called each turn would find work now. Called on the reactor's
+ * Ask whether a poller that is called each turn would find work now. Called on the reactor's
  * thread before it idles; it must be cheap, and change nothing.
  */
 typedef bool (*leat_poller_ready_fn)(void *arg);
@@ -162,7 +162,7 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 /**@{*/
 
 /**
- * Takes ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
+ * Take ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
  * They are the caller's again and may be posted right here.
  *
  * @param now
@@ -171,7 +171,7 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 typedef void (*leat_ep_ops_fn)(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n,
 			       uint64_t now);
 
-/** Takes an event of an endpoint, LEAT_EV_SHUTDOWN included. It may remove the poller. */
+/** Take an event of an endpoint, LEAT_EV_SHUTDOWN included. It may remove the poller. */
 typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct leat_event *ev);
 
 /**
