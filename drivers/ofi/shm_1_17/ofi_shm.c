@@ -273,6 +273,16 @@ ofi_shm_attach(struct ofi_ep *e, struct ofi_addr *a)
 	if (a->shm == NULL)
 		return -rte_errno;
 	a->reg = ofi_shm_reg_hold(prov);
+	if (a->reg == NULL && a->shm->pid == getpid()) {
+		/*
+		 * Another thread is closing that endpoint: its file is still there, its memory may
+		 * not be. The provider would read it: it never forgets where an endpoint of this
+		 * process had its memory.
+		 */
+		ofi_shm_detach(e, a);
+		return leat_err(EHOSTUNREACH, "%s: the endpoint at the other side is being closed",
+				e->dev->name);
+	}
 	if (a->shm->pid != getpid())
 		a->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)a->shm->pid, 0);
 	if (a->pidfd < 0)

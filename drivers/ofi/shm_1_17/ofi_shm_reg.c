@@ -6,7 +6,9 @@
  * then crashes at its next post.
  *
  * So each endpoint is registered here by its provider address; others of the process hold it while it is in
- * their address vector, and a closed one that is held is buried: the last to let go frees it.
+ * their address vector, and a closed one that is held is buried: the last to let go frees it. One that is
+ * not held leaves the registry before its memory goes: an address of this process that is not registered
+ * is refused.
  */
 
 #include <pthread.h>
