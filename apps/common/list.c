@@ -79,8 +79,11 @@ print_info(const struct leat_dev_info *i)
 	}
 	printf("\n  message up to   %" PRIu64 " B; copied when posted up to %u B\n", i->max_msg,
 	       i->inline_max);
-	printf("  peers           %u; a dead one is noticed within %u ms\n", i->max_peers,
-	       i->dead_peer_ms);
+	printf("  peers           %u; ", i->max_peers);
+	if (i->dead_peer_ms > 0)
+		printf("a dead one is noticed within %u ms\n", i->dead_peer_ms);
+	else
+		puts("a dead one is not noticed");
 	printf("  send depth      %u, at most %u\n", i->tx_depth, i->tx_depth_max);
 	printf("  receive depth   %u, at most %u\n", i->rx_depth, i->rx_depth_max);
 	printf("  immediate       %u B%s\n", i->imm_size, i->send_imm ? ", with sends too" : "");

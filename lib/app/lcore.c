@@ -72,7 +72,7 @@ lcore_main(void *arg)
 		LEAT_LOG(ERR, app, "lcore %u: %s: %s", l->id, strerror(-ret), leat_err_msg());
 		leat_app_stop(LEAT_APP_FAILED);
 	} else if (ret != LEAT_APP_STAY) {
-		/* acq_rel: what the others did before they were done is seen by who ends last */
+		/* acq_rel: the lcore that is done last sees what all others did before */
 		if (__atomic_sub_fetch(&all.nb_going, 1, __ATOMIC_ACQ_REL) == 0)
 			leat_app_stop(LEAT_APP_OK);
 	}
