@@ -272,6 +272,7 @@ ofi_shm_attach(struct ofi_ep *e, struct ofi_addr *a)
 	a->shm = map_file(e, file);
 	if (a->shm == NULL)
 		return -rte_errno;
+	ofi_shm_region_forget(e->shm_region);
 	a->reg = ofi_shm_reg_hold(prov);
 	if (a->reg == NULL && a->shm->pid == getpid()) {
 		/*

@@ -36,6 +36,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -175,6 +176,35 @@ ofi_shm_region_close(struct ofi_shm_region *s)
 	pthread_mutex_lock(&lock);
 	put(s);
 	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Ops tell their source by the entry that the sender has at the target. It is asked for with the
+ * first op to a peer, and kept in the sender's own entry for that peer. When the peer leaves the
+ * address vector smr_unmap_from_endpoint() should forget it, but comes too late, after
+ * smr_map_del(): the next peer in that entry would be sent to as if it were the one before, would
+ * take what it gets for another's, and answer that or crash.
+ */
+void
+ofi_shm_region_forget(struct ofi_shm_region *s)
+{
+	struct ofi_shm_peer *p;
+	size_t off, i;
+
+	if (s == NULL)
+		return;
+	/* Other processes can write here. */
+	off = __atomic_load_n(&s->m->peers_offset, __ATOMIC_RELAXED);
+	if (off > s->len || s->len - off < OFI_SHM_PEERS * sizeof(*p) ||
+	    off % alignof(struct ofi_shm_peer) != 0)
+		return;
+	p = (struct ofi_shm_peer *)((char *)s->m + off);
+	for (i = 0; i < OFI_SHM_PEERS; i++) {
+		if (p[i].name[0] != '\0')
+			continue;
+		p[i].id = -1;
+		p[i].name_sent = 0;
+	}
 }
 
 /* ---- locks ---- */

@@ -7,7 +7,7 @@
  * checks; prov/util ofi_shm.h, include/ofi_rbuf.h, include/ofi_mem.h). The driver repairs it when a process that
  * was writing to it is killed, and knows no other release.
  *
- *     struct ofi_shm_mem | command queue | response queue | inject pool | SAR pool | ...
+ *     struct ofi_shm_mem | command queue | response queue | inject pool | SAR pool | peers | ...
  *
  * Senders take the lock and append to the command queue; the owner takes it and reads. Every process of the
  * user can write everywhere here: what is read from it is checked before it is used.
@@ -42,11 +42,25 @@ struct ofi_shm_mem {
 	size_t resp_queue_offset;
 	size_t inject_pool_offset;
 	size_t sar_pool_offset;
+	size_t peers_offset;
 };
 
 static_assert(offsetof(struct ofi_shm_mem, lock) == 24, "as in the provider");
 static_assert(offsetof(struct ofi_shm_mem, cmd_cnt) == 48, "as in the provider");
 static_assert(offsetof(struct ofi_shm_mem, sar_pool_offset) == 88, "as in the provider");
+
+/* struct smr_peer_data, one for each entry of the address vector. */
+struct ofi_shm_peer {
+	char name[256]; /* "": not in the address vector */
+	/* The owner's entry at that peer, which ops name as their source; -1: not known. */
+	int64_t id;
+	uint32_t sar_status;
+	uint32_t name_sent; /* the peer was asked for the id */
+};
+
+#define OFI_SHM_PEERS 256
+
+static_assert(sizeof(struct ofi_shm_peer) == 272, "as in the provider");
 
 /* struct smr_cmd: a header, or the second half of a one-sided op. */
 struct ofi_shm_cmd {
