@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections. libfabric's RDM endpoints have none: an address is enough. So the addresses are exchanged
- * over TCP (leat_exchange.h), and that connection, kept open, tells of the other side's end.
+ * Connections. libfabric's RDM endpoints have none: an address is enough. So the addresses are
+ * exchanged over TCP (leat_exchange.h), and that connection, kept open, tells of the other side's
+ * end.
  *
  *     UP --the exchange says BYE, or breaks, or we disconnect--> ENDING
  *
@@ -349,7 +350,10 @@ ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 		ofi_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
 		return;
-	/* Until it has heard of it the other side goes on sending, and that must not be taken for the next one's. */
+	/*
+	 * Until it has heard of it the other side goes on sending, and that must not be taken for
+	 * the next one's.
+	 */
 	if (p->closed > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->closed))
 		return;
 	if (!e->closing && !drained(e, p, now))
@@ -580,7 +584,10 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 	uint64_t deadline = leat_now() + leat_us_to_cycles(BROKEN_US);
 	uint16_t i;
 
-	/* The others to the same endpoint have lost messages with it, perhaps without an op that failed. */
+	/*
+	 * The others to the same endpoint have lost messages with it, perhaps without an op that
+	 * failed.
+	 */
 	for (i = 0; i < e->ep->nb_peers; i++) {
 		struct ofi_peer *p = &e->peers[i];
 
@@ -615,7 +622,9 @@ broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 	if (p->state != OFI_PEER_UP || now < p->broken_deadline)
 		return;
 	if ((e->quirks & OFI_Q_SHM) != 0) {
-		/* There is no connection that could be lost: the op was refused, and that is all. */
+		/*
+		 * There is no connection that could be lost: the op was refused, and that is all.
+		 */
 		p->broken_deadline = 0;
 		ofi_slots_foreach(e, finish_refused, peer);
 		return;

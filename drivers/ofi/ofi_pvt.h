@@ -32,9 +32,9 @@
  *
  *     op -> slot {op, ctx} -> libfabric ... completion: &ctx -> slot -> op
  *
- * Some providers never complete the sends to a peer that died. The driver then finishes the op without
- * them; the slot stays behind as an orphan without an op, so that a late completion finds a slot and
- * never somebody else's op.
+ * Some providers never complete the sends to a peer that died. The driver then finishes the op
+ * without them; the slot stays behind as an orphan without an op, so that a late completion finds a
+ * slot and never somebody else's op.
  */
 
 #include <stdbool.h>
@@ -66,7 +66,9 @@
 
 /* ---- providers ---- */
 
-/* Ways in which providers differ from what the driver does by default; see the table for reasons. */
+/*
+ * Ways in which providers differ from what the driver does by default; see the table for reasons.
+ */
 enum ofi_quirk {
 	OFI_Q_WRITE_DC = 1 << 0,     /* WRITE: per-op FI_DELIVERY_COMPLETE, to mean "placed" */
 	OFI_Q_WRITE_IMM_DC = 1 << 1, /* the same for WRITE_IMM */
@@ -112,7 +114,9 @@ struct ofi_provider {
 	/* it has so many sends and receives, if asked; 0: as many as it says unasked */
 	uint32_t depth_ask;
 	const char *check; /* what to look at when it isn't there */
-	/* negative errno of a failed op, where the provider's own error number tells more; or NULL */
+	/*
+	 * negative errno of a failed op, where the provider's own error number tells more; or NULL
+	 */
 	int (*status)(const struct fi_cq_err_entry *err);
 };
 
@@ -248,8 +252,9 @@ struct ofi_proof {
 /* ---- peers ---- */
 
 /*
- * A provider address in the AV; connections to the same endpoint share it. It outlives the last of them as
- * long as orphans refer to it, and with provider shm until the other endpoint is known to be gone.
+ * A provider address in the AV; connections to the same endpoint share it. It outlives the last of
+ * them as long as orphans refer to it, and with provider shm until the other endpoint is known to
+ * be gone.
  */
 struct ofi_addr {
 	struct ofi_addr *next;
@@ -457,7 +462,10 @@ void ofi_sink_mark(struct ofi_ep *e);
 
 /* A peer's WRITE_IMM was placed. */
 void ofi_notice_add(struct ofi_ep *e, uint64_t imm, uint64_t len, uint16_t src);
-/* Looks for a carrier; called after each burst of completions while notices wait. @return whether one was made */
+/*
+ * Looks for a carrier; called after each burst of completions while notices wait. @return whether
+ * one was made
+ */
 bool ofi_notice_run(struct ofi_ep *e);
 /* May more completions be read? */
 bool ofi_notice_room(const struct ofi_ep *e);
@@ -474,8 +482,8 @@ void ofi_notice_fini(struct ofi_ep *e);
 /* Finds or inserts an address. 0, or negative errno with leat_err(). */
 int ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr **addr);
 /*
- * Out of the AV with it, so that nothing of it writes to this side's memory any more; unless another peer has it,
- * or a READ's answer for its last one is on its way.
+ * Out of the AV with it, so that nothing of it writes to this side's memory any more; unless
+ * another peer has it, or a READ's answer for its last one is on its way.
  */
 void ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 /*

@@ -111,8 +111,8 @@ uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
 uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
 
 /*
- * Where a device has other rules than those of InfiniBand and RoCE, for which all of these are false. Filled in
- * once, when it is found; what is behind iWARP's is told in iwarp/verbs_iwarp.c.
+ * Where a device has other rules than those of InfiniBand and RoCE, for which all of these are
+ * false. Filled in once, when it is found; what is behind iWARP's is told in iwarp/verbs_iwarp.c.
  */
 struct vb_rules {
 	bool cm_addrs;	   /* its GIDs are no addresses: rdma_cm knows which lead to it */

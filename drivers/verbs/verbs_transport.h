@@ -3,8 +3,8 @@
 #define VERBS_TRANSPORT_H
 
 /*
- * What reliable connections (rc/) and datagrams (ud/) do each in their own way. A device takes one of the two tables
- * when it is opened, by qp=; the files that both share go through it:
+ * What reliable connections (rc/) and datagrams (ud/) do each in their own way. A device takes one
+ * of the two tables when it is opened, by qp=; the files that both share go through it:
  *
  *     verbs_dev.c      limits, info
  *     verbs_ep.c       alloc -> open -> quiesce -> teardown -> close      cancel
@@ -13,7 +13,8 @@
  *     verbs_conn.c     end -> ending -> release                           progress, device_failed
  *     verbs_wait.c     look, by_the_clock
  *
- * No op and no completion goes through it: post and poll are pointers of the endpoint, set when it is opened.
+ * No op and no completion goes through it: post and poll are pointers of the endpoint, set when it
+ * is opened.
  *
  * iWARP is RC with other rules: struct vb_rules.
  */
@@ -70,15 +71,22 @@ struct vb_transport {
 	/* Must progress() look at the clock? */
 	bool (*by_the_clock)(const struct vb_ep *e);
 
-	/* The route is known: asks, which ends in VB_CONNECTING, vb_cm_again_later() or vb_cm_give_up(). */
+	/*
+	 * The route is known: asks, which ends in VB_CONNECTING, vb_cm_again_later() or
+	 * vb_cm_give_up().
+	 */
 	void (*connect)(struct vb_conn *c);
 	/* A response came, or "established". */
 	void (*answered)(struct vb_conn *c, const struct vb_cm_event *ev);
 	enum vb_refusal (*refusal)(const struct vb_ep *e, const struct vb_cm_event *ev);
-	/* The other side of a connection that is up took leave. UD: NULL, there is no id by then. */
+	/*
+	 * The other side of a connection that is up took leave. UD: NULL, there is no id by then.
+	 */
 	void (*left)(struct vb_conn *c);
 
-	/* A request: reads what is in front of its private data. @return false: it was dealt with */
+	/*
+	 * A request: reads what is in front of its private data. @return false: it was dealt with
+	 */
 	bool (*request)(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_request *req);
 	/* It is that of this connection from now on. */
 	void (*requested)(struct vb_conn *c, const struct vb_cm_event *ev,

@@ -51,7 +51,9 @@ extern "C" {
 /** leat_app.parse: all is said (`--help`); the program ends with 0. */
 #define LEAT_APP_DONE 1
 
-/** leat_app.start: this lcore goes on, by callbacks and other tasks, until the program is stopped. */
+/**
+ * leat_app.start: this lcore goes on, by callbacks and other tasks, until the program is stopped.
+ */
 #define LEAT_APP_STAY 1
 
 /** Exit codes of leat_app_run(). */
@@ -117,7 +119,9 @@ LEAT_API void leat_app_stop(int code);
 /** Number of lcores with a reactor. Any thread, from start to end. */
 LEAT_API unsigned int leat_app_count(void);
 
-/** Number of the calling lcore, 0 (the main one) to leat_app_count() - 1; -1 on any other thread. */
+/**
+ * Number of the calling lcore, 0 (the main one) to leat_app_count() - 1; -1 on any other thread.
+ */
 LEAT_API int leat_app_index(void);
 
 /** Reactor of the lcore with that number, for leat_reactor_call(); NULL: none. Any thread. */

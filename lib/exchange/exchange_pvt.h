@@ -230,7 +230,7 @@ void exchange_conn_busy(struct exchange_conn *c, const char *why);
 void exchange_conn_bye(struct exchange_conn *c, enum exchange_type type,
 		       enum exchange_reason reason, const char *why);
 
-/* ---- dial.c: connectors, until the TCP connection is there ------------------------------------ */
+/* ---- dial.c: connectors, until the TCP connection is there ----------------------------------- */
 
 /* Begins with the lookup, or with the first address. */
 void exchange_dial(struct exchange_conn *c, const char *host, const char *port);
@@ -244,7 +244,7 @@ void exchange_dial_failed(struct exchange_conn *c, int err);
 /* All attempts failed. */
 void exchange_dial_give_up(struct exchange_conn *c);
 
-/* ---- timeout.c -------------------------------------------------------------------------------- */
+/* ---- timeout.c ------------------------------------------------------------------------------- */
 
 void exchange_conn_timeout(struct exchange_conn *c);
 

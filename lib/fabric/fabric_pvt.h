@@ -39,7 +39,10 @@ const struct leat_driver *leat_driver_at(int i);
 void leat_driver_failed(const char *plugin, const char *why);
 /* "fabric_ofi, fabric_ring", for messages. */
 const char *leat_driver_names(char *buf, size_t len);
-/* Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not fit. */
+/*
+ * Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not
+ * fit.
+ */
 struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
 				      const char *args);
 
@@ -60,13 +63,16 @@ const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
 void leat_dev_close_all(void);
 /*
- * leat_dev_info_for(), and the layer of an endpoint with these ops. *layer is NULL if there is none in it: such an
- * endpoint is the device's own.
+ * leat_dev_info_for(), and the layer of an endpoint with these ops. *layer is NULL if there is none
+ * in it: such an endpoint is the device's own.
  */
 int leat_dev_info_layer(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info,
 			const struct leat_layer **layer);
 
-/* The layer of a device that says this of itself, and the ops that it adds; NULL and 0 if there is none. */
+/*
+ * The layer of a device that says this of itself, and the ops that it adds; NULL and 0 if there is
+ * none.
+ */
 const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_t *ops);
 
 /* ---- endpoints ---- */
@@ -142,7 +148,10 @@ void leat_op_deadlines_run(struct leat_ep *ep, uint64_t now);
 int leat_mr_register_mempools(struct leat_ep *ep, const struct leat_ep_conf *conf);
 void leat_mr_release_all(struct leat_ep *ep);
 
-/* The list of endpoints, for telemetry and leat_cleanup(): calls fn for each under the list's mutex. */
+/*
+ * The list of endpoints, for telemetry and leat_cleanup(): calls fn for each under the list's
+ * mutex.
+ */
 typedef int (*leat_ep_visit_t)(const struct leat_ep *ep, void *arg);
 /* @return the sum of what fn returned */
 int leat_ep_foreach(leat_ep_visit_t fn, void *arg);

@@ -65,8 +65,8 @@ LEAT_API int leat_cleanup(void);
 
 /**
  * Load every driver plugin that can be found: those given with `-d` in argv, those of the installed
- * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call it
- * only to list drivers without starting EAL. Main thread.
+ * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call
+ * it only to list drivers without starting EAL. Main thread.
  * @return number of drivers loaded so far, or -EINVAL if one named with `-d` can't be loaded. One
  *   found in a directory that can't be loaded is logged and left out; leat_driver_next() tells why.
  */
@@ -117,8 +117,8 @@ LEAT_API const char *leat_dev_name(const struct leat_dev *dev);
 enum leat_ep_type {
 	LEAT_EP_RELIABLE = 0, /**< connected, reliable, ordered per peer */
 	/**
-	 * What is sent may be lost, doubled or overtaken, and is at most max_msg long. All else is as with reliable
-	 * ones, and every promise is kept, but:
+	 * What is sent may be lost, doubled or overtaken, and is at most max_msg long. All else is
+	 * as with reliable ones, and every promise is kept, but:
 	 * - a SEND completes as soon as the device has let go of it, received or not; one that
 	 *   meets no receive is lost;
 	 * - connecting only tells each side the other side's address. The acceptor is up at once,
@@ -145,7 +145,10 @@ struct leat_dev_info {
 	uint32_t tx_depth_max;
 	uint32_t rx_depth; /**< default receive depth, ops */
 	uint32_t rx_depth_max;
-	/** a killed peer process is reported, its ops failed, within this time, ms; 0: never (datagrams) */
+	/**
+	 * a killed peer process is reported, its ops failed, within this time, ms; 0: never
+	 * (datagrams)
+	 */
 	uint32_t dead_peer_ms;
 	int32_t numa_node;  /**< -1: unknown or none */
 	bool mr_local;	    /**< buffers of ops must lie in registered memory (leat_op.mr) */
@@ -162,8 +165,9 @@ struct leat_dev_info {
 	bool unexpected_bounded;
 	bool cancel_send; /**< a posted send can be cancelled as long as the receiver has not taken it */
 	/**
-	 * what a receiver must refuse (a message longer than the receive that it meets, a wrong key) ends the connection;
-	 * the receive that it met, if any, comes back with -EMSGSIZE or -ECONNRESET
+	 * what a receiver must refuse (a message longer than the receive that it meets, a wrong
+	 * key) ends the connection; the receive that it met, if any, comes back with -EMSGSIZE or
+	 * -ECONNRESET
 	 */
 	bool refusal_ends;
 	uint16_t priv_connect; /**< bytes that connect can send along; LEAT_EP_PRIV_MAX at most */
@@ -219,7 +223,9 @@ LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,
  * Receive what is reported. Strings are valid during the call only. All functions have to be there.
  */
 struct leat_dev_sink {
-	/** A device that `--vdev=spec` opens, or would open if it were up; what follows is of it. */
+	/**
+	 * A device that `--vdev=spec` opens, or would open if it were up; what follows is of it.
+	 */
 	void (*device)(void *arg, const char *spec);
 	/** A driver has none to offer, and why, in a line that begins with its name. */
 	void (*none)(void *arg, const char *driver, const char *why);

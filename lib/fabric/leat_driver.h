@@ -67,8 +67,8 @@ struct leat_mr {
 };
 
 /**
- * What a driver provides. All functions return 0 or a negative errno with leat_err() set unless said
- * otherwise.
+ * What a driver provides. All functions return 0 or a negative errno with leat_err() set unless
+ * said otherwise.
  */
 struct leat_driver {
 	const char *name;	 /**< "fabric_x"; devices are called fabric_x and digits */
@@ -117,7 +117,9 @@ struct leat_driver {
 	/** Control work; called from leat_ep_events(). */
 	void (*progress)(struct leat_ep *ep, uint64_t now);
 
-	/** listen, listen_addr, accept and reject, or none: nothing can connect to its endpoints. */
+	/**
+	 * listen, listen_addr, accept and reject, or none: nothing can connect to its endpoints.
+	 */
 	int (*listen)(struct leat_ep *ep, const char *addr);
 	int (*listen_addr)(struct leat_ep *ep, char *addr, size_t len);
 	/**
@@ -137,7 +139,9 @@ struct leat_driver {
 	void (*disconnect)(struct leat_ep *ep, struct leat_peer *peer, int status,
 			   const char *text);
 
-	/** Registers a piece: fills in desc, key, base, drv. NULL with mr_dereg: nothing to be done. */
+	/**
+	 * Registers a piece: fills in desc, key, base, drv. NULL with mr_dereg: nothing to be done.
+	 */
 	int (*mr_reg)(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 	/** @return 0, or -EBUSY: still used */
 	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);
@@ -155,16 +159,16 @@ struct leat_driver {
 	/**
 	 * From now on what a poll or progress() would find makes the descriptor readable:
 	 * completions, messages, requests, connections that change, a peer's death; not time-outs.
-	 * First announces, then looks: what came before is answered with -EAGAIN. A spurious wake-up
-	 * is allowed, a lost one is not.
+	 * First announces, then looks: what came before is answered with -EAGAIN. A spurious
+	 * wake-up is allowed, a lost one is not.
 	 * @return 0: armed, and nothing is there; -EAGAIN: poll and progress() have something to do;
 	 *   -EBUSY: armed, but something goes on that makes nothing readable: the caller sleeps for a
 	 *   short while only
 	 */
 	int (*arm)(struct leat_ep *ep);
 	/**
-	 * Undoes it, and takes what made the descriptor readable if poll and progress() won't. After
-	 * each arm().
+	 * Undoes it, and takes what made the descriptor readable if poll and progress() won't.
+	 * After each arm().
 	 */
 	void (*disarm)(struct leat_ep *ep);
 };
@@ -233,8 +237,8 @@ LEAT_API void leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int 
 				const char *text);
 
 /**
- * All its ops were finished and the driver forgot it. Raises LEAT_EV_DISCONNECTED (or CONNECT_FAILED
- * before it was up).
+ * All its ops were finished and the driver forgot it. Raises LEAT_EV_DISCONNECTED (or
+ * CONNECT_FAILED before it was up).
  */
 LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An endpoint to which nothing ever connects: the smallest part of the promises, which also a driver
- * without a network must keep (drivers/skeleton). That ops come back in order, and once, each stream
- * checks by itself.
+ * An endpoint to which nothing ever connects: the smallest part of the promises, which also a
+ * driver without a network must keep (drivers/skeleton). That ops come back in order, and once,
+ * each stream checks by itself.
  */
 
 #include "ct.h"

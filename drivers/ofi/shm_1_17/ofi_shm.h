@@ -42,9 +42,14 @@ bool ofi_shm_void(const struct ofi_addr *a, uint64_t data);
 /* The provider's memory of an endpoint; NULL if it can't be had: then nothing is repaired. */
 struct ofi_shm_region *ofi_shm_region_open(const char *prov_name);
 void ofi_shm_region_close(struct ofi_shm_region *s);
-/* Makes the provider forget what it knows of peers that left the address vector. s: own region, or NULL */
+/*
+ * Makes the provider forget what it knows of peers that left the address vector. s: own region, or
+ * NULL
+ */
 void ofi_shm_region_forget(struct ofi_shm_region *s);
-/* Looks after the locks of a peer and of this endpoint, when that peer is killed. Ended by unwatch. */
+/*
+ * Looks after the locks of a peer and of this endpoint, when that peer is killed. Ended by unwatch.
+ */
 void ofi_shm_watch(struct ofi_shm_region *s, struct ofi_shm_region *mine, int pidfd);
 /* Is it alive, or known to have left no lock taken? NULL: nobody looks, so it is. */
 bool ofi_shm_settled(const struct ofi_shm_region *s);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Provider shm of libfabric 1.17: endpoints of one process that talk to one another share one mapping of
- * each one's memory, and the owner unmaps it when it closes. Whoever still has it in its address vector
- * then crashes at its next post.
+ * Provider shm of libfabric 1.17: endpoints of one process that talk to one another share one
+ * mapping of each one's memory, and the owner unmaps it when it closes. Whoever still has it in its
+ * address vector then crashes at its next post.
  *
- * So each endpoint is registered here by its provider address; others of the process hold it while it is in
- * their address vector, and a closed one that is held is buried: the last to let go frees it. One that is
- * not held leaves the registry before its memory goes: an address of this process that is not registered
- * is refused.
+ * So each endpoint is registered here by its provider address; others of the process hold it while
+ * it is in their address vector, and a closed one that is held is buried: the last to let go frees
+ * it. One that is not held leaves the registry before its memory goes: an address of this process
+ * that is not registered is refused.
  */
 
 #include <pthread.h>

@@ -3,16 +3,16 @@
 /*
  * iWARP: RDMA over TCP, which is different in five things.
  *
- * Connections. The kernel's connection manager moves the queue pair to RTS itself, and both sides are
- * told ESTABLISHED: there is no response that the connecting side would answer.
+ * Connections. The kernel's connection manager moves the queue pair to RTS itself, and both sides
+ * are told ESTABLISHED: there is no response that the connecting side would answer.
  *
  * Addresses. A device has one GID, made of its hardware address. The address that connections come
  * from is one of those that rdma_cm finds the device behind.
  *
- * WRITEs complete when they are sent, not when they are there, and one that was refused has succeeded. So
- * a list of requests with a WRITE ends with a READ, and the WRITEs are done when that is: it overtakes
- * nothing, and its answer comes after what came before it was placed. It reads the other side's word of
- * credits, or 0 B where there is none.
+ * WRITEs complete when they are sent, not when they are there, and one that was refused has
+ * succeeded. So a list of requests with a WRITE ends with a READ, and the WRITEs are done when that
+ * is: it overtakes nothing, and its answer comes after what came before it was placed. It reads the
+ * other side's word of credits, or 0 B where there is none.
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R, of which only R tells its completion: that of W1 W2 S3
  *

@@ -11,12 +11,12 @@
  *     sent 4, granted 16                            the messages are received, 4 buffers go back
  *     sent 4, granted 20                <--WRITE--  "20" into the sender's word
  *
- * When sent reaches granted post takes no SEND to that peer any more. The word is a region of its own
- * for each connection. What a peer writes there harms its own connection at most.
+ * When sent reaches granted post takes no SEND to that peer any more. The word is a region of its
+ * own for each connection. What a peer writes there harms its own connection at most.
  *
- * The WRITE takes no receive, so it can't be held up by what it is to end. There is one at a time, for
- * which the send queue has a place of its own. A peer that says nothing in its private data is no
- * leat: it is sent to without credits, and gets none.
+ * The WRITE takes no receive, so it can't be held up by what it is to end. There is one at a time,
+ * for which the send queue has a place of its own. A peer that says nothing in its private data is
+ * no leat: it is sent to without credits, and gets none.
  */
 
 #include <endian.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The two drivers of the plugin: which arguments each has, and what the errors of each say. EAL starts
- * only once in a process, so each case runs in a child.
+ * The two drivers of the plugin: which arguments each has, and what the errors of each say. EAL
+ * starts only once in a process, so each case runs in a child.
  */
 
 #include <errno.h>
@@ -24,7 +24,10 @@
 static char *args[ARGS_MAX];
 static int nb_args;
 
-/* Begins a child that starts leat with a device. @return leat_init()'s value in the child; 1 in the parent */
+/*
+ * Begins a child that starts leat with a device. @return leat_init()'s value in the child; 1 in the
+ * parent
+ */
 static int
 begin(const char *vdev)
 {

@@ -60,7 +60,9 @@ been_second(struct leat_ep *ep)
 	message(&second, 8);
 	assert_int_equal(leat_ep_close(second.b.ep, 0, NULL, NULL), 0);
 	UNTIL(TIMEOUT_US, node_turn(&second.a), !second.a.up);
-	/* Its address leaves the vector at a sweep, every 20 ms; otherwise nothing is shown here. */
+	/*
+	 * Its address leaves the vector at a sweep, every 20 ms; otherwise nothing is shown here.
+	 */
 	swept = leat_now() + leat_us_to_cycles(200000);
 	while (leat_now() < swept)
 		node_turn(&second.a);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ofi_shm_cmd_repair() on memory made by hand: everything that a killed sender can leave in the queue, at
- * each place of the ring, and values that lead out of it. What the provider makes of it is in
- * test_ofi_shm_half.c.
+ * ofi_shm_cmd_repair() on memory made by hand: everything that a killed sender can leave in the
+ * queue, at each place of the ring, and values that lead out of it. What the provider makes of it
+ * is in test_ofi_shm_half.c.
  */
 
 #include <errno.h>
@@ -191,7 +191,10 @@ chains_are_joined(void **state)
 		memset(next, 0xff, (size_t)(i + 1) * sizeof(*next));
 		*top = (int16_t)i;
 		assert_int_equal(repair(), 0);
-		/* That the last but one lost the last can't be seen: a bottom looks like one in use. */
+		/*
+		 * That the last but one lost the last can't be seen: a bottom looks like one in
+		 * use.
+		 */
 		assert_int_equal(chain(*top, next), i == SIZE - 2 ? 1 : SIZE - i);
 		/* The first i are in use, and number 0 was being given back. */
 		reset(0);
@@ -246,7 +249,10 @@ hostile(void **state)
 			memcpy((char *)&mem + fields[i], &values[k], sizeof(values[k]));
 			was = mem;
 			ret = repair();
-			/* The pools may well be smaller, and the queue's place in its own header is one. */
+			/*
+			 * The pools may well be smaller, and the queue's place in its own header is
+			 * one.
+			 */
 			assert_true(ret == -EPROTO || ret >= 0);
 			if (ret < 0)
 				assert_memory_equal(&mem, &was, sizeof(mem));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Senders of libfabric's shm that are killed between any two steps of an op: does ofi_shm_cmd_repair() leave a
- * memory that the provider goes on with? Without leat's endpoints, so that the kill comes at one
- * instruction and no other:
+ * Senders of libfabric's shm that are killed between any two steps of an op: does
+ * ofi_shm_cmd_repair() leave a memory that the provider goes on with? Without leat's endpoints, so
+ * that the kill comes at one instruction and no other:
  *
  *     this process:  target <- other          child:  dead -> target
  *
- * The child is run step by step while it posts one op. Each time that something of the target's bookkeeping
- * changes is one case, in which it is killed there. Then the memory is repaired, and the other sender
- * fills the target's queue again and again, until all of it was used: every message must arrive, in order, and
- * WRITEs and atomics too.
+ * The child is run step by step while it posts one op. Each time that something of the target's
+ * bookkeeping changes is one case, in which it is killed there. Then the memory is repaired, and
+ * the other sender fills the target's queue again and again, until all of it was used: every
+ * message must arrive, in order, and WRITEs and atomics too.
  */
 
 #include <fcntl.h>
@@ -91,8 +91,8 @@ static struct shared *shared;
 /* ---- endpoints ---- */
 
 /*
- * The name of this process's memories. By its number alone the provider can't tell a process from the one that had
- * the number before it, or has it in another container, and left a memory behind.
+ * The name of this process's memories. By its number alone the provider can't tell a process from
+ * the one that had the number before it, or has it in another container, and left a memory behind.
  */
 static int
 name_self(void)
@@ -493,7 +493,10 @@ one_kill(struct scene *s, enum kind kind, unsigned int cut, struct outcome *o)
 	pid_t pid;
 	int ret;
 
-	/* A command that is not in the queue any more, but counts until the other sender has seen the answer. */
+	/*
+	 * A command that is not in the queue any more, but counts until the other sender has seen
+	 * the answer.
+	 */
 	assert_int_equal(fi_send(s->other.ep, held, sizeof(held), NULL, s->other.to, NULL), 0);
 	target_rest(s);
 	assert_int_equal(s->held, 1);

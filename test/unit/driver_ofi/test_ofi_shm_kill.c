@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process that is killed while it writes to an endpoint over libfabric's shm, at the worst instruction: with the
- * lock of that endpoint's memory taken, or with half an op in its queue. (test_ofi_shm_half.c has all the others,
- * without the driver around them.) The endpoint hears of the death at once, since it does nothing
- * else; it and a third one must go on.
+ * A process that is killed while it writes to an endpoint over libfabric's shm, at the worst
+ * instruction: with the lock of that endpoint's memory taken, or with half an op in its queue.
+ * (test_ofi_shm_half.c has all the others, without the driver around them.) The endpoint hears of
+ * the death at once, since it does nothing else; it and a third one must go on.
  *
  *     this process:  other <-> target         child, a new run of this program:  dead -> target
  */
@@ -148,8 +148,9 @@ turn(struct scene *s)
 #define SCENE_UNTIL(s, cond) UNTIL(TIMEOUT_US, turn(s), cond)
 
 /*
- * The provider's memory of this process's endpoints. In /dev/shm there may be more of such a name: a process that was
- * killed leaves it, and its pid is given out again. Only what lives is mapped here.
+ * The provider's memory of this process's endpoints. In /dev/shm there may be more of such a name:
+ * a process that was killed leaves it, and its pid is given out again. Only what lives is mapped
+ * here.
  */
 static void
 mem_open(struct scene *s)
@@ -272,7 +273,9 @@ send_all(struct scene *s, struct node *from, struct node *to)
 	}
 }
 
-/* A child does an op, and is killed when the lock is taken, or when half of the op is in the queue. */
+/*
+ * A child does an op, and is killed when the lock is taken, or when half of the op is in the queue.
+ */
 static void
 kill_child(struct scene *s, enum leat_op_type type, bool half)
 {
@@ -337,7 +340,9 @@ half_fetch_add(void **state)
 	killed(LEAT_OP_FETCH_ADD, true);
 }
 
-/* Who still sends to an endpoint that is closed with the lock taken does not wait for ever, either. */
+/*
+ * Who still sends to an endpoint that is closed with the lock taken does not wait for ever, either.
+ */
 static void
 closed_locked(void **state)
 {
