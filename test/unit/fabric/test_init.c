@@ -266,7 +266,7 @@ static void
 test_driver_that_does_not_load(void **state)
 {
 	static const char name[] = "libleat_driver_broken.so";
-	const struct leat_driver_info *i, *last = NULL;
+	const struct leat_driver_info *i, *found;
 	char dir[] = "/tmp/leat-init-XXXXXX", opt[] = "-d", path[64];
 	unsigned int n, loads;
 	FILE *f;
@@ -282,14 +282,21 @@ test_driver_that_does_not_load(void **state)
 		char *args[] = { dir, opt, dir };
 
 		assert_true(leat_driver_load(3, args) > 0);
+		found = NULL;
 		n = 0;
-		for (i = NULL; (i = leat_driver_next(i)) != NULL; last = i)
-			n += strcmp(i->name, name) == 0;
+		for (i = NULL; (i = leat_driver_next(i)) != NULL;) {
+			if (strcmp(i->name, name) != 0)
+				continue;
+			found = i;
+			n++;
+		}
 		assert_int_equal(n, 1);
-		assert_string_equal(last->name, name);
-		assert_string_equal(last->description, "");
-		assert_null(last->args->name);
-		assert_non_null(strstr(last->error, path));
+		if (found == NULL)
+			return;
+		assert_null(leat_driver_next(found));
+		assert_string_equal(found->description, "");
+		assert_null(found->args->name);
+		assert_non_null(strstr(found->error, path));
 	}
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
