@@ -50,31 +50,22 @@ efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	return ofi_dev_probe(dev, kv, OFI_PROVIDER_EFA);
 }
 
+/* What is the same in both drivers. */
+#define OFI_FUNCTIONS                                                                              \
+	.remove = ofi_dev_remove, .info = ofi_dev_info, .ep_open = ofi_ep_open,                    \
+	.ep_quiesce = ofi_ep_quiesce, .ep_abort = ofi_ep_abort, .ep_close = ofi_ep_close,          \
+	.cancel = ofi_ep_cancel, .progress = ofi_progress, .listen = ofi_listen,                   \
+	.listen_addr = ofi_listen_addr, .connect = ofi_connect, .accept = ofi_accept,              \
+	.reject = ofi_reject, .disconnect = ofi_disconnect, .mr_reg = ofi_mr_reg,                  \
+	.mr_dereg = ofi_mr_dereg, .fd = ofi_ep_fd, .arm = ofi_ep_arm, .disarm = ofi_ep_disarm
+
 static const struct leat_driver ofi_driver = {
 	.name = "fabric_ofi",
 	.description = "RDM endpoints of libfabric's providers: tcp, shm, sockets, ...",
 	.args = args,
 	.probe = ofi_probe,
 	.list = ofi_list,
-	.remove = ofi_dev_remove,
-	.info = ofi_dev_info,
-	.ep_open = ofi_ep_open,
-	.ep_quiesce = ofi_ep_quiesce,
-	.ep_abort = ofi_ep_abort,
-	.ep_close = ofi_ep_close,
-	.cancel = ofi_ep_cancel,
-	.progress = ofi_progress,
-	.listen = ofi_listen,
-	.listen_addr = ofi_listen_addr,
-	.connect = ofi_connect,
-	.accept = ofi_accept,
-	.reject = ofi_reject,
-	.disconnect = ofi_disconnect,
-	.mr_reg = ofi_mr_reg,
-	.mr_dereg = ofi_mr_dereg,
-	.fd = ofi_ep_fd,
-	.arm = ofi_ep_arm,
-	.disarm = ofi_ep_disarm,
+	OFI_FUNCTIONS,
 };
 
 static const struct leat_driver efa_driver = {
@@ -83,25 +74,7 @@ static const struct leat_driver efa_driver = {
 	.args = &args[ARGS_EFA],
 	.probe = efa_probe,
 	.list = ofi_list_efa,
-	.remove = ofi_dev_remove,
-	.info = ofi_dev_info,
-	.ep_open = ofi_ep_open,
-	.ep_quiesce = ofi_ep_quiesce,
-	.ep_abort = ofi_ep_abort,
-	.ep_close = ofi_ep_close,
-	.cancel = ofi_ep_cancel,
-	.progress = ofi_progress,
-	.listen = ofi_listen,
-	.listen_addr = ofi_listen_addr,
-	.connect = ofi_connect,
-	.accept = ofi_accept,
-	.reject = ofi_reject,
-	.disconnect = ofi_disconnect,
-	.mr_reg = ofi_mr_reg,
-	.mr_dereg = ofi_mr_dereg,
-	.fd = ofi_ep_fd,
-	.arm = ofi_ep_arm,
-	.disarm = ofi_ep_disarm,
+	OFI_FUNCTIONS,
 };
 
 LEAT_DRIVER_REGISTER(ofi_driver)

@@ -107,19 +107,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(one_side),
 		cmocka_unit_test(both_sides),
 	};
-	static char vdev[] = "--vdev=" DEV ",provider=shm,tags=1";
-	char *av[64];
-	int ac, ret;
+	int ret;
 
-	for (ac = 0; ac < argc && ac < 40; ac++)
-		av[ac] = argv[ac];
-	av[ac++] = vdev;
-	av[ac] = NULL;
-	if (leat_init(ac, av) < 0) {
-		fprintf(stderr, "leat_init: %s\n", leat_err_msg());
-		return 1;
-	}
-	dev = leat_dev_by_name(DEV);
+	dev = dev_start(argc, argv, DEV ",provider=shm,tags=1");
 	from_buf = malloc(LONG);
 	to_buf = malloc(LONG);
 	if (dev == NULL || from_buf == NULL || to_buf == NULL)

@@ -298,19 +298,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(closed),
 		cmocka_unit_test(other_connection),
 	};
-	static char vdev[] = "--vdev=" DEV ",provider=shm,tags=1";
-	char *av[64];
-	int ac, ret;
+	int ret;
 
-	for (ac = 0; ac < argc && ac < 40; ac++)
-		av[ac] = argv[ac];
-	av[ac++] = vdev;
-	av[ac] = NULL;
-	if (leat_init(ac, av) < 0) {
-		fprintf(stderr, "leat_init: %s\n", leat_err_msg());
-		return 1;
-	}
-	dev = leat_dev_by_name(DEV);
+	dev = dev_start(argc, argv, DEV ",provider=shm,tags=1");
 	buf_a = malloc(LEN);
 	buf_b = malloc(LEN);
 	if (dev == NULL || leat_dev_info_get(dev, &info) != 0 || buf_a == NULL || buf_b == NULL)
