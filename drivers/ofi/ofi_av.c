@@ -164,7 +164,7 @@ other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
 
 /*
  * Messages of a peer that is gone may be waiting to be received, or be under way. They must not be taken for those of
- * whoever gets the index next.
+ * the peer that gets the index next.
  */
 static bool
 removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)

@@ -8,7 +8,7 @@
  *     UP --the exchange says BYE, or breaks, or we disconnect--> ENDING
  *
  *     ENDING   the peer's receives are cancelled; what the provider completes, completes
- *       |      ... all ops came back, or OFI_GRACE_US later the rest is finished without the provider
+ *       |      ... all ops came back, or OFI_GRACE_US later the rest is finished without it
  *       v
  *     address out of the AV (now, or when that is safe), leat_peer_down()
  */

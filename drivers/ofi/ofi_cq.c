@@ -154,7 +154,7 @@ orphan_back(struct ofi_ep *e, struct ofi_slot *s, bool complete)
 	ofi_slot_put(e, s);
 }
 
-/* What arrived without a receive of ours: a peer's WRITE_IMM, or events that nobody asked for. */
+/* What arrived without a receive of ours: a peer's WRITE_IMM, or events that were not asked for. */
 static void __attribute__((noinline))
 remote_event(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
@@ -298,7 +298,7 @@ error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_
 	const struct leat_op *op = s->op;
 	int status = ofi_provider_status(e->dev->prov, err);
 
-	/* Recalled because its peer is ending, or because somebody asked for it. */
+	/* Recalled because its peer is ending, or because a cancel asked for it. */
 	if (status == -ECANCELED && (s->flags & OFI_SLOT_CANCEL) != 0)
 		return op->state == LEAT_OP_INFLIGHT && op->peer != LEAT_PEER_ANY &&
 				       e->peers[op->peer].state == OFI_PEER_ENDING

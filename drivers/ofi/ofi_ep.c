@@ -291,7 +291,10 @@ finish_shutdown(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 	ofi_slot_orphan(e, s, -ESHUTDOWN);
 }
 
-/* The provider can't close it now. It is left as it is: what nobody drives writes nowhere. */
+/*
+ * The provider can't close it now. It is left as it is: an endpoint that is not driven writes
+ * nowhere.
+ */
 static void
 keep(struct ofi_ep *e)
 {

@@ -9,8 +9,8 @@
  *     FI_MR_PROV_KEY     -                                    fi_mr_key()
  *     otherwise          -                                    one of ours
  *
- * Keys of our own are sealed where the provider punishes wrong ones (OFI_Q_KEY_SEALED): they tell the initiator
- * how long the region is and what may be done with it, so that it need not try:
+ * Keys of our own are sealed where the provider punishes wrong ones (OFI_Q_KEY_SEALED): they tell
+ * the initiator how long the region is and what may be done with it, so that it need not try:
  *
  *     63          24 23    21 20      8 7     0
  *     |   length    | rights |  number | check |      length 0: more than fits

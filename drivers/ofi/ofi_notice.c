@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A WRITE_IMM consumes a RECV of its target. That is how verbs does it, and leat's devices all do. Most
- * libfabric providers tell of such a write without a receive. So the driver takes one itself: the notice
- * waits, the oldest RECV that fits is recalled from the provider, and when that is through the RECV
- * comes back as the carrier of the notice.
+ * A WRITE_IMM consumes a RECV of its target. That is how verbs does it, and leat's devices all do.
+ * Most libfabric providers tell of such a write without a receive. So the driver takes one itself:
+ * the notice waits, the oldest RECV that fits is recalled from the provider, and when that is
+ * through the RECV comes back as the carrier of the notice.
  *
  *     provider:  notice N                       posted RECVs:  A  B  C
  *     driver:    cancel A ("carrier")
  *     provider:  A cancelled                    A returns with N, its buffer untouched
  *        or:     a message arrived in A         A returns with it, B becomes the carrier
  *
- * One carrier at a time, so that notices arrive in order. While notices wait and no RECV fits, the next RECV
- * that does is taken before the provider sees it.
+ * One carrier at a time, so that notices arrive in order. While notices wait and no RECV fits, the
+ * next RECV that does is taken before the provider sees it.
  *
- * Posted RECVs are linked in the order of posting only from the first notice on: until then they cost
- * nothing.
+ * Posted RECVs are linked in the order of posting only from the first notice on: until then they
+ * cost nothing.
  *
- * Bounded: from NOTICES_STOP waiting notices on no completion is read, until a RECV is posted; providers
- * hold back their senders then. Only when a cancel is under way must reading go on, since its completion
- * stands behind others.
+ * Bounded: from NOTICES_STOP waiting notices on no completion is read, until a RECV is posted;
+ * providers hold back their senders then. Only when a cancel is under way must reading go on, since
+ * its completion stands behind others.
  */
 
 #include <stdlib.h>
@@ -168,7 +168,10 @@ ofi_notice_take(struct ofi_ep *e, struct leat_op *op)
 	struct ofi_notice n;
 	uint32_t i;
 
-	/* While older RECVs are posted, the oldest of them is to get the oldest notice: see ofi_notice_run(). */
+	/*
+	 * While older RECVs are posted, the oldest of them is to get the oldest notice: see
+	 * ofi_notice_run().
+	 */
 	if (e->recv_head != NULL)
 		return false;
 	for (i = 0; i < e->notice_count; i++) {
@@ -209,7 +212,10 @@ ofi_notice_run(struct ofi_ep *e)
 
 	if (e->nb_carriers > 0 || e->recv_head == NULL)
 		return false;
-	/* When nobody wants the oldest, the others are tried: RECVs may differ in their peers. */
+	/*
+	 * When no RECV fits the oldest notice, the others are tried: RECVs may differ in their
+	 * peers.
+	 */
 	for (i = 0; i < e->notice_count; i++) {
 		for (s = e->recv_head; s != NULL; s = s->next) {
 			if ((s->flags & OFI_SLOT_CANCEL) != 0 || !fits(s->op, at(e, i)))

@@ -23,7 +23,7 @@
  *     ofi_read.[ch]   READs in the middle of their answer
  *     ofi_wait.c      sleeping until something happens
  *     ofi_window.c    provider sockets: receive windows that would close for ever
- *     shm_1_17/       libfabric 1.17's provider shm: its keys, its memory, what killed processes leave
+ *     shm_1_17/       libfabric 1.17's shm: its keys, its memory, what killed processes leave
  *
  * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
  * (FI_THREAD_DOMAIN).
@@ -34,7 +34,7 @@
  *
  * Some providers never complete the sends to a peer that died. The driver then finishes the op
  * without them; the slot stays behind as an orphan without an op, so that a late completion finds a
- * slot and never somebody else's op.
+ * slot and never the op of another post.
  */
 
 #include <stdbool.h>
@@ -212,7 +212,7 @@ struct ofi_slot {
 		uint64_t seq;	       /* order of posting */
 		struct ofi_addr *addr; /* ORPHAN: whose it was, or NULL */
 	};
-	uint64_t arg[2]; /* operands of an atomic: the provider may read them late; READ: its mark */
+	uint64_t arg[2]; /* operands of an atomic, which may be read late; READ: its mark */
 	uint64_t result; /* of an atomic: a late one must not hit the caller's buffer */
 	uint16_t peer;
 	uint8_t state;
@@ -326,14 +326,14 @@ struct ofi_ep {
 	struct ofi_slot *slots;
 	uint32_t nb_slots;
 	uint32_t quirks;
-	uint32_t inject_run; /* OFI_Q_INJECT_QUEUES: so many to a peer between completions; 0: no limit */
+	uint32_t inject_run; /* OFI_Q_INJECT_QUEUES: between completions, per peer; 0: no limit */
 	uint32_t inject_end; /* SEND and TSEND of less than this go by inject; 0: none do */
 	bool source;	     /* completions tell where a message came from */
 	bool mr_desc;	     /* provider wants local descriptors */
 	bool track;	     /* posted RECVs are on the list below */
 	bool rx_cq_data;
-	bool sink_dirty; /* something may have been written to the sink: mark it when the CQ is empty */
-	bool sealed;	 /* remote keys are sealed ones */
+	bool sink_dirty;  /* it may have been written to: mark it when the CQ is empty */
+	bool sealed;	  /* remote keys are sealed ones */
 	bool numbered;	  /* provider shm: long messages tell their connection */
 	bool closing;	  /* fid is closed */
 	bool drain_hit;	  /* an address that is drained has drain_hit */

@@ -7,8 +7,8 @@
 #include "ofi_pvt.h"
 
 /*
- * OFI_Q_READ_TWICE, a READ was posted: to see later whether its answer has begun. That comes in when the completion
- * queue is read, not before. The mark is nothing that a peer could know.
+ * OFI_Q_READ_TWICE, a READ was posted: to see later whether its answer has begun. That comes in
+ * when the completion queue is read, not before. The mark is nothing that a peer could know.
  */
 static inline void
 ofi_read_mark(struct ofi_slot *s, const struct leat_op *op)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sink: a second buffer behind the one of each receive, for providers that do something terrible when a
- * message is longer than its receive. What is too long ends up there, nobody reads it, and its length
- * tells that the receive is to fail with -EMSGSIZE.
+ * The sink: a second buffer behind the one of each receive, for providers that do something
+ * terrible when a message is longer than its receive. What is too long ends up there and is not
+ * read, and its length tells that the receive is to fail with -EMSGSIZE.
  *
  *     receive:  | buf, size | sink, sink_len |
  *
- * Normally it is one megabyte of memory that is mapped again and again, so that a large one costs nothing.
+ * Normally it is one megabyte of memory that is mapped again and again, so that a large one costs
+ * nothing.
  *
- * OFI_Q_SINK_FAULT: a page that can be written and one that can't. What is copied by the other process then
- * fails at the second page instead of ending nowhere. It has to be far from the end of the address space: the
- * kernel refuses an iovec that reaches beyond it.
+ * OFI_Q_SINK_FAULT: a page that can be written and one that can't. What is copied by the other
+ * process then fails at the second page instead of ending nowhere. It has to be far from the end of
+ * the address space: the kernel refuses an iovec that reaches beyond it.
  */
 
 #include <errno.h>
@@ -46,7 +47,10 @@ alloc_fault(struct ofi_ep *e)
 	int i;
 
 	e->sink_map = 2 * page;
-	/* EAL's memory begins at 0x100000000000. Where something is mapped already, the kernel takes another place. */
+	/*
+	 * EAL's memory begins at 0x100000000000. Where something is mapped already, the kernel
+	 * takes another place.
+	 */
 	for (i = 0; i < 64; i++) {
 		uintptr_t hint = 0x200000000000ULL +
 				 __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 4096 * 16 * page;

@@ -12,7 +12,7 @@
  *
  *     tcp;ofi_rxm   yes: an epoll set with the sockets of all connections, and with those that connect
  *     shm           no: fi_cq_open(FI_WAIT_FD) says FI_ENOSYS; it only yields
- *     sockets       no: fi_control(FI_GETWAIT) says FI_ENOSYS, since nobody would move the data
+ *     sockets       no: fi_control(FI_GETWAIT) says FI_ENOSYS, since no thread would move the data
  *     efa           no: fi_cq_open() takes FI_WAIT_NONE only
  *     udp;ofi_rxd   no: like sockets
  *

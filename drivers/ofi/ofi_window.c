@@ -102,7 +102,7 @@ ofi_window_step(struct ofi_ep *e, uint64_t now)
 	fds = opendir("/proc/self/fd");
 	if (fds == NULL)
 		return;
-	/* cppcheck-suppress readdirCalled ; nobody else has this directory open */
+	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
 	while ((entry = readdir(fds)) != NULL) {
 		char *end;
 		long fd = strtol(entry->d_name, &end, 10);

@@ -4,8 +4,8 @@
 
 /*
  * Runs of the commonest ops: small SENDs to one peer, RECVs from any, and the slots of the one that
- * meet the other. Their bookkeeping is that of leat_order_fast.h: with one cache line moving between
- * the cores per message, it is what the rest of the time goes to.
+ * meet the other. Their bookkeeping is that of leat_order_fast.h: with one cache line moving
+ * between the cores per message, it is what the rest of the time goes to.
  */
 
 #include <rte_prefetch.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A driver that does nothing, as the contract (leat_driver.h) asks: where to begin a driver of one's
- * own, see doc/guide/driver.md. Its datagram endpoints are on a network that loses everything:
+ * A driver that does nothing, as the contract (leat_driver.h) asks: where to begin a driver of
+ * one's own, see doc/guide/driver.md. Its datagram endpoints are on a network that loses
+ * everything:
  *
  *     connect   the peer is up at the next progress(), whatever its address
  *     SEND      comes back with success from the next poll: datagrams may be lost

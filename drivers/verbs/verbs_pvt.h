@@ -119,10 +119,10 @@ struct vb_rules {
 	bool no_datagrams; /* qp=ud */
 	bool no_imm;	   /* nor WRITE_IMM */
 	bool no_atomics;
-	bool no_loop; /* it can't be connected to itself, so nothing is taken back from an SRQ */
-	bool kernel_qp; /* the kernel moves queue pairs when they connect: there is no response to answer */
+	bool no_loop;	/* it can't be connected to itself, so nothing is taken back from an SRQ */
+	bool kernel_qp; /* the kernel moves queue pairs: there is no response to answer */
 	bool rd_atom_unset; /* a request may say nothing of READs at a time */
-	bool credits; /* a message needs a receive at once: SENDs are counted, see vb_credit_take() */
+	bool credits;	    /* a message needs a receive at once: see vb_credit_take() */
 	bool own_requests;  /* send queues hold the driver's own requests beside those of ops */
 	bool sent_only;	    /* when a request fails, those before it were sent, perhaps in vain */
 	bool leave_flushes; /* receives are flushed when the other side takes leave */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How a connector gets a TCP connection: it looks the name up and tries the addresses in turn, again
- * after a pause, until one answers or its time is up.
+ * How a connector gets a TCP connection: it looks the name up and tries the addresses in turn,
+ * again after a pause, until one answers or its time is up.
  *
  *     dial --> lookup --> round: address, address, ... --> exchange_conn_hello()
  *                ^          ^            |

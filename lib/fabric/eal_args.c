@@ -143,7 +143,10 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 		s->eal_argv[s->eal_argc++] = mem_val;
 		s->no_huge = true;
 	}
-	/* EAL refuses --in-memory together with --no-huge; --no-shconf is the part of it that matters then. */
+	/*
+	 * EAL refuses --in-memory together with --no-huge; --no-shconf is the part of it that
+	 * matters then.
+	 */
 	if (!s->multiproc_said && !s->in_memory_said)
 		s->eal_argv[s->eal_argc++] = s->no_huge ? no_shconf : in_memory;
 	if (!s->pci_said)

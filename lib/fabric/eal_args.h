@@ -26,7 +26,8 @@ struct eal_args {
 
 /*
  * Splits argv[1] to argv[end - 1], and adds for EAL what was not said: how to do without hugepages,
- * not to share its configuration, and to leave the PCI devices alone. Returns 0 or -ENOMEM; eal_args_free() either way.
+ * not to share its configuration, and to leave the PCI devices alone. Returns 0 or -ENOMEM;
+ * eal_args_free() either way.
  */
 int eal_args_split(struct eal_args *s, int argc, char **argv, int end);
 void eal_args_free(struct eal_args *s);

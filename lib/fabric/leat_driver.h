@@ -161,9 +161,9 @@ struct leat_driver {
 	 * completions, messages, requests, connections that change, a peer's death; not time-outs.
 	 * First announces, then looks: what came before is answered with -EAGAIN. A spurious
 	 * wake-up is allowed, a lost one is not.
-	 * @return 0: armed, and nothing is there; -EAGAIN: poll and progress() have something to do;
-	 *   -EBUSY: armed, but something goes on that makes nothing readable: the caller sleeps for a
-	 *   short while only
+	 * @return 0: armed, and nothing is there; -EAGAIN: poll and progress() have something to
+	 *   do; -EBUSY: armed, but something goes on that makes nothing readable: the caller
+	 *   sleeps for a short while only
 	 */
 	int (*arm)(struct leat_ep *ep);
 	/**

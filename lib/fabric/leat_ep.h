@@ -221,8 +221,8 @@ struct leat_conn_params {
  * Listen for peers at "host:port", "[v6]:port" or ":port"; port 0 takes a free one. Requests arrive
  * as LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as
  * well.
- * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (listens); -EACCES; -EOPNOTSUPP (nothing
- *   can connect to endpoints of this driver); others as bind(2)
+ * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (listens); -EACCES;
+ *   -EOPNOTSUPP (nothing can connect to endpoints of this driver); others as bind(2)
  */
 LEAT_API int leat_ep_listen(struct leat_ep *ep, const char *addr);
 

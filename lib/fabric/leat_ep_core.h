@@ -52,7 +52,7 @@ struct leat_peer {
 	struct leat_queue sendq;
 	void *drv;	       /**< the driver's own */
 	uint64_t drv_word;     /**< the driver's own, e.g. an address handle */
-	uint32_t nb_off_queue; /**< its ops with the device not on sendq; see leat_peer_inflight() */
+	uint32_t nb_off_queue; /**< its ops with the device and not on sendq */
 	uint16_t id;	       /**< index in the table */
 	uint8_t state;	       /**< enum leat_peer_state */
 	uint8_t ev_pending;    /**< events not delivered yet, bits 1 << enum leat_event_type */
@@ -109,8 +109,8 @@ struct leat_ep {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**
- * Number of ops that name a peer and are with the device. Those that are sent by default, to its send queue, are
- * counted there already: post and completion count nothing twice.
+ * Number of ops that name a peer and are with the device. Those that are sent by default, to its
+ * send queue, are counted there already: post and completion count nothing twice.
  */
 static inline uint32_t
 leat_peer_inflight(const struct leat_peer *peer)

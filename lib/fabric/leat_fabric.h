@@ -4,8 +4,8 @@
 
 /**
  * @file
- * All of the fabric API: devices (leat_dev.h), endpoints (leat_ep.h), ops (leat_op.h), ordered queues
- * (leat_queue.h), memory (leat_mr.h).
+ * All of the fabric API: devices (leat_dev.h), endpoints (leat_ep.h), ops (leat_op.h), ordered
+ * queues (leat_queue.h), memory (leat_mr.h).
  */
 
 #include "leat_dev.h"

@@ -33,9 +33,10 @@ extern "C" {
 
 /**
  * For devices that complete in order: leat_op_finish() with status 0 and full length of ops that
- * were sent to one peer, ring[from & mask] the oldest. It does at once for all of them what endpoint
- * and queue have to be told, and ends before an op that needs more than that: on a queue of the
- * caller's, with a deadline, not the oldest of its queue, or without room in the output of poll.
+ * were sent to one peer, ring[from & mask] the oldest. It does at once for all of them what
+ * endpoint and queue have to be told, and ends before an op that needs more than that: on a queue
+ * of the caller's, with a deadline, not the oldest of its queue, or without room in the output of
+ * poll.
  * @return how many of the n were finished; the next one is leat_op_finish()'s
  */
 static inline uint32_t

@@ -15,10 +15,10 @@
  *     hello.c   what two leat endpoints tell each other when they connect
  *     msg_wire.h  tags, heads and hellos
  *
- * Message ids count per connection and direction, and wrap. A connection has C = credits slots in each
- * direction, and message id uses slot id % C, so everything about a message in flight is found by its id. (In
- * leat mode small messages that wait travel together: they have one id and one slot, as if they were one.)
- * Ids below a cursor have done a step, and steps are done in order:
+ * Message ids count per connection and direction, and wrap. A connection has C = credits slots in
+ * each direction, and message id uses slot id % C, so everything about a message in flight is found
+ * by its id. (In leat mode small messages that wait travel together: they have one id and one slot,
+ * as if they were one.) Ids below a cursor have done a step, and steps are done in order:
  *
  *     sending      done <= post <= next
  *
@@ -54,26 +54,30 @@
 
 /* Ops posted at once. */
 #define MSG_BURST 32
-/* So many places are free before receives are posted in them: few enough to do it while an answer is on its way. */
+/*
+ * So many places are free before receives are posted in them: few enough to do it while an answer
+ * is on its way.
+ */
 #define MSG_RX_BATCH 4u
 /*
- * Leat mode: with so many bytes of payloads on their way the others wait, though they were granted. Otherwise the heads
- * of the next messages would stand behind all of them, be seen when those are through, and nothing was on its way
- * while their receives are posted.
+ * Leat mode: with so many bytes of payloads on their way the others wait, though they were granted.
+ * Otherwise the heads of the next messages would stand behind all of them, be seen when those are
+ * through, and nothing was on its way while their receives are posted.
  */
 #define MSG_DATA_AHEAD (UINT64_C(4) << 20)
 /*
- * Leat mode: behind a message of so many bytes so many messages may be on the way or here, and no more. The next
- * payload's receive is posted behind those of all heads, and a search for it by its tag walks over them, with caches
- * that the last payload has emptied. They announce 1 MiB or more: that keeps a fabric as busy as all credits would.
+ * Leat mode: behind a message of so many bytes so many messages may be on the way or here, and no
+ * more. The next payload's receive is posted behind those of all heads, and a search for it by its
+ * tag walks over them, with caches that the last payload has emptied. They announce 1 MiB or more:
+ * that keeps a fabric as busy as all credits would.
  */
 #define MSG_BULK (UINT64_C(64) << 10)
 #define MSG_BULK_WINDOW 16u
 /* Receives for control messages. */
 #define MSG_CTRL 2
 /*
- * Plain mode: receives for so many lengths. Each payload that arrives is compared with all of them before it is
- * known that no request waits for it yet.
+ * Plain mode: receives for so many lengths. Each payload that arrives is compared with all of them
+ * before it is known that no request waits for it yet.
  */
 #define MSG_PLAIN_WINDOW 8u
 
@@ -136,7 +140,10 @@ struct msg_list {
 };
 
 struct leat_msg_conn {
-	/* line 0: a small message comes. Leat mode: the next one's op, if that may go straight to a request, or NULL */
+	/*
+	 * line 0: a small message comes. Leat mode: the next one's op, if that may go straight to a
+	 * request, or NULL
+	 */
 	struct leat_op *rx_next;
 	struct msg_list recvq;
 	uint64_t max_size;
@@ -144,7 +151,10 @@ struct leat_msg_conn {
 	uint32_t rx_out;
 	uint32_t rx_arrived; /* messages that arrived and have no request yet */
 
-	/* line 1: one is sent. Leat mode: the next one's slot, if one of a word or two may go at once, or NULL: not known */
+	/*
+	 * line 1: one is sent. Leat mode: the next one's slot, if one of a word or two may go at
+	 * once, or NULL: not known
+	 */
 	struct msg_slot *tx_ready;
 	struct msg_list sendq;
 	uint32_t tx_next, tx_post, tx_data, tx_done;
@@ -308,8 +318,8 @@ msg_list_give(struct leat_msg *m, struct msg_list *list)
 }
 
 /*
- * The oldest one of a list, of which no other has begun, is done and goes back: all steps at once. Those behind it that
- * were cancelled are the caller's to give.
+ * The oldest one of a list, of which no other has begun, is done and goes back: all steps at once.
+ * Those behind it that were cancelled are the caller's to give.
  */
 static inline void
 msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
@@ -388,7 +398,10 @@ msg_rx_free(const struct leat_msg_conn *c)
 	return (uint32_t)RTE_MAX(free, 0);
 }
 
-/* On to the next message in an eager slot, all of which were checked when they arrived. @return false: there is none */
+/*
+ * On to the next message in an eager slot, all of which were checked when they arrived. @return
+ * false: there is none
+ */
 static inline bool
 msg_eager_next(struct msg_slot *s)
 {
@@ -421,8 +434,9 @@ msg_wait(struct leat_msg_conn *c)
 }
 
 /*
- * Posts receives, and fetches what the next message needs, when the application has nothing to do: until then the
- * message that has arrived is what it waits for. With half of the receives gone it is done at once.
+ * Posts receives, and fetches what the next message needs, when the application has nothing to do:
+ * until then the message that has arrived is what it waits for. With half of the receives gone it
+ * is done at once.
  */
 static inline void
 msg_later(struct leat_msg_conn *c)
@@ -473,7 +487,10 @@ void msg_tx_finish(struct leat_msg_conn *c);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
-/* Can they be? Credit for more than there are, or a grant of what was not sent, has the sign of one of these. */
+/*
+ * Can they be? Credit for more than there are, or a grant of what was not sent, has the sign of one
+ * of these.
+ */
 static __rte_always_inline bool
 msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {

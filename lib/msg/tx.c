@@ -60,8 +60,8 @@ may_begin(const struct leat_msg_conn *c)
 }
 
 /*
- * Small messages that wait behind the first one of a send go with it, as far as they fit. So what costs per send is
- * shared by all that an application posts at once, or that waited for credit.
+ * Small messages that wait behind the first one of a send go with it, as far as they fit. So what
+ * costs per send is shared by all that an application posts at once, or that waited for credit.
  */
 static inline void
 gather(struct leat_msg_conn *c, struct msg_slot *s)
@@ -254,7 +254,10 @@ msg_tx_finish(struct leat_msg_conn *c)
 	while (c->tx_done != c->tx_post) {
 		struct msg_slot *s = msg_tx_slot(c, c->tx_done);
 
-		/* An eager message was copied: its buffer is free as soon as the device has the copy. */
+		/*
+		 * An eager message was copied: its buffer is free as soon as the device has the
+		 * copy.
+		 */
 		if ((s->flags & MSG_EAGER) == 0 &&
 		    (s->flags & (MSG_OP_OUT | MSG_DATA_OUT | MSG_WANT | MSG_FAILED)) != 0)
 			break;
@@ -299,8 +302,9 @@ msg_tx_run(struct leat_msg_conn *c)
 /* ---- one small message ---- */
 
 /*
- * May the next message go at once, if it is one of a word or two? Then its op has all but its length, so that nothing of
- * this need be asked and written when there is a message to be sent, but when the one before is on its way.
+ * May the next message go at once, if it is one of a word or two? Then its op has all but its
+ * length, so that nothing of this need be asked and written when there is a message to be sent, but
+ * when the one before is on its way.
  */
 static __rte_always_inline void
 make_ready(struct leat_msg_conn *c)
@@ -349,7 +353,9 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	op->size = MSG_HEAD_LEN + len;
 	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
 		return false;
-	/* The op is posted: now its slot's state, and what is deferred of the message it answers. */
+	/*
+	 * The op is posted: now its slot's state, and what is deferred of the message it answers.
+	 */
 	msg_run_deferred(c->m);
 	head_sent(c);
 	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
@@ -401,7 +407,10 @@ send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 	return msg_tx_queue(c, reqs, n);
 }
 
-/* Not the usual case. A function of its own, so that neither array nor length has to be kept while the usual one runs. */
+/*
+ * Not the usual case. A function of its own, so that neither array nor length has to be kept while
+ * the usual one runs.
+ */
 static __rte_noinline uint16_t
 send_other(struct leat_msg_conn *c, struct leat_msg_req *req)
 {

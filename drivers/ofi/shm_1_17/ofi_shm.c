@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Provider shm of libfabric 1.17: what the driver adds to make it safe. See the row in ofi_provider.c for
- * what goes wrong without.
+ * Provider shm of libfabric 1.17: what the driver adds to make it safe. See the row in
+ * ofi_provider.c for what goes wrong without.
  *
- * The key table. Each endpoint has a small file in /dev/shm with the regions that peers may reach. Who does a
- * one-sided op looks there first, so that a wrong key or a range out of bounds never gets to the
- * provider:
+ * The key table. Each endpoint has a small file in /dev/shm with the regions that peers may reach.
+ * The initiator of a one-sided op looks there first, so that a wrong key or a range out of bounds
+ * never gets to the provider:
  *
  *     header | entry 0 | entry 1 | ... entry i: {key, base, len, access},   i = key % ENTRIES
  *
- * One writer, the owner; readers map it read-only. An entry is valid while its key is not 0, and a reader
- * that finds the key unchanged after reading the rest has read one entry.
+ * One writer, the owner; readers map it read-only. An entry is valid while its key is not 0, and a
+ * reader that finds the key unchanged after reading the rest has read one entry.
  *
  * Behind the keys it has one number for each peer of the owner: see ofi_shm_number.h.
  *
- * The address that endpoints exchange is the provider's, a string, followed by the name of the file:
+ * The address that endpoints exchange is the provider's, a string, followed by the name of the
+ * file:
  *
  *     fi_shm://leat-4711-8f3a01c2:0:0 NUL /leat-ofi-4711-8f3b770a-0 NUL
  */
@@ -77,7 +78,9 @@ create_file(const struct ofi_ep *e, char *name, size_t len)
 	struct ofi_shm *t = MAP_FAILED;
 	int fd;
 
-	/* Others may have had our process id and left a file, or have it now in another container. */
+	/*
+	 * Others may have had our process id and left a file, or have it now in another container.
+	 */
 	snprintf(name, len, FILE_PREFIX "%d-%08x-%u", (int)getpid(),
 		 (unsigned int)(leat_now() * 2654435761u), n);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -51,7 +51,7 @@ void ofi_shm_region_forget(struct ofi_shm_region *s);
  * Looks after the locks of a peer and of this endpoint, when that peer is killed. Ended by unwatch.
  */
 void ofi_shm_watch(struct ofi_shm_region *s, struct ofi_shm_region *mine, int pidfd);
-/* Is it alive, or known to have left no lock taken? NULL: nobody looks, so it is. */
+/* Is it alive, or known to have left no lock taken? NULL: its locks are not watched, so it is. */
 bool ofi_shm_settled(const struct ofi_shm_region *s);
 /* Closes the region: at once, or when it is settled. */
 void ofi_shm_unwatch(struct ofi_shm_region *s);

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Provider shm of libfabric 1.17: the command queue and the pools of an endpoint after a process was killed
- * that was writing to them. It held the lock; ofi_shm_dead.c frees that, and calls this before.
+ * Provider shm of libfabric 1.17: the command queue and the pools of an endpoint after a process
+ * was killed that was writing to them. It held the lock; ofi_shm_dead.c frees that, and calls this
+ * before.
  *
  * A message, a fast WRITE or READ and a connection request are one command. WRITE_IMM, a WRITE that
- * is not fast and atomics are two, a header and where it goes to, which are appended one after the other:
+ * is not fast and atomics are two, a header and where it goes to, which are appended one after the
+ * other:
  *
  *      rcnt                                               wcnt
  *       |                                                  |
  *       v                                                  v
  *     | msg | write | its iov | write_async | fetch_add | (its ioc: not written any more)
  *
- * The owner takes whatever comes next for the second half, a message of somebody alive, say, or an old
- * command, and then reads beyond wcnt: nothing that is sent to it is found again. So a header without
- * its second half is taken back.
+ * The owner takes whatever comes next for the second half, a message of a living peer, say, or an
+ * old command, and then reads beyond wcnt: nothing that is sent to it is found again. So a header
+ * without its second half is taken back.
  *
- * The steps of a sender in the machine's order (Debian's build), with the lock held throughout, and what
- * is left when it is killed after each:
+ * The steps of a sender in the machine's order (Debian's build), with the lock held throughout, and
+ * what is left when it is killed after each:
  *
  *     1  lock                             nothing
- *     2  next[top] = -1                   the pool's chain ends at its first entry: the next sender but one
- *                                         would take entry -1 and write over the pool itself. Repaired.
+ *     2  next[top] = -1                   the pool's chain ends at its first entry: a later sender
+ *                                         would take entry -1, and write over the pool. Repaired.
  *     3  top = what next[top] was         an inject or SAR buffer is lost
- *     4  fill the buffer, and buf[wcnt]   the same; what is behind wcnt nobody reads
+ *     4  fill the buffer, and buf[wcnt]   the same; what is behind wcnt is not read
  *     5  wcnt++                           cmd_cnt is one too high; the command is whole
  *     6  cmd_cnt--                        nothing, if the op has one command
- *     7  fill buf[wcnt]: second half      half an op from 5 on. Taken back: its buffer is lost, and cmd_cnt is
- *                                         right if it was killed before 6, else one too low
+ *     7  fill buf[wcnt]: second half      half an op from 5 on, taken back. Its buffer is lost;
+ *                                         cmd_cnt is right if killed before 6, else too low
  *     8  wcnt++                           cmd_cnt is one too high
  *     9  cmd_cnt--                        nothing
- *     10 signal, unlock                   the owner does not look into its queue. The signal is given again.
+ *     10 signal, unlock                   the owner does not look at its queue. Signalled again.
  *
  * With SAR there are up to 64 buffers, and before step 5 sar_cnt-- and a flag in the sender's own
  * memory. When an op was answered, its sender takes the same lock for
@@ -39,17 +41,18 @@
  *     2  next[entry] = top                a free entry that nothing leads to. Repaired.
  *     3  top = entry                      nothing; with SAR sar_cnt is one too low
  *
- * cmd_cnt does two things. As the number of free commands it keeps the ring from being overrun. And since each
- * inject buffer belongs to a command, nobody looks whether their pool is empty: as many as there are lost
- * buffers must be missing from it. Which step the sender was at can't be told, so one is taken off in any
- * case: that is right after 5 and 8, makes up for the buffer lost at 3 and 4, and by half an op that is
- * taken back; in the other cases it costs one of at least 1024 commands, for as long as the endpoint lives. There is
- * never more than one missing, since cmd_cnt follows each wcnt.
+ * cmd_cnt does two things. As the number of free commands it keeps the ring from being overrun. And
+ * since each inject buffer belongs to a command, the owner does not look whether their pool is
+ * empty: as many as there are lost buffers must be missing from it. Which step the sender was at
+ * can't be told, so one is taken off in any case: that is right after 5 and 8, makes up for the
+ * buffer lost at 3 and 4, and by half an op that is taken back; in the other cases it costs one of
+ * at least 1024 commands, for as long as the endpoint lives. There is never more than one missing,
+ * since cmd_cnt follows each wcnt.
  *
- * SAR buffers are only taken after a look at their pool, and sar_cnt (256) just limits how many may try:
- * too high it does no harm, and one too low costs one.
+ * SAR buffers are only taken after a look at their pool, and sar_cnt (256) just limits how many may
+ * try: too high it does no harm, and one too low costs one.
  *
- * The steps of the owner don't matter: when that is dead nobody reads its queue.
+ * The steps of the owner don't matter: when that is dead its queue is not read.
  */
 
 #include <errno.h>
@@ -121,8 +124,8 @@ in_pool(int16_t i, size_t size)
 }
 
 /*
- * Makes one chain again of all entries that are free: those with an entry below them, those that are
- * below one, and the top.
+ * Makes one chain again of all entries that are free: those with an entry below them, those that
+ * are below one, and the top.
  * @return how many are free
  */
 static size_t

@@ -4,31 +4,31 @@
  * Provider shm of libfabric 1.17 when a peer's process was killed. What it leaves behind, the
  * provider never gets over, and its API can't reach:
  *
- * - A lock. Each endpoint's memory in /dev/shm has a spin lock that senders take, and the owner. Who is
- *   killed with it taken leaves everybody else spinning inside fi_send() or fi_cq_read() for ever. In tests
- *   that was one kill in five of a busy peer.
- * - A response that never comes. What waits for the other side (sends of more than 4 KiB, atomics) is
- *   answered through one queue per endpoint, in order: one missing answer stops all later ones, those
- *   of other peers too.
+ * - A lock. Each endpoint's memory in /dev/shm has a spin lock that senders take, and the owner.
+ *   A process that is killed with it taken leaves all others spinning inside fi_send() or
+ *   fi_cq_read() for ever. In tests that was one kill in five of a busy peer.
+ * - A response that never comes. What waits for the other side (sends of more than 4 KiB, atomics)
+ *   is answered through one queue per endpoint, in order: one missing answer stops all later ones,
+ *   those of other peers too.
  * - Half an op in the queue of its target, or a pool with a broken chain: ofi_shm_cmd.c.
  *
  * So the driver knows the layout of the provider's memory, of this one release (ofi_shm_mem.h;
- * nothing is done to any other), and repairs that: a thread looks at the locks of those who have to
- * do with a dead process, and frees the one that stays taken for LOCK_HELD_MS; and the answers that
- * are owed by the dead are written in its place.
+ * nothing is done to any other), and repairs that: a thread looks at the locks of the endpoints
+ * that have to do with a dead process, and frees the one that stays taken for LOCK_HELD_MS; and the
+ * answers that are owed by the dead are written in its place.
  *
  * The thread exists while an endpoint has a peer in another process. It looks every WATCH_MS
  * whether one of them is dead, and then every LOOK_MS at the locks, since nothing tells when a lock
  * is freed. Each process frees the locks of its own endpoints, and those of dead ones that it has
  * as peers. A dead peer's address is kept until both are known to be free (ofi_shm_settled()): the
- * endpoint often hears of a death before this thread does, and without the peer nobody would look
- * any more.
+ * endpoint often hears of a death before this thread does, and without the peer the thread would
+ * not look any more.
  *
- * Whose lock is it? It has no owner's name. It is a dead one's when nobody alive keeps it that
- * long: they hold it for some 100 ns, or while the provider copies between processes (0.2 ms per
- * MiB). What else can make a living one late is being descheduled in these 100 ns, with the machine
- * full: LOCK_HELD_MS is tens of time slices. This thread needs time on the same machine for its
- * looks, and each counts for at most LOOK_COUNTS_MS: what stops all of them (a virtual machine
+ * The lock does not name its owner. It is a dead peer's when no living process keeps it that long:
+ * they hold it for some 100 ns, or while the provider copies between processes (0.2 ms
+ * per MiB). What else can make a living one late is being descheduled in these 100 ns, with the
+ * machine full: LOCK_HELD_MS is tens of time slices. This thread needs time on the same machine for
+ * its looks, and each counts for at most LOOK_COUNTS_MS: what stops all of them (a virtual machine
  * without a processor, a suspended laptop) does not count, nor that this process alone was stopped.
  * What is left are copies of 500 MiB and more in one op, and a peer that is stopped (SIGSTOP,
  * debugger) exactly there, just when another one dies: then two are inside for a moment, and what
@@ -232,7 +232,7 @@ free_lock(struct ofi_shm_region *s)
 
 	if (s->dead) {
 		/*
-		 * Nobody reads its queue any more; that whoever waits for the lock does not write
+		 * Its queue is not read any more; a sender that waits for the lock does not write
 		 * to it either.
 		 */
 		s->m->cmd_cnt = 0;
@@ -291,7 +291,7 @@ forget(struct ofi_shm_region *s)
 	put(s);
 }
 
-/* @return whether somebody has to be looked at more closely */
+/* @return whether a peer has to be looked at more closely */
 static bool
 watch_once(void)
 {
@@ -432,8 +432,8 @@ ofi_shm_answer(struct ofi_ep *e, const struct ofi_addr *a)
 	if (mask >= (len - sizeof(*q) - off) / sizeof(q->buf[0]) || q->wcnt - q->rcnt > mask + 1)
 		return;
 	/*
-	 * Nobody else writes here: the dead don't, and the provider's own part is driven by this
-	 * thread.
+	 * No other thread writes here: dead peers don't, and the provider's own part is driven by
+	 * this thread.
 	 */
 	for (i = q->rcnt; i != q->wcnt; i++) {
 		struct resp *p = &q->buf[i & mask];

@@ -3,14 +3,14 @@
 #define OFI_SHM_MEM_H
 
 /*
- * The memory of an endpoint of provider shm, as libfabric 1.17 lays it out (SMR_VERSION 4, without debugging
- * checks; prov/util ofi_shm.h, include/ofi_rbuf.h, include/ofi_mem.h). The driver repairs it when a process that
- * was writing to it is killed, and knows no other release.
+ * The memory of an endpoint of provider shm, as libfabric 1.17 lays it out (SMR_VERSION 4, without
+ * debugging checks; prov/util ofi_shm.h, include/ofi_rbuf.h, include/ofi_mem.h). The driver repairs
+ * it when a process that was writing to it is killed, and knows no other release.
  *
  *     struct ofi_shm_mem | command queue | response queue | inject pool | SAR pool | peers | ...
  *
- * Senders take the lock and append to the command queue; the owner takes it and reads. Every process of the
- * user can write everywhere here: what is read from it is checked before it is used.
+ * Senders take the lock and append to the command queue; the owner takes it and reads. Every
+ * process of the user can write everywhere here: what is read from it is checked before it is used.
  */
 
 #include <assert.h>
@@ -90,7 +90,10 @@ enum ofi_shm_op {
 	OFI_SHM_OP_CONNREQ = 256,
 };
 
-/* OFI_DECLARE_CIRQUE(struct smr_cmd, smr_cmd_queue): size is a power of two, the counters only grow. */
+/*
+ * OFI_DECLARE_CIRQUE(struct smr_cmd, smr_cmd_queue): size is a power of two, the counters only
+ * grow.
+ */
 struct ofi_shm_cmd_queue {
 	size_t size;
 	size_t size_mask;
@@ -99,7 +102,10 @@ struct ofi_shm_cmd_queue {
 	struct ofi_shm_cmd buf[];
 };
 
-/* struct smr_freestack: next[] of a free entry is the one below it, -1 at the bottom; of one in use -1. */
+/*
+ * struct smr_freestack: next[] of a free entry is the one below it, -1 at the bottom; of one in use
+ * -1.
+ */
 struct ofi_shm_pool {
 	uint64_t entry_base_offset;
 	size_t object_size;
@@ -112,10 +118,11 @@ struct ofi_shm_pool {
 static_assert(offsetof(struct ofi_shm_pool, next) == 28, "as in the provider");
 
 /*
- * Sets right what a process left half done that was killed while it held the lock of this memory, whose
- * owner is alive. To be called in its place: the lock is taken, and nobody but the dead was inside.
- * @return 1: half an op was taken out of the command queue; 0: there was none; -EPROTO: this is no memory
- * of that provider (any more), and nothing was changed
+ * Sets right what a process left half done that was killed while it held the lock of this memory,
+ * whose owner is alive. To be called in its place: the lock is taken, and no process but the dead
+ * one was inside.
+ * @return 1: half an op was taken out of the command queue; 0: there was none; -EPROTO: this is no
+ * memory of that provider (any more), and nothing was changed
  */
 int ofi_shm_cmd_repair(struct ofi_shm_mem *m, size_t len);
 

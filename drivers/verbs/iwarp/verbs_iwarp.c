@@ -14,7 +14,7 @@
  * is: it overtakes nothing, and its answer comes after what came before it was placed. It reads the
  * other side's word of credits, or 0 B where there is none.
  *
- *     post  W1 W2 S3        requests  W1 W2 S3 R, of which only R tells its completion: that of W1 W2 S3
+ *     post  W1 W2 S3        requests  W1 W2 S3 R; only R completes, for all of them
  *
  * Memory that a READ brings data to must be open to writing from outside. Its key is told to no
  * peer; what peers are to access has a second registration, with the rights that were asked for.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints of reliable connections: what limits them, what they consist of, and the ways to the end.
+ * Endpoints of reliable connections: what limits them, what they consist of, and the ways to the
+ * end.
  *
  * Receives that are in an SRQ come back only when the SRQ is destroyed (or see verbs_rc_rx.c); that
  * needs all queue pairs destroyed first. So that is what an abort does, and a quiesce as soon as no

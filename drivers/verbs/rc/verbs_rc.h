@@ -20,7 +20,10 @@
 /* ---- queue pairs ---- */
 
 int vb_qp_create(struct vb_ep *e, struct vb_conn *c);
-/* To INIT, to RTR and RTS, by what the connection manager says. 0, or negative errno with leat_err(). */
+/*
+ * To INIT, to RTR and RTS, by what the connection manager says. 0, or negative errno with
+ * leat_err().
+ */
 int vb_qp_init(struct vb_conn *c);
 int vb_qp_connect(struct vb_conn *c);
 /* To ERR: what it has comes back flushed. */

@@ -200,8 +200,8 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 /* ---- the end ---- */
 
 /*
- * The other side took leave: its program, or the kernel after its death, which is told the same way. What it
- * still owes us tells the two apart.
+ * The other side took leave: its program, or the kernel after its death, which is told the same
+ * way. What it still owes us tells the two apart.
  */
 void
 vb_rc_left(struct vb_conn *c)

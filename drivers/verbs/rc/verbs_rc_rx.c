@@ -4,8 +4,8 @@
  * Receives. Each has a slot, whose number is its wr_id in the shared receive queue (SRQ).
  *
  * Taking receives back. Verbs can't recall what is in an SRQ: only a message takes it out. So the
- * endpoint sends itself messages, over a connection of its own (verbs_rc_loop.c), until what is to be
- * taken back has come out:
+ * endpoint sends itself messages, over a connection of its own (verbs_rc_loop.c), until what is to
+ * be taken back has come out:
  *
  *     SRQ  A X B C       cancel X          (A is the oldest)
  *     loop takes A       not cancelled: waits outside    sw_queue  A
@@ -13,13 +13,13 @@
  *     loop takes B, C                                    sw_queue  A B C
  *     SRQ empty, A B C go in again, in their old order
  *
- * Real messages may come in between. They belong to the oldest receive, but the device does not know
- * those that wait outside: when in the picture above one comes for B it is copied to A, and B waits
- * outside in A's place. That is the only copy that there is, and it is only made while receives are
- * being taken back.
+ * Real messages may come in between. They belong to the oldest receive, but the device does not
+ * know those that wait outside: when in the picture above one comes for B it is copied to A, and B
+ * waits outside in A's place. That is the only copy that there is, and it is only made while
+ * receives are being taken back.
  *
- * A receive may be in use for a long message when the loop finds the SRQ empty. Then those that were
- * posted after it go in already (vb_rx_refill()); the older ones wait for its end.
+ * A receive may be in use for a long message when the loop finds the SRQ empty. Then those that
+ * were posted after it go in already (vb_rx_refill()); the older ones wait for its end.
  */
 
 #include <endian.h>
@@ -227,8 +227,8 @@ sw_post(struct vb_ep *e, uint64_t first)
 }
 
 /*
- * The SRQ is empty, and there is no queue pair that could be using what was in it: a queue pair took
- * it, and was destroyed before it gave it back.
+ * The SRQ is empty, and there is no queue pair that could be using what was in it: a queue pair
+ * took it, and was destroyed before it gave it back.
  */
 static void
 find_lost(struct vb_ep *e)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receiving without a shared receive queue (SRQ). A receive of the application is for any peer, and a
- * queue pair that it were given to could not give it back. So each queue pair receives into buffers
- * of the driver's, and messages are copied to the receives in the order in which they arrived:
+ * Receiving without a shared receive queue (SRQ). A receive of the application is for any peer, and
+ * a queue pair that it were given to could not give it back. So each queue pair receives into
+ * buffers of the driver's, and messages are copied to the receives in the order in which they
+ * arrived:
  *
  *     peer A   QP: buffers 2 3         arrived, no receive yet: A0 A1
  *     peer B   QP: buffers 0 2 3                                B1
@@ -14,8 +15,8 @@
  * Bounded: what is not received stays in the buffers of its peer, whose QP runs out of them; then
  * the sender has to wait (RNR), and only that one. A message can't be longer than a buffer.
  *
- * The receives that wait are the same as those that wait outside of an SRQ (verbs_rc_rx.c), and so can
- * simply be taken back.
+ * The receives that wait are the same as those that wait outside of an SRQ (verbs_rc_rx.c), and so
+ * can simply be taken back.
  *
  * Memory is allocated and registered when a queue pair is made, and kept for the next one when it
  * ends.
@@ -128,7 +129,9 @@ rxq_new(struct vb_ep *e)
 	return q;
 }
 
-/* Buffers that are free go into the queue pair, with one doorbell per burst. 0, or positive errno. */
+/*
+ * Buffers that are free go into the queue pair, with one doorbell per burst. 0, or positive errno.
+ */
 static int
 fill(struct vb_ep *e, struct vb_conn *c)
 {
