@@ -132,6 +132,16 @@ def backtrace(task):
         gdb.invalidate_cached_frames()
 
 
+def task_name(task):
+    """Its name, or that of its function when it was given none."""
+    name = task["name"].string()
+    if name:
+        return name
+    fn = task["branch_fn"] if int(task["scope"]) != 0 else task["fn"]
+    symbol = gdb.execute(f"info symbol {int(fn)}", to_string=True)
+    return "task" if symbol.startswith("No symbol") else symbol.split()[0]
+
+
 class Leat(gdb.Command):
     """Commands for leat: "leat tasks", "leat bt ID"."""
 
@@ -152,7 +162,7 @@ class LeatTasks(gdb.Command):
                 if int(task["state"]) == STATES.index("WAITING"):
                     wait = " in " + task["wait"]["type"]["name"].string()
                 print(f"{reactor_name(ts)} {int(task['id'])} {STATES[int(task['state'])]} "
-                      f"{task['name'].string()}{wait}")
+                      f"{task_name(task)}{wait}")
 
 
 class LeatBt(gdb.Command):

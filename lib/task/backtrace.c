@@ -78,10 +78,10 @@ leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 		if (task->sp == NULL ||
 		    (task->state != LEAT_TASK_WAITING && task->state != LEAT_TASK_READY))
 			return leat_err(ESRCH, "backtrace of %s: it is %s, in no function",
-					task->name, leat_task_state_name(task->state));
+					leat_task_name(task), leat_task_state_name(task->state));
 		if ((char *)task->sp - task_stack_bottom(s, task->index) < ROOM)
 			return leat_err(ENOSPC, "backtrace of %s: less than %d B of stack left",
-					task->name, ROOM);
+					leat_task_name(task), ROOM);
 		task_call_on(task->sp, collect, &t);
 		first = 2; /* nor task_call_on() */
 	}

@@ -55,7 +55,7 @@ leat_task_info_get(const struct leat_task *task, struct leat_task_info *info)
 	sp = task->sp;
 	info->id = task->id;
 	info->parent = task->parent;
-	memcpy(info->name, task->name, sizeof(info->name));
+	snprintf(info->name, sizeof(info->name), "%s", leat_task_name(task));
 	info->state = task->state;
 	info->since = task->since;
 	if (task->state == LEAT_TASK_WAITING)

@@ -98,7 +98,7 @@ LEAT_API void leat_scope_init(struct leat_scope *s);
  *   - -ENOMEM: there are leat_tasks_conf.max_tasks (or that was so for an earlier one)
  *   - -ECANCELED, -ETIMEDOUT: by the task that made the scope: it is cancelled, its deadline has
  *     passed: nothing was started
- *   - -EINVAL: no name or function
+ *   - -EINVAL: no function
  *   - -EPERM: not in a task of that reactor; or the scope has ended, and the caller is not the task
  *     that made it
  */

@@ -124,7 +124,7 @@ struct leat_tasks_stats {
 struct leat_task_info {
 	uint64_t id;	 /**< unique in its reactor, from 1 on */
 	uint64_t parent; /**< id of the task that spawned it; 0: spawned outside of tasks */
-	char name[LEAT_TASK_NAME_MAX];
+	char name[LEAT_TASK_NAME_MAX]; /**< as leat_task_name() */
 	enum leat_task_state state;
 	char waits[64]; /**< WAITING: what for, in words */
 	uint64_t since; /**< in this state since, cycles of leat_now() at the begin of that turn */
@@ -194,10 +194,11 @@ LEAT_API void leat_tasks_trim(struct leat_tasks *ts);
  * @param ts
  *   Where it runs: leat_tasks_self() in a task, poller, timer or message.
  * @param name
- *   For logs and telemetry; copied; what is not printable in it is replaced by '_'.
+ *   For logs and telemetry; copied; what is not printable in it is replaced by '_'. NULL: none,
+ *   see leat_task_name().
  * @return
  *   The task, or NULL with rte_errno:
- *   - EINVAL: no name or function, or ts is NULL
+ *   - EINVAL: no function, or ts is NULL
  *   - ENOMEM: there are max_tasks, or no memory for another stack's guard
  */
 LEAT_API struct leat_task *leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn,
@@ -217,14 +218,17 @@ LEAT_API struct leat_task *leat_task_spawn(struct leat_tasks *ts, const char *na
 LEAT_API int leat_task_detach(struct leat_task *task);
 
 /**
- * Spawn a task of the calling task's or reactor's tasks that is left to itself from the start. No
- * branch of a scope can cancel it, and it can cancel no branch. (It may have scopes of its own, and
- * the stop of the reactor cancels it as any task.)
+ * Start a task that is not joined: it is spawned on the calling task's or reactor's tasks, and left
+ * to itself from the start. No branch of a scope can cancel it, and it can cancel no branch. (It
+ * may have scopes of its own, and the stop of the reactor cancels it as any task.)
  *
+ * @param name
+ *   As for leat_task_spawn(); may be NULL.
  * @return
- *   0; -ENOMEM, -EINVAL as for leat_task_spawn(); -EPERM: the reactor has no tasks.
+ *   0; -ENOMEM, -EINVAL as for leat_task_spawn(); -EPERM: not on the thread of a running reactor
+ *   with tasks (before it runs, give leat_task_detach() what leat_task_spawn() returned).
  */
-LEAT_API int leat_task_spawn_detached(const char *name, leat_task_fn fn, void *arg);
+LEAT_API int leat_task_start(const char *name, leat_task_fn fn, void *arg);
 
 /**
  * Wait until a task has ended, and take what it returned. It is gone then. Of an ended task it may
@@ -244,10 +248,12 @@ LEAT_API int leat_task_spawn_detached(const char *name, leat_task_fn fn, void *a
 LEAT_API int leat_task_join(struct leat_task *task, int *ret);
 
 /**
- * Let pollers and all other ready tasks run once, then go on.
+ * Let pollers and all other ready tasks run once, then go on. That is not refused to a task that
+ * was cancelled: it is told afterwards, so that a loop which computes and never waits ends, too.
  *
  * @return
- *   0; -EPERM: not in a task.
+ *   0; -ECANCELED: the task is cancelled, -ETIMEDOUT: its deadline has passed, before or while the
+ *   others ran (never while leat_task_mask() keeps that off); -EPERM: not in a task.
  */
 LEAT_API int leat_task_yield(void);
 
@@ -269,10 +275,17 @@ LEAT_API int leat_task_sleep_until(uint64_t when);
 /** The task this is called in; NULL elsewhere. */
 LEAT_API struct leat_task *leat_task_current(void);
 
-/** Name of a task. */
+/**
+ * Name of a task. When it was given none: the symbol of its function, where the program exports
+ * that (a function that is not static, linked with -rdynamic), else "task". It is looked up when it
+ * is asked for; a task without a name costs less than one with a name.
+ */
 LEAT_API const char *leat_task_name(const struct leat_task *task);
 
-/** Name the calling task; as in leat_task_spawn(). Nothing happens outside of tasks. */
+/**
+ * Name the calling task; as in leat_task_spawn(), NULL takes its name away. Nothing happens outside
+ * of tasks.
+ */
 LEAT_API void leat_task_name_set(const char *name);
 
 /** Number of a task, unique in its reactor, from 1 on. */

@@ -2,6 +2,7 @@
 
 /* A task from its spawn to its end. */
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,9 +98,9 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 			 name != NULL ? name : "");
 		return NULL;
 	}
-	if (unlikely(name == NULL || fn == NULL)) {
-		leat_err(EINVAL, "%s: spawn: no name or no function",
-			 leat_reactor_name(ts->reactor));
+	if (unlikely(fn == NULL)) {
+		leat_err(EINVAL, "%s: spawn %s: no function", leat_reactor_name(ts->reactor),
+			 name != NULL ? name : "a task");
 		return refuse(ts, EINVAL);
 	}
 	t = ts->free;
@@ -120,7 +121,7 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 	RLX_STORE(t->id, ts->next_id);
 	t->parent = parent != NULL && parent->ts == ts ? parent->id : 0;
 	t->deadline = LEAT_TASK_NO_DEADLINE;
-	name_copy(t->name, name);
+	name_copy(t->name, name != NULL ? name : "");
 	t->scope = NULL;
 	task_tools_begin(&t->tools, &ts->stacks, t->index);
 	t->sp = NULL;
@@ -136,8 +137,8 @@ leat_task_detach(struct leat_task *task)
 	if (unlikely(task == NULL))
 		return -EINVAL;
 	if (task->joiner != NULL)
-		return leat_err(EBUSY, "detach %s: task %s waits for its end", task->name,
-				task->joiner->task->name);
+		return leat_err(EBUSY, "detach %s: task %s waits for its end", leat_task_name(task),
+				leat_task_name(task->joiner->task));
 	if (task->state == LEAT_TASK_DONE)
 		task_release(task->ts, task);
 	else
@@ -146,14 +147,14 @@ leat_task_detach(struct leat_task *task)
 }
 
 int
-leat_task_spawn_detached(const char *name, leat_task_fn fn, void *arg)
+leat_task_start(const char *name, leat_task_fn fn, void *arg)
 {
 	struct leat_tasks *ts = leat_tasks_self();
 	struct leat_task *t;
 
 	if (ts == NULL)
-		return leat_err(EPERM,
-				"start a detached task: not on the thread of a reactor with tasks");
+		return leat_err(EPERM, "start %s: not on the thread of a reactor with tasks",
+				name != NULL ? name : "a task");
 	t = leat_task_spawn(ts, name, fn, arg);
 	if (t == NULL)
 		return -rte_errno;
@@ -179,7 +180,7 @@ join_describe(const struct task_wait *w, char *text, size_t len)
 {
 	const struct leat_task *t = container_of(w, const struct join_wait, w)->target;
 
-	snprintf(text, len, "%s (%" PRIu64 ")", t->name, t->id);
+	snprintf(text, len, "%s (%" PRIu64 ")", leat_task_name(t), t->id);
 }
 
 static const struct task_wait_type join_type = {
@@ -192,11 +193,12 @@ static int
 join_refused(const struct leat_task *task)
 {
 	if (task == task_self())
-		return leat_err(EDEADLK, "join: task %s waits for its own end", task->name);
+		return leat_err(EDEADLK, "join: task %s waits for its own end",
+				leat_task_name(task));
 	if (task->joiner != NULL)
-		return leat_err(EBUSY, "join %s: task %s waits for it already", task->name,
-				task->joiner->task->name);
-	return leat_err(EINVAL, "join %s: it is detached, or gone", task->name);
+		return leat_err(EBUSY, "join %s: task %s waits for it already",
+				leat_task_name(task), leat_task_name(task->joiner->task));
+	return leat_err(EINVAL, "join %s: it is detached, or gone", leat_task_name(task));
 }
 
 int
@@ -216,7 +218,7 @@ leat_task_join(struct leat_task *task, int *ret)
 			return err;
 		if (unlikely(task->ts != task_running))
 			return leat_err(EPERM, "join %s: it runs on %s; see leat_reactor_call()",
-					task->name, leat_reactor_name(task->ts->reactor));
+					leat_task_name(task), leat_reactor_name(task->ts->reactor));
 		task_wait_init(&j.w, &join_type);
 		j.target = task;
 		/* Until it is woken or cancelled, which both take it out. */
@@ -232,10 +234,26 @@ leat_task_join(struct leat_task *task, int *ret)
 	return 0;
 }
 
+/* Only functions that the program exports have a symbol to be found; a static one has none. */
+static __rte_noinline const char *
+function_name(const struct leat_task *t)
+{
+	leat_task_fn fn = t->scope != NULL ? t->branch_fn : t->fn;
+	const void *addr;
+	Dl_info info;
+
+	memcpy(&addr, &fn, sizeof(addr));
+	if (dladdr(addr, &info) == 0 || info.dli_saddr != addr || info.dli_sname == NULL)
+		return TASK_UNNAMED;
+	return info.dli_sname;
+}
+
 const char *
 leat_task_name(const struct leat_task *task)
 {
-	return task != NULL ? task->name : "";
+	if (task == NULL)
+		return "";
+	return task->name[0] != '\0' ? task->name : function_name(task);
 }
 
 void
@@ -243,8 +261,8 @@ leat_task_name_set(const char *name)
 {
 	struct leat_task *t = task_self();
 
-	if (t != NULL && name != NULL)
-		name_copy(t->name, name);
+	if (t != NULL)
+		name_copy(t->name, name != NULL ? name : "");
 }
 
 uint64_t

@@ -121,7 +121,7 @@ wait_for(struct op_wait *o)
 	for (i = 0; i < o->n; i++)
 		if (in_flight(o->ops[i]) && marked(o->ops[i]) != NULL)
 			return leat_err(EBUSY, "wait for ops: task %s waits for one of them",
-					marked(o->ops[i])->w.task->name);
+					leat_task_name(marked(o->ops[i])->w.task));
 	task_wait_init(&o->w, &op_type);
 	for (i = 0; i < o->n; i++)
 		if (in_flight(o->ops[i]))
@@ -202,18 +202,15 @@ post(struct leat_ep *ep, struct leat_op **ops, uint16_t n, int *why)
 {
 	uint16_t done = 0;
 
-	for (;;) {
-		*why = task_may_wait("run ops");
-		if (*why < 0)
-			return done;
+	for (*why = task_may_wait("run ops"); *why == 0; *why = leat_task_yield()) {
 		done += leat_ep_post(ep, ops + done, (uint16_t)(n - done));
 		if (done == n)
 			return done;
 		*why = -rte_errno;
 		if (*why != -EAGAIN)
 			return done;
-		leat_task_yield();
 	}
+	return done;
 }
 
 int

@@ -70,6 +70,9 @@ add_name(struct line *l, const char *name)
 {
 	size_t i;
 
+	/* In a signal handler the name of its function can't be looked up. */
+	if (name[0] == '\0')
+		add(l, TASK_UNNAMED);
 	for (i = 0; i < LEAT_TASK_NAME_MAX && name[i] != '\0' && l->len < sizeof(l->text) - 1; i++)
 		l->text[l->len++] = name[i];
 }

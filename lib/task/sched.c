@@ -241,7 +241,8 @@ leat_task_yield(void)
 	RLX_ADD(ts->readied, 1);
 	task_list_add(&ts->yielded, t);
 	task_switch_away(ts, t);
-	return 0;
+	/* What came meanwhile counts, too. */
+	return task_may_wait("yield");
 }
 
 struct leat_task *

@@ -75,7 +75,7 @@ branch_failed(struct leat_scope *s, const struct leat_task *t, int ret)
 	if (s->failure != 0 || (ret == -ECANCELED && (t->cancel & TASK_CANCELLED) != 0))
 		return;
 	s->failure = ret;
-	memcpy(s->failed, t->name, sizeof(s->failed));
+	snprintf(s->failed, sizeof(s->failed), "%s", leat_task_name(t));
 }
 
 /* A branch from its begin to its end. */

@@ -97,7 +97,7 @@ leat_scope_cancel_siblings(void)
 
 	if (unlikely(s == NULL))
 		return leat_err(EINVAL, "cancel: %s is not a branch that a task waits for",
-				self != NULL ? self->name : "the caller");
+				self != NULL ? leat_task_name(self) : "the caller");
 	if (s->cancelled)
 		return -EEXIST;
 	s->cancelled = true;

@@ -97,7 +97,7 @@ stop_name(struct leat_tasks *ts, char *what, size_t len)
 	int n;
 
 	n = snprintf(what, len, "%u tasks that have not ended, one is %s", task_nb_left(ts),
-		     first != NULL ? first->name : "?");
+		     first != NULL ? leat_task_name(first) : "?");
 	if (late > 0 && n > 0 && (size_t)n < len)
 		snprintf(what + n, len - (size_t)n, "; %" PRIu64 " spawned meanwhile", late);
 	/* Those that have ended must not fill the list. */

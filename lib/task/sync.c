@@ -93,7 +93,7 @@ leat_task_mutex_lock(struct leat_task_mutex *m)
 		return ret;
 	if (unlikely(m->owner == task_self()))
 		return leat_err(EDEADLK, "mutex %s: task %s has it already", m->name,
-				m->owner->name);
+				leat_task_name(m->owner));
 	return mutex_take(m, &mutex_type);
 }
 

@@ -87,7 +87,7 @@ struct leat_task {
 	uint64_t id;
 	uint64_t parent; /* id; 0: none */
 	uint64_t deadline;
-	char name[LEAT_TASK_NAME_MAX];
+	char name[LEAT_TASK_NAME_MAX]; /* "": none was given, see leat_task_name() */
 	uint32_t index;
 
 	/* line 2: structured concurrency, see scope.c */
@@ -165,6 +165,9 @@ struct leat_tasks {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line of tasks");
+
+/* A task without a name, where its function has none that could be told either. */
+#define TASK_UNNAMED "task"
 
 /* leat_tasks.readied of no tasks. */
 #define TASK_READIED_START LEAT_CURSOR_START

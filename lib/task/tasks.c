@@ -177,13 +177,13 @@ leat_tasks_destroy(struct leat_tasks *ts)
 		return 0;
 	if (task_running == ts)
 		return leat_err(EPERM, "%s: destroy tasks: called in task %s",
-				leat_reactor_name(ts->reactor), ts->current->name);
+				leat_reactor_name(ts->reactor), leat_task_name(ts->current));
 	left = task_nb_left(ts) > 0 ? task_first_left(ts) : NULL;
 	if (left != NULL)
 		return leat_err(EBUSY,
 				"%s: destroy tasks: %u have not ended, one is %s (%" PRIu64 "), %s",
-				leat_reactor_name(ts->reactor), task_nb_left(ts), left->name,
-				left->id, leat_task_state_name(left->state));
+				leat_reactor_name(ts->reactor), task_nb_left(ts),
+				leat_task_name(left), left->id, leat_task_state_name(left->state));
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;

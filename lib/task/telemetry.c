@@ -235,7 +235,7 @@ show_silence(struct rte_tel_data *d, unsigned int reactor)
 	task_unlock();
 	rte_tel_data_add_dict_string(d, "error", "the reactor does not answer");
 	if (t != NULL)
-		rte_tel_data_add_dict_string(d, "running", name);
+		rte_tel_data_add_dict_string(d, "running", name[0] != '\0' ? name : TASK_UNNAMED);
 	return 0;
 }
 

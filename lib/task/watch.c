@@ -63,7 +63,8 @@ look(struct leat_tasks *ts, uint64_t ns)
 	LEAT_LOG(WARNING, task,
 		 "%s: task %s (%" PRIu64 ") has been running for %" PRIu64
 		 " ms without waiting or yielding: all else on its lcore stands still",
-		 leat_reactor_name(ts->reactor), name, id, (ns - w->since_ns) / 1000000);
+		 leat_reactor_name(ts->reactor), name[0] != '\0' ? name : TASK_UNNAMED, id,
+		 (ns - w->since_ns) / 1000000);
 }
 
 void

@@ -35,10 +35,11 @@ main(void)
 	struct leat_reactor *r = leat_reactor_create(NULL);
 	struct leat_tasks *ts = r != NULL ? leat_tasks_create(r, NULL) : NULL;
 	uint64_t us = 1000;
+	struct leat_task *unnamed = ts != NULL ? leat_task_spawn(ts, NULL, the_task, &us) : NULL;
 	struct leat_task *t = ts != NULL ? leat_task_spawn(ts, "sleepy", the_task, &us) : NULL;
 	int ret = 0;
 
-	if (t == NULL || leat_reactor_turn(r) < 0) {
+	if (t == NULL || leat_task_detach(unnamed) < 0 || leat_reactor_turn(r) < 0) {
 		fprintf(stderr, "%s\n", leat_err_msg());
 		return 1;
 	}

@@ -8,6 +8,9 @@
  * it.
  */
 
+#include <errno.h>
+
+#include <leat_scope.h>
 #include <leat_task.h>
 
 #include "../reactor/reactor_test.h"
@@ -56,6 +59,15 @@ task_test_join(struct task_test *t, struct leat_task *task)
 	}
 	assert_int_equal(leat_task_join(task, &ret), 0);
 	return ret;
+}
+
+/* Yields. It is told afterwards whether the task is cancelled; the cancel may come meanwhile. */
+static inline void
+task_test_yield(void)
+{
+	int ret = leat_task_yield();
+
+	assert_int_equal(ret, leat_task_cancelled() ? -ECANCELED : 0);
 }
 
 /* Appends a text to one in a buffer of that size. */

@@ -39,7 +39,7 @@ def main():
     run = subprocess.run(
         [gdb, "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", f"source {script}",
          "-ex", "break stop_here", "-ex", "run",
-         "-ex", "leat tasks", "-ex", "leat bt 1", "-ex", "bt", "-ex", "leat bt 99",
+         "-ex", "leat tasks", "-ex", "leat bt 2", "-ex", "bt", "-ex", "leat bt 99",
          "-ex", "continue", "-ex", "leat tasks", "-ex", "continue", program],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
@@ -48,7 +48,7 @@ def main():
         print("skipped: gdb can't trace a program here, or has no Python")
         return SKIPPED
     for pattern in (
-            r"^reactor0 1 WAITING sleepy in sleep$",
+            r"^reactor0 1 WAITING the_task in sleep\nreactor0 2 WAITING sleepy in sleep$",
             # From where it is suspended to the task's function, in this order.
             r"^#0 .* at .*/lib/task/sched\.c:\d+(\n#.*)*\n#\d+ .* in leat_task_sleep(_until)?\b.*(\n#.*)*\n"
             r"#\d+ .* in waits_in_here\b.*(\n#.*)*\n#\d+ .* in the_task\b.*(\n#.*)*\n"

@@ -61,8 +61,8 @@ wait_event(void *arg)
 static int
 set_event(void *arg)
 {
-	assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(leat_task_yield(), 0);
+	task_test_yield();
+	task_test_yield();
 	leat_task_event_set(arg);
 	return 0;
 }
@@ -213,7 +213,7 @@ return_it(void *arg)
 static int
 fail_second(void *arg)
 {
-	assert_int_equal(leat_task_yield(), 0);
+	task_test_yield();
 	return *(int *)arg;
 }
 
@@ -367,7 +367,7 @@ no_branch_after_the_end(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 0);
 	w.scope = &s;
-	assert_int_equal(leat_task_spawn_detached("late", branch_after_the_end, &w), 0);
+	assert_int_equal(leat_task_start("late", branch_after_the_end, &w), 0);
 	return leat_scope_wait(&s);
 }
 
@@ -383,7 +383,7 @@ test_outside_of_tasks(void **state)
 	assert_int_equal(leat_scope_branch(&s, "x", wrong_task, NULL, NULL), -EPERM);
 	assert_int_equal(leat_scope_wait(&s), -EPERM);
 	assert_int_equal(leat_scope_cancel_siblings(), -EINVAL);
-	assert_int_equal(leat_task_spawn_detached("x", wrong_task, NULL), -EPERM);
+	assert_int_equal(leat_task_start("x", wrong_task, NULL), -EPERM);
 	assert_int_equal(leat_task_event_wait(&ev), -EPERM);
 	assert_false(leat_task_cancelled());
 	leat_task_mask(&mask);

@@ -90,7 +90,7 @@ rule_3_cancel(void *arg)
 {
 	struct rule_3 *r = arg;
 
-	assert_int_equal(leat_task_yield(), 0);
+	task_test_yield();
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_int_equal(leat_resource_end(&r->h.op, 7), 0);
 	leat_task_event_set(&r->go);
@@ -140,8 +140,8 @@ rule_4_late(void *arg)
 	struct leat_scope s;
 
 	/* Between two operations when the cancel comes. */
-	assert_int_equal(leat_task_yield(), 0);
-	assert_int_equal(leat_task_yield(), 0);
+	task_test_yield();
+	task_test_yield();
 	assert_true(leat_task_cancelled());
 	r->resource = leat_resource_run(&r->h.op, &hand);
 	r->event = leat_task_event_wait(&r->ev);
@@ -214,7 +214,7 @@ stayer_main(void *arg)
 {
 	struct stayer *st = arg;
 
-	assert_int_equal(leat_task_yield(), 0);
+	task_test_yield();
 	st->cancel = leat_scope_cancel_siblings();
 	leat_task_event_set(&st->cancelled_own);
 	st->wait = leat_resource_run(&st->h.op, &hand);
@@ -308,7 +308,7 @@ last_canceller(void *arg)
 	struct deep *d = arg;
 
 	while (d->bottom->h.posts == 0)
-		assert_int_equal(leat_task_yield(), 0);
+		task_test_yield();
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_false(leat_task_cancelled());
 	return leat_task_sleep(1);

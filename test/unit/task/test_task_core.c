@@ -290,7 +290,8 @@ test_outside(void **state)
 	assert_null(leat_tasks_create(t.r, NULL));
 	assert_int_equal(rte_errno, EEXIST);
 	assert_ptr_equal(leat_tasks_reactor(t.ts), t.r);
-	assert_null(leat_task_spawn(t.ts, NULL, fine, NULL));
+	assert_null(leat_task_spawn(t.ts, NULL, NULL, NULL));
+	assert_int_equal(rte_errno, EINVAL);
 	assert_null(leat_task_spawn(t.ts, "x", NULL, NULL));
 	assert_int_equal(rte_errno, EINVAL);
 	assert_int_equal(leat_tasks_destroy(t.ts), 0);
