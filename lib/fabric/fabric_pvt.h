@@ -26,7 +26,6 @@
 #include "leat_order.h"
 #include "leat_wheel.h"
 
-#define LEAT_EP_PEERS_DEFAULT 64
 #define LEAT_CONNECT_TIMEOUT_US (5 * 1000 * 1000)
 
 /* ---- drivers ---- */

@@ -45,6 +45,8 @@ struct rte_mempool;
 #define LEAT_ADDR_MAX 128
 /** Longest text of an event, with its terminator. */
 #define LEAT_EVENT_TEXT 160
+/** Size of the peer table if none is asked for, where the device has as many. */
+#define LEAT_EP_PEERS_DEFAULT 64
 
 /** What an endpoint is to be like. Zeroed means all defaults. */
 struct leat_ep_conf {
@@ -53,7 +55,7 @@ struct leat_ep_conf {
 	uint32_t ops;		/**< mask of LEAT_OP_BIT that will be posted, 0: SEND and RECV */
 	uint32_t tx_depth;	/**< sends and one-sided ops in flight; 0: device default */
 	uint32_t rx_depth;	/**< receives in flight; 0: device default */
-	uint16_t max_peers;	/**< size of the peer table, 0: 64 */
+	uint16_t max_peers;	/**< size of the peer table, 0: LEAT_EP_PEERS_DEFAULT */
 	uint16_t nb_mempools;	/**< number of mempools */
 	struct rte_mempool *
 		*mempools; /**< registered now, with the access below; see leat_ep_mempool_mr() */

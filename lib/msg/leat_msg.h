@@ -6,6 +6,8 @@
  * @file
  * Ordered messages of any size, over a reliable endpoint with tagged ops.
  *
+ *     leat_msg_ep_conf(dev, NULL, &conf);                room for all connections' receives
+ *     ep = leat_ep_create(dev, &conf);
  *     m = leat_msg_create(ep, NULL);
  *     c = leat_msg_connect(m, "10.0.0.1:7000", NULL);    or leat_msg_accept()
  *     leat_msg_send(c, reqs, n); leat_msg_recv(c, reqs, n);
@@ -77,9 +79,11 @@ enum leat_msg_mode {
 struct leat_msg_conf {
 	uint16_t max_conns; /**< connections at a time, at most leat_ep_conf.max_peers; 0: that */
 	/**
-	 * Messages in flight per connection and direction; small ones that travel together in leat mode count as
-	 * one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0: LEAT_MSG_CREDITS_DEFAULT, or what
-	 * the receive depth allows. In plain mode at most 8 are received at a time. The endpoint must have room for max_conns * (2 * credits + 2) receives.
+	 * Messages in flight per connection and direction; small ones that travel together in leat
+	 * mode count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
+	 * LEAT_MSG_CREDITS_DEFAULT, or what the receive depth has room for, which the log then
+	 * tells. In plain mode at most 8 are received at a time. The endpoint must have room for
+	 * max_conns * (2 * credits + 2) receives: leat_msg_ep_conf() asks for it.
 	 */
 	uint16_t credits;
 	/**
@@ -201,6 +205,22 @@ struct leat_msg_stats {
 	uint32_t held_max; /**< the most of one connection ever; never more than credits */
 	uint64_t memory;   /**< bytes allocated by leat_msg_create(); it never changes */
 };
+
+/**
+ * Ask for an endpoint that has room for a context: complete what leat_ep_create() is to get.
+ *
+ * It adds TSEND and TRECV to ops, raises max_peers to the context's max_conns, and adds the
+ * context's receives to rx_depth, which has the application's own before, if any. All else stays
+ * as it is. With credits 0 it asks for fewer than LEAT_MSG_CREDITS_DEFAULT where the device has no
+ * room for them.
+ * @param conf what leat_msg_create() will get, NULL for the defaults
+ * @param[in,out] ep_conf zeroed, or with what the application needs itself
+ * @return 0; with leat_err_msg(), and ep_conf as it was:
+ *   - -EINVAL: a value out of range, or more than the device has
+ *   - others of leat_dev_info_for()
+ */
+LEAT_API int leat_msg_ep_conf(const struct leat_dev *dev, const struct leat_msg_conf *conf,
+			      struct leat_ep_conf *ep_conf);
 
 /**
  * Create a context on an endpoint, which must outlive it. The endpoint may have several, and ops of

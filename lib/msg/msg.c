@@ -16,50 +16,6 @@
 
 #include "msg_pvt.h"
 
-#define EAGER_DEFAULT (2048 - MSG_HEAD_LEN)
-
-/* Receives that a connection may have posted: messages, their payloads, control messages. */
-#define RECVS(credits) (2u * (credits) + MSG_CTRL)
-
-static int
-conf_check(struct leat_ep *ep, struct leat_msg *m, const struct leat_msg_conf *conf)
-{
-	const uint32_t need = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV);
-	uint32_t credits = conf->credits, conns = conf->max_conns, room = ep->rx_room;
-
-	if ((ep->op_mask & need) != need)
-		return leat_err(EOPNOTSUPP,
-				"messages on %s: the endpoint was not created with TSEND and TRECV "
-				"(leat_ep_conf.ops), or its device has none",
-				leat_ep_name(ep));
-	if (conns > ep->nb_peers)
-		return leat_err(EINVAL, "messages on %s: max_conns %u, the endpoint has %u peers",
-				leat_ep_name(ep), conns, ep->nb_peers);
-	if (conns == 0)
-		conns = ep->nb_peers;
-	if (credits == 0) {
-		credits = LEAT_MSG_CREDITS_DEFAULT;
-		while (credits > 2 && conns * RECVS(credits) > room)
-			credits /= 2;
-	}
-	if (credits < 2 || credits > LEAT_MSG_CREDITS_MAX || (credits & (credits - 1)) != 0)
-		return leat_err(EINVAL, "messages on %s: credits %u, need a power of two, 2 to %u",
-				leat_ep_name(ep), credits, LEAT_MSG_CREDITS_MAX);
-	if (conns * RECVS(credits) > room)
-		return leat_err(
-			EINVAL,
-			"messages on %s: %u connections with %u credits may post %u receives, the "
-			"endpoint has room for %u: larger rx_depth, or smaller max_conns or credits",
-			leat_ep_name(ep), conns, credits, conns * RECVS(credits), room);
-	if (conf->eager_max > LEAT_MSG_EAGER_MAX)
-		return leat_err(EINVAL, "messages on %s: eager_max %u, at most %u",
-				leat_ep_name(ep), conf->eager_max, LEAT_MSG_EAGER_MAX);
-	m->eager_max = conf->eager_max == 0 ? EAGER_DEFAULT : conf->eager_max;
-	m->max_conns = (uint16_t)conns;
-	m->credits = (uint16_t)credits;
-	return 0;
-}
-
 static void
 slot_init(struct leat_msg *m, struct msg_slot *s, enum msg_slot_kind kind, struct leat_msg_conn *c,
 	  uint8_t *buf)
@@ -160,7 +116,6 @@ msg_alloc(struct leat_msg *m)
 struct leat_msg *
 leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 {
-	static const struct leat_msg_conf defaults;
 	struct leat_dev_info info;
 	struct leat_msg *m;
 
@@ -176,8 +131,7 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 	m->priv_max[0] = info.priv_connect;
 	m->priv_max[1] = info.priv_accept;
 	m->stats.memory = sizeof(*m);
-	if (conf_check(ep, m, conf != NULL ? conf : &defaults) < 0 || msg_numbers_start() < 0 ||
-	    msg_alloc(m) < 0) {
+	if (msg_conf_take(m, conf) < 0 || msg_numbers_start() < 0 || msg_alloc(m) < 0) {
 		int err = rte_errno;
 
 		msg_free(m);

@@ -6,6 +6,7 @@
  * What the files of lib/msg share.
  *
  *     msg.c     contexts; requests, and those that are done
+ *     conf.c    what a context is to be like, and the endpoint that it needs
  *     conn.c    connections: connect, accept, open, up
  *     end.c     how they end: failure, drain, close, events
  *     tx.c      sending, in both formats
@@ -460,6 +461,13 @@ msg_run_deferred(struct leat_msg *m)
 	if (unlikely(m->deferred != NULL))
 		msg_complete_deferred(m);
 }
+
+/* conf.c */
+/*
+ * Takes a configuration, completed and checked against the context's endpoint. @return 0, or a
+ * negative errno with leat_err()
+ */
+int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
 
 /* conn.c */
 void msg_conn_free(struct leat_msg_conn *c);

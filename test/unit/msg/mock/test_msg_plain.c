@@ -531,44 +531,6 @@ test_room_in_turn(void **state)
 	mm_close(&mm, c, 4);
 }
 
-static void
-test_create_refuses(void **state)
-{
-	struct leat_ep_conf conf = { .max_peers = 4, .rx_depth = 64, .tx_depth = 64 };
-	static const struct leat_msg_conf wrong[] = {
-		{ .credits = 3 },  { .credits = 1 },   { .credits = 512 },
-		{ .credits = 64 }, { .max_conns = 5 }, { .eager_max = LEAT_MSG_EAGER_MAX + 1 },
-	};
-	struct leat_ep *ep = leat_ep_create(leat_dev_get(0), &conf);
-	struct leat_msg *m;
-	unsigned int i;
-
-	(void)state;
-	assert_non_null(ep);
-	assert_null(leat_msg_create(ep, NULL));
-	assert_int_equal(rte_errno, EOPNOTSUPP);
-	assert_non_null(strstr(leat_err_msg(), "TSEND"));
-	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
-	conf.ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV);
-	ep = leat_ep_create(leat_dev_get(0), &conf);
-	assert_non_null(ep);
-	for (i = 0; i < RTE_DIM(wrong); i++) {
-		assert_null(leat_msg_create(ep, &wrong[i]));
-		assert_int_equal(rte_errno, EINVAL);
-	}
-	m = leat_msg_create(ep, NULL);
-	assert_non_null(m);
-	/* 4 connections share 64 receives */
-	{
-		struct leat_msg_stats stats;
-
-		leat_msg_stats_get(m, &stats);
-		assert_int_equal(stats.credits, 4);
-	}
-	assert_int_equal(leat_msg_destroy(m), 0);
-	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
-}
-
 int
 main(void)
 {
@@ -586,7 +548,6 @@ main(void)
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_room_in_turn),
-		cmocka_unit_test(test_create_refuses),
 	};
 
 	return cmocka_run_group_tests_name("msg_plain", tests, mm_start, mm_stop);
