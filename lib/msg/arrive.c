@@ -27,9 +27,8 @@ msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t l
 	s->id = id;
 	s->len = len;
 	s->flags |= MSG_ARRIVED;
-	c->m->stats.held++;
-	if (++c->rx_arrived > c->m->stats.held_max)
-		c->m->stats.held_max = c->rx_arrived;
+	if (++c->rx_arrived > c->stats.held_max)
+		c->stats.held_max = c->rx_arrived;
 }
 
 /* All that came in slot s has its requests. */
@@ -55,8 +54,8 @@ give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 {
 	msg_list_give_first(c->m, &c->recvq, req, len);
 	msg_list_give(c->m, &c->recvq);
-	c->m->stats.received++;
-	c->m->stats.recv_bytes += len;
+	c->stats.received++;
+	c->stats.recv_bytes += len;
 }
 
 /*
@@ -333,8 +332,8 @@ msg_complete_deferred(struct leat_msg *m)
 
 	m->deferred = NULL;
 	c->rx_out--;
-	m->stats.received++;
-	m->stats.recv_bytes += s->op.len - MSG_HEAD_LEN;
+	c->stats.received++;
+	c->stats.recv_bytes += s->op.len - MSG_HEAD_LEN;
 	delivered(c, s, c->rx_done);
 	memcpy(&head, s->buf, sizeof(head));
 	/* It is right: small_arrived() has looked. */

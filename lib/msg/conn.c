@@ -51,7 +51,7 @@ number_take(void)
 void
 msg_conn_free(struct leat_msg_conn *c)
 {
-	c->m->stats.held -= c->rx_arrived;
+	msg_stats_add(&c->m->stats, c);
 	c->m->nb_open--;
 	c->state = MSG_FREE;
 }
@@ -111,6 +111,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->bulk = c->early = c->closing = c->draining = false;
 	c->peer_closed = c->status_final = c->grant = false;
 	c->no_buffer = c->got_buffer = c->waits = false;
+	memset(&c->stats, 0, sizeof(c->stats));
 	c->status = 0;
 	c->text[0] = '\0';
 	c->peer = LEAT_PEER_ANY;

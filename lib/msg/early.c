@@ -104,7 +104,6 @@ msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct lea
 	if (!arrived)
 		return;
 	c->rx_arrived--;
-	c->m->stats.held--;
 	take(c, s, s->len);
 }
 

@@ -129,12 +129,18 @@ struct leat_msg_conn_conf {
 	uint32_t first_id;
 };
 
-/** A message to be sent, or room for one to be received. Zero it first. 64 bytes. */
+/**
+ * A message to be sent, or room for one to be received. Zero it first. 128 bytes, of which a plain
+ * send or receive into the caller's buffer touches the first 64.
+ */
 struct leat_msg_req {
 	/**
-	 * in: the message, or the buffer for one; may be NULL when size is 0. A receive with size > 0 and without a
-	 * buffer gets one from the connection's alloc or mempool; it is stored here and is the caller's when the
-	 * request is back, whatever the status.
+	 * in: the message, or the buffer for one; may be NULL when size is 0. A receive with
+	 * size > 0 and without a buffer gets one from the connection's alloc or mempool; it is
+	 * stored here and is the caller's when the request is back, whatever the status. Such a
+	 * request may be posted again as it is: while the buffer that it was given still stands
+	 * here it asks for another one, and never receives into that one, which is only as large
+	 * as its message was. To receive into it zero the request, and say its real size.
 	 */
 	void *buf;
 	uint64_t size; /**< in: bytes to send, or the longest message that may be received */
@@ -156,8 +162,13 @@ struct leat_msg_req {
 	int32_t status;
 	uint8_t recv;		   /**< out: 0 it was a send, 1 a receive */
 	uint8_t state;		   /**< private: 0 while it is the caller's */
-	uint16_t rsvd;		   /**< private */
+	uint8_t given;		   /**< private: given_buf is set */
+	uint8_t rsvd;		   /**< private */
 	struct leat_msg_req *next; /**< private */
+
+	/* second cache line */
+	/** private: the buffer that came from alloc or the mempool */
+	void *given_buf __attribute__((aligned(LEAT_CACHE_LINE)));
 };
 
 /** Events of a connection, in this order. */
@@ -204,6 +215,24 @@ struct leat_msg_stats {
 	uint32_t held;
 	uint32_t held_max; /**< the most of one connection ever; never more than credits */
 	uint64_t memory;   /**< bytes allocated by leat_msg_create(); it never changes */
+};
+
+/** Counters of a connection. */
+struct leat_msg_conn_stats {
+	uint64_t sent;	     /**< sends that came back with 0 */
+	uint64_t received;   /**< messages received */
+	uint64_t sent_bytes; /**< their bytes */
+	uint64_t recv_bytes; /**< likewise */
+	uint64_t eager;	     /**< of those sent, in one send */
+	uint64_t control;    /**< control messages sent */
+	uint64_t stalled;    /**< times that a send had to wait for credit or a free place */
+	uint64_t refused;    /**< times that the endpoint had no room for an op */
+	uint32_t sends;	     /**< posted and not given back, now */
+	uint32_t queued;     /**< of those: not begun, since they wait for credit or a free place */
+	uint32_t recvs;	     /**< likewise posted, now */
+	uint32_t credits;    /**< leat mode: messages that may be sent before credit arrives, now */
+	uint32_t held;	     /**< as in struct leat_msg_stats, now */
+	uint32_t held_max;   /**< the most ever */
 };
 
 /**
@@ -346,7 +375,14 @@ LEAT_API uint16_t leat_msg_conn_peer(const struct leat_msg_conn *c);
 /** User pointer of a connection. */
 LEAT_API void *leat_msg_conn_user(const struct leat_msg_conn *c);
 
-/** Copy the counters. */
+/**
+ * Copy the counters of a connection. It walks over the requests that are posted: nothing for a fast
+ * path.
+ */
+LEAT_API void leat_msg_conn_stats_get(const struct leat_msg_conn *c,
+				      struct leat_msg_conn_stats *stats);
+
+/** Copy the counters, which are those of all connections that there are and were. */
 LEAT_API void leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats);
 
 #ifdef __cplusplus

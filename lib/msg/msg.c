@@ -161,19 +161,18 @@ leat_msg_destroy(struct leat_msg *m)
 	return 0;
 }
 
-void
-leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats)
-{
-	*stats = m->stats;
-	if (m->deferred != NULL) {
-		stats->received++;
-		stats->recv_bytes += m->deferred->op.len - MSG_HEAD_LEN;
-	}
-	stats->conns = m->nb_open;
-	stats->credits = m->credits;
-}
-
 /* ---- requests ---- */
+
+/* It was given a buffer when it was posted before. The caller may have put another one since. */
+static void __rte_noinline
+given_take(struct leat_msg_req *req)
+{
+	if (req->buf == req->given_buf) {
+		req->buf = NULL;
+		req->mr = NULL;
+	}
+	req->given = 0;
+}
 
 static uint16_t
 req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **reqs, uint16_t n,
@@ -192,6 +191,8 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 			rte_errno = EALREADY;
 			break;
 		}
+		if (recv && unlikely(req->given != 0))
+			given_take(req);
 		req->state = MSG_REQ_QUEUED;
 		req->conn = c;
 		req->recv = recv;

@@ -13,6 +13,7 @@
  *     rx.c      receiving, in both formats: receives, and requests
  *     arrive.c  ops that came back, and what arrives
  *     early.c   plain mode: a payload's receive that does not wait for the length
+ *     stats.c   counters
  *     hello.c   what two leat endpoints tell each other when they connect
  *     msg_wire.h  tags, heads and hellos
  *
@@ -198,6 +199,9 @@ struct leat_msg_conn {
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
 
+	/* counters; what is now is filled in by leat_msg_conn_stats_get() */
+	struct leat_msg_conn_stats stats;
+
 	/* seldom */
 	void *user;
 	uint64_t drain_deadline;
@@ -235,9 +239,9 @@ struct leat_msg {
 	uint32_t nb_open;
 	uint16_t max_conns;
 	uint16_t credits;
-	uint64_t dev_max;     /* longest message of the device */
-	uint16_t priv_max[2]; /* data that connect and accept can carry */
-	struct leat_msg_stats stats;
+	uint64_t dev_max;	     /* longest message of the device */
+	uint16_t priv_max[2];	     /* data that connect and accept can carry */
+	struct leat_msg_stats stats; /* of connections that are closed; see stats.c */
 };
 
 static inline struct msg_slot *
@@ -468,6 +472,10 @@ msg_run_deferred(struct leat_msg *m)
  * negative errno with leat_err()
  */
 int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
+
+/* stats.c */
+/* What a connection has counted goes to its context, which outlives it. */
+void msg_stats_add(struct leat_msg_stats *sum, const struct leat_msg_conn *c);
 
 /* conn.c */
 void msg_conn_free(struct leat_msg_conn *c);

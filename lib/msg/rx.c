@@ -36,7 +36,7 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 	c->rx_out += k;
 	if (likely(k == n))
 		return k;
-	c->m->stats.refused++;
+	c->stats.refused++;
 	if (rte_errno == ESHUTDOWN)
 		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
 	else
@@ -145,22 +145,27 @@ msg_rx_start(struct leat_msg_conn *c)
 
 /* ---- requests meet messages ---- */
 
-/* A buffer for a request that has none. @return false: none now */
+/*
+ * A buffer for a request that has none. It is noted, so that a request that is posted again with it
+ * asks for another one: it is as large as this message only. @return false: none now
+ */
 static bool
 buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 {
-	void *obj;
+	void *buf;
 
 	if (c->alloc != NULL) {
-		req->buf = c->alloc(c->alloc_arg, len, &req->mr);
-		c->got_buffer |= req->buf != NULL;
-		return req->buf != NULL;
+		buf = c->alloc(c->alloc_arg, len, &req->mr);
+		if (buf == NULL)
+			return false;
+	} else {
+		if (rte_mempool_get(c->mempool, &buf) < 0)
+			return false;
+		req->mr = c->ep->mr_local ? leat_ep_mempool_mr(c->ep, c->mempool) : NULL;
 	}
-	if (rte_mempool_get(c->mempool, &obj) < 0)
-		return false;
 	c->got_buffer = true;
-	req->buf = obj;
-	req->mr = c->ep->mr_local ? leat_ep_mempool_mr(c->ep, c->mempool) : NULL;
+	req->buf = req->given_buf = buf;
+	req->given = 1;
 	return true;
 }
 
@@ -189,8 +194,8 @@ static inline void
 received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 {
 	msg_req_finish(req, 0, len);
-	c->m->stats.received++;
-	c->m->stats.recv_bytes += len;
+	c->stats.received++;
+	c->stats.recv_bytes += len;
 }
 
 void
@@ -236,7 +241,6 @@ bind(struct leat_msg_conn *c)
 	}
 	c->rx_bind++;
 	c->rx_arrived--;
-	c->m->stats.held--;
 	c->bulk = len >= MSG_BULK && c->mode == LEAT_MSG_LEAT;
 	c->early = len > 0 && c->mode == LEAT_MSG_PLAIN;
 	if ((s->flags & MSG_EAGER) != 0)
@@ -318,7 +322,6 @@ msg_rx_run(struct leat_msg_conn *c)
 static void
 drop_arrived(struct leat_msg_conn *c)
 {
-	c->m->stats.held -= c->rx_arrived;
 	c->rx_arrived = 0;
 }
 
@@ -394,8 +397,8 @@ msg_rx_over(struct leat_msg_conn *c, int status)
 		if (req->state == MSG_REQ_CANCELLED)
 			continue;
 		if (req->state == MSG_REQ_FINISHED) {
-			c->m->stats.received--;
-			c->m->stats.recv_bytes -= req->len;
+			c->stats.received--;
+			c->stats.recv_bytes -= req->len;
 		}
 		msg_req_finish(req, status, 0);
 	}

@@ -108,7 +108,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 			s->op.size += len;
 			s->flags = MSG_EAGER;
 			gather(c, s);
-			c->m->stats.eager += s->count;
+			c->stats.eager += s->count;
 			msg_slot_prefetch(msg_tx_slot(c, id + 1));
 			return;
 		}
@@ -140,7 +140,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 static __rte_noinline void
 refused(struct leat_msg_conn *c)
 {
-	c->m->stats.refused++;
+	c->stats.refused++;
 	if (rte_errno == ESHUTDOWN)
 		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
 	else
@@ -237,11 +237,11 @@ finish(struct leat_msg_conn *c, struct msg_slot *s)
 	struct leat_msg_req *req = s->req;
 	uint16_t n = s->count;
 
-	c->m->stats.sent += n;
+	c->stats.sent += n;
 	for (; n > 0; req = req->next) {
 		if (unlikely(req->state != MSG_REQ_STARTED))
 			continue;
-		c->m->stats.sent_bytes += req->size;
+		c->stats.sent_bytes += req->size;
 		msg_req_finish(req, 0, req->size);
 		n--;
 	}
@@ -286,7 +286,7 @@ msg_tx_run(struct leat_msg_conn *c)
 				continue;
 			}
 			if (!may_begin(c)) {
-				c->m->stats.stalled++;
+				c->stats.stalled++;
 				break;
 			}
 			begin(c, req);
@@ -362,9 +362,9 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	c->tx_out++;
 	c->tx_next++;
 	c->tx_post = c->tx_done = c->tx_next;
-	c->m->stats.eager++;
-	c->m->stats.sent++;
-	c->m->stats.sent_bytes += len;
+	c->stats.eager++;
+	c->stats.sent++;
+	c->stats.sent_bytes += len;
 	req->conn = c;
 	req->recv = 0;
 	req->status = 0;
@@ -493,5 +493,5 @@ msg_ctrl_run(struct leat_msg_conn *c)
 	c->ctrl_tx_id++;
 	c->rx_told = c->rx_post;
 	c->grant = false;
-	c->m->stats.control++;
+	c->stats.control++;
 }
