@@ -77,6 +77,9 @@ struct leat_task;
 /** leat_tasks_conf.hog_us: report no task. */
 #define LEAT_TASK_HOG_NEVER UINT32_MAX
 
+/** A time limit in microseconds: there is none. */
+#define LEAT_TASK_FOREVER UINT64_MAX
+
 /** leat_task_deadline_set(): none. */
 #define LEAT_TASK_NO_DEADLINE UINT64_MAX
 

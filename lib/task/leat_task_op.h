@@ -10,7 +10,15 @@
  * @code
  *	leat_tasks_ep_add(ts, ep, on_event, app);
  *	...
- *	struct leat_op op = { .type = LEAT_OP_SEND, .peer = peer, .buf = buf, .size = len };
+ *	ret = leat_task_send(ep, peer, buf, len, mr, 1000000);
+ *	if (ret == 0)
+ *		n = leat_task_recv(ep, peer, buf, size, mr, NULL, 1000000);
+ * @endcode
+ *
+ * Ops of any type, several at a time:
+ *
+ * @code
+ *	struct leat_op op = { .type = LEAT_OP_TSEND, .peer = peer, .buf = buf, .size = len };
  *	struct leat_op *ops[] = { &op };
  *
  *	ret = leat_task_op_run(ep, ops, 1);	post it, and wait until it came back
@@ -35,6 +43,7 @@
  */
 
 #include <leat_ep.h>
+#include <leat_mr.h>
 #include <leat_poller.h>
 
 #include "leat_task.h"
@@ -97,6 +106,67 @@ LEAT_API int leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uin
  *   As leat_task_op_wait_all().
  */
 LEAT_API int leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+
+/**
+ * @name One op, with a time limit
+ *
+ * The time counts from the call, whatever it waits for: room in the endpoint first, then the op.
+ * When it is up the op is recalled, and the call returns when the device has let go of the buffer.
+ * What a device can't recall (leat_dev_info.cancel_send says whether it can recall a send) ends
+ * with its connection, see LEAT_OP_F_DEADLINE. A limit around the call (leat_task_within()) counts
+ * as well, and never ends a connection.
+ *
+ * All of them return
+ *
+ * - -ETIMEDOUT: the time was up: the limit given, or one around it
+ * - -ECANCELED: the task was cancelled
+ * - -EPERM: not in a task
+ * - others as leat_op.status, and as leat_ep_post() refuses an op
+ *
+ * and post the op on no queue: it comes back when it is done, whatever was posted before.
+ *
+ * @param mr
+ *   Registered memory that holds buf, as leat_op.mr; NULL where the device needs none.
+ * @param timeout_us
+ *   Microseconds; 0: nothing is posted, and -ETIMEDOUT returned; LEAT_TASK_FOREVER: no limit.
+ */
+/**@{*/
+
+/** Send a message. @return 0: it was sent; or see above */
+LEAT_API int leat_task_send(struct leat_ep *ep, uint16_t peer, const void *buf, uint64_t len,
+			    struct leat_mr *mr, uint64_t timeout_us);
+
+/**
+ * Receive a message. An immediate that comes with it is not told; for these leat_task_op_run().
+ *
+ * @param peer
+ *   From which, or LEAT_PEER_ANY.
+ * @param[out] sender
+ *   Gets leat_op.src, for any result >= 0; may be NULL.
+ * @return
+ *   Bytes received; -EMSGSIZE: longer than size; -EBADMSG: not a message, but the notice of a
+ *   peer's WRITE_IMM; or see above.
+ */
+LEAT_API int64_t leat_task_recv(struct leat_ep *ep, uint16_t peer, void *buf, uint64_t size,
+				struct leat_mr *mr, uint16_t *sender, uint64_t timeout_us);
+
+/**
+ * Write to memory of the peer.
+ *
+ * @param rkey, offset
+ *   The memory, as the peer told it, and where in it.
+ * @return
+ *   0; -ERANGE: not inside that memory; or see above.
+ */
+LEAT_API int leat_task_write(struct leat_ep *ep, uint16_t peer, const void *buf, uint64_t len,
+			     struct leat_mr *mr, const struct leat_rkey *rkey, uint64_t offset,
+			     uint64_t timeout_us);
+
+/** Read from memory of the peer. @return as leat_task_write() */
+LEAT_API int leat_task_read(struct leat_ep *ep, uint16_t peer, void *buf, uint64_t len,
+			    struct leat_mr *mr, const struct leat_rkey *rkey, uint64_t offset,
+			    uint64_t timeout_us);
+/**@}*/
 
 #ifdef __cplusplus
 }
