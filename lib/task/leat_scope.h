@@ -38,6 +38,10 @@
  * comes to its end. Cancel waits for none of that. A buffer of a cancelled operation is in use until
  * the operation ended, and leat_scope_wait() returns only after all branches.
  *
+ * Where the first success or the first failure is to end the others, a policy says so, and the
+ * branches need no word of it: leat_scope_policy_set(). From outside, leat_scope_cancel() and
+ * leat_task_cancel() give the signal.
+ *
  * doc/guide/cancel.md has the rules, one by one. From "Aesop: Expressing Concurrency in
  * High-Performance System Software", D. Kimpe et al., 2012, whose words for the functions below are
  * pwait, pbranch, pbreak and pcancel.
@@ -52,6 +56,18 @@
 extern "C" {
 #endif
 
+/** Which branch ends the others, and what leat_scope_wait() returns. */
+enum leat_scope_policy {
+	/** The branches decide, by leat_scope_cancel_siblings(); the wait returns 0. */
+	LEAT_SCOPE_BRANCHES = 0,
+	/** None does; the wait returns 0, or the first failure. */
+	LEAT_SCOPE_ALL,
+	/** The first that returns 0 or more; the wait returns its number. */
+	LEAT_SCOPE_FIRST_SUCCESS,
+	/** The first that fails; the wait returns 0, or that failure. */
+	LEAT_SCOPE_FIRST_FAILURE,
+};
+
 /**
  * A set of branches, usually on the stack of the function that waits for them. Set up with
  * leat_scope_init(); the fields are private.
@@ -61,23 +77,44 @@ struct leat_scope {
 	struct leat_task *first;  /**< branches that have not ended, in the order of their start */
 	struct leat_task **last;
 	void *wait; /**< the parent's; NULL: it does not wait yet */
-	uint32_t nb_live;
-	bool cancelled; /**< the signal was sent: here, or from above */
-	bool outer;	/**< from above */
-	bool ended;	/**< it was waited for: the next branch makes it anew */
-	int refused;	/**< why not all branches were started */
+	uint32_t nb_started;
+	uint32_t nb_ended;
+	uint32_t flags;
+	int refused; /**< why not all branches were started */
 	int failure;
+	int won_ret;
+	uint32_t winner;
+	leat_task_fn failed_fn; /**< of the branch, if it has no name */
+	leat_task_fn won_fn;
 	char failed[LEAT_TASK_NAME_MAX];
+	char won[LEAT_TASK_NAME_MAX];
 };
 
 /**
- * Make an empty scope. Its branches will be waited for by the calling task.
+ * Make an empty scope of the policy LEAT_SCOPE_BRANCHES. Its branches will be waited for by the
+ * calling task.
  *
  * A scope that was waited for need not be made again: the next leat_scope_branch() of the same task
  * does that, so a retry loop may make it once, before the loop. A scope with branches that have not
  * ended must not be made again.
  */
 LEAT_API void leat_scope_init(struct leat_scope *s);
+
+/**
+ * Have the first success, or the first failure, of a branch end the others. To be called before the
+ * first branch of a round; it counts for the rounds that follow, too.
+ *
+ * A branch has succeeded when it returns 0 or more, and failed when it returns less, cancelled or
+ * not: what a branch that was cancelled got in spite of that is not lost. -ECANCELED because its
+ * scope was cancelled is neither. With a policy, -ECANCELED of a branch that leat_task_cancel() has
+ * singled out is a failure.
+ *
+ * Under each policy a branch may cancel its siblings.
+ *
+ * @return
+ *   0; -EINVAL: no such policy; -EBUSY: branches have been started in this round.
+ */
+LEAT_API int leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy policy);
 
 /**
  * Start a branch: a task that runs when the caller waits. For the task that made the scope, before
@@ -108,16 +145,22 @@ LEAT_API int leat_scope_branch(struct leat_scope *s, const char *name, leat_task
 /**
  * Wait until all branches have ended. A scope to which branches were added must be waited for,
  * by the task that made it, before it goes out of use. Afterwards it can be used again, without
- * leat_scope_init(): whatever it ended with, it starts clean.
+ * leat_scope_init(): whatever it ended with, it starts clean, with its policy.
  *
  * To the branch that calls it, it is an operation like others: it may be cancelled from outside, and
  * then cancels its own branches.
  *
  * @return
- *   - 0: all have ended, whatever they returned
- *   - -ECANCELED, -ETIMEDOUT: cancelled from outside, at the caller's deadline; all have ended
- *   - -ENOMEM, -EINVAL: a branch could not be started; the others have ended
- *   - -EPERM: not by the task that made the scope
+ *   All have ended, and:
+ *   - 0 or more: as the policy says; one that branches decide: 0, whatever they returned
+ *   - -ECANCELED, -ETIMEDOUT: cancelled from outside: by leat_scope_cancel(), or with the caller
+ *     (leat_task_cancelled() tells which); at the caller's deadline. A first success counts more
+ *   - -ENOMEM, -EINVAL: a branch could not be started
+ *   - what the first branch that failed returned: as the policy says; LEAT_SCOPE_FIRST_SUCCESS:
+ *     when none succeeded
+ *   - -ENOENT: LEAT_SCOPE_FIRST_SUCCESS: there was no branch
+ *
+ *   Else -EPERM: not by the task that made the scope.
  */
 LEAT_API int leat_scope_wait(struct leat_scope *s);
 
@@ -130,6 +173,19 @@ LEAT_API int leat_scope_wait(struct leat_scope *s);
  *   What it returned; 0: none failed.
  */
 LEAT_API int leat_scope_failure(const struct leat_scope *s, const char **name);
+
+/**
+ * The branch that decided, after leat_scope_wait(): the first success or the first failure, as the
+ * policy says; where the branches decide, the one that cancelled its siblings.
+ *
+ * @param[out] name
+ *   Its name, "" if there is none; valid until the scope is used again. May be NULL.
+ * @param[out] ret
+ *   What it returned; may be NULL.
+ * @return
+ *   Its number, in the order of the starts, from 0 on; -ENOENT: none decided.
+ */
+LEAT_API int leat_scope_winner(const struct leat_scope *s, const char **name, int *ret);
 
 /**
  * Cancel the other branches of the scope that the caller is a branch of, and what is below them.
@@ -150,6 +206,46 @@ LEAT_API int leat_scope_cancel_siblings(void);
 		(void)leat_scope_cancel_siblings();                                                \
 		return leat_scope_break_ret;                                                       \
 	} while (0)
+
+/**
+ * Cancel all branches of a scope, and what is below them, from anywhere on the thread of the
+ * reactor: the task that made the scope, another task, a poller, a timer, an event, a message of
+ * another lcore. Never waits. leat_scope_wait() returns -ECANCELED for it, though the task that
+ * waits is not cancelled: its next wait is as good as any. Branches that are started later in this
+ * round are born cancelled.
+ *
+ * A branch of the scope, or a task below one, that calls it is cancelled as well.
+ *
+ * The scope must exist: only its own task knows for how long that is.
+ *
+ * @return
+ *   - 0: delivered
+ *   - -EEXIST: a branch of this scope, an enclosing one or a caller like this one did so before;
+ *     the wait returns what it would have. A branch that had cancelled its siblings gets the signal
+ *   - -ESRCH: all branches have ended, and it is waited for, or was
+ *   - -EINVAL: NULL
+ *   - -EPERM: on a wrong thread, see leat_reactor_call(); or no task made the scope
+ */
+LEAT_API int leat_scope_cancel(struct leat_scope *s);
+
+/**
+ * Cancel a task, from anywhere on the thread of its reactor, as leat_scope_cancel(). Never waits.
+ * The signal is the same: it reaches the task exactly once, whichever way it comes, and then all
+ * branches below it. It goes along scopes only: not to tasks that the task has spawned, or joins.
+ *
+ * A task that has not begun runs, and is cancelled from its begin. The calling task may cancel
+ * itself: what it waits for from then on is refused. A masked one notices after the mask.
+ *
+ * @param task
+ *   It must not have been joined, or ended detached: where it may have, see leat_task_ref_make().
+ * @return
+ *   - 0: delivered
+ *   - -EEXIST: it was cancelled before, by whatever
+ *   - -ESRCH: it has ended
+ *   - -EINVAL: NULL
+ *   - -EPERM: on a wrong thread, see leat_reactor_call()
+ */
+LEAT_API int leat_task_cancel(struct leat_task *task);
 
 /** Has the calling task been cancelled? A mask makes no difference. False outside of tasks. */
 LEAT_API bool leat_task_cancelled(void);

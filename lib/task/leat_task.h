@@ -294,6 +294,33 @@ LEAT_API void leat_task_name_set(const char *name);
 /** Number of a task, unique in its reactor, from 1 on. */
 LEAT_API uint64_t leat_task_id(const struct leat_task *task);
 
+/**
+ * A reference to a task that may have ended, been joined, and its place been taken by another. For
+ * what finds a task later than it knew it: a message, a timer, a table. It may be copied, to other
+ * threads too. Valid until leat_tasks_destroy(). The fields are private.
+ *
+ * @code
+ *	static void on_message(void *arg)       { leat_task_cancel(leat_task_ref_get(arg)); }
+ *
+ *	session->ref = leat_task_ref_make(task);
+ *	...
+ *	leat_reactor_call(r, on_message, &session->ref);
+ * @endcode
+ */
+struct leat_task_ref {
+	struct leat_task *task;
+	uint64_t id;
+};
+
+/** Make a reference to a task. One to NULL refers to none. */
+LEAT_API struct leat_task_ref leat_task_ref_make(struct leat_task *task);
+
+/**
+ * The task that a reference is to: as long as it has not ended, or was not joined after that; NULL
+ * afterwards. On the thread of its reactor.
+ */
+LEAT_API struct leat_task *leat_task_ref_get(const struct leat_task_ref *ref);
+
 /** State of a task. */
 LEAT_API enum leat_task_state leat_task_state(const struct leat_task *task);
 

@@ -235,10 +235,9 @@ leat_task_join(struct leat_task *task, int *ret)
 }
 
 /* Only functions that the program exports have a symbol to be found; a static one has none. */
-static __rte_noinline const char *
-function_name(const struct leat_task *t)
+const char *
+task_function_name(leat_task_fn fn)
 {
-	leat_task_fn fn = t->scope != NULL ? t->branch_fn : t->fn;
 	const void *addr;
 	Dl_info info;
 
@@ -253,7 +252,9 @@ leat_task_name(const struct leat_task *task)
 {
 	if (task == NULL)
 		return "";
-	return task->name[0] != '\0' ? task->name : function_name(task);
+	if (likely(task->name[0] != '\0'))
+		return task->name;
+	return task_function_name(task->scope != NULL ? task->branch_fn : task->fn);
 }
 
 void
@@ -269,6 +270,25 @@ uint64_t
 leat_task_id(const struct leat_task *task)
 {
 	return task != NULL ? task->id : 0;
+}
+
+struct leat_task_ref
+leat_task_ref_make(struct leat_task *task)
+{
+	struct leat_task_ref ref = { .task = task, .id = leat_task_id(task) };
+
+	return ref;
+}
+
+struct leat_task *
+leat_task_ref_get(const struct leat_task_ref *ref)
+{
+	struct leat_task *t = ref->task;
+
+	/* A block stays, and the next task in it has another number. */
+	if (t == NULL || t->state == LEAT_TASK_FREE || t->id != ref->id)
+		return NULL;
+	return t;
 }
 
 enum leat_task_state

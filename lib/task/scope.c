@@ -11,12 +11,11 @@
  * A branch takes itself out of the list when it ends; the last one ends the parent's wait. Nothing
  * of a branch outlives that, so the parent may return. A scope that was waited for has ended: the
  * next branch that the parent starts in it makes it anew, and finds nothing of the cancel or the
- * failure that it ended with.
+ * failure that it ended with; only the policy stays.
  */
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <leat_error.h>
 
@@ -29,13 +28,19 @@ leat_scope_init(struct leat_scope *s)
 	s->first = NULL;
 	s->last = &s->first;
 	s->wait = NULL;
-	s->nb_live = 0;
-	s->cancelled = false;
-	s->outer = false;
-	s->ended = false;
+	s->nb_started = 0;
+	s->nb_ended = 0;
+	s->flags = 0;
 	s->refused = 0;
-	s->failure = 0;
-	s->failed[0] = '\0';
+}
+
+static __rte_noinline void
+scope_again(struct leat_scope *s)
+{
+	uint32_t policy = s->flags & SCOPE_POLICY;
+
+	leat_scope_init(s);
+	s->flags = policy;
 }
 
 static void
@@ -46,7 +51,7 @@ branch_link(struct leat_scope *s, struct leat_task *t)
 	t->branch_prev = s->last;
 	*s->last = t;
 	s->last = &t->branch_next;
-	s->nb_live++;
+	t->branch_mark = s->nb_started++;
 }
 
 static void
@@ -58,24 +63,7 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 	else
 		s->last = t->branch_prev;
 	t->scope = NULL;
-	s->nb_live--;
-}
-
-static int
-scope_result(const struct leat_scope *s)
-{
-	if (unlikely(s->refused != 0))
-		return s->refused;
-	return s->outer ? -ECANCELED : 0;
-}
-
-static __rte_noinline void
-branch_failed(struct leat_scope *s, const struct leat_task *t, int ret)
-{
-	if (s->failure != 0 || (ret == -ECANCELED && (t->cancel & TASK_CANCELLED) != 0))
-		return;
-	s->failure = ret;
-	snprintf(s->failed, sizeof(s->failed), "%s", leat_task_name(t));
+	s->nb_ended++;
 }
 
 /* A branch from its begin to its end. */
@@ -86,14 +74,15 @@ branch_main(void *arg)
 	struct leat_scope *s = t->scope;
 	int ret = -ECANCELED;
 
-	if (likely(s->refused == 0))
+	if (likely((s->flags & SCOPE_REFUSED) == 0))
 		ret = t->branch_fn(arg);
-	if (unlikely(ret < 0))
-		branch_failed(s, t, ret);
+	/* A failure, or BRANCH_DECIDES. */
+	if (unlikely(((uint32_t)ret | t->branch_mark) >> 31 != 0))
+		scope_branch_ended(s, t, ret);
 	if (t->branch_ret != NULL)
 		*t->branch_ret = ret;
 	branch_unlink(s, t);
-	if (s->nb_live == 0 && s->wait != NULL)
+	if (s->first == NULL && s->wait != NULL)
 		(void)task_wake(s->wait, scope_result(s));
 	return 0;
 }
@@ -103,7 +92,7 @@ static __rte_noinline int
 scope_refuse(struct leat_scope *s, int err)
 {
 	s->refused = err;
-	s->cancelled = true;
+	s->flags |= SCOPE_REFUSED | SCOPE_CANCELLED;
 	scope_walk(s, task_self());
 	return err;
 }
@@ -114,7 +103,7 @@ may_branch(const struct leat_scope *s, const struct leat_task *self)
 {
 	if (self == NULL || s->parent == NULL)
 		return false;
-	return self == s->parent || (s->nb_live > 0 && self->ts == s->parent->ts);
+	return self == s->parent || (s->first != NULL && self->ts == s->parent->ts);
 }
 
 int
@@ -127,12 +116,13 @@ leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void 
 		return leat_err(EPERM,
 				"start branch %s: called by neither the scope's task nor a branch",
 				name != NULL ? name : "");
-	if (unlikely(s->ended))
-		leat_scope_init(s);
 	if (ret != NULL)
 		*ret = -ECANCELED;
-	if (unlikely(s->refused != 0))
-		return s->refused;
+	if (unlikely((s->flags & (SCOPE_ENDED | SCOPE_REFUSED)) != 0)) {
+		if ((s->flags & SCOPE_ENDED) == 0)
+			return s->refused;
+		scope_again(s);
+	}
 	err = self == s->parent ? task_may_wait("start a branch") : 0;
 	if (unlikely(err < 0))
 		return scope_refuse(s, err);
@@ -144,9 +134,13 @@ leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void 
 	t->detached = 1;
 	t->branch_fn = fn;
 	t->branch_ret = ret;
-	if (unlikely(s->cancelled))
-		t->cancel |= TASK_CANCELLED;
 	branch_link(s, t);
+	if (unlikely(s->flags != 0)) {
+		if ((s->flags & SCOPE_CANCELLED) != 0)
+			t->cancel |= TASK_CANCELLED;
+		if ((s->flags & SCOPE_POLICY) != 0)
+			t->branch_mark |= BRANCH_DECIDES;
+	}
 	return 0;
 }
 
@@ -154,11 +148,10 @@ static int
 wait_cancel(struct task_wait *w)
 {
 	struct leat_scope *s = container_of(w, struct scope_wait, w)->scope;
-	bool own = s->cancelled;
+	bool own = (s->flags & SCOPE_CANCELLED) != 0;
 
 	if (!own)
-		s->outer = true;
-	s->cancelled = true;
+		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
 	scope_walk(s, NULL);
 	return own ? -EALREADY : 0;
 }
@@ -168,7 +161,8 @@ wait_describe(const struct task_wait *w, char *text, size_t len)
 {
 	const struct leat_scope *s = container_of(w, const struct scope_wait, w)->scope;
 
-	snprintf(text, len, "%u branches%s", s->nb_live, s->cancelled ? ", cancelled" : "");
+	snprintf(text, len, "%u branches%s", s->nb_started - s->nb_ended,
+		 (s->flags & SCOPE_CANCELLED) != 0 ? ", cancelled" : "");
 }
 
 const struct task_wait_type scope_wait_type = {
@@ -181,30 +175,24 @@ int
 leat_scope_wait(struct leat_scope *s)
 {
 	struct scope_wait p = { .scope = s };
-	int ret = s->ended ? 0 : s->refused;
+	int ret = 0;
 
 	if (unlikely(s->parent == NULL || s->parent != task_self()))
 		return leat_err(EPERM, "wait for a scope: not in the task that made it");
-	if (s->nb_live > 0) {
+	if (likely(s->first != NULL)) {
 		ret = task_may_wait("wait for a scope");
 		/*
 		 * What runs is not left behind; nor the branch that was told of an earlier refusal.
 		 */
 		if (unlikely(ret < 0))
-			(void)scope_refuse(s, s->refused != 0 ? s->refused : ret);
+			(void)scope_refuse(s, (s->flags & SCOPE_REFUSED) != 0 ? s->refused : ret);
 		task_wait_init(&p.w, &scope_wait_type);
 		s->wait = &p.w;
 		ret = task_park(&p.w);
 		s->wait = NULL;
+	} else if (s->flags != 0) {
+		ret = scope_result_idle(s);
 	}
-	s->ended = true;
+	s->flags |= SCOPE_ENDED;
 	return ret;
-}
-
-int
-leat_scope_failure(const struct leat_scope *s, const char **name)
-{
-	if (name != NULL)
-		*name = s->failed;
-	return s->failure;
 }

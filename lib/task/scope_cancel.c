@@ -13,7 +13,8 @@
  * its wait, back up by parent.
  *
  * Each task has a flag that is set once. It says that the signal was here, from any sender: the
- * cancel of its own scope, that of an enclosing one, or the stop of the reactor. That makes it
+ * cancel of its own scope, that of an enclosing one, its own from outside, or the stop of the
+ * reactor. That makes it
  * "exactly once": the flag is looked at before the signal is given, and nothing resets it. It can't
  * come too early or too late for an operation, either, since a task is on this thread and does not
  * run now: it is in an operation, whose cancel is called, or it will look at the flag before it
@@ -26,6 +27,7 @@
 
 #include <leat_error.h>
 
+#include "reactor_pvt.h"
 #include "scope_pvt.h"
 
 /* The scope that a task waits for and whose branches the signal is to reach, else NULL. */
@@ -55,10 +57,8 @@ scope_signal(struct leat_task *t)
 	t->cancel |= TASK_CANCELLED;
 	/* One that was cancelled on its own is skipped: its branches have the signal, but for the one
 	 * that sent it. */
-	if (!below->cancelled) {
-		below->cancelled = true;
-		below->outer = true;
-	}
+	if ((below->flags & SCOPE_CANCELLED) == 0)
+		below->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
 	return below;
 }
 
@@ -98,11 +98,54 @@ leat_scope_cancel_siblings(void)
 	if (unlikely(s == NULL))
 		return leat_err(EINVAL, "cancel: %s is not a branch that a task waits for",
 				self != NULL ? leat_task_name(self) : "the caller");
-	if (s->cancelled)
+	if ((s->flags & SCOPE_CANCELLED) != 0)
 		return -EEXIST;
-	s->cancelled = true;
+	s->flags |= SCOPE_CANCELLED;
+	self->branch_mark |= BRANCH_DECIDES;
 	scope_walk(s, self);
 	return 0;
+}
+
+int
+leat_scope_cancel(struct leat_scope *s)
+{
+	int ret;
+
+	if (unlikely(s == NULL))
+		return -EINVAL;
+	/* Its task may be gone. */
+	if ((s->flags & SCOPE_ENDED) != 0)
+		return -ESRCH;
+	if (unlikely(s->parent == NULL))
+		return leat_err(EPERM, "cancel a scope: no task made it");
+	ret = reactor_owned(s->parent->ts->reactor, "cancel a scope");
+	if (unlikely(ret < 0))
+		return ret;
+	/* The wait has its result already, though its task has not run since. */
+	if (s->first == NULL && s->wait != NULL)
+		return -ESRCH;
+	if ((s->flags & SCOPE_CANCELLED) != 0)
+		ret = -EEXIST;
+	else
+		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
+	/* Of a scope that a branch cancelled, that branch does not have the signal yet. */
+	scope_walk(s, NULL);
+	return ret;
+}
+
+int
+leat_task_cancel(struct leat_task *task)
+{
+	int ret;
+
+	if (unlikely(task == NULL))
+		return -EINVAL;
+	ret = reactor_owned(task->ts->reactor, "cancel a task");
+	if (unlikely(ret < 0))
+		return ret;
+	if (task->state == LEAT_TASK_FREE || task->state == LEAT_TASK_DONE)
+		return -ESRCH;
+	return task_cancel(task);
 }
 
 bool

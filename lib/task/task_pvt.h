@@ -95,8 +95,9 @@ struct leat_task {
 	struct leat_task *branch_next;
 	struct leat_task **branch_prev;
 	leat_task_fn branch_fn;
-	int *branch_ret; /* gets what branch_fn returned; may be NULL */
-	uint64_t scope_room[3];
+	int *branch_ret;      /* gets what branch_fn returned; may be NULL */
+	uint32_t branch_mark; /* its number in the scope, and BRANCH_DECIDES */
+	uint32_t scope_room[5];
 
 	/* line 3 */
 	struct task_tools tools;
@@ -281,6 +282,8 @@ bool task_poll_ready(void *arg);
 /* life.c: the first function on each stack; arg is the task */
 void *task_main(void *arg);
 void task_release(struct leat_tasks *ts, struct leat_task *t);
+/* What an unnamed task is called that runs it. It takes microseconds. */
+const char *task_function_name(leat_task_fn fn);
 
 /* overflow.c; add and del with task_lock held */
 void task_overflow_add(void);

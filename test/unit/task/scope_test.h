@@ -45,6 +45,7 @@ struct worker {
 	int results[3];
 	int ret;
 	struct leat_scope *scope;
+	struct leat_task *task;
 	bool cancelled; /* at its end */
 	bool ended;
 };
@@ -55,6 +56,7 @@ worker_main(void *arg)
 	struct worker *w = arg;
 	unsigned int i;
 
+	w->task = leat_task_current();
 	for (i = 0; i < w->rounds; i++)
 		w->results[i] = leat_resource_run(&w->h.op, w->res);
 	w->cancelled = leat_task_cancelled();
