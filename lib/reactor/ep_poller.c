@@ -95,6 +95,36 @@ leat_reactor_ep_add(struct leat_reactor *r, struct leat_ep *ep, leat_ep_ops_fn o
 	return p;
 }
 
+int
+leat_poller_drain_set(struct leat_poller *p, leat_ep_drain_fn drain)
+{
+	int ret = reactor_owned(p->reactor, "set drain of a poller");
+
+	if (ret < 0)
+		return ret;
+	if (!reactor_poller_is_ep(p))
+		return leat_err(EINVAL, "%s: drain %s: it is no endpoint's poller",
+				p->reactor->name, p->name);
+	p->drain = drain;
+	return 0;
+}
+
+bool
+reactor_ep_draining(struct leat_poller *p, uint64_t now)
+{
+	const uint64_t deadline = p->reactor->stop_deadline;
+	uint64_t until = UINT64_MAX;
+
+	if (p->drain == NULL || p->ep.asked)
+		return false;
+	if (deadline != UINT64_MAX)
+		until = deadline - (deadline - RTE_MIN(now, deadline)) / 4;
+	/* A further stop may make it earlier; the time that has passed must not make it later. */
+	if (p->drain_until == 0 || until < p->drain_until)
+		p->drain_until = until;
+	return p->drain(p->ep.arg, p->drain_until) != 0 && now < p->drain_until;
+}
+
 /*
  * The first time: shut the endpoint down. It gets seven eighths of the time, so that ops which have
  * to be aborted at its deadline still come back before the reactor's. A paused one can't come to

@@ -128,6 +128,17 @@ LEAT_API int leat_poller_resume(struct leat_poller *p);
 /** What to ask when the reactor stops; NULL: nothing. @return 0; -EPERM: wrong thread */
 LEAT_API int leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce);
 
+/** Hear of the end of a reactor, see leat_poller_release_set(). */
+typedef void (*leat_poller_release_fn)(void *arg);
+
+/**
+ * What to call when leat_reactor_destroy() frees the reactor and the poller is still there; NULL:
+ * nothing. The function gets the poller's argument (an endpoint's: that of its callbacks), on the
+ * thread that destroys; the poller is gone, and no call on the reactor is allowed any more.
+ * leat_poller_remove() does not call it. @return 0; -EPERM: wrong thread
+ */
+LEAT_API int leat_poller_release_set(struct leat_poller *p, leat_poller_release_fn release);
+
 /**
  * What to ask before the reactor pauses, yields, sleeps or blocks; NULL: nothing. For a poller
  * whose work comes from other pollers, timers and messages of its reactor: these may come after it
@@ -179,8 +190,8 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
  * every leat_reactor_conf.events_us.
  *
  * The endpoint remains the caller's and must outlive the poller. When the reactor stops it shuts
- * the endpoint down (leat_ep_shutdown()) so that its ops come back; what is not wanted so is to be
- * removed before. leat_ep_destroy() then follows leat_poller_remove() or the reactor's end.
+ * the endpoint down (leat_ep_shutdown()) so that its ops come back, after leat_poller_drain_set()
+ * allowed it; what is not wanted so is to be removed before. leat_ep_destroy() then follows leat_poller_remove() or the reactor's end.
  *
  * While it is paused nothing is driven, and peers may take the endpoint for dead.
  *
@@ -194,6 +205,27 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
 LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct leat_ep *ep,
 						 leat_ep_ops_fn ops_fn, leat_ep_event_fn event_fn,
 						 void *arg);
+
+/**
+ * Ask whether an endpoint may be shut down. Called on the reactor's thread, first when the reactor
+ * begins to stop (begin to finish what is in flight then), and again in each of its housekeepings.
+ *
+ * @param until
+ *   Time of leat_now() at which the endpoint is shut down whatever is returned; UINT64_MAX: none.
+ * @return
+ *   0: it may; else not yet.
+ */
+typedef int (*leat_ep_drain_fn)(void *arg, uint64_t until);
+
+/**
+ * What to ask before a stop of the reactor shuts the endpoint down; NULL: nothing. The function gets
+ * the argument of the endpoint's callbacks. The endpoint works as ever until it returns 0, or three
+ * quarters of the time of the stop are over. For a protocol that says goodbye to its peers.
+ *
+ * @return
+ *   0; -EINVAL: it is no endpoint's poller; -EPERM: wrong thread.
+ */
+LEAT_API int leat_poller_drain_set(struct leat_poller *p, leat_ep_drain_fn drain);
 /**@}*/
 
 #ifdef __cplusplus

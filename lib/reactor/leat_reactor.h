@@ -174,6 +174,9 @@ LEAT_API void leat_reactor_stop_all(uint64_t timeout_us);
 /** State of a reactor. Any thread. */
 LEAT_API enum leat_reactor_state leat_reactor_state(const struct leat_reactor *r);
 
+/** Interval of leat_ep_events(), microseconds: leat_reactor_conf.events_us. Any thread. */
+LEAT_API uint32_t leat_reactor_events_us(const struct leat_reactor *r);
+
 /** The reactor whose turn this is called from, else NULL. */
 LEAT_API struct leat_reactor *leat_reactor_self(void);
 

@@ -240,6 +240,32 @@ leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce)
 }
 
 int
+leat_poller_release_set(struct leat_poller *p, leat_poller_release_fn release)
+{
+	int ret = reactor_owned(p->reactor, "set release of a poller");
+
+	if (ret < 0)
+		return ret;
+	p->release = release;
+	return 0;
+}
+
+/* A function may use the reactor's name in an error, but nothing else of it. */
+void
+reactor_pollers_release(struct leat_reactor *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->max_pollers; i++) {
+		struct leat_poller *p = &r->pollers[i];
+
+		if (!p->used || p->state == LEAT_POLLER_UNREGISTERED || p->release == NULL)
+			continue;
+		p->release(reactor_poller_is_ep(p) ? p->ep.arg : p->arg);
+	}
+}
+
+int
 leat_poller_local_set(struct leat_poller *p)
 {
 	int ret = reactor_owned(p->reactor, "set a poller local");

@@ -182,8 +182,15 @@ leat_reactor_destroy(struct leat_reactor *r)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,
 			 lost);
 	reactor_registry_del(r);
+	reactor_pollers_release(r);
 	release(r);
 	return 0;
+}
+
+uint32_t
+leat_reactor_events_us(const struct leat_reactor *r)
+{
+	return (uint32_t)r->events_interval_us;
 }
 
 unsigned int

@@ -75,6 +75,9 @@ struct leat_poller {
 	uint64_t period; /* cycles; 0: each turn */
 	leat_poller_quiesce_fn quiesce;
 	leat_poller_ready_fn ready;
+	leat_poller_release_fn release;
+	leat_ep_drain_fn drain; /* of an endpoint */
+	uint64_t drain_until;	/* its end, cycles; 0: the stop has not asked yet */
 	int error;
 	bool used;	/* the slot is taken */
 	bool in_active; /* it is in reactor.active */
@@ -226,6 +229,8 @@ struct leat_reactor *reactor_self_set(struct leat_reactor *r);
 /* poller.c */
 void reactor_poller_failed(struct leat_poller *p, int rc);
 void reactor_pollers_compact(struct leat_reactor *r);
+/* The reactor is about to be freed. */
+void reactor_pollers_release(struct leat_reactor *r);
 struct leat_poller *reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn,
 				       void *arg);
 void reactor_poller_publish(struct leat_poller *p);
@@ -233,6 +238,8 @@ void reactor_poller_publish(struct leat_poller *p);
 /* ep_poller.c */
 void reactor_ep_events_start(struct leat_poller *p);
 void reactor_ep_stop_begin(struct leat_poller *p, uint64_t now);
+/* Does the endpoint go on, since its protocol has not finished? */
+bool reactor_ep_draining(struct leat_poller *p, uint64_t now);
 int reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len);
 
 static inline bool

@@ -117,8 +117,13 @@ count_busy(struct leat_reactor *r, uint64_t now)
 
 		if (!present(p))
 			continue;
-		if (reactor_poller_is_ep(p))
+		if (reactor_poller_is_ep(p)) {
+			if (reactor_ep_draining(p, now)) {
+				busy++;
+				continue;
+			}
 			reactor_ep_stop_begin(p, now);
+		}
 		if (poller_busy(p, NULL, 0) != 0)
 			busy++;
 	}
