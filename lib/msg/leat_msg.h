@@ -263,7 +263,9 @@ LEAT_API int leat_msg_ep_conf(const struct leat_dev *dev, const struct leat_msg_
 LEAT_API struct leat_msg *leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf);
 
 /**
- * Free a context.
+ * Free a context. One that was put below a reactor (leat_msg_reactor.h) which has stopped, or was
+ * destroyed, closes its connections first, without draining: requests that come back by that go to
+ * its functions. It may take a second then.
  * @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them
  */
 LEAT_API int leat_msg_destroy(struct leat_msg *m);

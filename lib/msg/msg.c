@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "msg_below.h"
 #include "msg_pvt.h"
 
 static void
@@ -148,6 +149,9 @@ leat_msg_destroy(struct leat_msg *m)
 
 	if (m == NULL)
 		return 0;
+	ret = msg_below_destroy(m);
+	if (ret < 0)
+		return ret;
 	if (m->nb_open > 0)
 		return leat_err(EBUSY,
 				"messages on %s: %u connections are open: leat_msg_close() each",

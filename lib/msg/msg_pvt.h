@@ -14,6 +14,7 @@
  *     arrive.c  ops that came back, and what arrives
  *     early.c   plain mode: a payload's receive that does not wait for the length
  *     stats.c   counters
+ *     reactor.c a context below a reactor
  *     hello.c   what two leat endpoints tell each other when they connect
  *     msg_wire.h  tags, heads and hellos
  *
@@ -232,6 +233,7 @@ struct leat_msg {
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
+	struct msg_below *below; /* the reactor's part; NULL: below none */
 	struct leat_ep *ep;
 	struct leat_mr *mr;
 	uint8_t *buffers;

@@ -191,7 +191,8 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
  *
  * The endpoint remains the caller's and must outlive the poller. When the reactor stops it shuts
  * the endpoint down (leat_ep_shutdown()) so that its ops come back, after leat_poller_drain_set()
- * allowed it; what is not wanted so is to be removed before. leat_ep_destroy() then follows leat_poller_remove() or the reactor's end.
+ * allowed it; what is not wanted so is to be removed before. leat_ep_destroy() then follows
+ * leat_poller_remove() or the reactor's end.
  *
  * While it is paused nothing is driven, and peers may take the endpoint for dead.
  *
@@ -218,9 +219,9 @@ LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct 
 typedef int (*leat_ep_drain_fn)(void *arg, uint64_t until);
 
 /**
- * What to ask before a stop of the reactor shuts the endpoint down; NULL: nothing. The function gets
- * the argument of the endpoint's callbacks. The endpoint works as ever until it returns 0, or three
- * quarters of the time of the stop are over. For a protocol that says goodbye to its peers.
+ * What to ask before a stop of the reactor shuts the endpoint down; NULL: nothing. The function
+ * gets the argument of the endpoint's callbacks. The endpoint works as ever until it returns 0, or
+ * three quarters of the time of the stop are over. For a protocol that says goodbye to its peers.
  *
  * @return
  *   0; -EINVAL: it is no endpoint's poller; -EPERM: wrong thread.

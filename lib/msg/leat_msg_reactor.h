@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_MSG_REACTOR_H
+#define LEAT_MSG_REACTOR_H
+
+/**
+ * @file
+ * Messages below a reactor: one call in place of a loop.
+ *
+ * @code
+ *	static void on_done(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now);
+ *	static void on_event(void *arg, const struct leat_msg_event *ev);
+ *	static void on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
+ *	{
+ *		if (ev->type == LEAT_EV_CONNECT_REQ)
+ *			... leat_msg_accept(m, ev, NULL)
+ *	}
+ *
+ *	const struct leat_msg_reactor_conf conf = {
+ *		.done = on_done, .event = on_event, .ep_event = on_ep_event, .arg = app,
+ *	};
+ *
+ *	m = leat_msg_create(ep, NULL);
+ *	ret = leat_msg_reactor_add(m, r, &conf);
+ *	... leat_reactor_run(r) ...
+ *	leat_reactor_destroy(r);
+ *	leat_msg_destroy(m);
+ *	leat_ep_destroy(ep);
+ * @endcode
+ *
+ * The reactor polls the endpoint, takes its events, and drives the connections. It may block
+ * (LEAT_IDLE_BLOCK) if the endpoint has a wait object.
+ *
+ * When the reactor stops, the connections are closed, before the endpoint is shut down:
+ *
+ *     stop                                                                       its deadline
+ *      | tasks end | sends go out              | disconnected     | shutdown      |
+ *      0          1/4                         5/8                3/4              1
+ *
+ * Each step ends early when there is nothing left of it. The first is there only if the reactor has
+ * tasks: they may still send and close by themselves while they end. What was not sent at the end
+ * of the second is named by the stop: "3 sends to 10.0.0.1:7000".
+ *
+ * Thread rules: as for pollers; callbacks on the reactor's thread.
+ */
+
+#include <leat_common.h>
+#include <leat_msg.h>
+#include <leat_poller.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Requests that are given out in one call, at most. */
+#define LEAT_MSG_BURST 32
+
+/**
+ * Take requests that are done: 1 to LEAT_MSG_BURST, in the order of leat_msg_poll(). They are the
+ * caller's again and may be posted right here.
+ *
+ * @param now
+ *   The turn's timestamp, cycles.
+ */
+typedef void (*leat_msg_done_fn)(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now);
+
+/** Take an event of a connection. */
+typedef void (*leat_msg_event_fn)(void *arg, const struct leat_msg_event *ev);
+
+/** What a context calls below a reactor. */
+struct leat_msg_reactor_conf {
+	leat_msg_done_fn done;	 /**< gets requests; needed */
+	leat_msg_event_fn event; /**< gets events of connections; NULL: they are dropped */
+	leat_ep_ops_fn ops;	 /**< gets the application's own ops; NULL: they are dropped */
+	/**
+	 * Gets what is the application's of the endpoint's events: CONNECT_REQ, SHUTDOWN, and those
+	 * of peers that it connected itself. NULL: dropped, and requests are rejected.
+	 */
+	leat_ep_event_fn ep_event;
+	void *arg; /**< of these functions */
+};
+
+/**
+ * Put a context below a reactor: from here on the reactor does all that leat_msg.h asks of a loop.
+ *
+ * The endpoint must not have been given to the reactor by itself, and can have one context below a
+ * reactor; ops of a further one come to conf.ops.
+ *
+ * @param conf
+ *   Copied.
+ * @return
+ *   - 0
+ *   - -EINVAL: no function for requests
+ *   - -EALREADY: the context is below a reactor
+ *   - -ENOSPC, -EPERM: as leat_reactor_poller_add()
+ *   - -ENOMEM
+ */
+LEAT_API int leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
+				  const struct leat_msg_reactor_conf *conf);
+
+/**
+ * Take a context away from its reactor. Connections stay open; the application drives it.
+ *
+ * @return
+ *   0; -ENOENT: it is below none; -EPERM: wrong thread; -EBUSY: called in one of its callbacks.
+ */
+LEAT_API int leat_msg_reactor_remove(struct leat_msg *m);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_MSG_REACTOR_H */

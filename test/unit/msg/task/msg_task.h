@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MSG_TASK_H
+#define MSG_TASK_H
+
+/*
+ * A reactor with tasks, run by the test's thread until the test's first task has returned. Nets of
+ * both sides are below it.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+#include <leat_msg_task.h>
+#include <leat_reactor.h>
+#include <leat_scope.h>
+#include <leat_time.h>
+
+#include "leat_cmocka.h"
+
+/* Of a stop; nothing here takes so long. */
+#define STOP_US 5000000
+#define TIMEOUT_US 5000000
+
+struct msg_task_run {
+	struct leat_reactor *r;
+	enum leat_idle_policy idle;
+	uint64_t stop_us; /* 0: STOP_US */
+	int stopped;	  /* what leat_reactor_run() is to return */
+};
+
+extern struct msg_task_run msg_run;
+
+/* leat with ring and, if it is built, the fault device over it; argv of main() */
+int msg_task_start(void **state);
+int msg_task_stop(void **state);
+
+/* Runs fn(arg) as a task; it must return 0. */
+void msg_task_run(leat_task_fn fn, void *arg);
+
+/* Two nets and a connection between them, of tasks of one reactor. */
+struct msg_task_pair {
+	struct leat_msg_net *client, *server;
+	struct leat_msg_conn *c, *s;
+	char addr[LEAT_ADDR_MAX];
+};
+
+/* Nets only; the server listens. NULL: defaults */
+void pair_open(struct msg_task_pair *p, const struct leat_msg_net_conf *conf);
+/* Dials and accepts. */
+void pair_connect(struct msg_task_pair *p);
+/* Closes what is open of both. */
+void pair_close(struct msg_task_pair *p);
+
+#endif /* MSG_TASK_H */
