@@ -208,6 +208,14 @@ msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct le
 			msg_op_failed(c, op);
 		return;
 	}
+	if (unlikely((s->flags & MSG_DROP) != 0)) {
+		msg_drop_complete(c, s, op);
+		return;
+	}
+	if (unlikely(c->mode == LEAT_MSG_LEAT && op->status == 0 && op->len == 0)) {
+		msg_drop_given_up(c, s);
+		return;
+	}
 	if (unlikely(op->status == -EMSGSIZE || (op->status == 0 && op->len != s->len))) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %s came", s->id, s->len,
 			 op->status == 0 && op->len < s->len ? "fewer" : "more");
@@ -249,34 +257,6 @@ rx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 		msg_op_failed(c, op);
 	else
 		length_arrived(c, s);
-}
-
-static __rte_noinline void
-ctrl_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
-{
-	uint32_t le[2];
-
-	if (s->kind == MSG_SLOT_CTRL_TX)
-		c->tx_out--;
-	else
-		c->rx_out--;
-	s->flags = 0;
-	if (unlikely(op->status == -EMSGSIZE ||
-		     (op->status == 0 && op->type == LEAT_OP_TRECV && op->len != MSG_CTRL_LEN))) {
-		msg_fail(c, -EPROTO, "a control message that is not %u B long", MSG_CTRL_LEN);
-		return;
-	}
-	if (unlikely(op->status != 0)) {
-		msg_op_failed(c, op);
-		return;
-	}
-	if (s->kind == MSG_SLOT_CTRL_TX)
-		return;
-	memcpy(le, s->buf, sizeof(le));
-	if (!msg_tx_credit(c, rte_le_to_cpu_32(le[0]), rte_le_to_cpu_32(le[1])))
-		return;
-	s->id = c->ctrl_rx_id++;
-	s->flags = MSG_WANT;
 }
 
 /* ---- ops ---- */
@@ -366,7 +346,7 @@ op_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 		msg_tx_complete(c, s, op);
 	} else {
 		msg_work(c);
-		ctrl_complete(c, s, op);
+		msg_ctrl_complete(c, s, op);
 	}
 }
 

@@ -103,6 +103,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
 	c->ctrl_tx_id = c->ctrl_rx_id = c->first_id;
+	c->ctrl_due = c->drops = 0;
 	c->tx_large = 0;
 	c->tx_bytes = 0;
 	c->pending = 0;

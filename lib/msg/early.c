@@ -53,10 +53,10 @@ take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
 	const bool here = (s->flags & MSG_DATA_IN) != 0;
 
-	if (!msg_fits(c, s->req, len))
-		return;
 	s->len = len;
 	s->flags = (uint16_t)((s->flags & ~(MSG_EARLY | MSG_DATA_IN)) | MSG_ARRIVED);
+	if (unlikely(!msg_fits(c, s->req, len)))
+		msg_drop_early(c, s);
 	c->rx_bind++;
 	c->rx_data++;
 	/* After one without a payload the next one is not expected to have one. */

@@ -6,7 +6,7 @@
  *
  *     offset  size
  *          0     4  "LMSG"
- *          4     1  version, 3
+ *          4     1  version, 4
  *          5     1  0
  *          6     2  credits: messages that may be sent before the first credits come
  *          8     8  number of the connection, 46 bits: goes into tags
@@ -26,7 +26,7 @@
 
 #include "msg_pvt.h"
 
-#define VERSION 3
+#define VERSION 4
 
 static const uint8_t magic[4] = { 'L', 'M', 'S', 'G' };
 

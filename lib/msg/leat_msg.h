@@ -111,7 +111,10 @@ struct leat_msg_conn_conf {
 	 * doc/guide/msg.md for why the default is the safe one.
 	 */
 	bool any_id;
-	/** Longest message taken, bytes; one that announces more ends the connection. 0: leat_dev_info.max_msg */
+	/**
+	 * Longest message taken, bytes; 0: leat_dev_info.max_msg. A sender in leat mode knows it,
+	 * and its own call fails; an announcement of more ends the connection with -EMSGSIZE.
+	 */
 	uint64_t max_size;
 	leat_msg_alloc_fn alloc; /**< for receives without a buffer; NULL: mempool */
 	void *alloc_arg;
@@ -152,12 +155,15 @@ struct leat_msg_req {
 	/**
 	 * out: 0, or why there was no message:
 	 * -ECANCELED cancelled, or the connection was closed here; -ENOTCONN the other side closed;
-	 * -EMSGSIZE a message larger than the receive's size or than max_size, or sent: larger than the device takes;
+	 * -EMSGSIZE of a receive: the message is longer than its size, or than an object of the
+	 * mempool; len tells how long, the message is dropped, and the connection goes on. Of a
+	 * send: longer than the device or the other side's max_size allows, or, where that is told
+	 * (a large message in leat mode), than the receive that it met;
 	 * -ENOBUFS the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer for a
 	 * message that had arrived (it is dropped, and those behind it);
 	 * -EINVAL no buffer, or no mr; -EPROTO the other side broke the protocol; -ECONNRESET, -ETIMEDOUT and
-	 * others as leat_event.status. All but -EMSGSIZE and -EINVAL of a send, and -ECANCELED after a
-	 * cancel, mean that the connection has ended.
+	 * others as leat_event.status. All but -EMSGSIZE, -EINVAL, and -ECANCELED after a cancel,
+	 * mean that the connection has ended.
 	 */
 	int32_t status;
 	uint8_t recv;		   /**< out: 0 it was a send, 1 a receive */
@@ -227,6 +233,7 @@ struct leat_msg_conn_stats {
 	uint64_t control;    /**< control messages sent */
 	uint64_t stalled;    /**< times that a send had to wait for credit or a free place */
 	uint64_t refused;    /**< times that the endpoint had no room for an op */
+	uint64_t dropped;    /**< messages that came and were dropped: -EMSGSIZE, -ETIMEDOUT */
 	uint32_t sends;	     /**< posted and not given back, now */
 	uint32_t queued;     /**< of those: not begun, since they wait for credit or a free place */
 	uint32_t recvs;	     /**< likewise posted, now */

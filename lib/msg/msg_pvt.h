@@ -15,6 +15,8 @@
  *     early.c   plain mode: a payload's receive that does not wait for the length
  *     stats.c   counters
  *     reactor.c a context below a reactor
+ *     ctrl.c    control messages
+ *     drop.c    messages that no request takes
  *     hello.c   what two leat endpoints tell each other when they connect
  *     msg_wire.h  tags, heads and hellos
  *
@@ -99,6 +101,8 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_EARLY 0x100	  /* rx: has a request, and its length has not come; see early.c */
 #define MSG_DATA_IN 0x200 /* ... but its payload has */
 #define MSG_RECALL 0x400  /* ... its request was cancelled, and data is asked back */
+#define MSG_DROP 0x800	  /* it is dropped; see drop.c */
+#define MSG_TOLD 0x1000	  /* rx: ... and the other side knows */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;
@@ -199,6 +203,9 @@ struct leat_msg_conn {
 	/* control messages */
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
+	uint32_t ctrl_rx_next; /* the next one to be looked at */
+	uint32_t ctrl_due;     /* to be sent, bits 1 << enum msg_ctrl_kind */
+	uint32_t drops;	       /* rx: slots with MSG_DROP */
 
 	/* counters; what is now is filled in by leat_msg_conn_stats_get() */
 	struct leat_msg_conn_stats stats;
@@ -497,8 +504,6 @@ void msg_run(struct leat_msg *m);
 /* tx.c */
 /* Begins and posts what it can. */
 void msg_tx_run(struct leat_msg_conn *c);
-/* Tells the other side of credits and grants, if that is due and no message did. */
-void msg_ctrl_run(struct leat_msg_conn *c);
 void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Finishes what is sent. */
 void msg_tx_finish(struct leat_msg_conn *c);
@@ -515,6 +520,46 @@ msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t gra
 	return (int32_t)((c->tx_next + LEAT_MSG_CREDITS_MAX - credit) | (c->tx_next - granted)) >=
 	       0;
 }
+
+/* An op was not taken: for want of room, or since the endpoint is shut down. */
+void msg_post_refused(struct leat_msg_conn *c);
+
+/* ctrl.c */
+/* Tells the other side what is due, and of credits and grants if no message did. */
+void msg_ctrl_run(struct leat_msg_conn *c);
+/* Posts the first receives. */
+void msg_ctrl_start(struct leat_msg_conn *c);
+/* Posts the receives that the endpoint had no room for. */
+void msg_ctrl_recv(struct leat_msg_conn *c);
+void msg_ctrl_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+
+/* drop.c */
+/* Drops the message of a slot; its payload's receive is not posted. The request is given back. */
+void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
+/* Likewise while its early receive is posted, which is too small. */
+void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
+/* The other side sent an empty payload: it has given up. */
+void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
+/* Goes on with those that are dropped. */
+void msg_drop_run(struct leat_msg_conn *c);
+/* The payload of one came, or nothing instead of it. */
+void msg_drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
+/* Over: what was dropped does not come any more. */
+void msg_drop_over(struct leat_msg_conn *c);
+/* Fills in the oldest that the other side does not know of; and it knows now. */
+void msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
+void msg_drop_told(struct leat_msg_conn *c, uint32_t id);
+/*
+ * A message that is sent, and not wanted over there. @return false: it can't be; the connection was
+ * ended
+ */
+bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
+/* Its payload, which is not posted, will be empty; its request is done, with that status. */
+void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
+/* Was a payload longer than its receive, and the connection goes on? */
+bool msg_not_taken(const struct leat_msg_conn *c, int status);
+/* The status of a request with that reason. */
+int msg_reason_status(uint8_t reason);
 
 /* early.c */
 /* The payload's receive of the next message, if nothing of it has come, and a request waits. */
@@ -535,8 +580,8 @@ void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const stru
 /* rx.c */
 /* A payload's receive of that size, for the slot's request. */
 void msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size);
-/* Does a message fit its request? @return false: the connection ends */
-bool msg_fits(struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len);
+/* Does a message fit its request, or the buffer that this would get? */
+bool msg_fits(const struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len);
 /* Posts the first receives. */
 void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);

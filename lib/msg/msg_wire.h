@@ -42,7 +42,7 @@ msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
 /* ---- heads ---- */
 
 /*
- * Leat mode, at the beginning of each send; a control message is the last two. Little-endian.
+ * Leat mode, at the beginning of each send. Little-endian.
  *
  *     | head: len | message | len | message | ...       small ones, as many as waited and fit
  *     | head: len |                                     a large one
@@ -54,9 +54,34 @@ struct msg_head {
 };
 
 #define MSG_HEAD_LEN 16
-#define MSG_CTRL_LEN 8
 #define MSG_NEXT_LEN 8 /* length of a further message in a send */
 static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
+
+/* ---- control messages ---- */
+
+struct msg_ctrl {
+	uint32_t credit, granted; /* as in a head */
+	uint8_t kind;		  /* enum msg_ctrl_kind */
+	uint8_t reason;		  /* enum msg_reason */
+	uint16_t rsvd;		  /* 0 */
+	uint32_t arg;
+};
+
+/* In the order in which they are sent if several are due. */
+enum msg_ctrl_kind {
+	MSG_CTRL_NUMBERS = 0, /* credit and grant, and no more */
+	MSG_CTRL_DROP,	      /* large message arg is not wanted: its payload is to be empty */
+	MSG_CTRL_KINDS,
+};
+
+/* Why a message was dropped. */
+enum msg_reason {
+	MSG_REASON_SIZE = 1, /* longer than the receive that it met */
+	MSG_REASON_TIME,     /* the deadline of the receive passed */
+};
+
+#define MSG_CTRL_LEN 16
+static_assert(sizeof(struct msg_ctrl) == MSG_CTRL_LEN, "as on the wire");
 
 /* What the other side said when connecting; see hello.c. */
 struct msg_hello {

@@ -36,11 +36,7 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 	c->rx_out += k;
 	if (likely(k == n))
 		return k;
-	c->stats.refused++;
-	if (rte_errno == ESHUTDOWN)
-		msg_fail(c, -ESHUTDOWN, "the endpoint is shut down");
-	else
-		msg_wait(c);
+	msg_post_refused(c);
 	return k;
 }
 
@@ -107,19 +103,6 @@ msg_rx_later(struct leat_msg_conn *c)
 		fill(c);
 }
 
-/* The receive of control message id. */
-static void
-post_ctrl(struct leat_msg_conn *c, struct msg_slot *s)
-{
-	struct leat_op *op = &s->op;
-
-	op->peer = c->recv_peer;
-	op->size = MSG_CTRL_LEN;
-	op->tag = msg_tag(MSG_TAG_CTRL, c->rx_base, s->id);
-	op->ignore = 0;
-	s->flags = post(c, &op, 1) == 1 ? MSG_OP_OUT : MSG_WANT;
-}
-
 void
 msg_rx_start(struct leat_msg_conn *c)
 {
@@ -135,10 +118,8 @@ msg_rx_start(struct leat_msg_conn *c)
 			c->idle = &c->rx[i];
 		}
 	}
-	for (i = 0; i < MSG_CTRL && c->mode == LEAT_MSG_LEAT; i++) {
-		c->ctrl_rx[i].id = c->ctrl_rx_id++;
-		post_ctrl(c, &c->ctrl_rx[i]);
-	}
+	if (c->mode == LEAT_MSG_LEAT)
+		msg_ctrl_start(c);
 	fill(c);
 	c->rx_told = c->first_id + c->rx_window;
 }
@@ -170,23 +151,12 @@ buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 }
 
 bool
-msg_fits(struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len)
+msg_fits(const struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len)
 {
-	if (unlikely(len > req->size)) {
-		msg_fail(c, -EMSGSIZE, "message %#x has %" PRIu64 " B, the receive takes %" PRIu64,
-			 c->rx_bind, len, req->size);
+	if (unlikely(len > req->size))
 		return false;
-	}
-	if (unlikely(len > 0 && req->buf == NULL && c->alloc == NULL &&
-		     (c->mempool == NULL || len > c->mempool->elt_size))) {
-		msg_fail(c, -EMSGSIZE,
-			 "message %#x has %" PRIu64
-			 " B, the receive has no buffer, and an object of the "
-			 "mempool %u B",
-			 c->rx_bind, len, c->mempool == NULL ? 0 : c->mempool->elt_size);
-		return false;
-	}
-	return true;
+	return req->buf != NULL || len == 0 || c->alloc != NULL || c->mempool == NULL ||
+	       len <= c->mempool->elt_size;
 }
 
 /* A request has its message. It goes back when those before it do. */
@@ -212,6 +182,15 @@ msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size)
 					   : MSG_PLAIN_DATA | s->id;
 }
 
+/* The receive could never get a buffer: it goes back, and the message waits for the next one. */
+static bool
+no_buffer(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	msg_list_begun(&c->recvq, req);
+	msg_req_finish(req, -EINVAL, 0);
+	return true;
+}
+
 /* The oldest message that has no request gets one. @return false: there is none of either */
 static inline bool
 bind(struct leat_msg_conn *c)
@@ -219,22 +198,33 @@ bind(struct leat_msg_conn *c)
 	struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
 	struct leat_msg_req *req;
 	const uint64_t len = s->len;
+	bool fits;
 
 	if (c->rx_bind - c->rx_done > c->mask ||
 	    (s->flags & (MSG_ARRIVED | MSG_EARLY)) != MSG_ARRIVED)
 		return false;
 	req = msg_list_begin(&c->recvq);
-	if (req == NULL || !msg_fits(c, req, len))
+	if (req == NULL)
 		return false;
-	if (unlikely(len > 0 && req->buf == NULL) && !buffer_get(c, req, len)) {
-		c->no_buffer = true;
-		msg_wait(c);
-		return false;
+	fits = msg_fits(c, req, len);
+	if (unlikely(len > 0 && req->buf == NULL && fits)) {
+		if (c->alloc == NULL && c->mempool == NULL)
+			return no_buffer(c, req);
+		if (!buffer_get(c, req, len)) {
+			c->no_buffer = true;
+			msg_wait(c);
+			return false;
+		}
 	}
 	msg_list_begun(&c->recvq, req);
 	if ((s->flags & MSG_EAGER) != 0) {
-		msg_copy(req->buf, s->buf + s->off, len);
-		received(c, req, len);
+		if (likely(fits)) {
+			msg_copy(req->buf, s->buf + s->off, len);
+			received(c, req, len);
+		} else {
+			c->stats.dropped++;
+			msg_req_finish(req, -EMSGSIZE, len);
+		}
 		if (msg_eager_next(s))
 			return true;
 		s->flags |= MSG_DONE;
@@ -246,7 +236,9 @@ bind(struct leat_msg_conn *c)
 	if ((s->flags & MSG_EAGER) != 0)
 		return true;
 	s->req = req;
-	if (len == 0) {
+	if (unlikely(!fits)) {
+		msg_drop(c, s, MSG_REASON_SIZE);
+	} else if (len == 0) {
 		s->flags |= MSG_DONE;
 	} else {
 		msg_data_recv(c, s, len);
@@ -263,13 +255,32 @@ post_data(struct leat_msg_conn *c)
 		struct msg_slot *s = msg_rx_slot(c, c->rx_data);
 		struct leat_op *op = &s->data;
 
-		if ((s->flags & MSG_WANT) != 0) {
+		if (unlikely((s->flags & MSG_DROP) != 0)) {
+			if ((s->flags & (MSG_WANT | MSG_TOLD)) != MSG_TOLD)
+				return;
+		} else if ((s->flags & MSG_WANT) != 0) {
 			if (post(c, &op, 1) == 0)
 				return;
 			s->flags = (uint16_t)((s->flags & ~MSG_WANT) | MSG_DATA_OUT);
 			c->grant = true;
 		}
 		c->rx_data++;
+	}
+}
+
+/* Behind a message that is dropped, and may never come, the others are done nevertheless. */
+static void
+finish_behind(struct leat_msg_conn *c)
+{
+	uint32_t id;
+
+	for (id = c->rx_done; id != c->rx_data; id++) {
+		struct msg_slot *s = msg_rx_slot(c, id);
+
+		if ((s->flags & (MSG_DONE | MSG_EAGER)) != MSG_DONE || s->req == NULL)
+			continue;
+		received(c, s->req, s->len);
+		s->req = NULL;
 	}
 }
 
@@ -281,12 +292,16 @@ finish(struct leat_msg_conn *c)
 
 		if ((s->flags & MSG_DONE) == 0)
 			break;
-		if ((s->flags & MSG_EAGER) == 0)
+		if ((s->flags & MSG_EAGER) == 0 && s->req != NULL)
 			received(c, s->req, s->len);
+		if (unlikely((s->flags & MSG_DROP) != 0))
+			c->drops--;
 		/* With any_id its op may be out, for another message. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}
+	if (unlikely(c->drops > 0))
+		finish_behind(c);
 	msg_list_give(c->m, &c->recvq);
 }
 
@@ -299,6 +314,8 @@ msg_rx_run(struct leat_msg_conn *c)
 		;
 	if (c->state != MSG_OPEN)
 		return;
+	if (unlikely(c->drops > 0))
+		msg_drop_run(c);
 	post_data(c);
 	finish(c);
 	if (c->mode == LEAT_MSG_LEAT && c->rx_bind == c->rx_done && c->rx_arrived == 0 &&
@@ -310,12 +327,8 @@ msg_rx_run(struct leat_msg_conn *c)
 		fill(c);
 	else if (free >= c->batch || c->early)
 		msg_later(c);
-	if (((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) != 0 && c->state == MSG_OPEN) {
-		if ((c->ctrl_rx[0].flags & MSG_WANT) != 0)
-			post_ctrl(c, &c->ctrl_rx[0]);
-		if ((c->ctrl_rx[1].flags & MSG_WANT) != 0)
-			post_ctrl(c, &c->ctrl_rx[1]);
-	}
+	if (((c->ctrl_rx[0].flags | c->ctrl_rx[1].flags) & MSG_WANT) != 0)
+		msg_ctrl_recv(c);
 }
 
 /* Messages that have arrived are for no receive any more. */
@@ -325,12 +338,12 @@ drop_arrived(struct leat_msg_conn *c)
 	c->rx_arrived = 0;
 }
 
-/* The oldest receive can't have the oldest message, and comes back with the reason. */
+/* There is no buffer for the oldest message: its receive comes back, and those behind it too. */
 static void
-refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req, int status)
+refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
 	msg_list_begun(&c->recvq, req);
-	msg_req_finish(req, status, 0);
+	msg_req_finish(req, -ENOBUFS, 0);
 	msg_list_give(c->m, &c->recvq);
 	drop_arrived(c);
 }
@@ -363,10 +376,6 @@ over_bind(struct leat_msg_conn *c)
 
 		if ((s->flags & MSG_ARRIVED) == 0 || ((s->flags & MSG_EAGER) == 0 && s->len > 0))
 			break;
-		if (s->len > req->size) {
-			refuse_arrived(c, req, -EMSGSIZE);
-			break;
-		}
 		c->no_buffer = false;
 		if (bind(c)) {
 			c->buffer_deadline = 0;
@@ -376,7 +385,7 @@ over_bind(struct leat_msg_conn *c)
 		}
 		if (c->no_buffer && wait_buffer(c))
 			return false;
-		refuse_arrived(c, req, c->no_buffer ? -ENOBUFS : -EMSGSIZE);
+		refuse_arrived(c, req);
 	}
 	return true;
 }
@@ -386,6 +395,8 @@ msg_rx_over(struct leat_msg_conn *c, int status)
 {
 	struct leat_msg_req *req;
 
+	if (unlikely(c->drops > 0))
+		msg_drop_over(c);
 	finish(c);
 	if (!c->closing && !over_bind(c))
 		return;
@@ -396,7 +407,7 @@ msg_rx_over(struct leat_msg_conn *c, int status)
 	for (req = c->recvq.head; req != NULL; req = req->next) {
 		if (req->state == MSG_REQ_CANCELLED)
 			continue;
-		if (req->state == MSG_REQ_FINISHED) {
+		if (req->state == MSG_REQ_FINISHED && req->status == 0) {
 			c->stats.received--;
 			c->stats.recv_bytes -= req->len;
 		}

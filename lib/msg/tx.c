@@ -136,9 +136,8 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->flags = MSG_WANT;
 }
 
-/* An op was not taken. */
-static __rte_noinline void
-refused(struct leat_msg_conn *c)
+void __rte_noinline
+msg_post_refused(struct leat_msg_conn *c)
 {
 	c->stats.refused++;
 	if (rte_errno == ESHUTDOWN)
@@ -164,7 +163,7 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 	c->tx_out += k;
 	if (likely(k == n))
 		return true;
-	refused(c);
+	msg_post_refused(c);
 	return false;
 }
 
@@ -237,6 +236,12 @@ finish(struct leat_msg_conn *c, struct msg_slot *s)
 	struct leat_msg_req *req = s->req;
 	uint16_t n = s->count;
 
+	if (unlikely((s->flags & MSG_DROP) != 0)) {
+		if (req != NULL)
+			msg_req_finish(req, -EMSGSIZE, 0);
+		s->req = NULL;
+		return;
+	}
 	c->stats.sent += n;
 	for (; n > 0; req = req->next) {
 		if (unlikely(req->state != MSG_REQ_STARTED))
@@ -435,7 +440,9 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 	s->flags &= (uint16_t)(op == &s->op ? ~MSG_OP_OUT : ~MSG_DATA_OUT);
 	if (op == &s->data && c->mode == LEAT_MSG_LEAT)
 		c->tx_bytes -= op->size;
-	if (unlikely(op->status != 0)) {
+	if (unlikely(op->status != 0 && op == &s->data && msg_not_taken(c, op->status))) {
+		s->flags |= MSG_DROP;
+	} else if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
 	} else if (!c->draining && c->state == MSG_OPEN) {
@@ -469,29 +476,4 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 			msg_work(c);
 	}
 	return true;
-}
-
-void
-msg_ctrl_run(struct leat_msg_conn *c)
-{
-	struct msg_slot *s = c->ctrl_tx;
-	struct leat_op *op = &s->op;
-	uint32_t le[2];
-
-	if (c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || (s->flags & MSG_OP_OUT) != 0)
-		return;
-	if (!c->grant && c->rx_post - c->rx_told < msg_rx_window(c) / 2)
-		return;
-	le[0] = rte_cpu_to_le_32(c->rx_post);
-	le[1] = rte_cpu_to_le_32(c->rx_data);
-	memcpy(s->buf, le, sizeof(le));
-	op->peer = c->peer;
-	op->size = MSG_CTRL_LEN;
-	op->tag = msg_tag(MSG_TAG_CTRL, c->tx_base, c->ctrl_tx_id);
-	if (!post(c, &op, 1))
-		return;
-	c->ctrl_tx_id++;
-	c->rx_told = c->rx_post;
-	c->grant = false;
-	c->stats.control++;
 }

@@ -44,7 +44,7 @@ test_eager_bytes(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	/* A control message: credit to id 3, which is one more. */
-	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
+	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	mm_drive(&mm);
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 2), m1, sizeof(m1));
 	mm_drive(&mm);
@@ -122,7 +122,7 @@ test_together_bytes(void **state)
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), m1, sizeof(m1));
 	/* One of those that wait is cancelled, and the others go without it. */
 	assert_int_equal(leat_msg_cancel(&tx2[1]), 0);
-	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0", 8);
+	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 7);
 	for (i = 0; i < 3; i++) {
@@ -241,7 +241,7 @@ test_large_bytes(void **state)
 	assert_int_equal(mm.nb_back, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	assert_int_equal(leat_msg_cancel(&tx[0]), -EOPNOTSUPP);
-	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\2\0\0\0\1\0\0\0", 8);
+	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\2\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
 	mm_drive(&mm);
 	assert_ptr_equal(mm_posted(0, LEAT_OP_TSEND, MM_TAG(2, MM_THERE, 0))->buf, data);
 	mm_sent(&mm, 0, MM_TAG(2, MM_THERE, 0), data, sizeof(data));
@@ -255,7 +255,7 @@ static void
 test_recv_bytes(void **state)
 {
 	/* control: credit to id 6, granted to 3; later credit to 7 */
-	static const uint8_t ctrl0[] = { 6, 0, 0, 0, 3, 0, 0, 0 };
+	static const uint8_t ctrl0[16] = { 6, 0, 0, 0, 3 };
 	struct leat_msg_req rx[3];
 	struct leat_msg_conn *c;
 	char small[2][8], big[100];

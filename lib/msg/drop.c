@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages that are dropped, while their connection goes on: longer than the receive that they met,
+ * or one of the two requests has given up.
+ *
+ * Of small ones the bytes are here, and are skipped. Of a large one the payload may be on its way,
+ * or never come, and in neither case may it find no receive. So there is one of 0 bytes for it,
+ * which a device completes with -EMSGSIZE, and goes on. In leat mode the sender is told as well,
+ * and sends a payload of 0 bytes, unless the real one had left already:
+ *
+ *     receiver                                       sender
+ *     | <------------------ head: length, id 8 ---- |
+ *     | receive of 0 B for payload 8                |
+ *     | ---- control: drop 8; granted 9 ----------> | its request is done: -EMSGSIZE
+ *     | <---------------------- payload 8, 0 B ---- |
+ *
+ * A sender that gives up does the same unasked. Messages behind it go on meanwhile; only its slot,
+ * and so a credit, is in use until its payload came.
+ */
+
+#include <errno.h>
+
+#include "msg_pvt.h"
+
+int
+msg_reason_status(uint8_t reason)
+{
+	return reason == MSG_REASON_SIZE ? -EMSGSIZE : -ETIMEDOUT;
+}
+
+/* ---- receiving ---- */
+
+/* Nothing of it is for a request any more. */
+static void
+mark(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
+{
+	s->flags |= MSG_DROP;
+	s->off = reason;
+	c->drops++;
+	c->stats.dropped++;
+	if (c->mode == LEAT_MSG_PLAIN)
+		s->flags |= MSG_TOLD; /* the format has no word for it */
+}
+
+static void
+give(struct msg_slot *s)
+{
+	if (s->req == NULL)
+		return;
+	msg_req_finish(s->req, msg_reason_status((uint8_t)s->off), s->len);
+	s->req = NULL;
+}
+
+void
+msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
+{
+	mark(c, s, reason);
+	give(s);
+	s->data.peer = c->recv_peer;
+	s->data.buf = NULL;
+	s->data.mr = NULL;
+	s->data.size = 0;
+	s->data.ignore = 0;
+	s->data.tag = c->mode == LEAT_MSG_LEAT ? msg_tag(MSG_TAG_DATA, c->rx_base, s->id)
+					       : MSG_PLAIN_DATA | s->id;
+	s->flags |= MSG_WANT;
+	msg_work(c);
+}
+
+void
+msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s)
+{
+	/* Its receive is posted, and as large as the request: what comes is cut off behind it. */
+	mark(c, s, MSG_REASON_SIZE);
+}
+
+void
+msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s)
+{
+	mark(c, s, MSG_REASON_TIME);
+	give(s);
+	s->flags |= MSG_TOLD | MSG_DONE;
+	msg_work(c);
+}
+
+void
+msg_drop_run(struct leat_msg_conn *c)
+{
+	uint32_t id;
+
+	for (id = c->rx_done; id != c->rx_bind; id++) {
+		struct msg_slot *s = msg_rx_slot(c, id);
+		struct leat_op *op = &s->data;
+
+		if ((s->flags & MSG_DROP) == 0)
+			continue;
+		if ((s->flags & MSG_WANT) != 0) {
+			if (unlikely(leat_ep_post(c->ep, &op, 1) == 0)) {
+				msg_post_refused(c);
+				return;
+			}
+			c->rx_out++;
+			s->flags = (uint16_t)((s->flags & ~MSG_WANT) | MSG_DATA_OUT);
+		}
+		if ((s->flags & MSG_TOLD) == 0)
+			c->ctrl_due |= 1u << MSG_CTRL_DROP;
+	}
+}
+
+void
+msg_drop_over(struct leat_msg_conn *c)
+{
+	uint32_t id;
+
+	for (id = c->rx_done; id != c->rx_bind; id++) {
+		struct msg_slot *s = msg_rx_slot(c, id);
+
+		if ((s->flags & MSG_DROP) == 0)
+			continue;
+		give(s);
+		s->flags |= MSG_DONE;
+	}
+	while (c->rx_data != c->rx_bind && (msg_rx_slot(c, c->rx_data)->flags & MSG_DONE) != 0)
+		c->rx_data++;
+}
+
+void
+msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
+{
+	uint32_t id;
+
+	for (id = c->rx_done; id != c->rx_bind; id++) {
+		const struct msg_slot *s = msg_rx_slot(c, id);
+
+		if ((s->flags & (MSG_DROP | MSG_TOLD | MSG_WANT)) != MSG_DROP)
+			continue;
+		ctrl->reason = (uint8_t)s->off;
+		ctrl->arg = rte_cpu_to_le_32(id);
+		return;
+	}
+	/* It came, or the real payload did, before there was room to say so. */
+	ctrl->kind = MSG_CTRL_NUMBERS;
+}
+
+void
+msg_drop_told(struct leat_msg_conn *c, uint32_t id)
+{
+	msg_rx_slot(c, id)->flags |= MSG_TOLD;
+	msg_work(c);
+}
+
+void
+msg_drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	if (unlikely(op->status == 0 && (op->len != 0 || c->mode == LEAT_MSG_PLAIN))) {
+		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %" PRIu64 " B came",
+			 s->id, s->len, op->len);
+		return;
+	}
+	if (unlikely(op->status != 0 && op->status != -EMSGSIZE)) {
+		msg_op_failed(c, op);
+		return;
+	}
+	give(s);
+	s->flags |= MSG_DONE | MSG_TOLD;
+	msg_work(c);
+}
+
+/* ---- sending ---- */
+
+void
+msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status)
+{
+	msg_req_finish(s->req, status, 0);
+	s->req = NULL;
+	s->count = 0;
+	s->data.buf = NULL;
+	s->data.mr = NULL;
+	s->data.size = 0;
+	s->flags |= MSG_DROP;
+	msg_work(c);
+}
+
+bool
+msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
+{
+	struct msg_slot *s = msg_tx_slot(c, id);
+
+	/* Its payload was sent before this was said. */
+	if ((int32_t)(id - c->tx_done) < 0 && (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0)
+		return true;
+	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done || (s->flags & MSG_EAGER) != 0 ||
+		     reason < MSG_REASON_SIZE || reason > MSG_REASON_TIME)) {
+		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u, the next one is %#x",
+			 id, reason, c->tx_next);
+		return false;
+	}
+	if ((s->flags & (MSG_WANT | MSG_DROP)) == MSG_WANT)
+		msg_tx_give_up(c, s, msg_reason_status(reason));
+	return true;
+}
+
+bool
+msg_not_taken(const struct leat_msg_conn *c, int status)
+{
+	/* Some devices tell a sender, some don't. */
+	return (status == -EMSGSIZE || status == -EREMOTEIO) && c->state == MSG_OPEN &&
+	       leat_ep_peer_state(c->ep, c->peer) == LEAT_PEER_UP;
+}
