@@ -225,6 +225,12 @@ LEAT_API int leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message
  */
 LEAT_API void leat_reactor_wake(struct leat_reactor *r);
 
+/**
+ * May the calling thread make the calls that are for the reactor's thread? It may while no thread
+ * runs the reactor, and when it is the one that does. Any thread.
+ */
+LEAT_API bool leat_reactor_owned(const struct leat_reactor *r);
+
 /** Read the counters. Any thread; each value is a recent one. */
 LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);

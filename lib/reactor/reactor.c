@@ -68,12 +68,18 @@ reactor_runs_here(const struct leat_reactor *r)
 	       RLX_LOAD(r->owner) == &self;
 }
 
-int
-reactor_owned(const struct leat_reactor *r, const char *what)
+bool
+leat_reactor_owned(const struct leat_reactor *r)
 {
 	uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
 
-	if (state == LEAT_REACTOR_READY || state == LEAT_REACTOR_STOPPED || reactor_runs_here(r))
+	return state == LEAT_REACTOR_READY || state == LEAT_REACTOR_STOPPED || reactor_runs_here(r);
+}
+
+int
+reactor_owned(const struct leat_reactor *r, const char *what)
+{
+	if (leat_reactor_owned(r))
 		return 0;
 	return leat_err(EPERM, "%s: %s runs on another thread; do it there (leat_reactor_call)",
 			what, r->name);

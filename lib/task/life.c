@@ -9,7 +9,7 @@
 
 #include <leat_error.h>
 
-#include "task_pvt.h"
+#include "debug.h"
 
 /* What could break a log line or JSON becomes '_'. The watchdog may be reading. */
 static void
@@ -62,9 +62,12 @@ task_release(struct leat_tasks *ts, struct leat_task *t)
 {
 	ts->nb_done -= t->state == LEAT_TASK_DONE;
 	RLX_STORE(t->state, LEAT_TASK_FREE);
+	RLX_STORE(ts->nb_tasks, ts->nb_tasks - 1);
+	t = task_debug_rest(ts, t);
+	if (t == NULL)
+		return;
 	t->next = ts->free;
 	ts->free = t;
-	RLX_STORE(ts->nb_tasks, ts->nb_tasks - 1);
 }
 
 void *
@@ -75,6 +78,7 @@ task_main(void *arg)
 
 	task_tools_enter(&t->tools);
 	t->ret = t->fn(t->arg);
+	task_debug_end(t);
 	if (t->detached) {
 		task_release(ts, t);
 	} else {
@@ -103,12 +107,14 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 			 name != NULL ? name : "a task");
 		return refuse(ts, EINVAL);
 	}
+	task_debug_thread(ts, "spawn", TASK_PLACE());
 	t = ts->free;
 	if (likely(t != NULL))
 		ts->free = t->next;
-	else if ((t = new_block(ts)) == NULL)
+	else if ((t = task_debug_rest_end(ts)) == NULL && (t = new_block(ts)) == NULL)
 		return NULL;
 
+	task_debug_joined(t, NULL);
 	t->wait = NULL;
 	t->cancel = ts->stopping ? TASK_CANCELLED : 0;
 	t->masked = 0;
@@ -136,6 +142,7 @@ leat_task_detach(struct leat_task *task)
 	/* Without leat_err(): why there is none is still to be told. */
 	if (unlikely(task == NULL))
 		return -EINVAL;
+	task_debug_thread(task->ts, "detach", TASK_PLACE());
 	if (task->joiner != NULL)
 		return leat_err(EBUSY, "detach %s: task %s waits for its end", leat_task_name(task),
 				leat_task_name(task->joiner->task));
@@ -190,8 +197,10 @@ static const struct task_wait_type join_type = {
 };
 
 static int
-join_refused(const struct leat_task *task)
+join_refused(const struct leat_task *task, const void *place)
 {
+	if (task->state == LEAT_TASK_FREE)
+		task_debug_joined_twice(task, place);
 	if (task == task_self())
 		return leat_err(EDEADLK, "join: task %s waits for its own end",
 				leat_task_name(task));
@@ -209,9 +218,10 @@ leat_task_join(struct leat_task *task, int *ret)
 
 	if (unlikely(task == NULL))
 		return -EINVAL;
+	task_debug_thread(task->ts, "join", TASK_PLACE());
 	if (unlikely(task == task_self() || task->joiner != NULL || task->detached ||
 		     task->state == LEAT_TASK_FREE))
-		return join_refused(task);
+		return join_refused(task, TASK_PLACE());
 	if (task->state != LEAT_TASK_DONE) {
 		err = task_may_wait("join");
 		if (unlikely(err < 0))
@@ -230,6 +240,7 @@ leat_task_join(struct leat_task *task, int *ret)
 	}
 	if (ret != NULL)
 		*ret = task->ret;
+	task_debug_joined(task, TASK_PLACE());
 	task_release(task->ts, task);
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <leat_error.h>
 
 #include "leat_resource.h"
-#include "task_pvt.h"
+#include "debug.h"
 
 /* Lies in leat_resource_run(), so that a public operation has nothing private in it. */
 struct resource_wait {
@@ -83,6 +83,7 @@ leat_resource_end(struct leat_resource_op *op, int result)
 
 	if (unlikely(rw == NULL))
 		return -EALREADY;
+	task_debug_thread(rw->w.task->ts, op->resource->name, TASK_PLACE());
 	op->wait = NULL;
 	(void)task_wake(&rw->w, rw->promised ? -ECANCELED : result);
 	return 0;

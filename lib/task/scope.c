@@ -19,11 +19,13 @@
 
 #include <leat_error.h>
 
+#include "debug.h"
 #include "scope_pvt.h"
 
 void
 leat_scope_init(struct leat_scope *s)
 {
+	task_debug_scope_init(s, TASK_PLACE());
 	s->parent = task_self();
 	s->first = NULL;
 	s->last = &s->first;
@@ -135,6 +137,7 @@ leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void 
 	t->branch_fn = fn;
 	t->branch_ret = ret;
 	branch_link(s, t);
+	task_debug_hold(s->parent, TASK_DEBUG_SCOPE, s, NULL, TASK_PLACE());
 	if (unlikely(s->flags != 0)) {
 		if ((s->flags & SCOPE_CANCELLED) != 0)
 			t->cancel |= TASK_CANCELLED;
@@ -193,6 +196,7 @@ leat_scope_wait(struct leat_scope *s)
 	} else if (s->flags != 0) {
 		ret = scope_result_idle(s);
 	}
+	(void)task_debug_drop(s->parent, s);
 	s->flags |= SCOPE_ENDED;
 	return ret;
 }

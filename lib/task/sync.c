@@ -13,6 +13,9 @@ int
 task_waiters_wait(struct leat_task_waiters *l, struct task_waiter *e,
 		  const struct task_wait_type *type, const char *name)
 {
+	/* Tasks of two reactors would be in one list. */
+	if (l->head != NULL)
+		task_debug_thread(l->head->w.task->ts, type->name, TASK_PLACE());
 	task_wait_init(&e->w, type);
 	e->list = l;
 	e->name = name;
@@ -72,16 +75,21 @@ leat_task_mutex_init(struct leat_task_mutex *m, const char *name)
 }
 
 /* unlock() makes the task that waits the owner. */
-static int
-mutex_take(struct leat_task_mutex *m, const struct task_wait_type *type)
+static inline int
+mutex_take(struct leat_task_mutex *m, const struct task_wait_type *type, const void *place)
 {
 	struct task_waiter e;
+	int ret = 0;
 
 	if (m->owner == NULL) {
 		m->owner = task_self();
-		return 0;
+	} else {
+		task_debug_thread(m->owner->ts, "lock of a mutex", place);
+		ret = task_waiters_wait(&m->waiters, &e, type, m->name);
 	}
-	return task_waiters_wait(&m->waiters, &e, type, m->name);
+	if (ret == 0)
+		task_debug_hold(task_self(), TASK_DEBUG_MUTEX, m, m->name, place);
+	return ret;
 }
 
 int
@@ -94,7 +102,7 @@ leat_task_mutex_lock(struct leat_task_mutex *m)
 	if (unlikely(m->owner == task_self()))
 		return leat_err(EDEADLK, "mutex %s: task %s has it already", m->name,
 				leat_task_name(m->owner));
-	return mutex_take(m, &mutex_type);
+	return mutex_take(m, &mutex_type, TASK_PLACE());
 }
 
 int
@@ -105,6 +113,7 @@ leat_task_mutex_trylock(struct leat_task_mutex *m)
 	if (m->owner != NULL)
 		return -EBUSY;
 	m->owner = task_self();
+	task_debug_hold(m->owner, TASK_DEBUG_MUTEX, m, m->name, TASK_PLACE());
 	return 0;
 }
 
@@ -115,6 +124,7 @@ leat_task_mutex_unlock(struct leat_task_mutex *m)
 
 	if (unlikely(m->owner == NULL || m->owner != task_self()))
 		return leat_err(EPERM, "unlock mutex %s: the caller does not have it", m->name);
+	(void)task_debug_drop(m->owner, m);
 	e = task_waiters_take(&m->waiters);
 	m->owner = e != NULL ? e->w.task : NULL;
 	if (e != NULL)
@@ -142,7 +152,7 @@ leat_task_cond_wait(struct leat_task_cond *c, struct leat_task_mutex *m)
 	if (unlikely(ret < 0))
 		return ret;
 	ret = task_waiters_wait(&c->waiters, &e, &cond_type, c->name);
-	(void)mutex_take(m, &mutex_again_type);
+	(void)mutex_take(m, &mutex_again_type, TASK_PLACE());
 	return ret;
 }
 

@@ -34,6 +34,7 @@
 
 struct leat_scope;
 struct task_call;
+struct task_held;
 struct task_wait;
 
 /* A kind of wait. */
@@ -101,7 +102,9 @@ struct leat_task {
 
 	/* line 3 */
 	struct task_tools tools;
-	void *stack_top; /* where its first frame goes */
+	void *stack_top;	/* where its first frame goes */
+	struct task_held *held; /* debug builds: see debug.h */
+	const void *joined_at;	/* the same */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(sizeof(struct leat_task) <= 256, "size of a task's control block");
@@ -113,6 +116,9 @@ struct task_list {
 	struct leat_task *head;
 	struct leat_task **tail;
 };
+
+/* Debug builds: so many blocks rest, so that a task that is joined twice is none yet. */
+#define TASK_DEBUG_REST 16
 
 /* The tasks of a reactor. */
 struct leat_tasks {
@@ -160,6 +166,10 @@ struct leat_tasks {
 
 	struct task_call *calls; /* to be used again; the owner's */
 
+	/* debug builds: see debug.h */
+	struct leat_task *resting[TASK_DEBUG_REST];
+	uint32_t nb_rested; /* ever */
+
 	/* written by other threads */
 	struct task_call *inbox __attribute__((aligned(LEAT_CACHE_LINE))); /* answers */
 	uint32_t answering; /* threads that are in the middle of one */
@@ -169,6 +179,9 @@ static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line 
 
 /* A task without a name, where its function has none that could be told either. */
 #define TASK_UNNAMED "task"
+
+/* Asked for by errors and people only: the compiler moves what calls it out of the way. */
+const char *leat_task_name(const struct leat_task *task) __rte_cold;
 
 /* leat_tasks.readied of no tasks. */
 #define TASK_READIED_START LEAT_CURSOR_START
@@ -226,6 +239,9 @@ task_self(void)
 
 int task_may_wait_slow(const char *what);
 
+/* debug.c: functions of frames below this one have returned. */
+void task_debug_frame(struct leat_task *t, const void *frame);
+
 /*
  * May the calling task begin to wait? Called first by everything that waits, before it starts
  * anything.
@@ -238,6 +254,10 @@ task_may_wait(const char *what)
 {
 	const struct leat_task *t = task_self();
 
+#ifdef LEAT_TASK_DEBUG
+	if (unlikely(t != NULL && t->held != NULL))
+		task_debug_frame(task_self(), __builtin_frame_address(0));
+#endif
 	if (likely(t != NULL && t->cancel == 0 && t->deadline == LEAT_TASK_NO_DEADLINE))
 		return 0;
 	return task_may_wait_slow(what);

@@ -218,8 +218,9 @@ leat_tasks_guard(const struct leat_tasks *ts)
 void
 leat_tasks_trim(struct leat_tasks *ts)
 {
-	const struct leat_task *t;
+	uint32_t i;
 
-	for (t = ts != NULL ? ts->free : NULL; t != NULL; t = t->next)
-		task_stack_trim(&ts->stacks, t->index);
+	for (i = 0; ts != NULL && i < ts->nb_stacks; i++)
+		if (ts->blocks[i].state == LEAT_TASK_FREE)
+			task_stack_trim(&ts->stacks, i);
 }

@@ -6,7 +6,7 @@
 /* Tasks that wait for the same thing, in the order in which they came. */
 
 #include "leat_task_sync.h"
-#include "task_pvt.h"
+#include "debug.h"
 
 /* On the stack of the task that waits. */
 struct task_waiter {
@@ -41,8 +41,10 @@ task_waiters_take(struct leat_task_waiters *l)
 {
 	struct task_waiter *e = l->head;
 
-	if (e != NULL)
+	if (e != NULL) {
+		task_debug_thread(e->w.task->ts, e->w.type->name, TASK_PLACE());
 		task_waiters_remove(e);
+	}
 	return e;
 }
 

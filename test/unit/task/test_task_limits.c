@@ -11,6 +11,7 @@
 #include <rte_log.h>
 
 #include "task_pvt.h"
+#include "log_test.h"
 #include "task_test.h"
 
 #if defined(TASK_ASAN) || defined(TASK_TSAN)
@@ -364,33 +365,6 @@ test_trim(void **state)
 	assert_in_range(info.stack_peak, 4096, 8192);
 	assert_int_equal(task_test_join(&t, d), 0);
 	task_test_end(&t);
-}
-
-/* What was logged. */
-static char *logged;
-static size_t logged_len;
-static FILE *log_file;
-
-static void
-log_begin(void)
-{
-	log_file = open_memstream(&logged, &logged_len);
-	assert_non_null(log_file);
-	assert_int_equal(rte_openlog_stream(log_file), 0);
-}
-
-static void
-log_end(void)
-{
-	assert_int_equal(rte_openlog_stream(NULL), 0);
-	assert_int_equal(fclose(log_file), 0);
-}
-
-static void
-log_free(void)
-{
-	free(logged);
-	logged = NULL;
 }
 
 /* The watchdog looks while a task runs; its clock is what the test says. */
