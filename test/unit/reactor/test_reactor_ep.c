@@ -280,6 +280,91 @@ test_ep_already_shut(void **state)
 	assert_int_equal(leat_reactor_destroy(a.r), 0);
 }
 
+static struct {
+	unsigned int calls, left, released;
+	uint64_t until;
+} drained;
+
+/* The endpoint works while it is asked. */
+static int
+on_drain(void *arg, uint64_t until)
+{
+	const struct app *a = arg;
+
+	assert_int_equal(a->shutdowns, 0);
+	drained.calls++;
+	drained.until = until;
+	return drained.left > 0 && --drained.left > 0;
+}
+
+static void
+on_release(void *arg)
+{
+	const struct app *a = arg;
+
+	assert_non_null(a->ep);
+	drained.released++;
+}
+
+static void
+drain_init(struct app *a, unsigned int left)
+{
+	memset(&drained, 0, sizeof(drained));
+	drained.left = left;
+	app_init(a);
+	assert_int_equal(leat_poller_drain_set(a->p, on_drain), 0);
+	assert_int_equal(leat_poller_release_set(a->p, on_release), 0);
+	post_recvs(a, 1);
+}
+
+static void
+test_ep_drain(void **state)
+{
+	struct test_poller t = { .ret = 0 };
+	uint64_t begin;
+	struct app a;
+
+	(void)state;
+	/* It ends by itself. */
+	drain_init(&a, 10);
+	leat_reactor_stop(a.r, 1000000);
+	assert_int_equal(test_turns_until_stopped(a.r), -ESHUTDOWN);
+	assert_int_equal(drained.calls, 10);
+	assert_int_equal(a.shutdowns, 1);
+	assert_int_equal(drained.released, 0);
+	app_end(&a);
+	assert_int_equal(drained.released, 1);
+
+	/* It does not: shut down after three quarters of the time, in which all comes to rest. */
+	drain_init(&a, UINT_MAX);
+	begin = test_clock;
+	leat_reactor_stop(a.r, 1000);
+	assert_int_equal(test_turns_until_stopped(a.r), -ESHUTDOWN);
+	assert_in_range(drained.until, begin + 740 * US, begin + 800 * US);
+	assert_in_range(test_clock, begin + 750 * US, begin + 1 * MS + 50 * US);
+	app_end(&a);
+
+	/* No time, and no deadline. */
+	drain_init(&a, UINT_MAX);
+	leat_reactor_stop(a.r, 0);
+	(void)test_turns_until_stopped(a.r);
+	assert_int_equal(drained.calls, 1);
+	app_end(&a);
+	drain_init(&a, 20);
+	leat_reactor_stop(a.r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	assert_int_equal(test_turns_until_stopped(a.r), -ESHUTDOWN);
+	assert_int_equal(drained.calls, 20);
+	assert_int_equal(drained.until, UINT64_MAX);
+
+	/* For endpoints only; what is removed is not told. */
+	test_poller_add(a.r, &t, "other", 0);
+	assert_int_equal(leat_poller_drain_set(t.p, on_drain), -EINVAL);
+	assert_int_equal(leat_poller_remove(a.p), 0);
+	assert_int_equal(leat_reactor_events_us(a.r), 1000);
+	app_end(&a);
+	assert_int_equal(drained.released, 0);
+}
+
 static int
 group_setup(void **state)
 {
@@ -316,6 +401,7 @@ main(void)
 		CASE(test_ep_stop_aborts),
 		CASE(test_ep_stop_stuck),
 		CASE(test_ep_already_shut),
+		CASE(test_ep_drain),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
