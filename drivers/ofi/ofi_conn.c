@@ -283,8 +283,10 @@ ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 	struct ofi_peer *p = mine(e, peer);
 
 	p->closed = p->conn;
+	/* That it was closed is no reason of its own: the other side names this one by itself. */
 	if (p->conn > 0)
-		(void)leat_exchange_close(e->exchange, p->conn, text);
+		(void)leat_exchange_close(e->exchange, p->conn,
+					  status == -ECONNABORTED ? "" : text);
 	p->conn = 0;
 	if (p->state == OFI_PEER_UP) {
 		begin_end(e, peer, status, text, false);

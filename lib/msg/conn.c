@@ -16,6 +16,9 @@
 
 #include <rte_mempool.h>
 
+#include <leat_driver.h>
+#include <leat_log.h>
+
 #include "msg_pvt.h"
 
 static const struct leat_msg_conn_conf defaults;
@@ -182,6 +185,9 @@ static void
 conn_open(struct leat_msg_conn *c)
 {
 	c->state = MSG_OPEN;
+	if (c->mode == LEAT_MSG_PLAIN && c->asked == LEAT_MSG_AUTO)
+		LEAT_LOG(NOTICE, msg, "%s: %s does not speak leat mode, so messages are plain",
+			 leat_ep_name(c->ep), leat_peer_addr(c->ep, &c->ep->peers[c->peer]));
 	c->rx_window = c->mode == LEAT_MSG_LEAT ? c->mask + 1
 						: RTE_MIN(c->mask + 1, MSG_PLAIN_WINDOW);
 	c->batch = RTE_MIN(c->rx_window / 4, MSG_RX_BATCH);
@@ -340,6 +346,7 @@ leat_msg_open(struct leat_msg *m, uint16_t peer, const struct leat_msg_conn_conf
 	c = conn_new(m, conf);
 	if (c == NULL)
 		return NULL;
+	c->asked = LEAT_MSG_PLAIN; /* nothing else was possible */
 	plain_take(c);
 	conn_start(c, peer);
 	if (state == LEAT_PEER_UP)

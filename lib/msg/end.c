@@ -17,6 +17,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <leat_driver.h>
+
 #include "msg_pvt.h"
 
 /* Receives that name no peer don't end with it. */
@@ -63,16 +65,26 @@ end(struct leat_msg_conn *c)
 	msg_work(c);
 }
 
+static const char *
+peer_addr(const struct leat_msg_conn *c)
+{
+	return c->peer < c->ep->nb_peers ? leat_peer_addr(c->ep, &c->ep->peers[c->peer]) : "?";
+}
+
 void
 msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 {
+	size_t len = sizeof(c->text);
 	va_list ap;
+	int n;
 
 	if (c->state >= MSG_ENDING)
 		return;
 	if (!c->status_final) {
+		n = snprintf(c->text, len, "%s: ", peer_addr(c));
 		va_start(ap, fmt);
-		vsnprintf(c->text, sizeof(c->text), fmt, ap);
+		if (n > 0 && (size_t)n < len)
+			vsnprintf(c->text + n, len - (size_t)n, fmt, ap);
 		va_end(ap);
 		c->status = status;
 		c->status_final = true;
@@ -100,6 +112,20 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 	msg_work(c);
 }
 
+/* Each text has the peer's address once: some drivers name it, some don't. */
+static void
+peer_text(struct leat_msg_conn *c, int status, const char *text)
+{
+	const char *addr = peer_addr(c);
+
+	if (status == 0)
+		snprintf(c->text, sizeof(c->text), "closed by %s", addr);
+	else if (strstr(text, addr) != NULL)
+		snprintf(c->text, sizeof(c->text), "%s", text);
+	else
+		snprintf(c->text, sizeof(c->text), "%s: %s", addr, text);
+}
+
 void
 msg_peer_closed(struct leat_msg_conn *c, int status, const char *text)
 {
@@ -111,7 +137,7 @@ msg_peer_closed(struct leat_msg_conn *c, int status, const char *text)
 	if (!c->status_final) {
 		c->status_final = true;
 		c->status = status;
-		snprintf(c->text, sizeof(c->text), "%s", text);
+		peer_text(c, status, text);
 	}
 	if (c->state < MSG_ENDING) {
 		leave(c);
@@ -161,7 +187,11 @@ msg_drain(struct leat_msg_conn *c)
 		if (leat_now() < c->drain_deadline)
 			return;
 		c->status = -ETIMEDOUT;
-		snprintf(c->text, sizeof(c->text), "messages were not sent when the time was up");
+		snprintf(c->text, sizeof(c->text),
+			 "closed here, and some messages to %s were not sent in time",
+			 peer_addr(c));
+	} else if (!c->status_final) {
+		snprintf(c->text, sizeof(c->text), "closed here, to %s", peer_addr(c));
 	}
 	/* It is over because it was closed here, whatever the peer's last event says. */
 	c->status_final = true;
@@ -179,6 +209,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	msg_work(c);
 	switch (c->state) {
 	case MSG_CONNECTING:
+		snprintf(c->text, sizeof(c->text), "closed here before %s answered", peer_addr(c));
 		c->status_final = true;
 		end(c);
 		break;

@@ -70,9 +70,10 @@ struct rte_mempool;
 
 /** Format on the wire. */
 enum leat_msg_mode {
-	LEAT_MSG_AUTO = 0, /**< asked for: leat if the other side speaks it, else plain */
-	LEAT_MSG_PLAIN,	   /**< length and payload in two sends */
-	LEAT_MSG_LEAT,	   /**< eager, credits; asked for: nothing else */
+	/** asked for: leat if the other side speaks it, else plain, with a line in the log */
+	LEAT_MSG_AUTO = 0,
+	LEAT_MSG_PLAIN, /**< length and payload in two sends */
+	LEAT_MSG_LEAT,	/**< eager, credits; asked for: nothing else */
 };
 
 /** What a context is to be like. Zeroed means all defaults. */
@@ -201,7 +202,8 @@ struct leat_msg_event {
 	 * CLOSED: 0, or -ETIMEDOUT: sends were left when the time was up, or why it had ended.
 	 */
 	int status;
-	char text[LEAT_EVENT_TEXT]; /**< for people: peer, operation, cause */
+	/** for people: peer, operation, cause; "closed by 10.0.0.1:7000" with status 0 */
+	char text[LEAT_EVENT_TEXT];
 };
 
 /** Counters of a context. */

@@ -174,6 +174,10 @@ msg_event(const struct leat_msg_event *ev)
 		t->up = true;
 	} else if (ev->type == LEAT_MSG_ENDED) {
 		check(t->may_end, "the conversation ended: %s", ev->text);
+		/* The side that closed, and nothing else. */
+		check(ev->status != 0 || (strncmp(ev->text, "closed by ", 10) == 0 &&
+					  strchr(ev->text + 10, ' ') == NULL),
+		      "text of an orderly end: %s", ev->text);
 		t->ended = true;
 		t->status = ev->status;
 		snprintf(t->text, sizeof(t->text), "%s", ev->text);

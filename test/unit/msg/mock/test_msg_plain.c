@@ -328,7 +328,7 @@ test_release(void **state)
 	assert_int_equal(mm.nb_back, 3);
 	assert_int_equal(mm.ev.type, LEAT_MSG_ENDED);
 	assert_int_equal(mm.ev.status, -ECONNRESET);
-	assert_string_equal(mm.ev.text, "it died");
+	assert_string_equal(mm.ev.text, "there:1: it died");
 	assert_int_equal(tx[0].status, -ECONNRESET);
 	assert_int_equal(rx.status, -ECONNRESET);
 	/* What is posted later comes back as well. */
