@@ -68,15 +68,22 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 	s->nb_ended++;
 }
 
+/* In a scope like this, what has not begun at its cancel never does. */
+static __rte_noinline bool
+branch_begins(const struct leat_scope *s)
+{
+	return (s->flags & (SCOPE_REFUSED | SCOPE_CANCELLED)) == 0;
+}
+
 /* A branch from its begin to its end. */
 static int
 branch_main(void *arg)
 {
-	struct leat_task *t = task_self();
+	struct leat_task *t = task_running->current;
 	struct leat_scope *s = t->scope;
 	int ret = -ECANCELED;
 
-	if (likely((s->flags & SCOPE_REFUSED) == 0))
+	if (likely((s->flags & (SCOPE_REFUSED | SCOPE_RUN)) == 0 || branch_begins(s)))
 		ret = t->branch_fn(arg);
 	/* A failure, or BRANCH_DECIDES. */
 	if (unlikely(((uint32_t)ret | t->branch_mark) >> 31 != 0))
@@ -85,7 +92,7 @@ branch_main(void *arg)
 		*t->branch_ret = ret;
 	branch_unlink(s, t);
 	if (s->first == NULL && s->wait != NULL)
-		(void)task_wake(s->wait, scope_result(s));
+		scope_done(s);
 	return 0;
 }
 
@@ -108,10 +115,44 @@ may_branch(const struct leat_scope *s, const struct leat_task *self)
 	return self == s->parent || (s->first != NULL && self->ts == s->parent->ts);
 }
 
+/* @return NULL with rte_errno: it could not be spawned */
+static __rte_always_inline struct leat_task *
+branch_start(struct leat_scope *s, struct leat_tasks *ts, const char *name, leat_task_fn fn,
+	     void *arg, int *ret)
+{
+	struct leat_task *t = leat_task_spawn(ts, name, branch_main, arg);
+
+	if (unlikely(t == NULL))
+		return NULL;
+	t->detached = 1;
+	t->branch_fn = fn;
+	t->branch_ret = ret;
+	branch_link(s, t);
+	if (unlikely(s->flags != 0)) {
+		if ((s->flags & SCOPE_CANCELLED) != 0)
+			t->cancel |= TASK_CANCELLED;
+		if ((s->flags & SCOPE_POLICY) != 0)
+			t->branch_mark |= BRANCH_DECIDES;
+	}
+	return t;
+}
+
+int
+scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg, int *ret)
+{
+	struct leat_task *t = branch_start(s, s->parent->ts, name, fn, arg, ret);
+
+	if (unlikely(t == NULL))
+		return -rte_errno;
+	/* Whichever task or timer it was that started it. */
+	t->parent = s->parent->id;
+	return 0;
+}
+
 int
 leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg, int *ret)
 {
-	struct leat_task *self = task_self(), *t;
+	struct leat_task *self = task_self();
 	int err;
 
 	if (unlikely(!may_branch(s, self)))
@@ -128,22 +169,11 @@ leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void 
 	err = self == s->parent ? task_may_wait("start a branch") : 0;
 	if (unlikely(err < 0))
 		return scope_refuse(s, err);
-	t = fn != NULL ? leat_task_spawn(self->ts, name, branch_main, arg) : NULL;
-	if (unlikely(t == NULL))
-		return scope_refuse(s, fn != NULL
-					       ? -rte_errno
-					       : leat_err(EINVAL, "start a branch: no function"));
-	t->detached = 1;
-	t->branch_fn = fn;
-	t->branch_ret = ret;
-	branch_link(s, t);
+	if (unlikely(fn == NULL))
+		return scope_refuse(s, leat_err(EINVAL, "start a branch: no function"));
+	if (unlikely(branch_start(s, self->ts, name, fn, arg, ret) == NULL))
+		return scope_refuse(s, -rte_errno);
 	task_debug_hold(s->parent, TASK_DEBUG_SCOPE, s, NULL, TASK_PLACE());
-	if (unlikely(s->flags != 0)) {
-		if ((s->flags & SCOPE_CANCELLED) != 0)
-			t->cancel |= TASK_CANCELLED;
-		if ((s->flags & SCOPE_POLICY) != 0)
-			t->branch_mark |= BRANCH_DECIDES;
-	}
 	return 0;
 }
 
@@ -151,12 +181,10 @@ static int
 wait_cancel(struct task_wait *w)
 {
 	struct leat_scope *s = container_of(w, struct scope_wait, w)->scope;
-	bool own = (s->flags & SCOPE_CANCELLED) != 0;
+	bool first = scope_cancel_outer(s);
 
-	if (!own)
-		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
 	scope_walk(s, NULL);
-	return own ? -EALREADY : 0;
+	return first ? 0 : -EALREADY;
 }
 
 static void
@@ -175,9 +203,21 @@ const struct task_wait_type scope_wait_type = {
 };
 
 int
-leat_scope_wait(struct leat_scope *s)
+scope_park(struct leat_scope *s)
 {
 	struct scope_wait p = { .scope = s };
+	int ret;
+
+	task_wait_init(&p.w, &scope_wait_type);
+	s->wait = &p.w;
+	ret = task_park(&p.w);
+	s->wait = NULL;
+	return ret;
+}
+
+int
+leat_scope_wait(struct leat_scope *s)
+{
 	int ret = 0;
 
 	if (unlikely(s->parent == NULL || s->parent != task_self()))
@@ -189,10 +229,7 @@ leat_scope_wait(struct leat_scope *s)
 		 */
 		if (unlikely(ret < 0))
 			(void)scope_refuse(s, (s->flags & SCOPE_REFUSED) != 0 ? s->refused : ret);
-		task_wait_init(&p.w, &scope_wait_type);
-		s->wait = &p.w;
-		ret = task_park(&p.w);
-		s->wait = NULL;
+		ret = scope_park(s);
 	} else if (s->flags != 0) {
 		ret = scope_result_idle(s);
 	}

@@ -57,8 +57,7 @@ scope_signal(struct leat_task *t)
 	t->cancel |= TASK_CANCELLED;
 	/* One that was cancelled on its own is skipped: its branches have the signal, but for the one
 	 * that sent it. */
-	if ((below->flags & SCOPE_CANCELLED) == 0)
-		below->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
+	(void)scope_cancel_outer(below);
 	return below;
 }
 

@@ -56,8 +56,11 @@ end_decides(struct leat_scope *s, struct leat_task *t, int ret)
 		return;
 	/* A success is one after a cancel, too; a failure decides nothing any more then. */
 	if (!(policy == LEAT_SCOPE_FIRST_SUCCESS && ret >= 0) &&
-	    !(policy == LEAT_SCOPE_FIRST_FAILURE && fails && (s->flags & SCOPE_CANCELLED) == 0))
+	    !(policy == LEAT_SCOPE_FIRST_FAILURE && fails && (s->flags & SCOPE_CANCELLED) == 0)) {
+		if (fails && policy == LEAT_SCOPE_FIRST_SUCCESS && (s->flags & SCOPE_RUN) != 0)
+			scope_run_failed(s);
 		return;
+	}
 	won(s, t, ret);
 	if ((s->flags & SCOPE_CANCELLED) == 0) {
 		s->flags |= SCOPE_CANCELLED;

@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-/* task-cancel, one of the results of bench_task.c: in the same tasks, on the same CPU. */
+/* task-cancel and task-race, of the results of bench_task.c: in the same tasks, on the same CPU. */
 void bench_cancel(const struct bench_args *args, struct leat_tasks *ts, int cpu);
 
 #endif /* BENCH_CANCEL_H */

@@ -9,6 +9,7 @@
  *     task-spawn-join  a task that does nothing, spawned and joined by another one; the stack was
  *                      used before
  *     task-cancel      a scope of two branches of which one cancels the other: bench_cancel.c
+ *     task-race        a race of two beside a scope of the same two branches: bench_cancel.c
  *     task-stack       memory of the stack of a suspended task, the largest of a thousand
  */
 
