@@ -40,6 +40,7 @@ ep_events(struct leat_timer *timer, void *arg, uint64_t now)
 
 	(void)timer;
 	(void)now;
+	RLX_STORE(r->running, p);
 	do {
 		n = leat_ep_events(p->ep.ep, ev, EVENTS);
 		for (i = 0; i < n; i++) {
@@ -49,15 +50,18 @@ ep_events(struct leat_timer *timer, void *arg, uint64_t now)
 			}
 			if (p->ep.event_fn != NULL)
 				p->ep.event_fn(p->ep.arg, p->ep.ep, &ev[i]);
-			if (p->state == LEAT_POLLER_UNREGISTERED)
+			if (p->state == LEAT_POLLER_UNREGISTERED) {
+				RLX_STORE(r->running, NULL);
 				return;
+			}
 		}
 		total += n;
 	} while (n == EVENTS && --rounds > 0);
 
+	RLX_STORE(r->running, NULL);
 	/* Driving connections is housekeeping; only events are work. */
 	if (total == 0) {
-		r->quiet = 1;
+		RLX_STORE(r->timer_fn, NULL);
 		RLX_ADD(r->hk_cycles, reactor_lap(r));
 	}
 }

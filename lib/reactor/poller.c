@@ -39,7 +39,7 @@ poller_tick(struct leat_timer *timer, void *arg, uint64_t now)
 	RLX_STORE(r->running, p);
 	rc = p->fn(p->arg, now);
 	RLX_STORE(r->running, NULL);
-	r->quiet = 1;
+	RLX_STORE(r->timer_fn, NULL);
 	RLX_ADD(p->runs, 1);
 	cycles = reactor_lap(r);
 	if (rc == 0) {

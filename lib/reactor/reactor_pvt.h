@@ -102,9 +102,9 @@ struct leat_reactor {
 	/* line 1: busy turns and housekeeping */
 	uint64_t busy_cycles;
 	uint64_t turn_max;
-	uint64_t stamp;	 /* housekeeping is accounted for up to here */
-	uint32_t worked; /* of this turn's housekeeping */
-	uint32_t quiet;	 /* the timer that is being called accounts for itself */
+	uint64_t stamp; /* housekeeping is accounted for up to here */
+	/* Of the timer that is being called; NULL: none is, or it accounts for itself. */
+	leat_timer_fn timer_fn;
 	uint64_t hk_cycles;
 	uint64_t hk_interval; /* cycles */
 	uint64_t messages;
@@ -126,6 +126,7 @@ struct leat_reactor {
 	/* end of line 2 */
 	uint64_t auto_at; /* next look at preemptions */
 	uint64_t auto_count;
+	uint32_t worked;    /* of this turn's housekeeping */
 	uint32_t nb_timers; /* wheel.count, for others to read */
 	bool told_policy;
 	bool told_preempted;

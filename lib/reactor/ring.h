@@ -106,7 +106,8 @@ reactor_ring_publish(struct reactor_ring *ring, uint64_t ticket, leat_reactor_me
 {
 	struct reactor_message *m = reactor_ring_cell(ring, ticket);
 
-	m->fn = fn;
+	/* Relaxed: a watchdog may look for the message that was here before. */
+	__atomic_store_n(&m->fn, fn, __ATOMIC_RELAXED);
 	m->drop = drop;
 	m->arg = arg;
 	/* Release (D): the message, and all the sender did before. */

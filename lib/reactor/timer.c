@@ -63,9 +63,9 @@ on_expiry(struct leat_wheel_node *node, void *arg)
 			next = leat_time_add(round->now, timer->period);
 		leat_wheel_add(&r->wheel, node, next);
 	}
-	r->quiet = 0;
+	RLX_STORE(r->timer_fn, timer->fn);
 	timer->fn(timer, timer->arg, round->now);
-	if (r->quiet)
+	if (RLX_LOAD(r->timer_fn) == NULL)
 		return;
 	r->worked = 1;
 	RLX_ADD(r->timers, 1);
@@ -78,4 +78,5 @@ reactor_timers_run(struct leat_reactor *r, uint64_t now)
 	struct round round = { .r = r, .now = now };
 
 	(void)leat_wheel_run(&r->wheel, now, on_expiry, &round, TIMERS_PER_TURN);
+	RLX_STORE(r->timer_fn, NULL);
 }

@@ -74,7 +74,7 @@ struct leat_task;
 #define LEAT_TASK_STACK_MIN 8192u
 #define LEAT_TASK_STACK_MAX (1u << 30)
 
-/** leat_tasks_conf.hog_us: report no task. */
+/** leat_tasks_conf.hog_us: report nothing. */
 #define LEAT_TASK_HOG_NEVER UINT32_MAX
 
 /** A time limit in microseconds: there is none. */
@@ -97,8 +97,9 @@ struct leat_tasks_conf {
 	/** Bytes of stack of each task, rounded up to pages; 0: 64 KiB. It is address space: memory
 	 * is taken page by page when it is first used. LEAT_TASK_STACK_MIN to LEAT_TASK_STACK_MAX. */
 	uint32_t stack_size;
-	/** A task that runs longer without waiting or yielding is logged by name, once. 0: 100 ms;
-	 * LEAT_TASK_HOG_NEVER: never. */
+	/** A task that runs longer without waiting or yielding is logged by name, once; so is a
+	 * poller, a timer's function or a message of the reactor that does not return for longer.
+	 * 0: 100 ms; LEAT_TASK_HOG_NEVER: never. */
 	uint32_t hog_us;
 	enum leat_task_guard guard;
 };
@@ -117,7 +118,7 @@ struct leat_tasks_stats {
 	uint64_t spawned;  /**< tasks ever spawned */
 	uint64_t refused;  /**< spawns that failed: no room, no memory */
 	uint64_t switches; /**< times a task was given the CPU */
-	uint64_t hogs;	   /**< tasks reported for running too long */
+	uint64_t hogs;	   /**< reports of what ran too long: tasks, pollers, timers, messages */
 	uint32_t tasks;	   /**< tasks now, with those that ended and were not joined */
 	uint32_t ready;	   /**< of these: ready, or running */
 	uint32_t stacks;   /**< stacks ever used: the most tasks there were at a time */

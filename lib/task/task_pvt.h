@@ -27,6 +27,7 @@
 #include <leat_reactor.h>
 #include <leat_time.h>
 
+#include "activity.h"
 #include "leat_task.h"
 #include "task_stack.h"
 #include "task_switch.h"
@@ -151,6 +152,10 @@ struct leat_tasks {
 		uint64_t switches; /* when it last looked */
 		uint64_t since_ns; /* it has not changed */
 		bool told;
+		/* The same of what else the reactor does. */
+		struct reactor_activity activity;
+		uint64_t activity_since_ns;
+		bool activity_told;
 	} watch; /* of the watchdog */
 	struct task_stacks stacks;
 	struct leat_reactor *reactor;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The watchdog: a thread that looks at all reactors' tasks now and then, and names one that has been
- * running for too long. It reads two words of each reactor, which a switch writes anyway; so no
- * clock has to be read when a task is switched to, and one that never comes back is found, too.
+ * The watchdog: a thread that looks at all reactors with tasks now and then, and names a task, a
+ * poller, a timer's function or a message that has been running for too long. It reads a few words
+ * of each reactor, which a switch or a turn writes anyway; so no clock has to be read when a task
+ * is switched to or a poller is called, and what never comes back is found, too.
  *
  * It runs while there are tasks of a reactor that wants it, on any CPU, with all signals blocked.
  */
@@ -33,8 +34,37 @@ static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stop_cond;
 static bool stop;
 
+/* Has what the reactor called been running for too long? */
 static void
-look(struct leat_tasks *ts, uint64_t ns)
+look_at_reactor(struct leat_tasks *ts, uint64_t ns)
+{
+	struct task_watch *w = &ts->watch;
+	struct reactor_activity now;
+	char what[128];
+
+	reactor_activity_get(ts->reactor, &now);
+	/* A task that runs is looked at as such. */
+	if (now.kind == REACTOR_NOWHERE || !reactor_activity_same(&now, &w->activity) ||
+	    (now.poller == ts->poller && RLX_LOAD(ts->current) != NULL)) {
+		w->activity = now;
+		w->activity_since_ns = ns;
+		w->activity_told = false;
+		return;
+	}
+	if (w->activity_told || ns - w->activity_since_ns < (uint64_t)ts->hog_us * 1000)
+		return;
+	w->activity_told = true;
+	RLX_ADD(ts->hogs, 1);
+	reactor_activity_text(ts->reactor, &now, what, sizeof(what));
+	LEAT_LOG(WARNING, task,
+		 "%s: %s has been running for %" PRIu64
+		 " ms without returning: all else on its lcore stands still",
+		 leat_reactor_name(ts->reactor), what, (ns - w->activity_since_ns) / 1000000);
+}
+
+/* Has a task? */
+static void
+look_at_tasks(struct leat_tasks *ts, uint64_t ns)
 {
 	uint64_t switches = RLX_LOAD(ts->switches);
 	const struct leat_task *t = RLX_LOAD(ts->current);
@@ -76,8 +106,10 @@ task_watch_scan(uint64_t ns)
 	for (i = 0; i < LEAT_REACTOR_MAX; i++) {
 		struct leat_tasks *ts = task_registry[i];
 
-		if (ts != NULL && ts->hog_us != LEAT_TASK_HOG_NEVER)
-			look(ts, ns);
+		if (ts == NULL || ts->hog_us == LEAT_TASK_HOG_NEVER)
+			continue;
+		look_at_tasks(ts, ns);
+		look_at_reactor(ts, ns);
 	}
 	task_unlock();
 }
