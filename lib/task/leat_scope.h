@@ -88,6 +88,7 @@ struct leat_scope {
 	leat_task_fn won_fn;
 	char failed[LEAT_TASK_NAME_MAX];
 	char won[LEAT_TASK_NAME_MAX];
+	int *block_result; /**< leat_scope_block(): where to */
 };
 
 /**
@@ -355,6 +356,70 @@ struct leat_task_within {
 LEAT_API struct leat_task_within leat_task_within_begin(uint64_t us);
 LEAT_API void leat_task_within_end(const struct leat_task_within *w);
 LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
+
+/**
+ * A block with a scope of its own, which waits for its branches at its end: no way out of it leaves
+ * them behind.
+ *
+ * @code
+ *	leat_scope_block(s, &ret) {
+ *		leat_scope_branch(&s, "receive", receive, req, &got);
+ *		if (connect(req) < 0)
+ *			return -EIO;
+ *		leat_scope_branch(&s, "send", send, req, NULL);
+ *	}
+ * @endcode
+ *
+ * At its end it waits as leat_scope_wait(). A block that is left early, by return, break, goto or a
+ * C++ exception, has no use for its branches any more: they are cancelled, and waited for. "break"
+ * leaves the block and not a loop around it, "continue" goes to its end. In the block the scope is
+ * one like others: it may have a policy, be cancelled, and be waited for.
+ *
+ * @param s
+ *   Name of the struct leat_scope, which the block declares.
+ * @param result
+ *   Gets what leat_scope_wait() returned at the end of the block, -ECANCELED if it was left early
+ *   with branches; 0 from its begin on. It must outlive the block. May be NULL.
+ */
+#define leat_scope_block(s, result) LEAT_SCOPE_BLOCK(LEAT_SCOPE_NAME(leat_block_), s, result)
+
+/** Private: leat_scope_block() with the name of its other variable. */
+#define LEAT_SCOPE_BLOCK(name, s, result)                                                          \
+	for (struct leat_scope s LEAT_SCOPE_AT_END(leat_scope_block_leave),                        \
+	     *name = leat_scope_block_begin(&s, result);                                           \
+	     name != NULL; name = leat_scope_block_end(name))
+
+/** Private: the begin of leat_scope_block(), its end (NULL), and the way out of it. */
+LEAT_API struct leat_scope *leat_scope_block_begin(struct leat_scope *s, int *result);
+LEAT_API struct leat_scope *leat_scope_block_end(struct leat_scope *s);
+LEAT_API void leat_scope_block_leave(struct leat_scope *s);
+
+/**
+ * A block with a time limit around all that it waits for, as leat_task_within(): what waits in it
+ * returns -ETIMEDOUT when it is too late. The limit ends with the block, however it is left.
+ *
+ * @code
+ *	leat_task_within_block(5000) {
+ *		ret = say_hello(conn);
+ *		if (ret < 0)
+ *			return ret;
+ *		ret = exchange(conn, req);
+ *	}
+ * @endcode
+ */
+#define leat_task_within_block(us)                                                                 \
+	LEAT_TASK_BLOCK(struct leat_task_within, leat_task_within_end, leat_task_within_begin(us), \
+			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
+
+/** A block with the signal and the deadline masked, as leat_task_masked(). */
+#define leat_task_masked_block()                                                                   \
+	LEAT_TASK_BLOCK(struct leat_task_mask, leat_task_unmask, leat_task_mask_begin(),           \
+			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
+
+/** Private: a block with a variable that is set up before it, and taken down after it. */
+#define LEAT_TASK_BLOCK(type, end, begin, name, once)                                              \
+	for (const type name LEAT_SCOPE_AT_END(end) = begin, *once = &name; once != NULL;          \
+	     once = NULL)
 
 #ifdef __cplusplus
 }

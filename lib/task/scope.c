@@ -215,6 +215,39 @@ scope_park(struct leat_scope *s)
 	return ret;
 }
 
+struct leat_scope *
+leat_scope_block_begin(struct leat_scope *s, int *result)
+{
+	leat_scope_init(s);
+	s->block_result = result;
+	if (result != NULL)
+		*result = 0;
+	return s;
+}
+
+struct leat_scope *
+leat_scope_block_end(struct leat_scope *s)
+{
+	int ret;
+
+	/* The block may have waited by itself. */
+	if ((s->flags & SCOPE_ENDED) == 0 && s->parent != NULL) {
+		ret = leat_scope_wait(s);
+		if (s->block_result != NULL)
+			*s->block_result = ret;
+	}
+	return NULL;
+}
+
+void
+leat_scope_block_leave(struct leat_scope *s)
+{
+	/* Not by its end: that has waited. */
+	if (s->first != NULL)
+		(void)leat_scope_cancel(s);
+	(void)leat_scope_block_end(s);
+}
+
 int
 leat_scope_wait(struct leat_scope *s)
 {

@@ -3,7 +3,10 @@
 #ifndef LEAVE_CASES_H
 #define LEAVE_CASES_H
 
-/* Ways out of a time limit and of a mask: leave_cases.c, compiled as C and as C++. */
+/*
+ * Ways out of a time limit and of a mask: leave_cases.c; of the block forms: block_cases.c. Both
+ * are compiled as C and as C++.
+ */
 
 struct leave_case {
 	const char *name;
@@ -16,8 +19,10 @@ extern "C" {
 #endif
 
 extern const struct leave_case leave_cases_c[];
+extern const struct leave_case block_cases_c[];
 /* Absent where there is no C++ compiler. */
 extern const struct leave_case leave_cases_cxx[] __attribute__((weak));
+extern const struct leave_case block_cases_cxx[] __attribute__((weak));
 
 #ifdef __cplusplus
 }

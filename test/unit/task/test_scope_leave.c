@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* However a time limit or a mask is left, nothing of it remains. */
+/* However a time limit, a mask or a scope's block is left, nothing of it remains. */
 
 #include "leave_cases.h"
 #include "scope_test.h"
@@ -44,6 +44,7 @@ test_leave(void **state)
 {
 	(void)state;
 	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)leave_cases_c), 0);
+	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)block_cases_c), 0);
 }
 
 static void
@@ -55,6 +56,7 @@ test_leave_cxx(void **state)
 		skip();
 	}
 	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)leave_cases_cxx), 0);
+	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)block_cases_cxx), 0);
 }
 
 /* Cancelled, in a mask that is left by return: the signal counts again. */
