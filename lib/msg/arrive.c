@@ -200,16 +200,16 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 void
 msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
+	if (unlikely((s->flags & (MSG_DROP | MSG_EXPIRED)) != 0)) {
+		msg_drop_arrived(c, s, op);
+		return;
+	}
 	/* A receive that was early, and is not needed: the message has no payload. */
 	if (unlikely(s->len == 0 && op->status != 0 && op->status != -EMSGSIZE)) {
 		s->flags |= MSG_DONE;
 		msg_work(c);
 		if (op->status != -ECANCELED)
 			msg_op_failed(c, op);
-		return;
-	}
-	if (unlikely((s->flags & MSG_DROP) != 0)) {
-		msg_drop_complete(c, s, op);
 		return;
 	}
 	if (unlikely(c->mode == LEAT_MSG_LEAT && op->status == 0 && op->len == 0)) {

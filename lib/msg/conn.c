@@ -55,6 +55,7 @@ void
 msg_conn_free(struct leat_msg_conn *c)
 {
 	msg_stats_add(&c->m->stats, c);
+	leat_wheel_del(&c->m->wheel, &c->alive);
 	c->m->nb_open--;
 	c->state = MSG_FREE;
 }
@@ -107,6 +108,9 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
 	c->ctrl_tx_id = c->ctrl_rx_id = c->first_id;
 	c->ctrl_due = c->drops = 0;
+	c->idle_cycles = leat_us_to_cycles(conf->idle_us);
+	c->answer_cycles =
+		leat_us_to_cycles(conf->answer_us == 0 ? LEAT_MSG_ANSWER_US : conf->answer_us);
 	c->tx_large = 0;
 	c->tx_bytes = 0;
 	c->pending = 0;
@@ -197,6 +201,7 @@ conn_open(struct leat_msg_conn *c)
 		c->any_id = false;
 	c->pending |= 1u << LEAT_MSG_UP;
 	msg_rx_start(c);
+	msg_alive_start(c);
 	if (c->state == MSG_OPEN)
 		msg_tx_run(c);
 	msg_work(c);

@@ -121,6 +121,8 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 		msg_fail(c, -EPROTO, "a control message of kind %u", ctrl->kind);
 		return false;
 	}
+	if (ctrl->kind == MSG_CTRL_PING)
+		c->ctrl_due |= 1u << MSG_CTRL_PONG;
 	/* Before the grant that stands in it: what is dropped is not to be sent. */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
 		return false;

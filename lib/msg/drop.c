@@ -55,7 +55,8 @@ give(struct msg_slot *s)
 void
 msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 {
-	mark(c, s, reason);
+	if ((s->flags & MSG_DROP) == 0)
+		mark(c, s, reason);
 	give(s);
 	s->data.peer = c->recv_peer;
 	s->data.buf = NULL;
@@ -150,8 +151,8 @@ msg_drop_told(struct leat_msg_conn *c, uint32_t id)
 	msg_work(c);
 }
 
-void
-msg_drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+static void
+drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	if (unlikely(op->status == 0 && (op->len != 0 || c->mode == LEAT_MSG_PLAIN))) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %" PRIu64 " B came",
@@ -167,6 +168,20 @@ msg_drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat
 	msg_work(c);
 }
 
+void
+msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	const bool expired = (s->flags & MSG_EXPIRED) != 0;
+
+	s->flags &= (uint16_t)~MSG_EXPIRED;
+	if (expired && op->status == -ECANCELED && c->state == MSG_OPEN)
+		msg_drop(c, s, MSG_REASON_TIME);
+	else if ((s->flags & MSG_DROP) != 0)
+		drop_complete(c, s, op);
+	else
+		msg_payload_arrived(c, s, op); /* it was faster */
+}
+
 /* ---- sending ---- */
 
 void
@@ -180,6 +195,23 @@ msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status)
 	s->data.size = 0;
 	s->flags |= MSG_DROP;
 	msg_work(c);
+}
+
+bool
+msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
+{
+	if ((s->flags & MSG_EXPIRED) == 0 || op != &s->data)
+		return false;
+	s->flags &= (uint16_t)~MSG_EXPIRED;
+	if (op->status != -ECANCELED || c->state != MSG_OPEN)
+		return false;
+	/* It was granted; now an empty one is posted in its place. */
+	s->flags |= MSG_WANT;
+	msg_tx_give_up(c, s, -ETIMEDOUT);
+	c->tx_large++;
+	if ((int32_t)(c->tx_data - s->id) > 0)
+		c->tx_data = s->id;
+	return true;
 }
 
 bool

@@ -80,10 +80,10 @@ msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 static void
 recalled(struct leat_msg_conn *c, struct msg_slot *s)
 {
-	msg_req_finish(s->req, -ECANCELED, 0);
+	msg_req_finish(s->req, (s->flags & MSG_EXPIRED) != 0 ? -ETIMEDOUT : -ECANCELED, 0);
 	s->req->state = MSG_REQ_CANCELLED;
 	s->req = NULL;
-	s->flags &= (uint16_t) ~(MSG_EARLY | MSG_RECALL);
+	s->flags &= (uint16_t) ~(MSG_EARLY | MSG_RECALL | MSG_EXPIRED);
 	msg_list_give(c->m, &c->recvq);
 	msg_work(c);
 }
@@ -92,6 +92,7 @@ void
 msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	const bool recall = (s->flags & MSG_RECALL) != 0, arrived = (s->flags & MSG_ARRIVED) != 0;
+	bool expired;
 
 	if (unlikely(op->status != 0 && op->status != -EMSGSIZE)) {
 		if (recall)
@@ -100,9 +101,14 @@ msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct lea
 			msg_op_failed(c, op);
 		return;
 	}
-	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED)) | MSG_DATA_IN);
-	if (!arrived)
+	expired = (s->flags & MSG_EXPIRED) != 0;
+	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED | MSG_EXPIRED)) | MSG_DATA_IN);
+	if (!arrived) {
+		/* The length has until the next look. */
+		if (unlikely(expired))
+			msg_deadline_again(c, s->req);
 		return;
+	}
 	c->rx_arrived--;
 	take(c, s, s->len);
 }

@@ -310,6 +310,7 @@ leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 	uint16_t i, got = 0;
 
 	msg_run_deferred(m);
+	msg_timeouts(m);
 	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
 		struct leat_msg_conn *c = &m->conns[i];
 

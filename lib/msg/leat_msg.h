@@ -63,6 +63,8 @@ struct rte_mempool;
 #define LEAT_MSG_EAGER_MAX 65536
 /** Bytes that leat mode needs of the data that travel with connect and accept; the rest is the application's. */
 #define LEAT_MSG_HELLO_LEN 32
+/** So long a peer has time to answer that it is there, microseconds. */
+#define LEAT_MSG_ANSWER_US 5000000
 /** So long a receive waits for a buffer after its connection has ended, microseconds. */
 #define LEAT_MSG_NOBUFS_US 500000
 /** Longest private data of an application, bytes. */
@@ -128,10 +130,42 @@ struct leat_msg_conn_conf {
 	const void *priv;    /**< sent to the other side when connecting, copied */
 	uint16_t priv_len;   /**< at most LEAT_MSG_PRIV_MAX, and what the device can send */
 	uint64_t timeout_us; /**< leat_msg_connect(): as in struct leat_conn_params */
-	void *user;	     /**< comes back in the events of this connection */
+	/**
+	 * Leat mode: after so long (up to a quarter more) without anything from the peer it is
+	 * asked whether it is there, microseconds; 0: it is never asked, and silence is no reason
+	 * to end. The peer answers when it calls leat_msg_process(), whatever it is busy with. Not
+	 * in plain mode, which has no word for it.
+	 */
+	uint64_t idle_us;
+	/**
+	 * After so long without anything behind the question the connection ends with -ETIMEDOUT,
+	 * microseconds; 0: LEAT_MSG_ANSWER_US. More than the longest message takes on the way,
+	 * behind which an answer may have to wait, and more than the peer's loop may take.
+	 */
+	uint64_t answer_us;
+	void *user; /**< comes back in the events of this connection */
 	/** For tests: id of the first message and of the first control message, both directions. */
 	uint32_t first_id;
 };
+
+/**
+ * @name Flags of a request
+ * @{
+ */
+/**
+ * In: @ref leat_msg_req.deadline is set. When it passes the request comes back with -ETIMEDOUT, in
+ * its turn: give one to those before it, too. Its buffer is the caller's then, and:
+ *   - a receive that had no message leaves the next one to the receive behind it. If one had begun
+ *     to arrive it is dropped, and len is its length. The connection goes on, unless the device
+ *     can't take the buffer back from a payload that is arriving.
+ *   - a send that had not begun sends nothing. A small one that had may still arrive; a large one
+ *     is dropped over there, where its receive gets -ETIMEDOUT and its length. In plain mode, and
+ *     when the device can't take the payload back, the connection ends with -ETIMEDOUT.
+ *
+ * Resolution: the interval between calls of leat_msg_events(), which ends at most 256 at a time.
+ */
+#define LEAT_MSG_F_DEADLINE 0x01
+/** @} */
 
 /**
  * A message to be sent, or room for one to be received. Zero it first. 128 bytes, of which a plain
@@ -163,19 +197,22 @@ struct leat_msg_req {
 	 * -ENOBUFS the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer for a
 	 * message that had arrived (it is dropped, and those behind it);
 	 * -EINVAL no buffer, or no mr; -EPROTO the other side broke the protocol; -ECONNRESET, -ETIMEDOUT and
-	 * others as leat_event.status. All but -EMSGSIZE, -EINVAL, and -ECANCELED after a cancel,
-	 * mean that the connection has ended.
+	 * others as leat_event.status. -ETIMEDOUT its deadline passed, or that of the request that
+	 * it met at the other side. All but -EMSGSIZE, -EINVAL, -ETIMEDOUT, and -ECANCELED after a
+	 * cancel, mean that the connection has ended; after -ETIMEDOUT it may have.
 	 */
 	int32_t status;
 	uint8_t recv;		   /**< out: 0 it was a send, 1 a receive */
 	uint8_t state;		   /**< private: 0 while it is the caller's */
 	uint8_t given;		   /**< private: given_buf is set */
-	uint8_t rsvd;		   /**< private */
+	uint8_t flags;		   /**< in: LEAT_MSG_F_* */
 	struct leat_msg_req *next; /**< private */
 
 	/* second cache line */
 	/** private: the buffer that came from alloc or the mempool */
 	void *given_buf __attribute__((aligned(LEAT_CACHE_LINE)));
+	uint64_t deadline; /**< in: with LEAT_MSG_F_DEADLINE: absolute, cycles of leat_now() */
+	struct leat_wheel_node timer; /**< private */
 };
 
 /** Events of a connection, in this order. */
@@ -236,6 +273,7 @@ struct leat_msg_conn_stats {
 	uint64_t stalled;    /**< times that a send had to wait for credit or a free place */
 	uint64_t refused;    /**< times that the endpoint had no room for an op */
 	uint64_t dropped;    /**< messages that came and were dropped: -EMSGSIZE, -ETIMEDOUT */
+	uint64_t expired;    /**< requests that came back since their deadline passed */
 	uint32_t sends;	     /**< posted and not given back, now */
 	uint32_t queued;     /**< of those: not begun, since they wait for credit or a free place */
 	uint32_t recvs;	     /**< likewise posted, now */
@@ -360,7 +398,8 @@ LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, 
 LEAT_API bool leat_msg_event(struct leat_msg *m, const struct leat_event *ev);
 
 /**
- * Take events of connections, and drive closing. After each round of leat_ep_events().
+ * Take events of connections, and drive closing, deadlines and liveness. After each round of
+ * leat_ep_events(), every millisecond or so.
  * @param[out] ev room for n
  * @return number of events
  */

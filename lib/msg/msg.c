@@ -132,6 +132,7 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 	m->priv_max[0] = info.priv_connect;
 	m->priv_max[1] = info.priv_accept;
 	m->stats.memory = sizeof(*m);
+	msg_timeouts_init(m);
 	if (msg_conf_take(m, conf) < 0 || msg_numbers_start() < 0 || msg_alloc(m) < 0) {
 		int err = rte_errno;
 
@@ -178,6 +179,13 @@ given_take(struct leat_msg_req *req)
 	req->given = 0;
 }
 
+static void __rte_noinline
+take_flags(struct leat_msg_req *req)
+{
+	if ((req->flags & LEAT_MSG_F_DEADLINE) != 0)
+		msg_deadline_start(req);
+}
+
 static uint16_t
 req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **reqs, uint16_t n,
 	 bool recv)
@@ -201,6 +209,8 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 		req->conn = c;
 		req->recv = recv;
 		msg_list_add(list, req);
+		if (unlikely(req->flags != 0))
+			take_flags(req);
 	}
 	return i;
 }
@@ -361,6 +371,8 @@ give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 		return 0;
 	do {
 		req->state = MSG_REQ_IDLE;
+		if (unlikely(req->flags != 0))
+			leat_wheel_del(&m->wheel, &req->timer);
 		reqs[i++] = req;
 		req = req->next;
 	} while (unlikely(req != NULL) && i < n);

@@ -16,6 +16,7 @@
  *     stats.c   counters
  *     reactor.c a context below a reactor
  *     ctrl.c    control messages
+ *     timeout.c deadlines, and peers that are silent
  *     drop.c    messages that no request takes
  *     hello.c   what two leat endpoints tell each other when they connect
  *     msg_wire.h  tags, heads and hellos
@@ -53,6 +54,7 @@
 #include <leat_error.h>
 #include <leat_le.h>
 #include <leat_time.h>
+#include <leat_wheel.h>
 
 #include "leat_msg.h"
 #include "msg_wire.h"
@@ -90,19 +92,20 @@
 
 enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_RX };
 
-#define MSG_OP_OUT 0x01	  /* the device has op */
-#define MSG_DATA_OUT 0x02 /* the device has data */
-#define MSG_POSTED 0x04	  /* tx: op was posted */
-#define MSG_WANT 0x08	  /* data is to be posted */
-#define MSG_ARRIVED 0x10  /* rx: its length is known */
-#define MSG_EAGER 0x20	  /* leat mode: it, and maybe more of them, are in the slot's buffer */
-#define MSG_DONE 0x40	  /* rx: it is in the request's buffer */
-#define MSG_FAILED 0x80	  /* an op of it came back with an error: the connection is ending */
-#define MSG_EARLY 0x100	  /* rx: has a request, and its length has not come; see early.c */
-#define MSG_DATA_IN 0x200 /* ... but its payload has */
-#define MSG_RECALL 0x400  /* ... its request was cancelled, and data is asked back */
-#define MSG_DROP 0x800	  /* it is dropped; see drop.c */
-#define MSG_TOLD 0x1000	  /* rx: ... and the other side knows */
+#define MSG_OP_OUT 0x01	   /* the device has op */
+#define MSG_DATA_OUT 0x02  /* the device has data */
+#define MSG_POSTED 0x04	   /* tx: op was posted */
+#define MSG_WANT 0x08	   /* data is to be posted */
+#define MSG_ARRIVED 0x10   /* rx: its length is known */
+#define MSG_EAGER 0x20	   /* leat mode: it, and maybe more of them, are in the slot's buffer */
+#define MSG_DONE 0x40	   /* rx: it is in the request's buffer */
+#define MSG_FAILED 0x80	   /* an op of it came back with an error: the connection is ending */
+#define MSG_EARLY 0x100	   /* rx: has a request, and its length has not come; see early.c */
+#define MSG_DATA_IN 0x200  /* ... but its payload has */
+#define MSG_RECALL 0x400   /* ... its request was cancelled, and data is asked back */
+#define MSG_DROP 0x800	   /* it is dropped; see drop.c */
+#define MSG_TOLD 0x1000	   /* rx: ... and the other side knows */
+#define MSG_EXPIRED 0x2000 /* its request's deadline passed, and data is asked back */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;
@@ -210,6 +213,13 @@ struct leat_msg_conn {
 	/* counters; what is now is filled in by leat_msg_conn_stats_get() */
 	struct leat_msg_conn_stats stats;
 
+	/* is the peer alive? times in cycles */
+	struct leat_wheel_node alive;
+	uint64_t idle_cycles, answer_cycles; /* idle 0: never asked */
+	uint64_t answer_by;
+	uint32_t came;	/* what had come at the last look */
+	uint32_t looks; /* in vain */
+
 	/* seldom */
 	void *user;
 	uint64_t drain_deadline;
@@ -249,8 +259,10 @@ struct leat_msg {
 	uint16_t max_conns;
 	uint16_t credits;
 	uint64_t dev_max;	     /* longest message of the device */
+	uint64_t now;		     /* while timers fire */
 	uint16_t priv_max[2];	     /* data that connect and accept can carry */
 	struct leat_msg_stats stats; /* of connections that are closed; see stats.c */
+	struct leat_wheel wheel;     /* timeout.c */
 };
 
 static inline struct msg_slot *
@@ -533,7 +545,20 @@ void msg_ctrl_start(struct leat_msg_conn *c);
 void msg_ctrl_recv(struct leat_msg_conn *c);
 void msg_ctrl_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 
+/* timeout.c */
+void msg_timeouts_init(struct leat_msg *m);
+/* Fires what is due. */
+void msg_timeouts(struct leat_msg *m);
+/* A request is posted that has a deadline. */
+void msg_deadline_start(struct leat_msg_req *req);
+/* It passed, and the request can't be ended yet. */
+void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
+/* It is open. */
+void msg_alive_start(struct leat_msg_conn *c);
+
 /* drop.c */
+/* The receive of a payload came back; its request is late, or its message is dropped. */
+void msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Drops the message of a slot; its payload's receive is not posted. The request is given back. */
 void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
 /* Likewise while its early receive is posted, which is too small. */
@@ -542,8 +567,6 @@ void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
 void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
 /* Goes on with those that are dropped. */
 void msg_drop_run(struct leat_msg_conn *c);
-/* The payload of one came, or nothing instead of it. */
-void msg_drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Over: what was dropped does not come any more. */
 void msg_drop_over(struct leat_msg_conn *c);
 /* Fills in the oldest that the other side does not know of; and it knows now. */
@@ -556,6 +579,8 @@ void msg_drop_told(struct leat_msg_conn *c, uint32_t id);
 bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 /* Its payload, which is not posted, will be empty; its request is done, with that status. */
 void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
+/* A payload came back that was asked back. @return false: it was not, or is sent, or failed */
+bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Was a payload longer than its receive, and the connection goes on? */
 bool msg_not_taken(const struct leat_msg_conn *c, int status);
 /* The status of a request with that reason. */

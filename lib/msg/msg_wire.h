@@ -71,6 +71,8 @@ struct msg_ctrl {
 enum msg_ctrl_kind {
 	MSG_CTRL_NUMBERS = 0, /* credit and grant, and no more */
 	MSG_CTRL_DROP,	      /* large message arg is not wanted: its payload is to be empty */
+	MSG_CTRL_PING,	      /* say that you are there */
+	MSG_CTRL_PONG,	      /* the answer */
 	MSG_CTRL_KINDS,
 };
 

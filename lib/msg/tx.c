@@ -343,7 +343,7 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	if (!words && unlikely(c->tx_ready == NULL))
 		make_ready(c);
 	s = c->tx_ready;
-	if (unlikely(s == NULL || req->state != MSG_REQ_IDLE))
+	if (unlikely(s == NULL || (req->state | req->flags) != 0))
 		return false;
 	if (words ? unlikely(!msg_is_words(len) || req->buf == NULL)
 		  : unlikely(len > c->eager_max || req_check(c, req) < 0))
@@ -388,7 +388,7 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct msg_slot *s;
 
 	if (unlikely(c->state != MSG_OPEN || c->closing || c->sendq.head != NULL ||
-		     req->state != MSG_REQ_IDLE || !may_begin(c) || req_check(c, req) < 0))
+		     (req->state | req->flags) != 0 || !may_begin(c) || req_check(c, req) < 0))
 		return false;
 	s = msg_tx_slot(c, c->tx_next);
 	req->conn = c;
@@ -440,7 +440,9 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 	s->flags &= (uint16_t)(op == &s->op ? ~MSG_OP_OUT : ~MSG_DATA_OUT);
 	if (op == &s->data && c->mode == LEAT_MSG_LEAT)
 		c->tx_bytes -= op->size;
-	if (unlikely(op->status != 0 && op == &s->data && msg_not_taken(c, op->status))) {
+	if (unlikely(op->status != 0 && msg_tx_taken_back(c, s, op))) {
+		/* An empty one follows. */
+	} else if (unlikely(op->status != 0 && op == &s->data && msg_not_taken(c, op->status))) {
 		s->flags |= MSG_DROP;
 	} else if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;

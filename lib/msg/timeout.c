@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Deadlines of requests, and whether a peer is alive. Both are timers in the context's wheel, which
+ * leat_msg_events() runs; a request without a deadline costs nothing of it.
+ *
+ * A request that is late comes back with -ETIMEDOUT, in its turn. Until it has begun that is all.
+ * Then it depends on where its message is:
+ *
+ *     receive   payload's receive not posted    the message is dropped (drop.c)
+ *               posted                          taken back, then the message is dropped
+ *               ... and can't be taken back     the connection ends
+ *     send      small                           it was copied, and goes nevertheless
+ *               large, payload not posted       its payload will be empty (drop.c)
+ *               posted, leat mode               taken back, then likewise
+ *               plain mode, or can't be         the connection ends
+ *
+ * Alive: a look at the connection four times per idle time. If nothing came since the fourth look
+ * before this one the peer is asked, and if nothing comes then the connection ends. A look that was
+ * late itself does not count: what came meanwhile has not been looked at.
+ */
+
+#include <errno.h>
+
+#include "msg_pvt.h"
+
+#define TICK_US 32
+/* A request that is between two ops of its message is looked at again. */
+#define AGAIN_US 1000
+/* Requests that may expire in one call; the others wait for the next. */
+#define EXPIRED_PER_RUN 256
+/* Looks per idle time. */
+#define LOOKS 4u
+
+/* ---- requests ---- */
+
+void
+msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	leat_wheel_add(&c->m->wheel, &req->timer,
+		       leat_time_add(leat_now(), leat_us_to_cycles(AGAIN_US)));
+}
+
+/* Asks for a payload's op. The request waits until it is back. @return false: that ends it */
+static bool
+take_back(struct leat_msg_conn *c, struct msg_slot *s, const char *what)
+{
+	int ret = leat_op_cancel(c->ep, &s->data);
+
+	if (ret == 0)
+		s->flags |= MSG_EXPIRED;
+	/* Done already, or asked before: it comes back by itself. */
+	if (ret == 0 || ret == -ENOENT || ret == -EALREADY)
+		return true;
+	msg_fail(c, -ETIMEDOUT,
+		 "the deadline of a %s of %" PRIu64
+		 " B passed, and the device can't recall its payload",
+		 what, s->len);
+	return false;
+}
+
+static void
+expire_early(struct leat_msg_conn *c, struct msg_slot *s, struct leat_msg_req *req)
+{
+	if ((s->flags & MSG_RECALL) != 0)
+		return; /* it was cancelled before */
+	if ((s->flags & MSG_DATA_IN) != 0) {
+		msg_fail(c, -ETIMEDOUT,
+			 "the deadline of a receive passed, which has a payload and no length");
+		return;
+	}
+	if (take_back(c, s, "receive")) {
+		if ((s->flags & MSG_EXPIRED) != 0)
+			s->flags |= MSG_RECALL;
+		else
+			msg_deadline_again(c, req);
+	}
+}
+
+/* A receive; its message has begun to arrive. */
+static void
+expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
+	uint32_t id;
+
+	if ((s->flags & MSG_EARLY) != 0 && s->req == req) {
+		expire_early(c, s, req);
+		return;
+	}
+	for (id = c->rx_done; id != c->rx_bind; id++) {
+		s = msg_rx_slot(c, id);
+		if (s->req != req || (s->flags & MSG_DONE) != 0)
+			continue;
+		if ((s->flags & MSG_DATA_OUT) != 0)
+			(void)take_back(c, s, "receive");
+		else
+			msg_drop(c, s, MSG_REASON_TIME);
+		return;
+	}
+}
+
+/* A small message that the endpoint had no room for: its bytes are in the slot, and will go. */
+static void
+leave_eager(struct msg_slot *s, struct leat_msg_req *req)
+{
+	msg_req_finish(req, -ETIMEDOUT, 0);
+	s->count--;
+	while (s->req != NULL && s->req->state != MSG_REQ_STARTED && s->count > 0)
+		s->req = s->req->next;
+	if (s->count == 0)
+		s->req = NULL;
+}
+
+/* Is a request among those of a slot? Between them may be some that were cancelled before. */
+static bool
+has(const struct msg_slot *s, const struct leat_msg_req *req)
+{
+	const struct leat_msg_req *r = s->req;
+	uint16_t n = s->count;
+
+	for (; n > 0 && r != NULL; r = r->next) {
+		if (r == req)
+			return true;
+		n = (uint16_t)(n - (r->state == MSG_REQ_STARTED));
+	}
+	return false;
+}
+
+/* A send that has begun. */
+static void
+expire_send(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	uint32_t id;
+
+	for (id = c->tx_done; id != c->tx_next; id++) {
+		struct msg_slot *s = msg_tx_slot(c, id);
+
+		if (!has(s, req))
+			continue;
+		s->len = req->size;
+		if ((s->flags & MSG_EAGER) != 0)
+			leave_eager(s, req);
+		else if (c->mode == LEAT_MSG_PLAIN)
+			msg_fail(c, -ETIMEDOUT,
+				 "the deadline of a send of %" PRIu64
+				 " B passed, which had begun in plain mode",
+				 req->size);
+		else if ((s->flags & MSG_WANT) != 0)
+			msg_tx_give_up(c, s, -ETIMEDOUT);
+		else
+			(void)take_back(c, s, "send");
+		return;
+	}
+}
+
+static void
+expire(struct leat_msg_req *req)
+{
+	struct leat_msg_conn *c = req->conn;
+
+	switch (req->state) {
+	case MSG_REQ_QUEUED:
+		msg_req_finish(req, -ETIMEDOUT, 0);
+		req->state = MSG_REQ_CANCELLED;
+		break;
+	case MSG_REQ_STARTED:
+		/* Otherwise it comes back with the connection's status. */
+		if (c->state != MSG_OPEN)
+			return;
+		if (req->recv != 0)
+			expire_recv(c, req);
+		else
+			expire_send(c, req);
+		break;
+	default: /* it is done, and comes back in its turn */
+		return;
+	}
+	c->stats.expired++;
+	msg_list_give(c->m, req->recv != 0 ? &c->recvq : &c->sendq);
+	msg_work(c);
+}
+
+/* ---- peers ---- */
+
+/* Changes with all that comes from the peer. */
+static uint32_t
+came(const struct leat_msg_conn *c)
+{
+	return c->rx_bind + c->rx_arrived + c->rx_done + c->ctrl_rx_next;
+}
+
+static void
+alive_next(struct leat_msg_conn *c, uint64_t after)
+{
+	leat_wheel_add(&c->m->wheel, &c->alive, leat_time_add(after, c->idle_cycles / LOOKS + 1));
+}
+
+void
+msg_alive_start(struct leat_msg_conn *c)
+{
+	if (c->idle_cycles == 0 || c->mode != LEAT_MSG_LEAT)
+		return;
+	c->came = came(c);
+	c->looks = 0;
+	alive_next(c, leat_now());
+}
+
+static void
+alive(struct leat_msg_conn *c, uint64_t now)
+{
+	const uint64_t late = now - c->alive.expiry, period = c->idle_cycles / LOOKS + 1;
+
+	if (c->state != MSG_OPEN)
+		return;
+	if (c->came != came(c)) {
+		c->came = came(c);
+		c->looks = 0;
+	} else if (c->looks < LOOKS) {
+		if (late < period && ++c->looks == LOOKS) {
+			c->ctrl_due |= 1u << MSG_CTRL_PING;
+			c->answer_by = leat_time_add(now, c->answer_cycles);
+			msg_work(c);
+		}
+	} else if (late >= period) {
+		c->answer_by = leat_time_add(c->answer_by, late);
+	} else if (now >= c->answer_by) {
+		msg_fail(c, -ETIMEDOUT, "nothing came from it, nor an answer when it was asked");
+		return;
+	}
+	alive_next(c, late < period ? c->alive.expiry : now);
+}
+
+/* ---- both ---- */
+
+static void
+fired(struct leat_wheel_node *node, void *arg)
+{
+	struct leat_msg *m = arg;
+
+	if ((uintptr_t)node - (uintptr_t)m->conns < m->max_conns * sizeof(*m->conns))
+		alive(container_of(node, struct leat_msg_conn, alive), m->now);
+	else
+		expire(container_of(node, struct leat_msg_req, timer));
+}
+
+void
+msg_timeouts(struct leat_msg *m)
+{
+	if (likely(leat_wheel_count(&m->wheel) == 0))
+		return;
+	m->now = leat_now();
+	(void)leat_wheel_run(&m->wheel, m->now, fired, m, EXPIRED_PER_RUN);
+}
+
+void
+msg_timeouts_init(struct leat_msg *m)
+{
+	leat_wheel_init(&m->wheel, leat_us_to_cycles(TICK_US), leat_now());
+}
+
+void
+msg_deadline_start(struct leat_msg_req *req)
+{
+	leat_wheel_add(&req->conn->m->wheel, &req->timer, req->deadline);
+}
