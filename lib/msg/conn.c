@@ -113,6 +113,9 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 		leat_us_to_cycles(conf->answer_us == 0 ? LEAT_MSG_ANSWER_US : conf->answer_us);
 	c->tx_large = 0;
 	c->tx_bytes = 0;
+	c->tx_held = 0;
+	c->nb_held = c->given = 0;
+	c->stream = c->want = MSG_STREAM_FIRST;
 	c->pending = 0;
 	c->rx_arrived = 0;
 	c->buffer_deadline = 0;

@@ -352,13 +352,28 @@ LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
 
 /**
- * Send messages, in this order. Only eager messages are copied; buffers are the device's until
+ * Send messages, in this order.
+ *
+ * In leat mode small ones that are posted one by one travel together: as soon as there is one for
+ * each message of the connection that the application got in this turn, or when the turn ends. It
+ * ends when leat_msg_poll() finds nothing done, by leat_msg_flush(), and never later than in the
+ * second leat_msg_poll() that the application makes with all that is done taken. The only one of a
+ * conversation goes at once (doc/guide/msg.md, "Together"). What is posted in one call goes at
+ * once, and what waits goes before it.
+ *
+ * Only eager messages are copied; buffers are the device's until
  * the request is back. Done means that the buffer may be used again, not that the other side has
  * the message.
  * @return how many were accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted already), ESHUTDOWN
  *   (leat_msg_close() was called). What is wrong with one is told by its status.
  */
 LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
+
+/**
+ * End a turn: what was posted and waits to travel together goes now, see leat_msg_send(). It is
+ * worth a call before the application does something that takes time.
+ */
+LEAT_API void leat_msg_flush(struct leat_msg *m);
 
 /**
  * Receive messages, into these in this order. A buffer is the device's until the request is back.

@@ -179,8 +179,8 @@ given_take(struct leat_msg_req *req)
 	req->given = 0;
 }
 
-static void __rte_noinline
-take_flags(struct leat_msg_req *req)
+void __rte_noinline
+msg_take_flags(struct leat_msg_req *req)
 {
 	if ((req->flags & LEAT_MSG_F_DEADLINE) != 0)
 		msg_deadline_start(req);
@@ -210,7 +210,7 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 		req->recv = recv;
 		msg_list_add(list, req);
 		if (unlikely(req->flags != 0))
-			take_flags(req);
+			msg_take_flags(req);
 	}
 	return i;
 }
@@ -350,9 +350,14 @@ run_later(struct leat_msg *m)
 	struct leat_msg_conn *c = m->later, *next;
 
 	m->later = NULL;
+	m->held = false;
 	for (; c != NULL; c = next) {
 		next = c->next_later;
 		c->in_later = false;
+		if (c->state != MSG_OPEN)
+			continue;
+		if (c->tx_held > 0)
+			msg_tx_run(c);
 		if (c->state != MSG_OPEN)
 			continue;
 		msg_rx_later(c);
@@ -360,24 +365,59 @@ run_later(struct leat_msg *m)
 	}
 }
 
+static __rte_always_inline void
+taken(struct leat_msg *m, struct leat_msg_req *req)
+{
+	req->state = MSG_REQ_IDLE;
+	if (unlikely(req->flags != 0))
+		leat_wheel_del(&m->wheel, &req->timer);
+}
+
+/* The application gets several messages in this turn, and may answer each. */
+static inline void
+note_given(const struct leat_msg *m, const struct leat_msg_req *req)
+{
+	struct leat_msg_conn *c = req->conn;
+
+	if (req->recv == 0)
+		return;
+	if (c->given_turn != m->turn) {
+		c->given_turn = m->turn;
+		c->given = 0;
+	}
+	c->given++;
+	c->want = RTE_MAX(c->given, c->stream);
+}
+
+static __rte_noinline uint16_t
+give_many(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
+{
+	struct leat_msg_req *req = m->done.head;
+	uint16_t i;
+
+	for (i = 0; i < n && req != NULL; i++) {
+		taken(m, req);
+		note_given(m, req);
+		reqs[i] = req;
+		req = req->next;
+	}
+	m->done.head = req;
+	m->cut = req == NULL ? 0 : (uint8_t)(m->cut + (n > 0));
+	return i;
+}
+
 /* There is one. */
 static __rte_always_inline uint16_t
 give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
 	struct leat_msg_req *req = m->done.head;
-	uint16_t i = 0;
 
-	if (unlikely(n == 0))
-		return 0;
-	do {
-		req->state = MSG_REQ_IDLE;
-		if (unlikely(req->flags != 0))
-			leat_wheel_del(&m->wheel, &req->timer);
-		reqs[i++] = req;
-		req = req->next;
-	} while (unlikely(req != NULL) && i < n);
-	m->done.head = req;
-	return i;
+	if (unlikely(req->next != NULL || n == 0 || m->cut != 0))
+		return give_many(m, reqs, n);
+	taken(m, req);
+	reqs[0] = req;
+	m->done.head = NULL;
+	return 1;
 }
 
 static __rte_noinline uint16_t
@@ -391,12 +431,26 @@ resume(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 	return m->done.head != NULL ? give_out(m, reqs, n) : 0;
 }
 
+void
+leat_msg_flush(struct leat_msg *m)
+{
+	msg_run_deferred(m);
+	if (m->work != NULL)
+		msg_run(m);
+	if (m->held)
+		run_later(m);
+}
+
 uint16_t
 leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
+	m->turn += m->cut % MSG_CUT_MAX == 0;
 	/* What is done first: the rest can be done while the application has nothing to do. */
-	if (m->done.head != NULL)
+	if (m->done.head != NULL) {
+		if (unlikely(m->held && m->turn - m->held_turn >= MSG_HOLD_TURNS))
+			leat_msg_flush(m);
 		return give_out(m, reqs, n);
+	}
 	if (unlikely(((uintptr_t)m->work | (uintptr_t)m->later | (uintptr_t)m->deferred) != 0))
 		return resume(m, reqs, n);
 	return 0;

@@ -80,6 +80,20 @@
  */
 #define MSG_BULK (UINT64_C(64) << 10)
 #define MSG_BULK_WINDOW 16u
+/*
+ * Leat mode: small messages wait until the application has nothing to do, but never for more than
+ * so many turns: what is done may never come to an end. Neither does a turn last for more than so
+ * many polls, for an application that takes its requests in small numbers.
+ */
+#define MSG_HOLD_TURNS 2u
+#define MSG_CUT_MAX 32u
+/*
+ * Leat mode: so many messages are expected to travel together on a new connection, and at most.
+ * With one, the first message of an application's first turn would go alone, its answer would, and
+ * so on.
+ */
+#define MSG_STREAM_FIRST 2u
+#define MSG_STREAM_MAX 32u
 /* Receives for control messages. */
 #define MSG_CTRL 2
 /*
@@ -190,6 +204,8 @@ struct leat_msg_conn {
 	uint16_t peer;
 	uint16_t recv_peer; /* the same, or any where the device can't do that */
 	uint32_t mask;	    /* credits - 1 */
+	uint32_t hold_turn; /* in this turn small messages went at once, others wait */
+	uint16_t want;	    /* if so many small messages wait, they go at once */
 	uint32_t eager_max;
 	uint32_t rx_window; /* most messages that may be on the way or here */
 	struct msg_slot *tx, *rx;
@@ -220,6 +236,13 @@ struct leat_msg_conn {
 	uint32_t came;	/* what had come at the last look */
 	uint32_t looks; /* in vain */
 
+	/* see msg_turn_holds() */
+	uint32_t given_turn; /* the last turn in which the application got several messages */
+	uint16_t given;	     /* how many, so far */
+	uint16_t stream;     /* messages that travelled together lately */
+	uint16_t nb_held;    /* small messages that wait for the end of the turn */
+	uint32_t tx_held;    /* their bytes, as they stand in a send */
+
 	/* seldom */
 	void *user;
 	uint64_t drain_deadline;
@@ -245,6 +268,11 @@ struct leat_msg {
 	struct leat_msg_conn *later;
 	/* of those that have work some wait for buffers, or for room in the endpoint */
 	bool starved;
+	/* counts calls of leat_msg_poll(), but a row of those that left requests behind as one */
+	uint32_t turn;
+	uint32_t held_turn; /* the first one in which messages that wait now were posted */
+	bool held;	    /* there are such messages */
+	uint8_t cut;	    /* so many calls in a row left requests for the next one */
 	/* slot of a small message that was given out, whose accounting is deferred; or NULL */
 	struct msg_slot *deferred;
 	struct msg_list done;
@@ -460,6 +488,21 @@ msg_wait(struct leat_msg_conn *c)
 }
 
 /*
+ * Does a small message wait, to travel with those that the application posts behind it?
+ *
+ * An application answers what it gets. So the first message of a turn goes at once if it got one,
+ * as in a conversation; if it got several, so many go as soon as they are posted. All else waits
+ * for the end of the turn, when leat_msg_poll() finds nothing done, as msg_later() does; or for a
+ * bit longer, see MSG_HOLD_TURNS. Where messages travelled together just now, others are under way
+ * that will be answered: few that went alone between them would stay alone, and so they wait.
+ */
+static __rte_always_inline bool
+msg_turn_holds(const struct leat_msg *m, const struct leat_msg_conn *c)
+{
+	return c->want > 1 || c->hold_turn == m->turn || m->cut != 0;
+}
+
+/*
  * Posts receives, and fetches what the next message needs, when the application has nothing to do:
  * until then the message that has arrived is what it waits for. With half of the receives gone it
  * is done at once.
@@ -508,6 +551,8 @@ void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
 int msg_numbers_start(void);
 
 /* msg.c */
+/* A request is posted that has flags. */
+void msg_take_flags(struct leat_msg_req *req);
 /* Posts requests that can't go at once, or not alone. @return as leat_msg_send() */
 uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 /* Runs the connections that have work. One that can't go on is queued again, for the next call. */

@@ -109,6 +109,11 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 			s->flags = MSG_EAGER;
 			gather(c, s);
 			c->stats.eager += s->count;
+			if (s->count >= c->stream)
+				c->stream = RTE_MIN(s->count, (uint16_t)MSG_STREAM_MAX);
+			else
+				c->stream--;
+			c->want = c->stream;
 			msg_slot_prefetch(msg_tx_slot(c, id + 1));
 			return;
 		}
@@ -277,6 +282,8 @@ msg_tx_run(struct leat_msg_conn *c)
 {
 	struct leat_msg_req *req;
 
+	c->nb_held = 0;
+	c->tx_held = 0;
 	if (c->tx_post != c->tx_next && !post_begun(c))
 		return;
 	if (c->tx_large > 0 && !post_granted(c))
@@ -345,6 +352,8 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	s = c->tx_ready;
 	if (unlikely(s == NULL || (req->state | req->flags) != 0))
 		return false;
+	if (unlikely(msg_turn_holds(c->m, c)))
+		return false;
 	if (words ? unlikely(!msg_is_words(len) || req->buf == NULL)
 		  : unlikely(len > c->eager_max || req_check(c, req) < 0))
 		return false;
@@ -362,6 +371,7 @@ send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
 	 * The op is posted: now its slot's state, and what is deferred of the message it answers.
 	 */
 	msg_run_deferred(c->m);
+	c->hold_turn = c->m->turn;
 	head_sent(c);
 	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
 	c->tx_out++;
@@ -402,13 +412,57 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
+/*
+ * A small message waits for the end of the turn, and those behind it with it, until they fill a
+ * send. @return false: it need not wait, or can't; nothing was done
+ */
+static bool
+send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	struct leat_msg *m = c->m;
+	const uint32_t len = MSG_NEXT_LEN + (uint32_t)req->size;
+
+	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->closing ||
+		     req->state != MSG_REQ_IDLE || req->size > c->eager_max ||
+		     req_check(c, req) < 0))
+		return false;
+	/* Not at once either behind those that wait, for the same or for credit. */
+	if (msg_list_begin(&c->sendq) == NULL && !msg_turn_holds(m, c))
+		return false;
+	if (c->tx_held + len > c->eager_max)
+		msg_tx_run(c);
+	if (c->tx_held == 0 && !m->held) {
+		m->held = true;
+		m->held_turn = m->turn;
+	}
+	c->tx_held += len;
+	c->tx_ready = NULL;
+	req->state = MSG_REQ_QUEUED;
+	req->conn = c;
+	req->recv = 0;
+	msg_list_add(&c->sendq, req);
+	if (unlikely(req->flags != 0))
+		msg_take_flags(req);
+	c->nb_held++;
+	if (c->nb_held >= c->want && c->given_turn == m->turn && c->hold_turn != m->turn &&
+	    m->cut == 0) {
+		c->hold_turn = m->turn;
+		msg_tx_run(c);
+	} else {
+		msg_later(c);
+	}
+	return true;
+}
+
 static __rte_noinline uint16_t
 send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
 	msg_run_deferred(c->m);
 	if (n == 1 &&
-	    (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0]) : send_one(c, reqs[0], false)))
+	    (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0])
+				       : send_one(c, reqs[0], false) || send_held(c, reqs[0])))
 		return 1;
+	c->hold_turn = c->m->turn;
 	return msg_tx_queue(c, reqs, n);
 }
 
@@ -448,8 +502,9 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
 	} else if (!c->draining && c->state == MSG_OPEN) {
-		if ((s->flags & MSG_EAGER) != 0 && c->sendq.head == NULL)
-			return; /* no caller waits for it */
+		/* No caller waits for it, and nothing but the turn's end is waited for. */
+		if ((s->flags & MSG_EAGER) != 0 && (c->sendq.head == NULL || c->tx_held > 0))
+			return;
 		if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL) {
 			msg_tx_finish(c); /* there is nothing else to be done */
 			return;
@@ -469,7 +524,7 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 	/* Older ones may come after newer ones: completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
 		c->tx_credit = credit;
-		if (c->sendq.begin != NULL)
+		if (c->sendq.begin != NULL && c->tx_held == 0)
 			msg_work(c);
 	}
 	if ((int32_t)(granted - c->tx_granted) > 0) {

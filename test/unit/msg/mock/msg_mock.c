@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* The one that was opened last. */
+static struct leat_msg *context;
+
 int
 mm_start(void **state)
 {
@@ -40,6 +43,7 @@ mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns)
 	assert_non_null(mm->ep);
 	mm->ep->directed_recv = 1;
 	mm->m = leat_msg_create(mm->ep, &mconf);
+	context = mm->m;
 	if (mm->m == NULL)
 		fail_msg("leat_msg_create: %s", leat_err_msg());
 }
@@ -224,6 +228,7 @@ mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint
 	req->buf = (void *)(uintptr_t)buf;
 	req->size = size;
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
+	leat_msg_flush(context);
 }
 
 void

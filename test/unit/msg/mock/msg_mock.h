@@ -63,6 +63,7 @@ void mm_arrive64(struct mm *mm, uint16_t peer, uint64_t tag, uint64_t value);
 /* A send with that tag was posted, with these bytes; the device is done with it. */
 void mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
 
+/* Sends it now, alone: the turn ends behind it. */
 void mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 

@@ -138,6 +138,8 @@ send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64
 {
 	*req = (struct leat_msg_req){ .buf = (void *)(uintptr_t)buf, .size = size };
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
+	leat_msg_flush(a.m);
+	leat_msg_flush(b.m);
 }
 
 void

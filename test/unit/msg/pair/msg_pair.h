@@ -66,6 +66,7 @@ void end_drive(struct end *e);
 		}                                                                                  \
 	} while (0)
 
+/* Sends it now, alone: the turn ends behind it. */
 void send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void recv1(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 /* Connects with conf, which b accepts with as well; up on both sides. */

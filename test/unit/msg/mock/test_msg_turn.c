@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Leat mode: small messages that are posted one by one in a turn travel together; one that is alone
+ * goes at once. The other side takes 64 B in a send: four messages of 8 B.
+ */
+
+#include <string.h>
+
+#include "msg_mock.h"
+
+static struct mm mm;
+static struct leat_msg_conn *conns[2], *c;
+static uint64_t base;
+static uint32_t next_in; /* id of the next message from there */
+static struct leat_msg_req rx[8], tx[16];
+static char in[8][16];
+
+static int
+setup(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	mm_open_with(&mm, 16, 2);
+	c = conns[0] = mm_open_leat(&mm, 0);
+	conns[1] = mm_open_leat(&mm, 0);
+	base = mm_base(0);
+	next_in = 0;
+	memset(tx, 0, sizeof(tx));
+	for (i = 0; i < 8; i++)
+		mm_recv(c, &rx[i], in[i], sizeof(in[i]));
+	mm_drive(&mm);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	mm_close(&mm, conns, 2);
+	return 0;
+}
+
+static void
+sends(unsigned int first, unsigned int n)
+{
+	static char text[] = "8 bytes.";
+	unsigned int i;
+
+	for (i = first; i < first + n; i++) {
+		struct leat_msg_req *req = &tx[i];
+
+		*req = (struct leat_msg_req){ .buf = text, .size = 8 };
+		assert_int_equal(leat_msg_send(c, &req, 1), 1);
+	}
+}
+
+/* The send with that id has so many messages of 8 B; none: it is not posted. */
+static void
+together(uint32_t id, unsigned int n)
+{
+	const struct leat_op *op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, id));
+
+	assert_int_equal(op == NULL ? 0 : op->size, n == 0 ? 0 : 16 + 8 + (n - 1) * 16);
+}
+
+/* So many messages arrive at once. They bring credit for all that a test sends. */
+static void
+arrive(unsigned int n)
+{
+	struct leat_op *ops[8];
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		const uint64_t len = mm_head(8, 100, 0, "8 bytes.");
+
+		mm_arrive(&mm, 0, MM_TAG(1, base, next_in++), mm_in, len);
+	}
+	assert_int_equal(leat_ep_poll(mm.ep, ops, RTE_DIM(ops)), n);
+	assert_int_equal(leat_msg_process(mm.m, ops, (uint16_t)n), 0);
+}
+
+/* @return requests that leat_msg_poll() has, of at most n */
+static uint16_t
+polls(uint16_t n)
+{
+	struct leat_msg_req *back[16];
+
+	assert_true(n <= RTE_DIM(back));
+	return leat_msg_poll(mm.m, back, n);
+}
+
+/* The connection has seen a conversation: the next id is 1. */
+static void
+converse(void)
+{
+	arrive(1);
+	assert_int_equal(polls(8), 1);
+	sends(0, 1);
+	together(0, 0);
+	assert_int_equal(polls(8), 1);
+	together(0, 1);
+	assert_int_equal(polls(8), 0);
+}
+
+/* What a client posts in its first turn goes when it has nothing to do, in one send. */
+static void
+test_first_turn(void **state)
+{
+	(void)state;
+	sends(0, 4);
+	together(0, 0);
+	assert_int_equal(polls(8), 4);
+	together(0, 4);
+}
+
+static void
+test_conversation(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	converse();
+	for (i = 1; i < 4; i++) {
+		arrive(1);
+		assert_int_equal(polls(8), 1);
+		sends(i, 1);
+		together(i, 1);
+		assert_int_equal(polls(8), 1);
+	}
+}
+
+/* A second one in the same turn waits, and a third; the first one does not. */
+static void
+test_more_than_the_answer(void **state)
+{
+	(void)state;
+	converse();
+	arrive(1);
+	assert_int_equal(polls(8), 1);
+	sends(1, 3);
+	together(1, 1);
+	together(2, 0);
+	assert_int_equal(polls(8), 1); /* the first one is done */
+	assert_int_equal(polls(8), 2);
+	together(2, 2);
+}
+
+/* The application got three messages: three answers go as soon as they are there. */
+static void
+test_answers(void **state)
+{
+	(void)state;
+	converse();
+	arrive(3);
+	assert_int_equal(polls(8), 3);
+	sends(1, 2);
+	together(1, 0);
+	sends(3, 1);
+	together(1, 3);
+	/* What comes behind them waits for the end of the turn. */
+	sends(4, 1);
+	together(2, 0);
+	assert_int_equal(polls(8), 3);
+	together(2, 0);
+	assert_int_equal(polls(8), 1);
+	together(2, 1);
+}
+
+/* Two of three are answered: the end of the turn lets them go. */
+static void
+test_fewer_answers(void **state)
+{
+	(void)state;
+	converse();
+	arrive(3);
+	assert_int_equal(polls(8), 3);
+	sends(1, 2);
+	together(1, 0);
+	assert_int_equal(polls(8), 2);
+	together(1, 2);
+}
+
+/* An application that takes its requests one by one. */
+static void
+test_one_by_one(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	converse();
+	arrive(3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(polls(1), 1);
+		together(1, 0);
+		sends(1 + i, 1);
+	}
+	together(1, 3);
+	assert_int_equal(polls(8), 3);
+}
+
+/* What fills a send does not wait for more. */
+static void
+test_full(void **state)
+{
+	(void)state;
+	converse();
+	arrive(1);
+	assert_int_equal(polls(8), 1);
+	sends(1, 6); /* one at once, and five */
+	together(1, 1);
+	together(2, 4);
+	together(3, 0);
+	assert_int_equal(polls(8), 5);
+	leat_msg_flush(mm.m);
+	together(3, 1);
+	assert_int_equal(polls(8), 1);
+	leat_msg_flush(mm.m);
+	assert_int_equal(polls(8), 0);
+}
+
+/* The application always has something to do: what waits goes nevertheless, a bit later. */
+static void
+test_busy(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	converse();
+	arrive(1);
+	assert_int_equal(polls(8), 1);
+	sends(1, 2);
+	for (i = 0; i < 3; i++) {
+		together(2, i < 2 ? 0 : 1);
+		arrive(1);
+		assert_true(polls(8) > 0);
+	}
+	together(2, 1);
+}
+
+/* Likewise if it never takes all that is done. */
+static void
+test_busy_one_by_one(void **state)
+{
+	unsigned int i, k;
+
+	(void)state;
+	converse();
+	mm_recv(c, &rx[0], in[0], sizeof(in[0]));
+	arrive(2);
+	assert_int_equal(polls(1), 1);
+	sends(1, 1);
+	for (i = 0; i < 200 && mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1)) == NULL; i++) {
+		/* Two that fail at once, so that one is always left. */
+		for (k = 0; k < 2; k++) {
+			struct leat_msg_req *req = &tx[2 + (2 * i + k) % 14];
+
+			if (req->state != 0)
+				continue;
+			*req = (struct leat_msg_req){ .size = 8 };
+			assert_int_equal(leat_msg_send(conns[1], &req, 1), 1);
+		}
+		assert_int_equal(polls(1), 1);
+	}
+	together(1, 1);
+	while (polls(8) > 0)
+		;
+}
+
+/* Before one that is posted with others, or is large, goes what waits. */
+static void
+test_order(void **state)
+{
+	struct leat_msg_req *reqs[2] = { &tx[3], &tx[4] };
+	static char data[1000];
+
+	(void)state;
+	converse();
+	arrive(3);
+	assert_int_equal(polls(8), 3);
+	sends(1, 2);
+	tx[3] = tx[4] = (struct leat_msg_req){ .buf = data, .size = 8 };
+	assert_int_equal(leat_msg_send(c, reqs, 2), 2);
+	together(1, 4);
+	sends(5, 1);
+	together(2, 0);
+	reqs[0] = &tx[6];
+	tx[6] = (struct leat_msg_req){ .buf = data, .size = sizeof(data) };
+	assert_int_equal(leat_msg_send(c, reqs, 1), 1);
+	together(2, 1);
+	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 3)));
+	assert_int_equal(polls(8), 5);
+	assert_int_equal(leat_msg_close(c, 0), 0);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(tx[6].status, -ETIMEDOUT);
+	conns[0] = mm_open_leat(&mm, 0);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
+/* One that waits can be taken back. */
+static void
+test_cancel(void **state)
+{
+	(void)state;
+	converse();
+	arrive(4);
+	assert_int_equal(polls(8), 4);
+	sends(1, 3);
+	assert_int_equal(leat_msg_cancel(&tx[2]), 0);
+	assert_int_equal(polls(8), 3);
+	together(1, 2);
+	assert_int_equal(tx[1].status, 0);
+	assert_int_equal(tx[2].status, -ECANCELED);
+	assert_int_equal(tx[3].status, 0);
+}
+
+/* Closing lets out what waits. */
+static void
+test_close(void **state)
+{
+	const struct leat_op *op;
+
+	(void)state;
+	converse();
+	arrive(3);
+	assert_int_equal(polls(8), 3);
+	sends(1, 2);
+	assert_int_equal(leat_msg_close(c, 1000000), 0);
+	assert_int_equal(polls(8), 2);
+	together(1, 2);
+	op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1));
+	if (op == NULL)
+		return;
+	mm_finish(&mm, mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0)), 0, 24);
+	mm_finish(&mm, mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1)), 0, op->size);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_CLOSED], 1);
+	assert_int_equal(tx[2].status, 0);
+	conns[0] = mm_open_leat(&mm, 0);
+	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
+}
+
+/* The connection ends: what waits comes back with its status, once. */
+static void
+test_end(void **state)
+{
+	(void)state;
+	converse();
+	arrive(3);
+	assert_int_equal(polls(8), 3);
+	sends(1, 2);
+	mm.nb_back = 0;
+	mm_peer_ends(&mm, 0, -ECONNRESET);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2 + 4);
+	assert_int_equal(tx[1].status, -ECONNRESET);
+	assert_int_equal(tx[2].status, -ECONNRESET);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+		CASE(first_turn), CASE(conversation),  CASE(more_than_the_answer),
+		CASE(answers),	  CASE(fewer_answers), CASE(one_by_one),
+		CASE(full),	  CASE(busy),	       CASE(busy_one_by_one),
+		CASE(order),	  CASE(cancel),	       CASE(close),
+		CASE(end),
+	};
+
+	return cmocka_run_group_tests_name("msg_turn", tests, mm_start, mm_stop);
+}
