@@ -61,6 +61,7 @@
 
 #include <leat_common.h>
 #include <leat_msg.h>
+#include <leat_scope.h>
 #include <leat_task.h>
 
 #ifdef __cplusplus

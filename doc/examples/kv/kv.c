@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A key-value service and its load generator.
+ *
+ *	make && ./kv -- both 127.0.0.1:7471 16 5		on two lcores, or on one (-l 0)
+ *	./kv --vdev=fabric_ofi0,provider=tcp -- server 127.0.0.1:7471
+ *	./kv --vdev=fabric_ofi0,provider=tcp -- client 127.0.0.1:7471 16 0 100
+ *
+ * The numbers: requests in flight; seconds, 0: until Ctrl-C; deadline of a request in ms. A server
+ * may be stopped and started again.
+ *     server     accept --> session for each connection: recv, look into the table, send
+ *
+ *     client     dial --> workers, each with one request in flight: send, wait for its event
+ *                 ^       receiver: gives each answer to its worker; its end ends all
+ *                 `------ close <-'
+ *
+ * A worker owns its keys, so it knows what a get may return: a version that it wrote, not older
+ * than the last one that was acknowledged. A server that was started again has lost all of them.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include <leat_app.h>
+#include <leat_msg_task.h>
+#include <leat_task_event.h>
+
+#define VALUE_MAX 128
+#define ENTRIES (1U << 16)
+#define WORKERS_MAX 256
+#define KEYS 64 /* of a worker */
+#define SECOND_US 1000000
+
+/*
+ * The protocol. A request is one message, its answer another one with the same id; answers may come
+ * in any order. Numbers are in host order: both sides are of one kind.
+ */
+struct kv_message {
+	uint64_t id;
+	uint64_t key;
+	uint64_t version; /* of the value; a put that is older than what is there changes nothing */
+	uint32_t put;	  /* request: else a get */
+	int32_t status;	  /* answer: 0 or a negative errno */
+	uint8_t value[VALUE_MAX];
+};
+#define HEAD offsetof(struct kv_message, value)
+
+static const char *addr;
+static char role; /* server, client, both: the first letter */
+static unsigned long in_flight = 16, seconds = 5, deadline_ms = 1000;
+static struct leat_app app;
+
+/* Of the server. */
+struct entry {
+	struct kv_message put; /* version 0: free */
+	size_t len;
+};
+
+static struct entry table[ENTRIES];
+static uint64_t requests;
+
+/* The entry of a key, or a free one for it; NULL: the table is full. */
+static struct entry *
+find(uint64_t key)
+{
+	uint32_t i, at = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 48);
+
+	for (i = 0; i < ENTRIES; i++) {
+		struct entry *e = &table[(at + i) % ENTRIES];
+
+		if (e->put.version == 0 || e->put.key == key)
+			return e;
+	}
+	return NULL;
+}
+
+/* Makes the answer out of a request with a value of len bytes. @return length of its value */
+static size_t
+answer(struct kv_message *m, size_t len)
+{
+	struct entry *e = find(m->key);
+
+	requests++;
+	m->status = e == NULL ? -ENOSPC : !m->put && e->put.version == 0 ? -ENOENT : 0;
+	if (m->status < 0)
+		return 0;
+	if (!m->put) {
+		m->version = e->put.version;
+		memcpy(m->value, e->put.value, e->len);
+		return e->len;
+	}
+	if (m->version > e->put.version) {
+		e->put = *m;
+		e->len = len;
+	}
+	return 0;
+}
+
+/* A task for each connection. */
+static int
+serve_conn(void *arg)
+{
+	struct leat_msg_conn *c = (struct leat_msg_conn *)arg;
+	struct kv_message m;
+	int n, ret = 0;
+
+	/* A message that is no request ends the connection. */
+	while (ret == 0 && (n = leat_msg_task_recv(c, &m, sizeof(m))) >= (int)HEAD)
+		ret = leat_msg_task_send(c, &m, HEAD + answer(&m, (size_t)n - HEAD));
+	return leat_msg_task_close(c, SECOND_US);
+}
+
+static int
+serve(void *arg)
+{
+	struct leat_msg_net *net = leat_msg_net_open(NULL);
+	struct leat_msg_conn *c;
+
+	(void)arg;
+	if (net == NULL || leat_msg_task_listen(net, addr) < 0)
+		return -rte_errno;
+	while (leat_msg_task_accept(net, &c) == 0)
+		if (leat_task_start("session", serve_conn, c) < 0)
+			(void)leat_msg_task_close(c, 0);
+	return -rte_errno;
+}
+
+/* Of the client. */
+struct worker {
+	uint64_t number; /* of its request */
+	uint64_t id;	 /* that it waits for; 0: none */
+	struct leat_task_event answered;
+	struct kv_message m;
+	size_t len;		/* of m's value */
+	uint64_t written[KEYS]; /* last version of each key that was sent, */
+	uint64_t known[KEYS];	/* and acknowledged by this server */
+};
+
+static struct worker workers[WORKERS_MAX];
+static struct leat_msg_conn *conn;
+static uint64_t answered, late, wrong, nb_sessions;
+
+static size_t
+make_value(uint64_t key, uint64_t version, uint8_t *value)
+{
+	size_t i, len = 1 + (size_t)(version * 13 % VALUE_MAX);
+
+	for (i = 0; i < len; i++)
+		value[i] = (uint8_t)(key * 31 + version * 7 + i);
+	return len;
+}
+
+/* Is it what a get of this key may return? */
+static bool
+right(const struct worker *w, const struct kv_message *m, uint64_t known, uint64_t written)
+{
+	uint8_t value[VALUE_MAX];
+
+	if (m->status == -ENOENT)
+		return known == 0;
+	return m->status == 0 && m->version >= known && m->version <= written &&
+	       w->len == make_value(m->key, m->version, value) &&
+	       memcmp(m->value, value, w->len) == 0;
+}
+
+static int
+ask(struct worker *w, size_t len)
+{
+	int ret;
+
+	leat_task_event_reset(&w->answered);
+	ret = leat_msg_task_send(conn, &w->m, HEAD + len);
+	return ret < 0 ? ret : leat_task_event_wait(&w->answered);
+}
+
+/* A put or a get of one of its keys. @return 0, also when it was late; a negative errno: the end */
+static int
+request(struct worker *w)
+{
+	const unsigned int k = (unsigned int)(++w->number * 7 % KEYS);
+	const bool put = w->number % 4 == 0 || w->written[k] == 0;
+	size_t len = 0;
+	int ret;
+
+	w->m.id = w->id = w->number * WORKERS_MAX + (uint64_t)(w - workers);
+	w->m.key = (uint64_t)(w - workers) * KEYS + k;
+	w->m.put = put;
+	if (put) {
+		w->m.version = ++w->written[k];
+		len = make_value(w->m.key, w->m.version, w->m.value);
+	}
+	ret = leat_task_within(deadline_ms * 1000, ask(w, len));
+	w->id = 0;
+	if (ret == -ETIMEDOUT) {
+		late++;
+		return leat_task_yield(); /* -ECANCELED: this was not all */
+	}
+	if (ret < 0)
+		return ret;
+	answered++;
+	if (put && w->m.status == 0)
+		w->known[k] = w->written[k];
+	else if (put || !right(w, &w->m, w->known[k], w->written[k]))
+		wrong++;
+	return 0;
+}
+
+static int
+worker(void *arg)
+{
+	struct worker *w = (struct worker *)arg;
+	int ret = 0;
+
+	memset(w->known, 0, sizeof(w->known)); /* the server may be a new one */
+	while (ret == 0)
+		ret = request(w);
+	return ret;
+}
+
+static int
+receiver(void *arg)
+{
+	struct kv_message m;
+	int n;
+
+	(void)arg;
+	while ((n = leat_msg_task_recv(conn, &m, sizeof(m))) >= (int)HEAD) {
+		struct worker *w = &workers[m.id % WORKERS_MAX];
+
+		if (w->id == 0 || w->id != m.id)
+			continue; /* its worker did not wait so long */
+		w->m = m;
+		w->len = (size_t)n - HEAD;
+		w->id = 0;
+		leat_task_event_set(&w->answered);
+	}
+	leat_scope_break(n); /* and end the workers */
+}
+
+/* Sessions, one after the other, until the time is up or the program stops. */
+static int
+sessions(struct leat_msg_net *net)
+{
+	struct leat_scope s;
+	unsigned long i;
+
+	do {
+		if (leat_msg_task_dial(net, addr, SECOND_US, &conn) < 0)
+			continue; /* there is no server now */
+		nb_sessions++;
+		leat_scope_init(&s);
+		leat_scope_branch(&s, "receiver", receiver, NULL, NULL);
+		for (i = 0; i < in_flight && i < WORKERS_MAX; i++)
+			leat_scope_branch(&s, "worker", worker, &workers[i], NULL);
+		(void)leat_scope_wait(&s); /* for all of them, however it ends */
+		(void)leat_msg_task_close(conn, SECOND_US);
+	} while (leat_task_sleep(SECOND_US / 50) == 0);
+	return leat_task_cancelled() ? -ECANCELED : 0;
+}
+
+static int
+progress(void *arg)
+{
+	uint64_t last = 0;
+
+	(void)arg;
+	for (; leat_task_sleep(SECOND_US) == 0; last = answered) {
+		printf("%" PRIu64 " requests/s, %" PRIu64 " late, %" PRIu64 " wrong\n",
+		       answered - last, late, wrong);
+		(void)fflush(stdout);
+	}
+	return 0;
+}
+
+static int
+load(void)
+{
+	struct leat_msg_net *net = leat_msg_net_open(NULL);
+
+	if (net == NULL || leat_task_start("progress", progress, NULL) < 0)
+		return -rte_errno;
+	return seconds == 0 ? sessions(net) : leat_task_within(seconds * SECOND_US, sessions(net));
+}
+
+/* A task on each lcore: the server on the first one, the client on the second if there is one. */
+static int
+start(void *arg)
+{
+	const int self = leat_app_index(), last = leat_app_count() > 1 && role == 'b' ? 1 : 0;
+	int ret;
+
+	if (self == 0 && role == 's')
+		return serve(arg);
+	if (self == 0 && role == 'b' && leat_task_start("server", serve, NULL) < 0)
+		return -rte_errno;
+	if (self != last)
+		return LEAT_APP_STAY;
+	ret = load();
+	if (ret == 0)
+		leat_app_stop(LEAT_APP_OK);
+	return ret;
+}
+
+static void
+end(void *arg)
+{
+	(void)arg;
+	if (role != 'c')
+		printf("server: %" PRIu64 " requests\n", requests);
+	if (role == 's')
+		return;
+	printf("client: %" PRIu64 " answered, %" PRIu64 " late, %" PRIu64 " wrong, %" PRIu64
+	       " sessions\n",
+	       answered, late, wrong, nb_sessions);
+	if (answered == 0 || wrong > 0)
+		leat_app_stop(LEAT_APP_FAILED);
+}
+
+static int
+parse(int argc, char **argv, void *arg)
+{
+	unsigned long *const numbers[] = { &in_flight, &seconds, &deadline_ms };
+	int i;
+
+	(void)arg;
+	role = argc > 2 ? argv[1][0] : '\0';
+	addr = argc > 2 ? argv[2] : NULL;
+	for (i = 3; i < argc && i < 6; i++)
+		*numbers[i - 3] = strtoul(argv[i], NULL, 10);
+	if (role == 's' || role == 'c' || role == 'b')
+		return 0;
+	fprintf(stderr, "usage: kv [EAL arguments] -- server|client|both ADDRESS "
+			"[IN-FLIGHT [SECONDS [DEADLINE-MS]]]\n");
+	return -EINVAL;
+}
+
+int
+main(int argc, char **argv)
+{
+	app.parse = parse;
+	app.start = start;
+	app.end = end;
+	return leat_app_run(argc, argv, &app);
+}

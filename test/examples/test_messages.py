@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples of messages, as processes that talk: test_messages.py PROVIDER HELLO ECHO KV [EAL ARGUMENT...]"""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+
+PROVIDER, HELLO, ECHO, KV = sys.argv[1:5]
+EAL = sys.argv[5:]
+DEADLINE = 60
+
+
+class Program:
+    """A process, whose lines are read while it runs."""
+
+    def __init__(self, test, number, program, *args):
+        device = f"--vdev=fabric_ofi0,provider={PROVIDER}" + (",iface=lo" if PROVIDER == "tcp" else "")
+        self.lines = []
+        self.more = threading.Condition()
+        self.p = subprocess.Popen(
+            [program, *EAL, "-l", "0", f"--file-prefix=leat-test-{test.port}-{number}", device, "--", *args],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.err = []
+        self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.read_err)]
+        for t in self.threads:
+            t.start()
+        test.addCleanup(self.end)
+
+    def read(self):
+        for line in self.p.stdout:
+            with self.more:
+                self.lines.append(line.rstrip("\n"))
+                self.more.notify_all()
+
+    def read_err(self):
+        for line in self.p.stderr:
+            self.err.append(line)
+
+    def end(self):
+        self.p.kill()
+        self.p.wait()
+        for t in self.threads:
+            t.join()
+        self.p.stdout.close()
+        self.p.stderr.close()
+
+    def line(self, pattern, behind=0):
+        """The first line that is like the pattern, behind so many; waits for it. Its number, and the match."""
+        with self.more:
+            def found():
+                for i, text in enumerate(self.lines[behind:], behind):
+                    m = re.fullmatch(pattern, text)
+                    if m:
+                        return i, m
+                return None
+            if not self.more.wait_for(found, DEADLINE):
+                raise AssertionError(f"no line is like {pattern}: {self.lines} {''.join(self.err)}")
+            return found()
+
+    def ends(self, code=0):
+        self.p.wait(DEADLINE)
+        for t in self.threads:
+            t.join()
+        if self.p.returncode != code:
+            raise AssertionError(f"ends with {self.p.returncode}: {self.lines} {''.join(self.err)}")
+
+    def interrupt(self):
+        self.p.send_signal(signal.SIGINT)
+
+
+class Messages(unittest.TestCase):
+    def setUp(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.addr = f"127.0.0.1:{self.port}"
+
+    def test_hello(self):
+        client = Program(self, 1, HELLO, "client", self.addr)
+        server = Program(self, 2, HELLO, "server", self.addr)
+        client.line("hello, client")
+        server.line("hello, server")
+        client.ends()
+        server.ends()
+
+    def test_echo(self):
+        server = Program(self, 1, ECHO, "server", self.addr)
+        for number, size in ((2, 0), (3, 64), (4, 100000)):
+            client = Program(self, number, ECHO, "client", self.addr, "200", str(size))
+            client.line(rf"200 echoes of {size} B, [0-9.]+ us each")
+            client.ends()
+        server.interrupt()
+        server.ends()
+
+    def test_kv(self):
+        def served(behind):
+            """The client gets answers, behind that line."""
+            return client.line(r"[1-9]\d* requests/s, \d+ late, 0 wrong", behind)[0] + 1
+
+        client = Program(self, 1, KV, "client", self.addr, "16", "0", "500")
+        server = Program(self, 2, KV, "server", self.addr)
+        served(0)
+        # Stopped in the middle, and started again: the client finds the new one.
+        server.interrupt()
+        server.line(r"server: [1-9]\d* requests")
+        server.ends()
+        behind = len(client.lines)
+        server = Program(self, 3, KV, "server", self.addr)
+        served(served(behind))
+        # Killed.
+        server.p.kill()
+        server.ends(-signal.SIGKILL)
+        behind = len(client.lines)
+        server = Program(self, 4, KV, "server", self.addr)
+        served(served(behind))
+        client.interrupt()
+        _, m = client.line(r"client: (\d+) answered, \d+ late, 0 wrong, (\d+) sessions")
+        client.ends()
+        self.assertGreater(int(m[1]), 0)
+        self.assertGreaterEqual(int(m[2]), 3)
+        # The server saw it go, and serves the next one.
+        client = Program(self, 5, KV, "client", self.addr, "4", "1")
+        client.line(r"client: [1-9]\d* answered, 0 late, 0 wrong, 1 sessions")
+        client.ends()
+        server.interrupt()
+        server.ends()
+
+    def test_nonsense(self):
+        Program(self, 1, KV, "x").ends(2)
+        Program(self, 2, ECHO, "client").ends(2)
+        client = Program(self, 3, ECHO, "client", "nonsense")
+        client.ends(1)
+        self.assertIn("nonsense", "".join(client.err))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
