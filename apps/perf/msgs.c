@@ -193,7 +193,7 @@ perf_msg_request(struct perf_side *s, const struct leat_event *ev)
 bool
 perf_msg_event(struct perf_side *s, const struct leat_event *ev)
 {
-	return s->msgs != NULL && leat_msg_event(s->msgs->m, ev);
+	return s->msgs != NULL && leat_msg_handle_event(s->msgs->m, ev);
 }
 
 int

@@ -63,7 +63,7 @@ struct leat_mr {
 	const struct rte_mempool *mempool; /**< or NULL */
 	uint32_t access;
 	uint32_t nb_pieces;
-	struct leat_mr_piece piece[];
+	__extension__ struct leat_mr_piece piece[];
 };
 
 /**

@@ -228,7 +228,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 /* ---- events ---- */
 
 bool
-leat_msg_event(struct leat_msg *m, const struct leat_event *ev)
+leat_msg_handle_event(struct leat_msg *m, const struct leat_event *ev)
 {
 	struct leat_msg_conn *c;
 	uint16_t i;

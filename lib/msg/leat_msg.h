@@ -18,7 +18,7 @@
  *         k = leat_msg_poll(m, done, 32);       requests that are done
  *         every ms or so:
  *             n = leat_ep_events(ep, ev, 8);
- *             each: leat_msg_event(m, &ev[i]);
+ *             each: leat_msg_handle_event(m, &ev[i]);
  *             n = leat_msg_events(m, mev, 8);   connections that came up, ended, are closed
  *     leat_msg_close(c, 1000000); ... LEAT_MSG_CLOSED; leat_msg_destroy(m);
  *
@@ -410,7 +410,7 @@ LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, 
  * @return true: it was about a connection of this context (peer and connection are looked after);
  *   false: it is the application's, as each CONNECT_REQ and the SHUTDOWN are
  */
-LEAT_API bool leat_msg_event(struct leat_msg *m, const struct leat_event *ev);
+LEAT_API bool leat_msg_handle_event(struct leat_msg *m, const struct leat_event *ev);
 
 /**
  * Take events of connections, and drive closing, deadlines and liveness. After each round of

@@ -53,7 +53,7 @@ on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	struct msg_below *b = arg;
 
 	b->soon = true;
-	if (leat_msg_event(b->m, ev))
+	if (leat_msg_handle_event(b->m, ev))
 		return;
 	if (b->conf.ep_event != NULL) {
 		b->calling = true;

@@ -309,7 +309,7 @@ leat_msg_task_send_burst(struct leat_msg_conn *c, struct leat_msg_req **reqs, ui
 static int
 wait_posted(struct io_wait *w)
 {
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	uint16_t i;
 	int ret, why;
 

@@ -5,15 +5,15 @@
 #include <leat_resource.h>
 #include <leat_task_event.h>
 
-struct leat_task_event_wait {
+struct leat_task_event_waiter {
 	struct leat_resource_op op;
 	struct leat_task_event *ev;
-	struct leat_task_event_wait *next;
-	struct leat_task_event_wait *prev;
+	struct leat_task_event_waiter *next;
+	struct leat_task_event_waiter *prev;
 };
 
 static void
-unlink_wait(struct leat_task_event_wait *w)
+unlink_wait(struct leat_task_event_waiter *w)
 {
 	if (w->prev != NULL)
 		w->prev->next = w->next;
@@ -28,7 +28,7 @@ unlink_wait(struct leat_task_event_wait *w)
 static int
 event_post(struct leat_resource_op *op)
 {
-	struct leat_task_event_wait *w = container_of(op, struct leat_task_event_wait, op);
+	struct leat_task_event_waiter *w = container_of(op, struct leat_task_event_waiter, op);
 	struct leat_task_event *ev = w->ev;
 
 	if (ev->is_set)
@@ -46,7 +46,7 @@ event_post(struct leat_resource_op *op)
 static enum leat_cancel
 event_cancel(struct leat_resource_op *op)
 {
-	unlink_wait(container_of(op, struct leat_task_event_wait, op));
+	unlink_wait(container_of(op, struct leat_task_event_waiter, op));
 	return LEAT_CANCEL_FREED;
 }
 
@@ -61,7 +61,7 @@ leat_task_event_set(struct leat_task_event *ev)
 {
 	ev->is_set = true;
 	while (ev->first != NULL) {
-		struct leat_task_event_wait *w = ev->first;
+		struct leat_task_event_waiter *w = ev->first;
 
 		unlink_wait(w);
 		(void)leat_resource_end(&w->op, 0);
@@ -71,7 +71,7 @@ leat_task_event_set(struct leat_task_event *ev)
 int
 leat_task_event_wait(struct leat_task_event *ev)
 {
-	struct leat_task_event_wait w = { .ev = ev };
+	struct leat_task_event_waiter w = { .ev = ev };
 
 	return leat_resource_run(&w.op, &event_resource);
 }

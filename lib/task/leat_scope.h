@@ -252,7 +252,7 @@ LEAT_API int leat_task_cancel(struct leat_task *task);
 LEAT_API bool leat_task_cancelled(void);
 
 /** What leat_task_mask() has to restore. Private. */
-struct leat_task_mask {
+struct leat_task_mask_state {
 	uint64_t deadline;
 	bool masked;
 };
@@ -264,17 +264,17 @@ struct leat_task_mask {
  * outside of tasks.
  *
  * @code
- *	struct leat_task_mask mask;
+ *	struct leat_task_mask_state mask;
  *
  *	leat_task_mask(&mask);
  *	... say goodbye ...
  *	leat_task_unmask(&mask);
  * @endcode
  */
-LEAT_API void leat_task_mask(struct leat_task_mask *mask);
+LEAT_API void leat_task_mask(struct leat_task_mask_state *mask);
 
 /** Restore what was before leat_task_mask(). A signal that came meanwhile counts from here on. */
-LEAT_API void leat_task_unmask(const struct leat_task_mask *mask);
+LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
 
 /**
  * Evaluate an expression with the signal and the deadline masked, see leat_task_mask(). The mask
@@ -293,7 +293,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask *mask);
 /** Private: leat_task_masked() with the name of its variable. */
 #define LEAT_TASK_MASKED(name, ...)                                                                \
 	__extension__({                                                                            \
-		const struct leat_task_mask name LEAT_SCOPE_AT_END(leat_task_unmask) =             \
+		const struct leat_task_mask_state name LEAT_SCOPE_AT_END(leat_task_unmask) =       \
 			leat_task_mask_begin();                                                    \
 		__VA_ARGS__;                                                                       \
 	})
@@ -307,10 +307,10 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask *mask);
 #define LEAT_SCOPE_AT_END(fn) __attribute__((unused, cleanup(fn)))
 
 /** Private: leat_task_mask() as a value. */
-static inline struct leat_task_mask
+static inline struct leat_task_mask_state
 leat_task_mask_begin(void)
 {
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 
 	leat_task_mask(&mask);
 	return mask;
@@ -413,7 +413,7 @@ LEAT_API void leat_scope_block_leave(struct leat_scope *s);
 
 /** A block with the signal and the deadline masked, as leat_task_masked(). */
 #define leat_task_masked_block()                                                                   \
-	LEAT_TASK_BLOCK(struct leat_task_mask, leat_task_unmask, leat_task_mask_begin(),           \
+	LEAT_TASK_BLOCK(struct leat_task_mask_state, leat_task_unmask, leat_task_mask_begin(),     \
 			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
 
 /** Private: a block with a variable that is set up before it, and taken down after it. */

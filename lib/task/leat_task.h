@@ -48,6 +48,10 @@
  * Where a constructor failed there is no task, or no tasks, and the functions here take the NULL:
  * those that return an errno say -EINVAL, and the others nothing, 0 or "".
  *
+ * In C++ a task must not wait or yield in a catch block, nor in a destructor that an exception
+ * runs: the exceptions being handled are a stack of the thread, which all its tasks share. And no
+ * exception may leave a task's function. See doc/guide/tasks.md.
+ *
  * Thread rules: tasks belong to the thread that runs their reactor. All calls are made there, in a
  * task or in a poller, timer or message of that reactor, or before the reactor runs; those that may
  * wait only in a task. Elsewhere use leat_reactor_call(). A reactor that has stopped with tasks

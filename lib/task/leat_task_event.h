@@ -17,12 +17,12 @@
 extern "C" {
 #endif
 
-struct leat_task_event_wait;
+struct leat_task_event_waiter;
 
 /** An event. Zeroed means not set. While tasks wait for it, it must not move. */
 struct leat_task_event {
-	struct leat_task_event_wait *first; /**< private: the waits, in this order */
-	struct leat_task_event_wait *last;
+	struct leat_task_event_waiter *first; /**< private: the waits, in this order */
+	struct leat_task_event_waiter *last;
 	bool is_set; /**< private */
 };
 

@@ -156,7 +156,7 @@ leat_task_cancelled(void)
 }
 
 void
-leat_task_mask(struct leat_task_mask *mask)
+leat_task_mask(struct leat_task_mask_state *mask)
 {
 	struct leat_task *self = task_self();
 
@@ -171,7 +171,7 @@ leat_task_mask(struct leat_task_mask *mask)
 }
 
 void
-leat_task_unmask(const struct leat_task_mask *mask)
+leat_task_unmask(const struct leat_task_mask_state *mask)
 {
 	struct leat_task *self = task_self();
 

@@ -181,7 +181,7 @@ side_turn(struct side *s)
 			check(c != NULL, "accept: %s", leat_err_msg());
 			begin(s, c, false);
 		} else {
-			check(leat_msg_event(s->end.m, &ev), "%s: an event of nobody: %s",
+			check(leat_msg_handle_event(s->end.m, &ev), "%s: an event of nobody: %s",
 			      s->end.name, ev.text);
 		}
 	}

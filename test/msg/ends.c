@@ -205,8 +205,8 @@ end_turn(struct end *e)
 		if (ev.type == LEAT_EV_CONNECT_REQ)
 			accept_one(e, &ev);
 		else
-			check(leat_msg_event(e->m, &ev), "%s: an event of nobody: %s", e->name,
-			      ev.text);
+			check(leat_msg_handle_event(e->m, &ev), "%s: an event of nobody: %s",
+			      e->name, ev.text);
 	}
 	while (leat_msg_events(e->m, &mev, 1) == 1)
 		msg_event(&mev);

@@ -93,7 +93,7 @@ events(void)
 
 	while (leat_ep_events(ep, &ev, 1) == 1) {
 		if (ev.type != LEAT_EV_CONNECT_REQ) {
-			check(leat_msg_event(m, &ev), "event of nobody: %s", ev.text);
+			check(leat_msg_handle_event(m, &ev), "event of nobody: %s", ev.text);
 			continue;
 		}
 		c = leat_msg_accept(m, &ev, &conn_conf);

@@ -134,7 +134,7 @@ child(unsigned int who, const char *addr, bool from)
 		if (middle)
 			raise(SIGKILL);
 		while (leat_ep_events(ep, &ev, 1) == 1)
-			(void)leat_msg_event(m, &ev);
+			(void)leat_msg_handle_event(m, &ev);
 		while (leat_msg_events(m, &mev, 1) == 1)
 			check(mev.type != LEAT_MSG_ENDED || mev.status == 0, "%u: ended: %s", who,
 			      mev.text);
@@ -157,7 +157,7 @@ events(void)
 
 	while (leat_ep_events(ep, &ev, 1) == 1) {
 		if (ev.type != LEAT_EV_CONNECT_REQ) {
-			(void)leat_msg_event(m, &ev);
+			(void)leat_msg_handle_event(m, &ev);
 			continue;
 		}
 		memcpy(&who, leat_msg_priv(&ev, &len), sizeof(who));

@@ -350,7 +350,8 @@ drive(struct side *side, bool events)
 			streams[2 * nr].to = c;
 			streams[2 * nr + 1].from = c;
 		} else {
-			check(leat_msg_event(side->m, &ev), "an event of nobody: %s", ev.text);
+			check(leat_msg_handle_event(side->m, &ev), "an event of nobody: %s",
+			      ev.text);
 		}
 	}
 	while (leat_msg_events(side->m, &mev, 1) == 1) {

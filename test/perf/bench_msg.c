@@ -340,7 +340,7 @@ ends_drive(struct end *ends, unsigned int variant, const struct leat_msg_conn_co
 				if (ends[i].c == NULL)
 					bench_die("%s", leat_err_msg());
 			} else if (!is_tagged(variant)) {
-				(void)leat_msg_event(ends[i].m, &ev);
+				(void)leat_msg_handle_event(ends[i].m, &ev);
 			} else if (ev.type == LEAT_EV_CONNECTED) {
 				++*up;
 			} else {

@@ -224,7 +224,7 @@ ends_drive(struct end *ends, unsigned int *up)
 	for (i = 0; i < 2; i++) {
 		(void)end_poll(&ends[i], none);
 		while (leat_ep_events(ends[i].ep, &ev, 1) == 1) {
-			if (leat_msg_event(ends[i].m, &ev))
+			if (leat_msg_handle_event(ends[i].m, &ev))
 				continue;
 			ends[i].c = leat_msg_accept(ends[i].m, &ev, &conf);
 			if (ends[i].c == NULL)

@@ -65,7 +65,7 @@ stop_at_deadline(struct task_test *t, const char *why)
 static inline int
 stubborn(void *arg)
 {
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 
 	leat_task_mask(&mask);
 	*(int *)arg = leat_task_sleep(2 * DEADLINE_US);

@@ -375,7 +375,7 @@ static void
 test_outside_of_tasks(void **state)
 {
 	struct leat_task_event ev = { .is_set = true };
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	struct leat_scope s;
 
 	(void)state;
@@ -422,7 +422,7 @@ static int
 within(void *arg)
 {
 	struct leat_task_event ev = { .is_set = false };
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	uint64_t begin = test_clock;
 	struct leat_scope s;
 	int ret;

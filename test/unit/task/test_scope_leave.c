@@ -11,7 +11,7 @@ leave(const struct leave_case *c)
 {
 	const struct leat_task *self = leat_task_current();
 	const uint64_t outer = leat_now() + (uint64_t)3600 * 1000000 * US;
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 
 	/* Without anything around it. */
 	print_message("%s\n", c->name);

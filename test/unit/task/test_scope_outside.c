@@ -270,7 +270,7 @@ RULE(test_cancel_after_a_branch, cancel_after_a_branch)
 static int
 cancel_below_a_mask(void *arg)
 {
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	struct leat_scope s;
 	struct outsider o = { .s = &s };
 	struct worker w;
@@ -300,7 +300,7 @@ static int
 session_main(void *arg)
 {
 	struct session *ses = arg;
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 
 	if (ses->masked) {
 		leat_task_mask(&mask);

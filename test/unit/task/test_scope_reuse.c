@@ -154,7 +154,7 @@ static int
 reuse_when_cancelled(void *arg)
 {
 	struct leat_scope *s = arg;
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	struct worker w;
 
 	leat_scope_init(s);

@@ -68,7 +68,7 @@ struct rule_3 {
 static int
 rule_3_masked(void *arg)
 {
-	struct leat_task_mask mask, inner;
+	struct leat_task_mask_state mask, inner;
 	struct rule_3 *r = arg;
 
 	r->before = leat_task_cancelled();

@@ -157,7 +157,7 @@ static int
 yielder(void *arg)
 {
 	struct yielder *y = arg;
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	unsigned int before;
 
 	assert_int_equal(leat_task_sleep(1000), -ECANCELED);

@@ -205,7 +205,7 @@ struct farewell {
 static int
 masked_sleep(void *arg)
 {
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 
 	assert_true(leat_task_cancelled());
 	leat_task_mask(&mask);
@@ -219,7 +219,7 @@ static int
 says_goodbye(void *arg)
 {
 	struct farewell *f = arg;
-	struct leat_task_mask mask;
+	struct leat_task_mask_state mask;
 	struct leat_task *helper;
 	struct leat_scope s;
 

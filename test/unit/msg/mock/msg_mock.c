@@ -66,7 +66,7 @@ mm_drive(struct mm *mm)
 	for (i = 0; i < n; i++)
 		mm->rest[mm->nb_rest++] = ops[i];
 	while (leat_ep_events(mm->ep, &ev, 1) == 1)
-		(void)leat_msg_event(mm->m, &ev);
+		(void)leat_msg_handle_event(mm->m, &ev);
 	n = leat_msg_poll(mm->m, &mm->back[mm->nb_back],
 			  (uint16_t)(RTE_DIM(mm->back) - mm->nb_back));
 	mm->nb_back += n;

@@ -357,7 +357,7 @@ test_gone_and_closed(void **state)
 	assert_int_equal(leat_msg_close(c, 1000000), 0);
 	mm_peer_ends(&mm, 0, -ECONNRESET);
 	assert_int_equal(leat_ep_events(mm.ep, &ev, 1), 1);
-	assert_true(leat_msg_event(mm.m, &ev));
+	assert_true(leat_msg_handle_event(mm.m, &ev));
 	over_and_closed(-ECONNRESET);
 }
 

@@ -301,7 +301,7 @@ test_ends_meet(void **state)
 	(void)state;
 	assert_int_equal(leat_msg_close(c, 1000000), 0);
 	mm_peer_ends(&mm, 0, -ECONNRESET);
-	assert_false(leat_msg_event(mm.m, &ev));
+	assert_false(leat_msg_handle_event(mm.m, &ev));
 	closed(3);
 	sends_back(0, -ESHUTDOWN);
 }
@@ -315,7 +315,7 @@ test_end_twice(void **state)
 	mm_peer_ends(&mm, 0, -ECONNRESET);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
-	assert_false(leat_msg_event(mm.m, &ev));
+	assert_false(leat_msg_handle_event(mm.m, &ev));
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
@@ -374,7 +374,7 @@ test_event_after_sends(void **state)
 	n = leat_ep_poll(mm.ep, ops, RTE_DIM(ops));
 	assert_int_equal(leat_msg_process(mm.m, ops, n), 0);
 	while (leat_ep_events(mm.ep, &ev, 1) == 1)
-		(void)leat_msg_event(mm.m, &ev);
+		(void)leat_msg_handle_event(mm.m, &ev);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(leat_msg_poll(mm.m, back, 1), 1);
 		assert_ptr_equal(back[0], &tx[i]);

@@ -126,7 +126,8 @@ end_drive(struct end *e)
 			if (e->accepted == NULL)
 				assert_int_equal(leat_ep_reject(e->ep, ev.peer), 0);
 		} else {
-			assert_true(leat_msg_event(e->m, &ev) == (ev.type != LEAT_EV_SHUTDOWN));
+			assert_true(leat_msg_handle_event(e->m, &ev) ==
+				    (ev.type != LEAT_EV_SHUTDOWN));
 		}
 	}
 	while (leat_msg_events(e->m, &e->ev, 1) == 1)
