@@ -140,6 +140,7 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 		rte_errno = err;
 		return NULL;
 	}
+	msg_telemetry_add(m);
 	return m;
 }
 
@@ -162,6 +163,7 @@ leat_msg_destroy(struct leat_msg *m)
 		if (ret < 0)
 			return ret;
 	}
+	msg_telemetry_del(m);
 	msg_free(m);
 	return 0;
 }

@@ -14,7 +14,8 @@
  *     arrive.c  ops that came back, and what arrives
  *     early.c   plain mode: a payload's receive that does not wait for the length
  *     stats.c   counters
- *     reactor.c a context below a reactor
+ *     telemetry.c  the same for people
+ *     reactor.c a context below a reactor; net*.c, task_io.c: tasks that wait (msg_net.h)
  *     ctrl.c    control messages
  *     timeout.c deadlines, and peers that are silent
  *     drop.c    messages that no request takes
@@ -291,6 +292,9 @@ struct leat_msg {
 	uint16_t priv_max[2];	     /* data that connect and accept can carry */
 	struct leat_msg_stats stats; /* of connections that are closed; see stats.c */
 	struct leat_wheel wheel;     /* timeout.c */
+	struct msg_copy *asked;	     /* telemetry.c: what to fill in; NULL: nothing */
+	struct leat_msg *next;	     /* of all contexts */
+	unsigned int id;
 };
 
 static inline struct msg_slot *
@@ -536,6 +540,11 @@ msg_run_deferred(struct leat_msg *m)
  * negative errno with leat_err()
  */
 int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
+
+/* telemetry.c */
+void msg_telemetry_add(struct leat_msg *m);
+void msg_telemetry_del(struct leat_msg *m);
+void msg_telemetry_answer(struct leat_msg *m) __rte_cold;
 
 /* stats.c */
 /* What a connection has counted goes to its context, which outlives it. */

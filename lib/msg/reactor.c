@@ -115,6 +115,9 @@ on_turn(void *arg, uint64_t now)
 		b->soon |= n > 0;
 	}
 	b->calling = false;
+	/* All other pollers of this turn have posted what they had. */
+	if (b->m->held)
+		leat_msg_flush(b->m);
 	return n;
 }
 
@@ -138,8 +141,8 @@ ready(void *arg)
 	const struct msg_below *b = arg;
 	const struct leat_msg *m = b->m;
 
-	return m->done.head != NULL || m->later != NULL || m->deferred != NULL || b->soon ||
-	       (m->work != NULL && !m->starved);
+	return m->done.head != NULL || m->later != NULL || m->deferred != NULL || m->held ||
+	       b->soon || (m->work != NULL && !m->starved);
 }
 
 /* ---- stop ---- */
