@@ -149,7 +149,7 @@ priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, u
 {
 	struct msg_hello h = {
 		.conn = c->number,
-		.credits = c->m->credits,
+		.credits = (uint16_t)RTE_MIN(c->m->credits, MSG_WINDOW_FIRST),
 		.eager_max = c->m->eager_max,
 		.max_size = c->max_size,
 		.priv_len = conf->priv_len,
@@ -177,6 +177,9 @@ hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 	c->tx_base = h->conn << MSG_TAG_CONN_SHIFT;
 	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;
+	/* With fewer there are no more. */
+	c->tx_more = h->credits < MSG_WINDOW_FIRST ? LEAT_MSG_CREDITS_MAX : h->credits;
+	c->tx_more_at = c->first_id;
 	c->tx_max = RTE_MIN(c->m->dev_max, h->max_size);
 }
 
@@ -195,7 +198,8 @@ conn_open(struct leat_msg_conn *c)
 	if (c->mode == LEAT_MSG_PLAIN && c->asked == LEAT_MSG_AUTO)
 		LEAT_LOG(NOTICE, msg, "%s: %s does not speak leat mode, so messages are plain",
 			 leat_ep_name(c->ep), leat_peer_addr(c->ep, &c->ep->peers[c->peer]));
-	c->rx_window = c->mode == LEAT_MSG_LEAT ? c->mask + 1
+	c->tx_mask = RTE_MIN(c->mask + 1, MSG_WINDOW_FIRST) - 1;
+	c->rx_window = c->mode == LEAT_MSG_LEAT ? RTE_MIN(c->mask + 1, MSG_WINDOW_FIRST)
 						: RTE_MIN(c->mask + 1, MSG_PLAIN_WINDOW);
 	c->batch = RTE_MIN(c->rx_window / 4, MSG_RX_BATCH);
 	c->batch = RTE_MAX(c->batch, 1u);

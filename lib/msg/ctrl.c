@@ -123,6 +123,9 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 	}
 	if (ctrl->kind == MSG_CTRL_PING)
 		c->ctrl_due |= 1u << MSG_CTRL_PONG;
+	/* The receives are posted by msg_rx_run(), which follows. */
+	if (ctrl->kind == MSG_CTRL_MORE && c->rx_window <= c->mask)
+		c->rx_window *= 2;
 	/* Before the grant that stands in it: what is dropped is not to be sent. */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
 		return false;

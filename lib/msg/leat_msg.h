@@ -85,7 +85,8 @@ struct leat_msg_conf {
 	 * Messages in flight per connection and direction; small ones that travel together in leat
 	 * mode count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
 	 * LEAT_MSG_CREDITS_DEFAULT, or what the receive depth has room for, which the log then
-	 * tells. In plain mode at most 8 are received at a time. The endpoint must have room for
+	 * tells. In plain mode at most 8 are received at a time; in leat mode more than 64 are
+	 * as soon as the other side has to wait for them. The endpoint must have room for
 	 * max_conns * (2 * credits + 2) receives: leat_msg_ep_conf() asks for it.
 	 */
 	uint16_t credits;

@@ -205,6 +205,7 @@ struct leat_msg_conn {
 	uint16_t peer;
 	uint16_t recv_peer; /* the same, or any where the device can't do that */
 	uint32_t mask;	    /* credits - 1 */
+	uint32_t tx_mask;   /* the same, or that of fewer slots that sends take in turn */
 	uint32_t hold_turn; /* in this turn small messages went at once, others wait */
 	uint16_t want;	    /* if so many small messages wait, they go at once */
 	uint32_t eager_max;
@@ -224,6 +225,8 @@ struct leat_msg_conn {
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
 	uint32_t ctrl_rx_next; /* the next one to be looked at */
+	uint32_t tx_more;      /* receives that the other side has if it did what was asked for */
+	uint32_t tx_more_at;   /* credit when it was asked for more */
 	uint32_t ctrl_due;     /* to be sent, bits 1 << enum msg_ctrl_kind */
 	uint32_t drops;	       /* rx: slots with MSG_DROP */
 
@@ -300,7 +303,7 @@ struct leat_msg {
 static inline struct msg_slot *
 msg_tx_slot(const struct leat_msg_conn *c, uint32_t id)
 {
-	return &c->tx[id & c->mask];
+	return &c->tx[id & c->tx_mask];
 }
 
 static inline struct msg_slot *

@@ -73,6 +73,7 @@ enum msg_ctrl_kind {
 	MSG_CTRL_DROP,	      /* large message arg is not wanted: its payload is to be empty */
 	MSG_CTRL_PING,	      /* say that you are there */
 	MSG_CTRL_PONG,	      /* the answer */
+	MSG_CTRL_MORE,	      /* a sender waits for credit: have more receives, if you may */
 	MSG_CTRL_KINDS,
 };
 
@@ -81,6 +82,12 @@ enum msg_reason {
 	MSG_REASON_SIZE = 1, /* longer than the receive that it met */
 	MSG_REASON_TIME,     /* the deadline of the receive passed */
 };
+
+/*
+ * A connection begins with receives for so many messages at most, and has twice as many whenever
+ * its sender has to wait for credit: buffers that take turns without need only empty the caches.
+ */
+#define MSG_WINDOW_FIRST 64u
 
 #define MSG_CTRL_LEN 16
 static_assert(sizeof(struct msg_ctrl) == MSG_CTRL_LEN, "as on the wire");

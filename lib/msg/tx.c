@@ -55,7 +55,7 @@ may_begin(const struct leat_msg_conn *c)
 {
 	if (c->mode == LEAT_MSG_LEAT && (int32_t)(c->tx_credit - c->tx_next) <= 0)
 		return false;
-	return c->tx_next - c->tx_done <= c->mask &&
+	return c->tx_next - c->tx_done <= c->tx_mask &&
 	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
 }
 
@@ -277,6 +277,22 @@ msg_tx_finish(struct leat_msg_conn *c)
 	msg_list_give(c->m, &c->sendq);
 }
 
+/*
+ * A message waits, maybe for credit: the other side may have room for more receives. It is asked
+ * again only when it had as many as the last time would bring.
+ */
+static void
+ask_more(struct leat_msg_conn *c)
+{
+	if (c->tx_more >= LEAT_MSG_CREDITS_MAX || c->mode != LEAT_MSG_LEAT ||
+	    c->tx_credit != c->tx_next || c->tx_credit - c->tx_more_at < c->tx_more)
+		return;
+	c->tx_more *= 2;
+	c->tx_more_at = c->tx_credit;
+	c->ctrl_due |= 1u << MSG_CTRL_MORE;
+	msg_work(c);
+}
+
 void
 msg_tx_run(struct leat_msg_conn *c)
 {
@@ -299,6 +315,7 @@ msg_tx_run(struct leat_msg_conn *c)
 			}
 			if (!may_begin(c)) {
 				c->stats.stalled++;
+				ask_more(c);
 				break;
 			}
 			begin(c, req);
@@ -513,6 +530,19 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 	msg_work(c);
 }
 
+/*
+ * The other side has more receives than there are slots that take turns: now all do. Not while one
+ * of them is looked for by its id, as those of large messages are.
+ */
+static void
+all_slots(struct leat_msg_conn *c)
+{
+	if (c->tx_mask == c->mask || c->tx_done != c->tx_next)
+		return;
+	c->tx_mask = c->mask;
+	c->tx_ready = NULL;
+}
+
 bool
 msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 {
@@ -524,6 +554,8 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 	/* Older ones may come after newer ones: completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
 		c->tx_credit = credit;
+		if (unlikely(credit - c->tx_next > c->tx_mask + 1))
+			all_slots(c);
 		if (c->sendq.begin != NULL && c->tx_held == 0)
 			msg_work(c);
 	}

@@ -46,13 +46,14 @@ struct end {
 	bool by_hand;
 	struct leat_msg_req *gathered[ANSWERS], *again[ANSWERS];
 	uint16_t nb_gathered, nb_again;
-};
+} __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static struct {
 	struct lcores l;
 	struct bench_args args;
 	struct bench_table *tables; /* of all sessions */
-	struct end end[VARIANTS][2];
+	unsigned int *sessions;	    /* so far, of all processes */
+	struct end *end[VARIANTS];  /* two of each */
 	uint64_t n, few;
 	const char *device;
 } b;
@@ -242,10 +243,14 @@ static void
 connect_ends(unsigned int variant)
 {
 	const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT };
-	struct end *ends = b.end[variant];
+	struct end *ends = aligned_alloc(LEAT_CACHE_LINE, 2 * sizeof(*ends));
 	char addr[LEAT_ADDR_MAX];
 	unsigned int i, k, up = 0;
 
+	if (ends == NULL)
+		bench_die("no memory");
+	memset(ends, 0, 2 * sizeof(*ends));
+	b.end[variant] = ends;
 	for (i = 0; i < 2; i++)
 		end_open(&ends[i], variant);
 	if (leat_ep_listen(ends[1].ep, "127.0.0.1:0") < 0 ||
@@ -265,18 +270,41 @@ connect_ends(unsigned int variant)
 
 /* ---- measuring ---- */
 
+/* Variants of a table, from the one that a session measures first. */
+struct turn {
+	const unsigned int *variants;
+	unsigned int n, first;
+};
+
 static double
 measure(void *arg, unsigned int variant, bool *disturbed)
 {
-	/* Of the first table: what is posted one by one, and gathered by hand. */
-	static const unsigned int pair[] = { DEFAULT, HAND };
-	const unsigned int v = arg != NULL ? pair[variant] : variant;
+	const struct turn *t = arg;
+	const unsigned int v = t->variants[(variant + t->first) % t->n];
 	uint64_t ns;
 
 	/* The variants before it have the caches. */
-	(void)lcores_run(&b.l, v, 2 * IN_FLIGHT, true, disturbed);
+	(void)lcores_run(&b.l, v, 8 * IN_FLIGHT, true, disturbed);
 	ns = lcores_run(&b.l, v, b.n, true, disturbed);
 	return (double)b.n * 1e3 / (double)ns;
+}
+
+/*
+ * The place of a variant makes a difference of up to 10 % where two are equal: which endpoints were
+ * made first, and what is measured before it. So each session begins with another one.
+ */
+static void
+table(unsigned int which, const unsigned int *variants, unsigned int n)
+{
+	static struct bench_table measured, one;
+	struct turn t = { .variants = variants, .n = n, .first = *b.sessions % n };
+	unsigned int i;
+
+	bench_measure(&measured, &b.args, n, measure, &t, b.l.cpus, 2);
+	one = measured;
+	for (i = 0; i < n; i++)
+		memcpy(one.v[(i + t.first) % n], measured.v[i], sizeof(one.v[0]));
+	bench_append(&b.tables[which], &one);
 }
 
 static void
@@ -289,20 +317,20 @@ session(void *arg)
 		[MANY] = { client_MANY, server_MANY },
 		[HAND] = { client_HAND, server_HAND },
 	};
-	static struct bench_table one;
+	static const unsigned int by_hand[] = { DEFAULT, HAND };
+	static const unsigned int by_credits[] = { FEW, SOME, DEFAULT, MANY };
 	unsigned int i, v;
 
 	(void)arg;
 	if (lcores_init(&b.l, &b.args, b.device) < 0)
 		bench_skip("%s", leat_err_msg());
 	for (v = 0; v < VARIANTS; v++)
-		connect_ends(v);
+		connect_ends((v + *b.sessions) % VARIANTS);
 	lcores_launch(&b.l, sides);
 	b.n = b.args.smoke ? 64 : 3000;
-	bench_measure(&one, &b.args, 2, measure, &one, b.l.cpus, 2);
-	bench_append(&b.tables[BY_HAND], &one);
-	bench_measure(&one, &b.args, HAND, measure, NULL, b.l.cpus, 2);
-	bench_append(&b.tables[BY_CREDITS], &one);
+	table(BY_HAND, by_hand, RTE_DIM(by_hand));
+	table(BY_CREDITS, by_credits, RTE_DIM(by_credits));
+	++*b.sessions;
 	lcores_join(&b.l);
 	for (v = 0; v < VARIANTS; v++) {
 		for (i = 0; i < 2; i++)
@@ -328,8 +356,8 @@ report(const char *device)
 
 	snprintf(name, sizeof(name), "kv-%s-alone", device);
 	bench_report(&b.tables[BY_HAND], &r);
-	/* Two lines that are equal differ by some percent in one run. */
-	r.target = 0.95;
+	/* Two with equal credits differ by 5 %, and over shm by 12 %. */
+	r.target = 0.85;
 	for (v = SOME; v < HAND; v++) {
 		snprintf(name, sizeof(name), "kv-%s-credits-%u", device, credits[v]);
 		r.leat = v;
@@ -348,6 +376,7 @@ main(int argc, char **argv)
 	name = strstr(b.device, "provider=");
 	name = name != NULL ? name + strlen("provider=") : "ring";
 	b.tables = bench_shared(TABLES * sizeof(*b.tables));
+	b.sessions = bench_shared(sizeof(*b.sessions));
 	bench_sessions(&b.args, session, NULL);
 	report(name);
 	return 0;

@@ -361,15 +361,117 @@ test_end(void **state)
 	assert_int_equal(tx[2].status, -ECONNRESET);
 }
 
+/* Receives for messages that are posted. */
+static unsigned int
+heads(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < mock.nb_ops; i++)
+		n += mock.ops[i]->type == LEAT_OP_TRECV && mock.ops[i]->tag >> 62 == 1;
+	return n;
+}
+
+/* A control message of that kind arrives, the idth one. */
+static void
+control(uint32_t id, uint8_t kind)
+{
+	const uint8_t ctrl[16] = { [0] = 2, [8] = kind };
+
+	mm_arrive(&mm, 0, MM_TAG(3, mm_base(0), id), ctrl, sizeof(ctrl));
+	mm_drive(&mm);
+}
+
+/* 256 credits: 64 receives are posted until the other side waits, and never more than 256. */
+static void
+test_more_receives(void **state)
+{
+	struct leat_msg_conn *one;
+	uint32_t i;
+
+	(void)state;
+	mm_open_with(&mm, 256, 1);
+	one = mm_open_leat(&mm, 0);
+	assert_int_equal(heads(), 64);
+	for (i = 0; i < 4; i++) {
+		control(i, 4);
+		assert_int_equal(heads(), i == 0 ? 128 : 256);
+	}
+	control(4, 5); /* there is no such kind */
+	for (i = 0; i < 8; i++)
+		mm_drive(&mm); /* 64 ops at a time come back */
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
+	assert_int_equal(mm.ev.status, -EPROTO);
+	mm_close(&mm, &one, 1);
+}
+
+/* The other side has 64 receives: it is asked when they are used up, and when twice as many are. */
+static void
+test_asks_for_more(void **state)
+{
+	static const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT };
+	static struct leat_msg_req reqs[600];
+	uint8_t hello[MM_HELLO_LEN];
+	const struct leat_op *op;
+	unsigned int i, asked = 0, credit, ctrls = 0;
+
+	(void)state;
+	memcpy(hello, mm_hello, sizeof(hello));
+	hello[6] = 64;
+	mm_open_with(&mm, 16, 1);
+	c = mm_connect(&mm, &conf, hello, sizeof(hello));
+	base = mm_base(0);
+	for (i = 0; i < 600; i++) {
+		mm_send(c, &reqs[i], "alone", 5);
+		if (i >= 64 + 128)
+			credit = i >= 64 + 128 + 256 ? i + 256 : 64 + 128 + 256;
+		else
+			credit = i >= 64 ? 64 + 128 : 64;
+		mm_drive(&mm);
+		mm.nb_back = 0;
+		op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, asked));
+		if (op != NULL) {
+			assert_int_equal(((const uint8_t *)op->buf)[8], 4);
+			mm_finish(&mm, mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, asked)), 0,
+				  16);
+			asked++;
+			assert_true(i == 64 || i == 64 + 128);
+		}
+		op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, i));
+		if (op == NULL) {
+			const uint32_t le[4] = { rte_cpu_to_le_32(credit) };
+
+			mm_arrive(&mm, 0, MM_TAG(3, base, ctrls), le, sizeof(le));
+			ctrls++;
+			mm_drive(&mm);
+			mm.nb_back = 0;
+		}
+		mm_finish(&mm, mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, i)), 0, 21);
+	}
+	assert_int_equal(asked, 2);
+	mm_drive(&mm);
+	mm_close(&mm, &c, 1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_more_receives),
+		cmocka_unit_test(test_asks_for_more),
 #define CASE(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
-		CASE(first_turn), CASE(conversation),  CASE(more_than_the_answer),
-		CASE(answers),	  CASE(fewer_answers), CASE(one_by_one),
-		CASE(full),	  CASE(busy),	       CASE(busy_one_by_one),
-		CASE(order),	  CASE(cancel),	       CASE(close),
+		CASE(first_turn),
+		CASE(conversation),
+		CASE(more_than_the_answer),
+		CASE(answers),
+		CASE(fewer_answers),
+		CASE(one_by_one),
+		CASE(full),
+		CASE(busy),
+		CASE(busy_one_by_one),
+		CASE(order),
+		CASE(cancel),
+		CASE(close),
 		CASE(end),
 	};
 
