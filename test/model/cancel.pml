@@ -7,11 +7,14 @@
  *
  * One task waits for a scope of two branches; one of these may wait for a scope of its own, of two
  * more. Each branch posts operations, cancels and ends, in any order. Others end operations at any
- * moment, some of them on another lcore.
+ * moment, some of them on another lcore. And the parent, before it waits, or what else runs on the
+ * reactor's thread, between any two tasks, cancels a scope or a task.
  *
  *     0 parent ---- scope 0 --+-- 1 ---- scope 1 --+-- 3
- *                             |                    `-- 4
- *                             `-- 2
+ *         |                   |                    `-- 4
+ *         |                   `-- 2        ^
+ *         v                                |
+ *     leat_scope_cancel()                 5 outsider: leat_scope_cancel(), leat_task_cancel()
  *
  * What stands for what (lib/task):
  *
@@ -28,12 +31,15 @@
  *     promised[t]                 resource_wait.promised
  *     cancelled[s], outer[s]      leat_scope.cancelled, .outer
  *     live[s]                     leat_scope.nb_live
- *     cpu                         the reactor: one task runs at a time, until it waits
+ *     cpu                         the reactor: one task runs at a time, until it waits; or a
+ *                                 timer, a poller, a message: the outsider
  *     inline scope_open           leat_scope_init(), or the first leat_scope_branch() after
  *                                 leat_scope_wait()
  *     inline deliver              scope_signal()
  *     inline walk, descend        scope_walk(), whose loop is unrolled here to the depth there is
  *     inline cancel               leat_scope_cancel_siblings()
+ *     inline call_off             leat_scope_cancel()
+ *     inline cancel_task          leat_task_cancel()
  *     inline post, park           task_may_wait(), task_park()
  *     inline finish               task_wake()
  *
@@ -54,9 +60,14 @@
  *     BREAK_PARENT    the signal goes to the function that waits as well              rule 6
  *     BREAK_RACE      the state is read, then written                                 rule 8
  *     BREAK_END       cancel ends an operation that another lcore has                 rule 8
+ *     BREAK_ALONE     leat_task_cancel() does not go down                             rule 12
+ *     BREAK_SPARED    a scope that a branch has cancelled is not looked at again      rule 12
+ *     BREAK_WAITER    leat_scope_cancel() cancels the task that waits as well         rule 12
+ *     BREAK_SILENT    the wait does not tell that the scope was called off            rule 12
  */
 
 #define PARENT 0
+#define OUTSIDER 5
 #define TASKS 5
 #define SCOPES 2
 #define NOBODY 255
@@ -66,6 +77,9 @@
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
+#endif
+#ifndef OUTSIDE
+#define OUTSIDE 1 /* cancels from outside at most */
 #endif
 
 mtype = { NONE, POSTED, CANCELLED, RUNNING, ENDED };	/* op */
@@ -89,7 +103,10 @@ bool promised[TASKS];	/* cancel said: it will end as cancelled */
 bool held[TASKS];	/* the other lcore has the operation in its hands */
 byte ends[TASKS];	/* of the operation under way */
 bool delivered[SCOPES]; /* a cancel returned 0 */
-bool from_above[SCOPES]; /* another branch of the enclosing scope cancelled while this was open */
+bool from_above[SCOPES]; /* the task that waits was cancelled while this was open */
+bool called_off[SCOPES]; /* leat_scope_cancel() returned 0 */
+byte outside;		/* cancels from there so far */
+bool waits_has;		/* the task that waits had the signal when its scope was called off */
 
 #define SCOPE_OF(t) ((t) >= 3 -> 1 : 0)
 #define SCOPE_BELOW(t) (t)
@@ -237,7 +254,7 @@ inline check_walk(me, had)
 			assert(me == 2 || !alive[2] || signals[2] == 1);	/* rule 2: never lost */
 			assert(me == 1 || !open[1] || !alive[3] || signals[3] > 0); /* rule 6: descends */
 			assert(me == 1 || !open[1] || !alive[4] || signals[4] > 0); /* rule 6: descends */
-			assert(signals[PARENT] == 0)			/* rule 6: not the parent */
+			assert(signals[PARENT] == 0 || from_above[0])	/* rule 6: not the parent */
 		:: else ->
 			assert(me == 3 || !alive[3] || signals[3] == 1);	/* rule 2: never lost */
 			assert(me == 4 || !alive[4] || signals[4] == 1);	/* rule 2: never lost */
@@ -278,12 +295,138 @@ inline cancel(me)
 	fi
 }
 
+/* leat_scope_cancel(): of one that has branches, and is or will be waited for. */
+inline call_off(s)
+{
+	d_step {
+		waits_has = flag[s];
+		if
+		:: cancelled[s]
+		:: else ->
+			assert(!delivered[s] && !from_above[s]);	/* rule 5: none before it */
+			cancelled[s] = true;
+#ifndef BREAK_SILENT
+			outer[s] = true;
+#endif
+			called_off[s] = true;
+			delivered[s] = true
+		fi;
+		if
+		:: s == 0 && open[1] -> from_above[1] = true
+		:: else
+		fi;
+		outside++
+	};
+#ifdef BREAK_SPARED
+	if
+	:: !called_off[s]
+	:: else ->
+#endif
+	if
+	:: s == 0 ->
+		deliver(1);
+		descend();
+		deliver(2)
+	:: else ->
+		deliver(3);
+		deliver(4)
+	fi;
+#ifdef BREAK_SPARED
+	fi;
+#endif
+#ifdef BREAK_WAITER
+	flag[s] = true;
+#endif
+	d_step {
+		assert(flag[s] == waits_has);		/* rule 12: not the task that waits */
+		waits_has = false;
+		if
+		:: s == 0 ->
+			assert(!alive[1] || signals[1] == 1);	/* rule 12: each of them */
+			assert(!alive[2] || signals[2] == 1)	/* rule 12: each of them */
+		:: else
+		fi;
+		if
+		:: s == 1 || open[1] ->
+			assert(!alive[3] || signals[3] == 1);	/* rule 12: each of them */
+			assert(!alive[4] || signals[4] == 1)	/* rule 12: each of them */
+		:: else
+		fi
+	}
+}
+
+/* leat_task_cancel(): of one that runs or waits. */
+inline cancel_task(t)
+{
+	if
+	:: flag[t] -> outside++ /* -EEXIST */
+	:: else ->
+		d_step {
+			outside++;
+			if
+			:: t == PARENT -> from_above[0] = true
+			:: else
+			fi;
+			if
+			:: t <= 1 && open[1] -> from_above[1] = true
+			:: else
+			fi
+		};
+		if
+		:: t == PARENT ->
+			d_step {
+				flag[PARENT] = true;
+				signals[PARENT]++;
+				assert(signals[PARENT] == 1);		/* rule 2: never twice */
+				if
+				:: cancelled[0]
+				:: else ->
+					cancelled[0] = true;
+					outer[0] = true
+				fi
+			};
+			deliver(1);
+			descend();
+			deliver(2)
+		:: t == 1 ->
+			deliver(1);
+#ifndef BREAK_ALONE
+			descend()
+#endif
+		:: else -> deliver(t)
+		fi;
+		d_step {
+			assert(!alive[t] || signals[t] == 1);		/* rule 2: never lost */
+			if
+			:: t == PARENT ->
+				assert(!alive[1] || signals[1] == 1);	/* rule 12: descends */
+				assert(!alive[2] || signals[2] == 1)	/* rule 12: descends */
+			:: else
+			fi;
+			if
+			:: t <= 1 && open[1] ->
+				assert(!alive[3] || signals[3] == 1);	/* rule 12: descends */
+				assert(!alive[4] || signals[4] == 1)	/* rule 12: descends */
+			:: else
+			fi
+		}
+	fi
+}
+
 /* Give up the reactor until the operation has ended. */
 inline park(me)
 {
 	d_step {
 		op[me] == ENDED && cpu == NOBODY ->
 		cpu = me;
+		/* What the wait for a scope says is what came first. */
+		if
+		:: kind[me] == SCOPE && called_off[SCOPE_BELOW(me)] ->
+			assert(result[me] == ECANCELED)		/* rule 12 */
+		:: kind[me] == SCOPE && !called_off[SCOPE_BELOW(me)] && !from_above[SCOPE_BELOW(me)] ->
+			assert(result[me] == OWN)		/* rule 6: not by a branch */
+		:: else
+		fi;
 		/* As it was: fewer states. */
 		op[me] = NONE;
 		kind[me] = LOCAL;
@@ -291,7 +434,9 @@ inline park(me)
 		promised[me] = false;
 		ends[me] = 0;
 		if
-		:: me == 1 -> open[1] = false
+		:: me <= 1 ->
+			open[me] = false;
+			called_off[me] = false
 		:: else
 		fi
 	}
@@ -321,6 +466,7 @@ inline scope_open(s, a, b)
 #endif
 	assert(!cancelled[s] && !outer[s]);			/* rule 6: starts clean */
 	delivered[s] = false;
+	called_off[s] = false;
 	from_above[s] = false;
 	flag[a] = false;
 	flag[b] = false;
@@ -341,11 +487,17 @@ inline run_scope(me, a, b)
 	};
 	atomic {
 		run branch(a);
-		run branch(b);
-		cpu = NOBODY
+		run branch(b)
 	};
+	if
+	:: me == PARENT && outside < OUTSIDE -> call_off(0)
+	:: true
+	fi;
+	cpu = NOBODY;
 	park(me)
 }
+
+#define DONE(t, s) (live[s] == 0 && SCOPE_OF(t) == s)
 
 proctype branch(byte me)
 {
@@ -379,9 +531,10 @@ proctype branch(byte me)
 		live[SCOPE_OF(me)]--;
 		/* The last one ends the waiting. */
 		if
-		:: live[SCOPE_OF(me)] == 0 && SCOPE_OF(me) == 0 -> finish(PARENT, OWN)
-		:: live[SCOPE_OF(me)] == 0 && SCOPE_OF(me) == 1 && outer[1] -> finish(1, ECANCELED)
-		:: live[SCOPE_OF(me)] == 0 && SCOPE_OF(me) == 1 && !outer[1] -> finish(1, OWN)
+		:: DONE(me, 0) && outer[0] -> finish(PARENT, ECANCELED)
+		:: DONE(me, 0) && !outer[0] -> finish(PARENT, OWN)
+		:: DONE(me, 1) && outer[1] -> finish(1, ECANCELED)
+		:: DONE(me, 1) && !outer[1] -> finish(1, OWN)
 		:: else
 		fi;
 		cpu = NOBODY
@@ -400,6 +553,35 @@ end:
 	:: d_step { HERE(2) -> finish(2, OWN) }
 	:: d_step { HERE(3) -> finish(3, OWN) }
 	:: d_step { HERE(4) -> finish(4, OWN) }
+	od
+}
+
+#define MAY_CANCEL (cpu == NOBODY && outside < OUTSIDE)
+#define MAY_CALL_OFF(s) (MAY_CANCEL && open[s] && live[s] > 0)
+
+/* Timers, pollers, messages, and tasks that are none of these, on the same thread. */
+active proctype outsider()
+{
+end:
+	do
+	:: d_step { MAY_CALL_OFF(0) -> cpu = OUTSIDER };
+	   call_off(0);
+	   cpu = NOBODY
+	:: d_step { MAY_CALL_OFF(1) -> cpu = OUTSIDER };
+	   call_off(1);
+	   cpu = NOBODY
+	:: d_step { MAY_CALL_OFF(0) -> cpu = OUTSIDER };
+	   cancel_task(PARENT);
+	   cpu = NOBODY
+	:: d_step { MAY_CANCEL && alive[1] -> cpu = OUTSIDER };
+	   cancel_task(1);
+	   cpu = NOBODY
+	:: d_step { MAY_CANCEL && alive[2] -> cpu = OUTSIDER };
+	   cancel_task(2);
+	   cpu = NOBODY
+	:: d_step { MAY_CANCEL && alive[3] -> cpu = OUTSIDER };
+	   cancel_task(3);
+	   cpu = NOBODY
 	od
 }
 
@@ -431,17 +613,17 @@ end:
 	od
 }
 
-/* The parent: cancel in a retry loop. Each round starts clean. */
+/* The parent: cancel in a retry loop. Each round starts clean, until it is cancelled itself. */
 init
 {
 	byte round = 0;
 
 	cpu = PARENT;
 	do
-	:: round < ROUNDS ->
+	:: round < ROUNDS && !flag[PARENT] ->
 		round++;
 		run_scope(PARENT, 1, 2);
-		assert(!flag[PARENT]);				/* rule 6: not the parent */
+		assert(flag[PARENT] == from_above[0]);		/* rule 6: not the parent */
 		assert(!alive[1] && !alive[2])
 	:: else -> break
 	od
