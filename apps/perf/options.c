@@ -401,6 +401,9 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		if (ret < 0)
 			return -EINVAL;
 		idx = -1;
+		/* What is behind these does not matter. */
+		if (o->help || o->version)
+			return 0;
 	}
 	if (optind < argc) {
 		perf_msg("unexpected argument '%s' (see --help)", argv[optind]);

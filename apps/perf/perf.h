@@ -5,7 +5,7 @@
 /*
  * leat-perf: what its files share.
  *
- *     main.c      arguments, devices, who runs where
+ *     main.c      the program; sides.c which side runs on which lcore
  *     options.c   the command line; help.c what --help says; num.c numbers, sizes, lists
  *     cpu.c       CPUs, load, and what may spoil a measurement
  *     wire.c      control messages and cards, byte by byte

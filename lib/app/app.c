@@ -15,7 +15,10 @@
 static const int signals[] = { SIGINT, SIGTERM };
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
-static int code; /* exit code; any thread, and signal handlers */
+/* any thread, and signal handlers */
+static int code; /* exit code */
+static bool stopping;
+static void (*on_own_signal)(int sig);
 
 void
 leat_app_stop(int why)
@@ -26,13 +29,15 @@ leat_app_stop(int why)
 	if (why != LEAT_APP_OK)
 		(void)__atomic_compare_exchange_n(&code, &ok, why, false, __ATOMIC_RELAXED,
 						  __ATOMIC_RELAXED);
+	__atomic_store_n(&stopping, true, __ATOMIC_RELAXED);
 	leat_reactor_stop_all(app_stop_us());
 }
 
 static void
 on_signal(int sig)
 {
-	(void)sig;
+	if (on_own_signal != NULL)
+		on_own_signal(sig);
 	leat_app_stop(LEAT_APP_OK);
 }
 
@@ -45,7 +50,11 @@ signals_take(struct sigaction *old)
 
 	(void)sigemptyset(&sa.sa_mask);
 	for (i = 0; i < SIGNALS; i++) {
-		if (sigaction(signals[i], &sa, &old[i]) != 0)
+		if (sigaction(signals[i], NULL, &old[i]) != 0)
+			return leat_err(errno, "signals: %s", strerror(errno));
+	}
+	for (i = 0; i < SIGNALS; i++) {
+		if (sigaction(signals[i], &sa, NULL) != 0)
 			return leat_err(errno, "signals: %s", strerror(errno));
 	}
 	return 0;
@@ -73,17 +82,18 @@ report(int ret)
 static void
 run(const struct leat_app *app)
 {
-	struct sigaction old[SIGNALS];
-	int ret = app_lcores_create(app);
+	int ret = app->begin != NULL ? app->begin(app->arg) : 0;
 
-	if (ret == 0)
-		ret = signals_take(old);
 	report(ret);
-	if (ret == 0) {
-		if (app_lcores_run() < 0)
-			leat_app_stop(LEAT_APP_FAILED);
-		signals_give_back(old);
-	}
+	if (ret != 0)
+		return;
+	ret = app_lcores_create(app);
+	report(ret);
+	/* A stop that came before there were reactors holds for them, too. */
+	if (__atomic_load_n(&stopping, __ATOMIC_RELAXED))
+		leat_reactor_stop_all(app_stop_us());
+	if (ret == 0 && app_lcores_run() < 0)
+		leat_app_stop(LEAT_APP_FAILED);
 	if (app_lcores_destroy() < 0) {
 		/* What did not come to rest uses what end() would close. */
 		leat_app_stop(LEAT_APP_FAILED);
@@ -105,19 +115,35 @@ parse(const struct leat_app *app, const struct app_args *a)
 	return -EINVAL;
 }
 
-static int
-run_args(const struct leat_app *app, const struct app_args *a)
+/* From the start of EAL to its end. */
+static void
+run_eal(const struct leat_app *app, const struct app_args *a)
 {
-	int ret = parse(app, a);
-
-	if (ret != 0)
-		return ret < 0 ? LEAT_APP_USAGE : LEAT_APP_OK;
 	if (leat_init(a->nb_init, a->init) < 0) {
 		LEAT_LOG(ERR, app, "%s: %s", a->name, leat_err_msg());
-		return LEAT_APP_FAILED;
+		leat_app_stop(LEAT_APP_FAILED);
+		return;
 	}
 	run(app);
 	report(leat_cleanup());
+}
+
+static int
+run_args(const struct leat_app *app, const struct app_args *a)
+{
+	struct sigaction old[SIGNALS];
+	int ret = parse(app, a);
+
+	if (ret < 0)
+		return LEAT_APP_USAGE;
+	if (ret == 0) {
+		ret = signals_take(old);
+		report(ret);
+		if (ret == 0) {
+			run_eal(app, a);
+			signals_give_back(old);
+		}
+	}
 	return __atomic_load_n(&code, __ATOMIC_RELAXED);
 }
 
@@ -128,10 +154,12 @@ leat_app_run(int argc, char **argv, const struct leat_app *app)
 	int ret;
 
 	__atomic_store_n(&code, LEAT_APP_OK, __ATOMIC_RELAXED);
+	__atomic_store_n(&stopping, false, __ATOMIC_RELAXED);
 	if (argc < 1 || argv == NULL || app == NULL || app->start == NULL) {
 		LEAT_LOG(ERR, app, "leat_app_run: no arguments, or no start function");
 		return LEAT_APP_USAGE;
 	}
+	on_own_signal = app->on_signal;
 	ret = app_args_split(&a, argc, argv, app);
 	if (ret < 0) {
 		LEAT_LOG(ERR, app, "%s", leat_err_msg());

@@ -41,9 +41,25 @@ vdev_add(struct app_args *a, const char *device)
 	return 0;
 }
 
-static int
-split(struct app_args *a, int argc, char **argv, const char *device)
+/* May it stand in front of "--", though it is the program's? */
+static bool
+is_front(const struct leat_app *app, const char *arg)
 {
+	const char *const *front;
+
+	if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
+		return true;
+	for (front = app->front; front != NULL && *front != NULL; front++) {
+		if (strcmp(arg, *front) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+split(struct app_args *a, int argc, char **argv, const struct leat_app *app)
+{
+	const char *device = app->device == NULL ? APP_DEVICE : app->device;
 	bool named = device[0] == '\0';
 	int i, end;
 
@@ -52,7 +68,7 @@ split(struct app_args *a, int argc, char **argv, const char *device)
 	a->init[a->nb_init++] = argv[0];
 	a->own[a->nb_own++] = a->name;
 	for (i = 1; i < end; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+		if (is_front(app, argv[i]))
 			a->own[a->nb_own++] = argv[i];
 		else
 			a->init[a->nb_init++] = argv[i];
@@ -76,8 +92,7 @@ app_args_split(struct app_args *a, int argc, char **argv, const struct leat_app 
 	/* The default device and the NULL come on top. */
 	a->init = calloc((size_t)argc + 2, sizeof(*a->init));
 	a->own = calloc((size_t)argc + 1, sizeof(*a->own));
-	if (a->name == NULL || a->init == NULL || a->own == NULL ||
-	    split(a, argc, argv, app->device == NULL ? APP_DEVICE : app->device) < 0)
+	if (a->name == NULL || a->init == NULL || a->own == NULL || split(a, argc, argv, app) < 0)
 		return leat_err(ENOMEM, "arguments: out of memory");
 	return 0;
 }

@@ -29,6 +29,7 @@
  *     main lcore                        each other lcore
  *       parse()
  *       leat_init()
+ *       begin()
  *       reactor, tasks                    reactor, tasks
  *       start() as a task                 start() as a task
  *         ... until all have returned, leat_app_stop(), or SIGINT or SIGTERM ...
@@ -48,7 +49,10 @@
 extern "C" {
 #endif
 
-/** leat_app.parse: all is said (`--help`); the program ends with 0. */
+/**
+ * leat_app.parse, leat_app.begin: all is said or done (`--help`, a list); the program ends, with 0
+ * or the code of leat_app_stop().
+ */
 #define LEAT_APP_DONE 1
 
 /**
@@ -79,6 +83,18 @@ struct leat_app {
 	 */
 	int (*parse)(int argc, char **argv, void *arg);
 	/**
+	 * Options of the program's own, without values, that may also stand in front of "--", as
+	 * `--help` may: they are passed to parse() before those behind it. Ends with NULL; NULL:
+	 * none.
+	 */
+	const char *const *front;
+	/**
+	 * On the main thread, when the devices are open and there is no reactor yet: what all
+	 * lcores share, or what needs none. NULL: nothing.
+	 * @return 0; LEAT_APP_DONE; a negative errno, with leat_err_msg(): failed
+	 */
+	int (*begin)(void *arg);
+	/**
 	 * The program's work, as a task on each lcore; see leat_app_index().
 	 * @return 0: this lcore is done, the program ends when all are; LEAT_APP_STAY; a negative
 	 *   errno, with leat_err_msg(): failed, the program stops
@@ -89,6 +105,11 @@ struct leat_app {
 	 * results. Not called when something did not come to rest. NULL: nothing.
 	 */
 	void (*end)(void *arg);
+	/**
+	 * In the handler of SIGINT and SIGTERM, before the program is stopped: for loops that wait
+	 * for nothing a stop could end. From parse() on; async-signal-safe. NULL: nothing.
+	 */
+	void (*on_signal)(int sig);
 	void *arg;	  /**< of these functions */
 	uint64_t stop_us; /**< what has not come to rest then is named in the log; 0: 1 s */
 	const struct leat_reactor_conf *reactor; /**< NULL: defaults; the name is ignored */
@@ -100,10 +121,11 @@ struct leat_app {
  *
  * argv are EAL's arguments, with `--vdev=fabric_*` for leat's devices, then "--" and the program's
  * own. Errors are logged (leat.app) and make the exit code. The first SIGINT or SIGTERM stops the
- * program in order, a second one ends it at once; what the two did before is restored at the end.
+ * program in order, also while EAL starts; a second one ends it at once. What the two did before is
+ * restored at the end.
  *
  * @return
- *   enum leat_app_exit, for main() to return.
+ *   enum leat_app_exit, or the code of leat_app_stop(), for main() to return.
  */
 LEAT_API int leat_app_run(int argc, char **argv, const struct leat_app *app);
 

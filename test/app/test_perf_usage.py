@@ -18,7 +18,7 @@ def bad(code, pattern, eal, app=None):
     p = run(eal, app)
     what = " ".join(p.args)
     check(p.code == code, "exit code %s, not %s: %s\n%s" % (p.code, code, what, p.text()))
-    check(re.search("^leat-perf: .*(%s)" % pattern, p.err(), re.M),
+    check(re.search("^(leat/app: )?leat-perf: .*(%s)" % pattern, p.err(), re.M),
           "no '%s' from %s\n%s" % (pattern, what, p.text()))
     check(p.out() == "" or p.out().startswith("---"), p.text())
 

@@ -293,14 +293,105 @@ test_device(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
+/* ---- begin, options in front, signals that come early ---- */
+
+static const char *const front[] = { "--list", "--json", NULL };
+
+/* What stands in front comes first. */
+static int
+parse_front(int argc, char **argv, void *arg)
+{
+	(void)arg;
+	CHECK(argc == 3 && argv[3] == NULL);
+	CHECK(strcmp(argv[1], "--json") == 0 && strcmp(argv[2], "--list") == 0);
+	leat_app_stop(5);
+	return LEAT_APP_DONE;
+}
+
+static void
+test_front(void **state)
+{
+	const struct leat_app app = { .start = never, .parse = parse_front, .front = front };
+	const struct leat_app other = { .device = MOCK, .start = never, .parse = parse_front };
+
+	(void)state;
+	/* The code that was given before all was said counts. */
+	assert_int_equal(run(&app, "--json", "--list"), 5);
+	/* EAL's, of a program that has none. */
+	assert_int_equal(run(&other, "--json", "--list"), WRONG);
+}
+
+static int
+begin(void *arg)
+{
+	int ret = *(const int *)arg;
+
+	/* The devices are open; there is no reactor. */
+	CHECK(leat_dev_count() == 1 && leat_app_count() == 0);
+	return ret < 0 ? leat_err(-ret, "on purpose") : ret;
+}
+
+static void
+test_begin(void **state)
+{
+	int ret = -EIO;
+	struct leat_app app = { .device = MOCK, .begin = begin, .start = never, .end = end };
+
+	(void)state;
+	app.arg = &ret;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_FAILED);
+	ret = LEAT_APP_DONE;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+}
+
+static volatile sig_atomic_t seen;
+
+static void
+on_signal(int sig)
+{
+	seen = sig;
+}
+
+static int
+begin_interrupted(void *arg)
+{
+	(void)arg;
+	CHECK(raise(SIGTERM) == 0);
+	CHECK(seen == SIGTERM);
+	return 0;
+}
+
+static int
+start_interrupted(void *arg)
+{
+	(void)arg;
+	count(&nb_started);
+	return wait_for_stop();
+}
+
+/* Before there are reactors: they are stopped when they run. */
+static void
+test_early_signal(void **state)
+{
+	const struct leat_app app = { .device = MOCK,
+				      .begin = begin_interrupted,
+				      .start = start_interrupted,
+				      .end = end,
+				      .on_signal = on_signal };
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_done), cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_signals),	 cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_stays),	 cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_front),	     cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_early_signal), cmocka_unit_test(test_all_done),
+		cmocka_unit_test(test_failure),	     cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_arguments),    cmocka_unit_test(test_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
