@@ -109,6 +109,37 @@ check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uin
 	return true;
 }
 
+/* A message that stands alone in its send, and has more to say. */
+static __rte_noinline void
+flagged_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id,
+		const struct msg_head *head)
+{
+	const uint64_t all = rte_le_to_cpu_64(head->len), len = all & ~MSG_LEN_FLAGS;
+	const uint64_t came = s->op.len - MSG_HEAD_LEN;
+	const bool fragment = (all & MSG_LEN_FRAGMENT) != 0, eager = len <= c->eager_max;
+
+	if (unlikely(len > c->max_size)) {
+		too_long(c, id, len);
+		return;
+	}
+	if (unlikely(fragment ? came > len : came != (eager ? len : 0))) {
+		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %" PRIu64 " B came", id,
+			 len, came);
+		return;
+	}
+	if (unlikely(!msg_tx_credit(c, rte_le_to_cpu_32(head->credit),
+				    rte_le_to_cpu_32(head->granted))))
+		return;
+	s->off = MSG_HEAD_LEN;
+	if (fragment)
+		s->flags |= MSG_FRAGMENT | MSG_EAGER;
+	else if (eager)
+		s->flags |= MSG_EAGER;
+	if ((all & MSG_LEN_ANSWER) != 0)
+		s->flags |= MSG_ANSWER;
+	msg_arrived(c, s, id, len);
+}
+
 static inline void
 head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
@@ -123,6 +154,10 @@ head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	}
 	memcpy(&head, s->buf, sizeof(head));
 	len = rte_le_to_cpu_64(head.len);
+	if (unlikely((len & MSG_LEN_FLAGS) != 0)) {
+		flagged_arrived(c, s, id, &head);
+		return;
+	}
 	eager = len <= c->eager_max;
 	if (unlikely(came < (eager ? len : 0) || (!eager && came > 0))) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B announced, %" PRIu64 " B came", id,

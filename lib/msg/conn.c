@@ -108,6 +108,10 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
 	c->ctrl_tx_id = c->ctrl_rx_id = c->first_id;
 	c->ctrl_due = c->drops = 0;
+	c->tx_frag = c->rx_frag = NULL;
+	c->tx_frag_left = c->rx_frag_left = 0;
+	c->no_sends = c->no_ready = c->end_due = c->peer_ended = c->end_told = false;
+	c->tx_answered = c->first_id;
 	c->idle_cycles = leat_us_to_cycles(conf->idle_us);
 	c->answer_cycles =
 		leat_us_to_cycles(conf->answer_us == 0 ? LEAT_MSG_ANSWER_US : conf->answer_us);

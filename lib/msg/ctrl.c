@@ -25,6 +25,10 @@ ctrl_next(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 		ctrl->kind = (uint8_t)__builtin_ctz(c->ctrl_due);
 		if (ctrl->kind == MSG_CTRL_DROP)
 			msg_drop_tell(c, ctrl);
+		else if (ctrl->kind == MSG_CTRL_ANSWER)
+			ctrl->arg = rte_cpu_to_le_32(c->rx_done);
+		else if (ctrl->kind == MSG_CTRL_END)
+			ctrl->arg = rte_cpu_to_le_32(c->tx_next);
 		return true;
 	}
 	ctrl->kind = MSG_CTRL_NUMBERS;
@@ -128,6 +132,10 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 		c->rx_window *= 2;
 	/* Before the grant that stands in it: what is dropped is not to be sent. */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
+		return false;
+	if (ctrl->kind == MSG_CTRL_ANSWER && !msg_answered(c, arg))
+		return false;
+	if (ctrl->kind == MSG_CTRL_END && !msg_end_arrived(c, arg))
 		return false;
 	return msg_tx_credit(c, rte_le_to_cpu_32(ctrl->credit), rte_le_to_cpu_32(ctrl->granted));
 }

@@ -77,6 +77,14 @@ msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s)
 }
 
 void
+msg_drop_asked(struct leat_msg_conn *c, struct msg_slot *s, uint8_t reason)
+{
+	s->flags |= MSG_DROP;
+	s->off = reason;
+	c->drops++;
+}
+
+void
 msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s)
 {
 	mark(c, s, MSG_REASON_TIME);
@@ -164,7 +172,10 @@ drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 		return;
 	}
 	give(s);
-	s->flags |= MSG_DONE | MSG_TOLD;
+	s->flags |= MSG_DONE;
+	/* Nothing to be told any more, but to a sender that waits for the answer. */
+	if ((s->flags & MSG_ANSWER) == 0)
+		s->flags |= MSG_TOLD;
 	msg_work(c);
 }
 
@@ -218,18 +229,26 @@ bool
 msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 {
 	struct msg_slot *s = msg_tx_slot(c, id);
+	bool asked;
 
 	/* Its payload was sent before this was said. */
-	if ((int32_t)(id - c->tx_done) < 0 && (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0)
+	if ((int32_t)(id - c->tx_done) < 0 &&
+	    (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0) {
+		msg_answer_lost(c, id, reason);
 		return true;
-	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done || (s->flags & MSG_EAGER) != 0 ||
-		     reason < MSG_REASON_SIZE || reason > MSG_REASON_TIME)) {
+	}
+	asked = s->req != NULL && (s->req->flags & LEAT_MSG_F_DELIVERED) != 0;
+	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done ||
+		     ((s->flags & MSG_EAGER) != 0 && !asked) || reason < MSG_REASON_SIZE ||
+		     reason > MSG_REASON_TIME)) {
 		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u, the next one is %#x",
 			 id, reason, c->tx_next);
 		return false;
 	}
 	if ((s->flags & (MSG_WANT | MSG_DROP)) == MSG_WANT)
 		msg_tx_give_up(c, s, msg_reason_status(reason));
+	else if (asked)
+		s->req->lost = reason & 3;
 	return true;
 }
 

@@ -203,9 +203,11 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 {
 	if (c->closing || c->state == MSG_FREE)
 		return -EALREADY;
-	c->closing = true;
+	c->closing = c->no_sends = c->no_ready = true;
+	c->end_due = false;
 	c->tx_ready = NULL;
-	c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_ENDED);
+	c->pending &=
+		(uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_SHUTDOWN | 1u << LEAT_MSG_ENDED);
 	msg_work(c);
 	switch (c->state) {
 	case MSG_CONNECTING:
@@ -260,8 +262,8 @@ event_fill(struct leat_msg_event *ev, enum leat_msg_event_type type, struct leat
 	ev->type = type;
 	ev->conn = c;
 	ev->user = c->user;
-	ev->status = type == LEAT_MSG_UP ? 0 : c->status;
-	snprintf(ev->text, sizeof(ev->text), "%s", type == LEAT_MSG_UP ? "" : c->text);
+	ev->status = type < LEAT_MSG_ENDED ? 0 : c->status;
+	snprintf(ev->text, sizeof(ev->text), "%s", type < LEAT_MSG_ENDED ? "" : c->text);
 }
 
 /* Has leat_msg_poll() given out all sends that are done, and all receives if asked? */
@@ -290,6 +292,10 @@ conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
 	if (got < n && (c->pending & 1u << LEAT_MSG_UP) != 0) {
 		c->pending &= (uint8_t) ~(1u << LEAT_MSG_UP);
 		event_fill(&ev[got++], LEAT_MSG_UP, c);
+	}
+	if (got < n && (c->pending & 1u << LEAT_MSG_SHUTDOWN) != 0 && given_out(c, true)) {
+		c->pending &= (uint8_t) ~(1u << LEAT_MSG_SHUTDOWN);
+		event_fill(&ev[got++], LEAT_MSG_SHUTDOWN, c);
 	}
 	if (got < n && (c->pending & 1u << LEAT_MSG_ENDED) != 0 && c->sendq.head == NULL &&
 	    given_out(c, false)) {

@@ -43,9 +43,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <leat_common.h>
 #include <leat_ep.h>
+#include <leat_wheel.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +55,7 @@ extern "C" {
 
 struct leat_msg;
 struct leat_msg_conn;
+struct rte_mbuf;
 struct rte_mempool;
 
 /** Most sends in flight per connection and direction (leat_msg_conf.credits). */
@@ -166,6 +169,21 @@ struct leat_msg_conn_conf {
  * Resolution: the interval between calls of leat_msg_events(), which ends at most 256 at a time.
  */
 #define LEAT_MSG_F_DEADLINE 0x01
+/**
+ * In, of a send: the message is what @ref leat_msg_req.iov points to, one piece behind the other;
+ * buf and mr are not looked at, and size is set. The pieces are copied, and need not be registered:
+ * small messages as always, longer ones in leat mode in several sends, each of which uses a
+ * credit. In plain mode up to leat_msg_conf.eager_max bytes, or -EMSGSIZE.
+ */
+#define LEAT_MSG_F_IOV 0x02
+/** In, of a send: likewise the chain @ref leat_msg_req.mbuf, which stays the caller's. */
+#define LEAT_MSG_F_MBUF 0x04
+/**
+ * In, of a send in leat mode: it is done when a receive at the other side has the message; or with
+ * -EMSGSIZE or -ETIMEDOUT if that dropped it. Those behind it wait for their turn to come back, and
+ * travel meanwhile. Plain mode: -EOPNOTSUPP.
+ */
+#define LEAT_MSG_F_DELIVERED 0x08
 /** @} */
 
 /**
@@ -197,15 +215,20 @@ struct leat_msg_req {
 	 * (a large message in leat mode), than the receive that it met;
 	 * -ENOBUFS the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer for a
 	 * message that had arrived (it is dropped, and those behind it);
-	 * -EINVAL no buffer, or no mr; -EPROTO the other side broke the protocol; -ECONNRESET, -ETIMEDOUT and
-	 * others as leat_event.status. -ETIMEDOUT its deadline passed, or that of the request that
-	 * it met at the other side. All but -EMSGSIZE, -EINVAL, -ETIMEDOUT, and -ECANCELED after a
-	 * cancel, mean that the connection has ended; after -ETIMEDOUT it may have.
+	 * -ENODATA of a receive: the other side has called leat_msg_shutdown();
+	 * -EINVAL no buffer, or no mr; -EOPNOTSUPP plain mode, and LEAT_MSG_F_DELIVERED;
+	 * -EPROTO the other side broke the protocol; -ECONNRESET, -ETIMEDOUT and others as
+	 * leat_event.status. -ETIMEDOUT its deadline passed, or that of the request that it met at
+	 * the other side. All but -EMSGSIZE, -EINVAL, -EOPNOTSUPP, -ENODATA, -ETIMEDOUT, and
+	 * -ECANCELED after a cancel, mean that the connection has ended; after -ETIMEDOUT it may
+	 * have.
 	 */
 	int32_t status;
 	uint8_t recv;		   /**< out: 0 it was a send, 1 a receive */
 	uint8_t state;		   /**< private: 0 while it is the caller's */
-	uint8_t given;		   /**< private: given_buf is set */
+	uint8_t given : 1;	   /**< private: given_buf is set */
+	uint8_t answer_waits : 1;  /**< private */
+	uint8_t lost : 2;	   /**< private */
 	uint8_t flags;		   /**< in: LEAT_MSG_F_* */
 	struct leat_msg_req *next; /**< private */
 
@@ -213,12 +236,28 @@ struct leat_msg_req {
 	/** private: the buffer that came from alloc or the mempool */
 	void *given_buf __attribute__((aligned(LEAT_CACHE_LINE)));
 	uint64_t deadline; /**< in: with LEAT_MSG_F_DEADLINE: absolute, cycles of leat_now() */
+	union {
+		const struct iovec *iov; /**< in: with LEAT_MSG_F_IOV */
+		struct rte_mbuf *mbuf;	 /**< in: with LEAT_MSG_F_MBUF */
+	};
+	uint32_t nb_iov; /**< in: pieces of iov */
+	union {
+		uint32_t answer_id;  /**< private */
+		uint32_t parts_left; /**< private */
+	};
+	struct leat_msg_req *whole;   /**< private: of which it is a part */
 	struct leat_wheel_node timer; /**< private */
 };
 
 /** Events of a connection, in this order. */
 enum leat_msg_event_type {
 	LEAT_MSG_UP = 0, /**< it stands, in a format that was asked for */
+	/**
+	 * The other side has called leat_msg_shutdown(), all its messages were received, and
+	 * leat_msg_poll() has given out their receives. Others come back with -ENODATA, also those
+	 * that are posted from now on. Sends go on.
+	 */
+	LEAT_MSG_SHUTDOWN,
 	/**
 	 * It ended, or never came up (then there was no LEAT_MSG_UP, and nothing was sent):
 	 * leat_msg_poll() has given back all sends. Messages that arrived before can still be
@@ -366,7 +405,8 @@ LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
  * the request is back. Done means that the buffer may be used again, not that the other side has
  * the message.
  * @return how many were accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted already), ESHUTDOWN
- *   (leat_msg_close() was called). What is wrong with one is told by its status.
+ *   (leat_msg_close() was called, or leat_msg_shutdown()). What is wrong with one is told by its
+ *   status.
  */
 LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
@@ -381,6 +421,26 @@ LEAT_API void leat_msg_flush(struct leat_msg *m);
  * @return as leat_msg_send()
  */
 LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
+
+/**
+ * Send one message to several connections of a context, of any formats.
+ * @param req the message. It comes back once, when all connections are done with it: with status 0,
+ *   or the first failure, and conn NULL. leat_msg_cancel() does not take it back.
+ * @param parts one request for each connection, zeroed the first time, and not to be touched until
+ *   req is back; then each has the status of its connection
+ * @return how many connections took it; -EALREADY (req or a part is posted), -EINVAL (none, or of
+ *   several contexts). If it was taken by fewer than all req has the failure, and comes back.
+ */
+LEAT_API int leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req *req,
+				struct leat_msg_req *parts);
+
+/**
+ * Half-close: nothing more is sent on a connection, which goes on to receive. What was posted goes
+ * out; the other side gets LEAT_MSG_SHUTDOWN behind the last message. It is to be closed by both
+ * sides as ever.
+ * @return 0; -EALREADY (called before, or closing); -ENOTCONN (not up); -EOPNOTSUPP (plain mode)
+ */
+LEAT_API int leat_msg_shutdown(struct leat_msg_conn *c);
 
 /**
  * Cancel a request. It comes from leat_msg_poll() with -ECANCELED; in plain mode a receive may come

@@ -184,8 +184,11 @@ given_take(struct leat_msg_req *req)
 void __rte_noinline
 msg_take_flags(struct leat_msg_req *req)
 {
+	req->answer_waits = 0;
 	if ((req->flags & LEAT_MSG_F_DEADLINE) != 0)
 		msg_deadline_start(req);
+	if ((req->flags & MSG_F_GATHER) != 0 && req->recv == 0)
+		msg_gather_take(req);
 }
 
 static uint16_t
@@ -194,7 +197,7 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 {
 	uint16_t i;
 
-	if (unlikely(c->closing || c->state == MSG_FREE)) {
+	if (unlikely((recv ? c->closing : c->no_sends) || c->state == MSG_FREE)) {
 		rte_errno = ESHUTDOWN;
 		return 0;
 	}
@@ -234,7 +237,7 @@ leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
 	n = req_take(c, &c->recvq, reqs, n, true);
 	/* What waits for them goes on in the next process or poll, so that nothing is done in here. */
-	if (c->rx_arrived > 0 || c->state >= MSG_ENDING)
+	if (c->rx_arrived > 0 || c->state >= MSG_ENDING || c->peer_ended)
 		msg_work(c);
 	else if (c->early)
 		msg_later(c);
@@ -269,6 +272,8 @@ conn_run(struct leat_msg_conn *c)
 		msg_rx_run(c);
 		if (likely(c->state == MSG_OPEN))
 			msg_tx_run(c);
+		if (unlikely(c->end_due))
+			msg_end_run(c);
 		msg_ctrl_run(c);
 		if (unlikely(c->draining))
 			msg_drain(c);

@@ -16,6 +16,10 @@
  *     stats.c   counters
  *     telemetry.c  the same for people
  *     reactor.c a context below a reactor; net*.c, task_io.c: tasks that wait (msg_net.h)
+ *     gather.c  messages in several pieces of memory
+ *     answer.c  sends that wait until their message was received
+ *     many.c    one message to many connections
+ *     shutdown.c  half-close
  *     ctrl.c    control messages
  *     timeout.c deadlines, and peers that are silent
  *     drop.c    messages that no request takes
@@ -107,20 +111,22 @@
 
 enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_RX };
 
-#define MSG_OP_OUT 0x01	   /* the device has op */
-#define MSG_DATA_OUT 0x02  /* the device has data */
-#define MSG_POSTED 0x04	   /* tx: op was posted */
-#define MSG_WANT 0x08	   /* data is to be posted */
-#define MSG_ARRIVED 0x10   /* rx: its length is known */
-#define MSG_EAGER 0x20	   /* leat mode: it, and maybe more of them, are in the slot's buffer */
-#define MSG_DONE 0x40	   /* rx: it is in the request's buffer */
-#define MSG_FAILED 0x80	   /* an op of it came back with an error: the connection is ending */
-#define MSG_EARLY 0x100	   /* rx: has a request, and its length has not come; see early.c */
-#define MSG_DATA_IN 0x200  /* ... but its payload has */
-#define MSG_RECALL 0x400   /* ... its request was cancelled, and data is asked back */
-#define MSG_DROP 0x800	   /* it is dropped; see drop.c */
-#define MSG_TOLD 0x1000	   /* rx: ... and the other side knows */
-#define MSG_EXPIRED 0x2000 /* its request's deadline passed, and data is asked back */
+#define MSG_OP_OUT 0x01	    /* the device has op */
+#define MSG_DATA_OUT 0x02   /* the device has data */
+#define MSG_POSTED 0x04	    /* tx: op was posted */
+#define MSG_WANT 0x08	    /* data is to be posted */
+#define MSG_ARRIVED 0x10    /* rx: its length is known */
+#define MSG_EAGER 0x20	    /* leat mode: it, and maybe more of them, are in the slot's buffer */
+#define MSG_DONE 0x40	    /* rx: it is in the request's buffer */
+#define MSG_FAILED 0x80	    /* an op of it came back with an error: the connection is ending */
+#define MSG_EARLY 0x100	    /* rx: has a request, and its length has not come; see early.c */
+#define MSG_DATA_IN 0x200   /* ... but its payload has */
+#define MSG_RECALL 0x400    /* ... its request was cancelled, and data is asked back */
+#define MSG_DROP 0x800	    /* it is dropped; see drop.c */
+#define MSG_TOLD 0x1000	    /* rx: ... and the other side knows */
+#define MSG_ANSWER 0x4000   /* rx: the other side wants to know when it is received */
+#define MSG_FRAGMENT 0x8000 /* rx: a fragment */
+#define MSG_EXPIRED 0x2000  /* its request's deadline passed, and data is asked back */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;
@@ -157,6 +163,12 @@ enum msg_req_state {
 	MSG_REQ_FINISHED,
 	MSG_REQ_DONE, /* waits for leat_msg_poll() */
 };
+
+/* Private flags, beside LEAT_MSG_F_*. */
+#define MSG_F_PART 0x80 /* of one message to many connections */
+#define MSG_F_GATHER (LEAT_MSG_F_IOV | LEAT_MSG_F_MBUF)
+/* Sends with these travel alone. */
+#define MSG_F_ALONE (MSG_F_GATHER | LEAT_MSG_F_DELIVERED)
 
 /* The requests of one direction, in their order. */
 struct msg_list {
@@ -233,6 +245,21 @@ struct leat_msg_conn {
 	/* counters; what is now is filled in by leat_msg_conn_stats_get() */
 	struct leat_msg_conn_stats stats;
 
+	/* fragments: what is still to be begun, and to come; see gather.c */
+	struct leat_msg_req *tx_frag, *rx_frag; /* NULL: given up */
+	uint64_t tx_frag_left, rx_frag_left, rx_frag_total;
+	uint8_t rx_frag_lost; /* enum msg_reason: it is dropped, as far as it comes */
+
+	/* half-close */
+	bool no_ready;	 /* no send may go the short way */
+	bool no_sends;	 /* closing, or shut down here: nothing more can be posted */
+	bool end_due;	 /* to be told, when all sends have begun */
+	bool peer_ended; /* rx_end is the id behind the last message */
+	bool end_told;	 /* LEAT_MSG_SHUTDOWN */
+	uint32_t rx_end;
+
+	uint32_t tx_answered; /* ids before it were received; see answer.c */
+
 	/* is the peer alive? times in cycles */
 	struct leat_wheel_node alive;
 	uint64_t idle_cycles, answer_cycles; /* idle 0: never asked */
@@ -262,6 +289,7 @@ struct leat_msg_conn {
 	char text[LEAT_EVENT_TEXT];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
+static_assert(sizeof(struct leat_msg_req) == 2 * LEAT_CACHE_LINE, "as its header says");
 static_assert(offsetof(struct leat_msg_conn, tx_ready) == LEAT_CACHE_LINE, "line 0 is one");
 static_assert(offsetof(struct leat_msg_conn, m) == 2 * LEAT_CACHE_LINE, "line 1 is one");
 
@@ -364,6 +392,9 @@ msg_give(struct leat_msg *m, struct leat_msg_req *req)
 	done->tail = req;
 }
 
+/* many.c: a part of one message to many connections is done. */
+void msg_part_given(struct leat_msg *m, struct leat_msg_req *part);
+
 /* What is finished goes back, as far as the order allows. */
 static inline void
 msg_list_give(struct leat_msg *m, struct msg_list *list)
@@ -374,7 +405,10 @@ msg_list_give(struct leat_msg *m, struct msg_list *list)
 		if (unlikely(list->begin == req))
 			list->begin = req->next;
 		list->head = req->next;
-		msg_give(m, req);
+		if (unlikely((req->flags & MSG_F_PART) != 0))
+			msg_part_given(m, req);
+		else
+			msg_give(m, req);
 	}
 }
 
@@ -537,157 +571,6 @@ msg_run_deferred(struct leat_msg *m)
 		msg_complete_deferred(m);
 }
 
-/* conf.c */
-/*
- * Takes a configuration, completed and checked against the context's endpoint. @return 0, or a
- * negative errno with leat_err()
- */
-int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
-
-/* telemetry.c */
-void msg_telemetry_add(struct leat_msg *m);
-void msg_telemetry_del(struct leat_msg *m);
-void msg_telemetry_answer(struct leat_msg *m) __rte_cold;
-
-/* stats.c */
-/* What a connection has counted goes to its context, which outlives it. */
-void msg_stats_add(struct leat_msg_stats *sum, const struct leat_msg_conn *c);
-
-/* conn.c */
-void msg_conn_free(struct leat_msg_conn *c);
-void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
-/*
- * Chooses where the numbers of connections start, once per process. 0, or a negative errno with
- * leat_err()
- */
-int msg_numbers_start(void);
-
-/* msg.c */
-/* A request is posted that has flags. */
-void msg_take_flags(struct leat_msg_req *req);
-/* Posts requests that can't go at once, or not alone. @return as leat_msg_send() */
-uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
-/* Runs the connections that have work. One that can't go on is queued again, for the next call. */
-void msg_run(struct leat_msg *m);
-
-/* tx.c */
-/* Begins and posts what it can. */
-void msg_tx_run(struct leat_msg_conn *c);
-void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Finishes what is sent. */
-void msg_tx_finish(struct leat_msg_conn *c);
-/* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
-bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
-
-/*
- * Can they be? Credit for more than there are, or a grant of what was not sent, has the sign of one
- * of these.
- */
-static __rte_always_inline bool
-msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
-{
-	return (int32_t)((c->tx_next + LEAT_MSG_CREDITS_MAX - credit) | (c->tx_next - granted)) >=
-	       0;
-}
-
-/* An op was not taken: for want of room, or since the endpoint is shut down. */
-void msg_post_refused(struct leat_msg_conn *c);
-
-/* ctrl.c */
-/* Tells the other side what is due, and of credits and grants if no message did. */
-void msg_ctrl_run(struct leat_msg_conn *c);
-/* Posts the first receives. */
-void msg_ctrl_start(struct leat_msg_conn *c);
-/* Posts the receives that the endpoint had no room for. */
-void msg_ctrl_recv(struct leat_msg_conn *c);
-void msg_ctrl_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-
-/* timeout.c */
-void msg_timeouts_init(struct leat_msg *m);
-/* Fires what is due. */
-void msg_timeouts(struct leat_msg *m);
-/* A request is posted that has a deadline. */
-void msg_deadline_start(struct leat_msg_req *req);
-/* It passed, and the request can't be ended yet. */
-void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* It is open. */
-void msg_alive_start(struct leat_msg_conn *c);
-
-/* drop.c */
-/* The receive of a payload came back; its request is late, or its message is dropped. */
-void msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Drops the message of a slot; its payload's receive is not posted. The request is given back. */
-void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
-/* Likewise while its early receive is posted, which is too small. */
-void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* The other side sent an empty payload: it has given up. */
-void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
-/* Goes on with those that are dropped. */
-void msg_drop_run(struct leat_msg_conn *c);
-/* Over: what was dropped does not come any more. */
-void msg_drop_over(struct leat_msg_conn *c);
-/* Fills in the oldest that the other side does not know of; and it knows now. */
-void msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
-void msg_drop_told(struct leat_msg_conn *c, uint32_t id);
-/*
- * A message that is sent, and not wanted over there. @return false: it can't be; the connection was
- * ended
- */
-bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
-/* Its payload, which is not posted, will be empty; its request is done, with that status. */
-void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
-/* A payload came back that was asked back. @return false: it was not, or is sent, or failed */
-bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Was a payload longer than its receive, and the connection goes on? */
-bool msg_not_taken(const struct leat_msg_conn *c, int status);
-/* The status of a request with that reason. */
-int msg_reason_status(uint8_t reason);
-
-/* early.c */
-/* The payload's receive of the next message, if nothing of it has come, and a request waits. */
-void msg_early_post(struct leat_msg_conn *c);
-/* The length of a message that is MSG_EARLY. */
-void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
-/* Its data came back before that. */
-void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* @return as leat_msg_cancel() */
-int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
-
-/* arrive.c */
-/* Notes a message in its slot, until it gets a request. */
-void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
-/* A payload came whose length is known. */
-void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-
-/* rx.c */
-/* A payload's receive of that size, for the slot's request. */
-void msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size);
-/* Does a message fit its request, or the buffer that this would get? */
-bool msg_fits(const struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len);
-/* Posts the first receives. */
-void msg_rx_start(struct leat_msg_conn *c);
-void msg_rx_run(struct leat_msg_conn *c);
-/* Open: what msg_later() was called for. */
-void msg_rx_later(struct leat_msg_conn *c);
-/*
- * Over: receives get what has arrived whole, and those behind that status. One may wait for a
- * buffer, until its deadline.
- */
-void msg_rx_over(struct leat_msg_conn *c, int status);
-
-/* end.c */
-/* Ends a connection because of what happened on it. */
-void msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
-	__rte_format_printf(3, 4) __rte_cold;
-/* An op came back with an error. */
-void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold;
-/* The peer closed, or never came up. */
-void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
-/* ENDING: over as soon as nothing is with the device. */
-void msg_ending(struct leat_msg_conn *c);
-/* OVER: sends get the status, and receives what arrived before, then the status. */
-void msg_over(struct leat_msg_conn *c);
-/* Goes on with draining. */
-void msg_drain(struct leat_msg_conn *c);
+#include "msg_calls.h"
 
 #endif /* MSG_PVT_H */

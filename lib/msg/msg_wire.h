@@ -54,6 +54,15 @@ struct msg_head {
 };
 
 #define MSG_HEAD_LEN 16
+
+/*
+ * The highest byte of a head's length has flags, which go with a message that stands alone in its
+ * send.
+ */
+#define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* say when it was received */
+#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* so much is left of a message in several sends */
+#define MSG_LEN_FLAGS (MSG_LEN_ANSWER | MSG_LEN_FRAGMENT)
+
 #define MSG_NEXT_LEN 8 /* length of a further message in a send */
 static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
 
@@ -74,6 +83,8 @@ enum msg_ctrl_kind {
 	MSG_CTRL_PING,	      /* say that you are there */
 	MSG_CTRL_PONG,	      /* the answer */
 	MSG_CTRL_MORE,	      /* a sender waits for credit: have more receives, if you may */
+	MSG_CTRL_ANSWER,      /* all messages before arg were received, or dropped */
+	MSG_CTRL_END,	      /* message arg, which is the next, will not come */
 	MSG_CTRL_KINDS,
 };
 

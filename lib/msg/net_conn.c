@@ -260,6 +260,8 @@ net_on_conn_event(void *arg, const struct leat_msg_event *ev)
 	case LEAT_MSG_UP:
 		on_up(s);
 		break;
+	case LEAT_MSG_SHUTDOWN: /* receives tell it: -ENODATA */
+		break;
 	case LEAT_MSG_ENDED:
 		on_ended(s, ev);
 		break;

@@ -98,6 +98,8 @@ msg_rx_later(struct leat_msg_conn *c)
 {
 	if (c->early)
 		msg_early_post(c);
+	if (unlikely(c->peer_ended))
+		msg_work(c);
 	msg_slot_prefetch(msg_rx_slot(c, c->rx_done));
 	if (msg_rx_free(c) >= c->batch)
 		fill(c);
@@ -159,13 +161,18 @@ msg_fits(const struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t
 	       len <= c->mempool->elt_size;
 }
 
-/* A request has its message. It goes back when those before it do. */
 static inline void
 received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 {
 	msg_req_finish(req, 0, len);
 	c->stats.received++;
 	c->stats.recv_bytes += len;
+}
+
+void
+msg_received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
+{
+	received(c, req, len);
 }
 
 void
@@ -182,13 +189,35 @@ msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size)
 					   : MSG_PLAIN_DATA | s->id;
 }
 
-/* The receive could never get a buffer: it goes back, and the message waits for the next one. */
-static bool
-no_buffer(struct leat_msg_conn *c, struct leat_msg_req *req)
+static __rte_always_inline struct leat_msg_req *
+request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
 {
-	msg_list_begun(&c->recvq, req);
-	msg_req_finish(req, -EINVAL, 0);
-	return true;
+	struct leat_msg_req *req;
+
+	while ((req = msg_list_begin(&c->recvq)) != NULL) {
+		*fits = msg_fits(c, req, len);
+		if (likely(len == 0 || req->buf != NULL || !*fits))
+			break;
+		if (c->alloc != NULL || c->mempool != NULL) {
+			if (buffer_get(c, req, len))
+				break;
+			c->no_buffer = true;
+			msg_wait(c);
+			return NULL;
+		}
+		/* It could never get a buffer: it goes back, and the next one gets the message. */
+		msg_list_begun(&c->recvq, req);
+		msg_req_finish(req, -EINVAL, 0);
+	}
+	if (likely(req != NULL))
+		msg_list_begun(&c->recvq, req);
+	return req;
+}
+
+struct leat_msg_req *
+msg_request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
+{
+	return request_take(c, len, fits);
 }
 
 /* The oldest message that has no request gets one. @return false: there is none of either */
@@ -203,20 +232,15 @@ bind(struct leat_msg_conn *c)
 	if (c->rx_bind - c->rx_done > c->mask ||
 	    (s->flags & (MSG_ARRIVED | MSG_EARLY)) != MSG_ARRIVED)
 		return false;
-	req = msg_list_begin(&c->recvq);
+	if (unlikely((s->flags & MSG_FRAGMENT) != 0))
+		return msg_fragment_bind(c, s);
+	if (unlikely(c->rx_frag_left > 0)) {
+		msg_fail(c, -EPROTO, "message %#x in the middle of fragments", s->id);
+		return false;
+	}
+	req = request_take(c, len, &fits);
 	if (req == NULL)
 		return false;
-	fits = msg_fits(c, req, len);
-	if (unlikely(len > 0 && req->buf == NULL && fits)) {
-		if (c->alloc == NULL && c->mempool == NULL)
-			return no_buffer(c, req);
-		if (!buffer_get(c, req, len)) {
-			c->no_buffer = true;
-			msg_wait(c);
-			return false;
-		}
-	}
-	msg_list_begun(&c->recvq, req);
 	if ((s->flags & MSG_EAGER) != 0) {
 		if (likely(fits)) {
 			msg_copy(req->buf, s->buf + s->off, len);
@@ -228,6 +252,8 @@ bind(struct leat_msg_conn *c)
 		if (msg_eager_next(s))
 			return true;
 		s->flags |= MSG_DONE;
+		if (unlikely(!fits && (s->flags & MSG_ANSWER) != 0))
+			msg_drop_asked(c, s, MSG_REASON_SIZE);
 	}
 	c->rx_bind++;
 	c->rx_arrived--;
@@ -292,6 +318,12 @@ finish(struct leat_msg_conn *c)
 
 		if ((s->flags & MSG_DONE) == 0)
 			break;
+		if (unlikely((s->flags & MSG_ANSWER) != 0)) {
+			/* That it was dropped is told before. */
+			if ((s->flags & (MSG_DROP | MSG_TOLD)) == MSG_DROP)
+				break;
+			c->ctrl_due |= 1u << MSG_CTRL_ANSWER;
+		}
 		if ((s->flags & MSG_EAGER) == 0 && s->req != NULL)
 			received(c, s->req, s->len);
 		if (unlikely((s->flags & MSG_DROP) != 0))
@@ -318,6 +350,8 @@ msg_rx_run(struct leat_msg_conn *c)
 		msg_drop_run(c);
 	post_data(c);
 	finish(c);
+	if (unlikely(c->peer_ended))
+		msg_ended_run(c);
 	if (c->mode == LEAT_MSG_LEAT && c->rx_bind == c->rx_done && c->rx_arrived == 0 &&
 	    c->state == MSG_OPEN)
 		c->rx_next = &msg_rx_slot(c, c->rx_done)->op;
@@ -370,8 +404,8 @@ over_bind(struct leat_msg_conn *c)
 {
 	struct leat_msg_req *req;
 
-	while ((req = msg_list_begin(&c->recvq)) != NULL && c->rx_arrived > 0 &&
-	       c->rx_done == c->rx_bind) {
+	while (((req = msg_list_begin(&c->recvq)) != NULL || c->rx_frag_left > 0) &&
+	       c->rx_arrived > 0 && c->rx_done == c->rx_bind) {
 		const struct msg_slot *s = msg_rx_slot(c, c->rx_bind);
 
 		if ((s->flags & MSG_ARRIVED) == 0 || ((s->flags & MSG_EAGER) == 0 && s->len > 0))
@@ -383,6 +417,8 @@ over_bind(struct leat_msg_conn *c)
 			finish(c);
 			continue;
 		}
+		if (req == NULL)
+			break;
 		if (c->no_buffer && wait_buffer(c))
 			return false;
 		refuse_arrived(c, req);

@@ -88,6 +88,8 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 		expire_early(c, s, req);
 		return;
 	}
+	if (msg_fragment_expire(c, req))
+		return;
 	for (id = c->rx_done; id != c->rx_bind; id++) {
 		s = msg_rx_slot(c, id);
 		if (s->req != req || (s->flags & MSG_DONE) != 0)
@@ -133,6 +135,13 @@ expire_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
 	uint32_t id;
 
+	if (msg_tx_fragments_expire(c, req))
+		return;
+	if (req->answer_waits != 0) {
+		req->answer_waits = 0;
+		msg_req_finish(req, -ETIMEDOUT, 0);
+		return;
+	}
 	for (id = c->tx_done; id != c->tx_next; id++) {
 		struct msg_slot *s = msg_tx_slot(c, id);
 

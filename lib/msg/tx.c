@@ -37,10 +37,29 @@ head_sent(struct leat_msg_conn *c)
 	c->grant = false;
 }
 
+/* As req_check(). */
+static __rte_noinline int
+alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
+{
+	const bool leat = c->mode == LEAT_MSG_LEAT, gather = (req->flags & MSG_F_GATHER) != 0;
+
+	if ((req->flags & LEAT_MSG_F_DELIVERED) != 0 && !leat)
+		return -EOPNOTSUPP;
+	if (gather)
+		return req->size == UINT64_MAX				  ? -EINVAL
+		       : req->size > (leat ? c->tx_max : c->m->eager_max) ? -EMSGSIZE
+									  : 0;
+	if (req->size > 0 && req->buf == NULL)
+		return -EINVAL;
+	return req->size > c->eager_max && req->mr == NULL && c->ep->mr_local ? -EINVAL : 0;
+}
+
 /* @return 0, or the status with which the request fails without any effect on the connection */
 static inline int
 req_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
 {
+	if (unlikely((req->flags & MSG_F_ALONE) != 0))
+		return alone_check(c, req);
 	if (unlikely(req->size > c->tx_max))
 		return -EMSGSIZE;
 	if (unlikely(req->size > 0 && req->buf == NULL))
@@ -73,8 +92,8 @@ gather(struct leat_msg_conn *c, struct msg_slot *s)
 		const uint64_t len = req->size;
 		uint8_t *p = s->buf + s->op.size;
 
-		if (len > c->eager_max || s->op.size + MSG_NEXT_LEN + len > end ||
-		    req_check(c, req) < 0)
+		if (len > c->eager_max || (req->flags & MSG_F_ALONE) != 0 ||
+		    s->op.size + MSG_NEXT_LEN + len > end || req_check(c, req) < 0)
 			break;
 		msg_list_begun(&c->sendq, req);
 		leat_put_le64(p, len);
@@ -104,10 +123,16 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 		s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
 		s->op.size = MSG_HEAD_LEN;
 		if (likely(len <= c->eager_max)) {
-			msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
 			s->op.size += len;
 			s->flags = MSG_EAGER;
-			gather(c, s);
+			if (likely((req->flags & MSG_F_ALONE) == 0)) {
+				msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
+				gather(c, s);
+			} else if ((req->flags & MSG_F_GATHER) != 0) {
+				msg_gather_copy(req, 0, s->buf + MSG_HEAD_LEN, len);
+			} else {
+				msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
+			}
 			c->stats.eager += s->count;
 			if (s->count >= c->stream)
 				c->stream = RTE_MIN(s->count, (uint16_t)MSG_STREAM_MAX);
@@ -138,6 +163,12 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->data.buf = req->buf;
 	s->data.mr = req->mr;
 	s->data.size = len;
+	if (unlikely((req->flags & MSG_F_GATHER) != 0)) {
+		/* Plain mode: it fits behind the length. */
+		s->data.buf = s->buf + MSG_HEAD_LEN;
+		s->data.mr = c->m->mr;
+		msg_gather_copy(req, 0, s->buf + MSG_HEAD_LEN, len);
+	}
 	s->flags = MSG_WANT;
 }
 
@@ -170,6 +201,43 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 		return true;
 	msg_post_refused(c);
 	return false;
+}
+
+struct msg_slot *
+msg_tx_begin_eager(struct leat_msg_conn *c, uint64_t len)
+{
+	struct msg_slot *s = msg_tx_slot(c, c->tx_next);
+
+	if (!may_begin(c))
+		return NULL;
+	c->tx_ready = NULL;
+	s->req = NULL;
+	s->id = c->tx_next++;
+	s->count = 0;
+	s->flags = MSG_EAGER;
+	head_put(c, s->buf, len);
+	head_sent(c);
+	s->op.peer = c->peer;
+	s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, s->id);
+	s->op.size = MSG_HEAD_LEN;
+	return s;
+}
+
+/* A send that travels alone. @return false: it has to wait */
+static __rte_noinline bool
+begin_alone(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	struct msg_slot *s = msg_tx_slot(c, c->tx_next);
+
+	if ((req->flags & MSG_F_GATHER) != 0 && req->size > c->eager_max &&
+	    c->mode == LEAT_MSG_LEAT)
+		return msg_tx_fragments(c, req);
+	if (!may_begin(c))
+		return false;
+	begin(c, req);
+	if ((req->flags & LEAT_MSG_F_DELIVERED) != 0)
+		msg_answer_ask(req, s);
+	return true;
 }
 
 /* Posts what has begun. @return false: refused */
@@ -251,9 +319,13 @@ finish(struct leat_msg_conn *c, struct msg_slot *s)
 	for (; n > 0; req = req->next) {
 		if (unlikely(req->state != MSG_REQ_STARTED))
 			continue;
+		n--;
+		if (unlikely((req->flags & MSG_F_ALONE) != 0) && msg_answer_waits(c, req)) {
+			c->stats.sent--;
+			continue;
+		}
 		c->stats.sent_bytes += req->size;
 		msg_req_finish(req, 0, req->size);
-		n--;
 	}
 	s->req = NULL;
 }
@@ -305,6 +377,9 @@ msg_tx_run(struct leat_msg_conn *c)
 	if (c->tx_large > 0 && !post_granted(c))
 		return;
 	do {
+		if (unlikely(c->tx_frag_left > 0 && c->tx_frag == NULL) &&
+		    !msg_tx_fragments(c, NULL))
+			break;
 		while ((req = msg_list_begin(&c->sendq)) != NULL) {
 			int status = req_check(c, req);
 
@@ -312,6 +387,13 @@ msg_tx_run(struct leat_msg_conn *c)
 				msg_list_begun(&c->sendq, req);
 				msg_req_finish(req, status, 0);
 				continue;
+			}
+			if (unlikely((req->flags & MSG_F_ALONE) != 0)) {
+				if (begin_alone(c, req))
+					continue;
+				c->stats.stalled++;
+				ask_more(c);
+				break;
 			}
 			if (!may_begin(c)) {
 				c->stats.stalled++;
@@ -342,7 +424,7 @@ make_ready(struct leat_msg_conn *c)
 	struct msg_slot *s = msg_tx_slot(c, id);
 
 	c->tx_ready = NULL;
-	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->closing ||
+	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->no_ready ||
 		     c->sendq.head != NULL || c->eager_max < MSG_WORDS_MAX ||
 		     c->tx_max < MSG_WORDS_MAX || !may_begin(c)))
 		return;
@@ -439,9 +521,9 @@ send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct leat_msg *m = c->m;
 	const uint32_t len = MSG_NEXT_LEN + (uint32_t)req->size;
 
-	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->closing ||
-		     req->state != MSG_REQ_IDLE || req->size > c->eager_max ||
-		     req_check(c, req) < 0))
+	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->no_sends ||
+		     req->state != MSG_REQ_IDLE || (req->flags & MSG_F_ALONE) != 0 ||
+		     req->size > c->eager_max || req_check(c, req) < 0))
 		return false;
 	/* Not at once either behind those that wait, for the same or for credit. */
 	if (msg_list_begin(&c->sendq) == NULL && !msg_turn_holds(m, c))

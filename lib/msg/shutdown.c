@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Half-close: one side sends nothing more, and goes on to receive.
+ *
+ * When all sends have begun, the id after the last one is final, and a control message tells it.
+ * The other side has all messages when it is done with all ids before that one, in whatever order
+ * they and the control message arrive. Then receives have nothing to wait for: they come back with
+ * -ENODATA, and LEAT_MSG_SHUTDOWN follows.
+ */
+
+#include <errno.h>
+
+#include "msg_pvt.h"
+
+int
+leat_msg_shutdown(struct leat_msg_conn *c)
+{
+	msg_run_deferred(c->m);
+	if (c->no_sends)
+		return -EALREADY;
+	if (c->state != MSG_OPEN)
+		return leat_err(ENOTCONN, "messages on %s: shutdown of a connection that is not up",
+				leat_ep_name(c->ep));
+	if (c->mode != LEAT_MSG_LEAT)
+		return leat_err(EOPNOTSUPP, "messages on %s: plain mode has no half-close",
+				leat_ep_name(c->ep));
+	c->no_sends = c->no_ready = true;
+	c->end_due = true;
+	c->tx_ready = NULL;
+	msg_work(c);
+	return 0;
+}
+
+void
+msg_end_run(struct leat_msg_conn *c)
+{
+	if (c->sendq.begin != NULL || c->tx_frag_left > 0)
+		return;
+	c->end_due = false;
+	c->ctrl_due |= 1u << MSG_CTRL_END;
+}
+
+bool
+msg_end_arrived(struct leat_msg_conn *c, uint32_t id)
+{
+	if (unlikely(c->peer_ended || id - c->rx_done > c->mask + 1)) {
+		msg_fail(c, -EPROTO, "the end of its messages at %#x, %s", id,
+			 c->peer_ended ? "again" : "which has no credit");
+		return false;
+	}
+	c->peer_ended = true;
+	c->rx_end = id;
+	msg_work(c);
+	return true;
+}
+
+void
+msg_ended_run(struct leat_msg_conn *c)
+{
+	struct leat_msg_req *req;
+
+	if (c->rx_done != c->rx_end)
+		return;
+	if (!c->end_told) {
+		c->end_told = true;
+		c->pending |= 1u << LEAT_MSG_SHUTDOWN;
+	}
+	for (req = c->recvq.begin; req != NULL; req = req->next) {
+		if (req->state < MSG_REQ_CANCELLED)
+			msg_req_finish(req, -ENODATA, 0);
+	}
+	c->recvq.begin = NULL;
+	msg_list_give(c->m, &c->recvq);
+}
