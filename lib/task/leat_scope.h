@@ -180,7 +180,8 @@ LEAT_API int leat_scope_failure(const struct leat_scope *s, const char **name);
  * policy says; where the branches decide, the one that cancelled its siblings.
  *
  * @param[out] name
- *   Its name, "" if there is none; valid until the scope is used again. May be NULL.
+ *   Its name, "" if there is none; valid until the scope is used again. Where the branches decide
+ *   it is that of its function, as leat_task_name() tells it. May be NULL.
  * @param[out] ret
  *   What it returned; may be NULL.
  * @return

@@ -259,7 +259,7 @@ cancel_after_a_branch(void *arg)
 	assert_int_equal(c.slept, -ECANCELED);
 	assert_int_equal(w.h.cancels, 1);
 	assert_int_equal(leat_scope_winner(&c.s, &name, &ret), 1);
-	assert_string_equal(name, "first");
+	assert_string_equal(name, "task");
 	assert_int_equal(ret, 0);
 	return 0;
 }
