@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "msg_pvt.h"
+#include "msg_fast.h"
 
 static void __rte_cold
 too_long(struct leat_msg_conn *c, uint32_t id, uint64_t len)
@@ -29,23 +29,6 @@ msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t l
 	s->flags |= MSG_ARRIVED;
 	if (++c->rx_arrived > c->stats.held_max)
 		c->stats.held_max = c->rx_arrived;
-}
-
-/* All that came in slot s has its requests. */
-static inline void
-delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
-{
-	s->flags = 0;
-	c->bulk = false;
-	c->rx_bind = c->rx_data = c->rx_done = id + 1;
-	c->rx_next = &msg_rx_slot(c, id + 1)->op;
-	/* Messages behind this one may have arrived before it. */
-	if (unlikely(c->rx_post - c->rx_done <= c->rx_window / 2 || c->rx_arrived > 0)) {
-		c->rx_next = NULL;
-		msg_work(c);
-	} else {
-		msg_later(c);
-	}
 }
 
 /* The oldest request has its message, and goes back with those behind it that were cancelled. */
@@ -77,7 +60,7 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 		msg_copy(req->buf, s->buf + s->off, len);
 		give_oldest(c, req, len);
 	} while (unlikely(msg_eager_next(s)));
-	delivered(c, s, id);
+	msg_delivered(c, s, id);
 	msg_slot_prefetch(msg_rx_slot(c, id + 1));
 	return true;
 }
@@ -296,82 +279,6 @@ rx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 
 /* ---- ops ---- */
 
-/* Is one of those that were cancelled behind it to be given back with it? */
-static inline bool
-cancelled_behind(const struct leat_msg_req *req)
-{
-	return req->next != NULL && req->next->state >= MSG_REQ_CANCELLED;
-}
-
-/*
- * The usual case: a small message alone, the next one (op is c->rx_next), and a request waits for
- * it. Only what the application needs is done, the rest is deferred.
- * @param words the message is one of a word or two, or false is returned: then nothing is called,
- *   and no register has to be saved for a call
- * @return false: it is not the usual case; nothing was done
- */
-static __rte_always_inline bool
-small_arrived(struct leat_msg *m, struct leat_msg_conn *c, struct msg_slot *s,
-	      const struct leat_op *op, bool words)
-{
-	struct leat_msg_req *req = c->recvq.head;
-	const uint64_t len = op->len - MSG_HEAD_LEN;
-	struct msg_head head;
-
-	if (unlikely(op->status != 0 || req == NULL || req != c->recvq.begin ||
-		     cancelled_behind(req) || c->sendq.head != NULL))
-		return false;
-	if (words ? unlikely(!msg_is_words(len)) : unlikely(op->len < MSG_HEAD_LEN))
-		return false;
-	memcpy(&head, s->buf, sizeof(head));
-	if (unlikely(rte_le_to_cpu_64(head.len) != len || len > c->max_size || len > req->size ||
-		     (req->buf == NULL && len > 0) ||
-		     !msg_tx_credit_right(c, rte_le_to_cpu_32(head.credit),
-					  rte_le_to_cpu_32(head.granted))))
-		return false;
-	if (words)
-		msg_copy_words(req->buf, s->buf + MSG_HEAD_LEN, len);
-	else
-		msg_copy(req->buf, s->buf + MSG_HEAD_LEN, len);
-	msg_list_give_first(m, &c->recvq, req, len);
-	m->deferred = s;
-	return true;
-}
-
-void __rte_noinline
-msg_complete_deferred(struct leat_msg *m)
-{
-	struct msg_slot *s = m->deferred;
-	struct leat_msg_conn *c = s->conn;
-	struct msg_head head;
-
-	m->deferred = NULL;
-	c->rx_out--;
-	c->stats.received++;
-	c->stats.recv_bytes += s->op.len - MSG_HEAD_LEN;
-	delivered(c, s, c->rx_done);
-	memcpy(&head, s->buf, sizeof(head));
-	/* It is right: small_arrived() has looked. */
-	(void)msg_tx_credit(c, rte_le_to_cpu_32(head.credit), rte_le_to_cpu_32(head.granted));
-}
-
-/*
- * A small message is sent, and was given back before. The kind is loaded by itself: flags may just have been stored, and
- * a wider load could not be served from that store, but would wait until it has left the core's buffer.
- * @return as small_arrived()
- */
-static __rte_always_inline bool
-small_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
-{
-	if (__atomic_load_n(&s->kind, __ATOMIC_RELAXED) != MSG_SLOT_TX ||
-	    s->flags != (MSG_EAGER | MSG_POSTED | MSG_OP_OUT) || op->status != 0 ||
-	    c->sendq.head != NULL || c->draining || c->state != MSG_OPEN)
-		return false;
-	s->flags = MSG_EAGER | MSG_POSTED;
-	c->tx_out--;
-	return true;
-}
-
 static __rte_noinline void
 op_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
@@ -385,12 +292,11 @@ op_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 	}
 }
 
-static __rte_noinline uint16_t
-process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
+uint16_t
+leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 {
 	uint16_t i, rest = 0;
 
-	msg_run_deferred(m);
 	for (i = 0; i < n; i++) {
 		struct leat_op *op = ops[i];
 		struct leat_msg_conn *c;
@@ -402,32 +308,11 @@ process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
 		}
 		s = op->user;
 		c = s->conn;
-		if (likely(op == c->rx_next) && likely(small_arrived(m, c, s, op, false)))
-			msg_complete_deferred(m);
-		else
+		if (unlikely(op == c->rx_next ? !msg_fast_arrived(c, s, op)
+					      : !msg_fast_sent(c, s, op)))
 			op_complete(c, s, op);
 	}
 	if (m->work != NULL)
 		msg_run(m);
 	return rest;
-}
-
-uint16_t
-leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n)
-{
-	const struct leat_op *op;
-	struct leat_msg_conn *c;
-	struct msg_slot *s;
-
-	/* One, as in a conversation, and nothing else to do: without a loop, and what has to be saved for one. */
-	if (unlikely(n != 1 || ((uintptr_t)m->work | (uintptr_t)m->deferred) != 0))
-		return process(m, ops, n);
-	op = ops[0];
-	if (unlikely((uintptr_t)op - m->slots_base >= m->slots_len))
-		return process(m, ops, n);
-	s = op->user;
-	c = s->conn;
-	if (op == c->rx_next ? likely(small_arrived(m, c, s, op, true)) : small_complete(c, s, op))
-		return 0;
-	return process(m, ops, n);
 }

@@ -99,7 +99,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->number = number_take();
 	c->sendq = c->recvq = (struct msg_list){ 0 };
 	c->rx_next = NULL;
-	c->tx_ready = NULL;
+	c->fast = false;
 	/*
 	 * From the start, not only when it opens: a connection that never comes up has nothing in
 	 * flight either.
@@ -199,6 +199,7 @@ static void
 conn_open(struct leat_msg_conn *c)
 {
 	c->state = MSG_OPEN;
+	c->fast = c->mode == LEAT_MSG_LEAT && !c->m->slow;
 	if (c->mode == LEAT_MSG_PLAIN && c->asked == LEAT_MSG_AUTO)
 		LEAT_LOG(NOTICE, msg, "%s: %s does not speak leat mode, so messages are plain",
 			 leat_ep_name(c->ep), leat_peer_addr(c->ep, &c->ep->peers[c->peer]));

@@ -51,7 +51,7 @@ leave(struct leat_msg_conn *c)
 	c->state = MSG_ENDING;
 	c->draining = false;
 	c->rx_next = NULL;
-	c->tx_ready = NULL;
+	c->fast = false;
 }
 
 /* Disconnects. The peer's last event follows, or is on its way already. */
@@ -205,7 +205,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 		return -EALREADY;
 	c->closing = c->no_sends = c->no_ready = true;
 	c->end_due = false;
-	c->tx_ready = NULL;
+	c->fast = false;
 	c->pending &=
 		(uint8_t) ~(1u << LEAT_MSG_UP | 1u << LEAT_MSG_SHUTDOWN | 1u << LEAT_MSG_ENDED);
 	msg_work(c);
@@ -235,7 +235,6 @@ leat_msg_handle_event(struct leat_msg *m, const struct leat_event *ev)
 	struct leat_msg_conn *c;
 	uint16_t i;
 
-	msg_run_deferred(m);
 	if (ev->type == LEAT_EV_SHUTDOWN) {
 		for (i = 0; i < m->max_conns; i++) {
 			if (m->conns[i].state != MSG_FREE)
@@ -315,7 +314,6 @@ leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 {
 	uint16_t i, got = 0;
 
-	msg_run_deferred(m);
 	msg_timeouts(m);
 	if (unlikely(__atomic_load_n(&m->asked, __ATOMIC_RELAXED) != NULL))
 		msg_telemetry_answer(m);

@@ -136,7 +136,6 @@ msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req)
 		return false;
 	c->tx_frag = NULL;
 	c->no_ready = true;
-	c->tx_ready = NULL;
 	msg_list_begun(&c->sendq, req);
 	msg_req_finish(req, -ETIMEDOUT, 0);
 	return true;

@@ -223,7 +223,6 @@ req_take(struct leat_msg_conn *c, struct msg_list *list, struct leat_msg_req **r
 uint16_t
 msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	c->tx_ready = NULL; /* what comes after these waits for them */
 	n = req_take(c, &c->sendq, reqs, n, false);
 	if (likely(c->state == MSG_OPEN))
 		msg_tx_run(c);
@@ -430,7 +429,6 @@ give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 static __rte_noinline uint16_t
 resume(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
-	msg_run_deferred(m);
 	if (m->work != NULL)
 		msg_run(m);
 	if (m->later != NULL)
@@ -441,7 +439,6 @@ resume(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 void
 leat_msg_flush(struct leat_msg *m)
 {
-	msg_run_deferred(m);
 	if (m->work != NULL)
 		msg_run(m);
 	if (m->held)
@@ -458,7 +455,7 @@ leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 			leat_msg_flush(m);
 		return give_out(m, reqs, n);
 	}
-	if (unlikely(((uintptr_t)m->work | (uintptr_t)m->later | (uintptr_t)m->deferred) != 0))
+	if (unlikely(m->work != NULL || m->later != NULL))
 		return resume(m, reqs, n);
 	return 0;
 }

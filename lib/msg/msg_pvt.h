@@ -12,6 +12,7 @@
  *     tx.c      sending, in both formats
  *     rx.c      receiving, in both formats: receives, and requests
  *     arrive.c  ops that came back, and what arrives
+ *     msg_fast.h  leat mode: the short way of a small message that is alone
  *     early.c   plain mode: a payload's receive that does not wait for the length
  *     stats.c   counters
  *     telemetry.c  the same for people
@@ -188,11 +189,8 @@ struct leat_msg_conn {
 	uint32_t rx_out;
 	uint32_t rx_arrived; /* messages that arrived and have no request yet */
 
-	/*
-	 * line 1: one is sent. Leat mode: the next one's slot, if one of a word or two may go at
-	 * once, or NULL: not known
-	 */
-	struct msg_slot *tx_ready;
+	/* line 1: one is sent */
+	bool fast; /* leat mode, open, and not closing: see msg_fast.h */
 	struct msg_list sendq;
 	uint32_t tx_next, tx_post, tx_data, tx_done;
 	uint32_t tx_credit;  /* ids before it may be sent */
@@ -290,7 +288,7 @@ struct leat_msg_conn {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(sizeof(struct leat_msg_req) == 2 * LEAT_CACHE_LINE, "as its header says");
-static_assert(offsetof(struct leat_msg_conn, tx_ready) == LEAT_CACHE_LINE, "line 0 is one");
+static_assert(offsetof(struct leat_msg_conn, fast) == LEAT_CACHE_LINE, "line 0 is one");
 static_assert(offsetof(struct leat_msg_conn, m) == 2 * LEAT_CACHE_LINE, "line 1 is one");
 
 struct leat_msg {
@@ -305,8 +303,7 @@ struct leat_msg {
 	uint32_t held_turn; /* the first one in which messages that wait now were posted */
 	bool held;	    /* there are such messages */
 	uint8_t cut;	    /* so many calls in a row left requests for the next one */
-	/* slot of a small message that was given out, whose accounting is deferred; or NULL */
-	struct msg_slot *deferred;
+	bool slow;	    /* for tests: connections take no short way */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -440,7 +437,6 @@ msg_slot_prefetch(const struct msg_slot *s)
 }
 
 /* A word or two: n is 8 to 16. */
-#define MSG_WORDS_MAX 16u
 static __rte_always_inline bool
 msg_is_words(uint64_t n)
 {
@@ -556,19 +552,6 @@ msg_later(struct leat_msg_conn *c)
 	c->in_later = true;
 	c->next_later = c->m->later;
 	c->m->later = c;
-}
-
-/*
- * Accounting that a small message defers until the application has it, and has answered: cursors,
- * credit, counters. Whatever reads any of those, or ends a connection, begins with this.
- */
-void msg_complete_deferred(struct leat_msg *m);
-
-static __rte_always_inline void
-msg_run_deferred(struct leat_msg *m)
-{
-	if (unlikely(m->deferred != NULL))
-		msg_complete_deferred(m);
 }
 
 #include "msg_calls.h"

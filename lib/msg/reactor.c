@@ -141,8 +141,8 @@ ready(void *arg)
 	const struct msg_below *b = arg;
 	const struct leat_msg *m = b->m;
 
-	return m->done.head != NULL || m->later != NULL || m->deferred != NULL || m->held ||
-	       b->soon || (m->work != NULL && !m->starved);
+	return m->done.head != NULL || m->later != NULL || m->held || b->soon ||
+	       (m->work != NULL && !m->starved);
 }
 
 /* ---- stop ---- */

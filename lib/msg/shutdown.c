@@ -16,7 +16,6 @@
 int
 leat_msg_shutdown(struct leat_msg_conn *c)
 {
-	msg_run_deferred(c->m);
 	if (c->no_sends)
 		return -EALREADY;
 	if (c->state != MSG_OPEN)
@@ -27,7 +26,6 @@ leat_msg_shutdown(struct leat_msg_conn *c)
 				leat_ep_name(c->ep));
 	c->no_sends = c->no_ready = true;
 	c->end_due = true;
-	c->tx_ready = NULL;
 	msg_work(c);
 	return 0;
 }

@@ -24,14 +24,9 @@ list_count(const struct msg_list *list, uint32_t *all, uint32_t *not_begun)
 void
 leat_msg_conn_stats_get(const struct leat_msg_conn *c, struct leat_msg_conn_stats *stats)
 {
-	const struct msg_slot *deferred = c->m->deferred;
 	uint32_t waiting = 0;
 
 	*stats = c->stats;
-	if (deferred != NULL && deferred->conn == c) {
-		stats->received++;
-		stats->recv_bytes += deferred->op.len - MSG_HEAD_LEN;
-	}
 	list_count(&c->sendq, &stats->sends, &stats->queued);
 	list_count(&c->recvq, &stats->recvs, &waiting);
 	stats->held = c->rx_arrived;
@@ -61,10 +56,6 @@ leat_msg_stats_get(const struct leat_msg *m, struct leat_msg_stats *stats)
 	uint16_t i;
 
 	*stats = m->stats;
-	if (m->deferred != NULL) {
-		stats->received++;
-		stats->recv_bytes += m->deferred->op.len - MSG_HEAD_LEN;
-	}
 	for (i = 0; i < m->max_conns; i++) {
 		if (m->conns[i].state == MSG_FREE)
 			continue;

@@ -13,33 +13,12 @@
 
 #include <errno.h>
 
-#include <leat_ep_pvt.h>
+#include "msg_fast.h"
 
-#include "msg_pvt.h"
+/* ---- requests ---- */
 
-/* What travels back with every head. */
-static inline void
-head_put(const struct leat_msg_conn *c, uint8_t *buf, uint64_t len)
-{
-	struct msg_head head = {
-		.len = rte_cpu_to_le_64(len),
-		.credit = rte_cpu_to_le_32(c->rx_post),
-		.granted = rte_cpu_to_le_32(c->rx_data),
-	};
-
-	memcpy(buf, &head, sizeof(head));
-}
-
-static inline void
-head_sent(struct leat_msg_conn *c)
-{
-	c->rx_told = c->rx_post;
-	c->grant = false;
-}
-
-/* As req_check(). */
-static __rte_noinline int
-alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
+int __rte_noinline
+msg_alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
 {
 	const bool leat = c->mode == LEAT_MSG_LEAT, gather = (req->flags & MSG_F_GATHER) != 0;
 
@@ -52,30 +31,6 @@ alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
 	if (req->size > 0 && req->buf == NULL)
 		return -EINVAL;
 	return req->size > c->eager_max && req->mr == NULL && c->ep->mr_local ? -EINVAL : 0;
-}
-
-/* @return 0, or the status with which the request fails without any effect on the connection */
-static inline int
-req_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
-{
-	if (unlikely((req->flags & MSG_F_ALONE) != 0))
-		return alone_check(c, req);
-	if (unlikely(req->size > c->tx_max))
-		return -EMSGSIZE;
-	if (unlikely(req->size > 0 && req->buf == NULL))
-		return -EINVAL;
-	if (unlikely(req->size > c->eager_max && req->mr == NULL && c->ep->mr_local))
-		return -EINVAL;
-	return 0;
-}
-
-static inline bool
-may_begin(const struct leat_msg_conn *c)
-{
-	if (c->mode == LEAT_MSG_LEAT && (int32_t)(c->tx_credit - c->tx_next) <= 0)
-		return false;
-	return c->tx_next - c->tx_done <= c->tx_mask &&
-	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
 }
 
 /*
@@ -93,7 +48,7 @@ gather(struct leat_msg_conn *c, struct msg_slot *s)
 		uint8_t *p = s->buf + s->op.size;
 
 		if (len > c->eager_max || (req->flags & MSG_F_ALONE) != 0 ||
-		    s->op.size + MSG_NEXT_LEN + len > end || req_check(c, req) < 0)
+		    s->op.size + MSG_NEXT_LEN + len > end || msg_req_check(c, req) < 0)
 			break;
 		msg_list_begun(&c->sendq, req);
 		leat_put_le64(p, len);
@@ -110,7 +65,6 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct msg_slot *s = msg_tx_slot(c, id);
 	const uint64_t len = req->size;
 
-	c->tx_ready = NULL;
 	msg_list_begun(&c->sendq, req);
 	s->req = req;
 	s->id = id;
@@ -118,8 +72,8 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->flags = 0;
 	s->op.peer = c->peer;
 	if (c->mode == LEAT_MSG_LEAT) {
-		head_put(c, s->buf, len);
-		head_sent(c);
+		msg_head_put(c, s->buf, len);
+		msg_head_sent(c);
 		s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
 		s->op.size = MSG_HEAD_LEN;
 		if (likely(len <= c->eager_max)) {
@@ -208,15 +162,14 @@ msg_tx_begin_eager(struct leat_msg_conn *c, uint64_t len)
 {
 	struct msg_slot *s = msg_tx_slot(c, c->tx_next);
 
-	if (!may_begin(c))
+	if (!msg_may_begin(c))
 		return NULL;
-	c->tx_ready = NULL;
 	s->req = NULL;
 	s->id = c->tx_next++;
 	s->count = 0;
 	s->flags = MSG_EAGER;
-	head_put(c, s->buf, len);
-	head_sent(c);
+	msg_head_put(c, s->buf, len);
+	msg_head_sent(c);
 	s->op.peer = c->peer;
 	s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, s->id);
 	s->op.size = MSG_HEAD_LEN;
@@ -232,7 +185,7 @@ begin_alone(struct leat_msg_conn *c, struct leat_msg_req *req)
 	if ((req->flags & MSG_F_GATHER) != 0 && req->size > c->eager_max &&
 	    c->mode == LEAT_MSG_LEAT)
 		return msg_tx_fragments(c, req);
-	if (!may_begin(c))
+	if (!msg_may_begin(c))
 		return false;
 	begin(c, req);
 	if ((req->flags & LEAT_MSG_F_DELIVERED) != 0)
@@ -381,7 +334,7 @@ msg_tx_run(struct leat_msg_conn *c)
 		    !msg_tx_fragments(c, NULL))
 			break;
 		while ((req = msg_list_begin(&c->sendq)) != NULL) {
-			int status = req_check(c, req);
+			int status = msg_req_check(c, req);
 
 			if (unlikely(status < 0)) {
 				msg_list_begun(&c->sendq, req);
@@ -395,7 +348,7 @@ msg_tx_run(struct leat_msg_conn *c)
 				ask_more(c);
 				break;
 			}
-			if (!may_begin(c)) {
+			if (!msg_may_begin(c)) {
 				c->stats.stalled++;
 				ask_more(c);
 				break;
@@ -406,88 +359,11 @@ msg_tx_run(struct leat_msg_conn *c)
 			break;
 		/* Eager messages are done by now, and may have made place for more. */
 		msg_tx_finish(c);
-	} while (req != NULL && may_begin(c));
+	} while (req != NULL && msg_may_begin(c));
 	msg_tx_finish(c);
 }
 
-/* ---- one small message ---- */
-
-/*
- * May the next message go at once, if it is one of a word or two? Then its op has all but its
- * length, so that nothing of this need be asked and written when there is a message to be sent, but
- * when the one before is on its way.
- */
-static __rte_always_inline void
-make_ready(struct leat_msg_conn *c)
-{
-	const uint32_t id = c->tx_next;
-	struct msg_slot *s = msg_tx_slot(c, id);
-
-	c->tx_ready = NULL;
-	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->no_ready ||
-		     c->sendq.head != NULL || c->eager_max < MSG_WORDS_MAX ||
-		     c->tx_max < MSG_WORDS_MAX || !may_begin(c)))
-		return;
-	s->op.peer = c->peer;
-	s->op.tag = msg_tag(MSG_TAG_MSG, c->tx_base, id);
-	c->tx_ready = s;
-}
-
-/*
- * The usual case: one small message, and nothing before it. State that the device does not need is
- * stored after the post.
- * @param words one of a word or two, or false is returned: as for small_arrived()
- * @return false: it is not the usual case, or the device refused it; nothing was done
- */
-static __rte_always_inline bool
-send_one(struct leat_msg_conn *c, struct leat_msg_req *req, bool words)
-{
-	const uint64_t len = req->size;
-	struct msg_slot *s;
-	struct leat_op *op;
-
-	if (!words && unlikely(c->tx_ready == NULL))
-		make_ready(c);
-	s = c->tx_ready;
-	if (unlikely(s == NULL || (req->state | req->flags) != 0))
-		return false;
-	if (unlikely(msg_turn_holds(c->m, c)))
-		return false;
-	if (words ? unlikely(!msg_is_words(len) || req->buf == NULL)
-		  : unlikely(len > c->eager_max || req_check(c, req) < 0))
-		return false;
-	leat_ep_post_soon(c->ep, c->peer);
-	head_put(c, s->buf, len);
-	if (words)
-		msg_copy_words(s->buf + MSG_HEAD_LEN, req->buf, len);
-	else
-		msg_copy(s->buf + MSG_HEAD_LEN, req->buf, len);
-	op = &s->op;
-	op->size = MSG_HEAD_LEN + len;
-	if (unlikely(leat_ep_post(c->ep, &op, 1) == 0))
-		return false;
-	/*
-	 * The op is posted: now its slot's state, and what is deferred of the message it answers.
-	 */
-	msg_run_deferred(c->m);
-	c->hold_turn = c->m->turn;
-	head_sent(c);
-	s->flags = MSG_EAGER | MSG_POSTED | MSG_OP_OUT;
-	c->tx_out++;
-	c->tx_next++;
-	c->tx_post = c->tx_done = c->tx_next;
-	c->stats.eager++;
-	c->stats.sent++;
-	c->stats.sent_bytes += len;
-	req->conn = c;
-	req->recv = 0;
-	req->status = 0;
-	req->len = len;
-	msg_give(c->m, req);
-	make_ready(c);
-	msg_slot_prefetch(msg_tx_slot(c, c->tx_next));
-	return true;
-}
+/* ---- one message ---- */
 
 /* Plain mode: one message, and nothing before it. @return false: it is not so; nothing was done */
 static bool
@@ -497,7 +373,8 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct msg_slot *s;
 
 	if (unlikely(c->state != MSG_OPEN || c->closing || c->sendq.head != NULL ||
-		     (req->state | req->flags) != 0 || !may_begin(c) || req_check(c, req) < 0))
+		     (req->state | req->flags) != 0 || !msg_may_begin(c) ||
+		     msg_req_check(c, req) < 0))
 		return false;
 	s = msg_tx_slot(c, c->tx_next);
 	req->conn = c;
@@ -523,7 +400,7 @@ send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
 
 	if (unlikely(c->state != MSG_OPEN || c->mode != LEAT_MSG_LEAT || c->no_sends ||
 		     req->state != MSG_REQ_IDLE || (req->flags & MSG_F_ALONE) != 0 ||
-		     req->size > c->eager_max || req_check(c, req) < 0))
+		     req->size > c->eager_max || msg_req_check(c, req) < 0))
 		return false;
 	/* Not at once either behind those that wait, for the same or for credit. */
 	if (msg_list_begin(&c->sendq) == NULL && !msg_turn_holds(m, c))
@@ -535,7 +412,6 @@ send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
 		m->held_turn = m->turn;
 	}
 	c->tx_held += len;
-	c->tx_ready = NULL;
 	req->state = MSG_REQ_QUEUED;
 	req->conn = c;
 	req->recv = 0;
@@ -556,34 +432,18 @@ send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
 static __rte_noinline uint16_t
 send_any(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	msg_run_deferred(c->m);
-	if (n == 1 &&
-	    (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0])
-				       : send_one(c, reqs[0], false) || send_held(c, reqs[0])))
+	if (n == 1 && (c->mode == LEAT_MSG_PLAIN ? send_plain(c, reqs[0]) : send_held(c, reqs[0])))
 		return 1;
 	c->hold_turn = c->m->turn;
 	return msg_tx_queue(c, reqs, n);
 }
 
-/*
- * Not the usual case. A function of its own, so that neither array nor length has to be kept while
- * the usual one runs.
- */
-static __rte_noinline uint16_t
-send_other(struct leat_msg_conn *c, struct leat_msg_req *req)
-{
-	return send_any(c, &req, 1);
-}
-
 uint16_t
 leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
-	struct leat_msg_req *req;
-
-	if (unlikely(n != 1))
-		return send_any(c, reqs, n);
-	req = reqs[0];
-	return likely(send_one(c, req, true)) ? 1 : send_other(c, req);
+	if (likely(n == 1) && likely(msg_fast_send(c, reqs[0])))
+		return 1;
+	return send_any(c, reqs, n);
 }
 
 void
@@ -622,7 +482,6 @@ all_slots(struct leat_msg_conn *c)
 	if (c->tx_mask == c->mask || c->tx_done != c->tx_next)
 		return;
 	c->tx_mask = c->mask;
-	c->tx_ready = NULL;
 }
 
 bool

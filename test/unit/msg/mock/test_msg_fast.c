@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leat mode: a small message that comes alone is given out before its credit, its receive and the counters are seen to.
- * Whatever the application does next must find them as if nothing was open.
+ * Leat mode: a small message that comes alone, and its answer, with the short way of msg_fast.h and
+ * without. Whatever the application and the device do next, the outcome is the same.
  */
 
 #include <string.h>
 
 #include "msg_mock.h"
+#include "msg_pvt.h"
 
 static struct mm mm;
 static struct leat_msg_conn *conns[2], *c;
@@ -18,12 +19,12 @@ static char in[4][16];
 
 /* Two connections, with two credits each. Four receives wait on the first. */
 static int
-setup(void **state)
+setup(bool slow)
 {
 	unsigned int i;
 
-	(void)state;
 	mm_open(&mm);
+	mm.m->slow = slow;
 	c = conns[0] = mm_open_leat(&mm, 0);
 	conns[1] = mm_open_leat(&mm, 0);
 	base = mm_base(0);
@@ -33,6 +34,20 @@ setup(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
 	return 0;
+}
+
+static int
+setup_fast(void **state)
+{
+	(void)state;
+	return setup(false);
+}
+
+static int
+setup_slow(void **state)
+{
+	(void)state;
+	return setup(true);
 }
 
 static int
@@ -320,7 +335,7 @@ test_close(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* Closed, and over: what is here by then, and was not looked at, is for nobody. */
+/* Closed, and over: what is here by then, and was not looked at, is dropped. */
 static void
 over_and_closed(int status)
 {
@@ -378,7 +393,10 @@ test_gone(void **state)
 	counted(1, 8);
 }
 
-/* Credit that nobody can have, or a grant of what was not sent: the message is none, and its request ends with the others. */
+/*
+ * Credit that is out of range, or a grant of what was not sent: the message is none, and its
+ * request ends with the others.
+ */
 static void
 hostile(uint32_t credit, uint32_t granted)
 {
@@ -433,7 +451,10 @@ test_credit_limits(void **state)
 	hostile(1 + LEAT_MSG_CREDITS_MAX + 1, 1);
 }
 
-/* What the short way takes has room in a send, and over there: a connection that takes less has none. */
+/*
+ * What the short way takes has room in a send, and with the peer: a connection that takes less
+ * takes the long way.
+ */
 static void
 test_limits(void **state)
 {
@@ -477,30 +498,41 @@ test_limits(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
+/* The tests above take the way that they are to take. */
+static void
+test_way(void **state)
+{
+	(void)state;
+	assert_int_equal(c->fast, !mm.m->slow);
+	comes("8 bytes.", 2);
+	assert_int_equal(c->rx_next != NULL, 1);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_counters, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_burst, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_overtaken, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_answer_large, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_answer_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_connection, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_close, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drained, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_gone_and_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile_credit, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile_grant, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile_credit_far, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_credit_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-	};
+#define CASES(way)                                                                                 \
+	cmocka_unit_test_setup_teardown(test_counters, setup_##way, teardown),                     \
+		cmocka_unit_test_setup_teardown(test_idle, setup_##way, teardown),                 \
+		cmocka_unit_test_setup_teardown(test_stream, setup_##way, teardown),               \
+		cmocka_unit_test_setup_teardown(test_burst, setup_##way, teardown),                \
+		cmocka_unit_test_setup_teardown(test_overtaken, setup_##way, teardown),            \
+		cmocka_unit_test_setup_teardown(test_answer, setup_##way, teardown),               \
+		cmocka_unit_test_setup_teardown(test_answer_large, setup_##way, teardown),         \
+		cmocka_unit_test_setup_teardown(test_answer_refused, setup_##way, teardown),       \
+		cmocka_unit_test_setup_teardown(test_other_connection, setup_##way, teardown),     \
+		cmocka_unit_test_setup_teardown(test_cancel, setup_##way, teardown),               \
+		cmocka_unit_test_setup_teardown(test_close, setup_##way, teardown),                \
+		cmocka_unit_test_setup_teardown(test_drained, setup_##way, teardown),              \
+		cmocka_unit_test_setup_teardown(test_gone_and_closed, setup_##way, teardown),      \
+		cmocka_unit_test_setup_teardown(test_gone, setup_##way, teardown),                 \
+		cmocka_unit_test_setup_teardown(test_hostile_credit, setup_##way, teardown),       \
+		cmocka_unit_test_setup_teardown(test_hostile_grant, setup_##way, teardown),        \
+		cmocka_unit_test_setup_teardown(test_hostile_credit_far, setup_##way, teardown),   \
+		cmocka_unit_test_setup_teardown(test_credit_limits, setup_##way, teardown),        \
+		cmocka_unit_test_setup_teardown(test_limits, setup_##way, teardown),               \
+		cmocka_unit_test_setup_teardown(test_way, setup_##way, teardown)
+	const struct CMUnitTest tests[] = { CASES(fast), CASES(slow) };
 
-	return cmocka_run_group_tests_name("msg_deferred", tests, mm_start, mm_stop);
+	return cmocka_run_group_tests_name("msg_fast", tests, mm_start, mm_stop);
 }
