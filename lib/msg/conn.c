@@ -238,6 +238,8 @@ msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev)
 	/* What is refused ends before it is open: it never comes up, and nothing of it is sent. */
 	if (ret < 0) {
 		msg_fail(c, ret, "%s", leat_err_msg());
+	} else if (ret == 1 && h.rejected) {
+		msg_rejected(c, &h, ev->priv + LEAT_MSG_HELLO_LEN);
 	} else if (ret == 1) {
 		hello_take(c, &h);
 		conn_open(c);

@@ -247,7 +247,7 @@ leat_msg_handle_event(struct leat_msg *m, const struct leat_event *ev)
 		return false;
 	c = m->by_peer[ev->peer];
 	if (c == NULL)
-		return false;
+		return msg_reject_event(m, ev);
 	if (ev->type == LEAT_EV_CONNECTED)
 		msg_conn_up(c, ev);
 	else

@@ -7,7 +7,7 @@
  *     offset  size
  *          0     4  "LMSG"
  *          4     1  version, 4
- *          5     1  0
+ *          5     1  0; 1: the connection is refused, and the private data are a text that says why
  *          6     2  credits: messages that may be sent before the first credits come
  *          8     8  number of the connection, 46 bits: goes into tags
  *         16     8  max_size: longest message
@@ -36,6 +36,7 @@ msg_hello_put(uint8_t *buf, const struct msg_hello *h)
 	memset(buf, 0, LEAT_MSG_HELLO_LEN);
 	memcpy(buf, magic, sizeof(magic));
 	buf[4] = VERSION;
+	buf[5] = h->rejected;
 	leat_put_le16(buf + 6, h->credits);
 	leat_put_le64(buf + 8, h->conn);
 	leat_put_le64(buf + 16, h->max_size);
@@ -48,6 +49,7 @@ msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h)
 {
 	if (len < LEAT_MSG_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0 || buf[4] != VERSION)
 		return 0;
+	h->rejected = buf[5] != 0;
 	h->credits = leat_get_le16(buf + 6);
 	h->conn = leat_get_le64(buf + 8);
 	h->max_size = leat_get_le64(buf + 16);

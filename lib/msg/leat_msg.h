@@ -376,6 +376,16 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
 					       const struct leat_msg_conn_conf *conf);
 
 /**
+ * Reject a request, with a reason that the other side sees: its LEAT_MSG_ENDED has -ECONNREFUSED
+ * and the text. A connector that asked for plain mode is rejected without. Events of the peer id
+ * still come until it is free again; leat_msg_event() takes them.
+ * @param ev the LEAT_EV_CONNECT_REQ
+ * @param why a short text; what the device can't carry is cut off. NULL: none
+ * @return as leat_ep_reject(), leat_ep_accept()
+ */
+LEAT_API int leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why);
+
+/**
  * Open a connection on a peer to which the application has connected, or is connecting, by itself:
  * in plain mode, since nothing was agreed on. From here on the peer is the context's:
  * leat_msg_close() disconnects it.

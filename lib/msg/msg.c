@@ -76,6 +76,7 @@ msg_free(struct leat_msg *m)
 {
 	free(m->conns);
 	free(m->by_peer);
+	free(m->rejected);
 	free((void *)m->slots_base);
 	free(m->buffers);
 	free(m);
@@ -100,7 +101,9 @@ msg_alloc(struct leat_msg *m)
 	m->buffers = zeroed(m, m->max_conns * conn_len);
 	m->conns = zeroed(m, m->max_conns * sizeof(*m->conns));
 	m->by_peer = zeroed(m, m->ep->nb_peers * sizeof(*m->by_peer));
-	if (slots == NULL || m->buffers == NULL || m->conns == NULL || m->by_peer == NULL)
+	m->rejected = zeroed(m, m->ep->nb_peers * sizeof(*m->rejected));
+	if (slots == NULL || m->buffers == NULL || m->conns == NULL || m->by_peer == NULL ||
+	    m->rejected == NULL)
 		return leat_err(ENOMEM,
 				"messages on %s: no memory for %u connections with %u credits",
 				leat_ep_name(m->ep), m->max_conns, m->credits);

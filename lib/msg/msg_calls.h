@@ -88,6 +88,12 @@ bool msg_answered(struct leat_msg_conn *c, uint32_t id);
 /* One was dropped over there. */
 void msg_answer_lost(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 
+/* reject.c */
+/* @return true: it is about a peer that was rejected */
+bool msg_reject_event(struct leat_msg *m, const struct leat_event *ev);
+/* The other side says no. */
+void msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *why);
+
 /* shutdown.c */
 /* Tells the other side, when all sends have begun. */
 void msg_end_run(struct leat_msg_conn *c);

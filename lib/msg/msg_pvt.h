@@ -21,6 +21,7 @@
  *     answer.c  sends that wait until their message was received
  *     many.c    one message to many connections
  *     shutdown.c  half-close
+ *     reject.c  requests that are rejected with a reason
  *     ctrl.c    control messages
  *     timeout.c deadlines, and peers that are silent
  *     drop.c    messages that no request takes
@@ -307,6 +308,7 @@ struct leat_msg {
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
+	bool *rejected;		 /* peers that are told so, and are leaving; by id */
 	struct msg_below *below; /* the reactor's part; NULL: below none */
 	struct leat_ep *ep;
 	struct leat_mr *mr;

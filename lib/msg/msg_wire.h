@@ -5,6 +5,7 @@
 /* What is on the wire; doc/guide/msg.md describes both formats. */
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* ---- tags ---- */
@@ -110,6 +111,7 @@ struct msg_hello {
 	uint32_t eager_max;
 	uint64_t max_size;
 	uint16_t priv_len;
+	bool rejected; /* the connection is refused, and the private data say why */
 };
 
 void msg_hello_put(uint8_t *buf, const struct msg_hello *h);

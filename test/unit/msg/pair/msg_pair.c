@@ -121,7 +121,9 @@ end_drive(struct end *e)
 
 	end_poll(e, 32);
 	while (leat_ep_events(e->ep, &ev, 1) == 1) {
-		if (ev.type == LEAT_EV_CONNECT_REQ) {
+		if (ev.type == LEAT_EV_CONNECT_REQ && e->reject != NULL) {
+			assert_int_equal(leat_msg_reject(e->m, &ev, e->reject), 0);
+		} else if (ev.type == LEAT_EV_CONNECT_REQ) {
 			e->accepted = leat_msg_accept(e->m, &ev, &e->conf);
 			if (e->accepted == NULL)
 				assert_int_equal(leat_ep_reject(e->ep, ev.peer), 0);

@@ -24,6 +24,7 @@ struct end {
 	struct leat_msg *m;
 	struct leat_msg_conn *accepted; /* the last one */
 	struct leat_msg_conn_conf conf; /* for accepting */
+	const char *reject;		/* accepts none, for that reason */
 	struct leat_msg_req *back[256];
 	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
 	struct leat_msg_event ev;

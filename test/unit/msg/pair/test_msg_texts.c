@@ -153,6 +153,40 @@ test_auto(void **state)
 	free(logged);
 }
 
+/* The reason of a rejection is seen over there; control characters are not. */
+static void
+test_rejected(void **state)
+{
+	static const enum leat_msg_mode modes[] = { LEAT_MSG_AUTO, LEAT_MSG_LEAT, LEAT_MSG_PLAIN };
+	struct leat_msg_conn_conf conf = { 0 };
+	struct leat_msg_req tx;
+	struct leat_msg_conn *c;
+	unsigned int i;
+
+	(void)state;
+	b.reject = "no room\n for you";
+	for (i = 0; i < RTE_DIM(modes); i++) {
+		conf.mode = modes[i];
+		b.accepted = NULL;
+		c = leat_msg_connect(a.m, addr, &conf);
+		assert_non_null(c);
+		send1(c, &tx, "x", 1);
+		drive_until(a.nb_ev[LEAT_MSG_ENDED] == i + 1);
+		assert_int_equal(a.ev.status, -ECONNREFUSED);
+		assert_int_equal(tx.status, -ECONNREFUSED);
+		assert_int_equal(times(a.ev.text, addr), 1);
+		assert_int_equal(times(a.ev.text, "no room? for you"), modes[i] != LEAT_MSG_PLAIN);
+		assert_int_equal(a.nb_ev[LEAT_MSG_UP], 0);
+		close_end(c, &a);
+	}
+	/* Its id is free again, and the next one is welcome. */
+	b.reject = NULL;
+	for (i = 0; i < MAX_CONNS + 2; i++) {
+		c = connected(NULL);
+		close_both(c);
+	}
+}
+
 int
 main(void)
 {
@@ -161,6 +195,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_disconnected, pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(test_leat_or_nothing, pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(test_auto, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_rejected, pair_setup, pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, pair_start, pair_stop);

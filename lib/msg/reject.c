@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Rejecting a request with a reason.
+ *
+ * No fabric's reject carries a text on every device, but what accepts carries data. So a connector
+ * that said hello gets a hello that says no, with the reason behind it, and is disconnected; it
+ * never comes up, and nothing is sent. One without a hello is rejected by the fabric, in silence.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "msg_pvt.h"
+
+int
+leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why)
+{
+	uint8_t buf[LEAT_EP_PRIV_MAX];
+	struct leat_conn_params params = { .priv = buf };
+	struct msg_hello h;
+	size_t len = why == NULL ? 0 : strlen(why);
+	int ret;
+
+	if (len == 0 || m->priv_max[1] <= LEAT_MSG_HELLO_LEN ||
+	    msg_hello_get(ev->priv, ev->priv_len, &h) != 1)
+		return leat_ep_reject(m->ep, ev->peer);
+	len = RTE_MIN(len, (size_t)m->priv_max[1] - LEAT_MSG_HELLO_LEN);
+	len = RTE_MIN(len, (size_t)LEAT_MSG_PRIV_MAX);
+	h = (struct msg_hello){ .credits = m->credits,
+				.eager_max = m->eager_max,
+				.priv_len = (uint16_t)len,
+				.rejected = true };
+	msg_hello_put(buf, &h);
+	memcpy(buf + LEAT_MSG_HELLO_LEN, why, len);
+	params.priv_len = (uint16_t)(LEAT_MSG_HELLO_LEN + len);
+	ret = leat_ep_accept(m->ep, ev->peer, &params);
+	if (ret == 0)
+		m->rejected[ev->peer] = true;
+	return ret;
+}
+
+bool
+msg_reject_event(struct leat_msg *m, const struct leat_event *ev)
+{
+	if (!m->rejected[ev->peer])
+		return false;
+	/* It has the reason by now, and most likely has left. */
+	if (ev->type == LEAT_EV_CONNECTED)
+		(void)leat_ep_disconnect(m->ep, ev->peer);
+	else
+		m->rejected[ev->peer] = false;
+	return true;
+}
+
+void
+msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *why)
+{
+	char text[LEAT_EVENT_TEXT];
+	uint16_t i, n = (uint16_t)RTE_MIN((size_t)h->priv_len, sizeof(text) - 1);
+
+	/* It goes to logs and terminals. */
+	for (i = 0; i < n; i++)
+		text[i] = why[i] >= ' ' && why[i] != 0x7f ? (char)why[i] : '?';
+	text[n] = '\0';
+	msg_fail(c, -ECONNREFUSED, "rejected: %s", text);
+}
