@@ -239,7 +239,7 @@ on_closed(struct sock *s, const struct leat_msg_event *ev)
 		queue_remove(s);
 	else if (s->state == SOCK_COMING)
 		net->nb_waiting--;
-	net->left |= ev->status == -ETIMEDOUT;
+	net->left |= net->closing && ev->status == -ETIMEDOUT;
 	while (s->waits.first != NULL) {
 		struct net_wait *w = s->waits.first;
 

@@ -2,28 +2,55 @@
 
 #include "msg_task.h"
 
-struct msg_task_run msg_run;
+struct msg_task_run task_run;
 
-int
-msg_task_start(void **state)
+#define RING "fabric_ring0"
+#define FAULT "fabric_fault0"
+
+static const char *device = RING;
+
+static int
+start(void **state)
 {
 	static char prog[] = "test_msg_task", tel[] = "--no-telemetry", pci[] = "--no-pci";
-	static char log[] = "--log-level=leat.*:error", ring[] = "--vdev=fabric_ring0";
-	char *argv[] = { prog, tel, pci, log, ring, NULL };
+	static char log[] = "--log-level=leat.*:error", ring[] = "--vdev=" RING;
+	static char fault[] = "--vdev=" FAULT ",lower=" RING
+			      ",reorder=8,refuse=0.1,refuse_recv=0.1,delay=exp:20";
+	char *argv[] = { prog, tel, pci, log, ring, fault, NULL };
 
 	(void)state;
-	if (leat_init(5, argv) < 0) {
+	if (leat_init(6, argv) < 0) {
 		print_error("leat_init: %s\n", leat_err_msg());
 		return -1;
 	}
 	return 0;
 }
 
-int
-msg_task_stop(void **state)
+static int
+fault(void **state)
+{
+	(void)state;
+	device = FAULT;
+	return 0;
+}
+
+static int
+cleanup(void **state)
 {
 	(void)state;
 	return leat_cleanup();
+}
+
+int
+msg_task_groups(const char *name, const struct CMUnitTest *tests, size_t n)
+{
+	char over[64];
+	int failed;
+
+	snprintf(over, sizeof(over), "%s, " RING, name);
+	failed = _cmocka_run_group_tests(over, tests, n, start, NULL);
+	snprintf(over, sizeof(over), "%s, " FAULT, name);
+	return failed + _cmocka_run_group_tests(over, tests, n, fault, cleanup);
 }
 
 struct first {
@@ -38,37 +65,42 @@ first(void *arg)
 	struct first *f = arg;
 
 	f->ret = f->fn(f->arg);
-	leat_reactor_stop(msg_run.r, msg_run.stop_us == 0 ? STOP_US : msg_run.stop_us);
+	leat_reactor_stop(task_run.r, task_run.stop_us == 0 ? STOP_US : task_run.stop_us);
 	return 0;
 }
 
 void
 msg_task_run(leat_task_fn fn, void *arg)
 {
-	const struct leat_reactor_conf conf = { .events_us = 50, .idle.policy = msg_run.idle };
+	const struct leat_reactor_conf conf = { .events_us = 50, .idle.policy = task_run.idle };
 	struct first f = { .fn = fn, .arg = arg, .ret = -1 };
 	struct leat_tasks *ts;
 
-	msg_run.r = leat_reactor_create(&conf);
-	assert_non_null(msg_run.r);
-	ts = leat_tasks_create(msg_run.r, NULL);
+	task_run.r = leat_reactor_create(&conf);
+	assert_non_null(task_run.r);
+	ts = leat_tasks_create(task_run.r, NULL);
 	assert_non_null(ts);
 	assert_int_equal(leat_task_detach(leat_task_spawn(ts, "first", first, &f)), 0);
-	assert_int_equal(leat_reactor_run(msg_run.r), msg_run.stopped);
+	assert_int_equal(leat_reactor_run(task_run.r), task_run.stopped);
 	assert_int_equal(f.ret, 0);
 	assert_int_equal(leat_tasks_destroy(ts), 0);
-	assert_int_equal(leat_reactor_destroy(msg_run.r), 0);
-	memset(&msg_run, 0, sizeof(msg_run));
+	assert_int_equal(leat_reactor_destroy(task_run.r), 0);
+	memset(&task_run, 0, sizeof(task_run));
 }
 
 void
 pair_open(struct msg_task_pair *p, const struct leat_msg_net_conf *conf)
 {
+	struct leat_msg_net_conf c = { 0 };
+
 	memset(p, 0, sizeof(*p));
-	p->client = leat_msg_net_open(conf);
+	if (conf != NULL)
+		c = *conf;
+	c.dev = device;
+	p->client = leat_msg_net_open(&c);
 	if (p->client == NULL)
 		fail_msg("%s", leat_err_msg());
-	p->server = leat_msg_net_open(conf);
+	p->server = leat_msg_net_open(&c);
 	if (p->server == NULL)
 		fail_msg("%s", leat_err_msg());
 	assert_int_equal(leat_msg_task_listen(p->server, "127.0.0.1:0"), 0);

@@ -30,11 +30,13 @@ struct msg_task_run {
 	int stopped;	  /* what leat_reactor_run() is to return */
 };
 
-extern struct msg_task_run msg_run;
+extern struct msg_task_run task_run;
 
-/* leat with ring and, if it is built, the fault device over it; argv of main() */
-int msg_task_start(void **state);
-int msg_task_stop(void **state);
+/*
+ * Runs the tests over the ring device, then over a fault device on it: completions in any order,
+ * late, and posts that are refused. @return number of tests that failed
+ */
+int msg_task_groups(const char *name, const struct CMUnitTest *tests, size_t n);
 
 /* Runs fn(arg) as a task; it must return 0. */
 void msg_task_run(leat_task_fn fn, void *arg);

@@ -61,7 +61,7 @@ static void
 test_blocking(void **state)
 {
 	(void)state;
-	msg_run.idle = LEAT_IDLE_BLOCK;
+	task_run.idle = LEAT_IDLE_BLOCK;
 	msg_task_run(sizes, NULL);
 }
 
@@ -326,7 +326,9 @@ late_dials(void *arg)
 		assert_true(ret == 0 || ret == -ETIMEDOUT || ret == -ECONNREFUSED);
 		assert_int_equal(ret == 0, c != NULL);
 		if (ret == 0) {
-			assert_int_equal(leat_msg_task_close(c, 0), 0);
+			ret = leat_msg_task_close(c, 0);
+			/* What the library itself sends may be on its way. */
+			assert_true(ret == 0 || ret == -ETIMEDOUT);
 			came++;
 		}
 	}
@@ -405,6 +407,7 @@ test_listen(void **state)
 static int
 other_side_closes(void *arg)
 {
+	struct leat_msg_stats stats;
 	struct msg_task_pair p;
 	char buf[8];
 
@@ -422,13 +425,15 @@ other_side_closes(void *arg)
 	assert_int_equal(leat_msg_task_send(p.c, buf, 1), -ENOTCONN);
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
-	/* Before it was accepted: that is no reason to lose the message. */
+	/* Before it was accepted, behind a message that has arrived. */
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_send(p.c, "333", 3), 0);
+	do {
+		assert_int_equal(leat_task_yield(), 0);
+		leat_msg_stats_get(leat_msg_net_msg(p.server), &stats);
+	} while (stats.held == 0);
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
-	/* So long that the server has seen it, usually. */
-	assert_int_equal(leat_task_sleep(2000), 0);
 	assert_int_equal(leat_msg_task_accept(p.server, &p.s), 0);
 	assert_int_equal(leat_msg_task_recv(p.s, buf, sizeof(buf)), 3);
 	assert_int_equal(leat_msg_task_recv(p.s, buf, sizeof(buf)), -ENOTCONN);
@@ -556,5 +561,5 @@ main(int argc, char **argv)
 
 	if (argc > 1)
 		nb_many = (unsigned int)strtoul(argv[1], NULL, 10);
-	return cmocka_run_group_tests_name("waiting forms", tests, msg_task_start, msg_task_stop);
+	return msg_task_groups("waiting forms", tests, RTE_DIM(tests));
 }
