@@ -3,11 +3,11 @@
 /*
  * What the end of a branch decides, and what the wait returns for it.
  *
- *     policy            decided by                  others     winner    the wait returns
- *     BRANCHES          leat_scope_cancel_siblings()  cancelled  its caller  0
- *     ALL               -                           go on      none      0, or the first failure
- *     FIRST_SUCCESS     a branch that returns >= 0  cancelled  that one  its number
- *     FIRST_FAILURE     a branch that fails         cancelled  that one  what it returned
+ *     policy         decided by                   the others  winner      the wait returns
+ *     BRANCHES       leat_scope_cancel_siblings() cancelled   its caller  0
+ *     ALL            -                            go on       none        0, or the first failure
+ *     FIRST_SUCCESS  a branch that returns >= 0   cancelled   that one    its number
+ *     FIRST_FAILURE  a branch that fails          cancelled   that one    what it returned
  *
  * A scope of BRANCHES pays nothing for it: its branches come by here when they fail, or have
  * cancelled the others.

@@ -164,6 +164,7 @@ check_case(const struct race_case *c)
 
 	print_message("%s\n", c->name);
 	memset(b, 0, sizeof(b));
+	memset(plan, 0, sizeof(plan));
 	for (i = 0; i < c->n; i++) {
 		plan[i] = (struct plan){ c->in[i].us, c->in[i].ret, NEVER, NEVER };
 		b[i] = (struct leat_task_branch){
