@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <leat_channel.h>
@@ -113,7 +114,7 @@ main(int argc, char **argv)
 	const struct leat_channel_opts opts = { .full = LEAT_CHANNEL_FULL_DROP_OLDEST };
 	const char *name = argc > 1 ? argv[1] : "/telemetry";
 	uint64_t hash = hash_of(SAMPLE_DEFINITION), number, count, refused = 0;
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa;
 	struct leat_channel *ch;
 	int ret = 0;
 
@@ -122,6 +123,8 @@ main(int argc, char **argv)
 		fprintf(stderr, "usage: writer [NAME [COUNT]]\n");
 		return 2;
 	}
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_signal;
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
 	ch = make_or_open(name, &opts);

@@ -163,7 +163,7 @@ on_event(void *arg, struct leat_ep *e, const struct leat_event *ev)
 static int
 ep_open(struct leat_dev *dev)
 {
-	struct leat_ep_conf conf = { .name = "rping", .max_peers = PEERS, .rx_depth = PEERS };
+	struct leat_ep_conf conf = { .name = "rping", .rx_depth = PEERS, .max_peers = PEERS };
 	struct leat_dev_info info;
 
 	if (leat_dev_info_get(dev, &info) < 0)

@@ -3,9 +3,10 @@
 #define RPING_H
 
 /*
- * rping.c: options, the endpoint, who comes and goes. talk.c: the talk with a peer.
+ * rping.c: options, the endpoint, connections. talk.c: the talk with a peer.
  */
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,7 +23,7 @@ struct info {
 	uint32_t key;
 	uint32_t size;
 };
-_Static_assert(sizeof(struct info) == 16, "as rping has it");
+static_assert(sizeof(struct info) == 16, "as rping has it");
 
 /* What a session waits for. */
 enum step {
