@@ -2,8 +2,10 @@
 
 /* The waiting forms: what each does, which task gets what, and what a cancel does. */
 
+#include <malloc.h>
 #include <stdlib.h>
 
+#include "msg_net.h"
 #include "msg_task.h"
 
 /* ---- messages ---- */
@@ -68,7 +70,9 @@ test_blocking(void **state)
 struct receiver {
 	struct leat_msg_conn *c;
 	int ret;
-	char buf[8];
+	void *buf;
+	size_t size;
+	char room[8];
 };
 
 static int
@@ -76,8 +80,69 @@ receive(void *arg)
 {
 	struct receiver *r = arg;
 
-	r->ret = leat_msg_task_recv(r->c, r->buf, sizeof(r->buf));
+	r->ret = leat_msg_task_recv(r->c, r->buf, r->size);
 	return 0;
+}
+
+/* As on a device that reaches registered memory only: an op without a region fails. */
+static void
+need_regions(struct leat_msg_net *net)
+{
+	struct msg_slot *slots = (struct msg_slot *)net->m->slots_base;
+	size_t i;
+
+	net->m->mr = leat_mr_register(net->ep, net->m->buffers, malloc_usable_size(net->m->buffers),
+				      LEAT_MR_LOCAL);
+	assert_non_null(net->m->mr);
+	for (i = 0; i < net->m->slots_len / sizeof(*slots); i++)
+		slots[i].op.mr = net->m->mr;
+	net->ep->mr_local = true;
+}
+
+static int
+regions(void *arg)
+{
+	static uint8_t out[1 << 20], in[1 << 20];
+	struct msg_task_pair p;
+	unsigned int i;
+
+	(void)arg;
+	pair_open(&p, NULL);
+	need_regions(p.client);
+	need_regions(p.server);
+	pair_connect(&p);
+	for (i = 0; i < sizeof(out); i++)
+		out[i] = (uint8_t)(i * 3 + i / 253);
+	/* Found by itself, then in a region that was told. */
+	for (i = 0; i < 4; i++) {
+		struct receiver r = { .c = p.s, .buf = in, .size = sizeof(in) };
+		struct leat_task *task;
+		size_t len = i % 2 == 0 ? sizeof(out) - 100 : 100;
+		int ret;
+
+		task = leat_task_spawn(leat_tasks_self(), "receive", receive, &r);
+		memset(in, 0, sizeof(in));
+		assert_int_equal(leat_msg_task_send(p.c, out + 100, len), 0);
+		assert_int_equal(leat_task_join(task, &ret), 0);
+		assert_int_equal(r.ret, len);
+		assert_memory_equal(in, out + 100, len);
+		if (i == 1) {
+			assert_int_equal(leat_msg_net_register(p.client, out, sizeof(out)), 0);
+			assert_int_equal(leat_msg_net_register(p.server, in, sizeof(in)), 0);
+		}
+	}
+	/* Called back before it had a message. */
+	assert_int_equal(leat_task_within(1000, leat_msg_task_recv(p.c, &i, sizeof(i))),
+			 -ETIMEDOUT);
+	pair_close(&p);
+	return 0;
+}
+
+static void
+test_regions(void **state)
+{
+	(void)state;
+	msg_task_run(regions, NULL);
 }
 
 static int
@@ -93,7 +158,7 @@ in_order(void *arg)
 	pair_connect(&p);
 	leat_scope_init(&s);
 	for (i = 0; i < 3; i++) {
-		r[i].c = p.c;
+		r[i] = (struct receiver){ .c = p.c, .buf = r[i].room, .size = 8 };
 		assert_int_equal(leat_scope_branch(&s, "receive", receive, &r[i], NULL), 0);
 	}
 	assert_int_equal(leat_task_yield(), 0);
@@ -101,9 +166,9 @@ in_order(void *arg)
 	assert_int_equal(leat_msg_task_send(p.s, "bc", 3), 0);
 	assert_int_equal(leat_msg_task_send(p.s, "def", 4), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	assert_string_equal(r[0].buf, "a");
-	assert_string_equal(r[1].buf, "bc");
-	assert_string_equal(r[2].buf, "def");
+	assert_string_equal(r[0].room, "a");
+	assert_string_equal(r[1].room, "bc");
+	assert_string_equal(r[2].room, "def");
 	pair_close(&p);
 	return 0;
 }
@@ -462,7 +527,7 @@ closed_here(void *arg)
 	pair_connect(&p);
 	leat_scope_init(&s);
 	for (i = 0; i < 2; i++) {
-		r[i].c = p.c;
+		r[i] = (struct receiver){ .c = p.c, .buf = r[i].room, .size = 8 };
 		leat_scope_branch(&s, "receive", receive, &r[i], NULL);
 	}
 	assert_int_equal(leat_task_yield(), 0);
@@ -547,6 +612,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_blocking),
+		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_receives_in_order),
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_cancelled_receive),
