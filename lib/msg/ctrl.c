@@ -18,14 +18,17 @@
 
 /* What is to be said next. @return false: nothing */
 static bool
-ctrl_next(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
+ctrl_next(struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 {
 	memset(ctrl, 0, sizeof(*ctrl));
-	if (c->ctrl_due != 0) {
+	while (c->ctrl_due != 0) {
 		ctrl->kind = (uint8_t)__builtin_ctz(c->ctrl_due);
-		if (ctrl->kind == MSG_CTRL_DROP)
-			msg_drop_tell(c, ctrl);
-		else if (ctrl->kind == MSG_CTRL_ANSWER)
+		if (ctrl->kind == MSG_CTRL_DROP && !msg_drop_tell(c, ctrl)) {
+			/* It came before there was room to say so. */
+			c->ctrl_due &= ~(1u << MSG_CTRL_DROP);
+			continue;
+		}
+		if (ctrl->kind == MSG_CTRL_ANSWER)
 			ctrl->arg = rte_cpu_to_le_32(c->rx_done);
 		else if (ctrl->kind == MSG_CTRL_END)
 			ctrl->arg = rte_cpu_to_le_32(c->tx_next);

@@ -134,7 +134,7 @@ msg_drop_over(struct leat_msg_conn *c)
 		c->rx_data++;
 }
 
-void
+bool
 msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 {
 	uint32_t id;
@@ -146,10 +146,9 @@ msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 			continue;
 		ctrl->reason = (uint8_t)s->off;
 		ctrl->arg = rte_cpu_to_le_32(id);
-		return;
+		return true;
 	}
-	/* It came, or the real payload did, before there was room to say so. */
-	ctrl->kind = MSG_CTRL_NUMBERS;
+	return false;
 }
 
 void

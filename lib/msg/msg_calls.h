@@ -137,8 +137,8 @@ void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
 void msg_drop_run(struct leat_msg_conn *c);
 /* Over: what was dropped does not come any more. */
 void msg_drop_over(struct leat_msg_conn *c);
-/* Fills in the oldest that the other side does not know of; and it knows now. */
-void msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
+/* Fills in the oldest that the other side does not know of, if there is one; and it knows now. */
+bool msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
 void msg_drop_told(struct leat_msg_conn *c, uint32_t id);
 /*
  * A message that is sent, and not wanted over there. @return false: it can't be; the connection was

@@ -2,13 +2,20 @@
 
 /*
  * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--seeds N] [--messages N]
- *     [--conns N] [--credits N] [--first-id N] [--ends]
+ *     [--conns N] [--credits N] [--first-id N] [--ends] [--deadlines]
  *
  * Messages of random sizes both ways over many connections to one endpoint, driven by one thread. In leat mode
  * all come from a second endpoint; in plain mode each from one of its own, since many devices know only the
  * endpoint that a message comes from. Everything follows from the seed, which is in the endpoints' names, too: so are the faults of
  * a fault device. Now and then the newest receive is cancelled. Checked: every byte, order and count of messages and of requests, that nothing is held beyond the
  * credits, and that all memory was allocated at the start. --seeds: all of it so many times, each with the next seed.
+ *
+ * Some receives are a byte too small for their message, which is dropped. Some sends are in pieces;
+ * in leat mode some are back when they were delivered, and each side half-closes behind its last.
+ *
+ * --deadlines: every receive has one, often too short. Then it comes back without a message, which
+ * the next one gets, or the message is dropped. (On devices that can't take a receive back a
+ * connection may end for it: with --ends.)
  *
  * --ends: the device breaks connections (ops fail, peers die). Then the messages that came are the first ones of
  * their stream, and every request comes back.
@@ -25,55 +32,17 @@
 #include <string.h>
 
 #include <leat_error.h>
-#include <leat_fabric.h>
-#include <leat_msg.h>
 #include <leat_time.h>
 
-#define MIB (1u << 20)
-#define MAX_SIZE (16 * MIB)
-#define OFFSETS 4096
-#define WINDOW 24      /* requests of a stream and side at a time */
-#define BIG_BUFFERS 12 /* of MAX_SIZE */
-#define SMALL 65536
-#define MAX_CONNS 256
-#define STALL_US 60000000
-
-struct stream;
-
-struct request {
-	struct leat_msg_req req;
-	struct stream *stream;
-	uint64_t k; /* number of its message */
-	bool big;   /* its buffer is one of big[] */
-	uint8_t *small;
-};
-
-/* Messages from one side of a connection to the other. */
-struct stream {
-	struct leat_msg_conn *from, *to;
-	uint64_t id;
-	uint64_t total, sends, recvs; /* posted */
-	uint64_t sent, received;      /* back */
-	uint32_t window;
-	bool dead; /* one of the two connections ended */
-	bool rx_failed;
-	bool cancelling; /* the newest receive: no other is posted until it is back */
-	struct request tx[WINDOW], rx[WINDOW];
-};
-
-struct side {
-	struct leat_ep *ep;
-	struct leat_msg *m;
-	uint64_t memory;
-	uint32_t credits;
-};
+#include "property.h"
 
 static struct side sides[1 + MAX_CONNS]; /* [0] listens */
 static unsigned int nb_sides = 2;
 static struct stream *streams;
 static unsigned int nb_conns = 64, nb_up, nb_closed;
 static uint64_t seed = 1, messages = 20000, nb_done, nb_back, nb_bytes, nb_cancelled;
-static uint64_t nb_dropped;
+static uint64_t nb_dropped, nb_late, nb_pieces, nb_delivered;
+static bool deadlines;
 static uint8_t *block, *big[BIG_BUFFERS], *big_all;
 static bool may_end;
 static unsigned int nb_big;
@@ -99,16 +68,6 @@ bad(const char *fmt, ...)
 		if (!(cond))                                                                       \
 			bad(__VA_ARGS__);                                                          \
 	} while (0)
-
-/* splitmix64, S. Vigna */
-static uint64_t
-hash(uint64_t x)
-{
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
 
 static uint64_t
 key(const struct stream *s, uint64_t k)
@@ -136,7 +95,7 @@ size_of(const struct stream *s, uint64_t k)
 static bool
 too_long(const struct stream *s, uint64_t k)
 {
-	return key(s, k) % 61 == 7 && size_of(s, k) > 0;
+	return key(s, k) % 61 == 7 && size_of(s, k) > 0 && !deadlines;
 }
 
 static uint8_t *
@@ -167,7 +126,7 @@ post_recv(struct stream *s)
 	r->stream = s;
 	r->k = s->recvs++;
 	/* Sometimes exactly as large as the message, sometimes larger, sometimes without a buffer. */
-	if (size <= SMALL && key(s, r->k) % 3 != 0) {
+	if (size <= SMALL && key(s, r->k) % 3 != 0 && !deadlines) {
 		req->buf = r->small;
 		req->size = key(s, r->k) % 2 == 0 ? size : SMALL;
 	} else {
@@ -176,8 +135,41 @@ post_recv(struct stream *s)
 	}
 	if (too_long(s, r->k))
 		req->size = size - 1;
+	if (deadlines) {
+		req->flags = LEAT_MSG_F_DEADLINE;
+		req->deadline =
+			leat_now() + leat_us_to_cycles(50 + hash(key(s, r->k)) % DEADLINE_MAX_US);
+	}
 	check(leat_msg_recv(s->to, &req, 1) == 1, "stream %" PRIu64 ": recv refused", s->id);
 	check(req->state != 0, "a request came back inside of the call");
+}
+
+/* Some are in pieces, and some are back when they were delivered. */
+static void
+vary_send(const struct stream *s, struct request *r)
+{
+	const bool plain = conn_conf.mode == LEAT_MSG_PLAIN;
+	uint64_t h = hash(key(s, r->k) + 1), size = r->req.size, off = 0;
+	uint32_t i;
+
+	r->req.flags = 0;
+	if (h % 7 == 3 && !plain && !deadlines) {
+		r->req.flags |= LEAT_MSG_F_DELIVERED;
+		nb_delivered++;
+	}
+	if (h % 5 != 1 || size > (plain ? PIECES_MAX_PLAIN : PIECES_MAX))
+		return;
+	for (i = 0; i < PIECES; i++) {
+		const uint64_t len = i < PIECES - 1 ? hash(h + i) % (size - off + 1) : size - off;
+
+		r->iov[i].iov_base = (uint8_t *)r->req.buf + off;
+		r->iov[i].iov_len = len;
+		off += len;
+	}
+	r->req.flags |= LEAT_MSG_F_IOV;
+	r->req.iov = r->iov;
+	r->req.nb_iov = PIECES;
+	nb_pieces++;
 }
 
 /* At most n, in one call. */
@@ -194,6 +186,7 @@ post_sends(struct stream *s, unsigned int n)
 		r->k = s->sends++;
 		r->req.buf = bytes_of(s, r->k);
 		r->req.size = size_of(s, r->k);
+		vary_send(s, r);
 		reqs[k++] = &r->req;
 	}
 	check(leat_msg_send(s->from, reqs, k) == k, "stream %" PRIu64 ": send refused", s->id);
@@ -201,18 +194,65 @@ post_sends(struct stream *s, unsigned int n)
 		check(reqs[i]->state != 0, "a request came back inside of the call");
 }
 
+/* Behind the last one. The receiver must have all when it hears of it. */
+static void
+half_close(struct stream *s)
+{
+	int ret;
+
+	if (s->shut || s->sends < s->total || conn_conf.mode == LEAT_MSG_PLAIN)
+		return;
+	ret = leat_msg_shutdown(s->from);
+	check(ret == 0 || may_end, "stream %" PRIu64 ": shutdown: %s", s->id, leat_err_msg());
+	s->shut = true;
+}
+
+static void
+half_closed(const struct leat_msg_conn *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * nb_conns; i++) {
+		struct stream *s = &streams[i];
+
+		if (s->to != c)
+			continue;
+		check(s->shut && !s->ended, "stream %" PRIu64 ": an end that is none", s->id);
+		check(s->received == s->total,
+		      "stream %" PRIu64 ": the end came behind %" PRIu64 " of %" PRIu64 " messages",
+		      s->id, s->received, s->total);
+		s->ended = true;
+	}
+}
+
+/* Its deadline passed. @return true: before it had a message */
+static bool
+late(const struct stream *s, const struct leat_msg_req *req)
+{
+	if (!deadlines || req->status != -ETIMEDOUT)
+		return false;
+	nb_late++;
+	return req->len == 0 || size_of(s, s->received) == 0;
+}
+
 static void
 received(struct stream *s, struct request *r)
 {
 	struct leat_msg_req *req = &r->req;
-	uint64_t size = size_of(s, r->k);
 	uint8_t *buf = req->buf;
+	uint64_t size;
 
-	check(r->k == s->received,
+	check(r->k == s->rback,
 	      "stream %" PRIu64 ": receive %" PRIu64 " came back as number %" PRIu64, s->id, r->k,
-	      s->received);
-	s->received++;
-	if (req->status == -EMSGSIZE && too_long(s, r->k)) {
+	      s->rback);
+	s->rback++;
+	if (late(s, req))
+		return;
+	/* With deadlines the number of the message is not that of the receive. */
+	r->k = s->received++;
+	size = size_of(s, r->k);
+	if (req->status == (deadlines ? -ETIMEDOUT : -EMSGSIZE) &&
+	    (deadlines || too_long(s, r->k))) {
 		check(req->len == size && !s->rx_failed,
 		      "stream %" PRIu64 ": message %" PRIu64 " of %" PRIu64
 		      " B was too long with %" PRIu64 " B",
@@ -277,7 +317,8 @@ back(struct leat_msg_req *req)
 {
 	struct request *r = (struct request *)req;
 	struct stream *s = r->stream;
-	bool failed = req->status != 0 && (req->status != -EMSGSIZE || !too_long(s, r->k));
+	bool failed = req->status != 0 && (req->status != -EMSGSIZE || !too_long(s, r->k)) &&
+		      (req->status != -ETIMEDOUT || !deadlines);
 
 	if (cancelled(s, r))
 		return;
@@ -303,8 +344,8 @@ all_back(void)
 	for (i = 0; i < 2 * nb_conns; i++) {
 		const struct stream *s = &streams[i];
 
-		if (s->sent != s->sends || s->received != s->recvs ||
-		    (!s->dead && s->received != s->total))
+		if (s->sent != s->sends || s->rback != s->recvs ||
+		    (!s->dead && (s->received != s->total || (s->shut && !s->ended))))
 			return false;
 	}
 	return true;
@@ -359,6 +400,8 @@ drive(struct side *side, bool events)
 			nb_up++;
 		else if (mev.type == LEAT_MSG_CLOSED)
 			nb_closed++;
+		else if (mev.type == LEAT_MSG_SHUTDOWN)
+			half_closed(mev.conn);
 		else
 			ended(mev.conn);
 		/* The other side closes as well, and one of them is first. */
@@ -389,13 +432,17 @@ post_some(struct stream *s, uint64_t *random)
 	if (s->dead)
 		return;
 	if (s->to != NULL && !s->cancelling) {
-		if (s->recvs < s->total && s->recvs - s->received < s->window && (*random & 3) != 0)
+		if (s->received + (s->recvs - s->rback) < s->total &&
+		    s->recvs - s->rback < s->window && (*random & 3) != 0)
 			post_recv(s);
-		if (s->recvs > s->received && (*random >> 16) % 16 == 0)
+		if (s->recvs > s->rback && (*random >> 16) % 16 == 0 && !deadlines)
 			cancel_recv(s);
 	}
-	if (s->from != NULL && (*random & 12) != 0)
+	if (s->from != NULL && (*random & 12) != 0) {
 		post_sends(s, 1 + (unsigned int)(*random >> 8) % 4);
+		if (leat_msg_conn_mode(s->from) == LEAT_MSG_LEAT)
+			half_close(s);
+	}
 }
 
 static void
@@ -554,14 +601,17 @@ run_seed(uint16_t credits)
 	memset(streams, 0, 2 * nb_conns * sizeof(*streams));
 	nb_up = nb_closed = 0;
 	nb_done = nb_back = nb_bytes = nb_cancelled = nb_dropped = 0;
+	nb_late = nb_pieces = nb_delivered = 0;
 	for (i = 0; i < nb_sides; i++)
 		side_open(&sides[i], credits);
 	start();
 	run();
 	finish();
 	printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " MiB, %" PRIu64
-	       " receives cancelled, %" PRIu64 " messages too long\n",
-	       seed, nb_done, nb_bytes >> 20, nb_cancelled, nb_dropped);
+	       " receives cancelled, %" PRIu64 " late, %" PRIu64 " messages dropped, %" PRIu64
+	       " in pieces, %" PRIu64 " answered\n",
+	       seed, nb_done, nb_bytes >> 20, nb_cancelled, nb_late, nb_dropped, nb_pieces,
+	       nb_delivered);
 	(void)fflush(stdout);
 }
 
@@ -577,6 +627,7 @@ main(int argc, char **argv)
 		{ "credits", required_argument, NULL, 'C' },
 		{ "first-id", required_argument, NULL, 'f' },
 		{ "ends", no_argument, NULL, 'e' },
+		{ "deadlines", no_argument, NULL, 'd' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint16_t credits = 0;
@@ -614,6 +665,9 @@ main(int argc, char **argv)
 			break;
 		case 'e':
 			may_end = true;
+			break;
+		case 'd':
+			deadlines = true;
 			break;
 		default:
 			return 2;

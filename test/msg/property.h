@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROPERTY_H
+#define PROPERTY_H
+
+/* Sizes and objects of leat-msg-property. */
+
+#include <leat_fabric.h>
+#include <leat_msg.h>
+
+#define MIB (1u << 20)
+#define MAX_SIZE (16 * MIB)
+#define OFFSETS 4096
+#define WINDOW 24 /* requests of a stream and side at a time */
+#define PIECES 5
+#define PIECES_MAX (256u << 10) /* bytes, in plain mode the default of eager_max */
+#define PIECES_MAX_PLAIN 2032u
+#define BIG_BUFFERS 12 /* of MAX_SIZE */
+#define SMALL 65536
+#define MAX_CONNS 256
+#define STALL_US 60000000
+#define DEADLINE_MAX_US 20000
+
+struct stream;
+
+struct request {
+	struct leat_msg_req req;
+	struct stream *stream;
+	uint64_t k; /* number of its message */
+	bool big;   /* its buffer is one of big[] */
+	uint8_t *small;
+	struct iovec iov[PIECES];
+};
+
+/* Messages from one side of a connection to the other. */
+struct stream {
+	struct leat_msg_conn *from, *to;
+	uint64_t id;
+	uint64_t total, sends, recvs; /* posted */
+	uint64_t sent, rback;	      /* back */
+	uint64_t received;	      /* messages: received, or dropped */
+	uint32_t window;
+	bool dead; /* one of the two connections ended */
+	bool rx_failed;
+	bool shut, ended; /* half-closed by the sender; and seen by the receiver */
+	bool cancelling;  /* the newest receive: no other is posted until it is back */
+	struct request tx[WINDOW], rx[WINDOW];
+};
+
+struct side {
+	struct leat_ep *ep;
+	struct leat_msg *m;
+	uint64_t memory;
+	uint32_t credits;
+};
+
+/* splitmix64, S. Vigna */
+static inline uint64_t
+hash(uint64_t x)
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+#endif /* PROPERTY_H */
