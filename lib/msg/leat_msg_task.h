@@ -50,6 +50,9 @@
  * that arrived before are received first. It has to be closed, by one call after which no task may
  * use it any more.
  *
+ * A client that sends and closes before its listener has seen the connection come up may lose what
+ * it sent: it should wait for an answer (doc/guide/msg.md, "Stopping").
+ *
  * Buffers may be any memory, stacks included. Where the device reaches only registered memory
  * (leat_dev_info.mr_local), messages longer than leat_msg_net_conf.eager_max are registered for the
  * time of the call, which is slow; what leat_msg_net_register() was told of is not.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples of messages, as processes that talk: test_messages.py PROVIDER HELLO ECHO KV [EAL ARGUMENT...]"""
+"""Examples of messages, as processes: test_messages.py PROVIDER HELLO ECHO KV [EAL ARGUMENT...]"""
 
 import re
 import signal
@@ -122,7 +122,12 @@ class Messages(unittest.TestCase):
         client.ends()
         self.assertGreater(int(m[1]), 0)
         self.assertGreaterEqual(int(m[2]), 3)
-        # The server saw it go, and serves the next one.
+        # One that is killed with requests in flight.
+        client = Program(self, 6, KV, "client", self.addr, "16", "0")
+        served(0)
+        client.p.kill()
+        client.ends(-signal.SIGKILL)
+        # The server saw them go, and serves the next one.
         client = Program(self, 5, KV, "client", self.addr, "4", "1")
         client.line(r"client: [1-9]\d* answered, 0 late, 0 wrong, 1 sessions")
         client.ends()
