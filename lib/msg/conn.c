@@ -123,7 +123,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->pending = 0;
 	c->rx_arrived = 0;
 	c->buffer_deadline = 0;
-	c->bulk = c->early = c->closing = c->draining = false;
+	c->bulk = c->early = c->closing = c->draining = c->asked_last = false;
 	c->peer_closed = c->status_final = c->grant = false;
 	c->no_buffer = c->got_buffer = c->waits = false;
 	memset(&c->stats, 0, sizeof(c->stats));

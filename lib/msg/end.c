@@ -180,15 +180,38 @@ msg_over(struct leat_msg_conn *c)
 	msg_rx_over(c, status);
 }
 
+/*
+ * Leat mode: were messages sent to a peer from which nothing has come yet? Then it may not know
+ * that the connection stands, and have no receives for them: a disconnect would be faster than its
+ * first ones. It is asked, as one that was silent for long is, and whatever it says is the answer:
+ * it says nothing before it has posted them.
+ */
+static bool
+unheard(struct leat_msg_conn *c)
+{
+	if (c->mode != LEAT_MSG_LEAT || c->drain_deadline == 0 || c->tx_next == c->first_id ||
+	    msg_heard(c))
+		return false;
+	if (!c->asked_last) {
+		c->asked_last = true;
+		c->ctrl_due |= 1u << MSG_CTRL_PING;
+		msg_work(c);
+	}
+	return true;
+}
+
 void
 msg_drain(struct leat_msg_conn *c)
 {
-	if (c->state == MSG_OPEN && (c->sendq.head != NULL || c->tx_out > 0)) {
+	bool unsent = c->state == MSG_OPEN && (c->sendq.head != NULL || c->tx_out > 0);
+
+	if (unsent || (c->state == MSG_OPEN && unheard(c))) {
 		if (leat_now() < c->drain_deadline)
 			return;
 		c->status = -ETIMEDOUT;
 		snprintf(c->text, sizeof(c->text),
-			 "closed here, and some messages to %s were not sent in time",
+			 unsent ? "closed here, and some messages to %s were not sent in time"
+				: "closed here, and %s did not say in time that it listens",
 			 peer_addr(c));
 	} else if (!c->status_final) {
 		snprintf(c->text, sizeof(c->text), "closed here, to %s", peer_addr(c));

@@ -276,7 +276,8 @@ struct leat_msg_event {
 	/**
 	 * ENDED: 0 closed in order by the other side, or why it ended: as leat_event.status, -EPROTO, -EMSGSIZE;
 	 * -EPROTONOSUPPORT it does not speak leat mode.
-	 * CLOSED: 0, or -ETIMEDOUT: sends were left when the time was up, or why it had ended.
+	 * CLOSED: 0, or -ETIMEDOUT: sends were left when the time was up, or the other side had not
+	 * said anything yet (leat_msg_close()); or why it had ended.
 	 */
 	int status;
 	/** for people: peer, operation, cause; "closed by 10.0.0.1:7000" with status 0 */
@@ -495,7 +496,8 @@ LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev,
  * Begin to close: nothing more can be posted; sends that were posted go on until the timeout, then
  * the peer is disconnected. Receives that got no message until then come back with -ECANCELED.
  * LEAT_MSG_CLOSED follows, after the last request came back. In leat mode the other side can still
- * receive all that was sent; in plain mode what it has no receives for when the disconnect comes
+ * receive all that was sent (one from which nothing has come yet is asked first whether it listens,
+ * within the timeout); in plain mode what it has no receives for when the disconnect comes
  * may be lost, so let it close.
  * @param timeout_us 0: don't drain
  * @return 0; -EALREADY: it is closing

@@ -121,6 +121,8 @@ void msg_deadline_start(struct leat_msg_req *req);
 void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
 /* It is open. */
 void msg_alive_start(struct leat_msg_conn *c);
+/* Leat mode: has anything come from the peer? */
+bool msg_heard(const struct leat_msg_conn *c);
 
 /* drop.c */
 /* The receive of a payload came back; its request is late, or its message is dropped. */

@@ -282,6 +282,7 @@ struct leat_msg_conn {
 	uint8_t asked;	 /* mode asked for */
 	uint8_t pending; /* events, bits 1 << enum leat_msg_event_type */
 	bool closing, draining;
+	bool asked_last;   /* draining: the peer was asked whether it listens */
 	bool peer_closed;  /* the peer has ended: its last event was seen */
 	bool status_final; /* status and text are final */
 	int status;

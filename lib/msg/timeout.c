@@ -199,6 +199,13 @@ came(const struct leat_msg_conn *c)
 	return c->rx_bind + c->rx_arrived + c->rx_done + c->ctrl_rx_next;
 }
 
+bool
+msg_heard(const struct leat_msg_conn *c)
+{
+	/* As conn_new() sets them. */
+	return came(c) != 3 * c->first_id;
+}
+
 static void
 alive_next(struct leat_msg_conn *c, uint64_t after)
 {

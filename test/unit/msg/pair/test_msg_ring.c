@@ -37,6 +37,41 @@ test_before_up(void **state)
 	close_both(c);
 }
 
+/*
+ * Sent and closed before the other side has seen that the connection stands: the message is there
+ * when that side receives, after the end.
+ */
+static void
+test_sent_and_closed(void **state)
+{
+	struct leat_msg_req tx, rx;
+	struct leat_msg_conn *c;
+	unsigned int i;
+	char buf[8];
+
+	(void)state;
+	c = leat_msg_connect(a.m, addr, NULL);
+	assert_non_null(c);
+	drive_until(b.accepted != NULL);
+	for (i = 0; a.nb_ev[LEAT_MSG_UP] == 0 && i < PAIR_TURNS; i++)
+		end_drive(&a);
+	assert_int_equal(a.nb_ev[LEAT_MSG_UP], 1);
+	send1(c, &tx, "bye", 3);
+	assert_int_equal(leat_msg_close(c, 1000000), 0);
+	for (i = 0; i < 1000; i++)
+		end_drive(&a);
+	assert_int_equal(a.nb_ev[LEAT_MSG_CLOSED], 0);
+	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1 && b.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_int_equal(a.ev.status, 0);
+	recv1(b.accepted, &rx, buf, sizeof(buf));
+	drive_until(b.nb_back == 1);
+	assert_int_equal(rx.status, 0);
+	assert_int_equal(rx.len, 3);
+	assert_memory_equal(buf, "bye", 3);
+	assert_int_equal(leat_msg_close(b.accepted, 0), 0);
+	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
+}
+
 /* Nobody listens: what was posted comes back. */
 static void
 test_connect_fails(void **state)
@@ -418,6 +453,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_before_up, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_sent_and_closed, pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(test_connect_fails, pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(test_close_while_connecting, pair_setup,
 						pair_teardown),
