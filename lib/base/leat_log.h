@@ -28,6 +28,7 @@ LEAT_API extern int leat_logtype_tags;
 LEAT_API extern int leat_logtype_reactor;
 LEAT_API extern int leat_logtype_task;
 LEAT_API extern int leat_logtype_msg;
+LEAT_API extern int leat_logtype_rpc;
 LEAT_API extern int leat_logtype_driver;
 LEAT_API extern int leat_logtype_app;
 /**@}*/
@@ -39,7 +40,7 @@ LEAT_API extern int leat_logtype_app;
  * @param level
  *   ERR, WARNING, NOTICE, INFO or DEBUG (RTE_LOG_x without its prefix).
  * @param part
- *   base, exchange, fabric, tags, reactor, task, msg, driver or app.
+ *   base, exchange, fabric, tags, reactor, task, msg, rpc, driver or app.
  * @param ...
  *   A literal printf format without the newline, and its arguments.
  *

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * How sessions end.
+ *
+ *     failure, violation, or the peer's end   OPEN ----------> ENDING -----> OVER    LEAT_RPC_ENDED
+ *     leat_rpc_close()                             (drained)            (1)    |
+ *                                                                             free  LEAT_RPC_CLOSED
+ *
+ * (1) when the device has returned all its packets and the peer's last event was seen. Requests go
+ *     back at once when it ends: nothing of theirs is with the device.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "rpc_pvt.h"
+
+static const char *const violations[LEAT_RPC_VIOLATIONS] = {
+	[LEAT_RPC_TRUNCATED] = "truncated",
+	[LEAT_RPC_OVERSIZE] = "oversize",
+	[LEAT_RPC_BAD_VERSION] = "bad version",
+	[LEAT_RPC_BAD_TOKEN] = "bad token",
+	[LEAT_RPC_BAD_EPOCH] = "bad epoch",
+	[LEAT_RPC_BAD_CREDIT] = "bad credit",
+	[LEAT_RPC_OVERRUN] = "overrun",
+	[LEAT_RPC_BAD_KIND] = "bad kind",
+	[LEAT_RPC_BAD_FLAGS] = "bad flags",
+	[LEAT_RPC_BAD_STATUS] = "bad status",
+	[LEAT_RPC_BAD_PIECE] = "bad piece",
+	[LEAT_RPC_BAD_SLOT] = "bad slot",
+	[LEAT_RPC_SLOT_BUSY] = "slot busy",
+	[LEAT_RPC_NUM_PAST] = "number past",
+	[LEAT_RPC_NUM_DUPLICATE] = "number duplicate",
+	[LEAT_RPC_NUM_FUTURE] = "number future",
+	[LEAT_RPC_UNASKED] = "unasked",
+};
+
+const char *
+leat_rpc_violation_name(unsigned int violation)
+{
+	if (violation == 0 || violation >= LEAT_RPC_VIOLATIONS)
+		return "?";
+	return violations[violation];
+}
+
+/* Not open any more: requests go back, and what was not sent is dropped. */
+static void
+leave(struct leat_rpc_session *s)
+{
+	struct rpc_recv *r, *next;
+	int status = s->status;
+
+	s->state = RPC_ENDING;
+	if (status == 0)
+		status = s->closing ? -ECANCELED : -ENOTCONN;
+	leat_wheel_del(&s->rpc->closing, &s->timer);
+	rpc_packets_drop(s);
+	rpc_reqs_end(s, status == -ETIMEDOUT && s->closing ? -ECANCELED : status);
+	rpc_handlers_end(s);
+	for (r = s->early; r != NULL; r = next) {
+		next = r->next;
+		rpc_recv_repost(s->rpc, r);
+	}
+	s->early = NULL;
+	rpc_work(s);
+}
+
+static void
+status_set(struct leat_rpc_session *s, int status, const char *text)
+{
+	if (s->status_final)
+		return;
+	s->status_final = true;
+	s->status = status;
+	snprintf(s->text, sizeof(s->text), "%s", text);
+}
+
+/* Ends it from here. The peer's last event follows, or is on its way already. */
+static void
+end(struct leat_rpc_session *s)
+{
+	leave(s);
+	if (!s->peer_closed)
+		(void)leat_ep_disconnect(s->rpc->ep, s->peer);
+}
+
+void
+rpc_fail(struct leat_rpc_session *s, int status, const char *fmt, ...)
+{
+	char text[LEAT_EVENT_TEXT];
+	va_list ap;
+
+	if (s->state >= RPC_ENDING)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	status_set(s, status, text);
+	end(s);
+}
+
+void
+rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation)
+{
+	rpc->stats.violations[violation]++;
+	if (s == NULL || s->state >= RPC_ENDING)
+		return;
+	if (s->state == RPC_OPEN) {
+		rpc_packets_drop(s);
+		rpc_packet_end(s, EPROTO);
+	}
+	rpc_fail(s, -EPROTO, "peer %u broke the protocol: %s", s->peer,
+		 leat_rpc_violation_name((unsigned int)violation));
+}
+
+/* If the peer is ending its last event says why. If not the device failed a single packet. */
+void
+rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op)
+{
+	if (s->state != RPC_OPEN)
+		return;
+	if (leat_ep_peer_state(s->rpc->ep, s->peer) == LEAT_PEER_UP)
+		rpc_fail(s, op->status, "send of %" PRIu64 " B: %s", op->size,
+			 strerror(-op->status));
+}
+
+static void
+peer_closed(struct leat_rpc_session *s, int status, const char *text)
+{
+	if (s->peer_closed)
+		return;
+	s->peer_closed = true;
+	s->rpc->by_peer[s->peer].s = NULL;
+	status_set(s, status, text);
+	if (s->state < RPC_ENDING)
+		leave(s);
+	rpc_work(s);
+}
+
+/* ---- close ---- */
+
+void
+rpc_end_run(struct leat_rpc_session *s)
+{
+	if (s->state == RPC_OPEN && s->closing && s->nb_reqs == 0 && s->nb_handling == 0 &&
+	    s->held == 0) {
+		/* It is over because it was closed here, whatever the peer's last event says. */
+		s->status_final = true;
+		end(s);
+	}
+	if (s->state == RPC_ENDING && s->peer_closed && s->held == 0) {
+		s->state = RPC_OVER;
+		rpc_event_queue(s, s->closing ? LEAT_RPC_CLOSED : LEAT_RPC_ENDED);
+	}
+}
+
+void
+rpc_close_late(struct leat_rpc_session *s)
+{
+	char text[LEAT_EVENT_TEXT];
+
+	if (rpc_tickets_name(s->rpc, s, text, sizeof(text)) > 0)
+		LEAT_LOG(WARNING, rpc, "%s: session with peer %u closes: %s",
+			 leat_ep_name(s->rpc->ep), s->peer, text);
+	else
+		snprintf(text, sizeof(text), "%u requests were not answered when the time was up",
+			 s->nb_reqs);
+	rpc_fail(s, -ETIMEDOUT, "%s", text);
+}
+
+int
+leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
+{
+	if (s->closing || s->state == RPC_FREE)
+		return -EALREADY;
+	s->closing = true;
+	s->pending_events = 0;
+	if (s->state == RPC_OVER)
+		rpc_event_queue(s, LEAT_RPC_CLOSED);
+	else if (s->state < RPC_ENDING)
+		leat_wheel_add(&s->rpc->closing, &s->timer,
+			       timeout_us == 0 || s->state == RPC_CONNECTING
+				       ? 0
+				       : leat_time_add(leat_now(), leat_us_to_cycles(timeout_us)));
+	rpc_work(s);
+	return 0;
+}
+
+/* ---- events ---- */
+
+void
+rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type)
+{
+	struct leat_rpc *rpc = s->rpc;
+
+	s->pending_events |= (uint8_t)(1u << type);
+	if (s->in_events)
+		return;
+	s->in_events = true;
+	s->next_event = NULL;
+	if (rpc->events == NULL)
+		rpc->events = s;
+	else
+		rpc->events_tail->next_event = s;
+	rpc->events_tail = s;
+}
+
+bool
+leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_event *ev)
+{
+	struct leat_rpc_session *s;
+	uint32_t i;
+
+	rpc->now = 0;
+	if (ev->type == LEAT_EV_SHUTDOWN) {
+		for (i = 0; i < rpc->max_sessions; i++) {
+			if (rpc->sessions[i].state != RPC_FREE)
+				peer_closed(&rpc->sessions[i], -ESHUTDOWN,
+					    "the endpoint was shut down");
+		}
+		rpc_run(rpc);
+		return false;
+	}
+	if (ev->type == LEAT_EV_CONNECT_REQ || ev->peer >= rpc->ep->nb_peers)
+		return false;
+	s = rpc->by_peer[ev->peer].s;
+	if (s == NULL) {
+		/* One that was refused, or an application's own. */
+		const bool refused = rpc->by_peer[ev->peer].refused_until != 0;
+
+		if (ev->type == LEAT_EV_DISCONNECTED)
+			rpc->by_peer[ev->peer].refused_until = 0;
+		return refused;
+	}
+	if (ev->type == LEAT_EV_CONNECTED)
+		rpc_session_up(s, ev);
+	else
+		peer_closed(s, ev->status, ev->text);
+	rpc_run(rpc);
+	return true;
+}
+
+uint16_t
+leat_rpc_events(struct leat_rpc *rpc, struct leat_rpc_event *ev, uint16_t n)
+{
+	struct leat_rpc_session *s;
+	uint16_t got = 0;
+
+	while (got < n && (s = rpc->events) != NULL) {
+		if (s->pending_events != 0) {
+			const unsigned int type = (unsigned int)__builtin_ctz(s->pending_events);
+
+			s->pending_events &= (uint8_t) ~(1u << type);
+			ev[got].type = (enum leat_rpc_event_type)type;
+			ev[got].session = s;
+			ev[got].user = s->user;
+			ev[got].status = type == LEAT_RPC_UP ? 0 : s->status;
+			snprintf(ev[got].text, sizeof(ev[got].text), "%s",
+				 type == LEAT_RPC_UP ? "" : s->text);
+			got++;
+			if (type == LEAT_RPC_CLOSED)
+				s->drained = true;
+		}
+		if (s->pending_events != 0)
+			continue;
+		rpc->events = s->next_event;
+		s->in_events = false;
+		if (s->drained)
+			rpc_session_free(s);
+	}
+	return got;
+}

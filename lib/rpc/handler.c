@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Requests of the other side, and what is answered.
+ *
+ *     IDLE --request--> handler --response, in the open packet--> IDLE
+ *       |                  |`--deferred--> DEFERRED --leat_rpc_answer()--> ANSWER
+ *       |                   `--longer than a packet--> SENDING --last piece--> IDLE
+ *       |--first piece--> ASSEMBLING --last piece--> handler
+ *       `--refused------> ANSWER --place in a packet--> IDLE; or DROPPING, if pieces may follow
+ *
+ * A handler is not called before its response has a place: in the packet that is being filled, in
+ * another one that can be had, or in memory for long messages. Where there is none the request is
+ * refused, so nothing that was executed is ever left unanswered for want of room.
+ */
+
+#include <leat_le.h>
+
+#include "rpc_pvt.h"
+
+/* Of a request that is late: as many as no request has. */
+#define US_LATE UINT32_MAX
+
+void
+rpc_slot_idle(struct leat_rpc_session *s, struct rpc_rx_slot *rs)
+{
+	if (rs->state != RPC_RX_IDLE && rs->state != RPC_RX_DROPPING)
+		s->nb_handling--;
+	rs->state = RPC_RX_IDLE;
+}
+
+static void
+slot_use(struct leat_rpc_session *s, struct rpc_rx_slot *rs, enum rpc_rx_state state)
+{
+	if (rs->state == RPC_RX_IDLE || rs->state == RPC_RX_DROPPING)
+		s->nb_handling++;
+	rs->state = (uint8_t)state;
+}
+
+void
+rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot)
+{
+	struct rpc_rx_slot *rs = &s->rx[slot];
+
+	slot_use(s, rs, RPC_RX_ANSWER);
+	rs->next_answer = RPC_NONE;
+	if (s->answer_head == RPC_NONE)
+		s->answer_head = slot;
+	else
+		s->rx[s->answer_tail].next_answer = slot;
+	s->answer_tail = slot;
+	rpc_work(s);
+}
+
+static void
+answer_status(struct leat_rpc_session *s, uint16_t slot, int err, uint16_t flags, bool rest)
+{
+	struct rpc_rx_slot *rs = &s->rx[slot];
+
+	rs->ticket = NULL;
+	rs->status = (uint16_t)err;
+	rs->flags = flags;
+	rs->rest = rest;
+	rs->busy_us = err == EBUSY ? s->rpc->busy_us : 0;
+	rpc_answer_queue(s, slot);
+}
+
+void
+rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest)
+{
+	s->rpc->stats.refused++;
+	s->rpc->stats.busy += err == EBUSY;
+	if (slot != RPC_NO_SLOT)
+		answer_status(s, slot, err, RPC_F_REFUSED, rest);
+}
+
+/* ---- answers that had no place at once ---- */
+
+static bool
+answer_send(struct leat_rpc_session *s, uint16_t slot)
+{
+	struct rpc_rx_slot *rs = &s->rx[slot];
+	const struct rpc_ticket *t = rs->ticket;
+	struct rpc_item m = {
+		.kind = RPC_RESPONSE,
+		.type = rs->type,
+		.slot = slot,
+		.num = rs->num,
+		.flags = rs->flags,
+		.aux = rs->status,
+	};
+	const void *data = NULL;
+	uint8_t busy[4], *at;
+
+	if (t != NULL) {
+		m.len = (uint16_t)t->call.resp_len;
+		data = t->call.resp;
+	} else if (rs->busy_us != 0) {
+		leat_put_le32(busy, rs->busy_us);
+		m.len = sizeof(busy);
+		data = busy;
+	}
+	m.size = m.len;
+	at = rpc_place(s, m.len, true);
+	if (at == NULL)
+		return false;
+	rpc_item_put(at, &m);
+	if (m.len > 0)
+		memcpy(at + RPC_ITEM_LEN, data, m.len);
+	rpc_commit(s, m.len);
+	return true;
+}
+
+bool
+rpc_answers_send(struct leat_rpc_session *s)
+{
+	while (s->answer_head != RPC_NONE) {
+		const uint16_t slot = s->answer_head;
+		struct rpc_rx_slot *rs = &s->rx[slot];
+
+		if (!answer_send(s, slot))
+			return false;
+		s->answer_head = rs->next_answer;
+		if (rs->ticket != NULL)
+			rpc_ticket_free(s->rpc, rs->ticket);
+		rs->ticket = NULL;
+		rpc_slot_idle(s, rs);
+		if (rs->rest)
+			rs->state = RPC_RX_DROPPING;
+	}
+	return true;
+}
+
+/* ---- handling ---- */
+
+/*
+ * Finds a place for the response of up to resp_max bytes.
+ * @return false: there is none
+ */
+static bool
+response_place(struct rpc_handling *h, uint32_t resp_max)
+{
+	struct leat_rpc_session *s = h->s;
+	struct leat_rpc *rpc = s->rpc;
+
+	if (h->slot == RPC_NO_SLOT || h->call.oneway)
+		return true;
+	if (resp_max == 0)
+		resp_max = rpc_small_max(s->packet);
+	/* No more than the other side takes. */
+	resp_max = RTE_MIN(resp_max, s->peer_max_msg);
+	h->call.room = resp_max;
+	if (unlikely(resp_max > rpc_small_max(s->packet))) {
+		h->resp_large = rpc_large_take(rpc);
+		if (h->resp_large == NULL)
+			return false;
+		h->call.resp = h->resp_large->buf;
+		return true;
+	}
+	if (s->open == NULL && rpc_place(s, resp_max, true) == NULL)
+		return false;
+	if (likely(rpc_open_room(s) >= resp_max))
+		h->call.resp = s->open->buf + s->open->len + RPC_ITEM_LEN;
+	else if (rpc_packet_there(s))
+		h->call.resp = rpc->scratch;
+	else
+		return false;
+	return true;
+}
+
+/* The handler has written it: a small one. */
+static void
+respond_small(struct rpc_handling *h, uint8_t type, int err)
+{
+	struct leat_rpc_session *s = h->s;
+	const uint32_t len = h->call.resp_len;
+	struct rpc_item m = {
+		.kind = RPC_RESPONSE,
+		.type = type,
+		.slot = h->slot,
+		.num = s->rx[h->slot].num,
+		.size = len,
+		.len = (uint16_t)len,
+		.aux = (uint32_t)err,
+	};
+	uint8_t *at = rpc_place(s, len, true);
+
+	if (unlikely(at == NULL)) {
+		/* Cannot be: the place was there before the handler was called. */
+		LEAT_LOG(ERR, rpc, "no place for a response that had one");
+		answer_status(s, h->slot, EIO, 0, false);
+		return;
+	}
+	if (unlikely(at + RPC_ITEM_LEN != h->call.resp) && len > 0)
+		memcpy(at + RPC_ITEM_LEN, h->call.resp, len);
+	rpc_item_put(at, &m);
+	rpc_commit(s, len);
+	rpc_work(s);
+}
+
+static void
+respond(struct rpc_handling *h, uint8_t type, int ret)
+{
+	struct leat_rpc_session *s = h->s;
+	int err = ret < 0 ? -ret : 0;
+
+	if (unlikely(h->call.resp_len > h->call.room)) {
+		LEAT_LOG(ERR, rpc, "handler of type %u responds with %u B, has room for %u", type,
+			 h->call.resp_len, h->call.room);
+		h->call.resp_len = 0;
+		err = EMSGSIZE;
+	}
+	if (unlikely(err > (int)RPC_ERRNO_MAX))
+		err = EIO;
+	if (h->slot == RPC_NO_SLOT)
+		return;
+	if (unlikely(h->resp_large != NULL && err == 0)) {
+		struct rpc_rx_slot *rs = &s->rx[h->slot];
+
+		slot_use(s, rs, RPC_RX_SENDING);
+		rs->large = h->resp_large;
+		h->resp_large = NULL;
+		rpc_out_add(s, &rs->out, rs->large->buf, h->call.resp_len);
+	} else if (unlikely(h->resp_large != NULL || h->call.oneway)) {
+		answer_status(s, h->slot, err, 0, false);
+	} else {
+		respond_small(h, type, err);
+	}
+}
+
+static void
+handler_call(const struct rpc_handler *handler, struct rpc_handling *h, struct rpc_rx_slot *rs)
+{
+	struct leat_rpc_session *s = h->s;
+	const uint8_t type = h->call.type;
+	int ret;
+
+	s->rpc->stats.handled++;
+	ret = handler->fn(&h->call, handler->arg);
+	if (unlikely(h->ticket != NULL)) {
+		if (ret != LEAT_RPC_DEFERRED)
+			LEAT_LOG(ERR, rpc, "handler of type %u deferred, and returned %d", type,
+				 ret);
+		s->nb_handling += rs == NULL;
+		if (rs != NULL) {
+			slot_use(s, rs, RPC_RX_DEFERRED);
+			rs->ticket = h->ticket;
+		}
+		return;
+	}
+	if (unlikely(ret == LEAT_RPC_DEFERRED)) {
+		LEAT_LOG(ERR, rpc, "handler of type %u has no ticket, and will not answer", type);
+		ret = -EIO;
+	}
+	respond(h, type, ret);
+}
+
+/* Why it is not handled. @return 0, or an errno */
+static int
+refusal(struct leat_rpc_session *s, const struct rpc_handler *handler, bool late)
+{
+	if (unlikely(s->closing))
+		return ESHUTDOWN;
+	if (unlikely(handler->fn == NULL))
+		return ENOSYS;
+	if (unlikely(late)) {
+		s->rpc->stats.unwaited++;
+		return ETIMEDOUT;
+	}
+	return 0;
+}
+
+void
+rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data,
+	   struct rpc_large *large, uint32_t us_left)
+{
+	const struct rpc_handler *handler = &s->rpc->handlers[m->type];
+	struct rpc_rx_slot *rs = m->slot == RPC_NO_SLOT ? NULL : &s->rx[m->slot];
+	struct rpc_handling h = {
+		.call = {
+			.req = data,
+			.len = m->size,
+			.type = m->type,
+			.oneway = (m->flags & RPC_F_ONEWAY) != 0,
+			.session = s,
+			.us_left = us_left == US_LATE ? 0 : us_left,
+		},
+		.s = s,
+		.slot = m->slot,
+		.req_large = large,
+	};
+	int err;
+
+	/* A response will go: the device may fetch what it needs for that. */
+	if (likely(rs != NULL && s->open == NULL))
+		leat_ep_post_soon(s->rpc->ep, s->peer);
+	err = refusal(s, handler, us_left == US_LATE);
+
+	if (likely(err == 0) && unlikely(!response_place(&h, handler->resp_max)))
+		err = EBUSY;
+	if (unlikely(err != 0))
+		rpc_refuse_slot(s, m->slot, err, false);
+	else
+		handler_call(handler, &h, rs);
+	if (unlikely(h.req_large != NULL))
+		rpc_large_free(s->rpc, h.req_large);
+	if (unlikely(h.resp_large != NULL))
+		rpc_large_free(s->rpc, h.resp_large);
+	/* An open packet without anything in it goes to the end of the run with its next item. */
+}
+
+/* ---- arrival ---- */
+
+static uint64_t
+deadline_of(struct leat_rpc *rpc, const struct rpc_item *m)
+{
+	return m->aux == 0 ? LEAT_RPC_NO_DEADLINE
+			   : leat_time_add(rpc_now(rpc), leat_us_to_cycles(m->aux));
+}
+
+/* All pieces are here: what is left of its time. */
+uint32_t
+rpc_us_left(struct leat_rpc *rpc, uint64_t deadline)
+{
+	const uint64_t now = rpc_now(rpc);
+	uint64_t us;
+
+	if (deadline == LEAT_RPC_NO_DEADLINE)
+		return 0;
+	if (deadline <= now)
+		return US_LATE;
+	us = leat_cycles_to_ns(deadline - now) / 1000 + 1;
+	return (uint32_t)RTE_MIN(us, (uint64_t)US_LATE - 1);
+}
+
+/* Is it the next one of its slot? @return 0, or a violation */
+static int
+num_check(const struct rpc_rx_slot *rs, uint32_t num)
+{
+	const int32_t ahead = (int32_t)(num - rs->num);
+
+	if (unlikely(ahead != 1)) {
+		if (ahead == 0)
+			return LEAT_RPC_NUM_DUPLICATE;
+		return ahead < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+	}
+	if (unlikely(rs->state != RPC_RX_IDLE && rs->state != RPC_RX_DROPPING))
+		return LEAT_RPC_SLOT_BUSY;
+	return 0;
+}
+
+/* The first piece of a message that has more: may it come? */
+static void
+assemble(struct leat_rpc_session *s, const struct rpc_item *m)
+{
+	struct rpc_rx_slot *rs = &s->rx[m->slot];
+	int err;
+
+	rs->deadline = deadline_of(s->rpc, m);
+	rs->size = m->size;
+	rs->got = 0;
+	rs->flags = m->flags;
+	err = refusal(s, &s->rpc->handlers[m->type], false);
+	if (err == 0) {
+		rs->large = rpc_large_take(s->rpc);
+		if (rs->large == NULL)
+			err = EBUSY;
+	}
+	if (err != 0)
+		rpc_refuse_slot(s, m->slot, err, true);
+	else
+		slot_use(s, rs, RPC_RX_ASSEMBLING);
+}
+
+int
+rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data)
+{
+	struct rpc_rx_slot *rs;
+	int bad;
+
+	if (unlikely(m->slot == RPC_NO_SLOT)) {
+		rpc_handle(s, m, data, NULL, m->aux);
+		return 0;
+	}
+	if (unlikely(m->slot >= s->rpc->slots))
+		return LEAT_RPC_BAD_SLOT;
+	rs = &s->rx[m->slot];
+	if (likely(m->off == 0)) {
+		bad = num_check(rs, m->num);
+		if (unlikely(bad != 0))
+			return bad;
+		if (unlikely(m->size > s->rpc->max_msg))
+			return LEAT_RPC_OVERSIZE;
+		rs->num = m->num;
+		rs->type = m->type;
+		if (likely(m->len == m->size)) {
+			rs->state = RPC_RX_IDLE;
+			rpc_handle(s, m, data, NULL, m->aux);
+			return 0;
+		}
+		if (unlikely((s->features & RPC_FEATURE_LARGE) == 0))
+			return LEAT_RPC_BAD_PIECE;
+		assemble(s, m);
+	} else if (unlikely(m->num != rs->num)) {
+		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+	}
+	return rpc_piece_arrived(s, m, data);
+}
+
+int
+rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
+{
+	struct rpc_rx_slot *rs;
+
+	if (m->slot >= s->rpc->slots)
+		return LEAT_RPC_BAD_SLOT;
+	rs = &s->rx[m->slot];
+	if (m->num != rs->num)
+		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+	switch (rs->state) {
+	case RPC_RX_ASSEMBLING:
+		rpc_large_free(s->rpc, rs->large);
+		rs->large = NULL;
+		rpc_refuse_slot(s, m->slot, ECANCELED, false);
+		break;
+	case RPC_RX_SENDING:
+		rpc_out_del(s, &rs->out);
+		rpc_large_free(s->rpc, rs->large);
+		rs->large = NULL;
+		answer_status(s, m->slot, ECANCELED, 0, false);
+		break;
+	case RPC_RX_DEFERRED:
+		rs->ticket->call.cancelled = true;
+		break;
+	default:
+		/* Its answer is on the way already. */
+		rs->rest = false;
+		break;
+	}
+	return 0;
+}
+
+/* The session ends: what was not handled yet never is. */
+void
+rpc_handlers_end(struct leat_rpc_session *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->rpc->slots && s->nb_handling > 0; i++) {
+		struct rpc_rx_slot *rs = &s->rx[i];
+
+		if (rs->out.queued)
+			rpc_out_del(s, &rs->out);
+		if (rs->large != NULL && rs->state != RPC_RX_IDLE)
+			rpc_large_free(s->rpc, rs->large);
+		rs->large = NULL;
+		if (rs->state == RPC_RX_ANSWER && rs->ticket != NULL)
+			rpc_ticket_free(s->rpc, rs->ticket);
+		rs->ticket = NULL;
+		rpc_slot_idle(s, rs);
+	}
+	s->answer_head = RPC_NONE;
+	rpc_tickets_end(s);
+	s->nb_handling = 0;
+}
+
+int
+leat_rpc_handler_set(struct leat_rpc *rpc, uint8_t type, leat_rpc_handler_fn fn, void *arg,
+		     uint32_t resp_max)
+{
+	if (resp_max > rpc->max_msg)
+		return leat_err(EINVAL, "rpc on %s: type %u may respond with %u B, max_msg is %u",
+				leat_ep_name(rpc->ep), type, resp_max, rpc->max_msg);
+	rpc->handlers[type] = (struct rpc_handler){ fn, arg, resp_max };
+	return 0;
+}

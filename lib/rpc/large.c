@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages of several packets. Each session sends one piece of each in turn, and between two pieces
+ * the small messages that wait: neither can keep the other from going on.
+ *
+ *     out:  A B C      packet: [small small][A......] [small][B........] [C........] [A......] ...
+ */
+
+#include "rpc_pvt.h"
+
+/* A piece goes into what is left of the open packet if that is at least a part of it. */
+#define PIECE_PART 4
+
+struct rpc_large *
+rpc_large_take(struct leat_rpc *rpc)
+{
+	struct rpc_large *l = rpc->free_large;
+
+	if (l != NULL) {
+		rpc->free_large = l->next;
+		rpc->stats.large++;
+	}
+	return l;
+}
+
+void
+rpc_large_free(struct leat_rpc *rpc, struct rpc_large *l)
+{
+	l->next = rpc->free_large;
+	rpc->free_large = l;
+	rpc->stats.large--;
+}
+
+static void
+out_queue(struct leat_rpc_session *s, struct rpc_out *out)
+{
+	out->next = NULL;
+	if (s->out == NULL)
+		s->out = out;
+	else
+		s->out_tail->next = out;
+	s->out_tail = out;
+}
+
+void
+rpc_out_add(struct leat_rpc_session *s, struct rpc_out *out, const void *data, uint32_t size)
+{
+	out->data = data;
+	out->size = size;
+	out->sent = 0;
+	out->queued = true;
+	out_queue(s, out);
+	rpc_work(s);
+}
+
+void
+rpc_out_del(struct leat_rpc_session *s, struct rpc_out *out)
+{
+	struct rpc_out *prev = NULL, *o;
+
+	for (o = s->out; o != out; o = o->next)
+		prev = o;
+	if (prev == NULL)
+		s->out = out->next;
+	else
+		prev->next = out->next;
+	if (s->out_tail == out)
+		s->out_tail = prev;
+	out->queued = false;
+}
+
+/* The item of the message's next piece, but for its length. */
+static struct rpc_item
+piece_item(struct leat_rpc_session *s, struct rpc_out *out)
+{
+	struct rpc_item m = { .size = out->size, .off = out->sent };
+
+	if (out->response) {
+		const struct rpc_rx_slot *rs = container_of(out, struct rpc_rx_slot, out);
+
+		m.kind = RPC_RESPONSE;
+		m.slot = (uint16_t)(rs - s->rx);
+		m.num = rs->num;
+		m.type = rs->type;
+	} else {
+		const struct rpc_tx_slot *ts = container_of(out, struct rpc_tx_slot, out);
+
+		m.kind = RPC_REQUEST;
+		m.slot = (uint16_t)(ts - s->tx);
+		m.num = ts->num;
+		m.type = ts->req->type;
+		m.flags = ts->req->flags & LEAT_RPC_ONEWAY;
+		m.aux = out->sent == 0 ? rpc_req_us_left(s->rpc, ts->req) : 0;
+	}
+	return m;
+}
+
+static void
+out_sent(struct leat_rpc_session *s, struct rpc_out *out)
+{
+	struct rpc_rx_slot *rs;
+
+	out->queued = false;
+	if (!out->response)
+		return;
+	rs = container_of(out, struct rpc_rx_slot, out);
+	rpc_large_free(s->rpc, rs->large);
+	rs->large = NULL;
+	rpc_slot_idle(s, rs);
+}
+
+bool
+rpc_piece_send(struct leat_rpc_session *s)
+{
+	struct rpc_out *out = s->out;
+	const uint32_t max = rpc_small_max(s->packet), left = out->size - out->sent;
+	uint32_t room = rpc_open_room(s), len;
+	struct rpc_item m;
+	uint8_t *at;
+
+	if (room < max / PIECE_PART)
+		room = max;
+	len = RTE_MIN(left, room);
+	/* A piece that is the only thing in its packet still needs credit for that. */
+	if (rpc_credit_left(s) < s->queued)
+		return false;
+	at = rpc_place(s, len, false);
+	if (at == NULL)
+		return false;
+	m = piece_item(s, out);
+	m.len = (uint16_t)len;
+	rpc_item_put(at, &m);
+	if (len > 0)
+		memcpy(at + RPC_ITEM_LEN, out->data + out->sent, len);
+	rpc_commit(s, len);
+	out->sent += len;
+	s->out = out->next;
+	if (out->sent < out->size)
+		out_queue(s, out);
+	else
+		out_sent(s, out);
+	return true;
+}
+
+int
+rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data)
+{
+	struct rpc_rx_slot *rs = &s->rx[m->slot];
+	struct rpc_large *large = rs->large;
+	struct rpc_item whole;
+
+	/* Refused already: the sender may not know yet. */
+	if (rs->state == RPC_RX_DROPPING || (rs->state == RPC_RX_ANSWER && rs->rest))
+		return 0;
+	if (rs->state != RPC_RX_ASSEMBLING || m->off != rs->got || m->size != rs->size ||
+	    m->type != rs->type || m->flags != rs->flags)
+		return LEAT_RPC_BAD_PIECE;
+	memcpy(large->buf + m->off, data, m->len);
+	rs->got += m->len;
+	if (rs->got < rs->size)
+		return 0;
+	whole = *m;
+	rs->large = NULL;
+	rpc_slot_idle(s, rs);
+	rpc_handle(s, &whole, large->buf, large, rpc_us_left(s->rpc, rs->deadline));
+	return 0;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Requests of this side.
+ *
+ *     IDLE --post--> QUEUED --begin--> STARTED: has a slot --response--> DONE --poll--> IDLE
+ *                      |                  |                              ^
+ *                      `------ cancel, time-out, end of the session -----'
+ *
+ * The slot of a request that has gone back early is an ORPHAN: it waits for the response, and only
+ * then is given to another request. So a late response meets the slot and the number that it was
+ * meant for.
+ */
+
+#include <leat_le.h>
+
+#include "rpc_pvt.h"
+
+enum req_state {
+	REQ_IDLE = 0,
+	REQ_QUEUED,
+	REQ_STARTED,
+	REQ_DONE,
+};
+
+static void
+slot_free(struct leat_rpc_session *s, struct rpc_tx_slot *ts)
+{
+	ts->state = RPC_TX_FREE;
+	ts->req = NULL;
+	ts->next_free = s->free_slot;
+	s->free_slot = (uint16_t)(ts - s->tx);
+	if (unlikely(s->pending.head != NULL))
+		rpc_work(s);
+}
+
+void
+rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status)
+{
+	if (leat_wheel_queued(&req->timer))
+		leat_wheel_del(&rpc->wheel, &req->timer);
+	req->status = status;
+	req->state = REQ_DONE;
+	rpc->stats.done++;
+	if (req->done != NULL) {
+		req->state = REQ_IDLE;
+		req->done(req);
+		return;
+	}
+	rpc_list_add(&rpc->done, req);
+}
+
+/* ---- post ---- */
+
+static void
+req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *req)
+{
+	uint64_t when = req->deadline;
+
+	req->status = 0;
+	req->resp_len = 0;
+	req->busy_us = 0;
+	req->refused = 1;
+	req->slot = RPC_NO_SLOT;
+	rpc->stats.posted++;
+	if (unlikely((req->len > 0 && req->buf == NULL) || (req->room > 0 && req->resp == NULL))) {
+		rpc_req_done(rpc, req, -EINVAL);
+		return;
+	}
+	if (unlikely(s->state >= RPC_ENDING)) {
+		rpc_req_done(rpc, req, s->status != 0 ? s->status : -ENOTCONN);
+		return;
+	}
+	req->state = REQ_QUEUED;
+	if (when == 0)
+		when = leat_time_add(rpc_now(rpc), s->default_cycles);
+	if (when != LEAT_RPC_NO_DEADLINE)
+		rpc_deadline_start(rpc, req, when);
+	if (s->open == NULL && s->pending.head == NULL && s->state == RPC_OPEN)
+		leat_ep_post_soon(rpc->ep, s->peer);
+	s->nb_reqs++;
+	rpc_list_add(&s->pending, req);
+	rpc_work(s);
+}
+
+uint16_t
+leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
+{
+	struct leat_rpc *rpc = NULL;
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		struct leat_rpc_req *req = reqs[i];
+		struct leat_rpc_session *s = req->session;
+
+		if (unlikely(req->state != REQ_IDLE)) {
+			rte_errno = EALREADY;
+			break;
+		}
+		if (unlikely(s->closing || s->state == RPC_FREE)) {
+			rte_errno = ESHUTDOWN;
+			break;
+		}
+		if (rpc == NULL) {
+			rpc = s->rpc;
+			if (!rpc->in_process)
+				rpc->now = 0;
+		}
+		req_take(rpc, s, req);
+	}
+	if (rpc != NULL && !rpc->in_process)
+		rpc_run(rpc);
+	return i;
+}
+
+/* ---- begin ---- */
+
+static void
+req_started(struct leat_rpc_session *s, struct leat_rpc_req *req)
+{
+	rpc_list_del(&s->pending, req);
+	req->state = REQ_STARTED;
+	req->refused = 0;
+}
+
+static void
+req_refuse(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
+{
+	rpc_list_del(&s->pending, req);
+	s->nb_reqs--;
+	rpc_req_done(s->rpc, req, status);
+}
+
+/* A number of its own for what is to be sent in a slot. */
+static struct rpc_tx_slot *
+slot_take(struct leat_rpc_session *s, struct leat_rpc_req *req)
+{
+	struct rpc_tx_slot *ts = &s->tx[s->free_slot];
+
+	req->slot = s->free_slot;
+	s->free_slot = ts->next_free;
+	ts->req = req;
+	ts->num++;
+	ts->got = ts->resp_size = 0;
+	ts->out.size = ts->out.sent = 0;
+	ts->state = RPC_TX_WAIT;
+	return ts;
+}
+
+uint32_t
+rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req)
+{
+	uint64_t now, us;
+
+	if (!leat_wheel_queued(&req->timer))
+		return 0;
+	now = rpc_now(rpc);
+	/* Posted just now, with the default. */
+	if (likely(req->timer.expiry - now == req->session->default_cycles))
+		return req->session->default_us;
+	if (req->timer.expiry <= now)
+		return 1;
+	us = leat_cycles_to_ns(req->timer.expiry - now) / 1000;
+	/* What is longer than the field can say is left to this side. */
+	return us >= UINT32_MAX - 1 ? 0 : (uint32_t)us + 1;
+}
+
+static bool
+small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
+{
+	uint8_t *at = rpc_place(s, req->len, false);
+	struct rpc_item m = {
+		.kind = RPC_REQUEST,
+		.type = req->type,
+		.slot = RPC_NO_SLOT,
+		.size = req->len,
+		.len = (uint16_t)req->len,
+		.flags = req->flags & LEAT_RPC_ONEWAY,
+	};
+
+	if (at == NULL)
+		return false;
+	m.aux = rpc_req_us_left(s->rpc, req);
+	req_started(s, req);
+	if (!slotless) {
+		m.num = slot_take(s, req)->num;
+		m.slot = req->slot;
+	}
+	rpc_item_put(at, &m);
+	if (req->len > 0)
+		memcpy(at + RPC_ITEM_LEN, req->buf, req->len);
+	rpc_commit(s, req->len);
+	if (slotless) {
+		s->nb_reqs--;
+		rpc_req_done(s->rpc, req, 0);
+	}
+	return true;
+}
+
+/* Begins what fits one packet. */
+bool
+rpc_reqs_begin(struct leat_rpc_session *s)
+{
+	const struct rpc_packet *packet = NULL;
+	struct leat_rpc_req *req;
+	bool any = false;
+
+	while ((req = s->pending.head) != NULL) {
+		const bool large = req->len > rpc_small_max(s->packet);
+		const bool slotless = !large && (req->flags & LEAT_RPC_ONEWAY) != 0;
+
+		if (unlikely(req->len > s->peer_max_msg ||
+			     (large && (s->features & RPC_FEATURE_LARGE) == 0))) {
+			req_refuse(s, req, -EMSGSIZE);
+			continue;
+		}
+		if (!slotless && s->free_slot == RPC_NONE)
+			break;
+		if (unlikely(large)) {
+			struct rpc_tx_slot *ts;
+
+			req_started(s, req);
+			ts = slot_take(s, req);
+			rpc_out_add(s, &ts->out, req->buf, req->len);
+			any = true;
+			continue;
+		}
+		if (!small_begin(s, req, slotless))
+			break;
+		any = true;
+		if (packet == NULL)
+			packet = s->open;
+		else if (packet != s->open)
+			break;
+	}
+	return any;
+}
+
+/* ---- response ---- */
+
+static void
+response_done(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
+{
+	struct leat_rpc_req *req = ts->req;
+
+	if (likely(ts->state == RPC_TX_WAIT)) {
+		s->nb_reqs--;
+		rpc_req_done(s->rpc, req, status);
+	} else {
+		s->rpc->stats.late++;
+	}
+	slot_free(s, ts);
+}
+
+/* What came has no room, or is waited for no more: the rest of it is dropped. */
+static void
+orphan(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
+{
+	struct leat_rpc_req *req = ts->req;
+
+	ts->state = RPC_TX_ORPHAN;
+	ts->req = NULL;
+	s->nb_reqs--;
+	rpc_req_done(s->rpc, req, status);
+}
+
+/* With a status: one piece, whatever came before. */
+static void
+failure_arrived(struct leat_rpc_session *s, struct rpc_tx_slot *ts, const struct rpc_item *m,
+		const uint8_t *data)
+{
+	struct leat_rpc_req *req = ts->req;
+
+	if (ts->out.queued)
+		rpc_out_del(s, &ts->out);
+	if (ts->state == RPC_TX_WAIT) {
+		req->refused = (m->flags & RPC_F_REFUSED) != 0;
+		if (req->refused != 0) {
+			if (m->aux == EBUSY && m->len == 4)
+				req->busy_us = leat_get_le32(data);
+		} else if (m->len <= req->room) {
+			req->resp_len = m->len;
+			if (m->len > 0)
+				memcpy(req->resp, data, m->len);
+		}
+	}
+	response_done(s, ts, -(int)m->aux);
+}
+
+static int
+slot_check(const struct rpc_tx_slot *ts, const struct rpc_item *m)
+{
+	const int32_t ahead = (int32_t)(m->num - ts->num);
+
+	if (ahead == 0)
+		return ts->state == RPC_TX_FREE ? LEAT_RPC_UNASKED : 0;
+	return ahead < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+}
+
+int
+rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data)
+{
+	struct rpc_tx_slot *ts;
+	struct leat_rpc_req *req;
+	int bad;
+
+	if (unlikely(m->slot >= s->nb_slots))
+		return LEAT_RPC_BAD_SLOT;
+	ts = &s->tx[m->slot];
+	bad = slot_check(ts, m);
+	if (unlikely(bad != 0))
+		return bad;
+	if (unlikely(m->aux != 0)) {
+		failure_arrived(s, ts, m, data);
+		return 0;
+	}
+	/* A request that is cancelled may end in its middle, but with a status. */
+	if (unlikely(ts->out.queued || (ts->out.size > ts->out.sent)))
+		return LEAT_RPC_UNASKED;
+	if (m->off == 0)
+		ts->resp_size = m->size;
+	if (unlikely(m->off != ts->got || m->size != ts->resp_size))
+		return LEAT_RPC_BAD_PIECE;
+	if (unlikely(m->size > s->rpc->max_msg))
+		return LEAT_RPC_OVERSIZE;
+	if (likely(ts->state == RPC_TX_WAIT)) {
+		req = ts->req;
+		req->resp_len = m->size;
+		if (unlikely(m->size > req->room))
+			orphan(s, ts, -EMSGSIZE);
+		else if (m->len > 0)
+			memcpy((uint8_t *)req->resp + m->off, data, m->len);
+	}
+	ts->got += m->len;
+	if (likely(ts->got == m->size))
+		response_done(s, ts, 0);
+	return 0;
+}
+
+/* ---- ends before the response ---- */
+
+void
+rpc_req_abandon(struct leat_rpc_req *req, int status)
+{
+	struct leat_rpc_session *s = req->session;
+	struct rpc_tx_slot *ts;
+
+	if (req->state == REQ_QUEUED) {
+		req_refuse(s, req, status);
+		return;
+	}
+	ts = &s->tx[req->slot];
+	if (ts->out.queued && ts->out.sent == 0) {
+		/* The other side has seen nothing of it, and will not: its number is free. */
+		rpc_out_del(s, &ts->out);
+		ts->num--;
+		req->refused = 1;
+		response_done(s, ts, status);
+		return;
+	}
+	/* The other side has the deadline, too; it has to be told of what it does not see by
+	 * itself. */
+	if ((status == -ECANCELED || ts->out.queued) && !ts->cancel) {
+		ts->cancel = true;
+		ts->next_cancel = RPC_NONE;
+		if (s->cancel_head == RPC_NONE)
+			s->cancel_head = req->slot;
+		else
+			s->tx[s->cancel_tail].next_cancel = req->slot;
+		s->cancel_tail = req->slot;
+		rpc_work(s);
+	}
+	if (ts->out.queued)
+		rpc_out_del(s, &ts->out);
+	orphan(s, ts, status);
+}
+
+int
+leat_rpc_cancel(struct leat_rpc_req *req)
+{
+	if (req->state != REQ_QUEUED && req->state != REQ_STARTED)
+		return -ENOENT;
+	req->session->rpc->stats.cancelled++;
+	rpc_req_abandon(req, -ECANCELED);
+	return 0;
+}
+
+bool
+rpc_cancels_send(struct leat_rpc_session *s)
+{
+	while (s->cancel_head != RPC_NONE) {
+		struct rpc_tx_slot *ts = &s->tx[s->cancel_head];
+		struct rpc_item m = { .kind = RPC_CANCEL, .slot = s->cancel_head, .num = ts->num };
+		uint8_t *at;
+
+		/* Answered in the meantime: nothing to tell. */
+		if (ts->state == RPC_TX_ORPHAN) {
+			at = rpc_place(s, 0, true);
+			if (at == NULL)
+				return false;
+			rpc_item_put(at, &m);
+			rpc_commit(s, 0);
+		}
+		ts->cancel = false;
+		s->cancel_head = ts->next_cancel;
+	}
+	return true;
+}
+
+/* The session ends: all that is not done yet goes back. */
+void
+rpc_reqs_end(struct leat_rpc_session *s, int status)
+{
+	struct leat_rpc_req *req;
+	uint16_t i;
+
+	while ((req = s->pending.head) != NULL)
+		req_refuse(s, req, status);
+	for (i = 0; i < s->nb_slots && s->nb_reqs > 0; i++) {
+		if (s->tx[i].state == RPC_TX_WAIT)
+			orphan(s, &s->tx[i], status);
+	}
+	s->cancel_head = RPC_NONE;
+}
+
+uint16_t
+rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n)
+{
+	struct leat_rpc_req *req = rpc->done.head;
+	uint16_t i = 0;
+
+	while (req != NULL && i < n) {
+		req->state = REQ_IDLE;
+		reqs[i++] = req;
+		req = req->next;
+	}
+	rpc->done.head = req;
+	if (req == NULL)
+		rpc->done.tail = NULL;
+	else
+		req->prev = NULL;
+	return i;
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Contexts: all memory, and the three calls of a loop. Packets that are sent are one piece of
+ * memory, and receives another: an op is this context's if its address lies in one of them.
+ */
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "rpc_pvt.h"
+
+#define PACKET_DEFAULT 4096
+#define CREDITS_DEFAULT 64
+#define SLOTS_DEFAULT 32
+#define TX_PACKETS_DEFAULT 256
+#define TICKETS_DEFAULT 256
+#define MAX_MSG_DEFAULT (8u << 20)
+#define MAX_MSG_MAX (1u << 30)
+#define LARGE_DEFAULT 16
+#define BUSY_US_DEFAULT 100
+/* Of each of the counts above: what can't be meant. */
+#define COUNT_MAX (1u << 20)
+/* Resolution of deadlines. */
+#define TICK_US 10
+
+/* ---- create ---- */
+
+static uint32_t
+given(uint32_t value, uint32_t def)
+{
+	return value != 0 ? value : def;
+}
+
+static int
+limits_check(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
+{
+	const struct leat_ep *ep = rpc->ep;
+	const uint32_t room = ep->rx_room;
+
+	if (rpc->max_sessions == 0 || rpc->max_sessions > ep->nb_peers)
+		return leat_err(EINVAL, "rpc on %s: %u sessions, the endpoint has %u peers",
+				leat_ep_name(ep), rpc->max_sessions, ep->nb_peers);
+	if (rpc->credits < LEAT_RPC_CREDITS_MIN || rpc->credits > LEAT_RPC_CREDITS_MAX ||
+	    (uint64_t)rpc->credits * rpc->max_sessions > room)
+		return leat_err(
+			EINVAL,
+			"rpc on %s: %u sessions with %u credits (%u to %u), the endpoint has "
+			"room for %u receives: larger rx_depth, or smaller max_sessions",
+			leat_ep_name(ep), rpc->max_sessions, rpc->credits, LEAT_RPC_CREDITS_MIN,
+			LEAT_RPC_CREDITS_MAX, room);
+	if (rpc->packet < LEAT_RPC_PACKET_MIN || rpc->packet > LEAT_RPC_PACKET_MAX ||
+	    rpc->packet % 8 != 0 || rpc->packet > ep->max_msg)
+		return leat_err(
+			EINVAL,
+			"rpc on %s: packet of %u B, need a multiple of 8, %u to %u, and the "
+			"device sends up to %" PRIu64,
+			leat_ep_name(ep), rpc->packet, LEAT_RPC_PACKET_MIN, LEAT_RPC_PACKET_MAX,
+			ep->max_msg);
+	if (rpc->slots > LEAT_RPC_SLOTS_MAX || rpc->max_msg > MAX_MSG_MAX ||
+	    conf->tx_packets > COUNT_MAX || conf->tickets > COUNT_MAX || conf->large > COUNT_MAX)
+		return leat_err(EINVAL,
+				"rpc on %s: %u slots (at most %u), max_msg %u (%u), %u packets, %u "
+				"tickets, %u long messages (%u each)",
+				leat_ep_name(ep), rpc->slots, LEAT_RPC_SLOTS_MAX, rpc->max_msg,
+				MAX_MSG_MAX, conf->tx_packets, conf->tickets, conf->large,
+				COUNT_MAX);
+	return 0;
+}
+
+static int
+conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
+{
+	const uint32_t need = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	const struct leat_ep *ep = rpc->ep;
+
+	if ((ep->op_mask & need) != need)
+		return leat_err(EOPNOTSUPP,
+				"rpc on %s: the endpoint was not created with SEND and RECV "
+				"(leat_ep_conf.ops)",
+				leat_ep_name(ep));
+	rpc->max_sessions = given(conf->max_sessions, ep->nb_peers > 1 ? ep->nb_peers - 1u : 1);
+	rpc->credits = conf->credits;
+	if (rpc->credits == 0 && rpc->max_sessions > 0)
+		rpc->credits = RTE_MIN(ep->rx_room / rpc->max_sessions, (uint32_t)CREDITS_DEFAULT);
+	rpc->packet = given(conf->packet, (uint32_t)RTE_MIN(ep->max_msg & ~UINT64_C(7),
+							    (uint64_t)PACKET_DEFAULT));
+	rpc->slots = given(conf->slots, SLOTS_DEFAULT);
+	rpc->max_msg = given(conf->max_msg, MAX_MSG_DEFAULT);
+	rpc->busy_us = given(conf->busy_us, BUSY_US_DEFAULT);
+	return limits_check(rpc, conf);
+}
+
+static void *
+zeroed(struct leat_rpc *rpc, uint64_t n, size_t size)
+{
+	const size_t len = RTE_ALIGN_CEIL((size_t)n * size, (size_t)LEAT_CACHE_LINE);
+	void *p = aligned_alloc(LEAT_CACHE_LINE, len);
+
+	if (p != NULL) {
+		memset(p, 0, len);
+		rpc->stats.memory += len;
+	}
+	return p;
+}
+
+/* Long messages: address space, which takes memory page by page as it is used. */
+static int
+large_alloc(struct leat_rpc *rpc, uint32_t n)
+{
+	const size_t each = RTE_ALIGN_CEIL((size_t)rpc->max_msg, (size_t)4096);
+	struct rpc_large *l;
+	void *map;
+	uint32_t i;
+
+	l = zeroed(rpc, n, sizeof(*l));
+	rpc->mem_large = l;
+	map = mmap(NULL, n * each, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	rpc->large_map = map;
+	rpc->large_map_len = n * each;
+	rpc->stats.memory += n * each;
+	if (l == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		l[i].buf = rpc->large_map + i * each;
+		l[i].next = rpc->free_large;
+		rpc->free_large = &l[i];
+	}
+	return 0;
+}
+
+static int
+tickets_alloc(struct leat_rpc *rpc, uint32_t n)
+{
+	struct rpc_ticket *t = zeroed(rpc, n, sizeof(*t));
+	uint8_t *buf = zeroed(rpc, n, 2 * (size_t)rpc->packet);
+	uint32_t i;
+
+	rpc->mem_tickets = t;
+	rpc->mem_ticket_bufs = buf;
+	if (t == NULL || buf == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++, t++) {
+		t->rpc = rpc;
+		t->req_buf = buf + i * 2 * (size_t)rpc->packet;
+		t->resp_buf = t->req_buf + rpc->packet;
+		t->next = rpc->free_tickets;
+		rpc->free_tickets = t;
+	}
+	return 0;
+}
+
+static int
+sessions_alloc(struct leat_rpc *rpc)
+{
+	const uint32_t n = rpc->max_sessions;
+	struct rpc_tx_slot *tx = zeroed(rpc, (uint64_t)n * rpc->slots, sizeof(*tx));
+	struct rpc_rx_slot *rx = zeroed(rpc, (uint64_t)n * rpc->slots, sizeof(*rx));
+	struct leat_rpc_session *s = zeroed(rpc, n, sizeof(*s));
+	uint32_t i;
+
+	rpc->mem_tx = tx;
+	rpc->mem_rx = rx;
+	rpc->sessions = s;
+	rpc->by_peer = zeroed(rpc, rpc->ep->nb_peers, sizeof(*rpc->by_peer));
+	if (tx == NULL || rx == NULL || s == NULL || rpc->by_peer == NULL)
+		return -ENOMEM;
+	for (i = n; i-- > 0;) {
+		s[i].rpc = rpc;
+		s[i].tx = tx + (size_t)i * rpc->slots;
+		s[i].rx = rx + (size_t)i * rpc->slots;
+		s[i].next_free = rpc->free_sessions;
+		rpc->free_sessions = &s[i];
+	}
+	return 0;
+}
+
+static int
+packets_alloc(struct leat_rpc *rpc, uint32_t nb_tx)
+{
+	/* An odd number of cache lines: else the first lines of all would compete for a few places
+	 * in the caches. */
+	const size_t stride = RTE_ALIGN_CEIL((size_t)rpc->packet, (size_t)LEAT_CACHE_LINE) |
+			      LEAT_CACHE_LINE;
+	struct rpc_packet *p = zeroed(rpc, nb_tx, sizeof(*p));
+	struct rpc_recv *r = zeroed(rpc, rpc->nb_recvs, sizeof(*r));
+	uint8_t *buf;
+	uint32_t i;
+
+	rpc->packets_base = (uintptr_t)p;
+	rpc->packets_len = nb_tx * sizeof(*p);
+	rpc->recvs_base = (uintptr_t)r;
+	rpc->recvs_len = rpc->nb_recvs * sizeof(*r);
+	rpc->buffers_len = ((size_t)nb_tx + rpc->nb_recvs) * stride;
+	buf = rpc->buffers = zeroed(rpc, 1, rpc->buffers_len);
+	rpc->scratch = zeroed(rpc, 1, rpc->packet);
+	if (p == NULL || r == NULL || buf == NULL || rpc->scratch == NULL)
+		return -ENOMEM;
+	if (rpc->ep->mr_local) {
+		rpc->mr = leat_mr_register(rpc->ep, buf, rpc->buffers_len, LEAT_MR_LOCAL);
+		if (rpc->mr == NULL)
+			return -rte_errno;
+	}
+	for (i = 0; i < rpc->nb_recvs; i++, buf += stride) {
+		r[i].op.type = LEAT_OP_RECV;
+		r[i].op.peer = LEAT_PEER_ANY;
+		r[i].op.buf = buf;
+		r[i].op.size = rpc->packet;
+		r[i].op.mr = rpc->mr;
+		rpc_recv_repost(rpc, &r[i]);
+	}
+	for (i = 0; i < nb_tx; i++, buf += stride) {
+		p[i].op.type = LEAT_OP_SEND;
+		p[i].op.buf = buf;
+		p[i].op.mr = rpc->mr;
+		p[i].buf = buf;
+		p[i].next = rpc->free_packets;
+		rpc->free_packets = &p[i];
+	}
+	rpc->nb_free = nb_tx;
+	return 0;
+}
+
+static int
+memory_alloc(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
+{
+	const uint32_t nb_tx = rpc->max_sessions + given(conf->tx_packets, TX_PACKETS_DEFAULT);
+	int ret;
+
+	rpc->stats.memory = sizeof(*rpc);
+	rpc->nb_recvs = rpc->max_sessions * rpc->credits;
+	ret = sessions_alloc(rpc);
+	if (ret == 0)
+		ret = tickets_alloc(rpc, given(conf->tickets, TICKETS_DEFAULT));
+	if (ret == 0)
+		ret = large_alloc(rpc, given(conf->large, LARGE_DEFAULT));
+	if (ret == 0)
+		ret = packets_alloc(rpc, nb_tx);
+	if (ret == -ENOMEM)
+		return leat_err(
+			ENOMEM,
+			"rpc on %s: no memory for %u sessions with %u credits of %u B and %u "
+			"slots",
+			leat_ep_name(rpc->ep), rpc->max_sessions, rpc->credits, rpc->packet,
+			rpc->slots);
+	return ret;
+}
+
+static void
+rpc_free(struct leat_rpc *rpc)
+{
+	if (rpc->large_map != NULL)
+		(void)munmap(rpc->large_map, rpc->large_map_len);
+	free(rpc->mem_tx);
+	free(rpc->mem_rx);
+	free(rpc->sessions);
+	free(rpc->by_peer);
+	free(rpc->mem_tickets);
+	free(rpc->mem_ticket_bufs);
+	free(rpc->mem_large);
+	free((void *)rpc->packets_base);
+	free((void *)rpc->recvs_base);
+	free(rpc->buffers);
+	free(rpc->scratch);
+	free(rpc);
+}
+
+static int
+rpc_start(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
+{
+	struct leat_dev_info info;
+	uint64_t tick = leat_us_to_cycles(TICK_US), now = leat_now();
+	int ret;
+
+	ret = leat_dev_info_for(rpc->ep->dev, rpc->ep->op_mask, &info);
+	if (ret < 0)
+		return ret;
+	rpc->priv_max[0] = info.priv_connect;
+	rpc->priv_max[1] = info.priv_accept;
+	rpc->refused_head = RPC_NONE;
+	leat_wheel_init(&rpc->wheel, tick, now);
+	leat_wheel_init(&rpc->closing, tick, now);
+	ret = conf_take(rpc, conf);
+	if (ret == 0)
+		ret = memory_alloc(rpc, conf);
+	if (ret == 0)
+		rpc_recvs_post(rpc);
+	return ret;
+}
+
+struct leat_rpc *
+leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf)
+{
+	static const struct leat_rpc_conf defaults;
+	struct leat_rpc *rpc = calloc(1, sizeof(*rpc));
+	int err;
+
+	if (rpc == NULL) {
+		leat_err(ENOMEM, "rpc on %s: no memory", leat_ep_name(ep));
+		return NULL;
+	}
+	rpc->ep = ep;
+	err = rpc_start(rpc, conf != NULL ? conf : &defaults);
+	if (err < 0) {
+		rpc_free(rpc);
+		rte_errno = -err;
+		return NULL;
+	}
+	return rpc;
+}
+
+/* ---- destroy ---- */
+
+static uint32_t
+recvs_recall(struct leat_rpc *rpc)
+{
+	struct rpc_recv *r = (struct rpc_recv *)rpc->recvs_base;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < rpc->nb_recvs; i++) {
+		if (r[i].op.state == LEAT_OP_IDLE)
+			continue;
+		n++;
+		if (!rpc->destroying)
+			(void)leat_op_cancel(rpc->ep, &r[i].op);
+	}
+	return n;
+}
+
+int
+leat_rpc_destroy(struct leat_rpc *rpc)
+{
+	char text[LEAT_EVENT_TEXT];
+	uint32_t n;
+	int ret;
+
+	if (rpc == NULL)
+		return 0;
+	if (rpc->nb_open > 0)
+		return leat_err(EBUSY, "rpc on %s: %u sessions are open: leat_rpc_close() each",
+				leat_ep_name(rpc->ep), rpc->nb_open);
+	if (rpc_tickets_name(rpc, NULL, text, sizeof(text)) > 0)
+		return leat_err(EBUSY, "rpc on %s: %s", leat_ep_name(rpc->ep), text);
+	n = recvs_recall(rpc);
+	rpc->destroying = true;
+	if (n > 0)
+		return leat_err(EBUSY, "rpc on %s: %u receives are with the device: poll",
+				leat_ep_name(rpc->ep), n);
+	if (rpc->mr != NULL) {
+		ret = leat_mr_deregister(rpc->mr);
+		if (ret < 0)
+			return ret;
+	}
+	rpc_free(rpc);
+	return 0;
+}
+
+void
+leat_rpc_stats_get(const struct leat_rpc *rpc, struct leat_rpc_stats *stats)
+{
+	*stats = rpc->stats;
+	stats->sessions = rpc->nb_open;
+	stats->max_sessions = rpc->max_sessions;
+	stats->credits = rpc->credits;
+	stats->slots = rpc->slots;
+	stats->tx_packets = (uint32_t)(rpc->packets_len / sizeof(struct rpc_packet)) - rpc->nb_free;
+}
+
+/* ---- going on ---- */
+
+/*
+ * Small messages and pieces of long ones take turns in using credit; what is answered comes first,
+ * since it has its place already.
+ */
+static void
+session_fill(struct leat_rpc_session *s)
+{
+	if (unlikely(s->answer_head != RPC_NONE) && !rpc_answers_send(s))
+		return;
+	if (unlikely(s->cancel_head != RPC_NONE) && !rpc_cancels_send(s))
+		return;
+	while (s->pending.head != NULL || s->out != NULL) {
+		bool any = false;
+
+		if (unlikely(s->out != NULL && (s->out_turn || s->pending.head == NULL))) {
+			any = rpc_piece_send(s);
+			s->out_turn = !any;
+		} else if (rpc_reqs_begin(s)) {
+			any = true;
+			s->out_turn = true;
+		} else if (s->out != NULL) {
+			any = rpc_piece_send(s);
+		}
+		if (!any)
+			return;
+	}
+}
+
+static void
+session_run(struct leat_rpc_session *s)
+{
+	if (likely(s->state == RPC_OPEN)) {
+		session_fill(s);
+		rpc_packets_send(s);
+	}
+	if (unlikely(s->closing || s->state >= RPC_ENDING))
+		rpc_end_run(s);
+}
+
+void
+rpc_run(struct leat_rpc *rpc)
+{
+	struct leat_rpc_session *s, *next;
+
+	if (unlikely(rpc->recvs_refused))
+		rpc_recvs_post(rpc);
+	s = rpc->work;
+	rpc->work = NULL;
+	for (; s != NULL; s = next) {
+		next = s->next_work;
+		s->in_work = false;
+		session_run(s);
+	}
+	if (rpc->nb_burst > 0 || unlikely(rpc->unposted != NULL))
+		rpc_packets_post(rpc);
+	if (rpc->to_post != NULL && !rpc->recvs_refused)
+		rpc_recvs_post(rpc);
+}
+
+uint16_t
+leat_rpc_process(struct leat_rpc *rpc, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, left = 0;
+
+	rpc->now = 0;
+	rpc->in_process = true;
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if ((uintptr_t)op - rpc->recvs_base < rpc->recvs_len)
+			rpc_recv_back(rpc, container_of(op, struct rpc_recv, op));
+		else if ((uintptr_t)op - rpc->packets_base < rpc->packets_len)
+			rpc_packet_back(rpc, container_of(op, struct rpc_packet, op));
+		else
+			ops[left++] = op;
+	}
+	rpc->in_process = false;
+	rpc_run(rpc);
+	return left;
+}
+
+uint16_t
+leat_rpc_poll(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n)
+{
+	rpc->now = 0;
+	rpc_deadlines_run(rpc);
+	if (unlikely(rpc->work != NULL || rpc->unposted != NULL || rpc->to_post != NULL))
+		rpc_run(rpc);
+	if (unlikely(rpc->refused_head != RPC_NONE))
+		rpc_refused_sweep(rpc);
+	return rpc->done.head != NULL ? rpc_reqs_give(rpc, reqs, n) : 0;
+}

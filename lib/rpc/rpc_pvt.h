@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_PVT_H
+#define RPC_PVT_H
+
+/*
+ * What the files of lib/rpc share.
+ *
+ *     rpc.c       contexts: memory, process, poll
+ *     session.c   sessions: connect, accept, up, refusal
+ *     end.c       how they end: failure, drain, close, events
+ *     credit.c    packets that may be sent, and that were received
+ *     packet.c    packets that are filled and sent
+ *     arrive.c    packets that came
+ *     request.c   the caller's side: post, begin, response, cancel
+ *     handler.c   the other side: handlers and their answers
+ *     ticket.c    requests that handlers answer later
+ *     large.c     messages of several packets, in pieces
+ *     deadline.c  deadlines of requests
+ *     wire.c      every byte
+ *
+ *     request  --post--> pending --begin--> slot, in a packet ----SEND----> arrive -> handler
+ *                                            |                                           |
+ *     done <--poll-- given back <- response <+-- arrive <----SEND---- packet <- answer <-+
+ *
+ * A session that has something to send is in rpc->work; rpc_run() goes through that list at the end
+ * of process, poll and post, fills packets, and posts them in one burst.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include <leat_ep.h>
+#include <leat_ep_pvt.h>
+#include <leat_error.h>
+#include <leat_log.h>
+#include <leat_time.h>
+#include <leat_wheel.h>
+
+#include "leat_rpc.h"
+#include "rpc_wire.h"
+
+static_assert(RPC_HELLO_LEN == LEAT_RPC_HELLO_LEN, "as the header says");
+
+#define RPC_BURST 64
+
+/* ---- messages of several packets ---- */
+
+/* Memory of leat_rpc_conf.max_msg bytes. */
+struct rpc_large {
+	struct rpc_large *next;
+	uint8_t *buf;
+};
+
+/* One that is being sent: of a request or a response. In turn with the others of its session. */
+struct rpc_out {
+	struct rpc_out *next;
+	const uint8_t *data;
+	uint32_t size, sent;
+	bool queued;
+	bool response;
+};
+
+/* ---- slots ---- */
+
+enum rpc_tx_state {
+	RPC_TX_FREE = 0,
+	RPC_TX_WAIT,   /* its request waits for the response */
+	RPC_TX_ORPHAN, /* the request has gone back; the response is still to come */
+};
+
+/* A request of this side that is under way. */
+struct rpc_tx_slot {
+	struct leat_rpc_req *req; /* WAIT */
+	uint32_t num;
+	uint32_t got; /* bytes of the response that came */
+	uint32_t resp_size;
+	uint16_t next_free;
+	uint16_t next_cancel;
+	uint8_t state;
+	bool cancel; /* in the session's list: the other side is to be told */
+	struct rpc_out out;
+};
+
+enum rpc_rx_state {
+	RPC_RX_IDLE = 0,
+	RPC_RX_ASSEMBLING, /* pieces of the request come */
+	RPC_RX_DROPPING,   /* answered already; the rest of the pieces may come */
+	RPC_RX_DEFERRED,   /* with the handler's ticket */
+	RPC_RX_ANSWER,	   /* in the session's list of answers */
+	RPC_RX_SENDING,	   /* pieces of the response go */
+};
+
+struct rpc_ticket;
+
+/* A request of the other side. */
+struct rpc_rx_slot {
+	uint32_t num;
+	uint32_t got, size; /* ASSEMBLING, DROPPING */
+	uint8_t state, type;
+	uint16_t next_answer;
+	uint16_t status; /* ANSWER: errno */
+	uint16_t flags;	 /* ANSWER: RPC_F_REFUSED; ASSEMBLING: RPC_F_ONEWAY */
+	uint32_t busy_us;
+	bool rest; /* ANSWER: the rest of the request's pieces may come */
+	uint64_t deadline;
+	struct rpc_large *large;   /* ASSEMBLING: the request; SENDING: the response */
+	struct rpc_ticket *ticket; /* DEFERRED; ANSWER: NULL, or it has the response */
+	struct rpc_out out;
+};
+
+#define RPC_NONE UINT16_MAX
+
+/* What an answer needs, which has no place yet in a packet. */
+struct rpc_ticket {
+	struct leat_rpc_incoming call;
+	struct leat_rpc *rpc;
+	struct leat_rpc_session *s; /* NULL: ended */
+	struct rpc_ticket *next, *prev;
+	struct rpc_large *req_large, *resp_large;
+	uint8_t *req_buf, *resp_buf;
+	uint64_t since;
+	uint16_t slot; /* RPC_NO_SLOT: a one-way request */
+	bool answered;
+};
+
+/* ---- packets ---- */
+
+struct rpc_packet {
+	struct leat_op op;
+	struct rpc_packet *next;
+	struct leat_rpc_session *s;
+	uint8_t *buf;
+	uint32_t len;
+	uint32_t count;
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+struct rpc_recv {
+	struct leat_op op;
+	struct rpc_recv *next;	    /* waits to be posted; early */
+	struct leat_rpc_session *s; /* it had a packet of: gets the credit when it is posted */
+	uint64_t token;		    /* that s had then */
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+/* ---- sessions ---- */
+
+enum rpc_session_state {
+	RPC_FREE = 0,
+	RPC_CONNECTING, /* connect or accept was called */
+	RPC_OPEN,
+	RPC_ENDING, /* waits for its ops, and the peer's end */
+	RPC_OVER,
+};
+
+struct rpc_req_list {
+	struct leat_rpc_req *head, *tail;
+};
+
+struct leat_rpc_session {
+	struct leat_rpc *rpc;
+	uint64_t token;	     /* of packets to this side */
+	uint64_t peer_token; /* of packets to the other side */
+	uint16_t epoch, peer_epoch;
+	uint16_t peer;
+	uint8_t state;
+	bool in_work, closing, drained;
+
+	/* credit.c: packets, counted modulo 2^32 */
+	uint32_t tx_sent, tx_credit;
+	uint32_t rx_got, rx_granted, rx_told;
+	uint32_t peer_credits; /* most that the other side may ever give ahead */
+	uint32_t queued;       /* packets that wait for credit, with the open one */
+
+	/* packet.c */
+	struct rpc_packet *open;
+	struct rpc_packet *ready, *ready_tail;
+	uint32_t held;	 /* packets: open, ready, or with the device */
+	uint32_t packet; /* bytes of a packet to the other side */
+
+	/* request.c */
+	struct rpc_req_list pending;
+	uint32_t nb_reqs; /* pending, or in slots */
+	uint16_t nb_slots, free_slot, cancel_head, cancel_tail;
+	struct rpc_tx_slot *tx;
+	uint64_t default_cycles; /* UINT64_MAX: no deadline */
+	uint32_t default_us;	 /* 0: none, or what the wire can't say */
+
+	/* handler.c */
+	uint16_t answer_head, answer_tail;
+	uint32_t nb_handling; /* requests of the other side in slots, or with one-way tickets */
+	struct rpc_rx_slot *rx;
+
+	/* large.c */
+	struct rpc_out *out, *out_tail;
+	uint32_t peer_max_msg;
+	uint32_t features;
+	bool out_turn; /* a piece is next, then small ones */
+
+	/* seldom */
+	struct leat_rpc_session *next_work, *next_event, *next_free;
+	struct rpc_recv *early, *early_tail; /* came before LEAT_EV_CONNECTED */
+	struct leat_wheel_node timer;	     /* of the close */
+	uint32_t peer_first;
+	uint16_t peer_slots;
+	uint16_t places; /* sessions that had this place */
+	uint8_t pending_events;
+	bool in_events, accepted, peer_closed, status_final;
+	void *user;
+	int status;
+	char text[LEAT_EVENT_TEXT];
+} __attribute__((aligned(LEAT_CACHE_LINE)));
+
+struct rpc_peer {
+	struct leat_rpc_session *s;
+	uint64_t refused_until; /* 0: was not refused */
+	bool queued;		/* in the list of those that were */
+	uint16_t next;
+};
+
+struct rpc_handler {
+	leat_rpc_handler_fn fn;
+	void *arg;
+	uint32_t resp_max;
+};
+
+struct leat_rpc {
+	struct leat_ep *ep;
+	struct leat_rpc_session *work, *work_tail;
+	struct rpc_req_list done;
+	uintptr_t packets_base, packets_len;
+	uintptr_t recvs_base, recvs_len;
+	uint64_t now; /* of this call; 0: not read yet */
+
+	/* packet.c */
+	struct rpc_packet *free_packets;
+	uint32_t nb_free;
+	uint32_t nb_idle; /* sessions that hold no packet: one is kept for each */
+	struct rpc_packet *unposted, *unposted_tail;
+	uint32_t nb_burst;
+	struct leat_op *burst[RPC_BURST];
+	struct rpc_recv *to_post, *to_post_tail;
+	uint32_t nb_recvs;
+	bool recvs_refused; /* the endpoint had no room for receives */
+
+	struct leat_rpc_session *sessions;
+	struct rpc_peer *by_peer;
+	struct leat_rpc_session *free_sessions;
+	struct leat_rpc_session *events, *events_tail;
+	uint16_t refused_head, refused_tail;
+
+	struct rpc_ticket *free_tickets, *tickets;
+	struct rpc_large *free_large;
+	struct leat_wheel wheel;   /* of requests */
+	struct leat_wheel closing; /* of sessions */
+	uint32_t polls;		   /* the clock is read in one of DEADLINE_POLLS */
+
+	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
+	uint32_t nb_open;
+	uint16_t priv_max[2];
+	bool destroying;
+	bool in_process;  /* what is posted waits for the end of it */
+	uint8_t *scratch; /* a response that has no packet yet */
+	struct leat_rpc_stats stats;
+	struct rpc_handler handlers[LEAT_RPC_TYPES];
+
+	/* memory */
+	void *mem_tx, *mem_rx, *mem_tickets, *mem_ticket_bufs, *mem_large;
+	uint8_t *buffers;
+	size_t buffers_len;
+	uint8_t *large_map;
+	size_t large_map_len;
+	struct leat_mr *mr;
+};
+
+static inline uint64_t
+rpc_now(struct leat_rpc *rpc)
+{
+	if (rpc->now == 0)
+		rpc->now = leat_now();
+	return rpc->now;
+}
+
+/* Longest message that fits one packet of that size. */
+static inline uint32_t
+rpc_small_max(uint32_t packet)
+{
+	return packet - RPC_HEAD_LEN - RPC_ITEM_LEN;
+}
+
+static inline void
+rpc_work(struct leat_rpc_session *s)
+{
+	struct leat_rpc *rpc = s->rpc;
+
+	if (s->in_work)
+		return;
+	s->in_work = true;
+	s->next_work = NULL;
+	if (rpc->work == NULL)
+		rpc->work = s;
+	else
+		rpc->work_tail->next_work = s;
+	rpc->work_tail = s;
+}
+
+static inline void
+rpc_list_add(struct rpc_req_list *list, struct leat_rpc_req *req)
+{
+	req->next = NULL;
+	req->prev = list->tail;
+	if (list->tail == NULL)
+		list->head = req;
+	else
+		list->tail->next = req;
+	list->tail = req;
+}
+
+static inline void
+rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
+{
+	if (req->prev == NULL)
+		list->head = req->next;
+	else
+		req->prev->next = req->next;
+	if (req->next == NULL)
+		list->tail = req->prev;
+	else
+		req->next->prev = req->prev;
+}
+
+/* rpc.c */
+/* Goes on with the sessions in rpc->work, and posts what they have to send. */
+void rpc_run(struct leat_rpc *rpc);
+
+/* session.c */
+/* LEAT_EV_CONNECTED. */
+void rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev);
+void rpc_session_free(struct leat_rpc_session *s);
+/* Ends connections that were refused and are still there. */
+void rpc_refused_sweep(struct leat_rpc *rpc);
+
+/* end.c */
+void rpc_fail(struct leat_rpc_session *s, int status, const char *fmt, ...)
+	__rte_format_printf(3, 4) __rte_cold;
+/* The peer did what it must not. s: NULL, it can't be told which one */
+void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation) __rte_cold;
+void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
+void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
+/* ENDING: over as soon as nothing is with the device. Closing: as soon as all is done. */
+void rpc_end_run(struct leat_rpc_session *s);
+void rpc_close_late(struct leat_rpc_session *s);
+
+/* credit.c */
+void rpc_credit_start(struct leat_rpc_session *s, const struct rpc_hello *h);
+/* The head of a packet that came. @return 0 or a violation */
+int rpc_credit_take(struct leat_rpc_session *s, uint32_t credit);
+/* A receive was posted in the place of one that had a packet of this session. */
+void rpc_credit_give(struct leat_rpc_session *s);
+/* Is the other side to be told, without a packet that says it along the way? */
+bool rpc_credit_due(const struct leat_rpc_session *s);
+
+/* Packets of messages that may be sent now: the last place is kept for one with credits. */
+static inline uint32_t
+rpc_credit_left(const struct leat_rpc_session *s)
+{
+	uint32_t left = s->tx_credit - s->tx_sent;
+
+	return left > 0 ? left - 1 : 0;
+}
+
+/* packet.c */
+/*
+ * Room for an item with len bytes, in the open packet or a new one.
+ * @param may_wait the packet may wait for credit
+ * @return where it goes; NULL: there is none now
+ */
+uint8_t *rpc_place(struct leat_rpc_session *s, uint32_t len, bool may_wait);
+/* Bytes of an item that the open packet has room for, 0 without one. */
+uint32_t rpc_open_room(const struct leat_rpc_session *s);
+bool rpc_packet_there(const struct leat_rpc_session *s);
+/* Takes the place that rpc_place() gave. */
+void rpc_commit(struct leat_rpc_session *s, uint32_t len);
+/* Sends what credit allows. */
+void rpc_packets_send(struct leat_rpc_session *s);
+/* A packet without credit for it, if possible: why the session ends. */
+void rpc_packet_end(struct leat_rpc_session *s, int err);
+void rpc_packets_drop(struct leat_rpc_session *s);
+void rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p);
+void rpc_packets_post(struct leat_rpc *rpc);
+void rpc_recv_repost(struct leat_rpc *rpc, struct rpc_recv *r);
+void rpc_recvs_post(struct leat_rpc *rpc);
+
+/* arrive.c */
+void rpc_recv_back(struct leat_rpc *rpc, struct rpc_recv *r);
+/* head: of the packet, which was checked */
+void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h);
+
+/* request.c */
+void rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status);
+/* Takes a request back before it is answered. */
+void rpc_req_abandon(struct leat_rpc_req *req, int status);
+/* @return false: no place, or no credit */
+bool rpc_reqs_begin(struct leat_rpc_session *s);
+bool rpc_cancels_send(struct leat_rpc_session *s);
+int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
+void rpc_reqs_end(struct leat_rpc_session *s, int status);
+/* What is left of its time, for the other side; 0: no end. */
+uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
+uint16_t rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
+
+/* handler.c */
+int rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
+int rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m);
+bool rpc_answers_send(struct leat_rpc_session *s);
+void rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot);
+void rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest);
+void rpc_slot_idle(struct leat_rpc_session *s, struct rpc_rx_slot *rs);
+uint32_t rpc_us_left(struct leat_rpc *rpc, uint64_t deadline);
+void rpc_handlers_end(struct leat_rpc_session *s);
+
+/* ticket.c */
+void rpc_ticket_free(struct leat_rpc *rpc, struct rpc_ticket *t);
+void rpc_tickets_end(struct leat_rpc_session *s);
+/* Names the oldest one, of a session or of all. @return their number */
+uint32_t rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_session *s, char *text,
+			  size_t len);
+
+/* A request that a handler is being called for. */
+struct rpc_handling {
+	struct leat_rpc_incoming call;
+	struct leat_rpc_session *s;
+	uint16_t slot;
+	struct rpc_large *req_large, *resp_large;
+	struct rpc_ticket *ticket;
+};
+
+/* large.c */
+struct rpc_large *rpc_large_take(struct leat_rpc *rpc);
+void rpc_large_free(struct leat_rpc *rpc, struct rpc_large *l);
+void rpc_out_add(struct leat_rpc_session *s, struct rpc_out *out, const void *data, uint32_t size);
+void rpc_out_del(struct leat_rpc_session *s, struct rpc_out *out);
+/* Sends one piece, of the next message in turn. @return false: none, or no place or credit */
+bool rpc_piece_send(struct leat_rpc_session *s);
+/* A piece that arrived of a request in that slot. @return 0 or a violation */
+int rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
+
+/* handler.c, for large.c: the request is whole */
+void rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data,
+		struct rpc_large *large, uint32_t us_left);
+
+/* deadline.c */
+void rpc_deadline_start(struct leat_rpc *rpc, struct leat_rpc_req *req, uint64_t when);
+void rpc_deadlines_run(struct leat_rpc *rpc);
+
+#endif /* RPC_PVT_H */

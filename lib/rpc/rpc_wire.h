@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_WIRE_H
+#define RPC_WIRE_H
+
+/*
+ * What lib/rpc sends, byte by byte. All numbers are little-endian. A parser here takes any bytes,
+ * and depends on nothing but libc.
+ *
+ * A packet is one SEND: a head, and as many items as it says, each padded with zeros to 8 bytes.
+ *
+ *      0               8         12      14      15      16
+ *     +---------------+---------+-------+-------+-------+--------+-----+--------+-----
+ *     | token         | credit  | epoch |version| count | item   | pad | item   | ...
+ *     +---------------+---------+-------+-------+-------+--------+-----+--------+-----
+ *
+ * token and epoch are what the receiver of the packet said in its hello: its place in the table of
+ * sessions in the low half of the token, a random number in the high one; and how many sessions had
+ * that place before. credit: the sender of the packet has receives for all packets of its receiver
+ * before that number. Packets are counted from hello.first on, modulo 2^32.
+ *
+ *      0      1      2      4      8      12     16     18     20     24
+ *     +------+------+------+------+------+------+------+------+------+-----------
+ *     | kind | type | slot | num  | size | off  | len  | flags| aux  | len bytes
+ *     +------+------+------+------+------+------+------+------+------+-----------
+ *
+ *                   slot, num    size, off, len           flags     aux
+ *     REQUEST   1   its place    of a piece of a message  ONEWAY    us left of its time; 0: no end
+ *     RESPONSE  2   the same     the same                 REFUSED   0, or an errno
+ *     CANCEL    3   the same     0                        0         0
+ *     END       4   0            0                        0         an errno
+ *
+ * A message longer than a packet travels in pieces, each in an item, in their order; items of other
+ * messages are between them. num counts the requests of a slot from hello.first + 1 on. A one-way
+ * request of one piece needs no place: slot RPC_NO_SLOT, num 0. A response that the library gave
+ * instead of a handler is REFUSED: nothing was executed; with EBUSY its 4 bytes are the
+ * microseconds after which to come back.
+ *
+ * The data that connect and accept send along begin with a hello; the application's follow:
+ *
+ *      0      4       5       6      8        12       16      24
+ *     +------+-------+-------+------+--------+--------+-------+
+ *     | LRPC |version|refused| slots|features|required| token |
+ *     +------+-------+-------+------+--------+--------+-------+
+ *      24       28      32       36      38       40      44
+ *     +--------+-------+--------+-------+--------+-------+------
+ *     | credits| packet| max_msg| epoch |priv len| first | priv
+ *     +--------+-------+--------+-------+--------+-------+------
+ *
+ * Its numbers are limits for what the other side sends. A feature holds if both sides offer it; a
+ * side that lacks one which the other requires refuses. A hello with refused says why (enum
+ * rpc_refusal) and in credits the limit, or an errno; it opens no session.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RPC_VERSION 1
+#define RPC_HEAD_LEN 16u
+#define RPC_ITEM_LEN 24u
+#define RPC_HELLO_LEN 44u
+#define RPC_ITEMS_MAX 255u /* in a packet */
+#define RPC_NO_SLOT 0xffffu
+#define RPC_ERRNO_MAX 4095u
+
+/* Features. */
+#define RPC_FEATURE_LARGE UINT32_C(0x1) /* messages of several packets */
+#define RPC_FEATURES RPC_FEATURE_LARGE
+
+enum rpc_kind {
+	RPC_REQUEST = 1,
+	RPC_RESPONSE,
+	RPC_CANCEL,
+	RPC_END,
+};
+
+#define RPC_F_ONEWAY 0x1u
+#define RPC_F_REFUSED 0x2u
+
+enum rpc_refusal {
+	RPC_REFUSED_NOT = 0,
+	RPC_REFUSED_SESSIONS, /* limit: sessions */
+	RPC_REFUSED_FEATURES, /* the features that are required */
+	RPC_REFUSED_APP,      /* an errno */
+	RPC_REFUSALS,
+};
+
+struct rpc_head {
+	uint64_t token;
+	uint32_t credit;
+	uint16_t epoch;
+	uint8_t version;
+	uint8_t count;
+};
+
+struct rpc_item {
+	uint8_t kind;
+	uint8_t type;
+	uint16_t slot;
+	uint32_t num;
+	uint32_t size;
+	uint32_t off;
+	uint16_t len;
+	uint16_t flags;
+	uint32_t aux;
+};
+
+struct rpc_hello {
+	uint8_t version;
+	uint8_t refused;
+	uint16_t slots;
+	uint32_t features, required;
+	uint64_t token;
+	uint32_t credits;
+	uint32_t packet;
+	uint32_t max_msg;
+	uint16_t epoch;
+	uint16_t priv_len;
+	uint32_t first;
+};
+
+/* Bytes of an item with so many bytes of a message. */
+static inline uint32_t
+rpc_item_len(uint32_t len)
+{
+	return RPC_ITEM_LEN + ((len + 7) & ~UINT32_C(7));
+}
+
+void rpc_head_put(uint8_t *buf, const struct rpc_head *h);
+/* @return 0, or an enum leat_rpc_violation */
+int rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h);
+
+/* The item's head, and zeros behind its len bytes, which the caller has put there, or will. */
+void rpc_item_put(uint8_t *buf, const struct rpc_item *m);
+/* Everything about an item that can be told without its session. @return as rpc_head_get() */
+int rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m);
+
+void rpc_hello_put(uint8_t *buf, const struct rpc_hello *h);
+/* @return NULL, or what is wrong with it */
+const char *rpc_hello_get(const uint8_t *buf, size_t len, struct rpc_hello *h);
+
+#endif /* RPC_WIRE_H */

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sessions: how they begin.
+ *
+ *     connector    CONNECTING -- hello --> ....................... CONNECTED: hello -> OPEN
+ *     acceptor                  CONNECT_REQ: hello -> CONNECTING -- hello --> CONNECTED -> OPEN
+ *                               no room for it: refused, accepted with a hello that says why
+ *
+ * Both sides know everything about the other from its hello. A connection that was refused is the
+ * connector's to end; if it does not, this side does after REFUSED_US.
+ */
+
+#include <sys/random.h>
+
+#include "rpc_pvt.h"
+
+/* So long a connector has to leave a connection that was refused. */
+#define REFUSED_US 1000000
+#define DEADLINE_DEFAULT_US 5000000
+
+/* Packets are counted from here on, and pass the wrap early, see leat_cursor.h. */
+#define FIRST UINT32_C(0xffffff38)
+
+static const struct leat_rpc_session_conf defaults;
+
+/* ---- a place in the table ---- */
+
+static int
+conf_check(const struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf, uint16_t max)
+{
+	if (conf->priv_len > LEAT_RPC_PRIV_MAX || (conf->priv_len > 0 && conf->priv == NULL) ||
+	    RPC_HELLO_LEN + conf->priv_len > max)
+		return leat_err(
+			EINVAL,
+			"rpc on %s: %u B of private data behind a hello of %u B, the device "
+			"can send %u",
+			leat_ep_name(rpc->ep), conf->priv_len, RPC_HELLO_LEN, max);
+	return 0;
+}
+
+static struct leat_rpc_session *
+session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
+{
+	struct leat_rpc_session *s = rpc->free_sessions;
+	uint32_t secret;
+
+	if (s == NULL || rpc->destroying) {
+		leat_err(ENOSPC, "rpc on %s: %u sessions are open, that is max_sessions",
+			 leat_ep_name(rpc->ep), rpc->nb_open);
+		return NULL;
+	}
+	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != (ssize_t)sizeof(secret)) {
+		leat_err(errno, "rpc on %s: getrandom: %s", leat_ep_name(rpc->ep), strerror(errno));
+		return NULL;
+	}
+	s->token = (uint64_t)secret << 32 | (uint32_t)(s - rpc->sessions);
+	s->epoch = ++s->places;
+	s->default_cycles = conf->deadline_us == LEAT_RPC_NO_DEADLINE
+				    ? UINT64_MAX
+				    : leat_us_to_cycles(conf->deadline_us != 0
+								? conf->deadline_us
+								: DEADLINE_DEFAULT_US);
+	s->default_us = 0;
+	if (s->default_cycles != UINT64_MAX)
+		s->default_us = conf->deadline_us >= UINT32_MAX ? 0 : (uint32_t)conf->deadline_us;
+	if (conf->deadline_us == 0)
+		s->default_us = DEADLINE_DEFAULT_US;
+	s->user = conf->user;
+	s->closing = s->drained = s->peer_closed = s->status_final = s->accepted = false;
+	s->tx_sent = s->tx_credit = FIRST;
+	s->peer_credits = 0;
+	s->queued = s->nb_reqs = s->nb_handling = 0;
+	s->nb_slots = 0;
+	s->free_slot = s->cancel_head = s->answer_head = RPC_NONE;
+	s->pending = (struct rpc_req_list){ 0 };
+	s->out = NULL;
+	s->out_turn = false;
+	s->early = NULL;
+	s->pending_events = 0;
+	s->status = 0;
+	s->text[0] = '\0';
+	s->peer = LEAT_PEER_ANY;
+	return s;
+}
+
+static void
+session_start(struct leat_rpc_session *s, uint16_t peer)
+{
+	struct leat_rpc *rpc = s->rpc;
+
+	rpc->free_sessions = s->next_free;
+	rpc->nb_open++;
+	rpc->nb_idle++;
+	s->state = RPC_CONNECTING;
+	s->peer = peer;
+	/* What the other side may send before its hello is here: as much as after that. */
+	s->rx_got = 0;
+	s->rx_granted = s->rx_told = rpc->credits;
+	rpc->by_peer[peer].s = s;
+}
+
+void
+rpc_session_free(struct leat_rpc_session *s)
+{
+	struct leat_rpc *rpc = s->rpc;
+
+	s->state = RPC_FREE;
+	s->next_free = rpc->free_sessions;
+	rpc->free_sessions = s;
+	rpc->nb_open--;
+	rpc->nb_idle--;
+}
+
+/* ---- hellos ---- */
+
+static uint16_t
+hello_put(const struct leat_rpc_session *s, const struct leat_rpc_session_conf *conf, uint8_t *buf)
+{
+	const struct leat_rpc *rpc = s->rpc;
+	const struct rpc_hello h = {
+		.version = RPC_VERSION,
+		.slots = (uint16_t)rpc->slots,
+		.features = RPC_FEATURES,
+		.token = s->token,
+		.credits = rpc->credits,
+		.packet = rpc->packet,
+		.max_msg = rpc->max_msg,
+		.epoch = s->epoch,
+		.priv_len = conf->priv_len,
+		.first = FIRST,
+	};
+
+	rpc_hello_put(buf, &h);
+	if (conf->priv_len > 0)
+		memcpy(buf + RPC_HELLO_LEN, conf->priv, conf->priv_len);
+	return (uint16_t)(RPC_HELLO_LEN + conf->priv_len);
+}
+
+/* The other side's numbers hold for what is sent to it. */
+static void
+hello_take(struct leat_rpc_session *s, const struct rpc_hello *h)
+{
+	struct leat_rpc *rpc = s->rpc;
+
+	s->peer_token = h->token;
+	s->peer_epoch = h->epoch;
+	s->packet = RTE_MIN(rpc->packet, h->packet) & ~UINT32_C(7);
+	s->peer_max_msg = h->max_msg;
+	s->features = h->features & RPC_FEATURES;
+	s->peer_first = h->first;
+	s->peer_slots = h->slots;
+	rpc_credit_start(s, h);
+}
+
+static void
+slots_start(struct leat_rpc_session *s)
+{
+	uint16_t i;
+	uint32_t k;
+
+	s->nb_slots = (uint16_t)RTE_MIN(s->rpc->slots, (uint32_t)s->peer_slots);
+	for (i = s->nb_slots; i-- > 0;) {
+		s->tx[i] = (struct rpc_tx_slot){ .num = FIRST, .next_free = s->free_slot };
+		s->free_slot = i;
+	}
+	for (k = 0; k < s->rpc->slots; k++) {
+		s->rx[k] = (struct rpc_rx_slot){ .num = s->peer_first };
+		s->rx[k].out.response = true;
+	}
+}
+
+const void *
+leat_rpc_priv(const struct leat_event *ev, uint16_t *len)
+{
+	struct rpc_hello h;
+
+	if (rpc_hello_get(ev->priv, ev->priv_len, &h) == NULL) {
+		*len = h.priv_len;
+		return ev->priv + RPC_HELLO_LEN;
+	}
+	*len = ev->priv_len;
+	return ev->priv;
+}
+
+/* ---- connect ---- */
+
+struct leat_rpc_session *
+leat_rpc_connect(struct leat_rpc *rpc, const char *addr, const struct leat_rpc_session_conf *conf)
+{
+	uint8_t buf[LEAT_EP_PRIV_MAX];
+	struct leat_conn_params params = { .priv = buf };
+	struct leat_rpc_session *s;
+	int ret;
+
+	if (conf == NULL)
+		conf = &defaults;
+	if (conf_check(rpc, conf, rpc->priv_max[0]) < 0)
+		return NULL;
+	s = session_new(rpc, conf);
+	if (s == NULL)
+		return NULL;
+	params.priv_len = hello_put(s, conf, buf);
+	params.timeout_us = conf->timeout_us;
+	params.user = s;
+	ret = leat_ep_connect(rpc->ep, addr, &params);
+	if (ret < 0)
+		return NULL;
+	session_start(s, (uint16_t)ret);
+	return s;
+}
+
+/* @return true: it is no refusal */
+static bool
+answer_take(struct leat_rpc_session *s, const struct leat_event *ev)
+{
+	struct rpc_hello h;
+	const char *wrong = rpc_hello_get(ev->priv, ev->priv_len, &h);
+
+	if (wrong != NULL) {
+		rpc_fail(s, -EPROTONOSUPPORT, "no session: %s", wrong);
+		return false;
+	}
+	switch (h.refused) {
+	case RPC_REFUSED_NOT:
+		break;
+	case RPC_REFUSED_SESSIONS:
+		rpc_fail(s, -ECONNREFUSED, "refused: the other side has its %u sessions",
+			 h.credits);
+		return false;
+	case RPC_REFUSED_FEATURES:
+		rpc_fail(s, -EPROTONOSUPPORT, "refused: the other side requires the features %#x",
+			 h.credits);
+		return false;
+	default:
+		rpc_fail(s, -ECONNREFUSED, "refused by the application: %s",
+			 strerror((int)(h.credits & RPC_ERRNO_MAX)));
+		return false;
+	}
+	if ((h.required & ~RPC_FEATURES) != 0) {
+		rpc_fail(s, -EPROTONOSUPPORT, "the other side requires the features %#x",
+			 h.required);
+		return false;
+	}
+	hello_take(s, &h);
+	return true;
+}
+
+void
+rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
+{
+	struct rpc_recv *r, *next;
+	struct rpc_head h;
+
+	/* Closed in the meantime: it is on its way down. */
+	if (s->state != RPC_CONNECTING || (!s->accepted && !answer_take(s, ev)))
+		return;
+	slots_start(s);
+	s->state = RPC_OPEN;
+	/* From here on receives are counted in the other side's numbers. */
+	s->rx_got += s->peer_first;
+	s->rx_granted += s->peer_first;
+	s->rx_told = s->rx_granted;
+	if (!s->closing)
+		rpc_event_queue(s, LEAT_RPC_UP);
+	r = s->early;
+	s->early = NULL;
+	s->rpc->in_process = true;
+	for (; r != NULL; r = next) {
+		next = r->next;
+		(void)rpc_head_get(r->op.buf, r->op.len, &h);
+		if (s->state == RPC_OPEN)
+			rpc_arrived(s, r, &h);
+		rpc_recv_repost(s->rpc, r);
+	}
+	s->rpc->in_process = false;
+	rpc_work(s);
+}
+
+/* ---- accept ---- */
+
+static void
+refuse(struct leat_rpc *rpc, const struct leat_event *ev, enum rpc_refusal why, uint32_t limit)
+{
+	const struct rpc_hello h = {
+		.version = RPC_VERSION,
+		.refused = (uint8_t)why,
+		.credits = limit,
+	};
+	uint8_t buf[RPC_HELLO_LEN];
+	const struct leat_conn_params params = { .priv = buf, .priv_len = RPC_HELLO_LEN };
+	struct rpc_peer *p = &rpc->by_peer[ev->peer];
+
+	rpc_hello_put(buf, &h);
+	rpc->stats.refusals++;
+	if (leat_ep_accept(rpc->ep, ev->peer, &params) < 0)
+		return;
+	p->refused_until = leat_time_add(leat_now(), leat_us_to_cycles(REFUSED_US));
+	if (p->queued)
+		return;
+	p->queued = true;
+	p->next = RPC_NONE;
+	if (rpc->refused_head == RPC_NONE)
+		rpc->refused_head = ev->peer;
+	else
+		rpc->by_peer[rpc->refused_tail].next = ev->peer;
+	rpc->refused_tail = ev->peer;
+}
+
+void
+rpc_refused_sweep(struct leat_rpc *rpc)
+{
+	const uint64_t now = leat_now();
+
+	while (rpc->refused_head != RPC_NONE) {
+		const uint16_t peer = rpc->refused_head;
+		struct rpc_peer *p = &rpc->by_peer[peer];
+
+		if (p->refused_until > now)
+			return;
+		if (p->refused_until != 0)
+			(void)leat_ep_disconnect(rpc->ep, peer);
+		p->queued = false;
+		rpc->refused_head = p->next;
+	}
+}
+
+void
+leat_rpc_refuse(struct leat_rpc *rpc, const struct leat_event *ev, int status)
+{
+	refuse(rpc, ev, RPC_REFUSED_APP, (uint32_t)-status & RPC_ERRNO_MAX);
+}
+
+struct leat_rpc_session *
+leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
+		const struct leat_rpc_session_conf *conf)
+{
+	uint8_t buf[LEAT_EP_PRIV_MAX];
+	struct leat_conn_params params = { .priv = buf };
+	struct leat_rpc_session *s;
+	struct rpc_hello h;
+	const char *wrong;
+	int ret;
+
+	if (conf == NULL)
+		conf = &defaults;
+	wrong = rpc_hello_get(ev->priv, ev->priv_len, &h);
+	if (wrong != NULL || h.refused != RPC_REFUSED_NOT) {
+		(void)leat_ep_reject(rpc->ep, ev->peer);
+		leat_err(EPROTONOSUPPORT, "rpc on %s: a peer connects, and %s",
+			 leat_ep_name(rpc->ep), wrong != NULL ? wrong : "refuses");
+		return NULL;
+	}
+	if ((h.required & ~RPC_FEATURES) != 0) {
+		refuse(rpc, ev, RPC_REFUSED_FEATURES, 0);
+		leat_err(EPROTONOSUPPORT, "rpc on %s: a peer requires the features %#x",
+			 leat_ep_name(rpc->ep), h.required);
+		return NULL;
+	}
+	if (conf_check(rpc, conf, rpc->priv_max[1]) < 0) {
+		refuse(rpc, ev, RPC_REFUSED_APP, EINVAL);
+		rte_errno = EINVAL;
+		return NULL;
+	}
+	s = session_new(rpc, conf);
+	if (s == NULL) {
+		ret = rte_errno;
+		refuse(rpc, ev, ret == ENOSPC ? RPC_REFUSED_SESSIONS : RPC_REFUSED_APP,
+		       ret == ENOSPC ? rpc->max_sessions : (uint32_t)ret);
+		rte_errno = ret;
+		return NULL;
+	}
+	params.priv_len = hello_put(s, conf, buf);
+	params.user = s;
+	ret = leat_ep_accept(rpc->ep, ev->peer, &params);
+	if (ret < 0)
+		return NULL;
+	s->accepted = true;
+	hello_take(s, &h);
+	session_start(s, ev->peer);
+	return s;
+}
+
+struct leat_rpc *
+leat_rpc_session_context(const struct leat_rpc_session *s)
+{
+	return s->rpc;
+}
+
+uint16_t
+leat_rpc_session_peer(const struct leat_rpc_session *s)
+{
+	return s->peer_closed ? LEAT_PEER_ANY : s->peer;
+}
+
+void *
+leat_rpc_session_user(const struct leat_rpc_session *s)
+{
+	return s->user;
+}
+
+uint32_t
+leat_rpc_session_small(const struct leat_rpc_session *s)
+{
+	return s->state == RPC_OPEN ? rpc_small_max(s->packet) : 0;
+}

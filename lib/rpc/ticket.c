@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Requests that handlers answer later. A ticket has the request's bytes, and room for the response,
+ * of its own: the packet that brought the request is posted again meanwhile. It outlives its
+ * session.
+ */
+
+#include <stdio.h>
+
+#include "rpc_pvt.h"
+
+static void
+ticket_unlink(struct leat_rpc *rpc, struct rpc_ticket *t)
+{
+	if (t->prev == NULL)
+		rpc->tickets = t->next;
+	else
+		t->prev->next = t->next;
+	if (t->next != NULL)
+		t->next->prev = t->prev;
+}
+
+void
+rpc_ticket_free(struct leat_rpc *rpc, struct rpc_ticket *t)
+{
+	ticket_unlink(rpc, t);
+	if (t->req_large != NULL)
+		rpc_large_free(rpc, t->req_large);
+	if (t->resp_large != NULL)
+		rpc_large_free(rpc, t->resp_large);
+	t->req_large = t->resp_large = NULL;
+	t->next = rpc->free_tickets;
+	rpc->free_tickets = t;
+	rpc->stats.tickets--;
+}
+
+struct leat_rpc_incoming *
+leat_rpc_defer(struct leat_rpc_incoming *call)
+{
+	struct rpc_handling *h = container_of(call, struct rpc_handling, call);
+	struct leat_rpc *rpc = h->s->rpc;
+	struct rpc_ticket *t = rpc->free_tickets;
+
+	if (h->ticket != NULL)
+		return &h->ticket->call;
+	if (t == NULL) {
+		leat_err(EBUSY, "rpc on %s: all tickets are out, %u requests are not answered",
+			 leat_ep_name(rpc->ep), rpc->stats.tickets);
+		return NULL;
+	}
+	rpc->free_tickets = t->next;
+	t->prev = NULL;
+	t->next = rpc->tickets;
+	if (rpc->tickets != NULL)
+		rpc->tickets->prev = t;
+	rpc->tickets = t;
+	rpc->stats.tickets++;
+
+	t->call = *call;
+	t->s = h->s;
+	t->slot = h->slot;
+	t->since = rpc_now(rpc);
+	t->call.deadline = call->us_left == 0
+				   ? LEAT_RPC_NO_DEADLINE
+				   : leat_time_add(t->since, leat_us_to_cycles(call->us_left));
+	t->answered = false;
+	/* Long messages change their owner, others are copied. */
+	t->req_large = h->req_large;
+	t->resp_large = h->resp_large;
+	h->req_large = h->resp_large = NULL;
+	if (t->req_large == NULL && call->len > 0) {
+		memcpy(t->req_buf, call->req, call->len);
+		t->call.req = t->req_buf;
+	}
+	if (t->resp_large == NULL && call->room > 0)
+		t->call.resp = t->resp_buf;
+	h->ticket = t;
+	return &t->call;
+}
+
+/* What the caller is answered: without bytes if it waits no more. @return an errno or 0 */
+static int
+answer_check(struct rpc_ticket *t, int status)
+{
+	struct leat_rpc *rpc = t->s->rpc;
+	struct leat_rpc_incoming *call = &t->call;
+	int err = status < 0 ? -status : 0;
+
+	if (call->resp_len > call->room) {
+		LEAT_LOG(ERR, rpc, "request of type %u is answered with %u B, has room for %u",
+			 call->type, call->resp_len, call->room);
+		call->resp_len = 0;
+		err = EMSGSIZE;
+	}
+	if (err > (int)RPC_ERRNO_MAX)
+		err = EIO;
+	if (call->deadline != LEAT_RPC_NO_DEADLINE && call->deadline <= leat_now()) {
+		rpc->stats.unwaited++;
+		err = ETIMEDOUT;
+		call->resp_len = 0;
+	}
+	if (call->cancelled) {
+		err = ECANCELED;
+		call->resp_len = 0;
+	}
+	return err;
+}
+
+void
+leat_rpc_answer(struct leat_rpc_incoming *call, int status)
+{
+	struct rpc_ticket *t = container_of(call, struct rpc_ticket, call);
+	struct leat_rpc_session *s = t->s;
+	struct rpc_rx_slot *rs;
+	int err;
+
+	if (s == NULL) {
+		rpc_ticket_free(t->rpc, t);
+		return;
+	}
+	if (t->slot == RPC_NO_SLOT) {
+		s->nb_handling--;
+		rpc_ticket_free(s->rpc, t);
+		rpc_work(s);
+		return;
+	}
+	rs = &s->rx[t->slot];
+	err = answer_check(t, status);
+	rs->status = (uint16_t)err;
+	rs->flags = 0;
+	rs->rest = false;
+	rs->busy_us = 0;
+	if (t->resp_large != NULL && err == 0) {
+		rs->state = RPC_RX_SENDING;
+		rs->ticket = NULL;
+		rs->large = t->resp_large;
+		t->resp_large = NULL;
+		rpc_out_add(s, &rs->out, rs->large->buf, call->resp_len);
+		rpc_ticket_free(s->rpc, t);
+		return;
+	}
+	if (call->oneway || t->resp_large != NULL)
+		call->resp_len = 0;
+	t->answered = true;
+	rpc_answer_queue(s, t->slot);
+}
+
+/* The session ends: its tickets are answered to nothing. */
+void
+rpc_tickets_end(struct leat_rpc_session *s)
+{
+	struct rpc_ticket *t;
+
+	for (t = s->rpc->tickets; t != NULL; t = t->next) {
+		if (t->s != s)
+			continue;
+		t->s = NULL;
+		t->call.session = NULL;
+		t->call.cancelled = true;
+	}
+}
+
+uint32_t
+rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_session *s, char *text,
+		 size_t len)
+{
+	const struct rpc_ticket *t, *oldest = NULL;
+	uint32_t n = 0;
+
+	for (t = rpc->tickets; t != NULL; t = t->next) {
+		if (t->answered || (s != NULL && t->s != s))
+			continue;
+		n++;
+		if (oldest == NULL || t->since < oldest->since)
+			oldest = t;
+	}
+	if (oldest != NULL)
+		snprintf(text, len,
+			 "%u requests deferred by handlers are not answered, the oldest of type %u "
+			 "for %" PRIu64 " ms",
+			 n, oldest->call.type,
+			 leat_cycles_to_ns(leat_now() - oldest->since) / 1000000);
+	return n;
+}

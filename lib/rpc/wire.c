@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Packets, items and hellos: see rpc_wire.h. */
+
+#include <string.h>
+
+#include <leat_le.h>
+
+#include "leat_rpc_violation.h"
+#include "rpc_wire.h"
+
+#ifndef likely
+#define likely(x) __builtin_expect(!!(x), 1)
+#endif
+
+static const uint8_t magic[4] = { 'L', 'R', 'P', 'C' };
+
+void
+rpc_head_put(uint8_t *buf, const struct rpc_head *h)
+{
+	leat_put_le64(buf, h->token);
+	leat_put_le32(buf + 8, h->credit);
+	leat_put_le16(buf + 12, h->epoch);
+	buf[14] = h->version;
+	buf[15] = h->count;
+}
+
+int
+rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
+{
+	if (len < RPC_HEAD_LEN)
+		return LEAT_RPC_TRUNCATED;
+	h->token = leat_get_le64(buf);
+	h->credit = leat_get_le32(buf + 8);
+	h->epoch = leat_get_le16(buf + 12);
+	h->version = buf[14];
+	h->count = buf[15];
+	return h->version == RPC_VERSION ? 0 : LEAT_RPC_BAD_VERSION;
+}
+
+void
+rpc_item_put(uint8_t *buf, const struct rpc_item *m)
+{
+	uint8_t *last = buf + rpc_item_len(m->len) - 8;
+
+	if ((m->len & 7) != 0)
+		leat_put_le64(last,
+			      leat_get_le64(last) & ((UINT64_C(1) << (8 * (m->len & 7))) - 1));
+	buf[0] = m->kind;
+	buf[1] = m->type;
+	leat_put_le16(buf + 2, m->slot);
+	leat_put_le32(buf + 4, m->num);
+	leat_put_le32(buf + 8, m->size);
+	leat_put_le32(buf + 12, m->off);
+	leat_put_le16(buf + 16, m->len);
+	leat_put_le16(buf + 18, m->flags);
+	leat_put_le32(buf + 20, m->aux);
+}
+
+static bool
+empty(const struct rpc_item *m)
+{
+	return (m->size | m->off | m->len | m->flags | m->type) == 0;
+}
+
+/* Is what its kind says nothing about zero, and the rest possible? */
+static int
+item_check(const struct rpc_item *m)
+{
+	switch (m->kind) {
+	case RPC_REQUEST:
+		if ((m->flags & ~RPC_F_ONEWAY) != 0)
+			return LEAT_RPC_BAD_FLAGS;
+		if (m->slot == RPC_NO_SLOT && (m->flags == 0 || m->num != 0 || m->len != m->size))
+			return LEAT_RPC_BAD_SLOT;
+		break;
+	case RPC_RESPONSE:
+		if ((m->flags & ~RPC_F_REFUSED) != 0)
+			return LEAT_RPC_BAD_FLAGS;
+		if (m->aux > RPC_ERRNO_MAX || (m->aux == 0 && m->flags != 0))
+			return LEAT_RPC_BAD_STATUS;
+		/* A failure is one piece. */
+		if (m->aux != 0 && m->len != m->size)
+			return LEAT_RPC_BAD_PIECE;
+		break;
+	case RPC_CANCEL:
+		return empty(m) && m->aux == 0 ? 0 : LEAT_RPC_BAD_FLAGS;
+	case RPC_END:
+		if (!empty(m) || m->slot != 0 || m->num != 0)
+			return LEAT_RPC_BAD_FLAGS;
+		return m->aux != 0 && m->aux <= RPC_ERRNO_MAX ? 0 : LEAT_RPC_BAD_STATUS;
+	default:
+		return LEAT_RPC_BAD_KIND;
+	}
+	/* A piece lies in its message, and only that of an empty one is empty. */
+	if (m->off > m->size || m->len > m->size - m->off || (m->len == 0 && m->size != 0))
+		return LEAT_RPC_BAD_PIECE;
+	return 0;
+}
+
+int
+rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m)
+{
+	uint64_t pad;
+
+	if (len < RPC_ITEM_LEN)
+		return LEAT_RPC_TRUNCATED;
+	m->kind = buf[0];
+	m->type = buf[1];
+	m->slot = leat_get_le16(buf + 2);
+	m->num = leat_get_le32(buf + 4);
+	m->size = leat_get_le32(buf + 8);
+	m->off = leat_get_le32(buf + 12);
+	m->len = leat_get_le16(buf + 16);
+	m->flags = leat_get_le16(buf + 18);
+	m->aux = leat_get_le32(buf + 20);
+	if (rpc_item_len(m->len) > len)
+		return LEAT_RPC_TRUNCATED;
+	if ((m->len & 7) != 0) {
+		pad = leat_get_le64(buf + rpc_item_len(m->len) - 8);
+		if (pad >> (8 * (m->len & 7)) != 0)
+			return LEAT_RPC_BAD_FLAGS;
+	}
+	/* A whole message, which nearly all are. */
+	if (likely(m->off == 0 && m->len == m->size && m->flags == 0 &&
+		   ((m->kind == RPC_REQUEST && m->slot != RPC_NO_SLOT) ||
+		    (m->kind == RPC_RESPONSE && m->aux == 0))))
+		return 0;
+	return item_check(m);
+}
+
+void
+rpc_hello_put(uint8_t *buf, const struct rpc_hello *h)
+{
+	memcpy(buf, magic, sizeof(magic));
+	buf[4] = h->version;
+	buf[5] = h->refused;
+	leat_put_le16(buf + 6, h->slots);
+	leat_put_le32(buf + 8, h->features);
+	leat_put_le32(buf + 12, h->required);
+	leat_put_le64(buf + 16, h->token);
+	leat_put_le32(buf + 24, h->credits);
+	leat_put_le32(buf + 28, h->packet);
+	leat_put_le32(buf + 32, h->max_msg);
+	leat_put_le16(buf + 36, h->epoch);
+	leat_put_le16(buf + 38, h->priv_len);
+	leat_put_le32(buf + 40, h->first);
+}
+
+const char *
+rpc_hello_get(const uint8_t *buf, size_t len, struct rpc_hello *h)
+{
+	if (len < RPC_HELLO_LEN || memcmp(buf, magic, sizeof(magic)) != 0)
+		return "it does not speak rpc";
+	h->version = buf[4];
+	if (h->version != RPC_VERSION)
+		return "it speaks another version of rpc";
+	h->refused = buf[5];
+	h->slots = leat_get_le16(buf + 6);
+	h->features = leat_get_le32(buf + 8);
+	h->required = leat_get_le32(buf + 12);
+	h->token = leat_get_le64(buf + 16);
+	h->credits = leat_get_le32(buf + 24);
+	h->packet = leat_get_le32(buf + 28);
+	h->max_msg = leat_get_le32(buf + 32);
+	h->epoch = leat_get_le16(buf + 36);
+	h->priv_len = leat_get_le16(buf + 38);
+	h->first = leat_get_le32(buf + 40);
+	/* Behind the private data there may be padding (leat_dev_info.priv_padded). */
+	if (h->priv_len > len - RPC_HELLO_LEN)
+		return "its hello is cut off";
+	if (h->refused >= RPC_REFUSALS)
+		return "its hello refuses for an unknown reason";
+	if (h->refused != RPC_REFUSED_NOT)
+		return NULL;
+	if (h->slots == 0 || h->slots > LEAT_RPC_SLOTS_MAX)
+		return "its hello has an impossible number of slots";
+	if (h->credits < LEAT_RPC_CREDITS_MIN || h->credits > LEAT_RPC_CREDITS_MAX)
+		return "its hello has an impossible number of credits";
+	if (h->packet < LEAT_RPC_PACKET_MIN || h->packet > LEAT_RPC_PACKET_MAX)
+		return "its hello has an impossible packet";
+	return NULL;
+}
