@@ -20,6 +20,8 @@
  *                 leat_rpc_handle_event(rpc, &ev[i]);
  *             n = leat_rpc_events(rpc, rev, 8); sessions that came up, ended, are closed
  *
+ * leat_rpc_task.h does this loop in a reactor, and has batches and calls of one line for tasks.
+ *
  * A request (struct leat_rpc_req) is the caller's object, posted and given back like an op: each
  * one that was accepted comes back from leat_rpc_poll() exactly once, with a status, never inside
  * of the call that posted it. A session is one connection; both its sides may call. Requests of a

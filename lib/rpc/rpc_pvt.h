@@ -17,6 +17,9 @@
  *     large.c     messages of several packets, in pieces
  *     deadline.c  deadlines of requests
  *     wire.c      every byte
+ *     reactor.c   a context below a reactor
+ *     call.c      calls of tasks
+ *     batch.c     batches of them
  *
  *     request  --post--> pending --begin--> slot, in a packet ----SEND----> arrive -> handler
  *                                            |                                           |
@@ -38,6 +41,7 @@
 #include <leat_wheel.h>
 
 #include "leat_rpc.h"
+#include "leat_rpc_task.h"
 #include "rpc_wire.h"
 
 static_assert(RPC_HELLO_LEN == LEAT_RPC_HELLO_LEN, "as the header says");
@@ -262,6 +266,10 @@ struct leat_rpc {
 	uint8_t *scratch; /* a response that has no packet yet */
 	struct leat_rpc_stats stats;
 	struct rpc_handler handlers[LEAT_RPC_TYPES];
+
+	/* reactor.c */
+	struct leat_poller *ep_poller, *poller;
+	struct leat_rpc_reactor_conf on;
 
 	/* memory */
 	void *mem_tx, *mem_rx, *mem_tickets, *mem_ticket_bufs, *mem_large;

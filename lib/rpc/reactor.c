@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A context below a reactor: the endpoint's poller takes what arrived, runs handlers, and posts
+ * what they responded; a poller of its own looks after deadlines and what found no room. Its
+ * reactor does not block meanwhile, since deadlines of requests wake no descriptor.
+ */
+
+#include <stdio.h>
+
+#include <leat_reactor.h>
+
+#include "leat_rpc_task.h"
+#include "rpc_pvt.h"
+
+#define BURST 32
+#define EVENTS 4
+
+static void
+on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now)
+{
+	struct leat_rpc *rpc = arg;
+
+	(void)ep;
+	(void)now;
+	n = leat_rpc_process(rpc, ops, n);
+	if (n > 0 && rpc->on.ops != NULL)
+		rpc->on.ops(rpc->on.arg, ops, n);
+}
+
+static void
+events_take(struct leat_rpc *rpc)
+{
+	struct leat_rpc_event ev[EVENTS];
+	uint16_t i, n;
+
+	while ((n = leat_rpc_events(rpc, ev, EVENTS)) > 0) {
+		for (i = 0; i < n; i++) {
+			if (rpc->on.event != NULL)
+				rpc->on.event(rpc->on.arg, rpc, &ev[i]);
+			else if (ev[i].type == LEAT_RPC_ENDED)
+				(void)leat_rpc_close(ev[i].session, 0);
+		}
+	}
+}
+
+static void
+on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
+{
+	struct leat_rpc *rpc = arg;
+
+	(void)ep;
+	if (ev->type != LEAT_EV_CONNECT_REQ)
+		(void)leat_rpc_handle_event(rpc, ev);
+	else if (rpc->on.accept != NULL)
+		rpc->on.accept(rpc->on.arg, rpc, ev);
+	else if (leat_rpc_accept(rpc, ev, NULL) == NULL)
+		LEAT_LOG(NOTICE, rpc, "%s", leat_err_msg());
+	events_take(rpc);
+}
+
+static int
+poll_once(void *arg, uint64_t now)
+{
+	struct leat_rpc_req *reqs[BURST];
+	struct leat_rpc *rpc = arg;
+	uint16_t n;
+
+	(void)now;
+	n = leat_rpc_poll(rpc, reqs, BURST);
+	if (unlikely(n > 0 && rpc->on.done != NULL))
+		rpc->on.done(rpc->on.arg, reqs, n);
+	if (unlikely(rpc->events != NULL))
+		events_take(rpc);
+	return n;
+}
+
+static bool
+poll_ready(void *arg)
+{
+	const struct leat_rpc *rpc = arg;
+
+	return rpc->work != NULL || rpc->done.head != NULL || rpc->events != NULL;
+}
+
+static int
+quiesce(void *arg, char *what, size_t len)
+{
+	struct leat_rpc *rpc = arg;
+
+	if (rpc->nb_open == 0 && rpc->stats.tickets == 0)
+		return 0;
+	if (what != NULL && rpc_tickets_name(rpc, NULL, what, len) == 0)
+		snprintf(what, len, "%u sessions", rpc->nb_open);
+	return 1;
+}
+
+int
+leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
+		     const struct leat_rpc_reactor_conf *conf)
+{
+	if (rpc->ep_poller != NULL)
+		return leat_err(EALREADY, "rpc on %s: a reactor polls it already",
+				leat_ep_name(rpc->ep));
+	rpc->ep_poller = leat_reactor_ep_add(r, rpc->ep, on_ops, on_event, rpc);
+	if (rpc->ep_poller == NULL)
+		return -rte_errno;
+	rpc->poller = leat_reactor_poller_add(r, "rpc", poll_once, rpc, 0);
+	if (rpc->poller == NULL) {
+		int err = rte_errno;
+
+		(void)leat_poller_remove(rpc->ep_poller);
+		rpc->ep_poller = NULL;
+		return -err;
+	}
+	(void)leat_poller_quiesce_set(rpc->poller, quiesce);
+	(void)leat_poller_ready_set(rpc->poller, poll_ready);
+	rpc->on = conf != NULL ? *conf : (struct leat_rpc_reactor_conf){ 0 };
+	return 0;
+}
+
+int
+leat_rpc_reactor_remove(struct leat_rpc *rpc)
+{
+	int ret;
+
+	if (rpc->ep_poller == NULL)
+		return -ENOENT;
+	ret = leat_poller_remove(rpc->ep_poller);
+	if (ret == 0)
+		ret = leat_poller_remove(rpc->poller);
+	if (ret == 0)
+		rpc->ep_poller = rpc->poller = NULL;
+	return ret;
+}
