@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The parsers of lib/rpc, fed with any bytes. What they take must be what building the same again
+ * gives; a hello may have the application's data, or padding, behind it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "leat_rpc_violation.h"
+#include "rpc_wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void
+packet(const uint8_t *data, size_t size)
+{
+	static uint8_t out[LEAT_RPC_PACKET_MAX + RPC_ITEM_LEN + 8];
+	struct rpc_head h;
+	struct rpc_item m;
+	size_t at;
+	unsigned int i;
+	int bad;
+
+	bad = rpc_head_get(data, size, &h);
+	check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
+	if (bad != 0)
+		return;
+	rpc_head_put(out, &h);
+	check(memcmp(out, data, RPC_HEAD_LEN) == 0);
+	at = RPC_HEAD_LEN;
+	for (i = 0; i < h.count; i++) {
+		bad = rpc_item_get(data + at, size - at, &m);
+		check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
+		if (bad != 0)
+			return;
+		check(rpc_item_len(m.len) <= size - at);
+		check(m.off <= m.size && m.len <= m.size - m.off);
+		memcpy(out + RPC_ITEM_LEN, data + at + RPC_ITEM_LEN, m.len);
+		rpc_item_put(out, &m);
+		check(memcmp(out, data + at, rpc_item_len(m.len)) == 0);
+		at += rpc_item_len(m.len);
+	}
+}
+
+static void
+hello(const uint8_t *data, size_t size)
+{
+	uint8_t out[RPC_HELLO_LEN];
+	struct rpc_hello h;
+
+	if (rpc_hello_get(data, size, &h) != NULL)
+		return;
+	check(size >= RPC_HELLO_LEN && h.priv_len <= size - RPC_HELLO_LEN);
+	if (h.refused == RPC_REFUSED_NOT)
+		check(h.credits >= LEAT_RPC_CREDITS_MIN && h.slots > 0 &&
+		      h.packet >= LEAT_RPC_PACKET_MIN && h.packet <= LEAT_RPC_PACKET_MAX);
+	rpc_hello_put(out, &h);
+	check(memcmp(out, data, RPC_HELLO_LEN) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > LEAT_RPC_PACKET_MAX)
+		return 0;
+	packet(data, size);
+	hello(data, size);
+	return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_PAIR_H
+#define RPC_PAIR_H
+
+/*
+ * Two endpoints, each with a context, driven by one thread: a connects, and b listens at addr and
+ * accepts. Both have the handlers of enum type.
+ */
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+#include <leat_rpc.h>
+#include <leat_time.h>
+
+#include "leat_cmocka.h"
+
+/* Devices. */
+#define PAIR_RING "fabric_ring0"
+#define PAIR_FAULT "fabric_fault0" /* over the first: completions out of order, posts refused */
+
+/* Handlers of an end. */
+enum type {
+	ECHO = 1,   /* the request's bytes */
+	FAIL,	    /* -EIO, with the request's bytes */
+	LATER,	    /* deferred: in end.later until the test answers */
+	COUNT,	    /* nothing */
+	ECHO_LARGE, /* as ECHO, up to max_msg */
+	NONE = 99,
+};
+
+#define LATER_MAX 512
+
+struct end {
+	struct leat_ep *ep;
+	struct leat_rpc *rpc;
+	struct leat_rpc_session *accepted; /* the last one */
+	struct leat_rpc_session_conf conf; /* for accepting */
+	struct leat_rpc_incoming *later[LATER_MAX];
+	unsigned int nb_later, nb_ev[LEAT_RPC_CLOSED + 1], nb_handled, nb_refused;
+	bool defer_fails; /* LATER had no ticket */
+	bool closes;	  /* sessions that ended */
+	uint64_t nb_back;
+	struct leat_rpc_event ev;
+	void (*back)(struct leat_rpc_req *req); /* NULL, or each that is given back */
+};
+
+extern struct end a, b;
+extern char addr[LEAT_ADDR_MAX];
+/* For the next pair_setup(); zeroed by the teardown. */
+extern struct leat_rpc_conf pair_conf;
+extern struct leat_ep_conf pair_ep_conf;
+
+/* leat with both devices. */
+int pair_start(void **state);
+int pair_stop(void **state);
+
+/* Every session must be closed before the teardown. */
+int pair_setup(void **state);
+int pair_setup_fault(void **state);
+int pair_teardown(void **state);
+
+void end_open(struct end *e, const char *dev, const struct leat_rpc_conf *conf);
+void end_close(struct end *e);
+void end_drive(struct end *e);
+
+/* A wait that is in vain ends after a minute of the real clock, whatever clock the test has. */
+struct patience {
+	unsigned int turns;
+	uint64_t until; /* seconds */
+};
+
+bool patience_left(struct patience *p);
+
+/* Until the condition holds. */
+#define drive_until(cond)                                                                          \
+	do {                                                                                       \
+		struct patience wait_ = { 0 };                                                     \
+		while (!(cond)) {                                                                  \
+			end_drive(&a);                                                             \
+			end_drive(&b);                                                             \
+			if (!patience_left(&wait_))                                                \
+				fail_msg("waited in vain: %s", #cond);                             \
+		}                                                                                  \
+	} while (0)
+
+/* Turns in which nothing is waited for. */
+void drive(unsigned int turns);
+
+/* Up on both sides. */
+struct leat_rpc_session *connected(void);
+void post1(struct leat_rpc_req *req);
+/* Posts it and waits. */
+int call(struct leat_rpc_session *s, uint8_t type, const void *buf, uint32_t len, void *resp,
+	 uint32_t room);
+struct leat_rpc_stats stats_of(const struct end *e);
+
+#endif /* RPC_PAIR_H */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* How sessions begin and end, and how many there are. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rpc_pair.h"
+
+static void
+close_all(struct leat_rpc_session *s)
+{
+	a.closes = b.closes = true;
+	assert_int_equal(leat_rpc_close(s, 0), 0);
+	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
+}
+
+/* Posted before it stands. */
+static void
+test_before_up(void **state)
+{
+	struct leat_rpc_session *s = leat_rpc_connect(a.rpc, addr, NULL);
+	char resp[8];
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(leat_rpc_session_small(s), 0);
+	assert_int_equal(call(s, ECHO, "early", 5, resp, 8), 5);
+	assert_memory_equal(resp, "early", 5);
+	close_all(s);
+}
+
+/* The acceptor's requests arrive before the connector has its LEAT_EV_CONNECTED. */
+static void
+test_acceptor_first(void **state)
+{
+	struct leat_rpc_req req = { .type = ECHO, .buf = "x", .len = 1 };
+	struct leat_rpc_session *s = leat_rpc_connect(a.rpc, addr, NULL);
+	struct leat_op *ops[8];
+	char resp[8];
+	unsigned int i;
+
+	(void)state;
+	req.resp = resp;
+	req.room = 8;
+	while (b.accepted == NULL)
+		end_drive(&b);
+	req.session = b.accepted;
+	post1(&req);
+	for (i = 0; i < 1000; i++) {
+		uint16_t n = leat_ep_poll(a.ep, ops, 8);
+
+		assert_int_equal(leat_rpc_process(a.rpc, ops, n), 0);
+		end_drive(&b);
+	}
+	drive_until(req.state == 0);
+	assert_int_equal(req.status, 0);
+	close_all(s);
+}
+
+static void
+test_connect_fails(void **state)
+{
+	const struct leat_rpc_session_conf conf = { .timeout_us = 1000 };
+	struct leat_rpc_session *s = leat_rpc_connect(a.rpc, "nowhere:1", &conf);
+	struct leat_rpc_req req = { .session = s, .type = ECHO };
+
+	(void)state;
+	post1(&req);
+	drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1 && req.state == 0);
+	assert_int_equal(a.ev.status, -ECONNREFUSED);
+	assert_int_equal(req.status, -ECONNREFUSED);
+	assert_int_equal(req.refused, 1);
+	/* Posted on one that has ended: given back. */
+	post1(&req);
+	drive_until(req.state == 0);
+	assert_int_equal(req.status, -ECONNREFUSED);
+	assert_int_equal(leat_rpc_close(s, 0), 0);
+	assert_int_equal(leat_rpc_post(&(struct leat_rpc_req *){ &req }, 1), 0);
+	assert_int_equal(rte_errno, ESHUTDOWN);
+	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1);
+}
+
+static void
+test_close_while_connecting(void **state)
+{
+	struct leat_rpc_session *s = leat_rpc_connect(a.rpc, "nowhere:1", NULL);
+	struct leat_rpc_req req = { .session = s, .type = ECHO };
+
+	(void)state;
+	post1(&req);
+	assert_int_equal(leat_rpc_close(s, 1000000), 0);
+	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1 && req.state == 0);
+	assert_int_equal(req.status, -ECANCELED);
+	assert_int_equal(a.nb_ev[LEAT_RPC_UP] + a.nb_ev[LEAT_RPC_ENDED], 0);
+}
+
+/* Close waits for what is under way in both directions, and refuses what is new. */
+static void
+test_drain(void **state)
+{
+	struct leat_rpc_session *s = connected();
+	struct leat_rpc_req req = { .session = s, .type = LATER },
+			    back = { .session = b.accepted, .type = LATER },
+			    more = { .session = b.accepted, .type = ECHO };
+
+	(void)state;
+	post1(&req);
+	post1(&back);
+	drive_until(a.nb_later == 1 && b.nb_later == 1);
+	assert_int_equal(leat_rpc_close(s, 10000000), 0);
+	post1(&more);
+	drive_until(more.state == 0);
+	assert_int_equal(more.status, -ESHUTDOWN);
+	assert_int_equal(more.refused, 1);
+	leat_rpc_answer(b.later[0], 0);
+	b.nb_later = 0;
+	drive_until(req.state == 0);
+	assert_int_equal(req.status, 0);
+	drive(100);
+	assert_int_equal(a.nb_ev[LEAT_RPC_CLOSED], 0);
+	leat_rpc_answer(a.later[0], 0);
+	a.nb_later = 0;
+	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1 && b.nb_ev[LEAT_RPC_ENDED] == 1);
+	assert_int_equal(a.ev.status, 0);
+	assert_int_equal(b.ev.status, 0);
+	assert_int_equal(back.status, 0);
+	assert_int_equal(leat_rpc_close(b.accepted, 0), 0);
+	drive_until(b.nb_ev[LEAT_RPC_CLOSED] == 1);
+}
+
+static void
+test_drain_timeout(void **state)
+{
+	struct leat_rpc_session *s = connected();
+	struct leat_rpc_req req = { .session = s, .type = LATER };
+
+	(void)state;
+	post1(&req);
+	drive_until(b.nb_later == 1);
+	assert_int_equal(leat_rpc_close(s, 1000), 0);
+	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1 && req.state == 0);
+	assert_int_equal(a.ev.status, -ETIMEDOUT);
+	assert_int_equal(req.status, -ECANCELED);
+	(void)leat_rpc_close(b.accepted, 0); /* whether it has noticed or not */
+	drive_until(stats_of(&b).sessions == 0);
+}
+
+/* The peer's endpoint dies with requests under way; on both sides all come back. */
+static void
+test_death(void **state)
+{
+	static struct leat_rpc_req reqs[100];
+	struct leat_rpc_session *s = connected();
+	unsigned int i;
+
+	(void)state;
+	memset(reqs, 0, sizeof(reqs));
+	for (i = 0; i < 100; i++) {
+		reqs[i].session = i % 2 == 0 ? s : b.accepted;
+		reqs[i].type = i % 3 == 0 ? LATER : ECHO;
+		post1(&reqs[i]);
+	}
+	drive(2);
+	assert_int_equal(leat_ep_shutdown(b.ep, 0), 0);
+	b.closes = true;
+	while (stats_of(&b).sessions > 0)
+		end_drive(&b);
+	end_drive(&b);
+	assert_int_equal(b.nb_back, 50);
+	for (i = 0; i < b.nb_later; i++) {
+		assert_null(b.later[i]->session);
+		leat_rpc_answer(b.later[i], 0);
+	}
+	assert_int_equal(leat_rpc_destroy(b.rpc), 0);
+	assert_int_equal(leat_ep_destroy(b.ep), 0);
+	a.closes = true;
+	while (stats_of(&a).sessions > 0 || a.nb_back < 50)
+		end_drive(&a);
+	assert_int_equal(stats_of(&a).tx_packets + stats_of(&a).large, 0);
+	end_open(&b, PAIR_RING, NULL);
+}
+
+/* One more than the limit is refused, with the limit named; when one has left there is room. */
+static void
+test_limit(void **state)
+{
+	struct leat_rpc_session *s[3], *one_more;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		s[i] = connected();
+	assert_null(leat_rpc_connect(a.rpc, addr, NULL));
+	assert_int_equal(rte_errno, ENOSPC);
+	assert_non_null(strstr(leat_err_msg(), "3 sessions"));
+	assert_int_equal(leat_rpc_close(s[0], 0), 0);
+	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1);
+	/* b has not closed its side yet. */
+	one_more = leat_rpc_connect(a.rpc, addr, NULL);
+	assert_non_null(one_more);
+	drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
+	assert_int_equal(a.ev.status, -ECONNREFUSED);
+	assert_non_null(strstr(a.ev.text, "its 3 sessions"));
+	assert_int_equal(b.nb_refused, 1);
+	assert_int_equal(leat_rpc_close(one_more, 0), 0);
+	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 2);
+	b.closes = true;
+	assert_int_equal(leat_rpc_close(b.ev.session, 0), 0);
+	drive_until(stats_of(&b).sessions == 2);
+	s[0] = connected();
+	for (i = 0; i < 3; i++)
+		assert_int_equal(leat_rpc_close(s[i], 0), 0);
+	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
+}
+
+static int
+setup_limit(void **state)
+{
+	pair_conf.max_sessions = 3;
+	return pair_setup(state);
+}
+
+/* The sum of the credits is no more than the receives; what can't be is refused at the start. */
+static void
+test_conf(void **state)
+{
+	const struct leat_ep_conf tags = { .ops = LEAT_OP_BIT(LEAT_OP_READ) };
+	struct leat_rpc_conf conf = { .max_sessions = 7, .credits = 1000 };
+	struct leat_ep *ep;
+
+	(void)state;
+	assert_null(leat_rpc_create(a.ep, &conf));
+	assert_int_equal(rte_errno, EINVAL);
+	conf = (struct leat_rpc_conf){ .max_sessions = 9 };
+	assert_null(leat_rpc_create(a.ep, &conf));
+	conf = (struct leat_rpc_conf){ .packet = 100 };
+	assert_null(leat_rpc_create(a.ep, &conf));
+	conf = (struct leat_rpc_conf){ .packet = 1001 };
+	assert_null(leat_rpc_create(a.ep, &conf));
+	conf = (struct leat_rpc_conf){ .slots = LEAT_RPC_SLOTS_MAX + 1 };
+	assert_null(leat_rpc_create(a.ep, &conf));
+	conf = (struct leat_rpc_conf){ .max_msg = UINT32_MAX };
+	assert_null(leat_rpc_create(a.ep, &conf));
+	assert_int_equal(leat_rpc_handler_set(a.rpc, 1, NULL, NULL, (8u << 20) + 1), -EINVAL);
+	assert_int_equal(leat_rpc_destroy(NULL), 0);
+	assert_string_equal(leat_rpc_violation_name(0), "?");
+	assert_string_equal(leat_rpc_violation_name(LEAT_RPC_VIOLATIONS), "?");
+	ep = leat_ep_create(leat_dev_by_name(PAIR_RING), &tags);
+	assert_non_null(ep);
+	assert_null(leat_rpc_create(ep, NULL));
+	assert_int_equal(rte_errno, EOPNOTSUPP);
+	assert_int_equal(leat_ep_close(ep, 1000, NULL, NULL), 0);
+}
+
+/* Private data and the application's own refusal. */
+static void
+test_priv(void **state)
+{
+	const struct leat_rpc_session_conf conf = { .priv = "hello", .priv_len = 5 };
+	const struct leat_rpc_session_conf bad = { .priv = "x", .priv_len = 250 };
+	struct leat_rpc_session *s;
+	struct leat_event ev;
+	const void *priv;
+	uint16_t len = 0;
+
+	(void)state;
+	assert_null(leat_rpc_connect(a.rpc, addr, &bad));
+	s = leat_rpc_connect(a.rpc, addr, &conf);
+	assert_non_null(s);
+	while (leat_ep_events(b.ep, &ev, 1) == 0)
+		end_drive(&a);
+	priv = leat_rpc_priv(&ev, &len);
+	assert_int_equal(len, 5);
+	assert_memory_equal(priv, "hello", 5);
+	leat_rpc_refuse(b.rpc, &ev, -EACCES);
+	drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
+	assert_int_equal(a.ev.status, -ECONNREFUSED);
+	assert_non_null(strstr(a.ev.text, strerror(EACCES)));
+	close_all(s);
+}
+
+#define on(setup, test)                                                                            \
+	{                                                                                          \
+#test, test, setup, pair_teardown, NULL                                            \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		on(pair_setup, test_before_up),	    on(pair_setup, test_acceptor_first),
+		on(pair_setup, test_connect_fails), on(pair_setup, test_close_while_connecting),
+		on(pair_setup, test_drain),	    on(pair_setup, test_drain_timeout),
+		on(pair_setup, test_death),	    on(pair_setup_fault, test_death),
+		on(setup_limit, test_limit),	    on(pair_setup, test_conf),
+		on(pair_setup, test_priv),
+	};
+
+	return cmocka_run_group_tests_name("rpc-sessions", tests, pair_start, pair_stop);
+}

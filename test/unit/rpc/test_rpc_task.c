@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Calls and batches of tasks, in one reactor that polls both sides. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <leat_reactor.h>
+#include <leat_rpc_task.h>
+#include <leat_scope.h>
+#include <leat_task.h>
+
+#include "rpc_pair.h"
+
+static struct leat_reactor *r;
+static struct leat_tasks *ts;
+static struct leat_rpc_session *sa[2], *sb[2];
+static unsigned int nb_up, nb_accepted, nb_done;
+
+static void
+on_accept(void *arg, struct leat_rpc *rpc, const struct leat_event *ev)
+{
+	(void)arg;
+	sb[nb_accepted++] = leat_rpc_accept(rpc, ev, NULL);
+}
+
+static void
+on_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
+{
+	(void)arg;
+	(void)rpc;
+	nb_up += ev->type == LEAT_RPC_UP;
+	if (ev->type == LEAT_RPC_ENDED)
+		(void)leat_rpc_close(ev->session, 0);
+}
+
+static void
+on_done(void *arg, struct leat_rpc_req **reqs, uint16_t n)
+{
+	(void)arg;
+	(void)reqs;
+	nb_done += n;
+}
+
+#define turn_until(cond)                                                                           \
+	do {                                                                                       \
+		struct patience wait_ = { 0 };                                                     \
+		while (!(cond)) {                                                                  \
+			assert_true(leat_reactor_turn(r) >= 0);                                    \
+			if (!patience_left(&wait_))                                                \
+				fail_msg("waited in vain: %s", #cond);                             \
+		}                                                                                  \
+	} while (0)
+
+static int
+setup(void **state)
+{
+	const struct leat_reactor_conf conf = { .name = "r",
+						.idle.policy = LEAT_IDLE_SPIN,
+						.events_us = 10 };
+	const struct leat_rpc_reactor_conf on_a = { .event = on_event, .done = on_done };
+	const struct leat_rpc_reactor_conf on_b = { .event = on_event, .accept = on_accept };
+
+	assert_int_equal(pair_setup(state), 0);
+	nb_up = nb_accepted = nb_done = 0;
+	r = leat_reactor_create(&conf);
+	assert_non_null(r);
+	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, &on_a), 0);
+	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, &on_a), -EALREADY);
+	assert_int_equal(leat_rpc_reactor_add(r, b.rpc, &on_b), 0);
+	ts = leat_tasks_create(r, NULL);
+	assert_non_null(ts);
+	sa[0] = leat_rpc_connect(a.rpc, addr, NULL);
+	sa[1] = leat_rpc_connect(a.rpc, addr, NULL);
+	turn_until(nb_up == 4);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)leat_rpc_close(sa[0], 0);
+	(void)leat_rpc_close(sa[1], 0);
+	while (b.nb_later > 0)
+		leat_rpc_answer(b.later[--b.nb_later], 0);
+	turn_until(stats_of(&a).sessions + stats_of(&b).sessions == 0);
+	assert_int_equal(stats_of(&a).tx_packets + stats_of(&b).tx_packets, 0);
+	assert_int_equal(leat_rpc_reactor_remove(a.rpc), 0);
+	assert_int_equal(leat_rpc_reactor_remove(a.rpc), -ENOENT);
+	assert_int_equal(leat_rpc_reactor_remove(b.rpc), 0);
+	assert_int_equal(leat_tasks_destroy(ts), 0);
+	assert_int_equal(leat_reactor_destroy(r), 0);
+	return pair_teardown(state);
+}
+
+/* Runs it as a task; what it returned. */
+static int
+run(leat_task_fn fn, void *arg)
+{
+	struct leat_task *task = leat_task_spawn(ts, "test", fn, arg);
+	int ret;
+
+	assert_non_null(task);
+	turn_until(leat_task_state(task) == LEAT_TASK_DONE);
+	assert_int_equal(leat_task_join(task, &ret), 0);
+	return ret;
+}
+
+/* ---- one line ---- */
+
+static int
+calls(void *arg)
+{
+	static uint8_t big[300000], back[300000];
+	char resp[16];
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(leat_rpc_call(sa[i % 2], ECHO, "hello", 5, resp, 16, 0), 5);
+	assert_memory_equal(resp, "hello", 5);
+	memset(big, 0x5a, sizeof(big));
+	assert_int_equal(leat_rpc_call(sa[0], ECHO_LARGE, big, sizeof(big), back, sizeof(back), 0),
+			 sizeof(big));
+	assert_memory_equal(big, back, sizeof(big));
+	assert_int_equal(leat_rpc_call(sa[0], NONE, NULL, 0, NULL, 0, 0), -ENOSYS);
+	assert_int_equal(leat_rpc_call(sa[0], FAIL, NULL, 0, NULL, 0, 0), -EIO);
+	return 7;
+}
+
+static void
+test_call(void **state)
+{
+	struct leat_rpc_req *none = NULL;
+
+	(void)state;
+	assert_int_equal(run(calls, NULL), 7);
+	assert_int_equal(leat_rpc_call(sa[0], ECHO, NULL, 0, NULL, 0, 0), -EPERM);
+	assert_int_equal(leat_rpc_call_many(&none, 0), 0);
+	assert_int_equal(stats_of(&a).posted, stats_of(&a).done);
+}
+
+/* A time limit ends the wait; the buffer is the task's at once, and stays so. */
+static int
+limited(void *arg)
+{
+	char resp[32];
+	int ret;
+
+	(void)arg;
+	ret = leat_task_within(100, leat_rpc_call(sa[0], LATER, "x", 1, resp, 32, 0));
+	assert_int_equal(ret, -ETIMEDOUT);
+	memset(resp, 0x22, 32);
+	while (b.nb_later == 0)
+		assert_int_equal(leat_task_yield(), 0);
+	memset(b.later[0]->resp, 0xdd, 32);
+	b.later[0]->resp_len = 32;
+	leat_rpc_answer(b.later[0], 0);
+	b.nb_later = 0;
+	while (stats_of(&a).late == 0)
+		assert_int_equal(leat_task_yield(), 0);
+	assert_int_equal(resp[0], 0x22);
+	/* The request's own deadline. */
+	ret = leat_rpc_call(sa[0], LATER, "x", 1, resp, 32, leat_now() + leat_us_to_cycles(200));
+	assert_int_equal(ret, -ETIMEDOUT);
+	return 0;
+}
+
+static void
+test_limited(void **state)
+{
+	(void)state;
+	assert_int_equal(run(limited, NULL), 0);
+}
+
+/* Of two calls the first answer counts; the other call is cancelled, and its server told. */
+static int
+slow(void *arg)
+{
+	(void)arg;
+	return leat_rpc_call(sa[0], LATER, "slow", 4, NULL, 0, 0);
+}
+
+static int
+fast(void *arg)
+{
+	char resp[16];
+
+	(void)arg;
+	leat_scope_break(leat_rpc_call(sa[1], ECHO, "fast", 4, resp, 16, 0));
+}
+
+static int
+raced(void *arg)
+{
+	struct leat_scope scope;
+	int ret[2];
+
+	(void)arg;
+	leat_scope_init(&scope);
+	(void)leat_scope_branch(&scope, "slow", slow, NULL, &ret[0]);
+	(void)leat_scope_branch(&scope, "fast", fast, NULL, &ret[1]);
+	assert_int_equal(leat_scope_wait(&scope), 0);
+	assert_int_equal(ret[0], -ECANCELED);
+	assert_int_equal(ret[1], 4);
+	while (b.nb_later == 0 || !b.later[0]->cancelled)
+		assert_int_equal(leat_task_yield(), 0);
+	return 0;
+}
+
+static void
+test_raced(void **state)
+{
+	(void)state;
+	assert_int_equal(run(raced, NULL), 0);
+}
+
+/* ---- many ---- */
+
+static int
+batches(void *arg)
+{
+	struct leat_rpc_batch *batch = leat_rpc_batch_create(0, 0);
+	uint64_t sent = stats_of(&a).packets_sent;
+	const uint64_t *resp;
+	unsigned int i, round;
+	int len;
+
+	(void)arg;
+	assert_non_null(batch);
+	for (round = 0; round < 100; round++) {
+		leat_rpc_batch_clear(batch);
+		for (i = 0; i < LEAT_RPC_BATCH_DEFAULT; i++) {
+			uint64_t *req = leat_rpc_batch_start(batch, sa[i % 2], ECHO, 32, 32);
+
+			assert_non_null(req);
+			req[0] = round * 1000 + i;
+			leat_rpc_batch_freeze(batch, 8);
+		}
+		assert_null(leat_rpc_batch_start(batch, sa[0], ECHO, 8, 8));
+		assert_int_equal(leat_rpc_batch_count(batch), LEAT_RPC_BATCH_DEFAULT);
+		assert_int_equal(leat_rpc_batch_send(batch), 0);
+		for (i = 0; i < LEAT_RPC_BATCH_DEFAULT; i++) {
+			resp = leat_rpc_batch_response(batch, (uint16_t)i, &len);
+			assert_int_equal(len, 8);
+			assert_int_equal(*resp, round * 1000 + i);
+		}
+	}
+	/* Those of a batch for one peer share one message, and so do their responses. */
+	assert_int_equal(stats_of(&a).packets_sent - sent, 200);
+	leat_rpc_batch_clear(batch);
+	assert_non_null(leat_rpc_batch_start(batch, sa[0], ECHO, 8, 8));
+	assert_non_null(leat_rpc_batch_start(batch, sa[0], FAIL, 8, 8));
+	assert_int_equal(leat_rpc_batch_send(batch), -EIO);
+	assert_null(leat_rpc_batch_response(batch, 1, &len));
+	assert_int_equal(len, -EIO);
+	assert_non_null(leat_rpc_batch_response(batch, 0, NULL));
+	assert_null(leat_rpc_batch_response(batch, 2, &len));
+	assert_null(leat_rpc_batch_start(batch, sa[0], ECHO, UINT32_MAX, UINT32_MAX));
+	leat_rpc_batch_free(batch);
+	return 0;
+}
+
+static void
+test_batches(void **state)
+{
+	(void)state;
+	assert_int_equal(run(batches, NULL), 0);
+}
+
+/* Many at once, of which some never end by themselves. */
+static int
+many(void *arg)
+{
+	struct leat_rpc_req reqs[8], *list[8];
+	unsigned int i;
+	int ret;
+
+	(void)arg;
+	memset(reqs, 0, sizeof(reqs));
+	for (i = 0; i < 8; i++) {
+		reqs[i].session = sa[0];
+		reqs[i].type = i < 6 ? ECHO : LATER;
+		list[i] = &reqs[i];
+	}
+	ret = leat_task_within(500, leat_rpc_call_many(list, 8));
+	assert_int_equal(ret, -ETIMEDOUT);
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(reqs[i].state, 0);
+		assert_int_equal(reqs[i].status, i < 6 ? 0 : -ECANCELED);
+	}
+	/* One that is posted is not waited for by another. */
+	assert_int_equal(leat_rpc_post(list, 1), 1);
+	assert_int_equal(leat_rpc_call_many(list, 2), -EINVAL);
+	while (nb_done == 0)
+		assert_int_equal(leat_task_yield(), 0);
+	return 0;
+}
+
+static void
+test_many(void **state)
+{
+	(void)state;
+	assert_int_equal(run(many, NULL), 0);
+}
+
+/* ---- a handler that answers from a task, after a call of its own to its client ---- */
+
+static int
+answer(void *arg)
+{
+	struct leat_rpc_incoming *call = arg;
+	int ret;
+
+	ret = leat_rpc_call(call->session, ECHO, call->req, call->len, call->resp, call->room, 0);
+	call->resp_len = ret < 0 ? 0 : (uint32_t)ret;
+	leat_rpc_answer(call, ret < 0 ? ret : 0);
+	return 0;
+}
+
+static int
+nested(struct leat_rpc_incoming *call, void *arg)
+{
+	struct leat_rpc_incoming *ticket = leat_rpc_defer(call);
+
+	(void)arg;
+	if (ticket == NULL)
+		return -EBUSY;
+	if (leat_task_detach(leat_task_spawn(ts, "answer", answer, ticket)) < 0)
+		leat_rpc_answer(ticket, -ENOMEM);
+	return LEAT_RPC_DEFERRED;
+}
+
+#define NESTED 50
+
+static int
+ask_nested(void *arg)
+{
+	static uint8_t big[30000], back[30000];
+	char resp[16];
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 200; i++)
+		assert_int_equal(leat_rpc_call(sa[i % 2], NESTED, "nested", 6, resp, 16, 0), 6);
+	assert_memory_equal(resp, "nested", 6);
+	memset(big, 0x77, sizeof(big));
+	assert_int_equal(leat_rpc_handler_set(b.rpc, NESTED, nested, NULL, sizeof(big)), 0);
+	assert_int_equal(leat_rpc_handler_set(a.rpc, ECHO, NULL, NULL, 0), 0);
+	assert_int_equal(leat_rpc_call(sa[0], NESTED, big, sizeof(big), back, sizeof(back), 0),
+			 -ENOSYS);
+	return 0;
+}
+
+static void
+test_nested(void **state)
+{
+	(void)state;
+	assert_int_equal(leat_rpc_handler_set(b.rpc, NESTED, nested, NULL, 64), 0);
+	assert_int_equal(run(ask_nested, NULL), 0);
+	assert_int_equal(stats_of(&b).tickets, 0);
+}
+
+/* The stop of the reactor names what is not answered. */
+static void
+test_stop(void **state)
+{
+	struct leat_rpc_req req = { .session = sa[0], .type = LATER };
+	int ret = 0;
+
+	(void)state;
+	post1(&req);
+	turn_until(b.nb_later == 1);
+	leat_reactor_stop(r, 20000);
+	while (ret >= 0)
+		ret = leat_reactor_turn(r);
+	assert_non_null(strstr(leat_err_msg(), "1 requests deferred"));
+	assert_int_equal(req.state, 0);
+	assert_int_equal(req.status, -ESHUTDOWN);
+}
+
+#define on(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		on(test_call), on(test_limited), on(test_raced), on(test_batches),
+		on(test_many), on(test_nested),	 on(test_stop),
+	};
+
+	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Every byte of what lib/rpc sends, and what its parsers refuse. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "leat_cmocka.h"
+#include "leat_rpc_violation.h"
+#include "rpc_wire.h"
+
+static void
+test_head(void **state)
+{
+	static const uint8_t bytes[RPC_HEAD_LEN] = { 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+						     0xdd, 0xcc, 0xbb, 0xaa, 0x34, 0x12, 1,    3 };
+	const struct rpc_head h = { .token = 0x1122334455667788,
+				    .credit = 0xaabbccdd,
+				    .epoch = 0x1234,
+				    .version = RPC_VERSION,
+				    .count = 3 };
+	uint8_t buf[RPC_HEAD_LEN];
+	struct rpc_head back;
+
+	(void)state;
+	rpc_head_put(buf, &h);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), 0);
+	assert_memory_equal(&back, &h, sizeof(h));
+	assert_int_equal(rpc_head_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
+	buf[14] = RPC_VERSION + 1;
+	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_VERSION);
+}
+
+static void
+test_item(void **state)
+{
+	static const uint8_t bytes[RPC_ITEM_LEN + 8] = {
+		1, 7, 0x02, 0x01, 0xef, 0xcd, 0xab, 0x89, 3,   0,   0,	 0, 0, 0, 0, 0,
+		3, 0, 0,    0,	  0x40, 0x42, 0x0f, 0,	  'a', 'b', 'c', 0, 0, 0, 0, 0,
+	};
+	static const uint8_t abc[] = { 'a', 'b', 'c' };
+	const struct rpc_item m = { .kind = RPC_REQUEST,
+				    .type = 7,
+				    .slot = 0x0102,
+				    .num = 0x89abcdef,
+				    .size = 3,
+				    .len = 3,
+				    .aux = 1000000 };
+	uint8_t buf[RPC_ITEM_LEN + 8];
+	struct rpc_item back;
+
+	(void)state;
+	/* Nothing of what was there before is sent, with the bytes put before or behind. */
+	memset(buf, 0xee, sizeof(buf));
+	rpc_item_put(buf, &m);
+	memcpy(buf + RPC_ITEM_LEN, abc, sizeof(abc));
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	memset(buf, 0xee, sizeof(buf));
+	memcpy(buf + RPC_ITEM_LEN, abc, sizeof(abc));
+	rpc_item_put(buf, &m);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), 0);
+	assert_memory_equal(&back, &m, sizeof(m));
+	assert_int_equal(rpc_item_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
+	assert_int_equal(rpc_item_get(buf, RPC_ITEM_LEN - 1, &back), LEAT_RPC_TRUNCATED);
+	buf[sizeof(buf) - 1] = 1;
+	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_FLAGS);
+}
+
+static void
+test_item_refused(void **state)
+{
+	static const struct {
+		struct rpc_item m;
+		int bad;
+	} cases[] = {
+		{ { .kind = 0 }, LEAT_RPC_BAD_KIND },
+		{ { .kind = 5 }, LEAT_RPC_BAD_KIND },
+		{ { .kind = RPC_REQUEST, .flags = 2 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT }, LEAT_RPC_BAD_SLOT },
+		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 1, .num = 1 },
+		  LEAT_RPC_BAD_SLOT },
+		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 1, .size = 16, .len = 8 },
+		  LEAT_RPC_BAD_SLOT },
+		{ { .kind = RPC_REQUEST, .size = 8, .len = 16 }, LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_REQUEST, .size = 16, .off = 17 }, LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_REQUEST, .size = 16, .off = 9, .len = 8 }, LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_REQUEST, .size = 16, .off = UINT32_MAX, .len = 8 },
+		  LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_REQUEST, .size = 16, .len = 0 }, LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_RESPONSE, .flags = 1 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_RESPONSE, .flags = 2 }, LEAT_RPC_BAD_STATUS },
+		{ { .kind = RPC_RESPONSE, .aux = 4096 }, LEAT_RPC_BAD_STATUS },
+		{ { .kind = RPC_RESPONSE, .aux = 5, .size = 16, .len = 8 }, LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_CANCEL, .type = 1 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_CANCEL, .aux = 1 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_END }, LEAT_RPC_BAD_STATUS },
+		{ { .kind = RPC_END, .aux = 5, .slot = 1 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .size = UINT32_MAX, .off = 100, .len = 8 }, 0 },
+		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 1 }, 0 },
+		{ { .kind = RPC_RESPONSE, .aux = 5, .flags = 2 }, 0 },
+		{ { .kind = RPC_CANCEL, .slot = 3, .num = 9 }, 0 },
+		{ { .kind = RPC_END, .aux = EPROTO }, 0 },
+	};
+	uint8_t buf[RPC_ITEM_LEN + 16];
+	struct rpc_item back;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(buf, 0, sizeof(buf));
+		rpc_item_put(buf, &cases[i].m);
+		if (rpc_item_get(buf, sizeof(buf), &back) != cases[i].bad)
+			fail_msg("case %u is not %d", i, cases[i].bad);
+	}
+}
+
+static void
+test_hello(void **state)
+{
+	static const uint8_t bytes[RPC_HELLO_LEN] = {
+		'L',  'R',  'P', 'C',  1,    0,	   32,	 0,    1,    0,	   0,
+		0,    0,    0,	 0,    0,    0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
+		0x22, 0x11, 64,	 0,    0,    0,	   0,	 0x10, 0,    0,	   0,
+		0,    0x80, 0,	 0x34, 0x12, 0,	   0,	 0x38, 0xff, 0xff, 0xff,
+	};
+	const struct rpc_hello h = { .version = RPC_VERSION,
+				     .slots = 32,
+				     .features = RPC_FEATURES,
+				     .token = 0x1122334455667788,
+				     .credits = 64,
+				     .packet = 4096,
+				     .max_msg = 8 << 20,
+				     .epoch = 0x1234,
+				     .first = 0xffffff38 };
+	uint8_t buf[RPC_HELLO_LEN];
+	struct rpc_hello back;
+
+	(void)state;
+	rpc_hello_put(buf, &h);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_null(rpc_hello_get(buf, sizeof(buf), &back));
+	memset(buf, 0, sizeof(buf));
+	rpc_hello_put(buf, &back);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_non_null(rpc_hello_get(buf, sizeof(buf) - 1, &back));
+}
+
+static void
+test_hello_refused(void **state)
+{
+	/* offset, value: one byte that makes it another hello */
+	static const uint8_t changes[][2] = {
+		{ 0, 'l' }, { 4, 2 },  { 5, 9 },  { 6, 0 },  { 7, 0x80 },
+		{ 24, 2 },  { 26, 1 }, { 29, 0 }, { 31, 1 }, { 38, 1 },
+	};
+	struct rpc_hello h = { .version = RPC_VERSION, .slots = 32, .credits = 64, .packet = 4096 },
+			 back;
+	uint8_t buf[RPC_HELLO_LEN];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		rpc_hello_put(buf, &h);
+		buf[changes[i][0]] = changes[i][1];
+		if (rpc_hello_get(buf, sizeof(buf), &back) == NULL)
+			fail_msg("change %u is taken", i);
+	}
+	/* One that refuses needs no numbers. */
+	h = (struct rpc_hello){ .version = RPC_VERSION, .refused = RPC_REFUSED_SESSIONS };
+	rpc_hello_put(buf, &h);
+	assert_null(rpc_hello_get(buf, sizeof(buf), &back));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_head),	      cmocka_unit_test(test_item),
+		cmocka_unit_test(test_item_refused),  cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_hello_refused),
+	};
+
+	return cmocka_run_group_tests_name("rpc-wire", tests, NULL, NULL);
+}
