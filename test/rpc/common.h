@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_TEST_COMMON_H
+#define RPC_TEST_COMMON_H
+
+/* What the programs of test/rpc share. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <leat_error.h>
+#include <leat_fabric.h>
+#include <leat_rpc.h>
+#include <leat_time.h>
+
+#define PATIENCE_US 60000000
+
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, __VA_ARGS__);                                              \
+			fprintf(stderr, "\n");                                                     \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* Until the condition holds. */
+#define wait_until(turn, cond)                                                                     \
+	do {                                                                                       \
+		uint64_t until_ = leat_now() + leat_us_to_cycles(PATIENCE_US);                     \
+		while (!(cond)) {                                                                  \
+			turn;                                                                      \
+			check(leat_now() < until_, "%s:%d: waited in vain: %s", __FILE__,          \
+			      __LINE__, #cond);                                                    \
+		}                                                                                  \
+	} while (0)
+
+#endif /* RPC_TEST_COMMON_H */

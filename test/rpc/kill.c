@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat-rpc-kill EAL-ARGUMENTS
+ *
+ * A client has a thousand calls outstanding while its server is stopped (SIGSTOP), goes on, and is
+ * killed (SIGKILL): all come back, in time, and a successor at the same address answers the next
+ * ones.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common.h"
+
+#define CALLS 1000u
+#define DEADLINE_US 200000
+#define ECHO 1
+
+static struct leat_ep *ep;
+static struct leat_rpc *rpc;
+static struct leat_rpc_req reqs[CALLS];
+static uint8_t in[CALLS][8];
+static unsigned int back, up, closed;
+static bool ended;
+
+static int
+echo(struct leat_rpc_incoming *call, void *arg)
+{
+	(void)arg;
+	memcpy(call->resp, call->req, 8);
+	call->resp_len = 8;
+	return call->len == 8 ? 0 : -EINVAL;
+}
+
+static void
+start(int argc, char **argv)
+{
+	const struct leat_ep_conf conf = { .max_peers = 4 };
+
+	check(leat_init(argc, argv) >= 0, "leat_init: %s", leat_err_msg());
+	ep = leat_ep_create(leat_dev_get(0), &conf);
+	check(ep != NULL, "endpoint: %s", leat_err_msg());
+	rpc = leat_rpc_create(ep, NULL);
+	check(rpc != NULL, "rpc: %s", leat_err_msg());
+	check(leat_rpc_handler_set(rpc, ECHO, echo, NULL, 8) == 0, "handler");
+}
+
+static void
+turn(void)
+{
+	struct leat_rpc_req *done[32];
+	struct leat_rpc_event rev;
+	struct leat_op *ops[32];
+	struct leat_event ev;
+	uint16_t n = leat_ep_poll(ep, ops, 32);
+
+	(void)leat_rpc_process(rpc, ops, n);
+	back += leat_rpc_poll(rpc, done, 32);
+	while (leat_ep_events(ep, &ev, 1) == 1) {
+		if (ev.type == LEAT_EV_CONNECT_REQ)
+			(void)leat_rpc_accept(rpc, &ev, NULL);
+		else
+			(void)leat_rpc_handle_event(rpc, &ev);
+	}
+	while (leat_rpc_events(rpc, &rev, 1) == 1) {
+		up += rev.type == LEAT_RPC_UP;
+		closed += rev.type == LEAT_RPC_CLOSED;
+		ended |= rev.type == LEAT_RPC_ENDED;
+		if (rev.type == LEAT_RPC_ENDED)
+			(void)leat_rpc_close(rev.session, 0);
+	}
+	if (n == 0)
+		sched_yield();
+}
+
+/* ---- servers ---- */
+
+static __attribute__((noreturn)) void
+server(int argc, char **argv, int from, int to)
+{
+	char addr[LEAT_ADDR_MAX];
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	/* The second waits until it is told where the first one was. */
+	check(read(from, addr, sizeof(addr)) == sizeof(addr), "read");
+	start(argc, argv);
+	wait_until(sched_yield(), leat_ep_listen(ep, addr) == 0);
+	check(leat_ep_listen_addr(ep, addr, sizeof(addr)) == 0, "address");
+	check(write(to, addr, sizeof(addr)) == sizeof(addr), "write");
+	for (;;)
+		turn();
+}
+
+/* ---- the client ---- */
+
+static struct leat_rpc_session *
+connect_to(const char *addr)
+{
+	const struct leat_rpc_session_conf conf = { .timeout_us = PATIENCE_US };
+	struct leat_rpc_session *s = leat_rpc_connect(rpc, addr, &conf);
+	unsigned int before = up;
+
+	check(s != NULL, "connect: %s", leat_err_msg());
+	wait_until(turn(), up > before || ended);
+	check(!ended, "the session did not come up");
+	return s;
+}
+
+static void
+post_all(struct leat_rpc_session *s, uint64_t deadline_us)
+{
+	uint64_t deadline = deadline_us == 0 ? LEAT_RPC_NO_DEADLINE
+					     : leat_now() + leat_us_to_cycles(deadline_us);
+	struct leat_rpc_req *p;
+	unsigned int i;
+
+	back = 0;
+	for (i = 0; i < CALLS; i++) {
+		p = &reqs[i];
+		*p = (struct leat_rpc_req){ .session = s,
+					    .type = ECHO,
+					    .buf = "12345678",
+					    .len = 8,
+					    .resp = in[i],
+					    .room = 8,
+					    .deadline = deadline };
+		check(leat_rpc_post(&p, 1) == 1, "post");
+	}
+}
+
+static void
+all_are(int status)
+{
+	unsigned int i;
+
+	for (i = 0; i < CALLS; i++)
+		check(status == -ENODATA ? reqs[i].status < 0 : reqs[i].status == status,
+		      "call %u: %d", i, reqs[i].status);
+}
+
+static void
+client(const char *addr, pid_t first)
+{
+	struct leat_rpc_session *s = connect_to(addr);
+	uint64_t begun;
+
+	post_all(s, 0);
+	wait_until(turn(), back == CALLS);
+	all_are(0);
+
+	/* Stopped: deadlines pass. */
+	check(kill(first, SIGSTOP) == 0, "stop");
+	check(waitpid(first, NULL, WUNTRACED) == first, "wait");
+	begun = leat_now();
+	post_all(s, DEADLINE_US);
+	wait_until(turn(), back == CALLS);
+	all_are(-ETIMEDOUT);
+	check(leat_now() - begun >= leat_us_to_cycles(DEADLINE_US), "too early");
+
+	/* It goes on: what it answers late is nothing to the next calls. */
+	check(kill(first, SIGCONT) == 0, "continue");
+	post_all(s, 0);
+	wait_until(turn(), back == CALLS);
+	all_are(0);
+
+	check(kill(first, SIGSTOP) == 0, "stop");
+	check(waitpid(first, NULL, WUNTRACED) == first, "wait");
+	post_all(s, 0);
+	turn();
+	check(kill(first, SIGKILL) == 0 && waitpid(first, NULL, 0) == first, "kill");
+	wait_until(turn(), back == CALLS && closed == 1);
+	all_are(-ENODATA);
+}
+
+int
+main(int argc, char **argv)
+{
+	int to[2][2], from[2][2], i;
+	char addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
+	struct leat_rpc_session *s;
+	pid_t pid[2];
+
+	/* Before anything of libfabric or EAL is in the process. */
+	for (i = 0; i < 2; i++) {
+		check(pipe(to[i]) == 0 && pipe(from[i]) == 0, "pipe");
+		pid[i] = fork();
+		check(pid[i] >= 0, "fork");
+		if (pid[i] == 0)
+			server(argc, argv, to[i][0], from[i][1]);
+	}
+	check(write(to[0][1], addr, sizeof(addr)) == sizeof(addr), "write");
+	start(argc, argv);
+	check(read(from[0][0], addr, sizeof(addr)) == sizeof(addr), "read");
+	client(addr, pid[0]);
+
+	/* A successor at the same address. */
+	check(write(to[1][1], addr, sizeof(addr)) == sizeof(addr), "write");
+	check(read(from[1][0], addr, sizeof(addr)) == sizeof(addr), "read");
+	ended = false;
+	s = connect_to(addr);
+	post_all(s, 0);
+	wait_until(turn(), back == CALLS);
+	all_are(0);
+	check(leat_rpc_close(s, PATIENCE_US) == 0, "close");
+	wait_until(turn(), closed == 2);
+	check(kill(pid[1], SIGKILL) == 0 && waitpid(pid[1], NULL, 0) == pid[1], "kill");
+	wait_until(turn(), leat_rpc_destroy(rpc) == 0);
+	(void)leat_ep_close(ep, PATIENCE_US, NULL, NULL);
+	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
+	printf("stopped, killed, and succeeded: %u calls each\n", CALLS);
+	return 0;
+}
