@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Code of doc/guide/rpc.md, on one lcore: a server, and a client of it in a task. */
+
+/* clang-format off */
+
+#include <leat_app.h>
+#include <leat_fabric.h>
+#include <leat_reactor.h>
+#include <leat_rpc_task.h>
+#include <leat_scope.h>
+#include <leat_task.h>
+
+#include "snippets.h"
+
+#define LOOKUP 1
+
+static struct leat_ep *eps[2];
+static struct leat_rpc *rpcs[2];
+
+static uint32_t
+find(void *table, const void *key, uint32_t key_len, void *value, uint32_t room)
+{
+	const char *answer = (const char *)table;
+	uint32_t len = (uint32_t)strlen(answer);
+
+	CHECK(key_len == 5 && memcmp(key, "time?", 5) == 0);
+	CHECK(len <= room);
+	memcpy(value, answer, len);
+	return len;
+}
+
+static int
+lookup(struct leat_rpc_incoming *call, void *arg)       /* in the loop: must not wait */
+{
+	call->resp_len = find(arg, call->req, call->len, call->resp, call->room);
+	return 0;                                       /* or -errno: the caller's status */
+}
+
+static struct leat_ep *
+endpoint(unsigned int i)
+{
+	struct leat_ep_conf conf;
+
+	memset(&conf, 0, sizeof(conf));
+	conf.max_peers = 4;
+	eps[i] = leat_ep_create(leat_dev_get(0), &conf);
+	CHECK(eps[i] != NULL);
+	return eps[i];
+}
+
+static void
+server(void)
+{
+	static char noon[] = "noon";
+	struct leat_reactor *r = leat_reactor_self();
+	struct leat_ep *ep = endpoint(0);
+	struct leat_rpc *rpc;
+	char *table = noon;
+
+rpc = leat_rpc_create(ep, NULL);
+leat_rpc_handler_set(rpc, LOOKUP, lookup, table, 0);
+leat_rpc_reactor_add(r, rpc, NULL);                     /* accepts, handles, answers */
+leat_ep_listen(ep, "10.0.0.1:7000");
+
+	rpcs[0] = rpc;
+}
+
+static void
+client(void)
+{
+	struct leat_reactor *r = leat_reactor_self();
+	struct leat_ep *ep = endpoint(1);
+	const char *key = "time?";
+	const uint32_t key_len = 5;
+	struct leat_rpc_session *s;
+	struct leat_rpc *rpc;
+	char value[64];
+	int ret;
+
+rpc = leat_rpc_create(ep, NULL);
+leat_rpc_reactor_add(r, rpc, NULL);
+s = leat_rpc_connect(rpc, "10.0.0.1:7000", NULL);       /* both sides may call */
+
+ret = leat_rpc_call(s, LOOKUP, key, key_len, value, sizeof(value), 0);
+
+	CHECK(ret == 4 && memcmp(value, "noon", 4) == 0);
+
+ret = leat_task_within(100, leat_rpc_call(s, LOOKUP, key, key_len, value, sizeof(value), 0));
+
+	/* On a busy machine 100 us may have been too little. */
+	CHECK(ret == 4 || ret == -ETIMEDOUT);
+	rpcs[1] = rpc;
+	CHECK(leat_rpc_close(s, 1000000) == 0);
+}
+
+static int
+start(void *arg)
+{
+	(void)arg;
+	server();
+	client();
+	leat_app_stop(0);
+	return 0;
+}
+
+static void
+end_of_program(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; i < 2; i++) {
+		/* The stop has closed the sessions and shut the endpoints down. */
+		CHECK(leat_rpc_destroy(rpcs[i]) == 0);
+		CHECK(leat_ep_destroy(eps[i]) == 0);
+	}
+	printf("done\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	struct leat_app app;
+
+	memset(&app, 0, sizeof(app));
+	app.start = start;
+	app.end = end_of_program;
+	return leat_app_run(argc, argv, &app);
+}
