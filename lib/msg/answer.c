@@ -16,10 +16,19 @@
 
 #include "msg_pvt.h"
 
+/* An answer may be late by so many messages: far from where ids come round. */
+#define LATE (UINT32_C(1) << 30)
+
 void
 msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s)
 {
+	struct leat_msg_conn *c = s->conn;
+
+	/* It stands still while no message asks. */
+	if (unlikely(s->id - c->tx_answered > LATE))
+		c->tx_answered = s->id - LATE;
 	leat_put_le64(s->buf, leat_get_le64(s->buf) | MSG_LEN_ANSWER);
+	s->flags |= MSG_ANSWER;
 	req->answer_id = s->id;
 	req->answer_waits = 0;
 	req->lost = 0;

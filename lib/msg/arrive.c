@@ -48,7 +48,8 @@ give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 static inline bool
 deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
-	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN))
+	if (unlikely(id != c->rx_done || id != c->rx_bind || c->state != MSG_OPEN ||
+		     msg_rx_in_turn(c)))
 		return false;
 	do {
 		struct leat_msg_req *req = c->recvq.head;
@@ -133,6 +134,10 @@ head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 
 	if (unlikely(s->op.len < MSG_HEAD_LEN)) {
 		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B are no head", id, s->op.len);
+		return;
+	}
+	if (unlikely(c->peer_ended && (int32_t)(id - c->rx_end) >= 0)) {
+		msg_end_passed(c, id, c->rx_end);
 		return;
 	}
 	memcpy(&head, s->buf, sizeof(head));

@@ -305,6 +305,11 @@ leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
 		ret = msg_hello_get(ev->priv, ev->priv_len, &h);
 	if (ret < 0)
 		return NULL;
+	if (ret == 1 && h.rejected) {
+		leat_err(EPROTO, "messages on %s: a request that says it is rejected",
+			 leat_ep_name(m->ep));
+		return NULL;
+	}
 	if (ret == 0 && conf->mode == LEAT_MSG_LEAT) {
 		leat_err(EPROTONOSUPPORT, "messages on %s: the other side does not speak leat mode",
 			 leat_ep_name(m->ep));

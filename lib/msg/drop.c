@@ -230,23 +230,27 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 	struct msg_slot *s = msg_tx_slot(c, id);
 	bool asked;
 
+	if (unlikely(reason < MSG_REASON_SIZE || reason > MSG_REASON_TIME)) {
+		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u", id, reason);
+		return false;
+	}
 	/* Its payload was sent before this was said. */
 	if ((int32_t)(id - c->tx_done) < 0 &&
 	    (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0) {
 		msg_answer_lost(c, id, reason);
 		return true;
 	}
-	asked = s->req != NULL && (s->req->flags & LEAT_MSG_F_DELIVERED) != 0;
+	/* Its request may be late, and gone. */
+	asked = (s->flags & MSG_ANSWER) != 0;
 	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done ||
-		     ((s->flags & MSG_EAGER) != 0 && !asked) || reason < MSG_REASON_SIZE ||
-		     reason > MSG_REASON_TIME)) {
-		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u, the next one is %#x",
-			 id, reason, c->tx_next);
+		     ((s->flags & MSG_EAGER) != 0 && !asked))) {
+		msg_fail(c, -EPROTO, "message %#x was dropped, which is %s", id,
+			 id - c->tx_done >= c->tx_post - c->tx_done ? "not sent" : "small");
 		return false;
 	}
 	if ((s->flags & (MSG_WANT | MSG_DROP)) == MSG_WANT)
 		msg_tx_give_up(c, s, msg_reason_status(reason));
-	else if (asked)
+	else if (asked && s->req != NULL)
 		s->req->lost = reason & 3;
 	return true;
 }

@@ -99,6 +99,8 @@ void msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint
 void msg_end_run(struct leat_msg_conn *c);
 /* The other side tells. @return false: that can't be; the connection was ended */
 bool msg_end_arrived(struct leat_msg_conn *c, uint32_t id);
+/* Message id came, and there was none to come from end on. */
+void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
 /* Nothing more will come: ends receives, if all is received. */
 void msg_ended_run(struct leat_msg_conn *c);
 

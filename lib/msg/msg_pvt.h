@@ -126,7 +126,7 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_RECALL 0x400    /* ... its request was cancelled, and data is asked back */
 #define MSG_DROP 0x800	    /* it is dropped; see drop.c */
 #define MSG_TOLD 0x1000	    /* rx: ... and the other side knows */
-#define MSG_ANSWER 0x4000   /* rx: the other side wants to know when it is received */
+#define MSG_ANSWER 0x4000   /* its sender wants to know when it is received */
 #define MSG_FRAGMENT 0x8000 /* rx: a fragment */
 #define MSG_EXPIRED 0x2000  /* its request's deadline passed, and data is asked back */
 
@@ -474,6 +474,16 @@ static inline uint32_t
 msg_rx_id(const struct leat_msg_conn *c, uint64_t tag)
 {
 	return c->rx_done + (uint16_t)(tag - c->rx_done);
+}
+
+/*
+ * Leat mode: in the middle of fragments, or behind the other side's end, what comes need not be
+ * right: no message goes straight to its request.
+ */
+static inline bool
+msg_rx_in_turn(const struct leat_msg_conn *c)
+{
+	return c->rx_frag_left > 0 || c->peer_ended;
 }
 
 /* Messages that may be on the way or here. There may be more of them, from before a long one. */

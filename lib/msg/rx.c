@@ -319,8 +319,8 @@ finish(struct leat_msg_conn *c)
 		if ((s->flags & MSG_DONE) == 0)
 			break;
 		if (unlikely((s->flags & MSG_ANSWER) != 0)) {
-			/* That it was dropped is told before. */
-			if ((s->flags & (MSG_DROP | MSG_TOLD)) == MSG_DROP)
+			/* That it was dropped is told before, while it can be. */
+			if ((s->flags & (MSG_DROP | MSG_TOLD)) == MSG_DROP && c->state == MSG_OPEN)
 				break;
 			c->ctrl_due |= 1u << MSG_CTRL_ANSWER;
 		}
@@ -352,8 +352,10 @@ msg_rx_run(struct leat_msg_conn *c)
 	finish(c);
 	if (unlikely(c->peer_ended))
 		msg_ended_run(c);
+	if (unlikely(c->state != MSG_OPEN))
+		return;
 	if (c->mode == LEAT_MSG_LEAT && c->rx_bind == c->rx_done && c->rx_arrived == 0 &&
-	    c->state == MSG_OPEN)
+	    !msg_rx_in_turn(c))
 		c->rx_next = &msg_rx_slot(c, c->rx_done)->op;
 	/* What the application waits for is not kept waiting for receives that are not needed yet. */
 	free = msg_rx_free(c);
@@ -417,9 +419,10 @@ over_bind(struct leat_msg_conn *c)
 			finish(c);
 			continue;
 		}
-		if (req == NULL)
+		/* It can't be right, or no request is left that could have a buffer. */
+		if (req == NULL || !c->no_buffer)
 			break;
-		if (c->no_buffer && wait_buffer(c))
+		if (wait_buffer(c))
 			return false;
 		refuse_arrived(c, req);
 	}

@@ -39,15 +39,30 @@ msg_end_run(struct leat_msg_conn *c)
 	c->ctrl_due |= 1u << MSG_CTRL_END;
 }
 
+void
+msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end)
+{
+	msg_fail(c, -EPROTO, "message %#x, behind the end of its messages at %#x", id, end);
+}
+
 bool
 msg_end_arrived(struct leat_msg_conn *c, uint32_t id)
 {
+	uint32_t i;
+
 	if (unlikely(c->peer_ended || id - c->rx_done > c->mask + 1)) {
 		msg_fail(c, -EPROTO, "the end of its messages at %#x, %s", id,
 			 c->peer_ended ? "again" : "which has no credit");
 		return false;
 	}
+	for (i = id; (int32_t)(c->rx_post - i) > 0; i++) {
+		if (unlikely((msg_rx_slot(c, i)->flags & MSG_ARRIVED) != 0)) {
+			msg_end_passed(c, i, id);
+			return false;
+		}
+	}
 	c->peer_ended = true;
+	c->rx_next = NULL;
 	c->rx_end = id;
 	msg_work(c);
 	return true;
@@ -60,6 +75,11 @@ msg_ended_run(struct leat_msg_conn *c)
 
 	if (c->rx_done != c->rx_end)
 		return;
+	if (unlikely(c->rx_frag_left > 0)) {
+		msg_fail(c, -EPROTO, "the end of its messages, %" PRIu64 " B before that of one",
+			 c->rx_frag_left);
+		return;
+	}
 	if (!c->end_told) {
 		c->end_told = true;
 		c->pending |= 1u << LEAT_MSG_SHUTDOWN;

@@ -195,7 +195,8 @@ mm_arrive(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t
 		return;
 	}
 	op->tag_in = tag;
-	memcpy(op->buf, data, RTE_MIN(len, op->size));
+	if (RTE_MIN(len, op->size) > 0)
+		memcpy(op->buf, data, RTE_MIN(len, op->size));
 	mm_finish(mm, op, len > op->size ? -EMSGSIZE : 0, len);
 }
 

@@ -535,6 +535,39 @@ teardown(void **state)
 	return 0;
 }
 
+/*
+ * Behind a large one, so that the device has it: its deadline passes, and then the other side says
+ * that it was dropped there. It asked for that.
+ */
+static void
+test_delivered_dropped_late(void **state)
+{
+	/* credit to id 2; drop 1, too long */
+	static const uint8_t drop[16] = { 2, [8] = 1, 1, [12] = 1 };
+	static char data[70];
+	struct leat_msg_req tx[2], *req = &tx[1];
+	struct leat_msg_conn *c;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = mm_open_leat(&mm, 0);
+	mm_send(c, &tx[0], data, sizeof(data));
+	tx[1] = (struct leat_msg_req){ .buf = data,
+				       .size = 5,
+				       .flags = LEAT_MSG_F_DELIVERED | LEAT_MSG_F_DEADLINE,
+				       .deadline = leat_now() + leat_us_to_cycles(LATE_US) };
+	assert_int_equal(leat_msg_send(c, &req, 1), 1);
+	mm_drive(&mm);
+	expire(&mm);
+	mm_arrive(&mm, 0, MM_TAG(3, mm_base(0), 0), drop, sizeof(drop));
+	mm_drive(&mm);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
+	mm_close(&mm, &c, 1);
+	assert_int_equal(tx[1].status, -ETIMEDOUT);
+}
+
 int
 main(void)
 {
@@ -550,6 +583,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_alive, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_sleep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_delivered_dropped_late, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("msg_deadline", tests, mm_start, mm_stop);

@@ -153,6 +153,27 @@ test_auto(void **state)
 	free(logged);
 }
 
+/* A request with a hello that says no: it can only be an answer. */
+static void
+test_request_says_rejected(void **state)
+{
+	/* 2 credits, messages of 256 B, 1 B of them with their head */
+	static const uint8_t hello[LEAT_MSG_HELLO_LEN] = {
+		'L', 'M', 'S', 'G', 4, 1, 2, [17] = 1, [24] = 1,
+	};
+	const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_PLAIN,
+						 .priv = hello,
+						 .priv_len = sizeof(hello) };
+	struct leat_msg_conn *c = leat_msg_connect(a.m, addr, &conf);
+
+	(void)state;
+	assert_non_null(c);
+	b.accepted = NULL;
+	drive_until(a.nb_ev[LEAT_MSG_ENDED] == 1);
+	assert_null(b.accepted);
+	close_end(c, &a);
+}
+
 /* The reason of a rejection is seen over there; control characters are not. */
 static void
 test_rejected(void **state)
@@ -196,6 +217,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_leat_or_nothing, pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(test_auto, pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(test_rejected, pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_request_says_rejected, pair_setup,
+						pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, pair_start, pair_stop);

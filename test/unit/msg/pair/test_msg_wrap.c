@@ -169,6 +169,52 @@ test_first_large_is_late(void **state)
 	}
 }
 
+/* One that is done when it was received, and not before. */
+static void
+delivered(struct leat_msg_conn *c)
+{
+	struct leat_msg_req tx = { .buf = out, .size = 5, .flags = LEAT_MSG_F_DELIVERED };
+	struct leat_msg_req rx, *req = &tx;
+	int i;
+
+	a.nb_back = b.nb_back = 0;
+	assert_int_equal(leat_msg_send(c, &req, 1), 1);
+	for (i = 0; i < 100; i++) {
+		end_drive(&a);
+		end_drive(&b);
+	}
+	assert_int_equal(a.nb_back, 0);
+	recv1(b.accepted, &rx, in, sizeof(in));
+	drive_until(a.nb_back == 1 && b.nb_back == 1);
+	assert_int_equal(tx.status, 0);
+	assert_int_equal(rx.status, 0);
+	settle(c, b.accepted);
+}
+
+/* Many messages that ask for no answer, before the first one that does, and between two. */
+static void
+test_answer_is_late(void **state)
+{
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(laps); i++) {
+		for (k = 0; k < RTE_DIM(laps); k++) {
+			const struct leat_msg_conn_conf conf = { .mode = LEAT_MSG_LEAT,
+								 .first_id = laps[k] };
+			struct leat_msg_conn *c = connected(&conf);
+
+			pass(c, b.accepted, laps[i]);
+			delivered(c);
+			delivered(c);
+			pass(c, b.accepted, laps[k]);
+			delivered(c);
+			delivered(c);
+			close_both(c);
+		}
+	}
+}
+
 /* Large ones wait for their grant while small ones behind them are through, across each wrap. */
 static void
 mixed(enum leat_msg_mode mode, uint32_t first_id)
@@ -279,6 +325,7 @@ main(int argc, char **argv)
 		RING(test_large_after_small_leat),
 		RING(test_large_after_small_plain),
 		RING(test_first_large_is_late),
+		RING(test_answer_is_late),
 		BOTH(test_mixed_leat),
 		BOTH(test_mixed_plain),
 		RING(test_all_are_sent),
