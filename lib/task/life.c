@@ -11,13 +11,13 @@
 
 #include "debug.h"
 
-/* What could break a log line or JSON becomes '_'. The watchdog may be reading. */
+/* What could break a log line or JSON becomes '_'; NULL: no name. The watchdog may be reading. */
 static void
 name_copy(char *to, const char *from)
 {
 	size_t i;
 
-	for (i = 0; i < LEAT_TASK_NAME_MAX - 1 && from[i] != '\0'; i++) {
+	for (i = 0; from != NULL && i < LEAT_TASK_NAME_MAX - 1 && from[i] != '\0'; i++) {
 		char c = from[i];
 
 		RLX_STORE(to[i], task_printable(c));
@@ -127,7 +127,7 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 	RLX_STORE(t->id, ts->next_id);
 	t->parent = parent != NULL && parent->ts == ts ? parent->id : 0;
 	t->deadline = LEAT_TASK_NO_DEADLINE;
-	name_copy(t->name, name != NULL ? name : "");
+	name_copy(t->name, name);
 	t->scope = NULL;
 	task_tools_begin(&t->tools, &ts->stacks, t->index);
 	t->sp = NULL;
@@ -274,7 +274,7 @@ leat_task_name_set(const char *name)
 	struct leat_task *t = task_self();
 
 	if (t != NULL)
-		name_copy(t->name, name != NULL ? name : "");
+		name_copy(t->name, name);
 }
 
 uint64_t

@@ -148,7 +148,7 @@ test_regions(void **state)
 static int
 in_order(void *arg)
 {
-	struct receiver r[3];
+	struct receiver r[3] = { { 0 } };
 	struct msg_task_pair p;
 	struct leat_scope s;
 	unsigned int i;
@@ -375,7 +375,7 @@ static int
 late_dials(void *arg)
 {
 	struct msg_task_pair p;
-	struct leat_msg_conn *c;
+	struct leat_msg_conn *c = NULL;
 	unsigned int i, came = 0;
 
 	(void)arg;
@@ -517,7 +517,7 @@ test_other_side_closes(void **state)
 static int
 closed_here(void *arg)
 {
-	struct receiver r[2];
+	struct receiver r[2] = { { 0 } };
 	struct msg_task_pair p;
 	struct leat_scope s;
 	unsigned int i;
