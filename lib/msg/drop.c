@@ -48,7 +48,10 @@ give(struct msg_slot *s)
 {
 	if (s->req == NULL)
 		return;
-	msg_req_finish(s->req, msg_reason_status((uint8_t)s->off), s->len);
+	msg_req_finish(s->req,
+		       s->off == MSG_REASON_TIME ? msg_late_status(s->req)
+						 : msg_reason_status((uint8_t)s->off),
+		       s->len);
 	s->req = NULL;
 }
 
@@ -217,7 +220,7 @@ msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat
 		return false;
 	/* It was granted; now an empty one is posted in its place. */
 	s->flags |= MSG_WANT;
-	msg_tx_give_up(c, s, -ETIMEDOUT);
+	msg_tx_give_up(c, s, msg_late_status(s->req));
 	c->tx_large++;
 	if ((int32_t)(c->tx_data - s->id) > 0)
 		c->tx_data = s->id;

@@ -137,7 +137,7 @@ msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req)
 	c->tx_frag = NULL;
 	c->no_ready = true;
 	msg_list_begun(&c->sendq, req);
-	msg_req_finish(req, -ETIMEDOUT, 0);
+	msg_req_finish(req, msg_late_status(req), 0);
 	return true;
 }
 
@@ -196,6 +196,6 @@ msg_fragment_expire(struct leat_msg_conn *c, struct leat_msg_req *req)
 	c->rx_frag = NULL;
 	c->rx_frag_lost = MSG_REASON_TIME;
 	c->stats.dropped++;
-	msg_req_finish(req, -ETIMEDOUT, c->rx_frag_total);
+	msg_req_finish(req, msg_late_status(req), c->rx_frag_total);
 	return true;
 }

@@ -229,6 +229,7 @@ struct leat_msg_req {
 	uint8_t given : 1;	   /**< private: given_buf is set */
 	uint8_t answer_waits : 1;  /**< private */
 	uint8_t lost : 2;	   /**< private */
+	uint8_t abandoned : 1;	   /**< private */
 	uint8_t flags;		   /**< in: LEAT_MSG_F_* */
 	struct leat_msg_req *next; /**< private */
 
@@ -459,7 +460,8 @@ LEAT_API int leat_msg_shutdown(struct leat_msg_conn *c);
  * @return
  *   - 0: it will
  *   - -ENOENT: it is not posted, or done
- *   - -EOPNOTSUPP: its message is under way; it ends by itself, or with the connection
+ *   - -EOPNOTSUPP: its message is under way; it ends by itself, by its deadline, or with the
+ *     connection. A cancel never costs a message or a connection, as deadlines may.
  */
 LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 

@@ -37,13 +37,18 @@
  *
  *     dial     the attempt ends
  *     accept   connections that come stay for the next accept
- *     send     a message that has not begun is not sent; one that has is, and the send says 0
+ *     send     a message that has not begun is not sent; a small one that has is, and the
+ *              send says 0
  *     recv     its buffer is the caller's again when it returns; a message that was faster than the
  *              cancel is returned, one that comes later is for the next receive
  *     close    it goes on by itself
  *
- * What has begun and can't be recalled ends by itself: a large message with bytes on their
- * way, or when its connection ends.
+ * That holds for messages that have begun, too, and for those behind them: a call that is late
+ * does not wait for its turn. A large message of which not all has come, or gone, is dropped as by
+ * LEAT_MSG_F_DEADLINE: the task at the other side gets -ETIMEDOUT, and the connection goes on.
+ * Where it can't (a send that has begun in plain mode; a device that does not take a payload back)
+ * the connection ends with -ETIMEDOUT, and the call returns when the device has given back the
+ * buffer.
  *
  * A connection may be used by several tasks. Their sends are sent in the order of the calls, and
  * their receives get messages in that order. When it has ended, each call says why, but messages
@@ -236,8 +241,8 @@ LEAT_API int leat_msg_task_send_burst(struct leat_msg_conn *c, struct leat_msg_r
 				      uint16_t n);
 
 /**
- * Wait until all requests of a connection have come back. Cancelled, it asks them to end
- * (leat_msg_cancel()), and waits on.
+ * Wait until all requests of a connection have come back. Cancelled, it ends them as the
+ * calls for one message do, and waits until their buffers are free.
  * @return as leat_msg_task_send_burst(); -EBUSY: another task waits for one of them
  */
 LEAT_API int leat_msg_task_wait_all(struct leat_msg_conn *c, struct leat_msg_req **reqs,

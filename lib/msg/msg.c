@@ -284,6 +284,8 @@ conn_run(struct leat_msg_conn *c)
 		msg_ending(c);
 	else if (unlikely(c->state == MSG_OVER))
 		msg_over(c);
+	if (unlikely(c->abandoned))
+		msg_abandoned_run(c);
 }
 
 /* Connections in the order in which they go on. */

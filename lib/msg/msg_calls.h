@@ -43,6 +43,8 @@ void msg_tx_run(struct leat_msg_conn *c);
 void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Finishes what is sent. */
 void msg_tx_finish(struct leat_msg_conn *c);
+/* One that is sent, and has to wait for its turn. */
+void msg_tx_finish_early(struct leat_msg_conn *c, struct msg_slot *s);
 /* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
@@ -121,10 +123,22 @@ void msg_timeouts(struct leat_msg *m);
 void msg_deadline_start(struct leat_msg_req *req);
 /* It passed, and the request can't be ended yet. */
 void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
+/*
+ * A request that has begun, on an open connection, is given up. It is done then, or when the device
+ * has given back its payload; or it can't be ended yet; or the connection ends.
+ */
+void msg_expire_begun(struct leat_msg_req *req);
 /* It is open. */
 void msg_alive_start(struct leat_msg_conn *c);
 /* Leat mode: has anything come from the peer? */
 bool msg_heard(const struct leat_msg_conn *c);
+
+/* abandon.c */
+/* Its task gives it up: it comes back as soon as its buffer is free, whatever is before it. */
+int msg_req_abandon(struct leat_msg_req *req);
+void msg_abandoned_run(struct leat_msg_conn *c);
+/* Such a request has come back. */
+void msg_abandoned_back(struct leat_msg_req *req);
 
 /* drop.c */
 /* The receive of a payload came back; its request is late, or its message is dropped. */

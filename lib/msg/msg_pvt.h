@@ -24,6 +24,7 @@
  *     reject.c  requests that are rejected with a reason
  *     ctrl.c    control messages
  *     timeout.c deadlines, and peers that are silent
+ *     abandon.c requests that their tasks give up
  *     drop.c    messages that no request takes
  *     hello.c   what two leat endpoints tell each other when they connect
  *     msg_wire.h  tags, heads and hellos
@@ -52,6 +53,7 @@
  * Only the device's completions come in any order; they set flags in the slots.
  */
 
+#include <errno.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -210,6 +212,7 @@ struct leat_msg_conn {
 	bool bulk;	 /* leat mode: the last one was MSG_BULK or longer */
 	bool grant;	 /* a payload's receive was posted, and the other side not told */
 	bool early;	 /* plain mode: the next payload's receive does not wait for its length */
+	bool abandoned;	 /* there may be such requests */
 	bool no_buffer;	 /* the oldest message has none */
 	bool got_buffer; /* since it last ran */
 	bool waits;	 /* for a buffer, or for room in the endpoint */
@@ -375,6 +378,13 @@ msg_req_finish(struct leat_msg_req *req, int status, uint64_t len)
 	req->status = status;
 	req->len = len;
 	req->state = MSG_REQ_FINISHED;
+}
+
+/* A request that has begun is given up: by its task, or since its deadline has passed. */
+static inline int
+msg_late_status(const struct leat_msg_req *req)
+{
+	return req->abandoned != 0 ? -ECANCELED : -ETIMEDOUT;
 }
 
 /* A request goes back: the next leat_msg_poll() gives it out. */

@@ -75,6 +75,8 @@ net_on_done(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now)
 	for (i = 0; i < n; i++) {
 		struct io_wait *w = marked(reqs[i]);
 
+		if (unlikely(reqs[i]->abandoned != 0))
+			msg_abandoned_back(reqs[i]);
 		if (w == NULL)
 			continue;
 		reqs[i]->user = NULL;
@@ -119,7 +121,7 @@ io_cancel(struct leat_resource_op *op)
 
 	/* What is asked comes back cancelled, or done after all: its status says it. */
 	for (i = 0; i < w->n; i++) {
-		if (marked(w->reqs[i]) == w && leat_msg_cancel(w->reqs[i]) == 0)
+		if (marked(w->reqs[i]) == w && msg_req_abandon(w->reqs[i]) == 0)
 			ret = LEAT_CANCEL_ASKED;
 	}
 	w->conn->m->below->soon = true;
@@ -317,7 +319,7 @@ wait_posted(struct io_wait *w)
 	if ((why != -ECANCELED && why != -ETIMEDOUT) || w->left <= 0)
 		return why;
 	for (i = 0; i < w->n; i++)
-		(void)leat_msg_cancel(w->reqs[i]);
+		(void)msg_req_abandon(w->reqs[i]);
 	w->conn->m->below->soon = true;
 	leat_task_mask(&mask);
 	ret = wait_for(w);

@@ -53,8 +53,7 @@ take_back(struct leat_msg_conn *c, struct msg_slot *s, const char *what)
 	if (ret == 0 || ret == -ENOENT || ret == -EALREADY)
 		return true;
 	msg_fail(c, -ETIMEDOUT,
-		 "the deadline of a %s of %" PRIu64
-		 " B passed, and the device can't recall its payload",
+		 "a %s of %" PRIu64 " B was given up, and the device can't recall its payload",
 		 what, s->len);
 	return false;
 }
@@ -66,7 +65,7 @@ expire_early(struct leat_msg_conn *c, struct msg_slot *s, struct leat_msg_req *r
 		return; /* it was cancelled before */
 	if ((s->flags & MSG_DATA_IN) != 0) {
 		msg_fail(c, -ETIMEDOUT,
-			 "the deadline of a receive passed, which has a payload and no length");
+			 "a receive was given up, which has a payload and no length");
 		return;
 	}
 	if (take_back(c, s, "receive")) {
@@ -92,12 +91,16 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 		return;
 	for (id = c->rx_done; id != c->rx_bind; id++) {
 		s = msg_rx_slot(c, id);
-		if (s->req != req || (s->flags & MSG_DONE) != 0)
+		if (s->req != req || (s->flags & MSG_EAGER) != 0)
 			continue;
-		if ((s->flags & MSG_DATA_OUT) != 0)
+		if ((s->flags & MSG_DONE) != 0) {
+			s->req = NULL;
+			msg_received(c, req, s->len);
+		} else if ((s->flags & MSG_DATA_OUT) != 0) {
 			(void)take_back(c, s, "receive");
-		else
+		} else {
 			msg_drop(c, s, MSG_REASON_TIME);
+		}
 		return;
 	}
 }
@@ -106,7 +109,14 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 static void
 leave_eager(struct msg_slot *s, struct leat_msg_req *req)
 {
-	msg_req_finish(req, -ETIMEDOUT, 0);
+	/* A task that gives it up need not be told that it comes too late. */
+	if (req->abandoned != 0 && (req->flags & LEAT_MSG_F_DELIVERED) == 0) {
+		s->conn->stats.sent++;
+		s->conn->stats.sent_bytes += req->size;
+		msg_req_finish(req, 0, req->size);
+	} else {
+		msg_req_finish(req, msg_late_status(req), 0);
+	}
 	s->count--;
 	while (s->req != NULL && s->req->state != MSG_REQ_STARTED && s->count > 0)
 		s->req = s->req->next;
@@ -129,6 +139,14 @@ has(const struct msg_slot *s, const struct leat_msg_req *req)
 	return false;
 }
 
+/* The device is done with it, and it waits for its turn. */
+static bool
+sent(const struct msg_slot *s)
+{
+	return (s->flags & (MSG_POSTED | MSG_OP_OUT | MSG_DATA_OUT | MSG_WANT | MSG_FAILED)) ==
+	       MSG_POSTED;
+}
+
 /* A send that has begun. */
 static void
 expire_send(struct leat_msg_conn *c, struct leat_msg_req *req)
@@ -139,7 +157,7 @@ expire_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 		return;
 	if (req->answer_waits != 0) {
 		req->answer_waits = 0;
-		msg_req_finish(req, -ETIMEDOUT, 0);
+		msg_req_finish(req, msg_late_status(req), 0);
 		return;
 	}
 	for (id = c->tx_done; id != c->tx_next; id++) {
@@ -150,17 +168,28 @@ expire_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 		s->len = req->size;
 		if ((s->flags & MSG_EAGER) != 0)
 			leave_eager(s, req);
+		else if (sent(s))
+			msg_tx_finish_early(c, s);
 		else if (c->mode == LEAT_MSG_PLAIN)
 			msg_fail(c, -ETIMEDOUT,
-				 "the deadline of a send of %" PRIu64
-				 " B passed, which had begun in plain mode",
+				 "a send of %" PRIu64
+				 " B was given up, which had begun in plain mode",
 				 req->size);
 		else if ((s->flags & MSG_WANT) != 0)
-			msg_tx_give_up(c, s, -ETIMEDOUT);
+			msg_tx_give_up(c, s, msg_late_status(req));
 		else
 			(void)take_back(c, s, "send");
 		return;
 	}
+}
+
+void
+msg_expire_begun(struct leat_msg_req *req)
+{
+	if (req->recv != 0)
+		expire_recv(req->conn, req);
+	else
+		expire_send(req->conn, req);
 }
 
 static void
@@ -177,10 +206,7 @@ expire(struct leat_msg_req *req)
 		/* Otherwise it comes back with the connection's status. */
 		if (c->state != MSG_OPEN)
 			return;
-		if (req->recv != 0)
-			expire_recv(c, req);
-		else
-			expire_send(c, req);
+		msg_expire_begun(req);
 		break;
 	default: /* it is done, and comes back in its turn */
 		return;
@@ -254,10 +280,17 @@ fired(struct leat_wheel_node *node, void *arg)
 {
 	struct leat_msg *m = arg;
 
-	if ((uintptr_t)node - (uintptr_t)m->conns < m->max_conns * sizeof(*m->conns))
+	struct leat_msg_req *req;
+
+	if ((uintptr_t)node - (uintptr_t)m->conns < m->max_conns * sizeof(*m->conns)) {
 		alive(container_of(node, struct leat_msg_conn, alive), m->now);
+		return;
+	}
+	req = container_of(node, struct leat_msg_req, timer);
+	if (req->abandoned != 0)
+		(void)msg_req_abandon(req);
 	else
-		expire(container_of(node, struct leat_msg_req, timer));
+		expire(req);
 }
 
 void

@@ -284,6 +284,13 @@ finish(struct leat_msg_conn *c, struct msg_slot *s)
 }
 
 void
+msg_tx_finish_early(struct leat_msg_conn *c, struct msg_slot *s)
+{
+	finish(c, s);
+	s->count = 0;
+}
+
+void
 msg_tx_finish(struct leat_msg_conn *c)
 {
 	while (c->tx_done != c->tx_post) {

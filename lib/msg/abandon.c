@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Requests that are given up by the task that waits for them.
+ *
+ * One that has begun ends as if its deadline had passed (timeout.c), and with it maybe the
+ * connection. But it does not wait for its turn: what is before it may be held up by the very peer
+ * for which the task has lost patience. So it leaves its list from the middle.
+ *
+ *     QUEUED     -> -ECANCELED, at once
+ *     STARTED    -> what can be done now is done; again whenever the connection goes on, until
+ *     FINISHED   -> it goes back, with what it came to
+ *
+ * A payload that the device has comes back first, and the buffer with it.
+ */
+
+#include <errno.h>
+
+#include "msg_pvt.h"
+
+static struct msg_list *
+list_of(struct leat_msg_conn *c, const struct leat_msg_req *req)
+{
+	return req->recv != 0 ? &c->recvq : &c->sendq;
+}
+
+/* It goes back before its turn. */
+static void
+give_now(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	struct msg_list *list = list_of(c, req);
+	struct leat_msg_req *prev = NULL, *r;
+
+	for (r = list->head; r != req; r = r->next) {
+		if (r == NULL)
+			return;
+		prev = r;
+	}
+	if (list->begin == req)
+		list->begin = req->next;
+	if (list->tail == req)
+		list->tail = prev;
+	if (prev == NULL)
+		list->head = req->next;
+	else
+		prev->next = req->next;
+	msg_give(c->m, req);
+}
+
+/* @return false: not yet */
+static bool
+end_now(struct leat_msg_conn *c, struct leat_msg_req *req)
+{
+	if (req->state == MSG_REQ_QUEUED)
+		msg_req_finish(req, -ECANCELED, 0);
+	/* Otherwise it comes back with the connection's status. */
+	else if (req->state == MSG_REQ_STARTED && c->state == MSG_OPEN)
+		msg_expire_begun(req);
+	if (req->state < MSG_REQ_CANCELLED)
+		return false;
+	give_now(c, req);
+	return true;
+}
+
+/* @return is there one that has not ended? */
+static bool
+list_run(struct leat_msg_conn *c, struct msg_list *list)
+{
+	struct leat_msg_req *req, *next;
+	bool left = false;
+
+	for (req = list->head; req != NULL; req = next) {
+		next = req->next;
+		if (req->abandoned != 0 && !end_now(c, req))
+			left = true;
+	}
+	msg_list_give(c->m, list);
+	return left;
+}
+
+void
+msg_abandoned_run(struct leat_msg_conn *c)
+{
+	const bool recvs = list_run(c, &c->recvq), sends = list_run(c, &c->sendq);
+
+	c->abandoned = recvs || sends;
+}
+
+int
+msg_req_abandon(struct leat_msg_req *req)
+{
+	struct leat_msg_conn *c = req->conn;
+
+	/* A part, or the whole, of one message to many connections. */
+	if (c == NULL || (req->flags & MSG_F_PART) != 0)
+		return -EOPNOTSUPP;
+	if (req->state == MSG_REQ_IDLE || req->state == MSG_REQ_DONE)
+		return -ENOENT;
+	req->abandoned = 1;
+	if (end_now(c, req)) {
+		msg_list_give(c->m, list_of(c, req));
+		return 0;
+	}
+	c->abandoned = true;
+	msg_work(c);
+	return 0;
+}
+
+void
+msg_abandoned_back(struct leat_msg_req *req)
+{
+	if (req->conn != NULL)
+		leat_wheel_del(&req->conn->m->wheel, &req->timer);
+	req->abandoned = 0;
+	/* The connection may have ended of it, with a status that says so. */
+	if (req->status < 0)
+		req->status = -ECANCELED;
+}

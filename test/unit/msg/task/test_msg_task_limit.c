@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Time limits and cancels of messages that have begun, while the other side does not go on. */
+
+#include "msg_net.h"
+#include "msg_task.h"
+
+#define BIG (1 << 20)
+#define LIMIT_US 5000
+
+static uint8_t out[BIG], in[BIG], more[BIG];
+
+static uint8_t
+fill(uint8_t seed)
+{
+	unsigned int i;
+
+	for (i = 0; i < BIG; i++)
+		out[i] = (uint8_t)(i * 7 + i / 251 + seed);
+	return seed;
+}
+
+/* Payloads of this side stay here, though they are granted. */
+static void
+hold(struct leat_msg_conn *c)
+{
+	c->tx_bytes += MSG_DATA_AHEAD;
+}
+
+static void
+go_on(struct leat_msg_conn *c)
+{
+	c->tx_bytes -= MSG_DATA_AHEAD;
+	msg_work(c);
+}
+
+/* A task with one call. */
+struct call {
+	struct leat_msg_conn *c;
+	void *buf;
+	size_t len;
+	bool send;
+	int ret;
+};
+
+static int
+call(void *arg)
+{
+	struct call *k = arg;
+
+	k->ret = k->send ? leat_msg_task_send(k->c, k->buf, k->len)
+			 : leat_msg_task_recv(k->c, k->buf, k->len);
+	return 0;
+}
+
+static struct leat_task *
+start(struct call *k)
+{
+	struct leat_task *task = leat_task_spawn(leat_tasks_self(), "call", call, k);
+
+	assert_non_null(task);
+	return task;
+}
+
+static void
+join(struct leat_task *task, const struct call *k, int ret)
+{
+	int got;
+
+	assert_int_equal(leat_task_join(task, &got), 0);
+	assert_int_equal(k->ret, ret);
+}
+
+/* Messages of all sizes pass in both directions. */
+static void
+works(struct msg_task_pair *p)
+{
+	struct call k = { .c = p->c, .buf = out, .len = BIG, .send = true };
+	struct leat_task *task;
+
+	(void)fill(3);
+	task = start(&k);
+	assert_int_equal(leat_msg_task_recv(p->s, in, BIG), BIG);
+	assert_memory_equal(in, out, BIG);
+	join(task, &k, 0);
+	k.c = p->s;
+	task = start(&k);
+	memset(in, 0, BIG);
+	assert_int_equal(leat_msg_task_recv(p->c, in, BIG), BIG);
+	assert_memory_equal(in, out, BIG);
+	join(task, &k, 0);
+	assert_int_equal(leat_msg_task_send(p->c, "small", 6), 0);
+	assert_int_equal(leat_msg_task_recv(p->s, in, 8), 6);
+}
+
+/* A receive of which the head came, and the payload does not. */
+static int
+recv_begun(void *arg)
+{
+	struct call k, small, behind;
+	struct leat_task *sender, *first, *second;
+	struct msg_task_pair p;
+
+	(void)arg;
+	pair_open(&p, NULL);
+	pair_connect(&p);
+	hold(p.c);
+	k = (struct call){ .c = p.c, .buf = out, .len = BIG, .send = true };
+	sender = start(&k);
+	memset(in, 0x55, BIG);
+	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, in, BIG)), -ETIMEDOUT);
+	assert_null(p.s->recvq.head);
+	/* The sender learns it, and nothing is written to the buffer from here on. */
+	assert_int_equal(leat_task_join(sender, NULL), 0);
+	assert_int_equal(k.ret, -ETIMEDOUT);
+	go_on(p.c);
+	memset(in, 0x55, BIG);
+	works(&p);
+
+	/* A message behind it came whole: its task need not wait for its turn. */
+	hold(p.c);
+	sender = start(&k);
+	small = (struct call){ .c = p.s, .buf = in, .len = BIG };
+	first = start(&small);
+	assert_int_equal(leat_task_yield(), 0);
+	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, "behind", 7)), 0);
+	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, more, 8)), 7);
+	assert_string_equal((char *)more, "behind");
+	/* One that waits for the next message, and is cancelled. */
+	behind = (struct call){ .c = p.s, .buf = more, .len = 8 };
+	second = start(&behind);
+	assert_int_equal(leat_task_yield(), 0);
+	assert_int_equal(leat_task_cancel(second), 0);
+	join(second, &behind, -ECANCELED);
+	/* The first one gets its message nevertheless. */
+	go_on(p.c);
+	join(first, &small, BIG);
+	assert_memory_equal(in, out, BIG);
+	join(sender, &k, 0);
+	works(&p);
+	pair_close(&p);
+	return 0;
+}
+
+static void
+test_recv(void **state)
+{
+	(void)state;
+	msg_task_run(recv_begun, NULL);
+}
+
+/* A large send without a receive over there, and a small one behind it. */
+static int
+send_begun(void *arg)
+{
+	struct leat_task *task;
+	struct msg_task_pair p;
+	struct call large;
+
+	(void)arg;
+	pair_open(&p, NULL);
+	pair_connect(&p);
+	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, out, BIG)), -ETIMEDOUT);
+	assert_null(p.c->sendq.head);
+	/* Its receive learns it. */
+	assert_int_equal(leat_msg_task_recv(p.s, in, BIG), -ETIMEDOUT);
+	works(&p);
+	/* The small one is sent, though the large one does not end. */
+	large = (struct call){ .c = p.c, .buf = out, .len = BIG, .send = true };
+	task = start(&large);
+	assert_int_equal(leat_task_yield(), 0);
+	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, "behind", 7)), 0);
+	assert_int_equal(leat_task_cancel(task), 0);
+	join(task, &large, -ECANCELED);
+	assert_int_equal(leat_msg_task_recv(p.s, in, BIG), -ETIMEDOUT);
+	assert_int_equal(leat_msg_task_recv(p.s, in, 8), 7);
+	assert_string_equal((char *)in, "behind");
+	works(&p);
+	pair_close(&p);
+	return 0;
+}
+
+static void
+test_send(void **state)
+{
+	(void)state;
+	msg_task_run(send_begun, NULL);
+}
+
+/* At any moment of large messages: each is whole, or both sides know that it is not. */
+static int
+any_moment(void *arg)
+{
+	unsigned int i, cut = 0;
+	struct msg_task_pair p;
+
+	(void)arg;
+	pair_open(&p, NULL);
+	pair_connect(&p);
+	for (i = 0; i < 600; i++) {
+		struct call k = { .c = p.c, .buf = out, .len = 100000, .send = true };
+		struct leat_task *task;
+		int ret;
+
+		(void)fill((uint8_t)i);
+		memset(in, 0, 100000);
+		task = start(&k);
+		ret = leat_task_within(i % 60, leat_msg_task_recv(p.s, in, BIG));
+		if (ret >= 0) {
+			assert_int_equal(ret, 100000);
+			assert_memory_equal(in, out, 100000);
+		} else {
+			assert_int_equal(ret, -ETIMEDOUT);
+			cut++;
+			/* It had not begun, and is for the next receive; or it is dropped. */
+			ret = leat_task_cancel(task);
+			assert_true(ret == 0 || ret == -ESRCH);
+			ret = -ETIMEDOUT;
+		}
+		assert_int_equal(leat_task_join(task, NULL), 0);
+		if (ret < 0 && p.c->tx_next != p.s->rx_bind)
+			(void)leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, in, BIG));
+		assert_int_equal(p.c->state, MSG_OPEN);
+	}
+	assert_true(cut > 0);
+	works(&p);
+	pair_close(&p);
+	return 0;
+}
+
+static void
+test_any_moment(void **state)
+{
+	(void)state;
+	msg_task_run(any_moment, NULL);
+}
+
+/* Plain mode: one that has no message is called back, and the connection goes on. */
+static int
+plain(void *arg)
+{
+	const struct leat_msg_net_conf conf = { .mode = LEAT_MSG_PLAIN };
+	struct msg_task_pair p;
+	struct leat_task *task;
+	struct call k;
+
+	(void)arg;
+	pair_open(&p, &conf);
+	pair_connect(&p);
+	k = (struct call){ .c = p.c, .buf = in, .len = BIG };
+	task = start(&k);
+	assert_int_equal(leat_task_yield(), 0);
+	assert_int_equal(leat_task_cancel(task), 0);
+	join(task, &k, -ECANCELED);
+	works(&p);
+	pair_close(&p);
+	return 0;
+}
+
+static void
+test_plain(void **state)
+{
+	(void)state;
+	msg_task_run(plain, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recv),
+		cmocka_unit_test(test_send),
+		cmocka_unit_test(test_any_moment),
+		cmocka_unit_test(test_plain),
+	};
+
+	return msg_task_groups("time limits of waiting forms", tests, RTE_DIM(tests));
+}
