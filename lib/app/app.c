@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* leat_app_run(), and signals. */
+/* leat_app_run(), its usage, and signals. */
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <leat_dev.h>
@@ -18,6 +19,7 @@ static const int signals[] = { SIGINT, SIGTERM };
 /* any thread, and signal handlers */
 static int code; /* exit code */
 static bool stopping;
+static bool signalled;
 static void (*on_own_signal)(int sig);
 
 void
@@ -33,19 +35,41 @@ leat_app_stop(int why)
 	leat_reactor_stop_all(app_stop_us());
 }
 
+/* Both signals do again what they do by default. */
+static void
+signals_default(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+	size_t i;
+
+	(void)sigemptyset(&sa.sa_mask);
+	for (i = 0; i < SIGNALS; i++)
+		(void)sigaction(signals[i], &sa, NULL);
+}
+
+/*
+ * The first signal leaves the default to a second one of either kind. Drivers put back the handlers
+ * that they found, so that a second one may come here: it is raised again, and taken at the return.
+ */
 static void
 on_signal(int sig)
 {
+	bool second = __atomic_exchange_n(&signalled, true, __ATOMIC_RELAXED);
+
+	signals_default();
+	if (second) {
+		(void)raise(sig);
+		return;
+	}
 	if (on_own_signal != NULL)
 		on_own_signal(sig);
 	leat_app_stop(LEAT_APP_OK);
 }
 
-/* A second signal finds its default: SA_RESETHAND. */
 static int
 signals_take(struct sigaction *old)
 {
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction sa = { .sa_handler = on_signal };
 	size_t i;
 
 	(void)sigemptyset(&sa.sa_mask);
@@ -103,11 +127,55 @@ run(const struct leat_app *app)
 		app->end(app->arg);
 }
 
+/* To stderr: stdout is the application's. */
+static void
+print_usage(const struct leat_app *app, const struct app_args *a)
+{
+	fprintf(stderr, "usage: %s [EAL arguments]", a->name);
+	if (app->usage != NULL)
+		fprintf(stderr, " [-- %s]", app->usage);
+	fprintf(stderr, "\n");
+}
+
+static void
+print_help(const struct leat_app *app, const struct app_args *a)
+{
+	print_usage(app, a);
+	fprintf(stderr,
+		"  -l 0,1                 CPUs to run on; else all\n"
+		"  --vdev=fabric_NAME...  a device: fabric_ring0; fabric_verbs0; "
+		"fabric_ofi0,provider=tcp;\n"
+		"                         else %s\n",
+		a->vdev != NULL ? strchr(a->vdev, '=') + 1 : "none");
+}
+
+static bool
+wants_help(const struct app_args *a)
+{
+	int i;
+
+	for (i = 1; i < a->nb_own; i++) {
+		if (strcmp(a->own[i], "--help") == 0 || strcmp(a->own[i], "-h") == 0)
+			return true;
+	}
+	return false;
+}
+
 static int
 parse(const struct leat_app *app, const struct app_args *a)
 {
-	if (app->parse != NULL)
-		return app->parse(a->nb_own, a->own, app->arg);
+	int ret;
+
+	if ((app->parse == NULL || app->usage != NULL) && wants_help(a)) {
+		print_help(app, a);
+		return LEAT_APP_DONE;
+	}
+	if (app->parse != NULL) {
+		ret = app->parse(a->nb_own, a->own, app->arg);
+		if (ret < 0 && app->usage != NULL)
+			print_usage(app, a);
+		return ret;
+	}
 	if (a->nb_own == 1)
 		return 0;
 	LEAT_LOG(ERR, app, "%s: unexpected argument '%s': it has none of its own", a->name,
@@ -119,13 +187,19 @@ parse(const struct leat_app *app, const struct app_args *a)
 static void
 run_eal(const struct leat_app *app, const struct app_args *a)
 {
-	if (leat_init(a->nb_init, a->init) < 0) {
+	int ret = leat_init(a->nb_init, a->init);
+	bool interrupted = __atomic_load_n(&signalled, __ATOMIC_RELAXED);
+
+	if (interrupted && (ret >= 0 || ret == -EINTR)) {
+		LEAT_LOG(NOTICE, app, "%s: interrupted", a->name);
+	} else if (ret < 0) {
 		LEAT_LOG(ERR, app, "%s: %s", a->name, leat_err_msg());
-		leat_app_stop(LEAT_APP_FAILED);
-		return;
+		leat_app_stop(ret == -EINVAL ? LEAT_APP_USAGE : LEAT_APP_FAILED);
+	} else {
+		run(app);
 	}
-	run(app);
-	report(leat_cleanup());
+	if (ret >= 0)
+		report(leat_cleanup());
 }
 
 static int

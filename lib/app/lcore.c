@@ -69,7 +69,9 @@ lcore_main(void *arg)
 		/* A stop cancels it: that is no failure of its own. */
 		if (leat_reactor_state(l->reactor) == LEAT_REACTOR_STOPPING && ret == -ECANCELED)
 			return ret;
-		LEAT_LOG(ERR, app, "lcore %u: %s: %s", l->id, strerror(-ret), leat_err_msg());
+		/* The text has the cause in it. */
+		LEAT_LOG(ERR, app, "lcore %u: %s", l->id,
+			 leat_err_msg()[0] != '\0' ? leat_err_msg() : strerror(-ret));
 		leat_app_stop(LEAT_APP_FAILED);
 	} else if (ret != LEAT_APP_STAY) {
 		/* acq_rel: the lcore that is done last sees what all others did before */

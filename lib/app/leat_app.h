@@ -64,7 +64,7 @@ extern "C" {
 enum leat_app_exit {
 	LEAT_APP_OK = 0, /**< ended in order, on a signal too */
 	LEAT_APP_FAILED, /**< something failed, or did not come to rest in time */
-	LEAT_APP_USAGE,	 /**< wrong arguments */
+	LEAT_APP_USAGE,	 /**< wrong arguments: the program's own, EAL's, or of a device */
 };
 
 /** A program. Zeroed means all defaults. */
@@ -76,9 +76,16 @@ struct leat_app {
 	 */
 	const char *device;
 	/**
+	 * The program's own arguments, as a usage line names them: "server|client ADDRESS". Then
+	 * `-h` and `--help` print usage, and how to name lcores and devices, on stderr, and the
+	 * program ends with 0; without parse() they always do. A usage line follows what parse()
+	 * says is wrong. NULL: a parse() sees to all that itself.
+	 */
+	const char *usage;
+	/**
 	 * Read the program's own arguments, those behind "--"; argv[0] is the program's name.
-	 * `-h` and `--help` in front of "--" are passed, too. Before anything is started. NULL: the
-	 * program has none, and any is an error.
+	 * Without usage `-h` and `--help` in front of "--" are passed, too. Before anything is
+	 * started. NULL: the program has none, and any is an error.
 	 * @return 0; LEAT_APP_DONE; negative: wrong, and it said why on stderr
 	 */
 	int (*parse)(int argc, char **argv, void *arg);
@@ -121,8 +128,9 @@ struct leat_app {
  *
  * argv are EAL's arguments, with `--vdev=fabric_*` for leat's devices, then "--" and the program's
  * own. Errors are logged (leat.app) and make the exit code. The first SIGINT or SIGTERM stops the
- * program in order, also while EAL starts; a second one ends it at once. What the two did before is
- * restored at the end.
+ * program in order, also while EAL starts: then there is no begin() and no start(). A second one,
+ * of either kind, ends it at once; while a driver is loaded or opens a device both wait. What the
+ * two did before is restored at the end.
  *
  * @return
  *   enum leat_app_exit, or the code of leat_app_stop(), for main() to return.

@@ -3,7 +3,8 @@
 /*
  * Libraries below a driver install signal handlers when they are loaded or first used: some of libfabric's providers
  * take SIGINT and SIGTERM and end the process, whether they are used or not. What a signal does is the
- * application's business, so leat_init() puts back what was there.
+ * application's business, so leat_init() puts back what was there. Some of those handlers call
+ * exit(): the thread takes no signal that would meet them in between.
  */
 
 #include "leat_log.h"
@@ -12,11 +13,19 @@
 static const int signals[LEAT_SIGNALS] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGSEGV,
 					   SIGBUS, SIGILL, SIGFPE,  SIGABRT };
 
+/* Those from outside that end a program in order. SIGQUIT still ends it at once. */
+static const int kept[] = { SIGHUP, SIGINT, SIGTERM };
+
 void
 leat_signals_save(struct leat_signals *s)
 {
+	sigset_t set;
 	size_t i;
 
+	(void)sigemptyset(&set);
+	for (i = 0; i < RTE_DIM(kept); i++)
+		(void)sigaddset(&set, kept[i]);
+	s->masked = pthread_sigmask(SIG_BLOCK, &set, &s->mask) == 0;
 	for (i = 0; i < RTE_DIM(signals); i++)
 		s->saved[i] = sigaction(signals[i], NULL, &s->old[i]) == 0;
 }
@@ -31,4 +40,6 @@ leat_signals_restore(const struct leat_signals *s)
 			LEAT_LOG(WARNING, base, "the handler of signal %d could not be put back",
 				 signals[i]);
 	}
+	if (s->masked && pthread_sigmask(SIG_SETMASK, &s->mask, NULL) != 0)
+		LEAT_LOG(WARNING, base, "signals of the thread stay blocked");
 }

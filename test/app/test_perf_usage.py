@@ -82,12 +82,12 @@ def options_on_the_wrong_side_of_the_dashes():
 @case
 def devices():
     bad(1, "no device: name one with --vdev, such as --vdev=fabric_ring0", CPU, ["--self"])
-    bad(1, "no such driver; known: .*fabric_ring", CPU + ["--vdev=fabric_nope0"], ["--self"])
-    bad(1, "unknown argument 'colour'; fabric_ring knows: .*depth", CPU +
+    bad(2, "no such driver; known: .*fabric_ring", CPU + ["--vdev=fabric_nope0"], ["--self"])
+    bad(2, "unknown argument 'colour'; fabric_ring knows: .*depth", CPU +
         ["--vdev=fabric_ring0,colour=red"], ["--self"])
     bad(1, "fabric_ofi0.*nope", CPU + ["--vdev=fabric_ofi0,provider=nope"], ["--self"])
-    bad(1, "fabric_ofi0: provider=NAME is missing", CPU + ["--vdev=fabric_ofi0"], ["--self"])
-    bad(1, "fabric_efa0: unknown argument 'provider', which fabric_ofi has", CPU +
+    bad(2, "fabric_ofi0: provider=NAME is missing", CPU + ["--vdev=fabric_ofi0"], ["--self"])
+    bad(2, "fabric_efa0: unknown argument 'provider', which fabric_ofi has", CPU +
         ["--vdev=fabric_efa0,provider=tcp"], ["--self"])
     bad(1, "--dev fabric_ring7: no such device", RING, ["--self", "--dev", "fabric_ring7"])
     bad(1, "connects endpoints of one process only", RING, ["--listen", "127.0.0.1:0"])

@@ -11,6 +11,7 @@
 #include "mock_driver.h"
 
 struct mock mock;
+void (*mock_probing)(void);
 unsigned int mock_nb_devs, mock_nb_eps;
 bool mock_tags = true, mock_bounded = true, mock_wait;
 
@@ -37,6 +38,8 @@ mock_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	/* as libraries below real drivers do */
 	if (signal(SIGTERM, SIG_IGN) == SIG_ERR)
 		return leat_err(errno, "signal");
+	if (mock_probing != NULL)
+		mock_probing();
 	leat_dev_drv_set(dev, &mock);
 	mock_nb_devs++;
 	return 0;

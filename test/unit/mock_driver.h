@@ -58,6 +58,9 @@ extern bool mock_bounded;
 /* Do endpoints have a wait object? The test opens mock.fd. */
 extern bool mock_wait;
 
+/* Called while a device is opened, if not NULL. */
+extern void (*mock_probing)(void);
+
 /* The device completes the oldest op. */
 void mock_arrive(void);
 

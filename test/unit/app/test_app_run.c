@@ -20,6 +20,7 @@
 #include <leat_scope.h>
 
 #include "leat_cmocka.h"
+#include "mock_driver.h"
 
 #define LONG_US 60000000
 #define ARGS_MAX 16
@@ -27,6 +28,7 @@
 
 /* Exit code of a child in which something was not as it should be. */
 #define WRONG 99
+#define SIGNAL 1000
 #define CHECK(cond)                                                                                \
 	do {                                                                                       \
 		if (!(cond)) {                                                                     \
@@ -53,7 +55,7 @@ end(void *arg)
 
 /*
  * Runs a program in a child, on two lcores that share a CPU; a and b are more arguments.
- * @return its exit code
+ * @return its exit code, or SIGNAL and the signal that ended it
  */
 static int
 run(const struct leat_app *app, const char *a, const char *b)
@@ -78,6 +80,8 @@ run(const struct leat_app *app, const char *a, const char *b)
 		_exit(code);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFSIGNALED(status))
+		return SIGNAL + WTERMSIG(status);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
@@ -253,6 +257,9 @@ test_arguments(void **state)
 {
 	const struct leat_app help = { .start = never, .parse = parse, .arg = (void *)"--help" };
 	const struct leat_app wrong = { .start = never, .parse = parse, .arg = (void *)"x" };
+	const struct leat_app usage = {
+		.start = never, .parse = parse, .usage = "x", .arg = (void *)"x"
+	};
 	const struct leat_app none = { .start = never };
 
 	(void)state;
@@ -260,8 +267,15 @@ test_arguments(void **state)
 	assert_int_equal(run(&help, "--", "--help"), LEAT_APP_OK);
 	assert_int_equal(run(&wrong, "--", "x"), LEAT_APP_USAGE);
 	assert_int_equal(run(&none, "--", "x"), LEAT_APP_USAGE);
-	assert_int_equal(run(&none, "--help", NULL), LEAT_APP_USAGE);
-	assert_int_equal(run(&none, "--vdev=fabric_nothing0", NULL), LEAT_APP_FAILED);
+	assert_int_equal(run(&none, "--help", NULL), LEAT_APP_OK);
+	assert_int_equal(run(&none, "--", "-h"), LEAT_APP_OK);
+	/* With a usage text parse() does not see it. */
+	assert_int_equal(run(&usage, "--help", NULL), LEAT_APP_OK);
+	assert_int_equal(run(&usage, "--", "x"), LEAT_APP_USAGE);
+	/* Of EAL, and of devices. */
+	assert_int_equal(run(&none, "--vdev=fabric_nothing0", NULL), LEAT_APP_USAGE);
+	assert_int_equal(run(&none, "--vdev=fabric_mock0,no_such_key=1", NULL), LEAT_APP_USAGE);
+	assert_int_equal(run(&none, "--no-such-option", NULL), LEAT_APP_USAGE);
 	assert_int_equal(leat_app_run(0, NULL, &none), LEAT_APP_USAGE);
 }
 
@@ -383,15 +397,82 @@ test_early_signal(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
+/* What a library's handler does, in the place of the program's. */
+static void
+ends_it(int sig)
+{
+	(void)sig;
+	_exit(WRONG);
+}
+
+/* As libraries below drivers do, when a signal comes right then. */
+static void
+probe_interrupted(void)
+{
+	CHECK(signal(SIGINT, ends_it) != SIG_ERR && signal(SIGTERM, ends_it) != SIG_ERR);
+	CHECK(raise(SIGTERM) == 0);
+	CHECK(seen == 0);
+}
+
+static int
+never_begin(void *arg)
+{
+	(void)arg;
+	CHECK(false);
+	return 0;
+}
+
+/* While a device is opened: taken when that is done, and nothing begins. */
+static void
+test_signal_in_open(void **state)
+{
+	const struct leat_app app = { .device = MOCK,
+				      .begin = never_begin,
+				      .start = never,
+				      .end = end,
+				      .on_signal = on_signal };
+
+	(void)state;
+	mock_probing = probe_interrupted;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
+	mock_probing = NULL;
+}
+
+static int
+begin_interrupted_twice(void *arg)
+{
+	(void)arg;
+	CHECK(raise(SIGINT) == 0);
+	CHECK(seen == SIGINT);
+	/* The second one is of the other kind. */
+	(void)raise(SIGTERM);
+	CHECK(false);
+	return 0;
+}
+
+/* A second signal ends the program at once. */
+static void
+test_second_signal(void **state)
+{
+	const struct leat_app app = { .device = MOCK,
+				      .begin = begin_interrupted_twice,
+				      .start = never,
+				      .on_signal = on_signal };
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), SIGNAL + SIGTERM);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_front),	     cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_early_signal), cmocka_unit_test(test_all_done),
-		cmocka_unit_test(test_failure),	     cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_stays),
-		cmocka_unit_test(test_arguments),    cmocka_unit_test(test_device),
+		cmocka_unit_test(test_front),	       cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_early_signal),   cmocka_unit_test(test_all_done),
+		cmocka_unit_test(test_failure),	       cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_deadline),       cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_device),
+		cmocka_unit_test(test_signal_in_open), cmocka_unit_test(test_second_signal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
