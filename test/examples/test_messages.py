@@ -137,9 +137,30 @@ class Messages(unittest.TestCase):
     def test_nonsense(self):
         Program(self, 1, KV, "x").ends(2)
         Program(self, 2, ECHO, "client").ends(2)
-        client = Program(self, 3, ECHO, "client", "nonsense")
-        client.ends(1)
-        self.assertIn("nonsense", "".join(client.err))
+        for number, program in ((3, ECHO), (4, KV)):
+            client = Program(self, number, program, "client", "nonsense")
+            client.ends(1)
+            self.assertIn("nonsense", "".join(client.err))
+        for args in (["x"], ["server", self.addr, "x"]):
+            Program(self, 5, HELLO, *args).ends(2)
+        for numbers in (["0"], ["257"], ["-1"], ["1", "x"], ["1", "1", "0"], ["1", "1", "1", "1"]):
+            Program(self, 6, KV, "client", self.addr, *numbers).ends(2)
+
+    def test_help(self):
+        for program in (HELLO, ECHO, KV):
+            p = Program(self, 1, program, "--help")
+            p.ends()
+            self.assertTrue(p.err[0].startswith("usage: "))
+
+    def test_no_server(self):
+        """It is said once, and an interrupted client has not failed."""
+        client = Program(self, 1, KV, "client", self.addr, "1", "0")
+        for _ in range(3):
+            behind = len(client.lines)
+            client.line(r"0 requests/s, 0 late, 0 wrong", behind)
+        client.interrupt()
+        client.ends()
+        self.assertEqual(sum("no server at" in text for text in client.err), 1)
 
 
 if __name__ == "__main__":

@@ -139,15 +139,21 @@ parse(int argc, char **argv, void *arg)
 		count = strtoul(argv[3], NULL, 10);
 		size = strtoul(argv[4], NULL, 10);
 	}
-	if (argc != 2 && argc <= 5 && count > 0 && size <= SIZE_MAX_B)
+	if (argc == 1)
 		return 0;
-	fprintf(stderr, "usage: echo [EAL arguments] [-- server|client ADDRESS [COUNT SIZE]]\n");
+	if ((argc != 3 && argc != 5) ||
+	    (strcmp(role, "server") != 0 && strcmp(role, "client") != 0))
+		return -EINVAL;
+	if (count > 0 && size <= SIZE_MAX_B)
+		return 0;
+	fprintf(stderr, "echo: COUNT is from 1 on, SIZE up to %u\n", SIZE_MAX_B);
 	return -EINVAL;
 }
 
 int
 main(int argc, char **argv)
 {
+	app.usage = "server|client ADDRESS [COUNT SIZE]";
 	app.parse = parse;
 	app.start = start;
 	return leat_app_run(argc, argv, &app);

@@ -160,7 +160,13 @@ client_begin(void *arg)
 		give_up("connect", leat_err_msg());
 }
 
-/* An endpoint of the first device, polled by this lcore's reactor. */
+static struct leat_dev *
+device(void)
+{
+	return leat_dev_get(leat_dev_count() - 1);
+}
+
+/* An endpoint of the last device, as nets take it, polled by this lcore's reactor. */
 static int
 side_open(struct side *s, const char *name)
 {
@@ -169,7 +175,7 @@ side_open(struct side *s, const char *name)
 	memset(&conf, 0, sizeof(conf)); /* zeros are the defaults */
 	conf.name = name;
 	s->reactor = leat_reactor_self();
-	s->ep = leat_ep_create(leat_dev_get(0), &conf);
+	s->ep = leat_ep_create(device(), &conf);
 	if (s->ep == NULL)
 		return -rte_errno;
 	/* Many devices reach registered memory only. */
@@ -214,7 +220,7 @@ start(void *arg)
 
 	(void)arg;
 	if (self == 0)
-		printf("leat %s, %s\n", leat_version(), leat_dev_name(leat_dev_get(0)));
+		printf("leat %s, %s\n", leat_version(), leat_dev_name(device()));
 	if (self == last)
 		ret = side_open(&client, "client");
 	if (ret == 0 && self == 0)

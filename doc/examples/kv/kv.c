@@ -9,22 +9,17 @@
  *
  * The numbers: requests in flight; seconds, 0: until Ctrl-C; deadline of a request in ms. A server
  * may be stopped and started again.
- *     server     accept --> session for each connection: recv, look into the table, send
- *
- *     client     dial --> workers, each with one request in flight: send, wait for its event
- *                 ^       receiver: gives each answer to its worker; its end ends all
- *                 `------ close <-'
- *
+ *     server   accept --> a session for each connection: recv, look into the table, send
+ *     client   dial --> workers, each with one request in flight: send, wait for its event
+ *                       receiver: gives each answer to its worker; its end ends all
  * A worker owns its keys, so it knows what a get may return: a version that it wrote, not older
  * than the last one that was acknowledged. A server that was started again has lost all of them.
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <rte_errno.h>
 
 #include <leat_app.h>
@@ -42,8 +37,7 @@
  * in any order. Numbers are in host order: both sides are of one kind.
  */
 struct kv_message {
-	uint64_t id;
-	uint64_t key;
+	uint64_t id, key;
 	uint64_t version; /* of the value; a put that is older than what is there changes nothing */
 	uint32_t put;	  /* request: else a get */
 	int32_t status;	  /* answer: 0 or a negative errno */
@@ -56,14 +50,11 @@ static char role; /* server, client, both: the first letter */
 static unsigned long in_flight = 16, seconds = 5, deadline_ms = 1000;
 static struct leat_app app;
 
-/* Of the server. */
-struct entry {
+static struct entry {	       /* of the server */
 	struct kv_message put; /* version 0: free */
 	size_t len;
-};
-
-static struct entry table[ENTRIES];
-static uint64_t requests;
+} table[ENTRIES];
+static unsigned long long requests;
 
 /* The entry of a key, or a free one for it; NULL: the table is full. */
 static struct entry *
@@ -71,12 +62,9 @@ find(uint64_t key)
 {
 	uint32_t i, at = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 48);
 
-	for (i = 0; i < ENTRIES; i++) {
-		struct entry *e = &table[(at + i) % ENTRIES];
-
-		if (e->put.version == 0 || e->put.key == key)
-			return e;
-	}
+	for (i = 0; i < ENTRIES; i++, at = (at + 1) % ENTRIES)
+		if (table[at].put.version == 0 || table[at].put.key == key)
+			return &table[at];
 	return NULL;
 }
 
@@ -131,8 +119,7 @@ serve(void *arg)
 	return -rte_errno;
 }
 
-/* Of the client. */
-struct worker {
+static struct worker {	 /* of the client */
 	uint64_t number; /* of its request */
 	uint64_t id;	 /* that it waits for; 0: none */
 	struct leat_task_event answered;
@@ -140,11 +127,9 @@ struct worker {
 	size_t len;		/* of m's value */
 	uint64_t written[KEYS]; /* last version of each key that was sent, */
 	uint64_t known[KEYS];	/* and acknowledged by this server */
-};
-
-static struct worker workers[WORKERS_MAX];
+} workers[WORKERS_MAX];
 static struct leat_msg_conn *conn;
-static uint64_t answered, late, wrong, nb_sessions;
+static unsigned long long answered, late, wrong, nb_sessions;
 
 static size_t
 make_value(uint64_t key, uint64_t version, uint8_t *value)
@@ -247,32 +232,41 @@ receiver(void *arg)
 static int
 sessions(struct leat_msg_net *net)
 {
+	uint64_t dial_us = SECOND_US;
 	struct leat_scope s;
 	unsigned long i;
+	int ret;
 
 	do {
-		if (leat_msg_task_dial(net, addr, SECOND_US, &conn) < 0)
-			continue; /* there is no server now */
+		ret = leat_msg_task_dial(net, addr, dial_us, &conn);
+		if (ret == -EINVAL)
+			return ret;
+		if (ret < 0) { /* is said once: dial tries again, and again */
+			if (dial_us == SECOND_US && ret != -ECANCELED)
+				fprintf(stderr, "kv: no server at %s, trying again\n", addr);
+			dial_us = 50 * SECOND_US;
+			continue;
+		}
+		dial_us = SECOND_US;
 		nb_sessions++;
 		leat_scope_init(&s);
 		leat_scope_branch(&s, "receiver", receiver, NULL, NULL);
-		for (i = 0; i < in_flight && i < WORKERS_MAX; i++)
+		for (i = 0; i < in_flight; i++)
 			leat_scope_branch(&s, "worker", worker, &workers[i], NULL);
 		(void)leat_scope_wait(&s); /* for all of them, however it ends */
 		(void)leat_msg_task_close(conn, SECOND_US);
-	} while (leat_task_sleep(SECOND_US / 50) == 0);
+	} while (leat_task_sleep(dial_us / 50) == 0);
 	return leat_task_cancelled() ? -ECANCELED : 0;
 }
 
 static int
 progress(void *arg)
 {
-	uint64_t last = 0;
+	unsigned long long last = 0;
 
 	(void)arg;
 	for (; leat_task_sleep(SECOND_US) == 0; last = answered) {
-		printf("%" PRIu64 " requests/s, %" PRIu64 " late, %" PRIu64 " wrong\n",
-		       answered - last, late, wrong);
+		printf("%llu requests/s, %llu late, %llu wrong\n", answered - last, late, wrong);
 		(void)fflush(stdout);
 	}
 	return 0;
@@ -302,8 +296,8 @@ start(void *arg)
 	if (self != last)
 		return LEAT_APP_STAY;
 	ret = load();
-	if (ret == 0)
-		leat_app_stop(LEAT_APP_OK);
+	if (ret == 0) /* the time is up */
+		leat_app_stop(answered > 0 ? LEAT_APP_OK : LEAT_APP_FAILED);
 	return ret;
 }
 
@@ -312,37 +306,43 @@ end(void *arg)
 {
 	(void)arg;
 	if (role != 'c')
-		printf("server: %" PRIu64 " requests\n", requests);
-	if (role == 's')
-		return;
-	printf("client: %" PRIu64 " answered, %" PRIu64 " late, %" PRIu64 " wrong, %" PRIu64
-	       " sessions\n",
-	       answered, late, wrong, nb_sessions);
-	if (answered == 0 || wrong > 0)
+		printf("server: %llu requests\n", requests);
+	if (role != 's')
+		printf("client: %llu answered, %llu late, %llu wrong, %llu sessions\n", answered,
+		       late, wrong, nb_sessions);
+	if (wrong > 0)
 		leat_app_stop(LEAT_APP_FAILED);
 }
 
 static int
 parse(int argc, char **argv, void *arg)
 {
-	unsigned long *const numbers[] = { &in_flight, &seconds, &deadline_ms };
+	static const unsigned long min[] = { 1, 0, 1 }, max[] = { WORKERS_MAX, 1000000, 1000000 };
+	unsigned long *const to[] = { &in_flight, &seconds, &deadline_ms };
+	char *rest;
 	int i;
 
 	(void)arg;
-	role = argc > 2 ? argv[1][0] : '\0';
-	addr = argc > 2 ? argv[2] : NULL;
-	for (i = 3; i < argc && i < 6; i++)
-		*numbers[i - 3] = strtoul(argv[i], NULL, 10);
-	if (role == 's' || role == 'c' || role == 'b')
-		return 0;
-	fprintf(stderr, "usage: kv [EAL arguments] -- server|client|both ADDRESS "
-			"[IN-FLIGHT [SECONDS [DEADLINE-MS]]]\n");
-	return -EINVAL;
+	if (argc < 3 || argc > 6 ||
+	    (strcmp(argv[1], "server") != 0 && strcmp(argv[1], "client") != 0 &&
+	     strcmp(argv[1], "both") != 0))
+		return -EINVAL;
+	role = argv[1][0];
+	addr = argv[2];
+	for (i = 0; i < argc - 3; i++) {
+		*to[i] = strtoul(argv[i + 3], &rest, 10);
+		if (rest != argv[i + 3] && *rest == '\0' && *to[i] >= min[i] && *to[i] <= max[i])
+			continue;
+		fprintf(stderr, "kv: '%s': not %lu to %lu\n", argv[i + 3], min[i], max[i]);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
+	app.usage = "server|client|both ADDRESS [IN-FLIGHT [SECONDS [DEADLINE-MS]]]";
 	app.parse = parse;
 	app.start = start;
 	app.end = end;
