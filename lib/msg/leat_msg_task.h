@@ -100,8 +100,13 @@ struct leat_msg_net_conf {
 	uint64_t max_size;	 /**< longest message taken; 0: leat_dev_info.max_msg */
 	enum leat_msg_mode mode; /**< of its connections */
 	/** Connections that stand and wait for leat_msg_task_accept(); what comes beyond that is
-	 * rejected. 0: max_conns. */
+	 * rejected, and told so. 0: max_conns. */
 	uint16_t backlog;
+	/** Ask a peer that was silent for so long, and end the connection if it does not answer:
+	 * leat_msg_conn_conf.idle_us. 0: never; then calls wait for a hung peer until their time is
+	 * up. */
+	uint64_t idle_us;
+	uint64_t answer_us; /**< leat_msg_conn_conf.answer_us */
 };
 
 /**
@@ -210,8 +215,11 @@ LEAT_API int leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
 
 /**
  * Close a connection, and wait until that is done: what was posted is sent, until the time is up,
- * then it is disconnected. Receives of other tasks come back with -ESHUTDOWN. It may be called when
- * the connection has ended, and by a task that was cancelled: then it goes on by itself.
+ * then it is disconnected. The time is for the sends; the disconnect takes as long as the device
+ * waits for a peer that does not answer it. A task that can not wait for that
+ * says so by leat_task_within(). Receives of other tasks come back with -ESHUTDOWN. It may be
+ * called when the connection has ended, and by a task that was cancelled: then it goes on by
+ * itself.
  *
  * @param timeout_us
  *   0: what was not sent is lost.

@@ -94,6 +94,8 @@ sock_conf(const struct sock *s, struct leat_msg_conn_conf *conf)
 	memset(conf, 0, sizeof(*conf));
 	conf->mode = net->conf.mode;
 	conf->max_size = net->conf.max_size;
+	conf->idle_us = net->conf.idle_us;
+	conf->answer_us = net->conf.answer_us;
 	conf->user = (void *)(uintptr_t)s;
 	if (net->ep->mr_local) {
 		conf->alloc = net_alloc;
@@ -154,27 +156,52 @@ queue_serve(struct leat_msg_net *net)
 
 /* ---- events ---- */
 
+/* @return why a request can't be taken, in text; NULL: it can */
+static const char *
+refusal(const struct leat_msg_net *net, char *text, size_t len)
+{
+	const char *name = leat_ep_name(net->ep);
+
+	if (net->below->stop_at != 0)
+		snprintf(text, len, "%s is stopping", name);
+	else if (!net->listening)
+		snprintf(text, len, "%s does not listen", name);
+	else if (net->nb_waiting >= net->conf.backlog)
+		snprintf(text, len, "%u connections wait to be accepted, which is the limit of %s",
+			 net->nb_waiting, name);
+	else if (net->free == NULL)
+		snprintf(text, len, "%u connections are open, which is the limit of %s",
+			 net->conf.max_conns, name);
+	else
+		return NULL;
+	return text;
+}
+
 static void
 on_request(struct leat_msg_net *net, const struct leat_event *ev)
 {
+	const char *addr = leat_peer_addr(net->ep, &net->ep->peers[ev->peer]);
 	struct leat_msg_conn_conf conf;
-	struct sock *s = NULL;
+	char text[LEAT_EVENT_TEXT];
+	struct sock *s;
 
-	if (net->listening && net->nb_waiting < net->conf.backlog && net->below->stop_at == 0)
-		s = sock_take(net, SOCK_COMING, leat_peer_addr(net->ep, &net->ep->peers[ev->peer]));
-	if (s != NULL) {
+	if (refusal(net, text, sizeof(text)) == NULL) {
+		s = sock_take(net, SOCK_COMING, addr); /* there is one */
 		sock_conf(s, &conf);
 		s->conn = leat_msg_accept(net->m, ev, &conf);
 		if (s->conn != NULL) {
 			net->nb_waiting++;
 			return;
 		}
-		LEAT_LOG(NOTICE, msg, "%s: %s is rejected: %s", leat_ep_name(net->ep), s->addr,
-			 leat_err_msg());
+		snprintf(text, sizeof(text), "%s", leat_err_msg());
 		sock_give_back(s);
 	}
-	/* It can't fail but since the peer has left. */
-	(void)leat_ep_reject(net->ep, ev->peer);
+	LEAT_LOG(NOTICE, msg, "%s: %s is rejected: %s", leat_ep_name(net->ep), addr, text);
+	/* A net that closes waits for no peer. It can't fail but since the peer has left. */
+	if (net->closing)
+		(void)leat_ep_reject(net->ep, ev->peer);
+	else
+		(void)leat_msg_reject(net->m, ev, text);
 }
 
 void
@@ -233,17 +260,19 @@ static void
 on_closed(struct sock *s, const struct leat_msg_event *ev)
 {
 	struct leat_msg_net *net = s->net;
+	/* Not if it had ended before, for that very reason. */
+	const bool left = ev->status == -ETIMEDOUT && s->why[0] == '\0';
 
 	/* Closed by the stop. */
 	if (s->state == SOCK_QUEUED)
 		queue_remove(s);
 	else if (s->state == SOCK_COMING)
 		net->nb_waiting--;
-	net->left |= net->closing && ev->status == -ETIMEDOUT;
+	net->left |= net->closing && left;
 	while (s->waits.first != NULL) {
 		struct net_wait *w = s->waits.first;
 
-		wake(w, w->addr != NULL ? -ESHUTDOWN : ev->status == -ETIMEDOUT ? -ETIMEDOUT : 0);
+		wake(w, w->addr != NULL ? -ESHUTDOWN : left ? -ETIMEDOUT : 0);
 	}
 	sock_give_back(s);
 	if (net->m->nb_open == 0)
@@ -483,6 +512,9 @@ leat_msg_task_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	/* The stop of the reactor has closed it. */
 	if (s->conn != c)
 		return 0;
+	/* It has ended, and LEAT_MSG_ENDED was not seen. */
+	if (c->state >= MSG_ENDING && c->status_final && s->why[0] == '\0')
+		snprintf(s->why, sizeof(s->why), "%s", c->text);
 	/* -EALREADY: the stop, or another task, has begun to. */
 	(void)leat_msg_close(c, timeout_us);
 	s->state = SOCK_CLOSING;

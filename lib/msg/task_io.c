@@ -166,6 +166,9 @@ failed(const struct io_wait *w, const char *what, int ret)
 		why = "the connection was closed here";
 	else if (s->conn == c && s->why[0] != '\0' && c->state >= MSG_ENDING)
 		why = s->why;
+	/* Requests come back before LEAT_MSG_ENDED. */
+	else if (s->conn == c && c->state == MSG_OVER && c->status_final)
+		why = c->text;
 	else
 		why = strerror(-ret);
 	return leat_err(-ret, "%s %s: %s", what, s->addr, why);

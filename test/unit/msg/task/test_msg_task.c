@@ -343,6 +343,7 @@ dials(void *arg)
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &c), -ECONNREFUSED);
 	assert_non_null(strstr(leat_err_msg(), p.addr));
+	assert_non_null(strstr(leat_err_msg(), "1 connections wait to be accepted"));
 	assert_null(c);
 	assert_int_equal(leat_msg_task_accept(p.server, &p.s), 0);
 	while (leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &c) == -ENOSPC)
@@ -454,6 +455,7 @@ listeners(void *arg)
 	/* What was accepted goes on; what comes is rejected. */
 	assert_int_equal(leat_msg_task_send(p.c, "x", 1), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &a[1].c), -ECONNREFUSED);
+	assert_non_null(strstr(leat_err_msg(), "does not listen"));
 	/* It listens again. */
 	assert_int_equal(leat_msg_task_listen(p.server, "127.0.0.1:0"), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &a[1].c), 0);
@@ -487,7 +489,9 @@ other_side_closes(void *arg)
 	assert_int_equal(leat_msg_task_recv(p.c, buf, sizeof(buf)), 2);
 	assert_int_equal(leat_msg_task_recv(p.c, buf, sizeof(buf)), -ENOTCONN);
 	assert_non_null(strstr(leat_err_msg(), p.addr));
+	assert_non_null(strstr(leat_err_msg(), "closed by"));
 	assert_int_equal(leat_msg_task_send(p.c, buf, 1), -ENOTCONN);
+	assert_non_null(strstr(leat_err_msg(), "closed by"));
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
 	/* Before it was accepted, behind a message that has arrived. */

@@ -264,14 +264,42 @@ test_plain(void **state)
 	msg_task_run(plain, NULL);
 }
 
+/* The peer is asked, and does not answer. */
+static int
+silent(void *arg)
+{
+	const struct leat_msg_net_conf conf = { .idle_us = 20000, .answer_us = 20000 };
+	struct msg_task_pair p;
+
+	(void)arg;
+	pair_open(&p, &conf);
+	pair_connect(&p);
+	while (p.s->tx_out > 0)
+		assert_int_equal(leat_task_yield(), 0);
+	/* As if its control messages did not leave it. */
+	p.s->ctrl_tx->flags |= MSG_OP_OUT;
+	assert_int_equal(leat_msg_task_recv(p.c, in, BIG), -ETIMEDOUT);
+	assert_non_null(strstr(leat_err_msg(), "nothing came from it"));
+	assert_int_equal(leat_msg_task_send(p.c, "x", 1), -ETIMEDOUT);
+	assert_non_null(strstr(leat_err_msg(), "nothing came from it"));
+	pair_close(&p);
+	return 0;
+}
+
+static void
+test_silent(void **state)
+{
+	(void)state;
+	msg_task_run(silent, NULL);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recv),
-		cmocka_unit_test(test_send),
-		cmocka_unit_test(test_any_moment),
-		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_recv),	   cmocka_unit_test(test_send),
+		cmocka_unit_test(test_any_moment), cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_silent),
 	};
 
 	return msg_task_groups("time limits of waiting forms", tests, RTE_DIM(tests));
