@@ -200,7 +200,8 @@ msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_
 void
 msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status)
 {
-	msg_req_finish(s->req, status, 0);
+	if (likely(s->req != NULL))
+		msg_req_finish(s->req, status, 0);
 	s->req = NULL;
 	s->count = 0;
 	s->data.buf = NULL;

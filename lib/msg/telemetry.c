@@ -101,8 +101,8 @@ msg_telemetry_del(struct leat_msg *m)
 	(void)pthread_mutex_lock(&lock);
 	for (p = &contexts; *p != NULL && *p != m; p = &(*p)->next)
 		;
-	if (*p == m)
-		*p = m->next;
+	if (*p != NULL)
+		*p = (*p)->next;
 	if (m->asked != NULL) {
 		m->asked->gone = true;
 		(void)pthread_cond_broadcast(&answered);

@@ -288,7 +288,7 @@ LEAT_API struct leat_task *leat_task_current(void);
  * that (a function that is not static, linked with -rdynamic), else "task". It is looked up when it
  * is asked for; a task without a name costs less than one with a name.
  */
-LEAT_API const char *leat_task_name(const struct leat_task *task);
+LEAT_API const char *leat_task_name(const struct leat_task *task) __attribute__((cold));
 
 /**
  * Name the calling task; as in leat_task_spawn(), NULL takes its name away. Nothing happens outside

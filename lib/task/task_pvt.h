@@ -185,9 +185,6 @@ static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line 
 /* A task without a name, where its function has none that could be told either. */
 #define TASK_UNNAMED "task"
 
-/* Asked for by errors and people only: the compiler moves what calls it out of the way. */
-const char *leat_task_name(const struct leat_task *task) __rte_cold;
-
 /* leat_tasks.readied of no tasks. */
 #define TASK_READIED_START LEAT_CURSOR_START
 

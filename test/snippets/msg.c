@@ -69,11 +69,11 @@ server(void *arg)
 	(void)arg;
 	CHECK(net != NULL);
 
-if (leat_msg_task_listen(net, "10.0.0.1:7000") < 0)
-	return -rte_errno;
-while (leat_msg_task_accept(net, &c) == 0)
-	if (leat_task_start("session", session, c) < 0)
-		(void)leat_msg_task_close(c, 0);
+	if (leat_msg_task_listen(net, "10.0.0.1:7000") < 0)
+		return -rte_errno;
+	while (leat_msg_task_accept(net, &c) == 0)
+		if (leat_task_start("session", session, c) < 0)
+			(void)leat_msg_task_close(c, 0);
 
 	return 0;
 }

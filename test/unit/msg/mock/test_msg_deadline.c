@@ -380,7 +380,7 @@ test_many(void **state)
 		return;
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
-	for (n = 0; done < MANY; done++)
+	for (; done < MANY; done++)
 		post(c, &reqs[done], mm_in, 1, true);
 	pass_us(10 * LATE_US);
 	for (done = 0; done < MANY; calls++) {
