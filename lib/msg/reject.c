@@ -19,14 +19,13 @@ leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why
 	uint8_t buf[LEAT_EP_PRIV_MAX];
 	struct leat_conn_params params = { .priv = buf };
 	struct msg_hello h;
-	size_t len = why == NULL ? 0 : strlen(why);
+	size_t len = why == NULL ? 0 : strnlen(why, LEAT_MSG_PRIV_MAX);
 	int ret;
 
 	if (len == 0 || m->priv_max[1] <= LEAT_MSG_HELLO_LEN ||
 	    msg_hello_get(ev->priv, ev->priv_len, &h) != 1)
 		return leat_ep_reject(m->ep, ev->peer);
 	len = RTE_MIN(len, (size_t)m->priv_max[1] - LEAT_MSG_HELLO_LEN);
-	len = RTE_MIN(len, (size_t)LEAT_MSG_PRIV_MAX);
 	h = (struct msg_hello){ .credits = m->credits,
 				.eager_max = m->eager_max,
 				.priv_len = (uint16_t)len,

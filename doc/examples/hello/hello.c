@@ -38,7 +38,7 @@ parse(int argc, char **argv, void *arg)
 	(void)arg;
 	role = argc > 1 ? argv[1] : role;
 	addr = argc > 2 ? argv[2] : addr;
-	return argc > 1 && (argc > 3 || strcmp(role, *role == 's' ? "server" : "client")) ? -1 : 0;
+	return -(argc > 1 && (argc > 3 || strcmp(role, *role == 's' ? "server" : "client") != 0));
 }
 int
 main(int argc, char **argv)
