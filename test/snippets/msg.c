@@ -266,7 +266,7 @@ loop(void)
 while (!end) {
 	n = leat_ep_poll(ep, ops, 32);
 	if (n > 0)
-		(void)leat_msg_process(m, ops, n);      /* it returns how many are left: the application's */
+		(void)leat_msg_process(m, ops, n);      /* leaves what is the application's */
 	n = leat_msg_poll(m, done, 32);                 /* requests, with status and len */
 	use(done, n);
 	if (time_for_it()) {
