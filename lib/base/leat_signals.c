@@ -3,8 +3,8 @@
 /*
  * Libraries below a driver install signal handlers when they are loaded or first used: some of libfabric's providers
  * take SIGINT and SIGTERM and end the process, whether they are used or not. What a signal does is the
- * application's business, so leat_init() puts back what was there. Some of those handlers call
- * exit(): the thread takes no signal that would meet them in between.
+ * application's business, so leat_init() puts back what was there. Some of those handlers end
+ * the process, so the calling thread takes no signal between save and restore.
  */
 
 #include "leat_log.h"

@@ -341,7 +341,7 @@ half_fetch_add(void **state)
 }
 
 /*
- * Who still sends to an endpoint that is closed with the lock taken does not wait for ever, either.
+ * A peer that still sends to an endpoint that is closed with the lock taken waits no longer, either.
  */
 static void
 closed_locked(void **state)

@@ -245,27 +245,4 @@ stats(void)
 	return s;
 }
 
-static inline int
-group_setup(void **state)
-{
-	static char prog[] = "test_block", nopci[] = "--no-pci", l[] = "-l", zero[] = "0";
-	static char dev[] = "--vdev=fabric_mock0", notel[] = "--no-telemetry";
-	char *argv[] = { prog, nopci, l, zero, notel, dev, NULL };
-
-	(void)state;
-	if (leat_init(6, argv) < 0) {
-		print_error("%s\n", leat_err_msg());
-		return -1;
-	}
-	return 0;
-}
-
-static inline int
-group_teardown(void **state)
-{
-	(void)state;
-	leat_clock_mock_set(NULL);
-	return leat_cleanup();
-}
-
 #endif /* BLOCK_TEST_H */

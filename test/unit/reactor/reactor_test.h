@@ -13,6 +13,7 @@
 
 #include <rte_errno.h>
 
+#include <leat_dev.h>
 #include <leat_error.h>
 #include <leat_reactor.h>
 #include <leat_time.h>
@@ -32,6 +33,30 @@ test_clock_setup(void **state)
 	test_clock = 1000000;
 	leat_clock_mock_set(&test_clock);
 	return 0;
+}
+
+/* leat with the mock device; for groups of tests that have an endpoint. */
+static inline int
+test_mock_start(void **state)
+{
+	static char prog[] = "test", nopci[] = "--no-pci", l[] = "-l", zero[] = "0";
+	static char dev[] = "--vdev=fabric_mock0", notel[] = "--no-telemetry";
+	char *argv[] = { prog, nopci, l, zero, notel, dev, NULL };
+
+	(void)state;
+	if (leat_init(6, argv) < 0) {
+		print_error("%s\n", leat_err_msg());
+		return -1;
+	}
+	return 0;
+}
+
+static inline int
+test_mock_stop(void **state)
+{
+	(void)state;
+	leat_clock_mock_set(NULL);
+	return leat_cleanup();
 }
 
 /* Spins when idle, so that a turn does nothing but what the test looks at. */

@@ -406,5 +406,5 @@ main(void)
 		CASE(test_events_follow),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	return cmocka_run_group_tests(tests, test_mock_start, test_mock_stop);
 }

@@ -151,5 +151,5 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_interleavings, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	return cmocka_run_group_tests(tests, test_mock_start, test_mock_stop);
 }

@@ -636,29 +636,6 @@ test_storm(void **state)
 	assert_true(late_refs > 0);
 }
 
-static int
-group_setup(void **state)
-{
-	static char prog[] = "test_storm", nopci[] = "--no-pci", l[] = "-l", zero[] = "0";
-	static char dev[] = "--vdev=fabric_mock0", notel[] = "--no-telemetry";
-	char *argv[] = { prog, nopci, l, zero, notel, dev, NULL };
-
-	(void)state;
-	if (leat_init(6, argv) < 0) {
-		print_error("%s\n", leat_err_msg());
-		return -1;
-	}
-	return 0;
-}
-
-static int
-group_teardown(void **state)
-{
-	(void)state;
-	leat_clock_mock_set(NULL);
-	return leat_cleanup();
-}
-
 int
 main(int argc, char **argv)
 {
@@ -668,5 +645,5 @@ main(int argc, char **argv)
 
 	if (argc > 1)
 		nb_rounds = (unsigned int)strtoul(argv[1], NULL, 10);
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	return cmocka_run_group_tests(tests, test_mock_start, test_mock_stop);
 }

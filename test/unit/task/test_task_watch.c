@@ -276,29 +276,6 @@ test_quick(void **state)
 	assert_int_equal(end(&t, "\n"), 1);
 }
 
-static int
-group_setup(void **state)
-{
-	static char prog[] = "test_watch", nopci[] = "--no-pci", l[] = "-l", zero[] = "0";
-	static char dev[] = "--vdev=fabric_mock0", notel[] = "--no-telemetry";
-	char *argv[] = { prog, nopci, l, zero, notel, dev, NULL };
-
-	(void)state;
-	if (leat_init(6, argv) < 0) {
-		print_error("%s\n", leat_err_msg());
-		return -1;
-	}
-	return 0;
-}
-
-static int
-group_teardown(void **state)
-{
-	(void)state;
-	leat_clock_mock_set(NULL);
-	return leat_cleanup();
-}
-
 #define CASE(f) cmocka_unit_test_setup(f, test_clock_setup)
 
 int
@@ -310,5 +287,5 @@ main(void)
 		CASE(test_quick),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	return cmocka_run_group_tests(tests, test_mock_start, test_mock_stop);
 }

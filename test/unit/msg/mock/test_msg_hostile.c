@@ -202,63 +202,54 @@ test_controls(void **state)
 	BROKEN(TELL(0, PONG, 0, 0), TELL(1, ANSWERED, 0, 1));
 }
 
+/* Two heads come, then the end of the peer, then receives of that size: what these come to. */
+static void
+over(const struct step steps[2], uint64_t size, int first, int second)
+{
+	struct leat_msg_req rx[2];
+	struct leat_msg_conn *c;
+	char buf[2][8];
+	unsigned int i;
+	uint64_t base;
+	struct mm mm;
+
+	mm_open(&mm);
+	c = mm_open_leat(&mm, 0);
+	base = mm_base(0);
+	for (i = 0; i < 2; i++)
+		arrives(&mm, base, &steps[i]);
+	mm_drive(&mm);
+	mm_peer_ends(&mm, 0, 0);
+	mm_drive(&mm);
+	for (i = 0; i < 2; i++)
+		mm_recv(c, &rx[i], buf[i], size);
+	mm_drive(&mm);
+	assert_int_equal(mm.nb_back, 2);
+	assert_int_equal(rx[0].status, first);
+	assert_int_equal(rx[1].status, second);
+	if (second == 0)
+		assert_memory_equal(buf[1], "ok", 2);
+	mm_close(&mm, &c, 1);
+}
+
 /* What came is not right, and is looked at when the connection is over: nothing of it is given. */
 static void
 test_over(void **state)
 {
-	static const struct step first = HEAD(0, FRAGMENT | 5, "abc"), second = HEAD(1, 2, "de");
-	struct leat_msg_req rx[2];
-	struct leat_msg_conn *c;
-	char buf[2][8];
-	uint64_t base;
-	struct mm mm;
+	static const struct step steps[] = { HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, 2, "de") };
 
 	(void)state;
-	mm_open(&mm);
-	c = mm_open_leat(&mm, 0);
-	base = mm_base(0);
-	arrives(&mm, base, &first);
-	arrives(&mm, base, &second);
-	mm_drive(&mm);
-	mm_peer_ends(&mm, 0, 0);
-	mm_drive(&mm);
-	mm_recv(c, &rx[0], buf[0], 8);
-	mm_recv(c, &rx[1], buf[1], 8);
-	mm_drive(&mm);
-	assert_int_equal(mm.nb_back, 2);
-	assert_int_equal(rx[0].status, -ENOTCONN);
-	assert_int_equal(rx[1].status, -ENOTCONN);
-	mm_close(&mm, &c, 1);
+	over(steps, 8, -ENOTCONN, -ENOTCONN);
 }
 
 /* Dropped, and its sender can't be told any more: those behind it are received after the end. */
 static void
 test_over_behind_dropped(void **state)
 {
-	static const struct step first = HEAD(0, ANSWER | 5, "fives"), second = HEAD(1, 2, "ok");
-	struct leat_msg_req rx[2];
-	struct leat_msg_conn *c;
-	char buf[2][8];
-	uint64_t base;
-	struct mm mm;
+	static const struct step steps[] = { HEAD(0, ANSWER | 5, "fives"), HEAD(1, 2, "ok") };
 
 	(void)state;
-	mm_open(&mm);
-	c = mm_open_leat(&mm, 0);
-	base = mm_base(0);
-	arrives(&mm, base, &first);
-	arrives(&mm, base, &second);
-	mm_drive(&mm);
-	mm_peer_ends(&mm, 0, 0);
-	mm_drive(&mm);
-	mm_recv(c, &rx[0], buf[0], 4);
-	mm_recv(c, &rx[1], buf[1], 4);
-	mm_drive(&mm);
-	assert_int_equal(mm.nb_back, 2);
-	assert_int_equal(rx[0].status, -EMSGSIZE);
-	assert_int_equal(rx[1].status, 0);
-	assert_memory_equal(buf[1], "ok", 2);
-	mm_close(&mm, &c, 1);
+	over(steps, 4, -EMSGSIZE, 0);
 }
 
 static void
