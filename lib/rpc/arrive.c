@@ -8,7 +8,8 @@
  *                                                `-> OPEN: items --> receive is posted again
  */
 
-#include "rpc_pvt.h"
+#include "rpc_credit.h"
+#include "rpc_fast.h"
 
 /* The session of the peer that the device names, if it does. */
 static struct leat_rpc_session *
@@ -52,28 +53,43 @@ item_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t
 	}
 }
 
+/* Responses are about to be written, about as many bytes as the requests have. */
+static __rte_always_inline void
+responses_touch(struct leat_rpc_session *s, uint32_t len)
+{
+	if (s->open == NULL && rpc_place(s, RPC_ITEM_LEN, true) != NULL)
+		rpc_touch(s->at, s->end, len);
+}
+
 void
 rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h)
 {
-	const uint8_t *at = (const uint8_t *)r->op.buf + RPC_HEAD_LEN;
-	size_t left = r->op.len - RPC_HEAD_LEN;
+	const uint8_t *at = (const uint8_t *)r->op.buf + RPC_HEAD_LEN, *next = at;
+	const uint8_t *const end = (const uint8_t *)r->op.buf + r->op.len;
 	struct rpc_item m;
-	uint32_t i;
 	int bad;
 
 	bad = rpc_credit_take(s, h->credit);
-	for (i = 0; bad == 0 && i < h->count; i++) {
-		bad = rpc_item_get(at, left, &m);
+	s->rpc->handling.s = s->rpc->handling.call.session = s;
+	if ((size_t)(end - at) >= RPC_TOUCH_MIN && *at == RPC_REQUEST)
+		responses_touch(s, (uint32_t)(end - at));
+	while (likely(bad == 0) && at < end) {
+		if (likely(s->fast))
+			next = *at == RPC_RESPONSE ? rpc_fast_responses(s, at, end)
+						   : rpc_fast_requests(s, at, end);
+		if (likely(next != at)) {
+			at = next;
+			continue;
+		}
+		bad = rpc_item_get(at, (size_t)(end - at), &m);
 		if (unlikely(bad != 0))
 			break;
-		bad = item_arrived(s, &m, at + RPC_ITEM_LEN);
+		bad = item_arrived(s, &m, at + rpc_item_head_len(&m));
 		if (unlikely(s->state != RPC_OPEN))
 			return;
-		at += rpc_item_len(m.len);
-		left -= rpc_item_len(m.len);
+		at += rpc_item_full_len(&m);
+		next = at;
 	}
-	if (unlikely(bad == 0 && left > 0))
-		bad = LEAT_RPC_TRUNCATED;
 	if (unlikely(bad != 0))
 		rpc_violation(s->rpc, s, bad);
 	else
@@ -95,7 +111,7 @@ early_add(struct leat_rpc_session *s, struct rpc_recv *r)
 static bool
 packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 {
-	struct leat_rpc_session *s = session_of_peer(rpc, r->op.src);
+	struct leat_rpc_session *s = NULL;
 	struct rpc_head h;
 	int bad;
 
@@ -103,6 +119,8 @@ packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 	bad = rpc_head_get(r->op.buf, r->op.len, &h);
 	if (likely(bad == 0))
 		bad = session_find(rpc, &h, r->op.src, &s);
+	if (unlikely(s == NULL))
+		s = session_of_peer(rpc, r->op.src);
 	/* What was on its way when the session ended here is no violation. */
 	if (unlikely(s != NULL && s->state >= RPC_ENDING))
 		return false;
@@ -117,7 +135,7 @@ packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 	}
 	r->s = s;
 	r->token = s->token;
-	if (unlikely(s->state == RPC_CONNECTING)) {
+	if (unlikely(s->state != RPC_OPEN)) {
 		early_add(s, r);
 		return true;
 	}

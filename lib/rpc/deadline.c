@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Deadlines of requests: a timer each, wherever the request is. */
+/*
+ * Time: deadlines of requests, and what else sessions have to do at a time.
+ *
+ * A request that waits for a slot has a timer of its own in the wheel. Those in slots, which are
+ * nearly all, share one timer of their session: it is due at the earliest deadline that was seen,
+ * looks through the slots, and is set to the earliest that is left. So a request that is answered
+ * in time costs nothing here.
+ */
 
 #include "rpc_pvt.h"
 
@@ -25,24 +32,75 @@ req_late(struct leat_wheel_node *node, void *arg)
 	rpc_req_abandon(req, -ETIMEDOUT);
 }
 
+/* ---- requests in slots ---- */
+
 static void
-close_late(struct leat_wheel_node *node, void *arg)
+expiry_due(struct rpc_timer *timer, uint64_t now)
 {
-	(void)arg;
-	rpc_close_late(container_of(node, struct leat_rpc_session, timer));
+	struct leat_rpc_session *s = container_of(timer, struct leat_rpc_session, expiry);
+	uint64_t next = UINT64_MAX;
+	uint16_t i;
+
+	for (i = 0; i < s->nb_slots; i++) {
+		struct rpc_tx_slot *ts = &s->tx[i];
+
+		if (ts->state != RPC_TX_WAIT)
+			continue;
+		if (ts->deadline <= now) {
+			s->rpc->stats.expired++;
+			rpc_req_abandon(ts->req, -ETIMEDOUT);
+		} else {
+			next = RTE_MIN(next, ts->deadline);
+		}
+	}
+	s->expires = UINT64_MAX;
+	if (next != UINT64_MAX)
+		rpc_expiry_set(s, next);
+}
+
+void
+rpc_expiry_set(struct leat_rpc_session *s, uint64_t when)
+{
+	s->expires = when;
+	rpc_timer_set(s->rpc, &s->expiry, when, expiry_due);
+}
+
+/* ---- sessions ---- */
+
+void
+rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
+	      void (*due)(struct rpc_timer *timer, uint64_t now))
+{
+	timer->due = due;
+	leat_wheel_add(&rpc->timers, &timer->node, when);
+}
+
+void
+rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer)
+{
+	leat_wheel_del(&rpc->timers, &timer->node);
+}
+
+static void
+timer_due(struct leat_wheel_node *node, void *arg)
+{
+	struct rpc_timer *timer = container_of(node, struct rpc_timer, node);
+	const struct leat_rpc *rpc = arg;
+
+	timer->due(timer, rpc->now);
 }
 
 void
 rpc_deadlines_run(struct leat_rpc *rpc)
 {
-	const uint64_t due = leat_wheel_due(&rpc->wheel), close = leat_wheel_due(&rpc->closing);
+	const uint64_t due = leat_wheel_due(&rpc->wheel), sessions = leat_wheel_due(&rpc->timers);
 	uint64_t now;
 
-	if (likely(++rpc->polls % DEADLINE_POLLS != 0 || (due & close) == UINT64_MAX))
+	if (likely(++rpc->polls % DEADLINE_POLLS != 0 || (due & sessions) == UINT64_MAX))
 		return;
 	now = rpc_now(rpc);
 	if (now >= due)
 		(void)leat_wheel_run(&rpc->wheel, now, req_late, rpc, AT_ONCE);
-	if (unlikely(now >= close))
-		(void)leat_wheel_run(&rpc->closing, now, close_late, rpc, AT_ONCE);
+	if (unlikely(now >= sessions))
+		(void)leat_wheel_run(&rpc->timers, now, timer_due, rpc, AT_ONCE);
 }

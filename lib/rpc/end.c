@@ -52,9 +52,12 @@ leave(struct leat_rpc_session *s)
 	int status = s->status;
 
 	s->state = RPC_ENDING;
+	s->fast = false;
 	if (status == 0)
 		status = s->closing ? -ECANCELED : -ENOTCONN;
-	leat_wheel_del(&s->rpc->closing, &s->timer);
+	rpc_timer_stop(s->rpc, &s->close);
+	rpc_timer_stop(s->rpc, &s->expiry);
+	s->expires = UINT64_MAX;
 	rpc_packets_drop(s);
 	rpc_reqs_end(s, status == -ETIMEDOUT && s->closing ? -ECANCELED : status);
 	rpc_handlers_end(s);
@@ -155,11 +158,13 @@ rpc_end_run(struct leat_rpc_session *s)
 	}
 }
 
-void
-rpc_close_late(struct leat_rpc_session *s)
+static void
+close_due(struct rpc_timer *timer, uint64_t now)
 {
+	struct leat_rpc_session *s = container_of(timer, struct leat_rpc_session, close);
 	char text[LEAT_EVENT_TEXT];
 
+	(void)now;
 	if (rpc_tickets_name(s->rpc, s, text, sizeof(text)) > 0)
 		LEAT_LOG(WARNING, rpc, "%s: session with peer %u closes: %s",
 			 leat_ep_name(s->rpc->ep), s->peer, text);
@@ -175,14 +180,16 @@ leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
 	if (s->closing || s->state == RPC_FREE)
 		return -EALREADY;
 	s->closing = true;
+	s->fast = false;
 	s->pending_events = 0;
 	if (s->state == RPC_OVER)
 		rpc_event_queue(s, LEAT_RPC_CLOSED);
 	else if (s->state < RPC_ENDING)
-		leat_wheel_add(&s->rpc->closing, &s->timer,
-			       timeout_us == 0 || s->state == RPC_CONNECTING
-				       ? 0
-				       : leat_time_add(leat_now(), leat_us_to_cycles(timeout_us)));
+		rpc_timer_set(s->rpc, &s->close,
+			      timeout_us == 0 || s->state == RPC_CONNECTING
+				      ? 0
+				      : leat_time_add(leat_now(), leat_us_to_cycles(timeout_us)),
+			      close_due);
 	rpc_work(s);
 	return 0;
 }

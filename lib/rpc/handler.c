@@ -55,13 +55,13 @@ rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot)
 static void
 answer_status(struct leat_rpc_session *s, uint16_t slot, int err, uint16_t flags, bool rest)
 {
-	struct rpc_rx_slot *rs = &s->rx[slot];
+	struct rpc_rx_more *more = &s->rx_more[slot];
 
-	rs->ticket = NULL;
-	rs->status = (uint16_t)err;
-	rs->flags = flags;
-	rs->rest = rest;
-	rs->busy_us = err == EBUSY ? s->rpc->busy_us : 0;
+	more->ticket = NULL;
+	more->status = (uint16_t)err;
+	more->flags = flags;
+	more->rest = rest;
+	more->busy_us = err == EBUSY ? s->rpc->busy_us : 0;
 	rpc_answer_queue(s, slot);
 }
 
@@ -79,15 +79,16 @@ rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest)
 static bool
 answer_send(struct leat_rpc_session *s, uint16_t slot)
 {
-	struct rpc_rx_slot *rs = &s->rx[slot];
-	const struct rpc_ticket *t = rs->ticket;
+	const struct rpc_rx_slot *rs = &s->rx[slot];
+	const struct rpc_rx_more *more = &s->rx_more[slot];
+	const struct rpc_ticket *t = more->ticket;
 	struct rpc_item m = {
 		.kind = RPC_RESPONSE,
 		.type = rs->type,
 		.slot = slot,
 		.num = rs->num,
-		.flags = rs->flags,
-		.aux = rs->status,
+		.flags = more->flags,
+		.aux = more->status,
 	};
 	const void *data = NULL;
 	uint8_t busy[4], *at;
@@ -95,19 +96,19 @@ answer_send(struct leat_rpc_session *s, uint16_t slot)
 	if (t != NULL) {
 		m.len = (uint16_t)t->call.resp_len;
 		data = t->call.resp;
-	} else if (rs->busy_us != 0) {
-		leat_put_le32(busy, rs->busy_us);
+	} else if (more->busy_us != 0) {
+		leat_put_le32(busy, more->busy_us);
 		m.len = sizeof(busy);
 		data = busy;
 	}
 	m.size = m.len;
-	at = rpc_place(s, m.len, true);
+	at = rpc_place(s, rpc_item_len(m.len), true);
 	if (at == NULL)
 		return false;
 	rpc_item_put(at, &m);
 	if (m.len > 0)
 		memcpy(at + RPC_ITEM_LEN, data, m.len);
-	rpc_commit(s, m.len);
+	rpc_commit(s, rpc_item_len(m.len));
 	return true;
 }
 
@@ -117,21 +118,33 @@ rpc_answers_send(struct leat_rpc_session *s)
 	while (s->answer_head != RPC_NONE) {
 		const uint16_t slot = s->answer_head;
 		struct rpc_rx_slot *rs = &s->rx[slot];
+		struct rpc_rx_more *more = &s->rx_more[slot];
 
 		if (!answer_send(s, slot))
 			return false;
 		s->answer_head = rs->next_answer;
-		if (rs->ticket != NULL)
-			rpc_ticket_free(s->rpc, rs->ticket);
-		rs->ticket = NULL;
+		if (more->ticket != NULL)
+			rpc_ticket_free(s->rpc, more->ticket);
+		more->ticket = NULL;
 		rpc_slot_idle(s, rs);
-		if (rs->rest)
+		if (more->rest)
 			rs->state = RPC_RX_DROPPING;
 	}
 	return true;
 }
 
 /* ---- handling ---- */
+
+uint8_t *
+rpc_response_room(struct leat_rpc_session *s, uint32_t room)
+{
+	if (s->open == NULL && rpc_place(s, rpc_item_len(room), true) == NULL)
+		return NULL;
+	if (likely(rpc_open_room(s) >= room))
+		return s->at;
+	/* It is copied to another packet. */
+	return rpc_packet_there(s) ? s->rpc->scratch : NULL;
+}
 
 /*
  * Finds a place for the response of up to resp_max bytes.
@@ -141,30 +154,26 @@ static bool
 response_place(struct rpc_handling *h, uint32_t resp_max)
 {
 	struct leat_rpc_session *s = h->s;
-	struct leat_rpc *rpc = s->rpc;
+	uint8_t *at;
 
 	if (h->slot == RPC_NO_SLOT || h->call.oneway)
 		return true;
 	if (resp_max == 0)
-		resp_max = rpc_small_max(s->packet);
+		resp_max = s->small_max;
 	/* No more than the other side takes. */
 	resp_max = RTE_MIN(resp_max, s->peer_max_msg);
 	h->call.room = resp_max;
-	if (unlikely(resp_max > rpc_small_max(s->packet))) {
-		h->resp_large = rpc_large_take(rpc);
+	if (unlikely(resp_max > s->small_max)) {
+		h->resp_large = rpc_large_take(s->rpc);
 		if (h->resp_large == NULL)
 			return false;
 		h->call.resp = h->resp_large->buf;
 		return true;
 	}
-	if (s->open == NULL && rpc_place(s, resp_max, true) == NULL)
+	at = rpc_response_room(s, resp_max);
+	if (at == NULL)
 		return false;
-	if (likely(rpc_open_room(s) >= resp_max))
-		h->call.resp = s->open->buf + s->open->len + RPC_ITEM_LEN;
-	else if (rpc_packet_there(s))
-		h->call.resp = rpc->scratch;
-	else
-		return false;
+	h->call.resp = at + RPC_ITEM_LEN;
 	return true;
 }
 
@@ -174,7 +183,7 @@ respond_small(struct rpc_handling *h, uint8_t type, int err)
 {
 	struct leat_rpc_session *s = h->s;
 	const uint32_t len = h->call.resp_len;
-	struct rpc_item m = {
+	const struct rpc_item m = {
 		.kind = RPC_RESPONSE,
 		.type = type,
 		.slot = h->slot,
@@ -183,7 +192,7 @@ respond_small(struct rpc_handling *h, uint8_t type, int err)
 		.len = (uint16_t)len,
 		.aux = (uint32_t)err,
 	};
-	uint8_t *at = rpc_place(s, len, true);
+	uint8_t *at = rpc_place(s, rpc_item_len(len), true);
 
 	if (unlikely(at == NULL)) {
 		/* Cannot be: the place was there before the handler was called. */
@@ -194,13 +203,14 @@ respond_small(struct rpc_handling *h, uint8_t type, int err)
 	if (unlikely(at + RPC_ITEM_LEN != h->call.resp) && len > 0)
 		memcpy(at + RPC_ITEM_LEN, h->call.resp, len);
 	rpc_item_put(at, &m);
-	rpc_commit(s, len);
+	rpc_commit(s, rpc_item_len(len));
 	rpc_work(s);
 }
 
 static void
-respond(struct rpc_handling *h, uint8_t type, int ret)
+respond(struct rpc_handling *h, int ret)
 {
+	const uint8_t type = h->call.type;
 	struct leat_rpc_session *s = h->s;
 	int err = ret < 0 ? -ret : 0;
 
@@ -215,12 +225,12 @@ respond(struct rpc_handling *h, uint8_t type, int ret)
 	if (h->slot == RPC_NO_SLOT)
 		return;
 	if (unlikely(h->resp_large != NULL && err == 0)) {
-		struct rpc_rx_slot *rs = &s->rx[h->slot];
+		struct rpc_rx_more *more = &s->rx_more[h->slot];
 
-		slot_use(s, rs, RPC_RX_SENDING);
-		rs->large = h->resp_large;
+		slot_use(s, &s->rx[h->slot], RPC_RX_SENDING);
+		more->large = h->resp_large;
 		h->resp_large = NULL;
-		rpc_out_add(s, &rs->out, rs->large->buf, h->call.resp_len);
+		rpc_out_add(s, &more->out, more->large->buf, h->call.resp_len);
 	} else if (unlikely(h->resp_large != NULL || h->call.oneway)) {
 		answer_status(s, h->slot, err, 0, false);
 	} else {
@@ -228,31 +238,31 @@ respond(struct rpc_handling *h, uint8_t type, int ret)
 	}
 }
 
-static void
-handler_call(const struct rpc_handler *handler, struct rpc_handling *h, struct rpc_rx_slot *rs)
+void
+rpc_handled(struct rpc_handling *h, int ret)
 {
 	struct leat_rpc_session *s = h->s;
-	const uint8_t type = h->call.type;
-	int ret;
+	struct rpc_ticket *t = h->ticket;
 
-	s->rpc->stats.handled++;
-	ret = handler->fn(&h->call, handler->arg);
-	if (unlikely(h->ticket != NULL)) {
+	h->ticket = NULL;
+	if (unlikely(t != NULL)) {
 		if (ret != LEAT_RPC_DEFERRED)
-			LEAT_LOG(ERR, rpc, "handler of type %u deferred, and returned %d", type,
-				 ret);
-		s->nb_handling += rs == NULL;
-		if (rs != NULL) {
-			slot_use(s, rs, RPC_RX_DEFERRED);
-			rs->ticket = h->ticket;
+			LEAT_LOG(ERR, rpc, "handler of type %u deferred, and returned %d",
+				 h->call.type, ret);
+		if (h->slot == RPC_NO_SLOT) {
+			s->nb_handling++;
+		} else {
+			slot_use(s, &s->rx[h->slot], RPC_RX_DEFERRED);
+			s->rx_more[h->slot].ticket = t;
 		}
 		return;
 	}
 	if (unlikely(ret == LEAT_RPC_DEFERRED)) {
-		LEAT_LOG(ERR, rpc, "handler of type %u has no ticket, and will not answer", type);
+		LEAT_LOG(ERR, rpc, "handler of type %u has no ticket, and will not answer",
+			 h->call.type);
 		ret = -EIO;
 	}
-	respond(h, type, ret);
+	respond(h, ret);
 }
 
 /* Why it is not handled. @return 0, or an errno */
@@ -275,7 +285,6 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 	   struct rpc_large *large, uint32_t us_left)
 {
 	const struct rpc_handler *handler = &s->rpc->handlers[m->type];
-	struct rpc_rx_slot *rs = m->slot == RPC_NO_SLOT ? NULL : &s->rx[m->slot];
 	struct rpc_handling h = {
 		.call = {
 			.req = data,
@@ -292,16 +301,18 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 	int err;
 
 	/* A response will go: the device may fetch what it needs for that. */
-	if (likely(rs != NULL && s->open == NULL))
+	if (likely(m->slot != RPC_NO_SLOT && s->open == NULL))
 		leat_ep_post_soon(s->rpc->ep, s->peer);
 	err = refusal(s, handler, us_left == US_LATE);
 
 	if (likely(err == 0) && unlikely(!response_place(&h, handler->resp_max)))
 		err = EBUSY;
-	if (unlikely(err != 0))
+	if (unlikely(err != 0)) {
 		rpc_refuse_slot(s, m->slot, err, false);
-	else
-		handler_call(handler, &h, rs);
+	} else {
+		s->rpc->stats.handled++;
+		rpc_handled(&h, handler->fn(&h.call, handler->arg));
+	}
 	if (unlikely(h.req_large != NULL))
 		rpc_large_free(s->rpc, h.req_large);
 	if (unlikely(h.resp_large != NULL))
@@ -353,23 +364,23 @@ num_check(const struct rpc_rx_slot *rs, uint32_t num)
 static void
 assemble(struct leat_rpc_session *s, const struct rpc_item *m)
 {
-	struct rpc_rx_slot *rs = &s->rx[m->slot];
+	struct rpc_rx_more *more = &s->rx_more[m->slot];
 	int err;
 
-	rs->deadline = deadline_of(s->rpc, m);
-	rs->size = m->size;
-	rs->got = 0;
-	rs->flags = m->flags;
+	more->deadline = deadline_of(s->rpc, m);
+	more->size = m->size;
+	more->got = 0;
+	more->flags = m->flags;
 	err = refusal(s, &s->rpc->handlers[m->type], false);
 	if (err == 0) {
-		rs->large = rpc_large_take(s->rpc);
-		if (rs->large == NULL)
+		more->large = rpc_large_take(s->rpc);
+		if (more->large == NULL)
 			err = EBUSY;
 	}
 	if (err != 0)
 		rpc_refuse_slot(s, m->slot, err, true);
 	else
-		slot_use(s, rs, RPC_RX_ASSEMBLING);
+		slot_use(s, &s->rx[m->slot], RPC_RX_ASSEMBLING);
 }
 
 int
@@ -382,7 +393,7 @@ rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const 
 		rpc_handle(s, m, data, NULL, m->aux);
 		return 0;
 	}
-	if (unlikely(m->slot >= s->rpc->slots))
+	if (unlikely(m->slot >= s->nb_rx_slots))
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
 	if (likely(m->off == 0)) {
@@ -410,31 +421,33 @@ rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const 
 int
 rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 {
+	struct rpc_rx_more *more;
 	struct rpc_rx_slot *rs;
 
-	if (m->slot >= s->rpc->slots)
+	if (m->slot >= s->nb_rx_slots)
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
+	more = &s->rx_more[m->slot];
 	if (m->num != rs->num)
 		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
 	switch (rs->state) {
 	case RPC_RX_ASSEMBLING:
-		rpc_large_free(s->rpc, rs->large);
-		rs->large = NULL;
+		rpc_large_free(s->rpc, more->large);
+		more->large = NULL;
 		rpc_refuse_slot(s, m->slot, ECANCELED, false);
 		break;
 	case RPC_RX_SENDING:
-		rpc_out_del(s, &rs->out);
-		rpc_large_free(s->rpc, rs->large);
-		rs->large = NULL;
+		rpc_out_del(s, &more->out);
+		rpc_large_free(s->rpc, more->large);
+		more->large = NULL;
 		answer_status(s, m->slot, ECANCELED, 0, false);
 		break;
 	case RPC_RX_DEFERRED:
-		rs->ticket->call.cancelled = true;
+		more->ticket->call.cancelled = true;
 		break;
 	default:
 		/* Its answer is on the way already. */
-		rs->rest = false;
+		more->rest = false;
 		break;
 	}
 	return 0;
@@ -446,17 +459,18 @@ rpc_handlers_end(struct leat_rpc_session *s)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->rpc->slots && s->nb_handling > 0; i++) {
+	for (i = 0; i < s->nb_rx_slots && s->nb_handling > 0; i++) {
+		struct rpc_rx_more *more = &s->rx_more[i];
 		struct rpc_rx_slot *rs = &s->rx[i];
 
-		if (rs->out.queued)
-			rpc_out_del(s, &rs->out);
-		if (rs->large != NULL && rs->state != RPC_RX_IDLE)
-			rpc_large_free(s->rpc, rs->large);
-		rs->large = NULL;
-		if (rs->state == RPC_RX_ANSWER && rs->ticket != NULL)
-			rpc_ticket_free(s->rpc, rs->ticket);
-		rs->ticket = NULL;
+		if (more->out.queued)
+			rpc_out_del(s, &more->out);
+		if (more->large != NULL && rs->state != RPC_RX_IDLE)
+			rpc_large_free(s->rpc, more->large);
+		more->large = NULL;
+		if (rs->state == RPC_RX_ANSWER && more->ticket != NULL)
+			rpc_ticket_free(s->rpc, more->ticket);
+		more->ticket = NULL;
 		rpc_slot_idle(s, rs);
 	}
 	s->answer_head = RPC_NONE;

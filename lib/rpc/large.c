@@ -7,6 +7,7 @@
  *     out:  A B C      packet: [small small][A......] [small][B........] [C........] [A......] ...
  */
 
+#include "rpc_credit.h"
 #include "rpc_pvt.h"
 
 /* A piece goes into what is left of the open packet if that is at least a part of it. */
@@ -76,18 +77,15 @@ piece_item(struct leat_rpc_session *s, struct rpc_out *out)
 {
 	struct rpc_item m = { .size = out->size, .off = out->sent };
 
+	m.slot = out->slot;
 	if (out->response) {
-		const struct rpc_rx_slot *rs = container_of(out, struct rpc_rx_slot, out);
-
 		m.kind = RPC_RESPONSE;
-		m.slot = (uint16_t)(rs - s->rx);
-		m.num = rs->num;
-		m.type = rs->type;
+		m.num = s->rx[out->slot].num;
+		m.type = s->rx[out->slot].type;
 	} else {
-		const struct rpc_tx_slot *ts = container_of(out, struct rpc_tx_slot, out);
+		const struct rpc_tx_slot *ts = &s->tx[out->slot];
 
 		m.kind = RPC_REQUEST;
-		m.slot = (uint16_t)(ts - s->tx);
 		m.num = ts->num;
 		m.type = ts->req->type;
 		m.flags = ts->req->flags & LEAT_RPC_ONEWAY;
@@ -99,42 +97,51 @@ piece_item(struct leat_rpc_session *s, struct rpc_out *out)
 static void
 out_sent(struct leat_rpc_session *s, struct rpc_out *out)
 {
-	struct rpc_rx_slot *rs;
+	struct rpc_rx_more *more;
 
 	out->queued = false;
 	if (!out->response)
 		return;
-	rs = container_of(out, struct rpc_rx_slot, out);
-	rpc_large_free(s->rpc, rs->large);
-	rs->large = NULL;
-	rpc_slot_idle(s, rs);
+	more = &s->rx_more[out->slot];
+	rpc_large_free(s->rpc, more->large);
+	more->large = NULL;
+	rpc_slot_idle(s, &s->rx[out->slot]);
+}
+
+/* Bytes of the next piece. A response may be short although it was given memory for a long one. */
+static uint32_t
+piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
+{
+	const uint32_t more = RPC_PIECE_LEN - RPC_ITEM_LEN, max = s->small_max - more;
+	uint32_t room = rpc_open_room(s);
+
+	if (out->size <= s->small_max)
+		return out->size;
+	if (room < max / PIECE_PART + more)
+		return RTE_MIN(out->size - out->sent, max);
+	return RTE_MIN(out->size - out->sent, room - more);
 }
 
 bool
 rpc_piece_send(struct leat_rpc_session *s)
 {
 	struct rpc_out *out = s->out;
-	const uint32_t max = rpc_small_max(s->packet), left = out->size - out->sent;
-	uint32_t room = rpc_open_room(s), len;
 	struct rpc_item m;
 	uint8_t *at;
 
-	if (room < max / PIECE_PART)
-		room = max;
-	len = RTE_MIN(left, room);
 	/* A piece that is the only thing in its packet still needs credit for that. */
 	if (rpc_credit_left(s) < s->queued)
 		return false;
-	at = rpc_place(s, len, false);
+	m = piece_item(s, out);
+	m.len = (uint16_t)piece_len(s, out);
+	at = rpc_place(s, rpc_item_full_len(&m), false);
 	if (at == NULL)
 		return false;
-	m = piece_item(s, out);
-	m.len = (uint16_t)len;
 	rpc_item_put(at, &m);
-	if (len > 0)
-		memcpy(at + RPC_ITEM_LEN, out->data + out->sent, len);
-	rpc_commit(s, len);
-	out->sent += len;
+	if (m.len > 0)
+		memcpy(at + rpc_item_head_len(&m), out->data + out->sent, m.len);
+	rpc_commit(s, rpc_item_full_len(&m));
+	out->sent += m.len;
 	s->out = out->next;
 	if (out->sent < out->size)
 		out_queue(s, out);
@@ -146,23 +153,24 @@ rpc_piece_send(struct leat_rpc_session *s)
 int
 rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data)
 {
+	struct rpc_rx_more *more = &s->rx_more[m->slot];
 	struct rpc_rx_slot *rs = &s->rx[m->slot];
-	struct rpc_large *large = rs->large;
+	struct rpc_large *large = more->large;
 	struct rpc_item whole;
 
 	/* Refused already: the sender may not know yet. */
-	if (rs->state == RPC_RX_DROPPING || (rs->state == RPC_RX_ANSWER && rs->rest))
+	if (rs->state == RPC_RX_DROPPING || (rs->state == RPC_RX_ANSWER && more->rest))
 		return 0;
-	if (rs->state != RPC_RX_ASSEMBLING || m->off != rs->got || m->size != rs->size ||
-	    m->type != rs->type || m->flags != rs->flags)
+	if (rs->state != RPC_RX_ASSEMBLING || m->off != more->got || m->size != more->size ||
+	    m->type != rs->type || m->flags != more->flags)
 		return LEAT_RPC_BAD_PIECE;
 	memcpy(large->buf + m->off, data, m->len);
-	rs->got += m->len;
-	if (rs->got < rs->size)
+	more->got += m->len;
+	if (more->got < more->size)
 		return 0;
 	whole = *m;
-	rs->large = NULL;
+	more->large = NULL;
 	rpc_slot_idle(s, rs);
-	rpc_handle(s, &whole, large->buf, large, rpc_us_left(s->rpc, rs->deadline));
+	rpc_handle(s, &whole, large->buf, large, rpc_us_left(s->rpc, more->deadline));
 	return 0;
 }

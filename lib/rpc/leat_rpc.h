@@ -118,7 +118,6 @@ struct leat_rpc_req {
 	/** in: when it has to be back, cycles of leat_now(), the time in queues here included; 0:
 	 * the session's default; LEAT_RPC_NO_DEADLINE */
 	uint64_t deadline;
-	void *user;	   /**< the caller's; never touched */
 	uint32_t resp_len; /**< out: bytes of the response; with -EMSGSIZE what it would have needed
 			    */
 	/**
@@ -138,6 +137,7 @@ struct leat_rpc_req {
 	 * have. */
 	uint8_t refused;
 	uint8_t state;		      /**< private: 0 while it is the caller's */
+	void *user;		      /**< the caller's; never touched */
 	uint16_t slot;		      /**< private */
 	struct leat_rpc_req *next;    /**< private */
 	struct leat_rpc_req *prev;    /**< private */

@@ -11,6 +11,7 @@
  * beyond it are shared. nb_idle sessions hold none: so many of the free ones are kept for them.
  */
 
+#include "rpc_credit.h"
 #include "rpc_pvt.h"
 
 /* ---- filling ---- */
@@ -37,8 +38,7 @@ packet_take(struct leat_rpc_session *s)
 		rpc->nb_idle--;
 	p->s = s;
 	p->next = NULL;
-	p->len = RPC_HEAD_LEN;
-	p->count = 0;
+	p->op.size = RPC_HEAD_LEN;
 	return p;
 }
 
@@ -54,15 +54,23 @@ packet_free(struct leat_rpc *rpc, struct rpc_packet *p)
 		rpc->nb_idle++;
 }
 
-/* Nothing more goes into the open one. */
-static void
+/* Nothing more goes into the open one. @return it, NULL without one */
+static struct rpc_packet *
 packet_close(struct leat_rpc_session *s)
 {
 	struct rpc_packet *p = s->open;
 
 	if (p == NULL)
-		return;
+		return NULL;
+	p->op.size = (uint64_t)(s->at - (uint8_t *)p->op.buf);
 	s->open = NULL;
+	s->at = s->end = NULL;
+	return p;
+}
+
+static void
+ready_add(struct leat_rpc_session *s, struct rpc_packet *p)
+{
 	if (s->ready == NULL)
 		s->ready = p;
 	else
@@ -70,24 +78,25 @@ packet_close(struct leat_rpc_session *s)
 	s->ready_tail = p;
 }
 
+static bool
+open_empty(const struct leat_rpc_session *s)
+{
+	return s->at == (uint8_t *)s->open->op.buf + RPC_HEAD_LEN;
+}
+
 uint32_t
 rpc_open_room(const struct leat_rpc_session *s)
 {
-	const struct rpc_packet *p = s->open;
-
-	if (p == NULL || p->count == RPC_ITEMS_MAX || s->packet - p->len <= RPC_ITEM_LEN)
-		return 0;
-	return s->packet - p->len - RPC_ITEM_LEN;
+	return rpc_open_fits(s, RPC_ITEM_LEN) ? (uint32_t)(s->end - s->at) - RPC_ITEM_LEN : 0;
 }
 
 uint8_t *
-rpc_place(struct leat_rpc_session *s, uint32_t len, bool may_wait)
+rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 {
-	const uint32_t need = rpc_item_len(len);
-	struct rpc_packet *p = s->open;
+	struct rpc_packet *p, *full;
 
-	if (likely(p != NULL && p->len + need <= s->packet && p->count < RPC_ITEMS_MAX))
-		return p->buf + p->len;
+	if (likely(rpc_open_fits(s, need)))
+		return s->at;
 	if (!may_wait && rpc_credit_left(s) <= s->queued)
 		return NULL;
 	p = packet_take(s);
@@ -96,17 +105,14 @@ rpc_place(struct leat_rpc_session *s, uint32_t len, bool may_wait)
 		rpc_work(s);
 		return NULL;
 	}
-	packet_close(s);
+	full = packet_close(s);
+	if (full != NULL)
+		ready_add(s, full);
 	s->open = p;
+	s->at = (uint8_t *)p->op.buf + RPC_HEAD_LEN;
+	s->end = (uint8_t *)p->op.buf + s->packet;
 	s->queued++;
-	return p->buf + p->len;
-}
-
-void
-rpc_commit(struct leat_rpc_session *s, uint32_t len)
-{
-	s->open->len += rpc_item_len(len);
-	s->open->count++;
+	return s->at;
 }
 
 /* ---- sending ---- */
@@ -119,20 +125,31 @@ burst_add(struct leat_rpc_session *s, struct rpc_packet *p)
 		.credit = s->rx_granted,
 		.epoch = s->peer_epoch,
 		.version = RPC_VERSION,
-		.count = (uint8_t)p->count,
 	};
 	struct leat_rpc *rpc = s->rpc;
 
-	rpc_head_put(p->buf, &h);
+	rpc_head_put(p->op.buf, &h);
 	s->rx_told = s->rx_granted;
 	s->tx_sent++;
 	p->op.peer = s->peer;
-	p->op.size = p->len;
 	rpc->stats.packets_sent++;
-	rpc->stats.items_sent += p->count;
 	if (unlikely(rpc->nb_burst == RPC_BURST))
 		rpc_packets_post(rpc);
 	rpc->burst[rpc->nb_burst++] = &p->op;
+}
+
+/* A packet that says nothing but how far receives reach. */
+static void
+credits_send(struct leat_rpc_session *s)
+{
+	struct rpc_packet *p = packet_take(s);
+
+	if (p == NULL) {
+		rpc_work(s);
+		return;
+	}
+	s->rpc->stats.credit_packets++;
+	burst_add(s, p);
 }
 
 void
@@ -145,25 +162,17 @@ rpc_packets_send(struct leat_rpc_session *s)
 		s->queued--;
 		burst_add(s, p);
 	}
-	p = s->open;
-	if (s->ready == NULL && p != NULL && (p->count == 0 || rpc_credit_left(s) > 0)) {
-		s->open = NULL;
+	if (s->open != NULL && s->ready == NULL && (open_empty(s) || rpc_credit_left(s) > 0)) {
+		p = packet_close(s);
 		s->queued--;
 		/* Opened for a response that was not given. */
-		if (unlikely(p->count == 0))
+		if (unlikely(p->op.size == RPC_HEAD_LEN))
 			packet_free(s->rpc, p);
 		else
 			burst_add(s, p);
 	}
-	if (unlikely(rpc_credit_due(s)) && s->tx_credit != s->tx_sent) {
-		p = packet_take(s);
-		if (p == NULL) {
-			rpc_work(s);
-			return;
-		}
-		s->rpc->stats.credit_packets++;
-		burst_add(s, p);
-	}
+	if (unlikely(rpc_credit_due(s)) && s->tx_credit != s->tx_sent)
+		credits_send(s);
 }
 
 void
@@ -177,9 +186,8 @@ rpc_packet_end(struct leat_rpc_session *s, int err)
 	p = packet_take(s);
 	if (p == NULL)
 		return;
-	rpc_item_put(p->buf + p->len, &m);
-	p->len += rpc_item_len(0);
-	p->count = 1;
+	rpc_item_put((uint8_t *)p->op.buf + RPC_HEAD_LEN, &m);
+	p->op.size += RPC_ITEM_LEN;
 	burst_add(s, p);
 	rpc_packets_post(s->rpc);
 }
@@ -235,7 +243,9 @@ rpc_packets_drop(struct leat_rpc_session *s)
 	struct rpc_packet *p, *next, *kept = NULL;
 
 	rpc_packets_post(rpc);
-	packet_close(s);
+	p = packet_close(s);
+	if (p != NULL)
+		packet_free(rpc, p);
 	for (p = s->ready; p != NULL; p = next) {
 		next = p->next;
 		packet_free(rpc, p);
@@ -276,54 +286,74 @@ credit(struct rpc_recv *r)
 {
 	struct leat_rpc_session *s = r->s;
 
-	if (s == NULL)
+	if (unlikely(s == NULL))
 		return;
 	r->s = NULL;
-	if (s->token == r->token && s->state == RPC_OPEN) {
+	if (likely(s->token == r->token && s->state == RPC_OPEN)) {
 		rpc_credit_give(s);
-		rpc_work(s);
+		if (unlikely(rpc_credit_due(s)))
+			rpc_work(s);
 	}
 }
 
+static void
+recv_refused(struct leat_rpc *rpc, struct rpc_recv *r)
+{
+	r->next = rpc->refused_recvs;
+	rpc->refused_recvs = r;
+	rpc->recvs_refused = true;
+}
+
 /*
- * Posted at the end of this run, behind what is sent: so an answer does not wait for it, and the
- * credit goes along. When the endpoint refuses, credits wait until it takes them.
+ * Posted when leat_rpc_poll() has nothing else to do, or when there are many of them: so no answer
+ * waits for it. The credit goes with the next packet after that.
  */
 void
 rpc_recv_repost(struct leat_rpc *rpc, struct rpc_recv *r)
 {
-	r->next = NULL;
-	if (rpc->to_post == NULL)
-		rpc->to_post = r;
+	if (unlikely(rpc->nb_reposts == RPC_BURST))
+		rpc_recvs_post(rpc);
+	if (unlikely(rpc->recvs_refused))
+		recv_refused(rpc, r);
 	else
-		rpc->to_post_tail->next = r;
-	rpc->to_post_tail = r;
-	if (likely(!rpc->recvs_refused))
+		rpc->reposts[rpc->nb_reposts++] = &r->op;
+}
+
+/* Those that the endpoint had no room for. */
+static void
+refused_post(struct leat_rpc *rpc)
+{
+	struct rpc_recv *r;
+	struct leat_op *op;
+
+	while ((r = rpc->refused_recvs) != NULL) {
+		op = &r->op;
+		if (leat_ep_post(rpc->ep, &op, 1) == 0)
+			return;
+		rpc->refused_recvs = r->next;
 		credit(r);
+	}
+	rpc->recvs_refused = false;
 }
 
 void
 rpc_recvs_post(struct leat_rpc *rpc)
 {
-	struct leat_op *ops[RPC_BURST];
-	struct rpc_recv *r;
-	uint16_t i, n, got;
+	const uint32_t n = rpc->nb_reposts;
+	uint32_t i, got = 0;
 
+	rpc->nb_reposts = 0;
 	if (unlikely(rpc->destroying)) {
-		rpc->to_post = NULL;
+		rpc->refused_recvs = NULL;
+		rpc->recvs_refused = false;
 		return;
 	}
-	while (rpc->to_post != NULL) {
-		for (n = 0, r = rpc->to_post; r != NULL && n < RPC_BURST; r = r->next)
-			ops[n++] = &r->op;
-		got = leat_ep_post(rpc->ep, ops, n);
-		for (i = 0; i < got; i++) {
-			r = rpc->to_post;
-			rpc->to_post = r->next;
-			credit(r);
-		}
-		rpc->recvs_refused = got < n;
-		if (unlikely(got < n))
-			return;
-	}
+	if (likely(n > 0))
+		got = leat_ep_post(rpc->ep, rpc->reposts, (uint16_t)n);
+	for (i = 0; i < got; i++)
+		credit(container_of(rpc->reposts[i], struct rpc_recv, op));
+	for (; unlikely(i < n); i++)
+		recv_refused(rpc, container_of(rpc->reposts[i], struct rpc_recv, op));
+	if (unlikely(rpc->recvs_refused))
+		refused_post(rpc);
 }

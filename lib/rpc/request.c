@@ -12,22 +12,14 @@
  * meant for.
  */
 
-#include <leat_le.h>
-
-#include "rpc_pvt.h"
-
-enum req_state {
-	REQ_IDLE = 0,
-	REQ_QUEUED,
-	REQ_STARTED,
-	REQ_DONE,
-};
+#include "rpc_fast.h"
 
 static void
 slot_free(struct leat_rpc_session *s, struct rpc_tx_slot *ts)
 {
 	ts->state = RPC_TX_FREE;
 	ts->req = NULL;
+	ts->deadline = UINT64_MAX;
 	ts->next_free = s->free_slot;
 	s->free_slot = (uint16_t)(ts - s->tx);
 	if (unlikely(s->pending.head != NULL))
@@ -40,14 +32,14 @@ rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status)
 	if (leat_wheel_queued(&req->timer))
 		leat_wheel_del(&rpc->wheel, &req->timer);
 	req->status = status;
-	req->state = REQ_DONE;
+	req->state = RPC_REQ_DONE;
 	rpc->stats.done++;
 	if (req->done != NULL) {
-		req->state = REQ_IDLE;
+		req->state = RPC_REQ_IDLE;
 		req->done(req);
 		return;
 	}
-	rpc_list_add(&rpc->done, req);
+	rpc_done_add(rpc, req);
 }
 
 /* ---- post ---- */
@@ -71,7 +63,7 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 		rpc_req_done(rpc, req, s->status != 0 ? s->status : -ENOTCONN);
 		return;
 	}
-	req->state = REQ_QUEUED;
+	req->state = RPC_REQ_QUEUED;
 	if (when == 0)
 		when = leat_time_add(rpc_now(rpc), s->default_cycles);
 	if (when != LEAT_RPC_NO_DEADLINE)
@@ -83,17 +75,47 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 	rpc_work(s);
 }
 
+/* @return how many of the first n, which are of this session or others, were begun */
+static uint16_t
+post_fast(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req **reqs, uint16_t n)
+{
+	uint16_t k;
+
+	if (unlikely(s->pending.head != NULL || s->out != NULL))
+		return 0;
+	if (s->open == NULL)
+		leat_ep_post_soon(rpc->ep, s->peer);
+	k = (uint16_t)(rpc_fast_post(s, reqs, reqs + n) - reqs);
+	s->nb_reqs += k;
+	rpc->stats.posted += k;
+	rpc->stats.items_sent += k;
+	rpc_work(s);
+	return k;
+}
+
 uint16_t
 leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
 {
 	struct leat_rpc *rpc = NULL;
-	uint16_t i;
+	uint16_t i = 0, k;
 
-	for (i = 0; i < n; i++) {
+	while (i < n) {
 		struct leat_rpc_req *req = reqs[i];
 		struct leat_rpc_session *s = req->session;
 
-		if (unlikely(req->state != REQ_IDLE)) {
+		if (rpc == NULL) {
+			rpc = s->rpc;
+			if (!rpc->in_process)
+				rpc->now = 0;
+		}
+		/* A handler may be writing to the open packet. */
+		if (likely(s->fast && !rpc->in_process)) {
+			k = post_fast(rpc, s, &reqs[i], (uint16_t)(n - i));
+			i = (uint16_t)(i + k);
+			if (k > 0)
+				continue;
+		}
+		if (unlikely(req->state != RPC_REQ_IDLE)) {
 			rte_errno = EALREADY;
 			break;
 		}
@@ -101,12 +123,8 @@ leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
 			rte_errno = ESHUTDOWN;
 			break;
 		}
-		if (rpc == NULL) {
-			rpc = s->rpc;
-			if (!rpc->in_process)
-				rpc->now = 0;
-		}
 		req_take(rpc, s, req);
+		i++;
 	}
 	if (rpc != NULL && !rpc->in_process)
 		rpc_run(rpc);
@@ -119,7 +137,7 @@ static void
 req_started(struct leat_rpc_session *s, struct leat_rpc_req *req)
 {
 	rpc_list_del(&s->pending, req);
-	req->state = REQ_STARTED;
+	req->state = RPC_REQ_STARTED;
 	req->refused = 0;
 }
 
@@ -141,34 +159,41 @@ slot_take(struct leat_rpc_session *s, struct leat_rpc_req *req)
 	s->free_slot = ts->next_free;
 	ts->req = req;
 	ts->num++;
+	ts->deadline = UINT64_MAX; /* it has a timer, if any */
+	ts->slow = true;
 	ts->got = ts->resp_size = 0;
-	ts->out.size = ts->out.sent = 0;
+	s->tx_more[req->slot].out.size = s->tx_more[req->slot].out.sent = 0;
 	ts->state = RPC_TX_WAIT;
 	return ts;
 }
 
 uint32_t
-rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req)
+rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when)
 {
 	uint64_t now, us;
 
-	if (!leat_wheel_queued(&req->timer))
+	if (when == LEAT_RPC_NO_DEADLINE)
 		return 0;
 	now = rpc_now(rpc);
-	/* Posted just now, with the default. */
-	if (likely(req->timer.expiry - now == req->session->default_cycles))
-		return req->session->default_us;
-	if (req->timer.expiry <= now)
+	if (when <= now)
 		return 1;
-	us = leat_cycles_to_ns(req->timer.expiry - now) / 1000;
+	us = leat_cycles_to_ns(when - now) / 1000;
 	/* What is longer than the field can say is left to this side. */
 	return us >= UINT32_MAX - 1 ? 0 : (uint32_t)us + 1;
+}
+
+uint32_t
+rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req)
+{
+	if (!leat_wheel_queued(&req->timer))
+		return 0;
+	return rpc_us_for_wire(rpc, req->timer.expiry);
 }
 
 static bool
 small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
 {
-	uint8_t *at = rpc_place(s, req->len, false);
+	uint8_t *at = rpc_place(s, rpc_item_len(req->len), false);
 	struct rpc_item m = {
 		.kind = RPC_REQUEST,
 		.type = req->type,
@@ -189,7 +214,7 @@ small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
 	rpc_item_put(at, &m);
 	if (req->len > 0)
 		memcpy(at + RPC_ITEM_LEN, req->buf, req->len);
-	rpc_commit(s, req->len);
+	rpc_commit(s, rpc_item_len(req->len));
 	if (slotless) {
 		s->nb_reqs--;
 		rpc_req_done(s->rpc, req, 0);
@@ -206,7 +231,7 @@ rpc_reqs_begin(struct leat_rpc_session *s)
 	bool any = false;
 
 	while ((req = s->pending.head) != NULL) {
-		const bool large = req->len > rpc_small_max(s->packet);
+		const bool large = req->len > s->small_max;
 		const bool slotless = !large && (req->flags & LEAT_RPC_ONEWAY) != 0;
 
 		if (unlikely(req->len > s->peer_max_msg ||
@@ -217,11 +242,9 @@ rpc_reqs_begin(struct leat_rpc_session *s)
 		if (!slotless && s->free_slot == RPC_NONE)
 			break;
 		if (unlikely(large)) {
-			struct rpc_tx_slot *ts;
-
 			req_started(s, req);
-			ts = slot_take(s, req);
-			rpc_out_add(s, &ts->out, req->buf, req->len);
+			(void)slot_take(s, req);
+			rpc_out_add(s, &s->tx_more[req->slot].out, req->buf, req->len);
 			any = true;
 			continue;
 		}
@@ -237,6 +260,24 @@ rpc_reqs_begin(struct leat_rpc_session *s)
 }
 
 /* ---- response ---- */
+
+/*
+ * A request that was begun by rpc_fast_post() goes the long way from here on: what would have been
+ * set by rpc_fast_response() is.
+ */
+static void
+slot_slow(struct leat_rpc_session *s, struct rpc_tx_slot *ts)
+{
+	struct rpc_tx_more *more = &s->tx_more[ts - s->tx];
+
+	if (ts->slow)
+		return;
+	ts->slow = true;
+	ts->got = ts->resp_size = 0;
+	more->out.size = more->out.sent = 0;
+	ts->req->resp_len = 0;
+	ts->req->busy_us = 0;
+}
 
 static void
 response_done(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
@@ -260,6 +301,7 @@ orphan(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
 
 	ts->state = RPC_TX_ORPHAN;
 	ts->req = NULL;
+	ts->deadline = UINT64_MAX;
 	s->nb_reqs--;
 	rpc_req_done(s->rpc, req, status);
 }
@@ -269,10 +311,11 @@ static void
 failure_arrived(struct leat_rpc_session *s, struct rpc_tx_slot *ts, const struct rpc_item *m,
 		const uint8_t *data)
 {
+	struct rpc_out *out = &s->tx_more[m->slot].out;
 	struct leat_rpc_req *req = ts->req;
 
-	if (ts->out.queued)
-		rpc_out_del(s, &ts->out);
+	if (out->queued)
+		rpc_out_del(s, out);
 	if (ts->state == RPC_TX_WAIT) {
 		req->refused = (m->flags & RPC_F_REFUSED) != 0;
 		if (req->refused != 0) {
@@ -300,6 +343,7 @@ slot_check(const struct rpc_tx_slot *ts, const struct rpc_item *m)
 int
 rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data)
 {
+	const struct rpc_out *out;
 	struct rpc_tx_slot *ts;
 	struct leat_rpc_req *req;
 	int bad;
@@ -310,12 +354,14 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	bad = slot_check(ts, m);
 	if (unlikely(bad != 0))
 		return bad;
+	slot_slow(s, ts);
 	if (unlikely(m->aux != 0)) {
 		failure_arrived(s, ts, m, data);
 		return 0;
 	}
 	/* A request that is cancelled may end in its middle, but with a status. */
-	if (unlikely(ts->out.queued || (ts->out.size > ts->out.sent)))
+	out = &s->tx_more[m->slot].out;
+	if (unlikely(out->queued || out->size > out->sent))
 		return LEAT_RPC_UNASKED;
 	if (m->off == 0)
 		ts->resp_size = m->size;
@@ -343,16 +389,21 @@ void
 rpc_req_abandon(struct leat_rpc_req *req, int status)
 {
 	struct leat_rpc_session *s = req->session;
+	struct rpc_tx_more *more;
 	struct rpc_tx_slot *ts;
+	bool unsent;
 
-	if (req->state == REQ_QUEUED) {
+	if (req->state == RPC_REQ_QUEUED) {
 		req_refuse(s, req, status);
 		return;
 	}
 	ts = &s->tx[req->slot];
-	if (ts->out.queued && ts->out.sent == 0) {
+	more = &s->tx_more[req->slot];
+	slot_slow(s, ts);
+	unsent = more->out.queued;
+	if (unsent && more->out.sent == 0) {
 		/* The other side has seen nothing of it, and will not: its number is free. */
-		rpc_out_del(s, &ts->out);
+		rpc_out_del(s, &more->out);
 		ts->num--;
 		req->refused = 1;
 		response_done(s, ts, status);
@@ -360,25 +411,25 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	}
 	/* The other side has the deadline, too; it has to be told of what it does not see by
 	 * itself. */
-	if ((status == -ECANCELED || ts->out.queued) && !ts->cancel) {
-		ts->cancel = true;
-		ts->next_cancel = RPC_NONE;
+	if ((status == -ECANCELED || unsent) && !more->cancel) {
+		more->cancel = true;
+		more->next_cancel = RPC_NONE;
 		if (s->cancel_head == RPC_NONE)
 			s->cancel_head = req->slot;
 		else
-			s->tx[s->cancel_tail].next_cancel = req->slot;
+			s->tx_more[s->cancel_tail].next_cancel = req->slot;
 		s->cancel_tail = req->slot;
 		rpc_work(s);
 	}
-	if (ts->out.queued)
-		rpc_out_del(s, &ts->out);
+	if (unsent)
+		rpc_out_del(s, &more->out);
 	orphan(s, ts, status);
 }
 
 int
 leat_rpc_cancel(struct leat_rpc_req *req)
 {
-	if (req->state != REQ_QUEUED && req->state != REQ_STARTED)
+	if (req->state != RPC_REQ_QUEUED && req->state != RPC_REQ_STARTED)
 		return -ENOENT;
 	req->session->rpc->stats.cancelled++;
 	rpc_req_abandon(req, -ECANCELED);
@@ -389,20 +440,21 @@ bool
 rpc_cancels_send(struct leat_rpc_session *s)
 {
 	while (s->cancel_head != RPC_NONE) {
-		struct rpc_tx_slot *ts = &s->tx[s->cancel_head];
+		const struct rpc_tx_slot *ts = &s->tx[s->cancel_head];
+		struct rpc_tx_more *more = &s->tx_more[s->cancel_head];
 		struct rpc_item m = { .kind = RPC_CANCEL, .slot = s->cancel_head, .num = ts->num };
 		uint8_t *at;
 
 		/* Answered in the meantime: nothing to tell. */
 		if (ts->state == RPC_TX_ORPHAN) {
-			at = rpc_place(s, 0, true);
+			at = rpc_place(s, RPC_ITEM_LEN, true);
 			if (at == NULL)
 				return false;
 			rpc_item_put(at, &m);
-			rpc_commit(s, 0);
+			rpc_commit(s, RPC_ITEM_LEN);
 		}
-		ts->cancel = false;
-		s->cancel_head = ts->next_cancel;
+		more->cancel = false;
+		s->cancel_head = more->next_cancel;
 	}
 	return true;
 }
@@ -417,8 +469,10 @@ rpc_reqs_end(struct leat_rpc_session *s, int status)
 	while ((req = s->pending.head) != NULL)
 		req_refuse(s, req, status);
 	for (i = 0; i < s->nb_slots && s->nb_reqs > 0; i++) {
-		if (s->tx[i].state == RPC_TX_WAIT)
-			orphan(s, &s->tx[i], status);
+		if (s->tx[i].state != RPC_TX_WAIT)
+			continue;
+		slot_slow(s, &s->tx[i]);
+		orphan(s, &s->tx[i], status);
 	}
 	s->cancel_head = RPC_NONE;
 }
@@ -430,14 +484,10 @@ rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n)
 	uint16_t i = 0;
 
 	while (req != NULL && i < n) {
-		req->state = REQ_IDLE;
+		req->state = RPC_REQ_IDLE;
 		reqs[i++] = req;
 		req = req->next;
 	}
 	rpc->done.head = req;
-	if (req == NULL)
-		rpc->done.tail = NULL;
-	else
-		req->prev = NULL;
 	return i;
 }

@@ -21,6 +21,8 @@
 #define BUSY_US_DEFAULT 100
 /* Of each of the counts above: what can't be meant. */
 #define COUNT_MAX (1u << 20)
+/* Receives that may wait to be posted again, in one burst. */
+#define REPOSTS_MAX 16
 /* Resolution of deadlines. */
 #define TICK_US 10
 
@@ -87,6 +89,8 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 							    (uint64_t)PACKET_DEFAULT));
 	rpc->slots = given(conf->slots, SLOTS_DEFAULT);
 	rpc->max_msg = given(conf->max_msg, MAX_MSG_DEFAULT);
+	/* A session with few credits needs each of them. */
+	rpc->reposts_max = RTE_MAX(RTE_MIN(rpc->credits / 4, (uint32_t)REPOSTS_MAX), 1u);
 	rpc->busy_us = given(conf->busy_us, BUSY_US_DEFAULT);
 	return limits_check(rpc, conf);
 }
@@ -157,21 +161,26 @@ static int
 sessions_alloc(struct leat_rpc *rpc)
 {
 	const uint32_t n = rpc->max_sessions;
-	struct rpc_tx_slot *tx = zeroed(rpc, (uint64_t)n * rpc->slots, sizeof(*tx));
-	struct rpc_rx_slot *rx = zeroed(rpc, (uint64_t)n * rpc->slots, sizeof(*rx));
-	struct leat_rpc_session *s = zeroed(rpc, n, sizeof(*s));
+	const uint64_t slots = (uint64_t)n * rpc->slots;
+	struct rpc_tx_slot *tx = rpc->mem_tx = zeroed(rpc, slots, sizeof(*tx));
+	struct rpc_rx_slot *rx = rpc->mem_rx = zeroed(rpc, slots, sizeof(*rx));
+	struct rpc_tx_more *tx_more = rpc->mem_tx_more = zeroed(rpc, slots, sizeof(*tx_more));
+	struct rpc_rx_more *rx_more = rpc->mem_rx_more = zeroed(rpc, slots, sizeof(*rx_more));
+	struct leat_rpc_session *s = rpc->sessions = zeroed(rpc, n, sizeof(*s));
+	size_t at;
 	uint32_t i;
 
-	rpc->mem_tx = tx;
-	rpc->mem_rx = rx;
-	rpc->sessions = s;
 	rpc->by_peer = zeroed(rpc, rpc->ep->nb_peers, sizeof(*rpc->by_peer));
-	if (tx == NULL || rx == NULL || s == NULL || rpc->by_peer == NULL)
+	if (tx == NULL || rx == NULL || tx_more == NULL || rx_more == NULL || s == NULL ||
+	    rpc->by_peer == NULL)
 		return -ENOMEM;
 	for (i = n; i-- > 0;) {
+		at = (size_t)i * rpc->slots;
 		s[i].rpc = rpc;
-		s[i].tx = tx + (size_t)i * rpc->slots;
-		s[i].rx = rx + (size_t)i * rpc->slots;
+		s[i].tx = tx + at;
+		s[i].rx = rx + at;
+		s[i].tx_more = tx_more + at;
+		s[i].rx_more = rx_more + at;
 		s[i].next_free = rpc->free_sessions;
 		rpc->free_sessions = &s[i];
 	}
@@ -216,7 +225,6 @@ packets_alloc(struct leat_rpc *rpc, uint32_t nb_tx)
 		p[i].op.type = LEAT_OP_SEND;
 		p[i].op.buf = buf;
 		p[i].op.mr = rpc->mr;
-		p[i].buf = buf;
 		p[i].next = rpc->free_packets;
 		rpc->free_packets = &p[i];
 	}
@@ -256,6 +264,8 @@ rpc_free(struct leat_rpc *rpc)
 		(void)munmap(rpc->large_map, rpc->large_map_len);
 	free(rpc->mem_tx);
 	free(rpc->mem_rx);
+	free(rpc->mem_tx_more);
+	free(rpc->mem_rx_more);
 	free(rpc->sessions);
 	free(rpc->by_peer);
 	free(rpc->mem_tickets);
@@ -282,7 +292,7 @@ rpc_start(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	rpc->priv_max[1] = info.priv_accept;
 	rpc->refused_head = RPC_NONE;
 	leat_wheel_init(&rpc->wheel, tick, now);
-	leat_wheel_init(&rpc->closing, tick, now);
+	leat_wheel_init(&rpc->timers, tick, now);
 	ret = conf_take(rpc, conf);
 	if (ret == 0)
 		ret = memory_alloc(rpc, conf);
@@ -402,6 +412,12 @@ session_fill(struct leat_rpc_session *s)
 static void
 session_run(struct leat_rpc_session *s)
 {
+	/* Nearly always there is an open packet, and nothing else. */
+	if (likely(s->fast && s->pending.head == NULL && s->out == NULL &&
+		   (s->answer_head & s->cancel_head) == RPC_NONE)) {
+		rpc_packets_send(s);
+		return;
+	}
 	if (likely(s->state == RPC_OPEN)) {
 		session_fill(s);
 		rpc_packets_send(s);
@@ -424,9 +440,9 @@ rpc_run(struct leat_rpc *rpc)
 		s->in_work = false;
 		session_run(s);
 	}
-	if (rpc->nb_burst > 0 || unlikely(rpc->unposted != NULL))
+	if ((rpc->nb_burst | (rpc->unposted != NULL)) != 0)
 		rpc_packets_post(rpc);
-	if (rpc->to_post != NULL && !rpc->recvs_refused)
+	if (unlikely(rpc->nb_reposts >= rpc->reposts_max))
 		rpc_recvs_post(rpc);
 }
 
@@ -457,9 +473,13 @@ leat_rpc_poll(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n)
 {
 	rpc->now = 0;
 	rpc_deadlines_run(rpc);
-	if (unlikely(rpc->work != NULL || rpc->unposted != NULL || rpc->to_post != NULL))
+	if (unlikely(rpc->work != NULL || rpc->unposted != NULL || rpc->recvs_refused))
 		rpc_run(rpc);
 	if (unlikely(rpc->refused_head != RPC_NONE))
 		rpc_refused_sweep(rpc);
-	return rpc->done.head != NULL ? rpc_reqs_give(rpc, reqs, n) : 0;
+	if (rpc->done.head != NULL)
+		return rpc_reqs_give(rpc, reqs, n);
+	if (rpc->nb_reposts > 0)
+		rpc_recvs_post(rpc);
+	return 0;
 }

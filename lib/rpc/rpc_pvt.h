@@ -8,7 +8,7 @@
  *     rpc.c       contexts: memory, process, poll
  *     session.c   sessions: connect, accept, up, refusal
  *     end.c       how they end: failure, drain, close, events
- *     credit.c    packets that may be sent, and that were received
+ *     rpc_credit.h packets that may be sent, and that were received
  *     packet.c    packets that are filled and sent
  *     arrive.c    packets that came
  *     request.c   the caller's side: post, begin, response, cancel
@@ -17,6 +17,7 @@
  *     large.c     messages of several packets, in pieces
  *     deadline.c  deadlines of requests
  *     wire.c      every byte
+ *     fast.c      the short way of small requests and responses
  *     reactor.c   a context below a reactor
  *     call.c      calls of tasks
  *     batch.c     batches of them
@@ -48,6 +49,14 @@ static_assert(RPC_HELLO_LEN == LEAT_RPC_HELLO_LEN, "as the header says");
 
 #define RPC_BURST 64
 
+/* leat_rpc_req.state */
+enum rpc_req_state {
+	RPC_REQ_IDLE = 0,
+	RPC_REQ_QUEUED,
+	RPC_REQ_STARTED,
+	RPC_REQ_DONE,
+};
+
 /* ---- messages of several packets ---- */
 
 /* Memory of leat_rpc_conf.max_msg bytes. */
@@ -61,11 +70,17 @@ struct rpc_out {
 	struct rpc_out *next;
 	const uint8_t *data;
 	uint32_t size, sent;
+	uint16_t slot;
 	bool queued;
 	bool response;
 };
 
 /* ---- slots ---- */
+
+/*
+ * Slots are in two arrays each: what a small request needs is close together, 32 bytes of this side's
+ * and 8 of the other one's; the rest is in rpc_tx_more and rpc_rx_more.
+ */
 
 enum rpc_tx_state {
 	RPC_TX_FREE = 0,
@@ -76,14 +91,25 @@ enum rpc_tx_state {
 /* A request of this side that is under way. */
 struct rpc_tx_slot {
 	struct leat_rpc_req *req; /* WAIT */
+	uint64_t deadline;	  /* WAIT: when it has none of the wheel; else UINT64_MAX */
 	uint32_t num;
-	uint32_t got; /* bytes of the response that came */
-	uint32_t resp_size;
+	union {
+		struct {
+			uint8_t state;
+			bool slow; /* what arrives for it goes the long way */
+		};
+		uint16_t state_slow; /* RPC_TX_WAIT: both a state and not slow */
+	};
 	uint16_t next_free;
-	uint16_t next_cancel;
-	uint8_t state;
-	bool cancel; /* in the session's list: the other side is to be told */
+	uint32_t got;	    /* bytes of the response that came */
+	uint32_t resp_size; /* all of them */
+};
+static_assert(sizeof(struct rpc_tx_slot) == 32, "two in a line");
+
+struct rpc_tx_more {
 	struct rpc_out out;
+	uint16_t next_cancel;
+	bool cancel; /* in the session's list: the other side is to be told */
 };
 
 enum rpc_rx_state {
@@ -100,17 +126,21 @@ struct rpc_ticket;
 /* A request of the other side. */
 struct rpc_rx_slot {
 	uint32_t num;
-	uint32_t got, size; /* ASSEMBLING, DROPPING */
-	uint8_t state, type;
 	uint16_t next_answer;
-	uint16_t status; /* ANSWER: errno */
-	uint16_t flags;	 /* ANSWER: RPC_F_REFUSED; ASSEMBLING: RPC_F_ONEWAY */
-	uint32_t busy_us;
-	bool rest; /* ANSWER: the rest of the request's pieces may come */
-	uint64_t deadline;
+	uint8_t state, type;
+};
+static_assert(sizeof(struct rpc_rx_slot) == 8, "eight in a line");
+
+struct rpc_rx_more {
+	struct rpc_out out;
 	struct rpc_large *large;   /* ASSEMBLING: the request; SENDING: the response */
 	struct rpc_ticket *ticket; /* DEFERRED; ANSWER: NULL, or it has the response */
-	struct rpc_out out;
+	uint64_t deadline;
+	uint32_t got, size; /* ASSEMBLING, DROPPING */
+	uint32_t busy_us;
+	uint16_t status; /* ANSWER: errno */
+	uint16_t flags;	 /* ANSWER: RPC_F_REFUSED; ASSEMBLING: RPC_F_ONEWAY */
+	bool rest;	 /* ANSWER: the rest of the request's pieces may come */
 };
 
 #define RPC_NONE UINT16_MAX
@@ -131,17 +161,14 @@ struct rpc_ticket {
 /* ---- packets ---- */
 
 struct rpc_packet {
-	struct leat_op op;
+	struct leat_op op; /* buf, and size when it is full */
 	struct rpc_packet *next;
 	struct leat_rpc_session *s;
-	uint8_t *buf;
-	uint32_t len;
-	uint32_t count;
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct rpc_recv {
 	struct leat_op op;
-	struct rpc_recv *next;	    /* waits to be posted; early */
+	struct rpc_recv *next;	    /* refused by the endpoint; early */
 	struct leat_rpc_session *s; /* it had a packet of: gets the credit when it is posted */
 	uint64_t token;		    /* that s had then */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -160,13 +187,37 @@ struct rpc_req_list {
 	struct leat_rpc_req *head, *tail;
 };
 
+/* Something of a session that is due at a time: in rpc->timers. */
+struct rpc_timer {
+	struct leat_wheel_node node;
+	void (*due)(struct rpc_timer *timer, uint64_t now);
+};
+
 struct leat_rpc_session {
+	/* what each item needs */
 	struct leat_rpc *rpc;
-	uint64_t token;	     /* of packets to this side */
-	uint64_t peer_token; /* of packets to the other side */
-	uint16_t epoch, peer_epoch;
-	uint16_t peer;
+	struct rpc_packet *open; /* that is being filled; NULL */
+	uint8_t *at, *end;	 /* what is left of it; both NULL without one */
+	struct rpc_tx_slot *tx;
+	struct rpc_rx_slot *rx;
+	uint16_t nb_slots; /* of this side's requests */
+	uint16_t nb_rx_slots;
+	uint16_t free_slot;
+	uint32_t small_max; /* longest message that fits a packet */
+	uint32_t small_out; /* the same, and no more than the other side takes */
+
+	/* each packet */
+	struct rpc_req_list pending;
+	uint64_t token; /* of packets to this side */
+	uint16_t epoch; /* likewise */
+	uint16_t peer;	/* of the endpoint */
 	uint8_t state;
+	bool fast;		 /* OPEN, and not closing: see rpc_fast.h */
+	uint32_t nb_reqs;	 /* pending, or in slots */
+	uint32_t packet;	 /* bytes of a packet to the other side */
+	uint32_t default_us;	 /* 0: none, or what the wire can't say */
+	uint64_t default_cycles; /* UINT64_MAX: no deadline */
+	uint64_t expires;	 /* the first deadline in tx, or before that; UINT64_MAX: none */
 	bool in_work, closing, drained;
 
 	/* credit.c: packets, counted modulo 2^32 */
@@ -176,23 +227,14 @@ struct leat_rpc_session {
 	uint32_t queued;       /* packets that wait for credit, with the open one */
 
 	/* packet.c */
-	struct rpc_packet *open;
+	uint64_t peer_token; /* of packets to the other side */
+	uint16_t peer_epoch; /* likewise */
 	struct rpc_packet *ready, *ready_tail;
-	uint32_t held;	 /* packets: open, ready, or with the device */
-	uint32_t packet; /* bytes of a packet to the other side */
-
-	/* request.c */
-	struct rpc_req_list pending;
-	uint32_t nb_reqs; /* pending, or in slots */
-	uint16_t nb_slots, free_slot, cancel_head, cancel_tail;
-	struct rpc_tx_slot *tx;
-	uint64_t default_cycles; /* UINT64_MAX: no deadline */
-	uint32_t default_us;	 /* 0: none, or what the wire can't say */
+	uint32_t held; /* packets: open, ready, or with the device */
 
 	/* handler.c */
-	uint16_t answer_head, answer_tail;
 	uint32_t nb_handling; /* requests of the other side in slots, or with one-way tickets */
-	struct rpc_rx_slot *rx;
+	uint16_t answer_head, answer_tail, cancel_head, cancel_tail;
 
 	/* large.c */
 	struct rpc_out *out, *out_tail;
@@ -202,8 +244,11 @@ struct leat_rpc_session {
 
 	/* seldom */
 	struct leat_rpc_session *next_work, *next_event, *next_free;
+	struct rpc_tx_more *tx_more;
+	struct rpc_rx_more *rx_more;
 	struct rpc_recv *early, *early_tail; /* came before LEAT_EV_CONNECTED */
-	struct leat_wheel_node timer;	     /* of the close */
+	struct rpc_timer expiry;	     /* of requests in tx */
+	struct rpc_timer close;
 	uint32_t peer_first;
 	uint16_t peer_slots;
 	uint16_t places; /* sessions that had this place */
@@ -213,6 +258,7 @@ struct leat_rpc_session {
 	int status;
 	char text[LEAT_EVENT_TEXT];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
+static_assert(offsetof(struct leat_rpc_session, pending) == LEAT_CACHE_LINE, "line 0 is one");
 
 struct rpc_peer {
 	struct leat_rpc_session *s;
@@ -225,6 +271,15 @@ struct rpc_handler {
 	leat_rpc_handler_fn fn;
 	void *arg;
 	uint32_t resp_max;
+};
+
+/* A request that a handler is being called for. */
+struct rpc_handling {
+	struct leat_rpc_incoming call;
+	struct leat_rpc_session *s;
+	uint16_t slot;
+	struct rpc_large *req_large, *resp_large;
+	struct rpc_ticket *ticket;
 };
 
 struct leat_rpc {
@@ -242,7 +297,9 @@ struct leat_rpc {
 	struct rpc_packet *unposted, *unposted_tail;
 	uint32_t nb_burst;
 	struct leat_op *burst[RPC_BURST];
-	struct rpc_recv *to_post, *to_post_tail;
+	uint32_t nb_reposts, reposts_max;
+	struct leat_op *reposts[RPC_BURST];
+	struct rpc_recv *refused_recvs;
 	uint32_t nb_recvs;
 	bool recvs_refused; /* the endpoint had no room for receives */
 
@@ -254,16 +311,18 @@ struct leat_rpc {
 
 	struct rpc_ticket *free_tickets, *tickets;
 	struct rpc_large *free_large;
-	struct leat_wheel wheel;   /* of requests */
-	struct leat_wheel closing; /* of sessions */
-	uint32_t polls;		   /* the clock is read in one of DEADLINE_POLLS */
+	struct leat_wheel wheel;  /* of requests */
+	struct leat_wheel timers; /* struct rpc_timer, of sessions */
+	uint32_t polls;		  /* the clock is read in one of DEADLINE_POLLS */
 
 	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
 	uint32_t nb_open;
 	uint16_t priv_max[2];
 	bool destroying;
-	bool in_process;  /* what is posted waits for the end of it */
-	uint8_t *scratch; /* a response that has no packet yet */
+	bool in_process;	      /* what is posted waits for the end of it */
+	bool slow;		      /* tests: all goes the long way */
+	struct rpc_handling handling; /* of rpc_fast_request() */
+	uint8_t *scratch;	      /* a response that has no packet yet */
 	struct leat_rpc_stats stats;
 	struct rpc_handler handlers[LEAT_RPC_TYPES];
 
@@ -272,7 +331,8 @@ struct leat_rpc {
 	struct leat_rpc_reactor_conf on;
 
 	/* memory */
-	void *mem_tx, *mem_rx, *mem_tickets, *mem_ticket_bufs, *mem_large;
+	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_tickets, *mem_ticket_bufs,
+		*mem_large;
 	uint8_t *buffers;
 	size_t buffers_len;
 	uint8_t *large_map;
@@ -323,6 +383,18 @@ rpc_list_add(struct rpc_req_list *list, struct leat_rpc_req *req)
 	list->tail = req;
 }
 
+/* Done: leat_rpc_poll() gives it back. */
+static inline void
+rpc_done_add(struct leat_rpc *rpc, struct leat_rpc_req *req)
+{
+	req->next = NULL;
+	if (rpc->done.head == NULL)
+		rpc->done.head = req;
+	else
+		rpc->done.tail->next = req;
+	rpc->done.tail = req;
+}
+
 static inline void
 rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
 {
@@ -356,38 +428,30 @@ void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_c
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
 /* ENDING: over as soon as nothing is with the device. Closing: as soon as all is done. */
 void rpc_end_run(struct leat_rpc_session *s);
-void rpc_close_late(struct leat_rpc_session *s);
-
-/* credit.c */
-void rpc_credit_start(struct leat_rpc_session *s, const struct rpc_hello *h);
-/* The head of a packet that came. @return 0 or a violation */
-int rpc_credit_take(struct leat_rpc_session *s, uint32_t credit);
-/* A receive was posted in the place of one that had a packet of this session. */
-void rpc_credit_give(struct leat_rpc_session *s);
-/* Is the other side to be told, without a packet that says it along the way? */
-bool rpc_credit_due(const struct leat_rpc_session *s);
-
-/* Packets of messages that may be sent now: the last place is kept for one with credits. */
-static inline uint32_t
-rpc_credit_left(const struct leat_rpc_session *s)
-{
-	uint32_t left = s->tx_credit - s->tx_sent;
-
-	return left > 0 ? left - 1 : 0;
-}
 
 /* packet.c */
 /*
- * Room for an item with len bytes, in the open packet or a new one.
+ * Room for an item, in the open packet or a new one.
+ * @param need all bytes of it, a multiple of 8
  * @param may_wait the packet may wait for credit
  * @return where it goes; NULL: there is none now
  */
-uint8_t *rpc_place(struct leat_rpc_session *s, uint32_t len, bool may_wait);
-/* Bytes of an item that the open packet has room for, 0 without one. */
+uint8_t *rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait);
+static inline bool
+rpc_open_fits(const struct leat_rpc_session *s, uint32_t need)
+{
+	return (size_t)(s->end - s->at) >= need;
+}
+/* Bytes of a message that the open packet has room for, 0 without one. */
 uint32_t rpc_open_room(const struct leat_rpc_session *s);
 bool rpc_packet_there(const struct leat_rpc_session *s);
-/* Takes the place that rpc_place() gave. */
-void rpc_commit(struct leat_rpc_session *s, uint32_t len);
+/* Takes the place that rpc_place() gave, len bytes of it. */
+static inline void
+rpc_commit(struct leat_rpc_session *s, uint32_t len)
+{
+	s->at += len;
+	s->rpc->stats.items_sent++;
+}
 /* Sends what credit allows. */
 void rpc_packets_send(struct leat_rpc_session *s);
 /* A packet without credit for it, if possible: why the session ends. */
@@ -412,7 +476,8 @@ bool rpc_reqs_begin(struct leat_rpc_session *s);
 bool rpc_cancels_send(struct leat_rpc_session *s);
 int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 void rpc_reqs_end(struct leat_rpc_session *s, int status);
-/* What is left of its time, for the other side; 0: no end. */
+/* What is left until a deadline, and of a request's time, for the other side, us; 0: no end. */
+uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
 uint16_t rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
 
@@ -423,6 +488,13 @@ bool rpc_answers_send(struct leat_rpc_session *s);
 void rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot);
 void rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest);
 void rpc_slot_idle(struct leat_rpc_session *s, struct rpc_rx_slot *rs);
+/*
+ * Finds a place for a small response of up to room bytes, in the open packet or outside of it.
+ * @return where its item begins; NULL: there is none
+ */
+uint8_t *rpc_response_room(struct leat_rpc_session *s, uint32_t room);
+/* The handler was called, and returned that. */
+void rpc_handled(struct rpc_handling *h, int ret);
 uint32_t rpc_us_left(struct leat_rpc *rpc, uint64_t deadline);
 void rpc_handlers_end(struct leat_rpc_session *s);
 
@@ -432,15 +504,6 @@ void rpc_tickets_end(struct leat_rpc_session *s);
 /* Names the oldest one, of a session or of all. @return their number */
 uint32_t rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_session *s, char *text,
 			  size_t len);
-
-/* A request that a handler is being called for. */
-struct rpc_handling {
-	struct leat_rpc_incoming call;
-	struct leat_rpc_session *s;
-	uint16_t slot;
-	struct rpc_large *req_large, *resp_large;
-	struct rpc_ticket *ticket;
-};
 
 /* large.c */
 struct rpc_large *rpc_large_take(struct leat_rpc *rpc);
@@ -458,6 +521,11 @@ void rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint
 
 /* deadline.c */
 void rpc_deadline_start(struct leat_rpc *rpc, struct leat_rpc_req *req, uint64_t when);
+/* A request in a slot has the earliest deadline so far. */
+void rpc_expiry_set(struct leat_rpc_session *s, uint64_t when);
+void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
+		   void (*due)(struct rpc_timer *timer, uint64_t now));
+void rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer);
 void rpc_deadlines_run(struct leat_rpc *rpc);
 
 #endif /* RPC_PVT_H */

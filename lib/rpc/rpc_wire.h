@@ -6,34 +6,42 @@
  * What lib/rpc sends, byte by byte. All numbers are little-endian. A parser here takes any bytes,
  * and depends on nothing but libc.
  *
- * A packet is one SEND: a head, and as many items as it says, each padded with zeros to 8 bytes.
+ * A packet is one SEND: a head, and items to its end, each padded with zeros to 8 bytes.
  *
  *      0               8         12      14      15      16
  *     +---------------+---------+-------+-------+-------+--------+-----+--------+-----
- *     | token         | credit  | epoch |version| count | item   | pad | item   | ...
+ *     | token         | credit  | epoch |version| flags | item   | pad | item   | ...
  *     +---------------+---------+-------+-------+-------+--------+-----+--------+-----
  *
  * token and epoch are what the receiver of the packet said in its hello: its place in the table of
  * sessions in the low half of the token, a random number in the high one; and how many sessions had
  * that place before. credit: the sender of the packet has receives for all packets of its receiver
- * before that number. Packets are counted from hello.first on, modulo 2^32.
+ * before that number. Packets are counted from hello.first on, modulo 2^32. flags: 0.
  *
- *      0      1      2      4      8      12     16     18     20     24
- *     +------+------+------+------+------+------+------+------+------+-----------
- *     | kind | type | slot | num  | size | off  | len  | flags| aux  | len bytes
- *     +------+------+------+------+------+------+------+------+------+-----------
+ *      0      1      2      4      8      10     12     16
+ *     +------+------+------+------+------+------+------+-----------
+ *     | kind | type | slot | num  | len  | flags| aux  | len bytes
+ *     +------+------+------+------+------+------+------+-----------
  *
- *                   slot, num    size, off, len           flags     aux
- *     REQUEST   1   its place    of a piece of a message  ONEWAY    us left of its time; 0: no end
- *     RESPONSE  2   the same     the same                 REFUSED   0, or an errno
- *     CANCEL    3   the same     0                        0         0
- *     END       4   0            0                        0         an errno
+ *                   slot, num    flags     aux
+ *     REQUEST   1   its place    ONEWAY    us left of its time; 0: no end
+ *     RESPONSE  2   the same     REFUSED   0, or an errno
+ *     CANCEL    3   the same     0         0
+ *     END       4   0            0         an errno
  *
  * A message longer than a packet travels in pieces, each in an item, in their order; items of other
- * messages are between them. num counts the requests of a slot from hello.first + 1 on. A one-way
- * request of one piece needs no place: slot RPC_NO_SLOT, num 0. A response that the library gave
- * instead of a handler is REFUSED: nothing was executed; with EBUSY its 4 bytes are the
- * microseconds after which to come back.
+ * messages are between them. The kind of a piece has the bit PIECE, and behind the item's head it
+ * says of which message:
+ *
+ *      0        16     20     24
+ *     +--------+------+------+-----------
+ *     | as     | size | off  | len bytes
+ *     +--------+------+------+-----------
+ *
+ * num counts the requests of a slot from hello.first + 1 on. A one-way request of one piece needs
+ * no place: slot RPC_NO_SLOT, num 0. A response that the library gave instead of a handler is
+ * REFUSED: nothing was executed; with EBUSY its 4 bytes are the microseconds after which to come
+ * back.
  *
  * The data that connect and accept send along begin with a hello; the application's follow:
  *
@@ -55,11 +63,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RPC_VERSION 1
+#include <leat_le.h>
+
+#include "leat_rpc_violation.h"
+
+#define RPC_VERSION 2
 #define RPC_HEAD_LEN 16u
-#define RPC_ITEM_LEN 24u
+#define RPC_ITEM_LEN 16u
+#define RPC_PIECE_LEN 24u /* the same of a piece */
 #define RPC_HELLO_LEN 44u
-#define RPC_ITEMS_MAX 255u /* in a packet */
 #define RPC_NO_SLOT 0xffffu
 #define RPC_ERRNO_MAX 4095u
 
@@ -73,6 +85,8 @@ enum rpc_kind {
 	RPC_CANCEL,
 	RPC_END,
 };
+
+#define RPC_PIECE 0x80u /* in the kind on the wire; struct rpc_item tells by its size */
 
 #define RPC_F_ONEWAY 0x1u
 #define RPC_F_REFUSED 0x2u
@@ -90,7 +104,7 @@ struct rpc_head {
 	uint32_t credit;
 	uint16_t epoch;
 	uint8_t version;
-	uint8_t count;
+	uint8_t flags;
 };
 
 struct rpc_item {
@@ -119,18 +133,58 @@ struct rpc_hello {
 	uint32_t first;
 };
 
-/* Bytes of an item with so many bytes of a message. */
+/* Bytes of an item with so many bytes of a message, which is the whole of it. */
 static inline uint32_t
 rpc_item_len(uint32_t len)
 {
 	return RPC_ITEM_LEN + ((len + 7) & ~UINT32_C(7));
 }
 
-void rpc_head_put(uint8_t *buf, const struct rpc_head *h);
-/* @return 0, or an enum leat_rpc_violation */
-int rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h);
+/* Bytes in front of those of the message. */
+static inline uint32_t
+rpc_item_head_len(const struct rpc_item *m)
+{
+	return m->len == m->size ? RPC_ITEM_LEN : RPC_PIECE_LEN;
+}
 
-/* The item's head, and zeros behind its len bytes, which the caller has put there, or will. */
+/* All bytes of an item. */
+static inline uint32_t
+rpc_item_full_len(const struct rpc_item *m)
+{
+	return rpc_item_head_len(m) + ((m->len + 7u) & ~7u);
+}
+
+static inline void
+rpc_head_put(uint8_t *buf, const struct rpc_head *h)
+{
+	leat_put_le64(buf, h->token);
+	leat_put_le64(buf + 8, h->credit | (uint64_t)h->epoch << 32 | (uint64_t)h->version << 48 |
+				       (uint64_t)h->flags << 56);
+}
+
+/* @return 0, or an enum leat_rpc_violation */
+static inline int
+rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
+{
+	uint64_t word;
+
+	if (len < RPC_HEAD_LEN)
+		return LEAT_RPC_TRUNCATED;
+	word = leat_get_le64(buf + 8);
+	h->token = leat_get_le64(buf);
+	h->credit = (uint32_t)word;
+	h->epoch = (uint16_t)(word >> 32);
+	h->version = (uint8_t)(word >> 48);
+	h->flags = (uint8_t)(word >> 56);
+	if (h->version != RPC_VERSION)
+		return LEAT_RPC_BAD_VERSION;
+	return h->flags == 0 ? 0 : LEAT_RPC_BAD_FLAGS;
+}
+
+/*
+ * The item's head, and zeros behind its len bytes, which the caller has put there, or will. One
+ * whose len is not its size is a piece.
+ */
 void rpc_item_put(uint8_t *buf, const struct rpc_item *m);
 /* Everything about an item that can be told without its session. @return as rpc_head_get() */
 int rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m);

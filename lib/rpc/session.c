@@ -13,6 +13,7 @@
 
 #include <sys/random.h>
 
+#include "rpc_credit.h"
 #include "rpc_pvt.h"
 
 /* So long a connector has to leave a connection that was refused. */
@@ -71,7 +72,11 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 	s->tx_sent = s->tx_credit = FIRST;
 	s->peer_credits = 0;
 	s->queued = s->nb_reqs = s->nb_handling = 0;
-	s->nb_slots = 0;
+	s->open = NULL;
+	s->at = s->end = NULL;
+	s->nb_slots = s->nb_rx_slots = 0;
+	s->fast = false;
+	s->expires = UINT64_MAX;
 	s->free_slot = s->cancel_head = s->answer_head = RPC_NONE;
 	s->pending = (struct rpc_req_list){ 0 };
 	s->out = NULL;
@@ -146,7 +151,9 @@ hello_take(struct leat_rpc_session *s, const struct rpc_hello *h)
 	s->peer_token = h->token;
 	s->peer_epoch = h->epoch;
 	s->packet = RTE_MIN(rpc->packet, h->packet) & ~UINT32_C(7);
+	s->small_max = rpc_small_max(s->packet);
 	s->peer_max_msg = h->max_msg;
+	s->small_out = RTE_MIN(s->small_max, s->peer_max_msg);
 	s->features = h->features & RPC_FEATURES;
 	s->peer_first = h->first;
 	s->peer_slots = h->slots;
@@ -157,16 +164,19 @@ static void
 slots_start(struct leat_rpc_session *s)
 {
 	uint16_t i;
-	uint32_t k;
 
 	s->nb_slots = (uint16_t)RTE_MIN(s->rpc->slots, (uint32_t)s->peer_slots);
 	for (i = s->nb_slots; i-- > 0;) {
-		s->tx[i] = (struct rpc_tx_slot){ .num = FIRST, .next_free = s->free_slot };
+		s->tx[i] = (struct rpc_tx_slot){ .num = FIRST,
+						 .next_free = s->free_slot,
+						 .deadline = UINT64_MAX };
+		s->tx_more[i] = (struct rpc_tx_more){ .out.slot = i };
 		s->free_slot = i;
 	}
-	for (k = 0; k < s->rpc->slots; k++) {
-		s->rx[k] = (struct rpc_rx_slot){ .num = s->peer_first };
-		s->rx[k].out.response = true;
+	s->nb_rx_slots = (uint16_t)s->rpc->slots;
+	for (i = 0; i < s->nb_rx_slots; i++) {
+		s->rx[i] = (struct rpc_rx_slot){ .num = s->peer_first };
+		s->rx_more[i] = (struct rpc_rx_more){ .out = { .slot = i, .response = true } };
 	}
 }
 
@@ -257,6 +267,7 @@ rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
 		return;
 	slots_start(s);
 	s->state = RPC_OPEN;
+	s->fast = !s->closing && !s->rpc->slow;
 	/* From here on receives are counted in the other side's numbers. */
 	s->rx_got += s->peer_first;
 	s->rx_granted += s->peer_first;
@@ -402,5 +413,5 @@ leat_rpc_session_user(const struct leat_rpc_session *s)
 uint32_t
 leat_rpc_session_small(const struct leat_rpc_session *s)
 {
-	return s->state == RPC_OPEN ? rpc_small_max(s->packet) : 0;
+	return s->state == RPC_OPEN ? s->small_max : 0;
 }

@@ -112,7 +112,7 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 {
 	struct rpc_ticket *t = container_of(call, struct rpc_ticket, call);
 	struct leat_rpc_session *s = t->s;
-	struct rpc_rx_slot *rs;
+	struct rpc_rx_more *more;
 	int err;
 
 	if (s == NULL) {
@@ -125,18 +125,18 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 		rpc_work(s);
 		return;
 	}
-	rs = &s->rx[t->slot];
+	more = &s->rx_more[t->slot];
 	err = answer_check(t, status);
-	rs->status = (uint16_t)err;
-	rs->flags = 0;
-	rs->rest = false;
-	rs->busy_us = 0;
+	more->status = (uint16_t)err;
+	more->flags = 0;
+	more->rest = false;
+	more->busy_us = 0;
 	if (t->resp_large != NULL && err == 0) {
-		rs->state = RPC_RX_SENDING;
-		rs->ticket = NULL;
-		rs->large = t->resp_large;
+		s->rx[t->slot].state = RPC_RX_SENDING;
+		more->ticket = NULL;
+		more->large = t->resp_large;
 		t->resp_large = NULL;
-		rpc_out_add(s, &rs->out, rs->large->buf, call->resp_len);
+		rpc_out_add(s, &more->out, more->large->buf, call->resp_len);
 		rpc_ticket_free(s->rpc, t);
 		return;
 	}

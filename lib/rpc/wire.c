@@ -9,58 +9,34 @@
 #include "leat_rpc_violation.h"
 #include "rpc_wire.h"
 
-#ifndef likely
-#define likely(x) __builtin_expect(!!(x), 1)
-#endif
-
 static const uint8_t magic[4] = { 'L', 'R', 'P', 'C' };
-
-void
-rpc_head_put(uint8_t *buf, const struct rpc_head *h)
-{
-	leat_put_le64(buf, h->token);
-	leat_put_le32(buf + 8, h->credit);
-	leat_put_le16(buf + 12, h->epoch);
-	buf[14] = h->version;
-	buf[15] = h->count;
-}
-
-int
-rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
-{
-	if (len < RPC_HEAD_LEN)
-		return LEAT_RPC_TRUNCATED;
-	h->token = leat_get_le64(buf);
-	h->credit = leat_get_le32(buf + 8);
-	h->epoch = leat_get_le16(buf + 12);
-	h->version = buf[14];
-	h->count = buf[15];
-	return h->version == RPC_VERSION ? 0 : LEAT_RPC_BAD_VERSION;
-}
 
 void
 rpc_item_put(uint8_t *buf, const struct rpc_item *m)
 {
-	uint8_t *last = buf + rpc_item_len(m->len) - 8;
+	const bool piece = m->len != m->size;
+	uint8_t *last = buf + rpc_item_full_len(m) - 8;
 
 	if ((m->len & 7) != 0)
 		leat_put_le64(last,
 			      leat_get_le64(last) & ((UINT64_C(1) << (8 * (m->len & 7))) - 1));
-	buf[0] = m->kind;
+	buf[0] = piece ? m->kind | RPC_PIECE : m->kind;
 	buf[1] = m->type;
 	leat_put_le16(buf + 2, m->slot);
 	leat_put_le32(buf + 4, m->num);
-	leat_put_le32(buf + 8, m->size);
-	leat_put_le32(buf + 12, m->off);
-	leat_put_le16(buf + 16, m->len);
-	leat_put_le16(buf + 18, m->flags);
-	leat_put_le32(buf + 20, m->aux);
+	leat_put_le16(buf + 8, m->len);
+	leat_put_le16(buf + 10, m->flags);
+	leat_put_le32(buf + 12, m->aux);
+	if (piece) {
+		leat_put_le32(buf + 16, m->size);
+		leat_put_le32(buf + 20, m->off);
+	}
 }
 
 static bool
 empty(const struct rpc_item *m)
 {
-	return (m->size | m->off | m->len | m->flags | m->type) == 0;
+	return (m->size | m->len | m->flags | m->type) == 0;
 }
 
 /* Is what its kind says nothing about zero, and the rest possible? */
@@ -92,8 +68,9 @@ item_check(const struct rpc_item *m)
 	default:
 		return LEAT_RPC_BAD_KIND;
 	}
-	/* A piece lies in its message, and only that of an empty one is empty. */
-	if (m->off > m->size || m->len > m->size - m->off || (m->len == 0 && m->size != 0))
+	/* A piece lies in its message, is not empty, and not the whole of it. */
+	if (m->len != m->size &&
+	    (m->len == 0 || m->off > m->size || m->len > m->size - m->off || m->len > m->size))
 		return LEAT_RPC_BAD_PIECE;
 	return 0;
 }
@@ -101,31 +78,36 @@ item_check(const struct rpc_item *m)
 int
 rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m)
 {
+	bool piece;
 	uint64_t pad;
 
 	if (len < RPC_ITEM_LEN)
 		return LEAT_RPC_TRUNCATED;
-	m->kind = buf[0];
+	piece = (buf[0] & RPC_PIECE) != 0;
+	m->kind = buf[0] & (uint8_t)~RPC_PIECE;
 	m->type = buf[1];
 	m->slot = leat_get_le16(buf + 2);
 	m->num = leat_get_le32(buf + 4);
-	m->size = leat_get_le32(buf + 8);
-	m->off = leat_get_le32(buf + 12);
-	m->len = leat_get_le16(buf + 16);
-	m->flags = leat_get_le16(buf + 18);
-	m->aux = leat_get_le32(buf + 20);
-	if (rpc_item_len(m->len) > len)
+	m->len = leat_get_le16(buf + 8);
+	m->flags = leat_get_le16(buf + 10);
+	m->aux = leat_get_le32(buf + 12);
+	m->size = m->len;
+	m->off = 0;
+	if (piece) {
+		if (len < RPC_PIECE_LEN)
+			return LEAT_RPC_TRUNCATED;
+		m->size = leat_get_le32(buf + 16);
+		m->off = leat_get_le32(buf + 20);
+		if (m->size == m->len)
+			return LEAT_RPC_BAD_PIECE;
+	}
+	if (rpc_item_full_len(m) > len)
 		return LEAT_RPC_TRUNCATED;
 	if ((m->len & 7) != 0) {
-		pad = leat_get_le64(buf + rpc_item_len(m->len) - 8);
+		pad = leat_get_le64(buf + rpc_item_full_len(m) - 8);
 		if (pad >> (8 * (m->len & 7)) != 0)
 			return LEAT_RPC_BAD_FLAGS;
 	}
-	/* A whole message, which nearly all are. */
-	if (likely(m->off == 0 && m->len == m->size && m->flags == 0 &&
-		   ((m->kind == RPC_REQUEST && m->slot != RPC_NO_SLOT) ||
-		    (m->kind == RPC_RESPONSE && m->aux == 0))))
-		return 0;
 	return item_check(m);
 }
 

@@ -25,11 +25,10 @@ check(bool ok)
 static void
 packet(const uint8_t *data, size_t size)
 {
-	static uint8_t out[LEAT_RPC_PACKET_MAX + RPC_ITEM_LEN + 8];
+	static uint8_t out[LEAT_RPC_PACKET_MAX + RPC_PIECE_LEN + 8];
 	struct rpc_head h;
 	struct rpc_item m;
 	size_t at;
-	unsigned int i;
 	int bad;
 
 	bad = rpc_head_get(data, size, &h);
@@ -38,18 +37,16 @@ packet(const uint8_t *data, size_t size)
 		return;
 	rpc_head_put(out, &h);
 	check(memcmp(out, data, RPC_HEAD_LEN) == 0);
-	at = RPC_HEAD_LEN;
-	for (i = 0; i < h.count; i++) {
+	for (at = RPC_HEAD_LEN; at < size; at += rpc_item_full_len(&m)) {
 		bad = rpc_item_get(data + at, size - at, &m);
 		check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
 		if (bad != 0)
 			return;
-		check(rpc_item_len(m.len) <= size - at);
+		check(rpc_item_full_len(&m) <= size - at);
 		check(m.off <= m.size && m.len <= m.size - m.off);
-		memcpy(out + RPC_ITEM_LEN, data + at + RPC_ITEM_LEN, m.len);
+		memcpy(out + rpc_item_head_len(&m), data + at + rpc_item_head_len(&m), m.len);
 		rpc_item_put(out, &m);
-		check(memcmp(out, data + at, rpc_item_len(m.len)) == 0);
-		at += rpc_item_len(m.len);
+		check(memcmp(out, data + at, rpc_item_full_len(&m)) == 0);
 	}
 }
 

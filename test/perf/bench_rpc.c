@@ -4,10 +4,13 @@
  * Calls of lib/rpc, 32 B there and 32 B back, beside bare SENDs of the same bytes at the
  * same window, between two lcores: the round trip of one call, and calls per second in batches.
  *
- *     bench-rpc [--device fabric_ofi0,provider=shm] [options, see --help]
+ *     bench-rpc [--device fabric_ofi0,provider=shm] [--only rate-11] [options, see --help]
  *
- * The bare side sends what a packet of lib/rpc would be, of as many bytes, and gets as many back;
- * neither side looks into it. Each variant has endpoints of its own; where their memory lies is a
+ * There are two bare sides. Both send what a packet of lib/rpc would be, of as many bytes, and get
+ * as many back. SENDS sends the same buffers again and again, and nobody looks into them: between
+ * lcores no byte of them has to move after the first time. BYTES does with them what a program that
+ * sends them has to do: the client writes 32 B per call, the server copies them to its answer, and
+ * the client copies them out. Each variant has endpoints of its own; where their memory lies is a
  * matter of luck, so all of it is done in several sessions.
  */
 
@@ -21,12 +24,12 @@
 #include "bench_session.h"
 #include "lcores.h"
 
-enum { RPC, BARE, VARIANTS };
+enum { RPC, SENDS, BYTES, VARIANTS };
 enum { LAT, RATE1, RATE3, RATE11, TABLES };
 
 #define SIZE 32
 #define HEAD 16 /* of a packet, and of an item */
-#define ITEM 24
+#define ITEM 16
 #define BATCH_MAX 11
 #define WINDOW 16 /* batches on the way */
 #define BURST 32
@@ -71,8 +74,7 @@ static struct {
 	unsigned int table;
 	uint64_t n;
 	struct end *end[VARIANTS][2];
-	uint8_t *out[2], *in[2];
-	const char *device;
+	const char *device, *only;
 } b;
 
 static unsigned int
@@ -90,90 +92,154 @@ op_post(struct end *e, struct leat_op *op)
 		(void)leat_ep_poll(e->ep, NULL, 0);
 }
 
-/* Sends that are back, and so many that are due: posted in one burst. */
+/* Sends that are back, and receives that are to be answered: each by a send. */
 struct bare {
-	struct leat_op *free[WINDOW];
-	unsigned int nb_free, due;
+	struct end *e;
+	bool bytes;
+	struct leat_op *free[WINDOW], *due[WINDOW];
+	unsigned int nb_free, nb_due;
 };
 
 static __rte_always_inline void
-bare_start(struct bare *s, struct end *e)
+bare_start(struct bare *s, struct end *e, bool bytes)
 {
-	for (s->nb_free = 0, s->due = 0; s->nb_free < tables[b.table].window; s->nb_free++)
+	s->e = e;
+	s->bytes = bytes;
+	s->nb_due = 0;
+	for (s->nb_free = 0; s->nb_free < tables[b.table].window; s->nb_free++)
 		s->free[s->nb_free] = &e->send[s->nb_free];
 }
 
-static __rte_always_inline void
-bare_send(struct bare *s, struct end *e)
+/* Where the bytes of a call are in a packet. */
+static __rte_always_inline uint8_t *
+bare_call(const struct leat_op *op, unsigned int k)
 {
-	const unsigned int n = RTE_MIN(s->due, s->nb_free);
+	return (uint8_t *)op->buf + HEAD + k * (ITEM + SIZE) + ITEM;
+}
+
+/* The server: from what came to what goes. */
+static __rte_always_inline void
+bare_answer(struct leat_op *send, const struct leat_op *recv)
+{
 	unsigned int k;
 
-	if (n == 0)
-		return;
-	k = leat_ep_post(e->ep, &s->free[s->nb_free - n], (uint16_t)n);
+	for (k = 0; k < tables[b.table].batch; k++)
+		memcpy(bare_call(send, k), bare_call(recv, k), SIZE);
+}
+
+/* The client: what came is taken out, and what goes next is written. */
+static __rte_always_inline void
+bare_ask(struct bare *s, struct leat_op *send)
+{
+	const struct batch *batch = &s->e->batches[send - s->e->send];
+	unsigned int k;
+
+	for (k = 0; k < tables[b.table].batch; k++)
+		memcpy(bare_call(send, k), batch->out[k], SIZE);
+}
+
+static __rte_always_inline void
+bare_take(struct bare *s, const struct leat_op *recv)
+{
+	struct batch *batch = &s->e->batches[recv - s->e->recv];
+	unsigned int k;
+
+	for (k = 0; k < tables[b.table].batch; k++)
+		memcpy(batch->in[k], bare_call(recv, k), SIZE);
+}
+
+/* Posts n of the free sends, in one burst. @return those that the endpoint took */
+static __rte_always_inline unsigned int
+bare_post(struct bare *s, unsigned int n)
+{
+	unsigned int k;
+
+	k = leat_ep_post(s->e->ep, &s->free[s->nb_free - n], (uint16_t)n);
 	if (unlikely(k < n))
 		memmove(&s->free[s->nb_free - n], &s->free[s->nb_free - n + k],
 			(n - k) * sizeof(s->free[0]));
 	s->nb_free -= k;
-	s->due -= k;
+	return k;
 }
 
-/* @return packets that came; their receives are posted again, in one burst */
+/* @return packets that came; they are in s->due */
 static __rte_always_inline unsigned int
-bare_poll(struct bare *s, struct end *e)
+bare_poll(struct bare *s)
 {
-	struct leat_op *done[BURST], *recvs[BURST];
-	uint16_t i, k, m = 0;
+	struct leat_op *done[BURST];
+	unsigned int before = s->nb_due;
+	uint16_t i, k;
 
-	k = leat_ep_poll(e->ep, done, BURST);
+	k = leat_ep_poll(s->e->ep, done, BURST);
 	for (i = 0; i < k; i++) {
 		if (unlikely(done[i]->status != 0))
 			bench_die("op failed: %d", done[i]->status);
 		if (done[i]->type == LEAT_OP_RECV)
-			recvs[m++] = done[i];
+			s->due[s->nb_due++] = done[i];
 		else
 			s->free[s->nb_free++] = done[i];
 	}
-	if (m > 0 && unlikely(leat_ep_post(e->ep, recvs, m) != m))
+	return s->nb_due - before;
+}
+
+static __rte_always_inline void
+bare_repost(struct bare *s, unsigned int from, unsigned int n)
+{
+	if (n > 0 && unlikely(leat_ep_post(s->e->ep, &s->due[from], (uint16_t)n) != n))
 		bench_die("can't post receives");
-	return m;
 }
 
 /* Each packet that comes back lets the next one go. */
-static void
-bare_client(struct end *e, uint64_t n)
+static __rte_always_inline void
+bare_client(struct end *e, uint64_t n, bool bytes)
 {
-	uint64_t left = n / tables[b.table].batch, got = 0, packets = left;
+	const unsigned int window = tables[b.table].window;
+	uint64_t packets = n / tables[b.table].batch, left = packets, got = 0;
+	unsigned int i, m, due;
 	struct bare s;
-	unsigned int m;
 
-	bare_start(&s, e);
-	s.due = (unsigned int)RTE_MIN((uint64_t)s.nb_free, left);
-	left -= s.due;
-	while (got < packets || s.nb_free < tables[b.table].window) {
-		bare_send(&s, e);
-		m = bare_poll(&s, e);
+	bare_start(&s, e, bytes);
+	due = (unsigned int)RTE_MIN((uint64_t)window, left);
+	left -= due;
+	while (got < packets || s.nb_free < window) {
+		m = RTE_MIN(due, s.nb_free);
+		if (m > 0) {
+			for (i = 0; bytes && i < m; i++)
+				bare_ask(&s, s.free[s.nb_free - m + i]);
+			due -= bare_post(&s, m);
+		}
+		m = bare_poll(&s);
+		for (i = 0; bytes && i < m; i++)
+			bare_take(&s, s.due[i]);
+		bare_repost(&s, 0, m);
+		s.nb_due = 0;
 		got += m;
 		m = (unsigned int)RTE_MIN((uint64_t)m, left);
 		left -= m;
-		s.due += m;
+		due += m;
 	}
 }
 
-static void
-bare_server(struct end *e, uint64_t n)
+/* What came is answered first, and its receives are posted then. */
+static __rte_always_inline void
+bare_server(struct end *e, uint64_t n, bool bytes)
 {
 	uint64_t got = 0, packets = n / tables[b.table].batch;
 	struct bare s;
-	unsigned int m;
+	unsigned int i, m;
 
-	bare_start(&s, e);
-	while (got < packets || s.due > 0 || s.nb_free < tables[b.table].window) {
-		m = bare_poll(&s, e);
-		got += m;
-		s.due += m;
-		bare_send(&s, e);
+	bare_start(&s, e, bytes);
+	while (got < packets || s.nb_due > 0 || s.nb_free < tables[b.table].window) {
+		got += bare_poll(&s);
+		m = RTE_MIN(s.nb_due, s.nb_free);
+		if (m == 0)
+			continue;
+		for (i = 0; bytes && i < m; i++)
+			bare_answer(s.free[s.nb_free - m + i], s.due[i]);
+		m = bare_post(&s, m);
+		bare_repost(&s, 0, m);
+		s.nb_due -= m;
+		memmove(&s.due[0], &s.due[m], s.nb_due * sizeof(s.due[0]));
 	}
 }
 
@@ -257,8 +323,10 @@ side(unsigned int variant, unsigned int i, uint64_t n)
 
 	if (variant == RPC)
 		i == 0 ? rpc_client(e, n) : rpc_server(e, n);
+	else if (variant == SENDS)
+		i == 0 ? bare_client(e, n, false) : bare_server(e, n, false);
 	else
-		i == 0 ? bare_client(e, n) : bare_server(e, n);
+		i == 0 ? bare_client(e, n, true) : bare_server(e, n, true);
 }
 
 #define SIDES(variant)                                                                             \
@@ -271,7 +339,8 @@ side(unsigned int variant, unsigned int i, uint64_t n)
 		side(variant, 1, n);                                                               \
 	}
 SIDES(RPC)
-SIDES(BARE)
+SIDES(SENDS)
+SIDES(BYTES)
 
 /* ---- start ---- */
 
@@ -279,7 +348,9 @@ static void
 end_open(unsigned int variant, unsigned int i)
 {
 	const struct leat_ep_conf conf = { .max_peers = 2 };
-	const struct leat_rpc_conf rpc_conf = { .max_sessions = 1, .slots = BATCH_MAX * WINDOW };
+	const struct leat_rpc_conf rpc_conf = { .max_sessions = 1,
+						.slots = BATCH_MAX * WINDOW,
+						.credits = 24 };
 	struct end *e = calloc(1, sizeof(*e));
 	unsigned int k, m;
 
@@ -289,7 +360,7 @@ end_open(unsigned int variant, unsigned int i)
 	e->ep = leat_ep_create(leat_dev_get(0), &conf);
 	if (e->ep == NULL)
 		bench_die("%s", leat_err_msg());
-	if (variant == BARE)
+	if (variant != RPC)
 		return;
 	e->rpc = leat_rpc_create(e->ep, &rpc_conf);
 	if (e->rpc == NULL || leat_rpc_handler_set(e->rpc, TYPE, handler, e, SIZE) < 0)
@@ -359,7 +430,7 @@ connect_ends(unsigned int variant)
 	if (leat_ep_listen(server->ep, "127.0.0.1:0") < 0 ||
 	    leat_ep_listen_addr(server->ep, addr, sizeof(addr)) < 0)
 		bench_die("%s", leat_err_msg());
-	if (variant == BARE) {
+	if (variant != RPC) {
 		ret = leat_ep_connect(client->ep, addr, NULL);
 		client->peer = (uint16_t)ret;
 	} else {
@@ -379,47 +450,58 @@ connect_ends(unsigned int variant)
 }
 
 static void
-init(void)
+bare_buffers(struct end *e)
 {
 	const size_t len = 4096ul * WINDOW;
+	uint8_t *out, *in;
+	unsigned int k;
+
+	out = aligned_alloc(4096, len);
+	in = aligned_alloc(4096, len);
+	if (out == NULL || in == NULL)
+		bench_die("no memory");
+	memset(out, 0x5a, len);
+	memset(in, 0, len);
+	for (k = 0; k < WINDOW; k++) {
+		const size_t at = (size_t)k * (4096 - 64);
+
+		e->send[k].buf = out + at;
+		e->recv[k] = (struct leat_op){
+			.type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .buf = in + at, .size = 2048
+		};
+		op_post(e, &e->recv[k]);
+	}
+}
+
+static void
+init(void)
+{
 	unsigned int i, k;
 
 	if (lcores_init(&b.l, &b.args, b.device) < 0)
 		bench_skip("%s", leat_err_msg());
-	for (k = 0; k < VARIANTS; k++)
+	for (k = 0; k < VARIANTS; k++) {
 		connect_ends(k);
-	for (i = 0; i < 2; i++) {
-		struct end *e = b.end[BARE][i];
-
-		b.out[i] = aligned_alloc(4096, len);
-		b.in[i] = aligned_alloc(4096, len);
-		if (b.out[i] == NULL || b.in[i] == NULL)
-			bench_die("no memory");
-		memset(b.out[i], 0x5a, len);
-		memset(b.in[i], 0, len);
-		for (k = 0; k < WINDOW; k++) {
-			e->recv[k] = (struct leat_op){ .type = LEAT_OP_RECV,
-						       .peer = LEAT_PEER_ANY,
-						       .buf = b.in[i] + (size_t)k * (4096 - 64),
-						       .size = 2048 };
-			op_post(e, &e->recv[k]);
-		}
+		for (i = 0; k != RPC && i < 2; i++)
+			bare_buffers(b.end[k][i]);
 	}
 }
 
 static void
 prepare(void)
 {
-	unsigned int i, k;
+	unsigned int i, k, v;
 
-	for (i = 0; i < 2; i++) {
-		struct end *e = b.end[BARE][i];
+	for (v = SENDS; v < VARIANTS; v++) {
+		for (i = 0; i < 2; i++) {
+			struct end *e = b.end[v][i];
 
-		for (k = 0; k < WINDOW; k++)
-			e->send[k] = (struct leat_op){ .type = LEAT_OP_SEND,
-						       .peer = e->peer,
-						       .buf = b.out[i] + (size_t)k * (4096 - 64),
-						       .size = bare_bytes() };
+			for (k = 0; k < WINDOW; k++)
+				e->send[k] = (struct leat_op){ .type = LEAT_OP_SEND,
+							       .peer = e->peer,
+							       .buf = e->send[k].buf,
+							       .size = bare_bytes() };
+		}
 	}
 }
 
@@ -447,11 +529,20 @@ report(const struct bench_table *t, const char *device)
 		.kind = tables[b.table].kind,
 		.target = tables[b.table].target,
 		.leat = RPC,
-		.reference = BARE,
 	};
 
 	snprintf(name, sizeof(name), "rpc-%s-%s", device, tables[b.table].name);
+	r.reference = SENDS;
 	bench_report(t, &r);
+	snprintf(name, sizeof(name), "rpc-%s-%s-bytes", device, tables[b.table].name);
+	r.reference = BYTES;
+	bench_report(t, &r);
+}
+
+static bool
+left_out(void)
+{
+	return b.only[0] != '\0' && strcmp(b.only, tables[b.table].name) != 0;
 }
 
 /* All tables once. */
@@ -460,7 +551,8 @@ session(void *arg)
 {
 	static const struct lcores_variant sides[] = {
 		[RPC] = { first_RPC, second_RPC },
-		[BARE] = { first_BARE, second_BARE },
+		[SENDS] = { first_SENDS, second_SENDS },
+		[BYTES] = { first_BYTES, second_BYTES },
 	};
 	static struct bench_table one;
 	unsigned int i, v;
@@ -469,6 +561,8 @@ session(void *arg)
 	init();
 	lcores_launch(&b.l, sides);
 	for (b.table = 0; b.table < TABLES; b.table++) {
+		if (left_out())
+			continue;
 		b.n = b.args.smoke ? tables[b.table].few : tables[b.table].repeat;
 		b.n -= b.n % tables[b.table].batch;
 		prepare();
@@ -491,11 +585,13 @@ main(int argc, char **argv)
 
 	bench_args(&b.args, argc, argv);
 	b.device = bench_option(&b.args, "--device", "fabric_ring0");
+	b.only = bench_option(&b.args, "--only", "");
 	name = strstr(b.device, "provider=");
 	name = name != NULL ? name + strlen("provider=") : "ring";
 	b.tables = bench_shared(TABLES * sizeof(*b.tables));
 	bench_sessions(&b.args, session, NULL);
 	for (b.table = 0; b.table < TABLES; b.table++)
-		report(&b.tables[b.table], name);
+		if (!left_out())
+			report(&b.tables[b.table], name);
 	return 0;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "rpc_pvt.h"
+
 struct end a, b;
 char addr[LEAT_ADDR_MAX];
 struct leat_rpc_conf pair_conf;
@@ -165,6 +167,15 @@ pair_setup_fault(void **state)
 {
 	(void)state;
 	return setup(PAIR_FAULT);
+}
+
+int
+pair_setup_slow(void **state)
+{
+	(void)state;
+	(void)setup(PAIR_RING);
+	a.rpc->slow = b.rpc->slow = true;
+	return 0;
 }
 
 int

@@ -57,6 +57,7 @@ int pair_stop(void **state);
 /* Every session must be closed before the teardown. */
 int pair_setup(void **state);
 int pair_setup_fault(void **state);
+int pair_setup_slow(void **state); /* nothing goes the short way of rpc_fast.h */
 int pair_teardown(void **state);
 
 void end_open(struct end *e, const char *dev, const struct leat_rpc_conf *conf);

@@ -392,15 +392,29 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(pair_setup, test_echo),	     on(pair_setup_fault, test_echo),
-		on(setup_small, test_echo),	     on(pair_setup, test_lengths),
-		on(pair_setup_fault, test_lengths),  on(pair_setup, test_many),
-		on(pair_setup_fault, test_many),     on(setup_small, test_many),
-		on(pair_setup, test_oneway),	     on(pair_setup_fault, test_oneway),
-		on(setup_small, test_oneway),	     on(pair_setup, test_deferred),
-		on(pair_setup_fault, test_deferred), on(setup_tickets, test_tickets),
-		on(pair_setup, test_interleaved),    on(pair_setup_fault, test_interleaved),
-		on(setup_busy, test_busy),	     on(pair_setup, test_limits),
+		on(pair_setup, test_echo),
+		on(pair_setup_fault, test_echo),
+		on(pair_setup_slow, test_echo),
+		on(pair_setup_slow, test_lengths),
+		on(pair_setup_slow, test_many),
+		on(pair_setup_slow, test_deferred),
+		on(pair_setup_slow, test_limits),
+		on(setup_small, test_echo),
+		on(pair_setup, test_lengths),
+		on(pair_setup_fault, test_lengths),
+		on(pair_setup, test_many),
+		on(pair_setup_fault, test_many),
+		on(setup_small, test_many),
+		on(pair_setup, test_oneway),
+		on(pair_setup_fault, test_oneway),
+		on(setup_small, test_oneway),
+		on(pair_setup, test_deferred),
+		on(pair_setup_fault, test_deferred),
+		on(setup_tickets, test_tickets),
+		on(pair_setup, test_interleaved),
+		on(pair_setup_fault, test_interleaved),
+		on(setup_busy, test_busy),
+		on(pair_setup, test_limits),
 	};
 
 	return cmocka_run_group_tests_name("rpc-calls", tests, pair_start, pair_stop);

@@ -168,8 +168,7 @@ item(struct rpc_item m)
 	if (m.size == 0)
 		m.size = m.len;
 	rpc_item_put(raw.out + raw.len, &m);
-	raw.len += rpc_item_len(m.len);
-	head.count++;
+	raw.len += rpc_item_full_len(&m);
 }
 
 static void
@@ -244,9 +243,9 @@ TEST(item_cut, LEAT_RPC_TRUNCATED, {
 	item(request(1, ECHO));
 	raw.len -= 8;
 })
-TEST(count_too_large, LEAT_RPC_TRUNCATED, {
+TEST(len_too_large, LEAT_RPC_TRUNCATED, {
 	item(request(1, ECHO));
-	head.count = 2;
+	raw.out[RPC_HEAD_LEN + 8] = 9;
 })
 TEST(bytes_behind, LEAT_RPC_TRUNCATED, {
 	item(request(1, ECHO));
@@ -545,7 +544,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		on(test_head_cut),
 		on(test_item_cut),
-		on(test_count_too_large),
+		on(test_len_too_large),
 		on(test_bytes_behind),
 		on(test_packet_too_long),
 		on(test_message_too_long),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rpc_pair.h"
+#include "rpc_pvt.h"
 
 #define TIMES 100000
 #define BATCH 32
@@ -24,6 +25,14 @@ setup_clock(void **state)
 	now = 1000000;
 	leat_clock_mock_set(&now);
 	return pair_setup(state);
+}
+
+static int
+setup_slow(void **state)
+{
+	(void)setup_clock(state);
+	a.rpc->slow = b.rpc->slow = true;
+	return 0;
 }
 
 static int
@@ -337,13 +346,14 @@ test_default(void **state)
 }
 
 #define on(test) cmocka_unit_test_setup_teardown(test, setup_clock, teardown_clock)
+#define slow(test) cmocka_unit_test_setup_teardown(test, setup_slow, teardown_clock)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(test_cancelled), on(test_expired), on(test_ended),
-		on(test_long),	    on(test_default),
+		on(test_cancelled), on(test_expired),	on(test_ended),	    on(test_long),
+		on(test_default),   slow(test_expired), slow(test_default),
 	};
 
 	return cmocka_run_group_tests_name("rpc-late", tests, pair_start, pair_stop);

@@ -13,12 +13,11 @@ static void
 test_head(void **state)
 {
 	static const uint8_t bytes[RPC_HEAD_LEN] = { 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
-						     0xdd, 0xcc, 0xbb, 0xaa, 0x34, 0x12, 1,    3 };
+						     0xdd, 0xcc, 0xbb, 0xaa, 0x34, 0x12, 2,    0 };
 	const struct rpc_head h = { .token = 0x1122334455667788,
 				    .credit = 0xaabbccdd,
 				    .epoch = 0x1234,
-				    .version = RPC_VERSION,
-				    .count = 3 };
+				    .version = RPC_VERSION };
 	uint8_t buf[RPC_HEAD_LEN];
 	struct rpc_head back;
 
@@ -30,14 +29,17 @@ test_head(void **state)
 	assert_int_equal(rpc_head_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
 	buf[14] = RPC_VERSION + 1;
 	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_VERSION);
+	buf[14] = RPC_VERSION;
+	buf[15] = 1;
+	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_FLAGS);
 }
 
 static void
 test_item(void **state)
 {
 	static const uint8_t bytes[RPC_ITEM_LEN + 8] = {
-		1, 7, 0x02, 0x01, 0xef, 0xcd, 0xab, 0x89, 3,   0,   0,	 0, 0, 0, 0, 0,
-		3, 0, 0,    0,	  0x40, 0x42, 0x0f, 0,	  'a', 'b', 'c', 0, 0, 0, 0, 0,
+		1,    7,    0x02, 0x01, 0xef, 0xcd, 0xab, 0x89, 3, 0, 0, 0,
+		0x40, 0x42, 0x0f, 0,	'a',  'b',  'c',  0,	0, 0, 0, 0,
 	};
 	static const uint8_t abc[] = { 'a', 'b', 'c' };
 	const struct rpc_item m = { .kind = RPC_REQUEST,
@@ -68,6 +70,40 @@ test_item(void **state)
 	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_FLAGS);
 }
 
+/* One of a longer message. */
+static void
+test_piece(void **state)
+{
+	static const uint8_t bytes[RPC_PIECE_LEN + 8] = {
+		0x82, 7, 0x02, 0x01, 0xef, 0xcd, 0xab, 0x89, 3,	  0,   0,   0, 0, 0, 0, 0,
+		0,    1, 2,    0,    0x78, 0x56, 1,    0,    'a', 'b', 'c', 0, 0, 0, 0, 0,
+	};
+	const struct rpc_item m = { .kind = RPC_RESPONSE,
+				    .type = 7,
+				    .slot = 0x0102,
+				    .num = 0x89abcdef,
+				    .size = 0x20100,
+				    .off = 0x15678,
+				    .len = 3 };
+	uint8_t buf[RPC_PIECE_LEN + 8];
+	struct rpc_item back;
+
+	(void)state;
+	memset(buf, 0xee, sizeof(buf));
+	memcpy(buf + rpc_item_head_len(&m), "abc", 3);
+	rpc_item_put(buf, &m);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_int_equal(rpc_item_full_len(&m), sizeof(bytes));
+	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), 0);
+	assert_memory_equal(&back, &m, sizeof(m));
+	assert_int_equal(rpc_item_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
+	assert_int_equal(rpc_item_get(buf, RPC_PIECE_LEN - 1, &back), LEAT_RPC_TRUNCATED);
+	/* The whole of its message: there is another form for that. */
+	memset(buf + 16, 0, 8);
+	buf[16] = 3;
+	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_PIECE);
+}
+
 static void
 test_item_refused(void **state)
 {
@@ -84,7 +120,7 @@ test_item_refused(void **state)
 		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 1, .size = 16, .len = 8 },
 		  LEAT_RPC_BAD_SLOT },
 		{ { .kind = RPC_REQUEST, .size = 8, .len = 16 }, LEAT_RPC_BAD_PIECE },
-		{ { .kind = RPC_REQUEST, .size = 16, .off = 17 }, LEAT_RPC_BAD_PIECE },
+		{ { .kind = RPC_REQUEST, .size = 16, .off = 17, .len = 8 }, LEAT_RPC_BAD_PIECE },
 		{ { .kind = RPC_REQUEST, .size = 16, .off = 9, .len = 8 }, LEAT_RPC_BAD_PIECE },
 		{ { .kind = RPC_REQUEST, .size = 16, .off = UINT32_MAX, .len = 8 },
 		  LEAT_RPC_BAD_PIECE },
@@ -95,6 +131,7 @@ test_item_refused(void **state)
 		{ { .kind = RPC_RESPONSE, .aux = 5, .size = 16, .len = 8 }, LEAT_RPC_BAD_PIECE },
 		{ { .kind = RPC_CANCEL, .type = 1 }, LEAT_RPC_BAD_FLAGS },
 		{ { .kind = RPC_CANCEL, .aux = 1 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_CANCEL, .size = 8 }, LEAT_RPC_BAD_FLAGS },
 		{ { .kind = RPC_END }, LEAT_RPC_BAD_STATUS },
 		{ { .kind = RPC_END, .aux = 5, .slot = 1 }, LEAT_RPC_BAD_FLAGS },
 		{ { .kind = RPC_REQUEST, .size = UINT32_MAX, .off = 100, .len = 8 }, 0 },
@@ -103,7 +140,7 @@ test_item_refused(void **state)
 		{ { .kind = RPC_CANCEL, .slot = 3, .num = 9 }, 0 },
 		{ { .kind = RPC_END, .aux = EPROTO }, 0 },
 	};
-	uint8_t buf[RPC_ITEM_LEN + 16];
+	uint8_t buf[RPC_PIECE_LEN + 16];
 	struct rpc_item back;
 	unsigned int i;
 
@@ -120,7 +157,7 @@ static void
 test_hello(void **state)
 {
 	static const uint8_t bytes[RPC_HELLO_LEN] = {
-		'L',  'R',  'P', 'C',  1,    0,	   32,	 0,    1,    0,	   0,
+		'L',  'R',  'P', 'C',  2,    0,	   32,	 0,    1,    0,	   0,
 		0,    0,    0,	 0,    0,    0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
 		0x22, 0x11, 64,	 0,    0,    0,	   0,	 0x10, 0,    0,	   0,
 		0,    0x80, 0,	 0x34, 0x12, 0,	   0,	 0x38, 0xff, 0xff, 0xff,
@@ -152,7 +189,7 @@ test_hello_refused(void **state)
 {
 	/* offset, value: one byte that makes it another hello */
 	static const uint8_t changes[][2] = {
-		{ 0, 'l' }, { 4, 2 },  { 5, 9 },  { 6, 0 },  { 7, 0x80 },
+		{ 0, 'l' }, { 4, 3 },  { 5, 9 },  { 6, 0 },  { 7, 0x80 },
 		{ 24, 2 },  { 26, 1 }, { 29, 0 }, { 31, 1 }, { 38, 1 },
 	};
 	struct rpc_hello h = { .version = RPC_VERSION, .slots = 32, .credits = 64, .packet = 4096 },
@@ -177,9 +214,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head),	      cmocka_unit_test(test_item),
-		cmocka_unit_test(test_item_refused),  cmocka_unit_test(test_hello),
-		cmocka_unit_test(test_hello_refused),
+		cmocka_unit_test(test_head),  cmocka_unit_test(test_item),
+		cmocka_unit_test(test_piece), cmocka_unit_test(test_item_refused),
+		cmocka_unit_test(test_hello), cmocka_unit_test(test_hello_refused),
 	};
 
 	return cmocka_run_group_tests_name("rpc-wire", tests, NULL, NULL);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_CREDIT_H
+#define RPC_CREDIT_H
 
 /*
  * Credits: how many packets may be on the way, so that each meets a receive. The one
@@ -17,14 +19,24 @@
 
 #include "rpc_pvt.h"
 
-void
+static inline void
 rpc_credit_start(struct leat_rpc_session *s, const struct rpc_hello *h)
 {
 	s->tx_credit = s->tx_sent + h->credits;
 	s->peer_credits = h->credits;
 }
 
-int
+/* Packets of messages that may be sent now: the last place is kept for one with credits. */
+static inline uint32_t
+rpc_credit_left(const struct leat_rpc_session *s)
+{
+	uint32_t left = s->tx_credit - s->tx_sent;
+
+	return left > 0 ? left - 1 : 0;
+}
+
+/* The head of a packet that came. @return 0 or a violation */
+static inline int
 rpc_credit_take(struct leat_rpc_session *s, uint32_t credit)
 {
 	/* Packets come in their order, so what they say never goes back. */
@@ -34,16 +46,20 @@ rpc_credit_take(struct leat_rpc_session *s, uint32_t credit)
 	return 0;
 }
 
-void
+/* A receive was posted in the place of one that had a packet of this session. */
+static inline void
 rpc_credit_give(struct leat_rpc_session *s)
 {
 	s->rx_granted++;
 }
 
-bool
+/* Is the other side to be told, without a packet that says it along the way? */
+static inline bool
 rpc_credit_due(const struct leat_rpc_session *s)
 {
 	const uint32_t half = s->rpc->credits / 2;
 
 	return s->rx_granted - s->rx_told >= RTE_MAX(half, 2u);
 }
+
+#endif /* RPC_CREDIT_H */
