@@ -10,7 +10,7 @@
  *
  *     ring_dev.c    the device and the endpoint     ring_name.c   listeners by name, mailboxes
  *     ring_conn.c   connecting                      ring_link.c   a link's life: up, closing, down
- *     ring_tx.c     post, acks, cancel              ring_rx.c     poll
+ *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  *     ring_wait.c   sleeping until something happens
  */

@@ -8,16 +8,12 @@
  *            (published)             u: unexpected, x: done behind one
  *
  * In order, rx_head and rx_scan move together and no note is touched.
- *
- * Which links a poll looks at. Up to RING_HOT: all of them. With more: the hot set, which are those
- * that last sent or were sent to, then the others in turn, until RING_WINDOW of them had nothing.
- * So an idle poll costs the same for 100 peers as for 10,000, and a cold peer is seen within peers
- * / RING_WINDOW + 1 polls.
  */
 
 #include <rte_memcpy.h>
 
 #include "ring_fast.h"
+#include "ring_poll.h"
 
 /*
  * Up to 2 KiB DPDK's copy takes half the time of the C library's, which begins with an instruction
@@ -145,31 +141,14 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	return (uint32_t)(nr - first);
 }
 
-/* PUBLISH: pairs with ring_tx_publish(). */
-static __rte_always_inline uint64_t
-rx_head(const struct ring_link *link)
-{
-	return __atomic_load_n(&link->rx_slot->head, __ATOMIC_ACQUIRE);
-}
-
 void
 ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
 	rep->copy_left = INT64_MAX;
-	if (RING_HEAD_IS(rx_head(link), link->rx_scan))
+	if (RING_HEAD_IS(ring_rx_head(link), link->rx_scan))
 		(void)rx_general(ep, rep, link, link->rx_mask + 1);
-}
-
-/*
- * Slots that the rest of this poll may handle on one link; what finds no room for its op waits for
- * the next poll.
- */
-static inline uint32_t
-rx_max(const struct leat_ep *ep)
-{
-	return RTE_MAX(leat_ep_room(ep), (uint32_t)RING_DRIVE_BUDGET);
 }
 
 /* @return slots handled */
@@ -179,7 +158,7 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 	uint32_t n;
 
 	if (link->tx_unacked > 0)
-		ring_acks(ep, link, rx_max(ep));
+		ring_acks(ep, link, ring_rx_max(ep));
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
 	/*
@@ -191,54 +170,19 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 	    ring_tx_free(link, link->tx.place))
 		ring_tx_touch_slot(link->tx.slot, false);
 	n = ring_rx_run(ep, rep, link, head);
-	return likely(n > 0) ? n : rx_general(ep, rep, link, rx_max(ep));
+	return likely(n > 0) ? n : rx_general(ep, rep, link, ring_rx_max(ep));
 }
 
-/* A poll that runs out of room for ops ends, and the next one begins with the link behind. */
 static __rte_noinline void
 poll_few(struct leat_ep *ep, struct ring_ep *rep)
 {
-	uint32_t i, n = rep->nb_links;
-
-	for (i = 0; i < n; i++) {
-		struct ring_link *link;
-
-		if (rep->start >= n)
-			rep->start = 0;
-		link = rep->links[rep->start++];
-		if (poll_link(ep, rep, link, rx_head(link)) > 0 && leat_ep_room(ep) == 0)
-			return;
-	}
+	ring_poll_few(ep, rep, poll_link);
 }
 
 static __rte_noinline void
 poll_many(struct leat_ep *ep, struct ring_ep *rep)
 {
-	uint32_t i, idle = 0, looked = 0, nb_hot = rep->nb_hot;
-	struct ring_link *link;
-
-	for (i = 0; i < nb_hot; i++) {
-		if (rep->hot_start >= nb_hot)
-			rep->hot_start = 0;
-		link = rep->hot[rep->hot_start++];
-		if (poll_link(ep, rep, link, rx_head(link)) > 0 && leat_ep_room(ep) == 0)
-			break; /* but the hot ones don't shut the others out */
-	}
-	while (idle < RING_WINDOW && looked < rep->nb_links) {
-		if (rep->start >= rep->nb_links)
-			rep->start = 0;
-		link = rep->links[rep->start++];
-		looked++;
-		if (link->hot != 0)
-			continue;
-		if (poll_link(ep, rep, link, rx_head(link)) == 0) {
-			idle++;
-			continue;
-		}
-		ring_link_heat(rep, link);
-		if (leat_ep_room(ep) == 0)
-			return;
-	}
+	ring_poll_many(ep, rep, poll_link);
 }
 
 static __rte_noinline void
@@ -257,7 +201,7 @@ ring_poll(struct leat_ep *ep)
 	rep->copy_left = RING_COPY_BUDGET;
 	if (likely(rep->nb_links == 1)) {
 		link = rep->links[0];
-		head = rx_head(link);
+		head = ring_rx_head(link);
 		if (RING_HEAD_IS(head, link->rx_scan) || link->tx_unacked > 0)
 			poll_one(ep, rep, link, head);
 	} else if (rep->nb_links <= RING_HOT) {

@@ -14,7 +14,7 @@
 #define PEERS 1000
 #define HOT 16
 #define WINDOW 16
-/* Polls until each link was looked at once; see ring_rx.c. */
+/* Polls until each link was looked at once; see ring_poll.h. */
 #define BOUND (PEERS / WINDOW + 2)
 
 static struct leat_ep *hub, *spoke[PEERS];
