@@ -15,12 +15,14 @@
 
 #include "ring_pvt.h"
 
-/* One zeroed piece: large ones come fresh from the kernel, so what is never used costs nothing. */
+/* One zeroed piece. Of datagrams there are no acks, nothing waits for them, and none is kept. */
 static int
-dir_init(struct ring_dir *dir, uint32_t nb)
+dir_init(struct ring_dir *dir, const struct ring_ep *rep)
 {
-	size_t slots = nb * sizeof(struct ring_slot), acks = nb * sizeof(struct ring_ack);
-	size_t notes = nb * sizeof(struct ring_note), ops = nb * sizeof(struct leat_op *);
+	uint32_t nb = rep->tx_depth, nb_acked = rep->datagram ? 0 : nb;
+	size_t acks = nb_acked * sizeof(struct ring_ack),
+	       notes = nb_acked * sizeof(struct ring_note);
+	size_t slots = nb * sizeof(struct ring_slot), ops = nb_acked * sizeof(struct leat_op *);
 	size_t nrs = nb * sizeof(uint64_t);
 	char *p;
 
@@ -31,6 +33,11 @@ dir_init(struct ring_dir *dir, uint32_t nb)
 	dir->mem = calloc(1, slots + acks + notes + ops + nrs + 4 * 128);
 	if (dir->mem == NULL)
 		return leat_err(ENOMEM, "ring: connection of %u slots: out of memory", nb);
+	if (rep->mtu > rep->inline_max && ring_buf_init(&dir->buf, nb, rep->mtu) < 0) {
+		free(dir->mem);
+		dir->mem = NULL;
+		return -ENOMEM;
+	}
 	p = RTE_PTR_ALIGN_CEIL(dir->mem, 128);
 	dir->slots = (struct ring_slot *)p;
 	p += slots;
@@ -46,11 +53,19 @@ dir_init(struct ring_dir *dir, uint32_t nb)
 	 */
 	memset(dir->nr, 0xff, nrs);
 	/* The only one whose head of 0 would be that of an ack to come. */
-	dir->acks[nb - 1].head = 1;
+	if (nb_acked > 0)
+		dir->acks[nb - 1].head = 1;
 	dir->consumed = RING_FIRST;
 	dir->recalls = LEAT_CURSOR_START;
 	dir->mask = nb - 1;
 	return 0;
+}
+
+static void
+dir_free(struct ring_dir *dir)
+{
+	ring_buf_free(&dir->buf);
+	free(dir->mem);
 }
 
 void
@@ -59,8 +74,8 @@ ring_conn_put(struct ring_conn *conn)
 	/* release: this side is done with it; acquire: the last one sees that the other is, too */
 	if (__atomic_sub_fetch(&conn->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	free(conn->dir[0].mem);
-	free(conn->dir[1].mem);
+	dir_free(&conn->dir[0]);
+	dir_free(&conn->dir[1]);
 	ring_mbox_put(conn->mbox[0]);
 	ring_mbox_put(conn->mbox[1]);
 	free(conn);
@@ -101,12 +116,13 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 		return NULL;
 	}
 	memset(conn, 0, sizeof(*conn));
-	if (dir_init(&conn->dir[0], rep->tx_depth) < 0) {
+	if (dir_init(&conn->dir[0], rep) < 0) {
 		free(conn);
 		return NULL;
 	}
 	conn->refs = 1;
 	conn->datagram = rep->datagram;
+	conn->mtu[0] = rep->mtu;
 	conn->mbox[0] = rep->mbox;
 	ring_mbox_get(rep->mbox);
 	snprintf(conn->connector, sizeof(conn->connector), "ring:%s", leat_ep_name(rep->ep));
@@ -151,8 +167,9 @@ ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 	struct ring_link *link = peer->drv;
 	struct ring_conn *conn = link->conn;
 
-	if (conn->dir[1].mem == NULL && dir_init(&conn->dir[1], rep->tx_depth) < 0)
+	if (conn->dir[1].mem == NULL && dir_init(&conn->dir[1], rep) < 0)
 		return -ENOMEM;
+	conn->mtu[1] = rep->mtu;
 	set_priv(conn, 1, params);
 	/* If it was abandoned meanwhile the next progress says so. */
 	if (ring_conn_decide(conn, RING_CONN_UP)) {

@@ -12,12 +12,10 @@ static const struct leat_driver_arg ring_args[] = {
 	  "slots in its direction of each connection" },
 	{ "inline", "0..96", "96", "messages up to this many bytes are copied into the slot" },
 	{ "tags", "0|1", "1", "0: without tagged ops of its own, the library's are used" },
-	{ "type", "reliable|datagram", "reliable", "of endpoints; a datagram fits into a slot" },
+	{ "type", "reliable|datagram", "reliable", "of endpoints" },
+	{ "mtu", "8..16384", "4096", "bytes of the longest datagram; with type=datagram only" },
 	{ NULL },
 };
-
-/* A datagram carries at least so much. */
-#define DATAGRAM_MIN 8
 
 static int
 parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
@@ -27,11 +25,11 @@ parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
 	rdev->datagram = type != NULL && strcmp(type, "datagram") == 0;
 	if (type != NULL && !rdev->datagram && strcmp(type, "reliable") != 0)
 		return leat_err(EINVAL, "argument type=%s: reliable or datagram expected", type);
-	if (rdev->datagram && rdev->inline_max < DATAGRAM_MIN)
+	if (rdev->datagram)
+		return leat_driver_arg_u32(kv, "mtu", RING_MTU_MIN, RING_MTU_MAX, &rdev->mtu);
+	if (leat_driver_arg_str(kv, "mtu") != NULL)
 		return leat_err(EINVAL,
-				"argument inline=%u: with type=datagram it is the longest "
-				"message, at least %d",
-				rdev->inline_max, DATAGRAM_MIN);
+				"argument mtu: it is of datagrams, and needs type=datagram");
 	return 0;
 }
 
@@ -46,6 +44,7 @@ ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	rdev->depth = RING_DEPTH_DEFAULT;
 	rdev->inline_max = RING_INLINE_MAX;
 	rdev->tags = 1;
+	rdev->mtu = RING_MTU_DEFAULT;
 	ret = leat_driver_arg_u32(kv, "depth", RING_DEPTH_MIN, RING_DEPTH_MAX, &rdev->depth);
 	if (ret == 0)
 		ret = leat_driver_arg_u32(kv, "inline", 0, RING_INLINE_MAX, &rdev->inline_max);
@@ -99,7 +98,8 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 		return;
 	info->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	info->ep_types = 1u << LEAT_EP_DATAGRAM;
-	info->max_msg = rdev->inline_max;
+	info->max_msg = rdev->mtu;
+	info->inline_max = rdev->mtu; /* into its slot or into the buffer */
 	info->dead_peer_ms = 0;
 	info->cancel_send = false; /* none is ever in flight */
 }
@@ -144,6 +144,10 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	rep->recv_head = rep->recv_tail = LEAT_CURSOR_START;
 	rep->inline_max = rdev->inline_max;
 	rep->datagram = conf->type == LEAT_EP_DATAGRAM;
+	if (rep->datagram) {
+		rep->mtu = rdev->mtu;
+		rep->inline_max = RTE_MIN(rep->inline_max, rep->mtu);
+	}
 	rep->can_send = (conf->ops & LEAT_OP_BIT(LEAT_OP_SEND)) != 0;
 	rep->can_recv = (conf->ops & LEAT_OP_BIT(LEAT_OP_RECV)) != 0;
 	rep->tx_depth = RTE_MAX(rte_align32pow2(conf->tx_depth), (uint32_t)RING_DEPTH_MIN);
@@ -152,11 +156,13 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	TAILQ_INIT(&rep->pending);
 
 	ep->drv = rep;
-	ep->post = ring_post;
-	ep->poll = ring_poll;
+	ep->post = rep->datagram ? ring_datagram_post : ring_post;
+	ep->poll = rep->datagram ? ring_datagram_poll : ring_poll;
 	ep->post_soon = ring_post_soon;
 	ep->mr_local = false;
 	ep->directed_recv = true;
+	if (rep->datagram)
+		ring_telemetry_add(rep);
 	return 0;
 }
 
@@ -181,6 +187,8 @@ ring_ep_close(struct leat_ep *ep)
 {
 	struct ring_ep *rep = ep->drv;
 
+	if (rep->datagram)
+		ring_telemetry_del(rep);
 	if (rep->listener != NULL)
 		ring_name_unlisten(rep->listener);
 	ring_mbox_close(rep->mbox);

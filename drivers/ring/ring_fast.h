@@ -288,6 +288,23 @@ ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return n;
 }
 
+/* Wakes the peers to which ops were sent. */
+static __rte_always_inline void
+ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i, last = LEAT_PEER_ANY;
+
+	for (i = 0; i < n; i++) {
+		uint16_t id = ops[i]->peer;
+
+		if (id == last || id >= ep->nb_peers || leat_op_is_recv(ops[i]))
+			continue;
+		last = id;
+		if (ep->peers[id].state == LEAT_PEER_UP)
+			ring_link_wake(ep->peers[id].drv);
+	}
+}
+
 /* May RECVs for any peer simply be added to the FIFO? */
 static __rte_always_inline bool
 ring_recv_simple(const struct ring_ep *rep)
@@ -332,15 +349,26 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return i;
 }
 
+/* Copies a datagram out of its buffer. */
+static __rte_always_inline void
+ring_datagram_copy(struct ring_ep *rep, void *dst, uint64_t addr, uint64_t len)
+{
+	ring_copy_large(dst, (const void *)(uintptr_t)addr, len);
+	rep->copy_left -= (int64_t)len;
+}
+
 #define RING_PLAIN_SEND (RING_F_INLINE << 8 | LEAT_OP_SEND)
 
 /*
  * Takes small SENDs from the front of a link's ring, as long as each meets the oldest RECV and
- * there is room for it in this poll. head is that of the first, which is there. @return how many
+ * there is room for it in this poll; datagrams of any size. head is that of the first, which is
+ * there. @return how many
  */
 static __rte_always_inline uint32_t
-ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
+ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head,
+	    const bool datagram)
 {
+	const uint32_t any_size = datagram ? RING_F_INLINE << 8 : 0;
 	uint32_t recv = rep->recv_head, credit = 0, n;
 	struct ring_slot *slot = link->rx_slot;
 	struct leat_queue *q = &ep->recvq;
@@ -349,7 +377,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 
 	/* Something is out of order, or receives name this peer. */
 	if (unlikely(link->rx_head != nr || link->recvs[RING_PLAIN].head != NULL ||
-		     rep->recv_gaps > 0 || q->held_now > 0))
+		     rep->recv_gaps > 0 || q->held_now > 0 || (datagram && link->rx_long)))
 		return 0;
 	do {
 		uint64_t len = RING_HEAD_LEN(head);
@@ -365,15 +393,18 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 			if (len > RING_FIRST_LINE)
 				rte_prefetch0(&slot[i].w[RING_FIRST_LINE / 8]);
 		}
-		if (unlikely(RING_HEAD_KIND(head) != RING_PLAIN_SEND || recv == rep->recv_tail ||
-			     out == ep->out_end))
+		if (unlikely((RING_HEAD_KIND(head) | any_size) != RING_PLAIN_SEND ||
+			     recv == rep->recv_tail || out == ep->out_end))
 			break;
 		op = rep->recvs[recv & rep->recv_mask].op;
 		if (op == NULL)
 			__builtin_unreachable(); /* there are no gaps */
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
-		ring_copy_small(op->buf, &slot->w[0], len);
+		if (datagram && (RING_HEAD_FLAGS(head) & RING_F_INLINE) == 0)
+			ring_datagram_copy(rep, op->buf, slot->w[0], len);
+		else
+			ring_copy_small(op->buf, &slot->w[0], len);
 		leat_op_run_received(q, op, link->id, len);
 		*out++ = op;
 		bytes += len;
@@ -383,7 +414,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		slot = &link->rx_slots[slot->next];
 		/* PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
-	} while (RING_HEAD_IS(head, nr));
+	} while (RING_HEAD_IS(head, nr) && (!datagram || rep->copy_left > 0));
 	n = recv - rep->recv_head;
 	if (unlikely(n == 0))
 		return 0;

@@ -74,6 +74,8 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	link->tx_consumed = &tx->consumed;
 	link->tx_mask = tx->mask;
 	link->tx_nr = tx->nr;
+	link->buf = tx->buf;
+	link->rx_long = conn->mtu[link->side ^ 1] > rep->mtu;
 	link->rx_slots = rx->slots;
 	link->rx_slot = rx->slots;
 	link->rx_scan = link->rx_head = RING_FIRST;
@@ -87,6 +89,8 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 		/* Not if it is closed. */
 		if (ep->post == ring_post)
 			ep->post = ring_post_waking;
+		else if (ep->post == ring_datagram_post)
+			ep->post = ring_datagram_post_waking;
 	}
 	link->state = RING_LINK_UP;
 	link->idx = rep->nb_links;

@@ -13,6 +13,8 @@
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  *     ring_wait.c   sleeping until something happens
+ *     ring_datagram.c  post and poll of datagram endpoints      ring_buf.c  their buffers
+ *     ring_telemetry.c  what they lost
  */
 
 #include <string.h>
@@ -31,6 +33,10 @@
 #define RING_RX_DEPTH_MAX 65536
 #define RING_MAX_MSG (UINT64_C(1) << 30)
 #define RING_DEAD_PEER_MS 10
+/* Of datagrams: the shortest header of a protocol, and more than any NIC's packet. */
+#define RING_MTU_MIN 8
+#define RING_MTU_MAX 16384
+#define RING_MTU_DEFAULT 4096
 
 #define RING_HOT 16    /* links that every poll looks at */
 #define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
@@ -97,6 +103,7 @@ struct ring_link {
 	uint16_t id;	     /* of the peer */
 	uint8_t state;	     /* enum ring_link_state */
 	uint8_t hot;	     /* place in the hot set + 1, 0: none */
+	bool rx_long;	     /* datagrams longer than this side's mtu may come */
 
 	/* line 1: post */
 	struct ring_cursor tx __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -117,6 +124,9 @@ struct ring_link {
 	struct ring_oplist recvs[RING_KINDS] __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_notes unexpected[RING_KINDS];
 
+	/* line 4: post, of datagrams */
+	struct ring_buf buf __attribute__((aligned(LEAT_CACHE_LINE)));
+
 	/* control */
 	struct ring_mbox *wake; /* of the other side, if that has a wait object; else NULL */
 	struct ring_conn *conn;
@@ -134,6 +144,8 @@ struct ring_link {
 static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one line");
 static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
 static_assert(offsetof(struct ring_link, recvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
+static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
+static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");
 
 /* A posted RECV that takes a message of any peer. */
 struct ring_recv {
@@ -147,6 +159,13 @@ struct ring_region {
 	uint64_t len;
 	uint32_t access;
 	uint32_t next_free;
+};
+
+/* Datagrams that were lost; written by the owner with relaxed stores, read by telemetry. */
+struct ring_lost {
+	uint64_t full;	     /* sent here, and found no room */
+	uint64_t too_long;   /* arrived here, longer than this side's mtu */
+	uint64_t unreceived; /* arrived here, and found no receive */
 };
 
 struct ring_ep {
@@ -181,12 +200,15 @@ struct ring_ep {
 	bool rescan;
 	bool dead; /* aborted */
 	uint32_t tx_depth;
+	uint32_t mtu; /* of datagrams, else 0 */
+	struct ring_lost lost;
 	uint32_t nb_closing;
 	TAILQ_HEAD(, ring_link) pending; /* not up yet */
 	struct ring_region *regions;
 	uint32_t nb_regions;
 	uint32_t free_region; /* + 1; 0: none */
 	struct ring_listener *listener;
+	LIST_ENTRY(ring_ep) link; /* datagram endpoints, for telemetry */
 };
 
 /* The device's arguments. */
@@ -194,6 +216,7 @@ struct ring_dev {
 	uint32_t depth;
 	uint32_t inline_max;
 	uint32_t tags; /* 0: tagged ops are left to the library */
+	uint32_t mtu;
 	bool datagram;
 };
 
@@ -299,6 +322,12 @@ void ring_rx_all(struct leat_ep *ep, struct ring_link *link);
 /* Message nr will not be looked at again. FREE is published by ring_rx_publish(). */
 void ring_rx_consume_behind(struct ring_link *link, uint64_t nr);
 
+/* ---- ring_datagram.c ---- */
+
+uint16_t ring_datagram_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+uint16_t ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
+void ring_datagram_poll(struct leat_ep *ep);
+
 /* ---- ring_match.c ---- */
 
 void ring_post_recv(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op);
@@ -320,6 +349,11 @@ int ring_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
  */
 bool ring_rma(struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot, uint64_t head,
 	      uint64_t nr);
+
+/* ---- ring_telemetry.c ---- */
+
+void ring_telemetry_add(struct ring_ep *rep);
+void ring_telemetry_del(struct ring_ep *rep);
 
 /* ---- small ones for several files ---- */
 

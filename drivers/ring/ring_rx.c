@@ -99,10 +99,7 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	}
 	op = ring_find_recv(rep, link);
 	if (unlikely(op == NULL)) {
-		if (rep->datagram)
-			ring_rx_consume(link, nr); /* lost */
-		else
-			ring_note_add(rep, link, slot, nr, RING_PLAIN, 0);
+		ring_note_add(rep, link, slot, nr, RING_PLAIN, 0);
 		return;
 	}
 	if (unlikely((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0)) {
@@ -169,7 +166,7 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 	if (RING_HEAD_TYPE(head) == LEAT_OP_SEND && RING_HEAD_MORE(head) == 0 &&
 	    ring_tx_free(link, link->tx.place))
 		ring_tx_touch_slot(link->tx.slot, false);
-	n = ring_rx_run(ep, rep, link, head);
+	n = ring_rx_run(ep, rep, link, head, false);
 	return likely(n > 0) ? n : rx_general(ep, rep, link, ring_rx_max(ep));
 }
 

@@ -9,6 +9,8 @@
  *     link (A's own)   dir[0]: slots A -> B, acks B -> A     link (B's own)
  *                      dir[1]: slots B -> A, acks A -> B
  *
+ * Between datagram endpoints there are no acks, but a buffer per direction (ring_buf.h).
+ *
  * Each side holds a reference, the last one frees it, so neither can touch anything of the
  * other's that is gone.
  *
@@ -18,8 +20,9 @@
  *     PUBLISH  slot.head      producer -> consumer
  *              The slot is filled; payload and buffers may be read.
  *     FREE     dir.consumed   consumer -> producer
- *              Messages before it are done with, their slots may be filled again. Also goes along
- *              with each message of the other direction, as slot.credit, by that one's PUBLISH.
+ *              Messages before it are done with, their slots, and what they take of the buffer,
+ *              may be filled again. Also goes along with each message of the other direction, as
+ *              slot.credit, by that one's PUBLISH.
  *     ACK      ack.head       consumer -> producer
  *              The op of that message is done, its buffer is not touched any more.
  *     CLAIM    slot.state     both, by CAS
@@ -40,6 +43,8 @@
 
 #include "leat_cursor.h"
 #include "leat_ep.h"
+
+#include "ring_buf.h"
 
 struct ring_link;
 
@@ -70,7 +75,7 @@ struct ring_link;
  *     0        8                    16          24                         64               128
  *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
  *
- *     SEND, TSEND  [imm] payload | [imm] address
+ *     SEND, TSEND  [imm] payload | [imm] address: of the op's buffer, a datagram's in dir.buf
  *     WRITE        rkey payload | rkey address
  *     WRITE_IMM    rkey imm payload | rkey imm address
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
@@ -146,6 +151,7 @@ struct ring_dir {
 	struct leat_op **ops;
 	uint64_t *nr;		 /* producer's own: number of the message that each slot holds */
 	struct ring_note *notes; /* consumer's own */
+	struct ring_buf buf;	 /* producer's own: of datagrams */
 	void *mem;
 	uint32_t mask;
 	/*
@@ -176,7 +182,8 @@ struct ring_conn {
 	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
 	/* Each side's; a reference each. [1] is set before the request is sent. */
 	struct ring_mbox *mbox[2];
-	bool datagram; /* the connector's kind; the other must be of the same */
+	bool datagram;	 /* the connector's kind; the other must be of the same */
+	uint32_t mtu[2]; /* of datagrams: each side's */
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_EP_PRIV_MAX];
 	char connector[LEAT_ADDR_MAX]; /* its name, for people */

@@ -71,13 +71,8 @@ post_small(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, stru
 
 	if (unlikely(len > rep->inline_max))
 		return post_large(ep, link, op);
-	if (unlikely(!ring_tx_room(link, link->tx.place))) {
-		if (!rep->datagram)
-			return false;
-		leat_op_start(ep, op); /* a datagram is lost then */
-		leat_op_finish(ep, op, 0, len);
-		return true;
-	}
+	if (unlikely(!ring_tx_room(link, link->tx.place)))
+		return false;
 	slot = link->tx.slot;
 	if (op->type == LEAT_OP_TSEND)
 		slot->addr = op->tag;
@@ -218,17 +213,9 @@ ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 uint16_t
 ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
-	uint16_t i, k = ring_post(ep, ops, n), last = LEAT_PEER_ANY;
+	uint16_t k = ring_post(ep, ops, n);
 
-	for (i = 0; i < k; i++) {
-		uint16_t id = ops[i]->peer;
-
-		if (id == last || id >= ep->nb_peers || leat_op_is_recv(ops[i]))
-			continue;
-		last = id;
-		if (ep->peers[id].state == LEAT_PEER_UP)
-			ring_link_wake(ep->peers[id].drv);
-	}
+	ring_wake_peers(ep, ops, k);
 	return k;
 }
 

@@ -16,7 +16,8 @@ ring_test_start(void **state)
 	static char prog[] = "test_ring", tel[] = "--no-telemetry", pci[] = "--no-pci";
 	static char d0[] = "--vdev=" PLAIN, d1[] = "--vdev=" SHALLOW ",depth=16";
 	static char d2[] = "--vdev=" LARGE ",inline=0", log[] = "--log-level=leat.*:warning";
-	char *argv[] = { prog, tel, pci, log, d0, d1, d2, NULL };
+	static char d3[] = "--vdev=" DATAGRAM ",type=datagram";
+	char *argv[] = { prog, tel, pci, log, d0, d1, d2, d3, NULL };
 
 	(void)state;
 	if (leat_init(RTE_DIM(argv) - 1, argv) < 0) {

@@ -3,7 +3,7 @@
 #define RING_TEST_H
 
 /*
- * What the tests of the ring driver share: leat on three devices, and pairs of endpoints driven by
+ * What the tests of the ring driver share: leat on four devices, and pairs of endpoints driven by
  * one thread.
  */
 
@@ -12,8 +12,9 @@
 #include <leat_cmocka.h>
 
 #define PLAIN "fabric_ring0"
-#define SHALLOW "fabric_ring1" /* depth=16 */
-#define LARGE "fabric_ring2"   /* inline=0: every message is copied from the sender's buffer */
+#define SHALLOW "fabric_ring1"	/* depth=16 */
+#define LARGE "fabric_ring2"	/* inline=0: every message is copied from the sender's buffer */
+#define DATAGRAM "fabric_ring3" /* type=datagram */
 
 /* Starts leat with the devices above. For cmocka's group setup, and teardown. */
 int ring_test_start(void **state);

@@ -8,6 +8,7 @@
 #include "ring_test.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -452,6 +453,130 @@ both_ways(void **state)
 	ring_pair_close(&t.p);
 }
 
+/* ---- datagrams ---- */
+
+#define DATAGRAMS 100000
+#define DATAGRAM_MAX 4096
+#define BURST 32
+
+struct flood {
+	struct leat_ep *ep;
+	uint16_t peer;
+	struct leat_op tx[BURST], rx[BURST];
+	uint64_t out[DATAGRAM_MAX / 8], in[BURST][DATAGRAM_MAX / 8];
+	uint64_t sent, taken, last;
+	int bad;
+	bool through;
+};
+
+static struct flood floods[2];
+
+/* A burst, out of one buffer: each message is the device's while it is posted, and no longer. */
+static void
+flood_send(struct flood *f, uint64_t *seed)
+{
+	struct leat_op *done[BURST], *op;
+	size_t size;
+	int i;
+
+	for (i = 0; i < BURST; i++) {
+		size = 8 + 8 * (test_random(seed) % (i % 2 == 0 ? 20 : DATAGRAM_MAX / 8));
+		fill(f->out, size, ++f->sent);
+		f->tx[i] = ring_test_send(f->peer, f->out, size);
+		op = &f->tx[i];
+		f->bad += leat_ep_post(f->ep, &op, 1) != 1;
+	}
+	i = 0;
+	while (i < BURST) {
+		uint16_t k, n = leat_ep_poll(f->ep, done, BURST);
+
+		for (k = 0; k < n; k++) {
+			if (done[k]->type == LEAT_OP_SEND) {
+				f->bad += done[k]->status != 0;
+				i++;
+				continue;
+			}
+			f->bad += done[k]->status != 0 || !whole(done[k]->buf, done[k]->len);
+			f->bad += *(uint64_t *)done[k]->buf <= f->last;
+			f->last = *(uint64_t *)done[k]->buf;
+			f->taken++;
+			f->bad += leat_ep_post(f->ep, &done[k], 1) != 1;
+		}
+	}
+}
+
+static void *
+flood_run(void *arg)
+{
+	struct flood *f = arg, *other = &floods[f == &floods[0]];
+	uint64_t seed = 1 + (uint64_t)(f - floods);
+
+	while (f->sent < DATAGRAMS) {
+		flood_send(f, &seed);
+		if (test_random(&seed) % 8 == 0)
+			sched_yield();
+	}
+	__atomic_store_n(&f->through, true, __ATOMIC_RELEASE);
+	/* So that each is looked at as long as the other sends. */
+	while (!__atomic_load_n(&other->through, __ATOMIC_ACQUIRE)) {
+		flood_send(f, &seed);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* The first thread has a CPU of its own, EAL's main lcore's, which the second one would inherit. */
+static void *
+flood_elsewhere(void *arg)
+{
+	cpu_set_t all;
+	unsigned int i;
+
+	CPU_ZERO(&all);
+	for (i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &all);
+	/* Where it may not run anywhere else it runs there. */
+	(void)pthread_setaffinity_np(pthread_self(), sizeof(all), &all);
+	return flood_run(arg);
+}
+
+/*
+ * Nobody waits for anybody: what comes is whole and younger than what came before, though the ring
+ * and its buffer are full again and again, and their places used again.
+ */
+static void
+datagrams(void **state)
+{
+	const struct leat_ep_conf conf = { .type = LEAT_EP_DATAGRAM,
+					   .ops = LEAT_OP_BIT(LEAT_OP_SEND) |
+						  LEAT_OP_BIT(LEAT_OP_RECV) };
+	pthread_t thread;
+	int i, k;
+
+	(void)state;
+	ring_pair_open(&t.p, DATAGRAM, &conf);
+	floods[0].ep = t.p.a;
+	floods[0].peer = t.p.pa;
+	floods[1].ep = t.p.b;
+	floods[1].peer = t.p.pb;
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < BURST; k++) {
+			floods[i].rx[k] = ring_test_recv(floods[i].in[k], DATAGRAM_MAX);
+			ring_test_post(floods[i].ep, &floods[i].rx[k]);
+		}
+	}
+	assert_int_equal(pthread_create(&thread, NULL, flood_elsewhere, &floods[1]), 0);
+	(void)flood_run(&floods[0]);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(floods[i].bad, 0);
+		print_message("%" PRIu64 " of %" PRIu64 " came\n", floods[i].taken,
+			      floods[!i].sent);
+		assert_true(floods[i].taken > 100);
+		(void)leat_ep_close(floods[i].ep, 0, NULL, NULL); /* with receives posted */
+	}
+}
+
 int
 main(void)
 {
@@ -459,6 +584,7 @@ main(void)
 		cmocka_unit_test(cancel_races),
 		cmocka_unit_test(close_in_copy),
 		cmocka_unit_test(both_ways),
+		cmocka_unit_test(datagrams),
 	};
 
 	return cmocka_run_group_tests(tests, ring_test_start, ring_test_stop);

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Post and poll of datagram endpoints.
+ *
+ *     post   copy the message, into the slot or into the buffer (ring_buf.h); publish; done
+ *     poll   a receive is there: copy it out; or it is lost
+ *
+ * A sender waits for nobody, so there are no acks and nothing to claim: what finds no room is lost,
+ * and its op done all the same. A receiver keeps nothing, so messages are consumed in turn, and no
+ * notes are taken of them. What is left of the reliable ring is where the next message goes, the
+ * lists of receives, and which links a poll looks at.
+ *
+ * A burst is published in groups as in ring_fast.h. Published one by one, 1 KiB each, the receiver
+ * runs after the sender, and half as many get through. But a group ends after some bytes: the
+ * receiver copies them out while the sender copies the next ones in.
+ */
+
+#include "ring_fast.h"
+#include "ring_poll.h"
+
+#define GROUP_BYTES (8 << 10)
+
+/* ---- post ---- */
+
+/* A place in the buffer for the message at the cursor; NULL: there is no room. */
+static __rte_always_inline void *
+buf_take(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
+{
+	struct ring_buf *b = &link->buf;
+	void *buf;
+
+	if (unlikely(b->lap >= RING_BUF_LAP)) {
+		b->lap = 0;
+		(void)ring_tx_refresh(link, c->place);
+	}
+	buf = ring_buf_take(b, link->tx_seen, c->nr, len);
+	if (likely(buf != NULL))
+		return buf;
+	(void)ring_tx_refresh(link, c->place);
+	return ring_buf_take(b, link->tx_seen, c->nr, len);
+}
+
+/*
+ * Copies a SEND, with an immediate or without, for the slot at the cursor.
+ * @param[out] head what the slot's is to be
+ * @return false: it is lost
+ */
+static __rte_always_inline bool
+fill(struct ring_ep *rep, struct ring_link *link, const struct ring_cursor *c,
+     const struct leat_op *op, bool imm, uint64_t *head)
+{
+	uint32_t flags = imm ? RING_F_IMM : 0;
+	uint64_t *w = &c->slot->w[imm ? 1 : 0];
+	uint64_t len = op->size;
+	void *buf = NULL;
+
+	if (unlikely(!ring_tx_room(link, c->place) ||
+		     (len > rep->inline_max && (buf = buf_take(link, c, (uint32_t)len)) == NULL))) {
+		LEAT_STAT_ADD(rep->lost.full, 1);
+		return false;
+	}
+	if (buf != NULL) {
+		ring_copy_large(buf, op->buf, len);
+		*w = (uintptr_t)buf;
+	} else {
+		ring_copy_small(w, op->buf, len);
+		flags |= RING_F_INLINE;
+	}
+	if (imm)
+		c->slot->w[0] = op->imm;
+	*head = ring_tx_fill(link, c, LEAT_OP_SEND, flags, len);
+	return true;
+}
+
+/* Sends plain SENDs of any size to one peer, from the front of ops, in groups. @return how many */
+static __rte_always_inline uint16_t
+send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, uint16_t n,
+	    uint64_t *bytes)
+{
+	struct ring_cursor c = link->tx; /* in registers for the while */
+	struct ring_slot *first = NULL, *slot;
+	uint64_t head, first_head = 0, sum = 0, group = 0;
+	uint16_t i, id = ops[0]->peer;
+	struct leat_op *last = NULL;
+	uint32_t more = 0;
+
+	for (i = 0; i < n; i++) {
+		struct leat_op *op = ops[i];
+
+		if (unlikely(!ring_send_plain(op, id, rep->mtu)))
+			break;
+		slot = c.slot;
+		if (likely(fill(rep, link, &c, op, false, &head))) {
+			ring_tx_advance(link, &c);
+			if (first == NULL) {
+				first = slot;
+				first_head = head;
+				more = 0;
+				group = 0;
+			} else {
+				ring_tx_store(slot, head);
+				more++;
+			}
+			group += op->size;
+			if (more == RING_GROUP - 1 || group >= GROUP_BYTES) {
+				ring_tx_store(first, first_head | ring_head_more(more));
+				first = NULL;
+			}
+		}
+		sum += op->size;
+		leat_op_run_sent(op, last);
+		last = op;
+	}
+	if (first != NULL)
+		ring_tx_store(first, first_head | ring_head_more(more));
+	link->tx = c;
+	*bytes = sum;
+	return i;
+}
+
+/* The first one is large, or there is no room for it. */
+static __rte_noinline uint16_t
+send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
+{
+	struct leat_peer *peer = ring_send_peer(ep, rep, ops[0]);
+	uint64_t bytes = 0;
+
+	if (unlikely(peer == NULL))
+		return 0;
+	ring_tx_touch(peer->drv, n, false);
+	n = send_groups(rep, peer->drv, ops, n, &bytes);
+	if (likely(n > 0))
+		ring_send_end(ep, rep, peer, ops, n, bytes);
+	return n;
+}
+
+/* A single one. @return false: the general way */
+static __rte_noinline bool
+send_large_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct leat_peer *peer = ring_send_peer(ep, rep, op);
+	struct ring_link *link;
+	uint64_t head;
+
+	if (unlikely(peer == NULL || !ring_send_plain(op, op->peer, rep->mtu)))
+		return false;
+	link = peer->drv;
+	if (likely(fill(rep, link, &link->tx, op, false, &head))) {
+		ring_tx_store(link->tx.slot, head);
+		ring_tx_advance(link, &link->tx);
+	}
+	leat_op_run_sent(op, NULL);
+	ring_send_end(ep, rep, peer, &op, 1, op->size);
+	return true;
+}
+
+/* Posts one. @return false: the general way */
+static __rte_always_inline bool
+send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	if (likely(op->size <= rep->inline_max && ring_send_one(ep, rep, op)))
+		return true;
+	return send_large_one(ep, rep, op);
+}
+
+/* How many ops from the front are for the same peer. */
+static __rte_always_inline uint16_t
+same_peer(struct leat_op *const *ops, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 1; i < n && ops[i]->peer == ops[0]->peer; i++)
+		;
+	return i;
+}
+
+/* Posts SENDs from the front of ops. @return how many */
+static __rte_always_inline uint16_t
+send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t k = 0;
+
+	n = same_peer(ops, n);
+	if (n == 1)
+		return send_one(ep, rep, ops[0]);
+	if (ops[0]->size <= rep->inline_max)
+		k = ring_send_run(ep, rep, ops, n);
+	return k > 0 ? k : send_large(ep, rep, ops, n);
+}
+
+/* As in post_small() of ring_tx.c. */
+static void
+post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct ring_link *link = ep->peers[op->peer].drv;
+	bool imm = (op->flags & LEAT_OP_F_IMM) != 0;
+	uint64_t head;
+
+	if (likely(fill(rep, link, &link->tx, op, imm, &head))) {
+		ring_tx_store(link->tx.slot, head);
+		ring_tx_advance(link, &link->tx);
+	}
+	leat_op_start_as(ep, op, false);
+	leat_op_finish_as(ep, op, 0, op->size, false);
+	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
+		ring_link_heat(rep, link);
+}
+
+/* Whatever it is. @return false: there is no room for it */
+static __rte_noinline bool
+post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	int err;
+
+	if (unlikely(!leat_op_admit(ep, op)))
+		return false;
+	err = leat_op_check(ep, op);
+	if (unlikely(err != 0))
+		leat_op_fail(ep, op, err);
+	else if (leat_op_is_recv(op))
+		ring_post_recv(ep, rep, op);
+	else
+		post_one_send(ep, rep, op);
+	return true;
+}
+
+static __rte_noinline uint16_t
+post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t i = 0, k;
+
+	while (i < n) {
+		if (ops[i]->type == LEAT_OP_SEND)
+			k = send_run(ep, rep, &ops[i], (uint16_t)(n - i));
+		else
+			k = ring_recv_run(ep, rep, &ops[i], (uint16_t)(n - i));
+		if (k == 0) {
+			if (!post_one(ep, rep, ops[i]))
+				break;
+			k = 1;
+		}
+		i = (uint16_t)(i + k);
+	}
+	return leat_ep_post_end(ep, i, n);
+}
+
+/* One at a time, as in ring_tx.c. */
+static __rte_noinline uint16_t
+post_send(struct leat_ep *ep, struct leat_op **ops)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (likely(send_one(ep, rep, ops[0])))
+		return leat_ep_post_end(ep, 1, 1);
+	return post_burst(ep, rep, ops, 1);
+}
+
+static __rte_noinline uint16_t
+post_recv(struct leat_ep *ep, struct leat_op **ops)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (likely(ring_recv_one(ep, rep, ops[0])))
+		return leat_ep_post_end(ep, 1, 1);
+	return post_burst(ep, rep, ops, 1);
+}
+
+uint16_t
+ring_datagram_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	if (n == 1)
+		return ops[0]->type == LEAT_OP_SEND ? post_send(ep, ops) : post_recv(ep, ops);
+	return post_burst(ep, ep->drv, ops, n);
+}
+
+/* ep->post as soon as a peer has a wait object. */
+uint16_t
+ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	uint16_t k = ring_datagram_post(ep, ops, n);
+
+	ring_wake_peers(ep, ops, k);
+	return k;
+}
+
+/* ---- poll ---- */
+
+/* Fills a receive, which is on no list any more. */
+static void
+deliver(struct leat_ep *ep, struct ring_ep *rep, const struct ring_link *link,
+	const struct ring_slot *slot, uint64_t head, struct leat_op *op)
+{
+	const uint64_t *w = ring_payload(slot, head);
+	uint64_t len = RING_HEAD_LEN(head);
+	int status = len > op->size ? -EMSGSIZE : 0;
+
+	op->src = link->id;
+	if (likely(status == 0)) {
+		if ((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)
+			ring_copy_small(op->buf, w, len);
+		else
+			ring_datagram_copy(rep, op->buf, *w, len);
+	}
+	if ((RING_HEAD_FLAGS(head) & RING_F_IMM) != 0) {
+		op->oflags = LEAT_OP_F_IMM;
+		op->imm = slot->w[0];
+	}
+	leat_op_finish_as(ep, op, status, len, true);
+}
+
+/* One by one. The first one is there, with that head. @return slots handled */
+static __rte_noinline uint32_t
+rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
+{
+	uint64_t nr = link->rx_scan, first = nr, end = nr + ring_rx_max(ep);
+	struct ring_slot *slot = link->rx_slot;
+	struct leat_op *op;
+
+	do {
+		op = ring_find_recv(rep, link);
+		if (unlikely(RING_HEAD_LEN(head) > rep->mtu)) {
+			LEAT_STAT_ADD(rep->lost.too_long, 1);
+		} else if (unlikely(op == NULL)) {
+			LEAT_STAT_ADD(rep->lost.unreceived, 1);
+		} else {
+			ring_take_recv(rep, link, op);
+			deliver(ep, rep, link, slot, head, op);
+		}
+		nr++;
+		ring_credit(link, slot->credit);
+		slot = &link->rx_slots[slot->next];
+		/* PUBLISH: pairs with ring_tx_publish() */
+		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
+	} while (RING_HEAD_IS(head, nr) && nr != end && rep->copy_left > 0);
+	link->rx_slot = slot;
+	link->rx_scan = nr;
+	link->rx_head = nr;
+	ring_rx_publish(link);
+	return (uint32_t)(nr - first);
+}
+
+static __rte_always_inline uint32_t
+poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
+{
+	uint32_t n;
+
+	if (!RING_HEAD_IS(head, link->rx_scan))
+		return 0;
+	/* An answer may follow, as in ring_rx.c. */
+	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx.place))
+		ring_tx_touch_slot(link->tx.slot, false);
+	n = ring_rx_run(ep, rep, link, head, true);
+	return likely(n > 0) ? n : rx_general(ep, rep, link, head);
+}
+
+static __rte_noinline void
+poll_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
+{
+	(void)poll_link(ep, rep, link, head);
+}
+
+static __rte_noinline void
+poll_few(struct leat_ep *ep, struct ring_ep *rep)
+{
+	ring_poll_few(ep, rep, poll_link);
+}
+
+static __rte_noinline void
+poll_many(struct leat_ep *ep, struct ring_ep *rep)
+{
+	ring_poll_many(ep, rep, poll_link);
+}
+
+void
+ring_datagram_poll(struct leat_ep *ep)
+{
+	struct ring_ep *rep = ep->drv;
+	struct ring_link *link;
+	uint64_t head;
+
+	rep->copy_left = RING_COPY_BUDGET;
+	if (likely(rep->nb_links == 1)) {
+		link = rep->links[0];
+		head = ring_rx_head(link);
+		if (RING_HEAD_IS(head, link->rx_scan))
+			poll_one(ep, rep, link, head);
+	} else if (rep->nb_links <= RING_HOT) {
+		poll_few(ep, rep);
+	} else {
+		poll_many(ep, rep);
+	}
+}
