@@ -332,6 +332,12 @@ leat_ep_name(const struct leat_ep *ep)
 	return ep->ctrl->name;
 }
 
+bool
+leat_ep_is_datagram(const struct leat_ep *ep)
+{
+	return ep->ctrl->conf.type == LEAT_EP_DATAGRAM;
+}
+
 unsigned int
 leat_ep_id(const struct leat_ep *ep)
 {

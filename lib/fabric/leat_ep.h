@@ -300,6 +300,9 @@ LEAT_API const char *leat_ep_name(const struct leat_ep *ep);
 /** Number of an endpoint, unique in the process, as in telemetry. */
 LEAT_API unsigned int leat_ep_id(const struct leat_ep *ep);
 
+/** Is it of type LEAT_EP_DATAGRAM? */
+LEAT_API bool leat_ep_is_datagram(const struct leat_ep *ep);
+
 /** Device of an endpoint. */
 static inline struct leat_dev *
 leat_ep_dev(const struct leat_ep *ep)

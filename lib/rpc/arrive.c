@@ -9,6 +9,7 @@
  */
 
 #include "rpc_credit.h"
+#include "rpc_dgram.h"
 #include "rpc_fast.h"
 
 /* The session of the peer that the device names, if it does. */
@@ -29,11 +30,26 @@ session_find(struct leat_rpc *rpc, const struct rpc_head *h, uint16_t src,
 	if (place >= rpc->max_sessions)
 		return LEAT_RPC_BAD_TOKEN;
 	s = &rpc->sessions[place];
-	if (s->token != h->token || s->state == RPC_FREE ||
-	    (src != LEAT_PEER_ANY && s->peer != src))
+	if (s->token != h->token || s->state == RPC_FREE)
+		return LEAT_RPC_BAD_TOKEN;
+	/* Two endpoints may have several sessions, and the sender of a datagram is an endpoint. */
+	if (src != LEAT_PEER_ANY && s->peer != src && !rpc->datagram)
 		return LEAT_RPC_BAD_TOKEN;
 	*found = s;
 	return s->epoch == h->epoch ? 0 : LEAT_RPC_BAD_EPOCH;
+}
+
+/* The other side ends the session. */
+static int
+end_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
+{
+	if (s->dg != NULL)
+		(void)rpc_dgram_control(s, 0, 0, -1); /* it waits for that */
+	else if (m->aux == 0)
+		return LEAT_RPC_BAD_STATUS; /* the device tells of an end in order */
+	rpc_fail(s, -(int)m->aux, "the other side ended the session%s%s", m->aux != 0 ? ": " : "",
+		 m->aux != 0 ? strerror((int)m->aux) : "");
+	return 0;
 }
 
 static int
@@ -47,9 +63,7 @@ item_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t
 	case RPC_CANCEL:
 		return rpc_cancel_arrived(s, m);
 	default:
-		rpc_fail(s, -(int)m->aux, "the other side ended the session: %s",
-			 strerror((int)m->aux));
-		return 0;
+		return end_arrived(s, m);
 	}
 }
 
@@ -62,19 +76,18 @@ responses_touch(struct leat_rpc_session *s, uint32_t len)
 }
 
 void
-rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h)
+rpc_items_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, size_t from, bool end_only)
 {
-	const uint8_t *at = (const uint8_t *)r->op.buf + RPC_HEAD_LEN, *next = at;
+	const uint8_t *at = (const uint8_t *)r->op.buf + from, *next = at;
 	const uint8_t *const end = (const uint8_t *)r->op.buf + r->op.len;
 	struct rpc_item m;
-	int bad;
+	int bad = 0;
 
-	bad = rpc_credit_take(s, h->credit);
 	s->rpc->handling.s = s->rpc->handling.call.session = s;
 	if ((size_t)(end - at) >= RPC_TOUCH_MIN && *at == RPC_REQUEST)
 		responses_touch(s, (uint32_t)(end - at));
 	while (likely(bad == 0) && at < end) {
-		if (likely(s->fast))
+		if (likely(s->fast && !end_only))
 			next = *at == RPC_RESPONSE ? rpc_fast_responses(s, at, end)
 						   : rpc_fast_requests(s, at, end);
 		if (likely(next != at)) {
@@ -82,6 +95,8 @@ rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct r
 			continue;
 		}
 		bad = rpc_item_get(at, (size_t)(end - at), &m);
+		if (bad == 0 && unlikely(end_only && m.kind != RPC_END))
+			bad = LEAT_RPC_BAD_KIND;
 		if (unlikely(bad != 0))
 			break;
 		bad = item_arrived(s, &m, at + rpc_item_head_len(&m));
@@ -89,6 +104,22 @@ rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct r
 			return;
 		at += rpc_item_full_len(&m);
 		next = at;
+	}
+	if (unlikely(bad != 0))
+		rpc_violation(s->rpc, s, bad);
+}
+
+void
+rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h)
+{
+	int bad;
+
+	if (unlikely(s->dg != NULL)) {
+		bad = rpc_dgram_arrived(s, r, h);
+	} else {
+		bad = rpc_credit_take(s, h->credit);
+		if (likely(bad == 0))
+			rpc_items_arrived(s, r, RPC_HEAD_LEN, false);
 	}
 	if (unlikely(bad != 0))
 		rpc_violation(s->rpc, s, bad);
@@ -107,6 +138,38 @@ early_add(struct leat_rpc_session *s, struct rpc_recv *r)
 	s->early_tail = r;
 }
 
+/*
+ * Anybody may send datagrams, and old ones may come late: who does not know the token is not the
+ * peer, and ends nothing.
+ * @return true: the receive is kept
+ */
+static bool
+datagram_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
+{
+	struct leat_rpc_session *s = NULL;
+	struct rpc_head h;
+	int bad;
+
+	bad = rpc_head_get(r->op.buf, r->op.len, &h);
+	if (likely(bad == 0))
+		bad = session_find(rpc, &h, r->op.src, &s);
+	if (unlikely(bad != 0)) {
+		rpc->stats.violations[bad]++;
+		return false;
+	}
+	if (unlikely(s->state >= RPC_ENDING))
+		return false;
+	if (unlikely(s->state != RPC_OPEN)) {
+		if (s->dg->nb_early == rpc->credits)
+			return false;
+		s->dg->nb_early++;
+		early_add(s, r);
+		return true;
+	}
+	rpc_arrived(s, r, &h);
+	return false;
+}
+
 /* @return true: the receive is kept */
 static bool
 packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
@@ -116,9 +179,13 @@ packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 	int bad;
 
 	rpc->stats.packets_received++;
+	if (unlikely(rpc->datagram))
+		return datagram_arrived(rpc, r);
 	bad = rpc_head_get(r->op.buf, r->op.len, &h);
 	if (likely(bad == 0))
 		bad = session_find(rpc, &h, r->op.src, &s);
+	if (likely(bad == 0) && unlikely(h.flags != 0))
+		bad = LEAT_RPC_BAD_FLAGS;
 	if (unlikely(s == NULL))
 		s = session_of_peer(rpc, r->op.src);
 	/* What was on its way when the session ended here is no violation. */
@@ -151,7 +218,8 @@ rpc_recv_back(struct leat_rpc *rpc, struct rpc_recv *r)
 		if (r->op.status == -ECANCELED || r->op.status == -ESHUTDOWN)
 			return;
 		if (r->op.status == -EMSGSIZE)
-			rpc_violation(rpc, session_of_peer(rpc, r->op.src), LEAT_RPC_OVERSIZE);
+			rpc_violation(rpc, rpc->datagram ? NULL : session_of_peer(rpc, r->op.src),
+				      LEAT_RPC_OVERSIZE);
 	} else if (packet_arrived(rpc, r)) {
 		return;
 	}

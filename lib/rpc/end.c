@@ -14,26 +14,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "rpc_pvt.h"
+#include "rpc_dgram.h"
 
 static const char *const violations[LEAT_RPC_VIOLATIONS] = {
-	[LEAT_RPC_TRUNCATED] = "truncated",
-	[LEAT_RPC_OVERSIZE] = "oversize",
-	[LEAT_RPC_BAD_VERSION] = "bad version",
-	[LEAT_RPC_BAD_TOKEN] = "bad token",
-	[LEAT_RPC_BAD_EPOCH] = "bad epoch",
-	[LEAT_RPC_BAD_CREDIT] = "bad credit",
-	[LEAT_RPC_OVERRUN] = "overrun",
-	[LEAT_RPC_BAD_KIND] = "bad kind",
-	[LEAT_RPC_BAD_FLAGS] = "bad flags",
-	[LEAT_RPC_BAD_STATUS] = "bad status",
-	[LEAT_RPC_BAD_PIECE] = "bad piece",
-	[LEAT_RPC_BAD_SLOT] = "bad slot",
-	[LEAT_RPC_SLOT_BUSY] = "slot busy",
-	[LEAT_RPC_NUM_PAST] = "number past",
-	[LEAT_RPC_NUM_DUPLICATE] = "number duplicate",
-	[LEAT_RPC_NUM_FUTURE] = "number future",
-	[LEAT_RPC_UNASKED] = "unasked",
+	[LEAT_RPC_TRUNCATED] = "truncated",	    [LEAT_RPC_OVERSIZE] = "oversize",
+	[LEAT_RPC_BAD_VERSION] = "bad version",	    [LEAT_RPC_BAD_TOKEN] = "bad token",
+	[LEAT_RPC_BAD_EPOCH] = "bad epoch",	    [LEAT_RPC_BAD_CREDIT] = "bad credit",
+	[LEAT_RPC_BAD_ACK] = "bad acknowledgement", [LEAT_RPC_OVERRUN] = "overrun",
+	[LEAT_RPC_BAD_KIND] = "bad kind",	    [LEAT_RPC_BAD_FLAGS] = "bad flags",
+	[LEAT_RPC_BAD_STATUS] = "bad status",	    [LEAT_RPC_BAD_PIECE] = "bad piece",
+	[LEAT_RPC_BAD_SLOT] = "bad slot",	    [LEAT_RPC_SLOT_BUSY] = "slot busy",
+	[LEAT_RPC_NUM_PAST] = "number past",	    [LEAT_RPC_NUM_DUPLICATE] = "number duplicate",
+	[LEAT_RPC_NUM_FUTURE] = "number future",    [LEAT_RPC_UNASKED] = "unasked",
 };
 
 const char *
@@ -59,6 +51,8 @@ leave(struct leat_rpc_session *s)
 	rpc_timer_stop(s->rpc, &s->expiry);
 	s->expires = UINT64_MAX;
 	rpc_packets_drop(s);
+	if (s->dg != NULL)
+		rpc_dgram_stop(s);
 	rpc_reqs_end(s, status == -ETIMEDOUT && s->closing ? -ECANCELED : status);
 	rpc_handlers_end(s);
 	for (r = s->early; r != NULL; r = next) {
@@ -143,15 +137,42 @@ peer_closed(struct leat_rpc_session *s, int status, const char *text)
 
 /* ---- close ---- */
 
+/*
+ * The device does not tell the other side of a datagram endpoint that it is over: a last packet does.
+ * @return true: it is on its way
+ */
+static bool
+end_tell(struct leat_rpc_session *s)
+{
+	const struct rpc_item m = { .kind = RPC_END };
+	uint8_t *at;
+
+	if (s->dg == NULL || s->dg->end_sent)
+		return false;
+	at = rpc_place(s, RPC_ITEM_LEN, true);
+	if (at != NULL) {
+		rpc_item_put(at, &m);
+		rpc_commit(s, RPC_ITEM_LEN);
+		s->dg->end_sent = true;
+		rpc_packets_send(s);
+	}
+	return true;
+}
+
+void
+rpc_drained(struct leat_rpc_session *s)
+{
+	/* It is over because it was closed here, whatever the peer's last event says. */
+	s->status_final = true;
+	end(s);
+}
+
 void
 rpc_end_run(struct leat_rpc_session *s)
 {
 	if (s->state == RPC_OPEN && s->closing && s->nb_reqs == 0 && s->nb_handling == 0 &&
-	    s->held == 0) {
-		/* It is over because it was closed here, whatever the peer's last event says. */
-		s->status_final = true;
-		end(s);
-	}
+	    s->held == 0 && !end_tell(s))
+		rpc_drained(s);
 	if (s->state == RPC_ENDING && s->peer_closed && s->held == 0) {
 		s->state = RPC_OVER;
 		rpc_event_queue(s, s->closing ? LEAT_RPC_CLOSED : LEAT_RPC_ENDED);
@@ -171,6 +192,10 @@ close_due(struct rpc_timer *timer, uint64_t now)
 	else
 		snprintf(text, sizeof(text), "%u requests were not answered when the time was up",
 			 s->nb_reqs);
+	if (s->dg != NULL && s->state == RPC_OPEN && !s->dg->end_sent) {
+		rpc_packets_drop(s);
+		rpc_packet_end(s, 0);
+	}
 	rpc_fail(s, -ETIMEDOUT, "%s", text);
 }
 

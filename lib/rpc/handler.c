@@ -18,9 +18,6 @@
 
 #include "rpc_pvt.h"
 
-/* Of a request that is late: as many as no request has. */
-#define US_LATE UINT32_MAX
-
 void
 rpc_slot_idle(struct leat_rpc_session *s, struct rpc_rx_slot *rs)
 {
@@ -292,7 +289,7 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 			.type = m->type,
 			.oneway = (m->flags & RPC_F_ONEWAY) != 0,
 			.session = s,
-			.us_left = us_left == US_LATE ? 0 : us_left,
+			.us_left = us_left == RPC_US_LATE ? 0 : us_left,
 		},
 		.s = s,
 		.slot = m->slot,
@@ -303,7 +300,7 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 	/* A response will go: the device may fetch what it needs for that. */
 	if (likely(m->slot != RPC_NO_SLOT && s->open == NULL))
 		leat_ep_post_soon(s->rpc->ep, s->peer);
-	err = refusal(s, handler, us_left == US_LATE);
+	err = refusal(s, handler, us_left == RPC_US_LATE);
 
 	if (likely(err == 0) && unlikely(!response_place(&h, handler->resp_max)))
 		err = EBUSY;
@@ -325,8 +322,11 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 static uint64_t
 deadline_of(struct leat_rpc *rpc, const struct rpc_item *m)
 {
-	return m->aux == 0 ? LEAT_RPC_NO_DEADLINE
-			   : leat_time_add(rpc_now(rpc), leat_us_to_cycles(m->aux));
+	if (m->aux == 0)
+		return LEAT_RPC_NO_DEADLINE;
+	if (m->aux == RPC_US_LATE)
+		return rpc_now(rpc);
+	return leat_time_add(rpc_now(rpc), leat_us_to_cycles(m->aux));
 }
 
 /* All pieces are here: what is left of its time. */
@@ -339,9 +339,9 @@ rpc_us_left(struct leat_rpc *rpc, uint64_t deadline)
 	if (deadline == LEAT_RPC_NO_DEADLINE)
 		return 0;
 	if (deadline <= now)
-		return US_LATE;
+		return RPC_US_LATE;
 	us = leat_cycles_to_ns(deadline - now) / 1000 + 1;
-	return (uint32_t)RTE_MIN(us, (uint64_t)US_LATE - 1);
+	return (uint32_t)RTE_MIN(us, (uint64_t)RPC_US_LATE - 1);
 }
 
 /* Is it the next one of its slot? @return 0, or a violation */
@@ -376,11 +376,44 @@ assemble(struct leat_rpc_session *s, const struct rpc_item *m)
 		more->large = rpc_large_take(s->rpc);
 		if (more->large == NULL)
 			err = EBUSY;
+		else
+			rpc_pieces_start(s, more->large, m->size);
 	}
 	if (err != 0)
 		rpc_refuse_slot(s, m->slot, err, true);
 	else
 		slot_use(s, &s->rx[m->slot], RPC_RX_ASSEMBLING);
+}
+
+/*
+ * Which piece of which message? The first one that comes begins it; of datagrams that may be any, and
+ * some may be of a message that was answered already.
+ * @return as num_check(); -1: it is dropped
+ */
+static int
+piece_begin(struct leat_rpc_session *s, struct rpc_rx_slot *rs, const struct rpc_item *m)
+{
+	const int32_t ahead = (int32_t)(m->num - rs->num);
+	int bad;
+
+	if (s->dg != NULL ? ahead == 0 : m->off != 0) {
+		if (unlikely(ahead != 0))
+			return ahead < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+		return 0;
+	}
+	if (s->dg != NULL && ahead < 0)
+		return -1;
+	bad = num_check(rs, m->num);
+	if (unlikely(bad != 0))
+		return bad;
+	if (unlikely(m->size > s->rpc->max_msg))
+		return LEAT_RPC_OVERSIZE;
+	if (unlikely((s->features & RPC_FEATURE_LARGE) == 0))
+		return LEAT_RPC_BAD_PIECE;
+	rs->num = m->num;
+	rs->type = m->type;
+	assemble(s, m);
+	return 0;
 }
 
 int
@@ -396,26 +429,22 @@ rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const 
 	if (unlikely(m->slot >= s->nb_rx_slots))
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
-	if (likely(m->off == 0)) {
-		bad = num_check(rs, m->num);
-		if (unlikely(bad != 0))
-			return bad;
-		if (unlikely(m->size > s->rpc->max_msg))
-			return LEAT_RPC_OVERSIZE;
-		rs->num = m->num;
-		rs->type = m->type;
-		if (likely(m->len == m->size)) {
-			rs->state = RPC_RX_IDLE;
-			rpc_handle(s, m, data, NULL, m->aux);
-			return 0;
-		}
-		if (unlikely((s->features & RPC_FEATURE_LARGE) == 0))
-			return LEAT_RPC_BAD_PIECE;
-		assemble(s, m);
-	} else if (unlikely(m->num != rs->num)) {
-		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+	if (unlikely(m->len != m->size)) {
+		bad = piece_begin(s, rs, m);
+		if (bad == 0)
+			bad = rpc_piece_arrived(s, m, data);
+		return bad < 0 ? 0 : bad;
 	}
-	return rpc_piece_arrived(s, m, data);
+	bad = num_check(rs, m->num);
+	if (unlikely(bad != 0))
+		return bad;
+	if (unlikely(m->size > s->rpc->max_msg))
+		return LEAT_RPC_OVERSIZE;
+	rs->num = m->num;
+	rs->type = m->type;
+	rs->state = RPC_RX_IDLE;
+	rpc_handle(s, m, data, NULL, m->aux);
+	return 0;
 }
 
 int
@@ -428,13 +457,17 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
 	more = &s->rx_more[m->slot];
-	if (m->num != rs->num)
+	if (m->num != rs->num) {
+		/* A datagram may have overtaken the request, or was overtaken by the next one. */
+		if (s->dg != NULL)
+			return 0;
 		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
+	}
 	switch (rs->state) {
 	case RPC_RX_ASSEMBLING:
 		rpc_large_free(s->rpc, more->large);
 		more->large = NULL;
-		rpc_refuse_slot(s, m->slot, ECANCELED, false);
+		rpc_refuse_slot(s, m->slot, ECANCELED, s->dg != NULL);
 		break;
 	case RPC_RX_SENDING:
 		rpc_out_del(s, &more->out);
@@ -446,8 +479,9 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		more->ticket->call.cancelled = true;
 		break;
 	default:
-		/* Its answer is on the way already. */
-		more->rest = false;
+		/* Its answer is on the way already, and no more pieces behind this. */
+		if (s->dg == NULL)
+			more->rest = false;
 		break;
 	}
 	return 0;

@@ -13,6 +13,15 @@
 /* A piece goes into what is left of the open packet if that is at least a part of it. */
 #define PIECE_PART 4
 
+/* The shortest packet that two sides may agree on has the shortest pieces. */
+#define PIECE_MIN (LEAT_RPC_PACKET_MIN - RPC_HEAD_LEN - RPC_NUMBERS_LEN - RPC_PIECE_LEN)
+
+size_t
+rpc_large_map_len(const struct leat_rpc *rpc)
+{
+	return ((size_t)rpc->max_msg / PIECE_MIN / 64 + 1) * sizeof(uint64_t);
+}
+
 struct rpc_large *
 rpc_large_take(struct leat_rpc *rpc)
 {
@@ -89,7 +98,7 @@ piece_item(struct leat_rpc_session *s, struct rpc_out *out)
 		m.num = ts->num;
 		m.type = ts->req->type;
 		m.flags = ts->req->flags & LEAT_RPC_ONEWAY;
-		m.aux = out->sent == 0 ? rpc_req_us_left(s->rpc, ts->req) : 0;
+		m.aux = out->sent == 0 || s->dg != NULL ? rpc_req_us_left(s->rpc, ts->req) : 0;
 	}
 	return m;
 }
@@ -112,11 +121,14 @@ out_sent(struct leat_rpc_session *s, struct rpc_out *out)
 static uint32_t
 piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
 {
-	const uint32_t more = RPC_PIECE_LEN - RPC_ITEM_LEN, max = s->small_max - more;
+	const uint32_t more = RPC_PIECE_LEN - RPC_ITEM_LEN, max = rpc_piece_max(s);
 	uint32_t room = rpc_open_room(s);
 
 	if (out->size <= s->small_max)
 		return out->size;
+	/* They may arrive in any order: each is where its offset says, and none is shorter. */
+	if (s->dg != NULL)
+		return RTE_MIN(out->size - out->sent, max);
 	if (room < max / PIECE_PART + more)
 		return RTE_MIN(out->size - out->sent, max);
 	return RTE_MIN(out->size - out->sent, room - more);
@@ -150,6 +162,41 @@ rpc_piece_send(struct leat_rpc_session *s)
 	return true;
 }
 
+/* Where a piece has to be that may come in any order. */
+bool
+rpc_piece_fits(const struct leat_rpc_session *s, const struct rpc_item *m)
+{
+	const uint32_t max = rpc_piece_max(s);
+
+	return m->off % max == 0 && m->len == RTE_MIN(max, m->size - m->off);
+}
+
+void
+rpc_pieces_start(const struct leat_rpc_session *s, struct rpc_large *large, uint32_t size)
+{
+	if (large->map != NULL)
+		memset(large->map, 0, (size / rpc_piece_max(s) / 64 + 1) * sizeof(*large->map));
+}
+
+/* Is it the next one; or, of datagrams, one that was not here? */
+static bool
+piece_new(const struct leat_rpc_session *s, const struct rpc_item *m, struct rpc_rx_more *more)
+{
+	uint32_t i;
+	uint64_t bit;
+
+	if (s->dg == NULL)
+		return m->off == more->got;
+	if (!rpc_piece_fits(s, m))
+		return false;
+	i = m->off / rpc_piece_max(s);
+	bit = UINT64_C(1) << i % 64;
+	if ((more->large->map[i / 64] & bit) != 0)
+		return false;
+	more->large->map[i / 64] |= bit;
+	return true;
+}
+
 int
 rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data)
 {
@@ -161,8 +208,8 @@ rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const ui
 	/* Refused already: the sender may not know yet. */
 	if (rs->state == RPC_RX_DROPPING || (rs->state == RPC_RX_ANSWER && more->rest))
 		return 0;
-	if (rs->state != RPC_RX_ASSEMBLING || m->off != more->got || m->size != more->size ||
-	    m->type != rs->type || m->flags != more->flags)
+	if (rs->state != RPC_RX_ASSEMBLING || m->size != more->size || m->type != rs->type ||
+	    m->flags != more->flags || !piece_new(s, m, more))
 		return LEAT_RPC_BAD_PIECE;
 	memcpy(large->buf + m->off, data, m->len);
 	more->got += m->len;

@@ -45,6 +45,7 @@
 #include <leat_ep.h>
 #include <leat_wheel.h>
 
+#include "leat_rpc_cc.h"
 #include "leat_rpc_violation.h"
 
 #ifdef __cplusplus
@@ -91,6 +92,12 @@ struct leat_rpc_conf {
 	uint32_t large;
 	/** With -EBUSY: the microseconds after which a client is advised to come back. 0: 100 */
 	uint32_t busy_us;
+	/** Datagram endpoints: a peer that was not heard for so long, though it was asked, is dead,
+	 * microseconds, at least 1000; 0: 500,000 */
+	uint32_t silence_us;
+	/** Datagram endpoints: a session without traffic asks its peer so often whether it is there,
+	 * microseconds; 0: 5 s */
+	uint32_t idle_us;
 };
 
 /** What a session is to be like. Zeroed means all defaults. */
@@ -99,9 +106,11 @@ struct leat_rpc_session_conf {
 	 * LEAT_RPC_NO_DEADLINE: none */
 	uint64_t deadline_us;
 	uint64_t timeout_us; /**< leat_rpc_connect(): as in struct leat_conn_params */
-	const void *priv;    /**< sent to the other side, copied */
-	uint16_t priv_len;   /**< at most LEAT_RPC_PRIV_MAX, and what the device can send */
-	void *user;	     /**< comes back in the events of this session */
+	/** Datagram endpoints: congestion control, NULL: none; it must outlive the session */
+	const struct leat_rpc_cc *cc;
+	const void *priv;  /**< sent to the other side, copied */
+	uint16_t priv_len; /**< at most LEAT_RPC_PRIV_MAX, and what the device can send */
+	void *user;	   /**< comes back in the events of this session */
 };
 
 /** In, leat_rpc_req.flags: no response. It is done when the library has taken all of it. */
@@ -220,8 +229,11 @@ struct leat_rpc_stats {
 	uint64_t packets_sent;
 	uint64_t packets_received;
 	uint64_t items_sent; /**< requests, responses, pieces; by packets: the coalescing factor */
-	uint64_t credit_packets;		  /**< packets sent with nothing but credits */
-	uint64_t refusals;			  /**< sessions refused */
+	uint64_t credit_packets;  /**< packets sent with nothing but credits, or acknowledgements */
+	uint64_t retransmissions; /**< packets sent again (datagrams) */
+	uint64_t probes;	  /**< questions whether a peer is there (datagrams) */
+	uint64_t duplicates;	  /**< packets that came twice (datagrams) */
+	uint64_t refusals;	  /**< sessions refused */
 	uint64_t violations[LEAT_RPC_VIOLATIONS]; /**< by enum leat_rpc_violation */
 	uint64_t memory;   /**< bytes allocated by leat_rpc_create(), messages of several packets
 			      included */
@@ -240,7 +252,7 @@ struct leat_rpc_stats {
  * @param conf NULL for the defaults
  * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of range, or the receive depth is too small for it
- *   - EOPNOTSUPP: the endpoint is a datagram endpoint, or has no SEND and RECV
+ *   - EOPNOTSUPP: the endpoint has no SEND and RECV
  *   - ENOMEM, and others of leat_mr_register()
  */
 LEAT_API struct leat_rpc *leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf);

@@ -20,7 +20,11 @@ extern "C" {
 #define LEAT_RPC_PACKET_MIN 256
 #define LEAT_RPC_PACKET_MAX 65536
 
-/** What a peer did that it must not do. Each ends that peer's session, and is counted. */
+/**
+ * What a peer did that it must not do. Each ends that peer's session, and is counted. On datagram
+ * endpoints a packet without the session's token and epoch is counted and dropped: anybody may have
+ * sent it.
+ */
 enum leat_rpc_violation {
 	LEAT_RPC_TRUNCATED = 1, /**< a packet ends before what it announces, or goes on behind it */
 	LEAT_RPC_OVERSIZE,	/**< a packet or message longer than this side takes */
@@ -28,7 +32,8 @@ enum leat_rpc_violation {
 	LEAT_RPC_BAD_TOKEN,	/**< a packet with a token that is not the session's */
 	LEAT_RPC_BAD_EPOCH,	/**< a packet of an earlier session in the same place */
 	LEAT_RPC_BAD_CREDIT,	/**< credits for more packets than there are places for, or fewer */
-	LEAT_RPC_OVERRUN,	/**< more packets than it had credits for */
+	LEAT_RPC_BAD_ACK,	/**< an acknowledgement of packets that were not sent */
+	LEAT_RPC_OVERRUN,	/**< more packets than it had credits for, or one too far ahead */
 	LEAT_RPC_BAD_KIND,	/**< an unknown kind of item */
 	LEAT_RPC_BAD_FLAGS,	/**< flags, or fields, that the item's kind does not have */
 	LEAT_RPC_BAD_STATUS,	/**< a status that is none */

@@ -12,20 +12,25 @@
  */
 
 #include "rpc_credit.h"
-#include "rpc_pvt.h"
+#include "rpc_dgram.h"
 
 /* ---- filling ---- */
 
+/*
+ * Of the shared packets a session may hold as many as are free: the more of them want some, the less
+ * each gets, and one whose peer takes nothing can't have more than half.
+ */
 bool
 rpc_packet_there(const struct leat_rpc_session *s)
 {
 	const struct leat_rpc *rpc = s->rpc;
 
-	return s->held == 0 || rpc->nb_free > rpc->nb_idle;
+	return s->held == 0 ||
+	       (rpc->nb_free > rpc->nb_idle && s->held <= rpc->nb_free - rpc->nb_idle);
 }
 
-static struct rpc_packet *
-packet_take(struct leat_rpc_session *s)
+struct rpc_packet *
+rpc_packet_take(struct leat_rpc_session *s)
 {
 	struct leat_rpc *rpc = s->rpc;
 	struct rpc_packet *p = rpc->free_packets;
@@ -38,12 +43,13 @@ packet_take(struct leat_rpc_session *s)
 		rpc->nb_idle--;
 	p->s = s;
 	p->next = NULL;
-	p->op.size = RPC_HEAD_LEN;
+	p->kept = false;
+	p->op.size = rpc->head_len;
 	return p;
 }
 
-static void
-packet_free(struct leat_rpc *rpc, struct rpc_packet *p)
+void
+rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p)
 {
 	struct leat_rpc_session *s = p->s;
 
@@ -81,7 +87,7 @@ ready_add(struct leat_rpc_session *s, struct rpc_packet *p)
 static bool
 open_empty(const struct leat_rpc_session *s)
 {
-	return s->at == (uint8_t *)s->open->op.buf + RPC_HEAD_LEN;
+	return s->at == (uint8_t *)s->open->op.buf + s->rpc->head_len;
 }
 
 uint32_t
@@ -99,7 +105,7 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 		return s->at;
 	if (!may_wait && rpc_credit_left(s) <= s->queued)
 		return NULL;
-	p = packet_take(s);
+	p = rpc_packet_take(s);
 	if (unlikely(p == NULL)) {
 		/* Tried again until other sessions have given some back. */
 		rpc_work(s);
@@ -109,7 +115,7 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 	if (full != NULL)
 		ready_add(s, full);
 	s->open = p;
-	s->at = (uint8_t *)p->op.buf + RPC_HEAD_LEN;
+	s->at = (uint8_t *)p->op.buf + s->rpc->head_len;
 	s->end = (uint8_t *)p->op.buf + s->packet;
 	s->queued++;
 	return s->at;
@@ -117,20 +123,11 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 
 /* ---- sending ---- */
 
-static void
-burst_add(struct leat_rpc_session *s, struct rpc_packet *p)
+void
+rpc_packet_post(struct leat_rpc_session *s, struct rpc_packet *p)
 {
-	const struct rpc_head h = {
-		.token = s->peer_token,
-		.credit = s->rx_granted,
-		.epoch = s->peer_epoch,
-		.version = RPC_VERSION,
-	};
 	struct leat_rpc *rpc = s->rpc;
 
-	rpc_head_put(p->op.buf, &h);
-	s->rx_told = s->rx_granted;
-	s->tx_sent++;
 	p->op.peer = s->peer;
 	rpc->stats.packets_sent++;
 	if (unlikely(rpc->nb_burst == RPC_BURST))
@@ -138,18 +135,38 @@ burst_add(struct leat_rpc_session *s, struct rpc_packet *p)
 	rpc->burst[rpc->nb_burst++] = &p->op;
 }
 
+static void
+packet_send(struct leat_rpc_session *s, struct rpc_packet *p)
+{
+	const struct rpc_head h = {
+		.token = s->peer_token,
+		.credit = s->rx_granted,
+		.epoch = s->peer_epoch,
+		.version = RPC_VERSION,
+	};
+
+	if (unlikely(s->dg != NULL)) {
+		rpc_dgram_number(s, p);
+	} else {
+		rpc_head_put(p->op.buf, &h);
+		s->rx_told = s->rx_granted;
+		s->tx_sent++;
+	}
+	rpc_packet_post(s, p);
+}
+
 /* A packet that says nothing but how far receives reach. */
 static void
 credits_send(struct leat_rpc_session *s)
 {
-	struct rpc_packet *p = packet_take(s);
+	struct rpc_packet *p = rpc_packet_take(s);
 
 	if (p == NULL) {
 		rpc_work(s);
 		return;
 	}
 	s->rpc->stats.credit_packets++;
-	burst_add(s, p);
+	packet_send(s, p);
 }
 
 void
@@ -160,16 +177,16 @@ rpc_packets_send(struct leat_rpc_session *s)
 	while ((p = s->ready) != NULL && rpc_credit_left(s) > 0) {
 		s->ready = p->next;
 		s->queued--;
-		burst_add(s, p);
+		packet_send(s, p);
 	}
 	if (s->open != NULL && s->ready == NULL && (open_empty(s) || rpc_credit_left(s) > 0)) {
 		p = packet_close(s);
 		s->queued--;
 		/* Opened for a response that was not given. */
-		if (unlikely(p->op.size == RPC_HEAD_LEN))
-			packet_free(s->rpc, p);
+		if (unlikely(p->op.size == s->rpc->head_len))
+			rpc_packet_free(s->rpc, p);
 		else
-			burst_add(s, p);
+			packet_send(s, p);
 	}
 	if (unlikely(rpc_credit_due(s)) && s->tx_credit != s->tx_sent)
 		credits_send(s);
@@ -181,14 +198,19 @@ rpc_packet_end(struct leat_rpc_session *s, int err)
 	const struct rpc_item m = { .kind = RPC_END, .aux = (uint32_t)err };
 	struct rpc_packet *p;
 
+	if (s->dg != NULL) {
+		(void)rpc_dgram_control(s, 0, 0, err);
+		rpc_packets_post(s->rpc);
+		return;
+	}
 	if (s->tx_credit == s->tx_sent)
 		return;
-	p = packet_take(s);
+	p = rpc_packet_take(s);
 	if (p == NULL)
 		return;
 	rpc_item_put((uint8_t *)p->op.buf + RPC_HEAD_LEN, &m);
 	p->op.size += RPC_ITEM_LEN;
-	burst_add(s, p);
+	packet_send(s, p);
 	rpc_packets_post(s->rpc);
 }
 
@@ -245,10 +267,10 @@ rpc_packets_drop(struct leat_rpc_session *s)
 	rpc_packets_post(rpc);
 	p = packet_close(s);
 	if (p != NULL)
-		packet_free(rpc, p);
+		rpc_packet_free(rpc, p);
 	for (p = s->ready; p != NULL; p = next) {
 		next = p->next;
-		packet_free(rpc, p);
+		rpc_packet_free(rpc, p);
 	}
 	s->ready = NULL;
 	s->queued = 0;
@@ -257,7 +279,9 @@ rpc_packets_drop(struct leat_rpc_session *s)
 	for (; p != NULL; p = next) {
 		next = p->next;
 		if (p->s == s) {
-			packet_free(rpc, p);
+			p->busy = false;
+			if (!p->kept)
+				rpc_packet_free(rpc, p);
 		} else {
 			unposted_add(rpc, p);
 			kept = p;
@@ -271,9 +295,12 @@ rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p)
 {
 	struct leat_rpc_session *s = p->s;
 
-	if (unlikely(p->op.status != 0))
+	p->busy = false;
+	/* A datagram that was not sent is one that was lost. */
+	if (unlikely(p->op.status != 0 && s->dg == NULL))
 		rpc_op_failed(s, &p->op);
-	packet_free(rpc, p);
+	if (!p->kept)
+		rpc_packet_free(rpc, p);
 	if (unlikely(s->closing || s->state == RPC_ENDING))
 		rpc_work(s);
 }

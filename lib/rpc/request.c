@@ -351,6 +351,11 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	if (unlikely(m->slot >= s->nb_slots))
 		return LEAT_RPC_BAD_SLOT;
 	ts = &s->tx[m->slot];
+	/* The rest of a response that was given up there: its failure was faster. */
+	if (unlikely(s->dg != NULL && m->len != m->size &&
+		     ((int32_t)(m->num - ts->num) < 0 ||
+		      (m->num == ts->num && ts->state == RPC_TX_FREE))))
+		return 0;
 	bad = slot_check(ts, m);
 	if (unlikely(bad != 0))
 		return bad;
@@ -363,9 +368,13 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	out = &s->tx_more[m->slot].out;
 	if (unlikely(out->queued || out->size > out->sent))
 		return LEAT_RPC_UNASKED;
-	if (m->off == 0)
+	if (s->dg != NULL ? ts->got == 0 : m->off == 0)
 		ts->resp_size = m->size;
-	if (unlikely(m->off != ts->got || m->size != ts->resp_size))
+	if (unlikely(m->size != ts->resp_size || m->len > m->size - ts->got))
+		return LEAT_RPC_BAD_PIECE;
+	/* The caller's own buffer: which pieces are there is not kept, just how many bytes. */
+	if (unlikely(s->dg != NULL ? m->len != m->size && !rpc_piece_fits(s, m)
+				   : m->off != ts->got))
 		return LEAT_RPC_BAD_PIECE;
 	if (unlikely(m->size > s->rpc->max_msg))
 		return LEAT_RPC_OVERSIZE;

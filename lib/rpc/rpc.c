@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "rpc_pvt.h"
+#include "rpc_dgram.h"
 
 #define PACKET_DEFAULT 4096
 #define CREDITS_DEFAULT 64
@@ -19,6 +19,9 @@
 #define MAX_MSG_MAX (1u << 30)
 #define LARGE_DEFAULT 16
 #define BUSY_US_DEFAULT 100
+#define SILENCE_DEFAULT_US 500000
+#define SILENCE_MIN_US 1000
+#define IDLE_DEFAULT_US 5000000
 /* Of each of the counts above: what can't be meant. */
 #define COUNT_MAX (1u << 20)
 /* Receives that may wait to be posted again, in one burst. */
@@ -59,6 +62,9 @@ limits_check(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 			"device sends up to %" PRIu64,
 			leat_ep_name(ep), rpc->packet, LEAT_RPC_PACKET_MIN, LEAT_RPC_PACKET_MAX,
 			ep->max_msg);
+	if (rpc->datagram && conf->silence_us != 0 && conf->silence_us < SILENCE_MIN_US)
+		return leat_err(EINVAL, "rpc on %s: silence of %u us, need at least %u",
+				leat_ep_name(ep), conf->silence_us, SILENCE_MIN_US);
 	if (rpc->slots > LEAT_RPC_SLOTS_MAX || rpc->max_msg > MAX_MSG_MAX ||
 	    conf->tx_packets > COUNT_MAX || conf->tickets > COUNT_MAX || conf->large > COUNT_MAX)
 		return leat_err(EINVAL,
@@ -81,6 +87,10 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 				"rpc on %s: the endpoint was not created with SEND and RECV "
 				"(leat_ep_conf.ops)",
 				leat_ep_name(ep));
+	rpc->datagram = leat_ep_is_datagram(ep);
+	rpc->head_len = RPC_HEAD_LEN + (rpc->datagram ? RPC_NUMBERS_LEN : 0);
+	rpc->silence = leat_us_to_cycles(given(conf->silence_us, SILENCE_DEFAULT_US));
+	rpc->idle = leat_us_to_cycles(given(conf->idle_us, IDLE_DEFAULT_US));
 	rpc->max_sessions = given(conf->max_sessions, ep->nb_peers > 1 ? ep->nb_peers - 1u : 1);
 	rpc->credits = conf->credits;
 	if (rpc->credits == 0 && rpc->max_sessions > 0)
@@ -114,6 +124,7 @@ large_alloc(struct leat_rpc *rpc, uint32_t n)
 {
 	const size_t each = RTE_ALIGN_CEIL((size_t)rpc->max_msg, (size_t)4096);
 	struct rpc_large *l;
+	uint64_t *maps = NULL;
 	void *map;
 	uint32_t i;
 
@@ -128,8 +139,15 @@ large_alloc(struct leat_rpc *rpc, uint32_t n)
 	rpc->stats.memory += n * each;
 	if (l == NULL)
 		return -ENOMEM;
+	if (rpc->datagram) {
+		maps = rpc->mem_maps = zeroed(rpc, n, rpc_large_map_len(rpc));
+		if (maps == NULL)
+			return -ENOMEM;
+	}
 	for (i = 0; i < n; i++) {
 		l[i].buf = rpc->large_map + i * each;
+		l[i].map = rpc->datagram ? maps + i * (rpc_large_map_len(rpc) / sizeof(*maps))
+					 : NULL;
 		l[i].next = rpc->free_large;
 		rpc->free_large = &l[i];
 	}
@@ -245,6 +263,8 @@ memory_alloc(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 		ret = tickets_alloc(rpc, given(conf->tickets, TICKETS_DEFAULT));
 	if (ret == 0)
 		ret = large_alloc(rpc, given(conf->large, LARGE_DEFAULT));
+	if (ret == 0 && rpc->datagram)
+		ret = rpc_dgram_alloc(rpc);
 	if (ret == 0)
 		ret = packets_alloc(rpc, nb_tx);
 	if (ret == -ENOMEM)
@@ -264,6 +284,8 @@ rpc_free(struct leat_rpc *rpc)
 		(void)munmap(rpc->large_map, rpc->large_map_len);
 	free(rpc->mem_tx);
 	free(rpc->mem_rx);
+	free(rpc->mem_dgrams);
+	free(rpc->mem_maps);
 	free(rpc->mem_tx_more);
 	free(rpc->mem_rx_more);
 	free(rpc->sessions);
@@ -416,11 +438,15 @@ session_run(struct leat_rpc_session *s)
 	if (likely(s->fast && s->pending.head == NULL && s->out == NULL &&
 		   (s->answer_head & s->cancel_head) == RPC_NONE)) {
 		rpc_packets_send(s);
+		if (unlikely(s->dg != NULL))
+			rpc_dgram_ack_run(s);
 		return;
 	}
 	if (likely(s->state == RPC_OPEN)) {
 		session_fill(s);
 		rpc_packets_send(s);
+		if (s->dg != NULL)
+			rpc_dgram_ack_run(s);
 	}
 	if (unlikely(s->closing || s->state >= RPC_ENDING))
 		rpc_end_run(s);
@@ -473,7 +499,8 @@ leat_rpc_poll(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n)
 {
 	rpc->now = 0;
 	rpc_deadlines_run(rpc);
-	if (unlikely(rpc->work != NULL || rpc->unposted != NULL || rpc->recvs_refused))
+	if (unlikely(rpc->work != NULL || rpc->unposted != NULL || rpc->recvs_refused ||
+		     rpc->nb_burst > 0))
 		rpc_run(rpc);
 	if (unlikely(rpc->refused_head != RPC_NONE))
 		rpc_refused_sweep(rpc);

@@ -16,6 +16,7 @@
  *     ticket.c    requests that handlers answer later
  *     large.c     messages of several packets, in pieces
  *     deadline.c  deadlines of requests
+ *     rpc_dgram.h packets of datagram endpoints: dgram.c, dgram_time.c
  *     wire.c      every byte
  *     fast.c      the short way of small requests and responses
  *     reactor.c   a context below a reactor
@@ -63,6 +64,7 @@ enum rpc_req_state {
 struct rpc_large {
 	struct rpc_large *next;
 	uint8_t *buf;
+	uint64_t *map; /* datagrams: which pieces are there */
 };
 
 /* One that is being sent: of a request or a response. In turn with the others of its session. */
@@ -164,6 +166,12 @@ struct rpc_packet {
 	struct leat_op op; /* buf, and size when it is full */
 	struct rpc_packet *next;
 	struct leat_rpc_session *s;
+	/* datagrams */
+	uint64_t sent;
+	uint32_t seq;
+	bool kept;  /* not acknowledged */
+	bool busy;  /* with the device, or waits to be */
+	bool again; /* was sent more than once */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct rpc_recv {
@@ -225,6 +233,7 @@ struct leat_rpc_session {
 	uint32_t rx_got, rx_granted, rx_told;
 	uint32_t peer_credits; /* most that the other side may ever give ahead */
 	uint32_t queued;       /* packets that wait for credit, with the open one */
+	struct rpc_dgram *dg;  /* dgram.c: datagrams; NULL: the endpoint is reliable */
 
 	/* packet.c */
 	uint64_t peer_token; /* of packets to the other side */
@@ -316,6 +325,9 @@ struct leat_rpc {
 	uint32_t polls;		  /* the clock is read in one of DEADLINE_POLLS */
 
 	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
+	bool datagram;
+	uint32_t head_len;	/* of packets */
+	uint64_t silence, idle; /* datagrams: leat_rpc_conf.*_us, cycles */
 	uint32_t nb_open;
 	uint16_t priv_max[2];
 	bool destroying;
@@ -331,8 +343,8 @@ struct leat_rpc {
 	struct leat_rpc_reactor_conf on;
 
 	/* memory */
-	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_tickets, *mem_ticket_bufs,
-		*mem_large;
+	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps, *mem_tickets,
+		*mem_ticket_bufs, *mem_large;
 	uint8_t *buffers;
 	size_t buffers_len;
 	uint8_t *large_map;
@@ -350,9 +362,16 @@ rpc_now(struct leat_rpc *rpc)
 
 /* Longest message that fits one packet of that size. */
 static inline uint32_t
-rpc_small_max(uint32_t packet)
+rpc_small_max(const struct leat_rpc *rpc, uint32_t packet)
 {
-	return packet - RPC_HEAD_LEN - RPC_ITEM_LEN;
+	return packet - rpc->head_len - RPC_ITEM_LEN;
+}
+
+/* Longest piece: all but the last have that length with datagrams. */
+static inline uint32_t
+rpc_piece_max(const struct leat_rpc_session *s)
+{
+	return s->small_max - (RPC_PIECE_LEN - RPC_ITEM_LEN);
 }
 
 static inline void
@@ -428,6 +447,8 @@ void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_c
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
 /* ENDING: over as soon as nothing is with the device. Closing: as soon as all is done. */
 void rpc_end_run(struct leat_rpc_session *s);
+/* Closed here, and nothing is under way any more. */
+void rpc_drained(struct leat_rpc_session *s);
 
 /* packet.c */
 /*
@@ -445,6 +466,11 @@ rpc_open_fits(const struct leat_rpc_session *s, uint32_t need)
 /* Bytes of a message that the open packet has room for, 0 without one. */
 uint32_t rpc_open_room(const struct leat_rpc_session *s);
 bool rpc_packet_there(const struct leat_rpc_session *s);
+/* @return NULL: there is none for this session now */
+struct rpc_packet *rpc_packet_take(struct leat_rpc_session *s);
+void rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p);
+/* Posts it with the next burst. Its head is there. */
+void rpc_packet_post(struct leat_rpc_session *s, struct rpc_packet *p);
 /* Takes the place that rpc_place() gave, len bytes of it. */
 static inline void
 rpc_commit(struct leat_rpc_session *s, uint32_t len)
@@ -464,8 +490,13 @@ void rpc_recvs_post(struct leat_rpc *rpc);
 
 /* arrive.c */
 void rpc_recv_back(struct leat_rpc *rpc, struct rpc_recv *r);
-/* head: of the packet, which was checked */
+/* A packet of an open session. head: of it, which was checked */
 void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h);
+/*
+ * Its items, which begin at that byte.
+ * @param end nothing but END may come
+ */
+void rpc_items_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, size_t from, bool end);
 
 /* request.c */
 void rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status);
@@ -506,12 +537,17 @@ uint32_t rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_sess
 			  size_t len);
 
 /* large.c */
+/* Bytes of the bits for the pieces of a message. */
+size_t rpc_large_map_len(const struct leat_rpc *rpc);
 struct rpc_large *rpc_large_take(struct leat_rpc *rpc);
 void rpc_large_free(struct leat_rpc *rpc, struct rpc_large *l);
 void rpc_out_add(struct leat_rpc_session *s, struct rpc_out *out, const void *data, uint32_t size);
 void rpc_out_del(struct leat_rpc_session *s, struct rpc_out *out);
 /* Sends one piece, of the next message in turn. @return false: none, or no place or credit */
 bool rpc_piece_send(struct leat_rpc_session *s);
+bool rpc_piece_fits(const struct leat_rpc_session *s, const struct rpc_item *m);
+/* Pieces of a message of that size are going to arrive. */
+void rpc_pieces_start(const struct leat_rpc_session *s, struct rpc_large *large, uint32_t size);
 /* A piece that arrived of a request in that slot. @return 0 or a violation */
 int rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 

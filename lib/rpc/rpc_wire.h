@@ -18,16 +18,32 @@
  * that place before. credit: the sender of the packet has receives for all packets of its receiver
  * before that number. Packets are counted from hello.first on, modulo 2^32. flags: 0.
  *
+ * On datagram endpoints a head has more behind it, and flags: one of RPC_H_*, or none.
+ *
+ *      16     20     24             32     36      40
+ *     +------+------+--------------+------+-------+--------+-----
+ *     | seq  | ack  | sack         | echo | delay | item   | ...
+ *     +------+------+--------------+------+-------+--------+-----
+ *
+ *     NUMBERED  seq is the packet's number: it is sent again until it is acknowledged
+ *     PROBE     seq is the probe's own number, which the answer has: to be answered at once
+ *     ANSWER
+ *     none      seq is 0: it acknowledges
+ *
+ * Only numbered packets have items, except for END. ack: all numbered packets before it have arrived
+ * at the sender of this one; bit i of sack: ack + 1 + i has, too. echo: the one that arrived last,
+ * delay ns ago. credit is ack and the credits of the hello.
+ *
  *      0      1      2      4      8      10     12     16
  *     +------+------+------+------+------+------+------+-----------
  *     | kind | type | slot | num  | len  | flags| aux  | len bytes
  *     +------+------+------+------+------+------+------+-----------
  *
  *                   slot, num    flags     aux
- *     REQUEST   1   its place    ONEWAY    us left of its time; 0: no end
+ *     REQUEST   1   its place    ONEWAY    us left of its time; 0: no end; RPC_US_LATE
  *     RESPONSE  2   the same     REFUSED   0, or an errno
  *     CANCEL    3   the same     0         0
- *     END       4   0            0         an errno
+ *     END       4   0            0         an errno; 0: closed in order (datagrams)
  *
  * A message longer than a packet travels in pieces, each in an item, in their order; items of other
  * messages are between them. The kind of a piece has the bit PIECE, and behind the item's head it
@@ -37,6 +53,8 @@
  *     +--------+------+------+-----------
  *     | as     | size | off  | len bytes
  *     +--------+------+------+-----------
+ *
+ * RPC_US_LATE: nobody waits for it any more; a request that is sent again may be that.
  *
  * num counts the requests of a slot from hello.first + 1 on. A one-way request of one piece needs
  * no place: slot RPC_NO_SLOT, num 0. A response that the library gave instead of a handler is
@@ -74,6 +92,7 @@
 #define RPC_HELLO_LEN 44u
 #define RPC_NO_SLOT 0xffffu
 #define RPC_ERRNO_MAX 4095u
+#define RPC_US_LATE UINT32_MAX
 
 /* Features. */
 #define RPC_FEATURE_LARGE UINT32_C(0x1) /* messages of several packets */
@@ -105,6 +124,23 @@ struct rpc_head {
 	uint16_t epoch;
 	uint8_t version;
 	uint8_t flags;
+};
+
+/* Behind the head, on datagram endpoints. */
+#define RPC_NUMBERS_LEN 24u
+#define RPC_H_NUMBERED 0x1u
+#define RPC_H_PROBE 0x2u
+#define RPC_H_ANSWER 0x4u
+#define RPC_H_ALL (RPC_H_NUMBERED | RPC_H_PROBE | RPC_H_ANSWER)
+/* Packets, from the first that has not arrived, that may be on the way. */
+#define RPC_WINDOW_MAX 64u
+
+struct rpc_numbers {
+	uint32_t seq;
+	uint32_t ack;
+	uint64_t sack;
+	uint32_t echo;
+	uint32_t delay;
 };
 
 struct rpc_item {
@@ -162,7 +198,7 @@ rpc_head_put(uint8_t *buf, const struct rpc_head *h)
 				       (uint64_t)h->flags << 56);
 }
 
-/* @return 0, or an enum leat_rpc_violation */
+/* @return 0, or an enum leat_rpc_violation; what flags there may be is for the caller to tell */
 static inline int
 rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
 {
@@ -176,10 +212,13 @@ rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
 	h->epoch = (uint16_t)(word >> 32);
 	h->version = (uint8_t)(word >> 48);
 	h->flags = (uint8_t)(word >> 56);
-	if (h->version != RPC_VERSION)
-		return LEAT_RPC_BAD_VERSION;
-	return h->flags == 0 ? 0 : LEAT_RPC_BAD_FLAGS;
+	return h->version == RPC_VERSION ? 0 : LEAT_RPC_BAD_VERSION;
 }
+
+/* What is behind the head. buf is the packet's. */
+void rpc_numbers_put(uint8_t *buf, const struct rpc_numbers *n);
+/* @return as rpc_head_get() */
+int rpc_numbers_get(const uint8_t *buf, size_t len, uint8_t flags, struct rpc_numbers *n);
 
 /*
  * The item's head, and zeros behind its len bytes, which the caller has put there, or will. One

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 
 #include "rpc_credit.h"
-#include "rpc_pvt.h"
+#include "rpc_dgram.h"
 
 /* So long a connector has to leave a connection that was refused. */
 #define REFUSED_US 1000000
@@ -79,6 +79,10 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 	s->expires = UINT64_MAX;
 	s->free_slot = s->cancel_head = s->answer_head = RPC_NONE;
 	s->pending = (struct rpc_req_list){ 0 };
+	if (s->dg != NULL) {
+		s->dg->cc = conf->cc;
+		s->dg->nb_early = 0;
+	}
 	s->out = NULL;
 	s->out_turn = false;
 	s->early = NULL;
@@ -151,7 +155,7 @@ hello_take(struct leat_rpc_session *s, const struct rpc_hello *h)
 	s->peer_token = h->token;
 	s->peer_epoch = h->epoch;
 	s->packet = RTE_MIN(rpc->packet, h->packet) & ~UINT32_C(7);
-	s->small_max = rpc_small_max(s->packet);
+	s->small_max = rpc_small_max(rpc, s->packet);
 	s->peer_max_msg = h->max_msg;
 	s->small_out = RTE_MIN(s->small_max, s->peer_max_msg);
 	s->features = h->features & RPC_FEATURES;
@@ -266,6 +270,8 @@ rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
 	if (s->state != RPC_CONNECTING || (!s->accepted && !answer_take(s, ev)))
 		return;
 	slots_start(s);
+	if (s->dg != NULL)
+		rpc_dgram_start(s);
 	s->state = RPC_OPEN;
 	s->fast = !s->closing && !s->rpc->slow;
 	/* From here on receives are counted in the other side's numbers. */

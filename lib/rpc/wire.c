@@ -12,6 +12,34 @@
 static const uint8_t magic[4] = { 'L', 'R', 'P', 'C' };
 
 void
+rpc_numbers_put(uint8_t *buf, const struct rpc_numbers *n)
+{
+	buf += RPC_HEAD_LEN;
+	leat_put_le32(buf, n->seq);
+	leat_put_le32(buf + 4, n->ack);
+	leat_put_le64(buf + 8, n->sack);
+	leat_put_le32(buf + 16, n->echo);
+	leat_put_le32(buf + 20, n->delay);
+}
+
+int
+rpc_numbers_get(const uint8_t *buf, size_t len, uint8_t flags, struct rpc_numbers *n)
+{
+	if (len < RPC_HEAD_LEN + RPC_NUMBERS_LEN)
+		return LEAT_RPC_TRUNCATED;
+	buf += RPC_HEAD_LEN;
+	n->seq = leat_get_le32(buf);
+	n->ack = leat_get_le32(buf + 4);
+	n->sack = leat_get_le64(buf + 8);
+	n->echo = leat_get_le32(buf + 16);
+	n->delay = leat_get_le32(buf + 20);
+	/* One of them, or none. */
+	if ((flags & ~RPC_H_ALL) != 0 || (flags & (flags - 1)) != 0)
+		return LEAT_RPC_BAD_FLAGS;
+	return flags == 0 && n->seq != 0 ? LEAT_RPC_BAD_FLAGS : 0;
+}
+
+void
 rpc_item_put(uint8_t *buf, const struct rpc_item *m)
 {
 	const bool piece = m->len != m->size;
@@ -64,7 +92,7 @@ item_check(const struct rpc_item *m)
 	case RPC_END:
 		if (!empty(m) || m->slot != 0 || m->num != 0)
 			return LEAT_RPC_BAD_FLAGS;
-		return m->aux != 0 && m->aux <= RPC_ERRNO_MAX ? 0 : LEAT_RPC_BAD_STATUS;
+		return m->aux <= RPC_ERRNO_MAX ? 0 : LEAT_RPC_BAD_STATUS;
 	default:
 		return LEAT_RPC_BAD_KIND;
 	}

@@ -23,21 +23,13 @@ check(bool ok)
 }
 
 static void
-packet(const uint8_t *data, size_t size)
+items(const uint8_t *data, size_t size, size_t at)
 {
 	static uint8_t out[LEAT_RPC_PACKET_MAX + RPC_PIECE_LEN + 8];
-	struct rpc_head h;
 	struct rpc_item m;
-	size_t at;
 	int bad;
 
-	bad = rpc_head_get(data, size, &h);
-	check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
-	if (bad != 0)
-		return;
-	rpc_head_put(out, &h);
-	check(memcmp(out, data, RPC_HEAD_LEN) == 0);
-	for (at = RPC_HEAD_LEN; at < size; at += rpc_item_full_len(&m)) {
+	for (; at < size; at += rpc_item_full_len(&m)) {
 		bad = rpc_item_get(data + at, size - at, &m);
 		check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
 		if (bad != 0)
@@ -48,6 +40,31 @@ packet(const uint8_t *data, size_t size)
 		rpc_item_put(out, &m);
 		check(memcmp(out, data + at, rpc_item_full_len(&m)) == 0);
 	}
+}
+
+static void
+packet(const uint8_t *data, size_t size)
+{
+	uint8_t out[RPC_HEAD_LEN + RPC_NUMBERS_LEN];
+	struct rpc_numbers n;
+	struct rpc_head h;
+	int bad;
+
+	bad = rpc_head_get(data, size, &h);
+	check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
+	if (bad != 0)
+		return;
+	rpc_head_put(out, &h);
+	check(memcmp(out, data, RPC_HEAD_LEN) == 0);
+	items(data, size, RPC_HEAD_LEN);
+	/* As a datagram. */
+	bad = rpc_numbers_get(data, size, h.flags, &n);
+	check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
+	if (bad != 0)
+		return;
+	rpc_numbers_put(out, &n);
+	check(memcmp(out, data, sizeof(out)) == 0);
+	items(data, size, sizeof(out));
 }
 
 static void

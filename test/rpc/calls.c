@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-rpc-calls EAL-ARGUMENTS -- [ends] CALLS SEED
+ * leat-rpc-calls EAL-ARGUMENTS -- [--ends] [--addr HOST:PORT] [--devices CLIENT,SERVER]
+ *                                [--silence MS] CALLS SEED
  *
- * Calls of every kind over several sessions between two endpoints of one thread, on the last
- * device: small and long, answered at once and later in any order, one-way, cancelled, with
+ * Calls of every kind over several sessions between two endpoints of one thread, both on the last
+ * device, or on those that are named: small and long, answered at once and later in any order, one-way, cancelled, with
  * deadlines that pass. Every response is checked, and each request is handled once: exactly, if its
  * caller got an answer; at most, if it did not.
  *
@@ -13,6 +14,7 @@
  */
 
 #include <errno.h>
+#include <getopt.h>
 #include <string.h>
 
 #include "common.h"
@@ -22,7 +24,7 @@
 #define LONGEST 200000
 #define LATER_MAX 64
 
-#define SMALL 4000 /* fits a packet, whatever the device */
+#define SMALL 900 /* fits a packet, whatever the device */
 
 enum { NOW = 1, LATER, ONEWAY, LONG_NOW, LONG_LATER };
 
@@ -48,7 +50,9 @@ static struct leat_rpc_incoming *later[LATER_MAX];
 static unsigned int nb_later;
 static uint64_t seed;
 static bool ends;
-static char addr[LEAT_ADDR_MAX];
+static char addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
+static char devices[2][64];
+static uint32_t silence_us;
 static unsigned int nb_ended;
 
 /* xorshift64*, G. Marsaglia and S. Vigna */
@@ -232,14 +236,23 @@ post_some(void)
 /* ---- driving ---- */
 
 static void
-end_open(struct end *e, const char *name)
+end_open(struct end *e, const char *name, const char *device)
 {
-	const struct leat_ep_conf conf = { .name = name, .max_peers = SESSIONS + 1 };
+	struct leat_dev *dev = device[0] != '\0' ? leat_dev_by_name(device)
+						 : leat_dev_get(leat_dev_count() - 1);
+	const struct leat_ep_conf conf = { .name = name,
+					   .max_peers = SESSIONS + 1,
+					   .type = device_type() };
 	const struct leat_rpc_conf rpc_conf = {
-		.max_sessions = SESSIONS, .max_msg = LONGEST, .tickets = 48, .slots = 16
+		.max_sessions = SESSIONS,
+		.max_msg = LONGEST,
+		.tickets = 48,
+		.slots = 16,
+		.silence_us = silence_us,
 	};
 
-	e->ep = leat_ep_create(leat_dev_get(leat_dev_count() - 1), &conf);
+	check(dev != NULL, "no device %s", device);
+	e->ep = leat_ep_create(dev, &conf);
 	check(e->ep != NULL, "%s: %s", name, leat_err_msg());
 	e->rpc = leat_rpc_create(e->ep, &rpc_conf);
 	check(e->rpc != NULL, "%s: %s", name, leat_err_msg());
@@ -326,24 +339,51 @@ work_turn(void)
 	answer_some(false);
 }
 
+static void
+parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "ends", no_argument, NULL, 'e' },
+		{ "addr", required_argument, NULL, 'a' },
+		{ "devices", required_argument, NULL, 'd' },
+		{ "silence", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'e')
+			ends = true;
+		else if (c == 'a')
+			snprintf(addr, sizeof(addr), "%s", optarg);
+		else if (c == 's')
+			silence_us = 1000 * (uint32_t)strtoul(optarg, NULL, 10);
+		else
+			check(c == 'd' &&
+				      sscanf(optarg, "%63[^,],%63s", devices[0], devices[1]) == 2,
+			      "options: --ends, --addr HOST:PORT, --devices CLIENT,SERVER, --silence MS");
+	}
+	check(argc - optind == 2, "-- [OPTIONS] CALLS SEED");
+	nb_calls = strtoull(argv[optind], NULL, 10);
+	seed = strtoull(argv[optind + 1], NULL, 10) + 1;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct leat_rpc_stats sa, sb;
 	unsigned int i;
+	int n;
 
-	check(argc > 2, "-- [ends] CALLS SEED");
-	ends = strcmp(argv[argc - 3], "ends") == 0;
-	nb_calls = strtoull(argv[argc - 2], NULL, 10);
-	seed = strtoull(argv[argc - 1], NULL, 10) + 1;
-	check(leat_init(argc, argv) >= 0, "leat_init: %s", leat_err_msg());
+	n = leat_init(argc, argv);
+	check(n >= 0, "leat_init: %s", leat_err_msg());
+	parse(argc - n, argv + n);
 	ones = calloc(SESSIONS * WINDOW, sizeof(*ones));
 	handled = calloc(nb_calls, 1);
 	check(ones != NULL && handled != NULL, "no memory");
-	end_open(&a, "a");
-	end_open(&b, "b");
-	check(leat_ep_listen(b.ep, "127.0.0.1:0") == 0 &&
-		      leat_ep_listen_addr(b.ep, addr, sizeof(addr)) == 0,
+	end_open(&a, "a", devices[0]);
+	end_open(&b, "b", devices[1]);
+	check(leat_ep_listen(b.ep, addr) == 0 && leat_ep_listen_addr(b.ep, addr, sizeof(addr)) == 0,
 	      "listen: %s", leat_err_msg());
 	reconnect();
 	wait_until(turn(), ends || (a.up == SESSIONS && b.up == SESSIONS));
@@ -368,9 +408,11 @@ main(int argc, char **argv)
 		      sb.large == 0 && sb.tickets == 0,
 	      "something is left");
 	printf("%" PRIu64 " calls: %" PRIu64 " answered, %" PRIu64 " one-way, %" PRIu64
-	       " cancelled, %" PRIu64 " late, %" PRIu64 " busy; %" PRIu64 " packets\n",
+	       " cancelled, %" PRIu64 " late, %" PRIu64 " busy; %" PRIu64 " packets, %" PRIu64
+	       " of them again, %" PRIu64 " probes\n",
 	       nb_calls, ok, expected_oneway, sa.cancelled, sa.expired, sb.busy,
-	       sa.packets_sent + sb.packets_sent);
+	       sa.packets_sent + sb.packets_sent, sa.retransmissions + sb.retransmissions,
+	       sa.probes + sb.probes);
 	end_close(&a);
 	end_close(&b);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());

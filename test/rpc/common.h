@@ -25,6 +25,16 @@
 		}                                                                                  \
 	} while (0)
 
+/* Of the last device: reliable, if it can be. */
+static inline enum leat_ep_type
+device_type(void)
+{
+	struct leat_dev_info info;
+
+	check(leat_dev_info_get(leat_dev_get(leat_dev_count() - 1), &info) == 0, "info");
+	return (info.ep_types & 1u << LEAT_EP_RELIABLE) != 0 ? LEAT_EP_RELIABLE : LEAT_EP_DATAGRAM;
+}
+
 /* Until the condition holds. */
 #define wait_until(turn, cond)                                                                     \
 	do {                                                                                       \

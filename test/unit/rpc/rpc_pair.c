@@ -20,10 +20,13 @@ pair_start(void **state)
 	static char log[] = "--log-level=leat.*:error", ring[] = "--vdev=" PAIR_RING;
 	static char fault[] = "--vdev=" PAIR_FAULT ",lower=" PAIR_RING
 			      ",reorder=8,refuse=0.1,refuse_recv=0.1";
-	char *argv[] = { prog, tel, pci, log, ring, fault, NULL };
+	static char dgram[] = "--vdev=" PAIR_DGRAM ",type=datagram";
+	static char lossy[] = "--vdev=" PAIR_LOSSY ",lower=" PAIR_DGRAM
+			      ",loss=0.3,dup=0.1,overtake=16,reorder=8,refuse=0.1";
+	char *argv[] = { prog, tel, pci, log, ring, fault, dgram, lossy, NULL };
 
 	(void)state;
-	if (leat_init(6, argv) < 0) {
+	if (leat_init(8, argv) < 0) {
 		print_error("leat_init: %s\n", leat_err_msg());
 		return -1;
 	}
@@ -106,7 +109,11 @@ void
 end_open(struct end *e, const char *dev, const struct leat_rpc_conf *conf)
 {
 	struct leat_ep_conf ep_conf = pair_ep_conf;
+	struct leat_dev_info info;
 
+	assert_int_equal(leat_dev_info_get(leat_dev_by_name(dev), &info), 0);
+	if ((info.ep_types & 1u << LEAT_EP_RELIABLE) == 0)
+		ep_conf.type = LEAT_EP_DATAGRAM;
 	if (ep_conf.max_peers == 0)
 		ep_conf.max_peers = 8;
 	memset(e, 0, sizeof(*e));
@@ -167,6 +174,20 @@ pair_setup_fault(void **state)
 {
 	(void)state;
 	return setup(PAIR_FAULT);
+}
+
+int
+pair_setup_dgram(void **state)
+{
+	(void)state;
+	return setup(PAIR_DGRAM);
+}
+
+int
+pair_setup_lossy(void **state)
+{
+	(void)state;
+	return setup(PAIR_LOSSY);
 }
 
 int

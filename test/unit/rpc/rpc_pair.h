@@ -17,6 +17,8 @@
 /* Devices. */
 #define PAIR_RING "fabric_ring0"
 #define PAIR_FAULT "fabric_fault0" /* over the first: completions out of order, posts refused */
+#define PAIR_DGRAM "fabric_ring1"  /* datagrams, all of which arrive in order */
+#define PAIR_LOSSY "fabric_fault1" /* over that: many are lost, come twice, or overtake others */
 
 /* Handlers of an end. */
 enum type {
@@ -57,6 +59,8 @@ int pair_stop(void **state);
 /* Every session must be closed before the teardown. */
 int pair_setup(void **state);
 int pair_setup_fault(void **state);
+int pair_setup_dgram(void **state);
+int pair_setup_lossy(void **state);
 int pair_setup_slow(void **state); /* nothing goes the short way of rpc_fast.h */
 int pair_teardown(void **state);
 

@@ -9,121 +9,16 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rpc_pair.h"
-#include "rpc_wire.h"
-
-#define RECVS 64
-#define PACKET 4096
-#define FIRST UINT32_C(1000) /* of the peer's own numbers */
-
-static struct {
-	struct leat_ep *ep;
-	uint16_t peer;
-	struct rpc_hello hello; /* b's */
-	bool up, down;
-	struct leat_op recv[RECVS], send;
-	uint8_t in[RECVS][PACKET], out[2 * PACKET];
-	uint8_t last[PACKET]; /* the last packet that came */
-	uint64_t last_len;
-	unsigned int packets;
-	uint32_t len;
-	struct leat_rpc_session *at_b;
-} raw;
+#include "rpc_raw.h"
 
 static struct leat_rpc_session *bystander;
-
-/* ---- the peer ---- */
-
-static void
-raw_drive(void)
-{
-	struct leat_op *ops[16], *op;
-	struct leat_event ev;
-	uint16_t i, n;
-
-	n = leat_ep_poll(raw.ep, ops, 16);
-	for (i = 0; i < n; i++) {
-		op = ops[i];
-		if (op->type != LEAT_OP_RECV || op->status != 0)
-			continue;
-		memcpy(raw.last, op->buf, op->len);
-		raw.last_len = op->len;
-		raw.packets++;
-		assert_int_equal(leat_ep_post(raw.ep, &op, 1), 1);
-	}
-	while (leat_ep_events(raw.ep, &ev, 1) == 1) {
-		if (ev.type == LEAT_EV_CONNECTED) {
-			raw.up = true;
-			assert_null(rpc_hello_get(ev.priv, ev.priv_len, &raw.hello));
-		} else {
-			raw.down = true;
-		}
-	}
-}
-
-#define raw_until(cond)                                                                            \
-	do {                                                                                       \
-		struct patience wait_ = { 0 };                                                     \
-		while (!(cond)) {                                                                  \
-			raw_drive();                                                               \
-			end_drive(&a);                                                             \
-			end_drive(&b);                                                             \
-			if (!patience_left(&wait_))                                                \
-				fail_msg("waited in vain: %s", #cond);                             \
-		}                                                                                  \
-	} while (0)
-
-static void
-raw_connect(const uint8_t *hello, uint16_t len)
-{
-	const struct leat_conn_params params = { .priv = hello, .priv_len = len };
-	int ret = leat_ep_connect(raw.ep, addr, &params);
-
-	assert_true(ret >= 0);
-	raw.peer = (uint16_t)ret;
-	raw.up = raw.down = false;
-}
-
-static struct rpc_hello
-raw_hello(void)
-{
-	return (struct rpc_hello){ .version = RPC_VERSION,
-				   .slots = 4,
-				   .features = RPC_FEATURES,
-				   .token = 77,
-				   .credits = RECVS,
-				   .packet = PACKET,
-				   .max_msg = 1 << 20,
-				   .epoch = 5,
-				   .first = FIRST };
-}
 
 static int
 raw_setup(void **state)
 {
-	const struct leat_ep_conf conf = { .name = "raw" };
-	const struct rpc_hello h = raw_hello();
-	struct leat_op *op;
-	uint8_t buf[RPC_HELLO_LEN];
-	unsigned int i;
-
 	assert_int_equal(pair_setup(state), 0);
 	bystander = connected();
-	memset(&raw, 0, sizeof(raw));
-	raw.ep = leat_ep_create(leat_dev_by_name(PAIR_RING), &conf);
-	assert_non_null(raw.ep);
-	for (i = 0; i < RECVS; i++) {
-		raw.recv[i] = (struct leat_op){ .type = LEAT_OP_RECV,
-						.peer = LEAT_PEER_ANY,
-						.buf = raw.in[i],
-						.size = PACKET };
-		op = &raw.recv[i];
-		assert_int_equal(leat_ep_post(raw.ep, &op, 1), 1);
-	}
-	rpc_hello_put(buf, &h);
-	raw_connect(buf, sizeof(buf));
-	raw_until(raw.up && b.nb_ev[LEAT_RPC_UP] == 2);
-	raw.at_b = b.accepted;
+	raw_open(PAIR_RING);
 	return 0;
 }
 
@@ -143,52 +38,17 @@ raw_teardown(void **state)
 	assert_int_equal(leat_rpc_close(bystander, 0), 0);
 	(void)leat_rpc_close(raw.at_b, 0); /* if the test did not */
 	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
-	assert_int_equal(leat_ep_close(raw.ep, 100000, NULL, NULL), 0);
+	raw_close();
 	return pair_teardown(state);
-}
-
-/* ---- packets ---- */
-
-static struct rpc_head head;
-
-static void
-begin(void)
-{
-	head = (struct rpc_head){ .token = raw.hello.token,
-				  .credit = raw.hello.first + RECVS,
-				  .epoch = raw.hello.epoch,
-				  .version = RPC_VERSION };
-	raw.len = RPC_HEAD_LEN;
-	memset(raw.out, 0, sizeof(raw.out));
-}
-
-static void
-item(struct rpc_item m)
-{
-	if (m.size == 0)
-		m.size = m.len;
-	rpc_item_put(raw.out + raw.len, &m);
-	raw.len += rpc_item_full_len(&m);
-}
-
-static void
-send_packet(void)
-{
-	struct leat_op *op = &raw.send;
-
-	rpc_head_put(raw.out, &head);
-	raw_until(raw.send.state == 0);
-	raw.send = (struct leat_op){
-		.type = LEAT_OP_SEND, .peer = raw.peer, .buf = raw.out, .size = raw.len
-	};
-	assert_int_equal(leat_ep_post(raw.ep, &op, 1), 1);
 }
 
 /* A request in slot 0; n is which of its slot. */
 static struct rpc_item
 request(uint32_t n, uint8_t type)
 {
-	return (struct rpc_item){ .kind = RPC_REQUEST, .type = type, .num = FIRST + n, .len = 8 };
+	return (struct rpc_item){
+		.kind = RPC_REQUEST, .type = type, .num = RAW_FIRST + n, .len = 8
+	};
 }
 
 /* A proper request, which is answered. */
@@ -198,14 +58,14 @@ honest(uint32_t n)
 	const unsigned int before = raw.packets;
 	struct rpc_item m;
 
-	begin();
-	item(request(n, ECHO));
-	head.credit += raw.packets;
-	send_packet();
+	raw_begin();
+	raw_item(request(n, ECHO));
+	raw.head.credit += raw.packets;
+	raw_send();
 	raw_until(raw.packets > before);
-	assert_int_equal(rpc_item_get(raw.last + RPC_HEAD_LEN, raw.last_len - RPC_HEAD_LEN, &m), 0);
+	m = raw_last_item();
 	assert_int_equal(m.kind, RPC_RESPONSE);
-	assert_int_equal(m.num, FIRST + n);
+	assert_int_equal(m.num, RAW_FIRST + n);
 	assert_int_equal(m.aux, 0);
 }
 
@@ -223,7 +83,7 @@ ended(enum leat_rpc_violation why)
 	for (i = 1; i < LEAT_RPC_VIOLATIONS; i++)
 		assert_int_equal(stats_of(&b).violations[i], i == (unsigned int)why);
 	raw_until(raw.down);
-	assert_int_equal(rpc_item_get(raw.last + RPC_HEAD_LEN, raw.last_len - RPC_HEAD_LEN, &m), 0);
+	m = raw_last_item();
 	assert_int_equal(m.kind, RPC_END);
 	assert_int_equal(m.aux, EPROTO);
 }
@@ -232,35 +92,35 @@ ended(enum leat_rpc_violation why)
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
 		(void)state;                                                                       \
-		begin();                                                                           \
+		raw_begin();                                                                       \
 		__VA_ARGS__;                                                                       \
-		send_packet();                                                                     \
+		raw_send();                                                                        \
 		ended(why);                                                                        \
 	}
 
 TEST(head_cut, LEAT_RPC_TRUNCATED, { raw.len = RPC_HEAD_LEN - 1; })
 TEST(item_cut, LEAT_RPC_TRUNCATED, {
-	item(request(1, ECHO));
+	raw_item(request(1, ECHO));
 	raw.len -= 8;
 })
 TEST(len_too_large, LEAT_RPC_TRUNCATED, {
-	item(request(1, ECHO));
+	raw_item(request(1, ECHO));
 	raw.out[RPC_HEAD_LEN + 8] = 9;
 })
 TEST(bytes_behind, LEAT_RPC_TRUNCATED, {
-	item(request(1, ECHO));
+	raw_item(request(1, ECHO));
 	raw.len += 8;
 })
-TEST(packet_too_long, LEAT_RPC_OVERSIZE, { raw.len = PACKET + 8; })
+TEST(packet_too_long, LEAT_RPC_OVERSIZE, { raw.len = RAW_PACKET + 8; })
 TEST(message_too_long, LEAT_RPC_OVERSIZE, {
 	struct rpc_item m = request(1, ECHO_LARGE);
 
 	m.size = (8 << 20) + 1;
-	item(m);
+	raw_item(m);
 })
-TEST(version, LEAT_RPC_BAD_VERSION, { head.version++; })
-TEST(token_wrong, LEAT_RPC_BAD_TOKEN, { head.token ^= UINT64_C(1) << 60; })
-TEST(token_of_no_place, LEAT_RPC_BAD_TOKEN, { head.token |= 0xffffffff; })
+TEST(version, LEAT_RPC_BAD_VERSION, { raw.head.version++; })
+TEST(token_wrong, LEAT_RPC_BAD_TOKEN, { raw.head.token ^= UINT64_C(1) << 60; })
+TEST(token_of_no_place, LEAT_RPC_BAD_TOKEN, { raw.head.token |= 0xffffffff; })
 /* In the name of the other session's peer, with a guess at its token. */
 static void
 test_token_of_another(void **state)
@@ -271,10 +131,10 @@ test_token_of_another(void **state)
 
 	(void)state;
 	/* The place is known, the random half is not: every try ends in the peer's own session. */
-	begin();
-	head.token = (raw.hello.token & ~UINT64_C(0xffffffff)) | 0;
-	item(request(1, ECHO));
-	rpc_head_put(raw.out, &head);
+	raw_begin();
+	raw.head.token = (raw.hello.token & ~UINT64_C(0xffffffff)) | 0;
+	raw_item(request(1, ECHO));
+	rpc_head_put(raw.out, &raw.head);
 	raw.send = (struct leat_op){
 		.type = LEAT_OP_SEND, .peer = raw.peer, .buf = raw.out, .size = raw.len
 	};
@@ -284,104 +144,104 @@ test_token_of_another(void **state)
 	assert_false(hit);
 	ended(LEAT_RPC_BAD_TOKEN);
 }
-TEST(epoch, LEAT_RPC_BAD_EPOCH, { head.epoch++; })
-TEST(credit_from_nowhere, LEAT_RPC_BAD_CREDIT, { head.credit += 1; })
-TEST(credit_huge, LEAT_RPC_BAD_CREDIT, { head.credit += UINT32_C(1) << 31; })
-TEST(credit_goes_back, LEAT_RPC_BAD_CREDIT, { head.credit -= 1; })
-TEST(kind, LEAT_RPC_BAD_KIND, { item((struct rpc_item){ .kind = 9 }); })
+TEST(epoch, LEAT_RPC_BAD_EPOCH, { raw.head.epoch++; })
+TEST(credit_from_nowhere, LEAT_RPC_BAD_CREDIT, { raw.head.credit += 1; })
+TEST(credit_huge, LEAT_RPC_BAD_CREDIT, { raw.head.credit += UINT32_C(1) << 31; })
+TEST(credit_goes_back, LEAT_RPC_BAD_CREDIT, { raw.head.credit -= 1; })
+TEST(kind, LEAT_RPC_BAD_KIND, { raw_item((struct rpc_item){ .kind = 9 }); })
 TEST(flags, LEAT_RPC_BAD_FLAGS, {
 	struct rpc_item m = request(1, ECHO);
 
 	m.flags = 0x8000;
-	item(m);
+	raw_item(m);
 })
 TEST(pad, LEAT_RPC_BAD_FLAGS, {
 	struct rpc_item m = request(1, ECHO);
 
 	m.len = 7;
-	item(m);
+	raw_item(m);
 	raw.out[raw.len - 1] = 1;
 })
 TEST(status, LEAT_RPC_BAD_STATUS,
-     { item((struct rpc_item){ .kind = RPC_RESPONSE, .num = 1, .aux = 5000 }); })
+     { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .num = 1, .aux = 5000 }); })
 TEST(slot_impossible, LEAT_RPC_BAD_SLOT, {
 	struct rpc_item m = request(1, ECHO);
 
 	m.slot = 32;
-	item(m);
+	raw_item(m);
 })
 TEST(cancel_slot_impossible, LEAT_RPC_BAD_SLOT,
-     { item((struct rpc_item){ .kind = RPC_CANCEL, .slot = 32 }); })
+     { raw_item((struct rpc_item){ .kind = RPC_CANCEL, .slot = 32 }); })
 TEST(cancel_of_nothing, LEAT_RPC_NUM_FUTURE,
-     { item((struct rpc_item){ .kind = RPC_CANCEL, .num = FIRST + 1 }); })
-TEST(number_future, LEAT_RPC_NUM_FUTURE, { item(request(2, ECHO)); })
-TEST(number_impossible, LEAT_RPC_NUM_PAST, { item(request(UINT32_C(1) << 31, ECHO)); })
+     { raw_item((struct rpc_item){ .kind = RPC_CANCEL, .num = RAW_FIRST + 1 }); })
+TEST(number_future, LEAT_RPC_NUM_FUTURE, { raw_item(request(2, ECHO)); })
+TEST(number_impossible, LEAT_RPC_NUM_PAST, { raw_item(request(UINT32_C(1) << 31, ECHO)); })
 TEST(number_duplicate, LEAT_RPC_NUM_DUPLICATE, {
 	honest(1);
-	begin();
-	head.credit++;
-	item(request(1, ECHO));
+	raw_begin();
+	raw.head.credit++;
+	raw_item(request(1, ECHO));
 })
 TEST(number_past, LEAT_RPC_NUM_PAST, {
 	honest(1);
 	honest(2);
-	begin();
-	head.credit += 2;
-	item(request(1, ECHO));
+	raw_begin();
+	raw.head.credit += 2;
+	raw_item(request(1, ECHO));
 })
 TEST(piece_of_nothing, LEAT_RPC_NUM_FUTURE, {
 	struct rpc_item m = request(1, ECHO_LARGE);
 
 	m.size = 100;
 	m.off = 50;
-	item(m);
+	raw_item(m);
 })
 TEST(piece_skipped, LEAT_RPC_BAD_PIECE, {
 	struct rpc_item m = request(1, ECHO_LARGE);
 
 	m.size = 100;
-	item(m);
+	raw_item(m);
 	m.off = 16;
-	item(m);
+	raw_item(m);
 })
 TEST(piece_again, LEAT_RPC_BAD_PIECE, {
 	struct rpc_item m = request(1, ECHO_LARGE);
 
 	m.size = 100;
-	item(m);
+	raw_item(m);
 	m.off = 8;
-	item(m);
-	item(m);
+	raw_item(m);
+	raw_item(m);
 })
 TEST(piece_of_other_size, LEAT_RPC_BAD_PIECE, {
 	struct rpc_item m = request(1, ECHO_LARGE);
 
 	m.size = 100;
-	item(m);
+	raw_item(m);
 	m.off = 8;
 	m.size = 101;
-	item(m);
+	raw_item(m);
 })
 TEST(piece_after_the_last, LEAT_RPC_BAD_PIECE, {
 	struct rpc_item m = request(1, COUNT);
 
-	item(m);
+	raw_item(m);
 	m.size = 100;
 	m.off = 8;
-	item(m);
+	raw_item(m);
 })
 TEST(slot_busy, LEAT_RPC_SLOT_BUSY, {
-	item(request(1, LATER));
-	item(request(2, ECHO));
+	raw_item(request(1, LATER));
+	raw_item(request(2, ECHO));
 })
 TEST(response_unasked, LEAT_RPC_NUM_FUTURE,
-     { item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first + 1, .len = 8 }); })
+     { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first + 1, .len = 8 }); })
 TEST(response_to_the_past, LEAT_RPC_NUM_PAST,
-     { item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first - 1, .len = 8 }); })
+     { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first - 1, .len = 8 }); })
 TEST(response_to_a_free_slot, LEAT_RPC_UNASKED,
-     { item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first, .len = 8 }); })
+     { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first, .len = 8 }); })
 TEST(response_slot_impossible, LEAT_RPC_BAD_SLOT,
-     { item((struct rpc_item){ .kind = RPC_RESPONSE, .slot = 4, .len = 8 }); })
+     { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .slot = 4, .len = 8 }); })
 
 /* More packets than credits, faster than b takes them. */
 static void
@@ -392,8 +252,8 @@ test_overrun(void **state)
 
 	(void)state;
 	for (i = 0; i <= raw.hello.credits; i++) {
-		begin();
-		rpc_head_put(raw.out, &head);
+		raw_begin();
+		rpc_head_put(raw.out, &raw.head);
 		raw.send = (struct leat_op){
 			.type = LEAT_OP_SEND, .peer = raw.peer, .buf = raw.out, .size = raw.len
 		};
@@ -444,10 +304,10 @@ response(uint16_t len)
 	{                                                                                          \
 		(void)state;                                                                       \
 		ask();                                                                             \
-		begin();                                                                           \
-		head.credit++;                                                                     \
+		raw_begin();                                                                       \
+		raw.head.credit++;                                                                 \
 		__VA_ARGS__;                                                                       \
-		send_packet();                                                                     \
+		raw_send();                                                                        \
 		ended(why);                                                                        \
 		assert_int_equal(asked.state, 0);                                                  \
 		assert_int_equal(asked.status, st);                                                \
@@ -457,34 +317,34 @@ ASKED(answer_to_another_number, LEAT_RPC_NUM_FUTURE, -EPROTO, {
 	struct rpc_item m = response(8);
 
 	m.num++;
-	item(m);
+	raw_item(m);
 })
 ASKED(answer_twice, LEAT_RPC_UNASKED, 0, {
-	item(response(8));
-	item(response(8));
+	raw_item(response(8));
+	raw_item(response(8));
 })
 ASKED(answer_skips, LEAT_RPC_BAD_PIECE, -EPROTO, {
 	struct rpc_item m = response(8);
 
 	m.size = 32;
-	item(m);
+	raw_item(m);
 	m.off = 16;
-	item(m);
+	raw_item(m);
 })
 ASKED(answer_grows, LEAT_RPC_BAD_PIECE, -EPROTO, {
 	struct rpc_item m = response(8);
 
 	m.size = 32;
-	item(m);
+	raw_item(m);
 	m.off = 8;
 	m.size = 64;
-	item(m);
+	raw_item(m);
 })
 ASKED(answer_oversize, LEAT_RPC_OVERSIZE, -EPROTO, {
 	struct rpc_item m = response(8);
 
 	m.size = (8 << 20) + 1;
-	item(m);
+	raw_item(m);
 })
 
 /* The answer to a request of several packets comes before its last one: no status but a failure. */
@@ -499,10 +359,10 @@ test_answer_too_early(void **state)
 	};
 	post1(&asked);
 	raw_until(raw.packets > 0);
-	begin();
-	head.credit++;
-	item(response(8));
-	send_packet();
+	raw_begin();
+	raw.head.credit++;
+	raw_item(response(8));
+	raw_send();
 	raw_until(asked.state == 0);
 	assert_int_equal(asked.status, -EPROTO);
 	raw_until(b.nb_ev[LEAT_RPC_ENDED] == 1);

@@ -36,6 +36,14 @@ setup_slow(void **state)
 }
 
 static int
+setup_dgram(void **state)
+{
+	now = 1000000;
+	leat_clock_mock_set(&now);
+	return pair_setup_dgram(state);
+}
+
+static int
 teardown_clock(void **state)
 {
 	int ret = pair_teardown(state);
@@ -346,14 +354,16 @@ test_default(void **state)
 }
 
 #define on(test) cmocka_unit_test_setup_teardown(test, setup_clock, teardown_clock)
+#define dgram(test) cmocka_unit_test_setup_teardown(test, setup_dgram, teardown_clock)
 #define slow(test) cmocka_unit_test_setup_teardown(test, setup_slow, teardown_clock)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(test_cancelled), on(test_expired),	on(test_ended),	    on(test_long),
-		on(test_default),   slow(test_expired), slow(test_default),
+		on(test_cancelled),  on(test_expired),	 on(test_ended),     on(test_long),
+		on(test_default),    slow(test_expired), slow(test_default), dgram(test_cancelled),
+		dgram(test_expired), dgram(test_ended),	 dgram(test_long),
 	};
 
 	return cmocka_run_group_tests_name("rpc-late", tests, pair_start, pair_stop);

@@ -289,12 +289,26 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(pair_setup, test_before_up),	    on(pair_setup, test_acceptor_first),
-		on(pair_setup, test_connect_fails), on(pair_setup, test_close_while_connecting),
-		on(pair_setup, test_drain),	    on(pair_setup, test_drain_timeout),
-		on(pair_setup, test_death),	    on(pair_setup_fault, test_death),
-		on(setup_limit, test_limit),	    on(pair_setup, test_conf),
+		on(pair_setup, test_before_up),
+		on(pair_setup, test_acceptor_first),
+		on(pair_setup, test_connect_fails),
+		on(pair_setup, test_close_while_connecting),
+		on(pair_setup, test_drain),
+		on(pair_setup, test_drain_timeout),
+		on(pair_setup, test_death),
+		on(pair_setup_fault, test_death),
+		on(setup_limit, test_limit),
+		on(pair_setup, test_conf),
 		on(pair_setup, test_priv),
+		on(pair_setup_dgram, test_before_up),
+		on(pair_setup_dgram, test_acceptor_first),
+		on(pair_setup_dgram, test_connect_fails),
+		on(pair_setup_dgram, test_close_while_connecting),
+		on(pair_setup_dgram, test_drain),
+		on(pair_setup_dgram, test_drain_timeout),
+		on(pair_setup_dgram, test_priv),
+		on(pair_setup_lossy, test_before_up),
+		on(pair_setup_lossy, test_drain),
 	};
 
 	return cmocka_run_group_tests_name("rpc-sessions", tests, pair_start, pair_stop);

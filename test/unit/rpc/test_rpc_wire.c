@@ -29,9 +29,39 @@ test_head(void **state)
 	assert_int_equal(rpc_head_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
 	buf[14] = RPC_VERSION + 1;
 	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_VERSION);
-	buf[14] = RPC_VERSION;
-	buf[15] = 1;
-	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_FLAGS);
+}
+
+/* Behind the head of a datagram. */
+static void
+test_numbers(void **state)
+{
+	static const uint8_t bytes[RPC_NUMBERS_LEN] = { 0xdd, 0xcc, 0xbb, 0xaa, 0x44, 0x33,
+							0x22, 0x11, 0x08, 0x07, 0x06, 0x05,
+							0x04, 0x03, 0x02, 0x01, 0x99, 0x88,
+							0x77, 0x66, 0x40, 0x42, 0x0f, 0 };
+	const struct rpc_numbers n = { .seq = 0xaabbccdd,
+				       .ack = 0x11223344,
+				       .sack = 0x0102030405060708,
+				       .echo = 0x66778899,
+				       .delay = 1000000 };
+	uint8_t buf[RPC_HEAD_LEN + RPC_NUMBERS_LEN] = { 0 };
+	struct rpc_numbers back;
+
+	(void)state;
+	rpc_numbers_put(buf, &n);
+	assert_memory_equal(buf + RPC_HEAD_LEN, bytes, sizeof(bytes));
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), RPC_H_NUMBERED, &back), 0);
+	assert_memory_equal(&back, &n, sizeof(n));
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), RPC_H_PROBE, &back), 0);
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), RPC_H_ANSWER, &back), 0);
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf) - 1, RPC_H_ANSWER, &back),
+			 LEAT_RPC_TRUNCATED);
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 3, &back), LEAT_RPC_BAD_FLAGS);
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 8, &back), LEAT_RPC_BAD_FLAGS);
+	/* What acknowledges has no number of its own. */
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 0, &back), LEAT_RPC_BAD_FLAGS);
+	memset(buf + RPC_HEAD_LEN, 0, 4);
+	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 0, &back), 0);
 }
 
 static void
@@ -132,7 +162,8 @@ test_item_refused(void **state)
 		{ { .kind = RPC_CANCEL, .type = 1 }, LEAT_RPC_BAD_FLAGS },
 		{ { .kind = RPC_CANCEL, .aux = 1 }, LEAT_RPC_BAD_FLAGS },
 		{ { .kind = RPC_CANCEL, .size = 8 }, LEAT_RPC_BAD_FLAGS },
-		{ { .kind = RPC_END }, LEAT_RPC_BAD_STATUS },
+		{ { .kind = RPC_END, .aux = 4096 }, LEAT_RPC_BAD_STATUS },
+		{ { .kind = RPC_END }, 0 },
 		{ { .kind = RPC_END, .aux = 5, .slot = 1 }, LEAT_RPC_BAD_FLAGS },
 		{ { .kind = RPC_REQUEST, .size = UINT32_MAX, .off = 100, .len = 8 }, 0 },
 		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 1 }, 0 },
@@ -214,9 +245,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head),  cmocka_unit_test(test_item),
-		cmocka_unit_test(test_piece), cmocka_unit_test(test_item_refused),
-		cmocka_unit_test(test_hello), cmocka_unit_test(test_hello_refused),
+		cmocka_unit_test(test_head),	      cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_item),	      cmocka_unit_test(test_piece),
+		cmocka_unit_test(test_item_refused),  cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_hello_refused),
 	};
 
 	return cmocka_run_group_tests_name("rpc-wire", tests, NULL, NULL);

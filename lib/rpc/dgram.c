@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Numbers of packets, acknowledgements, losses: see rpc_dgram.h. */
+
+#include <stdlib.h>
+
+#include "rpc_dgram.h"
+
+/* Distance of two numbers; they wrap. */
+static inline int32_t
+ahead(uint32_t seq, uint32_t of)
+{
+	return (int32_t)(seq - of);
+}
+
+int
+rpc_dgram_alloc(struct leat_rpc *rpc)
+{
+	const size_t len = (size_t)rpc->max_sessions * sizeof(struct rpc_dgram);
+	struct rpc_dgram *dg = calloc(rpc->max_sessions, sizeof(*dg));
+	uint32_t i;
+
+	rpc->mem_dgrams = dg;
+	if (dg == NULL)
+		return -ENOMEM;
+	rpc->stats.memory += len;
+	for (i = 0; i < rpc->max_sessions; i++) {
+		dg[i].s = &rpc->sessions[i];
+		rpc->sessions[i].dg = &dg[i];
+	}
+	return 0;
+}
+
+/* ---- sending ---- */
+
+void
+rpc_dgram_window_set(struct leat_rpc_session *s)
+{
+	struct rpc_dgram *dg = s->dg;
+	const uint32_t span = s->tx_sent - dg->acked;
+	uint32_t most = dg->window, left;
+
+	if (unlikely(dg->cc != NULL)) {
+		const float window = dg->cc_state.window;
+		uint32_t out = window < 1 ? 1 : (uint32_t)RTE_MIN(window, (float)dg->window);
+
+		/* Those that have arrived by themselves are within the span, and not on the way. */
+		most = RTE_MIN(most, out + span - dg->nb_out);
+		if (dg->paced)
+			most = 0;
+	}
+	left = most > span ? most - span : 0;
+	/* rpc_credit_left() takes one off. */
+	s->tx_credit = s->tx_sent + left + 1;
+	if (left > 0 && (s->queued > 0 || s->pending.head != NULL || s->out != NULL))
+		rpc_work(s);
+}
+
+/* Head and numbers of a packet that is about to be posted: they acknowledge what arrived. */
+static void
+head_put(struct leat_rpc_session *s, struct rpc_packet *p, uint8_t flags, uint32_t seq,
+	 uint64_t now)
+{
+	struct rpc_dgram *dg = s->dg;
+	const struct rpc_head h = {
+		.token = s->peer_token,
+		.credit = dg->next + s->rpc->credits,
+		.epoch = s->peer_epoch,
+		.version = RPC_VERSION,
+		.flags = flags,
+	};
+	const struct rpc_numbers n = {
+		.seq = seq,
+		.ack = dg->next,
+		.sack = dg->map,
+		.echo = dg->echo,
+		.delay = (uint32_t)RTE_MIN(leat_cycles_to_ns(now - RTE_MIN(now, dg->echo_at)),
+					   (uint64_t)UINT32_MAX),
+	};
+
+	rpc_head_put(p->op.buf, &h);
+	rpc_numbers_put(p->op.buf, &n);
+	dg->unacked = 0;
+	dg->ack_now = false;
+}
+
+void
+rpc_dgram_number(struct leat_rpc_session *s, struct rpc_packet *p)
+{
+	const uint64_t now = rpc_now(s->rpc);
+	struct rpc_dgram *dg = s->dg;
+
+	p->seq = s->tx_sent++;
+	p->sent = now;
+	p->kept = p->busy = true;
+	p->again = false;
+	head_put(s, p, RPC_H_NUMBERED, p->seq, now);
+	dg->out[p->seq % RPC_WINDOW_MAX] = p;
+	if (dg->nb_out++ == 0)
+		rpc_dgram_waits(s, now);
+	if (unlikely(dg->cc != NULL && dg->cc_state.window < 1)) {
+		/* One at a time, a part of a round trip apart. */
+		rpc_dgram_pace(s, now + (uint64_t)((float)dg->srtt / dg->cc_state.window));
+		rpc_dgram_window_set(s);
+	}
+}
+
+bool
+rpc_dgram_control(struct leat_rpc_session *s, uint8_t flags, uint32_t seq, int end)
+{
+	const struct rpc_item m = { .kind = RPC_END, .aux = end > 0 ? (uint32_t)end : 0 };
+	struct rpc_packet *p = rpc_packet_take(s);
+
+	if (p == NULL)
+		return false;
+	head_put(s, p, flags, seq, rpc_now(s->rpc));
+	if (end >= 0) {
+		rpc_item_put((uint8_t *)p->op.buf + p->op.size, &m);
+		p->op.size += RPC_ITEM_LEN;
+	}
+	if (flags == 0)
+		s->rpc->stats.credit_packets++;
+	rpc_packet_post(s, p);
+	return true;
+}
+
+/* ---- sending again ---- */
+
+/*
+ * What is left of the time of a request that goes out again. Its item says what was left when it
+ * went the first time; one that nobody waits for is not to be executed.
+ */
+static uint32_t
+us_left_now(struct leat_rpc_session *s, const struct rpc_item *m)
+{
+	const struct rpc_tx_slot *ts = &s->tx[m->slot];
+
+	if (m->slot >= s->nb_slots || ts->num != m->num || ts->state != RPC_TX_WAIT)
+		return RPC_US_LATE;
+	if (ts->deadline != UINT64_MAX)
+		return rpc_us_for_wire(s->rpc, ts->deadline);
+	return rpc_req_us_left(s->rpc, ts->req);
+}
+
+static void
+deadlines_renew(struct leat_rpc_session *s, struct rpc_packet *p)
+{
+	uint8_t *at = (uint8_t *)p->op.buf + RPC_HEAD_LEN + RPC_NUMBERS_LEN;
+	uint8_t *const end = (uint8_t *)p->op.buf + p->op.size;
+	struct rpc_item m;
+
+	for (; at < end; at += rpc_item_full_len(&m)) {
+		/* They were put there by this side. */
+		if (rpc_item_get(at, (size_t)(end - at), &m) != 0)
+			return;
+		if (m.kind != RPC_REQUEST || m.slot == RPC_NO_SLOT)
+			continue;
+		m.aux = us_left_now(s, &m);
+		rpc_item_put(at, &m);
+	}
+}
+
+static void
+send_again(struct leat_rpc_session *s, struct rpc_packet *p, uint64_t now)
+{
+	deadlines_renew(s, p);
+	head_put(s, p, RPC_H_NUMBERED, p->seq, now);
+	p->sent = now;
+	p->again = p->busy = true;
+	s->rpc->stats.retransmissions++;
+	rpc_packet_post(s, p);
+}
+
+/*
+ * Those that were sent before the youngest that has arrived, by more than what the network may have
+ * changed their order.
+ */
+static void
+losses_find(struct leat_rpc_session *s, uint64_t now)
+{
+	struct rpc_dgram *dg = s->dg;
+	const uint64_t slack = dg->srtt / 4;
+	bool lost = false;
+	uint32_t seq;
+
+	for (seq = dg->acked; seq != s->tx_sent; seq++) {
+		struct rpc_packet *p = dg->out[seq % RPC_WINDOW_MAX];
+
+		/* The device may still have it: then it is not lost yet. */
+		if (p == NULL || p->busy || p->sent + slack >= dg->latest)
+			continue;
+		send_again(s, p, now);
+		lost = true;
+	}
+	if (lost && dg->cc != NULL && dg->cc->lost != NULL)
+		dg->cc->lost(&dg->cc_state, leat_cycles_to_ns(now - dg->cc_start));
+}
+
+/* ---- acknowledgements ---- */
+
+static void
+packet_arrived_there(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
+{
+	struct rpc_dgram *dg = s->dg;
+	struct rpc_packet **at = &dg->out[seq % RPC_WINDOW_MAX], *p = *at;
+
+	if (p == NULL)
+		return;
+	*at = NULL;
+	dg->nb_out--;
+	/* One that went twice: the first may have arrived, too early for the second. */
+	if (!p->again || now - p->sent >= dg->srtt / 2)
+		dg->latest = RTE_MAX(dg->latest, p->sent);
+	p->kept = false;
+	if (!p->busy)
+		rpc_packet_free(s->rpc, p);
+}
+
+/* The round trip of the packet that arrived there last; not if it was sent twice. @return 0: no */
+static uint64_t
+rtt_measure(const struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
+{
+	const struct rpc_dgram *dg = s->dg;
+	const struct rpc_packet *p = dg->out[n->echo % RPC_WINDOW_MAX];
+	const uint64_t kept = leat_us_to_cycles(n->delay) / 1000; /* delay is in ns */
+	uint64_t rtt;
+
+	if (p == NULL || p->seq != n->echo || p->again)
+		return 0;
+	rtt = now - RTE_MIN(now, p->sent);
+	return rtt > kept ? rtt - kept : 1;
+}
+
+/* @return 0, or a violation */
+static int
+acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
+{
+	struct rpc_dgram *dg = s->dg;
+	const uint32_t out = dg->nb_out, span = s->tx_sent - dg->acked;
+	const int32_t more = ahead(n->ack, dg->acked);
+	uint64_t bits = n->sack, rtt;
+
+	if (more < 0)
+		return 0; /* from before the last one */
+	if ((uint32_t)more > span ||
+	    (bits != 0 && (uint32_t)more + 64 - (uint32_t)__builtin_clzll(bits) >= span))
+		return LEAT_RPC_BAD_ACK;
+	rtt = rtt_measure(s, n, now);
+	if (rtt > 0)
+		rpc_dgram_rtt(dg, rtt);
+	for (; dg->acked != n->ack; dg->acked++)
+		packet_arrived_there(s, dg->acked, now);
+	for (; bits != 0; bits &= bits - 1)
+		packet_arrived_there(s, n->ack + 1 + (uint32_t)__builtin_ctzll(bits), now);
+	if (dg->nb_out == out)
+		return 0;
+	rpc_dgram_progress(s, now);
+	if (unlikely(dg->cc != NULL)) {
+		dg->cc_state.rtt_ns = leat_cycles_to_ns(dg->srtt);
+		dg->cc->acked(&dg->cc_state, rtt > 0 ? leat_cycles_to_ns(rtt) : 0, out - dg->nb_out,
+			      leat_cycles_to_ns(now - dg->cc_start));
+	}
+	if (dg->nb_out > 0 && n->sack != 0)
+		losses_find(s, now);
+	rpc_dgram_window_set(s);
+	if (unlikely(s->closing))
+		rpc_work(s);
+	return 0;
+}
+
+/* ---- arriving ---- */
+
+/* @return 0 it is new; -1 it has been here; or a violation */
+static int
+number_take(struct leat_rpc_session *s, uint32_t seq)
+{
+	struct rpc_dgram *dg = s->dg;
+	const int32_t far = ahead(seq, dg->next);
+	uint64_t bit;
+	unsigned int run;
+
+	dg->unacked++;
+	if (far < 0) {
+		dg->ack_now = true;
+		return -1;
+	}
+	if ((uint32_t)far >= RTE_MIN(s->rpc->credits, RPC_WINDOW_MAX))
+		return LEAT_RPC_OVERRUN;
+	if (far == 0) {
+		run = dg->map == UINT64_MAX ? 64 : (unsigned int)__builtin_ctzll(~dg->map);
+		dg->next += 1 + run;
+		dg->map = run >= 63 ? 0 : dg->map >> (run + 1);
+		return 0;
+	}
+	/* There is a gap: the sender is to know. */
+	dg->ack_now = true;
+	bit = UINT64_C(1) << (far - 1);
+	if ((dg->map & bit) != 0)
+		return -1;
+	dg->map |= bit;
+	return 0;
+}
+
+/* Of a packet without a number: nothing, or an END. */
+static int
+unnumbered(struct leat_rpc_session *s, const struct rpc_head *h, const struct rpc_numbers *n,
+	   size_t left)
+{
+	struct rpc_dgram *dg = s->dg;
+
+	if (h->flags == RPC_H_PROBE) {
+		if (!rpc_dgram_control(s, RPC_H_ANSWER, n->seq, -1))
+			dg->ack_now = true;
+	} else if (h->flags == RPC_H_ANSWER && n->seq == dg->probe) {
+		/* What was sent before the probe, and has not arrived, is lost. */
+		dg->latest = RTE_MAX(dg->latest, dg->probed_at);
+		losses_find(s, rpc_now(s->rpc));
+	}
+	return left == 0 || left == RPC_ITEM_LEN ? 0 : LEAT_RPC_BAD_KIND;
+}
+
+int
+rpc_dgram_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h)
+{
+	const size_t from = RPC_HEAD_LEN + RPC_NUMBERS_LEN;
+	const uint64_t now = rpc_now(s->rpc);
+	struct rpc_dgram *dg = s->dg;
+	struct rpc_numbers n;
+	int bad;
+
+	bad = rpc_numbers_get(r->op.buf, r->op.len, h->flags, &n);
+	if (unlikely(bad != 0))
+		return bad;
+	if (unlikely(h->credit - n.ack != s->peer_credits))
+		return LEAT_RPC_BAD_CREDIT;
+	dg->heard = now;
+	dg->probing = false;
+	dg->backoff = 0;
+	bad = acks_take(s, &n, now);
+	if (unlikely(bad != 0))
+		return bad;
+	if (unlikely(h->flags != RPC_H_NUMBERED)) {
+		bad = unnumbered(s, h, &n, r->op.len - from);
+		if (bad == 0 && r->op.len > from)
+			rpc_items_arrived(s, r, from, true);
+		rpc_work(s);
+		return bad;
+	}
+	bad = number_take(s, n.seq);
+	rpc_work(s); /* it is to be acknowledged */
+	if (unlikely(bad < 0)) {
+		s->rpc->stats.duplicates++;
+		return 0;
+	}
+	if (unlikely(bad > 0))
+		return bad;
+	dg->echo = n.seq;
+	dg->echo_at = now;
+	rpc_items_arrived(s, r, from, false);
+	return 0;
+}
+
+/* ---- begin and end ---- */
+
+void
+rpc_dgram_start(struct leat_rpc_session *s)
+{
+	const uint64_t now = leat_now();
+	struct rpc_dgram *dg = s->dg;
+
+	dg->acked = s->tx_sent;
+	dg->nb_out = 0;
+	dg->window = RTE_MIN(s->peer_credits, RPC_WINDOW_MAX);
+	memset(dg->out, 0, sizeof(dg->out));
+	dg->latest = 0;
+	dg->next = s->peer_first;
+	dg->map = 0;
+	dg->echo = s->peer_first - 1;
+	dg->echo_at = now;
+	dg->unacked = 0;
+	dg->ack_now = dg->end_sent = dg->paced = false;
+	memset(&dg->cc_state, 0, sizeof(dg->cc_state));
+	dg->cc_start = now;
+	if (dg->cc != NULL)
+		dg->cc->start(&dg->cc_state);
+	rpc_dgram_time_start(s);
+	rpc_dgram_window_set(s);
+}
+
+void
+rpc_dgram_stop(struct leat_rpc_session *s)
+{
+	struct rpc_dgram *dg = s->dg;
+	unsigned int i;
+
+	rpc_dgram_time_stop(s);
+	for (i = 0; i < RPC_WINDOW_MAX; i++) {
+		struct rpc_packet *p = dg->out[i];
+
+		if (p == NULL)
+			continue;
+		dg->out[i] = NULL;
+		p->kept = false;
+		if (!p->busy)
+			rpc_packet_free(s->rpc, p);
+	}
+	dg->nb_out = 0;
+}
