@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-rpc-kill EAL-ARGUMENTS
+ * leat-rpc-kill EAL-ARGUMENTS [-- [--addr HOST:PORT] [--devices CLIENT,SERVER] [--silence MS]]
  *
  * A client has a thousand calls outstanding while its server is stopped (SIGSTOP), goes on, and is
  * killed (SIGKILL): all come back, in time, and a successor at the same address answers the next
@@ -9,6 +9,7 @@
  */
 
 #include <errno.h>
+#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -28,6 +29,9 @@ static struct leat_rpc_req reqs[CALLS];
 static uint8_t in[CALLS][8];
 static unsigned int back, up, closed;
 static bool ended;
+static char listen_addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
+static char devices[2][64]; /* of the client, the servers */
+static uint32_t silence_us;
 
 static int
 echo(struct leat_rpc_incoming *call, void *arg)
@@ -39,14 +43,44 @@ echo(struct leat_rpc_incoming *call, void *arg)
 }
 
 static void
-start(int argc, char **argv)
+parse(int argc, char **argv)
 {
-	const struct leat_ep_conf conf = { .max_peers = 4 };
+	static const struct option options[] = {
+		{ "addr", required_argument, NULL, 'a' },
+		{ "devices", required_argument, NULL, 'd' },
+		{ "silence", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	/* What is before "--" is EAL's. */
+	while (argc > 1 && strcmp(argv[0], "--") != 0) {
+		argc--;
+		argv++;
+	}
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'a')
+			snprintf(listen_addr, sizeof(listen_addr), "%s", optarg);
+		else if (c == 's')
+			silence_us = 1000 * (uint32_t)strtoul(optarg, NULL, 10);
+		else
+			check(c == 'd' &&
+				      sscanf(optarg, "%63[^,],%63s", devices[0], devices[1]) == 2,
+			      "options: --addr HOST:PORT, --devices CLIENT,SERVER, --silence MS");
+	}
+}
+
+static void
+start(int argc, char **argv, const char *device)
+{
+	const struct leat_rpc_conf rpc_conf = { .silence_us = silence_us };
+	struct leat_ep_conf conf = { .max_peers = 4 };
 
 	check(leat_init(argc, argv) >= 0, "leat_init: %s", leat_err_msg());
-	ep = leat_ep_create(leat_dev_get(0), &conf);
+	conf.type = device_type();
+	ep = leat_ep_create(device[0] != '\0' ? leat_dev_by_name(device) : leat_dev_get(0), &conf);
 	check(ep != NULL, "endpoint: %s", leat_err_msg());
-	rpc = leat_rpc_create(ep, NULL);
+	rpc = leat_rpc_create(ep, &rpc_conf);
 	check(rpc != NULL, "rpc: %s", leat_err_msg());
 	check(leat_rpc_handler_set(rpc, ECHO, echo, NULL, 8) == 0, "handler");
 }
@@ -89,7 +123,7 @@ server(int argc, char **argv, int from, int to)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	/* The second waits until it is told where the first one was. */
 	check(read(from, addr, sizeof(addr)) == sizeof(addr), "read");
-	start(argc, argv);
+	start(argc, argv, devices[1]);
 	wait_until(sched_yield(), leat_ep_listen(ep, addr) == 0);
 	check(leat_ep_listen_addr(ep, addr, sizeof(addr)) == 0, "address");
 	check(write(to, addr, sizeof(addr)) == sizeof(addr), "write");
@@ -182,10 +216,12 @@ int
 main(int argc, char **argv)
 {
 	int to[2][2], from[2][2], i;
-	char addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
+	char addr[LEAT_ADDR_MAX];
 	struct leat_rpc_session *s;
 	pid_t pid[2];
 
+	parse(argc, argv);
+	memcpy(addr, listen_addr, sizeof(addr));
 	/* Before anything of libfabric or EAL is in the process. */
 	for (i = 0; i < 2; i++) {
 		check(pipe(to[i]) == 0 && pipe(from[i]) == 0, "pipe");
@@ -195,7 +231,7 @@ main(int argc, char **argv)
 			server(argc, argv, to[i][0], from[i][1]);
 	}
 	check(write(to[0][1], addr, sizeof(addr)) == sizeof(addr), "write");
-	start(argc, argv);
+	start(argc, argv, devices[0]);
 	check(read(from[0][0], addr, sizeof(addr)) == sizeof(addr), "read");
 	client(addr, pid[0]);
 

@@ -17,6 +17,14 @@ calls() {
 		--silence 5000 --addr 10.97.0.2:0 --devices "${NEAR:-fabric_verbs0},${FAR:-fabric_verbs1}" "$n" 1
 }
 
+# killed DEVICE-ARGUMENTS: a server that is stopped, and one that is killed
+killed() {
+	timeout 100 "$BUILD/test/rpc/leat-rpc-kill" --no-pci --no-telemetry --no-huge -m 128 \
+		--log-level=leat.*:error -d "$DRIVER" \
+		"--vdev=fabric_verbs0,dev=x_va$1" "--vdev=fabric_verbs1,dev=x_vb$1" -- \
+		--silence 2000 --addr 10.97.0.2:0 --devices fabric_verbs0,fabric_verbs1
+}
+
 if [ ! -e "$DRIVER" ] || [ ! -x "$CALLS" ]; then
 	skip "calls over verbs" "they, or the driver, are not built"
 	return
@@ -25,6 +33,8 @@ check "calls over RC" calls 2000 "$PATIENT"
 diag "$(tail -n 1 check.log)"
 check "calls over UD" calls 2000 ,qp=ud
 diag "$(tail -n 1 check.log)"
+check "servers over RC that are stopped and killed" killed "$PATIENT"
+check "servers over UD that are stopped and killed" killed ,qp=ud
 guest-netem va loss 5% delay 1ms 1ms duplicate 2%
 guest-netem vb loss 5% delay 1ms 1ms duplicate 2%
 check "calls over UD, over a bad wire" calls 1000 ,qp=ud
