@@ -464,12 +464,13 @@ test_idle(void **state)
 static void
 test_deadline_again(void **state)
 {
-	struct leat_rpc_req soon = { .session = raw.at_b, .type = 1 }, late = soon;
+	static struct leat_rpc_req soon, late; /* the first is left to the session's end */
 	struct rpc_item m;
 	uint32_t probe;
 	uint8_t flags;
 
 	(void)state;
+	soon = late = (struct leat_rpc_req){ .session = raw.at_b, .type = 1 };
 	soon.deadline = now + 100 * MS;
 	late.deadline = now + 8 * MS;
 	post1(&soon);
