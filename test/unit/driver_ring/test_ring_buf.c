@@ -15,7 +15,7 @@
 
 #define SLOTS_MAX 512
 
-/* What is on the way: message n at n modulo slots. */
+/* What is on the way: message n at n modulo SLOTS_MAX. */
 static struct {
 	struct ring_buf b;
 	struct {
@@ -50,8 +50,8 @@ put(uint32_t len)
 		assert_int_equal((uintptr_t)at % 64, 0);
 		memset(at, (int)(m.sent % 251), len);
 	}
-	m.msgs[m.sent % m.slots].at = at;
-	m.msgs[m.sent % m.slots].len = len;
+	m.msgs[m.sent % SLOTS_MAX].at = at;
+	m.msgs[m.sent % SLOTS_MAX].len = len;
 	m.sent++;
 	return true;
 }
@@ -60,8 +60,8 @@ put(uint32_t len)
 static void
 take(void)
 {
-	const uint8_t *at = m.msgs[m.consumed % m.slots].at;
-	uint32_t i, wrong = 0, len = m.msgs[m.consumed % m.slots].len;
+	const uint8_t *at = m.msgs[m.consumed % SLOTS_MAX].at;
+	uint32_t i, wrong = 0, len = m.msgs[m.consumed % SLOTS_MAX].len;
 
 	for (i = 0; i < len; i++)
 		wrong += at[i] != m.consumed % 251;
@@ -91,7 +91,7 @@ any_order(uint32_t slots, uint32_t max, uint64_t seed)
 				continue;
 			full++;
 			for (i = m.seen; i != m.sent; i++)
-				bytes += RTE_ALIGN_CEIL(m.msgs[i % slots].len, 64u);
+				bytes += RTE_ALIGN_CEIL(m.msgs[i % SLOTS_MAX].len, 64u);
 			assert_int_equal(m.b.size, RING_BUF_MAX);
 			assert_true(bytes > RING_BUF_MAX - 2u * RTE_ALIGN_CEIL(max, 64u));
 			break;
@@ -167,7 +167,7 @@ full_of_bytes(void **state)
 		take();
 		assert_false(put(1)); /* nobody knows yet */
 		m.seen = m.consumed;
-		while (m.msgs[m.consumed % m.slots].at == NULL)
+		while (m.msgs[m.consumed % SLOTS_MAX].at == NULL)
 			take();
 		assert_true(put(lap % 2 == 0 ? 4096 : 4033));
 	}
@@ -190,14 +190,14 @@ around_the_end(void **state)
 	take();
 	m.seen = m.consumed;
 	assert_true(put(16384));
-	assert_ptr_equal(m.msgs[(m.sent - 1) % m.slots].at, m.b.mem);
+	assert_ptr_equal(m.msgs[(m.sent - 1) % SLOTS_MAX].at, m.b.mem);
 	assert_true(put(16384));
 	assert_false(put(64)); /* the two that were taken, no more */
 	while (m.consumed != m.sent)
 		take();
 	m.seen = m.consumed;
 	assert_true(put(1));
-	assert_ptr_equal(m.msgs[(m.sent - 1) % m.slots].at, m.b.mem);
+	assert_ptr_equal(m.msgs[(m.sent - 1) % SLOTS_MAX].at, m.b.mem);
 	ring_buf_free(&m.b);
 }
 
