@@ -70,9 +70,10 @@ test_levels(void **state)
 static void
 test_types_are_distinct(void **state)
 {
-	const int types[] = { leat_logtype_base, leat_logtype_exchange, leat_logtype_fabric,
-			      leat_logtype_tags, leat_logtype_reactor,	leat_logtype_task,
-			      leat_logtype_msg,	 leat_logtype_driver,	leat_logtype_app };
+	const int types[] = { leat_logtype_base,      leat_logtype_exchange, leat_logtype_fabric,
+			      leat_logtype_tags,      leat_logtype_reactor,  leat_logtype_task,
+			      leat_logtype_msg,	      leat_logtype_driver,   leat_logtype_app,
+			      leat_logtype_rendezvous };
 	unsigned int i, j;
 
 	(void)state;

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The way "pmix": fences.
+ *
+ * A process has reached round k when its record of round k can be got, and in no other way. PMIx's
+ * own fence only makes that fast: it brings the records of all to each node. It can't be relied on:
+ *
+ *  - It has no usable time-out. PMIX_TIMEOUT ends the wait on the node of a process that does not
+ *    come; on other nodes it goes on for ever (Open MPI 4.1), and some servers have crashed
+ *    (openpmix issue 2096). So this process waits as long as it wants to; the fence goes on
+ *    without it.
+ *  - Servers count processes, not which ones: a process in two fences at a time counts as two, and
+ *    the fence ends too soon. So a fence that was given up is waited for before the next one
+ *    is begun, and each process begins as many as there were rounds.
+ *  - It ends well, or with PMIX_ERR_PARTIAL_SUCCESS, when a process has died, without that process's
+ *    record, and on other nodes without those of its neighbours.
+ *
+ * Records that a fence did not bring are asked for directly, one by one: when it has ended, and
+ * shortly before the time is up.
+ *
+ *     publish ---- PMIx's fence ----+---------------> records of all: here already
+ *                                   |
+ *                                   | ended, or nearly out of time
+ *                                   +--- ask for those that are not here ---> all, or who is missing
+ *
+ * A key is never used twice, since its first value may be remembered anywhere: it is "leat.", the
+ * job, how many rendezvous this process has opened, and the round. A record has the values only
+ * if they have changed; it says in which round they did, whose record has them.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pmix_pvt.h"
+
+/* How long records are asked for after PMIx's fence has ended without them. */
+#define GRACE_US UINT64_C(1000000)
+/* How long they are asked for at least, before ranks are named that may be there. */
+#define ASK_US UINT64_C(50000)
+/* How long PMIx's server may take to let this process go. */
+#define CLOSE_US UINT64_C(5000000)
+
+struct rendezvous_pmix {
+	struct pmix_hub *hub;
+	struct pmix_abi_proc proc;
+	uint32_t open; /* which one of this process */
+	bool inited;
+	struct pmix_op *late;	/* a call that has not come back in time; NULL: none */
+	uint64_t state_sent;	/* the round of the values that were published last */
+	uint64_t fences;	/* PMIx's fences begun */
+	struct pmix_op *fence;	/* the last one, while it is not over */
+	struct pmix_op **asked; /* by rank: a record that was asked for; NULL: none */
+};
+
+/* How many were opened: the nth ones of all processes belong together. */
+static uint32_t opened;
+
+static void
+key_of_round(const struct leat_rendezvous *rv, uint64_t round, char *key)
+{
+	const struct rendezvous_pmix *p = rv->priv;
+
+	snprintf(key, PMIX_KEY_MAX, "leat.%s.%" PRIu32 ".%" PRIu64, rv->job, p->open, round);
+}
+
+/* The one option of a call: it is switched on. */
+static void
+set_info(struct pmix_op *op, const char *key)
+{
+	snprintf(op->info.key, sizeof(op->info.key), "%s", key);
+	op->info.value = (struct pmix_abi_value){ .type = PMIX_ABI_BOOL, .data.flag = true };
+}
+
+/* ---- calls that wait for the server -------------------------------------------------------- */
+
+/* The value is the caller's, made of malloc(3)'s memory; so it is freed in all releases. */
+static void
+free_value(struct pmix_abi_value *value)
+{
+	if (value->type == PMIX_ABI_BYTE_OBJECT)
+		free(value->data.bo.bytes);
+	free(value);
+}
+
+static int
+call_init(struct pmix_op *op)
+{
+	const struct pmix_abi *abi = &op->hub->abi;
+	struct pmix_abi_value *value = NULL;
+	struct pmix_abi_proc all;
+	int ret = abi->init(&op->proc, NULL, 0);
+
+	if (ret != PMIX_ABI_SUCCESS)
+		return ret;
+	op->inited = true;
+	all = op->proc;
+	all.rank = PMIX_ABI_RANK_WILDCARD;
+	ret = abi->get(&all, PMIX_ABI_JOB_SIZE, NULL, 0, &value);
+	if (ret != PMIX_ABI_SUCCESS || value == NULL)
+		return ret;
+	if (value->type == PMIX_ABI_UINT32)
+		op->size = value->data.uint32;
+	free_value(value);
+	return PMIX_ABI_SUCCESS;
+}
+
+static int
+call_publish(struct pmix_op *op)
+{
+	struct pmix_abi_value value = {
+		.type = PMIX_ABI_BYTE_OBJECT,
+		.data.bo = { .bytes = (char *)op->what[0].bytes, .size = op->what[0].len },
+	};
+	int ret = op->hub->abi.put(PMIX_ABI_GLOBAL, op->what[0].key, &value);
+
+	return ret != PMIX_ABI_SUCCESS ? ret : op->hub->abi.commit();
+}
+
+/* What is on this node already; no other one is asked. */
+static int
+call_get_local(struct pmix_op *op)
+{
+	struct pmix_abi_value *value;
+	unsigned int i;
+
+	set_info(op, PMIX_ABI_OPTIONAL);
+	for (i = 0; i < op->nb; i++) {
+		op->proc.rank = op->what[i].rank;
+		value = NULL;
+		if (op->hub->abi.get(&op->proc, op->what[i].key, &op->info, 1, &value) !=
+			    PMIX_ABI_SUCCESS ||
+		    value == NULL)
+			continue;
+		pmix_bytes_take(&op->what[i], value);
+		free_value(value);
+	}
+	return PMIX_ABI_SUCCESS;
+}
+
+static int
+call_finalize(struct pmix_op *op)
+{
+	return op->hub->abi.finalize(NULL, 0);
+}
+
+/* The call before has come back? 0, -ETIMEDOUT or -ECANCELED. */
+static int
+await_late(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	int ret;
+
+	if (p->late == NULL)
+		return 0;
+	ret = pmix_op_wait(rv, p->late, until);
+	if (ret < 0) {
+		rendezvous_odd(rv, "PMIx's server has not answered, yet");
+		return ret;
+	}
+	pmix_op_drop(p->late);
+	p->late = NULL;
+	return 0;
+}
+
+/*
+ * Makes a call, one at a time, and says what went wrong; -ETIMEDOUT and -ECANCELED without a
+ * message. *op is NULL if the call has not come back: it may use the op still.
+ */
+static int
+make_call(struct leat_rendezvous *rv, struct pmix_op **op, const char *what, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	int ret = await_late(rv, until);
+
+	if (ret < 0) {
+		/* It was not made, and never will be. */
+		pmix_op_done(*op, 0, NULL);
+		return ret;
+	}
+	ret = pmix_op_call(rv, *op, until);
+	if (ret == -ETIMEDOUT || ret == -ECANCELED) {
+		p->late = *op;
+		*op = NULL;
+		rendezvous_odd(rv, "PMIx's server does not answer (%s)", what);
+	} else if (ret == 0 && (*op)->status != PMIX_ABI_SUCCESS) {
+		ret = leat_err(EIO, "rendezvous (pmix): %s: %s", what,
+			       p->hub->abi.error_string((*op)->status));
+	}
+	return ret;
+}
+
+/* ---- the beginning ------------------------------------------------------------------------- */
+
+static int
+check_size(struct leat_rendezvous *rv, uint32_t size)
+{
+	const struct rendezvous_pmix *p = rv->priv;
+
+	if (size == 0 || size > LEAT_RENDEZVOUS_RANKS_MAX || p->proc.rank >= size)
+		return leat_err(EINVAL,
+				"rendezvous (pmix): rank %" PRIu32 " of %" PRIu32
+				" (1 to %d are possible)",
+				p->proc.rank, size, LEAT_RENDEZVOUS_RANKS_MAX);
+	if (rv->size != 0 && rv->size != size)
+		return leat_err(EINVAL,
+				"rendezvous (pmix): the size was given as %" PRIu32
+				", but it is %" PRIu32,
+				rv->size, size);
+	if (rv->rank != p->proc.rank)
+		return leat_err(EINVAL,
+				"rendezvous (pmix): PMIX_RANK is %" PRIu32
+				", but PMIx says %" PRIu32,
+				rv->rank, p->proc.rank);
+	rv->size = size;
+	return 0;
+}
+
+static int
+start_pmix(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	struct pmix_op *op = pmix_op_new(p->hub, 0);
+	int ret;
+
+	if (op == NULL)
+		return -ENOMEM;
+	op->call = call_init;
+	ret = make_call(rv, &op, "PMIx_Init", until);
+	if (op != NULL)
+		p->inited = op->inited;
+	if (ret == 0) {
+		p->proc = op->proc;
+		p->proc.nspace[PMIX_ABI_NSPACE_LEN - 1] = '\0';
+		ret = check_size(rv, op->size);
+	}
+	pmix_op_drop(op);
+	return ret;
+}
+
+static int
+pmix_open(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (p == NULL)
+		return leat_err(ENOMEM, "rendezvous (pmix): no memory");
+	rv->priv = p;
+	/* Relaxed: a number that no other thread gets. */
+	p->open = __atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
+	p->hub = pmix_hub_create();
+	if (p->hub == NULL)
+		return -rte_errno;
+	ret = start_pmix(rv, until);
+	if (ret == -ECANCELED)
+		return leat_err(ECANCELED, "rendezvous (pmix): canceled");
+	if (ret == -ETIMEDOUT)
+		return leat_err(ETIMEDOUT, "rendezvous (pmix): PMIx's server does not answer: is "
+					   "mpirun or slurmstepd alive?");
+	if (ret < 0)
+		return ret;
+	p->asked = calloc(rv->size, sizeof(*p->asked));
+	if (p->asked == NULL)
+		return leat_err(ENOMEM, "rendezvous (pmix): no memory");
+	snprintf(rv->where, sizeof(rv->where), "in %.40s, job %s, by %.14s", p->proc.nspace,
+		 rv->job, p->hub->abi.get_version());
+	return rendezvous_peers_create(rv);
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+static int
+publish(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	struct record rec;
+	struct pmix_op *op;
+	int ret;
+
+	op = pmix_op_new(p->hub, 1);
+	if (op == NULL)
+		return -ENOMEM;
+	rendezvous_record(rv, &rec);
+	rec.pid = (uint32_t)getpid();
+	if (rec.state_round == p->state_sent) {
+		rec.flags &= ~RECORD_STATE;
+		rec.state = NULL;
+	}
+	op->call = call_publish;
+	key_of_round(rv, rec.round, op->what[0].key);
+	op->what[0].bytes = malloc(RECORD_RANK_MAX);
+	if (op->what[0].bytes == NULL) {
+		pmix_op_done(op, 0, NULL);
+		pmix_op_drop(op);
+		return leat_err(ENOMEM, "rendezvous (pmix): no memory");
+	}
+	op->what[0].len = record_build(op->what[0].bytes, &rec);
+	ret = make_call(rv, &op, "PMIx_Commit", until);
+	if (ret == 0)
+		p->state_sent = rec.state_round;
+	pmix_op_drop(op);
+	return ret;
+}
+
+/* Names what is needed next of a rank. */
+static void
+want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
+{
+	const struct rendezvous_peer *peer = &rv->peers[r];
+
+	b->rank = r;
+	key_of_round(rv, peer->round < rv->round ? rv->round : peer->state_due, b->key);
+}
+
+/* Takes an answer. 0, also if it is none; -ENOMEM. */
+static int
+take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
+{
+	struct record rec;
+	const char *why;
+	int ret;
+
+	if (b->bytes == NULL)
+		return 0;
+	if (record_parse(b->bytes, b->len, &rec, &why) < 0) {
+		rendezvous_odd(rv, "what rank %" PRIu32 " tells is not valid: %s", b->rank, why);
+		return 0;
+	}
+	ret = rendezvous_take(rv, b->rank, &rec);
+	return ret == -EPROTO ? 0 : ret;
+}
+
+/* What PMIx's fence has brought to this node. */
+static int
+take_local(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	unsigned int i = 0, nb = 0;
+	struct pmix_op *op;
+	uint32_t r;
+	int ret;
+
+	for (r = 0; r < rv->size; r++)
+		nb += !rendezvous_peer_here(rv, r);
+	if (nb == 0)
+		return 0;
+	op = pmix_op_new(p->hub, nb);
+	if (op == NULL)
+		return -ENOMEM;
+	op->call = call_get_local;
+	op->proc = p->proc;
+	for (r = 0; r < rv->size; r++) {
+		if (!rendezvous_peer_here(rv, r))
+			want(rv, r, &op->what[i++]);
+	}
+	ret = make_call(rv, &op, "PMIx_Get", until);
+	for (i = 0; i < nb && ret == 0; i++)
+		ret = take(rv, &op->what[i]);
+	pmix_op_drop(op);
+	return ret;
+}
+
+/* Asks another node, if need be, for what is needed next of a rank. NULL: no memory. */
+static struct pmix_op *
+ask(struct leat_rendezvous *rv, uint32_t r)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	struct pmix_op *op = pmix_op_new(p->hub, 1);
+	int status;
+
+	if (op == NULL)
+		return NULL;
+	op->proc = p->proc;
+	op->proc.rank = r;
+	want(rv, r, &op->what[0]);
+	/*
+	 * The callback does not free the value: libpmix does so, but for releases 3.2 to 4.2, in
+	 * which it would be lost. That is why this is not the usual way.
+	 */
+	status = p->hub->abi.get_nb(&op->proc, op->what[0].key, NULL, 0, pmix_on_value, op);
+	/* It won't be called back. */
+	if (status != PMIX_ABI_SUCCESS)
+		pmix_op_done(op, status, NULL);
+	return op;
+}
+
+/* Asks for what is not here, takes what was answered. Returns how many are here, or -ENOMEM. */
+static int
+ask_all(struct leat_rendezvous *rv)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	int ret = 0, here = 0;
+	uint32_t r;
+
+	for (r = 0; r < rv->size && ret == 0; r++) {
+		if (p->asked[r] != NULL && pmix_op_is_done(p->asked[r])) {
+			ret = take(rv, &p->asked[r]->what[0]);
+			pmix_op_drop(p->asked[r]);
+			p->asked[r] = NULL;
+		}
+		if (rendezvous_peer_here(rv, r)) {
+			here++;
+		} else if (p->asked[r] == NULL && ret == 0) {
+			p->asked[r] = ask(rv, r);
+			if (p->asked[r] == NULL)
+				ret = -ENOMEM;
+		}
+	}
+	return ret < 0 ? ret : here;
+}
+
+/* ---- the fence ----------------------------------------------------------------------------- */
+
+static void
+begin_fence(struct leat_rendezvous *rv, struct pmix_op *op)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	int status;
+
+	set_info(op, PMIX_ABI_COLLECT_DATA);
+	/* No processes: all of the namespace. */
+	status = p->hub->abi.fence_nb(NULL, 0, &op->info, 1, pmix_on_op, op);
+	if (status == PMIX_ABI_OPERATION_SUCCEEDED)
+		status = PMIX_ABI_SUCCESS;
+	else if (status == PMIX_ABI_SUCCESS)
+		return;
+	pmix_op_done(op, status, NULL);
+}
+
+/*
+ * As many of PMIx's fences as there were rounds, one after another. 0: the one of this round is
+ * over, *status says how; -ETIMEDOUT: it is not, yet; others.
+ */
+static int
+run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	int ret;
+
+	for (;;) {
+		if (p->fence != NULL) {
+			ret = pmix_op_wait(rv, p->fence, until);
+			if (ret < 0)
+				return ret;
+			*status = p->fence->status;
+			pmix_op_drop(p->fence);
+			p->fence = NULL;
+		}
+		if (p->fences == rv->round)
+			return 0;
+		p->fence = pmix_op_new(p->hub, 0);
+		if (p->fence == NULL)
+			return -ENOMEM;
+		p->fences++;
+		begin_fence(rv, p->fence);
+	}
+}
+
+/* Asks for records until all are here. */
+static int
+collect(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	int ret, before = 0;
+
+	rv->pause_us = RENDEZVOUS_PAUSE_MIN_US;
+	for (;;) {
+		ret = ask_all(rv);
+		if (ret < 0 || rendezvous_complete(rv))
+			return ret < 0 ? ret : 0;
+		if (ret > before)
+			rv->pause_us = RENDEZVOUS_PAUSE_MIN_US;
+		before = ret;
+		ret = pmix_hub_wait(rv, p->hub, until);
+		if (ret < 0)
+			return ret;
+	}
+}
+
+static int
+pmix_fence(struct leat_rendezvous *rv, uint64_t until)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	uint64_t now = rendezvous_now(), left = until > now ? until - now : 0, ask_at = until;
+	int status = PMIX_ABI_SUCCESS, ret = publish(rv, until);
+	bool over = false;
+
+	if (ret < 0)
+		return ret;
+	if (until != UINT64_MAX)
+		ask_at = until - RTE_MIN(left / 4, GRACE_US);
+	ret = run_fences(rv, ask_at, &status);
+	if (ret < 0 && ret != -ETIMEDOUT)
+		return ret;
+	if (ret == 0 && status != PMIX_ABI_SUCCESS && status != PMIX_ABI_ERR_PARTIAL_SUCCESS) {
+		rendezvous_odd(rv, "PMIx_Fence: %s", p->hub->abi.error_string(status));
+	} else if (ret == 0 && rendezvous_now() + GRACE_US < until) {
+		/* All that live have come. */
+		until = rendezvous_now() + GRACE_US;
+		over = true;
+	}
+	/* Also when this process did not run for so long that its time is up. */
+	until = RTE_MAX(until, rendezvous_now() + ASK_US);
+	ret = take_local(rv, until);
+	/* Values that are of an earlier round. */
+	if (ret == 0)
+		ret = take_local(rv, until);
+	if (ret == 0)
+		ret = collect(rv, until);
+	return ret == -ETIMEDOUT && over ? -ECONNRESET : ret;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* The process ends well also when the launcher does not answer. */
+static void
+finalize(struct leat_rendezvous *rv)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	struct pmix_op *op = pmix_op_new(p->hub, 0);
+
+	if (op == NULL)
+		return;
+	op->call = call_finalize;
+	(void)make_call(rv, &op, "PMIx_Finalize", rendezvous_until(rv, CLOSE_US));
+	pmix_op_drop(op);
+}
+
+static void
+pmix_close(struct leat_rendezvous *rv)
+{
+	struct rendezvous_pmix *p = rv->priv;
+	uint32_t r;
+
+	if (p == NULL)
+		return;
+	for (r = 0; p->asked != NULL && r < rv->size; r++)
+		pmix_op_drop(p->asked[r]);
+	pmix_op_drop(p->fence);
+	if (p->inited)
+		finalize(rv);
+	pmix_op_drop(p->late);
+	free(p->asked);
+	pmix_hub_put(p->hub);
+	free(p);
+}
+
+const struct rendezvous_way rendezvous_pmix = {
+	.name = "pmix",
+	.open = pmix_open,
+	.fence = pmix_fence,
+	.close = pmix_close,
+};
