@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* PMIx's environment is there, but its library is not what it should be: never alone then. */
+
+#include "rendezvous_test.h"
+
+/* Of the library that this program has loaded. */
+const char *PMIx_Get_version(void);
+
+static void
+test_lacking(void **state)
+{
+	const struct leat_rendezvous_conf conf = { 0 };
+
+	(void)state;
+	assert_string_equal(PMIx_Get_version(), "lacking 1.0");
+	setenv("PMIX_NAMESPACE", "job", 1);
+	setenv("PMIX_RANK", "0", 1);
+	assert_null(leat_rendezvous_open(&conf));
+	assert_int_equal(rte_errno, ELIBACC);
+	assert_msg_has("libpmix.so.2 has no PMIx_Init");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lacking) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

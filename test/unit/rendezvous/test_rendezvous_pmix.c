@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The way "pmix", with a libpmix of the test's own: what real servers do seldom or in other
+ * releases, and callbacks that come when nobody waits any more.
+ */
+
+#include "rendezvous_test.h"
+
+#include "pmix_stub.h"
+
+#define ME 0u
+#define SIZE 4u
+/* Enough to reach PMIx's fence and to ask for records, on a loaded machine as well. */
+#define ENOUGH_US (500 * MS)
+
+/* How many this program has opened: part of the keys. */
+static unsigned int nb_opened;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	stub_reset(ME, SIZE);
+	setenv("PMIX_NAMESPACE", "job", 1);
+	setenv("PMIX_RANK", "0", 1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	stub_release();
+	return 0;
+}
+
+static struct leat_rendezvous *
+try_open(struct leat_rendezvous_conf conf)
+{
+	nb_opened++;
+	conf.timeout_us = conf.timeout_us != 0 ? conf.timeout_us : PATIENCE_S * 1000 * MS;
+	return leat_rendezvous_open(&conf);
+}
+
+static struct leat_rendezvous *
+must_open(void)
+{
+	struct leat_rendezvous *rv = try_open((struct leat_rendezvous_conf){ 0 });
+
+	if (rv == NULL)
+		fail_msg("%s", leat_err_msg());
+	return rv;
+}
+
+static char *
+key_of(unsigned int round, char key[64])
+{
+	snprintf(key, 64, "leat.leat.%u.%u", nb_opened - 1, round);
+	return key;
+}
+
+/* Rank r publishes its record of a round, with this value if there is one. */
+static void
+publish(uint32_t r, unsigned int round, unsigned int state_round, const char *value, bool local)
+{
+	const struct record_value v = { .key = "v",
+					.key_len = 1,
+					.data = (const uint8_t *)value,
+					.len = value != NULL ? (uint16_t)strlen(value) : 0 };
+	uint8_t state[64], buf[256];
+	struct record rec = { .kind = RECORD_RANK,
+			      .rank = r,
+			      .size = SIZE,
+			      .round = round,
+			      .state_round = state_round };
+	char key[64];
+
+	if (value != NULL) {
+		rec.flags = RECORD_STATE;
+		rec.state = state;
+		rec.state_len = record_state_build(state, &v, 1);
+	}
+	stub_set(r, key_of(round, key), buf, record_build(buf, &rec), local);
+}
+
+static void
+assert_value(struct leat_rendezvous *rv, uint32_t r, const char *value)
+{
+	char buf[64];
+	int len = leat_rendezvous_get(rv, r, "v", buf, sizeof(buf));
+
+	assert_int_equal(len, strlen(value));
+	assert_memory_equal(buf, value, strlen(value));
+}
+
+/* ---- all is well ---- */
+
+static int
+all_at_once(unsigned int n)
+{
+	publish(1, n, n, n == 1 ? "one" : "ONE", true);
+	publish(2, n, 1, n == 1 ? "two" : NULL, true);
+	publish(3, n, n, n == 1 ? "three" : "THREE", true);
+	return PMIX_ABI_SUCCESS;
+}
+
+static void
+test_rounds(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+	const uint8_t *own;
+	const char *why;
+	struct record rec;
+	char key[64];
+	size_t len;
+
+	(void)state;
+	assert_int_equal(leat_rendezvous_how(rv), LEAT_RENDEZVOUS_PMIX);
+	assert_int_equal(leat_rendezvous_rank(rv), ME);
+	assert_int_equal(leat_rendezvous_size(rv), SIZE);
+	assert_string_equal(leat_rendezvous_describe(rv),
+			    "pmix: rank 0 of 4 in job, job leat, by stub 1.0 (PMIX_NAMESPACE and "
+			    "PMIX_RANK are set)");
+	/* Its threads take no signals, and don't share the caller's CPU. */
+	assert_true(stub.all_signals_blocked);
+	assert_false(stub.same_thread);
+
+	stub.on_fence = all_at_once;
+	assert_int_equal(leat_rendezvous_put(rv, "v", "zero", 4), 0);
+	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+	assert_value(rv, 0, "zero");
+	assert_value(rv, 1, "one");
+	assert_value(rv, 2, "two");
+	assert_value(rv, 3, "three");
+	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+	assert_value(rv, 0, "zero");
+	assert_value(rv, 1, "ONE");
+	assert_value(rv, 2, "two");
+	assert_value(rv, 3, "THREE");
+	/* Nobody was asked directly. */
+	assert_int_equal(stub.gets, 0);
+
+	own = stub_own(key_of(1, key), &len);
+	assert_non_null(own);
+	assert_int_equal(record_parse(own, len, &rec, &why), 0);
+	assert_non_null(rec.state);
+	/* Values that have not changed are not sent again. */
+	own = stub_own(key_of(2, key), &len);
+	assert_non_null(own);
+	assert_int_equal(record_parse(own, len, &rec, &why), 0);
+	assert_null(rec.state);
+	assert_int_equal(rec.round, 2);
+	assert_int_equal(rec.state_round, 1);
+	leat_rendezvous_close(rv);
+	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+}
+
+static int
+first_round(unsigned int n)
+{
+	(void)n;
+	return all_at_once(1);
+}
+
+/* A second rendezvous of the same process has keys of its own: the stub takes none twice. */
+static void
+test_again(void **state)
+{
+	struct leat_rendezvous *rv;
+	unsigned int i;
+
+	(void)state;
+	stub.on_fence = first_round;
+	for (i = 0; i < 2; i++) {
+		rv = must_open();
+		assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+		assert_value(rv, 3, "three");
+		leat_rendezvous_close(rv);
+	}
+}
+
+static void
+test_fence_without_callback(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+
+	(void)state;
+	stub.fence_now = true;
+	(void)all_at_once(1);
+	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+	assert_value(rv, 3, "three");
+	leat_rendezvous_close(rv);
+}
+
+/* The fence has not brought all records to this node. */
+static int
+some_elsewhere(unsigned int n)
+{
+	publish(1, n, n, "one", true);
+	publish(2, n, n, "two", false);
+	publish(3, n, n, "three", false);
+	return PMIX_ABI_ERR_PARTIAL_SUCCESS;
+}
+
+static void
+test_elsewhere(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+
+	(void)state;
+	stub.on_fence = some_elsewhere;
+	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+	assert_value(rv, 1, "one");
+	assert_value(rv, 2, "two");
+	assert_value(rv, 3, "three");
+	assert_int_equal(stub.gets, 2);
+	leat_rendezvous_close(rv);
+}
+
+/* ---- some are missing ---- */
+
+static volatile sig_atomic_t canceled;
+
+static int
+cancel(unsigned int n)
+{
+	canceled = (sig_atomic_t)n;
+	return STUB_PENDING;
+}
+
+static int
+without_2(unsigned int n)
+{
+	publish(1, n, n, "one", true);
+	publish(3, n, n, "three", false);
+	return STUB_PENDING;
+}
+
+static int
+silent(uint32_t rank, const char *key)
+{
+	(void)rank;
+	(void)key;
+	return STUB_PENDING;
+}
+
+static void
+test_missing(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+	double began = seconds();
+
+	(void)state;
+	stub.on_fence = without_2;
+	stub.on_get = silent;
+	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
+	assert_true(seconds() - began >= 0.5);
+	assert_msg_has("fence 1 timed out after");
+	assert_msg_has("missing is rank 2 of 4");
+	assert_true(leat_rendezvous_arrived(rv, 3));
+	assert_false(leat_rendezvous_arrived(rv, 2));
+	assert_value(rv, 3, "three");
+	leat_rendezvous_close(rv);
+	/* What is answered now finds nobody: teardown does it. */
+}
+
+/*
+ * A fence that was given up is waited for before another one is begun, since a server counts
+ * processes and not which ones; when rank 2 comes after all, as many were begun as there were
+ * rounds.
+ */
+static void
+test_one_fence_at_a_time(void **state)
+{
+	struct leat_rendezvous *rv;
+
+	(void)state;
+	canceled = 0;
+	rv = try_open((struct leat_rendezvous_conf){ .cancel = &canceled });
+	assert_non_null(rv);
+	stub.on_fence = cancel;
+	stub.on_get = silent;
+	assert_int_equal(leat_rendezvous_fence(rv, 0), -ECANCELED);
+	canceled = 0;
+	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
+	/* Ranks 1 and 3 are at their first fence. */
+	assert_msg_has("missing are ranks 1-3 of 4");
+	assert_int_equal(stub.fences, 1);
+	/* What was asked was not answered: it is not asked again. */
+	assert_int_equal(stub.gets, 3);
+
+	publish(1, 3, 3, "ONE", true);
+	publish(2, 1, 1, "two", true);
+	publish(2, 3, 1, NULL, true);
+	publish(3, 3, 3, "three", true);
+	stub.on_fence = NULL;
+	stub_end_fence(PMIX_ABI_SUCCESS);
+	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+	assert_int_equal(stub.fences, 3);
+	assert_int_equal(stub.fences_at_once, 1);
+	assert_value(rv, 1, "ONE");
+	/* Its values are of a round that this process has not seen. */
+	assert_value(rv, 2, "two");
+	assert_value(rv, 3, "three");
+	leat_rendezvous_close(rv);
+}
+
+static int
+partial(unsigned int n)
+{
+	publish(1, n, n, "one", true);
+	publish(3, n, n, "three", true);
+	return PMIX_ABI_ERR_PARTIAL_SUCCESS;
+}
+
+/* The fence has ended, but rank 2 never came: it is gone. */
+static void
+test_dead(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+	double began = seconds();
+
+	(void)state;
+	stub.on_fence = partial;
+	stub.on_get = silent;
+	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
+	assert_true(seconds() - began < PATIENCE_S);
+	assert_msg_has("missing is rank 2 of 4");
+	/* It goes on without it. */
+	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
+	assert_true(leat_rendezvous_arrived(rv, 1));
+	leat_rendezvous_close(rv);
+}
+
+static int
+failing(unsigned int n)
+{
+	(void)n;
+	return -1;
+}
+
+/* Another error of the fence says nothing of anybody. */
+static void
+test_fence_fails(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+
+	(void)state;
+	stub.on_fence = failing;
+	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
+	assert_msg_has("missing are ranks 1-3 of 4; PMIx_Fence: SOME-ERROR");
+	leat_rendezvous_close(rv);
+}
+
+static void
+test_cancel(void **state)
+{
+	struct leat_rendezvous *rv;
+
+	(void)state;
+	canceled = 0;
+	rv = try_open((struct leat_rendezvous_conf){ .cancel = &canceled });
+	assert_non_null(rv);
+	stub.on_fence = cancel;
+	assert_int_equal(leat_rendezvous_fence(rv, 0), -ECANCELED);
+	leat_rendezvous_close(rv);
+	stub.hold[STUB_INIT] = true;
+	assert_null(try_open((struct leat_rendezvous_conf){ .cancel = &canceled }));
+	assert_int_equal(rte_errno, ECANCELED);
+	stub.status[STUB_INIT] = -1;
+}
+
+/* ---- hostile values ---- */
+
+static void
+test_hostile(void **state)
+{
+	static const uint8_t large[RECORD_RANK_MAX + 1];
+	struct record wrong = { .kind = RECORD_RANK, .rank = 3, .size = SIZE, .round = 1 };
+	struct leat_rendezvous *rv = must_open();
+	uint8_t buf[256];
+	char key[64];
+
+	(void)state;
+	key_of(1, key);
+	stub_set(1, key, "junk", 4, true);
+	stub_set(2, key, large, sizeof(large), true);
+	stub_set(3, key, "", 0, true);
+	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
+	assert_msg_has("missing are ranks 1-3 of 4; what rank ");
+	/* What rank 3 says under the name of rank 1; a process of another job; of a later round. */
+	stub_set(1, key_of(2, key), buf, record_build(buf, &wrong), true);
+	wrong.rank = 2;
+	wrong.size = 3;
+	stub_set(2, key, buf, record_build(buf, &wrong), true);
+	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
+	assert_msg_has("missing are ranks 1-3 of 4; what rank");
+	leat_rendezvous_close(rv);
+}
+
+/* ---- the server does not answer, or says no ---- */
+
+static void
+test_init_hangs(void **state)
+{
+	double began = seconds();
+
+	(void)state;
+	stub.hold[STUB_INIT] = true;
+	assert_null(try_open((struct leat_rendezvous_conf){ .timeout_us = 50 * MS }));
+	assert_int_equal(rte_errno, ETIMEDOUT);
+	assert_msg_has("PMIx's server does not answer");
+	assert_true(seconds() - began < PATIENCE_S);
+	/* It was not begun, as far as is known. */
+	assert_int_equal(stub_calls(STUB_FINALIZE), 0);
+	stub.status[STUB_INIT] = -1;
+}
+
+static void
+test_commit_hangs(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+
+	(void)state;
+	stub.hold[STUB_COMMIT] = true;
+	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
+	assert_msg_has("PMIx's server does not answer (PMIx_Commit)");
+	/* The call may still use what it was given; no other one is made before it is back. */
+	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
+	assert_msg_has("PMIx's server has not answered, yet");
+	assert_int_equal(stub_calls(STUB_COMMIT), 1);
+	assert_int_equal(stub.fences, 0);
+	leat_rendezvous_limit(rv, 50 * MS);
+	leat_rendezvous_close(rv);
+	assert_int_equal(stub_calls(STUB_FINALIZE), 0);
+}
+
+static int
+third_round(unsigned int n)
+{
+	return n < 3 ? PMIX_ABI_SUCCESS : all_at_once(n);
+}
+
+/* The answer comes late: then all goes on. */
+static void
+test_commit_is_late(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+
+	(void)state;
+	stub.hold[STUB_COMMIT] = true;
+	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
+	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
+	stub_release();
+	publish(2, 1, 1, "two", true);
+	stub.on_fence = third_round;
+	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
+	assert_int_equal(stub.fences, 3);
+	assert_value(rv, 2, "two");
+	assert_value(rv, 3, "THREE");
+	leat_rendezvous_close(rv);
+	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+}
+
+static void
+test_get_hangs(void **state)
+{
+	struct leat_rendezvous *rv;
+
+	(void)state;
+	/* One other process: the thread that is held up makes no further call. */
+	stub.size = 2;
+	rv = must_open();
+	stub.hold[STUB_GET] = true;
+	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
+	assert_msg_has("PMIx's server does not answer (PMIx_Get)");
+	leat_rendezvous_limit(rv, 50 * MS);
+	leat_rendezvous_close(rv);
+}
+
+static void
+test_finalize_hangs(void **state)
+{
+	struct leat_rendezvous *rv = must_open();
+	double began = seconds();
+
+	(void)state;
+	stub.hold[STUB_FINALIZE] = true;
+	leat_rendezvous_limit(rv, 50 * MS);
+	leat_rendezvous_close(rv);
+	assert_true(seconds() - began < PATIENCE_S);
+	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+}
+
+static void
+test_refused(void **state)
+{
+	struct leat_rendezvous *rv;
+
+	(void)state;
+	stub.status[STUB_INIT] = -1;
+	assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
+	assert_int_equal(rte_errno, EIO);
+	assert_msg_has("PMIx_Init: SOME-ERROR");
+	assert_int_equal(stub_calls(STUB_FINALIZE), 0);
+	stub.status[STUB_INIT] = 0;
+	stub.status[STUB_GET] = -1;
+	assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
+	assert_int_equal(rte_errno, EIO);
+	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+	stub.status[STUB_GET] = 0;
+	rv = must_open();
+	stub.status[STUB_COMMIT] = -1;
+	assert_int_equal(leat_rendezvous_fence(rv, 0), -EIO);
+	assert_msg_has("PMIx_Commit: SOME-ERROR");
+	leat_rendezvous_close(rv);
+}
+
+static void
+test_sizes(void **state)
+{
+	static const uint32_t bad[] = { 0, LEAT_RENDEZVOUS_RANKS_MAX + 1, UINT32_MAX };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		stub.size = bad[i];
+		assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
+		assert_int_equal(rte_errno, EINVAL);
+	}
+	stub.size = SIZE;
+	assert_null(try_open((struct leat_rendezvous_conf){ .size = 5 }));
+	assert_msg_has("the size was given as 5, but it is 4");
+	stub.rank = 1;
+	assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
+	assert_msg_has("PMIX_RANK is 0, but PMIx says 1");
+	stub.rank = ME;
+	assert_int_equal(stub_calls(STUB_FINALIZE), stub_calls(STUB_INIT));
+	/* Not the library's turn, yet. */
+	nb_opened--;
+	assert_null(try_open((struct leat_rendezvous_conf){ .rank_given = true, .rank = 1 }));
+	assert_msg_has("the rank was given as 1, but it is 0");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_rounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fence_without_callback, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_elsewhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_fence_at_a_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dead, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fence_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_init_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_commit_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_commit_is_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_get_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_finalize_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
