@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RANKS_H
+#define RANKS_H
+
+/*
+ * Options of programs that run as several processes, for getopt_long():
+ *
+ *     static const struct option long_options[] = { ..., RANKS_LONG_OPTIONS, { 0 } };
+ *
+ *     while ((opt = getopt_long(...)) != -1) {
+ *             ret = ranks_option(&conf, opt, optarg);      -ENOENT: not one of these
+ *             ...
+ *     }
+ *     rv = leat_rendezvous_open(&conf);
+ */
+
+#include <getopt.h>
+
+#include <leat_rendezvous.h>
+
+enum {
+	RANKS_OPT_DIR = 0x7200,
+	RANKS_OPT_LIST,
+	RANKS_OPT_RANK,
+	RANKS_OPT_RANKS,
+	RANKS_OPT_JOB,
+	RANKS_OPT_TIMEOUT,
+	RANKS_OPT_HOW,
+};
+
+/* clang-format off */
+#define RANKS_LONG_OPTIONS                                                                         \
+	{ "rank", required_argument, NULL, RANKS_OPT_RANK },                                       \
+	{ "ranks", required_argument, NULL, RANKS_OPT_RANKS },                                     \
+	{ "ranks-dir", required_argument, NULL, RANKS_OPT_DIR },                                   \
+	{ "ranks-list", required_argument, NULL, RANKS_OPT_LIST },                                 \
+	{ "ranks-job", required_argument, NULL, RANKS_OPT_JOB },                                   \
+	{ "ranks-timeout", required_argument, NULL, RANKS_OPT_TIMEOUT },                           \
+	{ "ranks-how", required_argument, NULL, RANKS_OPT_HOW }
+
+/* For --help. */
+#define RANKS_HELP                                                                                 \
+"Processes (none of these under mpirun or srun --mpi=pmix)\n"                                      \
+"  --ranks-dir DIR    they meet by files in DIR, which all see; made if it is not there\n"         \
+"  --ranks-list LIST  their addresses, host:port,host:port,..., that of rank 0 first\n"            \
+"  --rank R           which one this is, 0 to N - 1 (default: what mpirun or srun says)\n"         \
+"  --ranks N          how many there are (likewise; with a list: its length)\n"                    \
+"  --ranks-job NAME   of this run, when several share a DIR at a time (default: leat)\n"           \
+"  --ranks-timeout S  for the others to come (default 30)\n"                                       \
+"  --ranks-how HOW    auto (default), pmix, file, list, alone; fails if that is not possible\n"
+/* clang-format on */
+
+/*
+ * Takes an option; val must outlive conf. 0; -ENOENT: it is none of these; -EINVAL with leat_err(),
+ * "--rank: 'x' is not a number".
+ */
+int ranks_option(struct leat_rendezvous_conf *conf, int opt, const char *val);
+
+#endif /* RANKS_H */
