@@ -455,10 +455,25 @@ connect_ends(unsigned int variant)
 	}
 }
 
+/* NULL where the device needs none. */
+static struct leat_mr *
+registered(struct end *e, void *buf, size_t len)
+{
+	struct leat_mr *mr = NULL;
+
+	if (e->ep->mr_local) {
+		mr = leat_mr_register(e->ep, buf, len, LEAT_MR_LOCAL);
+		if (mr == NULL)
+			bench_die("%s", leat_err_msg());
+	}
+	return mr;
+}
+
 static void
 bare_buffers(struct end *e)
 {
 	const size_t len = 4096ul * WINDOW;
+	struct leat_mr *out_mr, *in_mr;
 	uint8_t *out, *in;
 	unsigned int k;
 
@@ -468,13 +483,18 @@ bare_buffers(struct end *e)
 		bench_die("no memory");
 	memset(out, 0x5a, len);
 	memset(in, 0, len);
+	out_mr = registered(e, out, len);
+	in_mr = registered(e, in, len);
 	for (k = 0; k < WINDOW; k++) {
 		const size_t at = (size_t)k * (4096 - 64);
 
 		e->send[k].buf = out + at;
-		e->recv[k] = (struct leat_op){
-			.type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .buf = in + at, .size = 2048
-		};
+		e->send[k].mr = out_mr;
+		e->recv[k] = (struct leat_op){ .type = LEAT_OP_RECV,
+					       .peer = LEAT_PEER_ANY,
+					       .buf = in + at,
+					       .size = 2048,
+					       .mr = in_mr };
 		op_post(e, &e->recv[k]);
 	}
 }
@@ -506,6 +526,7 @@ prepare(void)
 				e->send[k] = (struct leat_op){ .type = LEAT_OP_SEND,
 							       .peer = e->peer,
 							       .buf = e->send[k].buf,
+							       .mr = e->send[k].mr,
 							       .size = bare_bytes() };
 		}
 	}
