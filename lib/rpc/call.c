@@ -63,10 +63,12 @@ wait_cancel(struct leat_resource_op *op)
 	struct rpc_wait *w = container_of(op, struct rpc_wait, op);
 	uint16_t i;
 
-	w->posting = true; /* it ends by FREED */
+	w->posting = true;
 	for (i = 0; i < w->n; i++)
 		(void)leat_rpc_cancel(w->reqs[i]);
-	return LEAT_CANCEL_FREED;
+	w->posting = false;
+	/* Those whose memory the other side may reach take a while. */
+	return w->left > 0 ? LEAT_CANCEL_WILL : LEAT_CANCEL_FREED;
 }
 
 static void

@@ -17,15 +17,25 @@
 #include "rpc_dgram.h"
 
 static const char *const violations[LEAT_RPC_VIOLATIONS] = {
-	[LEAT_RPC_TRUNCATED] = "truncated",	    [LEAT_RPC_OVERSIZE] = "oversize",
-	[LEAT_RPC_BAD_VERSION] = "bad version",	    [LEAT_RPC_BAD_TOKEN] = "bad token",
-	[LEAT_RPC_BAD_EPOCH] = "bad epoch",	    [LEAT_RPC_BAD_CREDIT] = "bad credit",
-	[LEAT_RPC_BAD_ACK] = "bad acknowledgement", [LEAT_RPC_OVERRUN] = "overrun",
-	[LEAT_RPC_BAD_KIND] = "bad kind",	    [LEAT_RPC_BAD_FLAGS] = "bad flags",
-	[LEAT_RPC_BAD_STATUS] = "bad status",	    [LEAT_RPC_BAD_PIECE] = "bad piece",
-	[LEAT_RPC_BAD_SLOT] = "bad slot",	    [LEAT_RPC_SLOT_BUSY] = "slot busy",
-	[LEAT_RPC_NUM_PAST] = "number past",	    [LEAT_RPC_NUM_DUPLICATE] = "number duplicate",
-	[LEAT_RPC_NUM_FUTURE] = "number future",    [LEAT_RPC_UNASKED] = "unasked",
+	[LEAT_RPC_TRUNCATED] = "truncated",
+	[LEAT_RPC_OVERSIZE] = "oversize",
+	[LEAT_RPC_BAD_VERSION] = "bad version",
+	[LEAT_RPC_BAD_TOKEN] = "bad token",
+	[LEAT_RPC_BAD_EPOCH] = "bad epoch",
+	[LEAT_RPC_BAD_CREDIT] = "bad credit",
+	[LEAT_RPC_BAD_ACK] = "bad acknowledgement",
+	[LEAT_RPC_OVERRUN] = "overrun",
+	[LEAT_RPC_BAD_KIND] = "bad kind",
+	[LEAT_RPC_BAD_FLAGS] = "bad flags",
+	[LEAT_RPC_BAD_STATUS] = "bad status",
+	[LEAT_RPC_BAD_PIECE] = "bad piece",
+	[LEAT_RPC_BAD_SLOT] = "bad slot",
+	[LEAT_RPC_SLOT_BUSY] = "slot busy",
+	[LEAT_RPC_NUM_PAST] = "number past",
+	[LEAT_RPC_NUM_DUPLICATE] = "number duplicate",
+	[LEAT_RPC_NUM_FUTURE] = "number future",
+	[LEAT_RPC_BAD_BULK] = "bad bulk",
+	[LEAT_RPC_UNASKED] = "unasked",
 };
 
 const char *
@@ -174,6 +184,7 @@ rpc_end_run(struct leat_rpc_session *s)
 	    s->held == 0 && !end_tell(s))
 		rpc_drained(s);
 	if (s->state == RPC_ENDING && s->peer_closed && s->held == 0) {
+		rpc_reqs_free(s);
 		s->state = RPC_OVER;
 		rpc_event_queue(s, s->closing ? LEAT_RPC_CLOSED : LEAT_RPC_ENDED);
 	}

@@ -277,7 +277,7 @@ refusal(struct leat_rpc_session *s, const struct rpc_handler *handler, bool late
 	return 0;
 }
 
-void
+int
 rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data,
 	   struct rpc_large *large, uint32_t us_left)
 {
@@ -297,6 +297,10 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 	};
 	int err;
 
+	if (unlikely((m->flags & RPC_F_INTERNAL) != 0))
+		return rpc_bulk_msg_arrived(s, m, data);
+	if (unlikely((m->flags & RPC_F_BULK) != 0) && !rpc_bulk_arrived(&h))
+		return LEAT_RPC_BAD_BULK;
 	/* A response will go: the device may fetch what it needs for that. */
 	if (likely(m->slot != RPC_NO_SLOT && s->open == NULL))
 		leat_ep_post_soon(s->rpc->ep, s->peer);
@@ -314,7 +318,7 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 		rpc_large_free(s->rpc, h.req_large);
 	if (unlikely(h.resp_large != NULL))
 		rpc_large_free(s->rpc, h.resp_large);
-	/* An open packet without anything in it goes to the end of the run with its next item. */
+	return 0;
 }
 
 /* ---- arrival ---- */
@@ -422,10 +426,8 @@ rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const 
 	struct rpc_rx_slot *rs;
 	int bad;
 
-	if (unlikely(m->slot == RPC_NO_SLOT)) {
-		rpc_handle(s, m, data, NULL, m->aux);
-		return 0;
-	}
+	if (unlikely(m->slot == RPC_NO_SLOT))
+		return rpc_handle(s, m, data, NULL, m->aux);
 	if (unlikely(m->slot >= s->nb_rx_slots))
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
@@ -443,8 +445,7 @@ rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const 
 	rs->num = m->num;
 	rs->type = m->type;
 	rs->state = RPC_RX_IDLE;
-	rpc_handle(s, m, data, NULL, m->aux);
-	return 0;
+	return rpc_handle(s, m, data, NULL, m->aux);
 }
 
 int
@@ -477,6 +478,7 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		break;
 	case RPC_RX_DEFERRED:
 		more->ticket->call.cancelled = true;
+		rpc_transfers_end(more->ticket, -ECANCELED);
 		break;
 	default:
 		/* Its answer is on the way already, and no more pieces behind this. */

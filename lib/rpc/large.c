@@ -218,6 +218,5 @@ rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const ui
 	whole = *m;
 	more->large = NULL;
 	rpc_slot_idle(s, rs);
-	rpc_handle(s, &whole, large->buf, large, rpc_us_left(s->rpc, more->deadline));
-	return 0;
+	return rpc_handle(s, &whole, large->buf, large, rpc_us_left(s->rpc, more->deadline));
 }

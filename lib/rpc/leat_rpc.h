@@ -90,6 +90,14 @@ struct leat_rpc_conf {
 	/** Messages of several packets that handlers can have at a time, requests and responses;
 	 * each takes max_msg bytes of address space, and memory as it is used. 0: 16 */
 	uint32_t large;
+	/** READs and WRITEs that transfers of all sessions (leat_rpc_pull(), leat_rpc_push()) may have
+	 * under way, and as many messages where they go by these; 0: 64 */
+	uint32_t segments;
+	/** Bytes of such a READ or WRITE, at most what the device can; 0: 64 KiB */
+	uint32_t segment;
+	/** How long a peer may take to let go of memory whose key it was given, when the request is
+	 * over here, microseconds; 0: 1 s */
+	uint32_t bulk_grace_us;
 	/** With -EBUSY: the microseconds after which a client is advised to come back. 0: 100 */
 	uint32_t busy_us;
 	/** Datagram endpoints: a peer that was not heard for so long, though it was asked, is dead,
@@ -115,6 +123,24 @@ struct leat_rpc_session_conf {
 
 /** In, leat_rpc_req.flags: no response. It is done when the library has taken all of it. */
 #define LEAT_RPC_ONEWAY 0x01
+/** In, leat_rpc_req.flags: bulk and nb_bulk are set. */
+#define LEAT_RPC_BULK 0x02
+
+/**
+ * Memory of the caller that the handler of a request may reach: it pulls bytes from it, or pushes
+ * some to it, in a task (leat_rpc_task.h).
+ */
+struct leat_rpc_bulk {
+	void *addr;
+	uint64_t len;
+	/**
+	 * Registered memory that holds it, with the rights that access asks for
+	 * (LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE): the other side uses READ and WRITE if both
+	 * endpoints can. NULL: the bytes go in messages, as they do where one of them can't.
+	 */
+	struct leat_mr *mr;
+	uint32_t access; /**< LEAT_RPC_BULK_PULL, LEAT_RPC_BULK_PUSH */
+};
 
 /** A request. Zero it first. */
 struct leat_rpc_req {
@@ -135,19 +161,25 @@ struct leat_rpc_req {
 	 * request, see busy_us; -ETIMEDOUT the deadline passed; -ECANCELED cancelled, or the
 	 * session was closed here; -EMSGSIZE the request is longer than the other side takes, or
 	 * the response than room; -ESHUTDOWN the other side is closing; -EINVAL no buffer;
-	 * -ENOTCONN the session was closed by the other side; -EPROTO, -ECONNRESET and others: the
-	 * session ended, as leat_rpc_event.status.
+	 * -ENOTCONN the session was closed by the other side; -EOPNOTSUPP the other side knows no
+	 * memory descriptors, -EACCES an mr lacks the rights, -ERANGE or does not hold the memory;
+	 * -EPROTO, -ECONNRESET and others: the session ended, as leat_rpc_event.status.
 	 */
 	int32_t status;
 	uint32_t busy_us; /**< out: with -EBUSY, when the other side advises to come back; else 0 */
 	uint8_t type;	  /**< in */
-	uint8_t flags;	  /**< in: LEAT_RPC_ONEWAY */
+	uint8_t flags;	  /**< in: LEAT_RPC_ONEWAY or LEAT_RPC_BULK */
 	/** out: with a status < 0: no handler has seen the request, and none will. Else one may
 	 * have. */
 	uint8_t refused;
-	uint8_t state;		      /**< private: 0 while it is the caller's */
-	void *user;		      /**< the caller's; never touched */
-	uint16_t slot;		      /**< private */
+	uint8_t state; /**< private: 0 while it is the caller's */
+	void *user;    /**< the caller's; never touched */
+	/** in, with LEAT_RPC_BULK: memory that its handler may reach, nb_bulk of them, 1 to
+	 * LEAT_RPC_BULK_MAX. They stay until the request is back; such a request fits a packet. */
+	const struct leat_rpc_bulk *bulk;
+	uint8_t nb_bulk;
+	uint8_t held;  /**< private: it goes back when nobody can reach its memory any more */
+	uint16_t slot; /**< private */
 	struct leat_rpc_req *next;    /**< private */
 	struct leat_rpc_req *prev;    /**< private */
 	struct leat_wheel_node timer; /**< private */
@@ -169,7 +201,8 @@ struct leat_rpc_incoming {
 	uint32_t room;	   /**< of resp; 0 if it is one-way */
 	uint32_t resp_len; /**< out: bytes written to resp; 0 at first */
 	uint8_t type;
-	bool oneway; /**< the answer is not sent */
+	bool oneway;	 /**< the answer is not sent */
+	uint8_t nb_bulk; /**< memory descriptors: leat_rpc_incoming_bulk() */
 	/** of a deferred one: its caller has cancelled it, or closed; the answer will be dropped */
 	bool cancelled;
 	struct leat_rpc_session *session; /**< NULL: it has ended meanwhile */
@@ -177,7 +210,8 @@ struct leat_rpc_incoming {
 	uint32_t us_left;
 	/** of a deferred one: after this its caller waits no more, cycles; LEAT_RPC_NO_DEADLINE */
 	uint64_t deadline;
-	void *user; /**< the application's, NULL at first */
+	void *user;	   /**< the application's, NULL at first */
+	const void *descs; /**< private */
 };
 
 /** Returned by a handler that has called leat_rpc_defer(). */
@@ -235,6 +269,9 @@ struct leat_rpc_stats {
 	uint64_t duplicates;	  /**< packets that came twice (datagrams) */
 	uint64_t refusals;	  /**< sessions refused */
 	uint64_t violations[LEAT_RPC_VIOLATIONS]; /**< by enum leat_rpc_violation */
+	uint64_t pulled;			  /**< bytes that transfers have read from peers */
+	uint64_t pushed;			  /**< bytes that they have written to peers */
+	uint64_t by_message;			  /**< of both: those that went in messages */
 	uint64_t memory;   /**< bytes allocated by leat_rpc_create(), messages of several packets
 			      included */
 	uint32_t sessions; /**< now */
@@ -243,6 +280,7 @@ struct leat_rpc_stats {
 	uint32_t slots;
 	uint32_t tickets;    /**< deferred requests not yet answered */
 	uint32_t large;	     /**< messages of several packets here, now */
+	uint32_t transfers;  /**< under way, now */
 	uint32_t tx_packets; /**< packets that are filled, wait, or are with the device, now */
 };
 
@@ -272,6 +310,15 @@ LEAT_API int leat_rpc_destroy(struct leat_rpc *rpc);
  */
 LEAT_API int leat_rpc_handler_set(struct leat_rpc *rpc, uint8_t type, leat_rpc_handler_fn fn,
 				  void *arg, uint32_t resp_max);
+
+/**
+ * What a request's memory descriptor allows.
+ * @param i from 0 to call->nb_bulk - 1
+ * @param[out] access LEAT_RPC_BULK_PULL, LEAT_RPC_BULK_PUSH; may be NULL
+ * @return its bytes; 0: there is none
+ */
+LEAT_API uint64_t leat_rpc_incoming_bulk(const struct leat_rpc_incoming *call, unsigned int i,
+					 uint32_t *access);
 
 /**
  * Answer the request later: take a ticket. Only in its handler, which then returns
@@ -340,10 +387,20 @@ LEAT_API int leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us);
 LEAT_API uint16_t leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n);
 
 /**
- * Cancel a request: the next leat_rpc_poll() gives it back with -ECANCELED, and nothing writes to
- * its response any more. The other side is told; a handler may or may not have run
+ * Cancel a request. The other side is told; a handler may or may not have run
  * (leat_rpc_req.refused).
- * @return 0; -ENOENT: it is not posted, or done
+ *
+ * What arrives lands in memory of the library, so a request comes back at once, and nothing writes
+ * to its response any more. Not so if the other side was given the key of memory (leat_rpc_bulk.mr):
+ * neither its NIC nor this one can be stopped from here. Then the request comes back when the other
+ * side has let go of it; if it does not within leat_rpc_conf.bulk_grace_us the session is ended, and
+ * the request comes back behind that. (A peer that means harm can still use a key of a libfabric
+ * device until leat_mr_deregister().) All that holds for deadlines, too.
+ * @return
+ *   - 0: the next leat_rpc_poll() gives it back, with -ECANCELED
+ *   - 1: it comes back with -ECANCELED when its memory is free
+ *   - -EALREADY: that was said before
+ *   - -ENOENT: it is not posted, or done
  */
 LEAT_API int leat_rpc_cancel(struct leat_rpc_req *req);
 

@@ -90,13 +90,39 @@ LEAT_API int leat_rpc_call(struct leat_rpc_session *s, uint8_t type, const void 
 
 /**
  * Post requests, and wait until all are done. When the task is cancelled all that are not are
- * cancelled, and it returns at once.
+ * cancelled, and it returns at once; with keys of memory (leat_rpc_bulk) as leat_rpc_cancel() says.
  * @param reqs filled in as for leat_rpc_post(); they are the caller's again when it returns
  * @return 0; -ECANCELED, -ETIMEDOUT: as above; else the status of the first, in the order of the
  * array, that failed; -EINVAL: one of them is posted already, or its session closed: none of these
  * is
  */
 LEAT_API int leat_rpc_call_many(struct leat_rpc_req **reqs, uint16_t n);
+
+/**
+ * Pull bytes from memory that the caller of a request has described: in a task, until the request
+ * is answered. Several may be under way. By READ, in segments, some of them at a time; in messages
+ * where there is no READ, or the memory has no key: it makes no difference but in speed.
+ *
+ * @param call a deferred request (leat_rpc_defer())
+ * @param i which descriptor, see leat_rpc_incoming_bulk()
+ * @param off first byte of it
+ * @param buf where they go; the transfer's until this returns
+ * @param mr registered memory that holds buf; needed where leat_dev_info.mr_local
+ * @return
+ *   - 0: all are there
+ *   - -ERANGE: not within the descriptor; -EACCES: it does not allow that; -EINVAL: no such
+ *     descriptor, no buffer, no mr
+ *   - -ECANCELED: the caller has cancelled the request; or the task was cancelled
+ *   - -ETIMEDOUT: the request's deadline passed, or the task's
+ *   - -ENOTCONN: the session has ended; others of ops
+ *   - -EPERM: not in a task
+ */
+LEAT_API int leat_rpc_pull(struct leat_rpc_incoming *call, unsigned int i, uint64_t off, void *buf,
+			   uint64_t len, struct leat_mr *mr);
+
+/** Push bytes to such memory, by WRITE or in messages. Else as leat_rpc_pull(). */
+LEAT_API int leat_rpc_push(struct leat_rpc_incoming *call, unsigned int i, uint64_t off,
+			   const void *buf, uint64_t len, struct leat_mr *mr);
 
 /**
  * Create a batch. Any thread; it belongs to the one that uses it.

@@ -16,6 +16,17 @@ extern "C" {
 /** Packets of a session that may be on the way in one direction, at least and at most. */
 #define LEAT_RPC_CREDITS_MIN 3
 #define LEAT_RPC_CREDITS_MAX 4096
+/** Memory descriptors of a request, at most. */
+#define LEAT_RPC_BULK_MAX 8
+/**
+ * @name What the other side may do with described memory
+ * @{
+ */
+#define LEAT_RPC_BULK_PULL 0x1	/**< leat_rpc_pull(): read it */
+#define LEAT_RPC_BULK_PUSH 0x2	/**< leat_rpc_push(): write it */
+#define LEAT_RPC_BULK_KEYED 0x4 /**< private: addr and key are those of registered memory */
+#define LEAT_RPC_BULK_ACCESS (LEAT_RPC_BULK_PULL | LEAT_RPC_BULK_PUSH | LEAT_RPC_BULK_KEYED)
+/** @} */
 /** Bytes of a packet, at least and at most. */
 #define LEAT_RPC_PACKET_MIN 256
 #define LEAT_RPC_PACKET_MAX 65536
@@ -43,6 +54,7 @@ enum leat_rpc_violation {
 	LEAT_RPC_NUM_PAST,	/**< a request number from before the last one */
 	LEAT_RPC_NUM_DUPLICATE, /**< the last request's number again */
 	LEAT_RPC_NUM_FUTURE,	/**< a request number behind the next one */
+	LEAT_RPC_BAD_BULK,	/**< memory descriptors that can't be, or reaching beyond them */
 	LEAT_RPC_UNASKED,	/**< a response that no request waits for */
 	LEAT_RPC_VIOLATIONS,
 };

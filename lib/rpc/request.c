@@ -33,6 +33,7 @@ rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status)
 		leat_wheel_del(&rpc->wheel, &req->timer);
 	req->status = status;
 	req->state = RPC_REQ_DONE;
+	req->held = 0;
 	rpc->stats.done++;
 	if (req->done != NULL) {
 		req->state = RPC_REQ_IDLE;
@@ -55,7 +56,9 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 	req->refused = 1;
 	req->slot = RPC_NO_SLOT;
 	rpc->stats.posted++;
-	if (unlikely((req->len > 0 && req->buf == NULL) || (req->room > 0 && req->resp == NULL))) {
+	req->held = 0;
+	if (unlikely((req->len > 0 && req->buf == NULL) || (req->room > 0 && req->resp == NULL) ||
+		     !rpc_bulk_valid(req))) {
 		rpc_req_done(rpc, req, -EINVAL);
 		return;
 	}
@@ -123,12 +126,29 @@ leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
 			rte_errno = ESHUTDOWN;
 			break;
 		}
-		req_take(rpc, s, req);
+		if (unlikely((req->flags & ~(LEAT_RPC_ONEWAY | LEAT_RPC_BULK)) != 0)) {
+			rpc->stats.posted++;
+			rpc_req_done(rpc, req, -EINVAL);
+		} else {
+			req_take(rpc, s, req);
+		}
 		i++;
 	}
 	if (rpc != NULL && !rpc->in_process)
 		rpc_run(rpc);
 	return i;
+}
+
+void
+rpc_req_post(struct leat_rpc_req *req)
+{
+	struct leat_rpc *rpc = req->session->rpc;
+
+	if (!rpc->in_process)
+		rpc->now = 0;
+	req_take(rpc, req->session, req);
+	if (!rpc->in_process)
+		rpc_run(rpc);
 }
 
 /* ---- begin ---- */
@@ -190,21 +210,43 @@ rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req)
 	return rpc_us_for_wire(rpc, req->timer.expiry);
 }
 
+static uint16_t
+wire_flags(const struct leat_rpc_req *req)
+{
+	uint16_t flags = 0;
+
+	if (unlikely(req->flags != 0)) {
+		flags |= (req->flags & LEAT_RPC_ONEWAY) != 0 ? RPC_F_ONEWAY : 0;
+		flags |= (req->flags & LEAT_RPC_BULK) != 0 ? RPC_F_BULK : 0;
+		flags |= (req->flags & RPC_REQ_INTERNAL) != 0 ? RPC_F_INTERNAL : 0;
+	}
+	return flags;
+}
+
 static bool
 small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
 {
-	uint8_t *at = rpc_place(s, rpc_item_len(req->len), false);
+	const uint32_t descs = rpc_bulk_req_len(req), len = descs + req->len;
+	uint8_t *at = rpc_place(s, rpc_item_len(len), false);
 	struct rpc_item m = {
 		.kind = RPC_REQUEST,
 		.type = req->type,
 		.slot = RPC_NO_SLOT,
-		.size = req->len,
-		.len = (uint16_t)req->len,
-		.flags = req->flags & LEAT_RPC_ONEWAY,
+		.size = len,
+		.len = (uint16_t)len,
+		.flags = wire_flags(req),
 	};
+	int err;
 
 	if (at == NULL)
 		return false;
+	if (unlikely(descs > 0)) {
+		err = rpc_bulk_describe(s, req, at + RPC_ITEM_LEN);
+		if (err < 0) {
+			req_refuse(s, req, err);
+			return true;
+		}
+	}
 	m.aux = rpc_req_us_left(s->rpc, req);
 	req_started(s, req);
 	if (!slotless) {
@@ -213,8 +255,8 @@ small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
 	}
 	rpc_item_put(at, &m);
 	if (req->len > 0)
-		memcpy(at + RPC_ITEM_LEN, req->buf, req->len);
-	rpc_commit(s, rpc_item_len(req->len));
+		memcpy(at + RPC_ITEM_LEN + descs, req->buf, req->len);
+	rpc_commit(s, rpc_item_len(len));
 	if (slotless) {
 		s->nb_reqs--;
 		rpc_req_done(s->rpc, req, 0);
@@ -231,12 +273,17 @@ rpc_reqs_begin(struct leat_rpc_session *s)
 	bool any = false;
 
 	while ((req = s->pending.head) != NULL) {
-		const bool large = req->len > s->small_max;
+		const uint64_t len = (uint64_t)req->len + rpc_bulk_req_len(req);
+		const bool large = len > s->small_max, bulk = len > req->len;
 		const bool slotless = !large && (req->flags & LEAT_RPC_ONEWAY) != 0;
 
-		if (unlikely(req->len > s->peer_max_msg ||
-			     (large && (s->features & RPC_FEATURE_LARGE) == 0))) {
+		if (unlikely(len > s->peer_max_msg ||
+			     (large && (bulk || (s->features & RPC_FEATURE_LARGE) == 0)))) {
 			req_refuse(s, req, -EMSGSIZE);
+			continue;
+		}
+		if (unlikely(bulk && (s->features & RPC_FEATURE_BULK) == 0)) {
+			req_refuse(s, req, -EOPNOTSUPP);
 			continue;
 		}
 		if (!slotless && s->free_slot == RPC_NONE)
@@ -286,6 +333,9 @@ response_done(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
 
 	if (likely(ts->state == RPC_TX_WAIT)) {
 		s->nb_reqs--;
+		/* It was over before, and waited for its memory. */
+		if (unlikely(req->held == RPC_HELD_ENDING))
+			status = req->status;
 		rpc_req_done(s->rpc, req, status);
 	} else {
 		s->rpc->stats.late++;
@@ -408,6 +458,11 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	}
 	ts = &s->tx[req->slot];
 	more = &s->tx_more[req->slot];
+	if (unlikely(req->held == RPC_HELD_ENDING)) {
+		/* Its grace is over. */
+		rpc_fail(s, -ETIMEDOUT, "peer %u does not let go of a request's memory", s->peer);
+		return;
+	}
 	slot_slow(s, ts);
 	unsent = more->out.queued;
 	if (unsent && more->out.sent == 0) {
@@ -420,7 +475,7 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	}
 	/* The other side has the deadline, too; it has to be told of what it does not see by
 	 * itself. */
-	if ((status == -ECANCELED || unsent) && !more->cancel) {
+	if ((status == -ECANCELED || unsent || req->held != 0) && !more->cancel) {
 		more->cancel = true;
 		more->next_cancel = RPC_NONE;
 		if (s->cancel_head == RPC_NONE)
@@ -432,6 +487,13 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	}
 	if (unsent)
 		rpc_out_del(s, &more->out);
+	if (unlikely(req->held != 0)) {
+		req->held = RPC_HELD_ENDING;
+		req->status = status;
+		ts->deadline = UINT64_MAX;
+		rpc_deadline_start(s->rpc, req, leat_time_add(rpc_now(s->rpc), s->rpc->grace));
+		return;
+	}
 	orphan(s, ts, status);
 }
 
@@ -440,9 +502,11 @@ leat_rpc_cancel(struct leat_rpc_req *req)
 {
 	if (req->state != RPC_REQ_QUEUED && req->state != RPC_REQ_STARTED)
 		return -ENOENT;
+	if (req->held == RPC_HELD_ENDING)
+		return -EALREADY;
 	req->session->rpc->stats.cancelled++;
 	rpc_req_abandon(req, -ECANCELED);
-	return 0;
+	return req->held == RPC_HELD_ENDING;
 }
 
 bool
@@ -455,7 +519,8 @@ rpc_cancels_send(struct leat_rpc_session *s)
 		uint8_t *at;
 
 		/* Answered in the meantime: nothing to tell. */
-		if (ts->state == RPC_TX_ORPHAN) {
+		if (ts->state == RPC_TX_ORPHAN ||
+		    (ts->state == RPC_TX_WAIT && ts->req->held == RPC_HELD_ENDING)) {
 			at = rpc_place(s, RPC_ITEM_LEN, true);
 			if (at == NULL)
 				return false;
@@ -466,6 +531,17 @@ rpc_cancels_send(struct leat_rpc_session *s)
 		s->cancel_head = more->next_cancel;
 	}
 	return true;
+}
+
+/* Its memory is free when the connection is gone. */
+static void
+held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
+{
+	if (leat_wheel_queued(&req->timer))
+		leat_wheel_del(&s->rpc->wheel, &req->timer);
+	if (req->held != RPC_HELD_ENDING)
+		req->status = status;
+	req->held = RPC_HELD_ENDING;
 }
 
 /* The session ends: all that is not done yet goes back. */
@@ -481,9 +557,23 @@ rpc_reqs_end(struct leat_rpc_session *s, int status)
 		if (s->tx[i].state != RPC_TX_WAIT)
 			continue;
 		slot_slow(s, &s->tx[i]);
-		orphan(s, &s->tx[i], status);
+		if (unlikely(s->tx[i].req->held != 0))
+			held_end(s, s->tx[i].req, status);
+		else
+			orphan(s, &s->tx[i], status);
 	}
 	s->cancel_head = RPC_NONE;
+}
+
+void
+rpc_reqs_free(struct leat_rpc_session *s)
+{
+	uint16_t i;
+
+	for (i = 0; i < s->nb_slots && s->nb_reqs > 0; i++) {
+		if (s->tx[i].state == RPC_TX_WAIT)
+			orphan(s, &s->tx[i], s->tx[i].req->status);
+	}
 }
 
 uint16_t

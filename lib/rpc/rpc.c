@@ -19,6 +19,9 @@
 #define MAX_MSG_MAX (1u << 30)
 #define LARGE_DEFAULT 16
 #define BUSY_US_DEFAULT 100
+#define SEGMENTS_DEFAULT 64
+#define SEGMENT_DEFAULT 65536
+#define GRACE_DEFAULT_US 1000000
 #define SILENCE_DEFAULT_US 500000
 #define SILENCE_MIN_US 1000
 #define IDLE_DEFAULT_US 5000000
@@ -66,7 +69,8 @@ limits_check(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 		return leat_err(EINVAL, "rpc on %s: silence of %u us, need at least %u",
 				leat_ep_name(ep), conf->silence_us, SILENCE_MIN_US);
 	if (rpc->slots > LEAT_RPC_SLOTS_MAX || rpc->max_msg > MAX_MSG_MAX ||
-	    conf->tx_packets > COUNT_MAX || conf->tickets > COUNT_MAX || conf->large > COUNT_MAX)
+	    conf->tx_packets > COUNT_MAX || conf->tickets > COUNT_MAX || conf->large > COUNT_MAX ||
+	    conf->segments > COUNT_MAX)
 		return leat_err(EINVAL,
 				"rpc on %s: %u slots (at most %u), max_msg %u (%u), %u packets, %u "
 				"tickets, %u long messages (%u each)",
@@ -101,6 +105,9 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	rpc->max_msg = given(conf->max_msg, MAX_MSG_DEFAULT);
 	/* A session with few credits needs each of them. */
 	rpc->reposts_max = RTE_MAX(RTE_MIN(rpc->credits / 4, (uint32_t)REPOSTS_MAX), 1u);
+	rpc->segment =
+		(uint32_t)RTE_MIN((uint64_t)given(conf->segment, SEGMENT_DEFAULT), ep->max_msg);
+	rpc->grace = leat_us_to_cycles(given(conf->bulk_grace_us, GRACE_DEFAULT_US));
 	rpc->busy_us = given(conf->busy_us, BUSY_US_DEFAULT);
 	return limits_check(rpc, conf);
 }
@@ -263,6 +270,8 @@ memory_alloc(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 		ret = tickets_alloc(rpc, given(conf->tickets, TICKETS_DEFAULT));
 	if (ret == 0)
 		ret = large_alloc(rpc, given(conf->large, LARGE_DEFAULT));
+	if (ret == 0)
+		ret = rpc_segments_alloc(rpc, given(conf->segments, SEGMENTS_DEFAULT));
 	if (ret == 0 && rpc->datagram)
 		ret = rpc_dgram_alloc(rpc);
 	if (ret == 0)
@@ -284,6 +293,8 @@ rpc_free(struct leat_rpc *rpc)
 		(void)munmap(rpc->large_map, rpc->large_map_len);
 	free(rpc->mem_tx);
 	free(rpc->mem_rx);
+	free((void *)rpc->segments_base);
+	free(rpc->mem_segment_bufs);
 	free(rpc->mem_dgrams);
 	free(rpc->mem_maps);
 	free(rpc->mem_tx_more);
@@ -466,6 +477,8 @@ rpc_run(struct leat_rpc *rpc)
 		s->in_work = false;
 		session_run(s);
 	}
+	if (unlikely(rpc->waiting != NULL))
+		rpc_transfers_run(rpc);
 	if ((rpc->nb_burst | (rpc->unposted != NULL)) != 0)
 		rpc_packets_post(rpc);
 	if (unlikely(rpc->nb_reposts >= rpc->reposts_max))
@@ -486,6 +499,8 @@ leat_rpc_process(struct leat_rpc *rpc, struct leat_op **ops, uint16_t n)
 			rpc_recv_back(rpc, container_of(op, struct rpc_recv, op));
 		else if ((uintptr_t)op - rpc->packets_base < rpc->packets_len)
 			rpc_packet_back(rpc, container_of(op, struct rpc_packet, op));
+		else if ((uintptr_t)op - rpc->segments_base < rpc->segments_len)
+			rpc_segment_back(rpc, op);
 		else
 			ops[left++] = op;
 	}
@@ -500,7 +515,7 @@ leat_rpc_poll(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n)
 	rpc->now = 0;
 	rpc_deadlines_run(rpc);
 	if (unlikely(rpc->work != NULL || rpc->unposted != NULL || rpc->recvs_refused ||
-		     rpc->nb_burst > 0))
+		     rpc->nb_burst > 0 || rpc->waiting != NULL))
 		rpc_run(rpc);
 	if (unlikely(rpc->refused_head != RPC_NONE))
 		rpc_refused_sweep(rpc);

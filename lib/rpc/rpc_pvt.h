@@ -22,6 +22,7 @@
  *     reactor.c   a context below a reactor
  *     call.c      calls of tasks
  *     batch.c     batches of them
+ *     bulk.c      memory that handlers pull from and push to; by messages: bulk_msg.c
  *
  *     request  --post--> pending --begin--> slot, in a packet ----SEND----> arrive -> handler
  *                                            |                                           |
@@ -57,6 +58,13 @@ enum rpc_req_state {
 	RPC_REQ_STARTED,
 	RPC_REQ_DONE,
 };
+
+/* leat_rpc_req.flags: of the library, to the library of the other side. */
+#define RPC_REQ_INTERNAL 0x80
+
+/* leat_rpc_req.held: the other side has the key of its memory; and it is over besides. */
+#define RPC_HELD 1
+#define RPC_HELD_ENDING 2
 
 /* ---- messages of several packets ---- */
 
@@ -156,8 +164,10 @@ struct rpc_ticket {
 	struct rpc_large *req_large, *resp_large;
 	uint8_t *req_buf, *resp_buf;
 	uint64_t since;
+	struct rpc_transfer *transfers;
+	int status;    /* leat_rpc_answer() was called, and transfers are under way */
 	uint16_t slot; /* RPC_NO_SLOT: a one-way request */
-	bool answered;
+	bool answered, answers;
 };
 
 /* ---- packets ---- */
@@ -338,13 +348,20 @@ struct leat_rpc {
 	struct leat_rpc_stats stats;
 	struct rpc_handler handlers[LEAT_RPC_TYPES];
 
+	/* bulk.c */
+	uintptr_t segments_base, segments_len;
+	struct rpc_segment *free_segments;
+	struct rpc_transfer *waiting, *waiting_tail; /* for segments, or room in the endpoint */
+	uint32_t segment;
+	uint64_t grace;
+
 	/* reactor.c */
 	struct leat_poller *ep_poller, *poller;
 	struct leat_rpc_reactor_conf on;
 
 	/* memory */
-	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps, *mem_tickets,
-		*mem_ticket_bufs, *mem_large;
+	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps,
+		*mem_segment_bufs, *mem_tickets, *mem_ticket_bufs, *mem_large;
 	uint8_t *buffers;
 	size_t buffers_len;
 	uint8_t *large_map;
@@ -499,6 +516,8 @@ void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const str
 void rpc_items_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, size_t from, bool end);
 
 /* request.c */
+/* Posts one of the library: that is not refused when the session is being closed. */
+void rpc_req_post(struct leat_rpc_req *req);
 void rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status);
 /* Takes a request back before it is answered. */
 void rpc_req_abandon(struct leat_rpc_req *req, int status);
@@ -507,6 +526,8 @@ bool rpc_reqs_begin(struct leat_rpc_session *s);
 bool rpc_cancels_send(struct leat_rpc_session *s);
 int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 void rpc_reqs_end(struct leat_rpc_session *s, int status);
+/* The connection is gone: those go back, too, whose memory the other side could reach. */
+void rpc_reqs_free(struct leat_rpc_session *s);
 /* What is left until a deadline, and of a request's time, for the other side, us; 0: no end. */
 uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
@@ -552,8 +573,32 @@ void rpc_pieces_start(const struct leat_rpc_session *s, struct rpc_large *large,
 int rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 
 /* handler.c, for large.c: the request is whole */
-void rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data,
-		struct rpc_large *large, uint32_t us_left);
+/* @return 0, or a violation */
+int rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data,
+	       struct rpc_large *large, uint32_t us_left);
+
+/* bulk.c */
+/* nb_bulk and flags agree, and access is known. */
+bool rpc_bulk_valid(const struct leat_rpc_req *req);
+/* Bytes of a request's descriptors, 0 without. */
+static inline uint32_t
+rpc_bulk_req_len(const struct leat_rpc_req *req)
+{
+	return unlikely((req->flags & LEAT_RPC_BULK) != 0) ? rpc_bulk_len(req->nb_bulk) : 0;
+}
+/* Writes them. @return 0, or why the memory can't be reached as it is to be */
+int rpc_bulk_describe(const struct leat_rpc_session *s, struct leat_rpc_req *req, uint8_t *at);
+/* Takes them off the front of a request. @return false: they can't be */
+bool rpc_bulk_arrived(struct rpc_handling *h);
+/* An internal request for the memory of one of this side. @return 0, or a violation */
+int rpc_bulk_msg_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
+int rpc_segments_alloc(struct leat_rpc *rpc, uint32_t n);
+/* A READ or WRITE came back. */
+void rpc_segment_back(struct leat_rpc *rpc, struct leat_op *op);
+/* Goes on with transfers that waited for room. */
+void rpc_transfers_run(struct leat_rpc *rpc);
+/* The caller of a ticket has given up, or is gone: its transfers end. */
+void rpc_transfers_end(struct rpc_ticket *t, int status);
 
 /* deadline.c */
 void rpc_deadline_start(struct leat_rpc *rpc, struct leat_rpc_req *req, uint64_t when);

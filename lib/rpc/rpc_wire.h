@@ -40,7 +40,7 @@
  *     +------+------+------+------+------+------+------+-----------
  *
  *                   slot, num    flags     aux
- *     REQUEST   1   its place    ONEWAY    us left of its time; 0: no end; RPC_US_LATE
+ *     REQUEST   1   its place    RPC_F_*   us left of its time; 0: no end; RPC_US_LATE
  *     RESPONSE  2   the same     REFUSED   0, or an errno
  *     CANCEL    3   the same     0         0
  *     END       4   0            0         an errno; 0: closed in order (datagrams)
@@ -55,6 +55,24 @@
  *     +--------+------+------+-----------
  *
  * RPC_US_LATE: nobody waits for it any more; a request that is sent again may be that.
+ *
+ * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes are behind
+ * them. What has no key is reached by messages:
+ *
+ *      0      4      8      16     24     32     36     40
+ *     +------+------+------+------+------+------+------+------ - - - --+-----------
+ *     | n    | 0    | addr | len  | key  |access| 0    | the next one  | len bytes
+ *     +------+------+------+------+------+------+------+------ - - - --+-----------
+ *                   \________________ n times _________/
+ *
+ * Such messages are requests the other way, with RPC_F_INTERNAL and a type of their own: GET asks
+ * for bytes, which are its response; PUT brings some. They name the request, and which of its
+ * descriptors:
+ *
+ *      0      2      3      4      8      16     20     24
+ *     +------+------+------+------+------+------+------+-----------
+ *     | slot |index | 0    | num  | off  | len  | 0    | len bytes of PUT
+ *     +------+------+------+------+------+------+------+-----------
  *
  * num counts the requests of a slot from hello.first + 1 on. A one-way request of one piece needs
  * no place: slot RPC_NO_SLOT, num 0. A response that the library gave instead of a handler is
@@ -96,7 +114,8 @@
 
 /* Features. */
 #define RPC_FEATURE_LARGE UINT32_C(0x1) /* messages of several packets */
-#define RPC_FEATURES RPC_FEATURE_LARGE
+#define RPC_FEATURE_BULK UINT32_C(0x2)	/* descriptors of memory, and internal requests */
+#define RPC_FEATURES (RPC_FEATURE_LARGE | RPC_FEATURE_BULK)
 
 enum rpc_kind {
 	RPC_REQUEST = 1,
@@ -107,8 +126,34 @@ enum rpc_kind {
 
 #define RPC_PIECE 0x80u /* in the kind on the wire; struct rpc_item tells by its size */
 
-#define RPC_F_ONEWAY 0x1u
-#define RPC_F_REFUSED 0x2u
+#define RPC_F_ONEWAY 0x1u   /* REQUEST */
+#define RPC_F_REFUSED 0x2u  /* RESPONSE */
+#define RPC_F_BULK 0x4u	    /* REQUEST */
+#define RPC_F_INTERNAL 0x8u /* REQUEST: of the library, type is an enum rpc_internal */
+
+enum rpc_internal {
+	RPC_BULK_GET = 1,
+	RPC_BULK_PUT,
+};
+
+#define RPC_BULK_HEAD_LEN 8u
+#define RPC_BULK_DESC_LEN 32u
+#define RPC_BULK_MSG_LEN 24u
+
+/* A descriptor. */
+struct rpc_desc {
+	uint64_t addr, len, key;
+	uint32_t access;
+};
+
+/* Of an internal request. */
+struct rpc_bulk_msg {
+	uint16_t slot;
+	uint8_t index;
+	uint32_t num;
+	uint64_t off;
+	uint32_t len;
+};
 
 enum rpc_refusal {
 	RPC_REFUSED_NOT = 0,
@@ -227,6 +272,20 @@ int rpc_numbers_get(const uint8_t *buf, size_t len, uint8_t flags, struct rpc_nu
 void rpc_item_put(uint8_t *buf, const struct rpc_item *m);
 /* Everything about an item that can be told without its session. @return as rpc_head_get() */
 int rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m);
+
+/* Bytes of n descriptors. */
+static inline uint32_t
+rpc_bulk_len(uint32_t n)
+{
+	return RPC_BULK_HEAD_LEN + n * RPC_BULK_DESC_LEN;
+}
+
+void rpc_descs_put(uint8_t *buf, const struct rpc_desc *d, uint32_t n);
+/* @return their number, 1 to LEAT_RPC_BULK_MAX; < 0: they can't be */
+int rpc_descs_get(const uint8_t *buf, size_t len, struct rpc_desc *d);
+void rpc_bulk_msg_put(uint8_t *buf, const struct rpc_bulk_msg *m);
+/* @return 0, or an enum leat_rpc_violation */
+int rpc_bulk_msg_get(const uint8_t *buf, size_t len, struct rpc_bulk_msg *m);
 
 void rpc_hello_put(uint8_t *buf, const struct rpc_hello *h);
 /* @return NULL, or what is wrong with it */

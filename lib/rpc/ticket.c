@@ -64,12 +64,18 @@ leat_rpc_defer(struct leat_rpc_incoming *call)
 	t->call.deadline = call->us_left == 0
 				   ? LEAT_RPC_NO_DEADLINE
 				   : leat_time_add(t->since, leat_us_to_cycles(call->us_left));
-	t->answered = false;
+	t->answered = t->answers = false;
+	t->transfers = NULL;
 	/* Long messages change their owner, others are copied. */
 	t->req_large = h->req_large;
 	t->resp_large = h->resp_large;
 	h->req_large = h->resp_large = NULL;
-	if (t->req_large == NULL && call->len > 0) {
+	if (call->nb_bulk > 0) {
+		/* One packet: descriptors, and the request behind them. */
+		memcpy(t->req_buf, call->descs, rpc_bulk_len(call->nb_bulk) + call->len);
+		t->call.descs = t->req_buf;
+		t->call.req = t->req_buf + rpc_bulk_len(call->nb_bulk);
+	} else if (t->req_large == NULL && call->len > 0) {
 		memcpy(t->req_buf, call->req, call->len);
 		t->call.req = t->req_buf;
 	}
@@ -115,6 +121,15 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 	struct rpc_rx_more *more;
 	int err;
 
+	if (t->transfers != NULL) {
+		LEAT_LOG(ERR, rpc,
+			 "request of type %u is answered, and transfers of it are under way: it "
+			 "waits for them",
+			 call->type);
+		t->answers = true;
+		t->status = status;
+		return;
+	}
 	if (s == NULL) {
 		rpc_ticket_free(t->rpc, t);
 		return;
@@ -150,14 +165,16 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 void
 rpc_tickets_end(struct leat_rpc_session *s)
 {
-	struct rpc_ticket *t;
+	struct rpc_ticket *t, *next;
 
-	for (t = s->rpc->tickets; t != NULL; t = t->next) {
+	for (t = s->rpc->tickets; t != NULL; t = next) {
+		next = t->next;
 		if (t->s != s)
 			continue;
 		t->s = NULL;
 		t->call.session = NULL;
 		t->call.cancelled = true;
+		rpc_transfers_end(t, -ENOTCONN); /* it may be gone then */
 	}
 }
 

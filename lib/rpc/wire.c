@@ -73,9 +73,13 @@ item_check(const struct rpc_item *m)
 {
 	switch (m->kind) {
 	case RPC_REQUEST:
-		if ((m->flags & ~RPC_F_ONEWAY) != 0)
+		/* One of them, or none; and those of the library are whole. */
+		if ((m->flags & ~(RPC_F_ONEWAY | RPC_F_BULK | RPC_F_INTERNAL)) != 0 ||
+		    (m->flags & (m->flags - 1)) != 0 ||
+		    (m->len != m->size && (m->flags & ~RPC_F_ONEWAY) != 0))
 			return LEAT_RPC_BAD_FLAGS;
-		if (m->slot == RPC_NO_SLOT && (m->flags == 0 || m->num != 0 || m->len != m->size))
+		if (m->slot == RPC_NO_SLOT &&
+		    (m->flags != RPC_F_ONEWAY || m->num != 0 || m->len != m->size))
 			return LEAT_RPC_BAD_SLOT;
 		break;
 	case RPC_RESPONSE:
@@ -137,6 +141,72 @@ rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m)
 			return LEAT_RPC_BAD_FLAGS;
 	}
 	return item_check(m);
+}
+
+void
+rpc_descs_put(uint8_t *buf, const struct rpc_desc *d, uint32_t n)
+{
+	uint32_t i;
+
+	leat_put_le32(buf, n);
+	leat_put_le32(buf + 4, 0);
+	buf += RPC_BULK_HEAD_LEN;
+	for (i = 0; i < n; i++, buf += RPC_BULK_DESC_LEN) {
+		leat_put_le64(buf, d[i].addr);
+		leat_put_le64(buf + 8, d[i].len);
+		leat_put_le64(buf + 16, d[i].key);
+		leat_put_le32(buf + 24, d[i].access);
+		leat_put_le32(buf + 28, 0);
+	}
+}
+
+int
+rpc_descs_get(const uint8_t *buf, size_t len, struct rpc_desc *d)
+{
+	uint32_t i, n;
+
+	if (len < RPC_BULK_HEAD_LEN)
+		return -1;
+	n = leat_get_le32(buf);
+	if (n == 0 || n > LEAT_RPC_BULK_MAX || rpc_bulk_len(n) > len || leat_get_le32(buf + 4) != 0)
+		return -1;
+	buf += RPC_BULK_HEAD_LEN;
+	for (i = 0; i < n; i++, buf += RPC_BULK_DESC_LEN) {
+		d[i].addr = leat_get_le64(buf);
+		d[i].len = leat_get_le64(buf + 8);
+		d[i].key = leat_get_le64(buf + 16);
+		d[i].access = leat_get_le32(buf + 24);
+		/* Memory does not go around the end. */
+		if (d[i].len > UINT64_MAX - d[i].addr ||
+		    (d[i].access & ~LEAT_RPC_BULK_ACCESS) != 0 || leat_get_le32(buf + 28) != 0)
+			return -1;
+	}
+	return (int)n;
+}
+
+void
+rpc_bulk_msg_put(uint8_t *buf, const struct rpc_bulk_msg *m)
+{
+	leat_put_le16(buf, m->slot);
+	buf[2] = m->index;
+	buf[3] = 0;
+	leat_put_le32(buf + 4, m->num);
+	leat_put_le64(buf + 8, m->off);
+	leat_put_le32(buf + 16, m->len);
+	leat_put_le32(buf + 20, 0);
+}
+
+int
+rpc_bulk_msg_get(const uint8_t *buf, size_t len, struct rpc_bulk_msg *m)
+{
+	if (len < RPC_BULK_MSG_LEN)
+		return LEAT_RPC_BAD_BULK;
+	m->slot = leat_get_le16(buf);
+	m->index = buf[2];
+	m->num = leat_get_le32(buf + 4);
+	m->off = leat_get_le64(buf + 8);
+	m->len = leat_get_le32(buf + 16);
+	return buf[3] == 0 && leat_get_le32(buf + 20) == 0 ? 0 : LEAT_RPC_BAD_BULK;
 }
 
 void

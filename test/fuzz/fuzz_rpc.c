@@ -22,6 +22,29 @@ check(bool ok)
 		abort();
 }
 
+/* What the handler of an item does with its bytes first. */
+static void
+described(const uint8_t *data, const struct rpc_item *m)
+{
+	uint8_t out[RPC_BULK_HEAD_LEN + LEAT_RPC_BULK_MAX * RPC_BULK_DESC_LEN];
+	struct rpc_desc d[LEAT_RPC_BULK_MAX];
+	struct rpc_bulk_msg msg;
+	int n;
+
+	if ((m->flags & RPC_F_BULK) != 0) {
+		n = rpc_descs_get(data, m->len, d);
+		check(n <= LEAT_RPC_BULK_MAX);
+		if (n <= 0)
+			return;
+		check(rpc_bulk_len((uint32_t)n) <= m->len);
+		rpc_descs_put(out, d, (uint32_t)n);
+		check(memcmp(out, data, rpc_bulk_len((uint32_t)n)) == 0);
+	} else if ((m->flags & RPC_F_INTERNAL) != 0 && rpc_bulk_msg_get(data, m->len, &msg) == 0) {
+		rpc_bulk_msg_put(out, &msg);
+		check(memcmp(out, data, RPC_BULK_MSG_LEN) == 0);
+	}
+}
+
 static void
 items(const uint8_t *data, size_t size, size_t at)
 {
@@ -36,6 +59,8 @@ items(const uint8_t *data, size_t size, size_t at)
 			return;
 		check(rpc_item_full_len(&m) <= size - at);
 		check(m.off <= m.size && m.len <= m.size - m.off);
+		if (m.kind == RPC_REQUEST)
+			described(data + at + rpc_item_head_len(&m), &m);
 		memcpy(out + rpc_item_head_len(&m), data + at + rpc_item_head_len(&m), m.len);
 		rpc_item_put(out, &m);
 		check(memcmp(out, data + at, rpc_item_full_len(&m)) == 0);

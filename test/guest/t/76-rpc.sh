@@ -33,6 +33,18 @@ check "calls over RC" calls 2000 "$PATIENT"
 diag "$(tail -n 1 check.log)"
 check "calls over UD" calls 2000 ,qp=ud
 diag "$(tail -n 1 check.log)"
+# bulk DEVICE-ARGUMENTS OPTION...
+bulk() {
+	local args=$1
+	shift
+	timeout 100 "$BUILD/test/rpc/leat-rpc-bulk" --no-pci --no-telemetry --log-level=leat.*:error \
+		-d "$DRIVER" "--vdev=fabric_verbs0,dev=x_va$args" "--vdev=fabric_verbs1,dev=x_vb$args" \
+		-- --silence 5000 --addr 10.97.0.2:0 --devices fabric_verbs0,fabric_verbs1 "$@" 40 1
+}
+check "bulk over RC, by READ and WRITE" bulk "$PATIENT"
+diag "$(tail -n 1 check.log)"
+check "bulk over UD, in messages" bulk ,qp=ud --plain
+diag "$(tail -n 1 check.log)"
 check "servers over RC that are stopped and killed" killed "$PATIENT"
 check "servers over UD that are stopped and killed" killed ,qp=ud
 guest-netem va loss 5% delay 1ms 1ms duplicate 2%

@@ -144,6 +144,12 @@ test_item_refused(void **state)
 		{ { .kind = 0 }, LEAT_RPC_BAD_KIND },
 		{ { .kind = 5 }, LEAT_RPC_BAD_KIND },
 		{ { .kind = RPC_REQUEST, .flags = 2 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .flags = 5 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .flags = 12 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .flags = 16 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .flags = 4, .size = 16, .len = 8 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .flags = 8, .size = 16, .len = 8 }, LEAT_RPC_BAD_FLAGS },
+		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 8 }, LEAT_RPC_BAD_SLOT },
 		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT }, LEAT_RPC_BAD_SLOT },
 		{ { .kind = RPC_REQUEST, .slot = RPC_NO_SLOT, .flags = 1, .num = 1 },
 		  LEAT_RPC_BAD_SLOT },
@@ -185,10 +191,61 @@ test_item_refused(void **state)
 }
 
 static void
+test_descriptors(void **state)
+{
+	static const uint8_t bytes[RPC_BULK_HEAD_LEN + 2 * RPC_BULK_DESC_LEN] = {
+		2, 0, 0, 0, 0,	  0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0x10, 0, 0, 0, 0, 0, 0,
+		9, 0, 0, 0, 0x80, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0,
+		1, 0, 0, 0, 0,	  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0,    0, 0, 0, 0, 0, 0,
+	};
+	const struct rpc_desc d[2] = { { 0x0102030405060708, 4096, 0x8000000009, 5 },
+				       { 0, 1, 0, 2 } };
+	uint8_t buf[sizeof(bytes)];
+	struct rpc_desc back[LEAT_RPC_BULK_MAX];
+
+	(void)state;
+	memset(buf, 0xee, sizeof(buf));
+	rpc_descs_put(buf, d, 2);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_int_equal(rpc_bulk_len(2), sizeof(bytes));
+	assert_int_equal(rpc_descs_get(buf, sizeof(buf), back), 2);
+	assert_memory_equal(&back[0].addr, &d[0].addr, 24);
+	assert_int_equal(back[1].access, 2);
+	assert_int_equal(rpc_descs_get(buf, sizeof(buf) - 1, back), -1);
+}
+
+static void
+test_bulk_message(void **state)
+{
+	static const uint8_t bytes[RPC_BULK_MSG_LEN] = { 2, 1, 3, 0, 0xef, 0xcd, 0xab, 0x89,
+							 8, 7, 6, 5, 4,	   3,	 2,    1,
+							 5, 0, 0, 0, 0,	   0,	 0,    0 };
+	const struct rpc_bulk_msg m = {
+		.slot = 0x0102, .index = 3, .num = 0x89abcdef, .off = 0x0102030405060708, .len = 5
+	};
+	uint8_t buf[RPC_BULK_MSG_LEN];
+	struct rpc_bulk_msg back;
+
+	(void)state;
+	memset(buf, 0xee, sizeof(buf));
+	rpc_bulk_msg_put(buf, &m);
+	assert_memory_equal(buf, bytes, sizeof(bytes));
+	assert_int_equal(rpc_bulk_msg_get(buf, sizeof(buf), &back), 0);
+	assert_int_equal(back.slot, m.slot);
+	assert_int_equal(back.index, m.index);
+	assert_int_equal(back.num, m.num);
+	assert_int_equal(back.off, m.off);
+	assert_int_equal(back.len, m.len);
+	assert_int_equal(rpc_bulk_msg_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_BAD_BULK);
+	buf[23] = 1;
+	assert_int_equal(rpc_bulk_msg_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_BULK);
+}
+
+static void
 test_hello(void **state)
 {
 	static const uint8_t bytes[RPC_HELLO_LEN] = {
-		'L',  'R',  'P', 'C',  2,    0,	   32,	 0,    1,    0,	   0,
+		'L',  'R',  'P', 'C',  2,    0,	   32,	 0,    3,    0,	   0,
 		0,    0,    0,	 0,    0,    0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
 		0x22, 0x11, 64,	 0,    0,    0,	   0,	 0x10, 0,    0,	   0,
 		0,    0x80, 0,	 0x34, 0x12, 0,	   0,	 0x38, 0xff, 0xff, 0xff,
@@ -247,7 +304,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_head),	      cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_item),	      cmocka_unit_test(test_piece),
-		cmocka_unit_test(test_item_refused),  cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_item_refused),  cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_bulk_message),  cmocka_unit_test(test_hello),
 		cmocka_unit_test(test_hello_refused),
 	};
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_TASKS_H
+#define RPC_TASKS_H
+
+/* The pair of rpc_pair.h with two sessions, in one reactor that polls both sides, and its tasks. */
+
+#include <leat_reactor.h>
+#include <leat_rpc_task.h>
+#include <leat_task.h>
+
+#include "rpc_pair.h"
+
+extern struct leat_reactor *r;
+extern struct leat_tasks *ts;
+extern struct leat_rpc_session *sa[2], *sb[2];
+extern unsigned int nb_done; /* requests of a that were posted without a task */
+
+/* pair_setup(), or one of its kind, comes first. */
+int tasks_setup(void **state);
+int tasks_teardown(void **state);
+
+#define turn_until(cond)                                                                           \
+	do {                                                                                       \
+		struct patience wait_ = { 0 };                                                     \
+		while (!(cond)) {                                                                  \
+			assert_true(leat_reactor_turn(r) >= 0);                                    \
+			if (!patience_left(&wait_))                                                \
+				fail_msg("waited in vain: %s", #cond);                             \
+		}                                                                                  \
+	} while (0)
+
+/* Runs it as a task. @return what it returned */
+int run(leat_task_fn fn, void *arg);
+
+#endif /* RPC_TASKS_H */
