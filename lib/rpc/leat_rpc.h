@@ -4,7 +4,10 @@
 
 /**
  * @file
- * Remote calls: requests and their responses, small, in bursts, many at a time.
+ * Remote calls: requests and their responses, small, in bursts, many at a time. On three levels, each
+ * of what the one below offers; this header has them all.
+ *
+ * Requests, in a loop of the application's own, without tasks:
  *
  *     rpc = leat_rpc_create(ep, NULL);
  *     leat_rpc_handler_set(rpc, 7, lookup, app, 0);
@@ -20,17 +23,25 @@
  *                 leat_rpc_handle_event(rpc, &ev[i]);
  *             n = leat_rpc_events(rpc, rev, 8); sessions that came up, ended, are closed
  *
- * leat_rpc_task.h does this loop in a reactor, and has batches and calls of one line for tasks.
+ * Batches of tasks, below a reactor that does this loop, and calls of one line: leat_rpc_task.h,
+ * which is included at the end.
+ *
+ *     leat_rpc_reactor_add(r, rpc, NULL);
+ *     ...in a task:
+ *     key = leat_rpc_batch_start(batch, s, LOOKUP, sizeof(*key), sizeof(*value));    16 of these
+ *     ret = leat_rpc_batch_send(batch);         sleeps until all responses are in
+ *     ret = leat_rpc_call(s, LOOKUP, &key, sizeof(key), &value, sizeof(value), 0);
  *
  * A request (struct leat_rpc_req) is the caller's object, posted and given back like an op: each
  * one that was accepted comes back from leat_rpc_poll() exactly once, with a status, never inside
  * of the call that posted it. A session is one connection; both its sides may call. Requests of a
- * session are begun in their order and may be answered in any.
+ * session are begun in their order and may be answered in any. On reliable endpoints each is handled
+ * once; on datagram endpoints at most once, whatever the network does.
  *
  * What arrives lands in memory of the library, and is copied to leat_rpc_req.resp by the thread
  * that polls. So a request that is cancelled, or late, comes back at once, and from then on nothing
  * writes its buffer; what its peer answers later is dropped, and never taken for the answer of
- * another request.
+ * another request. (Memory whose key the peer was given is another matter: leat_rpc_cancel().)
  *
  * All memory is allocated by leat_rpc_create(); nothing that peers do makes it more.
  *
@@ -454,5 +465,7 @@ LEAT_API uint32_t leat_rpc_session_small(const struct leat_rpc_session *s);
 #ifdef __cplusplus
 }
 #endif
+
+#include "leat_rpc_task.h"
 
 #endif /* LEAT_RPC_H */

@@ -329,9 +329,16 @@ rpc_start(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	ret = conf_take(rpc, conf);
 	if (ret == 0)
 		ret = memory_alloc(rpc, conf);
-	if (ret == 0)
-		rpc_recvs_post(rpc);
-	return ret;
+	if (ret < 0)
+		return ret;
+	rpc_recvs_post(rpc);
+	LEAT_LOG(
+		INFO, rpc,
+		"rpc on %s: %u sessions with %u credits, %u slots and packets of %u B, %s; up to %u "
+		"packets wait or are retained; %" PRIu64 " KiB",
+		leat_ep_name(rpc->ep), rpc->max_sessions, rpc->credits, rpc->slots, rpc->packet,
+		rpc->datagram ? "datagrams" : "reliable", rpc->nb_free, rpc->stats.memory >> 10);
+	return 0;
 }
 
 struct leat_rpc *

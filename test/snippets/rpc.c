@@ -14,6 +14,7 @@
 #include "snippets.h"
 
 #define LOOKUP 1
+#define STORE 2
 
 static struct leat_ep *eps[2];
 static struct leat_rpc *rpcs[2];
@@ -35,6 +36,29 @@ lookup(struct leat_rpc_incoming *call, void *arg)       /* in the loop: must not
 {
 	call->resp_len = find(arg, call->req, call->len, call->resp, call->room);
 	return 0;                                       /* or -errno: the caller's status */
+}
+
+static int
+store_task(void *arg)
+{
+	struct leat_rpc_incoming *call = (struct leat_rpc_incoming *)arg;
+	static char page[4096];
+	int ret;
+
+ret = leat_rpc_pull(call, 0, 0, page, leat_rpc_incoming_bulk(call, 0, NULL), NULL);
+leat_rpc_answer(call, ret);
+
+	CHECK(ret == 0 && page[0] == 'b' && page[4095] == 'b');
+	return 0;
+}
+
+static int
+store(struct leat_rpc_incoming *call, void *arg)
+{
+	call = leat_rpc_defer(call);
+	CHECK(call != NULL && leat_task_start("store", store_task, call) >= 0);
+	(void)arg;
+	return LEAT_RPC_DEFERRED;
 }
 
 static struct leat_ep *
@@ -63,6 +87,7 @@ leat_rpc_handler_set(rpc, LOOKUP, lookup, table, 0);
 leat_rpc_reactor_add(r, rpc, NULL);                     /* accepts, handles, answers */
 leat_ep_listen(ep, "10.0.0.1:7000");
 
+	leat_rpc_handler_set(rpc, STORE, store, NULL, 0);
 	rpcs[0] = rpc;
 }
 
@@ -76,6 +101,9 @@ client(void)
 	struct leat_rpc_session *s;
 	struct leat_rpc *rpc;
 	char value[64];
+	static char block[4096];
+	struct leat_rpc_bulk bulk;
+	struct leat_rpc_req req, *reqs = &req;
 	int ret;
 
 rpc = leat_rpc_create(ep, NULL);
@@ -90,6 +118,21 @@ ret = leat_task_within(100, leat_rpc_call(s, LOOKUP, key, key_len, value, sizeof
 
 	/* On a busy machine 100 us may have been too little. */
 	CHECK(ret == 4 || ret == -ETIMEDOUT);
+	memset(block, 'b', sizeof(block));
+	memset(&req, 0, sizeof(req));
+
+bulk.addr = block;
+bulk.len = sizeof(block);
+bulk.mr = NULL;                                         /* or what it is registered as */
+bulk.access = LEAT_RPC_BULK_PULL;
+req.session = s;
+req.type = STORE;
+req.flags = LEAT_RPC_BULK;
+req.bulk = &bulk;
+req.nb_bulk = 1;
+ret = leat_rpc_call_many(&reqs, 1);                     /* reqs points to req */
+
+	CHECK(ret == 0);
 	rpcs[1] = rpc;
 	CHECK(leat_rpc_close(s, 1000000) == 0);
 }
