@@ -13,6 +13,7 @@
 
 #include "rpc_credit.h"
 #include "rpc_dgram.h"
+#include "rpc_fast.h"
 
 /* ---- filling ---- */
 
@@ -126,33 +127,17 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 void
 rpc_packet_post(struct leat_rpc_session *s, struct rpc_packet *p)
 {
-	struct leat_rpc *rpc = s->rpc;
-
-	p->op.peer = s->peer;
-	rpc->stats.packets_sent++;
-	if (unlikely(rpc->nb_burst == RPC_BURST))
-		rpc_packets_post(rpc);
-	rpc->burst[rpc->nb_burst++] = &p->op;
+	rpc_burst_add(s, p);
 }
 
 static void
 packet_send(struct leat_rpc_session *s, struct rpc_packet *p)
 {
-	const struct rpc_head h = {
-		.token = s->peer_token,
-		.credit = s->rx_granted,
-		.epoch = s->peer_epoch,
-		.version = RPC_VERSION,
-	};
-
-	if (unlikely(s->dg != NULL)) {
+	if (s->dg != NULL)
 		rpc_dgram_number(s, p);
-	} else {
-		rpc_head_put(p->op.buf, &h);
-		s->rx_told = s->rx_granted;
-		s->tx_sent++;
-	}
-	rpc_packet_post(s, p);
+	else
+		rpc_credit_head(s, p);
+	rpc_burst_add(s, p);
 }
 
 /* A packet that says nothing but how far receives reach. */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "rpc_dgram.h"
+#include "rpc_fast.h"
 
 #define PACKET_DEFAULT 4096
 #define CREDITS_DEFAULT 64
@@ -449,15 +450,17 @@ session_fill(struct leat_rpc_session *s)
 	}
 }
 
-static void
+static __rte_always_inline void
 session_run(struct leat_rpc_session *s)
 {
 	/* Nearly always there is an open packet, and nothing else. */
 	if (likely(s->fast && s->pending.head == NULL && s->out == NULL &&
 		   (s->answer_head & s->cancel_head) == RPC_NONE)) {
-		rpc_packets_send(s);
-		if (unlikely(s->dg != NULL))
-			rpc_dgram_ack_run(s);
+		if (unlikely(!rpc_fast_send(s))) {
+			rpc_packets_send(s);
+			if (unlikely(s->dg != NULL))
+				rpc_dgram_ack_run(s);
+		}
 		return;
 	}
 	if (likely(s->state == RPC_OPEN)) {

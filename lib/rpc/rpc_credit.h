@@ -53,6 +53,22 @@ rpc_credit_give(struct leat_rpc_session *s)
 	s->rx_granted++;
 }
 
+/* The head of a packet that is about to be posted. */
+static inline void
+rpc_credit_head(struct leat_rpc_session *s, struct rpc_packet *p)
+{
+	const struct rpc_head h = {
+		.token = s->peer_token,
+		.credit = s->rx_granted,
+		.epoch = s->peer_epoch,
+		.version = RPC_VERSION,
+	};
+
+	rpc_head_put(p->op.buf, &h);
+	s->rx_told = s->rx_granted;
+	s->tx_sent++;
+}
+
 /* Is the other side to be told, without a packet that says it along the way? */
 static inline bool
 rpc_credit_due(const struct leat_rpc_session *s)
