@@ -47,6 +47,16 @@ add_u64(struct json_object *o, const char *key, uint64_t v)
 }
 
 static inline bool
+add_real(struct json_object *o, const char *key, double v)
+{
+	char text[64];
+
+	/* a millionth is below what any of them is good for */
+	snprintf(text, sizeof(text), "%.6f", v);
+	return add(o, key, json_object_new_double_s(v, text));
+}
+
+static inline bool
 add_bool(struct json_object *o, const char *key, bool v)
 {
 	return add(o, key, json_object_new_boolean(v));

@@ -277,13 +277,13 @@ open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
 }
 
 static void
-head(struct client *c, const struct perf_cpu_load *start)
+head(struct client *c, const struct perf_cpu_start *start)
 {
 	struct perf_side *s = &c->s;
 
 	s->idle = c->o->idle;
 	if (s->idle == PERF_IDLE_AUTO)
-		s->idle = perf_cpu_shared(&s->card, &s->other) ? PERF_IDLE_YIELD : PERF_IDLE_SPIN;
+		s->idle = cpu_shared(&s->card.at, &s->other.at) ? PERF_IDLE_YIELD : PERF_IDLE_SPIN;
 	c->report.mine = s->card;
 	c->report.other = s->other;
 	c->report.idle = s->idle;
@@ -307,7 +307,7 @@ say_goodbye(struct perf_side *s)
 }
 
 static int
-session(struct client *c, struct perf_options *o, const struct perf_cpu_load *start)
+session(struct client *c, struct perf_options *o, const struct perf_cpu_start *start)
 {
 	struct perf_side *s = &c->s;
 	int ret;
@@ -354,9 +354,9 @@ explain(struct client *c, int ret)
 
 int
 perf_client(const struct perf_options *opts, struct leat_dev *dev, const char *addr,
-	    const struct perf_cpu_load *start)
+	    const struct perf_cpu_start *start)
 {
-	struct perf_cpu_load before, after;
+	struct perf_cpu_start before, after;
 	struct perf_options o = *opts;
 	struct perf_end end = { 0 };
 	struct client *c;
@@ -373,21 +373,24 @@ perf_client(const struct perf_options *opts, struct leat_dev *dev, const char *a
 	snprintf(c->s.peer_addr, sizeof(c->s.peer_addr), "%s", addr);
 	if (ret == 0 && perf_report_open(&c->report, &o) < 0)
 		ret = perf_fail(&c->s, EIO, "can't write the report");
-	perf_cpu_load_get(&before);
+	perf_cpu_start(&before);
 	if (ret == 0) {
 		c->s.progress = perf_progress_wanted(&o) ? c->what : NULL;
 		ret = session(c, &o, start);
 		if (ret < 0 && ret != -EINTR)
 			perf_side_why(&c->s);
 	}
-	perf_cpu_load_get(&after);
+	perf_cpu_start(&after);
 	code = explain(c, ret);
 	end.why = ret < 0 ? c->s.why : NULL;
 	end.interrupted = perf_signal != 0;
 	end.errors = c->errors;
 	/* Of a side that floats nobody knows which CPU it was. */
-	end.others = c->s.card.nb_cpus == 1 ? perf_cpu_others(&before, &after, c->s.card.cpu) : -1;
-	end.preempted = after.preempted - before.preempted;
+	end.others = -1;
+	if (c->s.card.at.nb_cpus == 1)
+		end.others = cpu_others(&before.load, &after.load, c->s.card.at.cpu,
+					cpu_own_ns(&before.used, &after.used));
+	end.preempted = after.used.preempted - before.used.preempted;
 	if (perf_report_close(&c->report, &end) < 0 && code == PERF_EXIT_OK)
 		code = PERF_EXIT_FAILED;
 	if (perf_side_close(&c->s) < 0 && code == PERF_EXIT_OK)

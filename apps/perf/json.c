@@ -14,16 +14,6 @@
 
 #define PERF_JSON_VERSION 1
 
-static void
-add_real(struct json_object *o, const char *key, double v)
-{
-	char text[64];
-
-	/* a millionth is below what any of them is good for */
-	snprintf(text, sizeof(text), "%.6f", v);
-	add(o, key, json_object_new_double_s(v, text));
-}
-
 int
 perf_json_open(struct perf_report *r)
 {
@@ -51,7 +41,7 @@ card(const struct perf_card *c)
 	add_str(o, "driver", c->driver);
 	add_str(o, "provider", c->provider);
 	add_str(o, "interface", c->interface);
-	add_str(o, "cpus", c->cpus);
+	add_str(o, "cpus", c->at.cpus);
 	return o;
 }
 
@@ -63,8 +53,8 @@ perf_json_head(struct perf_report *r)
 	add_str(r->json, "address", r->peer_addr);
 	add_str(r->json, "idle", perf_idle_name(r->idle));
 	add_bool(r->json, "pinned",
-		 r->mine.nb_cpus == 1 && r->other.nb_cpus == 1 &&
-			 !perf_cpu_shared(&r->mine, &r->other));
+		 r->mine.at.nb_cpus == 1 && r->other.at.nb_cpus == 1 &&
+			 !cpu_shared(&r->mine.at, &r->other.at));
 }
 
 static void

@@ -3,13 +3,13 @@
 /* The program: its arguments, what it does with them, its exit code. */
 
 #include <stdarg.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <leat_app.h>
 #include <leat_error.h>
 #include <leat_version.h>
 
+#include "../common/front.h"
 #include "../common/list.h"
 #include "sides.h"
 
@@ -38,46 +38,6 @@ on_signal(int sig)
 	perf_signal = sig;
 }
 
-/* Options that may stand with EAL's, since they need nothing else. */
-static const char *const front[] = { "--version", "--list-drivers", "--list-devices", "--json",
-				     NULL };
-
-static bool
-is_front(const char *arg)
-{
-	const char *const *f;
-
-	for (f = front; *f != NULL; f++) {
-		if (strcmp(arg, *f) == 0)
-			return true;
-	}
-	return strcmp(arg, "--help") == 0;
-}
-
-/* Do options that belong behind "--" stand in front of it? *end: the index of "--", or argc. */
-static int
-check_front(const struct perf_sides *r, int *end)
-{
-	bool json = false, list = false;
-	int i;
-
-	for (i = 1; i < r->argc && strcmp(r->argv[i], "--") != 0; i++) {
-		const char *arg = r->argv[i];
-
-		json = json || strcmp(arg, "--json") == 0;
-		list = list || strncmp(arg, "--list-", 7) == 0;
-		if (strncmp(arg, "--", 2) != 0 || is_front(arg) || !perf_option_known(arg))
-			continue;
-		perf_msg("'%s' goes behind '--': leat-perf EAL... -- %s ...", arg, arg);
-		return -EINVAL;
-	}
-	*end = i;
-	if (!json || list)
-		return 0;
-	perf_msg("'--json' goes behind '--', or with --list-drivers");
-	return -EINVAL;
-}
-
 /* A list was written, or not. What follows is the end of the program. */
 static int
 listed(int ret)
@@ -95,7 +55,8 @@ parse(int argc, char **argv, void *arg)
 	struct perf_sides *r = arg;
 	int end, ret;
 
-	if (check_front(r, &end) < 0 || perf_options_parse(&r->o, argc, argv) < 0)
+	if (front_check(PERF_NAME, r->argc, r->argv, perf_option_known, perf_msg, &end) < 0 ||
+	    perf_options_parse(&r->o, argc, argv) < 0)
 		return -EINVAL;
 	if (r->o.help) {
 		perf_help(stdout);
@@ -109,7 +70,7 @@ parse(int argc, char **argv, void *arg)
 		ret = leat_driver_load(end, r->argv);
 		return listed(ret < 0 ? ret : list_drivers(r->o.json));
 	}
-	perf_cpu_load_get(&r->start);
+	perf_cpu_start(&r->start);
 	return 0;
 }
 
@@ -156,7 +117,7 @@ main(int argc, char **argv)
 	struct perf_sides sides = { .argc = argc, .argv = argv };
 	const struct leat_app app = { .name = PERF_NAME,
 				      .device = "",
-				      .front = front,
+				      .front = front_options,
 				      .parse = parse,
 				      .begin = begin,
 				      .start = start,

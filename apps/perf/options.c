@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/num.h"
 #include "perf.h"
 
 enum {
@@ -91,7 +92,7 @@ bad(const char *opt, const char *val, const char *want)
 static int
 count(const char *opt, const char *val, uint64_t min, uint64_t max, uint64_t *out)
 {
-	int ret = perf_parse_count(val, max, out);
+	int ret = num_parse_count(val, max, out);
 
 	if (ret == -EINVAL)
 		return bad(opt, val, "a number");
@@ -117,7 +118,7 @@ static int
 seconds(const char *opt, const char *val, uint64_t *us)
 {
 	double v;
-	int ret = perf_parse_real(val, 0.001, 86400, &v);
+	int ret = num_parse_real(val, 0.001, 86400, &v);
 
 	if (ret == -EINVAL)
 		return bad(opt, val, "a number of seconds");
@@ -188,7 +189,7 @@ parse_ops(struct perf_options *o, const char *val)
 static int
 parse_rate(struct perf_options *o, const char *val)
 {
-	int ret = perf_parse_real(val, 1, 1e9, &o->rate);
+	int ret = num_parse_real(val, 1, 1e9, &o->rate);
 
 	if (ret == -EINVAL)
 		return bad("--rate", val, "a number of messages per second");
@@ -219,7 +220,7 @@ static int
 parse_mbuf_size(struct perf_options *o, const char *val)
 {
 	uint64_t v;
-	int ret = perf_parse_size(val, 1 << 20, &v);
+	int ret = num_parse_size(val, 1 << 20, &v);
 
 	if (ret == -EINVAL)
 		return bad("--mbuf-size", val, "a size");

@@ -6,8 +6,8 @@
  * leat-perf: what its files share.
  *
  *     main.c      the program; sides.c which side runs on which lcore
- *     options.c   the command line; help.c what --help says; num.c numbers, sizes, lists
- *     cpu.c       CPUs, load, and what may spoil a measurement
+ *     options.c   the command line; help.c what --help says; num.c lists of sizes
+ *     cpu.c       what may spoil a measurement
  *     wire.c      control messages and cards, byte by byte
  *     side.c      a side: its endpoint, its events, its end; mem.c its buffers and ops; msgs.c messages
  *     chan.c      control messages over the endpoint
@@ -16,7 +16,8 @@
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
  *     check.c     what the data look like, and whether they do
  *     report.c    tables and histogram files; json.c
- *     ../common/list.c   --list-drivers, --list-devices
+ *     ../common/list.c   --list-drivers, --list-devices; cpu.c CPUs and load,
+ *                 num.c numbers, front.c options in front of "--", cursor.h bytes of messages
  *
  * A run is one op at one size:
  *
@@ -41,7 +42,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +49,8 @@
 
 #include <leat_dev.h>
 #include <leat_op.h>
+
+#include "../common/cpu.h"
 
 struct leat_histogram;
 
@@ -137,12 +139,10 @@ struct perf_row {
 
 /* Where a side runs and what it runs on; the client shows the server's too. */
 struct perf_card {
-	uint64_t host; /* equal on one machine */
+	struct cpu_where at;
 	uint64_t max_msg;
 	uint32_t ops;
-	uint32_t nb_cpus; /* that it may run on */
-	uint32_t cpu;	  /* the first of them */
-	char dev[32], driver[32], provider[40], interface[40], cpus[32];
+	char dev[32], driver[32], provider[40], interface[40];
 };
 
 /* ---- main.c ---- */
@@ -159,11 +159,6 @@ void perf_options_free(struct perf_options *o);
 /* Is it one of ours, or an EAL option? arg begins with "--". */
 bool perf_option_known(const char *arg);
 
-/* "4K", "1048576", "0x100"; K, M, G are powers of 1024. @return 0, -EINVAL, -ERANGE (more than max) */
-int perf_parse_size(const char *s, uint64_t max, uint64_t *out);
-/* The same with powers of 1000. */
-int perf_parse_count(const char *s, uint64_t max, uint64_t *out);
-int perf_parse_real(const char *s, double min, double max, double *out);
 /* "8,4K,1-1M": appends to a list. @return 0, or negative after a message that names the option */
 int perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n);
 
@@ -194,27 +189,16 @@ const char *perf_idle_name(enum perf_idle idle);
 
 /* ---- cpu.c ---- */
 
-#define PERF_CPUS 1024
-/* More than this share of a CPU used by others is worth a warning. */
-#define PERF_BUSY_SHARE 0.2
-
-struct perf_cpu_load {
-	uint64_t busy[PERF_CPUS], total[PERF_CPUS]; /* jiffies; 0 for CPUs that are not there */
-	uint64_t thread_ns, process_ns;		    /* CPU time used */
-	uint64_t preempted;			    /* involuntary switches of this thread */
-	pthread_t thread;
+/* Readings at one moment. */
+struct perf_cpu_start {
+	struct cpu_load load;
+	struct cpu_used used;
 };
 
-/* What the calling thread runs on. */
-void perf_cpu_card(struct perf_card *card);
-void perf_cpu_load_get(struct perf_cpu_load *l);
-/* Share of a CPU's time that went to others between two readings, 0..1; -1 if it can't be told. */
-double perf_cpu_others(const struct perf_cpu_load *from, const struct perf_cpu_load *to,
-		       uint32_t cpu);
-bool perf_cpu_shared(const struct perf_card *a, const struct perf_card *b);
+void perf_cpu_start(struct perf_cpu_start *start);
 /* Says on stderr what may spoil the numbers. since: a reading at the start of the program. */
 void perf_cpu_warn(const struct perf_card *mine, const struct perf_card *other,
-		   const struct perf_cpu_load *since);
+		   const struct perf_cpu_start *since);
 
 /* ---- report.c, json.c ---- */
 
@@ -234,7 +218,7 @@ struct perf_end {
 	const char *why; /* NULL: well */
 	bool interrupted;
 	uint64_t errors; /* of --check */
-	double others;	 /* see perf_cpu_others() */
+	double others;	 /* see cpu_others() */
 	uint64_t preempted;
 };
 
@@ -252,7 +236,7 @@ int perf_json_close(struct perf_report *r, const struct perf_end *end);
 
 /* Measures against a server at addr. @return exit code */
 int perf_client(const struct perf_options *o, struct leat_dev *dev, const char *addr,
-		const struct perf_cpu_load *start);
+		const struct perf_cpu_start *start);
 
 /* How a server in the same process and its client find each other. */
 struct perf_self {

@@ -36,7 +36,7 @@ print_card(const char *who, const char *addr, const struct perf_card *c)
 	       addr[0] != '\0' ? ": " : "", c->dev, c->driver,
 	       c->provider[0] != '\0' ? ", provider " : "", c->provider,
 	       c->interface[0] != '\0' ? ", interface " : "", c->interface,
-	       c->nb_cpus > 1 ? "s" : "", c->cpus);
+	       c->at.nb_cpus > 1 ? "s" : "", c->at.cpus);
 }
 
 void
@@ -174,9 +174,9 @@ perf_report_close(struct perf_report *r, const struct perf_end *end)
 		return perf_json_close(r, end) < 0 ? -EIO : ret;
 	if (r->head_done)
 		printf(RULE);
-	if (r->head_done && end->others > PERF_BUSY_SHARE)
+	if (r->head_done && end->others > CPU_BUSY_SHARE)
 		perf_msg("warning: others used %.0f %% of CPU %u during the measurement",
-			 end->others * 100, r->mine.cpu);
+			 end->others * 100, r->mine.at.cpu);
 	if (fflush(stdout) != 0 || ferror(stdout) != 0) {
 		perf_msg("stdout: can't write");
 		ret = -EIO;

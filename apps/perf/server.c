@@ -347,7 +347,7 @@ one_client(struct server *v)
 	say(v, "client %s: %s on %s\n", s->peer_addr, s->other.driver, s->other.dev);
 	s->idle = v->o->idle;
 	if (s->idle == PERF_IDLE_AUTO)
-		s->idle = perf_cpu_shared(&s->card, &s->other) ? PERF_IDLE_YIELD : PERF_IDLE_SPIN;
+		s->idle = cpu_shared(&s->card.at, &s->other.at) ? PERF_IDLE_YIELD : PERF_IDLE_SPIN;
 	ret = serve_client(v);
 	if (ret < 0 && ret != -EINTR) {
 		give_up(v, ret);

@@ -50,7 +50,7 @@ fill_card(struct perf_side *s)
 {
 	struct perf_card *c = &s->card;
 
-	perf_cpu_card(c);
+	cpu_where_get(&c->at);
 	c->max_msg = s->info.max_msg;
 	c->ops = s->info.ops;
 	snprintf(c->dev, sizeof(c->dev), "%.31s", s->info.name);

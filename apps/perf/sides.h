@@ -10,7 +10,7 @@ struct perf_sides {
 	int argc;
 	char **argv; /* all of the command line */
 	struct perf_options o;
-	struct perf_cpu_load start;
+	struct perf_cpu_start start;
 	struct leat_dev *dev;
 	struct perf_self self;
 	int client_code, server_code; /* PERF_EXIT_OK of a side that is not here */

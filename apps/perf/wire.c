@@ -1,83 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <ctype.h>
-#include <endian.h>
 #include <string.h>
 
+#include "../common/cursor.h"
 #include "wire.h"
 
 #define MAGIC UINT32_C(0x3163706c) /* "lpc1" */
 
 /* Bits that an op mask can have. */
 #define OPS_ALL (LEAT_OP_BIT(LEAT_OP_TYPES) - 1)
-
-/* A place in a message; what would go past the end is left out, and noticed. */
-struct cursor {
-	uint8_t *p;
-	size_t left;
-	bool over;
-};
-
-static void
-put(struct cursor *c, uint64_t v, unsigned int bytes)
-{
-	v = htole64(v);
-	if (c->left < bytes) {
-		c->over = true;
-		return;
-	}
-	memcpy(c->p, &v, bytes);
-	c->p += bytes;
-	c->left -= bytes;
-}
-
-static uint64_t
-get(struct cursor *c, unsigned int bytes)
-{
-	uint64_t v = 0;
-
-	if (c->left < bytes) {
-		c->over = true;
-		return 0;
-	}
-	memcpy(&v, c->p, bytes);
-	c->p += bytes;
-	c->left -= bytes;
-	return le64toh(v);
-}
-
-static void
-put_str(struct cursor *c, const char *s, size_t room)
-{
-	size_t n = strnlen(s, room - 1);
-
-	if (c->left < room) {
-		c->over = true;
-		return;
-	}
-	memset(c->p, 0, room);
-	memcpy(c->p, s, n);
-	c->p += room;
-	c->left -= room;
-}
-
-/* Strings from afar go to a terminal: what is not printable is replaced. */
-static void
-get_str(struct cursor *c, char *s, size_t room)
-{
-	size_t i;
-
-	s[0] = '\0';
-	if (c->left < room) {
-		c->over = true;
-		return;
-	}
-	for (i = 0; i + 1 < room && c->p[i] != '\0'; i++)
-		s[i] = isascii(c->p[i]) && isprint(c->p[i]) ? (char)c->p[i] : '?';
-	s[i] = '\0';
-	c->p += room;
-	c->left -= room;
-}
 
 static void
 put_rkey(struct cursor *c, const struct leat_rkey *k)
@@ -98,34 +29,34 @@ get_rkey(struct cursor *c, struct leat_rkey *k)
 static void
 put_card(struct cursor *c, const struct perf_card *card)
 {
-	put(c, card->host, 8);
+	put(c, card->at.host, 8);
 	put(c, card->max_msg, 8);
 	put(c, card->ops, 4);
-	put(c, card->nb_cpus, 4);
-	put(c, card->cpu, 4);
+	put(c, card->at.nb_cpus, 4);
+	put(c, card->at.cpu, 4);
 	put(c, 0, 4);
 	put_str(c, card->dev, sizeof(card->dev));
 	put_str(c, card->driver, sizeof(card->driver));
 	put_str(c, card->provider, sizeof(card->provider));
 	put_str(c, card->interface, sizeof(card->interface));
-	put_str(c, card->cpus, sizeof(card->cpus));
+	put_str(c, card->at.cpus, sizeof(card->at.cpus));
 }
 
 static int
 get_card(struct cursor *c, struct perf_card *card)
 {
-	card->host = get(c, 8);
+	card->at.host = get(c, 8);
 	card->max_msg = get(c, 8);
 	card->ops = (uint32_t)get(c, 4);
-	card->nb_cpus = (uint32_t)get(c, 4);
-	card->cpu = (uint32_t)get(c, 4);
+	card->at.nb_cpus = (uint32_t)get(c, 4);
+	card->at.cpu = (uint32_t)get(c, 4);
 	(void)get(c, 4);
 	get_str(c, card->dev, sizeof(card->dev));
 	get_str(c, card->driver, sizeof(card->driver));
 	get_str(c, card->provider, sizeof(card->provider));
 	get_str(c, card->interface, sizeof(card->interface));
-	get_str(c, card->cpus, sizeof(card->cpus));
-	if (card->nb_cpus == 0 || card->cpu > UINT16_MAX || (card->ops & ~OPS_ALL) != 0)
+	get_str(c, card->at.cpus, sizeof(card->at.cpus));
+	if (card->at.nb_cpus == 0 || card->at.cpu > UINT16_MAX || (card->ops & ~OPS_ALL) != 0)
 		return -EPROTO;
 	return 0;
 }
@@ -235,7 +166,7 @@ wire_encode(const struct wire_msg *m, void *buf, uint32_t len)
 int
 wire_decode(const void *buf, uint64_t len, struct wire_msg *m)
 {
-	struct cursor c = { .p = (uint8_t *)(uintptr_t)buf, .left = len };
+	struct cursor c = cursor_of(buf, len);
 	uint64_t magic, version, type;
 	int ret = 0;
 

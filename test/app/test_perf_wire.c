@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/num.h"
 #include "wire.h"
 
 /* num.c complains through it. */
@@ -199,7 +200,9 @@ test_cards(void **state)
 	size_t i;
 
 	(void)state;
-	m.card = (struct perf_card){ .host = 1, .max_msg = 2, .ops = 3, .nb_cpus = 4, .cpu = 5 };
+	m.card = (struct perf_card){ .at = { .host = 1, .nb_cpus = 4, .cpu = 5 },
+				     .max_msg = 2,
+				     .ops = 3 };
 	memset(m.card.provider, 'p', sizeof(m.card.provider) - 1);
 	snprintf(m.card.dev, sizeof(m.card.dev), "fabric_x0");
 	wire_encode(&m, buf, sizeof(buf));
@@ -224,7 +227,8 @@ test_cards(void **state)
 		if (wire_decode(buf, sizeof(buf), &got) < 0)
 			continue;
 		assert_true(strlen(got.card.dev) < sizeof(got.card.dev) &&
-			    strlen(got.card.cpus) < sizeof(got.card.cpus) && got.card.nb_cpus > 0);
+			    strlen(got.card.at.cpus) < sizeof(got.card.at.cpus) &&
+			    got.card.at.nb_cpus > 0);
 	}
 }
 
@@ -232,7 +236,7 @@ test_cards(void **state)
 static void
 test_other_versions_are_told_apart(void **state)
 {
-	struct wire_msg m = { .type = WIRE_HELLO, .card = { .nb_cpus = 1 } }, got;
+	struct wire_msg m = { .type = WIRE_HELLO, .card = { .at.nb_cpus = 1 } }, got;
 	uint8_t buf[WIRE_LEN];
 
 	(void)state;
@@ -254,35 +258,35 @@ test_numbers(void **state)
 	double d;
 
 	(void)state;
-	assert_int_equal(perf_parse_size("4K", UINT64_MAX, &v), 0);
+	assert_int_equal(num_parse_size("4K", UINT64_MAX, &v), 0);
 	assert_int_equal(v, 4096);
-	assert_int_equal(perf_parse_size("0x10", UINT64_MAX, &v), 0);
+	assert_int_equal(num_parse_size("0x10", UINT64_MAX, &v), 0);
 	assert_int_equal(v, 16);
-	assert_int_equal(perf_parse_size("17179869183G", UINT64_MAX, &v), 0);
+	assert_int_equal(num_parse_size("17179869183G", UINT64_MAX, &v), 0);
 	assert_int_equal(v, UINT64_C(17179869183) << 30);
-	assert_int_equal(perf_parse_size("17179869184G", UINT64_MAX, &v), -ERANGE);
-	assert_int_equal(perf_parse_size("18446744073709551615", UINT64_MAX, &v), 0);
-	assert_int_equal(perf_parse_size("18446744073709551616", UINT64_MAX, &v), -ERANGE);
-	assert_int_equal(perf_parse_size("9", 8, &v), -ERANGE);
-	assert_int_equal(perf_parse_count("2m", UINT64_MAX, &v), 0);
+	assert_int_equal(num_parse_size("17179869184G", UINT64_MAX, &v), -ERANGE);
+	assert_int_equal(num_parse_size("18446744073709551615", UINT64_MAX, &v), 0);
+	assert_int_equal(num_parse_size("18446744073709551616", UINT64_MAX, &v), -ERANGE);
+	assert_int_equal(num_parse_size("9", 8, &v), -ERANGE);
+	assert_int_equal(num_parse_count("2m", UINT64_MAX, &v), 0);
 	assert_int_equal(v, 2000000);
 	v = 77;
-	assert_int_equal(perf_parse_size("", UINT64_MAX, &v), -EINVAL);
-	assert_int_equal(perf_parse_size(" 1", UINT64_MAX, &v), -EINVAL);
-	assert_int_equal(perf_parse_size("+1", UINT64_MAX, &v), -EINVAL);
-	assert_int_equal(perf_parse_size("-1", UINT64_MAX, &v), -EINVAL);
-	assert_int_equal(perf_parse_size("1KK", UINT64_MAX, &v), -EINVAL);
-	assert_int_equal(perf_parse_size("1T", UINT64_MAX, &v), -EINVAL);
-	assert_int_equal(perf_parse_size("K", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size("", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size(" 1", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size("+1", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size("-1", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size("1KK", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size("1T", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(num_parse_size("K", UINT64_MAX, &v), -EINVAL);
 	assert_int_equal(v, 77);
-	assert_int_equal(perf_parse_real("1.5K", 0, 1e9, &d), 0);
+	assert_int_equal(num_parse_real("1.5K", 0, 1e9, &d), 0);
 	assert_true(d == 1500);
-	assert_int_equal(perf_parse_real("2M", 0, 1e9, &d), 0);
+	assert_int_equal(num_parse_real("2M", 0, 1e9, &d), 0);
 	assert_true(d == 2e6);
-	assert_int_equal(perf_parse_real("nan", 0, 1e9, &d), -EINVAL);
-	assert_int_equal(perf_parse_real("inf", 0, 1e9, &d), -EINVAL);
-	assert_int_equal(perf_parse_real("-1", 0, 1e9, &d), -EINVAL);
-	assert_int_equal(perf_parse_real("1e999", 0, 1e9, &d), -ERANGE);
+	assert_int_equal(num_parse_real("nan", 0, 1e9, &d), -EINVAL);
+	assert_int_equal(num_parse_real("inf", 0, 1e9, &d), -EINVAL);
+	assert_int_equal(num_parse_real("-1", 0, 1e9, &d), -EINVAL);
+	assert_int_equal(num_parse_real("1e999", 0, 1e9, &d), -ERANGE);
 }
 
 static void
