@@ -22,6 +22,9 @@
  * A histogram is one thread's own; another thread may merge it once its owner has stopped.
  */
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include <leat_common.h>
 
 #ifdef __cplusplus
@@ -141,6 +144,29 @@ typedef int (*leat_histogram_cb_t)(uint64_t low, uint64_t high, uint64_t count, 
  */
 LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogram_cb_t cb,
 				    void *arg);
+
+/** Most bytes that leat_histogram_pack() writes. */
+#define LEAT_HISTOGRAM_PACK_MAX (60 + 10 * LEAT_HISTOGRAM_BUCKETS)
+
+/**
+ * Write a histogram as bytes, for another process: 60, and 10 for each bucket that is not empty.
+ * The format is that of leat_histogram_pack.c, the same on all machines.
+ *
+ * @return
+ *   Number of bytes, or -ENOSPC.
+ */
+LEAT_API int leat_histogram_pack(const struct leat_histogram *h, void *buf, size_t len);
+
+/**
+ * Read a histogram from bytes. They may come from anywhere: buckets that can't be are refused, and
+ * what is behind them is ignored. Mean and standard deviation are believed as they are.
+ *
+ * @param[out] h
+ *   Empty if it fails.
+ * @return
+ *   Number of bytes that were of the histogram, or -EPROTO.
+ */
+LEAT_API int leat_histogram_unpack(struct leat_histogram *h, const void *buf, size_t len);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <leat_histogram.h>
 
@@ -320,6 +321,82 @@ test_foreach(void **state)
 	assert_int_equal(w.calls, 3);
 }
 
+static void
+test_packed(void **state)
+{
+	static uint8_t buf[LEAT_HISTOGRAM_PACK_MAX + 1], again[LEAT_HISTOGRAM_PACK_MAX];
+	struct leat_histogram *h = *state, *got = leat_histogram_create();
+	unsigned int i;
+	int len;
+
+	assert_non_null(got);
+	len = leat_histogram_pack(h, buf, sizeof(buf));
+	assert_int_equal(len, 60);
+	leat_histogram_record(got, 1);
+	assert_int_equal(leat_histogram_unpack(got, buf, sizeof(buf)), 60);
+	assert_memory_equal(got, h, sizeof(*h));
+
+	for (i = 0; i < 64; i++)
+		leat_histogram_record(h, UINT64_MAX >> i);
+	len = leat_histogram_pack(h, buf, sizeof(buf));
+	assert_int_equal(len, 60 + 64 * 10);
+	assert_int_equal(leat_histogram_pack(h, buf, (size_t)len - 1), -ENOSPC);
+	assert_int_equal(leat_histogram_unpack(got, buf, (size_t)len), len);
+	assert_memory_equal(got, h, sizeof(*h));
+	assert_int_equal(leat_histogram_unpack(got, buf, (size_t)len - 1), -EPROTO);
+	assert_int_equal(leat_histogram_unpack(got, buf, 59), -EPROTO);
+	assert_int_equal(leat_histogram_count(got), 0);
+
+	for (i = 0; i < LEAT_HISTOGRAM_BUCKETS; i++)
+		h->bucket[i] += 1;
+	h->count += LEAT_HISTOGRAM_BUCKETS;
+	h->min = 0;
+	len = leat_histogram_pack(h, buf, sizeof(buf));
+	assert_int_equal(len, LEAT_HISTOGRAM_PACK_MAX);
+	assert_int_equal(leat_histogram_unpack(got, buf, sizeof(buf)), len);
+	assert_int_equal(leat_histogram_pack(got, again, sizeof(again)), len);
+	assert_memory_equal(again, buf, sizeof(again));
+	leat_histogram_free(got);
+}
+
+/* Two values in two buckets: what can't be is refused. */
+static void
+test_packed_lies(void **state)
+{
+	static const struct {
+		unsigned int at;
+		uint8_t byte;
+	} lies[] = {
+		{ 0, 3 },    /* count */
+		{ 8, 4 },    /* min is in another bucket */
+		{ 16, 8 },   /* max */
+		{ 56, 1 },   /* buckets */
+		{ 56, 3 },   /* more than there are bytes for */
+		{ 57, 16 },  /* more than a histogram has */
+		{ 60, 7 },   /* not rising */
+		{ 71, 15 },  /* index */
+		{ 62, 0 },   /* an empty one */
+		{ 69, 255 }, /* a count with an overflow */
+	};
+	struct leat_histogram *h = *state, *got = leat_histogram_create();
+	uint8_t buf[80], bad[80];
+	size_t i;
+
+	assert_non_null(got);
+	leat_histogram_record(h, 5);
+	leat_histogram_record(h, 7);
+	assert_int_equal(leat_histogram_pack(h, buf, sizeof(buf)), sizeof(buf));
+	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		memcpy(bad, buf, sizeof(bad));
+		bad[lies[i].at] = lies[i].byte;
+		if (leat_histogram_unpack(got, bad, sizeof(bad)) != -EPROTO)
+			fail_msg("lie %zu was believed", i);
+		assert_int_equal(leat_histogram_count(got), 0);
+	}
+	assert_int_equal(leat_histogram_unpack(got, buf, sizeof(buf)), sizeof(buf));
+	leat_histogram_free(got);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -335,6 +412,8 @@ main(void)
 		CASE(test_stdev_of_huge_values),
 		CASE(test_merge),
 		CASE(test_foreach),
+		CASE(test_packed),
+		CASE(test_packed_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
