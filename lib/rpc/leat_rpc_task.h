@@ -62,9 +62,10 @@ struct leat_rpc_reactor_conf {
 };
 
 /**
- * Have a reactor poll a context and its endpoint. When the reactor stops, the endpoint is shut
- * down; the stop waits until all sessions are closed and all deferred requests answered, and names
- * those that are not.
+ * Have a reactor poll a context and its endpoint. When the reactor stops, tasks may go on calling
+ * for a quarter of its time at most, while they end; then all sessions are closed, as by
+ * leat_rpc_close(), and the endpoint is shut down. The stop waits until all sessions are closed and
+ * all deferred requests answered, and names those that are not.
  *
  * @param conf NULL for the defaults; copied
  * @return 0; -EALREADY: one does; others of leat_reactor_poller_add()

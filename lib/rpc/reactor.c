@@ -9,12 +9,15 @@
 #include <stdio.h>
 
 #include <leat_reactor.h>
+#include <leat_task.h>
 
 #include "leat_rpc_task.h"
 #include "rpc_pvt.h"
 
 #define BURST 32
 #define EVENTS 4
+/* For tasks and sessions to end, when a stop has no deadline. */
+#define DRAIN_US 3000000
 
 static void
 on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now)
@@ -83,11 +86,47 @@ poll_ready(void *arg)
 	return rpc->work != NULL || rpc->done.head != NULL || rpc->events != NULL;
 }
 
+/*
+ * The reactor stops: each session is closed in order while the endpoint still works, or what is with the device
+ * would wait for receives that the other side has taken back. Tasks may call while they end, for a third of the
+ * time.
+ */
+static int
+drain(void *arg, uint64_t until)
+{
+	const struct leat_tasks *ts = leat_tasks_self();
+	const uint64_t now = leat_now();
+	struct leat_rpc *rpc = arg;
+	struct leat_tasks_stats stats = { 0 };
+	uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(DRAIN_US)
+					    : until - RTE_MIN(until, now);
+	uint32_t i;
+
+	if (rpc->drain_at == 0)
+		rpc->drain_at = leat_time_add(now, left / 3);
+	if (ts != NULL)
+		leat_tasks_stats_get(ts, &stats);
+	if (stats.tasks > 0 && now < rpc->drain_at && rpc->nb_open > 0)
+		return 1;
+	/* What is not answered then still ends in order. */
+	left -= left / 8;
+	for (i = 0; i < rpc->max_sessions; i++) {
+		struct leat_rpc_session *s = &rpc->sessions[i];
+
+		if (s->state != RPC_FREE && !s->closing)
+			(void)leat_rpc_close(s, leat_cycles_to_ns(left) / 1000);
+	}
+	return rpc->nb_open > 0;
+}
+
 static int
 quiesce(void *arg, char *what, size_t len)
 {
 	struct leat_rpc *rpc = arg;
 
+	/* The stop ends here; what follows is another one. */
+	if (what != NULL)
+		rpc->drain_at = 0;
 	if (rpc->nb_open == 0 && rpc->stats.tickets == 0)
 		return 0;
 	if (what != NULL && rpc_tickets_name(rpc, NULL, what, len) == 0)
@@ -113,6 +152,7 @@ leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 		rpc->ep_poller = NULL;
 		return -err;
 	}
+	(void)leat_poller_drain_set(rpc->ep_poller, drain);
 	(void)leat_poller_quiesce_set(rpc->poller, quiesce);
 	(void)leat_poller_ready_set(rpc->poller, poll_ready);
 	rpc->on = conf != NULL ? *conf : (struct leat_rpc_reactor_conf){ 0 };

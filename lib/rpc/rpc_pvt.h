@@ -339,6 +339,7 @@ struct leat_rpc {
 	uint32_t head_len;	/* of packets */
 	uint64_t silence, idle; /* datagrams: leat_rpc_conf.*_us, cycles */
 	uint32_t nb_open;
+	uint64_t drain_at; /* the reactor stops: sessions are closed from then on; 0: it does not */
 	uint16_t priv_max[2];
 	bool destroying;
 	bool in_process;	      /* what is posted waits for the end of it */

@@ -286,7 +286,46 @@ test_stop(void **state)
 		ret = leat_reactor_turn(r);
 	assert_non_null(strstr(leat_err_msg(), "1 requests deferred"));
 	assert_int_equal(req.state, 0);
-	assert_int_equal(req.status, -ESHUTDOWN);
+	assert_int_equal(req.status, -ECANCELED);
+}
+
+/* In the midst of calls: all comes to rest in order, and what the device has comes back by itself. */
+static int
+caller(void *arg)
+{
+	unsigned int *calls = arg;
+	struct leat_rpc_req reqs[8], *list[8];
+	unsigned int i;
+
+	memset(reqs, 0, sizeof(reqs));
+	for (i = 0; i < 8; i++) {
+		reqs[i].session = sa[i % 2];
+		reqs[i].type = ECHO;
+		list[i] = &reqs[i];
+	}
+	while (leat_rpc_call_many(list, 8) == 0)
+		++*calls;
+	assert_true(leat_task_cancelled());
+	return 0;
+}
+
+static void
+test_stop_in_order(void **state)
+{
+	unsigned int i, calls = 0;
+	int ret = 0;
+
+	(void)state;
+	for (i = 0; i < 16; i++)
+		assert_int_equal(leat_task_detach(leat_task_spawn(ts, "caller", caller, &calls)),
+				 0);
+	turn_until(calls > 100);
+	leat_reactor_stop(r, 1000000);
+	while (ret >= 0)
+		ret = leat_reactor_turn(r);
+	assert_int_equal(ret, -ESHUTDOWN);
+	assert_int_equal(stats_of(&a).sessions + stats_of(&b).sessions, 0);
+	assert_int_equal(stats_of(&a).posted, stats_of(&a).done);
 }
 
 #define on(test) cmocka_unit_test_setup_teardown(test, setup, tasks_teardown)
@@ -296,7 +335,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		on(test_call), on(test_limited), on(test_raced), on(test_batches),
-		on(test_many), on(test_nested),	 on(test_stop),
+		on(test_many), on(test_nested),	 on(test_stop),	 on(test_stop_in_order),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);
