@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* --connect: this process's lcores with those of one that listens. */
+
+#include <string.h>
+
+#include <leat_error.h>
+
+#include "lead.h"
+
+/* Between two attempts, when the listener is busy with another client. */
+#define AGAIN_US 50000
+#define SAY_US (2 * RB_US)
+/* How lib/rpc begins to tell of a refusal by the other side: all other ends are those of connecting. */
+#define REFUSED "refused"
+
+/* An attempt to connect, among others. */
+struct attempt {
+	uint64_t begin, end, say_at; /* cycles */
+	bool busy;		     /* the last one that had an answer: it has another client */
+};
+
+static void
+say_waiting(const struct rb_bench *b, struct attempt *a)
+{
+	const uint64_t now = leat_now();
+
+	if (now < a->say_at)
+		return;
+	rb_msg("waiting for a listener at %s%s (%.0f of %.0f s)", b->o.addr,
+	       a->busy ? ", which is busy with another client" : "",
+	       (double)leat_cycles_to_ns(now - a->begin) / 1e9,
+	       (double)b->o.timeout_us / (double)RB_US);
+	a->say_at = rb_in(SAY_US);
+}
+
+/* @return 1: it is up; 0: try again; negative */
+static int
+connect_once(struct rb_bench *b, struct attempt *a)
+{
+	const uint64_t now = leat_now(), left = a->end > now ? a->end - now : 0;
+	struct rb_link_peer *p = rb_link_connect(
+		&b->link, 0, b->o.addr, RTE_MAX(leat_cycles_to_ns(left) / 1000, UINT64_C(1000)));
+
+	if (p == NULL)
+		return -EIO;
+	while (!p->up && !p->ended) {
+		say_waiting(b, a);
+		if (leat_task_sleep(1000) < 0)
+			return -ECANCELED;
+	}
+	if (p->up)
+		return 1;
+	if (p->status == -ECONNREFUSED && strncmp(p->why, REFUSED, strlen(REFUSED)) == 0)
+		a->busy = true;
+	/* Nobody is there yet, or busy with another client. */
+	if ((p->status == -ECONNREFUSED || p->status == -ECONNRESET) && leat_now() < a->end) {
+		rb_link_forget(p);
+		return leat_task_sleep(AGAIN_US) < 0 ? -ECANCELED : 0;
+	}
+	if (a->busy)
+		return rb_fail(b, EBUSY, "the listener at %s is busy with another client",
+			       b->o.addr);
+	return rb_fail(b, p->status != 0 ? -p->status : ECONNREFUSED, "%s: %s", b->o.addr, p->why);
+}
+
+static int
+find(struct rb_bench *b)
+{
+	struct attempt a = { .begin = leat_now(),
+			     .end = rb_in(b->o.timeout_us),
+			     .say_at = rb_in(SAY_US) };
+	int ret;
+
+	do {
+		ret = connect_once(b, &a);
+	} while (ret == 0);
+	return ret < 0 ? ret : rb_link_hello(rb_link_find(&b->link, 0));
+}
+
+int
+rb_connect(struct rb_bench *b)
+{
+	int ret;
+
+	b->plan = b->o.plan;
+	if (rb_world_init(&b->world, 1, 2, true) < 0)
+		return rb_fail(b, ENOMEM, "out of memory");
+	b->world.ranks[0].calls = b->plan.both;
+	rb_host_of(b->o.addr, b->world.ranks[0].host, sizeof(b->world.ranks[0].host));
+	/* Nobody connects to this side. */
+	b->bind = "";
+	ret = rb_card_fill(b, &rb_world_self(&b->world)->card);
+	if (ret == 0)
+		ret = rb_link_open(&b->link, b, NULL, 1);
+	if (ret == 0)
+		ret = rb_link_start(&b->link);
+	if (ret == 0)
+		ret = find(b);
+	if (ret == 0)
+		ret = rb_lead_open(b);
+	if (ret == 0)
+		ret = rb_link_nodes(rb_link_find(&b->link, 0));
+	if (ret == 0)
+		ret = rb_lead_run(b);
+	if (ret == 0)
+		ret = rb_lead_close(b);
+	return ret;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The host under which other processes reach this one: --bind, as a name, an address, or one of this machine's
+ * network interfaces; else the interface of the device, where it has one; else the machine's name.
+ */
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* Not fe80::/10, which says nothing without its interface. */
+static bool
+global(const struct sockaddr *sa)
+{
+	return sa->sa_family == AF_INET ||
+	       (sa->sa_family == AF_INET6 &&
+		!IN6_IS_ADDR_LINKLOCAL(
+			&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr));
+}
+
+/* @return 0; -ENODEV: no such interface; -EADDRNOTAVAIL: it has no address */
+static int
+interface_addr(const char *name, char *host, size_t len)
+{
+	int ret = if_nametoindex(name) == 0 ? -ENODEV : -EADDRNOTAVAIL;
+	char text[NI_MAXHOST];
+	struct ifaddrs *list, *i;
+
+	if (ret == -ENODEV || getifaddrs(&list) != 0)
+		return ret;
+	for (i = list; i != NULL; i = i->ifa_next) {
+		const struct sockaddr *sa = i->ifa_addr;
+		const bool v4 = sa != NULL && sa->sa_family == AF_INET;
+
+		/* IPv4 first. */
+		if (sa == NULL || strcmp(i->ifa_name, name) != 0 || !global(sa) ||
+		    (ret == 0 && !v4) ||
+		    getnameinfo(sa, v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6),
+				text, sizeof(text), NULL, 0, NI_NUMERICHOST) != 0)
+			continue;
+		snprintf(host, len, v4 ? "%s" : "[%s]", text);
+		ret = 0;
+		if (v4)
+			break;
+	}
+	freeifaddrs(list);
+	return ret;
+}
+
+int
+rb_host_choose(const struct rb_bench *b, char *host, size_t len)
+{
+	struct leat_dev_info info;
+	int ret;
+
+	if (b->o.bind != NULL) {
+		ret = interface_addr(b->o.bind, host, len);
+		if (ret == -EADDRNOTAVAIL) {
+			rb_msg("--bind %s: that interface has no address", b->o.bind);
+			return ret;
+		}
+		if (ret < 0)
+			snprintf(host, len, "%s", b->o.bind);
+		return 0;
+	}
+	if (leat_dev_info_get(b->dev, &info) == 0 && interface_addr(info.interface, host, len) == 0)
+		return 0;
+	if (gethostname(host, len - 1) == 0)
+		return 0;
+	rb_msg("this machine has no name: --bind HOST");
+	return -EADDRNOTAVAIL;
+}
+
+void
+rb_host_of(const char *addr, char *host, size_t len)
+{
+	snprintf(host, len, "%.*s", (int)(strrchr(addr, ':') - addr), addr);
+}

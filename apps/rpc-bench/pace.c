@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * An open loop: batches are due at fixed moments, whatever became of those before them.
+ *
+ *     due      |     |     |     |     |     |
+ *     begun    x     x           xxx   x     x       a stall: two begin late
+ *     latency  ---   ---   --------                  counted from when it was due
+ *
+ * A closed loop would have begun nothing during the stall, and so would have counted it once (G. Tene calls
+ * that coordinated omission). A poller looks each turn whether a batch is due, and wakes a task for it; when
+ * all tasks are busy the batches wait.
+ */
+
+#include <leat_error.h>
+#include <leat_poller.h>
+
+#include "bench.h"
+
+static uint64_t
+batches(const struct rb_node *n, uint64_t calls)
+{
+	return calls / n->plan->batch + (calls % n->plan->batch != 0);
+}
+
+static int
+pace(void *arg, uint64_t now)
+{
+	struct rb_node *n = arg;
+	int made = 0;
+
+	/* The clock of the turn is of its begin. */
+	(void)now;
+	now = leat_now();
+	while (n->nb_due < n->nb_batches && rb_pace_due(n, n->nb_due) <= now) {
+		n->nb_due++;
+		made++;
+		(void)leat_task_sem_post(&n->due);
+	}
+	if (unlikely(now > n->give_up && !n->over)) {
+		n->tally.unsent = n->nb_batches - n->nb_begun;
+		rb_node_over(n);
+	}
+	/* Those that wait find out that there are no more. */
+	if (unlikely(n->nb_due == n->nb_batches && n->claimed == n->goal && !n->over))
+		rb_node_over(n);
+	return made;
+}
+
+int
+rb_pace_start(struct rb_node *n)
+{
+	const struct rb_plan *p = n->plan;
+	const struct rb_world *w = &n->bench->world;
+	const uint32_t callers = rb_world_callers(w);
+	const double rate = (double)p->rate_mhz / 1000 / callers; /* calls/s of this lcore */
+	uint64_t span, calls = n->goal - n->warmup;
+
+	if (n->goal == UINT64_MAX)
+		calls = RTE_MAX((uint64_t)(rate * (double)p->duration_us / (double)RB_US),
+				UINT64_C(1));
+	/* Half a second at most. */
+	n->warmup = RTE_MIN(n->warmup, (uint64_t)(rate / 2));
+	n->goal = n->warmup + calls;
+	leat_task_sem_init(&n->due, 0, "a batch to be due");
+	n->interval = (double)leat_hz() * p->batch / rate;
+	n->nb_batches = batches(n, n->warmup) + batches(n, calls);
+	/* The lcores one after another, not all at once. */
+	n->schedule = leat_now() +
+		      (uint64_t)(n->interval * ((double)(n->id % callers) / (double)callers));
+	/* Beyond twice its time, and a second, it is given up. */
+	span = (uint64_t)RTE_MIN((double)n->nb_batches * n->interval, (double)(UINT64_MAX >> 2));
+	n->give_up = n->schedule + span + RTE_MAX(leat_hz(), span);
+	n->pacer = leat_reactor_poller_add(n->reactor, "pace", pace, n, 0);
+	return n->pacer != NULL ? 0 : rb_node_fail(n, rte_errno, "%s", leat_err_msg());
+}
+
+void
+rb_pace_stop(struct rb_node *n)
+{
+	if (n->pacer != NULL)
+		(void)leat_poller_remove(n->pacer);
+	n->pacer = NULL;
+}
