@@ -231,6 +231,11 @@ def main(before=None):
             failed += 1
             print("not ok %d - %s" % (i, name))
             text = str(e) if isinstance(e, Failed) else traceback.format_exc()
+            # What the other processes said may be the cause.
+            for p in Proc.all:
+                p.kill()
+                if p.text() not in text:
+                    text += "\n%s\n%s" % (" ".join(p.args), p.text())
             for line in text.splitlines():
                 print("# " + line)
         finally:
