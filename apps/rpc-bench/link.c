@@ -55,6 +55,8 @@ on_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 		p->up = true;
 		rb_news(p->link->bench);
 		break;
+	case LEAT_RPC_DOWN: /* of sessions that connect again: none here */
+		break;
 	case LEAT_RPC_ENDED:
 		(void)leat_rpc_close(ev->session, 0);
 		peer_end(p, ev->status, ev->text);

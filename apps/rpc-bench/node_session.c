@@ -227,6 +227,8 @@ rb_node_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 	case LEAT_RPC_UP:
 		peer_up(p);
 		break;
+	case LEAT_RPC_DOWN: /* of sessions that connect again: none here */
+		break;
 	case LEAT_RPC_ENDED:
 		(void)leat_rpc_close(ev->session, 0);
 		peer_ended(p, ev->status, ev->text);

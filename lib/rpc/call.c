@@ -75,9 +75,14 @@ static void
 wait_describe(const struct leat_resource_op *op, char *text, size_t len)
 {
 	const struct rpc_wait *w = container_of(op, const struct rpc_wait, op);
+	const struct leat_rpc_session *s = w->reqs[0]->session;
 
-	snprintf(text, len, "%u of %u responses from peer %u, the first of type %u", w->left, w->n,
-		 leat_rpc_session_peer(w->reqs[0]->session), w->reqs[0]->type);
+	if (s->state == RPC_OPEN)
+		snprintf(text, len, "%u of %u responses from peer %u, the first of type %u",
+			 w->left, w->n, s->peer, w->reqs[0]->type);
+	else
+		snprintf(text, len, "%u of %u responses, no connection, the first of type %u",
+			 w->left, w->n, w->reqs[0]->type);
 }
 
 static const struct leat_resource call_resource = {

@@ -96,7 +96,11 @@ rpc_deadlines_run(struct leat_rpc *rpc)
 	const uint64_t due = leat_wheel_due(&rpc->wheel), sessions = leat_wheel_due(&rpc->timers);
 	uint64_t now;
 
-	if (likely(++rpc->polls % DEADLINE_POLLS != 0 || (due & sessions) == UINT64_MAX))
+	if (likely(++rpc->polls % DEADLINE_POLLS != 0))
+		return;
+	if (unlikely(__atomic_load_n(&rpc->asked, __ATOMIC_RELAXED) != NULL))
+		rpc_telemetry_answer(rpc);
+	if (likely((due & sessions) == UINT64_MAX))
 		return;
 	now = rpc_now(rpc);
 	if (now >= due)

@@ -4,8 +4,9 @@
  * How sessions end.
  *
  *     failure, violation, or the peer's end   OPEN ----------> ENDING -----> OVER    LEAT_RPC_ENDED
- *     leat_rpc_close()                             (drained)            (1)    |
- *                                                                             free  LEAT_RPC_CLOSED
+ *     leat_rpc_close()                             (drained)      |     (1)    |
+ *                                                                 |           free  LEAT_RPC_CLOSED
+ *                                                                 `-(1)-> DOWN: see rpc_reconnect.h
  *
  * (1) when the device has returned all its packets and the peer's last event was seen. Requests go
  *     back at once when it ends: nothing of theirs is with the device.
@@ -15,6 +16,7 @@
 #include <stdio.h>
 
 #include "rpc_dgram.h"
+#include "rpc_reconnect.h"
 
 static const char *const violations[LEAT_RPC_VIOLATIONS] = {
 	[LEAT_RPC_TRUNCATED] = "truncated",
@@ -46,16 +48,21 @@ leat_rpc_violation_name(unsigned int violation)
 	return violations[violation];
 }
 
-/* Not open any more: requests go back, and what was not sent is dropped. */
+/*
+ * Not open any more: requests go back, and what was not sent is dropped. Those that have not begun
+ * wait if there will be another connection.
+ */
 static void
 leave(struct leat_rpc_session *s)
 {
+	const enum rpc_session_state was = (enum rpc_session_state)s->state;
 	struct rpc_recv *r, *next;
 	int status = s->status;
 
 	s->state = RPC_ENDING;
 	s->fast = false;
-	if (status == 0)
+	/* Closed before it was up: how the attempt ended is of no interest. */
+	if (status == 0 || (s->closing && was == RPC_CONNECTING))
 		status = s->closing ? -ECANCELED : -ENOTCONN;
 	rpc_timer_stop(s->rpc, &s->close);
 	rpc_timer_stop(s->rpc, &s->expiry);
@@ -63,6 +70,7 @@ leave(struct leat_rpc_session *s)
 	rpc_packets_drop(s);
 	if (s->dg != NULL)
 		rpc_dgram_stop(s);
+	s->again = s->reconnect != NULL && rpc_reconnect_plan(s, was);
 	rpc_reqs_end(s, status == -ETIMEDOUT && s->closing ? -ECANCELED : status);
 	rpc_handlers_end(s);
 	for (r = s->early; r != NULL; r = next) {
@@ -183,11 +191,15 @@ rpc_end_run(struct leat_rpc_session *s)
 	if (s->state == RPC_OPEN && s->closing && s->nb_reqs == 0 && s->nb_handling == 0 &&
 	    s->held == 0 && !end_tell(s))
 		rpc_drained(s);
-	if (s->state == RPC_ENDING && s->peer_closed && s->held == 0) {
-		rpc_reqs_free(s);
-		s->state = RPC_OVER;
-		rpc_event_queue(s, s->closing ? LEAT_RPC_CLOSED : LEAT_RPC_ENDED);
+	if (s->state != RPC_ENDING || !s->peer_closed || s->held > 0)
+		return;
+	rpc_reqs_free(s);
+	if (s->again) {
+		rpc_reconnect_pause(s);
+		return;
 	}
+	s->state = RPC_OVER;
+	rpc_event_queue(s, s->closing ? LEAT_RPC_CLOSED : LEAT_RPC_ENDED);
 }
 
 static void
@@ -218,6 +230,7 @@ leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
 	s->closing = true;
 	s->fast = false;
 	s->pending_events = 0;
+	rpc_reconnect_stop(s);
 	if (s->state == RPC_OVER)
 		rpc_event_queue(s, LEAT_RPC_CLOSED);
 	else if (s->state < RPC_ENDING)
@@ -232,12 +245,57 @@ leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
 
 /* ---- events ---- */
 
+/*
+ * Bits of pending_events, in the order in which they are given out. A session that goes down again
+ * and again before that is seen went down once; what it was before and what it is now is kept:
+ *
+ *     UP DOWN UP DOWN UP    becomes    UP DOWN UP_AGAIN
+ */
+enum {
+	UP = 1u << 0,
+	DOWN = 1u << 1,
+	UP_AGAIN = 1u << 2,
+	ENDED = 1u << 3,
+	CLOSED = 1u << 4,
+};
+
+static unsigned int
+event_add(unsigned int pending, enum leat_rpc_event_type type)
+{
+	switch (type) {
+	case LEAT_RPC_UP:
+		return pending | ((pending & DOWN) != 0 ? UP_AGAIN : UP);
+	case LEAT_RPC_DOWN:
+		return (pending & ~UP_AGAIN) | DOWN;
+	case LEAT_RPC_ENDED:
+		return pending | ENDED;
+	default:
+		return pending | CLOSED;
+	}
+}
+
+/* The first of those that are pending; there is one. */
+static enum leat_rpc_event_type
+event_take(struct leat_rpc_session *s)
+{
+	static const enum leat_rpc_event_type types[] = {
+		LEAT_RPC_UP, LEAT_RPC_DOWN, LEAT_RPC_UP, LEAT_RPC_ENDED, LEAT_RPC_CLOSED,
+	};
+	const int bit = __builtin_ctz(s->pending_events);
+
+	s->pending_events &= (uint8_t)(s->pending_events - 1);
+	/* It is the next one, and may be followed by a DOWN. */
+	if (types[bit] == LEAT_RPC_DOWN && (s->pending_events & UP_AGAIN) != 0)
+		s->pending_events ^= UP_AGAIN | UP;
+	return types[bit];
+}
+
 void
 rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type)
 {
 	struct leat_rpc *rpc = s->rpc;
 
-	s->pending_events |= (uint8_t)(1u << type);
+	s->pending_events = (uint8_t)event_add(s->pending_events, type);
 	if (s->in_events)
 		return;
 	s->in_events = true;
@@ -258,9 +316,11 @@ leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_event *ev)
 	rpc->now = 0;
 	if (ev->type == LEAT_EV_SHUTDOWN) {
 		for (i = 0; i < rpc->max_sessions; i++) {
-			if (rpc->sessions[i].state != RPC_FREE)
-				peer_closed(&rpc->sessions[i], -ESHUTDOWN,
-					    "the endpoint was shut down");
+			s = &rpc->sessions[i];
+			if (s->state == RPC_FREE)
+				continue;
+			rpc_reconnect_shutdown(s);
+			peer_closed(s, -ESHUTDOWN, "the endpoint was shut down");
 		}
 		rpc_run(rpc);
 		return false;
@@ -284,6 +344,27 @@ leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_event *ev)
 	return true;
 }
 
+static void
+event_give(struct leat_rpc_session *s, struct leat_rpc_event *ev)
+{
+	const char *text = s->text;
+
+	ev->type = event_take(s);
+	ev->session = s;
+	ev->user = s->user;
+	ev->status = s->status;
+	if (ev->type == LEAT_RPC_UP) {
+		ev->status = 0;
+		text = "";
+	} else if (ev->type == LEAT_RPC_DOWN) {
+		ev->status = s->reconnect->status;
+		text = s->reconnect->text;
+	}
+	snprintf(ev->text, sizeof(ev->text), "%s", text);
+	if (ev->type == LEAT_RPC_CLOSED)
+		s->drained = true;
+}
+
 uint16_t
 leat_rpc_events(struct leat_rpc *rpc, struct leat_rpc_event *ev, uint16_t n)
 {
@@ -291,20 +372,8 @@ leat_rpc_events(struct leat_rpc *rpc, struct leat_rpc_event *ev, uint16_t n)
 	uint16_t got = 0;
 
 	while (got < n && (s = rpc->events) != NULL) {
-		if (s->pending_events != 0) {
-			const unsigned int type = (unsigned int)__builtin_ctz(s->pending_events);
-
-			s->pending_events &= (uint8_t) ~(1u << type);
-			ev[got].type = (enum leat_rpc_event_type)type;
-			ev[got].session = s;
-			ev[got].user = s->user;
-			ev[got].status = type == LEAT_RPC_UP ? 0 : s->status;
-			snprintf(ev[got].text, sizeof(ev[got].text), "%s",
-				 type == LEAT_RPC_UP ? "" : s->text);
-			got++;
-			if (type == LEAT_RPC_CLOSED)
-				s->drained = true;
-		}
+		if (s->pending_events != 0)
+			event_give(s, &ev[got++]);
 		if (s->pending_events != 0)
 			continue;
 		rpc->events = s->next_event;

@@ -43,7 +43,8 @@
  * writes its buffer; what its peer answers later is dropped, and never taken for the answer of
  * another request. (Memory whose key the peer was given is another matter: leat_rpc_cancel().)
  *
- * All memory is allocated by leat_rpc_create(); nothing that peers do makes it more.
+ * All memory is allocated by leat_rpc_create(), but for about 700 B of a session that connects again
+ * by itself, by leat_rpc_connect(); nothing that peers do makes it more.
  *
  * Thread rules: everything on the thread of the endpoint; no locks.
  */
@@ -75,6 +76,8 @@ struct leat_rpc_session;
 #define LEAT_RPC_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_RPC_HELLO_LEN)
 /** Deadlines: none. */
 #define LEAT_RPC_NO_DEADLINE UINT64_MAX
+/** Longest time of leat_rpc_session_conf.reconnect_*, microseconds: a day. */
+#define LEAT_RPC_RECONNECT_US_MAX UINT64_C(86400000000)
 
 /** What a context is to be like. Zeroed means all defaults. */
 struct leat_rpc_conf {
@@ -130,6 +133,24 @@ struct leat_rpc_session_conf {
 	const void *priv;  /**< sent to the other side, copied */
 	uint16_t priv_len; /**< at most LEAT_RPC_PRIV_MAX, and what the device can send */
 	void *user;	   /**< comes back in the events of this session */
+	/**
+	 * @name Connecting again
+	 *
+	 * leat_rpc_connect(): if any of these is not 0 the session connects again when its
+	 * connection ends, or an attempt fails, the first one included. Each attempt follows a
+	 * random pause, between min and a bound that doubles from 2 * min to max. Both begin anew
+	 * with a connection that stood for max, and so do the limits; a peer that accepts and dies
+	 * at once is not asked more often than one that is away. Meanwhile requests may be posted,
+	 * and wait for the next connection with those that had not begun; their deadlines run.
+	 */
+	/**@{*/
+	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, but not above max */
+	uint64_t reconnect_max_us; /**< longest pause, at least min; 0: 2 s, but not below min */
+	/** no attempt begins, or goes on, when there was no connection that stood for so long,
+	 * microseconds; 0: no limit */
+	uint64_t reconnect_for_us;
+	uint32_t reconnect_tries; /**< attempts at most; 0: no limit */
+				  /**@}*/
 };
 
 /** In, leat_rpc_req.flags: no response. It is done when the library has taken all of it. */
@@ -174,7 +195,8 @@ struct leat_rpc_req {
 	 * the response than room; -ESHUTDOWN the other side is closing; -EINVAL no buffer;
 	 * -ENOTCONN the session was closed by the other side; -EOPNOTSUPP the other side knows no
 	 * memory descriptors, -EACCES an mr lacks the rights, -ERANGE or does not hold the memory;
-	 * -EPROTO, -ECONNRESET and others: the session ended, as leat_rpc_event.status.
+	 * -EPROTO, -ECONNRESET and others: the session ended, or its connection, as
+	 * leat_rpc_event.status.
 	 */
 	int32_t status;
 	uint32_t busy_us; /**< out: with -EBUSY, when the other side advises to come back; else 0 */
@@ -237,9 +259,16 @@ struct leat_rpc_incoming {
  */
 typedef int (*leat_rpc_handler_fn)(struct leat_rpc_incoming *call, void *arg);
 
-/** Events of a session, in this order. */
+/**
+ * Events of a session, in this order; of one that connects again UP and DOWN any number of times. It
+ * may have come up and gone down more often than is told, but neither is ever kept back.
+ */
 enum leat_rpc_event_type {
 	LEAT_RPC_UP = 0, /**< it stands */
+	/** leat_rpc_session_conf.reconnect_*: its connection ended, or the first attempt to connect
+	 * failed; there will be another one. Requests that had begun come back with a status, others
+	 * wait. Nothing is to be done. */
+	LEAT_RPC_DOWN,
 	LEAT_RPC_ENDED, /**< it ended, or never came up; requests come back with a status. Close it.
 			 */
 	LEAT_RPC_CLOSED, /**< leat_rpc_close() is through: the pointer is no longer valid */
@@ -251,10 +280,10 @@ struct leat_rpc_event {
 	struct leat_rpc_session *session;
 	void *user; /**< leat_rpc_session_conf.user */
 	/**
-	 * ENDED: 0 closed in order by the other side, or why: as leat_event.status; -ECONNREFUSED
-	 * refused, the text has the reason and the limit; -EPROTO one side broke the protocol;
-	 * -EPROTONOSUPPORT the other side does not speak it. CLOSED: 0; -ETIMEDOUT: something was
-	 * left when the time was up; or why it had ended.
+	 * ENDED, DOWN: 0 closed in order by the other side, or why: as leat_event.status;
+	 * -ECONNREFUSED refused, the text has the reason and the limit; -EPROTO one side broke the
+	 * protocol; -EPROTONOSUPPORT the other side does not speak it. CLOSED: 0; -ETIMEDOUT:
+	 * something was left when the time was up; or why it had ended, or was down.
 	 */
 	int status;
 	char text[LEAT_EVENT_TEXT]; /**< for people */
@@ -279,12 +308,14 @@ struct leat_rpc_stats {
 	uint64_t probes;	  /**< questions whether a peer is there (datagrams) */
 	uint64_t duplicates;	  /**< packets that came twice (datagrams) */
 	uint64_t refusals;	  /**< sessions refused */
+	uint64_t retries;	  /**< attempts to connect again */
+	uint64_t reconnects;	  /**< connections that followed one that had ended */
 	uint64_t violations[LEAT_RPC_VIOLATIONS]; /**< by enum leat_rpc_violation */
 	uint64_t pulled;			  /**< bytes that transfers have read from peers */
 	uint64_t pushed;			  /**< bytes that they have written to peers */
 	uint64_t by_message;			  /**< of both: those that went in messages */
 	uint64_t memory;   /**< bytes allocated by leat_rpc_create(), messages of several packets
-			      included */
+			      included, and for sessions that connect again */
 	uint32_t sessions; /**< now */
 	uint32_t max_sessions; /**< leat_rpc_conf.*, as they were decided */
 	uint32_t credits;
@@ -350,8 +381,15 @@ LEAT_API void leat_rpc_answer(struct leat_rpc_incoming *call, int status);
 /**
  * Begin to connect, as leat_ep_connect(). Then LEAT_RPC_UP or LEAT_RPC_ENDED. Requests may be
  * posted at once.
- * @param conf NULL for the defaults
- * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EINVAL, and others of
+ *
+ * A session that connects again (leat_rpc_session_conf.reconnect_*) ends only when it gives up: a
+ * limit is reached, the other side does not speak the protocol or requires what this one has not,
+ * or the endpoint is shut down. The pointer is valid until LEAT_RPC_CLOSED, whatever happens to its
+ * connections. Each has another token and other numbers; nothing of one is taken for an answer in
+ * another.
+ * @param addr copied
+ * @param conf NULL for the defaults; copied
+ * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EINVAL, ENOMEM, and others of
  *   leat_ep_connect()
  */
 LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const char *addr,
@@ -381,8 +419,8 @@ LEAT_API const void *leat_rpc_priv(const struct leat_event *ev, uint16_t *len);
 /**
  * Begin to close: nothing more can be posted, and new requests of the other side are answered with
  * -ESHUTDOWN; what is under way in both directions has until the timeout. Requests that are left
- * then come back with -ECANCELED. LEAT_RPC_CLOSED follows. Requests that handlers have deferred and
- * that are not answered at the timeout are named in the log.
+ * then come back with -ECANCELED; without a connection that is at once. LEAT_RPC_CLOSED follows.
+ * Requests that handlers have deferred and that are not answered at the timeout are named in the log.
  * @param timeout_us 0: don't wait
  * @return 0; -EALREADY: it is closing
  */
@@ -453,7 +491,7 @@ LEAT_API const char *leat_rpc_violation_name(unsigned int violation);
 /** Context of a session. */
 LEAT_API struct leat_rpc *leat_rpc_session_context(const struct leat_rpc_session *s);
 
-/** Peer id of a session; LEAT_PEER_ANY when it has ended. */
+/** Peer id of a session; LEAT_PEER_ANY when it has ended, or is down. */
 LEAT_API uint16_t leat_rpc_session_peer(const struct leat_rpc_session *s);
 
 /** User pointer of a session. */

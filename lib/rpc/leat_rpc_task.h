@@ -80,7 +80,8 @@ LEAT_API int leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 LEAT_API int leat_rpc_reactor_remove(struct leat_rpc *rpc);
 
 /**
- * Call, and wait for the response.
+ * Call, and wait for the response; where the session connects again also for that, within the
+ * deadline.
  * @param deadline as leat_rpc_req.deadline: absolute, 0: the session's default. The task's own
  * counts, too.
  * @return bytes of the response, or as leat_rpc_req.status; -ECANCELED, -ETIMEDOUT: the task was

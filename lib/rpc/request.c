@@ -62,7 +62,7 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 		rpc_req_done(rpc, req, -EINVAL);
 		return;
 	}
-	if (unlikely(s->state >= RPC_ENDING)) {
+	if (unlikely(s->state >= RPC_ENDING && !s->again)) {
 		rpc_req_done(rpc, req, s->status != 0 ? s->status : -ENOTCONN);
 		return;
 	}
@@ -544,14 +544,51 @@ held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 	req->held = RPC_HELD_ENDING;
 }
 
-/* The session ends: all that is not done yet goes back. */
+/*
+ * Long requests of which nothing was sent go back to those that have not begun, to the front: they
+ * were begun before them.
+ */
+static void
+unsent_withdraw(struct leat_rpc_session *s)
+{
+	struct rpc_req_list first = { 0 };
+	struct rpc_out *out, *next;
+
+	for (out = s->out; out != NULL; out = next) {
+		struct rpc_tx_slot *ts = &s->tx[out->slot];
+		struct leat_rpc_req *req = ts->req;
+
+		next = out->next;
+		if (out->response || out->sent > 0)
+			continue;
+		rpc_out_del(s, out);
+		ts->state = RPC_TX_FREE;
+		ts->req = NULL;
+		req->state = RPC_REQ_QUEUED;
+		req->refused = 1;
+		req->held = 0;
+		req->slot = RPC_NO_SLOT;
+		rpc_list_add(&first, req);
+	}
+	if (first.head == NULL)
+		return;
+	first.tail->next = s->pending.head;
+	if (s->pending.head != NULL)
+		s->pending.head->prev = first.tail;
+	else
+		s->pending.tail = first.tail;
+	s->pending.head = first.head;
+}
+
+/* The session ends: all that is not done yet goes back, but for what waits for the next connection. */
 void
 rpc_reqs_end(struct leat_rpc_session *s, int status)
 {
 	struct leat_rpc_req *req;
 	uint16_t i;
 
-	while ((req = s->pending.head) != NULL)
+	unsent_withdraw(s);
+	while (!s->again && (req = s->pending.head) != NULL)
 		req_refuse(s, req, status);
 	for (i = 0; i < s->nb_slots && s->nb_reqs > 0; i++) {
 		if (s->tx[i].state != RPC_TX_WAIT)

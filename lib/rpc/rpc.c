@@ -360,6 +360,7 @@ leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf)
 		rte_errno = -err;
 		return NULL;
 	}
+	rpc_telemetry_add(rpc);
 	return rpc;
 }
 
@@ -405,6 +406,7 @@ leat_rpc_destroy(struct leat_rpc *rpc)
 		if (ret < 0)
 			return ret;
 	}
+	rpc_telemetry_del(rpc);
 	rpc_free(rpc);
 	return 0;
 }

@@ -8,6 +8,7 @@
  *     rpc.c       contexts: memory, process, poll
  *     session.c   sessions: connect, accept, up, refusal
  *     end.c       how they end: failure, drain, close, events
+ *     rpc_reconnect.h sessions that connect again: reconnect.c
  *     rpc_credit.h packets that may be sent, and that were received
  *     packet.c    packets that are filled and sent
  *     arrive.c    packets that came
@@ -23,6 +24,7 @@
  *     call.c      calls of tasks
  *     batch.c     batches of them
  *     bulk.c      memory that handlers pull from and push to; by messages: bulk_msg.c
+ *     telemetry.c what telemetry tells
  *
  *     request  --post--> pending --begin--> slot, in a packet ----SEND----> arrive -> handler
  *                                            |                                           |
@@ -198,6 +200,7 @@ enum rpc_session_state {
 	RPC_CONNECTING, /* connect or accept was called */
 	RPC_OPEN,
 	RPC_ENDING, /* waits for its ops, and the peer's end */
+	RPC_DOWN,   /* has no connection, and waits for the time to ask for one */
 	RPC_OVER,
 };
 
@@ -270,9 +273,11 @@ struct leat_rpc_session {
 	struct rpc_timer close;
 	uint32_t peer_first;
 	uint16_t peer_slots;
-	uint16_t places; /* sessions that had this place */
+	uint16_t places; /* connections that had this place */
 	uint8_t pending_events;
 	bool in_events, accepted, peer_closed, status_final;
+	bool again;			 /* ENDING, DOWN: there will be another connection */
+	struct rpc_reconnect *reconnect; /* NULL: never */
 	void *user;
 	int status;
 	char text[LEAT_EVENT_TEXT];
@@ -333,6 +338,7 @@ struct leat_rpc {
 	struct leat_wheel wheel;  /* of requests */
 	struct leat_wheel timers; /* struct rpc_timer, of sessions */
 	uint32_t polls;		  /* the clock is read in one of DEADLINE_POLLS */
+	struct rpc_copy *asked;	  /* telemetry.c: what to fill in; NULL: nothing */
 
 	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
 	bool datagram;
@@ -359,6 +365,10 @@ struct leat_rpc {
 	/* reactor.c */
 	struct leat_poller *ep_poller, *poller;
 	struct leat_rpc_reactor_conf on;
+
+	/* telemetry.c */
+	struct leat_rpc *next; /* of all contexts */
+	unsigned int id;
 
 	/* memory */
 	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps,
@@ -450,9 +460,18 @@ rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
 void rpc_run(struct leat_rpc *rpc);
 
 /* session.c */
+/*
+ * Before a connection: a token, an epoch and numbers of its own, so that nothing of one before is
+ * taken for one of it. @return 0 or -errno
+ */
+int rpc_session_reset(struct leat_rpc_session *s);
+/* After that. @return 0, or as leat_ep_connect() */
+int rpc_session_connect(struct leat_rpc_session *s, const char *addr, uint64_t timeout_us,
+			const void *priv, uint16_t priv_len);
 /* LEAT_EV_CONNECTED. */
 void rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev);
 void rpc_session_free(struct leat_rpc_session *s);
+const char *rpc_session_state_name(unsigned int state);
 /* Ends connections that were refused and are still there. */
 void rpc_refused_sweep(struct leat_rpc *rpc);
 
@@ -609,5 +628,11 @@ void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 		   void (*due)(struct rpc_timer *timer, uint64_t now));
 void rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer);
 void rpc_deadlines_run(struct leat_rpc *rpc);
+
+/* telemetry.c */
+void rpc_telemetry_add(struct leat_rpc *rpc);
+void rpc_telemetry_del(struct leat_rpc *rpc);
+/* Fills in what was asked for. */
+void rpc_telemetry_answer(struct leat_rpc *rpc) __rte_cold;
 
 #endif /* RPC_PVT_H */

@@ -15,6 +15,7 @@
 
 #include "rpc_credit.h"
 #include "rpc_dgram.h"
+#include "rpc_reconnect.h"
 
 /* So long a connector has to leave a connection that was refused. */
 #define REFUSED_US 1000000
@@ -40,23 +41,47 @@ conf_check(const struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf,
 	return 0;
 }
 
+int
+rpc_session_reset(struct leat_rpc_session *s)
+{
+	struct leat_rpc *rpc = s->rpc;
+	uint32_t secret;
+
+	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != (ssize_t)sizeof(secret))
+		return leat_err(errno, "rpc on %s: getrandom: %s", leat_ep_name(rpc->ep),
+				strerror(errno));
+	s->token = (uint64_t)secret << 32 | (uint32_t)(s - rpc->sessions);
+	s->epoch = ++s->places;
+	s->status_final = s->accepted = false;
+	s->tx_sent = s->tx_credit = FIRST;
+	s->peer_credits = 0;
+	s->queued = s->nb_handling = 0;
+	s->open = NULL;
+	s->at = s->end = NULL;
+	s->nb_slots = s->nb_rx_slots = 0;
+	s->fast = false;
+	s->expires = UINT64_MAX;
+	s->free_slot = s->cancel_head = s->answer_head = RPC_NONE;
+	if (s->dg != NULL)
+		s->dg->nb_early = 0;
+	s->out = NULL;
+	s->out_turn = false;
+	s->early = NULL;
+	return 0;
+}
+
 static struct leat_rpc_session *
 session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 {
 	struct leat_rpc_session *s = rpc->free_sessions;
-	uint32_t secret;
 
 	if (s == NULL || rpc->destroying) {
 		leat_err(ENOSPC, "rpc on %s: %u sessions are open, that is max_sessions",
 			 leat_ep_name(rpc->ep), rpc->nb_open);
 		return NULL;
 	}
-	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != (ssize_t)sizeof(secret)) {
-		leat_err(errno, "rpc on %s: getrandom: %s", leat_ep_name(rpc->ep), strerror(errno));
+	if (rpc_session_reset(s) < 0)
 		return NULL;
-	}
-	s->token = (uint64_t)secret << 32 | (uint32_t)(s - rpc->sessions);
-	s->epoch = ++s->places;
 	s->default_cycles = conf->deadline_us == LEAT_RPC_NO_DEADLINE
 				    ? UINT64_MAX
 				    : leat_us_to_cycles(conf->deadline_us != 0
@@ -68,24 +93,11 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 	if (conf->deadline_us == 0)
 		s->default_us = DEADLINE_DEFAULT_US;
 	s->user = conf->user;
-	s->closing = s->drained = s->peer_closed = s->status_final = s->accepted = false;
-	s->tx_sent = s->tx_credit = FIRST;
-	s->peer_credits = 0;
-	s->queued = s->nb_reqs = s->nb_handling = 0;
-	s->open = NULL;
-	s->at = s->end = NULL;
-	s->nb_slots = s->nb_rx_slots = 0;
-	s->fast = false;
-	s->expires = UINT64_MAX;
-	s->free_slot = s->cancel_head = s->answer_head = RPC_NONE;
+	s->closing = s->drained = false;
+	s->nb_reqs = 0;
 	s->pending = (struct rpc_req_list){ 0 };
-	if (s->dg != NULL) {
+	if (s->dg != NULL)
 		s->dg->cc = conf->cc;
-		s->dg->nb_early = 0;
-	}
-	s->out = NULL;
-	s->out_turn = false;
-	s->early = NULL;
 	s->pending_events = 0;
 	s->status = 0;
 	s->text[0] = '\0';
@@ -98,10 +110,14 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 {
 	struct leat_rpc *rpc = s->rpc;
 
-	rpc->free_sessions = s->next_free;
-	rpc->nb_open++;
-	rpc->nb_idle++;
+	/* Else it was there before, and connects again. */
+	if (s->state == RPC_FREE) {
+		rpc->free_sessions = s->next_free;
+		rpc->nb_open++;
+		rpc->nb_idle++;
+	}
 	s->state = RPC_CONNECTING;
+	s->again = s->peer_closed = false;
 	s->peer = peer;
 	/* What the other side may send before its hello is here: as much as after that. */
 	s->rx_got = 0;
@@ -114,6 +130,7 @@ rpc_session_free(struct leat_rpc_session *s)
 {
 	struct leat_rpc *rpc = s->rpc;
 
+	rpc_reconnect_free(s);
 	s->state = RPC_FREE;
 	s->next_free = rpc->free_sessions;
 	rpc->free_sessions = s;
@@ -124,7 +141,7 @@ rpc_session_free(struct leat_rpc_session *s)
 /* ---- hellos ---- */
 
 static uint16_t
-hello_put(const struct leat_rpc_session *s, const struct leat_rpc_session_conf *conf, uint8_t *buf)
+hello_put(const struct leat_rpc_session *s, const void *priv, uint16_t priv_len, uint8_t *buf)
 {
 	const struct leat_rpc *rpc = s->rpc;
 	const struct rpc_hello h = {
@@ -136,14 +153,14 @@ hello_put(const struct leat_rpc_session *s, const struct leat_rpc_session_conf *
 		.packet = rpc->packet,
 		.max_msg = rpc->max_msg,
 		.epoch = s->epoch,
-		.priv_len = conf->priv_len,
+		.priv_len = priv_len,
 		.first = FIRST,
 	};
 
 	rpc_hello_put(buf, &h);
-	if (conf->priv_len > 0)
-		memcpy(buf + RPC_HELLO_LEN, conf->priv, conf->priv_len);
-	return (uint16_t)(RPC_HELLO_LEN + conf->priv_len);
+	if (priv_len > 0)
+		memcpy(buf + RPC_HELLO_LEN, priv, priv_len);
+	return (uint16_t)(RPC_HELLO_LEN + priv_len);
 }
 
 /* The other side's numbers hold for what is sent to it. */
@@ -199,11 +216,29 @@ leat_rpc_priv(const struct leat_event *ev, uint16_t *len)
 
 /* ---- connect ---- */
 
+int
+rpc_session_connect(struct leat_rpc_session *s, const char *addr, uint64_t timeout_us,
+		    const void *priv, uint16_t priv_len)
+{
+	uint8_t buf[LEAT_EP_PRIV_MAX];
+	const struct leat_conn_params params = {
+		.priv = buf,
+		.priv_len = hello_put(s, priv, priv_len, buf),
+		.timeout_us = timeout_us,
+		.user = s,
+	};
+	int ret;
+
+	ret = leat_ep_connect(s->rpc->ep, addr, &params);
+	if (ret < 0)
+		return ret;
+	session_start(s, (uint16_t)ret);
+	return 0;
+}
+
 struct leat_rpc_session *
 leat_rpc_connect(struct leat_rpc *rpc, const char *addr, const struct leat_rpc_session_conf *conf)
 {
-	uint8_t buf[LEAT_EP_PRIV_MAX];
-	struct leat_conn_params params = { .priv = buf };
 	struct leat_rpc_session *s;
 	int ret;
 
@@ -214,13 +249,16 @@ leat_rpc_connect(struct leat_rpc *rpc, const char *addr, const struct leat_rpc_s
 	s = session_new(rpc, conf);
 	if (s == NULL)
 		return NULL;
-	params.priv_len = hello_put(s, conf, buf);
-	params.timeout_us = conf->timeout_us;
-	params.user = s;
-	ret = leat_ep_connect(rpc->ep, addr, &params);
-	if (ret < 0)
+	if (!rpc_reconnect_asked(conf)) {
+		ret = rpc_session_connect(s, addr, conf->timeout_us, conf->priv, conf->priv_len);
+		return ret < 0 ? NULL : s;
+	}
+	if (rpc_reconnect_new(s, addr, conf) < 0)
 		return NULL;
-	session_start(s, (uint16_t)ret);
+	if (rpc_reconnect_try(s) < 0) {
+		rpc_reconnect_free(s);
+		return NULL;
+	}
 	return s;
 }
 
@@ -278,6 +316,8 @@ rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
 	s->rx_got += s->peer_first;
 	s->rx_granted += s->peer_first;
 	s->rx_told = s->rx_granted;
+	if (s->reconnect != NULL)
+		rpc_reconnect_up(s);
 	if (!s->closing)
 		rpc_event_queue(s, LEAT_RPC_UP);
 	r = s->early;
@@ -387,7 +427,7 @@ leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 		rte_errno = ret;
 		return NULL;
 	}
-	params.priv_len = hello_put(s, conf, buf);
+	params.priv_len = hello_put(s, conf->priv, conf->priv_len, buf);
 	params.user = s;
 	ret = leat_ep_accept(rpc->ep, ev->peer, &params);
 	if (ret < 0)
@@ -396,6 +436,18 @@ leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 	hello_take(s, &h);
 	session_start(s, ev->peer);
 	return s;
+}
+
+const char *
+rpc_session_state_name(unsigned int state)
+{
+	static const char *const names[] = {
+		[RPC_FREE] = "FREE", [RPC_CONNECTING] = "CONNECTING",
+		[RPC_OPEN] = "OPEN", [RPC_ENDING] = "ENDING",
+		[RPC_DOWN] = "DOWN", [RPC_OVER] = "OVER",
+	};
+
+	return state < RTE_DIM(names) ? names[state] : "?";
 }
 
 struct leat_rpc *

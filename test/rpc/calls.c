@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-rpc-calls EAL-ARGUMENTS -- [--ends] [--addr HOST:PORT] [--devices CLIENT,SERVER]
+ * leat-rpc-calls EAL-ARGUMENTS -- [--ends|--again] [--addr HOST:PORT] [--devices CLIENT,SERVER]
  *                                [--silence MS] CALLS SEED
  *
  * Calls of every kind over several sessions between two endpoints of one thread, both on the last
@@ -10,7 +10,7 @@
  * caller got an answer; at most, if it did not.
  *
  * ends: sessions end whenever the device likes, by ops that fail and peers that die, and each is
- * followed by another one.
+ * followed by another one. again: their connections do, and they connect again by themselves.
  */
 
 #include <errno.h>
@@ -49,11 +49,11 @@ static uint64_t nb_calls, posted, done, ok, expected_oneway, handled_oneway;
 static struct leat_rpc_incoming *later[LATER_MAX];
 static unsigned int nb_later;
 static uint64_t seed;
-static bool ends;
+static bool ends, again;
 static char addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
 static char devices[2][64];
 static uint32_t silence_us;
-static unsigned int nb_ended;
+static unsigned int nb_ended, nb_down;
 
 /* xorshift64*, G. Marsaglia and S. Vigna */
 static uint64_t
@@ -291,8 +291,10 @@ end_turn(struct end *e)
 		check(rev.status == 0 || ends, "a session ended: %s", rev.text);
 		e->up += rev.type == LEAT_RPC_UP;
 		e->closed += rev.type == LEAT_RPC_CLOSED;
+		nb_down += rev.type == LEAT_RPC_DOWN;
 		if (rev.type != LEAT_RPC_ENDED)
 			continue;
+		check(!again || e == &b, "a session gave up: %s", rev.text);
 		nb_ended++;
 		for (i = 0; i < SESSIONS; i++) {
 			if (e->s[i] == rev.session)
@@ -306,11 +308,13 @@ end_turn(struct end *e)
 static void
 reconnect(void)
 {
+	const struct leat_rpc_session_conf conf = { .reconnect_min_us = again ? 100 : 0,
+						    .reconnect_max_us = again ? 10000 : 0 };
 	unsigned int i;
 
 	for (i = 0; i < SESSIONS; i++) {
 		if (a.s[i] == NULL)
-			a.s[i] = leat_rpc_connect(a.rpc, addr, NULL);
+			a.s[i] = leat_rpc_connect(a.rpc, addr, &conf);
 		check(a.s[i] != NULL || ends, "connect: %s", leat_err_msg());
 	}
 }
@@ -344,6 +348,7 @@ parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "ends", no_argument, NULL, 'e' },
+		{ "again", no_argument, NULL, 'g' },
 		{ "addr", required_argument, NULL, 'a' },
 		{ "devices", required_argument, NULL, 'd' },
 		{ "silence", required_argument, NULL, 's' },
@@ -354,6 +359,8 @@ parse(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'e')
 			ends = true;
+		else if (c == 'g')
+			ends = again = true;
 		else if (c == 'a')
 			snprintf(addr, sizeof(addr), "%s", optarg);
 		else if (c == 's')
@@ -361,7 +368,8 @@ parse(int argc, char **argv)
 		else
 			check(c == 'd' &&
 				      sscanf(optarg, "%63[^,],%63s", devices[0], devices[1]) == 2,
-			      "options: --ends, --addr HOST:PORT, --devices CLIENT,SERVER, --silence MS");
+			      "options: --ends, --again, --addr HOST:PORT, --devices CLIENT,SERVER, "
+			      "--silence MS");
 	}
 	check(argc - optind == 2, "-- [OPTIONS] CALLS SEED");
 	nb_calls = strtoull(argv[optind], NULL, 10);
@@ -402,6 +410,7 @@ main(int argc, char **argv)
 	check(handled_oneway >= expected_oneway || ends, "%" PRIu64 " one-way requests of %" PRIu64,
 	      handled_oneway, expected_oneway);
 	check(!ends || nb_ended > 0, "no session ended");
+	check(!again || nb_down > 0, "no connection ended");
 	leat_rpc_stats_get(a.rpc, &sa);
 	leat_rpc_stats_get(b.rpc, &sb);
 	check(sa.posted == sa.done && sa.tx_packets == 0 && sb.tx_packets == 0 && sa.large == 0 &&
@@ -409,10 +418,11 @@ main(int argc, char **argv)
 	      "something is left");
 	printf("%" PRIu64 " calls: %" PRIu64 " answered, %" PRIu64 " one-way, %" PRIu64
 	       " cancelled, %" PRIu64 " late, %" PRIu64 " busy; %" PRIu64 " packets, %" PRIu64
-	       " of them again, %" PRIu64 " probes\n",
+	       " of them again, %" PRIu64 " probes; %u connections ended, %" PRIu64
+	       " came up again\n",
 	       nb_calls, ok, expected_oneway, sa.cancelled, sa.expired, sb.busy,
 	       sa.packets_sent + sb.packets_sent, sa.retransmissions + sb.retransmissions,
-	       sa.probes + sb.probes);
+	       sa.probes + sb.probes, again ? nb_down : nb_ended, sa.reconnects);
 	end_close(&a);
 	end_close(&b);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());

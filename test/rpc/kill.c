@@ -5,7 +5,8 @@
  *
  * A client has a thousand calls outstanding while its server is stopped (SIGSTOP), goes on, and is
  * killed (SIGKILL): all come back, in time, and a successor at the same address answers the next
- * ones.
+ * ones. Then a session that connects again by itself: servers are killed one after the other, each
+ * with a thousand calls outstanding, and those that had not begun are answered by the next one.
  */
 
 #include <errno.h>
@@ -22,12 +23,13 @@
 #define CALLS 1000u
 #define DEADLINE_US 200000
 #define ECHO 1
+#define SERVERS 4
 
 static struct leat_ep *ep;
 static struct leat_rpc *rpc;
 static struct leat_rpc_req reqs[CALLS];
 static uint8_t in[CALLS][8];
-static unsigned int back, up, closed;
+static unsigned int back, up, down, closed;
 static bool ended;
 static char listen_addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
 static char devices[2][64]; /* of the client, the servers */
@@ -104,6 +106,7 @@ turn(void)
 	}
 	while (leat_rpc_events(rpc, &rev, 1) == 1) {
 		up += rev.type == LEAT_RPC_UP;
+		down += rev.type == LEAT_RPC_DOWN;
 		closed += rev.type == LEAT_RPC_CLOSED;
 		ended |= rev.type == LEAT_RPC_ENDED;
 		if (rev.type == LEAT_RPC_ENDED)
@@ -121,7 +124,7 @@ server(int argc, char **argv, int from, int to)
 	char addr[LEAT_ADDR_MAX];
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	/* The second waits until it is told where the first one was. */
+	/* All but the first wait until they are told where that was. */
 	check(read(from, addr, sizeof(addr)) == sizeof(addr), "read");
 	start(argc, argv, devices[1]);
 	wait_until(sched_yield(), leat_ep_listen(ep, addr) == 0);
@@ -134,10 +137,9 @@ server(int argc, char **argv, int from, int to)
 /* ---- the client ---- */
 
 static struct leat_rpc_session *
-connect_to(const char *addr)
+connect_to(const char *addr, const struct leat_rpc_session_conf *conf)
 {
-	const struct leat_rpc_session_conf conf = { .timeout_us = PATIENCE_US };
-	struct leat_rpc_session *s = leat_rpc_connect(rpc, addr, &conf);
+	struct leat_rpc_session *s = leat_rpc_connect(rpc, addr, conf);
 	unsigned int before = up;
 
 	check(s != NULL, "connect: %s", leat_err_msg());
@@ -181,7 +183,8 @@ all_are(int status)
 static void
 client(const char *addr, pid_t first)
 {
-	struct leat_rpc_session *s = connect_to(addr);
+	const struct leat_rpc_session_conf conf = { .timeout_us = PATIENCE_US };
+	struct leat_rpc_session *s = connect_to(addr, &conf);
 	uint64_t begun;
 
 	post_all(s, 0);
@@ -212,43 +215,95 @@ client(const char *addr, pid_t first)
 	all_are(-ENODATA);
 }
 
+static pid_t pid[SERVERS];
+static int to[SERVERS][2], from[SERVERS][2];
+
+/* A server at the address; its port, if it was 0. */
+static void
+server_begin(unsigned int i, char *addr)
+{
+	check(write(to[i][1], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "write");
+	check(read(from[i][0], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "read");
+}
+
+/* The session is never told of a server. */
+static void
+lasting(struct leat_rpc_session *s, char *addr)
+{
+	unsigned int i, k, lost = 0, kept = 0, ups;
+
+	for (i = 2; i < SERVERS; i++) {
+		post_all(s, 0);
+		wait_until(turn(), back == CALLS);
+		all_are(0);
+		/* With a server that answers none of it, and in the middle of answers. */
+		if (i % 2 == 0) {
+			check(kill(pid[i - 1], SIGSTOP) == 0, "stop");
+			check(waitpid(pid[i - 1], NULL, WUNTRACED) == pid[i - 1], "wait");
+		}
+		ups = up;
+		post_all(s, 0);
+		turn();
+		check(kill(pid[i - 1], SIGKILL) == 0, "kill");
+		check(waitpid(pid[i - 1], NULL, 0) == pid[i - 1], "wait");
+		if (i % 2 == 0)
+			wait_until(turn(), down == i - 1);
+		/* The client goes on while there is no server, and while it begins. */
+		check(write(to[i][1], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "write");
+		wait_until(turn(), back == CALLS && up == ups + 1);
+		check(read(from[i][0], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "read");
+		for (k = 0; k < CALLS; k++) {
+			check(reqs[k].status == 0 || reqs[k].refused == 0, "call %u: %d", k,
+			      reqs[k].status);
+			lost += reqs[k].status < 0;
+			kept += reqs[k].status == 0;
+		}
+	}
+	check(!ended && down == SERVERS - 2, "%u ends", down);
+	check(lost > 0 && kept > 0, "%u calls lost, %u kept", lost, kept);
+	post_all(s, 0);
+	wait_until(turn(), back == CALLS);
+	all_are(0);
+}
+
 int
 main(int argc, char **argv)
 {
-	int to[2][2], from[2][2], i;
+	const struct leat_rpc_session_conf conf = {
+		.timeout_us = 1000000,
+		.reconnect_min_us = 1000,
+		.reconnect_max_us = 100000,
+	};
 	char addr[LEAT_ADDR_MAX];
 	struct leat_rpc_session *s;
-	pid_t pid[2];
+	int i;
 
 	parse(argc, argv);
 	memcpy(addr, listen_addr, sizeof(addr));
 	/* Before anything of libfabric or EAL is in the process. */
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < SERVERS; i++) {
 		check(pipe(to[i]) == 0 && pipe(from[i]) == 0, "pipe");
 		pid[i] = fork();
 		check(pid[i] >= 0, "fork");
 		if (pid[i] == 0)
 			server(argc, argv, to[i][0], from[i][1]);
 	}
-	check(write(to[0][1], addr, sizeof(addr)) == sizeof(addr), "write");
 	start(argc, argv, devices[0]);
-	check(read(from[0][0], addr, sizeof(addr)) == sizeof(addr), "read");
+	server_begin(0, addr);
 	client(addr, pid[0]);
 
-	/* A successor at the same address. */
-	check(write(to[1][1], addr, sizeof(addr)) == sizeof(addr), "write");
-	check(read(from[1][0], addr, sizeof(addr)) == sizeof(addr), "read");
+	/* A successor at the same address, and others after that. */
+	server_begin(1, addr);
 	ended = false;
-	s = connect_to(addr);
-	post_all(s, 0);
-	wait_until(turn(), back == CALLS);
-	all_are(0);
+	s = connect_to(addr, &conf);
+	lasting(s, addr);
 	check(leat_rpc_close(s, PATIENCE_US) == 0, "close");
 	wait_until(turn(), closed == 2);
-	check(kill(pid[1], SIGKILL) == 0 && waitpid(pid[1], NULL, 0) == pid[1], "kill");
+	i = SERVERS - 1;
+	check(kill(pid[i], SIGKILL) == 0 && waitpid(pid[i], NULL, 0) == pid[i], "kill");
 	wait_until(turn(), leat_rpc_destroy(rpc) == 0);
 	(void)leat_ep_close(ep, PATIENCE_US, NULL, NULL);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
-	printf("stopped, killed, and succeeded: %u calls each\n", CALLS);
+	printf("stopped, killed, and succeeded %u times: %u calls each\n", SERVERS - 1, CALLS);
 	return 0;
 }

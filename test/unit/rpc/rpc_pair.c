@@ -236,7 +236,7 @@ end_drive(struct end *e)
 				    (ev.type != LEAT_EV_SHUTDOWN));
 		}
 	}
-	while (leat_rpc_events(e->rpc, &e->ev, 1) == 1) {
+	while (!e->deaf && leat_rpc_events(e->rpc, &e->ev, 1) == 1) {
 		e->nb_ev[e->ev.type]++;
 		if (e->closes && e->ev.type == LEAT_RPC_ENDED)
 			assert_int_equal(leat_rpc_close(e->ev.session, 0), 0);

@@ -41,6 +41,7 @@ struct end {
 	unsigned int nb_later, nb_ev[LEAT_RPC_CLOSED + 1], nb_handled, nb_refused;
 	bool defer_fails; /* LATER had no ticket */
 	bool closes;	  /* sessions that ended */
+	bool deaf;	  /* events of sessions are left where they are */
 	uint64_t nb_back;
 	struct leat_rpc_event ev;
 	void (*back)(struct leat_rpc_req *req); /* NULL, or each that is given back */

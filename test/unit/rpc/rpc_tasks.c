@@ -7,14 +7,18 @@
 struct leat_reactor *r;
 struct leat_tasks *ts;
 struct leat_rpc_session *sa[2], *sb[2];
-unsigned int nb_done;
-static unsigned int nb_up, nb_accepted;
+unsigned int nb_accepted, nb_done;
+bool forbids;
+static unsigned int nb_up;
 
 static void
 on_accept(void *arg, struct leat_rpc *rpc, const struct leat_event *ev)
 {
 	(void)arg;
-	sb[nb_accepted++] = leat_rpc_accept(rpc, ev, NULL);
+	if (forbids)
+		leat_rpc_refuse(rpc, ev, -EACCES);
+	else
+		sb[nb_accepted++ % RTE_DIM(sb)] = leat_rpc_accept(rpc, ev, NULL);
 }
 
 static void
@@ -46,6 +50,7 @@ tasks_setup(void **state)
 
 	(void)state;
 	nb_up = nb_accepted = nb_done = 0;
+	forbids = false;
 	r = leat_reactor_create(&conf);
 	assert_non_null(r);
 	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, &on_a), 0);

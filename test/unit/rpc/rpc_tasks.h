@@ -13,7 +13,9 @@
 extern struct leat_reactor *r;
 extern struct leat_tasks *ts;
 extern struct leat_rpc_session *sa[2], *sb[2];
-extern unsigned int nb_done; /* requests of a that were posted without a task */
+extern unsigned int nb_accepted; /* by b; the last ones are in sb */
+extern unsigned int nb_done;	 /* requests of a that were posted without a task */
+extern bool forbids;		 /* b accepts no more */
 
 /* pair_setup(), or one of its kind, comes first. */
 int tasks_setup(void **state);

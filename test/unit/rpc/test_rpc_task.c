@@ -271,6 +271,89 @@ test_nested(void **state)
 	assert_int_equal(stats_of(&b).tickets, 0);
 }
 
+/* ---- a session that connects again ---- */
+
+static struct leat_rpc_session *lasting;
+
+/* What is under way when it goes down has failed; the next call waits, within its time. */
+static int
+call_again(void *arg)
+{
+	char resp[16];
+	int ret;
+
+	(void)arg;
+	ret = leat_rpc_call(lasting, LATER, "x", 1, resp, 16, 0);
+	assert_int_equal(ret, -ENOTCONN);
+	assert_int_equal(leat_rpc_session_small(lasting), 0);
+	forbids = true;
+	ret = leat_rpc_call(lasting, ECHO, "x", 1, resp, 16, leat_now() + leat_us_to_cycles(2000));
+	assert_int_equal(ret, -ETIMEDOUT);
+	ret = leat_task_within(2000, leat_rpc_call(lasting, ECHO, "x", 1, resp, 16, 0));
+	assert_int_equal(ret, -ETIMEDOUT);
+	forbids = false;
+	return leat_rpc_call(lasting, ECHO, "again", 5, resp, 16, 0);
+}
+
+static void
+test_again(void **state)
+{
+	const struct leat_rpc_session_conf conf = { .reconnect_min_us = 100,
+						    .reconnect_max_us = 1000 };
+	struct leat_task_info info;
+	struct leat_task *task;
+	int ret;
+
+	(void)state;
+	/* The reactor itself closes what has ended, and nothing else. */
+	assert_int_equal(leat_rpc_reactor_remove(a.rpc), 0);
+	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, NULL), 0);
+	lasting = leat_rpc_connect(a.rpc, addr, &conf);
+	assert_non_null(lasting);
+	turn_until(nb_accepted == 3 && leat_rpc_session_small(lasting) > 0);
+	task = leat_task_spawn(ts, "again", call_again, NULL);
+	assert_non_null(task);
+	turn_until(b.nb_later == 1);
+	leat_task_info_get(task, &info);
+	assert_non_null(strstr(info.waits, "1 of 1 responses from peer"));
+	assert_int_equal(leat_rpc_close(b.later[0]->session, 0), 0);
+	turn_until(forbids);
+	turn_until(leat_task_state(task) == LEAT_TASK_WAITING);
+	leat_task_info_get(task, &info);
+	if (strstr(info.waits, "1 of 1 responses, no connection") == NULL)
+		fail_msg("waits for: %s", info.waits);
+	turn_until(leat_task_state(task) == LEAT_TASK_DONE);
+	assert_int_equal(leat_task_join(task, &ret), 0);
+	assert_int_equal(ret, 5);
+	assert_int_equal(stats_of(&a).reconnects, 1);
+	assert_int_equal(leat_rpc_close(lasting, 0), 0);
+}
+
+/* The stop of the reactor ends it. */
+static void
+test_again_stop(void **state)
+{
+	const struct leat_rpc_session_conf conf = { .reconnect_min_us = 100 };
+	struct leat_rpc_req req = { .type = LATER };
+	int ret = 0;
+
+	(void)state;
+	forbids = true;
+	assert_int_equal(leat_rpc_reactor_remove(a.rpc), 0);
+	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, NULL), 0);
+	lasting = leat_rpc_connect(a.rpc, addr, &conf);
+	assert_non_null(lasting);
+	req.session = lasting;
+	post1(&req);
+	turn_until(stats_of(&a).retries == 3);
+	leat_reactor_stop(r, 1000000);
+	while (ret >= 0)
+		ret = leat_reactor_turn(r);
+	assert_int_equal(stats_of(&a).sessions, 0);
+	assert_int_equal(req.status, -ECANCELED);
+	assert_int_equal(req.refused, 1);
+}
+
 /* The stop of the reactor names what is not answered. */
 static void
 test_stop(void **state)
@@ -334,8 +417,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(test_call), on(test_limited), on(test_raced), on(test_batches),
-		on(test_many), on(test_nested),	 on(test_stop),	 on(test_stop_in_order),
+		on(test_call),	on(test_limited),    on(test_raced), on(test_batches),
+		on(test_many),	on(test_nested),     on(test_stop),  on(test_stop_in_order),
+		on(test_again), on(test_again_stop),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);

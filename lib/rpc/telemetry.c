@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DPDK telemetry commands, for dpdk-telemetry.py:
+ *
+ *     /leat/rpcs             ids of the contexts, and their endpoints
+ *     /leat/rpc,ID           one context: counters, its first sessions
+ *     /leat/rpc,ID,FIRST     the same with the sessions from place FIRST on
+ *
+ * They run on telemetry's threads, and sessions are their owner's: it fills in what was asked for,
+ * in one of its next leat_rpc_poll().
+ *
+ *     telemetry                               owner
+ *     asked = a copy, waits                   leat_rpc_poll(): asked? fills it in, wakes
+ *     writes JSON, without a lock     <-----
+ *
+ * An owner that does not come by is not waited for longer than WAIT_S. One poll in eight looks, which
+ * is one load.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rte_telemetry.h>
+
+#include <leat_driver.h>
+
+#include "leat_compat.h"
+#include "rpc_credit.h"
+#include "rpc_reconnect.h"
+
+/* Sessions in one answer; telemetry's answers end at 16 KiB. */
+#define SESSIONS_MAX 20
+#define WAIT_S 1
+
+/*
+ * All of struct leat_rpc_stats, in its order, but for violations. A new counter is a line here.
+ */
+#define COUNTERS(X)                                                                                \
+	X(posted)                                                                                  \
+	X(done)                                                                                    \
+	X(cancelled)                                                                               \
+	X(expired)                                                                                 \
+	X(late)                                                                                    \
+	X(handled)                                                                                 \
+	X(refused)                                                                                 \
+	X(busy)                                                                                    \
+	X(unwaited)                                                                                \
+	X(packets_sent)                                                                            \
+	X(packets_received)                                                                        \
+	X(items_sent)                                                                              \
+	X(credit_packets)                                                                          \
+	X(retransmissions)                                                                         \
+	X(probes)                                                                                  \
+	X(duplicates)                                                                              \
+	X(refusals)                                                                                \
+	X(retries)                                                                                 \
+	X(reconnects)                                                                              \
+	X(pulled)                                                                                  \
+	X(pushed)                                                                                  \
+	X(by_message)                                                                              \
+	X(memory)                                                                                  \
+	X(sessions)                                                                                \
+	X(max_sessions)                                                                            \
+	X(credits)                                                                                 \
+	X(slots)                                                                                   \
+	X(tickets)                                                                                 \
+	X(large)                                                                                   \
+	X(tx_packets)
+
+#define FIELD(name) (((const struct leat_rpc_stats *)NULL)->name)
+#define COUNTER(name) { #name, offsetof(struct leat_rpc_stats, name), sizeof(FIELD(name)) },
+#define PLUS_SIZE(name) +sizeof(FIELD(name))
+
+static const struct {
+	const char *name;
+	size_t at, size;
+} counters[] = { COUNTERS(COUNTER) };
+
+static_assert(RTE_ALIGN_CEIL(sizeof(FIELD(violations)) COUNTERS(PLUS_SIZE), sizeof(uint64_t)) ==
+		      sizeof(struct leat_rpc_stats),
+	      "COUNTERS lacks a member");
+
+struct session_copy {
+	uint32_t place;
+	uint8_t state;
+	bool accepted, lasts;
+	uint32_t requests, handling, packets, credits;
+	uint32_t tries;
+	uint64_t wait_us; /* DOWN: until the next attempt */
+	int status;
+	char peer[LEAT_ADDR_MAX];
+	char why[RTE_TEL_MAX_STRING_LEN];
+};
+
+struct rpc_copy {
+	uint32_t first; /* asked for */
+	bool filled, gone;
+	char name[64];
+	struct leat_rpc_stats stats;
+	uint32_t nb_copied;
+	struct session_copy session[SESSIONS_MAX];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* One question at a time. */
+static pthread_mutex_t ask_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t answered;
+static struct leat_rpc *contexts;
+static unsigned int next_id;
+
+/* ---- the owner's side ---- */
+
+static void
+copy_session(struct session_copy *to, const struct leat_rpc_session *s, uint32_t place)
+{
+	const struct rpc_reconnect *r = s->reconnect;
+	const struct leat_ep *ep = s->rpc->ep;
+	const uint64_t now = leat_now();
+	const char *peer = "";
+
+	if (r != NULL)
+		peer = r->addr;
+	else if (!s->peer_closed)
+		peer = leat_peer_addr(ep, &ep->peers[s->peer]);
+	snprintf(to->peer, sizeof(to->peer), "%s", peer);
+	to->place = place;
+	to->state = s->state;
+	to->accepted = s->accepted;
+	to->requests = s->nb_reqs;
+	to->handling = s->nb_handling;
+	to->packets = s->held;
+	to->credits = s->state == RPC_OPEN ? rpc_credit_left(s) : 0;
+	to->lasts = r != NULL;
+	if (r != NULL) {
+		to->tries = r->tries;
+		if (s->state == RPC_DOWN && r->next > now)
+			to->wait_us = leat_cycles_to_ns(r->next - now) / 1000;
+	}
+	if (s->state != RPC_OPEN) {
+		to->status = s->status;
+		snprintf(to->why, sizeof(to->why), "%.*s", (int)sizeof(to->why) - 1, s->text);
+	}
+}
+
+void
+rpc_telemetry_answer(struct leat_rpc *rpc)
+{
+	struct rpc_copy *to;
+	uint32_t i;
+
+	(void)pthread_mutex_lock(&lock);
+	to = rpc->asked;
+	if (to != NULL) {
+		leat_rpc_stats_get(rpc, &to->stats);
+		for (i = to->first; i < rpc->max_sessions && to->nb_copied < SESSIONS_MAX; i++) {
+			if (rpc->sessions[i].state != RPC_FREE)
+				copy_session(&to->session[to->nb_copied++], &rpc->sessions[i], i);
+		}
+		to->filled = true;
+		__atomic_store_n(&rpc->asked, NULL, __ATOMIC_RELAXED);
+		(void)pthread_cond_broadcast(&answered);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void
+rpc_telemetry_del(struct leat_rpc *rpc)
+{
+	struct leat_rpc **p;
+
+	(void)pthread_mutex_lock(&lock);
+	for (p = &contexts; *p != NULL && *p != rpc; p = &(*p)->next)
+		;
+	if (*p != NULL)
+		*p = (*p)->next;
+	if (rpc->asked != NULL) {
+		rpc->asked->gone = true;
+		(void)pthread_cond_broadcast(&answered);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* ---- telemetry's side ---- */
+
+static int
+cmd_rpcs(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct leat_rpc *rpc;
+	int ret = 0;
+
+	RTE_SET_USED(cmd);
+	RTE_SET_USED(params);
+	rte_tel_data_start_dict(d);
+	(void)pthread_mutex_lock(&lock);
+	for (rpc = contexts; rpc != NULL && ret == 0; rpc = rpc->next) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "%u", rpc->id);
+		ret = rte_tel_data_add_dict_string(d, id, leat_ep_name(rpc->ep));
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+/* With the lock held. @return 0; -ENOENT: no such context */
+static int
+ask(unsigned int id, struct rpc_copy *to)
+{
+	struct timespec until;
+	struct leat_rpc *rpc;
+	int ret = 0;
+
+	for (rpc = contexts; rpc != NULL && rpc->id != id; rpc = rpc->next)
+		;
+	if (rpc == NULL)
+		return -ENOENT;
+	snprintf(to->name, sizeof(to->name), "%s", leat_ep_name(rpc->ep));
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += WAIT_S;
+	__atomic_store_n(&rpc->asked, to, __ATOMIC_RELAXED);
+	while (!to->filled && !to->gone && ret == 0)
+		ret = pthread_cond_timedwait(&answered, &lock, &until);
+	if (to->gone)
+		return -ENOENT;
+	if (!to->filled)
+		__atomic_store_n(&rpc->asked, NULL, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static int
+add_session(struct rte_tel_data *sessions, const struct session_copy *c)
+{
+	struct rte_tel_data *d = rte_tel_data_alloc();
+	char place[16];
+	int ret;
+
+	if (d == NULL)
+		return -ENOMEM;
+	snprintf(place, sizeof(place), "%u", c->place);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "peer", c->peer);
+	rte_tel_data_add_dict_string(d, "state", rpc_session_state_name(c->state));
+	rte_tel_data_add_dict_string(d, "accepted", c->accepted ? "yes" : "no");
+	rte_tel_data_add_dict_uint(d, "requests", c->requests);
+	rte_tel_data_add_dict_uint(d, "handling", c->handling);
+	rte_tel_data_add_dict_uint(d, "packets", c->packets);
+	rte_tel_data_add_dict_uint(d, "credits", c->credits);
+	if (c->lasts)
+		rte_tel_data_add_dict_uint(d, "tries", c->tries);
+	if (c->state == RPC_DOWN)
+		rte_tel_data_add_dict_uint(d, "wait_us", c->wait_us);
+	if (c->why[0] != '\0') {
+		rte_tel_data_add_dict_int(d, "status", c->status);
+		rte_tel_data_add_dict_string(d, "why", c->why);
+	}
+	ret = rte_tel_data_add_dict_container(sessions, place, d, 0);
+	if (ret < 0)
+		rte_tel_data_free(d);
+	return ret;
+}
+
+static int
+add_sessions(struct rte_tel_data *d, const struct rpc_copy *c)
+{
+	struct rte_tel_data *sessions;
+	uint32_t i;
+	int ret = 0;
+
+	if (c->nb_copied == 0)
+		return 0;
+	sessions = rte_tel_data_alloc();
+	if (sessions == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_dict(sessions);
+	/* What there is no memory for is left out; the counter tells. */
+	for (i = 0; i < c->nb_copied && ret == 0; i++)
+		ret = add_session(sessions, &c->session[i]);
+	ret = rte_tel_data_add_dict_container(d, "places", sessions, 0);
+	if (ret < 0)
+		rte_tel_data_free(sessions);
+	return ret;
+}
+
+/* Names of a dictionary have no blanks. */
+static int
+add_violations(struct rte_tel_data *d, const struct leat_rpc_stats *stats)
+{
+	struct rte_tel_data *v = rte_tel_data_alloc();
+	unsigned int i;
+	char name[32];
+	size_t k;
+	int ret;
+
+	if (v == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_dict(v);
+	for (i = 1; i < LEAT_RPC_VIOLATIONS; i++) {
+		snprintf(name, sizeof(name), "%s", leat_rpc_violation_name(i));
+		for (k = 0; name[k] != '\0'; k++) {
+			if (name[k] == ' ')
+				name[k] = '_';
+		}
+		rte_tel_data_add_dict_uint(v, name, stats->violations[i]);
+	}
+	ret = rte_tel_data_add_dict_container(d, "violations", v, 0);
+	if (ret < 0)
+		rte_tel_data_free(v);
+	return ret;
+}
+
+static int
+show(struct rte_tel_data *d, unsigned int id, const struct rpc_copy *c)
+{
+	const uint8_t *stats = (const uint8_t *)&c->stats;
+	uint64_t value;
+	uint32_t half;
+	size_t i;
+	int ret;
+
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_uint(d, "id", id);
+	rte_tel_data_add_dict_string(d, "endpoint", c->name);
+	rte_tel_data_add_dict_string(d, "driven", c->filled ? "yes" : "no");
+	if (!c->filled)
+		return 0;
+	for (i = 0; i < RTE_DIM(counters); i++) {
+		if (counters[i].size == sizeof(half)) {
+			memcpy(&half, stats + counters[i].at, sizeof(half));
+			value = half;
+		} else {
+			memcpy(&value, stats + counters[i].at, sizeof(value));
+		}
+		rte_tel_data_add_dict_uint(d, counters[i].name, value);
+	}
+	ret = add_violations(d, &c->stats);
+	return ret < 0 ? ret : add_sessions(d, c);
+}
+
+/* "ID" or "ID,FIRST" */
+static int
+parse(const char *params, unsigned long *id, unsigned long *first)
+{
+	char *end;
+
+	*first = 0;
+	if (params == NULL || *params < '0' || *params > '9')
+		return -EINVAL;
+	errno = 0;
+	*id = strtoul(params, &end, 10);
+	if (*end == ',' && end[1] >= '0' && end[1] <= '9')
+		*first = strtoul(end + 1, &end, 10);
+	return errno == 0 && *end == '\0' && *first <= UINT16_MAX && *id <= UINT32_MAX ? 0
+										       : -EINVAL;
+}
+
+static int
+cmd_rpc(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	unsigned long id, first;
+	struct rpc_copy *c;
+	int ret;
+
+	RTE_SET_USED(cmd);
+	if (parse(params, &id, &first) < 0)
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return -ENOMEM;
+	c->first = (uint32_t)first;
+	(void)pthread_mutex_lock(&ask_lock);
+	(void)pthread_mutex_lock(&lock);
+	ret = ask((unsigned int)id, c);
+	(void)pthread_mutex_unlock(&lock);
+	(void)pthread_mutex_unlock(&ask_lock);
+	if (ret == 0)
+		ret = show(d, (unsigned int)id, c);
+	free(c);
+	return ret;
+}
+
+static void
+begin(void)
+{
+	pthread_condattr_t attr;
+	int ret;
+
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&answered, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	ret = rte_telemetry_register_cmd("/leat/rpcs", cmd_rpcs,
+					 "Ids of contexts of remote calls and their endpoints. "
+					 "Takes no parameters");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/leat/rpc", cmd_rpc,
+						 "A context of remote calls and its sessions. "
+						 "Parameters: id[,first place]");
+	if (ret < 0)
+		LEAT_LOG(WARNING, rpc, "telemetry commands are missing: %s", rte_strerror(-ret));
+}
+
+void
+rpc_telemetry_add(struct leat_rpc *rpc)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, begin);
+	(void)pthread_mutex_lock(&lock);
+	rpc->id = next_id++;
+	rpc->next = contexts;
+	contexts = rpc;
+	(void)pthread_mutex_unlock(&lock);
+}
