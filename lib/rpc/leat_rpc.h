@@ -344,6 +344,9 @@ LEAT_API struct leat_rpc *leat_rpc_create(struct leat_ep *ep, const struct leat_
  */
 LEAT_API int leat_rpc_destroy(struct leat_rpc *rpc);
 
+/** Its endpoint. Any thread. */
+LEAT_API struct leat_ep *leat_rpc_ep(const struct leat_rpc *rpc);
+
 /**
  * Set the handler of a type; NULL: none, it is answered with -ENOSYS.
  * @param resp_max most bytes that it responds with; 0: what fits a packet. More than that:

@@ -6,8 +6,8 @@
  * @file
  * Remote calls in a reactor and its tasks.
  *
- *     rpc = leat_rpc_create(ep, NULL);
- *     leat_rpc_reactor_add(r, rpc, NULL);         the reactor does the loop of leat_rpc.h
+ *     rpc = leat_rpc_open(NULL, NULL, NULL);      the reactor does the loop of leat_rpc.h
+ *     leat_ep_listen(leat_rpc_ep(rpc), addr);     or s = leat_rpc_connect(rpc, addr, NULL);
  *
  * One line from a task:
  *
@@ -63,7 +63,7 @@ struct leat_rpc_reactor_conf {
 
 /**
  * Have a reactor poll a context and its endpoint. When the reactor stops, tasks may go on calling
- * for a quarter of its time at most, while they end; then all sessions are closed, as by
+ * for a third of its time at most, while they end; then all sessions are closed, as by
  * leat_rpc_close(), and the endpoint is shut down. The stop waits until all sessions are closed and
  * all deferred requests answered, and names those that are not.
  *
@@ -78,6 +78,20 @@ LEAT_API int leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
  * @return 0; -ENOENT; -EPERM: wrong thread
  */
 LEAT_API int leat_rpc_reactor_remove(struct leat_rpc *rpc);
+
+/**
+ * Create an endpoint, a context on it, and have the calling reactor poll both: leat_ep_create(),
+ * leat_rpc_create(), and leat_rpc_reactor_add() in one. The endpoint has room for conf->max_sessions
+ * and their credits, does SEND and RECV, and is reliable if the device can; for others create it yourself. Both end with the
+ * reactor, and are not to be removed or destroyed before.
+ *
+ * @param dev name of the device; NULL: the last one of the command line
+ * @param conf,on as for the three; NULL: defaults
+ * @return the context, or NULL with rte_errno, and leat_err_msg() saying more: EPERM not in a
+ *   reactor; ENODEV no such device; others of the three
+ */
+LEAT_API struct leat_rpc *leat_rpc_open(const char *dev, const struct leat_rpc_conf *conf,
+					const struct leat_rpc_reactor_conf *on);
 
 /**
  * Call, and wait for the response; where the session connects again also for that, within the

@@ -134,6 +134,16 @@ quiesce(void *arg, char *what, size_t len)
 	return 1;
 }
 
+static void
+on_release(void *arg)
+{
+	struct leat_rpc *rpc = arg;
+
+	rpc->ep_poller = rpc->poller = NULL;
+	if (rpc->opened)
+		rpc_open_release(rpc);
+}
+
 int
 leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 		     const struct leat_rpc_reactor_conf *conf)
@@ -155,6 +165,7 @@ leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 	(void)leat_poller_drain_set(rpc->ep_poller, drain);
 	(void)leat_poller_quiesce_set(rpc->poller, quiesce);
 	(void)leat_poller_ready_set(rpc->poller, poll_ready);
+	(void)leat_poller_release_set(rpc->poller, on_release);
 	rpc->on = conf != NULL ? *conf : (struct leat_rpc_reactor_conf){ 0 };
 	return 0;
 }

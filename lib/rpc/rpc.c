@@ -364,6 +364,12 @@ leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf)
 	return rpc;
 }
 
+struct leat_ep *
+leat_rpc_ep(const struct leat_rpc *rpc)
+{
+	return rpc->ep;
+}
+
 /* ---- destroy ---- */
 
 static uint32_t

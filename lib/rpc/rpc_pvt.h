@@ -20,7 +20,7 @@
  *     rpc_dgram.h packets of datagram endpoints: dgram.c, dgram_time.c
  *     wire.c      every byte
  *     fast.c      the short way of small requests and responses
- *     reactor.c   a context below a reactor
+ *     reactor.c   a context below a reactor; open.c: and its endpoint
  *     call.c      calls of tasks
  *     batch.c     batches of them
  *     bulk.c      memory that handlers pull from and push to; by messages: bulk_msg.c
@@ -365,6 +365,7 @@ struct leat_rpc {
 	/* reactor.c */
 	struct leat_poller *ep_poller, *poller;
 	struct leat_rpc_reactor_conf on;
+	bool opened; /* leat_rpc_open() */
 
 	/* telemetry.c */
 	struct leat_rpc *next; /* of all contexts */
@@ -628,6 +629,9 @@ void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 		   void (*due)(struct rpc_timer *timer, uint64_t now));
 void rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer);
 void rpc_deadlines_run(struct leat_rpc *rpc);
+
+/* open.c: destroys it, and its endpoint */
+void rpc_open_release(struct leat_rpc *rpc);
 
 /* telemetry.c */
 void rpc_telemetry_add(struct leat_rpc *rpc);

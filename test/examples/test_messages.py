@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples of messages, as processes: test_messages.py PROVIDER HELLO ECHO KV [EAL ARGUMENT...]"""
+"""Examples of messages and remote calls, as processes: test_messages.py PROVIDER HELLO ECHO KV RPC [EAL ARGUMENT...]"""
 
 import re
 import signal
@@ -9,8 +9,8 @@ import sys
 import threading
 import unittest
 
-PROVIDER, HELLO, ECHO, KV = sys.argv[1:5]
-EAL = sys.argv[5:]
+PROVIDER, HELLO, ECHO, KV, RPC = sys.argv[1:6]
+EAL = sys.argv[6:]
 DEADLINE = 60
 
 
@@ -38,7 +38,9 @@ class Program:
 
     def read_err(self):
         for line in self.p.stderr:
-            self.err.append(line)
+            with self.more:
+                self.err.append(line)
+                self.more.notify_all()
 
     def end(self):
         self.p.kill()
@@ -60,6 +62,12 @@ class Program:
             if not self.more.wait_for(found, DEADLINE):
                 raise AssertionError(f"no line is like {pattern}: {self.lines} {''.join(self.err)}")
             return found()
+
+    def error(self, pattern):
+        """Waits for such a line of the other output."""
+        with self.more:
+            if not self.more.wait_for(lambda: any(re.fullmatch(pattern, e.rstrip("\n")) for e in self.err), DEADLINE):
+                raise AssertionError(f"no error is like {pattern}: {''.join(self.err)}")
 
     def ends(self, code=0):
         self.p.wait(DEADLINE)
@@ -134,10 +142,40 @@ class Messages(unittest.TestCase):
         server.interrupt()
         server.ends()
 
+    def test_rpc(self):
+        def keys(client):
+            """What an interrupted client has."""
+            client.interrupt()
+            _, m = client.line(r"(\d+) keys")
+            client.ends()
+            return int(m[1])
+
+        # The client is there first, and says so.
+        client = Program(self, 1, RPC, "client", self.addr, "100000000")
+        client.error(r"key 1: Connection timed out")
+        server = Program(self, 2, RPC, "server", self.addr)
+        # A second one knows that there are answers, by its end.
+        Program(self, 3, RPC, "client", self.addr, "100").line(r"no such key within 2 ms: Connection timed out")
+        server.p.kill()
+        server.ends(-signal.SIGKILL)
+        # With its first server or the next, it had keys, and goes on.
+        server = Program(self, 4, RPC, "server", self.addr)
+        Program(self, 5, RPC, "client", self.addr, "100").line(r"no such key within 2 ms: Connection timed out")
+        self.assertGreater(keys(client), 0)
+        # A server that is interrupted in the middle of calls.
+        client = Program(self, 6, RPC, "client", self.addr, "100000000")
+        Program(self, 7, RPC, "client", self.addr, "100").line(r"no such key within 2 ms: Connection timed out")
+        server.interrupt()
+        server.ends()
+        client.error(r"key \d+: .*")
+        self.assertGreater(keys(client), 0)
+
     def test_nonsense(self):
         Program(self, 1, KV, "x").ends(2)
+        for args in (["x", self.addr], ["client"], ["client", self.addr, "x"], ["server", self.addr, "1", "1"]):
+            Program(self, 1, RPC, *args).ends(2)
         Program(self, 2, ECHO, "client").ends(2)
-        for number, program in ((3, ECHO), (4, KV)):
+        for number, program in ((3, ECHO), (4, KV), (7, RPC)):
             client = Program(self, number, program, "client", "nonsense")
             client.ends(1)
             self.assertIn("nonsense", "".join(client.err))
@@ -147,7 +185,7 @@ class Messages(unittest.TestCase):
             Program(self, 6, KV, "client", self.addr, *numbers).ends(2)
 
     def test_help(self):
-        for program in (HELLO, ECHO, KV):
+        for program in (HELLO, ECHO, KV, RPC):
             p = Program(self, 1, program, "--help")
             p.ends()
             self.assertTrue(p.err[0].startswith("usage: "))

@@ -354,6 +354,61 @@ test_again_stop(void **state)
 	assert_int_equal(req.refused, 1);
 }
 
+/* ---- endpoint and context in one ---- */
+
+static struct leat_rpc_session *opened;
+
+static int
+echo_back(struct leat_rpc_incoming *call, void *arg)
+{
+	(void)arg;
+	memcpy(call->resp, call->req, call->len);
+	call->resp_len = call->len;
+	return 0;
+}
+
+static int
+open_task(void *arg)
+{
+	const struct leat_rpc_conf conf = { .max_sessions = 2, .credits = 16 };
+	const struct leat_rpc_conf bad = { .max_sessions = 2, .packet = 12 };
+	const struct leat_rpc_reactor_conf on = { .event = NULL };
+	char resp[16] = "";
+	struct leat_rpc *rpc;
+	int ret;
+
+	(void)arg;
+	assert_null(leat_rpc_open("nothing", NULL, NULL));
+	assert_int_equal(rte_errno, ENODEV);
+	assert_null(leat_rpc_open("fabric_ring0", &bad, NULL));
+	assert_int_equal(rte_errno, EINVAL);
+	rpc = leat_rpc_open("fabric_ring0", &conf, &on);
+	assert_non_null(rpc);
+	assert_int_equal(leat_rpc_handler_set(rpc, ECHO, echo_back, NULL, 0), 0);
+	assert_int_equal(leat_ep_listen(leat_rpc_ep(rpc), "127.0.0.1:0"), 0);
+	opened = leat_rpc_connect(rpc, addr, NULL);
+	assert_non_null(opened);
+	ret = leat_rpc_call(opened, ECHO, "open", 5, resp, 16, 0);
+	assert_string_equal(resp, "open");
+	return ret;
+}
+
+/* It ends with the reactor, its sessions with it. */
+static void
+test_open(void **state)
+{
+	int ret = 0;
+
+	(void)state;
+	assert_null(leat_rpc_open(NULL, NULL, NULL));
+	assert_int_equal(rte_errno, EPERM);
+	assert_int_equal(run(open_task, NULL), 5);
+	leat_reactor_stop(r, 1000000);
+	while (ret >= 0)
+		ret = leat_reactor_turn(r);
+	assert_int_equal(ret, -ESHUTDOWN);
+}
+
 /* The stop of the reactor names what is not answered. */
 static void
 test_stop(void **state)
@@ -364,7 +419,7 @@ test_stop(void **state)
 	(void)state;
 	post1(&req);
 	turn_until(b.nb_later == 1);
-	leat_reactor_stop(r, 20000);
+	leat_reactor_stop(r, 200000);
 	while (ret >= 0)
 		ret = leat_reactor_turn(r);
 	assert_non_null(strstr(leat_err_msg(), "1 requests deferred"));
@@ -417,9 +472,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(test_call),	on(test_limited),    on(test_raced), on(test_batches),
-		on(test_many),	on(test_nested),     on(test_stop),  on(test_stop_in_order),
-		on(test_again), on(test_again_stop),
+		on(test_call), on(test_limited), on(test_raced),      on(test_batches),
+		on(test_many), on(test_nested),	 on(test_stop),	      on(test_stop_in_order),
+		on(test_open), on(test_again),	 on(test_again_stop),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);

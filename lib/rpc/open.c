@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* An endpoint and a context on it, in the calling reactor: what most programs begin with. */
+
+#include <errno.h>
+
+#include <leat_dev.h>
+#include <leat_log.h>
+#include <leat_reactor.h>
+
+#include "leat_rpc_task.h"
+#include "rpc_pvt.h"
+
+/* Peers beyond max_sessions: requests that are about to be refused. */
+#define MORE_PEERS 4
+/* Receives of a session, if a number of sessions is asked for and none of credits. */
+#define CREDITS_DEFAULT 32
+/* leat_ep_close() of an endpoint that has no connections. */
+#define CLOSE_US 1000000
+#define BURST 32
+
+static struct leat_dev *
+find_dev(const char *name)
+{
+	struct leat_dev *dev = NULL;
+
+	if (name != NULL)
+		dev = leat_dev_by_name(name);
+	else if (leat_dev_count() > 0)
+		dev = leat_dev_get(leat_dev_count() - 1);
+	if (dev == NULL)
+		leat_err(ENODEV, "rpc: no device %s; see --vdev", name != NULL ? name : "");
+	return dev;
+}
+
+static struct leat_ep *
+open_ep(const char *name, const struct leat_rpc_conf *conf)
+{
+	struct leat_dev *dev = find_dev(name);
+	struct leat_ep_conf ep_conf = { 0 };
+	struct leat_dev_info info;
+	uint64_t depth;
+
+	if (dev == NULL || leat_dev_info_get(dev, &info) < 0)
+		return NULL;
+	if ((info.ep_types & 1u << LEAT_EP_RELIABLE) == 0)
+		ep_conf.type = LEAT_EP_DATAGRAM;
+	if (conf != NULL && conf->max_sessions != 0) {
+		ep_conf.max_peers = (uint16_t)RTE_MIN((uint64_t)conf->max_sessions + MORE_PEERS,
+						      (uint64_t)info.max_peers);
+		depth = (uint64_t)conf->max_sessions *
+			(conf->credits != 0 ? conf->credits : CREDITS_DEFAULT);
+		/* What is too much for the device leat_rpc_create() says, or makes do with less. */
+		depth = RTE_MIN(depth, (uint64_t)info.rx_depth_max);
+		ep_conf.rx_depth = RTE_MAX((uint32_t)depth, info.rx_depth);
+	}
+	return leat_ep_create(dev, &ep_conf);
+}
+
+static void
+close_ep(struct leat_ep *ep)
+{
+	if (leat_ep_close(ep, CLOSE_US, NULL, NULL) < 0)
+		LEAT_LOG(ERR, rpc, "%s", leat_err_msg());
+}
+
+/* The reactor is gone, or never was. What is left then was named by its stop. */
+void
+rpc_open_release(struct leat_rpc *rpc)
+{
+	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(CLOSE_US));
+	struct leat_op *ops[BURST];
+	struct leat_ep *ep = rpc->ep;
+	int ret;
+
+	/* Receives come back when they are polled. */
+	while ((ret = leat_rpc_destroy(rpc)) == -EBUSY && leat_now() < until)
+		(void)leat_rpc_process(rpc, ops, leat_ep_poll(ep, ops, BURST));
+	if (ret < 0)
+		LEAT_LOG(ERR, rpc, "%s", leat_err_msg());
+	else
+		close_ep(ep);
+}
+
+struct leat_rpc *
+leat_rpc_open(const char *dev, const struct leat_rpc_conf *conf,
+	      const struct leat_rpc_reactor_conf *on)
+{
+	struct leat_reactor *r = leat_reactor_self();
+	struct leat_rpc *rpc = NULL;
+	struct leat_ep *ep;
+	int ret;
+
+	if (r == NULL) {
+		leat_err(EPERM, "rpc: leat_rpc_open() outside of a reactor");
+		return NULL;
+	}
+	ep = open_ep(dev, conf);
+	if (ep == NULL)
+		return NULL;
+	rpc = leat_rpc_create(ep, conf);
+	ret = rpc != NULL ? leat_rpc_reactor_add(r, rpc, on) : -rte_errno;
+	if (ret == 0) {
+		rpc->opened = true;
+		return rpc;
+	}
+	if (rpc != NULL)
+		rpc_open_release(rpc);
+	else
+		close_ep(ep);
+	rte_errno = -ret;
+	return NULL;
+}
