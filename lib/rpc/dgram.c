@@ -52,7 +52,7 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 	left = most > span ? most - span : 0;
 	/* rpc_credit_left() takes one off. */
 	s->tx_credit = s->tx_sent + left + 1;
-	if (left > 0 && (s->queued > 0 || s->pending.head != NULL || s->out != NULL))
+	if (left > 0 && (s->queued > 0 || rpc_any_pending(s) || s->out != NULL))
 		rpc_work(s);
 }
 
@@ -135,7 +135,7 @@ us_left_now(struct leat_rpc_session *s, const struct rpc_item *m)
 {
 	const struct rpc_tx_slot *ts = &s->tx[m->slot];
 
-	if (m->slot >= s->nb_slots || ts->num != m->num || ts->state != RPC_TX_WAIT)
+	if (m->slot >= rpc_slots(s) || ts->num != m->num || ts->state != RPC_TX_WAIT)
 		return RPC_US_LATE;
 	if (ts->deadline != UINT64_MAX)
 		return rpc_us_for_wire(s->rpc, ts->deadline);

@@ -213,7 +213,7 @@ rpc_fast_requests(struct leat_rpc_session *s, const uint8_t *at, const uint8_t *
 		int ret;
 
 		if (unlikely(W0_KIND(w0) != RPC_REQUEST || W1_FLAGS(w1) != 0 ||
-			     W1_AUX(w1) == RPC_US_LATE || W0_SLOT(w0) >= s->nb_rx_slots ||
+			     W1_AUX(w1) == RPC_US_LATE || W0_SLOT(w0) >= s->nb_slots ||
 			     handler->fn == NULL || (size_t)(end - at) < rpc_item_len(W1_LEN(w1)) ||
 			     !padded(at + RPC_ITEM_LEN, W1_LEN(w1)) || rs->num + 1 != W0_NUM(w0) ||
 			     rs->state != RPC_RX_IDLE))

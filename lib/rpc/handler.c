@@ -428,7 +428,9 @@ rpc_request_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const 
 
 	if (unlikely(m->slot == RPC_NO_SLOT))
 		return rpc_handle(s, m, data, NULL, m->aux);
-	if (unlikely(m->slot >= s->nb_rx_slots))
+	if (unlikely((m->flags & RPC_F_INTERNAL) != 0
+			     ? m->slot < s->nb_slots || m->slot >= rpc_slots(s)
+			     : m->slot >= s->nb_slots))
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
 	if (unlikely(m->len != m->size)) {
@@ -454,7 +456,7 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 	struct rpc_rx_more *more;
 	struct rpc_rx_slot *rs;
 
-	if (m->slot >= s->nb_rx_slots)
+	if (m->slot >= rpc_slots(s))
 		return LEAT_RPC_BAD_SLOT;
 	rs = &s->rx[m->slot];
 	more = &s->rx_more[m->slot];
@@ -495,7 +497,7 @@ rpc_handlers_end(struct leat_rpc_session *s)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->nb_rx_slots && s->nb_handling > 0; i++) {
+	for (i = 0; i < rpc_slots(s) && s->nb_handling > 0; i++) {
 		struct rpc_rx_more *more = &s->rx_more[i];
 		struct rpc_rx_slot *rs = &s->rx[i];
 

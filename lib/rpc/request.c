@@ -17,12 +17,19 @@
 static void
 slot_free(struct leat_rpc_session *s, struct rpc_tx_slot *ts)
 {
+	const uint16_t slot = (uint16_t)(ts - s->tx);
+
 	ts->state = RPC_TX_FREE;
 	ts->req = NULL;
 	ts->deadline = UINT64_MAX;
-	ts->next_free = s->free_slot;
-	s->free_slot = (uint16_t)(ts - s->tx);
-	if (unlikely(s->pending.head != NULL))
+	if (likely(slot < s->nb_slots)) {
+		ts->next_free = s->free_slot;
+		s->free_slot = slot;
+	} else {
+		ts->next_free = s->free_internal;
+		s->free_internal = slot;
+	}
+	if (unlikely(rpc_any_pending(s)))
 		rpc_work(s);
 }
 
@@ -71,10 +78,10 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 		when = leat_time_add(rpc_now(rpc), s->default_cycles);
 	if (when != LEAT_RPC_NO_DEADLINE)
 		rpc_deadline_start(rpc, req, when);
-	if (s->open == NULL && s->pending.head == NULL && s->state == RPC_OPEN)
+	if (s->open == NULL && !rpc_any_pending(s) && s->state == RPC_OPEN)
 		leat_ep_post_soon(rpc->ep, s->peer);
 	s->nb_reqs++;
-	rpc_list_add(&s->pending, req);
+	rpc_list_add(rpc_pending(s, req), req);
 	rpc_work(s);
 }
 
@@ -156,7 +163,7 @@ rpc_req_post(struct leat_rpc_req *req)
 static void
 req_started(struct leat_rpc_session *s, struct leat_rpc_req *req)
 {
-	rpc_list_del(&s->pending, req);
+	rpc_list_del(rpc_pending(s, req), req);
 	req->state = RPC_REQ_STARTED;
 	req->refused = 0;
 }
@@ -164,7 +171,7 @@ req_started(struct leat_rpc_session *s, struct leat_rpc_req *req)
 static void
 req_refuse(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 {
-	rpc_list_del(&s->pending, req);
+	rpc_list_del(rpc_pending(s, req), req);
 	s->nb_reqs--;
 	rpc_req_done(s->rpc, req, status);
 }
@@ -173,10 +180,12 @@ req_refuse(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 static struct rpc_tx_slot *
 slot_take(struct leat_rpc_session *s, struct leat_rpc_req *req)
 {
-	struct rpc_tx_slot *ts = &s->tx[s->free_slot];
+	uint16_t *free_slot = unlikely((req->flags & RPC_REQ_INTERNAL) != 0) ? &s->free_internal
+									     : &s->free_slot;
+	struct rpc_tx_slot *ts = &s->tx[*free_slot];
 
-	req->slot = s->free_slot;
-	s->free_slot = ts->next_free;
+	req->slot = *free_slot;
+	*free_slot = ts->next_free;
 	ts->req = req;
 	ts->num++;
 	ts->deadline = UINT64_MAX; /* it has a timer, if any */
@@ -264,6 +273,18 @@ small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
 	return true;
 }
 
+/* Internal ones have slots of their own, and each fits a packet. */
+static bool
+internal_begin(struct leat_rpc_session *s)
+{
+	bool any = false;
+
+	while (s->internal.head != NULL && s->free_internal != RPC_NONE &&
+	       small_begin(s, s->internal.head, false))
+		any = true;
+	return any;
+}
+
 /* Begins what fits one packet. */
 bool
 rpc_reqs_begin(struct leat_rpc_session *s)
@@ -272,6 +293,8 @@ rpc_reqs_begin(struct leat_rpc_session *s)
 	struct leat_rpc_req *req;
 	bool any = false;
 
+	if (unlikely(s->internal.head != NULL))
+		any = internal_begin(s);
 	while ((req = s->pending.head) != NULL) {
 		const uint64_t len = (uint64_t)req->len + rpc_bulk_req_len(req);
 		const bool large = len > s->small_max, bulk = len > req->len;
@@ -398,7 +421,7 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	struct leat_rpc_req *req;
 	int bad;
 
-	if (unlikely(m->slot >= s->nb_slots))
+	if (unlikely(m->slot >= rpc_slots(s)))
 		return LEAT_RPC_BAD_SLOT;
 	ts = &s->tx[m->slot];
 	/* The rest of a response that was given up there: its failure was faster. */
@@ -588,9 +611,11 @@ rpc_reqs_end(struct leat_rpc_session *s, int status)
 	uint16_t i;
 
 	unsent_withdraw(s);
+	while ((req = s->internal.head) != NULL)
+		req_refuse(s, req, status);
 	while (!s->again && (req = s->pending.head) != NULL)
 		req_refuse(s, req, status);
-	for (i = 0; i < s->nb_slots && s->nb_reqs > 0; i++) {
+	for (i = 0; i < rpc_slots(s) && s->nb_reqs > 0; i++) {
 		if (s->tx[i].state != RPC_TX_WAIT)
 			continue;
 		slot_slow(s, &s->tx[i]);
@@ -607,7 +632,7 @@ rpc_reqs_free(struct leat_rpc_session *s)
 {
 	uint16_t i;
 
-	for (i = 0; i < s->nb_slots && s->nb_reqs > 0; i++) {
+	for (i = 0; i < rpc_slots(s) && s->nb_reqs > 0; i++) {
 		if (s->tx[i].state == RPC_TX_WAIT)
 			orphan(s, &s->tx[i], s->tx[i].req->status);
 	}

@@ -187,7 +187,8 @@ static int
 sessions_alloc(struct leat_rpc *rpc)
 {
 	const uint32_t n = rpc->max_sessions;
-	const uint64_t slots = (uint64_t)n * rpc->slots;
+	const uint32_t each = rpc->slots + RPC_INTERNAL_SLOTS;
+	const uint64_t slots = (uint64_t)n * each;
 	struct rpc_tx_slot *tx = rpc->mem_tx = zeroed(rpc, slots, sizeof(*tx));
 	struct rpc_rx_slot *rx = rpc->mem_rx = zeroed(rpc, slots, sizeof(*rx));
 	struct rpc_tx_more *tx_more = rpc->mem_tx_more = zeroed(rpc, slots, sizeof(*tx_more));
@@ -201,7 +202,7 @@ sessions_alloc(struct leat_rpc *rpc)
 	    rpc->by_peer == NULL)
 		return -ENOMEM;
 	for (i = n; i-- > 0;) {
-		at = (size_t)i * rpc->slots;
+		at = (size_t)i * each;
 		s[i].rpc = rpc;
 		s[i].tx = tx + at;
 		s[i].rx = rx + at;
@@ -441,10 +442,10 @@ session_fill(struct leat_rpc_session *s)
 		return;
 	if (unlikely(s->cancel_head != RPC_NONE) && !rpc_cancels_send(s))
 		return;
-	while (s->pending.head != NULL || s->out != NULL) {
+	while (rpc_any_pending(s) || s->out != NULL) {
 		bool any = false;
 
-		if (unlikely(s->out != NULL && (s->out_turn || s->pending.head == NULL))) {
+		if (unlikely(s->out != NULL && (s->out_turn || !rpc_any_pending(s)))) {
 			any = rpc_piece_send(s);
 			s->out_turn = !any;
 		} else if (rpc_reqs_begin(s)) {
@@ -462,7 +463,7 @@ static __rte_always_inline void
 session_run(struct leat_rpc_session *s)
 {
 	/* Nearly always there is an open packet, and nothing else. */
-	if (likely(s->fast && s->pending.head == NULL && s->out == NULL &&
+	if (likely(s->fast && !rpc_any_pending(s) && s->out == NULL &&
 		   (s->answer_head & s->cancel_head) == RPC_NONE)) {
 		if (unlikely(!rpc_fast_send(s))) {
 			rpc_packets_send(s);

@@ -221,9 +221,8 @@ struct leat_rpc_session {
 	uint8_t *at, *end;	 /* what is left of it; both NULL without one */
 	struct rpc_tx_slot *tx;
 	struct rpc_rx_slot *rx;
-	uint16_t nb_slots; /* of this side's requests */
-	uint16_t nb_rx_slots;
-	uint16_t free_slot;
+	uint16_t nb_slots; /* in each direction; behind them are those of internal requests */
+	uint16_t free_slot, free_internal;
 	uint32_t small_max; /* longest message that fits a packet */
 	uint32_t small_out; /* the same, and no more than the other side takes */
 
@@ -240,6 +239,7 @@ struct leat_rpc_session {
 	uint64_t default_cycles; /* UINT64_MAX: no deadline */
 	uint64_t expires;	 /* the first deadline in tx, or before that; UINT64_MAX: none */
 	bool in_work, closing, drained;
+	struct rpc_req_list internal; /* pending, too */
 
 	/* credit.c: packets, counted modulo 2^32 */
 	uint32_t tx_sent, tx_credit;
@@ -459,6 +459,26 @@ rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
 /* rpc.c */
 /* Goes on with the sessions in rpc->work, and posts what they have to send. */
 void rpc_run(struct leat_rpc *rpc);
+
+/* Slots of either kind. */
+static inline uint16_t
+rpc_slots(const struct leat_rpc_session *s)
+{
+	return (uint16_t)(s->nb_slots + RPC_INTERNAL_SLOTS);
+}
+
+/* Where it waits for a slot. */
+static inline struct rpc_req_list *
+rpc_pending(struct leat_rpc_session *s, const struct leat_rpc_req *req)
+{
+	return unlikely((req->flags & RPC_REQ_INTERNAL) != 0) ? &s->internal : &s->pending;
+}
+
+static inline bool
+rpc_any_pending(const struct leat_rpc_session *s)
+{
+	return s->pending.head != NULL || s->internal.head != NULL;
+}
 
 /* session.c */
 /*

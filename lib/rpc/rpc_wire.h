@@ -74,7 +74,8 @@
  *     | slot |index | 0    | num  | off  | len  | 0    | len bytes of PUT
  *     +------+------+------+------+------+------+------+-----------
  *
- * num counts the requests of a slot from hello.first + 1 on. A one-way request of one piece needs
+ * A session has as many slots in each direction as the smaller of the two hellos says, and behind
+ * them RPC_INTERNAL_SLOTS for INTERNAL requests. num counts the requests of a slot from hello.first + 1 on. A one-way request of one piece needs
  * no place: slot RPC_NO_SLOT, num 0. A response that the library gave instead of a handler is
  * REFUSED: nothing was executed; with EBUSY its 4 bytes are the microseconds after which to come
  * back.
@@ -107,6 +108,8 @@
 #define RPC_HEAD_LEN 16u
 #define RPC_ITEM_LEN 16u
 #define RPC_PIECE_LEN 24u /* the same of a piece */
+/* Slots of INTERNAL requests, behind the others: those must not wait for what waits for them. */
+#define RPC_INTERNAL_SLOTS 8u
 #define RPC_HELLO_LEN 44u
 #define RPC_NO_SLOT 0xffffu
 #define RPC_ERRNO_MAX 4095u

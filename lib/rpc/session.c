@@ -58,10 +58,10 @@ rpc_session_reset(struct leat_rpc_session *s)
 	s->queued = s->nb_handling = 0;
 	s->open = NULL;
 	s->at = s->end = NULL;
-	s->nb_slots = s->nb_rx_slots = 0;
+	s->nb_slots = 0;
 	s->fast = false;
 	s->expires = UINT64_MAX;
-	s->free_slot = s->cancel_head = s->answer_head = RPC_NONE;
+	s->free_slot = s->free_internal = s->cancel_head = s->answer_head = RPC_NONE;
 	if (s->dg != NULL)
 		s->dg->nb_early = 0;
 	s->out = NULL;
@@ -95,7 +95,7 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 	s->user = conf->user;
 	s->closing = s->drained = false;
 	s->nb_reqs = 0;
-	s->pending = (struct rpc_req_list){ 0 };
+	s->pending = s->internal = (struct rpc_req_list){ 0 };
 	if (s->dg != NULL)
 		s->dg->cc = conf->cc;
 	s->pending_events = 0;
@@ -184,18 +184,19 @@ hello_take(struct leat_rpc_session *s, const struct rpc_hello *h)
 static void
 slots_start(struct leat_rpc_session *s)
 {
-	uint16_t i;
+	uint16_t i, *free_slot = &s->free_internal;
 
 	s->nb_slots = (uint16_t)RTE_MIN(s->rpc->slots, (uint32_t)s->peer_slots);
-	for (i = s->nb_slots; i-- > 0;) {
+	for (i = rpc_slots(s); i-- > 0;) {
+		if (i < s->nb_slots)
+			free_slot = &s->free_slot;
 		s->tx[i] = (struct rpc_tx_slot){ .num = FIRST,
-						 .next_free = s->free_slot,
+						 .next_free = *free_slot,
 						 .deadline = UINT64_MAX };
 		s->tx_more[i] = (struct rpc_tx_more){ .out.slot = i };
-		s->free_slot = i;
+		*free_slot = i;
 	}
-	s->nb_rx_slots = (uint16_t)s->rpc->slots;
-	for (i = 0; i < s->nb_rx_slots; i++) {
+	for (i = 0; i < rpc_slots(s); i++) {
 		s->rx[i] = (struct rpc_rx_slot){ .num = s->peer_first };
 		s->rx_more[i] = (struct rpc_rx_more){ .out = { .slot = i, .response = true } };
 	}

@@ -54,7 +54,7 @@ struct rpc_hello
 raw_hello(void)
 {
 	return (struct rpc_hello){ .version = RPC_VERSION,
-				   .slots = 4,
+				   .slots = RAW_SLOTS,
 				   .features = RPC_FEATURES,
 				   .token = RAW_TOKEN,
 				   .credits = RAW_RECVS,

@@ -12,6 +12,7 @@
 #define RAW_RECVS 64
 #define RAW_PACKET 4096
 #define RAW_FIRST UINT32_C(1000) /* of the peer's own numbers */
+#define RAW_SLOTS 4u
 #define RAW_TOKEN 77
 #define RAW_EPOCH 5
 

@@ -202,6 +202,20 @@ setup_few_messages(void **state)
 }
 
 static int
+setup_two_slots(void **state)
+{
+	pair_conf.slots = 2;
+	return begin(state, pair_setup, false);
+}
+
+static int
+setup_two_slots_dgram(void **state)
+{
+	pair_conf.slots = 2;
+	return begin(state, pair_setup_dgram, false);
+}
+
+static int
 setup_grace(void **state)
 {
 	pair_conf.bulk_grace_us = 20000;
@@ -306,6 +320,33 @@ test_many(void **state)
 		assert_int_equal(reqs[i].status, 0);
 		check(mem + asks[i].off, asks[i].off, asks[i].len, i);
 	}
+}
+
+/*
+ * Each side has all its slots full of requests that wait for transfers of the other: these have slots
+ * of their own, or none would ever end.
+ */
+static void
+test_both_ways(void **state)
+{
+	static const struct ask what = { .len = 20000, .seed = 1 };
+	static struct leat_rpc_req reqs[2 * MANY];
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(leat_rpc_handler_set(a.rpc, PULL, on_transfer, NULL, 16), 0);
+	fill(mem, 0, what.len, what.seed);
+	for (i = 0; i < 2 * MANY; i++) {
+		reqs[i] = request(PULL, &what, LEAT_RPC_BULK_PULL);
+		if (i % 2 != 0)
+			reqs[i].session = sb[0];
+		post1(&reqs[i]);
+	}
+	for (i = 0; i < 2 * MANY; i++)
+		turn_until(reqs[i].state == 0);
+	assert_int_equal(nb_transfers, 2 * MANY);
+	for (i = 0; i < 2 * MANY; i++)
+		assert_int_equal(reqs[i].status, 0);
 }
 
 static void
@@ -595,6 +636,8 @@ main(void)
 		both(test_many),
 		on(setup_few, test_many),
 		on(setup_few_messages, test_many),
+		on(setup_two_slots, test_both_ways),
+		on(setup_two_slots_dgram, test_both_ways),
 		on(setup_fault, test_many),
 		both(test_at_once),
 		both(test_refused),

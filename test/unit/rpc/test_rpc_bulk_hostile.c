@@ -154,6 +154,7 @@ message_send(uint8_t type, const struct rpc_bulk_msg *m, uint16_t len)
 	rpc_bulk_msg_put(raw.out + raw.len + RPC_ITEM_LEN, m);
 	raw_item((struct rpc_item){ .kind = RPC_REQUEST,
 				    .type = type,
+				    .slot = RAW_SLOTS,
 				    .num = RAW_FIRST + 1,
 				    .flags = RPC_F_INTERNAL,
 				    .len = len });
@@ -189,7 +190,7 @@ MESSAGE(put_beyond, BOTH, PUT, LEN + 8, { m.off = 57; })
 MESSAGE(put_lies, BOTH, PUT, LEN + 8, { m.len = 9; })
 MESSAGE(get_lies, BOTH, GET, LEN + 8, { (void)m; })
 MESSAGE(index_beyond, BOTH, GET, LEN, { m.index = 1; })
-MESSAGE(slot_beyond, BOTH, GET, LEN, { m.slot = 4; })
+MESSAGE(slot_beyond, BOTH, GET, LEN, { m.slot = RAW_SLOTS; })
 MESSAGE(number_future, BOTH, GET, LEN, { m.num++; })
 MESSAGE(message_cut, BOTH, GET, LEN - 8, { (void)m; })
 MESSAGE(type_unknown, BOTH, 7, LEN, { (void)m; })
@@ -206,6 +207,28 @@ test_nothing_described(void **state)
 	raw_until(raw.packets > 0);
 	message_send(GET, &m, LEN);
 	ended();
+}
+
+/* In a slot of the others. */
+static void
+test_slot_of_others(void **state)
+{
+	const struct rpc_bulk_msg m = { .num = raw.hello.first + 1, .len = 8 };
+
+	(void)state;
+	ask(BOTH);
+	raw_begin();
+	raw.head.credit++;
+	rpc_bulk_msg_put(raw.out + raw.len + RPC_ITEM_LEN, &m);
+	raw_item((struct rpc_item){ .kind = RPC_REQUEST,
+				    .type = GET,
+				    .slot = RAW_SLOTS - 1,
+				    .num = RAW_FIRST + 1,
+				    .flags = RPC_F_INTERNAL,
+				    .len = LEN });
+	raw_send();
+	raw_until(b.nb_ev[LEAT_RPC_ENDED] == 1);
+	assert_int_equal(stats_of(&b).violations[LEAT_RPC_BAD_SLOT], 1);
 }
 
 /* What has gone back meanwhile is no violation, and is not reached. */
@@ -227,6 +250,7 @@ test_gone(void **state)
 	rpc_bulk_msg_put(raw.out + raw.len + RPC_ITEM_LEN, &m);
 	raw_item((struct rpc_item){ .kind = RPC_REQUEST,
 				    .type = PUT,
+				    .slot = RAW_SLOTS,
 				    .num = RAW_FIRST + 1,
 				    .flags = RPC_F_INTERNAL,
 				    .len = LEN + 8 });
@@ -310,6 +334,7 @@ main(void)
 		on(test_message_cut),
 		on(test_type_unknown),
 		on(test_nothing_described),
+		on(test_slot_of_others),
 		on(test_gone),
 		on(test_get),
 		on(test_feature),

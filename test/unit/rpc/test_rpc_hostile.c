@@ -170,6 +170,12 @@ TEST(slot_impossible, LEAT_RPC_BAD_SLOT, {
 	m.slot = 32;
 	raw_item(m);
 })
+TEST(slot_of_internal, LEAT_RPC_BAD_SLOT, {
+	struct rpc_item m = request(1, ECHO);
+
+	m.slot = RAW_SLOTS;
+	raw_item(m);
+})
 TEST(cancel_slot_impossible, LEAT_RPC_BAD_SLOT,
      { raw_item((struct rpc_item){ .kind = RPC_CANCEL, .slot = 32 }); })
 TEST(cancel_of_nothing, LEAT_RPC_NUM_FUTURE,
@@ -240,8 +246,10 @@ TEST(response_to_the_past, LEAT_RPC_NUM_PAST,
      { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first - 1, .len = 8 }); })
 TEST(response_to_a_free_slot, LEAT_RPC_UNASKED,
      { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .num = raw.hello.first, .len = 8 }); })
-TEST(response_slot_impossible, LEAT_RPC_BAD_SLOT,
-     { raw_item((struct rpc_item){ .kind = RPC_RESPONSE, .slot = 4, .len = 8 }); })
+TEST(response_slot_impossible, LEAT_RPC_BAD_SLOT, {
+	raw_item((struct rpc_item){
+		.kind = RPC_RESPONSE, .slot = RAW_SLOTS + RPC_INTERNAL_SLOTS, .len = 8 });
+})
 
 /* More packets than credits, faster than b takes them. */
 static void
@@ -422,6 +430,7 @@ main(void)
 		on(test_pad),
 		on(test_status),
 		on(test_slot_impossible),
+		on(test_slot_of_internal),
 		on(test_cancel_slot_impossible),
 		on(test_cancel_of_nothing),
 		on(test_number_future),
