@@ -84,6 +84,9 @@ add_tally(struct json_object *o, const struct rb_tally *t)
 	add_u64(o, "retransmissions", t->retransmissions);
 	add_u64(o, "probes", t->probes);
 	add_u64(o, "duplicates", t->duplicates);
+	add_u64(o, "pulled", t->pulled);
+	add_u64(o, "pushed", t->pushed);
+	add_u64(o, "by_message", t->by_message);
 	add_real(o, "items_per_packet", rb_tally_coalesced(t));
 	add_u64(o, "served", t->served);
 	add_u64(o, "busy", t->busy);

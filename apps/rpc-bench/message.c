@@ -51,54 +51,54 @@ rb_request_make(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 }
 
 int
-rb_request_check(struct rb_node *n, const struct leat_rpc_incoming *call, uint64_t *key)
+rb_request_check(struct rb_node *n, const struct leat_rpc_incoming *call, const void *buf,
+		 uint32_t len, uint64_t *key)
 {
 	const struct rb_peer *p = leat_rpc_session_user(call->session);
-	const uint64_t id = rb_id_get(call->req, call->len);
+	const uint64_t id = rb_id_get(buf, len);
 	struct rb_wrong w = { .kind = call->type, .from = p->node, .to = n->id, .id = id };
-	uint32_t off, len = covered(n, call->len);
+	uint32_t off, end = covered(n, len);
 
-	*key = rb_request_key(p->seed_in[call->type], id, call->len);
+	*key = rb_request_key(p->seed_in[call->type], id, len);
 	n->tally.served++;
 	if (unlikely(!n->plan->check))
 		return 0;
-	if (unlikely(len >= RB_ID_LEN && rb_id_node(id) != p->node)) {
+	if (unlikely(end >= RB_ID_LEN && rb_id_node(id) != p->node)) {
 		w.what = RB_WRONG_CALLER;
 		w.expected = p->node;
 		w.got = rb_id_node(id);
 		wrong(n, &w);
 		return -EBADMSG;
 	}
-	if (len <= RB_ID_LEN)
+	if (end <= RB_ID_LEN)
 		return 0;
-	off = rb_verify(call->req, RB_ID_LEN, len, *key);
-	if (likely(off == len))
+	off = rb_verify(buf, RB_ID_LEN, end, *key);
+	if (likely(off == end))
 		return 0;
 	w.what = RB_WRONG_BYTE;
 	w.offset = off;
 	w.expected = rb_content_byte(off, *key);
-	w.got = ((const uint8_t *)call->req)[off];
+	w.got = ((const uint8_t *)buf)[off];
 	wrong(n, &w);
 	return -EBADMSG;
 }
 
-int
-rb_response_make(struct rb_node *n, struct leat_rpc_incoming *call, uint64_t key)
+uint32_t
+rb_response_fill(struct rb_node *n, enum rb_kind kind, void *buf, uint32_t room, uint64_t key)
 {
-	const uint32_t len = rb_size_pick(&n->plan->resp[call->type], key);
+	const uint32_t len = rb_size_pick(&n->plan->resp[kind], key);
 
-	/* The plan's largest has room, so the caller's plan is another one. */
-	if (unlikely(len > call->room))
-		return -EMSGSIZE;
-	rb_fill(call->resp, 0, covered(n, len), rb_response_key(key, len));
-	call->resp_len = len;
+	if (unlikely(len > room))
+		return len;
+	rb_fill(buf, 0, covered(n, len), rb_response_key(key, len));
 	if (spoils(n))
-		spoil(call->resp, len);
-	return 0;
+		spoil(buf, len);
+	return len;
 }
 
 bool
-rb_response_check(struct rb_node *n, const struct rb_call *c, enum rb_kind kind)
+rb_response_check(struct rb_node *n, const struct rb_call *c, enum rb_kind kind, const void *buf,
+		  uint32_t got)
 {
 	const uint32_t len = c->resp_len, end = covered(n, len);
 	struct rb_wrong w = { .response = true, .kind = (uint8_t)kind, .id = c->id };
@@ -107,20 +107,20 @@ rb_response_check(struct rb_node *n, const struct rb_call *c, enum rb_kind kind)
 
 	if (unlikely(!n->plan->check))
 		return true;
-	off = likely(c->req.resp_len == len) ? rb_verify(c->req.resp, 0, end, key) : 0;
-	if (likely(off == end && c->req.resp_len == len))
+	off = likely(got == len) ? rb_verify(buf, 0, end, key) : 0;
+	if (likely(off == end && got == len))
 		return true;
 	w.from = c->peer->node;
 	w.to = n->id;
-	if (c->req.resp_len != len) {
+	if (got != len) {
 		w.what = RB_WRONG_LENGTH;
 		w.expected = len;
-		w.got = c->req.resp_len;
+		w.got = got;
 	} else {
 		w.what = RB_WRONG_BYTE;
 		w.offset = off;
 		w.expected = rb_content_byte(off, key);
-		w.got = ((const uint8_t *)c->req.resp)[off];
+		w.got = ((const uint8_t *)buf)[off];
 	}
 	wrong(n, &w);
 	return false;
@@ -141,13 +141,20 @@ rb_answered_handle(struct leat_rpc_incoming *call, void *node)
 {
 	struct rb_node *n = node;
 	uint64_t key;
-	int ret = rb_request_check(n, call, &key);
+	int ret = rb_request_check(n, call, call->req, call->len, &key);
 
-	return unlikely(ret < 0) ? ret : rb_response_make(n, call, key);
+	if (unlikely(ret < 0))
+		return ret;
+	call->resp_len = rb_response_fill(n, (enum rb_kind)call->type, call->resp, call->room, key);
+	if (likely(call->resp_len <= call->room))
+		return 0;
+	/* The plan's largest has room, so the caller's plan is another one. */
+	call->resp_len = 0;
+	return -EMSGSIZE;
 }
 
 bool
 rb_answered_finish(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 {
-	return rb_response_check(n, c, kind);
+	return rb_response_check(n, c, kind, c->req.resp, c->req.resp_len);
 }

@@ -22,6 +22,7 @@
 #define LARGE_MEMORY (256u << 20)
 #define LARGE_MIN 4u
 #define LARGE_MAX 64u
+#define ONE_SIDED (LEAT_OP_BIT(LEAT_OP_READ) | LEAT_OP_BIT(LEAT_OP_WRITE))
 /* Of lib/rpc. */
 #define SILENCE_MIN_US UINT64_C(1000)
 
@@ -126,6 +127,12 @@ ep_create(struct rb_node *n, uint32_t *credits)
 	snprintf(name, sizeof(name), "lcore%u", n->lcore);
 	conf.name = name;
 	conf.ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
+	if (leat_dev_info_get(b->dev, &info) < 0)
+		return rb_node_fail(n, EINVAL, "%s", leat_err_msg());
+	n->one_sided = n->plan->percent[RB_BULK] > 0 && n->plan->type == LEAT_EP_RELIABLE &&
+		       (info.ops & ONE_SIDED) == ONE_SIDED;
+	if (n->one_sided)
+		conf.ops |= ONE_SIDED;
 	if (leat_dev_info_for(b->dev, conf.ops, &info) < 0)
 		return rb_node_fail(n, EINVAL, "%s", leat_err_msg());
 	/* One more, so that one that should not come can be refused with a reason. */
@@ -148,7 +155,7 @@ longest(const struct rb_plan *p)
 	int k;
 
 	for (k = 0; k < RB_KINDS; k++) {
-		if (p->percent[k] > 0)
+		if (p->percent[k] > 0 && k != RB_BULK)
 			max = RTE_MAX(max, RTE_MAX(p->req[k].max, p->resp[k].max));
 	}
 	return max;
@@ -164,7 +171,7 @@ handlers_set(struct rb_node *n)
 		/* 0 would be a whole packet */
 		if (p->percent[k] > 0)
 			ret = leat_rpc_handler_set(n->rpc, (uint8_t)k, rb_ops[k]->handle, n,
-						   RTE_MAX(p->resp[k].max, 1u));
+						   k == RB_BULK ? 1u : RTE_MAX(p->resp[k].max, 1u));
 	}
 	return ret;
 }
@@ -180,7 +187,7 @@ rpc_create(struct rb_node *n, uint32_t credits)
 		.slots = n->plan->slots,
 		.max_msg = max_msg,
 		.large = RTE_MIN(LARGE_MAX, RTE_MAX(LARGE_MIN, LARGE_MEMORY / max_msg)),
-		.tickets = 1,
+		.tickets = rb_bulk_tickets(n->plan),
 		/* A busy machine is no dead peer. */
 		.silence_us = (uint32_t)RTE_MIN(RTE_MAX(n->bench->o.timeout_us, SILENCE_MIN_US),
 						(uint64_t)UINT32_MAX),
@@ -225,6 +232,8 @@ rb_node_open(void *node)
 		ret = ep_create(n, &credits);
 	if (ret == 0)
 		ret = rpc_create(n, credits);
+	if (ret == 0)
+		ret = rb_bulk_open(n);
 	if (ret == 0)
 		ret = listen_at(n);
 	if (ret == 0)
@@ -286,12 +295,15 @@ rb_node_free(struct rb_node *n)
 {
 	int k;
 
+	rb_workers_deregister(n);
+	rb_bulk_close(n);
 	/* What is still in use stays. */
 	if (n->ep != NULL && rb_shut(n->ep, n->rpc) < 0) {
 		rb_msg("lcore %u: %s", n->lcore, leat_err_msg());
 		return -EBUSY;
 	}
 	rb_workers_free(n);
+	rb_bulk_free(n);
 	free(n->alive);
 	free(n->peers);
 	for (k = 0; k < RB_KINDS; k++)

@@ -62,8 +62,18 @@ struct rb_call {
 	struct leat_rpc_req req;
 	struct rb_peer *peer;
 	uint64_t id, key;
-	uint32_t resp_len; /* that is to come */
+	uint32_t resp_len;	    /* that is to come */
+	uint32_t bulk_out, bulk_in; /* bytes besides those of the request and response */
 	void *buf[RB_KINDS], *resp[RB_KINDS];
+	struct leat_rpc_bulk bulk[2];
+	struct leat_mr *mr; /* --bulk: of these buffers */
+};
+
+/* What the tasks of --bulk pull to and push from. */
+struct rb_bulk {
+	uint8_t *mem, **free;
+	uint32_t nb_free;
+	struct leat_mr *mr;
 };
 
 struct rb_node {
@@ -102,6 +112,8 @@ struct rb_node {
 	struct leat_rpc *rpc;
 	struct rb_peer *peers;
 	uint32_t nb_peers, nb_up;
+	bool one_sided; /* its endpoint does READ and WRITE */
+	struct rb_bulk bulk;
 	uint32_t small; /* bytes of a message that a packet of its sessions holds */
 	struct rb_worker **workers;
 	uint32_t nb_workers; /* that have not ended */
@@ -158,7 +170,7 @@ rb_peer_state(const struct rb_peer *p)
 	return (enum rb_peer_state)__atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 }
 
-/* ---- work.c, pace.c, flush.c ---- */
+/* ---- work.c, pace.c ---- */
 
 /* Starts the tasks. @return 0, or negative with n->why */
 int rb_node_start(void *node);
@@ -166,6 +178,8 @@ int rb_node_start(void *node);
 uint64_t rb_work_memory(const struct rb_plan *p);
 /* Begin no more batches. */
 void rb_node_over(struct rb_node *n);
+/* Before the endpoint is closed, and after that. */
+void rb_workers_deregister(struct rb_node *n);
 void rb_workers_free(struct rb_node *n);
 /* Completes its tally. On its thread, or when that is gone. */
 void rb_node_gather(struct rb_node *n);
@@ -180,6 +194,20 @@ rb_pace_due(const struct rb_node *n, uint64_t i)
 	/* From the start each time: no error adds up. A double holds 2^53 cycles, a month. */
 	return n->schedule + (uint64_t)((double)i * n->interval);
 }
+
+/* ---- op_bulk.c ---- */
+
+/* Requests that may be deferred at a time. */
+uint32_t rb_bulk_tickets(const struct rb_plan *p);
+/* With --bulk: registers memory, so that others reach it. @return 0, or negative with n->why */
+int rb_bulk_register(struct rb_node *n, void *mem, uint64_t len, struct leat_mr **mr);
+/* When there is an endpoint. @return as above */
+int rb_bulk_open(struct rb_node *n);
+/* Before it is closed; free() after that. */
+void rb_bulk_close(struct rb_node *n);
+void rb_bulk_free(struct rb_node *n);
+
+/* ---- flush.c ---- */
 
 /* Waits until the other sides have all one-way requests. Task. */
 void rb_flush(struct rb_node *n);

@@ -16,4 +16,5 @@ const struct rb_op *const rb_ops[RB_KINDS] = {
 	[RB_CALL] = &rb_op_call,
 	[RB_ONEWAY] = &rb_op_oneway,
 	[RB_LONG] = &rb_op_long,
+	[RB_BULK] = &rb_op_bulk,
 };

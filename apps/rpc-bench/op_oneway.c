@@ -25,7 +25,7 @@ handle(struct leat_rpc_incoming *call, void *node)
 	uint64_t key;
 
 	p->oneway_got++;
-	return rb_request_check(n, call, &key);
+	return rb_request_check(n, call, call->req, call->len, &key);
 }
 
 static bool

@@ -15,7 +15,7 @@
 #define TASKS_DEFAULT 16
 #define BATCH_DEFAULT 3
 #define SIZE_DEFAULT 32
-#define LONG_PERCENT_DEFAULT 1
+#define PERCENT_DEFAULT 1
 #define DURATION_DEFAULT_US (3 * RB_US)
 #define WARMUP_DEFAULT 1000
 
@@ -33,6 +33,7 @@ enum {
 	OPT_RESP_SIZE,
 	OPT_ONEWAY,
 	OPT_LONG,
+	OPT_BULK,
 	OPT_WARMUP,
 	OPT_RATE,
 	OPT_DEADLINE,
@@ -70,6 +71,7 @@ static const struct option long_options[] = {
 	{ "resp-size", required_argument, NULL, OPT_RESP_SIZE },
 	{ "oneway", optional_argument, NULL, OPT_ONEWAY },
 	{ "long", required_argument, NULL, OPT_LONG },
+	{ "bulk", required_argument, NULL, OPT_BULK },
 	{ "calls", required_argument, NULL, 'n' },
 	{ "seconds", required_argument, NULL, 'D' },
 	{ "warmup", required_argument, NULL, OPT_WARMUP },
@@ -192,17 +194,35 @@ parse_packet(struct rb_plan *p, const char *val)
 
 /* "SIZES" or "SIZES:PERCENT" */
 static int
-parse_long(struct rb_plan *p, const char *val)
+parse_kind(struct rb_plan *p, enum rb_kind kind, const char *opt, const char *val)
 {
 	size_t len = strcspn(val, ":");
+	char name[40];
 
-	p->percent[RB_LONG] = LONG_PERCENT_DEFAULT;
-	if (rb_sizes_parse("--long", val, len, &p->req[RB_LONG]) < 0)
+	p->percent[kind] = PERCENT_DEFAULT;
+	if (rb_sizes_parse(opt, val, len, &p->req[kind]) < 0)
 		return -EINVAL;
-	p->resp[RB_LONG] = p->req[RB_LONG];
+	p->resp[kind] = p->req[kind];
 	if (val[len] == '\0')
 		return 0;
-	return count32("--long, its per cent", val + len + 1, 1, 100, &p->percent[RB_LONG]);
+	snprintf(name, sizeof(name), "%s, its per cent", opt);
+	return count32(name, val + len + 1, 1, 100, &p->percent[kind]);
+}
+
+static int
+parse_bulk(struct rb_plan *p, const char *val)
+{
+	uint32_t i;
+
+	if (parse_kind(p, RB_BULK, "--bulk", val) < 0)
+		return -EINVAL;
+	for (i = 0; i < p->req[RB_BULK].n; i++) {
+		if (p->req[RB_BULK].item[i].lo == 0) {
+			rb_msg("--bulk: %s: there is nothing to pull of 0 B", val);
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 static int
@@ -273,7 +293,9 @@ parse_what(struct rb_plan *p, int opt, const char *val)
 	case OPT_ONEWAY:
 		return parse_oneway(p, val);
 	case OPT_LONG:
-		return parse_long(p, val);
+		return parse_kind(p, RB_LONG, "--long", val);
+	case OPT_BULK:
+		return parse_bulk(p, val);
 	case 'n':
 		return count("--calls", val, 1, RB_COUNT_MAX, &p->calls);
 	case 'D':
@@ -406,8 +428,9 @@ check_together(struct rb_options *o)
 		       "and --ranks-list LIST is needed (--help)");
 	else if (p->calls != 0 && p->duration_us != 0)
 		rb_msg("only one of --calls and --seconds can be given");
-	else if (p->percent[RB_ONEWAY] + p->percent[RB_LONG] > 100)
-		rb_msg("--oneway and --long together are more than 100 per cent of the batches");
+	else if (p->percent[RB_ONEWAY] + p->percent[RB_LONG] + p->percent[RB_BULK] > 100)
+		rb_msg("--oneway, --long and --bulk together are more than 100 per cent of the "
+		       "batches");
 	else if (p->corrupt != 0 && !p->check)
 		rb_msg("--corrupt is of no use with --no-check");
 	else if (o->once && o->role != RB_LISTEN)
@@ -433,7 +456,8 @@ complete(struct rb_options *o)
 
 	if (check_together(o) < 0)
 		return -EINVAL;
-	p->percent[RB_CALL] = 100 - p->percent[RB_ONEWAY] - p->percent[RB_LONG];
+	p->percent[RB_CALL] =
+		100 - p->percent[RB_ONEWAY] - p->percent[RB_LONG] - p->percent[RB_BULK];
 	if (p->calls == 0 && p->duration_us == 0)
 		p->duration_us = DURATION_DEFAULT_US;
 	if (rb_work_memory(p) <= RB_MEMORY_MAX)

@@ -79,7 +79,7 @@ enum {
 };
 
 /* Kinds of calls; the numbers are those of their handlers, and travel. */
-enum rb_kind { RB_CALL, RB_ONEWAY, RB_LONG, RB_KINDS };
+enum rb_kind { RB_CALL, RB_ONEWAY, RB_LONG, RB_BULK, RB_KINDS };
 
 enum rb_role { RB_NO_ROLE, RB_LISTEN, RB_CONNECT, RB_SELF, RB_RANKS };
 

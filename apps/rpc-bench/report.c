@@ -255,6 +255,10 @@ print_counts(const struct rb_bench *b, const struct rb_tally *t)
 		printf(" again   %" PRIu64 " packets sent again, %" PRIu64 " probes, %" PRIu64
 		       " came twice\n",
 		       t->retransmissions, t->probes, t->duplicates);
+	if (b->plan.percent[RB_BULK] > 0)
+		printf(" bulk    %.6g MB pulled, %.6g MB pushed, %.6g MB of both in messages\n",
+		       (double)t->pulled / 1e6, (double)t->pushed / 1e6,
+		       (double)t->by_message / 1e6);
 	if (b->plan.rate_mhz != 0)
 		printf(" rate    %.6g calls/s; %" PRIu64
 		       " batches begun late by more than an interval, at most %.3f us\n",

@@ -53,6 +53,9 @@ rb_tally_add(struct rb_tally *sum, const struct rb_tally *t)
 	sum->retransmissions += t->retransmissions;
 	sum->probes += t->probes;
 	sum->duplicates += t->duplicates;
+	sum->pulled += t->pulled;
+	sum->pushed += t->pushed;
+	sum->by_message += t->by_message;
 	sum->unsent += t->unsent;
 	sum->delayed += t->delayed;
 	sum->delayed_max_ns = RTE_MAX(sum->delayed_max_ns, t->delayed_max_ns);
@@ -114,6 +117,9 @@ rb_tally_begin(struct rb_tally *t, const struct leat_rpc_stats *st)
 	t->retransmissions = -st->retransmissions;
 	t->probes = -st->probes;
 	t->duplicates = -st->duplicates;
+	t->pulled = -st->pulled;
+	t->pushed = -st->pushed;
+	t->by_message = -st->by_message;
 }
 
 void
@@ -126,6 +132,9 @@ rb_tally_end(struct rb_tally *t, const struct leat_rpc_stats *st)
 	t->retransmissions += st->retransmissions;
 	t->probes += st->probes;
 	t->duplicates += st->duplicates;
+	t->pulled += st->pulled;
+	t->pushed += st->pushed;
+	t->by_message += st->by_message;
 }
 
 struct rb_result *

@@ -33,6 +33,7 @@ struct rb_tally {
 	uint64_t elapsed_ns;
 	uint64_t packets_sent, packets_received, items_sent, credit_packets;
 	uint64_t retransmissions, probes, duplicates; /* datagrams */
+	uint64_t pulled, pushed, by_message;	      /* bytes of --bulk that this side moved */
 	uint64_t unsent, delayed, delayed_max_ns; /* open loop: batches never begun, begun late */
 	/* of all of the run */
 	uint64_t made;	  /* calls, warm-up included, however they ended */

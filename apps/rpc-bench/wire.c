@@ -329,7 +329,8 @@ get_wrong(struct cursor *c, struct rb_wrong *w)
 	{                                                                                          \
 		&(t)->bytes_out, &(t)->bytes_in, &(t)->elapsed_ns, &(t)->packets_sent,             \
 		&(t)->packets_received, &(t)->items_sent, &(t)->credit_packets,                    \
-		&(t)->retransmissions, &(t)->probes, &(t)->duplicates, &(t)->unsent,               \
+		&(t)->retransmissions, &(t)->probes, &(t)->duplicates, &(t)->pulled,               \
+		&(t)->pushed, &(t)->by_message, &(t)->unsent,                                      \
 		&(t)->delayed, &(t)->delayed_max_ns, &(t)->made, &(t)->failed, &(t)->cut,          \
 		&(t)->expired, &(t)->busy, &(t)->lost, &(t)->wrong, &(t)->served, &(t)->late,      \
 		&(t)->refused, &(t)->preempted                                                     \

@@ -17,6 +17,7 @@
 
 #include <leat_error.h>
 #include <leat_histogram.h>
+#include <leat_mr.h>
 #include <leat_rpc_task.h>
 #include <leat_scope.h>
 #include <leat_task.h>
@@ -25,6 +26,8 @@
 #include "content.h"
 #include "op.h"
 
+/* Until a request that was refused without advice is posted again. */
+#define BUSY_US 100u
 /* Batches that may end without a wait until others have their turn. */
 #define UNWAITED_MAX 8u
 
@@ -33,7 +36,8 @@ struct rb_worker {
 	uint64_t random;
 	uint32_t unwaited;
 	struct leat_rpc_req **list;
-	uint8_t *mem; /* of all requests and responses */
+	uint8_t *mem;	    /* of all requests and responses */
+	struct leat_mr *mr; /* --bulk: of that */
 	struct rb_call calls[];
 };
 
@@ -154,6 +158,7 @@ build(struct rb_worker *w, struct batch *bt)
 		c->req.session = c->peer->session;
 		c->req.type = (uint8_t)bt->kind;
 		c->req.len = rb_size_pick(&n->plan->req[bt->kind], random * RB_GOLDEN);
+		c->bulk_out = c->bulk_in = 0;
 		op->prepare(n, c, bt->kind);
 		w->list[i] = &c->req;
 	}
@@ -170,9 +175,11 @@ refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 		struct leat_rpc_req *req = w->list[i];
 		struct rb_call *c = container_of(req, struct rb_call, req);
 
-		if (req->status != -EBUSY || req->refused == 0 || c->peer->session == NULL)
+		/* Of --bulk by the handler, which had no ticket. */
+		if (req->status != -EBUSY || (req->refused == 0 && req->type != RB_BULK) ||
+		    c->peer->session == NULL)
 			continue;
-		*us = RTE_MAX(*us, req->busy_us);
+		*us = RTE_MAX(*us, req->busy_us != 0 ? req->busy_us : BUSY_US);
 		w->list[k++] = req;
 	}
 	w->node->tally.busy += k;
@@ -247,8 +254,8 @@ count(struct rb_worker *w, const struct batch *bt, uint64_t now)
 			failed(n, c, t);
 		} else if (likely(op->finish(n, c, bt->kind))) {
 			good++;
-			out += c->req.len;
-			in += c->req.resp_len;
+			out += c->req.len + c->bulk_out;
+			in += c->req.resp_len + c->bulk_in;
 		}
 	}
 	t->made += bt->n;
@@ -356,6 +363,12 @@ mem_place(const struct rb_plan *p, struct rb_worker *w)
 	return at;
 }
 
+static uint64_t
+mem_size(const struct rb_plan *p)
+{
+	return RTE_MAX(mem_place(p, NULL), UINT64_C(8));
+}
+
 uint64_t
 rb_work_memory(const struct rb_plan *p)
 {
@@ -373,7 +386,7 @@ worker_create(struct rb_node *n, uint32_t index)
 	w->node = n;
 	w->random = rb_mix(p->seed + ((uint64_t)n->id << 32 | index));
 	w->list = calloc(p->batch, sizeof(*w->list));
-	w->mem = calloc(1, RTE_MAX(mem_place(p, NULL), UINT64_C(8)));
+	w->mem = calloc(1, mem_size(p));
 	if (w->list == NULL || w->mem == NULL) {
 		free(w->list);
 		free(w->mem);
@@ -382,6 +395,20 @@ worker_create(struct rb_node *n, uint32_t index)
 	}
 	(void)mem_place(p, w);
 	return w;
+}
+
+void
+rb_workers_deregister(struct rb_node *n)
+{
+	uint32_t i;
+
+	for (i = 0; n->workers != NULL && i < n->plan->tasks && n->workers[i] != NULL; i++) {
+		struct rb_worker *w = n->workers[i];
+
+		if (w->mr != NULL && leat_mr_deregister(w->mr) < 0)
+			rb_msg("lcore %u: %s", n->lcore, leat_err_msg());
+		w->mr = NULL;
+	}
 }
 
 void
@@ -399,6 +426,17 @@ rb_workers_free(struct rb_node *n)
 }
 
 static int
+worker_register(struct rb_node *n, struct rb_worker *w)
+{
+	int ret = rb_bulk_register(n, w->mem, mem_size(n->plan), &w->mr);
+	uint32_t i;
+
+	for (i = 0; i < n->plan->batch; i++)
+		w->calls[i].mr = n->one_sided ? w->mr : NULL;
+	return ret;
+}
+
+static int
 workers_start(struct rb_node *n)
 {
 	const uint32_t tasks = n->plan->tasks;
@@ -413,6 +451,10 @@ workers_start(struct rb_node *n)
 	}
 	if (n->workers == NULL || i < tasks)
 		return rb_node_fail(n, ENOMEM, "no memory for %u tasks", tasks);
+	for (i = 0; i < tasks; i++) {
+		if (worker_register(n, n->workers[i]) < 0)
+			return -EIO;
+	}
 	for (i = 0; i < tasks; i++) {
 		snprintf(name, sizeof(name), "work%u", i);
 		if (leat_task_start(name, work, n->workers[i]) < 0)

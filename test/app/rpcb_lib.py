@@ -17,7 +17,8 @@ PATIENT = LIGHT + ["--deadline", "60M"]
 
 COUNTERS = ("calls", "packets_sent", "packets_received", "items_sent", "credit_packets", "served",
             "busy", "expired", "late_responses", "refused", "failed", "cut", "lost", "wrong",
-            "unsent", "delayed", "preempted", "retransmissions", "probes", "duplicates")
+            "unsent", "delayed", "preempted", "retransmissions", "probes", "duplicates",
+            "pulled", "pushed", "by_message")
 REALS = ("elapsed_s", "mcalls_per_s", "mb_per_s", "items_per_packet", "delayed_max_us")
 LATENCIES = ("min_us", "p50_us", "p90_us", "p99_us", "p99_9_us", "p99_99_us", "max_us")
 

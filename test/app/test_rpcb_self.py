@@ -53,6 +53,18 @@ def kinds():
 
 
 @case
+def bulk():
+    j = clean(self_run(RING, ["-n", "600", "--bulk", "1-100K:100"]), 600, 2000)
+    t = j["total"]
+    check(t["pulled"] > 0 and t["pushed"] > 0 and t["by_message"] == 0, str(t))
+    j = clean(self_run(RING, ["-n", "3000", "--bulk", "64K:10", "--oneway=30", "--batch", "64"]), 3000, 2000)
+    check([(k["kind"], k["percent"]) for k in j["plan"]["kinds"]] ==
+          [("call", 60), ("oneway", 30), ("bulk", 10)], str(j["plan"]))
+    t = clean(self_run(DATAGRAMS, ["-n", "300", "--bulk", "10K:50", "--warmup", "10"]), 300, 20)["total"]
+    check(t["by_message"] == t["pulled"] + t["pushed"] > 0, str(t))
+
+
+@case
 def little_of_everything():
     clean(self_run(RING, ["-n", "3000", "--credits", "3", "--slots", "1"]), 3000, 2000)
     clean(self_run(RING, ["-n", "300", "--credits", "3", "--long", "64K:100", "--tasks", "2", "--warmup", "10"]),
@@ -101,6 +113,7 @@ def deadlines():
 def what_is_spoilt_is_found():
     for app, what in ((["--size", "32"], "response of kind call, .*: byte at offset 16 "),
                       (["--resp-size", "1"], "response of kind call, .*: byte at offset 0 "),
+                      (["--bulk", "20K:100"], "response of kind bulk, .*: byte at offset 10240 "),
                       (["--long", "20K:100"], "response of kind long, .*: byte at offset 10240 "),
                       (["--oneway", "--size", "100"], "request of kind oneway, .*: byte at offset 50 "),
                       (["--oneway", "--size", "8"], "request of kind oneway, .*: caller ")):
