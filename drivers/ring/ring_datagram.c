@@ -43,7 +43,8 @@ buf_take(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
 
 /*
  * Copies a SEND, with an immediate or without, for the slot at the cursor.
- * @param[out] head what the slot's is to be
+ * @param[out] head what the slot's is to be; 0 if the message is lost, since gcc with
+ *	-fsanitize=thread does not see that nobody reads it then
  * @return false: it is lost
  */
 static __rte_always_inline bool
@@ -58,6 +59,7 @@ fill(struct ring_ep *rep, struct ring_link *link, const struct ring_cursor *c,
 	if (unlikely(!ring_tx_room(link, c->place) ||
 		     (len > rep->inline_max && (buf = buf_take(link, c, (uint32_t)len)) == NULL))) {
 		LEAT_STAT_ADD(rep->lost.full, 1);
+		*head = 0;
 		return false;
 	}
 	if (buf != NULL) {
