@@ -554,7 +554,7 @@ test_swift(void **state)
 	assert_true(st.window > 10);
 	/* No round trip was measured: no change. */
 	before = st.window;
-	leat_rpc_cc_swift.acked(&st, 0, 5, t += 10000);
+	leat_rpc_cc_swift.acked(&st, 0, 5, t + 10000);
 	assert_true(st.window == before);
 }
 

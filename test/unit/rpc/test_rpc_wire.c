@@ -120,7 +120,7 @@ test_piece(void **state)
 
 	(void)state;
 	memset(buf, 0xee, sizeof(buf));
-	memcpy(buf + rpc_item_head_len(&m), "abc", 3);
+	memcpy(buf + rpc_item_head_len(&m), &bytes[RPC_PIECE_LEN], m.len);
 	rpc_item_put(buf, &m);
 	assert_memory_equal(buf, bytes, sizeof(bytes));
 	assert_int_equal(rpc_item_full_len(&m), sizeof(bytes));
