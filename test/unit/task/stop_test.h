@@ -53,9 +53,9 @@ stop_quietly(struct task_test *t)
 
 /* Stops the reactor, which does not come to rest. */
 static inline void
-stop_at_deadline(struct task_test *t, const char *why)
+stop_at_deadline(struct task_test *t, uint64_t deadline_us, const char *why)
 {
-	leat_reactor_stop(t->r, DEADLINE_US);
+	leat_reactor_stop(t->r, deadline_us);
 	assert_int_equal(test_turns_until_stopped(t->r), -ETIMEDOUT);
 	if (strstr(leat_err_msg(), why) == NULL)
 		fail_msg("%s", leat_err_msg());

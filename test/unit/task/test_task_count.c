@@ -216,7 +216,7 @@ test_done_are_not_left(void **state)
 		task[i] = task_test_spawn(&t, "session", sleep_forever, NULL);
 	(void)task_test_spawn(&t, "stubborn", stubborn, &(int){ 0 });
 	test_turns(t.r, 1);
-	stop_at_deadline(&t, "1 tasks that have not ended, one is stubborn");
+	stop_at_deadline(&t, DEADLINE_US, "1 tasks that have not ended, one is stubborn");
 	assert_int_equal(leat_task_state(task[7]), LEAT_TASK_DONE);
 	assert_int_equal(leat_tasks_destroy(t.ts), -EBUSY);
 	assert_non_null(strstr(leat_err_msg(), "1 have not ended, one is stubborn (21), WAITING"));
