@@ -51,8 +51,13 @@ agent_new(uint64_t role)
 	return a;
 }
 
-/* Who has had nothing to do for so long looks again only every millisecond. */
+/*
+ * A thread without work for so long looks again only every millisecond. In CT_SELF_MODE it has both
+ * sides, so none waits for its processor. The steps of one large message are no work that is seen
+ * here: that thread looks for longer, and does not yield.
+ */
 #define SPIN_US 300
+#define SPIN_SELF_US 20000
 
 struct idle {
 	uint64_t since; /* the first turn without work; 0: there was work */
@@ -67,6 +72,7 @@ static void
 rest(int fd, bool worked, struct idle *idle)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	bool self = ct.mode == CT_SELF_MODE;
 	uint64_t now;
 
 	if (worked) {
@@ -76,9 +82,10 @@ rest(int fd, bool worked, struct idle *idle)
 	now = leat_now();
 	if (idle->since == 0)
 		*idle = (struct idle){ .since = now };
-	if (now - idle->since >= leat_us_to_cycles(SPIN_US) && ++idle->turns % CT_EVENT_TURNS == 0)
+	if (now - idle->since >= leat_us_to_cycles(self ? SPIN_SELF_US : SPIN_US) &&
+	    ++idle->turns % CT_EVENT_TURNS == 0)
 		(void)poll(&p, 1, 1); /* a negative fd is passed over */
-	else
+	else if (!self)
 		sched_yield();
 }
 
@@ -293,7 +300,12 @@ turn_here(void)
 void
 ct_pump(void)
 {
-	if (!turn_here() && ct.mode != CT_SELF_MODE)
+	static struct idle idle;
+	bool worked = turn_here();
+
+	if (ct.mode == CT_SELF_MODE)
+		rest(-1, worked, &idle);
+	else if (!worked)
 		sched_yield();
 }
 
@@ -348,10 +360,9 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 			worked = ct_agent_step(near.agent, h == &near ? rep : &other,
 					       h == &near ? &answered : &ignored);
 			if (here.kind == HERE)
-				(void)ct_agent_step(here.agent, h == &here ? rep : &other,
-						    h == &here ? &answered : &ignored);
-			else
-				rest(-1, worked, &idle);
+				worked |= ct_agent_step(here.agent, h == &here ? rep : &other,
+							h == &here ? &answered : &ignored);
+			rest(-1, worked, &idle);
 		}
 		return true;
 	}

@@ -199,7 +199,8 @@ zero_size_bursts(void)
 	for (i = 0; i < 20000; i++) {
 		CT_EQ(leat_ep_poll(node->ep, NULL, 0), 0, "poll for nothing");
 		CT_EQ(leat_ep_post(node->ep, none, 0), 0, "post of nothing");
-		ct_pump();
+		if (i % 16 == 0) /* it may sleep while nothing moves */
+			ct_pump();
 	}
 	ct_freeze(&p.a, false);
 	ct_wait_ok(&p.a, rx, 10);
