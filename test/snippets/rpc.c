@@ -6,7 +6,6 @@
 
 #include <leat_app.h>
 #include <leat_fabric.h>
-#include <leat_reactor.h>
 #include <leat_rpc_task.h>
 #include <leat_scope.h>
 #include <leat_task.h>
@@ -15,9 +14,6 @@
 
 #define LOOKUP 1
 #define STORE 2
-
-static struct leat_ep *eps[2];
-static struct leat_rpc *rpcs[2];
 
 static uint32_t
 find(void *table, const void *key, uint32_t key_len, void *value, uint32_t room)
@@ -61,41 +57,23 @@ store(struct leat_rpc_incoming *call, void *arg)
 	return LEAT_RPC_DEFERRED;
 }
 
-static struct leat_ep *
-endpoint(unsigned int i)
-{
-	struct leat_ep_conf conf;
-
-	memset(&conf, 0, sizeof(conf));
-	conf.max_peers = 4;
-	eps[i] = leat_ep_create(leat_dev_get(0), &conf);
-	CHECK(eps[i] != NULL);
-	return eps[i];
-}
-
 static void
 server(void)
 {
 	static char noon[] = "noon";
-	struct leat_reactor *r = leat_reactor_self();
-	struct leat_ep *ep = endpoint(0);
 	struct leat_rpc *rpc;
 	char *table = noon;
 
-rpc = leat_rpc_create(ep, NULL);
+rpc = leat_rpc_open(NULL, NULL, NULL);                  /* an endpoint, and this reactor polls both */
 leat_rpc_handler_set(rpc, LOOKUP, lookup, table, 0);
-leat_rpc_reactor_add(r, rpc, NULL);                     /* accepts, handles, answers */
-leat_ep_listen(ep, "10.0.0.1:7000");
+leat_ep_listen(leat_rpc_ep(rpc), "10.0.0.1:7000");      /* accepts, handles, answers */
 
 	leat_rpc_handler_set(rpc, STORE, store, NULL, 0);
-	rpcs[0] = rpc;
 }
 
 static void
 client(void)
 {
-	struct leat_reactor *r = leat_reactor_self();
-	struct leat_ep *ep = endpoint(1);
 	const char *key = "time?";
 	const uint32_t key_len = 5;
 	struct leat_rpc_session *s;
@@ -106,8 +84,7 @@ client(void)
 	struct leat_rpc_req req, *reqs = &req;
 	int ret;
 
-rpc = leat_rpc_create(ep, NULL);
-leat_rpc_reactor_add(r, rpc, NULL);
+rpc = leat_rpc_open(NULL, NULL, NULL);
 s = leat_rpc_connect(rpc, "10.0.0.1:7000", NULL);       /* both sides may call */
 
 ret = leat_rpc_call(s, LOOKUP, key, key_len, value, sizeof(value), 0);
@@ -133,7 +110,6 @@ req.nb_bulk = 1;
 ret = leat_rpc_call_many(&reqs, 1);                     /* reqs points to req */
 
 	CHECK(ret == 0);
-	rpcs[1] = rpc;
 	CHECK(leat_rpc_close(s, 1000000) == 0);
 }
 
@@ -150,14 +126,7 @@ start(void *arg)
 static void
 end_of_program(void *arg)
 {
-	unsigned int i;
-
 	(void)arg;
-	for (i = 0; i < 2; i++) {
-		/* The stop has closed the sessions and shut the endpoints down. */
-		CHECK(leat_rpc_destroy(rpcs[i]) == 0);
-		CHECK(leat_ep_destroy(eps[i]) == 0);
-	}
 	printf("done\n");
 }
 
