@@ -182,7 +182,9 @@ ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 	if (a->cut || a->refs > 1)
 		return;
 	ofi_drain_end(e, a);
-	(void)ofi_drain(e, a);
+	/* With messages left they would be nobody's: the next call goes on. */
+	if (ofi_drain(e, a) >= OFI_DRAIN_MAX)
+		return;
 	/* Asked when nothing comes in between: to drain is to drive. */
 	if ((peer != LEAT_PEER_ANY && ofi_read_under_way(e, peer)) || ofi_proof_under_way(e, a))
 		return;

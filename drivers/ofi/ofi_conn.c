@@ -321,17 +321,43 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 }
 
 /*
+ * What the dead sent may still be under way after a silence: the thread had no processor meanwhile, or
+ * TCP waits for a timeout. Nothing comes any more once the connection below is closed, but what the
+ * provider has read from it has to be taken out before. The connection stays open while the provider
+ * has ops for the dead: their answers may be arriving (OFI_Q_READ_TWICE).
+ * @return true: done
+ */
+static bool
+close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
+{
+	struct ofi_addr *a = mine(e, peer)->addr;
+
+	if (!ofi_drain_last(e, a))
+		return now >= a->drain_end + leat_us_to_cycles(OFI_GRACE_RECV_US);
+	ofi_drain_end(e, a);
+	if (a->orphans == 0)
+		ofi_av_cut(e, a, peer->id);
+	return true;
+}
+
+/*
  * What the peer sent and this side did not receive. Nothing but the address tells messages of one
  * connection from those of another, so while another connection to the same endpoint is up nothing
  * is taken out: its messages would go, too.
  * @return true: done
  */
 static bool
-drained(struct ofi_ep *e, const struct ofi_peer *p, uint64_t now)
+drained(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	if (p->addr->draining)
-		return ofi_drain_step(e, p->addr, now);
-	return p->addr->live > 0 || ofi_drain_all(e, p->addr);
+	const struct ofi_peer *p = mine(e, peer);
+
+	if (!p->addr->draining)
+		return p->addr->live > 0 || ofi_drain_all(e, p->addr);
+	if (!ofi_drain_step(e, p->addr, now))
+		return false;
+	if (p->dead && p->addr->live == 0 && (e->quirks & OFI_Q_AV_CUTS) != 0)
+		return close_dead(e, peer, now);
+	return true;
 }
 
 static void
@@ -358,7 +384,7 @@ ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 	 */
 	if (p->closed > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->closed))
 		return;
-	if (!e->closing && !drained(e, p, now))
+	if (!e->closing && !drained(e, peer, now))
 		return;
 	if (p->parting > 0)
 		(void)leat_exchange_close(e->exchange, p->parting, NULL);

@@ -16,7 +16,11 @@
  *       |       again, and the time starts again
  *       v
  *     step      called by leat_ep_events(): through when nothing came for QUIET_US, or after
- *               LIMIT_US
+ *       |       LIMIT_US
+ *       v
+ *     last      where the provider can close the connection below (OFI_Q_AV_CUTS): passes until one
+ *               leaves nothing, then it is closed, see close_dead(); silence proves little, with
+ *               a busy processor or TCP's timeouts
  *
  * A receive of the caller's that was posted before is older than the standing one, and gets the
  * message. If messages of the same sender were thrown away before, that would be a message behind a
@@ -220,6 +224,15 @@ ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
 	if (e->drain_hit)
 		ofi_drain_run(e);
 	return now >= a->quiet_at || now >= a->drain_end;
+}
+
+bool
+ofi_drain_last(struct ofi_ep *e, struct ofi_addr *a)
+{
+	if (!a->draining || !drainable(e, a))
+		return true;
+	pass(e, a);
+	return !a->drain_hit;
 }
 
 void

@@ -549,6 +549,8 @@ void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
 /* @return true: nothing more came for a while */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
+/* A pass, after such a while. @return true: it took out all that is here, with what it met */
+bool ofi_drain_last(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a);
 /* After a poll, with drain_hit: further passes. */
 void ofi_drain_run(struct ofi_ep *e);
