@@ -304,6 +304,6 @@ main(int argc, char **argv)
 	wait_until(turn(), leat_rpc_destroy(rpc) == 0);
 	(void)leat_ep_close(ep, PATIENCE_US, NULL, NULL);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
-	printf("stopped, killed, and succeeded %u times: %u calls each\n", SERVERS - 1, CALLS);
+	printf("stopped, killed, and succeeded %d times: %u calls each\n", SERVERS - 1, CALLS);
 	return 0;
 }
