@@ -87,7 +87,7 @@ leat_rpc_open(const char *dev, const struct leat_rpc_conf *conf,
 	      const struct leat_rpc_reactor_conf *on)
 {
 	struct leat_reactor *r = leat_reactor_self();
-	struct leat_rpc *rpc = NULL;
+	struct leat_rpc *rpc;
 	struct leat_ep *ep;
 	int ret;
 
@@ -99,15 +99,18 @@ leat_rpc_open(const char *dev, const struct leat_rpc_conf *conf,
 	if (ep == NULL)
 		return NULL;
 	rpc = leat_rpc_create(ep, conf);
-	ret = rpc != NULL ? leat_rpc_reactor_add(r, rpc, on) : -rte_errno;
-	if (ret == 0) {
-		rpc->opened = true;
-		return rpc;
-	}
-	if (rpc != NULL)
-		rpc_open_release(rpc);
-	else
+	if (rpc == NULL) {
+		ret = -rte_errno;
 		close_ep(ep);
-	rte_errno = -ret;
-	return NULL;
+		rte_errno = -ret;
+		return NULL;
+	}
+	ret = leat_rpc_reactor_add(r, rpc, on);
+	if (ret < 0) {
+		rpc_open_release(rpc);
+		rte_errno = -ret;
+		return NULL;
+	}
+	rpc->opened = true;
+	return rpc;
 }
