@@ -166,24 +166,13 @@ send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return send_large_one(ep, rep, op);
 }
 
-/* How many ops from the front are for the same peer. */
-static __rte_always_inline uint16_t
-same_peer(struct leat_op *const *ops, uint16_t n)
-{
-	uint16_t i;
-
-	for (i = 1; i < n && ops[i]->peer == ops[0]->peer; i++)
-		;
-	return i;
-}
-
 /* Posts SENDs from the front of ops. @return how many */
 static __rte_always_inline uint16_t
 send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
 	uint16_t k = 0;
 
-	n = same_peer(ops, n);
+	n = ring_same_peer(ops, n);
 	if (n == 1)
 		return send_one(ep, rep, ops[0]);
 	if (ops[0]->size <= rep->inline_max)

@@ -166,6 +166,17 @@ ring_recv_plain(const struct leat_op *op)
 	return leat_op_is_plain(op, LEAT_OP_RECV) && op->peer == LEAT_PEER_ANY;
 }
 
+/* How many ops from the front are for the same peer. */
+static __rte_always_inline uint16_t
+ring_same_peer(struct leat_op *const *ops, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 1; i < n && ops[i]->peer == ops[0]->peer; i++)
+		;
+	return i;
+}
+
 /* Copies a SEND into the next slot. @return the slot's head */
 static __rte_always_inline uint64_t
 ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct leat_op *op)
@@ -196,6 +207,9 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 	uint16_t i, id = op->peer;
 	uint32_t more = 0;
 
+	/* Lines that are not written are not to be asked for: most bursts are for one peer. */
+	if (unlikely(ops[n - 1]->peer != id))
+		n = ring_same_peer(ops, n);
 	ring_tx_touch(link, n, op->size > RING_FIRST_LINE);
 	for (i = 0; i < n; i++) {
 		struct ring_slot *slot = c.slot;
