@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "ring_pvt.h"
+#include "ring_mark.h"
 
 /* One zeroed piece. Of datagrams there are no acks, nothing waits for them, and none is kept. */
 static int
@@ -123,6 +123,8 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 	conn->refs = 1;
 	conn->datagram = rep->datagram;
 	conn->mtu[0] = rep->mtu;
+	/* The acceptor will go by it, or answer that it goes by another one. */
+	conn->side[0].want = conn->side[1].marks = rep->want;
 	conn->mbox[0] = rep->mbox;
 	ring_mbox_get(rep->mbox);
 	snprintf(conn->connector, sizeof(conn->connector), "ring:%s", leat_ep_name(rep->ep));
@@ -144,18 +146,14 @@ ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	if (conn == NULL)
 		return -ENOMEM;
 	link = ring_link_new(rep, peer, conn, 0, RING_LINK_CONNECTING);
-	if (link == NULL) {
-		ring_conn_put(conn);
-		return -ENOMEM;
-	}
 	link->addr = strdup(addr);
 	if (link->addr == NULL) {
 		TAILQ_REMOVE(&rep->pending, link, pending);
 		ring_link_free(link);
 		return leat_err(ENOMEM, "ring: connect %s: out of memory", addr);
 	}
+	conn->side[0].peer = peer->id;
 	link->deadline = leat_time_add(leat_now(), leat_us_to_cycles(params->timeout_us));
-	peer->drv = link;
 	link->sent = ring_name_send(addr, conn);
 	return 0;
 }
@@ -164,12 +162,13 @@ int
 ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
 {
 	struct ring_ep *rep = ep->drv;
-	struct ring_link *link = peer->drv;
+	struct ring_link *link = &rep->table[peer->id];
 	struct ring_conn *conn = link->conn;
 
 	if (conn->dir[1].mem == NULL && dir_init(&conn->dir[1], rep) < 0)
 		return -ENOMEM;
 	conn->mtu[1] = rep->mtu;
+	conn->side[1].want = conn->side[0].marks = rep->want;
 	set_priv(conn, 1, params);
 	/* If it was abandoned meanwhile the next progress says so. */
 	if (ring_conn_decide(conn, RING_CONN_UP)) {
@@ -183,7 +182,7 @@ void
 ring_reject(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct ring_ep *rep = ep->drv;
-	struct ring_link *link = peer->drv;
+	struct ring_link *link = &rep->table[peer->id];
 
 	ring_conn_reject(link->conn);
 	TAILQ_REMOVE(&rep->pending, link, pending);
@@ -196,19 +195,13 @@ static void
 take_request(struct leat_ep *ep, struct ring_ep *rep, struct ring_conn *conn)
 {
 	struct leat_peer *peer = NULL;
-	struct ring_link *link = NULL;
 
 	if (conn->datagram == rep->datagram)
 		peer = leat_peer_request(ep, conn->connector, conn->priv[0], conn->priv_len[0]);
 	if (peer != NULL) {
-		link = ring_link_new(rep, peer, conn, 1, RING_LINK_REQUESTED);
-		peer->drv = link;
-		if (link == NULL) {
-			leat_peer_closing(ep, peer, -ENOMEM, "out of memory for a connection");
-			leat_peer_down(ep, peer);
-		}
-	}
-	if (link == NULL) {
+		(void)ring_link_new(rep, peer, conn, 1, RING_LINK_REQUESTED);
+		conn->side[1].peer = peer->id;
+	} else {
 		ring_conn_reject(conn);
 		ring_conn_put(conn);
 	}
@@ -292,6 +285,7 @@ pending_progress(struct leat_ep *ep, struct ring_ep *rep, uint64_t now)
 			TAILQ_REMOVE(&rep->pending, link, pending);
 			ring_link_up(ep, link);
 			break;
+		case RING_LINK_FREE:
 		case RING_LINK_UP:
 		case RING_LINK_CLOSING:
 			break;
@@ -335,6 +329,7 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 			link->recalls_seen = recalls;
 			ring_note_purge(rep, link);
 		}
+		ring_marks_progress(rep, link, how != RING_OPEN);
 	}
 }
 

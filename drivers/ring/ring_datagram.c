@@ -125,15 +125,15 @@ send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, u
 static __rte_noinline uint16_t
 send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
-	struct leat_peer *peer = ring_send_peer(ep, rep, ops[0]);
+	struct ring_link *link = ring_send_link(ep, rep, ops[0]);
 	uint64_t bytes = 0;
 
-	if (unlikely(peer == NULL))
+	if (unlikely(link == NULL))
 		return 0;
-	ring_tx_touch(peer->drv, n, false);
-	n = send_groups(rep, peer->drv, ops, n, &bytes);
+	ring_tx_touch(link, n, false);
+	n = send_groups(rep, link, ops, n, &bytes);
 	if (likely(n > 0))
-		ring_send_end(ep, rep, peer, ops, n, bytes);
+		ring_send_end(ep, rep, link, ops, n, bytes);
 	return n;
 }
 
@@ -141,19 +141,17 @@ send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 static __rte_noinline bool
 send_large_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
-	struct leat_peer *peer = ring_send_peer(ep, rep, op);
-	struct ring_link *link;
+	struct ring_link *link = ring_send_link(ep, rep, op);
 	uint64_t head;
 
-	if (unlikely(peer == NULL || !ring_send_plain(op, op->peer, rep->mtu)))
+	if (unlikely(link == NULL || !ring_send_plain(op, op->peer, rep->mtu)))
 		return false;
-	link = peer->drv;
 	if (likely(fill(rep, link, &link->tx, op, false, &head))) {
 		ring_tx_store(link->tx.slot, head);
 		ring_tx_advance(link, &link->tx);
 	}
 	leat_op_run_sent(op, NULL);
-	ring_send_end(ep, rep, peer, &op, 1, op->size);
+	ring_send_one_end(ep, link, op);
 	return true;
 }
 
@@ -184,7 +182,7 @@ send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t
 static void
 post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
-	struct ring_link *link = ep->peers[op->peer].drv;
+	struct ring_link *link = &rep->table[op->peer];
 	bool imm = (op->flags & LEAT_OP_F_IMM) != 0;
 	uint64_t head;
 
@@ -194,8 +192,8 @@ post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	}
 	leat_op_start_as(ep, op, false);
 	leat_op_finish_as(ep, op, 0, op->size, false);
-	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
-		ring_link_heat(rep, link);
+	if (unlikely(link->board != NULL))
+		ring_marks_add(rep, link);
 }
 
 /* Whatever it is. @return false: there is no room for it */
@@ -233,6 +231,8 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 		}
 		i = (uint16_t)(i + k);
 	}
+	if (unlikely(rep->nb_marks > 0))
+		ring_marks_put(rep);
 	return leat_ep_post_end(ep, i, n);
 }
 
@@ -376,7 +376,7 @@ ring_datagram_poll(struct leat_ep *ep)
 		head = ring_rx_head(link);
 		if (RING_HEAD_IS(head, link->rx_scan))
 			poll_one(ep, rep, link, head);
-	} else if (rep->nb_links <= RING_HOT) {
+	} else if (!rep->many) {
 		poll_few(ep, rep);
 	} else {
 		poll_many(ep, rep);

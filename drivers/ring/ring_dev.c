@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "ring_pvt.h"
+#include "ring_mark.h"
 
 static const struct leat_driver_arg ring_args[] = {
 	{ "depth", "16..32768", "512",
@@ -108,9 +108,11 @@ static void
 ep_free(struct ring_ep *rep)
 {
 	ring_mbox_put(rep->mbox);
+	ring_queue_free(&rep->queue);
 	free(rep->regions);
 	free(rep->recvs);
 	free(rep->links);
+	free(rep->table_mem);
 	free(rep);
 }
 
@@ -125,10 +127,13 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	if (rep == NULL)
 		return leat_err(ENOMEM, "create endpoint: out of memory");
 	memset(rep, 0, sizeof(*rep));
-	rep->mbox = ring_mbox_new();
+	rep->mbox = ring_mbox_new(conf->max_peers);
 	rep->links = calloc(conf->max_peers, sizeof(*rep->links));
 	rep->recvs = calloc(nb_recvs, sizeof(*rep->recvs));
-	if (rep->mbox == NULL || rep->links == NULL || rep->recvs == NULL) {
+	/* Those that are never used take no memory where the C library maps what is that large. */
+	rep->table_mem = calloc(1, conf->max_peers * sizeof(*rep->table) + 128);
+	if (rep->mbox == NULL || rep->links == NULL || rep->recvs == NULL ||
+	    rep->table_mem == NULL || ring_queue_init(&rep->queue, conf->max_peers) < 0) {
 		ep_free(rep);
 		return leat_err(ENOMEM, "create endpoint: out of memory for %u peers, %u receives",
 				conf->max_peers, conf->rx_depth);
@@ -140,6 +145,8 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		return -err;
 	}
 	rep->ep = ep;
+	rep->board = rep->mbox->board;
+	rep->table = RTE_PTR_ALIGN_CEIL(rep->table_mem, 128);
 	rep->recv_mask = nb_recvs - 1;
 	rep->recv_head = rep->recv_tail = LEAT_CURSOR_START;
 	rep->inline_max = rdev->inline_max;

@@ -12,6 +12,7 @@
 
 #include "leat_order_fast.h"
 
+#include "ring_mark.h"
 #include "ring_match.h"
 
 /* ---- where the next message goes ---- */
@@ -244,46 +245,53 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 	return i;
 }
 
-/* The peer to which plain SENDs of that op's kind may go at once; NULL: the general way. */
-static __rte_always_inline struct leat_peer *
-ring_send_peer(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_op *op)
+/*
+ * The link on which plain SENDs of that op's kind may go at once; NULL: the general way. Of the peer
+ * only the line of its queue is read: that it is up says the link.
+ */
+static __rte_always_inline struct ring_link *
+ring_send_link(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_op *op)
 {
-	struct leat_peer *peer = &ep->peers[op->peer];
+	struct ring_link *link = &rep->table[op->peer];
 
 	/* An older op on the queue would hold these back. */
-	if (unlikely(op->peer >= ep->nb_peers || peer->state != LEAT_PEER_UP ||
-		     peer->sendq.head != NULL || !rep->can_send))
+	if (unlikely(op->peer >= ep->nb_peers || !link->may_send ||
+		     ep->peers[op->peer].sendq.head != NULL))
 		return NULL;
-	return peer;
+	return link;
+}
+
+/* At the end of the post they are marked with others. */
+static __rte_always_inline void
+ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op **ops,
+	      uint16_t n, uint64_t bytes)
+{
+	leat_op_run_sent_end(ep, &ep->peers[ops[0]->peer], ops[0], ops[n - 1], n, bytes);
+	if (unlikely(link->board != NULL))
+		ring_marks_add(rep, link);
 }
 
 static __rte_always_inline void
-ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct leat_peer *peer, struct leat_op **ops,
-	      uint16_t n, uint64_t bytes)
+ring_send_one_end(struct leat_ep *ep, const struct ring_link *link, struct leat_op *op)
 {
-	struct ring_link *link = peer->drv;
-
-	leat_op_run_sent_end(ep, peer, ops[0], ops[n - 1], n, bytes);
-	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
-		ring_link_heat(rep, link);
+	leat_op_run_sent_end(ep, &ep->peers[op->peer], op, op, 1, op->size);
+	ring_link_mark(link);
 }
 
 /* Posts one. @return false: the general way */
 static __rte_always_inline bool
 ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
-	struct leat_peer *peer = ring_send_peer(ep, rep, op);
-	struct ring_link *link;
+	struct ring_link *link = ring_send_link(ep, rep, op);
 
-	if (unlikely(peer == NULL || !ring_send_plain(op, op->peer, rep->inline_max)))
+	if (unlikely(link == NULL || !ring_send_plain(op, op->peer, rep->inline_max)))
 		return false;
-	link = peer->drv;
 	if (unlikely(!ring_tx_free(link, link->tx.place)))
 		return false;
 	ring_tx_store(link->tx.slot, ring_send_fill(link, &link->tx, op));
 	ring_tx_advance(link, &link->tx);
 	leat_op_run_sent(op, NULL);
-	ring_send_end(ep, rep, peer, &op, 1, op->size);
+	ring_send_one_end(ep, link, op);
 	return true;
 }
 
@@ -291,14 +299,14 @@ ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 static __rte_always_inline uint16_t
 ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
-	struct leat_peer *peer = ring_send_peer(ep, rep, ops[0]);
+	struct ring_link *link = ring_send_link(ep, rep, ops[0]);
 	uint64_t bytes = 0;
 
-	if (unlikely(peer == NULL))
+	if (unlikely(link == NULL))
 		return 0;
-	n = ring_send_groups(rep, peer->drv, ops, n, &bytes);
+	n = ring_send_groups(rep, link, ops, n, &bytes);
 	if (likely(n > 0))
-		ring_send_end(ep, rep, peer, ops, n, bytes);
+		ring_send_end(ep, rep, link, ops, n, bytes);
 	return n;
 }
 
@@ -306,6 +314,7 @@ ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 static __rte_always_inline void
 ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
+	const struct ring_ep *rep = ep->drv;
 	uint16_t i, last = LEAT_PEER_ANY;
 
 	for (i = 0; i < n; i++) {
@@ -314,8 +323,7 @@ ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		if (id == last || id >= ep->nb_peers || leat_op_is_recv(ops[i]))
 			continue;
 		last = id;
-		if (ep->peers[id].state == LEAT_PEER_UP)
-			ring_link_wake(ep->peers[id].drv);
+		ring_link_wake(&rep->table[id]);
 	}
 }
 
@@ -390,8 +398,8 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	uint64_t nr = link->rx_scan, bytes = 0;
 
 	/* Something is out of order, or receives name this peer. */
-	if (unlikely(link->rx_head != nr || link->recvs[RING_PLAIN].head != NULL ||
-		     rep->recv_gaps > 0 || q->held_now > 0 || (datagram && link->rx_long)))
+	if (unlikely(link->rx_head != nr || link->recvs.head != NULL || rep->recv_gaps > 0 ||
+		     q->held_now > 0 || (datagram && link->rx_long)))
 		return 0;
 	do {
 		uint64_t len = RING_HEAD_LEN(head);

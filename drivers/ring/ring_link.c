@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "ring_pvt.h"
+#include "ring_mark.h"
 
 /* Where a link looks that receives nothing: number 0 is never published here. Read only. */
 static struct ring_slot nothing;
@@ -30,13 +30,9 @@ struct ring_link *
 ring_link_new(struct ring_ep *rep, struct leat_peer *peer, struct ring_conn *conn, uint8_t side,
 	      enum ring_link_state state)
 {
-	struct ring_link *link = aligned_alloc(128, RTE_ALIGN_CEIL(sizeof(*link), 128));
+	struct ring_link *link = &rep->table[peer->id];
 	int k;
 
-	if (link == NULL) {
-		leat_err(ENOMEM, "ring: connection: out of memory");
-		return NULL;
-	}
 	memset(link, 0, sizeof(*link));
 	link->id = peer->id;
 	link->peer = peer;
@@ -55,7 +51,8 @@ ring_link_free(struct ring_link *link)
 {
 	ring_conn_put(link->conn);
 	free(link->addr);
-	free(link);
+	link->wake = NULL;
+	link->state = RING_LINK_FREE;
 }
 
 void
@@ -93,40 +90,10 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 			ep->post = ring_datagram_post_waking;
 	}
 	link->state = RING_LINK_UP;
-	link->idx = rep->nb_links;
-	rep->links[rep->nb_links++] = link;
+	link->may_send = rep->can_send;
+	ring_marks_up(rep, link);
 	rep->rescan = true; /* it may have closed again already */
 	leat_peer_up(ep, link->peer, conn->priv[link->side ^ 1], conn->priv_len[link->side ^ 1]);
-}
-
-void
-ring_link_heat(struct ring_ep *rep, struct ring_link *link)
-{
-	uint32_t i;
-
-	if (rep->nb_hot < RING_HOT) {
-		i = rep->nb_hot++;
-	} else {
-		i = rep->clock_hand++ % RING_HOT;
-		rep->hot[i]->hot = 0;
-	}
-	rep->hot[i] = link;
-	link->hot = (uint8_t)(i + 1);
-}
-
-static void
-link_remove(struct ring_ep *rep, struct ring_link *link)
-{
-	struct ring_link *last = rep->links[--rep->nb_links];
-
-	rep->links[link->idx] = last;
-	last->idx = link->idx;
-	if (link->hot > 0) {
-		last = rep->hot[--rep->nb_hot];
-		rep->hot[link->hot - 1] = last;
-		last->hot = link->hot;
-		link->hot = 0;
-	}
 }
 
 static void
@@ -167,8 +134,9 @@ ring_link_try_down(struct leat_ep *ep, struct ring_link *link)
 	if (link->tx_unacked > 0)
 		return;
 	rep->nb_closing--;
-	link_remove(rep, link);
+	ring_marks_remove(rep, link);
 	ring_link_free(link);
+	ring_marks_down(rep);
 	leat_peer_down(ep, peer);
 }
 
@@ -183,6 +151,9 @@ ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed clo
 	ring_acks(ep, link, UINT32_MAX);
 	recall_all(ep, link, err);
 	link->state = RING_LINK_CLOSING;
+	link->may_send = false;
+	rep->nb_refused -= link->tx_refused;
+	link->tx_refused = false;
 	rep->nb_closing++;
 	report_closed(link, closed);
 	ring_link_try_down(ep, link);
@@ -203,13 +174,14 @@ void
 ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
 	struct ring_ep *rep = ep->drv;
-	struct ring_link *link = peer->drv;
+	struct ring_link *link = &rep->table[peer->id];
 
 	leat_peer_closing(ep, peer, status, text);
 	switch ((enum ring_link_state)link->state) {
 	case RING_LINK_UP:
 		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
 		break;
+	case RING_LINK_FREE:
 	case RING_LINK_CLOSING:
 		break;
 	case RING_LINK_CONNECTING:
@@ -250,7 +222,7 @@ ring_links_free(struct ring_ep *rep, enum ring_closed closed)
 		link = rep->links[rep->nb_links - 1];
 		if (link->state == RING_LINK_UP)
 			report_closed(link, closed);
-		link_remove(rep, link);
+		ring_marks_remove(rep, link);
 		ring_link_free(link);
 	}
 }

@@ -74,8 +74,8 @@ list_of(struct ring_ep *rep, const struct leat_op *op)
 
 	if (op->peer == LEAT_PEER_ANY)
 		return &rep->trecvs;
-	link = rep->ep->peers[op->peer].drv;
-	return &link->recvs[op->type == LEAT_OP_TRECV ? RING_TAGGED : RING_PLAIN];
+	link = &rep->table[op->peer];
+	return op->type == LEAT_OP_TRECV ? &link->trecvs : &link->recvs;
 }
 
 /* ---- the FIFO of RECVs for any peer ---- */
@@ -152,7 +152,7 @@ fifo_del(struct ring_ep *rep, const struct leat_op *op)
 struct leat_op *
 ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link)
 {
-	struct leat_op *own = link->recvs[RING_PLAIN].head;
+	struct leat_op *own = link->recvs.head;
 	const struct ring_recv *any;
 
 	any = rep->recv_head == rep->recv_tail ? NULL
@@ -165,7 +165,7 @@ ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link)
 struct leat_op *
 ring_find_trecv(struct ring_ep *rep, struct ring_link *link, uint64_t tag)
 {
-	struct leat_op *own = list_find(&link->recvs[RING_TAGGED], tag);
+	struct leat_op *own = list_find(&link->trecvs, tag);
 	struct leat_op *any = list_find(&rep->trecvs, tag);
 
 	if (own == NULL || (any != NULL && ring_op(any)->seq < ring_op(own)->seq))
@@ -268,7 +268,7 @@ note_find(struct ring_ep *rep, const struct leat_op *op)
 	struct ring_note *note;
 
 	if (op->peer != LEAT_PEER_ANY) {
-		link = rep->ep->peers[op->peer].drv;
+		link = &rep->table[op->peer];
 		if (op->type == LEAT_OP_RECV)
 			return TAILQ_FIRST(&link->unexpected[RING_PLAIN]);
 		TAILQ_FOREACH(note, &link->unexpected[RING_TAGGED], by_link) {
@@ -344,8 +344,8 @@ list_end(struct leat_ep *ep, struct ring_oplist *list, int status)
 void
 ring_recvs_end_link(struct leat_ep *ep, struct ring_link *link, int status)
 {
-	list_end(ep, &link->recvs[RING_PLAIN], status);
-	list_end(ep, &link->recvs[RING_TAGGED], status);
+	list_end(ep, &link->recvs, status);
+	list_end(ep, &link->trecvs, status);
 }
 
 void

@@ -20,7 +20,7 @@ void ring_fifo_trim(struct ring_ep *rep);
 static inline struct leat_op *
 ring_find_recv(struct ring_ep *rep, struct ring_link *link)
 {
-	if (likely(link->recvs[RING_PLAIN].head == NULL && rep->recv_head != rep->recv_tail))
+	if (likely(link->recvs.head == NULL && rep->recv_head != rep->recv_tail))
 		return rep->recvs[rep->recv_head & rep->recv_mask].op;
 	return ring_find_recv_slow(rep, link);
 }
@@ -34,14 +34,14 @@ ring_take_recv(struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
 		if (unlikely(rep->recv_gaps > 0))
 			ring_fifo_trim(rep);
 	} else {
-		ring_oplist_del(&link->recvs[RING_PLAIN], op);
+		ring_oplist_del(&link->recvs, op);
 	}
 }
 
 static inline void
 ring_take_trecv(struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
 {
-	ring_oplist_del(op->peer == LEAT_PEER_ANY ? &rep->trecvs : &link->recvs[RING_TAGGED], op);
+	ring_oplist_del(op->peer == LEAT_PEER_ANY ? &rep->trecvs : &link->trecvs, op);
 }
 
 static inline bool

@@ -33,7 +33,7 @@ static uint16_t next_port = FIRST_FREE_PORT;
 /* ---- mailboxes ---- */
 
 struct ring_mbox *
-ring_mbox_new(void)
+ring_mbox_new(uint32_t max_peers)
 {
 	struct ring_mbox *mbox = aligned_alloc(128, sizeof(*mbox));
 
@@ -41,7 +41,9 @@ ring_mbox_new(void)
 		return NULL;
 	memset(mbox, 0, sizeof(*mbox));
 	mbox->fd = -1;
-	if (pthread_mutex_init(&mbox->lock, NULL) != 0) {
+	mbox->board = ring_board_new(max_peers);
+	if (mbox->board == NULL || pthread_mutex_init(&mbox->lock, NULL) != 0) {
+		free(mbox->board);
 		free(mbox);
 		return NULL;
 	}
@@ -69,6 +71,7 @@ ring_mbox_put(struct ring_mbox *mbox)
 	pthread_mutex_destroy(&mbox->lock);
 	if (mbox->fd >= 0)
 		(void)close(mbox->fd);
+	free(mbox->board);
 	free(mbox);
 }
 

@@ -3,15 +3,26 @@
 #define RING_POLL_H
 
 /*
- * Which links a poll looks at. Up to RING_HOT: all of them. With more: the hot set, which are those
- * that last sent or were sent to, then the others in turn, until RING_WINDOW of them had nothing.
- * So an idle poll costs the same for 100 peers as for 10,000, and a cold peer is seen within peers
- * / RING_WINDOW + 1 polls.
+ * Which links a poll looks at. Up to RING_FEW: all of them. With more: those in a queue.
+ *
+ *     marks on the board  --.
+ *     watched links that    +-->  queue: oldest first, each once  -->  looked at
+ *       have something    --'               ^                             |
+ *                                           `---- if there is more -------'
+ *
+ * So neither what an idle poll costs nor how soon a message of some peer is found depends on the
+ * number of peers. A peer that sends all the time takes its turn behind all others in the queue.
  *
  * What it does with one of them is a function of the endpoint's type, inlined here.
  */
 
-#include "ring_pvt.h"
+#include <rte_prefetch.h>
+
+#include "ring_mark.h"
+
+#define RING_WINDOW 16 /* watched links that a poll looks at */
+#define RING_VAIN 64   /* queued links that a poll looks at without getting an op */
+#define RING_AHEAD 2   /* links from the prefetch of a link to that of its slot, and to its turn */
 
 /* Looks at a link whose next slot has that head. @return slots handled */
 typedef uint32_t (*ring_poll_link_fn)(struct leat_ep *ep, struct ring_ep *rep,
@@ -22,6 +33,21 @@ static __rte_always_inline uint64_t
 ring_rx_head(const struct ring_link *link)
 {
 	return __atomic_load_n(&link->rx_slot->head, __ATOMIC_ACQUIRE);
+}
+
+/* Is there something on a link? PUBLISH, ACK: as in polls and ring_acks(), which do the reading. */
+static inline bool
+ring_link_ready(const struct ring_link *link)
+{
+	uint64_t head = __atomic_load_n(&link->rx_slot->head, __ATOMIC_RELAXED);
+
+	if (RING_HEAD_IS(head, link->rx_scan))
+		return true;
+	if (likely(link->tx_unacked == 0))
+		return false;
+	head = __atomic_load_n(&link->tx_acks[link->tx_ack_head & link->tx_mask].head,
+			       __ATOMIC_RELAXED);
+	return RING_HEAD_IS(head, link->tx_ack_head);
 }
 
 /*
@@ -51,33 +77,95 @@ ring_poll_few(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_li
 	}
 }
 
+/* ---- many ---- */
+
+/* Those that are not known yet to be marked by their peers. */
+static __rte_noinline void
+ring_watched(struct ring_ep *rep)
+{
+	uint32_t i, n = RTE_MIN(rep->nb_watched, (uint32_t)RING_WINDOW);
+
+	for (i = 0; i < n; i++) {
+		struct ring_link *link;
+
+		if (rep->start >= rep->nb_watched)
+			rep->start = 0;
+		link = rep->links[rep->start++];
+		if (ring_link_ready(link))
+			ring_queue_put(&rep->queue, link->id);
+	}
+}
+
+/* A ring_board_fn. */
+static __rte_always_inline void
+ring_marked(void *arg, uint32_t word, uint64_t marks)
+{
+	struct ring_queue *q = arg;
+
+	marks &= ~q->queued[word];
+	q->queued[word] |= marks;
+	for (; marks != 0; marks &= marks - 1)
+		q->nrs[q->tail++ & q->mask] =
+			(uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(marks));
+}
+
+static __rte_always_inline struct ring_link *
+ring_queue_at(const struct ring_ep *rep, uint32_t i)
+{
+	const struct ring_queue *q = &rep->queue;
+
+	return &rep->table[q->nrs[(q->head + i) & q->mask]];
+}
+
+/* The next link of the queue. */
+static __rte_always_inline struct ring_link *
+ring_queue_take(struct ring_ep *rep)
+{
+	struct ring_link *link = ring_queue_at(rep, 0);
+	struct ring_queue *q = &rep->queue;
+
+	q->head++;
+	q->queued[link->id / 64] &= ~(UINT64_C(1) << link->id % 64);
+	return link;
+}
+
+/* Of the n links that are queued: the link some places ahead, then its slot. */
+static __rte_always_inline void
+ring_queue_prefetch(const struct ring_ep *rep, uint32_t n)
+{
+	if (n > 2 * RING_AHEAD) {
+		const struct ring_link *link = ring_queue_at(rep, 2 * RING_AHEAD);
+
+		rte_prefetch0(link);
+		rte_prefetch0(&link->tx);
+	}
+	if (n > RING_AHEAD)
+		rte_prefetch0(ring_queue_at(rep, RING_AHEAD)->rx_slot);
+}
+
 static __rte_always_inline void
 ring_poll_many(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_link)
 {
-	uint32_t i, idle = 0, looked = 0, nb_hot = rep->nb_hot;
-	struct ring_link *link;
+	struct ring_queue *q = &rep->queue;
+	uint32_t n, vain = 0;
 
-	for (i = 0; i < nb_hot; i++) {
-		if (rep->hot_start >= nb_hot)
-			rep->hot_start = 0;
-		link = rep->hot[rep->hot_start++];
-		if (poll_link(ep, rep, link, ring_rx_head(link)) > 0 && leat_ep_room(ep) == 0)
-			break; /* but the hot ones don't shut the others out */
-	}
-	while (idle < RING_WINDOW && looked < rep->nb_links) {
-		if (rep->start >= rep->nb_links)
-			rep->start = 0;
-		link = rep->links[rep->start++];
-		looked++;
-		if (link->hot != 0)
-			continue;
-		if (poll_link(ep, rep, link, ring_rx_head(link)) == 0) {
-			idle++;
-			continue;
-		}
-		ring_link_heat(rep, link);
-		if (leat_ep_room(ep) == 0)
-			return;
+	if (unlikely(rep->nb_watched > 0))
+		ring_watched(rep);
+	ring_board_take(rep->board, ring_marked, q);
+	for (n = ring_queue_count(q); n > 0 && vain < RING_VAIN; n--) {
+		struct leat_op **out = ep->out;
+		struct ring_link *link;
+		uint32_t slots;
+
+		ring_queue_prefetch(rep, n);
+		/* A link that is not up any more receives nothing: see rx_off(). */
+		link = ring_queue_take(rep);
+		slots = poll_link(ep, rep, link, ring_rx_head(link));
+		if (ring_link_ready(link))
+			ring_queue_put(q, link->id);
+		if ((slots > 0 && leat_ep_room(ep) == 0) || rep->copy_left <= 0)
+			break;
+		vain += ep->out == out;
 	}
 }
 

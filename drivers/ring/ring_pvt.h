@@ -12,6 +12,7 @@
  *     ring_conn.c   connecting                      ring_link.c   a link's life: up, closing, down
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
+ *     ring_mark.c   which of many peers have something
  *     ring_wait.c   sleeping until something happens
  *     ring_datagram.c  post and poll of datagram endpoints      ring_buf.c  their buffers
  *     ring_telemetry.c  what they lost
@@ -38,8 +39,9 @@
 #define RING_MTU_MAX 16384
 #define RING_MTU_DEFAULT 4096
 
-#define RING_HOT 16    /* links that every poll looks at */
-#define RING_WINDOW 16 /* idle ones among the others that a poll looks at */
+/* Every poll looks at up to so many links. With more it relies on marks, until few are left. */
+#define RING_FEW 16
+#define RING_FEW_AGAIN 8
 /* Bytes of large messages that a poll copies; then it takes one more slot of each link only. */
 #define RING_COPY_BUDGET (256 * 1024)
 /* Slots that a poll handles which has no room for ops. */
@@ -48,6 +50,7 @@
 /* ---- what belongs to one lcore ---- */
 
 enum ring_link_state {
+	RING_LINK_FREE = 0,
 	RING_LINK_CONNECTING,
 	RING_LINK_REQUESTED, /* the application has not answered */
 	RING_LINK_ACCEPTED,  /* it has; up with the next progress */
@@ -88,7 +91,11 @@ struct ring_cursor {
 	uint32_t next;		/* place of the slot after it */
 };
 
-/* One side's view of a connection. */
+/*
+ * One side's view of a connection; in the endpoint's table, at the peer's number. An endpoint may
+ * have thousands, so that each message finds its link outside of the caches: a small one takes the
+ * first two lines, which processors fetch as a pair.
+ */
 struct ring_link {
 	/* line 0: poll */
 	struct ring_slot *
@@ -97,13 +104,11 @@ struct ring_link {
 	uint64_t rx_scan; /* number of the message in rx_slot */
 	uint64_t rx_head; /* of the first not consumed */
 	uint64_t *rx_consumed;
-	struct ring_note *rx_notes;
-	uint32_t rx_mask;
-	uint32_t tx_unacked; /* ops that wait for an ack */
-	uint16_t id;	     /* of the peer */
-	uint8_t state;	     /* enum ring_link_state */
-	uint8_t hot;	     /* place in the hot set + 1, 0: none */
-	bool rx_long;	     /* datagrams longer than this side's mtu may come */
+	struct ring_oplist recvs; /* RECVs that name this peer */
+	uint32_t tx_unacked;	  /* ops that wait for an ack */
+	uint16_t id;		  /* of the peer */
+	bool may_send;		  /* it is up, and SEND was configured */
+	bool rx_long;		  /* datagrams longer than this side's mtu may come */
 
 	/* line 1: post */
 	struct ring_cursor tx __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -111,40 +116,48 @@ struct ring_link {
 	uint64_t *tx_nr;
 	uint64_t tx_seen; /* consumed, as last seen */
 	uint32_t tx_mask;
+	uint16_t mark;		  /* number of this link on that board */
+	struct ring_board *board; /* of the other side, if that wants marks; else NULL */
 
 	/* line 2: acks, flow control */
 	struct leat_op **tx_ops __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_ack *tx_acks;
 	uint64_t *tx_consumed;
 	struct ring_ack *rx_acks;
+	struct ring_note *rx_notes;
+	struct ring_mbox *wake; /* of the other side, if that has a wait object; else NULL */
 	uint32_t tx_ack_head;
 	uint32_t rx_ack_tail;
+	uint32_t rx_mask;
 
-	/* line 3: matching, if receives name this peer or messages are unexpected */
-	struct ring_oplist recvs[RING_KINDS] __attribute__((aligned(LEAT_CACHE_LINE)));
+	/* line 3: matching of tagged and of unexpected messages */
+	struct ring_oplist trecvs __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_notes unexpected[RING_KINDS];
 
 	/* line 4: post, of datagrams */
 	struct ring_buf buf __attribute__((aligned(LEAT_CACHE_LINE)));
 
 	/* control */
-	struct ring_mbox *wake; /* of the other side, if that has a wait object; else NULL */
 	struct ring_conn *conn;
 	struct leat_peer *peer;
-	uint32_t idx; /* in ring_ep.links */
+	uint32_t idx;  /* in ring_ep.links */
+	uint8_t state; /* enum ring_link_state */
 	uint8_t side;
 	bool sent;	 /* CONNECTING: a listener has the request */
 	bool tx_refused; /* a post found no room */
 	uint32_t recalls_seen;
+	uint32_t wanted;   /* the other side's want that this one goes by */
 	uint64_t deadline; /* CONNECTING */
 	char *addr;	   /* CONNECTING */
 	TAILQ_ENTRY(ring_link) pending;
-};
+} __attribute__((aligned(128)));
 
 static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one line");
 static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
-static_assert(offsetof(struct ring_link, recvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
+static_assert(offsetof(struct ring_link, trecvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
+/* Not a power of two: the first lines of all links would share an eighth of a cache. */
+static_assert(sizeof(struct ring_link) == 6 * LEAT_CACHE_LINE, "a link is six lines");
 static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");
 
 /* A posted RECV that takes a message of any peer. */
@@ -168,14 +181,33 @@ struct ring_lost {
 	uint64_t unreceived; /* arrived here, and found no receive */
 };
 
+/* Links to be looked at, by their numbers, each once: a FIFO. See ring_poll.h. */
+struct ring_queue {
+	uint16_t *nrs;
+	uint64_t *queued; /* a bit per number */
+	uint32_t mask;
+	uint32_t head;
+	uint32_t tail;
+};
+
+/* Marks of a post, that are not on the board yet. */
+struct ring_mark {
+	struct ring_board *board;
+	uint32_t word;
+	uint64_t marks;
+};
+
+#define RING_MARKS 8 /* words of marks that a post collects */
+
 struct ring_ep {
 	/* poll */
-	struct ring_link **links; /* up or closing */
+	struct ring_link *table;  /* by the peers' numbers */
+	struct ring_link **links; /* up or closing; first those that are watched */
 	uint32_t nb_links;
-	uint32_t start; /* of the next poll */
-	uint32_t nb_hot;
-	uint32_t hot_start;
-	uint32_t clock_hand; /* hot set: next to be replaced */
+	uint32_t nb_watched; /* many: not known yet to be marked by their peers */
+	uint32_t start;	     /* of the next poll; many: among those watched */
+	bool many;	     /* asked for marks; see ring_mark.h */
+	uint32_t nb_marks;   /* in marks[] */
 	int64_t copy_left;
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
 	struct ring_recv *recvs;
@@ -191,11 +223,14 @@ struct ring_ep {
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */
 	struct ring_notes unexpected[RING_KINDS];
-	struct ring_link *hot[RING_HOT];
+	struct ring_board *board; /* the mailbox's */
+	struct ring_queue queue;
+	struct ring_mark marks[RING_MARKS];
 
 	/* control */
 	struct leat_ep *ep;
 	struct ring_mbox *mbox;
+	uint32_t want; /* of marks; odd: many */
 	uint32_t bell_seen;
 	bool rescan;
 	bool dead; /* aborted */
@@ -203,7 +238,9 @@ struct ring_ep {
 	uint32_t mtu; /* of datagrams, else 0 */
 	struct ring_lost lost;
 	uint32_t nb_closing;
+	uint32_t nb_refused;		 /* links of which a post found no room */
 	TAILQ_HEAD(, ring_link) pending; /* not up yet */
+	void *table_mem;
 	struct ring_region *regions;
 	uint32_t nb_regions;
 	uint32_t free_region; /* + 1; 0: none */
@@ -222,7 +259,8 @@ struct ring_dev {
 
 /* ---- ring_name.c ---- */
 
-struct ring_mbox *ring_mbox_new(void);
+/* @return NULL: out of memory */
+struct ring_mbox *ring_mbox_new(uint32_t max_peers);
 void ring_mbox_get(struct ring_mbox *mbox);
 void ring_mbox_put(struct ring_mbox *mbox);
 /* Refuses requests from now on, and the waiting ones. */
@@ -265,6 +303,14 @@ ring_link_wake(const struct ring_link *link)
 		ring_wake(link->wake);
 }
 
+/* MARK: for the other side, if that wants marks. Comes before ring_link_wake(). */
+static __rte_always_inline void
+ring_link_mark(const struct ring_link *link)
+{
+	if (unlikely(link->board != NULL))
+		ring_board_mark_one(link->board, link->mark);
+}
+
 /* BELL: what the caller did before is seen by the owner when it sees the new count. */
 static inline void
 ring_bell(struct ring_mbox *mbox)
@@ -290,7 +336,7 @@ void ring_progress(struct leat_ep *ep, uint64_t now);
 
 struct ring_link *ring_link_new(struct ring_ep *rep, struct leat_peer *peer, struct ring_conn *conn,
 				uint8_t side, enum ring_link_state state);
-/* Drops a link that is not in the table any more, and its reference to the connection. */
+/* Drops a link that is on no list any more, and its reference to the connection. */
 void ring_link_free(struct ring_link *link);
 void ring_link_up(struct leat_ep *ep, struct ring_link *link);
 /* Tells the other side, ends the ops with err; then it is down, or closing until the last ack. */
@@ -302,8 +348,6 @@ void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, con
 void ring_links_abort(struct leat_ep *ep);
 /* For the end: tells the others and frees all. No op is in flight. */
 void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
-/* Puts a link into the hot set. */
-void ring_link_heat(struct ring_ep *rep, struct ring_link *link);
 
 /* ---- ring_tx.c ---- */
 
@@ -388,6 +432,7 @@ ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
 			 (uint64_t)(uint32_t)status << 32 | (nr & link->rx_mask) << 16 |
 				 (uint16_t)(n + 1),
 			 __ATOMIC_RELEASE);
+	ring_link_mark(link);
 	ring_link_wake(link);
 }
 

@@ -201,7 +201,7 @@ ring_poll(struct leat_ep *ep)
 		head = ring_rx_head(link);
 		if (RING_HEAD_IS(head, link->rx_scan) || link->tx_unacked > 0)
 			poll_one(ep, rep, link, head);
-	} else if (rep->nb_links <= RING_HOT) {
+	} else if (!rep->many) {
 		poll_few(ep, rep);
 	} else {
 		poll_many(ep, rep);

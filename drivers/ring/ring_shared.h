@@ -32,6 +32,11 @@
  *              Connecting; the acceptor's direction is there.
  *     CLOSED   side.closed    one -> other
  *              That side claims nothing any more, all its slots are published.
+ *     MARK     mbox.board     producer -> consumer
+ *              Look at the slots and acks of that connection. Only where the consumer asked for
+ *              it, see ring_mark.h; for the order of its parts see ring_board.h.
+ *     MARKS    side.marks     producer -> consumer
+ *              From now on that side marks what it publishes.
  *     BELL     mbox.bell      any thread -> owner
  *              Look at your connections (control path).
  *     ASLEEP   mbox.asleep    owner -> any thread
@@ -44,6 +49,7 @@
 #include "leat_cursor.h"
 #include "leat_ep.h"
 
+#include "ring_board.h"
 #include "ring_buf.h"
 
 struct ring_link;
@@ -190,6 +196,9 @@ struct ring_conn {
 	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
 	struct {
 		uint32_t closed; /* CLOSED: enum ring_closed */
+		uint32_t want;	 /* odd: this side wants marks of the other; see ring_mark.h */
+		uint32_t marks;	 /* MARKS: the other side's want that this one goes by */
+		uint16_t peer;	 /* number of the connection at this side, at which it is marked */
 	} __attribute__((aligned(128))) side[2];
 };
 
@@ -204,6 +213,7 @@ struct ring_mbox {
 	bool closed;			   /* under lock */
 	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
 	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
+	struct ring_board *board;	   /* MARK */
 	/* The others read it after each message that they send; written when the owner sleeps. */
 	uint32_t asleep __attribute__((aligned(128)));
 } __attribute__((aligned(128)));

@@ -144,19 +144,19 @@ post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 		ring_post_recv(ep, rep, op);
 		return true;
 	}
-	link = ep->peers[op->peer].drv;
+	link = &rep->table[op->peer];
 	if (likely(op->type == LEAT_OP_SEND || op->type == LEAT_OP_TSEND))
 		taken = post_small(ep, rep, link, op);
 	else
 		taken = post_rma(ep, rep, link, op);
 	if (unlikely(!taken)) {
+		rep->nb_refused += !link->tx_refused;
 		link->tx_refused = true;
 		rte_errno = EAGAIN;
 		return false;
 	}
-	/* an answer may come soon */
-	if (unlikely(rep->nb_links > RING_HOT && link->hot == 0))
-		ring_link_heat(rep, link);
+	if (unlikely(link->board != NULL))
+		ring_marks_add(rep, link);
 	return true;
 }
 
@@ -177,6 +177,8 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 		}
 		i = (uint16_t)(i + k);
 	}
+	if (unlikely(rep->nb_marks > 0))
+		ring_marks_put(rep);
 	return leat_ep_post_end(ep, i, n);
 }
 
@@ -222,12 +224,11 @@ ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 void
 ring_post_soon(struct leat_ep *ep, uint16_t id)
 {
-	const struct leat_peer *peer = &ep->peers[id];
-	const struct ring_link *link;
+	const struct ring_ep *rep = ep->drv;
+	const struct ring_link *link = &rep->table[id];
 
-	if (unlikely(id >= ep->nb_peers || peer->state != LEAT_PEER_UP))
+	if (unlikely(id >= ep->nb_peers || !link->may_send))
 		return;
-	link = peer->drv;
 	if (likely(ring_tx_free(link, link->tx.place)))
 		ring_tx_touch_slot(link->tx.slot, false);
 }
@@ -303,7 +304,7 @@ ring_cancel(struct leat_ep *ep, struct leat_op *op)
 	if (leat_op_is_recv(op)) {
 		ring_recv_remove(rep, op);
 		leat_op_finish(ep, op, -ECANCELED, 0);
-	} else if (ring_recall(ep->peers[op->peer].drv, op)) {
+	} else if (ring_recall(&rep->table[op->peer], op)) {
 		leat_op_finish(ep, op, -ECANCELED, 0);
 	}
 	/* else its ack is on the way */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "ring_fast.h"
+#include "ring_poll.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool offered;
@@ -82,21 +83,6 @@ ring_wake_now(struct ring_mbox *mbox)
 		LEAT_LOG(DEBUG, driver, "ring: wake-up: %s", strerror(errno));
 }
 
-/* PUBLISH, ACK: as in ring_poll() and ring_acks(), which do the reading. */
-static bool
-link_ready(const struct ring_link *link)
-{
-	uint64_t head = __atomic_load_n(&link->rx_slot->head, __ATOMIC_RELAXED);
-
-	if (RING_HEAD_IS(head, link->rx_scan))
-		return true;
-	if (link->tx_unacked == 0)
-		return false;
-	head = __atomic_load_n(&link->tx_acks[link->tx_ack_head & link->tx_mask].head,
-			       __ATOMIC_RELAXED);
-	return RING_HEAD_IS(head, link->tx_ack_head);
-}
-
 static bool
 pending_ready(const struct ring_ep *rep)
 {
@@ -109,34 +95,43 @@ pending_ready(const struct ring_ep *rep)
 	return false;
 }
 
+static bool
+links_ready(const struct ring_ep *rep)
+{
+	uint32_t i, n = rep->many ? rep->nb_watched : rep->nb_links;
+
+	if (rep->many && (ring_board_marked(rep->board) || ring_queue_count(&rep->queue) > 0))
+		return true;
+	for (i = 0; i < n; i++) {
+		if (ring_link_ready(rep->links[i]))
+			return true;
+	}
+	return false;
+}
+
 int
 ring_ep_arm(struct leat_ep *ep)
 {
 	struct ring_ep *rep = ep->drv;
-	bool full = false;
 	uint32_t i;
 
 	__atomic_store_n(&rep->mbox->asleep, 1, __ATOMIC_SEQ_CST);
 	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
 		return -EBUSY;
 	if (__atomic_load_n(&rep->mbox->bell, __ATOMIC_RELAXED) != rep->bell_seen || rep->rescan ||
-	    pending_ready(rep))
+	    pending_ready(rep) || links_ready(rep))
 		return -EAGAIN;
-	for (i = 0; i < rep->nb_links; i++) {
+	/* There is no bell when slots become free. */
+	for (i = 0; rep->nb_refused > 0 && i < rep->nb_links; i++) {
 		struct ring_link *link = rep->links[i];
 
-		if (link_ready(link))
-			return -EAGAIN;
-		if (!link->tx_refused || link->state != RING_LINK_UP)
-			continue;
-		/* There is no bell when slots become free. */
-		full = true;
-		if (ring_tx_room(link, link->tx.place)) {
+		if (link->tx_refused && ring_tx_room(link, link->tx.place)) {
 			link->tx_refused = false;
+			rep->nb_refused--;
 			return -EAGAIN;
 		}
 	}
-	return full ? -EBUSY : 0;
+	return rep->nb_refused > 0 ? -EBUSY : 0;
 }
 
 void

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_BOARD_H
+#define RING_BOARD_H
+
+/*
+ * The board of an endpoint: a bit per connection, at the number of the peer. A peer that has
+ * published something marks its connection; the owner takes all marks and looks at those
+ * connections only, of however many.
+ *
+ *     lines    . . 1 .                                 a bit per line of words (512 connections)
+ *     words    ........ ........ ...1..1. ........     a bit per connection
+ *
+ *     peer                                     owner
+ *     publish
+ *     words |= marks              (A)          lines = 0                          (X)
+ *     is its line in lines?       (B)          words = 0, of each of those lines  (Y)
+ *       no: lines |= line         (C)          look at the connections
+ *
+ * No mark is left behind. A, B, C, X and Y are sequentially consistent, so they have one order. If B
+ * finds the line, the X that takes it comes after B, and the Y of that X after A: Y takes the mark,
+ * unless an earlier Y took it. If B does not find the line, C adds it, and the next X takes it.
+ * test/model/ring_board.pml checks this.
+ *
+ * MARK: A -> Y. What was published before the mark can be read after the mark was taken.
+ *
+ * A mark says "look there", and nothing about what is there, so one too many does no harm: a
+ * connection that has ended may still be marked, and its number may be another connection's by then.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "leat_common.h"
+
+#define RING_BOARD_WORDS (LEAT_CACHE_LINE / sizeof(uint64_t)) /* of a line */
+#define RING_BOARD_MARKS (RING_BOARD_WORDS * 64)	      /* likewise */
+#define RING_BOARD_LINES 128				      /* 65536 connections */
+
+struct ring_board {
+	/* Read by the owner in every poll. */
+	uint64_t lines[RING_BOARD_LINES / 64] __attribute__((aligned(128)));
+	uint64_t words[] __attribute__((aligned(128)));
+};
+
+/* How many words hold the bits of nb connections, in whole lines. */
+static inline size_t
+ring_board_words(uint32_t nb)
+{
+	return RTE_ALIGN_CEIL((size_t)nb, RING_BOARD_MARKS) / 64;
+}
+
+/* For nb connections, 1..65536, without marks; free() it. @return NULL: out of memory */
+static inline struct ring_board *
+ring_board_new(uint32_t nb)
+{
+	size_t len = sizeof(struct ring_board) + ring_board_words(nb) * sizeof(uint64_t);
+	struct ring_board *b;
+
+	len = RTE_ALIGN_CEIL(len, (size_t)128);
+	b = aligned_alloc(128, len);
+	if (b != NULL)
+		memset(b, 0, len);
+	return b;
+}
+
+/* Marks the connections whose bits are set in a word. Any thread. */
+static inline void
+ring_board_mark(struct ring_board *b, uint32_t word, uint64_t marks)
+{
+	uint32_t line = word / RING_BOARD_WORDS;
+	uint64_t *lines = &b->lines[line / 64], bit = UINT64_C(1) << line % 64;
+
+	(void)__atomic_fetch_or(&b->words[word], marks, __ATOMIC_SEQ_CST);
+	if ((__atomic_load_n(lines, __ATOMIC_SEQ_CST) & bit) == 0)
+		(void)__atomic_fetch_or(lines, bit, __ATOMIC_SEQ_CST);
+}
+
+/* Marks one. Any thread. */
+static inline void
+ring_board_mark_one(struct ring_board *b, uint32_t nr)
+{
+	ring_board_mark(b, nr / 64, UINT64_C(1) << nr % 64);
+}
+
+/* Is there something to take? The owner only. */
+static inline bool
+ring_board_marked(const struct ring_board *b)
+{
+	uint64_t any = 0;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(b->lines); i++)
+		any |= __atomic_load_n(&b->lines[i], __ATOMIC_RELAXED);
+	return any != 0;
+}
+
+/* Gets the marks of a word, which were taken. */
+typedef void (*ring_board_fn)(void *arg, uint32_t word, uint64_t marks);
+
+static __rte_always_inline void
+ring_board_take_line(struct ring_board *b, uint32_t line, ring_board_fn fn, void *arg)
+{
+	uint32_t w, first = line * (uint32_t)RING_BOARD_WORDS;
+
+	for (w = first; w < first + RING_BOARD_WORDS; w++) {
+		/* Most words are 0, and a load costs less than an exchange. */
+		if (__atomic_load_n(&b->words[w], __ATOMIC_SEQ_CST) != 0)
+			fn(arg, w, __atomic_exchange_n(&b->words[w], 0, __ATOMIC_SEQ_CST));
+	}
+}
+
+/* Takes all marks. The owner only. */
+static __rte_always_inline void
+ring_board_take(struct ring_board *b, ring_board_fn fn, void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(b->lines); i++) {
+		/* An exchange in each poll would take the line away from peers that read it. */
+		uint64_t lines = __atomic_load_n(&b->lines[i], __ATOMIC_RELAXED);
+
+		if (lines == 0)
+			continue;
+		lines = __atomic_exchange_n(&b->lines[i], 0, __ATOMIC_SEQ_CST);
+		for (; lines != 0; lines &= lines - 1)
+			ring_board_take_line(b, i * 64 + (uint32_t)__builtin_ctzll(lines), fn, arg);
+	}
+}
+
+#endif /* RING_BOARD_H */

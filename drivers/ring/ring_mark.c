@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Marks: see ring_mark.h. */
+
+#include <stdlib.h>
+
+#include "ring_mark.h"
+
+void
+ring_marks_put(struct ring_ep *rep)
+{
+	uint32_t i;
+
+	for (i = 0; i < rep->nb_marks; i++)
+		ring_board_mark(rep->marks[i].board, rep->marks[i].word, rep->marks[i].marks);
+	rep->nb_marks = 0;
+}
+
+/* ---- the queue ---- */
+
+int
+ring_queue_init(struct ring_queue *q, uint32_t max_peers)
+{
+	uint32_t nb = rte_align32pow2(max_peers);
+
+	q->nrs = calloc(nb, sizeof(*q->nrs));
+	q->queued = calloc(ring_board_words(max_peers), sizeof(*q->queued));
+	q->mask = nb - 1;
+	q->head = q->tail = LEAT_CURSOR_START;
+	return q->nrs == NULL || q->queued == NULL ? -ENOMEM : 0;
+}
+
+void
+ring_queue_free(struct ring_queue *q)
+{
+	free(q->nrs);
+	free(q->queued);
+}
+
+/* ---- rep->links: first the watched ones ---- */
+
+static void
+swap(struct ring_ep *rep, uint32_t i, uint32_t j)
+{
+	struct ring_link *a = rep->links[i], *b = rep->links[j];
+
+	rep->links[i] = b;
+	b->idx = i;
+	rep->links[j] = a;
+	a->idx = j;
+}
+
+static void
+watch(struct ring_ep *rep, struct ring_link *link)
+{
+	swap(rep, link->idx, rep->nb_watched++);
+}
+
+/* What is on the link now may not have been marked, so it is looked at once more. */
+static void
+unwatch(struct ring_ep *rep, struct ring_link *link)
+{
+	swap(rep, link->idx, --rep->nb_watched);
+	ring_queue_put(&rep->queue, link->id);
+}
+
+void
+ring_marks_remove(struct ring_ep *rep, struct ring_link *link)
+{
+	if (link->idx < rep->nb_watched)
+		swap(rep, link->idx, --rep->nb_watched);
+	swap(rep, link->idx, --rep->nb_links);
+}
+
+/* ---- what this side wants ---- */
+
+static void
+want(struct ring_ep *rep, struct ring_link *link)
+{
+	struct ring_conn *conn = link->conn;
+
+	/* relaxed: ordered by BELL */
+	__atomic_store_n(&conn->side[link->side].want, rep->want, __ATOMIC_RELAXED);
+	ring_bell(conn->mbox[link->side ^ 1]);
+}
+
+/* Begins, or ends, to rely on marks. */
+static void
+want_of_all(struct ring_ep *rep, bool many)
+{
+	uint32_t i;
+
+	rep->many = many;
+	rep->want++;
+	rep->nb_watched = many ? rep->nb_links : 0;
+	for (i = 0; i < rep->nb_links; i++)
+		want(rep, rep->links[i]);
+	rep->rescan = true; /* peers that have closed do not answer */
+}
+
+/* ---- what the peer wants ---- */
+
+/* Marks, or does not mark, as the peer wants it, and answers. */
+static void
+go_by(struct ring_link *link, uint32_t wanted)
+{
+	struct ring_conn *conn = link->conn;
+	uint32_t *marks = &conn->side[link->side].marks;
+
+	link->wanted = wanted;
+	link->mark = conn->side[link->side ^ 1].peer;
+	link->board = (wanted & 1) != 0 ? conn->mbox[link->side ^ 1]->board : NULL;
+	/* The peer may have taken the answer for granted before this side came up. */
+	if (__atomic_load_n(marks, __ATOMIC_RELAXED) == wanted)
+		return;
+	/* MARKS: pairs with answered() */
+	__atomic_store_n(marks, wanted, __ATOMIC_RELEASE);
+	ring_bell(conn->mbox[link->side ^ 1]);
+}
+
+/* MARKS: pairs with go_by() of the other side. */
+static bool
+answered(const struct ring_ep *rep, const struct ring_link *link)
+{
+	return __atomic_load_n(&link->conn->side[link->side ^ 1].marks, __ATOMIC_ACQUIRE) ==
+	       rep->want;
+}
+
+void
+ring_marks_up(struct ring_ep *rep, struct ring_link *link)
+{
+	struct ring_conn *conn = link->conn;
+
+	link->idx = rep->nb_links;
+	rep->links[rep->nb_links++] = link;
+	/* relaxed: the want that STATE made visible, or a later one, for which BELL comes */
+	go_by(link, __atomic_load_n(&conn->side[link->side ^ 1].want, __ATOMIC_RELAXED));
+	if (!rep->many && rep->nb_links > RING_FEW) {
+		want_of_all(rep, true);
+		return;
+	}
+	/* What was written before it came up may be out of date. */
+	if (__atomic_load_n(&conn->side[link->side].want, __ATOMIC_RELAXED) != rep->want)
+		want(rep, link);
+	/* Otherwise the peer marks from its first message on: it has not been told of another want. */
+	if (rep->many && !answered(rep, link))
+		watch(rep, link);
+}
+
+void
+ring_marks_down(struct ring_ep *rep)
+{
+	if (rep->many && rep->nb_links <= RING_FEW_AGAIN)
+		want_of_all(rep, false);
+}
+
+void
+ring_marks_progress(struct ring_ep *rep, struct ring_link *link, bool closed)
+{
+	/* relaxed: ordered by BELL */
+	uint32_t wanted = __atomic_load_n(&link->conn->side[link->side ^ 1].want, __ATOMIC_RELAXED);
+
+	if (wanted != link->wanted)
+		go_by(link, wanted);
+	if (link->idx < rep->nb_watched && (closed || answered(rep, link)))
+		unwatch(rep, link);
+}

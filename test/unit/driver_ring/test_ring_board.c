@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The board of marks, without a ring: what is marked is taken, once. */
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <leat_cmocka.h>
+
+#include "ring_board.h"
+
+#define NB 1600
+#define MARKERS 3
+#define ROUNDS 300
+#define PATIENCE 20000000 /* looks at a board on which something is about to be marked */
+
+static struct ring_board *board;
+
+/* ---- one thread ---- */
+
+#define ALL (RING_BOARD_LINES * RING_BOARD_MARKS)
+
+static uint8_t taken[ALL];
+
+static void
+count(void *arg, uint32_t word, uint64_t marks)
+{
+	uint32_t *sum = arg;
+
+	for (; marks != 0; marks &= marks - 1) {
+		taken[word * 64 + (uint32_t)__builtin_ctzll(marks)]++;
+		(*sum)++;
+	}
+}
+
+static void
+board_open(uint32_t nb)
+{
+	board = ring_board_new(nb);
+	assert_non_null(board);
+	assert_false(ring_board_marked(board));
+	memset(taken, 0, sizeof(taken));
+}
+
+/* Each connection of the largest board has a mark of its own. */
+static void
+each(void **state)
+{
+	uint32_t nr, sum;
+
+	(void)state;
+	board_open(ALL);
+	for (nr = 0; nr < ALL; nr++) {
+		sum = 0;
+		ring_board_mark_one(board, nr);
+		assert_true(ring_board_marked(board));
+		ring_board_take(board, count, &sum);
+		assert_int_equal(sum, 1);
+		assert_int_equal(taken[nr], 1);
+		assert_false(ring_board_marked(board));
+	}
+	free(board);
+}
+
+/* Marked several times before it is taken, it is taken once. */
+static void
+merged(void **state)
+{
+	uint32_t nr, k, sum = 0;
+
+	(void)state;
+	board_open(NB);
+	for (k = 0; k < 3; k++) {
+		for (nr = 0; nr < NB; nr += 7)
+			ring_board_mark_one(board, nr);
+	}
+	ring_board_take(board, count, &sum);
+	for (nr = 0; nr < NB; nr++)
+		assert_int_equal(taken[nr], nr % 7 == 0);
+	assert_int_equal(sum, (NB + 6) / 7);
+	ring_board_take(board, count, &sum);
+	assert_int_equal(sum, (NB + 6) / 7);
+	free(board);
+}
+
+/* Boards of a single connection, and of one more than a line has. */
+static void
+small(void **state)
+{
+	uint32_t sum = 0;
+
+	(void)state;
+	board_open(1);
+	ring_board_mark_one(board, 0);
+	ring_board_take(board, count, &sum);
+	assert_int_equal(sum, 1);
+	free(board);
+	board_open(RING_BOARD_MARKS + 1);
+	ring_board_mark(board, RING_BOARD_MARKS / 64, 1);
+	ring_board_mark(board, RING_BOARD_MARKS / 64 - 1, UINT64_C(1) << 63 | 1);
+	ring_board_take(board, count, &sum);
+	assert_int_equal(sum, 4);
+	assert_int_equal(taken[RING_BOARD_MARKS], 1);
+	assert_int_equal(taken[RING_BOARD_MARKS - 1], 1);
+	assert_int_equal(taken[RING_BOARD_MARKS - 64], 1);
+	free(board);
+}
+
+/* ---- threads ---- */
+
+/*
+ * Of each connection: what its peer published last, which only the mark orders, and what the owner
+ * has seen. A peer publishes nothing more before that, so a mark that is lost is never made good.
+ */
+static uint32_t published[NB], seen[NB];
+static uint32_t nb_seen;
+static bool wrong;
+static bool given_up;
+
+static void *
+marker(void *arg)
+{
+	uint32_t me = (uint32_t)(uintptr_t)arg, round, nr;
+
+	/* The connections of one word belong to all of them. */
+	for (round = 0; round < ROUNDS; round++) {
+		for (nr = me; nr < NB; nr += MARKERS) {
+			while (__atomic_load_n(&seen[nr], __ATOMIC_ACQUIRE) != round) {
+				if (__atomic_load_n(&given_up, __ATOMIC_RELAXED))
+					return NULL;
+				sched_yield();
+			}
+			published[nr] = round + 1;
+			ring_board_mark_one(board, nr);
+		}
+	}
+	return NULL;
+}
+
+static void
+see(void *arg, uint32_t word, uint64_t marks)
+{
+	(void)arg;
+	for (; marks != 0; marks &= marks - 1) {
+		uint32_t nr = word * 64 + (uint32_t)__builtin_ctzll(marks);
+
+		wrong = wrong || published[nr] != seen[nr] + 1;
+		nb_seen++;
+		__atomic_store_n(&seen[nr], seen[nr] + 1, __ATOMIC_RELEASE);
+	}
+}
+
+static void
+threads(void **state)
+{
+	pthread_t thread[MARKERS];
+	uint32_t i, last, patience = 0;
+
+	(void)state;
+	board_open(NB);
+	for (i = 0; i < MARKERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, marker, (void *)(uintptr_t)i), 0);
+	while (nb_seen < NB * ROUNDS && patience < PATIENCE) {
+		last = nb_seen;
+		ring_board_take(board, see, NULL);
+		patience = nb_seen == last ? patience + 1 : 0;
+		if (patience > 0)
+			sched_yield();
+	}
+	__atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
+	for (i = 0; i < MARKERS; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	assert_int_equal(nb_seen, NB * ROUNDS);
+	assert_false(wrong);
+	assert_false(ring_board_marked(board));
+	free(board);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each),
+		cmocka_unit_test(merged),
+		cmocka_unit_test(small),
+		cmocka_unit_test(threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
