@@ -310,11 +310,15 @@ static void
 rpc_server(struct end *e, uint64_t n)
 {
 	struct leat_rpc_req *done[BURST];
+	struct leat_rpc_stats stats;
 
 	for (n -= n % tables[b.table].batch, e->handled = 0; e->handled < n;)
 		(void)rpc_poll(e, done);
-	/* What found no room. */
-	(void)rpc_poll(e, done);
+	/* What found no room, or waits for credit, which comes with the client's packets. */
+	do {
+		(void)rpc_poll(e, done);
+		leat_rpc_stats_get(e->rpc, &stats);
+	} while (stats.tx_packets > 0);
 }
 
 static void
