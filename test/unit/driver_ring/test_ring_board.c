@@ -42,6 +42,13 @@ board_open(uint32_t nb)
 	memset(taken, 0, sizeof(taken));
 }
 
+static void
+board_close(void)
+{
+	free(board);
+	board = NULL;
+}
+
 /* Each connection of the largest board has a mark of its own. */
 static void
 each(void **state)
@@ -59,7 +66,7 @@ each(void **state)
 		assert_int_equal(taken[nr], 1);
 		assert_false(ring_board_marked(board));
 	}
-	free(board);
+	board_close();
 }
 
 /* Marked several times before it is taken, it is taken once. */
@@ -80,7 +87,7 @@ merged(void **state)
 	assert_int_equal(sum, (NB + 6) / 7);
 	ring_board_take(board, count, &sum);
 	assert_int_equal(sum, (NB + 6) / 7);
-	free(board);
+	board_close();
 }
 
 /* Boards of a single connection, and of one more than a line has. */
@@ -94,7 +101,7 @@ small(void **state)
 	ring_board_mark_one(board, 0);
 	ring_board_take(board, count, &sum);
 	assert_int_equal(sum, 1);
-	free(board);
+	board_close();
 	board_open(RING_BOARD_MARKS + 1);
 	ring_board_mark(board, RING_BOARD_MARKS / 64, 1);
 	ring_board_mark(board, RING_BOARD_MARKS / 64 - 1, UINT64_C(1) << 63 | 1);
@@ -103,7 +110,7 @@ small(void **state)
 	assert_int_equal(taken[RING_BOARD_MARKS], 1);
 	assert_int_equal(taken[RING_BOARD_MARKS - 1], 1);
 	assert_int_equal(taken[RING_BOARD_MARKS - 64], 1);
-	free(board);
+	board_close();
 }
 
 /* ---- threads ---- */
@@ -176,7 +183,7 @@ threads(void **state)
 	ring_board_take(board, see, NULL);
 	assert_int_equal(nb_seen, NB * ROUNDS);
 	assert_false(ring_board_marked(board));
-	free(board);
+	board_close();
 }
 
 int
