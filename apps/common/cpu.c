@@ -178,7 +178,7 @@ cpu_shared(const struct cpu_where *a, const struct cpu_where *b)
 		return false;
 	if (a->nb_cpus == 1 && b->nb_cpus == 1)
 		return a->cpu == b->cpu;
-	return true; /* at least one floats: nobody knows */
+	return true; /* at least one thread floats: its CPU is not known */
 }
 
 bool

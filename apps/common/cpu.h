@@ -3,7 +3,7 @@
 #define CPU_H
 
 /*
- * Where a thread runs, and who else runs there. Numbers of a busy-polling program are worth
+ * Where a thread runs, and what else runs there. Numbers of a busy-polling program are worth
  * something only if each loop has a CPU to itself; this is where a program finds out.
  */
 
@@ -45,7 +45,7 @@ void cpu_load_get(struct cpu_load *l);
 uint64_t cpu_own_ns(const struct cpu_used *from, const struct cpu_used *to);
 
 /*
- * Share of a CPU's time that went to others than those who used own_ns of it, between two readings,
+ * Share of a CPU's time that other threads used, beside own_ns of this program's, between two readings,
  * 0..1; -1 if it can't be told.
  */
 double cpu_others(const struct cpu_load *from, const struct cpu_load *to, uint32_t cpu,

@@ -17,7 +17,7 @@ struct leat_rpc_reactor_conf;
 enum rb_phase {
 	RB_SETUP,
 	RB_RUNNING,
-	RB_GATHERING, /* nobody calls any more: sessions may end */
+	RB_GATHERING, /* no lcore calls any more: sessions may end */
 	RB_LEAVING,
 };
 

@@ -53,7 +53,7 @@ connect_once(struct rb_bench *b, struct attempt *a)
 		return 1;
 	if (p->status == -ECONNREFUSED && strncmp(p->why, REFUSED, strlen(REFUSED)) == 0)
 		a->busy = true;
-	/* Nobody is there yet, or busy with another client. */
+	/* No listener is there yet, or it is busy with another client. */
 	if ((p->status == -ECONNREFUSED || p->status == -ECONNRESET) && leat_now() < a->end) {
 		rb_link_forget(p);
 		return leat_task_sleep(AGAIN_US) < 0 ? -ECANCELED : 0;
@@ -88,7 +88,7 @@ rb_connect(struct rb_bench *b)
 		return rb_fail(b, ENOMEM, "out of memory");
 	b->world.ranks[0].calls = b->plan.both;
 	rb_host_of(b->o.addr, b->world.ranks[0].host, sizeof(b->world.ranks[0].host));
-	/* Nobody connects to this side. */
+	/* No peer connects to this side. */
 	b->bind = "";
 	ret = rb_card_fill(b, &rb_world_self(&b->world)->card);
 	if (ret == 0)

@@ -61,7 +61,7 @@ has_left(struct rb_bench *b, const void *arg)
 	return client(b)->ended;
 }
 
-/* Waits for one that greets. @return 0; -EPROTO: somebody else came; -ECANCELED */
+/* Waits for one that greets. @return 0; -EPROTO: a stranger came; -ECANCELED */
 static int
 await(struct rb_bench *b)
 {

@@ -14,7 +14,6 @@
 
 struct rb_op {
 	const char *name;
-	const char *what; /* for people: of a batch, what is measured */
 	bool oneway;
 	/* c->peer is chosen, its buffers are there, its length is c->req.len. */
 	void (*prepare)(struct rb_node *n, struct rb_call *c, enum rb_kind kind);

@@ -168,7 +168,6 @@ handle(struct leat_rpc_incoming *call, void *node)
 
 const struct rb_op rb_op_bulk = {
 	.name = "bulk",
-	.what = "until all is pulled and pushed",
 	.prepare = prepare,
 	.handle = handle,
 	.finish = finish,

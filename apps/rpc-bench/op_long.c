@@ -9,7 +9,6 @@
 
 const struct rb_op rb_op_long = {
 	.name = "long",
-	.what = "until all responses are in",
 	.prepare = rb_answered_prepare,
 	.handle = rb_answered_handle,
 	.finish = rb_answered_finish,

@@ -39,7 +39,6 @@ finish(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 
 const struct rb_op rb_op_oneway = {
 	.name = "oneway",
-	.what = "until all requests are taken",
 	.oneway = true,
 	.prepare = prepare,
 	.handle = handle,

@@ -250,7 +250,7 @@ parse_idle(struct rb_options *o, const char *val)
 {
 	int policy = leat_idle_policy_parse(val);
 
-	/* Deadlines of calls wake nobody who blocks. */
+	/* A deadline of a call does not wake a reactor that blocks. */
 	if (policy < 0 || policy == LEAT_IDLE_BLOCK)
 		return bad("--idle", val, "auto, spin, pause, yield or sleep");
 	o->idle = (enum leat_idle_policy)policy;

@@ -79,7 +79,7 @@ lcores_share(const struct rb_card *a, uint16_t i, const struct rb_card *b, uint1
 		return false;
 	if (a->lcore[i].nb_cpus == 1 && b->lcore[k].nb_cpus == 1)
 		return a->lcore[i].cpu == b->lcore[k].cpu;
-	return true; /* at least one floats: nobody knows */
+	return true; /* at least one thread floats: its CPU is not known */
 }
 
 bool

@@ -182,7 +182,7 @@ ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 	if (a->cut || a->refs > 1)
 		return;
 	ofi_drain_end(e, a);
-	/* With messages left they would be nobody's: the next call goes on. */
+	/* Messages that are left would have no peer: the next call goes on. */
 	if (ofi_drain(e, a) >= OFI_DRAIN_MAX)
 		return;
 	/* Asked when nothing comes in between: to drain is to drive. */

@@ -211,7 +211,7 @@ struct leat_rpc_req {
 	 * LEAT_RPC_BULK_MAX. They stay until the request is back; such a request fits a packet. */
 	const struct leat_rpc_bulk *bulk;
 	uint8_t nb_bulk;
-	uint8_t held;  /**< private: it goes back when nobody can reach its memory any more */
+	uint8_t held;  /**< private: it goes back when no peer can reach its memory any more */
 	uint16_t slot; /**< private */
 	struct leat_rpc_req *next;    /**< private */
 	struct leat_rpc_req *prev;    /**< private */

@@ -264,7 +264,7 @@ test_herd(void **state)
 	uint64_t first;
 
 	(void)state;
-	/* Nobody is there: the peers of a are all that is needed. */
+	/* No listener is there: the peers of a are all that is needed. */
 	a.conf.reconnect_max_us = MIN_US;
 	a.conf.timeout_us = 100;
 	for (i = 0; i < HERD; i++) {

@@ -441,7 +441,7 @@ midway(struct leat_rpc_req *req, uint8_t type, struct ask *ask)
 	assert_int_equal(nb_transfers, 0);
 }
 
-/* Filled as soon as the request is back: nobody writes it then. */
+/* Filled as soon as the request is back: no packet is written to it then. */
 static void
 memory_is_free(void)
 {

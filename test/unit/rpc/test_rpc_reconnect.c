@@ -271,7 +271,7 @@ test_old_epoch(void **state)
 
 /* ---- events ---- */
 
-/* Down and up again and again, and nobody looks. */
+/* The session goes down and up several times before its events are read. */
 static void
 test_events(void **state)
 {
