@@ -3,7 +3,6 @@
 /* The program: its arguments, what it does with them, its exit code. */
 
 #include <stdarg.h>
-#include <unistd.h>
 
 #include <leat_app.h>
 #include <leat_error.h>
@@ -11,6 +10,7 @@
 
 #include "../common/front.h"
 #include "../common/list.h"
+#include "../common/opt.h"
 #include "sides.h"
 
 /* A side is one function on a deep stack; that it never waits is what it is for. */
@@ -21,14 +21,11 @@ volatile sig_atomic_t perf_signal;
 void
 perf_msg(const char *fmt, ...)
 {
-	char line[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(line, sizeof(line), fmt, ap);
+	opt_print(PERF_NAME, fmt, ap);
 	va_end(ap);
-	/* One write: both sides of --self may have something to say. */
-	fprintf(stderr, "%s" PERF_NAME ": %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", line);
 }
 
 /* The first one asks for an orderly end; a second one ends the process. */

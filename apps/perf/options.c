@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../common/num.h"
+#include "../common/opt.h"
 #include "perf.h"
 
 enum {
@@ -72,62 +73,7 @@ static const struct option long_options[] = {
 bool
 perf_option_known(const char *arg)
 {
-	size_t len = strcspn(arg + 2, "=");
-	const struct option *l;
-
-	for (l = long_options; l->name != NULL; l++) {
-		if (strlen(l->name) == len && memcmp(l->name, arg + 2, len) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-bad(const char *opt, const char *val, const char *want)
-{
-	perf_msg("%s: '%s' is not %s", opt, val, want);
-	return -EINVAL;
-}
-
-static int
-count(const char *opt, const char *val, uint64_t min, uint64_t max, uint64_t *out)
-{
-	int ret = num_parse_count(val, max, out);
-
-	if (ret == -EINVAL)
-		return bad(opt, val, "a number");
-	if (ret < 0 || *out < min) {
-		perf_msg("%s: %s is out of range (%" PRIu64 " to %" PRIu64 ")", opt, val, min, max);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int
-count32(const char *opt, const char *val, uint32_t min, uint32_t max, uint32_t *out)
-{
-	uint64_t v;
-
-	if (count(opt, val, min, max, &v) < 0)
-		return -EINVAL;
-	*out = (uint32_t)v;
-	return 0;
-}
-
-static int
-seconds(const char *opt, const char *val, uint64_t *us)
-{
-	double v;
-	int ret = num_parse_real(val, 0.001, 86400, &v);
-
-	if (ret == -EINVAL)
-		return bad(opt, val, "a number of seconds");
-	if (ret < 0) {
-		perf_msg("%s: %s is out of range (0.001 to 86400 seconds)", opt, val);
-		return -EINVAL;
-	}
-	*us = (uint64_t)(v * (double)PERF_US);
-	return 0;
+	return opt_known(long_options, arg);
 }
 
 static int
@@ -141,7 +87,7 @@ parse_test(struct perf_options *o, const char *val)
 			return 0;
 		}
 	}
-	return bad("--test", val, "lat, bw or rate");
+	return opt_bad(perf_msg, "--test", val, "lat, bw or rate");
 }
 
 static int
@@ -155,7 +101,7 @@ parse_idle(struct perf_options *o, const char *val)
 			return 0;
 		}
 	}
-	return bad("--idle", val, "auto, spin, pause, yield or block");
+	return opt_bad(perf_msg, "--idle", val, "auto, spin, pause, yield or block");
 }
 
 static int
@@ -192,7 +138,7 @@ parse_rate(struct perf_options *o, const char *val)
 	int ret = num_parse_real(val, 1, 1e9, &o->rate);
 
 	if (ret == -EINVAL)
-		return bad("--rate", val, "a number of messages per second");
+		return opt_bad(perf_msg, "--rate", val, "a number of messages per second");
 	if (ret < 0) {
 		perf_msg("--rate: %s is out of range (1 to 1G messages per second)", val);
 		return -EINVAL;
@@ -223,7 +169,7 @@ parse_mbuf_size(struct perf_options *o, const char *val)
 	int ret = num_parse_size(val, 1 << 20, &v);
 
 	if (ret == -EINVAL)
-		return bad("--mbuf-size", val, "a size");
+		return opt_bad(perf_msg, "--mbuf-size", val, "a size");
 	if (ret < 0 || v < 1024) {
 		perf_msg("--mbuf-size: %s is out of range (1K to 1M)", val);
 		return -EINVAL;
@@ -249,25 +195,26 @@ parse_what(struct perf_options *o, int opt, const char *val)
 		o->nb_sizes = 0;
 		return perf_parse_sizes(val, &o->sizes, &o->nb_sizes);
 	case 'n':
-		return count("--iterations", val, 1, UINT64_C(1) << 60, &o->iterations);
+		return opt_count(perf_msg, "--iterations", val, 1, UINT64_C(1) << 60,
+				 &o->iterations);
 	case 'D':
-		return seconds("--duration", val, &o->duration_us);
+		return opt_seconds(perf_msg, "--duration", val, &o->duration_us);
 	case OPT_WARMUP:
-		if (count("--warmup", val, 0, UINT64_C(1) << 40, &v) < 0)
+		if (opt_count(perf_msg, "--warmup", val, 0, UINT64_C(1) << 40, &v) < 0)
 			return -EINVAL;
 		o->warmup = (int64_t)v;
 		return 0;
 	case OPT_WINDOW:
-		return count32("--window", val, 1, PERF_WINDOW_MAX, &o->window);
+		return opt_count32(perf_msg, "--window", val, 1, PERF_WINDOW_MAX, &o->window);
 	case OPT_BURST:
-		return count32("--burst", val, 1, PERF_BURST_MAX, &o->burst);
+		return opt_count32(perf_msg, "--burst", val, 1, PERF_BURST_MAX, &o->burst);
 	case OPT_RATE:
 		return parse_rate(o, val);
 	case OPT_CHECK:
 		o->check = true;
 		return 0;
 	case OPT_CORRUPT:
-		return count("--corrupt", val, 1, UINT64_C(1) << 60, &o->corrupt);
+		return opt_count(perf_msg, "--corrupt", val, 1, UINT64_C(1) << 60, &o->corrupt);
 	case OPT_HISTOGRAM:
 		o->histogram = val;
 		return 0;
@@ -292,7 +239,7 @@ parse_one(struct perf_options *o, int opt, const char *val)
 	case OPT_IDLE:
 		return parse_idle(o, val);
 	case OPT_TIMEOUT:
-		return seconds("--timeout", val, &o->timeout_us);
+		return opt_seconds(perf_msg, "--timeout", val, &o->timeout_us);
 	case OPT_ONCE:
 		o->once = true;
 		return 0;
@@ -300,7 +247,7 @@ parse_one(struct perf_options *o, int opt, const char *val)
 		o->tags = true;
 		return 0;
 	case OPT_MBUFS:
-		return count32("--mbufs", val, 1, 1 << 24, &o->mbufs);
+		return opt_count32(perf_msg, "--mbufs", val, 1, 1 << 24, &o->mbufs);
 	case OPT_MBUF_SIZE:
 		return parse_mbuf_size(o, val);
 	case OPT_JSON:

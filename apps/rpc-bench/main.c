@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <leat_error.h>
 #include <leat_scope.h>
@@ -12,6 +11,7 @@
 
 #include "../common/front.h"
 #include "../common/list.h"
+#include "../common/opt.h"
 #include "bench.h"
 
 /* The calling tasks, the leading one, and those that it starts for other processes. */
@@ -22,14 +22,11 @@ volatile sig_atomic_t rb_signal;
 void
 rb_msg(const char *fmt, ...)
 {
-	char line[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(line, sizeof(line), fmt, ap);
+	opt_print(RB_NAME, fmt, ap);
 	va_end(ap);
-	/* One write: several processes may have something to say. */
-	fprintf(stderr, "%s" RB_NAME ": %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", line);
 }
 
 /* The first one asks for an orderly end; a second one ends the process. */

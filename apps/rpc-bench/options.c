@@ -9,6 +9,7 @@
 #include <leat_rpc.h>
 
 #include "../common/num.h"
+#include "../common/opt.h"
 #include "../common/ranks.h"
 #include "bench.h"
 
@@ -101,62 +102,7 @@ static const struct option long_options[] = {
 bool
 rb_option_known(const char *arg)
 {
-	size_t len = strcspn(arg + 2, "=");
-	const struct option *l;
-
-	for (l = long_options; l->name != NULL; l++) {
-		if (strlen(l->name) == len && memcmp(l->name, arg + 2, len) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-bad(const char *opt, const char *val, const char *want)
-{
-	rb_msg("%s: '%s' is not %s", opt, val, want);
-	return -EINVAL;
-}
-
-static int
-count(const char *opt, const char *val, uint64_t min, uint64_t max, uint64_t *out)
-{
-	int ret = num_parse_count(val, max, out);
-
-	if (ret == -EINVAL)
-		return bad(opt, val, "a number");
-	if (ret < 0 || *out < min) {
-		rb_msg("%s: %s is out of range (%" PRIu64 " to %" PRIu64 ")", opt, val, min, max);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int
-count32(const char *opt, const char *val, uint32_t min, uint32_t max, uint32_t *out)
-{
-	uint64_t v;
-
-	if (count(opt, val, min, max, &v) < 0)
-		return -EINVAL;
-	*out = (uint32_t)v;
-	return 0;
-}
-
-static int
-seconds(const char *opt, const char *val, uint64_t *us)
-{
-	double v;
-	int ret = num_parse_real(val, 0.001, 86400, &v);
-
-	if (ret == -EINVAL)
-		return bad(opt, val, "a number of seconds");
-	if (ret < 0) {
-		rb_msg("%s: %s is out of range (0.001 to 86400 seconds)", opt, val);
-		return -EINVAL;
-	}
-	*us = (uint64_t)(v * (double)RB_US);
-	return 0;
+	return opt_known(long_options, arg);
 }
 
 static int
@@ -166,7 +112,7 @@ parse_rate(struct rb_plan *p, const char *val)
 	int ret = num_parse_real(val, 1, 1e10, &v);
 
 	if (ret == -EINVAL)
-		return bad("--rate", val, "a number of calls per second");
+		return opt_bad(rb_msg, "--rate", val, "a number of calls per second");
 	if (ret < 0) {
 		rb_msg("--rate: %s is out of range (1 to 10G calls per second)", val);
 		return -EINVAL;
@@ -182,7 +128,7 @@ parse_packet(struct rb_plan *p, const char *val)
 	int ret = num_parse_size(val, LEAT_RPC_PACKET_MAX, &v);
 
 	if (ret == -EINVAL)
-		return bad("--packet", val, "a size");
+		return opt_bad(rb_msg, "--packet", val, "a size");
 	if (ret < 0 || v < LEAT_RPC_PACKET_MIN || v % 8 != 0) {
 		rb_msg("--packet: %s is not a multiple of 8, %u to %u", val, LEAT_RPC_PACKET_MIN,
 		       LEAT_RPC_PACKET_MAX);
@@ -206,7 +152,7 @@ parse_kind(struct rb_plan *p, enum rb_kind kind, const char *opt, const char *va
 	if (val[len] == '\0')
 		return 0;
 	snprintf(name, sizeof(name), "%s, its per cent", opt);
-	return count32(name, val + len + 1, 1, 100, &p->percent[kind]);
+	return opt_count32(rb_msg, name, val + len + 1, 1, 100, &p->percent[kind]);
 }
 
 static int
@@ -229,7 +175,8 @@ static int
 parse_oneway(struct rb_plan *p, const char *val)
 {
 	p->percent[RB_ONEWAY] = 100;
-	return val == NULL ? 0 : count32("--oneway", val, 1, 100, &p->percent[RB_ONEWAY]);
+	return val == NULL ? 0
+			   : opt_count32(rb_msg, "--oneway", val, 1, 100, &p->percent[RB_ONEWAY]);
 }
 
 static int
@@ -241,7 +188,7 @@ parse_type(struct rb_options *o, const char *val)
 	else if (strcmp(val, "datagram") == 0)
 		o->plan.type = LEAT_EP_DATAGRAM;
 	else
-		return bad("--type", val, "reliable or datagram");
+		return opt_bad(rb_msg, "--type", val, "reliable or datagram");
 	return 0;
 }
 
@@ -252,7 +199,7 @@ parse_idle(struct rb_options *o, const char *val)
 
 	/* A deadline of a call does not wake a reactor that blocks. */
 	if (policy < 0 || policy == LEAT_IDLE_BLOCK)
-		return bad("--idle", val, "auto, spin, pause, yield or sleep");
+		return opt_bad(rb_msg, "--idle", val, "auto, spin, pause, yield or sleep");
 	o->idle = (enum leat_idle_policy)policy;
 	return 0;
 }
@@ -280,9 +227,9 @@ parse_what(struct rb_plan *p, int opt, const char *val)
 {
 	switch (opt) {
 	case OPT_TASKS:
-		return count32("--tasks", val, 1, RB_TASKS_MAX, &p->tasks);
+		return opt_count32(rb_msg, "--tasks", val, 1, RB_TASKS_MAX, &p->tasks);
 	case OPT_BATCH:
-		return count32("--batch", val, 1, RB_BATCH_MAX, &p->batch);
+		return opt_count32(rb_msg, "--batch", val, 1, RB_BATCH_MAX, &p->batch);
 	case OPT_SIZE:
 		if (rb_sizes_parse("--size", val, strlen(val), &p->req[RB_CALL]) < 0)
 			return -EINVAL;
@@ -297,17 +244,18 @@ parse_what(struct rb_plan *p, int opt, const char *val)
 	case OPT_BULK:
 		return parse_bulk(p, val);
 	case 'n':
-		return count("--calls", val, 1, RB_COUNT_MAX, &p->calls);
+		return opt_count(rb_msg, "--calls", val, 1, RB_COUNT_MAX, &p->calls);
 	case 'D':
-		return seconds("--seconds", val, &p->duration_us);
+		return opt_seconds(rb_msg, "--seconds", val, &p->duration_us);
 	case OPT_WARMUP:
-		return count("--warmup", val, 0, RB_COUNT_MAX, &p->warmup);
+		return opt_count(rb_msg, "--warmup", val, 0, RB_COUNT_MAX, &p->warmup);
 	case OPT_RATE:
 		return parse_rate(p, val);
 	case OPT_DEADLINE:
-		return count("--deadline", val, 1, UINT64_C(86400) * RB_US, &p->deadline_us);
+		return opt_count(rb_msg, "--deadline", val, 1, UINT64_C(86400) * RB_US,
+				 &p->deadline_us);
 	case OPT_SEED:
-		return count("--seed", val, 0, UINT64_MAX, &p->seed);
+		return opt_count(rb_msg, "--seed", val, 0, UINT64_MAX, &p->seed);
 	case OPT_BOTH:
 		p->both = true;
 		return 0;
@@ -315,17 +263,19 @@ parse_what(struct rb_plan *p, int opt, const char *val)
 		p->check = false;
 		return 0;
 	case OPT_CORRUPT:
-		return count("--corrupt", val, 1, RB_COUNT_MAX, &p->corrupt);
+		return opt_count(rb_msg, "--corrupt", val, 1, RB_COUNT_MAX, &p->corrupt);
 	case OPT_PACKET:
 		return parse_packet(p, val);
 	case OPT_CREDITS:
-		return count32("--credits", val, LEAT_RPC_CREDITS_MIN, LEAT_RPC_CREDITS_MAX,
-			       &p->credits);
+		return opt_count32(rb_msg, "--credits", val, LEAT_RPC_CREDITS_MIN,
+				   LEAT_RPC_CREDITS_MAX, &p->credits);
 	case OPT_CC:
 		p->swift = strcmp(val, leat_rpc_cc_swift.name) == 0;
-		return p->swift || strcmp(val, "none") == 0 ? 0 : bad("--cc", val, "none or swift");
+		return p->swift || strcmp(val, "none") == 0
+			       ? 0
+			       : opt_bad(rb_msg, "--cc", val, "none or swift");
 	case OPT_SLOTS:
-		return count32("--slots", val, 1, LEAT_RPC_SLOTS_MAX, &p->slots);
+		return opt_count32(rb_msg, "--slots", val, 1, LEAT_RPC_SLOTS_MAX, &p->slots);
 	default:
 		return -ENOENT;
 	}
@@ -400,13 +350,14 @@ parse_one(struct rb_options *o, int opt, const char *val)
 		return parse_type(o, val);
 	case OPT_BIND:
 		if (strlen(val) >= LEAT_ADDR_MAX - 8 || (strchr(val, ':') != NULL && val[0] != '['))
-			return bad("--bind", val, "a host or interface, without a port");
+			return opt_bad(rb_msg, "--bind", val,
+				       "a host or interface, without a port");
 		o->bind = val;
 		return 0;
 	case OPT_IDLE:
 		return parse_idle(o, val);
 	case OPT_TIMEOUT:
-		return seconds("--timeout", val, &o->timeout_us);
+		return opt_seconds(rb_msg, "--timeout", val, &o->timeout_us);
 	case OPT_ONCE:
 		o->once = true;
 		return 0;
