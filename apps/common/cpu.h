@@ -41,12 +41,14 @@ void cpu_used_get(struct cpu_used *u);
 
 void cpu_load_get(struct cpu_load *l);
 
-/* CPU time between two readings, ns: of the thread, or if they are of two threads of the process. */
+/*
+ * CPU time between two readings, ns: of the thread, or if they are of two threads of the process.
+ */
 uint64_t cpu_own_ns(const struct cpu_used *from, const struct cpu_used *to);
 
 /*
- * Share of a CPU's time that other threads used, beside own_ns of this program's, between two readings,
- * 0..1; -1 if it can't be told.
+ * Share of a CPU's time that other threads used, beside own_ns of this program's, between two
+ * readings, 0..1; -1 if it can't be told.
  */
 double cpu_others(const struct cpu_load *from, const struct cpu_load *to, uint32_t cpu,
 		  uint64_t own_ns);

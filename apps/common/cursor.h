@@ -3,8 +3,9 @@
 #define CURSOR_H
 
 /*
- * A place in a message that is written or read, little-endian. What would go past the end is left out,
- * and noticed: so the reader of a hostile message may read it to its end, and then look at `over`.
+ * A place in a message that is written or read, little-endian. What would go past the end is left
+ * out, and noticed: so the reader of a hostile message may read it to its end, and then look at
+ * `over`.
  */
 
 #include <ctype.h>

@@ -3,7 +3,8 @@
 #define FRONT_H
 
 /*
- * A program's options that may stand in front of "--", among EAL's: those that need no device, and --json with
+ * A program's options that may stand in front of "--", among EAL's: those that need no device, and
+ * --json with
  * --list-drivers and --list-devices. Others that stand there are told where they belong.
  */
 

@@ -11,7 +11,10 @@
 /* Between two attempts, when the listener is busy with another client. */
 #define AGAIN_US 50000
 #define SAY_US (2 * RB_US)
-/* How lib/rpc begins to tell of a refusal by the other side: all other ends are those of connecting. */
+/*
+ * How lib/rpc begins to tell of a refusal by the other side: all other ends are those of
+ * connecting.
+ */
 #define REFUSED "refused"
 
 /* An attempt to connect, among others. */

@@ -12,8 +12,8 @@
  *     key   of id, the node that is called, the kind of the call and the request's length
  *     key'  of key and the response's length
  *
- * So a message of another call, another peer or an earlier time shows, and one of which a part is from
- * another message. Of a request shorter than 8 bytes both sides take what there is of the id.
+ * So a message of another call, another peer or an earlier time shows, and one of which a part is
+ * from another message. Of a request shorter than 8 bytes both sides take what there is of the id.
  */
 
 #include <endian.h>
@@ -24,7 +24,10 @@
 #define RB_ID_SEQ_BITS 44
 #define RB_ID_LEN 8u
 
-/* The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood: Fast Splittable Pseudorandom Number Generators, 2014). */
+/*
+ * The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood: Fast Splittable Pseudorandom Number
+ * Generators, 2014).
+ */
 static inline uint64_t
 rb_mix(uint64_t x)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The end of one-way calls: each side of a session asks how many the other one has handled. The question comes
- * behind them, and is answered when they were.
+ * The end of one-way calls: each side of a session asks how many the other one has handled. The
+ * question comes behind them, and is answered when they were.
  */
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The host under which other processes reach this one: --bind, as a name, an address, or one of this machine's
- * network interfaces; else the interface of the device, where it has one; else the machine's name.
+ * The host under which other processes reach this one: --bind, as a name, an address, or one of
+ * this machine's network interfaces; else the interface of the device, where it has one; else the
+ * machine's name.
  */
 
 #include <ifaddrs.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The leading task of a process, on its first lcore: it takes the nodes through a run, and keeps in step with
- * the other processes.
+ * The leading task of a process, on its first lcore: it takes the nodes through a run, and keeps in
+ * step with the other processes.
  *
  *     open nodes -- connect -- MEET start -- run -- MEET done -- gather -- MEET end -- close
  */
@@ -114,8 +114,8 @@ idle_set(enum leat_idle_policy policy)
 }
 
 /*
- * Before a run and after it lcores sleep: a busy machine then gives them the CPU when they wake. Auto is for
- * lcores with a CPU each; where they may have to share one they yield from the start.
+ * Before a run and after it lcores sleep: a busy machine then gives them the CPU when they wake.
+ * Auto is for lcores with a CPU each; where they may have to share one they yield from the start.
  */
 static void
 idle_choose(struct rb_bench *b)

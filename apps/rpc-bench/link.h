@@ -3,8 +3,8 @@
 #define RB_LINK_H
 
 /*
- * Control calls between the leading tasks of processes: lib/rpc over an endpoint of its own, which the first
- * lcore polls every millisecond, so that it costs the measurement next to nothing.
+ * Control calls between the leading tasks of processes: lib/rpc over an endpoint of its own, which
+ * the first lcore polls every millisecond, so that it costs the measurement next to nothing.
  *
  *     link.c        the endpoint, its sessions, and what becomes of them
  *     link_serve.c  what the other processes ask
@@ -74,7 +74,9 @@ void rb_link_drop(struct rb_link_peer *p, int status, const char *why);
 void rb_link_forget(struct rb_link_peer *p);
 /* Drops it, and forgets it when nothing of it is left. Task. */
 void rb_link_clear(struct rb_link_peer *p);
-/* Ends all in order. Task, or when the reactors are gone. @return 0, or -EBUSY: it is left as it is */
+/*
+ * Ends all in order. Task, or when the reactors are gone. @return 0, or -EBUSY: it is left as it is
+ */
 int rb_link_close(struct rb_link *l);
 struct rb_link_peer *rb_link_find(struct rb_link *l, uint16_t rank);
 
@@ -94,13 +96,15 @@ void rb_link_unask(struct rb_link_peer *p);
 
 /* ---- link_ask.c ---- */
 
-/* Greets, and takes the other side's card. @return 0; or negative with b->why, also if it refuses */
+/*
+ * Greets, and takes the other side's card. @return 0; or negative with b->why, also if it refuses
+ */
 int rb_link_hello(struct rb_link_peer *p);
 /* Asks where its nodes are. @return as above */
 int rb_link_nodes(struct rb_link_peer *p);
 /*
- * Comes to a meeting that p leads, and waits until it is over. result: of RB_MEET_END. lost gets RB_LOST_LEN
- * bytes: the ranks that p has lost. @return 0, or negative
+ * Comes to a meeting that p leads, and waits until it is over. result: of RB_MEET_END. lost gets
+ * RB_LOST_LEN bytes: the ranks that p has lost. @return 0, or negative
  */
 int rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_result *result,
 		 uint8_t *lost);

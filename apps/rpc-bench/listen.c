@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --listen: clients, one after another. Each gets new endpoints and contexts, so that nothing of the one before
- * it is left; the one for links remains, and tells others that this process is busy.
+ * --listen: clients, one after another. Each gets new endpoints and contexts, so that nothing of
+ * the one before it is left; the one for links remains, and tells others that this process is busy.
  */
 
 #include <stdarg.h>
@@ -123,7 +123,10 @@ tell_end(const struct rb_bench *b, const struct rb_link_peer *p, int ret)
 	    how, sum.served, sum.wrong);
 }
 
-/* @return 0: it was served to its end; -EBADMSG: something was wrong; -ECANCELED; others: it ended early */
+/*
+ * @return 0: it was served to its end; -EBADMSG: something was wrong; -ECANCELED; others: it ended
+ * early
+ */
 static int
 serve(struct rb_bench *b, struct rb_link_peer *p)
 {

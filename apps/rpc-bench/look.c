@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the leading task hears of: nodes that have got on, sessions and processes that have ended. */
+/*
+ * What the leading task hears of: nodes that have got on, sessions and processes that have ended.
+ */
 
 #include <stdarg.h>
 #include <string.h>
@@ -22,7 +24,9 @@ news_arrive(void *arg)
 {
 	struct rb_bench *b = arg;
 
-	/* acquire: with the exchange in rb_news(); what is new from here on sends a message again */
+	/*
+	 * acquire: with the exchange in rb_news(); what is new from here on sends a message again
+	 */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
 }
@@ -35,7 +39,9 @@ rb_news(struct rb_bench *b)
 	/* release: what is new, for the leading task to find */
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
-	/* Refused when that reactor has stopped, or has more to do: it looks every second anyway. */
+	/*
+	 * Refused when that reactor has stopped, or has more to do: it looks every second anyway.
+	 */
 	if (r == NULL || leat_reactor_call(r, news_arrive, b) < 0)
 		__atomic_store_n(&b->nb_news, 0, __ATOMIC_RELEASE);
 }

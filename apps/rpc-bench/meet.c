@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Meetings: points of a run that all processes reach before any of them goes on. One leads, the others call it,
- * and are answered when all have come that are not lost. When the leader is lost the next one leads: those who
- * had come to the first one come again.
+ * Meetings: points of a run that all processes reach before any of them goes on. One leads, the
+ * others call it, and are answered when all have come that are not lost. When the leader is lost
+ * the next one leads: those who had come to the first one come again.
  */
 
 #include <stdlib.h>
@@ -106,7 +106,10 @@ meet_lead(struct rb_bench *b, enum rb_meet m, uint64_t until)
 	return ret;
 }
 
-/* Those whom the leader has lost are lost here, too, or their calls would count as failed at one and not at others. */
+/*
+ * Those whom the leader has lost are lost here, too, or their calls would count as failed at one
+ * and not at others.
+ */
 static void
 lose_too(struct rb_bench *b, const struct coming *c)
 {

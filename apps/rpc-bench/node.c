@@ -86,7 +86,10 @@ receives_fit(struct rb_node *n, uint32_t rx_depth)
 			    rx_depth, packet, RB_MEMORY_MAX >> 20);
 }
 
-/* Receives for all sessions, and their credits: the device's default depth if that is good for many. */
+/*
+ * Receives for all sessions, and their credits: the device's default depth if that is good for
+ * many.
+ */
 static int
 depth_choose(struct rb_node *n, const struct leat_dev_info *info, uint32_t *rx_depth,
 	     uint32_t *credits)

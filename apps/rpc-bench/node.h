@@ -3,15 +3,16 @@
 #define RB_NODE_H
 
 /*
- * A node: an lcore's endpoint, its context, its sessions with all other nodes, and the tasks that call.
+ * A node: an lcore's endpoint, its context, its sessions with all other nodes, and the tasks that
+ * call.
  *
  *     CLOSED -- rb_node_open() --> OPEN -- rb_node_connect() --> CONNECTING -- all are up --> UP
  *        ^                                                                                    |
  *        |                            rb_node_start()                                         v
  *        `------ rb_node_close() -------------------------------- DONE <-- last task ends -- RUNNING
  *
- * All of it is done on the lcore's own thread. The first lcore's leading task asks for it, and looks at
- * `state`; the node wakes it when that changes, or a session ends.
+ * All of it is done on the lcore's own thread. The first lcore's leading task asks for it, and
+ * looks at `state`; the node wakes it when that changes, or a session ends.
  */
 
 #include <leat_rpc.h>
@@ -134,7 +135,10 @@ struct rb_node *rb_node_create(struct rb_bench *b, uint16_t lcore);
 int rb_node_open(void *node);
 /* Connects to the nodes before it. @return as above */
 int rb_node_connect(void *node);
-/* Closes sessions, and frees all; waits. Task. @return 0, or -EBUSY after a message: it is left as it is */
+/*
+ * Closes sessions, and frees all; waits. Task. @return 0, or -EBUSY after a message: it is left as
+ * it is
+ */
 int rb_node_close(struct rb_node *n);
 /* The same without its reactor. */
 int rb_node_free(struct rb_node *n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Bulk, --bulk: a request has no bytes of its own, but describes memory, of which a task of the called node
- * pulls one piece and pushes another:
+ * Bulk, --bulk: a request has no bytes of its own, but describes memory, of which a task of the
+ * called node pulls one piece and pushes another:
  *
  *     caller                                     called
  *     buf    what a request would be  -- pull --> verify

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Long messages, --long: requests and responses of several packets among smaller ones. They are a kind of
- * their own so that their buffers do not pull those of small calls apart, and their latencies are told apart.
+ * Long messages, --long: requests and responses of several packets among smaller ones. They are a
+ * kind of their own so that their buffers do not pull those of small calls apart, and their
+ * latencies are told apart.
  */
 
 #include "op.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One-way requests, --oneway. They are done when the library has taken them, so both sides count; what the
- * other side did not get shows at the end, see flush.c.
+ * One-way requests, --oneway. They are done when the library has taken them, so both sides count;
+ * what the other side did not get shows at the end, see flush.c.
  */
 
 #include "op.h"

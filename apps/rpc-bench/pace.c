@@ -7,9 +7,9 @@
  *     begun    x     x           xxx   x     x       a stall: two begin late
  *     latency  ---   ---   --------                  counted from when it was due
  *
- * A closed loop would have begun nothing during the stall, and so would have counted it once (G. Tene calls
- * that coordinated omission). A poller looks each turn whether a batch is due, and wakes a task for it; when
- * all tasks are busy the batches wait.
+ * A closed loop would have begun nothing during the stall, and so would have counted it once (G.
+ * Tene calls that coordinated omission). A poller looks each turn whether a batch is due, and wakes
+ * a task for it; when all tasks are busy the batches wait.
  */
 
 #include <leat_error.h>

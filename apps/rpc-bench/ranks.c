@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --launched, --ranks-dir, --ranks-list: n processes, started together. Each has a link with each other one, and the one of the larger rank
- * connects. The rendezvous tells where links listen, and everything else goes over them:
+ * --launched, --ranks-dir, --ranks-list: n processes, started together. Each has a link with each
+ * other one, and the one of the larger rank connects. The rendezvous tells where links listen, and
+ * everything else goes over them:
  *
  *     main thread   rendezvous -- link listens -- put, fence, get
  *     task          connect to lower ranks -- HELLO -- wait for the HELLO of higher ones -- nodes -- NODES

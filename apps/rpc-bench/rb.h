@@ -20,7 +20,8 @@
  *     drive.c     a context without a poller
  *     report.c    tables; json.c; histogram.c; progress.c
  *
- * A run, all-to-all: each lcore (node) has one session with each other one, and both sides of it call.
+ * A run, all-to-all: each lcore (node) has one session with each other one, and both sides of it
+ * call.
  *
  *     process 0 (rank)                            process 1
  *     lcore 0      lcore 1                        lcore 0      lcore 1
@@ -36,8 +37,8 @@
  *     PING    are you there, and how far
  *     BYE     leaving early, and why
  *
- * The process that leads the meetings also prints the report: the one that connects with two, the first
- * that is alive with more.
+ * The process that leads the meetings also prints the report: the one that connects with two, the
+ * first that is alive with more.
  */
 
 #include <errno.h>

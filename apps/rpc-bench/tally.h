@@ -2,7 +2,10 @@
 #ifndef RB_TALLY_H
 #define RB_TALLY_H
 
-/* What was counted, and what was found wrong. Of lcores; sums of them are of processes and of the run. */
+/*
+ * What was counted, and what was found wrong. Of lcores; sums of them are of processes and of the
+ * run.
+ */
 
 #include <leat_rpc.h>
 

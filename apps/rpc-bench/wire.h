@@ -3,8 +3,8 @@
 #define RB_WIRE_H
 
 /*
- * What processes tell each other, byte by byte. Little-endian; what arrives is believed only as far as it
- * was checked.
+ * What processes tell each other, byte by byte. Little-endian; what arrives is believed only as far
+ * as it was checked.
  *
  *     HELLO     "lrbh" 4, version 2, rank 2, ranks 2, card, plan
  *       answer  "lrbw" 4, version 2, 0 2, card

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tasks that call. Each builds a batch of requests to nodes that it chooses at random, posts it, and sleeps
- * until all responses are in:
+ * The tasks that call. Each builds a batch of requests to nodes that it chooses at random, posts
+ * it, and sleeps until all responses are in:
  *
  *     claim --> build --> post ~~~ asleep ~~~> all are in --> check, count --> claim ...
  *                          ^                     |
  *                          `--- refused: busy ---'
  *
- * A node's batches are claimed from one counter, so that its calls are as many as were asked for, whichever
- * task makes them. The measurement begins with the first batch behind the warm-up.
+ * A node's batches are claimed from one counter, so that its calls are as many as were asked for,
+ * whichever task makes them. The measurement begins with the first batch behind the warm-up.
  */
 
 #include <stdlib.h>
@@ -301,7 +301,10 @@ run_batch(struct rb_worker *w, struct batch *bt)
 	if (unlikely(bt->measured && !n->measuring))
 		measure_begin(n, bt->begin);
 	post(w, bt->n);
-	/* What has responses has waited for them. What has not gives others their turn now and then. */
+	/*
+	 * What has responses has waited for them. What has not gives others their turn now and
+	 * then.
+	 */
 	if ((count(w, bt, leat_now()) < bt->n || rb_ops[bt->kind]->oneway) &&
 	    ++w->unwaited % UNWAITED_MAX == 0)
 		(void)leat_task_yield();

@@ -3,8 +3,8 @@
 #define RB_WORLD_H
 
 /*
- * The processes of a run, and their lcores. An lcore of the run is a node; its number has the process's
- * rank in it, so that everybody knows it without counting.
+ * The processes of a run, and their lcores. An lcore of the run is a node; its number has the
+ * process's rank in it, so that everybody knows it without counting.
  */
 
 #include "tally.h"
@@ -79,7 +79,10 @@ rb_world_self(const struct rb_world *w)
 
 /* Nodes with which the nodes of this process have a session each. */
 uint32_t rb_world_peers(const struct rb_world *w);
-/* Of `total` the share of a node of this process: all calling lcores get the same, but for a rest of one each. */
+/*
+ * Of `total` the share of a node of this process: all calling lcores get the same, but for a rest
+ * of one each.
+ */
 uint64_t rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total);
 /* Calling lcores of the run. */
 uint32_t rb_world_callers(const struct rb_world *w);

@@ -321,10 +321,10 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 }
 
 /*
- * What the dead sent may still be under way after a silence: the thread had no processor meanwhile, or
- * TCP waits for a timeout. Nothing comes any more once the connection below is closed, but what the
- * provider has read from it has to be taken out before. The connection stays open while the provider
- * has ops for the dead: their answers may be arriving (OFI_Q_READ_TWICE).
+ * What the dead sent may still be under way after a silence: the thread had no processor meanwhile,
+ * or TCP waits for a timeout. Nothing comes any more once the connection below is closed, but what
+ * the provider has read from it has to be taken out before. The connection stays open while the
+ * provider has ops for the dead: their answers may be arriving (OFI_Q_READ_TWICE).
  * @return true: done
  */
 static bool

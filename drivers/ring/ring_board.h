@@ -16,15 +16,16 @@
  *     is its line in lines?       (B)          words = 0, of each of those lines  (Y)
  *       no: lines |= line         (C)          look at the connections
  *
- * No mark is left behind. A, B, C, X and Y are sequentially consistent, so they have one order. If B
- * finds the line, the X that takes it comes after B, and the Y of that X after A: Y takes the mark,
- * unless an earlier Y took it. If B does not find the line, C adds it, and the next X takes it.
- * test/model/ring_board.pml checks this.
+ * No mark is left behind. A, B, C, X and Y are sequentially consistent, so they have one order. If
+ * B finds the line, the X that takes it comes after B, and the Y of that X after A: Y takes the
+ * mark, unless an earlier Y took it. If B does not find the line, C adds it, and the next X takes
+ * it. test/model/ring_board.pml checks this.
  *
  * MARK: A -> Y. What was published before the mark can be read after the mark was taken.
  *
  * A mark says "look there", and nothing about what is there, so one too many does no harm: a
- * connection that has ended may still be marked, and its number may be another connection's by then.
+ * connection that has ended may still be marked, and its number may be another connection's by
+ * then.
  */
 
 #include <stdbool.h>

@@ -246,8 +246,8 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 }
 
 /*
- * The link on which plain SENDs of that op's kind may go at once; NULL: the general way. Of the peer
- * only the line of its queue is read: that it is up says the link.
+ * The link on which plain SENDs of that op's kind may go at once; NULL: the general way. Of the
+ * peer only the line of its queue is read: that it is up says the link.
  */
 static __rte_always_inline struct ring_link *
 ring_send_link(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_op *op)

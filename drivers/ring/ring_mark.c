@@ -142,7 +142,9 @@ ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 	/* What was written before it came up may be out of date. */
 	if (__atomic_load_n(&conn->side[link->side].want, __ATOMIC_RELAXED) != rep->want)
 		want(rep, link);
-	/* Otherwise the peer marks from its first message on: it has not been told of another want. */
+	/*
+	 * Otherwise the peer marks from its first message on: it has not been told of another want.
+	 */
 	if (rep->many && !answered(rep, link))
 		watch(rep, link);
 }

@@ -5,9 +5,10 @@
 /*
  * How an endpoint with many links finds those that have something.
  *
- * With up to RING_FEW links each poll looks at all of them. With more the endpoint asks its peers for
- * marks: a peer marks its link on the owner's board (ring_board.h) after it published messages or an
- * ack. That costs the peer an atomic instruction or two per burst, so no peer does it unasked.
+ * With up to RING_FEW links each poll looks at all of them. With more the endpoint asks its peers
+ * for marks: a peer marks its link on the owner's board (ring_board.h) after it published messages
+ * or an ack. That costs the peer an atomic instruction or two per burst, so no peer does it
+ * unasked.
  *
  *     owner                                        peer
  *     has more than RING_FEW links
@@ -28,11 +29,11 @@
  * answer: the acceptor writes its want before it accepts, the connector before it asks, and neither
  * is up before it has read the other's.
  *
- * A mark that is taken puts the link into the owner's queue (ring_poll.h), where it stays while there
- * is something on it. So whenever there is something on a link of an owner with many links, the link
- * is watched, or marked, or about to be marked by the peer that is in the middle of its post, or
- * queued. Marks and queue are left as they are when few links remain. When the owner has many again
- * they make it look at some links in vain.
+ * A mark that is taken puts the link into the owner's queue (ring_poll.h), where it stays while
+ * there is something on it. So whenever there is something on a link of an owner with many links,
+ * the link is watched, or marked, or about to be marked by the peer that is in the middle of its
+ * post, or queued. Marks and queue are left as they are when few links remain. When the owner has
+ * many again they make it look at some links in vain.
  */
 
 #include "ring_pvt.h"

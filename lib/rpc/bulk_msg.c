@@ -2,8 +2,8 @@
 
 /*
  * Transfers where there is no READ or WRITE: internal requests to the library of the caller, which
- * touches the memory itself. Each fits a packet, so all is copied at once, and nothing refers to the
- * caller's memory afterwards.
+ * touches the memory itself. Each fits a packet, so all is copied at once, and nothing refers to
+ * the caller's memory afterwards.
  */
 
 #include "rpc_bulk.h"

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Remote calls: requests and their responses, small, in bursts, many at a time. On three levels, each
- * of what the one below offers; this header has them all.
+ * Remote calls: requests and their responses, small, in bursts, many at a time. On three levels,
+ * each of what the one below offers; this header has them all.
  *
  * Requests, in a loop of the application's own, without tasks:
  *
@@ -35,16 +35,16 @@
  * A request (struct leat_rpc_req) is the caller's object, posted and given back like an op: each
  * one that was accepted comes back from leat_rpc_poll() exactly once, with a status, never inside
  * of the call that posted it. A session is one connection; both its sides may call. Requests of a
- * session are begun in their order and may be answered in any. On reliable endpoints each is handled
- * once; on datagram endpoints at most once, whatever the network does.
+ * session are begun in their order and may be answered in any. On reliable endpoints each is
+ * handled once; on datagram endpoints at most once, whatever the network does.
  *
  * What arrives lands in memory of the library, and is copied to leat_rpc_req.resp by the thread
  * that polls. So a request that is cancelled, or late, comes back at once, and from then on nothing
  * writes its buffer; what its peer answers later is dropped, and never taken for the answer of
  * another request. (Memory whose key the peer was given is another matter: leat_rpc_cancel().)
  *
- * All memory is allocated by leat_rpc_create(), but for about 700 B of a session that connects again
- * by itself, by leat_rpc_connect(); nothing that peers do makes it more.
+ * All memory is allocated by leat_rpc_create(), but for about 700 B of a session that connects
+ * again by itself, by leat_rpc_connect(); nothing that peers do makes it more.
  *
  * Thread rules: everything on the thread of the endpoint; no locks.
  */
@@ -260,14 +260,14 @@ struct leat_rpc_incoming {
 typedef int (*leat_rpc_handler_fn)(struct leat_rpc_incoming *call, void *arg);
 
 /**
- * Events of a session, in this order; of one that connects again UP and DOWN any number of times. It
- * may have come up and gone down more often than is told, but neither is ever kept back.
+ * Events of a session, in this order; of one that connects again UP and DOWN any number of times.
+ * It may have come up and gone down more often than is told, but neither is ever kept back.
  */
 enum leat_rpc_event_type {
 	LEAT_RPC_UP = 0, /**< it stands */
 	/** leat_rpc_session_conf.reconnect_*: its connection ended, or the first attempt to connect
-	 * failed; there will be another one. Requests that had begun come back with a status, others
-	 * wait. Nothing is to be done. */
+	 * failed; there will be another one. Requests that had begun come back with a status,
+	 * others wait. Nothing is to be done. */
 	LEAT_RPC_DOWN,
 	LEAT_RPC_ENDED, /**< it ended, or never came up; requests come back with a status. Close it.
 			 */
@@ -423,7 +423,8 @@ LEAT_API const void *leat_rpc_priv(const struct leat_event *ev, uint16_t *len);
  * Begin to close: nothing more can be posted, and new requests of the other side are answered with
  * -ESHUTDOWN; what is under way in both directions has until the timeout. Requests that are left
  * then come back with -ECANCELED; without a connection that is at once. LEAT_RPC_CLOSED follows.
- * Requests that handlers have deferred and that are not answered at the timeout are named in the log.
+ * Requests that handlers have deferred and that are not answered at the timeout are named in the
+ * log.
  * @param timeout_us 0: don't wait
  * @return 0; -EALREADY: it is closing
  */
@@ -443,11 +444,11 @@ LEAT_API uint16_t leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n);
  * (leat_rpc_req.refused).
  *
  * What arrives lands in memory of the library, so a request comes back at once, and nothing writes
- * to its response any more. Not so if the other side was given the key of memory (leat_rpc_bulk.mr):
- * neither its NIC nor this one can be stopped from here. Then the request comes back when the other
- * side has let go of it; if it does not within leat_rpc_conf.bulk_grace_us the session is ended, and
- * the request comes back behind that. (A peer that means harm can still use a key of a libfabric
- * device until leat_mr_deregister().) All that holds for deadlines, too.
+ * to its response any more. Not so if the other side was given the key of memory
+ * (leat_rpc_bulk.mr): neither its NIC nor this one can be stopped from here. Then the request comes
+ * back when the other side has let go of it; if it does not within leat_rpc_conf.bulk_grace_us the
+ * session is ended, and the request comes back behind that. (A peer that means harm can still use a
+ * key of a libfabric device until leat_mr_deregister().) All that holds for deadlines, too.
  * @return
  *   - 0: the next leat_rpc_poll() gives it back, with -ECANCELED
  *   - 1: it comes back with -ECANCELED when its memory is free

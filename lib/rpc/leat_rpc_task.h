@@ -81,9 +81,10 @@ LEAT_API int leat_rpc_reactor_remove(struct leat_rpc *rpc);
 
 /**
  * Create an endpoint, a context on it, and have the calling reactor poll both: leat_ep_create(),
- * leat_rpc_create(), and leat_rpc_reactor_add() in one. The endpoint has room for conf->max_sessions
- * and their credits, does SEND and RECV, and is reliable if the device can; for others create it yourself. Both end with the
- * reactor, and are not to be removed or destroyed before.
+ * leat_rpc_create(), and leat_rpc_reactor_add() in one. The endpoint has room for
+ * conf->max_sessions and their credits, does SEND and RECV, and is reliable if the device can; for
+ * others create it yourself. Both end with the reactor, and are not to be removed or destroyed
+ * before.
  *
  * @param dev name of the device; NULL: the last one of the command line
  * @param conf,on as for the three; NULL: defaults

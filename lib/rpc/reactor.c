@@ -87,9 +87,9 @@ poll_ready(void *arg)
 }
 
 /*
- * The reactor stops: each session is closed in order while the endpoint still works, or what is with the device
- * would wait for receives that the other side has taken back. Tasks may call while they end, for a third of the
- * time.
+ * The reactor stops: each session is closed in order while the endpoint still works, or what is
+ * with the device would wait for receives that the other side has taken back. Tasks may call while
+ * they end, for a third of the time.
  */
 static int
 drain(void *arg, uint64_t until)

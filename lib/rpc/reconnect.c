@@ -8,8 +8,8 @@
  *     pause      min ... 2 min   min ... ... 4 min      min ... ... ... ... 8 min
  *
  * So a server that was away is not asked by all its clients at once, and none asks more often than
- * min allows. Tries and bound begin anew with a connection that stood for max: one that ends at once
- * counts as a failure.
+ * min allows. Tries and bound begin anew with a connection that stood for max: one that ends at
+ * once counts as a failure.
  */
 
 #include <stdio.h>

@@ -603,7 +603,9 @@ unsent_withdraw(struct leat_rpc_session *s)
 	s->pending.head = first.head;
 }
 
-/* The session ends: all that is not done yet goes back, but for what waits for the next connection. */
+/*
+ * The session ends: all that is not done yet goes back, but for what waits for the next connection.
+ */
 void
 rpc_reqs_end(struct leat_rpc_session *s, int status)
 {

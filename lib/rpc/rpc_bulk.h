@@ -11,8 +11,8 @@
  *                                  |          `- GET or PUT: an internal request to the caller's library
  *                                  `- waits in rpc->waiting while all segments are in use
  *
- * A transfer is on the stack of its task. It ends when all is done, or, after a failure or a cancel,
- * when nothing of it is under way any more.
+ * A transfer is on the stack of its task. It ends when all is done, or, after a failure or a
+ * cancel, when nothing of it is under way any more.
  */
 
 #include <leat_resource.h>

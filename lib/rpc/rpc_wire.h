@@ -56,8 +56,8 @@
  *
  * RPC_US_LATE: nobody waits for it any more; a request that is sent again may be that.
  *
- * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes are behind
- * them. What has no key is reached by messages:
+ * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes are
+ * behind them. What has no key is reached by messages:
  *
  *      0      4      8      16     24     32     36     40
  *     +------+------+------+------+------+------+------+------ - - - --+-----------
@@ -75,10 +75,10 @@
  *     +------+------+------+------+------+------+------+-----------
  *
  * A session has as many slots in each direction as the smaller of the two hellos says, and behind
- * them RPC_INTERNAL_SLOTS for INTERNAL requests. num counts the requests of a slot from hello.first + 1 on. A one-way request of one piece needs
- * no place: slot RPC_NO_SLOT, num 0. A response that the library gave instead of a handler is
- * REFUSED: nothing was executed; with EBUSY its 4 bytes are the microseconds after which to come
- * back.
+ * them RPC_INTERNAL_SLOTS for INTERNAL requests. num counts the requests of a slot from hello.first
+ * + 1 on. A one-way request of one piece needs no place: slot RPC_NO_SLOT, num 0. A response that
+ * the library gave instead of a handler is REFUSED: nothing was executed; with EBUSY its 4 bytes
+ * are the microseconds after which to come back.
  *
  * The data that connect and accept send along begin with a hello; the application's follow:
  *

@@ -14,8 +14,8 @@
  *     asked = a copy, waits                   leat_rpc_poll(): asked? fills it in, wakes
  *     writes JSON, without a lock     <-----
  *
- * An owner that does not come by is not waited for longer than WAIT_S. One poll in eight looks, which
- * is one load.
+ * An owner that does not come by is not waited for longer than WAIT_S. One poll in eight looks,
+ * which is one load.
  */
 
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What processes of leat-rpc-bench tell each other, as hostile bytes too; and what is in their messages. */
+/*
+ * What processes of leat-rpc-bench tell each other, as hostile bytes too; and what is in their
+ * messages.
+ */
 
 #include "leat_cmocka.h"
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-rpc-bulk EAL-ARGUMENTS -- [--addr HOST:PORT] [--devices CLIENT,SERVER] [--silence MS] [--plain]
+ * leat-rpc-bulk EAL-ARGUMENTS -- [--addr HOST:PORT] [--devices CLIENT,SERVER] [--silence MS]
+ * [--plain]
  *                                REQUESTS SEED
  *
- * Requests that describe memory, several at a time, between two endpoints that one reactor polls. Of
- * each the other side's task pulls a random part, and pushes it back, each byte changed. Some are
- * cancelled in the middle; their memory is filled as soon as they are back, and must stay as it is.
+ * Requests that describe memory, several at a time, between two endpoints that one reactor polls.
+ * Of each the other side's task pulls a random part, and pushes it back, each byte changed. Some
+ * are cancelled in the middle; their memory is filled as soon as they are back, and must stay as it
+ * is.
  * --plain: without READ and WRITE, in messages.
  */
 

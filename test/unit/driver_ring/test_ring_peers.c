@@ -199,7 +199,9 @@ noisy(void **state)
 	for (k = 0; !seen; k++) {
 		uint16_t n;
 
-		/* Each poll is done with the first one in the queue, or took four messages of it. */
+		/*
+		 * Each poll is done with the first one in the queue, or took four messages of it.
+		 */
 		assert_true(k <= NOISY);
 		for (i = 0; i < NOISY; i++) {
 			struct leat_op *op = &tx[i], *done;
@@ -375,15 +377,18 @@ few_and_many(void **state)
 			(void)leat_ep_events(spoke[i], NULL, 0);
 		expect(3);
 		/*
-		 * The hub wants marks again, and has some peers that have not heard of it: it looks at
-		 * 16 of them in each poll.
+		 * The hub wants marks again, and has some peers that have not heard of it: it looks
+		 * at 16 of them in each poll.
 		 */
 		for (i = PEERS - 1; i >= left; i--) {
 			reopen(i);
 			tell(i % left);
 			expect_within(i % left, 2);
 		}
-		/* Told before the peer marks anything, and polled after the hub relies on its marks. */
+		/*
+		 * Told before the peer marks anything, and polled after the hub relies on its
+		 * marks.
+		 */
 		tell(2);
 		settle();
 		expect(2);

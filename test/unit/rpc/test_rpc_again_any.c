@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sessions that connect again, at any moment of that closed, ended by the shutdown of their endpoint,
- * or hit by the next death.
+ * Sessions that connect again, at any moment of that closed, ended by the shutdown of their
+ * endpoint, or hit by the next death.
  */
 
 #include <string.h>

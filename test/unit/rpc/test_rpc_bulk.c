@@ -323,8 +323,8 @@ test_many(void **state)
 }
 
 /*
- * Each side has all its slots full of requests that wait for transfers of the other: these have slots
- * of their own, or none would ever end.
+ * Each side has all its slots full of requests that wait for transfers of the other: these have
+ * slots of their own, or none would ever end.
  */
 static void
 test_both_ways(void **state)

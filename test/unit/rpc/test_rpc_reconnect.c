@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sessions that connect again: what becomes of requests and events, and of answers that come too late
- * or were made up. When they connect again is in test_rpc_backoff.c, ends at any moment in
+ * Sessions that connect again: what becomes of requests and events, and of answers that come too
+ * late or were made up. When they connect again is in test_rpc_backoff.c, ends at any moment in
  * test_rpc_again_any.c.
  */
 
@@ -15,8 +15,8 @@
 /* ---- requests ---- */
 
 /*
- * What had begun comes back, what had not begun waits, and so does what is posted meanwhile; time is
- * up for one of them.
+ * What had begun comes back, what had not begun waits, and so does what is posted meanwhile; time
+ * is up for one of them.
  */
 static void
 test_requests(void **state)
@@ -225,8 +225,8 @@ test_late(void **state)
 }
 
 /*
- * A packet with what the connection before had: its token, its epoch. It ends the connection it came
- * over, as anything that can't be, and answers nothing.
+ * A packet with what the connection before had: its token, its epoch. It ends the connection it
+ * came over, as anything that can't be, and answers nothing.
  */
 static void
 forged(int violation, bool token)

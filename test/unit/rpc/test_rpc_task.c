@@ -427,7 +427,9 @@ test_stop(void **state)
 	assert_int_equal(req.status, -ECANCELED);
 }
 
-/* In the midst of calls: all comes to rest in order, and what the device has comes back by itself. */
+/*
+ * In the midst of calls: all comes to rest in order, and what the device has comes back by itself.
+ */
 static int
 caller(void *arg)
 {

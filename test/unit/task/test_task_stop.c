@@ -310,8 +310,8 @@ chain(void *arg)
 }
 
 /*
- * Some 400 of them end in each turn. AddressSanitizer maps and unmaps a fake stack for each, 30 us in
- * the kernel: there the deadline is 50 turns away, not 2000.
+ * Some 400 of them end in each turn. AddressSanitizer maps and unmaps a fake stack for each, 30 us
+ * in the kernel: there the deadline is 50 turns away, not 2000.
  */
 #define ENDLESS_US (SANITIZED ? 500 : DEADLINE_US)
 
