@@ -148,6 +148,8 @@ int
 leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 		     const struct leat_rpc_reactor_conf *conf)
 {
+	int ret;
+
 	if (rpc->ep_poller != NULL)
 		return leat_err(EALREADY, "rpc on %s: a reactor polls it already",
 				leat_ep_name(rpc->ep));
@@ -162,10 +164,17 @@ leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 		rpc->ep_poller = NULL;
 		return -err;
 	}
-	(void)leat_poller_drain_set(rpc->ep_poller, drain);
-	(void)leat_poller_quiesce_set(rpc->poller, quiesce);
-	(void)leat_poller_ready_set(rpc->poller, poll_ready);
-	(void)leat_poller_release_set(rpc->poller, on_release);
+	ret = leat_poller_drain_set(rpc->ep_poller, drain);
+	if (ret == 0)
+		ret = leat_poller_quiesce_set(rpc->poller, quiesce);
+	if (ret == 0)
+		ret = leat_poller_ready_set(rpc->poller, poll_ready);
+	if (ret == 0)
+		ret = leat_poller_release_set(rpc->poller, on_release);
+	if (ret < 0) {
+		(void)leat_rpc_reactor_remove(rpc);
+		return ret;
+	}
 	rpc->on = conf != NULL ? *conf : (struct leat_rpc_reactor_conf){ 0 };
 	return 0;
 }
