@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_FD_H
+#define LEAT_FD_H
+
+/**
+ * @file
+ * File descriptors of a reactor: sockets and pipes beside its endpoints.
+ *
+ * @code
+ *	struct client {
+ *		...
+ *		struct leat_fd fd;
+ *	};
+ *
+ *	ret = leat_fd_add(r, &c->fd, sock, EPOLLIN, on_socket, c);
+ *	...
+ *	leat_fd_del(&c->fd);
+ *	close(sock);
+ * @endcode
+ *
+ * They are level-triggered: the callback is called in each round as long as what is asked for is
+ * the case. A reactor that polls looks at all of them with one system call, in each turn while some
+ * are active and now and then while none is; one that blocks (LEAT_IDLE_BLOCK) is woken by them.
+ *
+ * Thread rules: as for timers: a descriptor belongs to the reactor it was added to.
+ */
+
+#include <stdint.h>
+
+#include <leat_common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct leat_fd;
+struct leat_reactor;
+
+/**
+ * Called when a descriptor is ready. It may add, change, delete and free this one and any other; of
+ * one that was deleted nothing is told any more.
+ *
+ * @param events
+ *   EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLERR, EPOLLHUP or-ed, of epoll_ctl(2).
+ */
+typedef void (*leat_fd_fn)(struct leat_fd *f, uint32_t events, void *arg);
+
+/** A descriptor; part of its owner's object. Zeroed means not added; the fields are private. */
+struct leat_fd {
+	struct leat_reactor *reactor; /**< NULL: not added */
+	leat_fd_fn fn;
+	void *arg;
+	uint32_t events;
+	uint32_t slot; /**< place in the reactor's table, and its generation */
+	int fd;
+};
+
+/**
+ * Add a descriptor. It remains the caller's, and must be deleted before it is closed.
+ *
+ * @param events
+ *   EPOLLIN, EPOLLOUT, EPOLLRDHUP or-ed; 0: only errors and hang-ups, which are always told.
+ * @return
+ *   0; -EALREADY: it is added; -EPERM: wrong thread, or a descriptor that can't be polled;
+ *   -EINVAL: unknown events, no function; -ENOMEM, -ENOSPC, and others as epoll_ctl(2)
+ */
+LEAT_API int leat_fd_add(struct leat_reactor *r, struct leat_fd *f, int fd, uint32_t events,
+			 leat_fd_fn fn, void *arg);
+
+/** Change what is asked for. No system call when nothing changes. @return 0; -ENOENT: it is not added; others as leat_fd_add() */
+LEAT_API int leat_fd_events_set(struct leat_fd *f, uint32_t events);
+
+/** Delete it. Nothing happens when it is not added. */
+LEAT_API void leat_fd_del(struct leat_fd *f);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_FD_H */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef LEAT_STREAM_TASK_H
+#define LEAT_STREAM_TASK_H
+
+/**
+ * @file
+ * Streams for tasks: calls that wait.
+ *
+ * @code
+ *	static int
+ *	client(void *arg)
+ *	{
+ *		struct leat_stream_net *net = leat_stream_net_open(leat_reactor_self(), NULL);
+ *		struct leat_stream *s;
+ *		char buf[64];
+ *		ssize_t n;
+ *		int ret;
+ *
+ *		ret = leat_stream_task_connect(net, "10.0.0.1:6379", 0, &s);
+ *		if (ret < 0)
+ *			return ret;
+ *		n = leat_stream_task_write(s, "PING\r\n", 6);
+ *		if (n > 0)
+ *			n = leat_stream_task_read(s, buf, sizeof(buf));
+ *		leat_stream_close(s, 0);
+ *		return n < 0 ? (int)n : 0;
+ *	}
+ * @endcode
+ *
+ * Other tasks run meanwhile. The cancel of the task and its deadline end each of these waits, with
+ * -ECANCELED or -ETIMEDOUT; the stream stays as it is. A stream has one watch: tasks that wait for
+ * it and leat_stream_watch() exclude each other. Several tasks may wait for one stream.
+ *
+ * Thread rules: in tasks of the net's reactor. Elsewhere all return -EPERM.
+ */
+
+#include <leat_stream.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Connect, and wait until the stream is up.
+ * @param[out] s
+ *   The stream, on success only.
+ * @return 0, or as leat_stream_connect() and leat_stream_error()
+ */
+LEAT_API int leat_stream_task_connect(struct leat_stream_net *net, const char *addr,
+				      uint64_t timeout_us, struct leat_stream **s);
+
+/**
+ * Wait until any of LEAT_STREAM_* is the case.
+ * @return those that are, > 0; -EBUSY: a watch is set
+ */
+LEAT_API int leat_stream_task_wait(struct leat_stream *s, uint32_t want);
+
+/** Read: wait for the first byte. @return as leat_stream_read(), without -EAGAIN */
+LEAT_API ssize_t leat_stream_task_read(struct leat_stream *s, void *buf, size_t len);
+
+/** Read exactly len bytes. @return len; fewer: the end came first; an error, whatever came before */
+LEAT_API ssize_t leat_stream_task_read_all(struct leat_stream *s, void *buf, size_t len);
+
+/**
+ * Write all of it, waiting for room.
+ * @return len, or an error: then it is not known how much the peer has got
+ */
+LEAT_API ssize_t leat_stream_task_write(struct leat_stream *s, const void *buf, size_t len);
+
+/** Send without a copy, and wait until buf may be used again; the cancel does not end this wait. @return 0 or an error */
+LEAT_API int leat_stream_task_send(struct leat_stream *s, const void *buf, size_t len,
+				   struct leat_mr *mr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEAT_STREAM_TASK_H */
