@@ -87,9 +87,10 @@ print_info(const struct leat_dev_info *i)
 	printf("  send depth      %u, at most %u\n", i->tx_depth, i->tx_depth_max);
 	printf("  receive depth   %u, at most %u\n", i->rx_depth, i->rx_depth_max);
 	printf("  immediate       %u B%s\n", i->imm_size, i->send_imm ? ", with sends too" : "");
-	printf("  properties     %s%s%s%s%s\n", i->mr_local ? " mr_local" : "",
+	printf("  properties     %s%s%s%s%s%s\n", i->mr_local ? " mr_local" : "",
 	       i->directed_recv ? " directed_recv" : "", i->source ? " source" : "",
-	       i->in_order ? " in_order" : "", i->cancel_send ? " cancel_send" : "");
+	       i->in_order ? " in_order" : "", i->write_order ? " write_order" : "",
+	       i->cancel_send ? " cancel_send" : "");
 }
 
 static int

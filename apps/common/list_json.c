@@ -98,6 +98,7 @@ device(const struct leat_dev_info *i)
 	ok &= add_bool(o, "send_imm", i->send_imm);
 	ok &= add_u64(o, "imm_size", i->imm_size);
 	ok &= add_bool(o, "in_order", i->in_order);
+	ok &= add_bool(o, "write_order", i->write_order);
 	ok &= add_bool(o, "cancel_send", i->cancel_send);
 	if (ok)
 		return o;

@@ -121,7 +121,7 @@ fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	low.ops_software = 0;
 	if (c->reorder != 0 || c->delay.shape != FAULT_NEVER || c->error != 0 || c->stall != 0 ||
 	    c->loss != 0 || c->dup != 0 || c->overtake != 0)
-		low.in_order = false;
+		low.in_order = low.write_order = false;
 	/* What waits, for the end of a stall or to be overtaken, or goes twice, was not copied. */
 	if (c->stall != 0 || c->dup != 0 || c->overtake != 0)
 		low.inline_max = 0;

@@ -234,6 +234,8 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->send_imm = !d->rules.no_imm;
 	info->imm_size = d->rules.no_imm ? 0 : 4;
 	info->in_order = true;
+	info->write_order = true;
+	info->rkey_size = 4;
 	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
 	info->cancel_send = false;
 	info->priv_connect = d->priv_connect;

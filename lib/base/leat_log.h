@@ -30,6 +30,7 @@ LEAT_API extern int leat_logtype_reactor;
 LEAT_API extern int leat_logtype_task;
 LEAT_API extern int leat_logtype_msg;
 LEAT_API extern int leat_logtype_rpc;
+LEAT_API extern int leat_logtype_stream;
 LEAT_API extern int leat_logtype_driver;
 LEAT_API extern int leat_logtype_app;
 /**@}*/

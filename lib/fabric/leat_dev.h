@@ -174,6 +174,14 @@ struct leat_dev_info {
 	uint16_t priv_accept;  /**< bytes that accept can send along; LEAT_EP_PRIV_MAX at most */
 	bool wait; /**< endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool one_process; /**< connects endpoints of one process only */
+	/**
+	 * What is posted to a peer (SEND, WRITE, WRITE_IMM) takes effect there in the order of
+	 * posting, and the notices of WRITE_IMM name the connection they came over, also where two
+	 * endpoints have several. If not, a notice may be seen before bytes that were written
+	 * before it.
+	 */
+	bool write_order;
+	uint8_t rkey_size; /**< bytes of leat_rkey.key that are used: 4 or 8 */
 	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
 	/**
 	 * those of ops that the library does in software, over the device's SEND and RECV

@@ -124,8 +124,8 @@ struct leat_stream_net_conf {
 	const char *dev;
 	const char *name;     /**< for logs and telemetry; copied; NULL: the endpoint's */
 	uint32_t max_streams; /**< 0: LEAT_STREAM_STREAMS_DEFAULT, or as many as the device allows */
-	uint32_t rx_size; /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
-	uint32_t tx_size; /**< send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT */
+	uint32_t rx_size;     /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
+	uint32_t tx_size;     /**< send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT */
 	/** Windows and send buffers of all streams, bytes; 0: LEAT_STREAM_MEM_DEFAULT. */
 	uint64_t mem_max;
 	/** Largest window that a peer may announce, bytes; 0: 1 GiB. More ends its stream. */
@@ -400,19 +400,19 @@ LEAT_API void *leat_stream_user(const struct leat_stream *s);
 /** What there is to know of a stream. */
 struct leat_stream_info {
 	enum leat_stream_mode mode;
-	bool accepted;	      /**< by listening here; else connected from here */
-	bool half_close;      /**< both sides can; false until that is known */
-	uint32_t rx_size;     /**< bytes of memory that the peer may write to */
-	uint32_t peer_window; /**< the one it announced last, bytes */
-	uint32_t tx_room;     /**< bytes that leat_stream_write() would take */
-	uint32_t rx_ready;    /**< bytes that can be read */
-	uint64_t tx_bytes;    /**< written to the peer's memory */
-	uint64_t rx_bytes;    /**< that arrived */
-	uint64_t tx_notices;  /**< WRITE_IMM posted */
-	uint64_t rx_notices;  /**< that arrived */
+	bool accepted;		/**< by listening here; else connected from here */
+	bool half_close;	/**< both sides can; false until that is known */
+	uint32_t rx_size;	/**< bytes of memory that the peer may write to */
+	uint32_t peer_window;	/**< the one it announced last, bytes */
+	uint32_t tx_room;	/**< bytes that leat_stream_write() would take */
+	uint32_t rx_ready;	/**< bytes that can be read */
+	uint64_t tx_bytes;	/**< written to the peer's memory */
+	uint64_t rx_bytes;	/**< that arrived */
+	uint64_t tx_notices;	/**< WRITE_IMM posted */
+	uint64_t rx_notices;	/**< that arrived */
 	uint64_t rx_registered; /**< times that this side registered a window */
 	uint64_t tx_registered; /**< times that the peer did */
-	uint64_t tx_stalls;   /**< times that it had to wait for a window of the peer's */
+	uint64_t tx_stalls;	/**< times that it had to wait for a window of the peer's */
 };
 
 /** Fill in info. */
@@ -420,14 +420,14 @@ LEAT_API void leat_stream_info_get(const struct leat_stream *s, struct leat_stre
 
 /** Counters of a net since it was opened. */
 struct leat_stream_net_stats {
-	uint32_t streams;     /**< that exist now, closing ones included */
-	uint64_t mem;	      /**< bytes of windows and send buffers now */
-	uint64_t accepted;    /**< streams that came up, by listening */
-	uint64_t connected;   /**< streams that came up, from here */
-	uint64_t refused;     /**< those that asked and were turned away: admit, mem_max, max_streams */
-	uint64_t closed;      /**< streams that ended in order */
-	uint64_t failed;      /**< streams that ended otherwise */
-	uint64_t protocol;    /**< of these, because the peer broke the protocol */
+	uint32_t streams;   /**< that exist now, closing ones included */
+	uint64_t mem;	    /**< bytes of windows and send buffers now */
+	uint64_t accepted;  /**< streams that came up, by listening */
+	uint64_t connected; /**< streams that came up, from here */
+	uint64_t refused; /**< those that asked and were turned away: admit, mem_max, max_streams */
+	uint64_t closed;  /**< streams that ended in order */
+	uint64_t failed;  /**< streams that ended otherwise */
+	uint64_t protocol; /**< of these, because the peer broke the protocol */
 	uint64_t tx_bytes, rx_bytes;
 	uint64_t tx_notices, rx_notices;
 	uint64_t keepalives_sent, keepalives_received;

@@ -63,6 +63,7 @@ ud_info(const struct vb_dev *d, struct leat_dev_info *info)
 {
 	RTE_SET_USED(d);
 	info->dead_peer_ms = 0;
+	info->write_order = false;
 	info->priv_padded = false;
 	info->refusal_ends = false;
 }

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Readiness: a state that is computed when it is asked for. What may have changed it calls
+ * stream_ready_touch(), which puts a watched stream on the net's list; the net's poller goes
+ * through the list as it was when it began, asks again, and calls back. As long as something that
+ * is watched for is the case the stream goes to the end of the list again.
+ *
+ * A callback may close any stream: one that is on a list is freed by whoever takes it from there.
+ */
+
+#include "stream_pvt.h"
+
+static bool
+ended(const struct leat_stream *s)
+{
+	return s->state >= STREAM_ENDING;
+}
+
+uint32_t
+leat_stream_ready(const struct leat_stream *s)
+{
+	uint32_t ready = 0;
+
+	if (s->rx_got > s->rx_taken || s->rx_got == s->rx_end || ended(s))
+		ready |= LEAT_STREAM_READABLE;
+	if (s->state >= STREAM_UP &&
+	    (ended(s) || s->shut || s->tx_head - s->tx_done < s->net->conf.tx_size))
+		ready |= LEAT_STREAM_WRITABLE;
+	if (ended(s))
+		ready |= LEAT_STREAM_CLOSED;
+	if (s->state >= STREAM_UP && stream_tx_empty(s))
+		ready |= LEAT_STREAM_DRAINED;
+	return ready;
+}
+
+/* What the callback is to be told. */
+static uint32_t
+to_tell(const struct leat_stream *s)
+{
+	uint32_t want = s->want;
+
+	if (s->released || s->announce || s->ready == NULL)
+		return 0;
+	if (!s->told_closed)
+		want |= LEAT_STREAM_CLOSED;
+	return leat_stream_ready(s) & want;
+}
+
+static void
+wait_remove(struct stream_wait *w)
+{
+	struct leat_stream *s = w->s;
+
+	if (w->prev != NULL)
+		w->prev->next = w->next;
+	else
+		s->waits = w->next;
+	if (w->next != NULL)
+		w->next->prev = w->prev;
+	else
+		s->waits_last = w->prev;
+}
+
+static void
+waits_wake(struct leat_stream *s)
+{
+	const uint32_t ready = leat_stream_ready(s);
+	struct stream_wait *w = s->waits, *next;
+
+	for (; w != NULL; w = next) {
+		next = w->next;
+		if (!s->released && (ready & w->want) == 0)
+			continue;
+		wait_remove(w);
+		(void)leat_resource_end(&w->op, s->released ? -ECANCELED : 0);
+	}
+}
+
+void
+stream_ready_touch(struct leat_stream *s)
+{
+	struct leat_stream_net *net = s->net;
+
+	if (unlikely(s->waits != NULL))
+		waits_wake(s);
+	if (s->in_ready || (!s->announce && to_tell(s) == 0))
+		return;
+	s->in_ready = true;
+	s->next_ready = NULL;
+	*net->ready_end = s;
+	net->ready_end = &s->next_ready;
+	net->nb_ready++;
+}
+
+static struct leat_stream *
+take_first(struct leat_stream_net *net)
+{
+	struct leat_stream *s = net->ready;
+
+	net->ready = s->next_ready;
+	if (net->ready == NULL)
+		net->ready_end = &net->ready;
+	net->nb_ready--;
+	s->in_ready = false;
+	return s;
+}
+
+int
+stream_ready_run(struct leat_stream_net *net)
+{
+	uint32_t n = net->nb_ready;
+	int told = 0;
+
+	for (; n > 0; n--) {
+		struct leat_stream *s = take_first(net);
+		const uint32_t gen = s->gen;
+		uint32_t ready;
+
+		if (s->released) {
+			stream_slot_put(s);
+			continue;
+		}
+		if (s->announce) {
+			s->announce = false;
+			told++;
+			net->listener.accept(s, net->listener.arg);
+		} else if ((ready = to_tell(s)) != 0) {
+			if ((ready & LEAT_STREAM_CLOSED) != 0)
+				s->told_closed = true;
+			told++;
+			s->ready(s, ready, s->ready_arg);
+		}
+		if (s->gen == gen && !s->released)
+			stream_ready_touch(s);
+	}
+	return told;
+}
+
+void
+leat_stream_watch(struct leat_stream *s, uint32_t want, leat_stream_ready_fn fn, void *arg)
+{
+	s->want = want;
+	s->ready = fn;
+	s->ready_arg = arg;
+	stream_ready_touch(s);
+}
+
+/* ---- tasks that wait ---- */
+
+static int
+wait_post(struct leat_resource_op *op)
+{
+	struct stream_wait *w = container_of(op, struct stream_wait, op);
+	struct leat_stream *s = w->s;
+
+	if ((leat_stream_ready(s) & w->want) != 0)
+		return leat_resource_end(op, 0);
+	w->next = NULL;
+	w->prev = s->waits_last;
+	if (s->waits_last != NULL)
+		s->waits_last->next = w;
+	else
+		s->waits = w;
+	s->waits_last = w;
+	return 0;
+}
+
+static enum leat_cancel
+wait_cancel(struct leat_resource_op *op)
+{
+	wait_remove(container_of(op, struct stream_wait, op));
+	return LEAT_CANCEL_FREED;
+}
+
+static void
+wait_describe(const struct leat_resource_op *op, char *text, size_t len)
+{
+	const struct stream_wait *w = container_of(op, const struct stream_wait, op);
+
+	snprintf(text, len, "stream %s", w->s->addr);
+}
+
+static const struct leat_resource wait_resource = {
+	.name = "stream",
+	.post = wait_post,
+	.cancel = wait_cancel,
+	.describe = wait_describe,
+};
+
+int
+stream_wait(struct leat_stream *s, uint32_t want)
+{
+	struct stream_wait w = { .s = s, .want = want };
+	int ret = leat_resource_run(&w.op, &wait_resource);
+
+	return ret < 0 ? ret : (int)(leat_stream_ready(s) & want);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STREAM_PVT_H
+#define STREAM_PVT_H
+
+/*
+ * What the files of lib/stream share.
+ *
+ *     net.c       nets: endpoint, receives, pools, below a reactor
+ *     turn.c      what a net does in each turn, and with what comes back from poll
+ *     conn.c      streams come up: connect, listen, accept
+ *     end.c       streams end: failure, drain, close, the reactor's stop
+ *     rx.c        the receive window: notices, reading, registering it again
+ *     reorder.c   notices of mode WINDOWS, put in order
+ *     tx.c        the send buffer and the peer's window: writing, posting, completions
+ *     ctrl.c      control messages, both ways
+ *     timer.c     keepalive, silence, idle, stall, the deadline of close
+ *     ready.c     readiness: watch, callbacks, waiting tasks
+ *     mem.c       windows and send buffers, and their limit
+ *     wire.c      every byte
+ *     task.c      calls of tasks
+ *     telemetry.c what telemetry tells
+ *
+ *     leat_stream_write() -> send buffer --turn: tx_run()--> WRITE_IMM ----> peer's window
+ *     peer's WRITE_IMM ----> window, RECV --turn_ops()--> rx_notice() -> leat_stream_read()
+ *
+ * A stream's life:
+ *
+ *     FREE -- connect --> CONNECTING --+-- up --> UP -- end, close --> ENDING -- down --> OVER
+ *          -- request --> ACCEPTED ----+                                            |
+ *     FREE <---------------------- released by the application, and down -----------+
+ *
+ * Positions are bytes since the stream came up, 64 bits, and never wrap. Of this side's window:
+ *
+ *     rx_taken <= rx_got <= rx_limit <= rx_taken + rx_size
+ *     read        arrived   registered
+ *
+ * and of its send buffer: tx_done <= tx_posted <= tx_head <= tx_done + tx_size.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <leat_ep.h>
+#include <leat_error.h>
+#include <leat_log.h>
+#include <leat_reactor.h>
+#include <leat_resource.h>
+#include <leat_time.h>
+
+#include "leat_stream.h"
+#include "stream_wire.h"
+
+/* Room of a receive: longer than a control message, so that a wrong length is seen. */
+#define STREAM_RECV_LEN 64
+/* Control messages of one stream with the device at a time. */
+#define STREAM_CTRLS 4
+/* Questions for features that wait for their answer: more end the stream. */
+#define STREAM_ANSWERS 8
+/* Windows of the peer that are registered at a time, in mode WINDOWS. */
+#define STREAM_WINDOWS 2
+/* Notices of one stream with the device at a time: few of a peer's 1024 receives. */
+#define STREAM_NOTICES_MAX 64
+/* Notices that may be ahead of one that is missing; the number has 8 bits. */
+#define STREAM_REORDER 128
+/* Bytes of one WRITE_IMM: the reader can begin before all of a long write is there. */
+#define STREAM_CHUNK (64u << 10)
+/* Ops posted at a time. */
+#define STREAM_BURST 16
+
+enum stream_state {
+	STREAM_FREE = 0,
+	STREAM_CONNECTING,
+	STREAM_ACCEPTED, /* the request was accepted, it is not up yet */
+	STREAM_UP,
+	STREAM_ENDING, /* disconnected here, or a connect that is taken back: the event is awaited */
+	STREAM_OVER,   /* the device has forgotten the peer */
+};
+
+/* Control messages that are to be sent. */
+enum stream_pending {
+	PENDING_GET = 0x01,
+	PENDING_SET = 0x02,
+	PENDING_MEMORY = 0x04,
+	PENDING_KEEPALIVE = 0x08,
+	PENDING_END = 0x10,
+	PENDING_ANSWER = 0x20,
+};
+
+/* A window of the peer's. */
+struct stream_window {
+	uint64_t addr, key;
+	uint32_t len;
+};
+
+/* A control message with the device. */
+struct stream_ctrl_op {
+	struct leat_op op;
+	struct leat_stream *s;
+	bool busy;
+};
+
+/* A WRITE_IMM with the device. */
+struct stream_tx_op {
+	struct leat_op op;
+	struct leat_stream *s;
+	struct leat_stream_out *out; /* whose bytes; NULL: the send buffer's */
+	struct stream_tx_op *next;   /* free */
+};
+
+struct stream_rx_op {
+	struct leat_op op;
+	struct stream_rx_op *next; /* not posted */
+};
+
+/* A task that waits. */
+struct stream_wait {
+	struct leat_resource_op op;
+	struct leat_stream *s;
+	uint32_t want;
+	struct stream_wait *next, *prev;
+};
+
+/* Notices that came before an older one: mode WINDOWS. */
+struct stream_reorder {
+	uint32_t end[STREAM_REORDER];
+	uint64_t here[STREAM_REORDER / 64]; /* which of them are there */
+	uint32_t window_off;		    /* in the window that is being written */
+	uint8_t next;			    /* number of the notice that is missing */
+};
+
+struct leat_stream {
+	struct leat_stream_net *net;
+	uint8_t state;
+	bool accepted;
+	bool released; /* by the application: leat_stream_close() */
+	bool draining; /* disconnect when all is sent */
+	bool aborting; /* ... without waiting for that */
+	bool dropped;  /* leat_stream_abort(): what is not sent is not missed */
+	bool cut;      /* the time was up before all was sent */
+	bool go;       /* bytes may be posted */
+	uint16_t peer;
+	uint32_t index, token;
+	uint32_t gen; /* changes when it is freed */
+
+	/* lists of the net */
+	bool in_work, in_ready, in_starved;
+	struct leat_stream *next_work, *next_ready, *next_starved, *next_free;
+
+	/* the peer's windows, and the way into the first */
+	struct stream_window windows[STREAM_WINDOWS];
+	uint32_t nb_windows;
+	uint32_t window_off;
+	uint32_t peer_token;
+	uint8_t tx_seq;
+	bool stalled; /* it waits for a window */
+
+	/* sending */
+	uint8_t *tx_mem;
+	struct leat_mr *tx_mr;
+	uint32_t tx_off, tx_in; /* of tx_posted, and of tx_head, in the buffer */
+	uint32_t tx_flight;	/* WRITE_IMM with the device */
+	uint64_t tx_head, tx_posted, tx_done;
+	uint64_t tx_total; /* bytes posted, those of outs too */
+	struct leat_stream_out *outs, **outs_end;
+	bool shut; /* no more is written */
+	bool end_sent;
+
+	/* receiving */
+	uint8_t *rx_mem;
+	struct leat_mr *rx_mr;
+	struct leat_rkey rx_key;
+	uint32_t rx_off; /* of rx_taken in the window */
+	uint64_t rx_got, rx_taken, rx_limit;
+	uint64_t rx_end; /* where the peer's direction ends; UINT64_MAX: not known */
+	struct stream_reorder *reorder;
+
+	/* control */
+	struct stream_ctrl_op ctrl[STREAM_CTRLS];
+	uint8_t ctrl_flight; /* with the device */
+	uint8_t pending;
+	uint8_t nb_answers;
+	uint16_t answers[STREAM_ANSWERS]; /* selects */
+	uint64_t features;
+	bool features_known;
+	bool features_asked; /* by the peer */
+
+	/* readiness */
+	uint32_t want;
+	leat_stream_ready_fn ready;
+	void *ready_arg;
+	bool announce; /* to the listener */
+	bool told_closed;
+	struct stream_wait *waits, *waits_last;
+
+	/* time, cycles */
+	struct leat_timer timer;
+	uint64_t last_heard, last_data, last_progress, next_keepalive, close_at;
+
+	int error;
+	void *user;
+	uint64_t id;
+	struct leat_stream_info info;
+	char addr[LEAT_ADDR_MAX];
+	char why[LEAT_EVENT_TEXT];
+};
+
+struct leat_stream_net {
+	struct leat_reactor *r; /* NULL: gone */
+	struct leat_ep *ep;
+	struct leat_poller *ep_poller, *poller;
+	struct leat_stream_net_conf conf; /* with all defaults filled in, but its strings */
+	bool windows;			  /* mode */
+	bool wide;			  /* keys of 64 bits */
+	bool tokens; /* notices carry one: the device can't tell streams apart */
+	bool mr_local, in_order;
+	bool calling, closing;
+	bool cut;	  /* of some stream not all was sent */
+	uint64_t stop_at; /* the reactor stops: streams are given up then; 0: it doesn't */
+	uint32_t chunk;	  /* most bytes of a WRITE_IMM */
+	uint64_t now;	  /* of this turn */
+
+	struct leat_stream *streams;
+	struct leat_stream *free;
+	struct leat_stream **by_peer;
+	uint32_t nb_peers;
+	struct leat_stream *work, **work_end;	/* have something to post */
+	struct leat_stream *ready, **ready_end; /* have something to tell */
+	uint32_t nb_ready;
+	struct leat_stream *starved; /* found no room in the device */
+	struct leat_stream_out *outs_done, **outs_done_end;
+
+	struct stream_tx_op *tx_ops, *tx_free;
+	uint32_t nb_tx, nb_tx_free;
+	struct stream_rx_op *rx_ops, *rx_idle;
+	uint32_t nb_rx, nb_rx_idle;
+	uint8_t *msgs; /* of receives, then of control messages */
+	size_t msgs_len;
+	struct leat_mr *msgs_mr;
+
+	struct leat_stream_listener listener;
+	bool listening;
+	uint64_t refusal_logged;
+	uint64_t refusals_unlogged;
+	char name[64];
+
+	struct leat_stream_net_stats stats;
+	struct leat_stream_net *next; /* in telemetry */
+	unsigned int id;
+	void *asked;
+};
+
+/* Counters: the owner writes, any thread reads. */
+#define STREAM_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+
+/* mem.c */
+/* @return 0; -ENOBUFS: beyond mem_max; -ENOMEM, or as leat_mr_register(); with leat_err() */
+int stream_mem_get(struct leat_stream *s);
+/* The peer can't reach the window any more. What has arrived can still be read. */
+void stream_mem_close(struct leat_stream *s);
+void stream_mem_put(struct leat_stream *s);
+
+/* conn.c */
+void stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev);
+void stream_slot_put(struct leat_stream *s);
+
+/* turn.c */
+void stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now);
+int stream_turn(void *arg, uint64_t now);
+bool stream_turn_ready(void *arg);
+/* Post all receives that are not posted. */
+void stream_rx_post(struct leat_stream_net *net);
+/* It has something to post, or to look at, in this turn. */
+void stream_work(struct leat_stream *s);
+void stream_starve(struct leat_stream *s);
+
+/* ready.c */
+void stream_ready_touch(struct leat_stream *s);
+int stream_ready_run(struct leat_stream_net *net);
+/* Wait in a task. @return what is the case, or an error */
+int stream_wait(struct leat_stream *s, uint32_t want);
+
+/* tx.c */
+void stream_tx_run(struct leat_stream *s);
+void stream_tx_done(struct stream_tx_op *t);
+bool stream_tx_empty(const struct leat_stream *s);
+/* Outs that were never posted in full come back. */
+void stream_tx_end(struct leat_stream *s);
+int stream_outs_run(struct leat_stream_net *net);
+
+/* rx.c */
+void stream_rx_notice(struct leat_stream *s, uint64_t imm);
+/* All that has arrived so far: more bytes are there. */
+void stream_rx_advance(struct leat_stream *s, uint64_t bytes);
+/* Is there a window to be registered? */
+bool stream_rx_can_register(const struct leat_stream *s);
+void stream_rx_registered(struct leat_stream *s);
+uint32_t stream_rx_window(const struct leat_stream_net *net);
+
+/* reorder.c */
+/* @return bytes that are there now, in order; -EPROTO */
+int64_t stream_reorder_notice(struct leat_stream *s, uint64_t imm);
+
+/* ctrl.c */
+void stream_ctrl_run(struct leat_stream *s);
+void stream_ctrl_done(struct stream_ctrl_op *c);
+void stream_ctrl_arrived(struct leat_stream *s, const uint8_t *msg, size_t len);
+void stream_ctrl_up(struct leat_stream *s);
+
+/* timer.c */
+void stream_timer_up(struct leat_stream *s);
+/* Something that has a deadline has changed. */
+void stream_timer_set(struct leat_stream *s);
+void stream_timer_stop(struct leat_stream *s);
+
+/* end.c */
+void stream_fail(struct leat_stream *s, int error, const char *fmt, ...)
+	__rte_format_printf(3, 4) __rte_cold;
+/* The peer is forgotten by the device. */
+void stream_down(struct leat_stream *s, int status, const char *text);
+void stream_drain_check(struct leat_stream *s);
+int stream_net_drain(void *arg, uint64_t until);
+int stream_net_quiesce(void *arg, char *what, size_t len);
+void stream_close_all(struct leat_stream_net *net, uint64_t at);
+
+/* telemetry.c */
+int stream_telemetry_add(struct leat_stream_net *net);
+void stream_telemetry_del(struct leat_stream_net *net);
+void stream_telemetry_answer(struct leat_stream_net *net);
+
+#endif /* STREAM_PVT_H */

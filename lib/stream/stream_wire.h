@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STREAM_WIRE_H
+#define STREAM_WIRE_H
+
+/*
+ * Every byte that a stream puts on the wire. Integers are big-endian; a control message is 32 bytes,
+ * sent with SEND. Source: "Valkey over RDMA", valkey-io/valkey-doc topics/RDMA.md, of which the
+ * first four rows are; the others are leat's and go to peers only that asked for leat's features.
+ *
+ *     offset        0        2        4          8           16               24         28
+ *     feature       opcode   select   0 .......................................  features (8)
+ *     keepalive     opcode   0 ....................................................................
+ *     memory        opcode   0 ....................  addr (8)         length     key
+ *     memory, wide  opcode   0        token      key, high   addr (8)         length     key
+ *     end           opcode   0 ....................  bytes sent (8)   0 ................
+ *
+ * "wide" is for devices whose keys have 64 bits and for the mode of two windows; receivers that
+ * have neither ignore these bytes, as the protocol has it.
+ *
+ * Features are asked for 64 at a time. leat's own are the last 64 of all, far from those that the
+ * protocol will be given.
+ *
+ * The immediate of a notice:
+ *
+ *     COMPAT    bits 31..0    bytes since the last notice
+ *     WINDOWS   bits 63..32   the receiver's token, if the device carries 64 bits, else 0
+ *               bits 31..24   number of the notice, counting from 0, modulo 256
+ *               bits 23..0    offset in its window of the last byte that it announces
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STREAM_CTRL_LEN 32
+
+enum stream_opcode {
+	STREAM_OP_GET_FEATURES = 0,
+	STREAM_OP_SET_FEATURES = 1,
+	STREAM_OP_KEEPALIVE = 2,
+	STREAM_OP_MEMORY = 3,
+	STREAM_OP_END = 0xff00, /* leat's: this direction ends after so many bytes */
+};
+
+/* The select under which leat's features are. */
+#define STREAM_SELECT_LEAT 0xffff
+#define STREAM_FEATURE_END 0x1	   /* half-close: STREAM_OP_END */
+#define STREAM_FEATURE_WINDOWS 0x2 /* mode WINDOWS */
+
+/* A control message, decoded. Fields that its opcode has not are 0. */
+struct stream_ctrl {
+	uint16_t opcode;
+	uint16_t select;
+	uint32_t token;
+	uint32_t length;
+	uint64_t features;
+	uint64_t addr;
+	uint64_t key;
+	uint64_t total; /* bytes that an ended direction has sent */
+};
+
+/* @param wide: keys of 64 bits, and a token */
+void stream_wire_encode(uint8_t *to, const struct stream_ctrl *c, bool wide);
+
+/* All opcodes are decoded; the caller knows which it takes. */
+void stream_wire_decode(struct stream_ctrl *c, const uint8_t *from, bool wide);
+
+static inline uint64_t
+stream_notice(uint32_t token, uint8_t seq, uint32_t last)
+{
+	return (uint64_t)token << 32 | (uint32_t)seq << 24 | (last & 0xffffff);
+}
+
+static inline uint32_t
+stream_notice_token(uint64_t imm)
+{
+	return (uint32_t)(imm >> 32);
+}
+
+static inline uint8_t
+stream_notice_seq(uint64_t imm)
+{
+	return (uint8_t)(imm >> 24);
+}
+
+/* Offset behind the last byte: 1 to 2^24. */
+static inline uint32_t
+stream_notice_end(uint64_t imm)
+{
+	return (uint32_t)(imm & 0xffffff) + 1;
+}
+
+#endif /* STREAM_WIRE_H */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Time. A stream has one timer, for the earliest of its deadlines. What happens on the data path
+ * only notes when; the timer looks at it when it fires, and starts again for what is left.
+ *
+ *     keepalive   sent each keepalive_ms, whatever else goes over the stream: clients wait for it
+ *     silence     nothing came
+ *     idle        no bytes went, either way
+ *     stall       the peer's device takes nothing of what is posted
+ *     close       what is to be sent before the end is not sent
+ */
+
+#include "stream_pvt.h"
+
+/* Longer than any pause of an honest peer's that its device does not bridge. */
+#define STALL_MS 30000
+/* Nothing is due: look again then. */
+#define LATER_MS 60000
+
+static uint64_t
+ms_to_cycles(uint32_t ms)
+{
+	return leat_us_to_cycles((uint64_t)ms * 1000);
+}
+
+static uint32_t
+keepalive_ms(const struct leat_stream *s)
+{
+	const struct leat_stream_net_conf *conf = &s->net->conf;
+	const uint32_t ms = s->accepted ? conf->keepalive_ms : conf->client_keepalive_ms;
+
+	return ms == LEAT_STREAM_NEVER ? 0 : ms;
+}
+
+static uint32_t
+silence_ms(const struct leat_stream *s)
+{
+	const struct leat_stream_net_conf *conf = &s->net->conf;
+	const uint32_t ms = s->accepted ? conf->client_silence_ms : conf->silence_ms;
+
+	return ms == LEAT_STREAM_NEVER ? 0 : ms;
+}
+
+/* Has the time since a moment passed? If not, due is when it will have. */
+static bool
+passed(uint64_t since, uint32_t ms, uint64_t now, uint64_t *due)
+{
+	const uint64_t at = leat_time_add(since, ms_to_cycles(ms));
+
+	if (now >= at)
+		return true;
+	*due = RTE_MIN(*due, at);
+	return false;
+}
+
+/* @return false: the stream ends */
+static bool
+look(struct leat_stream *s, uint64_t now, uint64_t *due)
+{
+	const uint32_t silence = silence_ms(s), idle = s->net->conf.idle_ms;
+
+	if (s->draining && s->close_at <= now) {
+		s->aborting = true;
+		stream_drain_check(s);
+		return false;
+	}
+	if (s->draining)
+		*due = RTE_MIN(*due, s->close_at);
+	if (silence != 0 && passed(s->last_heard, silence, now, due)) {
+		stream_fail(s, -ETIMEDOUT, "it was silent for %u ms", silence);
+		return false;
+	}
+	if (idle != 0 && passed(s->last_data, idle, now, due)) {
+		stream_fail(s, -ETIMEDOUT, "no bytes went over it for %u ms", idle);
+		return false;
+	}
+	if (s->tx_flight + s->ctrl_flight > 0 && passed(s->last_progress, STALL_MS, now, due)) {
+		stream_fail(s, -ETIMEDOUT, "its device took nothing for %u ms", STALL_MS);
+		return false;
+	}
+	return true;
+}
+
+static void
+keepalive(struct leat_stream *s, uint64_t now, uint64_t *due)
+{
+	const uint32_t ms = keepalive_ms(s);
+
+	if (ms == 0)
+		return;
+	if (now >= s->next_keepalive) {
+		s->pending |= PENDING_KEEPALIVE;
+		stream_work(s);
+		s->next_keepalive = leat_time_add(now, ms_to_cycles(ms));
+	}
+	*due = RTE_MIN(*due, s->next_keepalive);
+}
+
+static void
+on_timer(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	struct leat_stream *s = arg;
+	uint64_t due = leat_time_add(now, ms_to_cycles(LATER_MS));
+
+	s->net->now = now;
+	if (s->state != STREAM_UP || !look(s, now, &due))
+		return;
+	keepalive(s, now, &due);
+	leat_timer_start_at(s->net->r, timer, due);
+}
+
+void
+stream_timer_up(struct leat_stream *s)
+{
+	const uint64_t now = leat_now();
+
+	s->last_heard = s->last_data = s->last_progress = now;
+	s->next_keepalive = leat_time_add(now, ms_to_cycles(keepalive_ms(s)));
+	leat_timer_init(&s->timer, on_timer, s);
+	stream_timer_set(s);
+}
+
+void
+stream_timer_set(struct leat_stream *s)
+{
+	/* Fires at once, and finds out itself what is due when. */
+	if (s->net->r != NULL)
+		leat_timer_start_at(s->net->r, &s->timer, leat_now());
+}
+
+void
+stream_timer_stop(struct leat_stream *s)
+{
+	if (s->net->r != NULL)
+		leat_timer_stop(&s->timer);
+}

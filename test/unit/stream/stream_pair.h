@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STREAM_PAIR_H
+#define STREAM_PAIR_H
+
+/*
+ * Two nets below one reactor, that a test turns by hand: a server at `addr` and a client.
+ *
+ * pair_dev, pair_conf and pair_server_conf are what the next pair_open() uses; they are cleared by
+ * pair_close().
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <leat_reactor.h>
+#include <leat_stream.h>
+
+#include "leat_cmocka.h"
+
+#define PAIR_RING "fabric_ring0"
+#define PAIR_FAULT "fabric_fault0"
+
+struct pair {
+	struct leat_reactor *r;
+	struct leat_stream_net *server, *client;
+	struct leat_stream *c; /* the client's stream */
+	struct leat_stream *s; /* the server's end of it: the one accepted last */
+	unsigned int nb_accepted;
+	char addr[128];
+};
+
+extern struct pair pair;
+extern const char *pair_dev;
+extern struct leat_stream_net_conf pair_conf, pair_server_conf;
+
+int pair_start(void **state);
+int pair_stop(void **state);
+
+/* Nets and a listener; then a stream between them. */
+void pair_open(void);
+void pair_connect(void);
+/* Streams are closed if the test has not. */
+void pair_close(void);
+
+void pair_turn(void);
+/* Turns until a condition holds; fails after a minute. */
+#define pair_until(cond)                                                                           \
+	do {                                                                                       \
+		uint64_t patience_ = 0;                                                            \
+		while (!(cond)) {                                                                  \
+			pair_turn();                                                               \
+			assert_true(pair_patience(&patience_));                                    \
+		}                                                                                  \
+	} while (0)
+bool pair_patience(uint64_t *turns);
+
+/* The byte at a position of a stream of test bytes. */
+static inline uint8_t
+pair_byte(uint64_t at)
+{
+	return (uint8_t)(at * 7 + (at >> 8) * 13 + (at >> 16));
+}
+
+/* Write n test bytes from *at on, as far as there is room. */
+void pair_write(struct leat_stream *s, uint64_t *at, size_t n);
+/* Read at most n bytes, and check them. @return how many */
+size_t pair_read(struct leat_stream *s, uint64_t *at, size_t n);
+
+#endif /* STREAM_PAIR_H */
