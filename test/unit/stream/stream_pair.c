@@ -21,10 +21,17 @@ pair_start(void **state)
 	static char log[] = "--log-level=leat.*:error", ring[] = "--vdev=" PAIR_RING;
 	static char fault[] = "--vdev=" PAIR_FAULT ",lower=" PAIR_RING
 			      ",reorder=8,refuse=0.1,refuse_recv=0.1";
-	char *argv[] = { prog, tel, pci, log, ring, fault, NULL };
+	static char tcp[128];
+	char *argv[] = { prog, tel, pci, log, ring, fault, tcp, NULL };
+	int argc = 6;
 
 	(void)state;
-	if (leat_init(6, argv) < 0) {
+	if (&pair_tcp_vdev != NULL) {
+		snprintf(tcp, sizeof(tcp), "--vdev=%s", pair_tcp_vdev);
+		argc++;
+	}
+	argv[argc] = NULL;
+	if (leat_init(argc, argv) < 0) {
 		print_error("leat_init: %s\n", leat_err_msg());
 		return -1;
 	}
@@ -62,8 +69,12 @@ pair_open(void)
 	pair.client = leat_stream_net_open(pair.r, &pair_conf);
 	if (pair.server == NULL || pair.client == NULL)
 		fail_msg("%s", leat_err_msg());
-	snprintf(pair.addr, sizeof(pair.addr), "stream%u:1", number++);
+	if (strcmp(pair_conf.dev, PAIR_TCP) == 0)
+		snprintf(pair.addr, sizeof(pair.addr), "127.0.0.1:0");
+	else
+		snprintf(pair.addr, sizeof(pair.addr), "stream%u:1", number++);
 	assert_int_equal(leat_stream_listen(pair.server, pair.addr, &listener), 0);
+	assert_int_equal(leat_stream_listen_addr(pair.server, pair.addr, sizeof(pair.addr)), 0);
 }
 
 void

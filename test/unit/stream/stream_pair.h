@@ -19,6 +19,10 @@
 
 #define PAIR_RING "fabric_ring0"
 #define PAIR_FAULT "fabric_fault0"
+#define PAIR_TCP "fabric_ofi0"
+
+/* Programs that have stream_tcp.c also have a device of libfabric, and run their tests over it. */
+extern const char *const pair_tcp_vdev __attribute__((weak));
 
 struct pair {
 	struct leat_reactor *r;

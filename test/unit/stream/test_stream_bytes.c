@@ -10,6 +10,7 @@
 #define KIND_COMPAT ((void *)0)
 #define KIND_WINDOWS ((void *)1)
 #define KIND_FAULT ((void *)2)
+#define KIND_TCP ((void *)3)
 
 static int
 setup(void **state)
@@ -20,6 +21,8 @@ setup(void **state)
 		pair_conf.mode = pair_server_conf.mode = LEAT_STREAM_MODE_WINDOWS;
 	if (kind == (uintptr_t)KIND_FAULT)
 		pair_dev = PAIR_FAULT;
+	if (kind == (uintptr_t)KIND_TCP)
+		pair_dev = PAIR_TCP;
 	pair_conf.rx_size = pair_server_conf.rx_size = LEAT_STREAM_RX_MIN;
 	pair_conf.tx_size = pair_server_conf.tx_size = LEAT_STREAM_TX_MIN;
 	pair_open();
@@ -186,6 +189,7 @@ test_send(void **state)
 	assert_int_equal(leat_mr_deregister(mr), 0);
 }
 
+#define over_tcp(f) { #f ", tcp", f, setup, teardown, KIND_TCP }
 #define all_kinds(f)                                                                               \
 	{ #f ", compat", f, setup, teardown, KIND_COMPAT },                                        \
 		{ #f ", windows", f, setup, teardown, KIND_WINDOWS },                              \
@@ -201,5 +205,12 @@ main(void)
 		all_kinds(test_half_close), all_kinds(test_close_drains), all_kinds(test_send),
 	};
 
+	const struct CMUnitTest tcp[] = {
+		over_tcp(test_sizes),	   over_tcp(test_window_end),	over_tcp(test_both_full),
+		over_tcp(test_half_close), over_tcp(test_close_drains), over_tcp(test_send),
+	};
+
+	if (&pair_tcp_vdev != NULL)
+		return cmocka_run_group_tests(tcp, pair_start, pair_stop);
 	return cmocka_run_group_tests(tests, pair_start, pair_stop);
 }
