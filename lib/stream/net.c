@@ -421,6 +421,8 @@ streams_close(struct leat_stream_net *net)
 	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(net->conf.close_us));
 	const uint64_t limit = leat_time_add(until, leat_us_to_cycles(BACK_US));
 
+	/* Streams that were closed before have told it themselves. */
+	net->cut = false;
 	release_all(net);
 	while (net->stats.streams > 0 || net->outs_done != NULL) {
 		const uint64_t now = leat_now();

@@ -189,7 +189,10 @@ test_send(void **state)
 	assert_int_equal(leat_mr_deregister(mr), 0);
 }
 
-#define over_tcp(f) { #f ", tcp", f, setup, teardown, KIND_TCP }
+#define over_tcp(f)                                                                                \
+	{                                                                                          \
+#f ", tcp", f, setup, teardown, KIND_TCP                                           \
+	}
 #define all_kinds(f)                                                                               \
 	{ #f ", compat", f, setup, teardown, KIND_COMPAT },                                        \
 		{ #f ", windows", f, setup, teardown, KIND_WINDOWS },                              \
