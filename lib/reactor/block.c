@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocking: asleep until an endpoint, another thread or a timer has something to do.
+ * Blocking: asleep until an endpoint, a descriptor, another thread or a timer has something to do.
  *
  *     owner                                      others
  *     word: compare NONE, exchange for BLOCKED   word = WORK, it was BLOCKED:
@@ -11,10 +11,10 @@
  *
  * Announce first, look then: what comes after the announcement makes a descriptor readable, what
  * came before it is seen. For messages the exchange of the word does both (call.c); for endpoints
- * leat_ep_arm() does.
+ * leat_ep_arm() does; for descriptors (fd.c) the wait itself, which ends at once when one is ready.
  *
  * The epoll set:  eventfd (BLOCK_ATTN), descriptor of each endpoint that is polled (number of its
- * poller). An endpoint whose descriptor was readable gets its events at once, as that may be what it
+ * poller), epoll set of the descriptors (BLOCK_FDS). An endpoint whose descriptor was readable gets its events at once, as that may be what it
  * was readable for; the level-triggered set would wake for it again and again.
  */
 
@@ -89,6 +89,15 @@ watch(struct leat_reactor *r, struct leat_poller *p)
 	return 0;
 }
 
+/* One set in the other: readable as long as one of its descriptors is. */
+static bool
+watch_fds(struct leat_reactor *r)
+{
+	if (!r->block_fds)
+		r->block_fds = set_add(r, reactor_fds_epfd(r), BLOCK_FDS) == 0;
+	return r->block_fds;
+}
+
 void
 reactor_block_forget(struct leat_poller *p)
 {
@@ -141,8 +150,10 @@ reactor_block_possible(struct leat_reactor *r)
 			r->block_ok = false;
 		}
 	}
-	/* Without endpoints it waits for messages and timers. */
+	/* Without endpoints it waits for messages, timers and descriptors. */
 	if (r->block_ok && r->block_epfd < 0 && set_open(r) < 0)
+		r->block_ok = false;
+	if (r->block_ok && r->fds != NULL && !watch_fds(r))
 		r->block_ok = false;
 	return r->block_ok;
 }
@@ -212,6 +223,10 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 			continue;
 		}
 		event = true;
+		if (ev[i].data.u32 == BLOCK_FDS) {
+			reactor_fds_look(r);
+			continue;
+		}
 		p = &r->pollers[ev[i].data.u32];
 		if (p->ep.watched)
 			reactor_ep_events_start(p);

@@ -23,6 +23,9 @@
  * the case. A reactor that polls looks at all of them with one system call, in each turn while some
  * are active and now and then while none is; one that blocks (LEAT_IDLE_BLOCK) is woken by them.
  *
+ * They take one of the reactor's pollers, "descriptors". A reactor that stops calls them until it has
+ * come to rest, and no longer; they stay added, and are called again when it is run again.
+ *
  * Thread rules: as for timers: a descriptor belongs to the reactor it was added to.
  */
 
@@ -52,7 +55,7 @@ struct leat_fd {
 	leat_fd_fn fn;
 	void *arg;
 	uint32_t events;
-	uint32_t slot; /**< place in the reactor's table, and its generation */
+	uint32_t slot; /**< place in the reactor's table */
 	int fd;
 };
 

@@ -26,7 +26,8 @@
  * Housekeeping comes every housekeeping_turns turns, after housekeeping_us at the latest, and at
  * the end of a turn in which a timer expired or a thread called for attention (a message, a stop).
  *
- * Pollers are in leat_poller.h, timers in leat_timer.h, idle policies in leat_idle.h.
+ * Pollers are in leat_poller.h, timers in leat_timer.h, descriptors in leat_fd.h, idle policies in
+ * leat_idle.h.
  *
  * Thread rules: a reactor belongs to the thread that runs it. Functions for any thread say so.
  */
@@ -83,7 +84,7 @@ struct leat_reactor_stats {
 	uint64_t sleeps;	      /**< times it slept */
 	uint64_t yields;	      /**< times it yielded */
 	uint64_t blocks;	      /**< times it blocked; woken by one of: */
-	uint64_t wake_events;	      /**< an endpoint */
+	uint64_t wake_events;	      /**< an endpoint or a descriptor */
 	uint64_t wake_messages;	      /**< a message, a stop, a new policy */
 	uint64_t wake_timeouts;	      /**< a timer, the events of endpoints, or a signal */
 };
@@ -102,7 +103,8 @@ struct leat_reactor_stats {
 LEAT_API struct leat_reactor *leat_reactor_create(const struct leat_reactor_conf *conf);
 
 /**
- * Free a reactor and its pollers. Timers that are still started are forgotten. Messages that it
+ * Free a reactor and its pollers. Timers that are still started are forgotten, descriptors that are
+ * still added as well, with a warning (leat_fd.h). Messages that it
  * never ran (it was not run, or driven by leat_reactor_turn() and not stopped) are dropped: with a
  * warning, or as leat_reactor_call_drop() says. No other thread may be sending one.
  *

@@ -188,6 +188,8 @@ leat_reactor_destroy(struct leat_reactor *r)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,
 			 lost);
 	reactor_registry_del(r);
+	/* First: what a release function frees may hold descriptors. */
+	reactor_fds_fini(r);
 	reactor_pollers_release(r);
 	release(r);
 	return 0;

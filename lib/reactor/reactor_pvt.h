@@ -139,6 +139,9 @@ struct leat_reactor {
 	uint64_t wake_events;
 	uint64_t wake_messages;
 	uint64_t wake_timeouts;
+	bool block_fds; /* the set of fds is in that of block */
+
+	struct reactor_fds *fds; /* descriptors; NULL: none were added yet */
 
 	struct leat_wheel wheel;
 	struct reactor_ring *ring; /* messages */
@@ -275,13 +278,24 @@ bool reactor_idle_spun(struct leat_reactor *r, uint64_t now);
 uint64_t reactor_idle_step(struct leat_reactor *r, uint64_t now);
 
 /* block.c */
-/* Of the events of the epoll set: the eventfd. Others are numbers of pollers. */
+/*
+ * Of the events of the epoll set: the eventfd, and the set of the descriptors. Others are numbers
+ * of pollers.
+ */
 #define BLOCK_ATTN UINT32_MAX
+#define BLOCK_FDS (UINT32_MAX - 1)
 bool reactor_block_possible(struct leat_reactor *r);
 uint64_t reactor_block(struct leat_reactor *r, uint64_t now);
 /* A poller is not called any more. */
 void reactor_block_forget(struct leat_poller *p);
 void reactor_block_fini(struct leat_reactor *r);
+
+/* fd.c; the first two only with r->fds */
+int reactor_fds_epfd(const struct leat_reactor *r);
+/* Something is there: look in the next turn. */
+void reactor_fds_look(struct leat_reactor *r);
+/* Detaches those that were not deleted, with a warning. */
+void reactor_fds_fini(struct leat_reactor *r);
 
 /* stop.c */
 void reactor_stop_step(struct leat_reactor *r, uint64_t now);
