@@ -155,6 +155,15 @@ struct leat_stream_net_conf {
 	bool no_features;
 	/** Drain of streams that are open when the reactor stops, or the net is closed, us; 0: LEAT_STREAM_CLOSE_US. */
 	uint64_t close_us;
+	/**
+	 * Asked when the reactor stops, before the streams are closed, and again until it returns 0:
+	 * they may be; else not yet. Till then they work as ever. NULL: at once. A program finishes
+	 * here what its peers have asked for.
+	 * @param until
+	 *   Time of leat_now() at which they are closed whatever is returned; UINT64_MAX: none.
+	 */
+	int (*drain)(void *arg, uint64_t until);
+	void *drain_arg;
 };
 
 /**
@@ -317,6 +326,23 @@ LEAT_API ssize_t leat_stream_write(struct leat_stream *s, const void *buf, size_
 
 /** As leat_stream_write(), from several pieces. */
 LEAT_API ssize_t leat_stream_writev(struct leat_stream *s, const struct iovec *iov, int iovcnt);
+
+/**
+ * Write without a copy of the caller's: where in the send buffer the next bytes go. The caller puts
+ * bytes there, from the first on, and tells with leat_stream_commit() how many. Any other call for
+ * this stream that writes, and the next turn of the reactor, take the place back.
+ * @param[out] iov
+ *   One or two pieces, which lie behind one another in the stream; for readv(2).
+ * @return
+ *   1 or 2: so many pieces; -EAGAIN, -EPIPE: as leat_stream_write()
+ */
+LEAT_API int leat_stream_reserve(struct leat_stream *s, struct iovec iov[2]);
+
+/**
+ * Write the first n bytes of what leat_stream_reserve() gave.
+ * @return 0; -EINVAL: more than that; -EPIPE: as leat_stream_write()
+ */
+LEAT_API int leat_stream_commit(struct leat_stream *s, size_t n);
 
 /** Post now what was written. Useful before long work of the same turn. */
 LEAT_API void leat_stream_flush(struct leat_stream *s);
