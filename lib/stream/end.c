@@ -203,12 +203,27 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 	return n;
 }
 
+/* The application may finish first, in half of the time. */
+static bool
+may_close(struct leat_stream_net *net, uint64_t now, uint64_t until)
+{
+	if (net->conf.drain == NULL)
+		return true;
+	if (net->drain_until == 0)
+		net->drain_until = until == UINT64_MAX ? until
+						       : now + (until - RTE_MIN(until, now)) / 2;
+	return net->stop_at != 0 || now >= net->drain_until ||
+	       net->conf.drain(net->conf.drain_arg, net->drain_until) == 0;
+}
+
 int
 stream_net_drain(void *arg, uint64_t until)
 {
 	struct leat_stream_net *net = arg;
 	const uint64_t now = leat_now();
 
+	if (!may_close(net, now, until))
+		return 1;
 	if (net->stop_at == 0) {
 		const uint64_t us = net->conf.close_us;
 		const uint64_t at = leat_time_add(now, leat_us_to_cycles(us));
@@ -233,7 +248,7 @@ stream_net_quiesce(void *arg, char *what, size_t len)
 	if (what == NULL)
 		return n > 0;
 	/* The stop ends here; what follows is another one. */
-	net->stop_at = 0;
+	net->stop_at = net->drain_until = 0;
 	if (n > 0)
 		snprintf(what, len, "%u streams, one to %s", n, first->addr);
 	return n > 0;

@@ -215,10 +215,11 @@ struct leat_stream_net {
 	bool tokens; /* notices carry one: the device can't tell streams apart */
 	bool mr_local, in_order;
 	bool calling, closing;
-	bool cut;	  /* of some stream not all was sent */
-	uint64_t stop_at; /* the reactor stops: streams are given up then; 0: it doesn't */
-	uint32_t chunk;	  /* most bytes of a WRITE_IMM */
-	uint64_t now;	  /* of this turn */
+	bool cut;	      /* of some stream not all was sent */
+	uint64_t drain_until; /* the application's time for that; 0: it doesn't stop */
+	uint64_t stop_at;     /* the reactor stops: streams are given up then; 0: it doesn't */
+	uint32_t chunk;	      /* most bytes of a WRITE_IMM */
+	uint64_t now;	      /* of this turn */
 
 	struct leat_stream *streams;
 	struct leat_stream *free;

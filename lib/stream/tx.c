@@ -37,6 +37,14 @@ writable(const struct leat_stream *s)
 	return s->state < STREAM_UP ? -EAGAIN : -EPIPE;
 }
 
+static void
+wrote(struct leat_stream *s, size_t n)
+{
+	s->tx_in = (uint32_t)((s->tx_in + n) % s->net->conf.tx_size);
+	s->tx_head += n;
+	stream_work(s);
+}
+
 ssize_t
 leat_stream_write(struct leat_stream *s, const void *buf, size_t len)
 {
@@ -54,9 +62,7 @@ leat_stream_write(struct leat_stream *s, const void *buf, size_t len)
 	first = RTE_MIN(len, (size_t)(size - s->tx_in));
 	memcpy(s->tx_mem + s->tx_in, buf, first);
 	memcpy(s->tx_mem, (const uint8_t *)buf + first, len - first);
-	s->tx_in = (uint32_t)((s->tx_in + len) % size);
-	s->tx_head += len;
-	stream_work(s);
+	wrote(s, len);
 	return (ssize_t)len;
 }
 
@@ -74,6 +80,39 @@ leat_stream_writev(struct leat_stream *s, const struct iovec *iov, int iovcnt)
 			break;
 	}
 	return sum > 0 ? sum : RTE_MIN(n, (ssize_t)0);
+}
+
+int
+leat_stream_reserve(struct leat_stream *s, struct iovec iov[2])
+{
+	const uint32_t size = s->net->conf.tx_size;
+	const uint32_t room = room_of(s);
+	int ret = writable(s);
+
+	if (ret < 0)
+		return ret;
+	if (room == 0)
+		return -EAGAIN;
+	iov[0].iov_base = s->tx_mem + s->tx_in;
+	iov[0].iov_len = RTE_MIN(room, size - s->tx_in);
+	iov[1].iov_base = s->tx_mem;
+	iov[1].iov_len = room - iov[0].iov_len;
+	return iov[1].iov_len > 0 ? 2 : 1;
+}
+
+int
+leat_stream_commit(struct leat_stream *s, size_t n)
+{
+	int ret = writable(s);
+
+	if (ret < 0)
+		return ret;
+	if (n > room_of(s))
+		return leat_err(EINVAL, "stream %s: %zu B committed, where %u have room", s->addr,
+				n, room_of(s));
+	if (n > 0)
+		wrote(s, n);
+	return 0;
 }
 
 int
