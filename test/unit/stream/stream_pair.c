@@ -94,7 +94,8 @@ pair_close(void)
 {
 	assert_int_equal(leat_stream_net_close(pair.client), 0);
 	assert_int_equal(leat_stream_net_close(pair.server), 0);
-	assert_int_equal(leat_reactor_destroy(pair.r), 0);
+	if (pair.r != NULL)
+		assert_int_equal(leat_reactor_destroy(pair.r), 0);
 	memset(&pair_conf, 0, sizeof(pair_conf));
 	memset(&pair_server_conf, 0, sizeof(pair_server_conf));
 	pair_dev = NULL;

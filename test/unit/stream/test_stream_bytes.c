@@ -189,6 +189,45 @@ test_send(void **state)
 	assert_int_equal(leat_mr_deregister(mr), 0);
 }
 
+#define MANY 10
+
+/* Streams between the same two endpoints, each with bytes of its own. */
+static void
+test_many(void **state)
+{
+	struct leat_stream *c[MANY], *s[MANY];
+	uint64_t out[MANY] = { 0 }, in[MANY] = { 0 };
+	const uint64_t total = 5 * LEAT_STREAM_RX_MIN;
+	uint64_t turns = 0;
+	unsigned int i, nb_through = 0;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		pair_connect();
+		c[i] = pair.c;
+		s[i] = pair.s;
+		/* Positions differ, and so do bytes. */
+		out[i] = in[i] = i * UINT64_C(1000003);
+	}
+	while (nb_through < MANY) {
+		for (i = nb_through = 0; i < MANY; i++) {
+			const uint64_t end = i * UINT64_C(1000003) + total;
+
+			pair_write(c[i], &out[i], RTE_MIN(end - out[i], UINT64_C(1000) * (i + 1)));
+			(void)pair_read(s[i], &in[i], SIZE_MAX);
+			nb_through += in[i] == end;
+		}
+		pair_turn();
+		assert_true(pair_patience(&turns));
+	}
+	/* One that ends takes none with it. */
+	leat_stream_abort(c[3]);
+	pair_until((leat_stream_ready(s[3]) & LEAT_STREAM_CLOSED) != 0);
+	out[4] = in[4] = 0;
+	pair_until((pair_write(c[4], &out[4], total - out[4]), pair_read(s[4], &in[4], SIZE_MAX),
+		    in[4] == total));
+}
+
 #define over_tcp(f)                                                                                \
 	{                                                                                          \
 #f ", tcp", f, setup, teardown, KIND_TCP                                           \
@@ -206,11 +245,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		all_kinds(test_sizes),	    all_kinds(test_window_end),	  all_kinds(test_both_full),
 		all_kinds(test_half_close), all_kinds(test_close_drains), all_kinds(test_send),
+		all_kinds(test_many),
 	};
 
 	const struct CMUnitTest tcp[] = {
 		over_tcp(test_sizes),	   over_tcp(test_window_end),	over_tcp(test_both_full),
 		over_tcp(test_half_close), over_tcp(test_close_drains), over_tcp(test_send),
+		over_tcp(test_many),
 	};
 
 	if (&pair_tcp_vdev != NULL)
