@@ -374,7 +374,7 @@ ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->imm_size = ofi_dev_imm_size(d);
 	info->in_order = false; /* no provider promises it of different kinds of ops */
 	/* Nor of writes, and connections of the same two endpoints are one to it. */
-	info->write_order = false;
+	info->write_order = info->notice_source = false;
 	info->rkey_size = 8;
 	/*
 	 * Providers keep unreceived messages, without a limit or in one queue for all: see

@@ -91,6 +91,7 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->imm_size = 8;
 	info->in_order = false; /* a small send is done before a large one posted earlier */
 	info->write_order = true;
+	info->notice_source = true;
 	info->rkey_size = 8;
 	info->cancel_send = true;
 	info->unexpected_bounded = true;

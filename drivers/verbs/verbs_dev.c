@@ -235,6 +235,7 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->imm_size = d->rules.no_imm ? 0 : 4;
 	info->in_order = true;
 	info->write_order = true;
+	info->notice_source = true;
 	info->rkey_size = 4;
 	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
 	info->cancel_send = false;

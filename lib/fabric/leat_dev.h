@@ -176,11 +176,15 @@ struct leat_dev_info {
 	bool one_process; /**< connects endpoints of one process only */
 	/**
 	 * What is posted to a peer (SEND, WRITE, WRITE_IMM) takes effect there in the order of
-	 * posting, and the notices of WRITE_IMM name the connection they came over, also where two
-	 * endpoints have several. If not, a notice may be seen before bytes that were written
-	 * before it.
+	 * posting. If not, a notice of WRITE_IMM may be seen before bytes that were written before
+	 * it.
 	 */
 	bool write_order;
+	/**
+	 * leat_op.src of a notice of WRITE_IMM is right also where two endpoints have several
+	 * connections; if not, it may be any of these
+	 */
+	bool notice_source;
 	uint8_t rkey_size; /**< bytes of leat_rkey.key that are used: 4 or 8 */
 	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
 	/**
@@ -201,6 +205,7 @@ LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info 
 /**
  * Fill in info, as it is for endpoints with certain ops. If any of them is one of ops_software, it
  * differs from leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm,
+ * notice_source,
  * imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (of one-sided ops it may still
  * be true), priv_connect, priv_accept, priv_padded.
  * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops

@@ -82,7 +82,7 @@ find_dev(const char *name)
 static int
 choose_mode(struct leat_stream_net *net, const struct leat_dev_info *info)
 {
-	const bool compat = info->write_order && info->source;
+	const bool compat = info->write_order && info->notice_source;
 
 	if ((info->ops & OPS) != OPS)
 		return leat_err(
@@ -96,10 +96,13 @@ choose_mode(struct leat_stream_net *net, const struct leat_dev_info *info)
 			"mode of leat's own, in which Redis and Valkey can't take part",
 			info->name, info->provider);
 	net->windows = net->conf.mode == LEAT_STREAM_MODE_WINDOWS || !compat;
-	net->tokens = net->windows && info->imm_size == 8;
-	if (net->windows && !net->tokens && !info->source)
-		return leat_err(EOPNOTSUPP, "streams: %s (%s) does not tell who wrote", info->name,
-				info->provider);
+	net->tokens = net->windows && !info->notice_source && info->imm_size == 8;
+	if (!info->notice_source && !net->tokens)
+		LEAT_LOG(
+			WARNING, stream,
+			"%s (%s) does not tell several streams between two endpoints apart: have one, or "
+			"more endpoints",
+			info->name, info->provider);
 	net->wide = net->windows || info->rkey_size > 4;
 	net->mr_local = info->mr_local;
 	net->in_order = info->in_order;

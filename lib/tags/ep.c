@@ -28,11 +28,19 @@ tags_ops(const struct leat_dev_info *info)
 	    info->rx_depth_max < TAGS_RECVS_MIN || info->priv_connect < TAGS_HELLO_LEN ||
 	    info->priv_accept < TAGS_HELLO_LEN)
 		return 0;
-	/* Segments have tokens, but the notice of a WRITE_IMM has none. */
+	/* Segments have tokens, but the notice of a WRITE_IMM may have none. */
 	if (!info->source && (info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0)
 		return 0;
 	/* A device that would keep untagged messages, too, gives all of them to the layer. */
 	return info->unexpected_bounded ? OPS_TAGGED : OPS_MESSAGE;
+}
+
+/* Where the device's immediate has room for it, the notice of a WRITE_IMM has a token, too. */
+static bool
+tags_notice_token(const struct leat_dev_info *info)
+{
+	return (info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0 && !info->notice_source &&
+	       info->imm_size == 8;
 }
 
 static void
@@ -44,8 +52,12 @@ tags_info(struct leat_dev_info *info)
 	info->directed_recv = true;
 	info->source = true;
 	info->send_imm = true;
-	if ((info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) == 0)
+	if ((info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) == 0) {
 		info->imm_size = 8;
+	} else if (tags_notice_token(info)) {
+		info->imm_size = 4;
+		info->notice_source = true;
+	}
 	info->in_order = false;
 	info->unexpected_bounded = true;
 	info->cancel_send = false;
@@ -135,6 +147,9 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->nb_tx = conf->tx_depth;
 	e->nb_rx = conf->rx_depth;
 	e->imm_mask = UINT64_MAX;
+	e->notice_token = tags_notice_token(&info);
+	if (e->notice_token)
+		info.imm_size = 4;
 	if ((info.ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0 && info.imm_size < 8)
 		e->imm_mask = (UINT64_C(1) << info.imm_size * 8) - 1;
 	TAILQ_INIT(&e->todo);

@@ -279,6 +279,22 @@ arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 	return "";
 }
 
+/* As arrived(), of a WRITE_IMM. */
+static const char *
+written(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
+{
+	const uint64_t imm = b->op.imm, place = imm >> 32 & TAGS_TOKEN_PEER;
+
+	if (e->notice_token) {
+		if (unlikely(place >= e->nb_chunks || e->places[place].peer == NULL ||
+			     tags_notice_imm(e->places[place].token, imm) != imm))
+			return stale(*sender);
+		*sender = b->peer = e->places[place].peer;
+		b->op.imm = imm & UINT32_MAX;
+	}
+	return takes(*sender) ? notice(e, *sender, b) : "";
+}
+
 /* why: what arrived() says of it */
 static void
 arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const char *why)
@@ -327,7 +343,7 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 	if (unlikely(op->status < 0))
 		why = op->status == -EMSGSIZE && takes(p) ? "a segment is too long" : "";
 	else if (unlikely((op->oflags & LEAT_OP_F_WRITTEN) != 0))
-		why = takes(p) ? notice(e, p, b) : "";
+		why = written(e, b, &p);
 	else
 		why = arrived(e, b, &p);
 	arrived_as(e, p, b, why);

@@ -292,6 +292,7 @@ struct tags_ep {
 	uint32_t hash_mask;
 	uint64_t rx_seq;
 	uint64_t imm_mask;
+	bool notice_token; /* the upper half of a WRITE_IMM's immediate */
 	/* Waiting for receives, each in order of arrival. */
 	struct tags_rbuf_list plain, tagged;
 	struct tags_rbuf_list *by_tag;

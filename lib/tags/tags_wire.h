@@ -32,6 +32,10 @@
  * of the next connection, connections between the same two endpoints are told apart, and no peer
  * can send in the name of another one.
  *
+ * The notice of a WRITE_IMM has no header. Where the device carries immediates of 8 bytes and does
+ * not tell connections between the same two endpoints apart, the upper 4 of them are the lower 4 of
+ * the token, and 4 are left for the application.
+ *
  * BYE is the last segment of its direction. The side that gets it, and has not said it, answers
  * with its own.
  *
@@ -49,13 +53,19 @@
 #define TAGS_HDR_LEN 40 /* without an immediate */
 #define TAGS_HDR_MAX 48
 #define TAGS_HELLO_LEN 20
-#define TAGS_VERSION 2
+#define TAGS_VERSION 3
 /* Of seq and done: each connection passes their wrap early, see leat_cursor.h. */
 #define TAGS_START 0xff38
 /* Of a token: the place in the table of peers. */
 #define TAGS_TOKEN_PEER UINT64_C(0xffff)
 #define TAGS_SEGMENT_MIN 64
 #define TAGS_SEGMENT_MAX 65535
+
+static inline uint64_t
+tags_notice_imm(uint64_t token, uint64_t imm)
+{
+	return token << 32 | (imm & UINT32_MAX);
+}
 
 /* Classes of credits. */
 enum tags_class {

@@ -165,6 +165,8 @@ build_message(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx)
 	if (unlikely(op->type == LEAT_OP_WRITE_IMM)) {
 		p->sent[TAGS_C_MSG]++;
 		build_onesided(p, tx);
+		if (e->notice_token)
+			tx->onesided.op.imm = tags_notice_imm(p->token, op->imm);
 		return;
 	}
 	if (op->type == LEAT_OP_TSEND) {

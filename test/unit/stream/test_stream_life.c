@@ -101,8 +101,8 @@ test_bad_conf(void **state)
 		{ .dev = PAIR_RING, .max_streams = UINT32_MAX },
 		{ .dev = PAIR_FAULT, .mode = LEAT_STREAM_MODE_COMPAT },
 	};
-	static const int errors[] = { ENODEV, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL,
-				      EOPNOTSUPP };
+	static const int errors[] = { ENODEV, EINVAL, EINVAL, EINVAL,
+				      EINVAL, EINVAL, EINVAL, EOPNOTSUPP };
 	const struct leat_stream_listener none = { 0 };
 	unsigned int i;
 
@@ -489,18 +489,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define on(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define timed(f) cmocka_unit_test_setup_teardown(f, setup_mock, teardown_mock)
-		on(test_memory),
-		on(test_max_streams),
-		on(test_bad_conf),
-		on(test_close_in_callback),
-		on(test_level),
-		on(test_net_close_in_callback),
-		on(test_churn),
-		timed(test_keepalive),
-		timed(test_silence),
-		timed(test_client_silence),
-		timed(test_idle),
-		timed(test_close_deadline),
+		on(test_memory),     on(test_max_streams),
+		on(test_bad_conf),   on(test_close_in_callback),
+		on(test_level),	     on(test_net_close_in_callback),
+		on(test_churn),	     timed(test_keepalive),
+		timed(test_silence), timed(test_client_silence),
+		timed(test_idle),    timed(test_close_deadline),
 		on(test_stop),
 	};
 

@@ -60,7 +60,7 @@ test_immediate(void **state)
 static void
 test_hello(void **state)
 {
-	static const uint8_t want[TAGS_HELLO_LEN] = { 'l', 't',	 'a', 'g', 2, 9, 16, 15, 4, 0,
+	static const uint8_t want[TAGS_HELLO_LEN] = { 'l', 't',	 'a', 'g', 3, 9, 16, 15, 4, 0,
 						      0,   0x10, 8,   7,   6, 5, 4,  3,	 2, 1 };
 	const struct tags_hello h = { .window = { 16, 15, 4 },
 				      .priv_len = 9,
