@@ -121,7 +121,7 @@ arrived(struct leat_stream_net *net, const struct arrival *a)
 {
 	struct leat_stream *s = stream_of(net, a);
 
-	if (s == NULL || (s->state != STREAM_UP && s->state != STREAM_ACCEPTED))
+	if (s == NULL || s->state == STREAM_FREE || s->state > STREAM_UP)
 		return; /* late, of a stream that has ended */
 	if (a->status == -EMSGSIZE)
 		stream_fail(s, -EPROTO, "a control message longer than %u B", STREAM_RECV_LEN);
