@@ -338,7 +338,7 @@ leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 	uint16_t i, got = 0;
 
 	msg_timeouts(m);
-	if (unlikely(__atomic_load_n(&m->asked, __ATOMIC_RELAXED) != NULL))
+	if (leat_ask_pending(&m->asked))
 		msg_telemetry_answer(m);
 	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
 		struct leat_msg_conn *c = &m->conns[i];

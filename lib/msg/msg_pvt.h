@@ -60,6 +60,7 @@
 #include <rte_errno.h>
 #include <rte_prefetch.h>
 
+#include <leat_ask.h>
 #include <leat_error.h>
 #include <leat_le.h>
 #include <leat_time.h>
@@ -326,9 +327,7 @@ struct leat_msg {
 	uint16_t priv_max[2];	     /* data that connect and accept can carry */
 	struct leat_msg_stats stats; /* of connections that are closed; see stats.c */
 	struct leat_wheel wheel;     /* timeout.c */
-	struct msg_copy *asked;	     /* telemetry.c: what to fill in; NULL: nothing */
-	struct leat_msg *next;	     /* of all contexts */
-	unsigned int id;
+	struct leat_asked asked;     /* by telemetry */
 };
 
 static inline struct msg_slot *

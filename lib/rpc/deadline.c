@@ -98,7 +98,7 @@ rpc_deadlines_run(struct leat_rpc *rpc)
 
 	if (likely(++rpc->polls % DEADLINE_POLLS != 0))
 		return;
-	if (unlikely(__atomic_load_n(&rpc->asked, __ATOMIC_RELAXED) != NULL))
+	if (leat_ask_pending(&rpc->asked))
 		rpc_telemetry_answer(rpc);
 	if (likely((due & sessions) == UINT64_MAX))
 		return;

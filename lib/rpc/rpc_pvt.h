@@ -38,6 +38,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <leat_ask.h>
 #include <leat_ep.h>
 #include <leat_ep_pvt.h>
 #include <leat_error.h>
@@ -338,7 +339,7 @@ struct leat_rpc {
 	struct leat_wheel wheel;  /* of requests */
 	struct leat_wheel timers; /* struct rpc_timer, of sessions */
 	uint32_t polls;		  /* the clock is read in one of DEADLINE_POLLS */
-	struct rpc_copy *asked;	  /* telemetry.c: what to fill in; NULL: nothing */
+	struct leat_asked asked;  /* by telemetry */
 
 	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
 	bool datagram;
@@ -368,8 +369,6 @@ struct leat_rpc {
 	bool opened; /* leat_rpc_open() */
 
 	/* telemetry.c */
-	struct leat_rpc *next; /* of all contexts */
-	unsigned int id;
 
 	/* memory */
 	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps,

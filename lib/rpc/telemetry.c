@@ -6,26 +6,16 @@
  *     /leat/rpcs             ids of the contexts, and their endpoints
  *     /leat/rpc,ID           one context: counters, its first sessions
  *     /leat/rpc,ID,FIRST     the same with the sessions from place FIRST on
- *
- * They run on telemetry's threads, and sessions are their owner's: it fills in what was asked for,
- * in one of its next leat_rpc_poll().
- *
- *     telemetry                               owner
- *     asked = a copy, waits                   leat_rpc_poll(): asked? fills it in, wakes
- *     writes JSON, without a lock     <-----
- *
- * An owner that does not come by is not waited for longer than WAIT_S. One poll in eight looks,
- * which is one load.
  */
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rte_telemetry.h>
 
+#include <leat_ask.h>
 #include <leat_driver.h>
 
 #include "leat_compat.h"
@@ -34,7 +24,6 @@
 
 /* Sessions in one answer; telemetry's answers end at 16 KiB. */
 #define SESSIONS_MAX 20
-#define WAIT_S 1
 
 /*
  * All of struct leat_rpc_stats, in its order, but for violations. A new counter is a line here.
@@ -97,20 +86,13 @@ struct session_copy {
 };
 
 struct rpc_copy {
-	uint32_t first; /* asked for */
-	bool filled, gone;
-	char name[64];
+	struct leat_question q;
 	struct leat_rpc_stats stats;
 	uint32_t nb_copied;
 	struct session_copy session[SESSIONS_MAX];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* One question at a time. */
-static pthread_mutex_t ask_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t answered;
-static struct leat_rpc *contexts;
-static unsigned int next_id;
+static struct leat_ask_kind kind = LEAT_ASK_KIND_INIT;
 
 /* ---- the owner's side ---- */
 
@@ -146,42 +128,30 @@ copy_session(struct session_copy *to, const struct leat_rpc_session *s, uint32_t
 	}
 }
 
+static void
+fill(struct leat_question *q, const void *arg)
+{
+	struct rpc_copy *to = container_of(q, struct rpc_copy, q);
+	const struct leat_rpc *rpc = arg;
+	uint32_t i;
+
+	leat_rpc_stats_get(rpc, &to->stats);
+	for (i = q->first; i < rpc->max_sessions && to->nb_copied < SESSIONS_MAX; i++) {
+		if (rpc->sessions[i].state != RPC_FREE)
+			copy_session(&to->session[to->nb_copied++], &rpc->sessions[i], i);
+	}
+}
+
 void
 rpc_telemetry_answer(struct leat_rpc *rpc)
 {
-	struct rpc_copy *to;
-	uint32_t i;
-
-	(void)pthread_mutex_lock(&lock);
-	to = rpc->asked;
-	if (to != NULL) {
-		leat_rpc_stats_get(rpc, &to->stats);
-		for (i = to->first; i < rpc->max_sessions && to->nb_copied < SESSIONS_MAX; i++) {
-			if (rpc->sessions[i].state != RPC_FREE)
-				copy_session(&to->session[to->nb_copied++], &rpc->sessions[i], i);
-		}
-		to->filled = true;
-		__atomic_store_n(&rpc->asked, NULL, __ATOMIC_RELAXED);
-		(void)pthread_cond_broadcast(&answered);
-	}
-	(void)pthread_mutex_unlock(&lock);
+	leat_ask_answer(&kind, &rpc->asked, fill, rpc);
 }
 
 void
 rpc_telemetry_del(struct leat_rpc *rpc)
 {
-	struct leat_rpc **p;
-
-	(void)pthread_mutex_lock(&lock);
-	for (p = &contexts; *p != NULL && *p != rpc; p = &(*p)->next)
-		;
-	if (*p != NULL)
-		*p = (*p)->next;
-	if (rpc->asked != NULL) {
-		rpc->asked->gone = true;
-		(void)pthread_cond_broadcast(&answered);
-	}
-	(void)pthread_mutex_unlock(&lock);
+	leat_ask_del(&kind, &rpc->asked);
 }
 
 /* ---- telemetry's side ---- */
@@ -189,46 +159,9 @@ rpc_telemetry_del(struct leat_rpc *rpc)
 static int
 cmd_rpcs(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	const struct leat_rpc *rpc;
-	int ret = 0;
-
 	RTE_SET_USED(cmd);
 	RTE_SET_USED(params);
-	rte_tel_data_start_dict(d);
-	(void)pthread_mutex_lock(&lock);
-	for (rpc = contexts; rpc != NULL && ret == 0; rpc = rpc->next) {
-		char id[16];
-
-		snprintf(id, sizeof(id), "%u", rpc->id);
-		ret = rte_tel_data_add_dict_string(d, id, leat_ep_name(rpc->ep));
-	}
-	(void)pthread_mutex_unlock(&lock);
-	return ret;
-}
-
-/* With the lock held. @return 0; -ENOENT: no such context */
-static int
-ask(unsigned int id, struct rpc_copy *to)
-{
-	struct timespec until;
-	struct leat_rpc *rpc;
-	int ret = 0;
-
-	for (rpc = contexts; rpc != NULL && rpc->id != id; rpc = rpc->next)
-		;
-	if (rpc == NULL)
-		return -ENOENT;
-	snprintf(to->name, sizeof(to->name), "%s", leat_ep_name(rpc->ep));
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WAIT_S;
-	__atomic_store_n(&rpc->asked, to, __ATOMIC_RELAXED);
-	while (!to->filled && !to->gone && ret == 0)
-		ret = pthread_cond_timedwait(&answered, &lock, &until);
-	if (to->gone)
-		return -ENOENT;
-	if (!to->filled)
-		__atomic_store_n(&rpc->asked, NULL, __ATOMIC_RELAXED);
-	return 0;
+	return leat_ask_list(&kind, d);
 }
 
 static int
@@ -323,9 +256,9 @@ show(struct rte_tel_data *d, unsigned int id, const struct rpc_copy *c)
 
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_uint(d, "id", id);
-	rte_tel_data_add_dict_string(d, "endpoint", c->name);
-	rte_tel_data_add_dict_string(d, "driven", c->filled ? "yes" : "no");
-	if (!c->filled)
+	rte_tel_data_add_dict_string(d, "endpoint", c->q.name);
+	rte_tel_data_add_dict_string(d, "driven", c->q.filled ? "yes" : "no");
+	if (!c->q.filled)
 		return 0;
 	for (i = 0; i < RTE_DIM(counters); i++) {
 		if (counters[i].size == sizeof(half)) {
@@ -340,44 +273,19 @@ show(struct rte_tel_data *d, unsigned int id, const struct rpc_copy *c)
 	return ret < 0 ? ret : add_sessions(d, c);
 }
 
-/* "ID" or "ID,FIRST" */
-static int
-parse(const char *params, unsigned long *id, unsigned long *first)
-{
-	char *end;
-
-	*first = 0;
-	if (params == NULL || *params < '0' || *params > '9')
-		return -EINVAL;
-	errno = 0;
-	*id = strtoul(params, &end, 10);
-	if (*end == ',' && end[1] >= '0' && end[1] <= '9')
-		*first = strtoul(end + 1, &end, 10);
-	return errno == 0 && *end == '\0' && *first <= UINT16_MAX && *id <= UINT32_MAX ? 0
-										       : -EINVAL;
-}
-
 static int
 cmd_rpc(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	unsigned long id, first;
-	struct rpc_copy *c;
+	struct rpc_copy *c = calloc(1, sizeof(*c));
+	unsigned int id;
 	int ret;
 
 	RTE_SET_USED(cmd);
-	if (parse(params, &id, &first) < 0)
-		return -EINVAL;
-	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return -ENOMEM;
-	c->first = (uint32_t)first;
-	(void)pthread_mutex_lock(&ask_lock);
-	(void)pthread_mutex_lock(&lock);
-	ret = ask((unsigned int)id, c);
-	(void)pthread_mutex_unlock(&lock);
-	(void)pthread_mutex_unlock(&ask_lock);
+	ret = leat_ask(&kind, params, &c->q, &id);
 	if (ret == 0)
-		ret = show(d, (unsigned int)id, c);
+		ret = show(d, id, c);
 	free(c);
 	return ret;
 }
@@ -385,13 +293,8 @@ cmd_rpc(const char *cmd, const char *params, struct rte_tel_data *d)
 static void
 begin(void)
 {
-	pthread_condattr_t attr;
 	int ret;
 
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&answered, &attr);
-	(void)pthread_condattr_destroy(&attr);
 	ret = rte_telemetry_register_cmd("/leat/rpcs", cmd_rpcs,
 					 "Ids of contexts of remote calls and their endpoints. "
 					 "Takes no parameters");
@@ -409,9 +312,5 @@ rpc_telemetry_add(struct leat_rpc *rpc)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	(void)pthread_once(&once, begin);
-	(void)pthread_mutex_lock(&lock);
-	rpc->id = next_id++;
-	rpc->next = contexts;
-	contexts = rpc;
-	(void)pthread_mutex_unlock(&lock);
+	leat_ask_add(&kind, &rpc->asked, leat_ep_name(rpc->ep));
 }

@@ -41,6 +41,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <leat_ask.h>
 #include <leat_ep.h>
 #include <leat_error.h>
 #include <leat_log.h>
@@ -215,6 +216,7 @@ struct leat_stream_net {
 	bool tokens; /* notices carry one: the device can't tell streams apart */
 	bool mr_local, in_order;
 	bool calling, closing;
+	bool shown;	      /* to telemetry */
 	bool cut;	      /* of some stream not all was sent */
 	uint64_t drain_until; /* the application's time for that; 0: it doesn't stop */
 	uint64_t stop_at;     /* the reactor stops: streams are given up then; 0: it doesn't */
@@ -246,9 +248,7 @@ struct leat_stream_net {
 	char name[64];
 
 	struct leat_stream_net_stats stats;
-	struct leat_stream_net *next; /* in telemetry */
-	unsigned int id;
-	void *asked;
+	struct leat_asked asked; /* by telemetry */
 };
 
 /* Counters: the owner writes, any thread reads. */
@@ -325,7 +325,7 @@ int stream_net_quiesce(void *arg, char *what, size_t len);
 void stream_close_all(struct leat_stream_net *net, uint64_t at);
 
 /* telemetry.c */
-int stream_telemetry_add(struct leat_stream_net *net);
+void stream_telemetry_add(struct leat_stream_net *net);
 void stream_telemetry_del(struct leat_stream_net *net);
 void stream_telemetry_answer(struct leat_stream_net *net);
 

@@ -206,6 +206,8 @@ stream_turn(void *arg, uint64_t now)
 	int n = 0;
 
 	net->now = now;
+	if (leat_ask_pending(&net->asked))
+		stream_telemetry_answer(net);
 	/* Not at the end: what found no room must not keep the reactor from idling. */
 	if (unlikely(net->starved != NULL))
 		feed(net);
