@@ -113,6 +113,7 @@ leat_stream_connect(struct leat_stream_net *net, const char *addr, uint64_t time
 	}
 	s->peer = (uint16_t)ret;
 	s->state = STREAM_CONNECTING;
+	s->known = true;
 	net->by_peer[s->peer] = s;
 	return s;
 }
@@ -197,7 +198,6 @@ requested(struct leat_stream_net *net, uint16_t peer)
 	ret = leat_ep_accept(net->ep, peer, NULL);
 	if (ret < 0) {
 		/* The peer has left: no event follows. */
-		s->released = true;
 		s->error = ret;
 		stream_down(s, ret, leat_err_msg());
 	}
@@ -211,6 +211,7 @@ up(struct leat_stream *s)
 	if (s->state >= STREAM_UP)
 		return; /* it is being disconnected */
 	s->state = STREAM_UP;
+	s->known = true;
 	if (s->accepted) {
 		STREAM_COUNT(net->stats.accepted, 1);
 		s->announce = true;

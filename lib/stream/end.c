@@ -97,8 +97,8 @@ stream_down(struct leat_stream *s, int status, const char *text)
 	struct leat_stream_net *net = s->net;
 	const bool ours = s->state == STREAM_ENDING;
 
-	/* It never came up: the application does not know of it. */
-	if (s->state == STREAM_ACCEPTED)
+	/* It never came up here: the application does not know of it. */
+	if (!s->known)
 		s->released = true;
 	stream_timer_stop(s);
 	if (ours || s->error < 0) {

@@ -134,6 +134,7 @@ struct leat_stream {
 	struct leat_stream_net *net;
 	uint8_t state;
 	bool accepted;
+	bool known;    /* to the application, or soon */
 	bool released; /* by the application: leat_stream_close() */
 	bool draining; /* disconnect when all is sent */
 	bool aborting; /* ... without waiting for that */

@@ -11,18 +11,20 @@
 #include <leat_error.h>
 
 struct pair pair;
+bool pair_telemetry;
 const char *pair_dev;
 struct leat_stream_net_conf pair_conf, pair_server_conf;
 
 int
 pair_start(void **state)
 {
-	static char prog[] = "test_stream", tel[] = "--no-telemetry", pci[] = "--no-pci";
+	static char prog[] = "test_stream", no_tel[] = "--no-telemetry", pci[] = "--no-pci";
+	static char tel[] = "--telemetry";
 	static char log[] = "--log-level=leat.*:error", ring[] = "--vdev=" PAIR_RING;
 	static char fault[] = "--vdev=" PAIR_FAULT ",lower=" PAIR_RING
 			      ",reorder=8,refuse=0.1,refuse_recv=0.1";
 	static char tcp[128];
-	char *argv[] = { prog, tel, pci, log, ring, fault, tcp, NULL };
+	char *argv[] = { prog, pair_telemetry ? tel : no_tel, pci, log, ring, fault, tcp, NULL };
 	int argc = 6;
 
 	(void)state;

@@ -34,6 +34,8 @@ struct pair {
 };
 
 extern struct pair pair;
+/* For pair_start(): EAL with telemetry. */
+extern bool pair_telemetry;
 extern const char *pair_dev;
 extern struct leat_stream_net_conf pair_conf, pair_server_conf;
 
