@@ -96,7 +96,7 @@ choose_mode(struct leat_stream_net *net, const struct leat_dev_info *info)
 			"mode of leat's own, in which Redis and Valkey can't take part",
 			info->name, info->provider);
 	net->windows = net->conf.mode == LEAT_STREAM_MODE_WINDOWS || !compat;
-	net->tokens = net->windows && !info->notice_source && info->imm_size == 8;
+	net->tokens = net->windows && info->imm_size == 8;
 	if (!info->notice_source && !net->tokens)
 		LEAT_LOG(
 			WARNING, stream,
