@@ -214,7 +214,7 @@ struct leat_stream_net {
 	struct leat_stream_net_conf conf; /* with all defaults filled in, but its strings */
 	bool windows;			  /* mode */
 	bool wide;			  /* keys of 64 bits */
-	bool tokens; /* notices carry one: the device can't tell streams apart */
+	bool tokens;			  /* notices carry one: the immediate has room for it */
 	bool mr_local, in_order;
 	bool calling, closing;
 	bool shown;	      /* to telemetry */
