@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * hiredis from 1.1 on, or libvalkey, over a leat stream, by their own hooks: the functions of a
+ * context (redisContextFuncs), and those by which an asynchronous one asks for events.
+ *
+ * A context is made as for a descriptor of the program's own (REDIS_CONN_USERFD), with none, so
+ * that no function of sockets is ever called with one.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include <leat_timer.h>
+
+#include "leat_hiredis.h"
+
+#ifndef LEAT_REDIS_VALKEY
+#ifdef __cplusplus
+extern "C" { /* which sds.h does not say */
+#endif
+#include <hiredis/sds.h>
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#define CONNECT_US 5000000
+
+/* What is between a context and its stream: the context's privctx. */
+struct link {
+	struct leat_reactor *reactor;
+	struct leat_stream *stream; /* NULL: closed */
+	bool fed;		    /* replies were read while writing */
+	size_t borrowed;	    /* by read_zc() */
+
+	/* Of asynchronous ones. */
+	redisAsyncContext *ac; /* NULL: the context wants no events any more */
+	uint32_t want;	       /* events that it asked for */
+	bool up;	       /* connected, or failed to, and said so */
+	bool *freed;	       /* tells a callback below that this is gone */
+	struct leat_timer timer;
+};
+
+/* Bytes that wait to be written. They may have zeros in them. */
+static size_t
+obuf_len(const redisContext *c)
+{
+#ifndef LEAT_REDIS_VALKEY
+	return sdslen(c->obuf);
+#else
+	/* A string of sds.h, which libvalkey does not install: the length stands in front of it. */
+	const unsigned char *end = (const unsigned char *)c->obuf - 1; /* the byte of flags */
+	uint64_t l64;
+	uint32_t l32;
+	uint16_t l16;
+
+	switch (*end & 7) {
+	case 0:
+		return *end >> 3;
+	case 1: /* lengths of this size: used, allocated; then the flags */
+		return end[-2];
+	case 2:
+		memcpy(&l16, end - 2 * sizeof(l16), sizeof(l16));
+		return l16;
+	case 3:
+		memcpy(&l32, end - 2 * sizeof(l32), sizeof(l32));
+		return l32;
+	default:
+		memcpy(&l64, end - 2 * sizeof(l64), sizeof(l64));
+		return l64;
+	}
+#endif
+}
+
+static int
+wait_for(redisContext *c, uint32_t want)
+{
+	struct link *l = (struct link *)c->privctx;
+
+	return leat_redis_wait(l->reactor, l->stream, want, leat_redis_us(c->command_timeout, 0));
+}
+
+/*
+ * A synchronous write that has to wait reads meanwhile: a server that is not read from stops
+ * reading itself, and each would wait for the other.
+ */
+static ssize_t
+wait_for_room(redisContext *c)
+{
+	struct link *l = (struct link *)c->privctx;
+	int ret = wait_for(c, LEAT_STREAM_WRITABLE | LEAT_STREAM_READABLE);
+	const void *data;
+	ssize_t n;
+
+	if (ret < 0)
+		return leat_redis_fail(c, l->stream, ret);
+	n = leat_stream_borrow(l->stream, &data);
+	if (n == -EAGAIN)
+		return 0;
+	if (n <= 0)
+		return leat_redis_fail(c, l->stream, (int)n);
+	l->fed = true;
+	if (redisReaderFeed(c->reader, (const char *)data, (size_t)n) != REDIS_OK ||
+	    leat_stream_give_back(l->stream, (size_t)n) < 0)
+		return leat_redis_fail(c, l->stream, -ENOMEM);
+	return 0;
+}
+
+/* Returns bytes written; 0: none now, call again; -1 with err and errstr. */
+static ssize_t
+hook_write(redisContext *c)
+{
+	struct link *l = (struct link *)c->privctx;
+	ssize_t n = leat_stream_write(l->stream, c->obuf, obuf_len(c));
+
+	if (n == -EAGAIN)
+		return (c->flags & REDIS_BLOCK) != 0 ? wait_for_room(c) : 0;
+	return n < 0 ? leat_redis_fail(c, l->stream, (int)n) : n;
+}
+
+/*
+ * Bytes that have arrived, as of borrow() or read(), are handled by either read hook. Is it to be
+ * asked again? Else *n is what to return.
+ */
+static bool
+again(redisContext *c, ssize_t *n)
+{
+	struct link *l = (struct link *)c->privctx;
+	int ret = 0;
+
+	if (*n > 0)
+		return false;
+	if (*n != -EAGAIN) {
+		*n = leat_redis_fail(c, l->stream, (int)*n);
+		return false;
+	}
+	*n = 0;
+	if ((c->flags & REDIS_BLOCK) == 0 || l->fed) { /* what was fed is looked at first */
+		l->fed = false;
+		return false;
+	}
+	ret = wait_for(c, LEAT_STREAM_READABLE);
+	if (ret < 0)
+		*n = leat_redis_fail(c, l->stream, ret);
+	return ret == 0;
+}
+
+#ifdef LEAT_REDIS_VALKEY
+static ssize_t
+hook_read_zc(redisContext *c, char **buf)
+{
+	struct link *l = (struct link *)c->privctx;
+	const void *data = NULL;
+	ssize_t n;
+
+	do
+		n = leat_stream_borrow(l->stream, &data);
+	while (again(c, &n));
+	*buf = (char *)data; /* is only read */
+	l->borrowed = n > 0 ? (size_t)n : 0;
+	return n;
+}
+
+static ssize_t
+hook_read_zc_done(redisContext *c)
+{
+	struct link *l = (struct link *)c->privctx;
+	int ret = leat_stream_give_back(l->stream, l->borrowed);
+
+	return ret < 0 ? leat_redis_fail(c, l->stream, ret) : REDIS_OK;
+}
+
+/* command_timeout is set, and looked at by each wait. */
+static int
+hook_set_timeout(redisContext *c, const struct timeval tv)
+{
+	(void)c;
+	(void)tv;
+	return REDIS_OK;
+}
+#endif
+
+static ssize_t
+hook_read(redisContext *c, char *buf, size_t len)
+{
+	struct link *l = (struct link *)c->privctx;
+	ssize_t n;
+
+	do
+		n = leat_stream_read(l->stream, buf, len);
+	while (again(c, &n));
+	return n;
+}
+
+static void
+link_close(struct link *l)
+{
+	if (l == NULL || l->stream == NULL)
+		return;
+	leat_timer_stop(&l->timer);
+	leat_stream_close(l->stream, 0); /* sends what was written; the reactor sees to it */
+	l->stream = NULL;
+}
+
+static void
+hook_close(redisContext *c)
+{
+	link_close((struct link *)c->privctx);
+}
+
+/* redisReconnect() calls it before hook_close(), redisFree() after it. */
+static void
+hook_free(void *privctx)
+{
+	struct link *l = (struct link *)privctx;
+
+	if (l == NULL)
+		return;
+	link_close(l);
+	if (l->freed != NULL)
+		*l->freed = true;
+	free(l);
+}
+
+/* What asynchronous reads and writes do around ours is the library's. */
+static const redisContextFuncs hooks = {
+	.close = hook_close,
+	.free_privctx = hook_free,
+	.async_read = redisAsyncRead,
+	.async_write = redisAsyncWrite,
+	.read = hook_read,
+#ifdef LEAT_REDIS_VALKEY
+	.read_zc = hook_read_zc,
+	.read_zc_done = hook_read_zc_done,
+#endif
+	.write = hook_write,
+#ifdef LEAT_REDIS_VALKEY
+	.set_timeout = hook_set_timeout,
+#endif
+};
+
+/* Give a new context its hooks, and begin to connect. Returns NULL with err and errstr. */
+static struct link *
+attach(redisContext *c, struct leat_reactor *r, struct leat_stream_net *net, const char *addr,
+       const struct timeval *timeout)
+{
+	struct link *l = (struct link *)calloc(1, sizeof(*l));
+
+	c->connection_type = REDIS_CONN_USERFD; /* redisReconnect() has to know that it can't */
+	if (l == NULL) {
+		leat_redis_fail(c, NULL, -ENOMEM);
+		return NULL;
+	}
+	l->reactor = r;
+	l->stream = leat_stream_connect(net, addr, leat_redis_us(timeout, CONNECT_US));
+	if (l->stream == NULL) {
+		leat_redis_fail(c, NULL, -rte_errno);
+		free(l);
+		return NULL;
+	}
+	leat_timer_init(&l->timer, NULL, NULL);
+	c->funcs = &hooks;
+	c->privctx = l;
+	return l;
+}
+
+static void
+options_set(redisOptions *options, const struct timeval *timeout)
+{
+	memset(options, 0, sizeof(*options));
+	options->type = REDIS_CONN_USERFD;
+	options->endpoint.fd = REDIS_INVALID_FD;
+	options->connect_timeout = timeout;
+	options->command_timeout = timeout;
+}
+
+redisContext *
+leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const char *addr,
+		   const struct timeval *timeout)
+{
+	redisOptions options;
+	redisContext *c;
+	struct link *l;
+	int ret;
+
+	options_set(&options, timeout);
+	c = redisConnectWithOptions(&options);
+	if (c == NULL || c->err != 0)
+		return c;
+	l = attach(c, r, net, addr, timeout);
+	if (l == NULL)
+		return c;
+	/* WRITABLE, too, when it has failed. The stream has a time limit of its own. */
+	ret = leat_redis_wait(r, l->stream, LEAT_STREAM_WRITABLE, 0);
+	if (ret == 0)
+		ret = leat_stream_error(l->stream);
+	if (ret < 0)
+		leat_redis_fail(c, l->stream, ret);
+	return c;
+}
+
+/*
+ * Asynchronous.
+ */
+
+static void on_ready(struct leat_stream *s, uint32_t ready, void *arg);
+
+/*
+ * RDMA has no POLLOUT. A stream's WRITABLE is nearly always the case, so it is watched for only
+ * while something is left to be written: hiredis asks for that with addWrite and delWrite.
+ */
+static void
+want_set(struct link *l, uint32_t want)
+{
+	l->want = want;
+	if (l->up)
+		leat_stream_watch(l->stream, want, on_ready, l);
+}
+
+static void
+add_read(void *arg)
+{
+	struct link *l = (struct link *)arg;
+
+	want_set(l, l->want | LEAT_STREAM_READABLE);
+}
+
+static void
+del_read(void *arg)
+{
+	struct link *l = (struct link *)arg;
+
+	want_set(l, l->want & ~(uint32_t)LEAT_STREAM_READABLE);
+}
+
+static void
+add_write(void *arg)
+{
+	struct link *l = (struct link *)arg;
+
+	want_set(l, l->want | LEAT_STREAM_WRITABLE);
+}
+
+static void
+del_write(void *arg)
+{
+	struct link *l = (struct link *)arg;
+
+	want_set(l, l->want & ~(uint32_t)LEAT_STREAM_WRITABLE);
+}
+
+static void
+on_timer(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	struct link *l = (struct link *)arg;
+
+	(void)timer;
+	(void)now;
+	redisAsyncHandleTimeout(l->ac);
+}
+
+static void
+schedule_timer(void *arg, struct timeval tv)
+{
+	struct link *l = (struct link *)arg;
+
+	leat_timer_start(l->reactor, &l->timer, leat_redis_us(&tv, 0));
+}
+
+/* The context asks for no more events; it may be freed later. */
+static void
+cleanup(void *arg)
+{
+	struct link *l = (struct link *)arg;
+
+	leat_timer_stop(&l->timer);
+	leat_stream_watch(l->stream, 0, NULL, NULL);
+	l->ac = NULL;
+}
+
+/* hiredis finds out with connect(2) whether a socket is connected. Here the stream tells. */
+static void
+connected(struct link *l)
+{
+	redisAsyncContext *ac = l->ac;
+	int ret = leat_stream_error(l->stream), status = ret < 0 ? REDIS_ERR : REDIS_OK;
+
+	l->up = true;
+	if (ret < 0) {
+		leat_redis_fail(&ac->c, l->stream, ret);
+		ac->err = ac->c.err;
+		ac->errstr = ac->c.errstr;
+	} else {
+		ac->c.flags |= REDIS_CONNECTED;
+		want_set(l, l->want);
+	}
+	ac->c.flags |= REDIS_IN_CALLBACK; /* what it frees is freed below */
+	if (ac->onConnect != NULL)
+		ac->onConnect(ac, status);
+#ifndef LEAT_REDIS_VALKEY
+	if (ac->onConnectNC != NULL)
+		ac->onConnectNC(ac, status);
+#endif
+	ac->c.flags &= ~REDIS_IN_CALLBACK;
+	if (ret < 0 || (ac->c.flags & REDIS_FREEING) != 0)
+		redisAsyncFree(ac);
+}
+
+static void
+on_ready(struct leat_stream *s, uint32_t ready, void *arg)
+{
+	struct link *l = (struct link *)arg;
+	bool freed = false;
+
+	(void)s;
+	l->freed = &freed;
+	if (!l->up)
+		connected(l);
+	/* The end is read: hiredis learns of it from the read hook. */
+	if (!freed && l->ac != NULL && (ready & (LEAT_STREAM_READABLE | LEAT_STREAM_CLOSED)) != 0)
+		redisAsyncHandleRead(l->ac);
+	if (!freed && l->ac != NULL && (ready & l->want & LEAT_STREAM_WRITABLE) != 0)
+		redisAsyncHandleWrite(l->ac);
+	if (!freed)
+		l->freed = NULL;
+}
+
+redisAsyncContext *
+leat_redis_async_connect(struct leat_reactor *r, struct leat_stream_net *net, const char *addr,
+			 const struct timeval *timeout)
+{
+	redisOptions options;
+	redisAsyncContext *ac;
+	struct link *l;
+
+	options_set(&options, timeout);
+	ac = redisAsyncConnectWithOptions(&options);
+	if (ac == NULL || ac->err != 0)
+		return ac;
+	l = attach(&ac->c, r, net, addr, timeout);
+	if (l == NULL) {
+		ac->err = ac->c.err;
+		ac->errstr = ac->c.errstr;
+		return ac;
+	}
+	l->ac = ac;
+	leat_timer_init(&l->timer, on_timer, l);
+	ac->ev.data = l;
+	ac->ev.addRead = add_read;
+	ac->ev.delRead = del_read;
+	ac->ev.addWrite = add_write;
+	ac->ev.delWrite = del_write;
+	ac->ev.cleanup = cleanup;
+	ac->ev.scheduleTimer = schedule_timer;
+	leat_stream_watch(l->stream, LEAT_STREAM_WRITABLE, on_ready, l);
+	return ac;
+}
