@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FOREIGN_CONN_H
+#define FOREIGN_CONN_H
+
+/*
+ * One connection of the Redis/Valkey RDMA protocol on plain ibverbs and librdmacm, for tests: it
+ * knows nothing of leat. It is strict: a peer that breaks a rule, however harmless, ends it with a
+ * reason in words. It sends what it is told to, so that it can break each rule itself.
+ *
+ *	conn_connect() or conn_accept(), then conn_step() until conn.up; then
+ *
+ *	room to write		conn_room()
+ *	WRITEs, then an IMM	conn_write()
+ *	bytes that came		conn_readable(), conn_read()
+ *	window used up		conn_read() registers the next one of conn.windows
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "wire.h"
+
+/* Receives and sends that are posted, as in the known implementations. */
+#define RECVS 1024u
+#define SENDS 1024u
+/* Of each receive: more than any message has, so that longer ones are seen. */
+#define RECV_LEN 128u
+/* Longest window of a peer that is taken, and sizes of windows in a list. */
+#define PEER_WINDOW_MAX (64u << 20)
+#define WINDOWS_MAX 16
+
+/* Windows that are registered one after the other, again and again. */
+struct windows {
+	uint32_t len[WINDOWS_MAX];
+	unsigned int n;
+};
+
+struct conn_conf {
+	struct windows windows;
+	unsigned int recvs;   /* that are posted; RECVS, or 0 to post none */
+	bool no_registration; /* never register a window */
+	bool asks;	      /* features are asked for: opcode 0 is no surprise */
+	/* Reserved bytes of what is sent are not zero, and not looked at in what comes. */
+	bool noisy;
+};
+
+struct conn {
+	struct conn_conf conf;
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	bool accepted;		      /* by a server; else a client's */
+	bool up;		      /* connected */
+	bool gone;		      /* disconnected, or its queue pair has failed */
+	bool told;		      /* the peer disconnected, in order or not */
+	bool broken;		      /* the peer broke a rule, or something failed here */
+	char why[160];		      /* of broken */
+	enum ibv_wc_status wc_status; /* of the first work request that failed */
+
+	/* Control messages. */
+	uint8_t (*recv_buf)[RECV_LEN];
+	struct ibv_mr *recv_mr;
+	uint8_t (*send_buf)[RECV_LEN];
+	struct ibv_mr *send_mr;
+	unsigned int next_send;
+
+	/* The window here, into which the peer writes. */
+	uint8_t *rx_map;
+	size_t rx_mapped;
+	struct ibv_mr *rx_mr;
+	uint8_t *rx;
+	uint32_t rx_len, rx_arrived, rx_read;
+	uint64_t rx_total; /* bytes read so far */
+
+	/* The peer's window, and the bytes that go there, at the same offset. */
+	struct memory peer, next_peer; /* next_peer.length 0: none */
+	uint8_t *tx;
+	size_t tx_mapped;
+	struct ibv_mr *tx_mr;
+	uint32_t tx_offset;
+	uint64_t tx_total; /* bytes written so far */
+	unsigned int outstanding;
+
+	/* What came. */
+	uint64_t registrations_sent, registrations;
+	uint64_t keepalives, notices, questions, others;
+	uint64_t keepalive_at, keepalive_before; /* of the last two, ms */
+	uint8_t answer[CONTROL_LEN];		 /* last message with opcode 0 */
+	unsigned int answers;
+};
+
+uint64_t now_ms(void);
+
+/* A byte of a stream, by its position; each seed is another stream. */
+static inline uint8_t
+pattern(uint64_t seed, uint64_t at)
+{
+	uint64_t x = (at / 7 + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
+
+	return (uint8_t)(x >> 32 ^ at);
+}
+
+/* Both return 0, or -1 with c->why. The connection is up when conn_step() has seen it. */
+int conn_connect(struct conn *c, const struct conn_conf *conf, const char *from, const char *to,
+		 const char *port);
+/* id is that of RDMA_CM_EVENT_CONNECT_REQUEST, which was acknowledged. */
+int conn_accept(struct conn *c, const struct conn_conf *conf, struct rdma_cm_id *id);
+
+/*
+ * Handle what has happened; if it is nothing, wait for it, at most so long. Returns 0, or -1 when
+ * the connection is gone or broken.
+ */
+int conn_step(struct conn *c, int timeout_ms);
+
+/* Step until holds(c, n), the connection ends, or ms have passed. Returns whether it holds. */
+bool conn_wait(struct conn *c, uint64_t ms, bool (*holds)(const struct conn *c, uint64_t n),
+	       uint64_t n);
+/* What can be waited for. */
+bool conn_is_up(const struct conn *c, uint64_t n);
+bool conn_registered(const struct conn *c, uint64_t n);
+bool conn_keepalives(const struct conn *c, uint64_t n);
+bool conn_answers(const struct conn *c, uint64_t n);
+
+/* Room in the peer's window, bytes. */
+static inline uint32_t
+conn_room(const struct conn *c)
+{
+	return c->peer.length - c->tx_offset;
+}
+
+/* May anything be posted now? */
+static inline bool
+conn_idle_slot(const struct conn *c)
+{
+	return c->outstanding < SENDS / 2;
+}
+
+/*
+ * The next len bytes of the stream with this seed, at most conn_room(), in so many WRITEs, the last
+ * of which has an immediate that counts them all.
+ */
+int conn_write(struct conn *c, uint64_t seed, uint32_t len, unsigned int writes);
+
+/* Bytes that have arrived and are not read. */
+static inline uint32_t
+conn_readable(const struct conn *c)
+{
+	return c->rx_arrived - c->rx_read;
+}
+
+/*
+ * Read at most len bytes and compare them with the stream. When all of the window is read the next
+ * one is registered. Returns the number of bytes, or -1 with c->why.
+ */
+int64_t conn_read(struct conn *c, uint64_t seed, uint32_t len);
+/* Read bytes without a comparison, into buf. */
+uint32_t conn_take(struct conn *c, uint8_t *buf, uint32_t len);
+/* As conn_write(), of these bytes. */
+int conn_write_bytes(struct conn *c, const uint8_t *buf, uint32_t len, unsigned int writes);
+
+/* Send a control message, of any length up to RECV_LEN. */
+int conn_control(struct conn *c, const uint8_t *msg, uint32_t len);
+int conn_keepalive(struct conn *c);
+/* Register the next window. */
+int conn_register(struct conn *c);
+/* A WRITE, or WRITE_WITH_IMM with imm in host order, whatever it does to the peer. */
+int conn_raw_write(struct conn *c, uint64_t addr, uint32_t key, uint32_t len, bool with_imm,
+		   uint32_t imm);
+
+/* Disconnect if it is up, and free all. */
+void conn_close(struct conn *c);
+
+#endif /* FOREIGN_CONN_H */
