@@ -28,6 +28,7 @@ struct peer {
 	bool used;
 	unsigned int number;
 	const struct offence *offence; /* still to be committed */
+	bool offending;		       /* offence_run() steps it */
 	uint64_t keepalive_at;
 	uint64_t paused_until; /* ms; 0: not yet, UINT64_MAX: no more */
 };
@@ -35,8 +36,8 @@ struct peer {
 static struct conn_conf conf = { .recvs = RECVS };
 static uint64_t keepalive_ms = 3000, pause_after = UINT64_MAX, pause_ms;
 static uint32_t read_max = CHUNK;
-static unsigned int writes = 1, offender = 1, connections;
-static const struct offence *offence;
+static unsigned int writes = 1, connections;
+static unsigned int offence, offences_end; /* still to be committed: from, to */
 
 static struct peer peers[PEERS];
 static struct rdma_cm_id *listener;
@@ -57,8 +58,8 @@ static void __attribute__((noreturn)) usage(int code)
 	       "  -a MS       send keepalives at this interval (default: 3000; 0: none)\n"
 	       "  -z          reserved bytes of what is sent are not zero\n"
 	       "  -c N        end when so many connections have ended\n"
-	       "  -x OFFENCE  commit it\n"
-	       "  -k N        on the connection with this number (default: 1; the first one is 0)\n"
+	       "  -x OFFENCE  commit it on the second connection; all: on each but the first one\n"
+	       "              another offence\n"
 	       "Offences:\n ");
 	for (i = 0; i < offences_n; i++)
 		printf(" %s", offences[i].name);
@@ -139,6 +140,7 @@ offend(struct peer *p)
 	uint64_t until = echoed + NEIGHBOUR_BYTES;
 
 	p->offence = NULL;
+	p->offending = true;
 	if (!p->c.conf.no_registration && conn_register(&p->c) != 0)
 		end_peer(p, p->c.why);
 	else
@@ -197,9 +199,9 @@ on_request(struct rdma_cm_id *id)
 	memset(p, 0, sizeof(*p));
 	p->used = true;
 	p->number = accepted++;
-	if (offence != NULL && p->number == offender) {
-		p->offence = offence;
-		offence_conf(offence, &this_conf);
+	if (p->number > 0 && offence < offences_end) {
+		p->offence = &offences[offence++];
+		offence_conf(p->offence, &this_conf);
 	}
 	if (conn_accept(&p->c, &this_conf, id) != 0)
 		end_peer(p, p->c.why);
@@ -237,8 +239,7 @@ serve(void *arg)
 	for (i = 0; i < PEERS; i++) {
 		struct peer *p = &peers[i];
 
-		/* The one that offends is stepped by offence_run(). */
-		if (!p->used || (p->offence == NULL && offence != NULL && p->number == offender))
+		if (!p->used || p->offending)
 			continue;
 		worked |= peer_turn(p);
 		if (!p->used)
@@ -288,6 +289,21 @@ parse_windows(char *list)
 }
 
 static void
+parse_offence(const char *name)
+{
+	const struct offence *o = offence_by_name(name);
+
+	if (strcmp(name, "all") == 0) {
+		offences_end = offences_n;
+		return;
+	}
+	if (o == NULL)
+		usage(2);
+	offence = (unsigned int)(o - offences);
+	offences_end = offence + 1;
+}
+
+static void
 option(int opt)
 {
 	uint64_t n = optarg != NULL ? strtoull(optarg, NULL, 10) : 0;
@@ -317,13 +333,8 @@ option(int opt)
 	case 'c':
 		connections = (unsigned int)n;
 		break;
-	case 'k':
-		offender = (unsigned int)n;
-		break;
 	case 'x':
-		offence = offence_by_name(optarg);
-		if (offence == NULL)
-			usage(2);
+		parse_offence(optarg);
 		break;
 	default:
 		usage(opt == 'h' ? 0 : 2);
@@ -337,7 +348,7 @@ main(int argc, char **argv)
 	unsigned int i;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "w:r:n:p:t:a:zc:x:k:h")) != -1)
+	while ((opt = getopt(argc, argv, "w:r:n:p:t:a:zc:x:h")) != -1)
 		option(opt);
 	if (argc - optind != 2)
 		usage(2);
