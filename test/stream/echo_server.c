@@ -29,15 +29,17 @@ end_stream(struct leat_stream *s)
 		leat_app_stop(LEAT_APP_OK);
 }
 
-/* Returns whether all that came was taken. */
-static bool
+/* Send back what was borrowed. Returns len, or an error; -ENOBUFS: not all was taken. */
+static ssize_t
 echo(struct leat_stream *s, const void *data, size_t len)
 {
 	ssize_t n = leat_stream_write(s, data, len);
 
 	if (n > 0 && leat_stream_give_back(s, (size_t)n) < 0)
-		fprintf(stderr, "echo: what was borrowed can't be given back\n");
-	return n == (ssize_t)len;
+		return -EIO;
+	if (n < 0 && n != -EAGAIN)
+		return n;
+	return n == (ssize_t)len ? n : -ENOBUFS;
 }
 
 /* Through a buffer, so never more than there is room for. */
@@ -60,27 +62,23 @@ echo_copy(struct leat_stream *s)
 static void
 on_ready(struct leat_stream *s, uint32_t ready, void *arg)
 {
-	uint32_t want = LEAT_STREAM_READABLE;
 	const void *data;
 	ssize_t n;
 
+	(void)ready;
 	(void)arg;
-	if ((ready & LEAT_STREAM_CLOSED) != 0 &&
-	    (leat_stream_ready(s) & LEAT_STREAM_READABLE) == 0) {
-		end_stream(s);
-		return;
-	}
-	if (opt.copy)
+	if (opt.copy) {
 		n = echo_copy(s);
-	else
+	} else {
 		n = leat_stream_borrow(s, &data);
-	if (n == 0 || (n < 0 && n != -EAGAIN && n != -ENOBUFS)) {
-		end_stream(s);
-		return;
+		if (n > 0)
+			n = echo(s, data, (size_t)n);
 	}
-	if (n == -ENOBUFS || (n > 0 && !opt.copy && !echo(s, data, (size_t)n)))
-		want = LEAT_STREAM_WRITABLE;
-	leat_stream_watch(s, want, on_ready, NULL);
+	if (n == 0 || (n < 0 && n != -EAGAIN && n != -ENOBUFS))
+		end_stream(s);
+	else
+		leat_stream_watch(s, n == -ENOBUFS ? LEAT_STREAM_WRITABLE : LEAT_STREAM_READABLE,
+				  on_ready, NULL);
 }
 
 static void

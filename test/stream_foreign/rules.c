@@ -229,10 +229,9 @@ features(struct conn *c, bool soak)
 			return c->broken ? -1 : fail(c, "no answer");
 		if (wire_get(c->answer + 2, 2) != selects[i])
 			return fail(c, "the answer has another select");
-		/* Bits 64 and up are not in use. */
-		if (selects[i] != 0 && wire_get(c->answer + 24, 8) != 0)
+		/* The first 64 are the protocol's, which has given out none. */
+		if (selects[i] == 0 && wire_get(c->answer + 24, 8) != 0)
 			return fail(c, "the answer has features that nobody knows");
-		/* What a server does not have is not asked for: none. */
 		wire_put_feature(msg, OP_SET_CLIENT_FEATURE, selects[i], 0);
 		if (c->conf.noisy)
 			memset(msg + 4, 0x5a, 20);
