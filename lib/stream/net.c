@@ -325,6 +325,7 @@ net_start(struct leat_stream_net *net)
 	if (ret < 0)
 		return ret;
 	net->now = leat_now();
+	net->rx_posted = true;
 	stream_rx_post(net);
 	stream_telemetry_add(net);
 	net->shown = true;
@@ -443,12 +444,30 @@ streams_close(struct leat_stream_net *net)
 	return 0;
 }
 
+/* Receives that are posted use the region of messages: they come back first. */
+static void
+msgs_close(struct leat_stream_net *net)
+{
+	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(BACK_US));
+
+	if (net->rx_posted) {
+		/* A reactor that stopped has done it. */
+		(void)leat_ep_shutdown(net->ep, BACK_US);
+		while (net->nb_rx_idle < net->nb_rx && leat_now() < until)
+			step(net);
+	}
+	if (net->msgs_mr != NULL && leat_mr_deregister(net->msgs_mr) < 0)
+		LEAT_LOG(WARNING, stream, "%s: %s", net->name, leat_err_msg());
+	net->msgs_mr = NULL;
+}
+
 static int
 ep_close(struct leat_stream_net *net)
 {
-	/* Receives that are posted use the region of messages: it ends with the endpoint. */
-	int ret = leat_ep_close(net->ep, BACK_US, NULL, NULL);
+	int ret;
 
+	msgs_close(net);
+	ret = leat_ep_close(net->ep, BACK_US, NULL, NULL);
 	return ret == -EBUSY ? ret : 0;
 }
 
