@@ -3,9 +3,10 @@
 /*
  * What a net does in a turn of its reactor.
  *
- *     endpoint's poller   stream_on_ops(): receives are posted again, then looked at; writes that
- *                         are done make room
- *     "stream"            stream_turn(): callbacks, then all that was written in this turn is posted
+ *     endpoint's poller   stream_on_ops(): what has arrived is looked at; writes that are done make
+ *                         room
+ *     "stream"            stream_turn(): callbacks, then all that was written in this turn is posted,
+ *                         then the receives that were used
  *
  * The second comes behind the first in each turn: what has just arrived is told in that turn, and
  * an answer goes out in it, with all others for the same peer. No callback is called in the first.
@@ -13,15 +14,8 @@
 
 #include "stream_pvt.h"
 
-/* What a receive brought. */
-struct arrival {
-	uint64_t imm;
-	int status;
-	uint16_t src;
-	uint16_t len;
-	bool notice;
-	uint8_t msg[STREAM_CTRL_LEN];
-};
+/* Answers go out first, as long as all but one of so many receives are posted. */
+#define RX_PART 4
 
 void
 stream_work(struct leat_stream *s)
@@ -82,53 +76,48 @@ stream_rx_post(struct leat_stream_net *net)
 	} while (n > 0 && done == n);
 }
 
-/* Takes what it brought; the receive is to be posted again. */
-static void
-take_receive(struct leat_stream_net *net, struct leat_op *op, struct arrival *a)
-{
-	struct stream_rx_op *r = container_of(op, struct stream_rx_op, op);
-
-	a->status = op->status;
-	a->src = op->src;
-	a->notice = (op->oflags & LEAT_OP_F_WRITTEN) != 0;
-	a->imm = op->imm;
-	a->len = (uint16_t)RTE_MIN(op->len, (uint64_t)STREAM_RECV_LEN);
-	memcpy(a->msg, op->buf, STREAM_CTRL_LEN);
-	r->next = net->rx_idle;
-	net->rx_idle = r;
-	net->nb_rx_idle++;
-}
-
 /* The stream of a notice: of its token where the device can't tell connections apart. */
 static struct leat_stream *
-stream_of(const struct leat_stream_net *net, const struct arrival *a)
+stream_of(const struct leat_stream_net *net, const struct leat_op *op, bool notice)
 {
 	struct leat_stream *s;
 	uint32_t index;
 
-	if (a->notice && net->tokens) {
-		index = stream_notice_token(a->imm) & UINT16_MAX;
+	if (unlikely(net->tokens) && notice) {
+		index = stream_notice_token(op->imm) & UINT16_MAX;
 		if (index >= net->conf.max_streams)
 			return NULL;
 		s = &net->streams[index];
-		return s->token == stream_notice_token(a->imm) ? s : NULL;
+		return s->token == stream_notice_token(op->imm) ? s : NULL;
 	}
-	return a->src < net->nb_peers ? net->by_peer[a->src] : NULL;
+	return op->src < net->nb_peers ? net->by_peer[op->src] : NULL;
 }
 
 static void
-arrived(struct leat_stream_net *net, const struct arrival *a)
+arrived(struct leat_stream_net *net, const struct leat_op *op)
 {
-	struct leat_stream *s = stream_of(net, a);
+	const bool notice = (op->oflags & LEAT_OP_F_WRITTEN) != 0;
+	struct leat_stream *s = stream_of(net, op, notice);
 
 	if (s == NULL || s->state == STREAM_FREE || s->state > STREAM_UP)
 		return; /* late, of a stream that has ended */
-	if (a->status == -EMSGSIZE)
+	if (unlikely(op->status == -EMSGSIZE))
 		stream_fail(s, -EPROTO, "a control message longer than %u B", STREAM_RECV_LEN);
-	else if (a->status == 0 && a->notice)
-		stream_rx_notice(s, a->imm);
-	else if (a->status == 0)
-		stream_ctrl_arrived(s, a->msg, a->len);
+	else if (likely(op->status == 0 && notice))
+		stream_rx_notice(s, op->imm);
+	else if (op->status == 0)
+		stream_ctrl_arrived(s, op->buf, op->len);
+}
+
+/* It is to be posted again. */
+static void
+idle(struct leat_stream_net *net, struct leat_op *op)
+{
+	struct stream_rx_op *r = container_of(op, struct stream_rx_op, op);
+
+	r->next = net->rx_idle;
+	net->rx_idle = r;
+	net->nb_rx_idle++;
 }
 
 static void
@@ -153,21 +142,20 @@ done(struct leat_op *op)
 void
 stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now)
 {
-	struct arrival arrivals[LEAT_EP_BURST];
 	struct leat_stream_net *net = arg;
-	uint16_t i, nb = 0;
+	uint16_t i;
 
 	(void)ep;
 	net->now = now;
 	for (i = 0; i < n; i++) {
-		if (ops[i]->type == LEAT_OP_RECV)
-			take_receive(net, ops[i], &arrivals[nb++]);
+		if (ops[i]->type != LEAT_OP_RECV)
+			continue;
+		arrived(net, ops[i]);
+		idle(net, ops[i]);
 	}
-	/* The peer may count on them before it gets an answer. */
-	if (nb > 0 && !net->closing)
+	/* The rest is posted behind the answers: who waits for one need not wait for that. */
+	if (unlikely(net->nb_rx_idle > net->nb_rx / RX_PART) && !net->closing)
 		stream_rx_post(net);
-	for (i = 0; i < nb; i++)
-		arrived(net, &arrivals[i]);
 	for (i = 0; i < n; i++) {
 		if (ops[i]->type != LEAT_OP_RECV)
 			done(ops[i]);
@@ -217,10 +205,10 @@ stream_turn(void *arg, uint64_t now)
 	if (net->nb_ready > 0)
 		n += stream_ready_run(net);
 	net->calling = false;
-	if (unlikely(net->nb_rx_idle > 0) && !net->closing)
-		stream_rx_post(net);
 	if (net->work != NULL)
 		n += work_run(net);
+	if (net->nb_rx_idle > 0 && !net->closing)
+		stream_rx_post(net);
 	return n;
 }
 
