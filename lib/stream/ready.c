@@ -17,34 +17,43 @@ ended(const struct leat_stream *s)
 	return s->state >= STREAM_ENDING;
 }
 
+/* What of `want` is the case: mostly only bytes that have arrived are asked for. */
+static inline uint32_t
+is_ready(const struct leat_stream *s, uint32_t want)
+{
+	const bool over = ended(s);
+	uint32_t ready = 0;
+
+	if (s->rx_got > s->rx_taken || s->rx_got == s->rx_end || over)
+		ready |= LEAT_STREAM_READABLE;
+	if (over)
+		ready |= LEAT_STREAM_CLOSED;
+	if ((want & (LEAT_STREAM_WRITABLE | LEAT_STREAM_DRAINED)) == 0 || s->state < STREAM_UP)
+		return ready & want;
+	if (over || s->shut || s->tx_head - s->tx_done < s->net->conf.tx_size)
+		ready |= LEAT_STREAM_WRITABLE;
+	if (stream_tx_empty(s))
+		ready |= LEAT_STREAM_DRAINED;
+	return ready & want;
+}
+
 uint32_t
 leat_stream_ready(const struct leat_stream *s)
 {
-	uint32_t ready = 0;
-
-	if (s->rx_got > s->rx_taken || s->rx_got == s->rx_end || ended(s))
-		ready |= LEAT_STREAM_READABLE;
-	if (s->state >= STREAM_UP &&
-	    (ended(s) || s->shut || s->tx_head - s->tx_done < s->net->conf.tx_size))
-		ready |= LEAT_STREAM_WRITABLE;
-	if (ended(s))
-		ready |= LEAT_STREAM_CLOSED;
-	if (s->state >= STREAM_UP && stream_tx_empty(s))
-		ready |= LEAT_STREAM_DRAINED;
-	return ready;
+	return is_ready(s, UINT32_MAX);
 }
 
 /* What the callback is to be told. */
-static uint32_t
+static inline uint32_t
 to_tell(const struct leat_stream *s)
 {
 	uint32_t want = s->want;
 
-	if (s->released || s->announce || s->ready == NULL)
+	if (s->ready == NULL || s->released || s->announce)
 		return 0;
 	if (!s->told_closed)
 		want |= LEAT_STREAM_CLOSED;
-	return leat_stream_ready(s) & want;
+	return is_ready(s, want);
 }
 
 static void

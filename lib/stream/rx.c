@@ -85,8 +85,8 @@ nothing(const struct leat_stream *s)
 	return s->error;
 }
 
-ssize_t
-leat_stream_borrow(struct leat_stream *s, const void **data)
+static inline ssize_t
+borrow(const struct leat_stream *s, const void **data)
 {
 	const uint64_t there = s->rx_got - s->rx_taken;
 
@@ -96,23 +96,34 @@ leat_stream_borrow(struct leat_stream *s, const void **data)
 	return (ssize_t)RTE_MIN(there, (uint64_t)(s->net->conf.rx_size - s->rx_off));
 }
 
-int
-leat_stream_give_back(struct leat_stream *s, size_t n)
+ssize_t
+leat_stream_borrow(struct leat_stream *s, const void **data)
 {
-	const uint32_t size = s->net->conf.rx_size;
+	return borrow(s, data);
+}
 
-	if (n > s->rx_got - s->rx_taken || n > size - s->rx_off)
-		return leat_err(EINVAL,
-				"stream %s: %zu B given back, which are more than are there",
-				s->addr, n);
+/* n: no more than borrow() returned. */
+static inline void
+give_back(struct leat_stream *s, size_t n)
+{
 	s->rx_taken += n;
 	s->rx_off += (uint32_t)n;
-	if (s->rx_off == size)
+	if (s->rx_off == s->net->conf.rx_size)
 		s->rx_off = 0;
 	if (s->state == STREAM_UP && stream_rx_can_register(s)) {
 		s->pending |= PENDING_MEMORY;
 		stream_work(s);
 	}
+}
+
+int
+leat_stream_give_back(struct leat_stream *s, size_t n)
+{
+	if (n > s->rx_got - s->rx_taken || n > s->net->conf.rx_size - s->rx_off)
+		return leat_err(EINVAL,
+				"stream %s: %zu B given back, which are more than are there",
+				s->addr, n);
+	give_back(s, n);
 	return 0;
 }
 
@@ -126,15 +137,14 @@ leat_stream_read(struct leat_stream *s, void *buf, size_t len)
 		return 0;
 	while (got < len) {
 		const void *from;
-		ssize_t n = leat_stream_borrow(s, &from);
+		ssize_t n = borrow(s, &from);
 
 		if (n <= 0)
 			return got > 0 ? (ssize_t)got : n;
 		n = (ssize_t)RTE_MIN((size_t)n, len - got);
 		memcpy(to + got, from, (size_t)n);
 		got += (size_t)n;
-		/* It can't fail: they were just borrowed. */
-		(void)leat_stream_give_back(s, (size_t)n);
+		give_back(s, (size_t)n);
 	}
 	return (ssize_t)got;
 }

@@ -314,7 +314,8 @@ stream_tx_done(struct stream_tx_op *t)
 	if (status < 0 && status != -ECONNABORTED && status != -ECONNRESET &&
 	    status != -ESHUTDOWN && status != -ENOTCONN)
 		stream_fail(s, status, "a write of %u B failed: %s", n, strerror(-status));
-	stream_work(s);
+	if (something_left(s) || s->draining)
+		stream_work(s);
 	stream_ready_touch(s);
 }
 
