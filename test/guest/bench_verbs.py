@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-perf beside perftest in the guest: bench_verbs.py [OPTION]... LEAT_PERF PLUGIN [NAME]...
+"""leat beside perftest in the guest: bench_verbs.py [OPTION]... LEAT_PERF STREAM_WIRE PLUGIN [NAME]...
 
 Runs inside, on the network wire-rxe; devtools/bench --verbs starts it there. For each test and size
 leat-perf and perftest's program take turns, each between two processes pinned to the same two CPUs,
@@ -13,6 +13,11 @@ request. One line of JSON per comparison, as devtools/bench reads them.
     *-bw                 --test bw, window W, burst 1  ib_*_bw -t W -Q 1: each one is signaled
     *-rate               --test rate, window W,        ib_*_bw -t W -l B -Q B: the last of a list
                          burst B                       is signaled
+    stream-lat           bench-stream-wire --test lat  the same program with --bare: WRITE_IMM to and
+                                                       fro by ibverbs alone, as perftest's newer
+                                                       releases do it; whole round trips
+    stream-bw            --test bw: no copy            ib_write_bw
+    stream-copy-bw       --test copy: one copy         ib_write_bw
 
 All of them spin but the servers that only wait, of reads, atomics, and streams of writes: one
 has nothing to do, the NIC does it. perftest's sleeps, and so leat-perf's has to (--idle block): the
@@ -20,12 +25,14 @@ NIC is the kernel here, and a loop that finds nothing would take its CPU away.
 
 With --count it runs in a guest with one CPU whose clock counts instructions (devtools/guest
 --count): only comparisons whose servers sleep, and what differs there is what the programs, the
-kernel below them included, compute, with next to no noise.
+kernel below them included, compute, with next to no noise. Both sides of stream-lat are one thread
+there, which plays them in turn.
 """
 
 import argparse
 import json
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -41,6 +48,7 @@ DEADLINE = 120  # seconds, for a program
 TRIES = 8
 
 LAT_TARGET, BW_TARGET = 1.05, 0.97
+STREAM_LAT_TARGET, STREAM_BW_TARGET = 1.15, 0.9
 
 # [name, --op, --test, perftest's program, what both servers do]
 TESTS = [
@@ -53,6 +61,9 @@ TESTS = [
     ("read-bw", "read", "bw", "ib_read_bw", "block"),
     ("send-rate", "send", "rate", "ib_send_bw", "spin"),
     ("write-rate", "write", "rate", "ib_write_bw", "block"),
+    ("stream-lat", "lat", "lat", "bare", "block"),
+    ("stream-bw", "bw", "bw", "ib_write_bw", "spin"),
+    ("stream-copy-bw", "copy", "bw", "ib_write_bw", "spin"),
 ]
 SIZES = [8, 4096, 1 << 20]
 
@@ -71,6 +82,8 @@ def size_name(size):
 def sizes_of(name):
     if name == "atomic-lat":
         return [8]
+    if name.startswith("stream-"):
+        return [64] if name.endswith("-lat") else [1 << 20]
     return SIZES[:2] if name.endswith("-rate") else SIZES
 
 
@@ -78,7 +91,7 @@ def plan(test, size, scale):
     """(iterations, window) of a comparison."""
     # about a second: starting takes longer, and a shorter one measures what else happens then
     if test == "lat":
-        n = {8: 6000, 4096: 3000}.get(size, 60)
+        n = {8: 6000, 64: 3000, 4096: 3000}.get(size, 60)
         return max(10, int(n * scale)), 1
     n = {8: 16384, 4096: 4096}.get(size, 32)
     window = 64 if size < 1 << 20 else 16
@@ -124,6 +137,82 @@ class Leat:
     def __exit__(self, *_):
         self.server.kill()
         self.server.communicate()
+
+
+class Stream:
+    """bench-stream-wire, a server that is stopped between the runs, and a client for each."""
+
+    def __init__(self, program, plugin, port, cpu, both):
+        self.eal = ["--no-pci", "--no-telemetry", "--no-huge", "-m", "128",
+                    "--log-level=lib.*:error", "--log-level=leat.*:error", "-d", plugin]
+        self.program = program
+        self.addr = "%s:%d" % (FAR_IP, port)
+        self.cpu = cpu
+        self.server = None
+        if not both:
+            self.server = self.serve(self.own("0", FAR))
+            self.server.send_signal(signal.SIGSTOP)
+
+    def own(self, cpu, *devices):
+        vdevs = ["--vdev=fabric_verbs%d,inline=%d,dev=%s" % (i, INLINE, dev)
+                 for i, dev in enumerate(devices)]
+        return [self.program], self.eal + ["-l", cpu] + vdevs
+
+    def serve(self, how):
+        server = subprocess.Popen(how[0] + ["--listen", self.addr] + how[1],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        # EAL may have something to say first
+        for line in server.stdout:
+            if line == "listening\n":
+                return server
+        raise Failed("%s does not listen" % self.program)
+
+    def client(self, how, test, size, n):
+        args = ["--connect", self.addr, "--test", test, "--size", str(size), "--count", str(n)]
+        if self.server is None:
+            args += ["--listen", self.addr]
+        done = subprocess.run(how[0] + args + how[1], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=DEADLINE, check=False)
+        rows = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode != 0 or not rows:
+            raise Failed("%s %s: %s" % (how[0], " ".join(args), done.stderr.strip()))
+        row = json.loads(rows[0])
+        if test == "lat":
+            return row["p50_us"], row["min_us"]
+        rate = row["mb_s"] * 1e6 / size / 1e3
+        return rate, rate
+
+    def measure(self, op, _test, size, n, _window):
+        if self.server is None:
+            return self.client(self.own("0", NEAR, FAR), op, size, n)
+        self.server.send_signal(signal.SIGCONT)
+        try:
+            return self.client(self.own(self.cpu, NEAR), op, size, n)
+        finally:
+            self.server.send_signal(signal.SIGSTOP)
+
+    def bare(self, size, n):
+        if self.server is None:
+            return self.client(([self.program, "--bare"], []), "lat", size, n)
+        pinned = ["taskset", "-c", "0", self.program, "--bare"]
+        self.addr, addr = "%s:%d" % (FAR_IP, PORT - 1), self.addr
+        server = self.serve((pinned, []))
+        try:
+            pinned[2] = self.cpu
+            return self.client((pinned, []), "lat", size, n)
+        finally:
+            self.addr = addr
+            server.kill()
+            server.communicate()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.server is not None:
+            self.server.kill()
+            self.server.communicate()
 
 
 def perftest_once(program, opts, cpu):
@@ -192,7 +281,7 @@ def perftest(program, test, size, n, window, cpu):
 
 def result(name, test, ours, theirs):
     """The line of a comparison, from its rounds: (what counts, the best there was)."""
-    lat = test == "lat"
+    lat, stream = test == "lat", "-stream-" in name
     ratios = [a[0] / b[0] for a, b in zip(ours, theirs)]
     best = [(min if lat else max)(x[1] for x in who) for who in (ours, theirs)]
     return {
@@ -201,7 +290,8 @@ def result(name, test, ours, theirs):
         "reference": statistics.median(x[0] for x in theirs),
         "ratio": statistics.median(ratios),
         "unit": "us" if lat else "kmsg/s",
-        "target": LAT_TARGET if lat else BW_TARGET,
+        "target": ((STREAM_LAT_TARGET if lat else STREAM_BW_TARGET) if stream else
+                   LAT_TARGET if lat else BW_TARGET),
         "better": "lower" if lat else "higher",
         "low": min(ratios), "high": max(ratios), "rounds": len(ratios),
         "note": "best %.4g / %.4g = %.3f" % (best[0], best[1], best[0] / best[1]),
@@ -212,6 +302,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("perf", metavar="LEAT_PERF")
+    parser.add_argument("stream", metavar="STREAM_WIRE")
     parser.add_argument("plugin", metavar="PLUGIN", help="the verbs driver")
     parser.add_argument("names", metavar="NAME", nargs="*", help="only those that begin like this")
     parser.add_argument("--rounds", type=int, default=7)
@@ -227,15 +318,19 @@ def main():
     if not chosen:
         raise Failed("no comparison begins with %s; there are: %s" %
                      (" or ".join(args.names), " ".join(c[0] for c in everything)))
-    for i, (name, (_, op, test, program, idle), size) in enumerate(chosen):
+    for i, (name, (kind, op, test, program, idle), size) in enumerate(chosen):
         n, window = plan(test, size, args.scale)
-        with Leat(args.perf, args.plugin, PORT + i, idle, cpu) as leat:
+        with (Stream(args.stream, args.plugin, PORT + i, cpu, args.count)
+              if kind.startswith("stream-") else
+              Leat(args.perf, args.plugin, PORT + i, idle, cpu)) as leat:
             ours, theirs = [], []
             for turn in range(args.rounds):
                 # forwards and backwards, so that what drifts meets both alike
                 for who in ("leat", "perftest")[::1 if turn % 2 == 0 else -1]:
                     if who == "leat":
                         ours.append(leat.measure(op, test, size, n, window))
+                    elif program == "bare":
+                        theirs.append(leat.bare(size, n))
                     else:
                         theirs.append(perftest(program, test, size, n, window, cpu))
         print(json.dumps(result(name, test, ours, theirs)), flush=True)
