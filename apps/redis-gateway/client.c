@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * One client, from the moment that its first side is there to its end.
+ *
+ * Every event pumps bytes, and settles: what has ended is told to the other side, what is waited for
+ * is asked for, and a client of which nothing is left to do is freed. So settling comes last.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gw_pvt.h"
+
+/* Pauses between attempts to reach the other side: short ones first. */
+#define RETRY_FIRST_US 5000
+#define RETRY_US 100000
+/* A peer that was just connected tells soon whether it knows half-closed streams. */
+#define SHUTDOWN_FIRST_US 1000
+#define SHUTDOWN_US 50000
+#define SHUTDOWNS_FIRST 20
+/* A stream that is closed may send what was written for so long. */
+#define CLOSE_US 60000000
+/* Nothing came for so long: what was asked is answered. */
+#define QUIET_US 20000
+
+static void on_timer(struct leat_timer *timer, void *arg, uint64_t now);
+
+struct gw_client *
+gw_client_new(struct gw *gw, const char *peer)
+{
+	struct gw_client *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->gw = gw;
+	c->sock = -1;
+	c->id = ++gw->next_id;
+	c->begun = c->last = leat_now();
+	c->give_up_at = leat_time_add(c->begun, leat_us_to_cycles(gw->conf.backend_us));
+	snprintf(c->peer, sizeof(c->peer), "%s", peer);
+	leat_timer_init(&c->timer, on_timer, c);
+	c->next = gw->clients;
+	c->prev = &gw->clients;
+	if (c->next != NULL)
+		c->next->prev = &c->next;
+	gw->clients = c;
+	gw->nb_clients++;
+	GW_COUNT(gw->stats.clients, 1);
+	GW_COUNT(gw->stats.accepted, 1);
+	return c;
+}
+
+void
+gw_client_why(struct gw_client *c, const char *why, int error)
+{
+	if (c->why != NULL)
+		return;
+	c->why = why;
+	c->why_errno = error;
+}
+
+/* The only way to tell which of the server's clients is which: all of them come from here. */
+void
+gw_client_log_up(const struct gw_client *c)
+{
+	char text[GW_ADDR_MAX] = "unix";
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(c->sock, (struct sockaddr *)&sa, &len) == 0)
+		gw_where_str(text, sizeof(text), (struct sockaddr *)&sa, len);
+	if (c->gw->conf.reverse)
+		LEAT_LOG(INFO, app,
+			 "gateway: %s: client %" PRIu64 ": %s (fd %d) is stream %" PRIu64,
+			 c->gw->stats.name, c->id, c->peer, c->sock, leat_stream_id(c->stream));
+	else
+		LEAT_LOG(INFO, app,
+			 "gateway: %s: client %" PRIu64 ": %s is the backend's client %s (fd %d)",
+			 c->gw->stats.name, c->id, c->peer, text, c->sock);
+}
+
+static void
+log_end(const struct gw_client *c)
+{
+	const uint64_t ms = leat_cycles_to_ns(leat_now() - c->begun) / 1000000;
+
+	LEAT_LOG(INFO, app,
+		 "gateway: %s: client %" PRIu64 ": %s ended: %s%s%s; %" PRIu64
+		 " B from its stream, "
+		 "%" PRIu64 " B to it, %" PRIu64 ".%03" PRIu64 " s",
+		 c->gw->stats.name, c->id, c->peer, c->why != NULL ? c->why : "the gateway stops",
+		 c->why_errno != 0 ? ": " : "", c->why_errno != 0 ? strerror(c->why_errno) : "",
+		 c->rx_bytes, c->tx_bytes, ms / 1000, ms % 1000);
+}
+
+void
+gw_client_end(struct gw_client *c)
+{
+	struct gw *gw = c->gw;
+
+	log_end(c);
+	leat_timer_stop(&c->timer);
+	leat_fd_del(&c->fd);
+	if (c->sock >= 0)
+		(void)close(c->sock);
+	/* It sends what was written; the stream's memory counts until then. */
+	if (c->stream != NULL)
+		leat_stream_close(c->stream, CLOSE_US);
+	*c->prev = c->next;
+	if (c->next != NULL)
+		c->next->prev = c->prev;
+	gw->nb_clients--;
+	GW_COUNT(gw->stats.clients, -1);
+	GW_COUNT(gw->stats.ended, 1);
+	free(c);
+}
+
+/* ---- what is told and asked for ---- */
+
+static void
+rx_settle(struct gw_client *c)
+{
+	if (!c->rx.ended || c->rx.done)
+		return;
+	/* It fails only where the socket has ended already. */
+	if (!c->rx.dead)
+		(void)shutdown(c->sock, SHUT_WR);
+	c->rx.done = true;
+	c->last = leat_now();
+}
+
+static void
+tx_settle(struct gw_client *c)
+{
+	int ret = -EPIPE;
+
+	if (!c->tx.ended || c->tx.done)
+		return;
+	if (!c->tx.dead)
+		ret = leat_stream_shutdown(c->stream);
+	if (ret == -EAGAIN && leat_now() - c->last < leat_us_to_cycles(c->gw->conf.linger_us)) {
+		leat_timer_start(c->gw->r, &c->timer,
+				 c->tries++ < SHUTDOWNS_FIRST ? SHUTDOWN_FIRST_US : SHUTDOWN_US);
+		return;
+	}
+	/* One that never tells does not know them. */
+	if (ret == -EAGAIN)
+		ret = -EOPNOTSUPP;
+	/*
+	 * What can't be told to a client's stream is told by its end: a client must not wait for a
+	 * server that is gone.
+	 */
+	if (ret == -EOPNOTSUPP && !c->gw->conf.reverse)
+		c->rx.dead = true;
+	c->tx.done = true;
+	c->last = leat_now();
+}
+
+static bool
+is_over(const struct gw_client *c)
+{
+	return c->tx.done && (c->rx.done || c->rx.dead);
+}
+
+static bool
+half_ended(const struct gw_client *c)
+{
+	return c->rx.done || c->rx.dead || c->tx.done || c->tx.dead;
+}
+
+static void
+on_stream(struct leat_stream *s, uint32_t ready, void *arg)
+{
+	struct gw_client *c = arg;
+	const void *data;
+
+	(void)s;
+	if (c->state != GW_OPEN) {
+		if (c->gw->conf.reverse) {
+			gw_reverse_connected(c);
+			return;
+		}
+		/* It has gone. What it has sent is still owed to the backend. */
+		if (leat_stream_borrow(c->stream, &data) > 0)
+			return;
+		gw_client_why(c, "the client left before the backend was reached", 0);
+		gw_client_end(c);
+		return;
+	}
+	if ((ready & LEAT_STREAM_CLOSED) != 0)
+		c->tx.dead = true;
+	if ((ready & (LEAT_STREAM_READABLE | LEAT_STREAM_CLOSED)) != 0)
+		gw_pump_rx(c);
+	if (c->tx.full && (ready & (LEAT_STREAM_WRITABLE | LEAT_STREAM_CLOSED)) != 0) {
+		c->tx.full = false;
+		gw_pump_tx(c);
+	}
+	gw_client_settle(c);
+}
+
+static void
+watch(struct gw_client *c)
+{
+	uint32_t want = 0;
+
+	if (c->stream == NULL)
+		return;
+	if (c->state != GW_OPEN)
+		want = c->gw->conf.reverse ? LEAT_STREAM_WRITABLE : 0;
+	else if (!c->rx.ended && !c->rx.full)
+		want = LEAT_STREAM_READABLE;
+	if (c->state == GW_OPEN && !c->tx.ended && c->tx.full)
+		want |= LEAT_STREAM_WRITABLE;
+	/* The end is always told: there is a watch from the beginning. */
+	if (c->watched && want == c->want)
+		return;
+	c->watched = true;
+	c->want = want;
+	leat_stream_watch(c->stream, want, on_stream, c);
+}
+
+static void
+on_sock(struct leat_fd *f, uint32_t events, void *arg)
+{
+	struct gw_client *c = arg;
+
+	(void)f;
+	if (c->state == GW_CONNECTING && !c->gw->conf.reverse) {
+		gw_forward_connected(c);
+		return;
+	}
+	/* That is told in each turn, whatever is asked for. */
+	if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+		c->hung = true;
+		leat_fd_del(&c->fd);
+	}
+	if (c->state != GW_OPEN)
+		return;
+	if (c->rx.full && (c->hung || (events & EPOLLOUT) != 0)) {
+		c->rx.full = false;
+		gw_pump_rx(c);
+	}
+	if (!c->tx.full && (c->hung || (events & EPOLLIN) != 0))
+		gw_pump_tx(c);
+	gw_client_settle(c);
+}
+
+int
+gw_client_sock_add(struct gw_client *c, uint32_t events)
+{
+	return leat_fd_add(c->gw->r, &c->fd, c->sock, events, on_sock, c);
+}
+
+/* @return false: it can't be asked for */
+static bool
+poll_sock(struct gw_client *c)
+{
+	uint32_t events = 0;
+	int ret;
+
+	if (c->hung || c->state != GW_OPEN)
+		return true;
+	if (!c->tx.ended && !c->tx.full)
+		events |= EPOLLIN;
+	if (c->rx.full)
+		events |= EPOLLOUT;
+	if (c->fd.reactor == NULL)
+		ret = gw_client_sock_add(c, events);
+	else
+		ret = leat_fd_events_set(&c->fd, events);
+	if (ret < 0)
+		gw_client_why(c, "no memory for its descriptor", -ret);
+	return ret == 0;
+}
+
+void
+gw_client_settle(struct gw_client *c)
+{
+	if (c->state == GW_OPEN) {
+		/* Both directions of the socket have ended. */
+		if (c->hung && c->tx.ended)
+			c->rx.dead = true;
+		rx_settle(c);
+		tx_settle(c);
+		if (is_over(c)) {
+			gw_client_end(c);
+			return;
+		}
+		if (half_ended(c) && !leat_timer_active(&c->timer))
+			leat_timer_start(c->gw->r, &c->timer, c->gw->conf.linger_us);
+	}
+	if (!poll_sock(c)) {
+		gw_client_end(c);
+		return;
+	}
+	watch(c);
+}
+
+void
+gw_client_open(struct gw_client *c)
+{
+	leat_timer_stop(&c->timer);
+	c->state = GW_OPEN;
+	c->tries = 0;
+	c->last = leat_now();
+	gw_client_log_up(c);
+	/* What came meanwhile. */
+	gw_pump_rx(c);
+	gw_pump_tx(c);
+	gw_client_settle(c);
+}
+
+bool
+gw_client_retry(struct gw_client *c)
+{
+	const uint64_t now = leat_now();
+	uint64_t pause = c->tries++ < 4 ? RETRY_FIRST_US : RETRY_US;
+
+	if (now >= c->give_up_at)
+		return false;
+	GW_COUNT(c->gw->stats.retries, 1);
+	c->state = GW_RETRYING;
+	leat_timer_start_at(c->gw->r, &c->timer,
+			    RTE_MIN(leat_time_add(now, leat_us_to_cycles(pause)), c->give_up_at));
+	return true;
+}
+
+static void
+on_timer(struct leat_timer *timer, void *arg, uint64_t now)
+{
+	const uint64_t linger = leat_us_to_cycles(((struct gw_client *)arg)->gw->conf.linger_us);
+	struct gw_client *c = arg;
+
+	(void)timer;
+	if (c->state != GW_OPEN) {
+		if (c->gw->conf.reverse)
+			gw_reverse_connect(c);
+		else
+			gw_forward_connect(c);
+	} else if (c->tx.ended && !c->tx.done) {
+		gw_client_settle(c);
+	} else if (leat_time_add(c->last, linger) <= now) {
+		GW_COUNT(c->gw->stats.lingered, 1);
+		gw_client_end(c);
+	} else {
+		leat_timer_start_at(c->gw->r, &c->timer, leat_time_add(c->last, linger));
+	}
+}
+
+bool
+gw_client_quiet(const struct gw_client *c, uint64_t now)
+{
+	uint32_t ready;
+
+	if (c->state != GW_OPEN || c->asked_at != 0 || now - c->last < leat_us_to_cycles(QUIET_US))
+		return false;
+	ready = leat_stream_ready(c->stream);
+	/* Of a direction that has ended nothing more comes. */
+	return (c->rx.done || (ready & LEAT_STREAM_READABLE) == 0) &&
+	       (c->tx.dead || (ready & LEAT_STREAM_DRAINED) != 0);
+}
