@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REDB_COMMAND_H
+#define REDB_COMMAND_H
+
+/*
+ * A command as bytes, formatted once. What differs from request to request are keys, of 12 digits,
+ * and values:
+ *
+ *     *3\r\n$3\r\nSET\r\n$17\r\nleat:|000000000042|\r\n$64\r\n|value of 42|\r\n
+ *     text                           |key 0       |text      |value 0    |text
+ *
+ * A request is then a number, its base: keys and values follow from it. All requests of a command
+ * have the same length.
+ */
+
+#include <hiredis.h>
+
+#include "gather.h"
+#include "redb.h"
+#include "value.h"
+
+#define REDB_KEY_PREFIX "leat:"
+#define REDB_KEY_DIGITS 12
+#define REDB_LIST "leat:list"
+/* In arguments of a command that the user gives. */
+#define REDB_KEY_MARK "__rand_int__"
+#define REDB_VALUE_MARK "__data__"
+
+/* Longer values are not worth their memory between two of them. */
+#define REDB_READER_KEEP (UINT64_C(64) << 20)
+
+/* What a reply has to be. */
+enum redb_expect {
+	REDB_EXPECT_ANY, /* but an error */
+	REDB_EXPECT_OK,
+	REDB_EXPECT_PONG,
+	REDB_EXPECT_INTEGER,
+	REDB_EXPECT_VALUE, /* of key 0, or nil */
+	REDB_EXPECT_LIST,  /* values of keys 0 to range - 1 */
+};
+
+enum redb_piece_type { REDB_PIECE_TEXT, REDB_PIECE_KEY, REDB_PIECE_VALUE };
+
+struct redb_piece {
+	enum redb_piece_type type;
+	uint32_t slot;	  /* KEY, VALUE: which key of the request */
+	const char *text; /* TEXT: in redb_command.text */
+	size_t len;
+};
+
+struct redb_command {
+	const char *name; /* for messages: "SET" */
+	char *text;
+	struct redb_piece *pieces;
+	uint32_t nb_pieces, nb_slots;
+	uint64_t bytes; /* of a request */
+	uint64_t keys;	/* keys are below that */
+	bool in_order;	/* key i of a request is its base + i, else chosen at random by it */
+	enum redb_expect expect;
+};
+
+static inline uint64_t
+redb_command_key(const struct redb_command *c, uint64_t base, uint32_t slot)
+{
+	return c->in_order ? base + slot : redb_below(redb_mix(base + slot), c->keys);
+}
+
+/*
+ * The command of argv, in which marks stand for keys and values of size bytes. A value belongs to
+ * the key before it. keys: 0: marks are left as they are.
+ * @return 0; -ENOMEM; -E2BIG: longer than hiredis can format
+ */
+int redb_command_make(struct redb_command *c, int argc, const char *const *argv,
+		      uint64_t value_size, uint64_t keys);
+void redb_command_free(struct redb_command *c);
+
+/* Puts a request of that base into g. */
+void redb_command_put(const struct redb_command *c, const struct redb_values *v, uint64_t base,
+		      struct redb_gather *g);
+
+/*
+ * hiredis' reader frees its buffer when it is empty and longer than maxbuf, and lets it grow by 1 MiB
+ * at a time: one that is to take values keeps room for one.
+ */
+static inline void
+redb_reader_keep(redisReader *r, uint64_t value_size)
+{
+	if (value_size > REDIS_READER_MAX_BUF && value_size <= REDB_READER_KEEP)
+		r->maxbuf = value_size + (2u << 20);
+}
+
+/* ---- commands of tests ---- */
+
+/* @return as redb_command_make() */
+int redb_command_of(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan);
+/* What takes away the list of an earlier run. */
+int redb_command_clear(struct redb_command *c);
+/* What has to be there before a test; *requests is set to how many of it. -ENOENT: nothing */
+int redb_command_fill(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan,
+		      uint64_t *requests);
+
+#endif /* REDB_COMMAND_H */
