@@ -47,7 +47,7 @@ stream(struct conn *c, bool soak)
 {
 	struct talk t = { .c = c, .seed = 2 };
 
-	t.total = c->rx_len * (soak ? UINT64_C(20) : UINT64_C(2)) + 12345;
+	t.total = c->rx_len + (soak ? 20 * (uint64_t)c->rx_len : 3 * MIB) + 12345;
 	return talk(&t, PATIENCE_MS);
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
-# timeout: 240
+# timeout: 400
 #
 # leat's streams and peers of the Redis/Valkey RDMA protocol that know nothing of leat (test/stream_foreign):
 # a foreign client at leat's echo server, leat's client at a foreign echo server. Both play the rules,
