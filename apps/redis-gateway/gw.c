@@ -52,9 +52,12 @@ on_drain(void *arg, uint64_t until)
 	const uint64_t now = leat_now();
 
 	(void)until;
-	if (!gw->draining)
+	if (!gw->draining) {
+		gw->draining = true;
 		gw_reverse_unlisten(gw);
-	gw->draining = true;
+		LEAT_LOG(NOTICE, app, "gateway: %s: stops: %u clients may finish what is under way",
+			 gw->stats.name, gw->nb_clients);
+	}
 	if (now < gw->drain_at)
 		return gw->clients != NULL;
 	gw->drain_at = leat_time_add(now, leat_us_to_cycles(DRAIN_LOOK_US));
