@@ -381,6 +381,8 @@ def refused(where):
         Resp(where).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:
+        pass  # it was closed while this one came
     return False
 
 
