@@ -85,8 +85,6 @@ void redb_service_close(struct redb_bench *b);
 
 /* ---- gateway.c ---- */
 
-/* Can it be had in this build? */
-bool redb_gateway_known(void);
 /* On its reactor's thread: at b->addr; fills in b->service_addr. @return 0, or negative with leat_err_msg() */
 int redb_gateway_open(struct redb_bench *b);
 /* When the reactors are gone. */

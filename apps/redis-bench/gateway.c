@@ -12,12 +12,6 @@
 #include "../redis-gateway/gateway.h"
 #include "bench.h"
 
-bool
-redb_gateway_known(void)
-{
-	return true;
-}
-
 int
 redb_gateway_open(struct redb_bench *b)
 {

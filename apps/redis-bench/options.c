@@ -265,8 +265,6 @@ check_together(const struct redb_options *o)
 	if ((o->connect != NULL) + o->respond + (o->gateway != NULL) != 1)
 		redb_msg(
 			"one of --connect ADDR, --respond and --gateway BACKEND is needed (--help)");
-	else if (o->gateway != NULL && !redb_gateway_known())
-		redb_msg("--gateway: leat-redis-gateway was not built");
 	else if (o->listen != NULL && !o->respond)
 		redb_msg("--listen goes with --respond");
 	else if (p->requests != 0 && p->duration_us != 0)

@@ -7,7 +7,7 @@ import signal
 import socket
 import tempfile
 
-from redisb_lib import (CPU_A, CPU_B, SIGINT, SIGTERM, Fake, Proc, Redis, Skipped, bench, case, check, clean, expect_ok, main,
+from redisb_lib import (CPU_A, CPU_B, SIGINT, SIGTERM, Fake, Proc, Redis, bench, case, check, clean, expect_ok, main,
                         need_redis, one, results, start)
 
 TWO = ["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B)]
@@ -275,9 +275,6 @@ def through_a_gateway():
     with Redis() as r:
         ring = ["-l", str(CPU_A), "--vdev=fabric_ring0"]
         way = ["--gateway", "unix:" + r.path]
-        p = bench(way, ["-n", "1"], ring)
-        if "leat-redis-gateway was not built" in p.err():
-            raise Skipped("leat-redis-gateway was not built")
         for eal in (ring, TWO + ["--vdev=fabric_ring0"]):
             clean(bench(way, ALL + ["-n", "1001", "-P", "3", "-c", "20", "-r", "100", "--verify"], eal), 1001)
         clean(bench(way, ["-n", "20", "-d", "3M", "-c", "3", "-r", "5", "--verify"], ring), 20)
