@@ -166,17 +166,21 @@ sock_why(const struct redb_conn *c, int err)
 static void
 on_listener(struct leat_fd *f, uint32_t events, void *arg)
 {
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
 	struct redb_port *p = arg;
 	const int one = 1;
 	struct redb_conn *c;
-	int fd = accept4(p->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd;
 
 	(void)f;
 	(void)events;
+	fd = accept4(p->listening, (struct sockaddr *)&sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* No TCP: it says so, and needs none. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* Without it it is slower, and right. */
+	if (sa.ss_family != AF_UNIX)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c = p->room(p);
 	if (c == NULL || attach(c, fd, 0) < 0) {
 		(void)close(fd);
