@@ -232,9 +232,6 @@ outs_start(struct leat_stream *s)
 {
 	unsigned int i;
 
-	b.mr = leat_mr_register(leat_stream_net_ep(b.net[0]), b.buf, SIZE_MAX_B, LEAT_MR_LOCAL);
-	if (b.mr == NULL)
-		bench_die("%s", leat_err_msg());
 	for (i = 0; i < OUTS; i++) {
 		b.outs[i] = (struct leat_stream_out){
 			.buf = b.buf, .len = b.job.size, .mr = b.mr, .done = on_out
@@ -302,6 +299,12 @@ measure(const char *addr)
 {
 	struct leat_stream *s;
 
+	if (b.job.test == TEST_BW) {
+		b.mr = leat_mr_register(leat_stream_net_ep(b.net[0]), b.buf, SIZE_MAX_B,
+					LEAT_MR_LOCAL);
+		if (b.mr == NULL)
+			bench_die("%s", leat_err_msg());
+	}
 	s = leat_stream_connect(b.net[0], addr, 0);
 	if (s == NULL)
 		bench_die("%s", leat_err_msg());
