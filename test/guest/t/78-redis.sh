@@ -24,13 +24,13 @@ redis() {
 forward() {
 	"$GATEWAY" "${EAL[@]}" -l 0 "--vdev=fabric_verbs0,dev=x_vb$PATIENT" -- \
 		--listen 10.97.0.2:6380 --backend "unix:$SOCKET" --allow 10.97.0.1 \
-		--clients 120 --idle block >forward.log 2>&1 &
+		--clients 250 --idle block >forward.log 2>&1 &
 	forward=$!
 	wait_for 30 listens_cm 6380 || ! cat forward.log
 }
 reverse() {
 	"$GATEWAY" "${EAL[@]}" -l 1 "--vdev=fabric_verbs0,dev=x_va$PATIENT" -- \
-		--reverse --listen 127.0.0.1:6390 --to 10.97.0.2:6380 --clients 60 --idle block \
+		--reverse --listen 127.0.0.1:6390 --to 10.97.0.2:6380 --clients 200 --idle block \
 		>reverse.log 2>&1 &
 	reverse=$!
 	wait_for 30 listens_tcp 6390 || ! cat reverse.log
@@ -38,7 +38,7 @@ reverse() {
 # load OPTION...: verified, over streams
 load() {
 	timeout 100 "$BENCH" "${EAL[@]}" -l 1 "--vdev=fabric_verbs0,dev=x_va$PATIENT" -- \
-		--connect 10.97.0.2:6380 --verify --idle yield --timeout 60 "$@"
+		--connect 10.97.0.2:6380 --verify --idle yield --timeout 60 -r 100 "$@"
 }
 cli() { timeout 30 redis-cli -h 127.0.0.1 -p 6390 "$@"; }
 answers() {
@@ -89,7 +89,7 @@ rdma_snapshot idle.log
 idle_fds=$(fds "$forward")
 check "64 B, 100 clients" load -c 100 -P 1 -d 64 -n $((600 * more))
 check "64 B, pipeline 512" load -c 4 -P 512 -d 64 -n $((8192 * more))
-check "16 KiB, pipeline 16" load -c 8 -P 16 -d 16K -n $((400 * more)) -r 100
+check "16 KiB, pipeline 16" load -c 8 -P 16 -d 16K -n $((400 * more))
 check "16 MiB" load -c 2 -P 1 -d 16M -n $((2 * more)) -r 2
 check "mset and lrange" load -c 4 -P 4 -d 1000 -n $((100 * more)) --range 50 --test mset,lrange
 check "the gateway has the descriptors that it had" as_before "$forward" "$idle_fds"
