@@ -125,7 +125,11 @@ struct leat_stream_net_conf {
 	const char *name;     /**< for logs and telemetry; copied; NULL: the endpoint's */
 	uint32_t max_streams; /**< 0: LEAT_STREAM_STREAMS_DEFAULT, or as many as the device allows */
 	uint32_t rx_size;     /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
-	uint32_t tx_size;     /**< send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT */
+	/**
+	 * Send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT. Also of leat_stream_send() no
+	 * more than that are with the device at a time, rounded up to a notice.
+	 */
+	uint32_t tx_size;
 	/** Windows and send buffers of all streams, bytes; 0: LEAT_STREAM_MEM_DEFAULT. */
 	uint64_t mem_max;
 	/** Largest window that a peer may announce, bytes; 0: 1 GiB. More ends its stream. */

@@ -162,6 +162,7 @@ struct leat_stream {
 	struct leat_mr *tx_mr;
 	uint32_t tx_off, tx_in; /* of tx_posted, and of tx_head, in the buffer */
 	uint32_t tx_flight;	/* WRITE_IMM with the device */
+	uint32_t tx_flying;	/* ... and their bytes */
 	uint64_t tx_head, tx_posted, tx_done;
 	uint64_t tx_total; /* bytes posted, those of outs too */
 	struct leat_stream_out *outs, **outs_end;

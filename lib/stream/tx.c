@@ -9,7 +9,8 @@
  *
  * A WRITE_IMM takes what lies together in all of: the source, the peer's window, a chunk. A stream
  * may have as many of them with the device as half of those that are free: however many peers stop
- * taking what is written to them, some are left for the others.
+ * taking what is written to them, some are left for the others. Nor has it more bytes with the device
+ * than a send buffer holds, and a chunk: more do not make a device faster, but some slower.
  */
 
 #include "stream_pvt.h"
@@ -188,6 +189,7 @@ posted(struct leat_stream *s, struct stream_tx_op *t)
 	}
 	s->window_off += n;
 	s->tx_total += n;
+	s->tx_flying += n;
 	s->tx_seq++;
 	if (s->tx_flight++ == 0)
 		s->last_progress = s->net->now;
@@ -263,7 +265,8 @@ stream_tx_run(struct leat_stream *s)
 		}
 		s->stalled = false;
 		/* What is with the device comes back, and goes on here. */
-		if (s->tx_flight > 0 && s->tx_flight >= flight_max(s->net))
+		if (s->tx_flight > 0 &&
+		    (s->tx_flight >= flight_max(s->net) || s->tx_flying >= s->net->conf.tx_size))
 			return;
 		if (!post_one(s, room)) {
 			stream_starve(s);
@@ -296,6 +299,7 @@ stream_tx_done(struct stream_tx_op *t)
 	net->tx_free = t;
 	net->nb_tx_free++;
 	s->tx_flight--;
+	s->tx_flying -= n;
 	s->last_progress = net->now;
 	if (status == 0) {
 		s->info.tx_bytes += n;
