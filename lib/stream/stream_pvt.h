@@ -198,6 +198,7 @@ struct leat_stream {
 
 	/* time, cycles */
 	struct leat_timer timer;
+	uint64_t timer_due;
 	uint64_t last_heard, last_data, last_progress, next_keepalive, close_at;
 
 	int error;

@@ -17,6 +17,8 @@
 #define STALL_MS 30000
 /* Nothing is due: look again then. */
 #define LATER_MS 60000
+/* A timer that is later than this was held up: nothing was polled meanwhile. */
+#define LATE_MS 500
 
 static uint64_t
 ms_to_cycles(uint32_t ms)
@@ -98,16 +100,36 @@ keepalive(struct leat_stream *s, uint64_t now, uint64_t *due)
 }
 
 static void
+start(struct leat_stream *s, uint64_t due)
+{
+	s->timer_due = due;
+	leat_timer_start_at(s->net->r, &s->timer, due);
+}
+
+/*
+ * A loop that stood still has not looked at what came meanwhile: the peer's silence, and the
+ * device's, is not theirs. All of these times begin anew.
+ */
+static void
+forgive(struct leat_stream *s, uint64_t now)
+{
+	if (now >= leat_time_add(s->timer_due, ms_to_cycles(LATE_MS)))
+		s->last_heard = s->last_data = s->last_progress = now;
+}
+
+static void
 on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 {
 	struct leat_stream *s = arg;
 	uint64_t due = leat_time_add(now, ms_to_cycles(LATER_MS));
 
+	(void)timer;
 	s->net->now = now;
+	forgive(s, now);
 	if (s->state != STREAM_UP || !look(s, now, &due))
 		return;
 	keepalive(s, now, &due);
-	leat_timer_start_at(s->net->r, timer, due);
+	start(s, due);
 }
 
 void
@@ -126,7 +148,7 @@ stream_timer_set(struct leat_stream *s)
 {
 	/* Fires at once, and finds out itself what is due when. */
 	if (s->net->r != NULL)
-		leat_timer_start_at(s->net->r, &s->timer, leat_now());
+		start(s, leat_now());
 }
 
 void

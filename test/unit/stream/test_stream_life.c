@@ -371,6 +371,24 @@ test_silence(void **state)
 	assert_int_equal(leat_stream_write(pair.c, "x", 1), -EPIPE);
 }
 
+/* A loop that stood still for long looks first at what came meanwhile. */
+static void
+test_held_up(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	mock_connect();
+	for (i = 0; i < 3; i++) {
+		mock += 60 * LEAT_CLOCK_MOCK_HZ;
+		later(2000);
+		assert_int_equal(leat_stream_error(pair.c), 0);
+		assert_int_equal(leat_stream_error(pair.s), 0);
+	}
+	later(20000);
+	assert_int_equal(leat_stream_error(pair.c), 0);
+}
+
 /* A client's keepalives, where they are asked for. */
 static void
 test_client_silence(void **state)
@@ -489,12 +507,19 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define on(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define timed(f) cmocka_unit_test_setup_teardown(f, setup_mock, teardown_mock)
-		on(test_memory),     on(test_max_streams),
-		on(test_bad_conf),   on(test_close_in_callback),
-		on(test_level),	     on(test_net_close_in_callback),
-		on(test_churn),	     timed(test_keepalive),
-		timed(test_silence), timed(test_client_silence),
-		timed(test_idle),    timed(test_close_deadline),
+		on(test_memory),
+		on(test_max_streams),
+		on(test_bad_conf),
+		on(test_close_in_callback),
+		on(test_level),
+		on(test_net_close_in_callback),
+		on(test_churn),
+		timed(test_keepalive),
+		timed(test_silence),
+		timed(test_client_silence),
+		timed(test_held_up),
+		timed(test_idle),
+		timed(test_close_deadline),
 		on(test_stop),
 	};
 
