@@ -26,6 +26,11 @@
 #define CLOSE_US 60000000
 /* Nothing came for so long: what was asked is answered. */
 #define QUIET_US 20000
+/*
+ * A client that has ended its direction, where that can't be passed on, and that has been answered:
+ * most have closed, and wait for nothing.
+ */
+#define ANSWERED_US 1000000
 
 static void on_timer(struct leat_timer *timer, void *arg, uint64_t now);
 
@@ -119,6 +124,14 @@ gw_client_end(struct gw_client *c)
 	free(c);
 }
 
+static uint64_t
+linger_us(const struct gw_client *c)
+{
+	const uint64_t us = c->gw->conf.linger_us;
+
+	return c->one_way && c->asked_at == 0 ? RTE_MIN(us, (uint64_t)ANSWERED_US) : us;
+}
+
 /* ---- what is told and asked for ---- */
 
 static void
@@ -156,6 +169,7 @@ tx_settle(struct gw_client *c)
 	 */
 	if (ret == -EOPNOTSUPP && !c->gw->conf.reverse)
 		c->rx.dead = true;
+	c->one_way = ret == -EOPNOTSUPP;
 	c->tx.done = true;
 	c->last = leat_now();
 }
@@ -291,7 +305,7 @@ gw_client_settle(struct gw_client *c)
 			return;
 		}
 		if (half_ended(c) && !leat_timer_active(&c->timer))
-			leat_timer_start(c->gw->r, &c->timer, c->gw->conf.linger_us);
+			leat_timer_start(c->gw->r, &c->timer, linger_us(c));
 	}
 	if (!poll_sock(c)) {
 		gw_client_end(c);
@@ -332,8 +346,8 @@ gw_client_retry(struct gw_client *c)
 static void
 on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 {
-	const uint64_t linger = leat_us_to_cycles(((struct gw_client *)arg)->gw->conf.linger_us);
 	struct gw_client *c = arg;
+	const uint64_t linger = leat_us_to_cycles(linger_us(c));
 
 	(void)timer;
 	if (c->state != GW_OPEN) {

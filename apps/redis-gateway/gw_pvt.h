@@ -88,8 +88,9 @@ struct gw_client {
 	uint32_t want;		    /* of the stream */
 	bool watched;
 	uint8_t state;
-	bool hung; /* the socket has hung up, and is no more in the reactor's set */
-	int sock;  /* -1: none */
+	bool one_way; /* its end can't be told to the stream's peer */
+	bool hung;    /* the socket has hung up, and is no more in the reactor's set */
+	int sock;     /* -1: none */
 	struct leat_fd fd;
 
 	struct leat_timer timer; /* next attempt; half-close; linger */

@@ -44,6 +44,7 @@ slot_get(struct leat_stream_net *net, uint16_t peer, const char *addr)
 	s->token = (uint32_t)rte_rand() << 16 | s->index;
 	s->rx_end = UINT64_MAX;
 	s->outs_end = &s->outs;
+	stream_timer_init(s);
 	s->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < STREAM_CTRLS; i++) {
 		struct stream_ctrl_op *c = &s->ctrl[i];
@@ -200,7 +201,9 @@ requested(struct leat_stream_net *net, uint16_t peer)
 		/* The peer has left: no event follows. */
 		s->error = ret;
 		stream_down(s, ret, leat_err_msg());
+		return;
 	}
+	stream_timer_accepted(s);
 }
 
 static void

@@ -313,6 +313,9 @@ void stream_ctrl_arrived(struct leat_stream *s, const uint8_t *msg, size_t len);
 void stream_ctrl_up(struct leat_stream *s);
 
 /* timer.c */
+void stream_timer_init(struct leat_stream *s);
+/* It is to be up soon. */
+void stream_timer_accepted(struct leat_stream *s);
 void stream_timer_up(struct leat_stream *s);
 /* Something that has a deadline has changed. */
 void stream_timer_set(struct leat_stream *s);

@@ -9,12 +9,15 @@
  *     idle        no bytes went, either way
  *     stall       the peer's device takes nothing of what is posted
  *     close       what is to be sent before the end is not sent
+ *     accept      a client that was accepted does not go on: it would hold a place for as long as the
+ *                 kernel's connection manager is patient, a minute and more
  */
 
 #include "stream_pvt.h"
 
 /* Longer than any pause of an honest peer's that its device does not bridge. */
 #define STALL_MS 30000
+#define ACCEPT_MS 5000
 /* Nothing is due: look again then. */
 #define LATER_MS 60000
 /* A timer that is later than this was held up: nothing was polled meanwhile. */
@@ -125,6 +128,8 @@ on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 
 	(void)timer;
 	s->net->now = now;
+	if (s->state == STREAM_ACCEPTED)
+		stream_fail(s, -ETIMEDOUT, "it did not go on after it was accepted");
 	forgive(s, now);
 	if (s->state != STREAM_UP || !look(s, now, &due))
 		return;
@@ -139,8 +144,20 @@ stream_timer_up(struct leat_stream *s)
 
 	s->last_heard = s->last_data = s->last_progress = now;
 	s->next_keepalive = leat_time_add(now, ms_to_cycles(keepalive_ms(s)));
-	leat_timer_init(&s->timer, on_timer, s);
 	stream_timer_set(s);
+}
+
+void
+stream_timer_init(struct leat_stream *s)
+{
+	leat_timer_init(&s->timer, on_timer, s);
+}
+
+void
+stream_timer_accepted(struct leat_stream *s)
+{
+	if (s->net->r != NULL)
+		start(s, leat_time_add(leat_now(), ms_to_cycles(ACCEPT_MS)));
 }
 
 void
