@@ -212,7 +212,8 @@ struct leat_stream_listener {
 	/** Take a stream that is up, with the watch not set. Called from the net's poller. */
 	void (*accept)(struct leat_stream *s, void *arg);
 	/**
-	 * Decide before anything is allocated for a peer. NULL: all are let in.
+	 * Decide before anything is allocated for a peer. NULL: all are let in. It is called while
+	 * events of the endpoint are handled, and must not call functions of streams.
 	 * @param addr
 	 *   Its address, "10.0.0.2:40512"; "?" where the device does not tell.
 	 * @return

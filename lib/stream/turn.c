@@ -76,7 +76,7 @@ stream_rx_post(struct leat_stream_net *net)
 	} while (n > 0 && done == n);
 }
 
-/* The stream of a notice: of its token where the device can't tell connections apart. */
+/* The stream of a notice is that of its token: devices may take two connections for one. */
 static struct leat_stream *
 stream_of(const struct leat_stream_net *net, const struct leat_op *op, bool notice)
 {
@@ -153,7 +153,7 @@ stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, u
 		arrived(net, ops[i]);
 		idle(net, ops[i]);
 	}
-	/* The rest is posted behind the answers: who waits for one need not wait for that. */
+	/* The rest is posted behind the answers, so that no peer's answer waits for that. */
 	if (unlikely(net->nb_rx_idle > net->nb_rx / RX_PART) && !net->closing)
 		stream_rx_post(net);
 	for (i = 0; i < n; i++) {
