@@ -44,6 +44,7 @@ static int
 pace(void *arg, uint64_t now)
 {
 	struct redb_worker *w = arg;
+	const bool was_over = w->over;
 	struct redb_client *c;
 	uint64_t due, late;
 	int made = 0;
@@ -64,10 +65,11 @@ pace(void *arg, uint64_t now)
 		redb_client_take(c, due);
 		made++;
 	}
-	if (unlikely(!w->over && w->claimed == w->goal))
+	if (unlikely(was_over || w->claimed == w->goal))
 		redb_worker_stop(w);
-	else if (unlikely(!w->over && (now >= w->end || now >= w->give_up)))
-		give_up(w, now);
+	/* The end may have come while requests were made: then the last was refused. */
+	else if (unlikely(w->over || now >= w->end || now >= w->give_up))
+		give_up(w, leat_now());
 	return made;
 }
 

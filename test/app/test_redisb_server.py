@@ -232,7 +232,8 @@ def a_server_that_is_killed():
             r.kill()
             p.code = p.wait()
             x = one(p)
-            check(p.code == 1 and x["requests"] > 0 and x["lost_clients"] == 20, p.text())
+            # Some may be lost on an lcore that has not begun the test: they are in the error only.
+            check(p.code == 1 and x["requests"] > 0 and 0 < x["lost_clients"] <= 20, p.text())
             check(results(p)["error"] == "set: 20 of 20 clients were lost", p.text())
             check(0 < len(re.findall(r"client \d+ of lcore", p.err())) <= 6, p.text())
 
