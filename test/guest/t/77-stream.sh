@@ -142,22 +142,3 @@ wait_for 30 eval 'rdma resource show qp | grep -q "x_va.*RC.*RTS"'
 disown "$server" # the shell says nothing of its end
 kill -KILL "$server"
 check "it is killed under load: leat's client ends" ends 0 "$client" client.log
-
-gone() { ! kill -0 "$1"; }
-served() { (timeout_leat --send 100000); }
-port=7840
-check "leat serves, until the cable is pulled" serves $port leat.log leat_at vb \
-	--listen 10.97.0.2:$port
-rdma_snapshot idle.log
-timeout_leat --send 4000000000 --streams 3 --failing 3 >client.log 2>&1 &
-client=$!
-wait_for 30 eval 'rdma resource show qp | grep -q "x_va.*RC.*RTS"'
-check "the cable is pulled under load" guest-link down va
-check "leat's client ends" wait_for 60 gone "$client"
-check "and says why" ends 0 "$client" client.log
-check "the cable is plugged in again" guest-link up va
-check "a client that comes then is served" wait_for 20 served
-check "the server's objects are what they were before" wait_for 100 rdma_same idle.log
-kill -INT "$server"
-check "Ctrl-C ends it, nothing is left of its streams" ends 0 "$server" leat.log \
-	'^server: .*; 0 streams and 0 bytes left'
