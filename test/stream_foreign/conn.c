@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -50,7 +51,9 @@ map(size_t *len)
 
 	*len = (*len + PAGE - 1) / PAGE * PAGE;
 	at = mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return at != MAP_FAILED ? at : NULL;
+	if (at == MAP_FAILED)
+		return NULL;
+	return at;
 }
 
 static void
@@ -277,8 +280,8 @@ conn_read(struct conn *c, uint64_t seed, uint32_t len)
 		uint8_t want = pattern(seed, c->rx_total + i), is = c->rx[c->rx_read + i];
 
 		if (is != want)
-			return breaks(c, "byte %llu is 0x%02x instead of 0x%02x",
-				      (unsigned long long)(c->rx_total + i), is, want);
+			return breaks(c, "byte %" PRIu64 " is 0x%02x instead of 0x%02x",
+				      c->rx_total + i, is, want);
 	}
 	return read_done(c, n) == 0 ? (int64_t)n : -1;
 }

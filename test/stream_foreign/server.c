@@ -279,9 +279,9 @@ static void
 parse_windows(char *list)
 {
 	struct windows *w = &conf.windows;
-	char *word;
+	char *word, *rest;
 
-	for (word = strtok(list, ","); word != NULL; word = strtok(NULL, ",")) {
+	for (word = strtok_r(list, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
 		if (w->n == WINDOWS_MAX)
 			usage(2);
 		w->len[w->n++] = (uint32_t)strtoul(word, NULL, 10);
@@ -334,7 +334,7 @@ option(int opt)
 		connections = (unsigned int)n;
 		break;
 	case 'x':
-		parse_offence(optarg);
+		parse_offence(optarg != NULL ? optarg : "");
 		break;
 	default:
 		usage(opt == 'h' ? 0 : 2);

@@ -101,12 +101,11 @@ raw_close(struct raw *raw)
 static int
 run(struct raw *raw, struct leat_op *op)
 {
-	bool back = false;
-
 	op->peer = (uint16_t)raw->peer;
-	op->user = &back;
+	op->user = &raw->back;
+	raw->back = false;
 	assert_int_equal(leat_ep_post(raw->ep, &op, 1), 1);
-	raw_until(raw, back);
+	raw_until(raw, raw->back);
 	return op->status;
 }
 

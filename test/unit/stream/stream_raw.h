@@ -15,6 +15,7 @@ struct raw {
 	struct leat_ep *ep;
 	int peer;
 	bool up, down;
+	bool back;  /* the op that is waited for */
 	int status; /* of the end */
 	uint8_t *window;
 	struct leat_mr *mr;
