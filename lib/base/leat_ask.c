@@ -151,3 +151,26 @@ leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_question *q
 	(void)pthread_mutex_unlock(&kind->one);
 	return ret;
 }
+
+int
+leat_ask_add_all(struct rte_tel_data *d, const char *key, uint32_t n,
+		 int (*add)(struct rte_tel_data *all, const void *copy, uint32_t i),
+		 const void *copy)
+{
+	struct rte_tel_data *all;
+	uint32_t i;
+	int ret = 0;
+
+	if (n == 0)
+		return 0;
+	all = rte_tel_data_alloc();
+	if (all == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_dict(all);
+	for (i = 0; i < n && ret == 0; i++)
+		ret = add(all, copy, i);
+	ret = rte_tel_data_add_dict_container(d, key, all, 0);
+	if (ret < 0)
+		rte_tel_data_free(all);
+	return ret;
+}

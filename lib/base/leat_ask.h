@@ -82,4 +82,13 @@ int leat_ask_list(struct leat_ask_kind *kind, struct rte_tel_data *d);
 int leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_question *q,
 	     unsigned int *id);
 
+/*
+ * Telemetry: write a dictionary of the copied things under a key of d; none: no key. add() writes
+ * the i-th; what there is no memory for is left out, and the counters tell.
+ * @return 0, or as rte_tel_data_add_...(); -ENOMEM
+ */
+int leat_ask_add_all(struct rte_tel_data *d, const char *key, uint32_t n,
+		     int (*add)(struct rte_tel_data *all, const void *copy, uint32_t i),
+		     const void *copy);
+
 #endif /* LEAT_ASK_H */

@@ -106,8 +106,9 @@ mode_name(unsigned int mode)
 }
 
 static int
-add_conn(struct rte_tel_data *conns, const struct conn_copy *c)
+add_conn(struct rte_tel_data *conns, const void *copy, uint32_t i)
 {
+	const struct conn_copy *c = &((const struct msg_copy *)copy)->conn[i];
 	struct rte_tel_data *d = rte_tel_data_alloc();
 	const struct leat_msg_conn_stats *s = &c->stats;
 	char place[16];
@@ -139,28 +140,6 @@ add_conn(struct rte_tel_data *conns, const struct conn_copy *c)
 }
 
 static int
-add_conns(struct rte_tel_data *d, const struct msg_copy *c)
-{
-	struct rte_tel_data *conns;
-	unsigned int i;
-	int ret = 0;
-
-	if (c->nb_copied == 0)
-		return 0;
-	conns = rte_tel_data_alloc();
-	if (conns == NULL)
-		return -ENOMEM;
-	rte_tel_data_start_dict(conns);
-	/* What there is no memory for is left out; conns tells. */
-	for (i = 0; i < c->nb_copied && ret == 0; i++)
-		ret = add_conn(conns, &c->conn[i]);
-	ret = rte_tel_data_add_dict_container(d, "connections", conns, 0);
-	if (ret < 0)
-		rte_tel_data_free(conns);
-	return ret;
-}
-
-static int
 show(struct rte_tel_data *d, unsigned int id, const struct msg_copy *c)
 {
 	const struct leat_msg_stats *s = &c->stats;
@@ -186,7 +165,7 @@ show(struct rte_tel_data *d, unsigned int id, const struct msg_copy *c)
 	rte_tel_data_add_dict_uint(d, "held", s->held);
 	rte_tel_data_add_dict_uint(d, "held_max", s->held_max);
 	rte_tel_data_add_dict_uint(d, "memory", s->memory);
-	return add_conns(d, c);
+	return leat_ask_add_all(d, "connections", c->nb_copied, add_conn, c);
 }
 
 static int

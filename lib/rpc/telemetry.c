@@ -165,8 +165,9 @@ cmd_rpcs(const char *cmd, const char *params, struct rte_tel_data *d)
 }
 
 static int
-add_session(struct rte_tel_data *sessions, const struct session_copy *c)
+add_session(struct rte_tel_data *sessions, const void *copy, uint32_t i)
 {
+	const struct session_copy *c = &((const struct rpc_copy *)copy)->session[i];
 	struct rte_tel_data *d = rte_tel_data_alloc();
 	char place[16];
 	int ret;
@@ -193,28 +194,6 @@ add_session(struct rte_tel_data *sessions, const struct session_copy *c)
 	ret = rte_tel_data_add_dict_container(sessions, place, d, 0);
 	if (ret < 0)
 		rte_tel_data_free(d);
-	return ret;
-}
-
-static int
-add_sessions(struct rte_tel_data *d, const struct rpc_copy *c)
-{
-	struct rte_tel_data *sessions;
-	uint32_t i;
-	int ret = 0;
-
-	if (c->nb_copied == 0)
-		return 0;
-	sessions = rte_tel_data_alloc();
-	if (sessions == NULL)
-		return -ENOMEM;
-	rte_tel_data_start_dict(sessions);
-	/* What there is no memory for is left out; the counter tells. */
-	for (i = 0; i < c->nb_copied && ret == 0; i++)
-		ret = add_session(sessions, &c->session[i]);
-	ret = rte_tel_data_add_dict_container(d, "places", sessions, 0);
-	if (ret < 0)
-		rte_tel_data_free(sessions);
 	return ret;
 }
 
@@ -270,7 +249,7 @@ show(struct rte_tel_data *d, unsigned int id, const struct rpc_copy *c)
 		rte_tel_data_add_dict_uint(d, counters[i].name, value);
 	}
 	ret = add_violations(d, &c->stats);
-	return ret < 0 ? ret : add_sessions(d, c);
+	return ret < 0 ? ret : leat_ask_add_all(d, "places", c->nb_copied, add_session, c);
 }
 
 static int

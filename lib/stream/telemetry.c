@@ -96,10 +96,11 @@ state_name(unsigned int state)
 }
 
 static int
-add_stream(struct rte_tel_data *streams, const struct stream_copy *c)
+add_stream(struct rte_tel_data *streams, const void *copy, uint32_t i)
 {
+	const struct stream_copy *c = &((const struct net_copy *)copy)->streams[i];
 	struct rte_tel_data *d = rte_tel_data_alloc();
-	const struct leat_stream_info *i = &c->info;
+	const struct leat_stream_info *info = &c->info;
 	char place[16];
 	int ret;
 
@@ -111,42 +112,20 @@ add_stream(struct rte_tel_data *streams, const struct stream_copy *c)
 	rte_tel_data_add_dict_string(d, "peer", c->peer);
 	rte_tel_data_add_dict_string(d, "state", state_name(c->state));
 	rte_tel_data_add_dict_int(d, "error", c->error);
-	rte_tel_data_add_dict_string(d, "side", i->accepted ? "accepted" : "connected");
-	rte_tel_data_add_dict_uint(d, "tx_bytes", i->tx_bytes);
-	rte_tel_data_add_dict_uint(d, "rx_bytes", i->rx_bytes);
-	rte_tel_data_add_dict_uint(d, "tx_room", i->tx_room);
-	rte_tel_data_add_dict_uint(d, "rx_ready", i->rx_ready);
-	rte_tel_data_add_dict_uint(d, "peer_window", i->peer_window);
-	rte_tel_data_add_dict_uint(d, "tx_notices", i->tx_notices);
-	rte_tel_data_add_dict_uint(d, "rx_notices", i->rx_notices);
-	rte_tel_data_add_dict_uint(d, "tx_registered", i->tx_registered);
-	rte_tel_data_add_dict_uint(d, "rx_registered", i->rx_registered);
-	rte_tel_data_add_dict_uint(d, "tx_stalls", i->tx_stalls);
+	rte_tel_data_add_dict_string(d, "side", info->accepted ? "accepted" : "connected");
+	rte_tel_data_add_dict_uint(d, "tx_bytes", info->tx_bytes);
+	rte_tel_data_add_dict_uint(d, "rx_bytes", info->rx_bytes);
+	rte_tel_data_add_dict_uint(d, "tx_room", info->tx_room);
+	rte_tel_data_add_dict_uint(d, "rx_ready", info->rx_ready);
+	rte_tel_data_add_dict_uint(d, "peer_window", info->peer_window);
+	rte_tel_data_add_dict_uint(d, "tx_notices", info->tx_notices);
+	rte_tel_data_add_dict_uint(d, "rx_notices", info->rx_notices);
+	rte_tel_data_add_dict_uint(d, "tx_registered", info->tx_registered);
+	rte_tel_data_add_dict_uint(d, "rx_registered", info->rx_registered);
+	rte_tel_data_add_dict_uint(d, "tx_stalls", info->tx_stalls);
 	ret = rte_tel_data_add_dict_container(streams, place, d, 0);
 	if (ret < 0)
 		rte_tel_data_free(d);
-	return ret;
-}
-
-static int
-add_streams(struct rte_tel_data *d, const struct net_copy *c)
-{
-	struct rte_tel_data *streams;
-	uint32_t i;
-	int ret = 0;
-
-	if (c->nb_copied == 0)
-		return 0;
-	streams = rte_tel_data_alloc();
-	if (streams == NULL)
-		return -ENOMEM;
-	rte_tel_data_start_dict(streams);
-	/* What there is no memory for is left out; the counter tells. */
-	for (i = 0; i < c->nb_copied && ret == 0; i++)
-		ret = add_stream(streams, &c->streams[i]);
-	ret = rte_tel_data_add_dict_container(d, "places", streams, 0);
-	if (ret < 0)
-		rte_tel_data_free(streams);
 	return ret;
 }
 
@@ -180,7 +159,7 @@ show(struct rte_tel_data *d, unsigned int id, const struct net_copy *c)
 	rte_tel_data_add_dict_uint(d, "rx_notices", s->rx_notices);
 	rte_tel_data_add_dict_uint(d, "keepalives_sent", s->keepalives_sent);
 	rte_tel_data_add_dict_uint(d, "keepalives_received", s->keepalives_received);
-	return add_streams(d, c);
+	return leat_ask_add_all(d, "places", c->nb_copied, add_stream, c);
 }
 
 static int
