@@ -78,14 +78,20 @@ redb_fail(struct redb_bench *b, int err, const char *fmt, ...);
 bool redb_service_wanted(const struct redb_options *o);
 /* The address of it, before it is known where it listens. */
 const char *redb_service_here(void);
-/* Task. It listens at b->addr, which is what it came to afterwards. @return 0, or negative with b->why */
+/*
+ * Task. It listens at b->addr, which is what it came to afterwards.
+ * @return 0, or negative with b->why
+ */
 int redb_service_open(struct redb_bench *b);
 /* When the reactors are gone. */
 void redb_service_close(struct redb_bench *b);
 
 /* ---- gateway.c ---- */
 
-/* On its reactor's thread: at b->addr; fills in b->service_addr. @return 0, or negative with leat_err_msg() */
+/*
+ * On its reactor's thread: at b->addr; fills in b->service_addr.
+ * @return 0, or negative with leat_err_msg()
+ */
 int redb_gateway_open(struct redb_bench *b);
 /* When the reactors are gone. */
 void redb_gateway_close(struct redb_bench *b);

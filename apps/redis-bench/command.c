@@ -66,8 +66,8 @@ piece_add(struct redb_command *c, enum redb_piece_type type, const char *text, s
 }
 
 /*
- * text: the formatted argument, which may be blank: what is between marks is put there. @return what
- * is behind it
+ * text: the formatted argument, which may be blank: what is between marks is put there. @return
+ * what is behind it
  */
 static char *
 arg_cut(struct redb_command *c, const char *arg, char *text, uint64_t value_size)

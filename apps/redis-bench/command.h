@@ -79,8 +79,8 @@ void redb_command_put(const struct redb_command *c, const struct redb_values *v,
 		      struct redb_gather *g);
 
 /*
- * hiredis' reader frees its buffer when it is empty and longer than maxbuf, and lets it grow by 1 MiB
- * at a time: one that is to take values keeps room for one.
+ * hiredis' reader frees its buffer when it is empty and longer than maxbuf, and lets it grow by 1
+ * MiB at a time: one that is to take values keeps room for one.
  */
 static inline void
 redb_reader_keep(redisReader *r, uint64_t value_size)

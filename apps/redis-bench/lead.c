@@ -37,7 +37,10 @@ news_arrive(void *arg)
 {
 	struct redb_bench *b = arg;
 
-	/* acquire: with the exchange in redb_news(); what is new from here on sends a message again */
+	/*
+	 * acquire: with the exchange in redb_news(); what is new from here on sends a message
+	 * again
+	 */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
 }
@@ -50,7 +53,10 @@ redb_news(struct redb_bench *b)
 	/* release: what is new, for the leading task to find */
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
-	/* Refused when that reactor has stopped, or has more to do: it looks every second anyway. */
+	/*
+	 * Refused when that reactor has stopped, or has more to do: it looks every second
+	 * anyway.
+	 */
 	if (r == NULL || leat_reactor_call(r, news_arrive, b) < 0)
 		__atomic_store_n(&b->nb_news, 0, __ATOMIC_RELEASE);
 }

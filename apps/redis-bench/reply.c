@@ -25,7 +25,7 @@ client_of(const redisReadTask *task)
 	return task->privdata;
 }
 
-/* What this reply is to be; that of a request that nobody has made may be anything. */
+/* The reply that the command expects; a reply without a request may be anything. */
 static inline enum redb_expect
 expect_of(const struct redb_client *c)
 {

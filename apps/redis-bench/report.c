@@ -111,7 +111,7 @@ print_counts(const struct redb_result *r)
 		       t->cut);
 }
 
-/* What has to be known also by those who read only the numbers: on stderr. */
+/* Warnings that a reader of the numbers needs: on stderr. */
 static void
 complain(const struct redb_result *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A trivial server. Commands are looked at where they lie in the reader's buffer; their replies wait
- * in a ring until the connection takes them, and while it is full no more commands are read.
+ * A trivial server. Commands are looked at where they lie in the reader's buffer; their replies
+ * wait in a ring until the connection takes them, and while it is full no more commands are read.
  */
 
 #include <stdlib.h>
@@ -324,7 +324,7 @@ on_ready(struct redb_conn *conn, uint32_t ready)
 		peer_end(p, false);
 }
 
-/* ---- who connects ---- */
+/* ---- clients that connect ---- */
 
 static redisReader *
 reader_create(struct peer *p)

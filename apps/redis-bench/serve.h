@@ -4,8 +4,8 @@
 
 /*
  * --respond: what a server is at least. It knows PING, SET, GET, MSET, RPUSH, LRANGE, DEL, AUTH and
- * SELECT, and keeps nothing: values follow from keys (value.h), so a GET is answered with what a SET
- * of the same program has set, or would have; with --verify what is SET is checked.
+ * SELECT, and keeps nothing: values follow from keys (value.h), so a GET is answered with what a
+ * SET of the same program has set, or would have; with --verify what is SET is checked.
  */
 
 #include "transport.h"

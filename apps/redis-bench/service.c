@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What runs in this process beside the clients, or in their place: --respond and --gateway. With more
- * lcores than one it has the last one to itself.
+ * What runs in this process beside the clients, or in their place: --respond and --gateway. With
+ * more lcores than one it has the last one to itself.
  */
 
 #include <string.h>

@@ -206,7 +206,7 @@ load(struct redb_worker *w)
 		if (c->state == REDB_CLIENT_UP)
 			redb_client_start(c);
 	}
-	/* Nobody has asked, or none is left to do so. */
+	/* The step has no requests, or no client is left to send them. */
 	w->over = w->over || w->nb_busy == 0;
 }
 

@@ -67,7 +67,7 @@ struct redb_step {
 	uint64_t requests;		    /* of all lcores; UINT64_MAX: by time */
 	uint64_t duration_us;
 	uint64_t rate_mhz;
-	bool one_client; /* one client of the first lcore does it all, in order */
+	bool one_client; /* the first lcore's first client sends all requests, in order */
 	bool all_keys;	 /* request i has base i, of all lcores */
 };
 

@@ -3,8 +3,8 @@
 /*
  * One client, from the moment that its first side is there to its end.
  *
- * Every event pumps bytes, and settles: what has ended is told to the other side, what is waited for
- * is asked for, and a client of which nothing is left to do is freed. So settling comes last.
+ * Every event pumps bytes, and settles: what has ended is told to the other side, what is waited
+ * for is asked for, and a client of which nothing is left to do is freed. So settling comes last.
  */
 
 #include <errno.h>

@@ -70,22 +70,22 @@ struct gw_conf {
 	uint64_t memory;	     /* of all clients' streams; 0: what `clients` of them take */
 	uint64_t backend_us;	     /* how long a client waits for the side that it goes to */
 	uint64_t linger_us;	     /* see above */
-	const struct gw_cidr *allow; /* who may connect; stays the caller's until gw_close() */
+	const struct gw_cidr *allow; /* addresses that may connect; the caller's until gw_close() */
 	uint32_t nb_allow;	     /* 0: all */
 	bool guarded;		     /* gw_guard() found that it may listen where it does */
 };
 
 /*
- * May it listen there? Sets conf->guarded. It may if only this machine can connect, if allow says who
- * may, or if the backend asks for a password, which is found out by one command. Blocks for up to
- * backend_us. @return 0; -EPERM with leat_err(): why not, and what to do; others as gw_open()
+ * May it listen there? Sets conf->guarded. It may if only this machine can connect, if allow says
+ * who may, or if the backend asks for a password, which is found out by one command. Blocks for up
+ * to backend_us. @return 0; -EPERM with leat_err(): why not, and what to do; others as gw_open()
  */
 int gw_guard(struct gw_conf *conf);
 
 /*
  * Without conf->guarded it asks gw_guard() itself, which may block.
- * @return NULL with leat_err(): EPERM: it would be open to others; ENODEV: no such device; EINVAL; as
- * leat_stream_net_open(), leat_stream_listen() and bind(2)
+ * @return NULL with leat_err(): EPERM: it would be open to others; ENODEV: no such device; EINVAL;
+ * as leat_stream_net_open(), leat_stream_listen() and bind(2)
  */
 struct gw *gw_open(struct leat_reactor *r, const struct gw_conf *conf);
 

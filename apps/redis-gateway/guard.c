@@ -5,8 +5,8 @@
  *
  * The server behind it sees connections of this machine only: its protected mode and its rules for
  * addresses guard nothing any more. So a leg that others can reach needs a list of those that may
- * (--allow), or a server that asks for a password. Whether it does is found out with the one command
- * that the gateway knows.
+ * (--allow), or a server that asks for a password. Whether it does is found out with the one
+ * command that the gateway knows.
  */
 
 #include <errno.h>

@@ -22,7 +22,8 @@
  *     stream <---- tx: reserve, readv, commit  ------ socket
  *
  *     of a direction:   bytes come | ended: its source has no more | done: its sink was told
- *                       full: its sink has no room | dead: its sink takes no more, bytes are dropped
+ *                       full: its sink has no room
+ *                       dead: its sink takes no more, bytes are dropped
  */
 
 #include <netinet/in.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The bytes of a client. Each call moves a bounded number of them, so that all clients of a turn get
- * theirs; what is left is told again in the next one.
+ * The bytes of a client. Each call moves a bounded number of them, so that all clients of a turn
+ * get theirs; what is left is told again in the next one.
  */
 
 #include <errno.h>

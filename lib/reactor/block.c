@@ -14,8 +14,9 @@
  * leat_ep_arm() does; for descriptors (fd.c) the wait itself, which ends at once when one is ready.
  *
  * The epoll set:  eventfd (BLOCK_ATTN), descriptor of each endpoint that is polled (number of its
- * poller), epoll set of the descriptors (BLOCK_FDS). An endpoint whose descriptor was readable gets its events at once, as that may be what it
- * was readable for; the level-triggered set would wake for it again and again.
+ * poller), epoll set of the descriptors (BLOCK_FDS). An endpoint whose descriptor was readable gets
+ * its events at once, as that may be what it was readable for; the level-triggered set would wake
+ * for it again and again.
  */
 
 #include <errno.h>

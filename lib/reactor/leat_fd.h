@@ -23,8 +23,8 @@
  * the case. A reactor that polls looks at all of them with one system call, in each turn while some
  * are active and now and then while none is; one that blocks (LEAT_IDLE_BLOCK) is woken by them.
  *
- * They take one of the reactor's pollers, "descriptors". A reactor that stops calls them until it has
- * come to rest, and no longer; they stay added, and are called again when it is run again.
+ * They take one of the reactor's pollers, "descriptors". A reactor that stops calls them until it
+ * has come to rest, and no longer; they stay added, and are called again when it is run again.
  *
  * Thread rules: as for timers: a descriptor belongs to the reactor it was added to.
  */
@@ -71,7 +71,10 @@ struct leat_fd {
 LEAT_API int leat_fd_add(struct leat_reactor *r, struct leat_fd *f, int fd, uint32_t events,
 			 leat_fd_fn fn, void *arg);
 
-/** Change what is asked for. No system call when nothing changes. @return 0; -ENOENT: it is not added; others as leat_fd_add() */
+/**
+ * Change what is asked for. No system call when nothing changes.
+ * @return 0; -ENOENT: it is not added; others as leat_fd_add()
+ */
 LEAT_API int leat_fd_events_set(struct leat_fd *f, uint32_t events);
 
 /** Delete it. Nothing happens when it is not added. */

@@ -24,9 +24,9 @@
  * Messages (leat_reactor_call()) and leat_reactor_stop() wake a sleeping or blocked reactor at once;
  * timers bound its sleep.
  *
- * Block waits for the wait objects of the reactor's endpoints (leat_ep_fd()), and for its descriptors
- * (leat_fd.h). Each endpoint needs one: a device that offers it (leat_dev_info.wait), and
- * leat_ep_conf.wait. With an endpoint that has none, or
+ * Block waits for the wait objects of the reactor's endpoints (leat_ep_fd()), and for its
+ * descriptors (leat_fd.h). Each endpoint needs one: a device that offers it (leat_dev_info.wait),
+ * and leat_ep_conf.wait. With an endpoint that has none, or
  * a poller that is called each turn (no period), the reactor sleeps as by policy sleep instead, and says
  * so once, with the poller's name. Time-outs of endpoints don't wake: every
  * leat_reactor_conf.events_us it wakes for them; more of it saves wake-ups.

@@ -232,8 +232,8 @@ up(struct leat_stream *s)
 /* ---- events ---- */
 
 /*
- * What a peer sent is done before its end is told, but may wait to be polled; then it would be taken
- * for that of the next peer with its number.
+ * What a peer sent is done before its end is told, but may wait to be polled; then it would be
+ * taken for that of the next peer with its number.
  */
 static void
 poll_the_rest(struct leat_stream_net *net)

@@ -55,10 +55,10 @@
  * and may close the stream that they are called for, and any other.
  *
  * Modes. On devices that keep the order of writes (leat_dev_info.write_order: verbs RC, ring) the
- * bytes on the wire are those of Redis and Valkey, and their clients and servers can be at the other
- * side. On others (libfabric's) both sides are leat's: two windows per direction, and each notice
- * carries its sequence number and offset, so that one that overtakes another shows nothing that is
- * not there (doc/guide/stream.md).
+ * bytes on the wire are those of Redis and Valkey, and their clients and servers can be at the
+ * other side. On others (libfabric's) both sides are leat's: two windows per direction, and each
+ * notice carries its sequence number and offset, so that one that overtakes another shows nothing
+ * that is not there (doc/guide/stream.md).
  *
  * Memory. Each stream has its own window and send buffer, mapped and registered for it alone; their
  * sum over all streams of a net has a limit (leat_stream_net_conf.mem_max), beyond which connects
@@ -122,9 +122,10 @@ enum leat_stream_mode {
 struct leat_stream_net_conf {
 	/** Device by name, "fabric_verbs0"; NULL: the last one of --vdev. No other is ever used. */
 	const char *dev;
-	const char *name;     /**< for logs and telemetry; copied; NULL: the endpoint's */
-	uint32_t max_streams; /**< 0: LEAT_STREAM_STREAMS_DEFAULT, or as many as the device allows */
-	uint32_t rx_size;     /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
+	const char *name; /**< for logs and telemetry; copied; NULL: the endpoint's */
+	/** 0: LEAT_STREAM_STREAMS_DEFAULT, or as many as the device allows */
+	uint32_t max_streams;
+	uint32_t rx_size; /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
 	/**
 	 * Send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT. Also of leat_stream_send() no
 	 * more than that are with the device at a time, rounded up to a notice.
@@ -149,7 +150,10 @@ struct leat_stream_net_conf {
 	uint32_t silence_ms;
 	/** As silence_ms, of accepted streams; 0: never. Most clients send none. */
 	uint32_t client_silence_ms;
-	/** A stream over which no data went, in either direction, ends after so long, ms; 0: never. */
+	/**
+	 * A stream over which no data went, in either direction, ends after so long, ms; 0:
+	 * never.
+	 */
 	uint32_t idle_ms;
 	enum leat_stream_mode mode; /**< COMPAT where the device can't do it: an error */
 	/**
@@ -157,12 +161,15 @@ struct leat_stream_net_conf {
 	 * when they are asked; Redis' and Valkey's don't.
 	 */
 	bool no_features;
-	/** Drain of streams that are open when the reactor stops, or the net is closed, us; 0: LEAT_STREAM_CLOSE_US. */
+	/**
+	 * Drain of streams that are open when the reactor stops, or the net is closed, us; 0:
+	 * LEAT_STREAM_CLOSE_US.
+	 */
 	uint64_t close_us;
 	/**
-	 * Asked when the reactor stops, before the streams are closed, and again until it returns 0:
-	 * they may be; else not yet. Till then they work as ever. NULL: at once. A program finishes
-	 * here what its peers have asked for.
+	 * Asked when the reactor stops, before the streams are closed, and again until it returns
+	 * 0: they may be; else not yet. Till then they work as ever. NULL: at once. A program
+	 * finishes here what its peers have asked for.
 	 * @param until
 	 *   Time of leat_now() at which they are closed whatever is returned; UINT64_MAX: none.
 	 */
@@ -377,7 +384,8 @@ struct leat_stream_out {
 
 /**
  * Write without a copy, behind what was written before.
- * @return 0; -EINVAL: no bytes, region or function; -EPIPE: as leat_stream_write(); -EAGAIN: connecting
+ * @return 0; -EINVAL: no bytes, region or function; -EPIPE: as leat_stream_write(); -EAGAIN:
+ * connecting
  */
 LEAT_API int leat_stream_send(struct leat_stream *s, struct leat_stream_out *out);
 

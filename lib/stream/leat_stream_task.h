@@ -59,7 +59,10 @@ LEAT_API int leat_stream_task_wait(struct leat_stream *s, uint32_t want);
 /** Read: wait for the first byte. @return as leat_stream_read(), without -EAGAIN */
 LEAT_API ssize_t leat_stream_task_read(struct leat_stream *s, void *buf, size_t len);
 
-/** Read exactly len bytes. @return len; fewer: the end came first; an error, whatever came before */
+/**
+ * Read exactly len bytes.
+ * @return len; fewer: the end came first; an error, whatever came before
+ */
 LEAT_API ssize_t leat_stream_task_read_all(struct leat_stream *s, void *buf, size_t len);
 
 /**
@@ -68,7 +71,10 @@ LEAT_API ssize_t leat_stream_task_read_all(struct leat_stream *s, void *buf, siz
  */
 LEAT_API ssize_t leat_stream_task_write(struct leat_stream *s, const void *buf, size_t len);
 
-/** Send without a copy, and wait until buf may be used again; the cancel does not end this wait. @return 0 or an error */
+/**
+ * Send without a copy, and wait until buf may be used again; the cancel does not end this wait.
+ * @return 0 or an error
+ */
 LEAT_API int leat_stream_task_send(struct leat_stream *s, const void *buf, size_t len,
 				   struct leat_mr *mr);
 

@@ -98,11 +98,11 @@ choose_mode(struct leat_stream_net *net, const struct leat_dev_info *info)
 	net->windows = net->conf.mode == LEAT_STREAM_MODE_WINDOWS || !compat;
 	net->tokens = net->windows && info->imm_size == 8;
 	if (!info->notice_source && !net->tokens)
-		LEAT_LOG(
-			WARNING, stream,
-			"%s (%s) does not tell several streams between two endpoints apart: have one, or "
-			"more endpoints",
-			info->name, info->provider);
+		LEAT_LOG(WARNING, stream,
+			 "%s (%s) does not tell several streams between two endpoints apart: have "
+			 "one, or "
+			 "more endpoints",
+			 info->name, info->provider);
 	net->wide = net->windows || info->rkey_size > 4;
 	net->mr_local = info->mr_local;
 	net->in_order = info->in_order;

@@ -74,8 +74,9 @@ enum stream_state {
 	STREAM_CONNECTING,
 	STREAM_ACCEPTED, /* the request was accepted, it is not up yet */
 	STREAM_UP,
-	STREAM_ENDING, /* disconnected here, or a connect that is taken back: the event is awaited */
-	STREAM_OVER,   /* the device has forgotten the peer */
+	/* Disconnected here, or a connect that is taken back: the event is awaited. */
+	STREAM_ENDING,
+	STREAM_OVER, /* the device has forgotten the peer */
 };
 
 /* Control messages that are to be sent. */

@@ -3,9 +3,10 @@
 #define STREAM_WIRE_H
 
 /*
- * Every byte that a stream puts on the wire. Integers are big-endian; a control message is 32 bytes,
- * sent with SEND. Source: "Valkey over RDMA", valkey-io/valkey-doc topics/RDMA.md, of which the
- * first four rows are; the others are leat's and go to peers only that asked for leat's features.
+ * Every byte that a stream puts on the wire. Integers are big-endian; a control message is 32
+ * bytes, sent with SEND. Source: "Valkey over RDMA", valkey-io/valkey-doc topics/RDMA.md, of which
+ * the first four rows are; the others are leat's and go to peers only that asked for leat's
+ * features.
  *
  *     offset        0        2        4          8           16               24         28
  *     feature       opcode   select   0 .......................................  features (8)

@@ -9,8 +9,8 @@
  *     idle        no bytes went, either way
  *     stall       the peer's device takes nothing of what is posted
  *     close       what is to be sent before the end is not sent
- *     accept      a client that was accepted does not go on: it would hold a place for as long as the
- *                 kernel's connection manager is patient, a minute and more
+ *     accept      a client that was accepted does not go on: it would hold a place for as long
+ *                 as the kernel's connection manager is patient, a minute and more
  */
 
 #include "stream_pvt.h"

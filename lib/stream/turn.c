@@ -5,8 +5,8 @@
  *
  *     endpoint's poller   stream_on_ops(): what has arrived is looked at; writes that are done make
  *                         room
- *     "stream"            stream_turn(): callbacks, then all that was written in this turn is posted,
- *                         then the receives that were used
+ *     "stream"            stream_turn(): callbacks, then all that was written in this turn is
+ *                         posted, then the receives that were used
  *
  * The second comes behind the first in each turn: what has just arrived is told in that turn, and
  * an answer goes out in it, with all others for the same peer. No callback is called in the first.

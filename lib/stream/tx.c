@@ -9,8 +9,8 @@
  *
  * A WRITE_IMM takes what lies together in all of: the source, the peer's window, a chunk. A stream
  * may have as many of them with the device as half of those that are free: however many peers stop
- * taking what is written to them, some are left for the others. Nor has it more bytes with the device
- * than a send buffer holds, and a chunk: more do not make a device faster, but some slower.
+ * taking what is written to them, some are left for the others. Nor has it more bytes with the
+ * device than a send buffer holds, and a chunk: more do not make a device faster, but some slower.
  */
 
 #include "stream_pvt.h"

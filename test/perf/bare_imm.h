@@ -3,9 +3,9 @@
 #define BARE_IMM_H
 
 /*
- * What perftest's newer releases do for `ib_write_lat --write_with_imm`, on ibverbs alone: WRITE_IMM
- * to and fro, with one send in flight, which is signaled and inline where it fits; the receive that
- * it takes at the other side is posted again before the answer (run_iter_lat_send).
+ * What perftest's newer releases do for `ib_write_lat --write_with_imm`, on ibverbs alone:
+ * WRITE_IMM to and fro, with one send in flight, which is signaled and inline where it fits; the
+ * receive that it takes at the other side is posted again before the answer (run_iter_lat_send).
  */
 
 #include <stdint.h>

@@ -253,7 +253,10 @@ step(struct side *d)
 	}
 }
 
-/* What a server has to do yet is nothing when the last answer is out: its completions come later. */
+/*
+ * What a server has to do yet is nothing when the last answer is out: its completions come
+ * later.
+ */
 static void
 side_run(unsigned int index, enum what what)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Code of doc/guide/stream.md, on one lcore: a server in callbacks, and a client of it in a task. */
+/*
+ * Code of doc/guide/stream.md, on one lcore: a server in callbacks, and a client of it in a
+ * task.
+ */
 
 /* clang-format off */
 

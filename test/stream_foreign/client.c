@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * foreign-client [OPTION]... ADDRESS PORT [TEST]...: a client of the Redis/Valkey RDMA protocol that
- * knows nothing of leat, for an echo server at the other end. It plays all rules ("rules"), all
- * offences ("offences"), or those that are named. Of each a line tells "ok" or why not; the exit
- * code is 1 when one failed. --help has the options.
+ * foreign-client [OPTION]... ADDRESS PORT [TEST]...: a client of the Redis/Valkey RDMA protocol
+ * that knows nothing of leat, for an echo server at the other end. It plays all rules ("rules"),
+ * all offences ("offences"), or those that are named. Of each a line tells "ok" or why not; the
+ * exit code is 1 when one failed. --help has the options.
  */
 
 #include <getopt.h>

@@ -37,7 +37,10 @@ talk_done(const struct talk *t)
 	return t->c->rx_total == t->total && t->c->tx_total == t->total;
 }
 
-/* Talk to the end. It is an error when nothing happens for so long. Returns 0, or -1 with c->why. */
+/*
+ * Talk to the end. It is an error when nothing happens for so long. Returns 0, or -1 with
+ * c->why.
+ */
 int talk(struct talk *t, uint64_t patience_ms);
 
 #endif /* FOREIGN_TALK_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * hiredis 0.14 over a leat stream: hiredis formats commands to a context's obuf, and parses what its
- * reader is fed with. What is between is here, since 0.14 has no hooks for it.
+ * hiredis 0.14 over a leat stream: hiredis formats commands to a context's obuf, and parses what
+ * its reader is fed with. What is between is here, since 0.14 has no hooks for it.
  *
  *     redisAppendCommand() -> obuf -> leat_stream_write()    leat_stream_borrow() -> reader -> reply
  */

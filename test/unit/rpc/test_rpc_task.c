@@ -58,7 +58,10 @@ limited(void *arg)
 	int i, ret;
 
 	(void)arg;
-	/* On a busy machine the time may be up before the request has reached its handler: again. */
+	/*
+	 * On a busy machine the time may be up before the request has reached its handler:
+	 * again.
+	 */
 	do {
 		ret = leat_task_within(100, leat_rpc_call(sa[0], LATER, "x", 1, resp, 32, 0));
 		assert_int_equal(ret, -ETIMEDOUT);

@@ -2,7 +2,10 @@
 #ifndef STREAM_RAW_H
 #define STREAM_RAW_H
 
-/* A peer without lib/stream: an endpoint whose every message a test makes. Ring only: keys are wide. */
+/*
+ * A peer without lib/stream: an endpoint whose every message a test makes. Ring only: keys are
+ * wide.
+ */
 
 #include <stream_wire.h>
 
