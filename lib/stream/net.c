@@ -328,7 +328,6 @@ net_start(struct leat_stream_net *net)
 	net->rx_posted = true;
 	stream_rx_post(net);
 	stream_telemetry_add(net);
-	net->shown = true;
 	return 0;
 }
 
@@ -483,9 +482,8 @@ leat_stream_net_close(struct leat_stream_net *net)
 	if (net->r != NULL && !leat_reactor_owned(net->r))
 		return leat_err(EPERM, "%s: close: its reactor runs on another thread", net->name);
 	net->closing = true;
-	if (net->shown)
-		stream_telemetry_del(net);
-	net->shown = false;
+	/* Also where it never was: then there is nothing to delete. */
+	stream_telemetry_del(net);
 	if (net->streams != NULL && (ret = streams_close(net)) < 0)
 		return ret;
 	if (net->r != NULL && (ret = pollers_remove(net)) < 0)

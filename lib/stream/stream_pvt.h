@@ -220,7 +220,6 @@ struct leat_stream_net {
 	bool tokens;			  /* notices carry one: the immediate has room for it */
 	bool mr_local, in_order;
 	bool calling, closing;
-	bool shown;	      /* to telemetry */
 	bool rx_posted;	      /* receives, from the start on */
 	bool cut;	      /* of some stream not all was sent */
 	uint64_t drain_until; /* the application's time for that; 0: it doesn't stop */
