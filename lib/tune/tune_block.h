@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef TUNE_BLOCK_H
+#define TUNE_BLOCK_H
+
+/*
+ * The file of measurements of a process, DIR/PID-INSTANCE.block. The process's control thread alone
+ * writes it; agents read it with pread(2), which a file that is cut off can't kill.
+ *
+ *     0        struct tune_block_head
+ *     4096     directory: TUNE_SLOTS of struct tune_block_slot
+ *     ...      history: TUNE_HISTORY of struct tune_block_change, a ring
+ *     ...      leases: TUNE_LEASES of struct tune_block_lease
+ *     ...      heap: schemas, and the records of objects and rows
+ *
+ * The process holds a lock of the whole file (fcntl F_OFD_SETLK): a block without one is of a
+ * process that died, and anybody who may removes it and its socket, DIR/PID-INSTANCE.sock. A block
+ * gets its name only when it is locked.
+ *
+ * Numbers are little endian; times are nanoseconds of CLOCK_MONOTONIC unless it says otherwise.
+ * Records, history and leases begin with a sequence number, odd while they are written:
+ *
+ *     agent: read the record, read the sequence again; the same and even: it is whole
+ *
+ * python/leat_tune/_block.py reads it; doc/guide/tune.md describes it for others.
+ */
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TUNE_BLOCK_MAGIC UINT64_C(0x454e55545441454c) /* "LEATTUNE" */
+#define TUNE_BLOCK_VERSION 1U
+
+#define TUNE_SLOTS 8192U
+#define TUNE_HISTORY 256U
+#define TUNE_LEASES 64U
+#define TUNE_BLOCK_MAX (UINT64_C(64) << 20) /* bytes */
+
+#define TUNE_WHO_MAX 64U   /* who made a change: "leat-tune[1234]" */
+#define TUNE_VALUE_MAX 64U /* a value as text */
+
+struct tune_block_head {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t head_size; /* 4096 */
+	uint64_t protocol;  /* hash of protocol.toml */
+	uint64_t instance;  /* random */
+	uint32_t pid, uid;
+	uint64_t start_ns;     /* CLOCK_REALTIME */
+	uint64_t heartbeat_ns; /* last time that the control thread was here */
+	uint64_t interval_ns;  /* at which it updates records now */
+	uint64_t bytes;	       /* of the file in use */
+	uint32_t slots, slot_offset;
+	uint32_t changes, change_offset, change_size;
+	uint32_t leases, lease_offset, lease_size;
+	uint64_t nb_changes; /* ever made; the newest is entry (nb_changes - 1) % changes */
+	uint64_t dropped;    /* objects and rows for which there was no room */
+	char program[64];
+};
+static_assert(sizeof(struct tune_block_head) == 184, "numbers of tune.md");
+
+struct tune_block_slot {
+	uint32_t offset; /* of a record; 0: free */
+	uint32_t size;	 /* bytes of the record's place */
+	uint32_t id;	 /* of the object */
+	uint32_t nil;
+};
+
+#define TUNE_RECORD_ROW 1U    /* of an object, its parent; no settings */
+#define TUNE_RECORD_OWNER 2U  /* the owner's loop makes the report: it grows old if that hangs */
+
+struct tune_block_record {
+	uint64_t seq;
+	uint32_t id, parent; /* 0: none */
+	uint32_t schema;     /* offset of struct tune_block_schema */
+	uint32_t flags;
+	uint64_t hash;	     /* of the schema */
+	uint64_t created_ns;
+	uint64_t time_ns; /* of the report; 0: there was none yet */
+	uint64_t epoch;	  /* of the settings: how often they were changed */
+	uint64_t updates;
+	uint32_t settings, settings_size; /* message: offset from the record, bytes */
+	uint32_t report, report_size;
+	char name[64];
+	/* settings, report */
+};
+static_assert(sizeof(struct tune_block_record) == 144, "numbers of tune.md");
+
+struct tune_block_schema {
+	uint64_t hash;
+	uint32_t len; /* of the JSON text behind this */
+	uint32_t nil;
+};
+
+/* A change of a setting. */
+struct tune_block_change {
+	uint64_t seq;
+	uint64_t number;  /* from 1 */
+	uint64_t real_ns; /* CLOCK_REALTIME */
+	uint64_t epoch;
+	uint32_t id;
+	uint32_t setting;
+	char why[16]; /* "set", "lease ended", "file" */
+	char who[TUNE_WHO_MAX];
+	char object[112]; /* "reactor.lcore0" */
+	char name[32];	  /* of the setting */
+	char from[TUNE_VALUE_MAX], to[TUNE_VALUE_MAX];
+};
+static_assert(sizeof(struct tune_block_change) == 392, "numbers of tune.md");
+
+/* Who holds a setting. */
+struct tune_block_lease {
+	uint64_t seq;
+	uint32_t id; /* of the object; 0: this place is free */
+	uint32_t session;
+	uint64_t mask; /* of its settings */
+	uint64_t expires_ns; /* 0: with the connection */
+	char who[TUNE_WHO_MAX];
+};
+static_assert(sizeof(struct tune_block_lease) == 96, "numbers of tune.md");
+
+#endif /* TUNE_BLOCK_H */
