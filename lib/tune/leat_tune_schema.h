@@ -89,9 +89,12 @@ struct leat_tune_field {
 	int64_t min, max; /**< of an integer; unsigned 64-bit measurements have no bounds */
 	double rmin, rmax;
 	const struct leat_tune_special *specials;
-	const char *const *names; /**< of an enum */
+	const char *const *names;   /**< of an enum */
+	const char *const *aliases; /**< former names of a setting */
+	const char *unit;	    /**< NULL: none */
 	uint32_t nb_specials;
 	uint32_t nb_names;
+	uint32_t nb_aliases;
 	uint32_t group; /**< number of its group, from 1; 0: none */
 };
 
