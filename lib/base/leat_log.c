@@ -3,6 +3,7 @@
 #include "leat_log.h"
 
 RTE_LOG_REGISTER(leat_logtype_base, leat.base, INFO)
+RTE_LOG_REGISTER(leat_logtype_tune, leat.tune, INFO)
 RTE_LOG_REGISTER(leat_logtype_rendezvous, leat.rendezvous, INFO)
 RTE_LOG_REGISTER(leat_logtype_exchange, leat.exchange, INFO)
 RTE_LOG_REGISTER(leat_logtype_fabric, leat.fabric, INFO)

@@ -22,6 +22,7 @@ extern "C" {
 /** @name Log types, registered when libleat is loaded. */
 /**@{*/
 LEAT_API extern int leat_logtype_base;
+LEAT_API extern int leat_logtype_tune;
 LEAT_API extern int leat_logtype_rendezvous;
 LEAT_API extern int leat_logtype_exchange;
 LEAT_API extern int leat_logtype_fabric;
@@ -42,7 +43,7 @@ LEAT_API extern int leat_logtype_app;
  * @param level
  *   ERR, WARNING, NOTICE, INFO or DEBUG (RTE_LOG_x without its prefix).
  * @param part
- *   base, rendezvous, exchange, fabric, tags, reactor, task, msg, rpc, driver or app.
+ *   base, tune, rendezvous, exchange, fabric, tags, reactor, task, msg, rpc, driver or app.
  * @param ...
  *   A literal printf format without the newline, and its arguments.
  *
