@@ -67,15 +67,15 @@ struct tune_block_slot {
 	uint32_t nil;
 };
 
-#define TUNE_RECORD_ROW 1U    /* of an object, its parent; no settings */
-#define TUNE_RECORD_OWNER 2U  /* the owner's loop makes the report: it grows old if that hangs */
+#define TUNE_RECORD_ROW 1U   /* of an object, its parent; no settings */
+#define TUNE_RECORD_OWNER 2U /* the owner's loop makes the report: it grows old if that hangs */
 
 struct tune_block_record {
 	uint64_t seq;
 	uint32_t id, parent; /* 0: none */
 	uint32_t schema;     /* offset of struct tune_block_schema */
 	uint32_t flags;
-	uint64_t hash;	     /* of the schema */
+	uint64_t hash; /* of the schema */
 	uint64_t created_ns;
 	uint64_t time_ns; /* of the report; 0: there was none yet */
 	uint64_t epoch;	  /* of the settings: how often they were changed */
@@ -114,7 +114,7 @@ struct tune_block_lease {
 	uint64_t seq;
 	uint32_t id; /* of the object; 0: this place is free */
 	uint32_t session;
-	uint64_t mask; /* of its settings */
+	uint64_t mask;	     /* of its settings */
 	uint64_t expires_ns; /* 0: with the connection */
 	char who[TUNE_WHO_MAX];
 };

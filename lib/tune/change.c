@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A change, from request to answer:
+ *
+ *     asked -- refused: hash, type, range, group, restart-only, held by another session
+ *       |
+ *       v      one at a time for each object, in the order in which they came
+ *     waiting -- the object is gone
+ *       |
+ *       v
+ *     with the owner -- withdrawn: it did not come by within TUNE_APPLY_NS
+ *       |            -- refused by apply()
+ *       v
+ *     applied: record, history, log, lease, answer
+ *
+ * A session has one change at a time, and each lease one at its end: so there are few.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune_pvt.h"
+
+/* An owner that has begun a change when it is to be withdrawn is looked at again after this time. */
+#define AGAIN_NS UINT64_C(1000000)
+
+static TAILQ_HEAD(, tune_change) changes = TAILQ_HEAD_INITIALIZER(changes);
+
+static struct tune_change *
+change_new(const struct tune_object *o, uint64_t mask, const void *want)
+{
+	size_t size = o->conf.schema->settings_c_size;
+	struct tune_change *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->want = malloc(size);
+	if (c->want == NULL) {
+		free(c);
+		return NULL;
+	}
+	memcpy(c->want, want, size);
+	c->object = o->id;
+	c->mask = mask;
+	return c;
+}
+
+static void
+change_end(struct tune_change *c)
+{
+	TAILQ_REMOVE(&changes, c, next);
+	if (c->lease != 0)
+		tune_lease_end(c->lease - 1);
+	if (c->session != NULL)
+		tune_session_resume(c->session);
+	free(c->want);
+	free(c);
+}
+
+static void
+change_refuse(struct tune_change *c, const struct tune_object *o, int status, const char *text)
+{
+	if (c->session != NULL)
+		tune_session_answer(c->session, c->request, status, o, c->mask, text);
+	else
+		LEAT_LOG(WARNING, tune, "settings of %s could not be put back: %s", c->who, text);
+	change_end(c);
+}
+
+/* ---- asking ---- */
+
+/* Does another session hold a setting of mask? @return 0, or -EBUSY with leat_err() */
+static int
+check_holder(const struct tune_object *o, const struct tune_session *s, uint64_t mask)
+{
+	uint64_t left = 0;
+	const char *who = tune_lease_holder(o->id, mask, s, tune_now(), &left);
+
+	if (who == NULL)
+		return 0;
+	if (left == TUNE_LEASE_ENDING)
+		return leat_err(EBUSY, "the lease of %s is over, its values go back: try again",
+				who);
+	if (left > 0)
+		return leat_err(EBUSY, "%s holds it for another %.1f s", who, (double)left / 1e9);
+	return leat_err(EBUSY, "%s holds it as long as it is connected", who);
+}
+
+/* With tune_lock held. @return 0, or a negative errno with leat_err() */
+static int
+check(const struct tune_object *o, const struct tune_session *s, uint64_t hash, uint64_t mask,
+      int64_t lease_ns, const void *settings, size_t len, void *want)
+{
+	const struct leat_tune_schema *schema = o->conf.schema;
+	int ret;
+
+	if (hash != schema->hash)
+		return leat_err(ESTALE, "%s: the agent's description is of another release",
+				schema->name);
+	if (mask == 0)
+		return leat_err(EINVAL, "no setting was named");
+	if (lease_ns < 0)
+		return leat_err(EINVAL, "a lease of less than no time");
+	ret = leat_tune_unpack(schema, settings, len, mask, want);
+	if (ret == 0)
+		ret = leat_tune_check(schema, want, mask, false);
+	if (ret == 0)
+		ret = check_holder(o, s, mask);
+	if (ret < 0)
+		return ret;
+	if (lease_ns != 0 && !tune_lease_room(o->id, s))
+		return leat_err(ENOSPC, "there are %u leases already", TUNE_LEASES);
+	return 0;
+}
+
+void
+tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t object,
+		uint64_t mask, int64_t lease_ns, const void *settings, size_t len)
+{
+	struct tune_change *c = NULL;
+	struct tune_object *o;
+	int ret;
+
+	pthread_mutex_lock(&tune_lock);
+	o = tune_object_find(object);
+	if (o == NULL) {
+		ret = leat_err(ENOENT, "object %u is not there any more", object);
+	} else if (o->current == NULL) {
+		ret = leat_err(EOPNOTSUPP, "%s.%s has no settings", o->conf.schema->name, o->name);
+	} else {
+		c = change_new(o, mask, o->current);
+		ret = c == NULL ? leat_err(ENOMEM, "no memory")
+				: check(o, s, hash, mask, lease_ns, settings, len, c->want);
+	}
+	pthread_mutex_unlock(&tune_lock);
+	if (ret < 0) {
+		tune_session_answer(s, request, ret, NULL, mask, leat_err_msg());
+		if (c != NULL)
+			free(c->want);
+		free(c);
+		tune_session_resume(s);
+		return;
+	}
+	c->session = s;
+	c->request = request;
+	c->lease_ns = lease_ns;
+	c->deadline_ns = tune_now() + TUNE_APPLY_NS;
+	snprintf(c->why, sizeof(c->why), "%s", lease_ns == 0 ? "set" : "set, lease");
+	snprintf(c->who, sizeof(c->who), "%s", tune_session_who(s));
+	TAILQ_INSERT_TAIL(&changes, c, next);
+}
+
+bool
+tune_change_back(const struct tune_object *o, unsigned int lease, uint64_t mask, const void *old,
+		 const char *why, const char *who)
+{
+	struct tune_change *c = change_new(o, mask, old);
+
+	if (c == NULL)
+		return false;
+	c->deadline_ns = UINT64_MAX;
+	c->lease = lease;
+	snprintf(c->why, sizeof(c->why), "%s", why);
+	snprintf(c->who, sizeof(c->who), "%s", who);
+	TAILQ_INSERT_TAIL(&changes, c, next);
+	return true;
+}
+
+void
+tune_change_forget(const struct tune_session *s)
+{
+	struct tune_change *c;
+
+	TAILQ_FOREACH(c, &changes, next) {
+		if (c->session == s)
+			c->session = NULL;
+	}
+}
+
+/* ---- going on; with tune_lock held ---- */
+
+/* All settings, with those of the change. */
+static void
+merge(const struct tune_object *o, const struct tune_change *c)
+{
+	const struct leat_tune_schema *schema = o->conf.schema;
+	uint32_t i;
+
+	memcpy(o->change_want, o->current, schema->settings_c_size);
+	for (i = 0; i < schema->nb_settings; i++) {
+		const struct leat_tune_field *f = &schema->settings[i];
+
+		if ((c->mask & (UINT64_C(1) << i)) != 0)
+			memcpy((uint8_t *)o->change_want + f->c_offset,
+			       (const uint8_t *)c->want + f->c_offset, f->c_size);
+	}
+}
+
+static void
+change_hand_over(struct tune_change *c, struct tune_object *o)
+{
+	merge(o, c);
+	o->change = c;
+	o->change_mask = c->mask;
+	c->with_owner = true;
+	tune_object_apply(o);
+}
+
+/* What apply() made of other settings than those that were asked for is shown as well. */
+static void
+history(const struct tune_object *o, const struct tune_change *c, const void *old)
+{
+	const struct leat_tune_schema *schema = o->conf.schema;
+	struct tune_history h = {
+		.o = o, .from = old, .to = o->current, .why = c->why, .who = c->who
+	};
+	uint32_t i;
+
+	for (i = 0; i < schema->nb_settings; i++) {
+		const struct leat_tune_field *f = &schema->settings[i];
+
+		h.setting = i;
+		if (memcmp((const uint8_t *)old + f->c_offset,
+			   (const uint8_t *)o->current + f->c_offset, f->c_size) != 0)
+			tune_record_change(&h);
+	}
+}
+
+static void
+change_applied(struct tune_change *c, struct tune_object *o)
+{
+	const struct leat_tune_schema *schema = o->conf.schema;
+	void *old = o->current;
+
+	o->current = o->change_want;
+	o->change_want = old;
+	o->epoch++;
+	if (o->record != 0)
+		tune_record_settings(o->record, schema, o->current, o->epoch);
+	history(o, c, old);
+	if (c->session != NULL) {
+		tune_lease_take(o, c->session, c->mask, old, c->lease_ns, tune_now());
+		tune_session_answer(c->session, c->request, 0, o, c->mask, "");
+	} else if (c->lease == 0 && c->lease_ns != 0) {
+		/* The agent left before its lease began: nothing is to stay. */
+		if (!tune_change_back(o, 0, c->mask, old, "session over", c->who))
+			LEAT_LOG(ERR, tune, "%s.%s: no memory to put settings of %s back",
+				 schema->name, o->name, c->who);
+	}
+}
+
+static void
+change_done(struct tune_change *c, struct tune_object *o)
+{
+	o->change = NULL;
+	if (o->change_status < 0) {
+		change_refuse(c, o, o->change_status, o->change_text);
+		return;
+	}
+	change_applied(c, o);
+	change_end(c);
+}
+
+/* @return when to look again */
+static uint64_t
+change_wait(struct tune_change *c, struct tune_object *o, uint64_t now)
+{
+	if (now < c->deadline_ns)
+		return c->deadline_ns;
+	/* It has begun: it will end, and its end wakes the control thread. */
+	if (!tune_object_withdraw(o))
+		return now + AGAIN_NS;
+	o->change = NULL;
+	change_refuse(
+		c, o, -ETIMEDOUT,
+		"its loop did not come by within 2 s: it hangs, or nobody runs it; withdrawn");
+	return UINT64_MAX;
+}
+
+static uint64_t
+change_step(struct tune_change *c, uint64_t now)
+{
+	struct tune_object *o = tune_object_find(c->object);
+
+	if (o == NULL) {
+		change_refuse(c, NULL, -ENOENT, "the object was removed meanwhile");
+		return UINT64_MAX;
+	}
+	/* Another session's change, asked for before this one, may have taken a lease since. */
+	if (o->change == NULL && c->session != NULL && check_holder(o, c->session, c->mask) < 0) {
+		change_refuse(c, o, -EBUSY, leat_err_msg());
+		return UINT64_MAX;
+	}
+	if (o->change == NULL)
+		change_hand_over(c, o);
+	if (o->change == c && tune_object_applied(o)) {
+		change_done(c, o);
+		/* The next one of the object may begin. */
+		return now;
+	}
+	if (o->change == c)
+		return change_wait(c, o, now);
+	if (now < c->deadline_ns)
+		return c->deadline_ns;
+	change_refuse(c, o, -ETIMEDOUT, "another change of it waits for its loop; withdrawn");
+	return UINT64_MAX;
+}
+
+uint64_t
+tune_change_run(uint64_t now)
+{
+	struct tune_change *c, *next;
+	uint64_t due = UINT64_MAX;
+
+	for (c = TAILQ_FIRST(&changes); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, next);
+		pthread_mutex_lock(&tune_lock);
+		due = RTE_MIN(due, change_step(c, now));
+		pthread_mutex_unlock(&tune_lock);
+	}
+	return due;
+}
+
+void
+tune_change_free_all(void)
+{
+	struct tune_change *c;
+
+	while ((c = TAILQ_FIRST(&changes)) != NULL) {
+		TAILQ_REMOVE(&changes, c, next);
+		free(c->want);
+		free(c);
+	}
+}

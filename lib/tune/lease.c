@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Who holds which setting, and what it was before. A lease has settings of one object; a session
+ * has at most one for each object. It ends
+ *
+ *     its time is over        the values go back
+ *     the session ends        likewise: the agent left, died, or was killed
+ *     release, keep           the values stay
+ *     the object is gone      there is nothing to go back
+ *
+ * Going back is a change like any other: on the owner's thread, logged, in the history.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune_pvt.h"
+
+/* A change that goes back and could not be begun is tried again after this time. */
+#define RETRY_NS UINT64_C(10000000)
+
+struct lease {
+	uint32_t object;		    /* 0: the place is free */
+	const struct tune_session *session; /* NULL: it has ended */
+	uint32_t number;		    /* of the session */
+	uint64_t mask;
+	uint64_t expires_ns; /* 0: with the session */
+	void *old;	     /* settings */
+	bool ending;	     /* the change back is under way */
+	char why[16];
+	char who[TUNE_WHO_MAX];
+};
+
+static struct lease leases[TUNE_LEASES];
+
+static void
+show(const struct lease *l)
+{
+	tune_record_lease((unsigned int)(l - leases), l->object, l->number, l->mask, l->expires_ns,
+			  l->who);
+}
+
+void
+tune_lease_end(unsigned int lease)
+{
+	struct lease *l = &leases[lease];
+
+	free(l->old);
+	memset(l, 0, sizeof(*l));
+	show(l);
+}
+
+const char *
+tune_lease_holder(uint32_t object, uint64_t mask, const struct tune_session *s, uint64_t now,
+		  uint64_t *left_ns)
+{
+	const struct lease *l;
+
+	for (l = leases; l < leases + TUNE_LEASES; l++) {
+		if (l->object != object || (l->mask & mask) == 0 || (l->session == s && !l->ending))
+			continue;
+		if (l->session == NULL || l->ending)
+			*left_ns = TUNE_LEASE_ENDING;
+		else
+			*left_ns = l->expires_ns > now ? l->expires_ns - now : 0;
+		return l->who;
+	}
+	return NULL;
+}
+
+static struct lease *
+lease_of(uint32_t object, const struct tune_session *s)
+{
+	struct lease *l;
+
+	for (l = leases; l < leases + TUNE_LEASES; l++) {
+		if (l->object == object && l->session == s && !l->ending)
+			return l;
+	}
+	return NULL;
+}
+
+static struct lease *
+lease_free_place(void)
+{
+	struct lease *l;
+
+	for (l = leases; l < leases + TUNE_LEASES; l++) {
+		if (l->object == 0)
+			return l;
+	}
+	return NULL;
+}
+
+bool
+tune_lease_room(uint32_t object, const struct tune_session *s)
+{
+	return lease_of(object, s) != NULL || lease_free_place() != NULL;
+}
+
+/* The settings of mask that the lease does not have yet were those of old. */
+static void
+remember(struct lease *l, const struct leat_tune_schema *schema, uint64_t mask, const void *old)
+{
+	uint32_t i;
+
+	for (i = 0; i < schema->nb_settings; i++) {
+		const struct leat_tune_field *f = &schema->settings[i];
+
+		if ((mask & ~l->mask & (UINT64_C(1) << i)) != 0)
+			memcpy((uint8_t *)l->old + f->c_offset, (const uint8_t *)old + f->c_offset,
+			       f->c_size);
+	}
+	l->mask |= mask;
+}
+
+static void
+lease_drop(struct lease *l, uint64_t mask)
+{
+	l->mask &= ~mask;
+	if (l->mask == 0)
+		tune_lease_end((unsigned int)(l - leases));
+	else
+		show(l);
+}
+
+void
+tune_lease_take(const struct tune_object *o, struct tune_session *s, uint64_t mask, const void *old,
+		int64_t lease_ns, uint64_t now)
+{
+	struct lease *l = lease_of(o->id, s);
+
+	if (lease_ns == 0) {
+		if (l != NULL)
+			lease_drop(l, mask);
+		return;
+	}
+	if (l == NULL) {
+		l = lease_free_place();
+		/* tune_lease_room() was asked before; others may have taken it since. */
+		if (l == NULL)
+			return;
+		l->old = malloc(o->conf.schema->settings_c_size);
+		if (l->old == NULL)
+			return;
+		memcpy(l->old, old, o->conf.schema->settings_c_size);
+		l->object = o->id;
+		l->session = s;
+		l->number = tune_session_number(s);
+		snprintf(l->who, sizeof(l->who), "%s", tune_session_who(s));
+	}
+	remember(l, o->conf.schema, mask, old);
+	l->expires_ns = lease_ns == TUNE_LEASE_SESSION ? 0 : now + (uint64_t)lease_ns;
+	show(l);
+}
+
+void
+tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, const char *why)
+{
+	struct lease *l;
+
+	for (l = leases; l < leases + TUNE_LEASES; l++) {
+		if (l->object == 0 || l->session != s || (object != 0 && l->object != object))
+			continue;
+		if (keep && !l->ending) {
+			tune_lease_end((unsigned int)(l - leases));
+			continue;
+		}
+		/* tune_lease_run() goes on. */
+		l->session = NULL;
+		if (l->why[0] == '\0')
+			snprintf(l->why, sizeof(l->why), "%s", why);
+	}
+}
+
+/* @return is it done with? */
+static bool
+lease_back(struct lease *l)
+{
+	unsigned int place = (unsigned int)(l - leases);
+	const struct tune_object *o;
+	bool ok = true;
+
+	pthread_mutex_lock(&tune_lock);
+	o = tune_object_find(l->object);
+	if (o != NULL)
+		ok = tune_change_back(o, place + 1, l->mask, l->old, l->why, l->who);
+	pthread_mutex_unlock(&tune_lock);
+	if (o == NULL)
+		tune_lease_end(place);
+	else
+		l->ending = ok;
+	return ok;
+}
+
+uint64_t
+tune_lease_run(uint64_t now)
+{
+	uint64_t due = UINT64_MAX;
+	struct lease *l;
+
+	for (l = leases; l < leases + TUNE_LEASES; l++) {
+		if (l->object == 0 || l->ending)
+			continue;
+		if (l->session != NULL && (l->expires_ns == 0 || now < l->expires_ns)) {
+			if (l->expires_ns != 0)
+				due = RTE_MIN(due, l->expires_ns);
+			continue;
+		}
+		if (l->why[0] == '\0')
+			snprintf(l->why, sizeof(l->why), "%s", "lease over");
+		if (!lease_back(l))
+			due = RTE_MIN(due, now + RETRY_NS);
+	}
+	return due;
+}
+
+void
+tune_lease_free_all(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < TUNE_LEASES; i++) {
+		free(leases[i].old);
+		memset(&leases[i], 0, sizeof(leases[i]));
+	}
+}
