@@ -189,18 +189,17 @@ tune_file_load(const char *path)
 				: parse_file(f, path);
 	(void)fclose(f);
 	if (ret < 0)
-		tune_file_free();
+		tune_file_free(false);
 	return ret;
 }
 
-/* A line that named no object did nothing: it must not do so silently. */
 void
-tune_file_free(void)
+tune_file_free(bool tell)
 {
 	struct line *l;
 
 	while ((l = lines) != NULL) {
-		if (!l->used && l->object != NULL)
+		if (tell && !l->used)
 			LEAT_LOG(WARNING, tune,
 				 "settings file %s:%u: there was no object %s.%s: %s had no effect",
 				 file_path, l->number, l->schema->name, l->object,

@@ -186,6 +186,20 @@ leat_tune_histogram_add(struct leat_tune_histogram *h, uint64_t ns)
 	__atomic_store_n(&h->sum, h->sum + ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->count, h->count + 1, __ATOMIC_RELAXED);
 }
+
+/** Copy a histogram that another thread adds to. Its count is that of the copied buckets. */
+static inline void
+leat_tune_histogram_read(struct leat_tune_histogram *to, const struct leat_tune_histogram *h)
+{
+	unsigned int i;
+
+	to->count = 0;
+	to->sum = __atomic_load_n(&h->sum, __ATOMIC_RELAXED);
+	for (i = 0; i < LEAT_TUNE_BUCKETS; i++) {
+		to->bucket[i] = __atomic_load_n(&h->bucket[i], __ATOMIC_RELAXED);
+		to->count += to->bucket[i];
+	}
+}
 /**@}*/
 
 /**

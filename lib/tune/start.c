@@ -54,7 +54,7 @@ leat_tune_start(const struct leat_tune_start_conf *conf)
 		}
 	}
 	if (ret < 0)
-		tune_file_free();
+		tune_file_free(false);
 	started = ret == 0;
 	return ret;
 }
@@ -103,6 +103,6 @@ leat_tune_stop(void)
 	if (dirfd >= 0)
 		(void)close(dirfd);
 	dirfd = -1;
-	tune_file_free();
+	tune_file_free(true);
 	started = false;
 }

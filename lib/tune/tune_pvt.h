@@ -151,7 +151,8 @@ bool tune_object_reported(const struct tune_object *o);
 /* ---- file.c ---- */
 
 int tune_file_load(const char *path);
-void tune_file_free(void);
+/* tell: log the lines that had no effect, since no object had the name. */
+void tune_file_free(bool tell);
 /*
  * Settings of the file for an object, into want. @return mask of them; an error is told by *ret and
  * leat_err()

@@ -40,7 +40,7 @@ static struct {
 } opt = { .workers = 2 };
 
 static struct worker workers[WORKERS_MAX];
-static volatile sig_atomic_t stop;
+static bool stop;
 
 static uint64_t
 now_ns(void)
@@ -75,7 +75,7 @@ report(void *arg, void *to)
 	r->applied = __atomic_load_n(&w->applied, __ATOMIC_RELAXED);
 	r->load = (double)(r->turns % 100) / 100;
 	snprintf(r->state, sizeof(r->state), "%s", r->turns == 0 ? "new" : "working");
-	r->latency = w->latency;
+	leat_tune_histogram_read(&r->latency, &w->latency);
 }
 
 static int
@@ -133,7 +133,7 @@ work(void *arg)
 	struct leat_tune_object *extra;
 	struct worker *w = arg;
 
-	while (!stop) {
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		/* The last one hangs: it serves nothing any more. */
 		if (w->index == opt.workers - 1 && now_ns() >= hang_at) {
 			(void)sched_yield();
@@ -149,13 +149,6 @@ work(void *arg)
 		}
 	}
 	return NULL;
-}
-
-static void
-on_signal(int sig)
-{
-	(void)sig;
-	stop = 1;
 }
 
 static int
@@ -226,7 +219,6 @@ parse(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	const struct sigaction sa = { .sa_handler = on_signal };
 	struct leat_tune_start_conf conf = { .program = "test-process" };
 	int ret = EXIT_SUCCESS, sig;
 	unsigned int i;
@@ -239,13 +231,12 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", leat_err_msg());
 		return EXIT_FAILURE;
 	}
-	/* Blocked in all threads, and taken by sigwait(): none is lost before it. */
-	(void)sigaction(SIGTERM, &sa, NULL);
+	/* Blocked in all threads, and taken by sigwait(). */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-	/* Spare ones have an object, and nobody who serves it. */
+	/* Spare ones have an object that no thread serves. */
 	for (i = 0; i < opt.workers + opt.spare && ret == EXIT_SUCCESS; i++) {
 		if (start_worker(&workers[i], i) < 0) {
 			fprintf(stderr, "%s\n", leat_err_msg());
@@ -257,7 +248,7 @@ main(int argc, char **argv)
 		(void)fflush(stdout);
 		(void)sigwait(&set, &sig);
 	}
-	stop = 1;
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < WORKERS_MAX; i++) {
 		if (workers[i].started)
 			(void)pthread_join(workers[i].thread, NULL);
