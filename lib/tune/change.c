@@ -52,8 +52,10 @@ static void
 change_end(struct tune_change *c)
 {
 	TAILQ_REMOVE(&changes, c, next);
-	if (c->lease != 0)
-		tune_lease_end(c->lease - 1);
+	if (c->ends != 0)
+		tune_lease_end(c->ends - 1);
+	if (c->takes != 0)
+		tune_lease_unreserve(c->takes - 1);
 	if (c->session != NULL)
 		tune_session_resume(c->session);
 	free(c->want);
@@ -65,7 +67,7 @@ change_refuse(struct tune_change *c, const struct tune_object *o, int status, co
 {
 	if (c->session != NULL)
 		tune_session_answer(c->session, c->request, status, o, c->mask, text);
-	else
+	else if (c->ends != 0)
 		LEAT_LOG(WARNING, tune, "settings of %s could not be put back: %s", c->who, text);
 	change_end(c);
 }
@@ -109,11 +111,7 @@ check(const struct tune_object *o, const struct tune_session *s, uint64_t hash, 
 		ret = leat_tune_check(schema, want, mask, false);
 	if (ret == 0)
 		ret = check_holder(o, s, mask);
-	if (ret < 0)
-		return ret;
-	if (lease_ns != 0 && !tune_lease_room(o->id, s))
-		return leat_err(ENOSPC, "there are %u leases already", TUNE_LEASES);
-	return 0;
+	return ret;
 }
 
 void
@@ -162,7 +160,7 @@ tune_change_back(const struct tune_object *o, unsigned int lease, uint64_t mask,
 	if (c == NULL)
 		return false;
 	c->deadline_ns = UINT64_MAX;
-	c->lease = lease;
+	c->ends = lease + 1;
 	snprintf(c->why, sizeof(c->why), "%s", why);
 	snprintf(c->who, sizeof(c->who), "%s", who);
 	TAILQ_INSERT_TAIL(&changes, c, next);
@@ -205,8 +203,24 @@ change_hand_over(struct tune_change *c, struct tune_object *o)
 	merge(o, c);
 	o->change = c;
 	o->change_mask = c->mask;
-	c->with_owner = true;
 	tune_object_apply(o);
+}
+
+/*
+ * May it be handed over? Another session's change, asked for before this one, may have taken a lease
+ * since. @return 0, or a negative errno with leat_err()
+ */
+static int
+change_ready(struct tune_change *c, const struct tune_object *o)
+{
+	int ret = c->session != NULL ? check_holder(o, c->session, c->mask) : 0;
+
+	if (ret < 0 || c->lease_ns == 0)
+		return ret;
+	if (c->session == NULL)
+		return leat_err(ECANCELED, "its session has ended");
+	c->takes = tune_lease_reserve(o, c->session);
+	return c->takes != 0 ? 0 : leat_err(ENOSPC, "there are %u leases already", TUNE_LEASES);
 }
 
 /* What apply() made of other settings than those that were asked for is shown as well. */
@@ -241,15 +255,14 @@ change_applied(struct tune_change *c, struct tune_object *o)
 	if (o->record != 0)
 		tune_record_settings(o->record, schema, o->current, o->epoch);
 	history(o, c, old);
-	if (c->session != NULL) {
-		tune_lease_take(o, c->session, c->mask, old, c->lease_ns, tune_now());
+	/* If the session has ended meanwhile its lease goes back at once. */
+	if (c->takes != 0)
+		tune_lease_take(c->takes - 1, o, c->mask, old, c->lease_ns, tune_now());
+	else if (c->session != NULL)
+		tune_lease_keep(o->id, c->session, c->mask);
+	c->takes = 0;
+	if (c->session != NULL)
 		tune_session_answer(c->session, c->request, 0, o, c->mask, "");
-	} else if (c->lease == 0 && c->lease_ns != 0) {
-		/* The agent left before its lease began: nothing is to stay. */
-		if (!tune_change_back(o, 0, c->mask, old, "session over", c->who))
-			LEAT_LOG(ERR, tune, "%s.%s: no memory to put settings of %s back",
-				 schema->name, o->name, c->who);
-	}
 }
 
 static void
@@ -289,13 +302,15 @@ change_step(struct tune_change *c, uint64_t now)
 		change_refuse(c, NULL, -ENOENT, "the object was removed meanwhile");
 		return UINT64_MAX;
 	}
-	/* Another session's change, asked for before this one, may have taken a lease since. */
-	if (o->change == NULL && c->session != NULL && check_holder(o, c->session, c->mask) < 0) {
-		change_refuse(c, o, -EBUSY, leat_err_msg());
-		return UINT64_MAX;
-	}
-	if (o->change == NULL)
+	if (o->change == NULL) {
+		int ret = change_ready(c, o);
+
+		if (ret < 0) {
+			change_refuse(c, o, ret, leat_err_msg());
+			return UINT64_MAX;
+		}
 		change_hand_over(c, o);
+	}
 	if (o->change == c && tune_object_applied(o)) {
 		change_done(c, o);
 		/* The next one of the object may begin. */

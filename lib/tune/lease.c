@@ -28,6 +28,7 @@ struct lease {
 	uint64_t mask;
 	uint64_t expires_ns; /* 0: with the session */
 	void *old;	     /* settings */
+	bool taking;	     /* the change that takes it is under way */
 	bool ending;	     /* the change back is under way */
 	char why[16];
 	char who[TUNE_WHO_MAX];
@@ -94,12 +95,6 @@ lease_free_place(void)
 	return NULL;
 }
 
-bool
-tune_lease_room(uint32_t object, const struct tune_session *s)
-{
-	return lease_of(object, s) != NULL || lease_free_place() != NULL;
-}
-
 /* The settings of mask that the lease does not have yet were those of old. */
 static void
 remember(struct lease *l, const struct leat_tune_schema *schema, uint64_t mask, const void *old)
@@ -126,34 +121,59 @@ lease_drop(struct lease *l, uint64_t mask)
 		show(l);
 }
 
-void
-tune_lease_take(const struct tune_object *o, struct tune_session *s, uint64_t mask, const void *old,
-		int64_t lease_ns, uint64_t now)
+/* A place is taken before the change is made: what is borrowed must go back in any case. */
+unsigned int
+tune_lease_reserve(const struct tune_object *o, const struct tune_session *s)
 {
+	size_t size = o->conf.schema->settings_c_size;
 	struct lease *l = lease_of(o->id, s);
 
-	if (lease_ns == 0) {
-		if (l != NULL)
-			lease_drop(l, mask);
-		return;
-	}
 	if (l == NULL) {
 		l = lease_free_place();
-		/* tune_lease_room() was asked before; others may have taken it since. */
 		if (l == NULL)
-			return;
-		l->old = malloc(o->conf.schema->settings_c_size);
+			return 0;
+		l->old = malloc(size);
 		if (l->old == NULL)
-			return;
-		memcpy(l->old, old, o->conf.schema->settings_c_size);
+			return 0;
+		memcpy(l->old, o->current, size);
 		l->object = o->id;
 		l->session = s;
 		l->number = tune_session_number(s);
 		snprintf(l->who, sizeof(l->who), "%s", tune_session_who(s));
 	}
+	l->taking = true;
+	return (unsigned int)(l - leases) + 1;
+}
+
+void
+tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t mask, const void *old,
+		int64_t lease_ns, uint64_t now)
+{
+	struct lease *l = &leases[lease];
+
+	l->taking = false;
 	remember(l, o->conf.schema, mask, old);
 	l->expires_ns = lease_ns == TUNE_LEASE_SESSION ? 0 : now + (uint64_t)lease_ns;
 	show(l);
+}
+
+void
+tune_lease_unreserve(unsigned int lease)
+{
+	struct lease *l = &leases[lease];
+
+	l->taking = false;
+	if (l->mask == 0)
+		tune_lease_end(lease);
+}
+
+void
+tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask)
+{
+	struct lease *l = lease_of(object, s);
+
+	if (l != NULL)
+		lease_drop(l, mask);
 }
 
 void
@@ -186,7 +206,7 @@ lease_back(struct lease *l)
 	pthread_mutex_lock(&tune_lock);
 	o = tune_object_find(l->object);
 	if (o != NULL)
-		ok = tune_change_back(o, place + 1, l->mask, l->old, l->why, l->who);
+		ok = tune_change_back(o, place, l->mask, l->old, l->why, l->who);
 	pthread_mutex_unlock(&tune_lock);
 	if (o == NULL)
 		tune_lease_end(place);
@@ -202,7 +222,7 @@ tune_lease_run(uint64_t now)
 	struct lease *l;
 
 	for (l = leases; l < leases + TUNE_LEASES; l++) {
-		if (l->object == 0 || l->ending)
+		if (l->object == 0 || l->taking || l->ending)
 			continue;
 		if (l->session != NULL && (l->expires_ns == 0 || now < l->expires_ns)) {
 			if (l->expires_ns != 0)

@@ -237,19 +237,16 @@ struct tune_change {
 	void *want; /* settings, of which those of mask are meant */
 	int64_t lease_ns;
 	uint64_t deadline_ns; /* UINT64_MAX: it is tried until it is done */
-	bool with_owner;
 	char why[16];
 	char who[TUNE_WHO_MAX];
-	unsigned int lease; /* whose end it is: its place + 1; 0: none's */
+	unsigned int takes; /* lease that begins with it: its place + 1; 0: none */
+	unsigned int ends;  /* lease whose values go back with it, likewise */
 };
 
 /* A change that a session asks for; answers at once if it can't be. */
 void tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t object,
 		     uint64_t mask, int64_t lease_ns, const void *settings, size_t len);
-/*
- * Values of a lease go back; lease: its place + 1, 0: it has none. @return false: no memory; try
- * again
- */
+/* Values of a lease go back. @return false: no memory; try again */
 bool tune_change_back(const struct tune_object *o, unsigned int lease, uint64_t mask,
 		      const void *old, const char *why, const char *who);
 /* Goes on with all changes. @return when to come again at the latest */
@@ -267,11 +264,15 @@ void tune_change_free_all(void);
 #define TUNE_LEASE_ENDING UINT64_MAX /* its values go back right now */
 const char *tune_lease_holder(uint32_t object, uint64_t mask, const struct tune_session *s,
 			      uint64_t now, uint64_t *left_ns);
-/* Before a change with a lease: is there a place for it? */
-bool tune_lease_room(uint32_t object, const struct tune_session *s);
-/* After a change: remember what the settings were. lease_ns 0: end what s has of mask. */
-void tune_lease_take(const struct tune_object *o, struct tune_session *s, uint64_t mask,
+/* For a change with a lease that is about to be made. @return a place + 1; 0: there is none */
+unsigned int tune_lease_reserve(const struct tune_object *o, const struct tune_session *s);
+/* The change was made: remember what the settings were. */
+void tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t mask,
 		     const void *old, int64_t lease_ns, uint64_t now);
+/* The change was not made. */
+void tune_lease_unreserve(unsigned int lease);
+/* s has set them for good: it holds them no more. */
+void tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask);
 /* s gives back what it has of an object, 0: of all. keep: the values stay. */
 void tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, const char *why);
 /* The values of a lease are back, or never will be. */

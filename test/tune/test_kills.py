@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Agents are killed at any moment, and processes under them: what was borrowed goes back, nothing is left.
+
+test_kills.py TUNE-PROCESS [KILLS]
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import leat_tune
+
+PROCESSES = 3
+AGENTS = 4
+DEFAULT = 32  # of worker.batch
+ANSWER = 20.0  # seconds in which a loaded machine does what takes it milliseconds
+
+
+def agent(directory: str, seed: int) -> None:
+    """Reads, watches and borrows settings until it is killed."""
+    rng = random.Random(seed)
+    while True:
+        try:
+            for process in leat_tune.processes(directory):
+                with process, process.session(f"agent{seed}") as session:
+                    session.watch(0.002, rows=True)
+                    for _ in range(rng.randrange(1, 20)):
+                        workers = process.snapshot().find("worker.*")
+                        if not workers:
+                            break
+                        session.set(
+                            rng.choice(workers),
+                            {"batch": 8 * rng.randrange(1, 100)},
+                            lease=rng.choice((0.001, 0.05, 60.0, leat_tune.SESSION)),
+                        )
+        except leat_tune.TuneError:
+            # A process that was killed, or another agent that has what we want.
+            continue
+
+
+class Life:
+    """Processes and agents, and those that were killed are replaced."""
+
+    def __init__(self, program: str, directory: str, rng: random.Random) -> None:
+        self.program, self.directory, self.rng = program, directory, rng
+        self.why: set[str] = set()  # why settings changed
+        self.processes = [self.process() for _ in range(PROCESSES)]
+        self.agents = [self.agent() for _ in range(AGENTS)]
+
+    def process(self) -> subprocess.Popen:
+        # The libraries of its own build, which may have a sanitizer.
+        env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+        p = subprocess.Popen(
+            [self.program, "--tune-dir", self.directory, "--rows", "7", "--churn"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env,
+        )
+        assert p.stdout.readline() == "ready\n"
+        return p
+
+    def agent(self) -> subprocess.Popen:
+        seed = self.rng.randrange(1 << 30)
+        return subprocess.Popen([sys.executable, __file__, "--agent", self.directory, str(seed)])
+
+    def kill_one(self) -> None:
+        if self.rng.random() < 0.75:
+            i = self.rng.randrange(AGENTS)
+            self.end(self.agents[i])
+            self.agents[i] = self.agent()
+        else:
+            i = self.rng.randrange(PROCESSES)
+            self.end(self.processes[i])
+            self.processes[i] = self.process()
+
+    @staticmethod
+    def end(p: subprocess.Popen) -> None:
+        p.kill()
+        p.wait()
+
+    def progress(self) -> None:
+        """Until something has moved: kills are to come in the middle of work."""
+        end = time.monotonic() + ANSWER
+        before = self.changes()
+        while self.changes() == before and time.monotonic() < end:
+            os.sched_yield()
+
+    def changes(self) -> int:
+        total = 0
+        for process in leat_tune.processes(self.directory):
+            with process:
+                try:
+                    snapshot = process.snapshot(rows=False)
+                    total += sum(o.epoch for o in snapshot.objects)
+                    self.why |= {change.why for change in snapshot.changes}
+                except leat_tune.TuneError:
+                    continue
+        return total
+
+
+def all_back(directory: str) -> None:
+    """No lease is left, and each setting is what it was."""
+    end = time.monotonic() + ANSWER
+    while True:
+        wrong = []
+        processes = leat_tune.processes(directory)
+        assert len(processes) == PROCESSES, processes
+        for process in processes:
+            with process:
+                snapshot = process.snapshot(rows=False)
+                wrong += [f"lease of {lease.who}" for lease in snapshot.leases]
+                wrong += [
+                    f"{o.path}.batch={o.settings['batch']}"
+                    for o in snapshot.find("worker.w*") if o.settings["batch"] != DEFAULT
+                ]
+        if not wrong:
+            return
+        assert time.monotonic() < end, wrong
+        time.sleep(0.02)
+
+
+def main() -> None:
+    if sys.argv[1] == "--agent":
+        agent(sys.argv[2], int(sys.argv[3]))
+    program, kills = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}", flush=True)
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="leat-kills-") as top:
+        directory = os.path.join(top, "tune")
+        life = Life(program, directory, rng)
+        try:
+            for i in range(kills):
+                if i % 4 == 0:
+                    life.progress()
+                life.kill_one()
+            for p in life.agents:
+                life.end(p)
+            all_back(directory)
+            life.changes()
+            assert {"set, lease", "lease over", "session over"} <= life.why, life.why
+            leat_tune.sweep(directory)
+            assert len(os.listdir(directory)) == 2 * PROCESSES, os.listdir(directory)
+            for p in life.processes:
+                p.send_signal(signal.SIGTERM)
+            for p in life.processes:
+                assert p.wait(ANSWER) == 0
+            assert os.listdir(directory) == [], os.listdir(directory)
+        finally:
+            for p in life.agents + life.processes:
+                p.kill()
+    print(f"{kills} kills")
+
+
+if __name__ == "__main__":
+    main()
