@@ -8,7 +8,8 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import component, emit_c, emit_c_protocol, emit_json, emit_python, protocol
+from . import (component, emit_c, emit_c_protocol, emit_docs, emit_json, emit_metrics, emit_mlos,
+               emit_python, protocol)
 from .model import Component, Protocol
 from .source import Mistakes, Source
 
@@ -31,6 +32,13 @@ OUTPUTS: dict[str, tuple[str, bool, Emit]] = {
     "python": ("a Python module: dataclasses with pack() and unpack()", True,
                lambda c, _: emit_python.components(c)),
     "json": ("the schema, as a process shows it to agents", True, lambda c, _: emit_json.emit(c)),
+    "markdown": ("tables of settings and measurements", True, lambda c, _: emit_docs.markdown(c)),
+    "man": ("the same, as a part of a man page", True, lambda c, _: emit_docs.man(c)),
+    "completion": ("a setting a line, with the names that its value may have", True,
+                   lambda c, _: emit_docs.completion(c)),
+    "metrics": ("names, types and units of metrics, JSON", True,
+                lambda c, _: emit_metrics.emit(c)),
+    "mlos": ("tunable groups for mlos_bench, JSON", True, lambda c, _: emit_mlos.emit(c)),
 }
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from . import layout, names
+from . import layout, metrics, names
 from .common import help_text
 from .keys import Key, Table, tables
 from .model import (CACHE_LINE, FIELDS_MAX, MESSAGE_MAX, Component, Field, Group, Rule)
@@ -60,6 +60,10 @@ def load(source: Source) -> Component:
     layout.place_component(c)
     _sizes(source, top, c)
     _c_names(source, c)
+    for i, r in enumerate(c.reports):
+        reason = metrics.mistake(c, c.reports[:i], r)
+        if reason and r.name != "?" and r.name not in [other.name for other in c.reports[:i]]:
+            source.say(r.line, f"report {r.name!r}: {reason}")
     source.done()
     return c
 

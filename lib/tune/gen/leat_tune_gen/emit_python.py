@@ -35,6 +35,7 @@ class Rule:
     max: float | None = None
     special: tuple[float, ...] = ()
     values: int = 0  # of an enum
+    setting: bool = False  # a string of which the process refuses what is not UTF-8
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,10 @@ class _Layout:
                 text, end, rest = value.partition(b"\\0")
                 if not end or len(text) >= self.rules[name].size or rest.strip(b"\\0"):
                     raise self._bad(name, "a string without end")
+                # What a process says is shown, even where it cut a character in two.
+                strict = self.rules[name].setting
                 try:
-                    result[name] = text.decode()
+                    result[name] = text.decode(errors="strict" if strict else "replace")
                 except UnicodeDecodeError:
                     raise self._bad(name, "a string that is not UTF-8") from None
             else:
@@ -136,6 +139,8 @@ def _rule(f: Field) -> str | None:
     parts = []
     if f.type == "string":
         parts.append(f"size={f.size}")
+        if isinstance(f, Setting):
+            parts.append("setting=True")
     if f.type == "enum":
         parts.append(f"values={len(f.values)}")
     if isinstance(f, Setting) and f.min is not None:
