@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""See and set what leat processes of this user do.
+
+    import leat_tune
+
+    for process in leat_tune.processes():
+        for o in process.snapshot().objects:
+            print(process.pid, o.path, o.settings, o.report)
+
+    [process] = [p for p in leat_tune.processes() if p.program == "leat-perf"]
+    with process.session() as session:
+        answer = session.set("reactor.lcore0", {"spin_us": 100}, lease=30)
+        print(answer.effective)
+
+To read costs the process nothing, and works when it hangs. What is set is checked by the process, and goes back when
+its lease ends: with the session at the latest. A process describes itself (Object.schema), so that this module knows no
+component. Errors are TuneErrors, which are OSErrors. doc/guide/tune-agents.md has more.
+"""
+
+import pkgutil
+
+# Of a source tree _protocol.py is made in the build directory: PYTHONPATH names both.
+__path__ = pkgutil.extend_path(__path__, __name__)
+
+from ._block import Change
+from ._dir import default_dir
+from ._errors import Corrupt, DirError, Gone, Refused, TimedOut, TuneError, Unknown, nearest
+from ._histogram import BUCKETS, Histogram, bucket_begin, bucket_of
+from ._process import Process, processes, scan, sweep
+from ._schema import Field, Group, Report, Schema, Setting
+from ._session import SESSION, Answer, Sample, Session
+from ._snapshot import Lease, Object, Snapshot
+
+__all__ = [
+    "BUCKETS",
+    "SESSION",
+    "Answer",
+    "Change",
+    "Corrupt",
+    "DirError",
+    "Field",
+    "Gone",
+    "Group",
+    "Histogram",
+    "Lease",
+    "Object",
+    "Process",
+    "Refused",
+    "Report",
+    "Sample",
+    "Schema",
+    "Session",
+    "Setting",
+    "Snapshot",
+    "TimedOut",
+    "TuneError",
+    "Unknown",
+    "bucket_begin",
+    "bucket_of",
+    "default_dir",
+    "nearest",
+    "processes",
+    "scan",
+    "sweep",
+]

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reader of a process's block, whose layout is that of lib/tune/tune_block.h.
+
+The file is read by pread(2) alone: one that is cut off meanwhile ends a read early, and kills nobody. Every
+offset, length and count is compared with the file before it is used, and what is read at once is bounded, so a
+block that is wrong, or made to harm, is Corrupt after a bounded time.
+
+A record that is being written is read again, a bounded number of times; then the last one that was whole counts. So
+a process that was stopped in the middle of writing one can be read.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from dataclasses import dataclass
+
+from ._errors import Corrupt
+from ._schema import TEXT_MAX, Schema, text_of
+
+MAGIC = 0x454E55545441454C  # "LEATTUNE"
+VERSION = 1
+HEAD_SIZE = 4096
+BLOCK_MAX = 64 << 20
+SLOTS_MAX = 65536
+CHANGES_MAX = 4096
+LEASES_MAX = 4096
+ENTRY_MAX = 4096  # bytes of a change or a lease
+RECORD_MAX = 64 << 10  # bytes of its place
+SCHEMAS_MAX = 512
+SCHEMA_TEXT_MAX = 8 << 20  # of all of them, bytes
+TRIES = 16  # of a record
+PATIENCE = 256  # such tries of all records together
+
+RECORD_ROW = 1
+RECORD_OWNER = 2
+
+_HEAD = struct.Struct("<QIIQQIIQQQQIIIIIIIIQQ64s")
+_SLOT = struct.Struct("<IIII")
+_RECORD = struct.Struct("<QIIIIQQQQQIIII64s")
+_SCHEMA = struct.Struct("<QII")
+_CHANGE = struct.Struct("<QQQQII16s64s112s32s64s64s")
+_LEASE = struct.Struct("<QIIQQ64s")
+_SEQ = struct.Struct("<Q")
+_EMPTY = _SLOT.pack(0, 0, 0, 0)
+
+assert (_HEAD.size, _RECORD.size, _CHANGE.size, _LEASE.size) == (184, 144, 392, 96)
+
+
+@dataclass(frozen=True)
+class Head:
+    """struct tune_block_head"""
+
+    protocol: int
+    instance: int
+    pid: int
+    uid: int
+    start_ns: int  # CLOCK_REALTIME
+    heartbeat_ns: int
+    interval_ns: int
+    bytes: int
+    slots: int
+    slot_offset: int
+    changes: int
+    change_offset: int
+    change_size: int
+    leases: int
+    lease_offset: int
+    lease_size: int
+    nb_changes: int
+    dropped: int
+    program: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """struct tune_block_record, and its messages."""
+
+    id: int
+    parent: int
+    flags: int
+    schema: Schema
+    created_ns: int
+    time_ns: int
+    epoch: int
+    updates: int
+    name: str
+    settings: bytes
+    report: bytes
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a setting."""
+
+    number: int  # from 1
+    real_ns: int  # CLOCK_REALTIME
+    epoch: int
+    id: int  # of the object
+    object: str  # its path: "reactor.lcore0"
+    name: str  # of the setting
+    why: str  # "set", "lease ended", "file", ...
+    who: str  # "leat-tune[1234]"
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class RawLease:
+    id: int
+    session: int
+    mask: int
+    expires_ns: int  # 0: with the connection
+    who: str
+
+
+class Block:
+    """Of one process. The descriptor is its own. Corrupt: it can't be right."""
+
+    def __init__(self, fd: int, name: str) -> None:
+        self._fd = fd
+        self._name = name
+        self._schemas: dict[tuple[int, int], Schema] = {}  # by offset and hash
+        self._schema_text = 0
+        self._records: dict[int, tuple[int, Record]] = {}  # by offset: sequence, the last whole one
+        self._changes: tuple[int, list[Change]] = (0, [])
+        self._patience = PATIENCE
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def fd(self) -> int:
+        return self._fd
+
+    def _corrupt(self, words: str) -> Corrupt:
+        return Corrupt(f"{self._name}: {words}")
+
+    def _read(self, length: int, offset: int) -> bytes:
+        data = os.pread(self._fd, length, offset)
+        if len(data) != length:
+            raise self._corrupt(f"ends at {offset + len(data)}, before {offset + length}")
+        return data
+
+    def head(self) -> Head:
+        """The head, checked; what follows is read for this moment."""
+        self._patience = PATIENCE
+        # A second time only if it was caught with numbers of two moments, which may not fit each other.
+        for tries in (1, 0):
+            try:
+                return self._head()
+            except Corrupt:
+                if not tries:
+                    raise
+        raise AssertionError
+
+    def _head(self) -> Head:
+        magic, version, size, *rest, program = _HEAD.unpack(self._read(_HEAD.size, 0))
+        if magic != MAGIC:
+            raise self._corrupt("not a block")
+        if version != VERSION or size != HEAD_SIZE:
+            raise self._corrupt(f"version {version}, head of {size} bytes: made by another release")
+        head = Head(*rest, text_of(program))
+        length = os.fstat(self._fd).st_size
+        if not HEAD_SIZE <= head.bytes <= length or length > BLOCK_MAX:
+            raise self._corrupt(f"{head.bytes} bytes in use of {length}")
+        for what, n, most, offset, entry, least in (
+            ("slots", head.slots, SLOTS_MAX, head.slot_offset, _SLOT.size, _SLOT.size),
+            ("changes", head.changes, CHANGES_MAX, head.change_offset, head.change_size, _CHANGE.size),
+            ("leases", head.leases, LEASES_MAX, head.lease_offset, head.lease_size, _LEASE.size),
+        ):
+            if not 1 <= n <= most or not least <= entry <= ENTRY_MAX:
+                raise self._corrupt(f"{n} {what} of {entry} bytes")
+            if offset < HEAD_SIZE or offset + n * entry > head.bytes:
+                raise self._corrupt(f"{what} at {offset}, outside of {head.bytes} bytes")
+        return head
+
+    def _again(self, tries: int) -> bool:
+        """Is it worth to read again what is being written?"""
+        if tries == TRIES or self._patience == 0:
+            return False
+        self._patience -= 1
+        if tries > 2:
+            time.sleep(50e-6)
+        return True
+
+    # ---- records ----
+
+    def records(self, head: Head, rows: bool) -> list[Record]:
+        """All objects, and rows if they are wanted. One that is never whole is left out."""
+        table = self._read(head.slots * _SLOT.size, head.slot_offset)
+        # What overlaps is read more than once: no more than the file is long.
+        budget = head.bytes
+        found = []
+        seen: dict[int, tuple[int, Record]] = {}
+        for at in range(0, len(table), _SLOT.size):
+            if table[at : at + _SLOT.size] == _EMPTY:
+                continue
+            offset, size, id, _ = _SLOT.unpack_from(table, at)
+            if offset == 0:
+                continue
+            if offset < HEAD_SIZE or offset % 8 or offset + size > head.bytes:
+                raise self._corrupt(f"a record at {offset}, outside of {head.bytes} bytes")
+            if not _RECORD.size <= size <= RECORD_MAX:
+                raise self._corrupt(f"a record of {size} bytes")
+            budget -= size
+            if budget < 0:
+                raise self._corrupt("records that overlap")
+            whole = self._record(head, offset, size, id)
+            if whole is None:
+                continue
+            seen[offset] = whole
+            if rows or not whole[1].flags & RECORD_ROW:
+                found.append(whole[1])
+        self._records = seen
+        return found
+
+    def _record(self, head: Head, offset: int, size: int, id: int) -> tuple[int, Record] | None:
+        old = self._records.get(offset)
+        tries = 0
+        while True:
+            data = self._read(size, offset)
+            (seq,) = _SEQ.unpack_from(data)
+            if old is not None and old[0] == seq and old[1].id == id:
+                return old
+            if seq % 2 == 0 and self._read(_SEQ.size, offset) == data[: _SEQ.size]:
+                record = self._parse(head, data)
+                # Another one has the place by now: the directory was read before.
+                return None if record is None or record.id != id else (seq, record)
+            tries += 1
+            if not self._again(tries):
+                break
+        return old if old is not None and old[1].id == id else None
+
+    def _parse(self, head: Head, data: bytes) -> Record | None:
+        (_, id, parent, schema_at, flags, hash, created, stamp, epoch, updates, settings_at, settings_size,
+         report_at, report_size, name) = _RECORD.unpack_from(data)
+        if id == 0:
+            return None
+        schema = self._schema(head, schema_at, hash)
+        messages = []
+        for what, at, length, wanted in (
+            ("settings", settings_at, settings_size, schema.settings_size),
+            ("report", report_at, report_size, schema.report_size),
+        ):
+            if length not in (0, wanted):
+                raise self._corrupt(f"{schema.component}: {length} bytes of {what} instead of {wanted}")
+            if length and (at < _RECORD.size or at + length > len(data)):
+                raise self._corrupt(f"{schema.component}: {what} at {at}, outside of its record")
+            messages.append(data[at : at + length])
+        return Record(id, parent, flags, schema, created, stamp, epoch, updates, text_of(name), *messages)
+
+    def _schema(self, head: Head, offset: int, hash: int) -> Schema:
+        schema = self._schemas.get((offset, hash))
+        if schema is not None:
+            return schema
+        if offset < HEAD_SIZE or offset + _SCHEMA.size > head.bytes:
+            raise self._corrupt(f"a schema at {offset}, outside of {head.bytes} bytes")
+        found, length, _ = _SCHEMA.unpack(self._read(_SCHEMA.size, offset))
+        if found != hash:
+            raise self._corrupt(f"at {offset} the schema of another record")
+        if length > TEXT_MAX or offset + _SCHEMA.size + length > head.bytes:
+            raise self._corrupt(f"a schema of {length} bytes at {offset}")
+        self._schema_text += length
+        if len(self._schemas) >= SCHEMAS_MAX or self._schema_text > SCHEMA_TEXT_MAX:
+            raise self._corrupt("more schemas than a process has")
+        schema = Schema.parse(self._read(length, offset + _SCHEMA.size).rstrip(b"\0"), hash)
+        self._schemas[offset, hash] = schema
+        return schema
+
+    def schema_of(self, hash: int) -> Schema | None:
+        """One that was read, by its hash."""
+        for (_, known), schema in self._schemas.items():
+            if known == hash:
+                return schema
+        return None
+
+    # ---- history and leases ----
+
+    def _entry(self, offset: int, size: int, data: bytes) -> bytes | None:
+        """An entry, whole; data is a first reading of it. None: it never was."""
+        tries = 0
+        while True:
+            (seq,) = _SEQ.unpack_from(data)
+            if seq == 0:
+                return None  # never written
+            if seq % 2 == 0 and self._read(_SEQ.size, offset) == data[: _SEQ.size]:
+                return data
+            tries += 1
+            if not self._again(tries):
+                return None
+            data = self._read(size, offset)
+
+    def _entries(self, offset: int, n: int, stride: int, size: int) -> list[bytes]:
+        table = self._read(n * stride, offset)
+        found = []
+        for i in range(n):
+            at = i * stride
+            entry = self._entry(offset + at, size, table[at : at + size])
+            if entry is not None:
+                found.append(entry)
+        return found
+
+    def changes(self, head: Head) -> list[Change]:
+        """The newest changes, oldest first; as many as the block keeps."""
+        if self._changes[0] == head.nb_changes:
+            return self._changes[1]
+        found: dict[int, Change] = {}
+        for data in self._entries(head.change_offset, head.changes, head.change_size, _CHANGE.size):
+            _, number, real, epoch, id, _, why, who, path, name, old, new = _CHANGE.unpack(data)
+            if number:
+                found[number] = Change(number, real, epoch, id, text_of(path), text_of(name), text_of(why),
+                                       text_of(who), text_of(old), text_of(new))
+        changes = [found[number] for number in sorted(found)]
+        self._changes = (head.nb_changes, changes)
+        return changes
+
+    def leases(self, head: Head) -> list[RawLease]:
+        """Who holds what."""
+        found = []
+        for data in self._entries(head.lease_offset, head.leases, head.lease_size, _LEASE.size):
+            _, id, session, mask, expires, who = _LEASE.unpack(data)
+            if id:
+                found.append(RawLease(id, session, mask, expires, text_of(who)))
+        return found
