@@ -17,6 +17,7 @@ import os
 import select
 import socket
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -29,13 +30,14 @@ from ._dir import Directory
 from ._errors import Corrupt, Gone, Refused, TimedOut, TuneError, Unknown, nearest
 from ._process import Process
 from ._schema import Schema, Value, plain, text_of
-from ._snapshot import Object
+from ._snapshot import Object, Snapshot
 
 VERSION = 1
 SESSION = math.inf  #: a lease as long as the session lasts
 LEASE_SESSION = (1 << 63) - 1
 SAMPLES_MAX = 1024  # that wait to be taken; older ones are dropped
 INTERVAL_MIN = 0.001
+AGENT_MAX = 48  # bytes of its name
 
 _SLICE = 0.1  # after so many seconds without a frame it looks whether the process is there
 _PEER = struct.Struct("3i")
@@ -99,10 +101,10 @@ class Session:
         self._request = 0
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
         self._schemas: dict[int, Schema] = {}
-        self._paths: dict[str, int] = {}
+        self._watch = protocol.Watch(interval_ns=0, rows=False, object=0)
         self.number = 0  #: that the process gave it
         try:
-            self._begin(name if name is not None else "leat_tune", time.monotonic() + timeout)
+            self._begin(name or os.path.basename(sys.argv[0]) or "python", time.monotonic() + timeout)
         except BaseException:
             self.close()
             raise
@@ -127,7 +129,9 @@ class Session:
             self._telemetry = Channel.accept(self._socket, timeout=self._left(end))
         except ChannelError as e:
             raise self._translated(e) from None
-        self._send(protocol.Hello(version=VERSION, agent=name))
+        # The process adds our pid.
+        agent = name.encode(errors="replace").replace(b"\0", b"")[:AGENT_MAX].decode(errors="ignore")
+        self._send(protocol.Hello(version=VERSION, agent=agent))
         while True:
             message, _ = self._receive(end)
             if isinstance(message, protocol.Welcome):
@@ -299,7 +303,35 @@ class Session:
         if interval and not interval >= INTERVAL_MIN:
             raise ValueError(f"interval: {interval} is below {INTERVAL_MIN} s")
         id = 0 if object is None else self._object(object).id
-        self._send(protocol.Watch(interval_ns=int(min(interval, 1e9) * 1e9), rows=bool(rows), object=id))
+        self._watch = protocol.Watch(interval_ns=int(min(interval, 1e9) * 1e9), rows=bool(rows), object=id)
+        self._send(self._watch)
+
+    def refresh(self, rows: bool = True, timeout: float = 1.0) -> Snapshot:
+        """Have the process write what it shows, and read it: without an agent it does so once a second, and has no rows.
+
+        TimedOut: it did not come to that. A watch() goes on as it was.
+        """
+        end = time.monotonic() + timeout
+        watch = self._watch
+        self._send(protocol.Watch(interval_ns=5_000_000, rows=bool(rows), object=watch.object))
+        heartbeat = self.process._block.head().heartbeat_ns
+        # One round may have begun before. Loops that report themselves are asked in the next, and have answered in the
+        # one behind it.
+        rounds = 3
+        while rounds:
+            now = self.process._block.head().heartbeat_ns
+            if now != heartbeat:
+                heartbeat = now
+                rounds -= 1
+                continue
+            if self._ended():
+                raise Gone(f"{self._who} ended the session")
+            if time.monotonic() >= end:
+                raise TimedOut(f"{self._who} writes nothing new")
+            time.sleep(0.002)
+        snapshot = self.process.snapshot(rows)
+        self._send(watch)
+        return snapshot
 
     def samples(self, timeout: float | None = None) -> Iterator[Sample]:
         """Reports of the object that is watched, as they come, for timeout seconds; None: until the session ends.

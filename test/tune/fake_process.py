@@ -530,7 +530,10 @@ def main() -> int:
                        interval=args.interval)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(fake, "_ending", True))
-    signal.set_wakeup_fd(fake._wake, warn_on_full_buffer=False)
+    # A signal ends the poll; its handler runs behind it.
+    ended, end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(end, warn_on_full_buffer=False)
+    fake._poll.register(ended, select.EPOLLIN)
     print(fake.stem, flush=True)
     fake.serve()
     fake.stop()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""leat-tune, the program: a subcommand is a module here, with add_parser(sub) and run(args) -> exit status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+
+from .._errors import TuneError
+
+# In the order of --help.
+COMMANDS = ("list", "get", "set", "watch", "history", "save", "sweep", "complete")
+
+USAGE = "leat-tune COMMAND [OPTION]... [NAME]..."
+ABOUT = """\
+See and set what running leat processes of this user do. NAME of a setting or a measurement:
+
+  reactor.lcore0.spin_us      COMPONENT.OBJECT.NAME, where OBJECT and NAME may be patterns: reactor.*.spin_us
+  reactor.spin_us             of all objects of a component
+  1234:reactor.lcore0.spin_us of process 1234
+
+A process is chosen by --pid, --program or PID:, where more than one has a setting of that name."""
+EXAMPLES = """\
+Exit: 0; 1 failed, or refused; 2 wrong usage; 128 + N ended by signal N (130: Ctrl-C).
+
+  leat-tune list
+  leat-tune set reactor.lcore0.idle_policy=sleep --for 30s
+  leat-tune watch endpoint.*.posted --interval 0.5
+  leat-tune save site.conf      then, at the next start: --settings site.conf"""
+
+
+def parser_of(version: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="leat-tune", usage=USAGE, description=ABOUT, epilog=EXAMPLES, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"leat-tune {version}".rstrip())
+    sub = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    for name in COMMANDS:
+        module = importlib.import_module(f"{__name__}._{name}")
+        command = module.add_parser(sub)
+        command.allow_abbrev = False
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: list[str] | None = None, version: str = "") -> int:
+    """The program. Its exit status."""
+    # Who reads the output may leave: head, say.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    args = parser_of(version).parse_args(argv)
+    try:
+        status = args.run(args)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except TuneError as e:
+        print(f"leat-tune: {e}", file=sys.stderr)
+    except OSError as e:
+        where = f"{os.fsdecode(e.filename)}: " if e.filename else ""
+        print(f"leat-tune: {where}{e.strerror or e}", file=sys.stderr)
+    return 1
