@@ -116,7 +116,7 @@ class Setting(Field):
         """A value of the setting's type, from one or from text. Refused: it is none. Its range is the process's to check."""
         try:
             value = self._parse(given)
-        except (ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             value = None
         if value is None:
             raise Refused(errno.EINVAL, f"{self.name}: {plain(str(given))!r} is not {self.wanted()}")
@@ -286,7 +286,7 @@ def _name(value) -> str:
 
 
 def _many(tree: dict, key: str) -> list:
-    value = tree.get(key) or []
+    value = tree.get(key, [])
     if not isinstance(value, list) or len(value) > FIELDS_MAX:
         raise ValueError(key)
     names = [one["name"] for one in value]

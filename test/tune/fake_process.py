@@ -474,7 +474,7 @@ class FakeProcess:
             if self._load or not o.reported:
                 self._move(o, spent)
                 o.reported = True
-                self._write_report(o)
+            self._write_report(o)
         self.block.heartbeat(interval_ns or self._interval_ns)
 
     def _move(self, o: FakeObject, spent: int) -> None:
