@@ -14,6 +14,7 @@ import unittest.mock
 import leat_tune
 from fake_process import FakeProcess
 from leat_tune import SESSION, Gone, Refused, TimedOut, TuneError, Unknown
+from leat_tune._cli import main
 from tune_case import Case
 
 REAL = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
@@ -339,10 +340,29 @@ class FakeDeaths(Deaths, Case):
 class RealDeaths(Deaths, Case):
     path, name, value, default = "worker.w0", "batch", "64", 32
 
-    def start(self):
-        p = self.spawn([REAL, "--tune-dir", self.dir, "--workers", "1", "--rows", "4"], stderr=subprocess.DEVNULL)
+    def start(self, *options):
+        p = self.spawn([REAL, "--tune-dir", self.dir, "--workers", "1", "--rows", "4", *options],
+                       stderr=subprocess.DEVNULL)
         self.assertEqual(p.stdout.readline(), "ready\n")
         return p
+
+    def test_settings_file(self):
+        """What leat-tune saves, the program reads."""
+        p = self.start()
+        path = self.dir + "/settings"
+        with self.only() as process, process.session() as s:
+            s.set("worker.w0", {"batch": "automatic", "mode": "slow", "low": 20, "high": 100, "ratio": 0.1})
+            wanted = settings_of(process, "worker.w0")
+            for options in ([], ["--all"]):
+                self.assertEqual(main(["save", path + "".join(options), "--tune-dir", self.dir, *options]), 0)
+        p.terminate()
+        p.wait()
+        for file in (path, path + "--all"):
+            p = self.start("--settings", file)
+            with self.only() as process:
+                self.assertEqual(settings_of(process, "worker.w0"), wanted)
+            p.terminate()
+            p.wait()
 
     def test_talk(self):
         """What it says and takes is what this module expects."""

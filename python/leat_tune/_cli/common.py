@@ -20,6 +20,7 @@ from .._session import Session
 from .._snapshot import Object, Snapshot
 
 AGENT = "leat-tune"
+HUNG = 3.0  # seconds without a sign of life
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h)?\Z")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
@@ -191,7 +192,7 @@ def choose(name: str, those: list[Member], resolve=settings_of) -> list[Found]:
 def hung_words(member: Member) -> str | None:
     """Since when it shows nothing new."""
     age = (member.snapshot.time_ns - member.snapshot.heartbeat_ns) / 1e9
-    if age > 3:
+    if age > HUNG:
         return f"process {member} was last there {age:.0f} s ago: it is stopped, or hangs"
     return None
 
