@@ -2,11 +2,13 @@
 """leat-tune, the program, with fake processes. Most commands run in this process: to start Python takes time."""
 
 import contextlib
+import fcntl
 import io
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -105,7 +107,7 @@ class One(Cli):
         self.assertEqual(self.ok("get", f"{os.getpid()}:reactor.*.spin_us"),
                          "reactor.lcore0.spin_us = 50  # us\nreactor.lcore1.spin_us = 50  # us\n")
         self.assertEqual(self.ok("get", "endpoint.ep0/10.0.0.1:1234.state", "poller.state").count("\n"), 3)
-        [one] = json.loads(self.ok("get", "--json", "endpoint.ep0.inline_max"))
+        [one] = json.loads(self.ok("get", "--json", "endpoint.ep0.inline_max"))["values"]
         self.assertEqual(one, {"pid": os.getpid(), "name": "endpoint.ep0.inline_max", "value": -1, "unit": "bytes"})
         self.fails(["get", "reactor.lcore0.spin"], "no setting 'spin'", "spin_us")
         self.fails(["get", "reactor.lcore0.turn"], "turns")
@@ -118,7 +120,7 @@ class One(Cli):
                          "endpoint.ep0.inline_max = 96  # bytes; asked for 100\n"
                          "endpoint.ep1.tx_depth = 8  # ops; for what is made from now on\n")
         self.assertEqual(self.spin(), [70, 70])
-        [one] = json.loads(self.ok("set", "--json", "endpoint.ep0.inline_max=automatic"))
+        [one] = json.loads(self.ok("set", "--json", "endpoint.ep0.inline_max=automatic"))["settings"]
         self.assertEqual((one["value"], one["was"], one["asked"], one["for_s"]), (-1, 96, -1, None))
         # A group is one change.
         self.ok("set", "reactor.lcore0.sleep_min_us=300", "reactor.lcore0.sleep_max_us=400")
@@ -216,7 +218,7 @@ class One(Cli):
         self.ok("set", "reactor.lcore0.spin_us=70")
         self.assertRegex(self.ok("history"),
                          rf"reactor\.lcore0\.spin_us  50 -> 70  \(set, leat-tune\[{os.getpid()}\]\)\n$")
-        [one] = json.loads(self.ok("history", "--json"))
+        [one] = json.loads(self.ok("history", "--json"))["changes"]
         self.assertEqual((one["name"], one["from"], one["to"], one["why"], one["number"]),
                          ("reactor.lcore0.spin_us", "50", "70", "set", 1))
         p = self.program("history", "--follow", "--json")
@@ -289,7 +291,8 @@ class Several(Cli):
         self.fails(["list"], "no leat process")
         self.fails(["set", "a.b.c=5"], "no leat process")
         self.assertEqual(self.ok("sweep"), "0 files removed\n")
-        self.assertEqual(json.loads(self.ok("sweep", "--json")), {"removed": 0})
+        self.assertEqual(json.loads(self.ok("sweep", "--json")),
+                         {"schema": "leat-tune", "version": 1, "leat": "", "removed": 0})
         os.chmod(self.dir, 0o755)
         self.fails(["list"], "lets others in")
 
@@ -309,7 +312,7 @@ class Several(Cli):
             self.assertEqual(two.settings("reactor.lcore1")["spin_us"], 5)
             self.ok("set", "--program", "one", "log.level=error")
             self.assertEqual((one.settings("log.log")["level"], two.settings("log.log")["level"]), ("error", "info"))
-            self.assertEqual(len(json.loads(self.ok("history", "--json"))), 3)
+            self.assertEqual(len(json.loads(self.ok("history", "--json"))["changes"]), 3)
 
     def test_corrupt(self):
         """What is wrong with one does not hide another."""
@@ -317,7 +320,11 @@ class Several(Cli):
             with open(f"{self.dir}/1-0123456789abcdef.block", "wb") as bad:
                 os.fchmod(bad.fileno(), 0o600)
                 bad.write(b"x" * 5000)
-            status, out, err = self.run_it("list")
+                bad.flush()
+                # As of a process that lives: others are removed.
+                lock = struct.pack("@hh4xqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+                fcntl.fcntl(bad, fcntl.F_OFD_SETLK, lock)
+                status, out, err = self.run_it("list")
             self.assertEqual((status, out.count("since")), (0, 1))
             self.assertIn("warning: 1-0123456789abcdef.block: not a block", err)
 

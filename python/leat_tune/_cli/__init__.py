@@ -43,7 +43,7 @@ def parser_of(version: str) -> argparse.ArgumentParser:
         module = importlib.import_module(f"{__name__}._{name}")
         command = module.add_parser(sub)
         command.allow_abbrev = False
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, leat_version=version)
     return parser
 
 

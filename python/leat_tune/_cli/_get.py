@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     members = common.members(args)
     found = common.choose_anything(args.names, members)
     if args.json:
-        common.print_json([
+        common.print_document(args, values=[
             {"pid": one.member.process.pid, "name": one.name, "value": common.json_value(one.value),
              "unit": one.field.unit or None}
             for one in found

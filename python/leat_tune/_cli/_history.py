@@ -20,7 +20,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
         "Prints changes of settings, oldest first; a process keeps the newest 256.",
     )
     parser.add_argument("--follow", "-f", action="store_true", help="those to come, too, until Ctrl-C")
-    parser.add_argument("--json", action="store_true", help="as JSON: an array, or with --follow an object for each line")
+    parser.add_argument("--json", action="store_true", help="as JSON; with --follow an object for each line")
     return parser
 
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     members = common.members(args, rows=False)
     changes = sorted(((m.process.pid, c) for m in members for c in m.snapshot.changes), key=lambda one: one[1].real_ns)
     if args.json and not args.follow:
-        common.print_json([change_json(pid, c) for pid, c in changes])
+        common.print_document(args, changes=[change_json(pid, c) for pid, c in changes])
         return 0
     for pid, c in changes:
         _print(pid, c, args)

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         common.print_json([s.json for s in sorted(schemas.values(), key=lambda s: s.component)])
         return 0
     if args.json:
-        common.print_json({"processes": [_process_json(m, args) for m in members]})
+        common.print_document(args, processes=[_process_json(m, args) for m in members])
         return 0
     for i, member in enumerate(members):
         if i:

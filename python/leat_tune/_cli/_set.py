@@ -112,7 +112,7 @@ def _apply(changes: list[_Change], sessions: dict[int, Session], lease: float | 
 
 def _print(changes: list[_Change], args: argparse.Namespace) -> None:
     if args.json:
-        common.print_json([
+        common.print_document(args, settings=[
             {"pid": c.member.process.pid, "name": f"{c.object.path}.{name}", "asked": value,
              "value": common.json_value(c.answer.effective[name]), "was": common.json_value(c.object.settings.get(name)),
              "when": c.object.schema.settings[name].when, "epoch": c.answer.epoch, "for_s": args.lease}

@@ -20,7 +20,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     removed = sweep(args.tune_dir)
     if args.json:
-        common.print_json({"removed": removed})
+        common.print_document(args, removed=removed)
     else:
         print(f"{removed} file{'' if removed == 1 else 's'} removed")
     return 0

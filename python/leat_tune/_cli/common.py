@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .._errors import Gone, TimedOut, TuneError, Unknown, nearest
 from .._histogram import Histogram, bucket_begin
-from .._process import Process, scan
+from .._process import Process, scan, sweep
 from .._schema import Field, Report, Setting
 from .._session import Session
 from .._snapshot import Object, Snapshot
@@ -94,6 +94,8 @@ class Found:
 
 def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
     """Processes that args chooses. What is wrong with others is a warning."""
+    # What was killed has nobody else who would remove it.
+    sweep(args.tune_dir)
     processes, problems = scan(args.tune_dir)
     for problem in problems:
         warn(problem)
@@ -255,6 +257,11 @@ def table(lines: list[tuple[str, ...]], indent: str = "  ") -> None:
 
 def print_json(tree, indent: int | None = 1) -> None:
     print(json.dumps(tree, indent=indent, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def print_document(args: argparse.Namespace, **tree) -> None:
+    """A whole answer: new members may appear, version rises when one changes its meaning or goes away."""
+    print_json({"schema": "leat-tune", "version": 1, "leat": args.leat_version, **tree})
 
 
 def watch_or_warn(member: Member, interval: float, rows: bool) -> Session | None:
