@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """leat_tune: the directory, blocks that are whole, torn or old, schemas, histograms."""
 
+import contextlib
 import errno
+import io
 import os
+import re
 import socket
 import stat
 import sys
 import threading
 import unittest
+import unittest.mock
 
 import leat_tune
 from fake_process import FakeProcess
 from leat_tune import Corrupt, DirError, Histogram, Schema, TuneError, Unknown, bucket_begin, bucket_of
 from fake_schemas import DESCRIPTIONS, schema_text
 from tune_case import Case
+
+GUIDE = sys.argv.pop(1)
 
 
 class Directory(Case):
@@ -256,6 +262,24 @@ class Reading(Case):
         self.assertEqual([c.number for c in changes], list(range(45, 301)))
         self.assertEqual((changes[-1].old, changes[-1].new, changes[-1].who, changes[-1].object, changes[-1].name),
                          ("299", "300", "me[1]", "reactor.lcore0", "spin_us"))
+
+
+class Guide(Case):
+    def test_examples(self):
+        """Those of the guide run, and print something."""
+        with open(GUIDE, encoding="utf-8") as file:
+            examples = re.findall(r"^```python\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
+        self.assertEqual(len(examples), 4)
+        with FakeProcess(self.dir, objects=1, load=True), \
+                unittest.mock.patch("leat_tune._process.default_dir", lambda: self.dir):
+            for example in examples:
+                out = io.StringIO()
+                with contextlib.redirect_stdout(out):
+                    exec(compile(example, GUIDE, "exec"), {})
+                if "print(" in example:
+                    self.assertNotEqual(out.getvalue(), "")
+            # The last one is the search.
+            self.assertIn(self.only().snapshot().object("reactor.lcore0").settings["ep_burst"], (8, 16, 32))
 
 
 class Values(unittest.TestCase):
