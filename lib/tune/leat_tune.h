@@ -76,7 +76,8 @@ struct leat_tune_conf {
 	/**
 	 * struct NAME_tune_settings with the values that the program wants. Settings of
 	 * `--settings` replace them, by apply() with starting set, before leat_tune_add() returns.
-	 * Later only leat_tune_serve() writes to it. NULL: there are no settings.
+	 * Later only leat_tune_serve() writes to it, and the program followed by
+	 * leat_tune_changed(). NULL: there are no settings.
 	 */
 	void *settings;
 	/**
@@ -122,6 +123,12 @@ LEAT_API struct leat_tune_object *leat_tune_add(const struct leat_tune_conf *con
 
 /** Remove an object, on its owner's thread; NULL is allowed. A change that waits for it is refused. */
 LEAT_API void leat_tune_del(struct leat_tune_object *o);
+
+/**
+ * Show what the program itself has written to .settings: a device that clamped a value, a call of
+ * its own that does the same as a setting. On the owner's thread; it takes a lock.
+ */
+LEAT_API void leat_tune_changed(struct leat_tune_object *o);
 
 /** Private: of leat_tune_serve(). */
 LEAT_API void leat_tune_serve_now(struct leat_tune_object *o);

@@ -298,6 +298,25 @@ leat_tune_id(const struct leat_tune_object *object)
 	return container_of(object, const struct tune_object, pub)->id;
 }
 
+/* A change that is with the owner meanwhile is merged with the old values: apply() sees to that. */
+void
+leat_tune_changed(struct leat_tune_object *object)
+{
+	struct tune_object *o = container_of(object, struct tune_object, pub);
+	const size_t size = o->conf.schema->settings_c_size;
+
+	if (o->conf.settings == NULL)
+		return;
+	pthread_mutex_lock(&tune_lock);
+	if (memcmp(o->current, o->conf.settings, size) != 0) {
+		memcpy(o->current, o->conf.settings, size);
+		o->epoch++;
+		o->restated = true;
+	}
+	pthread_mutex_unlock(&tune_lock);
+	tune_control_wake();
+}
+
 static void
 apply_here(struct tune_object *o)
 {

@@ -157,6 +157,10 @@ report_one(struct tune_object *o, const struct tune_watch *watch, uint64_t now)
 {
 	if (o->record == 0)
 		return;
+	if (o->restated) {
+		o->restated = false;
+		tune_record_settings(o->record, o->conf.schema, o->current, o->epoch);
+	}
 	if (o->report != NULL) {
 		if (!o->report_asked) {
 			tune_object_report_ask(o);

@@ -86,6 +86,7 @@ struct tune_object {
 	/* settings */
 	void *current; /* as the control thread knows them */
 	uint64_t epoch;
+	bool restated;		    /* by leat_tune_changed(): the record is older */
 	struct tune_change *change; /* that is with the owner */
 	uint64_t change_mask;
 	void *change_want;
