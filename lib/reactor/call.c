@@ -34,18 +34,22 @@
 #include "reactor_pvt.h"
 #include "ring.h"
 
-int
-reactor_messages_init(struct leat_reactor *r, uint32_t count)
+struct reactor_ring *
+reactor_messages_new(const struct leat_reactor *r, uint32_t count)
 {
 	uint32_t size = rte_align32pow2(count);
 	size_t bytes = sizeof(struct reactor_ring) + (size_t)size * sizeof(struct reactor_message);
 
-	r->ring = aligned_alloc(LEAT_CACHE_LINE, RTE_ALIGN_CEIL(bytes, (size_t)LEAT_CACHE_LINE));
-	if (r->ring == NULL)
-		return leat_err(ENOMEM, "%s: no memory for %u messages", r->name, size);
-	memset(r->ring, 0, sizeof(*r->ring));
-	reactor_ring_init(r->ring, size);
-	return 0;
+	struct reactor_ring *ring;
+
+	ring = aligned_alloc(LEAT_CACHE_LINE, RTE_ALIGN_CEIL(bytes, (size_t)LEAT_CACHE_LINE));
+	if (ring == NULL) {
+		leat_err(ENOMEM, "%s: no memory for %u messages", r->name, size);
+		return NULL;
+	}
+	memset(ring, 0, sizeof(*ring));
+	reactor_ring_init(ring, size);
+	return ring;
 }
 
 void

@@ -13,6 +13,28 @@
 #define EVENTS 4
 #define EVENT_ROUNDS 16
 
+/*
+ * The bursts behind a full one, which ops_fn has taken. It may have removed the poller; the
+ * endpoint may be gone then.
+ */
+static __rte_noinline int
+ep_poll_more(const struct ep_poller *e, uint64_t now)
+{
+	const struct leat_poller *p = container_of(e, struct leat_poller, ep);
+	struct leat_op *ops[LEAT_EP_BURST];
+	unsigned int left = e->budget;
+	uint16_t n = e->burst;
+	int sum = 0;
+
+	while (n == e->burst && --left > 0 && p->state == LEAT_POLLER_WAITING) {
+		n = leat_ep_poll(e->ep, ops, e->burst);
+		if (n > 0 && e->ops_fn != NULL)
+			e->ops_fn(e->arg, e->ep, ops, n, now);
+		sum += n;
+	}
+	return sum;
+}
+
 static int
 ep_poll(void *arg, uint64_t now)
 {
@@ -20,11 +42,16 @@ ep_poll(void *arg, uint64_t now)
 	const struct ep_poller *e = arg;
 	uint16_t n;
 
-	n = leat_ep_poll(e->ep, ops, LEAT_EP_BURST);
+	/* The settings' range; so an idle poll does not ask for it. */
+	if (e->burst == 0)
+		__builtin_unreachable();
+	n = leat_ep_poll(e->ep, ops, e->burst);
 	if (n == 0)
 		return 0;
 	if (likely(e->ops_fn != NULL))
 		e->ops_fn(e->arg, e->ep, ops, n, now);
+	if (unlikely(n == e->burst && e->budget > 1))
+		return n + ep_poll_more(e, now);
 	return n;
 }
 
@@ -91,6 +118,8 @@ leat_reactor_ep_add(struct leat_reactor *r, struct leat_ep *ep, leat_ep_ops_fn o
 		return NULL;
 	p->arg = &p->ep;
 	p->ep.ep = ep;
+	p->ep.burst = (uint16_t)r->set.ep_burst;
+	p->ep.budget = (uint16_t)r->set.ep_budget;
 	p->ep.ops_fn = ops_fn;
 	p->ep.event_fn = event_fn;
 	p->ep.arg = arg;

@@ -132,8 +132,8 @@ leat_idle_policy_parse(const char *name)
 			name);
 }
 
-static int
-set(struct leat_reactor *r, const struct leat_idle_conf *conf)
+int
+reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf)
 {
 	uint32_t min = conf->sleep_min_us ? conf->sleep_min_us : SLEEP_MIN_US_DEFAULT;
 	uint32_t max = conf->sleep_max_us ? conf->sleep_max_us : SLEEP_MAX_US_DEFAULT;
@@ -161,7 +161,7 @@ set(struct leat_reactor *r, const struct leat_idle_conf *conf)
 int
 reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf)
 {
-	int ret = set(r, conf);
+	int ret = reactor_idle_request(r, conf);
 
 	/* Auto begins with what is right everywhere, until it is known where it runs. */
 	if (ret == 0)
@@ -172,10 +172,11 @@ reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf)
 int
 leat_reactor_idle_set(struct leat_reactor *r, const struct leat_idle_conf *conf)
 {
-	int ret = set(r, conf);
+	int ret = reactor_idle_request(r, conf);
 
 	if (ret < 0)
 		return ret;
+	RLX_STORE(r->idle_news, 1U);
 	LEAT_LOG(INFO, reactor, "%s: idle policy is now %s", r->name,
 		 leat_idle_policy_name(conf->policy));
 	reactor_attn_kick(r->attn);

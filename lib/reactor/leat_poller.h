@@ -187,7 +187,8 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
 
 /**
  * Poll an endpoint: leat_ep_poll() once per turn, for up to LEAT_EP_BURST ops, and leat_ep_events()
- * every leat_reactor_conf.events_us.
+ * every leat_reactor_conf.events_us. The settings ep_burst and ep_budget change the first,
+ * events_us the second (doc/guide/reactor.md).
  *
  * The endpoint remains the caller's and must outlive the poller. When the reactor stops it shuts
  * the endpoint down (leat_ep_shutdown()) so that its ops come back, after leat_poller_drain_set()

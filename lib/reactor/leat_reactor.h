@@ -49,7 +49,10 @@ struct leat_reactor;
 /** leat_reactor_stop(): no deadline. */
 #define LEAT_REACTOR_STOP_NO_DEADLINE UINT64_MAX
 
-/** What a reactor is to be like. Zeroed means all defaults. */
+/**
+ * What a reactor is to be like. Zeroed means all defaults. A settings file (--settings) replaces
+ * these values, and agents change most of them while it runs: doc/guide/reactor.md.
+ */
 struct leat_reactor_conf {
 	const char *name;     /**< copied; NULL: "reactorN" */
 	uint16_t max_pollers; /**< 0: 64 */

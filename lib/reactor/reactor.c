@@ -16,13 +16,8 @@
 
 #include "reactor_pvt.h"
 
-#define POLLERS_DEFAULT 64
-#define MESSAGES_DEFAULT 1024
 #define MESSAGES_LIMIT (1U << 20)
-#define HK_TURNS_DEFAULT 64
 #define HK_TURNS_LIMIT 65536
-#define HK_US_DEFAULT 20
-#define EVENTS_US_DEFAULT 1000
 #define INTERVAL_US_LIMIT 1000000
 /* A tick only decides how much a walk over the timers looks at, see leat_wheel.h. */
 #define WHEEL_TICK_US 32
@@ -94,33 +89,67 @@ check_range(const char *reactor, const char *what, uint64_t value, uint64_t max)
 			max);
 }
 
+int
+reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers)
+{
+	size_t len = max_pollers * sizeof(*r->pollers);
+	struct leat_poller *pollers = aligned_alloc(LEAT_CACHE_LINE, len);
+	struct leat_poller **active = calloc(max_pollers, sizeof(struct leat_poller *));
+	struct reactor_ring *ring = reactor_messages_new(r, messages);
+
+	if (pollers == NULL || active == NULL || ring == NULL) {
+		free(pollers);
+		free(active);
+		free(ring);
+		return leat_err(ENOMEM, "%s: no memory for %u pollers and %u messages", r->name,
+				max_pollers, messages);
+	}
+	memset(pollers, 0, len);
+	/* Telemetry may see the reactor already. */
+	reactor_lock();
+	free(r->pollers);
+	free(r->active);
+	free(r->ring);
+	r->pollers = pollers;
+	r->active = active;
+	r->ring = ring;
+	r->max_pollers = max_pollers;
+	reactor_unlock();
+	return 0;
+}
+
+/* The program's settings; zeros are the defaults, which reactor.toml has. */
 static int
 configure(struct leat_reactor *r, const struct leat_reactor_conf *conf)
 {
-	uint32_t turns = conf->housekeeping_turns ? conf->housekeeping_turns : HK_TURNS_DEFAULT;
-	uint32_t us = conf->housekeeping_us ? conf->housekeeping_us : HK_US_DEFAULT;
-	uint32_t messages = conf->messages ? conf->messages : MESSAGES_DEFAULT;
+	const struct reactor_tune_settings *def = reactor_tune_schema.defaults;
+	struct reactor_tune_settings *set = &r->set;
 	int ret;
 
-	if ((ret = check_range(r->name, "housekeeping_turns", turns, HK_TURNS_LIMIT)) < 0 ||
-	    (ret = check_range(r->name, "housekeeping_us", us, INTERVAL_US_LIMIT)) < 0 ||
+	if ((ret = check_range(r->name, "housekeeping_turns", conf->housekeeping_turns,
+			       HK_TURNS_LIMIT)) < 0 ||
+	    (ret = check_range(r->name, "housekeeping_us", conf->housekeeping_us,
+			       INTERVAL_US_LIMIT)) < 0 ||
 	    (ret = check_range(r->name, "events_us", conf->events_us, INTERVAL_US_LIMIT)) < 0 ||
-	    (ret = check_range(r->name, "messages", messages, MESSAGES_LIMIT)) < 0 ||
+	    (ret = check_range(r->name, "messages", conf->messages, MESSAGES_LIMIT)) < 0 ||
 	    (ret = reactor_idle_init(r, &conf->idle)) < 0)
 		return ret;
 
-	r->hk_mask = rte_align32pow2(turns) - 1;
-	r->hk_interval = leat_us_to_cycles(us);
-	r->events_interval_us = conf->events_us ? conf->events_us : EVENTS_US_DEFAULT;
-	r->max_pollers = conf->max_pollers ? conf->max_pollers : POLLERS_DEFAULT;
-
-	r->pollers = aligned_alloc(LEAT_CACHE_LINE, r->max_pollers * sizeof(*r->pollers));
-	r->active = calloc(r->max_pollers, sizeof(struct leat_poller *));
-	if (r->pollers == NULL || r->active == NULL)
-		return leat_err(ENOMEM, "%s: no memory for %u pollers", r->name, r->max_pollers);
-	memset(r->pollers, 0, r->max_pollers * sizeof(*r->pollers));
+	*set = *def;
+	reactor_tune_idle_show(r);
+	if (conf->housekeeping_turns != 0)
+		set->housekeeping_turns = rte_align32pow2(conf->housekeeping_turns);
+	if (conf->housekeeping_us != 0)
+		set->housekeeping_us = conf->housekeeping_us;
+	if (conf->events_us != 0)
+		set->events_us = conf->events_us;
+	if (conf->messages != 0)
+		set->messages = rte_align32pow2(conf->messages);
+	if (conf->max_pollers != 0)
+		set->max_pollers = conf->max_pollers;
+	reactor_tune_derive(r, set);
 	leat_wheel_init(&r->wheel, leat_us_to_cycles(WHEEL_TICK_US), leat_now());
-	return reactor_messages_init(r, messages);
+	return reactor_resize(r, set->messages, (uint16_t)set->max_pollers);
 }
 
 static void
@@ -167,6 +196,12 @@ leat_reactor_create(const struct leat_reactor_conf *conf)
 		snprintf(r->name, sizeof(r->name), "reactor%u", r->id);
 		reactor_unlock();
 	}
+	/* Last: from here on it may be asked for measurements. */
+	if (reactor_tune_add(r) < 0) {
+		reactor_registry_del(r);
+		release(r);
+		return NULL;
+	}
 	reactor_telemetry_init();
 	return r;
 }
@@ -183,6 +218,7 @@ leat_reactor_destroy(struct leat_reactor *r)
 	if (self == r || ((state == LEAT_REACTOR_RUNNING || state == LEAT_REACTOR_STOPPING) &&
 			  !RLX_LOAD(r->by_turns)))
 		return leat_err(EBUSY, "%s: destroy: it is running; stop it first", r->name);
+	leat_tune_del(r->tune);
 	lost = reactor_messages_drop(r);
 	if (lost > 0)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,
@@ -198,7 +234,7 @@ leat_reactor_destroy(struct leat_reactor *r)
 uint32_t
 leat_reactor_events_us(const struct leat_reactor *r)
 {
-	return (uint32_t)r->events_interval_us;
+	return RLX_LOAD(r->events_interval_us);
 }
 
 unsigned int
@@ -342,7 +378,12 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 		/* Acquire: pairs with leat_reactor_wake(). */
 		if (RLX_LOAD(r->attn->turn) != 0)
 			r->again = __atomic_exchange_n(&r->attn->turn, 0, __ATOMIC_ACQUIRE) != 0;
+		if (unlikely(RLX_LOAD(r->idle_news) != 0)) {
+			RLX_STORE(r->idle_news, 0);
+			reactor_tune_idle_show(r);
+		}
 	}
+	leat_tune_serve(r->tune);
 	if (reactor_messages_run(r) > 0) {
 		r->worked = 1;
 		RLX_ADD(r->busy_cycles, reactor_lap(r));

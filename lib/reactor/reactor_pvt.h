@@ -14,6 +14,8 @@
  *     struct reactor_attn                any thread, to get the owner's attention
  *     slots of pollers, the registry     under reactor_lock, which no turn takes unless it removes
  *                                        a poller
+ *     set                                the owner; see tune.c
+ *     look                               the control thread of lib/tune
  */
 
 #include <assert.h>
@@ -22,9 +24,11 @@
 
 #include <leat_common.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 #include <leat_wheel.h>
 
 #include "leat_reactor.h"
+#include "reactor_tune.h"
 
 /* Values of reactor_attn.word, which is the futex that a sleeping reactor waits on. */
 #define ATTN_NONE 0U
@@ -53,6 +57,8 @@ struct ep_poller {
 	bool expected;	     /* and said that the event will come */
 	bool watched;	     /* fd is in the reactor's epoll set */
 	int fd;
+	uint16_t burst;	 /* ops taken at once */
+	uint16_t budget; /* such bursts in a turn, at most */
 };
 
 struct leat_poller {
@@ -153,10 +159,19 @@ struct leat_reactor {
 	int result;
 	char why[128]; /* of a result < 0 */
 
+	/* settings and measurements */
+	struct reactor_tune_settings set __attribute__((aligned(LEAT_CACHE_LINE)));
+	struct leat_tune_object *tune __attribute__((aligned(LEAT_CACHE_LINE)));
+	struct {
+		uint64_t turns;
+		uint64_t since; /* cycles; 0: it was asleep, or did not run */
+	} look;			/* when the number of turns was seen first */
+	uint32_t idle_news;	/* leat_reactor_idle_set() was called; any thread */
+
 	uint32_t dirty; /* pollers were removed, paused or failed */
 	bool again;	/* one turn more before it idles */
 	bool asks;	/* some poller has a function ready */
-	uint64_t events_interval_us;
+	uint32_t events_interval_us;
 	unsigned int id;
 	unsigned int lcore;    /* where it runs or ran, or LCORE_ID_ANY */
 	unsigned int launched; /* lcore of leat_reactor_launch(), or LCORE_ID_ANY */
@@ -172,6 +187,7 @@ struct leat_reactor {
 static_assert(offsetof(struct leat_poller, ep) == LEAT_CACHE_LINE, "first line of a poller");
 static_assert(offsetof(struct leat_poller, timer) == 2 * LEAT_CACHE_LINE,
 	      "second line of a poller");
+static_assert(sizeof(struct ep_poller) <= LEAT_CACHE_LINE, "the endpoint part of a poller");
 static_assert(offsetof(struct leat_reactor, busy_cycles) == LEAT_CACHE_LINE,
 	      "first line of a reactor");
 static_assert(offsetof(struct leat_reactor, idle_since) == 2 * LEAT_CACHE_LINE,
@@ -229,6 +245,8 @@ int reactor_owned(const struct leat_reactor *r, const char *what);
 /* Is it running, and by this thread? */
 bool reactor_runs_here(const struct leat_reactor *r);
 struct leat_reactor *reactor_self_set(struct leat_reactor *r);
+/* Room for messages and pollers, before there are any. @return 0; -ENOMEM: nothing changed */
+int reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers);
 
 /* poller.c */
 void reactor_poller_failed(struct leat_poller *p, int rc);
@@ -257,7 +275,8 @@ void reactor_timers_run(struct leat_reactor *r, uint64_t now);
 
 /* call.c */
 void reactor_attn_kick(struct reactor_attn *attn);
-int reactor_messages_init(struct leat_reactor *r, uint32_t count);
+/* A ring for at least count messages. @return it, or NULL with leat_err() */
+struct reactor_ring *reactor_messages_new(const struct leat_reactor *r, uint32_t count);
 unsigned int reactor_messages_run(struct leat_reactor *r);
 unsigned int reactor_messages_waiting(const struct leat_reactor *r);
 /* Accepts no more, and runs those that were accepted. */
@@ -268,6 +287,8 @@ unsigned int reactor_messages_drop(struct leat_reactor *r);
 
 /* idle.c */
 int reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf);
+/* leat_reactor_idle_set() without log and attention. Any thread. */
+int reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf);
 void reactor_idle_choose(struct leat_reactor *r, uint64_t now);
 uint64_t reactor_idle(struct leat_reactor *r, uint64_t now);
 /* Is there something to do that no poller returned > 0 for? */
@@ -315,5 +336,13 @@ struct leat_reactor *reactor_registry_get(unsigned int id);
 
 /* telemetry.c */
 void reactor_telemetry_init(void);
+
+/* tune.c */
+/* What the loop needs of the settings. */
+void reactor_tune_derive(struct leat_reactor *r, const struct reactor_tune_settings *set);
+/* Make it seen from outside. @return 0; negative with leat_err() */
+int reactor_tune_add(struct leat_reactor *r);
+/* Another thread has changed the idle policy: show it among the settings. The owner. */
+void reactor_tune_idle_show(struct leat_reactor *r);
 
 #endif /* REACTOR_PVT_H */
