@@ -180,8 +180,8 @@ enlist(struct ofi_ep *e, struct ofi_addr *a)
 	a->quiet_at = now + leat_us_to_cycles(QUIET_US);
 	a->next_draining = e->draining;
 	e->draining = a;
-	if (e->ep->poll == ofi_poll)
-		e->ep->poll = ofi_poll_draining;
+	if (e->ep->drv_poll == ofi_poll)
+		leat_ep_poll_set(e->ep, ofi_poll_draining);
 }
 
 void
@@ -250,8 +250,8 @@ ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a)
 	a->drain_hit = false;
 	e->nb_gaps -= a->gap;
 	a->gap = false;
-	if (e->draining == NULL && e->ep->poll == ofi_poll_draining)
-		e->ep->poll = ofi_poll;
+	if (e->draining == NULL && e->ep->drv_poll == ofi_poll_draining)
+		leat_ep_poll_set(e->ep, ofi_poll);
 }
 
 void

@@ -57,7 +57,8 @@ efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	.cancel = ofi_ep_cancel, .progress = ofi_progress, .listen = ofi_listen,                   \
 	.listen_addr = ofi_listen_addr, .connect = ofi_connect, .accept = ofi_accept,              \
 	.reject = ofi_reject, .disconnect = ofi_disconnect, .mr_reg = ofi_mr_reg,                  \
-	.mr_dereg = ofi_mr_dereg, .fd = ofi_ep_fd, .arm = ofi_ep_arm, .disarm = ofi_ep_disarm
+	.mr_dereg = ofi_mr_dereg, .fd = ofi_ep_fd, .arm = ofi_ep_arm, .disarm = ofi_ep_disarm,     \
+	.option = ofi_ep_option
 
 static const struct leat_driver ofi_driver = {
 	.name = "fabric_ofi",

@@ -200,15 +200,39 @@ ofi_ep_free(struct ofi_ep *e)
 	free(e);
 }
 
+/* Largest send that goes by inject. @return false: none do */
+static bool
+inject_max(const struct ofi_ep *e, uint32_t *max)
+{
+	const uint32_t pays = e->dev->prov->inject_pays;
+
+	*max = (uint32_t)RTE_MIN(e->info->tx_attr->inject_size, (size_t)pays);
+	return pays > 0;
+}
+
+/* Where inject pays up to a size it is slower beyond it, or not there: less is the only choice. */
+int
+ofi_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
+{
+	struct ofi_ep *e = ofi_of(ep);
+	uint32_t max;
+
+	if (option != LEAT_EP_OPTION_INLINE_MAX || !inject_max(e, &max))
+		return leat_err(EOPNOTSUPP, "%s: provider %s has no such choice", leat_ep_name(ep),
+				e->info->fabric_attr->prov_name);
+	*value = RTE_MIN(*value, max);
+	e->inject_end = *value + 1;
+	return 0;
+}
+
 static void
 set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf)
 {
-	uint32_t inject =
-		(uint32_t)RTE_MIN(e->info->tx_attr->inject_size, (size_t)e->dev->prov->inject_pays);
+	uint32_t inject;
 
 	/* An empty message is injected too, if inject is used at all. */
 	e->inject_run = (e->quirks & OFI_Q_INJECT_QUEUES) != 0 ? RTE_MIN(conf->tx_depth, 256u) : 0;
-	e->inject_end = e->dev->prov->inject_pays > 0 ? inject + 1 : 0;
+	e->inject_end = inject_max(e, &inject) ? inject + 1 : 0;
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
 	e->numbered = (e->quirks & OFI_Q_SHM) != 0;
@@ -323,7 +347,7 @@ abort_now(struct ofi_ep *e)
 {
 	close_ep(e);
 	e->closing = true;
-	e->ep->poll = ofi_poll_closed;
+	leat_ep_poll_set(e->ep, ofi_poll_closed);
 	ofi_slots_foreach(e, finish_shutdown, NULL);
 }
 
@@ -343,7 +367,7 @@ ofi_ep_abort(struct leat_ep *ep)
 {
 	struct ofi_ep *e = ofi_of(ep);
 
-	if (e->closing || ep->poll == poll_abort)
+	if (e->closing || ep->drv_poll == poll_abort)
 		return;
 	if ((e->quirks & OFI_Q_SHM) != 0) {
 		/*
@@ -354,13 +378,13 @@ ofi_ep_abort(struct leat_ep *ep)
 		ofi_slots_foreach(e, cancel_recv, NULL);
 		ofi_cq_drive(e, OFI_CQ_BURST);
 		e->closing = true;
-		ep->poll = ofi_poll_closed;
+		leat_ep_poll_set(ep, ofi_poll_closed);
 		ofi_slots_foreach(e, finish_shutdown, NULL);
 	} else if (ofi_read_settled(e)) {
 		abort_now(e);
 	} else {
 		e->abort_by = leat_now() + leat_us_to_cycles(OFI_GRACE_US);
-		ep->poll = poll_abort;
+		leat_ep_poll_set(ep, poll_abort);
 	}
 }
 

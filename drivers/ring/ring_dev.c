@@ -224,6 +224,21 @@ ring_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 	return ring_name_get(rep->listener, addr, len);
 }
 
+/* A datagram connection has buffers, or none, for the sizes that were there when it was made. */
+static int
+ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
+{
+	const struct ring_dev *rdev = leat_dev_drv(ep->dev);
+	struct ring_ep *rep = ep->drv;
+
+	if (option != LEAT_EP_OPTION_INLINE_MAX || rep->datagram)
+		return leat_err(EOPNOTSUPP, "%s: %s endpoints of a ring have no such choice",
+				leat_ep_name(ep), rep->datagram ? "datagram" : "reliable");
+	rep->inline_max = RTE_MIN(*value, rdev->inline_max);
+	*value = rep->inline_max;
+	return 0;
+}
+
 static const struct leat_driver ring_driver = {
 	.name = "fabric_ring",
 	.description = "endpoints of one process, over single-producer rings in its memory",
@@ -248,6 +263,7 @@ static const struct leat_driver ring_driver = {
 	.fd = ring_ep_fd,
 	.arm = ring_ep_arm,
 	.disarm = ring_ep_disarm,
+	.option = ring_ep_option,
 };
 
 LEAT_DRIVER_REGISTER(ring_driver)

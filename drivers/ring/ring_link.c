@@ -84,10 +84,10 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	if (conn->mbox[link->side ^ 1]->fd >= 0) {
 		link->wake = conn->mbox[link->side ^ 1];
 		/* Not if it is closed. */
-		if (ep->post == ring_post)
-			ep->post = ring_post_waking;
-		else if (ep->post == ring_datagram_post)
-			ep->post = ring_datagram_post_waking;
+		if (ep->drv_post == ring_post)
+			leat_ep_post_set(ep, ring_post_waking);
+		else if (ep->drv_post == ring_datagram_post)
+			leat_ep_post_set(ep, ring_datagram_post_waking);
 	}
 	link->state = RING_LINK_UP;
 	link->may_send = rep->can_send;

@@ -134,7 +134,7 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	    leat_driver_arg_u32(kv, "rxbuf", 64, 1 << 20, &a->rxbuf) < 0 ||
 	    leat_driver_arg_u32(kv, "rxbufs", 2, 1024, &a->rxbufs) < 0 ||
 	    leat_driver_arg_u32(kv, "inline", 0, 1024, &a->inline_max) < 0 ||
-	    leat_driver_arg_u32(kv, "signal", 1, 256, &a->signal) < 0 ||
+	    leat_driver_arg_u32(kv, "signal", 1, VB_SIGNAL_MAX, &a->signal) < 0 ||
 	    leat_driver_arg_u32(kv, "tos", 0, 255, &a->tos) < 0 ||
 	    leat_driver_arg_u32(kv, "timeout", 1, 31, &a->timeout) < 0 ||
 	    leat_driver_arg_u32(kv, "retry", 0, 7, &a->retry) < 0 ||

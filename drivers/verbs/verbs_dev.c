@@ -270,6 +270,7 @@ static const struct leat_driver verbs_driver = {
 	.fd = vb_ep_fd,
 	.arm = vb_ep_arm,
 	.disarm = vb_ep_disarm,
+	.option = vb_ep_option,
 };
 
 LEAT_DRIVER_REGISTER(verbs_driver)

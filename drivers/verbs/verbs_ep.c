@@ -193,6 +193,27 @@ vb_ep_cancel(struct leat_ep *ep, struct leat_op *op)
 	return e->dev->transport->cancel(e, op);
 }
 
+/* Queue pairs have room for dev->inline_max; the last send of a list is always signaled. */
+int
+vb_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
+{
+	struct vb_ep *e = vb_of(ep);
+	bool automatic = *value == LEAT_EP_OPTION_AUTO;
+
+	switch (option) {
+	case LEAT_EP_OPTION_INLINE_MAX:
+		e->inline_max = RTE_MIN(*value, e->dev->inline_max);
+		*value = e->inline_max;
+		return 0;
+	case LEAT_EP_OPTION_SIGNAL_INTERVAL:
+		e->signal = automatic ? e->dev->args.signal
+				      : RTE_MIN(*value, (uint32_t)VB_SIGNAL_MAX);
+		*value = e->signal;
+		return 0;
+	}
+	return leat_err(EOPNOTSUPP, "%s: unknown option", leat_ep_name(ep));
+}
+
 void
 vb_poll_dead(struct leat_ep *ep)
 {

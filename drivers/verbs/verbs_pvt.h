@@ -57,6 +57,7 @@
 #define VB_DRIVE_BUDGET 8
 /* Of send queues and receive queues. */
 #define VB_DEPTH_MAX 32768
+#define VB_SIGNAL_MAX 256
 #define VB_PEERS_MAX 32767
 /* CQs have more entries than are asked for. */
 #define VB_CQ_ROOM 64
@@ -409,6 +410,7 @@ void vb_ep_quiesce(struct leat_ep *ep);
 void vb_ep_abort(struct leat_ep *ep);
 void vb_ep_close(struct leat_ep *ep);
 int vb_ep_cancel(struct leat_ep *ep, struct leat_op *op);
+int vb_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 /* Of an endpoint that is torn down. */
 void vb_poll_dead(struct leat_ep *ep);
 

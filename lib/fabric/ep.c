@@ -94,54 +94,83 @@ ep_free(struct leat_ep *ep)
 {
 	if (ep == NULL)
 		return;
-	if (ep->ctrl != NULL)
+	if (ep->ctrl != NULL) {
+		leat_tune_del(ep->ctrl->tune);
+		free(ep->ctrl->sample);
 		free(ep->ctrl->cold);
+	}
 	free(ep->ctrl);
 	free(ep->peers);
 	free(ep);
 }
 
+int
+leat_ep_peers_alloc(struct leat_ep *ep, uint16_t nb_peers)
+{
+	struct leat_peer_cold *cold = calloc(nb_peers, sizeof(*cold));
+	size_t len = nb_peers * sizeof(struct leat_peer);
+	struct leat_peer *peers = aligned_alloc(LEAT_CACHE_LINE, len);
+
+	if (cold == NULL || peers == NULL) {
+		free(cold);
+		free(peers);
+		return leat_err(ENOMEM, "%s: create endpoint: out of memory for %u peers",
+				ep->dev->name, nb_peers);
+	}
+	memset(peers, 0, len);
+	free(ep->ctrl->cold);
+	free(ep->peers);
+	ep->ctrl->cold = cold;
+	ep->peers = peers;
+	ep->nb_peers = nb_peers;
+	leat_peer_table_init(ep);
+	return 0;
+}
+
 static struct leat_ep *
 ep_alloc(struct leat_dev *dev, const struct leat_ep_conf *conf)
 {
-	size_t peers_len = conf->max_peers * sizeof(struct leat_peer);
 	struct leat_ep *ep;
 
 	ep = aligned_alloc(LEAT_CACHE_LINE, sizeof(*ep));
 	if (ep == NULL)
 		goto nomem;
 	memset(ep, 0, sizeof(*ep));
-	ep->peers = aligned_alloc(LEAT_CACHE_LINE, peers_len);
+	ep->dev = dev;
 	ep->ctrl = calloc(1, sizeof(*ep->ctrl));
-	if (ep->peers == NULL || ep->ctrl == NULL)
+	if (ep->ctrl == NULL)
 		goto nomem;
-	memset(ep->peers, 0, peers_len);
-	ep->ctrl->cold = calloc(conf->max_peers, sizeof(*ep->ctrl->cold));
-	if (ep->ctrl->cold == NULL)
-		goto nomem;
+	if (leat_ep_peers_alloc(ep, conf->max_peers) < 0) {
+		ep_free(ep);
+		return NULL;
+	}
 	return ep;
 nomem:
 	ep_free(ep);
-	leat_err(ENOMEM, "%s: create endpoint: out of memory for %u peers", dev->name,
-		 conf->max_peers);
+	leat_err(ENOMEM, "%s: create endpoint: out of memory", dev->name);
 	return NULL;
 }
 
+void
+leat_ep_depths_set(struct leat_ep *ep, uint32_t tx_depth, uint32_t rx_depth)
+{
+	ep->ctrl->conf.tx_depth = tx_depth;
+	ep->ctrl->conf.rx_depth = rx_depth;
+	ep->tx_room = tx_depth;
+	ep->rx_room = rx_depth;
+	ep->depth = tx_depth + rx_depth;
+}
+
 static void
-ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *info,
-	const struct leat_ep_conf *conf, const struct leat_driver *driver, struct leat_ep *outer)
+ep_init(struct leat_ep *ep, const struct leat_dev_info *info, const struct leat_ep_conf *conf,
+	const struct leat_driver *driver, struct leat_ep *outer)
 {
 	struct leat_ep_ctrl *c = ep->ctrl;
 
-	ep->dev = dev;
-	ep->nb_peers = conf->max_peers;
 	ep->max_msg = info->max_msg;
 	ep->op_mask = conf->ops;
 	ep->mr_local = info->mr_local;
 	ep->directed_recv = info->directed_recv;
-	ep->tx_room = conf->tx_depth;
-	ep->rx_room = conf->rx_depth;
-	ep->depth = conf->tx_depth + conf->rx_depth;
 	ep->post = leat_ep_closed_post;
 	ep->poll = leat_ep_closed_poll;
 	leat_queue_init(&ep->recvq);
@@ -152,13 +181,35 @@ ep_init(struct leat_ep *ep, struct leat_dev *dev, const struct leat_dev_info *in
 	c->conf = *conf;
 	c->conf.name = NULL;
 	c->conf.mempools = NULL;
+	leat_ep_depths_set(ep, conf->tx_depth, conf->rx_depth);
 	c->id = __atomic_fetch_add(&next_ep_id, 1, __ATOMIC_RELAXED);
 	if (conf->name != NULL)
 		snprintf(c->name, sizeof(c->name), "%s", conf->name);
 	else
 		snprintf(c->name, sizeof(c->name), "ep%u", c->id);
 	leat_wheel_init(&c->wheel, leat_us_to_cycles(DEADLINE_TICK_US), leat_now());
-	leat_peer_table_init(ep);
+}
+
+/* Opens the device's part; on failure nothing of it is left. */
+static int
+ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
+{
+	const struct leat_driver *driver = ep->ctrl->driver;
+	int ret = driver->ep_open(ep, conf);
+
+	if (ret < 0)
+		return ret;
+	ep->drv_post = ep->post;
+	ep->drv_poll = ep->poll;
+	if (leat_mr_register_mempools(ep, conf) < 0 || leat_ep_tune_start(ep) < 0) {
+		int err = rte_errno;
+
+		leat_mr_release_all(ep);
+		driver->ep_close(ep);
+		rte_errno = err;
+		return -err;
+	}
+	return 0;
 }
 
 /* outer: NULL, or what the endpoint is inside of */
@@ -170,6 +221,7 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 	const struct leat_layer *layer;
 	struct leat_dev_info info;
 	struct leat_ep *ep;
+	int err;
 
 	if (user_conf != NULL)
 		conf = *user_conf;
@@ -183,26 +235,26 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 	if (ep == NULL)
 		return NULL;
 	driver = layer != NULL ? layer->driver : dev->driver;
-	ep_init(ep, dev, &info, &conf, driver, outer);
-	if (driver->ep_open(ep, &conf) < 0) {
-		ep_free(ep);
-		return NULL;
-	}
-	if (leat_mr_register_mempools(ep, &conf) < 0) {
-		int err = rte_errno;
-
-		leat_mr_release_all(ep);
-		driver->ep_close(ep);
-		ep_free(ep);
-		rte_errno = err;
-		return NULL;
-	}
+	ep_init(ep, &info, &conf, driver, outer);
+	if (outer == NULL && leat_ep_tune_add(ep, &info) < 0)
+		goto bad;
+	/* Sizes of a settings file. */
+	conf.tx_depth = ep->ctrl->conf.tx_depth;
+	conf.rx_depth = ep->ctrl->conf.rx_depth;
+	conf.max_peers = ep->ctrl->conf.max_peers;
+	if (ep_open(ep, &conf) < 0)
+		goto bad;
 	pthread_mutex_lock(&eps_lock);
 	TAILQ_INSERT_TAIL(&eps, ep->ctrl, link);
 	pthread_mutex_unlock(&eps_lock);
 	LEAT_LOG(INFO, fabric, "%s: endpoint %s: %u peers, %u sends, %u receives", dev->name,
 		 ep->ctrl->name, conf.max_peers, conf.tx_depth, conf.rx_depth);
 	return ep;
+bad:
+	err = rte_errno;
+	ep_free(ep);
+	rte_errno = err;
+	return NULL;
 }
 
 struct leat_ep *
@@ -269,6 +321,8 @@ leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n)
 		c->shut_event = false;
 		got++;
 	}
+	if (c->tune != NULL)
+		leat_tune_serve(c->tune);
 	ep->now = 0;
 	return got;
 }

@@ -74,9 +74,9 @@ leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us)
 
 	if (c->state != LEAT_EP_OPEN)
 		return leat_err(EALREADY, "%s: shutdown: it was asked for before", c->name);
-	c->state = LEAT_EP_DRAINING;
+	LEAT_EP_STATE_SET(c, LEAT_EP_DRAINING);
 	c->shut_deadline = leat_time_add(leat_now(), leat_us_to_cycles(timeout_us));
-	ep->post = leat_ep_closed_post;
+	leat_ep_post_set(ep, leat_ep_closed_post);
 	ep->post_soon = NULL;
 	c->driver->ep_quiesce(ep);
 	return 0;
@@ -93,15 +93,15 @@ leat_ep_closing_step(struct leat_ep *ep, uint64_t now)
 			 "%s: closing endpoint %s: the time is up with %s; aborting them",
 			 leat_dev_name(ep->dev), c->name,
 			 leat_ep_inflight_str(ep, what, sizeof(what)));
-		c->state = LEAT_EP_ABORTING;
+		LEAT_EP_STATE_SET(c, LEAT_EP_ABORTING);
 		c->shut_status = -ETIMEDOUT;
 		c->driver->ep_abort(ep);
 	}
 	if ((c->state == LEAT_EP_DRAINING || c->state == LEAT_EP_ABORTING) &&
 	    leat_ep_inflight(ep) == 0) {
-		c->state = LEAT_EP_SHUT;
+		LEAT_EP_STATE_SET(c, LEAT_EP_SHUT);
 		c->shut_event = true;
-		ep->poll = leat_ep_closed_poll;
+		leat_ep_poll_set(ep, leat_ep_closed_poll);
 	}
 }
 

@@ -14,16 +14,20 @@
  *     op.c       what else ops need off the fast path: cancel, deadlines
  *     mr.c       regions
  *     layer.c    layers between an endpoint and its device: registration, choice; see leat_layer.h
+ *     sample.c   the time that ops take, from post to poll
+ *     tune.c     settings and measurements
  *     telemetry.c
  */
 
 #include <sys/queue.h>
 
+#include "endpoint_tune.h"
 #include "leat_driver.h"
 #include "leat_error.h"
 #include "leat_layer.h"
 #include "leat_log.h"
 #include "leat_order.h"
+#include "leat_tune.h"
 #include "leat_wheel.h"
 
 #define LEAT_CONNECT_TIMEOUT_US (5 * 1000 * 1000)
@@ -83,6 +87,9 @@ enum leat_ep_state {
 	LEAT_EP_SHUT,	  /* nothing in flight */
 };
 
+/* The control thread of lib/tune reads it. */
+#define LEAT_EP_STATE_SET(c, s) __atomic_store_n(&(c)->state, s, __ATOMIC_RELAXED)
+
 /* What only slow calls know of a peer. */
 struct leat_peer_cold {
 	TAILQ_ENTRY(leat_peer_cold) link; /* on one of the lists of struct leat_ep_ctrl, or none */
@@ -96,8 +103,10 @@ struct leat_peer_cold {
 	bool ours;     /* leat_ep_connect()ed from here */
 	bool ending;   /* leat_peer_closing() was called */
 	uint8_t priv[LEAT_EP_PRIV_MAX];
-	char addr[LEAT_ADDR_MAX];
 	char text[LEAT_EVENT_TEXT];
+	/* Not cleared when the peer is given out again: another thread may be reading it. */
+	char addr[LEAT_ADDR_MAX] __attribute__((aligned(sizeof(uint64_t))));
+	uint32_t addr_seq; /* odd while addr changes */
 };
 
 TAILQ_HEAD(leat_peer_list, leat_peer_cold);
@@ -125,6 +134,14 @@ struct leat_ep_ctrl {
 
 	struct leat_wheel wheel; /* deadlines of ops */
 	struct leat_mr *mrs;
+
+	struct leat_tune_object *tune; /* NULL: it is inside another one, or not made yet */
+	struct endpoint_tune_settings set;
+	uint32_t inline_effective; /* read by the control thread, as all below */
+	uint32_t signal_effective;
+	struct ep_sample *sample; /* NULL: it was never switched on */
+	char provider[sizeof(((struct leat_dev_info *)NULL)->provider)];
+	char interface[sizeof(((struct leat_dev_info *)NULL)->interface)];
 };
 
 void leat_peer_table_init(struct leat_ep *ep);
@@ -140,6 +157,29 @@ const char *leat_ep_inflight_str(const struct leat_ep *ep, char *buf, size_t len
 /* What a closed endpoint does when asked to post or poll. */
 uint16_t leat_ep_closed_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void leat_ep_closed_poll(struct leat_ep *ep);
+
+/* Ops in flight at most, of one that has none. */
+void leat_ep_depths_set(struct leat_ep *ep, uint32_t tx_depth, uint32_t rx_depth);
+/* Makes the tables of peers, in the place of those that are there. 0, or -ENOMEM with leat_err() */
+int leat_ep_peers_alloc(struct leat_ep *ep, uint16_t nb_peers);
+
+/* peer.c: the address of a peer, while its owner may be giving the peer out again. Any thread. */
+void leat_peer_addr_read(const struct leat_ep *ep, const struct leat_peer *peer, char *addr,
+			 size_t len);
+
+/* sample.c: times every n-th op; 0: none. The owner. 0, or negative with leat_err() */
+int leat_ep_sample_set(struct leat_ep *ep, uint32_t every);
+/* Of ops of a type, in addition to what is in *to, which is zeroed. Any thread. */
+void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
+			struct leat_tune_histogram *to);
+
+/*
+ * tune.c: lets it be seen from outside, before the device is asked. Sizes of a settings file are in
+ * ctrl->conf then. 0, or negative with leat_err()
+ */
+int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
+/* The device's endpoint is open: the settings that it has a part in. 0, or negative with leat_err() */
+int leat_ep_tune_start(struct leat_ep *ep);
 
 /* Expired deadlines. */
 void leat_op_deadlines_run(struct leat_ep *ep, uint64_t now);

@@ -66,6 +66,15 @@ struct leat_mr {
 	__extension__ struct leat_mr_piece piece[];
 };
 
+/** Options of an endpoint that may change while it runs. */
+enum leat_ep_option {
+	LEAT_EP_OPTION_INLINE_MAX, /**< bytes of a SEND, TSEND or WRITE that is copied when posted */
+	LEAT_EP_OPTION_SIGNAL_INTERVAL, /**< every n-th send of a burst tells its completion; >= 1 */
+};
+
+/** Value of an option: what the driver does by itself. */
+#define LEAT_EP_OPTION_AUTO UINT32_MAX
+
 /**
  * What a driver provides. All functions return 0 or a negative errno with leat_err() set unless
  * said otherwise.
@@ -171,6 +180,15 @@ struct leat_driver {
 	 * After each arm().
 	 */
 	void (*disarm)(struct leat_ep *ep);
+
+	/**
+	 * Sets an option, between a poll and the next post; what is in flight goes on as it was
+	 * posted. NULL: there are none.
+	 * @param value wanted, or LEAT_EP_OPTION_AUTO; becomes what it is now: the nearest that the
+	 *   device can do
+	 * @return 0; -EOPNOTSUPP: it has no such choice
+	 */
+	int (*option)(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 };
 
 /**
@@ -190,6 +208,30 @@ LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
 	{                                                                                          \
 		LEAT_DRIVER_REGISTER_FN(&drv);                                                     \
 	}
+
+/**
+ * @name Post and poll of an endpoint
+ *
+ * ep_open() sets ep->post and ep->poll. A driver that changes them later does it with these, and
+ * asks ep->drv_post and ep->drv_poll: while ops are timed ep->post and ep->poll are the library's.
+ * @{
+ */
+static inline void
+leat_ep_post_set(struct leat_ep *ep, leat_post_fn post)
+{
+	ep->drv_post = post;
+	if (!ep->sampled)
+		ep->post = post;
+}
+
+static inline void
+leat_ep_poll_set(struct leat_ep *ep, leat_poll_fn poll)
+{
+	ep->drv_poll = poll;
+	if (!ep->sampled)
+		ep->poll = poll;
+}
+/** @} */
 
 /** The driver's own pointer in a device. */
 LEAT_API void leat_dev_drv_set(struct leat_dev *dev, void *drv);

@@ -106,6 +106,14 @@ struct leat_ep {
 
 	struct leat_ep_stats stats;
 	struct leat_dev *dev;
+
+	/**
+	 * The driver's post and poll. Those of line 0 are the same, or while ops are timed the
+	 * library's, which call these.
+	 */
+	leat_post_fn drv_post;
+	leat_poll_fn drv_poll;
+	uint8_t sampled; /**< ops are timed */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**

@@ -12,6 +12,13 @@
 
 #include "fabric_pvt.h"
 
+/* Relaxed: other threads read it. */
+static void
+set_state(struct leat_peer *peer, enum leat_peer_state state)
+{
+	__atomic_store_n(&peer->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
 static struct leat_peer_cold *
 cold_of(const struct leat_ep *ep, const struct leat_peer *peer)
 {
@@ -34,6 +41,51 @@ leat_peer_table_init(struct leat_ep *ep)
 	}
 }
 
+/*
+ * The owner writes an address that the control thread may be reading: a sequence lock, by words.
+ *
+ *     owner                      reader
+ *     seq odd                    seq, acquire (A): odd: none
+ *     words, release (B)         words, acquire (B)
+ *     seq even, release (A)      seq: changed: none
+ *
+ * A reader that sees one of the new words sees the odd number that came before it.
+ */
+static void
+addr_write(struct leat_peer_cold *cold, const char *addr)
+{
+	char text[LEAT_ADDR_MAX] = "";
+	uint64_t word;
+	size_t i;
+
+	snprintf(text, sizeof(text), "%s", addr);
+	__atomic_store_n(&cold->addr_seq, cold->addr_seq + 1, __ATOMIC_RELAXED);
+	for (i = 0; i < sizeof(text); i += sizeof(word)) {
+		memcpy(&word, &text[i], sizeof(word));
+		__atomic_store_n((uint64_t *)(void *)&cold->addr[i], word, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&cold->addr_seq, cold->addr_seq + 1, __ATOMIC_RELEASE);
+}
+
+void
+leat_peer_addr_read(const struct leat_ep *ep, const struct leat_peer *peer, char *addr, size_t len)
+{
+	const struct leat_peer_cold *cold = cold_of(ep, peer);
+	uint32_t seq = __atomic_load_n(&cold->addr_seq, __ATOMIC_ACQUIRE);
+	char text[LEAT_ADDR_MAX];
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i < sizeof(text); i += sizeof(word)) {
+		word = __atomic_load_n((const uint64_t *)(const void *)&cold->addr[i],
+				       __ATOMIC_ACQUIRE);
+		memcpy(&text[i], &word, sizeof(word));
+	}
+	if ((seq & 1) != 0 || __atomic_load_n(&cold->addr_seq, __ATOMIC_RELAXED) != seq)
+		text[0] = '\0';
+	snprintf(addr, len, "%s", text);
+}
+
 static struct leat_peer *
 peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
 {
@@ -45,15 +97,15 @@ peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
 		return NULL;
 	TAILQ_REMOVE(&c->free_peers, cold, link);
 	peer = cold->peer;
-	memset(cold, 0, sizeof(*cold));
+	memset(cold, 0, offsetof(struct leat_peer_cold, addr));
 	cold->peer = peer;
-	snprintf(cold->addr, sizeof(cold->addr), "%s", addr);
+	addr_write(cold, addr);
 	leat_queue_init(&peer->sendq);
 	peer->drv = NULL;
 	peer->drv_word = 0;
 	peer->nb_off_queue = 0;
 	peer->ev_pending = 0;
-	peer->state = (uint8_t)state;
+	set_state(peer, state);
 	__atomic_store_n(&c->nb_used, c->nb_used + 1, __ATOMIC_RELAXED);
 	return peer;
 }
@@ -63,7 +115,7 @@ peer_release(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct leat_ep_ctrl *c = ep->ctrl;
 
-	peer->state = LEAT_PEER_FREE;
+	set_state(peer, LEAT_PEER_FREE);
 	peer->drv = NULL;
 	TAILQ_INSERT_TAIL(&c->free_peers, cold_of(ep, peer), link);
 	__atomic_store_n(&c->nb_used, c->nb_used - 1, __ATOMIC_RELAXED);
@@ -121,7 +173,7 @@ leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint1
 
 	set_priv(cold, priv, priv_len);
 	cold->was_up = true;
-	peer->state = LEAT_PEER_UP;
+	set_state(peer, LEAT_PEER_UP);
 	raise_event(ep, peer, LEAT_EV_CONNECTED);
 }
 
@@ -165,7 +217,7 @@ leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int status, const 
 {
 	struct leat_peer_cold *cold = cold_of(ep, peer);
 
-	peer->state = LEAT_PEER_CLOSING;
+	set_state(peer, LEAT_PEER_CLOSING);
 	if (cold->ending)
 		return;
 	cold->ending = true;
@@ -185,7 +237,7 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 		LEAT_LOG(ERR, fabric, "%s: peer %u: %s took it down with %u ops in flight",
 			 ep->ctrl->name, peer->id, ep->ctrl->driver->name,
 			 leat_peer_inflight(peer));
-	peer->state = LEAT_PEER_DOWN;
+	set_state(peer, LEAT_PEER_DOWN);
 	peer->drv = NULL;
 	if (cold->was_up || cold->req_seen) {
 		raise_event(ep, peer, LEAT_EV_DISCONNECTED);
@@ -296,7 +348,7 @@ leat_ep_listen(struct leat_ep *ep, const char *addr)
 		return leat_err(EOPNOTSUPP, "%s: listen: %s can't be connected to", ep->ctrl->name,
 				ep->ctrl->driver->name);
 	ret = ep->ctrl->driver->listen(ep, addr);
-	ep->ctrl->listening = ret == 0;
+	__atomic_store_n(&ep->ctrl->listening, ret == 0, __ATOMIC_RELAXED);
 	return ret;
 }
 
@@ -366,10 +418,10 @@ leat_ep_accept(struct leat_ep *ep, uint16_t id, const struct leat_conn_params *p
 	if (params_check(ep, params) < 0)
 		return -EINVAL;
 	cold_of(ep, peer)->user = params == NULL ? NULL : params->user;
-	peer->state = LEAT_PEER_ACCEPTED;
+	set_state(peer, LEAT_PEER_ACCEPTED);
 	ret = ep->ctrl->driver->accept(ep, peer, params == NULL ? &none : params);
 	if (ret < 0 && peer->state == LEAT_PEER_ACCEPTED)
-		peer->state = LEAT_PEER_REQUESTED;
+		set_state(peer, LEAT_PEER_REQUESTED);
 	return ret;
 }
 

@@ -337,6 +337,17 @@ tags_disarm(struct leat_ep *ep)
 	leat_ep_disarm(tags_of(ep)->inner);
 }
 
+static int
+tags_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
+{
+	const struct tags_ep *e = tags_of(ep);
+
+	if (e->driver->option == NULL)
+		return leat_err(EOPNOTSUPP, "%s: %s has no such choice", leat_ep_name(ep),
+				e->driver->name);
+	return e->driver->option(e->inner, option, value);
+}
+
 static const struct leat_driver tags_driver = {
 	.name = "tags",
 	.description = "tagged ops in software, over endpoints that have none",
@@ -357,6 +368,7 @@ static const struct leat_driver tags_driver = {
 	.fd = tags_fd,
 	.arm = tags_arm,
 	.disarm = tags_disarm,
+	.option = tags_option,
 };
 
 static const struct leat_layer tags_layer = {

@@ -13,7 +13,7 @@
 struct mock mock;
 void (*mock_probing)(void);
 unsigned int mock_nb_devs, mock_nb_eps;
-bool mock_tags = true, mock_bounded = true, mock_wait;
+bool mock_tags = true, mock_bounded = true, mock_wait, mock_signal;
 
 void
 mock_finish(struct leat_ep *ep, unsigned int i, int status, uint64_t len)
@@ -185,6 +185,23 @@ mock_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	ep->post = mock_post;
 	ep->poll = mock_poll;
 	mock_nb_eps++;
+	return 0;
+}
+
+#define MOCK_INLINE 64
+#define MOCK_SIGNAL 32
+
+static int
+mock_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
+{
+	(void)ep;
+	if (option == LEAT_EP_OPTION_INLINE_MAX) {
+		mock.inline_max = *value = RTE_MIN(*value, (uint32_t)MOCK_INLINE);
+		return 0;
+	}
+	if (!mock_signal)
+		return leat_err(EOPNOTSUPP, "mock: completions are all told");
+	mock.signal_interval = *value = RTE_MIN(*value, (uint32_t)MOCK_SIGNAL);
 	return 0;
 }
 
@@ -364,6 +381,7 @@ static const struct leat_driver mock_driver = {
 	.fd = mock_fd,
 	.arm = mock_arm,
 	.disarm = mock_disarm,
+	.option = mock_option,
 };
 
 LEAT_DRIVER_REGISTER(mock_driver)

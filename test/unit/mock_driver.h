@@ -34,6 +34,8 @@ struct mock {
 	int listen_ret, connect_ret, accept_ret;
 	uint8_t priv[LEAT_EP_PRIV_MAX]; /* of the last connect or accept */
 	uint16_t priv_len;
+	uint32_t inline_max; /* options; signal_interval is refused unless mock_signal */
+	uint32_t signal_interval;
 	uint32_t tx_max; /* post takes no more sends when so many are in flight; 0: no limit */
 	bool (*takes)(const struct leat_op *op); /* NULL, or does the device take this op? */
 	int mr_busy;				 /* refusals left of mr_dereg() */
@@ -54,6 +56,9 @@ extern bool mock_tags;
 
 /* If not: does it bound messages that no receive takes? It does, unless the test says otherwise. */
 extern bool mock_bounded;
+
+/* Has the device a choice which sends tell their completion? */
+extern bool mock_signal;
 
 /* Do endpoints have a wait object? The test opens mock.fd. */
 extern bool mock_wait;

@@ -179,7 +179,7 @@ rc_teardown(struct vb_ep *e, int status, int recv_status)
 		return;
 	vb_rc_cq_empty(e);
 	e->dead = true;
-	e->ep->poll = vb_poll_dead;
+	leat_ep_poll_set(e->ep, vb_poll_dead);
 	for (i = 0; i < e->nb_peers; i++) {
 		struct vb_conn *c = e->conns[i];
 

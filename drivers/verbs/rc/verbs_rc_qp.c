@@ -83,7 +83,7 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 		.srq = e->srq,
 		.cap = { .max_send_wr = e->tx_depth,
 			 .max_send_sge = 1,
-			 .max_inline_data = e->inline_max },
+			 .max_inline_data = e->dev->inline_max },
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = e->pd,

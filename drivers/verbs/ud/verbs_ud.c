@@ -110,7 +110,7 @@ create_qp(struct vb_ud *u)
 			 .max_recv_wr = u->e.rx_depth,
 			 .max_send_sge = 1,
 			 .max_recv_sge = VB_UD_SGE,
-			 .max_inline_data = u->e.inline_max },
+			 .max_inline_data = u->e.dev->inline_max },
 		.qp_type = IBV_QPT_UD,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = u->e.pd,
@@ -370,7 +370,7 @@ ud_teardown(struct vb_ep *e, int status, int recv_status)
 	if (u->qp != NULL)
 		vb_ud_cq_empty(u);
 	e->dead = true;
-	e->ep->poll = vb_poll_dead;
+	leat_ep_poll_set(e->ep, vb_poll_dead);
 	destroy_qp(u);
 	drop(u, status, recv_status);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * How long ops take, from post to poll: of every n-th one.
+ *
+ *     off     ep->post = drv_post                  ep->poll = drv_poll
+ *     on      ep->post = sampled_post              ep->poll = sampled_poll
+ *               drv_post(), then notes the time      drv_poll(), then looks at the state of those
+ *               of each n-th accepted op             that were noted: IDLE ones are being returned
+ *
+ * So an endpoint that is not sampled does nothing for it. A noted op is with the device or ready
+ * until the poll that returns it, and each poll passes here: no pointer outlives its op. What an op
+ * says of itself is not needed, and not changed.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric_pvt.h"
+
+/* Ops that are timed at once. More would make each poll look at more. */
+#define NOTED_MAX 64
+
+struct ep_sample {
+	uint32_t every;
+	uint32_t left; /* ops to be accepted before the next one that is noted */
+	uint32_t nb;
+	struct {
+		const struct leat_op *op;
+		uint64_t at;
+	} noted[NOTED_MAX];
+	struct leat_tune_histogram histogram[LEAT_OP_TYPES];
+};
+
+static uint16_t
+sampled_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
+{
+	struct ep_sample *s = ep->ctrl->sample;
+	uint64_t at = s->left < n ? leat_now() : 0;
+	uint16_t accepted = ep->drv_post(ep, ops, n);
+	uint32_t i;
+
+	for (i = s->left; i < accepted; i += s->every) {
+		if (s->nb == NOTED_MAX)
+			continue;
+		s->noted[s->nb].op = ops[i];
+		s->noted[s->nb++].at = at;
+	}
+	s->left = i - accepted;
+	return accepted;
+}
+
+static void
+sampled_poll(struct leat_ep *ep)
+{
+	struct ep_sample *s = ep->ctrl->sample;
+	uint64_t now = 0;
+	uint32_t i = 0;
+
+	ep->drv_poll(ep);
+	while (i < s->nb) {
+		const struct leat_op *op = s->noted[i].op;
+
+		if (op->state != LEAT_OP_IDLE) {
+			i++;
+			continue;
+		}
+		if (now == 0)
+			now = leat_now();
+		/* A failed op tells nothing of the device's speed. */
+		if (op->status == 0)
+			leat_tune_histogram_add(&s->histogram[op->type],
+						leat_cycles_to_ns(now - s->noted[i].at));
+		s->noted[i] = s->noted[--s->nb];
+	}
+}
+
+int
+leat_ep_sample_set(struct leat_ep *ep, uint32_t every)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+	struct ep_sample *s = c->sample;
+
+	if (every == 0) {
+		ep->sampled = false;
+		ep->post = ep->drv_post;
+		ep->poll = ep->drv_poll;
+		return 0;
+	}
+	if (c->state == LEAT_EP_SHUT)
+		return leat_err(ESHUTDOWN, "%s: measure latency: the endpoint is shut down",
+				c->name);
+	if (s == NULL) {
+		s = calloc(1, sizeof(*s));
+		if (s == NULL)
+			return leat_err(ENOMEM, "%s: measure latency: out of memory", c->name);
+		/* Release: the control thread reads the histograms, see leat_ep_sample_get(). */
+		__atomic_store_n(&c->sample, s, __ATOMIC_RELEASE);
+	}
+	s->every = every;
+	if (!ep->sampled) {
+		/* What was noted when it was switched off may have come back since. */
+		s->nb = 0;
+		s->left = every - 1;
+		ep->sampled = true;
+		ep->post = sampled_post;
+		ep->poll = sampled_poll;
+	} else if (s->left >= every) {
+		s->left = every - 1;
+	}
+	return 0;
+}
+
+void
+leat_ep_sample_get(const struct leat_ep *ep, unsigned int type, struct leat_tune_histogram *to)
+{
+	/* Acquire: pairs with leat_ep_sample_set(). */
+	const struct ep_sample *s = __atomic_load_n(&ep->ctrl->sample, __ATOMIC_ACQUIRE);
+	unsigned int i;
+
+	if (s == NULL)
+		return;
+	to->count = __atomic_load_n(&s->histogram[type].count, __ATOMIC_RELAXED);
+	to->sum = __atomic_load_n(&s->histogram[type].sum, __ATOMIC_RELAXED);
+	for (i = 0; i < LEAT_TUNE_BUCKETS; i++)
+		to->bucket[i] = __atomic_load_n(&s->histogram[type].bucket[i], __ATOMIC_RELAXED);
+}
