@@ -180,27 +180,13 @@ tune_change_forget(const struct tune_session *s)
 
 /* ---- going on; with tune_lock held ---- */
 
-/* All settings, with those of the change. */
-static void
-merge(const struct tune_object *o, const struct tune_change *c)
-{
-	const struct leat_tune_schema *schema = o->conf.schema;
-	uint32_t i;
-
-	memcpy(o->change_want, o->current, schema->settings_c_size);
-	for (i = 0; i < schema->nb_settings; i++) {
-		const struct leat_tune_field *f = &schema->settings[i];
-
-		if ((c->mask & (UINT64_C(1) << i)) != 0)
-			memcpy((uint8_t *)o->change_want + f->c_offset,
-			       (const uint8_t *)c->want + f->c_offset, f->c_size);
-	}
-}
-
 static void
 change_hand_over(struct tune_change *c, struct tune_object *o)
 {
-	merge(o, c);
+	const struct leat_tune_schema *schema = o->conf.schema;
+
+	memcpy(o->change_want, o->current, schema->settings_c_size);
+	tune_fields_copy(schema, c->mask, o->change_want, c->want);
 	o->change = c;
 	o->change_mask = c->mask;
 	tune_object_apply(o);
@@ -223,38 +209,16 @@ change_ready(struct tune_change *c, const struct tune_object *o)
 	return c->takes != 0 ? 0 : leat_err(ENOSPC, "there are %u leases already", TUNE_LEASES);
 }
 
-/* What apply() made of other settings than those that were asked for is shown as well. */
-static void
-history(const struct tune_object *o, const struct tune_change *c, const void *old)
-{
-	const struct leat_tune_schema *schema = o->conf.schema;
-	struct tune_history h = {
-		.o = o, .from = old, .to = o->current, .why = c->why, .who = c->who
-	};
-	uint32_t i;
-
-	for (i = 0; i < schema->nb_settings; i++) {
-		const struct leat_tune_field *f = &schema->settings[i];
-
-		h.setting = i;
-		if (memcmp((const uint8_t *)old + f->c_offset,
-			   (const uint8_t *)o->current + f->c_offset, f->c_size) != 0)
-			tune_record_change(&h);
-	}
-}
-
 static void
 change_applied(struct tune_change *c, struct tune_object *o)
 {
-	const struct leat_tune_schema *schema = o->conf.schema;
 	void *old = o->current;
 
+	/* What the program has changed by itself is its own doing in the history. */
+	tune_report_restated(o);
 	o->current = o->change_want;
 	o->change_want = old;
-	o->epoch++;
-	if (o->record != 0)
-		tune_record_settings(o->record, schema, o->current, o->epoch);
-	history(o, c, old);
+	tune_report_settings(o, c->why, c->who);
 	/* If the session has ended meanwhile its lease goes back at once. */
 	if (c->takes != 0)
 		tune_lease_take(c->takes - 1, o, c->mask, old, c->lease_ns, tune_now());

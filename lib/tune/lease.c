@@ -99,15 +99,7 @@ lease_free_place(void)
 static void
 remember(struct lease *l, const struct leat_tune_schema *schema, uint64_t mask, const void *old)
 {
-	uint32_t i;
-
-	for (i = 0; i < schema->nb_settings; i++) {
-		const struct leat_tune_field *f = &schema->settings[i];
-
-		if ((mask & ~l->mask & (UINT64_C(1) << i)) != 0)
-			memcpy((uint8_t *)l->old + f->c_offset, (const uint8_t *)old + f->c_offset,
-			       f->c_size);
-	}
+	tune_fields_copy(schema, mask & ~l->mask, l->old, old);
 	l->mask |= mask;
 }
 

@@ -46,10 +46,25 @@ tune_real(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+void
+tune_fields_copy(const struct leat_tune_schema *schema, uint64_t mask, void *to, const void *from)
+{
+	uint32_t i;
+
+	for (i = 0; i < schema->nb_settings; i++) {
+		const struct leat_tune_field *f = &schema->settings[i];
+
+		if ((mask & (UINT64_C(1) << i)) != 0)
+			memcpy((uint8_t *)to + f->c_offset, (const uint8_t *)from + f->c_offset,
+			       f->c_size);
+	}
+}
+
 static void
 object_free(struct tune_object *o)
 {
 	free(o->current);
+	free(o->shown);
 	free(o->change_want);
 	free(o->report);
 	free(o->rows);
@@ -165,8 +180,9 @@ object_alloc(const struct leat_tune_conf *conf)
 	o->conf.name = NULL;
 	if (conf->settings != NULL && settings > 0) {
 		o->current = malloc(settings);
+		o->shown = malloc(settings);
 		o->change_want = malloc(settings);
-		if (o->current == NULL || o->change_want == NULL)
+		if (o->current == NULL || o->shown == NULL || o->change_want == NULL)
 			goto fail;
 	}
 	if (conf->report != NULL && report > 0) {
@@ -239,6 +255,8 @@ leat_tune_add(const struct leat_tune_conf *conf)
 		tune_objects.table[o->place] = NULL;
 		tune_objects.hint = RTE_MIN(tune_objects.hint, o->place);
 	} else {
+		if (o->current != NULL)
+			memcpy(o->shown, o->current, conf->schema->settings_c_size);
 		TAILQ_INSERT_TAIL(&tune_objects.fresh, o, fresh);
 		o->is_fresh = true;
 		o->live = true;
@@ -298,7 +316,6 @@ leat_tune_id(const struct leat_tune_object *object)
 	return container_of(object, const struct tune_object, pub)->id;
 }
 
-/* A change that is with the owner meanwhile is merged with the old values: apply() sees to that. */
 void
 leat_tune_changed(struct leat_tune_object *object)
 {
@@ -310,7 +327,6 @@ leat_tune_changed(struct leat_tune_object *object)
 	pthread_mutex_lock(&tune_lock);
 	if (memcmp(o->current, o->conf.settings, size) != 0) {
 		memcpy(o->current, o->conf.settings, size);
-		o->epoch++;
 		o->restated = true;
 	}
 	pthread_mutex_unlock(&tune_lock);
@@ -322,6 +338,8 @@ apply_here(struct tune_object *o)
 {
 	int ret = 0;
 
+	/* The others may have changed since it was handed over: leat_tune_changed(). */
+	tune_fields_copy(o->conf.schema, ~o->change_mask, o->change_want, o->conf.settings);
 	if (o->conf.apply != NULL)
 		ret = o->conf.apply(o->conf.arg, o->change_want, o->change_mask);
 	if (ret < 0)

@@ -82,6 +82,37 @@ rows_write(struct tune_object *o, uint64_t now)
 
 /* ---- objects ---- */
 
+/* What apply() made of other settings than those that were asked for is in the history as well. */
+void
+tune_report_settings(struct tune_object *o, const char *why, const char *who)
+{
+	const struct leat_tune_schema *schema = o->conf.schema;
+	struct tune_history h = {
+		.o = o, .from = o->shown, .to = o->current, .why = why, .who = who
+	};
+
+	o->epoch++;
+	if (o->record != 0)
+		tune_record_settings(o->record, schema, o->current, o->epoch);
+	for (h.setting = 0; h.setting < schema->nb_settings; h.setting++) {
+		const struct leat_tune_field *f = &schema->settings[h.setting];
+
+		if (memcmp((const uint8_t *)o->shown + f->c_offset,
+			   (const uint8_t *)o->current + f->c_offset, f->c_size) != 0)
+			tune_record_change(&h);
+	}
+	memcpy(o->shown, o->current, schema->settings_c_size);
+}
+
+void
+tune_report_restated(struct tune_object *o)
+{
+	if (!o->restated)
+		return;
+	o->restated = false;
+	tune_report_settings(o, "program", "program");
+}
+
 static void
 fresh_create(struct tune_object *o)
 {
@@ -97,8 +128,11 @@ fresh_create(struct tune_object *o)
 		return;
 	o->record = place.record;
 	o->slot = place.slot;
-	if (o->current != NULL)
-		tune_record_settings(o->record, o->conf.schema, o->current, o->epoch);
+	if (o->current == NULL)
+		return;
+	o->restated = false;
+	memcpy(o->shown, o->current, o->conf.schema->settings_c_size);
+	tune_record_settings(o->record, o->conf.schema, o->current, o->epoch);
 }
 
 static void
@@ -157,10 +191,7 @@ report_one(struct tune_object *o, const struct tune_watch *watch, uint64_t now)
 {
 	if (o->record == 0)
 		return;
-	if (o->restated) {
-		o->restated = false;
-		tune_record_settings(o->record, o->conf.schema, o->current, o->epoch);
-	}
+	tune_report_restated(o);
 	if (o->report != NULL) {
 		if (!o->report_asked) {
 			tune_object_report_ask(o);

@@ -86,7 +86,8 @@ struct tune_object {
 	/* settings */
 	void *current; /* as the control thread knows them */
 	uint64_t epoch;
-	bool restated;		    /* by leat_tune_changed(): the record is older */
+	void *shown;   /* as the record shows them */
+	bool restated; /* leat_tune_changed(): the record is older */
 	struct tune_change *change; /* that is with the owner */
 	uint64_t change_mask;
 	void *change_want;
@@ -134,6 +135,10 @@ extern struct tune_objects tune_objects;
 /* CLOCK_MONOTONIC and CLOCK_REALTIME, ns */
 uint64_t tune_now(void);
 uint64_t tune_real(void);
+
+/* Copy the settings of mask from one C structure to another. */
+void tune_fields_copy(const struct leat_tune_schema *schema, uint64_t mask, void *to,
+		      const void *from);
 
 /* ---- object.c; with tune_lock held ---- */
 
@@ -220,6 +225,10 @@ struct tune_watch {
 	bool rows;
 };
 
+/* The settings are others: record, epoch, history. With tune_lock held. */
+void tune_report_settings(struct tune_object *o, const char *why, const char *who);
+/* Likewise, if the program has changed them by itself. */
+void tune_report_restated(struct tune_object *o);
 /* Gives objects that were added a record, and frees those of objects that are gone. */
 void tune_report_registry(void);
 /* All objects that are due. */
