@@ -79,6 +79,13 @@ class Directory:
             self.close()
             raise DirError(errno.EACCES, f"{self.path}: mode {mode:04o} lets others in; chmod 700 it")
 
+    def again(self) -> Directory:
+        """Another one on the same directory, whatever its name points to by now."""
+        other = Directory.__new__(Directory)
+        other.path = self.path
+        other.fd = os.dup(self.fd)
+        return other
+
     def close(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
@@ -121,7 +128,7 @@ class Directory:
         return fd
 
     def connect_path(self, name: str) -> str:
-        """A socket's path, short enough for connect(2), through the descriptor. Corrupt: no socket of this user alone."""
+        """A socket's path through the descriptor, short enough for connect(2). Corrupt: no socket of this user."""
         st = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         problem = _problem(st, stat.S_ISSOCK, "a socket", mode=False)
         if problem:

@@ -29,11 +29,7 @@ class Process:
         self._directory: Directory | None = None
         self._block = Block(directory.open(entry.name), entry.name)
         try:
-            # It has a Directory of its own, on the same directory, whatever the name is now.
-            own = Directory.__new__(Directory)
-            own.path = directory.path
-            own.fd = os.dup(directory.fd)
-            self._directory = own
+            self._directory = directory.again()
             head = self._block.head()
             if (head.pid, head.instance) != (entry.pid, entry.instance):
                 raise Corrupt(f"{entry.name}: the block of process {head.pid}")

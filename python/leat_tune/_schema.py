@@ -113,7 +113,10 @@ class Setting(Field):
         return super().format(value)
 
     def parse(self, given: Value) -> Value:
-        """A value of the setting's type, from one or from text. Refused: it is none. Its range is the process's to check."""
+        """A value of the setting's type, from one or from text. Refused: it is none.
+
+        Its range is the process's to check.
+        """
         try:
             value = self._parse(given)
         except (TypeError, ValueError, OverflowError):
@@ -248,7 +251,7 @@ class Schema:
         if len(text) > TEXT_MAX:
             raise Corrupt(f"a schema of {len(text)} bytes")
         try:
-            tree = json.loads(text.decode())
+            tree = json.loads(text.decode(), parse_constant=_finite, parse_float=_finite)
         except (ValueError, RecursionError):
             raise Corrupt("a schema that is not JSON") from None
         try:
@@ -277,6 +280,13 @@ class Schema:
             {one.name: one for one in reports}, {one.name: one for one in groups}, tree,
             _size(settings), _size(reports),
         )
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _name(value) -> str:

@@ -307,8 +307,9 @@ class Session:
         self._send(self._watch)
 
     def refresh(self, rows: bool = True, timeout: float = 1.0) -> Snapshot:
-        """Have the process write what it shows, and read it: without an agent it does so once a second, and has no rows.
+        """Have the process write what it shows, and read it.
 
+        Without an agent it writes once a second, and no rows.
         TimedOut: it did not come to that. A watch() goes on as it was.
         """
         end = time.monotonic() + timeout
@@ -334,7 +335,7 @@ class Session:
         return snapshot
 
     def samples(self, timeout: float | None = None) -> Iterator[Sample]:
-        """Reports of the object that is watched, as they come, for timeout seconds; None: until the session ends.
+        """Reports of the object that is watched, for timeout seconds; None: until the session ends.
 
         The process drops those for which we are too slow.
         """

@@ -38,6 +38,7 @@ class FakeBlock:
         self._texts: dict[bytes, int] = {}
         self._slots: dict[int, tuple[int, int]] = {}  # offset of a record: its slot and size
         self._next_slot = 0
+        self._used: set[int] = set()
         self._nb_changes = 0
         now = time.monotonic_ns()
         HEAD.pack_into(
@@ -96,10 +97,10 @@ class FakeBlock:
                            name.encode()[:63])
         self.map[offset : offset + size] = body + settings + report
         struct.pack_into("<Q", self.map, offset, now * 2 + 2)
-        used = {slot for slot, _ in self._slots.values()}
-        while self._next_slot in used:
+        while self._next_slot in self._used:
             self._next_slot = (self._next_slot + 1) % SLOTS
         slot = self._next_slot
+        self._used.add(slot)
         self._slots[offset] = (slot, size)
         struct.pack_into("<III", self.map, SLOT_AT + slot * 16 + 4, size, id, 0)
         struct.pack_into("<I", self.map, SLOT_AT + slot * 16, offset)
@@ -130,6 +131,7 @@ class FakeBlock:
 
     def remove(self, offset: int) -> None:
         slot, size = self._slots.pop(offset)
+        self._used.remove(slot)
         struct.pack_into("<IIII", self.map, SLOT_AT + slot * 16, 0, 0, 0, 0)
         self.begin(offset)
         struct.pack_into("<I", self.map, offset + 8, 0)

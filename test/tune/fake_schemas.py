@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import tomllib
@@ -421,6 +422,7 @@ def schema_of(text: str) -> dict:
     return schema
 
 
+@functools.lru_cache
 def schema_text(description: str) -> bytes:
     """As it lies in a block."""
     return json.dumps(schema_of(description), separators=(",", ":")).encode()

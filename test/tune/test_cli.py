@@ -139,6 +139,9 @@ class One(Cli):
         self.fails(["set", "reactor.lcore0.spin_us=70", "reactor.lcore1.spin_us=0"], "reactor.lcore1: ",
                    "goes back: reactor.lcore0")
         self.eventually(lambda: self.spin() == [50, 50])
+        for i in range(40):
+            self.fake.add("log", f"a{i}")
+        self.fails(["set", "log.a*.share=0.25", "log.log.share=2"], "stays: log.a0, log.a1, ")
         with self.process.session("holder") as s:
             s.set("reactor.lcore1", {"spin_us": 9}, lease=SESSION)
             self.fails(["set", "reactor.spin_us=8"], f"holder[{os.getpid()}] holds it")

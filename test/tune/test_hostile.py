@@ -151,7 +151,8 @@ class Blocks(Case):
         places += [fake_block.SLOT_AT + i for i in range(0, len(self.records) * 16, 4)]
         places += [at + i for at in self.records for i in range(0, 80, 4)]
         places += [at + i for at in self.texts for i in range(0, 400, 4)]
-        places += [fake_block.CHANGE_AT + i for i in range(0, 48, 4)] + [fake_block.LEASE_AT + i for i in range(0, 32, 4)]
+        places += [fake_block.CHANGE_AT + i for i in range(0, 48, 4)]
+        places += [fake_block.LEASE_AT + i for i in range(0, 32, 4)]
         outcomes = {True: 0, False: 0}
         for round in range(ROUNDS):
             with self.subTest(seed=seed, round=round):
@@ -194,7 +195,8 @@ class Schemas(unittest.TestCase):
             {"min": "x"}, {"max": None}, {"max": 1.5}, {"default": "x"}, {"default": None}, {"default": True},
             {"special": 5}, {"special": {"a": "b"}}, {"special": [1]}, {"aliases": [5]}, {"aliases": 5}, {"unit": 5},
             {"help": []}, {"values": 5}, {"group": 7}, {"type": "string", "size": 1 << 30, "bytes": 1 << 30},
-            {"type": "enum", "values": []}, {"type": "enum", "values": [1]}, {"quantum": "x"},
+            {"type": "enum", "values": []}, {"type": "enum", "values": [1]}, {"quantum": "x"}, {"unknown": float("nan")},
+            {"max": float("inf")},
         ):
             self.wrong(changed(**what))
         tree = changed()

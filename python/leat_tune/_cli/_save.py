@@ -33,7 +33,8 @@ def add_parser(sub) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     members = common.members(args, rows=False)
     if len(members) > 1:
-        raise Unknown("there are several processes: " + ", ".join(map(str, members)) + "; say which by --pid or --program")
+        who = ", ".join(map(str, members))
+        raise Unknown(f"there are several processes: {who}; say which by --pid or --program")
     text = "".join(line + "\n" for line in lines_of(members[0], args.all))
     if args.file == "-":
         sys.stdout.write(text)

@@ -3,7 +3,8 @@
 
 Settings of one object are one change, which the process applies as a whole or not at all. Where several objects are
 concerned, they are first changed with the session's lease, which is given up only when all have agreed: if one of them
-refuses, or this program is killed half-way, the others go back.
+refuses, or this program is killed half-way, the others go back. A process has a bounded number of leases, so beyond
+TOGETHER objects those before a refusal stay changed, and it is said which.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from .._errors import Gone, TuneError
 from .._session import SESSION, Answer, Session
 from . import common
 from .common import Found, Member
+
+
+TOGETHER = 32
 
 
 def add_parser(sub) -> argparse.ArgumentParser:
@@ -93,19 +97,20 @@ def _run(args: argparse.Namespace, settled) -> int:
 
 
 def _apply(changes: list[_Change], sessions: dict[int, Session], lease: float | None) -> None:
-    several = len(changes) > 1
+    together = 1 < len(changes) <= TOGETHER
+    goes_back = together or lease is not None
     for change in changes:
         session = sessions[change.member.process.instance]
         try:
             change.answer = session.set(
-                change.object, change.values, lease if lease is not None else SESSION if several else None
+                change.object, change.values, lease if lease is not None else SESSION if together else None
             )
         except TuneError as e:
             done = [c.object.path for c in changes if c.answer is not None]
-            words = f"; what was changed goes back: {', '.join(done)}" if done else ""
+            words = f"; what was changed {'goes back' if goes_back else 'stays'}: {', '.join(done)}" if done else ""
             e.strerror = f"{change.object.path}: {e}{words}"
             raise
-    if several and lease is None:
+    if together and lease is None:
         for session in sessions.values():
             session.release(keep=True)
 
@@ -114,7 +119,8 @@ def _print(changes: list[_Change], args: argparse.Namespace) -> None:
     if args.json:
         common.print_document(args, settings=[
             {"pid": c.member.process.pid, "name": f"{c.object.path}.{name}", "asked": value,
-             "value": common.json_value(c.answer.effective[name]), "was": common.json_value(c.object.settings.get(name)),
+             "value": common.json_value(c.answer.effective[name]),
+             "was": common.json_value(c.object.settings.get(name)),
              "when": c.object.schema.settings[name].when, "epoch": c.answer.epoch, "for_s": args.lease}
             for c in changes for name, value in c.values.items()
         ])

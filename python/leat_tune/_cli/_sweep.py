@@ -10,8 +10,10 @@ from . import common
 
 
 def add_parser(sub) -> argparse.ArgumentParser:
-    parser = sub.add_parser("sweep", help="remove files of processes that were killed",
-                            description="Removes what processes left that were killed. A start of a program does so, too.")
+    parser = sub.add_parser(
+        "sweep", help="remove files of processes that were killed",
+        description="Removes what processes left that were killed. Other commands, and programs that start, do so, too.",
+    )
     parser.add_argument("--tune-dir", metavar="DIR", help="their directory (default: that of this user)")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser

@@ -225,7 +225,7 @@ def text_value(field: Field, value) -> str:
             return "none yet"
         return f"{value.count}, p50 {value.percentile(50):.0f} p99 {value.percentile(99):.0f} ns"
     if isinstance(value, str) and field.type == "string":
-        return json.dumps(value, ensure_ascii=False)
+        return f'"{value}"'
     return field.format(value)
 
 
@@ -256,7 +256,7 @@ def table(lines: list[tuple[str, ...]], indent: str = "  ") -> None:
 
 
 def print_json(tree, indent: int | None = 1) -> None:
-    print(json.dumps(tree, indent=indent, ensure_ascii=False, allow_nan=False), flush=True)
+    print(json.dumps(tree, indent=indent, allow_nan=False), flush=True)
 
 
 def print_document(args: argparse.Namespace, **tree) -> None:
