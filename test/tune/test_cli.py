@@ -291,8 +291,8 @@ class One(Cli):
 
 class Several(Cli):
     def test_none(self):
-        self.fails(["list"], "no leat process")
-        self.fails(["set", "a.b.c=5"], "no leat process")
+        self.fails(["list"], "there is no leat process in ")
+        self.fails(["set", "a.b.c=5"], "there is no leat process in ")
         self.assertEqual(self.ok("sweep"), "0 files removed\n")
         self.assertEqual(json.loads(self.ok("sweep", "--json")),
                          {"schema": "leat-tune", "version": 1, "leat": "", "removed": 0})

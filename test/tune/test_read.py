@@ -62,6 +62,39 @@ class Directory(Case):
                 self.only().session()
             os.chown(socket_path, 0, -1)
 
+    @unittest.skipIf(os.geteuid() != 0, "only root becomes another user")
+    def test_other_user(self):
+        """Another user gets nowhere."""
+        with FakeProcess(self.dir) as fake:
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    os.setgroups([])
+                    os.setresgid(65534, 65534, 65534)
+                    os.setresuid(65534, 65534, 65534)
+                    status = self.tried_by_another(fake.path)
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+    def tried_by_another(self, path):
+        """Exit status: how often it got further than it may."""
+        through = 0
+        try:
+            leat_tune.scan(self.dir)
+            through += 1
+        except DirError as e:
+            through += e.errno != errno.EACCES
+        with socket.socket(socket.AF_UNIX) as s:
+            for call in (lambda: open(path, "rb").close(), lambda: s.connect(path.replace(".block", ".sock"))):
+                try:
+                    call()
+                    through += 1
+                except PermissionError:
+                    pass
+        return through
+
     def test_missing(self):
         with self.assertRaises(TuneError) as caught:
             leat_tune.processes(self.dir + "/none")

@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 
+from .._dir import default_dir
 from .._errors import Gone, TimedOut, TuneError, Unknown, nearest
 from .._histogram import Histogram, bucket_begin
 from .._process import Process, scan, sweep
@@ -113,7 +114,8 @@ def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
         if args.pid or args.program:
             there = ", ".join(f"{p.pid} ({p.program})" for p in processes) or "none"
             raise Unknown(f"no such process; there are: {there}")
-        raise Unknown("no leat process of this user is running, or all were started with --no-tune")
+        where = f"in {args.tune_dir}" if args.tune_dir else f"of this user in {default_dir()}"
+        raise Unknown(f"there is no leat process {where}: none runs, or with --no-tune, or another --tune-dir")
     return found
 
 
