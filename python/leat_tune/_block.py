@@ -17,7 +17,8 @@ import time
 from dataclasses import dataclass
 
 from ._errors import Corrupt
-from ._schema import TEXT_MAX, Schema, text_of
+from ._schema import TEXT_MAX, Schema
+from ._text import text_of
 
 MAGIC = 0x454E55545441454C  # "LEATTUNE"
 VERSION = 1

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ._errors import Corrupt, Refused, Unknown, nearest
 from ._histogram import BYTES as HISTOGRAM_BYTES
 from ._histogram import Histogram
+from ._text import plain, text_of
 
 FIELDS_MAX = 64
 MESSAGE_MAX = 16384
@@ -32,16 +33,6 @@ _U64 = struct.Struct("<Q")
 _REAL = struct.Struct("<d")
 
 Value = bool | int | float | str
-
-
-def plain(text: str) -> str:
-    """Text of a process, without what would do something to a terminal."""
-    return "".join(c if c.isprintable() else "_" for c in text)
-
-
-def text_of(data: bytes) -> str:
-    """A string with terminator."""
-    return plain(data.split(b"\0", 1)[0].decode(errors="replace"))
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from . import _protocol as protocol
 from ._dir import Directory
 from ._errors import Corrupt, Gone, Refused, TimedOut, TuneError, Unknown, nearest
 from ._process import Process
-from ._schema import Schema, Value, plain, text_of
+from ._schema import Schema, Value
 from ._snapshot import Object, Snapshot
+from ._text import plain, text_of
 
 VERSION = 1
 SESSION = math.inf  #: a lease as long as the session lasts
