@@ -344,6 +344,9 @@ class RealDeaths(Deaths, Case):
         p = self.spawn([REAL, "--tune-dir", self.dir, "--workers", "1", "--rows", "4", *options],
                        stderr=subprocess.DEVNULL)
         self.assertEqual(p.stdout.readline(), "ready\n")
+        # Its control thread comes by for what was added.
+        with self.only() as process:
+            self.eventually(lambda: process.snapshot().find(self.path))
         return p
 
     def test_settings_file(self):
