@@ -83,6 +83,11 @@ static const char help[] =
 "\n"
 RANKS_HELP
 "\n"
+"In front of --, beside EAL's arguments\n"
+"  --settings FILE    settings that replace the program's, as leat-tune save writes them\n"
+"  --tune-dir DIR     where leat-top and leat-tune find this process (default: a directory of the user's)\n"
+"  --no-tune          they don't find it\n"
+"\n"
 "Output\n"
 "  --json             JSON on stdout, and nothing else\n"
 "  --histogram FILE   of the latencies: lines of 'from_ns to_ns count', a block per kind of call\n"

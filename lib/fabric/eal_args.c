@@ -70,6 +70,62 @@ vdev_spec(char **argv, int i, int end, int *used)
 	return NULL;
 }
 
+/*
+ * Value of an option at argv[i], behind "=" or in the argument behind it. *used: how many arguments
+ * it takes; 0: it is another option. NULL with *used > 0: there is no value.
+ */
+static const char *
+opt_value(const char *name, char **argv, int i, int end, int *used)
+{
+	size_t len = strlen(name);
+	const char *value = NULL;
+
+	*used = 0;
+	if (!is_opt(argv[i], name))
+		return NULL;
+	*used = 1;
+	if (argv[i][len] == '=') {
+		value = &argv[i][len + 1];
+	} else if (i + 1 < end) {
+		value = argv[i + 1];
+		*used = 2;
+	}
+	return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+/* Options of settings at argv[i]. @return number of arguments; 0: it is none; -EINVAL */
+static int
+tune_args(struct eal_args *s, char **argv, int i, int end)
+{
+	const struct {
+		const char *name;
+		const char **value;
+		const char *what;
+	} opts[] = {
+		{ "--tune-dir", &s->tune_dir, "directory" },
+		{ "--settings", &s->settings, "file" },
+	};
+	size_t k;
+	int used;
+
+	if (strcmp(argv[i], "--no-tune") == 0) {
+		s->no_tune = true;
+		return 1;
+	}
+	for (k = 0; k < RTE_DIM(opts); k++) {
+		const char *value = opt_value(opts[k].name, argv, i, end, &used);
+
+		if (used == 0)
+			continue;
+		if (value == NULL)
+			return leat_err(EINVAL, "leat_init: %s needs the name of a %s",
+					opts[k].name, opts[k].what);
+		*opts[k].value = value;
+		return used;
+	}
+	return 0;
+}
+
 /* Number of arguments that name a plugin of leat's, at argv[i]: those are loaded already. */
 static int
 plugin_args(char **argv, int i, int end)
@@ -127,6 +183,10 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 			continue;
 		}
 		used = plugin_args(argv, i, end);
+		if (used == 0)
+			used = tune_args(s, argv, i, end);
+		if (used < 0)
+			return used;
 		if (used > 0) {
 			i += used - 1;
 			continue;

@@ -5,9 +5,9 @@
 /*
  * The arguments of leat_init(), split:
  *
- *     prog -l 0,1 --vdev=fabric_ring0 --vdev=net_null0 -- app args
- *          |      |                   |                |
- *          EAL    ours               EAL               the application's
+ *     prog -l 0,1 --vdev=fabric_ring0 --no-tune --vdev=net_null0 -- app args
+ *          |      |                   |         |                |
+ *          EAL    ours                ours      EAL              the application's
  */
 
 #include <stdbool.h>
@@ -17,6 +17,9 @@ struct eal_args {
 	int eal_argc;
 	const char **specs; /* of our devices, into argv */
 	int nb_specs;
+	const char *tune_dir; /* as settings, the last one that was given; NULL: none was */
+	const char *settings;
+	bool no_tune;
 	bool memory_said;
 	bool no_huge; /* or legacy memory, which EAL treats alike */
 	bool multiproc_said;
@@ -26,8 +29,8 @@ struct eal_args {
 
 /*
  * Splits argv[1] to argv[end - 1], and adds for EAL what was not said: how to do without hugepages,
- * not to share its configuration, and to leave the PCI devices alone. Returns 0 or -ENOMEM;
- * eal_args_free() either way.
+ * not to share its configuration, and to leave the PCI devices alone. Returns 0, -ENOMEM or -EINVAL
+ * (an option without its value) with leat_err(); eal_args_free() either way.
  */
 int eal_args_split(struct eal_args *s, int argc, char **argv, int end);
 void eal_args_free(struct eal_args *s);

@@ -16,6 +16,7 @@
  *     layer.c    layers between an endpoint and its device: registration, choice; see leat_layer.h
  *     sample.c   the time that ops take, from post to poll
  *     tune.c     settings and measurements
+ *     process_tune.c  levels of the log, memory pools
  *     telemetry.c
  */
 
@@ -180,6 +181,10 @@ void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
 int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
 /* The device's endpoint is open: the settings that it has a part in. 0, or negative with leat_err() */
 int leat_ep_tune_start(struct leat_ep *ep);
+
+/* process_tune.c: from leat_init() to leat_cleanup(). 0, or negative with leat_err() */
+int leat_process_tune_add(void);
+void leat_process_tune_del(void);
 
 /* Expired deadlines. */
 void leat_op_deadlines_run(struct leat_ep *ep, uint64_t now);

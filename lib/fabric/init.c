@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* leat_init(): splits the arguments (eal_args.c), starts EAL, opens the devices; leat_cleanup(). */
+/*
+ * leat_init(): splits the arguments (eal_args.c), starts EAL, lets agents in, opens the devices;
+ * leat_cleanup().
+ */
 
 #include <string.h>
 
@@ -80,6 +83,29 @@ open_devices(const struct eal_args *s)
 }
 
 static int
+start_tune(const struct eal_args *s, const char *program)
+{
+	const char *slash = strrchr(program, '/');
+	const struct leat_tune_start_conf conf = {
+		.program = slash != NULL ? slash + 1 : program,
+		.dir = s->tune_dir,
+		.settings = s->settings,
+		.off = s->no_tune,
+	};
+
+	int ret = leat_tune_start(&conf);
+
+	return ret < 0 ? ret : leat_process_tune_add();
+}
+
+static void
+stop_tune(void)
+{
+	leat_process_tune_del();
+	leat_tune_stop();
+}
+
+static int
 init_with(const struct eal_args *s, int argc, char **argv)
 {
 	char why[LEAT_ERR_MSG_MAX + 1];
@@ -92,9 +118,12 @@ init_with(const struct eal_args *s, int argc, char **argv)
 	if (ret < 0)
 		return ret;
 	leat_time_init();
-	ret = open_devices(s);
+	ret = start_tune(s, argv[0]);
+	if (ret == 0)
+		ret = open_devices(s);
 	if (ret < 0) {
 		snprintf(why, sizeof(why), "%s", leat_err_msg());
+		stop_tune();
 		(void)rte_eal_cleanup();
 		return leat_err(-ret, "%s", why);
 	}
@@ -151,6 +180,8 @@ leat_cleanup(void)
 		return 0;
 	if (leat_ep_foreach(name_ep, names) > 0)
 		return leat_err(EBUSY, "leat_cleanup: endpoints are still open: %s", names);
+	/* Before what measurements read is gone. */
+	stop_tune();
 	leat_dev_close_all();
 	started = false;
 	(void)rte_eal_cleanup();

@@ -45,6 +45,12 @@ struct leat_dev;
  *   of the machine for themselves; `-b` with an address of none lets them have all;
  * - EAL's log goes to stderr, so that stdout is the application's.
  *
+ * Three options are leat's own, and take their value behind "=" or as the next argument
+ * (doc/guide/tune.md):
+ * - `--settings FILE`: settings that replace the program's;
+ * - `--tune-dir DIR`: where leat-top and leat-tune find the process, else a directory of the user's;
+ * - `--no-tune`: they don't.
+ *
  * @param argc, argv as main() got them; EAL arguments up to "--" or the end
  * @return number of arguments consumed, counted as rte_eal_init() does: the application's own begin
  *   behind it, with "--" skipped by getopt as usual (argv[ret] is argv[0] again). On failure a negative
@@ -52,6 +58,7 @@ struct leat_dev;
  *   started twice in a process:
  *   - -EINVAL: an argument is wrong (unknown device, driver or key, EAL's complaint is in its log)
  *   - -ENODEV: a device could not be opened
+ *   - those of leat_tune_start(): a line of the settings file, the directory of --tune-dir
  *   - -EALREADY: already started
  *   - other: from rte_eal_init()
  */

@@ -131,6 +131,8 @@ tune_file_begin(const char *text)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(close(fd), 0);
+	/* That of leat_init(), without agents and file. */
+	leat_tune_stop();
 	assert_int_equal(leat_tune_start(&conf), 0);
 	assert_int_equal(unlink(path), 0);
 }

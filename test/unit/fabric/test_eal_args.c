@@ -2,7 +2,12 @@
 
 /* How the arguments of leat_init() are split, and what EAL is told besides. */
 
+#include <errno.h>
 #include <string.h>
+
+#include <rte_common.h>
+
+#include <leat_error.h>
 
 #include "eal_args.h"
 #include "leat_cmocka.h"
@@ -84,6 +89,42 @@ test_devices(void **state)
 	eal_args_free(&s);
 }
 
+/* Options of settings are not EAL's, in both spellings. */
+static void
+test_settings(void **state)
+{
+	char *dir[] = { (char *)"prog",		(char *)"--tune-dir", (char *)"d",
+			(char *)"--settings=a", (char *)"--settings", (char *)"b",
+			(char *)"-m64" };
+	char *lacking[][2] = { { (char *)"prog", (char *)"--settings" },
+			       { (char *)"prog", (char *)"--settings=" },
+			       { (char *)"prog", (char *)"--tune-dir" },
+			       { (char *)"prog", (char *)"--tune-dir=" } };
+	struct eal_args s;
+	size_t i;
+
+	(void)state;
+	split(&s, (char *)"--no-tune", (char *)"--no-tuner");
+	assert_true(s.no_tune);
+	assert_null(s.tune_dir);
+	assert_null(s.settings);
+	assert_int_equal(told(&s, "--no-tune"), 0);
+	assert_int_equal(told(&s, "--no-tuner"), 1);
+	eal_args_free(&s);
+	assert_int_equal(eal_args_split(&s, RTE_DIM(dir), dir, RTE_DIM(dir)), 0);
+	assert_false(s.no_tune);
+	assert_string_equal(s.tune_dir, "d");
+	assert_string_equal(s.settings, "b");
+	assert_int_equal(told(&s, "--tune-dir") + told(&s, "d") + told(&s, "b"), 0);
+	assert_int_equal(told(&s, "-m64"), 1);
+	eal_args_free(&s);
+	for (i = 0; i < RTE_DIM(lacking); i++) {
+		assert_int_equal(eal_args_split(&s, 2, lacking[i], 2), -EINVAL);
+		assert_non_null(strstr(leat_err_msg(), "needs the name"));
+		eal_args_free(&s);
+	}
+}
+
 /* What several processes share is the caller's affair. */
 static void
 test_sharing(void **state)
@@ -109,6 +150,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pci),
 		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_sharing),
 	};
 

@@ -5,6 +5,7 @@
  * child, which reports through its exit code.
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -192,6 +193,51 @@ second_device_fails(void)
 }
 
 static int
+settings_file_missing(void)
+{
+	return refuses("--settings=/nowhere/at/all", ENOENT, WORDS("/nowhere/at/all"));
+}
+
+static int
+settings_file_wrong(void)
+{
+	char arg[] = "--settings=/tmp/leat-test-init-XXXXXX";
+	static const char text[] = "endpoint.*.latency_sample = 8\nendpoint.*.latency_smaple = 8\n";
+	char *path = strchr(arg, '/');
+	int ret, fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	CHECK(close(fd) == 0);
+	ret = refuses(arg, EINVAL, WORDS(path, "2", "latency_sample"));
+	CHECK(unlink(path) == 0);
+	return ret;
+}
+
+/* A directory that was named and can't be used is an error. */
+static int
+tune_dir_unusable(void)
+{
+	return refuses("--tune-dir=/dev/null/leat", ENOTDIR, WORDS("/dev/null/leat"));
+}
+
+/* The directory that was named has the process in it while it runs. */
+static int
+tune_dir_named(void)
+{
+	char dir[] = "/tmp/leat-test-init-XXXXXX";
+	char **argv = ARGS((char *)"--vdev=fabric_mock0", (char *)"--tune-dir", NULL, NULL);
+
+	CHECK(mkdtemp(dir) != NULL);
+	argv[6] = dir;
+	CHECK(leat_init(7, argv) > 0);
+	CHECK(rmdir(dir) < 0 && errno == ENOTEMPTY);
+	CHECK(leat_cleanup() == 0);
+	CHECK(rmdir(dir) == 0);
+	return 0;
+}
+
+static int
 cleanup_names_open_endpoints(void)
 {
 	char **argv = ARGS((char *)"--vdev=fabric_mock0");
@@ -214,6 +260,7 @@ test_takes_its_arguments(void **state)
 	(void)state;
 	in_child(takes_its_arguments);
 	in_child(without_application_arguments);
+	in_child(tune_dir_named);
 }
 
 static void
@@ -230,6 +277,9 @@ test_refuses_bad_arguments(void **state)
 	in_child(probe_fails);
 	in_child(stray_argument);
 	in_child(second_device_fails);
+	in_child(settings_file_missing);
+	in_child(settings_file_wrong);
+	in_child(tune_dir_unusable);
 }
 
 static void

@@ -393,11 +393,11 @@ static int
 start(void **state)
 {
 	static char prog[] = "test", nopci[] = "--no-pci", dev[] = "--vdev=fabric_mock0";
-	static char notel[] = "--no-telemetry";
-	char *argv[] = { prog, nopci, notel, dev, NULL };
+	static char notel[] = "--no-telemetry", notune[] = "--no-tune";
+	char *argv[] = { prog, nopci, notel, notune, dev, NULL };
 
 	(void)state;
-	if (leat_init(4, argv) < 0) {
+	if (leat_init(5, argv) < 0) {
 		print_error("%s\n", leat_err_msg());
 		return -1;
 	}

@@ -41,10 +41,11 @@ test_mock_start(void **state)
 {
 	static char prog[] = "test", nopci[] = "--no-pci", l[] = "-l", zero[] = "0";
 	static char dev[] = "--vdev=fabric_mock0", notel[] = "--no-telemetry";
-	char *argv[] = { prog, nopci, l, zero, notel, dev, NULL };
+	static char notune[] = "--no-tune";
+	char *argv[] = { prog, nopci, l, zero, notel, notune, dev, NULL };
 
 	(void)state;
-	if (leat_init(6, argv) < 0) {
+	if (leat_init(7, argv) < 0) {
 		print_error("%s\n", leat_err_msg());
 		return -1;
 	}
