@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streaming: `nb_tx` messages in flight, posted in bursts.
+ * Streaming: `limit` messages in flight, at most nb_tx, posted in bursts. Both may change in each tick.
  *
  *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst from any head is contiguous
  *                     head ^---burst---^
@@ -38,7 +38,7 @@ took(struct perf_side *s, struct leat_op **done, uint16_t n, uint64_t *back, con
 }
 
 static __rte_always_inline int
-stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool check)
+stream(struct perf_side *s, struct perf_phase *ph, const bool check)
 {
 	uint64_t n = ph->n, sent = 0, back = s->seq;
 	uint32_t head = (uint32_t)(s->seq % s->nb_tx), turns = 0, j;
@@ -47,7 +47,7 @@ stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool ch
 
 	ph->start = rte_rdtsc();
 	while (sent < n || s->returned != s->posted) {
-		uint32_t k = (uint32_t)RTE_MIN((uint64_t)burst, n - sent);
+		uint32_t k = (uint32_t)RTE_MIN((uint64_t)s->burst, n - sent);
 		uint16_t got = 0, nb;
 
 		if (k > 0 && perf_tx_room(s) >= k) {
@@ -68,6 +68,7 @@ stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool ch
 		if (unlikely(++turns % TURNS == 0) && ret == 0) {
 			uint64_t now = rte_rdtsc();
 
+			leat_tune_serve(s->tune);
 			if (now >= ph->until)
 				n = sent;
 			ret = perf_due(s, now);
@@ -83,9 +84,7 @@ stream(struct perf_side *s, struct perf_phase *ph, uint32_t burst, const bool ch
 }
 
 int
-perf_bw(struct perf_side *s, struct perf_phase *ph, uint32_t burst)
+perf_bw(struct perf_side *s, struct perf_phase *ph)
 {
-	if (burst > s->nb_tx)
-		burst = s->nb_tx;
-	return s->run.check ? stream(s, ph, burst, true) : stream(s, ph, burst, false);
+	return s->run.check ? stream(s, ph, true) : stream(s, ph, false);
 }

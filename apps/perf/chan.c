@@ -166,6 +166,7 @@ perf_chan_send(struct perf_side *s, const struct wire_msg *m)
 			return ret;
 	}
 	s->posted++;
+	s->ctl_posted++;
 	s->ctl_seq[idx] = s->posted;
 	s->ctl_next = idx ^ 1;
 	return 0;

@@ -81,7 +81,7 @@ bw_in_rounds(struct client *c, struct perf_phase *ph, struct perf_errors *errors
 	while (ret == 0 && done < ph->n && rte_rdtsc() < ph->until) {
 		part = *ph;
 		part.n = RTE_MIN(ph->n - done, (uint64_t)s->run.window);
-		ret = perf_bw(s, &part, c->burst);
+		ret = perf_bw(s, &part);
 		done += part.done;
 		if (ret == 0)
 			ret = sync_up(c, errors);
@@ -106,7 +106,7 @@ run_phase(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 	if (r->test != PERF_LAT) {
 		if (r->check && (r->op == LEAT_OP_WRITE || r->op == LEAT_OP_WRITE_IMM))
 			return bw_in_rounds(c, ph, errors);
-		ret = perf_bw(s, ph, c->burst);
+		ret = perf_bw(s, ph);
 	} else if (r->open) {
 		ret = perf_openloop(s, ph);
 	} else if (message || r->op == LEAT_OP_WRITE_IMM) {
@@ -152,8 +152,8 @@ report_run(struct client *c, const struct perf_phase *ph, const struct perf_erro
 		.op = s->run.op,
 		.size = s->run.size,
 		.iterations = ph->done,
-		.window = s->run.window,
-		.burst = c->burst,
+		.window = s->windowed ? s->limit : s->run.window,
+		.burst = s->windowed ? s->burst : c->burst,
 		.round_trip = ph->whole,
 		.interrupted = intr,
 		.errors = s->errors.count + there->count,
@@ -205,6 +205,7 @@ run_one(struct client *c, unsigned int op, uint64_t size)
 		main.hist = leat_histogram_create();
 		if (main.hist == NULL)
 			return perf_fail(s, ENOMEM, "out of memory");
+		main.live = &s->latency;
 	}
 	ret = run_phase(c, &main, &there);
 	err = ret == 0 || ret == -EINTR ? report_run(c, &main, &there, ret == -EINTR) : 0;
@@ -270,6 +271,10 @@ open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
 	conf.wait = o->idle == PERF_IDLE_BLOCK;
 	if ((o->ops & (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(PERF_OP_MSG))) != 0)
 		conf.ops |= LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV);
+	conf.window = c->window;
+	conf.burst = c->burst;
+	conf.rate = o->rate;
+	conf.windowed = o->test != PERF_LAT || o->rate != 0;
 	depth = RTE_MIN(c->window + PERF_TX_SPARE, info.tx_depth_max);
 	if (depth > info.tx_depth)
 		conf.tx_depth = depth;

@@ -20,12 +20,15 @@ perf_samples_flush(struct perf_samples *sm)
 	uint32_t i;
 
 	for (i = 0; ph->hist != NULL && i < sm->n; i++) {
+		uint64_t ns;
+
 		/* A half of a round trip in ns, rounded to the nearest. */
 		if (ph->whole)
-			leat_histogram_record(ph->hist, leat_cycles_to_ns(sm->cycles[i]));
+			ns = leat_cycles_to_ns(sm->cycles[i]);
 		else
-			leat_histogram_record(ph->hist,
-					      (leat_cycles_to_ns(sm->cycles[i] << 1) + 2) >> 2);
+			ns = (leat_cycles_to_ns(sm->cycles[i] << 1) + 2) >> 2;
+		leat_histogram_record(ph->hist, ns);
+		leat_tune_histogram_add(ph->live, ns);
 	}
 	sm->n = 0;
 }

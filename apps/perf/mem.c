@@ -334,6 +334,7 @@ perf_mem_prepare(struct perf_side *s)
 	struct need n = { 0 };
 	int ret;
 
+	perf_tune_carry(s);
 	count_ops(s, &n);
 	ret = fit_ops(s, &n);
 	if (ret == 0)
@@ -356,6 +357,7 @@ perf_mem_prepare(struct perf_side *s)
 	s->count = 0;
 	s->checked = 0;
 	memset(&s->errors, 0, sizeof(s->errors));
+	perf_tune_limits(s);
 	return s->run.op == PERF_OP_MSG ? perf_msg_prepare(s) : 0;
 }
 

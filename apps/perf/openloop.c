@@ -11,6 +11,9 @@
  * A closed loop would have sent nothing during the stall, and so would have counted it once
  * (G. Tene calls that coordinated omission).
  *
+ * The rate is a setting: from the next message on they are due at another interval. Those that are
+ * not answered yet were due by the old one, so a further change waits until they are.
+ *
  * SEND and TSEND are answered by the other side, and the answers come in order; the others are measured
  * until their completion.
  */
@@ -19,16 +22,57 @@
 
 #include "side.h"
 
-struct schedule {
+/* Messages from `first` on. */
+struct piece {
+	uint64_t first;
 	uint64_t start;	 /* cycles */
 	double interval; /* cycles, exact */
+};
+
+struct schedule {
+	struct piece now, before;
+	double rate; /* of now */
 };
 
 static inline uint64_t
 due_at(const struct schedule *sc, uint64_t i)
 {
+	const struct piece *p = likely(i >= sc->now.first) ? &sc->now : &sc->before;
+
 	/* From the start each time: no error adds up. A double holds 2^53 cycles, a month. */
-	return sc->start + (uint64_t)((double)i * sc->interval);
+	return p->start + (uint64_t)((double)(i - p->first) * p->interval);
+}
+
+/* @return when the n messages of the phase are to have been sent, with time to catch up */
+static uint64_t
+schedule_end(const struct schedule *sc, uint64_t n, uint64_t sent, uint64_t now)
+{
+	/* More messages than a clock has cycles may be asked for. */
+	uint64_t span =
+		(uint64_t)RTE_MIN((double)(n - sent) * sc->now.interval, (double)(UINT64_MAX >> 2));
+
+	/* Twice the schedule, a second more at least. */
+	return now + span + RTE_MAX(leat_hz(), span);
+}
+
+static void
+schedule_change(struct schedule *sc, double rate, uint64_t sent, uint64_t now)
+{
+	double interval = (double)leat_hz() / rate;
+	uint64_t next = due_at(sc, sent);
+
+	sc->before = sc->now;
+	sc->now = (struct piece){ .first = sent, .interval = interval };
+	/* A faster one does not wait for the end of a long interval. */
+	sc->now.start = RTE_MIN(next, now + (uint64_t)RTE_MIN(interval, (double)(UINT64_MAX >> 2)));
+	sc->rate = rate;
+}
+
+static inline void
+record(const struct perf_phase *ph, uint64_t ns)
+{
+	leat_histogram_record(ph->hist, ns);
+	leat_tune_histogram_add(ph->live, ns);
 }
 
 /* @return number of answers in the batch, or negative */
@@ -60,9 +104,7 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 			return perf_chan_stray(s);
 		}
 		if (ph->hist != NULL)
-			leat_histogram_record(
-				ph->hist,
-				leat_cycles_to_ns(now - due_at(sc, answered + (uint64_t)got)));
+			record(ph, leat_cycles_to_ns(now - due_at(sc, answered + (uint64_t)got)));
 		if (s->run.check && echo)
 			perf_rx_verify(s, op, s->seq + answered + (uint64_t)got, false);
 		else if (s->run.check)
@@ -83,7 +125,7 @@ send_due(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, 
 {
 	uint64_t late, now = rte_rdtsc(), first = sent;
 
-	while (sent < ph->n && sent - answered < s->nb_tx && perf_tx_room(s) > 0 &&
+	while (sent < ph->n && sent - answered < s->limit && perf_tx_room(s) > 0 &&
 	       due_at(sc, sent) <= now) {
 		struct leat_op *op = s->txp[(s->seq + sent) % s->nb_tx];
 
@@ -93,7 +135,7 @@ send_due(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, 
 			break;
 		s->posted++;
 		late = now - due_at(sc, sent);
-		if (late > (uint64_t)sc->interval)
+		if (late > (uint64_t)sc->now.interval)
 			ph->late++;
 		if (late > ph->late_max)
 			ph->late_max = late;
@@ -106,15 +148,15 @@ int
 perf_openloop(struct perf_side *s, struct perf_phase *ph)
 {
 	bool echo = perf_is_message(s->run.op);
-	struct schedule sc = { .interval = (double)leat_hz() / ph->rate };
-	uint64_t sent = 0, answered = 0, span, end, now;
+	struct schedule sc = { .rate = s->rate };
+	uint64_t sent = 0, answered = 0, end, now;
 	struct leat_op *done[PERF_POLL];
 	int ret = 0;
 
-	sc.start = ph->start = rte_rdtsc();
-	/* Twice the schedule, a second more at least. More messages than a clock has cycles may be asked for. */
-	span = (uint64_t)RTE_MIN((double)ph->n * sc.interval, (double)(UINT64_MAX >> 2));
-	end = sc.start + span + RTE_MAX(leat_hz(), span);
+	ph->rate = sc.rate;
+	ph->start = rte_rdtsc();
+	sc.now = (struct piece){ .start = ph->start, .interval = (double)leat_hz() / sc.rate };
+	end = schedule_end(&sc, ph->n, 0, ph->start);
 	while (answered < sent || sent < ph->n) {
 		uint64_t k = send_due(s, ph, &sc, sent, answered);
 		uint16_t n = perf_poll(s, done, PERF_POLL);
@@ -135,6 +177,12 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 		}
 		if (ret < 0)
 			break;
+		leat_tune_serve(s->tune);
+		if (unlikely(s->rate != sc.rate && answered >= sc.now.first)) {
+			schedule_change(&sc, s->rate, sent, now);
+			end = schedule_end(&sc, ph->n, sent, now);
+			ph->rate = sc.rate;
+		}
 		if (now > end && sent < ph->n) {
 			/* Too slow for that rate. */
 			ph->unsent += ph->n - sent;

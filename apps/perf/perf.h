@@ -16,6 +16,7 @@
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
  *     check.c     what the data look like, and whether they do
  *     report.c    tables and histogram files; json.c
+ *     tune.c      settings and measurements of a side, perf.toml
  *     ../common/list.c   --list-drivers, --list-devices; cpu.c CPUs and load,
  *                 num.c numbers, front.c options in front of "--", cursor.h bytes of messages
  *

@@ -164,8 +164,7 @@ serve_client(struct server *v)
 		if (m.type == WIRE_RUN || m.type == WIRE_BYE) {
 			v->messages += s->count;
 			v->errors += s->errors.count;
-			s->count = 0;
-			s->errors.count = 0;
+			perf_tune_carry(s);
 		}
 		if (m.type == WIRE_RUN)
 			ret = begin_run(v, &m);
@@ -194,6 +193,7 @@ await_client(struct server *v)
 	while (!s->up) {
 		(void)leat_ep_poll(s->ep, NULL, 0);
 		if (leat_ep_events(s->ep, &ev, 1) == 0) {
+			leat_tune_serve(s->tune);
 			if (*s->stop != 0)
 				return -EINTR;
 			if (s->peer != LEAT_PEER_ANY &&

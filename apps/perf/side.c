@@ -118,7 +118,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	}
 	s->pool_mr = leat_ep_mempool_mr(s->ep, s->pool);
 	perf_side_fresh(s);
-	return 0;
+	return perf_tune_open(s, conf);
 }
 
 int
@@ -130,6 +130,7 @@ perf_side_close(struct perf_side *s)
 
 	if (s->ep == NULL)
 		return 0;
+	perf_tune_close(s);
 	stuck = perf_msg_close(s) < 0;
 	/* The arena may go only when no op uses it any more. */
 	(void)leat_ep_shutdown(s->ep, CLOSE_US);
@@ -216,6 +217,7 @@ perf_side_tick(struct perf_side *s, uint64_t now)
 	int ret;
 
 	s->next_tick = now + s->tick;
+	leat_tune_serve(s->tune);
 	if (*s->stop != 0)
 		return -EINTR;
 	ret = perf_side_events(s);

@@ -26,7 +26,9 @@
 #include <leat_ep.h>
 #include <leat_msg.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 
+#include "perf_tune.h"
 #include "wire.h"
 
 /* Ops per poll. */
@@ -49,6 +51,8 @@ struct perf_side {
 	uint64_t seq;		   /* messages of the run begun so far */
 	uint64_t next_tick;	   /* cycles */
 	uint32_t nb_tx;
+	uint32_t limit;		/* ops in flight, at most nb_tx; see tune.c */
+	uint32_t burst;		/* at most limit */
 	uint32_t spins;		/* empty polls */
 	enum perf_idle idle;	/* not AUTO */
 	bool woken;		/* BLOCK: what for may be an event */
@@ -100,6 +104,18 @@ struct perf_side {
 	char why[PERF_TEXT]; /* what went wrong */
 	struct leat_dev_info info;
 
+	/* settings and measurements, tune.c */
+	struct perf_tune_settings set;
+	struct leat_tune_object *tune;
+	struct leat_tune_histogram latency;
+	double rate; /* of an open loop */
+	uint32_t window_max;
+	bool windowed;	     /* several messages are in flight */
+	uint64_t ctl_posted; /* of posted: control messages */
+	uint64_t counted;    /* messages of the run that are in `messages` */
+	uint64_t messages, transferred;
+	uint64_t errors_before; /* of the runs before this one */
+
 	/* progress on stderr */
 	const char *progress; /* what is going on, NULL: silent */
 	uint64_t progress_at, progress_start;
@@ -119,6 +135,10 @@ struct perf_side_conf {
 	bool server;
 	bool wait; /* it will block */
 	bool tags; /* with the ops that the library does in software */
+	/* client: what is run, for perf.toml; 0: see there */
+	uint32_t window, burst;
+	double rate;
+	bool windowed;
 };
 
 /* What a side's endpoint will be like, and its ops. @return 0 or -EINVAL with leat_err_msg() */
@@ -298,19 +318,31 @@ perf_tx_room(const struct perf_side *s)
 {
 	uint64_t inflight = s->posted - s->returned;
 
-	return inflight < s->nb_tx ? s->nb_tx - (uint32_t)inflight : 0;
+	return inflight < s->limit ? s->limit - (uint32_t)inflight : 0;
 }
+
+/* ---- tune.c ---- */
+
+int perf_tune_open(struct perf_side *s, const struct perf_side_conf *conf);
+void perf_tune_close(struct perf_side *s);
+/* A run has its buffers: what of the settings it can use. */
+void perf_tune_limits(struct perf_side *s);
+/* Counts what the run has done so far. */
+void perf_tune_count(struct perf_side *s);
+/* The same, since its counters begin anew. */
+void perf_tune_carry(struct perf_side *s);
 
 /* ---- the loops ---- */
 
 /* Part of a run: warm-up or measurement. */
 struct perf_phase {
-	uint64_t n;		     /* messages; UINT64_MAX: until `until` */
-	uint64_t until;		     /* cycles, UINT64_MAX: until n */
-	uint64_t done;		     /* messages done */
-	uint64_t start, end;	     /* cycles */
-	struct leat_histogram *hist; /* ns; NULL: don't record */
-	bool whole;		     /* record whole round trips */
+	uint64_t n;			  /* messages; UINT64_MAX: until `until` */
+	uint64_t until;			  /* cycles, UINT64_MAX: until n */
+	uint64_t done;			  /* messages done */
+	uint64_t start, end;		  /* cycles */
+	struct leat_histogram *hist;	  /* ns; NULL: don't record */
+	struct leat_tune_histogram *live; /* the same for agents, with hist */
+	bool whole;			  /* record whole round trips */
 	/* open loop */
 	double rate;
 	uint64_t unsent, late, late_max; /* late_max: cycles */
@@ -324,7 +356,7 @@ int perf_lat_pingpong(struct perf_side *s,
 		      struct perf_phase *ph); /* send, tagged, msg, write_imm */
 int perf_lat_initiator(struct perf_side *s, struct perf_phase *ph); /* read, atomics */
 int perf_lat_write(struct perf_side *s, struct perf_phase *ph);
-int perf_bw(struct perf_side *s, struct perf_phase *ph, uint32_t burst);
+int perf_bw(struct perf_side *s, struct perf_phase *ph);
 int perf_openloop(struct perf_side *s, struct perf_phase *ph);
 
 /* Serves until a control message came (in s->ctl). @return 0 or negative with s->why */
