@@ -86,8 +86,8 @@ struct tune_object {
 	/* settings */
 	void *current; /* as the control thread knows them */
 	uint64_t epoch;
-	void *shown;   /* as the record shows them */
-	bool restated; /* leat_tune_changed(): the record is older */
+	void *shown;		    /* as the record shows them */
+	bool restated;		    /* leat_tune_changed(): the record is older */
 	struct tune_change *change; /* that is with the owner */
 	uint64_t change_mask;
 	void *change_want;
