@@ -102,7 +102,11 @@ leat_tune_setting_find(const struct leat_tune_schema *schema, const char *name)
 	for (i = 0; i < schema->nb_settings; i++) {
 		if (is_named(&schema->settings[i], name))
 			return (int)i;
-		distance = tune_distance(schema->settings[i].name, name);
+		/* A name that begins so is meant rather than one that is as long. */
+		if (name[0] != '\0' && strncmp(schema->settings[i].name, name, strlen(name)) == 0)
+			distance = 0;
+		else
+			distance = tune_distance(schema->settings[i].name, name);
 		if (distance < least) {
 			least = distance;
 			nearest = schema->settings[i].name;

@@ -7,6 +7,21 @@ from . import names
 from .keys import Table
 
 
+# Functions that the classes have that are made for Python, or that these call.
+FUNCTIONS = ("pack", "unpack", "mask", "field")
+
+
+def name(t: Table) -> str:
+    """The name of a setting or a report."""
+    result = t.get("name", "x")
+    reason = names.mistake(result)
+    if not reason and result in FUNCTIONS:
+        reason = f"name {result!r} is a function of the class that is made of it in Python"
+    if reason:
+        t.say("name", reason)
+    return t.get("name", "?")
+
+
 def help_text(table: Table, key: str) -> None:
     text = table.get(key)
     if text is None:
@@ -38,15 +53,15 @@ def values(t: Table, type_: str) -> list[str]:
         return []
     if not result or len(result) > 256:
         t.say("values", "an enum has from 1 to 256 values")
-    seen: set[str] = set()
+    seen: dict[str, str] = {}  # as they are in C
     for v in result:
         if not isinstance(v, str) or not names.VALUE.fullmatch(v) or len(v) > 31:
             t.say("values", f"value {v!r}: lower case letters, digits, '_' and '-', at most 31")
         elif names.upper(v) in seen:
             t.say("values", f"value {v!r} is there twice")
         else:
-            seen.add(names.upper(v))
-    return [v for v in result if isinstance(v, str)]
+            seen[names.upper(v)] = v
+    return list(seen.values())
 
 
 def string_size(t: Table, type_: str) -> int:

@@ -38,9 +38,9 @@ def load(source: Source) -> Component:
     top = Table(source, source.values, source.where(), "description")
     top.check(TOP)
     name = top.get("component", "x")
-    for reason in [names.mistake(name, "component")]:
-        if reason:
-            top.say("component", reason)
+    reason = names.mistake(name, "component")
+    if reason:
+        top.say("component", reason)
     if name == "leat":
         top.say("component", "component 'leat' is the name of the library's own structures")
     for key in ("title", "help"):
@@ -92,7 +92,9 @@ def _group(t: Table, c: Component, number: int) -> Group | None:
     help_text(t, "help")
     if t.get("name") in [g.name for g in c.groups]:
         t.say("name", f"there is another group {t.get('name')!r}")
-    index = {s.name: i for i, s in enumerate(c.settings)}
+    index: dict[str, int] = {}
+    for i, s in enumerate(c.settings):
+        index.setdefault(s.name, i)
     members: list[int] = []
     for name in t.get("settings"):
         if name not in index:
@@ -133,6 +135,8 @@ def _rule(t: Table, c: Component, group: Group, text: str) -> Rule | None:
     left, right = c.settings[rule.left], c.settings[rule.right]
     if rule.left == rule.right:
         t.say("rule", f"rule {text!r} compares a setting with itself")
+    elif not left.right or not right.right:
+        return rule
     elif left.type != right.type or left.type not in ("integer", "real"):
         t.say("rule", f"rule {text!r}: both must be integers, or reals")
     elif left.unit != right.unit:
@@ -183,7 +187,9 @@ def _c_names(source: Source, c: Component) -> None:
                 source.say(f.line, f"value {v!r} of {f.name!r} has the same name in C, "
                            f"{names.upper(c.name)}_TUNE_{word}, as what is in line {words[word]}")
             words[word] = f.line
-    if "NB_SETTINGS" in [names.upper(s.name) for s in c.settings]:
-        source.say(1, "a setting can't be called 'nb_settings'")
+    for s in c.settings:
+        if s.name == "nb_settings":
+            source.say(source.where("setting", c.settings.index(s)).keys["name"],
+                       "a setting can't be called 'nb_settings'")
 
 

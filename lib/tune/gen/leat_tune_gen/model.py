@@ -47,6 +47,7 @@ class Setting(Field):
     quantum: Number | None = None
     values_hint: list[Number] = field(default_factory=list)
     group: int = 0  # number of its group, from 1
+    right: bool = True  # else there is a mistake, and what follows of it is not worth a line
 
     @property
     def c_kind(self) -> str:

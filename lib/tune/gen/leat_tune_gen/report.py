@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from . import names
-from .common import help_text, string_size, unit, values
+from .common import help_text, name, string_size, unit, values
 from .keys import Key, Table
 from .model import Report
 
@@ -44,11 +43,8 @@ def report(t: Table) -> Report:
     if type_ not in REPORT_TYPES[kind]:
         t.say("type", f"a {kind} has type {' or '.join(REPORT_TYPES[kind])}, not {type_!r}")
         type_ = REPORT_TYPES[kind][0]
-    reason = names.mistake(t.get("name", "x"))
-    if reason:
-        t.say("name", reason)
     help_text(t, "help")
-    r = Report(t.get("name", "?"), type_, t.get("help", ""), t.where.line, kind=kind)
+    r = Report(name(t), type_, t.get("help", ""), t.where.line, kind=kind)
     r.unit = unit(t, t.get("unit"))
     if kind == "histogram":
         if r.unit not in (None, "ns"):

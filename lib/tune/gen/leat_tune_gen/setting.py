@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from . import names
-from .common import help_text, string_size, unit, values
+from .common import help_text, name, string_size, unit, values
 from .keys import Key, Table
 from .model import Number, Setting
 
@@ -36,17 +36,20 @@ SETTING = {
 
 def setting(t: Table) -> Setting:
     """A setting; what is wrong is said, and replaced by something that is right."""
+    s = _setting(t)
+    s.right = t.right
+    return s
+
+
+def _setting(t: Table) -> Setting:
     type_ = t.values.get("type")
     if type_ not in TYPES:
         if isinstance(type_, str):
             t.say("type", f"type {type_!r}; there are {', '.join(TYPES)}")
         type_ = None
     t.check(SETTING, type_ or "")
-    for reason in [names.mistake(t.get("name", "x"))]:
-        if reason:
-            t.say("name", reason)
     help_text(t, "help")
-    s = Setting(t.get("name", "?"), type_ or "bool", t.get("help", ""), t.where.line)
+    s = Setting(name(t), type_ or "bool", t.get("help", ""), t.where.line)
     s.when = t.get("when", "now")
     if s.when not in WHEN:
         t.say("when", f"when {s.when!r}; there are {', '.join(WHEN)}")
@@ -83,41 +86,41 @@ def _number(s: Setting, value: Number) -> Number:
 
 
 def _numbers(t: Table, s: Setting) -> None:
-    word = "integers of 64 bits" if s.type == "integer" else "finite numbers"
+    numbers = "integers of 64 bits" if s.type == "integer" else "finite numbers"
     bounds = t.get("range")
     if bounds is not None:
         if len(bounds) != 2 or not all(_is_number(s, v) for v in bounds):
-            t.say("range", f"'range' is [least, greatest], both {word}")
+            t.say("range", f"'range' is [least, greatest], both {numbers}")
         elif not bounds[0] < bounds[1]:
             t.say("range", f"range [{bounds[0]}, {bounds[1]}] is empty, or of one value")
         else:
             s.min, s.max = (_number(s, v) for v in bounds)
-    for name, value in t.get("special", {}).items():
-        reason = names.mistake(name, "special value")
+    for word, value in t.get("special", {}).items():
+        reason = names.mistake(word, "special value")
         if reason:
             t.say("special", reason)
         elif not _is_number(s, value):
-            t.say("special", f"special value {name!r} is {value!r}, not of the {word}")
+            t.say("special", f"special value {word!r} is {value!r}, not of the {numbers}")
         elif s.min is not None and s.max is not None and s.min <= value <= s.max:
-            t.say("special", f"special value {name!r}, {value}, is inside the range "
+            t.say("special", f"special value {word!r}, {value}, is inside the range "
                   f"[{s.min}, {s.max}]")
         elif value in s.special.values():
-            t.say("special", f"special value {name!r}, {value}, is there twice")
+            t.say("special", f"special value {word!r}, {value}, is there twice")
         else:
-            s.special[name] = _number(s, value)
+            s.special[word] = _number(s, value)
     s.log = t.get("log", False)
     if s.log and s.min is not None and s.min <= 0:
         t.say("log", f"a logarithmic scale begins above 0, the range with {s.min}")
     s.quantum = t.get("quantum")
     if s.quantum is not None and (not _is_number(s, s.quantum) or s.quantum <= 0):
-        t.say("quantum", f"quantum {s.quantum!r} is not above 0, or not of the {word}")
+        t.say("quantum", f"quantum {s.quantum!r} is not above 0, or not of the {numbers}")
     elif s.quantum is not None and s.min is not None and s.max is not None:
         if s.quantum > s.max - s.min:
             t.say("quantum", f"quantum {s.quantum} is more than the range has")
     s.values_hint = t.get("values_hint", [])
     for value in s.values_hint:
         if not _is_number(s, value):
-            t.say("values_hint", f"{value!r} is not of the {word}")
+            t.say("values_hint", f"{value!r} is not of the {numbers}")
         elif s.min is not None and s.max is not None and not s.min <= value <= s.max:
             t.say("values_hint", f"{value} is outside the range [{s.min}, {s.max}]")
 
