@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """C and Python agree byte for byte, and on what is no message: test_agree.py PROGRAM (values.c)"""
 
+import json
 import random
 import struct
 import subprocess
@@ -27,12 +28,16 @@ class Program:
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.first = self.process.stdout.readline().decode().split()
 
-    def ask(self, line):
-        """(0, hex, the rest) or (errno, None, None)"""
+    def say(self, line):
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().decode().rstrip("\n")
         assert answer, f"no answer to {line!r}"
+        return answer
+
+    def ask(self, line):
+        """(0, hex, the rest) or (errno, None, None)"""
+        answer = self.say(line)
         code, _, rest = answer.partition(" ")
         if int(code) != 0:
             return int(code), None, None
@@ -54,6 +59,11 @@ def random_settings():
 def hashes_agree():
     assert program.first[:2] == [f"{every.EverySettings.HASH:016x}", f"{protocol.HASH:016x}"]
     assert every.HASHES == {"every": every.EveryReport.HASH}
+
+
+def schema_in_c_is_that_of_json():
+    shown = gen.run("--json", gen.EVERY)
+    assert json.loads(program.say("j -")) == json.loads(shown.stdout)
 
 
 def sizes_in_c_agree():
@@ -229,5 +239,5 @@ def python_refuses_wrong_values():
 if __name__ == "__main__":
     program = Program(sys.argv[1])
     with program.process:
-        tap.main([hashes_agree, sizes_in_c_agree, settings_agree, texts_agree, hostile_settings_agree, reports_agree,
+        tap.main([hashes_agree, schema_in_c_is_that_of_json, sizes_in_c_agree, settings_agree, texts_agree, hostile_settings_agree, reports_agree,
                   messages_agree, hostile_messages_agree, python_refuses_wrong_values])

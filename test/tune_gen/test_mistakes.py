@@ -289,8 +289,11 @@ def defaults():
           ('default = true', 'default = "true" # <- neither true nor false'),
           ('when = "now"', 'when = "later" # <- there are now, next, start'),
           ('type = "real"', 'type = "float" # <- there are bool'))
-    taken = change("default = 8", 'default = "automatic"')
-    assert check(taken)[0] == 0
+    special = change("default = 8", 'default = "automatic"')
+    assert check(special)[0] == 0
+    cases(("default = 8", 'default = "off" # <- nor the name of a special value'))
+    # one mistake, not two
+    cases(("automatic = 0 }", "automatic = 5 } # <- inside the range"), text=special)
 
 
 def enums_and_strings():

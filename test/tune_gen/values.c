@@ -7,6 +7,7 @@
  *     t NAME TEXT      a value as text              0 HEX
  *     r NUMBER...      a report, field by field     0 HEX
  *     m NUMBER HEX     a message of the protocol    0 HEX PAYLOAD
+ *     j -              the schema                   JSON
  *
  * HEX of an answer is packed here. Where bytes or a text are refused it is the errno alone, negative.
  */
@@ -217,6 +218,9 @@ main(void)
 			break;
 		case 'm':
 			message(line + 2);
+			break;
+		case 'j':
+			printf("%s", schema->json);
 			break;
 		default:
 			return 1;

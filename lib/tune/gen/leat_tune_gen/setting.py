@@ -146,7 +146,9 @@ def _default(t: Table, s: Setting) -> None:
     else:
         if isinstance(value, str) and value in s.special:
             value = s.special[value]
-        if not _is_number(s, value):
+        if isinstance(value, str) and value in t.get("special", {}):
+            value = s.min if s.min is not None else 0  # that the special value is wrong was said
+        elif not _is_number(s, value):
             t.say("default", f"default {value!r} is neither a number of its type nor the name of a "
                   "special value")
             value = s.min if s.min is not None else 0

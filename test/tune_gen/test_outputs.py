@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+What leat-tune-gen writes, byte by byte, of the guide's example; and its command line.
+
+    test_outputs.py PROGRAM     the archive that is installed
+    test_outputs.py --write     after a change that is meant: writes golden/, to be looked at
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import gen
+import tap
+
+KV = os.path.join(gen.HERE, "kv.toml")
+GUIDE = os.path.join(gen.TOP, "doc/guide/tune-description.md")
+GOLDEN = os.path.join(gen.HERE, "golden")
+OUTPUTS = {
+    "c-header": "kv_tune.h", "c-source": "kv_tune.c", "python": "kv.py", "json": "kv.json",
+    "markdown": "kv.md", "man": "kv.man", "completion": "kv.words", "metrics": "kv_metrics.json",
+    "mlos": "kv_mlos.json",
+}
+program = None
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def made(kind, *paths):
+    result = gen.run(f"--{kind}", *(paths or [KV]))
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    return result.stdout
+
+
+def golden():
+    for kind, name in OUTPUTS.items():
+        assert made(kind) == read(os.path.join(GOLDEN, name)), f"--{kind} is not as golden/{name}"
+
+
+def program_that_is_installed_does_the_same():
+    with tempfile.TemporaryDirectory() as d:
+        for kind, name in OUTPUTS.items():
+            out = os.path.join(d, name)
+            subprocess.run([program, f"--{kind}", "--output", out, KV], check=True, cwd=d)
+            assert read(out) == read(os.path.join(GOLDEN, name)), kind
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", read(GUIDE), re.M | re.S)
+
+
+def guide_has_the_example():
+    assert blocks("toml") == [read(KV)]
+
+
+def guide_has_python_that_runs():
+    gen.module("kv", KV)
+    code, = blocks("python")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, GUIDE, "exec"), {})
+    assert "# " + said.getvalue() in code, said.getvalue()
+
+
+def guide_says_how_the_hash_comes_about():
+    shown = re.search(r"^leat-tune-1\n(.*?)^```$", read(GUIDE), re.M | re.S)[1].splitlines()
+    from leat_tune_gen import component, layout
+    from leat_tune_gen.source import Source
+    c = component.load(Source.read(KV))
+    lines = [f"component {c.name}"] + [layout._line("setting", s) for s in c.settings] + [
+        layout._line("report", r) for r in c.reports]
+    assert all(line in lines for line in shown if line != "..."), shown
+
+
+def guide_shows_mistakes_as_they_are():
+    wrong = read(KV).replace("automatic = 0", "automatic = 8").replace("percent < high", "percent > high")
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "kv.toml"), "w", encoding="utf-8") as f:
+            f.write(wrong)
+        said = gen.run(os.path.join(d, "kv.toml")).stderr
+        assert said.replace(d + "/", "") in read(GUIDE), said
+
+
+def several_components():
+    both = [KV, gen.EVERY]
+    assert [c["component"] for c in json.loads(made("json", *both))] == ["kv", "every"]
+    assert {m["component"] for m in json.loads(made("metrics", *both))} == {"kv", "every"}
+    assert "kv.batch automatic" in made("completion", *both).splitlines()
+    assert "HASHES" in made("python", *both)
+    for kind in ("markdown", "man", "mlos"):
+        assert "every" in made(kind, *both)
+    for kind in ("c-header", "c-source"):
+        result = gen.run(f"--{kind}", *both)
+        assert result.returncode == 2 and "takes one description" in result.stderr
+
+
+def metrics_are_those_of_openmetrics():
+    every = json.loads(made("metrics", gen.EVERY, KV))
+    names = [m["family"] for m in every]
+    assert len(set(names)) == len(names)
+    for m in every:
+        assert re.fullmatch(r"leat_[a-z0-9_]+", m["metric"]), m
+        assert m["type"] in ("counter", "gauge", "histogram", "info", "stateset"), m
+        assert m["metric"].endswith("_total") == (m["type"] == "counter"), m
+        assert "unit" not in m or m["family"].endswith("_" + m["unit"]), m
+        assert m.get("unit") not in ("ns", "us", "ms", "percent"), m
+    by = {m["field"]: m for m in every}
+    assert (by["busy_ns"]["metric"], by["busy_ns"]["factor"]) == ("leat_every_busy_seconds_total", 1e-9)
+    assert by["turns"]["metric"] == "leat_every_turns_total"
+
+
+def mlos_has_what_it_reads():
+    groups = json.loads(made("mlos", gen.EVERY))
+    assert groups.pop("$schema").endswith("/schemas/tunables/tunable-params-schema.json")
+    params = {}
+    for group in groups.values():
+        assert set(group) == {"description", "cost", "params"} and group["params"], group
+        assert not params.keys() & group["params"].keys()
+        params |= group["params"]
+    described = json.loads(made("json", gen.EVERY))["settings"]
+    assert set(params) == {f"every.{s['name']}" for s in described if s["type"] != "string"}
+    for p in params.values():
+        assert set(p) <= {"description", "meta", "type", "default", "values", "range", "special", "log",
+                          "quantization_bins"}, p
+        if p["type"] == "categorical":
+            assert p["default"] in p["values"] and "range" not in p, p
+            continue
+        low, high = p["range"]
+        assert low <= p["default"] <= high or p["default"] in p["special"], p
+        assert all(not low <= v <= high for v in p.get("special", [])), p
+        assert p["type"] == "float" or isinstance(p["default"], int), p
+    assert set(groups["every.bounds"]["params"]) == {"every.low_ns", "every.high_ns"}
+    assert params["every.window"]["quantization_bins"] == 512
+    assert [groups[f"every-{w}"]["cost"] for w in ("now", "next", "start")] == [1, 2, 10]
+
+
+def documents_escape():
+    markdown, man = made("markdown", gen.EVERY), made("man", gen.EVERY)
+    assert "\\*/ help." in markdown and "low\\_ns \\<= high\\_ns" in markdown
+    assert all(line.count("|") == line.count("\\|") + 6 for line in markdown.splitlines() if "|" in line)
+    assert man.isascii() and "sleep\\-long" in man and "\\[u00FC]" in man
+
+
+def command_line():
+    for args, words in (([], "FILE"), (["--json", "--man", KV], "not allowed"),
+                        (["--jso", KV], "unrecognized"), (["--nothing", KV], "unrecognized"),
+                        (["--json", gen.PROTOCOL], "not for a protocol"),
+                        (["--python", gen.PROTOCOL, KV], "only file of a run")):
+        result = gen.run(*args)
+        assert result.returncode == 2 and words in result.stderr, (args, result.stderr)
+    result = gen.run("--help")
+    assert result.returncode == 0 and all(f"--{kind}" in result.stdout for kind in OUTPUTS)
+    result = gen.run("--json", "-o", "/nowhere/x", KV)
+    assert result.returncode == 1 and "/nowhere/x" in result.stderr, result.stderr
+    assert gen.run("--check", KV, gen.EVERY, gen.PROTOCOL).returncode == 0
+    assert '#include "other.h"' in made("c-source", "--include", "other.h", KV)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--write":
+        for kind_, name_ in OUTPUTS.items():
+            with open(os.path.join(GOLDEN, name_), "w", encoding="utf-8") as f_:
+                f_.write(made(kind_))
+        sys.exit(0)
+    program = os.path.abspath(sys.argv[1])
+    tap.main([golden, program_that_is_installed_does_the_same, guide_has_the_example,
+              guide_has_python_that_runs, guide_says_how_the_hash_comes_about,
+              guide_shows_mistakes_as_they_are, several_components, metrics_are_those_of_openmetrics,
+              mlos_has_what_it_reads, documents_escape, command_line])
