@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""All trials of a run, in order: search, comparison with the start, ablation.
+
+    trial = next(p)                        p = plan(space, Budget(trials=150), seed=1)
+    while True:
+        trial = p.send(measure(trial.config))      StopIteration.value: the Outcome
+
+The same seed and results give the same trials, so a run that was broken off goes on from its log.
+
+Comparison: pairs of trials, one of the start and one of the candidate, in the order AB BA AB BA; what
+changes slowly is the same for both. No trial of the search counts in it. The difference is real if
+Wilcoxon's signed-rank test says so at 1 - confidence, divided by the candidates that may be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from random import Random
+from statistics import median
+
+from ._search import FIRST, Ask, Result, Search, Trials, Unmeasured
+from ._space import Config, Space
+from ._stats import interval, signed_rank
+
+__all__ = ["Ask", "Budget", "Comparison", "Outcome", "Result", "Unmeasured", "plan"]
+
+CANDIDATES = 3
+TRIALS_MIN = 40
+_ABLATION_ROUNDS = 6
+# A comparison whose guards broke in more than one trial of so many is lost.
+_BROKEN_SHARE = 8
+
+
+@dataclass
+class Budget:
+    """How much may be tried. expired: no more time."""
+
+    trials: int
+    expired: Callable[[], bool] = lambda: False
+    used: int = 0
+
+    def left(self, reserve: int = 0) -> int:
+        return 0 if self.expired() else max(0, self.trials - reserve - self.used)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Of a candidate with the start, or of one without a change with the best."""
+
+    config: Config
+    gain: float  #: median of differences, relative to the start
+    low: float
+    high: float  #: 95 % of a bootstrap
+    p: float
+    pairs: int
+    broken: int = 0  #: trials of the candidate that broke a guard, or had no value
+    start_broken: int = 0
+    real: bool = False
+
+
+@dataclass
+class Outcome:
+    """Of a run. verdict: "found", "unsure" (noise hides what there may be) or "guards" (none keeps them)."""
+
+    verdict: str
+    best: Config
+    noise: float
+    comparisons: list[Comparison] = field(default_factory=list)
+    ablation: list[tuple[str, Comparison]] = field(default_factory=list)
+
+    @property
+    def found(self) -> Comparison | None:
+        return self.comparisons[-1] if self.verdict == "found" else None
+
+
+def pairs_of(trials: int) -> int:
+    """Pairs of a comparison: at least so many that the test can say yes at all."""
+    return min(16, max(10, trials // 12))
+
+
+class _Plan:
+    def __init__(
+        self, space: Space, budget: Budget, rng: Random, confidence: float, least: float
+    ) -> None:
+        self.space = space
+        self.budget = budget
+        self.rng = rng
+        self.alpha = (1 - confidence) / CANDIDATES
+        self.least = least
+        self.pairs = pairs_of(budget.trials)
+        reserve = 2 * self.pairs + _ABLATION_ROUNDS * (len(space.knobs) + 1)
+        reserve = min(reserve, budget.trials * 2 // 3)
+        self.search = Search(space, lambda: budget.left(reserve), rng)
+
+    def run(self) -> Generator[Ask, Result, Outcome]:
+        yield from self.search.run()
+        start = self.search.starts
+        outcome = Outcome("unsure", self.space.start, self.search.noise)
+        for config in self.search.promising(CANDIDATES):
+            if self.budget.left() < 2 * self.pairs:
+                break
+            comparison = yield from self._compare(config)
+            outcome.comparisons.append(comparison)
+            if comparison.real:
+                outcome.verdict, outcome.best = "found", config
+                break
+        if outcome.verdict != "found" and sum(r.good for r in start) * 2 < len(start):
+            outcome.verdict = "guards"
+        if outcome.verdict == "found":
+            yield from self._ablate(outcome)
+        return outcome
+
+    def _compare(self, config: Config) -> Generator[Ask, Result, Comparison]:
+        differences: list[float] = []
+        broken = start_broken = done = 0
+        for i in range(self.pairs):
+            if self.budget.expired():
+                break
+            values: dict[Config, Result] = {}
+            order = (self.space.start, config) if i % 2 == 0 else (config, self.space.start)
+            for one in order:
+                values[one] = yield Ask(one, "compare")
+            done += 1
+            a, b = values[self.space.start], values[config]
+            start_broken += not a.good
+            broken += not b.good
+            if a.value is not None and b.good and b.value is not None:
+                differences.append((b.value - a.value) / self.search.scale)
+            if broken > self.pairs // _BROKEN_SHARE:
+                break
+            # No use in going on; it can only lose a candidate, and never make one.
+            worse = differences and median(differences) <= 0 and start_broken * 2 < done
+            if done * 2 >= self.pairs and worse:
+                break
+        gain = median(differences) if differences else 0.0
+        low, high = interval(differences, self.rng)
+        p = signed_rank(differences)
+        whole = done == self.pairs and broken <= self.pairs // _BROKEN_SHARE
+        if start_broken * 2 > done:
+            real = whole  # the start breaks guards that this one keeps
+        else:
+            real = whole and p <= self.alpha and low > 0 and gain >= self.least
+        return Comparison(config, gain, low, high, p, done, broken, start_broken, real)
+
+    def _ablate(self, outcome: Outcome) -> Trials:
+        """Each change put back alone: what is lost by it. Rounds of all of them, there and back."""
+        best = outcome.best
+        without: dict[str, Config] = {}
+        for i, (knob, a, b) in enumerate(zip(self.space.knobs, self.space.start, best)):
+            if a != b:
+                config = best[:i] + (a,) + best[i + 1 :]
+                if self.space.allowed(config):
+                    without[knob.name] = config
+        losses: dict[str, list[float]] = {name: [] for name in without}
+        broken = dict.fromkeys(without, 0)
+        rounds = 0
+        if list(without.values()) == [self.space.start]:
+            # One change alone: the comparison has said it.
+            found = outcome.found
+            if found is not None:
+                outcome.ablation = [(next(iter(without)), found)]
+            return
+        while without and rounds < _ABLATION_ROUNDS and self.budget.left() > len(without):
+            order = [best, *without.values()]
+            if rounds % 2:
+                order.reverse()
+            values = {}
+            for one in order:
+                values[one] = yield Ask(one, "ablation")
+            rounds += 1
+            for name, config in without.items():
+                broken[name] += not values[config].good
+                a, b = values[config].value, values[best].value
+                if a is not None and b is not None:
+                    losses[name].append((b - a) / self.search.scale)
+        for name, config in without.items():
+            low, high = interval(losses[name], self.rng)
+            p = signed_rank(losses[name])
+            gain = median(losses[name]) if losses[name] else 0.0
+            outcome.ablation.append(
+                (name, Comparison(config, gain, low, high, p, rounds, broken[name], 0, p <= 0.05 and low > 0))
+            )
+
+
+def plan(
+    space: Space,
+    budget: Budget,
+    *,
+    seed: int = 1,
+    confidence: float = 0.99,
+    least: float = 0.01,
+) -> Generator[Ask, Result, Outcome]:
+    """
+    Ask for trials until there is an Outcome.
+
+    least: gain that is worth a change, relative.
+    ValueError: fewer trials than a comparison takes. Unmeasured: the program as it is has no value.
+    """
+    if budget.trials < TRIALS_MIN:
+        raise ValueError(f"at least {TRIALS_MIN} trials are needed, of which {FIRST} come before all else")
+    inner = _Plan(space, budget, Random(seed), confidence, least).run()
+
+    def counted() -> Generator[Ask, Result, Outcome]:
+        ask = next(inner)
+        while True:
+            result = yield ask
+            budget.used += 1
+            try:
+                ask = inner.send(result)
+            except StopIteration as end:
+                return end.value
+
+    return counted()

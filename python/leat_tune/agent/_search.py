@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Candidates that look better than the start, by few and noisy trials.
+
+    spread      candidates that lie far apart, and the start    ---> race ---> best
+    each knob   one or two strides up and down, other names     ---> race ---> best
+    onward      as far again, if two knobs moved
+    diagonals   if none moved: one knob up, another down        ---> race ---> best
+    no move     halve the stride; at 1, spread anew while there is budget
+
+A race is successive halving: all get a trial, the better half another one, and so on; who is worse than
+the best by more than noise explains is out at once. The start is tried in between all the time. A
+candidate's score is its distance from the start's latest trials, relative to them, so that a machine
+that grows slower in an hour does not make all later candidates worse.
+
+What comes out is only a guess: the best of many noisy numbers is better than it is. _plan compares it
+with the start afresh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from random import Random
+from statistics import median
+from typing import Any
+
+from ._space import Config, Space
+from ._stats import noise
+
+#: Trials of the start before anything else, and how many others lie between two later ones.
+FIRST = 4
+BETWEEN = 5
+#: Trials that a race gives one candidate.
+TRIALS = 4
+#: Noise beyond which a candidate is out, in standard deviations.
+OUT = 3.0
+#: Score of what breaks a guard: below all that break none.
+BROKEN = -1e6
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A trial that is wanted."""
+
+    config: Config
+    purpose: str  #: start, search, compare, ablation
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of a trial. value is the goal's; larger is better. None: it could not be set, or measured."""
+
+    value: float | None
+    excess: float = 0.0  #: of guards, relative to their limits; 0: all held
+    words: str = ""  #: why there is no value, or which guard broke
+    measures: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        return self.value is not None and self.excess == 0.0
+
+
+Trials = Generator[Ask, Result, Any]
+
+
+class Unmeasured(Exception):
+    """The program as it is has no value: nothing can be compared with it."""
+
+
+class Search:
+    """Trials and what they say. budget() is how many more may be made."""
+
+    def __init__(self, space: Space, budget, rng: Random) -> None:
+        self.space = space
+        self.budget = budget
+        self.rng = rng
+        self.trials: dict[Config, list[float]] = {}
+        self.starts: list[Result] = []
+        self._since = 0
+        self._recent: list[float] = []
+
+    # ---- trials ----
+
+    def _start(self) -> Trials:
+        result = yield Ask(self.space.start, "start")
+        self._since = 0
+        self.starts.append(result)
+        if result.value is not None:
+            score = self.score(result) if self._recent else 0.0
+            self._recent.append(result.value)
+            self.trials.setdefault(self.space.start, []).append(
+                score if result.good else BROKEN - result.excess
+            )
+
+    def first(self) -> Trials:
+        """The start, before all else. Unmeasured: it has no value."""
+        for _ in range(FIRST):
+            yield from self._start()
+        if not self._recent:
+            raise Unmeasured(self.starts[-1].words or "there is no value")
+
+    @property
+    def level(self) -> float:
+        """What the start measures now."""
+        return median(self._recent[-3:])
+
+    @property
+    def scale(self) -> float:
+        return abs(median(self._recent)) or 1.0
+
+    @property
+    def noise(self) -> float:
+        """Of one trial, relative to the start."""
+        return noise(self._recent) / self.scale
+
+    def score(self, result: Result) -> float:
+        if result.value is None:
+            return BROKEN * 2
+        if result.excess:
+            return BROKEN - min(result.excess, -BROKEN / 2)
+        return (result.value - self.level) / self.scale
+
+    def _trial(self, config: Config) -> Trials:
+        if config == self.space.start:
+            yield from self._start()
+            return
+        if self._since >= BETWEEN:
+            yield from self._start()
+        result = yield Ask(config, "search")
+        self._since += 1
+        self.trials.setdefault(config, []).append(self.score(result))
+
+    def estimate(self, config: Config) -> float:
+        scores = self.trials.get(config)
+        return median(scores) if scores else -math.inf
+
+    # ---- choices ----
+
+    def _near(self, a: Config, b: Config) -> bool:
+        """Can noise explain that a is worse than b?"""
+        trials = 1 / len(self.trials[a]) + 1 / len(self.trials[b])
+        # Twice the value has twice the noise, as a rule.
+        one = self.noise * max(1.0, 1.0 + self.estimate(b))
+        return self.estimate(a) >= self.estimate(b) - OUT * one * math.sqrt(trials)
+
+    def race(self, candidates: list[Config]) -> Generator[Ask, Result, Config]:
+        """The one that looks best; of two alike the first."""
+        alive = list(dict.fromkeys(candidates))
+        for rung in range(1, TRIALS + 1):
+            for config in alive:
+                while len(self.trials.get(config, ())) < rung and self.budget() > 0:
+                    yield from self._trial(config)
+            alive = [config for config in alive if config in self.trials]
+            if not alive:
+                return candidates[0]
+            best = max(alive, key=self.estimate)
+            alive = [config for config in alive if self._near(config, best)]
+            if len(alive) == 1 or self.budget() <= 0:
+                break
+            if len(alive) > 2:
+                alive.sort(key=self.estimate, reverse=True)
+                alive = alive[: (len(alive) + 1) // 2]
+        return max(alive, key=self.estimate)
+
+    def run(self) -> Trials:
+        """Until the budget is used, or nothing new is found."""
+        yield from self.first()
+        best = self.space.start
+        idle = 0
+        while self.budget() > 0 and idle < 2:
+            before = best
+            nb = min(16, max(4, self.budget() // 5))
+            best = yield from self.race([best, *self.space.spread(nb, self.rng)])
+            best = yield from self._steps(best)
+            idle = idle + 1 if best == before else 0
+
+    def _steps(self, best: Config) -> Generator[Ask, Result, Config]:
+        longest = max(knob.ordered for knob in self.space.knobs)
+        stride = max(1, longest // 4)
+        while self.budget() > 0:
+            before = best
+            order = list(range(len(self.space.knobs)))
+            self.rng.shuffle(order)
+            for which in order:
+                best = yield from self.race([best, *self.space.neighbours(best, which, stride)])
+            if sum(a != b for a, b in zip(before, best)) > 1:
+                further = self.space.onward(before, best)
+                if further is not None:
+                    best = yield from self.race([best, further])
+            if best == before:
+                best = yield from self.race([best, *self.space.diagonals(best, stride, self.rng)])
+            if best == before:
+                if stride == 1:
+                    break
+                stride //= 2
+        return best
+
+    def promising(self, nb: int) -> list[Config]:
+        """The best for a comparison, the surest first: with the noise of few trials taken off."""
+
+        def sure(config: Config) -> float:
+            return self.estimate(config) - self.noise / math.sqrt(len(self.trials[config]))
+
+        found = [config for config in self.trials if config != self.space.start]
+        start = self.estimate(self.space.start)
+        found = [c for c in found if self.estimate(c) > max(start, BROKEN / 2)]
+        return sorted(found, key=sure, reverse=True)[:nb]
