@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings of a program as knobs of a search.
+
+    --set batch,window                     the whole range, as the description has it
+    --set batch=1:64                       a part of it
+    --set policy=spin|yield,batch=8|16|32  these values alone
+    --set 'reactor.*.spin_us'              of several objects, all alike
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._errors import Refused, TuneError, Unknown, nearest
+from ._measures import objects
+from ._space import Knob, Space
+
+_COMPARE = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+class SettingError(ValueError):
+    """What --set says can't be searched."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A knob's setting, in the objects that have it."""
+
+    knob: Knob
+    setting: Any
+    paths: tuple[str, ...]
+
+
+class Targets:
+    """All knobs, and what a change of them names."""
+
+    def __init__(self, targets: list[Target], start: Mapping[str, Any]) -> None:
+        """start: objects by path, as they are."""
+        self.targets = targets
+        self._start = {path: dict(o.settings) for path, o in start.items()}
+        self._schemas = {path: o.schema for path, o in start.items()}
+        self.space = Space([one.knob for one in targets], self._allowed)
+
+    def changes(self, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Of each object, what one change of it names: groups are whole."""
+        found: dict[str, dict[str, Any]] = {}
+        for target in self.targets:
+            for path in target.paths:
+                change = found.setdefault(path, {})
+                group = self._schemas[path].groups.get(target.setting.group)
+                for name in group.settings if group is not None else ():
+                    change.setdefault(name, self._start[path][name])
+        for target in self.targets:
+            for path in target.paths:
+                found[path][target.setting.name] = values[target.knob.name]
+        return found
+
+    def _allowed(self, values: Mapping[str, Any]) -> bool:
+        for path, change in self.changes(values).items():
+            schema = self._schemas[path]
+            for group in schema.groups.values():
+                if group.rule and set(group.settings) <= change.keys():
+                    left, compare, right = group.rule.split()
+                    a, b = change[left], change[right]
+                    if a in schema.settings[left].special.values():
+                        continue
+                    if b in schema.settings[right].special.values():
+                        continue
+                    if not _COMPARE[compare](a, b):
+                        return False
+        return True
+
+    def words(self, values: Mapping[str, Any]) -> str:
+        """As people and leat-tune set have them."""
+        return " ".join(f"{t.knob.name}={t.setting.format(values[t.knob.name])}" for t in self.targets)
+
+    def command(self, values: Mapping[str, Any]) -> str:
+        """Arguments of leat-tune set that set all of it, for good."""
+        return " ".join(
+            f"{path}.{name}={self._schemas[path].settings[name].format(value)}"
+            for path, change in self.changes(values).items()
+            for name, value in change.items()
+        )
+
+
+def _found(name: str, snapshot: Any, pattern: str | None) -> list[tuple[Any, Any]]:
+    if "." in name:
+        return snapshot.resolve(name)
+    found = []
+    names = set()
+    for o in objects(snapshot, pattern).values():
+        names.update(o.schema.settings)
+        for setting in o.schema.settings.values():
+            if o.settings and name in (setting.name, *setting.aliases):
+                found.append((o, setting))
+    if not found:
+        raise Unknown(f"there is no setting '{name}'", nearest(name, names))
+    return found
+
+
+def _knob(name: str, spec: str, setting: Any, start: Any) -> Knob:
+    if setting.type == "string":
+        raise SettingError(f"{name}: a text has no values to try")
+    if "|" in spec or spec and setting.type in ("bool", "enum"):
+        values = tuple(setting.parse(part) for part in spec.split("|"))
+        for value in values:
+            inside = setting.min is None or setting.min <= value <= setting.max
+            if not inside and value not in setting.special.values():
+                raise SettingError(f"{name}: {value} is not {setting.wanted()}")
+        return Knob.of_names(name, values, start)
+    if setting.type in ("bool", "enum"):
+        values = (False, True) if setting.type == "bool" else setting.values
+        return Knob.of_names(name, values, start)
+    low, high = setting.min, setting.max
+    special = tuple(setting.special.values())
+    if spec:
+        first, colon, last = spec.partition(":")
+        if not colon:
+            raise SettingError(f"{name}={spec}: LOW:HIGH or VALUE|VALUE is wanted")
+        low, high = setting.parse(first), setting.parse(last)
+        special = ()
+        if not setting.min <= low < high <= setting.max:
+            raise SettingError(f"{name}={spec}: not a part of {setting.min}:{setting.max}")
+    quantum = setting.quantum or 0
+    return Knob.of_range(
+        name, low, high, start,
+        integer=setting.type == "integer", log=setting.log, quantum=quantum, special=special,
+    )  # fmt: skip
+
+
+def targets(words: list[str], snapshot: Any, pattern: str | None = None) -> Targets:
+    """
+    Of the arguments of --set. SettingError: it can't be searched; Unknown, Refused: as of leat-tune set.
+    """
+    found: list[Target] = []
+    taken: dict[tuple[str, str], str] = {}
+    for word in (part.strip() for one in words for part in one.split(",")):
+        name, _, spec = word.partition("=")
+        if not name:
+            raise SettingError("--set: a name is missing")
+        pairs = _found(name, snapshot, pattern)
+        settings = {(o.component, s.name) for o, s in pairs}
+        if len(settings) > 1:
+            names = ", ".join(sorted(f"{component}.{setting}" for component, setting in settings))
+            raise SettingError(f"'{name}' can be {names}: say which")
+        setting = pairs[0][1]
+        if setting.when == "start":
+            raise SettingError(f"{name} takes effect only when the program starts: it can't be searched")
+        starts = {o.settings[setting.name] for o, _ in pairs}
+        if len(starts) > 1:
+            values = ", ".join(sorted(setting.format(value) for value in starts))
+            raise SettingError(f"{name} has not one value to compare with, but {values}: name an object")
+        for o, _ in pairs:
+            if (o.path, setting.name) in taken:
+                raise SettingError(f"{o.path}.{setting.name} is named twice")
+            taken[o.path, setting.name] = name
+        try:
+            knob = _knob(name, spec, setting, starts.pop())
+        except Refused as e:
+            raise SettingError(str(e)) from None
+        if len(knob.values) < 2:
+            raise SettingError(f"{name} has one value alone")
+        found.append(Target(knob, setting, tuple(o.path for o, _ in pairs)))
+    if not found:
+        raise SettingError("--set: nothing is to be searched")
+    held = [
+        f"{lease.who} holds {path}.{setting}"
+        for path, setting in taken
+        for lease in snapshot.leases
+        if lease.object == path and setting in lease.settings
+    ]
+    if held:
+        raise TuneError(16, "; ".join(held) + ": wait, or end it")
+    try:
+        return Targets(found, objects(snapshot))
+    except ValueError as e:
+        raise SettingError(str(e)) from None

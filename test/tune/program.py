@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plays a program whose speed depends on its settings: program.py DIR [--flat] [--noise N]
+
+It prints its pid when it is there, and ends with its standard input.
+"""
+
+import argparse
+import math
+import os
+import random
+import select
+import sys
+import time
+
+from fake_process import FakeProcess
+from leat_tune._histogram import BUCKETS, Histogram, bucket_of
+
+INTERVAL = 0.005
+DESCRIPTION = """
+component = "bench"
+title = "Benchmark"
+help = "A benchmark."
+
+[[setting]]
+name = "batch"
+type = "integer"
+unit = "calls"
+range = [1, 256]
+special = { automatic = 0 }
+default = 4
+when = "now"
+log = true
+help = "Calls in a batch."
+
+[[setting]]
+name = "policy"
+type = "enum"
+values = ["spin", "yield"]
+default = "yield"
+when = "now"
+help = "What it does between calls."
+
+[[setting]]
+name = "low"
+type = "integer"
+range = [1, 100]
+default = 10
+when = "now"
+help = "Nothing depends on it."
+
+[[setting]]
+name = "high"
+type = "integer"
+range = [1, 100]
+default = 50
+when = "now"
+help = "Nor on this."
+
+[[setting]]
+name = "room"
+type = "integer"
+range = [1, 100]
+default = 50
+when = "start"
+help = "Fixed at the start."
+
+[[group]]
+name = "bounds"
+settings = ["low", "high"]
+rule = "low <= high"
+help = "Set together."
+
+[[report]]
+name = "calls"
+kind = "counter"
+type = "integer"
+unit = "calls"
+help = "Calls that were answered."
+
+[[report]]
+name = "waiting"
+kind = "gauge"
+type = "integer"
+help = "Calls that wait."
+
+[[report]]
+name = "latency"
+kind = "histogram"
+help = "From call to answer."
+
+[[report]]
+name = "state"
+kind = "gauge"
+type = "enum"
+values = ["idle", "busy"]
+help = "What it does."
+"""
+
+
+def rate(settings, flat=False):
+    """Calls per second, without noise."""
+    if flat:
+        return 100_000.0
+    batch = settings["batch"] or 8
+    speed = 0.25 + math.exp(-((math.log2(batch / 64) / 3) ** 2))
+    return 100_000.0 * speed * (1.3 if settings["policy"] == "spin" else 1.0)
+
+
+def latency_us(settings):
+    """The same for all calls."""
+    return 2.0 + (settings["batch"] or 8) * 0.5
+
+
+class Program(FakeProcess):
+    """See above. work() has it do what its settings say, until the end."""
+
+    def __init__(self, dir, *, flat=False, noise=0.02, seed=1):
+        super().__init__(dir, program="fake-bench", objects=0)
+        self.path_of = self.add("bench", "main", description=DESCRIPTION)
+        self.rng = random.Random(seed)
+        self.flat, self.noise = flat, noise
+        self.calls = self.nb = self.sum = 0
+        self.buckets = [0] * BUCKETS
+
+    def step(self, seconds):
+        settings = self.settings(self.path_of)
+        nb = int(rate(settings, self.flat) * seconds * max(0.0, 1 + self.rng.gauss(0, self.noise)))
+        ns = int(latency_us(settings) * 1000)
+        self.calls += nb
+        self.buckets[bucket_of(ns)] += nb
+        self.nb += nb
+        self.sum += nb * ns
+        self.report(self.path_of, calls=self.calls, waiting=settings["batch"],
+                    latency=Histogram(self.nb, self.sum, tuple(self.buckets)))
+
+    def work(self, until):
+        last = time.monotonic()
+        while not until(INTERVAL):
+            now = time.monotonic()
+            self.step(now - last)
+            last = now
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dir")
+    parser.add_argument("--flat", action="store_true")
+    parser.add_argument("--noise", type=float, default=0.02)
+    args = parser.parse_args()
+    with Program(args.dir, flat=args.flat, noise=args.noise) as program:
+        print(os.getpid(), flush=True)
+        program.work(lambda seconds: select.select([sys.stdin], [], [], seconds)[0])
+
+
+if __name__ == "__main__":
+    main()
