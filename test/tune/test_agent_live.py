@@ -185,6 +185,67 @@ class GoesBack(Case):
         self.assertFalse(self.changed())
 
 
+class OtherOptimisers(Case):
+    def test_one_trial(self):
+        self.start()
+        args = ("--goal", GOAL, "--json", *SHORT)
+        status, out, err = self.agent(*args, "--try", "batch=16,policy=spin")
+        self.assertEqual((status, err), (0, ""))
+        tree = json.loads(out)
+        self.assertEqual(tree["settings"], {"batch": 16, "policy": "spin"})
+        self.assertAlmostEqual(tree["value"], program.rate({"batch": 16, "policy": "spin"}), delta=0.2 * tree["value"])
+        self.assertEqual(set(tree["measures"]), {"calls_per_second", "p99_us"})
+        status, out, _ = self.agent(*args, "--try", "batch=4,policy=yield")  # as it is
+        self.assertEqual(status, 0)
+        status, out, _ = self.agent(*args, "--try", "batch=128")
+        self.assertEqual(status, 4)
+        self.assertTrue(json.loads(out)["broken"])
+        status, out, _ = self.agent(*args, "--try", "low=80", "--try", "high=20")
+        self.assertEqual(status, 1)
+        self.assertIn("low <= high", json.loads(out)["words"])
+        for words in ("batch", "batch=x", "nothing=1"):
+            self.assertIn(self.agent(*args, "--try", words)[0], (1, 2))
+        self.assertFalse(self.changed())
+
+    def test_files_of_mlos_bench(self):
+        self.start()
+        where = self.file("mlos")
+        done = subprocess.run([sys.executable, "-B", "-m", "leat_tune._cli", "mlos", where, "--tune-dir", self.dir, "--goal",
+                               GOAL, "--object", "bench.*", *SHORT], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trees = {}
+        for name in ("tunables", "environment", "service", "optimizer", "mlos_bench"):
+            with open(os.path.join(where, name + ".json"), encoding="utf-8") as file:
+                trees[name] = json.load(file)
+        tunables = trees["tunables"]
+        # What takes effect at the start alone is not there.
+        self.assertEqual(set(tunables) - {"$schema"}, {"bench.main", "bench.main.bounds"})
+        self.assertEqual(set(trees["environment"]["config"]["tunable_params"]), set(tunables) - {"$schema"})
+        batch = tunables["bench.main"]["params"]["bench.main.batch"]
+        self.assertEqual({key: batch[key] for key in ("type", "default", "range", "special", "log")},
+                         {"type": "int", "default": 4, "range": [1, 256], "special": [0], "log": True})
+        self.assertEqual(set(tunables["bench.main.bounds"]["params"]), {"bench.main.low", "bench.main.high"})
+        self.assertEqual(trees["optimizer"]["config"]["optimization_targets"], {"score": "max"})
+        # A trial, as mlos_bench has it made.
+        os.mkdir(self.file("bin"))
+        with open(self.file("bin/leat-tune"), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec {sys.executable} -B -m leat_tune._cli "$@"\n')
+        os.chmod(file.name, 0o755)
+        with open(self.file("settings.json"), "w", encoding="utf-8") as file:
+            json.dump({name: one["default"] for group in tunables.values() if isinstance(group, dict)
+                       for name, one in group["params"].items()} | {"bench.main.batch": 32}, file)
+        environment = {**os.environ, "PATH": self.file("bin") + ":" + os.environ["PATH"]}
+        done = subprocess.run([sys.executable, "-B", os.path.join(where, "trial.py"), self.file("settings.json"),
+                               self.file("results.csv")], env=environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        with open(self.file("results.csv"), encoding="utf-8") as file:
+            rows = dict(line.strip().split(",") for line in file)
+        self.assertEqual(rows["metric"], "value")
+        self.assertEqual(rows["score"], rows["calls_per_second"])
+        self.assertGreater(float(rows["score"]), 1.2 * program.rate({"batch": 4, "policy": "yield"}))
+        self.assertFalse(self.changed())
+
+
 class Usage(Case):
     def test_goals_of_a_program(self):
         self.start()

@@ -12,7 +12,7 @@ import sys
 from .._errors import TuneError
 
 # In the order of --help.
-COMMANDS = ("list", "get", "set", "watch", "history", "save", "export", "agent", "sweep", "complete")
+COMMANDS = ("list", "get", "set", "watch", "history", "save", "export", "agent", "mlos", "sweep", "complete")
 
 USAGE = "leat-tune COMMAND [OPTION]... [NAME]..."
 ABOUT = """\

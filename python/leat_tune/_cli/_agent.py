@@ -17,6 +17,8 @@ from ..agent._space import KNOBS_MAX
 from . import common
 from .common import Member
 
+_TRY_MAX = 256  # settings of one trial that somebody else chose
+
 
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
@@ -32,6 +34,8 @@ def add_parser(sub) -> argparse.ArgumentParser:
                         help=f"settings to search, 1 to {KNOBS_MAX}; may be given again")
     parser.add_argument("--object", metavar="PATTERN",
                         help="objects that names without a component mean (default: all)")
+    parser.add_argument("--try", dest="trial", action="append", default=[], metavar="NAME=VALUE,...",
+                        help="make one trial of these, print its measures, and end: for other optimisers")
     parser.add_argument("--list-goals", action="store_true", help="print what a goal can name, and end")
     budget = parser.add_argument_group("how long")
     budget.add_argument("--trials", type=common.positive, default=150, metavar="N",
@@ -87,12 +91,13 @@ def _percentage(text: str) -> float:
 def _one(args: argparse.Namespace) -> Member:
     """The process that is meant."""
     members = common.members(args, rows=False)
-    if len(members) > 1 and args.set and not args.pid:
+    words = args.set or args.trial
+    if len(members) > 1 and words and not args.pid:
         # The one that has the settings.
         able = []
         for member in members:
             try:
-                agent.targets(args.set, member.snapshot, args.object)
+                agent.targets(words, member.snapshot, args.object, one_value=not args.set, most=_TRY_MAX)
             except (OSError, ValueError):
                 continue
             able.append(member)
@@ -205,9 +210,40 @@ class _Run:
         return result
 
 
+def _try(args: argparse.Namespace) -> int:
+    """One trial, of values that somebody else chose."""
+    try:
+        goal = agent.Goal.parse(args.goal)
+        member = _one(args)
+        targets = agent.targets(args.trial, member.snapshot, args.object, one_value=True, most=_TRY_MAX)
+        measures = {name: agent.resolve(name, member.snapshot, args.object) for name in goal.measures}
+    except ValueError as e:
+        print(f"leat-tune: {e}", file=sys.stderr)
+        return 2
+    space = targets.space
+    config = tuple(0 for _ in space.knobs)
+    warm_up = args.trial_seconds / 4 if args.warm_up is None else args.warm_up
+    with agent.Live(member.process, targets, goal, measures, seconds=args.trial_seconds, warm_up=warm_up) as live:
+        result = live.trial(config)
+        effective = dict(live.effective)
+    value = None if result.value is None else result.value if goal.maximum else -result.value
+    if args.json:
+        common.print_document(args, pid=member.process.pid, program=member.process.program,
+                              settings=space.values(config), effective=effective, value=value,
+                              broken=result.excess > 0, words=result.words, measures=result.measures)
+    else:
+        print("no value" if value is None else f"{value:.6g}", end="")
+        print(f"  # {result.words}" if result.words else "")
+    return 1 if value is None else _report.STATUS["guards"] if result.excess else 0
+
+
 def run(args: argparse.Namespace) -> int:
     if args.list_goals:
         return _list_goals(args)
+    if args.trial:
+        if not args.goal or args.set or args.resume:
+            args.parser.error("--try takes --goal, and neither --set nor --resume")
+        return _try(args)
     if args.resume:
         if args.goal or args.set or args.log:
             args.parser.error("--resume takes --goal, --set and the log from FILE")

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._errors import Refused, TuneError, Unknown, nearest
 from ._measures import objects
-from ._space import Knob, Space
+from ._space import KNOBS_MAX, Knob, Space
 
 _COMPARE = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -40,12 +40,12 @@ class Target:
 class Targets:
     """All knobs, and what a change of them names."""
 
-    def __init__(self, targets: list[Target], start: Mapping[str, Any]) -> None:
+    def __init__(self, targets: list[Target], start: Mapping[str, Any], most: int = KNOBS_MAX) -> None:
         """start: objects by path, as they are."""
         self.targets = targets
         self._start = {path: dict(o.settings) for path, o in start.items()}
         self._schemas = {path: o.schema for path, o in start.items()}
-        self.space = Space([one.knob for one in targets], self._allowed)
+        self.space = Space([one.knob for one in targets], self._allowed, most)
 
     def changes(self, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Of each object, what one change of it names: groups are whole."""
@@ -134,9 +134,18 @@ def _knob(name: str, spec: str, setting: Any, start: Any) -> Knob:
     )  # fmt: skip
 
 
-def targets(words: list[str], snapshot: Any, pattern: str | None = None) -> Targets:
+def targets(
+    words: list[str],
+    snapshot: Any,
+    pattern: str | None = None,
+    *,
+    one_value: bool = False,
+    most: int = KNOBS_MAX,
+) -> Targets:
     """
-    Of the arguments of --set. SettingError: it can't be searched; Unknown, Refused: as of leat-tune set.
+    Of the arguments of --set. one_value: of --try, NAME=VALUE alone. most: settings that there may be.
+
+    SettingError: it can't be searched; Unknown: as of leat-tune set; TuneError: somebody holds it.
     """
     found: list[Target] = []
     taken: dict[tuple[str, str], str] = {}
@@ -161,10 +170,12 @@ def targets(words: list[str], snapshot: Any, pattern: str | None = None) -> Targ
                 raise SettingError(f"{o.path}.{setting.name} is named twice")
             taken[o.path, setting.name] = name
         try:
-            knob = _knob(name, spec, setting, starts.pop())
+            if one_value and not spec:
+                raise SettingError(f"{name}: a value is missing")
+            knob = _knob(name, spec + "|" + spec if one_value else spec, setting, starts.pop())
         except Refused as e:
             raise SettingError(str(e)) from None
-        if len(knob.values) < 2:
+        if len(knob.values) < 2 and not one_value:
             raise SettingError(f"{name} has one value alone")
         found.append(Target(knob, setting, tuple(o.path for o, _ in pairs)))
     if not found:
@@ -178,6 +189,6 @@ def targets(words: list[str], snapshot: Any, pattern: str | None = None) -> Targ
     if held:
         raise TuneError(16, "; ".join(held) + ": wait, or end it")
     try:
-        return Targets(found, objects(snapshot))
+        return Targets(found, objects(snapshot), most)
     except ValueError as e:
         raise SettingError(str(e)) from None

@@ -86,11 +86,11 @@ class Knob:
 
 
 class Space:
-    """All knobs. allowed: may these values be set together?"""
+    """All knobs. allowed: may these values be set together? most: knobs that there may be."""
 
-    def __init__(self, knobs: list[Knob], allowed=lambda values: True) -> None:
-        if not 1 <= len(knobs) <= KNOBS_MAX:
-            raise ValueError(f"1 to {KNOBS_MAX} settings can be searched at once, not {len(knobs)}")
+    def __init__(self, knobs: list[Knob], allowed=lambda values: True, most: int = KNOBS_MAX) -> None:
+        if not 1 <= len(knobs) <= most:
+            raise ValueError(f"1 to {most} settings can be searched at once, not {len(knobs)}")
         self.knobs = tuple(knobs)
         self._allowed = allowed
 
