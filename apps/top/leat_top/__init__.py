@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""leat-top: a view of the leat processes of this user."""

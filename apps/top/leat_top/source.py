@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds processes, keeps them open, and takes their snapshots."""
+
+from __future__ import annotations
+
+import fnmatch
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import leat_tune
+
+from .link import Change, Link, Outcome
+from .model import HUNG_NS, Seen
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which processes."""
+
+    dir: str | None = None
+    pids: frozenset[int] = frozenset()
+    programs: tuple[str, ...] = ()
+
+    def takes(self, process: leat_tune.Process) -> bool:
+        if self.pids and process.pid not in self.pids:
+            return False
+        return not self.programs or any(
+            fnmatch.fnmatchcase(process.program, p) for p in self.programs
+        )
+
+
+@dataclass
+class _Open:
+    process: leat_tune.Process
+    link: Link | None = None
+
+
+@dataclass
+class Source:
+    """Of one thread, but for outcomes(), which are put in by the threads of links."""
+
+    wanted: Wanted
+    notify: Callable[[], None] = lambda: None  # an outcome is there; called on any thread
+    interval: float = 1.0
+    problems: list[str] = field(default_factory=list)  # of the last look at the directory
+    _looked: bool = False
+    _open: dict[tuple, _Open] = field(default_factory=dict)
+    _outcomes: queue.SimpleQueue = field(default_factory=queue.SimpleQueue)
+
+    def read(self) -> list[Seen]:
+        """What is there now. leat_tune.DirError: the directory is not to be trusted."""
+        self._look()
+        return [self._see(key, one) for key, one in self._open.items()]
+
+    def set_interval(self, interval: float) -> None:
+        self.interval = interval
+        for one in self._open.values():
+            if one.link is not None:
+                one.link.watch(self._update())
+
+    def change(self, change: Change) -> str:
+        """Ask for it; its Outcome comes. Return why that can't be done, or an empty text."""
+        one = self._open.get(change.key[:2])
+        if one is None:
+            return "its process has ended"
+        if one.link is None:
+            return "it shows no sign of life"
+        one.link.change(change)
+        return ""
+
+    def outcomes(self) -> list[Outcome]:
+        found = []
+        while True:
+            try:
+                found.append(self._outcomes.get_nowait())
+            except queue.Empty:
+                return found
+
+    def settle(self, timeout: float) -> None:
+        """Wait until the processes know what we want of them, or don't answer."""
+        end = time.monotonic() + timeout
+        for one in self._open.values():
+            if one.link is not None:
+                one.link.settled.wait(max(end - time.monotonic(), 0.0))
+
+    def close(self) -> None:
+        for one in self._open.values():
+            one.process.close()
+            if one.link is not None:
+                one.link.close()
+        # Those that answer end their sessions in order, so that nobody logs a lost one.
+        for one in self._open.values():
+            if one.link is not None:
+                one.link.close(0.2)
+        self._open.clear()
+
+    def _update(self) -> float:
+        """How often processes are to report: oftener than we look, so that what we see is fresh."""
+        return max(min(self.interval / 2, 0.1), 0.005)
+
+    def _look(self) -> None:
+        # New ones once more: the thread of each gets a leat_tune.Process of its own.
+        if self._scan():
+            self._scan()
+
+    def _scan(self) -> bool:
+        """Take what is in the directory. True: there are new ones."""
+        try:
+            found, problems = leat_tune.scan(self.wanted.dir)
+        except leat_tune.DirError:
+            raise
+        except OSError as e:
+            if not self._looked:
+                raise
+            found, problems = [], [e]
+        self._looked = True
+        self.problems = [str(p) for p in problems]
+        now, new = set(), False
+        for process in found:
+            key = (process.pid, process.instance)
+            now.add(key)
+            one = self._open.get(key)
+            if not self.wanted.takes(process):
+                process.close()
+            elif one is None:
+                self._open[key] = _Open(process)
+                new = True
+            elif one.link is None and not process.hung:
+                one.link = Link(process, self._done)
+                one.link.watch(self._update())
+            else:
+                process.close()
+        for key in [k for k in self._open if k not in now]:
+            one = self._open.pop(key)
+            one.process.close()
+            if one.link is not None:
+                one.link.close()
+        return new
+
+    def _done(self, outcome: Outcome) -> None:
+        self._outcomes.put(outcome)
+        self.notify()
+
+    @staticmethod
+    def _see(key: tuple, one: _Open) -> Seen:
+        process = one.process
+        snapshot, trouble, hung = None, "", False
+        try:
+            snapshot = process.snapshot()
+            hung = snapshot.time_ns - snapshot.heartbeat_ns > HUNG_NS
+        except (OSError, ValueError) as e:
+            trouble = str(e)
+        return Seen(process.pid, process.program, process.instance, process.start, hung, snapshot, trouble)
