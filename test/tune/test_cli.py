@@ -147,6 +147,18 @@ class One(Cli):
             self.fails(["set", "reactor.spin_us=8"], f"holder[{os.getpid()}] holds it")
         self.eventually(lambda: self.spin() == [50, 50])
 
+    def test_where_in_front(self):
+        out = self.ok("list", "--json")
+        for front in (["--tune-dir", self.dir], [f"--tune-dir={self.dir}", "--program", "*"]):
+            again = io.StringIO()
+            with contextlib.redirect_stdout(again):
+                self.assertEqual(main([*front, "list", "--json"]), 0)
+            names = [[o["name"] for o in p["objects"]] for p in json.loads(again.getvalue())["processes"]]
+            self.assertEqual(names, [[o["name"] for o in p["objects"]] for p in json.loads(out)["processes"]])
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as end:
+            main(["--tune-dir", self.dir])
+        self.assertEqual(end.exception.code, 2)
+
     def test_usage(self):
         for words in (["set"], ["set", "a.b.c"], ["set", "=5"], ["set", "a.b=1", "--for", "0"], ["sett"], [],
                       ["set", "a.b=1", "--for", "5x"], ["set", "a.b=1", "--detach"], ["get"], ["list", "--jso"],

@@ -47,11 +47,19 @@ def parser_of(version: str) -> argparse.ArgumentParser:
     return parser
 
 
+def command_first(argv: list[str]) -> list[str]:
+    """Options that say which processes may stand in front of COMMAND as well."""
+    i = 0
+    while i < len(argv) and argv[i].split("=", 1)[0] in ("--pid", "--program", "--tune-dir"):
+        i += 1 if "=" in argv[i] else 2
+    return argv[i : i + 1] + argv[:i] + argv[i + 1 :] if i < len(argv) else argv
+
+
 def main(argv: list[str] | None = None, version: str = "") -> int:
     """The program. Its exit status."""
     # Who reads the output may leave: head, say.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    args = parser_of(version).parse_args(argv)
+    args = parser_of(version).parse_args(command_first(sys.argv[1:] if argv is None else argv))
     try:
         status = args.run(args)
         sys.stdout.flush()
