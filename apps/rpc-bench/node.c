@@ -284,6 +284,7 @@ rb_node_close(struct rb_node *n)
 {
 	uint64_t end = leat_time_add(leat_now(), leat_us_to_cycles(2 * CLOSE_US));
 
+	rb_tune_stop(n);
 	if (n->rpc != NULL) {
 		sessions_close(n);
 		while (sessions_left(n) && leat_now() < end)
@@ -298,6 +299,7 @@ rb_node_free(struct rb_node *n)
 {
 	int k;
 
+	rb_tune_free(n);
 	rb_workers_deregister(n);
 	rb_bulk_close(n);
 	/* What is still in use stays. */

@@ -16,9 +16,12 @@
  */
 
 #include <leat_rpc.h>
+#include <leat_task_event.h>
 #include <leat_task_sync.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 
+#include "rpc_bench_tune.h"
 #include "world.h"
 
 struct rb_bench;
@@ -86,8 +89,10 @@ struct rb_node {
 	uint64_t seq;  /* requests made */
 	uint64_t goal; /* calls to begin, warm-up included; UINT64_MAX: until `until` */
 	uint64_t claimed;
-	uint64_t warmup; /* calls before the measurement */
-	uint64_t until;	 /* cycles */
+	uint32_t outstanding; /* calls under way; at most set.window. Atomic: agents read it */
+	uint32_t nb_waiting;  /* tasks that wait for room in it */
+	uint64_t warmup;      /* calls before the measurement */
+	uint64_t until;	      /* cycles */
 	bool measuring;
 	bool over;	      /* no more batches are begun */
 	uint64_t live;	      /* calls done; atomic: the leading task reads it */
@@ -95,6 +100,13 @@ struct rb_node {
 	uint64_t first, last; /* cycles: the measurement began, its last batch ended */
 	struct rb_tally tally;
 	struct leat_histogram *hist[RB_KINDS];
+
+	/* settings and measurements, tune.c */
+	struct rpc_bench_tune_settings set;
+	struct leat_task_event room; /* calls came back, or the window is larger */
+	struct leat_tune_histogram latency;
+	struct leat_tune_object *tune;
+	struct leat_poller *server;
 
 	/* open loop */
 	struct leat_task_sem due;  /* batches that are due, and not begun */
@@ -210,6 +222,14 @@ int rb_bulk_open(struct rb_node *n);
 /* Before it is closed; free() after that. */
 void rb_bulk_close(struct rb_node *n);
 void rb_bulk_free(struct rb_node *n);
+
+/* ---- tune.c ---- */
+
+/* @return 0, or negative with n->why */
+int rb_tune_start(struct rb_node *n);
+/* While its reactor is there; and when no task looks any more. */
+void rb_tune_stop(struct rb_node *n);
+void rb_tune_free(struct rb_node *n);
 
 /* ---- flush.c ---- */
 

@@ -114,6 +114,28 @@ kind_choose(const struct rb_plan *p, uint64_t random)
 	return (enum rb_kind)k;
 }
 
+/* Until the window has room for a batch. With none under way it has. */
+static bool
+room_wait(struct rb_node *n)
+{
+	int ret = 0;
+
+	n->nb_waiting++;
+	while (ret == 0 && !n->over && n->outstanding > 0 &&
+	       n->outstanding + n->set.batch > n->set.window) {
+		leat_task_event_reset(&n->room);
+		ret = leat_task_event_wait(&n->room);
+	}
+	n->nb_waiting--;
+	return ret == 0;
+}
+
+static void
+outstanding_add(struct rb_node *n, uint32_t calls)
+{
+	__atomic_store_n(&n->outstanding, n->outstanding + calls, __ATOMIC_RELAXED);
+}
+
 static bool
 claim(struct rb_worker *w, struct batch *bt)
 {
@@ -121,6 +143,8 @@ claim(struct rb_worker *w, struct batch *bt)
 	uint64_t left;
 
 	if (n->interval > 0 && leat_task_sem_wait(&n->due) < 0)
+		return false;
+	if (unlikely(n->outstanding + n->set.batch > n->set.window) && !room_wait(n))
 		return false;
 	left = n->goal - n->claimed;
 	if (n->over || n->nb_alive == 0 || left == 0) {
@@ -133,8 +157,9 @@ claim(struct rb_worker *w, struct batch *bt)
 	bt->measured = n->claimed >= n->warmup;
 	if (!bt->measured)
 		left = n->warmup - n->claimed;
-	bt->n = (uint16_t)RTE_MIN((uint64_t)n->plan->batch, left);
+	bt->n = (uint16_t)RTE_MIN((uint64_t)n->set.batch, left);
 	n->claimed += bt->n;
+	outstanding_add(n, bt->n);
 	if (n->interval > 0)
 		bt->begin = rb_pace_due(n, n->nb_begun++);
 	return true;
@@ -182,7 +207,7 @@ refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 		*us = RTE_MAX(*us, req->busy_us != 0 ? req->busy_us : BUSY_US);
 		w->list[k++] = req;
 	}
-	w->node->tally.busy += k;
+	__atomic_store_n(&w->node->tally.busy, w->node->tally.busy + k, __ATOMIC_RELAXED);
 	return k;
 }
 
@@ -258,8 +283,12 @@ count(struct rb_worker *w, const struct batch *bt, uint64_t now)
 			in += c->req.resp_len + c->bulk_in;
 		}
 	}
-	t->made += bt->n;
+	__atomic_store_n(&t->made, t->made + bt->n, __ATOMIC_RELAXED);
 	__atomic_store_n(&n->live, n->live + good, __ATOMIC_RELAXED);
+	outstanding_add(n, -(uint32_t)bt->n);
+	if (unlikely(n->nb_waiting > 0))
+		leat_task_event_set(&n->room);
+	leat_tune_histogram_add(&n->latency, leat_cycles_to_ns(now - bt->begin));
 	if (!bt->measured)
 		return good;
 	t->calls[bt->kind] += good;
@@ -332,9 +361,12 @@ work(void *arg)
 	struct rb_node *n = w->node;
 	struct batch bt = { 0 };
 
-	while (!leat_task_cancelled() && claim(w, &bt))
+	while (!leat_task_cancelled() && claim(w, &bt)) {
 		run_batch(w, &bt);
-	if (--n->nb_workers == 0)
+		leat_tune_serve(n->tune);
+	}
+	__atomic_store_n(&n->nb_workers, n->nb_workers - 1, __ATOMIC_RELAXED);
+	if (n->nb_workers == 0)
 		node_done(n);
 	return 0;
 }
@@ -462,7 +494,7 @@ workers_start(struct rb_node *n)
 		snprintf(name, sizeof(name), "work%u", i);
 		if (leat_task_start(name, work, n->workers[i]) < 0)
 			return rb_node_fail(n, rte_errno, "%s", leat_err_msg());
-		n->nb_workers++;
+		__atomic_store_n(&n->nb_workers, n->nb_workers + 1, __ATOMIC_RELAXED);
 	}
 	return 0;
 }
@@ -487,6 +519,8 @@ rb_node_start(void *node)
 	n->goal = p->calls == 0 ? UINT64_MAX : calls + n->warmup;
 	if (p->rate_mhz != 0 && rb_pace_start(n) < 0)
 		return -EIO;
+	if (rb_tune_start(n) < 0)
+		return -EIO;
 	return workers_start(n);
 }
 
@@ -494,6 +528,7 @@ void
 rb_node_over(struct rb_node *n)
 {
 	n->over = true;
+	leat_task_event_set(&n->room);
 	if (n->interval > 0)
 		(void)leat_task_sem_post(&n->due);
 }
