@@ -26,12 +26,14 @@
 #include <leat_cursor.h>
 #include <leat_reactor.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 
 #include "activity.h"
 #include "leat_task.h"
 #include "task_stack.h"
 #include "task_switch.h"
 #include "task_tools.h"
+#include "task_tune.h"
 
 struct leat_scope;
 struct task_call;
@@ -147,7 +149,9 @@ struct leat_tasks {
 	uint64_t refused;
 	uint64_t hogs;
 	uint32_t max_tasks;
-	uint32_t hog_us;
+	uint32_t hog_us; /* changed by the control thread of lib/tune, read by the watchdog */
+	struct task_tune_settings set;
+	struct leat_tune_object *tune;
 	struct task_watch {
 		uint64_t switches; /* when it last looked */
 		uint64_t since_ns; /* it has not changed */
@@ -317,6 +321,10 @@ void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 
 /* watch.c; add and del without task_lock, which the watchdog takes */
 void task_watch_add(struct leat_tasks *ts);
+/* tune.c: hog_us becomes what a settings file wants. @return 0, or negative with leat_err() */
+int task_tune_add(struct leat_tasks *ts);
+/* hog_us has changed, and may be shorter. */
+void task_watch_hasten(const struct leat_tasks *ts);
 void task_watch_del(struct leat_tasks *ts);
 /* One look at all tasks: has one been running for too long? ns: of CLOCK_MONOTONIC. */
 void task_watch_scan(uint64_t ns);

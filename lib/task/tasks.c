@@ -152,6 +152,11 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 		release(ts);
 		return NULL;
 	}
+	if (task_tune_add(ts) < 0) {
+		(void)leat_poller_remove(ts->poller);
+		release(ts);
+		return NULL;
+	}
 	publish(ts);
 	return ts;
 }
@@ -187,6 +192,8 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;
+	/* Before the watchdog lets go: a change may be telling it so. */
+	leat_tune_del(ts->tune);
 	withdraw(ts);
 	release(ts);
 	return 0;

@@ -51,7 +51,7 @@ look_at_reactor(struct leat_tasks *ts, uint64_t ns)
 		w->activity_told = false;
 		return;
 	}
-	if (w->activity_told || ns - w->activity_since_ns < (uint64_t)ts->hog_us * 1000)
+	if (w->activity_told || ns - w->activity_since_ns < (uint64_t)RLX_LOAD(ts->hog_us) * 1000)
 		return;
 	w->activity_told = true;
 	RLX_ADD(ts->hogs, 1);
@@ -79,7 +79,7 @@ look_at_tasks(struct leat_tasks *ts, uint64_t ns)
 		w->told = false;
 		return;
 	}
-	if (w->told || ns - w->since_ns < (uint64_t)ts->hog_us * 1000)
+	if (w->told || ns - w->since_ns < (uint64_t)RLX_LOAD(ts->hog_us) * 1000)
 		return;
 	for (i = 0; i < sizeof(name); i++)
 		name[i] = RLX_LOAD(t->name[i]);
@@ -106,7 +106,7 @@ task_watch_scan(uint64_t ns)
 	for (i = 0; i < LEAT_REACTOR_MAX; i++) {
 		struct leat_tasks *ts = task_registry[i];
 
-		if (ts == NULL || ts->hog_us == LEAT_TASK_HOG_NEVER)
+		if (ts == NULL || RLX_LOAD(ts->hog_us) == LEAT_TASK_HOG_NEVER)
 			continue;
 		look_at_tasks(ts, ns);
 		look_at_reactor(ts, ns);
@@ -200,6 +200,16 @@ task_watch_add(struct leat_tasks *ts)
 	(void)pthread_mutex_unlock(&lock);
 	if (ret != 0)
 		LEAT_LOG(WARNING, task, "no thread for the watchdog: %s", strerror(ret));
+}
+
+void
+task_watch_hasten(const struct leat_tasks *ts)
+{
+	uint32_t us = RTE_MAX(ts->hog_us / 2, (uint32_t)PERIOD_MIN_US);
+
+	(void)pthread_mutex_lock(&lock);
+	RLX_STORE(period_us, RTE_MIN(period_us, us));
+	(void)pthread_mutex_unlock(&lock);
 }
 
 void
