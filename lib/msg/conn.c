@@ -96,6 +96,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->mempool = conf->mempool;
 	c->user = conf->user;
 	c->first_id = conf->first_id;
+	c->mask = m->credits_next - 1u;
+	c->eager_own = m->eager_next;
 	c->number = number_take();
 	c->sendq = c->recvq = (struct msg_list){ 0 };
 	c->rx_next = NULL;
@@ -153,8 +155,8 @@ priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, u
 {
 	struct msg_hello h = {
 		.conn = c->number,
-		.credits = (uint16_t)RTE_MIN(c->m->credits, MSG_WINDOW_FIRST),
-		.eager_max = c->m->eager_max,
+		.credits = (uint16_t)RTE_MIN(c->mask + 1, MSG_WINDOW_FIRST),
+		.eager_max = c->eager_own,
 		.max_size = c->max_size,
 		.priv_len = conf->priv_len,
 	};
@@ -177,7 +179,7 @@ static void
 hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 {
 	c->mode = LEAT_MSG_LEAT;
-	c->eager_max = RTE_MIN(c->m->eager_max, h->eager_max);
+	c->eager_max = RTE_MIN(c->eager_own, h->eager_max);
 	c->tx_base = h->conn << MSG_TAG_CONN_SHIFT;
 	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;

@@ -340,6 +340,7 @@ leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 	msg_timeouts(m);
 	if (leat_ask_pending(&m->asked))
 		msg_telemetry_answer(m);
+	leat_tune_serve(m->tune);
 	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
 		struct leat_msg_conn *c = &m->conns[i];
 

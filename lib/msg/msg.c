@@ -136,9 +136,11 @@ leat_msg_create(struct leat_ep *ep, const struct leat_msg_conf *conf)
 	m->priv_max[1] = info.priv_accept;
 	m->stats.memory = sizeof(*m);
 	msg_timeouts_init(m);
-	if (msg_conf_take(m, conf) < 0 || msg_numbers_start() < 0 || msg_alloc(m) < 0) {
+	if (msg_conf_take(m, conf) < 0 || msg_numbers_start() < 0 || msg_tune_add(m) < 0 ||
+	    msg_alloc(m) < 0) {
 		int err = rte_errno;
 
+		leat_tune_del(m->tune);
 		msg_free(m);
 		rte_errno = err;
 		return NULL;
@@ -167,6 +169,7 @@ leat_msg_destroy(struct leat_msg *m)
 			return ret;
 	}
 	msg_telemetry_del(m);
+	leat_tune_del(m->tune);
 	msg_free(m);
 	return 0;
 }

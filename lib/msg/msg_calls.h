@@ -13,6 +13,9 @@ int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
 
 /* telemetry.c */
 void msg_telemetry_add(struct leat_msg *m);
+
+/* tune.c: before there are buffers. @return 0, or negative with leat_err() */
+int msg_tune_add(struct leat_msg *m);
 void msg_telemetry_del(struct leat_msg *m);
 void msg_telemetry_answer(struct leat_msg *m) __rte_cold;
 

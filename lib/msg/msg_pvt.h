@@ -64,9 +64,11 @@
 #include <leat_error.h>
 #include <leat_le.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 #include <leat_wheel.h>
 
 #include "leat_msg.h"
+#include "msg_tune.h"
 #include "msg_wire.h"
 
 /* Ops posted at once. */
@@ -224,6 +226,7 @@ struct leat_msg_conn {
 	uint32_t hold_turn; /* in this turn small messages went at once, others wait */
 	uint16_t want;	    /* if so many small messages wait, they go at once */
 	uint32_t eager_max;
+	uint32_t eager_own; /* that this side has announced */
 	uint32_t rx_window; /* most messages that may be on the way or here */
 	struct msg_slot *tx, *rx;
 	uint64_t tx_max;	   /* longest message that the other side and the device take */
@@ -322,12 +325,16 @@ struct leat_msg {
 	uint32_t nb_open;
 	uint16_t max_conns;
 	uint16_t credits;
+	uint16_t credits_next; /* of new connections, see tune.c */
+	uint32_t eager_next;
 	uint64_t dev_max;	     /* longest message of the device */
 	uint64_t now;		     /* while timers fire */
 	uint16_t priv_max[2];	     /* data that connect and accept can carry */
 	struct leat_msg_stats stats; /* of connections that are closed; see stats.c */
 	struct leat_wheel wheel;     /* timeout.c */
 	struct leat_asked asked;     /* by telemetry */
+	struct leat_tune_object *tune;
+	struct msg_tune_settings set;
 };
 
 static inline struct msg_slot *

@@ -15,8 +15,9 @@ start(int nb_devs)
 	static char log[] = "--log-level=leat.*:warning", ring[] = "--vdev=" PAIR_RING;
 	static char fault[] = "--vdev=" PAIR_FAULT ",lower=" PAIR_RING
 			      ",reorder=8,refuse=0.1,refuse_recv=0.1";
-	char *argv[] = { prog, tel, pci, log, ring, fault, NULL };
-	int argc = 4 + nb_devs;
+	static char notune[] = "--no-tune";
+	char *argv[] = { prog, tel, notune, pci, log, ring, fault, NULL };
+	int argc = 5 + nb_devs;
 
 	argv[argc] = NULL;
 	if (leat_init(argc, argv) < 0) {
