@@ -100,6 +100,7 @@ rpc_deadlines_run(struct leat_rpc *rpc)
 		return;
 	if (leat_ask_pending(&rpc->asked))
 		rpc_telemetry_answer(rpc);
+	leat_tune_serve(rpc->tune);
 	if (likely((due & sessions) == UINT64_MAX))
 		return;
 	now = rpc_now(rpc);

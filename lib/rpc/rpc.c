@@ -81,6 +81,17 @@ limits_check(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	return 0;
 }
 
+void
+rpc_conf_times(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
+{
+	rpc->silence = leat_us_to_cycles(given(conf->silence_us, SILENCE_DEFAULT_US));
+	rpc->idle = leat_us_to_cycles(given(conf->idle_us, IDLE_DEFAULT_US));
+	rpc->segment = (uint32_t)RTE_MIN((uint64_t)given(conf->segment, SEGMENT_DEFAULT),
+					 rpc->ep->max_msg);
+	rpc->grace = leat_us_to_cycles(given(conf->bulk_grace_us, GRACE_DEFAULT_US));
+	rpc->busy_us = given(conf->busy_us, BUSY_US_DEFAULT);
+}
+
 static int
 conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 {
@@ -94,8 +105,6 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 				leat_ep_name(ep));
 	rpc->datagram = leat_ep_is_datagram(ep);
 	rpc->head_len = RPC_HEAD_LEN + (rpc->datagram ? RPC_NUMBERS_LEN : 0);
-	rpc->silence = leat_us_to_cycles(given(conf->silence_us, SILENCE_DEFAULT_US));
-	rpc->idle = leat_us_to_cycles(given(conf->idle_us, IDLE_DEFAULT_US));
 	rpc->max_sessions = given(conf->max_sessions, ep->nb_peers > 1 ? ep->nb_peers - 1u : 1);
 	rpc->credits = conf->credits;
 	if (rpc->credits == 0 && rpc->max_sessions > 0)
@@ -106,10 +115,7 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	rpc->max_msg = given(conf->max_msg, MAX_MSG_DEFAULT);
 	/* A session with few credits needs each of them. */
 	rpc->reposts_max = RTE_MAX(RTE_MIN(rpc->credits / 4, (uint32_t)REPOSTS_MAX), 1u);
-	rpc->segment =
-		(uint32_t)RTE_MIN((uint64_t)given(conf->segment, SEGMENT_DEFAULT), ep->max_msg);
-	rpc->grace = leat_us_to_cycles(given(conf->bulk_grace_us, GRACE_DEFAULT_US));
-	rpc->busy_us = given(conf->busy_us, BUSY_US_DEFAULT);
+	rpc_conf_times(rpc, conf);
 	return limits_check(rpc, conf);
 }
 
@@ -346,8 +352,8 @@ rpc_start(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 struct leat_rpc *
 leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf)
 {
-	static const struct leat_rpc_conf defaults;
 	struct leat_rpc *rpc = calloc(1, sizeof(*rpc));
+	struct leat_rpc_conf decided = { 0 };
 	int err;
 
 	if (rpc == NULL) {
@@ -355,8 +361,13 @@ leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf)
 		return NULL;
 	}
 	rpc->ep = ep;
-	err = rpc_start(rpc, conf != NULL ? conf : &defaults);
+	if (conf != NULL)
+		decided = *conf;
+	err = rpc_tune_add(rpc, &decided);
+	if (err == 0)
+		err = rpc_start(rpc, &decided);
 	if (err < 0) {
+		leat_tune_del(rpc->tune);
 		rpc_free(rpc);
 		rte_errno = -err;
 		return NULL;
@@ -414,6 +425,7 @@ leat_rpc_destroy(struct leat_rpc *rpc)
 			return ret;
 	}
 	rpc_telemetry_del(rpc);
+	leat_tune_del(rpc->tune);
 	rpc_free(rpc);
 	return 0;
 }

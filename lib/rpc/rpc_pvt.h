@@ -44,10 +44,12 @@
 #include <leat_error.h>
 #include <leat_log.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 #include <leat_wheel.h>
 
 #include "leat_rpc.h"
 #include "leat_rpc_task.h"
+#include "rpc_tune.h"
 #include "rpc_wire.h"
 
 static_assert(RPC_HELLO_LEN == LEAT_RPC_HELLO_LEN, "as the header says");
@@ -340,6 +342,8 @@ struct leat_rpc {
 	struct leat_wheel timers; /* struct rpc_timer, of sessions */
 	uint32_t polls;		  /* the clock is read in one of DEADLINE_POLLS */
 	struct leat_asked asked;  /* by telemetry */
+	struct leat_tune_object *tune;
+	struct rpc_tune_settings set;
 
 	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
 	bool datagram;
@@ -654,6 +658,10 @@ void rpc_open_release(struct leat_rpc *rpc);
 
 /* telemetry.c */
 void rpc_telemetry_add(struct leat_rpc *rpc);
+/* tune.c: *conf becomes what a settings file wants. @return 0, or negative with leat_err() */
+int rpc_tune_add(struct leat_rpc *rpc, struct leat_rpc_conf *conf);
+/* rpc.c: what of the configuration may change while it runs */
+void rpc_conf_times(struct leat_rpc *rpc, const struct leat_rpc_conf *conf);
 void rpc_telemetry_del(struct leat_rpc *rpc);
 /* Fills in what was asked for. */
 void rpc_telemetry_answer(struct leat_rpc *rpc) __rte_cold;

@@ -23,10 +23,11 @@ pair_start(void **state)
 	static char dgram[] = "--vdev=" PAIR_DGRAM ",type=datagram";
 	static char lossy[] = "--vdev=" PAIR_LOSSY ",lower=" PAIR_DGRAM
 			      ",loss=0.3,dup=0.1,overtake=16,reorder=8,refuse=0.1";
-	char *argv[] = { prog, tel, pci, log, ring, fault, dgram, lossy, NULL };
+	static char notune[] = "--no-tune";
+	char *argv[] = { prog, tel, notune, pci, log, ring, fault, dgram, lossy, NULL };
 
 	(void)state;
-	if (leat_init(8, argv) < 0) {
+	if (leat_init(9, argv) < 0) {
 		print_error("leat_init: %s\n", leat_err_msg());
 		return -1;
 	}
