@@ -251,6 +251,7 @@ tables_open(struct leat_stream_net *net)
 static void
 net_free(struct leat_stream_net *net)
 {
+	leat_tune_del(net->tune);
 	if (net->msgs != NULL)
 		(void)munmap(net->msgs, net->msgs_len);
 	free(net->streams);
@@ -318,6 +319,8 @@ net_start(struct leat_stream_net *net)
 
 	if (ret == 0)
 		ret = ep_open(net);
+	if (ret == 0)
+		ret = stream_tune_add(net);
 	if (ret == 0)
 		ret = tables_open(net);
 	if (ret == 0)

@@ -48,8 +48,10 @@
 #include <leat_reactor.h>
 #include <leat_resource.h>
 #include <leat_time.h>
+#include <leat_tune.h>
 
 #include "leat_stream.h"
+#include "stream_tune.h"
 #include "stream_wire.h"
 
 /* Room of a receive: longer than a control message, so that a wrong length is seen. */
@@ -253,6 +255,8 @@ struct leat_stream_net {
 
 	struct leat_stream_net_stats stats;
 	struct leat_asked asked; /* by telemetry */
+	struct leat_tune_object *tune;
+	struct stream_tune_settings set;
 };
 
 /* Counters: the owner writes, any thread reads. */
@@ -333,6 +337,9 @@ void stream_close_all(struct leat_stream_net *net, uint64_t at);
 
 /* telemetry.c */
 void stream_telemetry_add(struct leat_stream_net *net);
+
+/* tune.c. @return 0, or negative with leat_err() */
+int stream_tune_add(struct leat_stream_net *net);
 void stream_telemetry_del(struct leat_stream_net *net);
 void stream_telemetry_answer(struct leat_stream_net *net);
 

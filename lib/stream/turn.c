@@ -196,6 +196,8 @@ stream_turn(void *arg, uint64_t now)
 	net->now = now;
 	if (leat_ask_pending(&net->asked))
 		stream_telemetry_answer(net);
+	if (likely(net->tune != NULL))
+		leat_tune_serve(net->tune);
 	/* Not at the end: what found no room must not keep the reactor from idling. */
 	if (unlikely(net->starved != NULL))
 		feed(net);

@@ -23,9 +23,10 @@ pair_start(void **state)
 	static char log[] = "--log-level=leat.*:error", ring[] = "--vdev=" PAIR_RING;
 	static char fault[] = "--vdev=" PAIR_FAULT ",lower=" PAIR_RING
 			      ",reorder=8,refuse=0.1,refuse_recv=0.1";
-	static char tcp[128];
-	char *argv[] = { prog, pair_telemetry ? tel : no_tel, pci, log, ring, fault, tcp, NULL };
-	int argc = 6;
+	static char tcp[128], notune[] = "--no-tune";
+	char *argv[] = { prog, pair_telemetry ? tel : no_tel, notune, pci, log, ring, fault, tcp,
+			 NULL };
+	int argc = 7;
 
 	(void)state;
 	if (&pair_tcp_vdev != NULL) {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Settings and measurements of a net, stream.toml, served in its turn. */
+
+#include <rte_common.h>
+#include <rte_errno.h>
+
+#include "stream_pvt.h"
+
+static void
+take(struct leat_stream_net_conf *c, const struct stream_tune_settings *set)
+{
+	c->mem_max = set->mem_max != 0 ? (uint64_t)set->mem_max : LEAT_STREAM_MEM_DEFAULT;
+	c->keepalive_ms = set->keepalive_ms;
+	c->client_keepalive_ms = set->client_keepalive_ms;
+	c->silence_ms = set->silence_ms;
+	c->client_silence_ms = set->client_silence_ms;
+	c->idle_ms = set->idle_ms;
+}
+
+static int
+apply(void *arg, void *wanted, uint64_t changed)
+{
+	const struct stream_tune_settings *want = wanted;
+	struct leat_stream_net *net = arg;
+
+	(void)changed;
+	if (want->rx_size % STREAM_WINDOWS != 0)
+		return leat_err(EINVAL, "receive windows of %u B: an odd number", want->rx_size);
+	/* Of a file: nothing has its size yet. */
+	if (net->tune == NULL) {
+		if (want->rx_size != 0)
+			net->conf.rx_size = want->rx_size;
+		if (want->tx_size != 0)
+			net->conf.tx_size = want->tx_size;
+	}
+	take(&net->conf, want);
+	return 0;
+}
+
+static void
+report(void *arg, void *to)
+{
+	struct stream_tune_report *rep = to;
+	struct leat_stream_net_stats s;
+
+	leat_stream_net_stats_get(arg, &s);
+	rep->accepted = s.accepted;
+	rep->connected = s.connected;
+	rep->refused = s.refused;
+	rep->closed = s.closed;
+	rep->failed = s.failed;
+	rep->protocol = s.protocol;
+	rep->tx_bytes = s.tx_bytes;
+	rep->rx_bytes = s.rx_bytes;
+	rep->tx_notices = s.tx_notices;
+	rep->rx_notices = s.rx_notices;
+	rep->keepalives_sent = s.keepalives_sent;
+	rep->keepalives_received = s.keepalives_received;
+	rep->streams = s.streams;
+	rep->mem = (int64_t)s.mem;
+}
+
+/* The configuration has its defaults, and becomes what a settings file wants. */
+int
+stream_tune_add(struct leat_stream_net *net)
+{
+	const struct leat_tune_conf conf = {
+		.schema = &stream_tune_schema,
+		.name = net->name,
+		.settings = &net->set,
+		.apply = apply,
+		.report = report,
+		.arg = net,
+	};
+	const struct leat_stream_net_conf *c = &net->conf;
+
+	net->set.rx_size = c->rx_size;
+	net->set.tx_size = c->tx_size;
+	net->set.mem_max = (int64_t)RTE_MIN(c->mem_max, (uint64_t)INT64_MAX);
+	net->set.keepalive_ms = c->keepalive_ms;
+	net->set.client_keepalive_ms = c->client_keepalive_ms;
+	net->set.silence_ms = c->silence_ms;
+	net->set.client_silence_ms = c->client_silence_ms;
+	net->set.idle_ms = c->idle_ms;
+	net->tune = leat_tune_add(&conf);
+	return net->tune != NULL ? 0 : -rte_errno;
+}
