@@ -151,6 +151,7 @@ class Screens(Case):
 
     def test_pause_and_interval(self):
         self.assertIn("PAUSED", self.keys("p"))
+        self.assertIn("PAUSED  every 1 s", self.screen())
         self.assertTrue(self.app.paused)
         self.assertNotIn("PAUSED", self.keys("p"))
         self.assertIn("every 0.5 s", self.keys("+"))

@@ -236,14 +236,14 @@ class App:
         processes = self.model.processes
         lcores = len(self.model.objects("reactor"))
         troubles = sum(1 for p in processes if p.state())
-        facts = [(_count(len(processes), "process", "processes"), "text")]
+        facts: Parts = [(_count(len(processes), "process", "processes"), "text")]
         if troubles:
             facts.append((f"{self.glyphs.bell} {troubles} in trouble", "bad"))
         if lcores:
             facts.append((_count(lcores, "lcore", "lcores"), "text"))
-        often = "PAUSED" if self.paused else f"every {self.interval:g} s"
-        clock = f"  {time.strftime('%H:%M:%S')} "
-        begin = grid.width - width_of(often + clock)
+        right: Parts = [("PAUSED  ", "warn")] if self.paused else []
+        right.append((f"every {self.interval:g} s  {time.strftime('%H:%M:%S')} ", "dim"))
+        begin = grid.width - sum(width_of(text) for text, _ in right)
         x = grid.put(0, 1, "leat-top", "title") + 2
         for i, (text, role) in enumerate(facts):
             dot = f" {self.glyphs.dot} " if i else ""
@@ -251,8 +251,7 @@ class App:
                 x = grid.put(0, x, dot, "faint")
                 x = grid.put(0, x, text, role)
         if begin > x:
-            begin = grid.put(0, begin, often, "warn" if self.paused else "dim")
-            grid.put(0, begin, clock, "dim")
+            grid.parts(0, begin, right)
         elif self.paused:
             grid.put(0, max(grid.width - 7, 0), " PAUSED", "warn")
 

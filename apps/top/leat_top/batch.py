@@ -49,7 +49,7 @@ def run_batch(source: Source, wake: Wake, options: BatchOptions, glyphs: Glyphs)
             return
         model.update(source.read())
         if options.json:
-            text = json.dumps(document(model, source), allow_nan=False, ensure_ascii=False)
+            text = json.dumps(document(model, source), allow_nan=False)
             sys.stdout.write(text + "\n")
         else:
             sys.stdout.write(text_page(model, source, options, glyphs))
@@ -159,7 +159,8 @@ def text_page(model: Model, source: Source, options: BatchOptions, glyphs: Glyph
     if not model.processes:
         return page + "\n"
     page += _table(process_columns(), "pid", model.processes, lambda p: p.program, options, glyphs,
-                   Process.state)
+                   Process.silent)
+    page += "".join(f"{p.program} {p.pid}: {p.state()}\n" for p in model.processes if p.state())
     for schema in model.components():
         objects = model.objects(schema.component)
         columns = columns_of(schema)

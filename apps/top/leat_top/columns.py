@@ -106,7 +106,7 @@ def gauge(name: str, title: str, **more) -> Column:
 
 def program_columns() -> list[Column]:
     return [
-        words("program", "PROGRAM", 11, lambda o: o.process.program, role="dim", keep=6, grow=1),
+        words("program", "PROGRAM", 12, lambda o: o.process.program, role="dim", keep=6, grow=1),
         amount_pid(),
     ]
 
@@ -137,7 +137,7 @@ def latency_columns() -> list[Column]:
         return found[0].removeprefix("latency_") if found else None
 
     return [
-        words("op", "OP", 9, which, role="dim", keep=5),
+        words("op", "OP", 7, which, role="dim", keep=5),
         time_of("p50", "p50", of("p50"), keep=6),
         time_of("p99", "p99", of("p99"), keep=7),
         time_of("p99_9", "p99.9", of("p99_9"), keep=5),

@@ -83,13 +83,13 @@ def endpoint_columns() -> list[Column]:
         name_column("ENDPOINT", 10),
         *program_columns(),
         words("device", "DEVICE", 12, _text("device"), keep=5),
-        words("provider", "PROVIDER", 8, _text("provider"), role="dim", keep=4),
+        words("provider", "PROVIDER", 8, _text("provider"), role="dim", keep=2),
         rate("returned", "OPS/s", keep=90),
         rate("tx_bytes", "TX B/s", keep=40),
         rate("rx_bytes", "RX B/s", keep=40),
         *latency_columns(),
-        gauge("held_back_now", "HELD", keep=5),
-        alarm("refused", "REF/s", lambda o: o.rate("refused"), role="warn", keep=5),
+        gauge("held_back_now", "HELD", width=5, keep=6),
+        alarm("refused", "REF/s", lambda o: o.rate("refused"), role="warn", keep=6),
         alarm("errors", "ERR/s", lambda o: o.rate("errors"), keep=8),
         gauge("peers", "PEERS", width=5, keep=3),
         trend("trend", "OPS/s TREND", lambda o: o.past.get("returned"), width=12, grow=3, keep=6),
@@ -117,7 +117,7 @@ def process_columns() -> list[Column]:
 
     return [
         Column("pid", "PID", 7, lambda p: p.pid, draw_pid, keep=99, most_first=False),
-        words("program", "PROGRAM", 11, lambda p: p.program, role="name", keep=98, grow=1),
+        words("program", "PROGRAM", 12, lambda p: p.program, role="name", keep=98, grow=1),
         Column("up", "UP", 6, lambda p: -p.start, draw_up, keep=4),
         amount("lcores", "LC", lambda p: len(p.of("reactor")), width=3, keep=5),
         bar("load", "LOAD", Process.busy, width=8, grow=3, keep=20),
@@ -216,8 +216,8 @@ def task_columns() -> list[Column]:
 
 def mempool_columns() -> list[Column]:
     def used(o: Object):
-        size, in_use = o.value("size"), o.value("in_use")
-        return (in_use / size, 0.0, 1.0) if size and in_use is not None else None
+        objects, in_use = o.value("objects"), o.value("in_use")
+        return (in_use / objects, 0.0, 1.0) if objects and in_use is not None else None
 
     def part(o: Object):
         shares = used(o)
@@ -227,9 +227,23 @@ def mempool_columns() -> list[Column]:
         name_column("MEMPOOL", 16),
         *program_columns(),
         gauge("in_use", "IN USE", width=7, keep=9),
-        gauge("size", "SIZE", width=7, keep=8),
+        gauge("objects", "OBJECTS", width=7, keep=8),
+        gauge("object_size", "BYTES EACH", width=10, keep=4),
         share_of("used", "USED", part, keep=10),
         bar("bar", "FILL", used, width=10, grow=4, keep=7),
+    ]
+
+
+def perf_columns() -> list[Column]:
+    return [
+        name_column("PERF", 10),
+        *program_columns(),
+        gauge("size", "SIZE", keep=6),
+        rate("messages", "MESSAGES/s", width=10, keep=10),
+        rate("transferred", "B/s", keep=9),
+        alarm("errors", "ERR/s", lambda o: o.rate("errors"), keep=8),
+        *latency_columns()[1:],
+        trend("trend", "MESSAGES/s TREND", _past("messages"), width=16, grow=3, keep=4),
     ]
 
 
@@ -243,6 +257,7 @@ _KNOWN = {
     "stream": stream_columns,
     "task": task_columns,
     "mempool": mempool_columns,
+    "perf": perf_columns,
 }
 _SORTED_BY = {"process": "pid", "reactor": "name", "poller": "busy_ns"}
 
@@ -253,7 +268,7 @@ def columns_of(schema, *, rows: bool = False) -> list[Column]:
     generic = generic_columns(schema, rows=rows)
     if make is None:
         return generic
-    known = make()
+    known = [c for c in make() if not rows or c.name not in ("program", "pid")]
     if schema.component == "peer":
         names = {c.name for c in known}
         known += [c for c in generic if c.name not in names]

@@ -164,16 +164,20 @@ class Process:
         found = [getattr(w, name) for o in self.of(component) for w in o.windows.values()]
         return max((v for v in found if v is not None), default=None)
 
-    def state(self) -> str:
-        """In words; with a trouble, that."""
+    def silent(self) -> str:
+        """Why nothing that it shows is of now, in words; empty: it is."""
         if self.trouble:
             return self.trouble
         if self.hung:
             return f"stands still: no sign of life for {duration(self.heartbeat_age_ns)}"
-        stalled = max(self.objects, key=lambda o: o.stalled_ns(), default=None)
-        if stalled is not None and stalled.stalled_ns():
-            return f"{stalled.name} {stalled.trouble()}"
         return ""
+
+    def state(self) -> str:
+        """What is wrong, in words; empty: nothing."""
+        stalled = max(self.objects, key=Object.stalled_ns, default=None)
+        if self.silent() or stalled is None or not stalled.stalled_ns():
+            return self.silent()
+        return f"{stalled.name} {stalled.trouble()}"
 
 
 def load(reactor: Object) -> tuple[float, float, float] | None:

@@ -78,7 +78,7 @@ def setting_columns(short: bool = False) -> list[Column]:
     ]
     if not short:
         columns[1:1] = [
-            words("program", "PROGRAM", 11, lambda r: r.process.program, role="dim", keep=12),
+            words("program", "PROGRAM", 12, lambda r: r.process.program, role="dim", keep=12),
             amount_pid(),
         ]
     return columns

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .columns import amount_pid, time_of, trend, words
 from .format import TIME_UNITS, Glyphs, Parts, percent, si, width_of, with_unit
 from .model import Object
-from .schema import of_kind
+from .schema import of_kind, order
 from .table import Column
 
 # Of components that are leat's own: measurements, and what they are called here.
@@ -15,14 +15,16 @@ _LINES: dict[str, tuple[tuple[str, str], ...]] = {
     "msg": (("sent", "sent/s"), ("received", "received/s"), ("conns", "connections")),
     "stream": (("streams", "open"), ("tx_bytes", "B/s sent"), ("rx_bytes", "B/s received")),
     "task": (("tasks", "tasks"), ("ready", "ready"), ("switches", "switches/s")),
-    "mempool": (("in_use", "of"), ("size", "in use")),
-    "perf": (("messages", "messages/s"), ("bytes", "B/s")),
+    "memory": (("pools", "pools"), ("size", "bytes")),
+    "perf": (("messages", "messages/s"), ("transferred", "B/s"), ("errors", "errors/s")),
 }
 _MOST = 4
 
 
 def facts(o: Object) -> list[tuple[str, str]]:
     """Numbers, and what they are of."""
+    if not o.schema.reports:
+        return [(str(len(o.settings)), "setting" if len(o.settings) == 1 else "settings")]
     known = _LINES.get(o.component)
     if known is None:
         return _described(o)
@@ -82,9 +84,12 @@ def _p99(o: Object) -> float | None:
 
 def summary_columns() -> list[Column]:
     return [
-        words("component", "COMPONENT", 10, lambda o: o.component, role="accent", keep=50),
+        Column(
+            "component", "COMPONENT", 10, lambda o: order(o.component), lambda o, width, glyphs: (o.component, "accent"),
+            right=False, keep=50, most_first=False,
+        ),
         words("name", "NAME", 12, lambda o: o.name, role="name", keep=99, grow=1),
-        words("program", "PROGRAM", 11, lambda o: o.process.program, role="dim", keep=6),
+        words("program", "PROGRAM", 12, lambda o: o.process.program, role="dim", keep=6),
         amount_pid(),
         Column("facts", "", 34, lambda o: None, _draw, right=False, grow=4, keep=60),
         time_of("p99", "p99", _p99, keep=7),

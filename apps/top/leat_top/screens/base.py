@@ -40,8 +40,8 @@ class Box:
     def arrange(self) -> list:
         """Filtered and sorted; those of which something is wrong first."""
         rows = self.table.arrange(self.rows(), self.text_of)
-        if self.trouble_of is not None:
-            rows.sort(key=lambda row: not self.trouble_of(row))
+        if self.role_of is not None:
+            rows.sort(key=lambda row: self.role_of(row) != "bad")
         return rows
 
     def current(self):

@@ -47,7 +47,7 @@ class Overview(View):
             key_of=lambda p: p.key,
             text_of=lambda p: f"{p.pid} {p.program} {p.state()}",
             role_of=process_role,
-            trouble_of=Process.state,
+            trouble_of=Process.silent,
             enter=lambda p: app.push(Overview(app, p.key)),
             empty="no leat process of this user runs (leat-top waits for one)",
         )
@@ -74,7 +74,7 @@ class Overview(View):
         return Box.of(
             title,
             columns,
-            "pid" if self.process is None else "name",
+            "component" if component is None else "pid" if self.process is None else "name",
             rows=rows,
             key_of=lambda o: o.key,
             text_of=text_of,
