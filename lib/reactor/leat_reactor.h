@@ -240,6 +240,13 @@ LEAT_API bool leat_reactor_owned(const struct leat_reactor *r);
 LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);
 
+/**
+ * Tell that turns may take as long as they like, and that this is no fault: in telemetry a long turn
+ * is busy time, and not a loop that stands still. Off at first; tasks with
+ * leat_tasks_conf.hog_us LEAT_TASK_HOG_NEVER switch it on. Any thread.
+ */
+LEAT_API void leat_reactor_long_turns_set(struct leat_reactor *r, bool on);
+
 /** Begin the search for the longest turn again. Any thread. */
 LEAT_API void leat_reactor_turn_max_reset(struct leat_reactor *r);
 

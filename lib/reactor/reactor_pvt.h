@@ -165,7 +165,9 @@ struct leat_reactor {
 	struct {
 		uint64_t turns;
 		uint64_t since; /* cycles; 0: it was asleep, or did not run */
+		uint64_t busy;	/* cycles that were reported */
 	} look;			/* when the number of turns was seen first */
+	bool long_turns;	/* they are no fault; any thread */
 	uint32_t idle_news;	/* leat_reactor_idle_set() was called; any thread */
 
 	uint32_t dirty; /* pollers were removed, paused or failed */

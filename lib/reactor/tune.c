@@ -158,6 +158,20 @@ stalled_cycles(struct leat_reactor *r, enum leat_reactor_state state, uint64_t t
 	return now - r->look.since;
 }
 
+void
+leat_reactor_long_turns_set(struct leat_reactor *r, bool on)
+{
+	RLX_STORE(r->long_turns, on);
+}
+
+/* With the turn that is under way. It never goes back, though a long turn may turn out idle. */
+static uint64_t
+busy_cycles(struct leat_reactor *r, uint64_t ended, uint64_t stalled)
+{
+	r->look.busy = RTE_MAX(r->look.busy, ended + stalled);
+	return r->look.busy;
+}
+
 static void
 report(void *arg, void *to)
 {
@@ -179,7 +193,7 @@ report(void *arg, void *to)
 	rep->lcore = lcore == LCORE_ID_ANY ? -1 : (int64_t)lcore;
 	rep->idle_effective = (uint32_t)leat_reactor_idle_effective(r);
 	rep->turns = s.turns;
-	rep->busy_ns = leat_cycles_to_ns(s.busy_cycles);
+	rep->busy_ns = leat_cycles_to_ns(busy_cycles(r, s.busy_cycles, stalled));
 	rep->idle_ns = leat_cycles_to_ns(s.idle_cycles);
 	rep->sleep_ns = leat_cycles_to_ns(s.sleep_cycles);
 	rep->housekeeping_ns = leat_cycles_to_ns(s.housekeeping_cycles);
@@ -187,7 +201,7 @@ report(void *arg, void *to)
 	rep->messages = s.messages;
 	rep->messages_waiting = (int64_t)reactor_messages_waiting(r);
 	rep->timers = s.timers;
-	rep->stalled_ns = (int64_t)leat_cycles_to_ns(stalled);
+	rep->stalled_ns = RLX_LOAD(r->long_turns) ? 0 : (int64_t)leat_cycles_to_ns(stalled);
 	reactor_activity_text(r, &activity, rep->running, sizeof(rep->running));
 	reactor_lock();
 	for (i = 0; i < r->max_pollers; i++)

@@ -22,6 +22,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	if (old != LEAT_TASK_HOG_NEVER && want->hog_us == LEAT_TASK_HOG_NEVER)
 		task_watch_del(ts);
 	__atomic_store_n(&ts->hog_us, want->hog_us, __ATOMIC_RELAXED);
+	leat_reactor_long_turns_set(ts->reactor, want->hog_us == LEAT_TASK_HOG_NEVER);
 	if (want->hog_us == LEAT_TASK_HOG_NEVER)
 		return 0;
 	if (old == LEAT_TASK_HOG_NEVER)
@@ -62,5 +63,6 @@ task_tune_add(struct leat_tasks *ts)
 
 	ts->set.hog_us = ts->hog_us;
 	ts->tune = leat_tune_add(&conf);
+	leat_reactor_long_turns_set(ts->reactor, ts->hog_us == LEAT_TASK_HOG_NEVER);
 	return ts->tune != NULL ? 0 : -rte_errno;
 }
