@@ -60,8 +60,9 @@ tune_record_create(struct tune_row *place, const struct tune_record_conf *conf)
 {
 	const struct leat_tune_schema *schema = conf->schema;
 	struct tune_block_slot *slots = tune_block_at(tune_block_head()->slot_offset);
-	uint32_t size = (uint32_t)sizeof(struct tune_block_record) + schema->settings_size +
-			schema->reports_size;
+	uint32_t settings = conf->settings ? schema->settings_size : 0;
+	uint32_t report = conf->report ? schema->reports_size : 0;
+	uint32_t size = (uint32_t)sizeof(struct tune_block_record) + settings + report;
 	uint32_t text = tune_block_schema(schema), slot = slot_take();
 	struct tune_block_record *r;
 
@@ -82,9 +83,9 @@ tune_record_create(struct tune_row *place, const struct tune_record_conf *conf)
 	r->hash = schema->hash;
 	r->created_ns = tune_now();
 	r->settings = sizeof(*r);
-	r->settings_size = schema->settings_size;
-	r->report = r->settings + r->settings_size;
-	r->report_size = schema->reports_size;
+	r->settings_size = settings;
+	r->report = r->settings + settings;
+	r->report_size = report;
 	snprintf(r->name, sizeof(r->name), "%s", conf->name);
 	end(&r->seq);
 	slots[slot].size = size;
@@ -118,7 +119,7 @@ tune_record_settings(uint32_t record, const struct leat_tune_schema *schema, con
 	struct tune_block_record *r = tune_block_at(record);
 
 	begin(&r->seq);
-	leat_tune_pack(schema, true, settings, (uint8_t *)r + sizeof(*r));
+	leat_tune_pack(schema, true, settings, (uint8_t *)r + r->settings);
 	r->epoch = epoch;
 	end(&r->seq);
 }
@@ -130,7 +131,7 @@ tune_record_report(uint32_t record, const struct leat_tune_schema *schema, const
 	struct tune_block_record *r = tune_block_at(record);
 
 	begin(&r->seq);
-	leat_tune_pack(schema, false, report, (uint8_t *)r + sizeof(*r) + schema->settings_size);
+	leat_tune_pack(schema, false, report, (uint8_t *)r + r->report);
 	r->time_ns = time_ns;
 	r->updates++;
 	end(&r->seq);

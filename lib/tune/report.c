@@ -40,6 +40,7 @@ row_write(struct tune_object *o, uint32_t i, const struct leat_tune_row *row, ui
 		.id = i + 1,
 		.parent = o->id,
 		.flags = TUNE_RECORD_ROW,
+		.report = true,
 	};
 	struct tune_row *place = row_at(o, i);
 
@@ -121,6 +122,8 @@ fresh_create(struct tune_object *o)
 		.name = o->name,
 		.id = o->id,
 		.flags = o->conf.report_on_owner ? TUNE_RECORD_OWNER : 0,
+		.settings = o->current != NULL,
+		.report = o->report != NULL,
 	};
 	struct tune_row place;
 

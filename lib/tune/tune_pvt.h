@@ -196,6 +196,7 @@ struct tune_record_conf {
 	const struct leat_tune_schema *schema;
 	const char *name;
 	uint32_t id, parent, flags;
+	bool settings, report; /* it has some */
 };
 
 /* @return false: no room, counted */
