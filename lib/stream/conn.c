@@ -330,7 +330,7 @@ leat_stream_info_get(const struct leat_stream *s, struct leat_stream_info *info)
 	info->mode = s->net->windows ? LEAT_STREAM_MODE_WINDOWS : LEAT_STREAM_MODE_COMPAT;
 	info->accepted = s->accepted;
 	info->half_close = (s->features & STREAM_FEATURE_END) != 0;
-	info->rx_size = s->net->conf.rx_size;
-	info->tx_room = s->net->conf.tx_size - (uint32_t)(s->tx_head - s->tx_done);
+	info->rx_size = s->rx_size;
+	info->tx_room = s->tx_size - (uint32_t)(s->tx_head - s->tx_done);
 	info->rx_ready = (uint32_t)(s->rx_got - s->rx_taken);
 }

@@ -61,8 +61,8 @@ next_message(struct leat_stream *s, struct stream_ctrl *m)
 	if ((s->pending & PENDING_MEMORY) != 0) {
 		m->opcode = STREAM_OP_MEMORY;
 		m->token = s->token;
-		m->addr = s->rx_key.addr + s->rx_limit % s->net->conf.rx_size;
-		m->length = stream_rx_window(s->net);
+		m->addr = s->rx_key.addr + s->rx_limit % s->rx_size;
+		m->length = stream_rx_window(s);
 		m->key = s->rx_key.key;
 		return PENDING_MEMORY;
 	}

@@ -24,9 +24,9 @@ map(size_t len)
 }
 
 static uint64_t
-mem_of(const struct leat_stream_net *net)
+mem_of(const struct leat_stream *s)
 {
-	return (uint64_t)net->conf.rx_size + net->conf.tx_size;
+	return (uint64_t)s->rx_size + s->tx_size;
 }
 
 static int
@@ -34,35 +34,39 @@ mem_register(struct leat_stream *s)
 {
 	struct leat_stream_net *net = s->net;
 
-	s->rx_mr = leat_mr_register(net->ep, s->rx_mem, net->conf.rx_size,
+	s->rx_mr = leat_mr_register(net->ep, s->rx_mem, s->rx_size,
 				    LEAT_MR_LOCAL | LEAT_MR_REMOTE_WRITE);
 	if (s->rx_mr == NULL)
 		return -rte_errno;
 	if (net->mr_local) {
-		s->tx_mr = leat_mr_register(net->ep, s->tx_mem, net->conf.tx_size, LEAT_MR_LOCAL);
+		s->tx_mr = leat_mr_register(net->ep, s->tx_mem, s->tx_size, LEAT_MR_LOCAL);
 		if (s->tx_mr == NULL)
 			return -rte_errno;
 	}
-	return leat_mr_rkey(s->rx_mr, s->rx_mem, net->conf.rx_size, &s->rx_key);
+	return leat_mr_rkey(s->rx_mr, s->rx_mem, s->rx_size, &s->rx_key);
 }
 
 int
 stream_mem_get(struct leat_stream *s)
 {
 	struct leat_stream_net *net = s->net;
-	const uint64_t need = mem_of(net);
+	uint64_t need;
 	int ret;
 
-	if (need > net->conf.mem_max - net->stats.mem)
+	/* The settings may change while it lives. So may the limit, and be below what is there. */
+	s->rx_size = net->conf.rx_size;
+	s->tx_size = net->conf.tx_size;
+	need = mem_of(s);
+	if (net->stats.mem + need > net->conf.mem_max)
 		return leat_err(ENOBUFS,
 				"%s: window and send buffer of %s would be %" PRIu64
 				" B beyond the limit of %" PRIu64
 				" B: raise mem_max, or choose smaller ones",
-				net->name, s->addr, need - (net->conf.mem_max - net->stats.mem),
+				net->name, s->addr, net->stats.mem + need - net->conf.mem_max,
 				net->conf.mem_max);
 	STREAM_COUNT(net->stats.mem, need);
-	s->rx_mem = map(net->conf.rx_size);
-	s->tx_mem = map(net->conf.tx_size);
+	s->rx_mem = map(s->rx_size);
+	s->tx_mem = map(s->tx_size);
 	if (s->rx_mem == NULL || s->tx_mem == NULL)
 		ret = leat_err(ENOMEM, "%s: no memory for the buffers of %s", net->name, s->addr);
 	else
@@ -98,9 +102,9 @@ stream_mem_put(struct leat_stream *s)
 	struct leat_stream_net *net = s->net;
 
 	if (s->rx_mem != NULL)
-		(void)munmap(s->rx_mem, net->conf.rx_size);
+		(void)munmap(s->rx_mem, s->rx_size);
 	if (s->tx_mem != NULL)
-		(void)munmap(s->tx_mem, net->conf.tx_size);
+		(void)munmap(s->tx_mem, s->tx_size);
 	s->rx_mem = s->tx_mem = NULL;
-	STREAM_COUNT(net->stats.mem, -mem_of(net));
+	STREAM_COUNT(net->stats.mem, -mem_of(s));
 }

@@ -30,7 +30,7 @@ is_ready(const struct leat_stream *s, uint32_t want)
 		ready |= LEAT_STREAM_CLOSED;
 	if ((want & (LEAT_STREAM_WRITABLE | LEAT_STREAM_DRAINED)) == 0 || s->state < STREAM_UP)
 		return ready & want;
-	if (over || s->shut || s->tx_head - s->tx_done < s->net->conf.tx_size)
+	if (over || s->shut || s->tx_head - s->tx_done < s->tx_size)
 		ready |= LEAT_STREAM_WRITABLE;
 	if (stream_tx_empty(s))
 		ready |= LEAT_STREAM_DRAINED;

@@ -32,7 +32,7 @@ take(struct stream_reorder *o, uint8_t seq)
 int64_t
 stream_reorder_notice(struct leat_stream *s, uint64_t imm)
 {
-	const uint32_t window = stream_rx_window(s->net);
+	const uint32_t window = stream_rx_window(s);
 	struct stream_reorder *o = s->reorder;
 	const uint8_t seq = stream_notice_seq(imm);
 	uint64_t *word = &o->here[seq % STREAM_REORDER / 64];

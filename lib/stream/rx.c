@@ -16,21 +16,21 @@
 #include "stream_pvt.h"
 
 uint32_t
-stream_rx_window(const struct leat_stream_net *net)
+stream_rx_window(const struct leat_stream *s)
 {
-	return net->windows ? net->conf.rx_size / STREAM_WINDOWS : net->conf.rx_size;
+	return s->net->windows ? s->rx_size / STREAM_WINDOWS : s->rx_size;
 }
 
 bool
 stream_rx_can_register(const struct leat_stream *s)
 {
-	return s->rx_limit + stream_rx_window(s->net) - s->rx_taken <= s->net->conf.rx_size;
+	return s->rx_limit + stream_rx_window(s) - s->rx_taken <= s->rx_size;
 }
 
 void
 stream_rx_registered(struct leat_stream *s)
 {
-	s->rx_limit += stream_rx_window(s->net);
+	s->rx_limit += stream_rx_window(s);
 	s->info.rx_registered++;
 }
 
@@ -93,7 +93,7 @@ borrow(const struct leat_stream *s, const void **data)
 	*data = s->rx_mem + s->rx_off;
 	if (there == 0)
 		return nothing(s);
-	return (ssize_t)RTE_MIN(there, (uint64_t)(s->net->conf.rx_size - s->rx_off));
+	return (ssize_t)RTE_MIN(there, (uint64_t)(s->rx_size - s->rx_off));
 }
 
 ssize_t
@@ -108,7 +108,7 @@ give_back(struct leat_stream *s, size_t n)
 {
 	s->rx_taken += n;
 	s->rx_off += (uint32_t)n;
-	if (s->rx_off == s->net->conf.rx_size)
+	if (s->rx_off == s->rx_size)
 		s->rx_off = 0;
 	if (s->state == STREAM_UP && stream_rx_can_register(s)) {
 		s->pending |= PENDING_MEMORY;
@@ -119,7 +119,7 @@ give_back(struct leat_stream *s, size_t n)
 int
 leat_stream_give_back(struct leat_stream *s, size_t n)
 {
-	if (n > s->rx_got - s->rx_taken || n > s->net->conf.rx_size - s->rx_off)
+	if (n > s->rx_got - s->rx_taken || n > s->rx_size - s->rx_off)
 		return leat_err(EINVAL,
 				"stream %s: %zu B given back, which are more than are there",
 				s->addr, n);

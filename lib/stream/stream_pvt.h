@@ -173,6 +173,7 @@ struct leat_stream {
 	bool end_sent;
 
 	/* receiving */
+	uint32_t rx_size, tx_size; /* of the two; the conf of the net may have changed since */
 	uint8_t *rx_mem;
 	struct leat_mr *rx_mr;
 	struct leat_rkey rx_key;
@@ -304,7 +305,7 @@ void stream_rx_advance(struct leat_stream *s, uint64_t bytes);
 /* Is there a window to be registered? */
 bool stream_rx_can_register(const struct leat_stream *s);
 void stream_rx_registered(struct leat_stream *s);
-uint32_t stream_rx_window(const struct leat_stream_net *net);
+uint32_t stream_rx_window(const struct leat_stream *s);
 
 /* reorder.c */
 /* @return bytes that are there now, in order; -EPROTO */

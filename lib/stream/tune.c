@@ -27,13 +27,9 @@ apply(void *arg, void *wanted, uint64_t changed)
 	(void)changed;
 	if (want->rx_size % STREAM_WINDOWS != 0)
 		return leat_err(EINVAL, "receive windows of %u B: an odd number", want->rx_size);
-	/* Of a file: nothing has its size yet. */
-	if (net->tune == NULL) {
-		if (want->rx_size != 0)
-			net->conf.rx_size = want->rx_size;
-		if (want->tx_size != 0)
-			net->conf.tx_size = want->tx_size;
-	}
+	/* Streams that are there keep theirs. */
+	net->conf.rx_size = want->rx_size != 0 ? want->rx_size : LEAT_STREAM_RX_DEFAULT;
+	net->conf.tx_size = want->tx_size != 0 ? want->tx_size : LEAT_STREAM_TX_DEFAULT;
 	take(&net->conf, want);
 	return 0;
 }

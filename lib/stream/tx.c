@@ -26,7 +26,7 @@ stream_tx_empty(const struct leat_stream *s)
 static uint32_t
 room_of(const struct leat_stream *s)
 {
-	return s->net->conf.tx_size - (uint32_t)(s->tx_head - s->tx_done);
+	return s->tx_size - (uint32_t)(s->tx_head - s->tx_done);
 }
 
 /* @return 0: bytes may be written; -EAGAIN, -EPIPE */
@@ -41,7 +41,7 @@ writable(const struct leat_stream *s)
 static void
 wrote(struct leat_stream *s, size_t n)
 {
-	s->tx_in = (uint32_t)((s->tx_in + n) % s->net->conf.tx_size);
+	s->tx_in = (uint32_t)((s->tx_in + n) % s->tx_size);
 	s->tx_head += n;
 	stream_work(s);
 }
@@ -49,7 +49,7 @@ wrote(struct leat_stream *s, size_t n)
 ssize_t
 leat_stream_write(struct leat_stream *s, const void *buf, size_t len)
 {
-	const uint32_t size = s->net->conf.tx_size;
+	const uint32_t size = s->tx_size;
 	int ret = writable(s);
 	size_t first;
 
@@ -86,7 +86,7 @@ leat_stream_writev(struct leat_stream *s, const struct iovec *iov, int iovcnt)
 int
 leat_stream_reserve(struct leat_stream *s, struct iovec iov[2])
 {
-	const uint32_t size = s->net->conf.tx_size;
+	const uint32_t size = s->tx_size;
 	const uint32_t room = room_of(s);
 	int ret = writable(s);
 
@@ -154,7 +154,7 @@ next_bytes(const struct leat_stream *s, struct stream_tx_op *t, uint32_t max)
 	const uint64_t upto = out != NULL ? out->before : s->tx_head;
 
 	if (s->tx_posted < upto) {
-		max = RTE_MIN(max, s->net->conf.tx_size - s->tx_off);
+		max = RTE_MIN(max, s->tx_size - s->tx_off);
 		t->out = NULL;
 		t->op.buf = s->tx_mem + s->tx_off;
 		t->op.mr = s->tx_mr;
@@ -178,7 +178,7 @@ posted(struct leat_stream *s, struct stream_tx_op *t)
 
 	if (out == NULL) {
 		s->tx_posted += n;
-		s->tx_off = (s->tx_off + n) % s->net->conf.tx_size;
+		s->tx_off = (s->tx_off + n) % s->tx_size;
 	} else {
 		out->posted += n;
 		if (out->posted == out->len) {
@@ -266,7 +266,7 @@ stream_tx_run(struct leat_stream *s)
 		s->stalled = false;
 		/* What is with the device comes back, and goes on here. */
 		if (s->tx_flight > 0 &&
-		    (s->tx_flight >= flight_max(s->net) || s->tx_flying >= s->net->conf.tx_size))
+		    (s->tx_flight >= flight_max(s->net) || s->tx_flying >= s->tx_size))
 			return;
 		if (!post_one(s, room)) {
 			stream_starve(s);

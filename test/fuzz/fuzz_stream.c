@@ -99,7 +99,7 @@ post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		check(s.nb_windows > 0 && op->raddr >= w->addr && op->rkey == w->key);
 		check(op->size <= w->len - (op->raddr - w->addr));
 		check((uint8_t *)op->buf >= s.tx_mem &&
-		      (uint8_t *)op->buf + op->size <= s.tx_mem + net.conf.tx_size);
+		      (uint8_t *)op->buf + op->size <= s.tx_mem + s.tx_size);
 	}
 	posted[nb_posted++] = ops[0];
 	return 1;
@@ -139,8 +139,8 @@ start(uint8_t how)
 	net.ep = &ep;
 	net.windows = net.wide = (how & 1) != 0;
 	net.chunk = STREAM_CHUNK;
-	net.conf.rx_size = SIZE;
-	net.conf.tx_size = sizeof(tx_mem);
+	s.rx_size = SIZE;
+	s.tx_size = sizeof(tx_mem);
 	net.conf.peer_window_max = 1u << 30;
 	for (i = 0; i < NB_TX; i++) {
 		tx[i].op.type = LEAT_OP_WRITE_IMM;
@@ -174,7 +174,7 @@ invariants(void)
 	check(s.rx_limit - s.rx_taken <= SIZE);
 	check(s.rx_off < SIZE);
 	check(s.tx_done <= s.tx_posted && s.tx_posted <= s.tx_head);
-	check(s.tx_head - s.tx_done <= net.conf.tx_size);
+	check(s.tx_head - s.tx_done <= s.tx_size);
 	check(s.nb_windows <= STREAM_WINDOWS);
 	check(s.nb_windows == 0 || s.window_off <= s.windows[0].len);
 	check(s.nb_answers <= STREAM_ANSWERS);

@@ -60,7 +60,55 @@ test_changes(void **state)
 	assert_int_equal(pair.server->conf.keepalive_ms, LEAT_STREAM_NEVER);
 	assert_int_equal(set(pair.server, "client_silence_ms", "1500"), 0);
 	assert_int_equal(pair.server->conf.client_silence_ms, 1500);
-	assert_int_equal(set(pair.server, "rx_size", "65536"), -EPERM);
+	pair_close();
+}
+
+/* Streams that are there keep their buffers; those that come later have the new ones. */
+static void
+test_sizes(void **state)
+{
+	struct leat_stream *old_c, *old_s;
+	uint64_t out[2] = { 0 }, in[2] = { 0 };
+
+	(void)state;
+	pair_open();
+	pair_connect();
+	old_c = pair.c;
+	old_s = pair.s;
+	assert_int_equal(set(pair.server, "rx_size", "65536"), 0);
+	assert_int_equal(set(pair.client, "tx_size", "20000"), 0);
+	assert_int_equal(set(pair.server, "rx_size", "65537"), -EINVAL);
+	pair_connect();
+	assert_int_equal(pair.s->rx_size, 65536);
+	assert_int_equal(pair.c->tx_size, 20000);
+	assert_int_equal(old_s->rx_size, LEAT_STREAM_RX_DEFAULT);
+	assert_int_equal(old_c->tx_size, LEAT_STREAM_TX_DEFAULT);
+	assert_int_equal(pair.server->stats.mem,
+			 LEAT_STREAM_RX_DEFAULT + 2 * LEAT_STREAM_TX_DEFAULT + 65536);
+	pair_until((pair_write(old_c, &out[0], 3000000 - out[0]),
+		    pair_write(pair.c, &out[1], 3000000 - out[1]),
+		    pair_read(old_s, &in[0], 1 << 20), pair_read(pair.s, &in[1], 1 << 20),
+		    in[0] == 3000000 && in[1] == 3000000));
+	leat_stream_close(old_c, 1000000);
+	leat_stream_close(old_s, 1000000);
+	pair_until(pair.server->stats.streams == 1);
+	assert_int_equal(pair.server->stats.mem, LEAT_STREAM_TX_DEFAULT + 65536);
+	pair_close();
+}
+
+/* A limit that is less than what is there lets nothing more in. */
+static void
+test_limit_below(void **state)
+{
+	struct stream_tune_report rep;
+
+	(void)state;
+	pair_open();
+	pair_connect();
+	assert_int_equal(set(pair.server, "mem_max", "1"), 0);
+	assert_non_null(leat_stream_connect(pair.client, pair.addr, 0));
+	pair_until((tune_report(pair.server->tune, &rep), rep.refused == 1));
+	assert_int_equal(rep.streams, 1);
 	pair_close();
 }
 
@@ -70,6 +118,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_limit_below),
 	};
 
 	return cmocka_run_group_tests(tests, pair_start, pair_stop);
