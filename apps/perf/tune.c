@@ -38,6 +38,17 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct perf_tune_settings *want = wanted;
 	struct perf_side *s = arg;
 
+	/* A settings file may be of all sides and tests: what has no meaning here stays as it is. */
+	if (s->tune == NULL) {
+		if (s->server || (s->set.rate == 0) != (want->rate == 0))
+			want->rate = s->set.rate;
+		if (s->server || !s->windowed) {
+			want->window = s->set.window;
+			want->burst = s->set.burst;
+			return 0;
+		}
+		changed = FLOW_BITS;
+	}
 	if (s->server)
 		return leat_err(EOPNOTSUPP, "the connecting side decides what is run");
 	if ((changed & BIT(PERF_TUNE_RATE)) != 0 && (s->set.rate == 0) != (want->rate == 0))
