@@ -86,6 +86,19 @@ leat_peer_addr_read(const struct leat_ep *ep, const struct leat_peer *peer, char
 	snprintf(addr, len, "%s", text);
 }
 
+/* leat_queue_init(), while the control thread may be reading the counters. */
+static void
+queue_clear(struct leat_queue *q)
+{
+	q->head = q->tail = NULL;
+	__atomic_store_n(&q->nb_posted, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->nb_returned, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->held_total, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->held_time, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->held_now, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->held_max, 0, __ATOMIC_RELAXED);
+}
+
 static struct leat_peer *
 peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
 {
@@ -100,7 +113,7 @@ peer_take(struct leat_ep *ep, enum leat_peer_state state, const char *addr)
 	memset(cold, 0, offsetof(struct leat_peer_cold, addr));
 	cold->peer = peer;
 	addr_write(cold, addr);
-	leat_queue_init(&peer->sendq);
+	queue_clear(&peer->sendq);
 	peer->drv = NULL;
 	peer->drv_word = 0;
 	peer->nb_off_queue = 0;
