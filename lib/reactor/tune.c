@@ -216,20 +216,22 @@ row(void *arg, uint32_t i, struct leat_tune_row *row)
 	struct leat_reactor *r = arg;
 	struct leat_poller_stats s;
 	const struct leat_poller *p;
+	bool used;
 
 	if (i >= r->max_pollers)
 		return -1;
 	p = &r->pollers[i];
 	/* A slot that is used keeps its name. */
 	reactor_lock();
-	if (p->used) {
+	used = p->used;
+	if (used) {
 		snprintf(row->name, sizeof(row->name), "%s", p->name);
 		rep->state = (uint32_t)leat_poller_state(p);
 		rep->endpoint = reactor_poller_is_ep(p);
 		leat_poller_stats_get(p, &s);
 	}
 	reactor_unlock();
-	if (row->name[0] == '\0')
+	if (!used)
 		return 0;
 	rep->runs = s.runs;
 	rep->busy_runs = s.busy_runs;
