@@ -130,8 +130,9 @@ perf_side_close(struct perf_side *s)
 
 	if (s->ep == NULL)
 		return 0;
-	perf_tune_close(s);
 	stuck = perf_msg_close(s) < 0;
+	/* Nothing ticks from here on. */
+	perf_tune_close(s);
 	/* The arena may go only when no op uses it any more. */
 	(void)leat_ep_shutdown(s->ep, CLOSE_US);
 	while (leat_ep_inflight(s->ep) > 0 && rte_rdtsc() < end) {
