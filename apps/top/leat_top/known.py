@@ -150,6 +150,8 @@ def rpc_columns() -> list[Column]:
         rate("packets_sent", "PACKETS/s", width=9, keep=5),
         amount("batch", "PER PKT", _per("items_sent", "packets_sent"), width=7, keep=6),
         gauge("sessions", "SESSIONS", width=8, keep=7),
+        alarm("retransmissions", "RESENT/s", lambda o: o.rate("retransmissions"), role="warn", width=8, keep=6),
+        alarm("expired", "EXPIRED/s", lambda o: o.rate("expired"), role="warn", width=9, keep=5),
         trend("trend", "TREND", _past("handled", "done"), grow=3, keep=4),
     ]
 
@@ -182,6 +184,7 @@ def msg_columns() -> list[Column]:
         rate("received", "RECV/s", width=7, keep=10),
         rate("sent_bytes", "TX B/s", keep=8),
         rate("recv_bytes", "RX B/s", keep=8),
+        gauge("held", "HELD", width=5, keep=5),
         alarm("stalled", "STALLED/s", lambda o: o.rate("stalled"), role="warn", width=9, keep=6),
         gauge("conns", "CONNS", width=5, keep=7),
         trend("trend", "TREND", _past("sent", "received"), grow=3, keep=4),
@@ -209,6 +212,7 @@ def task_columns() -> list[Column]:
         gauge("ready", "READY", keep=9),
         rate("spawned", "SPAWNED/s", width=9, keep=8),
         rate("switches", "SWITCHES/s", width=10, keep=8),
+        alarm("refused", "REF/s", lambda o: o.rate("refused"), role="warn", keep=6),
         alarm("hogs", "HOGS/s", lambda o: o.rate("hogs"), role="warn", keep=7),
         trend("trend", "SWITCHES/s TREND", _past("switches"), width=12, grow=3, keep=4),
     ]

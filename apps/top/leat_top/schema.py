@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from leat_tune import Schema
 
 # Tabs and boxes in this order; an application's own components follow.
-_ORDER = ("reactor", "endpoint", "rpc", "msg", "stream", "task", "perf", "memory", "log")
+_ORDER = ("reactor", "endpoint", "rpc", "msg", "stream", "task", "perf", "rpc_bench", "memory", "log")
 
 
 def order(component: str) -> tuple[int, str]:

@@ -16,6 +16,7 @@ _LINES: dict[str, tuple[tuple[str, str], ...]] = {
     "stream": (("streams", "open"), ("tx_bytes", "B/s sent"), ("rx_bytes", "B/s received")),
     "task": (("tasks", "tasks"), ("ready", "ready"), ("switches", "switches/s")),
     "memory": (("pools", "pools"), ("size", "bytes")),
+    "rpc_bench": (("calls", "calls/s"), ("failed", "failed/s"), ("outstanding", "outstanding")),
     "perf": (("messages", "messages/s"), ("transferred", "B/s"), ("errors", "errors/s")),
 }
 _MOST = 4
