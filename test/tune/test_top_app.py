@@ -14,6 +14,12 @@ from leat_top.grid import Grid
 from leat_top.link import Outcome
 from leat_tune import SESSION, Change, Lease
 
+FIELDS = (
+    "busy_ns", "idle_ns", "stalled_ns", "turns", "returned", "held_back_now", "peers", "sessions", "conns",
+    "held", "streams", "tasks", "ready",
+    "objects", "in_use", "size", "pools", "latency_send", "messages", "running", "state",
+)
+
 
 def objects(at):
     """Of one process at second at."""
@@ -25,11 +31,15 @@ def objects(at):
         )
         values = [1000 + i] * (at * 100)
         found.append(
-            thing(DESCRIPTIONS["endpoint"], 11 + i, f"ep{i}", at * S, device=f"fabric_ring{i}", returned=at * 5000 * (i + 1),
-                  posted=at * 5000, tx_bytes=at * 10**6, errors=0, latency_send=histogram(*values))
+            thing(DESCRIPTIONS["endpoint"], 11 + i, f"ep{i}", at * S, device=f"fabric_ring{i}",
+                  returned=at * 5000 * (i + 1), posted=at * 5000, tx_bytes=at * 10**6, errors=0,
+                  latency_send=histogram(*values))
         )
         found.append(thing(DESCRIPTIONS["peer"], 1, f"peer{i}", at * S, parent=11 + i, state="up", posted=at))
-        found.append(thing(DESCRIPTIONS["poller"], 1, f"ep{i}", at * S, parent=1 + i, state="waiting", busy_ns=at * S // 3))
+        found.append(
+            thing(DESCRIPTIONS["poller"], 1, f"ep{i}", at * S, parent=1 + i, state="waiting",
+                  busy_ns=at * S // 3)
+        )
     found.append(thing(WORKER, 30, "own", at * S, calls=at * 1_500_000, depth=17, where="somewhere", waited_ns=0))
     return found
 
@@ -46,7 +56,8 @@ class Case(unittest.TestCase):
     def tick(self, **more):
         self.at += 1
         self.app.update(
-            [seen(self.at * S, objects(self.at), pid=pid, program=name, **more) for pid, name in self.programs.items()], []
+            [seen(self.at * S, objects(self.at), pid=pid, program=name, **more)
+             for pid, name in self.programs.items()], [],
         )
 
     def keys(self, *keys):
@@ -71,7 +82,9 @@ class Case(unittest.TestCase):
 class Screens(Case):
     def test_overview(self):
         screen = self.screen()
-        for text in ("2 processes", "6 lcores", "Busy 36%", "leat-perf", "kv-server", "fabric_ring2", "1.50M calls/s"):
+        for text in (
+            "2 processes", "6 lcores", "Busy 36%", "leat-perf", "kv-server", "fabric_ring2", "1.50M calls/s",
+        ):
             self.assertIn(text, screen)
         self.assertIn("send", self.line("fabric_ring0"))
 
@@ -180,6 +193,27 @@ class Screens(Case):
         self.assertIn("agent[9]?[2J", self.keys("6"))
 
 
+class Foreign(Case):
+    def test_components_that_are_named_like_those_of_leat(self):
+        found = []
+        names = "reactor endpoint rpc msg stream task perf memory poller mempool"
+        for i, name in enumerate(names.split()):
+            text = f'component = "{name}"\ntitle = "Words"\nhelp = "Words."\n'
+            for field in FIELDS:
+                text += f'[[report]]\nname = "{field}"\nkind = "text"\ntype = "string"\n'
+                text += 'size = 32\nhelp = "Words."\n'
+            for parent in (0, 20 + i):
+                found.append(thing(text, 20 + i, "x", 50 * S, parent=parent, **dict.fromkeys(FIELDS, "nan")))
+        change = Change(1, 2**64 - 1, 1, 20, "reactor.x", "y", "set", "z", "8", "16")
+        for at in (50, 51):
+            self.app.update([seen(at * S, found, changes=[change])], [])
+        for tab in range(13):
+            self.app.key("right")
+            for key in ("s",) * 14 + ("enter", "tab", "enter", "esc", "esc"):
+                self.keys(key)
+        self.keys("1", "enter")
+
+
 class Edits(Case):
     def open(self, setting):
         """The form of a setting of the first process's worker."""
@@ -285,8 +319,8 @@ class Sizes(Case):
         self.assertIn("batch", self.keys("5", "/", *"own.batch", "enter", "e") and self.screen(6, 24))
 
     def test_random_keys(self):
-        keys = ["up", "down", "left", "right", "pgup", "pgdn", "home", "end", "tab", "btab", "enter", "esc", "backspace",
-                "delete", "clear", "f1", *"0123456789serS<>/?phjk+-= x\u00e9"]
+        keys = ["up", "down", "left", "right", "pgup", "pgdn", "home", "end", "tab", "btab", "enter", "esc",
+                "backspace", "delete", "clear", "f1", *"0123456789serS<>/?phjk+-= x\u00e9"]
         rnd = random.Random(4)
         for i in range(3000):
             self.app.key(rnd.choice(keys))

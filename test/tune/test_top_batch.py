@@ -44,7 +44,8 @@ class Batch(Case):
 
     def run_top(self, *options, code=0, **more):
         """In a process of its own."""
-        done = subprocess.run([*TOP, "--tune-dir", self.dir, *options], capture_output=True, text=True, timeout=60, **more)
+        command = [*TOP, "--tune-dir", self.dir, *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
@@ -193,7 +194,8 @@ class Batch(Case):
     def test_arguments(self):
         for options, text in (
             (["--wrong"], "--wrong"), (["-d", "0"], "'0' is not a number"), (["-d", "nan", "--json"], "'nan'"),
-            (["-n", "0", "--json"], "'0'"), (["-n", "1"], "for --batch and --json"), (["--json", "--batch"], "not allowed"),
+            (["-n", "0", "--json"], "'0'"), (["-n", "1"], "for --batch and --json"),
+            (["--json", "--batch"], "not allowed"),
             (["--pid", "x"], "'x'"), (["--sort", "wrong"], "invalid choice"), (["--reverse"], "needs --sort"),
             (["--filter", "x"], "press /"), (["--color", "some"], "invalid choice"), (["more"], "more"),
         ):

@@ -198,7 +198,9 @@ class Tables(unittest.TestCase):
 
     def test_columns_that_fit(self):
         table = self.table()
-        for width, names in ((30, "name n m"), (20, "name n m"), (19, "name n"), (13, "name n"), (12, "name"), (1, "name")):
+        for width, names in (
+            (30, "name n m"), (20, "name n m"), (19, "name n"), (13, "name n"), (12, "name"), (1, "name"),
+        ):
             self.assertEqual(" ".join(c.name for c, _ in table.fitting(width)), names, width)
 
     def test_scroll(self):

@@ -34,7 +34,8 @@ class Terminal(Case):
 
     def tmux(self, *command, check=True):
         done = subprocess.run(
-            [TMUX, "-S", self.path(f"socket{self.number}"), "-f", "/dev/null", *command], capture_output=True, text=True, timeout=30
+            [TMUX, "-S", self.path(f"socket{self.number}"), "-f", "/dev/null", *command],
+            capture_output=True, text=True, timeout=30,
         )
         if check:
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -53,7 +54,8 @@ class Terminal(Case):
         # What there is of the terminal when nothing runs in it.
         self.number += 1
         width, height = size
-        self.tmux("new-session", "-d", "-x", str(width), "-y", str(height), f"exec sh {shlex.quote(self.path('run'))}")
+        shell = f"exec sh {shlex.quote(self.path('run'))}"
+        self.tmux("new-session", "-d", "-x", str(width), "-y", str(height), shell)
         self.addCleanup(self.tmux_end, self.number)
 
     def tmux_end(self, number):
@@ -88,7 +90,8 @@ class Terminal(Case):
         """leat-top ended, and the terminal is as it was."""
         screen = self.until(f"ended with {code}")
         self.assertEqual(self.text("before"), self.text("after"))
-        flags = self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{keypad_flag} #{keypad_cursor_flag}")
+        wanted = "#{alternate_on} #{cursor_flag} #{keypad_flag} #{keypad_cursor_flag}"
+        flags = self.tmux("display-message", "-p", wanted)
         self.assertEqual(flags.split(), ["0", "1", "0", "0"], "alternate screen, cursor, keypad")
         self.assertNotIn("╭", screen)
         return self.text("errors")

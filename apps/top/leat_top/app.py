@@ -271,7 +271,8 @@ class App:
             x = grid.put(1, x, name, "tab_on" if i == at else "tab") + 2
         if len(self._stack) > 1 and x + 6 < grid.width:
             path = f" {self.glyphs.right} ".join(v.title for v in self._stack[1:])
-            grid.put(1, x, fit(f"{self.glyphs.right} {path}", grid.width - x - 1, cut=self.glyphs.cut), "accent")
+            text = fit(f"{self.glyphs.right} {path}", grid.width - x - 1, cut=self.glyphs.cut)
+            grid.put(1, x, text, "accent")
 
     def _foot(self, grid: Grid) -> None:
         y = grid.height - 1

@@ -101,7 +101,7 @@ def rate(name: str, title: str, *, role: str = "rate", **more) -> Column:
 
 
 def gauge(name: str, title: str, **more) -> Column:
-    return amount(name, title, lambda o: o.value(name), **more)
+    return amount(name, title, lambda o: o.number(name), **more)
 
 
 def program_columns() -> list[Column]:
@@ -164,8 +164,10 @@ def _plain(report) -> Column:
         text = with_unit(value, report.unit if report.unit in TIME_UNITS else None, micro=glyphs.micro)
         return text, "text" if value else "faint"
 
-    return Column(name, title, max(8 if report.unit in TIME_UNITS else 6, width),
-                  lambda o: o.value(name), draw)
+    def value(o: Object):
+        return o.number(name)
+
+    return Column(name, title, max(8 if report.unit in TIME_UNITS else 6, width), value, draw)
 
 
 def _text(value) -> str | None:

@@ -101,7 +101,7 @@ def process_columns() -> list[Column]:
         return p.total("endpoint", "returned")
 
     def held(p: Process):
-        found = [o.value("held_back_now") for o in p.of("endpoint")]
+        found = [o.number("held_back_now") for o in p.of("endpoint")]
         found = [v for v in found if v is not None]
         return sum(found) if found else None
 
@@ -220,7 +220,7 @@ def task_columns() -> list[Column]:
 
 def mempool_columns() -> list[Column]:
     def used(o: Object):
-        objects, in_use = o.value("objects"), o.value("in_use")
+        objects, in_use = o.number("objects"), o.number("in_use")
         return (in_use / objects, 0.0, 1.0) if objects and in_use is not None else None
 
     def part(o: Object):

@@ -93,6 +93,11 @@ class Object:
         """A measurement as it is; None: this process does not report it."""
         return self.report.get(name)
 
+    def number(self, name: str) -> float | None:
+        """A measurement, if it is a number: an application may call its own component as leat does."""
+        value = self.report.get(name)
+        return value if isinstance(value, (int, float)) else None
+
     def share(self, name: str) -> float | None:
         """A counter of time as the part of the interval that it grew by."""
         rate, report = self.rates.get(name), self.schema.reports.get(name)
@@ -102,7 +107,7 @@ class Object:
 
     def stalled_ns(self) -> int:
         """For how long its loop has been standing still; 0: it turns, or has none."""
-        reported = self.report.get("stalled_ns") or 0
+        reported = self.number("stalled_ns") or 0
         if self.process.hung:
             return 0  # the process is to be blamed, not the lcore
         return reported + self.age_ns if reported >= STALL_NS else 0

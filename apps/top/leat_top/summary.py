@@ -32,7 +32,7 @@ def facts(o: Object) -> list[tuple[str, str]]:
     found = []
     for name, label in known:
         rated = name in o.rates
-        value = o.rates[name] if rated else o.value(name)
+        value = o.rates[name] if rated else o.number(name)
         report = o.schema.reports.get(name)
         # A counter without a rate yet is not shown as what it came to in all.
         if report is None or (report.kind == "counter" and not rated):
@@ -86,7 +86,8 @@ def _p99(o: Object) -> float | None:
 def summary_columns() -> list[Column]:
     return [
         Column(
-            "component", "COMPONENT", 10, lambda o: order(o.component), lambda o, width, glyphs: (o.component, "accent"),
+            "component", "COMPONENT", 10, lambda o: order(o.component),
+            lambda o, width, glyphs: (o.component, "accent"),
             right=False, keep=50, most_first=False,
         ),
         words("name", "NAME", 12, lambda o: o.name, role="name", keep=99, grow=1),

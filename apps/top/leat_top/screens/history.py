@@ -27,7 +27,10 @@ class _Row:
         return (*self.process.key, self.change.number)
 
     def when(self) -> str:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.change.real_ns / 1e9))
+        try:
+            return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.change.real_ns / 1e9))
+        except (OverflowError, ValueError, OSError):
+            return "-"  # no time that there is
 
     def setting(self) -> str:
         return clean(f"{self.change.object}.{self.change.name}")
