@@ -9,11 +9,13 @@ The same seed and results give the same trials, so a run that was broken off goe
 
 Comparison: pairs of trials, one of the start and one of the candidate, in the order AB BA AB BA; what
 changes slowly is the same for both. No trial of the search counts in it. The difference is real if
-Wilcoxon's signed-rank test says so at 1 - confidence, divided by the candidates that may be compared.
+Wilcoxon's signed-rank test says so at 1 - confidence, divided by the candidates that may be compared and
+the times that one may be judged.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from random import Random
@@ -25,9 +27,12 @@ from ._stats import interval, signed_rank
 
 __all__ = ["Ask", "Budget", "Comparison", "Outcome", "Result", "Unmeasured", "plan"]
 
-CANDIDATES = 3
+CANDIDATES = 2
+#: Times that a comparison is judged: with more pairs if the first ones did not tell.
+LOOKS = 2
 TRIALS_MIN = 40
 _ABLATION_ROUNDS = 6
+_PROMISING = 0.1  # p of a comparison that goes on
 # A comparison whose guards broke in more than one trial of so many is lost.
 _BROKEN_SHARE = 8
 
@@ -74,9 +79,54 @@ class Outcome:
         return self.comparisons[-1] if self.verdict == "found" else None
 
 
-def pairs_of(trials: int) -> int:
+def pairs_of(trials: int, alpha: float) -> int:
     """Pairs of a comparison: at least so many that the test can say yes at all."""
-    return min(16, max(10, trials // 12))
+    return max(10, min(16, trials // 12), math.ceil(-math.log2(alpha)))
+
+
+class _Pairs:
+    """Trials of the start and of a candidate, in turns: AB BA AB BA."""
+
+    def __init__(self, config: Config, start: Config) -> None:
+        self._config = config
+        self._start = start
+        self.done = 0
+        self._differences: list[float] = []
+        self._broken = self._start_broken = 0
+
+    def one(self, scale: float) -> Trials:
+        """The next pair."""
+        values: dict[Config, Result] = {}
+        order = (self._start, self._config) if self.done % 2 == 0 else (self._config, self._start)
+        for config in order:
+            values[config] = yield Ask(config, "compare")
+        self.done += 1
+        a, b = values[self._start], values[self._config]
+        self._start_broken += not a.good
+        self._broken += not b.good
+        if a.value is not None and b.good and b.value is not None:
+            self._differences.append((b.value - a.value) / scale)
+
+    def hopeless(self, wanted: int) -> bool:
+        """No use in going on. That can only lose a candidate, and never make one."""
+        if self._broken > wanted // _BROKEN_SHARE:
+            return True
+        if self.done * 2 < wanted or self._start_broken * 2 >= self.done:
+            return False
+        return not self._differences or median(self._differences) <= 0
+
+    def judge(self, wanted: int, alpha: float, least: float, rng: Random) -> Comparison:
+        """What the pairs say so far."""
+        gain = median(self._differences) if self._differences else 0.0
+        low, high = interval(self._differences, rng)
+        p = signed_rank(self._differences)
+        real = self.done == wanted and self._broken <= wanted // _BROKEN_SHARE
+        if self._start_broken * 2 <= self.done:
+            # Else the start breaks guards that this one keeps.
+            real = real and p <= alpha and low > 0 and gain >= least
+        return Comparison(
+            self._config, gain, low, high, p, self.done, self._broken, self._start_broken, real
+        )
 
 
 class _Plan:
@@ -86,9 +136,9 @@ class _Plan:
         self.space = space
         self.budget = budget
         self.rng = rng
-        self.alpha = (1 - confidence) / CANDIDATES
+        self.alpha = (1 - confidence) / (CANDIDATES * LOOKS)
         self.least = least
-        self.pairs = pairs_of(budget.trials)
+        self.pairs = pairs_of(budget.trials, self.alpha)
         reserve = 2 * self.pairs + _ABLATION_ROUNDS * (len(space.knobs) + 1)
         reserve = min(reserve, budget.trials * 2 // 3)
         self.search = Search(space, lambda: budget.left(reserve), rng)
@@ -112,36 +162,18 @@ class _Plan:
         return outcome
 
     def _compare(self, config: Config) -> Generator[Ask, Result, Comparison]:
-        differences: list[float] = []
-        broken = start_broken = done = 0
-        for i in range(self.pairs):
-            if self.budget.expired():
+        pairs = _Pairs(config, self.space.start)
+        for look in range(1, LOOKS + 1):
+            while pairs.done < look * self.pairs and not self.budget.expired():
+                yield from pairs.one(self.search.scale)
+                if pairs.hopeless(look * self.pairs):
+                    break
+            comparison = pairs.judge(look * self.pairs, self.alpha, self.least, self.rng)
+            # More pairs only for what may yet be told, if there are trials for them.
+            more = pairs.done == look * self.pairs and comparison.gain > 0 and comparison.p <= _PROMISING
+            if comparison.real or not more or self.budget.left() < 2 * self.pairs:
                 break
-            values: dict[Config, Result] = {}
-            order = (self.space.start, config) if i % 2 == 0 else (config, self.space.start)
-            for one in order:
-                values[one] = yield Ask(one, "compare")
-            done += 1
-            a, b = values[self.space.start], values[config]
-            start_broken += not a.good
-            broken += not b.good
-            if a.value is not None and b.good and b.value is not None:
-                differences.append((b.value - a.value) / self.search.scale)
-            if broken > self.pairs // _BROKEN_SHARE:
-                break
-            # No use in going on; it can only lose a candidate, and never make one.
-            worse = differences and median(differences) <= 0 and start_broken * 2 < done
-            if done * 2 >= self.pairs and worse:
-                break
-        gain = median(differences) if differences else 0.0
-        low, high = interval(differences, self.rng)
-        p = signed_rank(differences)
-        whole = done == self.pairs and broken <= self.pairs // _BROKEN_SHARE
-        if start_broken * 2 > done:
-            real = whole  # the start breaks guards that this one keeps
-        else:
-            real = whole and p <= self.alpha and low > 0 and gain >= self.least
-        return Comparison(config, gain, low, high, p, done, broken, start_broken, real)
+        return comparison
 
     def _ablate(self, outcome: Outcome) -> Trials:
         """Each change put back alone: what is lost by it. Rounds of all of them, there and back."""
