@@ -58,8 +58,9 @@ check_string(const struct leat_tune_schema *schema, const struct leat_tune_field
 		if (p[i] != 0)
 			return leat_err(EPROTO, "%s.%s: there is something behind the string's end",
 					schema->name, f->name);
-	if (!tune_is_utf8((const char *)p, len))
-		return leat_err(EINVAL, "%s.%s: the string is not UTF-8", schema->name, f->name);
+	if (!tune_is_text((const char *)p, len))
+		return leat_err(EINVAL, "%s.%s: the string is not UTF-8, or has control characters",
+				schema->name, f->name);
 	return 0;
 }
 

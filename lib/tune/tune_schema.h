@@ -60,7 +60,10 @@ tune_real_to_bits(double real)
 	return bits;
 }
 
-/* Is it UTF-8, from the first to the last byte? No surrogates, nothing longer than needed. */
-bool tune_is_utf8(const char *text, size_t len);
+/*
+ * Is it UTF-8, from the first to the last byte, without control characters? These would make two
+ * lines of one in a settings file, and do things to the terminal of who looks at a setting.
+ */
+bool tune_is_text(const char *text, size_t len);
 
 #endif /* TUNE_SCHEMA_H */

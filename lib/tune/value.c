@@ -72,7 +72,7 @@ tune_value_special(const struct leat_tune_field *f, uint64_t v)
 }
 
 bool
-tune_is_utf8(const char *text, size_t len)
+tune_is_text(const char *text, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)text, *end = p + len;
 	uint32_t point, least;
@@ -80,6 +80,8 @@ tune_is_utf8(const char *text, size_t len)
 
 	while (p < end) {
 		if (*p < 0x80) {
+			if (*p < ' ' || *p == 0x7f)
+				return false;
 			p++;
 			continue;
 		}
@@ -96,7 +98,8 @@ tune_is_utf8(const char *text, size_t len)
 				return false;
 			point = point << 6 | (*p & 0x3f);
 		}
-		if (point < least || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+		if (point < 0xa0 || point < least || point > 0x10ffff ||
+		    (point >= 0xd800 && point <= 0xdfff))
 			return false;
 	}
 	return true;
@@ -299,7 +302,7 @@ parse_string(const struct leat_tune_field *f, const char *text, void *to)
 {
 	size_t len = strnlen(text, f->c_size);
 
-	if (len == f->c_size || !tune_is_utf8(text, len))
+	if (len == f->c_size || !tune_is_text(text, len))
 		return -EINVAL;
 	memset((char *)to + f->c_offset, 0, f->c_size);
 	memcpy((char *)to + f->c_offset, text, len);

@@ -57,6 +57,17 @@ leat_tune_schema_register(const struct leat_tune_schema *registered)
 
 /* ---- the targets ---- */
 
+/* Nothing was written. */
+static void
+check_default(const struct every_tune_settings *s)
+{
+	uint8_t is[BYTES_MAX], was[BYTES_MAX];
+
+	leat_tune_pack(schema, true, s, is);
+	leat_tune_pack(schema, true, schema->defaults, was);
+	check(memcmp(is, was, schema->settings_size) == 0);
+}
+
 static void
 settings(const uint8_t *data, size_t size)
 {
@@ -72,7 +83,7 @@ settings(const uint8_t *data, size_t size)
 	data += 8;
 	memcpy(&s, schema->defaults, sizeof(s));
 	if (leat_tune_unpack(schema, data, size - 8, mask, &s) < 0) {
-		check(memcmp(&s, schema->defaults, sizeof(s)) == 0);
+		check_default(&s);
 		return;
 	}
 	leat_tune_pack(schema, true, &s, buf);
@@ -98,7 +109,7 @@ text(const uint8_t *data, size_t size)
 	memcpy(&s, schema->defaults, sizeof(s));
 	memcpy(&again, schema->defaults, sizeof(again));
 	if (leat_tune_parse(schema, setting, in, &s) < 0) {
-		check(memcmp(&s, schema->defaults, sizeof(s)) == 0);
+		check_default(&s);
 		return;
 	}
 	check(leat_tune_format(schema, setting, &s, out, sizeof(out)) < (int)sizeof(out));

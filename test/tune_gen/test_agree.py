@@ -216,7 +216,7 @@ def hostile_messages_agree():
 def python_refuses_wrong_values():
     wrong = [("enabled", 2), ("enabled", "true"), ("batch", 0), ("batch", 4097), ("batch", 1.0),
              ("batch", True), ("window", 7), ("shift", 2**63), ("ratio", float("nan")), ("ratio", "1"),
-             ("ratio", 0.1), ("policy", 4), ("policy", -1), ("label", "x" * 13), ("label", "a\0"),
+             ("ratio", 0.1), ("policy", 4), ("policy", -1), ("label", "x" * 13), ("label", "a\0"), ("label", "a\n"), ("label", "\x9b"),
              ("label", b"x"), ("lcores", None)]
     for name, value in wrong:
         s = every.EverySettings()

@@ -11,12 +11,17 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import gen
 import tap
+import test_hash
+
+from leat_tune_gen import cli, component, layout
+from leat_tune_gen.source import Source
 
 KV = os.path.join(gen.HERE, "kv.toml")
 GUIDE = os.path.join(gen.TOP, "doc/guide/tune-description.md")
@@ -33,10 +38,12 @@ def expected(kind):
     return os.path.join(gen.HERE, "golden", kind + ".txt")
 
 
-def made(kind, *paths):
-    result = gen.run(f"--{kind}", *(paths or [KV]))
-    assert result.returncode == 0 and not result.stderr, result.stderr
-    return result.stdout
+def made(*args):
+    """What is written of these arguments, or of the example."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert cli.main(["leat-tune-gen", f"--{args[0]}", *(args[1:] or [KV])]) == 0
+    return out.getvalue()
 
 
 def golden():
@@ -71,8 +78,6 @@ def guide_has_python_that_runs():
 
 def guide_says_how_the_hash_comes_about():
     shown = re.search(r"^leat-tune-1\n(.*?)^```$", read(GUIDE), re.M | re.S)[1].splitlines()
-    from leat_tune_gen import component, layout
-    from leat_tune_gen.source import Source
     c = component.load(Source.read(KV))
     lines = [f"component {c.name}"] + [layout._line("setting", s) for s in c.settings] + [
         layout._line("report", r) for r in c.reports]
@@ -141,6 +146,36 @@ def mlos_has_what_it_reads():
     assert [groups[f"every-{w}"]["cost"] for w in ("now", "next", "start")] == [1, 2, 10]
 
 
+def compiles_without_a_warning():
+    """Random descriptions, with every compiler that there is; leat itself is built with one of them."""
+    flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, check=True,
+                           encoding="utf-8").stdout.replace("-I", "-isystem").split()
+    flags += ["-I" + os.path.join(gen.TOP, d) for d in ("lib/tune", "lib/base")]
+    flags += ["-Wall", "-Wextra", "-Wpedantic", "-Wmissing-prototypes", "-Wno-variadic-macros", "-Werror",
+              "-fsyntax-only"]
+    with tempfile.TemporaryDirectory() as d:
+        headers = ""
+        for i in range(12):
+            path = os.path.join(d, f"c{i}.toml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(test_hash.write(test_hash.random_description() | {"component": f"c{i}"}))
+            for kind in ("h", "c"):
+                with open(os.path.join(d, f"c{i}_tune.{kind}"), "w", encoding="utf-8") as f:
+                    f.write(made("c-header" if kind == "h" else "c-source", path))
+            headers += f'#include "c{i}_tune.h"\n'
+        sources = [f"c{i}_tune.c" for i in range(12)]
+        with open(os.path.join(d, "all.cc"), "w", encoding="utf-8") as f:
+            f.write(headers)
+        found = [c for c in ("gcc", "clang", "g++", "clang++") if shutil.which(c)]
+        assert found, "no compiler"
+        for compiler in found:
+            files = ["all.cc"] if "++" in compiler else sources
+            own = [x for x in flags if "++" not in compiler or x != "-Wmissing-prototypes"]
+            result = subprocess.run([compiler, *own, *files], cwd=d, capture_output=True, check=False,
+                                    encoding="utf-8")
+            assert result.returncode == 0, result.stderr
+
+
 def documents_escape():
     markdown, man = made("markdown", gen.EVERY), made("man", gen.EVERY)
     assert "\\*/ help." in markdown and "low\\_ns \\<= high\\_ns" in markdown
@@ -173,4 +208,4 @@ if __name__ == "__main__":
     tap.main([golden, program_that_is_installed_does_the_same, guide_has_the_example,
               guide_has_python_that_runs, guide_says_how_the_hash_comes_about,
               guide_shows_mistakes_as_they_are, several_components, metrics_are_those_of_openmetrics,
-              mlos_has_what_it_reads, documents_escape, command_line])
+              mlos_has_what_it_reads, compiles_without_a_warning, documents_escape, command_line])

@@ -263,7 +263,7 @@ hostile_bytes(void **state)
 }
 
 static void
-utf8(void **state)
+texts(void **state)
 {
 	static const char *const right[] = { "",
 					     "a",
@@ -272,7 +272,11 @@ utf8(void **state)
 					     "\360\237\230\200",
 					     "\364\217\277\277",
 					     "\357\277\275" };
-	static const char *const wrong[] = { "\200",
+	static const char *const wrong[] = { "a\nb",
+					     "\033[m",
+					     "\177",
+					     "\302\233",
+					     "\200",
 					     "\300\200",
 					     "\301\277",
 					     "\303",
@@ -288,9 +292,9 @@ utf8(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(right); i++)
-		assert_true(tune_is_utf8(right[i], strlen(right[i])));
+		assert_true(tune_is_text(right[i], strlen(right[i])));
 	for (i = 0; i < RTE_DIM(wrong); i++)
-		assert_false(tune_is_utf8(wrong[i], strlen(wrong[i])));
+		assert_false(tune_is_text(wrong[i], strlen(wrong[i])));
 }
 
 int
@@ -305,7 +309,7 @@ main(void)
 		cmocka_unit_test(special_values_are_values),
 		cmocka_unit_test(shape_is_checked),
 		cmocka_unit_test(hostile_bytes),
-		cmocka_unit_test(utf8),
+		cmocka_unit_test(texts),
 	};
 
 	return cmocka_run_group_tests_name("tune message", tests, NULL, NULL);

@@ -93,6 +93,7 @@ what_is_no_value(void **state)
 	refuse(EVERY_TUNE_POLICY, "1", -EINVAL, "auto, spin, sleep-long, 2nd");
 	refuse(EVERY_TUNE_LABEL, "1234567890123", -EINVAL, "at most 12 bytes");
 	refuse(EVERY_TUNE_LABEL, "\377", -EINVAL, "UTF-8");
+	refuse(EVERY_TUNE_LABEL, "a\tb", -EINVAL, "UTF-8 text");
 	refuse(EVERY_TUNE_NB_SETTINGS, "1", -EINVAL, "no setting number 10");
 }
 

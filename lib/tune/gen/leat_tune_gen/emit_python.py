@@ -35,7 +35,7 @@ class Rule:
     max: float | None = None
     special: tuple[float, ...] = ()
     values: int = 0  # of an enum
-    setting: bool = False  # a string of which the process refuses what is not UTF-8
+    setting: bool = False  # a string of which the process refuses what is not a text
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,10 @@ class _Layout:
                 raise self._bad(name, f"{{value}} is not from {{rule.min}} to {{rule.max}}")
         return value
 
+    def _check_text(self, name: str, value: str) -> None:
+        if self.rules[name].setting and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
+            raise self._bad(name, f"{{value!r}} has control characters")
+
     def pack(self, message: Any) -> bytes:
         values: list[Any] = []
         for name, kind in self.types.items():
@@ -89,6 +93,7 @@ class _Layout:
                 if len(data) >= self.rules[name].size or 0 in data:
                     raise self._bad(name, f"{{value!r}} is longer than {{self.rules[name].size - 1}} "
                                     "bytes, or has a NUL")
+                self._check_text(name, value)
                 values.append(data)
             elif kind == "histogram":
                 values += [value.count, value.sum, *value.buckets]
@@ -120,6 +125,7 @@ class _Layout:
                     result[name] = text.decode(errors="strict" if strict else "replace")
                 except UnicodeDecodeError:
                     raise self._bad(name, "a string that is not UTF-8") from None
+                self._check_text(name, result[name])
             else:
                 result[name] = self._check(name, value)
         return result

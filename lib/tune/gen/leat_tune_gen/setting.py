@@ -138,8 +138,8 @@ def _default(t: Table, s: Setting) -> None:
     elif s.type == "string":
         if not isinstance(value, str):
             t.say("default", f"default {value!r} is not a string")
-        elif "\0" in value:
-            t.say("default", "default has a NUL")
+        elif any(ord(ch) < 32 or 127 <= ord(ch) < 160 for ch in value):
+            t.say("default", "default has a control character")
         elif len(value.encode()) >= s.size and t.get("size") is not None:
             t.say("default", f"default has {len(value.encode())} bytes, and size is {s.size} "
                   "with the terminator")
