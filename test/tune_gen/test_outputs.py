@@ -183,6 +183,17 @@ def documents_escape():
     assert man.isascii() and "sleep\\-long" in man and "\\[u00FC]" in man
 
 
+def pages():
+    """Whole documents, which programs of one's own may have, too."""
+    page = gen.run("--man", "--page", "kv - tables in memory", KV).stdout
+    assert page.startswith('.TH "KV\\-SETTINGS" 7 ""'), page
+    assert ".SH NAME\nkv\\-settings \\- tables in memory\n" in page and page.endswith(made("man")), page
+    document = gen.run("--markdown", "--page", "kv - tables in memory", KV).stdout
+    assert document.startswith("# Tables in memory\n") and document.endswith(made("markdown"))
+    wrong = gen.run("--man", "--page", "kv", KV)
+    assert wrong.returncode == 2 and "NAME - ABOUT" in wrong.stderr
+
+
 def command_line():
     for args, words in (([], "FILE"), (["--json", "--man", KV], "not allowed"),
                         (["--jso", KV], "unrecognized"), (["--nothing", KV], "unrecognized"),
@@ -208,4 +219,4 @@ if __name__ == "__main__":
     tap.main([golden, program_that_is_installed_does_the_same, guide_has_the_example,
               guide_has_python_that_runs, guide_says_how_the_hash_comes_about,
               guide_shows_mistakes_as_they_are, several_components, metrics_are_those_of_openmetrics,
-              mlos_has_what_it_reads, compiles_without_a_warning, documents_escape, command_line])
+              mlos_has_what_it_reads, compiles_without_a_warning, documents_escape, pages, command_line])

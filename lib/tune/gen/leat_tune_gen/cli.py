@@ -32,8 +32,10 @@ OUTPUTS: dict[str, tuple[str, bool, Emit]] = {
     "python": ("a Python module: dataclasses with pack() and unpack()", True,
                lambda c, _: emit_python.components(c)),
     "json": ("the schema, as a process shows it to agents", True, lambda c, _: emit_json.emit(c)),
-    "markdown": ("tables of settings and measurements", True, lambda c, _: emit_docs.markdown(c)),
-    "man": ("the same, as a part of a man page", True, lambda c, _: emit_docs.man(c)),
+    "markdown": ("tables of settings and measurements", True,
+                 lambda c, args: emit_docs.markdown(c, args.page)),
+    "man": ("the same, as a part of a man page", True,
+            lambda c, args: emit_docs.man(c, args.page)),
     "completion": ("a setting a line, with the names that its value may have", True,
                    lambda c, _: emit_docs.completion(c)),
     "metrics": ("names, types and units of metrics, JSON", True,
@@ -61,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write; default: stdout")
     parser.add_argument("--include", metavar="NAME",
                         help="what --c-source includes, if the header has another name")
+    parser.add_argument("--page", metavar="'NAME - ABOUT'",
+                        help="--markdown and --man make a whole document, NAME-settings")
     outputs = parser.add_argument_group("outputs, one of them").add_mutually_exclusive_group()
     outputs.add_argument("--check", dest="output_kind", action="store_const", const="check",
                          default="check", help="only check the descriptions (default)")
@@ -104,6 +108,8 @@ def _write(path: str | None, text: str) -> None:
 def main(argv: list[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv[1:])
+    if args.page is not None and " - " not in args.page:
+        parser.error("--page is 'NAME - ABOUT'")
     try:
         components, protocols = _load(args.file)
         if args.output_kind == "check":

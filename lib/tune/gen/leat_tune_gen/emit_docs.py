@@ -22,8 +22,13 @@ def _md_table(head: list[str], rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(row) + " |\n" for row in [head, ["---"] * len(head), *rows])
 
 
-def markdown(components: list[Component]) -> str:
+def markdown(components: list[Component], page: str | None) -> str:
+    """Sections; with "NAME - ABOUT" a document."""
     out = []
+    if page:
+        name, _, about = page.partition(" - ")
+        out.append(f"# {_md(about[:1].upper() + about[1:])}\n\n"
+                   f"Made by leat-tune-gen of the descriptions of {_md(name)}'s components.\n")
     for c in components:
         out.append(f"## {_md(c.title)}: {_code(c.name)}\n\n{_md(c.help)}\n")
         if c.settings:
@@ -54,9 +59,14 @@ def _quoted(words: str) -> str:
     return '"' + _roff(words).replace('"', '\\(dq') + '"'
 
 
-def man(components: list[Component]) -> str:
-    """Sections for a page of its own or to be included: .so FILE"""
+def man(components: list[Component], page: str | None) -> str:
+    """Subsections; with "NAME - ABOUT" a page of section 7."""
     out = []
+    if page:
+        name, _, about = page.partition(" - ")
+        out.append(f".TH {_quoted(name.upper() + '-SETTINGS')} 7 \"\" {_quoted(name)}\n.SH NAME\n"
+                   f"{_roff(name)}\\-settings \\- {_roff(about)}\n"
+                   ".SH SETTINGS AND MEASUREMENTS\n")
     for c in components:
         out.append(f".SS {_quoted(f'{c.title}: {c.name}')}\n{_roff_line(c.help)}\n")
         for s in c.settings:

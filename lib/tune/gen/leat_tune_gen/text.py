@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import json
 
-from .model import Component, Field, Report, Setting
+from .model import Component, Field, Number, Report, Setting
 
 WHEN = {"now": "now", "next": "with the next that is made", "start": "at start"}
 
 
+def number(value: bool | Number | str) -> str:
+    """A real that is whole is written so."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
 def values(f: Field) -> str:
     """"1 to 1000 us, or automatic (0)" """
-    if isinstance(f, Setting) and f.min is not None:
-        text = f"{f.min} to {f.max}" + (f" {f.unit}" if f.unit else "")
-        return text + "".join(f", or {name} ({value})" for name, value in f.special.items())
+    if isinstance(f, Setting) and f.min is not None and f.max is not None:
+        text = f"{number(f.min)} to {number(f.max)}" + (f" {f.unit}" if f.unit else "")
+        return text + "".join(f", or {name} ({number(value)})" for name, value in f.special.items())
     if f.type == "enum":
         return ", ".join(f.values)
     if f.type == "bool":
@@ -30,7 +37,7 @@ def default(s: Setting) -> str:
     for name, value in s.special.items():
         if value == s.default:
             return name
-    return json.dumps(s.default, ensure_ascii=False) if s.type == "string" else str(s.default)
+    return json.dumps(s.default, ensure_ascii=False) if s.type == "string" else number(s.default)
 
 
 def about(c: Component, s: Setting) -> str:
