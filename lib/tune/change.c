@@ -134,7 +134,7 @@ tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t
 				: check(o, s, hash, mask, lease_ns, settings, len, c->want);
 	}
 	pthread_mutex_unlock(&tune_lock);
-	if (ret < 0) {
+	if (ret < 0 || c == NULL) {
 		tune_session_answer(s, request, ret, NULL, mask, leat_err_msg());
 		if (c != NULL)
 			free(c->want);
