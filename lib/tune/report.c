@@ -9,6 +9,10 @@
 
 /* Rows look at most at so many places of an object. */
 #define ROW_PLACES_MAX 65536U
+/* And at most so often: thousands of peers take milliseconds, in which an owner may wait for the lock. */
+#define ROWS_NS UINT64_C(50000000)
+
+static uint64_t rows_due;
 
 /* ---- rows; with tune_lock held ---- */
 
@@ -206,10 +210,10 @@ report_one(struct tune_object *o, const struct tune_watch *watch, uint64_t now)
 				tune_object_report_ask(o);
 		}
 	}
-	if (o->conf.row != NULL && watch->rows)
-		rows_write(o, now);
-	else if (o->nb_rows > 0)
+	if (!watch->rows && o->nb_rows > 0)
 		rows_free_from(o, 0);
+	else if (watch->rows && o->conf.row != NULL && now >= rows_due)
+		rows_write(o, now);
 }
 
 void
@@ -226,4 +230,6 @@ tune_report_all(const struct tune_watch *watch, uint64_t now)
 			report_one(tune_objects.table[i], watch, now);
 		pthread_mutex_unlock(&tune_lock);
 	}
+	if (now >= rows_due)
+		rows_due = now + ROWS_NS;
 }

@@ -38,7 +38,7 @@ def parser_of(version: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"leat-tune {version}".rstrip())
-    sub = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    sub = parser.add_subparsers(prog="leat-tune", metavar="COMMAND", required=True, title="commands")
     for name in COMMANDS:
         module = importlib.import_module(f"{__name__}._{name}")
         command = module.add_parser(sub)
