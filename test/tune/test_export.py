@@ -270,8 +270,8 @@ class Prometheus(Case):
         self.assertGreater(float(turns["value"][1]), 0)
         pids = {one["metric"]["pid"] for one in self.query(own, f"last_over_time(leat_up{span})")}
         self.assertLess(1, len(pids & seen))
-        (metadata,) = self.query(own, 'scrape_samples_scraped{{job="leat"}} > 100')
-        self.assertTrue(metadata)
+        (samples,) = self.query(own, f'max_over_time(scrape_samples_scraped{{job="leat"}}{span})')
+        self.assertGreater(int(samples["value"][1]), 100)
         child.send_signal(signal.SIGTERM)
         _, err = child.communicate(timeout=60)
         # It warns of samples that are twice there, out of order, or can't be read.
