@@ -152,9 +152,9 @@ control_main(void *arg)
 }
 
 static int
-watch_fd(int fd, uint64_t key)
+watch_fd(int fd, uint64_t key, uint32_t how)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = key };
+	struct epoll_event ev = { .events = EPOLLIN | how, .data.u64 = key };
 
 	return epoll_ctl(control.epfd, EPOLL_CTL_ADD, fd, &ev) == 0
 		       ? 0
@@ -244,9 +244,9 @@ open_all(int dirfd, const char *name)
 	if (ret == 0)
 		ret = listen_at(name);
 	if (ret == 0)
-		ret = watch_fd(wake_fd, KEY_WAKE);
+		ret = watch_fd(wake_fd, KEY_WAKE, 0);
 	if (ret == 0)
-		ret = watch_fd(control.listen_fd, KEY_LISTEN);
+		ret = watch_fd(control.listen_fd, KEY_LISTEN, EPOLLET);
 	return ret;
 }
 

@@ -172,16 +172,12 @@ session_start(struct tune_session *s, int sock, int32_t pid)
 	memset(s, 0, sizeof(*s));
 }
 
-void
-tune_session_accept(int listen_fd, int epfd)
+static void
+session_admit(int sock)
 {
-	int sock = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct tune_session *s;
 	int32_t pid;
 
-	if (sock < 0)
-		return;
-	epoll_fd = epfd;
 	for (s = sessions; s < sessions + TUNE_SESSIONS && is_open(s); s++)
 		;
 	if (s == sessions + TUNE_SESSIONS) {
@@ -193,6 +189,20 @@ tune_session_accept(int listen_fd, int epfd)
 	} else {
 		session_start(s, sock, pid);
 	}
+}
+
+/*
+ * The listening socket is edge-triggered: where there is no descriptor for a connection this thread
+ * must not be woken for it again and again. It is taken with the next one.
+ */
+void
+tune_session_accept(int listen_fd, int epfd)
+{
+	int sock;
+
+	epoll_fd = epfd;
+	while ((sock = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+		session_admit(sock);
 }
 
 /* ---- what is sent ---- */

@@ -294,7 +294,7 @@ void tune_lease_free_all(void);
 
 /* ---- session.c ---- */
 
-/* A connection on the listening socket. */
+/* There are connections on the listening socket, which does not block. */
 void tune_session_accept(int listen_fd, int epfd);
 /* Something happened on a session's descriptor, or it may go on. */
 void tune_session_run_all(uint64_t now);

@@ -103,6 +103,10 @@ def passwords():
         bad(1, "its first line is longer than", CPU, HERE + ["--auth-file", f.name])
 
 
+# In front of "--", among EAL's.
+TUNE = {"--settings", "--tune-dir", "--no-tune"}
+
+
 def long_options(text):
     return set(re.findall(r"--[a-z][a-z-]+", text))
 
@@ -112,7 +116,7 @@ def help_and_man_page_name_the_same_options():
     for args in (["--help"], ["-h"]):
         p = expect_ok(run(args))
         check(p.out().startswith("Usage: leat-redis-bench EAL... -- --connect"), p.out())
-    known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--vdev"}
+    known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--vdev"} - TUNE
     for opt in known:
         # Each that is told of is known.
         p = run(CPU, [opt])
@@ -121,7 +125,7 @@ def help_and_man_page_name_the_same_options():
         man = f.read().replace("\\-", "-")
     missing = known - long_options(man)
     check(not missing, "the man page is silent about %s" % missing)
-    heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) - {"--vdev", "--no-huge"}
+    heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) - {"--vdev", "--no-huge"} - TUNE
     check(heads <= known, "the man page has %s, --help has not" % (heads - known))
 
 

@@ -133,6 +133,10 @@ def addresses():
     bad(1, "no-such-host.invalid", TCP, ["--connect", "no-such-host.invalid:9", "--timeout", "0.5"])
 
 
+# In front of "--", among EAL's.
+TUNE = {"--settings", "--tune-dir", "--no-tune"}
+
+
 def long_options(text):
     return set(re.findall(r"--[a-z][a-z-]+", text))
 
@@ -142,7 +146,7 @@ def help_and_man_page_name_the_same_options():
     for args in (["--help"], ["-h"]):
         p = expect_ok(run(args))
         check(p.out().startswith("Usage: leat-rpc-bench EAL... -- --self"), p.out())
-    known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--lcores", "--vdev", "--mpi"}
+    known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--lcores", "--vdev", "--mpi"} - TUNE
     for opt in known:
         # Each that is told of is known.
         p = run(CPU, [opt])
@@ -152,7 +156,7 @@ def help_and_man_page_name_the_same_options():
     missing = known - long_options(man)
     check(not missing, "the man page is silent about %s" % missing)
     heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M))
-    heads -= {"--lcores", "--vdev", "--mpi", "--enable-recovery", "--no-huge"}
+    heads -= {"--lcores", "--vdev", "--mpi", "--enable-recovery", "--no-huge"} | TUNE
     check(heads <= known, "the man page has %s, --help has not" % (heads - known))
 
 

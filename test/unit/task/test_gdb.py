@@ -20,7 +20,7 @@ def without_debug_information(gdb, script, program):
         subprocess.run(["strip", "--strip-debug", library, "-o",
                         os.path.join(scratch, os.path.basename(library))], check=True)
         for commands, want in (
-                ([f"set environment LD_LIBRARY_PATH {scratch}", "break main", "run", "leat tasks"],
+                ([f"set environment LD_LIBRARY_PATH {scratch}:{os.path.dirname(library)}", "break main", "run", "leat tasks"],
                  rf"^{scratch}/libleat\.so\S* has no debug information, .*-Dbuildtype=debugoptimized"),
                 (["leat bt 1"], r"^libleat is not loaded: ")):
             args = [x for c in commands for x in ("-ex", c)]
