@@ -230,6 +230,9 @@ tune_report_all(const struct tune_watch *watch, uint64_t now)
 			report_one(tune_objects.table[i], watch, now);
 		pthread_mutex_unlock(&tune_lock);
 	}
-	if (now >= rows_due)
+	/* Without an agent that asks for rows the next one gets them at once. */
+	if (!watch->rows)
+		rows_due = now;
+	else if (now >= rows_due)
 		rows_due = now + ROWS_NS;
 }
