@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Agents are killed at any moment, and processes under them: what was borrowed goes back, nothing is left.
 
-test_kills.py TUNE-PROCESS [KILLS]
+test_kills.py TUNE-PROCESS LEAT-TOP LEAT-TUNE [KILLS]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 import leat_tune
 
 PROCESSES = 3
-AGENTS = 4
+AGENTS = 6
 DEFAULT = 32  # of worker.batch
 ANSWER = 20.0  # seconds in which a loaded machine does what takes it milliseconds
 
@@ -48,8 +48,8 @@ def agent(directory: str, seed: int) -> None:
 class Life:
     """Processes and agents, and those that were killed are replaced."""
 
-    def __init__(self, program: str, directory: str, rng: random.Random) -> None:
-        self.program, self.directory, self.rng = program, directory, rng
+    def __init__(self, programs: list[str], directory: str, rng: random.Random) -> None:
+        (self.program, self.top, self.tune), self.directory, self.rng = programs, directory, rng
         self.why: set[str] = set()  # why settings changed
         self.processes = [self.process() for _ in range(PROCESSES)]
         self.agents = [self.agent() for _ in range(AGENTS)]
@@ -65,8 +65,15 @@ class Life:
         return p
 
     def agent(self) -> subprocess.Popen:
-        seed = self.rng.randrange(1 << 30)
-        return subprocess.Popen([sys.executable, __file__, "--agent", self.directory, str(seed)])
+        """One that changes settings, or one of leat's that reads."""
+        seed = str(self.rng.randrange(1 << 30))
+        argv = self.rng.choice([
+            [sys.executable, __file__, "--agent", self.directory, seed],
+            [sys.executable, __file__, "--agent", self.directory, seed],
+            [self.top, "--json", "--interval", "0.1", "--tune-dir", self.directory],
+            [self.tune, "export", "--listen", "127.0.0.1:0", "--rows", "--tune-dir", self.directory],
+        ])
+        return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill_one(self) -> None:
         if self.rng.random() < 0.75:
@@ -127,13 +134,13 @@ def all_back(directory: str) -> None:
 def main() -> None:
     if sys.argv[1] == "--agent":
         agent(sys.argv[2], int(sys.argv[3]))
-    program, kills = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    kills = int(sys.argv[4]) if len(sys.argv) > 4 else 60
     seed = random.randrange(1 << 30)
     print(f"seed {seed}", flush=True)
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="leat-kills-") as top:
         directory = os.path.join(top, "tune")
-        life = Life(program, directory, rng)
+        life = Life(sys.argv[1:4], directory, rng)
         try:
             for i in range(kills):
                 if i % 4 == 0:

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""leat-tune agent beside an exhaustive sweep of leat-perf's window and burst: within 10 % of the best.
+
+test_sweep.py LEAT-PERF LEAT-TUNE ring|tcp [RUNS [TRIAL-SECONDS]]
+
+On a machine that is too noisy the agent may say that it can't tell; then the start must not be worse than
+the best by more than what the noise hides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import leat_tune
+
+ANSWER = 60.0
+DEVICES = {"ring": "fabric_ring0", "tcp": "fabric_ofi0,provider=tcp"}
+SIZES = {"ring": "8", "tcp": "64"}
+START = {"window": 4, "burst": 1}
+WINDOWS, BURSTS = (1, 4, 16, 64, 256), (1, 4, 16, 64)
+NOT_TOLD = 3  # exit status of the agent
+
+
+@contextlib.contextmanager
+def perf(path: str, device: str, directory: str):
+    plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
+    argv = [path, *plugins, "--no-pci", f"--tune-dir={directory}", f"--vdev={DEVICES[device]}", "--",
+            "--self", "--test", "rate", "--size", SIZES[device], "-D", "3600", "--idle", "yield"]
+    env = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
+    with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        try:
+            end = time.monotonic() + ANSWER
+            while not (found := leat_tune.processes(directory)):
+                assert p.poll() is None and time.monotonic() < end
+                time.sleep(0.02)
+            with found[0] as process, process.session("sweep") as session:
+                session.watch(0.02)
+                while not any(o.report.get("running") for o in process.snapshot(rows=False).find("perf.client")):
+                    assert p.poll() is None and time.monotonic() < end
+                    time.sleep(0.02)
+                yield process, session
+        finally:
+            p.send_signal(signal.SIGINT)
+            p.wait()
+
+
+def rate(process, session, values: dict, seconds: float) -> float:
+    """Messages per second with these settings."""
+    session.set("perf.client", values)
+    time.sleep(seconds / 4)
+    (a,) = process.snapshot(rows=False).find("perf.client")
+    time.sleep(seconds)
+    (b,) = process.snapshot(rows=False).find("perf.client")
+    return (b.report["messages"] - a.report["messages"]) / ((b.time_ns - a.time_ns) / 1e9)
+
+
+def run(path: str, tune: str, device: str, directory: str, seconds: float) -> str:
+    with perf(path, device, directory) as (process, session):
+        configs = [{"window": w, "burst": b} for w, b in itertools.product(WINDOWS, BURSTS) if b <= w]
+        found: dict[tuple, list[float]] = {}
+        for values in configs * 3:
+            found.setdefault(tuple(values.items()), []).append(rate(process, session, values, seconds))
+        best = max(configs, key=lambda c: statistics.median(found[tuple(c.items())]))
+        session.set("perf.client", START)
+        done = subprocess.run(
+            [tune, "agent", "--tune-dir", directory, "--goal", "max messages_per_second", "--object", "perf.client",
+             "--set", "window=1:256,burst=1:64", "--trial-seconds", str(seconds), "--json", "--quiet"],
+            text=True, capture_output=True, check=False,
+        )
+        assert done.returncode in (0, NOT_TOLD), done
+        report = json.loads(done.stdout)
+        chosen = START
+        if report["best"] is not None:
+            chosen = {name.rsplit(".", 1)[-1]: value for name, value in report["best"].items()}
+        # In turns: the machine may have changed since the sweep.
+        pairs = [(rate(process, session, chosen, seconds), rate(process, session, best, seconds)) for _ in range(9)]
+        share = statistics.median(a / b for a, b in pairs)
+        text = (f"{device}: best of the sweep {best}, found {chosen} ({report['verdict']}), {share:.2f} of its rate, "
+                f"noise {report['noise']}, {report['trials']} trials")
+        assert share >= 0.9, text
+        return text
+
+
+def main() -> None:
+    path, tune, device = sys.argv[1:4]
+    runs = int(sys.argv[4]) if len(sys.argv) > 4 else 3
+    seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 0.5
+    with tempfile.TemporaryDirectory(prefix="leat-sweep-") as base:
+        directory = os.path.join(base, "tune")
+        os.mkdir(directory, 0o700)
+        for _ in range(runs):
+            print(run(path, tune, device, directory, seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
