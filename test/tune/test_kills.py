@@ -89,6 +89,8 @@ class Life:
     def end(p: subprocess.Popen) -> None:
         p.kill()
         p.wait()
+        if p.stdout is not None:
+            p.stdout.close()
 
     def progress(self) -> None:
         """Until something has moved: kills are to come in the middle of work."""
@@ -160,7 +162,7 @@ def main() -> None:
             assert os.listdir(directory) == [], os.listdir(directory)
         finally:
             for p in life.agents + life.processes:
-                p.kill()
+                life.end(p)
     print(f"{kills} kills")
 
 
