@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streaming: `limit` messages in flight, at most nb_tx, posted in bursts. Both may change in each tick.
+ * Streaming: `limit` messages in flight, at most nb_tx, posted in bursts. Both may change in each
+ * tick.
  *
  *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst from any head is contiguous
  *                     head ^---burst---^

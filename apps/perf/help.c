@@ -103,7 +103,7 @@ static const char help[] =
 "\n"
 "In front of --, beside EAL's arguments\n"
 "  --settings FILE    settings that replace the program's, as leat-tune save writes them\n"
-"  --tune-dir DIR     where leat-top and leat-tune find this process (default: a directory of the user's)\n"
+"  --tune-dir DIR     where leat-top and leat-tune find this process (default: the user's)\n"
 "  --no-tune          they don't find it\n"
 "\n"
 "Output\n"

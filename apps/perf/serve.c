@@ -133,7 +133,7 @@ sink(struct perf_side *s, const bool imm, const bool check)
 	return ret;
 }
 
-/* The client does it all; here is only polled, for providers that need it. */
+/* The client does the work; the server polls, for providers that need it. */
 static int
 passive(struct perf_side *s)
 {

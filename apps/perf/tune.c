@@ -38,7 +38,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct perf_tune_settings *want = wanted;
 	struct perf_side *s = arg;
 
-	/* A settings file may be of all sides and tests: what has no meaning here stays as it is. */
+	/* A settings file may be of all sides and tests: settings without meaning here stay. */
 	if (s->tune == NULL) {
 		if (s->server || (s->set.rate == 0) != (want->rate == 0))
 			want->rate = s->set.rate;

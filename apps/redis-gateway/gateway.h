@@ -76,9 +76,9 @@ struct gw_conf {
 };
 
 /*
- * May it listen there? Sets conf->guarded. It may if only this machine can connect, if allow says
- * who may, or if the backend asks for a password, which is found out by one command. Blocks for up
- * to backend_us. @return 0; -EPERM with leat_err(): why not, and what to do; others as gw_open()
+ * May it listen there? Sets conf->guarded. It may if only this machine can connect, if allow names
+ * the clients, or if the backend asks for a password; one command finds that out. Blocks for up to
+ * backend_us. @return 0; -EPERM with leat_err(): why not, and what to do; others as gw_open()
  */
 int gw_guard(struct gw_conf *conf);
 

@@ -36,7 +36,6 @@ report(void *arg, void *to)
 	struct rpc_bench_tune_report *rep = to;
 	const struct rb_node *n = arg;
 	uint64_t made = RLX_LOAD(n->tally.made), live = RLX_LOAD(n->live);
-	unsigned int i;
 
 	rep->outstanding = RLX_LOAD(n->outstanding);
 	rep->tasks = RLX_LOAD(n->nb_workers);
@@ -44,10 +43,7 @@ report(void *arg, void *to)
 	/* Read one after the other while they change. */
 	rep->failed = made - RTE_MIN(made, live);
 	rep->busy = RLX_LOAD(n->tally.busy);
-	rep->latency.count = RLX_LOAD(n->latency.count);
-	rep->latency.sum = RLX_LOAD(n->latency.sum);
-	for (i = 0; i < LEAT_TUNE_BUCKETS; i++)
-		rep->latency.bucket[i] = RLX_LOAD(n->latency.bucket[i]);
+	leat_tune_histogram_read(&rep->latency, &n->latency);
 }
 
 static int

@@ -179,7 +179,7 @@ void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
  * ctrl->conf then. 0, or negative with leat_err()
  */
 int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
-/* The device's endpoint is open: the settings that it has a part in. 0, or negative with leat_err() */
+/* The device's endpoint is open: apply the settings of the device. 0, or negative with leat_err() */
 int leat_ep_tune_start(struct leat_ep *ep);
 
 /* process_tune.c: from leat_init() to leat_cleanup(). 0, or negative with leat_err() */

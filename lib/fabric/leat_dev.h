@@ -48,7 +48,7 @@ struct leat_dev;
  * Three options are leat's own, and take their value behind "=" or as the next argument
  * (doc/guide/tune.md):
  * - `--settings FILE`: settings that replace the program's;
- * - `--tune-dir DIR`: where leat-top and leat-tune find the process, else a directory of the user's;
+ * - `--tune-dir DIR`: where leat-top and leat-tune find the process; else the user's directory;
  * - `--no-tune`: they don't.
  *
  * @param argc, argv as main() got them; EAL arguments up to "--" or the end

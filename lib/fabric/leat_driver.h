@@ -68,8 +68,10 @@ struct leat_mr {
 
 /** Options of an endpoint that may change while it runs. */
 enum leat_ep_option {
-	LEAT_EP_OPTION_INLINE_MAX, /**< bytes of a SEND, TSEND or WRITE that is copied when posted */
-	LEAT_EP_OPTION_SIGNAL_INTERVAL, /**< every n-th send of a burst tells its completion; >= 1 */
+	/** bytes of a SEND, TSEND or WRITE that is copied when posted */
+	LEAT_EP_OPTION_INLINE_MAX,
+	/** every n-th send of a burst tells its completion; >= 1 */
+	LEAT_EP_OPTION_SIGNAL_INTERVAL,
 };
 
 /** Value of an option: what the driver does by itself. */

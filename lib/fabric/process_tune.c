@@ -2,7 +2,7 @@
 
 /*
  * What belongs to the process and to no loop: levels of the log (log.toml), and memory pools
- * (memory.toml, mempool.toml). The control thread does it all.
+ * (memory.toml, mempool.toml). The control thread applies and reports.
  */
 
 #include <stdio.h>

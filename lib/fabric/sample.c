@@ -116,12 +116,8 @@ leat_ep_sample_get(const struct leat_ep *ep, unsigned int type, struct leat_tune
 {
 	/* Acquire: pairs with leat_ep_sample_set(). */
 	const struct ep_sample *s = __atomic_load_n(&ep->ctrl->sample, __ATOMIC_ACQUIRE);
-	unsigned int i;
 
 	if (s == NULL)
 		return;
-	to->count = __atomic_load_n(&s->histogram[type].count, __ATOMIC_RELAXED);
-	to->sum = __atomic_load_n(&s->histogram[type].sum, __ATOMIC_RELAXED);
-	for (i = 0; i < LEAT_TUNE_BUCKETS; i++)
-		to->bucket[i] = __atomic_load_n(&s->histogram[type].bucket[i], __ATOMIC_RELAXED);
+	leat_tune_histogram_read(to, &s->histogram[type]);
 }

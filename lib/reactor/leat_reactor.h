@@ -241,8 +241,8 @@ LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);
 
 /**
- * Tell that turns may take as long as they like, and that this is no fault: in telemetry a long turn
- * is busy time, and not a loop that stands still. Off at first; tasks with
+ * Tell that turns may take as long as they like, and that this is no fault: in telemetry a long
+ * turn is busy time, and not a loop that stands still. Off at first; tasks with
  * leat_tasks_conf.hog_us LEAT_TASK_HOG_NEVER switch it on. Any thread.
  */
 LEAT_API void leat_reactor_long_turns_set(struct leat_reactor *r, bool on);

@@ -19,6 +19,7 @@
 #include <leat_driver.h>
 
 #include "leat_compat.h"
+#include "rpc_counters.h"
 #include "rpc_credit.h"
 #include "rpc_reconnect.h"
 
@@ -29,28 +30,7 @@
  * All of struct leat_rpc_stats, in its order, but for violations. A new counter is a line here.
  */
 #define COUNTERS(X)                                                                                \
-	X(posted)                                                                                  \
-	X(done)                                                                                    \
-	X(cancelled)                                                                               \
-	X(expired)                                                                                 \
-	X(late)                                                                                    \
-	X(handled)                                                                                 \
-	X(refused)                                                                                 \
-	X(busy)                                                                                    \
-	X(unwaited)                                                                                \
-	X(packets_sent)                                                                            \
-	X(packets_received)                                                                        \
-	X(items_sent)                                                                              \
-	X(credit_packets)                                                                          \
-	X(retransmissions)                                                                         \
-	X(probes)                                                                                  \
-	X(duplicates)                                                                              \
-	X(refusals)                                                                                \
-	X(retries)                                                                                 \
-	X(reconnects)                                                                              \
-	X(pulled)                                                                                  \
-	X(pushed)                                                                                  \
-	X(by_message)                                                                              \
+	RPC_COUNTERS(X)                                                                            \
 	X(memory)                                                                                  \
 	X(sessions)                                                                                \
 	X(max_sessions)                                                                            \

@@ -9,6 +9,7 @@
 #include <rte_errno.h>
 
 #include "rpc_bulk.h"
+#include "rpc_counters.h"
 #include "rpc_pvt.h"
 
 /* Settings have the names of the members of the configuration. */
@@ -27,32 +28,6 @@
 	X(busy_us)                                                                                 \
 	X(silence_us)                                                                              \
 	X(idle_us)
-
-/* Counters have the names of the members of the statistics. */
-#define COUNTERS(X)                                                                                \
-	X(posted)                                                                                  \
-	X(done)                                                                                    \
-	X(cancelled)                                                                               \
-	X(expired)                                                                                 \
-	X(late)                                                                                    \
-	X(handled)                                                                                 \
-	X(refused)                                                                                 \
-	X(busy)                                                                                    \
-	X(unwaited)                                                                                \
-	X(packets_sent)                                                                            \
-	X(packets_received)                                                                        \
-	X(items_sent)                                                                              \
-	X(credit_packets)                                                                          \
-	X(retransmissions)                                                                         \
-	X(probes)                                                                                  \
-	X(duplicates)                                                                              \
-	X(refusals)                                                                                \
-	X(retries)                                                                                 \
-	X(reconnects)                                                                              \
-	X(pulled)                                                                                  \
-	X(pushed)                                                                                  \
-	X(by_message)                                                                              \
-	X(sessions)
 
 static int
 apply(void *arg, void *wanted, uint64_t changed)
@@ -83,10 +58,11 @@ report(void *arg, void *to)
 
 	leat_rpc_stats_get(arg, &s);
 #define COUNTER(name) rep->name = s.name;
-	COUNTERS(COUNTER)
+	RPC_COUNTERS(COUNTER)
 #undef COUNTER
 	for (i = 0; i < LEAT_RPC_VIOLATIONS; i++)
 		rep->violations += s.violations[i];
+	rep->sessions = s.sessions;
 	rep->deferred = s.tickets;
 	rep->large_now = s.large;
 	rep->transfers = s.transfers;

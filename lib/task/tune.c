@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Settings and measurements of the tasks of a reactor, task.toml; the control thread does it all. */
+/*
+ * Settings and measurements of the tasks of a reactor, task.toml. The control thread applies and
+ * reports: the owner is not asked.
+ */
 
 #include <rte_errno.h>
 

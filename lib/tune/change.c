@@ -24,7 +24,7 @@
 
 #include "tune_pvt.h"
 
-/* An owner that has begun a change when it is to be withdrawn is looked at again after this time. */
+/* An owner that has begun a change that is to be withdrawn is looked at again after this time. */
 #define AGAIN_NS UINT64_C(1000000)
 
 static TAILQ_HEAD(, tune_change) changes = TAILQ_HEAD_INITIALIZER(changes);
@@ -193,8 +193,8 @@ change_hand_over(struct tune_change *c, struct tune_object *o)
 }
 
 /*
- * May it be handed over? Another session's change, asked for before this one, may have taken a lease
- * since. @return 0, or a negative errno with leat_err()
+ * May it be handed over? Another session's change, asked for before this one, may have taken a
+ * lease since. @return 0, or a negative errno with leat_err()
  */
 static int
 change_ready(struct tune_change *c, const struct tune_object *o)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who holds which setting, and what it was before. A lease has settings of one object; a session
- * has at most one for each object. It ends
+ * Leases: the session that holds a setting, and the value before. A lease has settings of one
+ * object; a session has at most one for each object. It ends
  *
  *     its time is over        the values go back
  *     the session ends        likewise: the agent left, died, or was killed

@@ -12,7 +12,7 @@
  * leat-top and leat-tune see it.
  *
  * @code
- *	app.toml                         [[setting]] name = "batch" ... [[report]] name = "calls" ...
+ *	app.toml                 [[setting]] name = "batch" ... [[report]] name = "calls" ...
  *
  *	struct app {
  *		struct app_tune_settings set;     one cache line that only this lcore writes
@@ -121,7 +121,9 @@ struct leat_tune_conf {
  */
 LEAT_API struct leat_tune_object *leat_tune_add(const struct leat_tune_conf *conf);
 
-/** Remove an object, on its owner's thread; NULL is allowed. A change that waits for it is refused. */
+/**
+ * Remove an object, on its owner's thread; NULL is allowed. A change that waits for it is refused.
+ */
 LEAT_API void leat_tune_del(struct leat_tune_object *o);
 
 /**

@@ -50,7 +50,8 @@ enum leat_tune_type {
 	LEAT_TUNE_INTEGER,  /**< int32_t, uint32_t, int64_t or uint64_t, see leat_tune_field.kind */
 	LEAT_TUNE_REAL,	    /**< double */
 	LEAT_TUNE_ENUM,	    /**< uint32_t, index of a name */
-	LEAT_TUNE_STRING, /**< char[] with terminator, UTF-8; of a setting without control characters */
+	/** char[] with terminator, UTF-8; of a setting without control characters */
+	LEAT_TUNE_STRING,
 	LEAT_TUNE_HISTOGRAM /**< struct leat_tune_histogram; measurements only */
 };
 

@@ -9,7 +9,10 @@
 
 /* Rows look at most at so many places of an object. */
 #define ROW_PLACES_MAX 65536U
-/* And at most so often: thousands of peers take milliseconds, in which an owner may wait for the lock. */
+/*
+ * And at most so often: thousands of peers take milliseconds, in which an owner may wait for the
+ * lock.
+ */
 #define ROWS_NS UINT64_C(50000000)
 
 static uint64_t rows_due;

@@ -118,42 +118,25 @@ leat_tune_setting_find(const struct leat_tune_schema *schema, const char *name)
 			name, nearest);
 }
 
-static bool
-compare_integers(enum leat_tune_compare compare, int64_t left, int64_t right)
-{
-	switch (compare) {
-	case LEAT_TUNE_LT:
-		return left < right;
-	case LEAT_TUNE_LE:
-		return left <= right;
-	case LEAT_TUNE_GT:
-		return left > right;
-	case LEAT_TUNE_GE:
-		return left >= right;
-	case LEAT_TUNE_EQ:
-		return left == right;
-	case LEAT_TUNE_NE:
-		return left != right;
-	}
-	return false;
-}
+#define order_of(left, right) ((int)((left) > (right)) - (int)((left) < (right)))
 
+/* order: of the left to the right, as of memcmp(3). */
 static bool
-compare_reals(enum leat_tune_compare compare, double left, double right)
+compares(enum leat_tune_compare compare, int order)
 {
 	switch (compare) {
 	case LEAT_TUNE_LT:
-		return left < right;
+		return order < 0;
 	case LEAT_TUNE_LE:
-		return left <= right;
+		return order <= 0;
 	case LEAT_TUNE_GT:
-		return left > right;
+		return order > 0;
 	case LEAT_TUNE_GE:
-		return left >= right;
+		return order >= 0;
 	case LEAT_TUNE_EQ:
-		return left == right;
+		return order == 0;
 	case LEAT_TUNE_NE:
-		return left != right;
+		return order != 0;
 	}
 	return false;
 }
@@ -167,9 +150,10 @@ rule_holds(const struct leat_tune_schema *schema, const struct leat_tune_group *
 
 	if (tune_value_special(left, l) != NULL || tune_value_special(right, r) != NULL)
 		return true;
+	/* Reals are never NaN: leat_tune_unpack() and leat_tune_parse() refuse it. */
 	if (left->type == LEAT_TUNE_REAL)
-		return compare_reals(g->compare, tune_bits_to_real(l), tune_bits_to_real(r));
-	return compare_integers(g->compare, (int64_t)l, (int64_t)r);
+		return compares(g->compare, order_of(tune_bits_to_real(l), tune_bits_to_real(r)));
+	return compares(g->compare, order_of((int64_t)l, (int64_t)r));
 }
 
 static int

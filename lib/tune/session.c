@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An agent: a connection of the process's socket. The socket says who the agent is (its user, its
- * process) and when it ends, however it ends; frames go through two channels of lib/channel that
+ * An agent: a connection of the process's socket. The socket tells the agent's user and
+ * process, and when it ends, however it ends; frames go through two channels of lib/channel that
  * are passed over it:
  *
  *     agent   -- feedback -->    control thread     hello, watch, set, release
@@ -81,7 +81,7 @@ session_close(struct tune_session *s, const char *why)
 	LEAT_LOG(DEBUG, tune, "session %u of %s ends: %s", s->number, s->who, why);
 	tune_change_forget(s);
 	tune_lease_release(s, 0, false, "session over");
-	/* Its descriptor leaves the epoll set with the last one who has it open: the agent may. */
+	/* The agent may have the descriptor open: closing it here leaves it in the epoll set. */
 	if (s->feedback != NULL)
 		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, leat_channel_fd(s->feedback), NULL);
 	leat_channel_close(s->feedback);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What settings and telemetry cost a loop: a reactor on the second lcore carries messages between two
- * of its endpoints, with 32 on their way,
+ * What settings and telemetry cost a loop: a reactor on the second lcore carries messages between
+ * two of its endpoints, with 32 on their way,
  *
  *     OFF      without a control thread
  *     ALONE    with one, and no agent

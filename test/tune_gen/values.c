@@ -9,7 +9,7 @@
  *     m NUMBER HEX     a message of the protocol    0 HEX PAYLOAD
  *     j -              the schema                   JSON
  *
- * HEX of an answer is packed here. Where bytes or a text are refused it is the errno alone, negative.
+ * HEX of an answer is packed here. Refused bytes or text give the errno alone, negative.
  */
 
 #include <inttypes.h>
