@@ -9,6 +9,7 @@ from leat_tune.agent import Budget, Knob, Result, Space, plan
 
 SIZES = Knob.of_range("batch", 1, 1024, 4, log=True)
 WINDOW = Knob.of_range("window", 1, 256, 8, log=True)
+BURST = Knob.of_range("burst", 1, 64, 2, log=True)
 PART = Knob.of_range("part", 0, 100, 50)
 AUTO = Knob.of_range("inline", 16, 4096, 64, log=True, special=(0,))
 POLICY = Knob.of_names("policy", ("spin", "yield", "sleep"), "yield")
@@ -37,12 +38,16 @@ class Landscape:
         return self.value(self.space.values(config))
 
     def best(self):
-        """Of an exhaustive sweep, without noise."""
+        """Of an exhaustive sweep of the values that a search may try, without noise."""
         space = self.space
         return max(self.true(c) for c in space.all() if not self.guard(space.values(c)))
 
-    def run(self, seed, noise, trials=150, drift=0.0, wild=0.0, **options):
-        """The outcome of a run, and the trials that it asked for."""
+    def run(self, seed, noise, trials=150, drift=0.0, wild=0.0, before=None, until=0, **options):
+        """
+        The outcome of a run, and the trials that it asked for.
+
+        before(settings) is the value in the first trials, as many as until says.
+        """
         rng = random.Random(seed * 7919 + 1)
         space = self.space
         asked = []
@@ -50,7 +55,8 @@ class Landscape:
         ask = next(generator)
         while True:
             settings = space.values(ask.config)
-            value = self.value(settings) * (1 + rng.gauss(0, noise)) * (1 - drift * len(asked) / trials)
+            speed = before if len(asked) < until else self.value
+            value = speed(settings) * (1 + rng.gauss(0, noise)) * (1 - drift * len(asked) / trials)
             if rng.random() < wild:
                 value *= 0.3
             excess = self.guard(settings)
@@ -93,3 +99,17 @@ LANDSCAPES = [
 FLAT = Landscape("flat", [SIZES, WINDOW], lambda s: 1000.0)
 AT_BEST = Landscape("best at the start", [SIZES, WINDOW],
                     lambda s: 1000 * (0.2 + bump(s["batch"], 4, 3) * bump(s["window"], 8, 3)))
+
+
+def divisors(s):
+    """Full speed where the burst divides the window and 16, and the window divides 512."""
+    window, burst = s["window"], s["burst"]
+    speed = 1000 * min(1.0, window / 60) * burst / (burst + 6)
+    for whole, part in ((window, burst), (16, burst), (512, window)):
+        if whole % part != 0:
+            speed *= 0.7
+    return speed
+
+
+DIVISORS = Landscape("divisors", [WINDOW, BURST], divisors,
+                     allowed=lambda s: s["burst"] <= s["window"])

@@ -7,10 +7,13 @@
     diagonals   if none moved: one knob up, another down        ---> race ---> best
     no move     halve the stride; at 1, spread anew while there is budget
 
-A race is successive halving: all get a trial, the better half another one, and so on; who is worse than
-the best by more than noise explains is out at once. The start is tried in between all the time. A
-candidate's score is its distance from the start's latest trials, relative to them, so that a machine
-that grows slower in an hour does not make all later candidates worse.
+A race is successive halving: all get a trial, the better half another one, and so on; who is
+worse than the best by more than noise explains is out at once. The start is tried in between all
+the time. A candidate's score is its distance from the start's latest trials, relative to them, so
+that a machine that grows slower in an hour does not make all later candidates worse. When the
+start's value jumps, and the next trial of the start confirms it, a candidate may gain more or
+less than before (threads have moved to other CPUs, say): all scores are forgotten, and the search
+goes on from the best so far.
 
 What comes out is only a guess: the best of many noisy numbers is better than it is. _plan compares it
 with the start afresh.
@@ -35,6 +38,8 @@ BETWEEN = 5
 TRIALS = 4
 #: Noise beyond which a candidate is out, in standard deviations.
 OUT = 3.0
+#: Jump of the start's value, relative, after which earlier scores no longer count.
+MOVED = 0.25
 #: Score of what breaks a guard: below all that break none.
 BROKEN = -1e6
 
@@ -83,15 +88,31 @@ class Search:
     # ---- trials ----
 
     def _start(self) -> Trials:
-        result = yield Ask(self.space.start, "start")
-        self._since = 0
-        self.starts.append(result)
-        if result.value is not None:
-            score = self.score(result) if self._recent else 0.0
-            self._recent.append(result.value)
-            self.trials.setdefault(self.space.start, []).append(
-                score if result.good else BROKEN - result.excess
-            )
+        level = self.level if len(self._recent) >= FIRST - 1 else None
+        limit = self.scale * max(MOVED, OUT * self.noise)
+        jumped: list[Result] = []
+        while len(jumped) < 2:
+            result = yield Ask(self.space.start, "start")
+            self._since = 0
+            self.starts.append(result)
+            if result.value is None:
+                return
+            self._keep(result)
+            if level is None or abs(result.value - level) <= limit:
+                return
+            jumped.append(result)
+        self.trials.clear()
+        self._recent.clear()
+        for result in jumped:
+            self._keep(result)
+
+    def _keep(self, start: Result) -> None:
+        """Of a trial of the start that has a value."""
+        score = self.score(start) if self._recent else 0.0
+        self._recent.append(start.value)
+        self.trials.setdefault(self.space.start, []).append(
+            score if start.good else BROKEN - start.excess
+        )
 
     def first(self) -> Trials:
         """The start, before all else. Unmeasured: it has no value."""
@@ -103,11 +124,11 @@ class Search:
     @property
     def level(self) -> float:
         """What the start measures now."""
-        return median(self._recent[-3:])
+        return median(self._recent[-3:]) if self._recent else 0.0
 
     @property
     def scale(self) -> float:
-        return abs(median(self._recent)) or 1.0
+        return abs(median(self._recent or [0.0])) or 1.0
 
     @property
     def noise(self) -> float:
@@ -148,9 +169,11 @@ class Search:
         """The one that looks best; of two alike the first."""
         alive = list(dict.fromkeys(candidates))
         for rung in range(1, TRIALS + 1):
-            for config in alive:
-                while len(self.trials.get(config, ())) < rung and self.budget() > 0:
-                    yield from self._trial(config)
+            # Again for all of them if scores were forgotten meanwhile.
+            while wanted := [c for c in alive if len(self.trials.get(c, ())) < rung]:
+                if self.budget() <= 0:
+                    break
+                yield from self._trial(wanted[0])
             alive = [config for config in alive if config in self.trials]
             if not alive:
                 return candidates[0]

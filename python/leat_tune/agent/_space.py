@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings that are searched, and the values of each that are tried.
 
-A candidate is a tuple of positions, one for each knob. The values of a knob with a range lie in order,
-at equal steps or equal ratios; special values and the names of an enum have no order, and are places
-of their own behind them:
+A candidate is a tuple of positions, one for each knob. The values of a knob with a range lie in
+order: at equal steps or, if the range is logarithmic, at powers of two and halfway between them
+(real numbers: at equal ratios). Special values and the names of an enum have no order, and are
+places of their own behind them:
 
-    batch    1  2  3  5  8 ... 1024 | automatic
-             0  1  2  3  4 ...   16 | 17
+    batch    1  2  3  4  6  8  12  16 ... 1024 | automatic
+             0  1  2  3  4  5   6   7 ...   19 | 20
 """
 
 from __future__ import annotations
@@ -17,11 +18,38 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-#: Values of a range that are tried at most.
-STEPS = 17
+#: Values of a range that are tried at most, besides its ends and the start.
+STEPS = 20
 KNOBS_MAX = 6
 
 Config = tuple[int, ...]
+
+
+def _octaves(low: int, high: int, steps: int) -> set[float]:
+    """
+    The ends, the powers of two between them and, if steps allows, the middles of octaves.
+
+    The speed of a program has steps at powers of two, and where one count divides another (a burst
+    that divides the window, a window that divides a ring): values at equal ratios would miss them.
+    """
+    powers = [2**i for i in range(int(high).bit_length()) if low <= 2**i <= high]
+    # More octaves than steps: each second or third of them, down from the high end.
+    powers = powers[:: -math.ceil(len(powers) / steps)]
+    found = {low, high, *powers}
+    middles = {power // 4 * 3 for power in powers if power >= 4 and power // 4 * 3 > low}
+    return found | middles if len(found | middles) <= steps else found
+
+
+def _even(low: float, high: float, steps: int) -> set[float]:
+    """Values at equal steps."""
+    return {low + (high - low) * i / (steps - 1) for i in range(steps)}
+
+
+def _ratios(low: float, high: float, steps: int, first: float) -> set[float]:
+    """Values at equal ratios. From 0 on: 0, and what lies above it from first on."""
+    if low > 0:
+        return {low * (high / low) ** (i / (steps - 1)) for i in range(steps)}
+    return {low, *(first * (high / first) ** (i / (steps - 2)) for i in range(steps - 1))}
 
 
 @dataclass(frozen=True)
@@ -51,17 +79,14 @@ class Knob:
         if not low <= high:
             raise ValueError(f"{name}: {low} to {high} is no range")
         log = log and high > max(low, 1e-12) * 4
+        if log and integer:
+            values = _octaves(low, high, steps)
+        elif log:
+            values = _ratios(low, high, steps, quantum or high / 1e6)
+        else:
+            values = _even(low, high, steps)
         found = set()
-        for i in range(steps):
-            part = i / (steps - 1)
-            if log and low > 0:
-                value = low * (high / low) ** part
-            elif log:
-                # From 0 on: 0, and what lies above it by equal ratios.
-                first = quantum or (1 if integer else high / 1e6)
-                value = low if i == 0 else first * (high / first) ** ((i - 1) / (steps - 2))
-            else:
-                value = low + (high - low) * part
+        for value in values:
             if quantum:
                 value = low + round((value - low) / quantum) * quantum
             value = min(max(value, low), high)
@@ -69,8 +94,8 @@ class Knob:
         others = tuple(value for value in special if value not in found)
         if start not in others:
             found.add(start)
-        values = (*sorted(found), *others)
-        return cls(name, values, len(found), values.index(start))
+        places = (*sorted(found), *others)
+        return cls(name, places, len(found), places.index(start))
 
     @classmethod
     def of_names(cls, name: str, values: tuple[Any, ...], start: Any) -> Knob:
