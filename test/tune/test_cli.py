@@ -167,6 +167,8 @@ class One(Cli):
             status, _, err = self.run_it(*words)
             self.assertEqual(status, 2, words)
             self.assertIn("leat-tune", err)
+        # What is for shells alone is not offered.
+        self.assertNotIn("'complete'", self.run_it("nonsense")[2])
 
     def test_for(self):
         p = self.program("set", "reactor.lcore0.spin_us=70", "--for", "300ms")

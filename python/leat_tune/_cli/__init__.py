@@ -12,7 +12,9 @@ import sys
 from .._errors import TuneError
 
 # In the order of --help.
-COMMANDS = ("list", "get", "set", "watch", "history", "save", "export", "agent", "mlos", "sweep", "complete")
+COMMANDS = ("list", "get", "set", "watch", "history", "save", "export", "agent", "mlos", "sweep")
+#: Of shells: no help or message names it.
+HIDDEN = "complete"
 
 USAGE = "leat-tune COMMAND [OPTION]... [NAME]..."
 ABOUT = """\
@@ -32,14 +34,15 @@ Exit: 0; 1 failed, or refused; 2 wrong usage; 128 + N ended by signal N (130: Ct
   leat-tune save site.conf      then, at the next start: --settings site.conf"""
 
 
-def parser_of(version: str) -> argparse.ArgumentParser:
+def parser_of(version: str, commands: tuple[str, ...] = COMMANDS) -> argparse.ArgumentParser:
+    """Of the program with these subcommands."""
     parser = argparse.ArgumentParser(
         prog="leat-tune", usage=USAGE, description=ABOUT, epilog=EXAMPLES, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"leat-tune {version}".rstrip())
     sub = parser.add_subparsers(prog="leat-tune", metavar="COMMAND", required=True, title="commands")
-    for name in COMMANDS:
+    for name in commands:
         module = importlib.import_module(f"{__name__}._{name}")
         command = module.add_parser(sub)
         command.allow_abbrev = False
@@ -59,7 +62,9 @@ def main(argv: list[str] | None = None, version: str = "") -> int:
     """The program. Its exit status."""
     # Who reads the output may leave: head, say.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    args = parser_of(version).parse_args(command_first(sys.argv[1:] if argv is None else argv))
+    argv = command_first(sys.argv[1:] if argv is None else argv)
+    commands = (HIDDEN,) if argv[:1] == [HIDDEN] else COMMANDS
+    args = parser_of(version, commands).parse_args(argv)
     try:
         status = args.run(args)
         sys.stdout.flush()

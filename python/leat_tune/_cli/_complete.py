@@ -40,7 +40,7 @@ def options(command: str) -> list[str]:
     parser = parser_of("")
     sub = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     if command not in sub.choices:
-        return [c for c in sub.choices if c != "complete"] + ["--help", "--version"]
+        return [*sub.choices, "--help", "--version"]
     return [o for a in sub.choices[command]._actions for o in a.option_strings if o.startswith("--")]
 
 
