@@ -19,7 +19,7 @@ import leat_tune
 
 PROCESSES = 3
 AGENTS = 6
-DEFAULT = 32  # of worker.batch
+DEFAULTS = {"batch": 32, "high": 100}  # of settings of workers that agents change
 ANSWER = 20.0  # seconds in which a loaded machine does what takes it milliseconds
 
 
@@ -65,13 +65,17 @@ class Life:
         return p
 
     def agent(self) -> subprocess.Popen:
-        """One that changes settings, or one of leat's that reads."""
+        """One that changes settings, one of leat's that reads, or the one that searches."""
         seed = str(self.rng.randrange(1 << 30))
+        pid = str(self.rng.choice(self.processes).pid)
         argv = self.rng.choice([
             [sys.executable, __file__, "--agent", self.directory, seed],
             [sys.executable, __file__, "--agent", self.directory, seed],
             [self.top, "--json", "--interval", "0.1", "--tune-dir", self.directory],
             [self.tune, "export", "--listen", "127.0.0.1:0", "--rows", "--tune-dir", self.directory],
+            [self.tune, "agent", "--pid", pid, "--goal", "max worker.w0.calls_per_second",
+             "--set", "worker.w0.high=101:1000", "--trials", "5000", "--trial-seconds", "0.05",
+             "--seed", seed, "--tune-dir", self.directory],
         ])
         return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -124,8 +128,9 @@ def all_back(directory: str) -> None:
                 snapshot = process.snapshot(rows=False)
                 wrong += [f"lease of {lease.who}" for lease in snapshot.leases]
                 wrong += [
-                    f"{o.path}.batch={o.settings['batch']}"
-                    for o in snapshot.find("worker.w*") if o.settings["batch"] != DEFAULT
+                    f"{o.path}.{name}={o.settings[name]}"
+                    for o in snapshot.find("worker.w*")
+                    for name, default in DEFAULTS.items() if o.settings[name] != default
                 ]
         if not wrong:
             return
