@@ -118,6 +118,14 @@ class Life(Case):
             value(found, "leat_up", b)
         self.assertEqual(value(found, "leat_up", a), 1)
 
+    def test_a_scraper_that_leaves(self):
+        exporter, port = self.export()
+        for _ in range(10):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as gone:
+                gone.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
+        self.assertEqual(value(self.scrape(port), "leat_exporter_processes"), 0)
+        self.assertIsNone(exporter.poll())
+
     def test_one_that_is_stopped(self):
         _, port = self.export()
         one = self.process()

@@ -156,6 +156,8 @@ def _serve(args: argparse.Namespace, collector: Collector, find, host: str, port
     except OSError as e:
         print(f"leat-tune: can't listen on {host}:{port}: {e.strerror}", file=sys.stderr)
         return 1
+    # A scraper that leaves in the middle of an answer ends its connection alone.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # A signal ends sigwait(), so nothing is interrupted in the middle.
     wanted = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
