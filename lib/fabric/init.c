@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include <rte_eal.h>
+#include <rte_lcore.h>
 
 #include "eal_args.h"
 #include "fabric_pvt.h"
 #include "leat_signals.h"
+#include "leat_thread_pvt.h"
 
 static bool started;
 
@@ -42,6 +44,22 @@ start_eal(const struct eal_args *s)
 				stray);
 	}
 	return 0;
+}
+
+/* Loops have their CPUs to themselves, as far as there are others. */
+static void
+keep_helpers_off_lcores(void)
+{
+	unsigned int lcore, cpu;
+	rte_cpuset_t cpus;
+
+	RTE_LCORE_FOREACH(lcore) {
+		cpus = rte_lcore_cpuset(lcore);
+		for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+			if (CPU_ISSET(cpu, &cpus))
+				leat_thread_avoid(cpu);
+		}
+	}
 }
 
 /* A wrong name is worth no EAL start. */
@@ -117,6 +135,7 @@ init_with(const struct eal_args *s, int argc, char **argv)
 	ret = start_eal(s);
 	if (ret < 0)
 		return ret;
+	keep_helpers_off_lcores();
 	leat_time_init();
 	ret = start_tune(s, argv[0]);
 	if (ret == 0)
