@@ -3,6 +3,7 @@
 """Settings of a leat-perf that is at work: when they take effect, what is refused, and that no op is lost.
 
 test_live.py LEAT-PERF LEAT-TUNE LEAT-TOP [CHANGES]
+    With CHANGES, also the throughput while so many changes are made, beside that without changes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ import tempfile
 import time
 
 import leat_tune
+from leat_tune.agent import _stats
 
+CPUS = sorted(os.sched_getaffinity(0))
+PHASE, PHASES_MIN = 1.0, 20  # seconds; pairs of phases
+LOSS = 0.01  # of the throughput while settings change, at most
+OTHERS = 0.1  # CPUs that other processes may use meanwhile
+SKIPPED = 77
 ANSWER = 30.0  # seconds in which a loaded machine does what takes it milliseconds
 
 
@@ -30,7 +37,9 @@ def program(argv: list[str], **options) -> subprocess.Popen:
 def perf(path: str, directory: str, *arguments: str):
     """leat-perf over the ring, which sends and checks until it is interrupted. The process, and its own session."""
     plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
-    argv = [path, *plugins, "--no-pci", f"--tune-dir={directory}", "--vdev=fabric_ring0", *arguments, "--",
+    # Without a line for each change: nobody reads the pipe meanwhile.
+    argv = [path, *plugins, "--no-pci", "--log-level=leat.tune:error", f"--tune-dir={directory}",
+            "--vdev=fabric_ring0", *arguments, "--",
             "--self", "--test", "rate", "--size", "8", "--check", "-D", "600", "--idle", "yield", "--json"]
     env = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     p = program(argv, env=env)
@@ -122,15 +131,87 @@ def measures_latency(process, session) -> None:
     session.release("endpoint.client")
 
 
-def many_changes(session, changes: int) -> None:
-    for i in range(changes):
+def many_changes(session) -> None:
+    for i in range(1000):
         session.set("perf.client", {"window": 1 + i % 256})
-    print(f"# {changes} changes")
+
+
+def helper_threads_leave_the_loop_alone(p: subprocess.Popen) -> None:
+    """The control thread runs where no lcore is, if there is such a CPU."""
+    tasks = f"/proc/{p.pid}/task"
+    found = []
+    for tid in os.listdir(tasks):
+        with open(f"{tasks}/{tid}/comm", encoding="ascii") as f:
+            if f.read().strip() == "leat-tune":
+                found.append(os.sched_getaffinity(int(tid)))
+    assert len(found) == 1 and (len(CPUS) == 1 or CPUS[0] not in found[0]), found
+
+
+def cpu_seconds(pid: int) -> tuple[float, float]:
+    """Of all CPUs, and of a process and this one."""
+    tick = os.sysconf("SC_CLK_TCK")
+    with open("/proc/stat", encoding="ascii") as f:
+        fields = [int(n) for n in f.readline().split()[1:9]]
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        own = sum(int(n) for n in f.read().rpartition(")")[2].split()[11:13])
+    # All but idle and waiting for a disk; with what a hypervisor has stolen.
+    return (sum(fields) - fields[3] - fields[4]) / tick, own / tick + time.process_time()
+
+
+def throughput(path: str, directory: str, changes: int) -> bool:
+    """Messages per second with changes of settings beside those without. False: can't tell."""
+    # The loop has a CPU of its own; the control thread and the agent share another one.
+    with perf(path, directory, "--lcores", f"0@{CPUS[0]}") as (p, process, session):
+        os.sched_setaffinity(0, CPUS[1:] or CPUS)
+
+        def messages() -> tuple[int, int]:
+            (client,) = process.snapshot(rows=False).find("perf.client")
+            assert client.settings["window"] == 256, client.settings
+            return client.report["messages"], client.time_ns
+
+        def phase(work) -> float:
+            count, begin = messages()
+            end = time.monotonic() + PHASE
+            while (left := end - time.monotonic()) > 0:
+                work(left)
+            after, now = messages()
+            return (after - count) * 1e9 / (now - begin)
+
+        made = 0
+
+        def change(_left: float) -> None:
+            nonlocal made
+            # The loop applies each; the buffers of the run bound it, so the throughput is the same.
+            answer = session.set("perf.client", {"window": 300 + made % 256})
+            assert answer.effective == {"window": 256}, answer
+            made += 1
+
+        session.set("perf.client", {"window": 256})
+        quiet, busy = [], []
+        (all_before, own_before), begin = cpu_seconds(p.pid), time.monotonic()
+        while made < changes or len(quiet) < PHASES_MIN:
+            quiet.append(phase(time.sleep))
+            busy.append(phase(change))
+        (all_after, own_after), end = cpu_seconds(p.pid), time.monotonic()
+        others = (all_after - all_before - own_after + own_before) / (end - begin)
+        os.sched_setaffinity(0, CPUS)
+        (row,) = finish(p)["results"]
+        assert row["errors"] == 0 and row["iterations"] > 0, row
+    share = statistics.median(busy) / statistics.median(quiet)
+    spread = _stats.noise(quiet) / statistics.median(quiet)
+    print(f"# {made} changes in {len(busy)} phases: {share:.4f} of the throughput without changes "
+          f"({statistics.median(quiet):.4g} messages/s, noise {100 * spread:.2f} %)", flush=True)
+    if others > OTHERS:
+        print(f"# can't tell: other processes use {others:.2f} CPUs")
+        return False
+    if spread > LOSS:
+        print(f"# noise hides a loss of {100 * LOSS:g} %: its {100 * spread:.2f} % are the limit")
+    assert share >= 1 - max(LOSS, spread), (share, quiet, busy)
+    return True
 
 
 def main() -> None:
     path, tune, top = sys.argv[1:4]
-    changes = int(sys.argv[4]) if len(sys.argv) > 4 else 1000
     with tempfile.TemporaryDirectory(prefix="leat-live-") as base:
         directory = os.path.join(base, "tune")
         os.mkdir(directory, 0o700)
@@ -138,17 +219,20 @@ def main() -> None:
             takes_effect_at_once(process, session, tune, top, directory)
             says_why_not(session, tune, directory)
             measures_latency(process, session)
-            many_changes(session, changes)
+            many_changes(session)
             result = finish(p)
             (row,) = result["results"]
             # Each message was checked by the other side, and counted by both.
             assert row["errors"] == 0 and row["iterations"] > 0, row
         assert os.listdir(directory) == [], os.listdir(directory)
+        told = len(sys.argv) <= 4 or throughput(path, directory, int(sys.argv[4]))
         # A settings file, from the start; and none of it with a wrong line.
         conf = os.path.join(base, "site.conf")
         with open(conf, "w", encoding="utf-8") as f:
             f.write("perf.client.window = 40\nendpoint.client.tx_depth = 512\n")
-        with perf(path, directory, f"--settings={conf}") as (p, process, session):
+        lcores = ("--lcores", f"0@{CPUS[0]}")
+        with perf(path, directory, f"--settings={conf}", *lcores) as (p, process, session):
+            helper_threads_leave_the_loop_alone(p)
             snapshot = process.snapshot()
             assert snapshot.find("perf.client")[0].settings["window"] == 40
             assert snapshot.find("endpoint.client")[0].settings["tx_depth"] == 512
@@ -159,6 +243,8 @@ def main() -> None:
         done = subprocess.run([path, *plugins, "--no-pci", "--vdev=fabric_ring0", f"--settings={conf}", "--", "--self"],
                               text=True, capture_output=True, timeout=ANSWER)
         assert done.returncode == 2 and f"{conf}:3:" in done.stderr and "window" in done.stderr, done
+    if not told:
+        sys.exit(SKIPPED)
 
 
 if __name__ == "__main__":
