@@ -22,7 +22,7 @@ import leat_tune
 from leat_tune.agent import _stats
 
 CPUS = sorted(os.sched_getaffinity(0))
-PHASE, PHASES_MIN = 1.0, 20  # seconds; pairs of phases
+PHASE, PHASES = 1.0, 30  # seconds; pairs of phases
 LOSS = 0.01  # of the throughput while settings change, at most
 OTHERS = 0.1  # CPUs that other processes may use meanwhile
 SKIPPED = 77
@@ -189,18 +189,22 @@ def throughput(path: str, directory: str, changes: int) -> bool:
         session.set("perf.client", {"window": 256})
         quiet, busy = [], []
         (all_before, own_before), begin = cpu_seconds(p.pid), time.monotonic()
-        while made < changes or len(quiet) < PHASES_MIN:
+        for _ in range(PHASES):
             quiet.append(phase(time.sleep))
             busy.append(phase(change))
+        compared = made
         (all_after, own_after), end = cpu_seconds(p.pid), time.monotonic()
         others = (all_after - all_before - own_after + own_before) / (end - begin)
+        while made < changes:
+            change(0.0)
         os.sched_setaffinity(0, CPUS)
         (row,) = finish(p)["results"]
         assert row["errors"] == 0 and row["iterations"] > 0, row
     share = statistics.median(busy) / statistics.median(quiet)
     spread = _stats.noise(quiet) / statistics.median(quiet)
-    print(f"# {made} changes in {len(busy)} phases: {share:.4f} of the throughput without changes "
-          f"({statistics.median(quiet):.4g} messages/s, noise {100 * spread:.2f} %)", flush=True)
+    print(f"# {made} changes, {compared} of them in {PHASES} phases: {share:.4f} of the throughput "
+          f"without ({statistics.median(quiet):.4g} messages/s, noise {100 * spread:.2f} %)",
+          flush=True)
     if others > OTHERS:
         print(f"# can't tell: other processes use {others:.2f} CPUs")
         return False
