@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef EFA_SIM_H
+#define EFA_SIM_H
+
+/**
+ * @file
+ * An EFA device in software, below libibverbs and libefa.
+ *
+ * The library is preloaded (LD_PRELOAD) and defines the functions of libibverbs and libefa that
+ * libfabric's efa provider calls. A process is a host: it has its own GID, and whatever crosses
+ * between hosts crosses memory of this library:
+ *
+ *     process A                                       process B
+ *     post_send -> send queue                         post_recv -> inbox: posted++
+ *       hold (reorder, delay, RNR)                    start_poll <- inbox: committed
+ *       deliver ----- inbox of B's QP (memfd) ------->  payload into the buffer of the receive
+ *       completion -> CQ of A
+ *     RDMA READ ----- process_vm_readv of B's memory, checked against B's table of MRs
+ *
+ * A packet is delivered where it is posted, or later by the thread of the library: never by
+ * polling alone, since a program may post its last message and not poll again.
+ *
+ * Nothing has a name in the file system: each memfd is opened through /proc/PID/fd/N, where PID and
+ * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.
+ *
+ * Locks, in the order in which they are taken: list of QPs, send queue of a QP, peer, inbox; the
+ * lock of a CQ's ring is taken last.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/efadv.h>
+#include <infiniband/verbs.h>
+
+#define SIM_DEVICES 8
+#define SIM_QPS 1024 /**< per device, at most */
+#define SIM_MRS 65536
+#define SIM_SGES 4
+#define SIM_INLINE 32
+#define SIM_NO_AH 0xffff /**< slid of a packet whose sender the receiver has no AH for */
+#define SIM_UD_GRH 40 /**< bytes before the payload of a datagram */
+
+#define SIM_API __attribute__((visibility("default")))
+
+/** Status codes of the device, as rdma-core's efa_io_defs.h and libfabric's efa_errno.h have. */
+enum sim_status {
+	SIM_OK = 0,
+	SIM_FLUSHED = 1,
+	SIM_LOCAL_QP_INTERNAL = 2,
+	SIM_LOCAL_INVALID_OP = 3,
+	SIM_LOCAL_INVALID_AH = 4,
+	SIM_LOCAL_INVALID_LKEY = 5,
+	SIM_LOCAL_BAD_LENGTH = 6,
+	SIM_REMOTE_BAD_ADDRESS = 7,
+	SIM_REMOTE_ABORT = 8,
+	SIM_REMOTE_BAD_DEST_QPN = 9,
+	SIM_REMOTE_RNR = 10,
+	SIM_REMOTE_BAD_LENGTH = 11,
+	SIM_REMOTE_BAD_STATUS = 12,
+	SIM_LOCAL_UNRESP_REMOTE = 13,
+	SIM_NB_STATUS
+};
+
+/** Events that are counted, in the order of their names in sim_stats.c. */
+enum sim_stat {
+	SIM_STAT_SENDS,
+	SIM_STAT_SEND_BYTES,
+	SIM_STAT_RECVS,
+	SIM_STAT_RECV_BYTES,
+	SIM_STAT_READS,
+	SIM_STAT_READ_BYTES,
+	SIM_STAT_DATAGRAMS,
+	SIM_STAT_DATAGRAMS_LOST,
+	SIM_STAT_HELD,
+	SIM_STAT_OVERTAKEN, /**< packets that a later one of the same QP has overtaken */
+	SIM_STAT_RNR_RETRIES,
+	SIM_STAT_INJECTED,
+	SIM_STAT_QPS,
+	SIM_STAT_CQS,
+	SIM_STAT_MRS,
+	SIM_STAT_AHS,
+	SIM_STAT_PEERS,
+	SIM_STAT_PEERS_LOST,
+	SIM_STAT_REFUSED, /**< objects that a limit has refused */
+	SIM_STAT_STATUS, /**< completions by status, SIM_NB_STATUS of them */
+	SIM_NB_STATS = SIM_STAT_STATUS + SIM_NB_STATUS
+};
+
+/** Objects that are there now; what is left at exit is a leak. */
+enum sim_object { SIM_OBJ_QP, SIM_OBJ_CQ, SIM_OBJ_MR, SIM_OBJ_AH, SIM_NB_OBJECTS };
+
+/** What EFA_SIM says; sim_config.c has each key's range and help. */
+struct sim_config {
+	uint64_t seed;
+	uint64_t devices;
+	uint64_t mtu;
+	uint64_t sq_depth;
+	uint64_t rq_depth;
+	uint64_t max_qp;
+	uint64_t max_cq;
+	uint64_t max_mr;
+	uint64_t max_ah;
+	uint64_t part_id;
+	uint64_t reorder;
+	uint64_t hold_us;
+	uint64_t delay_us;
+	uint64_t rnr_ppm;
+	uint64_t rnr_us;
+	uint64_t fail;
+	uint64_t fail_ppm;
+	uint64_t deaf_after;
+	uint64_t unresp_ms;
+	uint64_t bad_device;
+	uint64_t lose_ah_ppm;
+	uint64_t read;
+	uint64_t leaks;
+	char stats[512];
+};
+
+extern struct sim_config sim_config;
+
+/** Read EFA_SIM. A mistake ends the process: a test must not run with other faults than it asks. */
+void sim_config_read(void);
+/** Print the keys. */
+void sim_config_help(void);
+
+void sim_count(enum sim_stat stat, uint64_t nb);
+void sim_object_add(enum sim_object object);
+void sim_object_del(enum sim_object object);
+/** Objects of a kind that are there now. */
+uint64_t sim_objects(enum sim_object object);
+/** Print the counters where sim_config.stats says. Return the number of leaked objects. */
+uint64_t sim_stats_report(void);
+void sim_stats_reset(void);
+
+/** Nanoseconds, CLOCK_MONOTONIC. */
+uint64_t sim_now(void);
+/** A number that depends on its arguments and the seed only. */
+uint64_t sim_random(uint64_t a, uint64_t b);
+/** True in ppm of 1,000,000 cases. */
+bool sim_chance(uint64_t random, uint64_t ppm);
+
+/** Read the configuration and look at forks: once in a process. */
+void sim_init(void);
+
+/* ---- sim_device.c ---- */
+
+struct sim_device {
+	struct ibv_device ibv;
+	unsigned int index;
+	union ibv_gid gid;
+};
+
+struct sim_context {
+	struct verbs_context verbs;
+	struct sim_device *device;
+};
+
+static inline struct sim_context *
+sim_context_of(struct ibv_context *context)
+{
+	return (struct sim_context *)((char *)context - offsetof(struct sim_context, verbs.context));
+}
+
+struct sim_pd {
+	struct ibv_pd ibv;
+	struct sim_device *device;
+};
+
+/* ---- sim_ah.c ---- */
+
+struct sim_peer;
+
+struct sim_ah {
+	struct ibv_ah ibv;
+	LIST_ENTRY(sim_ah) next;
+	struct sim_pd *pd;
+	union ibv_gid gid;
+	uint16_t number; /**< one number per device and GID */
+	struct sim_peer *peer;
+};
+
+/** Number of the AH that a device has for a GID, or SIM_NO_AH. */
+uint16_t sim_ah_number(const struct sim_device *device, const union ibv_gid *gid);
+
+/* ---- sim_mr.c ---- */
+
+/** Is the memory registered in the protection domain, with these rights? */
+bool sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access);
+
+/* ---- sim_cq.c ---- */
+
+struct sim_qp;
+
+struct sim_cqe {
+	struct sim_qp *qp; /**< whose send queue gets a place back; NULL: a receive */
+	uint64_t wr_id;
+	enum sim_status status;
+	enum ibv_wc_opcode opcode;
+	uint32_t byte_len;
+	uint32_t qp_num;
+	uint32_t src_qp;
+	uint32_t slid;
+	union ibv_gid sgid;
+};
+
+struct sim_cq {
+	union {
+		struct ibv_cq_ex ex;
+		struct ibv_cq ibv;
+	};
+	struct efadv_cq dv;
+	pthread_mutex_t poll_lock; /**< from start_poll to end_poll */
+	pthread_mutex_t lock; /**< of the ring */
+	struct sim_cqe *ring;
+	uint32_t size; /**< of the ring: a power of two */
+	uint32_t head, tail;
+	_Atomic uint32_t nb;
+	LIST_HEAD(, sim_qp) receivers; /**< changes under poll_lock */
+	struct sim_qp *next; /**< whose inbox is looked at first */
+	struct sim_cqe now; /**< what start_poll and next_poll have found */
+	bool sgid; /**< created by efadv_create_cq with the SGID */
+};
+
+/** A completion of a send queue. ENOMEM ends the process. */
+void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe);
+/** Drop what a QP has completed. Not while somebody polls. */
+void sim_cq_forget(struct sim_cq *cq, const struct sim_qp *qp);
+struct ibv_cq_ex *sim_cq_create_ex(struct ibv_context *context,
+				   struct ibv_cq_init_attr_ex *attr);
+
+/* ---- sim_qp.c ---- */
+
+struct sim_inbox;
+
+/** A posted receive. */
+struct sim_rqe {
+	uint64_t wr_id;
+	uint32_t nb;
+	struct ibv_sge sge[SIM_SGES];
+};
+
+/** A posted send or READ. */
+struct sim_wqe {
+	TAILQ_ENTRY(sim_wqe) next;
+	uint64_t wr_id;
+	enum ibv_wr_opcode opcode;
+	struct sim_ah *ah;
+	uint32_t qpn, qkey; /**< of the destination */
+	uint32_t rkey;
+	uint64_t remote;
+	uint32_t nb;
+	struct ibv_sge sge[SIM_SGES];
+	bool inlined;
+	uint32_t inline_len;
+	char data[SIM_INLINE];
+	/** @name When it leaves, if it is held @{ */
+	uint64_t seq; /**< of the QP's posts */
+	uint64_t leave_at_seq; /**< leaves when so many have been posted ... */
+	uint64_t leave_at_ns; /**< ... or at this time */
+	uint32_t retries; /**< after RNR, left */
+	bool unresponsive; /**< leave_at_ns is its timeout */
+	/** @} */
+};
+
+struct sim_qp {
+	union {
+		struct ibv_qp_ex ex;
+		struct ibv_qp ibv;
+	};
+	struct sim_device *device;
+	struct sim_pd *pd;
+	LIST_ENTRY(sim_qp) next; /**< of all of the process */
+	LIST_ENTRY(sim_qp) next_receiver; /**< of the receive CQ */
+	struct sim_cq *send_cq, *recv_cq;
+	unsigned int index;
+	bool datagram;
+	uint32_t qkey;
+	uint32_t rnr_retry; /**< 7: for ever */
+
+	/** @name Send queue, under lock @{ */
+	pthread_mutex_t lock;
+	struct sim_wqe *wqes;
+	TAILQ_HEAD(sim_wqes, sim_wqe) free, held;
+	uint32_t sq_depth;
+	uint64_t seq; /**< posts so far */
+	uint64_t left_seq; /**< behind the latest post that has left */
+	uint64_t nb_random;
+	_Atomic uint64_t wake_ns; /**< when the first of held leaves by time */
+	struct sim_wqe *open; /**< between wr_start and wr_complete */
+	int open_error;
+	/** @} */
+	_Atomic uint32_t nb_outstanding; /**< posted, and not polled */
+
+	/** @name Receive queue, of the thread that posts and polls @{ */
+	pthread_mutex_t rq_lock;
+	struct sim_rqe *rqes;
+	uint32_t rq_depth;
+	uint64_t consumed;
+	struct sim_inbox *inbox;
+	/** @} */
+};
+
+/** Create a QP: SRD, or UD. */
+struct ibv_qp *sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+			     bool datagram);
+
+/* ---- sim_recv.c ---- */
+
+int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/** Take the next message of a QP's inbox. Return false if there is none. */
+bool sim_recv_poll(struct sim_qp *qp, struct sim_cqe *cqe);
+/** Complete all posted receives as flushed. */
+void sim_recv_flush(struct sim_qp *qp);
+
+/* ---- sim_send.c ---- */
+
+int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/** Fill in the operations of struct ibv_qp_ex. */
+void sim_send_ops(struct sim_qp *qp, uint64_t flags);
+/** Send what is due. */
+void sim_send_progress(struct sim_qp *qp, uint64_t now);
+/** Complete all held sends as flushed. */
+void sim_send_flush(struct sim_qp *qp);
+
+/* ---- sim_thread.c ---- */
+
+/** Start the thread, which keeps the host up. Return 0, or an errno. */
+int sim_thread_start(void);
+void sim_thread_stop(void);
+/** In the child of a fork: the thread is the parent's. */
+void sim_thread_forget(void);
+/** A QP has something to send at a time. */
+void sim_thread_wake(uint64_t at);
+void sim_thread_add(struct sim_qp *qp);
+void sim_thread_del(struct sim_qp *qp);
+
+#endif /* EFA_SIM_H */

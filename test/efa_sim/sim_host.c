@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* This process as a host: its arena, and the inboxes of its QPs. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "sim_host.h"
+
+static struct {
+	pthread_mutex_t lock;
+	struct sim_arena *arena;
+	int fd;
+	int fds[SIM_DEVICES][SIM_QPS]; /* of inboxes */
+	uint32_t generation;
+} host = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int
+shared_mutex(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	int err = pthread_mutexattr_init(&attr);
+
+	if (err != 0)
+		return err;
+	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (err == 0)
+		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (err == 0)
+		err = pthread_mutex_init(mutex, &attr);
+	(void)pthread_mutexattr_destroy(&attr); /* has no failure */
+	return err;
+}
+
+/* A memfd of a size and its mapping. NULL: errno. */
+static void *
+shared_memory(const char *name, size_t bytes, int *fd)
+{
+	void *mem;
+	int err;
+
+	*fd = memfd_create(name, MFD_CLOEXEC);
+	if (*fd < 0)
+		return NULL;
+	if (ftruncate(*fd, (off_t)bytes) == 0) {
+		mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
+		if (mem != MAP_FAILED)
+			return mem;
+	}
+	err = errno;
+	close(*fd);
+	errno = err;
+	return NULL;
+}
+
+struct sim_arena *
+sim_host_arena(void)
+{
+	return host.arena;
+}
+
+void
+sim_host_gid(unsigned int device, union ibv_gid *gid)
+{
+	memcpy(gid->raw, host.arena->gid, sizeof(host.arena->gid));
+	gid->raw[15] = (uint8_t)device;
+}
+
+static void
+fill_gid(uint8_t *gid, int fd)
+{
+	uint32_t salt = (uint32_t)(sim_now() ^ (sim_now() >> 32) * 2654435761u);
+	uint32_t pid = (uint32_t)getpid();
+
+	gid[0] = 0xfe;
+	gid[1] = 0x80;
+	gid[2] = (uint8_t)(fd >> 8);
+	gid[3] = (uint8_t)fd;
+	memcpy(gid + 4, &salt, sizeof(salt));
+	memcpy(gid + 8, &pid, sizeof(pid));
+	memset(gid + 12, 0, 3);
+}
+
+static int
+start(void)
+{
+	struct sim_arena *arena = shared_memory("efa-sim", sizeof(*arena), &host.fd);
+	int err;
+
+	if (arena == NULL)
+		return errno;
+	if (host.fd > UINT16_MAX) {
+		err = EMFILE;
+		goto unmap;
+	}
+	err = shared_mutex(&arena->up);
+	if (err != 0)
+		goto unmap;
+	for (unsigned int d = 0; d < SIM_DEVICES; d++)
+		for (unsigned int i = 0; i < SIM_QPS; i++)
+			arena->qps[d][i].fd = -1;
+	fill_gid(arena->gid, host.fd);
+	host.arena = arena;
+	/* Yama: let the peers read this process's memory, as their devices would. */
+	(void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* EINVAL: there is no Yama */
+	err = sim_thread_start();
+	if (err != 0) {
+		host.arena = NULL;
+		goto unmap;
+	}
+	atomic_thread_fence(memory_order_release);
+	arena->magic = SIM_MAGIC;
+	return 0;
+unmap:
+	munmap(arena, sizeof(*arena));
+	close(host.fd);
+	return err;
+}
+
+int
+sim_host_start(void)
+{
+	int err = 0;
+
+	(void)pthread_once(&once, sim_init); /* has no failure */
+	pthread_mutex_lock(&host.lock);
+	if (host.arena == NULL)
+		err = start();
+	pthread_mutex_unlock(&host.lock);
+	return err;
+}
+
+void
+sim_host_stop(void)
+{
+	if (host.arena == NULL)
+		return;
+	sim_thread_stop();
+	munmap(host.arena, sizeof(*host.arena));
+	close(host.fd);
+	host.arena = NULL;
+}
+
+void
+sim_host_forget(void)
+{
+	if (host.arena == NULL)
+		return;
+	munmap(host.arena, sizeof(*host.arena));
+	close(host.fd);
+	host.arena = NULL;
+	sim_thread_forget();
+}
+
+int
+sim_inbox_lock(struct sim_inbox *inbox)
+{
+	int err = pthread_mutex_lock(&inbox->lock);
+
+	/* A message is there once committed counts it, which is the last that a sender does. */
+	if (err == EOWNERDEAD)
+		err = pthread_mutex_consistent(&inbox->lock);
+	return err;
+}
+
+static void
+entry_write(struct sim_qp_entry *entry, int fd, uint32_t generation)
+{
+	atomic_fetch_add(&entry->seq, 1);
+	entry->fd = fd;
+	entry->generation = generation;
+	atomic_fetch_add(&entry->seq, 1);
+}
+
+struct sim_inbox *
+sim_inbox_create(unsigned int device, unsigned int index, uint32_t qpn, uint32_t depth)
+{
+	uint32_t stride = (uint32_t)(sizeof(struct sim_slot) + sim_config.mtu + 63) & ~63u;
+	uint64_t bytes = sizeof(struct sim_inbox) + (uint64_t)stride * depth;
+	struct sim_inbox *inbox;
+	int fd, err;
+
+	inbox = shared_memory("efa-sim-qp", bytes, &fd);
+	if (inbox == NULL)
+		return NULL;
+	err = shared_mutex(&inbox->lock);
+	if (err != 0) {
+		munmap(inbox, bytes);
+		close(fd);
+		errno = err;
+		return NULL;
+	}
+	pthread_mutex_lock(&host.lock);
+	inbox->magic = SIM_MAGIC;
+	inbox->generation = ++host.generation;
+	inbox->qpn = qpn;
+	inbox->depth = depth;
+	inbox->stride = stride;
+	inbox->bytes = bytes;
+	host.fds[device][index] = fd;
+	entry_write(&host.arena->qps[device][index], fd, inbox->generation);
+	pthread_mutex_unlock(&host.lock);
+	return inbox;
+}
+
+void
+sim_inbox_destroy(unsigned int device, unsigned int index, struct sim_inbox *inbox)
+{
+	if (sim_inbox_lock(inbox) == 0) {
+		inbox->open = 0;
+		pthread_mutex_unlock(&inbox->lock);
+	}
+	pthread_mutex_lock(&host.lock);
+	if (host.arena != NULL)
+		entry_write(&host.arena->qps[device][index], -1, 0);
+	close(host.fds[device][index]);
+	pthread_mutex_unlock(&host.lock);
+	munmap(inbox, inbox->bytes);
+}

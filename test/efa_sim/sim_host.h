@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef EFA_SIM_HOST_H
+#define EFA_SIM_HOST_H
+
+/**
+ * @file
+ * What a host shows to others, in a memfd: its memory regions and where its QPs' inboxes are.
+ *
+ *     GID   fe80 | fd of the arena (16 bits) | salt (32) | pid (32) | 0 (24) | device (8)
+ *
+ * All of it is written by its own process, but for the inboxes, which senders fill. A table's entry
+ * is read under a sequence lock: an odd number says that the owner is writing.
+ */
+
+#include <pthread.h>
+
+#include "sim.h"
+
+#define SIM_MAGIC 0x4546412d53494d31ull /* EFA-SIM1 */
+
+/** An entry of a host's QPs. */
+struct sim_qp_entry {
+	_Atomic uint32_t seq;
+	_Atomic int32_t fd; /**< memfd of the inbox; -1: there is no such QP */
+	_Atomic uint32_t generation;
+};
+
+/** An entry of a host's memory regions. */
+struct sim_mr_entry {
+	_Atomic uint32_t seq;
+	_Atomic uint32_t key; /**< 0: none */
+	_Atomic uint32_t access;
+	_Atomic uint32_t device;
+	_Atomic uint64_t addr;
+	_Atomic uint64_t length;
+};
+
+struct sim_arena {
+	uint64_t magic;
+	uint8_t gid[15]; /**< without the device */
+	pthread_mutex_t up; /**< held as long as the host lives */
+	_Atomic uint32_t deaf; /**< the host's network is cut off */
+	_Atomic uint64_t nb_received;
+	struct sim_qp_entry qps[SIM_DEVICES][SIM_QPS];
+	struct sim_mr_entry mrs[SIM_MRS];
+};
+
+/** A message in an inbox. */
+struct sim_slot {
+	uint32_t room; /**< of the posted receive */
+	uint32_t length;
+	uint32_t src_qp;
+	union ibv_gid sgid;
+	char data[];
+};
+
+/** The receive side of a QP, in a memfd of its own. */
+struct sim_inbox {
+	uint64_t magic;
+	uint32_t generation;
+	uint32_t qpn;
+	uint32_t depth; /**< a power of two */
+	uint32_t stride; /**< bytes of a slot */
+	uint64_t bytes;
+	pthread_mutex_t lock; /**< robust: a sender may be killed in it */
+	_Atomic uint32_t open;
+	_Atomic uint32_t qkey;
+	_Atomic uint64_t posted; /**< receives; written by the owner */
+	_Atomic uint64_t committed; /**< messages; written under lock, last of all */
+	_Alignas(64) char slots[];
+};
+
+static inline struct sim_slot *
+sim_inbox_slot(struct sim_inbox *inbox, uint64_t i)
+{
+	return (struct sim_slot *)(inbox->slots + (i & (inbox->depth - 1)) * inbox->stride);
+}
+
+/** Lock an inbox; what a killed sender has begun is not there. Return 0, or an errno. */
+int sim_inbox_lock(struct sim_inbox *inbox);
+
+/* ---- this host ---- */
+
+/** Make this process a host, if it is none. Return 0, or an errno. */
+int sim_host_start(void);
+void sim_host_stop(void);
+/** In the child of a fork: be another host. */
+void sim_host_forget(void);
+/** Its arena; NULL: it is none yet. */
+struct sim_arena *sim_host_arena(void);
+void sim_host_gid(unsigned int device, union ibv_gid *gid);
+/** Show an inbox of so many receives. Return NULL and errno. */
+struct sim_inbox *sim_inbox_create(unsigned int device, unsigned int index, uint32_t qpn,
+				   uint32_t depth);
+void sim_inbox_destroy(unsigned int device, unsigned int index, struct sim_inbox *inbox);
+
+/* ---- other hosts, and this one ---- */
+
+/** A host that one can send to. */
+struct sim_peer {
+	LIST_ENTRY(sim_peer) next;
+	uint8_t gid[15];
+	int pid;
+	uint32_t nb_refs;
+	pthread_mutex_t lock;
+	struct sim_arena *arena; /**< NULL: not found yet */
+	bool lost;
+	struct sim_inbox *inboxes[SIM_DEVICES][SIM_QPS];
+};
+
+/** Take a reference on the host of a GID, which need not exist yet. NULL: out of memory. */
+struct sim_peer *sim_peer_get(const union ibv_gid *gid);
+void sim_peer_put(struct sim_peer *peer);
+/** Is the host there? Under the peer's lock. */
+bool sim_peer_up(struct sim_peer *peer);
+/** The inbox of a QP, or NULL if there is no such one now. Under the peer's lock, if it is up. */
+struct sim_inbox *sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn);
+/** Copy out of the peer's memory, if its regions allow it. Under the peer's lock. */
+enum sim_status sim_peer_read(struct sim_peer *peer, unsigned int device, uint32_t rkey,
+			      uint64_t remote, const struct ibv_sge *sge, uint32_t nb);
+/** Index of a QP number in the tables; SIM_QPS: it is none of the device's. */
+unsigned int sim_qp_index(uint32_t qpn);
+uint32_t sim_qp_number(unsigned int index);
+
+#endif /* EFA_SIM_HOST_H */

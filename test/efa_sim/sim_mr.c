@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Memory regions: a table in the host's arena, which READs of other hosts are checked against. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "sim_host.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+#undef ibv_reg_mr_iova2
+
+struct sim_mr {
+	struct ibv_mr ibv;
+	int access;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_mr *table[SIM_MRS]; /* by key; [0] is not used */
+static uint32_t last; /* where the search for a free entry begins */
+static uint16_t round_nb; /* upper half of a key: a stale key is refused */
+
+static void
+publish(uint32_t key, const struct sim_mr *mr, unsigned int device)
+{
+	struct sim_mr_entry *entry = &sim_host_arena()->mrs[key % SIM_MRS];
+
+	atomic_fetch_add(&entry->seq, 1);
+	entry->key = mr == NULL ? 0 : key;
+	if (mr != NULL) {
+		entry->access = (uint32_t)mr->access;
+		entry->device = device;
+		entry->addr = (uint64_t)(uintptr_t)mr->ibv.addr;
+		entry->length = mr->ibv.length;
+	}
+	atomic_fetch_add(&entry->seq, 1);
+}
+
+/* A free entry. 0: there is none. */
+static uint32_t
+free_entry(void)
+{
+	if (sim_objects(SIM_OBJ_MR) >= sim_config.max_mr)
+		return 0;
+	for (uint32_t i = 0; i < SIM_MRS; i++) {
+		last = (last + 1) % SIM_MRS;
+		if (last == 0)
+			round_nb++;
+		else if (table[last] == NULL)
+			return last;
+	}
+	return 0;
+}
+
+SIM_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+					unsigned int access);
+SIM_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
+
+SIM_API struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct sim_pd *spd = (struct sim_pd *)pd;
+	struct sim_mr *mr;
+	uint32_t entry;
+
+	if (iova != (uint64_t)(uintptr_t)addr) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (access & ~(unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				     IBV_ACCESS_RELAXED_ORDERING)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	entry = free_entry();
+	if (entry == 0) {
+		pthread_mutex_unlock(&lock);
+		free(mr);
+		sim_count(SIM_STAT_REFUSED, 1);
+		errno = ENOMEM;
+		return NULL;
+	}
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.lkey = mr->ibv.rkey = (uint32_t)round_nb << 16 | entry;
+	mr->access = (int)access;
+	table[entry] = mr;
+	publish(mr->ibv.rkey, mr, spd->device->index);
+	sim_object_add(SIM_OBJ_MR);
+	pthread_mutex_unlock(&lock);
+	return &mr->ibv;
+}
+
+SIM_API struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uint64_t)(uintptr_t)addr, (unsigned int)access);
+}
+
+SIM_API int
+ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	pthread_mutex_lock(&lock);
+	publish(ibv->lkey, NULL, 0);
+	table[ibv->lkey % SIM_MRS] = NULL;
+	sim_object_del(SIM_OBJ_MR);
+	pthread_mutex_unlock(&lock);
+	free((struct sim_mr *)ibv);
+	return 0;
+}
+
+bool
+sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access)
+{
+	const struct sim_mr *mr;
+	bool allowed;
+
+	if (sge->length == 0)
+		return true;
+	pthread_mutex_lock(&lock);
+	mr = table[sge->lkey % SIM_MRS];
+	allowed = mr != NULL && mr->ibv.lkey == sge->lkey && mr->ibv.pd == &pd->ibv &&
+		  (mr->access & access) == access &&
+		  sge->addr >= (uint64_t)(uintptr_t)mr->ibv.addr && sge->length <= mr->ibv.length &&
+		  sge->addr - (uint64_t)(uintptr_t)mr->ibv.addr <= mr->ibv.length - sge->length;
+	pthread_mutex_unlock(&lock);
+	return allowed;
+}

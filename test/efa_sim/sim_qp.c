@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Queue pairs: SRD and UD. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_host.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool used[SIM_DEVICES][SIM_QPS];
+
+static uint32_t
+power_of_two(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+/* The lowest number that is free, so that numbers come back soon. SIM_QPS: there is none. */
+static unsigned int
+take_index(unsigned int device)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < sim_config.max_qp && used[device][i]; i++)
+		;
+	if (i == sim_config.max_qp)
+		i = SIM_QPS;
+	else
+		used[device][i] = true;
+	pthread_mutex_unlock(&lock);
+	return i;
+}
+
+static void
+give_index(unsigned int device, unsigned int index)
+{
+	pthread_mutex_lock(&lock);
+	used[device][index] = false;
+	pthread_mutex_unlock(&lock);
+}
+
+static int
+check(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->pd == NULL || attr->send_cq == NULL ||
+	    attr->recv_cq == NULL || attr->srq != NULL)
+		return EINVAL;
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	    attr->send_ops_flags & IBV_QP_EX_WITH_RDMA_READ && !sim_config.read)
+		return EOPNOTSUPP;
+	/* rq-depth counts buffers, of which a receive of SIM_SGES takes as many. */
+	if (attr->cap.max_send_wr > sim_config.sq_depth ||
+	    attr->cap.max_recv_wr > sim_config.rq_depth || attr->cap.max_send_sge > SIM_SGES ||
+	    attr->cap.max_recv_sge > SIM_SGES || attr->cap.max_inline_data > SIM_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+static int
+queues_init(struct sim_qp *qp, const struct ibv_qp_cap *cap)
+{
+	qp->sq_depth = cap->max_send_wr;
+	qp->rq_depth = power_of_two(cap->max_recv_wr == 0 ? 1 : cap->max_recv_wr);
+	/* One more than there may be: the one that is made between wr_start and wr_complete. */
+	qp->wqes = calloc(qp->sq_depth + 1, sizeof(*qp->wqes));
+	qp->rqes = calloc(qp->rq_depth, sizeof(*qp->rqes));
+	if (qp->wqes == NULL || qp->rqes == NULL)
+		return ENOMEM;
+	TAILQ_INIT(&qp->free);
+	TAILQ_INIT(&qp->held);
+	for (uint32_t i = 0; i <= qp->sq_depth; i++)
+		TAILQ_INSERT_TAIL(&qp->free, &qp->wqes[i], next);
+	qp->inbox = sim_inbox_create(qp->device->index, qp->index, qp->ibv.qp_num, qp->rq_depth);
+	return qp->inbox == NULL ? errno : 0;
+}
+
+struct ibv_qp *
+sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, bool datagram)
+{
+	struct sim_qp *qp;
+	int err = check(attr);
+
+	if (err != 0) {
+		errno = err;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (qp == NULL)
+		return NULL;
+	qp->device = sim_context_of(context)->device;
+	qp->index = take_index(qp->device->index);
+	if (qp->index == SIM_QPS) {
+		free(qp);
+		sim_count(SIM_STAT_REFUSED, 1);
+		errno = ENOMEM;
+		return NULL;
+	}
+	qp->pd = (struct sim_pd *)attr->pd;
+	qp->send_cq = (struct sim_cq *)attr->send_cq;
+	qp->recv_cq = (struct sim_cq *)attr->recv_cq;
+	qp->datagram = datagram;
+	qp->wake_ns = UINT64_MAX;
+	qp->ibv.context = context;
+	qp->ibv.qp_context = attr->qp_context;
+	qp->ibv.pd = attr->pd;
+	qp->ibv.send_cq = attr->send_cq;
+	qp->ibv.recv_cq = attr->recv_cq;
+	qp->ibv.qp_num = sim_qp_number(qp->index);
+	qp->ibv.state = IBV_QPS_RESET;
+	qp->ibv.qp_type = attr->qp_type;
+	err = queues_init(qp, &attr->cap);
+	if (err != 0) {
+		give_index(qp->device->index, qp->index);
+		free(qp->rqes);
+		free(qp->wqes);
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+	pthread_mutex_init(&qp->lock, NULL);
+	pthread_mutex_init(&qp->rq_lock, NULL);
+	sim_send_ops(qp, attr->send_ops_flags);
+	pthread_mutex_lock(&qp->recv_cq->poll_lock);
+	LIST_INSERT_HEAD(&qp->recv_cq->receivers, qp, next_receiver);
+	pthread_mutex_unlock(&qp->recv_cq->poll_lock);
+	sim_thread_add(qp);
+	sim_object_add(SIM_OBJ_QP);
+	return &qp->ibv;
+}
+
+SIM_API struct ibv_qp *
+efadv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		   struct efadv_qp_init_attr *efa_attr, uint32_t inlen)
+{
+	if (inlen < sizeof(*efa_attr) || efa_attr->comp_mask != 0 ||
+	    attr->qp_type != IBV_QPT_DRIVER ||
+	    efa_attr->driver_qp_type != EFADV_QP_DRIVER_TYPE_SRD) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return sim_qp_create(context, attr, false);
+}
+
+SIM_API struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return &((struct sim_qp *)qp)->ex;
+}
+
+SIM_API int
+ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+	struct sim_qp *qp = (struct sim_qp *)ibv;
+
+	if (mask & IBV_QP_RNR_RETRY)
+		qp->rnr_retry = attr->rnr_retry;
+	if (mask & IBV_QP_QKEY)
+		qp->inbox->qkey = qp->qkey = attr->qkey;
+	if (!(mask & IBV_QP_STATE))
+		return 0;
+	if (attr->qp_state == IBV_QPS_RTS && ibv->state != IBV_QPS_RTR)
+		return EINVAL;
+	ibv->state = attr->qp_state;
+	qp->inbox->open = attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS;
+	if (attr->qp_state == IBV_QPS_ERR) {
+		sim_send_flush(qp);
+		sim_recv_flush(qp);
+	}
+	return 0;
+}
+
+SIM_API int
+ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct sim_qp *qp = (struct sim_qp *)ibv;
+
+	sim_thread_del(qp);
+	pthread_mutex_lock(&qp->recv_cq->poll_lock);
+	LIST_REMOVE(qp, next_receiver);
+	qp->recv_cq->next = NULL;
+	pthread_mutex_unlock(&qp->recv_cq->poll_lock);
+	/* What is held is lost with the QP, and so is what has completed and was not polled. */
+	sim_cq_forget(qp->send_cq, qp);
+	sim_inbox_destroy(qp->device->index, qp->index, qp->inbox);
+	give_index(qp->device->index, qp->index);
+	pthread_mutex_destroy(&qp->lock);
+	pthread_mutex_destroy(&qp->rq_lock);
+	free(qp->rqes);
+	free(qp->wqes);
+	free(qp);
+	sim_object_del(SIM_OBJ_QP);
+	return 0;
+}
