@@ -125,8 +125,6 @@ extern struct sim_config sim_config;
 
 /** Read EFA_SIM. A mistake ends the process: a test must not run with other faults than it asks. */
 void sim_config_read(void);
-/** Print the keys. */
-void sim_config_help(void);
 
 void sim_count(enum sim_stat stat, uint64_t nb);
 void sim_object_add(enum sim_object object);

@@ -60,13 +60,21 @@ value_of(const struct key *key)
 	return (uint64_t *)((char *)&sim_config + key->at);
 }
 
-void
-sim_config_help(void)
+/** One line for each key: name, default, least, greatest, help; for devtools/efa-sim. */
+SIM_API const char *efa_sim_keys(void);
+
+SIM_API const char *
+efa_sim_keys(void)
 {
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		printf("%s\t%llu\t%llu\t%llu\t%s\n", keys[i].name,
-		       (unsigned long long)keys[i].initial, (unsigned long long)keys[i].min,
-		       (unsigned long long)keys[i].max, keys[i].help);
+	static char text[8192];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\t%llu\t%llu\t%llu\t%s\n",
+				      keys[i].name, (unsigned long long)keys[i].initial,
+				      (unsigned long long)keys[i].min,
+				      (unsigned long long)keys[i].max, keys[i].help);
+	return text;
 }
 
 static void

@@ -2,7 +2,6 @@
 
 /* This process as a host: its arena, and the inboxes of its QPs. */
 
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -2,7 +2,6 @@
 
 /* Other hosts: found by their GID, whose arena and inboxes this process maps. */
 
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

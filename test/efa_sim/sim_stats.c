@@ -2,7 +2,6 @@
 
 /* Counters of every event, one JSON object in a line for each process. */
 
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
