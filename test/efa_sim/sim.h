@@ -24,10 +24,12 @@
  * Nothing has a name in the file system: each memfd is opened through /proc/PID/fd/N, where PID and
  * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.
  *
- * Locks, in the order in which they are taken: list of QPs, send queue of a QP, peer, inbox; the
- * lock of a CQ's ring is taken last.
+ * Locks, in the order in which they are taken: host, list of QPs, send or receive queue of a QP,
+ * table of MRs, peer, inbox. Those of the list of peers, of the AHs, of the thread and of a CQ's ring
+ * are taken last, one at a time. fork takes all that belong to no object.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,9 +42,11 @@
 #define SIM_QPS 1024 /**< per device, at most */
 #define SIM_MRS 65536
 #define SIM_SGES 4
+#define SIM_CQES 32768 /**< of a CQ, at most */
 #define SIM_INLINE 32
+#define SIM_READ_MAX (1u << 30)
 #define SIM_NO_AH 0xffff /**< slid of a packet whose sender the receiver has no AH for */
-#define SIM_UD_GRH 40 /**< bytes before the payload of a datagram */
+#define SIM_UD_GRH 40	 /**< bytes before the payload of a datagram */
 
 #define SIM_API __attribute__((visibility("default")))
 
@@ -86,7 +90,7 @@ enum sim_stat {
 	SIM_STAT_PEERS,
 	SIM_STAT_PEERS_LOST,
 	SIM_STAT_REFUSED, /**< objects that a limit has refused */
-	SIM_STAT_STATUS, /**< completions by status, SIM_NB_STATUS of them */
+	SIM_STAT_STATUS,  /**< completions by status, SIM_NB_STATUS of them */
 	SIM_NB_STATS = SIM_STAT_STATUS + SIM_NB_STATUS
 };
 
@@ -127,7 +131,8 @@ extern struct sim_config sim_config;
 void sim_config_read(void);
 
 void sim_count(enum sim_stat stat, uint64_t nb);
-void sim_object_add(enum sim_object object);
+/** Count an object, unless there are so many already: then count a refusal and return false. */
+bool sim_object_add(enum sim_object object, uint64_t max);
 void sim_object_del(enum sim_object object);
 /** Objects of a kind that are there now. */
 uint64_t sim_objects(enum sim_object object);
@@ -145,6 +150,31 @@ bool sim_chance(uint64_t random, uint64_t ppm);
 /** Read the configuration and look at forks: once in a process. */
 void sim_init(void);
 
+/**
+ * A fork: PREPARE takes the locks of a module, so that the child finds its lists whole; the others
+ * let them go. Objects of the parent stay the parent's: the child forgets them.
+ */
+enum sim_fork { SIM_FORK_PREPARE, SIM_FORK_PARENT, SIM_FORK_CHILD };
+void sim_device_fork(enum sim_fork when);
+void sim_ah_fork(enum sim_fork when);
+void sim_mr_fork(enum sim_fork when);
+void sim_qp_fork(enum sim_fork when);
+void sim_thread_fork(enum sim_fork when);
+void sim_peer_fork(enum sim_fork when);
+void sim_host_fork(enum sim_fork when);
+
+static inline void
+sim_fork_lock(pthread_mutex_t *lock, enum sim_fork when)
+{
+	if (when == SIM_FORK_PREPARE)
+		pthread_mutex_lock(lock);
+	else
+		pthread_mutex_unlock(lock);
+}
+
+/** Forks between the first process with a device and this one. */
+extern uint32_t sim_nb_forks;
+
 /* ---- sim_device.c ---- */
 
 struct sim_device {
@@ -156,17 +186,31 @@ struct sim_device {
 struct sim_context {
 	struct verbs_context verbs;
 	struct sim_device *device;
+	uint32_t nb_forks; /**< where it was opened */
 };
 
 static inline struct sim_context *
 sim_context_of(struct ibv_context *context)
 {
-	return (struct sim_context *)((char *)context - offsetof(struct sim_context, verbs.context));
+	return (struct sim_context *)((char *)context -
+				      offsetof(struct sim_context, verbs.context));
 }
+
+/** Has this process opened it, or its parent? The parent's is good for nothing but to be freed. */
+static inline bool
+sim_mine(struct ibv_context *context)
+{
+	return sim_context_of(context)->nb_forks == sim_nb_forks;
+}
+
+/** As sim_mine; if it is not, set errno and say so, once. */
+bool sim_usable(struct ibv_context *context);
 
 struct sim_pd {
 	struct ibv_pd ibv;
 	struct sim_device *device;
+	uint32_t number;	     /**< unlike that of any other of the process */
+	_Atomic uint32_t nb_objects; /**< AHs, MRs and QPs in it */
 };
 
 /* ---- sim_ah.c ---- */
@@ -180,14 +224,22 @@ struct sim_ah {
 	union ibv_gid gid;
 	uint16_t number; /**< one number per device and GID */
 	struct sim_peer *peer;
+	_Atomic uint32_t nb_refs; /**< its creator's, and one of each send that is held */
+	_Atomic bool destroyed;
 };
+
+void sim_ah_hold(struct sim_ah *ah);
+void sim_ah_release(struct sim_ah *ah);
 
 /** Number of the AH that a device has for a GID, or SIM_NO_AH. */
 uint16_t sim_ah_number(const struct sim_device *device, const union ibv_gid *gid);
 
 /* ---- sim_mr.c ---- */
 
-/** Is the memory registered in the protection domain, with these rights? */
+/** Between both, no region is deregistered: whoever copies is in there. Not to be nested. */
+void sim_mr_enter(void);
+void sim_mr_leave(void);
+/** Is the memory registered in the protection domain, with these rights? Between enter and leave. */
 bool sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access);
 
 /* ---- sim_cq.c ---- */
@@ -195,7 +247,8 @@ bool sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access
 struct sim_qp;
 
 struct sim_cqe {
-	struct sim_qp *qp; /**< whose send queue gets a place back; NULL: a receive */
+	struct sim_qp *qp;
+	bool sent; /**< the send queue gets a place back */
 	uint64_t wr_id;
 	enum sim_status status;
 	enum ibv_wc_opcode opcode;
@@ -213,23 +266,23 @@ struct sim_cq {
 	};
 	struct efadv_cq dv;
 	pthread_mutex_t poll_lock; /**< from start_poll to end_poll */
-	pthread_mutex_t lock; /**< of the ring */
+	pthread_mutex_t lock;	   /**< of the ring */
 	struct sim_cqe *ring;
 	uint32_t size; /**< of the ring: a power of two */
 	uint32_t head, tail;
 	_Atomic uint32_t nb;
+	_Atomic uint32_t nb_qps;       /**< that complete here, twice if both queues do */
 	LIST_HEAD(, sim_qp) receivers; /**< changes under poll_lock */
-	struct sim_qp *next; /**< whose inbox is looked at first */
-	struct sim_cqe now; /**< what start_poll and next_poll have found */
-	bool sgid; /**< created by efadv_create_cq with the SGID */
+	struct sim_qp *next;	       /**< whose inbox is looked at first */
+	struct sim_cqe now;	       /**< what start_poll and next_poll have found */
+	bool sgid;		       /**< created by efadv_create_cq with the SGID */
 };
 
 /** A completion of a send queue. ENOMEM ends the process. */
 void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe);
-/** Drop what a QP has completed. Not while somebody polls. */
+/** Drop what a QP has completed, under poll_lock. */
 void sim_cq_forget(struct sim_cq *cq, const struct sim_qp *qp);
-struct ibv_cq_ex *sim_cq_create_ex(struct ibv_context *context,
-				   struct ibv_cq_init_attr_ex *attr);
+struct ibv_cq_ex *sim_cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 
 /* ---- sim_qp.c ---- */
 
@@ -257,12 +310,13 @@ struct sim_wqe {
 	uint32_t inline_len;
 	char data[SIM_INLINE];
 	/** @name When it leaves, if it is held @{ */
-	uint64_t seq; /**< of the QP's posts */
+	uint64_t seq;	       /**< of the QP's posts */
 	uint64_t leave_at_seq; /**< leaves when so many have been posted ... */
-	uint64_t leave_at_ns; /**< ... or at this time */
-	uint32_t retries; /**< after RNR, left */
-	bool unresponsive; /**< leave_at_ns is its timeout */
-	/** @} */
+	uint64_t leave_at_ns;  /**< ... or at this time */
+	bool ordered;	       /**< first time: it keeps to the window of reordering */
+	uint32_t retries;      /**< after RNR, left */
+	bool unresponsive;     /**< leave_at_ns is its timeout */
+			       /** @} */
 };
 
 struct sim_qp {
@@ -272,24 +326,25 @@ struct sim_qp {
 	};
 	struct sim_device *device;
 	struct sim_pd *pd;
-	LIST_ENTRY(sim_qp) next; /**< of all of the process */
+	LIST_ENTRY(sim_qp) next;	  /**< of all of the process */
 	LIST_ENTRY(sim_qp) next_receiver; /**< of the receive CQ */
 	struct sim_cq *send_cq, *recv_cq;
 	unsigned int index;
 	bool datagram;
-	uint32_t qkey;
+	bool signal_all;
+	uint32_t max_send_sge, max_recv_sge, max_inline;
 	uint32_t rnr_retry; /**< 7: for ever */
 
 	/** @name Send queue, under lock @{ */
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /**< and of the state, which the receive queue's guards as well */
 	struct sim_wqe *wqes;
 	TAILQ_HEAD(sim_wqes, sim_wqe) free, held;
 	uint32_t sq_depth;
-	uint64_t seq; /**< posts so far */
+	uint64_t seq;	   /**< posts so far */
 	uint64_t left_seq; /**< behind the latest post that has left */
 	uint64_t nb_random;
 	_Atomic uint64_t wake_ns; /**< when the first of held leaves by time */
-	struct sim_wqe *open; /**< between wr_start and wr_complete */
+	struct sim_wqe *open;	  /**< between wr_start and wr_complete */
 	int open_error;
 	/** @} */
 	_Atomic uint32_t nb_outstanding; /**< posted, and not polled */
@@ -307,31 +362,45 @@ struct sim_qp {
 struct ibv_qp *sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			     bool datagram);
 
+/** In the child of a fork: the inbox is the parent's. */
+void sim_qp_forget(struct sim_qp *qp);
+
 /* ---- sim_recv.c ---- */
 
 int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** Take the next message of a QP's inbox. Return false if there is none. */
 bool sim_recv_poll(struct sim_qp *qp, struct sim_cqe *cqe);
-/** Complete all posted receives as flushed. */
+/** Complete all posted receives as flushed. Under rq_lock. */
 void sim_recv_flush(struct sim_qp *qp);
 
-/* ---- sim_send.c ---- */
+/* ---- sim_post.c ---- */
 
 int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /** Fill in the operations of struct ibv_qp_ex. */
-void sim_send_ops(struct sim_qp *qp, uint64_t flags);
+void sim_post_ops(struct sim_qp *qp, uint64_t flags);
+
+/* ---- sim_send.c ---- */
+
+uint32_t sim_wqe_length(const struct sim_wqe *wqe);
+/** Send it now, or hold it. Under the QP's lock. */
+void sim_send(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Send what is due. */
 void sim_send_progress(struct sim_qp *qp, uint64_t now);
-/** Complete all held sends as flushed. */
+/** Complete all held sends as flushed. Under the QP's lock. */
 void sim_send_flush(struct sim_qp *qp);
+/** Drop all held sends. */
+void sim_send_drop(struct sim_qp *qp);
+
+/* ---- sim_transmit.c ---- */
+
+/** Bring a message to its destination, or a READ's data here. */
+enum sim_status sim_transmit(struct sim_qp *qp, struct sim_wqe *wqe);
 
 /* ---- sim_thread.c ---- */
 
 /** Start the thread, which keeps the host up. Return 0, or an errno. */
 int sim_thread_start(void);
 void sim_thread_stop(void);
-/** In the child of a fork: the thread is the parent's. */
-void sim_thread_forget(void);
 /** A QP has something to send at a time. */
 void sim_thread_wake(uint64_t at);
 void sim_thread_add(struct sim_qp *qp);

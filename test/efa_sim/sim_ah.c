@@ -12,32 +12,40 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, sim_ah) all;
 static uint16_t next_number;
+static _Atomic uint32_t nb_pds;
+
+void
+sim_ah_fork(enum sim_fork when)
+{
+	if (when == SIM_FORK_CHILD)
+		LIST_INIT(&all);
+	sim_fork_lock(&lock, when);
+}
 
 SIM_API struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
 {
-	struct sim_pd *pd = calloc(1, sizeof(*pd));
+	struct sim_pd *pd;
 
+	if (!sim_usable(context))
+		return NULL;
+	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return NULL;
 	pd->ibv.context = context;
 	pd->device = sim_context_of(context)->device;
+	pd->number = atomic_fetch_add(&nb_pds, 1) + 1;
 	return &pd->ibv;
 }
 
 SIM_API int
-ibv_dealloc_pd(struct ibv_pd *pd)
+ibv_dealloc_pd(struct ibv_pd *ibv)
 {
-	struct sim_ah *ah;
-	bool used = false;
+	struct sim_pd *pd = (struct sim_pd *)ibv;
 
-	pthread_mutex_lock(&lock);
-	LIST_FOREACH(ah, &all, next)
-		used = used || ah->ibv.pd == pd;
-	pthread_mutex_unlock(&lock);
-	if (used)
+	if (pd->nb_objects > 0 && sim_mine(ibv->context))
 		return EBUSY;
-	free((struct sim_pd *)pd);
+	free(pd);
 	return 0;
 }
 
@@ -88,34 +96,53 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	const struct sim_ah *same;
 	struct sim_ah *ah;
 
+	if (!sim_usable(pd->context))
+		return NULL;
 	if (!attr->is_global || attr->port_num != 1) {
 		errno = EINVAL;
-		return NULL;
-	}
-	if (sim_objects(SIM_OBJ_AH) >= sim_config.max_ah) {
-		sim_count(SIM_STAT_REFUSED, 1);
-		errno = ENOMEM;
 		return NULL;
 	}
 	ah = calloc(1, sizeof(*ah));
 	if (ah == NULL)
 		return NULL;
+	if (!sim_object_add(SIM_OBJ_AH, sim_config.max_ah)) {
+		free(ah);
+		errno = ENOMEM;
+		return NULL;
+	}
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
 	ah->pd = (struct sim_pd *)pd;
 	ah->gid = attr->grh.dgid;
 	ah->peer = sim_peer_get(&ah->gid);
 	if (ah->peer == NULL) {
+		sim_object_del(SIM_OBJ_AH);
 		free(ah);
 		return NULL;
 	}
+	ah->nb_refs = 1;
+	ah->pd->nb_objects++;
 	pthread_mutex_lock(&lock);
 	same = same_gid(ah->pd->device, &ah->gid);
 	ah->number = same != NULL ? same->number : new_number();
 	LIST_INSERT_HEAD(&all, ah, next);
 	pthread_mutex_unlock(&lock);
-	sim_object_add(SIM_OBJ_AH);
 	return &ah->ibv;
+}
+
+void
+sim_ah_hold(struct sim_ah *ah)
+{
+	atomic_fetch_add(&ah->nb_refs, 1);
+}
+
+void
+sim_ah_release(struct sim_ah *ah)
+{
+	if (atomic_fetch_sub(&ah->nb_refs, 1) > 1)
+		return;
+	sim_peer_put(ah->peer);
+	free(ah);
 }
 
 SIM_API int
@@ -123,12 +150,17 @@ ibv_destroy_ah(struct ibv_ah *ibv)
 {
 	struct sim_ah *ah = (struct sim_ah *)ibv;
 
+	if (!sim_mine(ibv->context)) {
+		free(ah);
+		return 0;
+	}
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(ah, next);
 	pthread_mutex_unlock(&lock);
-	sim_peer_put(ah->peer);
+	ah->destroyed = true;
+	ah->pd->nb_objects--;
 	sim_object_del(SIM_OBJ_AH);
-	free(ah);
+	sim_ah_release(ah);
 	return 0;
 }
 

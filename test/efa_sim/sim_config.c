@@ -20,8 +20,10 @@ struct key {
 	const char *help;
 };
 
-#define KEY(field, name, initial, min, max, help) \
-	{ name, offsetof(struct sim_config, field), initial, min, max, help }
+#define KEY(field, name, initial, min, max, help)                                                  \
+	{                                                                                          \
+		name, offsetof(struct sim_config, field), initial, min, max, help                  \
+	}
 
 /* clang-format off */
 static const struct key keys[] = {
@@ -38,10 +40,12 @@ static const struct key keys[] = {
 	    "of libfabric uses RDMA READ by itself"),
 	KEY(reorder, "reorder", 1, 1, 65536, "window: a message is overtaken by fewer than so many"),
 	KEY(hold_us, "hold-us", 100, 1, 10000000, "time that reordering holds a message at most"),
-	KEY(delay_us, "delay-us", 0, 0, 10000000, "delay of a message: a random time up to this"),
+	KEY(delay_us, "delay-us", 0, 0, 10000000, "delay of a message: a random time up to this; "
+	    "messages keep to the window of reordering"),
 	KEY(rnr_ppm, "rnr-ppm", 0, 0, 1000000, "messages of a million that fail with RNR"),
 	KEY(rnr_us, "rnr-us", 100, 1, 10000000, "time between the device's own retries after RNR"),
-	KEY(fail, "fail", 0, 0, SIM_NB_STATUS - 1, "status of messages that are made to fail"),
+	KEY(fail, "fail", SIM_REMOTE_ABORT, SIM_FLUSHED, SIM_NB_STATUS - 1,
+	    "status of messages that are made to fail"),
 	KEY(fail_ppm, "fail-ppm", 0, 0, 1000000, "messages of a million that fail with it"),
 	KEY(deaf_after, "deaf-after", 0, 0, UINT64_MAX, "received messages after which the host's "
 	    "network is cut off; 0: never"),

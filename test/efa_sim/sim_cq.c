@@ -10,6 +10,9 @@
 
 #include "sim.h"
 
+/* The first position: each run soon comes to where positions begin again at 0. */
+#define FIRST (UINT32_MAX - 99)
+
 static struct sim_cq *
 cq_of(struct ibv_cq_ex *ex)
 {
@@ -104,7 +107,7 @@ next(struct sim_cq *cq)
 {
 	if (!pop(cq, &cq->now) && !receive(cq))
 		return ENOENT;
-	if (cq->now.qp != NULL)
+	if (cq->now.sent)
 		atomic_fetch_sub(&cq->now.qp->nb_outstanding, 1);
 	sim_count(SIM_STAT_STATUS + cq->now.status, 1);
 	cq->ex.wr_id = cq->now.wr_id;
@@ -158,6 +161,8 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask != 0)
 		return EINVAL;
+	if (!sim_mine(ex->context))
+		return EIO;
 	pthread_mutex_lock(&cq->poll_lock);
 	err = next(cq);
 	if (err != 0)
@@ -245,23 +250,27 @@ create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr, bool
 {
 	struct sim_cq *cq;
 
+	if (!sim_usable(context))
+		return NULL;
 	if (attr->channel != NULL || attr->comp_mask != 0 ||
 	    (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (attr->cqe == 0 || sim_objects(SIM_OBJ_CQ) >= sim_config.max_cq) {
-		sim_count(SIM_STAT_REFUSED, 1);
-		errno = attr->cqe == 0 ? EINVAL : ENOMEM;
+	if (attr->cqe == 0 || attr->cqe > SIM_CQES) {
+		errno = EINVAL;
 		return NULL;
 	}
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
 		return NULL;
 	cq->size = 64;
+	cq->head = cq->tail = FIRST;
 	cq->ring = malloc(cq->size * sizeof(*cq->ring));
-	if (cq->ring == NULL) {
+	if (cq->ring == NULL || !sim_object_add(SIM_OBJ_CQ, sim_config.max_cq)) {
+		free(cq->ring);
 		free(cq);
+		errno = ENOMEM;
 		return NULL;
 	}
 	pthread_mutex_init(&cq->poll_lock, NULL);
@@ -283,7 +292,6 @@ create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr, bool
 	cq->ex.read_slid = read_slid;
 	cq->ex.read_wc_flags = read_wc_flags;
 	cq->ex.read_sl = read_sl;
-	sim_object_add(SIM_OBJ_CQ);
 	return &cq->ex;
 }
 
@@ -316,12 +324,15 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct sim_cq *cq = (struct sim_cq *)ibv;
 
-	if (!LIST_EMPTY(&cq->receivers))
+	bool mine = sim_mine(ibv->context);
+
+	if (cq->nb_qps > 0 && mine)
 		return EBUSY;
 	pthread_mutex_destroy(&cq->poll_lock);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq->ring);
 	free(cq);
-	sim_object_del(SIM_OBJ_CQ);
+	if (mine)
+		sim_object_del(SIM_OBJ_CQ);
 	return 0;
 }

@@ -3,6 +3,7 @@
 /* Devices, and what they say of themselves. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,32 +14,39 @@
 #undef ibv_get_device_list
 
 #define VENDOR 0x1d0f /* Amazon */
-#define READ_MAX (1u << 30)
-#define CQE_MAX 32768
 #define READ_SGES 1
 #define SEND_SGES 2
 
 static struct sim_device devices[SIM_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool filled;
 
-SIM_API struct ibv_device **
-ibv_get_device_list(int *nb)
+void
+sim_device_fork(enum sim_fork when)
 {
-	struct ibv_device **list;
-	const char *sysfs = getenv("SYSFS_PATH");
-	int err = sim_host_start();
+	if (when == SIM_FORK_CHILD)
+		filled = false;
+	sim_fork_lock(&lock, when);
+}
 
-	if (err != 0) {
-		errno = err;
-		return NULL;
-	}
-	if (sysfs == NULL) {
-		fprintf(stderr, "efa-sim: SYSFS_PATH is not set: start with devtools/efa-sim\n");
-		errno = ENODEV;
-		return NULL;
-	}
-	list = calloc(sim_config.devices + 1, sizeof(*list));
-	if (list == NULL)
-		return NULL;
+bool
+sim_usable(struct ibv_context *context)
+{
+	static _Atomic bool said;
+
+	if (sim_mine(context))
+		return true;
+	if (!atomic_exchange(&said, true))
+		fprintf(stderr,
+			"efa-sim: the device was opened before fork: a child opens it itself\n");
+	errno = ENODEV;
+	return false;
+}
+
+/* The devices of this host, under lock. */
+static void
+fill(const char *sysfs)
+{
 	for (unsigned int i = 0; i < sim_config.devices; i++) {
 		struct ibv_device *ibv = &devices[i].ibv;
 
@@ -50,8 +58,45 @@ ibv_get_device_list(int *nb)
 		snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u", i);
 		snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "%.200s/class/infiniband/%s",
 			 sysfs, ibv->name);
-		list[i] = ibv;
 	}
+	filled = true;
+}
+
+/* Make this process a host, and its devices. Return 0, or an errno. */
+static int
+start(void)
+{
+	const char *sysfs = getenv("SYSFS_PATH");
+	int err = sim_host_start();
+
+	if (err != 0)
+		return err;
+	if (sysfs == NULL) {
+		fprintf(stderr, "efa-sim: SYSFS_PATH is not set: start with devtools/efa-sim\n");
+		return ENODEV;
+	}
+	pthread_mutex_lock(&lock);
+	if (!filled)
+		fill(sysfs);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+SIM_API struct ibv_device **
+ibv_get_device_list(int *nb)
+{
+	struct ibv_device **list;
+	int err = start();
+
+	if (err != 0) {
+		errno = err;
+		return NULL;
+	}
+	list = calloc(sim_config.devices + 1, sizeof(*list));
+	if (list == NULL)
+		return NULL;
+	for (unsigned int i = 0; i < sim_config.devices; i++)
+		list[i] = &devices[i].ibv;
 	if (nb != NULL)
 		*nb = (int)sim_config.devices;
 	return list;
@@ -128,7 +173,12 @@ ibv_open_device(struct ibv_device *ibv)
 {
 	struct sim_device *device = (struct sim_device *)ibv;
 	struct sim_context *context;
+	int err = start(); /* the child of a fork may have its parent's list */
 
+	if (err != 0) {
+		errno = err;
+		return NULL;
+	}
 	if (device->index + 1 == sim_config.bad_device) {
 		sim_count(SIM_STAT_REFUSED, 1);
 		errno = ENODEV;
@@ -138,6 +188,7 @@ ibv_open_device(struct ibv_device *ibv)
 	if (context == NULL)
 		return NULL;
 	context->device = device;
+	context->nb_forks = sim_nb_forks;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.query_port = query_port;
 	context->verbs.create_cq_ex = sim_cq_create_ex;
@@ -172,7 +223,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_sge = SEND_SGES;
 	attr->max_sge_rd = READ_SGES;
 	attr->max_cq = (int)sim_config.max_cq;
-	attr->max_cqe = CQE_MAX;
+	attr->max_cqe = SIM_CQES;
 	attr->max_mr = (int)sim_config.max_mr;
 	attr->max_pd = 256;
 	attr->max_ah = (int)sim_config.max_ah;
@@ -195,7 +246,7 @@ efadv_query_device(struct ibv_context *context, struct efadv_device_attr *attr, 
 	attr->device_caps = EFADV_DEVICE_ATTR_CAPS_RNR_RETRY | EFADV_DEVICE_ATTR_CAPS_CQ_WITH_SGID;
 	if (sim_config.read) {
 		attr->device_caps |= EFADV_DEVICE_ATTR_CAPS_RDMA_READ;
-		attr->max_rdma_size = READ_MAX;
+		attr->max_rdma_size = SIM_READ_MAX;
 	}
 	return 0;
 }

@@ -14,7 +14,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct sim_arena *arena;
 	int fd;
-	int fds[SIM_DEVICES][SIM_QPS]; /* of inboxes */
+	int fds[SIM_DEVICES][SIM_QPS]; /* of inboxes, plus one */
 	uint32_t generation;
 } host = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
@@ -104,6 +104,7 @@ start(void)
 	for (unsigned int d = 0; d < SIM_DEVICES; d++)
 		for (unsigned int i = 0; i < SIM_QPS; i++)
 			arena->qps[d][i].fd = -1;
+	arena->deaf_after = sim_config.deaf_after;
 	fill_gid(arena->gid, host.fd);
 	host.arena = arena;
 	/* Yama: let the peers read this process's memory, as their devices would. */
@@ -114,7 +115,7 @@ start(void)
 		goto unmap;
 	}
 	atomic_thread_fence(memory_order_release);
-	arena->magic = SIM_MAGIC;
+	arena->magic = SIM_ARENA_MAGIC;
 	return 0;
 unmap:
 	munmap(arena, sizeof(*arena));
@@ -138,23 +139,25 @@ sim_host_start(void)
 void
 sim_host_stop(void)
 {
-	if (host.arena == NULL)
-		return;
+	/* The arena stays: the process ends, and other threads of it may still post. */
 	sim_thread_stop();
-	munmap(host.arena, sizeof(*host.arena));
-	close(host.fd);
-	host.arena = NULL;
 }
 
 void
-sim_host_forget(void)
+sim_host_fork(enum sim_fork when)
 {
-	if (host.arena == NULL)
-		return;
-	munmap(host.arena, sizeof(*host.arena));
-	close(host.fd);
-	host.arena = NULL;
-	sim_thread_forget();
+	if (when == SIM_FORK_CHILD && host.arena != NULL) {
+		munmap(host.arena, sizeof(*host.arena));
+		close(host.fd);
+		host.arena = NULL;
+		host.fd = -1;
+		for (unsigned int d = 0; d < SIM_DEVICES; d++)
+			for (unsigned int i = 0; i < SIM_QPS; i++)
+				if (host.fds[d][i] != 0)
+					close(host.fds[d][i] - 1);
+		memset(host.fds, 0, sizeof(host.fds));
+	}
+	sim_fork_lock(&host.lock, when);
 }
 
 int
@@ -178,10 +181,10 @@ entry_write(struct sim_qp_entry *entry, int fd, uint32_t generation)
 }
 
 struct sim_inbox *
-sim_inbox_create(unsigned int device, unsigned int index, uint32_t qpn, uint32_t depth)
+sim_inbox_create(const struct sim_qp *qp)
 {
 	uint32_t stride = (uint32_t)(sizeof(struct sim_slot) + sim_config.mtu + 63) & ~63u;
-	uint64_t bytes = sizeof(struct sim_inbox) + (uint64_t)stride * depth;
+	uint64_t bytes = sizeof(struct sim_inbox) + (uint64_t)stride * qp->rq_depth;
 	struct sim_inbox *inbox;
 	int fd, err;
 
@@ -196,14 +199,15 @@ sim_inbox_create(unsigned int device, unsigned int index, uint32_t qpn, uint32_t
 		return NULL;
 	}
 	pthread_mutex_lock(&host.lock);
-	inbox->magic = SIM_MAGIC;
+	inbox->magic = SIM_INBOX_MAGIC;
 	inbox->generation = ++host.generation;
-	inbox->qpn = qpn;
-	inbox->depth = depth;
+	inbox->qpn = qp->ibv.qp_num;
+	inbox->pd = qp->pd->number;
+	inbox->depth = qp->rq_depth;
 	inbox->stride = stride;
 	inbox->bytes = bytes;
-	host.fds[device][index] = fd;
-	entry_write(&host.arena->qps[device][index], fd, inbox->generation);
+	host.fds[qp->device->index][qp->index] = fd + 1;
+	entry_write(&host.arena->qps[qp->device->index][qp->index], fd, inbox->generation);
 	pthread_mutex_unlock(&host.lock);
 	return inbox;
 }
@@ -216,9 +220,9 @@ sim_inbox_destroy(unsigned int device, unsigned int index, struct sim_inbox *inb
 		pthread_mutex_unlock(&inbox->lock);
 	}
 	pthread_mutex_lock(&host.lock);
-	if (host.arena != NULL)
-		entry_write(&host.arena->qps[device][index], -1, 0);
-	close(host.fds[device][index]);
+	entry_write(&host.arena->qps[device][index], -1, 0);
+	close(host.fds[device][index] - 1);
+	host.fds[device][index] = 0;
 	pthread_mutex_unlock(&host.lock);
 	munmap(inbox, inbox->bytes);
 }

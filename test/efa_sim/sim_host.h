@@ -17,7 +17,8 @@
 
 #include "sim.h"
 
-#define SIM_MAGIC 0x4546412d53494d31ull /* EFA-SIM1 */
+#define SIM_ARENA_MAGIC 0x4546412d53494d31ull
+#define SIM_INBOX_MAGIC 0x4546412d53494d32ull
 
 /** An entry of a host's QPs. */
 struct sim_qp_entry {
@@ -31,16 +32,17 @@ struct sim_mr_entry {
 	_Atomic uint32_t seq;
 	_Atomic uint32_t key; /**< 0: none */
 	_Atomic uint32_t access;
-	_Atomic uint32_t device;
+	_Atomic uint32_t pd;
 	_Atomic uint64_t addr;
 	_Atomic uint64_t length;
 };
 
 struct sim_arena {
 	uint64_t magic;
-	uint8_t gid[15]; /**< without the device */
-	pthread_mutex_t up; /**< held as long as the host lives */
+	uint8_t gid[15];       /**< without the device */
+	pthread_mutex_t up;    /**< held as long as the host lives */
 	_Atomic uint32_t deaf; /**< the host's network is cut off */
+	uint64_t deaf_after;   /**< its own configuration, which senders apply; 0: never */
 	_Atomic uint64_t nb_received;
 	struct sim_qp_entry qps[SIM_DEVICES][SIM_QPS];
 	struct sim_mr_entry mrs[SIM_MRS];
@@ -60,13 +62,14 @@ struct sim_inbox {
 	uint64_t magic;
 	uint32_t generation;
 	uint32_t qpn;
-	uint32_t depth; /**< a power of two */
+	uint32_t pd;
+	uint32_t depth;	 /**< a power of two */
 	uint32_t stride; /**< bytes of a slot */
 	uint64_t bytes;
 	pthread_mutex_t lock; /**< robust: a sender may be killed in it */
 	_Atomic uint32_t open;
 	_Atomic uint32_t qkey;
-	_Atomic uint64_t posted; /**< receives; written by the owner */
+	_Atomic uint64_t posted;    /**< receives; written by the owner */
 	_Atomic uint64_t committed; /**< messages; written under lock, last of all */
 	_Alignas(64) char slots[];
 };
@@ -85,14 +88,11 @@ int sim_inbox_lock(struct sim_inbox *inbox);
 /** Make this process a host, if it is none. Return 0, or an errno. */
 int sim_host_start(void);
 void sim_host_stop(void);
-/** In the child of a fork: be another host. */
-void sim_host_forget(void);
 /** Its arena; NULL: it is none yet. */
 struct sim_arena *sim_host_arena(void);
 void sim_host_gid(unsigned int device, union ibv_gid *gid);
 /** Show an inbox of so many receives. Return NULL and errno. */
-struct sim_inbox *sim_inbox_create(unsigned int device, unsigned int index, uint32_t qpn,
-				   uint32_t depth);
+struct sim_inbox *sim_inbox_create(const struct sim_qp *qp);
 void sim_inbox_destroy(unsigned int device, unsigned int index, struct sim_inbox *inbox);
 
 /* ---- other hosts, and this one ---- */
@@ -116,9 +116,9 @@ void sim_peer_put(struct sim_peer *peer);
 bool sim_peer_up(struct sim_peer *peer);
 /** The inbox of a QP, or NULL if there is no such one now. Under the peer's lock, if it is up. */
 struct sim_inbox *sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn);
-/** Copy out of the peer's memory, if its regions allow it. Under the peer's lock. */
-enum sim_status sim_peer_read(struct sim_peer *peer, unsigned int device, uint32_t rkey,
-			      uint64_t remote, const struct ibv_sge *sge, uint32_t nb);
+/** Copy out of the peer's memory, if the regions in the QP's domain allow it. Under its lock. */
+enum sim_status sim_peer_read(struct sim_peer *peer, const struct sim_inbox *inbox,
+			      const struct sim_wqe *wqe);
 /** Index of a QP number in the tables; SIM_QPS: it is none of the device's. */
 unsigned int sim_qp_index(uint32_t qpn);
 uint32_t sim_qp_number(unsigned int index);

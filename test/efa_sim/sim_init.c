@@ -11,11 +11,39 @@
 
 #define EXIT_LEAKS 99
 
+uint32_t sim_nb_forks;
+
+/* In the order of the locks; letting them go needs none. */
+static void
+fork_all(enum sim_fork when)
+{
+	sim_host_fork(when);
+	sim_device_fork(when);
+	sim_thread_fork(when);
+	sim_mr_fork(when);
+	sim_peer_fork(when);
+	sim_ah_fork(when);
+	sim_qp_fork(when);
+}
+
+static void
+before_fork(void)
+{
+	fork_all(SIM_FORK_PREPARE);
+}
+
+static void
+in_parent(void)
+{
+	fork_all(SIM_FORK_PARENT);
+}
+
+/* The child is another host, once it opens a device itself, and counts its own events. */
 static void
 in_child(void)
 {
-	/* Objects of the parent stay the parent's; the child counts its own. */
-	sim_host_forget();
+	sim_nb_forks++;
+	fork_all(SIM_FORK_CHILD);
 	sim_stats_reset();
 }
 
@@ -24,7 +52,7 @@ void
 sim_init(void)
 {
 	sim_config_read();
-	if (pthread_atfork(NULL, NULL, in_child) != 0) {
+	if (pthread_atfork(before_fork, in_parent, in_child) != 0) {
 		fprintf(stderr, "efa-sim: pthread_atfork: out of memory\n");
 		_Exit(2);
 	}

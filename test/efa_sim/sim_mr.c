@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim_host.h"
 
@@ -17,13 +18,40 @@ struct sim_mr {
 	int access;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static struct sim_mr *table[SIM_MRS]; /* by key; [0] is not used */
-static uint32_t last; /* where the search for a free entry begins */
-static uint16_t round_nb; /* upper half of a key: a stale key is refused */
+static uint32_t last;		      /* where the search for a free entry begins */
+static uint16_t round_nb;	      /* upper half of a key: a stale key is refused */
+
+void
+sim_mr_fork(enum sim_fork when)
+{
+	static const pthread_rwlock_t initial = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+	if (when == SIM_FORK_PREPARE) {
+		pthread_rwlock_wrlock(&lock);
+	} else if (when == SIM_FORK_PARENT) {
+		pthread_rwlock_unlock(&lock);
+	} else {
+		memset(table, 0, sizeof(table));
+		lock = initial; /* its owner is a thread of the parent */
+	}
+}
+
+void
+sim_mr_enter(void)
+{
+	pthread_rwlock_rdlock(&lock);
+}
+
+void
+sim_mr_leave(void)
+{
+	pthread_rwlock_unlock(&lock);
+}
 
 static void
-publish(uint32_t key, const struct sim_mr *mr, unsigned int device)
+publish(uint32_t key, const struct sim_mr *mr)
 {
 	struct sim_mr_entry *entry = &sim_host_arena()->mrs[key % SIM_MRS];
 
@@ -31,27 +59,23 @@ publish(uint32_t key, const struct sim_mr *mr, unsigned int device)
 	entry->key = mr == NULL ? 0 : key;
 	if (mr != NULL) {
 		entry->access = (uint32_t)mr->access;
-		entry->device = device;
+		entry->pd = ((const struct sim_pd *)mr->ibv.pd)->number;
 		entry->addr = (uint64_t)(uintptr_t)mr->ibv.addr;
 		entry->length = mr->ibv.length;
 	}
 	atomic_fetch_add(&entry->seq, 1);
 }
 
-/* A free entry. 0: there is none. */
+/* A free entry; fewer than SIM_MRS - 1 are taken. Under lock. */
 static uint32_t
 free_entry(void)
 {
-	if (sim_objects(SIM_OBJ_MR) >= sim_config.max_mr)
-		return 0;
-	for (uint32_t i = 0; i < SIM_MRS; i++) {
+	do {
 		last = (last + 1) % SIM_MRS;
 		if (last == 0)
 			round_nb++;
-		else if (table[last] == NULL)
-			return last;
-	}
-	return 0;
+	} while (last == 0 || table[last] != NULL);
+	return last;
 }
 
 SIM_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -65,6 +89,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	struct sim_mr *mr;
 	uint32_t entry;
 
+	if (!sim_usable(pd->context))
+		return NULL;
 	if (iova != (uint64_t)(uintptr_t)addr) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -77,15 +103,13 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
-	pthread_mutex_lock(&lock);
-	entry = free_entry();
-	if (entry == 0) {
-		pthread_mutex_unlock(&lock);
+	if (!sim_object_add(SIM_OBJ_MR, sim_config.max_mr)) {
 		free(mr);
-		sim_count(SIM_STAT_REFUSED, 1);
 		errno = ENOMEM;
 		return NULL;
 	}
+	pthread_rwlock_wrlock(&lock);
+	entry = free_entry();
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	mr->ibv.addr = addr;
@@ -93,9 +117,9 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	mr->ibv.lkey = mr->ibv.rkey = (uint32_t)round_nb << 16 | entry;
 	mr->access = (int)access;
 	table[entry] = mr;
-	publish(mr->ibv.rkey, mr, spd->device->index);
-	sim_object_add(SIM_OBJ_MR);
-	pthread_mutex_unlock(&lock);
+	publish(mr->ibv.rkey, mr);
+	spd->nb_objects++;
+	pthread_rwlock_unlock(&lock);
 	return &mr->ibv;
 }
 
@@ -108,11 +132,14 @@ ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 SIM_API int
 ibv_dereg_mr(struct ibv_mr *ibv)
 {
-	pthread_mutex_lock(&lock);
-	publish(ibv->lkey, NULL, 0);
-	table[ibv->lkey % SIM_MRS] = NULL;
-	sim_object_del(SIM_OBJ_MR);
-	pthread_mutex_unlock(&lock);
+	if (sim_mine(ibv->context)) {
+		pthread_rwlock_wrlock(&lock);
+		publish(ibv->lkey, NULL);
+		table[ibv->lkey % SIM_MRS] = NULL;
+		pthread_rwlock_unlock(&lock);
+		((struct sim_pd *)ibv->pd)->nb_objects--;
+		sim_object_del(SIM_OBJ_MR);
+	}
 	free((struct sim_mr *)ibv);
 	return 0;
 }
@@ -120,17 +147,12 @@ ibv_dereg_mr(struct ibv_mr *ibv)
 bool
 sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access)
 {
-	const struct sim_mr *mr;
-	bool allowed;
+	const struct sim_mr *mr = table[sge->lkey % SIM_MRS];
 
 	if (sge->length == 0)
 		return true;
-	pthread_mutex_lock(&lock);
-	mr = table[sge->lkey % SIM_MRS];
-	allowed = mr != NULL && mr->ibv.lkey == sge->lkey && mr->ibv.pd == &pd->ibv &&
-		  (mr->access & access) == access &&
-		  sge->addr >= (uint64_t)(uintptr_t)mr->ibv.addr && sge->length <= mr->ibv.length &&
-		  sge->addr - (uint64_t)(uintptr_t)mr->ibv.addr <= mr->ibv.length - sge->length;
-	pthread_mutex_unlock(&lock);
-	return allowed;
+	return mr != NULL && mr->ibv.lkey == sge->lkey && mr->ibv.pd == &pd->ibv &&
+	       (mr->access & access) == access && sge->addr >= (uint64_t)(uintptr_t)mr->ibv.addr &&
+	       sge->length <= mr->ibv.length &&
+	       sge->addr - (uint64_t)(uintptr_t)mr->ibv.addr <= mr->ibv.length - sge->length;
 }

@@ -22,6 +22,43 @@ static struct {
 	LIST_HEAD(, sim_peer) all;
 } peers = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static void
+unmap_inboxes(struct sim_peer *peer)
+{
+	for (unsigned int d = 0; d < SIM_DEVICES; d++) {
+		for (unsigned int i = 0; i < SIM_QPS; i++) {
+			if (peer->inboxes[d][i] == NULL)
+				continue;
+			munmap(peer->inboxes[d][i], peer->inboxes[d][i]->bytes);
+			peer->inboxes[d][i] = NULL;
+		}
+	}
+}
+
+static void
+unmap(struct sim_peer *peer)
+{
+	unmap_inboxes(peer);
+	if (peer->arena != NULL)
+		munmap(peer->arena, sizeof(*peer->arena));
+	peer->arena = NULL;
+}
+
+void
+sim_peer_fork(enum sim_fork when)
+{
+	struct sim_peer *peer;
+
+	if (when == SIM_FORK_CHILD) {
+		/* The child's AHs are the parent's, and so are their peers: keep no mapping of one. */
+		LIST_FOREACH(peer, &peers.all, next)
+			if (pthread_mutex_trylock(&peer->lock) == 0)
+				unmap(peer);
+		LIST_INIT(&peers.all);
+	}
+	sim_fork_lock(&peers.lock, when);
+}
+
 unsigned int
 sim_qp_index(uint32_t qpn)
 {
@@ -58,19 +95,6 @@ sim_peer_get(const union ibv_gid *gid)
 	return peer;
 }
 
-static void
-unmap_inboxes(struct sim_peer *peer)
-{
-	for (unsigned int d = 0; d < SIM_DEVICES; d++) {
-		for (unsigned int i = 0; i < SIM_QPS; i++) {
-			if (peer->inboxes[d][i] == NULL)
-				continue;
-			munmap(peer->inboxes[d][i], peer->inboxes[d][i]->bytes);
-			peer->inboxes[d][i] = NULL;
-		}
-	}
-}
-
 void
 sim_peer_put(struct sim_peer *peer)
 {
@@ -81,17 +105,16 @@ sim_peer_put(struct sim_peer *peer)
 	}
 	LIST_REMOVE(peer, next);
 	pthread_mutex_unlock(&peers.lock);
-	unmap_inboxes(peer);
-	if (peer->arena != NULL)
-		munmap(peer->arena, sizeof(*peer->arena));
+	unmap(peer);
 	pthread_mutex_destroy(&peer->lock);
 	free(peer);
 }
 
-/* Map a memfd of another process that begins with the magic number. NULL: there is none. */
+/* Map a memfd of another process that begins with a magic number. NULL: there is none. */
 static void *
-map_of(int pid, int fd, size_t least, size_t *bytes)
+map_of(int pid, int fd, uint64_t kind, size_t least, size_t *bytes)
 {
+	static _Atomic bool said;
 	uint64_t magic = 0;
 	struct stat st;
 	void *mem = NULL;
@@ -100,13 +123,18 @@ map_of(int pid, int fd, size_t least, size_t *bytes)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
 	mine = open(path, O_RDWR | O_CLOEXEC);
-	if (mine < 0)
+	if (mine < 0) {
+		if (errno != ENOENT && !atomic_exchange(&said, true))
+			fprintf(stderr, "efa-sim: %s: %s: process %d is not reached\n", path,
+				strerror(errno), pid);
 		return NULL;
+	}
 	/* The number may be another file's by now: anything is possible, and looked at first. */
 	if (fstat(mine, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size >= least &&
-	    pread(mine, &magic, sizeof(magic), 0) == sizeof(magic) && magic == SIM_MAGIC) {
+	    pread(mine, &magic, sizeof(magic), 0) == sizeof(magic) && magic == kind) {
 		*bytes = (size_t)st.st_size;
-		mem = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, mine, 0);
+		mem = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, mine,
+			   0);
 		if (mem == MAP_FAILED)
 			mem = NULL;
 	}
@@ -120,7 +148,8 @@ find(struct sim_peer *peer)
 	struct sim_arena *arena;
 	size_t bytes;
 
-	arena = map_of(peer->pid, peer->gid[2] << 8 | peer->gid[3], sizeof(*arena), &bytes);
+	arena = map_of(peer->pid, peer->gid[2] << 8 | peer->gid[3], SIM_ARENA_MAGIC, sizeof(*arena),
+		       &bytes);
 	if (arena == NULL)
 		return;
 	if (bytes != sizeof(*arena) || memcmp(arena->gid, peer->gid, sizeof(peer->gid)) != 0) {
@@ -188,7 +217,7 @@ sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn)
 		*inbox = NULL;
 	}
 	if (*inbox == NULL && entry_read(&peer->arena->qps[device][index], &fd, &generation)) {
-		*inbox = map_of(peer->pid, fd, sizeof(**inbox), &bytes);
+		*inbox = map_of(peer->pid, fd, SIM_INBOX_MAGIC, sizeof(**inbox), &bytes);
 		if (*inbox != NULL && (bytes != (*inbox)->bytes || (*inbox)->qpn != qpn ||
 				       (*inbox)->generation != generation)) {
 			munmap(*inbox, bytes);
@@ -198,15 +227,15 @@ sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn)
 	return *inbox;
 }
 
-/* Does the peer have this memory registered for reading? */
+/* Does the peer have this memory registered for reading, in the QP's protection domain? */
 static bool
-mr_read(struct sim_arena *arena, unsigned int device, uint32_t rkey, uint64_t addr, uint64_t length)
+readable(struct sim_arena *arena, uint32_t pd, uint32_t rkey, uint64_t addr, uint64_t length)
 {
 	struct sim_mr_entry *mr = &arena->mrs[rkey % SIM_MRS];
 
 	for (int i = 0; i < 1000; i++) {
 		uint32_t seq = mr->seq;
-		bool allowed = mr->key == rkey && rkey != 0 && mr->device == device &&
+		bool allowed = mr->key == rkey && rkey != 0 && mr->pd == pd &&
 			       mr->access & IBV_ACCESS_REMOTE_READ && addr >= mr->addr &&
 			       length <= mr->length && addr - mr->addr <= mr->length - length;
 
@@ -217,31 +246,44 @@ mr_read(struct sim_arena *arena, unsigned int device, uint32_t rkey, uint64_t ad
 	return false;
 }
 
-enum sim_status
-sim_peer_read(struct sim_peer *peer, unsigned int device, uint32_t rkey, uint64_t remote,
-	      const struct ibv_sge *sge, uint32_t nb)
+static bool
+copy(int pid, uint64_t to, uint64_t from, uint64_t length)
 {
+	static _Atomic bool said;
 	struct iovec local, other;
-	uint64_t length = 0;
 	ssize_t n;
 
-	for (uint32_t i = 0; i < nb; i++)
-		length += sge[i].length;
-	if (!mr_read(peer->arena, device, rkey, remote, length))
-		return SIM_REMOTE_BAD_ADDRESS;
-	for (uint32_t i = 0; i < nb; i++) {
-		for (uint32_t done = 0; done < sge[i].length; done += (uint32_t)n) {
-			local.iov_base = (char *)(uintptr_t)sge[i].addr + done;
-			local.iov_len = other.iov_len = sge[i].length - done;
-			other.iov_base = (char *)(uintptr_t)remote + done;
-			n = process_vm_readv(peer->pid, &local, 1, &other, 1, 0);
-			if (n <= 0) {
-				fprintf(stderr, "efa-sim: READ of process %d: %s\n", peer->pid,
-					n < 0 ? strerror(errno) : "nothing");
-				return SIM_REMOTE_ABORT;
-			}
-		}
-		remote += sge[i].length;
+	for (uint64_t done = 0; done < length; done += (uint64_t)n) {
+		local.iov_base = (char *)(uintptr_t)to + done;
+		other.iov_base = (char *)(uintptr_t)from + done;
+		local.iov_len = other.iov_len = length - done;
+		n = process_vm_readv(pid, &local, 1, &other, 1, 0);
+		if (n > 0)
+			continue;
+		/* Memory that is not mapped any more is the program's affair; a right is the system's. */
+		if (n < 0 && errno == EPERM && !atomic_exchange(&said, true))
+			fprintf(stderr,
+				"efa-sim: READ of process %d: %s: it needs the right to trace it\n",
+				pid, strerror(errno));
+		return false;
 	}
+	return true;
+}
+
+enum sim_status
+sim_peer_read(struct sim_peer *peer, const struct sim_inbox *inbox, const struct sim_wqe *wqe)
+{
+	uint64_t length = sim_wqe_length(wqe), remote = wqe->remote;
+
+	if (!readable(peer->arena, inbox->pd, wqe->rkey, remote, length))
+		return SIM_REMOTE_BAD_ADDRESS;
+	for (uint32_t i = 0; i < wqe->nb; i++) {
+		if (!copy(peer->pid, wqe->sge[i].addr, remote, wqe->sge[i].length))
+			return SIM_REMOTE_ABORT;
+		remote += wqe->sge[i].length;
+	}
+	/* What was deregistered meanwhile may have been something else already. */
+	if (!readable(peer->arena, inbox->pd, wqe->rkey, wqe->remote, length))
+		return SIM_REMOTE_ABORT;
 	return SIM_OK;
 }

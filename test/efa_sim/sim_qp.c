@@ -6,11 +6,27 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "sim_host.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool used[SIM_DEVICES][SIM_QPS];
+
+void
+sim_qp_fork(enum sim_fork when)
+{
+	if (when == SIM_FORK_CHILD)
+		memset(used, 0, sizeof(used));
+	sim_fork_lock(&lock, when);
+}
+
+void
+sim_qp_forget(struct sim_qp *qp)
+{
+	munmap(qp->inbox, qp->inbox->bytes);
+	qp->inbox = NULL;
+}
 
 static uint32_t
 power_of_two(uint32_t n)
@@ -80,7 +96,7 @@ queues_init(struct sim_qp *qp, const struct ibv_qp_cap *cap)
 	TAILQ_INIT(&qp->held);
 	for (uint32_t i = 0; i <= qp->sq_depth; i++)
 		TAILQ_INSERT_TAIL(&qp->free, &qp->wqes[i], next);
-	qp->inbox = sim_inbox_create(qp->device->index, qp->index, qp->ibv.qp_num, qp->rq_depth);
+	qp->inbox = sim_inbox_create(qp);
 	return qp->inbox == NULL ? errno : 0;
 }
 
@@ -88,8 +104,11 @@ struct ibv_qp *
 sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, bool datagram)
 {
 	struct sim_qp *qp;
-	int err = check(attr);
+	int err;
 
+	if (!sim_usable(context))
+		return NULL;
+	err = check(attr);
 	if (err != 0) {
 		errno = err;
 		return NULL;
@@ -109,6 +128,10 @@ sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, boo
 	qp->send_cq = (struct sim_cq *)attr->send_cq;
 	qp->recv_cq = (struct sim_cq *)attr->recv_cq;
 	qp->datagram = datagram;
+	qp->signal_all = attr->sq_sig_all != 0;
+	qp->max_send_sge = attr->cap.max_send_sge;
+	qp->max_recv_sge = attr->cap.max_recv_sge;
+	qp->max_inline = attr->cap.max_inline_data;
 	qp->wake_ns = UINT64_MAX;
 	qp->ibv.context = context;
 	qp->ibv.qp_context = attr->qp_context;
@@ -129,12 +152,16 @@ sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, boo
 	}
 	pthread_mutex_init(&qp->lock, NULL);
 	pthread_mutex_init(&qp->rq_lock, NULL);
-	sim_send_ops(qp, attr->send_ops_flags);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		sim_post_ops(qp, attr->send_ops_flags);
+	qp->pd->nb_objects++;
+	qp->send_cq->nb_qps++;
+	qp->recv_cq->nb_qps++;
 	pthread_mutex_lock(&qp->recv_cq->poll_lock);
 	LIST_INSERT_HEAD(&qp->recv_cq->receivers, qp, next_receiver);
 	pthread_mutex_unlock(&qp->recv_cq->poll_lock);
 	sim_thread_add(qp);
-	sim_object_add(SIM_OBJ_QP);
+	(void)sim_object_add(SIM_OBJ_QP, UINT64_MAX); /* take_index has the limit */
 	return &qp->ibv;
 }
 
@@ -157,26 +184,74 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return &((struct sim_qp *)qp)->ex;
 }
 
+/* May a QP go from one state to another? RESET is not supported: the provider destroys instead. */
+static bool
+may_go(enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	switch (to) {
+	case IBV_QPS_INIT:
+		return from == IBV_QPS_RESET || from == IBV_QPS_INIT;
+	case IBV_QPS_RTR:
+		return from == IBV_QPS_INIT;
+	case IBV_QPS_RTS:
+		return from == IBV_QPS_RTR || from == IBV_QPS_RTS;
+	case IBV_QPS_ERR:
+		return true;
+	default:
+		return false;
+	}
+}
+
 SIM_API int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_qp *qp = (struct sim_qp *)ibv;
+	int err = 0;
 
+	if (!sim_mine(ibv->context))
+		return EIO;
+	pthread_mutex_lock(&qp->lock);
+	pthread_mutex_lock(&qp->rq_lock);
+	if (mask & IBV_QP_STATE && !may_go(ibv->state, attr->qp_state)) {
+		err = EINVAL;
+		goto unlock;
+	}
 	if (mask & IBV_QP_RNR_RETRY)
 		qp->rnr_retry = attr->rnr_retry;
 	if (mask & IBV_QP_QKEY)
-		qp->inbox->qkey = qp->qkey = attr->qkey;
+		qp->inbox->qkey = attr->qkey;
 	if (!(mask & IBV_QP_STATE))
-		return 0;
-	if (attr->qp_state == IBV_QPS_RTS && ibv->state != IBV_QPS_RTR)
-		return EINVAL;
+		goto unlock;
 	ibv->state = attr->qp_state;
 	qp->inbox->open = attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS;
 	if (attr->qp_state == IBV_QPS_ERR) {
 		sim_send_flush(qp);
 		sim_recv_flush(qp);
 	}
-	return 0;
+unlock:
+	pthread_mutex_unlock(&qp->rq_lock);
+	pthread_mutex_unlock(&qp->lock);
+	return err;
+}
+
+/* Take a QP off its CQs, with what it has completed and nobody has polled. */
+static void
+detach(struct sim_qp *qp)
+{
+	struct sim_cq *send = qp->send_cq, *recv = qp->recv_cq;
+
+	pthread_mutex_lock(&recv->poll_lock);
+	LIST_REMOVE(qp, next_receiver);
+	recv->next = NULL;
+	sim_cq_forget(recv, qp);
+	pthread_mutex_unlock(&recv->poll_lock);
+	if (send != recv) {
+		pthread_mutex_lock(&send->poll_lock);
+		sim_cq_forget(send, qp);
+		pthread_mutex_unlock(&send->poll_lock);
+	}
+	recv->nb_qps--;
+	send->nb_qps--;
 }
 
 SIM_API int
@@ -184,20 +259,20 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct sim_qp *qp = (struct sim_qp *)ibv;
 
-	sim_thread_del(qp);
-	pthread_mutex_lock(&qp->recv_cq->poll_lock);
-	LIST_REMOVE(qp, next_receiver);
-	qp->recv_cq->next = NULL;
-	pthread_mutex_unlock(&qp->recv_cq->poll_lock);
-	/* What is held is lost with the QP, and so is what has completed and was not polled. */
-	sim_cq_forget(qp->send_cq, qp);
-	sim_inbox_destroy(qp->device->index, qp->index, qp->inbox);
-	give_index(qp->device->index, qp->index);
+	if (sim_mine(ibv->context)) {
+		/* What is held is lost with the QP. */
+		sim_thread_del(qp);
+		sim_send_drop(qp);
+		detach(qp);
+		sim_inbox_destroy(qp->device->index, qp->index, qp->inbox);
+		give_index(qp->device->index, qp->index);
+		qp->pd->nb_objects--;
+		sim_object_del(SIM_OBJ_QP);
+	}
 	pthread_mutex_destroy(&qp->lock);
 	pthread_mutex_destroy(&qp->rq_lock);
 	free(qp->rqes);
 	free(qp->wqes);
 	free(qp);
-	sim_object_del(SIM_OBJ_QP);
 	return 0;
 }

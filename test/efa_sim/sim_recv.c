@@ -15,16 +15,21 @@ sim_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	struct sim_inbox *inbox = qp->inbox;
 	int err = 0;
 
+	if (!sim_mine(ibv->context)) {
+		*bad = wr;
+		return EIO;
+	}
 	pthread_mutex_lock(&qp->rq_lock);
 	for (; wr != NULL; wr = wr->next) {
 		uint64_t posted = inbox->posted;
 		struct sim_rqe *rqe = &qp->rqes[posted & (qp->rq_depth - 1)];
 		uint32_t room = 0;
 
-		if (posted - qp->consumed == qp->rq_depth)
-			err = ENOMEM;
-		else if (wr->num_sge < 0 || wr->num_sge > SIM_SGES)
+		if (ibv->state == IBV_QPS_RESET || ibv->state == IBV_QPS_ERR || wr->num_sge < 0 ||
+		    (uint32_t)wr->num_sge > qp->max_recv_sge)
 			err = EINVAL;
+		else if (posted - qp->consumed == qp->rq_depth)
+			err = ENOMEM;
 		if (err != 0) {
 			*bad = wr;
 			break;
@@ -82,13 +87,16 @@ sim_recv_poll(struct sim_qp *qp, struct sim_cqe *cqe)
 	slot = sim_inbox_slot(inbox, qp->consumed);
 	rqe = qp->rqes[qp->consumed & (qp->rq_depth - 1)];
 	memset(cqe, 0, sizeof(*cqe));
+	cqe->qp = qp;
 	cqe->wr_id = rqe.wr_id;
 	cqe->opcode = IBV_WC_RECV;
 	cqe->qp_num = qp->ibv.qp_num;
 	cqe->byte_len = slot->length + offset;
 	cqe->src_qp = slot->src_qp;
 	cqe->sgid = slot->sgid;
+	sim_mr_enter();
 	cqe->status = scatter(qp, &rqe, slot->data, slot->length, offset);
+	sim_mr_leave();
 	sim_count(SIM_STAT_RECVS, 1);
 	sim_count(SIM_STAT_RECV_BYTES, slot->length);
 	cqe->slid = sim_ah_number(qp->device, &cqe->sgid);
@@ -103,24 +111,23 @@ void
 sim_recv_flush(struct sim_qp *qp)
 {
 	struct sim_inbox *inbox = qp->inbox;
+	uint64_t first;
 
-	pthread_mutex_lock(&qp->rq_lock);
-	if (sim_inbox_lock(inbox) == 0) {
-		/* Messages that came before are still polled; the receives behind them are flushed. */
-		uint64_t first = inbox->committed;
+	if (sim_inbox_lock(inbox) != 0)
+		return;
+	/* Messages that came before are still polled; the receives behind them are flushed. */
+	first = inbox->committed;
+	for (uint64_t i = first; i != inbox->posted; i++) {
+		struct sim_cqe cqe = {
+			.qp = qp,
+			.wr_id = qp->rqes[i & (qp->rq_depth - 1)].wr_id,
+			.status = SIM_FLUSHED,
+			.opcode = IBV_WC_RECV,
+			.qp_num = qp->ibv.qp_num,
+		};
 
-		for (uint64_t i = first; i != inbox->posted; i++) {
-			struct sim_cqe cqe = {
-				.wr_id = qp->rqes[i & (qp->rq_depth - 1)].wr_id,
-				.status = SIM_FLUSHED,
-				.opcode = IBV_WC_RECV,
-				.qp_num = qp->ibv.qp_num,
-			};
-
-			sim_cq_push(qp->recv_cq, &cqe);
-		}
-		inbox->posted = first;
-		pthread_mutex_unlock(&inbox->lock);
+		sim_cq_push(qp->recv_cq, &cqe);
 	}
-	pthread_mutex_unlock(&qp->rq_lock);
+	inbox->posted = first;
+	pthread_mutex_unlock(&inbox->lock);
 }

@@ -15,14 +15,26 @@ static _Atomic uint64_t stats[SIM_NB_STATS];
 static _Atomic uint64_t objects[SIM_NB_OBJECTS];
 
 static const char *const names[SIM_STAT_STATUS] = {
-	"sends", "send_bytes", "recvs", "recv_bytes", "reads", "read_bytes", "datagrams",
-	"datagrams_lost", "held", "overtaken", "rnr_retries", "injected", "qps", "cqs", "mrs",
-	"ahs", "peers", "peers_lost", "refused",
+	"sends", "send_bytes", "recvs",	      "recv_bytes",
+	"reads", "read_bytes", "datagrams",   "datagrams_lost",
+	"held",	 "overtaken",  "rnr_retries", "injected",
+	"qps",	 "cqs",	       "mrs",	      "ahs",
+	"peers", "peers_lost", "refused",
 };
 static const char *const status_names[SIM_NB_STATUS] = {
-	"ok", "flushed", "local_qp_internal", "local_invalid_op", "local_invalid_ah",
-	"local_invalid_lkey", "local_bad_length", "remote_bad_address", "remote_abort",
-	"remote_bad_dest_qpn", "remote_rnr", "remote_bad_length", "remote_bad_status",
+	"ok",
+	"flushed",
+	"local_qp_internal",
+	"local_invalid_op",
+	"local_invalid_ah",
+	"local_invalid_lkey",
+	"local_bad_length",
+	"remote_bad_address",
+	"remote_abort",
+	"remote_bad_dest_qpn",
+	"remote_rnr",
+	"remote_bad_length",
+	"remote_bad_status",
 	"local_unresp_remote",
 };
 static const char *const object_names[SIM_NB_OBJECTS] = { "qps", "cqs", "mrs", "ahs" };
@@ -33,14 +45,19 @@ sim_count(enum sim_stat stat, uint64_t nb)
 	atomic_fetch_add_explicit(&stats[stat], nb, memory_order_relaxed);
 }
 
-void
-sim_object_add(enum sim_object object)
+bool
+sim_object_add(enum sim_object object, uint64_t max)
 {
-	static const enum sim_stat made[SIM_NB_OBJECTS] = { SIM_STAT_QPS, SIM_STAT_CQS, SIM_STAT_MRS,
-							    SIM_STAT_AHS };
+	static const enum sim_stat made[SIM_NB_OBJECTS] = { SIM_STAT_QPS, SIM_STAT_CQS,
+							    SIM_STAT_MRS, SIM_STAT_AHS };
 
+	if (atomic_fetch_add_explicit(&objects[object], 1, memory_order_relaxed) >= max) {
+		sim_object_del(object);
+		sim_count(SIM_STAT_REFUSED, 1);
+		return false;
+	}
 	sim_count(made[object], 1);
-	atomic_fetch_add_explicit(&objects[object], 1, memory_order_relaxed);
+	return true;
 }
 
 void
@@ -65,10 +82,16 @@ sim_stats_reset(void)
 }
 
 static int
-format(char *text, size_t size, const char *program)
+format(char *text, size_t size)
 {
-	int n = snprintf(text, size, "{\"pid\": %d, \"program\": \"%s\"", (int)getpid(), program);
+	char program[64];
+	int n;
 
+	snprintf(program, sizeof(program), "%s", program_invocation_short_name);
+	for (char *p = program; *p != '\0'; p++)
+		if (*p < ' ' || *p == '"' || *p == '\\')
+			*p = '_';
+	n = snprintf(text, size, "{\"pid\": %d, \"program\": \"%s\"", (int)getpid(), program);
 	for (int i = 0; i < SIM_STAT_STATUS; i++)
 		n += snprintf(text + n, size - n, ", \"%s\": %llu", names[i],
 			      (unsigned long long)stats[i]);
@@ -94,7 +117,7 @@ sim_stats_report(void)
 		left += objects[i];
 	if (sim_config.stats[0] == '\0')
 		return left;
-	n = format(text, sizeof(text), program_invocation_short_name);
+	n = format(text, sizeof(text));
 	if (strcmp(sim_config.stats, "-") == 0)
 		fd = STDERR_FILENO;
 	else
@@ -105,6 +128,21 @@ sim_stats_report(void)
 	if (fd > STDERR_FILENO)
 		close(fd);
 	return left;
+}
+
+/** A counter of this process, for tests that find it with dlsym; UINT64_MAX: there is none such. */
+SIM_API uint64_t efa_sim_counter(const char *name);
+
+SIM_API uint64_t
+efa_sim_counter(const char *name)
+{
+	for (int i = 0; i < SIM_STAT_STATUS; i++)
+		if (strcmp(name, names[i]) == 0)
+			return stats[i];
+	for (int i = 0; i < SIM_NB_STATUS; i++)
+		if (strcmp(name, status_names[i]) == 0)
+			return stats[SIM_STAT_STATUS + i];
+	return UINT64_MAX;
 }
 
 uint64_t

@@ -135,12 +135,18 @@ sim_thread_stop(void)
 }
 
 void
-sim_thread_forget(void)
+sim_thread_fork(enum sim_fork when)
 {
-	pthread_mutex_init(&worker.list_lock, NULL);
-	pthread_mutex_init(&worker.lock, NULL);
-	LIST_INIT(&worker.qps);
-	worker.wake_ns = UINT64_MAX;
+	if (when == SIM_FORK_CHILD) {
+		struct sim_qp *qp;
+
+		LIST_FOREACH(qp, &worker.qps, next)
+			sim_qp_forget(qp);
+		LIST_INIT(&worker.qps);
+		worker.wake_ns = UINT64_MAX;
+	}
+	sim_fork_lock(&worker.list_lock, when);
+	sim_fork_lock(&worker.lock, when);
 }
 
 void
