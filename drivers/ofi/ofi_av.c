@@ -169,7 +169,9 @@ other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
 static bool
 removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
 {
-	if (a->refs > 0 || a->orphans > 0)
+	if (a->refs > 0 || a->orphans > a->failed)
+		return false;
+	if ((e->quirks & OFI_Q_AV_STAYS) != 0 && e->readable)
 		return false;
 	if ((e->quirks & OFI_Q_SHM) != 0)
 		return ofi_shm_gone(a) && ofi_shm_settled(a->region);
@@ -202,6 +204,8 @@ free_addr(struct ofi_ep *e, struct ofi_addr **pp)
 	*pp = a->next;
 	e->nb_unused--;
 	remove_addr(e, a);
+	/* Of an address that is not in the AV nothing completes any more. */
+	ofi_slots_forget_failed(e, a);
 	free(a);
 }
 
@@ -246,6 +250,8 @@ ofi_av_sweep(struct ofi_ep *e)
 	struct ofi_addr **pp = &e->addrs;
 	uint64_t now = leat_now();
 
+	if (e->nb_failed > 0)
+		ofi_slots_forget_failed(e, NULL);
 	while (*pp != NULL) {
 		struct ofi_addr *a = *pp;
 

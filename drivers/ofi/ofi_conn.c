@@ -657,9 +657,14 @@ broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 		ofi_slots_foreach(e, finish_refused, peer);
 		return;
 	}
-	snprintf(text, sizeof(text),
-		 "%s: provider %s lost its connection: was a remote key wrong or withdrawn?",
-		 leat_peer_addr(e->ep, peer), e->info->fabric_attr->prov_name);
+	if (e->dev->prov->hint_of != NULL)
+		snprintf(text, sizeof(text), "%s: an op failed: %s", leat_peer_addr(e->ep, peer),
+			 e->dev->prov->hint_of(p->broken_errno));
+	else
+		snprintf(text, sizeof(text),
+			 "%s: provider %s lost its connection: was a remote key wrong or "
+			 "withdrawn?",
+			 leat_peer_addr(e->ep, peer), e->info->fabric_attr->prov_name);
 	p->closed = p->conn;
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn, text);
@@ -690,7 +695,9 @@ ofi_progress(struct leat_ep *ep, uint64_t now)
 			ending_step(e, &ep->peers[i], now);
 		e->broken |= e->peers[i].broken_deadline != 0;
 	}
-	if (e->nb_unused > 0 && now >= e->sweep_at && !e->closing) {
+	if (e->eq != NULL)
+		ofi_event_read(e);
+	if (e->nb_unused + e->nb_failed > 0 && now >= e->sweep_at && !e->closing) {
 		e->sweep_at = now + leat_us_to_cycles(SWEEP_US);
 		ofi_av_sweep(e);
 	}

@@ -11,6 +11,9 @@
 /* Error entries read in one poll. */
 #define ERRORS_PER_POLL 64
 
+/* How long a failed op's packets may go on failing: the device tells of all of them within seconds. */
+#define FAILED_US 10000000
+
 #define REMOTE_FLAGS (FI_REMOTE_WRITE | FI_REMOTE_READ)
 
 int
@@ -89,10 +92,67 @@ finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
 	leat_op_finish(e->ep, op, status, len);
 }
 
+/* An orphan that has failed: its context may come again, so its slot is not used for now. */
+static void
+orphan_failed(struct ofi_ep *e, struct ofi_slot *s)
+{
+	s->flags |= OFI_SLOT_FAILED;
+	s->result = leat_now();
+	if (s->addr != NULL)
+		s->addr->failed++;
+	e->nb_failed++;
+}
+
+void
+ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a)
+{
+	uint64_t now = leat_now(), stay = leat_us_to_cycles(FAILED_US);
+	uint32_t i;
+
+	for (i = 0; i < e->nb_slots && e->nb_failed > 0; i++) {
+		struct ofi_slot *s = &e->slots[i];
+
+		if (s->state != OFI_SLOT_ORPHAN || (s->flags & OFI_SLOT_FAILED) == 0 ||
+		    (a != NULL ? s->addr != a : now - s->result < stay))
+			continue;
+		if (s->addr != NULL) {
+			s->addr->failed--;
+			s->addr->orphans--;
+		}
+		e->nb_failed--;
+		e->nb_orphans--;
+		ofi_slot_put(e, s);
+	}
+}
+
+bool
+ofi_slots_use(const struct ofi_ep *e, const void *addr, uint64_t len)
+{
+	const uint8_t not_caller = OFI_SLOT_PROOF | OFI_SLOT_STANDING | OFI_SLOT_FAILED;
+	uintptr_t first = (uintptr_t)addr;
+	uint32_t i;
+
+	if (e->nb_orphans == e->nb_failed)
+		return false;
+	for (i = 0; i < e->nb_slots; i++) {
+		const struct ofi_slot *s = &e->slots[i];
+
+		if (s->state == OFI_SLOT_ORPHAN && (s->flags & not_caller) == 0 &&
+		    s->arg[0] < first + len && s->arg[1] > first)
+			return true;
+	}
+	return false;
+}
+
 void
 ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
 {
-	finish(e, s, status, len);
+	if (s->state != OFI_SLOT_LIMBO || (e->quirks & OFI_Q_FAILS_AGAIN) == 0) {
+		finish(e, s, status, len);
+		return;
+	}
+	ofi_slot_orphan(e, s, status);
+	orphan_failed(e, s);
 }
 
 void
@@ -108,6 +168,12 @@ ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
 		s->flags |= OFI_SLOT_BEGUN;
 	if (e->numbered && s->state == OFI_SLOT_TX)
 		ofi_shm_give_back(e, s->peer);
+	if ((e->quirks & OFI_Q_ENDED_READS) != 0) {
+		bool uses = s->state != OFI_SLOT_LIMBO && op->type < LEAT_OP_FETCH_ADD;
+
+		s->arg[0] = uses ? (uintptr_t)op->buf : 0;
+		s->arg[1] = uses ? (uintptr_t)op->buf + op->size : 0;
+	}
 	s->op = NULL;
 	s->state = OFI_SLOT_ORPHAN;
 	s->addr = s->peer == LEAT_PEER_ANY ? NULL : e->peers[s->peer].addr;
@@ -250,7 +316,7 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 		else if (e->inject_run != 0 && s->op->type <= LEAT_OP_TSEND)
 			e->peers[s->peer].injected = 0;
 		finish(e, s, 0, s->op->size);
-	} else if (s->state == OFI_SLOT_ORPHAN) {
+	} else if (s->state == OFI_SLOT_ORPHAN && (s->flags & OFI_SLOT_FAILED) == 0) {
 		orphan_back(e, s, true);
 	}
 }
@@ -338,12 +404,22 @@ failed(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_err_entry *err)
 	if (s->state == OFI_SLOT_ORPHAN) {
 		bool cancelled = ofi_errno(err->err) == -ECANCELED;
 
+		if ((s->flags & OFI_SLOT_FAILED) != 0)
+			return;
+		if ((e->quirks & OFI_Q_FAILS_AGAIN) != 0 && !cancelled &&
+		    (s->flags & OFI_SLOT_STANDING) == 0) {
+			if ((s->flags & OFI_SLOT_PROOF) != 0)
+				ofi_proof_back(e, s, false);
+			s->flags &= (uint8_t)~OFI_SLOT_PROOF;
+			orphan_failed(e, s);
+			return;
+		}
 		if (cancelled && (s->flags & OFI_SLOT_STANDING) == 0)
 			e->drained = true;
 		orphan_back(e, s, !cancelled && (s->flags & OFI_SLOT_PROOF) == 0);
 		return;
 	}
-	if (s->op == NULL)
+	if (s->op == NULL || s->state == OFI_SLOT_LIMBO)
 		return;
 	if ((s->flags & OFI_SLOT_CARRIER) != 0 && ofi_errno(err->err) == -ECANCELED) {
 		ofi_notice_carrier_done(e, s);
@@ -361,9 +437,12 @@ failed(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_err_entry *err)
 			 fi_cq_strerror(e->cq, err->prov_errno, err->err_data, text, sizeof(text)));
 	if (status > 0) {
 		s->state = OFI_SLOT_LIMBO;
+		e->peers[s->op->peer].broken_errno = err->prov_errno;
 		ofi_conn_broken(e, s->op->peer);
 		return;
 	}
+	if ((e->quirks & OFI_Q_FAILS_AGAIN) != 0 && status != -ECANCELED)
+		s->state = OFI_SLOT_LIMBO; /* its slot stays behind */
 	/* Providers don't agree on what len and olen of a truncated message are: not told. */
 	ofi_slot_finish(e, s, status, 0);
 }

@@ -13,22 +13,32 @@
 
 #include "ofi_pvt.h"
 
-static const struct leat_driver_arg args[] = {
+/* clang-format off */
+#define ARGS_BOTH \
+	{ "domain", "NAME", "", "libfabric domain, as fi_info shows it, e.g. rdmap0s6-rdm" }, \
+	{ "tx", "1..32768", "", "send depth that endpoints get by default" }, \
+	{ "rx", "1..32768", "", "receive depth that endpoints get by default" }, \
+	{ "tags", "0|1", "0", \
+	  "0: the library matches messages to receives; 1: the provider does, which is " \
+	  "faster, but may keep without a limit what a peer sends unreceived" }, \
+	{ "per_source", "0..32767", "0", \
+	  "connections that one host may hold at an endpoint; 0: all" }, \
+	{ NULL, NULL, NULL, NULL }
+
+static const struct leat_driver_arg ofi_args[] = {
 	{ "provider", "NAME", "",
 	  "libfabric RDM provider: shm, tcp, tcp;ofi_rxm, sockets, ...; must be given" },
 	{ "iface", "NAME", "", "network interface whose address is used" },
 	{ "src", "ADDR", "", "local address; instead of iface" },
-#define ARGS_EFA 3 /* fabric_efa has those that follow: its devices have no network address */
-	{ "domain", "NAME", "", "libfabric domain, as fi_info shows it, e.g. rdmap0s6-rdm" },
-	{ "tx", "1..32768", "", "send depth that endpoints get by default" },
-	{ "rx", "1..32768", "", "receive depth that endpoints get by default" },
-	{ "tags", "0|1", "0",
-	  "0: the library matches messages to receives; 1: the provider does, which is "
-	  "faster, but may keep without a limit what a peer sends unreceived" },
-	{ "per_source", "0..32767", "0",
-	  "connections that one host may hold at an endpoint; 0: all" },
-	{ NULL, NULL, NULL, NULL },
+	ARGS_BOTH,
 };
+
+/* Its devices have no network address. */
+static const struct leat_driver_arg efa_args[] = {
+	{ "provider", "efa", "efa", "the only one; of others: fabric_ofi" },
+	ARGS_BOTH,
+};
+/* clang-format on */
 
 static int
 ofi_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
@@ -46,6 +56,12 @@ ofi_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 static int
 efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 {
+	const char *provider = leat_driver_arg_str(kv, "provider");
+
+	if (provider != NULL && strcmp(provider, OFI_PROVIDER_EFA) != 0)
+		return leat_err(EINVAL, "%s: provider=%s: it is always efa here; use "
+				"--vdev=fabric_ofi0,provider=%s",
+				leat_dev_name(dev), provider, provider);
 	ofi_provider_prepare();
 	return ofi_dev_probe(dev, kv, OFI_PROVIDER_EFA);
 }
@@ -63,7 +79,7 @@ efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 static const struct leat_driver ofi_driver = {
 	.name = "fabric_ofi",
 	.description = "RDM endpoints of libfabric's providers: tcp, shm, sockets, ...",
-	.args = args,
+	.args = ofi_args,
 	.probe = ofi_probe,
 	.list = ofi_list,
 	OFI_FUNCTIONS,
@@ -72,7 +88,7 @@ static const struct leat_driver ofi_driver = {
 static const struct leat_driver efa_driver = {
 	.name = "fabric_efa",
 	.description = "AWS Elastic Fabric Adapter: libfabric's provider efa",
-	.args = &args[ARGS_EFA],
+	.args = efa_args,
 	.probe = efa_probe,
 	.list = ofi_list_efa,
 	OFI_FUNCTIONS,

@@ -17,6 +17,34 @@
 #define EFA_REMOTE_ERROR_UNKNOWN_PEER 14
 #define EFA_LOCAL_ERROR_UNREACH_REMOTE 15
 
+const char *
+ofi_efa_hint(int prov_errno)
+{
+	switch (prov_errno) {
+	case EFA_REMOTE_ERROR_BAD_ADDRESS:
+		return "bad address: does the other side's interface run EFA, is the key its own?";
+	case EFA_REMOTE_ERROR_ABORT:
+		return "aborted by the other side's device: was its endpoint or memory taken away?";
+	case EFA_REMOTE_ERROR_BAD_DEST_QPN:
+		return "no such queue pair: did the other side's process end?";
+	case EFA_REMOTE_ERROR_RNR:
+		return "receiver not ready: does the other side poll its endpoint?";
+	case EFA_REMOTE_ERROR_BAD_LENGTH:
+		return "the other side's receive buffer is too short: the same libfabric there?";
+	case EFA_REMOTE_ERROR_BAD_STATUS:
+		return "the other side's device answered what this one does not know";
+	case EFA_LOCAL_ERROR_UNRESP_REMOTE:
+	case EFA_LOCAL_ERROR_UNREACH_REMOTE:
+		return "the other side's device does not answer: is its host up, does the security "
+		       "group allow all traffic within itself?";
+	case EFA_REMOTE_ERROR_UNKNOWN_PEER:
+		return "the other side's device has forgotten this one: was its process started "
+		       "again?";
+	default:
+		return "the device failed it: fi_info -p efa, dmesg?";
+	}
+}
+
 int
 ofi_efa_status(const struct fi_cq_err_entry *err)
 {

@@ -84,6 +84,8 @@ open_ep(struct ofi_ep *e)
 	if (ret != 0)
 		return fi_failed(e, "fi_endpoint", ret);
 	ret = fi_ep_bind(e->fid, &e->av->fid, 0);
+	if (ret == 0 && (e->quirks & OFI_Q_EVENTS) != 0)
+		ret = ofi_event_open(e);
 	if (ret == 0)
 		ret = fi_ep_bind(e->fid, &e->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (ret != 0)
@@ -151,6 +153,9 @@ alloc_slots(struct ofi_ep *e, const struct leat_ep_conf *conf)
 	uint32_t i;
 
 	e->nb_slots = conf->tx_depth + conf->rx_depth + SPARE_SLOTS;
+	/* All that failed with one peer, while others go on. */
+	if ((e->quirks & OFI_Q_FAILS_AGAIN) != 0)
+		e->nb_slots += conf->tx_depth;
 	e->slots = aligned_alloc(LEAT_CACHE_LINE, e->nb_slots * sizeof(*e->slots));
 	e->peers = calloc(conf->max_peers, sizeof(*e->peers));
 	if (e->slots == NULL || e->peers == NULL)
@@ -186,6 +191,7 @@ ofi_ep_free(struct ofi_ep *e)
 		fid_close(e, FID(e->fid), "endpoint");
 	ofi_av_fini(e);
 	fid_close(e, FID(e->cq), "completion queue");
+	fid_close(e, FID(e->eq), "event queue");
 	fid_close(e, FID(e->av), "address vector");
 	fid_close(e, FID(e->domain), "domain");
 	fid_close(e, FID(e->fabric), "fabric");

@@ -162,8 +162,10 @@ ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 		if (ret != -FI_ENOKEY || table)
 			break;
 	}
-	if (ret == 0)
+	if (ret == 0) {
+		e->readable |= (remote & (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_ATOMIC)) != 0;
 		return 0;
+	}
 	if (table)
 		ofi_shm_key_del(e, key);
 	return reg_failed(e, piece, ret);
@@ -176,6 +178,13 @@ ofi_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 	struct fid_mr *mr = piece->drv;
 	int ret;
 
+	/* A peer that goes on after a silence may still get it. */
+	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && !e->closing &&
+	    ofi_slots_use(e, piece->addr, piece->len))
+		return leat_err(EBUSY,
+				"%s: deregister %p: an op of a connection that ended uses it until "
+				"its peer answers or ends, or the endpoint is closed",
+				e->dev->name, piece->addr);
 	if ((e->quirks & OFI_Q_KEY_TABLE) != 0) {
 		ofi_shm_key_del(e, piece->key);
 		/* What peers sent while they still saw the key. */

@@ -34,6 +34,21 @@ static const struct ofi_provider providers[] = {
 		 *   write in the device, or 1.17, which never uses it) completes when it was sent.
 		 * - Messages that no receive waits for are copied into packets of a pool without a
 		 *   limit (rxr_ep.c rx_unexp_pkt_pool): the library matches.
+		 * - BREAKS: a message that failed leaves a gap in the receiver's window of message
+		 *   numbers (rxr_pkt_type_req.c), so that none behind it is ever delivered.
+		 * - EVENTS: an error of an op that is not the caller's is written to the event
+		 *   queue, and aborts the process if there is none (rxr.h efa_eq_write_error()): a
+		 *   peer's WRITE to a wrong key is enough. The peer is told nothing: its op never
+		 *   completes.
+		 * - FAILS_AGAIN: an op of several packets writes an error for each that fails
+		 *   (rxr_pkt_cmd.c rxr_pkt_handle_send_error(); the entry is not released,
+		 *   rxr_cq.c rxr_cq_write_tx_error()).
+		 * - ENDED_READS: nothing takes back a send or a READ; a peer that goes on after a
+		 *   silence gets the rest of it out of the caller's buffer.
+		 * - AV_STAYS: fi_av_remove() frees the answers to the peer's READs, and leaves them
+		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear(), rxr_ep.c
+		 *   rxr_ep_progress_internal() reads the peer that is not there). Addresses stay
+		 *   until the endpoint is closed once it has a region that peers may READ.
 		 * - inject: header and data go in one packet out of a registered bounce buffer; beyond
 		 *   a few hundred bytes the copy costs more than the completion saves. Not measured
 		 *   here (no device); the value is that of fi_info up to 256 B.
@@ -47,8 +62,11 @@ static const struct ofi_provider providers[] = {
 		.hint = "efa",
 		.fabric = "efa",
 		.max_version = ANY_VERSION,
-		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_NO_SHM_INSIDE,
+		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_NO_SHM_INSIDE |
+			  OFI_Q_BREAKS | OFI_Q_EVENTS | OFI_Q_FAILS_AGAIN | OFI_Q_ENDED_READS |
+			  OFI_Q_AV_STAYS,
 		.status = ofi_efa_status,
+		.hint_of = ofi_efa_hint,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32768,

@@ -88,6 +88,10 @@ enum ofi_quirk {
 	OFI_Q_PEEKS = 1 << 14,	    /* waits for whole headers in the kernel's receive buffer */
 	OFI_Q_READ_TWICE = 1 << 15, /* a connection must not be closed amid a READ's answer */
 	OFI_Q_MASKS_STAY = 1 << 16, /* a tag mask is used again for messages that come later */
+	OFI_Q_EVENTS = 1 << 17,	    /* aborts the process if an error finds no event queue */
+	OFI_Q_FAILS_AGAIN = 1 << 18, /* a failed op's context comes back for each of its packets */
+	OFI_Q_ENDED_READS = 1 << 19, /* an op that was ended by force still uses its buffer */
+	OFI_Q_AV_STAYS = 1 << 20,    /* fi_av_remove() crashes amid an answer to the peer's READ */
 };
 
 /* What is known of a provider. */
@@ -118,12 +122,15 @@ struct ofi_provider {
 	 * negative errno of a failed op, where the provider's own error number tells more; or NULL
 	 */
 	int (*status)(const struct fi_cq_err_entry *err);
+	/* what happened, and what to check, of a failed op's prov_errno; or NULL */
+	const char *(*hint_of)(int prov_errno);
 };
 
 /* That of fabric_efa's devices. */
 #define OFI_PROVIDER_EFA "efa"
 
 int ofi_efa_status(const struct fi_cq_err_entry *err);
+const char *ofi_efa_hint(int prov_errno);
 
 const struct ofi_provider *ofi_provider_find(const char *name);
 /* All RDM endpoints that there are; NULL: none. fi_freeinfo() ends it. */
@@ -201,6 +208,7 @@ enum ofi_slot_state {
 #define OFI_SLOT_CARRIER 0x02 /* ... because a notice wants it */
 #define OFI_SLOT_BEGUN 0x04   /* ORPHAN: a READ whose answer is on its way */
 #define OFI_SLOT_PROOF 0x10   /* ORPHAN: a READ of a statement, see ofi_proof.c */
+#define OFI_SLOT_FAILED 0x20  /* ORPHAN: the provider failed it, and may do so again */
 #define OFI_SLOT_STANDING                                                                          \
 	0x08 /* ORPHAN: a receive that waits for what a dead peer sent, see ofi_drain.c */
 
@@ -212,8 +220,10 @@ struct ofi_slot {
 		uint64_t seq;	       /* order of posting */
 		struct ofi_addr *addr; /* ORPHAN: whose it was, or NULL */
 	};
-	uint64_t arg[2]; /* operands of an atomic, which may be read late; READ: its mark */
-	uint64_t result; /* of an atomic: a late one must not hit the caller's buffer */
+	/* operands of an atomic, which may be read late; READ: its mark; ORPHAN: buffer and end */
+	uint64_t arg[2];
+	/* of an atomic: a late one must not hit the caller's buffer; FAILED: when */
+	uint64_t result;
 	uint16_t peer;
 	uint8_t state;
 	uint8_t flags;
@@ -262,6 +272,7 @@ struct ofi_addr {
 	uint32_t refs;	  /* peers that use it */
 	uint32_t orphans; /* slots that wait for it */
 	uint32_t proofs;  /* of orphans: READs of statements */
+	uint32_t failed;  /* of orphans: OFI_SLOT_FAILED */
 	uint16_t first;	  /* peer that messages from it are attributed to */
 	uint64_t unused_since;
 	bool cut;	/* out of the AV already */
@@ -298,6 +309,7 @@ struct ofi_peer {
 	uint32_t injected;	/* since the last completion of a send */
 	uint32_t nr; /* provider shm: see shm_1_17/ofi_shm_number.h; it stays when the peer goes */
 	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
+	int broken_errno;	  /* prov_errno of the op that told */
 	bool dead;		  /* the other process is gone, or its host */
 	bool gone; /* provider shm: the other endpoint is closed, nothing comes from it any more */
 	uint8_t state;
@@ -356,6 +368,7 @@ struct ofi_ep {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
+	struct fid_eq *eq;	 /* OFI_Q_EVENTS */
 	struct fid_mr *slots_mr; /* operands of atomics, where local memory must be registered */
 	void *slots_desc;
 	struct leat_exchange *exchange;
@@ -378,6 +391,8 @@ struct ofi_ep {
 	struct ofi_proof_read *proof_reads;
 	bool broken; /* some peer may have a broken_deadline */
 	uint32_t nb_orphans;
+	uint32_t nb_failed;	   /* of nb_orphans: OFI_SLOT_FAILED */
+	bool readable;		   /* a region was registered that peers may READ */
 	uint32_t nb_unused;	   /* addresses without a peer */
 	uint64_t abort_by;	   /* then the endpoint is closed in any case */
 	uint64_t sweep_at;	   /* when to look at those again */
@@ -420,6 +435,12 @@ void ofi_poll_draining(struct leat_ep *ep);
 void ofi_poll_closed(struct leat_ep *ep);
 /* Drives the provider and takes up to max completions. */
 void ofi_cq_drive(struct ofi_ep *e, unsigned int max);
+
+/* OFI_Q_EVENTS: an event queue for the endpoint. Returns 0 or what libfabric says. */
+int ofi_event_open(struct ofi_ep *e);
+/* Takes out what is in it. */
+void ofi_event_read(struct ofi_ep *e);
+
 /* Negative errno for a positive fi_errno. */
 int ofi_errno(int err);
 
@@ -445,6 +466,13 @@ ofi_slot_put(struct ofi_ep *e, struct ofi_slot *s)
 void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len);
 /* Finishes the op of a slot that the provider does not give back. */
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
+/*
+ * Takes back slots that have failed: those of an address that is out of the AV; or (NULL) those whose time
+ * is up.
+ */
+void ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a);
+/* OFI_Q_ENDED_READS: may the provider still use this memory for an op that was ended by force? */
+bool ofi_slots_use(const struct ofi_ep *e, const void *addr, uint64_t len);
 /* Asks the provider to cancel a receive. */
 void ofi_slot_cancel(struct ofi_ep *e, struct ofi_slot *s);
 /* Calls for each slot with an op. */
