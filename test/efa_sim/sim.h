@@ -367,7 +367,7 @@ void sim_qp_forget(struct sim_qp *qp);
 
 /* ---- sim_recv.c ---- */
 
-int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int sim_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** Take the next message of a QP's inbox. Return false if there is none. */
 bool sim_recv_poll(struct sim_qp *qp, struct sim_cqe *cqe);
 /** Complete all posted receives as flushed. Under rq_lock. */
@@ -375,7 +375,7 @@ void sim_recv_flush(struct sim_qp *qp);
 
 /* ---- sim_post.c ---- */
 
-int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int sim_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /** Fill in the operations of struct ibv_qp_ex. */
 void sim_post_ops(struct sim_qp *qp, uint64_t flags);
 

@@ -39,13 +39,13 @@ ibv_alloc_pd(struct ibv_context *context)
 }
 
 SIM_API int
-ibv_dealloc_pd(struct ibv_pd *ibv)
+ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	struct sim_pd *pd = (struct sim_pd *)ibv;
+	struct sim_pd *own = (struct sim_pd *)pd;
 
-	if (pd->nb_objects > 0 && sim_mine(ibv->context))
+	if (own->nb_objects > 0 && sim_mine(pd->context))
 		return EBUSY;
-	free(pd);
+	free(own);
 	return 0;
 }
 
@@ -146,21 +146,21 @@ sim_ah_release(struct sim_ah *ah)
 }
 
 SIM_API int
-ibv_destroy_ah(struct ibv_ah *ibv)
+ibv_destroy_ah(struct ibv_ah *ah)
 {
-	struct sim_ah *ah = (struct sim_ah *)ibv;
+	struct sim_ah *own = (struct sim_ah *)ah;
 
-	if (!sim_mine(ibv->context)) {
-		free(ah);
+	if (!sim_mine(ah->context)) {
+		free(own);
 		return 0;
 	}
 	pthread_mutex_lock(&lock);
-	LIST_REMOVE(ah, next);
+	LIST_REMOVE(own, next);
 	pthread_mutex_unlock(&lock);
-	ah->destroyed = true;
-	ah->pd->nb_objects--;
+	own->destroyed = true;
+	own->pd->nb_objects--;
 	sim_object_del(SIM_OBJ_AH);
-	sim_ah_release(ah);
+	sim_ah_release(own);
 	return 0;
 }
 

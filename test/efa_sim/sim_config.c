@@ -96,7 +96,7 @@ set(const char *name, const char *value)
 	if (strcmp(name, "stats") == 0) {
 		if (strlen(value) >= sizeof(sim_config.stats))
 			fail("the path is too long", value);
-		strcpy(sim_config.stats, value);
+		memcpy(sim_config.stats, value, strlen(value) + 1);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

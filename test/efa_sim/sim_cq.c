@@ -302,7 +302,7 @@ sim_cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 }
 
 SIM_API struct ibv_cq_ex *
-efadv_create_cq(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
+efadv_create_cq(struct ibv_context *ibvctx, struct ibv_cq_init_attr_ex *attr_ex,
 		struct efadv_cq_init_attr *efa_attr, uint32_t inlen)
 {
 	if (inlen < sizeof(*efa_attr) || efa_attr->comp_mask != 0 ||
@@ -310,28 +310,27 @@ efadv_create_cq(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
 		errno = EINVAL;
 		return NULL;
 	}
-	return create(context, attr, efa_attr->wc_flags & EFADV_WC_EX_WITH_SGID);
+	return create(ibvctx, attr_ex, efa_attr->wc_flags & EFADV_WC_EX_WITH_SGID);
 }
 
 SIM_API struct efadv_cq *
-efadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *ex)
+efadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *ibvcqx)
 {
-	return &cq_of(ex)->dv;
+	return &cq_of(ibvcqx)->dv;
 }
 
 SIM_API int
-ibv_destroy_cq(struct ibv_cq *ibv)
+ibv_destroy_cq(struct ibv_cq *cq)
 {
-	struct sim_cq *cq = (struct sim_cq *)ibv;
+	struct sim_cq *own = (struct sim_cq *)cq;
+	bool mine = sim_mine(cq->context);
 
-	bool mine = sim_mine(ibv->context);
-
-	if (cq->nb_qps > 0 && mine)
+	if (own->nb_qps > 0 && mine)
 		return EBUSY;
-	pthread_mutex_destroy(&cq->poll_lock);
-	pthread_mutex_destroy(&cq->lock);
-	free(cq->ring);
-	free(cq);
+	pthread_mutex_destroy(&own->poll_lock);
+	pthread_mutex_destroy(&own->lock);
+	free(own->ring);
+	free(own);
 	if (mine)
 		sim_object_del(SIM_OBJ_CQ);
 	return 0;

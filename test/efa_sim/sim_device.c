@@ -56,8 +56,8 @@ fill(const char *sysfs)
 		ibv->transport_type = IBV_TRANSPORT_UNSPECIFIED;
 		snprintf(ibv->name, sizeof(ibv->name), "efa_sim_%u", i);
 		snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u", i);
-		snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "%.200s/class/infiniband/%s",
-			 sysfs, ibv->name);
+		snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path),
+			 "%.200s/class/infiniband/efa_sim_%u", sysfs, i);
 	}
 	filled = true;
 }
@@ -83,7 +83,7 @@ start(void)
 }
 
 SIM_API struct ibv_device **
-ibv_get_device_list(int *nb)
+ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list;
 	int err = start();
@@ -97,8 +97,8 @@ ibv_get_device_list(int *nb)
 		return NULL;
 	for (unsigned int i = 0; i < sim_config.devices; i++)
 		list[i] = &devices[i].ibv;
-	if (nb != NULL)
-		*nb = (int)sim_config.devices;
+	if (num_devices != NULL)
+		*num_devices = (int)sim_config.devices;
 	return list;
 }
 
@@ -169,9 +169,9 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 }
 
 SIM_API struct ibv_context *
-ibv_open_device(struct ibv_device *ibv)
+ibv_open_device(struct ibv_device *device)
 {
-	struct sim_device *device = (struct sim_device *)ibv;
+	struct sim_device *own = (struct sim_device *)device;
 	struct sim_context *context;
 	int err = start(); /* the child of a fork may have its parent's list */
 
@@ -179,7 +179,7 @@ ibv_open_device(struct ibv_device *ibv)
 		errno = err;
 		return NULL;
 	}
-	if (device->index + 1 == sim_config.bad_device) {
+	if (own->index + 1 == sim_config.bad_device) {
 		sim_count(SIM_STAT_REFUSED, 1);
 		errno = ENODEV;
 		return NULL;
@@ -187,17 +187,18 @@ ibv_open_device(struct ibv_device *ibv)
 	context = calloc(1, sizeof(*context));
 	if (context == NULL)
 		return NULL;
-	context->device = device;
+	context->device = own;
 	context->nb_forks = sim_nb_forks;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.query_port = query_port;
 	context->verbs.create_cq_ex = sim_cq_create_ex;
 	context->verbs.create_qp_ex = create_qp_ex;
-	context->verbs.context.device = ibv;
+	context->verbs.context.device = device;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context->verbs.context.cmd_fd = context->verbs.context.async_fd = -1;
 	context->verbs.context.ops.post_send = sim_post_send;
 	context->verbs.context.ops.post_recv = sim_post_recv;
+	/* cppcheck-suppress memleak; ibv_close_device finds it by this member */
 	return &context->verbs.context;
 }
 
@@ -232,9 +233,9 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 }
 
 SIM_API int
-efadv_query_device(struct ibv_context *context, struct efadv_device_attr *attr, uint32_t inlen)
+efadv_query_device(struct ibv_context *ibvctx, struct efadv_device_attr *attr, uint32_t inlen)
 {
-	(void)context;
+	(void)ibvctx;
 	if (inlen < sizeof(*attr))
 		return EINVAL;
 	memset(attr, 0, inlen);
@@ -250,9 +251,6 @@ efadv_query_device(struct ibv_context *context, struct efadv_device_attr *attr, 
 	}
 	return 0;
 }
-
-SIM_API int ibv_query_port(struct ibv_context *context, uint8_t port,
-			   struct _compat_ibv_port_attr *attr);
 
 SIM_API int
 ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)

@@ -114,7 +114,6 @@ start(void)
 		host.arena = NULL;
 		goto unmap;
 	}
-	atomic_thread_fence(memory_order_release);
 	arena->magic = SIM_ARENA_MAGIC;
 	return 0;
 unmap:

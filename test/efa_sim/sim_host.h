@@ -10,7 +10,8 @@
  *     GID   fe80 | fd of the arena (16 bits) | salt (32) | pid (32) | 0 (24) | device (8)
  *
  * All of it is written by its own process, but for the inboxes, which senders fill. A table's entry
- * is read under a sequence lock: an odd number says that the owner is writing.
+ * is read under a sequence lock: an odd number says that the owner is writing. All its members are
+ * atomic, and read and written in order.
  */
 
 #include <pthread.h>
@@ -38,11 +39,11 @@ struct sim_mr_entry {
 };
 
 struct sim_arena {
-	uint64_t magic;
-	uint8_t gid[15];       /**< without the device */
-	pthread_mutex_t up;    /**< held as long as the host lives */
-	_Atomic uint32_t deaf; /**< the host's network is cut off */
-	uint64_t deaf_after;   /**< its own configuration, which senders apply; 0: never */
+	_Atomic uint64_t magic; /**< written last */
+	uint8_t gid[15];	/**< without the device */
+	pthread_mutex_t up;	/**< held as long as the host lives */
+	_Atomic uint32_t deaf;	/**< the host's network is cut off */
+	uint64_t deaf_after;	/**< its own configuration, which senders apply; 0: never */
 	_Atomic uint64_t nb_received;
 	struct sim_qp_entry qps[SIM_DEVICES][SIM_QPS];
 	struct sim_mr_entry mrs[SIM_MRS];

@@ -78,10 +78,6 @@ free_entry(void)
 	return last;
 }
 
-SIM_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-					unsigned int access);
-SIM_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
-
 SIM_API struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
@@ -130,17 +126,17 @@ ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 }
 
 SIM_API int
-ibv_dereg_mr(struct ibv_mr *ibv)
+ibv_dereg_mr(struct ibv_mr *mr)
 {
-	if (sim_mine(ibv->context)) {
+	if (sim_mine(mr->context)) {
 		pthread_rwlock_wrlock(&lock);
-		publish(ibv->lkey, NULL);
-		table[ibv->lkey % SIM_MRS] = NULL;
+		publish(mr->lkey, NULL);
+		table[mr->lkey % SIM_MRS] = NULL;
 		pthread_rwlock_unlock(&lock);
-		((struct sim_pd *)ibv->pd)->nb_objects--;
+		((struct sim_pd *)mr->pd)->nb_objects--;
 		sim_object_del(SIM_OBJ_MR);
 	}
-	free((struct sim_mr *)ibv);
+	free((struct sim_mr *)mr);
 	return 0;
 }
 

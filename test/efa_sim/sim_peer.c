@@ -49,12 +49,13 @@ sim_peer_fork(enum sim_fork when)
 {
 	struct sim_peer *peer;
 
-	if (when == SIM_FORK_CHILD) {
-		/* The child's AHs are the parent's, and so are their peers: keep no mapping of one. */
-		LIST_FOREACH(peer, &peers.all, next)
-			if (pthread_mutex_trylock(&peer->lock) == 0)
-				unmap(peer);
-		LIST_INIT(&peers.all);
+	/* The child's AHs are the parent's, and are never looked into. */
+	while (when == SIM_FORK_CHILD && (peer = LIST_FIRST(&peers.all)) != NULL) {
+		LIST_REMOVE(peer, next);
+		/* Locked: a thread of the parent was about to change it. */
+		if (pthread_mutex_trylock(&peer->lock) == 0)
+			unmap(peer);
+		free(peer);
 	}
 	sim_fork_lock(&peers.lock, when);
 }
@@ -192,7 +193,6 @@ entry_read(struct sim_qp_entry *entry, int *fd, uint32_t *generation)
 
 		*fd = entry->fd;
 		*generation = entry->generation;
-		atomic_thread_fence(memory_order_acquire);
 		if (seq == entry->seq && seq % 2 == 0)
 			return *fd >= 0;
 	}
@@ -239,7 +239,6 @@ readable(struct sim_arena *arena, uint32_t pd, uint32_t rkey, uint64_t addr, uin
 			       mr->access & IBV_ACCESS_REMOTE_READ && addr >= mr->addr &&
 			       length <= mr->length && addr - mr->addr <= mr->length - length;
 
-		atomic_thread_fence(memory_order_acquire);
 		if (seq == mr->seq && seq % 2 == 0)
 			return allowed;
 	}

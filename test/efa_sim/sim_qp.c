@@ -166,16 +166,16 @@ sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, boo
 }
 
 SIM_API struct ibv_qp *
-efadv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+efadv_create_qp_ex(struct ibv_context *ibvctx, struct ibv_qp_init_attr_ex *attr_ex,
 		   struct efadv_qp_init_attr *efa_attr, uint32_t inlen)
 {
 	if (inlen < sizeof(*efa_attr) || efa_attr->comp_mask != 0 ||
-	    attr->qp_type != IBV_QPT_DRIVER ||
+	    attr_ex->qp_type != IBV_QPT_DRIVER ||
 	    efa_attr->driver_qp_type != EFADV_QP_DRIVER_TYPE_SRD) {
 		errno = EINVAL;
 		return NULL;
 	}
-	return sim_qp_create(context, attr, false);
+	return sim_qp_create(ibvctx, attr_ex, false);
 }
 
 SIM_API struct ibv_qp_ex *
@@ -203,34 +203,34 @@ may_go(enum ibv_qp_state from, enum ibv_qp_state to)
 }
 
 SIM_API int
-ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
-	struct sim_qp *qp = (struct sim_qp *)ibv;
+	struct sim_qp *own = (struct sim_qp *)qp;
 	int err = 0;
 
-	if (!sim_mine(ibv->context))
+	if (!sim_mine(qp->context))
 		return EIO;
-	pthread_mutex_lock(&qp->lock);
-	pthread_mutex_lock(&qp->rq_lock);
-	if (mask & IBV_QP_STATE && !may_go(ibv->state, attr->qp_state)) {
+	pthread_mutex_lock(&own->lock);
+	pthread_mutex_lock(&own->rq_lock);
+	if (attr_mask & IBV_QP_STATE && !may_go(qp->state, attr->qp_state)) {
 		err = EINVAL;
 		goto unlock;
 	}
-	if (mask & IBV_QP_RNR_RETRY)
-		qp->rnr_retry = attr->rnr_retry;
-	if (mask & IBV_QP_QKEY)
-		qp->inbox->qkey = attr->qkey;
-	if (!(mask & IBV_QP_STATE))
+	if (attr_mask & IBV_QP_RNR_RETRY)
+		own->rnr_retry = attr->rnr_retry;
+	if (attr_mask & IBV_QP_QKEY)
+		own->inbox->qkey = attr->qkey;
+	if (!(attr_mask & IBV_QP_STATE))
 		goto unlock;
-	ibv->state = attr->qp_state;
-	qp->inbox->open = attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS;
+	qp->state = attr->qp_state;
+	own->inbox->open = attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS;
 	if (attr->qp_state == IBV_QPS_ERR) {
-		sim_send_flush(qp);
-		sim_recv_flush(qp);
+		sim_send_flush(own);
+		sim_recv_flush(own);
 	}
 unlock:
-	pthread_mutex_unlock(&qp->rq_lock);
-	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&own->rq_lock);
+	pthread_mutex_unlock(&own->lock);
 	return err;
 }
 
@@ -255,24 +255,24 @@ detach(struct sim_qp *qp)
 }
 
 SIM_API int
-ibv_destroy_qp(struct ibv_qp *ibv)
+ibv_destroy_qp(struct ibv_qp *qp)
 {
-	struct sim_qp *qp = (struct sim_qp *)ibv;
+	struct sim_qp *own = (struct sim_qp *)qp;
 
-	if (sim_mine(ibv->context)) {
+	if (sim_mine(qp->context)) {
 		/* What is held is lost with the QP. */
-		sim_thread_del(qp);
-		sim_send_drop(qp);
-		detach(qp);
-		sim_inbox_destroy(qp->device->index, qp->index, qp->inbox);
-		give_index(qp->device->index, qp->index);
-		qp->pd->nb_objects--;
+		sim_thread_del(own);
+		sim_send_drop(own);
+		detach(own);
+		sim_inbox_destroy(own->device->index, own->index, own->inbox);
+		give_index(own->device->index, own->index);
+		own->pd->nb_objects--;
 		sim_object_del(SIM_OBJ_QP);
 	}
-	pthread_mutex_destroy(&qp->lock);
-	pthread_mutex_destroy(&qp->rq_lock);
-	free(qp->rqes);
-	free(qp->wqes);
-	free(qp);
+	pthread_mutex_destroy(&own->lock);
+	pthread_mutex_destroy(&own->rq_lock);
+	free(own->rqes);
+	free(own->wqes);
+	free(own);
 	return 0;
 }

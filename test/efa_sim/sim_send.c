@@ -43,12 +43,13 @@ complete(struct sim_qp *qp, struct sim_wqe *wqe, enum sim_status status)
 static void
 hold(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t at_ns, uint64_t at_seq)
 {
-	struct sim_wqe *before = NULL;
+	struct sim_wqe *before;
 
 	wqe->leave_at_ns = at_ns;
 	wqe->leave_at_seq = at_seq;
 	/* In the order in which they were posted, whatever has put it back. */
-	TAILQ_FOREACH_REVERSE(before, &qp->held, sim_wqes, next)
+	for (before = TAILQ_LAST(&qp->held, sim_wqes); before != NULL;
+	     before = TAILQ_PREV(before, sim_wqes, next))
 		if (before->seq < wqe->seq)
 			break;
 	if (before != NULL)

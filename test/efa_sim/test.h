@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef EFA_SIM_TEST_H
+#define EFA_SIM_TEST_H
+
+/**
+ * @file
+ * Tests of the emulated device at the level of verbs.
+ *
+ * Each test is a process of its own, with a configuration (EFA_SIM) of its own: the runner forks it
+ * before anything has opened a device. It ends with 0, or with what the test says; objects that are
+ * left behind end it with 99.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <infiniband/efadv.h>
+#include <infiniband/verbs.h>
+
+#define EP_BYTES (1u << 20) /**< of the memory of an endpoint */
+#define EXIT_LEAKS 99
+
+/** Vendor codes of completions. */
+enum {
+	ST_OK = 0,
+	ST_FLUSHED = 1,
+	ST_BAD_AH = 4,
+	ST_BAD_LKEY = 5,
+	ST_TOO_LONG = 6,
+	ST_BAD_ADDRESS = 7,
+	ST_ABORT = 8,
+	ST_BAD_QPN = 9,
+	ST_RNR = 10,
+	ST_SHORT = 11,
+	ST_UNRESPONSIVE = 13,
+};
+
+struct test {
+	const char *name;
+	const char *config; /**< EFA_SIM; NULL: the defaults */
+	void (*run)(void);
+	int status;	    /**< of the process' exit */
+	bool forks_threads; /**< where a sanitizer's allocator hangs in the child */
+};
+
+extern const struct test tests_device[], tests_srd[], tests_ud[], tests_status[], tests_limits[],
+	tests_read[], tests_ah[], tests_poll[], tests_order[], tests_fork[], tests_kill[];
+
+/** Kills of the tests in test_kill.c. */
+extern unsigned int test_nb_kills;
+
+/** Say what is wrong and end the process. */
+void test_fail(const char *file, int line, const char *what) __attribute__((noreturn));
+void test_check_equal(const char *file, int line, const char *what, uint64_t a, uint64_t b);
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			test_fail(__FILE__, __LINE__, #condition);                                 \
+	} while (0)
+#define CHECK_EQUAL(a, b)                                                                          \
+	test_check_equal(__FILE__, __LINE__, #a " == " #b, (uint64_t)(a), (uint64_t)(b))
+
+/** A counter of this process' emulator, by its name in the report. */
+uint64_t counter(const char *name);
+/** Nanoseconds, CLOCK_MONOTONIC. */
+uint64_t now_ns(void);
+/** Descriptors that this process has, and those and the mappings that are the emulator's. */
+unsigned int nb_fds(void);
+unsigned int nb_sim_fds(void);
+unsigned int nb_sim_maps(void);
+
+/* ---- one device ---- */
+
+struct host {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	union ibv_gid gid;
+};
+
+/** Open a device, counted from 0. */
+void host_open(struct host *host, int device);
+void host_close(struct host *host);
+
+/* ---- one queue pair with a completion queue and memory of its own ---- */
+
+/** What a sender has to know; goes through a pipe. */
+struct addr {
+	union ibv_gid gid;
+	uint32_t qpn, qkey;
+	uint32_t rkey;
+	uint64_t mem;
+};
+
+struct ep {
+	struct host *host;
+	struct ibv_cq_ex *cq;
+	struct efadv_cq *dv;
+	bool own_cq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *ex;
+	char *mem;
+	struct ibv_mr *mr;
+	struct addr addr;
+};
+
+struct ep_options {
+	bool datagram;
+	uint32_t qkey;
+	uint8_t rnr_retry;
+	uint32_t sends, recvs;	/**< 0: 64 */
+	bool reset;		/**< leave it in the state of a new one */
+	const struct ep *cq_of; /**< complete there as well */
+};
+
+void ep_open(struct ep *ep, struct host *host, const struct ep_options *options);
+void ep_close(struct ep *ep);
+void ep_error(struct ep *ep);
+struct ibv_ah *ah_open(struct host *host, const union ibv_gid *gid);
+void ah_close(struct ibv_ah *ah);
+
+/** Post memory of the endpoint. Return what the device returns. */
+int post_recv(struct ep *ep, uint64_t wr_id, uint32_t offset, uint32_t length);
+int post_send(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
+	      uint32_t offset, uint32_t length);
+/** Post any memory. */
+int post_send_sges(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
+		   struct ibv_sge *sge, int nb, unsigned int flags);
+int post_recv_sges(struct ep *ep, uint64_t wr_id, struct ibv_sge *sge, int nb);
+/** READ to the endpoint's memory, or to any. */
+int post_read(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *from,
+	      uint64_t remote, uint32_t offset, uint32_t length);
+int post_read_sge(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *from,
+		  uint32_t rkey, uint64_t remote, struct ibv_sge *sge);
+
+/** A completion. */
+struct comp {
+	uint64_t wr_id;
+	uint32_t status; /**< the vendor's */
+	enum ibv_wc_status wc_status;
+	enum ibv_wc_opcode opcode;
+	uint32_t byte_len, qp_num, src_qp, slid;
+	int sgid_err;
+	union ibv_gid sgid;
+};
+
+/** Poll once. Return false if there is nothing. */
+bool comp_poll(struct ep *ep, struct comp *comp);
+/** Poll until there is one. */
+void comp_wait(struct ep *ep, struct comp *comp);
+/** Wait for one with a status; return its wr_id. */
+uint64_t comp_expect(struct ep *ep, uint32_t status);
+/** Nothing is there, now. */
+void comp_none(struct ep *ep);
+
+/* ---- other processes, which talk through a socket ---- */
+
+struct child {
+	pid_t pid;
+	int fd;
+};
+
+/** Fork. The child runs and exits with 0. Not to be called with an open device, but on purpose. */
+void child_start(struct child *child, void (*run)(int fd, void *arg), void *arg);
+/** The same in a program started by exec. */
+void child_exec(struct child *child, const char *name);
+/** Functions for child_exec. */
+void child_run(const char *name, int fd);
+/** It has ended by itself, with 0. */
+void child_end(struct child *child);
+void child_kill(struct child *child);
+/** All of it, or fail. */
+void put(int fd, const void *data, size_t length);
+void get(int fd, void *data, size_t length);
+/** False: the other one has ended. */
+bool try_get(int fd, void *data, size_t length);
+
+#endif /* EFA_SIM_TEST_H */

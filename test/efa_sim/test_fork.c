@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* fork with an open device: the child is another host, and the parent goes on. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "test.h"
+
+struct parent {
+	struct host host;
+	struct ep ep;
+	struct ibv_ah *ah;
+	struct ibv_mr *mr;
+	char mem[64];
+};
+
+static void
+parent_open(struct parent *p)
+{
+	host_open(&p->host, 0);
+	ep_open(&p->ep, &p->host, NULL);
+	p->ah = ah_open(&p->host, &p->host.gid);
+	p->mr = ibv_reg_mr(p->host.pd, p->mem, sizeof(p->mem), 0);
+	CHECK(p->mr != NULL);
+}
+
+static void
+parent_close(struct parent *p)
+{
+	CHECK_EQUAL(ibv_dereg_mr(p->mr), 0);
+	ah_close(p->ah);
+	ep_close(&p->ep);
+	host_close(&p->host);
+}
+
+static void
+loop(struct ep *ep, struct ibv_ah *ah)
+{
+	CHECK_EQUAL(post_recv(ep, 1, 0, 8), 0);
+	CHECK_EQUAL(post_send(ep, 2, ah, &ep->addr, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(ep, ST_OK) + comp_expect(ep, ST_OK), 3);
+}
+
+/* Nothing of the parent's can be used in the child; all of it can be given back. */
+static void
+inherited(int fd, void *arg)
+{
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
+	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_poll_cq_attr poll = { 0 };
+	struct parent *p = arg;
+
+	(void)fd;
+	CHECK_EQUAL(nb_sim_maps(), 0);
+	CHECK_EQUAL(nb_sim_fds(), 0);
+	errno = 0;
+	CHECK(ibv_alloc_pd(p->host.context) == NULL && errno == ENODEV);
+	CHECK(ibv_create_cq_ex(p->host.context, &cq_attr) == NULL);
+	CHECK(ibv_reg_mr(p->host.pd, p->mem, sizeof(p->mem), 0) == NULL);
+	ah_attr.grh.dgid = p->host.gid;
+	CHECK(ibv_create_ah(p->host.pd, &ah_attr) == NULL);
+	CHECK_EQUAL(post_send(&p->ep, 1, p->ah, &p->ep.addr, 0, 8), EIO);
+	CHECK_EQUAL(post_recv(&p->ep, 1, 0, 8), EIO);
+	CHECK_EQUAL(post_read(&p->ep, 1, p->ah, &p->ep.addr, p->ep.addr.mem, 0, 8), EIO);
+	CHECK_EQUAL(ibv_start_poll(p->ep.cq, &poll), EIO);
+	parent_close(p);
+}
+
+static void
+parents_objects(void)
+{
+	static struct parent p;
+	struct child child;
+
+	parent_open(&p);
+	loop(&p.ep, p.ah);
+	CHECK(nb_sim_maps() > 0 && nb_sim_fds() > 0);
+	for (int i = 0; i < 5; i++) {
+		child_start(&child, inherited, &p);
+		loop(&p.ep, p.ah);
+		child_end(&child);
+		loop(&p.ep, p.ah);
+	}
+	CHECK_EQUAL(counter("sends"), 11);
+	CHECK_EQUAL(counter("qps"), 1);
+	parent_close(&p);
+}
+
+/* Another host, with numbers of its own, to which the parent sends and which sends to the parent. */
+static void
+new_host(int fd, void *arg)
+{
+	const struct parent *p = arg;
+	struct host host;
+	struct ibv_ah *ah;
+	struct ep ep;
+
+	CHECK_EQUAL(counter("qps"), 0);
+	CHECK_EQUAL(counter("sends"), 0);
+	host_open(&host, 0);
+	CHECK(memcmp(&host.gid, &p->host.gid, sizeof(host.gid)) != 0);
+	ep_open(&ep, &host, NULL);
+	CHECK_EQUAL(ep.addr.qpn, p->ep.addr.qpn);
+	ah = ah_open(&host, &p->host.gid);
+	CHECK_EQUAL(post_recv(&ep, 1, 0, 8), 0);
+	put(fd, &ep.addr, sizeof(ep.addr));
+	CHECK_EQUAL(comp_expect(&ep, ST_OK), 1);
+	CHECK_EQUAL(post_send(&ep, 2, ah, &p->ep.addr, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&ep, ST_OK), 2);
+	CHECK_EQUAL(counter("qps"), 1);
+	CHECK_EQUAL(counter("sends"), 1);
+	CHECK_EQUAL(counter("recvs"), 1);
+	ah_close(ah);
+	ep_close(&ep);
+	host_close(&host);
+}
+
+static void
+child_is_a_host(void)
+{
+	static struct parent p;
+	struct child child;
+	struct addr to;
+	struct ibv_ah *ah;
+
+	parent_open(&p);
+	for (int i = 0; i < 5; i++) {
+		child_start(&child, new_host, &p);
+		get(child.fd, &to, sizeof(to));
+		ah = ah_open(&p.host, &to.gid);
+		CHECK_EQUAL(post_recv(&p.ep, 1, 0, 8), 0);
+		CHECK_EQUAL(post_send(&p.ep, 2, ah, &to, 0, 8), 0);
+		CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 2);
+		CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 1);
+		child_end(&child);
+		CHECK_EQUAL(post_send(&p.ep, 3, ah, &to, 0, 8), 0);
+		CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 3);
+		ah_close(ah);
+	}
+	CHECK_EQUAL(counter("peers_lost"), 5);
+	parent_close(&p);
+}
+
+/* A grandchild, whose parent is a host as well. */
+static void
+nested(int fd, void *arg)
+{
+	struct child child;
+
+	(void)arg;
+	if (*(int *)arg > 0) {
+		struct parent p;
+
+		parent_open(&p);
+		*(int *)arg -= 1;
+		child_start(&child, nested, arg);
+		loop(&p.ep, p.ah);
+		child_end(&child);
+		loop(&p.ep, p.ah);
+		parent_close(&p);
+	}
+	(void)fd;
+}
+
+static void
+grandchildren(void)
+{
+	int depth = 4;
+
+	nested(-1, &depth);
+}
+
+static _Atomic bool stop;
+
+/* Take every lock of the emulator, again and again. */
+static void *
+busy(void *arg)
+{
+	struct parent *p = arg;
+
+	while (!stop) {
+		struct ibv_mr *mr = ibv_reg_mr(p->host.pd, p->mem, sizeof(p->mem), 0);
+		struct ibv_ah *ah = ah_open(&p->host, &p->host.gid);
+		struct ep ep;
+
+		CHECK(mr != NULL);
+		ep_open(&ep, &p->host, NULL);
+		loop(&ep, ah);
+		CHECK_EQUAL(post_read(&ep, 3, ah, &ep.addr, ep.addr.mem, 8, 8), 0);
+		CHECK_EQUAL(comp_expect(&ep, ST_OK), 3);
+		ep_close(&ep);
+		ah_close(ah);
+		CHECK_EQUAL(ibv_dereg_mr(mr), 0);
+	}
+	return NULL;
+}
+
+static void
+short_life(int fd, void *arg)
+{
+	static struct parent p;
+
+	(void)fd;
+	(void)arg;
+	parent_open(&p);
+	loop(&p.ep, p.ah);
+	parent_close(&p);
+	_exit(0); /* for LeakSanitizer all is lost that the parent's other threads hold */
+}
+
+static void
+threads(void)
+{
+	static struct parent p;
+	pthread_t thread[2];
+	struct child child;
+
+	parent_open(&p);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(pthread_create(&thread[i], NULL, busy, &p), 0);
+	for (int i = 0; i < 100; i++) {
+		child_start(&child, short_life, NULL);
+		child_end(&child);
+	}
+	stop = true;
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(pthread_join(thread[i], NULL), 0);
+	loop(&p.ep, p.ah);
+	parent_close(&p);
+}
+
+const struct test tests_fork[] = {
+	{ .name = "fork-parents-objects", .run = parents_objects },
+	{ .name = "fork-child-is-a-host", .run = child_is_a_host },
+	{ .name = "fork-grandchildren", .run = grandchildren },
+	{ .name = "fork-threads",
+	  .config = "reorder=4,hold-us=50",
+	  .run = threads,
+	  .forks_threads = true },
+	{ 0 },
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A process is killed at a random moment while it opens, sends, receives and reads. The other one is
+ * told by a status, goes on, and is left with nothing of it.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "test.h"
+
+#define LENGTH 4096
+#define NB_RECVS 32
+
+unsigned int test_nb_kills = 300;
+
+struct side {
+	struct ep *ep;
+	struct ibv_ah *ah;
+	struct addr to;
+	uint32_t nb_posted;
+	bool gone; /* the peer: a status has said so */
+};
+
+/* One completion, if there is any; statuses that a dying peer may cause are none of a test's. */
+static bool
+step(struct side *side)
+{
+	struct comp comp;
+
+	if (!comp_poll(side->ep, &comp))
+		return false;
+	if (comp.opcode == IBV_WC_RECV) {
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(post_recv(side->ep, comp.wr_id, 0, LENGTH), 0);
+		return true;
+	}
+	side->nb_posted--;
+	if (comp.status == ST_BAD_QPN)
+		side->gone = true;
+	else if (comp.wr_id == 2)
+		CHECK(comp.status == ST_OK || comp.status == ST_ABORT);
+	else
+		CHECK(comp.status == ST_OK || comp.status == ST_RNR);
+	return true;
+}
+
+static void
+flood(struct side *side)
+{
+	while (side->nb_posted < 16) {
+		int err;
+
+		if (side->nb_posted % 4 == 3)
+			err = post_read(side->ep, 2, side->ah, &side->to, side->to.mem, LENGTH,
+					LENGTH);
+		else
+			err = post_send(side->ep, 1, side->ah, &side->to, 0, LENGTH);
+		CHECK_EQUAL(err, 0);
+		side->nb_posted++;
+	}
+	(void)step(side);
+}
+
+static void
+recvs(struct ep *ep)
+{
+	for (uint64_t i = 0; i < NB_RECVS; i++)
+		CHECK_EQUAL(post_recv(ep, i, 0, LENGTH), 0);
+}
+
+static void
+victim(int fd, void *arg)
+{
+	struct side side = { .to = *(const struct addr *)arg };
+	struct host host;
+	struct ep ep;
+
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	recvs(&ep);
+	side.ep = &ep;
+	side.ah = ah_open(&host, &side.to.gid);
+	put(fd, &ep.addr, sizeof(ep.addr));
+	for (;;)
+		flood(&side);
+}
+
+static uint64_t
+random_of(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Names in /dev/shm that could be the emulator's. */
+static unsigned int
+nb_shm(void)
+{
+	DIR *dir = opendir("/dev/shm");
+	const struct dirent *entry;
+	unsigned int nb = 0;
+
+	CHECK(dir != NULL);
+	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
+	while ((entry = readdir(dir)) != NULL)
+		nb += strstr(entry->d_name, "efa") != NULL;
+	closedir(dir);
+	return nb;
+}
+
+/*
+ * Flood a victim for a time and kill it. The time begins with its life, or when it has told its
+ * address. Return false if it has told nothing.
+ */
+static bool
+round_of(struct ep *ep, uint64_t life_ns, bool from_birth)
+{
+	struct side side = { .ep = ep };
+	uint64_t until = from_birth ? now_ns() + life_ns : UINT64_MAX;
+	struct child child;
+	bool heard;
+
+	child_start(&child, victim, &ep->addr);
+	do {
+		heard = recv(child.fd, &side.to, sizeof(side.to), MSG_DONTWAIT) ==
+			(ssize_t)sizeof(side.to);
+		(void)step(&side);
+	} while (!heard && now_ns() < until);
+	if (heard)
+		side.ah = ah_open(ep->host, &side.to.gid);
+	if (!from_birth)
+		until = now_ns() + life_ns;
+	while (heard && now_ns() < until)
+		flood(&side);
+	child_kill(&child);
+	if (!heard)
+		return false;
+	/* It is dead: the next message says so, and all that were posted complete. */
+	side.gone = false;
+	while (side.nb_posted == 16)
+		(void)step(&side);
+	CHECK_EQUAL(post_send(ep, 1, side.ah, &side.to, 0, LENGTH), 0);
+	side.nb_posted++;
+	while (side.nb_posted > 0)
+		(void)step(&side);
+	CHECK(side.gone);
+	ah_close(side.ah);
+	return true;
+}
+
+/* To itself, behind what the dead have left in the receive queue. */
+static void
+still_works(struct ep *ep, struct ibv_ah *self)
+{
+	struct side side = { .ep = ep };
+
+	while (step(&side))
+		;
+	memcpy(ep->mem + LENGTH, "alive", 6);
+	memset(ep->mem, 0, 8);
+	side.nb_posted = 1;
+	{
+		struct ibv_sge sge = { ep->addr.mem + LENGTH, 6, ep->mr->lkey };
+
+		CHECK_EQUAL(post_send_sges(ep, 1, self, &ep->addr, &sge, 1, 0), 0);
+	}
+	while (side.nb_posted > 0 || ep->mem[0] == 0)
+		(void)step(&side);
+	CHECK(strcmp(ep->mem, "alive") == 0);
+}
+
+static void
+kills(void)
+{
+	uint64_t state = 88172645463325252ull;
+	unsigned int fds, maps, shm, heard = 0;
+	struct ibv_ah *self;
+	struct host host;
+	struct ep ep;
+
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	recvs(&ep);
+	self = ah_open(&host, &host.gid);
+	still_works(&ep, self);
+	fds = nb_fds();
+	maps = nb_sim_maps();
+	shm = nb_shm();
+	for (unsigned int i = 0; i < test_nb_kills; i++) {
+		heard += round_of(&ep, random_of(&state) % 6000000, i % 2 == 0);
+		still_works(&ep, self);
+		CHECK_EQUAL(nb_fds(), fds);
+		CHECK_EQUAL(nb_sim_maps(), maps);
+	}
+	CHECK_EQUAL(nb_shm(), shm);
+	CHECK(heard >= test_nb_kills / 2);
+	CHECK(counter("peers_lost") > 0);
+	CHECK_EQUAL(counter("peers_lost") + 1, counter("peers")); /* one is itself */
+	ah_close(self);
+	ep_close(&ep);
+	host_close(&host);
+}
+
+const struct test tests_kill[] = {
+	{ .name = "kill", .run = kills },
+	{ .name = "kill-reordered", .config = "reorder=8,hold-us=100", .run = kills },
+	{ 0 },
+};

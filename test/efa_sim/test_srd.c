@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Reliable datagrams that arrive: within a process, and between two. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "test.h"
+
+#define MTU 8928
+
+static void
+fill(char *mem, uint32_t length, uint32_t seed)
+{
+	for (uint32_t i = 0; i < length; i++)
+		mem[i] = (char)(i * 7 + seed + (i >> 8));
+}
+
+static void
+check_filled(const char *mem, uint32_t length, uint32_t seed)
+{
+	for (uint32_t i = 0; i < length; i++)
+		CHECK_EQUAL((uint8_t)mem[i], (uint8_t)(i * 7 + seed + (i >> 8)));
+}
+
+static void
+sizes(void)
+{
+	static const uint32_t lengths[] = { 0, 1, 31, 32, 33, 63, 64, 65, 4095, 4096, MTU - 1, MTU };
+	struct ep a, b;
+	struct host host;
+	struct comp comp;
+	struct ibv_ah *ah;
+
+	host_open(&host, 0);
+	ep_open(&a, &host, NULL);
+	ep_open(&b, &host, &(struct ep_options){ .qkey = 0xffffffff });
+	CHECK(a.addr.qpn != b.addr.qpn);
+	ah = ah_open(&host, &host.gid);
+	for (uint32_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		uint32_t n = lengths[i];
+
+		fill(a.mem, n, i);
+		memset(b.mem, 0, MTU + 2);
+		CHECK_EQUAL(post_recv(&b, 100 + i, 1, MTU), 0);
+		CHECK_EQUAL(post_send(&a, 200 + i, ah, &b.addr, 0, n), 0);
+		comp_wait(&a, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(comp.wr_id, 200 + i);
+		CHECK_EQUAL(comp.opcode, IBV_WC_SEND);
+		CHECK_EQUAL(comp.qp_num, a.addr.qpn);
+		comp_wait(&b, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(comp.wr_id, 100 + i);
+		CHECK_EQUAL(comp.opcode, IBV_WC_RECV);
+		CHECK_EQUAL(comp.qp_num, b.addr.qpn);
+		CHECK_EQUAL(comp.src_qp, a.addr.qpn);
+		CHECK_EQUAL(comp.byte_len, n);
+		check_filled(b.mem + 1, n, i);
+		CHECK_EQUAL(b.mem[0], 0);
+		CHECK_EQUAL(b.mem[1 + n], 0);
+	}
+	CHECK_EQUAL(counter("sends"), 12);
+	CHECK_EQUAL(counter("recvs"), 12);
+	CHECK_EQUAL(counter("send_bytes"), counter("recv_bytes"));
+	ah_close(ah);
+	ep_close(&a);
+	ep_close(&b);
+	host_close(&host);
+}
+
+/* Gathered from two places, scattered to two. */
+static void
+pieces(void)
+{
+	struct ibv_sge from[2], to[2];
+	struct ep a, b;
+	struct host host;
+	struct ibv_ah *ah;
+
+	host_open(&host, 0);
+	ep_open(&a, &host, NULL);
+	ep_open(&b, &host, NULL);
+	ah = ah_open(&host, &host.gid);
+	fill(a.mem, 1000, 3);
+	for (uint32_t cut = 0; cut <= 1000; cut += 125) {
+		from[0] = (struct ibv_sge){ (uintptr_t)a.mem, cut, a.mr->lkey };
+		from[1] = (struct ibv_sge){ (uintptr_t)a.mem + cut, 1000 - cut, a.mr->lkey };
+		to[0] = (struct ibv_sge){ (uintptr_t)b.mem + 5000, 1000 - cut, b.mr->lkey };
+		to[1] = (struct ibv_sge){ (uintptr_t)b.mem + 6000 - cut, cut, b.mr->lkey };
+		memset(b.mem + 5000, 0, 1000);
+		CHECK_EQUAL(post_recv_sges(&b, 1, to, 2), 0);
+		CHECK_EQUAL(post_send_sges(&a, 2, ah, &b.addr, from, 2, 0), 0);
+		comp_expect(&a, ST_OK);
+		comp_expect(&b, ST_OK);
+		check_filled(b.mem + 5000, 1000, 3);
+	}
+	ah_close(ah);
+	ep_close(&a);
+	ep_close(&b);
+	host_close(&host);
+}
+
+/* Inline data need no region, and may change once they are posted. */
+static void
+inlined(void)
+{
+	char data[64];
+	struct ibv_sge sge[2] = { { .addr = (uintptr_t)data, .length = 20 },
+				  { .addr = (uintptr_t)data + 20, .length = 12 } };
+	struct ep a, b;
+	struct host host;
+	struct comp comp;
+	struct ibv_ah *ah;
+
+	host_open(&host, 0);
+	ep_open(&a, &host, NULL);
+	ep_open(&b, &host, NULL);
+	ah = ah_open(&host, &host.gid);
+	fill(data, 32, 9);
+	CHECK_EQUAL(post_send_sges(&a, 1, ah, &b.addr, sge, 2, IBV_SEND_INLINE), 0);
+	CHECK_EQUAL(post_send_sges(&a, 2, ah, &b.addr, NULL, 0, IBV_SEND_INLINE), 0);
+	memset(data, 0, sizeof(data));
+	/* It was held, in reorder window: the receive comes after it. */
+	CHECK_EQUAL(post_recv(&b, 3, 0, 100), 0);
+	CHECK_EQUAL(post_recv(&b, 4, 100, 100), 0);
+	for (int i = 0; i < 2; i++) {
+		comp_wait(&b, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		if (comp.byte_len == 32)
+			check_filled(b.mem + (comp.wr_id == 3 ? 0 : 100), 32, 9);
+		else
+			CHECK_EQUAL(comp.byte_len, 0);
+	}
+	comp_expect(&a, ST_OK);
+	comp_expect(&a, ST_OK);
+	sge[1].length = 13;
+	CHECK_EQUAL(post_send_sges(&a, 1, ah, &b.addr, sge, 2, IBV_SEND_INLINE), EINVAL);
+	comp_none(&a);
+	ah_close(ah);
+	ep_close(&a);
+	ep_close(&b);
+	host_close(&host);
+}
+
+#define ROUNDS 500
+
+/* Send back what comes, until the other one has sent all. */
+static void
+echo(int fd, void *arg)
+{
+	struct addr other;
+	struct host host;
+	struct comp comp;
+	struct ibv_ah *ah;
+	struct ep ep;
+
+	(void)arg;
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	CHECK_EQUAL(post_recv(&ep, 1, 0, MTU), 0);
+	put(fd, &ep.addr, sizeof(ep.addr));
+	get(fd, &other, sizeof(other));
+	CHECK(memcmp(&other.gid, &host.gid, sizeof(other.gid)) != 0);
+	ah = ah_open(&host, &other.gid);
+	for (int i = 0; i < ROUNDS; i++) {
+		comp_wait(&ep, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(comp.opcode, IBV_WC_RECV);
+		CHECK_EQUAL(comp.src_qp, other.qpn);
+		CHECK_EQUAL(post_send(&ep, 2, ah, &other, 0, comp.byte_len), 0);
+		comp_expect(&ep, ST_OK);
+		if (i + 1 < ROUNDS)
+			CHECK_EQUAL(post_recv(&ep, 1, 0, MTU), 0);
+	}
+	ah_close(ah);
+	ep_close(&ep);
+	host_close(&host);
+}
+
+static void
+ping(struct child *child)
+{
+	struct addr other;
+	struct host host;
+	struct comp comp;
+	struct ibv_ah *ah;
+	struct ep ep;
+	int got, sent;
+
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	put(child->fd, &ep.addr, sizeof(ep.addr));
+	get(child->fd, &other, sizeof(other));
+	ah = ah_open(&host, &other.gid);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		uint32_t length = i * 7919 % (MTU + 1);
+
+		fill(ep.mem, length, i);
+		CHECK_EQUAL(post_recv(&ep, 1, MTU, MTU), 0);
+		CHECK_EQUAL(post_send(&ep, 2, ah, &other, 0, length), 0);
+		for (got = sent = 0; got + sent < 2;) {
+			comp_wait(&ep, &comp);
+			/* The other one may be late with its receive. */
+			if (comp.status == ST_RNR) {
+				CHECK_EQUAL(post_send(&ep, 2, ah, &other, 0, length), 0);
+				continue;
+			}
+			CHECK_EQUAL(comp.status, ST_OK);
+			*(comp.opcode == IBV_WC_RECV ? &got : &sent) += 1;
+		}
+		CHECK_EQUAL(got, 1);
+		check_filled(ep.mem + MTU, length, i);
+	}
+	child_end(child);
+	CHECK_EQUAL(counter("recvs"), ROUNDS);
+	CHECK_EQUAL(counter("peers"), 1);
+	ah_close(ah);
+	ep_close(&ep);
+	host_close(&host);
+}
+
+static void
+two_processes(void)
+{
+	struct child child;
+
+	child_start(&child, echo, NULL);
+	ping(&child);
+}
+
+void
+child_run(const char *name, int fd)
+{
+	CHECK(strcmp(name, "echo") == 0);
+	echo(fd, NULL);
+}
+
+static void
+two_programs(void)
+{
+	struct child child;
+
+	child_exec(&child, "echo");
+	ping(&child);
+}
+
+const struct test tests_srd[] = {
+	{ .name = "sizes", .run = sizes },
+	{ .name = "pieces", .run = pieces },
+	{ .name = "inline", .config = "reorder=8,hold-us=1000", .run = inlined },
+	{ .name = "two-processes", .run = two_processes },
+	{ .name = "two-programs", .run = two_programs },
+	{ .name = "two-processes-reordered", .config = "reorder=16", .run = two_processes },
+	{ 0 },
+};
