@@ -19,7 +19,12 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
-#else
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED true
+#endif
+#endif
+#ifndef SANITIZED
 #define SANITIZED false
 #endif
 

@@ -273,6 +273,7 @@ struct sim_cq {
 	_Atomic uint32_t nb;
 	_Atomic uint32_t nb_qps;       /**< that complete here, twice if both queues do */
 	LIST_HEAD(, sim_qp) receivers; /**< changes under poll_lock */
+	LIST_HEAD(, sim_qp) senders; /**< the same */
 	struct sim_qp *next;	       /**< whose inbox is looked at first */
 	struct sim_cqe now;	       /**< what start_poll and next_poll have found */
 	bool sgid;		       /**< created by efadv_create_cq with the SGID */
@@ -328,6 +329,7 @@ struct sim_qp {
 	struct sim_pd *pd;
 	LIST_ENTRY(sim_qp) next;	  /**< of all of the process */
 	LIST_ENTRY(sim_qp) next_receiver; /**< of the receive CQ */
+	LIST_ENTRY(sim_qp) next_sender; /**< of the send CQ */
 	struct sim_cq *send_cq, *recv_cq;
 	unsigned int index;
 	bool datagram;

@@ -101,6 +101,22 @@ receive(struct sim_cq *cq)
 	return false;
 }
 
+/* Send what is due: the thread does so as well, but wakes late on a busy machine. */
+static void
+progress(struct sim_cq *cq)
+{
+	struct sim_qp *qp;
+	uint64_t now = 0;
+
+	LIST_FOREACH(qp, &cq->senders, next_sender) {
+		if (qp->wake_ns == UINT64_MAX)
+			continue;
+		if (now == 0)
+			now = sim_now();
+		sim_send_progress(qp, now);
+	}
+}
+
 /* The next completion to cq->now. ENOENT: there is none. */
 static int
 next(struct sim_cq *cq)
@@ -164,6 +180,7 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (!sim_mine(ex->context))
 		return EIO;
 	pthread_mutex_lock(&cq->poll_lock);
+	progress(cq);
 	err = next(cq);
 	if (err != 0)
 		pthread_mutex_unlock(&cq->poll_lock);
@@ -276,6 +293,7 @@ create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr, bool
 	pthread_mutex_init(&cq->poll_lock, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
 	LIST_INIT(&cq->receivers);
+	LIST_INIT(&cq->senders);
 	cq->sgid = sgid;
 	cq->dv.wc_read_sgid = read_sgid;
 	cq->ex.context = context;

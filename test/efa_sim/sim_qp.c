@@ -160,6 +160,9 @@ sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, boo
 	pthread_mutex_lock(&qp->recv_cq->poll_lock);
 	LIST_INSERT_HEAD(&qp->recv_cq->receivers, qp, next_receiver);
 	pthread_mutex_unlock(&qp->recv_cq->poll_lock);
+	pthread_mutex_lock(&qp->send_cq->poll_lock);
+	LIST_INSERT_HEAD(&qp->send_cq->senders, qp, next_sender);
+	pthread_mutex_unlock(&qp->send_cq->poll_lock);
 	sim_thread_add(qp);
 	(void)sim_object_add(SIM_OBJ_QP, UINT64_MAX); /* take_index has the limit */
 	return &qp->ibv;
@@ -245,11 +248,10 @@ detach(struct sim_qp *qp)
 	recv->next = NULL;
 	sim_cq_forget(recv, qp);
 	pthread_mutex_unlock(&recv->poll_lock);
-	if (send != recv) {
-		pthread_mutex_lock(&send->poll_lock);
-		sim_cq_forget(send, qp);
-		pthread_mutex_unlock(&send->poll_lock);
-	}
+	pthread_mutex_lock(&send->poll_lock);
+	LIST_REMOVE(qp, next_sender);
+	sim_cq_forget(send, qp);
+	pthread_mutex_unlock(&send->poll_lock);
 	recv->nb_qps--;
 	send->nb_qps--;
 }
