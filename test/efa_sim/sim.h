@@ -21,6 +21,9 @@
  * A packet is delivered where it is posted, or later by the thread of the library: never by
  * polling alone, since a program may post its last message and not poll again.
  *
+ * One thing is unlike the device: a sender that is stopped (SIGSTOP) while it copies into an inbox
+ * holds up all that send to that QP. A stopped receiver holds up nobody.
+ *
  * Nothing has a name in the file system: each memfd is opened through /proc/PID/fd/N, where PID and
  * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.
  *
@@ -89,8 +92,9 @@ enum sim_stat {
 	SIM_STAT_AHS,
 	SIM_STAT_PEERS,
 	SIM_STAT_PEERS_LOST,
-	SIM_STAT_REFUSED, /**< objects that a limit has refused */
-	SIM_STAT_STATUS,  /**< completions by status, SIM_NB_STATUS of them */
+	SIM_STAT_RECOVERED, /**< locks whose owner was killed */
+	SIM_STAT_REFUSED,   /**< objects that a limit has refused */
+	SIM_STAT_STATUS,    /**< completions by status, SIM_NB_STATUS of them */
 	SIM_NB_STATS = SIM_STAT_STATUS + SIM_NB_STATUS
 };
 
@@ -273,7 +277,7 @@ struct sim_cq {
 	_Atomic uint32_t nb;
 	_Atomic uint32_t nb_qps;       /**< that complete here, twice if both queues do */
 	LIST_HEAD(, sim_qp) receivers; /**< changes under poll_lock */
-	LIST_HEAD(, sim_qp) senders; /**< the same */
+	LIST_HEAD(, sim_qp) senders;   /**< the same */
 	struct sim_qp *next;	       /**< whose inbox is looked at first */
 	struct sim_cqe now;	       /**< what start_poll and next_poll have found */
 	bool sgid;		       /**< created by efadv_create_cq with the SGID */
@@ -329,7 +333,7 @@ struct sim_qp {
 	struct sim_pd *pd;
 	LIST_ENTRY(sim_qp) next;	  /**< of all of the process */
 	LIST_ENTRY(sim_qp) next_receiver; /**< of the receive CQ */
-	LIST_ENTRY(sim_qp) next_sender; /**< of the send CQ */
+	LIST_ENTRY(sim_qp) next_sender;	  /**< of the send CQ */
 	struct sim_cq *send_cq, *recv_cq;
 	unsigned int index;
 	bool datagram;
@@ -388,6 +392,11 @@ uint32_t sim_wqe_length(const struct sim_wqe *wqe);
 void sim_send(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Send what is due. */
 void sim_send_progress(struct sim_qp *qp, uint64_t now);
+/**
+ * The program polls, and there is nothing: send one message that reordering holds, so that a program
+ * that posts few at a time does not wait for hold-us each time. Return false if none is held.
+ */
+bool sim_send_idle(struct sim_qp *qp);
 /** Complete all held sends as flushed. Under the QP's lock. */
 void sim_send_flush(struct sim_qp *qp);
 /** Drop all held sends. */

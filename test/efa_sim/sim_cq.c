@@ -117,6 +117,19 @@ progress(struct sim_cq *cq)
 	}
 }
 
+/* Nothing to be polled: let what is held leave. Return false if nothing is held. */
+static bool
+idle(struct sim_cq *cq)
+{
+	struct sim_qp *qp;
+	bool sent = false;
+
+	LIST_FOREACH(qp, &cq->senders, next_sender)
+		if (qp->wake_ns != UINT64_MAX)
+			sent |= sim_send_idle(qp);
+	return sent;
+}
+
 /* The next completion to cq->now. ENOENT: there is none. */
 static int
 next(struct sim_cq *cq)
@@ -182,6 +195,8 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	pthread_mutex_lock(&cq->poll_lock);
 	progress(cq);
 	err = next(cq);
+	if (err == ENOENT && idle(cq))
+		err = next(cq);
 	if (err != 0)
 		pthread_mutex_unlock(&cq->poll_lock);
 	return err;

@@ -165,8 +165,10 @@ sim_inbox_lock(struct sim_inbox *inbox)
 	int err = pthread_mutex_lock(&inbox->lock);
 
 	/* A message is there once committed counts it, which is the last that a sender does. */
-	if (err == EOWNERDEAD)
+	if (err == EOWNERDEAD) {
+		sim_count(SIM_STAT_RECOVERED, 1);
 		err = pthread_mutex_consistent(&inbox->lock);
+	}
 	return err;
 }
 

@@ -163,6 +163,46 @@ sim_send_progress(struct sim_qp *qp, uint64_t now)
 	pthread_mutex_unlock(&qp->lock);
 }
 
+/* How many held messages may leave as the next: those less than a window behind the oldest. */
+static uint64_t
+nb_next(const struct sim_qp *qp)
+{
+	const struct sim_wqe *wqe, *oldest = NULL;
+	uint64_t nb = 0;
+
+	TAILQ_FOREACH(wqe, &qp->held, next) {
+		if (!wqe->ordered)
+			continue;
+		if (oldest == NULL)
+			oldest = wqe;
+		if (wqe->seq - oldest->seq < sim_config.reorder)
+			nb++;
+	}
+	return nb;
+}
+
+bool
+sim_send_idle(struct sim_qp *qp)
+{
+	struct sim_wqe *wqe = NULL;
+	uint64_t nb, which;
+
+	pthread_mutex_lock(&qp->lock);
+	nb = sim_config.delay_us > 0 ? 0 : nb_next(qp);
+	if (nb > 0) {
+		which = draw(qp) % nb;
+		TAILQ_FOREACH(wqe, &qp->held, next)
+			if (wqe->ordered && which-- == 0)
+				break;
+	}
+	if (wqe != NULL) {
+		TAILQ_REMOVE(&qp->held, wqe, next);
+		leave(qp, wqe, sim_now());
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return wqe != NULL;
+}
+
 void
 sim_send_flush(struct sim_qp *qp)
 {

@@ -19,7 +19,7 @@ static const char *const names[SIM_STAT_STATUS] = {
 	"reads", "read_bytes", "datagrams",   "datagrams_lost",
 	"held",	 "overtaken",  "rnr_retries", "injected",
 	"qps",	 "cqs",	       "mrs",	      "ahs",
-	"peers", "peers_lost", "refused",
+	"peers", "peers_lost", "recovered",   "refused",
 };
 static const char *const status_names[SIM_NB_STATUS] = {
 	"ok",

@@ -93,6 +93,40 @@ def environment_is_checked():
         assert done.returncode == 2 and "efa-sim: EFA_SIM: '" in done.stderr, (words, done)
 
 
+# ---- what is replaced ----
+
+# Of libibverbs and libefa the efa provider of libfabric 1.17 calls these; its other calls go through the tables.
+PROVIDER_CALLS = """
+efadv_cq_from_ibv_cq_ex efadv_create_cq efadv_create_qp_ex efadv_query_ah efadv_query_device ibv_alloc_pd
+ibv_close_device ibv_create_ah ibv_create_qp ibv_dealloc_pd ibv_dereg_mr ibv_destroy_ah ibv_destroy_cq ibv_destroy_qp
+ibv_fork_init ibv_free_device_list ibv_get_device_list ibv_get_device_name ibv_is_fork_initialized ibv_modify_qp
+ibv_open_device ibv_qp_to_qp_ex ibv_query_device ibv_query_gid ibv_query_port ibv_reg_mr ibv_reg_mr_iova2
+""".split()
+# Others of libfabric's providers, and texts: libibverbs' own are as good.
+NOT_REPLACED = """
+ibv_ack_cq_events ibv_create_comp_channel ibv_create_cq ibv_create_srq ibv_destroy_comp_channel ibv_destroy_srq
+ibv_get_cq_event ibv_query_pkey ibv_reg_dmabuf_mr ibv_wc_status_str
+""".split()
+
+
+def symbols(path, *options):
+    done = subprocess.run(["nm", "-D", *options, path], stdout=subprocess.PIPE, text=True, timeout=DEADLINE, check=True)
+    return {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
+
+
+def all_that_libfabric_imports():
+    if shutil.which("nm") is None:
+        raise Skipped("there is no nm")
+    defined = symbols(LIBRARY, "--defined-only")
+    assert defined == {*PROVIDER_CALLS, "efa_sim_keys", "efa_sim_counter"}, defined
+    needs(INFO)
+    done = subprocess.run(["ldd", INFO], stdout=subprocess.PIPE, text=True, timeout=DEADLINE, check=True)
+    libfabric = [line.split()[2] for line in done.stdout.splitlines() if "libfabric.so" in line][0]
+    wanted = {name for name in symbols(libfabric, "--undefined-only") if name.startswith(("ibv_", "efadv_"))}
+    # Of a later release more may be imported: then this list is to be looked at again.
+    assert wanted <= {*PROVIDER_CALLS, *NOT_REPLACED}, wanted
+
+
 # ---- fi_info ----
 
 def info_lists_the_device():
@@ -220,7 +254,8 @@ def counters_in_a_file():
             os.unlink(name)
 
 
-TESTS = (help_names_all_keys, wrong_values, unknown_command, no_library, environment_is_checked, info_lists_the_device,
+TESTS = (help_names_all_keys, wrong_values, unknown_command, no_library, environment_is_checked,
+         all_that_libfabric_imports, info_lists_the_device,
          info_of_a_device_that_fails, counters_in_a_file, pingpong_rdm, pingpong_rdm_out_of_order, pingpong_rdm_rnr,
          pingpong_dgram, pingpong_dgram_out_of_order, pingpong_read, pingpong_read_out_of_order)
 

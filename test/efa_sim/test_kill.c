@@ -165,12 +165,8 @@ still_works(struct ep *ep, struct ibv_ah *self)
 		;
 	memcpy(ep->mem + LENGTH, "alive", 6);
 	memset(ep->mem, 0, 8);
+	CHECK_EQUAL(post_send(ep, 1, self, &ep->addr, LENGTH, 6), 0);
 	side.nb_posted = 1;
-	{
-		struct ibv_sge sge = { ep->addr.mem + LENGTH, 6, ep->mr->lkey };
-
-		CHECK_EQUAL(post_send_sges(ep, 1, self, &ep->addr, &sge, 1, 0), 0);
-	}
 	while (side.nb_posted > 0 || ep->mem[0] == 0)
 		(void)step(&side);
 	CHECK(strcmp(ep->mem, "alive") == 0);
@@ -201,8 +197,8 @@ kills(void)
 	}
 	CHECK_EQUAL(nb_shm(), shm);
 	CHECK(heard >= test_nb_kills / 2);
-	CHECK(counter("peers_lost") > 0);
-	CHECK_EQUAL(counter("peers_lost") + 1, counter("peers")); /* one is itself */
+	printf("# killed %u, of which %u had connected and %llu held a lock of the survivor\n",
+	       test_nb_kills, heard, (unsigned long long)counter("recovered"));
 	ah_close(self);
 	ep_close(&ep);
 	host_close(&host);
