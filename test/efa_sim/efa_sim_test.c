@@ -96,16 +96,32 @@ wanted(const char *name, char **names, int nb)
 	return found;
 }
 
+/* What a test has started by exec. */
+static int
+run_child(const char *name, int fd)
+{
+	static const struct {
+		const char *name;
+		void (*run)(int fd, void *arg);
+	} programs[] = { { "echo", child_echo }, { "echo-once", child_echo_once } };
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		if (strcmp(name, programs[i].name) == 0) {
+			programs[i].run(fd, NULL);
+			return 0;
+		}
+	}
+	return 2;
+}
+
 int
 main(int argc, char **argv)
 {
 	unsigned int number = 0, failed = 0;
 	int first = 1;
 
-	if (argc == 4 && strcmp(argv[1], "--child") == 0) {
-		child_run(argv[2], atoi(argv[3]));
-		return 0;
-	}
+	if (argc == 4 && strcmp(argv[1], "--child") == 0)
+		return run_child(argv[2], atoi(argv[3]));
 	if (argc > 2 && strcmp(argv[1], "--kills") == 0) {
 		test_nb_kills = (unsigned int)strtoul(argv[2], NULL, 10);
 		first = 3;

@@ -166,8 +166,11 @@ struct child {
 void child_start(struct child *child, void (*run)(int fd, void *arg), void *arg);
 /** The same in a program started by exec. */
 void child_exec(struct child *child, const char *name);
-/** Functions for child_exec. */
-void child_run(const char *name, int fd);
+/** This process becomes such a program. */
+void become(const char *name, int fd) __attribute__((noreturn));
+/** Such programs, by their names with dashes. */
+void child_echo(int fd, void *arg);
+void child_echo_once(int fd, void *arg);
 /** It has ended by itself, with 0. */
 void child_end(struct child *child);
 void child_kill(struct child *child);

@@ -49,17 +49,23 @@ child_start(struct child *child, void (*run)(int fd, void *arg), void *arg)
 }
 
 void
-child_exec(struct child *child, const char *name)
+become(const char *name, int fd)
 {
 	char number[16];
-	int fd;
 
-	child->pid = start(&child->fd, &fd);
-	if (child->pid != 0)
-		return;
 	snprintf(number, sizeof(number), "%d", fd);
 	execl("/proc/self/exe", "efa_sim_test", "--child", name, number, (char *)NULL);
 	test_fail(__FILE__, __LINE__, "exec");
+}
+
+void
+child_exec(struct child *child, const char *name)
+{
+	int fd;
+
+	child->pid = start(&child->fd, &fd);
+	if (child->pid == 0)
+		become(name, fd);
 }
 
 void

@@ -232,10 +232,84 @@ threads(void)
 	parent_close(&p);
 }
 
+/* Another program in the same process: its device is gone with all that it had. */
+static void
+changing(int fd, void *arg)
+{
+	struct host host;
+	struct ep ep;
+	char byte;
+
+	(void)arg;
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	CHECK_EQUAL(post_recv(&ep, 1, 0, 8), 0);
+	put(fd, &ep.addr, sizeof(ep.addr));
+	CHECK_EQUAL(comp_expect(&ep, ST_OK), 1);
+	get(fd, &byte, 1);
+	become("echo-once", fd);
+}
+
+static void
+exec_with_device(void)
+{
+	struct addr before, after;
+	struct ibv_ah *old, *new;
+	static struct parent p;
+	struct child child;
+
+	child_start(&child, changing, NULL);
+	parent_open(&p);
+	get(child.fd, &before, sizeof(before));
+	old = ah_open(&p.host, &before.gid);
+	CHECK_EQUAL(post_send(&p.ep, 1, old, &before, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 1);
+	put(child.fd, "", 1);
+	get(child.fd, &after, sizeof(after));
+	CHECK(memcmp(&before.gid, &after.gid, sizeof(before.gid)) != 0);
+	CHECK_EQUAL(post_send(&p.ep, 2, old, &before, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 2);
+	new = ah_open(&p.host, &after.gid);
+	CHECK_EQUAL(post_recv(&p.ep, 3, 0, 8), 0);
+	CHECK_EQUAL(post_send(&p.ep, 4, new, &after, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 4);
+	put(child.fd, &p.ep.addr, sizeof(p.ep.addr));
+	CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 3);
+	child_end(&child);
+	ah_close(old);
+	ah_close(new);
+	parent_close(&p);
+}
+
+/* What it becomes: receive a message and send one back. */
+void
+child_echo_once(int fd, void *arg)
+{
+	struct host host;
+	struct ibv_ah *ah;
+	struct addr to;
+	struct ep ep;
+
+	(void)arg;
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	CHECK_EQUAL(post_recv(&ep, 1, 0, 8), 0);
+	put(fd, &ep.addr, sizeof(ep.addr));
+	CHECK_EQUAL(comp_expect(&ep, ST_OK), 1);
+	get(fd, &to, sizeof(to));
+	ah = ah_open(&host, &to.gid);
+	CHECK_EQUAL(post_send(&ep, 2, ah, &to, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&ep, ST_OK), 2);
+	ah_close(ah);
+	ep_close(&ep);
+	host_close(&host);
+}
+
 const struct test tests_fork[] = {
 	{ .name = "fork-parents-objects", .run = parents_objects },
 	{ .name = "fork-child-is-a-host", .run = child_is_a_host },
 	{ .name = "fork-grandchildren", .run = grandchildren },
+	{ .name = "exec-with-device", .run = exec_with_device },
 	{ .name = "fork-threads",
 	  .config = "reorder=4,hold-us=50",
 	  .run = threads,
