@@ -307,6 +307,10 @@ check_message(struct ct_node *n, struct ct_stream *s, const struct ct_slot *slot
 		return wrong(s, slot, "imm %" PRIx64 " (flags %x), expected %" PRIx64, op->imm,
 			     op->oflags, (spec->imm + slot->idx) & mask),
 		       false;
+	if ((spec->check & CT_SELF) == 0 && (op->oflags & LEAT_OP_F_IMM) != 0) {
+		s->res.sum += op->imm;
+		s->res.sumsq += op->imm * op->imm;
+	}
 	if ((spec->check & CT_TAG) != 0 && op->tag_in != spec->tag + slot->idx * spec->tag_step)
 		return wrong(s, slot, "tag %" PRIx64 ", expected %" PRIx64, op->tag_in,
 			     spec->tag + slot->idx * spec->tag_step),

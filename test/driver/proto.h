@@ -140,7 +140,7 @@ struct ct_result {
 	uint64_t last_len, last_imm, last_tag;
 	uint16_t last_src;
 	uint8_t last_oflags;
-	uint64_t sum, sumsq;	    /* CT_SELF: of seeds; atomics: of old values */
+	uint64_t sum, sumsq; /* CT_SELF: of seeds, else of immediates; atomics: of old values */
 	uint64_t first_ns, last_ns; /* from the stream's start to the first and last return */
 	char text[160];
 };

@@ -231,7 +231,8 @@ write_imm_before_receive(void)
 				.count = 10,
 				.size = 100,
 				.imm = 70,
-				.check = CT_IMM };
+				.check = ct.info.write_order ? CT_IMM : 0 };
+	uint64_t i, sum = 0, sumsq = 0;
 	int tx, rx;
 
 	ct_pair_open(&p, NULL, NULL);
@@ -247,6 +248,12 @@ write_imm_before_receive(void)
 	ct_wait_ok(&p.b, rx, 10);
 	ct_result(&p.b, rx, &res);
 	CT_EQ(res.nb_written, 10, "receives that tell of a write");
+	for (i = 70; i < 80; i++) {
+		sum += i;
+		sumsq += i * i;
+	}
+	CT_EQ(res.sum, sum, "sum of the immediates");
+	CT_EQ(res.sumsq, sumsq, "sum of their squares");
 	ct_pair_close(&p);
 }
 

@@ -13,6 +13,9 @@
 /* The first position: each run soon comes to where positions begin again at 0. */
 #define FIRST (UINT32_MAX - 99)
 
+/* Polls in a row that find nothing until messages that are held for reordering leave. */
+#define EMPTY_MAX 16
+
 static struct sim_cq *
 cq_of(struct ibv_cq_ex *ex)
 {
@@ -195,7 +198,8 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	pthread_mutex_lock(&cq->poll_lock);
 	progress(cq);
 	err = next(cq);
-	if (err == ENOENT && idle(cq))
+	cq->nb_empty = err == ENOENT ? cq->nb_empty + 1 : 0;
+	if (cq->nb_empty > EMPTY_MAX && idle(cq))
 		err = next(cq);
 	if (err != 0)
 		pthread_mutex_unlock(&cq->poll_lock);
