@@ -278,7 +278,7 @@ struct sim_cq {
 	_Atomic uint32_t nb_qps;       /**< that complete here, twice if both queues do */
 	LIST_HEAD(, sim_qp) receivers; /**< changes under poll_lock */
 	LIST_HEAD(, sim_qp) senders;   /**< the same */
-	uint32_t nb_empty; /**< polls in a row that found nothing */
+	uint32_t nb_empty;	       /**< polls in a row that found nothing */
 	struct sim_qp *next;	       /**< whose inbox is looked at first */
 	struct sim_cqe now;	       /**< what start_poll and next_poll have found */
 	bool sgid;		       /**< created by efadv_create_cq with the SGID */

@@ -51,7 +51,7 @@ inherited(int fd, void *arg)
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
 	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1 };
 	struct ibv_poll_cq_attr poll = { 0 };
-	struct parent *p = arg;
+	struct parent *p = arg, own;
 
 	(void)fd;
 	CHECK_EQUAL(nb_sim_maps(), 0);
@@ -67,6 +67,10 @@ inherited(int fd, void *arg)
 	CHECK_EQUAL(post_read(&p->ep, 1, p->ah, &p->ep.addr, p->ep.addr.mem, 0, 8), EIO);
 	CHECK_EQUAL(ibv_start_poll(p->ep.cq, &poll), EIO);
 	parent_close(p);
+	/* Its own takes no notice of them. */
+	parent_open(&own);
+	loop(&own.ep, own.ah);
+	parent_close(&own);
 }
 
 static void
@@ -95,6 +99,7 @@ new_host(int fd, void *arg)
 {
 	const struct parent *p = arg;
 	struct host host;
+	struct comp comp;
 	struct ibv_ah *ah;
 	struct ep ep;
 
@@ -104,10 +109,13 @@ new_host(int fd, void *arg)
 	CHECK(memcmp(&host.gid, &p->host.gid, sizeof(host.gid)) != 0);
 	ep_open(&ep, &host, NULL);
 	CHECK_EQUAL(ep.addr.qpn, p->ep.addr.qpn);
-	ah = ah_open(&host, &p->host.gid);
 	CHECK_EQUAL(post_recv(&ep, 1, 0, 8), 0);
 	put(fd, &ep.addr, sizeof(ep.addr));
-	CHECK_EQUAL(comp_expect(&ep, ST_OK), 1);
+	comp_wait(&ep, &comp);
+	CHECK_EQUAL(comp.status, ST_OK);
+	/* The parent's address handles are not its own. */
+	CHECK_EQUAL(comp.slid, 0xffff);
+	ah = ah_open(&host, &p->host.gid);
 	CHECK_EQUAL(post_send(&ep, 2, ah, &p->ep.addr, 0, 8), 0);
 	CHECK_EQUAL(comp_expect(&ep, ST_OK), 2);
 	CHECK_EQUAL(counter("qps"), 1);
@@ -123,10 +131,13 @@ child_is_a_host(void)
 {
 	static struct parent p;
 	struct child child;
+	unsigned int maps;
 	struct addr to;
 	struct ibv_ah *ah;
 
 	parent_open(&p);
+	loop(&p.ep, p.ah);
+	maps = nb_sim_maps();
 	for (int i = 0; i < 5; i++) {
 		child_start(&child, new_host, &p);
 		get(child.fd, &to, sizeof(to));
@@ -136,9 +147,13 @@ child_is_a_host(void)
 		CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 2);
 		CHECK_EQUAL(comp_expect(&p.ep, ST_OK), 1);
 		child_end(&child);
-		CHECK_EQUAL(post_send(&p.ep, 3, ah, &to, 0, 8), 0);
-		CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 3);
+		for (int j = 0; j < 3; j++) {
+			CHECK_EQUAL(post_send(&p.ep, 3, ah, &to, 0, 8), 0);
+			CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 3);
+		}
+		CHECK_EQUAL(nb_sim_maps(), maps + 1); /* what has told that it is gone */
 		ah_close(ah);
+		CHECK_EQUAL(nb_sim_maps(), maps);
 	}
 	CHECK_EQUAL(counter("peers_lost"), 5);
 	parent_close(&p);

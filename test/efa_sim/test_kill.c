@@ -7,9 +7,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -204,7 +209,74 @@ kills(void)
 	host_close(&host);
 }
 
+/* The memory that it sends has gone: it dies while it fills the inbox. */
+static void
+dying(int fd, void *arg)
+{
+	const struct addr *to = arg;
+	const struct rlimit no_core = { 0 };
+	struct ibv_sge sge;
+	struct host host;
+	struct ibv_ah *ah;
+	struct ibv_mr *mr;
+	struct ep ep;
+	char *mem;
+	int file;
+
+	(void)fd;
+	CHECK(setrlimit(RLIMIT_CORE, &no_core) == 0);
+	CHECK(signal(SIGBUS, SIG_DFL) != SIG_ERR);
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	ah = ah_open(&host, &to->gid);
+	file = memfd_create("gone", MFD_CLOEXEC);
+	CHECK(file >= 0 && ftruncate(file, LENGTH) == 0);
+	mem = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(mem != MAP_FAILED);
+	mr = ibv_reg_mr(host.pd, mem, LENGTH, 0);
+	CHECK(mr != NULL);
+	CHECK(ftruncate(file, 0) == 0);
+	sge = (struct ibv_sge){ (uintptr_t)mem, LENGTH, mr->lkey };
+	CHECK_EQUAL(post_send_sges(&ep, 1, ah, to, &sge, 1, 0), 0);
+}
+
+/* The next sender finds the inbox as it was before. */
+static void
+killed_in_an_inbox(void)
+{
+	struct ibv_ah *self;
+	struct child child;
+	struct host host;
+	struct comp comp;
+	struct ep ep;
+
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	self = ah_open(&host, &host.gid);
+	for (uint64_t i = 1; i <= 5; i++) {
+		int status;
+
+		CHECK_EQUAL(post_recv(&ep, i, 0, LENGTH), 0);
+		child_start(&child, dying, &ep.addr);
+		CHECK(waitpid(child.pid, &status, 0) == child.pid);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+		close(child.fd);
+		comp_none(&ep);
+		CHECK_EQUAL(post_send(&ep, 100, self, &ep.addr, 0, 8), 0);
+		CHECK_EQUAL(comp_expect(&ep, ST_OK), 100);
+		comp_wait(&ep, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(comp.wr_id, i);
+		CHECK_EQUAL(comp.byte_len, 8);
+		CHECK_EQUAL(counter("recovered"), i);
+	}
+	ah_close(self);
+	ep_close(&ep);
+	host_close(&host);
+}
+
 const struct test tests_kill[] = {
+	{ .name = "killed-in-an-inbox", .run = killed_in_an_inbox },
 	{ .name = "kill", .run = kills },
 	{ .name = "kill-reordered", .config = "reorder=8,hold-us=100", .run = kills },
 	{ 0 },
