@@ -59,7 +59,8 @@ efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	const char *provider = leat_driver_arg_str(kv, "provider");
 
 	if (provider != NULL && strcmp(provider, OFI_PROVIDER_EFA) != 0)
-		return leat_err(EINVAL, "%s: provider=%s: it is always efa here; use "
+		return leat_err(EINVAL,
+				"%s: provider=%s: it is always efa here; use "
 				"--vdev=fabric_ofi0,provider=%s",
 				leat_dev_name(dev), provider, provider);
 	ofi_provider_prepare();

@@ -62,9 +62,8 @@ static const struct ofi_provider providers[] = {
 		.hint = "efa",
 		.fabric = "efa",
 		.max_version = ANY_VERSION,
-		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_NO_SHM_INSIDE |
-			  OFI_Q_BREAKS | OFI_Q_EVENTS | OFI_Q_FAILS_AGAIN | OFI_Q_ENDED_READS |
-			  OFI_Q_AV_STAYS,
+		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_NO_SHM_INSIDE | OFI_Q_BREAKS |
+			  OFI_Q_EVENTS | OFI_Q_FAILS_AGAIN | OFI_Q_ENDED_READS | OFI_Q_AV_STAYS,
 		.status = ofi_efa_status,
 		.hint_of = ofi_efa_hint,
 		.tx_depth = 512,

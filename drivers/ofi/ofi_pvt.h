@@ -84,11 +84,11 @@ enum ofi_quirk {
 	OFI_Q_DRAIN_EMPTY =
 		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
 	OFI_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
-	OFI_Q_AV_CUTS = 1 << 13,    /* fi_av_remove() can be made to close the connection below */
-	OFI_Q_PEEKS = 1 << 14,	    /* waits for whole headers in the kernel's receive buffer */
-	OFI_Q_READ_TWICE = 1 << 15, /* a connection must not be closed amid a READ's answer */
-	OFI_Q_MASKS_STAY = 1 << 16, /* a tag mask is used again for messages that come later */
-	OFI_Q_EVENTS = 1 << 17,	    /* aborts the process if an error finds no event queue */
+	OFI_Q_AV_CUTS = 1 << 13,     /* fi_av_remove() can be made to close the connection below */
+	OFI_Q_PEEKS = 1 << 14,	     /* waits for whole headers in the kernel's receive buffer */
+	OFI_Q_READ_TWICE = 1 << 15,  /* a connection must not be closed amid a READ's answer */
+	OFI_Q_MASKS_STAY = 1 << 16,  /* a tag mask is used again for messages that come later */
+	OFI_Q_EVENTS = 1 << 17,	     /* aborts the process if an error finds no event queue */
 	OFI_Q_FAILS_AGAIN = 1 << 18, /* a failed op's context comes back for each of its packets */
 	OFI_Q_ENDED_READS = 1 << 19, /* an op that was ended by force still uses its buffer */
 	OFI_Q_AV_STAYS = 1 << 20,    /* fi_av_remove() crashes amid an answer to the peer's READ */

@@ -20,8 +20,9 @@ QUIET = ["--no-pci", "--log-level=lib.*:error"]
 
 
 def light(vdev):
-    """Arguments with which sides leave the CPUs to each other, and start quickly. shm can't wake a sleeper."""
-    return ["--idle", "yield" if "shm" in vdev else "block", "--mbufs", "1024"]
+    """Arguments with which sides leave the CPUs to each other, and start quickly."""
+    wakes = "shm" not in vdev and "efa" not in vdev
+    return ["--idle", "block" if wakes else "yield", "--mbufs", "1024"]
 
 
 class Failed(Exception):

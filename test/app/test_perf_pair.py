@@ -84,10 +84,10 @@ def the_listener_shows_who_it_is():
     srv = Listener(VDEV, ["--once"])
     p = client(VDEV, srv.addr, ["--size", "8", "-n", "20"])
     out = expect_ok(p).out()
-    check(re.search(r"here +fabric_ofi0 \(driver fabric_ofi, provider \S+, interface \S+\), "
-                    r"CPU %d" % CPU_B, out), out)
-    check(re.search(r"there +%s: fabric_ofi0 \(driver fabric_ofi, provider .*CPU %d" %
-                    (re.escape(srv.addr), CPU_A), out), out)
+    device = VDEV.split(",")[0]
+    what = r"%s \(driver %s, provider " % (device, device.rstrip("0123456789"))
+    check(re.search(r"here +%s\S+, interface \S+\), CPU %d" % (what, CPU_B), out), out)
+    check(re.search(r"there +%s: %s.*CPU %d" % (re.escape(srv.addr), what, CPU_A), out), out)
     check(srv.wait() == 0, srv.text())
 
 

@@ -43,7 +43,14 @@ static unsigned int nb_conns = 64, nb_up, nb_closed;
 static uint64_t seed = 1, messages = 20000, nb_done, nb_back, nb_bytes, nb_cancelled;
 static uint64_t nb_dropped, nb_late, nb_pieces, nb_delivered;
 static bool deadlines;
+/*
+ * One piece of memory, so that a device that wants its buffers registered has one region of it:
+ * block, big buffers and, for such a device, small ones.
+ */
 static uint8_t *block, *big[BIG_BUFFERS], *big_all;
+static uint8_t *small_all, **spare; /* of SMALL bytes: given to receives, and those that are free */
+static size_t memory_len;
+static unsigned int nb_spare;
 static bool may_end;
 static unsigned int nb_big;
 static struct leat_msg_conn_conf conn_conf;
@@ -109,10 +116,13 @@ bytes_of(const struct stream *s, uint64_t k)
 static void *
 alloc(void *arg, uint64_t len, struct leat_mr **mr)
 {
-	(void)arg;
-	*mr = NULL;
+	const struct side *side = arg;
+
+	*mr = side->mr;
 	if (len > SMALL)
 		return nb_big > 0 ? big[--nb_big] : NULL;
+	if (small_all != NULL)
+		return nb_spare > 0 ? spare[--nb_spare] : NULL;
 	return malloc(len);
 }
 
@@ -128,6 +138,7 @@ post_recv(struct stream *s)
 	/* Sometimes exactly as large as the message, sometimes larger, sometimes without a buffer. */
 	if (size <= SMALL && key(s, r->k) % 3 != 0 && !deadlines) {
 		req->buf = r->small;
+		req->mr = s->to_mr;
 		req->size = key(s, r->k) % 2 == 0 ? size : SMALL;
 	} else {
 		req->buf = NULL;
@@ -185,6 +196,7 @@ post_sends(struct stream *s, unsigned int n)
 		r->stream = s;
 		r->k = s->sends++;
 		r->req.buf = bytes_of(s, r->k);
+		r->req.mr = s->from_mr;
 		r->req.size = size_of(s, r->k);
 		vary_send(s, r);
 		reqs[k++] = &r->req;
@@ -280,6 +292,8 @@ received(struct stream *s, struct request *r)
 		return;
 	if (buf >= big_all && buf < big_all + (size_t)BIG_BUFFERS * MAX_SIZE)
 		big[nb_big++] = buf;
+	else if (small_all != NULL)
+		spare[nb_spare++] = buf;
 	else
 		free(buf);
 }
@@ -380,16 +394,19 @@ drive(struct side *side, bool events)
 		return;
 	while (leat_ep_events(side->ep, &ev, 1) == 1) {
 		if (ev.type == LEAT_EV_CONNECT_REQ) {
+			struct leat_msg_conn_conf accept_conf = conn_conf;
 			struct leat_msg_conn *c;
 			uint16_t len;
 			uint32_t nr;
 
 			memcpy(&nr, leat_msg_priv(&ev, &len), sizeof(nr));
 			check(len == sizeof(nr) && nr < nb_conns, "wrong private data");
-			c = leat_msg_accept(side->m, &ev, &conn_conf);
+			accept_conf.alloc_arg = side;
+			c = leat_msg_accept(side->m, &ev, &accept_conf);
 			check(c != NULL, "accept: %s", leat_err_msg());
 			streams[2 * nr].to = c;
 			streams[2 * nr + 1].from = c;
+			streams[2 * nr].to_mr = streams[2 * nr + 1].from_mr = side->mr;
 		} else {
 			check(leat_msg_handle_event(side->m, &ev), "an event of nobody: %s",
 			      ev.text);
@@ -494,6 +511,10 @@ side_open(struct side *side, uint16_t credits)
 	conf.max_peers = (uint16_t)(side == &sides[0] || nb_sides == 2 ? nb_conns : 1);
 	side->ep = leat_ep_create(dev, &conf);
 	check(side->ep != NULL, "endpoint: %s", leat_err_msg());
+	if (info.mr_local) {
+		side->mr = leat_mr_register(side->ep, block, memory_len, 0);
+		check(side->mr != NULL, "register: %s", leat_err_msg());
+	}
 	side->m = leat_msg_create(side->ep, &mconf);
 	check(side->m != NULL, "messages: %s", leat_err_msg());
 	leat_msg_stats_get(side->m, &stats);
@@ -513,11 +534,14 @@ start(void)
 	for (nr = 0; nr < nb_conns; nr++) {
 		struct leat_msg_conn_conf conf = conn_conf;
 
+		struct side *side = &sides[nb_sides == 2 ? 1 : 1 + nr];
+
+		conf.alloc_arg = side;
 		conf.priv = &nr;
 		conf.priv_len = sizeof(nr);
 		conf.timeout_us = 30000000;
-		streams[2 * nr].from =
-			leat_msg_connect(sides[nb_sides == 2 ? 1 : 1 + nr].m, addr, &conf);
+		streams[2 * nr].from = leat_msg_connect(side->m, addr, &conf);
+		streams[2 * nr].from_mr = streams[2 * nr + 1].to_mr = side->mr;
 		check(streams[2 * nr].from != NULL, "connect: %s", leat_err_msg());
 		streams[2 * nr + 1].to = streams[2 * nr].from;
 	}
@@ -529,7 +553,8 @@ start(void)
 		s->window = 1 + (uint32_t)(hash(seed + i) % WINDOW);
 		s->total = messages / (2 * nb_conns) + (i < messages % (2 * nb_conns));
 		for (k = 0; k < WINDOW; k++) {
-			s->rx[k].small = malloc(SMALL);
+			s->rx[k].small = small_all != NULL ? small_all + (i * WINDOW + k) * SMALL
+							   : malloc(SMALL);
 			check(s->rx[k].small != NULL, "no memory");
 		}
 	}
@@ -552,7 +577,7 @@ finish(void)
 				  streams[i].received == streams[i].total),
 		      "stream %u: %" PRIu64 " sent and %" PRIu64 " received of %" PRIu64, i,
 		      streams[i].sent, streams[i].received, streams[i].total);
-		for (k = 0; k < WINDOW; k++)
+		for (k = 0; k < WINDOW && small_all == NULL; k++)
 			free(streams[i].rx[k].small);
 	}
 	for (i = 0; i < nb_sides; i++) {
@@ -570,9 +595,12 @@ finish(void)
 		total.held_max = RTE_MAX(total.held_max, stats.held_max);
 		check(leat_msg_destroy(sides[i].m) == 0, "destroy: %s", leat_err_msg());
 	}
-	for (i = 0; i < nb_sides; i++)
+	for (i = 0; i < nb_sides; i++) {
+		check(sides[i].mr == NULL || leat_mr_deregister(sides[i].mr) == 0, "deregister: %s",
+		      leat_err_msg());
 		check(leat_ep_close(sides[i].ep, 5000000, NULL, NULL) == 0, "ep close: %s",
 		      leat_err_msg());
+	}
 	check(may_end || nb_up == 2 * nb_conns, "%u sides came up", nb_up);
 	check(nb_big == BIG_BUFFERS, "a buffer is missing");
 	printf("sent %" PRIu64 ", eager %" PRIu64 ", control %" PRIu64 ", stalled %" PRIu64
@@ -590,6 +618,33 @@ number(const char *arg, uint64_t min, uint64_t max)
 	check(*arg != '\0' && *end == '\0' && v >= min && v <= max,
 	      "%s: not a number from %" PRIu64 " to %" PRIu64, arg, min, max);
 	return v;
+}
+
+static void
+memory_make(void)
+{
+	struct leat_dev *dev = leat_dev_get(leat_dev_count() - 1);
+	/* Given to receives, and asked for by those that have none. */
+	const size_t nb_small = (size_t)2 * nb_conns * WINDOW;
+	struct leat_dev_info info;
+	size_t i;
+
+	check(dev != NULL && leat_dev_info_get(dev, &info) == 0, "no device: --vdev=...");
+	memory_len = MAX_SIZE + OFFSETS + (size_t)BIG_BUFFERS * MAX_SIZE;
+	block = malloc(memory_len + (info.mr_local ? 2 * nb_small * SMALL : 0));
+	spare = calloc(nb_small, sizeof(*spare));
+	check(block != NULL && spare != NULL, "no memory");
+	for (i = 0; i < (MAX_SIZE + OFFSETS) / 8; i++)
+		((uint64_t *)(void *)block)[i] = hash(i);
+	big_all = block + MAX_SIZE + OFFSETS;
+	for (nb_big = 0; nb_big < BIG_BUFFERS; nb_big++)
+		big[nb_big] = big_all + (size_t)nb_big * MAX_SIZE;
+	if (!info.mr_local)
+		return;
+	small_all = block + memory_len;
+	memory_len += 2 * nb_small * SMALL;
+	for (nb_spare = 0; nb_spare < nb_small; nb_spare++)
+		spare[nb_spare] = small_all + (nb_small + nb_spare) * SMALL;
 }
 
 static void
@@ -676,19 +731,13 @@ main(int argc, char **argv)
 	conn_conf.max_size = MAX_SIZE;
 	conn_conf.alloc = alloc;
 	streams = calloc(2 * nb_conns, sizeof(*streams));
-	block = malloc(MAX_SIZE + OFFSETS);
-	check(streams != NULL && block != NULL, "no memory");
-	for (i = 0; i < (MAX_SIZE + OFFSETS) / 8; i++)
-		((uint64_t *)(void *)block)[i] = hash(i);
-	big_all = malloc((size_t)BIG_BUFFERS * MAX_SIZE);
-	check(big_all != NULL, "no memory");
-	for (nb_big = 0; nb_big < BIG_BUFFERS; nb_big++)
-		big[nb_big] = big_all + (size_t)nb_big * MAX_SIZE;
+	check(streams != NULL, "no memory");
+	memory_make();
 	if (conn_conf.mode == LEAT_MSG_PLAIN)
 		nb_sides = 1 + nb_conns;
 	for (i = 0; i < seeds; i++, seed++)
 		run_seed(credits);
-	free(big_all);
+	free(spare);
 	free(block);
 	free(streams);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
