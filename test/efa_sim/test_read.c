@@ -281,6 +281,74 @@ read_stopped(void)
 	reader_close(&r);
 }
 
+#define ROUNDS 300
+#define REUSED EP_BYTES
+
+/* Memory that is deregistered and used for something else while it is read. */
+static void
+reuse(int fd, void *arg)
+{
+	struct addr shown;
+	struct ibv_mr *mr;
+	struct host host;
+	struct ep ep;
+	char byte;
+
+	(void)arg;
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	shown = ep.addr;
+	for (int i = 0; i < ROUNDS; i++) {
+		/* Backwards: it meets a READ that began with the first byte. */
+		memset(ep.mem + REUSED / 2, i, REUSED / 2);
+		memset(ep.mem, i, REUSED / 2);
+		mr = ibv_reg_mr(host.pd, ep.mem, REUSED, IBV_ACCESS_REMOTE_READ);
+		CHECK(mr != NULL);
+		shown.rkey = mr->rkey;
+		put(fd, &shown, sizeof(shown));
+		get(fd, &byte, 1);
+		CHECK_EQUAL(ibv_dereg_mr(mr), 0);
+	}
+	get(fd, &byte, 1);
+	ep_close(&ep);
+	host_close(&host);
+}
+
+/* What was read well was still registered, to the last byte. */
+static void
+read_deregistered(void)
+{
+	struct child child;
+	struct comp comp;
+	struct addr from;
+	struct host host;
+	struct ibv_ah *ah = NULL;
+	struct ep ep;
+
+	child_start(&child, reuse, NULL);
+	host_open(&host, 0);
+	ep_open(&ep, &host, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		get(child.fd, &from, sizeof(from));
+		if (i == 0)
+			ah = ah_open(&host, &from.gid);
+		put(child.fd, "", 1);
+		do {
+			CHECK_EQUAL(post_read(&ep, 1, ah, &from, from.mem, 0, REUSED), 0);
+			comp_wait(&ep, &comp);
+			if (comp.status == ST_OK)
+				CHECK((uint8_t)ep.mem[0] == (uint8_t)i &&
+				      memcmp(ep.mem, ep.mem + 1, REUSED - 1) == 0);
+		} while (comp.status == ST_OK);
+		CHECK(comp.status == ST_BAD_ADDRESS || comp.status == ST_ABORT);
+	}
+	put(child.fd, "", 1);
+	child_end(&child);
+	ah_close(ah);
+	ep_close(&ep);
+	host_close(&host);
+}
+
 static void
 drop_capabilities(void)
 {
@@ -324,6 +392,7 @@ const struct test tests_read[] = {
 	{ .name = "read-keys", .config = "devices=2", .run = read_keys },
 	{ .name = "read-session", .run = read_session },
 	{ .name = "read-stopped", .config = "devices=2", .run = read_stopped },
+	{ .name = "read-deregistered", .run = read_deregistered },
 	{ .name = "read-refused", .config = "devices=2", .run = read_refused },
 	{ 0 },
 };

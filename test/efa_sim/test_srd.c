@@ -249,6 +249,96 @@ two_programs(void)
 	ping(&child);
 }
 
+#define NB_SENDERS 4
+#define NB_EACH 1500
+#define LONG 700
+
+/* A sender's number and the message's, and more that depends on both. */
+static void
+fill_numbered(char *mem, uint32_t sender, uint32_t i)
+{
+	memcpy(mem, &sender, sizeof(sender));
+	memcpy(mem + 4, &i, sizeof(i));
+	fill(mem + 8, LONG - 8, sender * 31 + i);
+}
+
+static void
+one_of_many(int fd, void *arg)
+{
+	struct ep_options options = { .qkey = 3, .rnr_retry = 7 };
+	uint32_t sender = *(const uint32_t *)arg;
+	struct addr to;
+	struct host host;
+	struct ibv_ah *ah;
+	struct comp comp;
+	uint32_t done = 0;
+	struct ep ep;
+
+	host_open(&host, 0);
+	ep_open(&ep, &host, &options);
+	get(fd, &to, sizeof(to));
+	ah = ah_open(&host, &to.gid);
+	for (uint32_t i = 0; i < NB_EACH; i++) {
+		uint32_t place = i % 64 * 1024;
+
+		/* A place is free when its message before has completed: they may do so in any order. */
+		for (; i >= 64 && ep.mem[place + LONG] != 0; done++) {
+			comp_wait(&ep, &comp);
+			CHECK_EQUAL(comp.status, ST_OK);
+			ep.mem[comp.wr_id + LONG] = 0;
+		}
+		fill_numbered(ep.mem + place, sender, i);
+		ep.mem[place + LONG] = 1;
+		CHECK_EQUAL(post_send(&ep, place, ah, &to, place, LONG), 0);
+	}
+	for (; done < NB_EACH; done++)
+		comp_expect(&ep, ST_OK);
+	comp_none(&ep);
+	ah_close(ah);
+	ep_close(&ep);
+	host_close(&host);
+}
+
+/* All come, once and whole, though the receiver is too slow for them. */
+static void
+many_senders(void)
+{
+	static bool seen[NB_SENDERS][NB_EACH];
+	struct child child[NB_SENDERS];
+	static char wanted[LONG];
+	struct host host;
+	struct comp comp;
+	struct ep ep;
+
+	for (uint32_t s = 0; s < NB_SENDERS; s++)
+		child_start(&child[s], one_of_many, &s);
+	host_open(&host, 0);
+	ep_open(&ep, &host, &(struct ep_options){ .qkey = 5, .recvs = 64 });
+	for (uint64_t i = 0; i < 64; i++)
+		CHECK_EQUAL(post_recv(&ep, i * 1024, (uint32_t)i * 1024, LONG), 0);
+	for (uint32_t s = 0; s < NB_SENDERS; s++)
+		put(child[s].fd, &ep.addr, sizeof(ep.addr));
+	for (uint32_t i = 0; i < NB_SENDERS * NB_EACH; i++) {
+		uint32_t sender, number;
+
+		comp_wait(&ep, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(comp.byte_len, LONG);
+		memcpy(&sender, ep.mem + comp.wr_id, sizeof(sender));
+		memcpy(&number, ep.mem + comp.wr_id + 4, sizeof(number));
+		CHECK(sender < NB_SENDERS && number < NB_EACH && !seen[sender][number]);
+		seen[sender][number] = true;
+		fill_numbered(wanted, sender, number);
+		CHECK(memcmp(wanted, ep.mem + comp.wr_id, LONG) == 0);
+		CHECK_EQUAL(post_recv(&ep, comp.wr_id, (uint32_t)comp.wr_id, LONG), 0);
+	}
+	for (uint32_t s = 0; s < NB_SENDERS; s++)
+		child_end(&child[s]);
+	comp_none(&ep);
+	ep_close(&ep);
+	host_close(&host);
+}
+
 const struct test tests_srd[] = {
 	{ .name = "sizes", .run = sizes },
 	{ .name = "pieces", .run = pieces },
@@ -256,6 +346,10 @@ const struct test tests_srd[] = {
 	{ .name = "two-processes", .run = two_processes },
 	{ .name = "two-processes-stdin", .run = without_stdin },
 	{ .name = "two-programs", .run = two_programs },
+	{ .name = "many-senders", .config = "rnr-us=20", .run = many_senders },
+	{ .name = "many-senders-reordered",
+	  .config = "rnr-us=20,reorder=16,hold-us=50",
+	  .run = many_senders },
 	{ .name = "two-processes-reordered", .config = "reorder=16", .run = two_processes },
 	{ 0 },
 };
