@@ -657,14 +657,8 @@ broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 		ofi_slots_foreach(e, finish_refused, peer);
 		return;
 	}
-	if (e->dev->prov->hint_of != NULL)
-		snprintf(text, sizeof(text), "%s: an op failed: %s", leat_peer_addr(e->ep, peer),
-			 e->dev->prov->hint_of(p->broken_errno));
-	else
-		snprintf(text, sizeof(text),
-			 "%s: provider %s lost its connection: was a remote key wrong or "
-			 "withdrawn?",
-			 leat_peer_addr(e->ep, peer), e->info->fabric_attr->prov_name);
+	ofi_provider_why(e->dev->prov, e->info->fabric_attr->prov_name, p->broken_errno,
+			 leat_peer_addr(e->ep, peer), text, sizeof(text));
 	p->closed = p->conn;
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn, text);

@@ -424,6 +424,19 @@ ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *
 }
 
 void
+ofi_provider_why(const struct ofi_provider *p, const char *name, int prov_errno, const char *addr,
+		 char *text, size_t len)
+{
+	if (p->hint_of != NULL)
+		snprintf(text, len, "%s: an op failed: %s", addr, p->hint_of(prov_errno));
+	else
+		snprintf(text, len,
+			 "%s: provider %s lost its connection: was a remote key wrong or "
+			 "withdrawn?",
+			 addr, name);
+}
+
+void
 ofi_provider_prepare(void)
 {
 	/*

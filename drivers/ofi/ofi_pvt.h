@@ -145,6 +145,9 @@ void ofi_provider_ep_options(const struct ofi_provider *p, struct fid_ep *ep);
 struct fi_info *ofi_provider_pick(const struct ofi_provider *p, struct fi_info *list);
 /* Before the first fi_getinfo(): what the library is told once per process. */
 void ofi_provider_prepare(void);
+/* Why the connection to an address ended, after an op that the provider failed: for people. */
+void ofi_provider_why(const struct ofi_provider *p, const char *name, int prov_errno,
+		      const char *addr, char *text, size_t len);
 /* What the environment lacks for it. 0, or a negative errno with leat_err(). */
 int ofi_provider_env(const char *dev, const struct ofi_provider *p);
 /* Status of a failed op, a negative errno. */

@@ -43,16 +43,7 @@ static unsigned int nb_conns = 64, nb_up, nb_closed;
 static uint64_t seed = 1, messages = 20000, nb_done, nb_back, nb_bytes, nb_cancelled;
 static uint64_t nb_dropped, nb_late, nb_pieces, nb_delivered;
 static bool deadlines;
-/*
- * One piece of memory, so that a device that wants its buffers registered has one region of it:
- * block, big buffers and, for such a device, small ones.
- */
-static uint8_t *block, *big[BIG_BUFFERS], *big_all;
-static uint8_t *small_all, **spare; /* of SMALL bytes: given to receives, and those that are free */
-static size_t memory_len;
-static unsigned int nb_spare;
 static bool may_end;
-static unsigned int nb_big;
 static struct leat_msg_conn_conf conn_conf;
 
 static __attribute__((noreturn, format(printf, 1, 2))) void
@@ -108,23 +99,10 @@ too_long(const struct stream *s, uint64_t k)
 static uint8_t *
 bytes_of(const struct stream *s, uint64_t k)
 {
-	return block + (key(s, k) >> 20) % OFFSETS;
+	return memory_bytes((key(s, k) >> 20) % OFFSETS);
 }
 
-/* ---- buffers of receives ---- */
-
-static void *
-alloc(void *arg, uint64_t len, struct leat_mr **mr)
-{
-	const struct side *side = arg;
-
-	*mr = side->mr;
-	if (len > SMALL)
-		return nb_big > 0 ? big[--nb_big] : NULL;
-	if (small_all != NULL)
-		return nb_spare > 0 ? spare[--nb_spare] : NULL;
-	return malloc(len);
-}
+/* ---- requests ---- */
 
 static void
 post_recv(struct stream *s)
@@ -290,12 +268,7 @@ received(struct stream *s, struct request *r)
 	}
 	if (buf == r->small || buf == NULL)
 		return;
-	if (buf >= big_all && buf < big_all + (size_t)BIG_BUFFERS * MAX_SIZE)
-		big[nb_big++] = buf;
-	else if (small_all != NULL)
-		spare[nb_spare++] = buf;
-	else
-		free(buf);
+	memory_put(buf);
 }
 
 /* The newest one, or the next ones would be too small for their messages. */
@@ -512,7 +485,7 @@ side_open(struct side *side, uint16_t credits)
 	side->ep = leat_ep_create(dev, &conf);
 	check(side->ep != NULL, "endpoint: %s", leat_err_msg());
 	if (info.mr_local) {
-		side->mr = leat_mr_register(side->ep, block, memory_len, 0);
+		side->mr = memory_register(side->ep);
 		check(side->mr != NULL, "register: %s", leat_err_msg());
 	}
 	side->m = leat_msg_create(side->ep, &mconf);
@@ -553,8 +526,7 @@ start(void)
 		s->window = 1 + (uint32_t)(hash(seed + i) % WINDOW);
 		s->total = messages / (2 * nb_conns) + (i < messages % (2 * nb_conns));
 		for (k = 0; k < WINDOW; k++) {
-			s->rx[k].small = small_all != NULL ? small_all + (i * WINDOW + k) * SMALL
-							   : malloc(SMALL);
+			s->rx[k].small = memory_small((size_t)i * WINDOW + k);
 			check(s->rx[k].small != NULL, "no memory");
 		}
 	}
@@ -577,8 +549,8 @@ finish(void)
 				  streams[i].received == streams[i].total),
 		      "stream %u: %" PRIu64 " sent and %" PRIu64 " received of %" PRIu64, i,
 		      streams[i].sent, streams[i].received, streams[i].total);
-		for (k = 0; k < WINDOW && small_all == NULL; k++)
-			free(streams[i].rx[k].small);
+		for (k = 0; k < WINDOW; k++)
+			memory_small_put(streams[i].rx[k].small);
 	}
 	for (i = 0; i < nb_sides; i++) {
 		leat_msg_stats_get(sides[i].m, &stats);
@@ -602,7 +574,7 @@ finish(void)
 		      leat_err_msg());
 	}
 	check(may_end || nb_up == 2 * nb_conns, "%u sides came up", nb_up);
-	check(nb_big == BIG_BUFFERS, "a buffer is missing");
+	check(memory_nb_big() == BIG_BUFFERS, "a buffer is missing");
 	printf("sent %" PRIu64 ", eager %" PRIu64 ", control %" PRIu64 ", stalled %" PRIu64
 	       ", refused %" PRIu64 ", held at most %u, %" PRIu64 " KiB\n",
 	       total.sent, total.eager, total.control, total.stalled, total.refused, total.held_max,
@@ -618,33 +590,6 @@ number(const char *arg, uint64_t min, uint64_t max)
 	check(*arg != '\0' && *end == '\0' && v >= min && v <= max,
 	      "%s: not a number from %" PRIu64 " to %" PRIu64, arg, min, max);
 	return v;
-}
-
-static void
-memory_make(void)
-{
-	struct leat_dev *dev = leat_dev_get(leat_dev_count() - 1);
-	/* Given to receives, and asked for by those that have none. */
-	const size_t nb_small = (size_t)2 * nb_conns * WINDOW;
-	struct leat_dev_info info;
-	size_t i;
-
-	check(dev != NULL && leat_dev_info_get(dev, &info) == 0, "no device: --vdev=...");
-	memory_len = MAX_SIZE + OFFSETS + (size_t)BIG_BUFFERS * MAX_SIZE;
-	block = malloc(memory_len + (info.mr_local ? 2 * nb_small * SMALL : 0));
-	spare = calloc(nb_small, sizeof(*spare));
-	check(block != NULL && spare != NULL, "no memory");
-	for (i = 0; i < (MAX_SIZE + OFFSETS) / 8; i++)
-		((uint64_t *)(void *)block)[i] = hash(i);
-	big_all = block + MAX_SIZE + OFFSETS;
-	for (nb_big = 0; nb_big < BIG_BUFFERS; nb_big++)
-		big[nb_big] = big_all + (size_t)nb_big * MAX_SIZE;
-	if (!info.mr_local)
-		return;
-	small_all = block + memory_len;
-	memory_len += 2 * nb_small * SMALL;
-	for (nb_spare = 0; nb_spare < nb_small; nb_spare++)
-		spare[nb_spare] = small_all + (nb_small + nb_spare) * SMALL;
 }
 
 static void
@@ -729,16 +674,15 @@ main(int argc, char **argv)
 		}
 	}
 	conn_conf.max_size = MAX_SIZE;
-	conn_conf.alloc = alloc;
+	conn_conf.alloc = memory_alloc;
 	streams = calloc(2 * nb_conns, sizeof(*streams));
 	check(streams != NULL, "no memory");
-	memory_make();
+	memory_make((size_t)2 * nb_conns * WINDOW);
 	if (conn_conf.mode == LEAT_MSG_PLAIN)
 		nb_sides = 1 + nb_conns;
 	for (i = 0; i < seeds; i++, seed++)
 		run_seed(credits);
-	free(spare);
-	free(block);
+	memory_free();
 	free(streams);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
 	return 0;

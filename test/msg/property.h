@@ -55,6 +55,24 @@ struct side {
 	uint32_t credits;
 };
 
+/*
+ * Buffers, in one piece of memory, so that a device that wants them registered has one region. The
+ * small ones are in it for such a device only; else each is allocated, for sanitizers to watch.
+ */
+void memory_make(size_t nb_small);
+void memory_free(void);
+struct leat_mr *memory_register(struct leat_ep *ep);
+/* Of the random bytes that all messages are pieces of; offset < OFFSETS. */
+uint8_t *memory_bytes(uint64_t offset);
+/* Buffer i of SMALL bytes, which are numbered. NULL: out of memory. */
+uint8_t *memory_small(size_t i);
+void memory_small_put(uint8_t *buf);
+/* leat_msg_alloc_fn; arg: struct side. */
+void *memory_alloc(void *arg, uint64_t len, struct leat_mr **mr);
+/* Takes back what memory_alloc() gave. */
+void memory_put(uint8_t *buf);
+unsigned int memory_nb_big(void);
+
 /* splitmix64, S. Vigna */
 static inline uint64_t
 hash(uint64_t x)
