@@ -27,8 +27,8 @@
  * Nothing has a name in the file system: each memfd is opened through /proc/PID/fd/N, where PID and
  * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.
  *
- * Locks, in the order in which they are taken: host, list of QPs, send or receive queue of a QP,
- * table of MRs, peer, inbox. Those of the list of peers, of the AHs, of the thread and of a CQ's ring
+ * Locks, in the order in which they are taken: host, list of QPs, polling of a CQ, send or receive
+ * queue of a QP, table of MRs, peer, inbox. Those of the list of peers, of the AHs, of the thread and of a CQ's ring
  * are taken last, one at a time. fork takes all that belong to no object.
  */
 

@@ -173,7 +173,7 @@ tell_order(int fd, void *seed)
 	snprintf(config, sizeof(config), "leaks=1,reorder=64,hold-us=10000000,seed=%d",
 		 *(const int *)seed);
 	CHECK(setenv("EFA_SIM", config, 1) == 0);
-	run(&order, false);
+	run(&order, true);
 	put(fd, &order, sizeof(order));
 }
 
@@ -195,6 +195,20 @@ seeds(void)
 		order_of_seed(seed, &other);
 		CHECK((seed == 1) == (memcmp(&order, &other, sizeof(order)) == 0));
 	}
+}
+
+/* Who polls in vain waits no 10 s for what is held, and the window is kept. */
+static void
+polled_in_vain(void)
+{
+	uint64_t begin = now_ns();
+	uint32_t nb, most;
+
+	run(&order, true);
+	CHECK_EQUAL(order.nb, NB);
+	nb = check_window(&order, 64, &most);
+	CHECK(nb > NB / 8);
+	CHECK(now_ns() - begin < 8000000000ull);
 }
 
 /* Post and never poll: the emulator's own thread sends, within the time that it may hold. */
@@ -260,6 +274,7 @@ const struct test tests_order[] = {
 	{ .name = "delay-in-order", .config = "delay-us=2000", .run = delayed_in_order },
 	{ .name = "delay-window", .config = "delay-us=2000,reorder=16", .run = delayed },
 	{ .name = "seeds", .run = seeds },
+	{ .name = "polled-in-vain", .config = "reorder=64,hold-us=10000000", .run = polled_in_vain },
 	{ .name = "held-no-longer", .config = "reorder=1000,hold-us=20000", .run = held_no_longer },
 	{ 0 },
 };
