@@ -186,7 +186,8 @@ static struct fi_info *
 getinfo(const struct fi_side_conf *conf, uint64_t caps)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
-	const char *node = "127.0.0.1";
+	const bool efa = strcmp(conf->provider, "efa") == 0;
+	const char *node = efa ? NULL : "127.0.0.1"; /* efa has no network addresses */
 	struct timespec now = { 0 };
 	char name[64];
 	int ret;
@@ -194,7 +195,8 @@ getinfo(const struct fi_side_conf *conf, uint64_t caps)
 	if (hints == NULL)
 		return NULL;
 	hints->fabric_attr->prov_name = strdup(conf->provider);
-	hints->caps = FI_MSG | caps;
+	/* FI_REMOTE_COMM without FI_LOCAL_COMM: efa is not to use shared memory. */
+	hints->caps = FI_MSG | caps | (efa ? FI_REMOTE_COMM : 0);
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
@@ -217,7 +219,7 @@ getinfo(const struct fi_side_conf *conf, uint64_t caps)
 			 (unsigned long)now.tv_sec, (unsigned long)now.tv_nsec);
 		node = name;
 	}
-	ret = fi_getinfo(FI_VERSION(1, 17), node, NULL, FI_SOURCE, hints, &info);
+	ret = fi_getinfo(FI_VERSION(1, 17), node, NULL, node != NULL ? FI_SOURCE : 0, hints, &info);
 	fi_freeinfo(hints);
 	return ret == 0 ? info : NULL;
 }

@@ -124,8 +124,12 @@ start_leat(const struct fi_side_conf *conf, bool first)
 	int i, n = 0;
 
 	snprintf(lcores, sizeof(lcores), "--lcores=%d@%d", first ? 0 : 1, conf->cpu);
-	snprintf(vdev, sizeof(vdev), "--vdev=fabric_ofi0,provider=%s,tags=1%s", conf->provider,
-		 strncmp(conf->provider, "shm", 3) == 0 ? "" : ",src=127.0.0.1");
+	if (strcmp(conf->provider, "efa") == 0)
+		snprintf(vdev, sizeof(vdev), "--vdev=fabric_efa0,tags=1");
+	else
+		snprintf(vdev, sizeof(vdev), "--vdev=fabric_ofi0,provider=%s,tags=1%s",
+			 conf->provider,
+			 strncmp(conf->provider, "shm", 3) == 0 ? "" : ",src=127.0.0.1");
 	for (i = 0; i < conf->args->argc && n < 50; i++)
 		argv[n++] = conf->args->argv[i];
 	argv[n++] = lcores;
