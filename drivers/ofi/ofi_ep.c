@@ -248,6 +248,9 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&
 		    (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0 &&
 		    e->info->domain_attr->mr_key_size >= 8;
+	e->rma_special = e->sealed || (e->quirks & (OFI_Q_KEY_TABLE | OFI_Q_NO_READ0)) != 0
+				 ? LEAT_OP_WRITE
+				 : LEAT_OP_TYPES;
 	ep->mr_local = e->mr_desc;
 	ep->directed_recv = (e->dev->caps & FI_DIRECTED_RECV) != 0;
 	ep->max_msg = e->info->ep_attr->max_msg_size;

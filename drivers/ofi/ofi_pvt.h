@@ -347,12 +347,13 @@ struct ofi_ep {
 	bool mr_desc;	     /* provider wants local descriptors */
 	bool track;	     /* posted RECVs are on the list below */
 	bool rx_cq_data;
-	bool sink_dirty;  /* it may have been written to: mark it when the CQ is empty */
-	bool sealed;	  /* remote keys are sealed ones */
-	bool numbered;	  /* provider shm: long messages tell their connection */
-	bool closing;	  /* fid is closed */
-	bool drain_hit;	  /* an address that is drained has drain_hit */
-	uint32_t nb_gaps; /* addresses with gap */
+	bool sink_dirty;     /* it may have been written to: mark it when the CQ is empty */
+	bool sealed;	     /* remote keys are sealed ones */
+	uint8_t rma_special; /* LEAT_OP_ from which on post looks closer: WRITE, or none */
+	bool numbered;	     /* provider shm: long messages tell their connection */
+	bool closing;	     /* fid is closed */
+	bool drain_hit;	     /* an address that is drained has drain_hit */
+	uint32_t nb_gaps;    /* addresses with gap */
 	uint64_t seq;
 	uint64_t imm_mask;
 	uint16_t *addr_peer; /* fi_addr -> peer id */

@@ -305,7 +305,7 @@ post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 	struct ofi_slot *s = e->free;
 	ssize_t ret;
 
-	if (unlikely(op->type >= LEAT_OP_WRITE || e->notice_count > 0) && special(ep, e, op))
+	if (unlikely(op->type >= e->rma_special || e->notice_count > 0) && special(ep, e, op))
 		return true;
 	if (unlikely(s == NULL)) {
 		log_no_slot(e);
