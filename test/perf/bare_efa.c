@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The reference of efa_side.h: bare libfabric, opened with the driver's hints. Like the driver it injects messages of up
- * to the size that leat injects. No leat code, no DPDK.
+ * The reference of efa_side.h: bare libfabric, opened with the driver's hints. It injects what the driver injects. No
+ * leat code, no DPDK.
  */
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,6 @@
 #define ADDR_MAX 512
 /* Entries per fi_cq_read. */
 #define CQ_BURST 16
-/* The driver's: see its row of provider efa. */
-#define INJECT 256
 
 struct end {
 	struct fid_domain *domain;
@@ -37,7 +36,8 @@ struct end {
 struct side {
 	const char *name;
 	enum efa_what what;
-	size_t size;
+	size_t size, inject_max;
+	bool inject; /* messages of this size */
 	struct end end[2];
 	struct fi_context2 tx_ctx, rx_ctx;
 	char *tx, *rx;
@@ -57,7 +57,7 @@ static inline int
 side_post(struct side *s)
 {
 	struct end *a = &s->end[0];
-	bool inject = s->size <= INJECT;
+	bool inject = s->inject;
 	ssize_t ret;
 
 	switch (s->what) {
@@ -70,7 +70,6 @@ side_post(struct side *s)
 			     : fi_tsend(a->ep, s->tx, s->size, a->desc, a->peer, 1, &s->tx_ctx);
 		break;
 	default:
-		inject = false;
 		ret = fi_read(a->ep, s->tx, s->size, a->desc, a->peer, (uintptr_t)s->rx, s->key,
 			      &s->tx_ctx);
 	}
@@ -119,7 +118,7 @@ side_poll(struct side *s, int end)
 static void
 side_set(struct side *s)
 {
-	(void)s;
+	s->inject = s->what != EFA_READ && s->size <= s->inject_max;
 }
 
 #include "efa_loop.h"
@@ -152,8 +151,6 @@ find_info(void)
 	fi_freeinfo(hints);
 	if (ret != 0)
 		fi_fail("fi_getinfo", ret);
-	if (info->tx_attr->inject_size < INJECT)
-		bench_die("bare libfabric: only %zu B can be injected", info->tx_attr->inject_size);
 	return info;
 }
 
@@ -221,6 +218,13 @@ side_open(const struct bench_args *args, char *tx, char *rx)
 	return s;
 }
 
+static size_t
+side_inject_max(struct side *s, size_t max)
+{
+	s->inject_max = max;
+	return max;
+}
+
 static void
 side_close(struct side *s)
 {
@@ -243,6 +247,7 @@ side_close(struct side *s)
 const struct efa_side bare_efa = {
 	.name = "reference",
 	.open = side_open,
+	.inject_max = side_inject_max,
 	.prepare = side_prepare,
 	.run = side_run,
 	.finish = side_finish,

@@ -24,6 +24,8 @@ struct efa_side {
 	const char *name;
 	/* tx is registered with A; rx, where A may READ, with B. Both have EFA_MAX bytes. */
 	struct side *(*open)(const struct bench_args *args, char *tx, char *rx);
+	/* Messages of up to max bytes are injected, 0: none. leat is asked, the reference is told. */
+	size_t (*inject_max)(struct side *s, size_t max);
 	/* Messages from A's tx to B's rx, or READs from there to here. B posts its first receive. */
 	void (*prepare)(struct side *s, enum efa_what what, size_t size);
 	/* n ops, one at a time. @return how often the endpoints were polled */

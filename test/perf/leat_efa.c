@@ -174,6 +174,18 @@ side_open(const struct bench_args *args, char *tx, char *rx)
 	return s;
 }
 
+static size_t
+side_inject_max(struct side *s, size_t max)
+{
+	struct leat_dev_info info;
+
+	(void)s;
+	(void)max;
+	if (leat_dev_info_get(leat_dev_get(0), &info) < 0)
+		bench_die("%s", leat_err_msg());
+	return info.inline_max;
+}
+
 static void
 side_close(struct side *s)
 {
@@ -192,6 +204,7 @@ side_close(struct side *s)
 const struct efa_side leat_efa = {
 	.name = "leat",
 	.open = side_open,
+	.inject_max = side_inject_max,
 	.prepare = side_prepare,
 	.run = side_run,
 	.finish = side_finish,
