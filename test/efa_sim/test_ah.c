@@ -45,6 +45,32 @@ numbers(void)
 	host_close(&again);
 }
 
+/* Numbers come round, and no two GIDs have the same one. */
+static void
+many_numbers(void)
+{
+	struct ibv_ah *held, *ah;
+	union ibv_gid gid;
+	struct host host;
+	bool begun = false;
+
+	host_open(&host, 0);
+	held = ah_open(&host, &host.gid);
+	gid = host.gid;
+	gid.raw[0]++;
+	for (uint32_t i = 0; i < 2 * NO_AH; i++) {
+		memcpy(gid.raw + 4, &i, sizeof(i));
+		ah = ah_open(&host, &gid);
+		CHECK(number_of(ah) != number_of(held));
+		begun = begun || number_of(ah) < number_of(held);
+		CHECK(number_of(ah) != NO_AH);
+		ah_close(ah);
+	}
+	CHECK(begun);
+	ah_close(held);
+	host_close(&host);
+}
+
 static void
 message(struct ep *from, struct ibv_ah *ah, struct ep *to, struct comp *comp)
 {
@@ -115,6 +141,7 @@ forgotten(void)
 
 const struct test tests_ah[] = {
 	{ .name = "ah-numbers", .config = "devices=2", .run = numbers },
+	{ .name = "ah-many-numbers", .run = many_numbers },
 	{ .name = "ah-senders", .config = "devices=2", .run = senders },
 	{ .name = "ah-forgotten", .config = "lose-ah-ppm=500000", .run = forgotten },
 	{ 0 },

@@ -215,6 +215,7 @@ keys(void)
 	static char mem[4096];
 	struct ibv_mr *held, *mr;
 	struct host host;
+	uint32_t first = 0;
 
 	host_open(&host, 0);
 	held = ibv_reg_mr(host.pd, mem, sizeof(mem), 0);
@@ -223,6 +224,10 @@ keys(void)
 		mr = ibv_reg_mr(host.pd, mem, sizeof(mem), 0);
 		CHECK(mr != NULL);
 		CHECK((mr->lkey & 0xffff) != (held->lkey & 0xffff));
+		/* A stale key is nobody's. */
+		CHECK(i == 0 || mr->lkey != first);
+		if (i == 0)
+			first = mr->lkey;
 		CHECK_EQUAL(ibv_dereg_mr(mr), 0);
 	}
 	CHECK_EQUAL(ibv_dereg_mr(held), 0);

@@ -73,6 +73,36 @@ growing(void)
 	host_close(&host);
 }
 
+/* The QP that would be looked at next is destroyed. */
+static void
+destroyed_next(void)
+{
+	struct ep eps[4];
+	struct host host;
+	struct ibv_ah *ah;
+
+	host_open(&host, 0);
+	ep_open(&eps[0], &host, NULL);
+	for (int i = 1; i < 4; i++)
+		ep_open(&eps[i], &host, &(struct ep_options){ .qkey = 2, .cq_of = &eps[0] });
+	ah = ah_open(&host, &host.gid);
+	for (uint64_t i = 0; i < 4; i++)
+		CHECK_EQUAL(post_recv(&eps[i], i, 0, 8), 0);
+	CHECK_EQUAL(post_send(&eps[3], 10, ah, &eps[3].addr, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&eps[0], ST_OK), 10);
+	CHECK_EQUAL(comp_expect(&eps[0], ST_OK), 3);
+	ep_close(&eps[2]);
+	CHECK_EQUAL(post_send(&eps[3], 11, ah, &eps[0].addr, 0, 8), 0);
+	CHECK_EQUAL(comp_expect(&eps[0], ST_OK), 11);
+	CHECK_EQUAL(comp_expect(&eps[0], ST_OK), 0);
+	comp_none(&eps[0]);
+	ah_close(ah);
+	ep_close(&eps[3]);
+	ep_close(&eps[1]);
+	ep_close(&eps[0]);
+	host_close(&host);
+}
+
 /* With a QP its completions go, those of others stay. */
 static void
 destroyed(void)
@@ -203,6 +233,7 @@ const struct test tests_poll[] = {
 	{ .name = "poll-rules", .run = rules },
 	{ .name = "poll-growing", .run = growing },
 	{ .name = "poll-destroyed", .run = destroyed },
+	{ .name = "poll-destroyed-next", .run = destroyed_next },
 	{ .name = "poll-threads", .run = threads },
 	{ .name = "poll-threads-reordered", .config = "reorder=8,hold-us=50", .run = threads },
 	{ .name = "poll-churn", .config = "rnr-us=5", .run = churn },

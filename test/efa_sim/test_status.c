@@ -201,12 +201,14 @@ held(void)
 	ah_close(ah);
 	ep_close(&a);
 	ep_close(&b);
+	CHECK_EQUAL(nb_sim_maps(), 1); /* the arena */
 	host_close(&host);
 }
 
 static void
 lengths(void)
 {
+	struct ibv_sge sges[3] = { 0 };
 	struct ep a, b;
 	struct host host;
 	struct comp comp;
@@ -216,6 +218,10 @@ lengths(void)
 	ep_open(&a, &host, NULL);
 	ep_open(&b, &host, NULL);
 	ah = ah_open(&host, &host.gid);
+	CHECK_EQUAL(post_recv_sges(&b, 1, sges, 3), EINVAL);
+	CHECK_EQUAL(post_send_sges(&a, 1, ah, &b.addr, sges, 3, 0), EINVAL);
+	CHECK_EQUAL(post_send_sges(&a, 1, ah, &b.addr, sges, 1, IBV_SEND_FENCE), EINVAL);
+	comp_none(&a);
 	CHECK_EQUAL(post_recv(&b, 1, 0, 100), 0);
 	CHECK_EQUAL(post_send(&a, 2, ah, &b.addr, 0, 8929), 0);
 	comp_wait(&a, &comp);
