@@ -462,8 +462,9 @@ read_error(struct ofi_ep *e)
 	if (s != NULL)
 		failed(e, s, &err);
 	else
-		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: error without an op: %s", e->dev->name,
-			 leat_ep_name(e->ep), fi_strerror(err.err < 0 ? -err.err : err.err));
+		LEAT_LOG(DEBUG, driver, "%s: endpoint %s: error without an op: %s (%d)",
+			 e->dev->name, leat_ep_name(e->ep),
+			 fi_strerror(err.err < 0 ? -err.err : err.err), err.prov_errno);
 	return true;
 }
 

@@ -48,9 +48,11 @@ ofi_efa_hint(int prov_errno)
 int
 ofi_efa_status(const struct fi_cq_err_entry *err)
 {
+	bool onesided = (err->flags & (FI_RMA | FI_ATOMIC)) != 0;
+
 	switch (err->prov_errno) {
 	case EFA_REMOTE_ERROR_BAD_ADDRESS:
-		return -EACCES;
+		return onesided ? -EACCES : -ECONNRESET;
 	case EFA_REMOTE_ERROR_ABORT:
 	case EFA_REMOTE_ERROR_BAD_DEST_QPN:
 	case EFA_LOCAL_ERROR_UNRESP_REMOTE:
@@ -60,8 +62,12 @@ ofi_efa_status(const struct fi_cq_err_entry *err)
 	case EFA_REMOTE_ERROR_RNR:
 	case EFA_REMOTE_ERROR_BAD_STATUS:
 		return -EREMOTEIO;
+	/*
+	 * Of the provider's own receives: a message that is too long for the caller's is told at
+	 * the receiver.
+	 */
 	case EFA_REMOTE_ERROR_BAD_LENGTH:
-		return -EMSGSIZE;
+		return -EREMOTEIO;
 	default:
 		return ofi_errno(err->err);
 	}

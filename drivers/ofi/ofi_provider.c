@@ -49,9 +49,8 @@ static const struct ofi_provider providers[] = {
 		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear(), rxr_ep.c
 		 *   rxr_ep_progress_internal() reads the peer that is not there). Addresses stay
 		 *   until the endpoint is closed once it has a region that peers may READ.
-		 * - inject: header and data go in one packet out of a registered bounce buffer; beyond
-		 *   a few hundred bytes the copy costs more than the completion saves. Not measured
-		 *   here (no device); the value is that of fi_info up to 256 B.
+		 * - No inject: its error entry has no context, so that a message that was lost is
+		 *   nobody's, and the receiver waits for it for ever.
 		 * - Shared memory for peers on the same instance is switched off: it is the shm
 		 *   provider with its locks, see below. All releases do without it when
 		 *   FI_REMOTE_COMM is asked for and FI_LOCAL_COMM is not (1.17: ofi_user_info.c,
@@ -69,7 +68,7 @@ static const struct ofi_provider providers[] = {
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.max_peers = 32768,
-		.inject_pays = 256,
+		.inject_pays = 0,
 		.check = "is the EFA kernel module loaded (lsmod | grep efa), is an EFA interface "
 			 "attached to this instance (fi_info -p efa)?",
 	},
