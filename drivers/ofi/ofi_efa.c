@@ -61,12 +61,7 @@ ofi_efa_status(const struct fi_cq_err_entry *err)
 		return -ECONNRESET;
 	case EFA_REMOTE_ERROR_RNR:
 	case EFA_REMOTE_ERROR_BAD_STATUS:
-		return -EREMOTEIO;
-	/*
-	 * Of the provider's own receives: a message that is too long for the caller's is told at
-	 * the receiver.
-	 */
-	case EFA_REMOTE_ERROR_BAD_LENGTH:
+	case EFA_REMOTE_ERROR_BAD_LENGTH: /* of a receive of the provider's, not of its caller's */
 		return -EREMOTEIO;
 	default:
 		return ofi_errno(err->err);
