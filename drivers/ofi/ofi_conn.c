@@ -306,11 +306,10 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 	if (s->peer != peer->id)
 		return;
 	if (s->state == OFI_SLOT_LIMBO) {
-		bool guess = e->dev->prov->status == NULL && !p->dead;
-
 		/* With its peer alive, what a one-sided op asked for is the likeliest cause. */
-		ofi_slot_finish(e, s, guess && s->op->type >= LEAT_OP_WRITE ? -EACCES : p->status,
-				0);
+		bool key = !p->dead && s->op->type >= LEAT_OP_WRITE && e->dev->prov->status == NULL;
+
+		ofi_slot_finish(e, s, key ? -EACCES : p->status, 0);
 		return;
 	}
 	if (leat_now() < p->deadline && !p->gone)
