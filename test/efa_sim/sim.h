@@ -351,9 +351,9 @@ struct sim_qp {
 	uint64_t left_seq; /**< behind the latest post that has left */
 	uint64_t nb_random;
 	_Atomic uint64_t wake_ns; /**< when the first of held leaves by time */
-	struct sim_wqe *open;	  /**< between wr_start and wr_complete */
-	int open_error;
 	/** @} */
+	struct sim_wqes building; /**< between wr_start and wr_complete; of the thread that posts */
+	int open_error;		  /**< what is wrong with it */
 	_Atomic uint32_t nb_outstanding; /**< posted, and not polled */
 
 	/** @name Receive queue, of the thread that posts and polls @{ */
@@ -383,6 +383,8 @@ void sim_recv_flush(struct sim_qp *qp);
 /* ---- sim_post.c ---- */
 
 int sim_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/** Take a place in the send queue. NULL: all are taken. Under the QP's lock. */
+struct sim_wqe *sim_wqe_new(struct sim_qp *qp);
 /** Fill in the operations of struct ibv_qp_ex. */
 void sim_post_ops(struct sim_qp *qp, uint64_t flags);
 

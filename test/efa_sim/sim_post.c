@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Posting: ibv_post_send for messages, the operations of struct ibv_qp_ex for READ. */
+/* ibv_post_send: messages. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,18 +8,8 @@
 
 #include "sim.h"
 
-/** Of a READ, as the device has it. */
-#define READ_SGES 1
-
-static struct sim_qp *
-qp_of(struct ibv_qp_ex *ex)
-{
-	return (struct sim_qp *)ex;
-}
-
-/* A place in the send queue. NULL: all are taken. Under the QP's lock. */
-static struct sim_wqe *
-new_wqe(struct sim_qp *qp)
+struct sim_wqe *
+sim_wqe_new(struct sim_qp *qp)
 {
 	struct sim_wqe *wqe = TAILQ_FIRST(&qp->free);
 
@@ -90,7 +80,7 @@ sim_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	pthread_mutex_lock(&qp->lock);
 	for (; wr != NULL; wr = wr->next) {
 		err = check(qp, wr);
-		wqe = err == 0 ? new_wqe(qp) : NULL;
+		wqe = err == 0 ? sim_wqe_new(qp) : NULL;
 		if (wqe == NULL) {
 			err = err == 0 ? ENOMEM : err;
 			*bad = wr;
@@ -101,132 +91,4 @@ sim_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	}
 	pthread_mutex_unlock(&qp->lock);
 	return err;
-}
-
-/* ---- struct ibv_qp_ex: READ ---- */
-
-static void
-wr_start(struct ibv_qp_ex *ex)
-{
-	struct sim_qp *qp = qp_of(ex);
-
-	if (!sim_mine(ex->qp_base.context))
-		return;
-	pthread_mutex_lock(&qp->lock);
-	qp->open = NULL;
-	qp->open_error = 0;
-}
-
-static void
-wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote)
-{
-	struct sim_qp *qp = qp_of(ex);
-
-	if (!sim_mine(ex->qp_base.context))
-		return;
-	if (qp->ibv.state != IBV_QPS_RTS ||
-	    (!(ex->wr_flags & IBV_SEND_SIGNALED) && !qp->signal_all))
-		qp->open_error = EINVAL;
-	else if (qp->open != NULL)
-		qp->open_error = EOPNOTSUPP; /* the provider starts and completes each */
-	if (qp->open_error != 0)
-		return;
-	qp->open = new_wqe(qp);
-	if (qp->open == NULL) {
-		qp->open_error = ENOMEM;
-		return;
-	}
-	qp->open->wr_id = ex->wr_id;
-	qp->open->opcode = IBV_WR_RDMA_READ;
-	qp->open->rkey = rkey;
-	qp->open->remote = remote;
-}
-
-static void
-wr_set_sge_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_sge *sge)
-{
-	struct sim_qp *qp = qp_of(ex);
-
-	if (!sim_mine(ex->qp_base.context) || qp->open == NULL)
-		return;
-	if (nb > READ_SGES) {
-		qp->open_error = EINVAL;
-		return;
-	}
-	qp->open->nb = (uint32_t)nb;
-	if (nb > 0)
-		memcpy(qp->open->sge, sge, nb * sizeof(*sge));
-}
-
-static void
-wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
-{
-	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
-
-	wr_set_sge_list(ex, 1, &sge);
-}
-
-static void
-wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
-{
-	struct sim_qp *qp = qp_of(ex);
-
-	if (!sim_mine(ex->qp_base.context) || qp->open == NULL)
-		return;
-	qp->open->ah = (struct sim_ah *)ah;
-	qp->open->qpn = qpn & 0xffff;
-	qp->open->qkey = qkey;
-}
-
-static void
-abandon(struct sim_qp *qp)
-{
-	if (qp->open != NULL)
-		TAILQ_INSERT_HEAD(&qp->free, qp->open, next);
-	qp->open = NULL;
-}
-
-static int
-wr_complete(struct ibv_qp_ex *ex)
-{
-	struct sim_qp *qp = qp_of(ex);
-	int err;
-
-	if (!sim_mine(ex->qp_base.context))
-		return EIO;
-	err = qp->open_error;
-	if (err == 0 && (qp->open == NULL || qp->open->ah == NULL))
-		err = EINVAL;
-	if (err != 0)
-		abandon(qp);
-	else
-		sim_send(qp, qp->open);
-	qp->open = NULL;
-	pthread_mutex_unlock(&qp->lock);
-	return err;
-}
-
-static void
-wr_abort(struct ibv_qp_ex *ex)
-{
-	struct sim_qp *qp = qp_of(ex);
-
-	if (!sim_mine(ex->qp_base.context))
-		return;
-	abandon(qp);
-	pthread_mutex_unlock(&qp->lock);
-}
-
-void
-sim_post_ops(struct sim_qp *qp, uint64_t flags)
-{
-	if (!(flags & IBV_QP_EX_WITH_RDMA_READ))
-		return;
-	qp->ex.wr_start = wr_start;
-	qp->ex.wr_rdma_read = wr_rdma_read;
-	qp->ex.wr_set_sge = wr_set_sge;
-	qp->ex.wr_set_sge_list = wr_set_sge_list;
-	qp->ex.wr_set_ud_addr = wr_set_ud_addr;
-	qp->ex.wr_complete = wr_complete;
-	qp->ex.wr_abort = wr_abort;
 }

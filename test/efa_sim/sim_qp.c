@@ -87,14 +87,13 @@ queues_init(struct sim_qp *qp, const struct ibv_qp_cap *cap)
 {
 	qp->sq_depth = cap->max_send_wr;
 	qp->rq_depth = power_of_two(cap->max_recv_wr == 0 ? 1 : cap->max_recv_wr);
-	/* One more than there may be: the one that is made between wr_start and wr_complete. */
-	qp->wqes = calloc(qp->sq_depth + 1, sizeof(*qp->wqes));
+	qp->wqes = calloc(qp->sq_depth, sizeof(*qp->wqes));
 	qp->rqes = calloc(qp->rq_depth, sizeof(*qp->rqes));
 	if (qp->wqes == NULL || qp->rqes == NULL)
 		return ENOMEM;
 	TAILQ_INIT(&qp->free);
 	TAILQ_INIT(&qp->held);
-	for (uint32_t i = 0; i <= qp->sq_depth; i++)
+	for (uint32_t i = 0; i < qp->sq_depth; i++)
 		TAILQ_INSERT_TAIL(&qp->free, &qp->wqes[i], next);
 	qp->inbox = sim_inbox_create(qp);
 	return qp->inbox == NULL ? errno : 0;

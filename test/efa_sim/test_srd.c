@@ -339,10 +339,77 @@ many_senders(void)
 	host_close(&host);
 }
 
+static void
+session_send(struct ep *a, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to)
+{
+	a->ex->wr_id = wr_id;
+	ibv_wr_send(a->ex);
+	ibv_wr_set_ud_addr(a->ex, ah, to->qpn, to->qkey);
+}
+
+/* Several messages between wr_start and wr_complete: all of them are posted, or none. */
+static void
+session(void)
+{
+	char in[] = "in", line[] = "line";
+	struct ibv_data_buf bufs[2] = { { in, 2 }, { line, 4 } }, long_buf = { 0, 33 };
+	struct ep a, b;
+	struct host host;
+	struct comp comp;
+	struct ibv_ah *ah;
+
+	host_open(&host, 0);
+	ep_open(&a, &host, &(struct ep_options){ .sends = 4 });
+	ep_open(&b, &host, NULL);
+	ah = ah_open(&host, &host.gid);
+	long_buf.addr = a.mem;
+	for (uint64_t i = 0; i < 3; i++)
+		CHECK_EQUAL(post_recv(&b, 10 + i, (uint32_t)(i * 64), 64), 0);
+	memcpy(a.mem, "registered", 10);
+	ibv_wr_start(a.ex);
+	session_send(&a, 1, ah, &b.addr);
+	ibv_wr_set_inline_data_list(a.ex, 2, bufs);
+	session_send(&a, 2, ah, &b.addr);
+	ibv_wr_set_sge(a.ex, a.mr->lkey, (uint64_t)(uintptr_t)a.mem, 10);
+	comp_none(&a);
+	comp_none(&b);
+	CHECK_EQUAL(ibv_wr_complete(a.ex), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		CHECK_EQUAL(comp_expect(&a, ST_OK), 1 + i);
+		comp_wait(&b, &comp);
+		CHECK_EQUAL(comp.status, ST_OK);
+		CHECK_EQUAL(comp.wr_id, 10 + i);
+		CHECK_EQUAL(comp.byte_len, i == 0 ? 6 : 10);
+	}
+	CHECK(memcmp(b.mem, "inline", 6) == 0 && memcmp(b.mem + 64, "registered", 10) == 0);
+	/* The second one is too long; then there are more than the queue holds. */
+	ibv_wr_start(a.ex);
+	session_send(&a, 3, ah, &b.addr);
+	session_send(&a, 4, ah, &b.addr);
+	ibv_wr_set_inline_data_list(a.ex, 1, &long_buf);
+	CHECK_EQUAL(ibv_wr_complete(a.ex), EINVAL);
+	ibv_wr_start(a.ex);
+	for (uint64_t i = 0; i < 5; i++)
+		session_send(&a, 5 + i, ah, &b.addr);
+	CHECK_EQUAL(ibv_wr_complete(a.ex), ENOMEM);
+	comp_none(&a);
+	comp_none(&b);
+	ibv_wr_start(a.ex);
+	session_send(&a, 20, ah, &b.addr);
+	CHECK_EQUAL(ibv_wr_complete(a.ex), 0);
+	CHECK_EQUAL(comp_expect(&a, ST_OK), 20);
+	CHECK_EQUAL(comp_expect(&b, ST_OK), 12);
+	ah_close(ah);
+	ep_close(&a);
+	ep_close(&b);
+	host_close(&host);
+}
+
 const struct test tests_srd[] = {
 	{ .name = "sizes", .run = sizes },
 	{ .name = "pieces", .run = pieces },
 	{ .name = "inline", .config = "reorder=8,hold-us=1000", .run = inlined },
+	{ .name = "session", .run = session },
 	{ .name = "two-processes", .run = two_processes },
 	{ .name = "two-processes-stdin", .run = without_stdin },
 	{ .name = "two-programs", .run = two_programs },

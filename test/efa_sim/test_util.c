@@ -172,7 +172,7 @@ qp_open(struct ep *ep, const struct ep_options *options)
 		ep->qp = ibv_create_qp_ex(ep->host->context, &attr);
 	} else {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ;
+		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ;
 		ep->qp = efadv_create_qp_ex(ep->host->context, &attr, &efa, sizeof(efa));
 	}
 	CHECK(ep->qp != NULL);
