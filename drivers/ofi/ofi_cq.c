@@ -11,7 +11,9 @@
 /* Error entries read in one poll. */
 #define ERRORS_PER_POLL 64
 
-/* How long a failed op's packets may go on failing: the device tells of all of them within seconds. */
+/*
+ * How long a failed op's packets may go on failing: the device tells of all of them within seconds.
+ */
 #define FAILED_US 10000000
 
 #define REMOTE_FLAGS (FI_REMOTE_WRITE | FI_REMOTE_READ)
@@ -192,8 +194,8 @@ ofi_slot_cancel(struct ofi_ep *e, struct ofi_slot *s)
 		return;
 	s->flags |= OFI_SLOT_CANCEL;
 	/*
-	 * An error says that it is not there to be cancelled: a message has been matched with it, and its
-	 * completion is under way.
+	 * An error says that it is not there to be cancelled: a message has been matched with it,
+	 * and its completion is under way.
 	 */
 	ret = fi_cancel(&e->fid->fid, &s->ctx);
 	if (ret != 0 && ret != -FI_ENOENT)
@@ -337,8 +339,8 @@ ofi_slot_checked(const struct ofi_ep *e, void *context)
 }
 
 /*
- * An error without a context, from a provider that loses it: it belongs to the oldest one-sided op, since those
- * complete inside the call that posts them.
+ * An error without a context, from a provider that loses it: it belongs to the oldest one-sided
+ * op, since those complete inside the call that posts them.
  */
 static struct ofi_slot *
 oldest_rma(struct ofi_ep *e)
@@ -383,8 +385,8 @@ error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_
 }
 
 /*
- * A receive ended with an I/O error: its message was longer than the sink's first page, or its sender died
- * while it was copied.
+ * A receive ended with an I/O error: its message was longer than the sink's first page, or its
+ * sender died while it was copied.
  */
 static int
 sink_status(struct ofi_ep *e)

@@ -471,8 +471,8 @@ void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t 
 /* Finishes the op of a slot that the provider does not give back. */
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
 /*
- * Takes back slots that have failed: those of an address that is out of the AV; or (NULL) those whose time
- * is up.
+ * Takes back slots that have failed: those of an address that is out of the AV; or (NULL) those
+ * whose time is up.
  */
 void ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a);
 /* OFI_Q_ENDED_READS: may the provider still use this memory for an op that was ended by force? */

@@ -28,8 +28,8 @@
  * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.
  *
  * Locks, in the order in which they are taken: host, list of QPs, polling of a CQ, send or receive
- * queue of a QP, table of MRs, peer, inbox. Those of the list of peers, of the AHs, of the thread and of a CQ's ring
- * are taken last, one at a time. fork takes all that belong to no object.
+ * queue of a QP, table of MRs, peer, inbox. Those of the list of peers, of the AHs, of the thread
+ * and of a CQ's ring are taken last, one at a time. fork takes all that belong to no object.
  */
 
 #include <pthread.h>
@@ -243,7 +243,9 @@ uint16_t sim_ah_number(const struct sim_device *device, const union ibv_gid *gid
 /** Between both, no region is deregistered: whoever copies is in there. Not to be nested. */
 void sim_mr_enter(void);
 void sim_mr_leave(void);
-/** Is the memory registered in the protection domain, with these rights? Between enter and leave. */
+/**
+ * Is the memory registered in the protection domain, with these rights? Between enter and leave.
+ */
 bool sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access);
 
 /* ---- sim_cq.c ---- */
@@ -396,8 +398,9 @@ void sim_send(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Send what is due. */
 void sim_send_progress(struct sim_qp *qp, uint64_t now);
 /**
- * The program polls, and there is nothing: send one message that reordering holds, so that a program
- * that posts few at a time does not wait for hold-us each time. Return false if none is held.
+ * The program polls, and there is nothing: send one message that reordering holds, so that a
+ * program that posts few at a time does not wait for hold-us each time. Return false if none is
+ * held.
  */
 bool sim_send_idle(struct sim_qp *qp);
 /** Complete all held sends as flushed. Under the QP's lock. */

@@ -259,7 +259,10 @@ copy(int pid, uint64_t to, uint64_t from, uint64_t length)
 		n = process_vm_readv(pid, &local, 1, &other, 1, 0);
 		if (n > 0)
 			continue;
-		/* Memory that is not mapped any more is the program's affair; a right is the system's. */
+		/*
+		 * Memory that is not mapped any more is the program's affair; a right is the
+		 * system's.
+		 */
 		if (n < 0 && errno == EPERM && !atomic_exchange(&said, true))
 			fprintf(stderr,
 				"efa-sim: READ of process %d: %s: it needs the right to trace it\n",

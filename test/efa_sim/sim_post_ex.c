@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The operations of struct ibv_qp_ex: READs, and messages of later releases of libfabric. Work requests
- * between wr_start and wr_complete are on the list building, which belongs to the thread that posts.
+ * The operations of struct ibv_qp_ex: READs, and messages of later releases of libfabric. Work
+ * requests between wr_start and wr_complete are on the list building, which belongs to the thread
+ * that posts.
  */
 
 #include <errno.h>

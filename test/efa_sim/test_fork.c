@@ -93,7 +93,9 @@ parents_objects(void)
 	parent_close(&p);
 }
 
-/* Another host, with numbers of its own, to which the parent sends and which sends to the parent. */
+/*
+ * Another host, with numbers of its own, to which the parent sends and which sends to the parent.
+ */
 static void
 new_host(int fd, void *arg)
 {

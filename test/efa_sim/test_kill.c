@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process is killed at a random moment while it opens, sends, receives and reads. The other one is
- * told by a status, goes on, and is left with nothing of it.
+ * A process is killed at a random moment while it opens, sends, receives and reads. The other one
+ * is told by a status, goes on, and is left with nothing of it.
  */
 
 #include <dirent.h>

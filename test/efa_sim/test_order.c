@@ -32,7 +32,9 @@ take(struct ep *ep, struct order *order)
 	}
 }
 
-/* Send NB messages to itself; all must come, or those alone that need nothing posted behind them. */
+/*
+ * Send NB messages to itself; all must come, or those alone that need nothing posted behind them.
+ */
 static void
 run(struct order *order, bool all)
 {
@@ -66,8 +68,8 @@ run(struct order *order, bool all)
 }
 
 /*
- * No message is overtaken by as many as the window has, or more; each is there once. Return how many
- * were overtaken, and the most that one was.
+ * No message is overtaken by as many as the window has, or more; each is there once. Return how
+ * many were overtaken, and the most that one was.
  */
 static uint32_t
 check_window(const struct order *order, uint32_t window, uint32_t *most)

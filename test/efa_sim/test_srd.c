@@ -281,7 +281,10 @@ one_of_many(int fd, void *arg)
 	for (uint32_t i = 0; i < NB_EACH; i++) {
 		uint32_t place = i % 64 * 1024;
 
-		/* A place is free when its message before has completed: they may do so in any order. */
+		/*
+		 * A place is free when its message before has completed: they may do so in any
+		 * order.
+		 */
 		for (; i >= 64 && ep.mem[place + LONG] != 0; done++) {
 			comp_wait(&ep, &comp);
 			CHECK_EQUAL(comp.status, ST_OK);

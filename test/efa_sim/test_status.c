@@ -330,7 +330,9 @@ renewing(int fd, void *arg)
 	host_close(&host);
 }
 
-/* The sender has mapped the inbox of the QP before: it must find the new one, and no old message. */
+/*
+ * The sender has mapped the inbox of the QP before: it must find the new one, and no old message.
+ */
 static void
 renewed_qpn(void)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What leat adds to the calls of libfabric's provider efa, over the emulated device (test/efa_sim, preloaded): the
- * driver, and beside it the same calls without leat, each with two endpoints in this one process and thread.
+ * What leat adds to the calls of libfabric's provider efa, over the emulated device
+ * (test/efa_sim, preloaded): the driver, and beside it the same calls without leat, each with two
+ * endpoints in this one process and thread.
  *
  *     bench-efa           ns per op
- *     bench-efa --count   for instructions: each case once, inside bench_counted(); see count-instructions
+ *     bench-efa --count   for instructions: each case once, inside bench_counted(); see
+ * count-instructions
  *
  * Both sides poll as often, and the emulator's counters say that the device carried the data.
  */

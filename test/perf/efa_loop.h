@@ -3,15 +3,15 @@
 #define EFA_LOOP_H
 
 /*
- * The loop of efa_side.h, written once: bare_efa.c and leat_efa.c include this file behind inline functions that say
- * how their side posts and polls.
+ * The loop of efa_side.h, written once: bare_efa.c and leat_efa.c include this file behind inline
+ * functions that say how their side posts and polls.
  *
  *     side_post(s)        A posts the op. Returns true if there will be no completion
  *     side_recv(s)        B posts the receive
  *     side_poll(s, end)   polls A or B once. Returns the number of completions
  *
- * The op is through when A has its completion and B the message; after each post both are polled at least once, so
- * that an injected message costs as many polls as another.
+ * The op is through when A has its completion and B the message; after each post both are polled
+ * at least once, so that an injected message costs as many polls as another.
  */
 
 #include <stdbool.h>
