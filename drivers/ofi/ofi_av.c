@@ -162,6 +162,19 @@ other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
 	return LEAT_PEER_ANY;
 }
 
+/* Does an address that was inserted later have the same queue pair? The newest is first in the list. */
+static bool
+has_successor(const struct ofi_ep *e, const struct ofi_addr *a)
+{
+	const struct ofi_addr *b;
+
+	for (b = e->addrs; b != a; b = b->next) {
+		if (!b->cut && ofi_efa_same_qp(b->raw, a->raw))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Messages of a peer that is gone may be waiting to be received, or be under way. They must not be taken for those of
  * the peer that gets the index next.
@@ -171,7 +184,7 @@ removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
 {
 	if (a->refs > 0 || a->orphans > a->failed)
 		return false;
-	if ((e->quirks & OFI_Q_AV_STAYS) != 0 && e->readable)
+	if ((e->quirks & OFI_Q_AV_STAYS) != 0 && (e->readable || has_successor(e, a)))
 		return false;
 	if ((e->quirks & OFI_Q_SHM) != 0)
 		return ofi_shm_gone(a) && ofi_shm_settled(a->region);

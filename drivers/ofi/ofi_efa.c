@@ -45,6 +45,15 @@ ofi_efa_hint(int prov_errno)
 	}
 }
 
+/* FI_ADDR_EFA: GID (16 B), queue pair (2 B), padding, connection id (4 B); efa.h efa_ep_addr. */
+#define EFA_QP_LEN 18
+
+bool
+ofi_efa_same_qp(const uint8_t *a, const uint8_t *b)
+{
+	return memcmp(a, b, EFA_QP_LEN) == 0;
+}
+
 int
 ofi_efa_status(const struct fi_cq_err_entry *err)
 {

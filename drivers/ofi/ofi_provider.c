@@ -48,7 +48,11 @@ static const struct ofi_provider providers[] = {
 		 * - AV_STAYS: fi_av_remove() frees the answers to the peer's READs, and leaves them
 		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear(), rxr_ep.c
 		 *   rxr_ep_progress_internal() reads the peer that is not there). Addresses stay
-		 *   until the endpoint is closed once it has a region that peers may READ.
+		 *   until the endpoint is closed once it has a region that peers may READ. Nor may an
+		 *   address be removed while a later one has the same queue pair, of an endpoint
+		 *   that was made anew: the later one's entry is deleted instead, so that its
+		 *   messages have no source, and its own removal crashes (efa_av.c
+		 *   efa_conn_release()).
 		 * - No inject: its error entry has no context, so that a message that was lost is
 		 *   nobody's, and the receiver waits for it for ever.
 		 * - Shared memory for peers on the same instance is switched off: it is the shm

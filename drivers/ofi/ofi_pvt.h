@@ -91,7 +91,8 @@ enum ofi_quirk {
 	OFI_Q_EVENTS = 1 << 17,	     /* aborts the process if an error finds no event queue */
 	OFI_Q_FAILS_AGAIN = 1 << 18, /* a failed op's context comes back for each of its packets */
 	OFI_Q_ENDED_READS = 1 << 19, /* an op that was ended by force still uses its buffer */
-	OFI_Q_AV_STAYS = 1 << 20,    /* fi_av_remove() crashes amid an answer to the peer's READ */
+	/* fi_av_remove() crashes amid an answer to the peer's READ, and of a queue pair's old address */
+	OFI_Q_AV_STAYS = 1 << 20,
 };
 
 /* What is known of a provider. */
@@ -131,6 +132,8 @@ struct ofi_provider {
 
 int ofi_efa_status(const struct fi_cq_err_entry *err);
 const char *ofi_efa_hint(int prov_errno);
+/* Are these addresses those of one queue pair, which may have been made anew? */
+bool ofi_efa_same_qp(const uint8_t *a, const uint8_t *b);
 
 const struct ofi_provider *ofi_provider_find(const char *name);
 /* All RDM endpoints that there are; NULL: none. fi_freeinfo() ends it. */
