@@ -87,7 +87,7 @@ def devices():
         ["--vdev=fabric_ring0,colour=red"], ["--self"])
     bad(1, "fabric_ofi0.*nope", CPU + ["--vdev=fabric_ofi0,provider=nope"], ["--self"])
     bad(2, "fabric_ofi0: provider=NAME is missing", CPU + ["--vdev=fabric_ofi0"], ["--self"])
-    bad(2, "fabric_efa0: unknown argument 'provider', which fabric_ofi has", CPU +
+    bad(2, "fabric_efa0: provider=tcp: it is always efa here", CPU +
         ["--vdev=fabric_efa0,provider=tcp"], ["--self"])
     bad(1, "--dev fabric_ring7: no such device", RING, ["--self", "--dev", "fabric_ring7"])
     bad(1, "connects endpoints of one process only", RING, ["--listen", "127.0.0.1:0"])

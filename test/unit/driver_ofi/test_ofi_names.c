@@ -103,22 +103,23 @@ ofi_with_a_provider(void **state)
 	_exit(ret == 0 && leat_cleanup() == 0 ? 0 : 1);
 }
 
-/* What fabric_efa does not have is the other driver's. */
 static void
 efa_with_a_provider(void **state)
 {
 	(void)state;
 	refused("fabric_efa0,provider=tcp", EINVAL,
-		WORDS("fabric_efa0: unknown argument 'provider'", "fabric_ofi has",
-		      "fabric_efa knows: domain, tx, rx, tags, per_source"));
+		WORDS("fabric_efa0: provider=tcp: it is always efa here",
+		      "use --vdev=fabric_ofi0,provider=tcp"));
 }
 
+/* What fabric_efa does not have is the other driver's. */
 static void
 efa_with_an_address(void **state)
 {
 	(void)state;
 	refused("fabric_efa0,iface=lo", EINVAL,
-		WORDS("unknown argument 'iface'", "fabric_ofi has"));
+		WORDS("unknown argument 'iface'", "fabric_ofi has",
+		      "fabric_efa knows: provider, domain, tx, rx, tags, per_source"));
 	refused("fabric_efa0,src=127.0.0.1", EINVAL, WORDS("unknown argument 'src'"));
 }
 
@@ -176,8 +177,9 @@ has(const struct leat_driver_arg *a, const char *name)
 static void
 both_are_listed(void **state)
 {
-	static const char *const of_both[] = { "domain", "tx", "rx", "tags", "per_source" };
-	static const char *const of_ofi[] = { "provider", "iface", "src" };
+	static const char *const of_both[] = { "provider", "domain", "tx",
+					       "rx",	   "tags",   "per_source" };
+	static const char *const of_ofi[] = { "iface", "src" };
 	const struct leat_driver_arg *ofi, *efa;
 	size_t i;
 
