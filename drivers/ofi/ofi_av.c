@@ -162,7 +162,7 @@ other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
 	return LEAT_PEER_ANY;
 }
 
-/* Does an address that was inserted later have the same queue pair? The newest is first in the list. */
+/* Does an address that was inserted later, so is before it in the list, have its queue pair? */
 static bool
 has_successor(const struct ofi_ep *e, const struct ofi_addr *a)
 {

@@ -98,6 +98,7 @@ finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
 static void
 orphan_failed(struct ofi_ep *e, struct ofi_slot *s)
 {
+	s->flags &= (uint8_t)~OFI_SLOT_USES;
 	s->flags |= OFI_SLOT_FAILED;
 	s->result = leat_now();
 	if (s->addr != NULL)
@@ -130,7 +131,6 @@ ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a)
 bool
 ofi_slots_use(const struct ofi_ep *e, const void *addr, uint64_t len)
 {
-	const uint8_t not_caller = OFI_SLOT_PROOF | OFI_SLOT_STANDING | OFI_SLOT_FAILED;
 	uintptr_t first = (uintptr_t)addr;
 	uint32_t i;
 
@@ -139,7 +139,7 @@ ofi_slots_use(const struct ofi_ep *e, const void *addr, uint64_t len)
 	for (i = 0; i < e->nb_slots; i++) {
 		const struct ofi_slot *s = &e->slots[i];
 
-		if (s->state == OFI_SLOT_ORPHAN && (s->flags & not_caller) == 0 &&
+		if (s->state == OFI_SLOT_ORPHAN && (s->flags & OFI_SLOT_USES) != 0 &&
 		    s->arg[0] < first + len && s->arg[1] > first)
 			return true;
 	}
@@ -170,11 +170,11 @@ ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
 		s->flags |= OFI_SLOT_BEGUN;
 	if (e->numbered && s->state == OFI_SLOT_TX)
 		ofi_shm_give_back(e, s->peer);
-	if ((e->quirks & OFI_Q_ENDED_READS) != 0) {
-		bool uses = s->state != OFI_SLOT_LIMBO && op->type < LEAT_OP_FETCH_ADD;
-
-		s->arg[0] = uses ? (uintptr_t)op->buf : 0;
-		s->arg[1] = uses ? (uintptr_t)op->buf + op->size : 0;
+	/* An atomic's memory is the slot's own, and its operands may still be read. */
+	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && op->type < LEAT_OP_FETCH_ADD) {
+		s->flags |= OFI_SLOT_USES;
+		s->arg[0] = (uintptr_t)op->buf;
+		s->arg[1] = (uintptr_t)op->buf + op->size;
 	}
 	s->op = NULL;
 	s->state = OFI_SLOT_ORPHAN;

@@ -53,8 +53,8 @@ static const struct ofi_provider providers[] = {
 		 *   that was made anew: the later one's entry is deleted instead, so that its
 		 *   messages have no source, and its own removal crashes (efa_av.c
 		 *   efa_conn_release()).
-		 * - No inject: its error entry has no context, so that a message that was lost is
-		 *   nobody's, and the receiver waits for it for ever.
+		 * - No inject: its error entry has no context, so that the driver does not
+		 *   learn which message was lost, and the receiver waits for it for ever.
 		 * - Shared memory for peers on the same instance is switched off: it is the shm
 		 *   provider with its locks, see below. All releases do without it when
 		 *   FI_REMOTE_COMM is asked for and FI_LOCAL_COMM is not (1.17: ofi_user_info.c,

@@ -91,7 +91,10 @@ enum ofi_quirk {
 	OFI_Q_EVENTS = 1 << 17,	     /* aborts the process if an error finds no event queue */
 	OFI_Q_FAILS_AGAIN = 1 << 18, /* a failed op's context comes back for each of its packets */
 	OFI_Q_ENDED_READS = 1 << 19, /* an op that was ended by force still uses its buffer */
-	/* fi_av_remove() crashes amid an answer to the peer's READ, and of a queue pair's old address */
+	/*
+	 * fi_av_remove() crashes amid an answer to the peer's READ, and on the older of two
+	 * addresses that have the same queue pair
+	 */
 	OFI_Q_AV_STAYS = 1 << 20,
 };
 
@@ -215,6 +218,7 @@ enum ofi_slot_state {
 #define OFI_SLOT_BEGUN 0x04   /* ORPHAN: a READ whose answer is on its way */
 #define OFI_SLOT_PROOF 0x10   /* ORPHAN: a READ of a statement, see ofi_proof.c */
 #define OFI_SLOT_FAILED 0x20  /* ORPHAN: the provider failed it, and may do so again */
+#define OFI_SLOT_USES 0x40    /* ORPHAN: the provider may use the memory that arg tells of */
 #define OFI_SLOT_STANDING                                                                          \
 	0x08 /* ORPHAN: a receive that waits for what a dead peer sent, see ofi_drain.c */
 
@@ -226,7 +230,7 @@ struct ofi_slot {
 		uint64_t seq;	       /* order of posting */
 		struct ofi_addr *addr; /* ORPHAN: whose it was, or NULL */
 	};
-	/* operands of an atomic, which may be read late; READ: its mark; ORPHAN: buffer and end */
+	/* operands of an atomic, which may be read late; READ: its mark; USES: buffer and end */
 	uint64_t arg[2];
 	/* of an atomic: a late one must not hit the caller's buffer; FAILED: when */
 	uint64_t result;

@@ -22,7 +22,7 @@
  * polling alone, since a program may post its last message and not poll again.
  *
  * One thing is unlike the device: a sender that is stopped (SIGSTOP) while it copies into an inbox
- * holds up all that send to that QP. A stopped receiver holds up nobody.
+ * holds up all that send to that QP. A stopped receiver holds up no sender.
  *
  * Nothing has a name in the file system: each memfd is opened through /proc/PID/fd/N, where PID and
  * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.

@@ -236,7 +236,7 @@ unlock:
 	return err;
 }
 
-/* Take a QP off its CQs, with what it has completed and nobody has polled. */
+/* Take a QP off its CQs, with its completions that the program has not polled. */
 static void
 detach(struct sim_qp *qp)
 {

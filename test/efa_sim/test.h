@@ -177,7 +177,7 @@ void child_kill(struct child *child);
 /** All of it, or fail. */
 void put(int fd, const void *data, size_t length);
 void get(int fd, void *data, size_t length);
-/** False: the other one has ended. */
+/** False: the other process has ended. */
 bool try_get(int fd, void *data, size_t length);
 
 #endif /* EFA_SIM_TEST_H */

@@ -18,7 +18,7 @@ send_depth(void)
 	host_open(&host, 0);
 	ep_open(&a, &host, &options);
 	ah = ah_open(&host, &host.gid);
-	/* Nobody receives: they stay in the queue. */
+	/* No receive is posted: the sends stay in the queue. */
 	for (uint64_t i = 0; i < 16; i++)
 		CHECK_EQUAL(post_send(&a, i, ah, &a.addr, 0, 8), 0);
 	CHECK_EQUAL(post_send(&a, 16, ah, &a.addr, 0, 8), ENOMEM);
@@ -224,7 +224,7 @@ keys(void)
 		mr = ibv_reg_mr(host.pd, mem, sizeof(mem), 0);
 		CHECK(mr != NULL);
 		CHECK((mr->lkey & 0xffff) != (held->lkey & 0xffff));
-		/* A stale key is nobody's. */
+		/* A stale key names no region. */
 		CHECK(i == 0 || mr->lkey != first);
 		if (i == 0)
 			first = mr->lkey;

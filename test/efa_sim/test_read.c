@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* RDMA READ: what may be read, and that nobody at the other end has to do anything for it. */
+/* RDMA READ: what may be read, and that the target's program has no part in it. */
 
 #include <errno.h>
 #include <linux/capability.h>

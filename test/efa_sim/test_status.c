@@ -45,7 +45,7 @@ flushed(void)
 	CHECK_EQUAL(post_recv(&a, 5, 0, 8), EINVAL);
 	CHECK_EQUAL(post_send(&a, 5, ah, &b.addr, 0, 8), EINVAL);
 	CHECK_EQUAL(post_read(&a, 5, ah, &b.addr, b.addr.mem, 0, 8), EINVAL);
-	/* Nobody reaches it any more. */
+	/* No sender reaches the QP any more. */
 	CHECK_EQUAL(post_send(&b, 6, ah, &a.addr, 0, 8), 0);
 	CHECK_EQUAL(comp_expect(&b, ST_BAD_QPN), 6);
 	ah_close(ah);

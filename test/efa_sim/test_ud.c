@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Unreliable datagrams: 40 bytes before the payload, and nobody is told what is lost. */
+/* Unreliable datagrams: 40 bytes before the payload, and no completion tells what is lost. */
 
 #include <errno.h>
 #include <string.h>
