@@ -180,6 +180,26 @@ class Finds(unittest.TestCase):
                     self.assertEqual(outcome.verdict, "found")
                     self.assertGreaterEqual(one.true(outcome.best), 0.9 * best)
 
+    def test_speed_that_jumps_late(self):
+        # What is best now was hardly searched for, or not at all. It may not say that it was.
+        one = landscape.DIVISORS
+        moved = collections.Counter()
+        for until in range(50, 200, 10):
+            for seed in range(4):
+                with self.subTest(until=until, seed=seed):
+                    outcome, asked = one.run(seed, 0.03, trials=180, until=until, before=lambda s: (
+                        30 + 300 * landscape.bump(s["burst"], 4, 1)))
+                    moved[outcome.verdict] += 1
+                    # A jump in the last five pairs of a comparison is not seen.
+                    purposes = {ask.purpose for ask in asked[: until + 10]}
+                    if outcome.verdict == "moved":
+                        self.assertEqual(outcome.best, one.space.start)
+                        self.assertTrue(outcome.jumps)
+                    elif len(asked) > until + 10 and "ablation" not in purposes:
+                        self.assertEqual(outcome.verdict, "found")
+                        self.assertGreaterEqual(one.true(outcome.best), 0.9 * one.best())
+        self.assertGreaterEqual(moved["moved"], 10)
+
     def test_noise_alone(self):
         for options in ({"noise": 0.05}, {"noise": 0.3}, {"noise": 0.05, "drift": 0.5},
                         {"noise": 0.1, "wild": 0.05}):

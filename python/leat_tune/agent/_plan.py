@@ -32,6 +32,8 @@ CANDIDATES = 2
 LOOKS = 2
 TRIALS_MIN = 40
 _ABLATION_ROUNDS = 6
+#: Trials of the start in a comparison that tell of a jump.
+_LATEST = 5
 _PROMISING = 0.1  # p of a comparison that goes on
 # A comparison whose guards broke in more than one trial of so many is lost.
 _BROKEN_SHARE = 8
@@ -66,13 +68,18 @@ class Comparison:
 
 @dataclass
 class Outcome:
-    """Of a run. verdict: "found", "unsure" (noise hides what there may be) or "guards" (none keeps them)."""
+    """
+    Of a run. verdict: "found", "unsure" (noise hides what there may be), "moved" (the speed of the program
+    jumped, so that what is best now was not searched for) or "guards" (none keeps them).
+    """
 
     verdict: str
     best: Config
+    level: float  #: what the start came to at the end of the search
     noise: float
     comparisons: list[Comparison] = field(default_factory=list)
     ablation: list[tuple[str, Comparison]] = field(default_factory=list)
+    jumps: list[tuple[float, float]] = field(default_factory=list)  #: the start's value before and behind
 
     @property
     def found(self) -> Comparison | None:
@@ -91,6 +98,7 @@ class _Pairs:
         self._config = config
         self._start = start
         self.done = 0
+        self.starts: list[float] = []
         self._differences: list[float] = []
         self._broken = self._start_broken = 0
 
@@ -104,6 +112,8 @@ class _Pairs:
         a, b = values[self._start], values[self._config]
         self._start_broken += not a.good
         self._broken += not b.good
+        if a.value is not None:
+            self.starts.append(a.value)
         if a.value is not None and b.good and b.value is not None:
             self._differences.append((b.value - a.value) / scale)
 
@@ -142,20 +152,28 @@ class _Plan:
         reserve = 2 * self.pairs + _ABLATION_ROUNDS * (len(space.knobs) + 1)
         reserve = min(reserve, budget.trials * 2 // 3)
         self.search = Search(space, lambda: budget.left(reserve), rng)
+        self.moved = False  #: most of the search was at another speed than what came last
 
     def run(self) -> Generator[Ask, Result, Outcome]:
         yield from self.search.run()
         start = self.search.starts
-        outcome = Outcome("unsure", self.space.start, self.search.noise)
+        self.moved = self.search.here < self.search.elsewhere
+        outcome = Outcome(
+            "unsure", self.space.start, self.search.level, self.search.noise, jumps=self.search.jumps
+        )
         for config in self.search.promising(CANDIDATES):
             if self.budget.left() < 2 * self.pairs:
                 break
             comparison = yield from self._compare(config)
             outcome.comparisons.append(comparison)
+            if self.moved:
+                break
             if comparison.real:
                 outcome.verdict, outcome.best = "found", config
                 break
-        if outcome.verdict != "found" and sum(r.good for r in start) * 2 < len(start):
+        if self.moved:
+            outcome.verdict = "moved"
+        elif outcome.verdict != "found" and sum(r.good for r in start) * 2 < len(start):
             outcome.verdict = "guards"
         if outcome.verdict == "found":
             yield from self._ablate(outcome)
@@ -166,7 +184,7 @@ class _Plan:
         for look in range(1, LOOKS + 1):
             while pairs.done < look * self.pairs and not self.budget.expired():
                 yield from pairs.one(self.search.scale)
-                if pairs.hopeless(look * self.pairs):
+                if self._jumped(pairs) or pairs.hopeless(look * self.pairs):
                     break
             comparison = pairs.judge(look * self.pairs, self.alpha, self.least, self.rng)
             # More pairs only for what may yet be told, if there are trials for them.
@@ -174,6 +192,17 @@ class _Plan:
             if comparison.real or not more or self.budget.left() < 2 * self.pairs:
                 break
         return comparison
+
+    def _jumped(self, pairs: _Pairs) -> bool:
+        """Has the start's level jumped since the search?"""
+        if len(pairs.starts) < _LATEST:
+            return False
+        before, after = self.search.level, median(pairs.starts[-_LATEST:])
+        if abs(after - before) <= self.search.jump:
+            return False
+        self.search.jumps.append((before, after))
+        self.moved = True
+        return True
 
     def _ablate(self, outcome: Outcome) -> Trials:
         """Each change put back alone: what is lost by it. Rounds of all of them, there and back."""

@@ -15,10 +15,11 @@ from ._space import Config
 from ._svg import number, plot
 
 #: Exit status of a verdict.
-STATUS = {"found": 0, "unsure": 3, "guards": 4}
+STATUS = {"found": 0, "unsure": 3, "moved": 3, "guards": 4}
 _VERDICT = {
     "found": "better settings were found",
     "unsure": "no setting could be told from what the program has",
+    "moved": "no setting could be told: the program's speed jumped meanwhile",
     "guards": "the goal's guards do not hold as the program is, and nothing was found with which they do",
 }
 
@@ -31,8 +32,14 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _why(outcome: Outcome) -> str:
+def _why(outcome: Outcome, goal: Goal) -> str:
     """Of a run that found nothing."""
+    if outcome.verdict == "moved":
+        before, after = (number(value if goal.maximum else -value) for value in outcome.jumps[-1])
+        return (
+            f"As it is, it came to {before}, and then to {after}: what is best now was hardly searched for. Another "
+            "run may tell; a virtual machine's speed jumps when its CPUs are moved on their host."
+        )
     if outcome.verdict == "guards":
         return "Other limits, or other settings, may help."
     if not outcome.comparisons:
@@ -55,10 +62,11 @@ def text(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
     space = targets.space
     lines = [f"{_VERDICT[outcome.verdict]} ({trials} trials, noise {outcome.noise * 100:.1f} %)"]
     lines.append(f"  goal   {goal.text}")
-    lines.append(f"  start  {targets.words(space.values(space.start))}")
+    level = outcome.level if goal.maximum else -outcome.level
+    lines.append(f"  start  {targets.words(space.values(space.start))}: {number(level)}")
     found = outcome.found
     if found is None:
-        return "\n".join([*lines, f"  {_why(outcome)}"]) + "\n"
+        return "\n".join([*lines, f"  {_why(outcome, goal)}"]) + "\n"
     lines.append(f"  best   {targets.words(space.values(outcome.best))}")
     if found.start_broken * 2 > found.pairs:
         lines.append("         keeps the guards, which the start does not")
@@ -104,11 +112,13 @@ def tree(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
         "verdict": outcome.verdict,
         "goal": goal.text,
         "start": space.values(space.start),
+        "start_value": outcome.level if goal.maximum else -outcome.level,
         "best": space.values(outcome.best) if outcome.found else None,
         "gain": outcome.found.gain if outcome.found else None,
         "confidence": confidence,
         "noise": outcome.noise,
         "trials": trials,
+        "jumps": [[value if goal.maximum else -value for value in jump] for jump in outcome.jumps],
         "comparisons": [_json(targets, one) for one in outcome.comparisons],
         "ablation": [{"setting": name, **_json(targets, one)} for name, one in outcome.ablation],
         "set": targets.command(space.values(outcome.best)) if outcome.found else None,

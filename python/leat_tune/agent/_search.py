@@ -12,8 +12,8 @@ worse than the best by more than noise explains is out at once. The start is tri
 the time. A candidate's score is its distance from the start's latest trials, relative to them, so
 that a machine that grows slower in an hour does not make all later candidates worse. When the
 start's value jumps, and the next trial of the start confirms it, a candidate may gain more or
-less than before (threads have moved to other CPUs, say): all scores are forgotten, and the search
-goes on from the best so far.
+less than before (threads have moved to other CPUs, or a virtual machine's CPUs to other cores of its
+host): all scores are forgotten, and the search goes on from the best so far.
 
 What comes out is only a guess: the best of many noisy numbers is better than it is. _plan compares it
 with the start afresh.
@@ -82,29 +82,37 @@ class Search:
         self.rng = rng
         self.trials: dict[Config, list[float]] = {}
         self.starts: list[Result] = []
+        self.jumps: list[tuple[float, float]] = []  #: the start's level before and behind
+        self.here = self.elsewhere = 0  #: trials of others than the start since the last jump, and before
         self._since = 0
         self._recent: list[float] = []
 
     # ---- trials ----
 
     def _start(self) -> Trials:
-        level = self.level if len(self._recent) >= FIRST - 1 else None
-        limit = self.scale * max(MOVED, OUT * self.noise)
-        jumped: list[Result] = []
-        while len(jumped) < 2:
+        level, limit = self.level, self.jump
+        others: list[Result] = []
+        while len(others) < 2:
             result = yield Ask(self.space.start, "start")
             self._since = 0
             self.starts.append(result)
             if result.value is None:
                 return
+            few = len(self._recent) < FIRST - 1
             self._keep(result)
-            if level is None or abs(result.value - level) <= limit:
+            if few or abs(result.value - level) <= limit:
                 return
-            jumped.append(result)
+            others.append(result)
+        self.jumped(level, median(result.value for result in others))
+        for result in others:
+            self._keep(result)
+
+    def jumped(self, before: float, after: float) -> None:
+        """The start's level is another one. Its scores, and those of all others, no longer count."""
+        self.jumps.append((before, after))
+        self.elsewhere, self.here = self.elsewhere + self.here, 0
         self.trials.clear()
         self._recent.clear()
-        for result in jumped:
-            self._keep(result)
 
     def _keep(self, start: Result) -> None:
         """Of a trial of the start that has a value."""
@@ -135,6 +143,11 @@ class Search:
         """Of one trial, relative to the start."""
         return noise(self._recent) / self.scale
 
+    @property
+    def jump(self) -> float:
+        """Distance from the start's level that neither noise nor slow change explains."""
+        return self.scale * max(MOVED, OUT * self.noise)
+
     def score(self, result: Result) -> float:
         if result.value is None:
             return BROKEN * 2
@@ -150,6 +163,7 @@ class Search:
             yield from self._start()
         result = yield Ask(config, "search")
         self._since += 1
+        self.here += 1
         self.trials.setdefault(config, []).append(self.score(result))
 
     def estimate(self, config: Config) -> float:
