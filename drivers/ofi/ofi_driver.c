@@ -70,12 +70,12 @@ efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 /* What is the same in both drivers. */
 #define OFI_FUNCTIONS                                                                              \
 	.remove = ofi_dev_remove, .info = ofi_dev_info, .ep_open = ofi_ep_open,                    \
-	.ep_quiesce = ofi_ep_quiesce, .ep_abort = ofi_ep_abort, .ep_close = ofi_ep_close,          \
-	.cancel = ofi_ep_cancel, .progress = ofi_progress, .listen = ofi_listen,                   \
-	.listen_addr = ofi_listen_addr, .connect = ofi_connect, .accept = ofi_accept,              \
-	.reject = ofi_reject, .disconnect = ofi_disconnect, .mr_reg = ofi_mr_reg,                  \
-	.mr_dereg = ofi_mr_dereg, .fd = ofi_ep_fd, .arm = ofi_ep_arm, .disarm = ofi_ep_disarm,     \
-	.option = ofi_ep_option
+	.ep_quiesce = ofi_ep_quiesce, .ep_abort = ofi_ep_abort, .ep_halt = ofi_ep_halt,            \
+	.ep_close = ofi_ep_close, .cancel = ofi_ep_cancel, .progress = ofi_progress,               \
+	.listen = ofi_listen, .listen_addr = ofi_listen_addr, .connect = ofi_connect,              \
+	.accept = ofi_accept, .reject = ofi_reject, .disconnect = ofi_disconnect,                  \
+	.mr_reg = ofi_mr_reg, .mr_dereg = ofi_mr_dereg, .fd = ofi_ep_fd, .arm = ofi_ep_arm,        \
+	.disarm = ofi_ep_disarm, .option = ofi_ep_option
 
 static const struct leat_driver ofi_driver = {
 	.name = "fabric_ofi",

@@ -397,6 +397,19 @@ ofi_ep_abort(struct leat_ep *ep)
 	}
 }
 
+/*
+ * Sends that were ended by force use regions still, and requests of peers for a region that is
+ * deregistered crash efa of 1.17: see doc/drivers/ofi.md.
+ */
+void
+ofi_ep_halt(struct leat_ep *ep)
+{
+	struct ofi_ep *e = ofi_of(ep);
+
+	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && !e->closing)
+		abort_now(e);
+}
+
 void
 ofi_ep_close(struct leat_ep *ep)
 {

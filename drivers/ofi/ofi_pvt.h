@@ -431,6 +431,7 @@ ofi_of(const struct leat_ep *ep)
 int ofi_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf);
 void ofi_ep_quiesce(struct leat_ep *ep);
 void ofi_ep_abort(struct leat_ep *ep);
+void ofi_ep_halt(struct leat_ep *ep);
 int ofi_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 void ofi_ep_close(struct leat_ep *ep);
 /* Closes all that there is, and the memory. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "fabric_pvt.h"
+#include "leat_layer.h"
 
 /* How long an abort may take before leat_ep_close() says that the device is stuck. */
 #define ABORT_LIMIT_US (10 * 1000 * 1000)
@@ -117,13 +118,12 @@ poll_done(struct leat_ep *ep, void (*done)(struct leat_op *op, void *arg), void 
 }
 
 int
-leat_ep_close(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_op *op, void *arg),
-	      void *arg)
+leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_op *op, void *arg),
+	     void *arg)
 {
 	struct leat_ep_ctrl *c = ep->ctrl;
 	uint64_t limit = leat_us_to_cycles(ABORT_LIMIT_US), aborted = 0;
 	char what[128];
-	int status;
 
 	(void)leat_ep_shutdown(ep, timeout_us); /* -EALREADY: go on with it */
 	while (c->state != LEAT_EP_SHUT || ep->nb_ready > 0) {
@@ -142,6 +142,16 @@ leat_ep_close(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_
 		if (n == 0)
 			sched_yield();
 	}
-	status = c->shut_status;
+	return c->shut_status;
+}
+
+int
+leat_ep_close(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_op *op, void *arg),
+	      void *arg)
+{
+	int status = leat_ep_stop(ep, timeout_us, done, arg);
+
+	if (status == -EBUSY)
+		return status;
 	return leat_ep_destroy(ep) < 0 ? -rte_errno : status;
 }

@@ -125,6 +125,7 @@ struct leat_ep_ctrl {
 	uint64_t shut_deadline; /* cycles */
 	int shut_status;
 	bool shut_event; /* SHUTDOWN is to be delivered */
+	bool halted;	 /* the driver was told, see leat_driver.ep_halt */
 	bool listening;
 
 	uint32_t nb_used; /* peers that are not FREE; read by telemetry */

@@ -117,6 +117,12 @@ struct leat_driver {
 	 * -ESHUTDOWN.
 	 */
 	void (*ep_abort)(struct leat_ep *ep);
+	/**
+	 * Called when no op is in flight any more and ep->poll is not called any more, before the
+	 * first region is deregistered: from now on the device touches no memory, whatever peers
+	 * do. NULL: that is so by itself.
+	 */
+	void (*ep_halt)(struct leat_ep *ep);
 	/** Tells the peers, and frees everything. No op is in flight. */
 	void (*ep_close)(struct leat_ep *ep);
 

@@ -80,6 +80,13 @@ int leat_layer_register(const struct leat_layer *layer);
 struct leat_ep *leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf);
 
 /*
+ * leat_ep_close() without the end: the endpoint is shut down, and still there.
+ * @return as leat_ep_close()
+ */
+int leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us,
+		 void (*done)(struct leat_op *op, void *arg), void *arg);
+
+/*
  * The table of an endpoint; of an inner one, the device's driver. For what has no call in
  * leat_ep.h.
  */

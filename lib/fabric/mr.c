@@ -99,12 +99,26 @@ leat_mr_register(struct leat_ep *ep, void *addr, size_t len, uint32_t access)
 	return mr;
 }
 
+/* See leat_driver.ep_halt. */
+static void
+halt(struct leat_ep *ep)
+{
+	struct leat_ep_ctrl *c = ep->ctrl;
+
+	if (c->state != LEAT_EP_SHUT || c->halted)
+		return;
+	c->halted = true;
+	if (c->driver->ep_halt != NULL)
+		c->driver->ep_halt(ep);
+}
+
 int
 leat_mr_deregister(struct leat_mr *mr)
 {
 	struct leat_mr **pp;
 	int ret;
 
+	halt(mr->ep);
 	ret = mr_pieces_release(mr);
 	if (ret < 0)
 		return ret;
@@ -232,6 +246,7 @@ leat_mr_release_all(struct leat_ep *ep)
 {
 	struct leat_mr *mr;
 
+	halt(ep);
 	while ((mr = ep->ctrl->mrs) != NULL) {
 		ep->ctrl->mrs = mr->next;
 		if (mr->mempool == NULL && ep->ctrl->outer == NULL)

@@ -254,6 +254,18 @@ tags_ep_abort(struct leat_ep *ep)
 }
 
 static void
+tags_ep_halt(struct leat_ep *ep)
+{
+	struct tags_ep *e = tags_of(ep);
+
+	if (!e->closing)
+		say_goodbye(e, -ECANCELED);
+	e->aborted = true;
+	if (leat_ep_stop(e->inner, CLOSE_US, NULL, NULL) != -EBUSY && e->driver->ep_halt != NULL)
+		e->driver->ep_halt(e->inner);
+}
+
+static void
 tags_ep_close(struct leat_ep *ep)
 {
 	struct tags_ep *e = tags_of(ep);
@@ -354,6 +366,7 @@ static const struct leat_driver tags_driver = {
 	.ep_open = tags_ep_open,
 	.ep_quiesce = tags_ep_quiesce,
 	.ep_abort = tags_ep_abort,
+	.ep_halt = tags_ep_halt,
 	.ep_close = tags_ep_close,
 	.cancel = tags_cancel,
 	.progress = tags_progress,

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat-lives kills|connects|endpoints NUMBER SEED EAL-ARGUMENTS
+ *
+ *     kills      a process is killed (SIGKILL) at a random moment of its life, NUMBER times, while it and
+ *                another one exchange ops of all kinds. It has opened its device and
+ *                connects, or listens and is connected to. A third process has a connection as well,
+ *                which must not notice.
+ *     connects   an endpoint connects to another process, and disconnects, NUMBER times
+ *     endpoints  the same, each time from a new endpoint
+ *
+ * Whoever lives must see the end in the time that the device documents, with every op back, and end with
+ * nothing left: no descriptor here, and no object of the device, which an emulated one tells by its exit
+ * status.
+ *
+ * Each process starts leat by itself: what forks them is no user of the device.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <leat_error.h>
+#include <leat_time.h>
+
+#include "leat_cmocka.h"
+#include "traffic.h"
+
+/* Victims of one survivor. */
+#define VICTIMS 100
+/* Survivors at a time, each with its victims. */
+#define SURVIVORS 2
+/* A victim lives at most so long after its fork; and after it has its device, or talks. */
+#define START_US 300000
+#define LIFE_US 150000
+
+/* What goes over a socket between this process and a child. */
+struct note {
+	enum { READY, COMES, LISTENS, DEAD, STOP } what;
+	char addr[LEAT_ADDR_MAX];
+};
+
+static char **eal_argv;
+static int eal_argc;
+static uint64_t random_state;
+
+/* ---- children ---- */
+
+static void
+tell(int fd, int what, const char *addr)
+{
+	struct note n = { .what = what };
+
+	snprintf(n.addr, sizeof(n.addr), "%s", addr);
+	CHECK(send(fd, &n, sizeof(n), MSG_NOSIGNAL) == sizeof(n), "send: %s", strerror(errno));
+}
+
+/* @return false: nothing yet, if it must not wait */
+static bool
+told(int fd, struct note *n, bool wait)
+{
+	ssize_t ret = recv(fd, n, sizeof(*n), wait ? 0 : MSG_DONTWAIT);
+
+	if (ret < 0 && errno == EAGAIN)
+		return false;
+	CHECK(ret == sizeof(*n), "the other process is gone");
+	return true;
+}
+
+/* Starts leat. Not on lcore 0 alone: it is the same CPU in all of these processes. */
+static struct leat_dev *
+device(void)
+{
+	struct leat_dev *dev;
+	cpu_set_t cpus;
+
+	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	CHECK(leat_init(eal_argc, eal_argv) >= 0, "leat_init: %s", leat_err_msg());
+	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	dev = leat_dev_get(0);
+	CHECK(dev != NULL, "no device");
+	return dev;
+}
+
+static void
+open_traffic(struct traffic *t, uint64_t seed)
+{
+	struct leat_dev *dev = device();
+	struct leat_dev_info info;
+
+	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
+	traffic_open(t, dev, info.ops, seed);
+}
+
+static int
+nb_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	CHECK(dir != NULL, "/proc/self/fd: %s", strerror(errno));
+	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
+	while (readdir(dir) != NULL)
+		n++;
+	(void)closedir(dir);
+	return n;
+}
+
+/* Is killed. */
+static void
+victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
+{
+	static struct traffic t;
+
+	open_traffic(&t, seed);
+	tell(fd, READY, "");
+	if (listens) {
+		traffic_listen(&t);
+		tell(survivor, LISTENS, t.addr);
+	} else {
+		(void)traffic_connect(&t, addr);
+	}
+	while (t.ups == 0 || t.received == 0)
+		traffic_turn(&t);
+	tell(fd, READY, "");
+	for (;;)
+		traffic_turn(&t);
+}
+
+/* Lives until it is told to end. */
+static void
+bystander(int fd, const char *addr)
+{
+	static struct traffic t;
+	struct note n;
+
+	open_traffic(&t, 1);
+	t.talks = false;
+	(void)traffic_connect(&t, addr);
+	do {
+		traffic_turn(&t);
+		CHECK(t.ends == 0, "the bystander's connection ended");
+	} while (!told(fd, &n, false));
+	traffic_close(&t);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+}
+
+static bool
+others_gone(const struct traffic *t, uint16_t but)
+{
+	uint16_t i;
+
+	for (i = 0; i < TRAFFIC_PEERS; i++) {
+		if (i != but && !traffic_gone(t, i))
+			return false;
+	}
+	return true;
+}
+
+static void
+survivor(int fd, uint64_t seed)
+{
+	static struct traffic t;
+	struct leat_dev_info info;
+	uint64_t before;
+	uint16_t by = 0, to = LEAT_PEER_ANY;
+	struct note n;
+	int fds;
+
+	open_traffic(&t, seed);
+	CHECK(leat_dev_info_get(leat_ep_dev(t.ep), &info) == 0, "%s", leat_err_msg());
+	traffic_listen(&t);
+	tell(fd, READY, t.addr);
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.ups == 1, "no bystander");
+	while (t.peer[by].state != TRAFFIC_UP)
+		by++;
+	t.light = by;
+	fds = nb_fds();
+	tell(fd, READY, "");
+	for (;;) {
+		traffic_turn(&t);
+		if (!told(fd, &n, false))
+			continue;
+		if (n.what == STOP)
+			break;
+		if (n.what == LISTENS) {
+			to = traffic_connect(&t, n.addr);
+			continue;
+		}
+		/* A listener that is dead refuses: it would be tried again for a while. */
+		if (to != LEAT_PEER_ANY && t.peer[to].state == TRAFFIC_CONNECTING)
+			CHECK(leat_ep_disconnect(t.ep, to) == 0, "give up: %s", leat_err_msg());
+		to = LEAT_PEER_ANY;
+		UNTIL(info.dead_peer_ms * UINT64_C(1000) + TRAFFIC_PATIENCE_US, traffic_turn(&t),
+		      others_gone(&t, by), "the victim's connection does not end");
+		before = t.peer[by].done;
+		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.peer[by].done > before,
+		      "the bystander's ops stand still");
+		CHECK(t.peer[by].state == TRAFFIC_UP, "the bystander's connection ended");
+		tell(fd, DEAD, "");
+	}
+	t.talks = false;
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), nb_fds() <= fds,
+	      "%d descriptors, %d before any victim", nb_fds(), fds);
+	printf("# %u connections, %" PRIu64 " messages, %" PRIu64 " ops of the bystander\n", t.ups,
+	       t.received, t.peer[by].done);
+	traffic_close(&t);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+}
+
+/* ---- the process that forks ---- */
+
+struct process {
+	pid_t pid;
+	int fd;
+};
+
+/* @return true in the child, whose end of the socket is in p->fd */
+static bool
+start(struct process *p)
+{
+	int sv[2];
+
+	CHECK(fflush(NULL) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) == 0,
+	      "socketpair: %s", strerror(errno));
+	p->pid = fork();
+	CHECK(p->pid >= 0, "fork: %s", strerror(errno));
+	(void)close(sv[p->pid != 0]);
+	p->fd = sv[p->pid == 0];
+	if (p->pid != 0)
+		return false;
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "prctl: %s", strerror(errno));
+	return true;
+}
+
+static void
+end(struct process *p, const char *what)
+{
+	int status;
+
+	CHECK(waitpid(p->pid, &status, 0) == p->pid, "waitpid: %s", strerror(errno));
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: status %#x%s", what,
+	      (unsigned int)status, status == 99 << 8 ? ": objects of the device are left" : "");
+	(void)close(p->fd);
+}
+
+/* A life, and its end. */
+static void
+one_victim(const struct process *s, const char *addr)
+{
+	uint64_t rnd = test_random(&random_state);
+	/* How far it has come: it is forked, has its device, talks. */
+	static const uint8_t stages[8] = { 0, 1, 1, 1, 2, 2, 2, 2 };
+	unsigned int stage = stages[(rnd >> 1) % 8];
+	uint64_t us = (rnd >> 8) % (stage == 0 ? START_US : LIFE_US);
+	bool listens = (rnd & 1) != 0;
+	const struct timespec life = { .tv_nsec = (long)(us * 1000) };
+	struct pollfd gone = { 0 };
+	struct process v;
+	struct note n;
+
+	if (start(&v))
+		victim(v.fd, s->fd, listens, addr, rnd | 1);
+	while (stage-- > 0)
+		(void)told(v.fd, &n, true);
+	gone.fd = v.fd;
+	CHECK(ppoll(&gone, 1, &life, NULL) == 0, "a victim ended by itself");
+	CHECK(kill(v.pid, SIGKILL) == 0 && waitpid(v.pid, NULL, 0) == v.pid, "kill: %s",
+	      strerror(errno));
+	(void)close(v.fd);
+	tell(s->fd, DEAD, "");
+	(void)told(s->fd, &n, true);
+}
+
+static void
+one_survivor_after_another(uint32_t number)
+{
+	struct process s, by;
+	char addr[LEAT_ADDR_MAX];
+	struct note n;
+	uint32_t i;
+
+	for (i = 0; i < number; i++) {
+		if (i % VICTIMS == 0) {
+			if (start(&s)) {
+				survivor(s.fd, test_random(&random_state));
+				exit(0);
+			}
+			(void)told(s.fd, &n, true);
+			memcpy(addr, n.addr, sizeof(addr));
+			if (start(&by)) {
+				bystander(by.fd, addr);
+				exit(0);
+			}
+			(void)told(s.fd, &n, true);
+		}
+		one_victim(&s, addr);
+		if ((i + 1) % VICTIMS == 0 || i + 1 == number) {
+			tell(by.fd, STOP, "");
+			end(&by, "bystander");
+			tell(s.fd, STOP, "");
+			end(&s, "survivor");
+			printf("# %u killed\n", i + 1);
+			CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+		}
+	}
+}
+
+static void
+kills(uint32_t number)
+{
+	struct process p[SURVIVORS];
+	unsigned int i;
+
+	for (i = 0; i < SURVIVORS; i++) {
+		uint32_t share = number / SURVIVORS + (i < number % SURVIVORS);
+
+		(void)test_random(&random_state);
+		if (start(&p[i])) {
+			one_survivor_after_another(share);
+			exit(0);
+		}
+	}
+	for (i = 0; i < SURVIVORS; i++)
+		end(&p[i], "see above");
+}
+
+/* Serves until it is told to stop. */
+static void
+server(int fd, uint32_t number)
+{
+	static struct traffic t;
+	struct note n;
+	int fds;
+
+	open_traffic(&t, 1);
+	traffic_listen(&t);
+	fds = nb_fds();
+	tell(fd, READY, t.addr);
+	while (!told(fd, &n, false))
+		traffic_turn(&t);
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), others_gone(&t, LEAT_PEER_ANY),
+	      "a connection does not end");
+	CHECK(t.ups == number && t.ends == number, "%u connections, %u ends, of %u", t.ups, t.ends,
+	      number);
+	CHECK(nb_fds() <= fds, "%d descriptors, %d before any client", nb_fds(), fds);
+	traffic_close(&t);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+}
+
+static void
+one_connection(struct traffic *t, const char *addr)
+{
+	uint64_t before = t->received;
+	uint16_t peer = traffic_connect(t, addr);
+	uint32_t ends = t->ends;
+
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t),
+	      t->peer[peer].state == TRAFFIC_UP && t->peer[peer].done > 0 && t->received > before,
+	      "no connection, or nothing comes");
+	CHECK(leat_ep_disconnect(t->ep, peer) == 0, "disconnect: %s", leat_err_msg());
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t), t->ends > ends && traffic_gone(t, peer),
+	      "the connection does not end");
+}
+
+static void
+client(const char *addr, uint32_t number, bool anew)
+{
+	static struct traffic t;
+	struct leat_dev *dev = device();
+	struct leat_dev_info info;
+	int fds = nb_fds();
+	uint32_t i;
+
+	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
+	for (i = 0; i < number; i++) {
+		if (anew || i == 0)
+			traffic_open(&t, dev, info.ops, test_random(&random_state));
+		one_connection(&t, addr);
+		if (anew || i + 1 == number)
+			traffic_close(&t);
+		if ((i + 1) % 1000 == 0)
+			printf("# %u connections\n", i + 1);
+	}
+	CHECK(nb_fds() <= fds, "%d descriptors, %d at the start", nb_fds(), fds);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+}
+
+static void
+connects(uint32_t number, bool anew)
+{
+	struct process s, c;
+	struct note n;
+
+	if (start(&s)) {
+		server(s.fd, number);
+		exit(0);
+	}
+	(void)told(s.fd, &n, true);
+	if (start(&c)) {
+		client(n.addr, number, anew);
+		exit(0);
+	}
+	end(&c, "client");
+	tell(s.fd, STOP, "");
+	end(&s, "server");
+}
+
+int
+main(int argc, char **argv)
+{
+	uint32_t number;
+
+	CHECK(argc > 3, "usage: leat-lives kills|connects|endpoints NUMBER SEED EAL-ARGUMENTS");
+	number = (uint32_t)strtoul(argv[2], NULL, 0);
+	random_state = strtoull(argv[3], NULL, 0) | 1;
+	eal_argv = argv + 3;
+	eal_argc = argc - 3;
+	eal_argv[0] = argv[0];
+	if (strcmp(argv[1], "kills") == 0)
+		kills(number);
+	else if (strcmp(argv[1], "connects") == 0 || strcmp(argv[1], "endpoints") == 0)
+		connects(number, strcmp(argv[1], "endpoints") == 0);
+	else
+		CHECK(false, "%s?", argv[1]);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRAFFIC_H
+#define TRAFFIC_H
+
+/*
+ * An endpoint that keeps ops of all kinds in flight with every peer that is up. Peers may end at
+ * any moment: then their ops come back, with -ECONNRESET, -ECONNABORTED or -ENOTCONN, and those of
+ * others don't notice. Any other outcome ends the program.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <leat_fabric.h>
+
+#define TRAFFIC_PEERS 8
+#define TRAFFIC_WINDOW 6
+#define TRAFFIC_RECVS 64
+#define TRAFFIC_MEMORY (256u << 10) /* bytes: the largest op, and what peers read and write */
+/* Beyond what is documented, for a loaded machine. */
+#define TRAFFIC_PATIENCE_US UINT64_C(20000000)
+
+#define CHECK(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                            \
+			fprintf(stderr, __VA_ARGS__);                                              \
+			fprintf(stderr, "\n");                                                     \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* Does turn until cond is true. */
+#define UNTIL(us, turn, cond, ...)                                                                 \
+	do {                                                                                       \
+		uint64_t end_ = leat_now() + leat_us_to_cycles(us);                                \
+		while (!(cond)) {                                                                  \
+			turn;                                                                      \
+			CHECK(leat_now() < end_, __VA_ARGS__);                                     \
+		}                                                                                  \
+	} while (0)
+
+enum traffic_state { TRAFFIC_NONE, TRAFFIC_CONNECTING, TRAFFIC_UP };
+
+struct traffic_peer {
+	enum traffic_state state;
+	struct leat_rkey key; /* of its memory */
+	uint64_t done;	      /* ops that succeeded since it is up */
+	struct leat_op op[TRAFFIC_WINDOW];
+};
+
+struct traffic {
+	struct leat_ep *ep;
+	uint32_t ops; /* that the device has */
+	uint64_t random;
+	uint64_t received, turns;
+	uint32_t ups, ends; /* connections that came up, and that ended or were never made */
+	struct leat_rkey key;
+	struct leat_mr *mr;
+	struct traffic_peer peer[TRAFFIC_PEERS];
+	struct leat_op recv[TRAFFIC_RECVS];
+	char addr[LEAT_ADDR_MAX]; /* where it listens, or empty */
+	bool talks;		  /* keeps ops in flight */
+	uint16_t light;		  /* with this peer only one; LEAT_PEER_ANY: with none */
+	bool closing, shut;
+	uint8_t *memory;
+};
+
+/* ops: LEAT_OP_BIT. */
+void traffic_open(struct traffic *t, struct leat_dev *dev, uint32_t ops, uint64_t seed);
+void traffic_listen(struct traffic *t);
+/* @return the peer's id */
+uint16_t traffic_connect(struct traffic *t, const char *addr);
+/* Polls, takes events, posts what is not in flight. */
+void traffic_turn(struct traffic *t);
+/* Has it ended, with all its ops back? */
+bool traffic_gone(const struct traffic *t, uint16_t peer);
+/* Ends all connections, in order. */
+void traffic_close(struct traffic *t);
+
+#endif /* TRAFFIC_H */
