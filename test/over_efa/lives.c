@@ -53,6 +53,7 @@ struct note {
 static char **eal_argv;
 static int eal_argc;
 static uint64_t random_state;
+static uint32_t without; /* ops that are not posted */
 
 /* ---- children ---- */
 
@@ -92,14 +93,21 @@ device(void)
 	return dev;
 }
 
+static uint32_t
+ops_of(const struct leat_dev *dev)
+{
+	struct leat_dev_info info;
+
+	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
+	return info.ops & ~without;
+}
+
 static void
 open_traffic(struct traffic *t, uint64_t seed)
 {
 	struct leat_dev *dev = device();
-	struct leat_dev_info info;
 
-	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
-	traffic_open(t, dev, info.ops, seed);
+	traffic_open(t, dev, ops_of(dev), seed);
 }
 
 static int
@@ -378,19 +386,19 @@ client(const char *addr, uint32_t number, bool anew)
 {
 	static struct traffic t;
 	struct leat_dev *dev = device();
-	struct leat_dev_info info;
 	int fds = nb_fds();
 	uint32_t i;
 
-	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
 	for (i = 0; i < number; i++) {
 		if (anew || i == 0)
-			traffic_open(&t, dev, info.ops, test_random(&random_state));
+			traffic_open(&t, dev, ops_of(dev), test_random(&random_state));
 		one_connection(&t, addr);
 		if (anew || i + 1 == number)
 			traffic_close(&t);
-		if ((i + 1) % 1000 == 0)
+		if ((i + 1) % 1000 == 0) {
 			printf("# %u connections\n", i + 1);
+			CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+		}
 	}
 	CHECK(nb_fds() <= fds, "%d descriptors, %d at the start", nb_fds(), fds);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
@@ -402,6 +410,9 @@ connects(uint32_t number, bool anew)
 	struct process s, c;
 	struct note n;
 
+	/* libfabric 1.17's efa keeps 9 MB for good of each endpoint that served one. */
+	if (anew)
+		without = LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP);
 	if (start(&s)) {
 		server(s.fd, number);
 		exit(0);
