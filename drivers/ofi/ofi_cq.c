@@ -81,17 +81,18 @@ ofi_slots_foreach(struct ofi_ep *e, void (*fn)(struct ofi_ep *e, struct ofi_slot
 	}
 }
 
+/* recv may be a constant, which leaves less to do. */
 static inline __attribute__((always_inline)) void
-finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
+finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len, bool recv)
 {
 	struct leat_op *op = s->op;
 
-	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+	if (recv && unlikely(e->track) && op->type == LEAT_OP_RECV)
 		ofi_recv_list_del(e, s);
-	if (unlikely((s->flags & OFI_SLOT_CARRIER) != 0))
+	if (recv && unlikely((s->flags & OFI_SLOT_CARRIER) != 0))
 		e->nb_carriers--;
 	ofi_slot_put(e, s);
-	leat_op_finish(e->ep, op, status, len);
+	leat_op_finish_as(e->ep, op, status, len, recv);
 }
 
 /* An orphan that has failed: its context may come again, so its slot is not used for now. */
@@ -150,7 +151,7 @@ void
 ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len)
 {
 	if (s->state != OFI_SLOT_LIMBO || (e->quirks & OFI_Q_FAILS_AGAIN) == 0) {
-		finish(e, s, status, len);
+		finish(e, s, status, len, leat_op_is_recv(s->op));
 		return;
 	}
 	ofi_slot_orphan(e, s, status);
@@ -295,7 +296,7 @@ recv_done(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_tagged_entry 
 		status = -ECONNRESET;
 		len = 0;
 	}
-	finish(e, s, status, len);
+	finish(e, s, status, len, true);
 }
 
 static inline __attribute__((always_inline)) void
@@ -317,7 +318,7 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 			*(uint64_t *)s->op->buf = s->result;
 		else if (e->inject_run != 0 && s->op->type <= LEAT_OP_TSEND)
 			e->peers[s->peer].injected = 0;
-		finish(e, s, 0, s->op->size);
+		finish(e, s, 0, s->op->size, false);
 	} else if (s->state == OFI_SLOT_ORPHAN && (s->flags & OFI_SLOT_FAILED) == 0) {
 		orphan_back(e, s, true);
 	}

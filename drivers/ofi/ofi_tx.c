@@ -188,28 +188,23 @@ post_atomic(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi
 				 FI_UINT64, FI_CSWAP, &s->ctx);
 }
 
-static inline __attribute__((always_inline)) ssize_t
-post_one(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_slot *s)
+static inline bool
+is_send(const struct leat_op *op)
 {
-	switch (op->type) {
-	case LEAT_OP_RECV:
-	case LEAT_OP_TRECV:
+	return op->type == LEAT_OP_SEND || op->type == LEAT_OP_TSEND;
+}
+
+static inline __attribute__((always_inline)) ssize_t
+post_one(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_slot *s, bool recv)
+{
+	if (recv)
 		return post_recv(ep, e, op, s);
-	case LEAT_OP_SEND:
-	case LEAT_OP_TSEND:
-		s->state = OFI_SLOT_TX;
+	s->state = OFI_SLOT_TX;
+	if (likely(is_send(op)))
 		return post_send(ep, e, op, s);
-	case LEAT_OP_WRITE:
-	case LEAT_OP_WRITE_IMM:
-		s->state = OFI_SLOT_TX;
-		return post_write(ep, e, op, s);
-	case LEAT_OP_READ:
-		s->state = OFI_SLOT_TX;
+	if (op->type == LEAT_OP_READ)
 		return post_read(ep, e, op, s);
-	default:
-		s->state = OFI_SLOT_TX;
-		return post_atomic(ep, e, op, s);
-	}
+	return op->type < LEAT_OP_READ ? post_write(ep, e, op, s) : post_atomic(ep, e, op, s);
 }
 
 /*
@@ -300,7 +295,7 @@ post_inject(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 
 /* Everything else: through a slot. @return false: refused */
 static inline __attribute__((always_inline)) bool
-post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
+post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, bool recv)
 {
 	struct ofi_slot *s = e->free;
 	ssize_t ret;
@@ -312,7 +307,7 @@ post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 		rte_errno = EAGAIN;
 		return false;
 	}
-	ret = post_one(ep, e, op, s);
+	ret = post_one(ep, e, op, s, recv);
 	if (unlikely(ret != 0)) {
 		s->state = OFI_SLOT_FREE;
 		return post_failed(ep, op, ret);
@@ -323,10 +318,25 @@ post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 	s->flags = 0;
 	s->seq = e->seq++;
 	op->drv_ctx = s;
-	leat_op_start(ep, op);
-	if (unlikely(e->track) && op->type == LEAT_OP_RECV)
+	leat_op_start_as(ep, op, recv);
+	if (recv && unlikely(e->track) && op->type == LEAT_OP_RECV)
 		ofi_recv_list_add(e, s);
 	return true;
+}
+
+/* recv is a constant: half of the questions are answered. @return false: refused */
+static inline __attribute__((always_inline)) bool
+post_as(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, bool recv)
+{
+	int status = leat_op_check_as(ep, op, recv);
+
+	if (unlikely(status < 0)) {
+		post_bad(ep, op, status);
+		return true;
+	}
+	if (!recv && op->size < e->inject_end && is_send(op) && may_inject(e, op))
+		return post_inject(ep, e, op);
+	return post_slot(ep, e, op, recv);
 }
 
 uint16_t
@@ -337,24 +347,14 @@ ofi_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 
 	for (i = 0; i < n; i++) {
 		struct leat_op *op = ops[i];
-		int status;
 
 		if (i + 1 < n)
 			rte_prefetch0(ops[i + 1]);
 		if (unlikely(!leat_op_admit(ep, op)))
 			break;
-		status = leat_op_check(ep, op);
-		if (unlikely(status < 0)) {
-			post_bad(ep, op, status);
-			continue;
-		}
-		if ((op->type == LEAT_OP_SEND || op->type == LEAT_OP_TSEND) &&
-		    op->size < e->inject_end && may_inject(e, op)) {
-			if (unlikely(!post_inject(ep, e, op)))
-				break;
-		} else if (unlikely(!post_slot(ep, e, op))) {
+		if (unlikely(!(leat_op_is_recv(op) ? post_as(ep, e, op, true)
+						   : post_as(ep, e, op, false))))
 			break;
-		}
 	}
 	return leat_ep_post_end(ep, i, n);
 }
