@@ -115,6 +115,7 @@ start(void)
 		goto unmap;
 	}
 	arena->magic = SIM_ARENA_MAGIC;
+	sim_segments_sweep();
 	return 0;
 unmap:
 	munmap(arena, sizeof(*arena));

@@ -89,6 +89,8 @@ int sim_inbox_lock(struct sim_inbox *inbox);
 /** Make this process a host, if it is none. Return 0, or an errno. */
 int sim_host_start(void);
 void sim_host_stop(void);
+/** Remove what killed hosts have left in /dev/shm. */
+void sim_segments_sweep(void);
 /** Its arena; NULL: it is none yet. */
 struct sim_arena *sim_host_arena(void);
 void sim_host_gid(unsigned int device, union ibv_gid *gid);

@@ -5,8 +5,10 @@
  * is told by a status, goes on, and is left with nothing of it.
  */
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -275,7 +277,68 @@ killed_in_an_inbox(void)
 	host_close(&host);
 }
 
+static int
+access_shm(const char *name)
+{
+	int fd = shm_open(name, O_RDONLY, 0);
+
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return 0;
+}
+
+/* A file as the provider of libfabric makes it beside an endpoint. */
+static void
+segment_name(char *name, size_t size, const union ibv_gid *gid)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	CHECK(inet_ntop(AF_INET6, gid->raw, text, sizeof(text)) != NULL);
+	snprintf(name, size, "/%s_%04x_%08x_%04x", text, 0x400, 1, 0);
+}
+
+static void
+leave_segment(int fd, void *arg)
+{
+	char name[128];
+	struct host host;
+	int shm;
+
+	(void)arg;
+	host_open(&host, 0);
+	segment_name(name, sizeof(name), &host.gid);
+	shm = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+	CHECK(shm >= 0);
+	close(shm);
+	put(fd, name, sizeof(name));
+	get(fd, name, 1); /* is killed here */
+}
+
+/* The file of a host that lives stays, that of one that was killed goes. */
+static void
+segments(void)
+{
+	char killed[128], alive[128];
+	struct child a, b;
+	struct host host;
+
+	child_start(&a, leave_segment, NULL);
+	get(a.fd, killed, sizeof(killed));
+	child_start(&b, leave_segment, NULL);
+	get(b.fd, alive, sizeof(alive));
+	CHECK_EQUAL(access_shm(killed), 0);
+	child_kill(&a);
+	host_open(&host, 0);
+	CHECK_EQUAL(access_shm(killed), ENOENT);
+	CHECK_EQUAL(access_shm(alive), 0);
+	host_close(&host);
+	child_kill(&b);
+	CHECK_EQUAL(shm_unlink(alive), 0);
+}
+
 const struct test tests_kill[] = {
+	{ .name = "segments", .run = segments },
 	{ .name = "killed-in-an-inbox", .run = killed_in_an_inbox },
 	{ .name = "kill", .run = kills },
 	{ .name = "kill-reordered", .config = "reorder=8,hold-us=100", .run = kills },
