@@ -3,16 +3,16 @@
 /*
  * leat-lives kills|connects|endpoints NUMBER SEED EAL-ARGUMENTS
  *
- *     kills      a process is killed (SIGKILL) at a random moment of its life, NUMBER times, while it and
- *                another one exchange ops of all kinds. It has opened its device and
- *                connects, or listens and is connected to. A third process has a connection as well,
- *                which must not notice.
+ *     kills      a process, the victim, is killed (SIGKILL) at a random moment: while it starts, while
+ *                it connects to the survivor or is connected to by it, or while the two exchange ops of
+ *                all kinds. NUMBER victims, one after another. A bystander has a connection to the
+ *                survivor as well, which must not notice.
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  the same, each time from a new endpoint
  *
- * Whoever lives must see the end in the time that the device documents, with every op back, and end with
- * nothing left: no descriptor here, and no object of the device, which an emulated one tells by its exit
- * status.
+ * The survivor must see the end in the time that the device documents, with every op back. Each process
+ * that ends by itself leaves no descriptor, and no object of the device, which an emulated one tells by
+ * its exit status.
  *
  * Each process starts leat by itself: what forks them is no user of the device.
  */
@@ -43,10 +43,12 @@
 /* A victim lives at most so long after its fork; and after it has its device, or talks. */
 #define START_US 300000
 #define LIFE_US 150000
+/* Beyond dead_peer_ms, for a loaded machine. */
+#define SLACK_US UINT64_C(5000000)
 
 /* What goes over a socket between this process and a child. */
 struct note {
-	enum { READY, COMES, LISTENS, DEAD, STOP } what;
+	enum { READY, LISTENS, DEAD, STOP } what;
 	char addr[LEAT_ADDR_MAX];
 };
 
@@ -209,7 +211,7 @@ survivor(int fd, uint64_t seed)
 		if (to != LEAT_PEER_ANY && t.peer[to].state == TRAFFIC_CONNECTING)
 			CHECK(leat_ep_disconnect(t.ep, to) == 0, "give up: %s", leat_err_msg());
 		to = LEAT_PEER_ANY;
-		UNTIL(info.dead_peer_ms * UINT64_C(1000) + TRAFFIC_PATIENCE_US, traffic_turn(&t),
+		UNTIL(info.dead_peer_ms * UINT64_C(1000) + SLACK_US, traffic_turn(&t),
 		      others_gone(&t, by), "the victim's connection does not end");
 		before = t.peer[by].done;
 		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.peer[by].done > before,
@@ -359,23 +361,40 @@ server(int fd, uint32_t number)
 		traffic_turn(&t);
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), others_gone(&t, LEAT_PEER_ANY),
 	      "a connection does not end");
-	CHECK(t.ups == number && t.ends == number, "%u connections, %u ends, of %u", t.ups, t.ends,
+	CHECK(t.ups >= number && t.ends >= t.ups, "%u connections, %u ends, of %u", t.ups, t.ends,
 	      number);
 	CHECK(nb_fds() <= fds, "%d descriptors, %d before any client", nb_fds(), fds);
 	traffic_close(&t);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
 
+/* @return the peer, which talks */
+static uint16_t
+connected(struct traffic *t, const char *addr)
+{
+	uint64_t before = t->received;
+	uint32_t ends, tries = 0;
+	uint16_t peer;
+
+	/* The server may have no room while READs that its last clients left unanswered time out. */
+	do {
+		CHECK(tries++ < 10, "no connection");
+		ends = t->ends;
+		peer = traffic_connect(t, addr);
+		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t),
+		      t->ends > ends || (t->peer[peer].state == TRAFFIC_UP &&
+					 t->peer[peer].done > 0 && t->received > before),
+		      "nothing comes");
+	} while (t->ends > ends);
+	return peer;
+}
+
 static void
 one_connection(struct traffic *t, const char *addr)
 {
-	uint64_t before = t->received;
-	uint16_t peer = traffic_connect(t, addr);
+	uint16_t peer = connected(t, addr);
 	uint32_t ends = t->ends;
 
-	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t),
-	      t->peer[peer].state == TRAFFIC_UP && t->peer[peer].done > 0 && t->received > before,
-	      "no connection, or nothing comes");
 	CHECK(leat_ep_disconnect(t->ep, peer) == 0, "disconnect: %s", leat_err_msg());
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t), t->ends > ends && traffic_gone(t, peer),
 	      "the connection does not end");

@@ -15,7 +15,7 @@
 
 #include <leat_fabric.h>
 
-#define TRAFFIC_PEERS 8
+#define TRAFFIC_PEERS 16
 #define TRAFFIC_WINDOW 6
 #define TRAFFIC_RECVS 64
 #define TRAFFIC_MEMORY (256u << 10) /* bytes: the largest op, and what peers read and write */
