@@ -74,8 +74,13 @@ static void
 on_event(struct traffic *t, const struct leat_event *ev)
 {
 	const struct leat_conn_params params = { .priv = &t->key, .priv_len = sizeof(t->key) };
-	struct traffic_peer *p = &t->peer[ev->peer];
+	struct traffic_peer *p;
 
+	if (ev->type == LEAT_EV_SHUTDOWN) {
+		t->shut = true;
+		return;
+	}
+	p = &t->peer[ev->peer];
 	switch (ev->type) {
 	case LEAT_EV_CONNECT_REQ:
 		p->state = TRAFFIC_CONNECTING;
@@ -98,9 +103,6 @@ on_event(struct traffic *t, const struct leat_event *ev)
 	case LEAT_EV_CONNECT_FAILED:
 		p->state = TRAFFIC_NONE;
 		t->ends++;
-		break;
-	case LEAT_EV_SHUTDOWN:
-		t->shut = true;
 		break;
 	default:
 		break;
