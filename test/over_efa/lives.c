@@ -218,7 +218,9 @@ survivor(int fd, uint64_t seed)
 		      others_gone(&t, by), "the victim's connection does not end");
 		before = t.peer[by].done;
 		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.peer[by].done > before,
-		      "the bystander's ops stand still");
+		      "the bystander's ops stand still: %s of %" PRIu64 " B, state %u",
+		      leat_op_type_name(t.peer[by].op[0].type), t.peer[by].op[0].size,
+		      t.peer[by].op[0].state);
 		CHECK(t.peer[by].state == TRAFFIC_UP, "the bystander's connection ended");
 		tell(fd, DEAD, "");
 	}
