@@ -254,13 +254,19 @@ tags_ep_abort(struct leat_ep *ep)
 }
 
 static void
+part(struct tags_ep *e)
+{
+	if (!e->closing)
+		say_goodbye(e, -ECANCELED);
+	e->aborted = true;
+}
+
+static void
 tags_ep_halt(struct leat_ep *ep)
 {
 	struct tags_ep *e = tags_of(ep);
 
-	if (!e->closing)
-		say_goodbye(e, -ECANCELED);
-	e->aborted = true;
+	part(e);
 	if (leat_ep_stop(e->inner, CLOSE_US, NULL, NULL) != -EBUSY && e->driver->ep_halt != NULL)
 		e->driver->ep_halt(e->inner);
 }
@@ -271,9 +277,7 @@ tags_ep_close(struct leat_ep *ep)
 	struct tags_ep *e = tags_of(ep);
 	int ret;
 
-	if (!e->closing)
-		say_goodbye(e, -ECANCELED);
-	e->aborted = true;
+	part(e);
 	ret = leat_ep_close(e->inner, CLOSE_US, NULL, NULL);
 	if (ret < 0 && ret != -ETIMEDOUT) {
 		LEAT_LOG(ERR, tags, "%s: close: %s; its memory is not freed", leat_ep_name(ep),

@@ -3,16 +3,16 @@
 /*
  * leat-lives kills|connects|endpoints NUMBER SEED EAL-ARGUMENTS
  *
- *     kills      a process, the victim, is killed (SIGKILL) at a random moment: while it starts, while
- *                it connects to the survivor or is connected to by it, or while the two exchange ops of
- *                all kinds. NUMBER victims, one after another. A bystander has a connection to the
- *                survivor as well, which must not notice.
+ *     kills      a process, the victim, is killed (SIGKILL) at a random moment: while it
+ *                starts, while it connects to the survivor or is connected to by it, or while
+ *                the two exchange ops of all kinds. NUMBER victims, one after another. A
+ *                bystander has a connection to the survivor as well, which must not notice.
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  the same, each time from a new endpoint
  *
- * The survivor must see the end in the time that the device documents, with every op back. Each process
- * that ends by itself leaves no descriptor, and no object of the device, which an emulated one tells by
- * its exit status.
+ * The survivor must see the end in the time that the device documents, with every op back. Each
+ * process that ends by itself leaves no descriptor, and no object of the device, which an emulated
+ * one tells by its exit status.
  *
  * Each process starts leat by itself: what forks them is no user of the device.
  */
@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 #include <leat_error.h>
-#include <leat_time.h>
 
 #include "leat_cmocka.h"
 #include "traffic.h"
@@ -381,7 +380,7 @@ connected(struct traffic *t, const char *addr)
 	uint32_t ends, tries = 0;
 	uint16_t peer;
 
-	/* The server may have no room while READs that its last clients left unanswered time out. */
+	/* The server may have no room while READs that its last clients did not answer time out. */
 	do {
 		CHECK(tries++ < 10, "no connection");
 		ends = t->ends;

@@ -10,7 +10,6 @@
 #include <rte_errno.h>
 
 #include <leat_error.h>
-#include <leat_time.h>
 
 #include "leat_cmocka.h"
 #include "traffic.h"

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include <leat_fabric.h>
+#include <leat_time.h>
 
 #define TRAFFIC_PEERS 16
 #define TRAFFIC_WINDOW 6
