@@ -25,7 +25,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
         sub, "agent", "search for better settings of a running program",
         "Tries settings of a program that runs, under a lease, and tells what is better than what it has, if\n"
         "that can be told from noise. All settings go back at the end, and if this is killed.",
-        "Exit: 0 better settings were found; 3 none can be told from noise, or the program's speed has jumped;\n"
+        "Exit: 0 better settings were found; 3 none can be told from noise, or the speed has jumped;\n"
         "4 guards can't be kept; else as usual.\n\n"
         "  leat-tune agent --list-goals --program leat-rpc-bench\n"
         "  leat-tune agent --goal 'max calls_per_second where p99_us < 50' --set batch,window --svg plot.svg",

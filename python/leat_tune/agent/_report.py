@@ -28,6 +28,11 @@ def _percent(value: float) -> str:
     return f"{value * 100:+.1f} %"
 
 
+def _measured(goal: Goal, value: float) -> float:
+    """A value of the search, of which larger is better, as the program's measure."""
+    return value if goal.maximum else -value
+
+
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -35,7 +40,7 @@ def _finite(value: float) -> float | None:
 def _why(outcome: Outcome, goal: Goal) -> str:
     """Of a run that found nothing."""
     if outcome.verdict == "moved":
-        before, after = (number(value if goal.maximum else -value) for value in outcome.jumps[-1])
+        before, after = (number(_measured(goal, value)) for value in outcome.jumps[-1])
         return (
             f"As it is, it came to {before}, and then to {after}: what is best now was hardly searched for. Another "
             "run may tell; a virtual machine's speed jumps when its CPUs are moved on their host."
@@ -62,7 +67,7 @@ def text(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
     space = targets.space
     lines = [f"{_VERDICT[outcome.verdict]} ({trials} trials, noise {outcome.noise * 100:.1f} %)"]
     lines.append(f"  goal   {goal.text}")
-    level = outcome.level if goal.maximum else -outcome.level
+    level = _measured(goal, outcome.level)
     lines.append(f"  start  {targets.words(space.values(space.start))}: {number(level)}")
     found = outcome.found
     if found is None:
@@ -112,13 +117,13 @@ def tree(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
         "verdict": outcome.verdict,
         "goal": goal.text,
         "start": space.values(space.start),
-        "start_value": outcome.level if goal.maximum else -outcome.level,
+        "start_value": _measured(goal, outcome.level),
         "best": space.values(outcome.best) if outcome.found else None,
         "gain": outcome.found.gain if outcome.found else None,
         "confidence": confidence,
         "noise": outcome.noise,
         "trials": trials,
-        "jumps": [[value if goal.maximum else -value for value in jump] for jump in outcome.jumps],
+        "jumps": [[_measured(goal, value) for value in jump] for jump in outcome.jumps],
         "comparisons": [_json(targets, one) for one in outcome.comparisons],
         "ablation": [{"setting": name, **_json(targets, one)} for name, one in outcome.ablation],
         "set": targets.command(space.values(outcome.best)) if outcome.found else None,
@@ -135,7 +140,7 @@ def svg(goal: Goal, targets: Targets, outcome: Outcome, done: Sequence[tuple[Ask
     trials = [
         (
             kind(ask.config),
-            None if result.value is None else result.value if goal.maximum else -result.value,
+            None if result.value is None else _measured(goal, result.value),
             result.excess > 0,
         )
         for ask, result in done
@@ -162,7 +167,7 @@ def progress(
     line = f"{number_}/{most} {ask.purpose}: {words}: "
     if result.value is None:
         return line + (result.words or "no value")
-    value = result.value if goal.maximum else -result.value
+    value = _measured(goal, result.value)
     line += number(value)
     if start and ask.config != targets.space.start:
         line += f" ({_percent(value / start - 1)})"
