@@ -45,6 +45,9 @@ void vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint
 void vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
 /* @return its peer, or LEAT_PEER_ANY */
 uint16_t vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *sender);
+/* @return the peer of that sender that was added before this one, or LEAT_PEER_ANY */
+uint16_t vb_sender_older(const struct vb_sender_map *m, const struct vb_sender *sender,
+			 uint16_t peer);
 /* Source of a datagram with that completion; grh: the 40 B in front of it. */
 void vb_sender_wc(struct vb_sender *sender, const struct ibv_wc *wc, const uint8_t *grh);
 void vb_sender_lid(struct vb_sender *sender, uint16_t lid, uint32_t qpn);

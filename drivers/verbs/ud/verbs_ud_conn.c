@@ -219,13 +219,30 @@ welcome(struct vb_conn *c, struct rdma_cm_id *id)
 	return rdma_accept(id, &p) == 0 ? 0 : -errno;
 }
 
+/* The connection that this request made before, or NULL. One endpoint may have several to another. */
+static struct vb_conn *
+find_attempt(struct vb_ep *e, const struct vb_sender *sender, const struct vb_ud_hello *h)
+{
+	const struct vb_sender_map *m = &vb_ud_of(e)->senders;
+	struct vb_conn *c;
+	uint16_t peer;
+
+	for (peer = vb_sender_find(m, sender); peer != LEAT_PEER_ANY;
+	     peer = vb_sender_older(m, sender, peer)) {
+		c = e->conns[peer];
+		if (c != NULL && c->ud.passive && c->ud.attempt == h->attempt &&
+		    c->ud.qkey == h->qkey)
+			return c;
+	}
+	return NULL;
+}
+
 /* Did this one ask before, and did it not hear the answer? */
 static bool
 asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h)
 {
 	struct vb_sender sender;
 	struct vb_conn *c;
-	uint16_t peer;
 
 	if (ethernet(e)) {
 		sender.qpn = h->qpn;
@@ -233,9 +250,8 @@ asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h
 	} else {
 		vb_sender_lid(&sender, h->lid, h->qpn);
 	}
-	peer = vb_sender_find(&vb_ud_of(e)->senders, &sender);
-	c = peer == LEAT_PEER_ANY ? NULL : e->conns[peer];
-	if (c == NULL || !c->ud.passive || c->ud.attempt != h->attempt || c->ud.qkey != h->qkey)
+	c = find_attempt(e, &sender, h);
+	if (c == NULL)
 		return false;
 	if (welcome(c, id) < 0)
 		LEAT_LOG(DEBUG, driver, "%s: rdma_accept: %s", e->dev->name, strerror(errno));

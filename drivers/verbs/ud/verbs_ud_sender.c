@@ -66,6 +66,22 @@ vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *sender)
 	return LEAT_PEER_ANY;
 }
 
+uint16_t
+vb_sender_older(const struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer)
+{
+	bool passed = false;
+	uint32_t i;
+
+	for (i = hash(m, sender); m->rows[i].sender.qpn != 0; i = (i + 1) & m->mask) {
+		if (!same(&m->rows[i].sender, sender))
+			continue;
+		if (passed)
+			return m->rows[i].peer;
+		passed = m->rows[i].peer == peer;
+	}
+	return LEAT_PEER_ANY;
+}
+
 void
 vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer)
 {

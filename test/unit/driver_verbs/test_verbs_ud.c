@@ -27,7 +27,22 @@ from_nr(uint32_t i)
 	return f;
 }
 
-/* Against a list: who was added last for a sender is found. */
+/* The last one that was added for that sender, before the given moment, or LEAT_PEER_ANY. */
+static uint16_t
+last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_t moment)
+{
+	uint16_t last = LEAT_PEER_ANY;
+	uint16_t i;
+
+	for (i = 0; i < PEERS; i++) {
+		if (order[i] != 0 && order[i] < moment && who[i] == sender &&
+		    (last == LEAT_PEER_ANY || order[i] > order[last]))
+			last = i;
+	}
+	return last;
+}
+
+/* Against a list: who was added last for a sender is found, and behind it those before. */
 static void
 map(void **state)
 {
@@ -55,15 +70,16 @@ map(void **state)
 			order[i] = 0;
 		}
 		for (k = 0; k < PEERS / 2; k++) {
-			uint16_t want = LEAT_PEER_ANY;
+			uint16_t want = last_before(who, order, k, UINT32_MAX), found;
 
-			for (i = 0; i < PEERS; i++) {
-				if (order[i] != 0 && who[i] == k &&
-				    (want == LEAT_PEER_ANY || order[i] > order[want]))
-					want = (uint16_t)i;
-			}
 			f = from_nr(k);
-			assert_int_equal(vb_sender_find(&m, &f), want);
+			found = vb_sender_find(&m, &f);
+			assert_int_equal(found, want);
+			while (found != LEAT_PEER_ANY) {
+				want = last_before(who, order, k, order[want]);
+				found = vb_sender_older(&m, &f, found);
+				assert_int_equal(found, want);
+			}
 		}
 	}
 	free(m.rows);
