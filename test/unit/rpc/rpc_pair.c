@@ -12,6 +12,7 @@ struct end a, b;
 char addr[LEAT_ADDR_MAX];
 struct leat_rpc_conf pair_conf;
 struct leat_ep_conf pair_ep_conf;
+volatile uint64_t *pair_clock;
 
 int
 pair_start(void **state)
@@ -219,6 +220,8 @@ end_drive(struct end *e)
 	struct leat_event ev;
 	uint16_t n, i, turn;
 
+	if (pair_clock != NULL)
+		*pair_clock += LEAT_CLOCK_MOCK_HZ / 1000000;
 	n = leat_ep_poll(e->ep, ops, 32);
 	assert_int_equal(leat_rpc_process(e->rpc, ops, n), 0);
 	/* The clock is not read in every poll. */

@@ -52,6 +52,8 @@ extern char addr[LEAT_ADDR_MAX];
 /* For the next pair_setup(); zeroed by the teardown. */
 extern struct leat_rpc_conf pair_conf;
 extern struct leat_ep_conf pair_ep_conf;
+/* The test's clock, if it has one that goes on by a microsecond in each end_drive(), or NULL. */
+extern volatile uint64_t *pair_clock;
 
 /* leat with both devices. */
 int pair_start(void **state);
