@@ -70,6 +70,21 @@ tell(int fd, int what, const char *addr)
 	CHECK(send(fd, &n, sizeof(n), MSG_NOSIGNAL) == sizeof(n), "send: %s", strerror(errno));
 }
 
+/* How the children of this process that are no more have ended. */
+static void
+tell_ends(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "process %d: signal %d\n", (int)pid, WTERMSIG(status));
+		else
+			fprintf(stderr, "process %d: exit %d\n", (int)pid, WEXITSTATUS(status));
+	}
+}
+
 /* @return false: nothing yet, if it must not wait */
 static bool
 told(int fd, struct note *n, bool wait)
@@ -78,6 +93,8 @@ told(int fd, struct note *n, bool wait)
 
 	if (ret < 0 && errno == EAGAIN)
 		return false;
+	if (ret != sizeof(*n))
+		tell_ends();
 	CHECK(ret == sizeof(*n), "the other process is gone");
 	return true;
 }
@@ -186,6 +203,7 @@ survivor(int fd, uint64_t seed)
 	struct leat_dev_info info;
 	uint64_t before;
 	uint16_t by = 0, to = LEAT_PEER_ANY;
+	const struct traffic_peer *p;
 	struct note n;
 	int fds;
 
@@ -197,6 +215,7 @@ survivor(int fd, uint64_t seed)
 	while (t.peer[by].state != TRAFFIC_UP)
 		by++;
 	t.light = by;
+	p = &t.peer[by];
 	fds = nb_fds();
 	tell(fd, READY, "");
 	for (;;) {
@@ -215,19 +234,19 @@ survivor(int fd, uint64_t seed)
 		to = LEAT_PEER_ANY;
 		UNTIL(info.dead_peer_ms * UINT64_C(1000) + SLACK_US, traffic_turn(&t),
 		      others_gone(&t, by), "the victim's connection does not end");
-		before = t.peer[by].done;
-		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.peer[by].done > before,
+		before = p->done;
+		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t),
+		      p->done > before || p->state != TRAFFIC_UP,
 		      "the bystander's ops stand still: %s of %" PRIu64 " B, state %u",
-		      leat_op_type_name(t.peer[by].op[0].type), t.peer[by].op[0].size,
-		      t.peer[by].op[0].state);
-		CHECK(t.peer[by].state == TRAFFIC_UP, "the bystander's connection ended");
+		      leat_op_type_name(p->op[0].type), p->op[0].size, p->op[0].state);
+		CHECK(p->state == TRAFFIC_UP, "the bystander's connection ended");
 		tell(fd, DEAD, "");
 	}
 	t.talks = false;
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), nb_fds() <= fds,
 	      "%d descriptors, %d before any victim", nb_fds(), fds);
 	printf("# %u connections, %" PRIu64 " messages, %" PRIu64 " ops of the bystander\n", t.ups,
-	       t.received, t.peer[by].done);
+	       t.received, p->done);
 	traffic_close(&t);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
