@@ -4,11 +4,10 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "exchange_pvt.h"
@@ -22,23 +21,15 @@
 /* Reads of a closing connection per event; what comes is thrown away. */
 #define CLOSING_READS 4
 
-static void
-conn_sockopt(struct exchange_conn *c, int level, int name, int value, const char *what)
-{
-	if (setsockopt(c->fd, level, name, &value, sizeof(value)) != 0)
-		LEAT_LOG(DEBUG, exchange, "%s: setting %s of the connection with %s failed: %s",
-			 c->x->name, what, c->addr, strerror(errno));
-}
-
-/* Sends what goes. An error is left to epoll, which reports it right after. */
-static void
+/* Sends what goes. 0, or a positive errno. */
+static int
 conn_flush(struct exchange_conn *c)
 {
 	uint32_t mask = EPOLLIN;
+	int err = 0;
 
 	while (c->tx_off < c->tx_len) {
-		ssize_t n = send(c->fd, c->tx + c->tx_off, (size_t)(c->tx_len - c->tx_off),
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = c->x->transport->send(c);
 
 		if (n >= 0) {
 			c->tx_off = (uint16_t)(c->tx_off + n);
@@ -46,6 +37,7 @@ conn_flush(struct exchange_conn *c)
 			mask |= EPOLLOUT;
 			break;
 		} else if (errno != EINTR) {
+			err = errno;
 			break;
 		}
 	}
@@ -55,9 +47,10 @@ conn_flush(struct exchange_conn *c)
 	if (exchange_epoll_set(c, mask) != 0 && c->state != CONN_CLOSING)
 		LEAT_LOG(ERR, exchange, "%s: epoll_ctl failed for %s: %s", c->x->name, c->addr,
 			 strerror(errno));
+	return err;
 }
 
-void
+int
 exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len)
 {
 	if (c->tx_off == c->tx_len) {
@@ -68,7 +61,7 @@ exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len)
 		memcpy(c->tx + c->tx_len, msg, len);
 		c->tx_len = (uint16_t)(c->tx_len + len);
 	}
-	conn_flush(c);
+	return conn_flush(c);
 }
 
 void
@@ -89,10 +82,13 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 		c->events = 0;
 	}
 	len = exchange_wire_bye(msg, type, reason, why);
+	exchange_fds_close(&c->tx_fds);
+	exchange_fds_close(&c->rx_fds);
 	c->state = CONN_CLOSING;
 	exchange_list_move(c, &c->x->closing);
 	exchange_timer_set(c, c->x->now + leat_us_to_cycles(CLOSING_US));
-	exchange_conn_send(c, msg, len);
+	/* Where it does not go any more the connection is gone. */
+	(void)exchange_conn_send(c, msg, len);
 }
 
 void
@@ -108,13 +104,17 @@ exchange_conn_busy(struct exchange_conn *c, const char *why)
 void
 exchange_conn_hello(struct exchange_conn *c)
 {
-	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	int err;
+
+	c->x->transport->watch(c);
 	c->state = CONN_HELLO_SENT;
 	c->rx_len = 0;
 	c->tx_off = 0;
 	c->tx_len = c->hello_len;
 	exchange_timer_set(c, c->deadline);
-	conn_flush(c);
+	err = conn_flush(c);
+	if (err != 0)
+		exchange_dial_failed(c, err == EPIPE ? ECONNRESET : err);
 }
 
 /* ---- what arrives --------------------------------------------------------------------------- */
@@ -133,8 +133,6 @@ conn_keep_msg(struct exchange_conn *c, const struct exchange_msg *msg)
 static void
 conn_up(struct exchange_conn *c)
 {
-	uint32_t dead = c->x->dead_after_ms;
-
 	c->state = CONN_UP;
 	exchange_list_move(c, NULL);
 	leat_wheel_del(&c->x->wheel, &c->timer);
@@ -143,15 +141,8 @@ conn_up(struct exchange_conn *c)
 		c->ai = NULL;
 		c->ai_next = NULL;
 	}
-	/*
-	 * After a second of silence this kernel probes the peer's, every second. It gives up at
-	 * the first probe after the user time-out, which is why that is a second shorter.
-	 */
-	conn_sockopt(c, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
-	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE");
-	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPINTVL, 1, "TCP_KEEPINTVL");
-	conn_sockopt(c, IPPROTO_TCP, TCP_KEEPCNT, (int)(dead / 1000), "TCP_KEEPCNT");
-	conn_sockopt(c, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(dead - 1000), "TCP_USER_TIMEOUT");
+	exchange_fds_close(&c->tx_fds);
+	c->x->transport->up(c);
 	c->x->stats.connected++;
 	exchange_source_up(c);
 	exchange_event_add(c, CONN_EV_CONNECTED);
@@ -170,7 +161,10 @@ conn_rejected(struct exchange_conn *c, const struct exchange_msg *msg)
 			TAILQ_REMOVE(&c->x->events, c, ev_link);
 		c->events = 0;
 		exchange_dial_failed(c, EBUSY);
-	} else if (msg->reason == EXCHANGE_REASON_VERSION)
+	} else if (msg->reason == EXCHANGE_REASON_USER)
+		exchange_end(c, -EACCES, "connect %s: rejected%s%s", c->addr,
+			     why[0] != '\0' ? ": " : "", why);
+	else if (msg->reason == EXCHANGE_REASON_VERSION)
 		exchange_end(c, -EPROTONOSUPPORT,
 			     "connect %s: it speaks version %u of the address exchange, this is "
 			     "version %u",
@@ -196,6 +190,7 @@ conn_hello(struct exchange_conn *c, const struct exchange_msg *msg)
 	exchange_list_move(c, &x->half);
 	exchange_id_count(c, true);
 	leat_wheel_del(&x->wheel, &c->timer);
+	x->transport->watch(c);
 	c->state = CONN_REQUESTED;
 	exchange_event_add(c, CONN_EV_REQUEST);
 }
@@ -258,15 +253,19 @@ exchange_conn_proven(struct exchange_conn *c)
 	uint8_t msg[EXCHANGE_HDR_LEN];
 
 	c->state = CONN_PROOF_SENT;
-	exchange_conn_send(c, msg, exchange_wire_empty(msg, EXCHANGE_PROOF));
+	(void)exchange_conn_send(c, msg, exchange_wire_empty(msg, EXCHANGE_PROOF));
 }
 
 static void
 conn_message(struct exchange_conn *c, const struct exchange_msg *msg)
 {
 	uint8_t ready[EXCHANGE_HDR_LEN];
+	bool first = c->state == CONN_HELLO_WAIT || c->state == CONN_HELLO_SENT;
 
-	if (c->state == CONN_HELLO_WAIT && msg->type == EXCHANGE_HELLO) {
+	if (first && c->rx_fds.nb > 0 && msg->type != EXCHANGE_HELLO &&
+	    msg->type != EXCHANGE_ACCEPT) {
+		conn_unexpected(c, EXCHANGE_STRAY_FDS);
+	} else if (c->state == CONN_HELLO_WAIT && msg->type == EXCHANGE_HELLO) {
 		conn_hello(c, msg);
 	} else if (c->state == CONN_HELLO_SENT && msg->type == EXCHANGE_ACCEPT) {
 		conn_keep_msg(c, msg);
@@ -277,11 +276,13 @@ conn_message(struct exchange_conn *c, const struct exchange_msg *msg)
 		conn_prove(c);
 	} else if (c->state == CONN_PROOF_SENT && c->connector && msg->type == EXCHANGE_PROOF) {
 		conn_up(c);
-		exchange_conn_send(c, ready, exchange_wire_empty(ready, EXCHANGE_READY));
+		(void)exchange_conn_send(c, ready, exchange_wire_empty(ready, EXCHANGE_READY));
 	} else if (c->state == CONN_PROOF_SENT && !c->connector && msg->type == EXCHANGE_READY) {
 		conn_up(c);
 	} else if (msg->type == EXCHANGE_BYE && c->state >= CONN_REQUESTED && c->state <= CONN_UP) {
 		conn_bye(c, msg);
+	} else if (msg->type == EXCHANGE_NOTE && c->state == CONN_UP && c->x->transport->local) {
+		exchange_event_add(c, CONN_EV_NOTE);
 	} else {
 		conn_unexpected(c, "a message out of turn");
 	}
@@ -302,7 +303,7 @@ conn_other_version(struct exchange_conn *c, const struct exchange_msg *msg)
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_VERSION, why);
 }
 
-/* The TCP connection ended; err is 0 for its orderly end. */
+/* The connection ended; err is 0 for its orderly end. */
 static void
 conn_broken(struct exchange_conn *c, int err)
 {
@@ -349,8 +350,19 @@ conn_read_closing(struct exchange_conn *c)
 	}
 }
 
-/* Reads once, and takes the messages that are complete. */
+/* Descriptors came, and this process may have no more of them. */
 static void
+conn_no_fd(struct exchange_conn *c)
+{
+	c->x->stats.no_fd++;
+	if (c->connector)
+		exchange_dial_failed(c, EMFILE);
+	else
+		exchange_conn_busy(c, "no descriptor is free here for those of the HELLO");
+}
+
+/* Reads once, and takes the messages that are complete. Returns how many bytes came. */
+static ssize_t
 conn_read(struct exchange_conn *c)
 {
 	struct exchange_msg msg;
@@ -360,19 +372,27 @@ conn_read(struct exchange_conn *c)
 	int len;
 
 	do
-		n = recv(c->fd, c->rx + c->rx_len, sizeof(c->rx) - c->rx_len, MSG_DONTWAIT);
+		n = c->x->transport->recv(c, &why);
 	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EMFILE) {
+		conn_no_fd(c);
+		return 0;
+	}
 	if (n <= 0) {
 		if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
 			conn_broken(c, n == 0 ? 0 : errno);
-		return;
+		return 0;
+	}
+	if (why[0] != '\0') {
+		conn_unexpected(c, why);
+		return n;
 	}
 	c->rx_len = (uint16_t)(c->rx_len + n);
 
 	while (c->rx_len > 0) {
 		len = exchange_wire_parse(c->rx, c->rx_len, &msg, &why);
 		if (len == 0)
-			return;
+			return n;
 		if (len == -EPROTONOSUPPORT)
 			conn_other_version(c, &msg);
 		else if (len < 0)
@@ -382,10 +402,32 @@ conn_read(struct exchange_conn *c)
 		/* Ended, or a connector that tries again. */
 		if (len < 0 || c->gen != gen || c->fd < 0 || c->state < CONN_HELLO_SENT ||
 		    c->state == CONN_CLOSING || c->state == CONN_PARTING)
-			return;
+			return n;
 		c->rx_len = (uint16_t)(c->rx_len - len);
 		memmove(c->rx, c->rx + len, c->rx_len);
 	}
+	return n;
+}
+
+/* What was sent before the end counts; it is no more than the socket holds now. */
+void
+exchange_conn_process_ended(struct exchange_conn *c)
+{
+	uint16_t gen = c->gen;
+	int left = 0;
+
+	if (ioctl(c->fd, FIONREAD, &left) != 0)
+		left = 0;
+	while (left > 0) {
+		ssize_t n = c->state == CONN_CLOSING ? 0 : conn_read(c);
+
+		if (c->gen != gen || c->process_fd < 0)
+			return;
+		if (n <= 0)
+			break;
+		left -= (int)n;
+	}
+	conn_broken(c, 0);
 }
 
 void
@@ -406,22 +448,23 @@ exchange_conn_event(struct exchange_conn *c, uint32_t events)
 	}
 	if (c->state == CONN_CLOSING) {
 		if ((events & EPOLLOUT) != 0)
-			conn_flush(c);
+			(void)conn_flush(c);
 		if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0)
 			conn_read_closing(c);
 		return;
 	}
 	if ((events & EPOLLOUT) != 0)
-		conn_flush(c);
+		(void)conn_flush(c);
 	/* recv() also reports errors, after the bytes that came before them. */
 	if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0 && c->gen == gen && c->fd >= 0)
-		conn_read(c);
+		(void)conn_read(c);
 }
 
 void
 exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct exchange_conn *c = exchange_slot_get(x);
+	bool welcome;
 
 	if (c == NULL) {
 		x->stats.dropped++;
@@ -429,12 +472,15 @@ exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *s
 		return;
 	}
 	c->fd = fd;
-	exchange_source_hold(c, sa);
-	leat_addr_str(c->addr, sizeof(c->addr), sa, len);
+	welcome = x->transport->accepted(c, sa, len);
 	c->state = CONN_HELLO_WAIT;
 	exchange_list_move(c, &x->pending);
 	exchange_timer_set(c, leat_time_add(x->now, x->handshake_cycles));
-	conn_sockopt(c, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-	if (exchange_epoll_set(c, EPOLLIN) != 0)
+	if (exchange_epoll_set(c, EPOLLIN) != 0) {
 		exchange_slot_put(c);
+	} else if (!welcome) {
+		x->stats.other_user++;
+		LEAT_LOG(DEBUG, exchange, "%s: %s", x->name, c->text);
+		exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_USER, c->text);
+	}
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The address exchange's instance: its slots, polling, events, and calls of its owner. */
+/* The address exchange's instance: polling, events, and calls of its owner. */
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "exchange_names.h"
 #include "exchange_pvt.h"
 #include "leat_error.h"
 #include "leat_log.h"
@@ -19,219 +19,6 @@
 /* Work per poll. */
 #define POLL_EVENTS 64
 #define POLL_TIMERS 256
-#define GEN_MAX 0x7fff
-
-/* ---- slots, lists, timers ------------------------------------------------------------------- */
-
-void
-exchange_list_move(struct exchange_conn *c, struct exchange_list *list)
-{
-	struct leat_exchange *x = c->x;
-
-	if (c->list != NULL) {
-		TAILQ_REMOVE(c->list, c, link);
-		if (c->list == &x->pending) {
-			x->nb_pending--;
-			c->source->pending--;
-		} else if (c->list == &x->half) {
-			c->source->half--;
-		}
-	}
-	c->list = list;
-	if (list == &x->free) {
-		/* The one used last is warm. */
-		TAILQ_INSERT_HEAD(list, c, link);
-	} else if (list != NULL) {
-		TAILQ_INSERT_TAIL(list, c, link);
-		if (list == &x->pending) {
-			x->nb_pending++;
-			c->source->pending++;
-		} else if (list == &x->half) {
-			c->source->half++;
-		}
-	}
-}
-
-void
-exchange_timer_set(struct exchange_conn *c, uint64_t expiry)
-{
-	leat_wheel_add(&c->x->wheel, &c->timer, expiry);
-}
-
-void
-exchange_event_add(struct exchange_conn *c, unsigned int event)
-{
-	if (c->events == 0)
-		TAILQ_INSERT_TAIL(&c->x->events, c, ev_link);
-	c->events |= (uint8_t)event;
-}
-
-void
-exchange_id_count(struct exchange_conn *c, bool on)
-{
-	if (c->counted != on) {
-		c->counted = on;
-		if (on)
-			c->x->nb_ids++;
-		else
-			c->x->nb_ids--;
-		if (c->source != NULL)
-			c->source->conns =
-				(uint16_t)(on ? c->source->conns + 1 : c->source->conns - 1);
-	}
-}
-
-int
-exchange_epoll_set(struct exchange_conn *c, uint32_t mask)
-{
-	struct epoll_event ev = { .events = mask, .data.u64 = (uint32_t)exchange_id(c) };
-	int op = c->epoll_mask == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-
-	if (mask == c->epoll_mask)
-		return 0;
-	if (epoll_ctl(c->x->epfd, op, c->fd, &ev) != 0)
-		return -errno;
-	c->epoll_mask = mask;
-	return 0;
-}
-
-/* Closing takes it out of the epoll set: no descriptor is ever duplicated, except by fork. */
-void
-exchange_fd_close(struct exchange_conn *c)
-{
-	if (c->fd < 0)
-		return;
-	if (c->epoll_mask != 0)
-		(void)epoll_ctl(c->x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
-	(void)close(c->fd);
-	c->fd = -1;
-	c->epoll_mask = 0;
-}
-
-/* Frees what a connection holds besides its slot. */
-static void
-conn_release(struct exchange_conn *c)
-{
-	exchange_fd_close(c);
-	leat_wheel_del(&c->x->wheel, &c->timer);
-	if (c->lookup != NULL) {
-		leat_lookup_drop(c->lookup);
-		c->lookup = NULL;
-	}
-	if (c->ai != NULL) {
-		freeaddrinfo(c->ai);
-		c->ai = NULL;
-	}
-}
-
-void
-exchange_slot_put(struct exchange_conn *c)
-{
-	conn_release(c);
-	exchange_id_count(c, false);
-	if (c->events != 0)
-		TAILQ_REMOVE(&c->x->events, c, ev_link);
-	c->events = 0;
-	c->state = CONN_FREE;
-	c->gen = c->gen == GEN_MAX ? 1 : (uint16_t)(c->gen + 1);
-	exchange_list_move(c, &c->x->free);
-	exchange_source_drop(c);
-}
-
-struct exchange_conn *
-exchange_slot_get(struct leat_exchange *x)
-{
-	struct exchange_conn *c;
-
-	if (TAILQ_EMPTY(&x->free) && (c = TAILQ_FIRST(&x->closing)) != NULL)
-		exchange_slot_put(c);
-	if (TAILQ_EMPTY(&x->free) && !TAILQ_EMPTY(&x->pending)) {
-		x->stats.dropped++;
-		exchange_slot_put(exchange_source_pending_victim(x));
-	}
-	c = TAILQ_FIRST(&x->free);
-	if (c == NULL)
-		return NULL;
-
-	exchange_list_move(c, NULL);
-	c->user = NULL;
-	c->connector = false;
-	c->told = false;
-	c->was_up = false;
-	c->proof_len = 0;
-	c->hope = false;
-	c->status = 0;
-	c->cause = 0;
-	c->ai_next = NULL;
-	c->blob_len = 0;
-	c->priv_len = 0;
-	c->rx_len = 0;
-	c->tx_off = 0;
-	c->tx_len = 0;
-	c->hello_len = 0;
-	c->kind[0] = '\0';
-	c->text[0] = '\0';
-	return c;
-}
-
-static void
-end_text(struct exchange_conn *c, const char *fmt, va_list ap)
-{
-	(void)vsnprintf(c->text, sizeof(c->text), fmt, ap);
-	LEAT_LOG(DEBUG, exchange, "%s: %s", c->x->name, c->text);
-}
-
-void
-exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	end_text(c, fmt, ap);
-	va_end(ap);
-
-	if (!c->connector && !c->told) {
-		exchange_slot_put(c);
-		return;
-	}
-	conn_release(c);
-	exchange_list_move(c, NULL);
-	c->state = CONN_DEAD;
-	c->status = status;
-	exchange_event_add(c, CONN_EV_END);
-}
-
-void
-exchange_part(struct exchange_conn *c, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	end_text(c, fmt, ap);
-	va_end(ap);
-	/* There is nothing more to hear of it. */
-	if (c->epoll_mask != 0)
-		(void)epoll_ctl(c->x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
-	c->epoll_mask = 0;
-	c->state = CONN_PARTING;
-	c->status = 0;
-	exchange_event_add(c, CONN_EV_END);
-}
-
-struct exchange_conn *
-exchange_conn_find(const struct leat_exchange *x, int id)
-{
-	unsigned int index = (unsigned int)id & 0xffff;
-	struct exchange_conn *c;
-
-	if (id <= 0 || index >= x->nb_slots)
-		return NULL;
-	c = &x->conns[index];
-	if (c->gen != (unsigned int)id >> 16 || c->state == CONN_FREE || c->state == CONN_CLOSING)
-		return NULL;
-	/* What was never shown to the owner is not his. */
-	return c->connector || c->told ? c : NULL;
-}
 
 /* ---- create, destroy ------------------------------------------------------------------------ */
 
@@ -256,7 +43,7 @@ conf_check(const struct leat_exchange_conf *conf)
 	if ((conf->dead_after_us != 0 && conf->dead_after_us < 2000000) ||
 	    conf->dead_after_us > UINT64_C(3600000000))
 		return leat_err(EINVAL, "address exchange: dead_after_us must be 2 s to 1 h");
-	return 0;
+	return conf->dir == NULL ? 0 : exchange_dir_check(conf);
 }
 
 static void
@@ -287,6 +74,9 @@ leat_exchange_create(const struct leat_exchange_conf *conf)
 	x->nb_slots = (uint16_t)(x->max_conns + x->max_pending);
 	us = conf->handshake_timeout_us == 0 ? TIMEOUT_US : conf->handshake_timeout_us;
 	x->handshake_cycles = leat_us_to_cycles(us);
+	x->transport = conf->dir == NULL ? &exchange_tcp : &exchange_unix;
+	if (conf->dir != NULL)
+		exchange_names_init(&x->names, conf);
 	x->linger = conf->linger;
 	x->prove = conf->prove;
 	x->source_half = conf->source_half;
@@ -327,9 +117,10 @@ leat_exchange_create(const struct leat_exchange_conf *conf)
 	for (i = x->nb_slots; i-- > 0;) {
 		x->conns[i].x = x;
 		x->conns[i].fd = -1;
+		x->conns[i].process_fd = -1;
 		x->conns[i].index = (uint16_t)i;
 		/* Ids wrap early, for tests to see. */
-		x->conns[i].gen = GEN_MAX - 1;
+		x->conns[i].gen = EXCHANGE_GEN_MAX - 1;
 		exchange_list_move(&x->conns[i], &x->free);
 	}
 	return x;
@@ -356,8 +147,7 @@ leat_exchange_destroy(struct leat_exchange *x)
 		if (c->state != CONN_FREE)
 			exchange_slot_put(c);
 	}
-	if (x->listen_fd >= 0)
-		(void)close(x->listen_fd);
+	exchange_listener_close(x);
 	(void)close(x->epfd);
 	exchange_free(x);
 }
@@ -378,6 +168,11 @@ data_check(const struct leat_exchange *x, const struct leat_exchange_data *data)
 	    (data->priv_len > 0 && data->priv == NULL) ||
 	    (data->proof_len > 0 && data->proof == NULL))
 		return leat_err(EINVAL, "%s: a length without data", x->name);
+	if (data->nb_fds > 0 && !x->transport->local)
+		return leat_err(EINVAL, "%s: descriptors don't go over TCP", x->name);
+	if (data->nb_fds > LEAT_EXCHANGE_FDS_MAX || (data->nb_fds > 0 && data->fds == NULL))
+		return leat_err(EINVAL, "%s: %u descriptors, at most %d can be given", x->name,
+				data->nb_fds, LEAT_EXCHANGE_FDS_MAX);
 	return 0;
 }
 
@@ -385,11 +180,11 @@ int
 leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeout_us,
 		      const struct leat_exchange_data *data, void *user)
 {
-	char host[LEAT_EXCHANGE_ADDR_MAX], port[8];
+	struct exchange_fds fds;
 	struct exchange_conn *c;
 	int ret;
 
-	ret = leat_addr_split(addr, false, host, sizeof(host), port, sizeof(port));
+	ret = x->transport->check(x, addr);
 	if (ret != 0)
 		return ret;
 	if (strlen(addr) >= LEAT_EXCHANGE_ADDR_MAX)
@@ -397,10 +192,15 @@ leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeou
 	ret = data_check(x, data);
 	if (ret != 0)
 		return ret;
+	ret = exchange_fds_dup(&fds, data, x->name);
+	if (ret != 0)
+		return ret;
 	c = x->nb_ids >= x->max_conns ? NULL : exchange_slot_get(x);
-	if (c == NULL)
+	if (c == NULL) {
+		exchange_fds_close(&fds);
 		return leat_err(ENOSPC, "%s: connect %s: all %u connections are in use", x->name,
 				addr, x->max_conns);
+	}
 
 	x->now = leat_now();
 	c->connector = true;
@@ -410,8 +210,9 @@ leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeou
 		leat_time_add(x->now, leat_us_to_cycles(timeout_us == 0 ? TIMEOUT_US : timeout_us));
 	snprintf(c->addr, sizeof(c->addr), "%s", addr);
 	c->hello_len = (uint16_t)exchange_wire_hello(c->tx, EXCHANGE_HELLO, x->kind, data);
+	c->tx_fds = fds;
 	exchange_id_count(c, true);
-	exchange_dial(c, host, port);
+	exchange_dial(c);
 	return exchange_id(c);
 }
 
@@ -439,12 +240,22 @@ leat_exchange_accept(struct leat_exchange *x, int conn, const struct leat_exchan
 	ret = data_check(x, data);
 	if (ret != 0)
 		return ret;
+	ret = exchange_fds_dup(&c->tx_fds, data, x->name);
+	if (ret != 0)
+		return ret;
 	x->now = leat_now();
+	ret = exchange_conn_send(c, msg, exchange_wire_hello(msg, EXCHANGE_ACCEPT, x->kind, data));
+	if (ret != 0 && c->tx_fds.nb > 0 && ret != EPIPE && ret != ECONNRESET) {
+		/* Nothing of it was sent. */
+		c->tx_len = 0;
+		exchange_fds_close(&c->tx_fds);
+		return leat_err(ret, "%s: accept: descriptors can't be sent: %s", x->name,
+				strerror(ret));
+	}
 	c->user = user;
 	c->state = CONN_ACCEPT_SENT;
 	c->accepted_at = x->awake;
 	exchange_timer_set(c, leat_time_add(x->now, x->handshake_cycles));
-	exchange_conn_send(c, msg, exchange_wire_hello(msg, EXCHANGE_ACCEPT, x->kind, data));
 	return 0;
 }
 
@@ -503,6 +314,28 @@ leat_exchange_close(struct leat_exchange *x, int conn, const char *why)
 	return 0;
 }
 
+int
+leat_exchange_note(struct leat_exchange *x, int conn)
+{
+	const struct exchange_conn *c = exchange_conn_find(x, conn);
+	uint8_t msg[EXCHANGE_HDR_LEN];
+	size_t len = exchange_wire_empty(msg, EXCHANGE_NOTE);
+
+	if (!x->transport->local)
+		return leat_err(EOPNOTSUPP, "%s: note: notes don't go over TCP", x->name);
+	if (c == NULL || c->state != CONN_UP)
+		return leat_err(ENOTCONN, "%s: note: connection %d is not up", x->name, conn);
+	/*
+	 * A UNIX socket takes these few bytes in whole or not at all. It is full of notes if it
+	 * does not take them, and where the connection has ended DOWN says so: there is nothing to
+	 * be done about a failure. What is left of READY must come first; it wakes the other side
+	 * as well.
+	 */
+	if (c->tx_off == c->tx_len)
+		(void)send(c->fd, msg, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return 0;
+}
+
 bool
 leat_exchange_lingers(const struct leat_exchange *x, int conn)
 {
@@ -521,12 +354,14 @@ timer_fired(struct leat_wheel_node *node, void *arg)
 
 	if (node == &x->listen_timer)
 		exchange_listener_resume(x);
+	else if (node == &x->names.sweep_timer)
+		exchange_names_sweep(x);
 	else
 		exchange_conn_timeout(container_of(node, struct exchange_conn, timer));
 }
 
 static void
-event_fill(const struct exchange_conn *c, unsigned int bit, struct leat_exchange_event *ev)
+event_fill(struct exchange_conn *c, unsigned int bit, struct leat_exchange_event *ev)
 {
 	ev->conn = exchange_id(c);
 	ev->user = c->user;
@@ -534,6 +369,7 @@ event_fill(const struct exchange_conn *c, unsigned int bit, struct leat_exchange
 	ev->blob_len = 0;
 	ev->priv_len = 0;
 	ev->proof_len = 0;
+	ev->nb_fds = 0;
 	ev->kind[0] = '\0';
 	ev->text[0] = '\0';
 	memcpy(ev->addr, c->addr, sizeof(ev->addr));
@@ -543,9 +379,18 @@ event_fill(const struct exchange_conn *c, unsigned int bit, struct leat_exchange
 		memcpy(ev->text, c->text, sizeof(ev->text));
 		return;
 	}
+	if (bit == CONN_EV_NOTE) {
+		ev->type = LEAT_EXCHANGE_NOTE;
+		return;
+	}
 	ev->type = bit == CONN_EV_REQUEST ? LEAT_EXCHANGE_REQUEST
 		   : bit == CONN_EV_PROVE ? LEAT_EXCHANGE_PROVE
 					  : LEAT_EXCHANGE_CONNECTED;
+	if (bit != CONN_EV_PROVE) {
+		memcpy(ev->fds, c->rx_fds.fd, c->rx_fds.nb * sizeof(c->rx_fds.fd[0]));
+		ev->nb_fds = c->rx_fds.nb;
+		c->rx_fds.nb = 0;
+	}
 	if (bit == CONN_EV_REQUEST || c->connector) {
 		ev->blob_len = c->blob_len;
 		ev->priv_len = c->priv_len;
@@ -590,7 +435,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 	x->now = now;
 	for (c = TAILQ_FIRST(&x->resolving); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);
-		exchange_dial_resolve(c);
+		exchange_tcp_resolve(c);
 	}
 
 	/* Without a listener and connections there is nothing to ask the kernel for. */
@@ -606,8 +451,12 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 		}
 		/* An earlier event of this turn may have ended it. */
 		c = &x->conns[id & 0xffff];
-		if (c->gen == id >> 16 && c->fd >= 0)
+		if (c->gen != (uint32_t)id >> 16 || c->fd < 0)
+			continue;
+		if ((id & EXCHANGE_EPOLL_PROCESS) == 0)
 			exchange_conn_event(c, ready[i].events);
+		else if (c->process_fd >= 0)
+			exchange_conn_process_ended(c);
 	}
 	/*
 	 * Timers last: a caller that polls late still finds what arrived in time, and no time-out.

@@ -3,9 +3,10 @@
 #define EXCHANGE_PVT_H
 
 /*
- * The address exchange's insides: exchange.c has the instance (slots, polling, events), listen.c
- * its listener, source.c how many slots one source gets, conn.c one connection's states, wire.c the
- * messages, addr.c "host:port" and the look-up of names.
+ * The address exchange's insides: exchange.c has the instance (polling, events), slot.c its slots,
+ * listen.c its listener, source.c how many slots one source gets, conn.c one connection's states,
+ * dial.c a connector's attempts, wire.c the messages, addr.c "host:port" and the look-up of names.
+ * What differs between TCP and UNIX sockets is behind struct exchange_transport: tcp.c, unix.c.
  *
  *     connector                                acceptor
  *
@@ -27,6 +28,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
 
 #include "exchange_wire.h"
 #include "leat_addr.h"
@@ -54,11 +57,16 @@ enum exchange_conn_state {
 #define CONN_EV_REQUEST 1u
 #define CONN_EV_PROVE 2u
 #define CONN_EV_CONNECTED 4u
-#define CONN_EV_END 8u
+#define CONN_EV_NOTE 8u
+#define CONN_EV_END 16u
 
 TAILQ_HEAD(exchange_list, exchange_conn);
 
 #define EXCHANGE_SOURCE_KEY 16
+/* Longest directory of UNIX sockets, with its terminator: "/port-65535" has to fit behind it. */
+#define EXCHANGE_DIR_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 11)
+/* Longest name of a UNIX socket in its directory, with its terminator. */
+#define EXCHANGE_NAME_MAX (sizeof("name-") + 64)
 
 /* Where accepted connections come from; see source.c. */
 struct exchange_source {
@@ -70,6 +78,12 @@ struct exchange_source {
 	uint16_t conns;	  /* of them with an id */
 };
 LIST_HEAD(exchange_source_list, exchange_source);
+
+/* Descriptors that are on their way. */
+struct exchange_fds {
+	uint8_t nb;
+	int fd[LEAT_EXCHANGE_FDS_MAX];
+};
 
 struct exchange_conn {
 	struct leat_exchange *x;
@@ -83,6 +97,7 @@ struct exchange_conn {
 	uint64_t began;	   /* connector: cycles; for messages */
 	void *user;
 	int fd;		/* -1: none */
+	int process_fd; /* readable when the other side's process has ended; -1: none */
 	uint16_t index; /* in leat_exchange.conns */
 	uint16_t gen;	/* of the id, 1..32767; changes whenever an id dies */
 	uint8_t state;	/* enum exchange_conn_state */
@@ -103,6 +118,9 @@ struct exchange_conn {
 	uint16_t rx_len;
 	uint16_t tx_off, tx_len;
 	uint16_t hello_len; /* connector: of the HELLO at the start of tx; else 0 */
+	/* Sent with HELLO, with each attempt, or with ACCEPT. */
+	struct exchange_fds tx_fds;
+	struct exchange_fds rx_fds; /* for the event */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	char text[LEAT_EXCHANGE_TEXT_MAX];
@@ -113,10 +131,58 @@ struct exchange_conn {
 		   EXCHANGE_BYE_LEN + EXCHANGE_TEXT_MAX];
 };
 
+/* What differs between TCP and UNIX sockets. */
+struct exchange_transport {
+	bool local; /* both sides are on one machine: descriptors and NOTE */
+	/* An address to connect to. 0, or a negative errno with leat_err_msg(). */
+	int (*check)(const struct leat_exchange *x, const char *addr);
+	/* Begins a round of attempts. */
+	void (*dial)(struct exchange_conn *c);
+	/* Begins the next attempt of the round; false: there is none. */
+	bool (*dial_next)(struct exchange_conn *c);
+	/* The socket is connected. false: to something wrong, the attempt or connector has ended. */
+	bool (*connected)(struct exchange_conn *c);
+	/*
+	 * The socket was accepted: sets c->addr and c->source. false: this side does not want it,
+	 * c->text says why.
+	 */
+	bool (*accepted)(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len);
+	/* Watches the other side's process, if that is possible. */
+	void (*watch)(struct exchange_conn *c);
+	void (*up)(struct exchange_conn *c);
+	/* Of c->tx, and into c->rx. As send(2) and recv(2); *why is set: that is wrong. */
+	ssize_t (*send)(struct exchange_conn *c);
+	ssize_t (*recv)(struct exchange_conn *c, const char **why);
+	/* Gives a listening socket, or a negative errno with leat_err_msg(). */
+	int (*listen)(struct leat_exchange *x, const char *addr);
+	int (*listen_addr)(const struct leat_exchange *x, char *addr, size_t len);
+	/* The listening socket is about to be closed. */
+	void (*unlisten)(struct leat_exchange *x);
+	/* The other side of a connection died. */
+	void (*peer_died)(struct leat_exchange *x);
+};
+
+extern const struct exchange_transport exchange_tcp;
+extern const struct exchange_transport exchange_unix;
+
+/* Where the names of UNIX sockets are. */
+struct exchange_names {
+	char dir[EXCHANGE_DIR_MAX]; /* "@PREFIX": abstract */
+	bool any_user;
+	bool sweep_due;	    /* sweep_timer runs */
+	unsigned int swept; /* entries of the directory that the sweep under way has seen */
+	struct leat_wheel_node sweep_timer;
+	char listen_addr[LEAT_EXCHANGE_ADDR_MAX];
+	char listen_name[EXCHANGE_NAME_MAX]; /* in the directory */
+	dev_t listen_dev;
+	ino_t listen_ino;
+};
+
 struct leat_exchange {
 	int epfd;
 	int listen_fd; /* -1: none */
 	bool listen_paused;
+	const struct exchange_transport *transport;
 	bool linger; /* as in leat_exchange_conf */
 	bool prove;
 	uint16_t nb_slots;
@@ -154,10 +220,16 @@ struct leat_exchange {
 	struct exchange_source_list free_sources;
 	struct exchange_source_list source_bucket[256];
 	struct exchange_conn *conns; /* nb_slots */
+	struct exchange_names names; /* UNIX sockets */
 };
 
 /* epoll's user data of the listener; a connection's is its id. */
 #define EXCHANGE_EPOLL_LISTENER UINT64_MAX
+/* With a connection's id: its process_fd. */
+#define EXCHANGE_EPOLL_PROCESS (UINT64_C(1) << 32)
+
+/* Of ids, from 1. */
+#define EXCHANGE_GEN_MAX 0x7fff
 
 static inline int
 exchange_id(const struct exchange_conn *c)
@@ -165,7 +237,7 @@ exchange_id(const struct exchange_conn *c)
 	return (int)c->gen << 16 | c->index;
 }
 
-/* ---- exchange.c: slots, lists, timers, ends -------------------------------------------------- */
+/* ---- slot.c ---------------------------------------------------------------------------------- */
 
 struct exchange_conn *exchange_slot_get(struct leat_exchange *x);
 void exchange_id_count(struct exchange_conn *c, bool on);
@@ -176,6 +248,7 @@ void exchange_timer_set(struct exchange_conn *c, uint64_t expiry);
 void exchange_event_add(struct exchange_conn *c, unsigned int event);
 int exchange_epoll_set(struct exchange_conn *c, uint32_t mask);
 void exchange_fd_close(struct exchange_conn *c);
+void exchange_process_close(struct exchange_conn *c);
 /* The other side says BYE: DOWN is told, the rest is up to the owner. */
 void exchange_part(struct exchange_conn *c, const char *fmt, ...) __rte_format_printf(2, 3);
 /* The id is alive and its owner may use it; NULL if not. */
@@ -187,6 +260,7 @@ void exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
 /* ---- listen.c -------------------------------------------------------------------------------- */
 
 void exchange_listener_event(struct leat_exchange *x);
+void exchange_listener_close(struct leat_exchange *x);
 /* The pause for want of a descriptor is over. */
 void exchange_listener_resume(struct leat_exchange *x);
 
@@ -194,7 +268,7 @@ void exchange_listener_resume(struct leat_exchange *x);
 
 void exchange_source_init(struct leat_exchange *x);
 /* A connection was accepted from there; dropped when its slot is free again. */
-void exchange_source_hold(struct exchange_conn *c, const struct sockaddr *sa);
+void exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY]);
 void exchange_source_drop(struct exchange_conn *c);
 /* The connection without HELLO that gives way to a newcomer. */
 struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
@@ -214,35 +288,61 @@ void exchange_source_served(struct leat_exchange *x, const struct exchange_sourc
 
 /* ---- conn.c ---------------------------------------------------------------------------------- */
 
-/* A TCP connection was accepted; owns fd from here on. */
+/* A socket was accepted; owns fd from here on. */
 void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa,
 			    socklen_t len);
-/* Connector: the TCP connection is there. Sends its HELLO. */
+/* Connector: the socket is connected. Sends its HELLO. */
 void exchange_conn_hello(struct exchange_conn *c);
 void exchange_conn_event(struct exchange_conn *c, uint32_t events);
+/* The other side's process has ended, though something may hold its socket. */
+void exchange_conn_process_ended(struct exchange_conn *c);
 /* The other side's address is its own. */
 void exchange_conn_proven(struct exchange_conn *c);
-/* Puts a message behind what is to be sent, and sends what goes. */
-void exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
+/*
+ * Puts a message behind what is to be sent, and sends what goes. 0, or a positive errno; epoll
+ * reports those of the connection itself, too.
+ */
+int exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
 /* Says REJECT, with reason BUSY. */
 void exchange_conn_busy(struct exchange_conn *c, const char *why);
 /* Says REJECT or BYE as the last thing, and takes the id from its owner. */
 void exchange_conn_bye(struct exchange_conn *c, enum exchange_type type,
 		       enum exchange_reason reason, const char *why);
 
-/* ---- dial.c: connectors, until the TCP connection is there ----------------------------------- */
+/* ---- dial.c: connectors, until the socket is connected --------------------------------------- */
 
-/* Begins with the lookup, or with the first address. */
-void exchange_dial(struct exchange_conn *c, const char *host, const char *port);
+void exchange_dial(struct exchange_conn *c);
 /* The pause is over. */
 void exchange_dial_again(struct exchange_conn *c);
-/* The lookup of a connector in RESOLVING may have ended. */
-void exchange_dial_resolve(struct exchange_conn *c);
+void exchange_dial_backoff(struct exchange_conn *c);
+/* Begins to connect a new socket, until expiry. 0, or a positive errno. */
+int exchange_dial_open(struct exchange_conn *c, int protocol, const struct sockaddr *sa,
+		       socklen_t len, uint64_t expiry);
 void exchange_dial_connected(struct exchange_conn *c);
 /* This attempt failed; err is a positive errno. */
 void exchange_dial_failed(struct exchange_conn *c, int err);
 /* All attempts failed. */
 void exchange_dial_give_up(struct exchange_conn *c);
+
+/* ---- tcp_dial.c ------------------------------------------------------------------------------ */
+
+void exchange_tcp_dial(struct exchange_conn *c);
+bool exchange_tcp_dial_next(struct exchange_conn *c);
+/* The lookup of a connector in RESOLVING may have ended. */
+void exchange_tcp_resolve(struct exchange_conn *c);
+
+/* What is wrong with descriptors that come later than with the first byte of HELLO or ACCEPT. */
+#define EXCHANGE_STRAY_FDS "descriptors with a message that has none"
+
+/* ---- fds.c ----------------------------------------------------------------------------------- */
+
+/* Duplicates those of data. 0, or a negative errno with leat_err_msg(), and nothing is open. */
+int exchange_fds_dup(struct exchange_fds *fds, const struct leat_exchange_data *data,
+		     const char *name);
+void exchange_fds_close(struct exchange_fds *fds);
+/* exchange_transport.send and .recv of UNIX sockets. */
+ssize_t exchange_fds_send(struct exchange_conn *c);
+ssize_t exchange_fds_recv(struct exchange_conn *c, const char **why);
 
 /* ---- timeout.c ------------------------------------------------------------------------------- */
 

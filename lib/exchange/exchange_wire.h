@@ -22,10 +22,11 @@
  *     |    reason     |version| text  | text, not terminated
  *     +---------------+-------+-------+------------------
  *
- *     READY 4, PROOF 6: no body
+ *     READY 4, PROOF 6, NOTE 7: no body
  *
  * The body length is exactly that of the parts. Header and REJECT are the same in all versions, so
- * that any version can say which one it speaks.
+ * that any version can say which one it speaks. NOTE, and descriptors with HELLO and ACCEPT, are for
+ * UNIX sockets only; the parser takes NOTE everywhere.
  */
 
 #include <stddef.h>
@@ -48,6 +49,7 @@ enum exchange_type {
 	EXCHANGE_READY = 4,
 	EXCHANGE_BYE = 5,
 	EXCHANGE_PROOF = 6,
+	EXCHANGE_NOTE = 7,
 };
 
 /* Why a REJECT or a BYE. */
@@ -57,6 +59,7 @@ enum exchange_reason {
 	EXCHANGE_REASON_VERSION = 2,   /* body's version is the one that is spoken here */
 	EXCHANGE_REASON_MALFORMED = 3, /* the HELLO was wrong */
 	EXCHANGE_REASON_BUSY = 4,      /* too many connections */
+	EXCHANGE_REASON_USER = 5,      /* the connector's process is another user's */
 };
 
 /* A parsed message; blob, priv, proof and text point into the buffer. */
@@ -91,7 +94,7 @@ size_t exchange_wire_hello(uint8_t *buf, enum exchange_type type, const char *ki
 			   const struct leat_exchange_data *data);
 size_t exchange_wire_bye(uint8_t *buf, enum exchange_type type, enum exchange_reason reason,
 			 const char *text);
-/* READY or PROOF. */
+/* READY, PROOF or NOTE. */
 size_t exchange_wire_empty(uint8_t *buf, enum exchange_type type);
 
 /* Text from the other side for a person's eyes: printable ASCII only, cut to fit. */

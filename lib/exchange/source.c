@@ -19,11 +19,10 @@
  * in which this side polled.
  *
  * A source is an IPv4 address, also when it comes as an IPv6 one, or a /64 of IPv6: one host can
- * use all of that.
+ * use all of that. Over UNIX sockets it is a process, as its user and id.
  */
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -39,25 +38,6 @@
 #define RETURN_US 300000
 /* Of connections without HELLO, so many of the oldest are compared. */
 #define PENDING_LOOK 64
-
-static void
-source_key(uint8_t *key, const struct sockaddr *sa)
-{
-	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-	const struct sockaddr_in6 *in6 = (const void *)sa;
-	const struct sockaddr_in *in = (const void *)sa;
-
-	memset(key, 0, EXCHANGE_SOURCE_KEY);
-	if (sa->sa_family == AF_INET) {
-		memcpy(key, mapped, sizeof(mapped));
-		memcpy(key + sizeof(mapped), &in->sin_addr, sizeof(in->sin_addr));
-	} else if (sa->sa_family == AF_INET6) {
-		bool whole = IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) ||
-			     IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-
-		memcpy(key, &in6->sin6_addr, whole ? EXCHANGE_SOURCE_KEY : EXCHANGE_SOURCE_KEY / 2);
-	}
-}
 
 static struct exchange_source_list *
 bucket_of(struct leat_exchange *x, const uint8_t *key)
@@ -86,17 +66,15 @@ exchange_source_init(struct leat_exchange *x)
 }
 
 void
-exchange_source_hold(struct exchange_conn *c, const struct sockaddr *sa)
+exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY])
 {
 	struct leat_exchange *x = c->x;
 	struct exchange_source_list *bucket;
 	struct exchange_source *s;
-	uint8_t key[EXCHANGE_SOURCE_KEY];
 
-	source_key(key, sa);
 	bucket = bucket_of(x, key);
 	LIST_FOREACH(s, bucket, link) {
-		if (memcmp(s->key, key, sizeof(key)) == 0)
+		if (memcmp(s->key, key, sizeof(s->key)) == 0)
 			break;
 	}
 	if (s == NULL) {
@@ -104,7 +82,7 @@ exchange_source_hold(struct exchange_conn *c, const struct sockaddr *sa)
 		s = LIST_FIRST(&x->free_sources);
 		LIST_REMOVE(s, link);
 		memset(s, 0, sizeof(*s));
-		memcpy(s->key, key, sizeof(key));
+		memcpy(s->key, key, sizeof(s->key));
 		LIST_INSERT_HEAD(bucket, s, link);
 	}
 	s->refs++;

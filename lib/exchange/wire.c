@@ -35,6 +35,7 @@ body_bounds(uint16_t type, uint32_t *min, uint32_t *max)
 		return 0;
 	case EXCHANGE_READY:
 	case EXCHANGE_PROOF:
+	case EXCHANGE_NOTE:
 		*min = 0;
 		*max = 0;
 		return 0;

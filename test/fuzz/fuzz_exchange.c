@@ -34,13 +34,14 @@ check_rebuilt(const uint8_t *buf, int len, const struct exchange_msg *msg)
 	char text[EXCHANGE_TEXT_MAX + 1];
 	size_t n = 0;
 
-	check(msg->type >= EXCHANGE_HELLO && msg->type <= EXCHANGE_PROOF);
+	check(msg->type >= EXCHANGE_HELLO && msg->type <= EXCHANGE_NOTE);
 	if (msg->type == EXCHANGE_HELLO || msg->type == EXCHANGE_ACCEPT) {
 		check(memchr(msg->kind, 0, sizeof(msg->kind)) != NULL);
 		check(msg->blob_len <= LEAT_EXCHANGE_BLOB_MAX &&
 		      msg->priv_len <= LEAT_EXCHANGE_PRIV_MAX);
 		n = exchange_wire_hello(out, (enum exchange_type)msg->type, msg->kind, &parts);
-	} else if (msg->type == EXCHANGE_READY || msg->type == EXCHANGE_PROOF) {
+	} else if (msg->type == EXCHANGE_READY || msg->type == EXCHANGE_PROOF ||
+		   msg->type == EXCHANGE_NOTE) {
 		n = exchange_wire_empty(out, (enum exchange_type)msg->type);
 	} else {
 		check(msg->text_len <= EXCHANGE_TEXT_MAX);

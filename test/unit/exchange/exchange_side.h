@@ -4,8 +4,9 @@
 #define EXCHANGE_SIDE_H
 
 /*
- * Two instances, and raw clients, driven from one thread over loopback. Nothing waits for a time:
- * loops go on until what they wait for has happened, and give up after a minute.
+ * Two instances, and raw clients, driven from one thread, over loopback or over UNIX sockets in a
+ * directory of the test: side_over_tcp() and side_over_unix() are setups of groups. Nothing waits for
+ * a time: loops go on until what they wait for has happened, and give up after a minute.
  */
 
 #include <arpa/inet.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +35,39 @@ struct side {
 	unsigned int head, tail;
 	struct leat_exchange_event ev[SIDE_EVENTS];
 };
+
+/* "": over TCP. */
+static char side_dir[64];
+
+static inline int
+side_over_tcp(void **state)
+{
+	(void)state;
+	side_dir[0] = '\0';
+	return 0;
+}
+
+static inline int
+side_over_unix(void **state)
+{
+	(void)state;
+	snprintf(side_dir, sizeof(side_dir), "/tmp/leat-exchange-XXXXXX");
+	return mkdtemp(side_dir) == NULL ? -1 : 0;
+}
+
+/* Nothing may be left in it. */
+static inline int
+side_unix_end(void **state)
+{
+	(void)state;
+	return rmdir(side_dir);
+}
+
+static inline bool
+side_is_unix(void)
+{
+	return side_dir[0] != '\0';
+}
 
 static inline time_t
 seconds(void)
@@ -92,10 +127,14 @@ side_quiet(struct side *s, struct side *other)
 static inline void
 side_open(struct side *s, const struct leat_exchange_conf *conf, const char *listen_addr)
 {
-	struct leat_exchange_conf def = { .name = "test", .kind = "ring" };
+	struct leat_exchange_conf c = { .name = "test", .kind = "ring" };
 
 	memset(s, 0, sizeof(*s));
-	s->x = leat_exchange_create(conf == NULL ? &def : conf);
+	if (conf != NULL)
+		c = *conf;
+	if (side_is_unix() && c.dir == NULL)
+		c.dir = side_dir;
+	s->x = leat_exchange_create(&c);
 	assert_non_null(s->x);
 	if (listen_addr != NULL) {
 		assert_int_equal(leat_exchange_listen(s->x, listen_addr), 0);
@@ -148,24 +187,72 @@ raw_port(const struct side *s)
 	return atoi(strrchr(s->addr, ':') + 1);
 }
 
+/* Where a port is. Returns the length. */
+static inline socklen_t
+raw_sockaddr(int port, struct sockaddr_storage *ss)
+{
+	struct sockaddr_in *sin = (void *)ss;
+	struct sockaddr_un *sun = (void *)ss;
+
+	memset(ss, 0, sizeof(*ss));
+	if (side_is_unix()) {
+		sun->sun_family = AF_UNIX;
+		snprintf(sun->sun_path, sizeof(sun->sun_path), "%s/port-%d", side_dir, port);
+		return sizeof(*sun);
+	}
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sin->sin_port = htons((uint16_t)port);
+	return sizeof(*sin);
+}
+
 static inline int
 raw_connect(const struct side *s)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage ss;
+	socklen_t len = raw_sockaddr(raw_port(s), &ss);
+	int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	sin.sin_port = htons((uint16_t)raw_port(s));
-	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&ss, len), 0);
 	return fd;
+}
+
+/* A port of this test, and a socket that is bound to it. raw_close() undoes it. */
+static inline int
+raw_bind(char *addr, size_t size)
+{
+	static int next = 20000;
+	struct sockaddr_storage ss;
+	struct sockaddr_in *sin = (void *)&ss;
+	socklen_t len = raw_sockaddr(side_is_unix() ? next++ : 0, &ss);
+	int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&ss, len), 0);
+	if (!side_is_unix())
+		assert_int_equal(getsockname(fd, (struct sockaddr *)&ss, &len), 0);
+	snprintf(addr, size, "127.0.0.1:%d", side_is_unix() ? next - 1 : ntohs(sin->sin_port));
+	return fd;
+}
+
+static inline void
+raw_close(int fd, const char *addr)
+{
+	struct sockaddr_storage ss;
+
+	close(fd);
+	raw_sockaddr(atoi(strrchr(addr, ':') + 1), &ss);
+	if (side_is_unix())
+		assert_int_equal(unlink(((struct sockaddr_un *)&ss)->sun_path), 0);
 }
 
 /* -1 if nobody is there and the socket does not wait. */
 static inline int
 raw_accept(int fd)
 {
-	struct sockaddr_in from;
+	struct sockaddr_storage from;
 	socklen_t len = sizeof(from);
 
 	return accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);

@@ -117,17 +117,9 @@ test_bytes(void **state)
 	side_close(&s);
 
 	/* And as the listener. */
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
+	side_open(&s, &conf, NULL);
+	fd = raw_bind(s.addr, sizeof(s.addr));
 	assert_int_equal(listen(fd, 1), 0);
-	{
-		struct sockaddr_in sin = { 0 };
-		socklen_t len = sizeof(sin);
-
-		assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
-		side_open(&s, &conf, NULL);
-		snprintf(s.addr, sizeof(s.addr), "127.0.0.1:%u", ntohs(sin.sin_port));
-	}
 	data = (struct leat_exchange_data){ .blob = "addr",
 					    .blob_len = 4,
 					    .priv = "p",
@@ -159,7 +151,7 @@ test_bytes(void **state)
 	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->status, 0);
 	close(fd2);
-	close(fd);
+	raw_close(fd, s.addr);
 	side_close(&s);
 }
 
@@ -244,9 +236,8 @@ test_version(void **state)
 	struct leat_exchange_data none = { 0 };
 	struct leat_exchange_event *ev;
 	uint8_t buf[256];
+	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	int fd, fd2;
-	struct sockaddr_in sin = { 0 };
-	socklen_t slen = sizeof(sin);
 	size_t n;
 
 	(void)state;
@@ -266,11 +257,9 @@ test_version(void **state)
 	close(fd);
 
 	/* A listener of the future rejects us, in its own header version. */
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = raw_bind(addr, sizeof(addr));
 	assert_int_equal(listen(fd, 1), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &slen), 0);
-	snprintf((char *)buf, sizeof(buf), "127.0.0.1:%u", ntohs(sin.sin_port));
-	assert_true(leat_exchange_connect(good.x, (char *)buf, 0, &none, NULL) > 0);
+	assert_true(leat_exchange_connect(good.x, addr, 0, &none, NULL) > 0);
 	fd2 = raw_accept(fd);
 	assert_true(fd2 >= 0);
 	raw_header(buf, 9, 3, 8);
@@ -283,7 +272,7 @@ test_version(void **state)
 	assert_int_equal(ev->status, -EPROTONOSUPPORT);
 	assert_non_null(strstr(ev->text, "version 9"));
 	close(fd2);
-	close(fd);
+	raw_close(fd, addr);
 	victim_close();
 }
 
@@ -468,17 +457,14 @@ test_bad_listener(void **state)
 	static const char banner[] = "SSH-2.0-OpenSSH_9.2\r\n";
 	struct leat_exchange_data none = { 0 };
 	struct leat_exchange_event *ev;
-	struct sockaddr_in sin = { 0 };
-	socklen_t slen = sizeof(sin);
 	struct side a;
 	uint8_t buf[64];
-	int lfd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	int lfd, fd;
 
 	(void)state;
 	side_open(&a, NULL, NULL);
+	lfd = raw_bind(a.addr, sizeof(a.addr));
 	assert_int_equal(listen(lfd, 4), 0);
-	assert_int_equal(getsockname(lfd, (struct sockaddr *)&sin, &slen), 0);
-	snprintf(a.addr, sizeof(a.addr), "127.0.0.1:%u", ntohs(sin.sin_port));
 
 	assert_true(leat_exchange_connect(a.x, a.addr, 0, &none, NULL) > 0);
 	fd = raw_accept(lfd);
@@ -511,7 +497,7 @@ test_bad_listener(void **state)
 	ev = side_event(&a, NULL);
 	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
 	assert_int_equal(ev->status, -ECONNRESET);
-	close(lfd);
+	raw_close(lfd, a.addr);
 	side_close(&a);
 }
 
@@ -525,6 +511,10 @@ main(void)
 		cmocka_unit_test(test_flood),	     cmocka_unit_test(test_noise_when_up),
 		cmocka_unit_test(test_bad_listener),
 	};
+	int failed;
 
-	return cmocka_run_group_tests_name("exchange hostile", tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("exchange hostile, TCP", tests, side_over_tcp, NULL);
+	failed += cmocka_run_group_tests_name("exchange hostile, UNIX", tests, side_over_unix,
+					      side_unix_end);
+	return failed;
 }

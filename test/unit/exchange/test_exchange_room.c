@@ -603,5 +603,5 @@ main(void)
 		cmocka_unit_test(test_ids_wrap),
 	};
 
-	return cmocka_run_group_tests_name("exchange room", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("exchange room", tests, side_over_tcp, NULL);
 }

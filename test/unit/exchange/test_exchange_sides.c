@@ -39,7 +39,7 @@ test_connect(void **state)
 	assert_int_equal(ev->priv_len, sizeof(request));
 	assert_memory_equal(ev->priv, request, sizeof(request));
 	assert_string_equal(ev->kind, "ring");
-	assert_int_equal(strncmp(ev->addr, "127.0.0.1:", 10), 0);
+	assert_int_equal(strncmp(ev->addr, side_is_unix() ? "process " : "127.0.0.1:", 8), 0);
 	assert_null(ev->user);
 	conn_b = ev->conn;
 	assert_string_equal(leat_exchange_state(b.x, conn_b), "asking");
@@ -231,6 +231,7 @@ test_withdraw(void **state)
 static void
 test_killed(void **state)
 {
+	struct leat_exchange_conf conf = { .kind = "ring" };
 	struct leat_exchange_event *ev;
 	struct side a, b;
 	int pipefd[2], ca, cb, status;
@@ -238,6 +239,8 @@ test_killed(void **state)
 
 	(void)state;
 	side_open(&b, NULL, "127.0.0.1:0");
+	if (side_is_unix())
+		conf.dir = side_dir;
 	assert_int_equal(pipe(pipefd), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -251,7 +254,7 @@ test_killed(void **state)
 			if (ca != pipefd[1])
 				(void)close(ca);
 		memset(&a, 0, sizeof(a));
-		a.x = leat_exchange_create(&(struct leat_exchange_conf){ .kind = "ring" });
+		a.x = leat_exchange_create(&conf);
 		if (a.x == NULL || leat_exchange_connect(a.x, b.addr, 0, &none, NULL) < 0)
 			_exit(1);
 		for (;;) {
@@ -505,10 +508,10 @@ test_many(void **state)
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
-	if (lim.rlim_cur < 2 * MANY + 64) {
-		lim.rlim_cur = lim.rlim_max < 2 * MANY + 64 ? lim.rlim_max : 2 * MANY + 64;
+	if (lim.rlim_cur < 4 * MANY + 64) {
+		lim.rlim_cur = lim.rlim_max < 4 * MANY + 64 ? lim.rlim_max : 4 * MANY + 64;
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
-		if (lim.rlim_cur < 2 * MANY + 64)
+		if (lim.rlim_cur < 4 * MANY + 64)
 			skip();
 	}
 	side_open(&a, &conf, NULL);
@@ -584,20 +587,23 @@ int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),
-		cmocka_unit_test(test_reject),
-		cmocka_unit_test(test_close),
-		cmocka_unit_test(test_linger),
-		cmocka_unit_test(test_withdraw),
-		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_connect),	 cmocka_unit_test(test_reject),
+		cmocka_unit_test(test_close),	 cmocka_unit_test(test_linger),
+		cmocka_unit_test(test_withdraw), cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_full),	 cmocka_unit_test(test_one_event_at_a_time),
+		cmocka_unit_test(test_many),	 cmocka_unit_test(test_no_descriptor),
+	};
+	static const struct CMUnitTest tcp_tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_one_event_at_a_time),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_no_descriptor),
 	};
+	int failed;
 
-	return cmocka_run_group_tests_name("exchange sides", tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("exchange sides, TCP", tests, side_over_tcp, NULL);
+	failed += cmocka_run_group_tests_name("exchange sides, addresses of TCP", tcp_tests,
+					      side_over_tcp, NULL);
+	failed += cmocka_run_group_tests_name("exchange sides, UNIX", tests, side_over_unix,
+					      side_unix_end);
+	return failed;
 }

@@ -9,21 +9,26 @@
 
 static volatile uint64_t mock;
 
-/* A port with nobody on it, that is given to nobody else until this descriptor is closed. */
+/*
+ * A port with nobody on it, that is given to nobody else until its descriptor is closed; over UNIX
+ * sockets any one of the test's directory.
+ */
 static int
 free_port(char *addr, size_t len)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-	socklen_t sin_len = sizeof(sin);
+	int fd = raw_bind(addr, len);
 
-	assert_true(fd >= 0);
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &sin_len), 0);
-	snprintf(addr, len, "127.0.0.1:%d", ntohs(sin.sin_port));
-	return fd;
+	if (!side_is_unix())
+		return fd;
+	raw_close(fd, addr);
+	return -1;
+}
+
+static void
+free_port_end(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 static void
@@ -53,7 +58,7 @@ test_refused_then_there(void **state)
 	assert_int_equal(ev->conn, conn);
 	side_close(&a);
 	side_close(&b);
-	close(held);
+	free_port_end(held);
 }
 
 static void
@@ -85,7 +90,7 @@ test_refused_for_good(void **state)
 	assert_non_null(strstr(ev->text, addr));
 	assert_non_null(strstr(ev->text, "Connection refused for 3.0 s"));
 	side_close(&a);
-	close(held);
+	free_port_end(held);
 	leat_clock_mock_set(NULL);
 }
 
@@ -176,6 +181,10 @@ main(void)
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_polled_late),
 	};
+	int failed;
 
-	return cmocka_run_group_tests_name("exchange time", tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("exchange time, TCP", tests, side_over_tcp, NULL);
+	failed += cmocka_run_group_tests_name("exchange time, UNIX", tests, side_over_unix,
+					      side_unix_end);
+	return failed;
 }
