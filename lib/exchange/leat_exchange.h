@@ -49,7 +49,8 @@
  * one exception, see there), memory is bounded by the configuration. It uses one epoll descriptor,
  * one for the listener, and one per connection; all are close-on-exec. Over UNIX sockets it has a
  * second one per connection, for the other side's process, and copies of the descriptors to be sent
- * until these are sent and the connection is up.
+ * until these are sent and the connection is up; received ones are its own until their event is
+ * fetched.
  */
 
 #include <stdbool.h>
@@ -211,7 +212,8 @@ LEAT_API struct leat_exchange *leat_exchange_create(const struct leat_exchange_c
 
 /**
  * Say BYE to all peers as far as that works at once, and free everything. The name of a UNIX socket
- * is removed. NULL is ignored.
+ * is removed, for which another process that uses the directory is waited for, 1 s at most. NULL is
+ * ignored.
  */
 LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 

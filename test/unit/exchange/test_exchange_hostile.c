@@ -204,12 +204,12 @@ test_malformed(void **state)
 		uint16_t at;
 		uint8_t value;
 	} wrong[] = {
-		{ 0, 'l' },   { 3, 'S' },   { 6, 0 },	 { 6, 2 },    { 6, 4 },	    { 6, 5 },
-		{ 6, 6 },     { 7, 1 },	    { 8, 1 },	 { 11, 1 },   { 12, 0 },    { 12, 39 },
-		{ 12, 44 },   { 13, 0xff }, { 14, 1 },	 { 15, 1 },   { 15, 0x80 }, { 16, 0 },
-		{ 16, 0x1b }, { 16, 0xff }, { 21, 'x' }, { 47, 'x' }, { 48, 5 },    { 48, 3 },
-		{ 49, 2 },    { 49, 0xff }, { 50, 2 },	 { 51, 1 },   { 52, 1 },    { 53, 1 },
-		{ 54, 1 },    { 55, 1 },
+		{ 0, 'l' }, { 3, 'S' },	  { 6, 0 },	{ 6, 2 },    { 6, 4 },	  { 6, 5 },
+		{ 6, 6 },   { 6, 7 },	  { 7, 1 },	{ 8, 1 },    { 11, 1 },	  { 12, 0 },
+		{ 12, 39 }, { 12, 44 },	  { 13, 0xff }, { 14, 1 },   { 15, 1 },	  { 15, 0x80 },
+		{ 16, 0 },  { 16, 0x1b }, { 16, 0xff }, { 21, 'x' }, { 47, 'x' }, { 48, 5 },
+		{ 48, 3 },  { 49, 2 },	  { 49, 0xff }, { 50, 2 },   { 51, 1 },	  { 52, 1 },
+		{ 53, 1 },  { 54, 1 },	  { 55, 1 },
 	};
 	uint8_t buf[1100];
 	unsigned int i;
@@ -404,7 +404,7 @@ test_flood(void **state)
 	victim_close();
 }
 
-/* In the established state only a BYE may come. */
+/* In the established state only a BYE may come; over UNIX sockets also a NOTE. */
 static void
 test_noise_when_up(void **state)
 {
@@ -414,7 +414,7 @@ test_noise_when_up(void **state)
 
 	(void)state;
 	victim_open(NULL);
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < (side_is_unix() ? 6 : 7); i++) {
 		int fd = raw_connect(&victim);
 
 		raw_send(fd, buf, raw_hello(buf));
@@ -423,6 +423,9 @@ test_noise_when_up(void **state)
 		if (i == 4) {
 			/* Bytes before the owner has answered. */
 			raw_send(fd, "x", 1);
+		} else if (i == 5) {
+			raw_header(ready, LEAT_EXCHANGE_VERSION, 7, 0);
+			raw_send(fd, ready, sizeof(ready));
 		} else {
 			assert_int_equal(leat_exchange_accept(victim.x, ev->conn,
 							      &(struct leat_exchange_data){ 0 },
@@ -439,6 +442,8 @@ test_noise_when_up(void **state)
 				raw_send(fd, ready, sizeof(ready));
 			else if (i == 2)
 				raw_send(fd, buf, raw_hello(buf));
+			else if (i == 6)
+				raw_send(fd, buf, raw_header(buf, LEAT_EXCHANGE_VERSION, 7, 0));
 			else
 				(void)shutdown(fd, SHUT_WR); /* half-open: gone */
 		}

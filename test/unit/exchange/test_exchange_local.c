@@ -3,12 +3,9 @@
 /* What the address exchange has over UNIX sockets only: descriptors, notes, processes. */
 
 #include <dirent.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "exchange_side.h"
@@ -305,6 +302,315 @@ test_not_over_tcp(void **state)
 	leat_exchange_destroy(x);
 }
 
+/* ---- clients that do it wrong ---------------------------------------------------------------- */
+
+/* Sends bytes with descriptors. */
+static void
+send_fds(int fd, const void *buf, size_t len, unsigned int nb)
+{
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(sizeof(int) * 200)];
+	} control;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf };
+	struct cmsghdr *cmsg;
+	int fds[200] = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < nb; i++)
+		fds[i] = fd;
+	memset(&control, 0, sizeof(control));
+	msg.msg_controllen = CMSG_SPACE(sizeof(int) * nb);
+	cmsg = CMSG_FIRSTHDR(&msg);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int) * nb);
+	memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * nb);
+	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), len);
+}
+
+static void
+expect_reject(struct side *s, int fd, const char *why)
+{
+	uint8_t buf[256] = { 0 };
+	size_t n = raw_recv(fd, s, buf, sizeof(buf) - 1);
+
+	assert_true(n > 24);
+	assert_int_equal(buf[6], 3);
+	assert_int_equal(buf[16], 3);
+	assert_non_null(strstr((char *)buf + 24, why));
+	close(fd);
+}
+
+static void
+test_stray_descriptors(void **state)
+{
+	static const unsigned int many[] = { LEAT_EXCHANGE_FDS_MAX + 1, 200 };
+	struct leat_exchange_event *ev;
+	uint8_t buf[256];
+	struct side s;
+	size_t len = raw_hello(buf);
+	unsigned int i;
+	int fd;
+
+	(void)state;
+	side_open(&s, NULL, "localhost:0");
+	/* Too many. */
+	for (i = 0; i < RTE_DIM(many); i++) {
+		fd = raw_connect(&s);
+		send_fds(fd, buf, len, many[i]);
+		expect_reject(&s, fd, "too many");
+	}
+	/* In the middle of a HELLO. */
+	fd = raw_connect(&s);
+	raw_send(fd, buf, 20);
+	side_until(&s, side_stats(&s).pending == 1);
+	side_poll(&s);
+	send_fds(fd, buf + 20, len - 20, 1);
+	expect_reject(&s, fd, "descriptors");
+	/* At both of its halves. */
+	fd = raw_connect(&s);
+	send_fds(fd, buf, 20, 2);
+	side_until(&s, side_stats(&s).pending == 1);
+	side_poll(&s);
+	send_fds(fd, buf + 20, len - 20, 2);
+	expect_reject(&s, fd, "descriptors");
+	/* With what is no HELLO, and none at all. */
+	fd = raw_connect(&s);
+	raw_header(buf, LEAT_EXCHANGE_VERSION, 4, 0);
+	send_fds(fd, buf, 16, 1);
+	expect_reject(&s, fd, "descriptors");
+	fd = raw_connect(&s);
+	send_fds(fd, "GET /", 5, LEAT_EXCHANGE_FDS_MAX);
+	expect_reject(&s, fd, "LEAT");
+	/* Half a HELLO, and the end. */
+	(void)raw_hello(buf);
+	fd = raw_connect(&s);
+	send_fds(fd, buf, 30, LEAT_EXCHANGE_FDS_MAX);
+	side_until(&s, side_stats(&s).pending == 1);
+	close(fd);
+	side_until(&s, side_stats(&s).pending == 0);
+
+	/* With a message that comes later. */
+	for (i = 0; i < 2; i++) {
+		fd = raw_connect(&s);
+		raw_send(fd, buf, raw_hello(buf));
+		ev = side_event(&s, NULL);
+		assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
+		assert_int_equal(ev->nb_fds, 0);
+		if (i == 1)
+			assert_int_equal(leat_exchange_accept(s.x, ev->conn,
+							      &(struct leat_exchange_data){ 0 },
+							      NULL),
+					 0);
+		raw_header(buf, LEAT_EXCHANGE_VERSION, 6, 0);
+		send_fds(fd, buf, 16, 1);
+		ev = side_event(&s, NULL);
+		assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
+		assert_int_equal(ev->status, -EPROTO);
+		close(fd);
+	}
+	side_close(&s);
+}
+
+/* A listener's ACCEPT with too many, and its REJECT with any. */
+static void
+test_stray_answers(void **state)
+{
+	static const struct leat_exchange_data none;
+	struct leat_exchange_event *ev;
+	uint8_t buf[256];
+	struct side a;
+	unsigned int i;
+	size_t len;
+	int lfd, fd;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	lfd = raw_bind(a.addr, sizeof(a.addr));
+	assert_int_equal(listen(lfd, 4), 0);
+	for (i = 0; i < 3; i++) {
+		assert_true(leat_exchange_connect(a.x, a.addr, 0, &none, NULL) > 0);
+		fd = raw_accept(lfd);
+		assert_int_equal(raw_recv(fd, &a, buf, 56), 56);
+		len = raw_hello(buf);
+		buf[6] = 2;
+		if (i == 0) {
+			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_MAX + 1);
+		} else if (i == 1) {
+			memset(buf + 16, 0, 8);
+			raw_header(buf, LEAT_EXCHANGE_VERSION, 3, 8);
+			send_fds(fd, buf, 24, 1);
+		} else {
+			/* Right so far, but what comes behind is not. */
+			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_MAX);
+			raw_send(fd, "x", 1);
+		}
+		ev = side_event(&a, NULL);
+		assert_int_equal(ev->type, LEAT_EXCHANGE_FAILED);
+		assert_int_equal(ev->status, -EPROTO);
+		assert_int_equal(ev->nb_fds, 0);
+		close(fd);
+	}
+	raw_close(lfd, a.addr);
+	side_close(&a);
+}
+
+/* A process that may open no more is busy until it can take what comes with a HELLO. */
+static void
+test_no_room_for_descriptors(void **state)
+{
+	int fds[LEAT_EXCHANGE_FDS_MAX] = { 0, 0, 0, 0 };
+	struct leat_exchange_data data = { .fds = fds, .nb_fds = LEAT_EXCHANGE_FDS_MAX };
+	struct leat_exchange_event *ev;
+	struct rlimit lim, tight;
+	struct side a, b;
+	int top, i;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, NULL, "cache");
+	assert_true(leat_exchange_connect(a.x, "cache", 60000000, &data, NULL) > 0);
+	side_quiet(&a, NULL);
+	top = dup(0);
+	assert_true(top >= 0);
+	close(top);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	/* For the connection, and for two of the four. */
+	tight = lim;
+	tight.rlim_cur = (rlim_t)top + 3;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	side_until(&b, side_stats(&b).busy > 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	assert_true(side_stats(&b).no_fd > 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
+	assert_int_equal(ev->nb_fds, LEAT_EXCHANGE_FDS_MAX);
+	for (i = 0; i < LEAT_EXCHANGE_FDS_MAX; i++)
+		close(ev->fds[i]);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/*
+ * A process that forked a child is killed: it is gone, though the child holds its sockets. What it
+ * sent before still arrives.
+ */
+static void
+test_killed_parent(void **state)
+{
+	struct leat_exchange_conf conf = { .kind = "ring", .dir = side_dir };
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev, event;
+	int pipefd[2], status;
+	pid_t pid, child = 0;
+	struct side b;
+
+	(void)state;
+	side_open(&b, NULL, "cache");
+	assert_int_equal(pipe(pipefd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct leat_exchange *x = leat_exchange_create(&conf);
+		int conn;
+
+		if (x == NULL)
+			_exit(1);
+		conn = leat_exchange_connect(x, "cache", 0, &none, NULL);
+		while (leat_exchange_poll(x, leat_now(), &event, 1) == 0)
+			sched_yield();
+		child = fork();
+		if (child == 0)
+			for (;;)
+				pause();
+		if (leat_exchange_note(x, conn) != 0 ||
+		    write(pipefd[1], &child, sizeof(child)) != sizeof(child))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
+	assert_int_equal(leat_exchange_accept(b.x, ev->conn, &none, NULL), 0);
+	assert_int_equal(side_event(&b, NULL)->type, LEAT_EXCHANGE_CONNECTED);
+	assert_int_equal(read(pipefd[0], &child, sizeof(child)), sizeof(child));
+	assert_true(child > 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(side_event(&b, NULL)->type, LEAT_EXCHANGE_NOTE);
+	ev = side_event(&b, NULL);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
+	assert_int_equal(ev->status, -ECONNRESET);
+	assert_int_equal(kill(child, 0), 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	close(pipefd[0]);
+	close(pipefd[1]);
+	side_close(&b);
+}
+
+/* A listener in which the ids of the connector's processes mean nothing: they are 0. */
+static void
+test_foreign_process(void **state)
+{
+	struct leat_exchange_conf conf = { .kind = "ring", .dir = side_dir };
+	struct leat_exchange_data none = { 0 };
+	struct leat_exchange_event *ev, event;
+	int status, conn;
+	struct side a;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct leat_exchange *x;
+		bool text = false;
+
+		/* Its child is the first process of a namespace. */
+		if (unshare(CLONE_NEWPID) != 0)
+			_exit(77);
+		pid = fork();
+		if (pid != 0)
+			_exit(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1);
+		x = leat_exchange_create(&conf);
+		if (x == NULL || leat_exchange_listen(x, "cache") != 0)
+			_exit(1);
+		do {
+			event.type = LEAT_EXCHANGE_PROVE;
+			if (leat_exchange_poll(x, leat_now(), &event, 1) == 0)
+				sched_yield();
+			else if (event.type == LEAT_EXCHANGE_REQUEST &&
+				 leat_exchange_accept(x, event.conn, &none, NULL) == 0)
+				text = strcmp(event.addr, "a process of uid 0") == 0;
+			if (event.type == LEAT_EXCHANGE_NOTE &&
+			    leat_exchange_note(x, event.conn) != 0)
+				_exit(1);
+		} while (event.type != LEAT_EXCHANGE_DOWN);
+		leat_exchange_destroy(x);
+		_exit(text && event.status == 0 ? 0 : 1);
+	}
+	side_open(&a, NULL, NULL);
+	conn = leat_exchange_connect(a.x, "cache", 0, &none, NULL);
+	assert_true(conn > 0);
+	ev = side_event(&a, NULL);
+	if (ev->type == LEAT_EXCHANGE_CONNECTED) {
+		assert_int_equal(leat_exchange_note(a.x, conn), 0);
+		assert_int_equal(side_event(&a, NULL)->type, LEAT_EXCHANGE_NOTE);
+	}
+	side_close(&a);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	/* Not every root may make namespaces. */
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 /* ---- notes ---------------------------------------------------------------------------------- */
 
 static bool
@@ -376,6 +682,11 @@ main(void)
 		LEAKLESS(test_bad_descriptors),
 		LEAKLESS(test_not_over_tcp),
 		LEAKLESS(test_note),
+		LEAKLESS(test_stray_descriptors),
+		LEAKLESS(test_stray_answers),
+		LEAKLESS(test_no_room_for_descriptors),
+		LEAKLESS(test_killed_parent),
+		LEAKLESS(test_foreign_process),
 	};
 
 	return cmocka_run_group_tests_name("exchange local", tests, side_over_unix, side_unix_end);

@@ -5,7 +5,7 @@
  * in.
  */
 
-#include "exchange_side.h"
+#include "exchange_source.h"
 
 static volatile uint64_t mock;
 
@@ -37,27 +37,6 @@ pass_ms(struct side *s, unsigned int ms)
 		mock += 1000000;
 		side_poll(s);
 	}
-}
-
-/* A client from 127.0.0.<host>. */
-static int
-raw_connect_from(const struct side *s, unsigned int host)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-	assert_true(fd >= 0);
-	/*
-	 * The port is chosen by connect(): other programs may have left none that is free for every
-	 * destination.
-	 */
-	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)), 0);
-	sin.sin_addr.s_addr = htonl(0x7f000000 | host);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	sin.sin_port = htons((uint16_t)raw_port(s));
-	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	return fd;
 }
 
 static int
@@ -603,5 +582,10 @@ main(void)
 		cmocka_unit_test(test_ids_wrap),
 	};
 
-	return cmocka_run_group_tests_name("exchange room", tests, side_over_tcp, NULL);
+	int failed;
+
+	failed = cmocka_run_group_tests_name("exchange room, TCP", tests, side_over_tcp, NULL);
+	failed += cmocka_run_group_tests_name("exchange room, UNIX", tests, side_over_unix,
+					      sources_end);
+	return failed;
 }
