@@ -220,7 +220,7 @@ LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 /**
  * Listen at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
  * host that is a name is looked up in this call, which may block; a number never does.
- * conf.dir: see the addresses above; port 0 takes a free one from 49152 on. A name that a killed
+ * conf.dir: see the addresses above; port 0 takes a free one of 49152..65535. A name that a killed
  * listener left is taken over. Another process that uses the directory at the same time is waited
  * for, 1 s at most.
  * @return 0; -EINVAL (malformed); -EALREADY (listens); -EADDRINUSE; -EADDRNOTAVAIL; -EHOSTUNREACH

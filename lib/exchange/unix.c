@@ -153,10 +153,8 @@ unix_accepted(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len)
 
 	(void)sa;
 	(void)len;
-	if (cred.pid > 0)
-		snprintf(c->addr, sizeof(c->addr), "process %d of uid %u", cred.pid, cred.uid);
-	else
-		snprintf(c->addr, sizeof(c->addr), "a process of uid %u", cred.uid);
+	/* A connector has no name. Its pid is 0 if it is in none of this process's namespaces. */
+	snprintf(c->addr, sizeof(c->addr), "uid-%u:pid-%d", cred.uid, cred.pid);
 	memcpy(key, &cred.uid, sizeof(cred.uid));
 	memcpy(key + sizeof(cred.uid), &cred.pid, sizeof(cred.pid));
 	exchange_source_hold(c, key);

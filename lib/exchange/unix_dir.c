@@ -283,11 +283,13 @@ bind_name(const struct leat_exchange *x, int dirfd, int fd, const char *name)
 static int
 bind_free_port(const struct leat_exchange *x, int dirfd, int fd, char name[EXCHANGE_NAME_MAX])
 {
-	unsigned int port;
+	const unsigned int nb = PORT_LAST - PORT_FIRST + 1, first = (unsigned int)(x->random % nb);
 	int err = EADDRINUSE;
+	unsigned int i;
 
-	for (port = PORT_FIRST; port <= PORT_LAST && err == EADDRINUSE; port++) {
-		exchange_unix_port(name, port);
+	/* From anywhere, so that one that was just given up is not the next one's. */
+	for (i = 0; i < nb && err == EADDRINUSE; i++) {
+		exchange_unix_port(name, PORT_FIRST + (first + i) % nb);
 		err = bind_name(x, dirfd, fd, name);
 	}
 	return err;

@@ -587,7 +587,7 @@ test_foreign_process(void **state)
 				sched_yield();
 			else if (event.type == LEAT_EXCHANGE_REQUEST &&
 				 leat_exchange_accept(x, event.conn, &none, NULL) == 0)
-				text = strcmp(event.addr, "a process of uid 0") == 0;
+				text = strcmp(event.addr, "uid-0:pid-0") == 0;
 			if (event.type == LEAT_EXCHANGE_NOTE &&
 			    leat_exchange_note(x, event.conn) != 0)
 				_exit(1);
