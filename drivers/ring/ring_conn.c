@@ -13,59 +13,38 @@
 
 #include <stdlib.h>
 
-#include "ring_mark.h"
+#include "ring_inside.h"
 
-/* One zeroed piece. Of datagrams there are no acks, nothing waits for them, and none is kept. */
+/* One zeroed piece. */
 static int
-dir_init(struct ring_dir *dir, const struct ring_ep *rep)
+lane_init(struct ring_conn *conn, int side, const struct ring_ep *rep)
 {
-	uint32_t nb = rep->tx_depth, nb_acked = rep->datagram ? 0 : nb;
-	size_t acks = nb_acked * sizeof(struct ring_ack),
-	       notes = nb_acked * sizeof(struct ring_note);
-	size_t slots = nb * sizeof(struct ring_slot), ops = nb_acked * sizeof(struct leat_op *);
-	size_t nrs = nb * sizeof(uint64_t);
-	char *p;
+	const struct ring_shape shape = { .nb = rep->tx_depth, .datagram = rep->datagram };
+	const struct ring_lane_size size = ring_lane_size(&shape);
+	struct ring_lane *lane = &conn->lane[side];
+	char *mem;
 
-	/*
-	 * lines of different writers stay apart, and apart from what the allocator puts around
-	 * them
-	 */
-	dir->mem = calloc(1, slots + acks + notes + ops + nrs + 4 * 128);
-	if (dir->mem == NULL)
-		return leat_err(ENOMEM, "ring: connection of %u slots: out of memory", nb);
-	if (rep->mtu > rep->inline_max && ring_buf_init(&dir->buf, nb, rep->mtu) < 0) {
-		free(dir->mem);
-		dir->mem = NULL;
+	/* Apart from what the allocator puts around it. */
+	mem = calloc(1, size.shared + size.own + 2 * 128);
+	if (mem == NULL)
+		return leat_err(ENOMEM, "ring: connection of %u slots: out of memory",
+				rep->tx_depth);
+	if (rep->mtu > rep->inline_max && ring_buf_init(&lane->buf, rep->tx_depth, rep->mtu) < 0) {
+		free(mem);
 		return -ENOMEM;
 	}
-	p = RTE_PTR_ALIGN_CEIL(dir->mem, 128);
-	dir->slots = (struct ring_slot *)p;
-	p += slots;
-	dir->acks = (struct ring_ack *)p;
-	p = RTE_PTR_ALIGN_CEIL(p + acks, 128);
-	dir->notes = (struct ring_note *)p;
-	p = RTE_PTR_ALIGN_CEIL(p + notes, 128);
-	dir->ops = (struct leat_op **)p;
-	dir->nr = (uint64_t *)(p + ops);
-	/*
-	 * Never filled: consumed long ago (it is compared as signed), and what a head of 0 would
-	 * mean (see ring_tx_advance()).
-	 */
-	memset(dir->nr, 0xff, nrs);
-	/* The only one whose head of 0 would be that of an ack to come. */
-	if (nb_acked > 0)
-		dir->acks[nb - 1].head = 1;
-	dir->consumed = RING_FIRST;
-	dir->recalls = LEAT_CURSOR_START;
-	dir->mask = nb - 1;
+	conn->lane_mem[side] = mem;
+	mem = RTE_PTR_ALIGN_CEIL(mem, 128);
+	lane->dir = &conn->dir[side];
+	ring_lane_place(lane, &shape, mem, mem + size.shared, true);
 	return 0;
 }
 
 static void
-dir_free(struct ring_dir *dir)
+lane_free(struct ring_conn *conn, int side)
 {
-	ring_buf_free(&dir->buf);
-	free(dir->mem);
+	ring_buf_free(&conn->lane[side].buf);
+	free(conn->lane_mem[side]);
 }
 
 void
@@ -74,8 +53,8 @@ ring_conn_put(struct ring_conn *conn)
 	/* release: this side is done with it; acquire: the last one sees that the other is, too */
 	if (__atomic_sub_fetch(&conn->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	dir_free(&conn->dir[0]);
-	dir_free(&conn->dir[1]);
+	lane_free(conn, 0);
+	lane_free(conn, 1);
 	ring_mbox_put(conn->mbox[0]);
 	ring_mbox_put(conn->mbox[1]);
 	free(conn);
@@ -107,8 +86,9 @@ set_priv(struct ring_conn *conn, uint8_t side, const struct leat_conn_params *pa
 }
 
 static struct ring_conn *
-conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
+conn_new(struct ring_inside *in, const struct leat_conn_params *params)
 {
+	const struct ring_ep *rep = &in->ring;
 	struct ring_conn *conn = aligned_alloc(128, sizeof(*conn));
 
 	if (conn == NULL) {
@@ -116,7 +96,7 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 		return NULL;
 	}
 	memset(conn, 0, sizeof(*conn));
-	if (dir_init(&conn->dir[0], rep) < 0) {
+	if (lane_init(conn, 0, rep) < 0) {
 		free(conn);
 		return NULL;
 	}
@@ -124,9 +104,9 @@ conn_new(struct ring_ep *rep, const struct leat_conn_params *params)
 	conn->datagram = rep->datagram;
 	conn->mtu[0] = rep->mtu;
 	/* The acceptor will go by it, or answer that it goes by another one. */
-	conn->side[0].want = conn->side[1].marks = rep->want;
-	conn->mbox[0] = rep->mbox;
-	ring_mbox_get(rep->mbox);
+	conn->dir[0].want = conn->dir[1].marks = rep->want;
+	conn->mbox[0] = in->mbox;
+	ring_mbox_get(in->mbox);
 	snprintf(conn->connector, sizeof(conn->connector), "ring:%s", leat_ep_name(rep->ep));
 	set_priv(conn, 0, params);
 	return conn;
@@ -138,23 +118,17 @@ ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 {
 	struct ring_ep *rep = ep->drv;
 	struct ring_conn *conn;
-	struct ring_link *link;
 
 	if (ring_name_check(addr, "connect") < 0)
 		return -EINVAL;
-	conn = conn_new(rep, params);
+	conn = conn_new(ring_inside_of(ep), params);
 	if (conn == NULL)
 		return -ENOMEM;
-	link = ring_link_new(rep, peer, conn, 0, RING_LINK_CONNECTING);
-	link->addr = strdup(addr);
-	if (link->addr == NULL) {
-		TAILQ_REMOVE(&rep->pending, link, pending);
-		ring_link_free(link);
-		return leat_err(ENOMEM, "ring: connect %s: out of memory", addr);
-	}
-	conn->side[0].peer = peer->id;
-	link->deadline = leat_time_add(leat_now(), leat_us_to_cycles(params->timeout_us));
-	link->sent = ring_name_send(addr, conn);
+	snprintf(conn->addr, sizeof(conn->addr), "%s", addr);
+	(void)ring_link_new(rep, peer, conn, 0, RING_LINK_CONNECTING);
+	conn->dir[0].peer = peer->id;
+	conn->deadline = leat_time_add(leat_now(), leat_us_to_cycles(params->timeout_us));
+	conn->sent = ring_name_send(conn->addr, conn);
 	return 0;
 }
 
@@ -165,10 +139,10 @@ ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 	struct ring_link *link = &rep->table[peer->id];
 	struct ring_conn *conn = link->conn;
 
-	if (conn->dir[1].mem == NULL && dir_init(&conn->dir[1], rep) < 0)
+	if (conn->lane_mem[1] == NULL && lane_init(conn, 1, rep) < 0)
 		return -ENOMEM;
 	conn->mtu[1] = rep->mtu;
-	conn->side[1].want = conn->side[0].marks = rep->want;
+	conn->dir[1].want = conn->dir[0].marks = rep->want;
 	set_priv(conn, 1, params);
 	/* If it was abandoned meanwhile the next progress says so. */
 	if (ring_conn_decide(conn, RING_CONN_UP)) {
@@ -176,6 +150,80 @@ ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 		ring_bell(conn->mbox[0]);
 	}
 	return 0;
+}
+
+void
+ring_link_free(struct ring_link *link)
+{
+	ring_conn_put(link->conn);
+	link->asleep = NULL;
+	link->state = RING_LINK_FREE;
+}
+
+void
+ring_link_bell(struct ring_link *link)
+{
+	ring_bell(link->conn->mbox[link->side ^ 1]);
+}
+
+void
+ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
+{
+	struct ring_conn *conn = link->conn;
+	struct ring_mbox *other = conn->mbox[link->side ^ 1];
+
+	/*
+	 * CLOSED: every claim, ack and slot of this side is before it; pairs with links_progress()
+	 */
+	__atomic_store_n(&conn->dir[link->side].closed, (uint32_t)closed, __ATOMIC_RELEASE);
+	if (other != NULL)
+		ring_bell(other);
+}
+
+/* A link that is not up yet. */
+static void
+abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
+{
+	(void)ring_conn_decide(link->conn,
+			       link->side == 0 ? RING_CONN_ABANDONED : RING_CONN_REJECTED);
+	ring_link_say_closed(link, closed); /* matters if it was accepted */
+	TAILQ_REMOVE(&rep->pending, link, pending);
+	ring_link_free(link);
+}
+
+void
+ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	struct ring_ep *rep = ep->drv;
+	struct ring_link *link = &rep->table[peer->id];
+
+	leat_peer_closing(ep, peer, status, text);
+	switch ((enum ring_link_state)link->state) {
+	case RING_LINK_UP:
+		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
+		break;
+	case RING_LINK_FREE:
+	case RING_LINK_CLOSING:
+		break;
+	case RING_LINK_CONNECTING:
+	case RING_LINK_REQUESTED:
+	case RING_LINK_ACCEPTED:
+		abandon(rep, link, RING_BYE);
+		leat_peer_down(ep, peer);
+		break;
+	}
+}
+
+void
+ring_conns_free(struct ring_ep *rep, enum ring_closed closed)
+{
+	struct ring_link *link, *next;
+
+	for (link = TAILQ_FIRST(&rep->pending); link != NULL; link = next) {
+		next = TAILQ_NEXT(link, pending);
+		abandon(rep, link, closed);
+	}
+	ring_links_free(rep, closed);
 }
 
 void
@@ -200,7 +248,7 @@ take_request(struct leat_ep *ep, struct ring_ep *rep, struct ring_conn *conn)
 		peer = leat_peer_request(ep, conn->connector, conn->priv[0], conn->priv_len[0]);
 	if (peer != NULL) {
 		(void)ring_link_new(rep, peer, conn, 1, RING_LINK_REQUESTED);
-		conn->side[1].peer = peer->id;
+		conn->dir[1].peer = peer->id;
 	} else {
 		ring_conn_reject(conn);
 		ring_conn_put(conn);
@@ -214,10 +262,27 @@ connect_failed(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, 
 	struct leat_peer *peer = link->peer;
 	char text[LEAT_EVENT_TEXT];
 
-	snprintf(text, sizeof(text), "connect %s: %s", link->addr, why);
+	snprintf(text, sizeof(text), "connect %s: %s", link->conn->addr, why);
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 	leat_peer_failed(ep, peer, status, text);
+}
+
+/* STATE has made both sides known. */
+static void
+link_up(struct leat_ep *ep, struct ring_link *link)
+{
+	const struct ring_ep *rep = ep->drv;
+	struct ring_conn *conn = link->conn;
+	const int other = link->side ^ 1;
+
+	link->rx_long = conn->mtu[other] > rep->mtu;
+	link->mark = conn->dir[other].peer;
+	link->their_board = conn->mbox[other]->board;
+	if (conn->mbox[other]->fd >= 0)
+		link->asleep = &conn->mbox[other]->asleep;
+	ring_link_up(ep, link, &conn->lane[link->side], &conn->lane[other]);
+	leat_peer_up(ep, link->peer, conn->priv[other], conn->priv_len[other]);
 }
 
 static void
@@ -225,13 +290,13 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 {
 	struct ring_conn *conn = link->conn;
 
-	if (!link->sent)
-		link->sent = ring_name_send(link->addr, conn);
+	if (!conn->sent)
+		conn->sent = ring_name_send(conn->addr, conn);
 	/* STATE: pairs with ring_conn_decide() of the acceptor */
 	switch (__atomic_load_n(&conn->state, __ATOMIC_ACQUIRE)) {
 	case RING_CONN_UP:
 		TAILQ_REMOVE(&rep->pending, link, pending);
-		ring_link_up(ep, link);
+		link_up(ep, link);
 		return;
 	case RING_CONN_REJECTED:
 		connect_failed(ep, rep, link, -ECONNREFUSED,
@@ -242,9 +307,9 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		break;
 	}
 	/* Accepted at the last moment: the next call sees it. */
-	if (now < link->deadline || !ring_conn_decide(conn, RING_CONN_ABANDONED))
+	if (now < conn->deadline || !ring_conn_decide(conn, RING_CONN_ABANDONED))
 		return;
-	if (link->sent) {
+	if (conn->sent) {
 		ring_bell(conn->mbox[1]);
 		connect_failed(ep, rep, link, -ETIMEDOUT,
 			       "no answer in time: does it call leat_ep_events()?");
@@ -283,7 +348,7 @@ pending_progress(struct leat_ep *ep, struct ring_ep *rep, uint64_t now)
 			break;
 		case RING_LINK_ACCEPTED:
 			TAILQ_REMOVE(&rep->pending, link, pending);
-			ring_link_up(ep, link);
+			link_up(ep, link);
 			break;
 		case RING_LINK_FREE:
 		case RING_LINK_UP:
@@ -293,68 +358,41 @@ pending_progress(struct leat_ep *ep, struct ring_ep *rep, uint64_t now)
 	}
 }
 
-static void
-peer_closed(struct leat_ep *ep, struct ring_link *link, enum ring_closed how)
-{
-	/* What was published before it closed and fits receives is still taken. */
-	ring_rx_all(ep, link);
-	if (how == RING_BYE)
-		leat_peer_closing(ep, link->peer, 0, "the peer disconnected");
-	else
-		leat_peer_closing(ep, link->peer, -ECONNRESET, "the peer's endpoint was aborted");
-	ring_link_close(ep, link, RING_BYE, -ECONNRESET);
-}
-
 /* Downwards: a link that goes is replaced by the last one. */
 static void
 links_progress(struct leat_ep *ep, struct ring_ep *rep)
 {
-	uint32_t i, how, recalls;
+	uint32_t i, how;
 
 	for (i = rep->nb_links; i-- > 0;) {
 		struct ring_link *link = rep->links[i];
 
 		if (link->state != RING_LINK_UP)
 			continue;
-		/* CLOSED: pairs with ring_link_close() of the other side */
-		how = __atomic_load_n(&link->conn->side[link->side ^ 1].closed, __ATOMIC_ACQUIRE);
+		/* CLOSED: pairs with ring_link_say_closed() of the other side */
+		how = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 		/* A datagram endpoint's end is not reported; what is sent to it is lost. */
-		if (how != RING_OPEN && !rep->datagram) {
-			peer_closed(ep, link, (enum ring_closed)how);
-			continue;
-		}
-		recalls =
-			__atomic_load_n(&link->conn->dir[link->side ^ 1].recalls, __ATOMIC_RELAXED);
-		if (recalls != link->recalls_seen) {
-			link->recalls_seen = recalls;
-			ring_note_purge(rep, link);
-		}
-		ring_marks_progress(rep, link, how != RING_OPEN);
-	}
-}
-
-static void
-closing_progress(struct leat_ep *ep, struct ring_ep *rep)
-{
-	uint32_t i;
-
-	for (i = rep->nb_links; i-- > 0;) {
-		if (rep->links[i]->state == RING_LINK_CLOSING)
-			ring_link_try_down(ep, rep->links[i]);
+		if (how == RING_OPEN || rep->datagram)
+			ring_link_progress(rep, link, how != RING_OPEN);
+		else if (how == RING_BYE)
+			ring_link_ended(ep, link, 0, "the peer disconnected");
+		else
+			ring_link_ended(ep, link, -ECONNRESET, "the peer's endpoint was aborted");
 	}
 }
 
 void
 ring_progress(struct leat_ep *ep, uint64_t now)
 {
-	struct ring_ep *rep = ep->drv;
+	struct ring_inside *in = ring_inside_of(ep);
+	struct ring_ep *rep = &in->ring;
 	struct ring_conn *conn;
 	/* BELL: pairs with ring_bell(); taken first, what comes later rings again */
-	uint32_t bell = __atomic_load_n(&rep->mbox->bell, __ATOMIC_ACQUIRE);
-	bool rung = bell != rep->bell_seen;
+	uint32_t bell = __atomic_load_n(&in->mbox->bell, __ATOMIC_ACQUIRE);
+	bool rung = bell != in->bell_seen;
 
-	rep->bell_seen = bell;
-	while (rung && (conn = ring_mbox_take(rep->mbox)) != NULL)
+	in->bell_seen = bell;
+	while (rung && (conn = ring_mbox_take(in->mbox)) != NULL)
 		take_request(ep, rep, conn);
 	if (!TAILQ_EMPTY(&rep->pending))
 		pending_progress(ep, rep, now);
@@ -363,5 +401,5 @@ ring_progress(struct leat_ep *ep, uint64_t now)
 		links_progress(ep, rep);
 	}
 	if (rep->nb_closing > 0)
-		closing_progress(ep, rep);
+		ring_closing_progress(ep, rep);
 }

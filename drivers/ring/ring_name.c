@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ring_pvt.h"
+#include "ring_inside.h"
 
 #define FIRST_FREE_PORT 49152
 #define LAST_PORT 65535

@@ -11,24 +11,24 @@
 
 #include "leat_compat.h"
 
-#include "ring_pvt.h"
+#include "ring_inside.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, ring_ep) eps = LIST_HEAD_INITIALIZER(eps);
+static LIST_HEAD(, ring_inside) eps = LIST_HEAD_INITIALIZER(eps);
 
 void
-ring_telemetry_add(struct ring_ep *rep)
+ring_telemetry_add(struct ring_inside *in)
 {
 	pthread_mutex_lock(&lock);
-	LIST_INSERT_HEAD(&eps, rep, link);
+	LIST_INSERT_HEAD(&eps, in, link);
 	pthread_mutex_unlock(&lock);
 }
 
 void
-ring_telemetry_del(struct ring_ep *rep)
+ring_telemetry_del(struct ring_inside *in)
 {
 	pthread_mutex_lock(&lock);
-	LIST_REMOVE(rep, link);
+	LIST_REMOVE(in, link);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -62,15 +62,15 @@ add_ep(struct rte_tel_data *list, const struct ring_ep *rep)
 static int
 cmd_ring(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	const struct ring_ep *rep;
+	const struct ring_inside *in;
 
 	RTE_SET_USED(cmd);
 	RTE_SET_USED(params);
 	rte_tel_data_start_dict(d);
 	pthread_mutex_lock(&lock);
 	/* As many as an answer holds. */
-	LIST_FOREACH(rep, &eps, link) {
-		if (add_ep(d, rep) != 0)
+	LIST_FOREACH(in, &eps, link) {
+		if (add_ep(d, &in->ring) != 0)
 			break;
 	}
 	pthread_mutex_unlock(&lock);

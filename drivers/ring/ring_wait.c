@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ring_inside.h"
 #include "ring_fast.h"
 #include "ring_poll.h"
 
@@ -65,9 +66,7 @@ ring_wait_open(struct ring_mbox *mbox)
 int
 ring_ep_fd(const struct leat_ep *ep)
 {
-	const struct ring_ep *rep = ep->drv;
-
-	return rep->mbox->fd;
+	return ring_inside_of(ep)->mbox->fd;
 }
 
 /* Of several at a time one writes. */
@@ -83,6 +82,12 @@ ring_wake_now(struct ring_mbox *mbox)
 		LEAT_LOG(DEBUG, driver, "ring: wake-up: %s", strerror(errno));
 }
 
+void
+ring_link_wake_now(const struct ring_link *link)
+{
+	ring_wake_now(link->conn->mbox[link->side ^ 1]);
+}
+
 static bool
 pending_ready(const struct ring_ep *rep)
 {
@@ -95,53 +100,29 @@ pending_ready(const struct ring_ep *rep)
 	return false;
 }
 
-static bool
-links_ready(const struct ring_ep *rep)
-{
-	uint32_t i, n = rep->many ? rep->nb_watched : rep->nb_links;
-
-	if (rep->many && (ring_board_marked(rep->board) || ring_queue_count(&rep->queue) > 0))
-		return true;
-	for (i = 0; i < n; i++) {
-		if (ring_link_ready(rep->links[i]))
-			return true;
-	}
-	return false;
-}
-
 int
 ring_ep_arm(struct leat_ep *ep)
 {
-	struct ring_ep *rep = ep->drv;
-	uint32_t i;
+	struct ring_inside *in = ring_inside_of(ep);
+	struct ring_ep *rep = &in->ring;
 
-	__atomic_store_n(&rep->mbox->asleep, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&in->mbox->asleep, 1, __ATOMIC_SEQ_CST);
 	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
 		return -EBUSY;
-	if (__atomic_load_n(&rep->mbox->bell, __ATOMIC_RELAXED) != rep->bell_seen || rep->rescan ||
-	    pending_ready(rep) || links_ready(rep))
+	if (__atomic_load_n(&in->mbox->bell, __ATOMIC_RELAXED) != in->bell_seen || rep->rescan ||
+	    pending_ready(rep))
 		return -EAGAIN;
-	/* There is no bell when slots become free. */
-	for (i = 0; rep->nb_refused > 0 && i < rep->nb_links; i++) {
-		struct ring_link *link = rep->links[i];
-
-		if (link->tx_refused && ring_tx_room(link, link->tx.place)) {
-			link->tx_refused = false;
-			rep->nb_refused--;
-			return -EAGAIN;
-		}
-	}
-	return rep->nb_refused > 0 ? -EBUSY : 0;
+	return ring_links_idle(rep);
 }
 
 void
 ring_ep_disarm(struct leat_ep *ep)
 {
-	struct ring_ep *rep = ep->drv;
+	struct ring_inside *in = ring_inside_of(ep);
 	uint64_t count;
 
-	__atomic_store_n(&rep->mbox->asleep, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&in->mbox->asleep, 0, __ATOMIC_RELAXED);
 	/* A side that came before may write after this: then the next sleep ends at once. */
-	if (read(rep->mbox->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+	if (read(in->mbox->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		LEAT_LOG(DEBUG, driver, "ring: eventfd: %s", strerror(errno));
 }

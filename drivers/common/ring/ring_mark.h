@@ -12,14 +12,14 @@
  *
  *     owner                                        peer
  *     has more than RING_FEW links
- *     side.want = rep->want, now odd   --bell-->   progress: marks from now on
- *     watches the link: looks at it                side.marks = that want
+ *     dir.want = rep->want, now odd   --bell-->   progress: marks from now on
+ *     watches the link: looks at it                dir.marks = that want
  *       in its polls, until marks == want
  *     looks once more                  <--bell--
  *     looks when it is marked                      publishes, marks
  *     ...
  *     has RING_FEW_AGAIN links left: looks at all of them in each poll
- *     side.want = rep->want, now even  --bell-->   progress: marks no more
+ *     dir.want = rep->want, now even  --bell-->   progress: marks no more
  *
  * MARKS: what the peer published before it answered is seen by the owner when it looks once more;
  * what it publishes later is marked. Each want has a new number, so an answer to an earlier want is

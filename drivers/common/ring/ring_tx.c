@@ -14,6 +14,8 @@
 
 #include "ring_fast.h"
 
+#define ERRNO_MAX 4095
+
 bool
 ring_tx_refresh(struct ring_link *link, uint32_t place)
 {
@@ -39,6 +41,7 @@ static void
 tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, uint32_t flags)
 {
 	link->tx_ops[link->tx.nr & link->tx_mask] = op;
+	ring_op(op)->seq = op->type == LEAT_OP_READ ? 0 : RING_NOT_GOING;
 	ring_op(op)->nr = link->tx.nr;
 	ring_op(op)->place = link->tx.place;
 	link->tx_unacked++;
@@ -46,6 +49,72 @@ tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, u
 	leat_op_start(ep, op);
 }
 
+#if RING_FOREIGN
+/* Messages up to this share of the buffer are copied into it, if there is room. */
+#define BUF_SHARE 4
+
+/* Copies an op's bytes for the message at the cursor. @return NULL: there is no room for them */
+static void *
+to_buf(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
+{
+	void *buf = NULL;
+
+	if (op->size <= link->buf.size / BUF_SHARE)
+		buf = ring_tx_buf(link, &link->tx, (uint32_t)op->size);
+	if (buf == NULL)
+		return NULL;
+	ring_copy_large(buf, op->buf, op->size);
+	rep->copy_left -= (int64_t)op->size;
+	return buf;
+}
+
+/* Its bytes go into the buffer, and it is done; or they are asked for later. */
+static __rte_noinline bool
+post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+{
+	const uint32_t flags = (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0;
+	struct ring_slot *slot;
+	void *buf;
+
+	if (!ring_tx_room(link, link->tx.place))
+		return false;
+	buf = to_buf(ep->drv, link, op);
+	slot = buf != NULL ? link->tx.slot : tx_slot_ack(link);
+	if (slot == NULL)
+		return false;
+	slot->addr = op->tag;
+	if (flags != 0)
+		slot->w[0] = op->imm;
+	if (buf == NULL) {
+		tx_publish_ack(ep, link, op, flags);
+		return true;
+	}
+	slot->w[flags != 0 ? 1 : 0] = ring_tx_buf_at(link, buf);
+	ring_tx_publish(link, op->type, flags | RING_F_BUF, op->size);
+	leat_op_start(ep, op);
+	leat_op_finish(ep, op, 0, op->size);
+	return true;
+}
+
+/* What a slot of a WRITE says of its bytes. @return the flags */
+static uint32_t
+write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op, uint64_t *w)
+{
+	const void *buf = op->size == 0 ? NULL : to_buf(rep, link, op);
+
+	if (buf == NULL)
+		return 0;
+	*w = ring_tx_buf_at(link, buf);
+	return RING_F_BUF;
+}
+
+static void
+read_begin(struct ring_link *link, struct leat_op *op, uint64_t *w)
+{
+	RTE_SET_USED(w);
+	link->moves.nb += op->size > 0;
+}
+#else
 static __rte_noinline bool
 post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
@@ -62,6 +131,23 @@ post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 	tx_publish_ack(ep, link, op, (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0);
 	return true;
 }
+
+static uint32_t
+write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op, uint64_t *w)
+{
+	RTE_SET_USED(rep);
+	RTE_SET_USED(link);
+	*w = (uintptr_t)op->buf;
+	return 0;
+}
+
+static void
+read_begin(struct ring_link *link, struct leat_op *op, uint64_t *w)
+{
+	RTE_SET_USED(link);
+	*w = (uintptr_t)op->buf;
+}
+#endif
 
 static __rte_always_inline bool
 post_small(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
@@ -112,10 +198,10 @@ post_rma(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct
 			ring_copy_small(w, op->buf, op->size);
 			break;
 		}
-		*w = (uintptr_t)op->buf;
+		flags = write_bytes(rep, link, op, w);
 		break;
 	case LEAT_OP_READ:
-		*w = (uintptr_t)op->buf;
+		read_begin(link, op, w);
 		break;
 	default:
 		*w++ = op->operand;
@@ -235,13 +321,35 @@ ring_post_soon(struct leat_ep *ep, uint16_t id)
 
 /* ---- acks ---- */
 
+#if RING_FOREIGN
+/* What another process says of an op. @return false: nothing ends by it */
+static bool
+ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uint64_t *value)
+{
+	struct leat_op *op = i <= link->tx_mask ? link->tx_ops[i] : NULL;
+
+	if (op != NULL && status == RING_GO && ring_move_go(link, op))
+		return false;
+	if (op == NULL || status > 0 || status < -ERRNO_MAX ||
+	    (status == 0 && op->type == LEAT_OP_READ && op->size > 0)) {
+		ring_violation(ep->drv, link, "it acknowledged what it can't");
+		return false;
+	}
+	ring_move_acked(ep, link, op, status);
+	if (op->type < LEAT_OP_FETCH_ADD)
+		*value = status == 0 ? op->size : 0;
+	return true;
+}
+#endif
+
 void
 ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 {
 	uint32_t n;
 
 	for (n = 0; n < max && link->tx_unacked > 0; n++) {
-		const struct ring_ack *a = &link->tx_acks[link->tx_ack_head & link->tx_mask];
+		const struct ring_ack *a =
+			&link->tx_acks[link->tx_ack_head & ring_ack_mask(link->tx_mask)];
 		/* ACK: pairs with ring_ack() */
 		uint64_t head = __atomic_load_n(&a->head, __ATOMIC_ACQUIRE), value;
 		int status = (int32_t)(uint32_t)(head >> 32);
@@ -253,6 +361,10 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 		link->tx_ack_head++;
 		value = a->value;
 		i = (uint16_t)(head >> 16);
+#if RING_FOREIGN
+		if (!ack_take(ep, link, i, status, &value))
+			continue;
+#endif
 		op = link->tx_ops[i];
 		link->tx_ops[i] = NULL;
 		link->tx_unacked--;
@@ -276,8 +388,6 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 	struct ring_slot *slot = &link->tx_slots[ring_op(op)->place];
 	uint64_t nr = ring_op(op)->nr;
 	uint16_t expected = RING_POSTED;
-	struct ring_conn *conn = link->conn;
-	struct ring_dir *dir = &conn->dir[link->side];
 
 	/*
 	 * Once consumed the slot may be another op's by now; this one's ack is there. FREE, as in
@@ -285,15 +395,39 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 	 */
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
+	/* Its bytes were asked for, whatever the other side wrote as its state. */
+	if (RING_FOREIGN && op->type != LEAT_OP_READ && ring_op(op)->seq != RING_NOT_GOING)
+		return false;
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return false;
 	link->tx_ops[nr & link->tx_mask] = NULL;
 	link->tx_unacked--;
+#if RING_FOREIGN
+	link->moves.nb -= op->type == LEAT_OP_READ && op->size > 0;
+#endif
 	/* If it is unexpected there, its slot is given back when the owner hears the bell. */
-	__atomic_store_n(&dir->recalls, dir->recalls + 1, __ATOMIC_RELAXED);
-	ring_bell(conn->mbox[link->side ^ 1]);
+	__atomic_store_n(&link->mine->recalls, link->mine->recalls + 1, __ATOMIC_RELAXED);
+	ring_link_bell(link);
 	return true;
+}
+
+/* A message is coming in for it, and takes it. */
+static bool
+comes_in(const struct ring_ep *rep, const struct leat_op *op)
+{
+#if RING_FOREIGN
+	uint32_t i;
+
+	for (i = 0; i < rep->nb_links; i++) {
+		if (rep->links[i]->moves.nb > 0 && ring_moves_has(rep->links[i], op))
+			return true;
+	}
+#else
+	RTE_SET_USED(rep);
+	RTE_SET_USED(op);
+#endif
+	return false;
 }
 
 int
@@ -302,6 +436,8 @@ ring_cancel(struct leat_ep *ep, struct leat_op *op)
 	struct ring_ep *rep = ep->drv;
 
 	if (leat_op_is_recv(op)) {
+		if (comes_in(rep, op))
+			return 0;
 		ring_recv_remove(rep, op);
 		leat_op_finish(ep, op, -ECANCELED, 0);
 	} else if (ring_recall(&rep->table[op->peer], op)) {

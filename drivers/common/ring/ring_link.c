@@ -10,15 +10,15 @@
  * the copy.
  */
 
-#include <stdlib.h>
-
+#include "ring_fast.h"
 #include "ring_mark.h"
+#include "ring_poll.h"
 
 /* Where a link looks that receives nothing: number 0 is never published here. Read only. */
 static struct ring_slot nothing;
 
-static void
-rx_off(struct ring_link *link)
+void
+ring_link_rx_off(struct ring_link *link)
 {
 	link->rx_slots = &nothing;
 	link->rx_mask = 0;
@@ -41,48 +41,53 @@ ring_link_new(struct ring_ep *rep, struct leat_peer *peer, struct ring_conn *con
 	link->state = (uint8_t)state;
 	for (k = 0; k < RING_KINDS; k++)
 		TAILQ_INIT(&link->unexpected[k]);
-	rx_off(link);
+	ring_link_rx_off(link);
 	TAILQ_INSERT_TAIL(&rep->pending, link, pending);
 	return link;
 }
 
 void
-ring_link_free(struct ring_link *link)
-{
-	ring_conn_put(link->conn);
-	free(link->addr);
-	link->wake = NULL;
-	link->state = RING_LINK_FREE;
-}
-
-void
-ring_link_up(struct leat_ep *ep, struct ring_link *link)
+ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane *tx,
+	     const struct ring_lane *rx)
 {
 	struct ring_ep *rep = ep->drv;
-	struct ring_conn *conn = link->conn;
-	struct ring_dir *tx = &conn->dir[link->side], *rx = &conn->dir[link->side ^ 1];
 
+	link->mine = tx->dir;
+	link->theirs = rx->dir;
 	link->tx_slots = tx->slots;
 	link->tx = (struct ring_cursor){ .slot = tx->slots, .nr = RING_FIRST, .next = 1 };
 	link->tx_seen = RING_FIRST;
 	link->tx_ack_head = link->rx_ack_tail = LEAT_CURSOR_START;
 	link->tx_acks = tx->acks;
 	link->tx_ops = tx->ops;
-	link->tx_consumed = &tx->consumed;
+	link->tx_consumed = &tx->dir->consumed;
 	link->tx_mask = tx->mask;
 	link->tx_nr = tx->nr;
 	link->buf = tx->buf;
-	link->rx_long = conn->mtu[link->side ^ 1] > rep->mtu;
 	link->rx_slots = rx->slots;
 	link->rx_slot = rx->slots;
 	link->rx_scan = link->rx_head = RING_FIRST;
 	link->rx_acks = rx->acks;
 	link->rx_notes = rx->notes;
-	link->rx_consumed = &rx->consumed;
+	link->rx_consumed = &rx->dir->consumed;
 	link->rx_mask = rx->mask;
+#if RING_FOREIGN
+	link->moves = (struct ring_moves){
+		.tx = (struct ring_chunk *)tx->chunks,
+		.tx_mask = tx->chunk_mask,
+		.rx = (struct ring_chunk *)rx->chunks,
+		.rx_mask = rx->chunk_mask,
+		.rx_bytes = rx->bytes,
+		.rx_bytes_len = rx->nb_bytes,
+		.in = rx->moves,
+		.in_mask = rx->mask,
+		.put = LEAT_CURSOR_START,
+		.seen = LEAT_CURSOR_START,
+		.taken = LEAT_CURSOR_START,
+	};
+#endif
 	link->recalls_seen = LEAT_CURSOR_START;
-	if (conn->mbox[link->side ^ 1]->fd >= 0) {
-		link->wake = conn->mbox[link->side ^ 1];
+	if (link->asleep != NULL) {
 		/* Not if it is closed. */
 		if (ep->drv_post == ring_post)
 			leat_ep_post_set(ep, ring_post_waking);
@@ -93,21 +98,6 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link)
 	link->may_send = rep->can_send;
 	ring_marks_up(rep, link);
 	rep->rescan = true; /* it may have closed again already */
-	leat_peer_up(ep, link->peer, conn->priv[link->side ^ 1], conn->priv_len[link->side ^ 1]);
-}
-
-static void
-report_closed(struct ring_link *link, enum ring_closed closed)
-{
-	struct ring_conn *conn = link->conn;
-	struct ring_mbox *other = conn->mbox[link->side ^ 1];
-
-	/*
-	 * CLOSED: every claim, ack and slot of this side is before it; pairs with links_progress()
-	 */
-	__atomic_store_n(&conn->side[link->side].closed, (uint32_t)closed, __ATOMIC_RELEASE);
-	if (other != NULL)
-		ring_bell(other);
 }
 
 /* Takes back what the other side has not claimed. */
@@ -122,6 +112,33 @@ recall_all(struct leat_ep *ep, struct ring_link *link, int err)
 		if (op != NULL && ring_recall(link, op))
 			leat_op_finish(ep, op, err, 0);
 	}
+}
+
+/*
+ * Ends all that is on its way in chunks, and all that the other side has claimed and may never
+ * acknowledge: a process of its own does not touch the buffers of this one.
+ */
+static void
+end_moves(struct leat_ep *ep, struct ring_link *link, int err)
+{
+#if RING_FOREIGN
+	struct leat_op *op;
+	uint32_t i;
+
+	ring_moves_end(ep, link, err);
+	for (i = 0; link->tx_unacked > 0 && i <= link->tx_mask; i++) {
+		op = link->tx_ops[i];
+		if (op == NULL)
+			continue;
+		link->tx_ops[i] = NULL;
+		link->tx_unacked--;
+		leat_op_finish(ep, op, err, 0);
+	}
+#else
+	RTE_SET_USED(ep);
+	RTE_SET_USED(link);
+	RTE_SET_USED(err);
+#endif
 }
 
 void
@@ -145,52 +162,27 @@ ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed clo
 {
 	struct ring_ep *rep = ep->drv;
 
-	rx_off(link);
+	ring_link_rx_off(link);
 	ring_note_drop_all(rep, link);
 	ring_recvs_end_link(ep, link, err);
 	ring_acks(ep, link, UINT32_MAX);
 	recall_all(ep, link, err);
+	end_moves(ep, link, err);
 	link->state = RING_LINK_CLOSING;
 	link->may_send = false;
 	rep->nb_refused -= link->tx_refused;
 	link->tx_refused = false;
 	rep->nb_closing++;
-	report_closed(link, closed);
+	ring_link_say_closed(link, closed);
 	ring_link_try_down(ep, link);
 }
 
-/* A link that is not up yet. */
-static void
-link_abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
-{
-	(void)ring_conn_decide(link->conn,
-			       link->side == 0 ? RING_CONN_ABANDONED : RING_CONN_REJECTED);
-	report_closed(link, closed); /* matters if it was accepted */
-	TAILQ_REMOVE(&rep->pending, link, pending);
-	ring_link_free(link);
-}
-
 void
-ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const char *text)
 {
-	struct ring_ep *rep = ep->drv;
-	struct ring_link *link = &rep->table[peer->id];
-
-	leat_peer_closing(ep, peer, status, text);
-	switch ((enum ring_link_state)link->state) {
-	case RING_LINK_UP:
-		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
-		break;
-	case RING_LINK_FREE:
-	case RING_LINK_CLOSING:
-		break;
-	case RING_LINK_CONNECTING:
-	case RING_LINK_REQUESTED:
-	case RING_LINK_ACCEPTED:
-		link_abandon(rep, link, RING_BYE);
-		leat_peer_down(ep, peer);
-		break;
-	}
+	ring_rx_all(ep, link);
+	leat_peer_closing(ep, link->peer, status, text);
+	ring_link_close(ep, link, RING_BYE, -ECONNRESET);
 }
 
 void
@@ -212,17 +204,71 @@ ring_links_abort(struct leat_ep *ep)
 void
 ring_links_free(struct ring_ep *rep, enum ring_closed closed)
 {
-	struct ring_link *link, *next;
-
-	for (link = TAILQ_FIRST(&rep->pending); link != NULL; link = next) {
-		next = TAILQ_NEXT(link, pending);
-		link_abandon(rep, link, closed);
-	}
 	while (rep->nb_links > 0) {
-		link = rep->links[rep->nb_links - 1];
+		struct ring_link *link = rep->links[rep->nb_links - 1];
+
 		if (link->state == RING_LINK_UP)
-			report_closed(link, closed);
+			ring_link_say_closed(link, closed);
 		ring_marks_remove(rep, link);
 		ring_link_free(link);
 	}
+}
+
+void
+ring_link_progress(struct ring_ep *rep, struct ring_link *link, bool closed)
+{
+	uint32_t recalls = __atomic_load_n(&link->theirs->recalls, __ATOMIC_RELAXED);
+
+	if (recalls != link->recalls_seen) {
+		link->recalls_seen = recalls;
+		ring_note_purge(rep, link);
+	}
+	ring_marks_progress(rep, link, closed);
+}
+
+void
+ring_closing_progress(struct leat_ep *ep, struct ring_ep *rep)
+{
+	uint32_t i;
+
+	/* Downwards: a link that goes is replaced by the last one. */
+	for (i = rep->nb_links; i-- > 0;) {
+		if (rep->links[i]->state == RING_LINK_CLOSING)
+			ring_link_try_down(ep, rep->links[i]);
+	}
+}
+
+static bool
+links_ready(const struct ring_ep *rep)
+{
+	/* Between processes a missing mark means little. */
+	uint32_t i, n = rep->many && !RING_FOREIGN ? rep->nb_watched : rep->nb_links;
+
+	if (rep->many && (ring_board_marked(rep->board) || ring_queue_count(&rep->queue) > 0))
+		return true;
+	for (i = 0; i < n; i++) {
+		if (ring_link_ready(rep->links[i]))
+			return true;
+	}
+	return false;
+}
+
+int
+ring_links_idle(struct ring_ep *rep)
+{
+	uint32_t i;
+
+	if (links_ready(rep))
+		return -EAGAIN;
+	/* There is no bell when slots become free. */
+	for (i = 0; rep->nb_refused > 0 && i < rep->nb_links; i++) {
+		struct ring_link *link = rep->links[i];
+
+		if (link->tx_refused && ring_tx_room(link, link->tx.place)) {
+			link->tx_refused = false;
+			rep->nb_refused--;
+			return -EAGAIN;
+		}
+	}
+	return rep->nb_refused > 0 ? -EBUSY : 0;
 }

@@ -42,73 +42,85 @@ ring_rx_consume_behind(struct ring_link *link, uint64_t nr)
 /* A large message: found its receive, but its sender may take it back. */
 static void
 rx_large(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
-	 uint64_t head, uint64_t nr, struct leat_op *op)
+	 uint64_t head, uint64_t nr, uint64_t tag, struct leat_op *op)
 {
 	if (ring_claim(slot)) {
 		if (op->type == LEAT_OP_RECV)
 			ring_take_recv(rep, link, op);
 		else
 			ring_take_trecv(rep, link, op);
-		ring_deliver(ep, rep, link, slot, head, nr, op);
+		ring_deliver(ep, link, slot, head, nr, tag, op);
 	}
 	ring_rx_consume(link, nr);
 }
 
-static void
+/* @return false: it is to be looked at again, with what stands behind it */
+static bool
 rx_other(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
 	 uint64_t head, uint64_t nr)
 {
+	enum ring_rma_outcome outcome;
 	struct leat_op *op;
+	uint64_t tag = 0;
 
 	if (RING_HEAD_TYPE(head) == LEAT_OP_TSEND) {
-		op = ring_find_trecv(rep, link, slot->addr);
+		tag = slot->addr;
+		op = ring_find_trecv(rep, link, tag);
 		if (op == NULL) {
-			ring_note_add(rep, link, slot, nr, RING_TAGGED, slot->addr);
-			return;
+			ring_note_add(rep, link, slot, nr, RING_TAGGED, tag);
+			return true;
 		}
 		if (unlikely((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0)) {
-			rx_large(ep, rep, link, slot, head, nr, op);
-			return;
+			rx_large(ep, rep, link, slot, head, nr, tag, op);
+			return true;
 		}
 		ring_take_trecv(rep, link, op);
 	} else {
-		if (!ring_rma(rep, link, slot, head, nr)) {
+		outcome = ring_rma(ep, link, slot, head, nr);
+		if (outcome == RING_RMA_WAITS)
+			return false;
+		if (outcome == RING_RMA_DONE) {
 			ring_rx_consume(link, nr);
-			return;
+			return true;
 		}
 		op = ring_find_recv(rep, link);
 		if (op == NULL) {
 			ring_note_add(rep, link, slot, nr, RING_PLAIN, 0);
-			return;
+			return true;
 		}
 		ring_take_recv(rep, link, op);
 	}
-	ring_deliver(ep, rep, link, slot, head, nr, op);
+	ring_deliver(ep, link, slot, head, nr, tag, op);
 	ring_rx_consume(link, nr);
+	return true;
 }
 
-static __rte_always_inline void
+/* @return false: it is to be looked at again, with what stands behind it */
+static __rte_always_inline bool
 rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
        uint64_t head, uint64_t nr)
 {
 	struct leat_op *op;
 
-	if (unlikely(RING_HEAD_TYPE(head) != LEAT_OP_SEND)) {
-		rx_other(ep, rep, link, slot, head, nr);
-		return;
+	if (unlikely(!ring_head_sane(rep, head))) {
+		ring_violation(rep, link, "it published a message that can't be");
+		return false;
 	}
+	if (unlikely(RING_HEAD_TYPE(head) != LEAT_OP_SEND))
+		return rx_other(ep, rep, link, slot, head, nr);
 	op = ring_find_recv(rep, link);
 	if (unlikely(op == NULL)) {
 		ring_note_add(rep, link, slot, nr, RING_PLAIN, 0);
-		return;
+		return true;
 	}
 	if (unlikely((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0)) {
-		rx_large(ep, rep, link, slot, head, nr, op);
-		return;
+		rx_large(ep, rep, link, slot, head, nr, 0, op);
+		return true;
 	}
 	ring_take_recv(rep, link, op);
-	ring_deliver(ep, rep, link, slot, head, nr, op);
+	ring_deliver(ep, link, slot, head, nr, 0, op);
 	ring_rx_consume(link, nr);
+	return true;
 }
 
 /* One by one. The first one is there. @return slots handled */
@@ -122,10 +134,13 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	do {
 		/* The slot may be filled again once it is consumed. */
 		uint32_t credit = slot->credit;
-		struct ring_slot *next = &link->rx_slots[slot->next];
+		struct ring_slot *next = &link->rx_slots[ring_rx_place(link, slot->next)];
 
 		link->rx_scan = nr + 1;
-		rx_one(ep, rep, link, slot, head, nr);
+		if (unlikely(!rx_one(ep, rep, link, slot, head, nr))) {
+			link->rx_scan = nr;
+			break;
+		}
 		ring_credit(link, credit);
 		nr++;
 		slot = next;
@@ -133,7 +148,9 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && nr - first < max && rep->copy_left > 0);
 	link->rx_slot = slot;
-	if (link->rx_head != old_head)
+	if (ring_violated(link))
+		ring_link_rx_off(link);
+	else if (link->rx_head != old_head)
 		ring_rx_publish(link);
 	return (uint32_t)(nr - first);
 }
@@ -143,9 +160,16 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
+	bool more = true;
+
 	rep->copy_left = INT64_MAX;
-	if (RING_HEAD_IS(ring_rx_head(link), link->rx_scan))
-		(void)rx_general(ep, rep, link, link->rx_mask + 1);
+	while (more && !ring_violated(link)) {
+#if RING_FOREIGN
+		ring_moves_take(ep, link);
+#endif
+		more = RING_HEAD_IS(ring_rx_head(link), link->rx_scan) &&
+		       rx_general(ep, rep, link, link->rx_mask + 1) > 0 && RING_FOREIGN;
+	}
 }
 
 /* @return slots handled */
@@ -156,6 +180,13 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 
 	if (link->tx_unacked > 0)
 		ring_acks(ep, link, ring_rx_max(ep));
+#if RING_FOREIGN
+	if (unlikely(link->moves.nb > 0)) {
+		ring_moves_run(ep, link);
+		if (ring_violated(link))
+			return 0;
+	}
+#endif
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
 	/*
@@ -199,7 +230,7 @@ ring_poll(struct leat_ep *ep)
 	if (likely(rep->nb_links == 1)) {
 		link = rep->links[0];
 		head = ring_rx_head(link);
-		if (RING_HEAD_IS(head, link->rx_scan) || link->tx_unacked > 0)
+		if (RING_HEAD_IS(head, link->rx_scan) || link->tx_unacked > 0 || ring_moving(link))
 			poll_one(ep, rep, link, head);
 	} else if (!rep->many) {
 		poll_few(ep, rep);

@@ -23,24 +23,6 @@
 
 /* ---- post ---- */
 
-/* A place in the buffer for the message at the cursor; NULL: there is no room. */
-static __rte_always_inline void *
-buf_take(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
-{
-	struct ring_buf *b = &link->buf;
-	void *buf;
-
-	if (unlikely(b->lap >= RING_BUF_LAP)) {
-		b->lap = 0;
-		(void)ring_tx_refresh(link, c->place);
-	}
-	buf = ring_buf_take(b, link->tx_seen, c->nr, len);
-	if (likely(buf != NULL))
-		return buf;
-	(void)ring_tx_refresh(link, c->place);
-	return ring_buf_take(b, link->tx_seen, c->nr, len);
-}
-
 /*
  * Copies a SEND, with an immediate or without, for the slot at the cursor.
  * @param[out] head what the slot's is to be; 0 if the message is lost, since gcc with
@@ -57,14 +39,15 @@ fill(struct ring_ep *rep, struct ring_link *link, const struct ring_cursor *c,
 	void *buf = NULL;
 
 	if (unlikely(!ring_tx_room(link, c->place) ||
-		     (len > rep->inline_max && (buf = buf_take(link, c, (uint32_t)len)) == NULL))) {
+		     (len > rep->inline_max &&
+		      (buf = ring_tx_buf(link, c, (uint32_t)len)) == NULL))) {
 		LEAT_STAT_ADD(rep->lost.full, 1);
 		*head = 0;
 		return false;
 	}
 	if (buf != NULL) {
 		ring_copy_large(buf, op->buf, len);
-		*w = (uintptr_t)buf;
+		*w = ring_tx_buf_at(link, buf);
 	} else {
 		ring_copy_small(w, op->buf, len);
 		flags |= RING_F_INLINE;
@@ -279,7 +262,7 @@ ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 
 /* Fills a receive, which is on no list any more. */
 static void
-deliver(struct leat_ep *ep, struct ring_ep *rep, const struct ring_link *link,
+deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	const struct ring_slot *slot, uint64_t head, struct leat_op *op)
 {
 	const uint64_t *w = ring_payload(slot, head);
@@ -291,7 +274,7 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, const struct ring_link *link,
 		if ((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)
 			ring_copy_small(op->buf, w, len);
 		else
-			ring_datagram_copy(rep, op->buf, *w, len);
+			ring_datagram_copy(rep, link, op->buf, *w, len);
 	}
 	if ((RING_HEAD_FLAGS(head) & RING_F_IMM) != 0) {
 		op->oflags = LEAT_OP_F_IMM;
@@ -310,6 +293,10 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 
 	do {
 		op = ring_find_recv(rep, link);
+		if (unlikely(!ring_head_sane(rep, head))) {
+			ring_violation(rep, link, "it published a message that can't be");
+			break;
+		}
 		if (unlikely(RING_HEAD_LEN(head) > rep->mtu)) {
 			LEAT_STAT_ADD(rep->lost.too_long, 1);
 		} else if (unlikely(op == NULL)) {
@@ -320,7 +307,7 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		}
 		nr++;
 		ring_credit(link, slot->credit);
-		slot = &link->rx_slots[slot->next];
+		slot = &link->rx_slots[ring_rx_place(link, slot->next)];
 		/* PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && nr != end && rep->copy_left > 0);
@@ -328,6 +315,8 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	link->rx_scan = nr;
 	link->rx_head = nr;
 	ring_rx_publish(link);
+	if (ring_violated(link))
+		ring_link_rx_off(link);
 	return (uint32_t)(nr - first);
 }
 

@@ -50,6 +50,53 @@ ring_tag_fits(const struct leat_op *op, uint64_t tag)
 	return ((op->tag ^ tag) & ~op->ignore) == 0;
 }
 
+/* Place of a slot, as a slot names it. */
+static inline uint32_t
+ring_rx_place(const struct ring_link *link, uint16_t place)
+{
+	return RING_FOREIGN ? place & link->rx_mask : place;
+}
+
+/* Bytes in the other side's buffer, by what a slot says of them; NULL: they are not in there. */
+static inline const void *
+ring_rx_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t at, uint64_t len)
+{
+#if RING_FOREIGN
+	const void *bytes = ring_moves_bytes(&link->moves, at, len);
+
+	if (unlikely(bytes == NULL))
+		ring_violation(rep, link, "a message's bytes are not in its buffer");
+	return bytes;
+#else
+	RTE_SET_USED(rep);
+	RTE_SET_USED(link);
+	RTE_SET_USED(len);
+	return (const void *)(uintptr_t)at;
+#endif
+}
+
+/* Can this be a message at all? The caller's copy of a head. */
+static inline bool
+ring_head_sane(const struct ring_ep *rep, uint64_t head)
+{
+#if RING_FOREIGN
+	const uint32_t flags = RING_HEAD_FLAGS(head), type = RING_HEAD_TYPE(head);
+	const uint64_t len = RING_HEAD_LEN(head);
+
+	if (len > RING_MAX_MSG || (ring_head_inline(head) && len > RING_INLINE_MAX))
+		return false;
+	if (type == LEAT_OP_SEND || type == LEAT_OP_TSEND)
+		return rep->datagram ||
+		       ((flags & RING_F_ACK) != 0) != ((flags & (RING_F_INLINE | RING_F_BUF)) != 0);
+	return !rep->datagram && type >= LEAT_OP_WRITE && type < LEAT_OP_TYPES &&
+	       (flags & RING_F_ACK) != 0;
+#else
+	RTE_SET_USED(rep);
+	RTE_SET_USED(head);
+	return true;
+#endif
+}
+
 /* Where a message's payload, or its address, is. */
 static inline const uint64_t *
 ring_payload(const struct ring_slot *slot, uint64_t head)
@@ -57,11 +104,37 @@ ring_payload(const struct ring_slot *slot, uint64_t head)
 	return &slot->w[(RING_HEAD_FLAGS(head) & RING_F_IMM) != 0 ? 1 : 0];
 }
 
+#if RING_FOREIGN
+/* What is not in the slot: in the buffer, or its bytes are asked for. @return true: it is done */
+static inline bool
+ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
+	   uint64_t nr, struct leat_op *op)
+{
+	struct ring_ep *rep = ep->drv;
+	uint64_t len = RING_HEAD_LEN(head);
+
+	if ((RING_HEAD_FLAGS(head) & RING_F_BUF) == 0) {
+		if (len <= op->size) {
+			ring_move_recv(ep, link, nr, len, op);
+			return false;
+		}
+		ring_ack(link, nr, 0, len);
+	} else if (len <= op->size) {
+		const void *src = ring_rx_bytes(rep, link, *ring_payload(slot, head), len);
+
+		if (likely(src != NULL))
+			ring_copy_large(op->buf, src, len);
+		rep->copy_left -= (int64_t)len;
+	}
+	return true;
+}
+#else
 /* Copies a large message, that was claimed, straight from the sender's buffer. */
-static inline void
-ring_fetch(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
+static inline bool
+ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
 	   uint64_t nr, const struct leat_op *op)
 {
+	struct ring_ep *rep = ep->drv;
 	uint64_t len = RING_HEAD_LEN(head);
 
 	if (len > 0 && len <= op->size) {
@@ -69,15 +142,17 @@ ring_fetch(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *
 		rep->copy_left -= (int64_t)len;
 	}
 	ring_ack(link, nr, 0, len);
+	return true;
 }
+#endif
 
 /*
  * Fills a receive, which is on no list any more, with a message that is inline or claimed, or a
  * WRITE_IMM's notice.
  */
 static inline void
-ring_deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
-	     const struct ring_slot *slot, uint64_t head, uint64_t nr, struct leat_op *op)
+ring_deliver(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot,
+	     uint64_t head, uint64_t nr, uint64_t tag, struct leat_op *op)
 {
 	uint64_t len = RING_HEAD_LEN(head);
 	int status = 0;
@@ -89,20 +164,20 @@ ring_deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 		leat_op_finish(ep, op, 0, len);
 		return;
 	}
-	if (unlikely(len > op->size))
-		status = -EMSGSIZE;
-	if (likely((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)) {
-		if (likely(status == 0))
-			ring_copy_small(op->buf, ring_payload(slot, head), len);
-	} else {
-		ring_fetch(rep, link, slot, head, nr, op);
-	}
 	if ((RING_HEAD_FLAGS(head) & RING_F_IMM) != 0) {
 		op->oflags = LEAT_OP_F_IMM;
 		op->imm = slot->w[0];
 	}
 	if (op->type == LEAT_OP_TRECV)
-		op->tag_in = slot->addr;
+		op->tag_in = tag;
+	if (unlikely(len > op->size))
+		status = -EMSGSIZE;
+	if (likely((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)) {
+		if (likely(status == 0))
+			ring_copy_small(op->buf, ring_payload(slot, head), len);
+	} else if (!ring_fetch(ep, link, slot, head, nr, op)) {
+		return;
+	}
 	leat_op_finish(ep, op, status, len);
 }
 

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ring device, its arguments, and its endpoints. */
+/* Arguments and limits of a device, and endpoints, as far as they are the same for both devices. */
 
 #include <stdlib.h>
 
 #include "ring_mark.h"
-
-static const struct leat_driver_arg ring_args[] = {
-	{ "depth", "16..32768", "512",
-	  "default send depth; an endpoint's, rounded up to a power of two, is the number of "
-	  "slots in its direction of each connection" },
-	{ "inline", "0..96", "96", "messages up to this many bytes are copied into the slot" },
-	{ "tags", "0|1", "1", "0: without tagged ops of its own, the library's are used" },
-	{ "type", "reliable|datagram", "reliable", "of endpoints" },
-	{ "mtu", "8..16384", "4096", "bytes of the longest datagram; with type=datagram only" },
-	{ NULL },
-};
 
 static int
 parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
@@ -33,14 +22,11 @@ parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
 	return 0;
 }
 
-static int
-ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
+int
+ring_dev_parse(struct ring_dev *rdev, const struct rte_kvargs *kv)
 {
-	struct ring_dev *rdev = calloc(1, sizeof(*rdev));
 	int ret;
 
-	if (rdev == NULL)
-		return leat_err(ENOMEM, "out of memory");
 	rdev->depth = RING_DEPTH_DEFAULT;
 	rdev->inline_max = RING_INLINE_MAX;
 	rdev->tags = 1;
@@ -52,26 +38,13 @@ ring_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		ret = leat_driver_arg_u32(kv, "tags", 0, 1, &rdev->tags);
 	if (ret == 0)
 		ret = parse_type(kv, rdev);
-	if (ret < 0) {
-		free(rdev);
-		return ret;
-	}
 	rdev->depth = rte_align32pow2(rdev->depth);
-	leat_dev_drv_set(dev, rdev);
-	return 0;
+	return ret;
 }
 
-static void
-ring_remove(struct leat_dev *dev)
+void
+ring_dev_info(const struct ring_dev *rdev, struct leat_dev_info *info)
 {
-	free(leat_dev_drv(dev));
-}
-
-static void
-ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
-{
-	const struct ring_dev *rdev = leat_dev_drv(dev);
-
 	info->ops = LEAT_OP_MASK_ALL;
 	if (rdev->tags == 0)
 		info->ops &= ~(LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV));
@@ -95,8 +68,6 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->rkey_size = 8;
 	info->cancel_send = true;
 	info->unexpected_bounded = true;
-	info->one_process = true;
-	info->wait = ring_wait_offered();
 	if (!rdev->datagram)
 		return;
 	info->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
@@ -107,48 +78,35 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->cancel_send = false; /* none is ever in flight */
 }
 
-static void
-ep_free(struct ring_ep *rep)
+/* ---- endpoints ---- */
+
+void
+ring_ep_fini(struct ring_ep *rep)
 {
-	ring_mbox_put(rep->mbox);
 	ring_queue_free(&rep->queue);
 	free(rep->regions);
 	free(rep->recvs);
 	free(rep->links);
 	free(rep->table_mem);
-	free(rep);
 }
 
-static int
-ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
+int
+ring_ep_init(struct ring_ep *rep, struct leat_ep *ep, const struct ring_dev *rdev,
+	     const struct leat_ep_conf *conf, struct ring_board *board)
 {
-	const struct ring_dev *rdev = leat_dev_drv(ep->dev);
-	uint32_t nb_recvs = rte_align32pow2(conf->rx_depth);
-	struct ring_ep *rep = aligned_alloc(128, RTE_ALIGN_CEIL(sizeof(*rep), 128));
+	const uint32_t nb_recvs = rte_align32pow2(conf->rx_depth);
 	int k;
 
-	if (rep == NULL)
-		return leat_err(ENOMEM, "create endpoint: out of memory");
-	memset(rep, 0, sizeof(*rep));
-	rep->mbox = ring_mbox_new(conf->max_peers);
 	rep->links = calloc(conf->max_peers, sizeof(*rep->links));
 	rep->recvs = calloc(nb_recvs, sizeof(*rep->recvs));
 	/* Those that are never used take no memory where the C library maps what is that large. */
 	rep->table_mem = calloc(1, conf->max_peers * sizeof(*rep->table) + 128);
-	if (rep->mbox == NULL || rep->links == NULL || rep->recvs == NULL ||
-	    rep->table_mem == NULL || ring_queue_init(&rep->queue, conf->max_peers) < 0) {
-		ep_free(rep);
+	if (rep->links == NULL || rep->recvs == NULL || rep->table_mem == NULL ||
+	    ring_queue_init(&rep->queue, conf->max_peers) < 0)
 		return leat_err(ENOMEM, "create endpoint: out of memory for %u peers, %u receives",
 				conf->max_peers, conf->rx_depth);
-	}
-	if (conf->wait && ring_wait_open(rep->mbox) < 0) {
-		int err = rte_errno;
-
-		ep_free(rep);
-		return -err;
-	}
 	rep->ep = ep;
-	rep->board = rep->mbox->board;
+	rep->board = board;
 	rep->table = RTE_PTR_ALIGN_CEIL(rep->table_mem, 128);
 	rep->recv_mask = nb_recvs - 1;
 	rep->recv_head = rep->recv_tail = LEAT_CURSOR_START;
@@ -171,18 +129,16 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	ep->post_soon = ring_post_soon;
 	ep->mr_local = false;
 	ep->directed_recv = true;
-	if (rep->datagram)
-		ring_telemetry_add(rep);
 	return 0;
 }
 
-static void
+void
 ring_ep_quiesce(struct leat_ep *ep)
 {
 	ring_recvs_end_all(ep, ep->drv, -ECANCELED);
 }
 
-static void
+void
 ring_ep_abort(struct leat_ep *ep)
 {
 	struct ring_ep *rep = ep->drv;
@@ -192,40 +148,8 @@ ring_ep_abort(struct leat_ep *ep)
 	ring_links_abort(ep);
 }
 
-static void
-ring_ep_close(struct leat_ep *ep)
-{
-	struct ring_ep *rep = ep->drv;
-
-	if (rep->datagram)
-		ring_telemetry_del(rep);
-	if (rep->listener != NULL)
-		ring_name_unlisten(rep->listener);
-	ring_mbox_close(rep->mbox);
-	ring_links_free(rep, rep->dead ? RING_DEAD : RING_BYE);
-	ep_free(rep);
-	ep->drv = NULL;
-}
-
-static int
-ring_listen(struct leat_ep *ep, const char *addr)
-{
-	struct ring_ep *rep = ep->drv;
-
-	rep->listener = ring_name_listen(addr, rep->mbox);
-	return rep->listener == NULL ? -rte_errno : 0;
-}
-
-static int
-ring_listen_addr(struct leat_ep *ep, char *addr, size_t len)
-{
-	struct ring_ep *rep = ep->drv;
-
-	return ring_name_get(rep->listener, addr, len);
-}
-
 /* A datagram connection has buffers, or none, for the sizes that were there when it was made. */
-static int
+int
 ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 {
 	const struct ring_dev *rdev = leat_dev_drv(ep->dev);
@@ -238,32 +162,3 @@ ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 	*value = rep->inline_max;
 	return 0;
 }
-
-static const struct leat_driver ring_driver = {
-	.name = "fabric_ring",
-	.description = "endpoints of one process, over single-producer rings in its memory",
-	.args = ring_args,
-	.probe = ring_probe,
-	.remove = ring_remove,
-	.info = ring_info,
-	.ep_open = ring_ep_open,
-	.ep_quiesce = ring_ep_quiesce,
-	.ep_abort = ring_ep_abort,
-	.ep_close = ring_ep_close,
-	.cancel = ring_cancel,
-	.progress = ring_progress,
-	.listen = ring_listen,
-	.listen_addr = ring_listen_addr,
-	.connect = ring_connect,
-	.accept = ring_accept,
-	.reject = ring_reject,
-	.disconnect = ring_disconnect,
-	.mr_reg = ring_mr_reg,
-	.mr_dereg = ring_mr_dereg,
-	.fd = ring_ep_fd,
-	.arm = ring_ep_arm,
-	.disarm = ring_ep_disarm,
-	.option = ring_ep_option,
-};
-
-LEAT_DRIVER_REGISTER(ring_driver)

@@ -20,9 +20,10 @@
 
 #include "ring_mark.h"
 
-#define RING_WINDOW 16 /* watched links that a poll looks at */
-#define RING_VAIN 64   /* queued links that a poll looks at without getting an op */
-#define RING_AHEAD 2   /* links from the prefetch of a link to that of its slot, and to its turn */
+#define RING_WINDOW 16	 /* watched links that a poll looks at */
+#define RING_VAIN 64	 /* queued links that a poll looks at without getting an op */
+#define RING_UNMARKED 64 /* polls, see ring_unmarked() */
+#define RING_AHEAD 2 /* links from the prefetch of a link to that of its slot, and to its turn */
 
 /* Looks at a link whose next slot has that head. @return slots handled */
 typedef uint32_t (*ring_poll_link_fn)(struct leat_ep *ep, struct ring_ep *rep,
@@ -41,12 +42,17 @@ ring_link_ready(const struct ring_link *link)
 {
 	uint64_t head = __atomic_load_n(&link->rx_slot->head, __ATOMIC_RELAXED);
 
-	if (RING_HEAD_IS(head, link->rx_scan))
+	if (RING_HEAD_IS(head, link->rx_scan) && !ring_rma_waits(link))
 		return true;
+#if RING_FOREIGN
+	if (unlikely(link->moves.nb > 0) && ring_moves_ready(link))
+		return true;
+#endif
 	if (likely(link->tx_unacked == 0))
 		return false;
-	head = __atomic_load_n(&link->tx_acks[link->tx_ack_head & link->tx_mask].head,
-			       __ATOMIC_RELAXED);
+	head = __atomic_load_n(
+		&link->tx_acks[link->tx_ack_head & ring_ack_mask(link->tx_mask)].head,
+		__ATOMIC_RELAXED);
 	return RING_HEAD_IS(head, link->tx_ack_head);
 }
 
@@ -96,12 +102,32 @@ ring_watched(struct ring_ep *rep)
 	}
 }
 
+/*
+ * RING_FOREIGN: any peer can wipe the marks of all others off the board. Then these are found
+ * without: one link in so many polls.
+ */
+static __rte_noinline void
+ring_unmarked(struct ring_ep *rep)
+{
+	const struct ring_link *link = rep->links[rep->nb_polls / RING_UNMARKED % rep->nb_links];
+
+	if (ring_link_ready(link))
+		ring_queue_put(&rep->queue, link->id);
+}
+
 /* A ring_board_fn. */
 static __rte_always_inline void
 ring_marked(void *arg, uint32_t word, uint64_t marks)
 {
 	struct ring_queue *q = arg;
 
+	if (RING_FOREIGN) {
+		/* Another process may mark what is not there. */
+		if (unlikely(word * 64 >= q->nb))
+			return;
+		if (q->nb - word * 64 < 64)
+			marks &= (UINT64_C(1) << (q->nb - word * 64)) - 1;
+	}
 	marks &= ~q->queued[word];
 	q->queued[word] |= marks;
 	for (; marks != 0; marks &= marks - 1)
@@ -151,6 +177,8 @@ ring_poll_many(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_l
 
 	if (unlikely(rep->nb_watched > 0))
 		ring_watched(rep);
+	if (RING_FOREIGN && unlikely(++rep->nb_polls % RING_UNMARKED == 0))
+		ring_unmarked(rep);
 	ring_board_take(rep->board, ring_marked, q);
 	for (n = ring_queue_count(q); n > 0 && vain < RING_VAIN; n--) {
 		struct leat_op **out = ep->out;
@@ -160,6 +188,8 @@ ring_poll_many(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_l
 		ring_queue_prefetch(rep, n);
 		/* A link that is not up any more receives nothing: see rx_off(). */
 		link = ring_queue_take(rep);
+		if (RING_FOREIGN && unlikely(link->rx_slot == NULL))
+			continue; /* it never was up */
 		slots = poll_link(ep, rep, link, ring_rx_head(link));
 		if (ring_link_ready(link))
 			ring_queue_put(q, link->id);

@@ -302,8 +302,12 @@ take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 		bool mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
 			    (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);
 
+		if (unlikely(!ring_head_sane(rep, head))) {
+			ring_violation(rep, link, "a message changed after it was published");
+			mine = false;
+		}
 		if (mine)
-			ring_deliver(ep, rep, link, slot, head, nr, op);
+			ring_deliver(ep, link, slot, head, nr, note->tag, op);
 		note_consume(rep, note, kind);
 		if (mine)
 			return true;
@@ -346,6 +350,10 @@ ring_recvs_end_link(struct leat_ep *ep, struct ring_link *link, int status)
 {
 	list_end(ep, &link->recvs, status);
 	list_end(ep, &link->trecvs, status);
+#if RING_FOREIGN
+	if (link->moves.nb > 0)
+		ring_moves_end_recvs(ep, link, status);
+#endif
 }
 
 void

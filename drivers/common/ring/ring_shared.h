@@ -3,16 +3,14 @@
 #define RING_SHARED_H
 
 /*
- * What two lcores share: connections, and the mailboxes through which they come about.
+ * The memory of a connection: what the lcores at its two ends share, of one process (drivers/ring)
+ * or of two (drivers/shm).
  *
  *     lcore A                      connection                        lcore B
  *     link (A's own)   dir[0]: slots A -> B, acks B -> A     link (B's own)
  *                      dir[1]: slots B -> A, acks A -> B
  *
  * Between datagram endpoints there are no acks, but a buffer per direction (ring_buf.h).
- *
- * Each side holds a reference, the last one frees it, so neither can touch anything of the
- * other's that is gone.
  *
  * Words that both touch are atomics, and make these edges (each store-release pairs with the
  * load-acquire):
@@ -28,22 +26,19 @@
  *     CLAIM    slot.state     both, by CAS
  *              An op that is not done yet belongs to the side that swaps first: the consumer that
  *              is about to do it, or the producer that takes it back.
- *     STATE    conn.state     both, by CAS
- *              Connecting; the acceptor's direction is there.
- *     CLOSED   side.closed    one -> other
+ *     CLOSED   dir.closed     one -> other
  *              That side claims nothing any more, all its slots are published.
- *     MARK     mbox.board     producer -> consumer
+ *     MARK     board          producer -> consumer
  *              Look at the slots and acks of that connection. Only where the consumer asked for
  *              it, see ring_mark.h; for the order of its parts see ring_board.h.
- *     MARKS    side.marks     producer -> consumer
+ *     MARKS    dir.marks      producer -> consumer
  *              From now on that side marks what it publishes.
- *     BELL     mbox.bell      any thread -> owner
- *              Look at your connections (control path).
- *     ASLEEP   mbox.asleep    owner -> any thread
- *              Write to mbox.fd after what you do; see ring_wait.c for the fence.
+ *     BELL     the device's   one -> other
+ *              Look at your connections (control path): ring_link_bell().
+ *     ASLEEP   the device's   owner -> any thread
+ *              Wake it after what you do: ring_link_wake().
  */
 
-#include <pthread.h>
 #include <sys/queue.h>
 
 #include "leat_cursor.h"
@@ -51,6 +46,17 @@
 
 #include "ring_board.h"
 #include "ring_buf.h"
+
+/*
+ * The other side of a connection is another process: its buffers are out of reach, and what it
+ * writes is not trusted.
+ */
+#ifndef RING_FOREIGN
+#define RING_FOREIGN 0
+#endif
+
+/* Acks that an op may bring, at most. */
+#define RING_ACKS (RING_FOREIGN ? 2 : 1)
 
 struct ring_link;
 
@@ -62,6 +68,7 @@ struct ring_link;
 #define RING_F_IMM 0x01	   /* w[] begins with the immediate */
 #define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
 #define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
+#define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer, at the offset in w[] */
 
 /* The upper half of the flags: messages behind this one that were published before it; a hint. */
 #define RING_MORE_MAX 15
@@ -81,10 +88,13 @@ struct ring_link;
  *     0        8                    16          24                         64               128
  *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
  *
- *     SEND, TSEND  [imm] payload | [imm] address: of the op's buffer, a datagram's in dir.buf
+ *     SEND, TSEND  [imm] payload | [imm] address: of the op's buffer, a datagram's in lane.buf
  *     WRITE        rkey payload | rkey address
  *     WRITE_IMM    rkey imm payload | rkey imm address
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
+ *
+ * RING_FOREIGN: no address, but an offset in the producer's lane.buf, or nothing where the bytes
+ * come in chunks (ring_move.h).
  */
 struct ring_slot {
 	/* PUBLISH: len << 32 | more << 28 | flags << 24 | type << 16 | (number of message + 1) */
@@ -126,6 +136,12 @@ ring_head_more(uint32_t more)
 #define RING_HEAD_KIND(head) ((uint32_t)((head) >> 16) & 0x0fff) /* flags and type */
 #define RING_HEAD_LEN(head) ((uint32_t)((head) >> 32))
 
+static inline bool
+ring_head_inline(uint64_t head)
+{
+	return (RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0;
+}
+
 /*
  * An op is done. There are never more of them than slots, see ring_tx.c. The slot is the message's
  * number modulo their count.
@@ -149,73 +165,47 @@ struct ring_note {
 };
 TAILQ_HEAD(ring_notes, ring_note);
 
-/* One direction of a connection. Made by its producer before the consumer knows of it. */
+enum ring_closed {
+	RING_OPEN = 0,
+	RING_BYE,  /* in order */
+	RING_DEAD, /* its endpoint was aborted, or its process is gone */
+};
+
+/* Of one direction: the words beside its slots and acks. */
 struct ring_dir {
+	/*
+	 * FREE: number of the first message not consumed. Its own line: written by each poll that
+	 * consumed.
+	 */
+	uint64_t consumed __attribute__((aligned(128)));
+	uint64_t chunks_taken; /* RING_FOREIGN, see ring_move.h */
+	/* Ops recalled ever; a hint for the consumer, relaxed. */
+	uint32_t recalls __attribute__((aligned(128)));
+	uint64_t chunks_put; /* RING_FOREIGN */
+	/* Written by the producer's side, and seldom. */
+	uint32_t closed __attribute__((aligned(128))); /* CLOSED: enum ring_closed */
+	uint32_t want;	/* odd: this side wants marks of the other; see ring_mark.h */
+	uint32_t marks; /* MARKS: the other side's want that this one goes by */
+	uint16_t peer;	/* number of the connection at this side, at which it is marked */
+} __attribute__((aligned(128)));
+
+/* Where the parts of a direction are. */
+struct ring_lane {
+	struct ring_dir *dir;
 	struct ring_slot *slots;
 	struct ring_ack *acks;
 	/* producer's own: op that waits for the ack of the message of that number (modulo slots) */
 	struct leat_op **ops;
 	uint64_t *nr;		 /* producer's own: number of the message that each slot holds */
 	struct ring_note *notes; /* consumer's own */
-	struct ring_buf buf;	 /* producer's own: of datagrams */
-	void *mem;
+	struct ring_buf buf;	 /* producer's own, but for its bytes */
 	uint32_t mask;
-	/*
-	 * FREE: number of the first message not consumed. Its own line: written by each poll that
-	 * consumed.
-	 */
-	uint64_t consumed __attribute__((aligned(128)));
-	/* Ops recalled ever; a hint for the consumer, relaxed. */
-	uint32_t recalls __attribute__((aligned(128)));
-} __attribute__((aligned(128)));
-
-enum ring_conn_state {
-	RING_CONN_REQUEST = 0, /* the connector's; the acceptor's dir is empty */
-	RING_CONN_UP,	       /* accepted */
-	RING_CONN_REJECTED,
-	RING_CONN_ABANDONED, /* the connector went away first */
+	/* RING_FOREIGN */
+	char *bytes; /* of the buffer, as the consumer finds them */
+	uint32_t nb_bytes;
+	uint32_t chunk_mask;
+	char *chunks;
+	struct ring_move *moves; /* consumer's own, by the message's number (modulo slots) */
 };
-
-enum ring_closed {
-	RING_OPEN = 0,
-	RING_BYE,  /* in order */
-	RING_DEAD, /* its endpoint was aborted */
-};
-
-struct ring_conn {
-	uint32_t refs;		      /* one per side; release on drop, acquire before the free */
-	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
-	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
-	/* Each side's; a reference each. [1] is set before the request is sent. */
-	struct ring_mbox *mbox[2];
-	bool datagram;	 /* the connector's kind; the other must be of the same */
-	uint32_t mtu[2]; /* of datagrams: each side's */
-	uint16_t priv_len[2];
-	uint8_t priv[2][LEAT_EP_PRIV_MAX];
-	char connector[LEAT_ADDR_MAX]; /* its name, for people */
-	struct ring_dir dir[2]; /* [s]: produced by side s. [0] the connector, [1] the acceptor */
-	struct {
-		uint32_t closed; /* CLOSED: enum ring_closed */
-		uint32_t want;	 /* odd: this side wants marks of the other; see ring_mark.h */
-		uint32_t marks;	 /* MARKS: the other side's want that this one goes by */
-		uint16_t peer;	 /* number of the connection at this side, at which it is marked */
-	} __attribute__((aligned(128))) side[2];
-};
-
-/*
- * Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as
- * there is a reference to it.
- */
-struct ring_mbox {
-	uint32_t refs;
-	uint32_t bell; /* BELL: counts */
-	pthread_mutex_t lock;
-	bool closed;			   /* under lock */
-	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
-	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
-	struct ring_board *board;	   /* MARK */
-	/* The others read it after each message that they send; written when the owner sleeps. */
-	uint32_t asleep __attribute__((aligned(128)));
-} __attribute__((aligned(128)));
 
 #endif /* RING_SHARED_H */

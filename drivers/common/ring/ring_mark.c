@@ -25,6 +25,7 @@ ring_queue_init(struct ring_queue *q, uint32_t max_peers)
 
 	q->nrs = calloc(nb, sizeof(*q->nrs));
 	q->queued = calloc(ring_board_words(max_peers), sizeof(*q->queued));
+	q->nb = max_peers;
 	q->mask = nb - 1;
 	q->head = q->tail = LEAT_CURSOR_START;
 	return q->nrs == NULL || q->queued == NULL ? -ENOMEM : 0;
@@ -77,11 +78,9 @@ ring_marks_remove(struct ring_ep *rep, struct ring_link *link)
 static void
 want(struct ring_ep *rep, struct ring_link *link)
 {
-	struct ring_conn *conn = link->conn;
-
 	/* relaxed: ordered by BELL */
-	__atomic_store_n(&conn->side[link->side].want, rep->want, __ATOMIC_RELAXED);
-	ring_bell(conn->mbox[link->side ^ 1]);
+	__atomic_store_n(&link->mine->want, rep->want, __ATOMIC_RELAXED);
+	ring_link_bell(link);
 }
 
 /* Begins, or ends, to rely on marks. */
@@ -104,43 +103,38 @@ want_of_all(struct ring_ep *rep, bool many)
 static void
 go_by(struct ring_link *link, uint32_t wanted)
 {
-	struct ring_conn *conn = link->conn;
-	uint32_t *marks = &conn->side[link->side].marks;
+	uint32_t *marks = &link->mine->marks;
 
 	link->wanted = wanted;
-	link->mark = conn->side[link->side ^ 1].peer;
-	link->board = (wanted & 1) != 0 ? conn->mbox[link->side ^ 1]->board : NULL;
+	link->board = (wanted & 1) != 0 ? link->their_board : NULL;
 	/* The peer may have taken the answer for granted before this side came up. */
 	if (__atomic_load_n(marks, __ATOMIC_RELAXED) == wanted)
 		return;
 	/* MARKS: pairs with answered() */
 	__atomic_store_n(marks, wanted, __ATOMIC_RELEASE);
-	ring_bell(conn->mbox[link->side ^ 1]);
+	ring_link_bell(link);
 }
 
 /* MARKS: pairs with go_by() of the other side. */
 static bool
 answered(const struct ring_ep *rep, const struct ring_link *link)
 {
-	return __atomic_load_n(&link->conn->side[link->side ^ 1].marks, __ATOMIC_ACQUIRE) ==
-	       rep->want;
+	return __atomic_load_n(&link->theirs->marks, __ATOMIC_ACQUIRE) == rep->want;
 }
 
 void
 ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 {
-	struct ring_conn *conn = link->conn;
-
 	link->idx = rep->nb_links;
 	rep->links[rep->nb_links++] = link;
 	/* relaxed: the want that STATE made visible, or a later one, for which BELL comes */
-	go_by(link, __atomic_load_n(&conn->side[link->side ^ 1].want, __ATOMIC_RELAXED));
+	go_by(link, __atomic_load_n(&link->theirs->want, __ATOMIC_RELAXED));
 	if (!rep->many && rep->nb_links > RING_FEW) {
 		want_of_all(rep, true);
 		return;
 	}
 	/* What was written before it came up may be out of date. */
-	if (__atomic_load_n(&conn->side[link->side].want, __ATOMIC_RELAXED) != rep->want)
+	if (__atomic_load_n(&link->mine->want, __ATOMIC_RELAXED) != rep->want)
 		want(rep, link);
 	/*
 	 * Otherwise the peer marks from its first message on: it has not been told of another want.
@@ -160,7 +154,7 @@ void
 ring_marks_progress(struct ring_ep *rep, struct ring_link *link, bool closed)
 {
 	/* relaxed: ordered by BELL */
-	uint32_t wanted = __atomic_load_n(&link->conn->side[link->side ^ 1].want, __ATOMIC_RELAXED);
+	uint32_t wanted = __atomic_load_n(&link->theirs->want, __ATOMIC_RELAXED);
 
 	if (wanted != link->wanted)
 		go_by(link, wanted);

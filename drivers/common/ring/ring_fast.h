@@ -153,6 +153,36 @@ ring_credit(struct ring_link *link, uint32_t credit)
 		link->tx_seen += (uint32_t)more;
 }
 
+/* ---- where its bytes go ---- */
+
+/*
+ * A place in the buffer for len bytes of the message at the cursor, for which a slot is free; NULL:
+ * there is no room.
+ */
+static __rte_always_inline void *
+ring_tx_buf(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
+{
+	struct ring_buf *b = &link->buf;
+	void *buf;
+
+	if (unlikely(b->lap >= RING_BUF_LAP)) {
+		b->lap = 0;
+		(void)ring_tx_refresh(link, c->place);
+	}
+	buf = ring_buf_take(b, link->tx_seen, c->nr, len);
+	if (likely(buf != NULL))
+		return buf;
+	(void)ring_tx_refresh(link, c->place);
+	return ring_buf_take(b, link->tx_seen, c->nr, len);
+}
+
+/* How the slot tells where that is. */
+static __rte_always_inline uint64_t
+ring_tx_buf_at(const struct ring_link *link, const void *buf)
+{
+	return RING_FOREIGN ? (uint64_t)((const char *)buf - link->buf.mem) : (uintptr_t)buf;
+}
+
 /* ---- runs ---- */
 
 static __rte_always_inline bool
@@ -373,9 +403,13 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 
 /* Copies a datagram out of its buffer. */
 static __rte_always_inline void
-ring_datagram_copy(struct ring_ep *rep, void *dst, uint64_t addr, uint64_t len)
+ring_datagram_copy(struct ring_ep *rep, struct ring_link *link, void *dst, uint64_t at,
+		   uint64_t len)
 {
-	ring_copy_large(dst, (const void *)(uintptr_t)addr, len);
+	const void *src = ring_rx_bytes(rep, link, at, len);
+
+	if (likely(src != NULL))
+		ring_copy_large(dst, src, len);
 	rep->copy_left -= (int64_t)len;
 }
 
@@ -418,13 +452,15 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		if (unlikely((RING_HEAD_KIND(head) | any_size) != RING_PLAIN_SEND ||
 			     recv == rep->recv_tail || out == ep->out_end))
 			break;
+		if (RING_FOREIGN && unlikely(len > RING_INLINE_MAX && ring_head_inline(head)))
+			break;
 		op = rep->recvs[recv & rep->recv_mask].op;
 		if (op == NULL)
 			__builtin_unreachable(); /* there are no gaps */
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
 		if (datagram && (RING_HEAD_FLAGS(head) & RING_F_INLINE) == 0)
-			ring_datagram_copy(rep, op->buf, slot->w[0], len);
+			ring_datagram_copy(rep, link, op->buf, slot->w[0], len);
 		else
 			ring_copy_small(op->buf, &slot->w[0], len);
 		leat_op_run_received(q, op, link->id, len);
@@ -433,7 +469,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		recv++;
 		nr++;
 		credit = slot->credit;
-		slot = &link->rx_slots[slot->next];
+		slot = &link->rx_slots[ring_rx_place(link, slot->next)];
 		/* PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && (!datagram || rep->copy_left > 0));

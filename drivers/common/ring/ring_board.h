@@ -47,6 +47,10 @@ struct ring_board {
 	uint64_t words[] __attribute__((aligned(128)));
 };
 
+/* Of one for any number of connections. */
+#define RING_BOARD_SIZE                                                                            \
+	(sizeof(struct ring_board) + RING_BOARD_LINES * RING_BOARD_WORDS * sizeof(uint64_t))
+
 /* How many words hold the bits of nb connections, in whole lines. */
 static inline size_t
 ring_board_words(uint32_t nb)

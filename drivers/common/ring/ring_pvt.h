@@ -3,19 +3,26 @@
 #define RING_PVT_H
 
 /*
- * The ring driver: endpoints of one process, one lcore each.
+ * The ring: how two lcores exchange ops through memory that both have mapped. Two devices are made
+ * of it, each of which compiles these files for itself:
+ *
+ *     drivers/ring  endpoints of one process. The memory of a connection is the process's, large
+ *                   messages and one-sided ops are copied straight from and to the other's buffers.
+ *     drivers/shm   endpoints of several processes (RING_FOREIGN). All that goes between them goes
+ *                   through the memory of the connection, and nothing that stands in it is trusted.
  *
  * A connection (ring_shared.h) is the only memory that two lcores share. Everything else (links,
  * lists of receives, regions) belongs to one lcore.
  *
- *     ring_dev.c    the device and the endpoint     ring_name.c   listeners by name, mailboxes
- *     ring_conn.c   connecting                      ring_link.c   a link's life: up, closing, down
+ *     ring_link.c   a link's life: up, closing, down
+ *     ring_lane.c   the memory of one direction
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  *     ring_mark.c   which of many peers have something
- *     ring_wait.c   sleeping until something happens
  *     ring_datagram.c  post and poll of datagram endpoints      ring_buf.c  their buffers
- *     ring_telemetry.c  what they lost
+ *
+ * How connections come about, how a side rings and wakes the other, and devices and endpoints are
+ * the device's; what this needs of it is declared at the end.
  */
 
 #include <string.h>
@@ -27,6 +34,7 @@
 #include "leat_log.h"
 #include "leat_order.h"
 
+#include "ring_move.h"
 #include "ring_shared.h"
 
 #define RING_DEPTH_DEFAULT 512
@@ -71,11 +79,14 @@ struct ring_oplist {
 struct ring_op {
 	struct leat_op *next; /* receives in a ring_oplist */
 	struct leat_op *prev;
-	uint64_t seq;	/* order of posting */
+	uint64_t seq;	/* order of posting; others, RING_FOREIGN: bytes that were moved */
 	uint64_t nr;	/* others: number of the message */
 	uint32_t place; /* and its slot */
 };
 static_assert(sizeof(struct ring_op) <= sizeof(uint64_t) * LEAT_OP_DRV_WORDS, "fits into an op");
+
+/* seq of an op whose bytes the other side has not asked for. */
+#define RING_NOT_GOING UINT64_MAX
 
 static inline struct ring_op *
 ring_op(struct leat_op *op)
@@ -125,7 +136,7 @@ struct ring_link {
 	uint64_t *tx_consumed;
 	struct ring_ack *rx_acks;
 	struct ring_note *rx_notes;
-	struct ring_mbox *wake; /* of the other side, if that has a wait object; else NULL */
+	const uint32_t *asleep; /* of the other side, if that has a wait object; else NULL */
 	uint32_t tx_ack_head;
 	uint32_t rx_ack_tail;
 	uint32_t rx_mask;
@@ -138,18 +149,21 @@ struct ring_link {
 	struct ring_buf buf __attribute__((aligned(LEAT_CACHE_LINE)));
 
 	/* control */
-	struct ring_conn *conn;
+	struct ring_conn *conn; /* the device's */
+	struct ring_dir *mine;	/* words that this side writes, but for consumed */
+	struct ring_dir *theirs;
+	struct ring_board *their_board;
 	struct leat_peer *peer;
 	uint32_t idx;  /* in ring_ep.links */
 	uint8_t state; /* enum ring_link_state */
 	uint8_t side;
-	bool sent;	 /* CONNECTING: a listener has the request */
 	bool tx_refused; /* a post found no room */
 	uint32_t recalls_seen;
-	uint32_t wanted;   /* the other side's want that this one goes by */
-	uint64_t deadline; /* CONNECTING */
-	char *addr;	   /* CONNECTING */
+	uint32_t wanted; /* the other side's want that this one goes by */
 	TAILQ_ENTRY(ring_link) pending;
+#if RING_FOREIGN
+	struct ring_moves moves __attribute__((aligned(LEAT_CACHE_LINE)));
+#endif
 } __attribute__((aligned(128)));
 
 static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one line");
@@ -157,7 +171,8 @@ static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post n
 static_assert(offsetof(struct ring_link, trecvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
 /* Not a power of two: the first lines of all links would share an eighth of a cache. */
-static_assert(sizeof(struct ring_link) == 6 * LEAT_CACHE_LINE, "a link is six lines");
+static_assert(sizeof(struct ring_link) == (RING_FOREIGN ? 10 : 6) * LEAT_CACHE_LINE,
+	      "a link is six lines, or ten");
 static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");
 
 /* A posted RECV that takes a message of any peer. */
@@ -185,6 +200,7 @@ struct ring_lost {
 struct ring_queue {
 	uint16_t *nrs;
 	uint64_t *queued; /* a bit per number */
+	uint32_t nb;	  /* numbers that there are */
 	uint32_t mask;
 	uint32_t head;
 	uint32_t tail;
@@ -208,6 +224,7 @@ struct ring_ep {
 	uint32_t start;	     /* of the next poll; many: among those watched */
 	bool many;	     /* asked for marks; see ring_mark.h */
 	uint32_t nb_marks;   /* in marks[] */
+	uint32_t nb_polls; /* RING_FOREIGN, many: of which every so many'th looks without a mark */
 	int64_t copy_left;
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
 	struct ring_recv *recvs;
@@ -223,17 +240,15 @@ struct ring_ep {
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */
 	struct ring_notes unexpected[RING_KINDS];
-	struct ring_board *board; /* the mailbox's */
+	struct ring_board *board; /* the device's; its own */
 	struct ring_queue queue;
 	struct ring_mark marks[RING_MARKS];
 
 	/* control */
 	struct leat_ep *ep;
-	struct ring_mbox *mbox;
 	uint32_t want; /* of marks; odd: many */
-	uint32_t bell_seen;
-	bool rescan;
-	bool dead; /* aborted */
+	bool rescan;   /* links are to be looked at as after a BELL */
+	bool dead;     /* aborted */
 	uint32_t tx_depth;
 	uint32_t mtu; /* of datagrams, else 0 */
 	struct ring_lost lost;
@@ -244,11 +259,9 @@ struct ring_ep {
 	struct ring_region *regions;
 	uint32_t nb_regions;
 	uint32_t free_region; /* + 1; 0: none */
-	struct ring_listener *listener;
-	LIST_ENTRY(ring_ep) link; /* datagram endpoints, for telemetry */
 };
 
-/* The device's arguments. */
+/* Arguments that both devices have. */
 struct ring_dev {
 	uint32_t depth;
 	uint32_t inline_max;
@@ -257,50 +270,61 @@ struct ring_dev {
 	bool datagram;
 };
 
-/* ---- ring_name.c ---- */
+/* ---- ring_dev.c ---- */
 
-/* @return NULL: out of memory */
-struct ring_mbox *ring_mbox_new(uint32_t max_peers);
-void ring_mbox_get(struct ring_mbox *mbox);
-void ring_mbox_put(struct ring_mbox *mbox);
-/* Refuses requests from now on, and the waiting ones. */
-void ring_mbox_close(struct ring_mbox *mbox);
-struct ring_conn *ring_mbox_take(struct ring_mbox *mbox);
-/* Sends a request to the listener at addr; false: there is none. Sets conn->mbox[1]. */
-bool ring_name_send(const char *addr, struct ring_conn *conn);
-int ring_name_check(const char *addr, const char *what);
-struct ring_listener *ring_name_listen(const char *addr, struct ring_mbox *mbox);
-void ring_name_unlisten(struct ring_listener *l);
-int ring_name_get(const struct ring_listener *l, char *addr, size_t len);
+/* Rows of a driver's arguments. */
+#define RING_DEV_ARGS                                                                              \
+	{ "depth", "16..32768", "512",                                                             \
+	  "default send depth; an endpoint's, rounded up to a power of two, is the number of "     \
+	  "slots in its direction of each connection" },                                           \
+		{ "inline", "0..96", "96",                                                         \
+		  "messages up to this many bytes are copied into the slot" },                     \
+		{ "tags", "0|1", "1",                                                              \
+		  "0: without tagged ops of its own, the library's are used" },                    \
+		{ "type", "reliable|datagram", "reliable", "of endpoints" },                       \
+	{                                                                                          \
+		"mtu", "8..16384", "4096",                                                         \
+			"bytes of the longest datagram; with type=datagram only"                   \
+	}
 
-/* ---- ring_wait.c ---- */
+int ring_dev_parse(struct ring_dev *rdev, const struct rte_kvargs *kv);
+void ring_dev_info(const struct ring_dev *rdev, struct leat_dev_info *info);
+/*
+ * Begins an endpoint with a board of its own, as leat_driver.ep_open is asked to; ep->drv is rep.
+ * @return 0, or -ENOMEM with leat_err()
+ */
+int ring_ep_init(struct ring_ep *rep, struct leat_ep *ep, const struct ring_dev *rdev,
+		 const struct leat_ep_conf *conf, struct ring_board *board);
+/* Frees what that made, also if it failed. */
+void ring_ep_fini(struct ring_ep *rep);
+/* Of struct leat_driver. */
+void ring_ep_quiesce(struct leat_ep *ep);
+void ring_ep_abort(struct leat_ep *ep);
+int ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 
-/* Can endpoints of this process have a wait object? */
-bool ring_wait_offered(void);
-int ring_wait_open(struct ring_mbox *mbox);
-int ring_ep_fd(const struct leat_ep *ep);
-int ring_ep_arm(struct leat_ep *ep);
-void ring_ep_disarm(struct leat_ep *ep);
-void ring_wake_now(struct ring_mbox *mbox);
+/* ---- the device's ---- */
+
+/* BELL: what the caller did before is seen by the other side when it hears it. */
+void ring_link_bell(struct ring_link *link);
+/* Wakes the other side, whose ASLEEP is set. */
+void ring_link_wake_now(const struct ring_link *link);
+/* Tells the other side that this one is closed: CLOSED, then BELL. */
+void ring_link_say_closed(struct ring_link *link, enum ring_closed closed);
+/* Drops a link that is on no list any more, and its part of the connection. */
+void ring_link_free(struct ring_link *link);
 
 /*
- * ASLEEP: after something was published for the owner. No fence for the processor: the owner makes all
- * processors execute one before it looks for the last time.
+ * ASLEEP: after something was published for the owner. No fence for the processor: the owner makes
+ * all processors execute one before it looks for the last time.
  */
-static __rte_always_inline void
-ring_wake(struct ring_mbox *mbox)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(__atomic_load_n(&mbox->asleep, __ATOMIC_RELAXED) != 0))
-		ring_wake_now(mbox);
-}
-
-/* The same for the other side of a link. */
 static __rte_always_inline void
 ring_link_wake(const struct ring_link *link)
 {
-	if (unlikely(link->wake != NULL))
-		ring_wake(link->wake);
+	if (likely(link->asleep == NULL))
+		return;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(link->asleep, __ATOMIC_RELAXED) != 0))
+		ring_link_wake_now(link);
 }
 
 /* MARK: for the other side, if that wants marks. Comes before ring_link_wake(). */
@@ -311,43 +335,64 @@ ring_link_mark(const struct ring_link *link)
 		ring_board_mark_one(link->board, link->mark);
 }
 
-/* BELL: what the caller did before is seen by the owner when it sees the new count. */
-static inline void
-ring_bell(struct ring_mbox *mbox)
-{
-	__atomic_fetch_add(&mbox->bell, 1, __ATOMIC_RELEASE);
-	ring_wake(mbox);
-}
+/* ---- ring_lane.c ---- */
 
-/* ---- ring_conn.c ---- */
+/* What a direction consists of. */
+struct ring_shape {
+	uint32_t nb; /* slots, a power of two */
+	bool datagram;
+	/* RING_FOREIGN */
+	uint32_t nb_bytes;  /* of the buffer, a multiple of 128 */
+	uint32_t nb_chunks; /* a power of two, or 0 */
+};
 
-void ring_conn_put(struct ring_conn *conn);
-/* Leaves REQUEST for an outcome. @return false: it had one already */
-bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
-/* Answers a request with no, unless it was taken back. */
-void ring_conn_reject(struct ring_conn *conn);
-int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
-		 const struct leat_conn_params *params);
-int ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
-void ring_reject(struct leat_ep *ep, struct leat_peer *peer);
-void ring_progress(struct leat_ep *ep, uint64_t now);
+/* What its parts take, bytes. */
+struct ring_lane_size {
+	size_t shared; /* of memory that both sides have */
+	size_t own;    /* of each side's own */
+};
+
+struct ring_lane_size ring_lane_size(const struct ring_shape *shape);
+/*
+ * Places a lane in shared memory and in memory of its own side's, both aligned to 128 bytes and
+ * zeroed. The producer's side initialises what both sides share. RING_FOREIGN: dir and buffer are
+ * in there, else they are the caller's.
+ */
+void ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *shared,
+		     void *own, bool producer);
 
 /* ---- ring_link.c ---- */
 
+/* Begins a link of a peer, which receives nothing until it is up. */
 struct ring_link *ring_link_new(struct ring_ep *rep, struct leat_peer *peer, struct ring_conn *conn,
 				uint8_t side, enum ring_link_state state);
-/* Drops a link that is on no list any more, and its reference to the connection. */
-void ring_link_free(struct ring_link *link);
-void ring_link_up(struct leat_ep *ep, struct ring_link *link);
+/* tx: the lane that this side produces into. */
+void ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane *tx,
+		  const struct ring_lane *rx);
+/* Nothing more is received from it. */
+void ring_link_rx_off(struct ring_link *link);
 /* Tells the other side, ends the ops with err; then it is down, or closing until the last ack. */
 void ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err);
 /* Is a closing link through? Then it is freed. */
 void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
-void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
+/*
+ * The other side's end: what it published before and fits receives is still taken, then the link
+ * is closed.
+ */
+void ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const char *text);
 /* Ends all that are up, as one that died does. */
 void ring_links_abort(struct leat_ep *ep);
-/* For the end: tells the others and frees all. No op is in flight. */
+/* Frees all that are up or closing, and tells the others. No op is in flight. */
 void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
+/* Looks at those that are up, after BELL: what the other sides took back, and which marks they want. */
+void ring_link_progress(struct ring_ep *rep, struct ring_link *link, bool closed);
+/*
+ * May the endpoint sleep? @return 0; -EAGAIN: there is something; -EBUSY: a post found no room, and
+ * nobody tells when there is some
+ */
+int ring_links_idle(struct ring_ep *rep);
+/* Those that are closing. */
+void ring_closing_progress(struct leat_ep *ep, struct ring_ep *rep);
 
 /* ---- ring_tx.c ---- */
 
@@ -387,19 +432,57 @@ void ring_note_purge(struct ring_ep *rep, struct ring_link *link);
 
 int ring_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 int ring_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
-/*
- * Does a one-sided op that arrived, and acks it.
- * @return true if it is a WRITE_IMM that went well and now waits for a RECV
- */
-bool ring_rma(struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot, uint64_t head,
-	      uint64_t nr);
+/* @return 0; -EACCES: no such key, or not that right; -ERANGE */
+int ring_region_check(const struct ring_ep *rep, uint64_t key, uint64_t addr, uint64_t len,
+		      uint32_t access);
 
-/* ---- ring_telemetry.c ---- */
+enum ring_rma_outcome {
+	RING_RMA_DONE,
+	RING_RMA_NOTICE, /* a WRITE_IMM that went well and now waits for a RECV */
+	RING_RMA_WAITS,	 /* RING_FOREIGN: for its bytes; it is to be looked at again */
+};
 
-void ring_telemetry_add(struct ring_ep *rep);
-void ring_telemetry_del(struct ring_ep *rep);
+/* Does a one-sided op that arrived, and acks it. */
+enum ring_rma_outcome ring_rma(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot,
+			       uint64_t head, uint64_t nr);
 
 /* ---- small ones for several files ---- */
+
+/* Bytes of large messages are on their way: chunks are to be looked at. */
+static inline bool
+ring_moving(const struct ring_link *link)
+{
+#if RING_FOREIGN
+	return link->moves.nb > 0;
+#else
+	RTE_SET_USED(link);
+	return false;
+#endif
+}
+
+/* What is looked at next is a WRITE whose bytes are not here. */
+static inline bool
+ring_rma_waits(const struct ring_link *link)
+{
+#if RING_FOREIGN
+	return link->moves.write.kind != RING_MOVE_NONE && !link->moves.write.ready;
+#else
+	RTE_SET_USED(link);
+	return false;
+#endif
+}
+
+/* The other side broke the rules. */
+static inline bool
+ring_violated(const struct ring_link *link)
+{
+#if RING_FOREIGN
+	return link->moves.violation != NULL;
+#else
+	RTE_SET_USED(link);
+	return false;
+#endif
+}
 
 /* FREE: pairs with the load in ring_tx.c; what was read from the slots was read before. */
 static inline void
@@ -417,6 +500,13 @@ ring_rx_consume(struct ring_link *link, uint64_t nr)
 		ring_rx_consume_behind(link, nr);
 }
 
+/* Acks are numbered modulo their count, which goes by that of the slots. */
+static inline uint32_t
+ring_ack_mask(uint32_t slot_mask)
+{
+	return slot_mask * RING_ACKS + (RING_ACKS - 1);
+}
+
 /*
  * ACK: pairs with the load in ring_acks(). The buffers of the op were touched before, and are not
  * touched again.
@@ -425,7 +515,7 @@ static inline void
 ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
 {
 	uint32_t n = link->rx_ack_tail++;
-	struct ring_ack *a = &link->rx_acks[n & link->rx_mask];
+	struct ring_ack *a = &link->rx_acks[n & ring_ack_mask(link->rx_mask)];
 
 	a->value = value;
 	__atomic_store_n(&a->head,

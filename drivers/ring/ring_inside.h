@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_INSIDE_H
+#define RING_INSIDE_H
+
+/*
+ * The ring driver: endpoints of one process, one lcore each. How they exchange ops is in
+ * drivers/common/ring; here is how they find each other.
+ *
+ *     ring_driver.c the device and the endpoint     ring_name.c   listeners by name, mailboxes
+ *     ring_conn.c   connecting, and the end         ring_wait.c   sleeping until something happens
+ *     ring_telemetry.c  what datagram endpoints lost
+ *
+ * Words that several threads touch, beside those of ring_shared.h:
+ *
+ *     STATE    conn.state     both, by CAS
+ *              Connecting; the acceptor's direction is there.
+ *     BELL     mbox.bell      any thread -> owner
+ *              Look at your connections (control path).
+ *     ASLEEP   mbox.asleep    owner -> any thread
+ *              Write to mbox.fd after what you do; see ring_wait.c for the fence.
+ */
+
+#include <pthread.h>
+
+#include "ring_pvt.h"
+
+enum ring_conn_state {
+	RING_CONN_REQUEST = 0, /* the connector's; the acceptor's lane is empty */
+	RING_CONN_UP,	       /* accepted */
+	RING_CONN_REJECTED,
+	RING_CONN_ABANDONED, /* the connector went away first */
+};
+
+/*
+ * Each side holds a reference, the last one frees it, so neither can touch anything of the other's
+ * that is gone.
+ */
+struct ring_conn {
+	uint32_t refs;		      /* one per side; release on drop, acquire before the free */
+	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
+	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
+	/* Each side's; a reference each. [1] is set before the request is sent. */
+	struct ring_mbox *mbox[2];
+	bool datagram;	 /* the connector's kind; the other must be of the same */
+	uint32_t mtu[2]; /* of datagrams: each side's */
+	uint16_t priv_len[2];
+	uint8_t priv[2][LEAT_EP_PRIV_MAX];
+	char connector[LEAT_ADDR_MAX]; /* its name, for people */
+	/* The connector's own. */
+	bool sent; /* a listener has the request */
+	uint64_t deadline;
+	char addr[LEAT_ADDR_MAX];
+	/* [s]: produced by side s. [0] the connector, [1] the acceptor */
+	struct ring_dir dir[2];
+	struct ring_lane lane[2]; /* made by its producer before the consumer knows of it */
+	void *lane_mem[2];
+};
+
+/*
+ * Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as
+ * there is a reference to it.
+ */
+struct ring_mbox {
+	uint32_t refs;
+	uint32_t bell; /* BELL: counts */
+	pthread_mutex_t lock;
+	bool closed;			   /* under lock */
+	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
+	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
+	struct ring_board *board;	   /* MARK */
+	/* The others read it after each message that they send; written when the owner sleeps. */
+	uint32_t asleep __attribute__((aligned(128)));
+} __attribute__((aligned(128)));
+
+/* An endpoint. */
+struct ring_inside {
+	struct ring_ep ring; /* first: ep->drv */
+	struct ring_mbox *mbox;
+	uint32_t bell_seen;
+	struct ring_listener *listener;
+	LIST_ENTRY(ring_inside) link; /* datagram endpoints, for telemetry */
+};
+
+static inline struct ring_inside *
+ring_inside_of(const struct leat_ep *ep)
+{
+	return ep->drv;
+}
+
+/* ---- ring_name.c ---- */
+
+/* @return NULL: out of memory */
+struct ring_mbox *ring_mbox_new(uint32_t max_peers);
+void ring_mbox_get(struct ring_mbox *mbox);
+void ring_mbox_put(struct ring_mbox *mbox);
+/* Refuses requests from now on, and the waiting ones. */
+void ring_mbox_close(struct ring_mbox *mbox);
+struct ring_conn *ring_mbox_take(struct ring_mbox *mbox);
+/* Sends a request to the listener at addr; false: there is none. Sets conn->mbox[1]. */
+bool ring_name_send(const char *addr, struct ring_conn *conn);
+int ring_name_check(const char *addr, const char *what);
+struct ring_listener *ring_name_listen(const char *addr, struct ring_mbox *mbox);
+void ring_name_unlisten(struct ring_listener *l);
+int ring_name_get(const struct ring_listener *l, char *addr, size_t len);
+
+/* ---- ring_wait.c ---- */
+
+/* Can endpoints of this process have a wait object? */
+bool ring_wait_offered(void);
+int ring_wait_open(struct ring_mbox *mbox);
+int ring_ep_fd(const struct leat_ep *ep);
+int ring_ep_arm(struct leat_ep *ep);
+void ring_ep_disarm(struct leat_ep *ep);
+/* Of several at a time one writes. */
+void ring_wake_now(struct ring_mbox *mbox);
+
+/* ASLEEP, as in ring_link_wake(). */
+static inline void
+ring_wake(struct ring_mbox *mbox)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&mbox->asleep, __ATOMIC_RELAXED) != 0))
+		ring_wake_now(mbox);
+}
+
+/* BELL: what the caller did before is seen by the owner when it sees the new count. */
+static inline void
+ring_bell(struct ring_mbox *mbox)
+{
+	__atomic_fetch_add(&mbox->bell, 1, __ATOMIC_RELEASE);
+	ring_wake(mbox);
+}
+
+/* ---- ring_conn.c ---- */
+
+void ring_conn_put(struct ring_conn *conn);
+/* Leaves REQUEST for an outcome. @return false: it had one already */
+bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
+/* Answers a request with no, unless it was taken back. */
+void ring_conn_reject(struct ring_conn *conn);
+/* Of struct leat_driver. */
+int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+		 const struct leat_conn_params *params);
+int ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
+void ring_reject(struct leat_ep *ep, struct leat_peer *peer);
+void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
+void ring_progress(struct leat_ep *ep, uint64_t now);
+/* For the end: tells the others and frees all. No op is in flight. */
+void ring_conns_free(struct ring_ep *rep, enum ring_closed closed);
+
+/* ---- ring_telemetry.c ---- */
+
+void ring_telemetry_add(struct ring_inside *in);
+void ring_telemetry_del(struct ring_inside *in);
+
+#endif /* RING_INSIDE_H */
