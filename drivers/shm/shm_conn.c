@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connecting, and the end. Each side makes the lane that it produces into before it tells the other
+ * of itself, and maps the other's when it hears of it:
+ *
+ *     connector                                         acceptor
+ *     connect: lane           HELLO, descriptors -->    REQUEST: maps, CONNECT_REQ
+ *                        <--  ACCEPT, descriptors       accept: lane
+ *     CONNECTED: maps, up     READY -->                 CONNECTED: up
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ring_mark.h"
+#include "shm_pvt.h"
+
+#define EVENTS 4
+
+/* Of addresses that are names. */
+#define SCHEME "shm:"
+
+/* Behind a kind; what to do if only one of the two kinds has it. */
+#define LAYER "+ltag"
+
+/* ---- kinds and texts ---- */
+
+/* Both sides must be of the same type, and with the tag layer or without it. */
+static void
+kind_of(const struct shm_ep *se, char *buf, size_t len)
+{
+	snprintf(buf, len, "shm/%s%s", se->ring.datagram ? "datagram" : "reliable",
+		 leat_ep_is_inner(se->ring.ep) ? LAYER : "");
+}
+
+static const char *
+advice(const char *a, const char *b)
+{
+	return (strstr(a, LAYER) == NULL) != (strstr(b, LAYER) == NULL)
+		       ? ": give both devices the same tags="
+		       : "";
+}
+
+/* ---- a side's part of a connection ---- */
+
+static struct ring_conn *
+conn_new(struct shm_ep *se)
+{
+	struct ring_conn *conn = calloc(1, sizeof(*conn));
+
+	if (conn == NULL)
+		leat_err(ENOMEM, "shm: connection: out of memory");
+	else
+		conn->se = se;
+	return conn;
+}
+
+static void
+conn_free(struct ring_conn *conn)
+{
+	shm_memory_unmap(&conn->tx);
+	shm_memory_unmap(&conn->rx);
+	shm_memory_unmap(&conn->tx_own);
+	shm_memory_unmap(&conn->rx_own);
+	shm_memory_unmap(&conn->asleep);
+	shm_memory_unmap(&conn->board);
+	free(conn);
+}
+
+/* The lane that this side produces into. @return its descriptor, or -errno with leat_err() */
+static int
+make_lane(struct ring_conn *conn)
+{
+	const struct shm_ep *se = conn->se;
+	const struct ring_shape shape = {
+		.nb = se->ring.tx_depth,
+		.datagram = se->ring.datagram,
+		.nb_bytes = se->nb_bytes,
+		.nb_chunks = se->nb_chunks,
+	};
+	const struct ring_lane_size size = ring_lane_size(&shape);
+	int fd, ret = shm_memory_own(&conn->tx_own, size.own);
+
+	if (ret < 0)
+		return ret;
+	fd = shm_memory_make(&conn->tx, "connection", size.shared, false);
+	if (fd >= 0)
+		ring_lane_place(&conn->tx_lane, &shape, conn->tx.mem, conn->tx_own.mem, true);
+	return fd;
+}
+
+/* The other side's lane, and its word and board. @return 0, or -errno with leat_err() */
+static int
+map_theirs(struct ring_conn *conn, const struct leat_exchange_event *ev)
+{
+	const struct shm_ep *se = conn->se;
+	struct shm_hello *h = &conn->theirs;
+	const char *wrong = shm_hello_get(ev->blob, ev->blob_len, se->ring.datagram, h);
+	struct ring_lane_size size;
+	int ret;
+
+	if (wrong != NULL)
+		return leat_err(EPROTO, "%s", wrong);
+	if (ev->nb_fds != SHM_FDS)
+		return leat_err(EPROTO, "it sent %u descriptors, not %u", ev->nb_fds, SHM_FDS);
+	if (se->wait && !h->fences)
+		return leat_err(EOPNOTSUPP,
+				"this side may sleep, and the other has no membarrier(2) "
+				"to be sure that it wakes it");
+	size = ring_lane_size(&h->shape);
+	ret = shm_memory_map(&conn->rx, "lane", ev->fds[SHM_FD_LANE], size.shared, true);
+	if (ret == 0)
+		ret = shm_memory_map(&conn->asleep, "word", ev->fds[SHM_FD_ASLEEP],
+				     sizeof(uint32_t), false);
+	if (ret == 0)
+		ret = shm_memory_map(&conn->board, "board", ev->fds[SHM_FD_BOARD], RING_BOARD_SIZE,
+				     true);
+	if (ret == 0)
+		ret = shm_memory_own(&conn->rx_own, size.own);
+	if (ret == 0)
+		ring_lane_place(&conn->rx_lane, &h->shape, conn->rx.mem, conn->rx_own.mem, false);
+	return ret;
+}
+
+static void
+close_fds(const struct leat_exchange_event *ev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ev->nb_fds; i++)
+		(void)close(ev->fds[i]);
+}
+
+/* What this side tells of itself, to connect or to accept. @return as leat_exchange_connect() */
+static int
+tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_conn_params *params,
+     const char *addr)
+{
+	struct shm_ep *se = conn->se;
+	const struct shm_hello h = {
+		.shape = { .nb = se->ring.tx_depth,
+			   .nb_bytes = se->nb_bytes,
+			   .nb_chunks = se->nb_chunks },
+		.mtu = se->ring.mtu,
+		.want = se->ring.want,
+		.peer = peer->id,
+		.wait = se->wait,
+		.fences = shm_wait_offered(),
+	};
+	uint8_t blob[SHM_HELLO_LEN];
+	int fds[SHM_FDS] = { -1, se->fds[SHM_FD_ASLEEP], se->fds[SHM_FD_BOARD] };
+	const struct leat_exchange_data data = {
+		.blob = blob,
+		.blob_len = sizeof(blob),
+		.priv = params->priv,
+		.priv_len = params->priv_len,
+		.fds = fds,
+		.nb_fds = SHM_FDS,
+	};
+	int ret = make_lane(conn);
+
+	if (ret < 0)
+		return ret;
+	fds[SHM_FD_LANE] = ret;
+	conn->tx_lane.dir->want = h.want;
+	conn->tx_lane.dir->peer = h.peer;
+	shm_hello_put(blob, &h);
+	ret = addr != NULL ? leat_exchange_connect(se->exchange, addr, params->timeout_us, &data,
+						   (void *)(uintptr_t)peer)
+			   : leat_exchange_accept(se->exchange, conn->id, &data,
+						  (void *)(uintptr_t)peer);
+	(void)close(fds[SHM_FD_LANE]);
+	return ret;
+}
+
+/* ---- of the endpoint ---- */
+
+static int
+make_own(struct shm_ep *se)
+{
+	int i, fd = shm_memory_make(&se->asleep, "endpoint", sizeof(uint32_t), true);
+
+	for (i = 0; i < SHM_FDS; i++)
+		se->fds[i] = -1;
+	if (fd < 0)
+		return fd;
+	se->fds[SHM_FD_ASLEEP] = fd;
+	fd = shm_memory_make(&se->board, "endpoint", RING_BOARD_SIZE, false);
+	if (fd < 0)
+		return fd;
+	se->fds[SHM_FD_BOARD] = fd;
+	return 0;
+}
+
+int
+shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf)
+{
+	const struct shm_dev *sdev = shm_dev_of(se->ring.ep);
+	char kind[LEAT_EXCHANGE_KIND_MAX];
+	const struct leat_exchange_conf xc = {
+		.name = leat_ep_name(se->ring.ep),
+		.kind = kind,
+		.max_conns = (uint16_t)RTE_MIN((uint32_t)conf->max_peers + 16, 32768u),
+		.source_half = (uint16_t)RTE_MAX(conf->max_peers / 2, 4),
+		.dir = sdev->dir,
+		.any_user = sdev->any_user != 0,
+	};
+	int ret = make_own(se);
+
+	if (ret < 0)
+		return ret;
+	se->ring.board = se->board.mem;
+	kind_of(se, kind, sizeof(kind));
+	se->exchange = leat_exchange_create(&xc);
+	return se->exchange != NULL ? 0 : -rte_errno;
+}
+
+void
+shm_conn_fini(struct shm_ep *se)
+{
+	struct ring_link *link, *next;
+	int i;
+
+	for (link = TAILQ_FIRST(&se->ring.pending); link != NULL; link = next) {
+		next = TAILQ_NEXT(link, pending);
+		TAILQ_REMOVE(&se->ring.pending, link, pending);
+		ring_link_free(link);
+	}
+	ring_links_free(&se->ring, se->ring.dead ? RING_DEAD : RING_BYE);
+	leat_exchange_destroy(se->exchange);
+	shm_memory_unmap(&se->asleep);
+	shm_memory_unmap(&se->board);
+	for (i = 0; i < SHM_FDS; i++) {
+		if (se->fds[i] >= 0)
+			(void)close(se->fds[i]);
+	}
+}
+
+/* The exchange's name of an address; NULL, with leat_err(): it is none. */
+static const char *
+name_of(const char *addr, const char *what)
+{
+	if (strncmp(addr, SCHEME, strlen(SCHEME)) == 0)
+		return addr + strlen(SCHEME);
+	if (strchr(addr, ':') != NULL)
+		return addr;
+	leat_err(EINVAL, "shm: %s: \"%s\": shm:NAME or HOST:PORT expected", what, addr);
+	return NULL;
+}
+
+int
+shm_listen(struct leat_ep *ep, const char *addr)
+{
+	const char *name = name_of(addr, "listen");
+
+	return name == NULL ? -EINVAL : leat_exchange_listen(shm_of(ep)->exchange, name);
+}
+
+int
+shm_listen_addr(struct leat_ep *ep, char *addr, size_t len)
+{
+	char name[LEAT_EXCHANGE_ADDR_MAX];
+	int ret = leat_exchange_listen_addr(shm_of(ep)->exchange, name, sizeof(name));
+
+	if (ret < 0)
+		return ret;
+	ret = snprintf(addr, len, "%s%s", strchr(name, ':') == NULL ? SCHEME : "", name);
+	return ret < 0 || (size_t)ret >= len ? -ENOSPC : 0;
+}
+
+/* ---- links ---- */
+
+void
+ring_link_bell(struct ring_link *link)
+{
+	/* It has ended meanwhile: then there is nobody to hear it. */
+	if (link->conn->id != 0)
+		(void)leat_exchange_note(link->conn->se->exchange, link->conn->id);
+}
+
+/* The exchange's connection ends, in order. */
+static void
+part(struct ring_conn *conn, const char *why)
+{
+	if (conn->id != 0)
+		(void)leat_exchange_close(conn->se->exchange, conn->id, why);
+	conn->id = 0;
+}
+
+void
+ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
+{
+	/* CLOSED: every slot of this side is before it; pairs with ended() of the other */
+	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
+	part(link->conn, NULL);
+}
+
+void
+ring_link_free(struct ring_link *link)
+{
+	part(link->conn, NULL);
+	conn_free(link->conn);
+	link->asleep = NULL;
+	link->state = RING_LINK_FREE;
+}
+
+/* A link that is not up, and does not come up. */
+static void
+drop(struct shm_ep *se, struct ring_link *link, const char *why)
+{
+	part(link->conn, why);
+	TAILQ_REMOVE(&se->ring.pending, link, pending);
+	ring_link_free(link);
+}
+
+int
+shm_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
+	    const struct leat_conn_params *params)
+{
+	struct shm_ep *se = shm_of(ep);
+	const char *name = name_of(addr, "connect");
+	struct ring_conn *conn;
+	int ret;
+
+	if (name == NULL)
+		return -EINVAL;
+	conn = conn_new(se);
+	if (conn == NULL)
+		return -ENOMEM;
+	ret = tell(conn, peer, params, name);
+	if (ret < 0) {
+		conn_free(conn);
+		return ret;
+	}
+	conn->id = ret;
+	(void)ring_link_new(&se->ring, peer, conn, 0, RING_LINK_CONNECTING);
+	return 0;
+}
+
+int
+shm_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
+{
+	struct shm_ep *se = shm_of(ep);
+	struct ring_link *link = &se->ring.table[peer->id];
+	int ret = tell(link->conn, peer, params, NULL);
+
+	/* If it was withdrawn meanwhile the event that says so is on its way. */
+	if (ret == 0)
+		link->state = RING_LINK_ACCEPTED;
+	else
+		shm_memory_unmap(&link->conn->tx);
+	return ret;
+}
+
+void
+shm_reject(struct leat_ep *ep, struct leat_peer *peer)
+{
+	struct shm_ep *se = shm_of(ep);
+	struct ring_link *link = &se->ring.table[peer->id];
+
+	(void)leat_exchange_reject(se->exchange, link->conn->id, "rejected");
+	link->conn->id = 0;
+	drop(se, link, NULL);
+}
+
+void
+shm_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	struct shm_ep *se = shm_of(ep);
+	struct ring_link *link = &se->ring.table[peer->id];
+
+	leat_peer_closing(ep, peer, status, text);
+	switch ((enum ring_link_state)link->state) {
+	case RING_LINK_UP:
+		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
+		break;
+	case RING_LINK_FREE:
+	case RING_LINK_CLOSING:
+		break;
+	case RING_LINK_CONNECTING:
+	case RING_LINK_REQUESTED:
+	case RING_LINK_ACCEPTED:
+		drop(se, link, status == -ECONNABORTED ? NULL : text);
+		leat_peer_down(ep, peer);
+		break;
+	}
+}
+
+/* ---- events ---- */
+
+/* The other side of a request, mapped; NULL, with why. */
+static struct ring_conn *
+request_map(struct shm_ep *se, const struct leat_exchange_event *ev, char *why, size_t len)
+{
+	char kind[LEAT_EXCHANGE_KIND_MAX];
+	struct ring_conn *conn;
+
+	kind_of(se, kind, sizeof(kind));
+	if (strcmp(kind, ev->kind) != 0) {
+		snprintf(why, len, "this side is %s, the other %s%s", kind, ev->kind,
+			 advice(kind, ev->kind));
+		return NULL;
+	}
+	conn = conn_new(se);
+	if (conn != NULL && map_theirs(conn, ev) == 0)
+		return conn;
+	snprintf(why, len, "%s", leat_err_msg());
+	if (conn != NULL)
+		conn_free(conn);
+	return NULL;
+}
+
+static void
+on_request(struct shm_ep *se, const struct leat_exchange_event *ev)
+{
+	char why[LEAT_EXCHANGE_TEXT_MAX];
+	struct ring_conn *conn = request_map(se, ev, why, sizeof(why));
+	struct leat_peer *peer;
+
+	if (conn == NULL) {
+		(void)leat_exchange_reject(se->exchange, ev->conn, why);
+		return;
+	}
+	peer = leat_peer_request(se->ring.ep, ev->addr, ev->priv, ev->priv_len);
+	if (peer == NULL) {
+		(void)leat_exchange_busy(se->exchange, ev->conn, "no room for another peer");
+		conn_free(conn);
+		return;
+	}
+	conn->id = ev->conn;
+	(void)ring_link_new(&se->ring, peer, conn, 1, RING_LINK_REQUESTED);
+}
+
+/* The link of a connection of the exchange, or NULL. */
+static struct ring_link *
+link_of(struct shm_ep *se, const struct leat_exchange_event *ev)
+{
+	const struct leat_peer *peer = ev->user;
+	struct ring_link *link;
+
+	if (peer == NULL) {
+		TAILQ_FOREACH(link, &se->ring.pending, pending) {
+			if (link->conn->id == ev->conn)
+				return link;
+		}
+		return NULL;
+	}
+	link = &se->ring.table[peer->id];
+	return link->state != RING_LINK_FREE && link->conn->id == ev->conn ? link : NULL;
+}
+
+static void
+failed(struct shm_ep *se, struct ring_link *link, int status, const char *text)
+{
+	struct leat_peer *peer = link->peer;
+
+	drop(se, link, NULL);
+	leat_peer_failed(se->ring.ep, peer, status, text);
+}
+
+static void
+on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_event *ev)
+{
+	struct ring_conn *conn = link->conn;
+	struct leat_ep *ep = se->ring.ep;
+	char text[LEAT_EVENT_TEXT];
+	int ret = 0;
+
+	if (link->state == RING_LINK_CONNECTING)
+		ret = map_theirs(conn, ev);
+	if (ret < 0) {
+		snprintf(text, sizeof(text), "connect %s: %s", ev->addr, leat_err_msg());
+		part(conn, text);
+		failed(se, link, ret, text);
+		return;
+	}
+	link->mark = conn->theirs.peer;
+	link->their_board = conn->board.mem;
+	link->rx_long = conn->theirs.mtu > se->ring.mtu;
+	if (conn->theirs.wait)
+		link->asleep = conn->asleep.mem;
+	TAILQ_REMOVE(&se->ring.pending, link, pending);
+	ring_link_up(ep, link, &conn->tx_lane, &conn->rx_lane);
+	leat_peer_up(ep, link->peer, ev->priv, ev->priv_len);
+}
+
+static void
+on_down(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_event *ev)
+{
+	struct leat_ep *ep = se->ring.ep;
+	struct leat_peer *peer = link->peer;
+	bool dead;
+
+	link->conn->id = 0;
+	switch ((enum ring_link_state)link->state) {
+	case RING_LINK_UP:
+		/* A datagram endpoint's end is not reported; what is sent to it is lost. */
+		if (se->ring.datagram)
+			break;
+		/* CLOSED: pairs with ring_link_say_closed() of the other side */
+		dead = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE) == RING_DEAD;
+		ring_link_ended(ep, link, dead ? -ECONNRESET : ev->status,
+				dead ? "the peer's endpoint was aborted" : ev->text);
+		break;
+	case RING_LINK_CONNECTING:
+		failed(se, link, ev->status, ev->text);
+		break;
+	case RING_LINK_REQUESTED:
+	case RING_LINK_ACCEPTED:
+		drop(se, link, NULL);
+		leat_peer_closing(ep, peer, ev->status, ev->text);
+		leat_peer_down(ep, peer);
+		break;
+	case RING_LINK_FREE:
+	case RING_LINK_CLOSING:
+		break;
+	}
+}
+
+static void
+on_event(struct shm_ep *se, const struct leat_exchange_event *ev)
+{
+	struct ring_link *link;
+
+	if (ev->type == LEAT_EXCHANGE_REQUEST) {
+		on_request(se, ev);
+	} else if ((link = link_of(se, ev)) != NULL) {
+		if (ev->type == LEAT_EXCHANGE_CONNECTED)
+			on_connected(se, link, ev);
+		else if (ev->type == LEAT_EXCHANGE_NOTE)
+			se->ring.rescan = true;
+		else
+			on_down(se, link, ev);
+	}
+	close_fds(ev);
+}
+
+/* Downwards: a link that goes is replaced by the last one. */
+static void
+links_progress(struct shm_ep *se)
+{
+	char text[LEAT_EVENT_TEXT];
+	uint32_t i;
+
+	for (i = se->ring.nb_links; i-- > 0;) {
+		struct ring_link *link = se->ring.links[i];
+
+		if (link->state != RING_LINK_UP)
+			continue;
+		if (!ring_violated(link)) {
+			ring_link_progress(&se->ring, link, link->conn->id == 0);
+			continue;
+		}
+		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
+		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
+		part(link->conn, text);
+		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);
+	}
+}
+
+void
+shm_progress(struct leat_ep *ep, uint64_t now)
+{
+	struct leat_exchange_event ev[EVENTS];
+	struct shm_ep *se = shm_of(ep);
+	unsigned int i, n = leat_exchange_poll(se->exchange, now, ev, EVENTS);
+
+	se->exchange_more = n == EVENTS;
+	for (i = 0; i < n; i++)
+		on_event(se, &ev[i]);
+	if (se->ring.rescan) {
+		se->ring.rescan = false;
+		links_progress(se);
+	}
+	if (se->ring.nb_closing > 0)
+		ring_closing_progress(ep, &se->ring);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What travels when endpoints connect, as the address of the exchange; little-endian:
+ *
+ *     0   version
+ *     4   slots
+ *     8   bytes of the buffer
+ *     12  chunks
+ *     16  longest datagram, or 0
+ *     20  want of marks
+ *     24  number of the connection at this side (16 bits)
+ *     26  1: it may sleep; 2: its processors can be made to execute a fence (16 bits)
+ *     28  0
+ */
+
+#include "leat_le.h"
+
+#include "shm_pvt.h"
+
+#define VERSION 1
+
+#define F_WAIT 1
+#define F_FENCES 2
+
+void
+shm_hello_put(uint8_t *buf, const struct shm_hello *h)
+{
+	memset(buf, 0, SHM_HELLO_LEN);
+	leat_put_le32(buf, VERSION);
+	leat_put_le32(buf + 4, h->shape.nb);
+	leat_put_le32(buf + 8, h->shape.nb_bytes);
+	leat_put_le32(buf + 12, h->shape.nb_chunks);
+	leat_put_le32(buf + 16, h->mtu);
+	leat_put_le32(buf + 20, h->want);
+	leat_put_le16(buf + 24, h->peer);
+	leat_put_le16(buf + 26, (uint16_t)((h->wait ? F_WAIT : 0) | (h->fences ? F_FENCES : 0)));
+}
+
+static bool
+power_of_two(uint32_t n, uint32_t min, uint32_t max)
+{
+	return n >= min && n <= max && (n & (n - 1)) == 0;
+}
+
+const char *
+shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct shm_hello *h)
+{
+	if (len != SHM_HELLO_LEN || leat_get_le32(buf) != VERSION)
+		return "it speaks another version";
+	*h = (struct shm_hello){
+		.shape = { .nb = leat_get_le32(buf + 4),
+			   .datagram = datagram,
+			   .nb_bytes = leat_get_le32(buf + 8),
+			   .nb_chunks = leat_get_le32(buf + 12) },
+		.mtu = leat_get_le32(buf + 16),
+		.want = leat_get_le32(buf + 20),
+		.peer = leat_get_le16(buf + 24),
+		.wait = (leat_get_le16(buf + 26) & F_WAIT) != 0,
+		.fences = (leat_get_le16(buf + 26) & F_FENCES) != 0,
+	};
+	if (!power_of_two(h->shape.nb, RING_DEPTH_MIN, SHM_DEPTH_MAX) ||
+	    h->shape.nb_bytes > SHM_SEGMENT_MAX || h->shape.nb_bytes % 128 != 0 ||
+	    (datagram ? h->shape.nb_chunks != 0
+		      : !power_of_two(h->shape.nb_chunks, 1, SHM_SEGMENT_MAX / RING_CHUNK)))
+		return "its lane has a shape that can't be";
+	if (datagram ? h->mtu < RING_MTU_MIN || h->mtu > RING_MTU_MAX : h->mtu != 0)
+		return "its datagrams have a length that can't be";
+	return NULL;
+}

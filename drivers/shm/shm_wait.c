@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sleeping until something happens: the descriptor is the exchange's, and a peer makes it readable
+ * by a NOTE.
+ *
+ *     owner                                   others
+ *     asleep = number of the sleep            publish a slot, an ack, a chunk
+ *     fence                                   fence
+ *     anything there? then don't sleep        asleep, and not woken for it yet? then a NOTE
+ *     wait for the descriptor
+ *
+ * As in drivers/ring the owner does both fences, by membarrier(2): here one that all processes with
+ * endpoints have registered for. A process that can't do that is refused by those that may sleep.
+ */
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ring_fast.h"
+#include "shm_pvt.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool offered;
+
+static int
+membarrier(int cmd)
+{
+	return (int)syscall(SYS_membarrier, cmd, 0, 0);
+}
+
+static void
+find_out(void)
+{
+	int cmds = membarrier(MEMBARRIER_CMD_QUERY);
+
+	offered = cmds > 0 && (cmds & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 &&
+		  membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+	if (!offered)
+		LEAT_LOG(INFO, driver,
+			 "shm: no wait objects: membarrier(2) is not there, or not permitted");
+}
+
+bool
+shm_wait_offered(void)
+{
+	(void)pthread_once(&once, find_out);
+	return offered;
+}
+
+int
+shm_ep_fd(const struct leat_ep *ep)
+{
+	return leat_exchange_fd(shm_of(ep)->exchange);
+}
+
+void
+ring_link_wake_now(const struct ring_link *link)
+{
+	struct ring_conn *conn = link->conn;
+	const uint32_t sleep = __atomic_load_n(link->asleep, __ATOMIC_RELAXED);
+
+	if (sleep == 0 || sleep == conn->woken || conn->id == 0)
+		return;
+	conn->woken = sleep;
+	/* It has ended meanwhile: then there is nobody to wake. */
+	(void)leat_exchange_note(conn->se->exchange, conn->id);
+}
+
+int
+shm_ep_arm(struct leat_ep *ep)
+{
+	struct shm_ep *se = shm_of(ep);
+
+	if (++se->nb_sleeps == 0)
+		se->nb_sleeps = 1; /* 0: awake */
+	__atomic_store_n((uint32_t *)se->asleep.mem, se->nb_sleeps, __ATOMIC_SEQ_CST);
+	if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0)
+		return -EBUSY;
+	if (se->exchange_more || se->ring.rescan)
+		return -EAGAIN;
+	return ring_links_idle(&se->ring);
+}
+
+void
+shm_ep_disarm(struct leat_ep *ep)
+{
+	/* What made the descriptor readable is taken by progress. */
+	__atomic_store_n((uint32_t *)shm_of(ep)->asleep.mem, 0, __ATOMIC_RELAXED);
+}
