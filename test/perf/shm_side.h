@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHM_SIDE_H
+#define SHM_SIDE_H
+
+/*
+ * Endpoints and loops of bench_shm.c: the same ones for every device, as an application has them.
+ *
+ * Each device has three connections, so that no receive of one size meets a message of another:
+ *
+ *     LINK_LAT    8 receives of 8 B         half round trips
+ *     LINK_RATE   256 receives of 64 B      messages per second
+ *     LINK_BULK   4 receives of 1 MiB       bandwidth; FETCH_ADD
+ *
+ * The sender of LINK_RATE fills its messages and the receiver reads them. Nobody touches the bytes of
+ * LINK_BULK.
+ */
+
+#include <leat_fabric.h>
+
+#include "bench.h"
+
+enum { LINK_LAT, LINK_RATE, LINK_BULK, LINK_KINDS };
+
+#define LINK_BURST 32
+#define LINK_RATE_WORDS 8 /* of 8 bytes */
+#define LINK_BULK_SIZE ((size_t)1 << 20)
+#define LINK_BULK_WINDOW 4
+/* Two buffers of 1 MiB do not begin at the same place of a cache. */
+#define LINK_BULK_STRIDE (LINK_BULK_SIZE + 128)
+#define LINK_BULK_MEM (LINK_BULK_WINDOW * LINK_BULK_STRIDE)
+
+/* One side of a connection. */
+struct link {
+	struct leat_ep *ep;
+	uint16_t peer;
+	uint32_t nb_sends, nb_recvs;
+	struct leat_op *sends, *recvs;
+	struct leat_op *add; /* LINK_BULK: a FETCH_ADD */
+	char *mem;	     /* of the ops, if they are small */
+	struct leat_mr *mr;
+	uint64_t *target; /* LINK_BULK: what the other side adds to */
+};
+
+/* Creates the endpoint. bulk: LINK_BULK_MEM bytes, of which all devices use the same. */
+void link_open(struct link *l, const char *device, unsigned int kind, char *bulk);
+/* @param[out] addr LEAT_ADDR_MAX bytes */
+void link_listen(struct link *l, char *addr);
+/* Connects, and accepts. other: the link to be driven meanwhile, of the same process; or NULL */
+void link_connect(struct link *l, const char *addr);
+void link_accept(struct link *l, struct link *other);
+void link_connected(struct link *l, struct link *other);
+/* Posts the receives of a link that is up. */
+void link_start(struct link *l);
+/* The name of target for the other side. */
+struct leat_rkey link_target(const struct link *l);
+/* What is due now and then. */
+void link_events(struct link *l);
+/* Closes the endpoint. The other side's end is no error. */
+void link_close(struct link *l);
+
+/* The two sides of each loop, for n messages. */
+void link_lat_first(struct link *l, uint64_t n);
+void link_lat_second(struct link *l, uint64_t n);
+void link_rate_first(struct link *l, uint64_t n, unsigned int burst);
+/* @return the sum of all words that arrived */
+uint64_t link_rate_second(struct link *l, uint64_t n);
+/* What link_rate_second() returns if all is right. */
+uint64_t link_rate_sum(uint64_t n);
+void link_bulk_first(struct link *l, uint64_t n);
+void link_bulk_second(struct link *l, uint64_t n);
+void link_add_first(struct link *l, const struct leat_rkey *target, uint64_t n);
+/* Until *stop is seq. */
+void link_add_second(struct link *l, const uint32_t *stop, uint32_t seq);
+
+#endif /* SHM_SIDE_H */
