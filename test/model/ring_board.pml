@@ -10,12 +10,12 @@
  * connections, or relies on marks, and changes that some times, at any moment. When it finds nothing it sleeps,
  * until all is seen or a peer wakes it: one message that it misses is a standstill.
  *
- * What stands for what (drivers/ring):
+ * What stands for what (drivers/common/ring; the mailbox ring_mbox is of drivers/ring):
  *
  *     here                    there
  *     published[]             the slots
  *     word[], line            struct ring_board: all its bits are changed by sequentially consistent instructions
- *     want, answer[]          ring_conn.side[].want, .marks
+ *     want, answer[]          ring_dir.want, .marks
  *     wanted                  ring_link.wanted, .board
  *     rung                    ring_mbox.bell
  *     asleep                  ring_mbox.asleep; membarrier(2) is the fence between it and what is published
