@@ -143,8 +143,8 @@ print_help(const struct leat_app *app, const struct app_args *a)
 	print_usage(app, a);
 	fprintf(stderr,
 		"  -l 0,1                 CPUs to run on; else all\n"
-		"  --vdev=fabric_NAME...  a device: fabric_ring0; fabric_verbs0; "
-		"fabric_ofi0,provider=tcp;\n"
+		"  --vdev=fabric_NAME...  a device: fabric_ring0; fabric_shm0; fabric_verbs0;\n"
+		"                         fabric_ofi0,provider=tcp;\n"
 		"                         else %s\n"
 		"  --settings FILE        settings that replace the program's\n"
 		"  --tune-dir DIR         where leat-top and leat-tune find this process\n"

@@ -161,7 +161,7 @@ def help_and_lists():
     check(re.fullmatch(r"leat-perf \d+\.\d+\.\d+", p.out()), p.out())
     check("fabric_ring" in expect_ok(run(["--list-drivers"])).out(), "no fabric_ring")
     names = [d["name"] for d in json.loads(expect_ok(run(["--list-drivers", "--json"])).out())]
-    check({"fabric_ring", "fabric_ofi", "fabric_efa"} <= set(names), str(names))
+    check({"fabric_ring", "fabric_shm", "fabric_ofi", "fabric_efa"} <= set(names), str(names))
     names = [d["name"] for d in json.loads(expect_ok(run(CPU, ["--list-drivers", "--json"])).out())]
     check("fabric_ring" in names, str(names))
     check("fabric_ring0: driver fabric_ring" in expect_ok(run(RING + ["--list-devices"])).out(), "?")

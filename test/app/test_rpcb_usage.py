@@ -166,7 +166,7 @@ def lists():
     check(re.fullmatch(r"leat-rpc-bench \d+\.\d+\.\d+", p.out()), p.out())
     check("fabric_ring" in expect_ok(run(["--list-drivers"])).out(), "no fabric_ring")
     names = [d["name"] for d in json.loads(expect_ok(run(["--list-drivers", "--json"])).out())]
-    check({"fabric_ring", "fabric_ofi", "fabric_efa"} <= set(names), str(names))
+    check({"fabric_ring", "fabric_shm", "fabric_ofi", "fabric_efa"} <= set(names), str(names))
     devs = json.loads(expect_ok(run(RING, ["--list-devices", "--json"])).out())
     check(devs[0]["name"] == "fabric_ring0", str(devs))
 
