@@ -78,6 +78,12 @@ stale(const char *addr)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
+static unsigned long
+port_of(const struct side *s)
+{
+	return strtoul(strrchr(s->addr, ':') + 1, NULL, 10);
+}
+
 static void
 test_addresses(void **state)
 {
@@ -130,7 +136,7 @@ test_addresses(void **state)
 	assert_int_equal(gethostname(own, sizeof(own)), 0);
 	snprintf(addr, sizeof(addr), "%s:0", own);
 	side_open(&b, NULL, addr);
-	assert_string_equal(strrchr(b.addr, ':'), ":49152");
+	assert_in_range(port_of(&b), 49152, 65535);
 	side_close(&b);
 	side_close(&a);
 }
@@ -139,22 +145,23 @@ test_addresses(void **state)
 static void
 test_ports(void **state)
 {
+	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	struct side a, b, c;
 	int ca, cb;
 
 	(void)state;
 	side_open(&a, NULL, ":0");
-	assert_string_equal(a.addr, ":49152");
+	assert_in_range(port_of(&a), 49152, 65535);
 	side_open(&b, NULL, "localhost:0");
-	assert_string_equal(b.addr, "localhost:49153");
+	assert_in_range(port_of(&b), 49152, 65535);
+	assert_int_not_equal(port_of(&a), port_of(&b));
 	side_open(&c, NULL, NULL);
-	assert_int_equal(leat_exchange_listen(c.x, "127.0.0.1:49153"), -EADDRINUSE);
+	snprintf(addr, sizeof(addr), "127.0.0.1:%lu", port_of(&b));
+	assert_int_equal(leat_exchange_listen(c.x, addr), -EADDRINUSE);
 	assert_non_null(strstr(leat_err_msg(), "another process listens there"));
-	snprintf(b.addr, sizeof(b.addr), "127.0.0.1:49153");
+	memcpy(b.addr, addr, sizeof(b.addr));
 	side_connect(&c, &b, &ca, &cb);
 	side_close(&a);
-	assert_int_equal(leat_exchange_listen(c.x, "[::1]:0"), 0);
-	assert_true(exists("port-49152"));
 	side_close(&c);
 	side_close(&b);
 }

@@ -39,7 +39,7 @@ test_connect(void **state)
 	assert_int_equal(ev->priv_len, sizeof(request));
 	assert_memory_equal(ev->priv, request, sizeof(request));
 	assert_string_equal(ev->kind, "ring");
-	assert_int_equal(strncmp(ev->addr, side_is_unix() ? "process " : "127.0.0.1:", 8), 0);
+	assert_int_equal(strncmp(ev->addr, side_is_unix() ? "uid-" : "127.", 4), 0);
 	assert_null(ev->user);
 	conn_b = ev->conn;
 	assert_string_equal(leat_exchange_state(b.x, conn_b), "asking");
