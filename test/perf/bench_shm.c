@@ -51,17 +51,18 @@ enum { LAT, RATE_1, RATE_32, BANDWIDTH, ADD, MEASURES };
 
 static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_ring0", "fabric_ofi0" };
 
+/* Repeats are short, so that some of them fit between two time slices of others. */
 static const struct measure {
 	unsigned int nb_variants;
 	uint8_t variants[BENCH_VARIANTS_MAX];
 	uint8_t kind; /* of the links */
 	uint32_t n, smoke_n;
 } measures[MEASURES] = {
-	[LAT] = { 4, { SHM, RING, OFI, LINE }, LINK_LAT, 2000, 50 },
-	[RATE_1] = { 3, { SHM, RING, OFI }, LINK_RATE, LINK_BURST * 600, LINK_BURST * 10 },
-	[RATE_32] = { 3, { SHM, RING, OFI }, LINK_RATE, LINK_BURST * 600, LINK_BURST * 10 },
-	[BANDWIDTH] = { 3, { SHM, OFI, MEMCPY }, LINK_BULK, 32, 4 },
-	[ADD] = { 4, { SHM, RING, OFI, LOCKED }, LINK_BULK, LINES * 16, LINES },
+	[LAT] = { 4, { SHM, RING, OFI, LINE }, LINK_LAT, 500, 50 },
+	[RATE_1] = { 3, { SHM, RING, OFI }, LINK_RATE, LINK_BURST * 150, LINK_BURST * 10 },
+	[RATE_32] = { 3, { SHM, RING, OFI }, LINK_RATE, LINK_BURST * 150, LINK_BURST * 10 },
+	[BANDWIDTH] = { 3, { SHM, OFI, MEMCPY }, LINK_BULK, 6, 4 },
+	[ADD] = { 4, { SHM, RING, OFI, LOCKED }, LINK_BULK, LINES * 4, LINES },
 };
 
 /* Places in measures[].variants. */
