@@ -7,7 +7,7 @@
 #include "ring_inside.h"
 
 static const struct leat_driver_arg ring_args[] = {
-	RING_DEV_ARGS,
+	RING_DEV_ARGS("16..32768"),
 	{ NULL },
 };
 

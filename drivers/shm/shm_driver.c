@@ -10,7 +10,7 @@
 #include "shm_pvt.h"
 
 static const struct leat_driver_arg shm_args[] = {
-	RING_DEV_ARGS,
+	RING_DEV_ARGS("16..16384"),
 	{ "dir", "PATH|@PREFIX", "/run/user/UID/leat-shm",
 	  "directory where processes find each other, this user's own; or abstract names, which "
 	  "begin so. Processes of containers find each other in a directory that they share" },
@@ -94,6 +94,7 @@ shm_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	ring_dev_info(leat_dev_drv(dev), info);
 	info->tx_depth_max = RTE_MIN(info->tx_depth_max, (uint32_t)SHM_DEPTH_MAX);
 	info->dead_peer_ms = info->dead_peer_ms > 0 ? SHM_DEAD_PEER_MS : 0;
+	info->max_peers = SHM_MAX_PEERS;
 	info->wait = shm_wait_offered();
 }
 

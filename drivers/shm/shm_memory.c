@@ -3,8 +3,10 @@
 /* Memory that processes share: memfds without names, sealed, passed as descriptors. */
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shm_pvt.h"
@@ -55,9 +57,13 @@ int
 shm_memory_map(struct shm_memory *m, const char *what, int fd, size_t len, bool write)
 {
 	const int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
 	struct stat st;
 	void *mem;
 
+	/* Of huge pages there may be none when this side touches it first: SIGBUS. */
+	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
+		return leat_err(EPROTO, "its %s is no memfd of pages of the usual size", what);
 	/* Otherwise it could be cut off while this side reads it. */
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
 		return leat_err(EPROTO, "its %s is no memory that is sealed against shrinking",

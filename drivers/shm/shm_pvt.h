@@ -34,6 +34,7 @@
 #define SHM_SEGMENT_MAX (64u << 20)
 #define SHM_SEGMENT_DEFAULT (512u << 10)
 #define SHM_DEPTH_MAX 16384 /* two acks per slot, whose numbers have 16 bits */
+#define SHM_MAX_PEERS 32752 /* of the exchange's connections some are only asking */
 #define SHM_DEAD_PEER_MS 100
 
 /* The device's arguments. */

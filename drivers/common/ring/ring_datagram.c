@@ -274,7 +274,7 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 		if ((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)
 			ring_copy_small(op->buf, w, len);
 		else
-			ring_datagram_copy(rep, link, op->buf, *w, len);
+			ring_datagram_copy(rep, link, op->buf, ring_payload_at(slot, head), len);
 	}
 	if ((RING_HEAD_FLAGS(head) & RING_F_IMM) != 0) {
 		op->oflags = LEAT_OP_F_IMM;

@@ -460,7 +460,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
 		if (datagram && (RING_HEAD_FLAGS(head) & RING_F_INLINE) == 0)
-			ring_datagram_copy(rep, link, op->buf, slot->w[0], len);
+			ring_datagram_copy(rep, link, op->buf, ring_payload_at(slot, head), len);
 		else
 			ring_copy_small(op->buf, &slot->w[0], len);
 		leat_op_run_received(q, op, link->id, len);

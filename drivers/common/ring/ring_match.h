@@ -104,6 +104,13 @@ ring_payload(const struct ring_slot *slot, uint64_t head)
 	return &slot->w[(RING_HEAD_FLAGS(head) & RING_F_IMM) != 0 ? 1 : 0];
 }
 
+/* Where its bytes are, read once: between processes it may change. */
+static inline uint64_t
+ring_payload_at(const struct ring_slot *slot, uint64_t head)
+{
+	return __atomic_load_n(ring_payload(slot, head), __ATOMIC_RELAXED);
+}
+
 #if RING_FOREIGN
 /* What is not in the slot: in the buffer, or its bytes are asked for. @return true: it is done */
 static inline bool
@@ -120,7 +127,7 @@ ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *s
 		}
 		ring_ack(link, nr, 0, len);
 	} else if (len <= op->size) {
-		const void *src = ring_rx_bytes(rep, link, *ring_payload(slot, head), len);
+		const void *src = ring_rx_bytes(rep, link, ring_payload_at(slot, head), len);
 
 		if (likely(src != NULL))
 			ring_copy_large(op->buf, src, len);

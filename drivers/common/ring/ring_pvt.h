@@ -272,19 +272,21 @@ struct ring_dev {
 
 /* ---- ring_dev.c ---- */
 
-/* Rows of a driver's arguments. */
-#define RING_DEV_ARGS                                                                              \
-	{ "depth", "16..32768", "512",                                                             \
-	  "default send depth; an endpoint's, rounded up to a power of two, is the number of "     \
-	  "slots in its direction of each connection" },                                           \
-		{ "inline", "0..96", "96",                                                         \
-		  "messages up to this many bytes are copied into the slot" },                     \
-		{ "tags", "0|1", "1",                                                              \
-		  "0: without tagged ops of its own, the library's are used" },                    \
-		{ "type", "reliable|datagram", "reliable", "of endpoints" },                       \
+/* Rows of a driver's arguments; the range of depth is its own. */
+#define RING_DEV_ARGS(depths)                                                                      \
+	RING_DEV_ARG("depth", depths, "512",                                                       \
+		     "default send depth; an endpoint's, rounded up to a power of two, is the "    \
+		     "number of slots in its direction of each connection"),                       \
+		RING_DEV_ARG("inline", "0..96", "96",                                              \
+			     "messages up to this many bytes are copied into the slot"),           \
+		RING_DEV_ARG("tags", "0|1", "1",                                                   \
+			     "0: without tagged ops of its own, the library's are used"),          \
+		RING_DEV_ARG("type", "reliable|datagram", "reliable", "of endpoints"),             \
+		RING_DEV_ARG("mtu", "8..16384", "4096",                                            \
+			     "bytes of the longest datagram; with type=datagram only")
+#define RING_DEV_ARG(key, values, def, help)                                                       \
 	{                                                                                          \
-		"mtu", "8..16384", "4096",                                                         \
-			"bytes of the longest datagram; with type=datagram only"                   \
+		key, values, def, help                                                             \
 	}
 
 int ring_dev_parse(struct ring_dev *rdev, const struct rte_kvargs *kv);

@@ -191,6 +191,13 @@ read_large(struct leat_ep *ep, struct ring_link *link, uint64_t key, uint64_t ad
 }
 #endif
 
+/* Read once: between processes it may change. */
+static inline uint64_t
+at_of(const uint64_t *w)
+{
+	return __atomic_load_n(w, __ATOMIC_RELAXED);
+}
+
 /* Does it. @return 0; < 0: it failed; RING_GO: it waits for its bytes, or is answered later */
 static int
 execute(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
@@ -205,13 +212,13 @@ execute(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot
 	case LEAT_OP_WRITE:
 	case LEAT_OP_WRITE_IMM:
 		if (!ring_head_inline(head))
-			return len == 0 ? 0 : write_large(ep, link, key, addr, *w, head, nr);
+			return len == 0 ? 0 : write_large(ep, link, key, addr, at_of(w), head, nr);
 		if (RING_FOREIGN && len > (size_t)(&slot->w[RING_WORDS] - w) * sizeof(*w))
 			return -EREMOTEIO;
 		ring_copy_small(mem, w, len);
 		return 0;
 	case LEAT_OP_READ:
-		return len == 0 ? 0 : read_large(ep, link, key, addr, *w, len, nr);
+		return len == 0 ? 0 : read_large(ep, link, key, addr, at_of(w), len, nr);
 	case LEAT_OP_FETCH_ADD:
 		if (RING_FOREIGN && (addr % sizeof(uint64_t) != 0 || len != sizeof(uint64_t)))
 			return -EREMOTEIO;
