@@ -232,7 +232,7 @@ take_answer(struct leat_ep *ep, struct ring_link *link, uint16_t id, const char 
 	if (op == NULL || op->type != LEAT_OP_READ)
 		return true; /* of one that was given up */
 	o = ring_op(op);
-	if (len > op->size - o->seq)
+	if (op->size == 0 || len > op->size - o->seq)
 		return false;
 	memcpy((char *)op->buf + o->seq, data, len);
 	o->seq += len;

@@ -322,23 +322,37 @@ ring_post_soon(struct leat_ep *ep, uint16_t id)
 /* ---- acks ---- */
 
 #if RING_FOREIGN
-/* What another process says of an op. @return false: nothing ends by it */
-static bool
+/* What another process says of an op. @return the op, if it ends by that */
+static struct leat_op *
 ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uint64_t *value)
 {
 	struct leat_op *op = i <= link->tx_mask ? link->tx_ops[i] : NULL;
 
 	if (op != NULL && status == RING_GO && ring_move_go(link, op))
-		return false;
+		return NULL;
 	if (op == NULL || status > 0 || status < -ERRNO_MAX ||
 	    (status == 0 && op->type == LEAT_OP_READ && op->size > 0)) {
 		ring_violation(ep->drv, link, "it acknowledged what it can't");
-		return false;
+		return NULL;
 	}
+	/* First: what still comes for it must not end it as well. */
+	link->tx_ops[i] = NULL;
 	ring_move_acked(ep, link, op, status);
 	if (op->type < LEAT_OP_FETCH_ADD)
 		*value = status == 0 ? op->size : 0;
-	return true;
+	return op;
+}
+#else
+static struct leat_op *
+ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, const uint64_t *value)
+{
+	struct leat_op *op = link->tx_ops[i];
+
+	RTE_SET_USED(ep);
+	RTE_SET_USED(status);
+	RTE_SET_USED(value);
+	link->tx_ops[i] = NULL;
+	return op;
 }
 #endif
 
@@ -347,7 +361,7 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 {
 	uint32_t n;
 
-	for (n = 0; n < max && link->tx_unacked > 0; n++) {
+	for (n = 0; n < max && link->tx_unacked > 0 && !ring_violated(link); n++) {
 		const struct ring_ack *a =
 			&link->tx_acks[link->tx_ack_head & ring_ack_mask(link->tx_mask)];
 		/* ACK: pairs with ring_ack() */
@@ -361,12 +375,9 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 		link->tx_ack_head++;
 		value = a->value;
 		i = (uint16_t)(head >> 16);
-#if RING_FOREIGN
-		if (!ack_take(ep, link, i, status, &value))
+		op = ack_take(ep, link, i, status, &value);
+		if (RING_FOREIGN && op == NULL)
 			continue;
-#endif
-		op = link->tx_ops[i];
-		link->tx_ops[i] = NULL;
 		link->tx_unacked--;
 		if (op->type >= LEAT_OP_FETCH_ADD && status == 0) {
 			memcpy(op->buf, &value, sizeof(value));
