@@ -482,6 +482,8 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	ring_credit(link, credit);
 	ring_rx_publish(link);
 	rep->recv_head = recv;
+	if (datagram && unlikely(ring_violated(link)))
+		ring_link_rx_off(link);
 	leat_op_run_received_end(ep, out, n, bytes);
 	return n;
 }

@@ -299,16 +299,22 @@ take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 		struct ring_slot *slot = &link->rx_slots[note->place];
 		/* relaxed: PUBLISH was acquired when the scan came by */
 		uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
-		bool mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
-			    (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);
+		bool mine;
 
 		if (unlikely(!ring_head_sane(rep, head))) {
 			ring_violation(rep, link, "a message changed after it was published");
-			mine = false;
+			continue; /* with that its notes are gone */
 		}
+		/* First: to deliver it may show that the other side broke the rules. */
+		note_del(rep, note, kind);
+		mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
+		       (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);
 		if (mine)
 			ring_deliver(ep, link, slot, head, nr, note->tag, op);
-		note_consume(rep, note, kind);
+		if (likely(!ring_violated(link))) {
+			ring_rx_consume(link, nr);
+			ring_rx_publish(link);
+		}
 		if (mine)
 			return true;
 	}

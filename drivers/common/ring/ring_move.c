@@ -11,6 +11,8 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 {
 	if (link->moves.violation == NULL)
 		link->moves.violation = what;
+	/* Notes are of slots, which are out of sight by that. */
+	ring_note_drop_all(rep, link);
 	ring_link_rx_off(link);
 	rep->rescan = true;
 }

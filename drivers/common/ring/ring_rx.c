@@ -102,7 +102,9 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 {
 	struct leat_op *op;
 
-	if (unlikely(!ring_head_sane(rep, head))) {
+	/* More than there are slots: some that were published before have not been consumed. */
+	if (unlikely(!ring_head_sane(rep, head) ||
+		     (RING_FOREIGN && nr - link->rx_head > link->rx_mask))) {
 		ring_violation(rep, link, "it published a message that can't be");
 		return false;
 	}
@@ -141,6 +143,8 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 			link->rx_scan = nr;
 			break;
 		}
+		if (unlikely(ring_violated(link)))
+			break;
 		ring_credit(link, credit);
 		nr++;
 		slot = next;
@@ -160,16 +164,19 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
-	bool more = true;
+	/* Not more than there are: another process may go on to publish, whatever it said. */
+	uint32_t n, left = link->rx_mask + 1;
 
 	rep->copy_left = INT64_MAX;
-	while (more && !ring_violated(link)) {
+	do {
 #if RING_FOREIGN
 		ring_moves_take(ep, link);
 #endif
-		more = RING_HEAD_IS(ring_rx_head(link), link->rx_scan) &&
-		       rx_general(ep, rep, link, link->rx_mask + 1) > 0 && RING_FOREIGN;
-	}
+		if (ring_violated(link) || !RING_HEAD_IS(ring_rx_head(link), link->rx_scan))
+			break;
+		n = rx_general(ep, rep, link, left);
+		left -= n;
+	} while (RING_FOREIGN && n > 0 && left > 0);
 }
 
 /* @return slots handled */
