@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-lives kills|connects|endpoints NUMBER SEED EAL-ARGUMENTS
+ * leat-lives kills|stops|connects|endpoints NUMBER SEED EAL-ARGUMENTS
  *
  *     kills      a process, the victim, is killed (SIGKILL) at a random moment: while it
  *                starts, while it connects to the survivor or is connected to by it, or while
  *                the two exchange ops of all kinds. NUMBER victims, one after another. A
  *                bystander has a connection to the survivor as well, which must not notice.
+ *     stops      a peer is stopped (SIGSTOP) for longer than a dead one takes to be noticed,
+ *                and goes on, NUMBER times: it is not dead
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  the same, each time from a new endpoint
  *
  * The survivor must see the end in the time that the device documents, with every op back. Each
- * process that ends by itself leaves no descriptor, and no object of the device, which an emulated
- * one tells by its exit status.
+ * process that ends by itself leaves no descriptor, no shared memory, and no object of the device,
+ * which an emulated one tells by its exit status.
+ *
+ * An argument dir=TMP of a device is a directory that is made here. Whatever the killed left in it
+ * is gone as soon as another process listens there.
  *
  * Each process starts leat by itself: what forks them is no user of the device.
  */
@@ -47,6 +52,8 @@
  * exchange of addresses does; and for a loaded machine.
  */
 #define SLACK_US UINT64_C(15000000)
+/* For so long a process is stopped. */
+#define STOPPED_US UINT64_C(2000000)
 
 /* What goes over a socket between this process and a child. */
 struct note {
@@ -58,6 +65,8 @@ static char **eal_argv;
 static int eal_argc;
 static uint64_t random_state;
 static uint32_t without; /* ops that are not posted */
+static char directory[] = "/tmp/leat-lives-XXXXXX";
+static bool has_directory;
 
 /* ---- children ---- */
 
@@ -145,6 +154,21 @@ nb_fds(void)
 	return n;
 }
 
+/* Pieces of memory that other processes may have as well. */
+static int
+nb_shared(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int n = 0;
+
+	CHECK(maps != NULL, "/proc/self/maps: %s", strerror(errno));
+	while (fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "memfd:leat") != NULL;
+	(void)fclose(maps);
+	return n;
+}
+
 /* Is killed. */
 static void
 victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
@@ -205,7 +229,7 @@ survivor(int fd, uint64_t seed)
 	uint16_t by = 0, to = LEAT_PEER_ANY;
 	const struct traffic_peer *p;
 	struct note n;
-	int fds;
+	int fds, shared;
 
 	open_traffic(&t, seed);
 	CHECK(leat_dev_info_get(leat_ep_dev(t.ep), &info) == 0, "%s", leat_err_msg());
@@ -217,6 +241,7 @@ survivor(int fd, uint64_t seed)
 	t.light = by;
 	p = &t.peer[by];
 	fds = nb_fds();
+	shared = nb_shared();
 	tell(fd, READY, "");
 	for (;;) {
 		traffic_turn(&t);
@@ -245,8 +270,74 @@ survivor(int fd, uint64_t seed)
 	t.talks = false;
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), nb_fds() <= fds,
 	      "%d descriptors, %d before any victim", nb_fds(), fds);
+	CHECK(nb_shared() <= shared, "%d pieces of shared memory, %d before any victim",
+	      nb_shared(), shared);
 	printf("# %u connections, %" PRIu64 " messages, %" PRIu64 " ops of the bystander\n", t.ups,
 	       t.received, p->done);
+	traffic_close(&t);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+}
+
+/* Talks with a peer that is stopped now and then. */
+static void
+watcher(int fd)
+{
+	static struct traffic t;
+	uint64_t done, end;
+	struct note n;
+
+	open_traffic(&t, 1);
+	traffic_listen(&t);
+	tell(fd, READY, t.addr);
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.ups == 1 && t.received > 0, "no peer");
+	tell(fd, READY, "");
+	for (;;) {
+		traffic_turn(&t);
+		if (!told(fd, &n, false))
+			continue;
+		if (n.what == STOP)
+			break;
+		for (end = leat_now() + leat_us_to_cycles(STOPPED_US); leat_now() < end;)
+			traffic_turn(&t);
+		CHECK(t.ends == 0, "the connection of a stopped process ended");
+		tell(fd, DEAD, "");
+		(void)told(fd, &n, true);
+		done = t.received;
+		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.received > done + 100,
+		      "a process that goes on is not heard");
+		CHECK(t.ends == 0, "the connection ended");
+		tell(fd, READY, "");
+	}
+	traffic_close(&t);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+}
+
+/* Entries of the directory. */
+static int
+nb_names(void)
+{
+	DIR *dir = opendir(directory);
+	const struct dirent *e;
+	int n = 0;
+
+	CHECK(dir != NULL, "%s: %s", directory, strerror(errno));
+	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
+	while ((e = readdir(dir)) != NULL)
+		n += e->d_name[0] != '.';
+	(void)closedir(dir);
+	return n;
+}
+
+/* The last one that listens in the directory: what the killed left there goes. */
+static void
+sweeper(void)
+{
+	static struct traffic t;
+
+	open_traffic(&t, 1);
+	traffic_listen(&t);
+	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), nb_names() <= 1, "%d names in %s", nb_names(),
+	      directory);
 	traffic_close(&t);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
@@ -368,17 +459,56 @@ kills(uint32_t number)
 		end(&p[i], "see above");
 }
 
+static void
+stops(uint32_t number)
+{
+	struct process w, by;
+	struct note n;
+	uint32_t i;
+
+	if (start(&w)) {
+		watcher(w.fd);
+		exit(0);
+	}
+	(void)told(w.fd, &n, true);
+	if (start(&by)) {
+		static struct traffic t;
+
+		open_traffic(&t, 2);
+		(void)traffic_connect(&t, n.addr);
+		while (!told(by.fd, &n, false))
+			traffic_turn(&t);
+		CHECK(t.ends == 0, "the connection of a stopped process ended");
+		traffic_close(&t);
+		exit(leat_cleanup() == 0 ? 0 : 1);
+	}
+	(void)told(w.fd, &n, true);
+	for (i = 0; i < number; i++) {
+		CHECK(kill(by.pid, SIGSTOP) == 0, "stop: %s", strerror(errno));
+		tell(w.fd, DEAD, "");
+		(void)told(w.fd, &n, true);
+		CHECK(kill(by.pid, SIGCONT) == 0, "continue: %s", strerror(errno));
+		tell(w.fd, READY, "");
+		(void)told(w.fd, &n, true);
+	}
+	tell(by.fd, STOP, "");
+	end(&by, "the one that was stopped");
+	tell(w.fd, STOP, "");
+	end(&w, "the one that was not");
+}
+
 /* Serves until it is told to stop. */
 static void
 server(int fd, uint32_t number)
 {
 	static struct traffic t;
 	struct note n;
-	int fds;
+	int fds, shared;
 
 	open_traffic(&t, 1);
 	traffic_listen(&t);
 	fds = nb_fds();
+	shared = nb_shared();
 	tell(fd, READY, t.addr);
 	while (!told(fd, &n, false))
 		traffic_turn(&t);
@@ -386,7 +516,9 @@ server(int fd, uint32_t number)
 	      "a connection does not end");
 	CHECK(t.ups >= number && t.ends >= t.ups, "%u connections, %u ends, of %u", t.ups, t.ends,
 	      number);
-	CHECK(nb_fds() <= fds, "%d descriptors, %d before any client", nb_fds(), fds);
+	CHECK(nb_fds() <= fds && nb_shared() <= shared,
+	      "%d descriptors, %d before any client; %d pieces of shared memory, %d before",
+	      nb_fds(), fds, nb_shared(), shared);
 	traffic_close(&t);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
@@ -442,7 +574,9 @@ client(const char *addr, uint32_t number, bool anew)
 			CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
 		}
 	}
-	CHECK(nb_fds() <= fds, "%d descriptors, %d at the start", nb_fds(), fds);
+	CHECK(nb_fds() <= fds && nb_shared() == 0,
+	      "%d descriptors, %d at the start; %d pieces of shared memory", nb_fds(), fds,
+	      nb_shared());
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
 
@@ -469,22 +603,63 @@ connects(uint32_t number, bool anew)
 	end(&s, "server");
 }
 
+/* Puts a directory of its own where the arguments say dir=TMP. */
+static void
+make_directory(void)
+{
+	static char arg[512];
+	const char *at;
+	int i;
+
+	for (i = 1; i < eal_argc; i++) {
+		at = strstr(eal_argv[i], "dir=TMP");
+		if (at == NULL)
+			continue;
+		CHECK(mkdtemp(directory) != NULL, "%s: %s", directory, strerror(errno));
+		has_directory = true;
+		snprintf(arg, sizeof(arg), "%.*sdir=%s%s", (int)(at - eal_argv[i]), eal_argv[i],
+			 directory, at + strlen("dir=TMP"));
+		eal_argv[i] = arg;
+		return;
+	}
+}
+
+static void
+remove_directory(void)
+{
+	struct process p;
+
+	if (!has_directory)
+		return;
+	if (start(&p)) {
+		sweeper();
+		exit(0);
+	}
+	end(&p, "sweeper");
+	CHECK(rmdir(directory) == 0, "%s: %s", directory, strerror(errno));
+}
+
 int
 main(int argc, char **argv)
 {
 	uint32_t number;
 
-	CHECK(argc > 3, "usage: leat-lives kills|connects|endpoints NUMBER SEED EAL-ARGUMENTS");
+	CHECK(argc > 3,
+	      "usage: leat-lives kills|stops|connects|endpoints NUMBER SEED EAL-ARGUMENTS");
 	number = (uint32_t)strtoul(argv[2], NULL, 0);
 	random_state = strtoull(argv[3], NULL, 0) | 1;
 	eal_argv = argv + 3;
 	eal_argc = argc - 3;
 	eal_argv[0] = argv[0];
+	make_directory();
 	if (strcmp(argv[1], "kills") == 0)
 		kills(number);
+	else if (strcmp(argv[1], "stops") == 0)
+		stops(number);
 	else if (strcmp(argv[1], "connects") == 0 || strcmp(argv[1], "endpoints") == 0)
 		connects(number, strcmp(argv[1], "endpoints") == 0);
 	else
 		CHECK(false, "%s?", argv[1]);
+	remove_directory();
 	return 0;
 }
