@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat-shm-hostile ROUNDS SEED EAL-ARGUMENTS
+ *
+ * A peer of a shm endpoint that writes what it likes to all of the memory that it shares, so many
+ * times; or that connects with a hello, or descriptors, that can't be. Its own connection ends.
+ * Nothing else does: the endpoint's other connections go on, with every byte right. When it has
+ * ended it connects again.
+ *
+ * All of it is in one process, one loop and one seed, so that each run can be repeated, and a
+ * sanitizer sees what happens to either side.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include <leat_error.h>
+
+#include "leat_cmocka.h"
+#include "honest.h"
+#include "intruder.h"
+
+/* Rounds of one connection, at most. */
+#define LIFE 4000
+
+static struct honest victim, bystander;
+static struct intruder intruder;
+static uint64_t random_state;
+
+static bool
+is_datagram(const struct leat_dev *dev)
+{
+	struct leat_dev_info info;
+
+	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
+	return (info.ep_types & 1u << LEAT_EP_DATAGRAM) != 0;
+}
+
+static void
+turn(void)
+{
+	honest_turn(&victim, &bystander);
+	intruder_turn(&intruder);
+}
+
+static void
+end_life(void)
+{
+	intruder_end(&intruder);
+	/* The end of a datagram endpoint is not told. */
+	if (victim.datagram)
+		honest_disconnect(&victim);
+	UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
+	      "the intruder's connection does not end");
+	honest_check(&victim, &bystander);
+}
+
+static void
+begin_life(enum intruder_hello hello)
+{
+	const bool listens = (test_random(&random_state) & 1) != 0;
+
+	victim.queued = (test_random(&random_state) & 1) != 0;
+	intruder_begin(&intruder, victim.addr, listens, hello);
+	if (listens)
+		honest_connect(&victim, intruder.addr);
+}
+
+/* @return rounds */
+static uint64_t
+attack(uint64_t max)
+{
+	uint64_t n = 0, i, burst, life = RTE_MIN(max, 1 + test_random(&random_state) % LIFE);
+
+	begin_life(INTRUDER_WELL_FORMED);
+	UNTIL(TRAFFIC_PATIENCE_US, turn(), intruder.up || intruder.ended, "no connection");
+	CHECK(intruder.up, "a well-formed intruder is turned away: %s", intruder.why);
+	while (n < life && intruder.up) {
+		burst = UINT64_C(1) << test_random(&random_state) % 5;
+		for (i = 0; i < burst; i++)
+			intruder_attack(&intruder);
+		n += burst;
+		turn();
+	}
+	if ((test_random(&random_state) & 7) == 0)
+		honest_disconnect(&victim);
+	end_life();
+	return n;
+}
+
+/* Such a peer never gets in. */
+static void
+bad_hello(enum intruder_hello hello)
+{
+	const uint32_t before = victim.intruders;
+
+	begin_life(hello);
+	UNTIL(TRAFFIC_PATIENCE_US, turn(), intruder.up || intruder.ended, "hello %d: no answer",
+	      (int)hello);
+	/* A kernel without huge pages has none to pass: then the hello is well-formed. */
+	if (hello != INTRUDER_LANE_HUGE)
+		UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
+		      "hello %d: it is let in", (int)hello);
+	end_life();
+	CHECK(victim.intruders == before || hello == INTRUDER_LANE_HUGE, "hello %d: it is let in",
+	      (int)hello);
+}
+
+static void
+play(struct leat_dev *dev, const char *dir, uint64_t rounds)
+{
+	uint64_t n = 0, told = 0;
+	const bool datagram = is_datagram(dev);
+	int hello;
+
+	honest_open(&victim, &bystander, dev, datagram, random_state % 4 == 1 ? HONEST_CONNS : 2,
+		    random_state);
+	intruder_open(&intruder, dir, datagram, random_state);
+	for (hello = 1; hello < INTRUDER_HELLOS; hello++)
+		bad_hello((enum intruder_hello)hello);
+	while (n < rounds) {
+		n += attack(rounds - n);
+		if (n / 100000 != told) {
+			told = n / 100000;
+			printf("# %" PRIu64 " rounds\n", n);
+			CHECK(fflush(stdout) == 0, "stdout");
+		}
+	}
+	intruder_close(&intruder);
+	printf("# %" PRIu64 " rounds, %u intruders, %u of them broke the rules\n", n,
+	       victim.intruders, victim.intruders_broke);
+	honest_close(&victim, &bystander);
+}
+
+/* dir= of the device. */
+static const char *
+directory(int argc, char **argv, char *buf, size_t len)
+{
+	const char *at;
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		at = strstr(argv[i], "dir=");
+		if (at == NULL)
+			continue;
+		snprintf(buf, len, "%.*s", (int)strcspn(at + 4, ","), at + 4);
+		return buf;
+	}
+	CHECK(false, "the device needs an argument dir=");
+	return NULL;
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64_t rounds;
+	char dir[128];
+	cpu_set_t cpus;
+
+	CHECK(argc > 3, "usage: leat-shm-hostile ROUNDS SEED EAL-ARGUMENTS");
+	rounds = strtoull(argv[1], NULL, 0);
+	random_state = strtoull(argv[2], NULL, 0) | 1;
+	argv[2] = argv[0];
+	(void)directory(argc, argv, dir, sizeof(dir));
+	/* EAL ties its thread to a CPU, which is the same one in all tests that run at this time. */
+	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	CHECK(leat_init(argc - 2, argv + 2) >= 0, "leat_init: %s", leat_err_msg());
+	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	CHECK(leat_dev_get(0) != NULL, "no device");
+	play(leat_dev_get(0), dir, rounds);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+	return 0;
+}
