@@ -42,10 +42,11 @@ class Proc:
     """A leat-perf; its output is collected by two threads."""
 
     all = []
+    before = []  # a command that executes it
 
     def __init__(self, eal, app=None):
         plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
-        self.args = [PERF] + plugins + QUIET + eal
+        self.args = self.before + [PERF] + plugins + QUIET + eal
         if app is not None:
             self.args += ["--"] + app
         self.lines = {"out": [], "err": []}
