@@ -175,8 +175,10 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 		if (ring_violated(link) || !RING_HEAD_IS(ring_rx_head(link), link->rx_scan))
 			break;
 		n = rx_general(ep, rep, link, left);
+		if (n == 0)
+			break;
 		left -= n;
-	} while (RING_FOREIGN && n > 0 && left > 0);
+	} while (left > 0);
 }
 
 /* @return slots handled */
