@@ -37,6 +37,7 @@ traffic_open(struct traffic *t, struct leat_dev *dev, uint32_t ops, uint64_t see
 	t->random = seed;
 	t->talks = true;
 	t->light = LEAT_PEER_ANY;
+	t->light_max = TRAFFIC_MEMORY;
 	t->memory = malloc(TRAFFIC_MEMORY);
 	CHECK(t->memory != NULL, "out of memory");
 	t->ep = leat_ep_create(dev, &conf);
@@ -146,6 +147,8 @@ post_one(struct traffic *t, uint16_t peer, struct leat_op *op)
 				.buf = t->memory,
 				.size = sizes[test_random(&t->random) % RTE_DIM(sizes)],
 				.mr = t->mr };
+	if (peer == t->light)
+		op->size = RTE_MIN(op->size, t->light_max);
 	if (type == LEAT_OP_FETCH_ADD)
 		op->size = 8;
 	if (type >= LEAT_OP_WRITE) {

@@ -65,6 +65,7 @@ struct traffic {
 	char addr[LEAT_ADDR_MAX]; /* where it listens, or empty */
 	bool talks;		  /* keeps ops in flight */
 	uint16_t light;		  /* with this peer only one; LEAT_PEER_ANY: with none */
+	uint64_t light_max;	  /* bytes of that one, at most */
 	bool closing, shut;
 	uint8_t *memory;
 };
