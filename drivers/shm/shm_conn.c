@@ -69,6 +69,13 @@ conn_free(struct ring_conn *conn)
 	free(conn);
 }
 
+static void
+drop_lane(struct ring_conn *conn)
+{
+	shm_memory_unmap(&conn->tx);
+	shm_memory_unmap(&conn->tx_own);
+}
+
 /* The lane that this side produces into. @return its descriptor, or -errno with leat_err() */
 static int
 make_lane(struct ring_conn *conn)
@@ -88,6 +95,8 @@ make_lane(struct ring_conn *conn)
 	fd = shm_memory_make(&conn->tx, "connection", size.shared, false);
 	if (fd >= 0)
 		ring_lane_place(&conn->tx_lane, &shape, conn->tx.mem, conn->tx_own.mem, true);
+	else
+		drop_lane(conn);
 	return fd;
 }
 
@@ -172,6 +181,8 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 			   : leat_exchange_accept(se->exchange, conn->id, &data,
 						  (void *)(uintptr_t)peer);
 	(void)close(fds[SHM_FD_LANE]);
+	if (ret < 0)
+		drop_lane(conn);
 	return ret;
 }
 
@@ -349,8 +360,6 @@ shm_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_pa
 	/* If it was withdrawn meanwhile the event that says so is on its way. */
 	if (ret == 0)
 		link->state = RING_LINK_ACCEPTED;
-	else
-		shm_memory_unmap(&link->conn->tx);
 	return ret;
 }
 
@@ -497,8 +506,10 @@ on_down(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_ev
 	switch ((enum ring_link_state)link->state) {
 	case RING_LINK_UP:
 		/* A datagram endpoint's end is not reported; what is sent to it is lost. */
-		if (se->ring.datagram)
+		if (se->ring.datagram) {
+			se->ring.rescan = true;
 			break;
+		}
 		/* CLOSED: pairs with ring_link_say_closed() of the other side */
 		dead = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE) == RING_DEAD;
 		ring_link_ended(ep, link, dead ? -ECONNRESET : ev->status,

@@ -112,32 +112,38 @@ ring_payload_at(const struct ring_slot *slot, uint64_t head)
 }
 
 #if RING_FOREIGN
-/* What is not in the slot: in the buffer, or its bytes are asked for. @return true: it is done */
-static inline bool
+/*
+ * What is not in the slot: in the buffer, or its bytes are asked for.
+ * @return 0: it is copied, or too long; RING_GO: later; -ECONNRESET: the other side broke the rules
+ */
+static inline int
 ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
 	   uint64_t nr, struct leat_op *op)
 {
 	struct ring_ep *rep = ep->drv;
 	uint64_t len = RING_HEAD_LEN(head);
+	const void *src;
 
 	if ((RING_HEAD_FLAGS(head) & RING_F_BUF) == 0) {
 		if (len <= op->size) {
 			ring_move_recv(ep, link, nr, len, op);
-			return false;
+			return RING_GO;
 		}
 		ring_ack(link, nr, 0, len);
-	} else if (len <= op->size) {
-		const void *src = ring_rx_bytes(rep, link, ring_payload_at(slot, head), len);
-
-		if (likely(src != NULL))
-			ring_copy_large(op->buf, src, len);
-		rep->copy_left -= (int64_t)len;
+		return 0;
 	}
-	return true;
+	if (len > op->size)
+		return 0;
+	src = ring_rx_bytes(rep, link, ring_payload_at(slot, head), len);
+	if (unlikely(src == NULL))
+		return -ECONNRESET;
+	ring_copy_large(op->buf, src, len);
+	rep->copy_left -= (int64_t)len;
+	return 0;
 }
 #else
-/* Copies a large message, that was claimed, straight from the sender's buffer. */
-static inline bool
+/* Copies a large message, that was claimed, straight from the sender's buffer. @return 0 */
+static inline int
 ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
 	   uint64_t nr, const struct leat_op *op)
 {
@@ -149,7 +155,7 @@ ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *s
 		rep->copy_left -= (int64_t)len;
 	}
 	ring_ack(link, nr, 0, len);
-	return true;
+	return 0;
 }
 #endif
 
@@ -162,7 +168,7 @@ ring_deliver(struct leat_ep *ep, struct ring_link *link, const struct ring_slot 
 	     uint64_t head, uint64_t nr, uint64_t tag, struct leat_op *op)
 {
 	uint64_t len = RING_HEAD_LEN(head);
-	int status = 0;
+	int status = 0, fetched;
 
 	op->src = link->id;
 	if (unlikely(RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM)) {
@@ -182,8 +188,12 @@ ring_deliver(struct leat_ep *ep, struct ring_link *link, const struct ring_slot 
 	if (likely((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)) {
 		if (likely(status == 0))
 			ring_copy_small(op->buf, ring_payload(slot, head), len);
-	} else if (!ring_fetch(ep, link, slot, head, nr, op)) {
-		return;
+	} else {
+		fetched = ring_fetch(ep, link, slot, head, nr, op);
+		if (fetched > 0)
+			return;
+		if (unlikely(fetched < 0))
+			status = fetched;
 	}
 	leat_op_finish(ep, op, status, len);
 }
