@@ -26,7 +26,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include "leat_op.h"
+
+#include "ring_shared.h"
 
 struct ring_link;
 struct ring_ep;
@@ -98,7 +102,18 @@ ring_moves_bytes(const struct ring_moves *m, uint64_t at, uint64_t len)
 }
 
 /* The other side broke the rules: nothing more of it is looked at; progress ends the connection. */
+#if RING_FOREIGN
 void ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what);
+#else
+static inline void
+ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
+{
+	/* In one process both sides are this program. */
+	RTE_SET_USED(rep);
+	RTE_SET_USED(link);
+	RTE_SET_USED(what);
+}
+#endif
 
 /* A SEND that is claimed and has its receive, which is on no list any more. */
 void ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t len,

@@ -35,7 +35,6 @@
 #include "leat_order.h"
 
 #include "ring_move.h"
-#include "ring_shared.h"
 
 #define RING_DEPTH_DEFAULT 512
 #define RING_RX_DEPTH_DEFAULT 1024
