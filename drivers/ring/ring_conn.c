@@ -192,26 +192,10 @@ abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
 }
 
 void
-ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why)
 {
-	struct ring_ep *rep = ep->drv;
-	struct ring_link *link = &rep->table[peer->id];
-
-	leat_peer_closing(ep, peer, status, text);
-	switch ((enum ring_link_state)link->state) {
-	case RING_LINK_UP:
-		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
-		break;
-	case RING_LINK_FREE:
-	case RING_LINK_CLOSING:
-		break;
-	case RING_LINK_CONNECTING:
-	case RING_LINK_REQUESTED:
-	case RING_LINK_ACCEPTED:
-		abandon(rep, link, RING_BYE);
-		leat_peer_down(ep, peer);
-		break;
-	}
+	RTE_SET_USED(why);
+	abandon(rep, link, RING_BYE);
 }
 
 void

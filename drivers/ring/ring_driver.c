@@ -39,7 +39,7 @@ ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 {
 	ring_dev_info(leat_dev_drv(dev), info);
 	info->one_process = true;
-	info->wait = ring_wait_offered();
+	info->wait = ring_fence_offered();
 }
 
 static void

@@ -105,8 +105,6 @@ int ring_name_get(const struct ring_listener *l, char *addr, size_t len);
 
 /* ---- ring_wait.c ---- */
 
-/* Can endpoints of this process have a wait object? */
-bool ring_wait_offered(void);
 int ring_wait_open(struct ring_mbox *mbox);
 int ring_ep_fd(const struct leat_ep *ep);
 int ring_ep_arm(struct leat_ep *ep);
@@ -143,7 +141,6 @@ int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		 const struct leat_conn_params *params);
 int ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
 void ring_reject(struct leat_ep *ep, struct leat_peer *peer);
-void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 void ring_progress(struct leat_ep *ep, uint64_t now);
 /* For the end: tells the others and frees all. No op is in flight. */
 void ring_conns_free(struct ring_ep *rep, enum ring_closed closed);

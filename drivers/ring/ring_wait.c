@@ -15,42 +15,12 @@
  * What remains at the others is one load, from a line that is written only when the owner sleeps.
  */
 
-#include <linux/membarrier.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ring_inside.h"
 #include "ring_fast.h"
 #include "ring_poll.h"
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool offered;
-
-static int
-membarrier(int cmd)
-{
-	return (int)syscall(SYS_membarrier, cmd, 0, 0);
-}
-
-static void
-find_out(void)
-{
-	int cmds = membarrier(MEMBARRIER_CMD_QUERY);
-
-	offered = cmds > 0 && (cmds & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
-		  membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-	if (!offered)
-		LEAT_LOG(INFO, driver,
-			 "ring: no wait objects: membarrier(2) is not there, or not permitted");
-}
-
-bool
-ring_wait_offered(void)
-{
-	(void)pthread_once(&once, find_out);
-	return offered;
-}
 
 int
 ring_wait_open(struct ring_mbox *mbox)
@@ -107,7 +77,7 @@ ring_ep_arm(struct leat_ep *ep)
 	struct ring_ep *rep = &in->ring;
 
 	__atomic_store_n(&in->mbox->asleep, 1, __ATOMIC_SEQ_CST);
-	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
+	if (!ring_fence_all())
 		return -EBUSY;
 	if (__atomic_load_n(&in->mbox->bell, __ATOMIC_RELAXED) != in->bell_seen || rep->rescan ||
 	    pending_ready(rep))

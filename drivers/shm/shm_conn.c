@@ -156,7 +156,7 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 		.want = se->ring.want,
 		.peer = peer->id,
 		.wait = se->wait,
-		.fences = shm_wait_offered(),
+		.fences = ring_fence_offered(),
 	};
 	uint8_t blob[SHM_HELLO_LEN];
 	int fds[SHM_FDS] = { -1, se->fds[SHM_FD_ASLEEP], se->fds[SHM_FD_BOARD] };
@@ -286,7 +286,7 @@ shm_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 void
 ring_link_bell(struct ring_link *link)
 {
-	/* It has ended meanwhile: then there is nobody to hear it. */
+	/* A connection that has ended meanwhile needs no bell. */
 	if (link->conn->id != 0)
 		(void)leat_exchange_note(link->conn->se->exchange, link->conn->id);
 }
@@ -317,12 +317,11 @@ ring_link_free(struct ring_link *link)
 	link->state = RING_LINK_FREE;
 }
 
-/* A link that is not up, and does not come up. */
-static void
-drop(struct shm_ep *se, struct ring_link *link, const char *why)
+void
+ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why)
 {
 	part(link->conn, why);
-	TAILQ_REMOVE(&se->ring.pending, link, pending);
+	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }
 
@@ -371,30 +370,7 @@ shm_reject(struct leat_ep *ep, struct leat_peer *peer)
 
 	(void)leat_exchange_reject(se->exchange, link->conn->id, "rejected");
 	link->conn->id = 0;
-	drop(se, link, NULL);
-}
-
-void
-shm_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
-{
-	struct shm_ep *se = shm_of(ep);
-	struct ring_link *link = &se->ring.table[peer->id];
-
-	leat_peer_closing(ep, peer, status, text);
-	switch ((enum ring_link_state)link->state) {
-	case RING_LINK_UP:
-		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
-		break;
-	case RING_LINK_FREE:
-	case RING_LINK_CLOSING:
-		break;
-	case RING_LINK_CONNECTING:
-	case RING_LINK_REQUESTED:
-	case RING_LINK_ACCEPTED:
-		drop(se, link, status == -ECONNABORTED ? NULL : text);
-		leat_peer_down(ep, peer);
-		break;
-	}
+	ring_link_abandon(&se->ring, link, NULL);
 }
 
 /* ---- events ---- */
@@ -465,7 +441,7 @@ failed(struct shm_ep *se, struct ring_link *link, int status, const char *text)
 {
 	struct leat_peer *peer = link->peer;
 
-	drop(se, link, NULL);
+	ring_link_abandon(&se->ring, link, NULL);
 	leat_peer_failed(se->ring.ep, peer, status, text);
 }
 
@@ -520,7 +496,7 @@ on_down(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_ev
 		break;
 	case RING_LINK_REQUESTED:
 	case RING_LINK_ACCEPTED:
-		drop(se, link, NULL);
+		ring_link_abandon(&se->ring, link, NULL);
 		leat_peer_closing(ep, peer, ev->status, ev->text);
 		leat_peer_down(ep, peer);
 		break;

@@ -95,7 +95,7 @@ shm_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->tx_depth_max = RTE_MIN(info->tx_depth_max, (uint32_t)SHM_DEPTH_MAX);
 	info->dead_peer_ms = info->dead_peer_ms > 0 ? SHM_DEAD_PEER_MS : 0;
 	info->max_peers = SHM_MAX_PEERS;
-	info->wait = shm_wait_offered();
+	info->wait = ring_fence_offered();
 }
 
 static uint32_t
@@ -182,7 +182,7 @@ static const struct leat_driver shm_driver = {
 	.connect = shm_connect,
 	.accept = shm_accept,
 	.reject = shm_reject,
-	.disconnect = shm_disconnect,
+	.disconnect = ring_disconnect,
 	.mr_reg = ring_mr_reg,
 	.mr_dereg = ring_mr_dereg,
 	.fd = shm_ep_fd,

@@ -130,13 +130,10 @@ int shm_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		const struct leat_conn_params *params);
 int shm_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
 void shm_reject(struct leat_ep *ep, struct leat_peer *peer);
-void shm_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 void shm_progress(struct leat_ep *ep, uint64_t now);
 
 /* ---- shm_wait.c ---- */
 
-/* Can endpoints of this process have a wait object, and others that reach it? */
-bool shm_wait_offered(void);
 int shm_ep_fd(const struct leat_ep *ep);
 int shm_ep_arm(struct leat_ep *ep);
 void shm_ep_disarm(struct leat_ep *ep);

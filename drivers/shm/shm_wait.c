@@ -14,41 +14,8 @@
  * endpoints have registered for. A process that can't do that is refused by those that may sleep.
  */
 
-#include <linux/membarrier.h>
-#include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "ring_fast.h"
 #include "shm_pvt.h"
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool offered;
-
-static int
-membarrier(int cmd)
-{
-	return (int)syscall(SYS_membarrier, cmd, 0, 0);
-}
-
-static void
-find_out(void)
-{
-	int cmds = membarrier(MEMBARRIER_CMD_QUERY);
-
-	offered = cmds > 0 && (cmds & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 &&
-		  membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
-	if (!offered)
-		LEAT_LOG(INFO, driver,
-			 "shm: no wait objects: membarrier(2) is not there, or not permitted");
-}
-
-bool
-shm_wait_offered(void)
-{
-	(void)pthread_once(&once, find_out);
-	return offered;
-}
 
 int
 shm_ep_fd(const struct leat_ep *ep)
@@ -65,7 +32,7 @@ ring_link_wake_now(const struct ring_link *link)
 	if (sleep == 0 || sleep == conn->woken || conn->id == 0)
 		return;
 	conn->woken = sleep;
-	/* It has ended meanwhile: then there is nobody to wake. */
+	/* A connection that has ended meanwhile needs no note. */
 	(void)leat_exchange_note(conn->se->exchange, conn->id);
 }
 
@@ -77,7 +44,7 @@ shm_ep_arm(struct leat_ep *ep)
 	if (++se->nb_sleeps == 0)
 		se->nb_sleeps = 1; /* 0: awake */
 	__atomic_store_n((uint32_t *)se->asleep.mem, se->nb_sleeps, __ATOMIC_SEQ_CST);
-	if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0)
+	if (!ring_fence_all())
 		return -EBUSY;
 	if (se->exchange_more || se->ring.rescan)
 		return -EAGAIN;

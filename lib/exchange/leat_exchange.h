@@ -229,7 +229,10 @@ LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
  */
 LEAT_API int leat_exchange_listen(struct leat_exchange *x, const char *addr);
 
-/** Where it listens: NAME, or host and port, the port filled in. @return 0; -ENOENT (does not); -ENOSPC (len too small) */
+/**
+ * Where it listens: NAME, or host and port, the port filled in.
+ * @return 0; -ENOENT (does not); -ENOSPC (len too small)
+ */
 LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr, size_t len);
 
 /**

@@ -11,8 +11,8 @@
  *     LINK_RATE   256 receives of 64 B      messages per second
  *     LINK_BULK   4 receives of 1 MiB       bandwidth; FETCH_ADD
  *
- * The sender of LINK_RATE fills its messages and the receiver reads them. Nobody touches the bytes of
- * LINK_BULK.
+ * The sender of LINK_RATE fills its messages and the receiver reads them; the bytes of LINK_BULK are
+ * only moved.
  */
 
 #include <leat_fabric.h>

@@ -30,7 +30,7 @@
 /* Messages that were sent and not received, at most. */
 #define HONEST_AHEAD 60
 
-/* What an endpoint tells the other one when they connect. */
+/* The private data with which endpoints connect. */
 struct honest_id {
 	uint64_t magic;
 	struct leat_rkey key; /* of the slice of this connection */

@@ -186,6 +186,29 @@ ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const ch
 }
 
 void
+ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
+{
+	struct ring_ep *rep = ep->drv;
+	struct ring_link *link = &rep->table[peer->id];
+
+	leat_peer_closing(ep, peer, status, text);
+	switch ((enum ring_link_state)link->state) {
+	case RING_LINK_UP:
+		ring_link_close(ep, link, RING_BYE, -ECONNABORTED);
+		break;
+	case RING_LINK_FREE:
+	case RING_LINK_CLOSING:
+		break;
+	case RING_LINK_CONNECTING:
+	case RING_LINK_REQUESTED:
+	case RING_LINK_ACCEPTED:
+		ring_link_abandon(rep, link, status == -ECONNABORTED ? NULL : text);
+		leat_peer_down(ep, peer);
+		break;
+	}
+}
+
+void
 ring_links_abort(struct leat_ep *ep)
 {
 	struct ring_ep *rep = ep->drv;

@@ -387,7 +387,7 @@ ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, 
 	struct ring_op *o = ring_op(op);
 
 	if (op->type == LEAT_OP_READ) {
-		/* Some of its answer may have come: nothing of it may meet the number's next user. */
+		/* What came of its answer must not meet the number's next user. */
 		if (status != 0)
 			(void)take_all(ep, link, UINT32_MAX);
 		link->moves.nb -= op->size > 0;

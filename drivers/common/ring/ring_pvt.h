@@ -15,7 +15,7 @@
  * lists of receives, regions) belongs to one lcore.
  *
  *     ring_link.c   a link's life: up, closing, down
- *     ring_lane.c   the memory of one direction
+ *     ring_lane.c   the memory of one direction       ring_fence.c  fences for those that sleep
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  *     ring_mark.c   which of many peers have something
@@ -313,6 +313,8 @@ void ring_link_wake_now(const struct ring_link *link);
 void ring_link_say_closed(struct ring_link *link, enum ring_closed closed);
 /* Drops a link that is on no list any more, and its part of the connection. */
 void ring_link_free(struct ring_link *link);
+/* Gives up a link that is not up; why: for people at the other side, or NULL. Frees it. */
+void ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why);
 
 /*
  * ASLEEP: after something was published for the owner. No fence for the processor: the owner makes
@@ -362,6 +364,13 @@ struct ring_lane_size ring_lane_size(const struct ring_shape *shape);
 void ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *shared,
 		     void *own, bool producer);
 
+/* ---- ring_fence.c ---- */
+
+/* Can all threads that may publish for this endpoint be made to execute a fence? */
+bool ring_fence_offered(void);
+/* Makes them. @return false: it failed */
+bool ring_fence_all(void);
+
 /* ---- ring_link.c ---- */
 
 /* Begins a link of a peer, which receives nothing until it is up. */
@@ -381,15 +390,19 @@ void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
  * is closed.
  */
 void ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const char *text);
+/* Of struct leat_driver. */
+void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 /* Ends all that are up, as one that died does. */
 void ring_links_abort(struct leat_ep *ep);
 /* Frees all that are up or closing, and tells the others. No op is in flight. */
 void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
-/* Looks at those that are up, after BELL: what the other sides took back, and which marks they want. */
+/*
+ * Looks at a link that is up, after BELL: what the other side took back, and which marks it wants.
+ */
 void ring_link_progress(struct ring_ep *rep, struct ring_link *link, bool closed);
 /*
  * May the endpoint sleep? @return 0; -EAGAIN: there is something; -EBUSY: a post found no room, and
- * nobody tells when there is some
+ * the other side does not tell when a slot is free
  */
 int ring_links_idle(struct ring_ep *rep);
 /* Those that are closing. */

@@ -68,7 +68,7 @@ struct ring_link;
 #define RING_F_IMM 0x01	   /* w[] begins with the immediate */
 #define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
 #define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
-#define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer, at the offset in w[] */
+#define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer; w[] has the offset */
 
 /* The upper half of the flags: messages behind this one that were published before it; a hint. */
 #define RING_MORE_MAX 15

@@ -42,7 +42,7 @@ last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_
 	return last;
 }
 
-/* Against a list: who was added last for a sender is found, and behind it those before. */
+/* Against a list: a sender's peers are found, the one that was added last first. */
 static void
 map(void **state)
 {
