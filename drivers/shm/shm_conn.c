@@ -66,6 +66,7 @@ conn_free(struct ring_conn *conn)
 	shm_memory_unmap(&conn->rx_own);
 	shm_memory_unmap(&conn->asleep);
 	shm_memory_unmap(&conn->board);
+	shm_reach_free(conn->reach);
 	free(conn);
 }
 
@@ -100,7 +101,7 @@ make_lane(struct ring_conn *conn)
 	return fd;
 }
 
-/* The other side's lane, and its word and board. @return 0, or -errno with leat_err() */
+/* The other side's lane, its word and board, and what it shares. @return 0, or -errno with leat_err() */
 static int
 map_theirs(struct ring_conn *conn, const struct leat_exchange_event *ev)
 {
@@ -112,8 +113,8 @@ map_theirs(struct ring_conn *conn, const struct leat_exchange_event *ev)
 
 	if (wrong != NULL)
 		return leat_err(EPROTO, "%s", wrong);
-	if (ev->nb_fds != SHM_FDS)
-		return leat_err(EPROTO, "it sent %u descriptors, not %u", ev->nb_fds, SHM_FDS);
+	if (h->share ? ev->nb_fds <= SHM_FDS : ev->nb_fds != SHM_FDS)
+		return leat_err(EPROTO, "it sent %u descriptors", ev->nb_fds);
 	if (se->wait && !h->fences)
 		return leat_err(EOPNOTSUPP,
 				"this side may sleep, and the other has no membarrier(2) "
@@ -128,6 +129,11 @@ map_theirs(struct ring_conn *conn, const struct leat_exchange_event *ev)
 				     true);
 	if (ret == 0)
 		ret = shm_memory_own(&conn->rx_own, size.own);
+	if (ret == 0 && se->share != NULL && h->share) {
+		conn->reach = shm_reach_new(&ev->fds[SHM_FDS], ev->nb_fds - SHM_FDS);
+		if (conn->reach == NULL)
+			ret = -rte_errno;
+	}
 	if (ret == 0)
 		ring_lane_place(&conn->rx_lane, &h->shape, conn->rx.mem, conn->rx_own.mem, false);
 	return ret;
@@ -157,21 +163,25 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 		.peer = peer->id,
 		.wait = se->wait,
 		.fences = ring_fence_offered(),
+		/* An acceptor knows already whether the other side does. */
+		.share = se->share != NULL && (addr != NULL || conn->reach != NULL),
 	};
 	uint8_t blob[SHM_HELLO_LEN];
-	int fds[SHM_FDS] = { -1, se->fds[SHM_FD_ASLEEP], se->fds[SHM_FD_BOARD] };
+	int fds[LEAT_EXCHANGE_FDS_MAX] = { -1, se->fds[SHM_FD_ASLEEP], se->fds[SHM_FD_BOARD] };
 	const struct leat_exchange_data data = {
 		.blob = blob,
 		.blob_len = sizeof(blob),
 		.priv = params->priv,
 		.priv_len = params->priv_len,
 		.fds = fds,
-		.nb_fds = SHM_FDS,
+		.nb_fds = (uint8_t)(SHM_FDS + (h.share ? se->share->nb_fds : 0)),
 	};
 	int ret = make_lane(conn);
 
 	if (ret < 0)
 		return ret;
+	if (h.share)
+		memcpy(&fds[SHM_FDS], se->share->fds, se->share->nb_fds * sizeof(fds[0]));
 	fds[SHM_FD_LANE] = ret;
 	conn->tx_lane.dir->want = h.want;
 	conn->tx_lane.dir->peer = h.peer;
@@ -305,7 +315,17 @@ ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
 {
 	/* CLOSED: every slot of this side is before it; pairs with ended() of the other */
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
-	part(link->conn, NULL);
+	/* The end of one that is just touching a region is heard by the socket. */
+	if (ring_share_touched(link) != 0)
+		ring_link_bell(link);
+	else
+		part(link->conn, NULL);
+}
+
+bool
+ring_link_alive(const struct ring_link *link)
+{
+	return link->conn->id != 0;
 }
 
 void
@@ -463,6 +483,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 	}
 	link->mark = conn->theirs.peer;
 	link->their_board = conn->board.mem;
+	link->reach = conn->reach != NULL ? &conn->reach->ring : NULL;
 	link->rx_long = conn->theirs.mtu > se->ring.mtu;
 	if (conn->theirs.wait)
 		link->asleep = conn->asleep.mem;
@@ -471,12 +492,27 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 	leat_peer_up(ep, link->peer, ev->priv, ev->priv_len);
 }
 
+/* CLOSED, as the other side said; pairs with ring_link_say_closed(). */
+static enum ring_closed
+their_closed(const struct ring_link *link)
+{
+	return (enum ring_closed)__atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
+}
+
+static void
+ended(struct shm_ep *se, struct ring_link *link, int status, const char *text)
+{
+	const bool dead = their_closed(link) == RING_DEAD;
+
+	ring_link_ended(se->ring.ep, link, dead ? -ECONNRESET : status,
+			dead ? "the peer's endpoint was aborted" : text);
+}
+
 static void
 on_down(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_event *ev)
 {
 	struct leat_ep *ep = se->ring.ep;
 	struct leat_peer *peer = link->peer;
-	bool dead;
 
 	link->conn->id = 0;
 	switch ((enum ring_link_state)link->state) {
@@ -486,10 +522,7 @@ on_down(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_ev
 			se->ring.rescan = true;
 			break;
 		}
-		/* CLOSED: pairs with ring_link_say_closed() of the other side */
-		dead = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE) == RING_DEAD;
-		ring_link_ended(ep, link, dead ? -ECONNRESET : ev->status,
-				dead ? "the peer's endpoint was aborted" : ev->text);
+		ended(se, link, ev->status, ev->text);
 		break;
 	case RING_LINK_CONNECTING:
 		failed(se, link, ev->status, ev->text);
@@ -537,13 +570,80 @@ links_progress(struct shm_ep *se)
 		if (link->state != RING_LINK_UP)
 			continue;
 		if (!ring_violated(link)) {
-			ring_link_progress(&se->ring, link, link->conn->id == 0);
+			/* It waits for the end of something that this side did. */
+			if (!se->ring.datagram && ring_link_alive(link) &&
+			    their_closed(link) != RING_OPEN)
+				ended(se, link, 0, "it has disconnected");
+			else
+				ring_link_progress(&se->ring, link, !ring_link_alive(link));
 			continue;
 		}
 		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
 		part(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);
+	}
+}
+
+/* ---- the end ---- */
+
+/* Events of an endpoint that is shut: only who is there still matters. */
+static void
+hear_ends(struct shm_ep *se)
+{
+	struct leat_exchange_event ev[EVENTS];
+	unsigned int i, n = leat_exchange_poll(se->exchange, leat_now(), ev, EVENTS);
+	struct ring_link *link;
+
+	for (i = 0; i < n; i++) {
+		if (ev[i].type == LEAT_EXCHANGE_REQUEST)
+			(void)leat_exchange_reject(se->exchange, ev[i].conn, "it is closing");
+		else if (ev[i].type == LEAT_EXCHANGE_DOWN && (link = link_of(se, &ev[i])) != NULL)
+			link->conn->id = 0;
+		close_fds(&ev[i]);
+	}
+}
+
+/* A link whose other side is just touching a region of this one; NULL: there is none. */
+static const struct ring_link *
+touched(const struct shm_ep *se)
+{
+	uint32_t i;
+
+	for (i = 0; i < se->ring.nb_links; i++) {
+		if (ring_share_touched(se->ring.links[i]) != 0)
+			return se->ring.links[i];
+	}
+	return NULL;
+}
+
+/*
+ * Peers that are in the middle of an op on this side's memory come to its end, which takes no
+ * longer than a copy, unless one is stopped: then it has to go on, or to be killed, before the
+ * memory can be used for something else.
+ */
+void
+shm_halt(struct leat_ep *ep)
+{
+	struct shm_ep *se = shm_of(ep);
+	uint64_t told = leat_now();
+	const struct ring_link *link;
+
+	if (se->share == NULL)
+		return;
+	shm_share_withdraw_all(se->share);
+	while (!ring_fence_all())
+		sched_yield();
+	while ((link = touched(se)) != NULL) {
+		hear_ends(se);
+		sched_yield();
+		if (leat_now() - told < leat_us_to_cycles(US_PER_S))
+			continue;
+		told = leat_now();
+		LEAT_LOG(WARNING, driver,
+			 "%s: close: waits for %s, which stands still in the middle of an op on "
+			 "memory of this process: let it go on, or kill it",
+			 leat_ep_name(ep), leat_peer_addr(ep, link->peer));
 	}
 }
 

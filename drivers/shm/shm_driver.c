@@ -17,6 +17,9 @@ static const struct leat_driver_arg shm_args[] = {
 	{ "segment", "65536..67108864", "524288",
 	  "bytes of shared memory, for each direction of a connection, through which go messages "
 	  "that don't fit into a slot" },
+	{ "share", "0|1", "0",
+	  "1: peers that ask for it too, processes of this user, reach all of EAL's memory: large "
+	  "messages are copied once, and one-sided ops need nothing of the target's loop" },
 	{ "users", "0|1", "0", "1: processes of other users may connect" },
 	{ NULL },
 };
@@ -49,8 +52,18 @@ parse(struct shm_dev *sdev, const struct rte_kvargs *kv)
 					  &sdev->segment);
 	if (ret == 0)
 		ret = leat_driver_arg_u32(kv, "users", 0, 1, &sdev->any_user);
+	if (ret == 0)
+		ret = leat_driver_arg_u32(kv, "share", 0, 1, &sdev->share);
 	if (ret < 0)
 		return ret;
+	if (sdev->share != 0 && sdev->any_user != 0)
+		return leat_err(EINVAL, "argument share=1: not with users=1, it would give all of "
+					"this process's memory to other users");
+	if (sdev->share != 0 && sdev->ring.datagram)
+		return leat_err(EINVAL, "argument share=1: not with type=datagram");
+	if (sdev->share != 0 && !ring_fence_offered())
+		return leat_err(EOPNOTSUPP, "argument share=1: it needs membarrier(2), which is "
+					    "not there, or not permitted");
 	if (sdev->ring.depth > SHM_DEPTH_MAX)
 		return leat_err(EINVAL, "argument depth=%u: at most %u", sdev->ring.depth,
 				SHM_DEPTH_MAX);
@@ -123,10 +136,23 @@ segment_split(struct shm_ep *se, uint32_t segment)
 			(uint32_t)RTE_ALIGN_CEIL(RTE_MIN(most, (uint64_t)segment), UINT64_C(128));
 }
 
+static int
+share_init(struct shm_ep *se, const struct shm_dev *sdev)
+{
+	if (sdev->share == 0)
+		return 0;
+	se->share = shm_share_new(leat_ep_name(se->ring.ep));
+	if (se->share == NULL)
+		return -rte_errno;
+	se->ring.share = &se->share->ring;
+	return 0;
+}
+
 static void
 shm_free(struct shm_ep *se)
 {
 	shm_conn_fini(se);
+	shm_share_free(se->share);
 	ring_ep_fini(&se->ring);
 	free(se);
 }
@@ -148,8 +174,10 @@ shm_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	if (ret == 0) {
 		se->wait = conf->wait;
 		segment_split(se, sdev->segment);
-		ret = shm_conn_init(se, conf);
+		ret = share_init(se, sdev);
 	}
+	if (ret == 0)
+		ret = shm_conn_init(se, conf);
 	if (ret < 0) {
 		shm_free(se);
 		ep->drv = NULL;
@@ -174,6 +202,7 @@ static const struct leat_driver shm_driver = {
 	.ep_open = shm_ep_open,
 	.ep_quiesce = ring_ep_quiesce,
 	.ep_abort = ring_ep_abort,
+	.ep_halt = shm_halt,
 	.ep_close = shm_ep_close,
 	.cancel = ring_cancel,
 	.progress = shm_progress,

@@ -10,7 +10,8 @@
  *     16  longest datagram, or 0
  *     20  want of marks
  *     24  number of the connection at this side (16 bits)
- *     26  1: it may sleep; 2: its processors can be made to execute a fence (16 bits)
+ *     26  1: it may sleep; 2: its processors can be made to execute a fence; 4: it shares memory
+ *         (16 bits)
  *     28  0
  */
 
@@ -18,10 +19,11 @@
 
 #include "shm_pvt.h"
 
-#define VERSION 1
+#define VERSION 2
 
 #define F_WAIT 1
 #define F_FENCES 2
+#define F_SHARE 4
 
 void
 shm_hello_put(uint8_t *buf, const struct shm_hello *h)
@@ -34,7 +36,8 @@ shm_hello_put(uint8_t *buf, const struct shm_hello *h)
 	leat_put_le32(buf + 16, h->mtu);
 	leat_put_le32(buf + 20, h->want);
 	leat_put_le16(buf + 24, h->peer);
-	leat_put_le16(buf + 26, (uint16_t)((h->wait ? F_WAIT : 0) | (h->fences ? F_FENCES : 0)));
+	leat_put_le16(buf + 26, (uint16_t)((h->wait ? F_WAIT : 0) | (h->fences ? F_FENCES : 0) |
+					   (h->share ? F_SHARE : 0)));
 }
 
 static bool
@@ -58,6 +61,7 @@ shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct shm_hello *h
 		.peer = leat_get_le16(buf + 24),
 		.wait = (leat_get_le16(buf + 26) & F_WAIT) != 0,
 		.fences = (leat_get_le16(buf + 26) & F_FENCES) != 0,
+		.share = (leat_get_le16(buf + 26) & F_SHARE) != 0,
 	};
 	if (!power_of_two(h->shape.nb, RING_DEPTH_MIN, SHM_DEPTH_MAX) ||
 	    h->shape.nb_bytes > SHM_SEGMENT_MAX || h->shape.nb_bytes % 128 != 0 ||

@@ -9,6 +9,7 @@
  *     shm_driver.c  the device and the endpoint     shm_memory.c  memory that others map
  *     shm_conn.c    connecting, and the end         shm_hello.c   what travels when connecting
  *     shm_wait.c    sleeping until something happens
+ *     shm_share.c   memory that peers reach         shm_reach.c   memory of a peer
  *
  * Processes meet over UNIX sockets (leat_exchange.h, with dir). What a process shares are memfds
  * without names, which travel with HELLO and ACCEPT:
@@ -16,6 +17,7 @@
  *     lane     a direction of the connection; made by its producer, written by both
  *     asleep   one word of the endpoint; others can only read it
  *     board    marks of the endpoint's connections; written by all its peers
+ *     share=1  see shm_share.h
  *
  * The other side can write what it likes into lanes and boards. What it can't: shrink them (they
  * are sealed), or reach anything else. A peer that wipes the board delays others a little, see
@@ -30,6 +32,9 @@
 
 #include "ring_pvt.h"
 
+#include "shm_memory.h"
+#include "shm_share.h"
+
 #define SHM_SEGMENT_MIN 65536
 #define SHM_SEGMENT_MAX (64u << 20)
 #define SHM_SEGMENT_DEFAULT (512u << 10)
@@ -42,32 +47,15 @@ struct shm_dev {
 	struct ring_dev ring; /* first: what common code asks the device for */
 	uint32_t segment;     /* bytes of each direction for what does not fit into slots */
 	uint32_t any_user;
+	uint32_t share;
 	char dir[96];
 };
-
-/* ---- shm_memory.c ---- */
-
-struct shm_memory {
-	void *mem; /* NULL: none */
-	size_t len;
-};
-
-/*
- * Makes memory that others may map, zeroed, and sealed so that it never shrinks.
- * @param others_read others can't write to it
- * @return its descriptor, or -errno with leat_err()
- */
-int shm_memory_make(struct shm_memory *m, const char *what, size_t len, bool others_read);
-/* Maps memory of another process. @return 0, or -errno with leat_err(), which says what is wrong */
-int shm_memory_map(struct shm_memory *m, const char *what, int fd, size_t len, bool write);
-/* Memory of this process's own. */
-int shm_memory_own(struct shm_memory *m, size_t len);
-void shm_memory_unmap(struct shm_memory *m);
 
 /* ---- endpoints ---- */
 
 /* Descriptors that travel, in this order. */
-enum { SHM_FD_LANE, SHM_FD_ASLEEP, SHM_FD_BOARD, SHM_FDS };
+enum { SHM_FD_LANE, SHM_FD_ASLEEP, SHM_FD_BOARD, SHM_FDS }; /* behind them those of a share */
+static_assert(SHM_FDS + 1 + SHM_SHARE_FDS == LEAT_EXCHANGE_FDS_MAX, "all descriptors are used");
 
 struct shm_ep {
 	struct ring_ep ring; /* first: ep->drv */
@@ -78,6 +66,7 @@ struct shm_ep {
 	int fds[SHM_FDS]; /* but for SHM_FD_LANE, which is a connection's */
 	uint32_t nb_sleeps;
 	uint32_t nb_bytes, nb_chunks; /* of each direction */
+	struct shm_share *share;      /* NULL: it shares nothing */
 };
 
 static inline struct shm_ep *
@@ -104,6 +93,7 @@ struct shm_hello {
 	uint16_t peer;		 /* number of the connection at its side */
 	bool wait;		 /* it may sleep */
 	bool fences;		 /* those that sleep can make it execute a fence */
+	bool share;		 /* of an acceptor: both do */
 };
 
 void shm_hello_put(uint8_t *buf, const struct shm_hello *h);
@@ -119,7 +109,8 @@ struct ring_conn {
 	struct shm_memory tx, rx, tx_own, rx_own, asleep, board;
 	struct ring_lane tx_lane, rx_lane;
 	struct shm_hello theirs;
-	uint32_t woken; /* the other side's sleep for which it was woken */
+	uint32_t woken;		 /* the other side's sleep for which it was woken */
+	struct shm_reach *reach; /* NULL: nothing */
 };
 
 int shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf);
@@ -131,6 +122,7 @@ int shm_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 int shm_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
 void shm_reject(struct leat_ep *ep, struct leat_peer *peer);
 void shm_progress(struct leat_ep *ep, uint64_t now);
+void shm_halt(struct leat_ep *ep);
 
 /* ---- shm_wait.c ---- */
 

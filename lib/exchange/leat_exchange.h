@@ -78,7 +78,7 @@ extern "C" {
 /** Longest address string, with its terminator: "[v6%scope]:port". */
 #define LEAT_EXCHANGE_ADDR_MAX 80
 /** Most descriptors that one side sends. */
-#define LEAT_EXCHANGE_FDS_MAX 4
+#define LEAT_EXCHANGE_FDS_MAX 64
 
 struct leat_exchange;
 

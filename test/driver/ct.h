@@ -93,6 +93,7 @@ struct ct_globals {
 	const char *far_listen; /* the same for far processes that use another device, or NULL */
 	const char *cable;	/* command that pulls the cable between the sides, or NULL */
 	bool impatient;		/* the device gives a peer up that posts no receives */
+	bool eal_memory;	/* of buffers and most regions */
 	int argc;		/* of the program, for its children */
 	char **argv;
 };

@@ -68,6 +68,7 @@ static const char usage[] =
 	"  --far-listen HOST:0      mode fork, two devices given: the other processes use the second one, and listen here\n"
 	"  --cable CMD              a shell command that takes down, up or lossy: runs the tests cable.*\n"
 	"  --impatient              the device was told to give up a peer that posts no receives\n"
+	"  --eal-memory             buffers, and three of four regions, are memory of EAL, as far as there is some\n"
 	"  --help\n"
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
 
@@ -111,6 +112,7 @@ parse(int argc, char **argv, struct options *o)
 		{ "far-listen", required_argument, NULL, 'F' },
 		{ "cable", required_argument, NULL, 'C' },
 		{ "impatient", no_argument, NULL, 'i' },
+		{ "eal-memory", no_argument, NULL, 'e' },
 		{ "role", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -179,6 +181,9 @@ parse(int argc, char **argv, struct options *o)
 			break;
 		case 'L':
 			ct.listen = optarg;
+			break;
+		case 'e':
+			ct.eal_memory = true;
 			break;
 		case 'F':
 			ct.far_listen = optarg;

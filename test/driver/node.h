@@ -73,6 +73,7 @@ struct ct_region {
 	struct leat_mr *mr;
 	uint8_t *raw, *mem;
 	uint64_t len, raw_len;
+	bool eal; /* EAL's memory */
 };
 
 /* Memory of buffers: one allocation, perhaps one registration. */
@@ -81,6 +82,7 @@ struct ct_chunk {
 	uint8_t *mem;
 	uint64_t len, used;
 	struct leat_mr *mr;
+	bool eal; /* EAL's memory */
 };
 
 struct ct_logged {

@@ -11,8 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_malloc.h>
+
 #include <leat_error.h>
 
+#include "ct.h"
 #include "node.h"
 #include "pattern.h"
 
@@ -24,6 +27,30 @@
 
 #define REGION_GUARD 4096
 
+/* Zeroed. @param[in,out] eal is it to be, and is it, EAL's? @return NULL: out of memory */
+static uint8_t *
+memory_new(uint64_t len, bool *eal)
+{
+	void *mem = *eal ? rte_zmalloc(NULL, len, 4096) : NULL;
+
+	if (mem != NULL)
+		return mem;
+	*eal = false;
+	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		mem = NULL;
+	return mem;
+}
+
+static void
+memory_free(uint8_t *mem, uint64_t len, bool eal)
+{
+	if (eal)
+		rte_free(mem);
+	else
+		(void)munmap(mem, len); /* fails for a wrong address only */
+}
+
 static struct ct_chunk *
 chunk_new(struct ct_node *n, uint64_t len)
 {
@@ -31,8 +58,9 @@ chunk_new(struct ct_node *n, uint64_t len)
 
 	if (c == NULL)
 		return NULL;
-	c->mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->mem == MAP_FAILED) {
+	c->eal = ct.eal_memory;
+	c->mem = memory_new(len, &c->eal);
+	if (c->mem == NULL) {
 		free(c);
 		return NULL;
 	}
@@ -42,7 +70,7 @@ chunk_new(struct ct_node *n, uint64_t len)
 		if (c->mr == NULL) {
 			ct_node_fault(n, "can't register %" PRIu64 " B of buffers: %s", len,
 				      leat_err_msg());
-			munmap(c->mem, len);
+			memory_free(c->mem, len, c->eal);
 			free(c);
 			return NULL;
 		}
@@ -180,7 +208,7 @@ ct_buf_free_all(struct ct_node *n)
 		buf_list_free(n, i);
 	for (c = n->chunks; c != NULL; c = next) {
 		next = c->next;
-		munmap(c->mem, c->len);
+		memory_free(c->mem, c->len, c->eal);
 		free(c);
 	}
 	n->chunks = NULL;
@@ -196,8 +224,10 @@ ct_region_make(struct ct_node *n, uint64_t len, uint32_t access, uint64_t seed)
 		return leat_err(ENOSPC, "harness: too many regions");
 	r = &n->regions[id];
 	r->raw_len = RTE_ALIGN_CEIL(len, (uint64_t)4096) + 2 * REGION_GUARD;
-	r->raw = mmap(NULL, r->raw_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r->raw == MAP_FAILED)
+	/* A peer that reaches into EAL's memory itself asks this side for the others. */
+	r->eal = ct.eal_memory && id % 4 != 3;
+	r->raw = memory_new(r->raw_len, &r->eal);
+	if (r->raw == NULL)
 		return leat_err(ENOMEM, "harness: no memory");
 	r->mem = r->raw + REGION_GUARD;
 	r->len = len;
@@ -206,7 +236,7 @@ ct_region_make(struct ct_node *n, uint64_t len, uint32_t access, uint64_t seed)
 	ct_fill(r->mem + len, r->raw_len - REGION_GUARD - len, GUARD_SEED, 0);
 	r->mr = leat_mr_register(n->ep, r->mem, len, access);
 	if (r->mr == NULL) {
-		munmap(r->raw, r->raw_len);
+		memory_free(r->raw, r->raw_len, r->eal);
 		r->raw = NULL;
 		return rte_errno != 0 ? -rte_errno : -EIO;
 	}
@@ -239,7 +269,7 @@ ct_region_free_all(struct ct_node *n, bool may_wait)
 		if (ret == -EBUSY && may_wait)
 			return false;
 		if (ret == 0)
-			munmap(r->raw, r->raw_len);
+			memory_free(r->raw, r->raw_len, r->eal);
 		else
 			ct_node_fault(n, "region %u can't be deregistered at the end: %s: %s",
 				      n->nb_regions - 1, strerror(-ret), leat_err_msg());

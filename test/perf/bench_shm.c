@@ -4,6 +4,7 @@
  * The shm device beside what it is compared with, all on the same two CPUs:
  *
  *     shm      fabric_shm0, between two processes
+ *     share    fabric_shm1,share=1: the same, with memory that both processes have mapped
  *     ring     fabric_ring0, between two lcores of one process
  *     ofi      libfabric's shm (fabric_ofi0,provider=shm,tags=1), between two processes
  *     line     the bare exchange: each process writes a cache line and spins on the other's
@@ -40,16 +41,15 @@
 #include "bench_session.h"
 #include "shm_side.h"
 
-enum { SHM, RING, OFI, DEVICES, LINE = DEVICES, MEMCPY, LOCKED };
+enum { SHM, RING, OFI, SHARE, DEVICES, LINE = DEVICES, MEMCPY, LOCKED };
 
 /* What is measured. */
-enum { LAT, RATE_1, RATE_32, BANDWIDTH, ADD, MEASURES };
+enum { LAT, RATE_1, RATE_32, BANDWIDTH, ADD, ADD_OWNED, MEASURES };
 
 #define WAIT_NS UINT64_C(20000000000)
-/* Lines that the other side writes before they are added to. */
-#define LINES 128
 
-static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_ring0", "fabric_ofi0" };
+static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_ring0", "fabric_ofi0",
+					      "fabric_shm1" };
 
 /* Repeats are short, so that some of them fit between two time slices of others. */
 static const struct measure {
@@ -61,8 +61,9 @@ static const struct measure {
 	[LAT] = { 4, { SHM, RING, OFI, LINE }, LINK_LAT, 500, 50 },
 	[RATE_1] = { 3, { SHM, RING, OFI }, LINK_RATE, LINK_BURST * 150, LINK_BURST * 10 },
 	[RATE_32] = { 3, { SHM, RING, OFI }, LINK_RATE, LINK_BURST * 150, LINK_BURST * 10 },
-	[BANDWIDTH] = { 3, { SHM, OFI, MEMCPY }, LINK_BULK, 6, 4 },
-	[ADD] = { 4, { SHM, RING, OFI, LOCKED }, LINK_BULK, LINES * 4, LINES },
+	[BANDWIDTH] = { 4, { SHM, OFI, MEMCPY, SHARE }, LINK_BULK, 6, 4 },
+	[ADD] = { 3, { SHM, RING, OFI }, LINK_BULK, 500, 100 },
+	[ADD_OWNED] = { 2, { SHARE, LOCKED }, LINK_BULK, LINK_LINES * 4, LINK_LINES },
 };
 
 /* Places in measures[].variants. */
@@ -79,9 +80,9 @@ static const struct {
 	{ RATE_32, { "shm-rate-64x32-ofi", "Mmsg/s", BENCH_RATIO_MIN, 5, 0, 2, NULL } },
 	{ BANDWIDTH, { "shm-bw-1Mi-ofi", "MB/s", BENCH_RATIO_MIN, 1.0, 0, 1, NULL } },
 	{ BANDWIDTH, { "shm-bw-1Mi-memcpy", "MB/s", BENCH_RATIO_MIN, 0, 0, 2, NULL } },
-	{ ADD,
-	  { "shm-fetch_add-locked", "ns", BENCH_RATIO_MAX, 1.2, 0, 3,
-	    "the target's loop executes it" } },
+	{ BANDWIDTH, { "shm-share-bw-1Mi-ofi", "MB/s", BENCH_RATIO_MIN, 0, 3, 1, NULL } },
+	{ BANDWIDTH, { "shm-share-bw-1Mi-memcpy", "MB/s", BENCH_RATIO_MIN, 0.9, 3, 2, NULL } },
+	{ ADD_OWNED, { "shm-share-fetch_add-locked", "ns", BENCH_RATIO_MAX, 1.2, 0, 1, NULL } },
 	{ ADD, { "shm-fetch_add-ring", "ns", BENCH_RATIO_MAX, 0, 0, 1, NULL } },
 	{ ADD, { "shm-fetch_add-ofi", "ns", BENCH_RATIO_MAX, 0, 0, 2, NULL } },
 };
@@ -96,10 +97,6 @@ struct order {
 	uint32_t pad;
 };
 
-struct line {
-	uint64_t v __attribute__((aligned(128)));
-};
-
 /* What the processes share, besides the buffers. */
 struct shared {
 	uint32_t ready __attribute__((aligned(128))); /* seq of the order that is begun */
@@ -110,16 +107,16 @@ struct shared {
 	uint32_t listening;
 	char addr[DEVICES][LINK_KINDS][LEAT_ADDR_MAX];
 	struct leat_rkey target[DEVICES];
-	struct line line[2], added[LINES];
-	uint32_t turn[2] __attribute__((aligned(128))); /* LOCKED: rounds of each side */
+	struct link_line line[2], added[LINK_LINES];
+	struct link_turns turns; /* ADD_OWNED */
 };
 
 static struct {
 	struct bench_args args;
 	struct bench_table *tables; /* of all sessions, one per measure */
 	struct shared *shared;
-	char *bulk[2];
-	char dir[32]; /* where the endpoints of this session find each other */
+	char *copied[2]; /* MEMCPY */
+	char dir[32];	 /* where the endpoints of this session find each other */
 	int cpus[2];
 	int fd[SERVERS]; /* of the first side */
 	int second_fd[SERVERS];
@@ -147,7 +144,7 @@ spin_until(const uint32_t *word, uint32_t value)
 static void
 line_first(uint64_t n)
 {
-	struct line *line = b.shared->line;
+	struct link_line *line = b.shared->line;
 	uint64_t i, base = line[0].v;
 
 	for (i = base + 1; i <= base + n; i++) {
@@ -160,7 +157,7 @@ line_first(uint64_t n)
 static void
 line_second(uint64_t n)
 {
-	struct line *line = b.shared->line;
+	struct link_line *line = b.shared->line;
 	uint64_t i, base = line[1].v;
 
 	for (i = base + 1; i <= base + n; i++) {
@@ -178,52 +175,28 @@ copy_all(uint64_t n)
 
 	for (i = 0; i < n; i++) {
 		at = i % LINK_BULK_WINDOW * LINK_BULK_STRIDE;
-		memcpy(b.bulk[1] + at, b.bulk[0] + at, LINK_BULK_SIZE);
-		BENCH_USE(b.bulk[1]);
+		memcpy(b.copied[1] + at, b.copied[0] + at, LINK_BULK_SIZE);
+		BENCH_USE(b.copied[1]);
 	}
 }
 
-/*
- * By turns: the other side writes all lines, this one adds to each of them. Each address depends on
- * the add before, in an order that no prefetcher follows.
- * @return ns of the adds
- */
+/* See link_add_owned_first(). @return ns of the adds */
 static uint64_t
 locked_first(uint64_t n)
 {
-	uint32_t *turn = b.shared->turn;
 	uint64_t start, ns = 0, old = 0;
 	uint32_t i;
 
-	for (; n > 0; n -= LINES) {
-		while (__atomic_load_n(&turn[1], __ATOMIC_ACQUIRE) != turn[0] + 1)
-			;
+	for (; n > 0; n -= LINK_LINES) {
+		link_turn_wait(&b.shared->turns, 0);
 		start = bench_ns();
-		for (i = 0; i < LINES; i++) {
-			/* No line counts that far. */
-			uint64_t at = (i * 53 + (old >> 63)) % LINES;
-
-			old = __atomic_fetch_add(&b.shared->added[at].v, 1, __ATOMIC_SEQ_CST);
-		}
+		for (i = 0; i < LINK_LINES; i++)
+			old = __atomic_fetch_add(&b.shared->added[link_line_next(i, old)].v, 1,
+						 __ATOMIC_SEQ_CST);
 		ns += bench_ns() - start;
-		__atomic_store_n(&turn[0], turn[0] + 1, __ATOMIC_RELEASE);
+		link_turn_end(&b.shared->turns, 0);
 	}
 	return ns;
-}
-
-static void
-locked_second(uint64_t n)
-{
-	uint32_t *turn = b.shared->turn;
-	uint32_t i;
-
-	for (; n > 0; n -= LINES) {
-		while (__atomic_load_n(&turn[0], __ATOMIC_ACQUIRE) != turn[1])
-			;
-		for (i = 0; i < LINES; i++)
-			__atomic_store_n(&b.shared->added[i].v, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&turn[1], turn[1] + 1, __ATOMIC_RELEASE);
-	}
 }
 
 /* ---- the second sides ---- */
@@ -242,7 +215,7 @@ second_half(const struct order *o)
 	if (o->variant == LINE)
 		line_second(o->n);
 	else if (o->variant == LOCKED)
-		locked_second(o->n);
+		link_lines_write(b.shared->added, &b.shared->turns, o->n);
 	else if (o->variant == MEMCPY)
 		return;
 	else if (o->measure == LAT)
@@ -251,6 +224,8 @@ second_half(const struct order *o)
 		link_bulk_second(l, o->n);
 	else if (o->measure == ADD)
 		link_add_second(l, &b.shared->stop, o->seq);
+	else if (o->measure == ADD_OWNED)
+		link_lines_write(l->target, &b.shared->turns, o->n);
 	else
 		b.shared->sum = link_rate_second(l, o->n);
 }
@@ -295,6 +270,8 @@ first_half(unsigned int variant, uint64_t n)
 
 	if (variant == LOCKED)
 		return locked_first(n);
+	if (b.measure == ADD_OWNED)
+		return link_add_owned_first(l, &b.shared->target[variant], &b.shared->turns, n);
 	if (variant == LINE)
 		line_first(n);
 	else if (variant == MEMCPY)
@@ -362,6 +339,7 @@ measure(void *arg, unsigned int i, bool *disturbed)
 	case BANDWIDTH:
 		return n * (double)LINK_BULK_SIZE * 1e3 / ns;
 	case ADD:
+	case ADD_OWNED:
 		return ns / n;
 	default:
 		if (b.shared->sum != link_rate_sum(b.n))
@@ -378,7 +356,7 @@ start_leat(unsigned int side)
 	static char no_pci[] = "--no-pci", quiet[] = "--log-level=leat.*:warning",
 		    no_telemetry[] = "--no-telemetry", ring[] = "--vdev=fabric_ring0",
 		    ofi[] = "--vdev=fabric_ofi0,provider=shm,tags=1";
-	static char lcores[64], main_lcore[] = "--main-lcore=0", shm[64];
+	static char lcores[64], main_lcore[] = "--main-lcore=0", shm[64], share[64];
 	char *argv[64];
 	int i, n = 0;
 
@@ -387,6 +365,7 @@ start_leat(unsigned int side)
 	else
 		snprintf(lcores, sizeof(lcores), "--lcores=0@%d", b.cpus[1]);
 	snprintf(shm, sizeof(shm), "--vdev=fabric_shm0,dir=%s", b.dir);
+	snprintf(share, sizeof(share), "--vdev=fabric_shm1,share=1,dir=%s", b.dir);
 	for (i = 0; i < b.args.argc && n < 50; i++)
 		argv[n++] = b.args.argv[i];
 	argv[n++] = lcores;
@@ -395,6 +374,7 @@ start_leat(unsigned int side)
 	argv[n++] = no_telemetry;
 	argv[n++] = quiet;
 	argv[n++] = shm;
+	argv[n++] = share;
 	argv[n++] = ofi;
 	if (side == 0)
 		argv[n++] = ring;
@@ -411,7 +391,7 @@ open_links(unsigned int side, unsigned int device)
 	for (kind = 0; kind < LINK_KINDS; kind++) {
 		struct link *l = &b.links[side][device][kind];
 
-		link_open(l, devices[device], kind, b.bulk[side]);
+		link_open(l, devices[device], kind);
 		if (side == 1)
 			link_listen(l, b.shared->addr[device][kind]);
 	}
@@ -442,7 +422,7 @@ connect_ring(void)
 static void
 connect_processes(unsigned int side)
 {
-	static const unsigned int between[] = { SHM, OFI };
+	static const unsigned int between[] = { SHM, OFI, SHARE };
 	unsigned int i, kind;
 
 	for (i = 0; i < RTE_DIM(between); i++)
@@ -485,6 +465,7 @@ second_process(void)
 	serve(b.second_fd[PROCESS]);
 	close_links(1, SHM);
 	close_links(1, OFI);
+	close_links(1, SHARE);
 	_exit(leat_cleanup() < 0 ? 1 : 0);
 }
 
@@ -535,6 +516,7 @@ stop(pid_t child)
 	close_links(1, RING);
 	close_links(0, SHM);
 	close_links(0, OFI);
+	close_links(0, SHARE);
 	if (waitpid(child, &status, 0) < 0 || status != 0)
 		bench_die("the second process failed");
 	if (leat_cleanup() < 0)
@@ -573,7 +555,7 @@ main(int argc, char **argv)
 		bench_skip("needs two CPUs");
 	b.shared = bench_shared(sizeof(*b.shared));
 	for (i = 0; i < 2; i++)
-		b.bulk[i] = bench_shared(LINK_BULK_MEM);
+		b.copied[i] = bench_shared(LINK_BULK_MEM);
 	b.tables = bench_shared(MEASURES * sizeof(*b.tables));
 	bench_sessions(&b.args, session, NULL);
 	for (i = 0; i < RTE_DIM(results); i++)

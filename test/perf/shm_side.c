@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_malloc.h>
+
 #include <leat_error.h>
 
 #include "shm_side.h"
@@ -52,35 +54,42 @@ make_ops(const struct link *l, unsigned int kind, uint8_t type, uint32_t n, char
 }
 
 static void
-open_memory(struct link *l, unsigned int kind, char *bulk)
+open_memory(struct link *l, unsigned int kind)
 {
 	const uint32_t nb = kinds[kind].nb_sends + kinds[kind].nb_recvs;
 	size_t len = LINK_BULK_MEM, stride = LINK_BULK_STRIDE;
-	char *sends = bulk, *recvs = bulk;
+	char *sends, *recvs;
 
-	l->target = alloc(1, sizeof(*l->target));
 	if (kind != LINK_BULK) {
 		stride = RTE_ALIGN_CEIL(kinds[kind].size, (uint32_t)LEAT_CACHE_LINE);
 		len = nb * stride;
-		sends = l->mem = alloc(1, len);
-		recvs = sends + kinds[kind].nb_sends * stride;
 	}
+	l->mem = rte_zmalloc(NULL, len, 128);
+	if (l->mem == NULL)
+		bench_die("out of memory");
+	sends = recvs = l->mem;
+	if (kind != LINK_BULK)
+		recvs = sends + kinds[kind].nb_sends * stride;
 	l->nb_sends = kinds[kind].nb_sends;
 	l->nb_recvs = kinds[kind].nb_recvs;
 	l->sends = make_ops(l, kind, LEAT_OP_SEND, l->nb_sends, sends, stride);
 	l->recvs = make_ops(l, kind, LEAT_OP_RECV, l->nb_recvs, recvs, stride);
 	if (kind != LINK_BULK)
 		return;
-	l->add = make_ops(l, kind, LEAT_OP_FETCH_ADD, 1, bulk, 0);
+	l->target = rte_zmalloc(NULL, LINK_LINES * sizeof(*l->target), 128);
+	if (l->target == NULL)
+		bench_die("out of memory");
+	l->add = make_ops(l, kind, LEAT_OP_FETCH_ADD, 1, l->mem, 0);
 	l->add->size = sizeof(uint64_t);
 	l->add->operand = 1;
-	l->mr = leat_mr_register(l->ep, l->target, sizeof(*l->target), LEAT_MR_REMOTE_ATOMIC);
+	l->mr = leat_mr_register(l->ep, l->target, LINK_LINES * sizeof(*l->target),
+				 LEAT_MR_REMOTE_ATOMIC);
 	if (l->mr == NULL)
 		bench_die("%s", leat_err_msg());
 }
 
 void
-link_open(struct link *l, const char *device, unsigned int kind, char *bulk)
+link_open(struct link *l, const char *device, unsigned int kind)
 {
 	struct leat_ep_conf conf = { .max_peers = 4 };
 	struct leat_dev *dev = leat_dev_by_name(device);
@@ -102,7 +111,7 @@ link_open(struct link *l, const char *device, unsigned int kind, char *bulk)
 	l->ep = leat_ep_create(dev, &conf);
 	if (l->ep == NULL)
 		bench_die("%s", leat_err_msg());
-	open_memory(l, kind, bulk);
+	open_memory(l, kind);
 }
 
 void
@@ -186,7 +195,7 @@ link_target(const struct link *l)
 {
 	struct leat_rkey rkey;
 
-	if (leat_mr_rkey(l->mr, l->target, sizeof(*l->target), &rkey) < 0)
+	if (leat_mr_rkey(l->mr, l->target, LINK_LINES * sizeof(*l->target), &rkey) < 0)
 		bench_die("%s", leat_err_msg());
 	return rkey;
 }
@@ -204,11 +213,11 @@ link_close(struct link *l)
 	if (l->mr != NULL)
 		(void)leat_mr_deregister(l->mr);
 	(void)leat_ep_close(l->ep, 100000, NULL, NULL);
-	free(l->target);
+	rte_free(l->target);
 	free(l->add);
 	free(l->recvs);
 	free(l->sends);
-	free(l->mem);
+	rte_free(l->mem);
 }
 
 /* ---- half round trips ---- */
@@ -424,6 +433,46 @@ link_add_first(struct link *l, const struct leat_rkey *target, uint64_t n)
 		while (leat_ep_poll(l->ep, &done, 1) == 0)
 			;
 		check(done);
+	}
+}
+
+uint64_t
+link_add_owned_first(struct link *l, const struct leat_rkey *target, struct link_turns *turns,
+		     uint64_t n)
+{
+	uint64_t start, ns = 0, *old = l->add->buf;
+	struct leat_op *done;
+	uint32_t i;
+
+	l->add->rkey = target->key;
+	*old = 0;
+	for (; n > 0; n -= LINK_LINES) {
+		link_turn_wait(turns, 0);
+		start = bench_ns();
+		for (i = 0; i < LINK_LINES; i++) {
+			l->add->raddr =
+				target->addr + link_line_next(i, *old) * sizeof(struct link_line);
+			post(l, l->add);
+			while (leat_ep_poll(l->ep, &done, 1) == 0)
+				;
+			check(done);
+		}
+		ns += bench_ns() - start;
+		link_turn_end(turns, 0);
+	}
+	return ns;
+}
+
+void
+link_lines_write(struct link_line *lines, struct link_turns *turns, uint64_t n)
+{
+	uint32_t i;
+
+	for (; n > 0; n -= LINK_LINES) {
+		link_turn_wait(turns, 1);
+		for (i = 0; i < LINK_LINES; i++)
+			__atomic_store_n(&lines[i].v, 0, __ATOMIC_RELAXED);
+		link_turn_end(turns, 1);
 	}
 }
 

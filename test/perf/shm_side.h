@@ -29,6 +29,42 @@ enum { LINK_LAT, LINK_RATE, LINK_BULK, LINK_KINDS };
 #define LINK_BULK_STRIDE (LINK_BULK_SIZE + 128)
 #define LINK_BULK_MEM (LINK_BULK_WINDOW * LINK_BULK_STRIDE)
 
+/* Lines that one side writes before the other one adds to them. */
+#define LINK_LINES 128
+
+struct link_line {
+	uint64_t v __attribute__((aligned(128)));
+};
+
+/* Rounds of each side: [1] writes the lines, then [0] adds. */
+struct link_turns {
+	uint32_t turn[2] __attribute__((aligned(128)));
+};
+
+static inline void
+link_turn_wait(const struct link_turns *t, unsigned int side)
+{
+	while (__atomic_load_n(&t->turn[1 - side], __ATOMIC_ACQUIRE) !=
+	       t->turn[side] + (side == 0 ? 1 : 0))
+		;
+}
+
+static inline void
+link_turn_end(struct link_turns *t, unsigned int side)
+{
+	__atomic_store_n(&t->turn[side], t->turn[side] + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * The i-th line of a round. It depends on what was in the line before, in an order that no
+ * prefetcher follows. No line counts that far.
+ */
+static inline uint64_t
+link_line_next(uint32_t i, uint64_t old)
+{
+	return (i * 53 + (old >> 63)) % LINK_LINES;
+}
+
 /* One side of a connection. */
 struct link {
 	struct leat_ep *ep;
@@ -36,13 +72,13 @@ struct link {
 	uint32_t nb_sends, nb_recvs;
 	struct leat_op *sends, *recvs;
 	struct leat_op *add; /* LINK_BULK: a FETCH_ADD */
-	char *mem;	     /* of the ops, if they are small */
+	char *mem;	     /* of the ops */
 	struct leat_mr *mr;
-	uint64_t *target; /* LINK_BULK: what the other side adds to */
+	struct link_line *target; /* LINK_BULK: LINK_LINES that the other side adds to */
 };
 
-/* Creates the endpoint. bulk: LINK_BULK_MEM bytes, of which all devices use the same. */
-void link_open(struct link *l, const char *device, unsigned int kind, char *bulk);
+/* Creates the endpoint, with buffers in EAL's memory. */
+void link_open(struct link *l, const char *device, unsigned int kind);
 /* @param[out] addr LEAT_ADDR_MAX bytes */
 void link_listen(struct link *l, char *addr);
 /* Connects, and accepts. other: the link to be driven meanwhile, of the same process; or NULL */
@@ -51,7 +87,7 @@ void link_accept(struct link *l, struct link *other);
 void link_connected(struct link *l, struct link *other);
 /* Posts the receives of a link that is up. */
 void link_start(struct link *l);
-/* The name of target for the other side. */
+/* The name of the lines for the other side. */
 struct leat_rkey link_target(const struct link *l);
 /* What is due now and then. */
 void link_events(struct link *l);
@@ -69,6 +105,13 @@ uint64_t link_rate_sum(uint64_t n);
 void link_bulk_first(struct link *l, uint64_t n);
 void link_bulk_second(struct link *l, uint64_t n);
 void link_add_first(struct link *l, const struct leat_rkey *target, uint64_t n);
+/*
+ * By turns with link_lines_write() of the other side: adds to lines that were just written there.
+ * @return ns of the adds
+ */
+uint64_t link_add_owned_first(struct link *l, const struct leat_rkey *target,
+			      struct link_turns *turns, uint64_t n);
+void link_lines_write(struct link_line *lines, struct link_turns *turns, uint64_t n);
 /* Until *stop is seq. */
 void link_add_second(struct link *l, const uint32_t *stop, uint32_t seq);
 

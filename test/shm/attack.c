@@ -90,6 +90,10 @@ some_kind(struct intruder *in)
 		(RING_F_BUF | RING_F_IMM) << 8 | LEAT_OP_SEND,
 		RING_F_ACK << 8 | LEAT_OP_SEND,
 		RING_F_ACK << 8 | LEAT_OP_TSEND,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_SEND,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_TSEND,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_WRITE,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_WRITE_IMM,
 		(RING_F_ACK | RING_F_INLINE) << 8 | LEAT_OP_WRITE,
 		(RING_F_ACK | RING_F_BUF) << 8 | LEAT_OP_WRITE,
 		RING_F_ACK << 8 | LEAT_OP_WRITE,
@@ -170,7 +174,7 @@ publish(struct intruder *in)
 	slot->state = seldom(in, 30) ? (uint16_t)(rnd(in) % 4) : RING_POSTED;
 	head = ring_head(in->nr, kind & 0xff, kind >> 8 & 0x0f, len);
 	if (seldom(in, 10))
-		head |= ring_head_more((uint32_t)rnd(in) & 0x0f);
+		head |= ring_head_more((uint32_t)rnd(in) & 0x07);
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
 	in->place = next & in->tx.mask;
 	in->nr++;

@@ -7,7 +7,8 @@
  * op of its own that the other side has not claimed. What the other side has claimed it is copying
  * right now: that op ends with the result of the copy, so the link stays, polled for acks only,
  * until they are in. Since a claim never outlives the call that made it this takes no longer than
- * the copy.
+ * the copy. Between processes no ack is waited for, but for the end of an op that the other side is
+ * just doing on shared memory of this side (ring_share.h).
  */
 
 #include "ring_fast.h"
@@ -116,15 +117,19 @@ recall_all(struct leat_ep *ep, struct ring_link *link, int err)
 
 /*
  * Ends all that is on its way in chunks, and all that the other side has claimed and may never
- * acknowledge: a process of its own does not touch the buffers of this one.
+ * acknowledge. Another process does not write to buffers of this one; if it just reads one that is
+ * shared it looks at CLOSED afterwards.
  */
 static void
-end_moves(struct leat_ep *ep, struct ring_link *link, int err)
+end_moves(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err)
 {
 #if RING_FOREIGN
 	struct leat_op *op;
 	uint32_t i;
 
+	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELAXED);
+	/* Before the buffers are used again; pairs with ring_share_still() of the other side. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	ring_moves_end(ep, link, err);
 	for (i = 0; link->tx_unacked > 0 && i <= link->tx_mask; i++) {
 		op = link->tx_ops[i];
@@ -137,7 +142,20 @@ end_moves(struct leat_ep *ep, struct ring_link *link, int err)
 #else
 	RTE_SET_USED(ep);
 	RTE_SET_USED(link);
+	RTE_SET_USED(closed);
 	RTE_SET_USED(err);
+#endif
+}
+
+/* The other side may be in the middle of an op of its own on a region of this one. */
+static bool
+touched(const struct ring_link *link)
+{
+#if RING_FOREIGN
+	return ring_share_touched(link) != 0;
+#else
+	RTE_SET_USED(link);
+	return false;
 #endif
 }
 
@@ -148,7 +166,7 @@ ring_link_try_down(struct leat_ep *ep, struct ring_link *link)
 	struct leat_peer *peer = link->peer;
 
 	ring_acks(ep, link, UINT32_MAX);
-	if (link->tx_unacked > 0)
+	if (link->tx_unacked > 0 || touched(link))
 		return;
 	rep->nb_closing--;
 	ring_marks_remove(rep, link);
@@ -167,7 +185,7 @@ ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed clo
 	ring_recvs_end_link(ep, link, err);
 	ring_acks(ep, link, UINT32_MAX);
 	recall_all(ep, link, err);
-	end_moves(ep, link, err);
+	end_moves(ep, link, closed, err);
 	link->state = RING_LINK_CLOSING;
 	link->may_send = false;
 	rep->nb_refused -= link->tx_refused;

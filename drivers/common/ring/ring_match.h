@@ -112,9 +112,29 @@ ring_payload_at(const struct ring_slot *slot, uint64_t head)
 }
 
 #if RING_FOREIGN
+/* Straight from the sender's buffer. @return as ring_fetch() */
+static inline int
+ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot,
+		  uint64_t head, uint64_t nr, const struct leat_op *op)
+{
+	struct ring_ep *rep = ep->drv;
+	const uint64_t len = RING_HEAD_LEN(head);
+	const void *src = ring_share_bytes(rep, link, ring_payload_at(slot, head), len);
+
+	if (unlikely(src == NULL))
+		return -ECONNRESET;
+	ring_copy_large(op->buf, src, len);
+	rep->copy_left -= (int64_t)len;
+	if (unlikely(!ring_share_still(link)))
+		return -ECONNRESET;
+	ring_ack(link, nr, 0, len);
+	return 0;
+}
+
 /*
- * What is not in the slot: in the buffer, or its bytes are asked for.
- * @return 0: it is copied, or too long; RING_GO: later; -ECONNRESET: the other side broke the rules
+ * What is not in the slot: in the buffer, in shared memory, or its bytes are asked for.
+ * @return 0: it is copied, or too long; RING_GO: later; -ECONNRESET: the other side broke the rules,
+ * or takes the message back because it closes
  */
 static inline int
 ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
@@ -125,12 +145,14 @@ ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *s
 	const void *src;
 
 	if ((RING_HEAD_FLAGS(head) & RING_F_BUF) == 0) {
-		if (len <= op->size) {
-			ring_move_recv(ep, link, nr, len, op);
-			return RING_GO;
+		if (len > op->size) {
+			ring_ack(link, nr, 0, len);
+			return 0;
 		}
-		ring_ack(link, nr, 0, len);
-		return 0;
+		if ((RING_HEAD_FLAGS(head) & RING_F_SHARED) != 0)
+			return ring_fetch_shared(ep, link, slot, head, nr, op);
+		ring_move_recv(ep, link, nr, len, op);
+		return RING_GO;
 	}
 	if (len > op->size)
 		return 0;

@@ -20,6 +20,7 @@
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  *     ring_mark.c   which of many peers have something
  *     ring_datagram.c  post and poll of datagram endpoints      ring_buf.c  their buffers
+ *     ring_move.c   large messages in chunks        ring_share.c  memory that both have mapped
  *
  * How connections come about, how a side rings and wakes the other, and devices and endpoints are
  * the device's; what this needs of it is declared at the end.
@@ -35,6 +36,7 @@
 #include "leat_order.h"
 
 #include "ring_move.h"
+#include "ring_share.h"
 
 #define RING_DEPTH_DEFAULT 512
 #define RING_RX_DEPTH_DEFAULT 1024
@@ -162,6 +164,7 @@ struct ring_link {
 	TAILQ_ENTRY(ring_link) pending;
 #if RING_FOREIGN
 	struct ring_moves moves __attribute__((aligned(LEAT_CACHE_LINE)));
+	const struct ring_reach *reach; /* the device's; NULL: nothing */
 #endif
 } __attribute__((aligned(128)));
 
@@ -179,6 +182,10 @@ struct ring_recv {
 	struct leat_op *op; /* NULL: cancelled */
 	uint64_t seq;
 };
+
+/* A key: random bits, and the number of the region. */
+#define RING_KEY_INDEX_BITS 24
+#define RING_KEY_INDEX ((UINT64_C(1) << RING_KEY_INDEX_BITS) - 1)
 
 struct ring_region {
 	uint64_t key; /* 0: free */
@@ -257,7 +264,8 @@ struct ring_ep {
 	void *table_mem;
 	struct ring_region *regions;
 	uint32_t nb_regions;
-	uint32_t free_region; /* + 1; 0: none */
+	uint32_t free_region;	  /* + 1; 0: none */
+	struct ring_share *share; /* RING_FOREIGN; the device's; NULL: none */
 };
 
 /* Arguments that both devices have. */
@@ -311,6 +319,8 @@ void ring_link_bell(struct ring_link *link);
 void ring_link_wake_now(const struct ring_link *link);
 /* Tells the other side that this one is closed: CLOSED, then BELL. */
 void ring_link_say_closed(struct ring_link *link, enum ring_closed closed);
+/* RING_FOREIGN: can the other side still do something? */
+bool ring_link_alive(const struct ring_link *link);
 /* Drops a link that is on no list any more, and its part of the connection. */
 void ring_link_free(struct ring_link *link);
 /* Gives up a link that is not up; why: for people at the other side, or NULL. Frees it. */

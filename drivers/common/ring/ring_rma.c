@@ -14,8 +14,6 @@
 
 #include "ring_match.h"
 
-#define INDEX_BITS 24
-#define INDEX_MASK ((UINT64_C(1) << INDEX_BITS) - 1)
 #define FIRST_REGIONS 16
 
 static int
@@ -24,7 +22,7 @@ regions_grow(struct ring_ep *rep)
 	uint32_t i, nb = rep->nb_regions == 0 ? FIRST_REGIONS : rep->nb_regions * 2;
 	struct ring_region *r;
 
-	if (nb > INDEX_MASK + 1)
+	if (nb > RING_KEY_INDEX + 1)
 		return leat_err(ENOSPC, "ring: %u regions are registered, there can't be more",
 				rep->nb_regions);
 	r = realloc(rep->regions, nb * sizeof(*r));
@@ -47,7 +45,7 @@ key_random(void)
 
 	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
 		r = rte_rand();
-	return r << INDEX_BITS;
+	return r << RING_KEY_INDEX_BITS;
 }
 
 int
@@ -78,6 +76,9 @@ ring_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	piece->base = r->addr;
 	piece->desc = NULL;
 	piece->drv = NULL;
+#if RING_FOREIGN
+	ring_share_publish(rep, i);
+#endif
 	return 0;
 }
 
@@ -85,9 +86,14 @@ int
 ring_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 {
 	struct ring_ep *rep = ep->drv;
-	uint32_t i = (uint32_t)(piece->key & INDEX_MASK);
+	uint32_t i = (uint32_t)(piece->key & RING_KEY_INDEX);
 	struct ring_region *r = &rep->regions[i];
 
+#if RING_FOREIGN
+	if (!ring_share_withdraw(rep, i))
+		return leat_err(EBUSY, "%s: deregister memory: a peer is just reaching into it",
+				leat_ep_name(ep));
+#endif
 	r->key = 0;
 	r->next_free = rep->free_region;
 	rep->free_region = i + 1;
@@ -98,7 +104,7 @@ int
 ring_region_check(const struct ring_ep *rep, uint64_t key, uint64_t addr, uint64_t len,
 		  uint32_t access)
 {
-	uint32_t i = (uint32_t)(key & INDEX_MASK);
+	uint32_t i = (uint32_t)(key & RING_KEY_INDEX);
 	const struct ring_region *r;
 
 	if (i >= rep->nb_regions || rep->regions[i].key != key || key == 0)
@@ -145,16 +151,18 @@ write_large(struct leat_ep *ep, struct ring_link *link, uint64_t key, uint64_t a
 	    uint64_t head, uint64_t nr)
 {
 	const uint64_t len = RING_HEAD_LEN(head);
+	const uint32_t flags = RING_HEAD_FLAGS(head) & (RING_F_BUF | RING_F_SHARED);
 	const void *bytes;
 	int status;
 
-	if ((RING_HEAD_FLAGS(head) & RING_F_BUF) == 0)
+	if (flags == 0)
 		return ring_move_write(ep, link, nr, key, addr, len, &status) ? status : RING_GO;
-	bytes = ring_rx_bytes(ep->drv, link, at, len);
+	bytes = (flags & RING_F_BUF) != 0 ? ring_rx_bytes(ep->drv, link, at, len)
+					  : ring_share_bytes(ep->drv, link, at, len);
 	if (bytes == NULL)
 		return -EREMOTEIO;
 	ring_copy_large((void *)(uintptr_t)addr, bytes, len);
-	return 0;
+	return (flags & RING_F_BUF) != 0 || ring_share_still(link) ? 0 : -ECONNRESET;
 }
 
 static int

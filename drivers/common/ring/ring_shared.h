@@ -27,7 +27,8 @@
  *              An op that is not done yet belongs to the side that swaps first: the consumer that
  *              is about to do it, or the producer that takes it back.
  *     CLOSED   dir.closed     one -> other
- *              That side claims nothing any more, all its slots are published.
+ *              That side claims nothing any more, all its slots are published. What it has sent from
+ *              shared memory may change.
  *     MARK     board          producer -> consumer
  *              Look at the slots and acks of that connection. Only where the consumer asked for
  *              it, see ring_mark.h; for the order of its parts see ring_board.h.
@@ -69,9 +70,11 @@ struct ring_link;
 #define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
 #define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
 #define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer; w[] has the offset */
+#define RING_F_SHARED 0x10 /* RING_FOREIGN: it is in shared memory, w[] has its address there */
 
-/* The upper half of the flags: messages behind this one that were published before it; a hint. */
-#define RING_MORE_MAX 15
+/* Above the flags: messages behind this one that were published before it; a hint. */
+#define RING_MORE_SHIFT 29
+#define RING_MORE_MAX 7
 
 #define RING_WORDS 13
 #define RING_FIRST_LINE 40 /* bytes of w[] in the slot's first line */
@@ -94,10 +97,10 @@ struct ring_link;
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
  *
  * RING_FOREIGN: no address, but an offset in the producer's lane.buf, or nothing where the bytes
- * come in chunks (ring_move.h).
+ * come in chunks (ring_move.h); an address only of memory that both have mapped (ring_share.h).
  */
 struct ring_slot {
-	/* PUBLISH: len << 32 | more << 28 | flags << 24 | type << 16 | (number of message + 1) */
+	/* PUBLISH: len << 32 | more << 29 | flags << 24 | type << 16 | (number of message + 1) */
 	uint64_t head;
 	uint32_t credit; /* FREE: what this side has consumed of the other direction, low bits */
 	uint16_t next;	 /* place of the slot that the next message will be in */
@@ -126,14 +129,14 @@ ring_head(uint64_t nr, uint32_t type, uint32_t flags, uint64_t len)
 static inline uint64_t
 ring_head_more(uint32_t more)
 {
-	return (uint64_t)more << 28;
+	return (uint64_t)more << RING_MORE_SHIFT;
 }
 
 #define RING_HEAD_IS(head, nr) ((uint16_t)(head) == (uint16_t)((nr) + 1))
 #define RING_HEAD_TYPE(head) ((uint8_t)((head) >> 16))
-#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24) & 0x0f)
-#define RING_HEAD_MORE(head) ((uint32_t)(head) >> 28)
-#define RING_HEAD_KIND(head) ((uint32_t)((head) >> 16) & 0x0fff) /* flags and type */
+#define RING_HEAD_FLAGS(head) ((uint8_t)((head) >> 24) & 0x1f)
+#define RING_HEAD_MORE(head) ((uint32_t)(head) >> RING_MORE_SHIFT)
+#define RING_HEAD_KIND(head) ((uint32_t)((head) >> 16) & 0x1fff) /* flags and type */
 #define RING_HEAD_LEN(head) ((uint32_t)((head) >> 32))
 
 static inline bool
@@ -182,6 +185,7 @@ struct ring_dir {
 	/* Ops recalled ever; a hint for the consumer, relaxed. */
 	uint32_t recalls __attribute__((aligned(128)));
 	uint64_t chunks_put; /* RING_FOREIGN */
+	uint64_t touching;   /* RING_FOREIGN, see ring_share.h: number of the region + 1, or 0 */
 	/* Written by the producer's side, and seldom. */
 	uint32_t closed __attribute__((aligned(128))); /* CLOSED: enum ring_closed */
 	uint32_t want;	/* odd: this side wants marks of the other; see ring_mark.h */

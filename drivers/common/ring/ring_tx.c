@@ -68,28 +68,45 @@ to_buf(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 	return buf;
 }
 
-/* Its bytes go into the buffer, and it is done; or they are asked for later. */
+/*
+ * From so many bytes on a message that the receiver can reach is left where it is: one copy less,
+ * but the send is done only when the receiver has copied it.
+ */
+#define SHARED_MIN 8192
+
+static bool
+reachable(const struct ring_ep *rep, const struct ring_link *link, const struct leat_op *op)
+{
+	return op->size >= SHARED_MIN && ring_share_has(rep, link, op->buf, op->size);
+}
+
+/* Its bytes go into the buffer, and it is done; or they are copied or asked for later. */
 static __rte_noinline bool
 post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
 	const uint32_t flags = (op->flags & LEAT_OP_F_IMM) != 0 ? RING_F_IMM : 0;
+	const bool shared = reachable(ep->drv, link, op);
 	struct ring_slot *slot;
-	void *buf;
+	void *buf = NULL;
+	uint64_t *w;
 
 	if (!ring_tx_room(link, link->tx.place))
 		return false;
-	buf = to_buf(ep->drv, link, op);
+	if (!shared)
+		buf = to_buf(ep->drv, link, op);
 	slot = buf != NULL ? link->tx.slot : tx_slot_ack(link);
 	if (slot == NULL)
 		return false;
 	slot->addr = op->tag;
+	w = slot->w;
 	if (flags != 0)
-		slot->w[0] = op->imm;
+		*w++ = op->imm;
 	if (buf == NULL) {
-		tx_publish_ack(ep, link, op, flags);
+		*w = shared ? (uintptr_t)op->buf : 0;
+		tx_publish_ack(ep, link, op, flags | (shared ? RING_F_SHARED : 0));
 		return true;
 	}
-	slot->w[flags != 0 ? 1 : 0] = ring_tx_buf_at(link, buf);
+	*w = ring_tx_buf_at(link, buf);
 	ring_tx_publish(link, op->type, flags | RING_F_BUF, op->size);
 	leat_op_start(ep, op);
 	leat_op_finish(ep, op, 0, op->size);
@@ -100,12 +117,24 @@ post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 static uint32_t
 write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op, uint64_t *w)
 {
-	const void *buf = op->size == 0 ? NULL : to_buf(rep, link, op);
+	const void *buf;
 
+	if (reachable(rep, link, op)) {
+		*w = (uintptr_t)op->buf;
+		return RING_F_SHARED;
+	}
+	buf = op->size == 0 ? NULL : to_buf(rep, link, op);
 	if (buf == NULL)
 		return 0;
 	*w = ring_tx_buf_at(link, buf);
 	return RING_F_BUF;
+}
+
+/* Done at once. @return false: by the target's loop */
+static bool
+rma_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+{
+	return link->reach != NULL && ring_share_execute(ep, link, op);
 }
 
 static void
@@ -147,6 +176,15 @@ read_begin(struct ring_link *link, struct leat_op *op, uint64_t *w)
 	RTE_SET_USED(link);
 	*w = (uintptr_t)op->buf;
 }
+
+static bool
+rma_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+{
+	RTE_SET_USED(ep);
+	RTE_SET_USED(link);
+	RTE_SET_USED(op);
+	return false;
+}
 #endif
 
 static __rte_always_inline bool
@@ -178,10 +216,13 @@ post_small(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, stru
 static __rte_noinline bool
 post_rma(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
 {
-	struct ring_slot *slot = tx_slot_ack(link);
+	struct ring_slot *slot;
 	uint32_t flags = 0;
 	uint64_t *w;
 
+	if (rma_execute(ep, link, op))
+		return true;
+	slot = tx_slot_ack(link);
 	if (slot == NULL)
 		return false;
 	w = slot->w;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Ops on memory that both processes have mapped: see ring_share.h. */
+
+#include "ring_pvt.h"
+
+bool
+ring_share_has(const struct ring_ep *rep, const struct ring_link *link, const void *buf,
+	       uint64_t len)
+{
+	return link->reach != NULL && !__atomic_load_n(&rep->share->stale, __ATOMIC_RELAXED) &&
+	       ring_arenas_at(&rep->share->arenas, (uintptr_t)buf, len) != NULL;
+}
+
+const void *
+ring_share_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t addr, uint64_t len)
+{
+	const void *bytes = link->reach == NULL ? NULL
+						: ring_arenas_at(&link->reach->arenas, addr, len);
+
+	if (unlikely(bytes == NULL))
+		ring_violation(rep, link, "a message's bytes are not in memory that it shares");
+	return bytes;
+}
+
+bool
+ring_share_still(const struct ring_link *link)
+{
+	/* The copy comes first; pairs with the fence in ring_link_close() of the other side. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) == RING_OPEN;
+}
+
+/* ---- the owner of a region ---- */
+
+void
+ring_share_publish(struct ring_ep *rep, uint32_t region)
+{
+	const struct ring_region *r = &rep->regions[region];
+	struct ring_entry *e;
+
+	if (rep->share == NULL || region >= RING_ENTRIES || (r->access & LEAT_MR_REMOTE_ALL) == 0 ||
+	    __atomic_load_n(&rep->share->stale, __ATOMIC_RELAXED) ||
+	    ring_arenas_at(&rep->share->arenas, r->addr, r->len) == NULL)
+		return;
+	e = &rep->share->entries[region];
+	e->addr = r->addr;
+	e->len = r->len;
+	e->access = r->access;
+	/* pairs with the load in entry_find() */
+	__atomic_store_n(&e->key, r->key, __ATOMIC_RELEASE);
+}
+
+uint64_t
+ring_share_touched(const struct ring_link *link)
+{
+	if (link->reach == NULL || !ring_link_alive(link))
+		return 0;
+	/* acquire: what the peer did there comes before what is done with the memory now */
+	return __atomic_load_n(&link->theirs->touching, __ATOMIC_ACQUIRE);
+}
+
+bool
+ring_share_withdraw(struct ring_ep *rep, uint32_t region)
+{
+	uint32_t i;
+
+	if (rep->share == NULL || region >= RING_ENTRIES)
+		return true;
+	__atomic_store_n(&rep->share->entries[region].key, 0, __ATOMIC_RELAXED);
+	if (!ring_fence_all())
+		return false;
+	for (i = 0; i < rep->nb_links; i++) {
+		if (ring_share_touched(rep->links[i]) == (uint64_t)region + 1)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the initiator ---- */
+
+/* Where an op acts; NULL: that is not to be seen from here. */
+static void *
+entry_find(const struct ring_reach *reach, const struct leat_op *op, uint32_t region)
+{
+	const struct ring_entry *e = &reach->entries[region];
+	uint64_t addr, len;
+
+	/* acquire: the rest of the entry, and all that the owner wrote to the region before */
+	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) != op->rkey || op->rkey == 0 ||
+	    (__atomic_load_n(&e->access, __ATOMIC_RELAXED) & leat_op_right(op->type)) == 0)
+		return NULL;
+	addr = __atomic_load_n(&e->addr, __ATOMIC_RELAXED);
+	len = __atomic_load_n(&e->len, __ATOMIC_RELAXED);
+	if (op->raddr < addr || op->raddr - addr > len || op->size > len - (op->raddr - addr))
+		return NULL;
+	return ring_arenas_at(&reach->arenas, op->raddr, op->size);
+}
+
+static bool
+act(const struct leat_op *op, void *mem)
+{
+	uint64_t value;
+
+	switch (op->type) {
+	case LEAT_OP_WRITE:
+		if (op->size <= RING_INLINE_MAX)
+			ring_copy_small(mem, op->buf, op->size);
+		else
+			ring_copy_large(mem, op->buf, op->size);
+		return true;
+	case LEAT_OP_READ:
+		if (op->size <= RING_INLINE_MAX)
+			ring_copy_small(op->buf, mem, op->size);
+		else
+			ring_copy_large(op->buf, mem, op->size);
+		return true;
+	case LEAT_OP_FETCH_ADD:
+		value = __atomic_fetch_add((uint64_t *)mem, op->operand, __ATOMIC_SEQ_CST);
+		break;
+	case LEAT_OP_CMP_SWAP:
+		value = op->compare;
+		(void)__atomic_compare_exchange_n((uint64_t *)mem, &value, op->operand, false,
+						  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		break;
+	default:
+		return false; /* its notice comes from the target's loop */
+	}
+	memcpy(op->buf, &value, sizeof(value));
+	return true;
+}
+
+bool
+ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+{
+	const uint32_t region = (uint32_t)(op->rkey & RING_KEY_INDEX);
+	void *mem;
+	bool done;
+
+	/* Older ops take effect first. */
+	if (link->tx_unacked > 0 || region >= RING_ENTRIES)
+		return false;
+	__atomic_store_n(&link->mine->touching, region + 1, __ATOMIC_RELAXED);
+	/* The fence for the processor is the owner's: ring_share_withdraw(). */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mem = entry_find(link->reach, op, region);
+	done = mem != NULL && act(op, mem);
+	__atomic_store_n(&link->mine->touching, 0, __ATOMIC_RELEASE);
+	if (!done)
+		return false;
+	leat_op_start(ep, op);
+	leat_op_finish(ep, op, 0, op->size);
+	return true;
+}
