@@ -8,6 +8,7 @@
 
 #include <rte_common.h>
 #include <rte_errno.h>
+#include <rte_malloc.h>
 
 #include <leat_error.h>
 
@@ -38,7 +39,7 @@ traffic_open(struct traffic *t, struct leat_dev *dev, uint32_t ops, uint64_t see
 	t->talks = true;
 	t->light = LEAT_PEER_ANY;
 	t->light_max = TRAFFIC_MEMORY;
-	t->memory = malloc(TRAFFIC_MEMORY);
+	t->memory = rte_malloc(NULL, TRAFFIC_MEMORY, LEAT_CACHE_LINE);
 	CHECK(t->memory != NULL, "out of memory");
 	t->ep = leat_ep_create(dev, &conf);
 	CHECK(t->ep != NULL, "endpoint: %s", leat_err_msg());
@@ -224,5 +225,5 @@ traffic_close(struct traffic *t)
 	      leat_err_msg());
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t), leat_ep_destroy(t->ep) == 0, "destroy: %s",
 	      leat_err_msg());
-	free(t->memory);
+	rte_free(t->memory);
 }

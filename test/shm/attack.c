@@ -90,10 +90,6 @@ some_kind(struct intruder *in)
 		(RING_F_BUF | RING_F_IMM) << 8 | LEAT_OP_SEND,
 		RING_F_ACK << 8 | LEAT_OP_SEND,
 		RING_F_ACK << 8 | LEAT_OP_TSEND,
-		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_SEND,
-		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_TSEND,
-		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_WRITE,
-		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_WRITE_IMM,
 		(RING_F_ACK | RING_F_INLINE) << 8 | LEAT_OP_WRITE,
 		(RING_F_ACK | RING_F_BUF) << 8 | LEAT_OP_WRITE,
 		RING_F_ACK << 8 | LEAT_OP_WRITE,
@@ -107,7 +103,7 @@ some_kind(struct intruder *in)
 	};
 
 	if (wild(in))
-		return (uint32_t)rnd(in) & 0xfff;
+		return (uint32_t)rnd(in) & 0x1fff;
 	/* Of datagrams there are not that many. */
 	if (in->datagram && !wild(in))
 		return LEAT_OP_SEND | (rnd(in) & 1 ? RING_F_INLINE << 8 : 0) |
