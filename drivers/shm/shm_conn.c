@@ -227,6 +227,8 @@ shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf)
 		.source_half = (uint16_t)RTE_MAX(conf->max_peers / 2, 4),
 		.dir = sdev->dir,
 		.any_user = sdev->any_user != 0,
+		/* One that shares may connect to one that does not. */
+		.max_fds = sdev->any_user != 0 ? SHM_FDS : LEAT_EXCHANGE_FDS_MAX,
 	};
 	int ret = make_own(se);
 

@@ -40,6 +40,9 @@ conf_check(const struct leat_exchange_conf *conf)
 	    conf->source_max > 32768)
 		return leat_err(EINVAL, "address exchange: max_conns, source_half and source_max "
 					"are at most 32768, max_pending at most 8192");
+	if (conf->max_fds > LEAT_EXCHANGE_FDS_MAX)
+		return leat_err(EINVAL, "address exchange: max_fds is at most %d",
+				LEAT_EXCHANGE_FDS_MAX);
 	if ((conf->dead_after_us != 0 && conf->dead_after_us < 2000000) ||
 	    conf->dead_after_us > UINT64_C(3600000000))
 		return leat_err(EINVAL, "address exchange: dead_after_us must be 2 s to 1 h");
@@ -77,6 +80,7 @@ leat_exchange_create(const struct leat_exchange_conf *conf)
 	x->transport = conf->dir == NULL ? &exchange_tcp : &exchange_unix;
 	if (conf->dir != NULL)
 		exchange_names_init(&x->names, conf);
+	x->max_fds = conf->max_fds == 0 ? LEAT_EXCHANGE_FDS_TAKEN : conf->max_fds;
 	x->linger = conf->linger;
 	x->prove = conf->prove;
 	x->source_half = conf->source_half;

@@ -185,6 +185,7 @@ struct leat_exchange {
 	const struct exchange_transport *transport;
 	bool linger; /* as in leat_exchange_conf */
 	bool prove;
+	uint8_t max_fds;
 	uint16_t nb_slots;
 	uint16_t max_conns;
 	uint16_t max_pending;

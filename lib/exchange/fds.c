@@ -104,19 +104,22 @@ exchange_fds_recv(struct exchange_conn *c, const char **why)
 	ssize_t n;
 
 	msg.msg_control = control.buf;
-	msg.msg_controllen = sizeof(control.buf);
+	msg.msg_controllen = CMSG_SPACE(sizeof(int) * c->x->max_fds);
 	n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return n;
 	fds_take(&msg, &fds);
 	if (fds.nb == 0 && (msg.msg_flags & MSG_CTRUNC) == 0)
 		return n;
+	/* The room for them is rounded up. */
+	if (fds.nb > c->x->max_fds)
+		msg.msg_flags |= MSG_CTRUNC;
 	if (c->rx_len > 0 || (c->state != CONN_HELLO_WAIT && c->state != CONN_HELLO_SENT)) {
 		*why = EXCHANGE_STRAY_FDS;
 	} else if ((msg.msg_flags & MSG_CTRUNC) == 0) {
 		c->rx_fds = fds;
 		return n;
-	} else if (fds.nb == LEAT_EXCHANGE_FDS_MAX) {
+	} else if (fds.nb >= c->x->max_fds) {
 		*why = "too many descriptors";
 	} else {
 		/* There was room in control, but not in the table of this process. */

@@ -77,8 +77,9 @@ extern "C" {
 #define LEAT_EXCHANGE_TEXT_MAX 160
 /** Longest address string, with its terminator: "[v6%scope]:port". */
 #define LEAT_EXCHANGE_ADDR_MAX 80
-/** Most descriptors that one side sends. */
+/** Most descriptors that one side sends, and that it takes unless it wants more. */
 #define LEAT_EXCHANGE_FDS_MAX 64
+#define LEAT_EXCHANGE_FDS_TAKEN 4
 
 struct leat_exchange;
 
@@ -118,6 +119,11 @@ struct leat_exchange_conf {
 	 * it must be this user's or root's, and have the sticky bit if others may write to it.
 	 */
 	bool any_user;
+	/**
+	 * dir: most descriptors taken of the other side, 1..LEAT_EXCHANGE_FDS_MAX; 0:
+	 * LEAT_EXCHANGE_FDS_TAKEN. More end its connection.
+	 */
+	uint8_t max_fds;
 };
 
 /** What one side tells the other; not touched, and copied. */

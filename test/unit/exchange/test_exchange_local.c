@@ -79,26 +79,26 @@ test_descriptors(void **state)
 	struct leat_exchange_data data = { 0 };
 	struct leat_exchange_event *ev;
 	struct side a, b;
-	int fds[LEAT_EXCHANGE_FDS_MAX], i, conn, conn_b;
+	int fds[LEAT_EXCHANGE_FDS_TAKEN], i, conn, conn_b;
 
 	(void)state;
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "cache");
 	assert_string_equal(b.addr, "cache");
-	for (i = 0; i < LEAT_EXCHANGE_FDS_MAX; i++)
+	for (i = 0; i < LEAT_EXCHANGE_FDS_TAKEN; i++)
 		fds[i] = file_with((char)('a' + i));
 	data.fds = fds;
-	data.nb_fds = LEAT_EXCHANGE_FDS_MAX;
+	data.nb_fds = LEAT_EXCHANGE_FDS_TAKEN;
 	conn = leat_exchange_connect(a.x, "cache", 0, &data, NULL);
 	assert_true(conn > 0);
 	/* They may be closed at once. */
-	for (i = 0; i < LEAT_EXCHANGE_FDS_MAX; i++)
+	for (i = 0; i < LEAT_EXCHANGE_FDS_TAKEN; i++)
 		close(fds[i]);
 	ev = side_event(&b, &a);
 	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 	conn_b = ev->conn;
-	assert_int_equal(ev->nb_fds, LEAT_EXCHANGE_FDS_MAX);
-	for (i = 0; i < LEAT_EXCHANGE_FDS_MAX; i++)
+	assert_int_equal(ev->nb_fds, LEAT_EXCHANGE_FDS_TAKEN);
+	for (i = 0; i < LEAT_EXCHANGE_FDS_TAKEN; i++)
 		expect_file(ev->fds[i], (char)('a' + i));
 	fds[0] = file_with('z');
 	data.nb_fds = 1;
@@ -113,6 +113,42 @@ test_descriptors(void **state)
 	assert_int_equal(ev->nb_fds, 0);
 	assert_int_equal(leat_exchange_close(a.x, conn, NULL), 0);
 	assert_int_equal(side_event(&b, &a)->type, LEAT_EXCHANGE_DOWN);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* As many as there can be, to a side that takes them, and one more than the other takes. */
+static void
+test_many_descriptors(void **state)
+{
+	const struct leat_exchange_conf conf = { .kind = "ring",
+						 .dir = side_dir,
+						 .max_fds = LEAT_EXCHANGE_FDS_MAX };
+	struct leat_exchange_data data = { .nb_fds = LEAT_EXCHANGE_FDS_MAX };
+	struct leat_exchange_event *ev;
+	struct side a, b;
+	int fds[LEAT_EXCHANGE_FDS_MAX], i;
+
+	(void)state;
+	side_open(&a, NULL, NULL);
+	side_open(&b, &conf, "cache");
+	fds[0] = file_with('x');
+	for (i = 1; i < LEAT_EXCHANGE_FDS_MAX; i++)
+		fds[i] = fds[0];
+	data.fds = fds;
+	assert_true(leat_exchange_connect(a.x, "cache", 0, &data, NULL) > 0);
+	ev = side_event(&b, &a);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
+	assert_int_equal(ev->nb_fds, LEAT_EXCHANGE_FDS_MAX);
+	for (i = 1; i < LEAT_EXCHANGE_FDS_MAX; i++)
+		close(ev->fds[i]);
+	expect_file(ev->fds[0], 'x');
+	data.nb_fds = LEAT_EXCHANGE_FDS_TAKEN + 1;
+	assert_int_equal(leat_exchange_accept(b.x, ev->conn, &data, NULL), 0);
+	close(fds[0]);
+	ev = side_event(&a, &b);
+	assert_int_equal(ev->type, LEAT_EXCHANGE_FAILED);
+	assert_non_null(strstr(ev->text, "too many descriptors"));
 	side_close(&a);
 	side_close(&b);
 }
@@ -259,7 +295,7 @@ static void
 test_bad_descriptors(void **state)
 {
 	int fds[LEAT_EXCHANGE_FDS_MAX + 1] = { 0, 0, 0, -1, 0 };
-	struct leat_exchange_data data = { .fds = fds, .nb_fds = LEAT_EXCHANGE_FDS_MAX };
+	struct leat_exchange_data data = { .fds = fds, .nb_fds = LEAT_EXCHANGE_FDS_TAKEN };
 	struct leat_exchange_data none = { 0 };
 	struct side a, b;
 	int conn_b;
@@ -268,7 +304,7 @@ test_bad_descriptors(void **state)
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "cache");
 	assert_int_equal(leat_exchange_connect(a.x, "cache", 0, &data, NULL), -EBADF);
-	data.nb_fds++;
+	data.nb_fds = LEAT_EXCHANGE_FDS_MAX + 1;
 	assert_int_equal(leat_exchange_connect(a.x, "cache", 0, &data, NULL), -EINVAL);
 	data.nb_fds = 1;
 	data.fds = NULL;
@@ -277,7 +313,7 @@ test_bad_descriptors(void **state)
 	assert_true(leat_exchange_connect(a.x, "cache", 0, &none, NULL) > 0);
 	conn_b = side_event(&b, &a)->conn;
 	data.fds = fds;
-	data.nb_fds = LEAT_EXCHANGE_FDS_MAX;
+	data.nb_fds = LEAT_EXCHANGE_FDS_TAKEN;
 	assert_int_equal(leat_exchange_accept(b.x, conn_b, &data, NULL), -EBADF);
 	assert_string_equal(leat_exchange_state(b.x, conn_b), "asking");
 	assert_int_equal(leat_exchange_accept(b.x, conn_b, &none, NULL), 0);
@@ -346,7 +382,7 @@ expect_reject(struct side *s, int fd, const char *why)
 static void
 test_stray_descriptors(void **state)
 {
-	static const unsigned int many[] = { LEAT_EXCHANGE_FDS_MAX + 1, 200 };
+	static const unsigned int many[] = { LEAT_EXCHANGE_FDS_TAKEN + 1, 200 };
 	struct leat_exchange_event *ev;
 	uint8_t buf[256];
 	struct side s;
@@ -382,12 +418,12 @@ test_stray_descriptors(void **state)
 	send_fds(fd, buf, 16, 1);
 	expect_reject(&s, fd, "descriptors");
 	fd = raw_connect(&s);
-	send_fds(fd, "GET /", 5, LEAT_EXCHANGE_FDS_MAX);
+	send_fds(fd, "GET /", 5, LEAT_EXCHANGE_FDS_TAKEN);
 	expect_reject(&s, fd, "LEAT");
 	/* Half a HELLO, and the end. */
 	(void)raw_hello(buf);
 	fd = raw_connect(&s);
-	send_fds(fd, buf, 30, LEAT_EXCHANGE_FDS_MAX);
+	send_fds(fd, buf, 30, LEAT_EXCHANGE_FDS_TAKEN);
 	side_until(&s, side_stats(&s).pending == 1);
 	close(fd);
 	side_until(&s, side_stats(&s).pending == 0);
@@ -437,14 +473,14 @@ test_stray_answers(void **state)
 		len = raw_hello(buf);
 		buf[6] = 2;
 		if (i == 0) {
-			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_MAX + 1);
+			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_TAKEN + 1);
 		} else if (i == 1) {
 			memset(buf + 16, 0, 8);
 			raw_header(buf, LEAT_EXCHANGE_VERSION, 3, 8);
 			send_fds(fd, buf, 24, 1);
 		} else {
 			/* Right so far, but what comes behind is not. */
-			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_MAX);
+			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_TAKEN);
 			raw_send(fd, "x", 1);
 		}
 		ev = side_event(&a, NULL);
@@ -461,8 +497,8 @@ test_stray_answers(void **state)
 static void
 test_no_room_for_descriptors(void **state)
 {
-	int fds[LEAT_EXCHANGE_FDS_MAX] = { 0, 0, 0, 0 };
-	struct leat_exchange_data data = { .fds = fds, .nb_fds = LEAT_EXCHANGE_FDS_MAX };
+	int fds[LEAT_EXCHANGE_FDS_TAKEN] = { 0, 0, 0, 0 };
+	struct leat_exchange_data data = { .fds = fds, .nb_fds = LEAT_EXCHANGE_FDS_TAKEN };
 	struct leat_exchange_event *ev;
 	struct rlimit lim, tight;
 	struct side a, b;
@@ -486,8 +522,8 @@ test_no_room_for_descriptors(void **state)
 	assert_true(side_stats(&b).no_fd > 0);
 	ev = side_event(&b, &a);
 	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
-	assert_int_equal(ev->nb_fds, LEAT_EXCHANGE_FDS_MAX);
-	for (i = 0; i < LEAT_EXCHANGE_FDS_MAX; i++)
+	assert_int_equal(ev->nb_fds, LEAT_EXCHANGE_FDS_TAKEN);
+	for (i = 0; i < LEAT_EXCHANGE_FDS_TAKEN; i++)
 		close(ev->fds[i]);
 	side_close(&a);
 	side_close(&b);
@@ -676,6 +712,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		LEAKLESS(test_descriptors),
+		LEAKLESS(test_many_descriptors),
 		LEAKLESS(test_never_fetched),
 		LEAKLESS(test_down_behind),
 		LEAKLESS(test_turned_away),
