@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * msg-raw-peer PROVIDER listen|connect HOST:PORT MESSAGES [any-id]
+ * msg-raw-peer listen|connect HOST:PORT MESSAGES [any-id]
  *
  * A program that knows libfabric and what doc/guide/address-exchange.md and doc/guide/msg.md say, and has no code of
  * leat: it sends back MESSAGES messages in plain mode, and then waits for the other side to close. When it
@@ -14,7 +14,6 @@
 #include <netdb.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +21,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fabric.h>
@@ -34,6 +31,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#define PROVIDER "tcp;ofi_rxm"
 #define MAX_MESSAGE (2u << 20)
 
 /* Of the statement that proves an address, see address-exchange.md. */
@@ -53,76 +51,42 @@ static uint8_t address[512]; /* what is told to the other side */
 static size_t address_len;
 static char kind[32];
 static struct fid_domain *domain;
-static uint8_t *statements; /* tcp: the region that the other side reads; stride bytes for each */
+static uint8_t *statements; /* the region that the other side reads; stride bytes for each */
 static size_t stride;
 static uint8_t nonce[NONCE];
 /* The other side's address, and its proof. */
 static uint8_t their_address[512], their_proof[PROOF_LEN];
 static size_t their_len;
 
-/* With provider shm: the file that a leat endpoint wants to see, see address-exchange.md. */
-static struct key_table {
-	uint64_t magic;
-	uint32_t version;
-	int32_t pid;
-	uint32_t closed, pad[3];
-	char name[64];
-	uint64_t key[1024][4];
-	uint32_t ended[256];
-	uint8_t statement[256][512];
-} * table;
-
 #define check(cond, ...)                                                                           \
 	do {                                                                                       \
 		if (!(cond)) {                                                                     \
 			fprintf(stderr, "raw peer: " __VA_ARGS__);                                 \
 			fprintf(stderr, "\n");                                                     \
-			remove_table();                                                            \
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)
 
-static void
-remove_table(void)
-{
-	if (table != NULL)
-		(void)shm_unlink(table->name);
-}
-
 /* ---- libfabric ---- */
 
-/* A name in /dev/shm that no process before this one had, or has in another container. */
 static void
-unique_name(char *name, size_t len, const char *prefix)
-{
-	struct timespec now;
-
-	check(clock_gettime(CLOCK_REALTIME, &now) == 0, "clock_gettime");
-	snprintf(name, len, "%s-%d-%llx%08lx", prefix, (int)getpid(),
-		 (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec);
-}
-
-static void
-fabric_open(const char *provider)
+fabric_open(void)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 1 };
 	struct fid_fabric *fabric;
-	char node[64] = "127.0.0.1";
 
 	check(hints != NULL, "no memory");
-	hints->fabric_attr->prov_name = strdup(provider);
+	hints->fabric_attr->prov_name = strdup(PROVIDER);
 	hints->caps = FI_TAGGED | FI_RMA;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
-	if (strcmp(provider, "shm") == 0)
-		unique_name(node, sizeof(node), "raw-peer");
-	check(fi_getinfo(FI_VERSION(1, 17), node, NULL, FI_SOURCE, hints, &info) == 0,
-	      "no provider %s", provider);
+	check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &info) == 0,
+	      "no provider " PROVIDER);
 	fi_freeinfo(hints);
 	check(fi_fabric(info->fabric_attr, &fabric, NULL) == 0 &&
 		      fi_domain(fabric, info, &domain, NULL) == 0 &&
@@ -131,38 +95,13 @@ fabric_open(const char *provider)
 		      fi_endpoint(domain, info, &ep, NULL) == 0 &&
 		      fi_ep_bind(ep, &av->fid, 0) == 0 &&
 		      fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) == 0 && fi_enable(ep) == 0,
-	      "no endpoint of %s", provider);
+	      "no endpoint of " PROVIDER);
 	address_len = sizeof(address);
 	check(fi_getname(&ep->fid, address, &address_len) == 0, "fi_getname");
 	snprintf(kind, sizeof(kind), "ofi/%s", info->fabric_attr->prov_name);
 }
 
-/* The table of keys: none, since nobody does one-sided ops here. Its name goes behind the address. */
-static void
-table_open(void)
-{
-	char name[64];
-	size_t own = strnlen((char *)address, address_len);
-	int fd;
-
-	unique_name(name, sizeof(name), "/leat-ofi-raw");
-	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-	check(fd >= 0 && ftruncate(fd, sizeof(*table)) == 0, "/dev/shm%s", name);
-	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	check(table != MAP_FAILED, "mmap");
-	close(fd);
-	table->version = 3;
-	table->pid = getpid();
-	check(strlen(name) < sizeof(table->name), "name too long");
-	memcpy(table->name, name, strlen(name) + 1);
-	__atomic_store_n(&table->magic, 0x6c6561746f6669u, __ATOMIC_RELEASE);
-	check(own + 1 + strlen(name) + 1 <= sizeof(address), "address too long");
-	address[own] = '\0';
-	memcpy(address + own + 1, name, strlen(name) + 1);
-	address_len = own + 1 + strlen(name) + 1;
-}
-
-/* With the other providers: a region with a key and a size that are the same in all endpoints. */
+/* A region with a key and a size that are the same in all endpoints. */
 static void
 statements_open(void)
 {
@@ -279,7 +218,7 @@ send_address(int fd, uint16_t type)
 	uint8_t buf[16 + 40 + sizeof(address) + PROOF_LEN] = { 0 };
 	uint16_t len = htole16((uint16_t)address_len);
 	size_t total = 16 + 40 + address_len + PROOF_LEN;
-	uint64_t key = htole64(table == NULL ? COMMON_KEY : 0);
+	uint64_t key = htole64(COMMON_KEY);
 
 	check(getrandom(nonce, sizeof(nonce), 0) == (ssize_t)sizeof(nonce), "getrandom");
 	put_header(buf, type, (uint32_t)(total - 16));
@@ -350,22 +289,7 @@ statement_put(uint8_t *buf, const uint8_t *number, const uint8_t *reader, size_t
 static void
 state(void)
 {
-	statement_put(table != NULL ? table->statement[0] : statements, their_proof, their_address,
-		      their_len);
-}
-
-/* With shm the other side's statement is in the file that its address names. */
-static void
-read_file(uint64_t place, uint8_t *buf)
-{
-	const char *name = (char *)their_address + strlen((char *)their_address) + 1;
-	int fd = shm_open(name, O_RDONLY, 0);
-
-	check(fd >= 0 && place < 256 &&
-		      pread(fd, buf, 512,
-			    (off_t)(offsetof(struct key_table, statement) + place * 512)) == 512,
-	      "/dev/shm%s", name);
-	close(fd);
+	statement_put(statements, their_proof, their_address, their_len);
 }
 
 /* Is the other side's address its own? */
@@ -380,18 +304,14 @@ prove(void)
 	memcpy(&place, their_proof + NONCE, 8);
 	place = le64toh(place);
 	statement_put(want, nonce, address, address_len);
-	if (table != NULL) {
-		read_file(place, have);
-	} else {
-		do {
-			ret = fi_read(ep, have, NONCE + 2 + address_len, NULL, peer, place,
-				      COMMON_KEY, &ctx);
-			if (ret == -FI_EAGAIN)
-				(void)fi_cq_read(cq, NULL, 0);
-		} while (ret == -FI_EAGAIN);
-		check(ret == 0, "fi_read: %s", fi_strerror((int)-ret));
-		(void)wait_for(1);
-	}
+	do {
+		ret = fi_read(ep, have, NONCE + 2 + address_len, NULL, peer, place, COMMON_KEY,
+			      &ctx);
+		if (ret == -FI_EAGAIN)
+			(void)fi_cq_read(cq, NULL, 0);
+	} while (ret == -FI_EAGAIN);
+	check(ret == 0, "fi_read: %s", fi_strerror((int)-ret));
+	(void)wait_for(1);
 	check(memcmp(want, have, NONCE + 2 + address_len) == 0,
 	      "the address is not the other side's own");
 }
@@ -475,25 +395,19 @@ main(int argc, char **argv)
 	uint16_t type;
 	int fd;
 
-	check(argc == 5 || argc == 6, "PROVIDER listen|connect HOST:PORT MESSAGES [any-id]");
-	fabric_open(argv[1]);
-	if (strcmp(argv[1], "shm") == 0)
-		table_open();
-	else
-		statements_open();
-	fd = meet(strcmp(argv[2], "listen") == 0, argv[3]);
-	echo((uint32_t)atoi(argv[4]), argc == 6);
+	check(argc == 4 || argc == 5, "listen|connect HOST:PORT MESSAGES [any-id]");
+	fabric_open();
+	statements_open();
+	fd = meet(strcmp(argv[1], "listen") == 0, argv[2]);
+	echo((uint32_t)atoi(argv[3]), argc == 5);
 	/* The provider moves what it still has while the other side is not through. */
 	check(fcntl(fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
 	while (recv(fd, body, 1, MSG_PEEK) < 0)
 		(void)fi_cq_read(cq, NULL, 0);
 	check(fcntl(fd, F_SETFL, 0) == 0, "fcntl");
 	check(read_message(fd, &type, body, sizeof(body)) >= 8 && type == BYE, "no BYE");
-	if (table != NULL)
-		__atomic_store_n(&table->closed, 1, __ATOMIC_RELEASE);
 	fi_close(&ep->fid);
-	remove_table();
 	close(fd);
-	printf("%s messages sent back\n", argv[4]);
+	printf("%s messages sent back\n", argv[3]);
 	return 0;
 }
