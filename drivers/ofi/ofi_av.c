@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 
 #include "ofi_read.h"
-#include "shm_1_17/ofi_shm.h"
 
 /* Indices of an FI_AV_TABLE are small; a provider that hands out others does not get its sources told. */
 #define ADDR_INDEX_MAX (1u << 20)
@@ -47,21 +46,12 @@ map_set(struct ofi_ep *e, fi_addr_t fi, uint16_t peer)
 static int
 insert(struct ofi_ep *e, struct ofi_addr *a)
 {
-	int ret;
+	int ret = fi_av_insert(e->av, a->raw, 1, &a->fi, 0, NULL);
 
-	if ((e->quirks & OFI_Q_SHM) != 0) {
-		ret = ofi_shm_attach(e, a);
-		if (ret < 0)
-			return ret;
-	}
-	ret = fi_av_insert(e->av, a->raw, 1, &a->fi, 0, NULL);
-	if (ret == 1 && a->fi != FI_ADDR_NOTAVAIL && map_grow(e, a->fi) == 0) {
+	if (ret == 1 && a->fi != FI_ADDR_NOTAVAIL && map_grow(e, a->fi) == 0)
 		return 0;
-	}
 	if (ret == 1 && a->fi != FI_ADDR_NOTAVAIL)
 		(void)fi_av_remove(e->av, &a->fi, 1, 0);
-	if ((e->quirks & OFI_Q_SHM) != 0)
-		ofi_shm_detach(e, a);
 	return leat_err(ENOSPC, "%s: endpoint %s: fi_av_insert: %s", e->dev->name,
 			leat_ep_name(e->ep), ret < 0 ? fi_strerror(-ret) : "address not taken");
 }
@@ -71,8 +61,13 @@ static int
 check_addr(const struct ofi_ep *e, const uint8_t *raw, uint16_t len)
 {
 	bool ip = e->info->addr_format == FI_SOCKADDR_IN || e->info->addr_format == FI_SOCKADDR_IN6;
+	bool text = e->info->addr_format == FI_ADDR_STR;
 
-	if (len == 0 || len > OFI_ADDR_MAX || ((e->quirks & OFI_Q_SHM) == 0 && len != e->raw_len))
+	if (text && (len == 0 || len > OFI_ADDR_MAX || memchr(raw, '\0', len) != raw + len - 1))
+		return leat_err(EPROTO,
+				"%s: endpoint %s: the other side's provider address is no string",
+				e->dev->name, leat_ep_name(e->ep));
+	if (!text && len != e->raw_len)
 		return leat_err(
 			EPROTO,
 			"%s: endpoint %s: the other side's provider address has %u B, one of "
@@ -111,7 +106,6 @@ ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr **ad
 	a->len = len;
 	a->refs = 1;
 	a->first = LEAT_PEER_ANY;
-	a->pidfd = -1;
 	ret = insert(e, a);
 	if (ret < 0) {
 		free(a);
@@ -124,19 +118,6 @@ ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr **ad
 	return 0;
 }
 
-const struct ofi_addr *
-ofi_av_find(const struct ofi_ep *e, fi_addr_t fi)
-{
-	uint16_t peer = fi < e->nb_addr ? e->addr_peer[fi] : LEAT_PEER_ANY;
-	const struct ofi_addr *a;
-
-	if (peer != LEAT_PEER_ANY)
-		return e->peers[peer].addr;
-	for (a = e->addrs; a != NULL && (a->cut || a->fi != fi); a = a->next)
-		;
-	return a;
-}
-
 static void
 remove_addr(struct ofi_ep *e, struct ofi_addr *a)
 {
@@ -145,8 +126,6 @@ remove_addr(struct ofi_ep *e, struct ofi_addr *a)
 	ret = a->cut ? 0 : fi_av_remove(e->av, &a->fi, 1, 0);
 	if (ret != 0)
 		LEAT_LOG(DEBUG, driver, "%s: fi_av_remove: %s", e->dev->name, fi_strerror(-ret));
-	if ((e->quirks & OFI_Q_SHM) != 0)
-		ofi_shm_detach(e, a);
 }
 
 /* Another peer that uses the address, to attribute messages to. */
@@ -182,12 +161,10 @@ has_successor(const struct ofi_ep *e, const struct ofi_addr *a)
 static bool
 removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
 {
-	if (a->refs > 0 || a->orphans > a->failed)
+	if (a->refs > 0 || a->orphans > a->failed || (e->quirks & OFI_Q_AV_FILLS) != 0)
 		return false;
 	if ((e->quirks & OFI_Q_AV_STAYS) != 0 && (e->readable || has_successor(e, a)))
 		return false;
-	if ((e->quirks & OFI_Q_SHM) != 0)
-		return ofi_shm_gone(a) && ofi_shm_settled(a->region);
 	return now - a->unused_since > leat_us_to_cycles(QUARANTINE_US);
 }
 
@@ -272,13 +249,12 @@ ofi_av_sweep(struct ofi_ep *e)
 		if (a->refs == 0 && a->proofs > 0 && (e->quirks & OFI_Q_AV_CUTS) != 0 &&
 		    now - a->unused_since > leat_us_to_cycles(QUARANTINE_US))
 			ofi_av_cut(e, a, LEAT_PEER_ANY);
-		if (a->orphans > 0 && (e->quirks & OFI_Q_SHM) != 0 && ofi_shm_gone(a))
-			ofi_shm_answer(e, a);
-		/* A pass that met something is repeated: it may have stopped at its limit. */
-		if (!removable(e, a, now) || (ofi_drain(e, a) > 0 && (e->quirks & OFI_Q_SHM) != 0))
+		if (!removable(e, a, now)) {
 			pp = &a->next;
-		else
-			free_addr(e, pp);
+			continue;
+		}
+		(void)ofi_drain(e, a);
+		free_addr(e, pp);
 	}
 }
 

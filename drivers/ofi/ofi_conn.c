@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 #include "ofi_pvt.h"
-#include "shm_1_17/ofi_shm.h"
 
 #define EVENTS 4
 #define SWEEP_US 20000
@@ -36,11 +35,8 @@ mine(struct ofi_ep *e, const struct leat_peer *peer)
 static void
 reset(struct ofi_peer *p)
 {
-	uint32_t nr = p->nr;
-
 	free(p->pending);
 	memset(p, 0, sizeof(*p));
-	p->nr = nr;
 }
 
 /* Behind a kind; what to do if only one of the two kinds has it. */
@@ -152,8 +148,6 @@ learn(struct ofi_ep *e, struct leat_peer *peer, const void *raw, uint16_t len)
 	if (ret < 0)
 		return ret;
 	peer->drv_word = p->addr->fi;
-	if ((e->quirks & OFI_Q_SHM) != 0)
-		ofi_shm_conn_begin(e, peer->id);
 	return 0;
 }
 
@@ -312,7 +306,7 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 		ofi_slot_finish(e, s, key ? -EACCES : p->status, 0);
 		return;
 	}
-	if (leat_now() < p->deadline && !p->gone)
+	if (leat_now() < p->deadline)
 		return;
 	/* The provider may still be writing to the buffer. */
 	if ((s->state == OFI_SLOT_RX || s->op->type == LEAT_OP_READ) &&
@@ -364,19 +358,13 @@ drained(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 static void
 ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	bool shm = (e->quirks & OFI_Q_SHM) != 0;
 	struct ofi_peer *p = mine(e, peer);
 
-	if (shm && leat_peer_inflight(peer) > 0)
-		p->gone = ofi_shm_gone(p->addr);
-	if (leat_peer_inflight(peer) > 0 &&
-	    (now >= p->deadline || p->broken_deadline != 0 || p->gone))
+	if (leat_peer_inflight(peer) > 0 && (now >= p->deadline || p->broken_deadline != 0))
 		ofi_slots_foreach(e, finish_one, peer);
 	/* What is left may write to buffers here: READs that were not answered. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & OFI_Q_AV_CUTS) != 0)
 		ofi_av_cut(e, p->addr, peer->id);
-	if (p->gone && p->addr->orphans > 0)
-		ofi_shm_answer(e, p->addr);
 	if (leat_peer_inflight(peer) > 0)
 		return;
 	/*
@@ -620,8 +608,7 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 	for (i = 0; i < e->ep->nb_peers; i++) {
 		struct ofi_peer *p = &e->peers[i];
 
-		if (i != peer &&
-		    (p->addr != a || p->state != OFI_PEER_UP || (e->quirks & OFI_Q_SHM) != 0))
+		if (i != peer && (p->addr != a || p->state != OFI_PEER_UP))
 			continue;
 		if (p->broken_deadline == 0)
 			p->broken_deadline = deadline;
@@ -630,15 +617,6 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 	/* What it left must not meet a receive. */
 	if ((e->quirks & OFI_Q_DRAIN_EMPTY) != 0)
 		ofi_drain_soon(e, a);
-}
-
-static void
-finish_refused(struct ofi_ep *e, struct ofi_slot *s, void *arg)
-{
-	const struct leat_peer *peer = arg;
-
-	if (s->peer == peer->id && s->state == OFI_SLOT_LIMBO)
-		ofi_slot_finish(e, s, -EACCES, 0);
 }
 
 /* The other side is alive, only the provider's connection to it is not. */
@@ -650,14 +628,6 @@ broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 
 	if (p->state != OFI_PEER_UP || now < p->broken_deadline)
 		return;
-	if ((e->quirks & OFI_Q_SHM) != 0) {
-		/*
-		 * There is no connection that could be lost: the op was refused, and that is all.
-		 */
-		p->broken_deadline = 0;
-		ofi_slots_foreach(e, finish_refused, peer);
-		return;
-	}
 	ofi_provider_why(e->dev->prov, e->info->fabric_attr->prov_name, p->broken_errno,
 			 leat_peer_addr(e->ep, peer), text, sizeof(text));
 	p->closed = p->conn;

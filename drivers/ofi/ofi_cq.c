@@ -5,8 +5,6 @@
 #include <inttypes.h>
 
 #include "ofi_read.h"
-#include "shm_1_17/ofi_shm.h"
-#include "shm_1_17/ofi_shm_number.h"
 
 /* Error entries read in one poll. */
 #define ERRORS_PER_POLL 64
@@ -169,8 +167,6 @@ ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
 		e->nb_carriers--;
 	if (ofi_read_begun(e, s))
 		s->flags |= OFI_SLOT_BEGUN;
-	if (e->numbered && s->state == OFI_SLOT_TX)
-		ofi_shm_give_back(e, s->peer);
 	/* An atomic's memory is the slot's own, and its operands may still be read. */
 	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && op->type < LEAT_OP_FETCH_ADD) {
 		s->flags |= OFI_SLOT_USES;
@@ -244,22 +240,6 @@ wrong_tag(const struct ofi_ep *e, const struct leat_op *op, uint64_t tag)
 	return -EIO;
 }
 
-/*
- * A long message over shm. @return 0, or what to say if its sender may have written to the buffer
- * meanwhile
- */
-static int __attribute__((noinline))
-recv_numbered(const struct ofi_ep *e, struct leat_op *op, uint64_t data, fi_addr_t src)
-{
-	const struct ofi_addr *a = ofi_av_find(e, src);
-
-	if ((data & OFI_SHM_HAS_IMM) != 0) {
-		op->oflags |= LEAT_OP_F_IMM;
-		op->imm = (uint32_t)data;
-	}
-	return a == NULL || ofi_shm_void(a, data) ? -ECONNRESET : 0;
-}
-
 static inline __attribute__((always_inline)) void
 recv_done(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
@@ -276,12 +256,7 @@ recv_done(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_tagged_entry 
 		if (unlikely(((c->tag ^ op->tag) & ~op->ignore) != 0))
 			status = wrong_tag(e, op, c->tag);
 	}
-	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0) && e->numbered && len > OFI_SHM_COPIED &&
-	    (c->flags & FI_REMOTE_WRITE) == 0) {
-		int ended = recv_numbered(e, op, c->data, src);
-
-		status = ended < 0 ? ended : status;
-	} else if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
+	if (unlikely((c->flags & FI_REMOTE_CQ_DATA) != 0)) {
 		op->oflags |= LEAT_OP_F_IMM;
 		op->imm = c->data;
 		if ((c->flags & FI_REMOTE_WRITE) != 0)
@@ -325,8 +300,8 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 }
 
 /* Is it a context of ours? Error entries of some providers hold others, or none. */
-struct ofi_slot *
-ofi_slot_checked(const struct ofi_ep *e, void *context)
+static struct ofi_slot *
+slot_checked(const struct ofi_ep *e, void *context)
 {
 	uintptr_t base = (uintptr_t)e->slots, p;
 
@@ -337,27 +312,6 @@ ofi_slot_checked(const struct ofi_ep *e, void *context)
 	    (p - base) % sizeof(*e->slots) != 0)
 		return NULL;
 	return (struct ofi_slot *)p;
-}
-
-/*
- * An error without a context, from a provider that loses it: it belongs to the oldest one-sided
- * op, since those complete inside the call that posts them.
- */
-static struct ofi_slot *
-oldest_rma(struct ofi_ep *e)
-{
-	struct ofi_slot *found = NULL;
-	uint32_t i;
-
-	for (i = 0; i < e->nb_slots; i++) {
-		struct ofi_slot *s = &e->slots[i];
-
-		if (s->op == NULL || (s->op->type != LEAT_OP_WRITE && s->op->type != LEAT_OP_READ))
-			continue;
-		if (found == NULL || s->seq < found->seq)
-			found = s;
-	}
-	return found;
 }
 
 /* Status of an op that the provider failed; 1: to be seen. */
@@ -459,9 +413,7 @@ read_error(struct ofi_ep *e)
 	memset(&err, 0, sizeof(err));
 	if (fi_cq_readerr(e->cq, &err, 0) < 1)
 		return false;
-	s = ofi_slot_checked(e, err.op_context);
-	if (s == NULL && err.op_context == NULL && (e->quirks & OFI_Q_LOST_RMA) != 0)
-		s = oldest_rma(e);
+	s = slot_checked(e, err.op_context);
 	if (s != NULL)
 		failed(e, s, &err);
 	else

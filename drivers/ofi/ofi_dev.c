@@ -345,8 +345,7 @@ ofi_dev_remove(struct leat_dev *dev)
 uint8_t
 ofi_dev_imm_size(const struct ofi_dev *d)
 {
-	/* With OFI_Q_SHM the other half tells the connection. */
-	return d->info->domain_attr->cq_data_size >= 8 && (d->quirks & OFI_Q_SHM) == 0 ? 8 : 4;
+	return d->info->domain_attr->cq_data_size >= 8 ? 8 : 4;
 }
 
 void

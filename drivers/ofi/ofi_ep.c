@@ -9,6 +9,7 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <rte_common.h>
@@ -16,7 +17,6 @@
 #include <leat_signals.h>
 
 #include "ofi_read.h"
-#include "shm_1_17/ofi_shm.h"
 
 /* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
 #define SPARE_SLOTS 128
@@ -195,7 +195,6 @@ ofi_ep_free(struct ofi_ep *e)
 	fid_close(e, FID(e->av), "address vector");
 	fid_close(e, FID(e->domain), "domain");
 	fid_close(e, FID(e->fabric), "fabric");
-	ofi_shm_fini(e);
 	ofi_proof_close(e);
 	ofi_notice_fini(e);
 	ofi_sink_free(e);
@@ -241,19 +240,55 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 	e->inject_end = inject_max(e, &inject) ? inject + 1 : 0;
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
-	e->numbered = (e->quirks & OFI_Q_SHM) != 0;
 	e->imm_mask = ofi_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
 	e->source = (e->dev->caps & FI_SOURCE) != 0; /* may be granted unasked, and be wrong */
 	/* Where the provider makes the keys there is nothing to seal. */
 	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&
 		    (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0 &&
 		    e->info->domain_attr->mr_key_size >= 8;
-	e->rma_special = e->sealed || (e->quirks & (OFI_Q_KEY_TABLE | OFI_Q_NO_READ0)) != 0
-				 ? LEAT_OP_WRITE
-				 : LEAT_OP_TYPES;
+	e->rma_special = e->sealed || (e->quirks & OFI_Q_NO_READ0) != 0 ? LEAT_OP_WRITE
+									: LEAT_OP_TYPES;
 	ep->mr_local = e->mr_desc;
 	ep->directed_recv = (e->dev->caps & FI_DIRECTED_RECV) != 0;
 	ep->max_msg = e->info->ep_attr->max_msg_size;
+}
+
+/*
+ * OFI_Q_CLOSE_LAST: what is closed stays open for the provider until no such endpoint of the
+ * process is in use any more.
+ */
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int last_in_use;
+static struct ofi_ep *last_closed;
+
+static void
+last_opened(void)
+{
+	pthread_mutex_lock(&last_lock);
+	last_in_use++;
+	pthread_mutex_unlock(&last_lock);
+}
+
+static void
+close_last(struct ofi_ep *e)
+{
+	e->closing = false; /* its fid is still open */
+	ofi_av_fini(e);
+	pthread_mutex_lock(&last_lock);
+	e->next_closed = last_closed;
+	last_closed = e;
+	e = NULL;
+	if (--last_in_use == 0) {
+		e = last_closed;
+		last_closed = NULL;
+	}
+	pthread_mutex_unlock(&last_lock);
+	while (e != NULL) {
+		struct ofi_ep *next = e->next_closed;
+
+		ofi_ep_free(e);
+		e = next;
+	}
 }
 
 int
@@ -277,8 +312,6 @@ ofi_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	set_limits(ep, e, conf);
 	if ((conf->ops & OFI_OPS_ATOMIC) != 0 && e->mr_desc && ofi_mr_reg_slots(e) < 0)
 		goto bad;
-	if ((e->quirks & OFI_Q_SHM) != 0 && ofi_shm_init(e) < 0)
-		goto bad;
 	if (ofi_proof_open(e, conf->max_peers) < 0)
 		goto bad;
 	ep->drv = e;
@@ -290,6 +323,8 @@ ofi_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		rte_errno = err;
 		goto bad;
 	}
+	if ((e->quirks & OFI_Q_CLOSE_LAST) != 0)
+		last_opened();
 	ep->post = ofi_post;
 	ep->poll = ofi_poll;
 	return 0;
@@ -378,12 +413,8 @@ ofi_ep_abort(struct leat_ep *ep)
 
 	if (e->closing || ep->drv_poll == poll_abort)
 		return;
-	if ((e->quirks & OFI_Q_SHM) != 0) {
-		/*
-		 * Other endpoints of this process may have its memory mapped: it stays open until
-		 * they let go. Cancelled receives are given back at once, and nothing else of the
-		 * provider writes to a caller's buffer by itself.
-		 */
+	if ((e->quirks & OFI_Q_CLOSE_LAST) != 0) {
+		/* It stays open. Cancelled receives are given back at once. */
 		ofi_slots_foreach(e, cancel_recv, NULL);
 		ofi_cq_drive(e, OFI_CQ_BURST);
 		e->closing = true;
@@ -414,23 +445,19 @@ void
 ofi_ep_close(struct leat_ep *ep)
 {
 	struct ofi_ep *e = ofi_of(ep);
-	bool shm = (e->quirks & OFI_Q_SHM) != 0;
+	bool last = (e->quirks & OFI_Q_CLOSE_LAST) != 0;
 
-	if (!shm && !e->closing) {
+	if (!last && !e->closing) {
 		close_ep(e);
 		e->closing = true;
 	}
 	ofi_conn_fini(e);
 	ep->drv = NULL;
 	e->ep = NULL;
-	if (shm) {
-		e->closing = false; /* its fid is still open */
-		ofi_av_fini(e);
-		if (e->reg != NULL && ofi_shm_reg_bury(e->reg))
-			return;
-		e->reg = NULL;
-	}
-	ofi_ep_free(e);
+	if (last)
+		close_last(e);
+	else
+		ofi_ep_free(e);
 }
 
 int

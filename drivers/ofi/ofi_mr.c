@@ -25,7 +25,6 @@
 #include <rte_common.h>
 
 #include "ofi_pvt.h"
-#include "shm_1_17/ofi_shm.h"
 
 static uint64_t
 fi_access(const struct ofi_ep *e, uint32_t access)
@@ -41,22 +40,17 @@ fi_access(const struct ofi_ep *e, uint32_t access)
 	return a;
 }
 
-/* Knuth's MMIX generator: it visits every value, in an order that is not easily guessed. */
-uint64_t
-ofi_mr_next_number(struct ofi_ep *e)
-{
-	e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
-	return e->next_key;
-}
-
-/* A key that is not in use, as wide as the provider's. */
+/*
+ * A key that is not in use, as wide as the provider's. Knuth's MMIX generator: it visits every
+ * value, in an order that is not easily guessed.
+ */
 static uint64_t
 next_key(struct ofi_ep *e)
 {
 	size_t bytes = e->info->domain_attr->mr_key_size;
-	uint64_t key = ofi_mr_next_number(e);
 
-	return bytes >= 8 || bytes == 0 ? key : key & ((1ULL << (8 * bytes)) - 1);
+	e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
+	return bytes >= 8 || bytes == 0 ? e->next_key : e->next_key & ((1ULL << (8 * bytes)) - 1);
 }
 
 #define SEAL_LEN_BITS 40
@@ -142,8 +136,7 @@ ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 {
 	struct ofi_ep *e = ofi_of(ep);
 	uint32_t remote = access & LEAT_MR_REMOTE_ALL;
-	bool table = (e->quirks & OFI_Q_KEY_TABLE) != 0 && remote != 0;
-	uint64_t key = 0;
+	uint64_t key;
 	int ret, tries;
 
 	if (remote != 0 && (e->info->caps & FI_RMA) == 0)
@@ -152,22 +145,17 @@ ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	if ((remote & LEAT_MR_REMOTE_ATOMIC) != 0 && (e->info->caps & FI_ATOMIC) == 0)
 		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no atomics",
 				e->dev->name, e->info->fabric_attr->prov_name);
-	if (table && ofi_shm_key_add(e, (uintptr_t)piece->addr, piece->len, remote, &key) < 0)
-		return -rte_errno;
 	/* A key may be in use. */
 	for (tries = 0; tries < SEAL_NUMBERS; tries++) {
-		if (!table)
-			key = e->sealed ? seal(e, piece->len, access) : next_key(e);
+		key = e->sealed ? seal(e, piece->len, access) : next_key(e);
 		ret = ofi_mr_reg_raw(e, piece, fi_access(e, access), key);
-		if (ret != -FI_ENOKEY || table)
+		if (ret != -FI_ENOKEY)
 			break;
 	}
 	if (ret == 0) {
 		e->readable |= (remote & (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_ATOMIC)) != 0;
 		return 0;
 	}
-	if (table)
-		ofi_shm_key_del(e, key);
 	return reg_failed(e, piece, ret);
 }
 
@@ -185,12 +173,6 @@ ofi_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 				"%s: deregister %p: an op of a connection that ended uses it until "
 				"its peer answers or ends, or the endpoint is closed",
 				e->dev->name, piece->addr);
-	if ((e->quirks & OFI_Q_KEY_TABLE) != 0) {
-		ofi_shm_key_del(e, piece->key);
-		/* What peers sent while they still saw the key. */
-		if (!e->closing)
-			ofi_cq_drive(e, 0);
-	}
 	ret = fi_close(&mr->fid);
 	if (ret == -FI_EBUSY)
 		return leat_err(EBUSY, "%s: deregister %p: the provider still uses it",

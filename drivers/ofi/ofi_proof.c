@@ -21,8 +21,8 @@
  *
  * The statement holds the address of the side that reads it: a listener between the two can't pass
  * on what it was told as its own. A READ meets no receive and no message of the application, and
- * one that is not answered blocks nothing: it stays an orphan of its slot, one of READS_MAX, until
- * the provider gives it back.
+ * one that is not answered blocks nothing (except over shm of 1.17, where it holds up all answers
+ * behind it): it stays an orphan of its slot, one of READS_MAX, until the provider gives it back.
  *
  * Before the proof the address counts for nothing: messages are not attributed to the peer, nothing
  * is taken out for it, and other connections to that address go on as if it were not there.
@@ -34,10 +34,6 @@
  *     keys of the provider (efa)     address and key, as they are told. A peer that may write and
  *                                    read memory of an endpoint can make a statement there in its
  *                                    name
- *     shm of 1.17                    number of an entry in the endpoint's file, which is read as
- *                                    memory. Then a WRITE of 0 B, which the provider takes when the
- *                                    other side knows of this endpoint: that side would have to be
- *                                    driven for it later, when it may stand still
  *     without READ (ofi_rxd)         none: addresses are believed. Such a provider tells no
  *                                    sources, and has no receives for one peer, so that they don't
  *                                    count for much
@@ -51,7 +47,6 @@
 #include <leat_le.h>
 
 #include "ofi_read.h"
-#include "shm_1_17/ofi_shm.h"
 
 /* So many statements have room in a region with the common key. */
 #define STATEMENTS 32768
@@ -104,16 +99,15 @@ ofi_proof_open(struct ofi_ep *e, uint16_t max_peers)
 {
 	uint64_t access = FI_READ | FI_REMOTE_READ;
 	struct leat_mr_piece piece;
+	uint32_t addr_max;
 	int ret;
 
-	if ((e->quirks & OFI_Q_SHM) != 0) {
-		e->proof = OFI_PROOF_FILE;
-		return 0;
-	}
 	if ((e->info->caps & FI_RMA) == 0)
 		return 0;
 	e->proof_peers = max_peers;
-	e->proof_stride = RTE_ALIGN_CEIL(OFI_NONCE + 2u + e->raw_len, 64u);
+	/* Strings differ in length. */
+	addr_max = e->info->addr_format == FI_ADDR_STR ? OFI_ADDR_MAX : e->raw_len;
+	e->proof_stride = RTE_ALIGN_CEIL(OFI_NONCE + 2u + addr_max, 64u);
 	e->proof_reads = calloc(READS_MAX, sizeof(*e->proof_reads));
 	if (e->proof_reads == NULL)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
@@ -135,14 +129,25 @@ ofi_proof_open(struct ofi_ep *e, uint16_t max_peers)
 	e->proof_desc = piece.desc;
 	e->proof_base = piece.base;
 	e->proof_key = piece.key;
-	e->proof = OFI_PROOF_READ;
+	e->proves = true;
 	return 0;
+}
+
+static bool
+unanswered(const struct ofi_ep *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < READS_MAX && e->proof_reads[i].slot == NULL; i++)
+		;
+	return i < READS_MAX;
 }
 
 void
 ofi_proof_close(struct ofi_ep *e)
 {
-	if (e->proof_mem != NULL)
+	/* Over shm the other process writes the answer, also when this endpoint is closed. */
+	if (e->proof_mem != NULL && ((e->quirks & OFI_Q_SHM) == 0 || !unanswered(e)))
 		(void)munmap(e->proof_mem, e->proof_len);
 	e->proof_mem = NULL;
 	free(e->proof_reads);
@@ -152,29 +157,22 @@ ofi_proof_close(struct ofi_ep *e)
 /* ---- what is told, and stated ---- */
 
 static uint8_t *
-statement(const struct ofi_ep *e, uint16_t peer, size_t *size)
+statement(const struct ofi_ep *e, uint16_t peer)
 {
-	if (e->proof == OFI_PROOF_FILE)
-		return ofi_shm_statement(e, peer, size);
-	*size = e->proof_stride;
 	return e->proof_mem + (size_t)peer * e->proof_stride;
 }
 
 int
 ofi_proof_offer(const struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, uint8_t *buf)
 {
-	uint64_t place = peer;
-
-	if (e->proof == OFI_PROOF_NONE)
+	if (!e->proves)
 		return 0;
 	if (getrandom(p->nonce, sizeof(p->nonce), GRND_NONBLOCK) != (ssize_t)sizeof(p->nonce))
 		return leat_err(EIO, "%s: connect: no random numbers: getrandom: %s", e->dev->name,
 				strerror(errno));
-	if (e->proof == OFI_PROOF_READ)
-		place = e->proof_base + (uint64_t)peer * e->proof_stride;
 	memcpy(buf, p->nonce, OFI_NONCE);
-	leat_put_le64(buf + OFI_NONCE, place);
-	leat_put_le64(buf + OFI_NONCE + 8, e->proof == OFI_PROOF_READ ? e->proof_key : 0);
+	leat_put_le64(buf + OFI_NONCE, e->proof_base + (uint64_t)peer * e->proof_stride);
+	leat_put_le64(buf + OFI_NONCE + 8, e->proof_key);
 	return OFI_PROOF_LEN;
 }
 
@@ -182,10 +180,7 @@ int
 ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *theirs,
 		uint16_t len, const struct ofi_addr *reader)
 {
-	uint8_t *buf;
-	size_t size;
-
-	if (len != (e->proof == OFI_PROOF_NONE ? 0 : OFI_PROOF_LEN))
+	if (len != (e->proves ? OFI_PROOF_LEN : 0))
 		return leat_err(EPROTO,
 				"%s: endpoint %s: the other side names no place to prove its "
 				"address, or one for another provider",
@@ -194,7 +189,7 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 		return 0;
 	p->place = leat_get_le64(theirs + OFI_NONCE);
 	p->key = leat_get_le64(theirs + OFI_NONCE + 8);
-	if (e->proof == OFI_PROOF_READ && common_key(e)) {
+	if (common_key(e)) {
 		/*
 		 * Within the region that each endpoint has: another READ would break a connection.
 		 */
@@ -208,20 +203,15 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 		p->stated = true;
 		e->nb_stated++;
 	}
-	buf = statement(e, peer, &size);
-	state_for(buf, size, theirs, reader->raw, reader->len);
+	state_for(statement(e, peer), e->proof_stride, theirs, reader->raw, reader->len);
 	return 0;
 }
 
 void
 ofi_proof_end(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p)
 {
-	uint8_t *buf;
-	size_t size;
-
 	if (p->stated) {
-		buf = statement(e, peer, &size);
-		memset(buf, 0, size);
+		memset(statement(e, peer), 0, e->proof_stride);
 		e->nb_stated--;
 	}
 	if (p->read != NULL)
@@ -354,36 +344,13 @@ ofi_proof_begin(struct ofi_proof *p)
 	p->next = 0;
 }
 
-/* @return 1 when the provider takes ops to that address, 0 before */
-static int
-try_path(struct ofi_ep *e, const struct ofi_addr *a, struct ofi_proof *p, uint64_t now)
-{
-	if (now < p->next)
-		return 0;
-	if (fi_inject_write(e->fid, p->nonce, 0, a->fi, 0, 0) != 0) {
-		later(p, now);
-		return 0;
-	}
-	p->pending = false;
-	return 1;
-}
-
 int
 ofi_proof_step(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof *p,
 	       uint64_t now)
 {
-	uint8_t want[OFI_NONCE + 2 + OFI_ADDR_MAX];
-
-	if (e->proof == OFI_PROOF_NONE) {
+	if (!e->proves) {
 		p->pending = false;
 		return 1;
-	}
-	if (e->proof == OFI_PROOF_FILE) {
-		state_for(want, OFI_NONCE + 2u + e->raw_len, p->nonce, e->raw, e->raw_len);
-		if (ofi_shm_stated(a, p->place, want, OFI_NONCE + 2u + e->raw_len))
-			return try_path(e, a, p, now);
-		p->pending = false;
-		return -EACCES;
 	}
 	if (p->pending && p->read == NULL && now >= p->next)
 		post_read(e, peer, a, p, now);

@@ -79,19 +79,24 @@ static const struct ofi_provider providers[] = {
 	{
 		/*
 		 * Shared memory between processes of one user on one machine.
+		 * For comparison with fabric_shm: what the provider does wrong and no call repairs is
+		 * in doc/drivers/ofi.md.
 		 * - Large data are copied by process_vm_readv/writev ("CMA"): the other process must permit it.
 		 * - SINK_FAULT: a message of more than 4096 B that is longer than the receive makes
 		 *   fi_cq_read loop for ever (smr.h smr_cma_loop: nothing left to copy to, so nothing
 		 *   copied, so try again), with the region locked. A second iov of enormous length whose pages
 		 *   can't be written makes the copy fail instead: -EMSGSIZE as everywhere else.
-		 * - KEY_TABLE: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is ever checked;
+		 * - KEY_SEALED: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is ever checked;
 		 *   without it a wrong key gets no answer, so that the op never completes, and blocks
 		 *   all responses after it, to all peers (smr_progress.c smr_progress_resp).
-		 * - WRITE needs nothing: fast RMA is synchronous. WRITE_IMM up to 4096 B would complete
-		 *   before it is placed.
-		 * - BREAKS: one-sided ops fail with FI_EIO as soon as the other process is gone, which is known a
-		 *   little later.
-		 * - LOST_RMA: the error entry of a failed fast RMA has no context (smr_rma.c).
+		 * - WRITE_DC, WRITE_IMM_DC: up to 4096 B would complete before they are placed.
+		 * - CLOSE_LAST: endpoints of one process use each other's memory where its owner has
+		 *   it mapped, and the owner unmaps it when it is closed (util_shm.c
+		 *   smr_map_to_region()).
+		 * - AV_FILLS: what an endpoint knows of the peer in a place of its table is not
+		 *   forgotten when the address is removed (util_shm.c smr_unmap_from_endpoint(),
+		 *   called after smr_map_del()): messages to the next one there would be taken for
+		 *   another peer's.
 		 * - MASKS_STAY: a tagged message that waits for its receive is compared with the
 		 *   mask of an earlier receive, whose entry it got (smr_ep.c smr_get_tag() sets no
 		 *   ignore, smr_match_tagged() reads it).
@@ -105,8 +110,8 @@ static const struct ofi_provider providers[] = {
 		.name = "shm",
 		.hint = "shm",
 		.max_version = FI_VERSION(1, 17),
-		.quirks = OFI_Q_SHM | OFI_Q_SINK_FAULT | OFI_Q_KEY_TABLE | OFI_Q_WRITE_IMM_DC |
-			  OFI_Q_LOST_RMA | OFI_Q_BREAKS | OFI_Q_MASKS_STAY,
+		.quirks = OFI_Q_SHM | OFI_Q_SINK_FAULT | OFI_Q_KEY_SEALED | OFI_Q_WRITE_DC |
+			  OFI_Q_WRITE_IMM_DC | OFI_Q_MASKS_STAY | OFI_Q_CLOSE_LAST | OFI_Q_AV_FILLS,
 		.tx_depth = 512,
 		.rx_depth = 512,
 		.tx_depth_max = 1024,
@@ -339,7 +344,10 @@ ofi_provider_hints(const struct ofi_provider *p, uint64_t caps)
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	h->domain_attr->av_type = FI_AV_TABLE;
 	h->domain_attr->mr_mode = (int)ofi_provider_mr_modes();
-	/* Messages of one peer in order. More would switch off shm's fast RMA. */
+	/* Sealed keys tell the bounds from the first byte of the region on. */
+	if ((p->quirks & OFI_Q_KEY_SEALED) != 0)
+		h->domain_attr->mr_mode &= ~FI_MR_VIRT_ADDR;
+	/* Messages of one peer in order. */
 	h->tx_attr->msg_order = FI_ORDER_SAS;
 	h->rx_attr->msg_order = FI_ORDER_SAS;
 	return h;

@@ -23,7 +23,6 @@
  *     ofi_read.[ch]   READs in the middle of their answer
  *     ofi_wait.c      sleeping until something happens
  *     ofi_window.c    provider sockets: receive windows that would close for ever
- *     shm_1_17/       libfabric 1.17's shm: its keys, its memory, what killed processes leave
  *
  * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
  * (FI_THREAD_DOMAIN).
@@ -51,7 +50,7 @@
 
 /* Completions read at once. */
 #define OFI_CQ_BURST 32
-/* Longest provider address that can be exchanged, with what shm adds to it. */
+/* Longest provider address that can be exchanged. */
 #define OFI_ADDR_MAX 448
 /* How long an ending peer's ops may still complete by themselves. */
 #define OFI_GRACE_US 200000
@@ -74,12 +73,13 @@ enum ofi_quirk {
 	OFI_Q_WRITE_IMM_DC = 1 << 1, /* the same for WRITE_IMM */
 	OFI_Q_SINK_FAULT =
 		1 << 2, /* the second buffer of receives can't be written, only its first page */
-	OFI_Q_KEY_TABLE = 1 << 3,   /* the initiator checks keys, in the target's table */
+	/* endpoints of one process use each other's memory, also after one was closed */
+	OFI_Q_CLOSE_LAST = 1 << 3,
 	OFI_Q_KEY_SEALED = 1 << 10, /* the initiator checks keys, by what is written in them */
-	OFI_Q_SHM = 1 << 4, /* string addresses, signal handlers, process-wide registry, locks */
-	OFI_Q_NO_READ0 = 1 << 5,      /* a READ of 0 B never completes: the driver does it */
-	OFI_Q_LOST_RMA = 1 << 6,      /* a failed RMA op's error entry has no context */
-	OFI_Q_BREAKS = 1 << 7,	      /* has connections below that can break by themselves */
+	OFI_Q_SHM = 1 << 4,	 /* named memory, signal handlers, copies by process_vm_readv() */
+	OFI_Q_NO_READ0 = 1 << 5, /* a READ of 0 B never completes: the driver does it */
+	OFI_Q_AV_FILLS = 1 << 6, /* an address must not take the place of one that was removed */
+	OFI_Q_BREAKS = 1 << 7,	 /* has connections below that can break by themselves */
 	OFI_Q_NO_SHM_INSIDE = 1 << 8, /* is to send to peers of this host as to others */
 	OFI_Q_DRAIN_EMPTY =
 		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
@@ -160,10 +160,6 @@ int ofi_provider_env(const char *dev, const struct ofi_provider *p);
 int ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *err);
 /* mr_mode bits that the driver handles. */
 uint64_t ofi_provider_mr_modes(void);
-
-struct ofi_shm;
-struct ofi_shm_reg;
-struct ofi_shm_region;
 
 /* ---- device ---- */
 
@@ -248,13 +244,6 @@ static_assert(sizeof(struct ofi_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lin
 /* What goes along with an address: nonce, place and key of the statement. */
 #define OFI_PROOF_LEN 32
 
-/* How addresses are proven; see ofi_proof.c. */
-enum ofi_proof_way {
-	OFI_PROOF_NONE, /* the provider has no READ */
-	OFI_PROOF_READ,
-	OFI_PROOF_FILE, /* provider shm */
-};
-
 struct ofi_proof_read;
 
 /* Of one peer, until it is up. */
@@ -273,8 +262,7 @@ struct ofi_proof {
 
 /*
  * A provider address in the AV; connections to the same endpoint share it. It outlives the last of
- * them as long as orphans refer to it, and with provider shm until the other endpoint is known to
- * be gone.
+ * them as long as orphans refer to it, and with OFI_Q_AV_FILLS until the endpoint is closed.
  */
 struct ofi_addr {
 	struct ofi_addr *next;
@@ -294,10 +282,6 @@ struct ofi_addr {
 	struct ofi_slot *standing[2]; /* plain and tagged */
 	uint64_t quiet_at, drain_end;
 	uint16_t len;
-	int pidfd;		 /* provider shm: of the other process, or -1 */
-	struct ofi_shm *shm;	 /* provider shm: the other side's key table */
-	struct ofi_shm_reg *reg; /* provider shm: entry of the process-wide registry, or NULL */
-	struct ofi_shm_region *region; /* provider shm: its memory, if of another process */
 	uint8_t raw[OFI_ADDR_MAX];
 };
 
@@ -313,15 +297,13 @@ struct ofi_peer {
 	int conn;    /* of the exchange of addresses, 0: none (any more) */
 	int closed;  /* ENDING: the same when it was ended here, else 0 */
 	int parting; /* ENDING: the same when the other side ended it, which waits for this one */
-	uint64_t deadline;	/* ENDING: then what is left is finished by force */
-	uint64_t recv_deadline; /* the same for receives */
-	int status;		/* with which its ops end */
-	uint32_t injected;	/* since the last completion of a send */
-	uint32_t nr; /* provider shm: see shm_1_17/ofi_shm_number.h; it stays when the peer goes */
+	uint64_t deadline;	  /* ENDING: then what is left is finished by force */
+	uint64_t recv_deadline;	  /* the same for receives */
+	int status;		  /* with which its ops end */
+	uint32_t injected;	  /* since the last completion of a send */
 	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
 	int broken_errno;	  /* prov_errno of the op that told */
 	bool dead;		  /* the other process is gone, or its host */
-	bool gone; /* provider shm: the other endpoint is closed, nothing comes from it any more */
 	uint8_t state;
 	uint16_t pending_len; /* what a REQUEST brought */
 	void *pending;
@@ -357,7 +339,6 @@ struct ofi_ep {
 	bool sink_dirty;     /* it may have been written to: mark it when the CQ is empty */
 	bool sealed;	     /* remote keys are sealed ones */
 	uint8_t rma_special; /* LEAT_OP_ from which on post looks closer: WRITE, or none */
-	bool numbered;	     /* provider shm: long messages tell their connection */
 	bool closing;	     /* fid is closed */
 	bool drain_hit;	     /* an address that is drained has drain_hit */
 	uint32_t nb_gaps;    /* addresses with gap */
@@ -391,7 +372,7 @@ struct ofi_ep {
 	uint32_t nb_ending;
 	uint32_t nb_proving; /* peers whose address is being proven here */
 	uint32_t nb_stated;  /* peers that may read a statement here */
-	enum ofi_proof_way proof;
+	bool proves;	     /* addresses are proven: the provider has READ */
 	uint16_t proof_peers;
 	uint32_t proof_stride; /* bytes of a statement */
 	uint8_t *proof_mem;    /* statements by peer, then buffers of READs */
@@ -413,10 +394,8 @@ struct ofi_ep {
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
 	uint64_t sink_len;
-	uint64_t sink_map;   /* bytes that are mapped */
-	struct ofi_shm *shm; /* provider shm: own key table */
-	struct ofi_shm_reg *reg;
-	struct ofi_shm_region *shm_region; /* own memory in the provider */
+	uint64_t sink_map;	    /* bytes that are mapped */
+	struct ofi_ep *next_closed; /* OFI_Q_CLOSE_LAST, see ofi_ep.c */
 	bool full_logged;
 	uint8_t raw[OFI_ADDR_MAX]; /* own address */
 	uint16_t raw_len;
@@ -461,9 +440,6 @@ ofi_slot_of(void *context)
 {
 	return (struct ofi_slot *)((char *)context - offsetof(struct ofi_slot, ctx));
 }
-
-/* The same for a context from outside: NULL if it is none of ours. */
-struct ofi_slot *ofi_slot_checked(const struct ofi_ep *e, void *context);
 
 static inline void
 ofi_slot_put(struct ofi_ep *e, struct ofi_slot *s)
@@ -535,8 +511,6 @@ void ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 void ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 /* Lets go of it. */
 void ofi_av_put(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
-/* The address that an fi_addr stands for; NULL if it is none of a peer's, present or past. */
-const struct ofi_addr *ofi_av_find(const struct ofi_ep *e, fi_addr_t fi);
 /* Removes addresses without peers, where that is safe by now. */
 void ofi_av_sweep(struct ofi_ep *e);
 void ofi_av_fini(struct ofi_ep *e);
@@ -617,8 +591,6 @@ void ofi_conn_broken(struct ofi_ep *e, uint16_t peer);
 
 /* ---- memory ---- */
 
-/* The next of the numbers that keys are made of. */
-uint64_t ofi_mr_next_number(struct ofi_ep *e);
 int ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 /* Registers for the driver itself. 0, or the provider's negative errno. */
 int ofi_mr_reg_raw(struct ofi_ep *e, struct leat_mr_piece *piece, uint64_t access, uint64_t key);

@@ -10,8 +10,6 @@
 #include <rte_prefetch.h>
 
 #include "ofi_read.h"
-#include "shm_1_17/ofi_shm.h"
-#include "shm_1_17/ofi_shm_number.h"
 
 /* The local descriptor of an op's buffer. @return false: its region does not hold the buffer */
 static inline bool
@@ -72,19 +70,6 @@ post_recv(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_s
 	return unlikely(ret == -FI_ENOMEM) ? -FI_EAGAIN : ret;
 }
 
-/* The receiver copies it: see shm_1_17/ofi_shm_number.h. */
-static ssize_t
-send_numbered(struct ofi_ep *e, const struct leat_op *op, void *desc, fi_addr_t dst, void *ctx)
-{
-	uint64_t data = ofi_shm_data(op->peer, e->peers[op->peer].nr);
-
-	if ((op->flags & LEAT_OP_F_IMM) != 0)
-		data |= OFI_SHM_HAS_IMM | (op->imm & e->imm_mask);
-	if (op->type == LEAT_OP_SEND)
-		return fi_senddata(e->fid, op->buf, op->size, desc, data, dst, ctx);
-	return fi_tsenddata(e->fid, op->buf, op->size, desc, data, dst, op->tag, ctx);
-}
-
 static inline __attribute__((always_inline)) ssize_t
 post_send(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_slot *s)
 {
@@ -93,8 +78,6 @@ post_send(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_s
 
 	if (unlikely(!local_desc(e, op, &desc)))
 		return -FI_EINVAL;
-	if (e->numbered && op->size > OFI_SHM_COPIED)
-		return send_numbered(e, op, desc, dst, &s->ctx);
 	if (op->type == LEAT_OP_SEND) {
 		if (likely((op->flags & LEAT_OP_F_IMM) == 0))
 			return fi_send(e->fid, op->buf, op->size, desc, dst, &s->ctx);
@@ -214,14 +197,9 @@ post_one(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_sl
 static bool __attribute__((noinline))
 special(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 {
-	int ret;
-
 	if (op->type >= LEAT_OP_WRITE) {
-		ret = 0;
-		if ((e->quirks & OFI_Q_KEY_TABLE) != 0)
-			ret = ofi_shm_key_check(e->peers[op->peer].addr, op);
-		else if (e->sealed)
-			ret = ofi_mr_key_check(op);
+		int ret = e->sealed ? ofi_mr_key_check(op) : 0;
+
 		if (unlikely(ret < 0)) {
 			leat_op_fail(ep, op, ret);
 			return true;

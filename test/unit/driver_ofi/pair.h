@@ -22,28 +22,6 @@
 /* For a loaded machine: nothing here takes a second. */
 #define TIMEOUT_US (30 * 1000 * 1000)
 
-/*
- * Starts leat with the program's arguments and a device. @return the device, or NULL after a
- * message
- */
-static inline struct leat_dev *
-dev_start(int argc, char **argv, const char *vdev)
-{
-	char *av[64], opt[128];
-	int ac;
-
-	for (ac = 0; ac < argc && ac < 60; ac++)
-		av[ac] = argv[ac];
-	snprintf(opt, sizeof(opt), "--vdev=%s", vdev);
-	av[ac++] = opt;
-	av[ac] = NULL;
-	if (leat_init(ac, av) < 0) {
-		fprintf(stderr, "leat_init: %s\n", leat_err_msg());
-		return NULL;
-	}
-	return leat_dev_get(0);
-}
-
 struct node {
 	struct leat_ep *ep;
 	uint16_t peer;

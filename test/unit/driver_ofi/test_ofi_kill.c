@@ -367,13 +367,11 @@ killed(void **state)
 int
 main(int argc, char **argv)
 {
-	static char vdevs[][64] = { "--vdev=fabric_ofi0,provider=shm,tags=1",
-				    "--vdev=fabric_ofi1,provider=tcp,iface=lo,tags=1",
-				    "--vdev=fabric_ofi2,provider=sockets,src=127.0.0.1,tags=1" };
+	static char vdevs[][64] = { "--vdev=fabric_ofi0,provider=tcp,iface=lo,tags=1",
+				    "--vdev=fabric_ofi1,provider=sockets,src=127.0.0.1,tags=1" };
 	const struct CMUnitTest tests[] = {
-		{ "shm", killed, NULL, NULL, (void *)(uintptr_t) "fabric_ofi0" },
-		{ "tcp", killed, NULL, NULL, (void *)(uintptr_t) "fabric_ofi1" },
-		{ "sockets", killed, NULL, NULL, (void *)(uintptr_t) "fabric_ofi2" },
+		{ "tcp", killed, NULL, NULL, (void *)(uintptr_t) "fabric_ofi0" },
+		{ "sockets", killed, NULL, NULL, (void *)(uintptr_t) "fabric_ofi1" },
 	};
 	static char eal_quiet[] = "--log-level=lib.eal:error";
 	static char fabric_quiet[] = "--log-level=leat.fabric:warning";
