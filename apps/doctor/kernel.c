@@ -80,7 +80,7 @@ ptrace(struct dr *d)
 	} else if (scope == 1) {
 		dr_means(f, "the driver permits provider shm's copies for its own process");
 	} else {
-		dr_means(f, "a device with provider=shm does not open");
+		dr_means(f, "a device with provider=shm does not open; fabric_shm0 does");
 		dr_mend(f, scope == 2 ? "sysctl -w kernel.yama.ptrace_scope=1"
 				      : "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d, reboot");
 	}
@@ -109,7 +109,7 @@ rmem(struct dr *d)
 const struct dr_check dr_kernel_checks[] = {
 	{ "kernel.iommu", "IOMMU groups and their translation", iommu },
 	{ "kernel.vfio", "vfio", vfio },
-	{ "kernel.ptrace", "Yama's ptrace_scope, for the shm provider", ptrace },
+	{ "kernel.ptrace", "Yama's ptrace_scope, for libfabric's shm", ptrace },
 	{ "kernel.rmem", "net.core.rmem_max, for the socket providers", rmem },
 	{ NULL, NULL, NULL },
 };

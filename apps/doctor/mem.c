@@ -291,7 +291,7 @@ shm(struct dr *d)
 
 	if (!dr_space(d, &size, &available, "/dev/shm")) {
 		f = dr_found(d, DR_WARNING, "", "/dev/shm is not there");
-		dr_means(f, "libfabric's shm provider can't be used");
+		dr_means(f, "libfabric's shm provider can't be used; fabric_shm0 can");
 		dr_mend(f, "mkdir -p /dev/shm && mount -t tmpfs -o mode=1777 shm /dev/shm");
 		return;
 	}
@@ -301,7 +301,7 @@ shm(struct dr *d)
 		dr_means(f, "enough for libfabric's shm provider");
 		return;
 	}
-	dr_means(f, "with the shm provider an endpoint may end with SIGBUS when it is full");
+	dr_means(f, "with libfabric's shm an endpoint may end with SIGBUS when it is full");
 	dr_mend(f, "mount -o remount,size=1G /dev/shm");
 }
 
@@ -312,6 +312,6 @@ const struct dr_check dr_mem_checks[] = {
 	{ "mem.thp", "transparent hugepages", thp },
 	{ "mem.memlock", "how much memory may be locked, as registering does", memlock },
 	{ "mem.files", "how many files may be open", files },
-	{ "mem.shm", "room in /dev/shm, for the shm provider", shm },
+	{ "mem.shm", "room in /dev/shm, for libfabric's shm", shm },
 	{ NULL, NULL, NULL },
 };

@@ -94,7 +94,7 @@ devices(struct dr *d)
 	if (devs.nb == 0) {
 		f = dr_found(d, DR_INFO, "", "none");
 		dr_means(f, "no verbs, no EFA; leat runs on its ring and shm devices, and on "
-			    "libfabric's shm and tcp");
+			    "libfabric's tcp");
 		if (dr_modules_possible(d) && some_netdev(d, net, sizeof(net)))
 			dr_mend(f,
 				"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s   "
