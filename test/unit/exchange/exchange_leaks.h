@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EXCHANGE_LEAKS_H
+#define EXCHANGE_LEAKS_H
+
+/* Tests after which as many descriptors are open as before. */
+
+#include <dirent.h>
+
+#include "exchange_side.h"
+
+/* Open descriptors of this process. */
+static inline unsigned int
+count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	assert_non_null(dir);
+	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static unsigned int fds_before;
+
+static inline int
+fds_start(void **state)
+{
+	(void)state;
+	fds_before = count_fds();
+	return 0;
+}
+
+static inline int
+fds_end(void **state)
+{
+	(void)state;
+	leat_clock_mock_set(NULL);
+	return count_fds() == fds_before ? 0 : -1;
+}
+
+/* A test after which as many descriptors are open as before. */
+#define LEAKLESS(f) cmocka_unit_test_setup_teardown(f, fds_start, fds_end)
+
+#endif /* EXCHANGE_LEAKS_H */
