@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * leat-shm-steps KILLS[:SCENARIO] SEED EAL-ARGUMENTS
+ *
+ * For each scenario, or the named one, a victim is killed after k instructions: so many times, at
+ * steps that are spread over all of the scenario, and which of them the seed says; KILLS 0: for
+ * every k. See steps.h for who is there. After each kill
+ *
+ *     - the victim's end is told within a few turns, and every op to it is back, once
+ *     - messages of the victim, and to it, are whole, in order, and none comes twice; what was
+ *       published before the kill arrives
+ *     - the bystander's connection goes on
+ *     - descriptors, mappings of shared memory and the directory are as before
+ *
+ * Now and then the victim is only stopped at step k, for a while, in which the bystander's
+ * connection goes on; then it goes through to the end, with the same checks.
+ *
+ * At last the checks are checked: with a fault that is made on purpose each of them must fail.
+ *
+ * An argument dir=TMP of the device is a directory that is made here. The program starts itself
+ * again with LD_BIND_NOW, so that no step is one of the dynamic linker, and with a tunable of glibc
+ * that keeps memcpy() from "rep movsb", of which each byte would be a step.
+ */
+
+#include <dirent.h>
+#include <malloc.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <leat_error.h>
+
+#include "stepper.h"
+#include "steps_message.h"
+#include "steps_trace.h"
+
+/* Turns of the survivor after which it must know of the victim's end. */
+#define TURNS_TO_KNOW 100
+/* Messages that the bystander gets through after a kill, and while the victim is stopped. */
+#define MESSAGES_AFTER 2
+#define MESSAGES_MEANWHILE 20
+/* One of so many victims is stopped instead of killed. */
+#define STOP_EVERY 8
+/* Of heap memory in use, bytes more after all kills of a scenario: buffers of libc, say. */
+#define HEAP_SLACK 1024
+#define TUNABLES                                                                                   \
+	"glibc.cpu.x86_rep_movsb_threshold=0x7fffffff:"                                            \
+	"glibc.cpu.x86_rep_stosb_threshold=0x7fffffff:"                                            \
+	"glibc.malloc.tcache_count=0"
+
+/* Faults that are made on purpose. */
+enum fault {
+	NO_FAULT,
+	FAULT_TORN,
+	FAULT_LOST,
+	FAULT_DOUBLED,
+	FAULT_HALF_WRITTEN,
+	FAULT_UNTOLD,
+	FAULT_DESCRIPTOR,
+	FAULT_MAPPING,
+	FAULT_NAME,
+	NB_FAULTS,
+};
+
+static const struct {
+	const char *name, *scenario, *says;
+} faults[NB_FAULTS] = {
+	[FAULT_TORN] = { "a torn message", "post a buffered send", "torn" },
+	[FAULT_LOST] = { "a lost message", "post a burst of sends", "lost" },
+	[FAULT_DOUBLED] = { "a doubled message", "post a burst of sends", "doubled" },
+	[FAULT_HALF_WRITTEN] = { "half a write", "write", "torn" },
+	[FAULT_UNTOLD] = { "an end that is not told", "post a small send", "does not end" },
+	[FAULT_DESCRIPTOR] = { "a leaked descriptor", "connect", "descriptors" },
+	[FAULT_MAPPING] = { "leaked memory", "connect", "shared memory" },
+	[FAULT_NAME] = { "a name that is left", "listen", "names" },
+};
+
+static struct steps_living living;
+static struct steps_notes *notes;
+static struct leat_dev *device;
+static enum fault fault;
+static char made[] = "/tmp/leat-steps-XXXXXX";
+static const char *directory;	 /* NULL: abstract names */
+static struct steps_trace trace; /* of the scenario */
+static unsigned int missed;	 /* victims that were through before their step */
+static unsigned int number;	 /* TAP */
+
+/* ---- what is left ---- */
+
+struct left {
+	int fds, shared, names;
+};
+
+static int
+nb_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *e;
+	int n = 0;
+
+	CHECK(dir != NULL, "%s: %s", path, strerror(errno));
+	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
+	while ((e = readdir(dir)) != NULL)
+		n += e->d_name[0] != '.';
+	(void)closedir(dir);
+	return n;
+}
+
+static int
+nb_shared(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int n = 0;
+
+	CHECK(maps != NULL, "/proc/self/maps: %s", strerror(errno));
+	while (fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "memfd:leat") != NULL;
+	(void)fclose(maps);
+	return n;
+}
+
+static struct left
+look(void)
+{
+	return (struct left){
+		.fds = nb_entries("/proc/self/fd"),
+		.shared = nb_shared(),
+		.names = directory != NULL ? nb_entries(directory) : 0,
+	};
+}
+
+/* What a killed listener left in the directory is taken over, and removed, by the next. */
+static void
+take_over_name(void)
+{
+	const struct leat_ep_conf conf = { .max_peers = 1 };
+	struct leat_ep *ep = leat_ep_create(device, &conf);
+
+	CHECK(ep != NULL && leat_ep_listen(ep, STEPS_ADDR) == 0, "listen again: %s",
+	      leat_err_msg());
+	CHECK(leat_ep_close(ep, 1000000, NULL, NULL) == 0, "close: %s", leat_err_msg());
+}
+
+/* ---- the victim ---- */
+
+static void
+victim(const struct steps_scenario *sc)
+{
+	static struct steps_victim v;
+	int fd;
+
+	/* The survivor's descriptors, above all its sockets. */
+	for (fd = 3; fd < 1024; fd++)
+		(void)close(fd);
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "prctl: %s", strerror(errno));
+	steps_victim_open(&v, device, notes);
+	steps_prepare(sc, &v, living.addr);
+	if (fault == FAULT_TORN)
+		notes->memory[100] ^= 1;
+	else if (fault == FAULT_LOST)
+		v.op[3] = v.op[4];
+	else if (fault == FAULT_DOUBLED)
+		v.op[4] = v.op[3];
+	CHECK(stepper_here(true), "this process may not be traced");
+	steps_act(sc, &v, living.addr);
+	(void)stepper_here(false);
+	_exit(0);
+}
+
+static pid_t
+start(const struct steps_scenario *sc)
+{
+	const uint64_t counter = STEPS_COUNTER;
+	pid_t pid;
+
+	steps_peer_reset(&living);
+	memset(notes, 0, offsetof(struct steps_notes, memory));
+	steps_fill(notes->memory + STEPS_DATA, STEPS_MEMORY - STEPS_DATA, STEPS_OLD);
+	memcpy(notes->memory, &counter, sizeof(counter));
+	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+	pid = fork();
+	CHECK(pid >= 0, "fork: %s", strerror(errno));
+	if (pid == 0)
+		victim(sc);
+	UNTIL(TRAFFIC_PATIENCE_US, steps_turn(&living, true);
+	      (void)sched_yield(), stepper_reached(pid), "the victim does not come to its mark");
+	return pid;
+}
+
+/* ---- a scenario ---- */
+
+/* The survivor turns until the victim stops. @return false: at its second mark */
+static bool
+run_to_break(pid_t pid, const struct steps_scenario *sc)
+{
+	int st, got = 0;
+
+	CHECK(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0, "PTRACE_CONT: %s", strerror(errno));
+	UNTIL(TRAFFIC_PATIENCE_US, steps_beside(sc, &living, notes);
+	      (void)sched_yield(), (got = waitpid(pid, &st, WNOHANG)) != 0,
+	      "the victim comes to no breakpoint");
+	CHECK(got == pid, "waitpid: %s", strerror(errno));
+	if (stepper_why(st) == STEPPER_MARK)
+		return false;
+	CHECK(stepper_why(st) == SIGTRAP, "the victim stops for signal %d", stepper_why(st));
+	return true;
+}
+
+/* @return false: it came to its second mark before it had made k steps */
+static bool
+step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
+{
+	/* The survivor looks at what the victim does now and then, at other steps for each k. */
+	const unsigned int pace = 32 + k % 64;
+	unsigned int i = 0, n;
+
+	if (k >= trace.nb)
+		return run_to_break(pid, sc);
+	if (trace.at != NULL && trace.anchor[k] > 0 &&
+	    steps_trace_break(pid, trace.at[trace.anchor[k]])) {
+		i = trace.anchor[k];
+		for (n = 0; n <= trace.passed[i]; n++) {
+			if (!run_to_break(pid, sc))
+				return false;
+		}
+		CHECK(steps_trace_break(pid, 0), "breakpoint: %s", strerror(errno));
+	}
+	for (; i < k; i++) {
+		if (!stepper_step(pid))
+			return false;
+		if (i % pace == pace - 1)
+			steps_beside(sc, &living, notes);
+	}
+	return true;
+}
+
+/* The victim is gone: so is its connection soon, and all ops to it are back. */
+static void
+part(const struct steps_scenario *sc)
+{
+	unsigned int turns;
+
+	for (turns = 0; turns < TURNS_TO_KNOW; turns++) {
+		/* It would be tried again for as long as a listener may take to start. */
+		if (turns == TURNS_TO_KNOW / 4 && sc->call == STEPS_ACCEPT &&
+		    leat_ep_peer_state(living.s.ep, living.v.id) == LEAT_PEER_CONNECTING)
+			CHECK(leat_ep_disconnect(living.s.ep, living.v.id) == 0, "give up: %s",
+			      leat_err_msg());
+		/* A request may be on its way to the survivor. */
+		if (turns > TURNS_TO_KNOW / 10 && steps_peer_gone(&living))
+			return;
+		steps_turn(&living, true);
+	}
+	CHECK(false, "the victim's connection does not end: %u up, %u ended", living.v.ups,
+	      living.v.ends);
+}
+
+static void
+spoil(void)
+{
+	void *mem;
+	int fd;
+
+	switch (fault) {
+	case FAULT_HALF_WRITTEN:
+		living.memory[STEPS_DATA + 50] ^= 0xff;
+		break;
+	case FAULT_DESCRIPTOR:
+		CHECK(dup(STDERR_FILENO) >= 0, "dup: %s", strerror(errno));
+		break;
+	case FAULT_MAPPING:
+		fd = memfd_create("leat-shm", MFD_CLOEXEC);
+		CHECK(fd >= 0 && ftruncate(fd, 4096) == 0, "memory: %s", strerror(errno));
+		mem = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+		CHECK(mem != MAP_FAILED, "memory: %s", strerror(errno));
+		CHECK(close(fd) == 0, "close: %s", strerror(errno));
+		break;
+	default:
+		break;
+	}
+}
+
+/* @return whether what the victim did took effect */
+static bool
+survive(const struct steps_scenario *sc, const struct left *before)
+{
+	struct left now;
+
+	part(sc);
+	spoil();
+	steps_bystander_moves(&living, MESSAGES_AFTER);
+	if ((sc->call == STEPS_LISTEN || sc->call == STEPS_ACCEPT) && fault != FAULT_NAME)
+		take_over_name();
+	now = look();
+	CHECK(now.fds == before->fds, "%d descriptors, %d before", now.fds, before->fds);
+	CHECK(now.shared == before->shared, "%d pieces of shared memory, %d before", now.shared,
+	      before->shared);
+	CHECK(now.names == before->names, "%d names, %d before", now.names, before->names);
+	return steps_check(sc, &living, notes);
+}
+
+static pid_t
+start_to_mark(const struct steps_scenario *sc)
+{
+	pid_t pid = start(sc);
+
+	/* The victim, which has asked, is up first. */
+	if (sc->call != STEPS_LISTEN && sc->call != STEPS_CONNECT && sc->call != STEPS_ACCEPT)
+		UNTIL(TRAFFIC_PATIENCE_US, steps_turn(&living, true), living.v.state == STEPS_UP,
+		      "the victim's connection is not up");
+	steps_meanwhile(sc, &living);
+	return pid;
+}
+
+static bool
+kill_after(const struct steps_scenario *sc, unsigned int k, const struct left *before)
+{
+	pid_t pid = start_to_mark(sc);
+
+	missed += !step(pid, sc, k) && k < trace.nb;
+	if (fault != FAULT_UNTOLD)
+		stepper_kill(pid);
+	return survive(sc, before);
+}
+
+/* The victim stands still for a while, then goes through. */
+static void
+stop_after(const struct steps_scenario *sc, unsigned int k, const struct left *before)
+{
+	pid_t pid = start_to_mark(sc);
+	unsigned int ends;
+
+	if (step(pid, sc, k)) {
+		ends = living.v.ends + living.v.failed;
+		steps_bystander_moves(&living, MESSAGES_MEANWHILE);
+		CHECK(living.v.ends + living.v.failed == ends || sc->call >= STEPS_DISCONNECT,
+		      "the connection of a stopped process ended");
+		CHECK(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0, "PTRACE_CONT: %s",
+		      strerror(errno));
+		UNTIL(TRAFFIC_PATIENCE_US, steps_beside(sc, &living, notes);
+		      (void)sched_yield(), stepper_reached(pid),
+		      "a victim that was stopped does not go through");
+	}
+	CHECK(atomic_load(&notes->through) != 0, "a victim that was stopped is not through");
+	stepper_kill(pid);
+	CHECK(survive(sc, before), "lost: a victim that was stopped is through, without effect");
+}
+
+/* The steps of a victim that goes through. */
+static void
+record(const struct steps_scenario *sc, const struct left *before)
+{
+	pid_t pid = start_to_mark(sc);
+
+	steps_trace_free(&trace);
+	do {
+		steps_trace_add(&trace, pid);
+		if (trace.nb % 64 == 0)
+			steps_beside(sc, &living, notes);
+	} while (stepper_step(pid));
+	steps_trace_end(&trace);
+	stepper_kill(pid);
+	CHECK(survive(sc, before), "lost: the victim is through, without effect");
+}
+
+/* kills: about so many, or 0: at each step */
+static void
+run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
+{
+	const struct left before = look();
+	const uint64_t began = leat_now();
+	unsigned int steps, stride, k, n = 0, stops = 0, done[2] = { 0 };
+	size_t heap, more;
+
+	record(sc, &before);
+	steps = trace.nb;
+	stride = kills == 0 || kills >= steps ? 1 : steps / kills + 1;
+	missed = 0;
+	done[kill_after(sc, 0, &before)]++;
+	done[kill_after(sc, UINT32_MAX, &before)]++;
+	heap = mallinfo2().uordblks;
+	for (k = seed % stride; k < steps; k += stride, n++) {
+		if (n % STOP_EVERY == (seed + STOP_EVERY / 2) % STOP_EVERY) {
+			stop_after(sc, k, &before);
+			stops++;
+		}
+		if (n % STOP_EVERY != (seed + STOP_EVERY / 2) % STOP_EVERY || kills == 0)
+			done[kill_after(sc, k, &before)]++;
+	}
+	more = mallinfo2().uordblks;
+	more = more > heap ? more - heap : 0;
+	n = done[0] + done[1] + stops;
+	CHECK(more <= HEAP_SLACK, "%zu bytes of heap more after %u victims", more, n);
+	CHECK(done[0] > 0 && done[1] > 0, "%s: %u kills before it took effect, %u after", sc->name,
+	      done[0], done[1]);
+	printf("ok %u - %s\n", ++number, sc->name);
+	printf("# %u steps: %u kills before it took effect, %u after, %u through; %u stops; %zu B of "
+	       "heap; %" PRIu64 " ms\n",
+	       steps, done[0], done[1], missed, stops, more,
+	       leat_cycles_to_ns(leat_now() - began) / 1000000);
+	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+}
+
+/* ---- the checks are checked ---- */
+
+static const struct steps_scenario *
+scenario(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < steps_nb_scenarios; i++) {
+		if (strcmp(steps_scenarios[i].name, name) == 0)
+			return &steps_scenarios[i];
+	}
+	CHECK(false, "no scenario %s", name);
+	return NULL;
+}
+
+/* A process in which the fault is made must end, and say what it has found. */
+static void
+must_fail(enum fault f)
+{
+	const struct steps_scenario *sc = scenario(faults[f].scenario);
+	int says[2], st;
+	char text[512];
+	ssize_t len;
+	pid_t pid;
+
+	CHECK(pipe(says) == 0 && fflush(stdout) == 0, "pipe: %s", strerror(errno));
+	pid = fork();
+	CHECK(pid >= 0, "fork: %s", strerror(errno));
+	if (pid == 0) {
+		struct left before;
+
+		CHECK(dup2(says[1], 2) == 2, "dup2: %s", strerror(errno));
+		fault = f;
+		steps_living_open(&living, device, 1);
+		before = look();
+		(void)kill_after(sc, UINT32_MAX, &before);
+		_exit(0);
+	}
+	CHECK(close(says[1]) == 0, "close: %s", strerror(errno));
+	for (len = 0; (size_t)len < sizeof(text) - 1;) {
+		ssize_t ret = read(says[0], text + len, sizeof(text) - 1 - (size_t)len);
+
+		if (ret <= 0)
+			break;
+		len += ret;
+	}
+	text[len] = '\0';
+	CHECK(close(says[0]) == 0, "close: %s", strerror(errno));
+	CHECK(waitpid(pid, &st, 0) == pid, "waitpid: %s", strerror(errno));
+	CHECK(WIFEXITED(st) && WEXITSTATUS(st) == 1 && strstr(text, faults[f].says) != NULL,
+	      "%s is not found: status %#x, \"%s\"", faults[f].name, (unsigned int)st, text);
+	printf("ok %u - %s is found\n", ++number, faults[f].name);
+}
+
+/* ---- the program ---- */
+
+static void
+start_again(char **argv)
+{
+	if (getenv("LD_BIND_NOW") != NULL)
+		return;
+	CHECK(setenv("LD_BIND_NOW", "1", 1) == 0 && setenv("GLIBC_TUNABLES", TUNABLES, 1) == 0,
+	      "environment: %s", strerror(errno));
+	(void)execv("/proc/self/exe", argv);
+	CHECK(false, "exec: %s", strerror(errno));
+}
+
+/* Of the device: dir= and segment=. */
+static void
+read_arguments(int argc, char **argv)
+{
+	static char arg[512];
+	uint64_t segment = 512u << 10;
+	const char *at;
+	int i;
+
+	for (i = 0; i < argc; i++) {
+		at = strstr(argv[i], "segment=");
+		if (at != NULL)
+			segment = strtoull(at + strlen("segment="), NULL, 0);
+		at = strstr(argv[i], "dir=TMP");
+		if (at == NULL)
+			continue;
+		directory = mkdtemp(made);
+		CHECK(directory != NULL, "%s: %s", made, strerror(errno));
+		snprintf(arg, sizeof(arg), "%.*sdir=%s%s", (int)(at - argv[i]), argv[i], directory,
+			 at + strlen("dir=TMP"));
+		argv[i] = arg;
+	}
+	steps_set_segment(segment);
+}
+
+static void
+start_leat(int argc, char **argv)
+{
+	cpu_set_t cpus;
+
+	/* EAL ties its thread to a CPU, which is the same one in all tests that run at this time. */
+	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	CHECK(leat_init(argc, argv) >= 0, "leat_init: %s", leat_err_msg());
+	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	device = leat_dev_get(0);
+	CHECK(device != NULL, "no device");
+	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	CHECK(notes != MAP_FAILED, "notes: %s", strerror(errno));
+}
+
+static void
+run_all(unsigned int kills, uint64_t seed, const char *only)
+{
+	unsigned int i;
+
+	steps_living_open(&living, device, seed);
+	steps_bystander_moves(&living, MESSAGES_MEANWHILE);
+	for (i = 0; i < steps_nb_scenarios; i++) {
+		if (only == NULL || strcmp(only, steps_scenarios[i].name) == 0)
+			run(&steps_scenarios[i], kills, seed);
+	}
+	steps_living_close(&living);
+}
+
+static void
+check_checks(void)
+{
+	unsigned int f;
+
+	for (f = NO_FAULT + 1; f < NB_FAULTS; f++) {
+		if (f != FAULT_NAME || directory != NULL)
+			must_fail((enum fault)f);
+	}
+	if (directory != NULL)
+		take_over_name();
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *only = NULL;
+	unsigned int kills;
+	char *end;
+	uint64_t seed;
+
+	CHECK(argc > 3, "usage: leat-shm-steps KILLS[:SCENARIO] SEED EAL-ARGUMENTS");
+	start_again(argv);
+	if (!stepper_works()) {
+		printf("1..0 # SKIP no child can be run step by step here\n");
+		return 0;
+	}
+	kills = (unsigned int)strtoul(argv[1], &end, 0);
+	if (*end == ':')
+		only = end + 1;
+	seed = strtoull(argv[2], NULL, 0);
+	argv[2] = argv[0];
+	read_arguments(argc - 2, argv + 2);
+	start_leat(argc - 2, argv + 2);
+	run_all(kills, seed, only);
+	if (only == NULL)
+		check_checks();
+	printf("1..%u\n", number);
+	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
+	CHECK(directory == NULL || rmdir(directory) == 0, "%s: %s", directory, strerror(errno));
+	return 0;
+}
