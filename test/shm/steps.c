@@ -3,9 +3,10 @@
 /*
  * leat-shm-steps KILLS[:SCENARIO] SEED EAL-ARGUMENTS
  *
- * For each scenario, or the named one, a victim is killed after k instructions: so many times, at
- * steps that are spread over all of the scenario, and which of them the seed says; KILLS 0: for
- * every k. See steps.h for who is there. After each kill
+ * For each scenario, or the named one, a victim is killed after k instructions: about KILLS times
+ * at steps that are spread over all of it, and as often behind steps whose effect others can see
+ * (steps_watch.h); the seed says at which. KILLS 0: for every k. See steps.h for who is there. After
+ * each kill
  *
  *     - the victim's end is told within a few turns, and every op to it is back, once
  *     - messages of the victim, and to it, are whole, in order, and none comes twice; what was
@@ -36,6 +37,7 @@
 #include "stepper.h"
 #include "steps_message.h"
 #include "steps_trace.h"
+#include "steps_watch.h"
 
 /* Turns of the survivor after which it must know of the victim's end. */
 #define TURNS_TO_KNOW 100
@@ -355,54 +357,83 @@ static void
 record(const struct steps_scenario *sc, const struct left *before)
 {
 	pid_t pid = start_to_mark(sc);
+	bool more = true, call;
 
 	steps_trace_free(&trace);
-	do {
-		steps_trace_add(&trace, pid);
-		if (trace.nb % 64 == 0)
+	steps_watch_renew();
+	while (more) {
+		call = steps_watch_call(pid, steps_trace_add(&trace, pid));
+		more = stepper_step(pid);
+		if (steps_watch_changed() || call)
+			steps_trace_seen(&trace);
+		if (trace.nb % 64 == 0) {
 			steps_beside(sc, &living, notes);
-	} while (stepper_step(pid));
+			steps_watch_renew();
+		}
+	}
+	steps_watch_end();
 	steps_trace_end(&trace);
 	stepper_kill(pid);
 	CHECK(survive(sc, before), "lost: the victim is through, without effect");
 }
 
-/* kills: about so many, or 0: at each step */
+struct tally {
+	unsigned int victims, effect[2], stops;
+	uint64_t seed;
+};
+
+/* Now and then the victim is stopped, not killed; of those for every k: as well. */
+static void
+end_after(const struct steps_scenario *sc, unsigned int k, const struct left *before,
+	  struct tally *t, bool every)
+{
+	const bool stop = (t->victims++ + t->seed) % STOP_EVERY == STOP_EVERY / 2;
+
+	if (stop) {
+		stop_after(sc, k, before);
+		t->stops++;
+	}
+	if (!stop || every)
+		t->effect[kill_after(sc, k, before)]++;
+}
+
+static void
+report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint64_t began)
+{
+	CHECK(heap <= HEAP_SLACK, "%zu bytes of heap more after %u victims", heap, t->victims);
+	CHECK(t->effect[0] > 0 && t->effect[1] > 0, "%s: %u kills before it took effect, %u after",
+	      sc->name, t->effect[0], t->effect[1]);
+	printf("ok %u - %s\n", ++number, sc->name);
+	printf("# %u steps, %u of them seen by others; %u kills before it took effect, %u after, "
+	       "%u through; %u stops; %" PRIu64 " ms\n",
+	       trace.nb, trace.nb_seen, t->effect[0], t->effect[1], missed, t->stops,
+	       leat_cycles_to_ns(leat_now() - began) / 1000000);
+	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+}
+
+/* kills: so many among all steps, and so many behind those that others see; 0: at each step */
 static void
 run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 {
 	const struct left before = look();
+	struct tally t = { .seed = seed };
 	const uint64_t began = leat_now();
-	unsigned int steps, stride, k, n = 0, stops = 0, done[2] = { 0 };
+	unsigned int k, stride;
 	size_t heap, more;
 
 	record(sc, &before);
-	steps = trace.nb;
-	stride = kills == 0 || kills >= steps ? 1 : steps / kills + 1;
 	missed = 0;
-	done[kill_after(sc, 0, &before)]++;
-	done[kill_after(sc, UINT32_MAX, &before)]++;
+	t.effect[kill_after(sc, 0, &before)]++;
+	t.effect[kill_after(sc, UINT32_MAX, &before)]++;
 	heap = mallinfo2().uordblks;
-	for (k = seed % stride; k < steps; k += stride, n++) {
-		if (n % STOP_EVERY == (seed + STOP_EVERY / 2) % STOP_EVERY) {
-			stop_after(sc, k, &before);
-			stops++;
-		}
-		if (n % STOP_EVERY != (seed + STOP_EVERY / 2) % STOP_EVERY || kills == 0)
-			done[kill_after(sc, k, &before)]++;
-	}
+	stride = kills == 0 ? 1 : trace.nb / kills + 1;
+	for (k = (unsigned int)(seed % stride); k < trace.nb; k += stride)
+		end_after(sc, k, &before, &t, kills == 0);
+	stride = kills == 0 ? trace.nb_seen + 1 : trace.nb_seen / kills + 1;
+	for (k = (unsigned int)(seed % stride); kills > 0 && k < trace.nb_seen; k += stride)
+		end_after(sc, trace.seen[k] + 1, &before, &t, false);
 	more = mallinfo2().uordblks;
-	more = more > heap ? more - heap : 0;
-	n = done[0] + done[1] + stops;
-	CHECK(more <= HEAP_SLACK, "%zu bytes of heap more after %u victims", more, n);
-	CHECK(done[0] > 0 && done[1] > 0, "%s: %u kills before it took effect, %u after", sc->name,
-	      done[0], done[1]);
-	printf("ok %u - %s\n", ++number, sc->name);
-	printf("# %u steps: %u kills before it took effect, %u after, %u through; %u stops; %zu B of "
-	       "heap; %" PRIu64 " ms\n",
-	       steps, done[0], done[1], missed, stops, more,
-	       leat_cycles_to_ns(leat_now() - began) / 1000000);
-	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+	report(sc, &t, more > heap ? more - heap : 0, began);
 }
 
 /* ---- the checks are checked ---- */

@@ -54,15 +54,23 @@ steps_trace_break(pid_t pid, uint64_t at)
 }
 #endif
 
-void
+uint64_t
 steps_trace_add(struct steps_trace *t, pid_t pid)
 {
 	if (t->nb == t->room) {
 		t->room = t->room == 0 ? 4096 : 2 * t->room;
 		t->at = realloc(t->at, t->room * sizeof(*t->at));
-		CHECK(t->at != NULL, "out of memory");
+		t->seen = realloc(t->seen, t->room * sizeof(*t->seen));
+		CHECK(t->at != NULL && t->seen != NULL, "out of memory");
 	}
-	t->at[t->nb++] = next_address(pid);
+	t->at[t->nb] = next_address(pid);
+	return t->at[t->nb++];
+}
+
+void
+steps_trace_seen(struct steps_trace *t)
+{
+	t->seen[t->nb_seen++] = t->nb - 1;
 }
 
 /* How often each step's address was passed before. */
@@ -107,5 +115,6 @@ steps_trace_free(struct steps_trace *t)
 	free(t->at);
 	free(t->anchor);
 	free(t->passed);
+	free(t->seen);
 	memset(t, 0, sizeof(*t));
 }

@@ -27,11 +27,14 @@ struct steps_trace {
 	uint64_t *at;	  /* address of each step */
 	uint32_t *anchor; /* of each step: the one whose address gets the breakpoint */
 	uint32_t *passed;
-	unsigned int nb, room;
+	uint32_t *seen; /* steps that others can see the effect of, see steps_watch.h */
+	unsigned int nb, room, nb_seen;
 };
 
-/* The victim is about to make the next step. */
-void steps_trace_add(struct steps_trace *t, pid_t pid);
+/* The victim is about to make the next step. @return its address */
+uint64_t steps_trace_add(struct steps_trace *t, pid_t pid);
+/* Others see the effect of the step that was added last. */
+void steps_trace_seen(struct steps_trace *t);
 /* All steps were added. */
 void steps_trace_end(struct steps_trace *t);
 void steps_trace_free(struct steps_trace *t);
