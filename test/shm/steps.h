@@ -109,6 +109,7 @@ struct steps_living {
 	uint8_t *memory;
 	char addr[LEAT_ADDR_MAX];
 	uint64_t turns;
+	bool asleep; /* the survivor's endpoint is armed, and the loop stands still */
 	bool closing, shut;
 };
 
@@ -124,6 +125,15 @@ void steps_post(struct steps_living *l, unsigned int i);
 bool steps_peer_gone(const struct steps_living *l);
 /* Goes on until the bystander's connection has carried so many messages more, in either direction. */
 void steps_bystander_moves(struct steps_living *l, uint64_t messages);
+
+/* Has the device a wait object here? */
+bool steps_can_wait(struct leat_dev *dev);
+/* Arms the survivor's endpoint, with nothing to do for it. */
+void steps_sleep(struct steps_living *l);
+/* @return whether the survivor is woken within ms */
+bool steps_woken(const struct steps_living *l, int ms);
+/* Goes on. */
+void steps_wake(struct steps_living *l);
 
 /* ---- the victim ---- */
 
@@ -161,6 +171,7 @@ struct steps_scenario {
 	enum leat_op_type type; /* of the ops */
 	enum steps_size size;
 	unsigned int nb; /* of the ops */
+	bool asleep;	 /* the survivor sleeps meanwhile */
 };
 
 extern const struct steps_scenario steps_scenarios[];

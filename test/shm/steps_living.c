@@ -3,7 +3,7 @@
 /* The survivor and the bystander: see steps.h. */
 
 #include <errno.h>
-#include <sched.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include <rte_common.h>
@@ -356,6 +356,63 @@ steps_bystander_moves(struct steps_living *l, uint64_t messages)
 	      "the bystander's connection stands still");
 }
 
+static bool
+quiet(const struct steps_node *n)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(n->send); i++) {
+		if (n->send[i].state != LEAT_OP_IDLE)
+			return false;
+	}
+	return n->onesided.state == LEAT_OP_IDLE;
+}
+
+/* @return whether it is armed, with nothing to do */
+static bool
+armed(struct steps_living *l)
+{
+	int ret;
+
+	turn(l, &l->s, true);
+	turn(l, &l->b, true);
+	if (!quiet(&l->s) || !quiet(&l->b) || l->s.next < l->b.sent || l->b.next < l->s.sent)
+		return false;
+	ret = leat_ep_arm(l->s.ep);
+	CHECK(ret == 0 || ret == -EAGAIN, "arm: %s", strerror(-ret));
+	if (ret == 0 && !steps_woken(l, 0))
+		return true;
+	leat_ep_disarm(l->s.ep);
+	return false;
+}
+
+void
+steps_sleep(struct steps_living *l)
+{
+	const uint64_t end = leat_now() + leat_us_to_cycles(TRAFFIC_PATIENCE_US);
+
+	while (!armed(l))
+		CHECK(leat_now() < end, "the survivor does not come to sleep");
+	l->asleep = true;
+}
+
+bool
+steps_woken(const struct steps_living *l, int ms)
+{
+	struct pollfd p = { .fd = leat_ep_fd(l->s.ep), .events = POLLIN };
+	int ret = poll(&p, 1, ms);
+
+	CHECK(ret >= 0, "poll: %s", strerror(errno));
+	return ret > 0;
+}
+
+void
+steps_wake(struct steps_living *l)
+{
+	leat_ep_disarm(l->s.ep);
+	l->asleep = false;
+}
+
 void
 steps_peer_reset(struct steps_living *l)
 {
@@ -393,10 +450,23 @@ region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key)
 	return mr;
 }
 
+bool
+steps_can_wait(struct leat_dev *dev)
+{
+	struct leat_dev_info info;
+
+	CHECK(leat_dev_info_get(dev, &info) == 0, "%s", leat_err_msg());
+	return info.wait;
+}
+
 static void
 open_node(struct steps_node *n, enum steps_role role, struct leat_dev *dev, uint64_t seed)
 {
-	const struct leat_ep_conf conf = { .ops = LEAT_OP_MASK_ALL, .max_peers = STEPS_PEERS };
+	const struct leat_ep_conf conf = {
+		.ops = LEAT_OP_MASK_ALL,
+		.max_peers = STEPS_PEERS,
+		.wait = role == STEPS_SURVIVOR && steps_can_wait(dev),
+	};
 	unsigned int i;
 
 	n->role = role;
@@ -435,8 +505,11 @@ steps_living_open(struct steps_living *l, struct leat_dev *dev, uint64_t seed)
 static void
 close_node(struct steps_node *n)
 {
+	struct leat_op *done[16];
+
 	CHECK(leat_mr_deregister(n->mr) == 0, "deregister: %s", leat_err_msg());
-	CHECK(leat_ep_destroy(n->ep) == 0, "destroy: %s", leat_err_msg());
+	UNTIL(TRAFFIC_PATIENCE_US, (void)leat_ep_poll(n->ep, done, RTE_DIM(done)),
+	      leat_ep_destroy(n->ep) == 0, "destroy: %s", leat_err_msg());
 	free(n->memory);
 	free(n->recv_buf);
 	free(n->send_buf);

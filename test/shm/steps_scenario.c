@@ -17,6 +17,7 @@
 
 const struct steps_scenario steps_scenarios[] = {
 	{ "post a small send", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1 },
+	{ "post to a sleeper", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1, .asleep = true },
 	{ "post a send of two lines", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_LINES, 1 },
 	{ "post a burst of sends", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_MIXED, STEPS_BURST },
 	{ "post a buffered send", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_BUFFER, 1 },
@@ -147,6 +148,8 @@ steps_meanwhile(const struct steps_scenario *sc, struct steps_living *l)
 		l->v.state = STEPS_ASKED;
 	} else if (sc->call == STEPS_DISCONNECTED) {
 		CHECK(leat_ep_disconnect(l->s.ep, l->v.id) == 0, "disconnect: %s", leat_err_msg());
+	} else if (sc->asleep) {
+		steps_sleep(l);
 	}
 }
 
@@ -165,6 +168,8 @@ ops_back(const struct steps_living *l)
 void
 steps_beside(const struct steps_scenario *sc, struct steps_living *l, struct steps_notes *n)
 {
+	if (l->asleep)
+		return;
 	steps_turn(l, false);
 	if (sc->call == STEPS_SURVIVOR_POSTS && ops_back(l))
 		atomic_store(&n->enough, 1);
