@@ -175,6 +175,13 @@ victim(const struct steps_scenario *sc)
 	_exit(0);
 }
 
+static void
+turn_for_events(void)
+{
+	steps_turn(&living, true);
+	(void)sched_yield();
+}
+
 static pid_t
 start(const struct steps_scenario *sc)
 {
@@ -190,28 +197,38 @@ start(const struct steps_scenario *sc)
 	CHECK(pid >= 0, "fork: %s", strerror(errno));
 	if (pid == 0)
 		victim(sc);
-	UNTIL(TRAFFIC_PATIENCE_US, steps_turn(&living, true);
-	      (void)sched_yield(), stepper_reached(pid), "the victim does not come to its mark");
+	UNTIL(TRAFFIC_PATIENCE_US, turn_for_events(), stepper_reached(pid),
+	      "the victim does not come to its mark");
 	return pid;
 }
 
 /* ---- a scenario ---- */
 
-/* The survivor turns until the victim stops. @return false: at its second mark */
+/* The victim has the CPU meanwhile, if there is only one. */
+static void
+turn_beside(const struct steps_scenario *sc)
+{
+	steps_beside(sc, &living, notes);
+	(void)sched_yield();
+}
+
+/*
+ * The victim runs, and the survivor turns, until the victim stops. Signals from outside are kept
+ * from it, as in stepper.h. @return false: at its second mark
+ */
 static bool
 run_to_break(pid_t pid, const struct steps_scenario *sc)
 {
 	int st, got = 0;
 
-	CHECK(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0, "PTRACE_CONT: %s", strerror(errno));
-	UNTIL(TRAFFIC_PATIENCE_US, steps_beside(sc, &living, notes);
-	      (void)sched_yield(), (got = waitpid(pid, &st, WNOHANG)) != 0,
-	      "the victim comes to no breakpoint");
-	CHECK(got == pid, "waitpid: %s", strerror(errno));
-	if (stepper_why(st) == STEPPER_MARK)
-		return false;
-	CHECK(stepper_why(st) == SIGTRAP, "the victim stops for signal %d", stepper_why(st));
-	return true;
+	do {
+		CHECK(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0, "PTRACE_CONT: %s",
+		      strerror(errno));
+		UNTIL(TRAFFIC_PATIENCE_US, turn_beside(sc), (got = waitpid(pid, &st, WNOHANG)) != 0,
+		      "the victim does not go on");
+		CHECK(got == pid, "waitpid: %s", strerror(errno));
+	} while (stepper_why(st) != STEPPER_MARK && stepper_why(st) != SIGTRAP);
+	return stepper_why(st) == SIGTRAP;
 }
 
 /* @return false: it came to its second mark before it had made k steps */
@@ -332,7 +349,8 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct left *b
 	if (fault != FAULT_UNTOLD)
 		stepper_kill(pid);
 	if (living.asleep) {
-		CHECK(steps_woken(&living, TOLD_MS), "a sleeper is not woken by the death of a peer");
+		CHECK(steps_woken(&living, TOLD_MS),
+		      "a sleeper is not woken by the death of a peer");
 		steps_wake(&living);
 	}
 	return survive(sc, before);
@@ -352,11 +370,7 @@ stop_after(const struct steps_scenario *sc, unsigned int k, const struct left *b
 		steps_bystander_moves(&living, MESSAGES_MEANWHILE);
 		CHECK(living.v.ends + living.v.failed == ends || sc->call >= STEPS_DISCONNECT,
 		      "the connection of a stopped process ended");
-		CHECK(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0, "PTRACE_CONT: %s",
-		      strerror(errno));
-		UNTIL(TRAFFIC_PATIENCE_US, steps_beside(sc, &living, notes);
-		      (void)sched_yield(), stepper_reached(pid),
-		      "a victim that was stopped does not go through");
+		CHECK(!run_to_break(pid, sc), "a breakpoint that is none");
 	}
 	CHECK(atomic_load(&notes->through) != 0, "a victim that was stopped is not through");
 	if (living.asleep)
