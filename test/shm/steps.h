@@ -172,6 +172,7 @@ struct steps_scenario {
 	enum steps_size size;
 	unsigned int nb; /* of the ops */
 	bool asleep;	 /* the survivor sleeps meanwhile */
+	bool free;	 /* the ops are on no queue: in another part of the driver than others */
 };
 
 extern const struct steps_scenario steps_scenarios[];

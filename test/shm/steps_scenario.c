@@ -17,12 +17,16 @@
 
 const struct steps_scenario steps_scenarios[] = {
 	{ "post a small send", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1 },
+	{ "post a small send without a queue", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1,
+	  .free = true },
 	{ "post to a sleeper", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1, .asleep = true },
 	{ "post a send of two lines", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_LINES, 1 },
 	{ "post a burst of sends", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_MIXED, STEPS_BURST },
 	{ "post a buffered send", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_BUFFER, 1 },
 	{ "send in chunks", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_LARGE, 1 },
 	{ "receive a small message", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1 },
+	{ "receive a small message without a queue", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND,
+	  STEPS_SMALL, 1, .free = true },
 	{ "receive a burst", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_MIXED, STEPS_BURST },
 	{ "receive a buffered message", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_BUFFER, 1 },
 	{ "receive in chunks", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_LARGE, 1 },
@@ -125,7 +129,7 @@ survivor_posts(const struct steps_scenario *sc, struct steps_living *l)
 			.peer = l->v.id,
 			.buf = l->v.buf + (size_t)i * STEPS_SLOT,
 			.size = steps_bytes(sc->size, i),
-			.queue = LEAT_QUEUE_NONE,
+			.queue = sc->free ? LEAT_QUEUE_NONE : NULL,
 		};
 		steps_op_fill(&l->v.op[i], STEPS_SURVIVOR, i, &l->v.key);
 		steps_post(l, i);

@@ -95,7 +95,7 @@ prepare_recvs(const struct steps_scenario *sc, struct steps_victim *v)
 					.peer = LEAT_PEER_ANY,
 					.buf = v->notes->memory + (size_t)i * STEPS_SLOT,
 					.size = sc->nb > 1 ? STEPS_SLOT : STEPS_MEMORY,
-					.queue = LEAT_QUEUE_NONE };
+					.queue = sc->free ? LEAT_QUEUE_NONE : NULL };
 		if (sc->type == LEAT_OP_TSEND) {
 			op->type = LEAT_OP_TRECV;
 			op->ignore = UINT64_MAX;
@@ -115,7 +115,7 @@ prepare_ops(const struct steps_scenario *sc, struct steps_victim *v)
 			.peer = v->peer,
 			.buf = v->notes->memory + (size_t)i * STEPS_SLOT,
 			.size = steps_bytes(sc->size, i),
-			.queue = LEAT_QUEUE_NONE,
+			.queue = sc->free ? LEAT_QUEUE_NONE : NULL,
 		};
 		steps_op_fill(&v->op[i], STEPS_VICTIM, i, &v->theirs);
 	}
