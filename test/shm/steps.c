@@ -197,8 +197,8 @@ start(const struct steps_scenario *sc)
 	CHECK(pid >= 0, "fork: %s", strerror(errno));
 	if (pid == 0)
 		victim(sc);
-	UNTIL(TRAFFIC_PATIENCE_US, turn_for_events(), stepper_reached(pid),
-	      "the victim does not come to its mark");
+	STEPS_UNTIL(turn_for_events(), stepper_reached(pid),
+		    "the victim does not come to its mark");
 	return pid;
 }
 
@@ -224,8 +224,8 @@ run_to_break(pid_t pid, const struct steps_scenario *sc)
 	do {
 		CHECK(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0, "PTRACE_CONT: %s",
 		      strerror(errno));
-		UNTIL(TRAFFIC_PATIENCE_US, turn_beside(sc), (got = waitpid(pid, &st, WNOHANG)) != 0,
-		      "the victim does not go on");
+		STEPS_UNTIL(turn_beside(sc), (got = waitpid(pid, &st, WNOHANG)) != 0,
+			    "the victim does not go on");
 		CHECK(got == pid, "waitpid: %s", strerror(errno));
 	} while (stepper_why(st) != STEPPER_MARK && stepper_why(st) != SIGTRAP);
 	return stepper_why(st) == SIGTRAP;
@@ -331,8 +331,8 @@ start_to_mark(const struct steps_scenario *sc)
 
 	/* The victim, which has asked, is up first. */
 	if (sc->call != STEPS_LISTEN && sc->call != STEPS_CONNECT && sc->call != STEPS_ACCEPT)
-		UNTIL(TRAFFIC_PATIENCE_US, steps_turn(&living, true), living.v.state == STEPS_UP,
-		      "the victim's connection is not up");
+		STEPS_UNTIL(steps_turn(&living, true), living.v.state == STEPS_UP,
+			    "the victim's connection is not up");
 	steps_meanwhile(sc, &living);
 	return pid;
 }

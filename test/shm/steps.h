@@ -25,7 +25,22 @@
 
 #include <leat_fabric.h>
 
-#include "../lives/traffic.h" /* CHECK, UNTIL */
+#include "../lives/traffic.h" /* CHECK */
+
+/*
+ * Does turn until cond is true. It gives up after a time, but not before it had so many turns: a
+ * machine that stood still for a while, as virtual ones do, has not given it any.
+ */
+#define STEPS_TURNS 10000
+#define STEPS_UNTIL(turn, cond, ...)                                                               \
+	do {                                                                                       \
+		uint64_t end_ = leat_now() + leat_us_to_cycles(TRAFFIC_PATIENCE_US);               \
+		unsigned int turns_ = 0;                                                           \
+		while (!(cond)) {                                                                  \
+			turn;                                                                      \
+			CHECK(++turns_ < STEPS_TURNS || leat_now() < end_, __VA_ARGS__);           \
+		}                                                                                  \
+	} while (0)
 
 #define STEPS_PEERS 8
 #define STEPS_BURST 8

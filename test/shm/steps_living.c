@@ -351,9 +351,8 @@ steps_bystander_moves(struct steps_living *l, uint64_t messages)
 {
 	const uint64_t s = l->s.next + messages, b = l->b.next + messages, done = l->b.done;
 
-	UNTIL(TRAFFIC_PATIENCE_US, steps_turn(l, false),
-	      l->s.next >= s && l->b.next >= b && l->b.done > done,
-	      "the bystander's connection stands still");
+	STEPS_UNTIL(steps_turn(l, false), l->s.next >= s && l->b.next >= b && l->b.done > done,
+		    "the bystander's connection stands still");
 }
 
 static bool
@@ -389,10 +388,9 @@ armed(struct steps_living *l)
 void
 steps_sleep(struct steps_living *l)
 {
-	const uint64_t end = leat_now() + leat_us_to_cycles(TRAFFIC_PATIENCE_US);
+	bool asleep = false;
 
-	while (!armed(l))
-		CHECK(leat_now() < end, "the survivor does not come to sleep");
+	STEPS_UNTIL(asleep = armed(l), asleep, "the survivor does not come to sleep");
 	l->asleep = true;
 }
 
@@ -499,7 +497,7 @@ steps_living_open(struct steps_living *l, struct leat_dev *dev, uint64_t seed)
 	      "listen: %s", leat_err_msg());
 	h.key = l->b.mine;
 	CHECK(leat_ep_connect(l->b.ep, l->addr, &params) >= 0, "connect: %s", leat_err_msg());
-	UNTIL(TRAFFIC_PATIENCE_US, steps_turn(l, true), l->s.up && l->b.up, "no bystander");
+	STEPS_UNTIL(steps_turn(l, true), l->s.up && l->b.up, "no bystander");
 }
 
 static void
@@ -508,8 +506,8 @@ close_node(struct steps_node *n)
 	struct leat_op *done[16];
 
 	CHECK(leat_mr_deregister(n->mr) == 0, "deregister: %s", leat_err_msg());
-	UNTIL(TRAFFIC_PATIENCE_US, (void)leat_ep_poll(n->ep, done, RTE_DIM(done)),
-	      leat_ep_destroy(n->ep) == 0, "destroy: %s", leat_err_msg());
+	STEPS_UNTIL((void)leat_ep_poll(n->ep, done, RTE_DIM(done)), leat_ep_destroy(n->ep) == 0,
+		    "destroy: %s", leat_err_msg());
 	free(n->memory);
 	free(n->recv_buf);
 	free(n->send_buf);
@@ -526,7 +524,7 @@ steps_living_close(struct steps_living *l)
 	for (i = 0; i < RTE_DIM(both); i++) {
 		l->shut = false;
 		CHECK(leat_ep_shutdown(both[i]->ep, 1000000) == 0, "shutdown: %s", leat_err_msg());
-		UNTIL(TRAFFIC_PATIENCE_US, steps_turn(l, true), l->shut, "no shutdown");
+		STEPS_UNTIL(steps_turn(l, true), l->shut, "no shutdown");
 	}
 	CHECK(leat_mr_deregister(l->mr) == 0, "deregister: %s", leat_err_msg());
 	close_node(&l->s);
