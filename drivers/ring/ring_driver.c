@@ -70,8 +70,7 @@ ring_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 		inside_free(in);
 		return ret;
 	}
-	if (in->ring.datagram)
-		ring_telemetry_add(in);
+	ring_telemetry_add(&in->ring);
 	return 0;
 }
 
@@ -80,8 +79,7 @@ ring_ep_close(struct leat_ep *ep)
 {
 	struct ring_inside *in = ring_inside_of(ep);
 
-	if (in->ring.datagram)
-		ring_telemetry_del(in);
+	ring_telemetry_del(&in->ring);
 	if (in->listener != NULL)
 		ring_name_unlisten(in->listener);
 	ring_mbox_close(in->mbox);

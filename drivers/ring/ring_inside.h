@@ -8,7 +8,6 @@
  *
  *     ring_driver.c the device and the endpoint     ring_name.c   listeners by name, mailboxes
  *     ring_conn.c   connecting, and the end         ring_wait.c   sleeping until something happens
- *     ring_telemetry.c  what datagram endpoints lost
  *
  * Words that several threads touch, beside those of ring_shared.h:
  *
@@ -78,7 +77,6 @@ struct ring_inside {
 	struct ring_mbox *mbox;
 	uint32_t bell_seen;
 	struct ring_listener *listener;
-	LIST_ENTRY(ring_inside) link; /* datagram endpoints, for telemetry */
 };
 
 static inline struct ring_inside *
@@ -144,10 +142,5 @@ void ring_reject(struct leat_ep *ep, struct leat_peer *peer);
 void ring_progress(struct leat_ep *ep, uint64_t now);
 /* For the end: tells the others and frees all. No op is in flight. */
 void ring_conns_free(struct ring_ep *rep, enum ring_closed closed);
-
-/* ---- ring_telemetry.c ---- */
-
-void ring_telemetry_add(struct ring_inside *in);
-void ring_telemetry_del(struct ring_inside *in);
 
 #endif /* RING_INSIDE_H */

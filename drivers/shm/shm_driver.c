@@ -181,13 +181,16 @@ shm_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	if (ret < 0) {
 		shm_free(se);
 		ep->drv = NULL;
+		return ret;
 	}
-	return ret;
+	ring_telemetry_add(&se->ring);
+	return 0;
 }
 
 static void
 shm_ep_close(struct leat_ep *ep)
 {
+	ring_telemetry_del(&shm_of(ep)->ring);
 	shm_free(shm_of(ep));
 	ep->drv = NULL;
 }

@@ -21,6 +21,7 @@
  *     ring_mark.c   which of many peers have something
  *     ring_datagram.c  post and poll of datagram endpoints      ring_buf.c  their buffers
  *     ring_move.c   large messages in chunks        ring_share.c  memory that both have mapped
+ *     ring_telemetry.c  what completions don't tell
  *
  * How connections come about, how a side rings and wakes the other, and devices and endpoints are
  * the device's; what this needs of it is declared at the end.
@@ -266,6 +267,7 @@ struct ring_ep {
 	uint32_t nb_regions;
 	uint32_t free_region;	  /* + 1; 0: none */
 	struct ring_share *share; /* RING_FOREIGN; the device's; NULL: none */
+	LIST_ENTRY(ring_ep) told; /* by telemetry */
 };
 
 /* Arguments that both devices have. */
@@ -373,6 +375,12 @@ struct ring_lane_size ring_lane_size(const struct ring_shape *shape);
  */
 void ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *shared,
 		     void *own, bool producer);
+
+/* ---- ring_telemetry.c ---- */
+
+/* An endpoint that is complete; before it ends. */
+void ring_telemetry_add(struct ring_ep *rep);
+void ring_telemetry_del(struct ring_ep *rep);
 
 /* ---- ring_fence.c ---- */
 

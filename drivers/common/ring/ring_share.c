@@ -20,6 +20,8 @@ ring_share_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t addr, uin
 
 	if (unlikely(bytes == NULL))
 		ring_violation(rep, link, "a message's bytes are not in memory that it shares");
+	else
+		LEAT_STAT_ADD(rep->share->nb_copies, 1);
 	return bytes;
 }
 
@@ -134,6 +136,7 @@ bool
 ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
 	const uint32_t region = (uint32_t)(op->rkey & RING_KEY_INDEX);
+	struct ring_ep *rep = ep->drv;
 	void *mem;
 	bool done;
 
@@ -148,6 +151,7 @@ ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *o
 	__atomic_store_n(&link->mine->touching, 0, __ATOMIC_RELEASE);
 	if (!done)
 		return false;
+	LEAT_STAT_ADD(rep->share->nb_ops, 1);
 	leat_op_start(ep, op);
 	leat_op_finish(ep, op, 0, op->size);
 	return true;

@@ -66,6 +66,9 @@ struct ring_share {
 	struct ring_arenas arenas; /* mapped here at the same addresses */
 	struct ring_entry *entries;
 	bool stale; /* some of it was freed meanwhile; written by any thread */
+	/* Written by the owner with relaxed stores, read by telemetry. */
+	uint64_t nb_ops;    /* executed by this side */
+	uint64_t nb_copies; /* messages that this side copied straight from the other's buffer */
 };
 
 /* What of the other side's a link reaches. */
