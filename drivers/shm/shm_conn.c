@@ -10,6 +10,7 @@
  *     CONNECTED: maps, up     READY -->                 CONNECTED: up
  */
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -312,11 +313,21 @@ part(struct ring_conn *conn, const char *why)
 	conn->id = 0;
 }
 
+/* For peers that touch shared memory: they see what was written before, or are seen. */
+static void
+fence(void)
+{
+	while (!ring_fence_all())
+		sched_yield();
+}
+
 void
 ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
 {
 	/* CLOSED: every slot of this side is before it; pairs with ended() of the other */
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
+	if (link->reach != NULL)
+		fence();
 	/* The end of one that is just touching a region is heard by the socket. */
 	if (ring_share_touched(link) != 0)
 		ring_link_bell(link);
@@ -494,11 +505,12 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 	leat_peer_up(ep, link->peer, ev->priv, ev->priv_len);
 }
 
-/* CLOSED, as the other side said; pairs with ring_link_say_closed(). */
-static enum ring_closed
+/* CLOSED, as the other side said: RING_BYE, RING_DEAD or neither. */
+static uint32_t
 their_closed(const struct ring_link *link)
 {
-	return (enum ring_closed)__atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
+	/* pairs with ring_link_say_closed() */
+	return __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 }
 
 static void
@@ -574,7 +586,7 @@ links_progress(struct shm_ep *se)
 		if (!ring_violated(link)) {
 			/* It waits for the end of something that this side did. */
 			if (!se->ring.datagram && ring_link_alive(link) &&
-			    their_closed(link) != RING_OPEN)
+			    (their_closed(link) == RING_BYE || their_closed(link) == RING_DEAD))
 				ended(se, link, 0, "it has disconnected");
 			else
 				ring_link_progress(&se->ring, link, !ring_link_alive(link));
@@ -634,8 +646,7 @@ shm_halt(struct leat_ep *ep)
 	if (se->share == NULL)
 		return;
 	shm_share_withdraw_all(se->share);
-	while (!ring_fence_all())
-		sched_yield();
+	fence();
 	while ((link = touched(se)) != NULL) {
 		hear_ends(se);
 		sched_yield();

@@ -78,7 +78,8 @@ initiator(void)
 	const struct leat_ep_conf conf = { .max_peers = 4, .ops = OPS };
 	struct leat_ep *ep = leat_ep_create(device(), &conf);
 	uint64_t *words = malloc(REGION), value = 0;
-	struct leat_op op = { .type = LEAT_OP_WRITE, .buf = words, .size = REGION }, *p = &op;
+	struct leat_op op = { .type = LEAT_OP_WRITE, .buf = words, .size = REGION };
+	struct leat_op go = { .type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY }, *p = &go;
 	struct leat_rkey rkey;
 	struct leat_event ev;
 	size_t i;
@@ -91,6 +92,11 @@ initiator(void)
 	CHECK(peer >= 0, "%s", leat_err_msg());
 	UNTIL(PATIENCE_US, , event(ep, LEAT_EV_CONNECTED, &ev), "the initiator is not connected");
 	memcpy(&rkey, ev.priv, sizeof(rkey));
+	/* Once the target is up its regions are reached directly. */
+	CHECK(leat_ep_post(ep, &p, 1) == 1, "%s", leat_err_msg());
+	UNTIL(PATIENCE_US, (void)leat_ep_events(ep, NULL, 0), leat_ep_poll(ep, &p, 1) == 1,
+	      "the target says nothing");
+	p = &op;
 	op.peer = (uint16_t)peer;
 	op.raddr = rkey.addr;
 	op.rkey = rkey.key;
@@ -144,6 +150,7 @@ static void
 let_in(void)
 {
 	struct leat_conn_params params = { .priv_len = sizeof(struct leat_rkey) };
+	struct leat_op go = { .type = LEAT_OP_SEND }, *p = &go;
 	struct leat_rkey rkey;
 	struct leat_event ev;
 
@@ -153,6 +160,9 @@ let_in(void)
 	t.peer = ev.peer;
 	CHECK(leat_ep_accept(t.ep, t.peer, &params) == 0, "%s", leat_err_msg());
 	UNTIL(PATIENCE_US, , event(t.ep, LEAT_EV_CONNECTED, &ev), "it does not connect");
+	go.peer = t.peer;
+	CHECK(leat_ep_post(t.ep, &p, 1) == 1, "%s", leat_err_msg());
+	UNTIL(PATIENCE_US, , leat_ep_poll(t.ep, &p, 1) == 1, "a message is not sent");
 }
 
 /* @return true: it stands still in the middle of a WRITE; else it goes on */

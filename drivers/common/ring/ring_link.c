@@ -99,6 +99,10 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane 
 	link->may_send = rep->can_send;
 	ring_marks_up(rep, link);
 	rep->rescan = true; /* it may have closed again already */
+#if RING_FOREIGN
+	/* From now on this side looks at what the other one touches, before it frees something. */
+	__atomic_store_n(&link->mine->closed, RING_UP, __ATOMIC_RELEASE);
+#endif
 }
 
 /* Takes back what the other side has not claimed. */

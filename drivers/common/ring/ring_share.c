@@ -30,7 +30,7 @@ ring_share_still(const struct ring_link *link)
 {
 	/* The copy comes first; pairs with the fence in ring_link_close() of the other side. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) == RING_OPEN;
+	return __atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) == RING_UP;
 }
 
 /* ---- the owner of a region ---- */
@@ -83,10 +83,13 @@ ring_share_withdraw(struct ring_ep *rep, uint32_t region)
 
 /* Where an op acts; NULL: that is not to be seen from here. */
 static void *
-entry_find(const struct ring_reach *reach, const struct leat_op *op, uint32_t region)
+entry_find(const struct ring_link *link, const struct leat_op *op, uint32_t region)
 {
-	const struct ring_entry *e = &reach->entries[region];
+	const struct ring_entry *e = &link->reach->entries[region];
 	uint64_t addr, len;
+
+	if (__atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) != RING_UP)
+		return NULL;
 
 	/* acquire: the rest of the entry, and all that the owner wrote to the region before */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) != op->rkey || op->rkey == 0 ||
@@ -96,7 +99,7 @@ entry_find(const struct ring_reach *reach, const struct leat_op *op, uint32_t re
 	len = __atomic_load_n(&e->len, __ATOMIC_RELAXED);
 	if (op->raddr < addr || op->raddr - addr > len || op->size > len - (op->raddr - addr))
 		return NULL;
-	return ring_arenas_at(&reach->arenas, op->raddr, op->size);
+	return ring_arenas_at(&link->reach->arenas, op->raddr, op->size);
 }
 
 static bool
@@ -144,9 +147,9 @@ ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *o
 	if (link->tx_unacked > 0 || region >= RING_ENTRIES)
 		return false;
 	__atomic_store_n(&link->mine->touching, region + 1, __ATOMIC_RELAXED);
-	/* The fence for the processor is the owner's: ring_share_withdraw(). */
+	/* The fence for the processor is the owner's: when it takes the region, or closes. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	mem = entry_find(link->reach, op, region);
+	mem = entry_find(link, op, region);
 	done = mem != NULL && act(op, mem);
 	__atomic_store_n(&link->mine->touching, 0, __ATOMIC_RELEASE);
 	if (!done)

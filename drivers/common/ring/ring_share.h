@@ -16,9 +16,10 @@
  * writes. A region that is deregistered must not be touched any more:
  *
  *     initiator                               owner of the region
- *     touching = number of the region         entry.key = 0
+ *     touching = number of the region         entry.key = 0; or CLOSED, which was UP
  *     (fence)                                 fence
- *     entry.key as expected? then the op      touching of a peer that lives? then -EBUSY
+ *     entry.key as expected, and it is UP?    touching of a peer that lives? then -EBUSY,
+ *     then the op                             or the connection stays a while
  *     touching = 0
  *
  * The owner executes both fences, by membarrier(2). An op that does not find its region in the

@@ -172,6 +172,7 @@ enum ring_closed {
 	RING_OPEN = 0,
 	RING_BYE,  /* in order */
 	RING_DEAD, /* its endpoint was aborted, or its process is gone */
+	RING_UP,   /* RING_FOREIGN: it is up, the other side may touch its regions */
 };
 
 /* Of one direction: the words beside its slots and acks. */

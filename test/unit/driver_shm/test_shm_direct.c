@@ -6,6 +6,7 @@
  * telemetry tells of it.
  */
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,28 @@ test_writes_keep_their_order(void **state)
 	assert_int_equal(*(uint64_t *)b.mem, 2);
 }
 
+/* The target has disconnected, of which the initiator has not heard yet. */
+static void
+test_disconnected_there(void **state)
+{
+	uint64_t value = 1;
+	struct leat_op op = one_sided(LEAT_OP_WRITE, 0, &value, 8);
+	struct leat_event ev;
+
+	(void)state;
+	assert_int_equal(leat_ep_disconnect(b.ep, b.peer), 0);
+	post(&op);
+	assert_int_equal(*(uint64_t *)b.mem, 0);
+	assert_false(back(&op));
+	assert_int_equal(leat_ep_events(b.ep, &ev, 1), 1);
+	assert_int_equal(ev.type, LEAT_EV_DISCONNECTED);
+	while (leat_ep_events(a.ep, &ev, 1) == 0)
+		sched_yield();
+	assert_int_equal(ev.type, LEAT_EV_DISCONNECTED);
+	assert_true(back(&op));
+	assert_int_equal(op.status, -ECONNRESET);
+}
+
 /* ---- what the target decides ---- */
 
 static void
@@ -394,13 +417,10 @@ main(int argc, char **argv)
 		    d1[] = "--vdev=" LONER ",dir=@leat-direct";
 	const struct CMUnitTest tests[] = {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-		TEST(test_without_the_target),
-		TEST(test_writes_keep_their_order),
-		TEST(test_rights_and_bounds),
-		TEST(test_other_memory),
-		TEST(test_many_regions),
-		TEST(test_message),
-		cmocka_unit_test(test_one_side_only),
+		TEST(test_without_the_target), TEST(test_writes_keep_their_order),
+		TEST(test_rights_and_bounds),  TEST(test_other_memory),
+		TEST(test_many_regions),       TEST(test_message),
+		TEST(test_disconnected_there), cmocka_unit_test(test_one_side_only),
 	};
 	char *eal[64];
 	int i, ret, n = 0;
