@@ -157,7 +157,7 @@ int
 main(int argc, char **argv)
 {
 	struct bench_args args;
-	unsigned int i, device, kind;
+	unsigned int i, device, kind, side;
 
 	bench_args(&args, argc, argv);
 	start_leat(&args);
@@ -167,13 +167,14 @@ main(int argc, char **argv)
 	}
 	for (i = 0; i < RTE_DIM(whats); i++) {
 		const struct what *w = &whats[i];
+		const unsigned int both[] = { w->device, RING };
 
-		run(w, w->device);
-		run(w, RING);
-		bench_counted(w, w->device);
-		printf("shm-instr-%s leat %u %g %u\n", w->name, w->ops, w->target, w->budget);
-		bench_counted(w, RING);
-		printf("shm-instr-%s reference %u %g %u\n", w->name, w->ops, w->target, w->budget);
+		for (side = 0; side < RTE_DIM(both); side++) {
+			run(w, both[side]);
+			bench_counted(w, both[side]);
+			printf("shm-instr-%s %s %u %g %u\n", w->name,
+			       side == 0 ? "leat" : "reference", w->ops, w->target, w->budget);
+		}
 	}
 	for (device = 0; device < DEVICES; device++) {
 		for (kind = 0; kind < LINK_KINDS; kind++) {

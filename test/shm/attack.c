@@ -102,8 +102,17 @@ some_kind(struct intruder *in)
 		RING_F_ACK << 8 | LEAT_OP_CMP_SWAP,
 	};
 
+	static const uint32_t shared_kinds[] = {
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_SEND,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_TSEND,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_WRITE,
+		(RING_F_ACK | RING_F_SHARED) << 8 | LEAT_OP_WRITE_IMM,
+	};
+
 	if (wild(in))
 		return (uint32_t)rnd(in) & 0x1fff;
+	if (in->shares && seldom(in, 4))
+		return shared_kinds[rnd(in) % RTE_DIM(shared_kinds)];
 	/* Of datagrams there are not that many. */
 	if (in->datagram && !wild(in))
 		return LEAT_OP_SEND | (rnd(in) & 1 ? RING_F_INLINE << 8 : 0) |
@@ -135,6 +144,16 @@ some_word(struct intruder *in)
 	}
 }
 
+/* Addresses of what it shares, wherever the slot has one; some go beyond its end. */
+static void
+shared_words(struct intruder *in, struct ring_slot *slot)
+{
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		slot->w[i] = INTRUDER_AT + (wild(in) ? rnd(in) : rnd(in) % (INTRUDER_SHARED / 2));
+}
+
 static void
 fill_words(struct intruder *in, struct ring_slot *slot, uint32_t kind)
 {
@@ -143,6 +162,8 @@ fill_words(struct intruder *in, struct ring_slot *slot, uint32_t kind)
 
 	for (i = 0; i < RING_WORDS; i++)
 		slot->w[i] = some_word(in);
+	if ((kind >> 8 & RING_F_SHARED) != 0)
+		shared_words(in, slot);
 	slot->addr = rnd(in);
 	if (type < LEAT_OP_WRITE || seldom(in, 50))
 		return;
@@ -168,7 +189,7 @@ publish(struct intruder *in)
 	slot->next = (uint16_t)next;
 	slot->credit = seldom(in, 30) ? (uint32_t)rnd(in) : (uint32_t)RING_FIRST;
 	slot->state = seldom(in, 30) ? (uint16_t)(rnd(in) % 4) : RING_POSTED;
-	head = ring_head(in->nr, kind & 0xff, kind >> 8 & 0x0f, len);
+	head = ring_head(in->nr, kind & 0xff, kind >> 8 & 0x1f, len);
 	if (seldom(in, 10))
 		head |= ring_head_more((uint32_t)rnd(in) & 0x07);
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
@@ -190,7 +211,7 @@ change(struct intruder *in)
 		head = (head & 0xffffffff) | (uint64_t)some_len(in) << 32;
 		break;
 	case 1:
-		head = (head & ~UINT64_C(0x0fff0000)) | (uint64_t)some_kind(in) << 16;
+		head = (head & ~UINT64_C(0x1fff0000)) | (uint64_t)some_kind(in) << 16;
 		break;
 	case 2:
 		slot->state = (uint16_t)(rnd(in) % 4);
@@ -340,15 +361,39 @@ counters(struct intruder *in)
 	}
 }
 
+/* What it says of its regions: the victim finds its own ops by that. */
+static void
+scribble_table(struct intruder *in)
+{
+	struct shm_table *t = in->table.mem;
+	struct ring_entry *e;
+
+	if (!in->shares)
+		return;
+	e = &t->entries[INTRUDER_KEY & RING_KEY_INDEX];
+	e->key = seldom(in, 4) ? rnd(in) : INTRUDER_KEY;
+	e->addr = seldom(in, 4) ? rnd(in) : INTRUDER_AT;
+	e->len = seldom(in, 4) ? rnd(in) : INTRUDER_SHARED;
+	e->access = seldom(in, 4) ? rnd(in) : LEAT_MR_REMOTE_ALL;
+	if (seldom(in, 4))
+		t->pieces[rnd(in) % SHM_SHARE_FDS].len = rnd(in);
+}
+
 static void
 words(struct intruder *in)
 {
 	struct ring_dir *d = in->tx.dir;
 	const uint32_t r = (uint32_t)rnd(in);
 
-	switch (r % 6) {
+	switch (r % 8) {
 	case 0:
 		d->closed = r >> 8 & 3;
+		break;
+	case 5:
+		__atomic_store_n(&d->touching, r >> 8 & 7, __ATOMIC_RELAXED);
+		break;
+	case 6:
+		scribble_table(in);
 		break;
 	case 1:
 	case 2:

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_malloc.h>
 #include <rte_errno.h>
 
 #include <leat_error.h>
 
 #include "leat_cmocka.h"
 #include "honest.h"
+#include "intruder.h"
 
 #define MAGIC UINT64_C(0x6c656174686f6e65)
 /* Beside the memory that the intruder may write: these must stay as they are. */
@@ -231,6 +233,28 @@ post_all(struct honest *h)
 
 /* ---- ops of the victim with the intruder ---- */
 
+/* Half of them in EAL's memory, which peers reach; a sanitizer watches over the others. */
+static void *
+out_new(unsigned int i, size_t size)
+{
+	void *mem;
+
+	if (i % 2 == 0)
+		return bytes(size);
+	mem = rte_malloc(NULL, RTE_MAX(size, (size_t)1), LEAT_CACHE_LINE);
+	CHECK(mem != NULL, "out of EAL's memory");
+	return mem;
+}
+
+static void
+out_free(struct honest *h, unsigned int i)
+{
+	if (i % 2 == 0)
+		free(h->out_buf[i]);
+	else
+		rte_free(h->out_buf[i]);
+}
+
 static void
 post_out(struct honest *h, unsigned int i)
 {
@@ -249,18 +273,22 @@ post_out(struct honest *h, unsigned int i)
 				.tag = r >> 32,
 				.ignore = (r & 0x10000) != 0 ? UINT64_MAX : 0xff,
 				.queue = LEAT_QUEUE_NONE };
+	if (op->type >= LEAT_OP_WRITE && op->type < LEAT_OP_TYPES) {
+		op->raddr = INTRUDER_AT + (r >> 40) % INTRUDER_SHARED / 8 * 8;
+		op->rkey = INTRUDER_KEY;
+	}
 	if (h->datagram) {
 		op->type = (r & 0x20000) != 0 ? LEAT_OP_SEND : LEAT_OP_RECV;
 		op->size = RTE_MIN(op->size, UINT64_C(3000));
 	}
 	if (op->type == LEAT_OP_FETCH_ADD || op->type == LEAT_OP_CMP_SWAP)
 		op->size = sizeof(uint64_t);
-	h->out_buf[i] = bytes(op->size);
+	h->out_buf[i] = out_new(i, op->size);
 	memset(h->out_buf[i], 0, op->size);
 	op->buf = h->out_buf[i];
 	if (leat_ep_post(h->ep, &op, 1) == 1)
 		return;
-	free(h->out_buf[i]);
+	out_free(h, i);
 	memset(op, 0, sizeof(*op));
 }
 
@@ -293,7 +321,7 @@ on_done(struct honest *h, struct leat_op *op)
 		return;
 	}
 	if (op >= h->out && op < h->out + RTE_DIM(h->out)) {
-		free(h->out_buf[op - h->out]);
+		out_free(h, (unsigned int)(op - h->out));
 		return;
 	}
 	if (h->closing || h->other->closing)

@@ -93,6 +93,24 @@ replace(int *fd, enum intruder_hello hello, size_t len)
 }
 
 static void
+make_share(struct intruder *in)
+{
+	struct shm_table *t;
+
+	in->fds[SHM_FDS] = shm_memory_make(&in->table, "table", sizeof(*t), true);
+	in->fds[SHM_FDS + 1] = shm_memory_make(&in->piece, "piece", INTRUDER_SHARED, false);
+	CHECK(in->fds[SHM_FDS] >= 0 && in->fds[SHM_FDS + 1] >= 0, "memory: %s", leat_err_msg());
+	t = in->table.mem;
+	t->nb = 1;
+	t->pieces[0] = (struct shm_piece){ .addr = INTRUDER_AT, .len = INTRUDER_SHARED };
+	t->entries[INTRUDER_KEY & RING_KEY_INDEX] =
+		(struct ring_entry){ .key = INTRUDER_KEY,
+				     .addr = INTRUDER_AT,
+				     .len = INTRUDER_SHARED,
+				     .access = LEAT_MR_REMOTE_ALL };
+}
+
+static void
 make_memory(struct intruder *in, enum intruder_hello hello)
 {
 	const struct ring_lane_size size = ring_lane_size(&in->shape);
@@ -104,6 +122,8 @@ make_memory(struct intruder *in, enum intruder_hello hello)
 		      shm_memory_own(&in->own, size.own) == 0,
 	      "memory: %s", leat_err_msg());
 	ring_lane_place(&in->tx, &in->shape, in->lane.mem, in->own.mem, true);
+	if (in->shares)
+		make_share(in);
 	if (hello >= INTRUDER_LANE_SHORT && hello <= INTRUDER_LANE_HUGE)
 		replace(&in->fds[SHM_FD_LANE], hello, size.shared);
 	else if (hello == INTRUDER_BOARD_SHORT || hello == INTRUDER_BOARD_READ_ONLY)
@@ -121,11 +141,13 @@ drop_memory(struct intruder *in)
 	shm_memory_unmap(&in->own);
 	shm_memory_unmap(&in->word);
 	shm_memory_unmap(&in->board);
+	shm_memory_unmap(&in->table);
+	shm_memory_unmap(&in->piece);
 	shm_memory_unmap(&in->their_lane);
 	shm_memory_unmap(&in->their_own);
 	shm_memory_unmap(&in->their_word);
 	shm_memory_unmap(&in->their_board);
-	for (i = 0; i < SHM_FDS; i++)
+	for (i = 0; i < RTE_DIM(in->fds); i++)
 		close_fd(&in->fds[i]);
 }
 
@@ -156,6 +178,7 @@ make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 		.peer = (uint16_t)(r >> 16),
 		.wait = (r & 1) != 0,
 		.fences = true,
+		.share = in->shares,
 	};
 	static const struct {
 		enum intruder_hello hello;
@@ -183,19 +206,20 @@ tell(struct intruder *in, const char *addr, int conn, enum intruder_hello hello)
 {
 	const struct id id = { .key = { .key = in->random } };
 	uint8_t blob[SHM_HELLO_LEN];
-	int fds[SHM_FDS + 1], ret;
+	int fds[SHM_FDS + 2], ret;
 	struct leat_exchange_data data = {
 		.blob = blob,
 		.blob_len = make_hello(in, hello, blob),
 		.priv = &id,
 		.priv_len = sizeof(id),
 		.fds = fds,
-		.nb_fds = SHM_FDS,
+		.nb_fds = (uint8_t)(SHM_FDS + (in->shares ? 2 : 0)),
 	};
 
 	make_memory(in, hello);
 	memcpy(fds, in->fds, sizeof(in->fds));
-	fds[SHM_FDS] = in->fds[0];
+	if (hello == INTRUDER_FDS_MANY)
+		fds[SHM_FDS] = in->fds[0];
 	if (hello == INTRUDER_FDS_NONE)
 		data.nb_fds = 0;
 	else if (hello == INTRUDER_FDS_FEW)
@@ -221,7 +245,7 @@ map_theirs(struct intruder *in, const struct leat_exchange_event *ev)
 	struct id id;
 
 	CHECK(shm_hello_get(ev->blob, ev->blob_len, in->datagram, &in->theirs) == NULL &&
-		      ev->nb_fds == SHM_FDS,
+		      ev->nb_fds >= SHM_FDS,
 	      "the victim's hello is not well-formed");
 	size = ring_lane_size(&in->theirs.shape);
 	CHECK(shm_memory_map(&in->their_lane, "lane", ev->fds[SHM_FD_LANE], size.shared, true) ==
@@ -295,13 +319,14 @@ intruder_open(struct intruder *in, const char *dir, bool datagram, uint64_t seed
 		.name = "intruder",
 		.kind = datagram ? "shm/datagram" : "shm/reliable",
 		.dir = dir,
+		.max_fds = LEAT_EXCHANGE_FDS_MAX,
 	};
 	unsigned int i;
 
 	memset(in, 0, sizeof(*in));
 	in->datagram = datagram;
 	in->random = seed * 5 | 1;
-	for (i = 0; i < SHM_FDS; i++)
+	for (i = 0; i < RTE_DIM(in->fds); i++)
 		in->fds[i] = -1;
 	in->ev = calloc(2, sizeof(*in->ev));
 	in->x = leat_exchange_create(&conf);
@@ -319,6 +344,8 @@ intruder_begin(struct intruder *in, const char *addr, bool listens, enum intrude
 	in->listens = listens;
 	in->ended = false;
 	in->hello = hello;
+	in->shares = hello == INTRUDER_WELL_FORMED && !in->datagram &&
+		     (test_random(&in->random) & 1) != 0;
 	in->tame = tames[test_random(&in->random) % RTE_DIM(tames)];
 	random_shape(in);
 	if (!listens)

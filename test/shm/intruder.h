@@ -43,6 +43,11 @@ enum intruder_hello {
 
 #define INTRUDER_ACKED 1024
 
+/* What it shares, and the name of it: region 5. */
+#define INTRUDER_AT UINT64_C(0x200000000)
+#define INTRUDER_SHARED UINT64_C(65536)
+#define INTRUDER_KEY (UINT64_C(0x1234567) << 24 | 5)
+
 struct intruder {
 	struct leat_exchange *x;
 	uint64_t random;
@@ -53,8 +58,9 @@ struct intruder {
 	enum intruder_hello hello;
 	struct leat_exchange_event *ev;
 	struct ring_shape shape; /* of its own lane */
-	struct shm_memory lane, own, word, board;
-	int fds[SHM_FDS];
+	struct shm_memory lane, own, word, board, table, piece;
+	int fds[SHM_FDS + 2]; /* with those of table and piece */
+	bool shares;
 	struct ring_lane tx;
 	/* The victim's. */
 	struct shm_hello theirs;
