@@ -248,6 +248,7 @@ open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
 		.max_peers = 2,
 		.mbufs = o->mbufs,
 		.mbuf_size = o->mbuf_size,
+		.eal_memory = o->eal_memory,
 		.timeout_us = o->timeout_us,
 		.stop = &perf_signal,
 		.tags = o->tags,

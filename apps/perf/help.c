@@ -101,6 +101,7 @@ static const char help[] =
 "                     message. On both sides, or on neither\n"
 "  --mbufs N          buffers of the mempool (default 8192)\n"
 "  --mbuf-size SIZE   of each; larger messages take memory of their own (default 4K)\n"
+"  --eal-memory       that memory, and what peers write to, is EAL's, which devices can share\n"
 "\n"
 "In front of --, beside EAL's arguments\n"
 "  --settings FILE    settings that replace the program's, as leat-tune save writes them\n"

@@ -35,6 +35,7 @@ perf_mem_open(struct perf_side *s, const struct perf_side_conf *conf)
 	snprintf(name, sizeof(name), "perf%d", __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
 	s->buf_size = (uint32_t)RTE_ALIGN_CEIL(conf->mbuf_size, LEAT_CACHE_LINE);
 	s->nb_bufs = conf->mbufs;
+	s->arena_eal = conf->eal_memory;
 	s->pool = rte_mempool_create(name, s->nb_bufs, s->buf_size, 0, 0, NULL, NULL, NULL, NULL,
 				     SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
 	if (s->pool == NULL)
@@ -87,6 +88,30 @@ ops_free(struct perf_side *s)
 	s->tx_cap = s->rx_cap = 0;
 }
 
+/* @return NULL: out of memory */
+static void *
+arena_alloc(const struct perf_side *s, uint64_t len)
+{
+	void *p;
+
+	if (s->arena_eal)
+		return rte_zmalloc(NULL, len, 1u << 21);
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	(void)madvise(p, len, MADV_HUGEPAGE); /* as good as it gets */
+	return p;
+}
+
+static void
+arena_free(const struct perf_side *s, void *p, uint64_t len)
+{
+	if (s->arena_eal)
+		rte_free(p);
+	else if (p != NULL)
+		(void)munmap(p, len);
+}
+
 void
 perf_mem_close(struct perf_side *s, bool leak)
 {
@@ -96,8 +121,7 @@ perf_mem_close(struct perf_side *s, bool leak)
 	ops_free(s);
 	rte_free(s->ctl_tx);
 	s->ctl_tx = NULL;
-	if (s->arena != NULL)
-		(void)munmap(s->arena, s->arena_len);
+	arena_free(s, s->arena, s->arena_len);
 	s->arena = NULL;
 	if (s->bufs != NULL)
 		rte_mempool_put_bulk(s->pool, s->bufs, s->nb_bufs);
@@ -224,20 +248,19 @@ arena_ensure(struct perf_side *s, uint64_t len)
 	if (s->arena != NULL) {
 		if (perf_mem_unregister(s) < 0)
 			return -EBUSY;
-		(void)munmap(s->arena, s->arena_len);
+		arena_free(s, s->arena, s->arena_len);
 		s->arena = NULL;
 		s->arena_len = 0;
 	}
 	len = RTE_ALIGN_CEIL(len, UINT64_C(2) << 20);
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return perf_fail(s, errno, "no memory for buffers of %" PRIu64 " B: %s", len,
-				 strerror(errno));
-	(void)madvise(p, len, MADV_HUGEPAGE); /* as good as it gets */
+	p = arena_alloc(s, len);
+	if (p == NULL)
+		return perf_fail(s, ENOMEM, "no memory for buffers of %" PRIu64 " B%s", len,
+				 s->arena_eal ? " (EAL's -m)" : "");
 	s->arena_mr = leat_mr_register(s->ep, p, len, arena_access(s));
 	if (s->arena_mr == NULL) {
 		/* Nothing is left of it: a listener goes on, and serves smaller runs. */
-		(void)munmap(p, len);
+		arena_free(s, p, len);
 		return perf_fail(s, rte_errno, "%s", leat_err_msg());
 	}
 	s->arena = p;

@@ -30,6 +30,7 @@ enum {
 	OPT_TAGS,
 	OPT_MBUFS,
 	OPT_MBUF_SIZE,
+	OPT_EAL_MEMORY,
 	OPT_JSON,
 	OPT_HISTOGRAM,
 	OPT_PROGRESS,
@@ -60,6 +61,7 @@ static const struct option long_options[] = {
 	{ "tags", no_argument, NULL, OPT_TAGS },
 	{ "mbufs", required_argument, NULL, OPT_MBUFS },
 	{ "mbuf-size", required_argument, NULL, OPT_MBUF_SIZE },
+	{ "eal-memory", no_argument, NULL, OPT_EAL_MEMORY },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "histogram", required_argument, NULL, OPT_HISTOGRAM },
 	{ "progress", no_argument, NULL, OPT_PROGRESS },
@@ -245,6 +247,9 @@ parse_one(struct perf_options *o, int opt, const char *val)
 		return 0;
 	case OPT_TAGS:
 		o->tags = true;
+		return 0;
+	case OPT_EAL_MEMORY:
+		o->eal_memory = true;
 		return 0;
 	case OPT_MBUFS:
 		return opt_count32(perf_msg, "--mbufs", val, 1, 1 << 24, &o->mbufs);

@@ -110,6 +110,7 @@ struct perf_options {
 	bool tags; /* with the ops that the library does in software */
 	uint32_t mbufs;
 	uint32_t mbuf_size;
+	bool eal_memory;
 	bool json;
 	bool progress;
 	const char *histogram;

@@ -271,6 +271,7 @@ open_side(struct server *v)
 		.max_peers = 8,
 		.mbufs = o->mbufs,
 		.mbuf_size = o->mbuf_size,
+		.eal_memory = o->eal_memory,
 		.timeout_us = RTE_MAX(SILENCE_US, o->timeout_us),
 		.stop = v->self != NULL ? &v->self->quit : &perf_signal,
 		.server = true,

@@ -74,6 +74,7 @@ struct perf_side {
 	struct leat_mr *pool_mr;
 	uint8_t *arena;
 	uint64_t arena_len;
+	bool arena_eal; /* EAL's memory */
 	struct leat_mr *arena_mr;
 	uint8_t *remote; /* the slots that the other side reaches here */
 	uint64_t remote_stride;
@@ -130,6 +131,7 @@ struct perf_side_conf {
 	uint32_t tx_depth; /* 0: device's default */
 	uint16_t max_peers;
 	uint32_t mbufs, mbuf_size;
+	bool eal_memory; /* of the arena */
 	uint64_t timeout_us;
 	const volatile sig_atomic_t *stop;
 	bool server;

@@ -155,6 +155,7 @@ def help_and_lists():
     for opt in ("--listen", "--connect", "--self", "--test", "--op", "--size", "--iterations",
                 "--duration", "--warmup", "--window", "--burst", "--rate", "--check", "--corrupt",
                 "--dev", "--idle", "--timeout", "--once", "--mbufs", "--mbuf-size", "--json",
+                "--eal-memory",
                 "--histogram", "--progress", "--list-drivers", "--list-devices", "--version"):
         check(opt in p.out(), "--help is silent about " + opt)
     p = expect_ok(run(["--version"]))
