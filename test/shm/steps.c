@@ -17,14 +17,13 @@
  * Now and then the victim is only stopped at step k, for a while, in which the bystander's
  * connection goes on; then it goes through to the end, with the same checks.
  *
- * At last the checks are checked: with a fault that is made on purpose each of them must fail.
+ * Before that the checks are checked: with a fault that is made on purpose each of them must fail.
  *
  * An argument dir=TMP of the device is a directory that is made here. The program starts itself
  * again with LD_BIND_NOW, so that no step is one of the dynamic linker, and with a tunable of glibc
  * that keeps memcpy() from "rep movsb", of which each byte would be a step.
  */
 
-#include <dirent.h>
 #include <malloc.h>
 #include <sched.h>
 #include <stdio.h>
@@ -32,12 +31,17 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include <rte_common.h>
+
 #include <leat_error.h>
 
 #include "stepper.h"
+#include "steps_left.h"
 #include "steps_message.h"
+#include "steps_share.h"
 #include "steps_trace.h"
 #include "steps_watch.h"
+#include "steps_zygote.h"
 
 /* Turns of the survivor after which it must know of the victim's end. */
 #define TURNS_TO_KNOW 100
@@ -50,6 +54,11 @@
 #define STOP_EVERY 8
 /* Of heap memory in use, bytes more after all kills of a scenario: buffers of libc, say. */
 #define HEAP_SLACK 1024
+#define ARGS 64
+/* Victims that are started in advance. */
+#define ADVANCE 8
+/* Bytes of the region whose changes are steps that others see: the counter, some words. */
+#define WATCHED (STEPS_DATA + 64)
 #define TUNABLES                                                                                   \
 	"glibc.cpu.x86_rep_movsb_threshold=0x7fffffff:"                                            \
 	"glibc.cpu.x86_rep_stosb_threshold=0x7fffffff:"                                            \
@@ -66,75 +75,66 @@ enum fault {
 	FAULT_DESCRIPTOR,
 	FAULT_MAPPING,
 	FAULT_NAME,
-	NB_FAULTS,
+	FAULT_BUSY,
+	FAULT_LATE,
 };
 
 static const struct {
+	enum fault fault;
 	const char *name, *scenario, *says;
-} faults[NB_FAULTS] = {
-	[FAULT_TORN] = { "a torn message", "post a buffered send", "torn" },
-	[FAULT_LOST] = { "a lost message", "post a burst of sends", "lost" },
-	[FAULT_DOUBLED] = { "a doubled message", "post a burst of sends", "doubled" },
-	[FAULT_HALF_WRITTEN] = { "half a write", "write", "torn" },
-	[FAULT_UNTOLD] = { "an end that is not told", "post a small send", "does not end" },
-	[FAULT_DESCRIPTOR] = { "a leaked descriptor", "connect", "descriptors" },
-	[FAULT_MAPPING] = { "leaked memory", "connect", "shared memory" },
-	[FAULT_NAME] = { "a name that is left", "listen", "names" },
+} faults[] = {
+	{ FAULT_TORN, "a torn message", "post a buffered send", "torn" },
+	{ FAULT_LOST, "a lost message", "post a burst of sends", "lost" },
+	{ FAULT_DOUBLED, "a doubled message", "post a burst of sends", "doubled" },
+	{ FAULT_HALF_WRITTEN, "half a write", "write", "torn" },
+	{ FAULT_UNTOLD, "an end that is not told", "post a small send", "does not end" },
+	{ FAULT_DESCRIPTOR, "a leaked descriptor", "connect", "descriptors" },
+	{ FAULT_MAPPING, "leaked memory", "connect", "shared memory" },
+	{ FAULT_NAME, "a name that is left", "listen", "names" },
+	{ FAULT_TORN, "a torn message from shared memory", "send from shared memory", "torn" },
+	{ FAULT_HALF_WRITTEN, "half a word in a shared region", "write to a shared region",
+	  "torn" },
+	{ FAULT_BUSY, "a shared region that stays busy", "write 64 KiB to a shared region",
+	  "stays busy" },
+	{ FAULT_LATE, "a write to a region that was taken back", "write 64 KiB to a shared region",
+	  "was changed" },
+	{ FAULT_DESCRIPTOR, "a leaked descriptor of shared memory", "connect and share",
+	  "descriptors" },
+	{ FAULT_MAPPING, "leaked shared memory", "connect and share", "shared memory" },
 };
 
 static struct steps_living living;
 static struct steps_notes *notes;
 static struct leat_dev *device;
 static enum fault fault;
+static char **eal_argv;
+static int eal_argc;
 static char made[] = "/tmp/leat-steps-XXXXXX";
 static const char *directory;	 /* NULL: abstract names */
 static struct steps_trace trace; /* of the scenario */
-static unsigned int missed;	 /* victims that were through before their step */
-static unsigned int number;	 /* TAP */
+static bool share;		 /* of the device: victims have an EAL of their own */
+static unsigned int nb_kills;
+static unsigned int nb_busy; /* regions that a killed victim was in */
+static unsigned int missed;  /* victims that were through before their step */
+static unsigned int number;  /* TAP */
 
-/* ---- what is left ---- */
+/* ---- the victim ---- */
 
-struct left {
-	int fds, shared, names;
-};
-
-static int
-nb_entries(const char *path)
+static void
+start_eal(void)
 {
-	DIR *dir = opendir(path);
-	const struct dirent *e;
-	int n = 0;
+	char *argv[ARGS];
+	cpu_set_t cpus;
 
-	CHECK(dir != NULL, "%s: %s", path, strerror(errno));
-	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
-	while ((e = readdir(dir)) != NULL)
-		n += e->d_name[0] != '.';
-	(void)closedir(dir);
-	return n;
-}
-
-static int
-nb_shared(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512];
-	int n = 0;
-
-	CHECK(maps != NULL, "/proc/self/maps: %s", strerror(errno));
-	while (fgets(line, sizeof(line), maps) != NULL)
-		n += strstr(line, "memfd:leat") != NULL;
-	(void)fclose(maps);
-	return n;
-}
-
-static struct left
-look(void)
-{
-	return (struct left){
-		.fds = nb_entries("/proc/self/fd"),
-		.shared = nb_shared(),
-		.names = directory != NULL ? nb_entries(directory) : 0,
-	};
+	/* EAL changes the order of its arguments. */
+	CHECK(eal_argc < ARGS, "too many arguments");
+	memcpy(argv, eal_argv, ((size_t)eal_argc + 1) * sizeof(*argv));
+	/* EAL ties its thread to a CPU, which is the same one in all tests that run at this time. */
+	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	CHECK(leat_init(eal_argc, argv) >= 0, "leat_init: %s", leat_err_msg());
+	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
+	device = leat_dev_get(0);
+	CHECK(device != NULL, "no device");
 }
 
 /* What a killed listener left in the directory is taken over, and removed, by the next. */
@@ -149,30 +149,63 @@ take_over_name(void)
 	CHECK(leat_ep_close(ep, 1000000, NULL, NULL) == 0, "close: %s", leat_err_msg());
 }
 
-/* ---- the victim ---- */
-
 static void
 victim(const struct steps_scenario *sc)
 {
 	static struct steps_victim v;
-	int fd;
 
-	/* The survivor's descriptors, above all its sockets. */
-	for (fd = 3; fd < 1024; fd++)
-		(void)close(fd);
 	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "prctl: %s", strerror(errno));
 	steps_victim_open(&v, device, notes);
-	steps_prepare(sc, &v, living.addr);
+	steps_prepare(sc, &v, notes->addr);
 	if (fault == FAULT_TORN)
-		notes->memory[100] ^= 1;
+		v.buf[100] ^= 1;
 	else if (fault == FAULT_LOST)
 		v.op[3] = v.op[4];
 	else if (fault == FAULT_DOUBLED)
 		v.op[4] = v.op[3];
 	CHECK(stepper_here(true), "this process may not be traced");
-	steps_act(sc, &v, living.addr);
+	steps_act(sc, &v, notes->addr);
 	(void)stepper_here(false);
 	_exit(0);
+}
+
+/* A fork of the zygote. */
+static void
+victim_with_eal(void)
+{
+	victim(&steps_scenarios[notes->nr]);
+}
+
+/* The notes are shared with the zygote's forks, too. */
+static void
+start_leat(void)
+{
+	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	CHECK(notes != MAP_FAILED, "notes: %s", strerror(errno));
+	if (share)
+		steps_zygote_start(fault == NO_FAULT ? ADVANCE : 1, start_eal, victim_with_eal);
+	start_eal();
+}
+
+static pid_t
+fork_victim(const struct steps_scenario *sc)
+{
+	pid_t pid;
+	int fd;
+
+	if (share)
+		return steps_zygote_victim();
+	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
+	pid = fork();
+	CHECK(pid >= 0, "fork: %s", strerror(errno));
+	if (pid == 0) {
+		/* The survivor's descriptors, above all its sockets. */
+		for (fd = 3; fd < 1024; fd++)
+			(void)close(fd);
+		victim(sc);
+	}
+	return pid;
 }
 
 static void
@@ -192,11 +225,9 @@ start(const struct steps_scenario *sc)
 	memset(notes, 0, offsetof(struct steps_notes, memory));
 	steps_fill(notes->memory + STEPS_DATA, STEPS_MEMORY - STEPS_DATA, STEPS_OLD);
 	memcpy(notes->memory, &counter, sizeof(counter));
-	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
-	pid = fork();
-	CHECK(pid >= 0, "fork: %s", strerror(errno));
-	if (pid == 0)
-		victim(sc);
+	notes->nr = (unsigned int)(sc - steps_scenarios);
+	memcpy(notes->addr, living.addr, sizeof(notes->addr));
+	pid = fork_victim(sc);
 	STEPS_UNTIL(turn_for_events(), stepper_reached(pid),
 		    "the victim does not come to its mark");
 	return pid;
@@ -307,20 +338,21 @@ spoil(void)
 
 /* @return whether what the victim did took effect */
 static bool
-survive(const struct steps_scenario *sc, const struct left *before)
+survive(const struct steps_scenario *sc, const struct steps_left *before)
 {
-	struct left now;
+	/* Of a killed victim: before its end is told, or after. */
+	const bool early = nb_kills++ % 4 != 3;
 
+	if (early && living.mr != NULL && steps_share_direct(sc))
+		nb_busy += steps_share_deregister(&living);
 	part(sc);
+	if (living.mr != NULL && steps_share_direct(sc))
+		nb_busy += steps_share_deregister(&living);
 	spoil();
 	steps_bystander_moves(&living, MESSAGES_AFTER);
 	if ((sc->call == STEPS_LISTEN || sc->call == STEPS_ACCEPT) && fault != FAULT_NAME)
 		take_over_name();
-	now = look();
-	CHECK(now.fds == before->fds, "%d descriptors, %d before", now.fds, before->fds);
-	CHECK(now.shared == before->shared, "%d pieces of shared memory, %d before", now.shared,
-	      before->shared);
-	CHECK(now.names == before->names, "%d names, %d before", now.names, before->names);
+	steps_left_compare(before, directory);
 	return steps_check(sc, &living, notes);
 }
 
@@ -338,7 +370,7 @@ start_to_mark(const struct steps_scenario *sc)
 }
 
 static bool
-kill_after(const struct steps_scenario *sc, unsigned int k, const struct left *before)
+kill_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before)
 {
 	pid_t pid = start_to_mark(sc);
 
@@ -346,7 +378,7 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct left *b
 	if (living.asleep)
 		CHECK(atomic_load(&notes->posted) == 0 || steps_woken(&living, 0),
 		      "lost: a sleeper is not woken by what was posted");
-	if (fault != FAULT_UNTOLD)
+	if (fault != FAULT_UNTOLD && fault != FAULT_BUSY)
 		stepper_kill(pid);
 	if (living.asleep) {
 		CHECK(steps_woken(&living, TOLD_MS),
@@ -356,9 +388,30 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct left *b
 	return survive(sc, before);
 }
 
+/* The victim stands still while the survivor takes back what the victim reaches, then goes on. */
+static void
+take_after(const struct steps_scenario *sc, unsigned int k, bool region,
+	   const struct steps_left *before)
+{
+	pid_t pid = start_to_mark(sc);
+
+	missed += !step(pid, sc, k);
+	steps_share_take(sc, &living, notes, region);
+	steps_bystander_moves(&living, MESSAGES_MEANWHILE);
+	if (atomic_load(&notes->through) == 0)
+		CHECK(!run_to_break(pid, sc), "a breakpoint that is none");
+	CHECK(atomic_load(&notes->through) != 0, "a victim that was stopped is not through");
+	STEPS_UNTIL(steps_turn(&living, true), steps_share_turn(&living),
+		    "the memory that a stopped victim reached does not come back");
+	stepper_kill(pid);
+	(void)survive(sc, before);
+	living.memory[STEPS_DATA] ^= fault == FAULT_LATE;
+	steps_share_taken(&living);
+}
+
 /* The victim stands still for a while, then goes through. */
 static void
-stop_after(const struct steps_scenario *sc, unsigned int k, const struct left *before)
+stop_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before)
 {
 	pid_t pid = start_to_mark(sc);
 	unsigned int ends;
@@ -381,13 +434,13 @@ stop_after(const struct steps_scenario *sc, unsigned int k, const struct left *b
 
 /* The steps of a victim that goes through. */
 static void
-record(const struct steps_scenario *sc, const struct left *before)
+record(const struct steps_scenario *sc, const struct steps_left *before)
 {
 	pid_t pid = start_to_mark(sc);
 	bool more = true, call;
 
 	steps_trace_free(&trace);
-	steps_watch_renew();
+	steps_watch_renew(living.memory, WATCHED);
 	while (more) {
 		call = steps_watch_call(pid, steps_trace_add(&trace, pid));
 		more = stepper_step(pid);
@@ -395,7 +448,7 @@ record(const struct steps_scenario *sc, const struct left *before)
 			steps_trace_seen(&trace);
 		if (trace.nb % 64 == 0) {
 			steps_beside(sc, &living, notes);
-			steps_watch_renew();
+			steps_watch_renew(living.memory, WATCHED);
 		}
 	}
 	steps_watch_end();
@@ -413,13 +466,16 @@ struct tally {
 
 /* Now and then the victim is stopped, not killed; of those for every k: as well. */
 static void
-end_after(const struct steps_scenario *sc, unsigned int k, const struct left *before,
+end_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before,
 	  struct tally *t, bool every)
 {
 	const bool stop = (t->victims++ + t->seed) % STOP_EVERY == STOP_EVERY / 2;
 
 	if (stop) {
-		stop_after(sc, k, before);
+		if (sc->share && sc->call <= STEPS_SURVIVOR_POSTS)
+			take_after(sc, k, t->stops % 2 == 0, before);
+		else
+			stop_after(sc, k, before);
 		t->stops++;
 	}
 	if (!stop || every)
@@ -432,10 +488,13 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(heap <= HEAP_SLACK, "%zu bytes of heap more after %u victims", heap, t->victims);
 	CHECK(t->effect[0] > 0 && t->effect[1] > 0, "%s: %u kills before it took effect, %u after",
 	      sc->name, t->effect[0], t->effect[1]);
+	/* Most of its steps are those of the copy. */
+	CHECK(nb_busy > 0 || !steps_share_direct(sc) || sc->size != STEPS_SHARED,
+	      "%s: no victim was killed in the region", sc->name);
 	printf("ok %u - %s\n", ++number, sc->name);
 	printf("# %u steps, %u of them seen by others; %u kills before it took effect, %u after, "
-	       "%u through; %u stops; %" PRIu64 " ms\n",
-	       trace.nb, trace.nb_seen, t->effect[0], t->effect[1], missed, t->stops,
+	       "%u through; %u stops; %u times busy; %" PRIu64 " ms\n",
+	       trace.nb, trace.nb_seen, t->effect[0], t->effect[1], missed, t->stops, nb_busy,
 	       leat_cycles_to_ns(leat_now() - began) / 1000000);
 	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
 }
@@ -444,14 +503,14 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 static void
 run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 {
-	const struct left before = look();
+	const struct steps_left before = steps_left_count(directory);
 	struct tally t = { .seed = seed };
 	const uint64_t began = leat_now();
 	unsigned int k, stride;
 	size_t heap, more;
 
 	record(sc, &before);
-	missed = 0;
+	missed = nb_busy = 0;
 	t.effect[kill_after(sc, 0, &before)]++;
 	t.effect[kill_after(sc, UINT32_MAX, &before)]++;
 	heap = mallinfo2().uordblks;
@@ -461,30 +520,42 @@ run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 	stride = kills == 0 ? trace.nb_seen + 1 : trace.nb_seen / kills + 1;
 	for (k = (unsigned int)(seed % stride); kills > 0 && k < trace.nb_seen; k += stride)
 		end_after(sc, trace.seen[k] + 1, &before, &t, false);
+	/* Around the first steps that others see the victim says that it is in the region. */
+	for (k = 0; steps_share_direct(sc) && k < RTE_MIN(trace.nb_seen, 2u); k++) {
+		take_after(sc, trace.seen[k], true, &before);
+		take_after(sc, trace.seen[k], false, &before);
+		take_after(sc, trace.seen[k] + 1, k == 0, &before);
+	}
 	more = mallinfo2().uordblks;
 	report(sc, &t, more > heap ? more - heap : 0, began);
 }
 
 /* ---- the checks are checked ---- */
 
-static const struct steps_scenario *
-scenario(const char *name)
+static void
+make_fault(const struct steps_scenario *sc, enum fault f)
 {
-	unsigned int i;
+	struct steps_left before;
 
-	for (i = 0; i < steps_nb_scenarios; i++) {
-		if (strcmp(steps_scenarios[i].name, name) == 0)
-			return &steps_scenarios[i];
+	fault = f;
+	start_leat();
+	steps_living_open(&living, device, 1);
+	before = steps_left_count(directory);
+	if (f == FAULT_BUSY || f == FAULT_LATE) {
+		fault = NO_FAULT;
+		record(sc, &before);
+		fault = f;
 	}
-	CHECK(false, "no scenario %s", name);
-	return NULL;
+	if (f == FAULT_LATE)
+		take_after(sc, trace.nb / 2, true, &before);
+	else
+		(void)kill_after(sc, f == FAULT_BUSY ? trace.nb / 2 : UINT32_MAX, &before);
 }
 
 /* A process in which the fault is made must end, and say what it has found. */
 static void
-must_fail(enum fault f)
+must_fail(unsigned int f, const struct steps_scenario *sc)
 {
-	const struct steps_scenario *sc = scenario(faults[f].scenario);
 	int says[2], st;
 	char text[512];
 	ssize_t len;
@@ -494,13 +565,8 @@ must_fail(enum fault f)
 	pid = fork();
 	CHECK(pid >= 0, "fork: %s", strerror(errno));
 	if (pid == 0) {
-		struct left before;
-
 		CHECK(dup2(says[1], 2) == 2, "dup2: %s", strerror(errno));
-		fault = f;
-		steps_living_open(&living, device, 1);
-		before = look();
-		(void)kill_after(sc, UINT32_MAX, &before);
+		make_fault(sc, faults[f].fault);
 		_exit(0);
 	}
 	CHECK(close(says[1]) == 0, "close: %s", strerror(errno));
@@ -532,7 +598,7 @@ start_again(char **argv)
 	CHECK(false, "exec: %s", strerror(errno));
 }
 
-/* Of the device: dir= and segment=. */
+/* Of the device: dir=, segment= and share=. */
 static void
 read_arguments(int argc, char **argv)
 {
@@ -545,6 +611,7 @@ read_arguments(int argc, char **argv)
 		at = strstr(argv[i], "segment=");
 		if (at != NULL)
 			segment = strtoull(at + strlen("segment="), NULL, 0);
+		share = share || strstr(argv[i], "share=1") != NULL;
 		at = strstr(argv[i], "dir=TMP");
 		if (at == NULL)
 			continue;
@@ -555,22 +622,8 @@ read_arguments(int argc, char **argv)
 		argv[i] = arg;
 	}
 	steps_set_segment(segment);
-}
-
-static void
-start_leat(int argc, char **argv)
-{
-	cpu_set_t cpus;
-
-	/* EAL ties its thread to a CPU, which is the same one in all tests that run at this time. */
-	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
-	CHECK(leat_init(argc, argv) >= 0, "leat_init: %s", leat_err_msg());
-	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
-	device = leat_dev_get(0);
-	CHECK(device != NULL, "no device");
-	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	CHECK(notes != MAP_FAILED, "notes: %s", strerror(errno));
+	eal_argc = argc;
+	eal_argv = argv;
 }
 
 static void
@@ -581,7 +634,8 @@ run_all(unsigned int kills, uint64_t seed, const char *only)
 	steps_living_open(&living, device, seed);
 	steps_bystander_moves(&living, MESSAGES_MEANWHILE);
 	for (i = 0; i < steps_nb_scenarios; i++) {
-		if (only != NULL && strcmp(only, steps_scenarios[i].name) != 0)
+		if (steps_scenarios[i].share != share ||
+		    (only != NULL && strcmp(only, steps_scenarios[i].name) != 0))
 			continue;
 		if (steps_scenarios[i].asleep && !steps_can_wait(device))
 			printf("ok %u - %s # SKIP no wait object\n", ++number,
@@ -590,19 +644,22 @@ run_all(unsigned int kills, uint64_t seed, const char *only)
 			run(&steps_scenarios[i], kills, seed);
 	}
 	steps_living_close(&living);
+	if (share)
+		steps_zygote_end();
 }
 
 static void
 check_checks(void)
 {
+	const struct steps_scenario *sc;
 	unsigned int f;
 
-	for (f = NO_FAULT + 1; f < NB_FAULTS; f++) {
-		if (f != FAULT_NAME || directory != NULL)
-			must_fail((enum fault)f);
+	for (f = 0; f < RTE_DIM(faults); f++) {
+		sc = steps_scenario_find(faults[f].scenario);
+		CHECK(sc != NULL, "no scenario %s", faults[f].scenario);
+		if (sc->share == share && (faults[f].fault != FAULT_NAME || directory != NULL))
+			must_fail(f, sc);
 	}
-	if (directory != NULL)
-		take_over_name();
 }
 
 int
@@ -628,10 +685,13 @@ main(int argc, char **argv)
 	argv[1] = argv[0];
 	argv[2] = no_tune;
 	read_arguments(argc - 1, argv + 1);
-	start_leat(argc - 1, argv + 1);
-	run_all(kills, seed, only);
 	if (only == NULL)
 		check_checks();
+	start_leat();
+	/* Of a fault. */
+	if (only == NULL && directory != NULL)
+		take_over_name();
+	run_all(kills, seed, only);
 	printf("1..%u\n", number);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 	CHECK(directory == NULL || rmdir(directory) == 0, "%s: %s", directory, strerror(errno));

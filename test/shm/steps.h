@@ -7,11 +7,15 @@
  * connected to an endpoint of another.
  *
  *     this process:  bystander <-> survivor  <-- connection -->  victim: a fork, single-stepped
+ *                                                              (share=1: of the zygote)
  *
  *     steps.c           runs each scenario for every k: step k instructions, kill, check
  *     steps_living.c    the survivor and the bystander: one loop, with traffic between them
  *     steps_victim.c    the victim's endpoint, and what it does between its two marks
  *     steps_scenario.c  the scenarios: what the survivor does meanwhile, and finds afterwards
+ *     steps_zygote.c    victims with an EAL of their own, for share=1
+ *     steps_share.c     what the survivor takes back of memory that the victim reaches then
+ *     steps_left.c      descriptors, mappings and names: as many as before
  *     steps_message.h   numbered messages with a pattern in each byte
  *
  * The victim does nothing between its marks but calls of leat, and notes of what they returned in
@@ -74,7 +78,12 @@ struct steps_notes {
 	atomic_uint done;     /* its ops that came back with status 0 */
 	atomic_uint received; /* messages */
 	atomic_uint asked, up, ended, listens, through;
-	atomic_uint enough; /* written by the survivor: its ops are back */
+	atomic_uint failed; /* its ops and receives that ended with an error, which is allowed then */
+	/* Written by the survivor. */
+	atomic_uint enough;	  /* its ops are back */
+	atomic_uint taken;	  /* it disconnects or deregisters: ops may fail */
+	unsigned int nr;	  /* of the scenario */
+	char addr[LEAT_ADDR_MAX]; /* where the survivor listens */
 	uint64_t len[STEPS_BURST];
 	/* Its region, its receives, or what it sends: only one of them in a scenario. */
 	uint8_t memory[STEPS_MEMORY] __attribute__((aligned(4096)));
@@ -138,6 +147,8 @@ void steps_peer_reset(struct steps_living *l);
 void steps_post(struct steps_living *l, unsigned int i);
 /* Is the victim's connection gone, with every op back? */
 bool steps_peer_gone(const struct steps_living *l);
+/* A region that the victim may reach. */
+struct leat_mr *steps_region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key);
 /* Goes on until the bystander's connection has carried so many messages more, in either direction. */
 void steps_bystander_moves(struct steps_living *l, uint64_t messages);
 
@@ -158,6 +169,7 @@ struct steps_victim {
 	struct leat_mr *mr;
 	struct leat_rkey key, theirs;
 	uint16_t peer;
+	uint8_t *buf; /* of the ops that it posts: the notes' memory, or shared memory of its own */
 	struct leat_op op[STEPS_BURST];
 };
 
@@ -169,7 +181,15 @@ void steps_victim_connect(struct steps_victim *v, const char *addr);
 
 /* ---- scenarios ---- */
 
-enum steps_size { STEPS_SMALL, STEPS_LINES, STEPS_BUFFER, STEPS_LARGE, STEPS_MIXED, STEPS_WORD };
+enum steps_size {
+	STEPS_SMALL,
+	STEPS_LINES,
+	STEPS_BUFFER,
+	STEPS_LARGE,
+	STEPS_MIXED,
+	STEPS_WORD,
+	STEPS_SHARED
+};
 
 struct steps_scenario {
 	const char *name;
@@ -188,6 +208,7 @@ struct steps_scenario {
 	unsigned int nb; /* of the ops */
 	bool asleep;	 /* the survivor sleeps meanwhile */
 	bool free;	 /* the ops are on no queue: in another part of the driver than others */
+	bool share;	 /* with share=1, and then only */
 };
 
 extern const struct steps_scenario steps_scenarios[];
@@ -197,6 +218,8 @@ extern const unsigned int steps_nb_scenarios;
 uint64_t steps_bytes(enum steps_size size, unsigned int i);
 void steps_set_segment(uint64_t segment);
 bool steps_is_send(enum leat_op_type type);
+/* The table of scenarios. @return NULL: there is none of that name */
+const struct steps_scenario *steps_scenario_find(const char *name);
 /* What an op sends or reaches; its type, buf and size are there. nr: of the message. */
 void steps_op_fill(struct leat_op *op, enum steps_role role, unsigned int nr,
 		   const struct leat_rkey *theirs);

@@ -4,27 +4,29 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include <rte_common.h>
 #include <rte_errno.h>
+#include <rte_malloc.h>
 
 #include <leat_error.h>
 
 #include "leat_cmocka.h"
 #include "steps_message.h"
+#include "steps_share.h"
 
 /* Messages that one of the living sends before the other has received the first of them. */
 #define AHEAD 32
 /* Turns between two looks at the events. */
 #define TURNS 4
 
+/* EAL's, which peers reach with share=1. */
 static void *
 memory(size_t size)
 {
-	void *mem = calloc(1, size);
+	void *mem = rte_zmalloc(NULL, size, LEAT_CACHE_LINE);
 
-	CHECK(mem != NULL, "out of memory");
+	CHECK(mem != NULL, "out of EAL's memory");
 	return mem;
 }
 
@@ -38,6 +40,11 @@ post_recv(struct steps_node *n, struct leat_op *op)
 				.buf = n->recv_buf + (size_t)(op - n->recv) * STEPS_MEMORY,
 				.size = STEPS_MEMORY,
 				.queue = LEAT_QUEUE_NONE };
+	/* One of them is for tagged messages. */
+	if (op == n->recv) {
+		op->type = LEAT_OP_TRECV;
+		op->ignore = UINT64_MAX;
+	}
 	CHECK(leat_ep_post(n->ep, &op, 1) == 1, "receive: %s", leat_err_msg());
 }
 
@@ -422,6 +429,7 @@ steps_peer_reset(struct steps_living *l)
 	l->v.buf = buf;
 	steps_fill(l->memory + STEPS_DATA, STEPS_MEMORY - STEPS_DATA, STEPS_OLD);
 	memcpy(l->memory, &counter, sizeof(counter));
+	steps_share_reset(l);
 }
 
 bool
@@ -438,8 +446,8 @@ steps_peer_gone(const struct steps_living *l)
 
 /* ---- life ---- */
 
-static struct leat_mr *
-region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key)
+struct leat_mr *
+steps_region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key)
 {
 	struct leat_mr *mr = leat_mr_register(ep, mem, STEPS_MEMORY, LEAT_MR_REMOTE_ALL);
 
@@ -475,7 +483,7 @@ open_node(struct steps_node *n, enum steps_role role, struct leat_dev *dev, uint
 	n->onesided_buf = memory(STEPS_MEMORY);
 	n->ep = leat_ep_create(dev, &conf);
 	CHECK(n->ep != NULL, "endpoint: %s", leat_err_msg());
-	n->mr = region(n->ep, n->memory, &n->mine);
+	n->mr = steps_region(n->ep, n->memory, &n->mine);
 	for (i = 0; i < RTE_DIM(n->recv); i++)
 		post_recv(n, &n->recv[i]);
 }
@@ -490,7 +498,7 @@ steps_living_open(struct steps_living *l, struct leat_dev *dev, uint64_t seed)
 	open_node(&l->s, STEPS_SURVIVOR, dev, seed);
 	open_node(&l->b, STEPS_BYSTANDER, dev, seed * 3);
 	l->memory = memory(STEPS_MEMORY);
-	l->mr = region(l->s.ep, l->memory, &l->key);
+	l->mr = steps_region(l->s.ep, l->memory, &l->key);
 	l->v.buf = memory(STEPS_MEMORY);
 	CHECK(leat_ep_listen(l->s.ep, "127.0.0.1:0") == 0 &&
 		      leat_ep_listen_addr(l->s.ep, l->addr, sizeof(l->addr)) == 0,
@@ -508,10 +516,10 @@ close_node(struct steps_node *n)
 	CHECK(leat_mr_deregister(n->mr) == 0, "deregister: %s", leat_err_msg());
 	STEPS_UNTIL((void)leat_ep_poll(n->ep, done, RTE_DIM(done)), leat_ep_destroy(n->ep) == 0,
 		    "destroy: %s", leat_err_msg());
-	free(n->memory);
-	free(n->recv_buf);
-	free(n->send_buf);
-	free(n->onesided_buf);
+	rte_free(n->memory);
+	rte_free(n->recv_buf);
+	rte_free(n->send_buf);
+	rte_free(n->onesided_buf);
 }
 
 void
@@ -526,9 +534,10 @@ steps_living_close(struct steps_living *l)
 		CHECK(leat_ep_shutdown(both[i]->ep, 1000000) == 0, "shutdown: %s", leat_err_msg());
 		STEPS_UNTIL(steps_turn(l, true), l->shut, "no shutdown");
 	}
-	CHECK(leat_mr_deregister(l->mr) == 0, "deregister: %s", leat_err_msg());
+	if (l->mr != NULL)
+		CHECK(leat_mr_deregister(l->mr) == 0, "deregister: %s", leat_err_msg());
 	close_node(&l->s);
 	close_node(&l->b);
-	free(l->memory);
-	free(l->v.buf);
+	rte_free(l->memory);
+	rte_free(l->v.buf);
 }

@@ -10,8 +10,10 @@
 
 #include "leat_cmocka.h"
 #include "steps_message.h"
+#include "steps_share.h"
 
-#define CHUNK 16384 /* bytes of a large message that travel at a time, doc/drivers/shm.md */
+#define CHUNK 16384	   /* bytes of a large message that travel at a time, doc/drivers/shm.md */
+#define SHARED (64u << 10) /* bytes of ops from or to shared memory */
 /* Bytes behind what an op reaches that are looked at. */
 #define BEHIND 4096
 
@@ -30,6 +32,7 @@ const struct steps_scenario steps_scenarios[] = {
 	{ "receive a burst", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_MIXED, STEPS_BURST },
 	{ "receive a buffered message", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_BUFFER, 1 },
 	{ "receive in chunks", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_LARGE, 1 },
+	{ "post a tagged send", STEPS_VICTIM_POSTS, LEAT_OP_TSEND, STEPS_LINES, 1 },
 	{ "receive a tagged message", STEPS_SURVIVOR_POSTS, LEAT_OP_TSEND, STEPS_LINES, 1 },
 	{ "write", STEPS_VICTIM_POSTS, LEAT_OP_WRITE, STEPS_LINES, 1 },
 	{ "write in chunks", STEPS_VICTIM_POSTS, LEAT_OP_WRITE, STEPS_LARGE, 1 },
@@ -37,19 +40,53 @@ const struct steps_scenario steps_scenarios[] = {
 	{ "read", STEPS_VICTIM_POSTS, LEAT_OP_READ, STEPS_LINES, 1 },
 	{ "read in chunks", STEPS_VICTIM_POSTS, LEAT_OP_READ, STEPS_LARGE, 1 },
 	{ "fetch-add", STEPS_VICTIM_POSTS, LEAT_OP_FETCH_ADD, STEPS_WORD, 1 },
+	{ "compare and swap", STEPS_VICTIM_POSTS, LEAT_OP_CMP_SWAP, STEPS_WORD, 1 },
 	{ "target of a write", STEPS_SURVIVOR_POSTS, LEAT_OP_WRITE, STEPS_LINES, 1 },
 	{ "target of a write in chunks", STEPS_SURVIVOR_POSTS, LEAT_OP_WRITE, STEPS_LARGE, 1 },
 	{ "target of a read", STEPS_SURVIVOR_POSTS, LEAT_OP_READ, STEPS_LINES, 1 },
 	{ "target of a read in chunks", STEPS_SURVIVOR_POSTS, LEAT_OP_READ, STEPS_LARGE, 1 },
 	{ "target of a fetch-add", STEPS_SURVIVOR_POSTS, LEAT_OP_FETCH_ADD, STEPS_WORD, 1 },
+	{ "target of a compare and swap", STEPS_SURVIVOR_POSTS, LEAT_OP_CMP_SWAP, STEPS_WORD, 1 },
 	{ .name = "listen", .call = STEPS_LISTEN },
 	{ .name = "connect", .call = STEPS_CONNECT },
 	{ .name = "accept", .call = STEPS_ACCEPT },
 	{ .name = "disconnect", .call = STEPS_DISCONNECT },
 	{ .name = "is disconnected", .call = STEPS_DISCONNECTED },
 	{ .name = "close the endpoint", .call = STEPS_CLOSE },
+	{ "write to a shared region", STEPS_VICTIM_POSTS, LEAT_OP_WRITE, STEPS_LINES, 1,
+	  .share = true },
+	{ "write 64 KiB to a shared region", STEPS_VICTIM_POSTS, LEAT_OP_WRITE, STEPS_SHARED, 1,
+	  .share = true },
+	{ "read a shared region", STEPS_VICTIM_POSTS, LEAT_OP_READ, STEPS_SHARED, 1,
+	  .share = true },
+	{ "fetch-add in a shared region", STEPS_VICTIM_POSTS, LEAT_OP_FETCH_ADD, STEPS_WORD, 1,
+	  .share = true },
+	{ "compare and swap in a shared region", STEPS_VICTIM_POSTS, LEAT_OP_CMP_SWAP, STEPS_WORD,
+	  1, .share = true },
+	{ "send from shared memory", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SHARED, 1,
+	  .share = true },
+	{ "write with an immediate from shared memory", STEPS_VICTIM_POSTS, LEAT_OP_WRITE_IMM,
+	  STEPS_SHARED, 1, .share = true },
+	{ "receive from shared memory", STEPS_SURVIVOR_POSTS, LEAT_OP_SEND, STEPS_SHARED, 1,
+	  .share = true },
+	{ "target of a write from shared memory", STEPS_SURVIVOR_POSTS, LEAT_OP_WRITE, STEPS_SHARED,
+	  1, .share = true },
+	{ .name = "connect and share", .call = STEPS_CONNECT, .share = true },
+	{ .name = "accept and share", .call = STEPS_ACCEPT, .share = true },
 };
 const unsigned int steps_nb_scenarios = RTE_DIM(steps_scenarios);
+
+const struct steps_scenario *
+steps_scenario_find(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < steps_nb_scenarios; i++) {
+		if (strcmp(steps_scenarios[i].name, name) == 0)
+			return &steps_scenarios[i];
+	}
+	return NULL;
+}
 
 static uint64_t buffered; /* bytes of the largest message that travels through the buffer */
 
@@ -77,6 +114,8 @@ steps_bytes(enum steps_size size, unsigned int i)
 		return buffered + 2 * CHUNK + 1000;
 	case STEPS_MIXED:
 		return mixed[i % STEPS_BURST];
+	case STEPS_SHARED:
+		return SHARED;
 	case STEPS_WORD:
 		break;
 	}
@@ -107,8 +146,12 @@ steps_op_fill(struct leat_op *op, enum steps_role role, unsigned int nr,
 		steps_fill(op->buf, op->size, STEPS_NEW);
 		break;
 	case LEAT_OP_FETCH_ADD:
+	case LEAT_OP_CMP_SWAP:
 		op->raddr = theirs->addr;
+		op->compare = STEPS_COUNTER;
 		op->operand = STEPS_ADDEND;
+		if (op->type == LEAT_OP_CMP_SWAP)
+			op->operand += STEPS_COUNTER;
 		/* fallthrough */
 	default:
 		memset(op->buf, 0, op->size);
@@ -175,6 +218,7 @@ steps_beside(const struct steps_scenario *sc, struct steps_living *l, struct ste
 	if (l->asleep)
 		return;
 	steps_turn(l, false);
+	(void)steps_share_turn(l);
 	if (sc->call == STEPS_SURVIVOR_POSTS && ops_back(l))
 		atomic_store(&n->enough, 1);
 }
@@ -195,6 +239,28 @@ written(const uint8_t *mem, uint64_t size)
 	return n;
 }
 
+/* The same of memory that the victim writes itself, in words and any order. @return new bytes */
+static uint64_t
+written_words(const uint8_t *mem, uint64_t size)
+{
+	const uint64_t word = sizeof(uint64_t);
+	uint8_t old[STEPS_MEMORY], new[STEPS_MEMORY];
+	uint64_t i, n = 0;
+
+	steps_fill(old, size + BEHIND, STEPS_OLD);
+	steps_fill(new, size, STEPS_NEW);
+	for (i = 0; i < size; i += word) {
+		if (memcmp(&mem[STEPS_DATA + i], &new[i], word) == 0)
+			n += word;
+		else
+			CHECK(memcmp(&mem[STEPS_DATA + i], &old[i], word) == 0,
+			      "torn: the word at %" PRIu64 " of %" PRIu64 " B", i, size);
+	}
+	CHECK(memcmp(&mem[STEPS_DATA + size], &old[size], BEHIND) == 0,
+	      "torn: written behind %" PRIu64 " B", size);
+	return n;
+}
+
 static bool
 counted(const uint8_t *mem)
 {
@@ -206,6 +272,12 @@ counted(const uint8_t *mem)
 	return counter != STEPS_COUNTER;
 }
 
+static bool
+is_atomic(const struct steps_scenario *sc)
+{
+	return sc->type == LEAT_OP_FETCH_ADD || sc->type == LEAT_OP_CMP_SWAP;
+}
+
 static void
 check_answer(const struct steps_scenario *sc, const uint8_t *buf)
 {
@@ -215,7 +287,7 @@ check_answer(const struct steps_scenario *sc, const uint8_t *buf)
 	if (sc->type == LEAT_OP_READ) {
 		CHECK(steps_same(buf, size, STEPS_OLD) == size, "torn: a read of %" PRIu64 " B",
 		      size);
-	} else if (sc->type == LEAT_OP_FETCH_ADD) {
+	} else if (is_atomic(sc)) {
 		memcpy(&old, buf, sizeof(old));
 		CHECK(old == STEPS_COUNTER, "torn: old value %" PRIu64, old);
 	}
@@ -227,6 +299,7 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 		   const struct steps_notes *n)
 {
 	const uint64_t size = steps_bytes(sc->size, 0);
+	const bool direct = steps_share_direct(sc);
 	const unsigned int done = atomic_load(&n->done), posted = atomic_load(&n->posted);
 	uint64_t bytes;
 	bool all;
@@ -234,16 +307,18 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 	CHECK(done <= sc->nb && posted <= sc->nb, "doubled: %u of %u ops", done, sc->nb);
 	switch (sc->type) {
 	case LEAT_OP_SEND:
+	case LEAT_OP_TSEND:
 		/* A copied message is published when post returns, a large one when it is done. */
-		CHECK(l->v.received >= (sc->size == STEPS_LARGE ? done : posted),
+		CHECK(atomic_load(&n->taken) != 0 ||
+			      l->v.received >= (sc->size == STEPS_LARGE ? done : posted),
 		      "lost: %" PRIu64 " messages of %u that were sent", l->v.received, posted);
 		CHECK(l->v.received <= sc->nb, "doubled: %" PRIu64 " messages", l->v.received);
 		return l->v.received == sc->nb;
 	case LEAT_OP_WRITE:
 	case LEAT_OP_WRITE_IMM:
-		bytes = written(l->memory, size);
+		bytes = direct ? written_words(l->memory, size) : written(l->memory, size);
 		all = bytes == size;
-		CHECK(all || sc->size == STEPS_LARGE || bytes == 0,
+		CHECK(all || direct || sc->size == STEPS_LARGE || bytes == 0,
 		      "torn: a write of %" PRIu64 " B", size);
 		CHECK(all || (done == 0 && l->v.imms == 0), "lost: a write that is done");
 		CHECK(l->v.imms <= 1, "doubled: %" PRIu64 " immediates", l->v.imms);
@@ -251,6 +326,7 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 		      "lost: an immediate");
 		return sc->type == LEAT_OP_WRITE ? all : l->v.imms == 1;
 	case LEAT_OP_FETCH_ADD:
+	case LEAT_OP_CMP_SWAP:
 		all = counted(l->memory);
 		CHECK(all || done == 0, "lost: an atomic that is done");
 		if (done > 0)
@@ -278,8 +354,8 @@ check_received(const struct steps_scenario *sc, const struct steps_living *l,
 		nr = steps_message_check(n->memory + (size_t)i * STEPS_SLOT, n->len[i],
 					 STEPS_SURVIVOR);
 		CHECK(nr == i, "lost or doubled: the victim's message %u is %" PRIu64, i, nr);
-		CHECK(l->v.result[i] == 0, "a send that was received: %s",
-		      strerror(-l->v.result[i]));
+		CHECK(l->v.result[i] == 0 || atomic_load(&n->taken) != 0,
+		      "a send that was received: %s", strerror(-l->v.result[i]));
 	}
 	return received == sc->nb;
 }
@@ -295,7 +371,7 @@ check_survivor_posts(const struct steps_scenario *sc, const struct steps_living 
 
 	if (steps_is_send(sc->type))
 		return check_received(sc, l, n);
-	if (sc->type == LEAT_OP_FETCH_ADD) {
+	if (is_atomic(sc)) {
 		effect = counted(n->memory);
 		CHECK(effect || !done, "lost: an atomic that is done");
 	} else if (sc->type == LEAT_OP_WRITE) {
@@ -339,6 +415,7 @@ steps_check(const struct steps_scenario *sc, const struct steps_living *l,
 		effect = atomic_load(&n->ended) != 0;
 		break;
 	}
-	CHECK(effect || !through, "lost: the victim is through, without effect");
+	CHECK(effect || !through || atomic_load(&n->taken) != 0,
+	      "lost: the victim is through, without effect");
 	return effect;
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <rte_common.h>
+#include <rte_malloc.h>
 
 #include <leat_error.h>
 
@@ -20,6 +21,7 @@ steps_victim_open(struct steps_victim *v, struct leat_dev *dev, struct steps_not
 	memset(v, 0, sizeof(*v));
 	v->notes = notes;
 	v->peer = LEAT_PEER_ANY;
+	v->buf = notes->memory;
 	v->ep = leat_ep_create(dev, &conf);
 	CHECK(v->ep != NULL, "victim: endpoint: %s", leat_err_msg());
 	v->mr = leat_mr_register(v->ep, notes->memory, STEPS_MEMORY, LEAT_MR_REMOTE_ALL);
@@ -109,11 +111,16 @@ prepare_ops(const struct steps_scenario *sc, struct steps_victim *v)
 {
 	unsigned int i;
 
+	/* The target copies them from there. */
+	if (sc->share && (steps_is_send(sc->type) || sc->type == LEAT_OP_WRITE_IMM)) {
+		v->buf = rte_zmalloc(NULL, STEPS_MEMORY, LEAT_CACHE_LINE);
+		CHECK(v->buf != NULL, "victim: out of EAL's memory");
+	}
 	for (i = 0; i < sc->nb; i++) {
 		v->op[i] = (struct leat_op){
 			.type = (uint8_t)sc->type,
 			.peer = v->peer,
-			.buf = v->notes->memory + (size_t)i * STEPS_SLOT,
+			.buf = v->buf + (size_t)i * STEPS_SLOT,
 			.size = steps_bytes(sc->size, i),
 			.queue = sc->free ? LEAT_QUEUE_NONE : NULL,
 		};
@@ -148,8 +155,12 @@ poll_ops(struct steps_victim *v)
 	unsigned int at;
 
 	for (i = 0; i < nb; i++) {
-		CHECK(done[i]->status == 0, "victim: %s: %s", leat_op_type_name(done[i]->type),
-		      strerror(-done[i]->status));
+		if (done[i]->status != 0) {
+			CHECK(atomic_load(&n->taken) != 0, "victim: %s: %s",
+			      leat_op_type_name(done[i]->type), strerror(-done[i]->status));
+			atomic_fetch_add(&n->failed, 1);
+			continue;
+		}
 		if ((LEAT_OP_BIT(done[i]->type) & LEAT_OP_MASK_RECV) == 0) {
 			atomic_fetch_add(&n->done, 1);
 			continue;
@@ -159,8 +170,20 @@ poll_ops(struct steps_victim *v)
 		n->len[at] = done[i]->len;
 		atomic_store(&n->received, at + 1);
 	}
-	if (nb == 0)
-		(void)sched_yield();
+	if (nb != 0)
+		return;
+	if (atomic_load(&n->taken) != 0)
+		steps_victim_event(v);
+	(void)sched_yield();
+}
+
+/* Does an op or a receive come back still? */
+static bool
+waits(const struct steps_scenario *sc, struct steps_notes *n)
+{
+	if (atomic_load(&n->ended) != 0)
+		return false;
+	return atomic_load(&n->done) + atomic_load(&n->received) + atomic_load(&n->failed) < sc->nb;
 }
 
 static void
@@ -173,8 +196,9 @@ post_ops(const struct steps_scenario *sc, struct steps_victim *v)
 		ops[i] = &v->op[i];
 	i = leat_ep_post(v->ep, ops, (uint16_t)sc->nb);
 	atomic_store(&v->notes->posted, i);
-	CHECK(i == sc->nb, "victim: post: %s", leat_err_msg());
-	while (atomic_load(&v->notes->done) < sc->nb)
+	CHECK(i == sc->nb || atomic_load(&v->notes->taken) != 0, "victim: post: %s",
+	      leat_err_msg());
+	while (i == sc->nb && waits(sc, v->notes))
 		poll_ops(v);
 }
 
@@ -197,8 +221,7 @@ steps_act(const struct steps_scenario *sc, struct steps_victim *v, const char *a
 		post_ops(sc, v);
 		break;
 	case STEPS_SURVIVOR_POSTS:
-		while (steps_is_send(sc->type) ? atomic_load(&n->received) < sc->nb
-					       : atomic_load(&n->enough) == 0)
+		while (steps_is_send(sc->type) ? waits(sc, n) : atomic_load(&n->enough) == 0)
 			poll_ops(v);
 		break;
 	case STEPS_LISTEN:

@@ -54,7 +54,7 @@ add(uintptr_t begin, uintptr_t end, uint64_t inode)
 }
 
 void
-steps_watch_renew(void)
+steps_watch_renew(const void *mem, size_t len)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	uintptr_t begin, end;
@@ -72,6 +72,7 @@ steps_watch_renew(void)
 			add(begin, end, inode);
 	}
 	(void)fclose(maps);
+	add((uintptr_t)mem, (uintptr_t)mem + len, 0);
 }
 
 bool
