@@ -392,6 +392,14 @@ group_teardown(void **state)
 	return leat_cleanup();
 }
 
+static const char *
+device_of(const char *program)
+{
+	if (strstr(program, "driver_ofi") != NULL)
+		return "ofi0,provider=tcp,iface=lo,tags=1";
+	return strstr(program, "driver_shm") != NULL ? "shm0,dir=@leat-wake" : "ring0";
+}
+
 int
 main(int argc, char **argv)
 {
@@ -404,7 +412,6 @@ main(int argc, char **argv)
 	if (argc > 1 && argv[1][0] != '-')
 		vdev = argv[1];
 	else
-		vdev = strstr(argv[0], "ofi") != NULL ? "ofi0,provider=tcp,iface=lo,tags=1"
-						      : "ring0";
+		vdev = device_of(argv[0]);
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
