@@ -347,6 +347,7 @@ ring_link_free(struct ring_link *link)
 	part(link->conn, NULL);
 	conn_free(link->conn);
 	link->asleep = NULL;
+	link->reach = NULL;
 	link->state = RING_LINK_FREE;
 }
 
@@ -594,7 +595,9 @@ links_progress(struct shm_ep *se)
 		}
 		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
-		part(link->conn, text);
+		/* One that shares memory may be in the middle of an op: its end is to be heard. */
+		if (link->reach == NULL)
+			part(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);
 	}
 }

@@ -32,7 +32,7 @@ static const struct what {
 	{ "send-8", SHM, LINK_LAT, false, 1, 256, 1.15, 20 },
 	{ "send-64", SHM, LINK_RATE, false, 1, 1024, 1.15, 20 },
 	{ "send-64x32", SHM, LINK_RATE, false, LINK_BURST, 1024, 1.15, 10 },
-	{ "fetch_add", SHM, LINK_BULK, true, 1, 256, 0, 130 },
+	{ "fetch_add", SHM, LINK_BULK, true, 1, 256, 0, 150 },
 	{ "share-fetch_add", SHARE, LINK_BULK, true, 1, 256, 0, 0 },
 };
 

@@ -2,6 +2,8 @@
 
 /* Ops on memory that both processes have mapped: see ring_share.h. */
 
+#include "leat_order_fast.h"
+
 #include "ring_pvt.h"
 
 bool
@@ -135,11 +137,11 @@ act(const struct leat_op *op, void *mem)
 	return true;
 }
 
-bool
-ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+/* @return false: it has to go through the target's loop */
+static __rte_always_inline bool
+execute(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 {
 	const uint32_t region = (uint32_t)(op->rkey & RING_KEY_INDEX);
-	struct ring_ep *rep = ep->drv;
 	void *mem;
 	bool done;
 
@@ -152,10 +154,34 @@ ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *o
 	mem = entry_find(link, op, region);
 	done = mem != NULL && act(op, mem);
 	__atomic_store_n(&link->mine->touching, 0, __ATOMIC_RELEASE);
-	if (!done)
+	if (likely(done))
+		LEAT_STAT_ADD(rep->share->nb_ops, 1);
+	return done;
+}
+
+bool
+ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
+{
+	if (!execute(ep->drv, link, op))
 		return false;
-	LEAT_STAT_ADD(rep->share->nb_ops, 1);
 	leat_op_start(ep, op);
 	leat_op_finish(ep, op, 0, op->size);
+	return true;
+}
+
+bool
+ring_share_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
+{
+	struct ring_link *link = &rep->table[op->peer];
+	struct leat_peer *peer = &ep->peers[op->peer];
+
+	if (unlikely(op->peer >= ep->nb_peers || link->reach == NULL || peer->sendq.head != NULL ||
+		     !leat_op_is_plain(op, op->type) || leat_op_check_as(ep, op, false) != 0 ||
+		     !execute(rep, link, op)))
+		return false;
+	if (op->type >= LEAT_OP_READ)
+		LEAT_STAT_ADD(ep->stats.rx_bytes, op->size);
+	leat_op_run_sent(op, NULL);
+	leat_op_run_sent_end(ep, peer, op, op, 1, op->type >= LEAT_OP_READ ? 0 : op->size);
 	return true;
 }

@@ -110,5 +110,7 @@ bool ring_share_withdraw(struct ring_ep *rep, uint32_t region);
 uint64_t ring_share_touched(const struct ring_link *link);
 /* Executes a one-sided op at once. @return false: it has to go through the target's loop */
 bool ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op);
+/* Posts one that has nothing out of the ordinary. @return false: the general way */
+bool ring_share_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op);
 
 #endif /* RING_SHARE_H */

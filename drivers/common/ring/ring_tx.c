@@ -330,12 +330,30 @@ post_recv(struct leat_ep *ep, struct leat_op **ops)
 	return post_burst(ep, rep, ops, 1);
 }
 
+#if RING_FOREIGN
+static __rte_noinline uint16_t
+post_shared(struct leat_ep *ep, struct leat_op **ops)
+{
+	struct ring_ep *rep = ep->drv;
+
+	if (likely(rep->share != NULL && ring_share_one(ep, rep, ops[0])))
+		return leat_ep_post_end(ep, 1, 1);
+	return post_burst(ep, rep, ops, 1);
+}
+#endif
+
 uint16_t
 ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
-	if (n == 1)
-		return ops[0]->type == LEAT_OP_SEND ? post_send(ep, ops) : post_recv(ep, ops);
-	return post_burst(ep, ep->drv, ops, n);
+	if (n != 1)
+		return post_burst(ep, ep->drv, ops, n);
+	if (ops[0]->type == LEAT_OP_SEND)
+		return post_send(ep, ops);
+#if RING_FOREIGN
+	if (ops[0]->type >= LEAT_OP_WRITE)
+		return post_shared(ep, ops);
+#endif
+	return post_recv(ep, ops);
 }
 
 /* ep->post as soon as a peer has a wait object: peers without do without even the question. */
