@@ -261,8 +261,10 @@ class Reading(Case):
                     seen.add(r["turns"])
                 return len(seen) > 200
 
-            # The first report may be that of before.
-            self.eventually(lambda: process.snapshot().object("reactor.lcore0").report["running"].isdigit())
+            # At first there may be no object, or the report of before.
+            self.eventually(
+                lambda: any(o.path == "reactor.lcore0" and o.report["running"].isdigit()
+                            for o in process.snapshot().objects))
             self.eventually(look)
         finally:
             sys.setswitchinterval(switch)
