@@ -102,7 +102,10 @@ make_lane(struct ring_conn *conn)
 	return fd;
 }
 
-/* The other side's lane, its word and board, and what it shares. @return 0, or -errno with leat_err() */
+/*
+ * The other side's lane, its word and board, and what it shares.
+ * @return 0, or -errno with leat_err()
+ */
 static int
 map_theirs(struct ring_conn *conn, const struct leat_exchange_event *ev)
 {
@@ -604,7 +607,7 @@ links_progress(struct shm_ep *se)
 
 /* ---- the end ---- */
 
-/* Events of an endpoint that is shut: only who is there still matters. */
+/* Events of an endpoint that is shut: only the ends of peers matter. */
 static void
 hear_ends(struct shm_ep *se)
 {

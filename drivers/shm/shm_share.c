@@ -13,7 +13,7 @@
 
 /* ---- what EAL has ---- */
 
-/* Adds to the last one what comes right behind it. */
+/* Adds a stretch; one that begins where the last one ends makes that longer. */
 static void
 arena_add(struct ring_arenas *a, uint64_t addr, uint64_t len)
 {
@@ -27,7 +27,7 @@ arena_add(struct ring_arenas *a, uint64_t addr, uint64_t len)
 							 .here = (char *)(uintptr_t)addr };
 }
 
-/* Is it of the same file as the last piece, and right behind it? */
+/* Does the last piece end where this page begins, in memory and in the same file? */
 static bool
 goes_on(const struct shm_table *t, int fd, int last_fd, uint64_t addr, uint64_t offset)
 {

@@ -133,8 +133,8 @@ ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_
 
 /*
  * What is not in the slot: in the buffer, in shared memory, or its bytes are asked for.
- * @return 0: it is copied, or too long; RING_GO: later; -ECONNRESET: the other side broke the rules,
- * or takes the message back because it closes
+ * @return 0: it is copied, or too long; RING_GO: later; -ECONNRESET: the other side broke the
+ * rules, or takes the message back because it closes
  */
 static inline int
 ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,

@@ -27,8 +27,8 @@
  *              An op that is not done yet belongs to the side that swaps first: the consumer that
  *              is about to do it, or the producer that takes it back.
  *     CLOSED   dir.closed     one -> other
- *              That side claims nothing any more, all its slots are published. What it has sent from
- *              shared memory may change.
+ *              That side claims nothing any more, all its slots are published. What it has
+ *              sent from shared memory may change.
  *     MARK     board          producer -> consumer
  *              Look at the slots and acks of that connection. Only where the consumer asked for
  *              it, see ring_mark.h; for the order of its parts see ring_board.h.

@@ -24,7 +24,7 @@
 #define DEPTH 16 /* of the device, below */
 #define MANY (4 * DEPTH)
 
-/* The sleeper is armed, the other one is awake. */
+/* The sleeper is armed, its peer is awake. */
 static struct {
 	struct leat_ep *sleeper, *other;
 	uint16_t other_id, sleeper_id; /* the peer's number at the sleeper, and at the other */
@@ -176,7 +176,7 @@ test_message(void **state)
 		;
 }
 
-/* It is there already: nobody would wake the sleeper for it. */
+/* It is there already: no wake-up would come for it. */
 static void
 test_message_before(void **state)
 {
@@ -215,7 +215,7 @@ test_ack(void **state)
 		;
 }
 
-/* Slots that become free wake nobody. */
+/* Slots that become free wake no sender. */
 static void
 test_refused(void **state)
 {
