@@ -79,15 +79,15 @@ static const struct ofi_provider providers[] = {
 	{
 		/*
 		 * Shared memory between processes of one user on one machine.
-		 * For comparison with fabric_shm: what the provider does wrong and no call repairs is
-		 * in doc/drivers/ofi.md.
+		 * For comparison with fabric_shm: what the provider does wrong and no call repairs
+		 * is in doc/drivers/ofi.md.
 		 * - Large data are copied by process_vm_readv/writev ("CMA"): the other process must permit it.
 		 * - SINK_FAULT: a message of more than 4096 B that is longer than the receive makes
 		 *   fi_cq_read loop for ever (smr.h smr_cma_loop: nothing left to copy to, so nothing
 		 *   copied, so try again), with the region locked. A second iov of enormous length whose pages
 		 *   can't be written makes the copy fail instead: -EMSGSIZE as everywhere else.
-		 * - KEY_SEALED: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is ever checked;
-		 *   without it a wrong key gets no answer, so that the op never completes, and blocks
+		 * - KEY_SEALED: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is
+		 *   ever checked; without it a wrong key gets no answer, so that the op never completes, and blocks
 		 *   all responses after it, to all peers (smr_progress.c smr_progress_resp).
 		 * - WRITE_DC, WRITE_IMM_DC: up to 4096 B would complete before they are placed.
 		 * - CLOSE_LAST: endpoints of one process use each other's memory where its owner has

@@ -6,8 +6,8 @@ import socket
 import sys
 import time
 
-from perf_lib import (Listener, Port, Proc, SIGCONT, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Skipped, case,
-                      check, clean, client, main, need_device, results)
+from perf_lib import (Listener, Port, Proc, SIGCONT, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Skipped,
+                      case, check, clean, client, main, need_device, results)
 
 VDEV = sys.argv[2]
 # Each op, or of each test some.

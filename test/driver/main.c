@@ -68,7 +68,7 @@ static const char usage[] =
 	"  --far-listen HOST:0      mode fork, two devices given: the other processes use the second one, and listen here\n"
 	"  --cable CMD              a shell command that takes down, up or lossy: runs the tests cable.*\n"
 	"  --impatient              the device was told to give up a peer that posts no receives\n"
-	"  --eal-memory             buffers, and three of four regions, are memory of EAL, as far as there is some\n"
+	"  --eal-memory             buffers, and three of four regions, are EAL's memory, if it has some\n"
 	"  --help\n"
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
 

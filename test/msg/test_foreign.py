@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain mode with a program that has no code of leat: test_foreign.py PEER LEAT EAL-ARGUMENT...
 
-Both ways round: leat connects, leat listens; and both ways to receive lengths, of the next id and of any.
+Both ways round: leat connects, leat listens; and both ways to receive lengths, of the next id and
+of any.
 """
 
 import subprocess

@@ -11,8 +11,8 @@
  *     LINK_RATE   256 receives of 64 B      messages per second
  *     LINK_BULK   4 receives of 1 MiB       bandwidth; FETCH_ADD
  *
- * The sender of LINK_RATE fills its messages and the receiver reads them; the bytes of LINK_BULK are
- * only moved.
+ * The sender of LINK_RATE fills its messages and the receiver reads them; the bytes of LINK_BULK
+ * are only moved.
  */
 
 #include <leat_fabric.h>
@@ -29,7 +29,7 @@ enum { LINK_LAT, LINK_RATE, LINK_BULK, LINK_KINDS };
 #define LINK_BULK_STRIDE (LINK_BULK_SIZE + 128)
 #define LINK_BULK_MEM (LINK_BULK_WINDOW * LINK_BULK_STRIDE)
 
-/* Lines that one side writes before the other one adds to them. */
+/* Lines that the target writes before the initiator adds to them. */
 #define LINK_LINES 128
 
 struct link_line {

@@ -5,8 +5,8 @@
  *
  * For each scenario, or the named one, a victim is killed after k instructions: about KILLS times
  * at steps that are spread over all of it, and as often behind steps whose effect others can see
- * (steps_watch.h); the seed says at which. KILLS 0: for every k. See steps.h for who is there. After
- * each kill
+ * (steps_watch.h); the seed says at which. KILLS 0: for every k. The processes are in steps.h.
+ * After each kill
  *
  *     - the victim's end is told within a few turns, and every op to it is back, once
  *     - messages of the victim, and to it, are whole, in order, and none comes twice; what was
@@ -129,7 +129,7 @@ start_eal(void)
 	/* EAL changes the order of its arguments. */
 	CHECK(eal_argc < ARGS, "too many arguments");
 	memcpy(argv, eal_argv, ((size_t)eal_argc + 1) * sizeof(*argv));
-	/* EAL ties its thread to a CPU, which is the same one in all tests that run at this time. */
+	/* EAL ties its thread to a CPU: the same one in all tests that run at this time. */
 	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
 	CHECK(leat_init(eal_argc, argv) >= 0, "leat_init: %s", leat_err_msg());
 	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));

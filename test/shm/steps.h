@@ -149,7 +149,7 @@ void steps_post(struct steps_living *l, unsigned int i);
 bool steps_peer_gone(const struct steps_living *l);
 /* A region that the victim may reach. */
 struct leat_mr *steps_region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key);
-/* Goes on until the bystander's connection has carried so many messages more, in either direction. */
+/* Goes on until the bystander has sent, and has got, so many messages more. */
 void steps_bystander_moves(struct steps_living *l, uint64_t messages);
 
 /* Has the device a wait object here? */

@@ -11,8 +11,8 @@
  *     address             a   b   c   b   c   b   c   d   e
  *     passed before       0   0   0   1   1   2   2   0   0
  *
- * To get to step k the victim runs to a breakpoint, an earlier step's address, passes it so often as
- * that step has been passed before, and makes the rest one by one; the step is chosen so that it
+ * To get to step k the victim runs to a breakpoint, an earlier step's address, passes it so often
+ * as that step has been passed before, and makes the rest one by one; the step is chosen so that it
  * stops as seldom as can be.
  *
  * A victim that waits for the survivor turns more often or less than the one that was noted: then

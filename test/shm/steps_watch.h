@@ -7,7 +7,8 @@
  * survivor, and system calls. Between two of them a kill leaves the same behind wherever it comes.
  *
  * The memory is what the survivor has mapped of endpoints: its own lanes and board, and the
- * victim's; and the beginning of the region that the victim may reach itself. It is compared with a copy, which is renewed when the survivor itself had a turn.
+ * victim's; and the beginning of the region that the victim may reach itself. It is compared with
+ * a copy, which is renewed when the survivor itself had a turn.
  */
 
 #include <stdbool.h>
@@ -16,8 +17,8 @@
 #include <sys/types.h>
 
 /*
- * From now on changes are looked for: what is there now is no change. mem: a piece of memory besides
- * that of endpoints.
+ * From now on changes are looked for: what is there now is no change. mem: a piece of memory
+ * besides that of endpoints.
  */
 void steps_watch_renew(const void *mem, size_t len);
 /* @return whether the memory has changed since; that is the copy from now on */

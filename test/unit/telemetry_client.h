@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -102,6 +103,22 @@ telemetry_ask(int fd, const char *cmd)
 	assert_true(len > 0);
 	answer[len] = '\0';
 	return answer;
+}
+
+/* A number that a command tells of one of many things, which it names by their numbers. */
+static inline uint64_t
+telemetry_counter(int fd, const char *cmd, unsigned int nr, const char *name)
+{
+	const char *at = telemetry_ask(fd, cmd);
+	char key[64];
+
+	snprintf(key, sizeof(key), "\"%u\":{", nr);
+	at = strstr(at, key);
+	assert_non_null(at);
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	at = strstr(at, key);
+	assert_non_null(at);
+	return strtoull(at + strlen(key), NULL, 10);
 }
 
 #endif /* TELEMETRY_CLIENT_H */

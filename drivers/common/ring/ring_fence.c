@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* membarrier(2), for endpoints that sleep; see the devices' ring_wait.c and shm_wait.c. */
+/*
+ * membarrier(2), for endpoints that sleep (the devices' ring_wait.c and shm_wait.c), and for those that
+ * share memory (ring_share.h).
+ */
 
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -34,9 +37,9 @@ find_out(void)
 
 	offered = cmds > 0 && (cmds & FENCE) != 0 && membarrier(REGISTER) == 0;
 	if (!offered)
-		LEAT_LOG(INFO, driver,
-			 "%s: no wait objects: membarrier(2) is not there, or not permitted",
-			 RING_FOREIGN ? "shm" : "ring");
+		LEAT_LOG(INFO, driver, "%s: membarrier(2) is not there, or not permitted",
+			 RING_FOREIGN ? "shm: no wait objects, and no share=1"
+				      : "ring: no wait objects");
 }
 
 bool

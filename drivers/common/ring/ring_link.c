@@ -100,7 +100,7 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane 
 	ring_marks_up(rep, link);
 	rep->rescan = true; /* it may have closed again already */
 #if RING_FOREIGN
-	/* From now on this side looks at what the other one touches, before it frees something. */
+	/* From now on this side looks which region the peer touches, before it gives one back. */
 	__atomic_store_n(&link->mine->closed, RING_UP, __ATOMIC_RELEASE);
 #endif
 }

@@ -15,7 +15,7 @@
  * lists of receives, regions) belongs to one lcore.
  *
  *     ring_link.c   a link's life: up, closing, down
- *     ring_lane.c   the memory of one direction       ring_fence.c  fences for those that sleep
+ *     ring_lane.c   the memory of one direction       ring_fence.c  fences on all processors
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
  *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
  *     ring_mark.c   which of many peers have something

@@ -219,7 +219,9 @@ welcome(struct vb_conn *c, struct rdma_cm_id *id)
 	return rdma_accept(id, &p) == 0 ? 0 : -errno;
 }
 
-/* The connection that this request made before, or NULL; an endpoint may have several to another. */
+/*
+ * The connection that this request made before, or NULL; an endpoint may have several to another.
+ */
 static struct vb_conn *
 find_attempt(struct vb_ep *e, const struct vb_sender *sender, const struct vb_ud_hello *h)
 {

@@ -148,14 +148,8 @@ datagram_nr(const struct leat_op *op)
 uint64_t
 datagram_lost(const struct leat_ep *ep, const char *what)
 {
-	const char *answer = telemetry_ask(sock, "/leat/ring"), *at;
-	char key[40];
+	char name[32];
 
-	snprintf(key, sizeof(key), "\"%u\":{", leat_ep_id(ep));
-	at = strstr(answer, key);
-	assert_non_null(at);
-	snprintf(key, sizeof(key), "\"lost_%s\":", what);
-	at = strstr(at, key);
-	assert_non_null(at);
-	return strtoull(at + strlen(key), NULL, 10);
+	snprintf(name, sizeof(name), "lost_%s", what);
+	return telemetry_counter(sock, "/leat/ring", leat_ep_id(ep), name);
 }

@@ -146,16 +146,7 @@ wait_back(const struct leat_op *op)
 static uint64_t
 told(const struct end *e, const char *what)
 {
-	const char *at = telemetry_ask(sock, "/leat/shm");
-	char key[40];
-
-	snprintf(key, sizeof(key), "\"%u\":{", leat_ep_id(e->ep));
-	at = strstr(at, key);
-	assert_non_null(at);
-	snprintf(key, sizeof(key), "\"%s\":", what);
-	at = strstr(at, key);
-	assert_non_null(at);
-	return strtoull(at + strlen(key), NULL, 10);
+	return telemetry_counter(sock, "/leat/shm", leat_ep_id(e->ep), what);
 }
 
 static struct leat_op

@@ -18,6 +18,7 @@
 #include <leat_fabric.h>
 
 #include "leat_cmocka.h"
+#include "own_process.h"
 
 #define DEVICE "fabric_shm0"
 #define MANY 1000
@@ -63,20 +64,6 @@ endpoint(void)
 
 	assert_non_null(ep);
 	return ep;
-}
-
-static unsigned int
-nb_mapped(void)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	unsigned int n = 0;
-	int c;
-
-	assert_non_null(f);
-	while ((c = fgetc(f)) != EOF)
-		n += c == '\n';
-	assert_int_equal(fclose(f), 0);
-	return n;
 }
 
 /* One message over each connection, in an order of its own. */
@@ -163,7 +150,7 @@ idle_poll(void)
 static void
 test_many(void **state)
 {
-	const unsigned int mapped = nb_mapped();
+	const unsigned int mapped = own_mappings();
 	uint64_t few, many, random = 7;
 	uint32_t i;
 
@@ -195,7 +182,7 @@ test_many(void **state)
 		events(server);
 	assert_int_equal(nb_down, MANY + MANY / 2);
 	assert_int_equal(leat_ep_close(server, 0, NULL, NULL), 0);
-	assert_true(nb_mapped() <= mapped + 8);
+	assert_true(own_mappings() <= mapped + 8);
 }
 
 int

@@ -18,6 +18,7 @@
 
 #include "leat_error.h"
 
+#include "own_process.h"
 #include "shm_share.h"
 
 #define PAGE UINT64_C(4096)
@@ -79,28 +80,14 @@ teardown(void **state)
 	return 0;
 }
 
-static unsigned int
-nb_mapped(void)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	unsigned int n = 0;
-	int c;
-
-	assert_non_null(f);
-	while ((c = fgetc(f)) != EOF)
-		n += c == '\n';
-	assert_int_equal(fclose(f), 0);
-	return n;
-}
-
 static void
 assert_refused(const char *why)
 {
-	const unsigned int before = nb_mapped();
+	const unsigned int before = own_mappings();
 
 	assert_null(shm_reach_new(fds, (unsigned int)tab()->nb + 1));
 	assert_non_null(strstr(leat_err_msg(), why));
-	assert_int_equal(nb_mapped(), before);
+	assert_int_equal(own_mappings(), before);
 }
 
 static char
@@ -117,7 +104,7 @@ byte_of(int fd, uint64_t at)
 static void
 test_pieces_in_one_run(void **state)
 {
-	const unsigned int before = nb_mapped();
+	const unsigned int before = own_mappings();
 	struct shm_reach *r;
 	char *p;
 
@@ -140,7 +127,7 @@ test_pieces_in_one_run(void **state)
 	*p = 'c';
 	assert_int_equal(byte_of(fds[3], 0), 'c');
 	shm_reach_free(r);
-	assert_int_equal(nb_mapped(), before);
+	assert_int_equal(own_mappings(), before);
 }
 
 static void
@@ -203,7 +190,7 @@ test_part_of_a_file(void **state)
 static void
 test_pieces_without_descriptors(void **state)
 {
-	const unsigned int before = nb_mapped();
+	const unsigned int before = own_mappings();
 
 	(void)state;
 	piece_add(AT, PAGE);
@@ -213,7 +200,7 @@ test_pieces_without_descriptors(void **state)
 	assert_null(shm_reach_new(fds, 2));
 	tab()->nb = 0;
 	assert_null(shm_reach_new(fds, 2));
-	assert_int_equal(nb_mapped(), before);
+	assert_int_equal(own_mappings(), before);
 }
 
 static void
@@ -300,20 +287,10 @@ test_table(void **state)
 
 /* ---- this process's own ---- */
 
-static unsigned int
-nb_open(void)
-{
-	unsigned int fd, n = 0;
-
-	for (fd = 0; fd < 1024; fd++)
-		n += fcntl((int)fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void
 test_memory_of_eal(void **state)
 {
-	const unsigned int mapped = nb_mapped(), open_fds = nb_open();
+	const unsigned int mapped = own_mappings(), open_fds = own_fds();
 	uint64_t *mem = rte_zmalloc(NULL, 8 * PAGE, PAGE), *there;
 	struct shm_share *s = shm_share_new("test");
 	struct shm_reach *r;
@@ -340,8 +317,8 @@ test_memory_of_eal(void **state)
 	shm_reach_free(r);
 	shm_share_free(s);
 	rte_free(mem);
-	assert_int_equal(nb_mapped(), mapped);
-	assert_int_equal(nb_open(), open_fds);
+	assert_int_equal(own_mappings(), mapped);
+	assert_int_equal(own_fds(), open_fds);
 }
 
 int

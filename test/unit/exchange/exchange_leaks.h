@@ -4,24 +4,8 @@
 
 /* Tests after which as many descriptors are open as before. */
 
-#include <dirent.h>
-
 #include "exchange_side.h"
-
-/* Open descriptors of this process. */
-static inline unsigned int
-count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(dir);
-	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
+#include "own_process.h"
 
 static unsigned int fds_before;
 
@@ -29,7 +13,7 @@ static inline int
 fds_start(void **state)
 {
 	(void)state;
-	fds_before = count_fds();
+	fds_before = own_fds();
 	return 0;
 }
 
@@ -38,7 +22,7 @@ fds_end(void **state)
 {
 	(void)state;
 	leat_clock_mock_set(NULL);
-	return count_fds() == fds_before ? 0 : -1;
+	return own_fds() == fds_before ? 0 : -1;
 }
 
 /* A test after which as many descriptors are open as before. */

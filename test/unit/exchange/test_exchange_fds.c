@@ -129,7 +129,7 @@ test_never_fetched(void **state)
 	data.fds = &fd;
 	data.nb_fds = 1;
 
-	/* Nobody listens; the connector is destroyed while it tries. */
+	/* No listener has that name; the connector is destroyed while it tries. */
 	side_open(&a, NULL, NULL);
 	assert_true(leat_exchange_connect(a.x, "nobody", 0, &data, NULL) > 0);
 	side_quiet(&a, NULL);

@@ -7,7 +7,7 @@
 
 #include "rendezvous_test.h"
 
-#include "pmix_stub.h"
+#include "pmix_fake.h"
 
 #define ME 0u
 #define SIZE 4u
@@ -21,7 +21,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	stub_reset(ME, SIZE);
+	fake_reset(ME, SIZE);
 	setenv("PMIX_NAMESPACE", "job", 1);
 	setenv("PMIX_RANK", "0", 1);
 	return 0;
@@ -31,7 +31,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	stub_release();
+	fake_release();
 	return 0;
 }
 
@@ -81,7 +81,7 @@ publish(uint32_t r, unsigned int round, unsigned int state_round, const char *va
 		rec.state = state;
 		rec.state_len = record_state_build(state, &v, 1);
 	}
-	stub_set(r, key_of(round, key), buf, record_build(buf, &rec), local);
+	fake_set(r, key_of(round, key), buf, record_build(buf, &rec), local);
 }
 
 static void
@@ -120,13 +120,13 @@ test_rounds(void **state)
 	assert_int_equal(leat_rendezvous_rank(rv), ME);
 	assert_int_equal(leat_rendezvous_size(rv), SIZE);
 	assert_string_equal(leat_rendezvous_describe(rv),
-			    "pmix: rank 0 of 4 in job, job leat, by stub 1.0 (PMIX_NAMESPACE and "
+			    "pmix: rank 0 of 4 in job, job leat, by fake 1.0 (PMIX_NAMESPACE and "
 			    "PMIX_RANK are set)");
 	/* Its threads take no signals, and don't share the caller's CPU. */
-	assert_true(stub.all_signals_blocked);
-	assert_false(stub.same_thread);
+	assert_true(fake.all_signals_blocked);
+	assert_false(fake.same_thread);
 
-	stub.on_fence = all_at_once;
+	fake.on_fence = all_at_once;
 	assert_int_equal(leat_rendezvous_put(rv, "v", "zero", 4), 0);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	assert_value(rv, 0, "zero");
@@ -139,21 +139,21 @@ test_rounds(void **state)
 	assert_value(rv, 2, "two");
 	assert_value(rv, 3, "THREE");
 	/* Nobody was asked directly. */
-	assert_int_equal(stub.gets, 0);
+	assert_int_equal(fake.gets, 0);
 
-	own = stub_own(key_of(1, key), &len);
+	own = fake_own(key_of(1, key), &len);
 	assert_non_null(own);
 	assert_int_equal(record_parse(own, len, &rec, &why), 0);
 	assert_non_null(rec.state);
 	/* Values that have not changed are not sent again. */
-	own = stub_own(key_of(2, key), &len);
+	own = fake_own(key_of(2, key), &len);
 	assert_non_null(own);
 	assert_int_equal(record_parse(own, len, &rec, &why), 0);
 	assert_null(rec.state);
 	assert_int_equal(rec.round, 2);
 	assert_int_equal(rec.state_round, 1);
 	leat_rendezvous_close(rv);
-	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+	assert_int_equal(fake_calls(STUB_FINALIZE), 1);
 }
 
 static int
@@ -163,7 +163,7 @@ first_round(unsigned int n)
 	return all_at_once(1);
 }
 
-/* A second rendezvous of the same process has keys of its own: the stub takes none twice. */
+/* A second rendezvous of the same process has keys of its own: the fake takes none twice. */
 static void
 test_again(void **state)
 {
@@ -171,7 +171,7 @@ test_again(void **state)
 	unsigned int i;
 
 	(void)state;
-	stub.on_fence = first_round;
+	fake.on_fence = first_round;
 	for (i = 0; i < 2; i++) {
 		rv = must_open();
 		assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
@@ -186,7 +186,7 @@ test_fence_without_callback(void **state)
 	struct leat_rendezvous *rv = must_open();
 
 	(void)state;
-	stub.fence_now = true;
+	fake.fence_now = true;
 	(void)all_at_once(1);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	assert_value(rv, 3, "three");
@@ -209,12 +209,12 @@ test_elsewhere(void **state)
 	struct leat_rendezvous *rv = must_open();
 
 	(void)state;
-	stub.on_fence = some_elsewhere;
+	fake.on_fence = some_elsewhere;
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	assert_value(rv, 1, "one");
 	assert_value(rv, 2, "two");
 	assert_value(rv, 3, "three");
-	assert_int_equal(stub.gets, 2);
+	assert_int_equal(fake.gets, 2);
 	leat_rendezvous_close(rv);
 }
 
@@ -252,8 +252,8 @@ test_missing(void **state)
 	double began = seconds();
 
 	(void)state;
-	stub.on_fence = without_2;
-	stub.on_get = silent;
+	fake.on_fence = without_2;
+	fake.on_get = silent;
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_true(seconds() - began >= 0.5);
 	assert_msg_has("fence 1 timed out after");
@@ -279,26 +279,26 @@ test_one_fence_at_a_time(void **state)
 	canceled = 0;
 	rv = try_open((struct leat_rendezvous_conf){ .cancel = &canceled });
 	assert_non_null(rv);
-	stub.on_fence = cancel;
-	stub.on_get = silent;
+	fake.on_fence = cancel;
+	fake.on_get = silent;
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -ECANCELED);
 	canceled = 0;
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	/* Ranks 1 and 3 are at their first fence. */
 	assert_msg_has("missing are ranks 1-3 of 4");
-	assert_int_equal(stub.fences, 1);
+	assert_int_equal(fake.fences, 1);
 	/* What was asked was not answered: it is not asked again. */
-	assert_int_equal(stub.gets, 3);
+	assert_int_equal(fake.gets, 3);
 
 	publish(1, 3, 3, "ONE", true);
 	publish(2, 1, 1, "two", true);
 	publish(2, 3, 1, NULL, true);
 	publish(3, 3, 3, "three", true);
-	stub.on_fence = NULL;
-	stub_end_fence(PMIX_ABI_SUCCESS);
+	fake.on_fence = NULL;
+	fake_end_fence(PMIX_ABI_SUCCESS);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
-	assert_int_equal(stub.fences, 3);
-	assert_int_equal(stub.fences_at_once, 1);
+	assert_int_equal(fake.fences, 3);
+	assert_int_equal(fake.fences_at_once, 1);
 	assert_value(rv, 1, "ONE");
 	/* Its values are of a round that this process has not seen. */
 	assert_value(rv, 2, "two");
@@ -322,8 +322,8 @@ test_dead(void **state)
 	double began = seconds();
 
 	(void)state;
-	stub.on_fence = partial;
-	stub.on_get = silent;
+	fake.on_fence = partial;
+	fake.on_get = silent;
 	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
 	assert_true(seconds() - began < PATIENCE_S);
 	assert_msg_has("missing is rank 2 of 4");
@@ -347,7 +347,7 @@ test_fence_fails(void **state)
 	struct leat_rendezvous *rv = must_open();
 
 	(void)state;
-	stub.on_fence = failing;
+	fake.on_fence = failing;
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("missing are ranks 1-3 of 4; PMIx_Fence: SOME-ERROR");
 	leat_rendezvous_close(rv);
@@ -362,13 +362,13 @@ test_cancel(void **state)
 	canceled = 0;
 	rv = try_open((struct leat_rendezvous_conf){ .cancel = &canceled });
 	assert_non_null(rv);
-	stub.on_fence = cancel;
+	fake.on_fence = cancel;
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -ECANCELED);
 	leat_rendezvous_close(rv);
-	stub.hold[STUB_INIT] = true;
+	fake.hold[STUB_INIT] = true;
 	assert_null(try_open((struct leat_rendezvous_conf){ .cancel = &canceled }));
 	assert_int_equal(rte_errno, ECANCELED);
-	stub.status[STUB_INIT] = -1;
+	fake.status[STUB_INIT] = -1;
 }
 
 /* ---- hostile values ---- */
@@ -384,16 +384,16 @@ test_hostile(void **state)
 
 	(void)state;
 	key_of(1, key);
-	stub_set(1, key, "junk", 4, true);
-	stub_set(2, key, large, sizeof(large), true);
-	stub_set(3, key, "", 0, true);
+	fake_set(1, key, "junk", 4, true);
+	fake_set(2, key, large, sizeof(large), true);
+	fake_set(3, key, "", 0, true);
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("missing are ranks 1-3 of 4; what rank ");
 	/* What rank 3 says under the name of rank 1; a process of another job; of a later round. */
-	stub_set(1, key_of(2, key), buf, record_build(buf, &wrong), true);
+	fake_set(1, key_of(2, key), buf, record_build(buf, &wrong), true);
 	wrong.rank = 2;
 	wrong.size = 3;
-	stub_set(2, key, buf, record_build(buf, &wrong), true);
+	fake_set(2, key, buf, record_build(buf, &wrong), true);
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("missing are ranks 1-3 of 4; what rank");
 	leat_rendezvous_close(rv);
@@ -407,14 +407,14 @@ test_init_hangs(void **state)
 	double began = seconds();
 
 	(void)state;
-	stub.hold[STUB_INIT] = true;
+	fake.hold[STUB_INIT] = true;
 	assert_null(try_open((struct leat_rendezvous_conf){ .timeout_us = 50 * MS }));
 	assert_int_equal(rte_errno, ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer");
 	assert_true(seconds() - began < PATIENCE_S);
 	/* It was not begun, as far as is known. */
-	assert_int_equal(stub_calls(STUB_FINALIZE), 0);
-	stub.status[STUB_INIT] = -1;
+	assert_int_equal(fake_calls(STUB_FINALIZE), 0);
+	fake.status[STUB_INIT] = -1;
 }
 
 static void
@@ -423,17 +423,17 @@ test_commit_hangs(void **state)
 	struct leat_rendezvous *rv = must_open();
 
 	(void)state;
-	stub.hold[STUB_COMMIT] = true;
+	fake.hold[STUB_COMMIT] = true;
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer (PMIx_Commit)");
 	/* The call may still use what it was given; no other one is made before it is back. */
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_msg_has("PMIx's server has not answered, yet");
-	assert_int_equal(stub_calls(STUB_COMMIT), 1);
-	assert_int_equal(stub.fences, 0);
+	assert_int_equal(fake_calls(STUB_COMMIT), 1);
+	assert_int_equal(fake.fences, 0);
 	leat_rendezvous_limit(rv, 50 * MS);
 	leat_rendezvous_close(rv);
-	assert_int_equal(stub_calls(STUB_FINALIZE), 0);
+	assert_int_equal(fake_calls(STUB_FINALIZE), 0);
 }
 
 static int
@@ -449,18 +449,18 @@ test_commit_is_late(void **state)
 	struct leat_rendezvous *rv = must_open();
 
 	(void)state;
-	stub.hold[STUB_COMMIT] = true;
+	fake.hold[STUB_COMMIT] = true;
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
-	stub_release();
+	fake_release();
 	publish(2, 1, 1, "two", true);
-	stub.on_fence = third_round;
+	fake.on_fence = third_round;
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
-	assert_int_equal(stub.fences, 3);
+	assert_int_equal(fake.fences, 3);
 	assert_value(rv, 2, "two");
 	assert_value(rv, 3, "THREE");
 	leat_rendezvous_close(rv);
-	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+	assert_int_equal(fake_calls(STUB_FINALIZE), 1);
 }
 
 static void
@@ -470,9 +470,9 @@ test_get_hangs(void **state)
 
 	(void)state;
 	/* One other process: the thread that is held up makes no further call. */
-	stub.size = 2;
+	fake.size = 2;
 	rv = must_open();
-	stub.hold[STUB_GET] = true;
+	fake.hold[STUB_GET] = true;
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer (PMIx_Get)");
 	leat_rendezvous_limit(rv, 50 * MS);
@@ -486,11 +486,11 @@ test_finalize_hangs(void **state)
 	double began = seconds();
 
 	(void)state;
-	stub.hold[STUB_FINALIZE] = true;
+	fake.hold[STUB_FINALIZE] = true;
 	leat_rendezvous_limit(rv, 50 * MS);
 	leat_rendezvous_close(rv);
 	assert_true(seconds() - began < PATIENCE_S);
-	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
+	assert_int_equal(fake_calls(STUB_FINALIZE), 1);
 }
 
 static void
@@ -499,19 +499,19 @@ test_refused(void **state)
 	struct leat_rendezvous *rv;
 
 	(void)state;
-	stub.status[STUB_INIT] = -1;
+	fake.status[STUB_INIT] = -1;
 	assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
 	assert_int_equal(rte_errno, EIO);
 	assert_msg_has("PMIx_Init: SOME-ERROR");
-	assert_int_equal(stub_calls(STUB_FINALIZE), 0);
-	stub.status[STUB_INIT] = 0;
-	stub.status[STUB_GET] = -1;
+	assert_int_equal(fake_calls(STUB_FINALIZE), 0);
+	fake.status[STUB_INIT] = 0;
+	fake.status[STUB_GET] = -1;
 	assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
 	assert_int_equal(rte_errno, EIO);
-	assert_int_equal(stub_calls(STUB_FINALIZE), 1);
-	stub.status[STUB_GET] = 0;
+	assert_int_equal(fake_calls(STUB_FINALIZE), 1);
+	fake.status[STUB_GET] = 0;
 	rv = must_open();
-	stub.status[STUB_COMMIT] = -1;
+	fake.status[STUB_COMMIT] = -1;
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -EIO);
 	assert_msg_has("PMIx_Commit: SOME-ERROR");
 	leat_rendezvous_close(rv);
@@ -525,18 +525,18 @@ test_sizes(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(bad); i++) {
-		stub.size = bad[i];
+		fake.size = bad[i];
 		assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
 		assert_int_equal(rte_errno, EINVAL);
 	}
-	stub.size = SIZE;
+	fake.size = SIZE;
 	assert_null(try_open((struct leat_rendezvous_conf){ .size = 5 }));
 	assert_msg_has("the size was given as 5, but it is 4");
-	stub.rank = 1;
+	fake.rank = 1;
 	assert_null(try_open((struct leat_rendezvous_conf){ 0 }));
 	assert_msg_has("PMIX_RANK is 0, but PMIx says 1");
-	stub.rank = ME;
-	assert_int_equal(stub_calls(STUB_FINALIZE), stub_calls(STUB_INIT));
+	fake.rank = ME;
+	assert_int_equal(fake_calls(STUB_FINALIZE), fake_calls(STUB_INIT));
 	/* Not the library's turn, yet. */
 	nb_opened--;
 	assert_null(try_open((struct leat_rendezvous_conf){ .rank_given = true, .rank = 1 }));

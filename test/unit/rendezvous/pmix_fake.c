@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* See pmix_stub.h. One lock, one condition; each callback on a thread of its own. */
+/* See pmix_fake.h. One lock, one condition; each callback on a thread of its own. */
 
 #include <pthread.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmix_stub.h"
+#include "pmix_fake.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define PENDING_MAX 256
@@ -34,7 +34,7 @@ struct pending {
 	void *arg;
 };
 
-EXPORT struct stub stub;
+EXPORT struct fake fake;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -52,7 +52,7 @@ must(bool ok, const char *what)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "pmix_stub: %s\n", what);
+	fprintf(stderr, "pmix_fake: %s\n", what);
 	abort();
 }
 
@@ -161,7 +161,7 @@ keep(const struct pending *p)
 /* ---- what the test calls ---- */
 
 EXPORT void
-stub_reset(uint32_t rank, uint32_t size)
+fake_reset(uint32_t rank, uint32_t size)
 {
 	unsigned int i;
 
@@ -174,15 +174,15 @@ stub_reset(uint32_t rank, uint32_t size)
 	free(put.data);
 	memset(&put, 0, sizeof(put));
 	pending_fences = 0;
-	memset(&stub, 0, sizeof(stub));
+	memset(&fake, 0, sizeof(fake));
 	memset(calls, 0, sizeof(calls));
-	stub.rank = rank;
-	stub.size = size;
+	fake.rank = rank;
+	fake.size = size;
 	test_thread = pthread_self();
 }
 
 EXPORT void
-stub_set(uint32_t rank, const char *key, const void *data, size_t len, bool local)
+fake_set(uint32_t rank, const char *key, const void *data, size_t len, bool local)
 {
 	unsigned int i;
 
@@ -200,19 +200,19 @@ stub_set(uint32_t rank, const char *key, const void *data, size_t len, bool loca
 }
 
 EXPORT const uint8_t *
-stub_own(const char *key, size_t *len)
+fake_own(const char *key, size_t *len)
 {
 	struct entry *e;
 
 	(void)pthread_mutex_lock(&lock);
-	e = find(stub.rank, key);
+	e = find(fake.rank, key);
 	(void)pthread_mutex_unlock(&lock);
 	*len = e != NULL ? e->len : 0;
 	return e != NULL ? e->data : NULL;
 }
 
 EXPORT unsigned int
-stub_calls(enum stub_call call)
+fake_calls(enum fake_call call)
 {
 	unsigned int n;
 
@@ -223,7 +223,7 @@ stub_calls(enum stub_call call)
 }
 
 EXPORT void
-stub_end_fence(int status)
+fake_end_fence(int status)
 {
 	unsigned int i;
 
@@ -239,13 +239,13 @@ stub_end_fence(int status)
 }
 
 EXPORT void
-stub_release(void)
+fake_release(void)
 {
 	unsigned int i;
 
-	stub_end_fence(PMIX_ABI_SUCCESS);
+	fake_end_fence(PMIX_ABI_SUCCESS);
 	(void)pthread_mutex_lock(&lock);
-	memset(stub.hold, 0, sizeof(stub.hold));
+	memset(fake.hold, 0, sizeof(fake.hold));
 	(void)pthread_cond_broadcast(&cond);
 	for (i = 0; i < PENDING_MAX; i++) {
 		if (!pendings[i].used)
@@ -260,18 +260,18 @@ stub_release(void)
 
 /* ---- what leat calls ---- */
 
-/* Around calls that a test may hold up: stub_release() waits until they are through. */
+/* Around calls that a test may hold up: fake_release() waits until they are through. */
 static int
-enter(enum stub_call call)
+enter(enum fake_call call)
 {
 	int ret;
 
 	(void)pthread_mutex_lock(&lock);
 	threads++;
 	calls[call]++;
-	while (stub.hold[call])
+	while (fake.hold[call])
 		(void)pthread_cond_wait(&cond, &lock);
-	ret = stub.status[call];
+	ret = fake.status[call];
 	(void)pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -290,7 +290,7 @@ EXPORT const char *PMIx_Get_version(void);
 EXPORT const char *
 PMIx_Get_version(void)
 {
-	return "stub 1.0";
+	return "fake 1.0";
 }
 
 EXPORT const char *PMIx_Error_string(int status);
@@ -310,14 +310,14 @@ PMIx_Init(struct pmix_abi_proc *proc, struct pmix_abi_info info[], size_t ninfo)
 	(void)info;
 	must(ninfo == 0, "no info is expected");
 	(void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
-	stub.all_signals_blocked = true;
+	fake.all_signals_blocked = true;
 	for (sig = 1; sig < 32; sig++) {
 		if (sig != SIGKILL && sig != SIGSTOP && sigismember(&mask, sig) != 1)
-			stub.all_signals_blocked = false;
+			fake.all_signals_blocked = false;
 	}
-	stub.same_thread = pthread_equal(pthread_self(), test_thread) != 0;
+	fake.same_thread = pthread_equal(pthread_self(), test_thread) != 0;
 	snprintf(proc->nspace, sizeof(proc->nspace), "job");
-	proc->rank = stub.rank;
+	proc->rank = fake.rank;
 	return leave(enter(STUB_INIT));
 }
 
@@ -352,8 +352,8 @@ PMIx_Commit(void)
 
 	(void)pthread_mutex_lock(&lock);
 	if (ret == PMIX_ABI_SUCCESS && put.data != NULL) {
-		must(find(stub.rank, put.key) == NULL, "a key was used twice");
-		set(stub.rank, put.key, put.data, put.len, true);
+		must(find(fake.rank, put.key) == NULL, "a key was used twice");
+		set(fake.rank, put.key, put.data, put.len, true);
 	}
 	free(put.data);
 	put.data = NULL;
@@ -375,16 +375,16 @@ PMIx_Fence_nb(const struct pmix_abi_proc procs[], size_t nprocs, const struct pm
 
 	must(procs == NULL && nprocs == 0 && ninfo == 1, "not a fence of all");
 	must(strcmp(info->key, PMIX_ABI_COLLECT_DATA) == 0, "not collecting");
-	stub.fences++;
-	if (stub.fence_now)
+	fake.fences++;
+	if (fake.fence_now)
 		return PMIX_ABI_OPERATION_SUCCEEDED;
-	status = stub.on_fence != NULL ? stub.on_fence(stub.fences) : PMIX_ABI_SUCCESS;
+	status = fake.on_fence != NULL ? fake.on_fence(fake.fences) : PMIX_ABI_SUCCESS;
 	(void)pthread_mutex_lock(&lock);
 	if (status == STUB_PENDING) {
 		keep(&p);
 		pending_fences++;
-		if (pending_fences > stub.fences_at_once)
-			stub.fences_at_once = pending_fences;
+		if (pending_fences > fake.fences_at_once)
+			fake.fences_at_once = pending_fences;
 	} else {
 		answer(&p, status, NULL);
 	}
@@ -402,7 +402,7 @@ value_of(uint32_t rank, const char *key)
 	must(v != NULL, "no memory");
 	if (rank == PMIX_ABI_RANK_WILDCARD) {
 		v->type = PMIX_ABI_UINT32;
-		v->data.uint32 = stub.size;
+		v->data.uint32 = fake.size;
 		return v;
 	}
 	(void)pthread_mutex_lock(&lock);
@@ -435,7 +435,7 @@ PMIx_Get(const struct pmix_abi_proc *proc, const char key[], const struct pmix_a
 		must(ninfo == 0 && strcmp(key, PMIX_ABI_JOB_SIZE) == 0, "not the size");
 	else
 		must(ninfo == 1 && strcmp(info->key, PMIX_ABI_OPTIONAL) == 0 &&
-			     info->value.data.flag && proc->rank != stub.rank,
+			     info->value.data.flag && proc->rank != fake.rank,
 		     "it may wait for others, or asks for its own");
 	*value = value_of(proc->rank, key);
 	return leave(*value != NULL ? PMIX_ABI_SUCCESS : STUB_NOT_FOUND);
@@ -453,9 +453,9 @@ PMIx_Get_nb(const struct pmix_abi_proc *proc, const char key[], const struct pmi
 	int status;
 
 	(void)info;
-	must(ninfo == 0 && proc->rank != stub.rank && proc->rank < stub.size, "not another's");
+	must(ninfo == 0 && proc->rank != fake.rank && proc->rank < fake.size, "not another's");
 	(void)pthread_mutex_lock(&lock);
-	stub.gets++;
+	fake.gets++;
 	e = find(proc->rank, key);
 	if (e != NULL) {
 		answer(&p, PMIX_ABI_SUCCESS, e);
@@ -463,7 +463,7 @@ PMIx_Get_nb(const struct pmix_abi_proc *proc, const char key[], const struct pmi
 		return PMIX_ABI_SUCCESS;
 	}
 	(void)pthread_mutex_unlock(&lock);
-	status = stub.on_get != NULL ? stub.on_get(proc->rank, key) : STUB_NOT_FOUND;
+	status = fake.on_get != NULL ? fake.on_get(proc->rank, key) : STUB_NOT_FOUND;
 	(void)pthread_mutex_lock(&lock);
 	if (status == STUB_PENDING)
 		keep(&p);

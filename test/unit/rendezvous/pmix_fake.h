@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PMIX_STUB_H
-#define PMIX_STUB_H
+#ifndef PMIX_FAKE_H
+#define PMIX_FAKE_H
 
 /*
  * A libpmix.so.2 inside the test: the test plays the server and all other processes. Its functions
@@ -18,7 +18,7 @@
 #define STUB_NOT_FOUND (-46)
 
 /* Calls that can be held up. */
-enum stub_call {
+enum fake_call {
 	STUB_INIT = 0,
 	STUB_COMMIT,
 	STUB_FINALIZE,
@@ -26,12 +26,12 @@ enum stub_call {
 	STUB_CALLS,
 };
 
-struct stub {
+struct fake {
 	/* What the test sets. */
 	uint32_t rank;
 	uint32_t size;
 	int status[STUB_CALLS]; /* what these return */
-	bool hold[STUB_CALLS];	/* they don't return, until stub_release() */
+	bool hold[STUB_CALLS];	/* they don't return, until fake_release() */
 	bool fence_now;		/* PMIx_Fence_nb() is done when it returns, without a callback */
 	/* A fence was begun, the nth one. Returns its status, or STUB_PENDING. */
 	int (*on_fence)(unsigned int n);
@@ -45,19 +45,19 @@ struct stub {
 	bool same_thread;	     /* PMIx_Init() was called on the test's */
 };
 
-extern struct stub stub;
+extern struct fake fake;
 
 /* Forgets everything; nothing may be pending. This process is rank of size. */
-void stub_reset(uint32_t rank, uint32_t size);
+void fake_reset(uint32_t rank, uint32_t size);
 /* Another process has published this. local: a fence has brought it to this node. */
-void stub_set(uint32_t rank, const char *key, const void *data, size_t len, bool local);
+void fake_set(uint32_t rank, const char *key, const void *data, size_t len, bool local);
 /* What this process has published under a key; NULL: nothing. */
-const uint8_t *stub_own(const char *key, size_t *len);
+const uint8_t *fake_own(const char *key, size_t *len);
 /* How often this was called. */
-unsigned int stub_calls(enum stub_call call);
+unsigned int fake_calls(enum fake_call call);
 /* Ends the fence that is pending. */
-void stub_end_fence(int status);
+void fake_end_fence(int status);
 /* Nothing is held up any more, and all that is pending is answered; waits for the threads. */
-void stub_release(void);
+void fake_release(void);
 
-#endif /* PMIX_STUB_H */
+#endif /* PMIX_FAKE_H */
