@@ -3,9 +3,8 @@
 #define OFI_COMPAT_H
 
 /*
- * What differs between the releases of libfabric that this driver compiles against: 1.17 (Debian 12) and
- * later. Everything that 1.17 lacks and later ones have is named here, so that the rest of the driver
- * has no #if in it.
+ * Differences between the releases of libfabric that this driver compiles against: 1.17 (Debian 12)
+ * and later. Everything that 1.17 lacks is defined here, so that the other files need no #if.
  */
 
 #include <rdma/fabric.h>
@@ -17,16 +16,16 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
-/* The API that the driver is written to; a later library keeps to it. */
+/* The API version that the driver asks for; later libraries still provide it. */
 #define OFI_API_VERSION FI_VERSION(1, 17)
 
-/* The oldest release in which these exist is FI_VERSION(1, N). */
+/* Is this libfabric 1.minor or later? */
 #define OFI_HAVE(minor)                                                                            \
 	(FI_MAJOR_VERSION > 1 || (FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION >= (minor)))
 
 /*
- * 1.21: FI_OPT_SHARED_MEMORY_PERMITTED, an endpoint option. -1: not there. It is an enumerator, so
- * it can't be asked for with #ifdef.
+ * FI_OPT_SHARED_MEMORY_PERMITTED, an endpoint option of 1.21; -1: not available. It is an
+ * enumerator, which #ifdef can't see.
  */
 #if OFI_HAVE(21)
 #define OFI_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED

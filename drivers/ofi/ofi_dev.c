@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device: what its arguments mean, what fi_getinfo says of it, its limits. */
+/* The device: its arguments, fi_getinfo, its limits. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,13 +13,13 @@
 
 #include "ofi_pvt.h"
 
-/* Bounds of tx= and rx=, whatever the provider says. */
+/* Bounds of tx= and rx=, regardless of the provider's. */
 #define DEPTH_MIN 1
 #define DEPTH_MAX 32768
-/* struct leat_ep_conf.max_peers is 16 bits, one value means any. */
+/* struct leat_ep_conf.max_peers has 16 bits, of which one value stands for any peer. */
 #define PEERS_MAX 32767
 
-/* The address of an interface: IPv4 before IPv6, link-local ones only if there is nothing else. */
+/* Find an interface's address: IPv4 before IPv6, a link-local one only if there is no other. */
 static int
 iface_addr(const char *dev, const char *iface, char *buf, size_t len)
 {
@@ -61,7 +61,7 @@ iface_addr(const char *dev, const char *iface, char *buf, size_t len)
 	return 0;
 }
 
-/* fi_getinfo takes addresses that this machine does not have, and fails much later. */
+/* Check that an interface here has this address: fi_getinfo takes any, and fails much later. */
 static int
 addr_is_ours(const char *dev, const char *addr)
 {
@@ -93,7 +93,7 @@ addr_is_ours(const char *dev, const char *addr)
 			memcpy(have, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, n);
 		else
 			memcpy(have, &((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr, n);
-		/* All of 127/8 is on the loopback interface. */
+		/* The loopback interface answers to all of 127/8. */
 		found = memcmp(want, have, n) == 0 ||
 			(family == AF_INET && want[0] == 127 && have[0] == 127);
 	}
@@ -128,7 +128,10 @@ ofi_dev_getinfo(const struct ofi_dev *d, uint64_t caps, const struct leat_ep_con
 		hints->rx_attr->size = RTE_MAX(conf->rx_depth, d->rx_depth_told);
 	}
 	if ((d->prov->quirks & OFI_Q_SHM) != 0) {
-		/* The default name is the process id: not enough for /dev/shm shared between containers. */
+		/*
+		 * The default name is the process id, which is not unique when containers share
+		 * /dev/shm.
+		 */
 		snprintf(shm_name, sizeof(shm_name), "leat-%d-%08x", (int)getpid(),
 			 (unsigned int)(leat_now() * 2654435761u));
 		node = shm_name;
@@ -147,7 +150,7 @@ out:
 	return pick;
 }
 
-/* Asks for one capability after the other: what is offered without being asked for is not told. */
+/* Ask for each optional capability in turn: fi_getinfo does not report those not asked for. */
 static int
 find_caps(struct ofi_dev *d)
 {
@@ -371,13 +374,16 @@ ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->source = (d->caps & FI_SOURCE) != 0;
 	info->send_imm = i->domain_attr->cq_data_size >= 4;
 	info->imm_size = ofi_dev_imm_size(d);
-	info->in_order = false; /* no provider promises it of different kinds of ops */
-	/* Nor of writes, and connections of the same two endpoints are one to it. */
+	info->in_order = false; /* no provider keeps the order of different types of ops */
+	/*
+	 * Nor the order of writes. And all connections between two endpoints share one fi_addr, so
+	 * a notice does not tell them apart.
+	 */
 	info->write_order = info->notice_source = false;
 	info->rkey_size = 8;
 	/*
-	 * Providers keep unreceived messages, without a limit or in one queue for all: see
-	 * ofi_provider.matches.
+	 * Providers keep unreceived messages, either without a limit or in one queue for all peers:
+	 * see the rows in ofi_provider.c.
 	 */
 	info->unexpected_bounded = false;
 	info->cancel_send = false;

@@ -6,7 +6,7 @@
  *     --vdev=fabric_ofi0,provider=tcp      any RDM provider of libfabric, which must be named
  *     --vdev=fabric_efa0                   provider efa: AWS's Elastic Fabric Adapter
  *
- * Below they are the same; a driver's devices differ by the row of their provider.
+ * Both share all other code. Devices of the two differ only in the row of their provider.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static const struct leat_driver_arg ofi_args[] = {
 	ARGS_BOTH,
 };
 
-/* Its devices have no network address. */
+/* Without iface= and src=: EFA devices have no network address. */
 static const struct leat_driver_arg efa_args[] = {
 	{ "provider", "efa", "efa", "the only one; of others: fabric_ofi" },
 	ARGS_BOTH,
@@ -67,7 +67,7 @@ efa_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 	return ofi_dev_probe(dev, kv, OFI_PROVIDER_EFA);
 }
 
-/* What is the same in both drivers. */
+/* The functions that both drivers share. */
 #define OFI_FUNCTIONS                                                                              \
 	.remove = ofi_dev_remove, .info = ofi_dev_info, .ep_open = ofi_ep_open,                    \
 	.ep_quiesce = ofi_ep_quiesce, .ep_abort = ofi_ep_abort, .ep_halt = ofi_ep_halt,            \

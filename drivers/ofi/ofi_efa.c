@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Provider efa: what its device says of failed ops. */
+/* Provider efa: the error numbers of its device, for failed ops. */
 
 #include <errno.h>
 
 #include "ofi_pvt.h"
 
-/* EFA_IO_COMP_STATUS_* of prov/efa/src/efa_errno.h: what the device says of the other side. */
+/* EFA_IO_COMP_STATUS_* of prov/efa/src/efa_errno.h: those that concern the other side. */
 #define EFA_REMOTE_ERROR_BAD_ADDRESS 7
 #define EFA_REMOTE_ERROR_ABORT 8
 #define EFA_REMOTE_ERROR_BAD_DEST_QPN 9
@@ -45,7 +45,10 @@ ofi_efa_hint(int prov_errno)
 	}
 }
 
-/* FI_ADDR_EFA: GID (16 B), queue pair (2 B), padding, connection id (4 B); efa.h efa_ep_addr. */
+/*
+ * Bytes of FI_ADDR_EFA (efa.h efa_ep_addr) that identify a queue pair: GID 16, number 2. Padding
+ * and a connection id follow.
+ */
 #define EFA_QP_LEN 18
 
 bool
@@ -70,7 +73,7 @@ ofi_efa_status(const struct fi_cq_err_entry *err)
 		return -ECONNRESET;
 	case EFA_REMOTE_ERROR_RNR:
 	case EFA_REMOTE_ERROR_BAD_STATUS:
-	case EFA_REMOTE_ERROR_BAD_LENGTH: /* of a receive of the provider's, not of its caller's */
+	case EFA_REMOTE_ERROR_BAD_LENGTH: /* a receive of the provider's own, not of the caller's */
 		return -EREMOTEIO;
 	default:
 		return ofi_errno(err->err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What libfabric offers here, for people who look for their device. */
+/* Lists the devices that libfabric offers here, and their properties. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -74,11 +74,11 @@ tell_info(const struct fi_info *i, const struct leat_dev_sink *to)
 	to->number(to->arg, "max_tx", i->tx_attr->size);
 	to->number(to->arg, "max_rx", i->rx_attr->size);
 	to->number(to->arg, "max_ep", i->domain_attr->ep_cnt);
-	if (i->domain_attr->mr_cnt != 0) /* it can be told */
+	if (i->domain_attr->mr_cnt != 0) /* 0: the provider does not say */
 		to->number(to->arg, "max_mr", i->domain_attr->mr_cnt);
 }
 
-/* The arguments that open it: the provider, and which of its devices or addresses. */
+/* Write the --vdev arguments that open this device: the provider, and the domain or address. */
 static void
 spec_of(const struct fi_info *i, const struct ofi_provider *p, char *buf, size_t len)
 {
@@ -99,7 +99,7 @@ spec_of(const struct fi_info *i, const struct ofi_provider *p, char *buf, size_t
 	}
 }
 
-/* Is it one that the driver would take? */
+/* Would the driver accept it? */
 static bool
 offered(const struct fi_info *i, const struct ofi_provider *p)
 {
@@ -127,8 +127,8 @@ link_local(const struct fi_info *i)
 }
 
 /*
- * One of a provider's devices. libfabric has it several times, with its addresses and modes; what opens it is
- * the first that is not link-local.
+ * Report one of a provider's devices. libfabric lists a device once for each of its addresses and
+ * modes. The arguments reported use the first address that is not link-local.
  */
 static void
 tell_device(const struct fi_info *first, const struct ofi_provider *p,
@@ -152,14 +152,14 @@ tell_device(const struct fi_info *first, const struct ofi_provider *p,
 			continue;
 		ofi_addr_text(i, text, sizeof(text));
 		if (strcmp(text, begin) == 0)
-			break; /* and the same again, with other modes */
+			break; /* the addresses again, for other modes */
 		to->item(to->arg, "addresses", text);
 		if (begin[0] == '\0')
 			snprintf(begin, sizeof(begin), "%.95s", text);
 	}
 }
 
-/* Those of fabric_efa, or all others. @return whether there were any */
+/* Report the devices of fabric_efa, or of fabric_ofi. @return whether there were any */
 static bool
 tell_all(const struct fi_info *list, bool efa, const struct leat_dev_sink *to)
 {
@@ -184,7 +184,7 @@ list_some(bool efa, const struct leat_dev_sink *to)
 	struct fi_info *list;
 	bool any;
 
-	/* A device may be opened after this first use of the library. */
+	/* A device may be opened after this call, which is libfabric's first use in the process. */
 	ofi_provider_prepare();
 	list = ofi_provider_all();
 	any = tell_all(list, efa, to);

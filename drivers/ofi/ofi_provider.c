@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Everything that is known of single providers: one row each, with the reason for each entry. The rest of
- * the driver asks the row and never a provider's name.
+ * All knowledge of single providers: one row each, with the reason for each entry. The rest of the
+ * driver asks the row and never a provider's name.
  *
  * "1.17" and source lines refer to libfabric v1.17.0, the release of Debian 12.
  */
@@ -28,38 +28,39 @@ static const struct ofi_provider providers[] = {
 		/*
 		 * Elastic Fabric Adapter, RDM over SRD.
 		 * - fabric "efa": from 2.0 on there is also "efa-direct", without tags and atomics.
-		 * - Completions in any order: SRD delivers in any order, the provider reorders messages, not
-		 *   completions.
-		 * - WRITE with FI_DELIVERY_COMPLETE: otherwise a write that is emulated by messages (no RDMA
-		 *   write in the device, or 1.17, which never uses it) completes when it was sent.
+		 * - Completions come in any order: SRD delivers in any order, and the provider
+		 *   reorders messages but not completions.
+		 * - WRITE with FI_DELIVERY_COMPLETE: some writes are emulated by messages (1.17
+		 *   always does so, later releases where the device has no RDMA write). Without the
+		 *   flag such a write completes when it was sent.
 		 * - Messages that no receive waits for are copied into packets of a pool without a
-		 *   limit (rxr_ep.c rx_unexp_pkt_pool): the library matches.
+		 *   limit (rxr_ep.c rx_unexp_pkt_pool): so the library matches.
 		 * - BREAKS: a message that failed leaves a gap in the receiver's window of message
-		 *   numbers (rxr_pkt_type_req.c), so that none behind it is ever delivered.
+		 *   numbers (rxr_pkt_type_req.c), and no later message is ever delivered.
 		 * - EVENTS: an error of an op that is not the caller's is written to the event
-		 *   queue, and aborts the process if there is none (rxr.h efa_eq_write_error()): a
-		 *   peer's WRITE to a wrong key is enough. The peer is told nothing: its op never
-		 *   completes.
+		 *   queue, and the process is aborted if there is none (rxr.h
+		 *   efa_eq_write_error()): a peer's WRITE to a wrong key is enough. The peer is not
+		 *   notified: its op never completes.
 		 * - FAILS_AGAIN: an op of several packets writes an error for each that fails
-		 *   (rxr_pkt_cmd.c rxr_pkt_handle_send_error(); the entry is not released,
-		 *   rxr_cq.c rxr_cq_write_tx_error()).
-		 * - ENDED_READS: nothing takes back a send or a READ; a peer that goes on after a
-		 *   silence gets the rest of it out of the caller's buffer.
-		 * - AV_STAYS: fi_av_remove() frees the answers to the peer's READs, and leaves them
-		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear(), rxr_ep.c
-		 *   rxr_ep_progress_internal() reads the peer that is not there). Addresses stay
-		 *   until the endpoint is closed once it has a region that peers may READ. Nor may an
-		 *   address be removed while a later one has the same queue pair, of an endpoint
-		 *   that was made anew: the later one's entry is deleted instead, so that its
-		 *   messages have no source, and its own removal crashes (efa_av.c
+		 *   (rxr_pkt_cmd.c rxr_pkt_handle_send_error(); the entry is not released, rxr_cq.c
+		 *   rxr_cq_write_tx_error()).
+		 * - ENDED_READS: neither a send nor a READ can be taken back. A peer that resumes
+		 *   after a silence still gets the rest of the message out of the caller's buffer.
+		 * - AV_STAYS: fi_av_remove() frees the answers to the peer's READs, but leaves them
+		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear()); rxr_ep.c
+		 *   rxr_ep_progress_internal() then reads the freed peer. So once an endpoint has a
+		 *   region that peers may READ, it keeps all addresses until it is closed. Nor may
+		 *   an address be removed while a newer one has the same queue pair number, of an
+		 *   endpoint that was created again: the newer one's entry is deleted instead, so
+		 *   that its messages have no source, and its own removal crashes (efa_av.c
 		 *   efa_conn_release()).
-		 * - No inject: its error entry has no context, so that the driver does not
-		 *   learn which message was lost, and the receiver waits for it for ever.
+		 * - No inject: the error entry of an injected message has no context, so the driver
+		 *   can't tell which message was lost, and the receiver waits for it for ever.
 		 * - Shared memory for peers on the same instance is switched off: it is the shm
 		 *   provider with its locks, see below. All releases do without it when
 		 *   FI_REMOTE_COMM is asked for and FI_LOCAL_COMM is not (1.17: ofi_user_info.c,
 		 *   rxr_ep_use_shm_for_tx()); peers of this host are then reached through the
-		 *   device. Later ones have an option of the endpoint, too.
+		 *   device. Later releases have an endpoint option for it, too.
 		 */
 		.name = "efa",
 		.hint = "efa",
@@ -78,34 +79,38 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * Shared memory between processes of one user on one machine.
-		 * For comparison with fabric_shm: what the provider does wrong and no call repairs
-		 * is in doc/drivers/ofi.md.
-		 * - Large data are copied by process_vm_readv/writev ("CMA"): the other process must permit it.
+		 * Shared memory between processes of one user on one machine. For comparison with
+		 * fabric_shm: doc/drivers/ofi.md lists the provider's faults that no call repairs.
+		 * - Large messages are copied by process_vm_readv/writev ("CMA"), which the other
+		 *   process must permit.
 		 * - SINK_FAULT: a message of more than 4096 B that is longer than the receive makes
-		 *   fi_cq_read loop for ever (smr.h smr_cma_loop: nothing left to copy to, so nothing
-		 *   copied, so try again), with the region locked. A second iov of enormous length whose pages
-		 *   can't be written makes the copy fail instead: -EMSGSIZE as everywhere else.
+		 *   fi_cq_read loop for ever, with the region locked (smr.h smr_cma_loop: no room
+		 *   is left to copy to, so 0 B are copied, so it tries again). A second iov of
+		 *   enormous length whose pages can't be written makes the copy fail instead:
+		 *   -EMSGSIZE as everywhere else.
 		 * - KEY_SEALED: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is
-		 *   ever checked; without it a wrong key gets no answer, so that the op never completes, and blocks
-		 *   all responses after it, to all peers (smr_progress.c smr_progress_resp).
-		 * - WRITE_DC, WRITE_IMM_DC: up to 4096 B would complete before they are placed.
-		 * - CLOSE_LAST: endpoints of one process use each other's memory where its owner has
-		 *   it mapped, and the owner unmaps it when it is closed (util_shm.c
+		 *   ever checked. Without it a wrong key gets no answer: the op never completes,
+		 *   and all responses after it are blocked, to all peers (smr_progress.c
+		 *   smr_progress_resp).
+		 * - WRITE_DC, WRITE_IMM_DC: without them writes of up to 4096 B complete before
+		 *   they are placed.
+		 * - CLOSE_LAST: endpoints of one process access each other's memory through the
+		 *   owner's mapping, and the owner unmaps it when it is closed (util_shm.c
 		 *   smr_map_to_region()).
-		 * - AV_FILLS: what an endpoint knows of the peer in a place of its table is not
-		 *   forgotten when the address is removed (util_shm.c smr_unmap_from_endpoint(),
-		 *   called after smr_map_del()): messages to the next one there would be taken for
-		 *   another peer's.
+		 * - AV_FILLS: removing an address leaves the endpoint's entry for the peer that had
+		 *   the index (util_shm.c smr_unmap_from_endpoint(), called after smr_map_del()).
+		 *   Messages to the next address with that index would be taken for messages from
+		 *   another peer.
 		 * - MASKS_STAY: a tagged message that waits for its receive is compared with the
 		 *   mask of an earlier receive, whose entry it got (smr_ep.c smr_get_tag() sets no
 		 *   ignore, smr_match_tagged() reads it).
 		 * - 256 peers: SMR_MAX_PEERS.
-		 * - Tagged messages that a connection leaves unreceived can't be taken out for the
-		 *   same reason, and what one peer leaves unreceived holds up the messages of all:
-		 *   the library matches.
+		 * - The library matches, because tagged messages that a connection leaves
+		 *   unreceived can't be taken out (MASKS_STAY), and the unreceived messages of one
+		 *   peer hold up the messages of all.
 		 * - 4096 receives are asked for, so that the library has enough of them for each of
-		 *   255 peers. 256 stay for unexpected messages, which come out of the same pool.
+		 *   255 peers. 256 of them stay for unexpected messages, which come out of the same
+		 *   pool.
 		 */
 		.name = "shm",
 		.hint = "shm",
@@ -123,30 +128,38 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * Up to 1.17 the tcp provider has connected endpoints only, and ofi_rxm makes RDM of them.
-		 * - WRITE_DC: otherwise a write completes when the socket took it, and one with a wrong key
-		 *   completes with success.
-		 * - KEY_SEALED: a wrong key breaks the connection below, and with it everything under way
-		 *   between the two, injected messages included, without a word to their sender. Keys are our own
-		 *   there, so length and rights are in them, and the initiator looks first.
-		 * - BREAKS: when the connection breaks, ops end with FI_ECANCELED. A later message would make
-		 *   a new one by itself; but what was lost is not known, so the peer is ended.
-		 * - sink: a message of up to 16 KiB that is longer than its receive breaks the connection
-		 *   (tcpx_progress.c "dynamically provided rbuf is too small").
-		 * - A send of more than 16 KiB to a peer that died never completes, and a post to it says
-		 *   FI_EAGAIN for ever: the exchange of addresses tells of the death.
-		 * - Such a send keeps the domain busy: fi_close() of it says FI_EBUSY, and it leaks.
-		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never says FI_EAGAIN.
-		 * - AV_CUTS: a READ from a peer that does not move, and that is disconnected here, would be answered
-		 *   whenever that peer moves, into a buffer that is the caller's again.
+		 * Up to 1.17 the tcp provider has connected endpoints only, and ofi_rxm makes RDM
+		 * of them.
+		 * - WRITE_DC: otherwise a write completes when the socket took it, and one with a
+		 *   wrong key completes with success.
+		 * - KEY_SEALED: a wrong key breaks the connection below, and with it everything
+		 *   under way between the two, including injected messages whose sender is not
+		 *   notified. The driver chooses the keys here, so it puts length and rights into
+		 *   them, and the initiator checks.
+		 * - BREAKS: when the connection breaks, ops end with FI_ECANCELED. A later message
+		 *   would open a new connection, but it is unknown what was lost, so the driver
+		 *   ends the peer.
+		 * - sink: a message of up to 16 KiB that is longer than its receive breaks the
+		 *   connection (tcpx_progress.c "dynamically provided rbuf is too small").
+		 * - A send of more than 16 KiB to a peer that died never completes, and posting to
+		 *   that peer fails with FI_EAGAIN for ever: the driver learns of the death from
+		 *   the exchange of addresses.
+		 * - Such a send keeps the domain busy: fi_close() of the domain fails with
+		 *   FI_EBUSY, and the domain leaks.
+		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never fails with
+		 *   FI_EAGAIN.
+		 * - AV_CUTS: suppose this side disconnects a stopped peer that has a READ to
+		 *   answer. The peer would answer whenever it resumes, into a buffer that is the
+		 *   caller's again.
 		 * - READ_TWICE: see ofi_read.c.
 		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came,
 		 *   without a limit, and each receive that is posted walks over all of them
-		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): the library
+		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): so the library
 		 *   matches.
-		 * - It says 2048 sends and receives, and has 16384 and 65536.
-		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has gone since crashes: its
-		 *   connection is a null pointer (rxm_cq.c rxm_handle_rndv). With a size of 0 nothing is fetched.
+		 * - fi_info says 2048 sends and receives; the provider has 16384 and 65536.
+		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has left
+		 *   since crashes: its connection is a null pointer (rxm_cq.c rxm_handle_rndv).
+		 *   With a size of 0 nothing is fetched.
 		 */
 		.name = "tcp",
 		.hint = "tcp;ofi_rxm",
@@ -163,7 +176,10 @@ static const struct ofi_provider providers[] = {
 		.check = "does the interface have an address (ip addr)?",
 	},
 	{
-		/* From 1.18 on tcp has RDM endpoints of its own (what 1.17 calls net), without atomics. */
+		/*
+		 * From 1.18 on tcp has RDM endpoints of its own (those that 1.17 calls net),
+		 * without atomics.
+		 */
 		.name = "tcp",
 		.hint = "tcp",
 		.sink_len = 64 << 20,
@@ -197,12 +213,14 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * The old RDM provider over TCP; deprecated, and gone from 2.0 on. Writes are acknowledged by
-		 * the target without asking. It takes any number of receives; fi_info says 256. KEY_SEALED: atomics
-		 * are done whatever the rights. PEEKS: see ofi_window.c.
-		 * No inject: what was sent so still arrives after its sender's death was told.
-		 * Unreceived messages are kept without a limit, each in memory of its own
-		 * (sock_rx_entry.c sock_rx_new_buffered_entry()).
+		 * The old RDM provider over TCP; deprecated, and removed in 2.0. The target
+		 * acknowledges writes unasked. It takes any number of receives; fi_info says 256.
+		 * - KEY_SEALED: atomics are done whatever the rights.
+		 * - PEEKS: see ofi_window.c.
+		 * - No inject: an injected message still arrives after the death of its sender was
+		 *   reported.
+		 * - Unreceived messages are kept without a limit, each in memory of its own
+		 *   (sock_rx_entry.c sock_rx_new_buffered_entry()).
 		 */
 		.name = "sockets",
 		.hint = "sockets",
@@ -217,11 +235,13 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * RDM over UDP, for messages. One-sided ops and messages mixed on one endpoint come to a stop; a
-		 * READ of 0 B and one with a withdrawn key never complete; a fetching atomic gives 0; the source
-		 * of a message is told wrong. A message that is too long is cut without an error: with a sink its
-		 * length tells. Unreceived messages are kept without a limit (rxd_cq.c,
-		 * unexp_list).
+		 * RDM over UDP, for messages.
+		 * - One-sided ops and messages mixed on one endpoint come to a stop; a READ of 0 B
+		 *   and one with a withdrawn key never complete; a fetching atomic gives 0.
+		 * - The reported source of a message is wrong.
+		 * - A message that is too long is cut without an error; with a sink its length
+		 *   shows that.
+		 * - Unreceived messages are kept without a limit (rxd_cq.c, unexp_list).
 		 */
 		.name = "udp;ofi_rxd",
 		.hint = "udp;ofi_rxd",
@@ -240,8 +260,8 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * 1.17's preview of tcp's own RDM. Says FI_ATOMIC, and has no atomics; a receive that names a peer
-		 * also gets messages of another one, that was there before.
+		 * 1.17's preview of tcp's own RDM. It announces FI_ATOMIC, but has no atomics. A
+		 * receive that names a peer also gets messages of an earlier peer.
 		 */
 		.name = "net",
 		.hint = "net",
@@ -259,7 +279,10 @@ static const struct ofi_provider providers[] = {
 		.check = "does the interface have an address (ip addr)?",
 	},
 	{
-		/* Later shm was rewritten without the locks and with checked keys; nothing known against it. */
+		/*
+		 * Later releases have a shm without the locks and with checked keys; no faults
+		 * known.
+		 */
 		.name = "shm",
 		.hint = "shm",
 		.min_version = FI_VERSION(1, 18),
@@ -272,7 +295,7 @@ static const struct ofi_provider providers[] = {
 		.check = "is /dev/shm mounted with room for 16 MiB per core (df /dev/shm)?",
 	},
 	{
-		/* Any other: what the standard says, cautiously. */
+		/* Any other provider: only what the standard promises, and cautious quirks. */
 		.max_version = ANY_VERSION,
 		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_BREAKS | OFI_Q_NO_READ0,
 		.tx_depth = 128,
@@ -284,7 +307,7 @@ static const struct ofi_provider providers[] = {
 	},
 };
 
-/* The version of the library that is loaded, without what does not count. */
+/* Return the version of the loaded library: major and minor number only. */
 static uint32_t
 lib_version(void)
 {
@@ -313,10 +336,10 @@ uint64_t
 ofi_provider_mr_modes(void)
 {
 	/*
-	 * All but FI_MR_RAW: raw keys don't fit the 8 bytes of struct leat_rkey, and need a call at the
-	 * initiator for each key received. FI_MR_HMEM and FI_MR_COLLECTIVE belong to capabilities
-	 * that are not asked for. FI_MR_MMU_NOTIFY and FI_MR_ALLOCATED ask for memory that has pages
-	 * behind it and keeps them: that is what rte_mempools and leat_mr_register() promise.
+	 * All but FI_MR_RAW: raw keys don't fit the 8 bytes of struct leat_rkey, and need a call at
+	 * the initiator for each key received. FI_MR_HMEM and FI_MR_COLLECTIVE belong to
+	 * capabilities that are not asked for. FI_MR_MMU_NOTIFY and FI_MR_ALLOCATED ask for memory
+	 * that has pages and keeps them: rte_mempools and leat_mr_register() promise that.
 	 */
 	return FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY |
 	       FI_MR_RMA_EVENT | FI_MR_ENDPOINT;
@@ -333,8 +356,8 @@ ofi_provider_hints(const struct ofi_provider *p, uint64_t caps)
 	if ((p->quirks & OFI_Q_NO_SHM_INSIDE) != 0)
 		h->caps |= FI_REMOTE_COMM;
 	/*
-	 * FI_MSG_PREFIX is not offered: it wants room in front of each buffer of the caller. FI_RX_CQ_DATA
-	 * is welcome: then a WRITE_IMM consumes a receive natively.
+	 * Without FI_MSG_PREFIX, which needs room in front of each of the caller's buffers. With
+	 * FI_RX_CQ_DATA a WRITE_IMM consumes a receive natively.
 	 */
 	h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
 	h->ep_attr->type = FI_EP_RDM;
@@ -344,10 +367,13 @@ ofi_provider_hints(const struct ofi_provider *p, uint64_t caps)
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	h->domain_attr->av_type = FI_AV_TABLE;
 	h->domain_attr->mr_mode = (int)ofi_provider_mr_modes();
-	/* Sealed keys tell the bounds from the first byte of the region on. */
+	/*
+	 * A sealed key is checked against offsets from the region's first byte, not against virtual
+	 * addresses.
+	 */
 	if ((p->quirks & OFI_Q_KEY_SEALED) != 0)
 		h->domain_attr->mr_mode &= ~FI_MR_VIRT_ADDR;
-	/* Messages of one peer in order. */
+	/* Messages between two endpoints stay in order. */
 	h->tx_attr->msg_order = FI_ORDER_SAS;
 	h->rx_attr->msg_order = FI_ORDER_SAS;
 	return h;
@@ -380,7 +406,10 @@ ofi_provider_all(void)
 	hints->mode = ~0ULL;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG;
-	/* Every mode bit but FI_MR_BASIC and FI_MR_SCALABLE, which are no modes (and warn from 2.0 on). */
+	/*
+	 * All bits but FI_MR_BASIC and FI_MR_SCALABLE, which are no mode bits (2.0 and later warn
+	 * of them).
+	 */
 	hints->domain_attr->mr_mode = ~3;
 	if (fi_getinfo(OFI_API_VERSION, NULL, NULL, 0, hints, &list) != 0)
 		list = NULL;
@@ -451,16 +480,16 @@ void
 ofi_provider_prepare(void)
 {
 	/*
-	 * There is no other way to say these, and they count only before the process first uses
-	 * libfabric: so for all providers, whichever device is the first. Without the first one an
-	 * address that leaves the AV keeps its connection (tcp). The second one is the number of
+	 * Only environment variables set these, and only before the process first uses libfabric:
+	 * so they are set for all providers, whichever device is the first. FI_AV_REMOVE_CLEANUP:
+	 * an address that leaves the AV closes its connection (tcp). FI_SHM_RX_SIZE: the number of
 	 * receives of an endpoint, and of commands in its memory (shm).
 	 */
 	(void)setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
 	(void)setenv("FI_SHM_RX_SIZE", "4096", 0);
 }
 
-/* May processes of this user copy from and to one another's memory? */
+/* Check that processes of this user may copy from and to one another's memory. */
 static int
 cma_check(const char *dev)
 {
@@ -480,7 +509,7 @@ cma_check(const char *dev)
 			"%s: provider shm copies between processes with process_vm_readv(), which "
 			"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
 			dev, scope);
-	/* 1: each process has to allow it for itself, as this one does now. */
+	/* 1: each process must permit it for itself, as this one does now. */
 	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
 		return leat_err(ENODEV,
 				"%s: provider shm: prctl(PR_SET_PTRACER): %s; "

@@ -3,37 +3,38 @@
 #define OFI_PVT_H
 
 /*
- * What the files of the ofi driver share.
+ * Types and functions shared by the files of the ofi driver.
  *
  *     ofi_driver.c    the two drivers, fabric_ofi and fabric_efa, and their arguments
  *     ofi_dev.c       the device: fi_getinfo, limits
- *     ofi_list.c      which there are, and what there is to know of them
- *     ofi_provider.c  everything that is known of single providers
+ *     ofi_list.c      lists the devices that libfabric offers, and their properties
+ *     ofi_provider.c  one row per provider: all provider-specific knowledge
  *     ofi_efa.c       provider efa: its device's error numbers
  *     ofi_ep.c        endpoints: fabric, domain, CQ, AV, fid_ep; abort and close
  *     ofi_tx.c        post
  *     ofi_cq.c        poll, errors to status, slots
- *     ofi_sink.c      where too long messages go
+ *     ofi_sink.c      second buffer of receives, for messages that are too long
  *     ofi_notice.c    a WRITE_IMM consumes a RECV
  *     ofi_conn.c      peers: the exchange of addresses, death, disconnect
  *     ofi_av.c        address vector: references, fi_addr to peer
- *     ofi_drain.c     what a peer leaves unreceived at its end
- *     ofi_proof.c     is the address that a peer names its own?
+ *     ofi_drain.c     discards the messages of an ended peer that were not received
+ *     ofi_proof.c     proves that the address which a peer names is its own
  *     ofi_mr.c        registration
- *     ofi_read.[ch]   READs in the middle of their answer
- *     ofi_wait.c      sleeping until something happens
+ *     ofi_read.[ch]   READs whose answer has arrived in part
+ *     ofi_wait.c      the wait object: an epoll set to sleep on
  *     ofi_window.c    provider sockets: receive windows that would close for ever
  *
  * Each endpoint has its own fabric and domain and is used by one thread, so nothing locks
  * (FI_THREAD_DOMAIN).
  *
- * An op in flight has a slot, whose context libfabric gets:
+ * Each op in flight has a slot, and libfabric gets the slot's context:
  *
  *     op -> slot {op, ctx} -> libfabric ... completion: &ctx -> slot -> op
  *
  * Some providers never complete the sends to a peer that died. The driver then finishes the op
- * without them; the slot stays behind as an orphan without an op, so that a late completion finds a
- * slot and never the op of another post.
+ * itself. The slot stays behind as an orphan: it has no op, and it is not used again until the
+ * provider gives its context back. So a late completion finds the orphan, never the op of a later
+ * post.
  */
 
 #include <stdbool.h>
@@ -48,16 +49,16 @@
 
 #include "ofi_compat.h"
 
-/* Completions read at once. */
+/* Most completions read with one call. */
 #define OFI_CQ_BURST 32
 /* Longest provider address that can be exchanged. */
 #define OFI_ADDR_MAX 448
-/* How long an ending peer's ops may still complete by themselves. */
+/* us. Once a peer is ending, its ops have this long to complete by themselves. */
 #define OFI_GRACE_US 200000
-/* The same for receives from a live peer: its data may be on their way into the buffer. */
+/* us. The same for receives from a live peer: its data may still be arriving in the buffer. */
 #define OFI_GRACE_RECV_US 5000000
 
-/* Kinds of ops, as masks. */
+/* Groups of op types, as masks of LEAT_OP_BIT(). */
 #define OFI_OPS_TAG (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
 #define OFI_OPS_RMA                                                                                \
 	(LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_WRITE_IMM) | LEAT_OP_BIT(LEAT_OP_READ))
@@ -66,99 +67,122 @@
 /* ---- providers ---- */
 
 /*
- * Ways in which providers differ from what the driver does by default; see the table for reasons.
+ * Ways in which a provider differs from the driver's default behaviour. The table in ofi_provider.c
+ * gives the reason for each.
  */
 enum ofi_quirk {
-	OFI_Q_WRITE_DC = 1 << 0,     /* WRITE: per-op FI_DELIVERY_COMPLETE, to mean "placed" */
-	OFI_Q_WRITE_IMM_DC = 1 << 1, /* the same for WRITE_IMM */
-	OFI_Q_SINK_FAULT =
-		1 << 2, /* the second buffer of receives can't be written, only its first page */
-	/* endpoints of one process use each other's memory, also after one was closed */
+	/* WRITE: needs FI_DELIVERY_COMPLETE to complete only when placed */
+	OFI_Q_WRITE_DC = 1 << 0,
+	/* the same for WRITE_IMM */
+	OFI_Q_WRITE_IMM_DC = 1 << 1,
+	/* receives have a second buffer of which only the first page is writable */
+	OFI_Q_SINK_FAULT = 1 << 2,
+	/* endpoints of one process access each other's memory, even after the owner was closed */
 	OFI_Q_CLOSE_LAST = 1 << 3,
-	OFI_Q_KEY_SEALED = 1 << 10, /* the initiator checks keys, by what is written in them */
-	OFI_Q_SHM = 1 << 4,	 /* named memory, signal handlers, copies by process_vm_readv() */
-	OFI_Q_NO_READ0 = 1 << 5, /* a READ of 0 B never completes: the driver does it */
-	OFI_Q_AV_FILLS = 1 << 6, /* an address must not take the place of one that was removed */
-	OFI_Q_BREAKS = 1 << 7,	 /* has connections below that can break by themselves */
-	OFI_Q_NO_SHM_INSIDE = 1 << 8, /* is to send to peers of this host as to others */
-	OFI_Q_DRAIN_EMPTY =
-		1 << 11, /* what a dead peer sent may only be received with a size of 0 */
-	OFI_Q_INJECT_QUEUES = 1 << 12, /* injected sends are queued without limit */
-	OFI_Q_AV_CUTS = 1 << 13,     /* fi_av_remove() can be made to close the connection below */
-	OFI_Q_PEEKS = 1 << 14,	     /* waits for whole headers in the kernel's receive buffer */
-	OFI_Q_READ_TWICE = 1 << 15,  /* a connection must not be closed amid a READ's answer */
-	OFI_Q_MASKS_STAY = 1 << 16,  /* a tag mask is used again for messages that come later */
-	OFI_Q_EVENTS = 1 << 17,	     /* aborts the process if an error finds no event queue */
-	OFI_Q_FAILS_AGAIN = 1 << 18, /* a failed op's context comes back for each of its packets */
-	OFI_Q_ENDED_READS = 1 << 19, /* an op that was ended by force still uses its buffer */
+	/* the initiator checks keys itself: they hold length and rights */
+	OFI_Q_KEY_SEALED = 1 << 10,
+	/* named memory, signal handlers, copies by process_vm_readv() */
+	OFI_Q_SHM = 1 << 4,
+	/* a READ of 0 B never completes: the driver completes it */
+	OFI_Q_NO_READ0 = 1 << 5,
+	/* an address must not get the AV index of one that was removed */
+	OFI_Q_AV_FILLS = 1 << 6,
+	/* has connections below the endpoint, which can break by themselves */
+	OFI_Q_BREAKS = 1 << 7,
+	/* peers on this host must not be reached through shared memory */
+	OFI_Q_NO_SHM_INSIDE = 1 << 8,
+	/* messages left by a dead peer may only be received with size 0 */
+	OFI_Q_DRAIN_EMPTY = 1 << 11,
+	/* injected sends are queued without limit */
+	OFI_Q_INJECT_QUEUES = 1 << 12,
+	/* fi_av_remove() can be made to close the connection below the endpoint */
+	OFI_Q_AV_CUTS = 1 << 13,
+	/* reads a message header only when all of it is in the socket's receive buffer */
+	OFI_Q_PEEKS = 1 << 14,
+	/* closing a connection is unsafe while a READ's answer is arriving */
+	OFI_Q_READ_TWICE = 1 << 15,
+	/* a receive's tag mask is applied again to later messages */
+	OFI_Q_MASKS_STAY = 1 << 16,
+	/* aborts the process when it has an error to report and no event queue */
+	OFI_Q_EVENTS = 1 << 17,
+	/* a failed op's context comes back once for each of its packets */
+	OFI_Q_FAILS_AGAIN = 1 << 18,
+	/* after an op was ended by force, its buffer is still accessed */
+	OFI_Q_ENDED_READS = 1 << 19,
 	/*
-	 * fi_av_remove() crashes amid an answer to the peer's READ, and on the older of two
-	 * addresses that have the same queue pair
+	 * fi_av_remove() crashes in two cases: the provider is answering a READ of that peer; a
+	 * newer address has the same queue pair
 	 */
 	OFI_Q_AV_STAYS = 1 << 20,
 };
 
-/* What is known of a provider. */
+/* One row of the table of providers. */
 struct ofi_provider {
-	const char *name;     /* as in provider=; NULL: any other */
+	const char *name;     /* value of provider=; NULL: the row fits any other provider */
 	const char *hint;     /* fi_fabric_attr.prov_name to ask for */
 	const char *fabric;   /* fi_fabric_attr.name that is needed, or NULL */
-	uint32_t min_version; /* of libfabric to which the row applies, FI_VERSION() */
+	uint32_t min_version; /* oldest libfabric to which the row applies, FI_VERSION() */
 	uint32_t max_version;
 	uint32_t quirks; /* enum ofi_quirk */
-	uint32_t no_ops; /* LEAT_OP_BIT mask that must not be used */
+	uint32_t no_ops; /* LEAT_OP_BIT mask of ops that must not be used */
 	const char *no_ops_why;
-	uint64_t sink_len;	     /* of the second buffer of receives, 0: none */
-	const char *refuse;	     /* not NULL: doesn't work at all, and why */
+	uint64_t sink_len;	     /* bytes of the second buffer of receives; 0: none */
+	const char *refuse;	     /* not NULL: why the provider does not work at all */
 	uint64_t no_caps;	     /* FI_* capabilities not to ask for */
 	uint32_t tx_depth, rx_depth; /* defaults */
-	uint32_t tx_depth_max;	     /* 0: what fi_info says */
-	/* of the receives that fi_info says, those that are kept for unexpected messages */
+	uint32_t tx_depth_max;	     /* 0: as fi_info says */
+	/* receives to set aside for unexpected messages, out of those that fi_info says */
 	uint32_t rx_spare;
 	uint32_t max_peers;
-	uint32_t inject_pays; /* largest send for which fi_inject is faster than fi_send */
+	uint32_t inject_pays; /* largest send, B, for which fi_inject is faster than fi_send */
 	bool needs_address;   /* takes iface= and src= */
-	bool wait;	      /* its CQ has a descriptor that wakes, see ofi_wait.c */
-	/* it has so many sends and receives, if asked; 0: as many as it says unasked */
+	bool wait;	      /* its CQ has a descriptor that wakes a sleeper, see ofi_wait.c */
+	/* sends and receives that it has when asked for them; 0: those that it says unasked */
 	uint32_t depth_ask;
-	const char *check; /* what to look at when it isn't there */
+	const char *check; /* advice for error messages when the provider has no device */
 	/*
-	 * negative errno of a failed op, where the provider's own error number tells more; or NULL
+	 * turns a failed op's error entry into a negative errno, where the provider's own error
+	 * number says more than the general one; or NULL
 	 */
 	int (*status)(const struct fi_cq_err_entry *err);
-	/* what happened, and what to check, of a failed op's prov_errno; or NULL */
+	/* describes a failed op's prov_errno, and what to check; or NULL */
 	const char *(*hint_of)(int prov_errno);
 };
 
-/* That of fabric_efa's devices. */
+/* The provider of fabric_efa's devices. */
 #define OFI_PROVIDER_EFA "efa"
 
 int ofi_efa_status(const struct fi_cq_err_entry *err);
 const char *ofi_efa_hint(int prov_errno);
-/* Are these addresses those of one queue pair, which may have been made anew? */
+/* Do two addresses name the same queue pair number, perhaps in different incarnations? */
 bool ofi_efa_same_qp(const uint8_t *a, const uint8_t *b);
 
 const struct ofi_provider *ofi_provider_find(const char *name);
-/* All RDM endpoints that there are; NULL: none. fi_freeinfo() ends it. */
+/* List all RDM endpoints that libfabric offers. @return a list for fi_freeinfo(); NULL: none */
 struct fi_info *ofi_provider_all(void);
-/* Names of the RDM providers that are here, for messages. */
+/* Write the names of the available RDM providers to buf, for messages. @return buf */
 const char *ofi_provider_list(char *buf, size_t len);
-/* Hints common to all uses of a row; NULL when out of memory. */
+/* Allocate the hints that each use of a row shares. @return NULL: out of memory */
 struct fi_info *ofi_provider_hints(const struct ofi_provider *p, uint64_t caps);
-/* Sets options that a provider wants between fi_endpoint() and fi_enable(). */
+/* Set the options that a provider wants between fi_endpoint() and fi_enable(). */
 void ofi_provider_ep_options(const struct ofi_provider *p, struct fid_ep *ep);
-/* Is the first fi_info of a list that this row can use; NULL if none. */
+/* Find the first fi_info of a list that this row can use. @return NULL: there is none */
 struct fi_info *ofi_provider_pick(const struct ofi_provider *p, struct fi_info *list);
-/* Before the first fi_getinfo(): what the library is told once per process. */
+/* Set libfabric's process-wide variables. To be called before the first fi_getinfo(). */
 void ofi_provider_prepare(void);
-/* Why the connection to an address ended, after an op that the provider failed: for people. */
+/*
+ * Explain, for people, why the connection to addr ended after the provider failed an op. Writes to
+ * text.
+ */
 void ofi_provider_why(const struct ofi_provider *p, const char *name, int prov_errno,
 		      const char *addr, char *text, size_t len);
-/* What the environment lacks for it. 0, or a negative errno with leat_err(). */
+/*
+ * Check that the environment allows the provider to work. @return 0; negative errno with leat_err()
+ */
 int ofi_provider_env(const char *dev, const struct ofi_provider *p);
-/* Status of a failed op, a negative errno. */
+/* Convert an error entry to the status of its op, a negative errno. */
 int ofi_provider_status(const struct ofi_provider *p, const struct fi_cq_err_entry *err);
-/* mr_mode bits that the driver handles. */
+/* Return the mr_mode bits that the driver handles. */
 uint64_t ofi_provider_mr_modes(void);
 
 /* ---- device ---- */
@@ -166,35 +190,36 @@ uint64_t ofi_provider_mr_modes(void);
 struct ofi_dev {
 	char name[64];
 	const struct ofi_provider *prov;
-	char provider[64]; /* as it was asked for */
+	char provider[64]; /* as the user named it */
 	char src[64];	   /* src=, or the address of iface=; "" for none */
 	char domain[64];   /* domain=, or "" */
 	char interface[64];
-	struct fi_info *info; /* with caps, what an endpoint is opened with */
-	uint64_t caps;	      /* all that it offers of what the driver uses */
+	struct fi_info *info; /* fi_getinfo's answer for caps; each endpoint asks again */
+	uint64_t caps;	      /* optional capabilities on offer that the driver uses */
 	uint32_t ops;
 	uint32_t tx_depth, tx_depth_max;
 	uint32_t rx_depth, rx_depth_max;
-	uint32_t tx_depth_told, rx_depth_told; /* by the provider, unasked */
-	bool tags;			       /* the provider's are used */
+	/* as the provider says without being asked for more */
+	uint32_t tx_depth_told, rx_depth_told;
+	bool tags; /* the provider's tag matching is used */
 	uint32_t quirks;
-	uint32_t per_source; /* connections of one host, 0: no limit */
+	uint32_t per_source; /* most connections of one host; 0: no limit */
 };
 
-/* provider: of fabric_ofi the argument's value. */
+/* Open a device. provider: of fabric_ofi the value of provider=, of fabric_efa OFI_PROVIDER_EFA. */
 int ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv, const char *provider);
 void ofi_dev_remove(struct leat_dev *dev);
 void ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
-/* Bytes of an immediate: 8 or 4. */
+/* Return the bytes of an immediate: 8 or 4. */
 uint8_t ofi_dev_imm_size(const struct ofi_dev *d);
-/* See struct leat_driver; of fabric_ofi and of fabric_efa. */
+/* List devices, see struct leat_driver.list: for fabric_ofi and for fabric_efa. */
 int ofi_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
 int ofi_list_efa(const struct leat_dev *dev, const struct leat_dev_sink *to);
-/* Address of an fi_info as text. */
+/* Write the source address of an fi_info as text. */
 void ofi_addr_text(const struct fi_info *info, char *buf, size_t len);
 /*
- * fi_getinfo with caps, as this device asks for it, conf: NULL or whose depths. NULL: *err is what
- * fi_getinfo said.
+ * Call fi_getinfo with caps and this device's hints. conf: the endpoint whose depths are asked for,
+ * or NULL. @return NULL: *err is a positive fi_errno
  */
 struct fi_info *ofi_dev_getinfo(const struct ofi_dev *d, uint64_t caps,
 				const struct leat_ep_conf *conf, int *err);
@@ -205,18 +230,20 @@ enum ofi_slot_state {
 	OFI_SLOT_FREE,
 	OFI_SLOT_TX,
 	OFI_SLOT_RX,
-	OFI_SLOT_LIMBO,	 /* failed; whether its peer is alive decides with what status */
-	OFI_SLOT_ORPHAN, /* its op was finished, the provider still has the context */
+	/* failed; its status is known once it is known whether its peer is alive */
+	OFI_SLOT_LIMBO,
+	OFI_SLOT_ORPHAN, /* its op was finished, but the provider still has the context */
 };
 
-#define OFI_SLOT_CANCEL 0x01  /* the provider was asked to cancel it */
-#define OFI_SLOT_CARRIER 0x02 /* ... because a notice wants it */
-#define OFI_SLOT_BEGUN 0x04   /* ORPHAN: a READ whose answer is on its way */
-#define OFI_SLOT_PROOF 0x10   /* ORPHAN: a READ of a statement, see ofi_proof.c */
-#define OFI_SLOT_FAILED 0x20  /* ORPHAN: the provider failed it, and may do so again */
-#define OFI_SLOT_USES 0x40    /* ORPHAN: the provider may use the memory that arg tells of */
-#define OFI_SLOT_STANDING                                                                          \
-	0x08 /* ORPHAN: a receive that waits for what a dead peer sent, see ofi_drain.c */
+#define OFI_SLOT_CANCEL 0x01 /* the provider was asked to cancel it */
+/* CANCEL was asked for by the driver: the receive is to carry a notice */
+#define OFI_SLOT_CARRIER 0x02
+#define OFI_SLOT_BEGUN 0x04  /* ORPHAN: a READ whose answer has arrived in part */
+#define OFI_SLOT_PROOF 0x10  /* ORPHAN: a READ of a statement, see ofi_proof.c */
+#define OFI_SLOT_FAILED 0x20 /* ORPHAN: the provider failed it, and may do so again */
+#define OFI_SLOT_USES 0x40   /* ORPHAN: the provider may access the memory from arg[0] to arg[1] */
+/* ORPHAN: a receive that waits for messages of a dead peer, see ofi_drain.c */
+#define OFI_SLOT_STANDING 0x08
 
 struct ofi_slot {
 	struct leat_op *op;
@@ -224,11 +251,17 @@ struct ofi_slot {
 	struct ofi_slot *prev;
 	union {
 		uint64_t seq;	       /* order of posting */
-		struct ofi_addr *addr; /* ORPHAN: whose it was, or NULL */
+		struct ofi_addr *addr; /* ORPHAN: address of the op's peer, or NULL */
 	};
-	/* operands of an atomic, which may be read late; READ: its mark; USES: buffer and end */
+	/*
+	 * atomics: operands, which the provider may read late; READ: arg[0] is the mark of
+	 * ofi_read.c or ofi_proof.c; USES: begin and end of the buffer
+	 */
 	uint64_t arg[2];
-	/* of an atomic: a late one must not hit the caller's buffer; FAILED: when */
+	/*
+	 * atomics: the result, kept out of the caller's buffer because it may arrive late; FAILED:
+	 * the time of the failure, cycles
+	 */
 	uint64_t result;
 	uint16_t peer;
 	uint8_t state;
@@ -241,45 +274,48 @@ static_assert(sizeof(struct ofi_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lin
 /* ---- proofs ---- */
 
 #define OFI_NONCE 16
-/* What goes along with an address: nonce, place and key of the statement. */
+/* Bytes that are sent along with an address: nonce, place and key of the sender's statement. */
 #define OFI_PROOF_LEN 32
 
 struct ofi_proof_read;
 
-/* Of one peer, until it is up. */
+/* The proof of one peer's address, in use until the peer is up. */
 struct ofi_proof {
-	uint8_t nonce[OFI_NONCE]; /* what this side gave */
-	uint64_t place, key;	  /* of the other side's statement */
-	uint64_t next;		  /* when to post the READ */
+	uint8_t nonce[OFI_NONCE]; /* the number that this side gave to the peer */
+	uint64_t place, key;	  /* where the peer's statement is: address or offset, and key */
+	uint64_t next;		  /* cycles: when to post the READ */
 	uint32_t pause_us;
-	bool stated;  /* this side's statement is there */
-	bool pending; /* the other side's was not read yet */
-	bool ok;      /* it was, and is right */
+	bool stated;  /* this side's statement for the peer is written */
+	bool pending; /* the peer's statement is still to be read */
+	bool ok;      /* the peer's statement was read and is right */
 	struct ofi_proof_read *read;
 };
 
 /* ---- peers ---- */
 
 /*
- * A provider address in the AV; connections to the same endpoint share it. It outlives the last of
- * them as long as orphans refer to it, and with OFI_Q_AV_FILLS until the endpoint is closed.
+ * A provider address in the AV. Connections to the same remote endpoint share it. After the last
+ * connection ended it stays as long as orphans refer to it, and with OFI_Q_AV_FILLS until the
+ * endpoint is closed.
  */
 struct ofi_addr {
 	struct ofi_addr *next;
 	fi_addr_t fi;
 	uint32_t refs;	  /* peers that use it */
-	uint32_t orphans; /* slots that wait for it */
-	uint32_t proofs;  /* of orphans: READs of statements */
+	uint32_t orphans; /* orphaned slots that refer to it */
+	uint32_t proofs;  /* of orphans: READs of statements, OFI_SLOT_PROOF */
 	uint32_t failed;  /* of orphans: OFI_SLOT_FAILED */
-	uint16_t first;	  /* peer that messages from it are attributed to */
+	uint16_t first;	  /* peer to which messages from this address are attributed */
 	uint64_t unused_since;
-	bool cut;	/* out of the AV already */
+	bool cut;	/* removed from the AV already */
 	bool draining;	/* on ofi_ep.draining, see ofi_drain.c */
 	bool drain_hit; /* a message met a standing receive */
-	bool gap;	/* messages of it were thrown away, so later ones must not be received */
-	uint32_t live;	/* of refs: connections that have proven it and did not end yet */
+	/* messages from it were discarded: later ones must not be received either */
+	bool gap;
+	uint32_t live; /* of refs: connections that have proven the address and have not ended */
 	struct ofi_addr *next_draining;
-	struct ofi_slot *standing[2]; /* plain and tagged */
+	/* standing receives: for plain and for tagged messages; or NULL */
+	struct ofi_slot *standing[2];
 	uint64_t quiet_at, drain_end;
 	uint16_t len;
 	uint8_t raw[OFI_ADDR_MAX];
@@ -287,28 +323,29 @@ struct ofi_addr {
 
 enum ofi_peer_state {
 	OFI_PEER_NONE,
-	OFI_PEER_CONNECTING, /* the exchange is at work */
+	OFI_PEER_CONNECTING, /* the exchange is in progress */
 	OFI_PEER_UP,
-	OFI_PEER_ENDING, /* waits for its ops */
+	OFI_PEER_ENDING, /* its ops are coming back */
 };
 
 struct ofi_peer {
 	struct ofi_addr *addr;
-	int conn;    /* of the exchange of addresses, 0: none (any more) */
-	int closed;  /* ENDING: the same when it was ended here, else 0 */
-	int parting; /* ENDING: the same when the other side ended it, which waits for this one */
-	uint64_t deadline;	  /* ENDING: then what is left is finished by force */
-	uint64_t recv_deadline;	  /* the same for receives */
-	int status;		  /* with which its ops end */
-	uint32_t injected;	  /* since the last completion of a send */
-	uint64_t broken_deadline; /* not 0: the provider lost its connection to it */
-	int broken_errno;	  /* prov_errno of the op that told */
-	bool dead;		  /* the other process is gone, or its host */
+	int conn;   /* id of the exchange's connection; 0: none (any more) */
+	int closed; /* ENDING: that id if this side ended the connection, else 0 */
+	/* ENDING: that id if the peer ended it, and waits for this side to close; else 0 */
+	int parting;
+	uint64_t deadline;	  /* ENDING, cycles: when the ops left are finished by force */
+	uint64_t recv_deadline;	  /* the same for receives and READs */
+	int status;		  /* ENDING: status of its ops, negative errno */
+	uint32_t injected;	  /* sends injected since the last completion of a send */
+	uint64_t broken_deadline; /* cycles; not 0: the provider lost its connection to the peer */
+	int broken_errno;	  /* prov_errno of the op that reported the loss */
+	bool dead;		  /* the peer's process or host died */
 	uint8_t state;
-	uint16_t pending_len; /* what a REQUEST brought */
+	uint16_t pending_len; /* length of pending: the address that a REQUEST brought */
 	void *pending;
 	struct ofi_proof proof;
-	uint8_t theirs[OFI_PROOF_LEN]; /* acceptor: what the REQUEST brought for it */
+	uint8_t theirs[OFI_PROOF_LEN]; /* accepting side: the peer's proof data, from its REQUEST */
 	uint16_t theirs_len;
 	bool proving; /* counted in ofi_ep.nb_proving */
 	bool proven;  /* counted in ofi_addr.live */
@@ -323,29 +360,32 @@ struct ofi_notice {
 };
 
 struct ofi_ep {
-	/* what post and poll touch */
+	/* fields that post and poll touch */
 	struct fid_ep *fid;
 	struct fid_cq *cq;
 	struct ofi_slot *free;
 	struct ofi_slot *slots;
 	uint32_t nb_slots;
 	uint32_t quirks;
-	uint32_t inject_run; /* OFI_Q_INJECT_QUEUES: between completions, per peer; 0: no limit */
-	uint32_t inject_end; /* SEND and TSEND of less than this go by inject; 0: none do */
-	bool source;	     /* completions tell where a message came from */
-	bool mr_desc;	     /* provider wants local descriptors */
-	bool track;	     /* posted RECVs are on the list below */
+	/* OFI_Q_INJECT_QUEUES: most injected sends per peer between completions; 0: no limit */
+	uint32_t inject_run;
+	uint32_t inject_end; /* SEND and TSEND shorter than this are injected; 0: none is */
+	bool source;	     /* completions name the sender's fi_addr */
+	bool mr_desc;	     /* the provider wants local descriptors */
+	bool track;	     /* posted RECVs are linked from recv_head on */
 	bool rx_cq_data;
-	bool sink_dirty;     /* it may have been written to: mark it when the CQ is empty */
-	bool sealed;	     /* remote keys are sealed ones */
-	uint8_t rma_special; /* LEAT_OP_ from which on post looks closer: WRITE, or none */
-	bool closing;	     /* fid is closed */
-	bool drain_hit;	     /* an address that is drained has drain_hit */
-	uint32_t nb_gaps;    /* addresses with gap */
+	/* the sink may have been written to: mark it again once the CQ is empty */
+	bool sink_dirty;
+	bool sealed; /* remote keys are sealed, see ofi_mr.c */
+	/* first LEAT_OP_ that post sends to special(): WRITE; LEAT_OP_TYPES: none */
+	uint8_t rma_special;
+	bool closing;	  /* fid is closed, or is used no more */
+	bool drain_hit;	  /* some address on the draining list has drain_hit */
+	uint32_t nb_gaps; /* number of addresses with gap */
 	uint64_t seq;
 	uint64_t imm_mask;
-	uint16_t *addr_peer; /* fi_addr -> peer id */
-	uint64_t nb_addr;    /* its length */
+	uint16_t *addr_peer; /* peer id by fi_addr */
+	uint64_t nb_addr;    /* entries of addr_peer */
 
 	/* WRITE_IMM notices */
 	struct ofi_slot *recv_head, *recv_tail;
@@ -353,51 +393,53 @@ struct ofi_ep {
 	uint32_t notice_head, notice_count, notice_size;
 	uint32_t nb_carriers;
 
-	/* slow */
+	/* fields of the slow path */
 	struct leat_ep *ep;
 	struct ofi_dev *dev;
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
-	struct fid_eq *eq;	 /* OFI_Q_EVENTS */
-	struct fid_mr *slots_mr; /* operands of atomics, where local memory must be registered */
+	struct fid_eq *eq; /* OFI_Q_EVENTS */
+	/* region of the slots, which hold atomics' operands; NULL: not registered */
+	struct fid_mr *slots_mr;
 	void *slots_desc;
 	struct leat_exchange *exchange;
-	bool exchange_more; /* it had more events than were taken */
+	bool exchange_more; /* the exchange had more events than were taken */
 	int wait_fd;	    /* epoll set of the wait object, or -1 */
-	bool refused;	    /* the provider refused an op since it was last armed */
+	bool refused;	    /* the provider refused an op since the endpoint was last armed */
 	struct ofi_peer *peers;
 	struct ofi_addr *addrs;
 	uint32_t nb_ending;
-	uint32_t nb_proving; /* peers whose address is being proven here */
-	uint32_t nb_stated;  /* peers that may read a statement here */
-	bool proves;	     /* addresses are proven: the provider has READ */
+	uint32_t nb_proving; /* peers whose address this side is proving */
+	uint32_t nb_stated;  /* peers for which a statement is readable here */
+	bool proves;	     /* addresses are proven, because the provider has READ */
 	uint16_t proof_peers;
 	uint32_t proof_stride; /* bytes of a statement */
-	uint8_t *proof_mem;    /* statements by peer, then buffers of READs */
+	uint8_t *proof_mem;    /* the statements by peer, then the buffers of READs */
 	size_t proof_len;
-	uint64_t proof_base, proof_key; /* name of proof_mem for others */
+	uint64_t proof_base, proof_key; /* address or offset, and key, of proof_mem for peers */
 	struct fid_mr *proof_mr;
 	void *proof_desc;
 	struct ofi_proof_read *proof_reads;
 	bool broken; /* some peer may have a broken_deadline */
 	uint32_t nb_orphans;
-	uint32_t nb_failed;	   /* of nb_orphans: OFI_SLOT_FAILED */
-	bool readable;		   /* a region was registered that peers may READ */
-	uint32_t nb_unused;	   /* addresses without a peer */
-	uint64_t abort_by;	   /* then the endpoint is closed in any case */
-	uint64_t sweep_at;	   /* when to look at those again */
-	uint64_t window_at;	   /* OFI_Q_PEEKS: when to look for new sockets */
-	bool drained;		   /* see drain_one() */
-	struct ofi_addr *draining; /* of dead peers, or whose connection broke */
+	uint32_t nb_failed; /* of nb_orphans: OFI_SLOT_FAILED */
+	bool readable;	    /* a region was registered that peers may READ */
+	uint32_t nb_unused; /* addresses in addrs that no peer uses */
+	/* cycles: when an abort no longer waits, and closes the endpoint */
+	uint64_t abort_by;
+	uint64_t sweep_at;	   /* cycles: when to look at the unused addresses again */
+	uint64_t window_at;	   /* OFI_Q_PEEKS, cycles: when to look for new sockets */
+	bool drained;		   /* the receive of drain_one() came back cancelled */
+	struct ofi_addr *draining; /* list of addresses being drained, see ofi_drain.c */
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
 	uint64_t sink_len;
 	uint64_t sink_map;	    /* bytes that are mapped */
 	struct ofi_ep *next_closed; /* OFI_Q_CLOSE_LAST, see ofi_ep.c */
 	bool full_logged;
-	uint8_t raw[OFI_ADDR_MAX]; /* own address */
+	uint8_t raw[OFI_ADDR_MAX]; /* this endpoint's provider address */
 	uint16_t raw_len;
 };
 
@@ -413,7 +455,7 @@ void ofi_ep_abort(struct leat_ep *ep);
 void ofi_ep_halt(struct leat_ep *ep);
 int ofi_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 void ofi_ep_close(struct leat_ep *ep);
-/* Closes all that there is, and the memory. */
+/* Close every libfabric object of e, and free e. */
 void ofi_ep_free(struct ofi_ep *e);
 int ofi_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 
@@ -421,18 +463,18 @@ int ofi_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 
 uint16_t ofi_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void ofi_poll(struct leat_ep *ep);
-/* While something is drained. */
+/* Poll while addresses are being drained. */
 void ofi_poll_draining(struct leat_ep *ep);
 void ofi_poll_closed(struct leat_ep *ep);
-/* Drives the provider and takes up to max completions. */
+/* Drive the provider, and take up to max completions. */
 void ofi_cq_drive(struct ofi_ep *e, unsigned int max);
 
-/* OFI_Q_EVENTS: an event queue for the endpoint. Returns 0 or what libfabric says. */
+/* OFI_Q_EVENTS: open an event queue for the endpoint. @return 0 or libfabric's error */
 int ofi_event_open(struct ofi_ep *e);
-/* Takes out what is in it. */
+/* Read and log the events in that queue. */
 void ofi_event_read(struct ofi_ep *e);
 
-/* Negative errno for a positive fi_errno. */
+/* Convert an fi_errno, of either sign, to a negative errno. */
 int ofi_errno(int err);
 
 static inline struct ofi_slot *
@@ -450,45 +492,50 @@ ofi_slot_put(struct ofi_ep *e, struct ofi_slot *s)
 	e->free = s;
 }
 
-/* A slot is done with its op, which is finished with status and len. */
+/* Finish the op of a slot with status and len; the slot is done with it. */
 void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len);
-/* Finishes the op of a slot that the provider does not give back. */
+/* Finish the op of a slot whose context the provider still has: the slot becomes an orphan. */
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
 /*
- * Takes back slots that have failed: those of an address that is out of the AV; or (NULL) those
- * whose time is up.
+ * Free orphaned slots with OFI_SLOT_FAILED. a: those of an address that is out of the AV; NULL:
+ * those whose time is up.
  */
 void ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a);
-/* OFI_Q_ENDED_READS: may the provider still use this memory for an op that was ended by force? */
+/*
+ * OFI_Q_ENDED_READS: may the provider still access this memory for an op that was ended by force?
+ */
 bool ofi_slots_use(const struct ofi_ep *e, const void *addr, uint64_t len);
-/* Asks the provider to cancel a receive. */
+/* Ask the provider to cancel a receive. */
 void ofi_slot_cancel(struct ofi_ep *e, struct ofi_slot *s);
-/* Calls for each slot with an op. */
+/* Call fn for each slot that has an op. */
 void ofi_slots_foreach(struct ofi_ep *e,
 		       void (*fn)(struct ofi_ep *e, struct ofi_slot *s, void *arg), void *arg);
 
-/* ---- what is longer than its receive ---- */
+/* ---- sink: messages that are longer than their receive ---- */
 
 int ofi_sink_alloc(struct ofi_ep *e);
 void ofi_sink_free(struct ofi_ep *e);
-/* OFI_Q_SINK_FAULT: has something been written there since the last ofi_sink_mark()? */
+/* OFI_Q_SINK_FAULT: has something been written to the sink since the last ofi_sink_mark()? */
 bool ofi_sink_used(const struct ofi_ep *e);
 void ofi_sink_mark(struct ofi_ep *e);
 
 /* ---- notices ---- */
 
-/* A peer's WRITE_IMM was placed. */
+/* Queue a notice: a peer's WRITE_IMM was placed. */
 void ofi_notice_add(struct ofi_ep *e, uint64_t imm, uint64_t len, uint16_t src);
 /*
- * Looks for a carrier; called after each burst of completions while notices wait. @return whether
- * one was made
+ * Choose a posted RECV as the carrier of a waiting notice. To be called after each burst of
+ * completions while notices wait. @return whether a carrier was chosen
  */
 bool ofi_notice_run(struct ofi_ep *e);
-/* May more completions be read? */
+/* May more completions be read, or are too many notices waiting? */
 bool ofi_notice_room(const struct ofi_ep *e);
-/* A RECV is posted while notices wait: takes the oldest fitting one. @return whether it did */
+/*
+ * Complete a RECV that is being posted with the oldest waiting notice that fits. @return whether it
+ * did
+ */
 bool ofi_notice_take(struct ofi_ep *e, struct leat_op *op);
-/* The cancel of a carrier is through. */
+/* Complete a carrier, whose cancel is through, with its notice. */
 void ofi_notice_carrier_done(struct ofi_ep *e, struct ofi_slot *s);
 void ofi_recv_list_add(struct ofi_ep *e, struct ofi_slot *s);
 void ofi_recv_list_del(struct ofi_ep *e, struct ofi_slot *s);
@@ -496,22 +543,23 @@ void ofi_notice_fini(struct ofi_ep *e);
 
 /* ---- address vector ---- */
 
-/* Finds or inserts an address. 0, or negative errno with leat_err(). */
+/* Find or insert an address, and take a reference. @return 0; negative errno with leat_err() */
 int ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr **addr);
 /*
- * Out of the AV with it, so that nothing of it writes to this side's memory any more; unless
- * another peer has it, or a READ's answer for its last one is on its way.
+ * Remove an address from the AV, so that its peer writes to this side's memory no more. Does
+ * nothing while another peer uses the address, or while a READ's answer from its last peer is
+ * arriving.
  */
 void ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 /*
- * The peer has proven it: from now on its messages are that peer's. The connection ended, or was
- * given up.
+ * Count a connection that has proven the address: if it is the only one, the address's messages are
+ * its peer's from now on. ofi_av_unproven(): that connection ended, or was given up.
  */
 void ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 void ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
-/* Lets go of it. */
+/* Drop a peer's reference to an address. */
 void ofi_av_put(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
-/* Removes addresses without peers, where that is safe by now. */
+/* Remove the addresses that no peer uses any more, where that is safe. */
 void ofi_av_sweep(struct ofi_ep *e);
 void ofi_av_fini(struct ofi_ep *e);
 
@@ -520,58 +568,63 @@ void ofi_av_fini(struct ofi_ep *e);
 int ofi_proof_open(struct ofi_ep *e, uint16_t max_peers);
 void ofi_proof_close(struct ofi_ep *e);
 /*
- * Fills in what goes along with the own address, OFI_PROOF_LEN bytes. @return length; negative
- * errno with leat_err()
+ * Write the OFI_PROOF_LEN bytes that are sent along with this side's address. @return length; 0:
+ * addresses are not proven; negative errno with leat_err()
  */
 int ofi_proof_offer(const struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, uint8_t *buf);
 /*
- * The other side's came: makes the statement for it. reader is the address that it named. 0, or
- * negative errno
+ * Take the proof data of the other side, and write this side's statement for it. reader: the
+ * address that the other side named. @return 0; negative errno with leat_err()
  */
 int ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *theirs,
 		    uint16_t len, const struct ofi_addr *reader);
-/* The other side's statement is there. */
+/* Begin to prove: the other side's statement can be read now. */
 void ofi_proof_begin(struct ofi_proof *p);
-/* @return 1: proven; 0: not yet; -EACCES: it is another's address */
+/* Continue a proof. @return 1: proven; 0: not yet; -EACCES: the address is not the peer's own */
 int ofi_proof_step(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof *p,
 		   uint64_t now);
-/* Takes the own statement away, and gives up the proof. */
+/* Erase this side's statement, and give up the proof. */
 void ofi_proof_end(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p);
-/* A READ came back. */
+/* Handle the end of a READ of a statement. */
 void ofi_proof_back(struct ofi_ep *e, const struct ofi_slot *s, bool complete);
-/* Has the answer of such a READ begun? The same for any of an address. */
+/*
+ * Has the answer of this READ of a statement begun to arrive? The same for any READ of an address.
+ */
 bool ofi_proof_begun(const struct ofi_ep *e, const struct ofi_slot *s);
 bool ofi_proof_under_way(const struct ofi_ep *e, const struct ofi_addr *a);
 
-/* ---- what is left unreceived ---- */
+/* ---- drain: messages that an ended peer left unreceived ---- */
 
-/* Messages of a kind that one pass takes out. */
+/* Most messages of a kind (plain or tagged) that one pass discards. */
 #define OFI_DRAIN_MAX 2048
 
 /*
- * One pass: takes out what arrived from it and was not received. @return how many messages; if
- * OFI_DRAIN_MAX or more there may be others
+ * Make one pass: receive and discard the messages of an address that have arrived. @return their
+ * number; if OFI_DRAIN_MAX or more, others may be left
  */
 unsigned int ofi_drain(struct ofi_ep *e, struct ofi_addr *a);
-/* The same, of one that says nothing more. @return false: not yet, see ofi_drain_step() */
+/*
+ * Drain an address whose peer sends nothing more. @return false: not done yet, call
+ * ofi_drain_step()
+ */
 bool ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a);
 /*
- * The same for the dead, until nothing comes any more: a pass now, and what comes later. Ended by
- * ofi_drain_end().
+ * Drain the address of a dead peer until no more messages come: make a pass now, then keep receives
+ * posted for later messages. ofi_drain_end() ends it.
  */
 void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
-/* The same out of a completion: the first pass is at the end of the next poll. */
+/* The same from within a completion: the first pass is made at the end of the next poll. */
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
-/* @return true: nothing more came for a while */
+/* Continue. @return true: no message came for a while, or the time limit is over */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
-/* A pass, after such a while. @return true: it took out all that is here, with what it met */
+/* After such a while, make a last pass. @return true: it reached the end of what has arrived */
 bool ofi_drain_last(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a);
-/* After a poll, with drain_hit: further passes. */
+/* Make the further passes that drain_hit asks for. To be called after a poll. */
 void ofi_drain_run(struct ofi_ep *e);
-/* A standing receive came back, with a message or without. */
+/* Handle the end of a standing receive. hit: it received a message. */
 void ofi_drain_back(struct ofi_ep *e, const struct ofi_slot *s, bool hit);
-/* Were messages of this sender thrown away? */
+/* Were messages of this sender discarded, so that later ones must not be received? */
 bool ofi_drain_gap(const struct ofi_ep *e, fi_addr_t fi);
 
 /* ---- connections ---- */
@@ -586,18 +639,18 @@ int ofi_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_con
 void ofi_reject(struct leat_ep *ep, struct leat_peer *peer);
 void ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 void ofi_progress(struct leat_ep *ep, uint64_t now);
-/* The provider lost its connection to a peer, with an op. */
+/* Handle the loss of the provider's connection to a peer, which a failed op reported. */
 void ofi_conn_broken(struct ofi_ep *e, uint16_t peer);
 
 /* ---- memory ---- */
 
 int ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
-/* Registers for the driver itself. 0, or the provider's negative errno. */
+/* Register memory for the driver's own use. @return 0; the provider's negative errno */
 int ofi_mr_reg_raw(struct ofi_ep *e, struct leat_mr_piece *piece, uint64_t access, uint64_t key);
 int ofi_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
-/* OFI_Q_KEY_SEALED: 0, -EACCES or -ERANGE. */
+/* OFI_Q_KEY_SEALED: check an op against its remote key. @return 0; -EACCES; -ERANGE */
 int ofi_mr_key_check(const struct leat_op *op);
-/* The driver's own memory, when local memory must be registered. */
+/* Register the slots, where local memory must be registered. */
 int ofi_mr_reg_slots(struct ofi_ep *e);
 
 /* ---- sleeping ---- */
@@ -610,7 +663,7 @@ void ofi_ep_disarm(struct leat_ep *ep);
 
 /* ---- provider sockets ---- */
 
-/* OFI_Q_PEEKS: from time to time gives the provider's new sockets the room that they need. */
+/* OFI_Q_PEEKS: enlarge the receive buffers of the provider's new sockets, every now and then. */
 void ofi_window_step(struct ofi_ep *e, uint64_t now);
 
 #endif /* OFI_PVT_H */

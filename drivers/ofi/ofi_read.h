@@ -2,13 +2,14 @@
 #ifndef OFI_READ_H
 #define OFI_READ_H
 
-/* READs in the middle of their answer; see ofi_read.c. */
+/* READs whose answer has arrived in part; see ofi_read.c. */
 
 #include "ofi_pvt.h"
 
 /*
- * OFI_Q_READ_TWICE, a READ was posted: to see later whether its answer has begun. That comes in
- * when the completion queue is read, not before. The mark is nothing that a peer could know.
+ * OFI_Q_READ_TWICE: mark the buffer of a READ that was just posted, to see later whether its answer
+ * has begun to arrive. The provider writes the answer only when the completion queue is read, so
+ * the mark can't overwrite it. A peer can't guess the mark.
  */
 static inline void
 ofi_read_mark(struct ofi_slot *s, const struct leat_op *op)
@@ -18,16 +19,16 @@ ofi_read_mark(struct ofi_slot *s, const struct leat_op *op)
 		memcpy(op->buf, &s->arg[0], sizeof(s->arg[0]));
 }
 
-/* Has the answer begun, of a READ or of an orphan that was one? */
+/* Has the answer of a READ begun to arrive? s: the READ's slot, or an orphan that was one. */
 bool ofi_read_begun(const struct ofi_ep *e, const struct ofi_slot *s);
-/* May an answer of that peer be on its way? */
+/* May an answer from that peer be arriving? */
 bool ofi_read_under_way(const struct ofi_ep *e, uint16_t peer);
 /*
- * No answer is on its way, nor a message to a receive that was recalled: time to close the
- * endpoint.
+ * Can the endpoint be closed now? Not while an answer is arriving, nor while a receive that was
+ * recalled has not come back.
  */
 bool ofi_read_settled(const struct ofi_ep *e);
-/* May the endpoint be closed at all? Not while a READ's answer is on its way. */
+/* Can the endpoint be closed safely at all? Not while a READ's answer is arriving. */
 bool ofi_read_closable(const struct ofi_ep *e);
 
 #endif /* OFI_READ_H */
