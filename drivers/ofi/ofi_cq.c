@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Poll: completions to ops, errors to status. */
+/* Poll: turns completions into ops, and errors into statuses. */
 
 #include <inttypes.h>
 
 #include "ofi_read.h"
 
-/* Error entries read in one poll. */
+/* Most error entries read in one poll. */
 #define ERRORS_PER_POLL 64
 
 /*
- * How long a failed op's packets may go on failing: the device tells of all of them within seconds.
+ * us. How long a failed op's packets may go on failing: the device reports all of them within
+ * seconds.
  */
 #define FAILED_US 10000000
 
@@ -79,7 +80,7 @@ ofi_slots_foreach(struct ofi_ep *e, void (*fn)(struct ofi_ep *e, struct ofi_slot
 	}
 }
 
-/* recv may be a constant, which leaves less to do. */
+/* Finish a slot's op. If recv is a constant the compiler drops the other branch. */
 static inline __attribute__((always_inline)) void
 finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len, bool recv)
 {
@@ -93,7 +94,7 @@ finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len, bool recv
 	leat_op_finish_as(e->ep, op, status, len, recv);
 }
 
-/* An orphan that has failed: its context may come again, so its slot is not used for now. */
+/* Mark an orphan as failed: its context may come back again, so its slot is not free yet. */
 static void
 orphan_failed(struct ofi_ep *e, struct ofi_slot *s)
 {
@@ -167,7 +168,10 @@ ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
 		e->nb_carriers--;
 	if (ofi_read_begun(e, s))
 		s->flags |= OFI_SLOT_BEGUN;
-	/* An atomic's memory is the slot's own, and its operands may still be read. */
+	/*
+	 * Not for atomics: their memory is the slot's own, and arg[] holds operands that the
+	 * provider may still read.
+	 */
 	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && op->type < LEAT_OP_FETCH_ADD) {
 		s->flags |= OFI_SLOT_USES;
 		s->arg[0] = (uintptr_t)op->buf;
@@ -191,8 +195,8 @@ ofi_slot_cancel(struct ofi_ep *e, struct ofi_slot *s)
 		return;
 	s->flags |= OFI_SLOT_CANCEL;
 	/*
-	 * An error says that it is not there to be cancelled: a message has been matched with it,
-	 * and its completion is under way.
+	 * An error means that there was nothing left to cancel: a message was matched with the
+	 * receive, whose completion is under way.
 	 */
 	ret = fi_cancel(&e->fid->fid, &s->ctx);
 	if (ret != 0 && ret != -FI_ENOENT)
@@ -205,7 +209,7 @@ peer_of(const struct ofi_ep *e, fi_addr_t fi)
 	return fi < e->nb_addr ? e->addr_peer[fi] : LEAT_PEER_ANY;
 }
 
-/* The provider gave back a context whose op was finished long ago. */
+/* Handle a context that the provider gave back long after its op was finished. */
 static void
 orphan_back(struct ofi_ep *e, struct ofi_slot *s, bool complete)
 {
@@ -219,7 +223,10 @@ orphan_back(struct ofi_ep *e, struct ofi_slot *s, bool complete)
 	ofi_slot_put(e, s);
 }
 
-/* What arrived without a receive of ours: a peer's WRITE_IMM, or events that were not asked for. */
+/*
+ * Handle a completion without a receive of this side: a peer's WRITE_IMM, or an event not asked
+ * for.
+ */
 static void __attribute__((noinline))
 remote_event(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 {
@@ -228,7 +235,7 @@ remote_event(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src
 		ofi_notice_add(e, c->data, c->len, peer_of(e, src));
 }
 
-/* A provider that confuses tags delivered a message to the wrong receive. */
+/* Fail a receive that got a message with another tag: the provider confuses tags. */
 static int __attribute__((noinline, cold))
 wrong_tag(const struct ofi_ep *e, const struct leat_op *op, uint64_t tag)
 {
@@ -262,7 +269,7 @@ recv_done(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_tagged_entry 
 		if ((c->flags & FI_REMOTE_WRITE) != 0)
 			op->oflags |= LEAT_OP_F_WRITTEN;
 	}
-	/* The rest went into the sink. */
+	/* The part beyond op->size went into the sink. */
 	if (unlikely(len > op->size && (op->oflags & LEAT_OP_F_WRITTEN) == 0)) {
 		status = -EMSGSIZE;
 		e->sink_dirty = true;
@@ -299,7 +306,10 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 	}
 }
 
-/* Is it a context of ours? Error entries of some providers hold others, or none. */
+/*
+ * Find the slot of an error entry. @return NULL: some providers' entries hold another context, or
+ * none
+ */
 static struct ofi_slot *
 slot_checked(const struct ofi_ep *e, void *context)
 {
@@ -314,14 +324,17 @@ slot_checked(const struct ofi_ep *e, void *context)
 	return (struct ofi_slot *)p;
 }
 
-/* Status of an op that the provider failed; 1: to be seen. */
+/*
+ * Status of an op that the provider failed. @return 1: to be decided when it is known whether the
+ * peer is alive
+ */
 static int
 error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_entry *err)
 {
 	const struct leat_op *op = s->op;
 	int status = ofi_provider_status(e->dev->prov, err);
 
-	/* Recalled because its peer is ending, or because a cancel asked for it. */
+	/* Cancelled because its peer is ending, or because the caller asked for it. */
 	if (status == -ECANCELED && (s->flags & OFI_SLOT_CANCEL) != 0)
 		return op->state == LEAT_OP_INFLIGHT && op->peer != LEAT_PEER_ANY &&
 				       e->peers[op->peer].state == OFI_PEER_ENDING
@@ -333,22 +346,22 @@ error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_
 		return status == -ECANCELED || status == -EIO ? -ECONNRESET : status;
 	if (e->peers[op->peer].state == OFI_PEER_ENDING)
 		return e->peers[op->peer].status;
-	/* The receiver answered that it could not take all of it. */
+	/* The receiver answered that it could not take the whole message. */
 	if ((e->quirks & OFI_Q_SINK_FAULT) != 0 && status == -EIO && op->type <= LEAT_OP_TSEND)
 		return -EMSGSIZE;
 	return (e->quirks & OFI_Q_BREAKS) != 0 ? 1 : status;
 }
 
 /*
- * A receive ended with an I/O error: its message was longer than the sink's first page, or its
- * sender died while it was copied.
+ * Status of a receive that ended with an I/O error. Either its message was longer than the sink's
+ * first page, or its sender died while copying.
  */
 static int
 sink_status(struct ofi_ep *e)
 {
 	if (!ofi_sink_used(e))
 		return -ECONNRESET;
-	e->sink_dirty = true; /* others that are in the queue already may have hit it, too */
+	e->sink_dirty = true; /* other receives, completed but not read yet, may have hit it too */
 	return -EMSGSIZE;
 }
 
@@ -399,8 +412,9 @@ failed(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_err_entry *err)
 		return;
 	}
 	if ((e->quirks & OFI_Q_FAILS_AGAIN) != 0 && status != -ECANCELED)
-		s->state = OFI_SLOT_LIMBO; /* its slot stays behind */
-	/* Providers don't agree on what len and olen of a truncated message are: not told. */
+		/* so that the slot becomes an orphan, see ofi_slot_finish() */
+		s->state = OFI_SLOT_LIMBO;
+	/* The length is reported as 0: providers differ in len and olen of a truncated message. */
 	ofi_slot_finish(e, s, status, 0);
 }
 
@@ -423,7 +437,7 @@ read_error(struct ofi_ep *e)
 	return true;
 }
 
-/* Errors are rare, and stand in the way of what comes behind them. */
+/* Read errors: they are rare, and the completions behind them can't be read before. */
 static void __attribute__((noinline, cold)) read_errors(struct ofi_ep *e)
 {
 	unsigned int i;
@@ -437,7 +451,9 @@ static void __attribute__((noinline, cold)) read_errors(struct ofi_ep *e)
 	}
 }
 
-/* Every call also drives the provider; with max 0 it does only that. */
+/*
+ * Read up to max completions. Each call also drives the provider; with max 0 it does nothing else.
+ */
 static inline __attribute__((always_inline)) unsigned int
 read_some(struct ofi_ep *e, unsigned int max)
 {
@@ -461,11 +477,14 @@ read_some(struct ofi_ep *e, unsigned int max)
 	if (unlikely(n == -FI_EAVAIL))
 		read_errors(e);
 	else if (unlikely(e->sink_dirty))
-		ofi_sink_mark(e); /* empty: what hit the sink is known by now */
+		ofi_sink_mark(e); /* the CQ is empty: no receive can have hit the sink unseen */
 	return 0;
 }
 
-/* A carrier's cancellation is there at once in most providers. */
+/*
+ * Read completions while notices wait. Most providers complete a carrier's cancel at once, so go on
+ * until no carrier is left to choose.
+ */
 static void __attribute__((noinline, cold)) read_with_notices(struct ofi_ep *e, unsigned int max)
 {
 	unsigned int n;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints: opening what libfabric needs for one, and closing it.
+ * Endpoints: open the libfabric objects of one, and close them.
  *
  *     fi_fabric -> fi_domain -> fi_cq_open, fi_av_open -> fi_endpoint, bind, fi_enable
  *
- * all of it per endpoint: one thread uses the domain, so that the provider need not lock.
+ * Each endpoint has a fabric and a domain of its own. Only one thread uses the domain, so the
+ * provider need not lock.
  */
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 #include "ofi_read.h"
 
-/* Slots beyond the depths, so that some orphans don't reduce what can be posted. */
+/* Slots beyond the depths, so that a few orphans don't reduce how many ops can be posted. */
 #define SPARE_SLOTS 128
 
 static int
@@ -35,7 +36,7 @@ open_info(struct ofi_ep *e, const struct leat_ep_conf *conf)
 	uint64_t caps = e->dev->caps;
 	int err;
 
-	/* Tags cost some providers time even when no op has one. */
+	/* Tags cost some providers time, even if no op uses one. */
 	if ((conf->ops & OFI_OPS_TAG) == 0)
 		caps &= ~FI_TAGGED;
 	e->info = ofi_dev_getinfo(e->dev, caps, conf, &err);
@@ -51,7 +52,7 @@ static int
 open_fids(struct ofi_ep *e, const struct leat_ep_conf *conf)
 {
 	struct fi_cq_attr cq = {
-		/* Room for every op in flight twice over (a cancelled one and its successor). */
+		/* Room for each op in flight twice: for a cancelled one and for its successor. */
 		.size = 2 * (size_t)(conf->tx_depth + conf->rx_depth) + 64,
 		.format = FI_CQ_FORMAT_TAGGED,
 		.wait_obj = conf->wait ? FI_WAIT_FD : FI_WAIT_NONE,
@@ -102,8 +103,9 @@ open_ep(struct ofi_ep *e)
 }
 
 /*
- * The shm provider takes over four signals of the process at its first endpoint. They are the
- * application's: what it cleans up there is cleaned up by closing endpoints.
+ * Open the endpoint, and keep the application's signal handlers. At its first endpoint the shm
+ * provider takes over four signals, to clean up when the process is killed; the driver leaves that
+ * to closing endpoints.
  */
 static int
 open_ep_signals_kept(struct ofi_ep *e)
@@ -119,7 +121,7 @@ open_ep_signals_kept(struct ofi_ep *e)
 	return ret;
 }
 
-/* What fi_info promises is not always kept. */
+/* Check that the provider has the atomics asked for: fi_info may announce them in error. */
 static int
 check_atomics(struct ofi_ep *e, const struct leat_ep_conf *conf)
 {
@@ -153,7 +155,7 @@ alloc_slots(struct ofi_ep *e, const struct leat_ep_conf *conf)
 	uint32_t i;
 
 	e->nb_slots = conf->tx_depth + conf->rx_depth + SPARE_SLOTS;
-	/* All that failed with one peer, while others go on. */
+	/* Room for all ops that failed with one peer, while ops to other peers go on. */
 	if ((e->quirks & OFI_Q_FAILS_AGAIN) != 0)
 		e->nb_slots += conf->tx_depth;
 	e->slots = aligned_alloc(LEAT_CACHE_LINE, e->nb_slots * sizeof(*e->slots));
@@ -205,7 +207,7 @@ ofi_ep_free(struct ofi_ep *e)
 	free(e);
 }
 
-/* Largest send that goes by inject. @return false: none do */
+/* Largest send that is injected. @return false: none is */
 static bool
 inject_max(const struct ofi_ep *e, uint32_t *max)
 {
@@ -215,7 +217,10 @@ inject_max(const struct ofi_ep *e, uint32_t *max)
 	return pays > 0;
 }
 
-/* Where inject pays up to a size it is slower beyond it, or not there: less is the only choice. */
+/*
+ * A larger limit would not help: beyond inject_pays inject is slower, or not available. So the
+ * option can only lower it.
+ */
 int
 ofi_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 {
@@ -235,14 +240,15 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 {
 	uint32_t inject;
 
-	/* An empty message is injected too, if inject is used at all. */
+	/* If inject is used at all, empty messages are injected too. */
 	e->inject_run = (e->quirks & OFI_Q_INJECT_QUEUES) != 0 ? RTE_MIN(conf->tx_depth, 256u) : 0;
 	e->inject_end = inject_max(e, &inject) ? inject + 1 : 0;
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
 	e->imm_mask = ofi_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
-	e->source = (e->dev->caps & FI_SOURCE) != 0; /* may be granted unasked, and be wrong */
-	/* Where the provider makes the keys there is nothing to seal. */
+	/* may be granted unasked, and report wrong sources */
+	e->source = (e->dev->caps & FI_SOURCE) != 0;
+	/* Keys that the provider chooses can't be sealed. */
 	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&
 		    (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0 &&
 		    e->info->domain_attr->mr_key_size >= 8;
@@ -254,8 +260,8 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 }
 
 /*
- * OFI_Q_CLOSE_LAST: what is closed stays open for the provider until no such endpoint of the
- * process is in use any more.
+ * OFI_Q_CLOSE_LAST: closed endpoints stay open for the provider until no endpoint with this quirk
+ * in the process is in use any more.
  */
 static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int last_in_use;
@@ -272,7 +278,7 @@ last_opened(void)
 static void
 close_last(struct ofi_ep *e)
 {
-	e->closing = false; /* its fid is still open */
+	e->closing = false; /* the fid is still open, and ofi_ep_free() is to close it */
 	ofi_av_fini(e);
 	pthread_mutex_lock(&last_lock);
 	e->next_closed = last_closed;
@@ -360,8 +366,7 @@ finish_shutdown(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 }
 
 /*
- * The provider can't close it now. It is left as it is: an endpoint that is not driven writes
- * nowhere.
+ * Leave an endpoint open that the provider can't close now: one that is not driven writes nowhere.
  */
 static void
 keep(struct ofi_ep *e)
@@ -395,7 +400,7 @@ abort_now(struct ofi_ep *e)
 	ofi_slots_foreach(e, finish_shutdown, NULL);
 }
 
-/* The endpoint is aborted as soon as no answer is on its way, or its time is up. */
+/* Poll until no answer is arriving, or until the deadline; then abort the endpoint. */
 static void
 poll_abort(struct leat_ep *ep)
 {
@@ -414,7 +419,10 @@ ofi_ep_abort(struct leat_ep *ep)
 	if (e->closing || ep->drv_poll == poll_abort)
 		return;
 	if ((e->quirks & OFI_Q_CLOSE_LAST) != 0) {
-		/* It stays open. Cancelled receives are given back at once. */
+		/*
+		 * The endpoint stays open for the provider. It gives cancelled receives back at
+		 * once.
+		 */
 		ofi_slots_foreach(e, cancel_recv, NULL);
 		ofi_cq_drive(e, OFI_CQ_BURST);
 		e->closing = true;
@@ -429,8 +437,9 @@ ofi_ep_abort(struct leat_ep *ep)
 }
 
 /*
- * Sends that were ended by force use regions still, and requests of peers for a region that is
- * deregistered crash efa of 1.17: see doc/drivers/ofi.md.
+ * Close the endpoint before its regions are deregistered. Sends that were ended by force still use
+ * regions, and efa of 1.17 crashes on a peer's request for a region that is deregistered: see
+ * doc/drivers/ofi.md.
  */
 void
 ofi_ep_halt(struct leat_ep *ep)

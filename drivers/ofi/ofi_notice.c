@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A WRITE_IMM consumes a RECV of its target. That is how verbs does it, and leat's devices all do.
- * Most libfabric providers tell of such a write without a receive. So the driver takes one itself:
- * the notice waits, the oldest RECV that fits is recalled from the provider, and when that is
- * through the RECV comes back as the carrier of the notice.
+ * Notices: how a WRITE_IMM consumes a RECV of its target, as in verbs and in all devices of leat.
+ *
+ * Most libfabric providers report a WRITE_IMM without consuming a receive, so the driver consumes
+ * one itself. The report is kept as a notice. The driver cancels the oldest posted RECV that fits;
+ * when the cancel completes, that RECV carries the notice to the caller.
  *
  *     provider:  notice N                       posted RECVs:  A  B  C
  *     driver:    cancel A ("carrier")
  *     provider:  A cancelled                    A returns with N, its buffer untouched
  *        or:     a message arrived in A         A returns with it, B becomes the carrier
  *
- * One carrier at a time, so that notices arrive in order. While notices wait and no RECV fits, the
- * next RECV that does is taken before the provider sees it.
+ * There is one carrier at a time, so notices arrive in order. While notices wait and no posted RECV
+ * fits, the next fitting RECV takes its notice when it is posted; the provider never sees it.
  *
- * Posted RECVs are linked in the order of posting only from the first notice on: until then they
- * cost nothing.
+ * Posted RECVs are linked in the order of posting only from the first notice on, and cost nothing
+ * before.
  *
- * Bounded: from NOTICES_STOP waiting notices on no completion is read, until a RECV is posted;
- * providers hold back their senders then. Only when a cancel is under way must reading go on, since
- * its completion stands behind others.
+ * Bounded: while NOTICES_STOP or more notices wait, no completion is read until a RECV is posted,
+ * and providers hold back the senders. While a carrier's cancel is under way reading goes on,
+ * because its completion is behind others.
  */
 
 #include <stdlib.h>
@@ -63,7 +64,7 @@ by_seq(const void *a, const void *b)
 	return (*x)->seq < (*y)->seq ? -1 : (*x)->seq > (*y)->seq;
 }
 
-/* Links the RECVs that are posted already. */
+/* Link the RECVs that are posted already, in the order of posting. */
 static bool
 track(struct ofi_ep *e)
 {
@@ -114,7 +115,7 @@ grow(struct ofi_ep *e)
 	return true;
 }
 
-/* Takes the i-th oldest out. */
+/* Remove the i-th oldest notice. */
 static struct ofi_notice
 take(struct ofi_ep *e, uint32_t i)
 {
@@ -147,7 +148,10 @@ ofi_notice_room(const struct ofi_ep *e)
 	return e->notice_count < NOTICES_STOP || e->nb_carriers > 0;
 }
 
-/* A RECV from one peer gets that peer's notices; those of unknown origin are for RECVs from any. */
+/*
+ * Does a notice fit a RECV? A RECV from one peer takes that peer's notices only. Notices of unknown
+ * origin go to RECVs from any peer.
+ */
 static bool
 fits(const struct leat_op *op, const struct ofi_notice *n)
 {
@@ -169,7 +173,7 @@ ofi_notice_take(struct ofi_ep *e, struct leat_op *op)
 	uint32_t i;
 
 	/*
-	 * While older RECVs are posted, the oldest of them is to get the oldest notice: see
+	 * While older RECVs are posted, the oldest of them is to carry the notice: see
 	 * ofi_notice_run().
 	 */
 	if (e->recv_head != NULL)
@@ -200,7 +204,7 @@ ofi_notice_carrier_done(struct ofi_ep *e, struct ofi_slot *s)
 		ofi_slot_finish(e, s, 0, n.len);
 		return;
 	}
-	/* Not reached: a notice that made a carrier waits for it. */
+	/* Not reached: the notice for which a carrier was chosen waits for it. */
 	ofi_slot_finish(e, s, -ECANCELED, 0);
 }
 
@@ -213,8 +217,7 @@ ofi_notice_run(struct ofi_ep *e)
 	if (e->nb_carriers > 0 || e->recv_head == NULL)
 		return false;
 	/*
-	 * When no RECV fits the oldest notice, the others are tried: RECVs may differ in their
-	 * peers.
+	 * If no RECV fits the oldest notice, try the other notices: RECVs may name different peers.
 	 */
 	for (i = 0; i < e->notice_count; i++) {
 		for (s = e->recv_head; s != NULL; s = s->next) {

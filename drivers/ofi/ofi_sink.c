@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sink: a second buffer behind the one of each receive, for providers that do something
- * terrible when a message is longer than its receive. What is too long ends up there and is not
- * read, and its length tells that the receive is to fail with -EMSGSIZE.
+ * The sink: a second buffer behind that of each receive, for providers that misbehave when a
+ * message is longer than its receive. The excess of a message goes into the sink and is never read.
+ * The length of the message then shows that the receive must fail with -EMSGSIZE.
  *
  *     receive:  | buf, size | sink, sink_len |
  *
- * Normally it is one megabyte of memory that is mapped again and again, so that a large one costs
- * nothing.
+ * Normally a sink is 1 MiB of memory that is mapped repeatedly, so a large sink costs no more
+ * memory.
  *
- * OFI_Q_SINK_FAULT: a page that can be written and one that can't. What is copied by the other
- * process then fails at the second page instead of ending nowhere. It has to be far from the end of
- * the address space: the kernel refuses an iovec that reaches beyond it.
+ * OFI_Q_SINK_FAULT: the sink is one writable page and one that can't be written. When the other
+ * process copies a message, the copy then fails at the second page instead of looping for ever. The
+ * sink must be far from the end of the address space: the kernel refuses an iovec that reaches
+ * beyond it.
  */
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include "ofi_pvt.h"
 
 #define WINDOW (1u << 20)
-/* Where nothing was written. */
+/* Content of a sink to which nothing was written. */
 #define MARK 0x6c6561742d6d6b21ULL
 
 bool
@@ -48,8 +49,8 @@ alloc_fault(struct ofi_ep *e)
 
 	e->sink_map = 2 * page;
 	/*
-	 * EAL's memory begins at 0x100000000000. Where something is mapped already, the kernel
-	 * takes another place.
+	 * EAL's memory begins at 0x100000000000. If something is mapped at the hint already, the
+	 * kernel chooses another address.
 	 */
 	for (i = 0; i < 64; i++) {
 		uintptr_t hint = 0x200000000000ULL +

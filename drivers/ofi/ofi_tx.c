@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Post: one call of libfabric per op.
+ * Post: one libfabric call per op.
  *
- * An op is the provider's only when the call returned 0; FI_EAGAIN leaves it, and the rest of the burst, with
- * the caller. So nothing is ever queued here.
+ * An op is the provider's only when the call returned 0. With FI_EAGAIN the op and the rest of the
+ * burst stay the caller's. So the driver queues nothing.
  */
 
 #include <rte_prefetch.h>
 
 #include "ofi_read.h"
 
-/* The local descriptor of an op's buffer. @return false: its region does not hold the buffer */
+/*
+ * Find the local descriptor of an op's buffer. @return false: its region does not hold the buffer
+ */
 static inline bool
 local_desc(const struct ofi_ep *e, const struct leat_op *op, void **desc)
 {
@@ -66,7 +68,7 @@ post_recv(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_s
 		ret = fi_recv(e->fid, op->buf, op->size, desc, src, &s->ctx);
 	else
 		ret = fi_trecv(e->fid, op->buf, op->size, desc, src, op->tag, op->ignore, &s->ctx);
-	/* Full is ENOMEM in some. */
+	/* Some providers return ENOMEM when they are full. */
 	return unlikely(ret == -FI_ENOMEM) ? -FI_EAGAIN : ret;
 }
 
@@ -90,7 +92,7 @@ post_send(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_s
 			    &s->ctx);
 }
 
-/* A small send: the provider copies it, and there will be no completion. */
+/* Inject a small send: the provider copies the data, and no completion follows. */
 static inline __attribute__((always_inline)) ssize_t
 inject_send(struct leat_ep *ep, struct ofi_ep *e, const struct leat_op *op)
 {
@@ -117,7 +119,7 @@ post_write(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_
 
 	if (unlikely(!local_desc(e, op, &desc)))
 		return -FI_EINVAL;
-	/* With 0 B there is nothing to place, and shm never completes it. */
+	/* A write of 0 B has nothing to place, and shm never completes it with the flag. */
 	if ((e->quirks & (imm ? OFI_Q_WRITE_IMM_DC : OFI_Q_WRITE_DC)) == 0 || op->size == 0) {
 		if (!imm)
 			return fi_write(e->fid, op->buf, op->size, desc, dest_of(ep, op), op->raddr,
@@ -152,7 +154,10 @@ post_read(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_s
 	return ret;
 }
 
-/* Operands and result are in the slot: the provider may touch them after the op is gone. */
+/*
+ * Post an atomic. Operands and result are in the slot: the provider may access them after the op
+ * was finished.
+ */
 static ssize_t
 post_atomic(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_slot *s)
 {
@@ -191,8 +196,9 @@ post_one(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_sl
 }
 
 /*
- * What is not an ordinary op for the provider.
- * @return true: the op was accepted and is done (or wrong, and done with that)
+ * Handle what does not simply go to the provider: a sealed key to check, a READ of 0 B, a RECV for
+ * which a notice waits.
+ * @return true: the op was accepted and is finished, perhaps with an error
  */
 static bool __attribute__((noinline))
 special(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
@@ -227,7 +233,7 @@ static void __attribute__((noinline, cold)) log_no_slot(struct ofi_ep *e)
 		 e->dev->name, leat_ep_name(e->ep), e->nb_orphans);
 }
 
-/* The call failed: refuse, or take the op with an error. @return whether it was taken */
+/* Handle a failed call: refuse the op, or accept and fail it. @return whether it was accepted */
 static bool __attribute__((noinline, cold))
 post_failed(struct leat_ep *ep, struct leat_op *op, ssize_t ret)
 {
@@ -246,7 +252,10 @@ post_bad(struct leat_ep *ep, struct leat_op *op, int status)
 	leat_op_fail(ep, op, status);
 }
 
-/* Sends that go the other way, through a slot, show by completing that the provider got rid of those before. */
+/*
+ * May another send to this peer be injected? After inject_run injected sends, sends go through slots
+ * until one of them completes: that shows that the provider has sent the injected ones before it.
+ */
 static inline bool
 may_inject(struct ofi_ep *e, const struct leat_op *op)
 {
@@ -258,7 +267,7 @@ may_inject(struct ofi_ep *e, const struct leat_op *op)
 	return p->injected < e->inject_run && ++p->injected != 0;
 }
 
-/* A small send: done when this returns. @return false: refused */
+/* Inject a small send; its op is finished on return. @return false: refused */
 static inline __attribute__((always_inline)) bool
 post_inject(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 {
@@ -271,7 +280,7 @@ post_inject(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op)
 	return true;
 }
 
-/* Everything else: through a slot. @return false: refused */
+/* Post an op through a slot. @return false: refused */
 static inline __attribute__((always_inline)) bool
 post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, bool recv)
 {
@@ -302,7 +311,10 @@ post_slot(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, bool recv)
 	return true;
 }
 
-/* recv is a constant: half of the questions are answered. @return false: refused */
+/*
+ * Check and post one op. recv is a constant, which removes half of the branches. @return false:
+ * refused
+ */
 static inline __attribute__((always_inline)) bool
 post_as(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, bool recv)
 {
