@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The address vector: one entry per remote endpoint, however many connections there are to it, and the way
- * back from an fi_addr to the peer.
+ * The address vector: one entry per remote endpoint, however many connections lead to it, and the
+ * map from an fi_addr to the peer.
  */
 
 #include <errno.h>
@@ -11,9 +11,12 @@
 
 #include "ofi_read.h"
 
-/* Indices of an FI_AV_TABLE are small; a provider that hands out others does not get its sources told. */
+/*
+ * Indices of an FI_AV_TABLE are small. If a provider gives a larger one, its messages have no
+ * source.
+ */
 #define ADDR_INDEX_MAX (1u << 20)
-/* How long an address without a peer stays. */
+/* us. How long an address stays after its last peer left. */
 #define QUARANTINE_US 1000000
 
 static int
@@ -56,7 +59,10 @@ insert(struct ofi_ep *e, struct ofi_addr *a)
 			leat_ep_name(e->ep), ret < 0 ? fi_strerror(-ret) : "address not taken");
 }
 
-/* An address from outside. That of another family would be taken, and never reached. */
+/*
+ * Check an address from the other side. The provider would take one of another family, but never
+ * reach it.
+ */
 static int
 check_addr(const struct ofi_ep *e, const uint8_t *raw, uint16_t len)
 {
@@ -91,7 +97,7 @@ ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr **ad
 		return ret;
 	for (a = e->addrs; a != NULL; a = a->next) {
 		if (!a->cut && a->len == len && memcmp(a->raw, raw, len) == 0) {
-			/* Reconnected: it was still there. */
+			/* The peer has reconnected, and its address was still in the AV. */
 			if (a->refs++ == 0)
 				e->nb_unused--;
 			*addr = a;
@@ -128,7 +134,7 @@ remove_addr(struct ofi_ep *e, struct ofi_addr *a)
 		LEAT_LOG(DEBUG, driver, "%s: fi_av_remove: %s", e->dev->name, fi_strerror(-ret));
 }
 
-/* Another peer that uses the address, to attribute messages to. */
+/* Find another peer with this address, to attribute its messages to. */
 static uint16_t
 other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
 {
@@ -141,7 +147,7 @@ other_peer(const struct ofi_ep *e, const struct ofi_addr *a, uint16_t peer)
 	return LEAT_PEER_ANY;
 }
 
-/* Does an address that was inserted later, so is before it in the list, have its queue pair? */
+/* Does a newer address have the same queue pair? Newer addresses come first in the list. */
 static bool
 has_successor(const struct ofi_ep *e, const struct ofi_addr *a)
 {
@@ -155,8 +161,8 @@ has_successor(const struct ofi_ep *e, const struct ofi_addr *a)
 }
 
 /*
- * Messages of a peer that is gone may be waiting to be received, or be under way. They must not be taken for those of
- * the peer that gets the index next.
+ * May the address be removed? Messages of its last peer may be waiting for a receive, or be under
+ * way: they must not be taken for those of the peer that gets the index next.
  */
 static bool
 removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)
@@ -174,10 +180,13 @@ ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 	if (a->cut || a->refs > 1)
 		return;
 	ofi_drain_end(e, a);
-	/* Messages that are left would have no peer: the next call goes on. */
+	/* Messages left behind would have no peer: the next call drains further. */
 	if (ofi_drain(e, a) >= OFI_DRAIN_MAX)
 		return;
-	/* Asked when nothing comes in between: to drain is to drive. */
+	/*
+	 * Ask after draining, which drives the provider; nothing is driven between here and the
+	 * removal.
+	 */
 	if ((peer != LEAT_PEER_ANY && ofi_read_under_way(e, peer)) || ofi_proof_under_way(e, a))
 		return;
 	map_set(e, a->fi, LEAT_PEER_ANY);
@@ -194,7 +203,7 @@ free_addr(struct ofi_ep *e, struct ofi_addr **pp)
 	*pp = a->next;
 	e->nb_unused--;
 	remove_addr(e, a);
-	/* Of an address that is not in the AV nothing completes any more. */
+	/* No op of an address that is out of the AV completes any more. */
 	ofi_slots_forget_failed(e, a);
 	free(a);
 }
@@ -214,7 +223,7 @@ ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 		attribute(e, a, peer);
 }
 
-/* The last one keeps what still arrives, until it lets go. */
+/* The last connection keeps the messages that still arrive, until ofi_av_put(). */
 void
 ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 {
@@ -245,7 +254,10 @@ ofi_av_sweep(struct ofi_ep *e)
 	while (*pp != NULL) {
 		struct ofi_addr *a = *pp;
 
-		/* A READ of a statement that was never answered ends with the connection below. */
+		/*
+		 * A READ of a statement that was never answered ends when the connection below is
+		 * closed.
+		 */
 		if (a->refs == 0 && a->proofs > 0 && (e->quirks & OFI_Q_AV_CUTS) != 0 &&
 		    now - a->unused_since > leat_us_to_cycles(QUARANTINE_US))
 			ofi_av_cut(e, a, LEAT_PEER_ANY);

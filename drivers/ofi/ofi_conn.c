@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections. libfabric's RDM endpoints have none: an address is enough. So the addresses are
- * exchanged over TCP (leat_exchange.h), and that connection, kept open, tells of the other side's
- * end.
+ * Connections. libfabric's RDM endpoints have none: an address is enough. So the two sides exchange
+ * addresses over TCP (leat_exchange.h). The TCP connection stays open, and its end tells that the
+ * other side has ended.
  *
- *     UP --the exchange says BYE, or breaks, or we disconnect--> ENDING
+ *     UP --the exchange says BYE, or breaks, or this side disconnects--> ENDING
  *
- *     ENDING   the peer's receives are cancelled; what the provider completes, completes
- *       |      ... all ops came back, or OFI_GRACE_US later the rest is finished without it
+ *     ENDING   the peer's receives are cancelled; the provider completes the ops that it can
+ *       |      ... until all ops came back; after OFI_GRACE_US the driver finishes the others
  *       v
- *     address out of the AV (now, or when that is safe), leat_peer_down()
+ *     the address leaves the AV (now, or when that is safe), leat_peer_down()
  */
 
 #include <errno.h>
@@ -21,9 +21,12 @@
 
 #define EVENTS 4
 #define SWEEP_US 20000
-/* When an op fails, its peer's death may not be known yet; so long is waited for it. */
+/* us. After an op failed, how long to wait for news of its peer's death. */
 #define BROKEN_US 50000
-/* What a connection left before another one to the same endpoint is up: so much is taken out. */
+/*
+ * Most drain passes over the messages of an earlier connection to the same endpoint, before the
+ * next connection is up.
+ */
 #define DRAIN_PASSES 16
 
 static struct ofi_peer *
@@ -39,9 +42,10 @@ reset(struct ofi_peer *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* Behind a kind; what to do if only one of the two kinds has it. */
+/* Suffix of a kind, for endpoints under the library's tag layer. */
 #define LAYER "+ltag"
 
+/* Return advice for the case that only one of the two kinds has the suffix. */
 static const char *
 advice(const char *a, const char *b)
 {
@@ -53,7 +57,7 @@ advice(const char *a, const char *b)
 static int
 kind_of(const struct ofi_ep *e, char *buf, size_t len)
 {
-	/* Both sides must speak through the same provider, and with the tag layer or without it. */
+	/* Both sides need the same provider, and either both or neither the tag layer. */
 	return snprintf(buf, len, "ofi/%s%s", e->info->fabric_attr->prov_name,
 			leat_ep_is_inner(e->ep) ? LAYER : "");
 }
@@ -100,7 +104,10 @@ ofi_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 	return leat_exchange_listen_addr(ofi_of(ep)->exchange, addr, len);
 }
 
-/* 0, or negative errno with leat_err(); proof has room for OFI_PROOF_LEN bytes. */
+/*
+ * Fill in what this side sends along in the exchange. proof: OFI_PROOF_LEN bytes of room. @return
+ * 0; negative errno with leat_err()
+ */
 static int
 own_data(const struct ofi_ep *e, const struct leat_peer *peer,
 	 const struct leat_conn_params *params, uint8_t *proof, struct leat_exchange_data *data)
@@ -138,7 +145,7 @@ ofi_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	return 0;
 }
 
-/* The address goes into the AV. */
+/* Insert the peer's address in the AV. */
 static int
 learn(struct ofi_ep *e, struct leat_peer *peer, const void *raw, uint16_t len)
 {
@@ -151,7 +158,7 @@ learn(struct ofi_ep *e, struct leat_peer *peer, const void *raw, uint16_t len)
 	return 0;
 }
 
-/* The proof is done, or given up. */
+/* End the proof of a peer's address, whether it is complete or given up. */
 static void
 stop_proving(struct ofi_ep *e, struct leat_peer *peer)
 {
@@ -210,7 +217,7 @@ ofi_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_pa
 	}
 	ret = leat_exchange_accept(e->exchange, p->conn, &data, peer);
 	if (ret < 0) {
-		/* Withdrawn meanwhile: the event that says so is on its way. */
+		/* The connector withdrew meanwhile: the event that reports it is on its way. */
 		stop_proving(e, peer);
 		ofi_av_put(e, p->addr, peer->id);
 		p->addr = NULL;
@@ -236,7 +243,7 @@ cancel_directed(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 		ofi_slot_cancel(e, s);
 }
 
-/* Takes what has arrived before the end of the connection. */
+/* Take the messages that arrived before the end of the connection. */
 static void
 drive(struct ofi_ep *e)
 {
@@ -277,7 +284,10 @@ ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 	struct ofi_peer *p = mine(e, peer);
 
 	p->closed = p->conn;
-	/* That it was closed is no reason of its own: the other side names this one by itself. */
+	/*
+	 * -ECONNABORTED only means that the connection was closed: then text says no more than what
+	 * the other side reports by itself.
+	 */
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn,
 					  status == -ECONNABORTED ? "" : text);
@@ -300,7 +310,10 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 	if (s->peer != peer->id)
 		return;
 	if (s->state == OFI_SLOT_LIMBO) {
-		/* With its peer alive, what a one-sided op asked for is the likeliest cause. */
+		/*
+		 * If the peer is alive, a wrong key, range or right of a one-sided op is the
+		 * likeliest cause.
+		 */
 		bool key = !p->dead && s->op->type >= LEAT_OP_WRITE && e->dev->prov->status == NULL;
 
 		ofi_slot_finish(e, s, key ? -EACCES : p->status, 0);
@@ -316,11 +329,11 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 }
 
 /*
- * What the dead sent may still be under way after a silence: the thread had no processor meanwhile,
- * or TCP waits for a timeout. Nothing comes any more once the connection below is closed, but what
- * the provider has read from it has to be taken out before. The connection stays open while the
- * provider has ops for the dead: their answers may be arriving (OFI_Q_READ_TWICE).
- * @return true: done
+ * Take out the last messages of a dead peer, then close the provider's connection to it. Messages
+ * may still be under way after a silence: perhaps this thread had no processor, or TCP waits for a
+ * timeout. Once the connection is closed no more can come, but those that the provider has already
+ * read must be taken out before. The connection stays open while the provider has ops for the dead
+ * peer: their answers may be arriving (OFI_Q_READ_TWICE). @return true: done
  */
 static bool
 close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
@@ -336,10 +349,9 @@ close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 }
 
 /*
- * What the peer sent and this side did not receive. Nothing but the address tells messages of one
- * connection from those of another, so while another connection to the same endpoint is up nothing
- * is taken out: its messages would go, too.
- * @return true: done
+ * Take out the messages that the peer sent and this side did not receive. Only the address tells
+ * one connection's messages from another's. So nothing is taken out while another connection to the
+ * same endpoint is up: that would discard its messages, too. @return true: done
  */
 static bool
 drained(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
@@ -362,14 +374,14 @@ ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 
 	if (leat_peer_inflight(peer) > 0 && (now >= p->deadline || p->broken_deadline != 0))
 		ofi_slots_foreach(e, finish_one, peer);
-	/* What is left may write to buffers here: READs that were not answered. */
+	/* The READs left were not answered, and an answer would write to buffers here. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & OFI_Q_AV_CUTS) != 0)
 		ofi_av_cut(e, p->addr, peer->id);
 	if (leat_peer_inflight(peer) > 0)
 		return;
 	/*
-	 * Until it has heard of it the other side goes on sending, and that must not be taken for
-	 * the next one's.
+	 * The other side goes on sending until it has heard of the end. Those messages must not be
+	 * taken for the next connection's.
 	 */
 	if (p->closed > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->closed))
 		return;
@@ -424,12 +436,14 @@ on_request(struct ofi_ep *e, const struct leat_exchange_event *ev)
 	p->state = OFI_PEER_CONNECTING;
 	p->pending = raw;
 	p->pending_len = ev->blob_len;
-	/* One that is longer is none of ours: its length says so. */
+	/*
+	 * Data of another length are not leat's for this provider: ofi_proof_state() refuses them.
+	 */
 	p->theirs_len = ev->proof_len;
 	memcpy(p->theirs, ev->proof, RTE_MIN(ev->proof_len, (uint16_t)OFI_PROOF_LEN));
 }
 
-/* The listener has answered a connector. */
+/* Handle a listener's answer to this side's HELLO. */
 static int
 on_answer(struct ofi_ep *e, struct leat_peer *peer, const struct leat_exchange_event *ev)
 {
@@ -437,7 +451,7 @@ on_answer(struct ofi_ep *e, struct leat_peer *peer, const struct leat_exchange_e
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	int ret;
 
-	/* It was busy meanwhile, and this is its second answer. */
+	/* The listener was busy after its first answer, and this is its second. */
 	if (p->addr != NULL) {
 		stop_proving(e, peer);
 		unprove(e, peer);
@@ -453,7 +467,7 @@ on_answer(struct ofi_ep *e, struct leat_peer *peer, const struct leat_exchange_e
 		       : ofi_proof_state(e, peer->id, &p->proof, ev->proof, ev->proof_len, p->addr);
 }
 
-/* A peer that is not up ends; its application is told. */
+/* End a peer that is not up, and report that to the application. */
 static void
 give_up(struct ofi_ep *e, struct leat_peer *peer, int status, const char *why)
 {
@@ -506,8 +520,8 @@ proving_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 		return;
 	}
 	/*
-	 * An earlier connection to that endpoint is ending: what it left must not meet this one's
-	 * receives.
+	 * An earlier connection to that endpoint is ending: its messages must not meet receives of
+	 * this connection.
 	 */
 	if (p->addr->draining) {
 		unsigned int i = 0;
@@ -525,7 +539,7 @@ proving_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 	}
 	p->proven = true;
 	ofi_av_proven(e, p->addr, peer->id);
-	/* It may have ended meanwhile: the event that says so is on its way. */
+	/* The connection may have ended meanwhile: the event that reports it is on its way. */
 	(void)leat_exchange_proven(e->exchange, p->conn);
 }
 
@@ -602,8 +616,8 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 	uint16_t i;
 
 	/*
-	 * The others to the same endpoint have lost messages with it, perhaps without an op that
-	 * failed.
+	 * The other connections to that endpoint have lost messages too, perhaps without a failed
+	 * op.
 	 */
 	for (i = 0; i < e->ep->nb_peers; i++) {
 		struct ofi_peer *p = &e->peers[i];
@@ -614,12 +628,14 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 			p->broken_deadline = deadline;
 	}
 	e->broken = true;
-	/* What it left must not meet a receive. */
+	/* The messages left behind must not meet a receive. */
 	if ((e->quirks & OFI_Q_DRAIN_EMPTY) != 0)
 		ofi_drain_soon(e, a);
 }
 
-/* The other side is alive, only the provider's connection to it is not. */
+/*
+ * Once it is clear that the peer is alive and only the provider's connection broke, end the peer.
+ */
 static void
 broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
@@ -646,7 +662,7 @@ ofi_progress(struct leat_ep *ep, uint64_t now)
 	exchange(e, now);
 	if ((e->quirks & OFI_Q_PEEKS) != 0 && !e->closing)
 		ofi_window_step(e, now);
-	/* The statement of this side is read when the provider is driven. */
+	/* The peer can read this side's statement only while this side drives the provider. */
 	if (e->nb_proving + e->nb_stated > 0)
 		ofi_cq_drive(e, OFI_CQ_BURST);
 	look = e->nb_ending + e->nb_proving > 0 || e->broken;

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a peer leaves unreceived at its end. It would be taken for messages of the next connection,
- * so it is received here and thrown away.
+ * Draining: receive and discard the messages that a peer left unreceived at its end. They would be
+ * taken for messages of the next connection.
  *
- * A peer that disconnects in order has sent everything before it says so: one pass takes it out.
- * What a dead process has sent may still be under way in the kernel, for some milliseconds. Nothing
- * waits for that:
+ * A peer that disconnects in order has sent all its messages before it says so: one pass takes them
+ * out. Messages of a dead process may still be under way in the kernel, for some milliseconds. The
+ * driver does not block to wait for them:
  *
- *     begin     one pass; then a receive for that sender only stays posted, one for each kind of
- *               message
+ *     begin     make one pass; then keep a receive posted for that sender only (a standing
+ *               receive), one for plain and one for tagged messages
  *       |
- *     hit       a message of the dead has met it: another pass at the end of the same poll, before
- *       |       the caller can post a receive that would meet the next one; the receive is posted
- *       |       again, and the time starts again
+ *     hit       a message of the dead peer met a standing receive: make another pass at the end
+ *       |       of the same poll, before the caller can post a receive that would meet the next
+ *       |       message; post the standing receive again, and restart the quiet time
  *       v
- *     step      called by leat_ep_events(): through when nothing came for QUIET_US, or after
+ *     step      called by leat_ep_events(): done when no message came for QUIET_US, or after
  *       |       LIMIT_US
  *       v
- *     last      where the provider can close the connection below (OFI_Q_AV_CUTS): passes until one
- *               leaves nothing, then it is closed, see close_dead(); silence proves little, with
- *               a busy processor or TCP's timeouts
+ *     last      where the provider can close the connection below (OFI_Q_AV_CUTS): make passes
+ *               until one finds no message, then close the connection, see close_dead(). Silence
+ *               alone proves little, with a busy processor or TCP's timeouts
  *
- * A receive of the caller's that was posted before is older than the standing one, and gets the
- * message. If messages of the same sender were thrown away before, that would be a message behind a
- * gap: the receive fails with -ECONNRESET.
+ * A receive that the caller posted before is older than the standing one, and gets the message. If
+ * messages of the same sender were discarded before it, that message is behind a gap, so the
+ * receive fails with -ECONNRESET.
  */
 
 #include "ofi_read.h"
 
 #define QUIET_US 2000
 #define LIMIT_US 500000
-/* Progress calls for a cancelled receive to come back. */
+/* Most progress calls while waiting for a cancelled receive to come back. */
 #define CANCEL_DRIVES 64
 
-/* A receive for that sender only. NULL: it could not be posted. */
+/* Post a receive for that sender only. @return NULL: it could not be posted */
 static struct ofi_slot *
 post_directed(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 {
@@ -61,7 +61,7 @@ post_directed(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 	return s;
 }
 
-/* @return true: there was nothing to receive (it was cancelled) */
+/* Take out one message. @return true: there was none (the receive came back cancelled) */
 static bool
 drain_one(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 {
@@ -76,7 +76,9 @@ drain_one(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 	for (i = 0; i < CANCEL_DRIVES && s->state == OFI_SLOT_ORPHAN; i++)
 		ofi_cq_drive(e, OFI_CQ_BURST);
 	/*
-	 * Neither cancelled nor complete: it will be, some time, or never when nothing is fetched.
+	 * Neither cancelled nor complete. Usually the receive is fetching a message and completes
+	 * later: end the pass. With OFI_Q_DRAIN_EMPTY nothing is fetched, and the receive never
+	 * completes: count a message.
 	 */
 	return e->drained || (s->state == OFI_SLOT_ORPHAN && !empty);
 }
@@ -87,7 +89,7 @@ drainable(const struct ofi_ep *e, const struct ofi_addr *a)
 	return a != NULL && !a->cut && !e->closing && (e->dev->caps & FI_DIRECTED_RECV) != 0;
 }
 
-/* Can tagged messages be taken out? That needs a mask. */
+/* Can tagged messages be taken out? That needs a mask that ignores all bits. */
 static bool
 masks_tags(const struct ofi_ep *e)
 {
@@ -102,7 +104,7 @@ ofi_drain(struct ofi_ep *e, struct ofi_addr *a)
 
 	if (!drainable(e, a))
 		return 0;
-	/* What is still in the provider's queues first. */
+	/* First take in what is still in the provider's queues. */
 	ofi_cq_drive(e, OFI_CQ_BURST);
 	for (tagged = 0; tagged < 1 + masks_tags(e); tagged++) {
 		for (i = 0; i < OFI_DRAIN_MAX && !drain_one(e, a, tagged != 0); i++)
@@ -111,8 +113,9 @@ ofi_drain(struct ofi_ep *e, struct ofi_addr *a)
 	return n;
 }
 
-/* ---- of the dead ---- */
+/* ---- dead peers: standing receives, and passes until no message comes ---- */
 
+/* Post the standing receives that are missing. */
 static void
 stand(struct ofi_ep *e, struct ofi_addr *a)
 {
@@ -127,7 +130,7 @@ stand(struct ofi_ep *e, struct ofi_addr *a)
 	}
 }
 
-/* The standing receives go, so that a pass meets what came before them. */
+/* Cancel the standing receives, so that a pass also meets the messages that came before them. */
 static void
 sit(struct ofi_ep *e, struct ofi_addr *a)
 {
@@ -145,7 +148,7 @@ sit(struct ofi_ep *e, struct ofi_addr *a)
 	}
 }
 
-/* Messages were thrown away: those behind them are none of the connection's any more. */
+/* Note that messages were discarded: the connection's later messages must not be received. */
 static void
 mark_gap(struct ofi_ep *e, struct ofi_addr *a)
 {
@@ -164,7 +167,7 @@ pass(struct ofi_ep *e, struct ofi_addr *a)
 	n = ofi_drain(e, a);
 	if (n > 0)
 		mark_gap(e, a);
-	/* It stopped at its limit: the next poll goes on. */
+	/* The pass stopped at its limit: the next poll makes another. */
 	a->drain_hit = n >= OFI_DRAIN_MAX;
 	e->drain_hit |= a->drain_hit;
 	stand(e, a);
@@ -208,7 +211,7 @@ ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a)
 {
 	if (ofi_drain(e, a) < OFI_DRAIN_MAX)
 		return true;
-	/* There may be more: it is taken out as that of the dead, a pass in a poll. */
+	/* More may be left: drain as for a dead peer, one pass in each poll. */
 	ofi_drain_soon(e, a);
 	if (a->draining)
 		mark_gap(e, a);

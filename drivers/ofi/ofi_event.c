@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The provider's event queue (OFI_Q_EVENTS): errors that belong to no op of this side, as a peer's
- * WRITE to a key that does not exist. They are logged and taken out: the provider keeps all others.
+ * The provider's event queue (OFI_Q_EVENTS). It reports errors that belong to no op of this side,
+ * as a peer's WRITE to a key that does not exist. The driver logs and removes them, because the
+ * provider would keep them all.
  */
 
 #include <rdma/fi_eq.h>
 
 #include "ofi_pvt.h"
 
-/* Events read at once. */
+/* Most events read in one call. */
 #define EVENTS_MAX 16
 
 int
@@ -35,7 +36,10 @@ ofi_event_read(struct ofi_ep *e)
 	for (i = 0; i < EVENTS_MAX; i++) {
 		ret = fi_eq_read(e->eq, &event, &entry, sizeof(entry), 0);
 		if (ret >= 0)
-			continue; /* an endpoint without connections has no event that counts */
+			/*
+			 * not an error: an endpoint without connections has no event that matters
+			 */
+			continue;
 		if (ret != -FI_EAVAIL)
 			return;
 		memset(&err, 0, sizeof(err));

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Registration. What a peer names a region by depends on the provider's mr_mode:
+ * Registration. The address and key by which a peer names a region depend on the provider's
+ * mr_mode:
  *
  *                        remote address of the first byte     key
  *     FI_MR_VIRT_ADDR    its virtual address                  -
  *     otherwise          0                                    -
  *     FI_MR_PROV_KEY     -                                    fi_mr_key()
- *     otherwise          -                                    one of ours
+ *     otherwise          -                                    chosen by the driver
  *
- * Keys of our own are sealed where the provider punishes wrong ones (OFI_Q_KEY_SEALED): they tell
- * the initiator how long the region is and what may be done with it, so that it need not try:
+ * The driver seals the keys that it chooses where the provider punishes wrong ones
+ * (OFI_Q_KEY_SEALED). A sealed key tells the initiator the region's length and rights, so it can
+ * check an op without posting it:
  *
  *     63          24 23    21 20      8 7     0
- *     |   length    | rights |  number | check |      length 0: more than fits
+ *     |   length    | rights |  number | check |      length 0: does not fit
  *
- * That is no protection against a peer that means harm: the provider at the target still checks.
+ * This does not protect against a malicious peer: the provider at the target still checks.
  */
 
 #include <errno.h>
@@ -41,8 +43,8 @@ fi_access(const struct ofi_ep *e, uint32_t access)
 }
 
 /*
- * A key that is not in use, as wide as the provider's. Knuth's MMIX generator: it visits every
- * value, in an order that is not easily guessed.
+ * Choose a key that is not in use, as wide as the provider's keys. Knuth's MMIX generator visits
+ * every value, in an order that is not easily guessed.
  */
 static uint64_t
 next_key(struct ofi_ep *e)
@@ -145,7 +147,7 @@ ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	if ((remote & LEAT_MR_REMOTE_ATOMIC) != 0 && (e->info->caps & FI_ATOMIC) == 0)
 		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no atomics",
 				e->dev->name, e->info->fabric_attr->prov_name);
-	/* A key may be in use. */
+	/* The key may be in use: then try the next. */
 	for (tries = 0; tries < SEAL_NUMBERS; tries++) {
 		key = e->sealed ? seal(e, piece->len, access) : next_key(e);
 		ret = ofi_mr_reg_raw(e, piece, fi_access(e, access), key);
@@ -166,7 +168,7 @@ ofi_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 	struct fid_mr *mr = piece->drv;
 	int ret;
 
-	/* A peer that goes on after a silence may still get it. */
+	/* A peer that resumes after a silence may still access the region. */
 	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && !e->closing &&
 	    ofi_slots_use(e, piece->addr, piece->len))
 		return leat_err(EBUSY,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Is the address that the other side names its own?
+ * Proofs: is the provider address that the other side names its own?
  *
  * TCP proves nothing: a client can name the provider address of another endpoint. So each side
- * gives the other a number (nonce), and the side that got it writes it where only that side can
- * write, and where it can be read through the fabric at the address that it named:
+ * gives the other a random number (nonce). The other side writes a statement with that number into
+ * memory that only it can write, and that can be read through the fabric at the address that it
+ * named:
  *
  *     connector C                                          listener L
  *     HELLO   address of C, nonce c, place p(C)      -->
@@ -13,30 +14,32 @@
  *                                                    <--   ACCEPT  address of L, nonce l,
  *                                                          place p(L)
  *     statement at p(C): l, address of L
- *     reads p(L) at the address of L: c and its own address, as it should be
+ *     READ of p(L) at the address of L: finds c and
+ *     its own address
  *     PROOF                                          -->
- *                                                          reads p(C) at the address of C: l, its
- *                                                          own address
+ *                                                          READ of p(C) at the address of C: finds
+ *                                                          l and its own address
  *                                                    <--   PROOF
  *
- * The statement holds the address of the side that reads it: a listener between the two can't pass
- * on what it was told as its own. A READ meets no receive and no message of the application, and
- * one that is not answered blocks nothing (except over shm of 1.17, where it holds up all answers
- * behind it): it stays an orphan of its slot, one of READS_MAX, until the provider gives it back.
+ * The statement holds the address of the side that reads it, so a listener in the middle can't pass
+ * on another endpoint's statement as its own. A READ meets no receive and no message of the
+ * application. One that is not answered blocks nothing (except over shm of 1.17, where it holds up
+ * all answers behind it): its slot, one of at most READS_MAX, stays an orphan until the provider
+ * gives it back.
  *
- * Before the proof the address counts for nothing: messages are not attributed to the peer, nothing
- * is taken out for it, and other connections to that address go on as if it were not there.
+ * Until it is proven, the address has no effect: messages are not attributed to the peer, nothing
+ * is taken out for it, and other connections to that address are not disturbed.
  *
  *     provider                       place
- *     keys of our own                offset in a region with a key that is the same in all
- *                                    endpoints: a wrong key would end the provider's connection,
- *                                    which is that of the endpoint with this address
- *     keys of the provider (efa)     address and key, as they are told. A peer that may write and
- *                                    read memory of an endpoint can make a statement there in its
- *                                    name
- *     without READ (ofi_rxd)         none: addresses are believed. Such a provider tells no
- *                                    sources, and has no receives for one peer, so that they don't
- *                                    count for much
+ *     driver chooses the keys        offset in a region whose key is the same in all endpoints: a
+ *                                    wrong key would end the provider's connection, which belongs
+ *                                    to the endpoint with this address
+ *     provider chooses them (efa)    address and key, as the other side names them. A peer that may
+ *                                    write and read memory of an endpoint can make a statement
+ *                                    there in that endpoint's name
+ *     no READ (ofi_rxd)              none: addresses are believed. Such a provider reports no
+ *                                    sources and has no receives from one peer, so a false address
+ *                                    has little effect
  */
 
 #include <errno.h>
@@ -48,22 +51,22 @@
 
 #include "ofi_read.h"
 
-/* So many statements have room in a region with the common key. */
+/* Statements for which a region with the common key has room. */
 #define STATEMENTS 32768
 #define READS_MAX 64
-/* Pauses before a READ is posted again. */
+/* us. Pauses before a READ is posted again. */
 #define PAUSE_MIN_US 50
 #define PAUSE_MAX_US 10000
-/* Not a sealed key: its check is wrong. */
+/* No sealed key is equal to it: the check in its low byte is wrong. */
 #define COMMON_KEY 0x6c65617470726f00ULL
 
 /* A READ of a statement. */
 struct ofi_proof_read {
 	struct ofi_slot *slot; /* NULL: not in use */
-	uint16_t peer;	       /* LEAT_PEER_ANY: it is gone */
+	uint16_t peer;	       /* LEAT_PEER_ANY: the proof was given up */
 };
 
-/* nonce, length of the reader's address, the address, zeros */
+/* Write a statement: nonce, length of the reader's address, that address, zeros. */
 static void
 state_for(uint8_t *buf, size_t size, const uint8_t *nonce, const void *addr, uint16_t len)
 {
@@ -105,14 +108,14 @@ ofi_proof_open(struct ofi_ep *e, uint16_t max_peers)
 	if ((e->info->caps & FI_RMA) == 0)
 		return 0;
 	e->proof_peers = max_peers;
-	/* Strings differ in length. */
+	/* The length of string addresses varies. */
 	addr_max = e->info->addr_format == FI_ADDR_STR ? OFI_ADDR_MAX : e->raw_len;
 	e->proof_stride = RTE_ALIGN_CEIL(OFI_NONCE + 2u + addr_max, 64u);
 	e->proof_reads = calloc(READS_MAX, sizeof(*e->proof_reads));
 	if (e->proof_reads == NULL)
 		return leat_err(ENOMEM, "%s: create endpoint: out of memory", e->dev->name);
 	e->proof_len = reads_offset(e) + (size_t)READS_MAX * e->proof_stride;
-	/* Pages that are not used cost nothing. */
+	/* Unused pages take no memory. */
 	e->proof_mem = mmap(NULL, e->proof_len, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->proof_mem == MAP_FAILED) {
@@ -146,7 +149,7 @@ unanswered(const struct ofi_ep *e)
 void
 ofi_proof_close(struct ofi_ep *e)
 {
-	/* Over shm the other process writes the answer, also when this endpoint is closed. */
+	/* Over shm the other process writes the answer, even after this endpoint was closed. */
 	if (e->proof_mem != NULL && ((e->quirks & OFI_Q_SHM) == 0 || !unanswered(e)))
 		(void)munmap(e->proof_mem, e->proof_len);
 	e->proof_mem = NULL;
@@ -154,7 +157,7 @@ ofi_proof_close(struct ofi_ep *e)
 	e->proof_reads = NULL;
 }
 
-/* ---- what is told, and stated ---- */
+/* ---- offers and statements ---- */
 
 static uint8_t *
 statement(const struct ofi_ep *e, uint16_t peer)
@@ -191,7 +194,8 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 	p->key = leat_get_le64(theirs + OFI_NONCE + 8);
 	if (common_key(e)) {
 		/*
-		 * Within the region that each endpoint has: another READ would break a connection.
+		 * Only READs inside the region that each endpoint has: any other would break a
+		 * connection.
 		 */
 		p->key = e->proof_key;
 		if (p->place % e->proof_stride != 0 ||
@@ -294,7 +298,11 @@ post_read(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof 
 	ret = fi_read(e->fid, buf, OFI_NONCE + 2u + e->raw_len, e->proof_desc, a->fi, p->place,
 		      p->key, &s->ctx);
 	if (ret != 0)
-		return; /* FI_EAGAIN while the provider connects; others pass, or the time does */
+		/*
+		 * FI_EAGAIN: the provider is still connecting; other errors pass, or the timeout
+		 * ends it
+		 */
+		return;
 	e->free = s->next;
 	s->op = NULL;
 	s->state = OFI_SLOT_ORPHAN;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * READs in the middle of their answer (OFI_Q_READ_TWICE).
+ * READs whose answer has arrived in part (OFI_Q_READ_TWICE).
  *
  *     the provider's connection     waiting for answers: [READ 1] [READ 2] ...
  *                                   being received:       READ 1
  *
- * READ 1 is in both places until its last byte. Who closes the connection in between makes tcp of libfabric
- * 1.17 fail it twice and free it twice (tcpx_ep.c, tcpx_ep_flush_all_queues(); 1.18 takes it out of the queue with
- * the first byte). By itself the provider ends a connection between two bytes in order, when the other side has closed it.
+ * READ 1 is in both places until its last byte arrived. If this side closes the connection
+ * meanwhile, tcp of libfabric 1.17 fails READ 1 twice and frees it twice (tcpx_ep.c,
+ * tcpx_ep_flush_all_queues(); 1.18 takes it out of the queue with the first byte). When the other
+ * side has closed the connection, the provider ends it correctly, between two bytes.
  *
- * So no connection is closed from this side while an answer is on its way. To see that, the first bytes of
- * a READ's buffer, which is the device's, are marked when it is posted: an answer overwrites them. A shorter
- * READ's answer comes in one piece with its header.
+ * So the driver closes no connection while an answer is arriving. To see that, it marks the first
+ * bytes of a READ's buffer when the READ is posted (the buffer belongs to the device): an answer
+ * overwrites the mark. A READ shorter than the mark needs none: its answer comes in one piece with
+ * the header.
  *
- * A receive that meets a long message is a READ of the provider's own. Its buffer has no mark; when it names its peer
- * and can't be recalled, it is taken for one whose answer is on its way.
+ * A receive that meets a long message is a READ of the provider's own, and its buffer has no mark.
+ * So a receive that names its peer and can't be recalled counts as a READ whose answer is arriving.
  */
 
 #include "ofi_read.h"
@@ -48,7 +50,10 @@ ofi_read_under_way(const struct ofi_ep *e, uint16_t peer)
 	return false;
 }
 
-/* @return READs whose answer is on its way; *recvs: receives that were recalled and did not come back */
+/*
+ * Count the READs whose answer is arriving. *recvs: receives that were cancelled and have not come
+ * back
+ */
 static unsigned int
 count(const struct ofi_ep *e, unsigned int *recvs)
 {

@@ -253,8 +253,8 @@ post_bad(struct leat_ep *ep, struct leat_op *op, int status)
 }
 
 /*
- * May another send to this peer be injected? After inject_run injected sends, sends go through slots
- * until one of them completes: that shows that the provider has sent the injected ones before it.
+ * May another send to this peer be injected? After inject_run injected sends, sends go through
+ * slots until one of them completes: that shows that the provider has sent the injected ones.
  */
 static inline bool
 may_inject(struct ofi_ep *e, const struct leat_op *op)

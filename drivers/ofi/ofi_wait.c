@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping until something happens: one epoll set per endpoint.
+ * The wait object: one epoll set per endpoint, to sleep on.
  *
  *     leat_ep_fd() -> epoll set -> descriptor of the provider's CQ -> its sockets
  *                               -> descriptor of the address exchange -> its sockets
  *
- * The provider's descriptor only tells if fi_trywait() was asked before and had no objection.
+ * The provider's descriptor only becomes readable if fi_trywait() succeeded before.
  *
- * Which providers have one, of libfabric 1.17 with manual progress:
+ * Which providers of libfabric 1.17 have one, with manual progress:
  *
- *     tcp;ofi_rxm   yes: an epoll set with the sockets of all connections, and with those that connect
- *     shm           no: fi_cq_open(FI_WAIT_FD) says FI_ENOSYS; it only yields
- *     sockets       no: fi_control(FI_GETWAIT) says FI_ENOSYS, since no thread would move the data
- *     efa           no: fi_cq_open() takes FI_WAIT_NONE only
+ *     tcp;ofi_rxm   yes: an epoll set with the sockets of all connections, including those that are
+ *                   still connecting
+ *     shm           no: fi_cq_open(FI_WAIT_FD) returns FI_ENOSYS; it only yields
+ *     sockets       no: fi_control(FI_GETWAIT) returns FI_ENOSYS, since no thread
+ *                   would move the data
+ *     efa           no: fi_cq_open() accepts FI_WAIT_NONE only
  *     udp;ofi_rxd   no: like sockets
  *
- * Others (net gives a descriptor) were not tried, and offer none.
+ * Others (net gives a descriptor) were not tried, so the driver offers none for them.
  */
 
 #include <sys/epoll.h>
@@ -77,13 +79,18 @@ ofi_ep_arm(struct leat_ep *ep)
 
 	if (e->exchange_more)
 		return -EAGAIN;
-	/* Notices wait for receives, and their carriers for a poll; proofs go on by steps. */
+	/*
+	 * A notice waits for a receive, and its carrier for a poll. Proofs continue in timed steps.
+	 */
 	if (e->closing || e->notice_count > 0 || e->nb_proving > 0 || e->nb_stated > 0)
 		return -EBUSY;
-	/* Drives the provider, too. */
+	/* This also drives the provider. */
 	ret = fi_trywait(e->fabric, fids, 1);
 	if (ret == 0) {
-		/* While it connects, and when it is full, it does not tell when to try again. */
+		/*
+		 * While the provider connects, and while it is full, its descriptor does not report
+		 * when to post again.
+		 */
 		ret = e->refused ? -EBUSY : 0;
 		e->refused = false;
 		return ret;
@@ -93,7 +100,7 @@ ofi_ep_arm(struct leat_ep *ep)
 	return ret == -FI_EAGAIN ? -EAGAIN : -EBUSY;
 }
 
-/* The descriptor is readable by level: what made it so goes when it is read. */
+/* Nothing to do: the descriptor is level-triggered, and polling removes what made it readable. */
 void
 ofi_ep_disarm(struct leat_ep *ep)
 {

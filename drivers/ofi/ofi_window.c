@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receive windows of provider sockets, that close for ever on a loopback interface.
+ * Receive windows of provider sockets, which can close for ever on a loopback interface.
  *
- * The provider peeks until a whole message header is there, and only then reads. What is left of the last
- * segment, a byte perhaps, holds all of that segment's memory: up to 128 KiB where segments have 64 KiB, as
- * on a loopback interface. In a receive buffer of the usual first size (net.ipv4.tcp_rmem, 128 KiB) what is
- * then free is less than another segment, so the kernel announces a window of 0; the rest of the header
- * never comes, and the byte is never read. With room for two segments it can't happen.
+ * The provider peeks until a whole message header has arrived, and only then reads. The rest of the
+ * last segment, perhaps a single byte, keeps all of that segment's memory in use: up to 128 KiB
+ * where segments have 64 KiB, as on a loopback interface. In a receive buffer of the usual first
+ * size (net.ipv4.tcp_rmem, 128 KiB) less than another segment is then free, so the kernel announces
+ * a window of 0. The rest of the header never arrives, and the byte is never read. With room for
+ * two segments that can't happen.
  *
- * There is no option for it: FI_SOCKETS_MAX_BUF_SZ is applied to sockets that listen, not to those that
- * connect. Hence the driver looks for the provider's sockets among its process's. A connection that has
- * stopped already goes on with the kernel's next probe of the window.
+ * The provider has no option for it: FI_SOCKETS_MAX_BUF_SZ is applied to listening sockets, not to
+ * connecting ones. Hence the driver looks for the provider's sockets among those of the process. A
+ * connection that has stopped already resumes with the kernel's next probe of the window.
  */
 
 #include <dirent.h>
@@ -21,9 +22,12 @@
 
 #include "ofi_pvt.h"
 
-/* Two segments with what the kernel adds, twice. The kernel takes half where net.core.rmem_max is less. */
+/*
+ * Bytes: two segments with the kernel's overhead, doubled. The kernel grants less if
+ * net.core.rmem_max is lower.
+ */
 #define WINDOW (512 << 10)
-/* A new connection is found after this long. */
+/* us. How often to look for new connections. */
 #define LOOK_US 50000
 
 union address {
@@ -50,7 +54,9 @@ same(const union address *a, const uint8_t *raw, uint16_t len)
 	       memcmp(&a->in6.sin6_addr, &b.in6.sin6_addr, sizeof(b.in6.sin6_addr)) == 0;
 }
 
-/* Is it this endpoint's: the one that listens, one that was accepted, or one that connected to a peer? */
+/*
+ * Does the socket belong to this endpoint? It may listen, be accepted, or be connected to a peer.
+ */
 static bool
 is_ours(const struct ofi_ep *e, int fd)
 {
