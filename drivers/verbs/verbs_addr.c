@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* "10.0.0.1:7000", "[fe80::1%eth0]:7000", ":7000", "host:7000". */
+/* Addresses: "10.0.0.1:7000", "[fe80::1%eth0]:7000", ":7000", "host:7000". */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,10 @@ struct name {
 	char port[8];
 };
 
-/* Takes the first address that the device has a local one for; d NULL: the first. */
+/*
+ * Copy the first address of a family for which the device has a local address, and free the list. d
+ * NULL: copy the first.
+ */
 static int
 take(struct vb_dev *d, struct addrinfo *list, struct sockaddr_storage *ss)
 {
@@ -38,7 +41,7 @@ take(struct vb_dev *d, struct addrinfo *list, struct sockaddr_storage *ss)
 	return ai != NULL ? 0 : -EADDRNOTAVAIL;
 }
 
-/* 0; -ENOENT: a name; -EINVAL with leat_err(). */
+/* Parse an address. @return 0: ss is set; -ENOENT: the host is a name; -EINVAL with leat_err() */
 static int
 parse(const char *addr, bool passive, struct name *n, struct sockaddr_storage *ss)
 {
@@ -119,7 +122,7 @@ vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr
 		return ret;
 	*lookup = NULL;
 	if (ret == EAI_AGAIN || ret == EAI_MEMORY)
-		return -EAGAIN; /* the name server may come back */
+		return -EAGAIN; /* a later lookup may succeed */
 	*why = ret != 0 ? gai_strerror(ret) : "it has no address of a kind that the device has";
 	return ret == 0 && take(d, list, ss) == 0 ? 0 : -EHOSTUNREACH;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device's arguments. */
+/* The device's arguments: table and parser. */
 
 #include <string.h>
 
@@ -65,7 +65,7 @@ vb_mtu_bytes(enum ibv_mtu mtu)
 	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
 }
 
-/* Devices may take up to four times the time that they are told. */
+/* Devices may take up to four times the configured timeout. */
 uint32_t
 vb_dead_peer_ms(uint32_t timeout, uint32_t retry)
 {
@@ -117,7 +117,7 @@ vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a)
 	a->signal = 32;
 	a->tos = UINT32_MAX;
 	a->timeout = 14;
-	a->retry = 6; /* soft-RoCE takes 7 for without end */
+	a->retry = 6; /* not 7: soft-RoCE then retries without end */
 	a->rnr_retry = 7;
 	a->inline_max = 220;
 	a->rxbuf = 16384;

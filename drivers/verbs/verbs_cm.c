@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting, over rdma_cm, which any program at the other side may use:
+ * Connecting over rdma_cm, which any program on the other side may use:
  *
  *     connect   LOOKUP --name--> RESOLVING --address, route--> CONNECTING --response--> UP
- *                                   ^                             | no listener, no answer
- *                                   `---------- BACKOFF <---------'                until the time is up
+ *                                   ^                             | no listener, no answer:
+ *                                   |                             | until the time is up
+ *                                   `---------- BACKOFF <---------'
  *     listen    REQUESTED --accept--> ACCEPTED --established--> UP
  *
- * Events are copied and acknowledged first: what happens then may destroy their id, which waits for
- * that.
+ * Each event is copied and acknowledged before it is handled. Handling it may destroy its id, and
+ * rdma_destroy_id() waits until the id's events are acknowledged.
  */
 
 #include <errno.h>
@@ -39,15 +40,18 @@ copy_event(struct vb_cm_event *to, const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:
-		/* What it asks of us is what it begins, and the other way round. */
+		/*
+		 * rdma_cm has swapped the sender's values: responder_resources are those asked of
+		 * this side.
+		 */
 		if (ev->id->ps == RDMA_PS_UDP) {
 			to->ud = ev->param.ud;
-			to->ud.private_data = NULL; /* is copied */
+			to->ud.private_data = NULL; /* copied below */
 		} else {
 			to->rd_atom = p->responder_resources;
 			to->init_rd_atom = p->initiator_depth;
 		}
-		/* In both kinds of parameters these come first. */
+		/* Both types of parameters begin with the private data and their length. */
 		if (p->private_data != NULL)
 			to->priv_len = RTE_MIN(p->private_data_len, (uint8_t)UINT8_MAX);
 		memcpy(to->priv, p->private_data != NULL ? p->private_data : "", to->priv_len);
@@ -85,7 +89,7 @@ vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t
 			e->dev->name, what, len, max);
 }
 
-/* 0, or -1 with errno: it was taken back. */
+/* Send a rejection. @return 0; -1 with errno: the connector took its request back */
 int
 vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id)
 {
@@ -131,7 +135,7 @@ vb_cm_again_later(struct vb_conn *c, int cause)
 	vb_conn_state(c, VB_BACKOFF);
 }
 
-/* Its address was accepted when it came: only the number of lookups stands against it. */
+/* Look the host's name up. The address is valid: only too many lookups can stand in the way. */
 static void
 look_up(struct vb_conn *c)
 {
@@ -280,7 +284,7 @@ vb_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 
 /* ---- events ---- */
 
-/* It did not come to a connection. */
+/* Handle the failure of an attempt to connect, or of a request to this side. */
 static void
 failed(struct vb_conn *c, const struct vb_cm_event *ev)
 {
@@ -314,8 +318,9 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 		break;
 	case VB_UP:
 		/*
-		 * Of a connection that is up the kernel says so when its neighbour's hardware address
-		 * is gone, as with a link that is down for a moment: retries tell how long that was.
+		 * For a connection that is up the kernel raises this event when the neighbour's
+		 * hardware address is lost, for example while the link is down for a moment.
+		 * Whether the connection is lost is decided by the queue pair's retries.
 		 */
 		LEAT_LOG(WARNING, driver, "%s: endpoint %s: %s: out of reach at the moment",
 			 c->e->dev->name, leat_ep_name(ep), leat_peer_addr(ep, peer));
@@ -350,13 +355,13 @@ on_event(struct vb_ep *e, const struct vb_cm_event *ev)
 	char text[LEAT_EVENT_TEXT];
 
 	if (e->dead && ev->type != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return; /* all that is left is to be closed */
+		return; /* vb_ep_close() is to follow, which needs no events */
 	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		vb_cm_request(e, ev);
 		return;
 	}
 	if (c == NULL)
-		return; /* the listener's */
+		return; /* an event of the listener */
 	switch (ev->type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		addr_resolved(c);

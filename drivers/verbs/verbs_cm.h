@@ -2,28 +2,31 @@
 #ifndef VERBS_CM_H
 #define VERBS_CM_H
 
-/* What connecting (verbs_cm.c) and listening (verbs_listen.c) share with the transports. */
+/*
+ * Types and functions that connecting (verbs_cm.c) and listening (verbs_listen.c) share with the
+ * transports.
+ */
 
 #include "ud/verbs_ud.h"
 #include "verbs_transport.h"
 
-/* A copy of an event of rdma_cm's. */
+/* A copy of an rdma_cm event. */
 struct vb_cm_event {
 	struct rdma_cm_id *id;
 	struct rdma_cm_id *listen_id;
 	enum rdma_cm_event_type type;
 	int status;
 	uint8_t rd_atom, init_rd_atom;
-	struct rdma_ud_param ud; /* of UD, instead */
+	struct rdma_ud_param ud; /* UD: its parameters, instead of rd_atom and init_rd_atom */
 	uint16_t priv_len;
 	uint8_t priv[LEAT_EP_PRIV_MAX];
 };
 
 /* A request to connect. */
 struct vb_request {
-	const uint8_t *priv; /* the application's */
+	const uint8_t *priv; /* the application's private data */
 	uint16_t len;
-	/* What was in front of that. */
+	/* The hello in front of the private data. */
 	union {
 		struct vb_hello rc;
 		struct vb_ud_hello ud;
@@ -33,11 +36,11 @@ struct vb_request {
 /* Does an id lead through the endpoint's device? */
 bool vb_cm_is_ours(const struct vb_ep *e, const struct rdma_cm_id *id);
 void vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id);
-/* 0, or -EINVAL with leat_err(): more than max. */
+/* Check the length of private data. @return 0; -EINVAL with leat_err(): more than max */
 int vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max);
-/* Rejects. 0, or -1 with errno: it was taken back. */
+/* Reject a request. @return 0; -1 with errno: the connector took its request back */
 int vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id);
-/* A peer wants to connect. */
+/* Handle a peer's request to connect. */
 void vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev);
 
 #endif /* VERBS_CM_H */

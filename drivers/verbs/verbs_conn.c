@@ -120,13 +120,16 @@ qp_event(struct vb_conn *c, const struct ibv_async_event *ev)
 	char text[LEAT_EVENT_TEXT];
 
 	if (c == NULL)
-		return; /* of the loop, or of datagrams */
+		return; /* a queue pair of the loop, or of a datagram endpoint */
 	switch (ev->event_type) {
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		c->last_wqe = true;
 		break;
 	case IBV_EVENT_COMM_EST:
-		/* A message came before the other side's "ready": that will do. */
+		/*
+		 * A message arrived before the peer's "ready": it establishes the connection as
+		 * well.
+		 */
 		if (c->state == VB_ACCEPTED && rdma_notify(c->id, IBV_EVENT_COMM_EST) != 0)
 			LEAT_LOG(DEBUG, driver, "%s: rdma_notify: %s", c->e->dev->name,
 				 strerror(errno));
@@ -169,7 +172,7 @@ async_event(struct vb_ep *e, const struct ibv_async_event *ev)
 		e->dev->transport->device_failed(e, text);
 		break;
 	case IBV_EVENT_PORT_ERR:
-		/* It may come back before the retries run out. */
+		/* The port may be active again before the retries run out. */
 		LEAT_LOG(WARNING, driver, "%s: port %d: %s", e->dev->name, ev->element.port_num,
 			 what);
 		break;
@@ -199,7 +202,7 @@ vb_progress(struct leat_ep *ep, uint64_t now)
 
 	vb_cm_events(e);
 	if (e->dead)
-		return; /* nothing is in flight, vb_ep_close() comes next */
+		return; /* no op is in flight, and vb_ep_close() comes next */
 	async_events(e);
 	for (c = TAILQ_FIRST(&e->busy); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Completion queues. Where the device has extended ones they know that they belong to one thread, and need no lock; and
- * of a completion only what is asked for is read:
+ * Completion queues. Extended ones, where the device has them, need no lock, because they are
+ * declared to belong to one thread. And only the fields that are needed of a completion are read:
  *
- *     ibv_start_poll    wr_id, status                  -> enough of a send that went well
- *     ibv_next_poll     read_qp_num, read_byte_len, .. -> of a receive, of what failed
+ *     ibv_start_poll    wr_id, status                  -> enough for a send that succeeded
+ *     ibv_next_poll     read_qp_num, read_byte_len, .. -> needed for a receive, or a failure
  *     ...
- *     ibv_end_poll      also after ibv_next_poll() has found nothing more
+ *     ibv_end_poll      also after ibv_next_poll() has found no more
  *
- * What has failed is looked at after ibv_end_poll(), since it makes calls into the library.
+ * A failed completion is handled after ibv_end_poll(), because handling it calls the library.
  */
 
 #include <errno.h>
@@ -41,10 +41,13 @@ vb_cq_ex_works(struct vb_dev *d)
 	struct ibv_cq_ex *ex;
 	int err;
 
-	/* It ends the poll itself when ibv_next_poll() finds nothing; ibv_end_poll() then loses a completion. */
+	/*
+	 * rxe ends the poll itself if ibv_next_poll() finds nothing; ibv_end_poll() then loses a
+	 * completion.
+	 */
 	if (d->rxe)
 		return false;
-	/* Completions of credits are told apart in the plain way. */
+	/* The extended poll does not recognize completions of credits. */
 	if (d->rules.credits)
 		return false;
 	ex = create_ex(d->ctx, 4, NULL);
@@ -103,7 +106,7 @@ vb_cq_poll_ex(struct ibv_cq_ex *ex, int max, struct ibv_wc *wc)
 	RTE_SET_USED(ex);
 	RTE_SET_USED(max);
 	RTE_SET_USED(wc);
-	return 0; /* there are none */
+	return 0; /* no extended CQ was created */
 }
 
 #endif

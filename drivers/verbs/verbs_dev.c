@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device: what it can do, its limits. */
+/* The device: its abilities and limits. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #define RXE_VENDOR_ID 0xffffff
 
 /*
- * A queue pair tells what no query does: how much goes inline, and whether there is ibv_wr_*.
- * @return 0, or positive errno
+ * Create a queue pair to learn what no query returns: how much can be sent inline, and whether
+ * ibv_wr_* is available. @return 0; positive errno
  */
 static int
 try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_max, bool wr_api)
@@ -63,7 +63,7 @@ try_qps(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq)
 #ifdef VB_HAVE_WR_API
 	d->wr_api = try_qp(d, pd, cq, 0, true) == 0;
 #endif
-	/* Too much is refused, not cut. */
+	/* Devices refuse a queue pair with too large a limit, they don't reduce it. */
 	for (;;) {
 		err = try_qp(d, pd, cq, want, d->wr_api);
 		if (err == 0 || want == 0)
@@ -153,7 +153,7 @@ report(const struct vb_dev *d)
 	else if (d->src6.ss_family != 0)
 		vb_addr_str((const struct sockaddr *)&d->src6, src, sizeof(src));
 	if (strrchr(src, ':') != NULL)
-		*strrchr(src, ':') = '\0'; /* the port says nothing */
+		*strrchr(src, ':') = '\0'; /* without the port, which has no meaning here */
 	LEAT_LOG(NOTICE, driver,
 		 "%s: device %s port %u, %s, %s, GID %d, address %s, inline up to %u B, %s, %s",
 		 d->name, ibv_get_device_name(d->ibdev), d->port, vb_link_name(d->ibdev, &d->pattr),
@@ -206,7 +206,7 @@ numa_node(const struct vb_dev *d)
 		return -1;
 	if (fscanf(f, "%d", &node) != 1)
 		node = -1;
-	(void)fclose(f); /* nothing was written */
+	(void)fclose(f); /* the file was only read, so close can't fail */
 	return node;
 }
 
@@ -237,7 +237,7 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->write_order = true;
 	info->notice_source = true;
 	info->rkey_size = 4;
-	info->unexpected_bounded = true; /* nothing is taken that no receive waits for */
+	info->unexpected_bounded = true; /* the device takes no message without a receive */
 	info->cancel_send = false;
 	info->priv_connect = d->priv_connect;
 	info->priv_accept = d->priv_accept;

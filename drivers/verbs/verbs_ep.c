@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints: opening, and the ways to the end.
+ * Endpoints: opening, and the ways in which they end.
  *
- *     shutdown   quiesce: receives come back, sends go on
+ *     shutdown   quiesce: receives come back, sends continue
  *     its deadline passed: abort
  *     destroy    close
  *
- * The queues are the transport's. What is destroyed the device does not touch any more: so that is
- * what an abort does.
+ * The queues are the transport's. An abort destroys them: only then does the device stop using
+ * their buffers.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #include "verbs_transport.h"
 
-/* Entries in the CQs for what the driver sends to itself. */
+/* Entries in each CQ beyond those of ops, for requests of the driver's own. */
 #define CQ_SPARE 32
 
 int
@@ -81,8 +81,8 @@ open_verbs(struct vb_ep *e, const struct vb_cqes *cqes, bool wait)
 	if (wait && vb_wait_channel(e) < 0)
 		return -rte_errno;
 	/*
-	 * Every request that is in a queue may end with a completion of its own: when its queue pair
-	 * fails they all do. There are no more of them than ops in flight.
+	 * Each request in a queue may end with a completion of its own: all do when their queue
+	 * pair fails. The transport says how many that can be.
 	 */
 	e->scq = vb_cq_create(d, e->ctx, cqes->send + CQ_SPARE, e->comp, &e->scqx);
 	if (e->scq == NULL)
@@ -193,7 +193,10 @@ vb_ep_cancel(struct leat_ep *ep, struct leat_op *op)
 	return e->dev->transport->cancel(e, op);
 }
 
-/* Queue pairs have room for dev->inline_max; the last send of a list is always signaled. */
+/*
+ * Bounds: queue pairs are created with room for dev->inline_max. The last send of a list is always
+ * signaled.
+ */
 int
 vb_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 {
@@ -239,7 +242,7 @@ vb_ep_close(struct leat_ep *ep)
 	for (i = 0; i < e->nb_peers; i++) {
 		c = e->conns[i];
 		if (c != NULL && c->connected)
-			(void)rdma_disconnect(c->id); /* fails if it has ended by itself */
+			(void)rdma_disconnect(c->id); /* fails if it has ended already */
 		if (c != NULL)
 			vb_conn_free(c);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which device, port and GID are meant.
+ * Finds the device, port and GID that the arguments name.
  *
- *     dev=     that one
- *     addr=    the one that rdma_cm finds behind this local address; netdev= the same with the
+ *     dev=     that device
+ *     addr=    the device that rdma_cm finds behind this local address; netdev= the same with the
  *              address of an interface
- *     nothing  the only one with an active port; with several the choice is the user's
+ *     nothing  the only device with an active port; with several the user has to choose
  */
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ vb_gid_get(struct ibv_context *ctx, uint8_t port, int index, struct vb_gid *out)
 #else
 	if (ibv_query_gid(ctx, port, index, &out->gid) != 0)
 		return -ENOENT;
-	out->roce2 = true; /* not told */
+	out->roce2 = true; /* not known: assume it */
 #endif
 	return is_zero(&out->gid) ? -ENOENT : 0;
 }
@@ -72,7 +72,7 @@ gid_to_addr(const struct vb_gid *g, struct sockaddr_storage *ss)
 		in6->sin6_scope_id = g->ifindex;
 }
 
-/* The device was asked for by this address (addr=), or by the interface of the GID (netdev=). */
+/* Is it the GID that the user asked for, by its address (addr=) or its interface (netdev=)? */
 static bool
 was_asked_for(const struct vb_dev *d, const struct sockaddr_storage *addr, const struct vb_gid *g)
 {
@@ -86,6 +86,7 @@ was_asked_for(const struct vb_dev *d, const struct sockaddr_storage *addr, const
 	return addr->ss_family == AF_INET6 && memcmp(g->gid.raw, &in6->sin6_addr, 16) == 0;
 }
 
+/* Rank a GID: RoCE v2 before v1, IPv4 before IPv6, link-local last. */
 static int
 gid_rank(const struct vb_gid *g)
 {
@@ -94,7 +95,7 @@ gid_rank(const struct vb_gid *g)
 	return (g->roce2 ? 4 : 0) + (vb_gid_is_v4(g) ? 2 : 0) + (local ? 0 : 1);
 }
 
-/* Chooses the GID, and the addresses that connections come from. */
+/* Choose the GID, and the source addresses of connections. */
 static int
 find_gid(struct vb_dev *d)
 {
@@ -189,7 +190,10 @@ close_ctx(struct vb_dev *d)
 	d->ctx = NULL;
 }
 
-/* The port asked for, or the first active one. @return 0, -ENOLINK: none is active, -ENODEV: no such port */
+/*
+ * Choose the port asked for, or the first active one. @return 0; -ENOLINK: none is active; -ENODEV:
+ * no such port; -EIO
+ */
 static int
 find_port(struct vb_dev *d)
 {
@@ -319,7 +323,7 @@ by_netdev(struct vb_dev *d)
 	return by_sockaddr(d, &ss, what);
 }
 
-/* The only one with an active port. */
+/* Find the only device with an active port. */
 static int
 only_one(struct vb_dev *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Reports the RDMA devices of this host, port by port, for people that look for theirs. */
+/* Lists the RDMA devices of this host, port by port, and their properties. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "verbs_pvt.h"
 
-/* A port of an open device, and the sink that it is reported to. */
+/* A port of an open device, and the sink to which it is reported. */
 struct port {
 	const char *dev;
 	struct ibv_context *ctx;
@@ -59,7 +59,10 @@ state_name(enum ibv_port_state state)
 	}
 }
 
-/* Tenths of a Gb/s of a lane; codes of the InfiniBand specification, PortInfo.LinkSpeedActive. */
+/*
+ * Return the speed of a lane in tenths of a Gb/s. code: PortInfo.LinkSpeedActive of the InfiniBand
+ * specification.
+ */
 static unsigned int
 lane_speed(unsigned int code)
 {
@@ -114,7 +117,7 @@ report_link(const struct port *p)
 		number(p, "lid", p->pattr.lid);
 }
 
-/* Each GID with its index, and the network interface behind them. */
+/* Report each GID with its index, and the network interface behind the GIDs. */
 static void
 report_gids(const struct port *p)
 {
@@ -182,7 +185,7 @@ report_port(const struct port *p)
 	report_limits(p);
 }
 
-/* All ports of a device, each as the --vdev that opens it. */
+/* Report all ports of a device, each with the --vdev that opens it. */
 static void
 report_device(struct ibv_device *ibdev, const struct leat_dev_sink *to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Listening, and the answers to requests. What comes of them is told by events, in verbs_cm.c. */
+/* Listening, and the answers to requests. Events report how a connection goes on: verbs_cm.c. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ vb_listen(struct leat_ep *ep, const char *addr)
 	err = e->listener->verbs != NULL && !vb_cm_is_ours(e, e->listener) ? EADDRNOTAVAIL : errno;
 	if (err == ENODEV)
 		err = EADDRNOTAVAIL;
-	(void)rdma_destroy_id(e->listener); /* as new */
+	(void)rdma_destroy_id(e->listener); /* a new id: can't fail */
 	e->listener = NULL;
 	return leat_err(err, "%s: listen %s: %s%s%s", e->dev->name, addr, strerror(err),
 			err == EADDRNOTAVAIL ? ": not an address of device " : "",
@@ -78,7 +78,7 @@ vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev)
 	struct leat_peer *peer;
 	struct vb_conn *c;
 
-	ev->id->context = NULL; /* it has the listener's */
+	ev->id->context = NULL; /* it was inherited from the listener */
 	if (!vb_cm_is_ours(e, ev->id)) {
 		vb_cm_refuse(e, ev->id, "it came through another device");
 		return;
@@ -121,6 +121,6 @@ vb_reject(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct vb_conn *c = peer->drv;
 
-	(void)vb_cm_say_no(vb_of(ep), c->id); /* fails if it was taken back */
+	(void)vb_cm_say_no(vb_of(ep), c->id); /* fails if the connector took its request back */
 	vb_conn_free(c);
 }

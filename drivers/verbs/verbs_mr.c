@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Registration. A region is named to peers by its virtual address and the device's rkey.
+ * Registration. Peers name a region by its virtual address and the device's rkey.
  *
- * ibv_dereg_mr() returns when the device has stopped to use the region: accesses of peers that come
- * later are refused.
+ * ibv_dereg_mr() returns when the device has stopped using the region: later accesses of peers are
+ * refused.
  *
- * Relaxed ordering (relaxed=1). What the device writes may become visible in any order, but before the completion
- * that stands for it. That is enough for what is received or read, and for nothing where a program looks at memory
- * that a peer writes, until it changes: so regions with the right to write stay as they are.
+ * Relaxed ordering (relaxed=1). The device's writes may become visible in any order, but before the
+ * completion that reports them. That is enough for data that are received or read. It is not enough
+ * where a program watches memory until a peer's WRITE changes it, so regions that peers may write
+ * are not relaxed.
  *
- * On-demand paging (odp=1). Nothing is pinned; the device faults pages in when it needs them. Of memory in huge pages
- * it is told so: its tables are then that much smaller.
+ * On-demand paging (odp=1). No memory is pinned; the device faults pages in when it needs them. For
+ * memory in huge pages the device is told so, because its tables are much smaller then.
  */
 
 #include <errno.h>
@@ -32,7 +33,7 @@ odp_check(const struct vb_dev *d)
 	struct ibv_device_attr_ex attr;
 	uint32_t need = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ, lacks;
 
-	/* Without an SRQ the device receives into buffers of the driver's own. */
+	/* Without an SRQ the device receives into buffers that the driver has pinned. */
 	if (d->srq)
 		need |= IBV_ODP_SUPPORT_SRQ_RECV;
 	memset(&attr, 0, sizeof(attr));
@@ -57,7 +58,7 @@ odp_check(const struct vb_dev *d)
 			(lacks & IBV_ODP_SUPPORT_READ) != 0 ? " READ" : "");
 }
 
-/* DPDK's memory knows in which pages it lies; of other memory nothing is known. */
+/* Is the memory in huge pages? Only DPDK's memory can be asked; of other memory assume no. */
 static bool
 in_huge_pages(const struct leat_mr_piece *piece)
 {
@@ -150,7 +151,7 @@ vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	if ((access & LEAT_MR_REMOTE_ATOMIC) != 0)
 		flags |= IBV_ACCESS_REMOTE_ATOMIC;
 #ifdef VB_HAVE_RELAXED
-	/* Devices that can't do it ignore it. */
+	/* A hint: devices without relaxed ordering ignore the flag. */
 	if (e->dev->args.relaxed && (access & (LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)) == 0)
 		flags |= IBV_ACCESS_RELAXED_ORDERING;
 #endif

@@ -3,33 +3,33 @@
 #define VERBS_PVT_H
 
 /*
- * What the files of the verbs driver share.
+ * Types and functions shared by the files of the verbs driver.
  *
- *     verbs_dev.c           the device: limits, what it can do
- *     verbs_args.c          its arguments
- *     verbs_find.c          which device is meant: dev=, netdev=, addr=, or the only one; GIDs
- *     verbs_list.c          which there are, and what there is to know of them
+ *     verbs_dev.c           the device: its limits and abilities
+ *     verbs_args.c          the device's arguments
+ *     verbs_find.c          finds the device: dev=, netdev=, addr=, or the only one; GIDs
+ *     verbs_list.c          lists the RDMA devices, and their properties
  *     verbs_ep.c            endpoints: context, PD, CQs; abort and close
- *     verbs_cm.c            rdma_cm: connecting, from its events
+ *     verbs_cm.c            rdma_cm: connecting, driven by its events
  *     verbs_listen.c        requests of peers
  *     verbs_conn.c          the end of connections, asynchronous events of the device
  *     verbs_cq_ex.c         completion queues, with ibv_start_poll() where it is of use
- *     verbs_wc.c            completion statuses: names, what they mean
- *     verbs_wait.c          the wait object: a descriptor to sleep for
+ *     verbs_wc.c            completion statuses: names, meanings
+ *     verbs_wait.c          the wait object: an epoll set to sleep on
  *     verbs_mr.c            registration
  *     verbs_addr.c          "host:port"
  *
- *     verbs_transport.h     the table by which these call one of
+ *     verbs_transport.h     the table through which these files call one of
  *     rc/                   reliable connections, a queue pair per peer: see verbs_rc.h
  *     ud/                   datagrams, a queue pair for all peers: see verbs_ud.h
  *
- *     iwarp/                what RC does beyond that where struct vb_rules says so
+ *     iwarp/                additions to RC, where struct vb_rules asks for them
  *
- * Each endpoint opens the device for itself, so that nothing is shared between threads: not the
- * protection domain, not the asynchronous events, not the doorbell pages.
+ * Each endpoint opens the device for itself, so threads share nothing: no protection domain, no
+ * asynchronous events, no doorbell pages.
  *
  *     leat_ep ---> vb_ep: context, PD, send CQ, receive CQ, SRQ, rdma_cm event channel
- *     leat_peer -> vb_conn: rdma_cm id, RC QP, ring of the ops that are in its send queue
+ *     leat_peer -> vb_conn: rdma_cm id, RC QP, ring of the ops in its send queue
  */
 
 #include <assert.h>
@@ -51,26 +51,27 @@
 #include <leat_log.h>
 #include <leat_order.h>
 
-/* Work requests handed over, and completions taken, at once. */
+/* Most work requests posted, and completions polled, with one call. */
 #define VB_BURST 32
-/* Taken by a poll that has no room for ops. */
+/* Most completions taken by a poll that has no room for ops. */
 #define VB_DRIVE_BUDGET 8
-/* Of send queues and receive queues. */
+/* Largest depth of send and receive queues. */
 #define VB_DEPTH_MAX 32768
 #define VB_SIGNAL_MAX 256
 #define VB_PEERS_MAX 32767
-/* CQs have more entries than are asked for. */
+/* Entries of a CQ beyond those asked for. */
 #define VB_CQ_ROOM 64
-/* Private data that fit into the messages of the connection manager of InfiniBand and RoCE. */
+/* Private data, B, that the connection manager's messages can carry: InfiniBand and RoCE. */
 #define VB_PRIV_CONNECT 56
 #define VB_PRIV_ACCEPT 196
-/* What iWARP connections have in front of them. */
+/* Bytes of the hello in front of the private data of iWARP connections. */
 #define VB_HELLO 24
-/* Room for them in a connection, of either kind of endpoint. */
+/* Bytes kept in a connection for private data, of either transport. */
 #define VB_PRIV_ROOM 160
 
 /*
- * wr_id of what the endpoint sends to itself; no connection has it as a tag: no peer has the index.
+ * wr_id of the messages of the loop (verbs_rc_loop.c). No connection has it as a tag: no peer has
+ * that index.
  */
 #define VB_LOOP_WR_ID UINT64_MAX
 
@@ -82,10 +83,10 @@ struct vb_args {
 	char dev[64];
 	char netdev[IF_NAMESIZE];
 	char addr[INET6_ADDRSTRLEN];
-	uint32_t port;	 /* 0: any active one */
-	int32_t gid;	 /* -1: chosen */
-	uint32_t mtu;	 /* bytes, 0: the path's */
-	uint32_t tx, rx; /* 0: default */
+	uint32_t port;	 /* 0: the first active one */
+	int32_t gid;	 /* index of the GID; -1: the driver chooses */
+	uint32_t mtu;	 /* bytes; 0: as the path has */
+	uint32_t tx, rx; /* depths; 0: default */
 	uint32_t inline_max;
 	bool inline_given;
 	uint32_t signal;
@@ -93,41 +94,45 @@ struct vb_args {
 	uint32_t timeout;
 	uint32_t retry;
 	uint32_t rnr_retry;
-	bool relaxed;	 /* memory that peers don't write is written in any order */
-	bool odp;	 /* memory is not pinned */
-	bool srq;	 /* shared receive queues, where the device has them */
-	uint32_t rxbuf;	 /* without them: bytes of a receive buffer, */
-	uint32_t rxbufs; /* and their number per peer */
-	uint32_t qkey;	 /* of UD; 0: one of each endpoint's own */
+	bool relaxed;	 /* relaxed ordering for memory that peers can't write */
+	bool odp;	 /* memory is not pinned, but paged in on demand */
+	bool srq;	 /* shared receive queues (SRQ), where the device has them */
+	uint32_t rxbuf;	 /* without an SRQ: bytes of a receive buffer */
+	uint32_t rxbufs; /* without an SRQ: receive buffers per peer */
+	uint32_t qkey;	 /* qp=ud: Q_Key; 0: each endpoint chooses its own */
 	bool ud;	 /* qp=ud */
 };
 
 extern const struct leat_driver_arg vb_driver_args[];
-/* 0, or negative errno with leat_err(). */
+/* Parse a device's arguments. @return 0; negative errno with leat_err() */
 int vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a);
-/* enum ibv_mtu of a number of bytes, 0 if there is none; and back. */
+/* Convert bytes to enum ibv_mtu, 0: there is none; and back. */
 int vb_mtu_enum(uint32_t bytes);
 uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
-/* ms after which a peer that does not answer is given up. */
+/* Return after how many ms the device gives up a peer that does not answer. */
 uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
 
 /*
- * Where a device has other rules than those of InfiniBand and RoCE, for which all of these are
- * false. Filled in once, when it is found; what is behind iWARP's is told in iwarp/verbs_iwarp.c.
+ * Rules in which a device differs from InfiniBand and RoCE, for which all are false. Filled in
+ * once, when the device is found. iwarp/verbs_iwarp.c explains those of iWARP.
  */
 struct vb_rules {
-	bool cm_addrs;	   /* its GIDs are no addresses: rdma_cm knows which lead to it */
-	bool no_datagrams; /* qp=ud */
-	bool no_imm;	   /* nor WRITE_IMM */
+	/* GIDs are no addresses: only rdma_cm knows which addresses lead to the device */
+	bool cm_addrs;
+	bool no_datagrams; /* no qp=ud */
+	bool no_imm;	   /* no immediate data, so no WRITE_IMM */
 	bool no_atomics;
-	bool no_loop;	/* it can't be connected to itself, so nothing is taken back from an SRQ */
-	bool kernel_qp; /* the kernel moves queue pairs: there is no response to answer */
-	bool rd_atom_unset; /* a request may say nothing of READs at a time */
-	bool credits;	    /* a message needs a receive at once: see vb_credit_take() */
-	bool own_requests;  /* send queues hold the driver's own requests beside those of ops */
-	bool sent_only;	    /* when a request fails, those before it were sent, perhaps in vain */
-	bool leave_flushes; /* receives are flushed when the other side takes leave */
-	bool sink_open; /* memory that READs bring data to must be open to writing from outside */
+	/* a device can't connect to itself, so receives can't be taken back from an SRQ */
+	bool no_loop;
+	/* the kernel moves queue pairs to RTS: the connecting side answers no response */
+	bool kernel_qp;
+	bool rd_atom_unset; /* a request may leave the number of READs at a time unset */
+	bool credits;	    /* a message needs a posted receive at once: see vb_credit_take() */
+	bool own_requests;  /* send queues hold requests of the driver beside those of ops */
+	/* when a request fails, those before it were sent, but perhaps not delivered */
+	bool sent_only;
+	bool leave_flushes; /* a disconnect by the other side flushes the receives */
+	bool sink_open;	    /* memory that READs write to must permit remote writes */
 };
 
 struct vb_gid {
@@ -139,16 +144,16 @@ struct vb_gid {
 struct vb_dev {
 	char name[64];
 	struct vb_args args;
-	const struct vb_transport *transport; /* by args.ud */
+	const struct vb_transport *transport; /* chosen by args.ud */
 	struct ibv_device **list;	      /* keeps ibdev alive */
 	struct ibv_device *ibdev;
-	struct ibv_context *ctx; /* for questions only */
+	struct ibv_context *ctx; /* for queries only */
 	struct ibv_device_attr attr;
 	struct ibv_port_attr pattr;
 	uint8_t port;
-	int gid; /* index of the GID in use */
+	int gid; /* table index of sgid, the GID in use */
 	struct vb_gid sgid;
-	struct sockaddr_storage src4, src6; /* ss_family 0: none */
+	struct sockaddr_storage src4, src6; /* local addresses; ss_family 0: none */
 	char provider[32];
 	uint32_t inline_max;
 	uint32_t max_sge;
@@ -159,45 +164,54 @@ struct vb_dev {
 	uint32_t tx_depth, tx_depth_max, rx_depth, rx_depth_max;
 	uint32_t max_peers;
 	uint8_t rd_atom, init_rd_atom;
-	bool wr_api;	  /* ibv_wr_* */
-	uint64_t wr_ops;  /* of them, those that are posted */
-	const char *kind; /* of queue pairs, for people */
+	bool wr_api;	  /* ibv_wr_* is available */
+	uint64_t wr_ops;  /* the ibv_wr_* operations that are posted, IBV_QP_EX_WITH_* */
+	const char *kind; /* type of queue pairs, for messages */
 	bool srq;	  /* endpoints have a shared receive queue */
-	bool cq_ex;	  /* ibv_start_poll() */
+	bool cq_ex;	  /* CQs are polled by ibv_start_poll() */
 	struct vb_rules rules;
-	bool rxe; /* soft-RoCE, which tells some errors in its own way */
+	bool rxe; /* soft-RoCE, which reports some errors differently */
 };
 
-/* The lesser of two limits, between 1 and VB_DEPTH_MAX. */
+/* Return the lesser of two limits, but at least 1 and at most VB_DEPTH_MAX. */
 uint32_t vb_depth_least(int a, int b);
-/* Finds and opens the device. 0, or negative errno with leat_err(). */
+/* Find and open the device that the arguments name. @return 0; negative errno with leat_err() */
 int vb_find(struct vb_dev *d);
 void vb_find_undo(struct vb_dev *d);
 int vb_gid_get(struct ibv_context *ctx, uint8_t port, int index, struct vb_gid *out);
 bool vb_gid_is_v4(const struct vb_gid *g);
-/* InfiniBand, RoCE, iWARP. */
+/* Return the name of the port's link layer: InfiniBand, RoCE, iWARP or unknown. */
 const char *vb_link_name(const struct ibv_device *ibdev, const struct ibv_port_attr *pattr);
-/* There is none, and what to check. err: of ibv_get_device_list() */
+/*
+ * Report that there is no RDMA device, and what to check. err: errno of ibv_get_device_list().
+ * @return negative errno with leat_err()
+ */
 int vb_no_devices(const char *name, int err);
-/* See struct leat_driver. */
+/* List devices, see struct leat_driver.list. */
 int vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to);
-/* The source address for a destination; NULL: the routing table chooses it. */
+/* Return the source address for a destination's family; NULL: the routing table chooses. */
 struct sockaddr *vb_src_for(struct vb_dev *d, int family);
 
 /* ---- addresses ---- */
 
-/* "host:port", numeric. passive: host and port may be left out. 0, or -EINVAL with leat_err(). */
+/*
+ * Parse a numeric "host:port". passive: host and port may be missing. @return 0; -EINVAL with
+ * leat_err()
+ */
 int vb_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ss);
-/* As that, of a listener; the host may be a name, which is waited for. */
+/*
+ * Parse the address to listen on. The host may be a name; the call waits for its lookup. @return 0;
+ * negative errno with leat_err()
+ */
 int vb_addr_listen(struct vb_dev *d, const char *addr, struct sockaddr_storage *ss);
 /*
- * As that, of a listener to connect to; for a name a lookup is begun. 0: ss or *lookup; -EAGAIN:
- * too many lookups; -EINVAL with leat_err().
+ * Parse the address to connect to; for a name, begin a lookup. @return 0: ss or *lookup is set;
+ * -EAGAIN: too many lookups; -EINVAL with leat_err()
  */
 int vb_addr_connect(const char *addr, struct sockaddr_storage *ss, struct leat_lookup **lookup);
 /*
- * Outcome of a lookup, which is freed unless it says -EINPROGRESS. 0: ss; -EAGAIN: may be different
- * later; -EHOSTUNREACH and *why.
+ * Query a lookup, and free it unless the result is -EINPROGRESS. @return 0: ss is set; -EAGAIN: a
+ * later lookup may succeed; -EHOSTUNREACH and *why; -EINPROGRESS
  */
 int vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr_storage *ss,
 		      const char **why);
@@ -206,36 +220,39 @@ void vb_addr_str(const struct sockaddr *sa, char *buf, size_t len);
 /* ---- completion statuses ---- */
 
 const char *vb_wc_name(unsigned int status);
-/* What to look at. */
+/* Return what to check. */
 const char *vb_wc_hint(unsigned int status);
-/* Status of the op; 1: that of its connection's end. */
+/* Return the op's status; 1: the op gets the status of its connection. */
 int vb_wc_op_status(unsigned int status, bool recv);
-/* Status with which the connection ends. */
+/* Return the status with which the connection ends. */
 int vb_wc_end_status(unsigned int status, bool recv);
 
 /* ---- connections ---- */
 
-/* The sender of a datagram. Without a GRH it has no GID: then the LID ends a row of zeros. */
+/*
+ * The sender of a datagram. Without a GRH it has no GID: then gid is zeros and, at its end, the
+ * LID.
+ */
 struct vb_sender {
 	union ibv_gid gid;
-	uint32_t qpn; /* 0: not known; in the map of senders: free */
+	uint32_t qpn; /* 0: not known yet; in the map of senders: a free row */
 };
 
 enum vb_state {
-	VB_LOOKUP,     /* of the host's name */
+	VB_LOOKUP,     /* the host's name is being looked up */
 	VB_RESOLVING,  /* address, then route */
-	VB_CONNECTING, /* asked, no answer yet */
-	VB_BACKOFF,    /* asked in vain, will ask again */
-	VB_REQUESTED,  /* a peer asks us */
-	VB_ACCEPTED,   /* we said yes */
+	VB_CONNECTING, /* the request was sent, no answer yet */
+	VB_BACKOFF,    /* waits before the next attempt */
+	VB_REQUESTED,  /* a peer asks to connect */
+	VB_ACCEPTED,   /* this side has accepted */
 	VB_UP,
-	VB_ENDING, /* its QP is in error, what it had is coming back */
-	VB_ZOMBIE, /* no peer any more; the other side's connection manager has not answered yet */
+	VB_ENDING, /* the QP is in error, its requests are coming back */
+	VB_ZOMBIE, /* detached from its peer; waits for the other side's connection manager */
 };
 
 TAILQ_HEAD(vb_conns, vb_conn);
 
-/* What the other side of an iWARP connection says of its credits. */
+/* What the other side of an iWARP connection sends about its credits. */
 struct vb_hello {
 	bool there;
 	uint16_t buffers;
@@ -245,51 +262,56 @@ struct vb_hello {
 
 struct vb_ep;
 
-/* What of a connection only datagram endpoints have; see verbs_ud_conn.c. */
+/* The part of a connection that only datagram endpoints use; see verbs_ud_conn.c. */
 struct vb_ud_conn {
 	struct vb_sender sender;
-	uint32_t qkey;	  /* of a request */
-	uint32_t attempt; /* its number; 0: none yet */
-	uint16_t lid;	  /* of a request */
-	bool passive;	  /* it asked us */
-	bool foreign;	  /* and is not leat's */
+	uint32_t qkey;	  /* the connector's, from its request */
+	uint32_t attempt; /* number of the attempt to connect; 0: none yet */
+	uint16_t lid;	  /* the connector's, from its request */
+	bool passive;	  /* the peer asked this side */
+	bool foreign;	  /* ... and is not leat */
 };
 
 struct vb_conn {
-	/* line 0: what post and poll touch */
+	/* line 0: fields that post and poll touch */
 	struct ibv_qp *qp;
-	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() */
+	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() is used */
 	struct leat_op **sq;   /* ops in the send queue, [head & mask] the oldest */
 	uint32_t mask;
 	uint32_t head, tail;
-	uint32_t unsignaled; /* since the last signaled one */
-	uint32_t tag;	     /* upper half of wr_id: index, and which of its queue pairs it is */
-	uint16_t index;	     /* of the peer */
+	uint32_t unsignaled; /* requests since the last signaled one */
+	uint32_t tag;	     /* upper half of wr_id: number of the queue pair << 16 | index */
+	uint16_t index;	     /* the peer's id */
 	uint8_t state;
-	bool reads; /* the other side answers READs and atomics of ours */
+	bool reads; /* the other side answers READs and atomics of this side */
 
-	struct vb_rxq *rxq;	  /* without an SRQ */
-	struct vb_credit *credit; /* iWARP, see verbs_iwarp.h */
+	struct vb_rxq *rxq;	  /* receive buffers; NULL: with an SRQ */
+	struct vb_credit *credit; /* iWARP, see verbs_iwarp.h; else NULL */
 	struct vb_ep *e;
-	struct leat_peer *peer; /* NULL: ZOMBIE */
+	struct leat_peer *peer; /* NULL: ZOMBIE, detached from its peer */
 	struct rdma_cm_id *id;
 	TAILQ_ENTRY(vb_conn) link; /* in vb_ep.busy unless UP */
 	bool busy;
-	bool connected;	 /* rdma_disconnect() has something to end */
-	bool last_wqe;	 /* nothing more comes to its receive side */
-	bool disconnect; /* the other side has taken leave */
+	bool connected;	 /* rdma_disconnect() is needed to end it */
+	bool last_wqe;	 /* the device reported that no more receives complete */
+	bool disconnect; /* the other side has disconnected */
 	uint8_t rd_atom, init_rd_atom;
 	uint32_t qpn;
-	struct vb_hello hello; /* iWARP: what came with the request */
-	int status;	       /* ENDING: of its ops */
-	int cause;	       /* connecting: of the last attempt */
-	uint64_t deadline; /* connecting: of all attempts; ENDING: then it ends by force; ZOMBIE */
-	uint64_t at;	   /* BACKOFF: next attempt; ENDING: not before */
+	struct vb_hello hello; /* iWARP: the hello of the peer's request */
+	int status;	       /* ENDING: status of its ops */
+	int cause;	       /* connecting: why the last attempt failed, negative errno */
+	/*
+	 * cycles. Connecting: end of all attempts; ENDING: when the end is forced; ZOMBIE: when the
+	 * wait is over
+	 */
+	uint64_t deadline;
+	/* cycles. BACKOFF: when to make the next attempt; ENDING: not done before */
+	uint64_t at;
 	uint32_t backoff_us;
 	struct leat_lookup *lookup;
-	struct sockaddr_storage dst; /* ss_family 0: not looked up yet */
+	struct sockaddr_storage dst; /* ss_family 0: lookup is not done yet */
 	uint16_t priv_len;
-	uint8_t priv[VB_PRIV_ROOM]; /* of connect; UD: of accept, if that was ours */
+	uint8_t priv[VB_PRIV_ROOM]; /* sent with connect; UD, passive: sent with accept */
 	struct vb_ud_conn ud;
 };
 
@@ -298,36 +320,36 @@ struct vb_conn {
 struct vb_slot {
 	struct leat_op *op; /* NULL: free */
 	uint64_t seq;	    /* order of posting */
-	bool srq_posted;    /* in the SRQ; otherwise it waits for that */
+	bool srq_posted;    /* false: it waits outside of the SRQ */
 	bool cancel;	    /* its op was cancelled */
 };
 
 struct vb_rxbuf;
 TAILQ_HEAD(vb_rxbufs, vb_rxbuf);
 
-/* Without an SRQ, see verbs_rc_rxq.c. */
+/* Receive buffers, used without an SRQ; see verbs_rc_rxq.c. */
 struct vb_rxqs {
-	uint32_t nb, size;	  /* buffers per peer, their bytes */
-	struct vb_rxbufs arrived; /* messages that no receive was there for, the oldest first */
+	uint32_t nb, size;	  /* buffers per peer, and bytes of a buffer */
+	struct vb_rxbufs arrived; /* those whose message found no receive, the oldest first */
 	struct vb_rxq *unused;
 };
 
 enum vb_loop_state {
 	VB_LOOP_NONE = 0,
 	VB_LOOP_READY,
-	VB_LOOP_FAILED, /* ran into an empty SRQ; is created anew when it is needed */
-	VB_LOOP_UNABLE, /* the device can't do it */
+	VB_LOOP_FAILED, /* met an empty SRQ; is created again when it is needed */
+	VB_LOOP_UNABLE, /* the device can't connect to itself */
 };
 
 struct vb_loop {
 	struct ibv_qp *tx, *rx;
 	uint32_t tx_qpn, rx_qpn;
-	uint32_t inflight; /* sends that were not completed */
-	uint32_t untaken;  /* receives that the sends have still to take */
+	uint32_t inflight; /* sends that have not completed */
+	uint32_t untaken;  /* receives that the sends in flight have still to take */
 	uint8_t state;
-	bool empty;	/* it found the SRQ empty ... */
-	uint32_t mark;	/* ... at that value of vb_ep.posts */
-	uint64_t again; /* BROKEN: not before */
+	bool empty;	/* the last message found the SRQ empty, and nothing was posted since */
+	uint32_t mark;	/* vb_ep.posts when the last message was sent */
+	uint64_t again; /* FAILED, cycles: not created again before */
 	uint32_t wait_us;
 };
 
@@ -337,50 +359,50 @@ struct vb_qpn {
 };
 
 struct vb_ep {
-	/* line 0: what is sent, and whether there is something to poll for */
+	/* line 0: fields of sends, and whether there is something to poll for */
 	struct leat_ep *ep;
 	struct vb_conn **conns; /* by peer */
 	struct ibv_cq *scq;
-	struct ibv_cq_ex *scqx; /* NULL: ibv_poll_cq() */
+	struct ibv_cq_ex *scqx; /* NULL: ibv_poll_cq() is used */
 	uint32_t tx_depth;
 	uint32_t inline_max;
 	uint32_t signal;
-	uint32_t rx_posted; /* receives in the SRQ; without one: buffers in queue pairs */
+	uint32_t rx_posted; /* receives in the SRQ; without an SRQ: buffers in queue pairs */
 	uint16_t nb_peers;
 	bool drain; /* receives are being taken back, see verbs_rc_rx.c */
 	bool dead;  /* QPs and SRQ are destroyed */
 	bool quiesce;
-	bool read_sinks; /* READs will be posted, and the rules want their memory open to writing */
-	bool starved;	 /* a SEND was refused for want of credits */
-	uint32_t grants; /* WRITEs of credits under way */
+	bool read_sinks; /* READs may be posted, and rules.sink_open holds */
+	bool starved;	 /* a SEND was refused because its peer gave no credit */
+	uint32_t grants; /* WRITEs of credits in flight */
 
-	/* line 1: what is received */
+	/* line 1: fields of receives */
 	struct ibv_cq *rcq;
-	struct ibv_cq_ex *rcqx; /* NULL: ibv_poll_cq() */
+	struct ibv_cq_ex *rcqx; /* NULL: ibv_poll_cq() is used */
 	struct ibv_srq *srq;
 	struct vb_slot *slots;
 	uint32_t *free; /* stack of free slots */
 	uint32_t nb_free;
 	uint32_t rx_depth;
-	uint64_t seq;	  /* of the next one posted */
-	uint64_t srq_seq; /* the highest that went into the SRQ, + 1 */
+	uint64_t seq;	  /* of the next receive posted */
+	uint64_t srq_seq; /* highest seq that went into the SRQ, + 1 */
 
 	/* line 2 */
-	uint32_t last_qpn; /* of the last completion, and its peer */
+	uint32_t last_qpn; /* QP number of the last completion; last_peer: its peer */
 	uint16_t last_peer;
 	uint32_t qpn_mask;
 	struct vb_qpn *qpns;
 	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
 
-	/* taking receives back */
-	uint32_t posts;		 /* lists that went into the SRQ */
-	uint32_t nb_cancel;	 /* in the SRQ, and their ops were cancelled */
-	uint32_t *sw_queue;	 /* slots that are not in the SRQ, by seq: a ring */
-	uint32_t sw_head, nb_sw; /* its first, and number */
+	/* taking receives back, see verbs_rc_rx.c */
+	uint32_t posts;		 /* lists posted to the SRQ */
+	uint32_t nb_cancel;	 /* cancelled receives in the SRQ */
+	uint32_t *sw_queue;	 /* ring of the slots outside of the SRQ, by seq */
+	uint32_t sw_head, nb_sw; /* position of the first, and number */
 	uint32_t sw_mask;
 	struct vb_loop loop;
 
-	/* slow */
+	/* fields of the slow path */
 	struct vb_dev *dev;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -389,8 +411,8 @@ struct vb_ep {
 	struct ibv_comp_channel *comp; /* NULL: without a wait object */
 	int wait_fd;
 	struct vb_conns busy;
-	uint32_t nb_qps; /* of connections */
-	uint16_t tags;	 /* queue pairs made */
+	uint32_t nb_qps; /* queue pairs of connections */
+	uint16_t tags;	 /* queue pairs created so far, see vb_conn.tag */
 };
 
 static_assert(offsetof(struct vb_conn, rxq) <= LEAT_CACHE_LINE, "first line of a connection");
@@ -411,10 +433,13 @@ void vb_ep_abort(struct leat_ep *ep);
 void vb_ep_close(struct leat_ep *ep);
 int vb_ep_cancel(struct leat_ep *ep, struct leat_op *op);
 int vb_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
-/* Of an endpoint that is torn down. */
+/* Poll an endpoint that is torn down: does nothing. */
 void vb_poll_dead(struct leat_ep *ep);
 
-/* Something of the verbs library was not created: err, with the limit that is likely behind it. */
+/*
+ * Report that `what` was not created, and the limit that is likely behind err. @return negative
+ * errno with leat_err()
+ */
 int vb_qp_failed(const struct vb_dev *d, const char *what, int err);
 
 /* ---- control ---- */
@@ -428,52 +453,55 @@ void vb_reject(struct leat_ep *ep, struct leat_peer *peer);
 void vb_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 void vb_progress(struct leat_ep *ep, uint64_t now);
 
-/* Events of the connection manager. */
+/* Handle the events of the connection manager. */
 void vb_cm_events(struct vb_ep *e);
-/* Goes on with a connection that is being made. */
+/* Continue a connection that is being made. */
 void vb_cm_step(struct vb_conn *c, uint64_t now);
-/* An attempt to connect ends in vain. */
+/* Give up connecting: free the connection, and report status and why to the application. */
 void vb_cm_give_up(struct vb_conn *c, int status, const char *why);
-/* A request that raised no event is refused, its id destroyed. */
+/* Refuse a request that raised no event for the application, and destroy its id. */
 void vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why);
-/* An attempt to connect failed in a way that may pass: cause. */
+/* Schedule another attempt to connect: the last one failed for a cause that may pass. */
 void vb_cm_again_later(struct vb_conn *c, int cause);
-/* Its id is not needed any more. */
+/* Destroy the connection's rdma_cm id. */
 void vb_cm_drop_id(struct vb_conn *c);
 
 struct vb_conn *vb_conn_new(struct vb_ep *e, struct leat_peer *peer, struct rdma_cm_id *id,
 			    enum vb_state state);
-/* Frees it, with what it has; its peer forgets it. */
+/* Free a connection with all that it holds, and detach it from its peer. */
 void vb_conn_free(struct vb_conn *c);
-/* Its peer belongs to the library alone from now on. */
+/* Detach a connection from its peer, which only the library uses from now on. */
 void vb_conn_detach(struct vb_conn *c);
 void vb_conn_state(struct vb_conn *c, enum vb_state state);
-/* It is over, for this reason; what is in flight comes back. */
+/* Begin to end a connection: its ops in flight come back. */
 void vb_conn_end(struct vb_conn *c, int status, const char *text);
-/* That of all that are up or nearly so, with -EIO. */
+/* End all connections that are up or accepted, with -EIO. */
 void vb_conns_end(struct vb_ep *e, const char *text);
 
 /* ---- completion queues ---- */
 
 /*
- * A CQ with room for n. ex: set if ibv_start_poll() shall poll it, which excludes ibv_poll_cq().
- * @return NULL with errno
+ * Create a CQ with room for n entries. *ex is set if ibv_start_poll() polls the CQ; then
+ * ibv_poll_cq() must not. @return NULL with errno
  */
 struct ibv_cq *vb_cq_create(const struct vb_dev *d, struct ibv_context *ctx, uint32_t n,
 			    struct ibv_comp_channel *channel, struct ibv_cq_ex **ex);
-/* Does the device have what is needed for ex? */
+/* Can the device's CQs be polled by ibv_start_poll()? */
 bool vb_cq_ex_works(struct vb_dev *d);
-/* What ibv_poll_cq() does. */
+/* Poll as ibv_poll_cq() does. */
 int vb_cq_poll_ex(struct ibv_cq_ex *ex, int max, struct ibv_wc *wc);
-/* The completion that ex is at. */
+/* Read the completion at which ex stands. */
 void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
 
 /* ---- sleeping ---- */
 
-/* The channel that the CQs are made with, then the rest. 0, or negative errno with leat_err(). */
+/*
+ * Create the completion channel, which CQs need when they are created; then the wait object itself.
+ * @return 0; negative errno with leat_err()
+ */
 int vb_wait_channel(struct vb_ep *e);
 int vb_wait_open(struct vb_ep *e);
-/* After the CQs were destroyed. */
+/* Destroy both. To be called after the CQs were destroyed. */
 void vb_wait_close(struct vb_ep *e);
 int vb_ep_fd(const struct leat_ep *ep);
 int vb_ep_arm(struct leat_ep *ep);
@@ -481,7 +509,10 @@ void vb_ep_disarm(struct leat_ep *ep);
 
 /* ---- memory ---- */
 
-/* Can the device do what the arguments ask for? 0, or negative errno with leat_err(). */
+/*
+ * Check that the device can do what relaxed= and odp= ask for. @return 0; negative errno with
+ * leat_err()
+ */
 int vb_mr_options(struct vb_dev *d);
 int vb_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 int vb_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);

@@ -3,8 +3,8 @@
 #define VERBS_TRANSPORT_H
 
 /*
- * What reliable connections (rc/) and datagrams (ud/) do each in their own way. A device takes one
- * of the two tables when it is opened, by qp=; the files that both share go through it:
+ * The operations in which reliable connections (rc/) and datagrams (ud/) differ. A device takes one
+ * of the two tables when it is opened, by qp=. The shared files call through it:
  *
  *     verbs_dev.c      limits, info
  *     verbs_ep.c       alloc -> open -> quiesce -> teardown -> close      cancel
@@ -13,7 +13,7 @@
  *     verbs_conn.c     end -> ending -> release                           progress, device_failed
  *     verbs_wait.c     look, by_the_clock
  *
- * No op and no completion goes through it: post and poll are pointers of the endpoint, set when it
+ * Ops and completions don't go through it: post and poll are pointers of the endpoint, set when it
  * is opened.
  *
  * iWARP is RC with other rules: struct vb_rules.
@@ -21,14 +21,14 @@
 
 #include "verbs_pvt.h"
 
-/* How many completions may lie in the CQs of an endpoint. */
+/* Most completions that an endpoint's CQs must hold at a time. */
 struct vb_cqes {
 	uint32_t send, recv;
 };
 
-/* What the end of an attempt to connect says of the other side. */
+/* Why an attempt to connect ended, as far as the other side's answer says. */
 enum vb_refusal {
-	VB_NO_ANSWER, /* or none from which more could be told */
+	VB_NO_ANSWER, /* or an answer that says no more */
 	VB_NOT_LISTENING,
 	VB_REJECTED, /* by the application */
 };
@@ -37,68 +37,73 @@ struct vb_cm_event;
 struct vb_request;
 
 struct vb_transport {
-	const char *name; /* in qp= */
+	const char *name; /* value of qp= */
 	enum leat_ep_type ep_type;
 	enum ibv_qp_type qp_type;
 	enum rdma_port_space port_space;
-	uint32_t recv_sge; /* pieces of a receive */
-	bool cq_ex;	   /* poll knows ibv_start_poll() */
-	size_t ep_size;	   /* of the structure that begins with struct vb_ep */
+	uint32_t recv_sge; /* pieces of a receive, scatter/gather entries */
+	bool cq_ex;	   /* poll can use ibv_start_poll() */
+	size_t ep_size;	   /* bytes of the endpoint's structure, which begins with struct vb_ep */
 	uint16_t (*post)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 	void (*poll)(struct leat_ep *ep);
 
-	/* Ops, depths, peers, private data, kind, wr_ops. 0, or negative errno with leat_err(). */
+	/*
+	 * Set the device's ops, depths, peers, private data, kind and wr_ops. @return 0; negative
+	 * errno with leat_err()
+	 */
 	int (*limits)(struct vb_dev *d);
-	/* What limits() does not say. */
+	/* Fill in the parts of info that limits() does not determine. */
 	void (*info)(const struct vb_dev *d, struct leat_dev_info *info);
 
-	/* Memory. When it or open() fails close() follows. 0, or negative errno with leat_err(). */
+	/*
+	 * Allocate memory. If alloc() or open() fails, close() follows. @return 0; negative errno
+	 * with leat_err()
+	 */
 	int (*alloc)(struct vb_ep *e, struct vb_cqes *cqes);
-	/* Queues; context, PD and CQs are there. */
+	/* Create the queues; context, PD and CQs exist. */
 	int (*open)(struct vb_ep *e);
 	void (*close)(struct vb_ep *e);
-	/* Receives come back soon; sends go on. */
+	/* Have receives come back soon; sends continue. */
 	void (*quiesce)(struct vb_ep *e);
-	/* The queues go, and with them all ops come back, with these statuses. */
+	/* Destroy the queues, and finish all ops with these statuses. */
 	void (*teardown)(struct vb_ep *e, int status, int recv_status);
-	/* As struct leat_driver's. */
+	/* See struct leat_driver.cancel. */
 	int (*cancel)(struct vb_ep *e, struct leat_op *op);
 	void (*progress)(struct vb_ep *e, uint64_t now);
-	/* All connections end, with -EIO. */
+	/* End all connections, with -EIO. */
 	void (*device_failed)(struct vb_ep *e, const char *text);
-	/* Takes what poll would take; done ops wait for it. */
+	/* Take completions as poll does; finished ops wait for the next poll. */
 	void (*look)(struct vb_ep *e);
-	/* Must progress() look at the clock? */
+	/* Does something wait for which progress() must look at the clock? */
 	bool (*by_the_clock)(const struct vb_ep *e);
 
 	/*
-	 * The route is known: asks, which ends in VB_CONNECTING, vb_cm_again_later() or
-	 * vb_cm_give_up().
+	 * Send the request, now that the route is known. Ends in VB_CONNECTING, vb_cm_again_later()
+	 * or vb_cm_give_up().
 	 */
 	void (*connect)(struct vb_conn *c);
-	/* A response came, or "established". */
+	/* Handle a response, or an "established" event. */
 	void (*answered)(struct vb_conn *c, const struct vb_cm_event *ev);
 	enum vb_refusal (*refusal)(const struct vb_ep *e, const struct vb_cm_event *ev);
 	/*
-	 * The other side of a connection that is up took leave. UD: NULL, there is no id by then.
+	 * Handle a disconnect by the other side of a connection that is up. UD: NULL, a connection
+	 * has no id by then.
 	 */
 	void (*left)(struct vb_conn *c);
 
-	/*
-	 * A request: reads what is in front of its private data. @return false: it was dealt with
-	 */
+	/* Parse a request's private data into req. @return false: the request was dealt with */
 	bool (*request)(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_request *req);
-	/* It is that of this connection from now on. */
+	/* Copy the request to its new connection. */
 	void (*requested)(struct vb_conn *c, const struct vb_cm_event *ev,
 			  const struct vb_request *req);
-	/* See struct leat_driver; the length of the private data was checked. */
+	/* See struct leat_driver.accept; the length of the private data was checked. */
 	int (*accept)(struct vb_conn *c, const struct leat_conn_params *params);
 
-	/* To VB_ENDING: see vb_conn_end(). */
+	/* Begin to end: enter VB_ENDING, see vb_conn_end(). */
 	void (*end)(struct vb_conn *c, int status, const char *text);
-	/* Goes on with that, until leat_peer_down(). */
+	/* Continue in VB_ENDING, until leat_peer_down(). */
 	void (*ending)(struct vb_conn *c, uint64_t now);
-	/* Its queue pair, or its address, is not needed any more; there may be none. */
+	/* Destroy the connection's queue pair or address handle, if there is one. */
 	void (*release)(struct vb_conn *c);
 };
 

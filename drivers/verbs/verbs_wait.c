@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping until something happens. Endpoints that asked for it have a completion channel for both
- * CQs, and an epoll set with the three descriptors that things happen at.
+ * The wait object. An endpoint created with one has a completion channel for both CQs, and an epoll
+ * set with three descriptors:
  *
  *     leat_ep_fd() -> epoll set -> completion channel: a completion in a CQ that was armed
  *                               -> asynchronous events: ports, queue pairs, the device
- *                               -> rdma_cm: requests, connections that come and go
+ *                               -> rdma_cm: requests, connections that begin or end
  *
- * An armed CQ tells of one completion, the next that comes. So: arm both, then look. Verbs can only
- * look by taking; what is taken then waits in the library for the next poll, which is why arm says
- * -EAGAIN.
+ * An armed CQ reports one completion, the next that comes. So arm both CQs first, then look for
+ * completions that came before. Verbs can only look by polling. Completions found then wait in the
+ * library for the next poll, and arming fails with -EAGAIN.
  *
- * Every event of a CQ that was read must be acknowledged, or ibv_destroy_cq() waits for that for ever.
+ * Each CQ event that was read must be acknowledged, or ibv_destroy_cq() waits for that for ever.
  */
 
 #include <errno.h>
@@ -84,7 +84,7 @@ vb_ep_fd(const struct leat_ep *ep)
 	return vb_of(ep)->wait_fd;
 }
 
-/* Bounded: a CQ makes no more than one each time that it is armed. */
+/* Read and acknowledge the CQ events. Bounded: a CQ raises one event each time it is armed. */
 static void
 take_events(struct vb_ep *e)
 {
@@ -100,11 +100,14 @@ readable(const struct vb_ep *e)
 {
 	struct epoll_event ev;
 
-	/* Interrupted by a signal it does not know: then the caller's wait finds out. */
+	/*
+	 * If a signal interrupts the call it reports "not readable": the caller's wait then finds
+	 * out.
+	 */
 	return epoll_wait(e->wait_fd, &ev, 1, 0) > 0;
 }
 
-/* Does something go on for which vb_progress() must look at the clock? */
+/* Does something wait for which vb_progress() must look at the clock? */
 static bool
 by_the_clock(const struct vb_ep *e)
 {
@@ -126,7 +129,7 @@ vb_ep_arm(struct leat_ep *ep)
 	bool starved;
 	int err;
 
-	/* Of completions that were polled since they armed a CQ: no reason to wake. */
+	/* Discard events of completions that were polled already: they are no reason to wake. */
 	take_events(e);
 	err = ibv_req_notify_cq(e->rcq, 0);
 	if (err == 0)
@@ -138,7 +141,7 @@ vb_ep_arm(struct leat_ep *ep)
 	e->dev->transport->look(e);
 	if (ep->ready_head != NULL || readable(e))
 		return -EAGAIN;
-	/* Nothing tells of credits that come. */
+	/* No descriptor reports the arrival of credits. */
 	starved = e->starved;
 	e->starved = false;
 	return starved || by_the_clock(e) ? -EBUSY : 0;
