@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * iWARP: RDMA over TCP, which is different in five things.
+ * iWARP: RDMA over TCP, which differs in five things.
  *
  * Connections. The kernel's connection manager moves the queue pair to RTS itself, and both sides
- * are told ESTABLISHED: there is no response that the connecting side would answer.
+ * get ESTABLISHED. The connecting side gets no response that it would have to answer.
  *
- * Addresses. A device has one GID, made of its hardware address. The address that connections come
- * from is one of those that rdma_cm finds the device behind.
+ * Addresses. A device has one GID, made of its hardware address. The source addresses of
+ * connections are those behind which rdma_cm finds the device.
  *
- * WRITEs complete when they are sent, not when they are there, and one that was refused has
- * succeeded. So a list of requests with a WRITE ends with a READ, and the WRITEs are done when that
- * is: it overtakes nothing, and its answer comes after what came before it was placed. It reads the
- * other side's word of credits, or 0 B where there is none.
+ * WRITEs complete when they are sent, not when they are placed, and one that was refused completes
+ * with success. So a list of requests with a WRITE ends with a READ, and the WRITEs count as done
+ * when the READ is. The READ overtakes nothing, and its answer is sent after the data before it
+ * were placed. It reads the other side's word of credits, or 0 B where there is none.
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R; only R completes, for all of them
  *
- * Memory that a READ brings data to must be open to writing from outside. Its key is told to no
- * peer; what peers are to access has a second registration, with the rights that were asked for.
+ * The destination of a READ must permit remote writes. No peer is told its key. Memory that peers
+ * are to access has a second registration, with the rights that were asked for.
  *
- * Credits are counted, where InfiniBand and RoCE have RNR: see verbs_iwarp_credits.c.
+ * Flow control is by credits, in place of the RNR of InfiniBand and RoCE: see
+ * verbs_iwarp_credits.c.
  */
 
 #include <arpa/inet.h>
@@ -58,7 +59,7 @@ leads_here(const struct vb_dev *d, struct rdma_event_channel *ch, struct sockadd
 		return false;
 	here = rdma_bind_addr(id, sa) == 0 && id->verbs != NULL &&
 	       strcmp(ibv_get_device_name(id->verbs->device), ibv_get_device_name(d->ibdev)) == 0;
-	(void)rdma_destroy_id(id); /* as new */
+	(void)rdma_destroy_id(id); /* a new id: can't fail */
 	return here;
 }
 
@@ -82,7 +83,7 @@ vb_iwarp_addrs(struct vb_dev *d)
 		struct sockaddr_storage *src = v4 ? &d->src4 : &d->src6;
 		const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
 
-		/* From a link-local one only link-local ones can be reached. */
+		/* A link-local source reaches only link-local addresses. */
 		if (v6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
 			continue;
 		if ((!v4 && !v6) || src->ss_family != 0 || !leads_here(d, ch, i->ifa_addr))
@@ -154,7 +155,7 @@ vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags)
 	}
 	if (err != 0) {
 		if (m->local != NULL)
-			(void)ibv_dereg_mr(m->local); /* no peer knows it yet */
+			(void)ibv_dereg_mr(m->local); /* no peer knows its key yet */
 		free(m);
 		return err;
 	}

@@ -3,59 +3,65 @@
 #define VERBS_IWARP_H
 
 /*
- * What reliable connections do over iWARP beyond what is in rc/.
+ * iWARP: additions to the reliable connections of rc/.
  *
  *     verbs_iwarp.c           its rules; addresses, a READ behind WRITEs, registration for READs
- *     verbs_iwarp_credits.c   flow control, and the hellos that connect and accept carry for it
+ *     verbs_iwarp_credits.c   flow control, and the hellos of connect and accept that it needs
  */
 
 #include "verbs_pvt.h"
 
-/* Of a connection; what is before mr is registered. */
+/* The credits of a connection. The fields before mr are registered. */
 struct vb_credit {
-	uint32_t granted; /* the other side writes it */
-	uint32_t mine;	  /* what is being written there */
-	uint32_t echo;	  /* what the READs behind WRITEs bring */
+	uint32_t granted; /* SENDs that the other side permits in all; it writes this field */
+	uint32_t mine;	  /* source of the WRITE to the other side's granted */
+	uint32_t echo;	  /* destination of the READs behind WRITEs */
 	struct ibv_mr *mr;
 	uint32_t sent;
-	uint32_t posted; /* buffers, ever */
-	uint32_t told;	 /* of them the other side knows */
+	uint32_t posted; /* buffers posted in all */
+	uint32_t told;	 /* of posted, as last told to the other side */
 	uint64_t raddr;
 	uint32_t rkey;
-	bool counts;  /* the other side counts, too */
-	bool writing; /* a WRITE is under way */
+	bool counts;  /* the other side uses credits, too */
+	bool writing; /* a WRITE of credits is in flight */
 };
 
 /* ---- rules ---- */
 
 extern const struct vb_rules vb_iwarp_rules;
-/* The addresses that connections come from. 0, or negative errno with leat_err(). */
+/* Find the source addresses of connections. @return 0; negative errno with leat_err() */
 int vb_iwarp_addrs(struct vb_dev *d);
-/* Behind n requests with a WRITE among them comes one more, see there. */
+/* If a WRITE is among n requests, append a READ; see verbs_iwarp.c. wr and sge have room for it. */
 void vb_iwarp_fence(const struct vb_conn *c, struct ibv_send_wr *wr, uint32_t n,
 		    struct ibv_sge *sge);
-/* Where READs are posted: a region for them, and one for peers. 0, or positive errno. */
+/*
+ * Register memory for the destination of READs, and a second time for peers. @return 0; positive
+ * errno
+ */
 int vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags);
 int vb_iwarp_mr_dereg(void *drv);
 
 /* ---- credits ---- */
 
-/* With the queue pair. */
+/*
+ * Allocate and free a connection's credits, together with its queue pair. @return 0; negative errno
+ * with leat_err()
+ */
 int vb_credit_open(struct vb_ep *e, struct vb_conn *c);
 void vb_credit_close(struct vb_ep *e, struct vb_conn *c);
-/* VB_HELLO bytes that go in front of the private data. */
+/* Write the VB_HELLO bytes that go in front of the private data. */
 void vb_hello_write(const struct vb_conn *c, void *buf);
-/* Goes with a refusal, which else looks like that of a host without a listener. */
+/* Write the hello of a rejection; without it a rejection looks as if no program listened. */
 void vb_hello_no(void *buf);
-/* @return bytes of private data that it took: 0 or VB_HELLO */
+/* Parse a hello. @return its bytes in the private data: VB_HELLO, or 0 if there is none */
 uint16_t vb_hello_read(struct vb_hello *out, const void *priv, uint16_t len);
-/* It is up, and this is the other side's hello. */
+/* Start to use credits: the connection is up, and h is the other side's hello. */
 void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
-/* For a SEND. @return false: there is none */
+/* Take a credit for a SEND. @return false: there is none */
 bool vb_credit_take(struct vb_conn *c);
-/* n buffers went to the queue pair. */
+/* Grant n more credits: n buffers were posted to the queue pair. */
 void vb_credit_give(struct vb_conn *c, uint32_t n);
-/* A completion that is of no op: perhaps of credits. */
+/* Handle a completion that belongs to no op: perhaps of a WRITE of credits. */
 void vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc);
 
 #endif /* VERBS_IWARP_H */

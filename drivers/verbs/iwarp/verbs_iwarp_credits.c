@@ -2,21 +2,22 @@
 
 /*
  * Flow control of iWARP: credits. A message that meets no receive ends the connection: there is no
- * RNR. So each side says how many buffers it has for the other, and goes on to say so:
+ * RNR. So each side tells how many buffers it has for the other, first when connecting and then
+ * again as buffers become free:
  *
- *     connect, accept: {magic, 16 buffers, where to write to} in front of the private data
+ *     connect, accept: {magic, 16 buffers, address of the word} in front of the private data
  *
  *     sender                                       receiver
  *     sent 0, granted 16: SEND 1 2 3 4  --------->  buffers 1 2 3 4 in use
- *     sent 4, granted 16                            the messages are received, 4 buffers go back
- *     sent 4, granted 20                <--WRITE--  "20" into the sender's word
+ *     sent 4, granted 16                            the messages are received, 4 buffers are free
+ *     sent 4, granted 20                <--WRITE--  writes 20 to the sender's word
  *
- * When sent reaches granted post takes no SEND to that peer any more. The word is a region of its
- * own for each connection. What a peer writes there harms its own connection at most.
+ * When sent reaches granted, post accepts no more SENDs to that peer. Each connection has its word
+ * in a region of its own, so a false value from a peer harms its own connection at most.
  *
- * The WRITE takes no receive, so it can't be held up by what it is to end. There is one at a time,
- * for which the send queue has a place of its own. A peer that says nothing in its private data is
- * no leat: it is sent to without credits, and gets none.
+ * The WRITE takes no receive, so a lack of receives can't hold it up. One is in flight at a time,
+ * and the send queue has a place for it. A peer without a hello in its private data is not leat:
+ * this side sends to it without credits, and grants it none.
  */
 
 #include <endian.h>
@@ -28,13 +29,14 @@
 #include "verbs_iwarp.h"
 
 /*
- * wr_id of a WRITE of credits: no connection has it as a tag; the low half is its queue pair's tag.
+ * wr_id of a WRITE of credits. No connection has its upper half as a tag; the lower half is the tag
+ * of the queue pair.
  */
 #define WR_CREDIT UINT64_C(0xfffeffff00000000)
 #define HELLO_MAGIC 0x6c656174 /* "leat" */
 #define HELLO_VERSION 1
 
-/* In front of the private data, big endian. */
+/* The hello in front of the private data, big endian. */
 struct hello {
 	uint32_t magic;
 	uint16_t version;
@@ -99,7 +101,7 @@ vb_credit_open(struct vb_ep *e, struct vb_conn *c)
 	if (cr == NULL)
 		return leat_err(ENOMEM, "%s: connection: out of memory", e->dev->name);
 	memset(cr, 0, sizeof(*cr));
-	/* The other side's part and ours: the rest of the structure is not registered. */
+	/* Only the first three words: the rest of the structure must not be accessible. */
 	cr->mr = ibv_reg_mr(e->pd, cr, offsetof(struct vb_credit, mr),
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				    IBV_ACCESS_REMOTE_READ);
@@ -127,7 +129,7 @@ vb_credit_close(struct vb_ep *e, struct vb_conn *c)
 	err = ibv_dereg_mr(cr->mr);
 	if (err == 0)
 		free(cr);
-	else /* memory that the device may still write is better leaked */
+	else /* leak memory that the device may still write */
 		LEAT_LOG(ERR, driver, "%s: deregister credits: %s", e->dev->name, strerror(err));
 }
 
@@ -136,7 +138,7 @@ vb_credit_take(struct vb_conn *c)
 {
 	struct vb_credit *cr = c->credit;
 
-	/* The device writes it. */
+	/* Atomic, because the device writes it. */
 	if (cr->counts &&
 	    (int32_t)(__atomic_load_n(&cr->granted, __ATOMIC_RELAXED) - cr->sent) <= 0) {
 		c->e->starved = true;
@@ -179,9 +181,9 @@ vb_credit_start(struct vb_conn *c, const struct vb_hello *h)
 	cr->counts = h->there;
 	cr->raddr = h->addr;
 	cr->rkey = h->rkey;
-	/* Nothing was sent there yet, so it had no reason to write. */
+	/* No SEND went there yet, so the other side had no reason to write the word. */
 	cr->granted = h->buffers;
-	post_credits(c); /* of those that came back before it was up */
+	post_credits(c); /* grant buffers that became free before the connection was up */
 }
 
 void
@@ -204,6 +206,6 @@ vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc)
 	e->grants--;
 	if (wc->status == IBV_WC_SUCCESS)
 		post_credits(c);
-	else if (wc->status != IBV_WC_WR_FLUSH_ERR) /* then its end is told next */
+	else if (wc->status != IBV_WC_WR_FLUSH_ERR) /* a flush: the end is reported next */
 		vb_conn_failed(c, wc, false);
 }

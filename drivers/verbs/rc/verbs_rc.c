@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints of reliable connections: what limits them, what they consist of, and the ways to the
- * end.
+ * Endpoints of reliable connections: their limits, their parts, and how they end.
  *
- * Receives that are in an SRQ come back only when the SRQ is destroyed (or see verbs_rc_rx.c); that
- * needs all queue pairs destroyed first. So that is what an abort does, and a quiesce as soon as no
- * send is in flight.
+ * Receives in an SRQ come back only when the SRQ is destroyed (apart from the way of
+ * verbs_rc_rx.c), and that needs all queue pairs destroyed first. So an abort destroys them. A
+ * quiesce does the same as soon as no send is in flight.
  */
 
 #include <errno.h>
@@ -19,7 +18,7 @@
 
 /* ---- the device ---- */
 
-/* The connection manager has 8 bits for it. */
+/* Limit a count of READs to 8 bits, those that the connection manager has for it. */
 static uint8_t
 rd_atom(int offered)
 {
@@ -40,7 +39,10 @@ wr_ops(const struct vb_dev *d)
 }
 #endif
 
-/* Buffers of the driver's own; the receive CQ has room for those of all peers. */
+/*
+ * Set the limits of receive buffers of the driver's own: the receive CQ must have room for those of
+ * all peers.
+ */
 static int
 without_srq(struct vb_dev *d)
 {
@@ -70,7 +72,7 @@ rc_limits(struct vb_dev *d)
 	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
 	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
 	d->srq = d->args.srq && d->attr.max_srq > 0 && !d->rules.no_loop;
-	/* The CQs have room for more than the depth. */
+	/* The CQs need entries beyond the depth. */
 	d->tx_depth_max = vb_depth_least(d->attr.max_qp_wr - 1, d->attr.max_cqe - VB_CQ_ROOM);
 	d->rx_depth_max = VB_DEPTH_MAX;
 	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), VB_PEERS_MAX);
@@ -206,12 +208,13 @@ rc_quiesce(struct vb_ep *e)
 		rc_teardown(e, -ESHUTDOWN, -ECANCELED);
 		return;
 	}
-	/* Sends go on; meanwhile what can be done is. */
+	/* Sends continue; meanwhile take back what can be taken back. */
 	for (i = 0; i < e->rx_depth; i++) {
 		struct leat_op *op = e->slots[i].op;
 
 		if (op != NULL && !e->slots[i].cancel)
-			(void)vb_rx_cancel(e, op); /* -EOPNOTSUPP: when the sends are through */
+			/* -EOPNOTSUPP: then they come back at the teardown */
+			(void)vb_rx_cancel(e, op);
 	}
 }
 

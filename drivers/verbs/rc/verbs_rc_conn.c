@@ -6,14 +6,14 @@
  *     connect   route resolved, queue pair, request --> response: queue pair to RTS, "ready" --> UP
  *     listen    REQUESTED --accept: queue pair to RTS, response--> ACCEPTED --"ready"--> UP
  *
- *     UP --a completion failed, the other side took leave, or we do--> ENDING
+ *     UP --a completion failed, or one side disconnects--> ENDING
  *
  *     ENDING   the QP is in error, its requests come back flushed
- *       |      ... all are back, or LIMIT_US later: the QP is destroyed, the rest is finished
+ *       |      ... until all are back, or LIMIT_US passed: the QP is destroyed, the others finished
  *       v
- *     ZOMBIE   leat_peer_down(); the other side's connection manager has still to answer
+ *     ZOMBIE   after leat_peer_down(); waits for the other side's connection manager
  *
- * Only when its QP is destroyed is a peer told to be down: nothing of it arrives any more.
+ * A peer is reported down only after its QP was destroyed: no message of it arrives later.
  */
 
 #include <errno.h>
@@ -24,20 +24,26 @@
 #include "verbs_cm.h"
 #include "verbs_rc.h"
 
-/* Private data, with what iWARP has in front of them. */
+/* Bytes of private data, with iWARP's hello in front of them. */
 #define CM_PRIV (VB_PRIV_ACCEPT + VB_HELLO)
-/* Why a request was refused, by the application itself: IBA 12.6.7.2. */
+/* Reason of a rejection by the application itself: IBA 12.6.7.2. */
 #define REJ_CONSUMER 28
-/* So long the device has for giving back what a QP had; destroyed, it must have let go of it. */
+/*
+ * us. How long the device may take to give back the requests of a QP. After that the QP is
+ * destroyed, and the device must have let go of them.
+ */
 #define LIMIT_US 2000000
-/* After its sends, a receive that was in use comes back; not every device tells that it did. */
+/*
+ * us. After all sends came back, how long to wait for a receive that the QP was using: not every
+ * device reports that there is none.
+ */
 #define SETTLE_US 20000
-/* How long an answer to a leave-taking is waited for. */
+/* us. How long to wait for the answer to a disconnect. */
 #define ZOMBIE_US 2000000
 
 /* ---- connect ---- */
 
-/* buf: CM_PRIV bytes that live as long as p. */
+/* Set connection parameters. buf: CM_PRIV bytes that must live as long as p. */
 static void
 set_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
 	  uint8_t *buf)
@@ -99,7 +105,7 @@ responded(struct vb_conn *c, const struct vb_cm_event *ev)
 	c->rd_atom = RTE_MIN(c->rd_atom, ev->rd_atom);
 	c->init_rd_atom = RTE_MIN(c->init_rd_atom, ev->init_rd_atom);
 	if (vb_qp_connect(c) < 0) {
-		(void)rdma_reject(c->id, NULL, 0); /* destroying the id says it too */
+		(void)rdma_reject(c->id, NULL, 0); /* destroying the id rejects as well */
 		vb_cm_give_up(c, -EIO, leat_err_msg());
 		return;
 	}
@@ -110,7 +116,7 @@ responded(struct vb_conn *c, const struct vb_cm_event *ev)
 	up(c, ev);
 }
 
-/* The kernel has moved the queue pair to RTS already. */
+/* Handle ESTABLISHED where the kernel has moved the queue pair to RTS already. */
 static void
 established(struct vb_conn *c, const struct vb_cm_event *ev)
 {
@@ -188,7 +194,7 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 			return 0;
 		}
 	}
-	/* Taken back, without an event: before it is accepted a request has none. */
+	/* The peer took its request back. That raises no event before the request is accepted. */
 	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
 		 leat_peer_addr(ep, peer));
 	leat_peer_closing(ep, peer, -ECONNRESET, text);
@@ -197,11 +203,11 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 	return 0;
 }
 
-/* ---- the end ---- */
+/* ---- disconnect and the end of a connection ---- */
 
 /*
- * The other side took leave: its program, or the kernel after its death, which is told the same
- * way. What it still owes us tells the two apart.
+ * Handle a disconnect by the other side. Its program did it, or the kernel after the program died:
+ * both look the same. If ops to the peer are in flight it is an error.
  */
 void
 vb_rc_left(struct vb_conn *c)
@@ -213,7 +219,7 @@ vb_rc_left(struct vb_conn *c)
 	vb_rc_cq_empty(c->e);
 	c->disconnect = true;
 	if (c->state != VB_UP)
-		return; /* a completion was faster */
+		return; /* a failed completion has ended it already */
 	owes = c->head != c->tail;
 	snprintf(text, sizeof(text), "%s: the peer %s", leat_peer_addr(ep, c->peer),
 		 owes ? "closed or died with ops in flight to it" : "disconnected");
@@ -225,7 +231,7 @@ vb_rc_end(struct vb_conn *c, int status, const char *text)
 {
 	uint64_t now = leat_now();
 
-	/* -EPROTO is no status of an op. */
+	/* -EPROTO is a status of connections only, not of ops. */
 	c->status = status == 0 || status == -EPROTO ? -ECONNRESET : status;
 	c->deadline = now + leat_us_to_cycles(LIMIT_US);
 	c->at = 0;
@@ -233,7 +239,7 @@ vb_rc_end(struct vb_conn *c, int status, const char *text)
 	vb_conn_state(c, VB_ENDING);
 	leat_peer_closing(c->e->ep, c->peer, status, text);
 	if (c->connected && rdma_disconnect(c->id) != 0)
-		c->disconnect = true; /* it has ended there as well */
+		c->disconnect = true; /* the other side has ended it, too */
 }
 
 void
@@ -270,7 +276,7 @@ vb_rc_ending(struct vb_conn *c, uint64_t now)
 		vb_rc_cq_empty(e);
 	}
 	vb_qp_destroy(c);
-	/* What it still said leaves room in the CQs, which is for those that come next. */
+	/* Completions that the QP left take room in the CQs, which the next QPs need. */
 	vb_rc_cq_empty(e);
 	if (c->head != c->tail)
 		vb_rc_sq_done(e, c, c->tail - 1, c->status);

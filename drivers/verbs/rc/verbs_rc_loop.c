@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A connection of the endpoint to itself, whose empty messages take receives out of the SRQ (see
- * verbs_rc_rx.c). Made when the first receive is to be taken back.
+ * The loop: a connection of the endpoint to itself, whose empty messages take receives out of the
+ * SRQ (see verbs_rc_rx.c). Created when the first receive is to be taken back.
  *
- * Its sender does not wait for receives (rnr_retry 0): a message that finds the SRQ empty fails, and
- * certainly took none. Then the two queue pairs are of no use any more, and are created anew.
+ * The sending queue pair does not wait for receives (rnr_retry 0): a message that finds the SRQ
+ * empty fails, and certainly took no receive. Afterwards both queue pairs are useless, and are
+ * created again.
  */
 
 #include <errno.h>
@@ -188,7 +189,7 @@ vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc)
 		l->wait_us = WAIT_MIN_US;
 		return;
 	}
-	/* It took none. */
+	/* A message that failed took no receive. */
 	l->untaken--;
 	if (wc->status == IBV_WC_WR_FLUSH_ERR || l->state != VB_LOOP_READY)
 		return;
@@ -208,14 +209,14 @@ vb_loop_progress(struct vb_ep *e, uint64_t now)
 
 	if (l->empty && l->inflight == 0 && !e->dead) {
 		l->empty = false;
-		vb_rc_cq_empty(e); /* what came out before it was empty */
+		vb_rc_cq_empty(e); /* receives that came out before the SRQ was empty */
 		if (e->posts == l->mark)
 			vb_rx_refill(e);
 		vb_rx_step(e);
 	}
 	if (l->state != VB_LOOP_FAILED || now < l->again || l->inflight > 0 || e->dead)
 		return;
-	vb_rc_cq_empty(e); /* what it took before */
+	vb_rc_cq_empty(e); /* receives that its messages took */
 	vb_loop_close(e);
 	if (e->drain && vb_loop_open(e) == 0)
 		vb_rx_step(e);

@@ -3,8 +3,9 @@
 /*
  * Poll.
  *
- * Requests of one queue pair complete in order, so one completion stands for all requests before it
- * that had none of their own. An error is always told, so those before one went well.
+ * The requests of a queue pair complete in order. So one completion stands for all requests before
+ * it that had none of their own. A failed request always has a completion, so the requests before
+ * it succeeded.
  */
 
 #include <leat_order_fast.h>
@@ -12,11 +13,14 @@
 #include "iwarp/verbs_iwarp.h"
 #include "verbs_rc.h"
 
-/* What wr_id says of a send: whose it is, by which of its queue pairs, and its number. */
+/*
+ * wr_id of a send: tag of its connection's queue pair (the low half is the peer's index), and
+ * number.
+ */
 #define WR_TAG(wr_id) ((uint32_t)((wr_id) >> 32))
 #define WR_INDEX(wr_id) ((uint16_t)((wr_id) >> 32))
 
-/* The general way, one by one. */
+/* Finish n ops one by one, in the general way. */
 static void __attribute__((noinline))
 sq_done_each(struct vb_ep *e, struct vb_conn *c, uint32_t n, int status)
 {
@@ -70,7 +74,7 @@ conn_of(const struct vb_ep *e, uint64_t wr_id)
 	uint16_t index = WR_INDEX(wr_id);
 	struct vb_conn *c = likely(index < e->nb_peers) ? e->conns[index] : NULL;
 
-	/* It may be of a queue pair that was destroyed. */
+	/* The completion may belong to a queue pair that was destroyed. */
 	return likely(c != NULL && c->tag == WR_TAG(wr_id)) ? c : NULL;
 }
 
@@ -121,7 +125,7 @@ poll_send_plain(struct vb_ep *e, int max)
 }
 
 #ifdef VB_HAVE_CQ_EX
-/* What went well is done at once; what did not, last: it makes calls into the library. */
+/* Finish successful sends at once, and a failed one after the poll: that calls the library. */
 static int
 poll_send_ex(struct vb_ep *e, int max)
 {
@@ -186,7 +190,7 @@ vb_rc_cq_empty(struct vb_ep *e)
 {
 	if (e->dead)
 		return;
-	/* Bounded: nothing new is posted meanwhile. */
+	/* Bounded: no requests are posted meanwhile. */
 	while (poll_recv(e, VB_BURST) > 0)
 		;
 	while (poll_send(e, VB_BURST) > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Queue pairs. The driver makes them itself and moves them by what the connection manager says
- * (rdma_init_qp_attr()), so that they can be of the endpoint's own context.
+ * Queue pairs. The driver creates and moves them itself, not rdma_cm, so that they can belong to
+ * the endpoint's own context. The connection manager provides the attributes (rdma_init_qp_attr()).
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "verbs_rc.h"
 
-/* 0.64 ms: how long a sender waits that met no receive. */
+/* 0.64 ms: how long a sender waits after its message met no receive. */
 #define MIN_RNR_TIMER 12
 
 /* ---- QP number -> peer: open addressing, at most a quarter full ---- */
@@ -59,7 +59,7 @@ vb_qpn_del(struct vb_ep *e, uint32_t qpn)
 			return;
 	}
 	e->qpns[i].qpn = 0;
-	/* Those behind it that would not be found any more move up. */
+	/* Close the gap: move up the rows behind it that would no longer be found. */
 	for (k = (i + 1) & e->qpn_mask; e->qpns[k].qpn != 0; k = (k + 1) & e->qpn_mask) {
 		uint32_t home = hash(e, e->qpns[k].qpn);
 
@@ -94,7 +94,7 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 		attr.cap.max_recv_sge = 1;
 		if (c->rxq == NULL && vb_rxq_open(e, c) < 0)
 			return -rte_errno;
-		if (e->dev->rules.own_requests) /* READs behind WRITEs, and credits */
+		if (e->dev->rules.own_requests) /* for READs behind WRITEs, and for credits */
 			attr.cap.max_send_wr = 2 * e->tx_depth + 1;
 	}
 	if (c->sq == NULL) {
@@ -175,7 +175,7 @@ vb_qp_connect(struct vb_conn *c)
 	ret = ask(c, &attr, &mask, IBV_QPS_RTR, "RTR");
 	if (ret < 0)
 		return ret;
-	/* What the connection manager gives is 655 ms. */
+	/* The connection manager's value would be 655 ms. */
 	attr.min_rnr_timer = MIN_RNR_TIMER;
 	attr.max_dest_rd_atomic = c->rd_atom;
 	if (a->mtu != 0 && (int)attr.path_mtu > vb_mtu_enum(a->mtu))
@@ -225,7 +225,10 @@ vb_qp_destroy(struct vb_conn *c)
 	c->qp = NULL;
 	c->qpx = NULL;
 	c->qpn = 0;
-	/* Its buffers came back flushed: the CQ has room for those of the next one. */
+	/*
+	 * Its buffers came back flushed. Take them: the CQ must have room for those of the next
+	 * queue pair.
+	 */
 	if (c->e->rxqs != NULL)
 		vb_rc_cq_empty(c->e);
 }

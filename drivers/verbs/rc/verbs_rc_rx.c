@@ -3,23 +3,23 @@
 /*
  * Receives. Each has a slot, whose number is its wr_id in the shared receive queue (SRQ).
  *
- * Taking receives back. Verbs can't recall what is in an SRQ: only a message takes it out. So the
- * endpoint sends itself messages, over a connection of its own (verbs_rc_loop.c), until what is to
- * be taken back has come out:
+ * Taking receives back. Verbs can't recall a receive that is in an SRQ: only a message takes it
+ * out. So the endpoint sends itself messages, over a connection of its own (the loop,
+ * verbs_rc_loop.c), until the receives to be taken back have come out:
  *
  *     SRQ  A X B C       cancel X          (A is the oldest)
  *     loop takes A       not cancelled: waits outside    sw_queue  A
  *     loop takes X       done, -ECANCELED
  *     loop takes B, C                                    sw_queue  A B C
- *     SRQ empty, A B C go in again, in their old order
+ *     SRQ empty: A B C go in again, in their old order
  *
- * Real messages may come in between. They belong to the oldest receive, but the device does not
- * know those that wait outside: when in the picture above one comes for B it is copied to A, and B
- * waits outside in A's place. That is the only copy that there is, and it is only made while
- * receives are being taken back.
+ * Messages of peers may come in between. Each belongs to the oldest receive, but the device does
+ * not know the receives that wait outside. Suppose in the picture above a message arrives in B: the
+ * driver copies it to A, and B waits outside in A's place. That is the only copy with an SRQ, and
+ * it is made only while receives are being taken back.
  *
- * A receive may be in use for a long message when the loop finds the SRQ empty. Then those that
- * were posted after it go in already (vb_rx_refill()); the older ones wait for its end.
+ * A receive may be in use for a long message when the loop finds the SRQ empty. The receives posted
+ * after it go in already then (vb_rx_refill()); the older ones wait until it completes.
  */
 
 #include <endian.h>
@@ -29,7 +29,7 @@
 
 #include "verbs_rc.h"
 
-/* Receives that the loop may be taking at a time. */
+/* Most receives that messages of the loop in flight may take. */
 #define TAKE 8
 
 static inline void
@@ -39,7 +39,7 @@ slot_put(struct vb_ep *e, uint32_t s)
 	e->free[e->nb_free++] = s;
 }
 
-/* ---- what waits outside of the SRQ, by seq ---- */
+/* ---- receives that wait outside of the SRQ, by seq ---- */
 
 static inline uint32_t *
 sw_at(struct vb_ep *e, uint32_t i)
@@ -53,7 +53,7 @@ sw_insert(struct vb_ep *e, uint32_t s)
 	uint32_t i = e->nb_sw++;
 
 	e->slots[s].srq_posted = false;
-	/* Mostly it is the last one. */
+	/* Usually the slot goes to the end. */
 	for (; i > 0 && e->slots[*sw_at(e, i - 1)].seq > e->slots[s].seq; i--)
 		*sw_at(e, i) = *sw_at(e, i - 1);
 	*sw_at(e, i) = s;
@@ -83,7 +83,7 @@ soft_remove(struct vb_ep *e, uint32_t s)
 	e->nb_sw--;
 }
 
-/* ---- into the SRQ ---- */
+/* ---- posting to the SRQ ---- */
 
 struct rx_batch {
 	uint32_t n;
@@ -119,7 +119,7 @@ flush(struct vb_ep *e, struct rx_batch *b)
 
 	e->posts++;
 	if (unlikely(ibv_post_srq_recv(e->srq, b->wr, &bad) != 0)) {
-		/* It has room for all of them: the device is gone. */
+		/* The SRQ has room for all of them: the device has failed. */
 		for (wr = bad; wr != NULL; wr = wr->next) {
 			struct leat_op *op = e->slots[wr->wr_id].op;
 
@@ -133,7 +133,10 @@ flush(struct vb_ep *e, struct rx_batch *b)
 	b->n = 0;
 }
 
-/* The region is known to hold the buffer. @return true if op->size is 0 too */
+/*
+ * Find the local key of an op's buffer; 0 for op->size 0. @return false: its region does not hold
+ * the buffer
+ */
 static inline bool
 local_key(const struct leat_op *op, uint32_t *lkey)
 {
@@ -149,7 +152,7 @@ local_key(const struct leat_op *op, uint32_t *lkey)
 	return true;
 }
 
-/* Takes a receive that is right. @return false if it is not */
+/* Accept a valid receive. @return false: its region does not hold the buffer */
 static inline bool
 add(struct vb_ep *e, struct rx_batch *b, struct leat_op *op)
 {
@@ -200,7 +203,7 @@ vb_rx_post(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 	return i;
 }
 
-/* Posts the receives of the software queue with a seq from `first` on. */
+/* Post the receives of the software queue whose seq is at least `first`. */
 static void
 sw_post(struct vb_ep *e, uint64_t first)
 {
@@ -212,12 +215,12 @@ sw_post(struct vb_ep *e, uint64_t first)
 		uint32_t s = *sw_at(e, i);
 
 		if (e->slots[s].seq < first) {
-			n++; /* they are the first ones, and stay */
+			n++; /* the oldest ones, which stay */
 			continue;
 		}
 		if (b.n == VB_BURST)
 			flush(e, &b);
-		/* It was right when it was posted. */
+		/* It was valid when it was posted. */
 		(void)local_key(e->slots[s].op, &lkey);
 		build(e, &b, s, e->slots[s].op, lkey);
 	}
@@ -227,8 +230,8 @@ sw_post(struct vb_ep *e, uint64_t first)
 }
 
 /*
- * The SRQ is empty, and there is no queue pair that could be using what was in it: a queue pair
- * took it, and was destroyed before it gave it back.
+ * Recover receives that a queue pair took out of the SRQ and that were not completed before the
+ * queue pair was destroyed. To be called when the SRQ is empty and no queue pair exists.
  */
 static void
 find_lost(struct vb_ep *e)
@@ -301,7 +304,7 @@ peer_of(struct vb_ep *e, uint32_t qpn)
 	return e->last_peer;
 }
 
-/* The loop took a receive out. */
+/* Handle a receive that the loop took out of the SRQ. */
 static void
 taken_back(struct vb_ep *e, uint32_t s)
 {
@@ -319,7 +322,10 @@ taken_back(struct vb_ep *e, uint32_t s)
 	leat_op_finish(e->ep, op, -ECANCELED, 0);
 }
 
-/* A message arrived in `src` that belongs to an older receive. @return its status */
+/*
+ * Copy a message that arrived at src to the older receive to which it belongs. @return that
+ * receive's status
+ */
 static int
 move_message(struct leat_op *to, const void *src, const struct ibv_wc *wc)
 {
@@ -394,7 +400,10 @@ recv_failed(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 	struct vb_conn *c = peer < e->nb_peers ? e->conns[peer] : NULL;
 	int status = vb_wc_op_status(wc->status, true);
 
-	/* Its buffer lay in its region when it was posted: a message was too long. */
+	/*
+	 * rxe's status of a message that was too long: the buffer was inside its region when it was
+	 * posted.
+	 */
 	if (wc->status == IBV_WC_LOC_QP_OP_ERR && e->dev->rxe)
 		status = -EMSGSIZE;
 	if (e->slots[s].cancel)
@@ -414,7 +423,7 @@ done(struct vb_ep *e, const struct ibv_wc *wc)
 	struct leat_op *op;
 
 	if (unlikely(s >= e->rx_depth || e->slots[s].op == NULL))
-		return; /* none of ours */
+		return; /* not a slot in use */
 	slot = &e->slots[s];
 	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
@@ -466,7 +475,7 @@ vb_rx_cancel(struct vb_ep *e, struct leat_op *op)
 	uint32_t s;
 
 	if (!leat_op_is_recv(op))
-		return -EOPNOTSUPP; /* what is in a send queue stays there */
+		return -EOPNOTSUPP; /* a request in a send queue can't be recalled */
 	s = slot_of(e, op);
 	if (s == e->rx_depth)
 		return -EOPNOTSUPP;

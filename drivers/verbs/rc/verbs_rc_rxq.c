@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receiving without a shared receive queue (SRQ). A receive of the application is for any peer, and
- * a queue pair that it were given to could not give it back. So each queue pair receives into
- * buffers of the driver's, and messages are copied to the receives in the order in which they
- * arrived:
+ * Receiving without a shared receive queue (SRQ). A receive of the application may be for any peer,
+ * but a queue pair could not give a receive back once it was posted there. So each queue pair
+ * receives into buffers of the driver's, and the driver copies messages to the receives in the
+ * order in which they arrived:
  *
  *     peer A   QP: buffers 2 3         arrived, no receive yet: A0 A1
  *     peer B   QP: buffers 0 2 3                                B1
  *     receives that wait: none
  *
- *     a receive is posted: it gets A0; the buffer goes back to A's QP, with some others at a time
+ *     a receive is posted: it gets A0; the buffer goes back to A's QP, together with some others
  *
- * Bounded: what is not received stays in the buffers of its peer, whose QP runs out of them; then
- * the sender has to wait (RNR), and only that one. A message can't be longer than a buffer.
+ * Bounded: messages that are not received stay in the buffers of their peer. When its QP runs out
+ * of buffers the sender has to wait (RNR), and only that sender. A message can't be longer than a
+ * buffer.
  *
- * The receives that wait are the same as those that wait outside of an SRQ (verbs_rc_rx.c), and so
+ * The receives that wait are kept like those that wait outside of an SRQ (verbs_rc_rx.c), so they
  * can simply be taken back.
  *
- * Memory is allocated and registered when a queue pair is made, and kept for the next one when it
- * ends.
+ * Memory is allocated and registered when a queue pair is created. When the queue pair ends it is
+ * kept for the next one.
  */
 
 #include <errno.h>
@@ -35,16 +36,16 @@ struct vb_rxbuf {
 	TAILQ_ENTRY(vb_rxbuf) next; /* in vb_rxqs.arrived */
 	struct ibv_wc wc;
 	struct vb_conn *c;
-	bool waits;
+	bool waits; /* it holds a message, and is in vb_rxqs.arrived */
 };
 
-/* Of a queue pair. */
+/* The receive buffers of a queue pair. */
 struct vb_rxq {
-	struct vb_rxq *next; /* unused ones */
+	struct vb_rxq *next; /* on vb_rxqs.unused */
 	uint8_t *mem;
 	struct ibv_mr *mr;
 	uint32_t posted;  /* buffers in the queue pair */
-	uint32_t nb_back; /* that are to go there */
+	uint32_t nb_back; /* free buffers, to be posted again; back: their numbers */
 	bool started;
 	uint32_t *back;
 	struct vb_rxbuf buf[];
@@ -74,7 +75,7 @@ rxq_free(struct vb_ep *e, struct vb_rxq *q)
 	if (err != 0)
 		LEAT_LOG(ERR, driver, "%s: deregister receive buffers: %s", e->dev->name,
 			 strerror(err));
-	/* Memory that the device may still write is better leaked. */
+	/* Leak memory that the device may still write. */
 	if (err == 0)
 		rte_free(q->mem);
 	free(q->back);
@@ -130,7 +131,7 @@ rxq_new(struct vb_ep *e)
 }
 
 /*
- * Buffers that are free go into the queue pair, with one doorbell per burst. 0, or positive errno.
+ * Post the free buffers to the queue pair, with one doorbell per burst. @return 0; positive errno
  */
 static int
 fill(struct vb_ep *e, struct vb_conn *c)
@@ -163,7 +164,7 @@ fill(struct vb_ep *e, struct vb_conn *c)
 		e->rx_posted += n;
 		given += n;
 	}
-	/* The first ones are told with the connection. */
+	/* The hello of the connection has granted the first buffers. */
 	if (c->credit != NULL && given > 0 && err == 0 && q->started)
 		vb_credit_give(c, given);
 	return err;
@@ -230,7 +231,7 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 	c->rxq = NULL;
 }
 
-/* A buffer is free again. A quarter of them at a time goes back. */
+/* Take a buffer back that is free again. A quarter of all buffers at a time is posted. */
 static void
 put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)
 {
@@ -243,7 +244,7 @@ put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)
 		vb_conn_end(c, -EIO, "the device refused a receive buffer");
 }
 
-/* A message goes to the oldest receive, which is there. */
+/* Give a message to the oldest receive; there must be one. */
 static void
 give(struct vb_ep *e, struct vb_conn *c, uint32_t b, const struct ibv_wc *wc)
 {
@@ -264,7 +265,10 @@ vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc)
 	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
 		c->rxq->back[c->rxq->nb_back++] = b;
-		/* That the other side took leave is told next. */
+		/*
+		 * A flush only means that the other side has disconnected, which an event reports
+		 * next.
+		 */
 		if (!e->dev->rules.leave_flushes || wc->status != IBV_WC_WR_FLUSH_ERR)
 			vb_conn_failed(c, wc, true);
 		return;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Post. What a burst has for one peer goes out as one list of requests, with one doorbell:
+ * Post. Consecutive sends of a burst to one peer go out as one list of requests, with one doorbell:
  *
  *     ops  A1 A2 B1 A3      A1 A2 | B1 | A3
  *
- * The last request of a list is signaled, and every signal-th: its completion stands for those
- * before it. So nothing waits for a signal that never comes, and a list of n costs about n / signal
- * completions, at least one.
+ * Every signal-th request and the last one of a list are signaled. The completion of a signaled
+ * request stands for all requests before it. So no op waits for a signal that never comes, and a
+ * list of n costs about n / signal completions, at least one.
  *
- * There is always room in the send queue: it has as many places as the endpoint has sends in flight.
+ * The send queue always has room: its size is the number of sends that the endpoint may have in
+ * flight.
  *
- * Two steps for each list: take as many ops as go to one peer and are right, then build their requests.
+ * Each list takes two steps: accept as many valid ops as go to one peer, then build their requests.
  */
 
 #include <endian.h>
@@ -22,7 +23,7 @@
 #include "iwarp/verbs_iwarp.h"
 #include "verbs_rc.h"
 
-/* Small ones go with the request. READ and atomics write to their buffer. */
+/* Does the data go with the request? READ and atomics write to their buffer, so theirs can't. */
 static inline bool
 goes_inline(const struct vb_ep *e, const struct leat_op *op)
 {
@@ -35,7 +36,7 @@ wr_id(const struct vb_conn *c, uint32_t nr)
 	return (uint64_t)c->tag << 32 | nr;
 }
 
-/* Of the last but i requests of a list. */
+/* Return the flags of a request that i others follow in its list. */
 static inline unsigned int
 wr_flags(const struct vb_ep *e, struct vb_conn *c, const struct leat_op *op, uint32_t i)
 {
@@ -45,7 +46,7 @@ wr_flags(const struct vb_ep *e, struct vb_conn *c, const struct leat_op *op, uin
 		c->unsignaled = 0;
 		flags = IBV_SEND_SIGNALED;
 	}
-	/* With ibv_wr_* rxe wants to be told, too. */
+	/* rxe needs the inline flag with ibv_wr_*, too. */
 	return goes_inline(e, op) ? flags | IBV_SEND_INLINE : flags;
 }
 
@@ -76,7 +77,7 @@ build_wr(struct ibv_qp_ex *x, const struct leat_op *op)
 	}
 }
 
-/* @return how many of the newest n ops in the ring were taken */
+/* Post the newest n ops of the ring. @return how many the device took */
 static inline uint32_t
 send_wr(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
@@ -146,7 +147,7 @@ build_list(struct ibv_send_wr *wr, const struct leat_op *op)
 	}
 }
 
-/* @return how many of the newest n ops in the ring were taken */
+/* Post the newest n ops of the ring. @return how many the device took */
 static __attribute__((noinline)) uint32_t
 send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
@@ -163,7 +164,7 @@ send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *
 		wr[i].wr_id = wr_id(c, nr++);
 		wr[i].next = &wr[i + 1];
 		wr[i].sg_list = &sge[i];
-		/* iWARP's READ has a buffer, even an empty one. */
+		/* iWARP's READ needs a buffer even for 0 B. */
 		wr[i].num_sge = op->size > 0 || (e->read_sinks && op->type == LEAT_OP_READ);
 		wr[i].send_flags = wr_flags(e, c, op, n - 1 - i);
 		build_list(&wr[i], op);
@@ -179,8 +180,9 @@ send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *
 /* ---- post ---- */
 
 /*
- * The device did not take requests that it has room for: it, or the queue pair, is gone. Without
- * their last one, those before might not be signaled: all come back when the connection has ended.
+ * Finish the ops of requests that the device refused although it has room: the device, or the queue
+ * pair, has failed. The last request of the list would have been signaled, so the requests before
+ * it may complete only when the connection has ended.
  */
 static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_conn *c, uint32_t n)
 {
@@ -192,7 +194,7 @@ static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_c
 	vb_conn_end(c, -EIO, "the device refused a send request");
 }
 
-/* @return 0, or the status with which it is done at once */
+/* Check a send or one-sided op. @return 0; the status with which it is finished at once */
 static inline int
 tx_check(const struct vb_ep *e, const struct vb_conn *c, const struct leat_op *op, uint32_t *lkey)
 {
@@ -220,8 +222,8 @@ tx_check(const struct vb_ep *e, const struct vb_conn *c, const struct leat_op *o
 }
 
 /*
- * Ops from ops[0] on that go to the same peer and are right go out as one list.
- * @return how many there were
+ * Post the ops from ops[0] on that are valid and go to the same peer, as one list. @return how many
+ * were posted
  */
 static __attribute__((noinline)) uint32_t
 post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
@@ -265,7 +267,10 @@ post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 	return i;
 }
 
-/* One that is not right is taken, and done. @return false if there is no room for it */
+/*
+ * Accept and fail an op that is not valid. @return false: there is no room for it, or a valid one
+ * has to wait
+ */
 static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct leat_op *op)
 {
 	uint32_t lkey;
@@ -275,7 +280,7 @@ static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct l
 		return false;
 	ret = leat_op_check(e->ep, op);
 	if (ret == 0 && leat_op_is_recv(op))
-		ret = -EINVAL; /* its buffer is not in its region */
+		ret = -EINVAL; /* its region does not hold the buffer */
 	else if (ret == 0)
 		ret = tx_check(e, e->conns[op->peer], op, &lkey);
 	if (ret == 0) {

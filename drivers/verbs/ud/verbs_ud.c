@@ -3,19 +3,20 @@
 /*
  * The endpoint: its limits, its queue pair, and how receives are taken back.
  *
- * Verbs can't recall a receive. A UD queue pair can be reset, though, and no peer notices: there is
- * no connection. What was in it goes in again, in its old order, but for the cancelled:
+ * Verbs can't recall a receive. But a UD queue pair can be reset without its peers noticing,
+ * because there is no connection. Afterwards its receives are posted again, in their old order,
+ * except the cancelled ones:
  *
  *     QP  A X B C      cancel X
- *         no send is in flight any more: to ERR, which flushes A X B C
+ *         wait until no send is in flight; then to ERR, which flushes A X B C
  *         to RESET
  *     QP  A B C        X comes back
  *
- * Datagrams that come meanwhile are lost, as datagrams may be. Sends are not: they wait for no
- * peer, so that none is in flight soon; new ones are refused until it is over. When ibv_modify_qp()
- * to RESET returns the device has forgotten all; ERR comes first because soft-RoCE of some kernels
- * does not survive a reset with datagrams on their way in. The same mends a queue pair that a wrong
- * request brought down.
+ * Datagrams that arrive meanwhile are lost, as datagrams may be. Sends are not lost: they wait for
+ * no peer, so soon none is in flight, and post refuses new ones until the end of the reset. When
+ * ibv_modify_qp() to RESET returns, the device has forgotten all requests. ERR comes first because
+ * soft-RoCE of some kernels does not survive a reset while datagrams are arriving. The same
+ * procedure repairs a queue pair that failed because of a wrong request.
  */
 
 #include <errno.h>
@@ -27,12 +28,12 @@
 
 #include "verbs_ud.h"
 
-/* So long the device has for sends in flight, and for flushing; then it is reset all the same. */
+/* us. How long sends in flight and flushing may take; then the queue pair is reset anyway. */
 #define RECALL_US 100000
 
 /* ---- the device ---- */
 
-/* A datagram is one packet, and all are received by one queue pair. */
+/* Set the limits: a datagram is one packet, and one queue pair receives them all. */
 static int
 ud_limits(struct vb_dev *d)
 {
@@ -178,7 +179,7 @@ ud_open(struct vb_ep *e)
 	size_t scratch = (size_t)(u->rq_mask + 1u) * VB_GRH_STRIDE + u->mtu;
 	int ret;
 
-	/* No peer has to guess it, and none shall: the Q_Key keeps strangers out. */
+	/* A random Q_Key keeps strangers out; peers learn it when they connect. */
 	u->qkey = e->dev->args.qkey;
 	while (u->qkey == 0) {
 		if (getrandom(&u->qkey, sizeof(u->qkey), 0) != sizeof(u->qkey))
@@ -215,7 +216,7 @@ ud_close(struct vb_ep *e)
 
 /* ---- taking receives back ---- */
 
-/* What is in the queue of receives goes in again, or comes back. */
+/* Post the receives of the ring again, or give them back. */
 static void
 refill(struct vb_ud *u)
 {
@@ -223,7 +224,10 @@ refill(struct vb_ud *u)
 	struct vb_ud_rx_batch b;
 
 	b.n = 0;
-	/* Numbers that are used already are not used again. One goes in where others came out before. */
+	/*
+	 * Receives get new numbers. Each goes to a place of the ring from which one was taken
+	 * before.
+	 */
 	u->rq_head = end;
 	for (; i != end; i++) {
 		struct leat_op *op = u->rq[i & u->rq_mask];
@@ -234,14 +238,15 @@ refill(struct vb_ud *u)
 			continue;
 		}
 		if (op->size > 0)
-			p = leat_mr_find(op->mr, op->buf, op->size); /* it was right when posted */
+			/* it was valid when it was posted */
+			p = leat_mr_find(op->mr, op->buf, op->size);
 		vb_ud_rx_add(u, &b, op, p != NULL ? vb_lkey(p) : 0);
 	}
 	if (b.n > 0)
 		vb_ud_rx_flush(u, &b);
 }
 
-/* All that is in the queues comes back. */
+/* Finish all ops in the queues. */
 static void
 drop(struct vb_ud *u, int status, int recv_status)
 {
@@ -289,7 +294,10 @@ vb_ud_recall(struct vb_ud *u, bool force)
 	if (ret == 0)
 		ret = move(u, &attr, IBV_QP_STATE, "RESET");
 	if (ret == 0) {
-		/* What was complete before is. The device has let go of all the rest. */
+		/*
+		 * Take what completed before the reset. The device does not access the other
+		 * requests any more.
+		 */
 		vb_ud_cq_empty(u);
 		if (u->sq_head != u->sq_tail)
 			vb_ud_sq_done(u, u->sq_tail - 1, -EIO);
@@ -309,10 +317,16 @@ vb_ud_recall(struct vb_ud *u, bool force)
 static int
 ud_cancel(struct vb_ep *e, struct leat_op *op)
 {
-	/* A send ends by itself, at once: its deadline need not end anything. */
+	/*
+	 * A send completes at once without its peer, so nothing is to be done when its deadline
+	 * passes.
+	 */
 	if (!leat_op_is_recv(op))
 		return op->state == LEAT_OP_EXPIRED ? 0 : -EOPNOTSUPP;
-	/* The next poll does it, for all that are cancelled by then; their state tells which. */
+	/*
+	 * The next poll takes back all receives that are cancelled by then; their state tells
+	 * which.
+	 */
 	vb_ud_of(e)->recall = true;
 	return 0;
 }
@@ -347,7 +361,7 @@ ud_by_the_clock(const struct vb_ep *e)
 	return ((const struct vb_ud *)(const void *)e)->recall;
 }
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
 static void
 ud_quiesce(struct vb_ep *e)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peers of datagram endpoints. Connecting is that of verbs_cm.c, with these differences:
+ * Peers of datagram endpoints. They connect as in verbs_cm.c, with these differences:
  *
  *     connect   route resolved, request with a hello --> answer --> UP      the id is destroyed
  *     listen    REQUESTED --accept, answer with a welcome--> UP             the id is destroyed
  *
- * Service ID resolution (SIDR) knows no third message: the acceptor is up at once, and does not
- * hear whether its answer arrived. If it did not, the kernel of the other side asks again, and the
- * answer is repeated; the number of the attempt tells that from a new connector.
+ * Service ID resolution (SIDR) has no third message: the acceptor is up at once, and does not learn
+ * whether its answer arrived. If the answer was lost, the kernel of the other side sends the
+ * request again, and the acceptor answers again. The number of the attempt tells a repeated request
+ * from that of a new connector.
  *
- * A foreign program has no hello. Its address is known, its queue pair's number not before its first
- * datagram: until then it is ACCEPTED only. It uses the Q_Key that rdma_cm gives to everybody.
+ * A foreign program (not leat) sends no hello. Its address is known, but its queue pair only from
+ * its first datagram on: until then the peer stays ACCEPTED. A foreign program uses the Q_Key that
+ * rdma_cm gives to all programs.
  */
 
 #include <assert.h>
@@ -22,7 +24,7 @@
 #include "verbs_cm.h"
 #include "verbs_ud.h"
 
-/* Why a request was refused: IBA 12.11.2. */
+/* Reasons for which a request is refused: IBA 12.11.2. */
 #define SIDR_UNSUPPORTED 1
 #define SIDR_REJECT 2
 
@@ -35,7 +37,7 @@ ethernet(const struct vb_ep *e)
 	return e->dev->pattr.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-/* With RoCE addresses are GIDs. */
+/* Convert an address to a GID: with RoCE they are the same. */
 static void
 addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid)
 {
@@ -48,7 +50,10 @@ addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
 }
 
-/* Index of a GID of our own, of RoCE v2 if there are several. */
+/*
+ * Find the index of one of this side's GIDs, of RoCE v2 if there are several. @return index;
+ * -ENOENT
+ */
 static int
 gid_index(const struct vb_ep *e, const union ibv_gid *gid)
 {
@@ -66,7 +71,10 @@ gid_index(const struct vb_ep *e, const union ibv_gid *gid)
 	return best;
 }
 
-/* Sends go there from now on, and what comes from there is its. */
+/*
+ * Set the address of a peer: sends go there from now on, and datagrams from there are the peer's.
+ * @return 0; negative errno with leat_err()
+ */
 static int
 reach(struct vb_conn *c, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
 {
@@ -122,7 +130,7 @@ up(struct vb_conn *c, const uint8_t *priv, uint16_t len)
 
 /* ---- connect ---- */
 
-/* 0, or negative errno with leat_err(). */
+/* Send the request. @return 0; negative errno with leat_err() */
 static int
 send_request(struct vb_conn *c)
 {
@@ -137,7 +145,7 @@ send_request(struct vb_conn *c)
 
 	if (u->qp == NULL)
 		return leat_err(EIO, "%s: the device failed", c->e->dev->name);
-	while (c->ud.attempt == 0) /* which means none */
+	while (c->ud.attempt == 0) /* 0 means none */
 		c->ud.attempt = ++u->attempts;
 	h.attempt = c->ud.attempt;
 	p.private_data = buf;
@@ -198,7 +206,7 @@ vb_ud_refusal(const struct vb_ep *e, const struct vb_cm_event *ev)
 
 /* ---- listen ---- */
 
-/* The answer. 0, or negative errno */
+/* Send the answer to a request. @return 0; negative errno */
 static int
 welcome(struct vb_conn *c, struct rdma_cm_id *id)
 {
@@ -220,7 +228,8 @@ welcome(struct vb_conn *c, struct rdma_cm_id *id)
 }
 
 /*
- * The connection that this request made before, or NULL; an endpoint may have several to another.
+ * Find the connection that an earlier copy of this request made, or NULL. An endpoint may have
+ * several connections to this one.
  */
 static struct vb_conn *
 find_attempt(struct vb_ep *e, const struct vb_sender *sender, const struct vb_ud_hello *h)
@@ -239,7 +248,7 @@ find_attempt(struct vb_ep *e, const struct vb_sender *sender, const struct vb_ud
 	return NULL;
 }
 
-/* Did this one ask before, and did it not hear the answer? */
+/* Answer a repeated request, whose first answer was lost. @return false: it is a new request */
 static bool
 asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h)
 {
@@ -263,7 +272,10 @@ asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h
 	return true;
 }
 
-/* @return false: it was refused */
+/*
+ * Accept a request from a program that is not leat, if the Q_Key permits it. @return false: it was
+ * refused
+ */
 static bool
 take_foreign(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_ud_hello *h)
 {
@@ -387,9 +399,12 @@ vb_ud_learn(struct vb_ud *u, const struct vb_sender *sender)
 	return LEAT_PEER_ANY;
 }
 
-/* ---- the end ---- */
+/* ---- the end of a connection ---- */
 
-/* The peer is not told. What is in flight to it leaves, which takes microseconds. */
+/*
+ * End a connection. The peer is not notified. Datagrams in flight to it are sent soon, without
+ * waiting for the peer.
+ */
 void
 vb_ud_end(struct vb_conn *c, int status, const char *text)
 {

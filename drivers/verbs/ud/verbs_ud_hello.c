@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What travels when datagram endpoints connect, in front of the application's own private data. The
- * connection manager (IBA 12.11, service ID resolution) tells the connecting side the queue pair of
- * the accepting side, but not the other way round. Numbers are little-endian.
+ * The data that datagram endpoints send when they connect, in front of the application's private
+ * data. The connection manager (IBA 12.11, service ID resolution) tells the connecting side the
+ * queue pair of the accepting side, but not the other way round. Numbers are little-endian.
  *
  *     connect      0  "leat"                        accept       0  "leat"
  *                  4  version, 1                                 4  version, 1
@@ -14,7 +14,7 @@
  *                 16  number of the attempt
  *                 20  private data
  *
- * The attempt has one number however often it is sent: a listener that accepted it knows it again.
+ * An attempt keeps its number in each repetition, so a listener that accepted it recognizes it.
  */
 
 #include <string.h>
@@ -24,14 +24,15 @@
 #include "verbs_ud.h"
 
 #define VERSION 1
-/* 24 bits; 0 and 1 are the fabric's own. */
+/* Queue pair numbers have 24 bits; the fabric reserves 0 and 1. */
 #define QPN_MIN 2
 #define QPN_MAX 0xffffff
-/* With the highest bit it is for the privileged. */
+/* Q_Keys with the highest bit set are reserved for privileged users. */
 #define QKEY_MAX 0x7fffffff
 
 static const uint8_t magic[4] = { 'l', 'e', 'a', 't' };
 
+/* Write the part that request and answer have in common, and the private data. */
 static void
 put_front(uint8_t *buf, uint32_t front, const struct vb_ud_hello *h)
 {
@@ -43,7 +44,10 @@ put_front(uint8_t *buf, uint32_t front, const struct vb_ud_hello *h)
 		memcpy(buf + front, h->priv, h->priv_len);
 }
 
-/* Its length does not travel: behind it are zeros. */
+/*
+ * Parse that part. len can't show the end of the private data: the connection manager pads with
+ * zeros.
+ */
 static bool
 get_front(const uint8_t *buf, size_t len, uint32_t front, struct vb_ud_hello *h)
 {

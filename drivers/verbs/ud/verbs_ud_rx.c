@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receives of datagrams, and poll. A receive is a list of three pieces,
+ * Receives of datagrams, and poll. A receive is a list of three pieces:
  *
- *     | GRH 40 B | the caller's buffer | what is longer |
- *       ours                             ours, shared by all receives and never looked at
+ *     | GRH 40 B | the caller's buffer | the rest |
+ *       driver's                         driver's, shared by all receives and never read
  *
- * so that the header does not show, and no datagram is longer than the receive that it meets: that
- * would end the queue pair. One that reaches the third piece makes its op come back with -EMSGSIZE.
+ * So the caller does not see the header, and no datagram is longer than the receive that it meets,
+ * which would end the queue pair. If a datagram reaches the third piece, its op fails with
+ * -EMSGSIZE.
  */
 
 #include <endian.h>
@@ -27,7 +28,7 @@ vb_ud_rx_flush(struct vb_ud *u, struct vb_ud_rx_batch *b)
 	struct ibv_recv_wr *wr, *bad = NULL;
 
 	if (unlikely(ibv_post_recv(u->qp, b->wr, &bad) != 0)) {
-		/* It has room for all of them: the device is gone. */
+		/* The queue has room for all of them: the device has failed. */
 		for (wr = bad; wr != NULL; wr = wr->next)
 			u->rq_tail--;
 		for (wr = bad; wr != NULL; wr = wr->next)
@@ -81,7 +82,7 @@ peer_of(struct vb_ud *u, const struct ibv_wc *wc)
 	return peer;
 }
 
-/* The queue pair fails with it, and is to be made to work again. */
+/* Log a failed completion, and have the queue pair reset: it has failed, too. */
 static void __attribute__((noinline, cold))
 failed(struct vb_ud *u, const struct ibv_wc *wc, const char *what)
 {
@@ -99,7 +100,7 @@ recv_done(struct vb_ud *u, const struct ibv_wc *wc)
 	int status = 0;
 	uint64_t len;
 
-	/* Flushed ones stay, and go in again. */
+	/* Flushed receives stay in the ring, to be posted again or given back. */
 	if (unlikely(u->rq_head == u->rq_tail || (uint32_t)wc->wr_id != u->rq_head ||
 		     wc->status == IBV_WC_WR_FLUSH_ERR)) {
 		if (wc->status == IBV_WC_WR_FLUSH_ERR) {
@@ -120,7 +121,7 @@ recv_done(struct vb_ud *u, const struct ibv_wc *wc)
 		op->oflags |= LEAT_OP_F_IMM;
 		op->imm = be32toh(wc->imm_data);
 	}
-	len = wc->byte_len - VB_GRH; /* the device adds it, used or not */
+	len = wc->byte_len - VB_GRH; /* the device always counts the GRH, used or not */
 	if (unlikely(len > op->size))
 		status = -EMSGSIZE;
 	leat_op_finish(u->e.ep, op, status, len);
@@ -195,7 +196,7 @@ vb_ud_poll(struct leat_ep *ep)
 void
 vb_ud_cq_empty(struct vb_ud *u)
 {
-	/* Bounded: nothing new is posted meanwhile. */
+	/* Bounded: no requests are posted meanwhile. */
 	while (poll_recv(u, VB_BURST) > 0)
 		;
 	while (poll_send(u, VB_BURST) > 0)

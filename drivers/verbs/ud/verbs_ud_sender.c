@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The peer that sent a datagram: by the sender's GID and queue pair, as its headers tell them.
- * Nothing proves that they are true.
+ * Finds the peer that sent a datagram, by the GID and queue pair of the sender in the datagram's
+ * headers. Nothing proves that they are true.
  *
- * The 40 B in front of a datagram are, with RoCE v2, an IP header in the place of the GRH:
+ * With RoCE v2 the 40 B in front of a datagram hold an IP header in place of the GRH:
  *
  *     GRH, IPv6    0 |6...            | 8 source GID    | 24 destination GID |
  *     IPv4         0   not written      20 |45.. | 32 source | 36 destination |
@@ -88,7 +88,7 @@ vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t 
 	uint32_t i;
 
 	for (i = hash(m, sender); m->rows[i].sender.qpn != 0; i = (i + 1) & m->mask) {
-		/* The newest stands first. */
+		/* The newest peer of a sender comes first. */
 		if (same(&m->rows[i].sender, sender)) {
 			uint16_t older = m->rows[i].peer;
 
@@ -112,7 +112,7 @@ vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t 
 	if (m->rows[i].sender.qpn == 0)
 		return;
 	m->rows[i].sender.qpn = 0;
-	/* Those behind it that would not be found any more move up. */
+	/* Close the gap: move up the rows behind it that would no longer be found. */
 	for (k = (i + 1) & m->mask; m->rows[k].sender.qpn != 0; k = (k + 1) & m->mask) {
 		uint32_t home = hash(m, &m->rows[k].sender);
 
@@ -135,7 +135,7 @@ vb_sender_lid(struct vb_sender *sender, uint16_t lid, uint32_t qpn)
 	sender->qpn = qpn;
 }
 
-/* The sum over an IPv4 header, its checksum included, is all ones. */
+/* Is it an IPv4 header? Its sum, checksum included, is all ones. */
 static bool
 sum_fits(const uint8_t *ip)
 {
@@ -147,7 +147,10 @@ sum_fits(const uint8_t *ip)
 	return (sum & 0xffff) + (sum >> 16) == 0xffff;
 }
 
-/* What is not written may look like a GRH, and a GRH's source may look like IPv4. */
+/*
+ * Are the bytes an IPv4 header? The unwritten bytes before one may look like a GRH, and the source
+ * of a GRH may look like IPv4: if both match, the checksum decides.
+ */
 static inline bool
 is_ipv4(const uint8_t *grh)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Post, of datagrams. All go to the same queue pair, whatever peer they are for: a burst is one
- * list with one doorbell, whose last request is signaled, and every signal-th.
+ * Post, of datagrams. All go through the same queue pair, regardless of their peers. So the sends
+ * of a burst are one list with one doorbell. Every signal-th request and the last one are signaled.
  *
- * A send is complete when the device has let go of it; that waits for no peer.
+ * A send is complete when the device has sent it; that waits for no peer.
  */
 
 #include <endian.h>
@@ -50,7 +50,7 @@ send_wr(struct vb_ud *u, const struct ud_tx_batch *b)
 		x->wr_id = u->sq_tail + i;
 		x->wr_flags = signaled(u, i + 1 == b->n) ? IBV_SEND_SIGNALED : 0;
 		if (goes_inline(u, op))
-			x->wr_flags |= IBV_SEND_INLINE; /* rxe wants to be told */
+			x->wr_flags |= IBV_SEND_INLINE; /* rxe needs the flag with ibv_wr_* */
 		if (likely((op->flags & LEAT_OP_F_IMM) == 0))
 			ibv_wr_send(x);
 		else
@@ -67,7 +67,7 @@ send_wr(struct vb_ud *u, const struct ud_tx_batch *b)
 }
 #endif
 
-/* @return how many were taken */
+/* Post the batch. @return how many the device took */
 static uint32_t
 send_list(struct vb_ud *u, const struct ud_tx_batch *b)
 {
@@ -101,7 +101,10 @@ send_list(struct vb_ud *u, const struct ud_tx_batch *b)
 	return bad == NULL ? 0 : (uint32_t)(bad - wr);
 }
 
-/* It has room for all of them: the queue pair failed, and is to be made to work again. */
+/*
+ * Finish the sends that the device refused although it has room: the queue pair failed and has to
+ * be reset.
+ */
 static void __attribute__((noinline, cold))
 refused(struct vb_ud *u, const struct ud_tx_batch *b, uint32_t taken)
 {
@@ -129,7 +132,7 @@ tx_flush(struct vb_ud *u, struct ud_tx_batch *b)
 	b->n = 0;
 }
 
-/* @return 0, or the status with which it is done at once */
+/* Find the local key of an op. @return 0; the status with which it is finished at once */
 static inline int
 local_key(const struct vb_ud *u, const struct leat_op *op, uint32_t *lkey)
 {
@@ -176,7 +179,10 @@ vb_ud_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			vb_ud_rx_add(u, &rx, op, lkey);
 			continue;
 		}
-		/* Sends wait until the receives are taken back, which waits for sends: see verbs_ud.c. */
+		/*
+		 * Sends wait until the receives are taken back, and that waits for sends in flight:
+		 * see verbs_ud.c.
+		 */
 		if (unlikely(u->recall)) {
 			rte_errno = EAGAIN;
 			break;
