@@ -285,8 +285,8 @@ ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 
 	p->closed = p->conn;
 	/*
-	 * -ECONNABORTED only means that the connection was closed: then text says no more than what
-	 * the other side reports by itself.
+	 * -ECONNABORTED: the connection was merely closed. The other side reports that by itself,
+	 * and text adds nothing.
 	 */
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn,

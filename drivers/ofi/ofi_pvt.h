@@ -617,7 +617,10 @@ void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
 /* Continue. @return true: no message came for a while, or the time limit is over */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
-/* After such a while, make a last pass. @return true: it reached the end of what has arrived */
+/*
+ * Make a last pass, after ofi_drain_step() returned true. @return true: it took out all messages
+ * that have arrived
+ */
 bool ofi_drain_last(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a);
 /* Make the further passes that drain_hit asks for. To be called after a poll. */

@@ -196,8 +196,8 @@ post_one(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_sl
 }
 
 /*
- * Handle what does not simply go to the provider: a sealed key to check, a READ of 0 B, a RECV for
- * which a notice waits.
+ * Handle an op that does not simply go to the provider: one with a sealed key to check, a READ of
+ * 0 B, a RECV for which a notice waits.
  * @return true: the op was accepted and is finished, perhaps with an error
  */
 static bool __attribute__((noinline))

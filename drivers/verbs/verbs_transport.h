@@ -28,7 +28,7 @@ struct vb_cqes {
 
 /* Why an attempt to connect ended, as far as the other side's answer says. */
 enum vb_refusal {
-	VB_NO_ANSWER, /* or an answer that says no more */
+	VB_NO_ANSWER, /* or an answer without a reason */
 	VB_NOT_LISTENING,
 	VB_REJECTED, /* by the application */
 };
