@@ -514,7 +514,8 @@ proving_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 	e->nb_proving--;
 	p->proving = false;
 	if (ret < 0) {
-		snprintf(why, sizeof(why), "%s: the provider address that it named is not its own",
+		snprintf(why, sizeof(why),
+			 "%s: the provider address that the peer named is not its own",
 			 leat_peer_addr(e->ep, peer));
 		give_up(e, peer, -EPROTO, why);
 		return;

@@ -35,7 +35,7 @@ static const struct leat_driver_arg ofi_args[] = {
 
 /* Without iface= and src=: EFA devices have no network address. */
 static const struct leat_driver_arg efa_args[] = {
-	{ "provider", "efa", "efa", "the only one; of others: fabric_ofi" },
+	{ "provider", "efa", "efa", "the only value; for other providers use fabric_ofi" },
 	ARGS_BOTH,
 };
 /* clang-format on */

@@ -376,7 +376,7 @@ keep(struct ofi_ep *e)
 	for (a = e->addrs; a != NULL; a = a->next)
 		a->cut = true;
 	LEAT_LOG(WARNING, driver,
-		 "%s: endpoint %s: a peer stands still in the middle of a READ's answer, and "
+		 "%s: endpoint %s: a peer stopped in the middle of answering a READ, and "
 		 "provider %s can't close the endpoint: its memory and sockets stay until the "
 		 "process ends",
 		 e->dev->name, leat_ep_name(e->ep), e->info->fabric_attr->prov_name);

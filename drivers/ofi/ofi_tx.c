@@ -229,7 +229,7 @@ static void __attribute__((noinline, cold)) log_no_slot(struct ofi_ep *e)
 	e->full_logged = true;
 	LEAT_LOG(WARNING, driver,
 		 "%s: endpoint %s: %u ops of dead peers are stuck in the provider and "
-		 "take room; close and reopen the endpoint when that hurts",
+		 "take room; to free them close and reopen the endpoint",
 		 e->dev->name, leat_ep_name(e->ep), e->nb_orphans);
 }
 

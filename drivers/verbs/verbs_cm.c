@@ -196,7 +196,7 @@ addr_resolved(struct vb_conn *c)
 	if (!vb_cm_is_ours(c->e, c->id)) {
 		vb_cm_give_up(
 			c, -EHOSTUNREACH,
-			"the way there is through another device: see ip route, and dev= or addr=");
+			"the route leads through another device: see ip route, dev= and addr=");
 		return;
 	}
 	if (rdma_resolve_route(c->id, RESOLVE_MS) != 0)
@@ -310,7 +310,7 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 		}
 		break;
 	case VB_REQUESTED:
-		snprintf(text, sizeof(text), "%s: it took its request to connect back",
+		snprintf(text, sizeof(text), "%s: the peer withdrew its request to connect",
 			 leat_peer_addr(ep, peer));
 		leat_peer_closing(ep, peer, -ECONNRESET, text);
 		vb_conn_free(c);
@@ -327,7 +327,7 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 		break;
 	case VB_ACCEPTED:
 		c->disconnect = true;
-		snprintf(text, sizeof(text), "%s: it went before the connection was up",
+		snprintf(text, sizeof(text), "%s: the peer left before the connection was up",
 			 leat_peer_addr(ep, peer));
 		vb_conn_end(c, -ECONNRESET, text);
 		break;

@@ -27,7 +27,7 @@ static const struct wc_row rows[] = {
 	    "a local buffer outside of its region: was it deregistered?"),
 	ROW(WR_FLUSH_ERR, 1, 1, -ECONNRESET, -ECONNRESET, "the connection had ended before"),
 	ROW(MW_BIND_ERR, -EIO, -EIO, -EIO, -EIO, "the device failed"),
-	ROW(BAD_RESP_ERR, -EREMOTEIO, -EREMOTEIO, -EPROTO, -EPROTO, "the answer made no sense"),
+	ROW(BAD_RESP_ERR, -EREMOTEIO, -EREMOTEIO, -EPROTO, -EPROTO, "the answer was malformed"),
 	ROW(LOC_ACCESS_ERR, -EIO, -EACCES, -EIO, -EPROTO,
 	    "the peer's access was refused: wrong key?"),
 	ROW(REM_INV_REQ_ERR, -EREMOTEIO, -EMSGSIZE, -ECONNRESET, -EPROTO,

@@ -195,7 +195,7 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 		}
 	}
 	/* The peer took its request back. That raises no event before the request is accepted. */
-	snprintf(text, sizeof(text), "%s: it took its request to connect back, or is gone",
+	snprintf(text, sizeof(text), "%s: the peer withdrew its request to connect, or died",
 		 leat_peer_addr(ep, peer));
 	leat_peer_closing(ep, peer, -ECONNRESET, text);
 	vb_conn_free(c);

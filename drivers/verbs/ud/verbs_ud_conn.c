@@ -175,9 +175,10 @@ vb_ud_answered(struct vb_conn *c, const struct vb_cm_event *ev)
 		return;
 	if (!vb_ud_welcome_get(ev->priv, ev->priv_len, &h)) {
 		if (vb_ud_of(c->e)->qkey != RDMA_UDP_QKEY) {
-			vb_cm_give_up(c, -EPROTO,
-				      "it is no datagram endpoint of leat, and would not know our "
-				      "Q_Key: qkey=0x01234567 is the one that all know");
+			vb_cm_give_up(
+				c, -EPROTO,
+				"the other side is not a leat datagram endpoint; to connect to "
+				"others, set qkey=0x01234567, the Q_Key of rdma_cm");
 			return;
 		}
 		h.qkey = p->qkey;
@@ -281,8 +282,8 @@ take_foreign(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_ud_hello *
 {
 	if (vb_ud_of(e)->qkey != RDMA_UDP_QKEY || !ethernet(e)) {
 		vb_cm_refuse(e, ev->id,
-			     "it is no datagram endpoint of leat; with RoCE, qkey=0x01234567 "
-			     "takes others too");
+			     "the connector is not a leat datagram endpoint; with RoCE, "
+			     "qkey=0x01234567 accepts others too");
 		return false;
 	}
 	*h = (struct vb_ud_hello){ .qkey = RDMA_UDP_QKEY,
