@@ -30,7 +30,7 @@
 #define DRAIN_PASSES 16
 
 static struct ofi_peer *
-mine(struct ofi_ep *e, const struct leat_peer *peer)
+drv_peer(struct ofi_ep *e, const struct leat_peer *peer)
 {
 	return &e->peers[peer->id];
 }
@@ -140,8 +140,8 @@ ofi_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		ret = leat_exchange_connect(e->exchange, addr, params->timeout_us, &data, peer);
 	if (ret < 0)
 		return ret;
-	mine(e, peer)->conn = ret;
-	mine(e, peer)->state = OFI_PEER_CONNECTING;
+	drv_peer(e, peer)->conn = ret;
+	drv_peer(e, peer)->state = OFI_PEER_CONNECTING;
 	return 0;
 }
 
@@ -149,7 +149,7 @@ ofi_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 static int
 learn(struct ofi_ep *e, struct leat_peer *peer, const void *raw, uint16_t len)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 	int ret = ofi_av_get(e, raw, len, &p->addr);
 
 	if (ret < 0)
@@ -162,7 +162,7 @@ learn(struct ofi_ep *e, struct leat_peer *peer, const void *raw, uint16_t len)
 static void
 stop_proving(struct ofi_ep *e, struct leat_peer *peer)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 
 	e->nb_proving -= p->proving;
 	p->proving = false;
@@ -172,7 +172,7 @@ stop_proving(struct ofi_ep *e, struct leat_peer *peer)
 static void
 unprove(struct ofi_ep *e, struct leat_peer *peer)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 
 	if (!p->proven)
 		return;
@@ -183,7 +183,7 @@ unprove(struct ofi_ep *e, struct leat_peer *peer)
 static void
 forget(struct ofi_ep *e, struct leat_peer *peer)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 
 	stop_proving(e, peer);
 	unprove(e, peer);
@@ -196,7 +196,7 @@ int
 ofi_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params)
 {
 	struct ofi_ep *e = ofi_of(ep);
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 	uint8_t proof[OFI_PROOF_LEN];
 	struct leat_exchange_data data;
 	char why[LEAT_EVENT_TEXT];
@@ -204,7 +204,8 @@ ofi_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_pa
 
 	ret = learn(e, peer, p->pending, p->pending_len);
 	if (ret == 0)
-		ret = ofi_proof_state(e, peer->id, &p->proof, p->theirs, p->theirs_len, p->addr);
+		ret = ofi_proof_state(e, peer->id, &p->proof, p->peer_proof, p->peer_proof_len,
+				      p->addr);
 	if (ret == 0)
 		ret = own_data(e, peer, params, proof, &data);
 	if (ret < 0) {
@@ -230,7 +231,7 @@ ofi_reject(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct ofi_ep *e = ofi_of(ep);
 
-	(void)leat_exchange_reject(e->exchange, mine(e, peer)->conn, "rejected");
+	(void)leat_exchange_reject(e->exchange, drv_peer(e, peer)->conn, "rejected");
 	forget(e, peer);
 }
 
@@ -254,9 +255,9 @@ drive(struct ofi_ep *e)
 }
 
 static void
-begin_end(struct ofi_ep *e, struct leat_peer *peer, int status, const char *text, bool dead)
+start_ending(struct ofi_ep *e, struct leat_peer *peer, int status, const char *text, bool dead)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 	uint64_t now = leat_now();
 
 	if (p->state == OFI_PEER_ENDING)
@@ -281,9 +282,9 @@ void
 ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
 	struct ofi_ep *e = ofi_of(ep);
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 
-	p->closed = p->conn;
+	p->local_close = p->conn;
 	/*
 	 * -ECONNABORTED: the connection was merely closed. The other side reports that by itself,
 	 * and text adds nothing.
@@ -293,7 +294,7 @@ ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 					  status == -ECONNABORTED ? "" : text);
 	p->conn = 0;
 	if (p->state == OFI_PEER_UP) {
-		begin_end(e, peer, status, text, false);
+		start_ending(e, peer, status, text, false);
 		return;
 	}
 	leat_peer_closing(ep, peer, status, text);
@@ -305,7 +306,7 @@ static void
 finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 {
 	const struct leat_peer *peer = arg;
-	const struct ofi_peer *p = mine(e, peer);
+	const struct ofi_peer *p = drv_peer(e, peer);
 
 	if (s->peer != peer->id)
 		return;
@@ -338,7 +339,7 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 static bool
 close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	struct ofi_addr *a = mine(e, peer)->addr;
+	struct ofi_addr *a = drv_peer(e, peer)->addr;
 
 	if (!ofi_drain_last(e, a))
 		return now >= a->drain_end + leat_us_to_cycles(OFI_GRACE_RECV_US);
@@ -356,7 +357,7 @@ close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 static bool
 drained(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	const struct ofi_peer *p = mine(e, peer);
+	const struct ofi_peer *p = drv_peer(e, peer);
 
 	if (!p->addr->draining)
 		return p->addr->live > 0 || ofi_drain_all(e, p->addr);
@@ -370,7 +371,7 @@ drained(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 static void
 ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 
 	if (leat_peer_inflight(peer) > 0 && (now >= p->deadline || p->broken_deadline != 0))
 		ofi_slots_foreach(e, finish_one, peer);
@@ -383,12 +384,12 @@ ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 	 * The other side goes on sending until it has heard of the end. Those messages must not be
 	 * taken for the next connection's.
 	 */
-	if (p->closed > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->closed))
+	if (p->local_close > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->local_close))
 		return;
 	if (!e->closing && !drained(e, peer, now))
 		return;
-	if (p->parting > 0)
-		(void)leat_exchange_close(e->exchange, p->parting, NULL);
+	if (p->remote_close > 0)
+		(void)leat_exchange_close(e->exchange, p->remote_close, NULL);
 	e->nb_ending--;
 	forget(e, peer);
 	leat_peer_down(e->ep, peer);
@@ -431,7 +432,7 @@ on_request(struct ofi_ep *e, const struct leat_exchange_event *ev)
 		return;
 	}
 	memcpy(raw, ev->blob, ev->blob_len);
-	p = mine(e, peer);
+	p = drv_peer(e, peer);
 	p->conn = ev->conn;
 	p->state = OFI_PEER_CONNECTING;
 	p->pending = raw;
@@ -439,15 +440,15 @@ on_request(struct ofi_ep *e, const struct leat_exchange_event *ev)
 	/*
 	 * Data of another length are not leat's for this provider: ofi_proof_state() refuses them.
 	 */
-	p->theirs_len = ev->proof_len;
-	memcpy(p->theirs, ev->proof, RTE_MIN(ev->proof_len, (uint16_t)OFI_PROOF_LEN));
+	p->peer_proof_len = ev->proof_len;
+	memcpy(p->peer_proof, ev->proof, RTE_MIN(ev->proof_len, (uint16_t)OFI_PROOF_LEN));
 }
 
 /* Handle a listener's answer to this side's HELLO. */
 static int
 on_answer(struct ofi_ep *e, struct leat_peer *peer, const struct leat_exchange_event *ev)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	int ret;
 
@@ -471,7 +472,7 @@ on_answer(struct ofi_ep *e, struct leat_peer *peer, const struct leat_exchange_e
 static void
 give_up(struct ofi_ep *e, struct leat_peer *peer, int status, const char *why)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn, why);
@@ -489,7 +490,7 @@ on_prove(struct ofi_ep *e, const struct leat_exchange_event *ev)
 
 	if (peer == NULL)
 		return;
-	p = mine(e, peer);
+	p = drv_peer(e, peer);
 	if (peer->state == LEAT_PEER_CONNECTING)
 		ret = on_answer(e, peer, ev);
 	if (ret < 0) {
@@ -505,7 +506,7 @@ on_prove(struct ofi_ep *e, const struct leat_exchange_event *ev)
 static void
 proving_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 	char why[LEAT_EVENT_TEXT];
 	int ret = ofi_proof_step(e, peer->id, p->addr, &p->proof, now);
 
@@ -552,7 +553,7 @@ on_connected(struct ofi_ep *e, const struct leat_exchange_event *ev)
 
 	if (peer == NULL)
 		return;
-	p = mine(e, peer);
+	p = drv_peer(e, peer);
 	ofi_proof_end(e, peer->id, &p->proof);
 	p->state = OFI_PEER_UP;
 	leat_peer_up(e->ep, peer, ev->priv, ev->priv_len);
@@ -566,10 +567,10 @@ on_down(struct ofi_ep *e, const struct leat_exchange_event *ev)
 
 	if (peer == NULL)
 		return;
-	p = mine(e, peer);
+	p = drv_peer(e, peer);
 	if (p->state == OFI_PEER_UP) {
-		begin_end(e, peer, ev->status, ev->text, ev->status != 0);
-		p->parting = ev->status == 0 ? ev->conn : 0;
+		start_ending(e, peer, ev->status, ev->text, ev->status != 0);
+		p->remote_close = ev->status == 0 ? ev->conn : 0;
 		return;
 	}
 	if (p->state != OFI_PEER_CONNECTING)
@@ -640,17 +641,17 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 static void
 broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 {
-	struct ofi_peer *p = mine(e, peer);
+	struct ofi_peer *p = drv_peer(e, peer);
 	char text[LEAT_EVENT_TEXT];
 
 	if (p->state != OFI_PEER_UP || now < p->broken_deadline)
 		return;
 	ofi_provider_why(e->dev->prov, e->info->fabric_attr->prov_name, p->broken_errno,
 			 leat_peer_addr(e->ep, peer), text, sizeof(text));
-	p->closed = p->conn;
+	p->local_close = p->conn;
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn, text);
-	begin_end(e, peer, -ECONNRESET, text, false);
+	start_ending(e, peer, -ECONNRESET, text, false);
 }
 
 void

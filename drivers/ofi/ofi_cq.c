@@ -211,12 +211,12 @@ peer_of(const struct ofi_ep *e, fi_addr_t fi)
 
 /* Handle a context that the provider gave back long after its op was finished. */
 static void
-orphan_back(struct ofi_ep *e, struct ofi_slot *s, bool complete)
+orphan_done(struct ofi_ep *e, struct ofi_slot *s, bool complete)
 {
 	if ((s->flags & OFI_SLOT_STANDING) != 0)
-		ofi_drain_back(e, s, complete);
+		ofi_drain_recv_done(e, s, complete);
 	else if ((s->flags & OFI_SLOT_PROOF) != 0)
-		ofi_proof_back(e, s, complete);
+		ofi_proof_read_done(e, s, complete);
 	e->nb_orphans--;
 	if (s->addr != NULL)
 		s->addr->orphans--;
@@ -302,7 +302,7 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 			e->peers[s->peer].injected = 0;
 		finish(e, s, 0, s->op->size, false);
 	} else if (s->state == OFI_SLOT_ORPHAN && (s->flags & OFI_SLOT_FAILED) == 0) {
-		orphan_back(e, s, true);
+		orphan_done(e, s, true);
 	}
 }
 
@@ -379,14 +379,14 @@ failed(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_err_entry *err)
 		if ((e->quirks & OFI_Q_FAILS_AGAIN) != 0 && !cancelled &&
 		    (s->flags & OFI_SLOT_STANDING) == 0) {
 			if ((s->flags & OFI_SLOT_PROOF) != 0)
-				ofi_proof_back(e, s, false);
+				ofi_proof_read_done(e, s, false);
 			s->flags &= (uint8_t)~OFI_SLOT_PROOF;
 			orphan_failed(e, s);
 			return;
 		}
 		if (cancelled && (s->flags & OFI_SLOT_STANDING) == 0)
 			e->drained = true;
-		orphan_back(e, s, !cancelled && (s->flags & OFI_SLOT_PROOF) == 0);
+		orphan_done(e, s, !cancelled && (s->flags & OFI_SLOT_PROOF) == 0);
 		return;
 	}
 	if (s->op == NULL || s->state == OFI_SLOT_LIMBO)

@@ -117,7 +117,7 @@ ofi_drain(struct ofi_ep *e, struct ofi_addr *a)
 
 /* Post the standing receives that are missing. */
 static void
-stand(struct ofi_ep *e, struct ofi_addr *a)
+post_standing(struct ofi_ep *e, struct ofi_addr *a)
 {
 	int tagged;
 
@@ -132,7 +132,7 @@ stand(struct ofi_ep *e, struct ofi_addr *a)
 
 /* Cancel the standing receives, so that a pass also meets the messages that came before them. */
 static void
-sit(struct ofi_ep *e, struct ofi_addr *a)
+cancel_standing(struct ofi_ep *e, struct ofi_addr *a)
 {
 	unsigned int i, tries;
 
@@ -163,18 +163,18 @@ pass(struct ofi_ep *e, struct ofi_addr *a)
 	unsigned int n;
 
 	a->quiet_at = leat_now() + leat_us_to_cycles(QUIET_US);
-	sit(e, a);
+	cancel_standing(e, a);
 	n = ofi_drain(e, a);
 	if (n > 0)
 		mark_gap(e, a);
 	/* The pass stopped at its limit: the next poll makes another. */
 	a->drain_hit = n >= OFI_DRAIN_MAX;
 	e->drain_hit |= a->drain_hit;
-	stand(e, a);
+	post_standing(e, a);
 }
 
 static void
-enlist(struct ofi_ep *e, struct ofi_addr *a)
+start_draining(struct ofi_ep *e, struct ofi_addr *a)
 {
 	uint64_t now = leat_now();
 
@@ -192,7 +192,7 @@ ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a)
 {
 	if (!drainable(e, a) || a->draining)
 		return;
-	enlist(e, a);
+	start_draining(e, a);
 	pass(e, a);
 }
 
@@ -201,7 +201,7 @@ ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a)
 {
 	if (!drainable(e, a) || a->draining)
 		return;
-	enlist(e, a);
+	start_draining(e, a);
 	a->drain_hit = true;
 	e->drain_hit = true;
 }
@@ -245,7 +245,7 @@ ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a)
 
 	if (!a->draining)
 		return;
-	sit(e, a);
+	cancel_standing(e, a);
 	while (*pp != a)
 		pp = &(*pp)->next_draining;
 	*pp = a->next_draining;
@@ -270,7 +270,7 @@ ofi_drain_run(struct ofi_ep *e)
 }
 
 void
-ofi_drain_back(struct ofi_ep *e, const struct ofi_slot *s, bool hit)
+ofi_drain_recv_done(struct ofi_ep *e, const struct ofi_slot *s, bool hit)
 {
 	struct ofi_addr *a = s->addr;
 	unsigned int i;

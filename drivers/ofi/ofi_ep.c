@@ -369,7 +369,7 @@ finish_shutdown(struct ofi_ep *e, struct ofi_slot *s, void *arg)
  * Leave an endpoint open that the provider can't close now: one that is not driven writes nowhere.
  */
 static void
-keep(struct ofi_ep *e)
+leave_open(struct ofi_ep *e)
 {
 	struct ofi_addr *a;
 
@@ -388,7 +388,7 @@ close_ep(struct ofi_ep *e)
 	if (ofi_read_closable(e))
 		fid_close(e, FID(e->fid), "endpoint");
 	else
-		keep(e);
+		leave_open(e);
 }
 
 static void

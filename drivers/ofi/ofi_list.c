@@ -31,7 +31,7 @@ ofi_addr_text(const struct fi_info *info, char *buf, size_t len)
 }
 
 static void
-tell_nic(const struct fid_nic *nic, const struct leat_dev_sink *to)
+report_nic(const struct fid_nic *nic, const struct leat_dev_sink *to)
 {
 	const struct fi_device_attr *dev = nic->device_attr;
 	const struct fi_link_attr *link = nic->link_attr;
@@ -58,7 +58,7 @@ tell_nic(const struct fid_nic *nic, const struct leat_dev_sink *to)
 }
 
 static void
-tell_info(const struct fi_info *i, const struct leat_dev_sink *to)
+report_info(const struct fi_info *i, const struct leat_dev_sink *to)
 {
 	char addr[96];
 
@@ -68,7 +68,7 @@ tell_info(const struct fi_info *i, const struct leat_dev_sink *to)
 	ofi_addr_text(i, addr, sizeof(addr));
 	to->text(to->arg, "address", addr);
 	if (i->nic != NULL)
-		tell_nic(i->nic, to);
+		report_nic(i->nic, to);
 	to->number(to->arg, "max_msg", i->ep_attr->max_msg_size);
 	to->number(to->arg, "max_inject", i->tx_attr->inject_size);
 	to->number(to->arg, "max_tx", i->tx_attr->size);
@@ -131,8 +131,8 @@ link_local(const struct fi_info *i)
  * modes. The arguments reported use the first address that is not link-local.
  */
 static void
-tell_device(const struct fi_info *first, const struct ofi_provider *p,
-	    const struct leat_dev_sink *to)
+report_device(const struct fi_info *first, const struct ofi_provider *p,
+	      const struct leat_dev_sink *to)
 {
 	const struct fi_info *i, *best = NULL;
 	char text[256], begin[96] = "";
@@ -146,7 +146,7 @@ tell_device(const struct fi_info *first, const struct ofi_provider *p,
 		return;
 	spec_of(best, p, text, sizeof(text));
 	to->device(to->arg, text);
-	tell_info(best, to);
+	report_info(best, to);
 	for (i = first; i != NULL && p->needs_address; i = i->next) {
 		if (!same_device(i, first) || !offered(i, p))
 			continue;
@@ -161,7 +161,7 @@ tell_device(const struct fi_info *first, const struct ofi_provider *p,
 
 /* Report the devices of fabric_efa, or of fabric_ofi. @return whether there were any */
 static bool
-tell_all(const struct fi_info *list, bool efa, const struct leat_dev_sink *to)
+report_all(const struct fi_info *list, bool efa, const struct leat_dev_sink *to)
 {
 	const struct fi_info *i, *j;
 	bool any = false;
@@ -172,7 +172,7 @@ tell_all(const struct fi_info *list, bool efa, const struct leat_dev_sink *to)
 		for (j = list; j != i && !same_device(i, j); j = j->next)
 			;
 		if (j == i)
-			tell_device(i, ofi_provider_find(i->fabric_attr->prov_name), to);
+			report_device(i, ofi_provider_find(i->fabric_attr->prov_name), to);
 		any = true;
 	}
 	return any;
@@ -187,7 +187,7 @@ list_some(bool efa, const struct leat_dev_sink *to)
 	/* A device may be opened after this call, which is libfabric's first use in the process. */
 	ofi_provider_prepare();
 	list = ofi_provider_all();
-	any = tell_all(list, efa, to);
+	any = report_all(list, efa, to);
 	fi_freeinfo(list);
 	return any;
 }
@@ -196,7 +196,7 @@ int
 ofi_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 {
 	if (dev != NULL)
-		tell_info(((const struct ofi_dev *)leat_dev_drv(dev))->info, to);
+		report_info(((const struct ofi_dev *)leat_dev_drv(dev))->info, to);
 	else if (!list_some(false, to))
 		return leat_err(
 			ENODEV,
@@ -208,7 +208,7 @@ int
 ofi_list_efa(const struct leat_dev *dev, const struct leat_dev_sink *to)
 {
 	if (dev != NULL)
-		tell_info(((const struct ofi_dev *)leat_dev_drv(dev))->info, to);
+		report_info(((const struct ofi_dev *)leat_dev_drv(dev))->info, to);
 	else if (!list_some(true, to))
 		return leat_err(ENODEV,
 				"fabric_efa: libfabric finds no EFA device (fi_info -p efa)");

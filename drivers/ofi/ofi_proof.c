@@ -180,7 +180,7 @@ ofi_proof_offer(const struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, uint
 }
 
 int
-ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *theirs,
+ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *peer_proof,
 		uint16_t len, const struct ofi_addr *reader)
 {
 	if (len != (e->proves ? OFI_PROOF_LEN : 0))
@@ -190,8 +190,8 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 				e->dev->name, leat_ep_name(e->ep));
 	if (len == 0)
 		return 0;
-	p->place = leat_get_le64(theirs + OFI_NONCE);
-	p->key = leat_get_le64(theirs + OFI_NONCE + 8);
+	p->place = leat_get_le64(peer_proof + OFI_NONCE);
+	p->key = leat_get_le64(peer_proof + OFI_NONCE + 8);
 	if (common_key(e)) {
 		/*
 		 * Only READs inside the region that each endpoint has: any other would break a
@@ -207,7 +207,7 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 		p->stated = true;
 		e->nb_stated++;
 	}
-	state_for(statement(e, peer), e->proof_stride, theirs, reader->raw, reader->len);
+	state_for(statement(e, peer), e->proof_stride, peer_proof, reader->raw, reader->len);
 	return 0;
 }
 
@@ -275,7 +275,7 @@ free_read(const struct ofi_ep *e)
 }
 
 static void
-later(struct ofi_proof *p, uint64_t now)
+schedule_retry(struct ofi_proof *p, uint64_t now)
 {
 	p->pause_us = p->pause_us == 0 ? PAUSE_MIN_US : RTE_MIN(2 * p->pause_us, PAUSE_MAX_US);
 	p->next = now + leat_us_to_cycles(p->pause_us);
@@ -289,7 +289,7 @@ post_read(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof 
 	uint8_t *buf;
 	ssize_t ret;
 
-	later(p, now);
+	schedule_retry(p, now);
 	if (r == NULL || s == NULL)
 		return;
 	buf = read_buf(e, (unsigned int)(r - e->proof_reads));
@@ -318,7 +318,7 @@ post_read(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof 
 }
 
 void
-ofi_proof_back(struct ofi_ep *e, const struct ofi_slot *s, bool complete)
+ofi_proof_read_done(struct ofi_ep *e, const struct ofi_slot *s, bool complete)
 {
 	uint8_t want[OFI_NONCE + 2 + OFI_ADDR_MAX];
 	struct ofi_proof_read *r;

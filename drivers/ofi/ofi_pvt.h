@@ -330,10 +330,10 @@ enum ofi_peer_state {
 
 struct ofi_peer {
 	struct ofi_addr *addr;
-	int conn;   /* id of the exchange's connection; 0: none (any more) */
-	int closed; /* ENDING: that id if this side ended the connection, else 0 */
+	int conn;	 /* id of the exchange's connection; 0: none (any more) */
+	int local_close; /* ENDING: that id if this side ended the connection, else 0 */
 	/* ENDING: that id if the peer ended it, and waits for this side to close; else 0 */
-	int parting;
+	int remote_close;
 	uint64_t deadline;	  /* ENDING, cycles: when the ops left are finished by force */
 	uint64_t recv_deadline;	  /* the same for receives and READs */
 	int status;		  /* ENDING: status of its ops, negative errno */
@@ -345,8 +345,8 @@ struct ofi_peer {
 	uint16_t pending_len; /* length of pending: the address that a REQUEST brought */
 	void *pending;
 	struct ofi_proof proof;
-	uint8_t theirs[OFI_PROOF_LEN]; /* accepting side: the peer's proof data, from its REQUEST */
-	uint16_t theirs_len;
+	uint8_t peer_proof[OFI_PROOF_LEN]; /* acceptor: proof data of the peer's REQUEST */
+	uint16_t peer_proof_len;
 	bool proving; /* counted in ofi_ep.nb_proving */
 	bool proven;  /* counted in ofi_addr.live */
 };
@@ -576,7 +576,7 @@ int ofi_proof_offer(const struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, 
  * Take the proof data of the other side, and write this side's statement for it. reader: the
  * address that the other side named. @return 0; negative errno with leat_err()
  */
-int ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *theirs,
+int ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *peer_proof,
 		    uint16_t len, const struct ofi_addr *reader);
 /* Begin to prove: the other side's statement can be read now. */
 void ofi_proof_begin(struct ofi_proof *p);
@@ -586,7 +586,7 @@ int ofi_proof_step(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct o
 /* Erase this side's statement, and give up the proof. */
 void ofi_proof_end(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p);
 /* Handle the end of a READ of a statement. */
-void ofi_proof_back(struct ofi_ep *e, const struct ofi_slot *s, bool complete);
+void ofi_proof_read_done(struct ofi_ep *e, const struct ofi_slot *s, bool complete);
 /*
  * Has the answer of this READ of a statement begun to arrive? The same for any READ of an address.
  */
@@ -626,7 +626,7 @@ void ofi_drain_end(struct ofi_ep *e, struct ofi_addr *a);
 /* Make the further passes that drain_hit asks for. To be called after a poll. */
 void ofi_drain_run(struct ofi_ep *e);
 /* Handle the end of a standing receive. hit: it received a message. */
-void ofi_drain_back(struct ofi_ep *e, const struct ofi_slot *s, bool hit);
+void ofi_drain_recv_done(struct ofi_ep *e, const struct ofi_slot *s, bool hit);
 /* Were messages of this sender discarded, so that later ones must not be received? */
 bool ofi_drain_gap(const struct ofi_ep *e, fi_addr_t fi);
 

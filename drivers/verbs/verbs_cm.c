@@ -91,7 +91,7 @@ vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t
 
 /* Send a rejection. @return 0; -1 with errno: the connector took its request back */
 int
-vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id)
+vb_cm_send_reject(const struct vb_ep *e, struct rdma_cm_id *id)
 {
 	uint8_t no[VB_HELLO];
 
@@ -125,7 +125,7 @@ vb_cm_give_up(struct vb_conn *c, int status, const char *why)
 }
 
 void
-vb_cm_again_later(struct vb_conn *c, int cause)
+vb_cm_retry_later(struct vb_conn *c, int cause)
 {
 	c->e->dev->transport->release(c);
 	vb_cm_drop_id(c);
@@ -140,7 +140,7 @@ static void
 look_up(struct vb_conn *c)
 {
 	if (vb_addr_connect(leat_peer_addr(c->e->ep, c->peer), &c->dst, &c->lookup) < 0)
-		vb_cm_again_later(c, -EHOSTUNREACH);
+		vb_cm_retry_later(c, -EHOSTUNREACH);
 	else
 		vb_conn_state(c, VB_LOOKUP);
 }
@@ -159,13 +159,13 @@ attempt(struct vb_conn *c)
 	c->init_rd_atom = e->dev->init_rd_atom;
 	if (rdma_create_id(e->channel, &c->id, c, e->dev->transport->port_space) != 0) {
 		c->id = NULL;
-		vb_cm_again_later(c, -EIO);
+		vb_cm_retry_later(c, -EIO);
 		return;
 	}
 	vb_cm_set_tos(e, c->id);
 	if (rdma_resolve_addr(c->id, vb_src_for(e->dev, c->dst.ss_family),
 			      (struct sockaddr *)&c->dst, RESOLVE_MS) != 0)
-		vb_cm_again_later(c, -EHOSTUNREACH);
+		vb_cm_retry_later(c, -EHOSTUNREACH);
 }
 
 static void
@@ -181,7 +181,7 @@ looked_up(struct vb_conn *c)
 		attempt(c);
 		break;
 	case -EAGAIN:
-		vb_cm_again_later(c, -EHOSTUNREACH);
+		vb_cm_retry_later(c, -EHOSTUNREACH);
 		break;
 	default:
 		snprintf(text, sizeof(text), "the host's name can't be resolved: %s", why);
@@ -200,7 +200,7 @@ addr_resolved(struct vb_conn *c)
 		return;
 	}
 	if (rdma_resolve_route(c->id, RESOLVE_MS) != 0)
-		vb_cm_again_later(c, -EHOSTUNREACH);
+		vb_cm_retry_later(c, -EHOSTUNREACH);
 }
 
 static void
@@ -294,7 +294,7 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 
 	switch ((enum vb_state)c->state) {
 	case VB_RESOLVING:
-		vb_cm_again_later(c, -EHOSTUNREACH);
+		vb_cm_retry_later(c, -EHOSTUNREACH);
 		break;
 	case VB_CONNECTING:
 		switch (c->e->dev->transport->refusal(c->e, ev)) {
@@ -302,10 +302,10 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 			vb_cm_give_up(c, -ECONNREFUSED, "rejected, or its peer table is full");
 			break;
 		case VB_NOT_LISTENING:
-			vb_cm_again_later(c, -ECONNREFUSED);
+			vb_cm_retry_later(c, -ECONNREFUSED);
 			break;
 		case VB_NO_ANSWER:
-			vb_cm_again_later(c, -ETIMEDOUT);
+			vb_cm_retry_later(c, -ETIMEDOUT);
 			break;
 		}
 		break;

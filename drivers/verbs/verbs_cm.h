@@ -39,7 +39,7 @@ void vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id);
 /* Check the length of private data. @return 0; -EINVAL with leat_err(): more than max */
 int vb_cm_priv_check(const struct vb_ep *e, const char *what, uint16_t len, uint16_t max);
 /* Reject a request. @return 0; -1 with errno: the connector took its request back */
-int vb_cm_say_no(const struct vb_ep *e, struct rdma_cm_id *id);
+int vb_cm_send_reject(const struct vb_ep *e, struct rdma_cm_id *id);
 /* Handle a peer's request to connect. */
 void vb_cm_request(struct vb_ep *e, const struct vb_cm_event *ev);
 

@@ -108,7 +108,7 @@ open_cm(struct vb_ep *e)
 	return 0;
 }
 
-#define GONE(e, what, call)                                                                        \
+#define LOG_FAILED(e, what, call)                                                                  \
 	do {                                                                                       \
 		int err_ = (call);                                                                 \
 		if (err_ != 0)                                                                     \
@@ -123,14 +123,14 @@ ep_free(struct vb_ep *e)
 	if (e->channel != NULL)
 		rdma_destroy_event_channel(e->channel);
 	if (e->rcq != NULL)
-		GONE(e, "destroy receive CQ", ibv_destroy_cq(e->rcq));
+		LOG_FAILED(e, "destroy receive CQ", ibv_destroy_cq(e->rcq));
 	if (e->scq != NULL)
-		GONE(e, "destroy send CQ", ibv_destroy_cq(e->scq));
+		LOG_FAILED(e, "destroy send CQ", ibv_destroy_cq(e->scq));
 	vb_wait_close(e);
 	if (e->pd != NULL)
-		GONE(e, "free PD", ibv_dealloc_pd(e->pd));
+		LOG_FAILED(e, "free PD", ibv_dealloc_pd(e->pd));
 	if (e->ctx != NULL)
-		GONE(e, "close device", ibv_close_device(e->ctx));
+		LOG_FAILED(e, "close device", ibv_close_device(e->ctx));
 	free(e->conns);
 	free(e);
 }
@@ -249,7 +249,7 @@ vb_ep_close(struct leat_ep *ep)
 	while ((c = TAILQ_FIRST(&e->busy)) != NULL)
 		vb_conn_free(c);
 	if (e->listener != NULL)
-		GONE(e, "destroy listener", rdma_destroy_id(e->listener));
+		LOG_FAILED(e, "destroy listener", rdma_destroy_id(e->listener));
 	ep_free(e);
 	ep->drv = NULL;
 }

@@ -62,7 +62,7 @@ vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why)
 	vb_addr_str(rdma_get_peer_addr(id), addr, sizeof(addr));
 	LEAT_LOG(INFO, driver, "%s: endpoint %s: request of %s refused: %s", e->dev->name,
 		 leat_ep_name(e->ep), addr, why);
-	if (vb_cm_say_no(e, id) != 0)
+	if (vb_cm_send_reject(e, id) != 0)
 		LEAT_LOG(DEBUG, driver, "%s: rdma_reject: %s", e->dev->name, strerror(errno));
 	if (rdma_destroy_id(id) != 0)
 		LEAT_LOG(WARNING, driver, "%s: destroy rdma_cm id: %s", e->dev->name,
@@ -121,6 +121,7 @@ vb_reject(struct leat_ep *ep, struct leat_peer *peer)
 {
 	struct vb_conn *c = peer->drv;
 
-	(void)vb_cm_say_no(vb_of(ep), c->id); /* fails if the connector took its request back */
+	(void)vb_cm_send_reject(vb_of(ep),
+				c->id); /* fails if the connector took its request back */
 	vb_conn_free(c);
 }

@@ -462,7 +462,7 @@ void vb_cm_give_up(struct vb_conn *c, int status, const char *why);
 /* Refuse a request that raised no event for the application, and destroy its id. */
 void vb_cm_refuse(struct vb_ep *e, struct rdma_cm_id *id, const char *why);
 /* Schedule another attempt to connect: the last one failed for a cause that may pass. */
-void vb_cm_again_later(struct vb_conn *c, int cause);
+void vb_cm_retry_later(struct vb_conn *c, int cause);
 /* Destroy the connection's rdma_cm id. */
 void vb_cm_drop_id(struct vb_conn *c);
 

@@ -78,7 +78,7 @@ struct vb_transport {
 	bool (*by_the_clock)(const struct vb_ep *e);
 
 	/*
-	 * Send the request, now that the route is known. Ends in VB_CONNECTING, vb_cm_again_later()
+	 * Send the request, now that the route is known. Ends in VB_CONNECTING, vb_cm_retry_later()
 	 * or vb_cm_give_up().
 	 */
 	void (*connect)(struct vb_conn *c);

@@ -79,7 +79,7 @@ vb_rc_connect(struct vb_conn *c)
 	}
 	set_param(c, &p, c->priv, c->priv_len, buf);
 	if (rdma_connect(c->id, &p) != 0) {
-		vb_cm_again_later(c, errno == ECONNREFUSED ? -ECONNREFUSED : -EHOSTUNREACH);
+		vb_cm_retry_later(c, errno == ECONNREFUSED ? -ECONNREFUSED : -EHOSTUNREACH);
 		return;
 	}
 	vb_conn_state(c, VB_CONNECTING);
@@ -110,7 +110,7 @@ responded(struct vb_conn *c, const struct vb_cm_event *ev)
 		return;
 	}
 	if (rdma_establish(c->id) != 0) {
-		vb_cm_again_later(c, -ECONNRESET);
+		vb_cm_retry_later(c, -ECONNRESET);
 		return;
 	}
 	up(c, ev);

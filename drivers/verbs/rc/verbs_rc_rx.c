@@ -60,7 +60,7 @@ sw_insert(struct vb_ep *e, uint32_t s)
 }
 
 static uint32_t
-soft_pop(struct vb_ep *e)
+sw_pop(struct vb_ep *e)
 {
 	uint32_t s = *sw_at(e, 0);
 
@@ -70,7 +70,7 @@ soft_pop(struct vb_ep *e)
 }
 
 static void
-soft_remove(struct vb_ep *e, uint32_t s)
+sw_remove(struct vb_ep *e, uint32_t s)
 {
 	uint32_t i;
 
@@ -354,7 +354,7 @@ finish(struct vb_ep *e, struct leat_op *op, const struct ibv_wc *wc, int status)
 void
 vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data)
 {
-	uint32_t s = soft_pop(e);
+	uint32_t s = sw_pop(e);
 	struct leat_op *op = e->slots[s].op;
 	int status = move_message(op, data, wc);
 
@@ -377,7 +377,7 @@ done_while_draining(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 		finish(e, op, wc, 0);
 		return;
 	}
-	first = soft_pop(e);
+	first = sw_pop(e);
 	to = e->slots[first].op;
 	status = move_message(to, op->buf, wc);
 	slot_put(e, first);
@@ -480,7 +480,7 @@ vb_rx_cancel(struct vb_ep *e, struct leat_op *op)
 	if (s == e->rx_depth)
 		return -EOPNOTSUPP;
 	if (!e->slots[s].srq_posted) {
-		soft_remove(e, s);
+		sw_remove(e, s);
 		slot_put(e, s);
 		leat_op_finish(e->ep, op, -ECANCELED, 0);
 		return 0;

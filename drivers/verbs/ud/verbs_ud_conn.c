@@ -76,7 +76,7 @@ gid_index(const struct vb_ep *e, const union ibv_gid *gid)
  * @return 0; negative errno with leat_err()
  */
 static int
-reach(struct vb_conn *c, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
+set_dest(struct vb_conn *c, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
 {
 	struct vb_ud *u = vb_ud_of(c->e);
 	struct vb_dest *to = &u->dest[c->index];
@@ -159,7 +159,7 @@ void
 vb_ud_connect(struct vb_conn *c)
 {
 	if (send_request(c) < 0)
-		vb_cm_again_later(c, -EHOSTUNREACH);
+		vb_cm_retry_later(c, -EHOSTUNREACH);
 	else
 		vb_conn_state(c, VB_CONNECTING);
 }
@@ -187,7 +187,7 @@ vb_ud_answered(struct vb_conn *c, const struct vb_cm_event *ev)
 	}
 	if (!ethernet(c->e))
 		attr.is_global = 0;
-	if (reach(c, &attr, p->qp_num, h.qkey) < 0) {
+	if (set_dest(c, &attr, p->qp_num, h.qkey) < 0) {
 		vb_cm_give_up(c, -EIO, leat_err_msg());
 		return;
 	}
@@ -358,7 +358,7 @@ vb_ud_accept(struct vb_conn *c, const struct leat_conn_params *params)
 		return leat_err(EIO, "%s: accept: the device failed", e->dev->name);
 	ret = address(c, &attr);
 	if (ret == 0)
-		ret = reach(c, &attr, c->ud.sender.qpn, c->ud.qkey);
+		ret = set_dest(c, &attr, c->ud.sender.qpn, c->ud.qkey);
 	if (ret < 0)
 		return ret;
 	c->priv_len = params->priv_len;
