@@ -195,7 +195,7 @@ struct ofi_dev {
 	char domain[64];   /* domain=, or "" */
 	char interface[64];
 	struct fi_info *info; /* fi_getinfo's answer for caps; each endpoint asks again */
-	uint64_t caps;	      /* optional capabilities on offer that the driver uses */
+	uint64_t caps;	      /* capabilities on offer that the driver uses */
 	uint32_t ops;
 	uint32_t tx_depth, tx_depth_max;
 	uint32_t rx_depth, rx_depth_max;

@@ -294,7 +294,7 @@ struct vb_conn {
 	bool busy;
 	bool connected;	 /* rdma_disconnect() is needed to end it */
 	bool last_wqe;	 /* the device reported that no more receives complete */
-	bool disconnect; /* the other side has disconnected */
+	bool disconnect; /* the other side has disconnected, or can't any more */
 	uint8_t rd_atom, init_rd_atom;
 	uint32_t qpn;
 	struct vb_hello hello; /* iWARP: the hello of the peer's request */
@@ -337,7 +337,7 @@ struct vb_rxqs {
 enum vb_loop_state {
 	VB_LOOP_NONE = 0,
 	VB_LOOP_READY,
-	VB_LOOP_FAILED, /* met an empty SRQ; is created again when it is needed */
+	VB_LOOP_FAILED, /* a message failed, usually at an empty SRQ; created again when needed */
 	VB_LOOP_UNABLE, /* the device can't connect to itself */
 };
 
