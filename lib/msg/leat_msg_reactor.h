@@ -5,7 +5,7 @@
 
 /**
  * @file
- * Messages below a reactor: one call in place of a loop.
+ * Messages below a reactor: one call replaces a loop of the application's own.
  *
  * @code
  *	static void on_done(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now);
@@ -31,17 +31,17 @@
  * The reactor polls the endpoint, takes its events, and drives the connections. It may block
  * (LEAT_IDLE_BLOCK) if the endpoint has a wait object.
  *
- * When the reactor stops, the connections are closed, before the endpoint is shut down:
+ * When the reactor stops, the connections are closed before the endpoint is shut down:
  *
  *     stop                                                                       its deadline
  *      | tasks end | sends go out              | disconnected     | shutdown      |
  *      0          1/4                         5/8                3/4              1
  *
- * Each step ends early when there is nothing left of it. The first is there only if the reactor has
- * tasks: they may still send and close by themselves while they end. What was not sent at the end
- * of the second is named by the stop: "3 sends to 10.0.0.1:7000".
+ * Each step ends early when it has nothing left to do. The first step exists only if the reactor
+ * has tasks: they may still send and close by themselves while they end. Sends left at the end of
+ * the second step are named by the stop: "3 sends to 10.0.0.1:7000".
  *
- * Thread rules: as for pollers; callbacks on the reactor's thread.
+ * Thread rules: as for pollers; callbacks run on the reactor's thread.
  */
 
 #include <leat_common.h>
@@ -52,12 +52,12 @@
 extern "C" {
 #endif
 
-/** Requests that are given out in one call, at most. */
+/** Most requests per call of leat_msg_done_fn. */
 #define LEAT_MSG_BURST 32
 
 /**
- * Take requests that are done: 1 to LEAT_MSG_BURST, in the order of leat_msg_poll(). They are the
- * caller's again and may be posted right here.
+ * Take requests that are done: 1 to LEAT_MSG_BURST, in the order of leat_msg_poll(). The callee
+ * owns them again, and may post them right here.
  *
  * @param now
  *   The turn's timestamp, cycles.
@@ -67,30 +67,32 @@ typedef void (*leat_msg_done_fn)(void *arg, struct leat_msg_req **reqs, uint16_t
 /** Take an event of a connection. */
 typedef void (*leat_msg_event_fn)(void *arg, const struct leat_msg_event *ev);
 
-/** What a context calls below a reactor. */
+/** Functions that a context calls below a reactor. */
 struct leat_msg_reactor_conf {
-	leat_msg_done_fn done;	 /**< gets requests; needed */
+	leat_msg_done_fn done;	 /**< gets requests that are done; required */
 	leat_msg_event_fn event; /**< gets events of connections; NULL: they are dropped */
 	leat_ep_ops_fn ops;	 /**< gets the application's own ops; NULL: they are dropped */
 	/**
-	 * Gets what is the application's of the endpoint's events: CONNECT_REQ, SHUTDOWN, and those
-	 * of peers that it connected itself. NULL: dropped, and requests are rejected.
+	 * Gets those events of the endpoint that are the application's: CONNECT_REQ, SHUTDOWN, and
+	 * events of peers that the application connected itself. NULL: they are dropped, and
+	 * connection requests are rejected.
 	 */
 	leat_ep_event_fn ep_event;
-	void *arg; /**< of these functions */
+	void *arg; /**< first argument of these functions */
 };
 
 /**
- * Put a context below a reactor: from here on the reactor does all that leat_msg.h asks of a loop.
+ * Put a context below a reactor: from here on the reactor makes the calls that leat_msg.h asks of a
+ * loop.
  *
  * The endpoint must not have been given to the reactor by itself, and can have one context below a
- * reactor; ops of a further one come to conf.ops.
+ * reactor; ops of a further context come to conf.ops.
  *
  * @param conf
  *   Copied.
  * @return
  *   - 0
- *   - -EINVAL: no function for requests
+ *   - -EINVAL: conf.done is NULL
  *   - -EALREADY: the context is below a reactor
  *   - -ENOSPC, -EPERM: as leat_reactor_poller_add()
  *   - -ENOMEM
@@ -99,10 +101,11 @@ LEAT_API int leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 				  const struct leat_msg_reactor_conf *conf);
 
 /**
- * Take a context away from its reactor. Connections stay open; the application drives it.
+ * Take a context away from its reactor. Connections stay open; the application drives the context.
  *
  * @return
- *   0; -ENOENT: it is below none; -EPERM: wrong thread; -EBUSY: called in one of its callbacks.
+ *   0; -ENOENT: the context is below no reactor; -EPERM: wrong thread; -EBUSY: called in one of the
+ *   context's callbacks.
  */
 LEAT_API int leat_msg_reactor_remove(struct leat_msg *m);
 

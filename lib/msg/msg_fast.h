@@ -3,28 +3,29 @@
 #define MSG_FAST_H
 
 /*
- * Leat mode: the short way of a small message that is alone, in a conversation. What these do is
- * what tx.c, rx.c and arrive.c do step by step, over slots and lists; whatever is out of the
- * ordinary makes them return false with nothing done, and takes that way.
+ * Leat mode: the short way of a small message that is alone, as in a conversation. These functions
+ * do in one step what tx.c, rx.c and arrive.c do step by step, over slots and lists. In every case
+ * out of the ordinary they return false without having done anything, and the caller takes the long
+ * way.
  *
- *     post      msg_fast_send()      no message before it waits; there is credit, and a free slot
+ *     post      msg_fast_send()      no message waits before it; there is credit, and a free slot
  *     sent      msg_fast_sent()      no message waits for the slot
- *     arrived   msg_fast_arrived()   it is the next one, and its request is the oldest
+ *     arrived   msg_fast_arrived()   it is the next message, and its request is the oldest
  *
- * They are here because a message of 8 B takes 5 % longer without. A connection has them while
- * c->fast holds: test_msg_fast.c runs the same cases with and without.
+ * They exist because small messages are measurably slower without them (doc/guide/msg.md). A
+ * connection uses them while c->fast holds: test_msg_fast.c runs the same cases with and without.
  */
 
 #include <leat_ep_pvt.h>
 
 #include "msg_pvt.h"
 
-/* ---- steps that the long way takes as well ---- */
+/* ---- steps shared with the long way ---- */
 
-/* As msg_req_check(), of a send that travels alone. In tx.c. */
+/* tx.c: do as msg_req_check(), for a send that travels alone. */
 int msg_alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req);
 
-/* What travels back with every head. */
+/* Write a head, with the credit and the grants that travel with it. */
 static inline void
 msg_head_put(const struct leat_msg_conn *c, uint8_t *buf, uint64_t len)
 {
@@ -44,7 +45,7 @@ msg_head_sent(struct leat_msg_conn *c)
 	c->grant = false;
 }
 
-/* @return 0, or the status with which the request fails without any effect on the connection */
+/* @return 0, or the status with which the request fails without ending the connection */
 static inline int
 msg_req_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
 {
@@ -68,7 +69,7 @@ msg_may_begin(const struct leat_msg_conn *c)
 	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
 }
 
-/* All that came in slot s has its requests. */
+/* All messages of slot s have their requests: free the slot. */
 static inline void
 msg_delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
@@ -88,8 +89,8 @@ msg_delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 /* ---- the short way ---- */
 
 /*
- * One small message that need not wait for the end of the turn. State that the device does not need
- * is stored after the post.
+ * Send one small message that need not wait for the end of the turn. State that the device does not
+ * need is stored after the post.
  */
 static __rte_always_inline bool
 msg_fast_send(struct leat_msg_conn *c, struct leat_msg_req *req)
@@ -131,9 +132,9 @@ msg_fast_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * A small message is sent, and its request was given back before. The kind is loaded by itself:
- * flags may just have been stored, and a wider load could not be served from that store, but would
- * wait until it has left the core's buffer.
+ * Complete the send of a small message whose request was given back before. The kind is loaded by
+ * itself: flags may just have been stored, and a wider load could not be forwarded from that store,
+ * but would wait until the store has left the core's store buffer.
  */
 static __rte_always_inline bool
 msg_fast_sent(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
@@ -147,7 +148,7 @@ msg_fast_sent(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 	return true;
 }
 
-/* A small message alone, the next one: op is c->rx_next. */
+/* Deliver the next message, small and alone in its send: op is c->rx_next. */
 static __rte_always_inline bool
 msg_fast_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
@@ -172,7 +173,7 @@ msg_fast_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_
 	c->stats.received++;
 	c->stats.recv_bytes += len;
 	msg_delivered(c, s, c->rx_done);
-	/* It is right, so this can't fail. */
+	/* The numbers were checked above, so this can't fail. */
 	(void)msg_tx_credit(c, credit, granted);
 	return true;
 }
