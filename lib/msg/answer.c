@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sends that are done when the message was delivered: the other side's receive has it.
+ * Sends that are done when a receive at the peer has the message.
  *
  *     sender                                     receiver
  *     | -- head: length | answer, id 8 --------> | slot 8 is bound to a request, and done
  *     | <------- control: answered up to 9 ----- | all ids before 9 are done
  *
- * The message has a send of its own, so that its id stands for it. The request stays in its list,
- * behind which others wait for their turn. If the message was dropped over there a control message
- * says so before the answer covers it (drop.c), and the request comes back with the reason.
+ * The message is alone in its send, so that the id stands for it. The request stays in its list,
+ * and requests behind it wait for it to come back. If the peer dropped the message, a control
+ * message says so before the answer covers it (drop.c), and the request comes back with the reason.
  */
 
 #include <errno.h>
 
 #include "msg_pvt.h"
 
-/* An answer may be late by so many messages: far from where ids come round. */
+/* Most messages by which tx_answered may be behind: far from where ids wrap. */
 #define LATE (UINT32_C(1) << 30)
 
 void
@@ -24,7 +24,7 @@ msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s)
 {
 	struct leat_msg_conn *c = s->conn;
 
-	/* It stands still while no message asks. */
+	/* tx_answered stands still while no message asks for an answer. */
 	if (unlikely(s->id - c->tx_answered > LATE))
 		c->tx_answered = s->id - LATE;
 	leat_put_le64(s->buf, leat_get_le64(s->buf) | MSG_LEN_ANSWER);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the device brings: heads, lengths, payloads, control messages.
+ * Arrivals: heads, lengths, payloads, control messages.
  *
- * All of it is looked at here, before anything is done with it: an announced length is compared with the limit and with
- * what came, and what can't be right ends the connection. The usual small message goes from here to its request, in one
- * step; the rest is noted in its slot, and rx.c goes on with it.
+ * Everything that arrives is checked here before it is used: an announced length is compared with
+ * the limit and with the bytes that came, and a wrong one ends the connection. The usual small
+ * message goes from here to its request in one step; others are noted in their slots, and rx.c goes
+ * on with them.
  */
 
 #include <errno.h>
@@ -31,7 +32,7 @@ msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t l
 		c->stats.held_max = c->rx_arrived;
 }
 
-/* The oldest request has its message, and goes back with those behind it that were cancelled. */
+/* Give the oldest request its message, and give it back with the cancelled ones behind it. */
 static inline void
 give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 {
@@ -42,8 +43,8 @@ give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 }
 
 /*
- * Eager messages are the next ones, and requests wait for them.
- * @return false: it is not so, or not for all of them
+ * Deliver the eager messages of a slot, if they are the next ones and requests wait for them.
+ * @return false: that does not hold, or not for all of them
  */
 static inline bool
 deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
@@ -67,8 +68,8 @@ deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 }
 
 /*
- * What stands behind the first message of a send: more small ones. All are looked at before the first is delivered.
- * @return false: the connection ends
+ * Check the small messages behind the first one of a send, before the first is delivered.
+ * @return false: the connection ended
  */
 static bool
 check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uint64_t len)
@@ -93,7 +94,7 @@ check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uin
 	return true;
 }
 
-/* A message that stands alone in its send, and has more to say. */
+/* Note a message that is alone in its send, and has flags in its head. */
 static __rte_noinline void
 flagged_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id,
 		const struct msg_head *head)
@@ -200,7 +201,10 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 		msg_arrived(c, to, id, len);
 }
 
-/* Plain mode: it is the only message that has a request, and is whole. @return false: it is not so simple */
+/*
+ * Plain mode: deliver the only message that has a request, whole. @return false: it is not the only
+ * one
+ */
 static inline bool
 deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 {
@@ -210,7 +214,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	give_oldest(c, req, s->len);
-	/* With any_id its op may be out, for another message. */
+	/* With any_id its op may be posted for another message. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;
 	if (unlikely(msg_rx_free(c) >= c->rx_window / 2))
@@ -227,7 +231,9 @@ msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct le
 		msg_drop_arrived(c, s, op);
 		return;
 	}
-	/* A receive that was early, and is not needed: the message has no payload. */
+	/*
+	 * An early receive came back without data, and is not needed: the message has no payload.
+	 */
 	if (unlikely(s->len == 0 && op->status != 0 && op->status != -EMSGSIZE)) {
 		s->flags |= MSG_DONE;
 		msg_work(c);
@@ -282,7 +288,7 @@ rx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *o
 		length_arrived(c, s);
 }
 
-/* ---- ops ---- */
+/* ---- ops that came back ---- */
 
 static __rte_noinline void
 op_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)

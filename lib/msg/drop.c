@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages that are dropped, while their connection goes on: longer than the receive that they met,
- * or one of the two requests has given up.
+ * Messages that are dropped, while their connection goes on: a message is longer than the receive
+ * that it met, or one of its two requests was given up.
  *
- * Of small ones the bytes are here, and are skipped. Of a large one the payload may be on its way,
- * or never come, and in neither case may it find no receive. So there is one of 0 bytes for it,
- * which a device completes with -EMSGSIZE, and goes on. In leat mode the sender is told as well,
- * and sends a payload of 0 bytes, unless the real one had left already:
+ * The bytes of a small message are here, and are skipped. The payload of a large one may be under
+ * way, or never come, and in both cases a receive must be there for it. So a receive of 0 bytes is
+ * posted, which a device completes with -EMSGSIZE without harm to the connection. In leat mode the
+ * sender is told as well, and sends a payload of 0 bytes, unless the real one had left already:
  *
  *     receiver                                       sender
  *     | <------------------ head: length, id 8 ---- |
@@ -15,8 +15,8 @@
  *     | ---- control: drop 8; granted 9 ----------> | its request is done: -EMSGSIZE
  *     | <---------------------- payload 8, 0 B ---- |
  *
- * A sender that gives up does the same unasked. Messages behind it go on meanwhile; only its slot,
- * and so a credit, is in use until its payload came.
+ * A sender that gives a message up sends the empty payload unasked. Messages behind it go on
+ * meanwhile; only its slot, and so a credit, is in use until the payload came.
  */
 
 #include <errno.h>
@@ -31,7 +31,7 @@ msg_reason_status(uint8_t reason)
 
 /* ---- receiving ---- */
 
-/* Nothing of it is for a request any more. */
+/* Mark a message as dropped: no request gets any of it. */
 static void
 mark(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 {
@@ -40,7 +40,7 @@ mark(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 	c->drops++;
 	c->stats.dropped++;
 	if (c->mode == LEAT_MSG_PLAIN)
-		s->flags |= MSG_TOLD; /* the format has no word for it */
+		s->flags |= MSG_TOLD; /* plain mode can't tell the sender */
 }
 
 static void
@@ -75,7 +75,7 @@ msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 void
 msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s)
 {
-	/* Its receive is posted, and as large as the request: what comes is cut off behind it. */
+	/* The posted receive is as large as the request: the payload is cut off behind that. */
 	mark(c, s, MSG_REASON_SIZE);
 }
 
@@ -175,7 +175,7 @@ drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 	}
 	give(s);
 	s->flags |= MSG_DONE;
-	/* Nothing to be told any more, but to a sender that waits for the answer. */
+	/* The payload has come: only a sender that waits for the answer is still to be told. */
 	if ((s->flags & MSG_ANSWER) == 0)
 		s->flags |= MSG_TOLD;
 	msg_work(c);
@@ -192,7 +192,7 @@ msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_
 	else if ((s->flags & MSG_DROP) != 0)
 		drop_complete(c, s, op);
 	else
-		msg_payload_arrived(c, s, op); /* it was faster */
+		msg_payload_arrived(c, s, op); /* the payload was faster than the recall */
 }
 
 /* ---- sending ---- */
@@ -219,7 +219,7 @@ msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat
 	s->flags &= (uint16_t)~MSG_EXPIRED;
 	if (op->status != -ECANCELED || c->state != MSG_OPEN)
 		return false;
-	/* It was granted; now an empty one is posted in its place. */
+	/* The payload was granted; now an empty one is posted in its place. */
 	s->flags |= MSG_WANT;
 	msg_tx_give_up(c, s, msg_late_status(s->req));
 	c->tx_large++;
@@ -238,13 +238,13 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u", id, reason);
 		return false;
 	}
-	/* Its payload was sent before this was said. */
+	/* The payload had left before the drop was said. */
 	if ((int32_t)(id - c->tx_done) < 0 &&
 	    (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0) {
 		msg_answer_lost(c, id, reason);
 		return true;
 	}
-	/* Its request may be late, and gone. */
+	/* The request may have been given up, and be back at the caller. */
 	asked = (s->flags & MSG_ANSWER) != 0;
 	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done ||
 		     ((s->flags & MSG_EAGER) != 0 && !asked))) {
@@ -262,7 +262,7 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 bool
 msg_not_taken(const struct leat_msg_conn *c, int status)
 {
-	/* Some devices tell a sender, some don't. */
+	/* Some devices report that to a sender, some don't. */
 	return (status == -EMSGSIZE || status == -EREMOTEIO) && c->state == MSG_OPEN &&
 	       leat_ep_peer_state(c->ep, c->peer) == LEAT_PEER_UP;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Plain mode: the payload's receive of the next message is posted before its length is here, so that a payload
- * that comes right behind its length meets it, and is not kept and copied by the device first.
+ * Plain mode: the payload's receive of the next message is posted before its length arrives, so
+ * that a payload right behind its length meets the receive, and the device need not keep and copy
+ * it first.
  *
  *                 length                    payload
  *     MSG_EARLY ----------> (as any other) ---------> done
@@ -13,10 +14,11 @@
  *       | length 0                                  came back
  *       `---------> (its receive is not needed) -------------> done
  *
- * It is the message rx_bind, and the oldest request that waits, if that brings a buffer: only one, for with
- * two of them the request of the first could not be taken back without taking the second message out of its buffer.
- * The receive is as large as the request, and what came is compared with the length as always. While messages before it
- * are under way there is none: in a stream its length is here by then.
+ * The message is rx_bind, and the request is the oldest that waits, if it brings a buffer. There is
+ * only one such receive: with two, the request of the first could not be taken back without taking
+ * the second message out of its buffer. The receive is as large as the request, and the bytes that
+ * came are compared with the length as always. While messages before it are under way there is no
+ * early receive: in a stream of messages the length is here by then.
  */
 
 #include <errno.h>
@@ -39,7 +41,7 @@ msg_early_post(struct leat_msg_conn *c)
 	s->req = req;
 	s->id = c->rx_bind;
 	msg_data_recv(c, s, RTE_MIN(req->size, c->max_size));
-	/* Without room for it the message takes the usual way. */
+	/* If the endpoint has no room the message takes the usual way. */
 	if (leat_ep_post(c->ep, &op, 1) == 0)
 		return;
 	c->rx_out++;
@@ -47,7 +49,7 @@ msg_early_post(struct leat_msg_conn *c)
 	s->flags |= MSG_EARLY | MSG_DATA_OUT;
 }
 
-/* It has both, request and length: from here on it is as any other. */
+/* Bind a message that has both request and length: from here on it is as any other. */
 static void
 take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
@@ -59,24 +61,25 @@ take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 		msg_drop_early(c, s);
 	c->rx_bind++;
 	c->rx_data++;
-	/* After one without a payload the next one is not expected to have one. */
+	/* Behind a message without a payload the next one is expected to have none either. */
 	c->early = len > 0;
 	if (unlikely(here))
 		msg_payload_arrived(c, s, &s->data);
 	else if (unlikely(len == 0))
-		(void)leat_op_cancel(c->ep, &s->data); /* or it ends with what must not have come */
+		/* A payload that comes nevertheless fails the connection. */
+		(void)leat_op_cancel(c->ep, &s->data);
 }
 
 void
 msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
 	if (unlikely((s->flags & MSG_RECALL) != 0))
-		msg_arrived(c, s, s->id, len); /* it is not known yet for which request */
+		msg_arrived(c, s, s->id, len); /* for this request or the next: not known yet */
 	else
 		take(c, s, len);
 }
 
-/* The request goes back without a message; what came already waits for the next one. */
+/* Give the request back without a message; a length that came already waits for the next one. */
 static void
 recalled(struct leat_msg_conn *c, struct msg_slot *s)
 {
@@ -104,7 +107,7 @@ msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct lea
 	expired = (s->flags & MSG_EXPIRED) != 0;
 	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED | MSG_EXPIRED)) | MSG_DATA_IN);
 	if (!arrived) {
-		/* The length has until the next look. */
+		/* The length has until the next look at the deadline to arrive. */
 		if (unlikely(expired))
 			msg_deadline_again(c, s->req);
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What two endpoints in leat mode tell each other along with connect and accept. Leat mode holds if
- * both did. The numbers of one side are rules for what the other sends to it.
+ * The hello: what two endpoints tell each other along with connect and accept. Leat mode holds if
+ * both said one. The numbers of one side bind what the other side sends to it.
  *
  *     offset  size
  *          0     4  "LMSG"
@@ -10,12 +10,12 @@
  *          5     1  0; 1: the connection is refused, and the private data are a text that says why
  *          6     2  credits: messages that may be sent before the first credits come
  *          8     8  number of the connection, 46 bits: goes into tags
- *         16     8  max_size: longest message
- *         24     4  eager_max: messages of up to so many bytes travel with their head
+ *         16     8  max_size: longest message, bytes
+ *         24     4  eager_max: longest message that travels with its head, bytes
  *         28     2  bytes of the application's private data, which follow
  *         30     2  0
  *
- * All numbers are little-endian. Data of another version, or that begin with something else, are the
+ * All numbers are little-endian. Private data without the magic, or of another version, are the
  * application's: plain mode.
  */
 
@@ -55,7 +55,7 @@ msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h)
 	h->max_size = leat_get_le64(buf + 16);
 	h->eager_max = leat_get_le32(buf + 24);
 	h->priv_len = leat_get_le16(buf + 28);
-	/* Behind the private data there may be padding (leat_dev_info.priv_padded). */
+	/* Padding may follow the private data (leat_dev_info.priv_padded). */
 	if (h->conn > MSG_CONN_MASK || h->credits < 2 || h->credits > LEAT_MSG_CREDITS_MAX ||
 	    h->eager_max == 0 || h->eager_max > LEAT_MSG_EAGER_MAX ||
 	    h->priv_len > len - LEAT_MSG_HELLO_LEN)

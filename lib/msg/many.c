@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One message to many connections. Each connection has a part of its own in its list, and the
- * request comes back when the last part is done.
+ * One message to many connections. Each connection has a request of its own in its list, the part,
+ * and the caller's request comes back when the last part is done.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@ leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req
 		if (parts[i].state != MSG_REQ_IDLE)
 			return -EALREADY;
 	}
-	/* Parts that are refused at once must not complete it. */
+	/* One more than the parts, so that parts refused at once do not complete the request. */
 	req->parts_left = n + 1u;
 	req->conn = NULL;
 	req->recv = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contexts: all memory, requests, and going on with connections.
+ * Contexts: all memory, requests, and the connections' work.
  *
- * Every op is part of a slot, and all slots are one piece of memory: an op is this context's if its
+ * Every op is part of a slot, and all slots are in one allocation: an op is this context's if its
  * address lies in it.
  *
  *     conns    [0]                          [1] ...
@@ -86,7 +86,10 @@ static int
 msg_alloc(struct leat_msg *m)
 {
 	const uint32_t per_conn = 2u * m->credits + 1 + MSG_CTRL;
-	/* An odd number of cache lines: else the first lines of all would compete for a few places in the caches. */
+	/*
+	 * An odd number of cache lines per buffer: else the first lines of all buffers would
+	 * compete for a few sets of the caches.
+	 */
 	const size_t buf_len =
 		RTE_ALIGN_CEIL(m->eager_max + (size_t)MSG_HEAD_LEN, (size_t)LEAT_CACHE_LINE) |
 		LEAT_CACHE_LINE;
@@ -176,7 +179,10 @@ leat_msg_destroy(struct leat_msg *m)
 
 /* ---- requests ---- */
 
-/* It was given a buffer when it was posted before. The caller may have put another one since. */
+/*
+ * Forget the buffer that a request was given when it was posted before, unless the caller has put
+ * another one since.
+ */
 static void __rte_noinline
 given_take(struct leat_msg_req *req)
 {
@@ -241,7 +247,7 @@ uint16_t
 leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
 	n = req_take(c, &c->recvq, reqs, n, true);
-	/* What waits for them goes on in the next process or poll, so that nothing is done in here. */
+	/* Messages that wait for requests go on in the next process or poll, never in here. */
 	if (c->rx_arrived > 0 || c->state >= MSG_ENDING || c->peer_ended)
 		msg_work(c);
 	else if (c->early)
@@ -268,7 +274,7 @@ leat_msg_cancel(struct leat_msg_req *req)
 	return 0;
 }
 
-/* ---- going on ---- */
+/* ---- running connections ---- */
 
 static void
 conn_run(struct leat_msg_conn *c)
@@ -291,7 +297,7 @@ conn_run(struct leat_msg_conn *c)
 		msg_abandoned_run(c);
 }
 
-/* Connections in the order in which they go on. */
+/* A queue of connections, linked by next_work. */
 struct line {
 	struct leat_msg_conn *head, **end;
 };
@@ -305,10 +311,10 @@ line_add(struct line *line, struct leat_msg_conn *c)
 }
 
 /*
- * Some wait for buffers, or for room in the endpoint, and every turn may bring less than would do
- * for all. Those that waited before come first, in the order in which they began to; one that got
- * some goes behind those that got none. So each is served in its turn, however little there is, and
- * however fast others ask.
+ * Run connections fairly while some wait for buffers, or for room in the endpoint: a turn may bring
+ * less than all of them need. Those that waited before come first, in the order in which they began
+ * to wait; one that got something is queued behind those that got nothing. So each is served in its
+ * turn, however little there is, and however fast others ask.
  */
 static void __rte_cold
 run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
@@ -331,7 +337,7 @@ run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
 		conn_run(c);
 		if (!c->in_work)
 			continue;
-		/* It put itself, and nothing else, at the front. */
+		/* It put itself at the front of work again, and changed nothing else there. */
 		m->work = c->next_work;
 		line_add(c->got_buffer || c->tx_out + c->rx_out > out ? &served : &again, c);
 	}
@@ -357,7 +363,7 @@ msg_run(struct leat_msg *m)
 	}
 }
 
-/* While the application has nothing to do. */
+/* Do the work that was put off until the application has nothing to do. */
 static void
 run_later(struct leat_msg *m)
 {
@@ -387,7 +393,7 @@ taken(struct leat_msg *m, struct leat_msg_req *req)
 		leat_wheel_del(&m->wheel, &req->timer);
 }
 
-/* The application gets several messages in this turn, and may answer each. */
+/* Count messages that the application gets in this turn: it may answer each. */
 static inline void
 note_given(const struct leat_msg *m, const struct leat_msg_req *req)
 {
@@ -420,7 +426,7 @@ give_many(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 	return i;
 }
 
-/* There is one. */
+/* Give out done requests, of which there is at least one. */
 static __rte_always_inline uint16_t
 give_out(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
@@ -457,7 +463,7 @@ uint16_t
 leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
 	m->turn += m->cut % MSG_CUT_MAX == 0;
-	/* What is done first: the rest can be done while the application has nothing to do. */
+	/* Give out done requests first: other work can wait for the application to be idle. */
 	if (m->done.head != NULL) {
 		if (unlikely(m->held && m->turn - m->held_turn >= MSG_HOLD_TURNS))
 			leat_msg_flush(m);

@@ -2,11 +2,14 @@
 #ifndef MSG_CALLS_H
 #define MSG_CALLS_H
 
-/* What the files of lib/msg call of one another. Included by msg_pvt.h, which has the types. */
+/*
+ * Functions that the files of lib/msg call of one another. Included by msg_pvt.h, which has the
+ * types.
+ */
 
 /* conf.c */
 /*
- * Takes a configuration, completed and checked against the context's endpoint. @return 0, or a
+ * Take a configuration: complete it, and check it against the context's endpoint. @return 0, or a
  * negative errno with leat_err()
  */
 int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
@@ -14,46 +17,47 @@ int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
 /* telemetry.c */
 void msg_telemetry_add(struct leat_msg *m);
 
-/* tune.c: before there are buffers. @return 0, or negative with leat_err() */
+/* tune.c */
+/* Register the settings, before buffers are allocated. @return 0, or negative with leat_err() */
 int msg_tune_add(struct leat_msg *m);
 void msg_telemetry_del(struct leat_msg *m);
 void msg_telemetry_answer(struct leat_msg *m) __rte_cold;
 
 /* stats.c */
-/* What a connection has counted goes to its context, which outlives it. */
+/* Add a connection's counters to a sum, as that of its context, which outlives it. */
 void msg_stats_add(struct leat_msg_stats *sum, const struct leat_msg_conn *c);
 
 /* conn.c */
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
 /*
- * Chooses where the numbers of connections start, once per process. 0, or a negative errno with
+ * Choose where the numbers of connections start, once per process. 0, or a negative errno with
  * leat_err()
  */
 int msg_numbers_start(void);
 
 /* msg.c */
-/* A request is posted that has flags. */
+/* Prepare a posted request that has flags. */
 void msg_take_flags(struct leat_msg_req *req);
-/* Posts requests that can't go at once, or not alone. @return as leat_msg_send() */
+/* Post requests that can't leave at once, or not alone. @return as leat_msg_send() */
 uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
-/* Runs the connections that have work. One that can't go on is queued again, for the next call. */
+/* Run the connections that have work. One that can't go on is queued again, for the next call. */
 void msg_run(struct leat_msg *m);
 
 /* tx.c */
-/* Begins and posts what it can. */
+/* Begin and post sends as far as credit, slots and the endpoint allow. */
 void msg_tx_run(struct leat_msg_conn *c);
 void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Finishes what is sent. */
+/* Finish the sends that are done, in order. */
 void msg_tx_finish(struct leat_msg_conn *c);
-/* One that is sent, and has to wait for its turn. */
+/* Finish the requests of a sent slot, which still waits for its turn. */
 void msg_tx_finish_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* Credits and grants that arrived. @return false: they can't be right; the connection was ended */
+/* Take credit and grants that arrived. @return false: they can't be right; the connection ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
 /*
- * Can they be? Credit for more than there are, or a grant of what was not sent, has the sign of one
- * of these.
+ * Can credit and grants be right? If there is credit beyond LEAT_MSG_CREDITS_MAX, or a grant for a
+ * message that was not sent, one of the differences is negative.
  */
 static __rte_always_inline bool
 msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
@@ -62,171 +66,175 @@ msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t gra
 	       0;
 }
 
-/* An op was not taken: for want of room, or since the endpoint is shut down. */
+/* Handle an op that the endpoint refused: it has no room, or is shut down. */
 void msg_post_refused(struct leat_msg_conn *c);
 
-/* Begins a small send without a request; its head has that length. @return NULL: not now */
+/* Begin a small send without a request, with len in its head. @return NULL: it can't begin now */
 struct msg_slot *msg_tx_begin_eager(struct leat_msg_conn *c, uint64_t len);
 
 /* gather.c */
-/* A request is posted, and its message is in pieces: its size. */
+/* Set the size of a posted request whose message is in pieces. */
 void msg_gather_take(struct leat_msg_req *req);
 void msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint64_t n);
 /*
- * Begins what it can of a large message in pieces, the next request; NULL: only what is left of one
- * that was given up. @return false: some has to wait
+ * Begin as many fragments as possible of a large message in pieces, the next request. req NULL:
+ * only end a message that was given up in the middle. @return false: some fragments have to wait
  */
 bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Its deadline passed. @return false: it is not in the middle */
+/* Give up a send whose fragments have begun. @return false: req is not in the middle of its own */
 bool msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* A fragment is the next message. @return false: it has to wait, or the connection ends */
+/* Take a fragment, the next message. @return false: it has to wait, or the connection ended */
 bool msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s);
 bool msg_fragment_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
 
 /* answer.c */
-/* The head in the slot asks for an answer. */
+/* Ask for an answer, in the head of the slot. */
 void msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s);
-/* It is sent. Is the answer still to come? */
+/* Does a request that was sent still wait for its answer, or was finished as lost? */
 bool msg_answer_waits(const struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Messages before id were received. @return false: that can't be; the connection was ended */
+/*
+ * Note that the peer has received all ids below id. @return false: it can't be; the connection
+ * ended
+ */
 bool msg_answered(struct leat_msg_conn *c, uint32_t id);
-/* One was dropped over there. */
+/* Finish a request whose message the peer has dropped. */
 void msg_answer_lost(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 
 /* reject.c */
-/* @return true: it is about a peer that was rejected */
+/* @return true: the event is about a peer that was rejected */
 bool msg_reject_event(struct leat_msg *m, const struct leat_event *ev);
-/* The other side says no. */
+/* End a connection that the peer's hello rejects. */
 void msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *why);
 
 /* shutdown.c */
-/* Tells the other side, when all sends have begun. */
+/* Let MSG_CTRL_END be sent, once all sends have begun. */
 void msg_end_run(struct leat_msg_conn *c);
-/* The other side tells. @return false: that can't be; the connection was ended */
+/* Take the peer's MSG_CTRL_END. @return false: it can't be right; the connection ended */
 bool msg_end_arrived(struct leat_msg_conn *c, uint32_t id);
-/* Message id came, and there was none to come from end on. */
+/* End a connection on which message id came, though the peer's messages end at id end. */
 void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
-/* Nothing more will come: ends receives, if all is received. */
+/* The peer has ended its direction: end the receives, once all messages are received. */
 void msg_ended_run(struct leat_msg_conn *c);
 
 /* ctrl.c */
-/* Tells the other side what is due, and of credits and grants if no message did. */
+/* Send the next control message that is due: also credit and grants that no message carried. */
 void msg_ctrl_run(struct leat_msg_conn *c);
-/* Posts the first receives. */
+/* Post the first control receives. */
 void msg_ctrl_start(struct leat_msg_conn *c);
-/* Posts the receives that the endpoint had no room for. */
+/* Post the control receives that the endpoint had no room for. */
 void msg_ctrl_recv(struct leat_msg_conn *c);
 void msg_ctrl_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 
 /* timeout.c */
 void msg_timeouts_init(struct leat_msg *m);
-/* Fires what is due. */
+/* Fire the timers that are due. */
 void msg_timeouts(struct leat_msg *m);
-/* A request is posted that has a deadline. */
+/* Start the deadline of a posted request. */
 void msg_deadline_start(struct leat_msg_req *req);
-/* It passed, and the request can't be ended yet. */
+/* Look at a request again later: its deadline passed, and it can't be ended yet. */
 void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
- * A request that has begun, on an open connection, is given up. It is done then, or when the device
- * has given back its payload; or it can't be ended yet; or the connection ends.
+ * Give up a request that has begun, on an open connection. The request is done at once, or when the
+ * device has given back its payload; or it can't be ended yet; or the connection ends.
  */
 void msg_expire_begun(struct leat_msg_req *req);
-/* It is open. */
+/* Start to watch whether the peer of an opened connection is alive. */
 void msg_alive_start(struct leat_msg_conn *c);
-/* Leat mode: has anything come from the peer? */
+/* Leat mode: has anything come from the peer yet? */
 bool msg_heard(const struct leat_msg_conn *c);
 
 /* abandon.c */
-/* Its task gives it up: it comes back as soon as its buffer is free, whatever is before it. */
+/* Give up a request for its task: it comes back once its buffer is free, ahead of its turn. */
 int msg_req_abandon(struct leat_msg_req *req);
 void msg_abandoned_run(struct leat_msg_conn *c);
-/* Such a request has come back. */
+/* Set the status of an abandoned request that has come back. */
 void msg_abandoned_back(struct leat_msg_req *req);
 
 /* drop.c */
-/* The receive of a payload came back; its request is late, or its message is dropped. */
+/* Take a payload's op that came back, of a request given up or a message that is dropped. */
 void msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Drops the message of a slot; its payload's receive is not posted. The request is given back. */
+/* Drop the message of a slot whose payload's receive is not posted, and give back its request. */
 void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
-/* One that was small, with an answer to be sent: the other side is told that it was dropped. */
+/* Drop a small message that asked for an answer: the sender is told the reason. */
 void msg_drop_asked(struct leat_msg_conn *c, struct msg_slot *s, uint8_t reason);
-/* Likewise while its early receive is posted, which is too small. */
+/* Drop a message whose early receive is posted, and is too small. */
 void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* The other side sent an empty payload: it has given up. */
+/* Drop a message that its sender has given up, by sending an empty payload. */
 void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
-/* Goes on with those that are dropped. */
+/* Post the receives of dropped messages, and let their senders be told. */
 void msg_drop_run(struct leat_msg_conn *c);
-/* Over: what was dropped does not come any more. */
+/* OVER: finish the dropped messages, of which nothing more comes. */
 void msg_drop_over(struct leat_msg_conn *c);
-/* Fills in the oldest that the other side does not know of, if there is one; and it knows now. */
+/* Fill in the oldest drop that the peer has not been told of. @return false: there is none */
 bool msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
+/* Note that the peer was told of it. */
 void msg_drop_told(struct leat_msg_conn *c, uint32_t id);
 /*
- * A message that is sent, and not wanted over there. @return false: it can't be; the connection was
- * ended
+ * Handle the peer's drop of a message that was sent. @return false: it can't be right; the
+ * connection ended
  */
 bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
-/* Its payload, which is not posted, will be empty; its request is done, with that status. */
+/* Finish a send whose payload is not posted: the payload will be empty. */
 void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
-/* A payload came back that was asked back. @return false: it was not, or is sent, or failed */
+/* Handle a payload that came back. @return false: it was not recalled, or was sent, or failed */
 bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Was a payload longer than its receive, and the connection goes on? */
+/* Did the peer's receive turn out too short, on a connection that goes on? */
 bool msg_not_taken(const struct leat_msg_conn *c, int status);
-/* The status of a request with that reason. */
+/* Return the status of a request whose message was dropped for that reason. */
 int msg_reason_status(uint8_t reason);
 
 /* early.c */
-/* The payload's receive of the next message, if nothing of it has come, and a request waits. */
+/* Post the next message's payload receive, if nothing of it has come, and a request waits. */
 void msg_early_post(struct leat_msg_conn *c);
-/* The length of a message that is MSG_EARLY. */
+/* Take the length of a message with MSG_EARLY. */
 void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
-/* Its data came back before that. */
+/* Take the payload's op of a message with MSG_EARLY, which came back before the length. */
 void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* @return as leat_msg_cancel() */
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 
 /* arrive.c */
-/* Notes a message in its slot, until it gets a request. */
+/* Note a message in its slot, until it gets a request. */
 void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
-/* A payload came; its length is known. */
+/* Take a payload's op that came back, of a message whose length is known. */
 void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 
 /* rx.c */
-/* A payload's receive of that size, for the slot's request. */
+/* Prepare the payload's receive of that size, for the slot's request. */
 void msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size);
-/* Does a message fit its request, or the buffer that this would get? */
+/* Does a message fit its request, or the buffer that the request would get? */
 bool msg_fits(const struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len);
-/* A request has its message. It goes back when those before it do. */
+/* Finish a request that has its message. It goes back when those before it did. */
 void msg_received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len);
 /*
- * Takes the next request for a message, with a buffer. fits: false if the message does not fit.
- * @return NULL: there is none now
+ * Take the next request for a message, and get a buffer for it. fits: false if the message does not
+ * fit. @return NULL: there is no request, or no buffer, now
  */
 struct leat_msg_req *msg_request_take(struct leat_msg_conn *c, uint64_t len, bool *fits);
-/* Posts the first receives. */
+/* Post the first receives. */
 void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
-/* Open: what msg_later() was called for. */
+/* Do on an open connection what msg_later() put off. */
 void msg_rx_later(struct leat_msg_conn *c);
 /*
- * Over: receives get what has arrived whole, and those behind that status. One may wait for a
- * buffer, until its deadline.
+ * OVER: give receives the messages that have arrived whole, and status to the receives left. The
+ * oldest may wait for a buffer, until its deadline.
  */
 void msg_rx_over(struct leat_msg_conn *c, int status);
 
 /* end.c */
-/* Ends a connection because of what happened on it. */
+/* End a connection because of a failure on it. */
 void msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
-/* An op came back with an error. */
+/* Handle an op that came back with an error. */
 void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold;
-/* The peer closed, or never came up. */
+/* Handle the peer's end: it closed, or never came up. */
 void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
-/* ENDING: over as soon as nothing is with the device. */
+/* ENDING: go over to OVER as soon as the device has no ops. */
 void msg_ending(struct leat_msg_conn *c);
-/* OVER: sends get the status, and receives what arrived before, then the status. */
+/* OVER: give sends the status, and receives the messages that arrived before, then the status. */
 void msg_over(struct leat_msg_conn *c);
-/* Goes on with draining. */
+/* End the drain of a closing connection, once all is sent or its time is up. */
 void msg_drain(struct leat_msg_conn *c);
 
 #endif /* MSG_CALLS_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Rejecting a request with a reason.
+ * Rejecting a connection request with a reason.
  *
- * No fabric's reject carries a text on every device, but what accepts carries data. So a connector
- * that said hello gets a hello that says no, with the reason behind it, and is disconnected; it
- * never comes up, and nothing is sent. One without a hello is rejected by the fabric, in silence.
+ * Not every device's reject carries a text, but an accept carries private data. So a connector that
+ * said hello gets a hello with "rejected" set, and the reason behind it, and is disconnected; the
+ * connection never comes up, and nothing is sent. A connector without a hello is rejected by the
+ * fabric, without a reason.
  */
 
 #include <errno.h>
@@ -44,7 +45,7 @@ msg_reject_event(struct leat_msg *m, const struct leat_event *ev)
 {
 	if (!m->rejected[ev->peer])
 		return false;
-	/* It has the reason by now, and most likely has left. */
+	/* The connector has the reason by now, and most likely has disconnected. */
 	if (ev->type == LEAT_EV_CONNECTED)
 		(void)leat_ep_disconnect(m->ep, ev->peer);
 	else
@@ -58,7 +59,7 @@ msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *
 	char text[LEAT_EVENT_TEXT];
 	uint16_t i, n = (uint16_t)RTE_MIN((size_t)h->priv_len, sizeof(text) - 1);
 
-	/* It goes to logs and terminals. */
+	/* The text goes to logs and terminals: replace control characters. */
 	for (i = 0; i < n; i++)
 		text[i] = why[i] >= ' ' && why[i] != 0x7f ? (char)why[i] : '?';
 	text[n] = '\0';

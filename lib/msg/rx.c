@@ -4,12 +4,14 @@
  * Receiving.
  *
  * Receives for the next lengths (plain) or heads (leat) are always posted, each for exactly one id:
- * whatever the device does to the order, a receive can only be met by its own message. In plain mode the
- * lengths may also be received by any of as many equal receives (any_id); the id is in the tag that arrived.
+ * whatever order the device completes them in, a receive can only be met by its own message. In
+ * plain mode equal receives for any id can take their place (any_id); the tag that arrived then has
+ * the id.
  *
- * What arrived (arrive.c) waits in its slot until there is a request for it. Then an eager message is copied, and the
- * next one in the same slot waits, until there is none; or the payload's receive is posted, of exactly the announced
- * length, which is compared with the request before anything is allocated.
+ * A message that arrived (arrive.c) waits in its slot until there is a request for it. An eager
+ * message is then copied, and the next one in the same slot waits, until there are no more. For a
+ * large message the payload's receive is posted, of exactly the announced length, which is compared
+ * with the request before any buffer is allocated.
  */
 
 #include <errno.h>
@@ -27,7 +29,7 @@ msg_copy_any(void *dst, const void *src, uint64_t n)
 
 /* ---- posting ---- */
 
-/* @return how many were taken */
+/* @return how many the endpoint took */
 static uint16_t
 post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 {
@@ -40,7 +42,7 @@ post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 	return k;
 }
 
-/* The receive of the next length or head. */
+/* Prepare the receive of the next length or head. */
 static struct leat_op *
 next_recv(struct leat_msg_conn *c, uint32_t id)
 {
@@ -62,7 +64,7 @@ next_recv(struct leat_msg_conn *c, uint32_t id)
 	return &s->op;
 }
 
-/* Posts receives until as many messages as may be are on the way or here. */
+/* Post receives until the window is full. */
 static void
 fill(struct leat_msg_conn *c)
 {
@@ -110,7 +112,9 @@ msg_rx_start(struct leat_msg_conn *c)
 {
 	uint32_t i;
 
-	/* Nothing is in flight. But what arrived for the last connection in this place, and was not received, is marked. */
+	/*
+	 * Nothing is in flight, but the last connection may have left flags of unreceived messages.
+	 */
 	for (i = 0; i <= c->mask; i++)
 		c->rx[i].flags = 0;
 	c->idle = NULL;
@@ -126,11 +130,12 @@ msg_rx_start(struct leat_msg_conn *c)
 	c->rx_told = c->first_id + c->rx_window;
 }
 
-/* ---- requests meet messages ---- */
+/* ---- binding messages to requests ---- */
 
 /*
- * A buffer for a request that has none. It is noted, so that a request that is posted again with it
- * asks for another one: it is as large as this message only. @return false: none now
+ * Get a buffer for a request that has none. It is noted in the request: when the request is posted
+ * again with it, the request gets another buffer, since this one is only as large as its message.
+ * @return false: no buffer now
  */
 static bool
 buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
@@ -205,7 +210,7 @@ request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
 			msg_wait(c);
 			return NULL;
 		}
-		/* It could never get a buffer: it goes back, and the next one gets the message. */
+		/* It could never get a buffer: fail it, and give the message to the next one. */
 		msg_list_begun(&c->recvq, req);
 		msg_req_finish(req, -EINVAL, 0);
 	}
@@ -220,7 +225,7 @@ msg_request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
 	return request_take(c, len, fits);
 }
 
-/* The oldest message that has no request gets one. @return false: there is none of either */
+/* Give the oldest message without a request one. @return false: no such message, or no request */
 static inline bool
 bind(struct leat_msg_conn *c)
 {
@@ -273,7 +278,7 @@ bind(struct leat_msg_conn *c)
 	return true;
 }
 
-/* The receives of payloads, in order, so that "all before" can be said to the other side. */
+/* Post the receives of payloads, in order: a grant tells the peer that all before are posted. */
 static void
 post_data(struct leat_msg_conn *c)
 {
@@ -294,7 +299,7 @@ post_data(struct leat_msg_conn *c)
 	}
 }
 
-/* Behind a message that is dropped, and may never come, the others are done nevertheless. */
+/* Finish requests behind a dropped message that may never come to its end. */
 static void
 finish_behind(struct leat_msg_conn *c)
 {
@@ -319,7 +324,7 @@ finish(struct leat_msg_conn *c)
 		if ((s->flags & MSG_DONE) == 0)
 			break;
 		if (unlikely((s->flags & MSG_ANSWER) != 0)) {
-			/* That it was dropped is told before, while it can be. */
+			/* First tell the sender of a drop, while it can be told. */
 			if ((s->flags & (MSG_DROP | MSG_TOLD)) == MSG_DROP && c->state == MSG_OPEN)
 				break;
 			c->ctrl_due |= 1u << MSG_CTRL_ANSWER;
@@ -328,7 +333,7 @@ finish(struct leat_msg_conn *c)
 			received(c, s->req, s->len);
 		if (unlikely((s->flags & MSG_DROP) != 0))
 			c->drops--;
-		/* With any_id its op may be out, for another message. */
+		/* With any_id its op may be posted for another message. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}
@@ -357,7 +362,7 @@ msg_rx_run(struct leat_msg_conn *c)
 	if (c->mode == LEAT_MSG_LEAT && c->rx_bind == c->rx_done && c->rx_arrived == 0 &&
 	    !msg_rx_in_turn(c))
 		c->rx_next = &msg_rx_slot(c, c->rx_done)->op;
-	/* What the application waits for is not kept waiting for receives that are not needed yet. */
+	/* Receives that are not needed yet must not delay the message just delivered. */
 	free = msg_rx_free(c);
 	if (free >= msg_rx_window(c) / 2)
 		fill(c);
@@ -367,14 +372,14 @@ msg_rx_run(struct leat_msg_conn *c)
 		msg_ctrl_recv(c);
 }
 
-/* Messages that have arrived are for no receive any more. */
+/* Forget messages that have arrived: no receive gets them any more. */
 static void
 drop_arrived(struct leat_msg_conn *c)
 {
 	c->rx_arrived = 0;
 }
 
-/* There is no buffer for the oldest message: its receive comes back, and those behind it too. */
+/* No buffer for the oldest message: fail its receive, and drop the messages that have arrived. */
 static void
 refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -385,9 +390,8 @@ refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * Over, and there is no buffer for the oldest message. Its receive waits, since the sends that have
- * just come back may hold the buffers, but not longer than its time: the pool has other users, and
- * may stay empty.
+ * OVER: wait for a buffer for the oldest message, up to LEAT_MSG_NOBUFS_US. The sends that have
+ * just come back may hold the buffers; but the pool has other users, and may stay empty.
  * @return false: it has waited long enough
  */
 static bool
@@ -400,7 +404,7 @@ wait_buffer(struct leat_msg_conn *c)
 	return now < c->buffer_deadline;
 }
 
-/* Receives get the messages that have arrived whole. @return false: one waits for a buffer */
+/* Give receives the messages that have arrived whole. @return false: one waits for a buffer */
 static bool
 over_bind(struct leat_msg_conn *c)
 {
@@ -419,7 +423,7 @@ over_bind(struct leat_msg_conn *c)
 			finish(c);
 			continue;
 		}
-		/* It can't be right, or no request is left that could have a buffer. */
+		/* The message is wrong, or no request that could have a buffer is left. */
 		if (req == NULL || !c->no_buffer)
 			break;
 		if (wait_buffer(c))
@@ -441,7 +445,7 @@ msg_rx_over(struct leat_msg_conn *c, int status)
 		return;
 	if (c->recvq.head == NULL)
 		return;
-	/* Those with half a message, and behind those nothing is a message any more. */
+	/* A receive with half a message fails, and so do all behind it, finished ones included. */
 	drop_arrived(c);
 	for (req = c->recvq.head; req != NULL; req = req->next) {
 		if (req->state == MSG_REQ_CANCELLED)

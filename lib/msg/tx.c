@@ -4,11 +4,11 @@
  * Sending.
  *
  *     plain         length ->, payload ->                      both at once
- *     leat, small   head and message, and those behind it ->   with credit
+ *     leat, small   head and message, and more messages ->     with credit
  *     leat, large   head ->, <- granted, payload ->            the payload meets a posted receive
  *
- * A message begins when its slot is free and, in leat mode, the other side has a receive posted for
- * its head. What the device refuses is posted again by the next process or poll, in order.
+ * A message begins when its slot is free and, in leat mode, the peer has a receive posted for its
+ * head. Ops that the endpoint refuses are posted again by the next process or poll, in order.
  */
 
 #include <errno.h>
@@ -34,8 +34,9 @@ msg_alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
 }
 
 /*
- * Small messages that wait behind the first one of a send go with it, as far as they fit. So what
- * costs per send is shared by all that an application posts at once, or that waited for credit.
+ * Put small messages that wait behind the first one of a send into the same send, as far as they
+ * fit. So all messages that an application posts at once, or that waited for credit, share the cost
+ * of the send.
  */
 static inline void
 gather(struct leat_msg_conn *c, struct msg_slot *s)
@@ -98,8 +99,8 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 		}
 		s->data.tag = msg_tag(MSG_TAG_DATA, c->tx_base, id);
 		/*
-		 * tx_data stood still while only small messages went; all before this one are done
-		 * or small.
+		 * tx_data stands still while there are only small messages: all messages before
+		 * this one are done or small, so it may jump here.
 		 */
 		if (c->tx_large++ == 0)
 			c->tx_data = id;
@@ -118,7 +119,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->data.mr = req->mr;
 	s->data.size = len;
 	if (unlikely((req->flags & MSG_F_GATHER) != 0)) {
-		/* Plain mode: it fits behind the length. */
+		/* Plain mode: the pieces fit behind the length. */
 		s->data.buf = s->buf + MSG_HEAD_LEN;
 		s->data.mr = c->m->mr;
 		msg_gather_copy(req, 0, s->buf + MSG_HEAD_LEN, len);
@@ -136,7 +137,7 @@ msg_post_refused(struct leat_msg_conn *c)
 		msg_wait(c);
 }
 
-/* @return false: not all were taken */
+/* @return false: the endpoint did not take all */
 static bool
 post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 {
@@ -176,7 +177,7 @@ msg_tx_begin_eager(struct leat_msg_conn *c, uint64_t len)
 	return s;
 }
 
-/* A send that travels alone. @return false: it has to wait */
+/* Begin a send that travels alone. @return false: it has to wait */
 static __rte_noinline bool
 begin_alone(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -193,7 +194,7 @@ begin_alone(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
-/* Posts what has begun. @return false: refused */
+/* Post the messages that have begun. @return false: the endpoint refused some */
 static bool
 post_begun(struct leat_msg_conn *c)
 {
@@ -227,14 +228,14 @@ post_begun(struct leat_msg_conn *c)
 	return true;
 }
 
-/* Leat mode: payloads whose receives are posted over there. @return false: refused */
+/* Leat mode: post payloads whose receives the peer has granted. @return false: refused */
 static bool
 post_granted(struct leat_msg_conn *c)
 {
 	/*
-	 * What is done needs none, and its slot may have another message by now. The two are less
-	 * than credits apart: tx_data began at a large message (see begin()), and tx_done does not
-	 * pass one that waits for its grant.
+	 * Messages that are done need no grant, and their slots may hold other messages by now:
+	 * skip them. tx_data and tx_done are less than credits apart: tx_data began at a large
+	 * message (see begin()), and tx_done does not pass one that waits for its grant.
 	 */
 	if ((int32_t)(c->tx_done - c->tx_data) > 0)
 		c->tx_data = c->tx_done;
@@ -255,7 +256,7 @@ post_granted(struct leat_msg_conn *c)
 	return true;
 }
 
-/* The requests of a send, which is done. Between them may be some that were cancelled before it. */
+/* Finish the requests of a send that is done. Requests cancelled before it may be among them. */
 static inline void
 finish(struct leat_msg_conn *c, struct msg_slot *s)
 {
@@ -297,9 +298,9 @@ msg_tx_finish(struct leat_msg_conn *c)
 		struct msg_slot *s = msg_tx_slot(c, c->tx_done);
 
 		/*
-		 * An eager message was copied: its buffer is free as soon as the device has the
-		 * copy.
-		 */
+			 * An eager message was copied into the slot: its request is done once the
+			 * op is posted.
+			 */
 		if ((s->flags & MSG_EAGER) == 0 &&
 		    (s->flags & (MSG_OP_OUT | MSG_DATA_OUT | MSG_WANT | MSG_FAILED)) != 0)
 			break;
@@ -310,8 +311,8 @@ msg_tx_finish(struct leat_msg_conn *c)
 }
 
 /*
- * A message waits, maybe for credit: the other side may have room for more receives. It is asked
- * again only when it had as many as the last time would bring.
+ * A send waits, maybe for credit: ask the peer for more receives. Ask again only once the peer has
+ * as many as the last request should have brought.
  */
 static void
 ask_more(struct leat_msg_conn *c)
@@ -364,7 +365,7 @@ msg_tx_run(struct leat_msg_conn *c)
 		}
 		if (!post_begun(c))
 			break;
-		/* Eager messages are done by now, and may have made place for more. */
+		/* Eager messages are done once posted, and may have freed slots. */
 		msg_tx_finish(c);
 	} while (req != NULL && msg_may_begin(c));
 	msg_tx_finish(c);
@@ -372,7 +373,10 @@ msg_tx_run(struct leat_msg_conn *c)
 
 /* ---- one message ---- */
 
-/* Plain mode: one message, and nothing before it. @return false: it is not so; nothing was done */
+/*
+ * Plain mode: send one message, with nothing before it. @return false: that does not hold; nothing
+ * was done
+ */
 static bool
 send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -396,8 +400,8 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * A small message waits for the end of the turn, and those behind it with it, until they fill a
- * send. @return false: it need not wait, or can't; nothing was done
+ * Queue a small message until the end of the turn, or until the queued ones fill a send. @return
+ * false: it need not wait, or can't; nothing was done
  */
 static bool
 send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
@@ -409,7 +413,9 @@ send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
 		     req->state != MSG_REQ_IDLE || (req->flags & MSG_F_ALONE) != 0 ||
 		     req->size > c->eager_max || msg_req_check(c, req) < 0))
 		return false;
-	/* Not at once either behind those that wait, for the same or for credit. */
+	/*
+	 * Behind messages that wait, for the turn's end or for credit, it does not leave at once.
+	 */
 	if (msg_list_begin(&c->sendq) == NULL && !msg_turn_holds(m, c))
 		return false;
 	if (c->tx_held + len > c->eager_max)
@@ -461,14 +467,14 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 	if (op == &s->data && c->mode == LEAT_MSG_LEAT)
 		c->tx_bytes -= op->size;
 	if (unlikely(op->status != 0 && msg_tx_taken_back(c, s, op))) {
-		/* An empty one follows. */
+		/* An empty payload follows. */
 	} else if (unlikely(op->status != 0 && op == &s->data && msg_not_taken(c, op->status))) {
 		s->flags |= MSG_DROP;
 	} else if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
 	} else if (!c->draining && c->state == MSG_OPEN) {
-		/* No caller waits for it, and nothing but the turn's end is waited for. */
+		/* Eager: its request is done, and at most the turn's end is waited for. */
 		if ((s->flags & MSG_EAGER) != 0 && (c->sendq.head == NULL || c->tx_held > 0))
 			return;
 		if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL) {
@@ -480,8 +486,8 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 }
 
 /*
- * The other side has more receives than there are slots that take turns: now all do. Not while one
- * of them is looked for by its id, as those of large messages are.
+ * Let sends use all slots, once the peer has more receives than the slots they use now. Only while
+ * no message is in flight: a slot of one would not be found by its id any more.
  */
 static void
 all_slots(struct leat_msg_conn *c)
@@ -499,7 +505,7 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 			 credit, granted, c->tx_next);
 		return false;
 	}
-	/* Older ones may come after newer ones: completions have no order. */
+	/* An older number may come after a newer one: completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
 		c->tx_credit = credit;
 		if (unlikely(credit - c->tx_next > c->tx_mask + 1))
