@@ -3,15 +3,15 @@
 /*
  * Requests that are given up by the task that waits for them.
  *
- * One that has begun ends as if its deadline had passed (timeout.c), and with it maybe the
- * connection. But it does not wait for its turn: what is before it may be held up by the very peer
+ * A request that has begun ends as if its deadline had passed (timeout.c), which may end the
+ * connection. But it does not wait for its turn: requests before it may be held up by the very peer
  * for which the task has lost patience. So it leaves its list from the middle.
  *
  *     QUEUED     -> -ECANCELED, at once
- *     STARTED    -> what can be done now is done; again whenever the connection goes on, until
- *     FINISHED   -> it goes back, with what it came to
+ *     STARTED    -> ended as far as possible now, and again whenever the connection runs, until
+ *     FINISHED   -> it goes back, with the status that it got
  *
- * A payload that the device has comes back first, and the buffer with it.
+ * A payload's op that the device has comes back first, and the buffer with it.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@ list_of(struct leat_msg_conn *c, const struct leat_msg_req *req)
 	return req->recv != 0 ? &c->recvq : &c->sendq;
 }
 
-/* It goes back before its turn. */
+/* Give a request back before its turn. */
 static void
 give_now(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -47,13 +47,13 @@ give_now(struct leat_msg_conn *c, struct leat_msg_req *req)
 	msg_give(c->m, req);
 }
 
-/* @return false: not yet */
+/* Try to end a request. @return false: it can't be ended yet */
 static bool
 end_now(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
 	if (req->state == MSG_REQ_QUEUED)
 		msg_req_finish(req, -ECANCELED, 0);
-	/* Otherwise it comes back with the connection's status. */
+	/* A started request on an ended connection comes back with the connection's status. */
 	else if (req->state == MSG_REQ_STARTED && c->state == MSG_OPEN)
 		msg_expire_begun(req);
 	if (req->state < MSG_REQ_CANCELLED)
@@ -62,7 +62,7 @@ end_now(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
-/* @return is there one that has not ended? */
+/* @return true: an abandoned request has not ended yet */
 static bool
 list_run(struct leat_msg_conn *c, struct msg_list *list)
 {
@@ -91,7 +91,7 @@ msg_req_abandon(struct leat_msg_req *req)
 {
 	struct leat_msg_conn *c = req->conn;
 
-	/* A part, or the whole, of one message to many connections. */
+	/* One message to many connections, and its parts, can't be given up. */
 	if (c == NULL || (req->flags & MSG_F_PART) != 0)
 		return -EOPNOTSUPP;
 	if (req->state == MSG_REQ_IDLE || req->state == MSG_REQ_DONE)
@@ -112,7 +112,7 @@ msg_abandoned_back(struct leat_msg_req *req)
 	if (req->conn != NULL)
 		leat_wheel_del(&req->conn->m->wheel, &req->timer);
 	req->abandoned = 0;
-	/* The connection may have ended of it, with a status that says so. */
+	/* The connection may have ended because of this request, and the status says so. */
 	if (req->status < 0)
 		req->status = -ECANCELED;
 }

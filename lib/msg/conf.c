@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a context is to be like, and the endpoint that it needs. Every connection may have all its
+ * Configuration of a context, and of the endpoint that it needs. Every connection may have all its
  * receives posted at once, or a payload might find none: so connections, credits and the endpoint's
- * receive depth depend on one another. leat_msg_ep_conf() goes from the first two to the depth;
+ * receive depth depend on one another. leat_msg_ep_conf() computes the depth from the other two;
  * leat_msg_create() has to take the depth as it is.
  */
 
@@ -18,14 +18,14 @@
 
 static const struct leat_msg_conf defaults;
 
-/* Receives that connections may have posted: messages, their payloads, control messages. */
+/* Count receives that connections may have posted: messages, their payloads, control messages. */
 static uint32_t
 recvs(uint32_t conns, uint32_t credits)
 {
 	return conns * (2 * credits + MSG_CTRL);
 }
 
-/* The credits asked for, or the most that have room. @return 0: they are out of range */
+/* Return the credits asked for, or the most that have room. @return 0: they are out of range */
 static uint32_t
 credits_choose(const struct leat_msg_conf *conf, uint32_t conns, uint32_t room)
 {

@@ -7,7 +7,7 @@
  *     listener                  CONNECT_REQ: hello? -> CONNECTING -- hello? --> CONNECTED -> OPEN
  *
  * A side that was asked for plain mode says no hello; a listener says one only to a peer that did.
- * So leat mode holds exactly if the listener said hello, and both know that.
+ * So leat mode holds exactly if the listener said hello, and both sides know whether it did.
  */
 
 #include <errno.h>
@@ -24,9 +24,9 @@
 static const struct leat_msg_conn_conf defaults;
 
 /*
- * Of the next connection of this process, whatever its context: contexts may share an endpoint. It
- * starts anywhere, so that a process does not use the numbers of one that ran before it at the same
- * address.
+ * Number of the next connection of this process, whatever its context: contexts may share an
+ * endpoint. It starts at random, so that a process does not use the numbers of one that ran before
+ * it at the same address.
  */
 static _Atomic uint64_t next_number;
 
@@ -35,7 +35,7 @@ msg_numbers_start(void)
 {
 	uint64_t none = 0, start;
 
-	/* Relaxed: the number is all that there is. */
+	/* Relaxed: no other data depend on the number. */
 	if (atomic_load_explicit(&next_number, memory_order_relaxed) != 0)
 		return 0;
 	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != (ssize_t)sizeof(start))
@@ -86,7 +86,10 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 		return NULL;
 	}
 	c = &m->conns[i];
-	/* What conn_init() set stays: nothing of the last connection is in flight. */
+	/*
+	 * Slots and buffers stay as conn_init() set them: the last connection has nothing in
+	 * flight.
+	 */
 	c->mode = LEAT_MSG_AUTO;
 	c->asked = (uint8_t)conf->mode;
 	c->any_id = conf->any_id;
@@ -103,8 +106,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->rx_next = NULL;
 	c->fast = false;
 	/*
-	 * From the start, not only when it opens: a connection that never comes up has nothing in
-	 * flight either.
+	 * Set here, not when the connection opens: one that never comes up has nothing in flight
+	 * either.
 	 */
 	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
@@ -135,7 +138,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	return c;
 }
 
-/* The connection is in use from here on. */
+/* Put a connection to use, on its peer. */
 static void
 conn_start(struct leat_msg_conn *c, uint16_t peer)
 {
@@ -148,7 +151,7 @@ conn_start(struct leat_msg_conn *c, uint16_t peer)
 	m->nb_open++;
 }
 
-/* Private data with a hello before them. @return their length, or a negative errno */
+/* Write a hello and the private data. @return their length, bytes, or a negative errno */
 static int
 priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, uint16_t max,
 	 uint8_t *buf)
@@ -174,7 +177,7 @@ priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, u
 	return len;
 }
 
-/* Leat mode: what the other side's hello says holds for what is sent to it. */
+/* Leat mode: take over the limits of the peer's hello, for messages sent to it. */
 static void
 hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 {
@@ -183,7 +186,7 @@ hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 	c->tx_base = h->conn << MSG_TAG_CONN_SHIFT;
 	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;
-	/* With fewer there are no more. */
+	/* A peer with fewer credits than that has no more to give. */
 	c->tx_more = h->credits < MSG_WINDOW_FIRST ? LEAT_MSG_CREDITS_MAX : h->credits;
 	c->tx_more_at = c->first_id;
 	c->tx_max = RTE_MIN(c->m->dev_max, h->max_size);
@@ -227,17 +230,17 @@ msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev)
 	struct msg_hello h;
 	int ret = 0;
 
-	/* Closed in the meantime: it is on its way down. */
+	/* The connection was closed in the meantime, and is on its way down. */
 	if (c->state != MSG_CONNECTING)
 		return;
-	/* A listener has decided when it accepted. */
+	/* A listener decided on the format when it accepted. */
 	if (c->mode != LEAT_MSG_AUTO) {
 		conn_open(c);
 		return;
 	}
 	if (c->asked != LEAT_MSG_PLAIN)
 		ret = msg_hello_get(ev->priv, ev->priv_len, &h);
-	/* What is refused ends before it is open: it never comes up, and nothing of it is sent. */
+	/* A refused connection ends before it opens: it never comes up, and nothing is sent. */
 	if (ret < 0) {
 		msg_fail(c, ret, "%s", leat_err_msg());
 	} else if (ret == 1 && h.rejected) {
@@ -318,10 +321,10 @@ leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
 		return NULL;
 	}
 	if (ret == 0 && !m->ep->directed_recv) {
-		leat_err(
-			EOPNOTSUPP,
-			"messages on %s: plain mode, but the device can't receive from one peer only",
-			leat_ep_name(m->ep));
+		leat_err(EOPNOTSUPP,
+			 "messages on %s: plain mode, but the device can't receive from one peer "
+			 "only",
+			 leat_ep_name(m->ep));
 		return NULL;
 	}
 	params.user = c;
@@ -372,7 +375,7 @@ leat_msg_open(struct leat_msg *m, uint16_t peer, const struct leat_msg_conn_conf
 	c = conn_new(m, conf);
 	if (c == NULL)
 		return NULL;
-	c->asked = LEAT_MSG_PLAIN; /* nothing else was possible */
+	c->asked = LEAT_MSG_PLAIN; /* no other format was possible */
 	plain_take(c);
 	conn_start(c, peer);
 	if (state == LEAT_PEER_UP)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Control messages (leat mode): credit and grants that no message carries, and all that is told
- * about messages and the connection.
+ * Control messages (leat mode): credit and grants that no message carries, and everything that is
+ * said about messages and the connection.
  *
- * Sending: what is due is a bit in c->ctrl_due. One control message is with the device at a time,
- * and says one thing; the numbers stand in each. Receiving: MSG_CTRL receives are posted, each for
- * one id, and their messages are looked at in the order of the ids, whatever the order in which the
- * device returns them: a message that was dropped is known before it counts as answered.
+ * Sending: each kind that is due has a bit in c->ctrl_due. The device has at most one control
+ * message at a time. It is of one kind; credit and grant are in each. Receiving: MSG_CTRL receives
+ * are posted, each for one id. Control messages are processed in the order of their ids, in
+ * whatever order the device returns them: the drop of a message is known before it counts as
+ * answered.
  */
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 /* ---- sending ---- */
 
-/* What is to be said next. @return false: nothing */
+/* Fill in the next control message to be sent. @return false: none is due */
 static bool
 ctrl_next(struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 {
@@ -24,7 +25,7 @@ ctrl_next(struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 	while (c->ctrl_due != 0) {
 		ctrl->kind = (uint8_t)__builtin_ctz(c->ctrl_due);
 		if (ctrl->kind == MSG_CTRL_DROP && !msg_drop_tell(c, ctrl)) {
-			/* It came before there was room to say so. */
+			/* The payload came before there was room to report the drop. */
 			c->ctrl_due &= ~(1u << MSG_CTRL_DROP);
 			continue;
 		}
@@ -49,7 +50,7 @@ msg_ctrl_run(struct leat_msg_conn *c)
 	if (c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || (s->flags & MSG_OP_OUT) != 0 ||
 	    !ctrl_next(c, &ctrl))
 		return;
-	/* The receive of what is dropped is posted, and the answer to this meets it. */
+	/* The receive of the dropped payload is posted, so that its substitute meets it. */
 	if (ctrl.kind == MSG_CTRL_DROP && ctrl.arg == rte_cpu_to_le_32(granted))
 		granted++;
 	ctrl.credit = rte_cpu_to_le_32(c->rx_post);
@@ -75,7 +76,7 @@ msg_ctrl_run(struct leat_msg_conn *c)
 
 /* ---- receiving ---- */
 
-/* The receive of a control message. */
+/* Post the receive of a control message. */
 static void
 post_recv(struct leat_msg_conn *c, struct msg_slot *s)
 {
@@ -130,10 +131,10 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 	}
 	if (ctrl->kind == MSG_CTRL_PING)
 		c->ctrl_due |= 1u << MSG_CTRL_PONG;
-	/* The receives are posted by msg_rx_run(), which follows. */
+	/* msg_rx_run(), which follows, posts the receives. */
 	if (ctrl->kind == MSG_CTRL_MORE && c->rx_window <= c->mask)
 		c->rx_window *= 2;
-	/* Before the grant that stands in it: what is dropped is not to be sent. */
+	/* Before its grant is taken: the payload of a dropped message must not be sent. */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
 		return false;
 	if (ctrl->kind == MSG_CTRL_ANSWER && !msg_answered(c, arg))

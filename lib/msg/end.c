@@ -7,10 +7,10 @@
  *     leat_msg_close()                    (drain)             (1)       |
  *                                                                    free (2)     LEAT_MSG_CLOSED
  *
- * (1) when the device has returned all ops and the peer's last event was seen: before that no request
- *     goes back whose buffer an op refers to. Then all sends go back; receives may first get what
- *     has arrived, and wait for buffers that the sends bring.
- * (2) when it was closed, and every request was given out.
+ * (1) when the device has returned all ops and the peer's last event was seen: before that no
+ *     request goes back whose buffer an op refers to. Then all sends go back; receives may first
+ *     get messages that have arrived, and wait for buffers that come back with the sends.
+ * (2) when leat_msg_close() was called, and every request was given out.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #include "msg_pvt.h"
 
-/* Receives that name no peer don't end with it. */
+/* Recall receives that name no peer: they don't end with the peer. */
 static void
 recall(struct leat_msg_conn *c)
 {
@@ -32,7 +32,7 @@ recall(struct leat_msg_conn *c)
 	for (i = 0; i <= c->mask; i++) {
 		struct msg_slot *s = &c->rx[i];
 
-		/* What can't be recalled has met its message, and ends with it. */
+		/* A receive that can't be recalled has met its message, and ends with that. */
 		if ((s->flags & MSG_OP_OUT) != 0)
 			(void)leat_op_cancel(c->ep, &s->op);
 		if ((s->flags & MSG_DATA_OUT) != 0)
@@ -44,7 +44,7 @@ recall(struct leat_msg_conn *c)
 	}
 }
 
-/* Not open any more. */
+/* Go over from CONNECTING or OPEN to ENDING. */
 static void
 leave(struct leat_msg_conn *c)
 {
@@ -54,7 +54,7 @@ leave(struct leat_msg_conn *c)
 	c->fast = false;
 }
 
-/* Disconnects. The peer's last event follows, or is on its way already. */
+/* Disconnect. The peer's last event follows, or has come already. */
 static void
 end(struct leat_msg_conn *c)
 {
@@ -94,8 +94,8 @@ msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 }
 
 /*
- * If the peer is ending its last event says why. If not the device failed a single op, and with that a message is
- * missing.
+ * If the peer is ending, its last event will say why, and the connection waits for it. If not, the
+ * device failed a single op, and a message is missing: the connection ends here.
  */
 void
 msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
@@ -112,7 +112,7 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 	msg_work(c);
 }
 
-/* Each text has the peer's address once: some drivers name it, some don't. */
+/* Compose a text that has the peer's address once: some drivers put it into theirs, some don't. */
 static void
 peer_text(struct leat_msg_conn *c, int status, const char *text)
 {
@@ -159,9 +159,9 @@ msg_ending(struct leat_msg_conn *c)
 }
 
 /*
- * Sends go back first and wait for nothing: the buffers that receives lack may be theirs. In an
- * echo server they are, and if it has one pool those of a connection that is over would starve the
- * others.
+ * Sends go back first and wait for nothing: the buffers that receives lack may be in them. In an
+ * echo server they are; with one pool, the buffers of a connection that is over would be missing
+ * for the others.
  */
 void
 msg_over(struct leat_msg_conn *c)
@@ -181,10 +181,10 @@ msg_over(struct leat_msg_conn *c)
 }
 
 /*
- * Leat mode: were messages sent to a peer from which nothing has come yet? Then it may not know
- * that the connection stands, and have no receives for them: a disconnect would be faster than its
- * first ones. It is asked, as one that was silent for long is, and whatever it says is the answer:
- * it says nothing before it has posted them.
+ * Leat mode: were messages sent to a peer from which nothing has come yet? Then the peer may not
+ * know that the connection is up, and have no receives for the messages: a disconnect could be
+ * faster than its first receives. The peer is pinged, and anything that comes from it is an answer:
+ * it sends nothing before it has posted its receives.
  */
 static bool
 unheard(struct leat_msg_conn *c)
@@ -216,7 +216,7 @@ msg_drain(struct leat_msg_conn *c)
 	} else if (!c->status_final) {
 		snprintf(c->text, sizeof(c->text), "closed here, to %s", peer_addr(c));
 	}
-	/* It is over because it was closed here, whatever the peer's last event says. */
+	/* The connection ends because it was closed here, whatever the peer's last event says. */
 	c->status_final = true;
 	end(c);
 }
@@ -288,7 +288,9 @@ event_fill(struct leat_msg_event *ev, enum leat_msg_event_type type, struct leat
 	snprintf(ev->text, sizeof(ev->text), "%s", type < LEAT_MSG_ENDED ? "" : c->text);
 }
 
-/* Has leat_msg_poll() given out all sends that are done, and all receives if asked? */
+/*
+ * Has leat_msg_poll() given out all sends of a connection that are done, and (recvs) all receives?
+ */
 static bool
 given_out(const struct leat_msg_conn *c, bool recvs)
 {
@@ -301,7 +303,7 @@ given_out(const struct leat_msg_conn *c, bool recvs)
 	return true;
 }
 
-/* @return number of events put to ev, of which there is room for n */
+/* Write up to n events of a connection to ev. @return their number */
 static uint16_t
 conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
 {

@@ -5,12 +5,13 @@
  *
  * A device takes one buffer per op, and a message's payload is one op. So the pieces are copied: a
  * small message into its slot, as always; a large one in leat mode into as many slots as it takes,
- * each a send of its own with an id, and credit, of its own. That is bounded by the slots, needs no
- * registered memory, and the receiver copies each fragment to its place in the request's buffer:
+ * each a send with an id and a credit of its own. The slots bound this, no memory need be
+ * registered, and the receiver copies each fragment to its place in the request's buffer:
  *
  *     | head: fragment, 5000 left | 2032 B |   head: fragment, 2968 left | 2032 B |   ...
  *
- * Fragments of one message follow one another; one without bytes says that the sender has given up.
+ * Fragments of one message follow one another; a fragment without bytes says that the sender has
+ * given the message up.
  */
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 /* ---- pieces ---- */
 
-/* @return bytes of all, or UINT64_MAX if they can't be right */
+/* @return bytes of all pieces, or UINT64_MAX if a piece is malformed */
 static uint64_t
 iov_size(const struct leat_msg_req *req)
 {
@@ -47,7 +48,10 @@ msg_gather_take(struct leat_msg_req *req)
 		req->size = req->iov != NULL || req->nb_iov == 0 ? iov_size(req) : UINT64_MAX;
 }
 
-/* Copies n bytes from offset off on. Both begin at piece data of len bytes, and move on. */
+/*
+ * Copy the part of one piece (data, len) that lies in the n bytes from offset off on, and advance
+ * dst, off and n. off counts from the beginning of the piece. @return true: bytes are left
+ */
 static bool
 copy_piece(uint8_t **dst, uint64_t *off, uint64_t *n, const void *data, uint64_t len)
 {
@@ -81,7 +85,9 @@ msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint
 		(void)copy_piece(&dst, &off, &n, req->iov[i].iov_base, req->iov[i].iov_len);
 }
 
-/* ---- fragments, sent ---- */
+/* ---- sending fragments ---- */
+
+/* Send one fragment of a message with left bytes to go. @return false: it has to wait */
 
 /* One fragment, of a message of which so much is left. @return false: it has to wait */
 static bool
@@ -101,7 +107,7 @@ fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)
 	msg_gather_copy(req, req->size - left, s->buf + MSG_HEAD_LEN, n);
 	s->op.size += n;
 	c->tx_frag_left = left - n;
-	/* Some of it is on its way: it can't be cancelled any more. */
+	/* Part of the message is under way: it can't be cancelled any more. */
 	req->state = MSG_REQ_STARTED;
 	if (c->tx_frag_left > 0)
 		return true;
@@ -117,7 +123,7 @@ fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)
 bool
 msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
-	/* The one before it was given up in the middle. */
+	/* The message before this one was given up in the middle. */
 	if (c->tx_frag_left > 0 && c->tx_frag == NULL && !fragment(c, NULL, c->tx_frag_left))
 		return false;
 	if (req == NULL)
@@ -141,7 +147,7 @@ msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
-/* ---- fragments, received ---- */
+/* ---- receiving fragments ---- */
 
 bool
 msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Nets: an endpoint and a context in one piece, their sizes, their end. */
+/* Nets: an endpoint and a context in one object; sizes, close, memory regions. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 
 #include "msg_net.h"
 
-/* Peers beyond max_conns: requests that are about to be rejected. */
+/* Peers beyond max_conns, for connection requests that are about to be rejected. */
 #define MORE_PEERS 4
-/* leat_ep_close() of an endpoint that has no connections. */
+/* leat_ep_close(): time limit for an endpoint that has no connections, us. */
 #define CLOSE_US 1000000
 
 static struct leat_dev *
@@ -73,7 +73,7 @@ socks_create(struct leat_msg_net *net)
 	return 0;
 }
 
-/* All but the context and the endpoint, which are gone. */
+/* Free the net itself, after its context and its endpoint. */
 static void
 net_free(struct leat_msg_net *net)
 {
@@ -81,7 +81,7 @@ net_free(struct leat_msg_net *net)
 	free(net);
 }
 
-/* No connection is left. @return 0, or -EBUSY and the net is still there */
+/* Free a net without connections. @return 0; -EBUSY, or another failure: the net is not freed */
 static int
 net_destroy(struct leat_msg_net *net)
 {
@@ -104,7 +104,7 @@ net_destroy(struct leat_msg_net *net)
 	return 0;
 }
 
-/* The reactor is gone. What is left then was named by its stop. */
+/* The reactor was destroyed: free the net. Its stop has named the sends that were left. */
 static void
 on_release(void *arg)
 {
@@ -182,7 +182,7 @@ leat_msg_net_open(const struct leat_msg_net_conf *conf)
 		leat_err(err, "%s", why);
 		return NULL;
 	}
-	/* Names that are not ours. */
+	/* The caller's strings may not outlive this call. */
 	net->conf.dev = net->conf.name = NULL;
 	return net;
 }
@@ -236,7 +236,7 @@ close_running(struct leat_msg_net *net, uint64_t timeout_us)
 		if (s->state == SOCK_FREE)
 			continue;
 		s->state = SOCK_CLOSING;
-		/* -EALREADY: a task has begun it. */
+		/* -EALREADY: a task has begun to close it. */
 		(void)leat_msg_close(s->conn, timeout_us);
 	}
 	net->below->soon = true;
@@ -255,7 +255,7 @@ leat_msg_net_close(struct leat_msg_net *net, uint64_t timeout_us)
 	    leat_reactor_state(net->below->r) != LEAT_REACTOR_STOPPED) {
 		ret = close_running(net, timeout_us);
 		left = net->left;
-		/* The cancel of this task: the reactor's end frees it. */
+		/* This task was cancelled: the net is freed with the reactor. */
 		if (ret < 0)
 			return ret;
 	}

@@ -56,7 +56,7 @@ net_wake_all(struct net_waits *list, int result)
 		wake(list->first, result);
 }
 
-/* ---- socks ---- */
+/* ---- socks: one for each connection ---- */
 
 static struct sock *
 sock_take(struct leat_msg_net *net, enum sock_state state, const char *addr)
@@ -103,7 +103,7 @@ sock_conf(const struct sock *s, struct leat_msg_conn_conf *conf)
 	}
 }
 
-/* The net closes it: no task has it. */
+/* Close a connection that no task has. */
 static void
 sock_drop(struct sock *s)
 {
@@ -139,7 +139,7 @@ queue_remove(struct sock *s)
 	net->nb_waiting--;
 }
 
-/* Tasks in accept get what stands. */
+/* Give queued connections to the tasks in accept. */
 static void
 queue_serve(struct leat_msg_net *net)
 {
@@ -156,7 +156,7 @@ queue_serve(struct leat_msg_net *net)
 
 /* ---- events ---- */
 
-/* @return why a request can't be taken, in text; NULL: it can */
+/* @return why a connection request can't be accepted, in text; NULL: it can */
 static const char *
 refusal(const struct leat_msg_net *net, char *text, size_t len)
 {
@@ -197,7 +197,7 @@ on_request(struct leat_msg_net *net, const struct leat_event *ev)
 		sock_give_back(s);
 	}
 	LEAT_LOG(NOTICE, msg, "%s: %s is rejected: %s", leat_ep_name(net->ep), addr, text);
-	/* A net that closes waits for no peer. It can't fail but since the peer has left. */
+	/* A net that closes waits for no peer. The rejects fail only if the peer has left. */
 	if (net->closing)
 		(void)leat_ep_reject(net->ep, ev->peer);
 	else
@@ -234,7 +234,7 @@ on_ended(struct sock *s, const struct leat_msg_event *ev)
 	snprintf(s->why, sizeof(s->why), "%s", ev->text);
 	switch (s->state) {
 	case SOCK_DIALING:
-		/* The task gets the text, since the sock may be used again before that runs. */
+		/* The task gets a copy: the sock may be reused before the task runs. */
 		if (s->waits.first != NULL)
 			snprintf(s->waits.first->why, sizeof(s->why), "%s", ev->text);
 		net_wake_all(&s->waits, ev->status < 0 ? ev->status : -ENOTCONN);
@@ -245,7 +245,7 @@ on_ended(struct sock *s, const struct leat_msg_event *ev)
 		sock_drop(s);
 		break;
 	case SOCK_QUEUED:
-		/* What it sent before is for the task that accepts it. */
+		/* The task that accepts it will receive the messages that have arrived. */
 		if (s->conn->rx_arrived > 0)
 			break;
 		queue_remove(s);
@@ -260,10 +260,10 @@ static void
 on_closed(struct sock *s, const struct leat_msg_event *ev)
 {
 	struct leat_msg_net *net = s->net;
-	/* Not if it had ended before, for that very reason. */
+	/* If the connection had ended before, -ETIMEDOUT is the reason of that end. */
 	const bool left = ev->status == -ETIMEDOUT && s->why[0] == '\0';
 
-	/* Closed by the stop. */
+	/* The reactor's stop has closed it. */
 	if (s->state == SOCK_QUEUED)
 		queue_remove(s);
 	else if (s->state == SOCK_COMING)
@@ -289,7 +289,7 @@ net_on_conn_event(void *arg, const struct leat_msg_event *ev)
 	case LEAT_MSG_UP:
 		on_up(s);
 		break;
-	case LEAT_MSG_SHUTDOWN: /* receives tell it: -ENODATA */
+	case LEAT_MSG_SHUTDOWN: /* receives report it: -ENODATA */
 		break;
 	case LEAT_MSG_ENDED:
 		on_ended(s, ev);
@@ -327,7 +327,7 @@ dial_post(struct leat_resource_op *op)
 	return 0;
 }
 
-/* The attempt ends by itself. */
+/* Stop waiting; the attempt ends by itself. */
 static enum leat_cancel
 dial_cancel(struct leat_resource_op *op)
 {
@@ -384,7 +384,7 @@ leat_msg_task_listen(struct leat_msg_net *net, const char *addr)
 	if (net->closing)
 		return leat_err(ESHUTDOWN, "listen at %s: %s is closing", addr,
 				leat_ep_name(net->ep));
-	/* The endpoint goes on at its address. */
+	/* The endpoint still listens at this address, since leat_msg_task_unlisten(). */
 	if (!net->listening && net->addr[0] != '\0' && strcmp(net->addr, addr) == 0) {
 		net->listening = true;
 		return 0;
@@ -509,13 +509,13 @@ leat_msg_task_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	char addr[LEAT_ADDR_MAX];
 	int ret;
 
-	/* The stop of the reactor has closed it. */
+	/* The reactor's stop has closed the connection. */
 	if (s->conn != c)
 		return 0;
-	/* It has ended, and LEAT_MSG_ENDED was not seen. */
+	/* The connection has ended, and LEAT_MSG_ENDED was not seen yet: keep its reason. */
 	if (c->state >= MSG_ENDING && c->status_final && s->why[0] == '\0')
 		snprintf(s->why, sizeof(s->why), "%s", c->text);
-	/* -EALREADY: the stop, or another task, has begun to. */
+	/* -EALREADY: the stop, or another task, has begun to close it. */
 	(void)leat_msg_close(c, timeout_us);
 	s->state = SOCK_CLOSING;
 	s->net->below->soon = true;

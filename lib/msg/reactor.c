@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A context below a reactor.
+ * A context below a reactor, with three pollers:
  *
  *     endpoint's poller   on_ops: the context's own ops are taken out     on_ep_event
  *     "msg"               requests are given out, then events, if there may be some
  *     "msg events"        each events_us: events, deadlines of connections
  *
- * The second comes behind the first in each turn: what has just arrived is given out in that turn.
- * Its work comes from the endpoint, or from calls on the reactor's thread, so it does not keep the
- * reactor from blocking. What waits for a buffer of a mempool or for room in the endpoint is tried
- * again each events_us at the latest.
+ * The second poller comes behind the first in each turn: requests done in a turn are given out in
+ * that turn. Its work comes from the endpoint, or from calls on the reactor's thread, so it does
+ * not keep the reactor from blocking. Connections that wait for a buffer of a mempool or for room
+ * in the endpoint are tried again each events_us at the latest.
  */
 
 #include <errno.h>
@@ -23,13 +23,13 @@
 
 #include "msg_below.h"
 
-/* Bursts of requests given out in a turn: other pollers wait meanwhile. */
+/* Most bursts of requests given out in a turn: other pollers wait meanwhile. */
 #define BURSTS 4
-/* Events taken at once. */
+/* Most events taken at once. */
 #define EVENTS 8
-/* Without a deadline of the stop tasks have so long to end before connections are closed. */
+/* Time for tasks to end before connections are closed, if the stop has no deadline, us. */
 #define TASKS_US 1000000
-/* leat_msg_destroy(): what is open has so long to come back, us. */
+/* leat_msg_destroy(): time for posted requests to come back, us. */
 #define DESTROY_US 1000000
 
 /* ---- turns ---- */
@@ -60,7 +60,7 @@ on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 		b->conf.ep_event(b->conf.arg, ep, ev);
 		b->calling = false;
 	} else if (ev->type == LEAT_EV_CONNECT_REQ) {
-		/* It can't fail but since the peer has left. */
+		/* This fails only if the peer has left. */
 		(void)leat_ep_reject(ep, ev->peer);
 	}
 }
@@ -111,11 +111,11 @@ on_turn(void *arg, uint64_t now)
 	if (unlikely(n == 0 && b->soon)) {
 		b->soon = false;
 		n = give_events(b);
-		/* What ended may have more to say, once its requests were given out. */
+		/* A connection may have further events once its requests were given out. */
 		b->soon |= n > 0;
 	}
 	b->calling = false;
-	/* All other pollers of this turn have posted what they had. */
+	/* All other pollers of this turn have posted their messages. */
 	if (b->m->held)
 		leat_msg_flush(b->m);
 	return n;
@@ -166,7 +166,7 @@ count_sends(const struct leat_msg_conn *c)
 	return n > 0 ? n : c->tx_out;
 }
 
-/* Notes what is not sent, and ends the draining of all. */
+/* Note the sends that are left, and end the draining of all connections. */
 static void
 cut_sends(struct msg_below *b)
 {
@@ -195,7 +195,7 @@ cut_sends(struct msg_below *b)
 		snprintf(b->left, sizeof(b->left), "%u sends to %s", first, addr);
 }
 
-/* Connections that were opened since the stop began, too. */
+/* Close all connections, those opened since the stop began, too. */
 static void
 close_all(struct msg_below *b)
 {
@@ -204,7 +204,7 @@ close_all(struct msg_below *b)
 	for (i = 0; i < b->m->max_conns; i++) {
 		struct leat_msg_conn *c = &b->m->conns[i];
 
-		/* The draining of all ends at the same time, see cut_sends(). */
+		/* No timeout of its own: cut_sends() ends the draining of all at once. */
 		if (c->state != MSG_FREE && !c->closing)
 			(void)leat_msg_close(c, UINT64_MAX);
 		if (c->state != MSG_FREE && b->cut && c->drain_deadline != 0) {
@@ -215,7 +215,7 @@ close_all(struct msg_below *b)
 	b->soon = true;
 }
 
-/* Tasks may use their connections while they end. */
+/* Do tasks still have time to use their connections, while they end? */
 static bool
 tasks_left(const struct msg_below *b, uint64_t now, uint64_t until)
 {
@@ -263,7 +263,7 @@ quiesce(void *arg, char *what, size_t len)
 
 	if (what == NULL)
 		return open > 0 || b->m->done.head != NULL;
-	/* The stop ends here; what follows is another one. */
+	/* This stop ends here; a later call belongs to another one. */
 	b->stop_at = 0;
 	b->cut = false;
 	if (b->left[0] != '\0') {
@@ -359,12 +359,15 @@ leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 	b->conf = *conf;
 	ret = pollers_add(b);
 	if (ret < 0) {
-		/* leat_err_msg() is that of the failure. The thread is the right one. */
+		/*
+			 * leat_err_msg() stays that of the failure: on this thread removing can't
+			 * fail.
+			 */
 		(void)pollers_remove(b);
 		free(b);
 		return ret;
 	}
-	/* Messages may have come before. */
+	/* Messages and events may have come before. */
 	b->soon = true;
 	m->below = b;
 	return 0;
@@ -389,7 +392,7 @@ leat_msg_reactor_remove(struct leat_msg *m)
 	return 0;
 }
 
-/* Drives the endpoint until all connections are closed: no reactor does it any more. */
+/* Drive the endpoint until all connections are closed: no reactor does it any more. */
 static int
 finish(struct msg_below *b)
 {
@@ -430,7 +433,7 @@ msg_below_destroy(struct leat_msg *m)
 		return leat_err(EBUSY, "messages on %s: destroyed in a callback",
 				leat_ep_name(m->ep));
 	if (m->nb_open > 0 && b->r != NULL && leat_reactor_state(b->r) == LEAT_REACTOR_RUNNING)
-		return 0; /* leat_msg_destroy() says why it can't be */
+		return 0; /* leat_msg_destroy() reports the open connections */
 	if (b->r != NULL)
 		ret = pollers_remove(b);
 	if (ret == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Counters. Each connection has its own; those of a context are the sum over its connections, which
- * is made when it is asked for, and what closed connections have left in leat_msg.stats.
+ * Counters. Each connection has its own. Those of a context are computed when asked for: the sum
+ * over its connections, plus the counters of closed connections in leat_msg.stats.
  */
 
 #include "msg_pvt.h"

@@ -9,7 +9,7 @@
  *                                               user = NULL, one less to wait for
  *     runs again        <------------------     none left
  *
- * The lowest bit of leat_msg_req.user tells a wait from what an application keeps in it meanwhile.
+ * The lowest bit of leat_msg_req.user tells a wait from a pointer of the application.
  */
 
 #include <errno.h>
@@ -26,11 +26,11 @@ struct io_wait {
 	struct leat_msg_conn *conn;
 	struct leat_msg_req **reqs;
 	uint16_t n;
-	bool send;	    /* post them first, as sends */
+	bool send;	    /* post the requests first, as sends */
 	bool recv;	    /* ... as receives */
-	int left;	    /* that have to come back before the task goes on */
-	void *buf;	    /* recv: where a long message goes, if that has no region */
-	struct leat_mr *mr; /* that was registered for it */
+	int left;	    /* requests that have to come back before the task goes on */
+	void *buf;	    /* recv: the task's buffer, if it lies in no region */
+	struct leat_mr *mr; /* region registered for this wait; NULL: none */
 };
 
 static inline void *
@@ -85,7 +85,7 @@ net_on_done(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now)
 	}
 }
 
-/* Those that are with the connection from here on bring the task back. */
+/* Post the requests, and mark those in flight: their return resumes the task. */
 static int
 io_post(struct leat_resource_op *op)
 {
@@ -103,7 +103,7 @@ io_post(struct leat_resource_op *op)
 		if (posted(w->reqs[i]))
 			w->reqs[i]->user = mark(w);
 	}
-	/* Refused: one that is posted elsewhere is not ours to touch. */
+	/* Refused requests; one that is posted already belongs to another wait, and stays. */
 	for (i = n; i < w->n; i++) {
 		if (!posted(w->reqs[i]))
 			w->reqs[i]->status = status;
@@ -119,7 +119,7 @@ io_cancel(struct leat_resource_op *op)
 	enum leat_cancel ret = LEAT_CANCEL_LATE;
 	uint16_t i;
 
-	/* What is asked comes back cancelled, or done after all: its status says it. */
+	/* Each request asked to end comes back, cancelled or done: its status says which. */
 	for (i = 0; i < w->n; i++) {
 		if (marked(w->reqs[i]) == w && msg_req_abandon(w->reqs[i]) == 0)
 			ret = LEAT_CANCEL_ASKED;
@@ -148,7 +148,7 @@ static const struct leat_resource io_resource = {
 	.describe = io_describe,
 };
 
-/* Says what went wrong. @return ret, or what it means when the task was not cancelled */
+/* Compose the message of a failure. @return ret; -ESHUTDOWN for a close that is no cancel */
 static int __rte_cold
 failed(const struct io_wait *w, const char *what, int ret)
 {
@@ -157,7 +157,7 @@ failed(const struct io_wait *w, const char *what, int ret)
 	const char *why;
 
 	if (ret == -EPERM)
-		return ret; /* leat_err() was said */
+		return ret; /* leat_err() was called before */
 	if (ret == -ECANCELED && !leat_task_cancelled())
 		ret = -ESHUTDOWN;
 	if (ret == -ECANCELED)
@@ -166,7 +166,7 @@ failed(const struct io_wait *w, const char *what, int ret)
 		why = "the connection was closed here";
 	else if (s->conn == c && s->why[0] != '\0' && c->state >= MSG_ENDING)
 		why = s->why;
-	/* Requests come back before LEAT_MSG_ENDED. */
+	/* Requests come back before LEAT_MSG_ENDED sets s->why. */
 	else if (s->conn == c && c->state == MSG_OVER && c->status_final)
 		why = c->text;
 	else
@@ -197,8 +197,8 @@ region_end(struct leat_mr *mr)
 }
 
 /*
- * The oldest receive's message has come, and is for a buffer that the device may not reach.
- * Short ones are copied there. While long ones can't be registered the receive waits.
+ * Called when a message for the oldest receive has come, whose buffer the device may not reach.
+ * Short messages are copied there. While a long one's buffer can't be registered the receive waits.
  */
 void *
 net_alloc(void *arg, uint64_t len, struct leat_mr **mr)
@@ -261,7 +261,7 @@ leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
 	if (unlikely(c->ep->mr_local && size > 0 &&
 		     (c->mode != LEAT_MSG_LEAT || size > c->eager_max))) {
 		req.mr = net_region_find(sock_of(c)->net, buf, size);
-		/* It is registered when a message has come that needs it. */
+		/* The buffer is registered when a message has come that needs it. */
 		if (req.mr == NULL) {
 			w.buf = buf;
 			req.buf = NULL;
@@ -273,7 +273,7 @@ leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
 
 /* ---- bursts ---- */
 
-/* Waits until `left` of them have come back. @return 0, or a negative errno */
+/* Wait until `left` requests have come back. @return 0, or a negative errno */
 static int
 wait_for(struct io_wait *w)
 {
@@ -307,9 +307,9 @@ leat_msg_task_send_burst(struct leat_msg_conn *c, struct leat_msg_req **reqs, ui
 }
 
 /*
- * It can't be refused, since they are posted: a task that was cancelled before begins by calling
- * them back, and waits with the signal masked.
- * @return 0, -EPERM, -EBUSY; -ECANCELED, -ETIMEDOUT: why they were called back
+ * Wait for posted requests. The wait can't be refused, since they are posted: a task that was
+ * cancelled before gives the requests up first, and waits for them with the cancel masked.
+ * @return 0, -EPERM, -EBUSY; -ECANCELED, -ETIMEDOUT: why the requests were given up
  */
 static int
 wait_posted(struct io_wait *w)

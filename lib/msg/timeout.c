@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Deadlines of requests, and whether a peer is alive. Both are timers in the context's wheel, which
+ * Deadlines of requests, and liveness of peers. Both are timers in the context's wheel, which
  * leat_msg_events() runs; a request without a deadline costs nothing of it.
  *
- * A request that is late comes back with -ETIMEDOUT, in its turn. Until it has begun that is all.
- * Then it depends on where its message is:
+ * A request whose deadline passed comes back with -ETIMEDOUT, in its turn. If it has not begun that
+ * is all. Else it depends on where its message is:
  *
  *     receive   payload's receive not posted    the message is dropped (drop.c)
  *               posted                          taken back, then the message is dropped
  *               ... and can't be taken back     the connection ends
- *     send      small                           it was copied, and goes nevertheless
- *               large, payload not posted       its payload will be empty (drop.c)
- *               posted, leat mode               taken back, then likewise
+ *     send      small                           it was copied, and leaves nevertheless
+ *               large, payload not posted       an empty payload will be sent (drop.c)
+ *               posted, leat mode               taken back, then an empty payload is sent
  *               plain mode, or can't be         the connection ends
  *
- * Alive: a look at the connection four times per idle time. If nothing came since the fourth look
- * before this one the peer is asked, and if nothing comes then the connection ends. A look that was
- * late itself does not count: what came meanwhile has not been looked at.
+ * Liveness: the connection is looked at four times per idle time. If nothing new came in four looks
+ * in a row the peer is pinged, and if nothing comes within the answer time the connection ends. A
+ * look that was late itself does not count: messages that came meanwhile have not been processed.
  */
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include "msg_pvt.h"
 
 #define TICK_US 32
-/* A request that is between two ops of its message is looked at again. */
+/* Delay of the next look at a request that is between two ops of its message. */
 #define AGAIN_US 1000
-/* Requests that may expire in one call; the others wait for the next. */
+/* Most timers that fire in one call; the others wait for the next. */
 #define EXPIRED_PER_RUN 256
 /* Looks per idle time. */
 #define LOOKS 4u
@@ -41,7 +41,10 @@ msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req)
 		       leat_time_add(leat_now(), leat_us_to_cycles(AGAIN_US)));
 }
 
-/* Asks for a payload's op. The request waits until it is back. @return false: that ends it */
+/*
+ * Recall a payload's op. The request waits until the op is back. @return false: the connection
+ * ended
+ */
 static bool
 take_back(struct leat_msg_conn *c, struct msg_slot *s, const char *what)
 {
@@ -49,7 +52,7 @@ take_back(struct leat_msg_conn *c, struct msg_slot *s, const char *what)
 
 	if (ret == 0)
 		s->flags |= MSG_EXPIRED;
-	/* Done already, or asked before: it comes back by itself. */
+	/* The op is done, or was recalled before: it comes back by itself. */
 	if (ret == 0 || ret == -ENOENT || ret == -EALREADY)
 		return true;
 	msg_fail(c, -ETIMEDOUT,
@@ -76,7 +79,7 @@ expire_early(struct leat_msg_conn *c, struct msg_slot *s, struct leat_msg_req *r
 	}
 }
 
-/* A receive; its message has begun to arrive. */
+/* Give up a receive whose message has begun to arrive. */
 static void
 expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -105,11 +108,14 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 	}
 }
 
-/* A small message that the endpoint had no room for: its bytes are in the slot, and will go. */
+/*
+ * Give up a small send that the endpoint had no room for: its bytes are in the slot, and will
+ * leave.
+ */
 static void
 leave_eager(struct msg_slot *s, struct leat_msg_req *req)
 {
-	/* A task that gives it up need not be told that it comes too late. */
+	/* A task that gives it up gets 0: the message is sent, as if the call had not been late. */
 	if (req->abandoned != 0 && (req->flags & LEAT_MSG_F_DELIVERED) == 0) {
 		s->conn->stats.sent++;
 		s->conn->stats.sent_bytes += req->size;
@@ -124,7 +130,7 @@ leave_eager(struct msg_slot *s, struct leat_msg_req *req)
 		s->req = NULL;
 }
 
-/* Is a request among those of a slot? Between them may be some that were cancelled before. */
+/* Is a request among those of a slot? Requests cancelled before it may be among them, too. */
 static bool
 has(const struct msg_slot *s, const struct leat_msg_req *req)
 {
@@ -139,7 +145,7 @@ has(const struct msg_slot *s, const struct leat_msg_req *req)
 	return false;
 }
 
-/* The device is done with it, and it waits for its turn. */
+/* Is the device done with a send, which waits for its turn? */
 static bool
 sent(const struct msg_slot *s)
 {
@@ -147,7 +153,7 @@ sent(const struct msg_slot *s)
 	       MSG_POSTED;
 }
 
-/* A send that has begun. */
+/* Give up a send that has begun. */
 static void
 expire_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -203,12 +209,12 @@ expire(struct leat_msg_req *req)
 		req->state = MSG_REQ_CANCELLED;
 		break;
 	case MSG_REQ_STARTED:
-		/* Otherwise it comes back with the connection's status. */
+		/* A request on an ended connection comes back with the connection's status. */
 		if (c->state != MSG_OPEN)
 			return;
 		msg_expire_begun(req);
 		break;
-	default: /* it is done, and comes back in its turn */
+	default: /* done: it comes back in its turn */
 		return;
 	}
 	c->stats.expired++;
@@ -216,7 +222,9 @@ expire(struct leat_msg_req *req)
 	msg_work(c);
 }
 
-/* ---- peers ---- */
+/* ---- liveness of peers ---- */
+
+/* Return a number that changes with everything that comes from the peer. */
 
 /* Changes with all that comes from the peer. */
 static uint32_t
@@ -228,7 +236,7 @@ came(const struct leat_msg_conn *c)
 bool
 msg_heard(const struct leat_msg_conn *c)
 {
-	/* As conn_new() sets them. */
+	/* The cursors begin at first_id, see conn_new(). */
 	return came(c) != 3 * c->first_id;
 }
 
@@ -273,7 +281,7 @@ alive(struct leat_msg_conn *c, uint64_t now)
 	alive_next(c, late < period ? c->alive.expiry : now);
 }
 
-/* ---- both ---- */
+/* ---- the wheel ---- */
 
 static void
 fired(struct leat_wheel_node *node, void *arg)

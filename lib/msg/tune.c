@@ -3,8 +3,8 @@
 /*
  * Settings and measurements of a context, msg.toml, served by leat_msg_events().
  *
- * Buffers and receives are made with the context, for the sizes that the program, or a settings
- * file, wants. A change while it runs is for connections that begin later, and at most that.
+ * Buffers are allocated with the context, for the sizes that the program, or a settings file, asks
+ * for. A later change applies to connections that begin after it, and can't exceed those sizes.
  */
 
 #include <rte_common.h>
@@ -25,7 +25,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct leat_msg *m = arg;
 
 	(void)changed;
-	/* Of a file: there are no buffers yet, but the endpoint has its receives. */
+	/* From a settings file: there are no buffers yet, but the endpoint has its receives. */
 	if (m->tune == NULL && want->eager_max != 0)
 		m->eager_max = want->eager_max;
 	m->eager_next = m->eager_max;
