@@ -5,7 +5,7 @@
 
 /**
  * @file
- * Streams for tasks: calls that wait.
+ * Streams for tasks: calls that wait instead of returning -EAGAIN.
  *
  * @code
  *	static int
@@ -28,11 +28,12 @@
  *	}
  * @endcode
  *
- * Other tasks run meanwhile. The cancel of the task and its deadline end each of these waits, with
- * -ECANCELED or -ETIMEDOUT; the stream stays as it is. A stream has one watch: tasks that wait for
- * it and leat_stream_watch() exclude each other. Several tasks may wait for one stream.
+ * Other tasks run while a call waits. The task's cancel and its deadline end each wait, with
+ * -ECANCELED or -ETIMEDOUT; the stream stays as it is. A stream can't be watched by
+ * leat_stream_watch() and waited for by tasks at the same time. Several tasks may wait for one
+ * stream.
  *
- * Thread rules: in tasks of the net's reactor. Elsewhere all return -EPERM.
+ * Thread rules: calls are made in tasks of the net's reactor. Otherwise all return -EPERM.
  */
 
 #include <leat_stream.h>
@@ -51,29 +52,29 @@ LEAT_API int leat_stream_task_connect(struct leat_stream_net *net, const char *a
 				      uint64_t timeout_us, struct leat_stream **s);
 
 /**
- * Wait until any of LEAT_STREAM_* is the case.
- * @return those that are, > 0; -EBUSY: a watch is set
+ * Wait until a stream is in one of the states want, LEAT_STREAM_* or-ed.
+ * @return those of want that it is in, > 0; -EBUSY: a watch is set
  */
 LEAT_API int leat_stream_task_wait(struct leat_stream *s, uint32_t want);
 
-/** Read: wait for the first byte. @return as leat_stream_read(), without -EAGAIN */
+/** Read, waiting for the first byte. @return as leat_stream_read(), without -EAGAIN */
 LEAT_API ssize_t leat_stream_task_read(struct leat_stream *s, void *buf, size_t len);
 
 /**
  * Read exactly len bytes.
- * @return len; fewer: the end came first; an error, whatever came before
+ * @return len; fewer: the end came first; a negative errno, even if some bytes were read before
  */
 LEAT_API ssize_t leat_stream_task_read_all(struct leat_stream *s, void *buf, size_t len);
 
 /**
- * Write all of it, waiting for room.
- * @return len, or an error: then it is not known how much the peer has got
+ * Write all len bytes, waiting for room.
+ * @return len, or a negative errno: then it is unknown how many bytes the peer has got
  */
 LEAT_API ssize_t leat_stream_task_write(struct leat_stream *s, const void *buf, size_t len);
 
 /**
- * Send without a copy, and wait until buf may be used again; the cancel does not end this wait.
- * @return 0 or an error
+ * Send without a copy, and wait until buf may be used again. A cancel does not end this wait.
+ * @return 0 or a negative errno
  */
 LEAT_API int leat_stream_task_send(struct leat_stream *s, const void *buf, size_t len,
 				   struct leat_mr *mr);

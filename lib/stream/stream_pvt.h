@@ -3,10 +3,10 @@
 #define STREAM_PVT_H
 
 /*
- * What the files of lib/stream share.
+ * Types and functions that the files of lib/stream share.
  *
- *     net.c       nets: endpoint, receives, pools, below a reactor
- *     turn.c      what a net does in each turn, and with what comes back from poll
+ *     net.c       nets: endpoint, receives, pools, their pollers in a reactor
+ *     turn.c      a net's work in each turn, and the ops that come back from poll
  *     conn.c      streams come up: connect, listen, accept
  *     end.c       streams end: failure, drain, close, the reactor's stop
  *     rx.c        the receive window: notices, reading, registering it again
@@ -16,9 +16,9 @@
  *     timer.c     keepalive, silence, idle, stall, the deadline of close
  *     ready.c     readiness: watch, callbacks, waiting tasks
  *     mem.c       windows and send buffers, and their limit
- *     wire.c      every byte
+ *     wire.c      encoding and decoding of control messages
  *     task.c      calls of tasks
- *     telemetry.c what telemetry tells
+ *     telemetry.c telemetry commands
  *
  *     leat_stream_write() -> send buffer --turn: tx_run()--> WRITE_IMM ----> peer's window
  *     peer's WRITE_IMM ----> window, RECV --turn_ops()--> rx_notice() -> leat_stream_read()
@@ -29,12 +29,12 @@
  *          -- request --> ACCEPTED ----+                                            |
  *     FREE <---------------------- released by the application, and down -----------+
  *
- * Positions are bytes since the stream came up, 64 bits, and never wrap. Of this side's window:
+ * Positions are bytes since the stream came up, 64 bits, and never wrap. In this side's window:
  *
  *     rx_taken <= rx_got <= rx_limit <= rx_taken + rx_size
  *     read        arrived   registered
  *
- * and of its send buffer: tx_done <= tx_posted <= tx_head <= tx_done + tx_size.
+ * and in its send buffer: tx_done <= tx_posted <= tx_head <= tx_done + tx_size.
  */
 
 #include <errno.h>
@@ -56,32 +56,32 @@
 
 /* Room of a receive: longer than a control message, so that a wrong length is seen. */
 #define STREAM_RECV_LEN 64
-/* Control messages of one stream with the device at a time. */
+/* Control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
-/* Questions for features that wait for their answer: more end the stream. */
+/* Questions for features that wait for their answer; one more ends the stream. */
 #define STREAM_ANSWERS 8
-/* Windows of the peer that are registered at a time, in mode WINDOWS. */
+/* Windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
-/* Notices of one stream with the device at a time: few of a peer's 1024 receives. */
+/* Notices of one stream that the device has at a time: few of the 1024 receives of a peer. */
 #define STREAM_NOTICES_MAX 64
-/* Notices that may be ahead of one that is missing; the number has 8 bits. */
+/* Notices that may be ahead of a missing one; a notice's number has 8 bits. */
 #define STREAM_REORDER 128
-/* Bytes of one WRITE_IMM: the reader can begin before all of a long write is there. */
+/* Bytes of one WRITE_IMM: the reader can begin before all of a long write has arrived. */
 #define STREAM_CHUNK (64u << 10)
-/* Ops posted at a time. */
+/* Ops per leat_ep_post() call. */
 #define STREAM_BURST 16
 
 enum stream_state {
 	STREAM_FREE = 0,
 	STREAM_CONNECTING,
-	STREAM_ACCEPTED, /* the request was accepted, it is not up yet */
+	STREAM_ACCEPTED, /* the request was accepted, and the stream is not up yet */
 	STREAM_UP,
-	/* Disconnected here, or a connect that is taken back: the event is awaited. */
+	/* Disconnected, or a connect that is taken back: waits for the peer's last event. */
 	STREAM_ENDING,
-	STREAM_OVER, /* the device has forgotten the peer */
+	STREAM_OVER, /* the device has released the peer */
 };
 
-/* Control messages that are to be sent. */
+/* Kinds of control messages that have to be sent. */
 enum stream_pending {
 	PENDING_GET = 0x01,
 	PENDING_SET = 0x02,
@@ -91,30 +91,30 @@ enum stream_pending {
 	PENDING_ANSWER = 0x20,
 };
 
-/* A window of the peer's. */
+/* A window of the peer. */
 struct stream_window {
 	uint64_t addr, key;
 	uint32_t len;
 };
 
-/* A control message with the device. */
+/* A control message that the device may have. */
 struct stream_ctrl_op {
 	struct leat_op op;
 	struct leat_stream *s;
 	bool busy;
 };
 
-/* A WRITE_IMM with the device. */
+/* A WRITE_IMM. */
 struct stream_tx_op {
 	struct leat_op op;
 	struct leat_stream *s;
-	struct leat_stream_out *out; /* whose bytes; NULL: the send buffer's */
-	struct stream_tx_op *next;   /* free */
+	struct leat_stream_out *out; /* owner of the bytes; NULL: the send buffer */
+	struct stream_tx_op *next;   /* in the list of free ones */
 };
 
 struct stream_rx_op {
 	struct leat_op op;
-	struct stream_rx_op *next; /* not posted */
+	struct stream_rx_op *next; /* in the list of those not posted */
 };
 
 /* A task that waits. */
@@ -125,78 +125,80 @@ struct stream_wait {
 	struct stream_wait *next, *prev;
 };
 
-/* Notices that came before an older one: mode WINDOWS. */
+/*
+ * Notices that came before an older one, in mode WINDOWS; indexed by number modulo STREAM_REORDER.
+ */
 struct stream_reorder {
 	uint32_t end[STREAM_REORDER];
-	uint64_t here[STREAM_REORDER / 64]; /* which of them are there */
-	uint32_t window_off;		    /* in the window that is being written */
-	uint8_t next;			    /* number of the notice that is missing */
+	uint64_t here[STREAM_REORDER / 64]; /* bit set: the notice has come */
+	uint32_t window_off; /* announced bytes of the window that is being written */
+	uint8_t next;	     /* number of the first missing notice */
 };
 
 struct leat_stream {
 	struct leat_stream_net *net;
 	uint8_t state;
 	bool accepted;
-	bool known;    /* to the application, or soon */
-	bool released; /* by the application: leat_stream_close() */
+	bool known;    /* the application knows the stream, or will be told of it */
+	bool released; /* the application has called leat_stream_close() or _abort() */
 	bool draining; /* disconnect when all is sent */
 	bool aborting; /* ... without waiting for that */
-	bool dropped;  /* leat_stream_abort(): what is not sent is not missed */
+	bool dropped;  /* leat_stream_abort(): unsent bytes are no failure */
 	bool cut;      /* the time was up before all was sent */
 	bool go;       /* bytes may be posted */
 	uint16_t peer;
 	uint32_t index, token;
-	uint32_t gen; /* changes when it is freed */
+	uint32_t gen; /* changes when the slot is freed */
 
 	/* lists of the net */
 	bool in_work, in_ready, in_starved;
 	struct leat_stream *next_work, *next_ready, *next_starved, *next_free;
 
-	/* the peer's windows, and the way into the first */
+	/* the peer's windows, and the offset in the first */
 	struct stream_window windows[STREAM_WINDOWS];
 	uint32_t nb_windows;
 	uint32_t window_off;
 	uint32_t peer_token;
 	uint8_t tx_seq;
-	bool stalled; /* it waits for a window */
+	bool stalled; /* sending waits for a window */
 
 	/* sending */
 	uint8_t *tx_mem;
 	struct leat_mr *tx_mr;
-	uint32_t tx_off, tx_in; /* of tx_posted, and of tx_head, in the buffer */
-	uint32_t tx_flight;	/* WRITE_IMM with the device */
+	uint32_t tx_off, tx_in; /* offsets of tx_posted and of tx_head in the buffer */
+	uint32_t tx_flight;	/* number of WRITE_IMM that the device has */
 	uint32_t tx_flying;	/* ... and their bytes */
 	uint64_t tx_head, tx_posted, tx_done;
-	uint64_t tx_total; /* bytes posted, those of outs too */
+	uint64_t tx_total; /* bytes posted, of the send buffer and of outs */
 	struct leat_stream_out *outs, **outs_end;
-	bool shut; /* no more is written */
+	bool shut; /* this direction has ended: nothing more can be written */
 	bool end_sent;
 
 	/* receiving */
-	uint32_t rx_size, tx_size; /* of the two; the conf of the net may have changed since */
+	uint32_t rx_size, tx_size; /* of this stream; the net's conf may have changed since */
 	uint8_t *rx_mem;
 	struct leat_mr *rx_mr;
 	struct leat_rkey rx_key;
-	uint32_t rx_off; /* of rx_taken in the window */
+	uint32_t rx_off; /* offset of rx_taken in the window */
 	uint64_t rx_got, rx_taken, rx_limit;
-	uint64_t rx_end; /* where the peer's direction ends; UINT64_MAX: not known */
+	uint64_t rx_end; /* position at which the peer's direction ends; UINT64_MAX: unknown */
 	struct stream_reorder *reorder;
 
 	/* control */
 	struct stream_ctrl_op ctrl[STREAM_CTRLS];
-	uint8_t ctrl_flight; /* with the device */
-	uint8_t pending;
+	uint8_t ctrl_flight; /* number of control messages that the device has */
+	uint8_t pending;     /* enum stream_pending, or-ed */
 	uint8_t nb_answers;
-	uint16_t answers[STREAM_ANSWERS]; /* selects */
-	uint64_t features;
+	uint16_t answers[STREAM_ANSWERS]; /* selects of the peer's questions */
+	uint64_t features;		  /* that both sides have */
 	bool features_known;
-	bool features_asked; /* by the peer */
+	bool features_asked; /* the peer has asked for leat's */
 
 	/* readiness */
 	uint32_t want;
 	leat_stream_ready_fn ready;
 	void *ready_arg;
-	bool announce; /* to the listener */
+	bool announce; /* the listener's accept() has to be called */
 	bool told_closed;
 	struct stream_wait *waits, *waits_last;
 
@@ -214,37 +216,37 @@ struct leat_stream {
 };
 
 struct leat_stream_net {
-	struct leat_reactor *r; /* NULL: gone */
+	struct leat_reactor *r; /* NULL: destroyed */
 	struct leat_ep *ep;
 	struct leat_poller *ep_poller, *poller;
-	struct leat_stream_net_conf conf; /* with all defaults filled in, but its strings */
-	bool windows;			  /* mode */
+	struct leat_stream_net_conf conf; /* with all defaults filled in; without its strings */
+	bool windows;			  /* mode WINDOWS */
 	bool wide;			  /* keys of 64 bits */
-	bool tokens;			  /* notices carry one: the immediate has room for it */
+	bool tokens;			  /* notices carry a token: the immediate has room for it */
 	bool mr_local, in_order;
 	bool calling, closing;
-	bool rx_posted;	      /* receives, from the start on */
-	bool cut;	      /* of some stream not all was sent */
-	uint64_t drain_until; /* the application's time for that; 0: it doesn't stop */
-	uint64_t stop_at;     /* the reactor stops: streams are given up then; 0: it doesn't */
+	bool rx_posted;	      /* receives have been posted */
+	bool cut;	      /* some stream was closed before all was sent */
+	uint64_t drain_until; /* end of the application's time to finish; 0: no stop */
+	uint64_t stop_at;     /* the reactor stops: deadline of the streams; 0: no stop */
 	uint32_t chunk;	      /* most bytes of a WRITE_IMM */
-	uint64_t now;	      /* of this turn */
+	uint64_t now;	      /* timestamp of this turn, cycles */
 
 	struct leat_stream *streams;
 	struct leat_stream *free;
 	struct leat_stream **by_peer;
 	uint32_t nb_peers;
-	struct leat_stream *work, **work_end;	/* have something to post */
-	struct leat_stream *ready, **ready_end; /* have something to tell */
+	struct leat_stream *work, **work_end;	/* streams with something to post */
+	struct leat_stream *ready, **ready_end; /* streams with something to report */
 	uint32_t nb_ready;
-	struct leat_stream *starved; /* found no room in the device */
+	struct leat_stream *starved; /* streams for which the device had no room */
 	struct leat_stream_out *outs_done, **outs_done_end;
 
 	struct stream_tx_op *tx_ops, *tx_free;
 	uint32_t nb_tx, nb_tx_free;
 	struct stream_rx_op *rx_ops, *rx_idle;
 	uint32_t nb_rx, nb_rx_idle;
-	uint8_t *msgs; /* of receives, then of control messages */
+	uint8_t *msgs; /* buffers of receives, then of control messages */
 	size_t msgs_len;
 	struct leat_mr *msgs_mr;
 
@@ -255,23 +257,27 @@ struct leat_stream_net {
 	char name[64];
 
 	struct leat_stream_net_stats stats;
-	struct leat_asked asked; /* by telemetry */
+	struct leat_asked asked; /* questions of telemetry */
 	struct leat_tune_object *tune;
 	struct stream_tune_settings set;
 };
 
-/* Counters: the owner writes, any thread reads. */
+/* Add to a counter: the owner thread writes, any thread reads. */
 #define STREAM_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 /* mem.c */
-/* @return 0; -ENOBUFS: beyond mem_max; -ENOMEM, or as leat_mr_register(); with leat_err() */
+/*
+ * Map and register a stream's memory. @return 0; -ENOBUFS: beyond mem_max; -ENOMEM, or as
+ * leat_mr_register(); with leat_err()
+ */
 int stream_mem_get(struct leat_stream *s);
-/* The peer can't reach the window any more. What has arrived can still be read. */
+/* Deregister it: the peer can't reach the window any more. Bytes that arrived can be read. */
 void stream_mem_close(struct leat_stream *s);
 void stream_mem_put(struct leat_stream *s);
 
 /* conn.c */
 void stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev);
+/* Free a stream, once nothing refers to it any more. */
 void stream_slot_put(struct leat_stream *s);
 
 /* turn.c */
@@ -280,35 +286,36 @@ int stream_turn(void *arg, uint64_t now);
 bool stream_turn_ready(void *arg);
 /* Post all receives that are not posted. */
 void stream_rx_post(struct leat_stream_net *net);
-/* It has something to post, or to look at, in this turn. */
+/* Queue a stream that has something to post, or to check, in this turn. */
 void stream_work(struct leat_stream *s);
+/* Queue a stream for which the device had no room, for the next turn. */
 void stream_starve(struct leat_stream *s);
 
 /* ready.c */
 void stream_ready_touch(struct leat_stream *s);
 int stream_ready_run(struct leat_stream_net *net);
-/* Wait in a task. @return what is the case, or an error */
+/* Wait in a task. @return states of want that the stream is in, or a negative errno */
 int stream_wait(struct leat_stream *s, uint32_t want);
 
 /* tx.c */
 void stream_tx_run(struct leat_stream *s);
 void stream_tx_done(struct stream_tx_op *t);
 bool stream_tx_empty(const struct leat_stream *s);
-/* Outs that were never posted in full come back. */
+/* Give back all outs that are not posted in full. */
 void stream_tx_end(struct leat_stream *s);
 int stream_outs_run(struct leat_stream_net *net);
 
 /* rx.c */
 void stream_rx_notice(struct leat_stream *s, uint64_t imm);
-/* All that has arrived so far: more bytes are there. */
+/* Make more bytes readable: everything has arrived up to there. */
 void stream_rx_advance(struct leat_stream *s, uint64_t bytes);
-/* Is there a window to be registered? */
+/* Has a window been read, so that it can be registered again? */
 bool stream_rx_can_register(const struct leat_stream *s);
 void stream_rx_registered(struct leat_stream *s);
 uint32_t stream_rx_window(const struct leat_stream *s);
 
 /* reorder.c */
-/* @return bytes that are there now, in order; -EPROTO */
+/* @return bytes that have become readable, in order; -EPROTO */
 int64_t stream_reorder_notice(struct leat_stream *s, uint64_t imm);
 
 /* ctrl.c */
@@ -319,17 +326,17 @@ void stream_ctrl_up(struct leat_stream *s);
 
 /* timer.c */
 void stream_timer_init(struct leat_stream *s);
-/* It is to be up soon. */
+/* Limit the time in which an accepted stream has to come up. */
 void stream_timer_accepted(struct leat_stream *s);
 void stream_timer_up(struct leat_stream *s);
-/* Something that has a deadline has changed. */
+/* Recompute the timer: something that has a deadline has changed. */
 void stream_timer_set(struct leat_stream *s);
 void stream_timer_stop(struct leat_stream *s);
 
 /* end.c */
 void stream_fail(struct leat_stream *s, int error, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
-/* The peer is forgotten by the device. */
+/* End a stream whose peer the device has released. */
 void stream_down(struct leat_stream *s, int status, const char *text);
 void stream_drain_check(struct leat_stream *s);
 int stream_net_drain(void *arg, uint64_t until);

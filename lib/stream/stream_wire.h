@@ -3,10 +3,10 @@
 #define STREAM_WIRE_H
 
 /*
- * Every byte that a stream puts on the wire. Integers are big-endian; a control message is 32
- * bytes, sent with SEND. Source: "Valkey over RDMA", valkey-io/valkey-doc topics/RDMA.md, of which
- * the first four rows are; the others are leat's and go to peers only that asked for leat's
- * features.
+ * Format of every byte that a stream puts on the wire. Integers are big-endian; a control message
+ * is 32 bytes, sent with SEND. Source of the first four rows: "Valkey over RDMA",
+ * valkey-io/valkey-doc topics/RDMA.md. The other rows are leat's, and are sent only to peers that
+ * asked for leat's features.
  *
  *     offset        0        2        4          8           16               24         28
  *     feature       opcode   select   0 .......................................  features (8)
@@ -15,18 +15,18 @@
  *     memory, wide  opcode   0        token      key, high   addr (8)         length     key
  *     end           opcode   0 ....................  bytes sent (8)   0 ................
  *
- * "wide" is for devices whose keys have 64 bits and for the mode of two windows; receivers that
- * have neither ignore these bytes, as the protocol has it.
+ * The wide form is for devices whose keys have 64 bits and for mode WINDOWS; other receivers ignore
+ * these bytes, as the protocol demands.
  *
- * Features are asked for 64 at a time. leat's own are the last 64 of all, far from those that the
- * protocol will be given.
+ * A peer asks for features 64 at a time. leat's own are the last 64 of all, far from those that the
+ * protocol will define.
  *
  * The immediate of a notice:
  *
  *     COMPAT    bits 31..0    bytes since the last notice
  *     WINDOWS   bits 63..32   the receiver's token, if the device carries 64 bits, else 0
  *               bits 31..24   number of the notice, counting from 0, modulo 256
- *               bits 23..0    offset in its window of the last byte that it announces
+ *               bits 23..0    offset in its window of the last byte that the notice announces
  */
 
 #include <stdbool.h>
@@ -39,15 +39,15 @@ enum stream_opcode {
 	STREAM_OP_SET_FEATURES = 1,
 	STREAM_OP_KEEPALIVE = 2,
 	STREAM_OP_MEMORY = 3,
-	STREAM_OP_END = 0xff00, /* leat's: this direction ends after so many bytes */
+	STREAM_OP_END = 0xff00, /* leat's: this direction ends after `total` bytes */
 };
 
-/* The select under which leat's features are. */
+/* The select of leat's features. */
 #define STREAM_SELECT_LEAT 0xffff
 #define STREAM_FEATURE_END 0x1	   /* half-close: STREAM_OP_END */
 #define STREAM_FEATURE_WINDOWS 0x2 /* mode WINDOWS */
 
-/* A control message, decoded. Fields that its opcode has not are 0. */
+/* A control message, decoded. Fields that its opcode does not have are 0. */
 struct stream_ctrl {
 	uint16_t opcode;
 	uint16_t select;
@@ -62,7 +62,7 @@ struct stream_ctrl {
 /* @param wide: keys of 64 bits, and a token */
 void stream_wire_encode(uint8_t *to, const struct stream_ctrl *c, bool wide);
 
-/* All opcodes are decoded; the caller knows which it takes. */
+/* Decode a message, whatever its opcode; the caller checks which it takes. */
 void stream_wire_decode(struct stream_ctrl *c, const uint8_t *from, bool wide);
 
 static inline uint64_t
@@ -83,7 +83,7 @@ stream_notice_seq(uint64_t imm)
 	return (uint8_t)(imm >> 24);
 }
 
-/* Offset behind the last byte: 1 to 2^24. */
+/* Return the offset behind the last byte: 1 to 2^24. */
 static inline uint32_t
 stream_notice_end(uint64_t imm)
 {
