@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Streams come up: connect, listen, accept; and what the endpoint's events mean. */
+/* Streams come up: connect, listen, accept; and the events of the endpoint. */
 
 #include <stdlib.h>
 
@@ -10,9 +10,9 @@
 
 #include "stream_pvt.h"
 
-/* Rounds of polling for what a peer sent before its end. */
+/* Most rounds of polling for ops that a peer sent before its end. */
 #define ROUNDS 1024
-/* Refusals are logged once in so long, us. */
+/* Interval of log lines about refusals, us. */
 #define REFUSAL_US 1000000
 
 static uint64_t next_id;
@@ -75,7 +75,7 @@ slot_clear(struct leat_stream *s)
 	net->free = s;
 }
 
-/* Free it if nothing needs it any more. */
+/* Free a stream, once nothing refers to it any more. */
 void
 stream_slot_put(struct leat_stream *s)
 {
@@ -87,7 +87,7 @@ stream_slot_put(struct leat_stream *s)
 	slot_clear(s);
 }
 
-/* ---- this side connects ---- */
+/* ---- connect ---- */
 
 struct leat_stream *
 leat_stream_connect(struct leat_stream_net *net, const char *addr, uint64_t timeout_us)
@@ -119,7 +119,7 @@ leat_stream_connect(struct leat_stream_net *net, const char *addr, uint64_t time
 	return s;
 }
 
-/* ---- the other side connects ---- */
+/* ---- listen and accept ---- */
 
 int
 leat_stream_listen(struct leat_stream_net *net, const char *addr,
@@ -155,7 +155,7 @@ refuse(struct leat_stream_net *net, uint16_t peer, const char *why)
 	const uint64_t now = leat_now();
 
 	STREAM_COUNT(net->stats.refused, 1);
-	/* It can't fail but since the peer has left. */
+	/* The reject fails only if the peer has left. */
 	(void)leat_ep_reject(net->ep, peer);
 	if (net->refusal_logged != 0 && now - net->refusal_logged < leat_us_to_cycles(REFUSAL_US)) {
 		net->refusals_unlogged++;
@@ -212,7 +212,7 @@ up(struct leat_stream *s)
 	struct leat_stream_net *net = s->net;
 
 	if (s->state >= STREAM_UP)
-		return; /* it is being disconnected */
+		return; /* the stream is being disconnected */
 	s->state = STREAM_UP;
 	s->known = true;
 	if (s->accepted) {
@@ -232,8 +232,9 @@ up(struct leat_stream *s)
 /* ---- events ---- */
 
 /*
- * What a peer sent is done before its end is told, but may wait to be polled; then it would be
- * taken for that of the next peer with its number.
+ * Poll the ops that a peer sent before its end. They are complete before its last event is
+ * reported, but may wait to be polled; later they would be taken for ops of the next peer with its
+ * id.
  */
 static void
 poll_the_rest(struct leat_stream_net *net)
@@ -271,7 +272,9 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 		break;
 	case LEAT_EV_DISCONNECTED:
 		poll_the_rest(net);
-		/* One that came up and ended between two looks is told all the same. */
+		/*
+		 * If the stream came up and ended in between, the application still learns of both.
+		 */
 		stream_down(s, ev->status, ev->text);
 		break;
 	default:
@@ -279,7 +282,7 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	}
 }
 
-/* ---- what is asked ---- */
+/* ---- what a stream is asked for ---- */
 
 int
 leat_stream_error(const struct leat_stream *s)

@@ -3,12 +3,12 @@
 /*
  * Control messages: windows, keepalives, features, the end of a direction.
  *
- * What is to be sent is a bit in `pending`: a message is made when it can be posted, so nothing
- * queues up behind a peer that takes none. Order where it matters: memory is registered in the
- * order of its windows, and the end of a direction comes behind the last byte.
+ * Each message that has to be sent is a bit in `pending`, and is composed when it can be posted, so
+ * nothing queues up behind a peer that takes no messages. Order where it matters: windows are
+ * registered in their order, and the end of a direction comes behind the last byte.
  *
  *     client                              server
- *       GET 0xffff ---------------------->        only if asked to, see leat_stream_net_conf
+ *       GET 0xffff ---------------------->        unless no_features (leat_stream_net_conf)
  *       memory --------------------------> <----- memory       at once, by both
  *                                         <----- answer to GET
  *       SET 0xffff, those of both ------->        mode WINDOWS: bytes may go from here on
@@ -48,7 +48,7 @@ post(struct leat_stream *s, struct stream_ctrl_op *c, const struct stream_ctrl *
 	return true;
 }
 
-/* The next message, and its bit. @return 0: none that could go now */
+/* Compose the next message. @return its bit in pending; 0: none can go now */
 static uint8_t
 next_message(struct leat_stream *s, struct stream_ctrl *m)
 {
@@ -90,7 +90,7 @@ next_message(struct leat_stream *s, struct stream_ctrl *m)
 	return 0;
 }
 
-/* It was posted. */
+/* Note that a message was posted. */
 static void
 sent(struct leat_stream *s, uint8_t what)
 {
@@ -108,7 +108,7 @@ sent(struct leat_stream *s, uint8_t what)
 			s->pending |= PENDING_ANSWER;
 		break;
 	case PENDING_SET:
-		/* The server goes on when it has it; bytes that are behind it come later. */
+		/* The server starts when it has this; bytes that are sent behind it come later. */
 		s->features_known = true;
 		s->go = true;
 		stream_work(s);
@@ -188,7 +188,7 @@ get_features(struct leat_stream *s, const struct stream_ctrl *m)
 		stream_work(s);
 		return;
 	}
-	/* An answer that was not asked for has nothing to say. */
+	/* A client ignores an answer that it did not ask for. */
 	if (m->select != STREAM_SELECT_LEAT || s->net->conf.no_features || s->features_known)
 		return;
 	s->features = m->features & FEATURES_MINE(s->net);
@@ -207,7 +207,7 @@ get_features(struct leat_stream *s, const struct stream_ctrl *m)
 static void
 set_features(struct leat_stream *s, const struct stream_ctrl *m)
 {
-	/* A server's is accepted silently, too: it means nothing. */
+	/* A client ignores a server's SET: it means nothing. */
 	if (!s->accepted || m->select != STREAM_SELECT_LEAT || s->features_known)
 		return;
 	s->features = m->features & FEATURES_MINE(s->net);
@@ -237,7 +237,7 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 		s->nb_windows = 0;
 		s->window_off = 0;
 	} else if (s->nb_windows == STREAM_WINDOWS) {
-		/* The first may be full, and not left yet. */
+		/* The first window may be full, and not left yet. */
 		if (s->window_off < s->windows[0].len) {
 			stream_fail(s, -EPROTO, "more than %u windows", STREAM_WINDOWS);
 			return;
@@ -250,7 +250,7 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 	s->peer_token = m->token;
 	s->info.peer_window = w.len;
 	s->info.tx_registered++;
-	/* A client that has leat's features asks for them before it registers. */
+	/* A client that has leat's features asks for them before it registers a window. */
 	if (s->accepted && !s->features_asked)
 		s->features_known = true;
 	stream_work(s);

@@ -3,21 +3,21 @@
 /*
  * How streams end.
  *
- *     failure   stream_fail():        disconnect at once, the reason is kept
- *     close     leat_stream_close():  what was written is sent, the end of the direction told
- *                                     where the peer knows it, then disconnect
- *     peer      the event:            what it sent is there already
+ *     failure   stream_fail():        disconnects at once, and keeps the reason
+ *     close     leat_stream_close():  sends what was written, and the end of the direction where
+ *                                     the peer knows it, then disconnects
+ *     peer      its last event:       the bytes that it sent are there already
  *     stop      of the reactor:       as close, but the application keeps the handle
  *
- * The memory that the peer could write to is deregistered when the device has forgotten the peer;
- * what has arrived can be read until the application closes the stream.
+ * The memory that the peer could write to is deregistered when the device has released the peer;
+ * bytes that have arrived can be read until the application closes the stream.
  */
 
 #include <stdarg.h>
 
 #include "stream_pvt.h"
 
-/* Without a deadline of the reactor's stop. */
+/* Time for the streams, if the reactor's stop has no deadline, us. */
 #define STOP_US 3000000
 
 static void
@@ -27,7 +27,7 @@ disconnect(struct leat_stream *s)
 		return;
 	s->state = STREAM_ENDING;
 	stream_timer_stop(s);
-	/* It says so when there is nothing to end any more: the event is on its way then. */
+	/* This fails when the peer has ended already: its event is on the way then. */
 	(void)leat_ep_disconnect(s->net->ep, s->peer);
 	stream_ready_touch(s);
 }
@@ -97,12 +97,12 @@ stream_down(struct leat_stream *s, int status, const char *text)
 	struct leat_stream_net *net = s->net;
 	const bool ours = s->state == STREAM_ENDING;
 
-	/* It never came up here: the application does not know of it. */
+	/* The stream never came up here: the application does not know of it. */
 	if (!s->known)
 		s->released = true;
 	stream_timer_stop(s);
 	if (ours || s->error < 0) {
-		/* The reason is known already. */
+		/* The reason was noted before. */
 	} else if (status < 0) {
 		s->error = status;
 		snprintf(s->why, sizeof(s->why), "%s", text);
@@ -174,7 +174,7 @@ leat_stream_shutdown(struct leat_stream *s)
 	return 0;
 }
 
-/* ---- the reactor stops, or the net is closed ---- */
+/* ---- stop of the reactor, close of the net ---- */
 
 void
 stream_close_all(struct leat_stream_net *net, uint64_t at)
@@ -189,7 +189,7 @@ stream_close_all(struct leat_stream_net *net, uint64_t at)
 	}
 }
 
-/* Those whose peers the device has not forgotten. */
+/* Count the streams whose peers the device has not released. */
 static uint32_t
 count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 {
@@ -206,7 +206,7 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 	return n;
 }
 
-/* The application may finish first, in half of the time. */
+/* Ask the application whether its streams may be closed; after half of the time they are. */
 static bool
 may_close(struct leat_stream_net *net, uint64_t now, uint64_t until)
 {
@@ -233,7 +233,7 @@ stream_net_drain(void *arg, uint64_t until)
 		const uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(STOP_US)
 							  : until - RTE_MIN(until, now);
 
-		/* The device needs the last eighth to disconnect in. */
+		/* The last eighth is for the device, to disconnect. */
 		net->stop_at = RTE_MIN(at, leat_time_add(now, left - left / 8));
 	}
 	leat_stream_unlisten(net);
@@ -250,7 +250,7 @@ stream_net_quiesce(void *arg, char *what, size_t len)
 
 	if (what == NULL)
 		return n > 0;
-	/* The stop ends here; what follows is another one. */
+	/* This stop ends here; a later call belongs to another one. */
 	net->stop_at = net->drain_until = 0;
 	if (n > 0)
 		snprintf(what, len, "%u streams, one to %s", n, first->addr);

@@ -3,10 +3,10 @@
 /*
  * Windows and send buffers.
  *
- * Both are mapped for one stream and unmapped with it, never handed from one to the next: a peer
- * that announces bytes which it did not write would read those of another peer in the answer, and a
- * key that was given to a peer must be dead when the peer is gone. They are whole pages of their
- * own, so that a fork with MADV_DONTFORK on them takes nothing else away from the child.
+ * Both are mapped for one stream and unmapped with it, never reused for another: a peer that
+ * announces bytes which it did not write would read another peer's bytes in the answer, and a key
+ * that was given to a peer must be invalid when the peer has ended. They are whole pages of their
+ * own, so that MADV_DONTFORK on them hides no other memory from a forked child.
  */
 
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ stream_mem_get(struct leat_stream *s)
 	uint64_t need;
 	int ret;
 
-	/* The settings may change while it lives. So may the limit, and be below what is there. */
+	/* The net's sizes and limit may change while the stream lives: keep its own sizes. */
 	s->rx_size = net->conf.rx_size;
 	s->tx_size = net->conf.tx_size;
 	need = mem_of(s);
@@ -83,7 +83,7 @@ mr_put(struct leat_stream *s, struct leat_mr **mr)
 {
 	if (*mr == NULL)
 		return;
-	/* All ops are back: if the device is still busy with it, the endpoint's end takes it. */
+	/* All ops are back. If the device still uses the region, the endpoint's end frees it. */
 	if (leat_mr_deregister(*mr) < 0)
 		LEAT_LOG(WARNING, stream, "%s: %s: %s", s->net->name, s->addr, leat_err_msg());
 	*mr = NULL;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Nets: the endpoint, what is allocated once, and their place below a reactor. */
+/* Nets: the endpoint, memory that is allocated once, and their pollers in a reactor. */
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "stream_pvt.h"
 
-/* Peers beyond max_streams: requests that are about to be refused, and peers that are leaving. */
+/* Peers beyond max_streams: connectors that are about to be refused, and peers that are leaving. */
 #define MORE_PEERS 8
-/* Receives, if the device has as many: a peer may have 1024 notices on the way. */
+/* Receives, if the device has as many: a peer may have 1024 notices under way. */
 #define RX_DEPTH_MIN 512u
 #define RX_DEPTH_MAX 4096u
 #define RX_PER_STREAM 8u
@@ -17,7 +17,7 @@
 #define TX_DEPTH_MIN 256u
 #define TX_DEPTH_MAX 1024u
 #define TX_PER_STREAM 4u
-/* leat_stream_net_close(): for the device to give back what was posted, us. */
+/* leat_stream_net_close(): time for the device to give back what was posted, us. */
 #define BACK_US 2000000
 #define EVENTS 8
 
@@ -152,7 +152,7 @@ ep_open(struct leat_stream_net *net)
 		return -rte_errno;
 	net->nb_peers = conf.max_peers;
 	net->nb_rx = conf.rx_depth;
-	/* A quarter is left for control messages. */
+	/* A quarter of the send depth is left for control messages. */
 	net->nb_tx = conf.tx_depth - conf.tx_depth / 4;
 	snprintf(net->name, sizeof(net->name), "%s", leat_ep_name(net->ep));
 	LEAT_LOG(NOTICE, stream, "%s: %u streams over %s (%s%s%s), %s, windows of %u B", net->name,
@@ -185,7 +185,7 @@ msgs_open(struct leat_stream_net *net)
 static void
 ops_init(struct leat_stream_net *net)
 {
-	/* Receives of a device that completes in order need no queue to put them in order. */
+	/* If the device completes in order, receives need no queue to restore the order. */
 	struct leat_queue *queue = net->in_order ? LEAT_QUEUE_NONE : NULL;
 	uint32_t i;
 
@@ -358,7 +358,7 @@ leat_stream_net_open(struct leat_reactor *r, const struct leat_stream_net_conf *
 	if (conf != NULL)
 		net->conf = *conf;
 	ret = net_start(net);
-	/* Names that are not ours. */
+	/* The caller's strings may not outlive this call. */
 	net->conf.dev = net->conf.name = NULL;
 	if (ret == 0)
 		return net;
@@ -393,7 +393,7 @@ step(struct leat_stream_net *net)
 	(void)stream_turn(net, leat_now());
 }
 
-/* The application has no handles any more. */
+/* Close all streams: the application's handles become invalid. */
 static void
 release_all(struct leat_stream_net *net)
 {
@@ -422,14 +422,14 @@ give_up_all(struct leat_stream_net *net)
 	}
 }
 
-/* @return 0, or -EBUSY: the device keeps something */
+/* @return 0, or -EBUSY: the device did not give back some ops */
 static int
 streams_close(struct leat_stream_net *net)
 {
 	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(net->conf.close_us));
 	const uint64_t limit = leat_time_add(until, leat_us_to_cycles(BACK_US));
 
-	/* Streams that were closed before have told it themselves. */
+	/* Streams that were cut off before this have logged it themselves. */
 	net->cut = false;
 	release_all(net);
 	while (net->stats.streams > 0 || net->outs_done != NULL) {
@@ -446,14 +446,14 @@ streams_close(struct leat_stream_net *net)
 	return 0;
 }
 
-/* Receives that are posted use the region of messages: they come back first. */
+/* Get the posted receives back, which use the region of messages, then deregister the region. */
 static void
 msgs_close(struct leat_stream_net *net)
 {
 	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(BACK_US));
 
 	if (net->rx_posted) {
-		/* A reactor that stopped has done it. */
+		/* A reactor that stopped has shut the endpoint down already. */
 		(void)leat_ep_shutdown(net->ep, BACK_US);
 		while (net->nb_rx_idle < net->nb_rx && leat_now() < until)
 			step(net);
@@ -485,7 +485,7 @@ leat_stream_net_close(struct leat_stream_net *net)
 	if (net->r != NULL && !leat_reactor_owned(net->r))
 		return leat_err(EPERM, "%s: close: its reactor runs on another thread", net->name);
 	net->closing = true;
-	/* Also where it never was: then there is nothing to delete. */
+	/* Nothing is deleted if telemetry was never added. */
 	stream_telemetry_del(net);
 	if (net->streams != NULL && (ret = streams_close(net)) < 0)
 		return ret;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Readiness: a state that is computed when it is asked for. What may have changed it calls
- * stream_ready_touch(), which puts a watched stream on the net's list; the net's poller goes
- * through the list as it was when it began, asks again, and calls back. As long as something that
- * is watched for is the case the stream goes to the end of the list again.
+ * Readiness is a state that is computed on demand. Code that may have changed it calls
+ * stream_ready_touch(), which puts a watched stream on the net's list. The net's poller goes
+ * through the list as it was at its beginning, computes each state again, and calls back. A stream
+ * that is still in a state that is watched for is appended to the list again.
  *
- * A callback may close any stream: one that is on a list is freed by whoever takes it from there.
+ * A callback may close any stream: a stream on a list is freed when it is taken from there.
  */
 
 #include "stream_pvt.h"
@@ -17,7 +17,7 @@ ended(const struct leat_stream *s)
 	return s->state >= STREAM_ENDING;
 }
 
-/* What of `want` is the case: mostly only bytes that have arrived are asked for. */
+/* Return the states of `want` that the stream is in; WRITABLE and DRAINED are rarely wanted. */
 static inline uint32_t
 is_ready(const struct leat_stream *s, uint32_t want)
 {
@@ -43,7 +43,7 @@ leat_stream_ready(const struct leat_stream *s)
 	return is_ready(s, UINT32_MAX);
 }
 
-/* What the callback is to be told. */
+/* Return the states to be reported to the callback. */
 static inline uint32_t
 to_tell(const struct leat_stream *s)
 {
@@ -155,7 +155,7 @@ leat_stream_watch(struct leat_stream *s, uint32_t want, leat_stream_ready_fn fn,
 	stream_ready_touch(s);
 }
 
-/* ---- tasks that wait ---- */
+/* ---- waiting tasks ---- */
 
 static int
 wait_post(struct leat_resource_op *op)

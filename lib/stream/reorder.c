@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Notices of mode WINDOWS. The device may show them in any order, but each is shown only when its
- * own bytes are there: so bytes count up to the first notice that is missing.
+ * Notices of mode WINDOWS. The device may deliver them in any order, but delivers each only when
+ * its own bytes are there: so bytes can be read up to the first notice that is missing.
  *
  *     number   0     1     2     3     4
  *     end     300   900    -    1500  1800      next = 2, 900 bytes are there
  *                         1200                  comes: next = 5, 1800 bytes are there
  *
  * A window is written from its beginning to its end. The notice that ends it is followed by one in
- * the next window, so the window need not be named.
+ * the next window, so a notice need not name its window.
  *
- * The writer has at most STREAM_NOTICES_MAX of them with its device, half of what can be told apart
- * here: one that looks older than `next` is an offence.
+ * The writer's device has at most STREAM_NOTICES_MAX notices, half of the numbers that can be told
+ * apart here: a notice whose number looks older than `next` breaks the protocol.
  */
 
 #include "stream_pvt.h"

@@ -3,9 +3,9 @@
 /*
  * The receive window.
  *
- * The peer writes into what was registered, and says how much: nothing else of what it does can be
- * seen here, so each notice is checked against what was registered, in 64 bits. When the reader has
- * taken a whole window (of mode WINDOWS: one of the two) it is registered again.
+ * The peer writes into the registered window, and its notices say how many bytes. Nothing else that
+ * the peer does can be seen here, so each notice is checked against the window, in 64 bits. When
+ * the reader has taken a whole window (in mode WINDOWS: one of the two) it is registered again.
  *
  *     COMPAT    |<----------- one window ------------>|   registered again when all was taken
  *     WINDOWS   |<-- window 0 -->|<--- window 1 ---->|   each when it was taken
@@ -60,7 +60,7 @@ stream_rx_notice(struct leat_stream *s, uint64_t imm)
 			    bytes, s->rx_limit - s->rx_got);
 		return;
 	}
-	/* Of one that announces nothing there is nothing to tell. */
+	/* A notice may announce nothing. */
 	if (bytes == 0)
 		return;
 	if ((uint64_t)bytes > s->rx_end - s->rx_got) {
@@ -74,7 +74,7 @@ stream_rx_notice(struct leat_stream *s, uint64_t imm)
 	stream_ready_touch(s);
 }
 
-/* What a read returns when no bytes are there. */
+/* Return what a read returns when no bytes are there. */
 static ssize_t
 nothing(const struct leat_stream *s)
 {
@@ -102,7 +102,7 @@ leat_stream_borrow(struct leat_stream *s, const void **data)
 	return borrow(s, data);
 }
 
-/* n: no more than borrow() returned. */
+/* Give back n bytes, at most what borrow() returned. */
 static inline void
 give_back(struct leat_stream *s, size_t n)
 {

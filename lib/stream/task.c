@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls of tasks: the calls that don't wait, with a wait where they say -EAGAIN. */
+/* Calls of tasks: the calls that don't wait, with a wait where those return -EAGAIN. */
 
 #include <leat_task.h>
 
@@ -119,7 +119,7 @@ out_done(struct leat_stream_out *out, int status)
 	(void)leat_resource_end(&t->op, status);
 }
 
-/* Not called for a task that is cancelled: then nothing has been sent. */
+/* Post the send. A task that was cancelled before does not get here: nothing is sent then. */
 static int
 out_post(struct leat_resource_op *op)
 {
@@ -128,7 +128,7 @@ out_post(struct leat_resource_op *op)
 	return leat_stream_send(t->s, &t->out);
 }
 
-/* The buffer is the device's until it gives it back: no cancel. */
+/* No cancel: the buffer is the device's until the device gives it back. */
 static const struct leat_resource out_resource = {
 	.name = "send of a stream",
 	.post = out_post,

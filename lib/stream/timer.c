@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Time. A stream has one timer, for the earliest of its deadlines. What happens on the data path
- * only notes when; the timer looks at it when it fires, and starts again for what is left.
+ * Time. A stream has one timer, for the earliest of its deadlines. The data path only notes when
+ * something happened; the timer looks at these notes when it fires, and starts again for the
+ * earliest deadline that is left.
  *
  *     keepalive   sent each keepalive_ms, whatever else goes over the stream: clients wait for it
- *     silence     nothing came
+ *     silence     nothing came from the peer
  *     idle        no bytes went, either way
- *     stall       the peer's device takes nothing of what is posted
- *     close       what is to be sent before the end is not sent
- *     accept      a client that was accepted does not go on: it would hold a place for as long
- *                 as the kernel's connection manager is patient, a minute and more
+ *     stall       the device takes no posted op for the peer
+ *     close       what was written before a close is not sent
+ *     accept      an accepted client does not come up: it would occupy a slot for as long as the
+ *                 kernel's connection manager is patient, a minute and more
  */
 
 #include "stream_pvt.h"
 
-/* Longer than any pause of an honest peer's that its device does not bridge. */
+/* Longer than any pause of an honest peer that its device does not bridge. */
 #define STALL_MS 30000
 #define ACCEPT_MS 5000
-/* Nothing is due: look again then. */
+/* Interval of looks while no deadline is due. */
 #define LATER_MS 60000
-/* A timer that is later than this was held up: nothing was polled meanwhile. */
+/* A timer that fires later than this was held up: nothing was polled meanwhile. */
 #define LATE_MS 500
 
 static uint64_t
@@ -47,7 +48,7 @@ silence_ms(const struct leat_stream *s)
 	return ms == LEAT_STREAM_NEVER ? 0 : ms;
 }
 
-/* Has the time since a moment passed? If not, due is when it will have. */
+/* Has ms passed since a moment? If not, lower *due to when it will have. */
 static bool
 passed(uint64_t since, uint32_t ms, uint64_t now, uint64_t *due)
 {
@@ -59,7 +60,7 @@ passed(uint64_t since, uint32_t ms, uint64_t now, uint64_t *due)
 	return false;
 }
 
-/* @return false: the stream ends */
+/* Check the deadlines. @return false: the stream ends */
 static bool
 look(struct leat_stream *s, uint64_t now, uint64_t *due)
 {
@@ -110,8 +111,8 @@ start(struct leat_stream *s, uint64_t due)
 }
 
 /*
- * A loop that stood still has not looked at what came meanwhile: the peer's silence, and the
- * device's, is not theirs. All of these times begin anew.
+ * Begin the times anew after the loop stood still: it has not processed what came meanwhile, so the
+ * silence is neither the peer's nor the device's fault.
  */
 static void
 forgive(struct leat_stream *s, uint64_t now)
@@ -163,7 +164,7 @@ stream_timer_accepted(struct leat_stream *s)
 void
 stream_timer_set(struct leat_stream *s)
 {
-	/* Fires at once, and finds out itself what is due when. */
+	/* The timer fires at once, and computes itself when it is due next. */
 	if (s->net->r != NULL)
 		start(s, leat_now());
 }

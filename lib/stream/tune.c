@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Settings and measurements of a net, stream.toml, served in its turn. */
+/* Settings and measurements of a net (stream.toml), served in the net's turn. */
 
 #include <rte_common.h>
 #include <rte_errno.h>
@@ -27,7 +27,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	(void)changed;
 	if (want->rx_size % STREAM_WINDOWS != 0)
 		return leat_err(EINVAL, "receive windows of %u B: an odd number", want->rx_size);
-	/* Streams that are there keep theirs. */
+	/* Existing streams keep their sizes. */
 	net->conf.rx_size = want->rx_size != 0 ? want->rx_size : LEAT_STREAM_RX_DEFAULT;
 	net->conf.tx_size = want->tx_size != 0 ? want->tx_size : LEAT_STREAM_TX_DEFAULT;
 	take(&net->conf, want);
@@ -57,7 +57,9 @@ report(void *arg, void *to)
 	rep->mem = (int64_t)s.mem;
 }
 
-/* The configuration has its defaults, and becomes what a settings file wants. */
+/*
+ * Add the net to tune. Its configuration has the defaults, and takes what a settings file asks for.
+ */
 int
 stream_tune_add(struct leat_stream_net *net)
 {

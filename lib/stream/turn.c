@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a net does in a turn of its reactor.
+ * A net's work in a turn of its reactor.
  *
- *     endpoint's poller   stream_on_ops(): what has arrived is looked at; writes that are done make
- *                         room
- *     "stream"            stream_turn(): callbacks, then all that was written in this turn is
- *                         posted, then the receives that were used
+ *     endpoint's poller   stream_on_ops(): arrived notices and messages are processed; writes that
+ *                         are done free room
+ *     "stream"            stream_turn(): callbacks, then the bytes written in this turn are posted,
+ *                         then the receives that were used
  *
- * The second comes behind the first in each turn: what has just arrived is told in that turn, and
- * an answer goes out in it, with all others for the same peer. No callback is called in the first.
+ * The second poller comes behind the first in each turn: the application learns of bytes in the
+ * turn in which they arrived, and its answer goes out in that turn, with all others for the same
+ * peer. The first poller calls no callback.
  */
 
 #include "stream_pvt.h"
 
-/* Answers go out first, as long as all but one of so many receives are posted. */
+/* Receives are posted ahead of answers once 1/RX_PART of them are used. */
 #define RX_PART 4
 
 void
@@ -41,8 +42,8 @@ stream_starve(struct leat_stream *s)
 }
 
 /*
- * Try those again that found no room. A device may refuse a post with nothing of the net's under
- * way, so nothing need come back before there is room.
+ * Retry the streams for which the device had no room. A device may refuse a post while the net has
+ * nothing in flight, so a retry must not wait for a completion.
  */
 static void
 feed(struct leat_stream_net *net)
@@ -76,7 +77,7 @@ stream_rx_post(struct leat_stream_net *net)
 	} while (n > 0 && done == n);
 }
 
-/* The stream of a notice is that of its token: devices may take two connections for one. */
+/* Find the stream of an op; of a notice by its token: a device may confuse two connections. */
 static struct leat_stream *
 stream_of(const struct leat_stream_net *net, const struct leat_op *op, bool notice)
 {
@@ -100,7 +101,7 @@ arrived(struct leat_stream_net *net, const struct leat_op *op)
 	struct leat_stream *s = stream_of(net, op, notice);
 
 	if (s == NULL || s->state == STREAM_FREE || s->state > STREAM_UP)
-		return; /* late, of a stream that has ended */
+		return; /* it came late: its stream has ended */
 	if (unlikely(op->status == -EMSGSIZE))
 		stream_fail(s, -EPROTO, "a control message longer than %u B", STREAM_RECV_LEN);
 	else if (likely(op->status == 0 && notice))
@@ -109,7 +110,7 @@ arrived(struct leat_stream_net *net, const struct leat_op *op)
 		stream_ctrl_arrived(s, op->buf, op->len);
 }
 
-/* It is to be posted again. */
+/* Put a receive on the list of those to be posted again. */
 static void
 idle(struct leat_stream_net *net, struct leat_op *op)
 {
@@ -153,7 +154,7 @@ stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, u
 		arrived(net, ops[i]);
 		idle(net, ops[i]);
 	}
-	/* The rest is posted behind the answers, so that no peer's answer waits for that. */
+	/* Otherwise they are posted behind the answers, so that no answer waits for that. */
 	if (unlikely(net->nb_rx_idle > net->nb_rx / RX_PART) && !net->closing)
 		stream_rx_post(net);
 	for (i = 0; i < n; i++) {
@@ -170,7 +171,7 @@ work_run(struct leat_stream_net *net)
 	struct leat_stream *s = net->work, *next;
 	int n = 0;
 
-	/* Those that come meanwhile are for the next turn. */
+	/* Streams queued from here on are for the next turn. */
 	net->work = NULL;
 	net->work_end = &net->work;
 	for (; s != NULL; s = next, n++) {
@@ -178,7 +179,7 @@ work_run(struct leat_stream_net *net)
 		s->in_work = false;
 		stream_ctrl_run(s);
 		stream_tx_run(s);
-		/* The end of the direction goes behind the last byte. */
+		/* The end of the direction is sent behind the last byte. */
 		if ((s->pending & PENDING_END) != 0)
 			stream_ctrl_run(s);
 		stream_drain_check(s);
@@ -198,7 +199,7 @@ stream_turn(void *arg, uint64_t now)
 		stream_telemetry_answer(net);
 	if (likely(net->tune != NULL))
 		leat_tune_serve(net->tune);
-	/* Not at the end: what found no room must not keep the reactor from idling. */
+	/* Not at the end: retries that find no room must not keep the reactor from idling. */
 	if (unlikely(net->starved != NULL))
 		feed(net);
 	net->calling = true;

@@ -4,13 +4,13 @@
  * Sending: from the send buffer, or from memory of the application, into the peer's window.
  *
  *     send buffer  tx_done ...... tx_posted ...... tx_head        a ring of tx_size bytes
- *                     with the device   to be posted
- *     outs         before = 700: comes when tx_posted is 700, and before byte 700 of the buffer
+ *                   the device has   to be posted
+ *     outs         before = 700: sent when tx_posted is 700, ahead of byte 700 of the buffer
  *
- * A WRITE_IMM takes what lies together in all of: the source, the peer's window, a chunk. A stream
- * may have as many of them with the device as half of those that are free: however many peers stop
- * taking what is written to them, some are left for the others. Nor has it more bytes with the
- * device than a send buffer holds, and a chunk: more do not make a device faster, but some slower.
+ * A WRITE_IMM carries bytes that are contiguous in the source, fit into the peer's window, and are
+ * at most a chunk. The device has at most half as many of a stream as are free: however many peers
+ * stop taking writes, some are left for the others. Nor has it more bytes of a stream than a send
+ * buffer holds, plus a chunk: more bytes make no device faster, but some slower.
  */
 
 #include "stream_pvt.h"
@@ -146,7 +146,7 @@ leat_stream_flush(struct leat_stream *s)
 
 /* ---- posting ---- */
 
-/* What comes next, at most max bytes. @return false: nothing */
+/* Choose the bytes to be sent next, at most max. @return false: there are none */
 static bool
 next_bytes(const struct leat_stream *s, struct stream_tx_op *t, uint32_t max)
 {
@@ -198,7 +198,7 @@ posted(struct leat_stream *s, struct stream_tx_op *t)
 	STREAM_COUNT(s->net->stats.tx_notices, 1);
 }
 
-/* Room in the peer's window. Of two the second is gone to when the first is full. */
+/* Return the room in the peer's window. When the first of two is full the second becomes it. */
 static uint32_t
 window_room(struct leat_stream *s)
 {
@@ -264,7 +264,7 @@ stream_tx_run(struct leat_stream *s)
 			return;
 		}
 		s->stalled = false;
-		/* What is with the device comes back, and goes on here. */
+		/* The next completion of this stream resumes it. */
 		if (s->tx_flight > 0 &&
 		    (s->tx_flight >= flight_max(s->net) || s->tx_flying >= s->tx_size))
 			return;
@@ -314,7 +314,7 @@ stream_tx_done(struct stream_tx_op *t)
 		if (out->completed == out->len)
 			out_done(net, out);
 	}
-	/* Its connection is ending: the event says why. */
+	/* With these statuses the connection is ending: its event says why. */
 	if (status < 0 && status != -ECONNABORTED && status != -ECONNRESET &&
 	    status != -ESHUTDOWN && status != -ENOTCONN)
 		stream_fail(s, status, "a write of %u B failed: %s", n, strerror(-status));
@@ -344,7 +344,7 @@ stream_outs_run(struct leat_stream_net *net)
 	struct leat_stream_out *out = net->outs_done, *next;
 	int n = 0;
 
-	/* Those that come while they are given back are for the next turn. */
+	/* Outs that complete in these callbacks are for the next turn. */
 	net->outs_done = NULL;
 	net->outs_done_end = &net->outs_done;
 	for (; out != NULL; out = next, n++) {
