@@ -76,7 +76,7 @@ msg_ended_run(struct leat_msg_conn *c)
 	if (c->rx_done != c->rx_end)
 		return;
 	if (unlikely(c->rx_frag_left > 0)) {
-		msg_fail(c, -EPROTO, "the end of its messages, %" PRIu64 " B before that of one",
+		msg_fail(c, -EPROTO, "the end of its messages, with %" PRIu64 " B of one missing",
 			 c->rx_frag_left);
 		return;
 	}

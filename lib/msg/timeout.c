@@ -68,7 +68,7 @@ expire_early(struct leat_msg_conn *c, struct msg_slot *s, struct leat_msg_req *r
 		return; /* it was cancelled before */
 	if ((s->flags & MSG_DATA_IN) != 0) {
 		msg_fail(c, -ETIMEDOUT,
-			 "a receive was given up, which has a payload and no length");
+			 "a receive was given up whose payload came without its length");
 		return;
 	}
 	if (take_back(c, s, "receive")) {

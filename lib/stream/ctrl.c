@@ -261,7 +261,7 @@ end_of_direction(struct leat_stream *s, const struct stream_ctrl *m)
 {
 	if ((s->features & STREAM_FEATURE_END) == 0 || s->rx_end != UINT64_MAX ||
 	    m->total < s->rx_got) {
-		stream_fail(s, -EPROTO, "an end of its direction that can't be");
+		stream_fail(s, -EPROTO, "an impossible end of its direction");
 		return;
 	}
 	s->rx_end = m->total;

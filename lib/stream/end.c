@@ -109,7 +109,7 @@ stream_down(struct leat_stream *s, int status, const char *text)
 	} else if ((s->features & STREAM_FEATURE_END) != 0 && s->rx_got != s->rx_end) {
 		s->error = -ECONNRESET;
 		snprintf(s->why, sizeof(s->why),
-			 "%.60s: it is gone without the end of what it sent", s->addr);
+			 "%.60s: its connection ended before the end of its bytes", s->addr);
 	}
 	if (s->state != STREAM_CONNECTING && s->error == 0)
 		STREAM_COUNT(net->stats.closed, 1);
