@@ -115,7 +115,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->ctrl_due = c->drops = 0;
 	c->tx_frag = c->rx_frag = NULL;
 	c->tx_frag_left = c->rx_frag_left = 0;
-	c->no_sends = c->no_ready = c->end_due = c->peer_ended = c->end_told = false;
+	c->no_sends = c->no_fast_send = c->end_due = c->peer_ended = c->end_reported = false;
 	c->tx_answered = c->first_id;
 	c->idle_cycles = leat_us_to_cycles(conf->idle_us);
 	c->answer_cycles =
@@ -128,7 +128,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->pending = 0;
 	c->rx_arrived = 0;
 	c->buffer_deadline = 0;
-	c->bulk = c->early = c->closing = c->draining = c->asked_last = false;
+	c->bulk = c->early = c->closing = c->draining = c->drain_pinged = false;
 	c->peer_closed = c->status_final = c->grant = false;
 	c->no_buffer = c->got_buffer = c->waits = false;
 	memset(&c->stats, 0, sizeof(c->stats));

@@ -24,7 +24,7 @@ ctrl_next(struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 	memset(ctrl, 0, sizeof(*ctrl));
 	while (c->ctrl_due != 0) {
 		ctrl->kind = (uint8_t)__builtin_ctz(c->ctrl_due);
-		if (ctrl->kind == MSG_CTRL_DROP && !msg_drop_tell(c, ctrl)) {
+		if (ctrl->kind == MSG_CTRL_DROP && !msg_drop_report(c, ctrl)) {
 			/* The payload came before there was room to report the drop. */
 			c->ctrl_due &= ~(1u << MSG_CTRL_DROP);
 			continue;
@@ -71,7 +71,7 @@ msg_ctrl_run(struct leat_msg_conn *c)
 	c->ctrl_due &= ~(1u << ctrl.kind);
 	c->stats.control++;
 	if (ctrl.kind == MSG_CTRL_DROP)
-		msg_drop_told(c, rte_le_to_cpu_32(ctrl.arg));
+		msg_drop_reported(c, rte_le_to_cpu_32(ctrl.arg));
 }
 
 /* ---- receiving ---- */

@@ -40,7 +40,7 @@ mark(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 	c->drops++;
 	c->stats.dropped++;
 	if (c->mode == LEAT_MSG_PLAIN)
-		s->flags |= MSG_TOLD; /* plain mode can't tell the sender */
+		s->flags |= MSG_REPORTED; /* plain mode can't tell the sender */
 }
 
 static void
@@ -92,7 +92,7 @@ msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s)
 {
 	mark(c, s, MSG_REASON_TIME);
 	give(s);
-	s->flags |= MSG_TOLD | MSG_DONE;
+	s->flags |= MSG_REPORTED | MSG_DONE;
 	msg_work(c);
 }
 
@@ -115,7 +115,7 @@ msg_drop_run(struct leat_msg_conn *c)
 			c->rx_out++;
 			s->flags = (uint16_t)((s->flags & ~MSG_WANT) | MSG_DATA_OUT);
 		}
-		if ((s->flags & MSG_TOLD) == 0)
+		if ((s->flags & MSG_REPORTED) == 0)
 			c->ctrl_due |= 1u << MSG_CTRL_DROP;
 	}
 }
@@ -138,14 +138,14 @@ msg_drop_over(struct leat_msg_conn *c)
 }
 
 bool
-msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
+msg_drop_report(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 {
 	uint32_t id;
 
 	for (id = c->rx_done; id != c->rx_bind; id++) {
 		const struct msg_slot *s = msg_rx_slot(c, id);
 
-		if ((s->flags & (MSG_DROP | MSG_TOLD | MSG_WANT)) != MSG_DROP)
+		if ((s->flags & (MSG_DROP | MSG_REPORTED | MSG_WANT)) != MSG_DROP)
 			continue;
 		ctrl->reason = (uint8_t)s->off;
 		ctrl->arg = rte_cpu_to_le_32(id);
@@ -155,9 +155,9 @@ msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 }
 
 void
-msg_drop_told(struct leat_msg_conn *c, uint32_t id)
+msg_drop_reported(struct leat_msg_conn *c, uint32_t id)
 {
-	msg_rx_slot(c, id)->flags |= MSG_TOLD;
+	msg_rx_slot(c, id)->flags |= MSG_REPORTED;
 	msg_work(c);
 }
 
@@ -177,7 +177,7 @@ drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 	s->flags |= MSG_DONE;
 	/* The payload has come: only a sender that waits for the answer is still to be told. */
 	if ((s->flags & MSG_ANSWER) == 0)
-		s->flags |= MSG_TOLD;
+		s->flags |= MSG_REPORTED;
 	msg_work(c);
 }
 
@@ -260,7 +260,7 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 }
 
 bool
-msg_not_taken(const struct leat_msg_conn *c, int status)
+msg_recv_was_short(const struct leat_msg_conn *c, int status)
 {
 	/* Some devices report that to a sender, some don't. */
 	return (status == -EMSGSIZE || status == -EREMOTEIO) && c->state == MSG_OPEN &&

@@ -187,13 +187,13 @@ msg_over(struct leat_msg_conn *c)
  * it sends nothing before it has posted its receives.
  */
 static bool
-unheard(struct leat_msg_conn *c)
+ping_unheard(struct leat_msg_conn *c)
 {
 	if (c->mode != LEAT_MSG_LEAT || c->drain_deadline == 0 || c->tx_next == c->first_id ||
 	    msg_heard(c))
 		return false;
-	if (!c->asked_last) {
-		c->asked_last = true;
+	if (!c->drain_pinged) {
+		c->drain_pinged = true;
 		c->ctrl_due |= 1u << MSG_CTRL_PING;
 		msg_work(c);
 	}
@@ -205,7 +205,7 @@ msg_drain(struct leat_msg_conn *c)
 {
 	bool unsent = c->state == MSG_OPEN && (c->sendq.head != NULL || c->tx_out > 0);
 
-	if (unsent || (c->state == MSG_OPEN && unheard(c))) {
+	if (unsent || (c->state == MSG_OPEN && ping_unheard(c))) {
 		if (leat_now() < c->drain_deadline)
 			return;
 		c->status = -ETIMEDOUT;
@@ -226,7 +226,7 @@ leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us)
 {
 	if (c->closing || c->state == MSG_FREE)
 		return -EALREADY;
-	c->closing = c->no_sends = c->no_ready = true;
+	c->closing = c->no_sends = c->no_fast_send = true;
 	c->end_due = false;
 	c->fast = false;
 	c->pending &=

@@ -101,7 +101,7 @@ fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)
 	c->tx_frag = req;
 	c->tx_frag_left = 0;
 	if (req == NULL) {
-		c->no_ready = c->no_sends;
+		c->no_fast_send = c->no_sends;
 		return true;
 	}
 	msg_gather_copy(req, req->size - left, s->buf + MSG_HEAD_LEN, n);
@@ -141,7 +141,7 @@ msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req)
 	if (c->tx_frag != req || c->tx_frag_left == 0)
 		return false;
 	c->tx_frag = NULL;
-	c->no_ready = true;
+	c->no_fast_send = true;
 	msg_list_begun(&c->sendq, req);
 	msg_req_finish(req, msg_late_status(req), 0);
 	return true;

@@ -166,9 +166,9 @@ void msg_drop_run(struct leat_msg_conn *c);
 /* OVER: finish the dropped messages, of which nothing more comes. */
 void msg_drop_over(struct leat_msg_conn *c);
 /* Fill in the oldest drop that the peer has not been told of. @return false: there is none */
-bool msg_drop_tell(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
+bool msg_drop_report(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
 /* Note that the peer was told of it. */
-void msg_drop_told(struct leat_msg_conn *c, uint32_t id);
+void msg_drop_reported(struct leat_msg_conn *c, uint32_t id);
 /*
  * Handle the peer's drop of a message that was sent. @return false: it can't be right; the
  * connection ended
@@ -179,7 +179,7 @@ void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
 /* Handle a payload that came back. @return false: it was not recalled, or was sent, or failed */
 bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Did the peer's receive turn out too short, on a connection that goes on? */
-bool msg_not_taken(const struct leat_msg_conn *c, int status);
+bool msg_recv_was_short(const struct leat_msg_conn *c, int status);
 /* Return the status of a request whose message was dropped for that reason. */
 int msg_reason_status(uint8_t reason);
 

@@ -100,7 +100,7 @@ msg_fast_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 	struct msg_slot *s;
 	struct leat_op *op;
 
-	if (unlikely(!c->fast || c->no_ready || c->sendq.head != NULL ||
+	if (unlikely(!c->fast || c->no_fast_send || c->sendq.head != NULL ||
 		     (req->state | req->flags) != 0 || len > c->eager_max ||
 		     msg_turn_holds(c->m, c) || msg_req_check(c, req) < 0 || !msg_may_begin(c)))
 		return false;

@@ -70,7 +70,7 @@ struct leat_msg_net {
 	struct net_waits closes;	 /* tasks in leat_msg_net_close() */
 	bool listening, closing;
 	bool left;		  /* closing: some sends were left when the time was up */
-	bool told_mr;		  /* a failed registration was logged */
+	bool mr_failure_logged;	  /* a failed registration was logged */
 	char addr[LEAT_ADDR_MAX]; /* of the last listen */
 	unsigned int nb_regions;
 	struct net_region regions[LEAT_MSG_NET_REGIONS];

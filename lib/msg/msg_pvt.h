@@ -132,7 +132,7 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_DATA_IN 0x200   /* rx: MSG_EARLY, and the payload has come before the length */
 #define MSG_RECALL 0x400    /* rx: MSG_EARLY, its request was cancelled, and data is recalled */
 #define MSG_DROP 0x800	    /* the message is dropped; see drop.c */
-#define MSG_TOLD 0x1000	    /* rx: MSG_DROP, and the peer need not be told any more */
+#define MSG_REPORTED 0x1000 /* rx: MSG_DROP, and the peer need not be told any more */
 #define MSG_ANSWER 0x4000   /* the sender wants an answer when the message is received */
 #define MSG_FRAGMENT 0x8000 /* rx: the message is a fragment */
 #define MSG_EXPIRED 0x2000  /* its request was given up, and data is recalled */
@@ -257,11 +257,11 @@ struct leat_msg_conn {
 	uint8_t rx_frag_lost; /* enum msg_reason: the message is dropped, fragment by fragment */
 
 	/* half-close */
-	bool no_ready;	 /* no send may go the short way */
-	bool no_sends;	 /* closing, or shut down here: nothing more can be posted */
-	bool end_due;	 /* MSG_CTRL_END has to be sent, when all sends have begun */
-	bool peer_ended; /* MSG_CTRL_END has come: rx_end is the id behind the last message */
-	bool end_told;	 /* LEAT_MSG_SHUTDOWN is pending or reported */
+	bool no_fast_send; /* no send may go the short way */
+	bool no_sends;	   /* closing, or shut down here: nothing more can be posted */
+	bool end_due;	   /* MSG_CTRL_END has to be sent, when all sends have begun */
+	bool peer_ended;   /* MSG_CTRL_END has come: rx_end is the id behind the last message */
+	bool end_reported; /* LEAT_MSG_SHUTDOWN is pending or reported */
 	uint32_t rx_end;
 
 	uint32_t tx_answered; /* the peer has received ids below; see answer.c */
@@ -289,7 +289,7 @@ struct leat_msg_conn {
 	uint8_t asked;	 /* mode asked for */
 	uint8_t pending; /* events, bits 1 << enum leat_msg_event_type */
 	bool closing, draining;
-	bool asked_last;   /* draining: the peer was pinged, to see that it listens */
+	bool drain_pinged; /* draining: the peer was pinged, to see that it listens */
 	bool peer_closed;  /* the peer has ended: its last event was seen */
 	bool status_final; /* status and text are final */
 	int status;

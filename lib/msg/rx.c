@@ -287,7 +287,7 @@ post_data(struct leat_msg_conn *c)
 		struct leat_op *op = &s->data;
 
 		if (unlikely((s->flags & MSG_DROP) != 0)) {
-			if ((s->flags & (MSG_WANT | MSG_TOLD)) != MSG_TOLD)
+			if ((s->flags & (MSG_WANT | MSG_REPORTED)) != MSG_REPORTED)
 				return;
 		} else if ((s->flags & MSG_WANT) != 0) {
 			if (post(c, &op, 1) == 0)
@@ -325,7 +325,8 @@ finish(struct leat_msg_conn *c)
 			break;
 		if (unlikely((s->flags & MSG_ANSWER) != 0)) {
 			/* First tell the sender of a drop, while it can be told. */
-			if ((s->flags & (MSG_DROP | MSG_TOLD)) == MSG_DROP && c->state == MSG_OPEN)
+			if ((s->flags & (MSG_DROP | MSG_REPORTED)) == MSG_DROP &&
+			    c->state == MSG_OPEN)
 				break;
 			c->ctrl_due |= 1u << MSG_CTRL_ANSWER;
 		}

@@ -24,7 +24,7 @@ leat_msg_shutdown(struct leat_msg_conn *c)
 	if (c->mode != LEAT_MSG_LEAT)
 		return leat_err(EOPNOTSUPP, "messages on %s: plain mode has no half-close",
 				leat_ep_name(c->ep));
-	c->no_sends = c->no_ready = true;
+	c->no_sends = c->no_fast_send = true;
 	c->end_due = true;
 	msg_work(c);
 	return 0;
@@ -80,8 +80,8 @@ msg_ended_run(struct leat_msg_conn *c)
 			 c->rx_frag_left);
 		return;
 	}
-	if (!c->end_told) {
-		c->end_told = true;
+	if (!c->end_reported) {
+		c->end_reported = true;
 		c->pending |= 1u << LEAT_MSG_SHUTDOWN;
 	}
 	for (req = c->recvq.begin; req != NULL; req = req->next) {

@@ -181,8 +181,8 @@ region_for(struct leat_msg_net *net, void *buf, uint64_t len)
 {
 	struct leat_mr *mr = leat_mr_register(net->ep, buf, len, LEAT_MR_LOCAL);
 
-	if (mr == NULL && !net->told_mr) {
-		net->told_mr = true;
+	if (mr == NULL && !net->mr_failure_logged) {
+		net->mr_failure_logged = true;
 		LEAT_LOG(WARNING, msg, "%s: a message of %" PRIu64 " B: %s", leat_ep_name(net->ep),
 			 len, leat_err_msg());
 	}

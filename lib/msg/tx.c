@@ -468,7 +468,8 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 		c->tx_bytes -= op->size;
 	if (unlikely(op->status != 0 && msg_tx_taken_back(c, s, op))) {
 		/* An empty payload follows. */
-	} else if (unlikely(op->status != 0 && op == &s->data && msg_not_taken(c, op->status))) {
+	} else if (unlikely(op->status != 0 && op == &s->data &&
+			    msg_recv_was_short(c, op->status))) {
 		s->flags |= MSG_DROP;
 	} else if (unlikely(op->status != 0)) {
 		s->flags |= MSG_FAILED;
@@ -490,7 +491,7 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
  * no message is in flight: a slot of one would not be found by its id any more.
  */
 static void
-all_slots(struct leat_msg_conn *c)
+use_all_slots(struct leat_msg_conn *c)
 {
 	if (c->tx_mask == c->mask || c->tx_done != c->tx_next)
 		return;
@@ -509,7 +510,7 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 	if ((int32_t)(credit - c->tx_credit) > 0) {
 		c->tx_credit = credit;
 		if (unlikely(credit - c->tx_next > c->tx_mask + 1))
-			all_slots(c);
+			use_all_slots(c);
 		if (c->sendq.begin != NULL && c->tx_held == 0)
 			msg_work(c);
 	}

@@ -237,7 +237,7 @@ up(struct leat_stream *s)
  * id.
  */
 static void
-poll_the_rest(struct leat_stream_net *net)
+poll_remaining(struct leat_stream_net *net)
 {
 	struct leat_op *ops[LEAT_EP_BURST];
 	unsigned int rounds = ROUNDS;
@@ -271,7 +271,7 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 		stream_down(s, ev->status, ev->text);
 		break;
 	case LEAT_EV_DISCONNECTED:
-		poll_the_rest(net);
+		poll_remaining(net);
 		/*
 		 * If the stream came up and ended in between, the application still learns of both.
 		 */

@@ -45,13 +45,13 @@ leat_stream_ready(const struct leat_stream *s)
 
 /* Return the states to be reported to the callback. */
 static inline uint32_t
-to_tell(const struct leat_stream *s)
+states_to_report(const struct leat_stream *s)
 {
 	uint32_t want = s->want;
 
 	if (s->ready == NULL || s->released || s->announce)
 		return 0;
-	if (!s->told_closed)
+	if (!s->closed_reported)
 		want |= LEAT_STREAM_CLOSED;
 	return is_ready(s, want);
 }
@@ -93,7 +93,7 @@ stream_ready_touch(struct leat_stream *s)
 
 	if (unlikely(s->waits != NULL))
 		waits_wake(s);
-	if (s->in_ready || (!s->announce && to_tell(s) == 0))
+	if (s->in_ready || (!s->announce && states_to_report(s) == 0))
 		return;
 	s->in_ready = true;
 	s->next_ready = NULL;
@@ -134,9 +134,9 @@ stream_ready_run(struct leat_stream_net *net)
 			s->announce = false;
 			told++;
 			net->listener.accept(s, net->listener.arg);
-		} else if ((ready = to_tell(s)) != 0) {
+		} else if ((ready = states_to_report(s)) != 0) {
 			if ((ready & LEAT_STREAM_CLOSED) != 0)
-				s->told_closed = true;
+				s->closed_reported = true;
 			told++;
 			s->ready(s, ready, s->ready_arg);
 		}

@@ -165,9 +165,9 @@ struct leat_stream {
 	/* sending */
 	uint8_t *tx_mem;
 	struct leat_mr *tx_mr;
-	uint32_t tx_off, tx_in; /* offsets of tx_posted and of tx_head in the buffer */
-	uint32_t tx_flight;	/* number of WRITE_IMM that the device has */
-	uint32_t tx_flying;	/* ... and their bytes */
+	uint32_t tx_off, tx_in;	  /* offsets of tx_posted and of tx_head in the buffer */
+	uint32_t tx_flight;	  /* number of WRITE_IMM that the device has */
+	uint32_t tx_flight_bytes; /* ... and their bytes */
 	uint64_t tx_head, tx_posted, tx_done;
 	uint64_t tx_total; /* bytes posted, of the send buffer and of outs */
 	struct leat_stream_out *outs, **outs_end;
@@ -199,7 +199,7 @@ struct leat_stream {
 	leat_stream_ready_fn ready;
 	void *ready_arg;
 	bool announce; /* the listener's accept() has to be called */
-	bool told_closed;
+	bool closed_reported;
 	struct stream_wait *waits, *waits_last;
 
 	/* time, cycles */

@@ -115,7 +115,7 @@ start(struct leat_stream *s, uint64_t due)
  * silence is neither the peer's nor the device's fault.
  */
 static void
-forgive(struct leat_stream *s, uint64_t now)
+restart_times(struct leat_stream *s, uint64_t now)
 {
 	if (now >= leat_time_add(s->timer_due, ms_to_cycles(LATE_MS)))
 		s->last_heard = s->last_data = s->last_progress = now;
@@ -131,7 +131,7 @@ on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 	s->net->now = now;
 	if (s->state == STREAM_ACCEPTED)
 		stream_fail(s, -ETIMEDOUT, "it did not go on after it was accepted");
-	forgive(s, now);
+	restart_times(s, now);
 	if (s->state != STREAM_UP || !look(s, now, &due))
 		return;
 	keepalive(s, now, &due);

@@ -46,7 +46,7 @@ stream_starve(struct leat_stream *s)
  * nothing in flight, so a retry must not wait for a completion.
  */
 static void
-feed(struct leat_stream_net *net)
+retry_starved(struct leat_stream_net *net)
 {
 	struct leat_stream *s;
 
@@ -201,7 +201,7 @@ stream_turn(void *arg, uint64_t now)
 		leat_tune_serve(net->tune);
 	/* Not at the end: retries that find no room must not keep the reactor from idling. */
 	if (unlikely(net->starved != NULL))
-		feed(net);
+		retry_starved(net);
 	net->calling = true;
 	if (net->outs_done != NULL)
 		n += stream_outs_run(net);

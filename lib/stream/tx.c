@@ -189,7 +189,7 @@ posted(struct leat_stream *s, struct stream_tx_op *t)
 	}
 	s->window_off += n;
 	s->tx_total += n;
-	s->tx_flying += n;
+	s->tx_flight_bytes += n;
 	s->tx_seq++;
 	if (s->tx_flight++ == 0)
 		s->last_progress = s->net->now;
@@ -266,7 +266,7 @@ stream_tx_run(struct leat_stream *s)
 		s->stalled = false;
 		/* The next completion of this stream resumes it. */
 		if (s->tx_flight > 0 &&
-		    (s->tx_flight >= flight_max(s->net) || s->tx_flying >= s->tx_size))
+		    (s->tx_flight >= flight_max(s->net) || s->tx_flight_bytes >= s->tx_size))
 			return;
 		if (!post_one(s, room)) {
 			stream_starve(s);
@@ -299,7 +299,7 @@ stream_tx_done(struct stream_tx_op *t)
 	net->tx_free = t;
 	net->nb_tx_free++;
 	s->tx_flight--;
-	s->tx_flying -= n;
+	s->tx_flight_bytes -= n;
 	s->last_progress = net->now;
 	if (status == 0) {
 		s->info.tx_bytes += n;
