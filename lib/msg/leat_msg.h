@@ -435,9 +435,9 @@ LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
  * In leat mode small messages that are posted one by one travel together. They leave as soon as
  * there is one for each message of the connection that the application got in this turn, or when
  * the turn ends. A turn ends when leat_msg_poll() finds nothing done, by leat_msg_flush(), and at
- * the latest in the second leat_msg_poll() in which the application takes all requests that are
- * done. The only message of a conversation leaves at once (doc/guide/msg.md, "Together"). Messages
- * posted in one call leave at once, and waiting messages leave before them.
+ * the latest in the second leat_msg_poll() that the application makes after taking all requests
+ * that were done. The only message of a conversation leaves at once (doc/guide/msg.md, "Together").
+ * Messages posted in one call leave at once, and waiting messages leave before them.
  *
  * Only eager messages are copied; other buffers are the device's until the request is back. Done
  * means that the buffer may be used again, not that the peer has the message.
