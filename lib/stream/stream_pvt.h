@@ -307,8 +307,6 @@ int stream_outs_run(struct leat_stream_net *net);
 
 /* rx.c */
 void stream_rx_notice(struct leat_stream *s, uint64_t imm);
-/* Make more bytes readable: everything has arrived up to there. */
-void stream_rx_advance(struct leat_stream *s, uint64_t bytes);
 /* Has a window been read, so that it can be registered again? */
 bool stream_rx_can_register(const struct leat_stream *s);
 void stream_rx_registered(struct leat_stream *s);
