@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waiting in an event loop. Each participant has an eventfd of its own, by its slot: what is
- * written to it is for it alone, so no other one can take it, and it stays until its owner arms
- * again. All of them are known to all: they were passed with the memory.
+ * Waiting in an event loop. Each participant has an eventfd of its own, by its slot: a value
+ * written to it is for that participant alone, so no other participant can take it, and it stays
+ * until its owner arms again. All participants have all eventfds: they were passed with the memory.
  *
  *     the loop                               a participant that commits (or makes room)
- *     arm: read what is in the eventfd       mark -> COMMITTED
- *          my bit into sleepers              full fence
+ *     arm: read the eventfd empty            mark -> COMMITTED
+ *          own bit into sleepers             full fence
  *          full fence                        sleepers != 0?
- *          look again: there is none             bits = sleepers, sleepers = 0
+ *          look again: no frame                  bits = sleepers, sleepers = 0
  *     poll the eventfd                           1 into the eventfd of each bit
  *
- * It is the protocol of wait.c, with the eventfd for the futex: a bit that was taken out before the
- * loop polls has had something written after it was armed, so the poll ends at once.
+ * This is the protocol of wait.c, with the eventfd in place of the futex: if a bit is cleared
+ * before the loop polls, its eventfd was written after it was armed, so the poll returns at once.
  */
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ leat_channel_set_eventfds(struct leat_channel *ch, const int *fds, unsigned int 
 		return chan_err(EBUSY, "channel: its eventfds are set already");
 	for (i = 0; i < n; i++) {
 		flags = fcntl(fds[i], F_GETFL);
-		/* A writer must not block in one that another participant made. */
+		/* A writer must not block in an eventfd that another participant created. */
 		map->efd[i] = flags < 0 || fcntl(fds[i], F_SETFL, flags | O_NONBLOCK) != 0
 				      ? -1
 				      : fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
@@ -68,7 +68,7 @@ chan_wake_loops(struct leat_channel *ch, uint64_t bits)
 	uint64_t one = 1;
 
 	for (i = 0; bits != 0 && i < n; i++, bits >>= 1) {
-		/* Full: then it is readable anyway. */
+		/* EAGAIN: it is at its maximum, and readable anyway. */
 		if ((bits & 1) != 0 && write(ch->map->efd[i], &one, sizeof(one)) < 0 &&
 		    errno != EAGAIN)
 			(void)chan_err(errno, "channel: write to the eventfd: %m");
@@ -84,7 +84,7 @@ disarm(struct leat_channel *ch)
 	atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
 }
 
-/* What of it is there. An OR of them, 0, -errno */
+/* Check which of the flags in what hold. An OR of them, 0, -errno */
 static int
 look(struct leat_channel *ch, unsigned int what, uint32_t len)
 {
@@ -99,8 +99,8 @@ look(struct leat_channel *ch, unsigned int what, uint32_t len)
 	if ((what & LEAT_CHANNEL_ARM_ROOM) != 0) {
 		ret = chan_room(ch, chan_frame_granules(len));
 		/*
-		 * After the end there is none, but there may be frames to come: of the dead, or
-		 * given back.
+		 * There is no room after the end, but there may be frames to come: of dead readers,
+		 * or given back.
 		 */
 		if (ret < 0 && (ret != -ESHUTDOWN || what == LEAT_CHANNEL_ARM_ROOM))
 			return ret;
@@ -125,7 +125,7 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 	if ((what & LEAT_CHANNEL_ARM_ROOM) != 0 && len > ch->max)
 		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, at most %u", len, ch->max);
 	disarm(ch);
-	/* Of an arming before: what it told of is looked for below. */
+	/* Clear an earlier notification: look() below sees what it was about. */
 	if (read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return chan_err(errno, "channel: read from the eventfd: %m");
 	do {
@@ -133,12 +133,12 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 		if ((what & LEAT_CHANNEL_ARM_FRAMES) != 0)
 			atomic_fetch_or_explicit(&ch->block->data.sleepers, bit,
 						 memory_order_acq_rel);
-		/* At the end it waits for what others have, as in wait.c. */
+		/* At the end the reader waits for frames that other readers hold, as in wait.c. */
 		if (ended || (what & LEAT_CHANNEL_ARM_ROOM) != 0)
 			atomic_fetch_or_explicit(&ch->block->room.sleepers, bit,
 						 memory_order_acq_rel);
 		/*
-		 * Full fence: the bits are stored before the marks are read. Pairs with
+		 * Full fence: the bits are stored before the marks are loaded. Pairs with
 		 * chan_notify().
 		 */
 		atomic_thread_fence(memory_order_seq_cst);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The block: its layout, and what is checked before anything in it is used. */
+/* The block: its layout, the checks before anything in it is used, and attach and close. */
 
 #include <stdlib.h>
 
@@ -98,11 +98,11 @@ leat_channel_format(void *mem, uint64_t bytes, const struct leat_channel_conf *c
 		b->on_death = conf->on_death;
 		b->write = b->read = b->free = conf->start;
 	}
-	/* Of the lap before. */
+	/* All granules are free: their marks have the lap before the first. */
 	for (i = 0; i < ch.granules; i++)
 		atomic_store_explicit(&ch.marks[i], chan_lap(&ch, b->write - l.size),
 				      memory_order_relaxed);
-	/* release: everything else; pairs with chan_view() */
+	/* release: the whole head; pairs with chan_view() */
 	atomic_store_explicit(&b->magic, CHAN_MAGIC, memory_order_release);
 	return 0;
 }
@@ -147,7 +147,7 @@ chan_view(struct leat_channel *ch, void *mem, uint64_t bytes)
 int
 chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, uint64_t *free)
 {
-	/* They only grow, so the order of the loads makes each comparison one that must hold. */
+	/* Positions only grow, so with this order of loads each comparison below must hold. */
 	uint64_t w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 
 	*free = atomic_load_explicit(&ch->block->free, memory_order_acquire);
@@ -164,7 +164,8 @@ chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, u
 }
 
 /*
- * Does nothing lie at a position behind which there are frames? It may have been moved meanwhile.
+ * Is there no frame at a position, though there are frames behind it? Not if the position was moved
+ * meanwhile.
  */
 static bool
 is_gap(const struct leat_channel *ch, uint64_t pos, const _Atomic uint64_t *position)
@@ -180,7 +181,7 @@ chan_check(struct leat_channel *ch)
 {
 	uint64_t w, r, f;
 
-	/* A file that was cut off and grew again is all zeros. */
+	/* A file that was truncated and grew again is all zeros. */
 	if (atomic_load_explicit(&ch->block->magic, memory_order_relaxed) != CHAN_MAGIC)
 		return chan_corrupt(ch, "head of the block", 0);
 	if (chan_positions(ch, &w, &r, &f) != 0) {
@@ -213,7 +214,7 @@ opts_ok(const struct leat_channel_opts *opts)
 	       opts->invalid <= LEAT_CHANNEL_INVALID_SKIP && opts->check_ms <= CHECK_MS_MAX;
 }
 
-/* What former owners of our slot counted stays in the channel's totals, and is not ours. */
+/* Start the participant's counters: earlier owners' counts of the slot stay in the totals only. */
 static void
 count_from_here(struct leat_channel *ch)
 {
@@ -226,7 +227,7 @@ count_from_here(struct leat_channel *ch)
 				      memory_order_relaxed);
 }
 
-/* The handle takes over one reference to the map, if it succeeds. */
+/* The handle takes over one reference to the map, on success. */
 struct leat_channel *
 chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_channel_opts *opts)
 {
@@ -258,11 +259,11 @@ chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_c
 	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	ch->read_seen = ch->free_seen;
 	ch->search_at = ch->free_seen;
-	/* What was returned before we came is ours to read, too. */
+	/* Frames returned before this handle attached are to be read by it, too. */
 	ch->returned_seen = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 	if (ch->returned_seen > 0)
 		ch->returned_seen--;
-	/* What the dead had may have waited for the next one that comes. */
+	/* Frames of dead participants may have waited for the next one that attaches. */
 	if (leat_channel_recover(ch) < 0) {
 		chan_slot_leave(ch);
 		goto fail;

@@ -7,15 +7,18 @@
  *
  *     | head | write | read | free | frames wanted | room wanted | slots | marks | data |
  *
- * The data is a ring of granules of 64 bytes. A frame is a run of them: a header of 16 bytes and the payload.
- * Each granule has a mark, a word in an array of its own, so that no payload can ever look like one. The
- * mark of a frame's first granule is the frame's state, and every change of hands is one compare-and-swap
- * of it:
+ * The data is a ring of granules of 64 bytes. A frame is a run of granules: a header of 16 bytes
+ * and the payload. Each granule has a mark, a word in an array apart from the data, so that no
+ * payload can look like a mark. The mark of a frame's first granule is the frame's state, and every
+ * change of owner or state is one compare-and-swap of it:
  *
- *     lap (52 - s bits) | length in granules (s) | owner (6) | deliveries (2) | state (4)      s = log2(granules)
+ *     lap (52 - s bits) | length in granules (s) | owner (6) | deliveries (2) | state (4)
  *
- * What was before the lap at hand is free. The positions follow the marks; whoever comes by helps them on.
- * doc/guide/channel.md has the states, the edges and the proof.
+ *     s = log2(granules)
+ *
+ * A granule whose mark has an older lap is free. The positions follow the marks; any participant
+ * that finds a position behind moves it on.
+ * doc/guide/channel.md has the states, the transitions and the proof.
  */
 
 #include <errno.h>
@@ -30,25 +33,28 @@
 
 #define CHAN_MAGIC UINT64_C(0x316c6e6843746c65)
 #define CHAN_VERSION 2
-#define CHAN_LINE 128 /* two cache lines: they are fetched in pairs */
+#define CHAN_LINE 128 /* two cache lines: CPUs fetch them in pairs */
 #define CHAN_SHIFT 6
 #define CHAN_GRANULE (1u << CHAN_SHIFT)
 #define CHAN_BURST 64
-/* A loop that others' progress may prolong ends after so many turns, also when the block lies. */
+/*
+ * Turn limit of a loop that other participants' progress may prolong: it ends even if the block
+ * is corrupt.
+ */
 #define CHAN_TURNS 4096
-/* Looks in vain at a frame that holds us up, before something is done about it. */
+/* Looks at a frame that blocks the handle, in vain, before the handle acts. */
 #define CHAN_LOOKS 64
 
 enum chan_state {
-	CHAN_FREE = 0,	/* nothing, or inside of a frame */
-	CHAN_RESERVED,	/* the owner writes it */
-	CHAN_ASIDE,	/* likewise, and readers have gone past it */
-	CHAN_COMMITTED, /* to be read */
-	CHAN_READING,	/* the owner reads it */
-	CHAN_RETURNED,	/* to be read again, behind the read position */
+	CHAN_FREE = 0,	/* free, or inside of a frame */
+	CHAN_RESERVED,	/* the owner fills the frame */
+	CHAN_ASIDE,	/* the owner still fills it; readers have passed it */
+	CHAN_COMMITTED, /* ready to be read */
+	CHAN_READING,	/* the owner reads the frame */
+	CHAN_RETURNED,	/* to be read again; lies behind the read position */
 	CHAN_DONE,	/* read */
-	CHAN_EMPTY, /* type 0: a link to the buffer's begin, or a reservation that came to nothing */
-	CHAN_END,   /* nothing comes after it */
+	CHAN_EMPTY,	/* type 0: filler up to the end of the buffer, or an aborted reservation */
+	CHAN_END,	/* no frame follows */
 };
 
 #define MARK_STATE UINT64_C(15)
@@ -69,27 +75,27 @@ struct chan_header {
 struct chan_slot {
 	_Alignas(CHAN_LINE) _Atomic uint64_t owner; /* 0: free */
 	_Atomic uint32_t generation;
-	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* the owner's to write; all owners' */
-	/* What the owner says of its process: valid if described equals the word owner. */
+	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* of all owners; the owner writes */
+	/* The owner's description of its process: valid if described equals owner. */
 	_Atomic uint64_t described;
 	_Atomic uint64_t start;
 	_Atomic uint64_t pid_ns;
 	_Atomic uint64_t time_ns;
-	_Atomic uint64_t before[LEAT_CHANNEL_COUNTERS]; /* what count was when the owner came */
+	_Atomic uint64_t before[LEAT_CHANNEL_COUNTERS]; /* value of count when the owner attached */
 };
 
 #define WHO_PID_BITS 22 /* Linux has no more */
 #define WHO_PID_MASK ((UINT64_C(1) << WHO_PID_BITS) - 1)
 
-/* The namespaces that a pid and a start time are of: inodes, as /proc has them. pid 0: not known */
+/* Namespaces of a pid and a start time: inode numbers from /proc. pid 0: unknown */
 struct chan_ns {
 	uint64_t pid;
 	uint64_t time; /* 0: the kernel has none */
 };
 
 /*
- * What attached, so that the child of a fork is told from it, also one that is number 1 of a pid
- * namespace again.
+ * Process that attached. Tells it from the child of a fork, even from a child that has pid 1 of a
+ * new pid namespace, as its parent had.
  */
 struct chan_process {
 	pid_t pid;
@@ -109,17 +115,17 @@ struct chan_block {
 	uint64_t bytes;
 	uint32_t notify;
 	uint32_t on_death;
-	/* The creator's, as struct chan_ns. */
+	/* Of the creator, as struct chan_ns. */
 	uint64_t pid_ns;
 	uint64_t time_ns;
 
 	_Alignas(CHAN_LINE) _Atomic uint64_t write;
 	_Alignas(CHAN_LINE) _Atomic uint64_t read;
-	_Atomic uint64_t returned; /* counts: there may be frames to read behind the read position */
+	_Atomic uint64_t returned; /* changes when frames to read may lie behind read */
 	_Alignas(CHAN_LINE) _Atomic uint64_t free;
 	struct chan_wait data;
 	struct chan_wait room;
-	/* What is done for others, the dead, is counted here; what a participant does, in its slot. */
+	/* Actions on behalf of dead participants; a participant's own are counted in its slot. */
 	_Alignas(CHAN_LINE) _Atomic uint64_t count[LEAT_CHANNEL_COUNTERS];
 	struct chan_slot slots[];
 };
@@ -136,32 +142,33 @@ _Static_assert(offsetof(struct chan_slot, before) <= CHAN_LINE,
 _Static_assert(sizeof(struct chan_slot) == 2 * CHAN_LINE, "a slot is two pairs of lines");
 _Static_assert(sizeof(struct chan_header) == LEAT_CHANNEL_HEADER, "as the public header says");
 
-/* What is mapped: shared by the handles of a process that came from one another. */
+/* A mapping, shared by the handles of a process that were joined. */
 struct chan_map {
 	atomic_uint refs;
-	void *mem; /* NULL: the caller's */
+	void *mem; /* NULL: the caller's memory */
 	uint64_t bytes;
-	int fd; /* the file, or -1; another process may have a copy, so nothing is locked by it */
+	int fd; /* the file, or -1; other processes may share it, so no lock is taken through it */
 	char *name;		/* of shared memory, or NULL */
-	struct entry *guard;	/* guard.c; NULL: it can't shrink */
-	_Atomic bool truncated; /* its file was cut off: nothing of the block is there */
-	/* Of NOTIFY_EVENTFD: each participant's, by slot. */
-	_Atomic uint32_t nb_efd; /* as many as there may be participants; 0: none */
+	struct entry *guard;	/* guard.c; NULL: the file can't shrink */
+	_Atomic bool truncated; /* the file was truncated: the block is lost */
+	/* Eventfds of NOTIFY_EVENTFD, by slot. */
+	_Atomic uint32_t nb_efd; /* largest number of participants; 0: none */
 	int efd[LEAT_CHANNEL_PARTICIPANTS_MAX];
 };
 
-/* A reader's frame. */
+/* A frame that the reader holds. */
 struct chan_held {
 	uint64_t pos;
-	uint64_t value; /* CHAN_READING, ours, as its own mark */
+	uint64_t value; /* its own mark: CHAN_READING, owned by this handle */
 };
 
 /*
- * What holds a handle up: the frame at read, the one at free, one that is held when all else is
+ * Frames that block a handle: at read; at free; held by another participant when all others are
  * read.
  */
 enum chan_cause { CHAN_AT_READ = 0, CHAN_AT_FREE, CHAN_AT_END, CHAN_CAUSES };
 
+/* A frame that blocks the handle, and looks at it so far. */
 struct chan_stuck {
 	uint64_t at;
 	uint32_t looks;
@@ -173,43 +180,40 @@ struct leat_channel {
 	uint8_t *data;
 	uint64_t size;
 	uint32_t granules; /* size in granules, a power of two */
-	uint32_t max;	   /* payload of a frame at most */
-	uint64_t lap_mask; /* of a mark: the lap */
+	uint32_t max;	   /* largest payload of a frame, bytes */
+	uint64_t lap_mask; /* bits of a mark that hold the lap */
 	uint32_t participants;
 	enum leat_channel_notify notify;
 	enum leat_channel_on_death on_death;
 	struct leat_channel_opts opts;
 	uint32_t slot;
-	uint64_t owner; /* what is in it */
-	void *lock;	/* the mapping that keeps its lock, or NULL: it is known by its pid */
+	uint64_t owner; /* the slot's word owner while this handle has it */
+	void *lock;	/* mapping that keeps the slot's lock; NULL: identified by pid */
 	struct chan_process process;
 	bool broken; /* the block is corrupt */
-	bool ended;  /* the END was seen at read, where it stays */
+	bool ended;  /* read has reached the END, where it stays */
 
 	/* Writer. */
-	uint64_t free_seen; /* an older value of free, good enough while there is room */
-	uint64_t read_seen; /* of read: free may go up to it; readers write it all the time */
+	uint64_t free_seen; /* copy of free, perhaps old: enough while there is room */
+	uint64_t read_seen; /* copy of read, the limit of free: readers write read often */
 	uint64_t res_pos;
 	uint64_t res_value; /* 0: nothing is reserved */
 
 	/* Reader. */
 	uint64_t returned_seen;
-	/* claim_returned(): of this count, it has been looked up to search_at */
+	/* claim_returned(): search for the frames of this count; done up to search_at */
 	uint64_t search_count;
 	uint64_t search_at;
-	/* The first one's mark, if it is that of all, also of one alone; 0: each has its own. */
+	/* Mark of the first held frame while it covers all of them; 0: each frame has its own. */
 	uint64_t joined;
 	unsigned int nb_held;
 	struct chan_held held[CHAN_BURST];
 
-	uint64_t looked; /* recovery: at marks, to tell what it costs */
+	uint64_t looked; /* recovery: marks looked at, to measure its cost */
 
-	/*
-	 * The frame that holds this handle up, and how often it looked: one for each cause, since
-	 * one handle may have all in turn.
-	 */
+	/* One for each cause: a handle may be blocked by all of them in turn. */
 	struct chan_stuck stuck[CHAN_CAUSES];
-	/* When to look for the dead; the clock is looked at in every so many calls. */
+	/* When to check for dead participants; the clock is read once in tick_every calls. */
 	uint64_t check_at;
 	uint64_t ticked_at;
 	uint32_t tick_in;
@@ -223,7 +227,7 @@ struct leat_channel {
 static inline uint64_t
 chan_lap(const struct leat_channel *ch, uint64_t pos)
 {
-	/* Modulo the bits there are: of the position, what is above the size. */
+	/* Position bits above the size, modulo the bits that a mark has for the lap. */
 	return pos << (MARK_LEN_SHIFT - CHAN_SHIFT) & ch->lap_mask;
 }
 
@@ -247,7 +251,10 @@ mark_make(const struct leat_channel *ch, uint64_t pos, uint32_t len, uint32_t ow
 	       (uint64_t)owner << MARK_OWNER_SHIFT | state;
 }
 
-/* Is it of this position's lap, and of a frame? Else the granule is free, or the position is out of date. */
+/*
+ * Does the mark belong to this position's lap, and to a frame? If not, the granule is free or the
+ * position is out of date.
+ */
 static inline bool
 mark_is_at(const struct leat_channel *ch, uint64_t m, uint64_t pos)
 {
@@ -278,7 +285,7 @@ mark_len(const struct leat_channel *ch, uint64_t m)
 	return (uint32_t)(m >> MARK_LEN_SHIFT) & (ch->granules - 1);
 }
 
-/* The same frame in another state: owner and, unless it is said, deliveries stay. */
+/* Change the state in a mark; owner and deliveries stay. */
 static inline uint64_t
 mark_to(uint64_t m, enum chan_state state)
 {
@@ -292,7 +299,7 @@ mark_resize(const struct leat_channel *ch, uint64_t m, uint32_t len)
 										 << MARK_LEN_SHIFT;
 }
 
-/* Can a frame of this length begin here? Everything else is corruption. */
+/* Can a frame of this length begin here? If not, the block is corrupt. */
 static inline bool
 mark_fits(const struct leat_channel *ch, uint64_t m, uint64_t pos)
 {
@@ -310,13 +317,13 @@ chan_frame_granules(uint32_t len)
 static inline struct chan_header *
 chan_frame(const struct leat_channel *ch, uint64_t pos)
 {
-	/* Aligned, also if a position lies. */
+	/* Aligned and in range, even if the position is corrupt. */
 	return (struct chan_header *)(ch->data + (pos & (ch->size - CHAN_GRANULE)));
 }
 
 /*
- * A line that is to be written comes, and no other CPU has it any more. (The compiler's own would
- * only have it read.)
+ * Fetch a cache line for writing, exclusively. (The compiler's prefetch would fetch it for reading
+ * only.)
  */
 static inline void
 chan_prefetch_write(const volatile void *line)
@@ -329,14 +336,14 @@ chan_prefetch_write(const volatile void *line)
 }
 
 #ifdef CHAN_DEBUG
-/* Debug builds: free <= read <= write < free + size after each step of one of them, or the handle ends. */
+/* Debug builds, after each step of a position: free <= read <= write < free + size, or broken. */
 void chan_check_positions(struct leat_channel *ch);
 #endif
 
 /*
- * Help a position over the frame that lies at it. The loser found it moved on: it never goes back,
- * so an old value never comes again. Release: a reader of the position sees the mark that let it go
- * on.
+ * Move a position over the frame that lies at it. If the compare-and-swap fails another participant
+ * has moved the position already: it never goes back, so an old value never comes again. Release: a
+ * reader of the position sees the mark that allowed this step.
  */
 static inline void
 chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from, uint32_t granules)
@@ -352,8 +359,9 @@ chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from,
 }
 
 /*
- * Help read over a frame that is not to be taken there: claimed, set aside, done, empty. An empty one may lie at write, if
- * its writer died, and read must not overtake write.
+ * Move read over a frame that is not to be claimed there: claimed, set aside, done or empty. An
+ * empty frame may lie at write if its writer died; then write is moved first, for read must not
+ * overtake it.
  */
 static inline void
 chan_pass(struct leat_channel *ch, uint64_t r, uint64_t m)
@@ -368,7 +376,7 @@ chan_count(struct leat_channel *ch, enum leat_channel_counter what, uint64_t n)
 {
 	_Atomic uint64_t *c = &ch->block->slots[ch->slot].count[what];
 
-	/* One writer: no need for a locked instruction. */
+	/* This slot has one writer: no locked instruction is needed. */
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
@@ -380,45 +388,45 @@ chan_full_max(const struct leat_channel *ch)
 }
 
 /* ---- error.c ---- */
-/* Sets the words and errno. */
+/* Set errno, and the words for leat_channel_error(). */
 void chan_set_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
-/* The same, and its value is -err: readers and checkers of the caller see that it is not 0. */
+/* As chan_set_error(); the value is -err, so that compilers see that it is not 0. */
 #define chan_err(err, ...) (chan_set_error((err), __VA_ARGS__), -(err))
-/* The handle is at its end. -EPROTO */
+/* Set the handle broken, and EPROTO. */
 void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 	__attribute__((cold));
 #define chan_corrupt(ch, what, pos) (chan_set_corrupt((ch), (what), (pos)), -EPROTO)
 
 /* ---- block.c ---- */
-/* Sizes and pointers of a block whose head was checked. */
+/* Set sizes and pointers of the handle from a block, whose head is checked. 0, -errno */
 int chan_view(struct leat_channel *ch, void *mem, uint64_t bytes);
-/* free <= read <= write < free + size? */
+/* Load the positions. 0; -EPROTO: not free <= read <= write < free + size */
 int chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, uint64_t *free);
-/* What must hold at any moment, as far as a few looks say it. 0, -EPROTO: the handle is broken */
+/* Check the block's invariants, as far as a few loads can. 0; -EPROTO: the handle is broken */
 int chan_check(struct leat_channel *ch);
 struct leat_channel *chan_attach(struct chan_map *map, void *mem, uint64_t bytes,
 				 const struct leat_channel_opts *opts);
 
 /* ---- lock.c ---- */
 void chan_process_self(struct chan_process *p);
-/* Not: we are in the child of a fork. */
+/* false: this is the child of a fork. */
 bool chan_process_is_self(const struct chan_process *p);
 
 /* ---- who.c ---- */
 struct chan_ns chan_ns_self(void);
-/* Are both known, and the same? */
+/* Are both namespaces known, and the same? */
 bool chan_ns_same(struct chan_ns a, struct chan_ns b);
-/* The start time of this process. 0, -errno */
+/* Get the start time of this process. 0, -errno */
 int chan_start_self(uint64_t *start);
-/* The words for a slot that is to be taken; for the lock's holder, or by the pid. */
+/* Words `owner` for a slot to be taken: for the holder of its lock, or by the pid. */
 uint64_t chan_who_locked(struct leat_channel *ch, uint32_t slot);
 uint64_t chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
 void chan_who_describe(struct leat_channel *ch);
-/* When its process was started, in ticks after boot; 0: not known */
+/* Start time of the owner's process, in ticks since boot; 0: unknown */
 uint64_t chan_who_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
 /*
- * May the participant with this identity in its slot still run? Only what is certainly dead is
- * dead.
+ * May the participant with this identity in its slot still run? Only a participant that is
+ * certainly dead counts as dead.
  */
 bool chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
 
@@ -428,18 +436,19 @@ bool chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner);
 void chan_slot_leave(struct leat_channel *ch);
 
 /* ---- recover.c ---- */
-/* Puts in order what slot left, if its owner is dead. @return 1, 0: it lives, is free, -errno */
+/* Recover a slot whose owner is dead. @return 1; 0: the owner lives or the slot is free; -errno */
 int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
-/* The frame at pos keeps us from going on. @return whether to ask now if its owner lives */
+/* Note that the frame at pos blocks the handle. @return whether to check now if its owner lives */
 bool chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos);
-/* Likewise, and asks: it is in the hands of m's owner. */
+/* As chan_held_up(), and check m's owner, who holds the frame. */
 void chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, uint64_t m);
-/* What chan_tick() does once in a while. 1: it found dead ones, 0, -EPROTO */
+/* The slow part of chan_tick(). 1: found dead participants; 0; -EPROTO */
 int chan_tick_clock(struct leat_channel *ch) __attribute__((cold));
 
 /*
- * In each call that does not wait: a caller that polls, and one that always finds something, looks
- * for the dead by time, too. The clock is not looked at in each call, if there are many.
+ * Check for dead participants when it is time. In each call that does not wait: a caller that
+ * polls, and one that always finds something, must check, too. The clock is not read in each call
+ * if calls are frequent.
  */
 static inline int
 chan_tick(struct leat_channel *ch)
@@ -447,18 +456,21 @@ chan_tick(struct leat_channel *ch)
 	return __builtin_expect(--ch->tick_in == 0, 0) ? chan_tick_clock(ch) : 0;
 }
 
-/* Moves read beyond pos, up to which nothing is to be taken. @return false: the block is corrupt */
+/* Move read beyond pos; no frame up to pos is to be claimed. @return false: the block is corrupt */
 bool chan_pass_beyond(struct leat_channel *ch, uint64_t pos);
-/* A frame that is READING goes to others, or is dropped: drop, or too often. @return whether we did it */
+/*
+ * Turn a READING frame into a RETURNED one, or drop it: if drop is set, or after too many
+ * deliveries. @return whether this call did it
+ */
 bool chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop);
 
 /* ---- arm.c ---- */
-/* Participants in event loops are told. bits: of their slots */
+/* Write to the eventfds of the participants in bits, a bit for each slot. */
 void chan_wake_loops(struct leat_channel *ch, uint64_t bits);
 
 /* ---- wait.c ---- */
 uint64_t chan_now_ns(void);
-/* When a time ends that begins now. */
+/* Deadline of a timeout that starts now. */
 static inline uint64_t
 chan_end_ns(uint64_t now, uint64_t timeout_ns)
 {
@@ -468,8 +480,9 @@ chan_end_ns(uint64_t now, uint64_t timeout_ns)
 void chan_wake(struct leat_channel *ch, bool room, bool always);
 
 /*
- * Frames were committed, or room was made, by a read-modify-write just before. A full fence between that and the
- * look at the waiters pairs with the one in wait.c; on x86 the locked instruction is one.
+ * Wake waiting participants. Frames were committed, or room was made, by a read-modify-write just
+ * before. A full fence between that and the load of sleepers pairs with the fence in wait.c; on x86
+ * the locked instruction is a full fence.
  */
 static inline void
 chan_notify(struct leat_channel *ch, bool room)
@@ -488,13 +501,13 @@ chan_notify(struct leat_channel *ch, bool room)
 }
 
 /* ---- room.c ---- */
-/* Move free over what has been read. 1: it moved, 0, -errno */
+/* Move free over frames that are read. 1: it moved; 0; -errno */
 int chan_reclaim(struct leat_channel *ch);
-/* Is there room for so many granules, as things stand? 1, 0, -errno */
+/* Is there room for this many granules, at the moment? 1, 0, -errno */
 int chan_room(struct leat_channel *ch, uint32_t granules);
-/* The frame that keeps free where it is may be in dead hands. */
+/* Check the owner of the frame at which free stops: it may be dead. */
 void chan_look_at_oldest(struct leat_channel *ch);
-/* Throws the oldest frame away. 1; 0: nothing that makes room; -errno */
+/* Drop the oldest frame. 1; 0: none whose drop makes room; -errno */
 int chan_drop_oldest(struct leat_channel *ch);
 
 /* Is there room at w? One granule stays free: write < free + size. 1, 0, -errno */
@@ -504,7 +517,7 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 	uint64_t need = (uint64_t)granules << CHAN_SHIFT;
 	int ret;
 
-	/* Beyond the size: free_seen is newer than w, which is then out of date and fails later. */
+	/* More than size: free_seen is newer than w; w is out of date, and its user fails later. */
 	if (__builtin_expect(w - ch->free_seen + need < ch->size, 1))
 		return 1;
 	ret = chan_reclaim(ch);
@@ -514,7 +527,7 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 }
 
 /* ---- read.c ---- */
-/* Is there something to take? sleepy: the caller is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
+/* Is there a frame to take? sleepy: the caller is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
 int chan_ready(struct leat_channel *ch, bool sleepy);
 
 #endif /* CHANNEL_PVT_H */

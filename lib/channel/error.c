@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Errors in words. As leat_err() of lib/base, which is not for programs without DPDK. */
+/* Errors in words: leat_err() of lib/base for programs without DPDK. */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ chan_set_error(int err, const char *fmt, ...)
 	errno = err;
 }
 
-/* Nothing in the block can be relied on any more: this handle is at its end, its process is not. */
+/* Break the handle: nothing in the block can be relied on any more. The process goes on. */
 void
 chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Files that can shrink. POSIX shared memory can't be sealed, as a memfd can: another process that
- * may write it may cut it off while it is mapped, and a process that touches a page that is gone
- * gets SIGBUS. There is no way to touch it safely, so the signal is caught, as libwayland does it
- * for the buffers of its clients: anonymous memory takes the mapping's place, all of it, with
- * positions that can't be. The instruction goes on, and the call, or the next one, finds the block
+ * Files that can shrink. POSIX shared memory can't be sealed, as a memfd can: another process with
+ * write access may truncate it while it is mapped, and an access to a page beyond the end gets
+ * SIGBUS. Accesses can't be made safe beforehand, so the signal is caught, as libwayland does for
+ * its clients' buffers: the handler replaces the whole mapping with anonymous memory, with
+ * impossible positions. The instruction is repeated, and this call or the next one finds the block
  * corrupt: -EPROTO.
  *
- *     SIGBUS at an address of a guarded mapping     replaced; the call goes on
- *     any other SIGBUS                              the handler that was there before, or the
+ *     SIGBUS at an address of a guarded mapping     mapping replaced; the call goes on
+ *     any other SIGBUS                              the handler that was installed before, or the
  *                                                   default: death
  *
- * The handler allocates nothing, and takes no lock: mappings are in a table that only grows. mmap()
- * is not one of the functions that POSIX allows in it, but in Linux a system call alone.
+ * The handler allocates nothing and takes no lock: the mappings are in a table that only grows.
+ * POSIX does not list mmap() as async-signal-safe, but on Linux it is just a system call.
  */
 
 #include <signal.h>
@@ -24,7 +24,7 @@
 
 #define CHUNK 64
 
-/* start is stored last, and taken out first. */
+/* A guarded mapping. start is stored last, and cleared first. */
 struct entry {
 	_Atomic bool used;
 	_Atomic uintptr_t start; /* 0: none */
@@ -37,7 +37,7 @@ struct chunk {
 	struct chunk *_Atomic next;
 };
 
-/* Handlers that were there before, the last one that we took the place of on top. */
+/* Handlers that this library's handler replaced, the latest on top. */
 #define FORMERS 8
 
 static struct chunk table;
@@ -47,10 +47,10 @@ static struct sigaction formers[FORMERS];
 static _Atomic int nb_formers;
 
 /*
- * A handler that came after ours may call ours, as the one that was there before. When ours has
- * been put before it once more, that is the second time for the same signal: the next one of
- * formers has its turn. The signal's frame is the same then, and the call is deeper; after a
- * longjmp() out of a handler only one of these is so.
+ * A handler that was installed after ours may call ours as its predecessor. If ours was then
+ * installed on top of it once more, ours is called twice for the same signal: the second call must
+ * pass the signal to the next one of formers. Such a nested call has the same signal context and a
+ * deeper stack; after a longjmp() out of a handler only one of the two holds.
  */
 static __thread struct {
 	void *context;
@@ -75,14 +75,14 @@ replace(uintptr_t at)
 			if (start == 0 || at < start || at >= end)
 				continue;
 			map = atomic_load_explicit(&c->entries[i].map, memory_order_relaxed);
-			/* Another thread was faster. */
+			/* Another thread has replaced it. */
 			if (atomic_load_explicit(&map->truncated, memory_order_acquire))
 				return true;
 			b = mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 			if (b == MAP_FAILED)
 				return false;
-			/* No position is odd: whoever comes by says so. */
+			/* No valid position is odd: the next check of a position fails. */
 			atomic_store_explicit(&b->write, 1, memory_order_relaxed);
 			atomic_store_explicit(&b->read, 1, memory_order_relaxed);
 			atomic_store_explicit(&b->free, 1, memory_order_relaxed);
@@ -93,7 +93,7 @@ replace(uintptr_t at)
 	return false;
 }
 
-/* What would have been without us. */
+/* Pass the signal to the handler of this nesting level, or take the default action. */
 static void
 pass_on(int sig, siginfo_t *info, void *context, int level)
 {
@@ -114,7 +114,7 @@ pass_on(int sig, siginfo_t *info, void *context, int level)
 		sa.sa_handler(sig);
 		return;
 	}
-	/* The instruction faults again; what a process sent is sent again. */
+	/* A fault repeats by itself; a signal that a process sent is raised again. */
 	if (sigaction(sig, &dfl, NULL) == 0 && info->si_code <= 0)
 		(void)raise(sig);
 }
@@ -134,20 +134,20 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* Also if another handler was installed since: it is put behind ours. */
+/* Install the handler, also on top of a handler that was installed since the last time. */
 static int
 install(void)
 {
 	struct sigaction sa = { .sa_sigaction = on_sigbus }, was;
 	int n = atomic_load_explicit(&nb_formers, memory_order_relaxed), ret = 0;
 
-	/* Another thread is at it. */
+	/* Another thread installs it right now. */
 	if (atomic_flag_test_and_set(&installing))
 		return 0;
 	if (sigaction(SIGBUS, NULL, &was) != 0) {
 		ret = chan_err(errno, "channel: the handler of SIGBUS: %m");
 	} else if ((was.sa_flags & SA_SIGINFO) == 0 || was.sa_sigaction != on_sigbus) {
-		/* No more of them than there is room for: then the last one is forgotten. */
+		/* The table is full: forget the last one. */
 		n = n < FORMERS ? n : FORMERS - 1;
 		formers[n] = was;
 		/* release: pairs with pass_on() */
@@ -213,7 +213,7 @@ chan_guard(struct chan_map *map, void *mem)
 		return chan_err(ENOMEM, "channel: can't allocate a table of mappings");
 	atomic_store_explicit(&e->map, map, memory_order_relaxed);
 	atomic_store_explicit(&e->end, (uintptr_t)mem + map->bytes, memory_order_relaxed);
-	/* release: the others; pairs with replace() */
+	/* release: the other fields; pairs with replace() */
 	atomic_store_explicit(&e->start, (uintptr_t)mem, memory_order_release);
 	map->guard = e;
 	return 0;

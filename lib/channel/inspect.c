@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Looking at a channel from outside; nothing is changed. */
+/* Inspection of a channel from outside, which changes nothing. */
 
 #include "channel_pvt.h"
 
-/* Frames in what lies at p: a reader may have claimed several as one, with the marks of the others inside. */
+/* Count the frames at p: a reader may have claimed several as one, with the other marks inside. */
 static uint32_t
 frames_in(const struct leat_channel *ch, uint64_t p, uint64_t m)
 {
@@ -27,7 +27,7 @@ count_frames(const struct leat_channel *ch, struct leat_channel_info *info)
 
 	for (turn = 0; turn <= ch->granules; turn++) {
 		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
-		/* The last one, or reused while we looked. */
+		/* Behind the last frame, or the granule was reused meanwhile. */
 		if (!mark_is_at(ch, m, p))
 			return;
 		switch (mark_state(m)) {
@@ -112,7 +112,9 @@ leat_channel_inspect(const struct leat_channel *ch, struct leat_channel_info *in
 		info->count[k] = atomic_load_explicit(&ch->block->count[k], memory_order_relaxed);
 	for (i = 0; i < ch->participants; i++)
 		look_at_slot(ch, info, i);
-	/* The free ones' counters were put where the next one's were to be. */
+	/*
+	 * look_at_slot() fills an entry before it knows whether the slot is taken: clear the rest.
+	 */
 	for (i = info->participants; i < LEAT_CHANNEL_PARTICIPANTS_MAX; i++)
 		memset(&info->who[i], 0, sizeof(info->who[i]));
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Alive, as the kernel knows it: a participant has a lock on its slot's byte of the block's file.
+ * Liveness as the kernel knows it: a participant holds a lock on its slot's byte of the block's
+ * file.
  *
  *     open     a file description that nothing else in the system has
  *     mmap     a page of it, without any access, that a fork leaves out
@@ -9,11 +10,11 @@
  *              does
  *     close    now only the mapping keeps the description, and with it the lock
  *
- * So the lock goes with the memory of the process: when its last thread ends, however it ends, and
- * when it calls exec. It does not go to a child, as it would with a descriptor, and does not go
- * because the program closes some other descriptor of the file, as a record lock of the process
- * would. To ask for it takes any descriptor of the file, and no /proc: the answer is the same in
- * each pid, time, user or mount namespace.
+ * So the lock ends with the memory of the process: when its last thread ends, however it ends, and
+ * when it calls exec. A child does not inherit it, as it would inherit a descriptor. It survives
+ * when the program closes another descriptor of the file, unlike a record lock of the process. To
+ * query it takes any descriptor of the file, and no /proc: the answer is the same in each pid,
+ * time, user or mount namespace.
  */
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@
 
 #include "lock.h"
 
-/* From open to close there is a descriptor, which a fork must not copy: they exclude each other. */
+/* From open to close there is a descriptor, which no fork may copy: fork_mutex excludes forks. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t fork_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint nb_forks;
@@ -54,8 +55,8 @@ static void
 init(void)
 {
 	/*
-	 * ENOMEM: then a fork at this very moment is not seen, which delays the recovery until the
-	 * child ends.
+	 * ENOMEM: then a fork at this very moment may copy the descriptor, which delays recovery
+	 * until the child ends.
 	 */
 	(void)pthread_atfork(before_fork, after_fork, in_child);
 }
@@ -75,7 +76,7 @@ chan_process_is_self(const struct chan_process *p)
 	       p->nb_forks == atomic_load_explicit(&nb_forks, memory_order_relaxed);
 }
 
-/* A signal's handler may fork, too, and a thread that is cancelled would keep the mutex. */
+/* Signals are blocked since a handler may fork; a cancelled thread would keep the mutex. */
 static void
 forbid_fork(sigset_t *saved, int *cancel)
 {
@@ -116,8 +117,8 @@ open_path(const char *path, bool shm)
 }
 
 /*
- * Another description of the map's file. By the name, without /proc; the name may be another file's
- * by now.
+ * Open another description of the map's file. Without /proc by its name, if that still names the
+ * same file.
  */
 static int
 open_private(const struct chan_map *map)
@@ -155,9 +156,9 @@ set_lock(int fd, uint32_t slot, short type)
 }
 
 /*
- * A free slot, under its lock. Its word `owner` says how to find out whether the owner lives, so
- * that word is stored under the lock. @return 1; 0: none is free; -EAGAIN: one is, but its lock is
- * not (yet); -errno: there are no locks
+ * Take a free slot, under its lock. The slot's word `owner` tells other participants how to find
+ * out whether the owner lives, so it is stored while the lock is held. @return 1; 0: no slot is
+ * free; -EAGAIN: one is, but its lock is still held; another -errno: locks don't work
  */
 static int
 take(struct leat_channel *ch, int fd)
@@ -225,8 +226,8 @@ int
 chan_lock_is_held(const struct leat_channel *ch, uint32_t slot)
 {
 	/*
-	 * A process that may read the file but not write it can hold a read lock: no owner of a
-	 * slot has one. The lock asked for here is a read lock, which a write lock alone refuses.
+	 * A process that may read the file but not write it can hold a read lock; owners of slots
+	 * hold write locks. So ask for a read lock, which only a write lock refuses.
 	 */
 	struct flock l = {
 		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte_of(slot), .l_len = 1

@@ -3,8 +3,8 @@
 #define CHANNEL_LOCK_H
 
 /*
- * The lock of a participant, on its slot's byte of the block's file: lock.c says why it is one that
- * dies with it.
+ * The lock of a participant, on its slot's byte of the block's file. lock.c says why the lock lasts
+ * exactly as long as the participant.
  */
 
 #include "channel_pvt.h"
@@ -13,13 +13,12 @@
 
 /*
  * Take a free slot, and its lock.
- * @return 1; 0: none is free; -EAGAIN: the lock of one that is free is held; other errnos: no lock
- * can be had
+ * @return 1; 0: no slot is free; -EAGAIN: a free slot's lock is still held; another -errno: locks
+ * don't work
  */
 int chan_lock_take(struct leat_channel *ch);
-/* Not in the child of a fork, which has not got it. */
+/* Drop the lock. Not in the child of a fork, which does not have the mapping. */
 void chan_lock_drop(struct leat_channel *ch);
-/* @return 1, 0, -errno: it can't be asked: the handle has no descriptor of the file */
+/* @return 1; 0; -errno: it can't be queried, such as without a descriptor of the file */
 int chan_lock_is_held(const struct leat_channel *ch, uint32_t slot);
-
 #endif /* CHANNEL_LOCK_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory that handles of one process share, and channels in the caller's. */
+/* Mappings that handles of one process share, and channels in the caller's memory. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ chan_map_put(struct chan_map *map)
 {
 	uint32_t i;
 
-	/* acq_rel: what other handles did with it comes before it goes */
+	/* acq_rel: other handles' accesses come before munmap() */
 	if (atomic_fetch_sub_explicit(&map->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	chan_unguard(map);
@@ -117,7 +117,7 @@ leat_channel_attach_fd(int fd, const struct leat_channel_opts *opts, const int *
 struct leat_channel *
 leat_channel_join(struct leat_channel *ch, const struct leat_channel_opts *opts)
 {
-	/* relaxed: ch holds one already */
+	/* relaxed: ch holds a reference */
 	atomic_fetch_add_explicit(&ch->map->refs, 1, memory_order_relaxed);
 	return chan_map_attach(ch->map, ch->block, ch->map->bytes, opts);
 }

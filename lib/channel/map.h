@@ -6,13 +6,13 @@
 
 #include "channel_pvt.h"
 
-/* One reference. fd becomes its own, on failure too. mem NULL: the file is mapped. */
+/* Create a map with one reference. It owns fd, on failure too. mem NULL: the file is mapped. */
 struct chan_map *chan_map_new(void *mem, uint64_t bytes, int fd);
-/* Its mapping, at mem, is replaced if its file is cut off. 0, -errno */
+/* Have the mapping, at mem, replaced if its file is truncated. 0, -errno */
 int chan_guard(struct chan_map *map, void *mem);
 void chan_unguard(struct chan_map *map);
 void chan_map_put(struct chan_map *map);
-/* Attaches to a map's memory; the reference goes to the handle, or is put. */
+/* Attach to a map's memory. The handle takes over the reference; on failure it is dropped. */
 struct leat_channel *chan_map_attach(struct chan_map *map, void *mem, uint64_t bytes,
 				     const struct leat_channel_opts *opts);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Channels in a memfd, passed over a UNIX socket: the memory, and the eventfds if it has them. */
+/*
+ * Channels in a memfd, passed over a UNIX socket: the memory's descriptor, and the eventfds if
+ * there are any.
+ */
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -11,7 +14,7 @@
 
 #include "map.h"
 
-/* The memory, and of NOTIFY_EVENTFD an eventfd for each participant. */
+/* Descriptors in a message, at most: the memory's, and with NOTIFY_EVENTFD each participant's. */
 #define FDS (1 + LEAT_CHANNEL_PARTICIPANTS_MAX)
 
 union control {
@@ -19,7 +22,7 @@ union control {
 	char space[CMSG_SPACE(FDS * sizeof(int))];
 };
 
-/* The handle gets them; they are closed here in any case. 0, -errno */
+/* Create the eventfds. The handle gets duplicates; these are closed in any case. 0, -errno */
 static int
 make_eventfds(struct leat_channel *ch)
 {
@@ -56,7 +59,7 @@ leat_channel_memfd(const struct leat_channel_conf *conf, const struct leat_chann
 		return NULL;
 	}
 	fd = memfd_create("leat-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* It can't shrink: whoever maps it need not fear SIGBUS. */
+	/* Sealed against shrinking: no process that maps it can get SIGBUS. */
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
 		(void)chan_err(errno, "channel memfd: %llu bytes: %m", (unsigned long long)bytes);
@@ -112,7 +115,7 @@ leat_channel_pass(struct leat_channel *ch, int sock)
 	return ret == 1 ? 0 : chan_err(errno, "channel pass: sendmsg: %m");
 }
 
-/* The descriptors that came. @return how many, 0 with errno */
+/* Receive the descriptors. @return number of descriptors, 0 with errno */
 static int
 receive(int sock, int *fds)
 {
@@ -123,7 +126,7 @@ receive(int sock, int *fds)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = c.space,
-		/* Not CMSG_SPACE(), which has room for one more. */
+		/* Not CMSG_SPACE(), whose padding has room for one more descriptor. */
 		.msg_controllen = CMSG_LEN(FDS * sizeof(int)),
 	};
 	struct cmsghdr *h;
@@ -150,7 +153,7 @@ receive(int sock, int *fds)
 	return n;
 }
 
-/* A channel in the first of them, with the others as its eventfds, if it has some. */
+/* Attach to a channel in the first file, with the other descriptors as its eventfds, if any. */
 static struct leat_channel *
 attach_received(const int *fds, int n, const struct leat_channel_opts *opts)
 {

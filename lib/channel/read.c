@@ -3,23 +3,25 @@
 /*
  * Reading.
  *
- *     claim     mark at read: COMMITTED -> READING by me
- *               read: over it. Any participant may do this step, also for a dead reader
+ *     claim     mark at read: COMMITTED -> READING, owned by this reader
+ *               read: moved over it. Any participant may do this step, also for a dead reader
  *     process
  *     consume   READING -> DONE; writers move free over it
  *
- * Several are claimed as one, and are one until they are consumed; if it comes to something else, each gets back
- * its own mark.
+ * Several frames are claimed as one, and stay one until they are consumed; for anything else each
+ * frame gets back its own mark first.
  *
- * A reader looks at the marks alone: those say in one word whether there is a frame, whose it is and how long.
- * The header is read after the mark that publishes it, once, and checked against it.
+ * A reader looks at the marks alone: one word says whether there is a frame, who owns it and how
+ * long it is. The header is read once, after the mark that publishes it, and checked against the
+ * mark.
  */
 
 #include "channel_pvt.h"
 
 /*
- * Frames that lie one behind the other, in one lap. Their data comes while the marks are looked at.
- * @return granules of all n of them
+ * Find committed frames that lie one behind the other in one lap, n at most, and fill held with
+ * them. Their data is prefetched meanwhile.
+ * @return granules of all n frames
  */
 static uint32_t
 look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
@@ -27,20 +29,20 @@ look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 	uint64_t p = r, end = (r | (ch->size - 1)) + 1;
 	unsigned int k, max = *n;
 
-	/* Each mark says where the next one is, but they lie close together. */
+	/* Each mark says where the next mark is, but they lie close together. */
 	for (k = 8; k < max; k += 8)
 		__builtin_prefetch((const void *)chan_mark(ch, r + k * CHAN_GRANULE));
 	k = 0;
 	do {
 		__builtin_prefetch(chan_frame(ch, p));
 		ch->held[k].pos = p;
-		/* As it is when we have it alone. */
+		/* The frame's own mark once this reader owns it. */
 		ch->held[k].value = (m & ~(UINT64_C(63) << MARK_OWNER_SHIFT | MARK_STATE)) |
 				    (uint64_t)ch->slot << MARK_OWNER_SHIFT | CHAN_READING;
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 		if (++k == max || p == end)
 			break;
-		/* acquire: pairs with publish(); its header is read after this load */
+		/* acquire: pairs with publish(); the frame's header is read after this load */
 		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
 	} while (mark_is_at(ch, m, p) && mark_state(m) == CHAN_COMMITTED && mark_fits(ch, m, p));
 	*n = k;
@@ -48,15 +50,16 @@ look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 }
 
 /*
- * Takes what look_ahead() found with one compare-and-swap, of the first one's mark: it becomes that of all of them,
- * and the marks of the others are inside of it, where no participant looks. m: what it was
+ * Claim the frames that look_ahead() found with one compare-and-swap of the first mark, which was
+ * m. That mark then covers all of them; the marks of the others lie inside, where no participant
+ * looks.
  */
 static bool
 claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 {
 	uint64_t value = mark_resize(ch, ch->held[0].value, granules);
 
-	/* acquire: the frame; release: pairs with the helpers that move read over it */
+	/* acquire: the frame; release: pairs with participants that move read over it */
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, ch->held[0].pos), &m, value,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
@@ -65,7 +68,9 @@ claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 	return true;
 }
 
-/* Each of them has its own mark again. The first one's comes last: until then, they are inside of it. */
+/*
+ * Give each held frame its own mark. The first mark is stored last: it covers the others till then.
+ */
 static void
 split(struct leat_channel *ch)
 {
@@ -74,13 +79,13 @@ split(struct leat_channel *ch)
 	if (ch->joined == 0)
 		return;
 	ch->joined = 0;
-	/* One alone has its own mark. */
+	/* A single frame has its own mark. */
 	if (ch->nb_held == 1)
 		return;
 	for (i = 1; i < ch->nb_held; i++)
 		atomic_store_explicit(chan_mark(ch, ch->held[i].pos), ch->held[i].value,
 				      memory_order_relaxed);
-	/* release: the others */
+	/* release: the other marks */
 	atomic_store_explicit(chan_mark(ch, ch->held[0].pos), ch->held[0].value,
 			      memory_order_release);
 }
@@ -88,7 +93,7 @@ split(struct leat_channel *ch)
 static void
 release(struct leat_channel *ch, uint64_t pos, uint64_t value, bool notify)
 {
-	/* release: nothing of the frame is touched after it; pairs with chan_reclaim() */
+	/* release: the frame is not touched after this; pairs with chan_reclaim() */
 	if (!notify)
 		atomic_store_explicit(chan_mark(ch, pos), mark_to(value, CHAN_DONE),
 				      memory_order_release);
@@ -109,7 +114,10 @@ give_back(struct leat_channel *ch, unsigned int from)
 	ch->nb_held = from;
 }
 
-/* The header of what we hold as ith can't be. 0: it was dropped; -EPROTO, and those behind it were given back */
+/*
+ * Drop the ith held frame, whose header is invalid. 0; -EPROTO: INVALID_END, and the frames behind
+ * it were given back
+ */
 static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch, unsigned int i)
 {
 	uint64_t pos = ch->held[i].pos;
@@ -126,7 +134,7 @@ static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch,
 	return chan_corrupt(ch, "header of a frame", pos);
 }
 
-/* Is what lies there, and is ours, a frame? Its header may change under us: it is read once. */
+/* Read a held frame's header, once, since it may change meanwhile. @return whether it is valid */
 static bool
 open_frame(const struct leat_channel *ch, const struct chan_held *held,
 	   struct leat_channel_frame *f)
@@ -143,7 +151,7 @@ open_frame(const struct leat_channel *ch, const struct chan_held *held,
 								 << CHAN_SHIFT;
 }
 
-/* One of what was claimed, from i on, is invalid. @return as open_all() */
+/* Open the held frames from i on, of which one is invalid. @return as open_all() */
 static int __attribute__((cold, noinline))
 open_rest(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int i)
 {
@@ -157,8 +165,8 @@ open_rest(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned i
 }
 
 /*
- * What was claimed, to the caller. Count, 0: all were invalid, -EPROTO: so was one, and none before
- * it was not
+ * Pass the claimed frames to the caller. Number of frames; 0: all were invalid and skipped;
+ * -EPROTO: one was invalid, and none before it was valid
  */
 static inline int
 open_all(struct leat_channel *ch, struct leat_channel_frame *frames)
@@ -181,8 +189,8 @@ something_returned(const struct leat_channel *ch)
 }
 
 /*
- * Where to look behind the read position: all of it, or the rest of it if the count is still the
- * same.
+ * Where to search behind the read position: from free on, or from where the search for the same
+ * count stopped.
  */
 static int
 search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
@@ -190,7 +198,7 @@ search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
 	uint64_t f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 
 	*r = atomic_load_explicit(&ch->block->read, memory_order_acquire);
-	/* It was loaded after free. */
+	/* read was loaded after free, so it can't be smaller. */
 	if ((int64_t)(*r - f) < 0 || ((*r | f) & (CHAN_GRANULE - 1)) != 0)
 		return chan_corrupt(ch, "free or read position", f);
 	if (count != ch->search_count || (int64_t)(ch->search_at - f) < 0 ||
@@ -203,10 +211,10 @@ search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
 }
 
 /*
- * A frame behind the read position: to be delivered again, or set aside and then committed. 1, 0: none, -EPROTO.
- * They are rare: a participant that makes one counts up, and a reader that has seen the count and
- * found none need not look again. A reader that has found one goes on behind it, so that to take
- * them all is one walk.
+ * Claim a RETURNED frame behind the read position: one to be delivered again, or one that was set
+ * aside and then committed. 1; 0: none; -EPROTO. Such frames are rare: a participant that makes one
+ * increments the count, and a reader that has found none for a count need not search again. A
+ * reader that has found one continues behind it, so all of them take one walk.
  */
 static int
 claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
@@ -225,8 +233,9 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 		ch->looked++;
 		if (!mark_is_at(ch, m, p)) {
 			/*
-			 * Reused meanwhile, and then free is beyond: everything up to it is read.
-			 */
+				 * The granule was reused, so free is beyond it: all frames before
+				 * free are read.
+				 */
 			now = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 			if ((int64_t)(now - p) <= 0)
 				return chan_corrupt(ch, "no frame behind read", p);
@@ -237,7 +246,10 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 		if (!mark_fits(ch, m, p))
 			return chan_corrupt(ch, "length of a frame", p);
 		if (mark_state(m) == CHAN_RETURNED) {
-			/* Its writer may have committed one meanwhile that we have gone past: that one comes first. */
+			/*
+				 * Its writer may have committed an earlier frame meanwhile, which
+				 * this search has passed: that frame comes first.
+				 */
 			now = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 			if (now != count) {
 				count = now;
@@ -264,10 +276,10 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 }
 
 /*
- * The frame at read is RESERVED, by a writer that is slow. When something lies behind it, it is set aside: then
- * write is beyond it, and read may go. Nothing of ours is in the mark, so we may die at any point of this. at_once:
- * we are about to sleep, and no writer may wake us for what is behind. @return whether to look
- * again
+ * Set the frame at read aside: it is RESERVED, and its writer is slow. Only when a frame lies
+ * behind it: then write is beyond it, and read may move over it. The mark names no reader, so this
+ * reader may die at any point. at_once: the reader is about to sleep, and no writer may wake it for
+ * the frames behind. @return whether to look again
  */
 static bool __attribute__((noinline))
 set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
@@ -288,7 +300,10 @@ set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
 	return true;
 }
 
-/* The frames at the read position. Count; 0: look for one that was returned; -EAGAIN, -ESHUTDOWN, -EPROTO */
+/*
+ * Claim frames at the read position. Number of frames; 0: claim_returned() may find some; -EAGAIN,
+ * -ESHUTDOWN, -EPROTO
+ */
 static int
 claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
 {
@@ -327,8 +342,8 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		k = n;
 		granules = look_ahead(ch, r, m, &k);
 		/*
-		 * After the marks: an earlier frame of the same writer, which was set aside, was counted before
-		 * these were committed.
+		 * Checked after the marks: an earlier frame of the same writer, which was set
+		 * aside, was counted before these frames were committed.
 		 */
 		if (__builtin_expect(something_returned(ch), 0))
 			return 0;
@@ -343,14 +358,15 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 }
 
 enum behind {
-	BEHIND_NOTHING = 0, /* all is read */
-	BEHIND_RETURNED,    /* one that is to be read */
-	BEHIND_HELD,	    /* one that another participant has, which may come to be read */
+	BEHIND_NOTHING = 0, /* all frames are read */
+	BEHIND_RETURNED,    /* a frame that is to be read */
+	BEHIND_HELD,	    /* a frame of another participant, which may come back */
 };
 
 /*
- * What lies behind read, at the end: nothing is reserved after the END, so these marks stay.
- * @return or -EPROTO
+ * Look for unfinished frames behind read, at the end: nothing is reserved after the END, so these
+ * marks stay. *held: position of the frame that makes it BEHIND_HELD. @return enum behind, or
+ * -EPROTO
  */
 static int
 look_behind(struct leat_channel *ch, uint64_t *held)
@@ -365,14 +381,14 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 		if (!mark_is_at(ch, m, p) || !mark_fits(ch, m, p))
 			return chan_corrupt(ch, "length of a frame", p);
 		/*
-		 * Its writer may not have come to count: then a search that has gone past it must
-		 * find it.
+		 * Its writer may have died before it counted: a search that has passed the frame
+		 * must find it.
 		 */
 		if (mark_state(m) == CHAN_RETURNED) {
 			ch->search_at = p;
 			return BEHIND_RETURNED;
 		}
-		/* What we have ourselves is not waited for: we would do so for ever. */
+		/* Do not wait for frames that this handle holds: that would last for ever. */
 		if (found == BEHIND_NOTHING &&
 		    (mark_state(m) == CHAN_ASIDE ||
 		     (mark_state(m) == CHAN_READING && mark_owner(m) != ch->slot))) {
@@ -381,14 +397,14 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 		}
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
-	/* What was in other hands when we came by it may be here since. */
+	/* A frame that was held when this walk passed it may be returned since. */
 	return something_returned(ch) ? BEHIND_RETURNED : found;
 }
 
 /*
- * Nothing comes at read any more, but what lies behind it may: what a writer has that was set
- * aside, what a reader has that may die with it. 1: look for one that was returned, 0: wait,
- * -ESHUTDOWN: all is read, -EPROTO
+ * No frame comes at read any more, but frames behind it may come back: those that were set aside
+ * while their writers fill them, and those of readers that may die. 1: claim_returned() may find
+ * one; 0: wait; -ESHUTDOWN: all frames are read; -EPROTO
  */
 static int
 at_end(struct leat_channel *ch)
@@ -472,7 +488,7 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 	return -EAGAIN;
 }
 
-/* Was the file cut off? Then what was read of a frame may be zeros that came in its place. */
+/* Was the file truncated? Then payload that was read may be zeros, from the replacement mapping. */
 static inline bool
 is_truncated(const struct leat_channel *ch)
 {

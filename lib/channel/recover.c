@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The dead: what they had is found by their slot's number in the marks, and changes hands by the same
- * compare-and-swap as among the living. So any number of participants may do this at once, and each may die
- * doing it: the slot is free only when one of them has gone through to the end.
+ * Recovery of dead participants. Their frames are found by the slot number in the marks, and change
+ * owner by the same compare-and-swap as those of living participants. So any number of participants
+ * may recover at once, and each may die meanwhile: the slot is freed only when one of them has
+ * recovered all frames.
  *
- * A participant that sleeps half way through, and wakes when the slot has another owner, must not
- * take that owner's frames. So it looks at the slot after it has read a mark and before it changes
- * it. And the mark can't have come back since: a position is reserved once, and each time that it
- * is read has another number of deliveries.
+ * A participant that sleeps half way through, and wakes when the slot has a new owner, must not
+ * take that owner's frames. So it checks the slot's owner after it has read a mark and before it
+ * changes the mark. The mark can't have come back in between: a position is reserved once, and each
+ * claim of the same frame has another number of deliveries.
  */
 
 #include "channel_pvt.h"
@@ -17,7 +18,8 @@
 #define TICKS_MAX 32
 
 /*
- * Moves read beyond pos. Frames are claimed in their order, so up to a claimed one there is none to be taken.
+ * Move read beyond pos. Frames are claimed in their order, so up to a claimed frame there is none
+ * to claim.
  * @return false: the block is corrupt
  */
 bool
@@ -42,8 +44,9 @@ chan_pass_beyond(struct leat_channel *ch, uint64_t pos)
 }
 
 /*
- * What is returned must lie behind the read position before it is so: readers look for it there when the count
- * has changed, and at the read position they go over whatever is not COMMITTED.
+ * A frame must lie behind the read position before it becomes RETURNED: readers look for it there
+ * when the count has changed, and at the read position they pass over frames that are not
+ * COMMITTED.
  */
 bool
 chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
@@ -62,7 +65,9 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 	atomic_fetch_add_explicit(
 		&ch->block->count[lost ? LEAT_CHANNEL_LOST : LEAT_CHANNEL_RETURNED], 1,
 		memory_order_relaxed);
-	/* After the mark. A dead participant's slot is recovered, and there it is done again. */
+	/*
+	 * After the mark. If this participant dies before, the recovery of its slot increments it.
+	 */
 	if (!lost)
 		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, lost);
@@ -70,15 +75,14 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 }
 
 /*
- * What a dead reader claimed may be several frames, with the marks of the others inside of the first one's. They
- * come out as its owner would have done it: each READING, by the dead one, and the first, whose length ends where
- * the second begins, last. Participants that do the same, and come late, find none COMMITTED in
- * there any more.
+ * Split what a dead reader claimed as one frame, if there are several: the marks of the others lie
+ * inside of the first one's. The result is that of split() by its owner: each mark becomes READING,
+ * owned by the dead reader, and the first frame's, whose length then ends at the second, comes
+ * last. A participant that does the same later finds no COMMITTED mark inside.
  *
- * The inner frames lie one behind the other up to the end: each mark is looked at as an inner one
- * of one frame alone, whatever marks lie within those, so the whole costs a recovery no more than
- * some looks at each granule.
- * @return whether there was one; if the block is corrupt, the handle is broken
+ * The inner frames lie one behind the other up to the end. Marks inside of an inner frame are
+ * skipped, so a whole recovery costs a few looks at each granule.
+ * @return whether there were several; if the block is corrupt, the handle is broken
  */
 static bool
 split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
@@ -103,7 +107,7 @@ split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
 		     (uint64_t)mark_owner(m) << MARK_OWNER_SHIFT | CHAN_READING;
 		if (!mark_is_at(ch, in, p) || mark_len(ch, in) == 0 || mark_len(ch, in) > len - i ||
 		    (mark_state(in) != CHAN_COMMITTED && in != to)) {
-			/* As long as the first one's mark is the same, they can be nothing else. */
+			/* Corrupt, unless the first mark has changed: another one was faster. */
 			if (atomic_load_explicit(chan_mark(ch, pos), memory_order_acquire) == m)
 				(void)chan_corrupt(ch, "frames claimed together", p);
 			return true;
@@ -113,15 +117,15 @@ split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
 								memory_order_relaxed,
 								memory_order_relaxed);
 	}
-	/* release: the others */
+	/* release: the inner marks */
 	atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, mark_resize(ch, m, first),
 						memory_order_acq_rel, memory_order_relaxed);
 	return true;
 }
 
 /*
- * The frame at pos, which is the dead one's. @return false: look again; it was several, or another
- * participant was faster: what was reserved may have been set aside
+ * Recover the frame at pos, which a dead participant holds. @return false: look at it again; it was
+ * split, another participant was faster, or readers have set the reservation aside
  */
 static bool
 take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)
@@ -138,7 +142,7 @@ take_over(struct leat_channel *ch, uint64_t pos, uint64_t m)
 	return true;
 }
 
-/* Is it in the hands of the owner that its mark names? */
+/* Does the owner that the mark names hold the frame? */
 static bool
 is_held(uint64_t m)
 {
@@ -146,7 +150,7 @@ is_held(uint64_t m)
 	       mark_state(m) == CHAN_READING;
 }
 
-/* Participants that are dead, by slot. */
+/* Dead participants, by slot. */
 struct dead {
 	uint64_t slots;
 	uint64_t owner[LEAT_CHANNEL_PARTICIPANTS_MAX];
@@ -164,8 +168,8 @@ look_at_owner(const struct leat_channel *ch, uint32_t slot, struct dead *dead)
 }
 
 /*
- * Is m of a dead one? As long as its slot is the dead one's, it is; else another participant
- * recovered it.
+ * Does a dead participant hold the frame with mark m? It does as long as the slot's owner is the
+ * dead one; else another participant has recovered the slot.
  */
 static bool
 is_dead(const struct leat_channel *ch, uint64_t m, struct dead *dead)
@@ -183,8 +187,8 @@ is_dead(const struct leat_channel *ch, uint64_t m, struct dead *dead)
 }
 
 /*
- * Goes once over the frames, for all of the dead. @return 1: to the end; 0: not, since frames came
- * and went; -EPROTO
+ * Walk once over the frames, and recover those of all dead participants. @return 1: all; 0: not
+ * all, since frames came and went; -EPROTO
  */
 static int
 take_over_all(struct leat_channel *ch, struct dead *dead)
@@ -194,7 +198,8 @@ take_over_all(struct leat_channel *ch, struct dead *dead)
 
 	p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	/*
-	 * They have nothing beyond: what one took last is at write, if write was not moved over it.
+	 * The dead hold no frame beyond write: the last one that they took is at write if write was
+	 * not moved over it.
 	 */
 	last = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 	for (turn = 0; (int64_t)(last - p) >= 0 && dead->slots != 0; turn++) {
@@ -225,7 +230,7 @@ take_over_all(struct leat_channel *ch, struct dead *dead)
 	return 1;
 }
 
-/* @return how many there were */
+/* Recover the dead participants' frames, and free their slots. @return number of slots freed */
 static int
 recover_dead(struct leat_channel *ch, struct dead *dead)
 {
@@ -239,8 +244,8 @@ recover_dead(struct leat_channel *ch, struct dead *dead)
 	if (ret <= 0)
 		return ret;
 	/*
-	 * One of the dead, or the participant that recovered it before us, may have died between a
-	 * mark and this.
+	 * A dead participant, or one that recovered it before, may have died after it stored a mark
+	 * RETURNED and before it incremented the count.
 	 */
 	atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, false);
@@ -287,9 +292,9 @@ leat_channel_recover(struct leat_channel *ch)
 }
 
 /*
- * The clock is looked at once in so many calls that an eighth of check_ms goes by, or a quarter; in
- * each 32nd at least. So a caller that calls seldom looks each time, and one that calls often does
- * not notice it.
+ * Read the clock, and check for dead participants when it is time. tick_every adapts so that the
+ * clock is read about once in an eighth to a quarter of check_ms, or once in TICKS_MAX calls. So a
+ * caller that calls seldom reads it each time, and for one that calls often its cost is negligible.
  */
 int
 chan_tick_clock(struct leat_channel *ch)
@@ -314,10 +319,10 @@ chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos)
 	if (s->at != pos || s->looks == 0) {
 		s->at = pos;
 		s->looks = 1;
-		/* A caller that is told "not yet" at the end may ask once and never again. */
+		/* A caller that gets "not yet" at the end may ask once and never again. */
 		return cause == CHAN_AT_END;
 	}
-	/* To ask costs system calls: after 64 looks, 128, 256 ... and then at every 4096th. */
+	/* Checking costs system calls: do it after 64 looks, 128, 256, ..., then each 4096th. */
 	s->looks++;
 	if (s->looks < CHAN_LOOKS || (s->looks & (s->looks - 1)) != 0)
 		return false;

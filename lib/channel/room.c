@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Room: free goes over what has been read. A frame that a participant holds stops it: reserved, set
- * aside, being read.
+ * Room: free is moved over frames that are read. It stops at a frame that a participant holds:
+ * reserved, set aside or being read.
  */
 
 #include "channel_pvt.h"
 
 /*
- * Nothing lies at f, which was free. That is right if nothing was read that free is not over, or if
- * it was moved or a frame came there meanwhile.
+ * No frame lies at f, which was free. Is that corruption? Not if read was at f, too, or if free
+ * moved or a frame was stored there meanwhile.
  */
 static bool
 is_wrong(const struct leat_channel *ch, uint64_t f)
@@ -18,7 +18,7 @@ is_wrong(const struct leat_channel *ch, uint64_t f)
 
 	if (r == f)
 		return f % CHAN_GRANULE != 0;
-	/* It was loaded after free. */
+	/* read was loaded after free, so it can't be smaller. */
 	if ((int64_t)(r - f) < 0)
 		return true;
 	m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
@@ -35,7 +35,7 @@ chan_reclaim(struct leat_channel *ch)
 	/* acquire: pairs with chan_advance() */
 	from = f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	for (turn = 0; turn < ch->granules; turn++) {
-		/* acquire: what its reader did with it, before it is overwritten */
+		/* acquire: its reader's accesses come before it is overwritten */
 		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
 		if (!mark_is_at(ch, m, f)) {
 			if (f == from && is_wrong(ch, f))
@@ -52,7 +52,7 @@ chan_reclaim(struct leat_channel *ch)
 			/* acquire: pairs with chan_advance() */
 			ch->read_seen =
 				atomic_load_explicit(&ch->block->read, memory_order_acquire);
-			/* Its reader did not come to move read: free must not overtake it. */
+			/* The frame's reader has not moved read yet: free must not overtake it. */
 			if (ch->read_seen == f) {
 				chan_pass(ch, f, m);
 				ch->read_seen = atomic_load_explicit(&ch->block->read,
@@ -64,7 +64,8 @@ chan_reclaim(struct leat_channel *ch)
 		f += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
 	/*
-	 * If another participant moved it, what we saw may have been reused: it counts for nothing.
+	 * If another participant moved free, the marks that were seen may be reused: then this step
+	 * fails, as it must.
 	 */
 	if (f != from)
 		chan_advance(ch, &ch->block->free, from, (uint32_t)((f - from) >> CHAN_SHIFT));
@@ -87,8 +88,8 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 }
 
 /*
- * Throws the oldest frame away. 1; 0: a participant holds it, and to throw others away would make
- * no room; or there is none
+ * Drop the oldest frame. 1; 0: a participant holds it, so that dropping others would make no room;
+ * or there is no frame
  */
 int
 chan_drop_oldest(struct leat_channel *ch)
@@ -104,7 +105,7 @@ chan_drop_oldest(struct leat_channel *ch)
 			    chan_mark(ch, f), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
 			    memory_order_relaxed)) {
 			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
-			/* Other writers wait for room, perhaps for less of it. */
+			/* Other writers wait for room, and some may need less. */
 			chan_notify(ch, true);
 		}
 		return 1;
@@ -148,7 +149,7 @@ chan_look_at_oldest(struct leat_channel *ch)
 	case CHAN_RESERVED:
 	case CHAN_ASIDE:
 	case CHAN_READING:
-	/* The participant that returned it may have died before it counted that. */
+	/* The participant that returned the frame may have died before it incremented the count. */
 	case CHAN_RETURNED:
 		chan_stuck(ch, CHAN_AT_FREE, f, m);
 		break;

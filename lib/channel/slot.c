@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A participant's slot: taken by attach, left by close. Those of the dead are put in order in
- * recover.c.
+ * A participant's slot: attach takes it, close leaves it. recover.c recovers the slots of dead
+ * participants.
  */
 
 #include <sched.h>
 
 #include "lock.h"
 
-/* What is stored says how it is found out that its owner died, so nothing has to follow it. */
+/* The word owner tells how to find out that the owner died, so this one store is enough. */
 bool
 chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner)
 {
 	uint64_t none = 0;
 
-	/* acquire: pairs with the release of the owner that gave the slot free */
+	/* acquire: pairs with the release of the owner that freed the slot */
 	if (!atomic_compare_exchange_strong_explicit(&ch->block->slots[slot].owner, &none, owner,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
@@ -24,7 +24,7 @@ chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner)
 	return true;
 }
 
-/* @return 1; 0: none is free */
+/* @return 1; 0: no slot is free */
 static int
 take_by_pid(struct leat_channel *ch, uint64_t start)
 {
@@ -38,7 +38,7 @@ take_by_pid(struct leat_channel *ch, uint64_t start)
 	return 0;
 }
 
-/* There is no lock to be had. Can the others tell whether this process lives by its pid? */
+/* No lock is to be had. Can other participants tell by its pid whether this process lives? */
 static int
 check_pid(const struct leat_channel *ch, int err, uint64_t *start)
 {
@@ -53,7 +53,7 @@ check_pid(const struct leat_channel *ch, int err, uint64_t *start)
 			ch->map->fd < 0 ? "" : strerror(err));
 }
 
-/* Recovers what the dead have, until a slot is free. @return whether one is, or -errno */
+/* Recover dead participants until a slot is free. @return 1; 0: none is free; -errno */
 static int
 free_one(struct leat_channel *ch)
 {
@@ -64,7 +64,7 @@ free_one(struct leat_channel *ch)
 		ret = chan_recover_slot(ch, i);
 		if (ret != 0)
 			return ret;
-		/* Another participant did it. */
+		/* Another participant recovered it. */
 		if (atomic_load_explicit(&ch->block->slots[i].owner, memory_order_relaxed) == 0)
 			return 1;
 	}
@@ -89,7 +89,7 @@ chan_slot_take(struct leat_channel *ch)
 			return 0;
 		}
 		if (ret == -EAGAIN) {
-			/* An owner that leaves a slot lets go of its lock next. */
+			/* An owner that leaves frees the slot, and drops its lock next. */
 			sched_yield();
 			continue;
 		}

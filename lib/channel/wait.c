@@ -5,20 +5,20 @@
  *
  *     a participant that waits               one that commits (or makes room)
  *     s = seq                                mark -> COMMITTED
- *     my bit into sleepers                   full fence
+ *     own bit into sleepers                  full fence
  *     full fence                             sleepers != 0?
- *     look again: there is none                  bits = sleepers, sleepers = 0
+ *     look again: no frame                       bits = sleepers, sleepers = 0
  *     futex: sleep while seq == s                seq++, futex: wake all
  *
- * Either the fences have the writer see the bit, or the reader the mark. Bits are taken out by the
- * participant that wakes, all at once, so those of the dead go with the next frame, and nothing is
- * left to be counted wrong. A bit that was taken out belongs to a participant that read seq before
- * it was changed, and that will not sleep. A participant that dies between taking the bits and
- * waking delays the others until they look for the dead: check_ms.
+ * The fences ensure that the writer sees the bit or the reader sees the mark. The participant that
+ * wakes clears all bits at once, so a dead participant's bit goes with the next frame, and no count
+ * can go wrong. A bit that was cleared belongs to a participant that read seq before it changed,
+ * and that will not sleep. A participant that dies between clearing the bits and waking delays the
+ * sleepers until they check for dead participants: check_ms.
  *
- * At the end no frame is committed any more, but what another reader has may come back, and all is
- * read when it does not. A reader that waits for that has its bit in both words, and a participant
- * that makes room wakes the readers in both.
+ * At the end no frame is committed any more, but a frame that another reader holds may come back;
+ * when it is consumed instead, all frames are read. A reader that waits for either has its bit in
+ * both words, and a participant that makes room wakes the readers whose bits are in both.
  */
 
 #include <linux/futex.h>
@@ -32,7 +32,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 #define SLEEP_FIRST_NS 1000
-#define SPINS 64 /* looks between two at the clock */
+#define SPINS 64 /* polls between two reads of the clock */
 
 uint64_t
 chan_now_ns(void)
@@ -57,21 +57,20 @@ chan_wake(struct leat_channel *ch, bool room, bool always)
 	int saved = errno;
 	uint64_t bits;
 
-	/* acq_rel: before seq; pairs with announce() */
+	/* acq_rel: before seq; pairs with sleep_notified() */
 	bits = atomic_exchange_explicit(&w->sleepers, 0, memory_order_acq_rel);
 	if (bits == 0 && !always)
 		return;
 	/*
-	 * Those that wait in a call sleep at the futex, also here: it is not to be taken from them
-	 * by others.
+	 * With eventfds, too, participants that wait in a call sleep at the futex: always wake it.
 	 */
 	atomic_fetch_add_explicit(&w->seq, 1, memory_order_acq_rel);
 	(void)syscall(SYS_futex, &w->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	if (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD)
 		chan_wake_loops(ch, bits);
 	/*
-	 * A reader that announced itself for both waits for frames, at the end. acquire: that was
-	 * announced first
+	 * A reader whose bit is in both words waits for frames, at the end. acquire: the reader set
+	 * the data bit first
 	 */
 	if (room &&
 	    (bits & atomic_load_explicit(&ch->block->data.sleepers, memory_order_acquire)) != 0)
@@ -79,13 +78,13 @@ chan_wake(struct leat_channel *ch, bool room, bool always)
 	errno = saved;
 }
 
-/* What is waited for. */
+/* What a participant waits for. */
 struct want {
 	bool room;
 	uint32_t granules;
 };
 
-/* sleepy: if not, we sleep */
+/* Is there a frame or room? sleepy: the caller is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
 static int
 ready(struct leat_channel *ch, const struct want *want, bool sleepy)
 {
@@ -94,7 +93,7 @@ ready(struct leat_channel *ch, const struct want *want, bool sleepy)
 	return want->room ? chan_room(ch, want->granules) : chan_ready(ch, sleepy);
 }
 
-/* Sleeps until notified, or so long. @return as ready() */
+/* Sleep until notified, ns at most. @return as ready() */
 static int
 sleep_notified(struct leat_channel *ch, const struct want *want, uint64_t ns)
 {
@@ -105,21 +104,21 @@ sleep_notified(struct leat_channel *ch, const struct want *want, uint64_t ns)
 	uint32_t seq;
 	int ret;
 
-	/* acquire: before the bit */
+	/* acquire: seq is loaded before the bit is set */
 	seq = atomic_load_explicit(&w->seq, memory_order_acquire);
 	atomic_fetch_or_explicit(&w->sleepers, bit, memory_order_acq_rel);
 	/*
-	 * At the end a reader waits for others to be through with what they have, which makes room.
+	 * At the end a reader waits for other readers to finish their frames, which makes room.
 	 */
 	if (ended)
 		atomic_fetch_or_explicit(&ch->block->room.sleepers, bit, memory_order_acq_rel);
-	/* Full fence: the bit is stored before the mark is read. Pairs with chan_notify(). */
+	/* Full fence: the bit is stored before the mark is loaded. Pairs with chan_notify(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	ret = ready(ch, want, true);
 	ts = timespec_of(ns);
 	/*
-	 * Has the end come just now? Then it is announced in the next turn. EINTR, EAGAIN,
-	 * ETIMEDOUT: the caller looks again.
+	 * If the end was reached just now the bit is not in both words yet: do not sleep, the next
+	 * turn sets both. EINTR, EAGAIN, ETIMEDOUT: the caller looks again.
 	 */
 	if (ret == 0 && ended == (!want->room && ch->ended))
 		(void)syscall(SYS_futex, &w->seq, FUTEX_WAIT, seq, &ts, NULL, 0);
@@ -140,7 +139,7 @@ relax(void)
 #endif
 }
 
-/* Gives the time away, at most ns. @return as ready() */
+/* Pass time as how says, ns at most. @return as ready() */
 static int
 idle(struct leat_channel *ch, const struct want *want, enum leat_channel_wait_how how,
      uint64_t *step, uint64_t ns)
@@ -194,7 +193,7 @@ wait_for(struct leat_channel *ch, const struct want *want, uint64_t timeout_ns)
 	now = chan_now_ns();
 	end = chan_end_ns(now, timeout_ns);
 	for (;;) {
-		/* It is the handle's time that is over: calls that are short add up. */
+		/* check_at is the handle's, not the call's: short waits add up. */
 		if (now >= ch->check_at) {
 			ret = leat_channel_recover(ch);
 			if (ret < 0)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which participants are alive. Only what is certainly dead is dead.
+ * Liveness of participants. Only a participant that is certainly dead counts as dead.
  *
- * Where the block is in a file, the lock on the slot's byte says so (lock.c). In memory of the
- * caller there is no file, so a participant is a process there: its pid, and when it started,
- * because pids are used again. That is only good among processes that mean the same by both: of one
- * pid namespace, and of one time namespace, and if /proc is that pid namespace's. Others are
- * refused when they attach, and before a participant passes for dead all of this is looked at once
- * more.
+ * Where the block is in a file, the lock on the slot's byte tells (lock.c). The caller's memory has
+ * no file, so there a participant is identified by its process: pid and start time, because pids
+ * are reused. That works only among processes for which both mean the same: those of one pid
+ * namespace and one time namespace, whose /proc is that pid namespace's. Other processes are
+ * refused when they attach, and all of this is checked once more before a participant counts as
+ * dead.
  *
- * The word in the slot says which of the two it is. It is the participant's whole identity, so that
- * a slot is taken in one instruction, and never has the same value twice:
+ * The word `owner` in the slot says which of the two identifies the participant. It is the
+ * participant's whole identity, so a slot is taken in one instruction; and it never has the same
+ * value twice:
  *
  *     locked      1 (1) | 0 (9) | generation of the slot (32) | pid (22)
- *     by its pid  0 (1) | generation (8) | start time (33) | pid (22)
+ *     by pid      0 (1) | generation (8) | start time (33) | pid (22)
  */
 
 #include <fcntl.h>
@@ -31,7 +32,7 @@
 #define WHO_LOCKED (UINT64_C(1) << 63)
 #define GENERATION_MASK 255
 
-/* A file of /proc, or its begin. @return bytes, or -1 */
+/* Read the start of a file, size - 1 bytes at most, as a string. @return bytes, or -1 */
 static ssize_t
 read_text(const char *path, char *text, size_t size)
 {
@@ -53,8 +54,8 @@ read_text(const char *path, char *text, size_t size)
 }
 
 /*
- * State, threads and start time of a process, from its first thread's file: for /proc/PID/stat
- * qemu-user makes something up if it is the own one, with a start time that others don't see.
+ * Get state, threads and start time of a process from its first thread's file: for a process's own
+ * /proc/PID/stat qemu-user invents a start time that other processes don't see.
  * @return false: it can't be read
  */
 static bool
@@ -65,17 +66,21 @@ read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *st
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
 	if (read_text(path, text, sizeof(text)) <= 0)
 		return false;
-	/* 1 (comm) S ... : the name may hold anything, so from the last bracket: fields 3, 20, 22 */
+	/*
+	 * "1 (comm) S ...": comm may hold any character, so start at the last ')'. Fields 3, 20, 22
+	 */
 	p = strrchr(text, ')');
 	return p != NULL &&
 	       sscanf(p + 1,
-		      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %lu %*d %llu",
+		      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %lu %*d "
+		      "%llu",
 		      state, threads, start) == 3;
 }
 
 /*
- * Is /proc that of our pid namespace? Then it knows us by one pid, ours. One of a namespace around
- * ours knows us by one for each level, and another's does not know us.
+ * Is /proc that of this process's pid namespace? Then NSpid there is one pid, getpid(). The /proc
+ * of an outer namespace shows one pid for each level, and that of another one does not show us at
+ * all.
  */
 static bool
 proc_is_ours(void)
@@ -91,7 +96,7 @@ proc_is_ours(void)
 			return pid == (long)getpid() && *end == '\n';
 		}
 	}
-	/* An old kernel, or so many groups that it is farther behind. */
+	/* No NSpid: an old kernel, or so many groups that the line lies beyond the buffer. */
 	len = readlink("/proc/self", text, sizeof(text) - 1);
 	if (len <= 0)
 		return false;
@@ -157,8 +162,8 @@ chan_start_self(uint64_t *start)
 }
 
 /*
- * What a participant with a lock says of its process, for processes that can't ask for the lock;
- * and for the curious.
+ * Describe the process of a participant with a lock, for processes that can't query the lock, and
+ * for leat_channel_inspect().
  */
 void
 chan_who_describe(struct leat_channel *ch)
@@ -172,11 +177,11 @@ chan_who_describe(struct leat_channel *ch)
 	atomic_store_explicit(&s->start, start, memory_order_relaxed);
 	atomic_store_explicit(&s->pid_ns, ns.pid, memory_order_relaxed);
 	atomic_store_explicit(&s->time_ns, ns.time, memory_order_relaxed);
-	/* release: the others; pairs with described() */
+	/* release: the other fields; pairs with described() */
 	atomic_store_explicit(&s->described, ch->owner, memory_order_release);
 }
 
-/* @return false: it died before it came to say so, or another one has the slot by now */
+/* @return false: the owner died before it described itself, or the slot has another owner by now */
 static bool
 described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t *start,
 	  struct chan_ns *ns)
@@ -213,14 +218,14 @@ process_lives(pid_t pid, uint64_t start)
 
 	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
 		return false;
-	/* Hidden, perhaps: then it passes for the one we mean. */
+	/* /proc may hide it: then assume that it is the same process. */
 	if (!read_stat(pid, &state, &threads, &ticks))
 		return true;
 	if ((ticks & START_MASK) != (start & START_MASK))
 		return false;
 	/*
-	 * Killed, but its parent has not waited for it. With other threads it is only the first
-	 * that ended.
+	 * A zombie: it has ended, but its parent has not waited for it. If it has other threads,
+	 * only the first one has ended.
 	 */
 	return !((state == 'Z' || state == 'X' || state == 'x') && threads <= 1);
 }

@@ -3,28 +3,28 @@
 /*
  * Writing.
  *
- *     reserve   mark at write: (whatever was left there) -> RESERVED by me, with the length
- *               write: over it. Any participant may do this step, also for a dead writer
+ *     reserve   mark at write: (that of an older lap) -> RESERVED by this writer, with the length
+ *               write: moved over it. Any participant may do this step, also for a dead writer
  *     fill
- *     commit    RESERVED -> COMMITTED; or, if readers have gone past it, ASIDE -> RETURNED
+ *     commit    RESERVED -> COMMITTED; or, if readers have passed it, ASIDE -> RETURNED
  *
- * The first of these takes the region and says how long it is in one instruction, so there is no moment at
- * which it has an owner and no known length.
+ * The compare-and-swap of the first step takes the region and stores its length at once, so a
+ * region never has an owner without a known length.
  */
 
 #include "channel_pvt.h"
 
 /*
- * While a frame is filled, lines of the next ones come: of marks, and data. Much farther ahead these would be lines
- * that readers have.
+ * How far ahead of a reserved frame the lines of the next marks and data are prefetched for
+ * writing. Farther ahead are lines that readers use.
  */
 #define MARKS_AHEAD (8 * CHAN_GRANULE)
 #define DATA_AHEAD CHAN_GRANULE
 #define BURST_AHEAD (16 * CHAN_GRANULE)
 
 /*
- * The marks inside of a frame are of its lap, too: no mark stays behind for more than a lap, so that the bits
- * of the lap number may be fewer than those of a position.
+ * Store the current lap in the marks inside of a frame: no mark stays more than a lap behind, so
+ * the lap number may have fewer bits than a position.
  */
 static void
 stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
@@ -37,14 +37,14 @@ stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
 		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
 }
 
-/* No other participant can take it when we have seen it as it is. */
+/* Reserve the region at w, whose mark was seen. false: another participant was faster. */
 static bool
 take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 {
 	uint64_t value = mark_make(ch, w, granules, ch->slot, CHAN_RESERVED);
 
 	/*
-	 * release: pairs with the helpers that move write over it. A value of an older lap never
+	 * release: pairs with participants that move write over it. A mark of an older lap never
 	 * comes again, so a writer that slept meanwhile, for however many laps, fails.
 	 */
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, w), &seen, value,
@@ -55,8 +55,8 @@ take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 }
 
 /*
- * A burst's frames but the first are RETURNED. Their marks are not read before the first
- * one's is stored.
+ * Mark the frames of a burst RETURNED, except the first. Readers see these marks only after the
+ * first one is stored.
  */
 static void
 return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_frame *frames,
@@ -68,7 +68,7 @@ return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_fr
 	for (i = 1; i < n; i++) {
 		pos += (uint64_t)g << CHAN_SHIFT;
 		g = chan_frame_granules(frames[i].len);
-		/* relaxed: published with the first */
+		/* relaxed: published with the first mark */
 		atomic_store_explicit(chan_mark(ch, pos),
 				      mark_make(ch, pos, g, ch->slot, CHAN_RETURNED),
 				      memory_order_relaxed);
@@ -76,8 +76,9 @@ return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_fr
 }
 
 /*
- * Readers went past what we reserved. seen is what lies there now. They look for it behind read when the count has
- * changed, so it must be there by then: the reader that set it aside may have died before it moved read.
+ * Publish a reservation that readers have passed; seen is its mark now. Readers search behind read
+ * when the count has changed, so read must be beyond the frame by then: the reader that set it
+ * aside may have died before it moved read.
  */
 static int __attribute__((cold, noinline))
 publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t reserved, uint64_t to,
@@ -92,15 +93,17 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 			return_inner(ch, pos, frames, n);
 		to = mark_to(to, CHAN_RETURNED);
 	}
-	/* It is ours alone. release: as in publish(); a read-modify-write for chan_notify() */
+	/*
+	 * Only the owner changes it now. release: as in publish(); read-modify-write: chan_notify()
+	 */
 	(void)atomic_exchange_explicit(chan_mark(ch, pos), to, memory_order_acq_rel);
-	/* After the mark: a reader that has seen the count finds it. */
+	/* After the mark: a reader that has seen the count finds the frame. */
 	if (mark_state(to) == CHAN_RETURNED)
 		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	return 0;
 }
 
-/* What is RESERVED at pos becomes to. frames: as many as there are in it, if they are several. */
+/* Change the RESERVED mark at pos to `to`. frames: the n frames in it, if n > 1. 0, -EPROTO */
 static int
 publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	const struct leat_channel_frame *frames, unsigned int n)
@@ -125,7 +128,7 @@ publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	return 0;
 }
 
-/* 0, -EAGAIN: no room; -ESHUTDOWN, -EPROTO */
+/* Reserve this many granules. 0; -EAGAIN: no room; -ESHUTDOWN; -EPROTO */
 static int
 reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 {
@@ -134,7 +137,7 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	int ret;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		/* acquire: pairs with chan_advance(); the marks of free granules, the END */
+		/* acquire: pairs with chan_advance(); the marks of free granules, and the END */
 		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 		chan_prefetch_write(chan_mark(ch, w));
 		chan_prefetch_write(chan_frame(ch, w));
@@ -148,8 +151,8 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 			continue;
 		}
 		/*
-		 * Was m there while write was w? Else w is out of date, m perhaps of a later lap, and what comes
-		 * next would put a mark of an old lap in its place. acquire: after m.
+		 * Was write still w when m was loaded? If not, w is out of date and m perhaps of a
+		 * later lap, and take() would replace it by a mark of an old lap. acquire: after m.
 		 */
 		if (w != atomic_load_explicit(&ch->block->write, memory_order_acquire))
 			continue;
@@ -166,8 +169,9 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 		}
 		if (left < granules) {
 			/*
-			 * An empty frame up to the end; the next turn begins a lap. It is ours until it is
-			 * stamped: else others could have reused it by then.
+			 * Fill up to the buffer's end with an empty frame; the next turn begins a
+			 * lap. The frame stays RESERVED until its marks are stamped: else others
+			 * could reuse them before.
 			 */
 			if (take(ch, w, m, left)) {
 				stamp(ch, w, left);
@@ -191,8 +195,8 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 }
 
 /*
- * There is no room: as the policy says. end: when the whole call stops waiting for room; 0: it has
- * not waited yet. 0: try again; others are final
+ * Act on a full channel, as the policy says. end: deadline of the whole call for waiting; 0: it has
+ * not waited yet. 0: try again; other values are final
  */
 static int
 full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
@@ -216,7 +220,7 @@ full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
 		ret = chan_drop_oldest(ch);
 		if (ret != 0)
 			return ret < 0 ? ret : 0;
-		/* Readers may have given room meanwhile. */
+		/* Readers may have made room meanwhile. */
 		ret = chan_room(ch, granules);
 		if (ret != 0)
 			return ret < 0 ? ret : 0;
@@ -228,12 +232,12 @@ full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
 		break;
 	}
 	chan_count(ch, LEAT_CHANNEL_FULL, 1);
-	return -EAGAIN; /* no words: a poller gets it often */
+	return -EAGAIN; /* no message: pollers get this often */
 }
 
 /*
- * There was no room: reserve() again, after what the policy says. Out of line, so that a frame that
- * finds room saves no registers for it.
+ * Reserve when there was no room: act as the policy says, then try again. Out of line, so that the
+ * path of a frame that finds room saves no registers for it.
  */
 static int __attribute__((cold, noinline))
 reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *pos,
@@ -283,8 +287,8 @@ leat_channel_max(const struct leat_channel *ch)
 }
 
 /*
- * A frame with its header, RESERVED. end: see full(). 0, and its place, its mark and its payload;
- * or as leat_channel_send()
+ * Reserve a frame and write its header. end: see full(). 0, with its position, mark and payload; or
+ * as leat_channel_send()
  */
 static inline int
 place(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *end,
@@ -353,7 +357,7 @@ leat_channel_abort(struct leat_channel *ch)
 	return publish(ch, ch->res_pos, value, mark_to(value, CHAN_EMPTY), NULL, 0);
 }
 
-/* end: see full() */
+/* Send one frame. end: see full() */
 static inline int
 send_one(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data, uint32_t len,
 	 uint64_t *end)
@@ -378,9 +382,9 @@ leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const v
 }
 
 /*
- * Several frames in one reservation: it is RESERVED as a whole, its inside is written with the marks of the
- * frames, and the first one's, stored last, publishes them all. write must be over it before that, or it could
- * be helped over the first frame alone; take() saw to it.
+ * Send several frames in one reservation. It is RESERVED as a whole, the marks of the inner frames
+ * are written, and the first frame's mark, stored last, publishes all. write must be beyond the
+ * whole by then, or it could be moved over the first frame alone; take() has moved it.
  */
 static int
 send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsigned int n,
@@ -397,7 +401,7 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 	ret = reserve(ch, granules, &pos);
 	if (ret != 0)
 		return ret;
-	/* All of one lap, but for the lengths. */
+	/* The mark of all these frames, which are of one lap, but for the length. */
 	m = mark_make(ch, pos, 0, ch->slot, CHAN_COMMITTED);
 	for (i = 0, p = pos; i < n; i++, p += (uint64_t)g << CHAN_SHIFT) {
 		h = chan_frame(ch, p);
@@ -407,7 +411,7 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 					   .type = frames[i].type,
 					   .hash = frames[i].hash };
 		memcpy(h + 1, frames[i].data, frames[i].len);
-		/* relaxed: published with the first */
+		/* relaxed: published with the first mark */
 		if (i > 0)
 			atomic_store_explicit(chan_mark(ch, p), m | (uint64_t)g << MARK_LEN_SHIFT,
 					      memory_order_relaxed);
@@ -428,7 +432,9 @@ leat_channel_send_frames(struct leat_channel *ch, const struct leat_channel_fram
 
 	*done = (struct leat_channel_sent){ 0 };
 	for (sent = 0; sent < n; sent += k) {
-		/* What fits before the end of the buffer and is not more than a frame may be. */
+		/*
+		 * Frames that fit before the end of the buffer, together no longer than one may be.
+		 */
 		left = ch->granules - chan_index(ch, atomic_load_explicit(&ch->block->write,
 									  memory_order_relaxed));
 		for (granules = 0, k = 0; sent + k < n; k++) {
@@ -446,7 +452,7 @@ leat_channel_send_frames(struct leat_channel *ch, const struct leat_channel_fram
 		}
 		if (k == 0)
 			return ret;
-		/* One, or no room for them all: one by one, as the policy says. */
+		/* A single frame, or no room for all: send one by one, as the policy says. */
 		k = 1;
 		ret = send_one(ch, frames[sent].type, frames[sent].hash, frames[sent].data,
 			       frames[sent].len, &end);
@@ -499,7 +505,7 @@ leat_channel_terminate(struct leat_channel *ch)
 			    memory_order_acq_rel, memory_order_relaxed))
 			break;
 	}
-	/* Also when it was there: its writer may have died before it could wake a reader. */
+	/* Also if the END was there: its writer may have died before it woke a reader. */
 	atomic_thread_fence(memory_order_seq_cst);
 	chan_wake(ch, false, true);
 	chan_wake(ch, true, true);
