@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* "host:port", and the look-up of names on a thread of its own. */
+/* "host:port", and look-up of names on threads. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -100,10 +100,10 @@ leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai)
 }
 
 /*
- * A lookup has a thread of its own for as long as it lasts, because getaddrinfo() can't be asked
- * without waiting or be stopped. (The C library's getaddrinfo_a() does the same, but its threads
- * are invisible to the thread sanitizer, which crashes in them.) The thread and the owner share the
- * lookup; the last of the two to let go of it frees it.
+ * Each lookup runs on a thread of its own, because getaddrinfo() always blocks and can't be
+ * cancelled. (The C library's getaddrinfo_a() does the same, but its threads are invisible to the
+ * thread sanitizer, which crashes in them.) The thread and the lookup's owner share the lookup; the
+ * last of the two to finish with it frees it.
  */
 enum { LOOKUP_RUNNING, LOOKUP_DONE, LOOKUP_DROPPED };
 
@@ -117,7 +117,7 @@ struct leat_lookup {
 
 /* A name service that does not answer must not fill the process with threads. */
 #define LOOKUPS_MAX 8
-static unsigned int lookups; /* running, in the whole process */
+static unsigned int lookups; /* running now, in the whole process */
 
 static void
 lookup_free(struct leat_lookup *l)
@@ -137,7 +137,7 @@ lookup_main(void *arg)
 	l->ret = getaddrinfo(l->host, l->port, &hints, &l->ai);
 	if (l->ret != 0)
 		l->ai = NULL;
-	/* Release: ret and ai for leat_lookup_done(). Acquire: the owner let go of it. */
+	/* Release: ret and ai for leat_lookup_done(). Acquire: the owner has dropped it. */
 	if (__atomic_exchange_n(&l->state, LOOKUP_DONE, __ATOMIC_ACQ_REL) == LOOKUP_DROPPED)
 		lookup_free(l);
 	__atomic_sub_fetch(&lookups, 1, __ATOMIC_RELAXED);
@@ -185,7 +185,7 @@ leat_lookup_done(struct leat_lookup *l, struct addrinfo **ai)
 void
 leat_lookup_drop(struct leat_lookup *l)
 {
-	/* Release: we don't touch it any more. Acquire: ret and ai, to free them. */
+	/* Release: the owner's accesses end here. Acquire: ret and ai, to free them. */
 	if (__atomic_exchange_n(&l->state, LOOKUP_DROPPED, __ATOMIC_ACQ_REL) == LOOKUP_DONE)
 		lookup_free(l);
 }

@@ -14,14 +14,14 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* A connector that was accepted gets at least this long, though its time be up. */
+/* Shortest time that an accepted connector gets, even if its timeout is over. */
 #define PROVE_US 1000000
-/* How long the last message and the other side's end of connection are waited for. */
+/* How long a closing connection waits to send its last message and for the other side's end. */
 #define CLOSING_US 1000000
-/* Reads of a closing connection per event; what comes is thrown away. */
+/* Reads of a closing connection per event; the data is discarded. */
 #define CLOSING_READS 4
 
-/* Sends what goes. 0, or a positive errno. */
+/* Send as much as possible. 0, or a positive errno. */
 static int
 conn_flush(struct exchange_conn *c)
 {
@@ -42,7 +42,7 @@ conn_flush(struct exchange_conn *c)
 		}
 	}
 	if (c->tx_off == c->tx_len && c->state == CONN_CLOSING)
-		/* It failing means that the connection is gone, which is where this leads. */
+		/* A failure means that the connection has ended, which is the aim here. */
 		(void)shutdown(c->fd, SHUT_WR);
 	if (exchange_epoll_set(c, mask) != 0 && c->state != CONN_CLOSING)
 		LEAT_LOG(ERR, exchange, "%s: epoll_ctl failed for %s: %s", c->x->name, c->addr,
@@ -75,7 +75,7 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 		exchange_slot_put(c);
 		return;
 	}
-	/* Nothing of it is the owner's any more. */
+	/* The owner's id is dead from here on. */
 	exchange_id_count(c, false);
 	if (c->events != 0) {
 		TAILQ_REMOVE(&c->x->events, c, ev_link);
@@ -87,7 +87,7 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 	c->state = CONN_CLOSING;
 	exchange_list_move(c, &c->x->closing);
 	exchange_timer_set(c, c->x->now + leat_us_to_cycles(CLOSING_US));
-	/* Where it does not go any more the connection is gone. */
+	/* If this fails the connection has ended, which closes it, too. */
 	(void)exchange_conn_send(c, msg, len);
 }
 
@@ -99,7 +99,9 @@ exchange_conn_busy(struct exchange_conn *c, const char *why)
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, why);
 }
 
-/* ---- what is sent first --------------------------------------------------------------------- */
+/*
+ * ---- HELLO of a connector ---------------------------------------------------------------------
+ */
 
 void
 exchange_conn_hello(struct exchange_conn *c)
@@ -117,7 +119,10 @@ exchange_conn_hello(struct exchange_conn *c)
 		exchange_dial_failed(c, err == EPIPE ? ECONNRESET : err);
 }
 
-/* ---- what arrives --------------------------------------------------------------------------- */
+/*
+ * ---- received messages
+ * ---------------------------------------------------------------------------
+ */
 
 static void
 conn_keep_msg(struct exchange_conn *c, const struct exchange_msg *msg)
@@ -126,7 +131,7 @@ conn_keep_msg(struct exchange_conn *c, const struct exchange_msg *msg)
 	c->blob_len = msg->blob_len;
 	c->priv_len = msg->priv_len;
 	c->proof_len = msg->proof_len;
-	/* They stand one behind the other in the message. */
+	/* The three parts are adjacent in the message. */
 	memcpy(c->msg, msg->blob, (size_t)msg->blob_len + msg->priv_len + msg->proof_len);
 }
 
@@ -156,7 +161,7 @@ conn_rejected(struct exchange_conn *c, const struct exchange_msg *msg)
 	exchange_wire_text(why, sizeof(why), msg->text, msg->text_len);
 	if (msg->reason == EXCHANGE_REASON_BUSY) {
 		snprintf(c->text, sizeof(c->text), "%s", why);
-		/* It is not to be proven any more. */
+		/* Cancel a PROVE event that was not fetched. */
 		if (c->events != 0)
 			TAILQ_REMOVE(&c->x->events, c, ev_link);
 		c->events = 0;
@@ -218,7 +223,7 @@ conn_bye(struct exchange_conn *c, const struct exchange_msg *msg)
 		     why[0] != '\0' ? ": " : "", why);
 }
 
-/* A message, or bytes of one, that may not come in this state. */
+/* End a connection that sent a message, or bytes, that are invalid in this state. */
 static void
 conn_unexpected(struct exchange_conn *c, const char *why)
 {
@@ -238,7 +243,7 @@ conn_prove(struct exchange_conn *c)
 	uint64_t now = c->x->now;
 
 	c->state = CONN_PROVING;
-	/* A side that was polled late itself goes on nevertheless. */
+	/* The least time is for a connector that was polled late itself. */
 	exchange_timer_set(c, c->connector ? RTE_MAX(c->deadline, now + leat_us_to_cycles(PROVE_US))
 					   : leat_time_add(now, c->x->handshake_cycles));
 	if (c->x->prove)
@@ -303,7 +308,7 @@ conn_other_version(struct exchange_conn *c, const struct exchange_msg *msg)
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_VERSION, why);
 }
 
-/* The connection ended; err is 0 for its orderly end. */
+/* Handle the end of the connection; err is 0 for an orderly end. */
 static void
 conn_broken(struct exchange_conn *c, int err)
 {
@@ -322,7 +327,9 @@ conn_broken(struct exchange_conn *c, int err)
 			exchange_end(c, -ECONNRESET, "%s is gone: its program ended without a BYE",
 				     c->addr);
 		else
-			/* The user time-out shows as whatever the network said last. */
+			/*
+			 * After the user time-out err is the last error that the network reported.
+			 */
 			exchange_end(c, -ETIMEDOUT,
 				     "%s is gone: no sign of its host within %u.%u s (%s)", c->addr,
 				     c->x->dead_after_ms / 1000, c->x->dead_after_ms / 100 % 10,
@@ -350,7 +357,7 @@ conn_read_closing(struct exchange_conn *c)
 	}
 }
 
-/* Descriptors came, and this process may have no more of them. */
+/* Handle received descriptors that this process could not take: its limit is reached. */
 static void
 conn_no_fd(struct exchange_conn *c)
 {
@@ -361,7 +368,7 @@ conn_no_fd(struct exchange_conn *c)
 		exchange_conn_busy(c, "no descriptor is free here for those of the HELLO");
 }
 
-/* Reads once, and takes the messages that are complete. Returns how many bytes came. */
+/* Read once, and handle the complete messages. Returns the number of bytes received. */
 static ssize_t
 conn_read(struct exchange_conn *c)
 {
@@ -399,7 +406,7 @@ conn_read(struct exchange_conn *c)
 			conn_unexpected(c, why);
 		else
 			conn_message(c, &msg);
-		/* Ended, or a connector that tries again. */
+		/* The connection has ended, or a connector tries again. */
 		if (len < 0 || c->gen != gen || c->fd < 0 || c->state < CONN_HELLO_SENT ||
 		    c->state == CONN_CLOSING || c->state == CONN_PARTING)
 			return n;
@@ -409,7 +416,7 @@ conn_read(struct exchange_conn *c)
 	return n;
 }
 
-/* What was sent before the end counts; it is no more than the socket holds now. */
+/* Read what was sent before the process ended: no more than the socket holds now. */
 void
 exchange_conn_process_ended(struct exchange_conn *c)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How a connector gets a connected socket: it makes rounds of attempts (tcp_dial.c, unix.c) with
- * pauses between them, until one succeeds or its time is up.
+ * From a connector to a connected socket: rounds of attempts (tcp_dial.c, unix.c) with pauses
+ * between them, until one attempt succeeds or the connector's time is over.
  *
  *     dial --> round: attempt, attempt, ... --> exchange_conn_hello()
  *                ^            |
@@ -18,7 +18,7 @@
 #include "exchange_pvt.h"
 #include "leat_time.h"
 
-/* Pauses between rounds over a connector's addresses. */
+/* Shortest and longest pause between two rounds of attempts. */
 #define BACKOFF_MIN_US 1000
 #define BACKOFF_MAX_US 100000
 
@@ -43,7 +43,7 @@ cause_hint(int err)
 	}
 }
 
-/* All attempts failed. */
+/* End the connector: all attempts failed. */
 void
 exchange_dial_give_up(struct exchange_conn *c)
 {
@@ -84,7 +84,7 @@ dial_next(struct exchange_conn *c)
 		exchange_dial_give_up(c);
 }
 
-/* This attempt failed; err is a positive errno. */
+/* End this attempt; err is a positive errno. */
 void
 exchange_dial_failed(struct exchange_conn *c, int err)
 {
@@ -99,7 +99,7 @@ exchange_dial_failed(struct exchange_conn *c, int err)
 	dial_next(c);
 }
 
-/* xorshift64, G. Marsaglia: connectors that were turned away together don't come back together. */
+/* xorshift64, G. Marsaglia: random pauses, so that connectors turned away together spread out. */
 static uint32_t
 pause_us(struct leat_exchange *x, uint32_t max)
 {

@@ -16,7 +16,7 @@
 #include "leat_time.h"
 
 #define TIMEOUT_US 5000000
-/* Work per poll. */
+/* Bounds of the work per poll. */
 #define POLL_EVENTS 64
 #define POLL_TIMERS 256
 
@@ -123,7 +123,7 @@ leat_exchange_create(const struct leat_exchange_conf *conf)
 		x->conns[i].fd = -1;
 		x->conns[i].process_fd = -1;
 		x->conns[i].index = (uint16_t)i;
-		/* Ids wrap early, for tests to see. */
+		/* Start near the wrap, so that each program passes it early. */
 		x->conns[i].gen = EXCHANGE_GEN_MAX - 1;
 		exchange_list_move(&x->conns[i], &x->free);
 	}
@@ -145,7 +145,7 @@ leat_exchange_destroy(struct leat_exchange *x)
 					  "the listener closes");
 		else if (c->state != CONN_FREE && c->state != CONN_CLOSING)
 			exchange_conn_bye(c, EXCHANGE_BYE, EXCHANGE_REASON_NONE, NULL);
-		/* Unread bytes would make the close a reset, and that could overtake the BYE. */
+		/* Unread bytes would make close() send a reset, which could overtake the BYE. */
 		if (c->state == CONN_CLOSING)
 			(void)recv(c->fd, c->rx, sizeof(c->rx), MSG_DONTWAIT);
 		if (c->state != CONN_FREE)
@@ -156,7 +156,7 @@ leat_exchange_destroy(struct leat_exchange *x)
 	exchange_free(x);
 }
 
-/* ---- the owner's calls ---------------------------------------------------------------------- */
+/* ---- calls of the owner ---------------------------------------------------------------------- */
 
 static int
 data_check(const struct leat_exchange *x, const struct leat_exchange_data *data)
@@ -250,7 +250,7 @@ leat_exchange_accept(struct leat_exchange *x, int conn, const struct leat_exchan
 	x->now = leat_now();
 	ret = exchange_conn_send(c, msg, exchange_wire_hello(msg, EXCHANGE_ACCEPT, x->kind, data));
 	if (ret != 0 && c->tx_fds.nb > 0 && ret != EPIPE && ret != ECONNRESET) {
-		/* Nothing of it was sent. */
+		/* Nothing of the ACCEPT was sent. */
 		c->tx_len = 0;
 		exchange_fds_close(&c->tx_fds);
 		return leat_err(ret, "%s: accept: descriptors can't be sent: %s", x->name,
@@ -330,10 +330,9 @@ leat_exchange_note(struct leat_exchange *x, int conn)
 	if (c == NULL || c->state != CONN_UP)
 		return leat_err(ENOTCONN, "%s: note: connection %d is not up", x->name, conn);
 	/*
-	 * A UNIX socket takes these few bytes in whole or not at all. It is full of notes if it
-	 * does not take them, and where the connection has ended DOWN says so: there is nothing to
-	 * be done about a failure. What is left of READY must come first; it wakes the other side
-	 * as well.
+	 * A UNIX socket takes these few bytes in whole or not at all. If it refuses them it is full
+	 * of notes, or the connection has ended and DOWN reports that: a failure needs no handling.
+	 * The rest of a READY must go first; it wakes the other side as well.
 	 */
 	if (c->tx_off == c->tx_len)
 		(void)send(c->fd, msg, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -442,7 +441,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 		exchange_tcp_resolve(c);
 	}
 
-	/* Without a listener and connections there is nothing to ask the kernel for. */
+	/* Without a listener and connections no system call is needed. */
 	nb = 0;
 	if (x->listen_fd >= 0 || x->nb_ids > 0 || !TAILQ_EMPTY(&x->closing))
 		nb = epoll_wait(x->epfd, ready, POLL_EVENTS, 0);
@@ -453,7 +452,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 			exchange_listener_event(x);
 			continue;
 		}
-		/* An earlier event of this turn may have ended it. */
+		/* An earlier event of this poll may have ended the connection. */
 		c = &x->conns[id & 0xffff];
 		if (c->gen != (uint32_t)id >> 16 || c->fd < 0)
 			continue;
@@ -463,7 +462,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 			exchange_conn_process_ended(c);
 	}
 	/*
-	 * Timers last: a caller that polls late still finds what arrived in time, and no time-out.
+	 * Timers last: a caller that polls late still gets what arrived in time, and no time-out.
 	 */
 	(void)leat_wheel_run(&x->wheel, now, timer_fired, x, POLL_TIMERS);
 	return events_fetch(x, ev, n);

@@ -3,37 +3,37 @@
 #define EXCHANGE_NAMES_H
 
 /*
- * Names of UNIX sockets: unix_addr.c what an address stands for, host_here.c which hosts are this
- * machine, unix_dir.c the directory, in which killed listeners leave their names.
+ * Names of UNIX sockets. unix_addr.c: which socket an address names; host_here.c: which hosts are
+ * this machine; unix_dir.c: the directory, where killed listeners leave their names behind.
  *
  *     "cache"            DIR/name-cache
  *     "127.0.0.1:7000"   DIR/port-7000
  *
- * A name is made, taken over and removed under the lock of the directory (flock), so that none is
- * taken away from a listener that has just made it. Whether a listener is behind a name tells a
- * datagram socket that is connected to it: ECONNREFUSED says that no socket is, and one that is,
- * being of another type, does not notice.
+ * A name is created, taken over and removed under the lock of the directory (flock), so that no
+ * process removes the name of a listener that has just created it. A datagram socket that is
+ * connected to the name tells whether a listener is behind it: ECONNREFUSED means that no socket is
+ * bound to it. A listener does not notice this, since it is a socket of another type.
  */
 
 #include "exchange_pvt.h"
 
 /* ---- unix_addr.c ----------------------------------------------------------------------------- */
 
-/* An address, taken apart. */
+/* A parsed address. */
 struct exchange_unix_addr {
-	char name[EXCHANGE_NAME_MAX]; /* in the directory; with port 0: empty */
+	char name[EXCHANGE_NAME_MAX]; /* name in the directory; with port 0: empty */
 	char host[LEAT_EXCHANGE_ADDR_MAX];
 	bool has_port;
 };
 
-/* 0, or a negative errno with leat_err_msg(). */
+/* Parse an address. 0, or a negative errno with leat_err_msg(). */
 int exchange_unix_parse(const struct leat_exchange *x, const char *addr, bool passive,
 			struct exchange_unix_addr *un);
-/* Is its host this machine? 0, or -EHOSTUNREACH with leat_err_msg(). */
+/* Is the address's host this machine? 0, or -EHOSTUNREACH with leat_err_msg(). */
 int exchange_unix_here(const struct leat_exchange *x, const struct exchange_unix_addr *un);
-/* The name of a port. */
+/* Format the name of a port. */
 void exchange_unix_port(char name[EXCHANGE_NAME_MAX], unsigned int port);
-/* The name's socket address; its length, or -ENAMETOOLONG with leat_err_msg(). */
+/* Get the name's socket address. Its length, or -ENAMETOOLONG with leat_err_msg(). */
 int exchange_unix_sockaddr(const struct leat_exchange *x, const char *name,
 			   struct sockaddr_un *sun);
 
@@ -50,20 +50,20 @@ bool exchange_host_here(const char *host);
 
 /* ---- unix_dir.c ------------------------------------------------------------------------------ */
 
-/* Makes and checks the directory. 0, or a negative errno with leat_err_msg(). */
+/* Create and check the directory. 0, or a negative errno with leat_err_msg(). */
 int exchange_dir_check(const struct leat_exchange_conf *conf);
 void exchange_names_init(struct exchange_names *names, const struct leat_exchange_conf *conf);
 /*
- * Binds a socket to the name, or to that of a free port, and listens. 0, or a negative errno with
- * leat_err_msg().
+ * Bind a socket to un->name, or if that is empty to a free port's name, and listen. 0, or a
+ * negative errno with leat_err_msg().
  */
 int exchange_names_listen(struct leat_exchange *x, int fd, struct exchange_unix_addr *un,
 			  const char *addr);
-/* Removes the listener's name. */
+/* Remove the listener's name. */
 void exchange_names_unlisten(struct leat_exchange *x);
-/* Removes names of killed listeners: a part of the directory, the next one in a while. */
+/* Remove names of killed listeners: a part of the directory now, the next part after a pause. */
 void exchange_names_sweep(struct leat_exchange *x);
-/* A process died: its name is to be looked for. */
+/* Start a sweep soon: a process died and may have left its name. */
 void exchange_names_peer_died(struct leat_exchange *x);
 
 #endif /* EXCHANGE_NAMES_H */

@@ -3,10 +3,10 @@
 #define EXCHANGE_PVT_H
 
 /*
- * The address exchange's insides: exchange.c has the instance (polling, events), slot.c its slots,
- * listen.c its listener, source.c how many slots one source gets, conn.c one connection's states,
- * dial.c a connector's attempts, wire.c the messages, addr.c "host:port" and the look-up of names.
- * What differs between TCP and UNIX sockets is behind struct exchange_transport: tcp.c, unix.c.
+ * The address exchange's insides. exchange.c: the instance (polling, events); slot.c: its slots;
+ * listen.c: its listener; source.c: how many slots a source gets; conn.c: states of a connection;
+ * dial.c: a connector's attempts; wire.c: messages; addr.c: "host:port" and look-up of names.
+ * Differences between TCP and UNIX sockets are behind struct exchange_transport: tcp.c, unix.c.
  *
  *     connector                                acceptor
  *
@@ -20,7 +20,7 @@
  *                                  PROOF_SENT ----------> UP <---------- PROOF_SENT
  *
  *     DEAD     the socket is closed, the last event is still to be fetched
- *     CLOSING  for its owner the connection is no more; the last message is on its way
+ *     CLOSING  the owner's id is dead; the last message is being sent
  */
 
 #include <stdarg.h>
@@ -45,15 +45,15 @@ enum exchange_conn_state {
 	CONN_HELLO_WAIT,
 	CONN_REQUESTED,
 	CONN_ACCEPT_SENT,
-	CONN_PROVING,	 /* the owner proves the other side's address */
-	CONN_PROOF_SENT, /* it did; the other side's PROOF or READY is to come */
+	CONN_PROVING,	 /* the owner is proving the other side's address */
+	CONN_PROOF_SENT, /* PROOF sent; waits for the other side's PROOF or READY */
 	CONN_UP,
-	CONN_PARTING, /* the other side said BYE, this one has something to finish */
+	CONN_PARTING, /* the other side said BYE; the owner lingers */
 	CONN_DEAD,
 	CONN_CLOSING,
 };
 
-/* Events that wait to be fetched, in this order. */
+/* Events to be fetched, in this order. */
 #define CONN_EV_REQUEST 1u
 #define CONN_EV_PROVE 2u
 #define CONN_EV_CONNECTED 4u
@@ -63,23 +63,23 @@ enum exchange_conn_state {
 TAILQ_HEAD(exchange_list, exchange_conn);
 
 #define EXCHANGE_SOURCE_KEY 16
-/* Longest directory of UNIX sockets, with its terminator: "/port-65535" has to fit behind it. */
+/* Longest path of the directory, with terminator: "/port-65535" must fit behind it in sun_path. */
 #define EXCHANGE_DIR_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 11)
-/* Longest name of a UNIX socket in its directory, with its terminator. */
+/* Longest name of a UNIX socket in the directory, with its terminator. */
 #define EXCHANGE_NAME_MAX (sizeof("name-") + 64)
 
-/* Where accepted connections come from; see source.c. */
+/* A source of accepted connections; see source.c. */
 struct exchange_source {
-	LIST_ENTRY(exchange_source) link; /* in a bucket, or in free_sources */
+	LIST_ENTRY(exchange_source) link; /* in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
-	uint16_t refs;	  /* slots */
-	uint16_t pending; /* of them without HELLO */
-	uint16_t half;	  /* of them between HELLO and READY */
-	uint16_t conns;	  /* of them with an id */
+	uint16_t refs;	  /* its slots */
+	uint16_t pending; /* of these, slots without HELLO */
+	uint16_t half;	  /* of these, slots between HELLO and READY */
+	uint16_t conns;	  /* of these, slots with an id */
 };
 LIST_HEAD(exchange_source_list, exchange_source);
 
-/* Descriptors that are on their way. */
+/* Descriptors to be sent, or received for an event. */
 struct exchange_fds {
 	uint8_t nb;
 	int fd[LEAT_EXCHANGE_FDS_MAX];
@@ -91,34 +91,34 @@ struct exchange_conn {
 	TAILQ_ENTRY(exchange_conn) ev_link; /* in leat_exchange.events while events != 0 */
 	struct exchange_list *list;	    /* free, pending, half, closing, resolving or NULL */
 	struct exchange_source *source;	    /* acceptor, else NULL */
-	uint64_t accepted_at;		    /* acceptor: leat_exchange.awake when ACCEPT was sent */
+	uint64_t accepted_at; /* acceptor: value of leat_exchange.awake when ACCEPT was sent */
 	struct leat_wheel_node timer;
-	uint64_t deadline; /* connector: cycles; end of all attempts */
-	uint64_t began;	   /* connector: cycles; for messages */
+	uint64_t deadline; /* connector: end of all attempts, cycles */
+	uint64_t began;	   /* connector: begin of the attempts, cycles; for messages */
 	void *user;
 	int fd;		/* -1: none */
-	int process_fd; /* readable when the other side's process has ended; -1: none */
+	int process_fd; /* pidfd of the peer's process, readable when that has ended; -1: none */
 	uint16_t index; /* in leat_exchange.conns */
-	uint16_t gen;	/* of the id, 1..32767; changes whenever an id dies */
+	uint16_t gen;	/* generation of the id, 1..32767; changes whenever an id dies */
 	uint8_t state;	/* enum exchange_conn_state */
 	uint8_t events; /* CONN_EV_* to be fetched */
 	bool connector;
 	bool told;    /* its first event was fetched */
 	bool was_up;  /* CONNECTED was fetched */
 	bool counted; /* in leat_exchange.nb_ids */
-	bool hope;    /* connector: an attempt of this round failed in a way that may pass */
+	bool hope;    /* connector: an attempt of this round failed for a reason that may pass */
 	uint32_t epoll_mask;
 	uint32_t backoff_us;
-	int status; /* of the last event */
+	int status; /* status of the END event */
 	int cause;  /* connector: negative errno of the last failed attempt, 0: none */
 	struct leat_lookup *lookup; /* connector in RESOLVING */
 	struct addrinfo *ai;	    /* connector: addresses */
-	struct addrinfo *ai_next;   /* connector: the one to try next, NULL: begin again */
-	uint16_t blob_len, priv_len, proof_len; /* in msg, for the event */
+	struct addrinfo *ai_next;   /* connector: address to try next; NULL: start a new round */
+	uint16_t blob_len, priv_len, proof_len; /* lengths of the parts in msg, for the event */
 	uint16_t rx_len;
 	uint16_t tx_off, tx_len;
-	uint16_t hello_len; /* connector: of the HELLO at the start of tx; else 0 */
-	/* Sent with HELLO, with each attempt, or with ACCEPT. */
+	uint16_t hello_len; /* connector: length of the HELLO at the start of tx; else 0 */
+	/* Sent with HELLO in each attempt, or with ACCEPT. */
 	struct exchange_fds tx_fds;
 	struct exchange_fds rx_fds; /* for the event */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
@@ -126,51 +126,53 @@ struct exchange_conn {
 	char text[LEAT_EXCHANGE_TEXT_MAX];
 	uint8_t msg[LEAT_EXCHANGE_BLOB_MAX + LEAT_EXCHANGE_PRIV_MAX + LEAT_EXCHANGE_PROOF_MAX];
 	uint8_t rx[EXCHANGE_MSG_MAX];
-	/* A HELLO stays at the start to be sent again; the others are put behind it. */
+	/* A connector's HELLO stays at the start, to be sent again; later messages follow it. */
 	uint8_t tx[EXCHANGE_MSG_MAX + EXCHANGE_HDR_LEN + EXCHANGE_HDR_LEN + EXCHANGE_HDR_LEN +
 		   EXCHANGE_BYE_LEN + EXCHANGE_TEXT_MAX];
 };
 
 /* What differs between TCP and UNIX sockets. */
 struct exchange_transport {
-	bool local; /* both sides are on one machine: descriptors and NOTE */
-	/* An address to connect to. 0, or a negative errno with leat_err_msg(). */
+	bool local; /* both sides are on one machine: descriptors and NOTE work */
+	/* Check an address to connect to. 0, or a negative errno with leat_err_msg(). */
 	int (*check)(const struct leat_exchange *x, const char *addr);
-	/* Begins a round of attempts. */
+	/* Begin a round of attempts. */
 	void (*dial)(struct exchange_conn *c);
-	/* Begins the next attempt of the round; false: there is none. */
+	/* Begin the next attempt of the round. false: there is none. */
 	bool (*dial_next)(struct exchange_conn *c);
-	/* The socket is connected. false: to something wrong, the attempt or connector has ended. */
+	/* Check a connected socket. false: wrong peer; the attempt or the connector has ended. */
 	bool (*connected)(struct exchange_conn *c);
 	/*
-	 * The socket was accepted: sets c->addr and c->source. false: this side does not want it,
-	 * c->text says why.
+	 * Set c->addr and c->source of an accepted socket. false: this side refuses it, c->text
+	 * says why.
 	 */
 	bool (*accepted)(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len);
-	/* Watches the other side's process, if that is possible. */
+	/* Watch the other side's process, if possible. */
 	void (*watch)(struct exchange_conn *c);
 	void (*up)(struct exchange_conn *c);
-	/* Of c->tx, and into c->rx. As send(2) and recv(2); *why is set: that is wrong. */
+	/*
+	 * Send from c->tx and receive into c->rx, as send(2) and recv(2). *why set: invalid data.
+	 */
 	ssize_t (*send)(struct exchange_conn *c);
 	ssize_t (*recv)(struct exchange_conn *c, const char **why);
-	/* Gives a listening socket, or a negative errno with leat_err_msg(). */
+	/* Open a listening socket. It, or a negative errno with leat_err_msg(). */
 	int (*listen)(struct leat_exchange *x, const char *addr);
 	int (*listen_addr)(const struct leat_exchange *x, char *addr, size_t len);
-	/* The listening socket is about to be closed. */
+	/* Clean up before the listening socket is closed. */
 	void (*unlisten)(struct leat_exchange *x);
-	/* The other side of a connection died. */
+	/* Clean up after the other side of a connection died. */
 	void (*peer_died)(struct leat_exchange *x);
 };
 
 extern const struct exchange_transport exchange_tcp;
 extern const struct exchange_transport exchange_unix;
 
-/* Where the names of UNIX sockets are. */
+/* Names of UNIX sockets: the directory, its sweep, and the listener's name. */
 struct exchange_names {
-	char dir[EXCHANGE_DIR_MAX]; /* "@PREFIX": abstract */
+	char dir[EXCHANGE_DIR_MAX]; /* "@PREFIX": abstract names */
 	bool any_user;
 	bool sweep_due;	    /* sweep_timer runs */
-	unsigned int swept; /* entries of the directory that the sweep under way has seen */
+	unsigned int swept; /* directory entries that the current sweep has passed */
 	struct leat_wheel_node sweep_timer;
 	char listen_addr[LEAT_EXCHANGE_ADDR_MAX];
 	char listen_name[EXCHANGE_NAME_MAX]; /* in the directory */
@@ -190,13 +192,13 @@ struct leat_exchange {
 	uint16_t max_conns;
 	uint16_t max_pending;
 	uint16_t nb_pending; /* length of pending */
-	uint16_t nb_ids;     /* connections with an id that the owner may know */
+	uint16_t nb_ids;     /* ids that the owner may know */
 	uint64_t handshake_cycles;
 	uint32_t dead_after_ms;
-	uint64_t now;	 /* of the poll under way, or the last one */
-	uint64_t polled; /* when leat_exchange_poll() was called last */
-	uint64_t awake; /* cycles in which it was polled; a pause between two polls counts little */
-	uint64_t warned; /* when the lack of descriptors was last logged; 0: never */
+	uint64_t now;	 /* time of the current or the last poll or call, cycles */
+	uint64_t polled; /* time of the last leat_exchange_poll(), cycles */
+	uint64_t awake;	 /* cycles in which it was polled; a pause counts little: see source.c */
+	uint64_t warned; /* time at which a lack of descriptors was last logged; 0: never */
 	struct leat_wheel_node listen_timer;
 	struct exchange_list free;
 	struct exchange_list pending;	/* HELLO_WAIT, oldest first */
@@ -211,12 +213,12 @@ struct leat_exchange {
 	uint64_t random;      /* for pauses and buckets; xorshift64 */
 	uint16_t source_half; /* as in leat_exchange_conf */
 	uint16_t source_max;
-	uint16_t waiter_conns; /* connections that the waiter had */
-	/* Source with the fewest connections that was told BUSY. */
+	uint16_t waiter_conns; /* connections of the waiter's source */
+	/* The waiter: of the sources that were told BUSY, the one with the fewest connections. */
 	uint8_t waiter[EXCHANGE_SOURCE_KEY];
-	uint64_t waiter_until;		 /* 0: none */
-	uint64_t ripe;			 /* cycles; see source.c */
-	uint64_t evict_next;		 /* in awake */
+	uint64_t waiter_until; /* cycles; 0: no waiter */
+	uint64_t ripe; /* age at which a connection may be ended, cycles of awake; see source.c */
+	uint64_t evict_next;		 /* earliest next eviction, cycles of awake */
 	struct exchange_source *sources; /* nb_slots */
 	struct exchange_source_list free_sources;
 	struct exchange_source_list source_bucket[256];
@@ -226,10 +228,10 @@ struct leat_exchange {
 
 /* epoll's user data of the listener; a connection's is its id. */
 #define EXCHANGE_EPOLL_LISTENER UINT64_MAX
-/* With a connection's id: its process_fd. */
+/* OR'd into a connection's id in epoll's user data: the event is that of its process_fd. */
 #define EXCHANGE_EPOLL_PROCESS (UINT64_C(1) << 32)
 
-/* Of ids, from 1. */
+/* Largest generation of an id; the smallest is 1. */
 #define EXCHANGE_GEN_MAX 0x7fff
 
 static inline int
@@ -240,9 +242,10 @@ exchange_id(const struct exchange_conn *c)
 
 /* ---- slot.c ---------------------------------------------------------------------------------- */
 
+/* Get a free slot, if need be from a closing or pending connection. NULL: none. */
 struct exchange_conn *exchange_slot_get(struct leat_exchange *x);
 void exchange_id_count(struct exchange_conn *c, bool on);
-/* Closes what is open, makes the id invalid, and frees the slot. */
+/* Close the slot's descriptors, invalidate the id, and free the slot. */
 void exchange_slot_put(struct exchange_conn *c);
 void exchange_list_move(struct exchange_conn *c, struct exchange_list *list);
 void exchange_timer_set(struct exchange_conn *c, uint64_t expiry);
@@ -250,11 +253,11 @@ void exchange_event_add(struct exchange_conn *c, unsigned int event);
 int exchange_epoll_set(struct exchange_conn *c, uint32_t mask);
 void exchange_fd_close(struct exchange_conn *c);
 void exchange_process_close(struct exchange_conn *c);
-/* The other side says BYE: DOWN is told, the rest is up to the owner. */
+/* Enter PARTING after the other side's BYE: DOWN is reported, closing is left to the owner. */
 void exchange_part(struct exchange_conn *c, const char *fmt, ...) __rte_format_printf(2, 3);
-/* The id is alive and its owner may use it; NULL if not. */
+/* Find the connection of an id that is alive and known to the owner. NULL: none. */
 struct exchange_conn *exchange_conn_find(const struct leat_exchange *x, int id);
-/* Ends a connection with its last event, or without one if its owner does not know it. */
+/* End a connection with its last event, or without one if the owner does not know it. */
 void exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4);
 
@@ -262,82 +265,83 @@ void exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
 
 void exchange_listener_event(struct leat_exchange *x);
 void exchange_listener_close(struct leat_exchange *x);
-/* The pause for want of a descriptor is over. */
+/* Accept again after a pause for lack of descriptors. */
 void exchange_listener_resume(struct leat_exchange *x);
 
 /* ---- source.c -------------------------------------------------------------------------------- */
 
 void exchange_source_init(struct leat_exchange *x);
-/* A connection was accepted from there; dropped when its slot is free again. */
+/* Take a reference to the source of an accepted connection, until its slot is freed. */
 void exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY]);
 void exchange_source_drop(struct exchange_conn *c);
-/* The connection without HELLO that gives way to a newcomer. */
+/* Pick the connection without HELLO that is dropped for a new one. */
 struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
 /*
- * Ends one that was not proven for a while, of that source (NULL: any). Its id is free when its
- * owner knows.
+ * End a connection that was accepted and not proven for a while, of source `of` (NULL: any). Its id
+ * becomes free when the owner has fetched the event.
  */
 void exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of);
-/* Time passed between two polls; a connection that was accepted is up. */
+/* Count the time since the last poll. */
 void exchange_source_clock(struct leat_exchange *x, uint64_t now);
+/* Adapt the time limit to the time that c took to come up. */
 void exchange_source_up(const struct exchange_conn *c);
-/* May a HELLO become a request? NULL, or why not now. */
+/* May a HELLO of this source become a request? NULL: yes; else why not now. */
 const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
-/* It was told BUSY; it became a request. */
+/* Note that a connector of this source was told BUSY, or that one became a request. */
 void exchange_source_waits(struct leat_exchange *x, const struct exchange_source *s);
 void exchange_source_served(struct leat_exchange *x, const struct exchange_source *s);
 
 /* ---- conn.c ---------------------------------------------------------------------------------- */
 
-/* A socket was accepted; owns fd from here on. */
+/* Take over an accepted socket; owns fd from here on. */
 void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa,
 			    socklen_t len);
-/* Connector: the socket is connected. Sends its HELLO. */
+/* Connector: send HELLO over the connected socket. */
 void exchange_conn_hello(struct exchange_conn *c);
 void exchange_conn_event(struct exchange_conn *c, uint32_t events);
-/* The other side's process has ended, though something may hold its socket. */
+/* The other side's process has ended, even if another process holds its socket open. */
 void exchange_conn_process_ended(struct exchange_conn *c);
-/* The other side's address is its own. */
+/* The owner has proven the other side's address: send PROOF. */
 void exchange_conn_proven(struct exchange_conn *c);
 /*
- * Puts a message behind what is to be sent, and sends what goes. 0, or a positive errno; epoll
- * reports those of the connection itself, too.
+ * Append a message to the send buffer, and send as much as possible. 0, or a positive errno; errors
+ * of the connection itself are reported by epoll, too.
  */
 int exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
-/* Says REJECT, with reason BUSY. */
+/* Send REJECT, with reason BUSY. */
 void exchange_conn_busy(struct exchange_conn *c, const char *why);
-/* Says REJECT or BYE as the last thing, and takes the id from its owner. */
+/* Send REJECT or BYE as the last message. The owner's id is dead. */
 void exchange_conn_bye(struct exchange_conn *c, enum exchange_type type,
 		       enum exchange_reason reason, const char *why);
 
 /* ---- dial.c: connectors, until the socket is connected --------------------------------------- */
 
 void exchange_dial(struct exchange_conn *c);
-/* The pause is over. */
+/* Begin a new round after a pause. */
 void exchange_dial_again(struct exchange_conn *c);
 void exchange_dial_backoff(struct exchange_conn *c);
-/* Begins to connect a new socket, until expiry. 0, or a positive errno. */
+/* Begin to connect a new socket, until expiry. 0, or a positive errno. */
 int exchange_dial_open(struct exchange_conn *c, int protocol, const struct sockaddr *sa,
 		       socklen_t len, uint64_t expiry);
 void exchange_dial_connected(struct exchange_conn *c);
-/* This attempt failed; err is a positive errno. */
+/* End this attempt; err is a positive errno. */
 void exchange_dial_failed(struct exchange_conn *c, int err);
-/* All attempts failed. */
+/* End the connector: all attempts failed. */
 void exchange_dial_give_up(struct exchange_conn *c);
 
 /* ---- tcp_dial.c ------------------------------------------------------------------------------ */
 
 void exchange_tcp_dial(struct exchange_conn *c);
 bool exchange_tcp_dial_next(struct exchange_conn *c);
-/* The lookup of a connector in RESOLVING may have ended. */
+/* Go on if the lookup of a connector in RESOLVING has ended. */
 void exchange_tcp_resolve(struct exchange_conn *c);
 
-/* What is wrong with descriptors that come later than with the first byte of HELLO or ACCEPT. */
+/* Error text: descriptors that come later than with the first byte of HELLO or ACCEPT. */
 #define EXCHANGE_STRAY_FDS "descriptors with a message that has none"
 
 /* ---- fds.c ----------------------------------------------------------------------------------- */
 
-/* Duplicates those of data. 0, or a negative errno with leat_err_msg(), and nothing is open. */
+/* Duplicate data's descriptors. 0, or a negative errno with leat_err_msg(), and none is open. */
 int exchange_fds_dup(struct exchange_fds *fds, const struct leat_exchange_data *data,
 		     const char *name);
 void exchange_fds_close(struct exchange_fds *fds);

@@ -24,9 +24,9 @@
  *
  *     READY 4, PROOF 6, NOTE 7: no body
  *
- * The body length is exactly that of the parts. Header and REJECT are the same in all versions, so
- * that any version can say which one it speaks. NOTE, and descriptors with HELLO and ACCEPT, are for
- * UNIX sockets only; the parser takes NOTE everywhere.
+ * The body length is exactly the sum of its parts. Header and REJECT are the same in all versions,
+ * so that each version can say which version it speaks. NOTE, and descriptors with HELLO and
+ * ACCEPT, are for UNIX sockets only; the parser accepts NOTE on any transport.
  */
 
 #include <stddef.h>
@@ -35,11 +35,11 @@
 #include "leat_exchange.h"
 
 #define EXCHANGE_HDR_LEN 16
-/* Longest message, with its header. */
+/* Longest message with its header, bytes. */
 #define EXCHANGE_MSG_MAX 1024
 #define EXCHANGE_HELLO_LEN 40 /* body without blob, priv and proof */
 #define EXCHANGE_BYE_LEN 8    /* body without text */
-/* Longest text of REJECT and BYE. */
+/* Longest text of REJECT and BYE, bytes. */
 #define EXCHANGE_TEXT_MAX 120
 
 enum exchange_type {
@@ -52,14 +52,14 @@ enum exchange_type {
 	EXCHANGE_NOTE = 7,
 };
 
-/* Why a REJECT or a BYE. */
+/* Reason of a REJECT or a BYE. */
 enum exchange_reason {
 	EXCHANGE_REASON_NONE = 0,      /* BYE: closed in order */
-	EXCHANGE_REASON_REJECTED = 1,  /* the program did not want it */
-	EXCHANGE_REASON_VERSION = 2,   /* body's version is the one that is spoken here */
-	EXCHANGE_REASON_MALFORMED = 3, /* the HELLO was wrong */
+	EXCHANGE_REASON_REJECTED = 1,  /* the program rejected the request */
+	EXCHANGE_REASON_VERSION = 2,   /* the version in the body is the one spoken here */
+	EXCHANGE_REASON_MALFORMED = 3, /* the HELLO was malformed */
 	EXCHANGE_REASON_BUSY = 4,      /* too many connections */
-	EXCHANGE_REASON_USER = 5,      /* the connector's process is another user's */
+	EXCHANGE_REASON_USER = 5,      /* the connector's process belongs to another user */
 };
 
 /* A parsed message; blob, priv, proof and text point into the buffer. */
@@ -82,9 +82,9 @@ struct exchange_msg {
 };
 
 /*
- * Parses the first message of buf. A wrong byte is found as soon as it is there, not only when the
- * message is complete.
- * Returns its length; 0: incomplete so far; -EPROTO: wrong, *why says what; -EPROTONOSUPPORT: of
+ * Parse the first message of buf. An invalid byte is found as soon as it has arrived, not only when
+ * the message is complete.
+ * Returns its length; 0: incomplete so far; -EPROTO: invalid, *why says what; -EPROTONOSUPPORT:
  * another version, msg->version says which. A pure function.
  */
 int exchange_wire_parse(const uint8_t *buf, size_t len, struct exchange_msg *msg, const char **why);
@@ -94,10 +94,10 @@ size_t exchange_wire_hello(uint8_t *buf, enum exchange_type type, const char *ki
 			   const struct leat_exchange_data *data);
 size_t exchange_wire_bye(uint8_t *buf, enum exchange_type type, enum exchange_reason reason,
 			 const char *text);
-/* READY, PROOF or NOTE. */
+/* Build READY, PROOF or NOTE, which have no body. */
 size_t exchange_wire_empty(uint8_t *buf, enum exchange_type type);
 
-/* Text from the other side for a person's eyes: printable ASCII only, cut to fit. */
+/* Copy text from the other side for people to read: printable ASCII only, cut to fit. */
 void exchange_wire_text(char *dst, size_t size, const uint8_t *text, size_t len);
 
 #endif /* EXCHANGE_WIRE_H */

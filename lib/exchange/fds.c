@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Descriptors that go with HELLO and ACCEPT over UNIX sockets, as SCM_RIGHTS. A side's first message
- * has them at its first byte; anywhere else they end the connection.
+ * Descriptors with HELLO and ACCEPT over UNIX sockets, as SCM_RIGHTS. They come with the first byte
+ * of a side's first message; anywhere else they end the connection.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "exchange_pvt.h"
 #include "leat_error.h"
 
-/* Aligned for the header in it. */
+/* A union to align buf for the header in it. */
 union control {
 	struct cmsghdr hdr;
 	char buf[CMSG_SPACE(sizeof(int) * LEAT_EXCHANGE_FDS_MAX)];
@@ -70,13 +70,13 @@ exchange_fds_send(struct exchange_conn *c)
 		memcpy(CMSG_DATA(cmsg), c->tx_fds.fd, len);
 	}
 	n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* A connector may have to say its HELLO again. */
+	/* A connector keeps them: it may have to send its HELLO again. */
 	if (n > 0 && !c->connector)
 		exchange_fds_close(&c->tx_fds);
 	return n;
 }
 
-/* Takes the descriptors out of a message that was received. */
+/* Get the descriptors of a received message. */
 static void
 fds_take(struct msghdr *msg, struct exchange_fds *fds)
 {
@@ -88,7 +88,9 @@ fds_take(struct msghdr *msg, struct exchange_fds *fds)
 
 		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* The kernel puts all into one; there is room for no more. */
+		/*
+		 * The kernel puts all descriptors into one header; control has room for one only.
+		 */
 		memcpy(fds->fd, CMSG_DATA(cmsg), RTE_MIN(len, sizeof(fds->fd)));
 		fds->nb = (uint8_t)RTE_MIN(len / sizeof(int), (size_t)LEAT_EXCHANGE_FDS_MAX);
 	}
@@ -111,7 +113,7 @@ exchange_fds_recv(struct exchange_conn *c, const char **why)
 	fds_take(&msg, &fds);
 	if (fds.nb == 0 && (msg.msg_flags & MSG_CTRUNC) == 0)
 		return n;
-	/* The room for them is rounded up. */
+	/* CMSG_SPACE() rounds up, so there may be more than max_fds. */
 	if (fds.nb > c->x->max_fds)
 		msg.msg_flags |= MSG_CTRUNC;
 	if (c->rx_len > 0 || (c->state != CONN_HELLO_WAIT && c->state != CONN_HELLO_SENT)) {
@@ -122,7 +124,7 @@ exchange_fds_recv(struct exchange_conn *c, const char **why)
 	} else if (fds.nb >= c->x->max_fds) {
 		*why = "too many descriptors";
 	} else {
-		/* There was room in control, but not in the table of this process. */
+		/* Control had room for them, but this process's limit of open files is reached. */
 		errno = EMFILE;
 		n = -1;
 	}

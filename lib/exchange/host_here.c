@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which hosts are this machine, without asking a name service. */
+/* Is a host this machine? Without asking a name service. */
 
 #include <ifaddrs.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 #include "exchange_names.h"
 
-/* An address without its port, those of IPv4 in the form that IPv6 has for them. */
+/* Get an address without its port; an IPv4 address as its IPv4-mapped IPv6 address. */
 static bool
 host_addr(const struct sockaddr *sa, struct in6_addr *addr)
 {
@@ -70,7 +70,7 @@ exchange_host_here(const char *host)
 	}
 	if (leat_addr_numeric(host, "0", true, &list) != 0)
 		return false;
-	/* Without the list of interfaces there are still wildcards and loopback addresses. */
+	/* If the list fails, wildcards and loopback addresses still match. */
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
 	for (ai = list; ai != NULL && !here; ai = ai->ai_next)

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * For drivers: "host:port", and the host's name looked up without waiting for it.
+ * For drivers: "host:port" addresses, and look-up of host names without blocking.
  *
  * Thread rules: any thread; one lookup belongs to one thread.
  */
@@ -24,29 +24,29 @@ struct leat_lookup;
 
 /**
  * Split "host:port", "[v6]:port" or ":port".
- * @param passive an address to listen at: the host may be empty, the port 0
+ * @param passive true: an address to listen at: the host may be empty, the port 0
  * @return 0, or -EINVAL with leat_err_msg()
  */
 LEAT_API int leat_addr_split(const char *addr, bool passive, char *host, size_t host_len,
 			     char *port, size_t port_len);
 
-/** The other way round: "127.0.0.1:80", "[::1]:80". */
+/** Format an address: "127.0.0.1:80", "[::1]:80". */
 LEAT_API void leat_addr_str(char *dst, size_t size, const struct sockaddr *sa, socklen_t len);
 
 /**
- * Addresses of a host that is given in numbers; never blocks.
+ * Get the addresses of a numeric host; never blocks.
  * @param[out] ai to be freed with freeaddrinfo()
- * @return 0, or -ENOENT: it is not a number
+ * @return 0, or -ENOENT: host is not numeric
  */
 LEAT_API int leat_addr_numeric(const char *host, const char *port, bool passive,
 			       struct addrinfo **ai);
 
-/** Addresses to listen at of a host that is given by name; may block. @return 0, or an EAI_ code */
+/** Get addresses to listen at, of a host name; may block. @return 0, or an EAI_ code */
 LEAT_API int leat_addr_blocking(const char *host, const char *port, struct addrinfo **ai);
 
 /**
- * Begin to look a name up in the background.
- * @return NULL: too many lookups at this moment, try again later
+ * Begin to look up a host name in the background.
+ * @return the lookup, or NULL: too many lookups at this moment, try again later
  */
 LEAT_API struct leat_lookup *leat_lookup_start(const char *host, const char *port);
 
@@ -57,7 +57,7 @@ LEAT_API struct leat_lookup *leat_lookup_start(const char *host, const char *por
  */
 LEAT_API int leat_lookup_done(struct leat_lookup *l, struct addrinfo **ai);
 
-/** Cancel a lookup, which may still be under way. */
+/** Cancel and free a lookup, which may still be under way. */
 LEAT_API void leat_lookup_drop(struct leat_lookup *l);
 
 #ifdef __cplusplus

@@ -12,9 +12,9 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Work per poll. */
+/* Bound of the work per poll. */
 #define POLL_ACCEPTS 64
-/* Without a descriptor for it, a connection waits this long in the listener's queue. */
+/* Pause of accepting while no descriptor is free. Connections wait in the listener's queue. */
 #define NO_FD_PAUSE_US 100000
 #define WARN_INTERVAL_US 10000000
 
@@ -94,7 +94,7 @@ listener_pause(struct leat_exchange *x, int err)
 	}
 }
 
-/* One without HELLO goes, unless its HELLO is there and only was not read yet. */
+/* Drop a connection without HELLO, unless its HELLO has arrived and was only not read yet. */
 static void
 pending_give_way(struct leat_exchange *x)
 {
@@ -127,7 +127,7 @@ exchange_listener_event(struct leat_exchange *x)
 				listener_pause(x, errno);
 				return;
 			}
-			/* Of the connection, not of the listener: it is gone already. */
+			/* The error is that of a connection that has ended already. */
 			continue;
 		}
 		x->stats.accepted++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Slots of connections: taken, on which list, what they hold, and how they end. */
+/* Slots of connections: get and put, lists, timer, events, descriptors, and the end. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -27,7 +27,7 @@ exchange_list_move(struct exchange_conn *c, struct exchange_list *list)
 	}
 	c->list = list;
 	if (list == &x->free) {
-		/* The one used last is warm. */
+		/* The slot used last is warm in the cache. */
 		TAILQ_INSERT_HEAD(list, c, link);
 	} else if (list != NULL) {
 		TAILQ_INSERT_TAIL(list, c, link);
@@ -93,7 +93,7 @@ exchange_process_close(struct exchange_conn *c)
 	c->process_fd = -1;
 }
 
-/* Closing takes it out of the epoll set: no descriptor is ever duplicated, except by fork. */
+/* Remove fds from epoll by hand, too: a forked child may keep the file open. */
 void
 exchange_fd_close(struct exchange_conn *c)
 {
@@ -107,7 +107,7 @@ exchange_fd_close(struct exchange_conn *c)
 	c->epoll_mask = 0;
 }
 
-/* Frees what a connection holds besides its slot. */
+/* Free everything that a connection holds except its slot. */
 static void
 conn_release(struct exchange_conn *c)
 {
@@ -128,7 +128,7 @@ void
 exchange_slot_put(struct exchange_conn *c)
 {
 	conn_release(c);
-	/* Up to here an event may still have to bring them. */
+	/* Not in conn_release(): until here an event may still deliver these. */
 	exchange_fds_close(&c->rx_fds);
 	exchange_id_count(c, false);
 	if (c->events != 0)
@@ -213,7 +213,7 @@ exchange_part(struct exchange_conn *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	end_text(c, fmt, ap);
 	va_end(ap);
-	/* There is nothing more to hear of it. */
+	/* The other side sends nothing more. */
 	if (c->epoll_mask != 0)
 		(void)epoll_ctl(c->x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
 	c->epoll_mask = 0;
@@ -234,6 +234,6 @@ exchange_conn_find(const struct leat_exchange *x, int id)
 	c = &x->conns[index];
 	if (c->gen != (unsigned int)id >> 16 || c->state == CONN_FREE || c->state == CONN_CLOSING)
 		return NULL;
-	/* What was never shown to the owner is not his. */
+	/* The owner can't use a connection that no event has shown to it. */
 	return c->connector || c->told ? c : NULL;
 }

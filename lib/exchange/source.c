@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Where accepted connections come from, and how many of the listener's slots one source may take.
+ * Sources of accepted connections, and how many of the listener's slots one source may take.
  *
- *     before HELLO      max_pending slots. When they are taken, the oldest one of the source with
- *                       most goes.
+ *     before HELLO      max_pending slots. When all are taken, the oldest connection of the source
+ *                       with the most of them is dropped.
  *     HELLO to READY    at most source_half of one source. A connection that was accepted and is
- *                       not proven gives way to a newcomer as soon as it is ripe. Once this side
- *                       has sent its PROOF it stays: its connector may be up already, and a client
- *                       that withholds READY could send it as well.
- *     established       at most source_max of one source. When all slots are taken a newcomer is
- *                       told BUSY and tries again; the next free slot is for the source that has
- *                       fewer of them.
+ *                       not proven is ended for a new one as soon as it is ripe. It stays once this
+ *                       side has sent its PROOF: its connector may be up already, and a client that
+ *                       withholds READY could send it as well.
+ *     established       at most source_max of one source. When all slots are taken a new connection
+ *                       is told BUSY and tries again; the next free slot is for the source that has
+ *                       fewer connections.
  *
- * Ripe is twice the time that the last connection took from ACCEPT to READY, within RIPE_US and
- * RIPE_MAX_US, and twice as much after each that had to give way: where all are slow, on a machine
- * with more work than processors, they would only take turns at giving way. What counts is the time
- * in which this side polled.
+ * A connection is ripe after twice the time that the last one took from ACCEPT to READY, within
+ * RIPE_US and RIPE_MAX_US, and that limit doubles after each eviction: where all connections are
+ * slow, on a machine with more work than processors, they would only evict one another in turn.
+ * Only the time in which this side polled counts.
  *
- * A source is an IPv4 address, also when it comes as an IPv6 one, or a /64 of IPv6: one host can
- * use all of that. Over UNIX sockets it is a process, as its user and id.
+ * A source is an IPv4 address, also when mapped to IPv6, or a /64 of IPv6, since one host can use
+ * all addresses of a /64. Over UNIX sockets it is a process, by its user and pid.
  */
 
 #include <errno.h>
@@ -29,14 +29,14 @@
 #include "exchange_pvt.h"
 #include "leat_time.h"
 
-/* An honest connector answers ACCEPT within a round trip or two. */
+/* Least time before an eviction: a connector answers ACCEPT within a round trip or two. */
 #define RIPE_US 500000
 #define RIPE_MAX_US 2000000
-/* The longest time between two polls that counts. */
+/* Most that a pause between two polls counts as time polled. */
 #define AWAKE_US 1000
-/* A connector that was told BUSY comes again within this time. */
+/* How long a slot is kept for a connector that was told BUSY: it comes again within this time. */
 #define RETURN_US 300000
-/* Of connections without HELLO, so many of the oldest are compared. */
+/* Number of the oldest connections without HELLO that are compared. */
 #define PENDING_LOOK 64
 
 static struct exchange_source_list *
@@ -46,7 +46,7 @@ bucket_of(struct leat_exchange *x, const uint8_t *key)
 
 	memcpy(&a, key, sizeof(a));
 	memcpy(&b, key + sizeof(a), sizeof(b));
-	/* Keyed: the remote side chooses addresses. */
+	/* With a random key, since the remote side chooses its addresses. */
 	a = (a ^ b ^ x->random) * UINT64_C(0x9e3779b97f4a7c15);
 	return &x->source_bucket[a >> 56];
 }
@@ -78,7 +78,7 @@ exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_
 			break;
 	}
 	if (s == NULL) {
-		/* As many as there are slots. */
+		/* There is one: there are as many sources as slots. */
 		s = LIST_FIRST(&x->free_sources);
 		LIST_REMOVE(s, link);
 		memset(s, 0, sizeof(*s));
@@ -118,7 +118,7 @@ exchange_source_pending_victim(struct leat_exchange *x)
 	return victim;
 }
 
-/* The connector can still be told BUSY, and tries again. */
+/* May the connection be evicted? Its connector can still be told BUSY, and tries again. */
 static bool
 can_give_way(const struct exchange_conn *c)
 {
@@ -126,8 +126,8 @@ can_give_way(const struct exchange_conn *c)
 }
 
 /*
- * The socket goes to a slot of its own, where the REJECT waits for the other side's end: what the
- * connector has sent meanwhile would make closing a reset, and that would take the REJECT away.
+ * Move c's socket to a slot of its own, where the REJECT waits for the other side's end: bytes that
+ * the connector has sent meanwhile would make close() send a reset, which would discard the REJECT.
  */
 static void
 say_busy(struct exchange_conn *c)
@@ -189,7 +189,7 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	}
 	if (victim == NULL)
 		return;
-	/* Its PROOF may be there, and only was not read yet. */
+	/* The victim's PROOF may have arrived, and only was not read yet. */
 	state = victim->state;
 	gen = victim->gen;
 	exchange_conn_event(victim, EPOLLIN);
@@ -199,8 +199,8 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	x->ripe = RTE_MIN(2 * x->ripe, leat_us_to_cycles(RIPE_MAX_US));
 	x->evict_next = x->awake + x->ripe / 4;
 	/*
-	 * Nothing gives way to it: otherwise that could be the connection that there is to be room
-	 * for.
+	 * Only with a free slot: exchange_slot_get() would else drop a connection for the REJECT,
+	 * perhaps the very one that room is made for.
 	 */
 	if (!TAILQ_EMPTY(&x->free))
 		say_busy(victim);

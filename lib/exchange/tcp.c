@@ -39,8 +39,8 @@ tcp_connected(struct exchange_conn *c)
 	socklen_t us_len = sizeof(us), them_len = sizeof(them);
 
 	/*
-	 * Connecting to a free port of this host, TCP may connect a socket with itself, when the
-	 * port it was given is the one that it wants to reach.
+	 * Connecting to a free port of this host, TCP may connect a socket with itself, if the
+	 * local port that it was given is the one to connect to.
 	 */
 	if (getsockname(c->fd, (struct sockaddr *)&us, &us_len) != 0 ||
 	    getpeername(c->fd, (struct sockaddr *)&them, &them_len) != 0) {
@@ -86,7 +86,7 @@ tcp_accepted(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len)
 	return true;
 }
 
-/* The other side's kernel ends the connection with the process, or keep-alive does. */
+/* Nothing to do: the peer's kernel ends the connection with the process, or keep-alive does. */
 static void
 tcp_watch(struct exchange_conn *c)
 {
@@ -100,7 +100,7 @@ tcp_up(struct exchange_conn *c)
 
 	/*
 	 * After a second of silence this kernel probes the peer's, every second. It gives up at
-	 * the first probe after the user time-out, which is why that is a second shorter.
+	 * the first probe after the user time-out, which is therefore a second shorter.
 	 */
 	tcp_sockopt(c, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
 	tcp_sockopt(c, IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE");
@@ -123,7 +123,7 @@ tcp_recv(struct exchange_conn *c, const char **why)
 	return recv(c->fd, c->rx + c->rx_len, sizeof(c->rx) - c->rx_len, MSG_DONTWAIT);
 }
 
-/* Opens a listening socket, or returns a negative errno. */
+/* Open a listening socket. It, or a negative errno. */
 static int
 listener_open(const struct addrinfo *ai)
 {
@@ -178,8 +178,8 @@ tcp_listen(struct leat_exchange *x, const char *addr)
 					x->name, addr, gai_strerror(ret));
 	}
 	/*
-	 * Of a host the first address that works. For all interfaces a socket of IPv6, which serves
-	 * IPv4 too, and only if there is no IPv6 one of IPv4.
+	 * For a host: the first address that works. For all interfaces: an IPv6 socket, which
+	 * serves IPv4, too; an IPv4 socket only if that fails.
 	 */
 	for (pass = 0; pass < 2 && fd < 0; pass++) {
 		for (ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
@@ -208,7 +208,7 @@ tcp_listen_addr(const struct leat_exchange *x, char *addr, size_t len)
 	return 0;
 }
 
-/* The kernel keeps no name of a socket that is closed. */
+/* Nothing to do: a closed TCP socket leaves no name behind. */
 static void
 tcp_leaves_no_name(struct leat_exchange *x)
 {

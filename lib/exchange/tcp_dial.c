@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A connector's attempts over TCP: it looks the name up, and tries the addresses in turn. */
+/* A connector's attempts over TCP: look up the name, then try its addresses in turn. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -10,7 +10,7 @@
 #include "exchange_pvt.h"
 #include "leat_time.h"
 
-/* An address gets at least this long, however many there are. */
+/* Shortest time for one address, however many there are. */
 #define ADDR_MIN_US 200000
 
 bool
@@ -50,7 +50,7 @@ dial_lookup(struct exchange_conn *c, const char *host, const char *port)
 {
 	c->lookup = leat_lookup_start(host, port);
 	if (c->lookup == NULL) {
-		/* Too many lookups at a time. */
+		/* Too many lookups at the moment: try again. */
 		exchange_dial_backoff(c);
 		return;
 	}
@@ -68,7 +68,7 @@ exchange_tcp_dial(struct exchange_conn *c)
 		dial_round(c);
 		return;
 	}
-	/* It was split before, when it came. */
+	/* Can't fail: tcp_check() has split the address before. */
 	if (leat_addr_split(c->addr, false, host, sizeof(host), port, sizeof(port)) != 0)
 		exchange_dial_give_up(c);
 	else if (leat_addr_numeric(host, port, false, &c->ai) == 0)
@@ -89,7 +89,7 @@ exchange_tcp_resolve(struct exchange_conn *c)
 	if (ret == 0 && c->ai != NULL) {
 		dial_round(c);
 	} else if (ret == EAI_AGAIN || ret == EAI_MEMORY) {
-		/* The name server may come back. */
+		/* The name service may work again later. */
 		c->cause = -EHOSTUNREACH;
 		exchange_dial_backoff(c);
 	} else {

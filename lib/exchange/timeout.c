@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A connection of the address exchange did not go on in time: what that means in each state. */
+/* Time-out of a connection of the address exchange, by its state. */
 
 #include <errno.h>
 

@@ -14,14 +14,14 @@
 #include "leat_error.h"
 #include "leat_log.h"
 
-/* Linux 6.5; of the processors that this builds for. */
+/* From Linux 6.5; this number holds for the processors that leat builds for. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
 
 /* ---- the other side's process --------------------------------------------------------------- */
 
-/* Its id is 0 when it is none of this process's namespace. */
+/* Get the peer's credentials. pid 0: the peer is not in this process's pid namespace. */
 static struct ucred
 peer_cred(const struct exchange_conn *c)
 {
@@ -39,7 +39,7 @@ welcome(const struct exchange_conn *c, const struct ucred *cred)
 	return c->x->names.any_user || cred->uid == geteuid();
 }
 
-/* Readable when the process ends; -1: none. */
+/* Open a pidfd of the peer's process, readable when it ends. -1: none. */
 static int
 process_open(const struct exchange_conn *c)
 {
@@ -58,8 +58,8 @@ process_open(const struct exchange_conn *c)
 }
 
 /*
- * A process that ends without a BYE is noticed by the end of its socket, unless a child that it
- * forked still holds that. Where the process can't be watched only this case is lost.
+ * Watch the peer's process. If it ends without a BYE its socket closes, which is noticed anyway,
+ * unless a forked child still holds the socket. Only this case is missed if there is no pidfd.
  */
 static void
 unix_watch(struct exchange_conn *c)
@@ -103,7 +103,7 @@ unix_dial(struct exchange_conn *c)
 	int len, err;
 
 	c->hope = false;
-	/* It was checked when it came. */
+	/* Can't fail for the address's form: unix_check() has checked it. */
 	len = exchange_unix_parse(c->x, c->addr, false, &un);
 	if (len == 0)
 		len = exchange_unix_sockaddr(c->x, un.name, &sun);
@@ -113,7 +113,7 @@ unix_dial(struct exchange_conn *c)
 	}
 	err = exchange_dial_open(c, 0, (struct sockaddr *)&sun, (socklen_t)len, c->deadline);
 	if (err == EAGAIN) {
-		/* The listener's queue is full. */
+		/* The listener's backlog is full. */
 		snprintf(c->text, sizeof(c->text), "more wait there than it has room for");
 		err = EBUSY;
 	}
@@ -121,7 +121,7 @@ unix_dial(struct exchange_conn *c)
 		exchange_dial_failed(c, err == ENOENT ? ECONNREFUSED : err);
 }
 
-/* An address stands for one socket. */
+/* Nothing to try: an address names one socket. */
 static bool
 unix_dial_next(struct exchange_conn *c)
 {
@@ -153,7 +153,7 @@ unix_accepted(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len)
 
 	(void)sa;
 	(void)len;
-	/* A connector has no name. Its pid is 0 if it is in none of this process's namespaces. */
+	/* A connector has no name. Its pid is 0 if it is not in this process's pid namespace. */
 	snprintf(c->addr, sizeof(c->addr), "uid-%u:pid-%d", cred.uid, cred.pid);
 	memcpy(key, &cred.uid, sizeof(cred.uid));
 	memcpy(key + sizeof(cred.uid), &cred.pid, sizeof(cred.pid));
@@ -181,7 +181,7 @@ unix_listen(struct leat_exchange *x, const char *addr)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return leat_err(errno, "%s: listen %s: socket: %s", x->name, addr, strerror(errno));
-	/* bind() gives the name these rights, less the umask. */
+	/* bind() creates the name with this mode, less the umask. */
 	if (fchmod(fd, S_IRUSR | S_IWUSR) != 0)
 		ret = leat_err(errno, "%s: listen %s: chmod: %s", x->name, addr, strerror(errno));
 	else
@@ -205,7 +205,7 @@ unix_listen_addr(const struct leat_exchange *x, char *addr, size_t len)
 	return 0;
 }
 
-/* A closed socket of this machine is noticed at once. */
+/* Nothing to do: on one machine a closed socket is noticed at once. */
 static void
 unix_up(struct exchange_conn *c)
 {

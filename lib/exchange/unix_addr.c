@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the addresses of UNIX sockets stand for. */
+/* Addresses of UNIX sockets: parse them, and form their socket addresses. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ exchange_unix_sockaddr(const struct leat_exchange *x, const char *name, struct s
 				"characters; choose a shorter name or directory",
 				x->name, dir, name, sizeof(sun->sun_path) - 1);
 	len += (int)offsetof(struct sockaddr_un, sun_path);
-	/* Abstract names begin with NUL and are as long as is said. */
+	/* An abstract name begins with NUL, and its length is given, not terminated. */
 	if (!exchange_names_abstract(&x->names))
 		return len + 1;
 	sun->sun_path[0] = '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The directory of UNIX sockets: names are made, taken over from the dead, and removed. */
+/* The directory of UNIX sockets: names are created, taken over from dead listeners, and removed. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,16 +18,19 @@
 #include "leat_time.h"
 
 #define BACKLOG 1024
-/* Whoever holds the lock of the directory needs it for less than a millisecond. */
+/* For the directory's lock: its holder needs it for less than a millisecond. */
 #define LOCK_TRIES 1000
 #define LOCK_PAUSE_NS 1000000
 #define PORT_FIRST 49152
 #define PORT_LAST 65535
-/* Entries of the directory that one step of a sweep looks at, and the pause between two. */
+/* Directory entries that one step of a sweep checks, and the pause between two steps. */
 #define SWEEP_ENTRIES 256
 #define SWEEP_US 50000
 
-/* ---- whose directory it is ------------------------------------------------------------------ */
+/*
+ * ---- owner and mode of the directory
+ * ------------------------------------------------------------------
+ */
 
 static int
 owner_check(const char *dir, const struct stat *st, bool any_user, bool listens)
@@ -79,7 +82,7 @@ dir_open(const char *dir, bool any_user, bool listens)
 	return ret;
 }
 
-/* Without slashes at its end, behind which a symbolic link would be followed. */
+/* Length without trailing slashes, behind which open() would follow a symbolic link. */
 static size_t
 dir_len(const char *dir)
 {
@@ -126,7 +129,7 @@ exchange_dir_check(const struct leat_exchange_conf *conf)
 	return 0;
 }
 
-/* Opens and locks the directory, which closing it undoes. */
+/* Open and lock the directory; closing the descriptor unlocks it. */
 static int
 dir_lock(const struct leat_exchange *x, bool listens, unsigned int tries)
 {
@@ -143,15 +146,18 @@ dir_lock(const struct leat_exchange *x, bool listens, unsigned int tries)
 					"process all the time; is one stopped there?",
 					x->name, x->names.dir);
 		}
-		/* An interrupted pause is a shorter one. */
+		/* A signal may shorten the pause; that does not matter. */
 		(void)ppoll(NULL, 0, &pause, NULL);
 	}
 	return fd;
 }
 
-/* ---- the dead ------------------------------------------------------------------------------- */
+/*
+ * ---- names of dead listeners
+ * -------------------------------------------------------------------------------
+ */
 
-/* Removes a socket's name that no socket is bound to any more. The directory is locked. */
+/* Remove a name to which no socket is bound any more. The directory is locked. */
 static bool
 remove_if_dead(const struct leat_exchange *x, int dirfd, int probe, const char *name)
 {
@@ -178,7 +184,7 @@ is_name(const char *entry)
 	return strncmp(entry, "name-", 5) == 0 || strncmp(entry, "port-", 5) == 0;
 }
 
-/* Looks at the next entries. true: that was the end of the directory. */
+/* Check the next entries. true: the end of the directory is reached. */
 static bool
 sweep_entries(struct leat_exchange *x, int dirfd, int probe)
 {
@@ -203,7 +209,7 @@ sweep_entries(struct leat_exchange *x, int dirfd, int probe)
 		}
 	}
 	(void)closedir(dir);
-	/* Those behind move up. */
+	/* Removed entries move up those behind them. */
 	x->names.swept = seen - removed;
 	return entry == NULL;
 }
@@ -253,9 +259,15 @@ exchange_names_peer_died(struct leat_exchange *x)
 		sweep_in(x);
 }
 
-/* ---- the own name --------------------------------------------------------------------------- */
+/*
+ * ---- the listener's own name
+ * ---------------------------------------------------------------------------
+ */
 
-/* 0, or a positive errno. dirfd is -1 for abstract names. */
+/*
+ * Bind fd to a name; a dead listener's name is taken over. 0, or a positive errno. dirfd -1:
+ * abstract
+ */
 static int
 bind_name(const struct leat_exchange *x, int dirfd, int fd, const char *name)
 {
@@ -287,7 +299,7 @@ bind_free_port(const struct leat_exchange *x, int dirfd, int fd, char name[EXCHA
 	int err = EADDRINUSE;
 	unsigned int i;
 
-	/* From anywhere, so that one that was just given up is not the next one's. */
+	/* Start at a random port, so that a port just released is not reused at once. */
 	for (i = 0; i < nb && err == EADDRINUSE; i++) {
 		exchange_unix_port(name, PORT_FIRST + (first + i) % nb);
 		err = bind_name(x, dirfd, fd, name);
@@ -295,7 +307,7 @@ bind_free_port(const struct leat_exchange *x, int dirfd, int fd, char name[EXCHA
 	return err;
 }
 
-/* The name is there. 0, or a positive errno. */
+/* Take the bound name into use, and listen. 0, or a positive errno. */
 static int
 own_name(struct leat_exchange *x, int dirfd, int fd, const char *name)
 {
@@ -306,7 +318,7 @@ own_name(struct leat_exchange *x, int dirfd, int fd, const char *name)
 			return errno;
 		x->names.listen_dev = st.st_dev;
 		x->names.listen_ino = st.st_ino;
-		/* Others need the right to write to it to connect. */
+		/* Connecting needs the right to write to the name. */
 		if (x->names.any_user && fchmodat(dirfd, name, 0666, AT_SYMLINK_NOFOLLOW) != 0)
 			return errno;
 	}
@@ -376,7 +388,7 @@ exchange_names_unlisten(struct leat_exchange *x)
 	dirfd = dir_lock(x, true, LOCK_TRIES);
 	if (dirfd < 0)
 		return;
-	/* It may have been removed by hand, and made again by another process. */
+	/* The name may have been removed by hand, and created again by another process. */
 	if (fstatat(dirfd, names->listen_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == names->listen_dev && st.st_ino == names->listen_ino)
 		(void)unlinkat(dirfd, names->listen_name, 0);

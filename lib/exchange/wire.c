@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The address exchange's messages: built, and checked. */
+/* Messages of the address exchange: parse and build. */
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@ _Static_assert(EXCHANGE_HDR_LEN + EXCHANGE_HELLO_LEN + LEAT_EXCHANGE_BLOB_MAX +
 	       "a HELLO fits");
 _Static_assert(EXCHANGE_HELLO_LEN == LEAT_EXCHANGE_KIND_MAX + 8, "kind, three lengths, reserved");
 
-/* Shortest and longest body that a type can have. */
+/* Get the shortest and longest body of a type. */
 static int
 body_bounds(uint16_t type, uint32_t *min, uint32_t *max)
 {
