@@ -16,7 +16,7 @@
 static const int signals[] = { SIGINT, SIGTERM };
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
-/* any thread, and signal handlers */
+/* Written by any thread, and by signal handlers. */
 static int code; /* exit code */
 static bool stopping;
 static bool signalled;
@@ -27,7 +27,7 @@ leat_app_stop(int why)
 {
 	int ok = LEAT_APP_OK;
 
-	/* relaxed: read behind the end of all reactors */
+	/* relaxed: read when all reactors have ended */
 	if (why != LEAT_APP_OK)
 		(void)__atomic_compare_exchange_n(&code, &ok, why, false, __ATOMIC_RELAXED,
 						  __ATOMIC_RELAXED);
@@ -35,7 +35,7 @@ leat_app_stop(int why)
 	leat_reactor_stop_all(app_stop_us());
 }
 
-/* Both signals do again what they do by default. */
+/* Restore the default action of both signals. */
 static void
 signals_default(void)
 {
@@ -48,8 +48,9 @@ signals_default(void)
 }
 
 /*
- * The first signal leaves the default to a second one of either kind. Drivers put back the handlers
- * that they found, so that a second one may come here: it is raised again, and taken at the return.
+ * Stop the program. The first signal restores the default actions, so that a second one of either
+ * kind kills the process. Drivers restore the handlers that they found, so a second signal may come
+ * here: it is raised again, and takes effect at the return.
  */
 static void
 on_signal(int sig)
@@ -102,7 +103,7 @@ report(int ret)
 	leat_app_stop(LEAT_APP_FAILED);
 }
 
-/* EAL runs, and devices are open. */
+/* Run the program: EAL runs, and devices are open. */
 static void
 run(const struct leat_app *app)
 {
@@ -113,13 +114,13 @@ run(const struct leat_app *app)
 		return;
 	ret = app_lcores_create(app);
 	report(ret);
-	/* A stop that came before there were reactors holds for them, too. */
+	/* Apply a stop that came before there were reactors. */
 	if (__atomic_load_n(&stopping, __ATOMIC_RELAXED))
 		leat_reactor_stop_all(app_stop_us());
 	if (ret == 0 && app_lcores_run() < 0)
 		leat_app_stop(LEAT_APP_FAILED);
 	if (app_lcores_destroy() < 0) {
-		/* What did not come to rest uses what end() would close. */
+		/* A reactor or task that still runs uses objects that end() would close. */
 		leat_app_stop(LEAT_APP_FAILED);
 		return;
 	}
@@ -186,7 +187,7 @@ parse(const struct leat_app *app, const struct app_args *a)
 	return -EINVAL;
 }
 
-/* From the start of EAL to its end. */
+/* Start EAL, run the program, and clean up. */
 static void
 run_eal(const struct leat_app *app, const struct app_args *a)
 {

@@ -3,10 +3,10 @@
 #define APP_PVT_H
 
 /*
- * What the files of lib/app share.
+ * Shared between the files of lib/app.
  *
  *     app.c     leat_app_run(): a table of contents; signals
- *     args.c    whose argument is which
+ *     args.c    splits the arguments: leat_init()'s and the program's own
  *     lcore.c   a reactor with tasks per lcore, from creation to end
  */
 
@@ -20,28 +20,28 @@
 /* ---- args.c ---- */
 
 struct app_args {
-	char **init; /* for leat_init(), nb_init of them, and NULL */
+	char **init; /* arguments for leat_init(): nb_init, and NULL */
 	int nb_init;
-	char **own; /* for parse(), nb_own of them, and NULL */
+	char **own; /* arguments for parse(): nb_own, and NULL */
 	int nb_own;
-	char *vdev; /* the argument for the default device, or NULL */
-	char *name; /* of the program, for messages */
+	char *vdev; /* "--vdev=DEVICE" for the default device, or NULL */
+	char *name; /* program's name, for messages */
 };
 
-/* 0, or -ENOMEM; app_args_free() either way. */
+/* Split the arguments. 0, or -ENOMEM; call app_args_free() in both cases. */
 int app_args_split(struct app_args *a, int argc, char **argv, const struct leat_app *app);
 void app_args_free(struct app_args *a);
 
 /* ---- lcore.c ---- */
 
-/* Reactors and tasks of all lcores; EAL runs. 0 or a negative errno with leat_err(). */
+/* Create reactors and tasks of all lcores; EAL runs. 0, or a negative errno with leat_err(). */
 int app_lcores_create(const struct leat_app *app);
-/* Runs them until all have stopped. 0, or the first failure, which was logged. */
+/* Run the reactors until all have stopped. 0, or the first failure, which was logged. */
 int app_lcores_run(void);
-/* -EBUSY: something is still running, which was logged; the program can't be cleaned up. */
+/* Destroy them. 0; -EBUSY: something still runs, which was logged; EAL can't be cleaned up. */
 int app_lcores_destroy(void);
 
-/* The deadline of a stop. */
+/* Deadline of a stop, in us. */
 uint64_t app_stop_us(void);
 
 #endif /* APP_PVT_H */

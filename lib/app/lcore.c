@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A reactor with tasks per lcore: created together, run until all have stopped, destroyed. */
+/* Per lcore a reactor with tasks: created together, run until all have stopped, destroyed. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ struct lcore {
 static struct {
 	const struct leat_app *app;
 	struct lcore lcores[LEAT_REACTOR_MAX];
-	unsigned int nb;       /* the main one is the first */
-	unsigned int nb_going; /* whose start() has not returned, or stays */
+	unsigned int nb;       /* the first is the main lcore */
+	unsigned int nb_going; /* lcores whose start() runs, or returned LEAT_APP_STAY */
 } all;
 
 uint64_t
@@ -58,7 +58,7 @@ leat_app_index(void)
 	return -1;
 }
 
-/* The task of each lcore. The last one that is done ends the program. */
+/* Run start() as the task of an lcore. The last lcore that is done ends the program. */
 static int
 lcore_main(void *arg)
 {
@@ -66,15 +66,15 @@ lcore_main(void *arg)
 	int ret = all.app->start(all.app->arg);
 
 	if (ret < 0) {
-		/* A stop cancels it: that is no failure of its own. */
+		/* A stop has cancelled the task: that is no failure. */
 		if (leat_reactor_state(l->reactor) == LEAT_REACTOR_STOPPING && ret == -ECANCELED)
 			return ret;
-		/* The text has the cause in it. */
+		/* The message has the cause in it. */
 		LEAT_LOG(ERR, app, "lcore %u: %s", l->id,
 			 leat_err_msg()[0] != '\0' ? leat_err_msg() : strerror(-ret));
 		leat_app_stop(LEAT_APP_FAILED);
 	} else if (ret != LEAT_APP_STAY) {
-		/* acq_rel: the lcore that is done last sees what all others did before */
+		/* acq_rel: the lcore that is done last sees all writes of the others */
 		if (__atomic_sub_fetch(&all.nb_going, 1, __ATOMIC_ACQ_REL) == 0)
 			leat_app_stop(LEAT_APP_OK);
 	}
