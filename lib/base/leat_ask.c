@@ -9,7 +9,7 @@
 
 #include "leat_ask.h"
 
-/* Longer than the longest interval at which owners look. */
+/* Longer than the longest interval at which owners check for questions. */
 #define WAIT_S 2
 
 static pthread_cond_t answered;
@@ -92,7 +92,7 @@ leat_ask_list(struct leat_ask_kind *kind, struct rte_tel_data *d)
 	return ret;
 }
 
-/* With the lock held. */
+/* Set the question, and wait for its answer. The caller holds the lock. */
 static int
 wait_for(struct leat_ask_kind *kind, unsigned int id, struct leat_question *q)
 {
@@ -117,7 +117,7 @@ wait_for(struct leat_ask_kind *kind, unsigned int id, struct leat_question *q)
 	return 0;
 }
 
-/* "ID" or "ID,FIRST" */
+/* Parse "ID" or "ID,FIRST". */
 static int
 parse(const char *params, unsigned long *id, unsigned long *first)
 {

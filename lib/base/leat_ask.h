@@ -3,18 +3,18 @@
 #define LEAT_ASK_H
 
 /*
- * Telemetry asks the owners of objects, for leat's own libraries; not installed.
+ * Questions of telemetry to the owners of objects. For leat's own libraries; not installed.
  *
- * Commands of telemetry run on threads of its own, and what an object holds is its owner's: it
- * copies what was asked for when it comes by.
+ * Telemetry runs its commands on threads of its own, but only an object's owner thread may read the
+ * object. So the owner copies what was asked for the next time that it checks for questions.
  *
  *     telemetry's thread                      owner's thread
  *     leat_ask(): question set, waits         leat_ask_pending(): one load, now and then
  *                                             leat_ask_answer(): fill() the copy, wakes
  *     writes JSON, without a lock    <-----
  *
- * An owner that does not come by is not waited for longer than a second: leat_question.filled is
- * false then. So the fast path has none of this.
+ * Telemetry waits two seconds at most for an owner; then leat_question.filled is false. The fast
+ * path has none of this.
  *
  * Objects of one kind are numbered from 0; a kind is asked one question at a time.
  */
@@ -25,26 +25,26 @@
 
 struct rte_tel_data;
 
-/* What is asked, and the first member of the copy. */
+/* A question, the first member of the copy. */
 struct leat_question {
-	uint32_t first; /* place from which on things are listed */
-	bool filled;	/* by the owner */
-	bool gone;
-	char name[64]; /* of the object */
+	uint32_t first; /* index of the first thing to be listed */
+	bool filled;	/* the owner has answered */
+	bool gone;	/* the object was destroyed meanwhile */
+	char name[64];	/* name of the object */
 };
 
-/* Part of an object. */
+/* An object's part of this; a member of the object. */
 struct leat_asked {
 	struct leat_asked *next;
-	struct leat_question *question; /* NULL: none */
-	const char *name;		/* of the object, which outlives this */
+	struct leat_question *question; /* NULL: no question */
+	const char *name;		/* name of the object; outlives this struct */
 	unsigned int id;
 };
 
 /* A kind of object. */
 struct leat_ask_kind {
 	pthread_mutex_t lock;
-	pthread_mutex_t one; /* question at a time */
+	pthread_mutex_t one; /* held by telemetry for one question at a time */
 	struct leat_asked *first;
 	unsigned int next_id;
 };
@@ -54,20 +54,20 @@ struct leat_ask_kind {
 		.lock = PTHREAD_MUTEX_INITIALIZER, .one = PTHREAD_MUTEX_INITIALIZER                \
 	}
 
-/* Owner: it can be asked from here on; name is kept. */
+/* Owner: make the object known to telemetry. name is kept, not copied. */
 void leat_ask_add(struct leat_ask_kind *kind, struct leat_asked *a, const char *name);
 
-/* Owner: it can't any more; a question that waits is told so. */
+/* Owner: make the object unknown again; a waiting question gets -ENOENT. */
 void leat_ask_del(struct leat_ask_kind *kind, struct leat_asked *a);
 
-/* Owner: is there a question? */
+/* Owner: does a question wait? */
 static inline bool
 leat_ask_pending(const struct leat_asked *a)
 {
 	return unlikely(__atomic_load_n(&a->question, __ATOMIC_RELAXED) != NULL);
 }
 
-/* Owner: fill in what was asked for. arg is for fill(). */
+/* Owner: answer the question. arg is for fill(). */
 void leat_ask_answer(struct leat_ask_kind *kind, struct leat_asked *a,
 		     void (*fill)(struct leat_question *q, const void *arg), const void *arg);
 
@@ -75,16 +75,16 @@ void leat_ask_answer(struct leat_ask_kind *kind, struct leat_asked *a,
 int leat_ask_list(struct leat_ask_kind *kind, struct rte_tel_data *d);
 
 /*
- * Telemetry: ask the object that params, "ID" or "ID,FIRST", names. The question is the first
- * member of a copy, zeroed.
- * @return 0: it was asked, and has answered if q->filled; -EINVAL: params; -ENOENT: no such object
+ * Telemetry: ask the object that params names: "ID" or "ID,FIRST". q is the first member of a
+ * zeroed copy.
+ * @return 0: asked, and answered if q->filled; -EINVAL: params; -ENOENT: no such object
  */
 int leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_question *q,
 	     unsigned int *id);
 
 /*
- * Telemetry: write a dictionary of the copied things under a key of d; none: no key. add() writes
- * the i-th; what there is no memory for is left out, and the counters tell.
+ * Telemetry: write a dictionary of the copied things under a key of d; no key if n is 0. add()
+ * writes the i-th thing. Things for which there is no memory are left out; the counters show it.
  * @return 0, or as rte_tel_data_add_...(); -ENOMEM
  */
 int leat_ask_add_all(struct rte_tel_data *d, const char *key, uint32_t n,

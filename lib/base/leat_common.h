@@ -5,7 +5,7 @@
 
 /**
  * @file
- * What every leat header needs. container_of() comes from rte_common.h, likely() and unlikely()
+ * Basics of every leat header. container_of() comes from rte_common.h, likely() and unlikely()
  * from rte_branch_prediction.h.
  */
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/** Marks what libleat exports; everything else in it is hidden. */
+/** Marks a symbol that libleat exports; all other symbols are hidden. */
 #define LEAT_API __attribute__((visibility("default")))
 
 /** Bytes in a cache line: the unit in which hot structures are laid out. */

@@ -3,18 +3,18 @@
 #define LEAT_CURSOR_H
 
 /*
- * Where cursors and sequence numbers start. Private: not installed.
+ * Start value of cursors and sequence numbers. Private: not installed.
  *
  * A 32-bit counter wraps after minutes at full rate, which no test waits for. So cursors start just
- * before their wrap, as Linux starts its jiffies: every test and every program passes it early, and
- * code that compares two of them by size fails at once.
+ * before their wrap, as Linux starts its jiffies: every test and every program passes the wrap
+ * early, and code that compares two cursors by size fails at once.
  *
  *	LEAT_CURSOR_START          0            2^31            LEAT_CURSOR_START
  *	 |-- 200 steps --| wrap |---------------------------------|
  *
- * For what one side alone counts. Numbers that a wire format starts at 0 start there; their tests
- * set them. Distances of two cursors are another matter: the older one may stand still while the
- * other goes on for ever, and a test must set such a pair apart itself.
+ * For counters of one side alone. Numbers that a wire format starts at 0 start there; their tests
+ * set them. Distances between two cursors are not covered: the older cursor may stand still while
+ * the newer one goes on for ever, and a test must set such a pair apart itself.
  */
 
 #include <stdint.h>

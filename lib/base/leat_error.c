@@ -13,7 +13,7 @@ static __thread char err_msg[LEAT_ERR_MSG_MAX + 1];
 int
 leat_err(int err, const char *fmt, ...)
 {
-	/* Formatted aside first: an argument may be err_msg itself. */
+	/* Format into a buffer first: an argument may be err_msg itself. */
 	char msg[sizeof(err_msg)];
 	va_list ap;
 	int len;

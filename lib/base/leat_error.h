@@ -6,7 +6,7 @@
 /**
  * @file
  * How leat reports failure: functions return 0 or a negative errno, constructors return NULL,
- * both set rte_errno to the positive errno, and leat_err_msg() tells in words what happened.
+ * both set rte_errno to the positive errno, and leat_err_msg() returns the error in words.
  * The number is for the program, the words are for the person who reads its log.
  */
 
@@ -18,14 +18,14 @@
 extern "C" {
 #endif
 
-/** Longest message kept, in bytes, without the terminating NUL; what is longer is cut. */
+/** Longest message kept, in bytes, without the terminating NUL; longer ones are cut. */
 #define LEAT_ERR_MSG_MAX 255
 
 /**
- * Note an error of the calling thread.
+ * Set the calling thread's error.
  *
  * Stores the message for leat_err_msg() and sets rte_errno. The message should name operation,
- * device, peer and cause, and what to check. It may quote the previous one: passing
+ * device, peer and cause, and what to check. It may quote the previous message: passing
  * leat_err_msg() as an argument is allowed.
  *
  * @code
@@ -45,7 +45,7 @@ extern "C" {
 LEAT_API int leat_err(int err, const char *fmt, ...) __rte_format_printf(2, 3) __rte_cold;
 
 /**
- * The calling thread's last error message, "" if there was none. It is not reset by success.
+ * Get the calling thread's last error message; "" if there was none. Success does not reset it.
  *
  * @return
  *   A string that stays valid until this thread's next leat_err() or its end. Never NULL.

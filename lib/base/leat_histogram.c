@@ -38,7 +38,7 @@ leat_histogram_reset(struct leat_histogram *h)
 	h->min = UINT64_MAX;
 }
 
-/* Values of bucket i: low..high, both inclusive. */
+/* Get the values of bucket i: low..high, both inclusive. */
 static void
 bucket_bounds(unsigned int i, uint64_t *low, uint64_t *high)
 {
@@ -62,7 +62,7 @@ leat_histogram_merge(struct leat_histogram *dst, const struct leat_histogram *sr
 
 	dst->sum_hi += src->sum_hi;
 	dst->sum_hi += __builtin_add_overflow(dst->sum_lo, src->sum_lo, &dst->sum_lo);
-	/* A saturated high half must stay so, hence no carry is added to it. */
+	/* A saturated high half must stay saturated: add no carry to it. */
 	if (__builtin_add_overflow(dst->squares_lo, src->squares_lo, &dst->squares_lo) &&
 	    sq_hi != UINT64_MAX)
 		sq_hi++;
@@ -136,7 +136,7 @@ leat_histogram_stdev(const struct leat_histogram *h)
 {
 	long double var;
 
-	/* All values alike: the difference below would give rounding errors, not 0. */
+	/* If all values are equal the difference below would be a rounding error, not 0. */
 	if (h->count == 0 || h->min == h->max)
 		return 0.0;
 	if (h->squares_hi == UINT64_MAX) {
@@ -157,7 +157,7 @@ leat_histogram_percentile(const struct leat_histogram *h, double percent)
 
 	if (h->count == 0)
 		return 0;
-	/* Written so that NaN takes it as well. */
+	/* Written so that NaN gives the minimum, too. */
 	if (!(percent > 0))
 		return h->min;
 	if (percent >= 100)

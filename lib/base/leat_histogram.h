@@ -19,7 +19,7 @@
  *	first bucket    0       64        128        192     ...      3712
  * @endcode
  *
- * A histogram is one thread's own; another thread may merge it once its owner has stopped.
+ * A histogram belongs to one thread; another thread may merge it once its owner has stopped.
  */
 
 #include <stddef.h>
@@ -31,11 +31,11 @@
 extern "C" {
 #endif
 
-/** Buckets per power of two are 1 << this. */
+/** Log2 of the number of buckets per power of two. */
 #define LEAT_HISTOGRAM_SHIFT 6
 #define LEAT_HISTOGRAM_BUCKETS ((64 - LEAT_HISTOGRAM_SHIFT + 1) << LEAT_HISTOGRAM_SHIFT)
 
-/** Some 30 KiB. The fields are private; read them through the functions. */
+/** A histogram, about 30 KiB. The fields are private; read them through the functions. */
 struct leat_histogram {
 	uint64_t count;
 	uint64_t min; /**< UINT64_MAX when empty */
@@ -56,14 +56,14 @@ LEAT_API struct leat_histogram *leat_histogram_create(void);
 /** Free a histogram; NULL is allowed. */
 LEAT_API void leat_histogram_free(struct leat_histogram *h);
 
-/** Forget all values. Also makes a histogram of memory that is the caller's. */
+/** Remove all values. Also initializes a histogram in the caller's memory. */
 LEAT_API void leat_histogram_reset(struct leat_histogram *h);
 
-/** Private: index of the bucket that holds `value`. */
+/** Private: get the index of the bucket that holds `value`. */
 static inline unsigned int
 leat_histogram_index(uint64_t value)
 {
-	/* The bit set here makes values below 64 fall into the first range's shift of 0. */
+	/* The bit set here makes values below 64 fall into the first range, with shift 0. */
 	unsigned int msb = 63 - (unsigned int)__builtin_clzll(value | (1 << LEAT_HISTOGRAM_SHIFT));
 	unsigned int shift = msb - LEAT_HISTOGRAM_SHIFT;
 
@@ -94,45 +94,44 @@ leat_histogram_record(struct leat_histogram *h, uint64_t value)
 /** Add all values of `src` to `dst`, as if they had been recorded there. */
 LEAT_API void leat_histogram_merge(struct leat_histogram *dst, const struct leat_histogram *src);
 
-/** Number of values. */
+/** Get the number of values. */
 LEAT_API uint64_t leat_histogram_count(const struct leat_histogram *h);
 
-/** Smallest value, exact; 0 when empty. */
+/** Get the smallest value, exact; 0 when empty. */
 LEAT_API uint64_t leat_histogram_min(const struct leat_histogram *h);
 
-/** Largest value, exact; 0 when empty. */
+/** Get the largest value, exact; 0 when empty. */
 LEAT_API uint64_t leat_histogram_max(const struct leat_histogram *h);
 
-/** Sum of the values, exact; UINT64_MAX when it exceeds 64 bits. */
+/** Get the sum of the values, exact; UINT64_MAX when it exceeds 64 bits. */
 LEAT_API uint64_t leat_histogram_sum(const struct leat_histogram *h);
 
-/** Arithmetic mean from the exact sum; 0 when empty. */
+/** Get the arithmetic mean, from the exact sum; 0 when empty. */
 LEAT_API double leat_histogram_mean(const struct leat_histogram *h);
 
 /**
- * Standard deviation of the population; 0 when empty. From the exact sum of squares, or, when
- * that exceeds 128 bits (values above 2^40 recorded 2^48 times), from the buckets.
+ * Get the standard deviation of the population; 0 when empty. From the exact sum of squares, or,
+ * when that exceeds 128 bits (values above 2^40 recorded 2^48 times), from the buckets.
  */
 LEAT_API double leat_histogram_stdev(const struct leat_histogram *h);
 
 /**
- * The smallest value v, to the precision of a bucket, such that at least `percent` per cent of
- * the values are <= v.
+ * Get a percentile: the smallest value v, to the precision of a bucket, such that at least
+ * `percent` per cent of the values are <= v.
  *
  * @param percent
- *   0..100; 0 (and what is below, and NaN) gives the minimum, 100 (and what is above) the
- *   maximum.
+ *   0..100. 0 and less, and NaN, give the minimum; 100 and more give the maximum.
  * @return
- *   The upper end of the bucket, but never outside of minimum..maximum; 0 when empty. It is at
- *   most 1.6 % above the exact percentile, never below it.
+ *   The upper end of the bucket, but never outside of minimum..maximum; 0 when empty. At most
+ *   1.6 % above the exact percentile, never below it.
  */
 LEAT_API uint64_t leat_histogram_percentile(const struct leat_histogram *h, double percent);
 
 /**
- * Called for a bucket with `count` > 0 values in `low`..`high`, both inclusive.
+ * Callback for a bucket with `count` > 0 values in `low`..`high`, both inclusive.
  *
  * @return
- *   0 to go on, anything else ends the walk.
+ *   0 to continue; any other value ends the walk.
  */
 typedef int (*leat_histogram_cb_t)(uint64_t low, uint64_t high, uint64_t count, void *arg);
 
@@ -140,7 +139,7 @@ typedef int (*leat_histogram_cb_t)(uint64_t low, uint64_t high, uint64_t count, 
  * Walk the buckets that are not empty, in rising order.
  *
  * @return
- *   0, or what the callback returned to end the walk.
+ *   0, or the callback's value that ended the walk.
  */
 LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogram_cb_t cb,
 				    void *arg);
@@ -150,7 +149,7 @@ LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogr
 
 /**
  * Write a histogram as bytes, for another process: 60, and 10 for each bucket that is not empty.
- * The format is that of leat_histogram_pack.c, the same on all machines.
+ * The format is the same on all machines.
  *
  * @return
  *   Number of bytes, or -ENOSPC.
@@ -158,13 +157,13 @@ LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogr
 LEAT_API int leat_histogram_pack(const struct leat_histogram *h, void *buf, size_t len);
 
 /**
- * Read a histogram from bytes. They may come from anywhere: buckets that can't be are refused, and
- * what is behind them is ignored. Mean and standard deviation are believed as they are.
+ * Read a histogram from bytes of any origin: impossible buckets are refused, and bytes behind the
+ * histogram are ignored. Mean and standard deviation are not checked.
  *
  * @param[out] h
- *   Empty if it fails.
+ *   The histogram; empty on failure.
  * @return
- *   Number of bytes that were of the histogram, or -EPROTO.
+ *   Number of bytes of the histogram, or -EPROTO.
  */
 LEAT_API int leat_histogram_unpack(struct leat_histogram *h, const void *buf, size_t len);
 

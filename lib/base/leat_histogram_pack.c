@@ -9,7 +9,7 @@
  *     +-------+-----+-----+---------+-------------+------+---------------+------
  *       8       8     8     lo 8 hi 8  lo 8 hi 8    4      2, 8
  *
- * Only the buckets that hold values, in rising order.
+ * Only buckets that are not empty, in rising order.
  */
 
 #include <errno.h>
@@ -54,7 +54,9 @@ leat_histogram_pack(const struct leat_histogram *h, void *buf, size_t len)
 	return (int)(at - p);
 }
 
-/* @return false: they are in no order, out of range, or not as many values as there are to be */
+/*
+ * @return false: the buckets are not in order, out of range, or inconsistent with count, min, max
+ */
 static bool
 buckets_get(struct leat_histogram *h, const uint8_t *at, uint32_t n)
 {

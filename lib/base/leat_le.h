@@ -3,7 +3,7 @@
 #define LEAT_LE_H
 
 /*
- * Numbers in messages: little-endian, at any address. All of leat's own formats are of these.
+ * Integers in messages: little-endian, at any address. All of leat's own formats use them.
  * Private: not installed.
  */
 

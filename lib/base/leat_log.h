@@ -8,7 +8,7 @@
  * Logging, through DPDK's rte_log: each part of leat has a dynamic log type "leat.<part>", so
  * EAL's --log-level selects what is shown, for example --log-level=leat.fabric:debug or
  * --log-level='leat.*:error'. The default level is INFO. Lines go where rte_log sends them
- * (standard error unless the application said otherwise), never to standard output.
+ * (standard error unless the application chose otherwise), never to standard output.
  */
 
 #include <rte_log.h>
@@ -43,11 +43,11 @@ LEAT_API extern int leat_logtype_app;
  * @param level
  *   ERR, WARNING, NOTICE, INFO or DEBUG (RTE_LOG_x without its prefix).
  * @param part
- *   base, tune, rendezvous, exchange, fabric, tags, reactor, task, msg, rpc, driver or app.
+ *   base, tune, rendezvous, exchange, fabric, tags, reactor, task, msg, rpc, stream, driver or app.
  * @param ...
  *   A literal printf format without the newline, and its arguments.
  *
- * Any thread, at any time, before rte_eal_init() too. Not for the fast path.
+ * Any thread, at any time, also before rte_eal_init(). Not for the fast path.
  */
 #define LEAT_LOG(level, part, ...)                                                                 \
 	rte_log(RTE_LOG_##level, (uint32_t)leat_logtype_##part,                                    \

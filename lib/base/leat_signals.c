@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Libraries below a driver install signal handlers when they are loaded or first used: some of libfabric's providers
- * take SIGINT and SIGTERM and end the process, whether they are used or not. What a signal does is the
- * application's business, so leat_init() puts back what was there. Some of those handlers end
- * the process, so the calling thread takes no signal between save and restore.
+ * Libraries below a driver install signal handlers when they are loaded or first used: some of
+ * libfabric's providers handle SIGINT and SIGTERM by ending the process, whether they are used or
+ * not. Signal actions are the application's business, so leat_init() restores the previous
+ * handlers. Since some of the libraries' handlers end the process, the calling thread takes no such
+ * signal between save and restore.
  */
 
 #include "leat_log.h"
@@ -13,7 +14,7 @@
 static const int signals[LEAT_SIGNALS] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGSEGV,
 					   SIGBUS, SIGILL, SIGFPE,  SIGABRT };
 
-/* Those from outside that end a program in order. SIGQUIT still ends it at once. */
+/* Blocked between save and restore: they end a program in order. SIGQUIT still ends it at once. */
 static const int kept[] = { SIGHUP, SIGINT, SIGTERM };
 
 void

@@ -5,8 +5,8 @@
 
 /**
  * @file
- * For leat's libraries and for drivers: the application's signal handlers, kept while a library is
- * loaded or used for the first time that would install its own.
+ * For leat's libraries and for drivers: keep the application's signal handlers while a library that
+ * would install its own is loaded or used for the first time.
  */
 
 #include <signal.h>
@@ -18,25 +18,27 @@
 extern "C" {
 #endif
 
-/** Signals that libraries below a driver are known to take. */
+/** Number of signals that libraries below a driver are known to handle. */
 #define LEAT_SIGNALS 9
 
-/** What the application wants signals to do. */
+/** The application's handlers and the thread's mask. */
 struct leat_signals {
 	struct sigaction old[LEAT_SIGNALS];
 	bool saved[LEAT_SIGNALS];
-	sigset_t mask; /**< of the thread */
+	sigset_t mask; /**< mask of the calling thread */
 	bool masked;
 };
 
 /**
- * Around a call that may install signal handlers: leat_signals_restore() puts back what
- * leat_signals_save() found. leat_init() does it around the loading of plugins and the opening of
- * devices. The handlers are the process's: what another thread changes in between is lost.
+ * Save and restore signal handlers around a call that may install some: leat_signals_restore()
+ * restores what leat_signals_save() found. leat_init() does so around the loading of plugins and
+ * the opening of devices. Handlers belong to the process: what another thread installs in between
+ * is lost.
  *
- * SIGHUP, SIGINT and SIGTERM wait in between, as far as the calling thread would take them: they
- * are for the application's handlers, not for those that the library has installed meanwhile.
- * Threads that it starts inherit that, and never take them. The same thread calls both.
+ * In between, SIGHUP, SIGINT and SIGTERM are blocked for the calling thread: they are for the
+ * application's handlers, not for those that the library has installed meanwhile. Threads that the
+ * library starts inherit the mask, and never handle these signals. The same thread makes both
+ * calls.
  */
 LEAT_API void leat_signals_save(struct leat_signals *s);
 LEAT_API void leat_signals_restore(const struct leat_signals *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Helper threads, for what an lcore's loop must not wait for. */
+/* Helper threads, for work that an lcore's loop must not wait for. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ create(pthread_attr_t *attr, const cpu_set_t *cpus, void *(*fn)(void *arg), void
 {
 	pthread_t thread;
 
-	/* If not, it shares the caller's CPU: slower, not wrong. */
+	/* If this fails the thread shares the caller's CPU: slower, not wrong. */
 	(void)pthread_attr_setaffinity_np(attr, sizeof(*cpus), cpus);
 	return pthread_create(&thread, attr, fn, arg);
 }
@@ -47,7 +47,7 @@ leat_thread_start(void *(*fn)(void *arg), void *arg)
 	CPU_XOR(&cpus, &all_cpus, &avoided);
 	ret = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (ret == 0) {
-		/* It inherits the mask. */
+		/* The thread inherits this mask. */
 		(void)sigfillset(&all);
 		(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 		ret = create(&attr, &cpus, fn, arg);

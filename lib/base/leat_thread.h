@@ -5,7 +5,8 @@
 
 /**
  * @file
- * For leat's libraries and for drivers: helper threads, for what an lcore's loop must not wait for.
+ * For leat's libraries and for drivers: helper threads for work that an lcore's loop must not wait
+ * for.
  */
 
 #include <leat_common.h>
@@ -15,9 +16,10 @@ extern "C" {
 #endif
 
 /**
- * Start a detached thread, for work that may wait. It may run on any CPU, not only on the caller's,
- * where a loop may be spinning, and it gets no signals, which are the application's. Any thread.
- * @return 0, or the negative of what pthread_create(3) says
+ * Start a detached thread, for work that may block. It may run on any CPU, not only on the
+ * caller's, where a loop may be spinning. All signals are blocked in it: they are for the
+ * application's threads. Any thread.
+ * @return 0, or the negative of the errno of pthread_create(3)
  */
 LEAT_API int leat_thread_start(void *(*fn)(void *arg), void *arg);
 

@@ -4,8 +4,9 @@
 #define LEAT_THREAD_PVT_H
 
 /**
- * Keep threads of leat_thread_start() that start from now on off a CPU, if the process has others:
- * leat_init() names those of all lcores. Without effect beyond CPU_SETSIZE. Not thread-safe.
+ * Keep threads that leat_thread_start() starts from now on off a CPU, if the process has others.
+ * leat_init() calls it for the CPUs of all lcores. Without effect from CPU_SETSIZE on. Not
+ * thread-safe.
  */
 void leat_thread_avoid(unsigned int cpu);
 

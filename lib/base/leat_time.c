@@ -6,7 +6,7 @@
 
 #include "leat_time.h"
 
-/* How long the TSC is measured when EAL has not done it. */
+/* Length of the TSC measurement when EAL has not made one. */
 #define MEASURE_NS UINT64_C(10000000)
 
 const volatile uint64_t *leat_clock_mock;
@@ -37,7 +37,7 @@ measure_hz(void)
 		tsc = rte_rdtsc() - tsc0;
 	} while (ns != 0 && ns < MEASURE_NS);
 
-	/* Without a working clock: a rate that at least keeps the conversions monotonic. */
+	/* Without a working clock: return a rate that at least keeps the conversions monotonic. */
 	if (ns == 0 || tsc == 0)
 		return NS_PER_S;
 	return (uint64_t)((leat_u128)tsc * NS_PER_S / ns);

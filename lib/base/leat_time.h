@@ -5,11 +5,11 @@
 
 /**
  * @file
- * Time in TSC cycles, and its conversions. The conversions multiply by factors computed once,
- * in fixed point; there is no division on the fast path.
+ * Time in TSC cycles, and conversions. The conversions multiply by fixed-point factors that are
+ * computed once; there is no division on the fast path.
  *
- * A test can put a variable in the clock's place (leat_clock_mock_set()): leat_now() then
- * returns that variable, and a cycle is a nanosecond.
+ * A test can replace the clock by a variable (leat_clock_mock_set()): leat_now() then returns that
+ * variable, and a cycle is a nanosecond.
  */
 
 #include <rte_cycles.h>
@@ -29,7 +29,7 @@ LEAT_API extern const volatile uint64_t *leat_clock_mock;
 #define LEAT_TIME_US_SHIFT 32
 #define LEAT_TIME_NS_SHIFT 48
 
-/** Conversion factors; private to the inline functions below. 0 until first computed. */
+/** Conversion factors; private to the inline functions below. 0 until computed. */
 struct leat_time_factors {
 	uint64_t hz;
 	uint64_t cycles_per_us; /**< << LEAT_TIME_US_SHIFT */
@@ -39,22 +39,22 @@ struct leat_time_factors {
 LEAT_API extern struct leat_time_factors leat_time_factors;
 
 /**
- * Compute the conversion factors: from the mock clock's rate when one is set, else from EAL's
- * TSC rate, else (before rte_eal_init()) from a measurement against CLOCK_MONOTONIC that takes
- * some 10 ms. leat_init() calls it; the conversions call it if leat_init() did not. Any thread.
+ * Compute the conversion factors: from the mock clock's rate if one is set, else from EAL's TSC
+ * rate, else (before rte_eal_init()) from a measurement against CLOCK_MONOTONIC that takes about
+ * 10 ms. leat_init() calls this; the conversions call it if leat_init() did not. Any thread.
  */
 LEAT_API void leat_time_init(void);
 
 /**
- * Put a variable in the clock's place, or with NULL take the real clock again. For tests; no
- * other thread may be using the clock meanwhile.
+ * Replace the clock by a variable, or with NULL use the real clock again. For tests; no other
+ * thread may use the clock meanwhile.
  *
  * @param cycles
  *   The clock, LEAT_CLOCK_MOCK_HZ cycles per second. It must outlive its use.
  */
 LEAT_API void leat_clock_mock_set(const volatile uint64_t *cycles);
 
-/** Now, in cycles. Any thread. */
+/** Get the time, in cycles. Any thread. */
 static inline uint64_t
 leat_now(void)
 {
@@ -65,8 +65,8 @@ leat_now(void)
 	return rte_rdtsc();
 }
 
-/* Factors may be written by another thread's first use: each is a value of its own and all
- * writers write the same, so relaxed order is enough. */
+/* Several threads may compute a factor on first use: each factor stands alone and all writers store
+ * the same value, so relaxed order is enough. */
 static inline uint64_t
 leat_time_factor(const uint64_t *factor)
 {
@@ -79,7 +79,7 @@ leat_time_factor(const uint64_t *factor)
 	return f;
 }
 
-/** Cycles per second. Any thread. */
+/** Get the number of cycles per second. Any thread. */
 static inline uint64_t
 leat_hz(void)
 {
@@ -95,8 +95,8 @@ leat_time_mul(uint64_t value, uint64_t factor, unsigned int shift)
 }
 
 /**
- * Microseconds to cycles, rounded down (relative error below 1e-9). What would exceed 64 bits
- * gives UINT64_MAX. Any thread.
+ * Convert microseconds to cycles, rounded down (relative error below 1e-9). UINT64_MAX if the
+ * result exceeds 64 bits. Any thread.
  */
 static inline uint64_t
 leat_us_to_cycles(uint64_t us)
@@ -106,8 +106,8 @@ leat_us_to_cycles(uint64_t us)
 }
 
 /**
- * Cycles to nanoseconds, rounded down (relative error below 1e-9). What would exceed 64 bits
- * gives UINT64_MAX. Any thread.
+ * Convert cycles to nanoseconds, rounded down (relative error below 1e-9). UINT64_MAX if the
+ * result exceeds 64 bits. Any thread.
  */
 static inline uint64_t
 leat_cycles_to_ns(uint64_t cycles)
@@ -116,7 +116,7 @@ leat_cycles_to_ns(uint64_t cycles)
 			     LEAT_TIME_NS_SHIFT);
 }
 
-/** A moment so many cycles after another; UINT64_MAX (never) when that exceeds 64 bits. */
+/** Add cycles to a time; UINT64_MAX (never) if the sum exceeds 64 bits. */
 static inline uint64_t
 leat_time_add(uint64_t time, uint64_t cycles)
 {

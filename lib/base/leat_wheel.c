@@ -5,7 +5,7 @@
 #include "leat_wheel.h"
 
 #define TICK_SHIFT_MAX 56U
-/* Lists up to this length are looked through for their first expiry. */
+/* Lists up to this length are searched for their first expiry. */
 #define SHORT 8
 
 _Static_assert(LEAT_WHEEL_SLOTS == 64, "a level's bitmap is one word");
@@ -15,10 +15,10 @@ _Static_assert((LEAT_WHEEL_LEVELS - 1) * LEAT_WHEEL_BITS + 6 >= 64,
 /* The first occupied slot of a level. */
 struct first {
 	const struct leat_wheel_link *head;
-	uint64_t n;    /* number of the slot since time began */
-	uint64_t tick; /* its first */
+	uint64_t n;    /* number of the slot since tick 0 */
+	uint64_t tick; /* first tick of the slot */
 	unsigned int level;
-	unsigned int off; /* slots from the present one */
+	unsigned int off; /* distance from the present slot, in slots */
 };
 
 void
@@ -63,7 +63,7 @@ slot_occupied(const struct leat_wheel *w, unsigned int level, uint64_t n)
 	return (w->occupied[level] >> (n % LEAT_WHEEL_SLOTS) & 1) != 0;
 }
 
-/* false: the level is empty. */
+/* Find the first occupied slot of a level. false: the level is empty. */
 static bool
 level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 {
@@ -73,7 +73,7 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 
 	if (occupied == 0)
 		return false;
-	/* No slot is further away than 63: turned, so that the present one is bit 0. */
+	/* No slot is further away than 63: rotate the bitmap so that the present slot is bit 0. */
 	s = (unsigned int)(present % LEAT_WHEEL_SLOTS);
 	occupied = occupied >> s | occupied << ((64 - s) % 64);
 	f->off = (unsigned int)__builtin_ctzll(occupied);
@@ -85,8 +85,8 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 }
 
 /*
- * The slot that comes first; without a head: none. When slots of two levels begin at the same tick
- * it is the higher one, as its timers belong into the lower one.
+ * Find the first occupied slot of all levels; head NULL: none. If slots of two levels begin at the
+ * same tick it is the higher one, whose timers belong into the lower one.
  */
 static struct first
 wheel_first(const struct leat_wheel *w)
@@ -106,7 +106,7 @@ steps_of(unsigned int max)
 	return max == UINT32_MAX ? UINT32_MAX : LEAT_WHEEL_STEPS;
 }
 
-/* Room for one step more? */
+/* Count a step. false: no steps are left. */
 static bool
 step(struct leat_wheel *w, unsigned int *left)
 {
@@ -118,7 +118,7 @@ step(struct leat_wheel *w, unsigned int *left)
 	return true;
 }
 
-/* Moves the timers of a slot to the levels below. false: not all. */
+/* Move the timers of a slot to the levels below. false: not all. */
 static bool
 sort_slot(struct leat_wheel *w, unsigned int level, uint64_t n, unsigned int *left)
 {
@@ -135,7 +135,7 @@ sort_slot(struct leat_wheel *w, unsigned int level, uint64_t n, unsigned int *le
 	return true;
 }
 
-/* Timers of level 0, all of one tick, that has come: to the end of those that are due. */
+/* Move the timers of a level 0 slot, whose tick has come, to the end of w->due. */
 static void
 take_slot(struct leat_wheel *w, uint64_t tick)
 {
@@ -149,7 +149,7 @@ take_slot(struct leat_wheel *w, uint64_t tick)
 	w->occupied[0] &= ~(UINT64_C(1) << (tick % LEAT_WHEEL_SLOTS));
 }
 
-/* The present becomes a tick; slot after slot that begins until then. false: not there yet. */
+/* Advance to a tick, handling each slot that begins until then. false: not there yet. */
 static bool
 go_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 {
@@ -158,7 +158,7 @@ go_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 	for (f = wheel_first(w); f.head != NULL && f.tick <= tick; f = wheel_first(w)) {
 		if (!step(w, left))
 			return false;
-		/* Slots of which the present is a part begin before it. */
+		/* A slot that the present tick is part of begins before it. */
 		w->tick = RTE_MAX(w->tick, f.tick);
 		w->here = 0;
 		if (f.level == 0)
@@ -171,7 +171,7 @@ go_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 	return true;
 }
 
-/* Sorts the slots that come after the present one. false: not through yet. */
+/* Sort the slots that come next after the present ones. false: not all. */
 static bool
 sort_ahead(struct leat_wheel *w, unsigned int *left)
 {
@@ -186,7 +186,7 @@ sort_ahead(struct leat_wheel *w, unsigned int *left)
 	return true;
 }
 
-/* The first expiry in a list, if it is short. */
+/* Get the first expiry in a list. false: the list is too long to be searched. */
 static bool
 short_list(const struct leat_wheel_link *head, uint64_t *first)
 {
@@ -204,7 +204,7 @@ short_list(const struct leat_wheel_link *head, uint64_t *first)
 	return true;
 }
 
-/* The first expiry of level 0, or the tick in which that is. */
+/* Get the first expiry of level 0, or the begin of its tick; 0 if it may have passed. */
 static uint64_t
 first_expiry(const struct leat_wheel *w)
 {
@@ -215,18 +215,18 @@ first_expiry(const struct leat_wheel *w)
 		return UINT64_MAX;
 	if (short_list(f.head, &at))
 		return at;
-	/* In the slot of the present there are those that were late when they were added, too. */
+	/* The present slot also holds timers that were late when they were added. */
 	return f.off == 0 ? 0 : f.tick << w->shift;
 }
 
-/* When a slot of a higher level is to be sorted: while the one before it is the present. */
+/* Get the time to sort a slot of a higher level: while the slot before it is the present one. */
 static uint64_t
 sort_at(const struct leat_wheel *w, const struct first *f)
 {
 	return f->off <= 1 ? 0 : ((f->n - 1) << (f->level * LEAT_WHEEL_BITS)) << w->shift;
 }
 
-/* What the next run has to do, and when. */
+/* Get the time at which the next run has something to do. */
 static uint64_t
 next_event(const struct leat_wheel *w)
 {
@@ -240,7 +240,7 @@ next_event(const struct leat_wheel *w)
 	return next;
 }
 
-/* Calls back; those of the present tick that have not expired go back into its slot. */
+/* Call back; timers of the present tick that have not expired go back into its slot. */
 static unsigned int
 fire(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg, unsigned int max)
 {
@@ -274,11 +274,11 @@ leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, voi
 	now = RTE_MIN(now, UINT64_MAX - 1);
 	tick = RTE_MAX(now >> w->shift, w->tick);
 	/*
-	 * All slots before the first callback: what a callback adds goes into slots, and those are
-	 * looked at by the next run. Callbacks may do what they like with the slots, too.
+	 * Handle all slots before the first callback: a timer that a callback adds goes into a
+	 * slot, for the next run. Callbacks may change the slots as they like, too.
 	 *
-	 * While timers of this tick are still to be looked at, those that went back into its slot
-	 * stay there: a run that has enough would look at the same ones again and again.
+	 * While timers of this tick are still in w->due, those that went back into the tick's slot
+	 * stay there: a run that reaches its bound would look at the same timers again and again.
 	 */
 	if (tick == w->tick && w->here != 0 && !list_empty(&w->due) && max != UINT32_MAX)
 		through = true;
@@ -297,7 +297,7 @@ leat_wheel_next(const struct leat_wheel *w)
 	struct first f;
 	unsigned int l;
 
-	/* Expired, or a run was not through. */
+	/* 0: timers may have expired, or a run has reached its bound. */
 	if (w->next == 0 || w->count == 0)
 		return w->next;
 	next = first_expiry(w);
@@ -309,13 +309,13 @@ leat_wheel_next(const struct leat_wheel *w)
 			continue;
 		}
 		/*
-		 * Few timers can be sorted when the first one expires. If many follow, they can't.
-		 */
+			 * Few timers can be sorted when the first one expires, unless many follow.
+			 */
 		next = RTE_MIN(next, at);
 		if (slot_occupied(w, l, f.n + 1) &&
 		    !short_list(&w->slot[l * LEAT_WHEEL_SLOTS + (f.n + 1) % LEAT_WHEEL_SLOTS], &at))
 			next = RTE_MIN(next, f.tick << w->shift);
 	}
-	/* Neither is ever late. */
+	/* Neither of the two is later than the first expiry. */
 	return RTE_MAX(next, w->next);
 }

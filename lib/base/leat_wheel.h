@@ -5,14 +5,14 @@
 
 /**
  * @file
- * A hierarchical timer wheel: O(1) add, delete and re-add, no allocation, no division. One thread's
- * own.
+ * A hierarchical timer wheel: O(1) add, delete and re-add, no allocation, no division. It belongs
+ * to one thread.
  *
  * Source: G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 7,
  * with levels that overlap so that a slot can be sorted ahead of its time.
  *
- * Time is cut into ticks. A slot of level l is 32^l ticks wide, and each level has 64 slots, so
- * that it reaches twice as far as one slot of the level above it:
+ * Time is divided into ticks. A slot of level l is 32^l ticks wide, and each level has 64 slots, so
+ * that a level reaches twice as far as one slot of the level above it:
  *
  * @code
  *	tick 32 us    slot       reach
@@ -23,23 +23,23 @@
  *	level 4      33.6 s     36 min      ... up to 13 levels: the whole range of 64 bits
  * @endcode
  *
- * A timer hangs in the lowest level that reaches its expiry. Above level 0 that slot is at least
- * two slots away. When the present is in the slot before it, the timers in it move down a level,
- * some of them in each run:
+ * A timer is queued in the lowest level that reaches its expiry. Above level 0 its slot is at least
+ * two slots away. While the present is in the slot before it, the slot's timers are moved down a
+ * level, some of them in each run:
  *
  * @code
  *	level l    |  present  | is sorted |  next one |    each slot has its own width of time
  *	level l-1  |||||||||||||^^^^^^^^^^^|                to be sorted in
  * @endcode
  *
- * So a timer moves once per level in its life, a run does a bounded amount of work whatever
- * expires together, and a timer is in level 0 before its tick has come. Each level has a bitmap of
- * its slots: finding the next one, and passing by empty ones, takes a look at each level and not
- * at time.
+ * So a timer moves once per level in its life, a run does a bounded amount of work however many
+ * timers expire together, and a timer is in level 0 before its tick has come. Each level has a
+ * bitmap of its slots: finding the next slot, and passing empty ones, takes one look at each level,
+ * whatever the time between.
  *
- * A timer fires when `expiry <= now`, exact to the cycle (not rounded to ticks), in the first
- * run that sees such a `now`. Ticks decide only how much is looked at. Good ticks are 1/100 to
- * 1/10 of the shortest usual timeout.
+ * A timer fires when `expiry <= now`, exact to the cycle (not rounded to ticks), in the first run
+ * with such a `now`. The tick length only determines how much a run looks at. Good ticks are 1/100
+ * to 1/10 of the shortest usual timeout.
  */
 
 #include <leat_common.h>
@@ -48,44 +48,48 @@
 extern "C" {
 #endif
 
-/** Slots of a level: the bits of a word. */
+/** Slots of a level: as many as a word has bits. */
 #define LEAT_WHEEL_SLOTS 64
-/** A slot is that many bits wider than those of the level below. */
+/** Log2 of the ratio of slot widths of two adjacent levels. */
 #define LEAT_WHEEL_BITS 5
-/** Levels that reach from any 64-bit tick to any later one: 6 + 12 * 5 bits. */
+/** Number of levels that reach from any 64-bit tick to any later one: 6 + 12 * 5 bits. */
 #define LEAT_WHEEL_LEVELS 13
 
 /**
- * What a run may look at beyond the timers it fires: moves to a lower level, slots, timers of the
- * present tick whose time has not come. Each is some 10 ns, or a cache miss.
+ * Bound of the steps of a run beyond the timers that it fires: timers moved to a lower level,
+ * slots, and timers of the present tick that have not expired. Each step is short unless it misses
+ * the cache.
  */
 #define LEAT_WHEEL_STEPS 256
 
-/** A place in a list, circular with its head. */
+/** A link of a list, circular with its head. */
 struct leat_wheel_link {
 	struct leat_wheel_link *next;
 	struct leat_wheel_link *prev; /**< NULL: not queued */
 };
 
 /**
- * A timer, part of its owner's object. Zeroed means not queued. While it is queued it belongs
- * to the wheel and must not move.
+ * A timer, part of its owner's object. Zeroed means not queued. While it is queued the wheel owns
+ * it, and it must not move.
  */
 struct leat_wheel_node {
 	struct leat_wheel_link link;
 	uint64_t expiry; /**< cycles */
 };
 
-/** A wheel. Its fields are private, it must not move after leat_wheel_init(). */
+/** A wheel. Its fields are private. It must not move after leat_wheel_init(). */
 struct leat_wheel {
-	uint64_t next;	     /**< a run has nothing to do before this; UINT64_MAX when empty */
-	uint64_t tick;	     /**< the present; slots of earlier ticks are empty */
-	uint64_t here;	     /**< first expiry in the slot of this tick; 0: not known */
-	unsigned int shift;  /**< a tick is 1 << shift cycles */
-	unsigned int count;  /**< timers queued, the expired ones included */
-	unsigned int levels; /**< that 64 - shift bits need */
-	uint64_t steps;	     /**< looked at so far, see LEAT_WHEEL_STEPS: what the wheel has cost */
-	/** Taken out of their slots as their ticks came, callback still to come, in order. */
+	uint64_t next;	    /**< time before which a run has nothing to do; UINT64_MAX when empty */
+	uint64_t tick;	    /**< present tick; slots of earlier ticks are empty */
+	uint64_t here;	    /**< first expiry in the slot of the present tick; 0: unknown */
+	unsigned int shift; /**< a tick is 1 << shift cycles */
+	unsigned int count; /**< timers queued, the expired ones included */
+	unsigned int levels; /**< levels that 64 - shift bits need */
+	uint64_t steps;	     /**< steps so far, see LEAT_WHEEL_STEPS: the cost of the wheel */
+	/**
+	 * Timers whose tick has come, taken from their slots; callbacks still to be called, in
+	 * order.
+	 */
 	struct leat_wheel_link due;
 	/** Slots that hold timers. */
 	uint64_t occupied[LEAT_WHEEL_LEVELS];
@@ -93,22 +97,22 @@ struct leat_wheel {
 };
 
 /**
- * Called for each expired timer, which is out of the wheel by then: it may be added again or
+ * Callback for each expired timer. The timer is out of the wheel by then: it may be added again or
  * freed, and any other timer may be added or deleted.
  */
 typedef void (*leat_wheel_cb_t)(struct leat_wheel_node *node, void *arg);
 
 /**
- * Make an empty wheel.
+ * Initialize an empty wheel.
  *
  * @param tick_cycles
  *   Length of a tick, 1..2^56 cycles; rounded down to a power of two, 0 is taken as 1.
  * @param now
- *   The present, in cycles.
+ *   The present time, in cycles.
  */
 LEAT_API void leat_wheel_init(struct leat_wheel *w, uint64_t tick_cycles, uint64_t now);
 
-/** Private: what leat_wheel_run() does when there is something to do. */
+/** Private: leat_wheel_run() when there is something to do. */
 LEAT_API unsigned int leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb,
 					   void *arg, unsigned int max);
 
@@ -119,18 +123,18 @@ leat_wheel_queued(const struct leat_wheel_node *node)
 	return node->link.prev != NULL;
 }
 
-/** Number of timers queued. */
+/** Get the number of timers queued. */
 static inline unsigned int
 leat_wheel_count(const struct leat_wheel *w)
 {
 	return w->count;
 }
 
-/** Private: the lowest level that reaches a tick, which is not before the present one. */
+/** Private: get the lowest level that reaches a tick, which is not before the present one. */
 static inline unsigned int
 leat_wheel_level(const struct leat_wheel *w, uint64_t tick)
 {
-	/* Up to 6 bits of distance are level 0, and each 5 more another one. */
+	/* A distance of up to 6 bits is level 0; each 5 bits more are one level more. */
 	unsigned int bit = 63 - (unsigned int)__builtin_clzll((tick - w->tick) | 32);
 	unsigned int level = (bit - 1) / LEAT_WHEEL_BITS;
 	unsigned int down = level * LEAT_WHEEL_BITS;
@@ -139,7 +143,7 @@ leat_wheel_level(const struct leat_wheel *w, uint64_t tick)
 }
 
 /**
- * Take a timer out; its callback will not be called. Nothing happens when it is not queued.
+ * Delete a timer; its callback will not be called. Without effect when the timer is not queued.
  * `node` must be zeroed or have been in this wheel only.
  */
 static inline void
@@ -154,7 +158,7 @@ leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 	node->link.next = NULL;
 	node->link.prev = NULL;
 	if (next == prev) {
-		/* The list is empty, and this is its head: a slot's, or that of the due ones. */
+		/* The list is empty, and the link is its head: a slot's, or w->due. */
 		size_t s = ((uintptr_t)prev - (uintptr_t)w->slot) / sizeof(*prev);
 
 		if (s < LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS)
@@ -165,17 +169,17 @@ leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 		w->next = UINT64_MAX;
 }
 
-/** Private: change the expiry of a queued timer if that leaves it in its slot. */
+/** Private: change the expiry of a queued timer if it stays in its slot. */
 static inline bool
 leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expiry)
 {
 	uint64_t tick = expiry >> w->shift, old = node->expiry >> w->shift;
 	unsigned int level;
 
-	/* What is due already, or will be in this tick, is queued anew. */
+	/* A timer that is due already, or in this tick, must be queued anew. */
 	if (old <= w->tick)
 		return false;
-	/* It hangs in this level, or higher; so it is the same slot there, too. */
+	/* The timer is in this level, or a higher one, where it has the same slot as well. */
 	level = leat_wheel_level(w, old);
 	if (((tick ^ old) >> (level * LEAT_WHEEL_BITS)) != 0)
 		return false;
@@ -186,12 +190,12 @@ leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t exp
 }
 
 /**
- * Add a timer, or move it when it is queued already (which costs next to nothing while it stays in
- * its slot: an idle timeout that each message pushes back).
+ * Add a timer, or move it if it is queued already. Moving costs next to nothing while the timer
+ * stays in its slot, such as an idle timeout that each message postpones.
  *
  * @param expiry
- *   When, in cycles. The past is allowed and means the next run; a timer that is added by a
- *   callback never fires in the run that called it. UINT64_MAX never fires.
+ *   When, in cycles. The past is allowed and means the next run; a timer added by a callback never
+ *   fires in the run that called it. UINT64_MAX never fires.
  */
 static inline void
 leat_wheel_add(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expiry)
@@ -221,7 +225,7 @@ leat_wheel_add(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expi
 
 	w->occupied[level] |= UINT64_C(1) << (n % LEAT_WHEEL_SLOTS);
 	w->count++;
-	/* A higher slot is sorted while the one before it is the present. */
+	/* A slot of a higher level is sorted while the slot before it is the present one. */
 	if (level > 0)
 		event = ((n - 1) << down) << w->shift;
 	if (event < w->next)
@@ -231,15 +235,15 @@ leat_wheel_add(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expi
 }
 
 /**
- * Tell the wheel what time it is, without firing anything. Worth it after a long sleep, before
- * timers are added: a wheel that knows the time puts them into finer slots. Not from a callback.
+ * Set the wheel's time without firing timers. Useful after a long sleep, before timers are added: a
+ * wheel that knows the time puts them into finer slots. Not from a callback.
  */
 static inline void
 leat_wheel_advance(struct leat_wheel *w, uint64_t now)
 {
 	uint64_t tick = now >> w->shift;
 
-	/* No slot is passed or entered before w->next. */
+	/* Before w->next no slot is passed or entered. */
 	if (now < w->next && tick > w->tick) {
 		w->tick = tick;
 		w->here = 0;
@@ -247,20 +251,20 @@ leat_wheel_advance(struct leat_wheel *w, uint64_t now)
 }
 
 /**
- * Fire what has expired: each timer is removed, then its callback is called. Timers of an
- * earlier tick fire before those of a later one; within a tick there is no order.
+ * Fire expired timers: each timer is removed, then its callback is called. Timers of an earlier
+ * tick fire before those of a later one; within a tick the order is undefined.
  *
- * Costs one comparison while nothing can have expired. `now` may jump by any amount; should it
- * go back, nothing fires that it has not reached. Not from a callback.
+ * Costs one comparison while nothing can have expired. `now` may jump by any amount; if it goes
+ * back, only timers that expire by the new `now` fire. Not from a callback.
  *
  * @param now
- *   The present, in cycles.
+ *   The present time, in cycles.
  * @param max
- *   Call back at most this many; the rest stays queued, expired, for the next run. With less than
- *   UINT32_MAX the work besides is bounded, too, by LEAT_WHEEL_STEPS: after a jump, or when
- *   thousands expire in one tick, a run may call back fewer although more have expired.
- *   leat_wheel_late() tells that apart from a run that has fired all, and leat_wheel_due() says
- *   that the next run is due at once.
+ *   Largest number of callbacks; further expired timers stay queued for the next run. With less
+ *   than UINT32_MAX all other work is bounded, too, by LEAT_WHEEL_STEPS: after a jump, or when
+ *   thousands of timers expire in one tick, a run may call back fewer than max although more have
+ *   expired. leat_wheel_late() tells that apart from a run that has fired all, and leat_wheel_due()
+ *   says that the next run is due at once.
  * @return
  *   Number of callbacks called.
  */
@@ -275,9 +279,9 @@ leat_wheel_run(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg
 }
 
 /**
- * When the next leat_wheel_run() has something to do, in cycles, be it only to sort timers;
- * UINT64_MAX when the wheel is empty. Never later than the first expiry. For a loop that is awake:
- * one load.
+ * Get the time at which the next leat_wheel_run() has something to do, in cycles, be it only to
+ * sort timers; UINT64_MAX when the wheel is empty. Never later than the first expiry. For a loop
+ * that is awake: one load.
  */
 static inline uint64_t
 leat_wheel_due(const struct leat_wheel *w)
@@ -286,11 +290,11 @@ leat_wheel_due(const struct leat_wheel *w)
 }
 
 /**
- * May a timer have expired that the last run did not fire, because it had looked at enough? Then
- * the next run goes on. A run that is only behind with sorting timers of the future is not late.
+ * May a timer have expired that the last run did not fire, because it reached its bound? Then the
+ * next run continues. A run that is only behind with sorting future timers is not late.
  *
  * @param now
- *   The present, in cycles.
+ *   The present time, in cycles.
  */
 static inline bool
 leat_wheel_late(const struct leat_wheel *w, uint64_t now)
@@ -300,10 +304,10 @@ leat_wheel_late(const struct leat_wheel *w, uint64_t now)
 }
 
 /**
- * Until when a loop may sleep, in cycles; UINT64_MAX when the wheel is empty. Never later than the
- * first expiry, and just that when few timers are near it. When many are, a loop that sleeps until
- * then wakes once more for each level that they have to be sorted down. Takes a look at each
- * level.
+ * Get the time until which a loop may sleep, in cycles; UINT64_MAX when the wheel is empty. Never
+ * later than the first expiry, and equal to it when few timers are near it. When many are, a loop
+ * that sleeps until then wakes once more for each level that they have to be sorted down. Looks at
+ * each level.
  */
 LEAT_API uint64_t leat_wheel_next(const struct leat_wheel *w);
 
