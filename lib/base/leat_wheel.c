@@ -86,7 +86,7 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 
 /*
  * Find the first occupied slot of all levels; head NULL: none. If slots of two levels begin at the
- * same tick it is the higher one, whose timers belong into the lower one.
+ * same tick it is the higher one, whose timers belong in the lower one.
  */
 static struct first
 wheel_first(const struct leat_wheel *w)

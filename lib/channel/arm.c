@@ -84,7 +84,7 @@ disarm(struct leat_channel *ch)
 	atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
 }
 
-/* Check which of the flags in what hold. An OR of them, 0, -errno */
+/* Check for frames and room, as the flags in what say. An OR of those that are there, 0, -errno */
 static int
 look(struct leat_channel *ch, unsigned int what, uint32_t len)
 {

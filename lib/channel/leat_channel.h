@@ -187,9 +187,9 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_attach(void *mem, uint64_t by
  *
  * Where the block is in a file, each participant holds a lock on that file, which the kernel drops
  * with the process's memory. So dead participants are detected across namespaces, and exec() counts
- * as death. In memory of leat_channel_attach() the participants must share a pid and a time
- * namespace with its /proc, and the frames of a process that called exec() come back when that
- * process has ended.
+ * as death. In memory of leat_channel_attach() there is no lock: the participants must share a pid
+ * and a time namespace, with its /proc, and the frames of a process that called exec() come back
+ * only when that process has ended.
  *
  * @param fd
  *   Open for reading and writing.
@@ -498,7 +498,7 @@ LEAT_CHANNEL_API int leat_channel_fd(const struct leat_channel *ch);
  *   With LEAT_CHANNEL_ARM_ROOM: payload length of the frame that needs room, in bytes.
  * @return
  *   - 0: armed
- *   - an OR of those flags of what that hold already; not armed
+ *   - an OR of LEAT_CHANNEL_ARM_*: what is there already; not armed
  *   - -ESHUTDOWN: as leat_channel_wait(), or for room alone as leat_channel_wait_room(); not armed
  *   - -EPROTO; -EMSGSIZE: len; -EINVAL: what
  *   - -EOPNOTSUPP: as leat_channel_fd()

@@ -79,8 +79,8 @@ read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *st
 
 /*
  * Is /proc that of this process's pid namespace? Then NSpid there is one pid, getpid(). The /proc
- * of an outer namespace shows one pid for each level, and that of another one does not show us at
- * all.
+ * of an outer namespace shows one pid for each level; that of an unrelated one does not show this
+ * process at all.
  */
 static bool
 proc_is_ours(void)
@@ -244,7 +244,7 @@ chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 		if (!described(ch, slot, owner, &start, &ns))
 			return true;
 	}
-	/* If it seems to be dead: do we and it mean the same by its pid, and its time? */
+	/* A process that seems dead is so only if pid and start time mean the same to both. */
 	return process_lives((pid_t)(owner & WHO_PID_MASK), start) ||
 	       !chan_ns_same(chan_ns_self(), ns);
 }
