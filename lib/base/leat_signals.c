@@ -38,7 +38,7 @@ leat_signals_restore(const struct leat_signals *s)
 
 	for (i = 0; i < RTE_DIM(signals); i++) {
 		if (s->saved[i] && sigaction(signals[i], &s->old[i], NULL) != 0)
-			LEAT_LOG(WARNING, base, "the handler of signal %d could not be put back",
+			LEAT_LOG(WARNING, base, "the handler of signal %d could not be restored",
 				 signals[i]);
 	}
 	if (s->masked && pthread_sigmask(SIG_SETMASK, &s->mask, NULL) != 0)

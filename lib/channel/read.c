@@ -600,7 +600,7 @@ leat_channel_settle(struct leat_channel *ch, bool reservation, const void *good,
 		    const void *outcome, ...)
 {
 	if (ch == NULL)
-		return chan_err(EINVAL, "channel: settle what was ended before");
+		return chan_err(EINVAL, "channel: settle: nothing is held, it was ended before");
 	if (reservation)
 		return outcome == good ? leat_channel_commit(ch) : leat_channel_abort(ch);
 	return outcome == good ? leat_channel_consume(ch) : leat_channel_give_back(ch);

@@ -254,7 +254,7 @@ reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_
 		if (ret != -EAGAIN)
 			return ret;
 	}
-	return chan_err(EAGAIN, "channel: others were always faster");
+	return chan_err(EAGAIN, "channel: other writers won every race; try again");
 }
 
 static int __attribute__((cold, noinline))
@@ -486,7 +486,7 @@ leat_channel_terminate(struct leat_channel *ch)
 		return chan_err(EPROTO, "channel: corrupt, as was said before");
 	for (turn = 0;; turn++) {
 		if (turn == CHAN_TURNS)
-			return chan_err(EAGAIN, "channel: others were always faster");
+			return chan_err(EAGAIN, "channel: other writers won every race; try again");
 		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 		m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
 		if (mark_is_at(ch, m, w)) {

@@ -204,7 +204,8 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	 */
 	if (!TAILQ_EMPTY(&x->free))
 		say_busy(victim);
-	exchange_end(victim, -ETIMEDOUT, "%s did not go on after it was accepted, and others wait",
+	exchange_end(victim, -ETIMEDOUT,
+		     "%s made no progress after it was accepted, and other connectors wait",
 		     victim->addr);
 }
 

@@ -45,7 +45,7 @@ exchange_conn_timeout(struct exchange_conn *c)
 				"is the fabric open between the two?",
 				c->addr);
 		else
-			exchange_end(c, -ETIMEDOUT, "%s did not go on after it was accepted",
+			exchange_end(c, -ETIMEDOUT, "%s made no progress after it was accepted",
 				     c->addr);
 		break;
 	case CONN_HELLO_WAIT:
