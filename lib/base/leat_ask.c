@@ -51,7 +51,7 @@ leat_ask_del(struct leat_ask_kind *kind, struct leat_asked *a)
 	if (*p != NULL)
 		*p = (*p)->next;
 	if (a->question != NULL) {
-		a->question->gone = true;
+		a->question->deleted = true;
 		(void)pthread_cond_broadcast(&answered);
 	}
 	(void)pthread_mutex_unlock(&kind->lock);
@@ -108,9 +108,9 @@ wait_for(struct leat_ask_kind *kind, unsigned int id, struct leat_question *q)
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_S;
 	__atomic_store_n(&a->question, q, __ATOMIC_RELAXED);
-	while (!q->filled && !q->gone && ret == 0)
+	while (!q->filled && !q->deleted && ret == 0)
 		ret = pthread_cond_timedwait(&answered, &kind->lock, &until);
-	if (q->gone)
+	if (q->deleted)
 		return -ENOENT;
 	if (!q->filled)
 		__atomic_store_n(&a->question, NULL, __ATOMIC_RELAXED);
@@ -144,11 +144,11 @@ leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_question *q
 		return ret;
 	*id = (unsigned int)number;
 	q->first = (uint32_t)first;
-	(void)pthread_mutex_lock(&kind->one);
+	(void)pthread_mutex_lock(&kind->question_lock);
 	(void)pthread_mutex_lock(&kind->lock);
 	ret = wait_for(kind, *id, q);
 	(void)pthread_mutex_unlock(&kind->lock);
-	(void)pthread_mutex_unlock(&kind->one);
+	(void)pthread_mutex_unlock(&kind->question_lock);
 	return ret;
 }
 

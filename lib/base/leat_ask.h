@@ -29,7 +29,7 @@ struct rte_tel_data;
 struct leat_question {
 	uint32_t first; /* index of the first thing to be listed */
 	bool filled;	/* the owner has answered */
-	bool gone;	/* the object was destroyed meanwhile */
+	bool deleted;	/* the object was destroyed meanwhile */
 	char name[64];	/* name of the object */
 };
 
@@ -44,14 +44,14 @@ struct leat_asked {
 /* A kind of object. */
 struct leat_ask_kind {
 	pthread_mutex_t lock;
-	pthread_mutex_t one; /* held by telemetry for one question at a time */
+	pthread_mutex_t question_lock; /* held by telemetry for one question at a time */
 	struct leat_asked *first;
 	unsigned int next_id;
 };
 
 #define LEAT_ASK_KIND_INIT                                                                         \
 	{                                                                                          \
-		.lock = PTHREAD_MUTEX_INITIALIZER, .one = PTHREAD_MUTEX_INITIALIZER                \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .question_lock = PTHREAD_MUTEX_INITIALIZER      \
 	}
 
 /* Owner: make the object known to telemetry. name is kept, not copied. */

@@ -137,7 +137,7 @@ sort_slot(struct leat_wheel *w, unsigned int level, uint64_t n, unsigned int *le
 
 /* Move the timers of a level 0 slot, whose tick has come, to the end of w->due. */
 static void
-take_slot(struct leat_wheel *w, uint64_t tick)
+slot_to_due(struct leat_wheel *w, uint64_t tick)
 {
 	struct leat_wheel_link *head = slot_of(w, 0, tick), *due = &w->due;
 
@@ -151,7 +151,7 @@ take_slot(struct leat_wheel *w, uint64_t tick)
 
 /* Advance to a tick, handling each slot that begins until then. false: not there yet. */
 static bool
-go_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
+advance_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 {
 	struct first f;
 
@@ -162,7 +162,7 @@ go_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 		w->tick = RTE_MAX(w->tick, f.tick);
 		w->here = 0;
 		if (f.level == 0)
-			take_slot(w, f.tick);
+			slot_to_due(w, f.tick);
 		else if (!sort_slot(w, f.level, f.n, left))
 			return false;
 	}
@@ -268,7 +268,7 @@ leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, voi
 		     unsigned int max)
 {
 	unsigned int n, left = steps_of(max);
-	bool through;
+	bool done;
 	uint64_t tick;
 
 	now = RTE_MIN(now, UINT64_MAX - 1);
@@ -281,12 +281,12 @@ leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, voi
 	 * stay there: a run that reaches its bound would look at the same timers again and again.
 	 */
 	if (tick == w->tick && w->here != 0 && !list_empty(&w->due) && max != UINT32_MAX)
-		through = true;
+		done = true;
 	else
-		through = go_to(w, tick, &left);
+		done = advance_to(w, tick, &left);
 	n = fire(w, now, cb, arg, max);
-	through = through && sort_ahead(w, &left) && list_empty(&w->due);
-	w->next = through ? next_event(w) : 0;
+	done = done && sort_ahead(w, &left) && list_empty(&w->due);
+	w->next = done ? next_event(w) : 0;
 	return n;
 }
 

@@ -205,7 +205,7 @@ struct leat_channel {
 	uint64_t search_count;
 	uint64_t search_at;
 	/* Mark of the first held frame while it covers all of them; 0: each frame has its own. */
-	uint64_t joined;
+	uint64_t joint_mark;
 	unsigned int nb_held;
 	struct chan_held held[CHAN_BURST];
 

@@ -38,19 +38,19 @@ struct chunk {
 };
 
 /* Handlers that this library's handler replaced, the latest on top. */
-#define FORMERS 8
+#define OLD_HANDLERS 8
 
 static struct chunk table;
 static _Atomic bool off;
 static atomic_flag installing = ATOMIC_FLAG_INIT;
-static struct sigaction formers[FORMERS];
-static _Atomic int nb_formers;
+static struct sigaction old_handlers[OLD_HANDLERS];
+static _Atomic int nb_old_handlers;
 
 /*
  * A handler that was installed after ours may call ours as its predecessor. If ours was then
  * installed on top of it once more, ours is called twice for the same signal: the second call must
- * pass the signal to the next one of formers. Such a nested call has the same signal context and a
- * deeper stack; after a longjmp() out of a handler only one of the two holds.
+ * pass the signal to the handler below in old_handlers. Such a nested call has the same signal
+ * context and a deeper stack; after a longjmp() out of a handler only one of the two holds.
  */
 static __thread struct {
 	void *context;
@@ -98,12 +98,12 @@ static void
 pass_on(int sig, siginfo_t *info, void *context, int level)
 {
 	struct sigaction sa = { .sa_handler = SIG_DFL }, dfl = { .sa_handler = SIG_DFL };
-	int i = atomic_load_explicit(&nb_formers, memory_order_acquire) - 1 - level;
+	int i = atomic_load_explicit(&nb_old_handlers, memory_order_acquire) - 1 - level;
 
 	if (i >= 0)
-		sa = formers[i];
+		sa = old_handlers[i];
 	if (i >= 0 && (sa.sa_flags & (int)SA_RESETHAND) != 0)
-		formers[i] = dfl;
+		old_handlers[i] = dfl;
 	if ((sa.sa_flags & SA_SIGINFO) != 0) {
 		sa.sa_sigaction(sig, info, context);
 		return;
@@ -139,7 +139,7 @@ static int
 install(void)
 {
 	struct sigaction sa = { .sa_sigaction = on_sigbus }, was;
-	int n = atomic_load_explicit(&nb_formers, memory_order_relaxed), ret = 0;
+	int n = atomic_load_explicit(&nb_old_handlers, memory_order_relaxed), ret = 0;
 
 	/* Another thread installs it right now. */
 	if (atomic_flag_test_and_set(&installing))
@@ -148,10 +148,10 @@ install(void)
 		ret = chan_err(errno, "channel: the handler of SIGBUS: %m");
 	} else if ((was.sa_flags & SA_SIGINFO) == 0 || was.sa_sigaction != on_sigbus) {
 		/* The table is full: forget the last one. */
-		n = n < FORMERS ? n : FORMERS - 1;
-		formers[n] = was;
+		n = n < OLD_HANDLERS ? n : OLD_HANDLERS - 1;
+		old_handlers[n] = was;
 		/* release: pairs with pass_on() */
-		atomic_store_explicit(&nb_formers, n + 1, memory_order_release);
+		atomic_store_explicit(&nb_old_handlers, n + 1, memory_order_release);
 		sa.sa_mask = was.sa_mask;
 		sa.sa_flags = SA_SIGINFO | SA_ONSTACK | (was.sa_flags & (SA_NODEFER | SA_RESTART));
 		if (sigaction(SIGBUS, &sa, NULL) != 0)
@@ -164,7 +164,7 @@ install(void)
 int
 leat_channel_guard(bool on)
 {
-	if (!on && atomic_load(&nb_formers) > 0)
+	if (!on && atomic_load(&nb_old_handlers) > 0)
 		return chan_err(EBUSY, "channel: SIGBUS is guarded already");
 	atomic_store(&off, !on);
 	return 0;

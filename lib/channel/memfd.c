@@ -24,7 +24,7 @@ union control {
 
 /* Create the eventfds. The handle gets duplicates; these are closed in any case. 0, -errno */
 static int
-make_eventfds(struct leat_channel *ch)
+create_eventfds(struct leat_channel *ch)
 {
 	int fds[LEAT_CHANNEL_PARTICIPANTS_MAX], ret = 0;
 	uint32_t n;
@@ -77,7 +77,7 @@ leat_channel_memfd(const struct leat_channel_conf *conf, const struct leat_chann
 		return NULL;
 	}
 	ch = chan_map_attach(map, map->mem, bytes, opts);
-	if (ch == NULL || ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD || make_eventfds(ch) == 0)
+	if (ch == NULL || ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD || create_eventfds(ch) == 0)
 		return ch;
 	saved = errno;
 	leat_channel_close(ch);

@@ -64,7 +64,7 @@ claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
 	ch->nb_held = n;
-	ch->joined = value;
+	ch->joint_mark = value;
 	return true;
 }
 
@@ -76,9 +76,9 @@ split(struct leat_channel *ch)
 {
 	unsigned int i;
 
-	if (ch->joined == 0)
+	if (ch->joint_mark == 0)
 		return;
-	ch->joined = 0;
+	ch->joint_mark = 0;
 	/* A single frame has its own mark. */
 	if (ch->nb_held == 1)
 		return;
@@ -503,9 +503,9 @@ leat_channel_consume(struct leat_channel *ch)
 
 	if (n == 0)
 		return chan_err(EINVAL, "channel: consume without a frame");
-	if (__builtin_expect(ch->joined != 0, 1)) {
-		release(ch, ch->held[0].pos, ch->joined, notify);
-		ch->joined = 0;
+	if (__builtin_expect(ch->joint_mark != 0, 1)) {
+		release(ch, ch->held[0].pos, ch->joint_mark, notify);
+		ch->joint_mark = 0;
 	} else {
 		for (i = 0; i < n; i++)
 			release(ch, ch->held[i].pos, ch->held[i].value, notify && i == n - 1);

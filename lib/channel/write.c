@@ -199,7 +199,7 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
  * not waited yet. 0: try again; other values are final
  */
 static int
-full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
+handle_full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
 {
 	uint64_t now;
 	int ret;
@@ -247,7 +247,7 @@ reserve_policy(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_
 	int ret;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		ret = full(ch, granules, len, end);
+		ret = handle_full(ch, granules, len, end);
 		if (ret != 0)
 			return ret;
 		ret = reserve(ch, granules, pos);
@@ -287,12 +287,12 @@ leat_channel_max(const struct leat_channel *ch)
 }
 
 /*
- * Reserve a frame and write its header. end: see full(). 0, with its position, mark and payload; or
- * as leat_channel_send()
+ * Reserve a frame and write its header. end: see handle_full(). 0, with its position, mark and
+ * payload; or as leat_channel_send()
  */
 static inline int
-place(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *end,
-      uint64_t *pos, uint64_t *value, void **data)
+reserve_frame(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *end,
+	      uint64_t *pos, uint64_t *value, void **data)
 {
 	uint32_t granules = chan_frame_granules(len);
 	struct chan_header *h;
@@ -320,7 +320,7 @@ leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash, uint
 		     void **data)
 {
 	uint64_t pos, value, end = 0;
-	int ret = place(ch, type, hash, len, &end, &pos, &value, data);
+	int ret = reserve_frame(ch, type, hash, len, &end, &pos, &value, data);
 
 	if (ret != 0)
 		return ret;
@@ -357,14 +357,14 @@ leat_channel_abort(struct leat_channel *ch)
 	return publish(ch, ch->res_pos, value, mark_to(value, CHAN_EMPTY), NULL, 0);
 }
 
-/* Send one frame. end: see full() */
+/* Send one frame. end: see handle_full() */
 static inline int
 send_one(struct leat_channel *ch, uint32_t type, uint64_t hash, const void *data, uint32_t len,
 	 uint64_t *end)
 {
 	uint64_t pos, value;
 	void *to;
-	int ret = place(ch, type, hash, len, end, &pos, &value, &to);
+	int ret = reserve_frame(ch, type, hash, len, end, &pos, &value, &to);
 
 	if (ret != 0)
 		return ret;

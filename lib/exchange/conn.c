@@ -95,7 +95,7 @@ void
 exchange_conn_busy(struct exchange_conn *c, const char *why)
 {
 	c->x->stats.busy++;
-	exchange_source_waits(c->x, c->source);
+	exchange_source_set_waiter(c->x, c->source);
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, why);
 }
 
@@ -190,7 +190,7 @@ conn_hello(struct exchange_conn *c, const struct exchange_msg *msg)
 		exchange_conn_busy(c, busy);
 		return;
 	}
-	exchange_source_served(x, c->source);
+	exchange_source_clear_waiter(x, c->source);
 	conn_keep_msg(c, msg);
 	exchange_list_move(c, &x->half);
 	exchange_id_count(c, true);
@@ -471,7 +471,7 @@ void
 exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct exchange_conn *c = exchange_slot_get(x);
-	bool welcome;
+	bool allowed;
 
 	if (c == NULL) {
 		x->stats.dropped++;
@@ -479,13 +479,13 @@ exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *s
 		return;
 	}
 	c->fd = fd;
-	welcome = x->transport->accepted(c, sa, len);
+	allowed = x->transport->accepted(c, sa, len);
 	c->state = CONN_HELLO_WAIT;
 	exchange_list_move(c, &x->pending);
 	exchange_timer_set(c, leat_time_add(x->now, x->handshake_cycles));
 	if (exchange_epoll_set(c, EPOLLIN) != 0) {
 		exchange_slot_put(c);
-	} else if (!welcome) {
+	} else if (!allowed) {
 		x->stats.other_user++;
 		LEAT_LOG(DEBUG, exchange, "%s: %s", x->name, c->text);
 		exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_USER, c->text);

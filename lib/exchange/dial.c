@@ -78,7 +78,7 @@ dial_next(struct exchange_conn *c)
 
 	if (!late && c->x->transport->dial_next(c))
 		return;
-	if (!late && c->hope)
+	if (!late && c->retryable)
 		exchange_dial_backoff(c);
 	else
 		exchange_dial_give_up(c);
@@ -93,7 +93,7 @@ exchange_dial_failed(struct exchange_conn *c, int err)
 	    (c->cause != -EBUSY && (c->cause != -ECONNREFUSED || err == ECONNREFUSED)))
 		c->cause = -err;
 	if (cause_passes(err))
-		c->hope = true;
+		c->retryable = true;
 	exchange_fd_close(c);
 	exchange_fds_close(&c->rx_fds);
 	dial_next(c);

@@ -221,7 +221,7 @@ leat_exchange_connect(struct leat_exchange *x, const char *addr, uint64_t timeou
 }
 
 static struct exchange_conn *
-conn_asking(struct leat_exchange *x, int id)
+request_find(struct leat_exchange *x, int id)
 {
 	struct exchange_conn *c = exchange_conn_find(x, id);
 
@@ -234,7 +234,7 @@ int
 leat_exchange_accept(struct leat_exchange *x, int conn, const struct leat_exchange_data *data,
 		     void *user)
 {
-	struct exchange_conn *c = conn_asking(x, conn);
+	struct exchange_conn *c = request_find(x, conn);
 	uint8_t msg[EXCHANGE_MSG_MAX];
 	int ret;
 
@@ -279,7 +279,7 @@ leat_exchange_proven(struct leat_exchange *x, int conn)
 int
 leat_exchange_reject(struct leat_exchange *x, int conn, const char *why)
 {
-	struct exchange_conn *c = conn_asking(x, conn);
+	struct exchange_conn *c = request_find(x, conn);
 
 	if (c == NULL)
 		return leat_err(ENOTCONN, "%s: reject: connection %d is no open request", x->name,
@@ -292,7 +292,7 @@ leat_exchange_reject(struct leat_exchange *x, int conn, const char *why)
 int
 leat_exchange_busy(struct leat_exchange *x, int conn, const char *why)
 {
-	struct exchange_conn *c = conn_asking(x, conn);
+	struct exchange_conn *c = request_find(x, conn);
 
 	if (c == NULL)
 		return leat_err(ENOTCONN, "%s: busy: connection %d is no open request", x->name,
@@ -415,7 +415,7 @@ events_fetch(struct leat_exchange *x, struct leat_exchange_event *ev, unsigned i
 		unsigned int bit = c->events & -c->events;
 
 		event_fill(c, bit, &ev[i++]);
-		c->told = true;
+		c->event_fetched = true;
 		c->was_up |= bit == CONN_EV_CONNECTED;
 		c->events &= (uint8_t)~bit;
 		if (c->events == 0)

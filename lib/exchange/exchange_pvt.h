@@ -103,10 +103,10 @@ struct exchange_conn {
 	uint8_t state;	/* enum exchange_conn_state */
 	uint8_t events; /* CONN_EV_* to be fetched */
 	bool connector;
-	bool told;    /* its first event was fetched */
-	bool was_up;  /* CONNECTED was fetched */
-	bool counted; /* in leat_exchange.nb_ids */
-	bool hope;    /* connector: an attempt of this round failed for a reason that may pass */
+	bool event_fetched; /* its first event was fetched */
+	bool was_up;	    /* CONNECTED was fetched */
+	bool counted;	    /* in leat_exchange.nb_ids */
+	bool retryable; /* connector: an attempt of this round failed for a reason that may pass */
 	uint32_t epoll_mask;
 	uint32_t backoff_us;
 	int status; /* status of the END event */
@@ -288,8 +288,8 @@ void exchange_source_up(const struct exchange_conn *c);
 /* May a HELLO of this source become a request? NULL: yes; else why not now. */
 const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
 /* Note that a connector of this source was told BUSY, or that one became a request. */
-void exchange_source_waits(struct leat_exchange *x, const struct exchange_source *s);
-void exchange_source_served(struct leat_exchange *x, const struct exchange_source *s);
+void exchange_source_set_waiter(struct leat_exchange *x, const struct exchange_source *s);
+void exchange_source_clear_waiter(struct leat_exchange *x, const struct exchange_source *s);
 
 /* ---- conn.c ---------------------------------------------------------------------------------- */
 

@@ -96,7 +96,7 @@ listener_pause(struct leat_exchange *x, int err)
 
 /* Drop a connection without HELLO, unless its HELLO has arrived and was only not read yet. */
 static void
-pending_give_way(struct leat_exchange *x)
+pending_evict(struct leat_exchange *x)
 {
 	struct exchange_conn *c = exchange_source_pending_victim(x);
 	uint16_t gen = c->gen;
@@ -132,7 +132,7 @@ exchange_listener_event(struct leat_exchange *x)
 		}
 		x->stats.accepted++;
 		if (x->nb_pending >= x->max_pending)
-			pending_give_way(x);
+			pending_evict(x);
 		exchange_conn_accepted(x, fd, (struct sockaddr *)&ss, len);
 	}
 }

@@ -158,10 +158,10 @@ exchange_slot_get(struct leat_exchange *x)
 	exchange_list_move(c, NULL);
 	c->user = NULL;
 	c->connector = false;
-	c->told = false;
+	c->event_fetched = false;
 	c->was_up = false;
 	c->proof_len = 0;
-	c->hope = false;
+	c->retryable = false;
 	c->status = 0;
 	c->cause = 0;
 	c->ai_next = NULL;
@@ -194,7 +194,7 @@ exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
 
 	if (status == -ECONNRESET)
 		c->x->transport->peer_died(c->x);
-	if (!c->connector && !c->told) {
+	if (!c->connector && !c->event_fetched) {
 		exchange_slot_put(c);
 		return;
 	}
@@ -235,5 +235,5 @@ exchange_conn_find(const struct leat_exchange *x, int id)
 	if (c->gen != (unsigned int)id >> 16 || c->state == CONN_FREE || c->state == CONN_CLOSING)
 		return NULL;
 	/* The owner can't use a connection that no event has shown to it. */
-	return c->connector || c->told ? c : NULL;
+	return c->connector || c->event_fetched ? c : NULL;
 }

@@ -120,7 +120,7 @@ exchange_source_pending_victim(struct leat_exchange *x)
 
 /* May the connection be evicted? Its connector can still be told BUSY, and tries again. */
 static bool
-can_give_way(const struct exchange_conn *c)
+can_evict(const struct exchange_conn *c)
 {
 	return c->state == CONN_ACCEPT_SENT || c->state == CONN_PROVING;
 }
@@ -130,7 +130,7 @@ can_give_way(const struct exchange_conn *c)
  * the connector has sent meanwhile would make close() send a reset, which would discard the REJECT.
  */
 static void
-say_busy(struct exchange_conn *c)
+send_busy(struct exchange_conn *c)
 {
 	struct leat_exchange *x = c->x;
 	struct exchange_conn *last = exchange_slot_get(x);
@@ -181,7 +181,7 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	if (x->awake < x->evict_next)
 		return;
 	TAILQ_FOREACH(c, &x->half, link) {
-		if (!can_give_way(c) || x->awake - c->accepted_at < x->ripe ||
+		if (!can_evict(c) || x->awake - c->accepted_at < x->ripe ||
 		    (of != NULL && c->source != of))
 			continue;
 		if (victim == NULL || c->source->half > victim->source->half)
@@ -203,7 +203,7 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	 * perhaps the very one that room is made for.
 	 */
 	if (!TAILQ_EMPTY(&x->free))
-		say_busy(victim);
+		send_busy(victim);
 	exchange_end(victim, -ETIMEDOUT,
 		     "%s made no progress after it was accepted, and other connectors wait",
 		     victim->addr);
@@ -233,7 +233,7 @@ exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s)
 }
 
 void
-exchange_source_waits(struct leat_exchange *x, const struct exchange_source *s)
+exchange_source_set_waiter(struct leat_exchange *x, const struct exchange_source *s)
 {
 	bool valid = x->waiter_until != 0 && x->now < x->waiter_until;
 
@@ -246,7 +246,7 @@ exchange_source_waits(struct leat_exchange *x, const struct exchange_source *s)
 }
 
 void
-exchange_source_served(struct leat_exchange *x, const struct exchange_source *s)
+exchange_source_clear_waiter(struct leat_exchange *x, const struct exchange_source *s)
 {
 	if (memcmp(x->waiter, s->key, sizeof(x->waiter)) == 0)
 		x->waiter_until = 0;

@@ -40,7 +40,7 @@ static void
 dial_round(struct exchange_conn *c)
 {
 	c->ai_next = c->ai;
-	c->hope = false;
+	c->retryable = false;
 	if (c->x->now >= c->deadline || !exchange_tcp_dial_next(c))
 		exchange_dial_give_up(c);
 }

@@ -34,7 +34,7 @@ peer_cred(const struct exchange_conn *c)
 }
 
 static bool
-welcome(const struct exchange_conn *c, const struct ucred *cred)
+user_allowed(const struct exchange_conn *c, const struct ucred *cred)
 {
 	return c->x->names.any_user || cred->uid == geteuid();
 }
@@ -102,7 +102,7 @@ unix_dial(struct exchange_conn *c)
 	struct sockaddr_un sun;
 	int len, err;
 
-	c->hope = false;
+	c->retryable = false;
 	/* Can't fail for the address's form: unix_check() has checked it. */
 	len = exchange_unix_parse(c->x, c->addr, false, &un);
 	if (len == 0)
@@ -134,7 +134,7 @@ unix_connected(struct exchange_conn *c)
 {
 	struct ucred cred = peer_cred(c);
 
-	if (welcome(c, &cred))
+	if (user_allowed(c, &cred))
 		return true;
 	exchange_end(c, -EACCES,
 		     "connect %s: the listener is a process of uid %u, this one is of uid %u; see "
@@ -158,7 +158,7 @@ unix_accepted(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len)
 	memcpy(key, &cred.uid, sizeof(cred.uid));
 	memcpy(key + sizeof(cred.uid), &cred.pid, sizeof(cred.pid));
 	exchange_source_hold(c, key);
-	if (welcome(c, &cred))
+	if (user_allowed(c, &cred))
 		return true;
 	snprintf(c->text, sizeof(c->text),
 		 "the connector is a process of uid %u, the listener of uid %u; see any_user",
