@@ -102,7 +102,6 @@ struct leat_app {
 	 */
 	int (*begin)(void *arg);
 	/**
-	/**
 	 * The program's work, as a task on each lcore; see leat_app_index().
 	 * @return 0: this lcore is done, and the program ends when all are; LEAT_APP_STAY; a
 	 *   negative errno, with leat_err_msg(): failed, and the program stops

@@ -90,7 +90,7 @@ struct leat_channel_conf {
 enum leat_channel_full {
 	LEAT_CHANNEL_FULL_FAIL = 0,    /**< return -EAGAIN */
 	LEAT_CHANNEL_FULL_WAIT,	       /**< wait as .wait says, full_ns at most, then -EAGAIN */
-	LEAT_CHANNEL_FULL_DROP_NEWEST, /**< drop the new frame, count, LEAT_CHANNEL_DROPPED */
+	LEAT_CHANNEL_FULL_DROP_NEWEST, /**< drop and count the new frame: LEAT_CHANNEL_DROPPED */
 	LEAT_CHANNEL_FULL_DROP_OLDEST, /**< drop the oldest frame that no reader holds, count it;
 					    -EAGAIN if readers hold all frames */
 };

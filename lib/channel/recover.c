@@ -230,7 +230,7 @@ take_over_all(struct leat_channel *ch, struct dead *dead)
 	return 1;
 }
 
-/* Recover the dead participants' frames, and free their slots. @return number of slots freed */
+/* Recover dead participants' frames, free their slots. @return number of slots freed; -EPROTO */
 static int
 recover_dead(struct leat_channel *ch, struct dead *dead)
 {

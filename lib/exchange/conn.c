@@ -99,9 +99,7 @@ exchange_conn_busy(struct exchange_conn *c, const char *why)
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, why);
 }
 
-/*
- * ---- HELLO of a connector ---------------------------------------------------------------------
- */
+/* ---- HELLO of a connector ------------------------------------------------------------------- */
 
 void
 exchange_conn_hello(struct exchange_conn *c)
@@ -119,10 +117,7 @@ exchange_conn_hello(struct exchange_conn *c)
 		exchange_dial_failed(c, err == EPIPE ? ECONNRESET : err);
 }
 
-/*
- * ---- received messages
- * ---------------------------------------------------------------------------
- */
+/* ---- received messages ---------------------------------------------------------------------- */
 
 static void
 conn_keep_msg(struct exchange_conn *c, const struct exchange_msg *msg)
@@ -243,7 +238,7 @@ conn_prove(struct exchange_conn *c)
 	uint64_t now = c->x->now;
 
 	c->state = CONN_PROVING;
-	/* The least time is for a connector that was polled late itself. */
+	/* A side that was polled late itself still gets time from now on. */
 	exchange_timer_set(c, c->connector ? RTE_MAX(c->deadline, now + leat_us_to_cycles(PROVE_US))
 					   : leat_time_add(now, c->x->handshake_cycles));
 	if (c->x->prove)

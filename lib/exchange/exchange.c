@@ -156,7 +156,7 @@ leat_exchange_destroy(struct leat_exchange *x)
 	exchange_free(x);
 }
 
-/* ---- calls of the owner ---------------------------------------------------------------------- */
+/* ---- calls of the owner --------------------------------------------------------------------- */
 
 static int
 data_check(const struct leat_exchange *x, const struct leat_exchange_data *data)

@@ -213,7 +213,7 @@ struct leat_exchange {
 	uint64_t random;      /* for pauses and buckets; xorshift64 */
 	uint16_t source_half; /* as in leat_exchange_conf */
 	uint16_t source_max;
-	uint16_t waiter_conns; /* connections of the waiter's source */
+	uint16_t waiter_conns; /* connections that the waiter had then */
 	/* The waiter: of the sources that were told BUSY, the one with the fewest connections. */
 	uint8_t waiter[EXCHANGE_SOURCE_KEY];
 	uint64_t waiter_until; /* cycles; 0: no waiter */

@@ -27,10 +27,7 @@
 #define SWEEP_ENTRIES 256
 #define SWEEP_US 50000
 
-/*
- * ---- owner and mode of the directory
- * ------------------------------------------------------------------
- */
+/* ---- owner and mode of the directory -------------------------------------------------------- */
 
 static int
 owner_check(const char *dir, const struct stat *st, bool any_user, bool listens)
@@ -152,10 +149,7 @@ dir_lock(const struct leat_exchange *x, bool listens, unsigned int tries)
 	return fd;
 }
 
-/*
- * ---- names of dead listeners
- * -------------------------------------------------------------------------------
- */
+/* ---- names of dead listeners ---------------------------------------------------------------- */
 
 /* Remove a name to which no socket is bound any more. The directory is locked. */
 static bool
@@ -259,14 +253,11 @@ exchange_names_peer_died(struct leat_exchange *x)
 		sweep_in(x);
 }
 
-/*
- * ---- the listener's own name
- * ---------------------------------------------------------------------------
- */
+/* ---- the listener's own name ---------------------------------------------------------------- */
 
 /*
- * Bind fd to a name; a dead listener's name is taken over. 0, or a positive errno. dirfd -1:
- * abstract
+ * Bind fd to a name; a dead listener's name is taken over. 0, or a positive errno. dirfd is
+ * -1 for abstract names.
  */
 static int
 bind_name(const struct leat_exchange *x, int dirfd, int fd, const char *name)
