@@ -9,19 +9,19 @@
 #include "leat_rpc_cc.h"
 
 #define BASE_TARGET_NS 25000.0f
-/* Flow scaling: what is added to the target at FS_MIN_CWND, nothing from FS_MAX_CWND on. */
+/* Flow scaling: added to the target, in full at FS_MIN_CWND, nothing from FS_MAX_CWND on. */
 #define FS_RANGE_NS 75000.0f
 #define FS_MIN_CWND 0.1f
 #define FS_MAX_CWND 50.0f
-#define AI 1.0f	     /* packets per round trip */
-#define BETA 0.8f    /* how hard a delay beyond the target counts */
-#define MAX_MDF 0.5f /* at most so much of the window goes at a time */
+#define AI 1.0f	     /* additive increase, packets per round trip */
+#define BETA 0.8f    /* factor of the decrease per part of the round trip beyond the target */
+#define MAX_MDF 0.5f /* largest part of the window that one decrease takes away */
 #define MIN_CWND 0.01f
 #define MAX_CWND 1024.0f
 #define START_CWND 16.0f
 
 struct swift {
-	uint64_t decreased_ns; /* when the window was last made smaller */
+	uint64_t decreased_ns; /* clock of the session at the last decrease */
 };
 
 static_assert(sizeof(struct swift) <= sizeof(((struct leat_rpc_cc_state *)0)->priv), "has room");
@@ -38,7 +38,10 @@ clamp(float v, float min, float max)
 	return v < min ? min : v > max ? max : v;
 }
 
-/* alpha / sqrt(window) + beta, which is FS_RANGE_NS at FS_MIN_CWND and 0 at FS_MAX_CWND. */
+/*
+ * Return alpha / sqrt(window) + beta, scaled to FS_RANGE_NS at FS_MIN_CWND and 0 at FS_MAX_CWND, on
+ * top of the base target.
+ */
 static float
 target_ns(float window)
 {
@@ -53,7 +56,7 @@ swift_start(struct leat_rpc_cc_state *st)
 	st->window = START_CWND;
 }
 
-/* Once per round trip. */
+/* Shrink the window to factor of it, at most once per round trip. */
 static void
 decrease(struct leat_rpc_cc_state *st, float factor, uint64_t now_ns)
 {

@@ -4,10 +4,10 @@
 
 /**
  * @file
- * Remote calls: requests and their responses, small, in bursts, many at a time. On three levels,
- * each of what the one below offers; this header has them all.
+ * Remote calls: many small requests and responses at a time, sent in bursts. The interface has
+ * three levels, each built on the one below; this header declares all of them.
  *
- * Requests, in a loop of the application's own, without tasks:
+ * Requests, in the application's own loop, without tasks:
  *
  *     rpc = leat_rpc_create(ep, NULL);
  *     leat_rpc_handler_set(rpc, 7, lookup, app, 0);
@@ -17,14 +17,14 @@
  *         n = leat_ep_poll(ep, ops, 32);
  *         n = leat_rpc_process(rpc, ops, n);    runs handlers; leaves the application's ops
  *         k = leat_rpc_poll(rpc, done, 32);     requests that are done
- *         every ms or so:
+ *         about every millisecond:
  *             n = leat_ep_events(ep, ev, 8);
  *             each: a CONNECT_REQ to leat_rpc_accept(rpc, &ev[i], NULL), others to
  *                 leat_rpc_handle_event(rpc, &ev[i]);
  *             n = leat_rpc_events(rpc, rev, 8); sessions that came up, ended, are closed
  *
- * Batches of tasks, below a reactor that does this loop, and calls of one line: leat_rpc_task.h,
- * which is included at the end.
+ * Batches of requests and calls of one line, for tasks of a reactor that runs this loop:
+ * leat_rpc_task.h, which this header includes at its end.
  *
  *     leat_rpc_reactor_add(r, rpc, NULL);
  *     ...in a task:
@@ -33,20 +33,21 @@
  *     ret = leat_rpc_call(s, LOOKUP, &key, sizeof(key), &value, sizeof(value), 0);
  *
  * A request (struct leat_rpc_req) is the caller's object, posted and given back like an op: each
- * one that was accepted comes back from leat_rpc_poll() exactly once, with a status, never inside
- * of the call that posted it. A session is one connection; both its sides may call. Requests of a
- * session are begun in their order and may be answered in any. On reliable endpoints each is
- * handled once; on datagram endpoints at most once, whatever the network does.
+ * accepted request comes back from leat_rpc_poll() exactly once, with a status, never inside the
+ * call that posted it. A session is one connection; both its sides may call. Requests of a session
+ * are begun in the order in which they were posted and may be answered in any order. On reliable
+ * endpoints each request is handled once; on datagram endpoints at most once, whatever the network
+ * does.
  *
- * What arrives lands in memory of the library, and is copied to leat_rpc_req.resp by the thread
- * that polls. So a request that is cancelled, or late, comes back at once, and from then on nothing
- * writes its buffer; what its peer answers later is dropped, and never taken for the answer of
- * another request. (Memory whose key the peer was given is another matter: leat_rpc_cancel().)
+ * Responses arrive in memory of the library; the polling thread copies them to leat_rpc_req.resp.
+ * So a request that is cancelled or late comes back at once, and from then on nothing writes its
+ * buffer. The peer's later response is dropped and never taken for the response to another
+ * request. (Memory whose key was given to the peer is an exception: leat_rpc_cancel().)
  *
- * All memory is allocated by leat_rpc_create(), but for about 700 B of a session that connects
- * again by itself, by leat_rpc_connect(); nothing that peers do makes it more.
+ * leat_rpc_create() allocates all memory, except for about 700 B that leat_rpc_connect() allocates
+ * for a session that connects again by itself. Nothing that peers do makes memory grow.
  *
- * Thread rules: everything on the thread of the endpoint; no locks.
+ * Thread rules: all calls on the thread of the endpoint; no locks.
  */
 
 #include <stdbool.h>
@@ -67,181 +68,199 @@ extern "C" {
 struct leat_rpc;
 struct leat_rpc_session;
 
-/** Types of requests, and so handlers. */
+/** Number of request types, and so of handlers. */
 #define LEAT_RPC_TYPES 256
-/** Bytes that a session needs of the data that travel with connect and accept; the rest is the
- * application's. */
+/**
+ * Bytes of the private data of connect and accept that a session uses itself; the rest is the
+ * application's.
+ */
 #define LEAT_RPC_HELLO_LEN 44
-/** Longest private data of an application, bytes. */
+/** Longest private data of the application, bytes. */
 #define LEAT_RPC_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_RPC_HELLO_LEN)
-/** Deadlines: none. */
+/** A deadline that means: none. */
 #define LEAT_RPC_NO_DEADLINE UINT64_MAX
-/** Longest time of leat_rpc_session_conf.reconnect_*, microseconds: a day. */
+/** Largest value of leat_rpc_session_conf.reconnect_*, microseconds: a day. */
 #define LEAT_RPC_RECONNECT_US_MAX UINT64_C(86400000000)
 
-/** What a context is to be like. Zeroed means all defaults. */
+/** Configuration of a context. Zeroed means all defaults. */
 struct leat_rpc_conf {
-	/** Sessions at a time; less than leat_ep_conf.max_peers, so that more of them can be
+	/** Sessions at a time. Below leat_ep_conf.max_peers, so that further connectors can be
 	 * refused with a reason. 0: max_peers - 1 */
 	uint32_t max_sessions;
-	/** Bytes of a packet, a multiple of 8, LEAT_RPC_PACKET_MIN to LEAT_RPC_PACKET_MAX, at most
-	 * what the device sends; 0: 4096. The smaller value of the two sides holds. */
+	/** Bytes of a packet: a multiple of 8, LEAT_RPC_PACKET_MIN to LEAT_RPC_PACKET_MAX, at most
+	 * what the device sends; 0: 4096. A session uses the smaller value of its two sides. */
 	uint32_t packet;
 	/** Packets that the other side of a session may have on the way, LEAT_RPC_CREDITS_MIN to
-	 * LEAT_RPC_CREDITS_MAX. As many receives are posted for each session: max_sessions *
-	 * credits is at most the endpoint's receive depth. 0: what that allows, at most 64. */
+	 * LEAT_RPC_CREDITS_MAX. Each session has as many receives posted: max_sessions * credits is
+	 * at most the endpoint's receive depth. 0: as many as that allows, at most 64. */
 	uint32_t credits;
 	/** Requests of a session that may be under way in one direction, at most
-	 * LEAT_RPC_SLOTS_MAX; others wait here. 0: 32. The smaller value of the two sides holds. */
+	 * LEAT_RPC_SLOTS_MAX; further requests wait in the session. 0: 32. A session uses the
+	 * smaller value of its two sides. */
 	uint32_t slots;
-	/** Packets that all sessions share for what they send, besides one that each has for
-	 * itself. 0: 256 */
+	/** Packets for sending that all sessions share, in addition to one that each session has
+	 * for itself. 0: 256 */
 	uint32_t tx_packets;
 	/** Requests that handlers may have deferred at a time; 0: 256 */
 	uint32_t tickets;
-	/** Longest message taken, bytes, up to 1 GiB; 0: 8 MiB */
+	/** Longest message that this side accepts, bytes, up to 1 GiB; 0: 8 MiB */
 	uint32_t max_msg;
-	/** Messages of several packets that handlers can have at a time, requests and responses;
-	 * each takes max_msg bytes of address space, and memory as it is used. 0: 16 */
+	/** Messages of several packets that handlers can have at a time, requests and responses
+	 * together. Each takes max_msg bytes of address space, and memory as it is used. 0: 16 */
 	uint32_t large;
-	/** READs and WRITEs that transfers of all sessions (leat_rpc_pull(), leat_rpc_push()) may have
-	 * under way, and as many messages where they go by these; 0: 64 */
+	/** READs and WRITEs that the transfers of all sessions (leat_rpc_pull(), leat_rpc_push())
+	 * may have under way; also the limit of GET and PUT messages where there is no READ or
+	 * WRITE. 0: 64 */
 	uint32_t segments;
-	/** Bytes of such a READ or WRITE, at most what the device can; 0: 64 KiB */
+	/** Bytes of one READ or WRITE of a transfer, at most what the device can do; 0: 64 KiB */
 	uint32_t segment;
-	/** How long a peer may take to let go of memory whose key it was given, when the request is
-	 * over here, microseconds; 0: 1 s */
+	/** After a request that gave a peer the key of memory was cancelled or timed out: how long
+	 * the peer may take to release that memory, microseconds; 0: 1 s */
 	uint32_t bulk_grace_us;
-	/** With -EBUSY: the microseconds after which a client is advised to come back. 0: 100 */
+	/** Microseconds after which a client is advised to try again, sent with -EBUSY. 0: 100 */
 	uint32_t busy_us;
-	/** Datagram endpoints: a peer that was not heard for so long, though it was asked, is dead,
-	 * microseconds, at least 1000; 0: 500,000 */
+	/** Datagram endpoints: a peer that stays silent for so long, although it was probed, is
+	 * dead. Microseconds, at least 1000; 0: 500,000 */
 	uint32_t silence_us;
-	/** Datagram endpoints: a session without traffic asks its peer so often whether it is there,
+	/** Datagram endpoints: interval at which a session without traffic probes its peer,
 	 * microseconds; 0: 5 s */
 	uint32_t idle_us;
 };
 
-/** What a session is to be like. Zeroed means all defaults. */
+/** Configuration of a session. Zeroed means all defaults. */
 struct leat_rpc_session_conf {
-	/** Time of requests without a deadline of their own, microseconds; 0: 5 s;
-	 * LEAT_RPC_NO_DEADLINE: none */
+	/** Time that a request without a deadline of its own may take, microseconds; 0: 5 s;
+	 * LEAT_RPC_NO_DEADLINE: no limit */
 	uint64_t deadline_us;
 	uint64_t timeout_us; /**< leat_rpc_connect(): as in struct leat_conn_params */
-	/** Datagram endpoints: congestion control, NULL: none; it must outlive the session */
+	/** Datagram endpoints: congestion control; NULL: none. It must outlive the session. */
 	const struct leat_rpc_cc *cc;
 	const void *priv;  /**< sent to the other side, copied */
 	uint16_t priv_len; /**< at most LEAT_RPC_PRIV_MAX, and what the device can send */
-	void *user;	   /**< comes back in the events of this session */
+	void *user;	   /**< given back in the events of this session */
 	/**
 	 * @name Connecting again
 	 *
-	 * leat_rpc_connect(): if any of these is not 0 the session connects again when its
-	 * connection ends, or an attempt fails, the first one included. Each attempt follows a
-	 * random pause, between min and a bound that doubles from 2 * min to max. Both begin anew
-	 * with a connection that stood for max, and so do the limits; a peer that accepts and dies
-	 * at once is not asked more often than one that is away. Meanwhile requests may be posted,
-	 * and wait for the next connection with those that had not begun; their deadlines run.
+	 * leat_rpc_connect(): if any of these is not 0, the session connects again when its
+	 * connection ends or an attempt to connect fails, the first attempt included. A random
+	 * pause precedes each new attempt, between min and a bound that doubles from 2 * min up to
+	 * max. Bound and limits begin anew after a connection that lasted for max, so a peer that
+	 * accepts and dies at once is not asked more often than one that is not there. Without a
+	 * connection requests may still be posted; they and those that had not begun wait for the
+	 * next connection, while their deadlines run.
 	 */
 	/**@{*/
 	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, but not above max */
 	uint64_t reconnect_max_us; /**< longest pause, at least min; 0: 2 s, but not below min */
-	/** no attempt begins, or goes on, when there was no connection that stood for so long,
+	/** no attempt begins or goes on after so long without a connection that lasted for max,
 	 * microseconds; 0: no limit */
 	uint64_t reconnect_for_us;
 	uint32_t reconnect_tries; /**< attempts at most; 0: no limit */
 				  /**@}*/
 };
 
-/** In, leat_rpc_req.flags: no response. It is done when the library has taken all of it. */
+/**
+ * In, leat_rpc_req.flags: no response. The request is done when the library has taken all its
+ * bytes.
+ */
 #define LEAT_RPC_ONEWAY 0x01
 /** In, leat_rpc_req.flags: bulk and nb_bulk are set. */
 #define LEAT_RPC_BULK 0x02
 
 /**
- * Memory of the caller that the handler of a request may reach: it pulls bytes from it, or pushes
- * some to it, in a task (leat_rpc_task.h).
+ * Memory of the caller that the handler of a request may reach: in a task (leat_rpc_task.h) it
+ * pulls bytes from the memory, or pushes bytes to it.
  */
 struct leat_rpc_bulk {
 	void *addr;
 	uint64_t len;
 	/**
-	 * Registered memory that holds it, with the rights that access asks for
-	 * (LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE): the other side uses READ and WRITE if both
-	 * endpoints can. NULL: the bytes go in messages, as they do where one of them can't.
+	 * Registered memory that contains addr and len, with the rights that access asks for
+	 * (LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE): the other side then uses READ and WRITE if
+	 * both endpoints can. NULL, or an endpoint that can't: the bytes are carried in messages.
 	 */
 	struct leat_mr *mr;
 	uint32_t access; /**< LEAT_RPC_BULK_PULL, LEAT_RPC_BULK_PUSH */
 };
 
-/** A request. Zero it first. */
+/** A request. Zero it before the first use. */
 struct leat_rpc_req {
 	struct leat_rpc_session *session; /**< in */
-	const void *buf; /**< in: the request's bytes, the library's until it is back; NULL if len
-			    is 0 */
-	void *resp;	 /**< in: where the response goes; NULL if room is 0 */
-	uint32_t len;	 /**< in: bytes of the request */
-	uint32_t room;	 /**< in: bytes that resp has room for */
-	/** in: when it has to be back, cycles of leat_now(), the time in queues here included; 0:
-	 * the session's default; LEAT_RPC_NO_DEADLINE */
+	/** in: the request's bytes, the library's until the request comes back; NULL if len is 0 */
+	const void *buf;
+	void *resp;    /**< in: buffer of the response; NULL if room is 0 */
+	uint32_t len;  /**< in: bytes of the request */
+	uint32_t room; /**< in: size of resp, bytes */
+	/** in: time by which the request comes back, cycles of leat_now(), including the time in
+	 * queues of this side; 0: the session's default; LEAT_RPC_NO_DEADLINE: none */
 	uint64_t deadline;
-	uint32_t resp_len; /**< out: bytes of the response; with -EMSGSIZE what it would have needed
-			    */
+	/** out: bytes of the response; with -EMSGSIZE the size that the response needed */
+	uint32_t resp_len;
 	/**
-	 * out: 0, or why there is no response: what the handler returned; or
-	 * -ENOSYS the other side has no handler of that type; -EBUSY it had no room for the
-	 * request, see busy_us; -ETIMEDOUT the deadline passed; -ECANCELED cancelled, or the
-	 * session was closed here; -EMSGSIZE the request is longer than the other side takes, or
-	 * the response than room; -ESHUTDOWN the other side is closing; -EINVAL no buffer;
-	 * -ENOTCONN the session was closed by the other side; -EOPNOTSUPP the other side knows no
-	 * memory descriptors, -EACCES an mr lacks the rights, -ERANGE or does not hold the memory;
-	 * -EPROTO, -ECONNRESET and others: the session ended, or its connection, as
-	 * leat_rpc_event.status.
+	 * out: 0; what the handler returned; or why there is no response:
+	 *  - -ENOSYS: the other side has no handler of that type
+	 *  - -EBUSY: the other side had no room for the request, see busy_us
+	 *  - -ETIMEDOUT: the deadline passed
+	 *  - -ECANCELED: the request was cancelled, or this side closed the session
+	 *  - -EMSGSIZE: the request is longer than the other side accepts, or the response longer
+	 *    than room
+	 *  - -ESHUTDOWN: the other side is closing
+	 *  - -EINVAL: buf, resp or bulk is missing or not valid
+	 *  - -ENOTCONN: the other side closed the session
+	 *  - -EOPNOTSUPP: the other side does not support memory descriptors
+	 *  - -EACCES: an mr lacks the rights; -ERANGE: it does not contain the memory
+	 *  - -EPROTO, -ECONNRESET and others: the session or its connection ended, as
+	 *    leat_rpc_event.status
 	 */
 	int32_t status;
-	uint32_t busy_us; /**< out: with -EBUSY, when the other side advises to come back; else 0 */
-	uint8_t type;	  /**< in */
-	uint8_t flags;	  /**< in: LEAT_RPC_ONEWAY or LEAT_RPC_BULK */
-	/** out: with a status < 0: no handler has seen the request, and none will. Else one may
-	 * have. */
+	/** out: with -EBUSY, microseconds after which the other side advises to try again, else
+	 * 0 */
+	uint32_t busy_us;
+	uint8_t type;  /**< in */
+	uint8_t flags; /**< in: LEAT_RPC_ONEWAY or LEAT_RPC_BULK */
+	/** out: with a status < 0: 1 if no handler has seen the request and none will; 0 if one may
+	 * have */
 	uint8_t refused;
-	uint8_t state; /**< private: 0 while it is the caller's */
-	void *user;    /**< the caller's; never touched */
-	/** in, with LEAT_RPC_BULK: memory that its handler may reach, nb_bulk of them, 1 to
-	 * LEAT_RPC_BULK_MAX. They stay until the request is back; such a request fits a packet. */
+	uint8_t state; /**< private: 0 while the request is the caller's */
+	void *user;    /**< the caller's; never read or written by the library */
+	/** in, with LEAT_RPC_BULK: descriptors of memory that the handler may reach, nb_bulk of
+	 * them, 1 to LEAT_RPC_BULK_MAX. The array stays valid until the request is back. A request
+	 * with descriptors must fit a packet. */
 	const struct leat_rpc_bulk *bulk;
 	uint8_t nb_bulk;
-	uint8_t held;  /**< private: it goes back when no peer can reach its memory any more */
-	uint16_t slot; /**< private */
+	/** private: the request comes back only when no peer can reach its memory any more */
+	uint8_t held;
+	uint16_t slot;		      /**< private */
 	struct leat_rpc_req *next;    /**< private */
 	struct leat_rpc_req *prev;    /**< private */
 	struct leat_wheel_node timer; /**< private */
-	/** private: called instead of giving it out by leat_rpc_poll(); NULL */
+	/** private: called instead of returning the request from leat_rpc_poll(); NULL */
 	void (*done)(struct leat_rpc_req *req);
 	void *waiter; /**< private */
 };
 
 /**
- * A request that arrived, for its handler, and afterwards for the task that answers.
+ * A request that arrived, for its handler, and after leat_rpc_defer() for the task that answers it.
  *
- * In a handler it is valid during the call only, with all that it points to; leat_rpc_defer() makes
- * one that is valid until it is answered.
+ * In a handler the structure and all that it points to are valid during the call only.
+ * leat_rpc_defer() returns one that is valid until it is answered.
  */
 struct leat_rpc_incoming {
-	const void *req;   /**< its bytes */
-	void *resp;	   /**< the response is to be written here */
-	uint32_t len;	   /**< of req */
-	uint32_t room;	   /**< of resp; 0 if it is one-way */
+	const void *req;   /**< the request's bytes */
+	void *resp;	   /**< buffer for the response */
+	uint32_t len;	   /**< bytes of req */
+	uint32_t room;	   /**< bytes of resp; 0 for a one-way request */
 	uint32_t resp_len; /**< out: bytes written to resp; 0 at first */
 	uint8_t type;
-	bool oneway;	 /**< the answer is not sent */
-	uint8_t nb_bulk; /**< memory descriptors: leat_rpc_incoming_bulk() */
-	/** of a deferred one: its caller has cancelled it, or closed; the answer will be dropped */
+	bool oneway;	 /**< one-way: no answer is sent */
+	uint8_t nb_bulk; /**< number of memory descriptors: leat_rpc_incoming_bulk() */
+	/** deferred requests: the caller has cancelled the request, or the session ended; the
+	 * answer will be dropped */
 	bool cancelled;
-	struct leat_rpc_session *session; /**< NULL: it has ended meanwhile */
-	/** microseconds that its caller waits, from the handler's call on; 0: no end */
+	struct leat_rpc_session *session; /**< NULL: the session has ended since */
+	/** microseconds that the caller waits, from the handler's call on; 0: no limit */
 	uint32_t us_left;
-	/** of a deferred one: after this its caller waits no more, cycles; LEAT_RPC_NO_DEADLINE */
+	/** deferred requests: time until which the caller waits, cycles; LEAT_RPC_NO_DEADLINE */
 	uint64_t deadline;
 	void *user;	   /**< the application's, NULL at first */
 	const void *descs; /**< private */
@@ -251,27 +270,29 @@ struct leat_rpc_incoming {
 #define LEAT_RPC_DEFERRED 1
 
 /**
- * Handle a request. Called inside of leat_rpc_process(); it must not wait, and may post requests.
+ * Handle a request. Called inside leat_rpc_process(); must not wait, and may post requests.
  * @return
- *   - 0: the response is call->resp_len bytes in call->resp
- *   - -errno: the caller gets this status (and call->resp_len bytes, if they fit a packet)
- *   - LEAT_RPC_DEFERRED
+ *  - 0: the response is call->resp_len bytes in call->resp
+ *  - -errno: the caller gets this status (and call->resp_len bytes, if they fit a packet)
+ *  - LEAT_RPC_DEFERRED
  */
 typedef int (*leat_rpc_handler_fn)(struct leat_rpc_incoming *call, void *arg);
 
 /**
- * Events of a session, in this order; of one that connects again UP and DOWN any number of times.
- * It may have come up and gone down more often than is told, but neither is ever kept back.
+ * Events of a session, in this order. A session that connects again has UP and DOWN any number of
+ * times; several changes between two calls of leat_rpc_events() may be reported as one, but the
+ * latest of UP and DOWN is always reported.
  */
 enum leat_rpc_event_type {
-	LEAT_RPC_UP = 0, /**< it stands */
-	/** leat_rpc_session_conf.reconnect_*: its connection ended, or the first attempt to connect
-	 * failed; there will be another one. Requests that had begun come back with a status,
-	 * others wait. Nothing is to be done. */
+	LEAT_RPC_UP = 0, /**< connected, and ready for requests */
+	/** leat_rpc_session_conf.reconnect_*: the connection ended, or the first attempt to connect
+	 * failed; another attempt will follow. Requests that had begun come back with a status,
+	 * others wait. The application need not do anything. */
 	LEAT_RPC_DOWN,
-	LEAT_RPC_ENDED, /**< it ended, or never came up; requests come back with a status. Close it.
-			 */
-	LEAT_RPC_CLOSED, /**< leat_rpc_close() is through: the pointer is no longer valid */
+	/** the session ended, or never came up; requests come back with a status. The application
+	 * calls leat_rpc_close(). */
+	LEAT_RPC_ENDED,
+	LEAT_RPC_CLOSED, /**< leat_rpc_close() is complete: the pointer is no longer valid */
 };
 
 /** An event. */
@@ -280,57 +301,63 @@ struct leat_rpc_event {
 	struct leat_rpc_session *session;
 	void *user; /**< leat_rpc_session_conf.user */
 	/**
-	 * ENDED, DOWN: 0 closed in order by the other side, or why: as leat_event.status;
-	 * -ECONNREFUSED refused, the text has the reason and the limit; -EPROTO one side broke the
-	 * protocol; -EPROTONOSUPPORT the other side does not speak it. CLOSED: 0; -ETIMEDOUT:
-	 * something was left when the time was up; or why it had ended, or was down.
+	 * ENDED, DOWN: 0: the other side closed in order; else as leat_event.status, or
+	 * -ECONNREFUSED: refused, text has the reason and the limit; -EPROTO: one side broke the
+	 * protocol; -EPROTONOSUPPORT: the other side does not speak the protocol.
+	 *
+	 * CLOSED: 0; -ETIMEDOUT: something was under way when the time was up; or the status with
+	 * which the session had ended or was down before.
 	 */
 	int status;
-	char text[LEAT_EVENT_TEXT]; /**< for people */
+	char text[LEAT_EVENT_TEXT]; /**< human-readable reason */
 };
 
 /** Counters of a context. */
 struct leat_rpc_stats {
 	uint64_t posted;    /**< requests posted */
-	uint64_t done;	    /**< requests given back, with any status */
-	uint64_t cancelled; /**< of these: cancelled */
-	uint64_t expired;   /**< of these: their deadline passed */
+	uint64_t done;	    /**< requests that came back, with any status */
+	uint64_t cancelled; /**< part of done: cancelled */
+	uint64_t expired;   /**< part of done: the deadline passed */
 	uint64_t late;	    /**< responses to requests that were cancelled or had expired */
-	uint64_t handled;   /**< times that a handler was called */
+	uint64_t handled;   /**< calls of handlers */
 	uint64_t refused;   /**< requests answered by the library instead of a handler */
-	uint64_t busy;	    /**< of these: with -EBUSY */
+	uint64_t busy;	    /**< part of refused: with -EBUSY */
 	uint64_t unwaited;  /**< requests and answers dropped because their deadline had passed */
 	uint64_t packets_sent;
 	uint64_t packets_received;
-	uint64_t items_sent; /**< requests, responses, pieces; by packets: the coalescing factor */
-	uint64_t credit_packets;  /**< packets sent with nothing but credits, or acknowledgements */
+	/** requests, responses, pieces; divided by packets_sent: the coalescing factor */
+	uint64_t items_sent;
+	uint64_t credit_packets;  /**< packets sent that carry only credits or acknowledgements */
 	uint64_t retransmissions; /**< packets sent again (datagrams) */
-	uint64_t probes;	  /**< questions whether a peer is there (datagrams) */
-	uint64_t duplicates;	  /**< packets that came twice (datagrams) */
-	uint64_t refusals;	  /**< sessions refused */
-	uint64_t retries;	  /**< attempts to connect again */
-	uint64_t reconnects;	  /**< connections that followed one that had ended */
+	/** probes sent to find out whether a peer is alive (datagrams) */
+	uint64_t probes;
+	uint64_t duplicates; /**< packets that arrived twice (datagrams) */
+	uint64_t refusals;   /**< sessions that this side refused */
+	uint64_t retries;    /**< attempts to connect again */
+	/** connections made again after an earlier one of the session had ended */
+	uint64_t reconnects;
 	uint64_t violations[LEAT_RPC_VIOLATIONS]; /**< by enum leat_rpc_violation */
 	uint64_t pulled;			  /**< bytes that transfers have read from peers */
-	uint64_t pushed;			  /**< bytes that they have written to peers */
-	uint64_t by_message;			  /**< of both: those that went in messages */
+	uint64_t pushed;			  /**< bytes that transfers have written to peers */
+	/** part of pulled and pushed: bytes carried in messages */
+	uint64_t by_message;
 	uint64_t memory;   /**< bytes allocated by leat_rpc_create(), messages of several packets
 			      included, and for sessions that connect again */
 	uint32_t sessions; /**< now */
-	uint32_t max_sessions; /**< leat_rpc_conf.*, as they were decided */
+	uint32_t max_sessions; /**< leat_rpc_conf.max_sessions and following: the values in use */
 	uint32_t credits;
 	uint32_t slots;
 	uint32_t tickets;    /**< deferred requests not yet answered */
-	uint32_t large;	     /**< messages of several packets here, now */
+	uint32_t large;	     /**< messages of several packets held by this side, now */
 	uint32_t transfers;  /**< under way, now */
-	uint32_t tx_packets; /**< packets that are filled, wait, or are with the device, now */
+	uint32_t tx_packets; /**< packets being filled, waiting, or with the device, now */
 };
 
 /**
- * Create a context on an endpoint, which must outlive it. Its receives are the context's; other ops
- * may be posted beside it.
+ * Create a context on an endpoint. The endpoint must outlive the context. All receives of the
+ * endpoint belong to the context; the application may post other ops on it.
  * @param conf NULL for the defaults
- * @return it, or NULL with rte_errno, and leat_err_msg() saying more:
+ * @return the context, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of range, or the receive depth is too small for it
  *   - EOPNOTSUPP: the endpoint has no SEND and RECV
  *   - ENOMEM, and others of leat_mr_register()
@@ -338,58 +365,61 @@ struct leat_rpc_stats {
 LEAT_API struct leat_rpc *leat_rpc_create(struct leat_ep *ep, const struct leat_rpc_conf *conf);
 
 /**
- * Free a context. The first call begins to take the receives back.
+ * Free a context. The first call that finds no open session and no deferred request starts to
+ * cancel the receives.
  * @return 0 (also for NULL); -EBUSY: sessions are open, requests deferred by handlers are not
- * answered (leat_err_msg() names them), or receives are still with the device: poll, and try again
+ *   answered (leat_err_msg() names them), or receives are still with the device: poll, and try
+ *   again
  */
 LEAT_API int leat_rpc_destroy(struct leat_rpc *rpc);
 
-/** Its endpoint. Any thread. */
+/** Return the endpoint of a context. Any thread. */
 LEAT_API struct leat_ep *leat_rpc_ep(const struct leat_rpc *rpc);
 
 /**
- * Set the handler of a type; NULL: none, it is answered with -ENOSYS.
- * @param resp_max most bytes that it responds with; 0: what fits a packet. More than that:
- * responses are written to memory of leat_rpc_conf.large. At most max_msg.
- * @return 0; -EINVAL
+ * Set the handler of a type.
+ * @param fn NULL: none; requests of the type are answered with -ENOSYS
+ * @param resp_max most bytes of its responses, at most max_msg; 0: what fits a packet. With more
+ *   than a packet holds, responses are written to memory of leat_rpc_conf.large.
+ * @return 0; -EINVAL: resp_max is larger than max_msg
  */
 LEAT_API int leat_rpc_handler_set(struct leat_rpc *rpc, uint8_t type, leat_rpc_handler_fn fn,
 				  void *arg, uint32_t resp_max);
 
 /**
- * What a request's memory descriptor allows.
+ * Read a memory descriptor of a request.
  * @param i from 0 to call->nb_bulk - 1
  * @param[out] access LEAT_RPC_BULK_PULL, LEAT_RPC_BULK_PUSH; may be NULL
- * @return its bytes; 0: there is none
+ * @return bytes of the memory; 0: no such descriptor
  */
 LEAT_API uint64_t leat_rpc_incoming_bulk(const struct leat_rpc_incoming *call, unsigned int i,
 					 uint32_t *access);
 
 /**
- * Answer the request later: take a ticket. Only in its handler, which then returns
+ * Defer the answer of a request: take a ticket. Only in the request's handler, which then returns
  * LEAT_RPC_DEFERRED.
  * @return the request, with its bytes, valid until leat_rpc_answer(); NULL with rte_errno EBUSY:
- * there are leat_rpc_conf.tickets already (a handler then usually returns -EBUSY, and is not
- * LEAT_RPC_DEFERRED)
+ *   leat_rpc_conf.tickets requests are deferred already (the handler must not return
+ *   LEAT_RPC_DEFERRED then; it usually returns -EBUSY)
  */
 LEAT_API struct leat_rpc_incoming *leat_rpc_defer(struct leat_rpc_incoming *call);
 
 /**
- * Answer a deferred request. It is gone afterwards. If its session has ended, or its caller has
- * given up, nothing is sent.
+ * Answer a deferred request. The pointer is no longer valid afterwards. If the session has ended,
+ * nothing is sent; if the caller has given up, only a status is.
  * @param status as what a handler returns: 0 or -errno
  */
 LEAT_API void leat_rpc_answer(struct leat_rpc_incoming *call, int status);
 
 /**
- * Begin to connect, as leat_ep_connect(). Then LEAT_RPC_UP or LEAT_RPC_ENDED. Requests may be
+ * Begin to connect, as leat_ep_connect(). LEAT_RPC_UP or LEAT_RPC_ENDED follows. Requests may be
  * posted at once.
  *
  * A session that connects again (leat_rpc_session_conf.reconnect_*) ends only when it gives up: a
- * limit is reached, the other side does not speak the protocol or requires what this one has not,
- * or the endpoint is shut down. The pointer is valid until LEAT_RPC_CLOSED, whatever happens to its
- * connections. Each has another token and other numbers; nothing of one is taken for an answer in
- * another.
+ * limit is reached, the other side does not speak the protocol or requires a feature that this side
+ * lacks, or the endpoint is shut down. The pointer is valid until LEAT_RPC_CLOSED, whatever happens
+ * to the connections. Each connection has its own token and numbers, so no packet of one is taken
+ * for an answer in another.
  * @param addr copied
  * @param conf NULL for the defaults; copied
  * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EINVAL, ENOMEM, and others of
@@ -400,82 +430,85 @@ LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const c
 
 /**
  * Accept a session, or refuse it with the reason if there is no room for it.
- * @param ev the LEAT_EV_CONNECT_REQ; it is dealt with in every case
+ * @param ev the LEAT_EV_CONNECT_REQ; no other call is needed for it, whatever is returned
  * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EPROTONOSUPPORT (the other
- *   side does not speak it, or requires what this one has not), ENOTCONN, EINVAL
+ *   side does not speak the protocol, or requires a feature that this side lacks), ENOTCONN,
+ *   EINVAL
  */
 LEAT_API struct leat_rpc_session *leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 						  const struct leat_rpc_session_conf *conf);
 
 /**
- * Refuse a session for a reason of the application's.
- * @param status -errno, told to the other side
+ * Refuse a session for a reason of the application.
+ * @param status -errno, reported to the other side
  */
 LEAT_API void leat_rpc_refuse(struct leat_rpc *rpc, const struct leat_event *ev, int status);
 
 /**
- * The application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED.
- * @param[out] len their bytes @return them, inside of ev
+ * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED.
+ * @param[out] len bytes of the data
+ * @return the data, inside ev
  */
 LEAT_API const void *leat_rpc_priv(const struct leat_event *ev, uint16_t *len);
 
 /**
- * Begin to close: nothing more can be posted, and new requests of the other side are answered with
- * -ESHUTDOWN; what is under way in both directions has until the timeout. Requests that are left
- * then come back with -ECANCELED; without a connection that is at once. LEAT_RPC_CLOSED follows.
- * Requests that handlers have deferred and that are not answered at the timeout are named in the
- * log.
+ * Begin to close a session. Nothing more can be posted on it, and new requests of the other side
+ * are answered with -ESHUTDOWN. Requests under way in both directions have until the timeout; those
+ * that are left then come back with -ECANCELED. Without a connection all requests come back at
+ * once. LEAT_RPC_CLOSED follows. The log names requests that handlers have deferred and not
+ * answered at the timeout.
  * @param timeout_us 0: don't wait
- * @return 0; -EALREADY: it is closing
+ * @return 0; -EALREADY: the session is closing
  */
 LEAT_API int leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us);
 
 /**
- * Post requests, of any sessions of one context, in this order. Those of one session that follow
- * one another share packets.
- * @return how many were accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted
- * already), ESHUTDOWN (leat_rpc_close() was called for its session). What else is wrong with one is
- * told by its status.
+ * Post requests, of any sessions of one context, in this order. Consecutive requests of one
+ * session share packets.
+ * @return number of requests accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted
+ *   already), ESHUTDOWN (leat_rpc_close() was called for its session). A request that is wrong in
+ *   another way is accepted and comes back with a status.
  */
 LEAT_API uint16_t leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n);
 
 /**
- * Cancel a request. The other side is told; a handler may or may not have run
+ * Cancel a request. The library sends a cancel to the other side; a handler may or may not have run
  * (leat_rpc_req.refused).
  *
- * What arrives lands in memory of the library, so a request comes back at once, and nothing writes
- * to its response any more. Not so if the other side was given the key of memory
- * (leat_rpc_bulk.mr): neither its NIC nor this one can be stopped from here. Then the request comes
- * back when the other side has let go of it; if it does not within leat_rpc_conf.bulk_grace_us the
- * session is ended, and the request comes back behind that. (A peer that means harm can still use a
- * key of a libfabric device until leat_mr_deregister().) All that holds for deadlines, too.
+ * Responses arrive in memory of the library, so the request comes back at once, and nothing writes
+ * its response buffer any more. The exception is a request that gave the other side the key of
+ * memory (leat_rpc_bulk.mr): this side can stop neither NIC. Such a request comes back when the
+ * other side has released the memory. If the other side does not within
+ * leat_rpc_conf.bulk_grace_us, the session ends, and the request comes back after its end. (A
+ * malicious peer can use a key of a libfabric device until leat_mr_deregister().) The same holds
+ * for a request whose deadline passes.
  * @return
- *   - 0: the next leat_rpc_poll() gives it back, with -ECANCELED
- *   - 1: it comes back with -ECANCELED when its memory is free
- *   - -EALREADY: that was said before
- *   - -ENOENT: it is not posted, or done
+ *   - 0: the next leat_rpc_poll() gives the request back, with -ECANCELED
+ *   - 1: the request comes back with -ECANCELED when its memory is free
+ *   - -EALREADY: the request was cancelled, or its deadline passed, and waits for its memory
+ *   - -ENOENT: the request is not posted, or done
  */
 LEAT_API int leat_rpc_cancel(struct leat_rpc_req *req);
 
 /**
- * Take the context's own ops out of what leat_ep_poll() returned, run handlers, post what they
- * responded in one burst. All ops must pass through here.
- * @param ops what is the application's is moved to the front, in its order
- * @return how many are the application's
+ * Process the ops that leat_ep_poll() returned: take out the context's own, run handlers, and post
+ * their responses in one burst. All ops of the endpoint must be passed to this function.
+ * @param ops the application's ops are moved to the front, in their order
+ * @return number of the application's ops
  */
 LEAT_API uint16_t leat_rpc_process(struct leat_rpc *rpc, struct leat_op **ops, uint16_t n);
 
 /**
- * Take requests that are done; go on with what found no room before; look after deadlines.
+ * Take requests that are done. Also resumes sessions that found no room before, and runs deadlines.
  * @param[out] reqs room for n; n may be 0
  * @return number of requests; they belong to the caller again
  */
 LEAT_API uint16_t leat_rpc_poll(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
 
 /**
- * Every event of the endpoint but LEAT_EV_CONNECT_REQ goes through here.
- * @return true: it was about a session of this context; false: it is the application's, as the
- * SHUTDOWN is
+ * Handle an event of the endpoint. Pass every event here except LEAT_EV_CONNECT_REQ.
+ * @return true: the event was about a session of this context, or a connection that it refused;
+ *   false: the event is the application's, as LEAT_EV_SHUTDOWN always is
  */
 LEAT_API bool leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_event *ev);
 
@@ -486,22 +519,22 @@ LEAT_API bool leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_even
  */
 LEAT_API uint16_t leat_rpc_events(struct leat_rpc *rpc, struct leat_rpc_event *ev, uint16_t n);
 
-/** Read the counters. Same thread. */
+/** Read the counters. On the thread of the endpoint. */
 LEAT_API void leat_rpc_stats_get(const struct leat_rpc *rpc, struct leat_rpc_stats *stats);
 
-/** Name of a violation: "bad token"; "?" for any other value. */
+/** Return the name of a violation, such as "bad token"; "?" for any other value. */
 LEAT_API const char *leat_rpc_violation_name(unsigned int violation);
 
-/** Context of a session. */
+/** Return the context of a session. */
 LEAT_API struct leat_rpc *leat_rpc_session_context(const struct leat_rpc_session *s);
 
-/** Peer id of a session; LEAT_PEER_ANY when it has ended, or is down. */
+/** Return the peer id of a session; LEAT_PEER_ANY when the session has ended or is down. */
 LEAT_API uint16_t leat_rpc_session_peer(const struct leat_rpc_session *s);
 
-/** User pointer of a session. */
+/** Return the user pointer of a session (leat_rpc_session_conf.user). */
 LEAT_API void *leat_rpc_session_user(const struct leat_rpc_session *s);
 
-/** Longest request that one packet of the session holds, bytes; 0 before it is up. */
+/** Return the longest request that one packet of the session holds, bytes; 0 before it is up. */
 LEAT_API uint32_t leat_rpc_session_small(const struct leat_rpc_session *s);
 
 #ifdef __cplusplus

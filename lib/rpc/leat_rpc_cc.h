@@ -6,19 +6,20 @@
  * @file
  * Congestion control of sessions over datagram endpoints: how many packets may be on the way.
  *
- * A session has none, unless leat_rpc_session_conf.cc names one; then credits alone bound it, and
- * nothing is measured or computed for it. One is a constant with functions; its state is in the
- * session:
+ * A session has no congestion control unless leat_rpc_session_conf.cc names one. Without it credits
+ * alone bound the packets on the way, and nothing is computed for it. A congestion control is a
+ * constant structure of functions; its state is in the session:
  *
  *     start       once, when the session comes up
- *     acked       packets have arrived there, and how long that took: may raise or lower the window
- *     lost        packets were lost: may lower it
+ *     acked       the peer has received packets, after this round trip: may raise or lower the
+ *                 window
+ *     lost        packets were lost: may lower the window
  *
- *     on the way < window           packets go
+ *     packets on the way < window   further packets are sent
  *     window < 1                    one packet at a time, and 1 / window round trips between two
  *
- * Thread rules: all is called on the thread of the endpoint, from within leat_rpc_process() and
- * leat_rpc_poll(). It must not wait.
+ * Thread rules: all functions are called on the thread of the endpoint, from leat_rpc_process() and
+ * leat_rpc_poll(). They must not wait.
  */
 
 #include <stdint.h>
@@ -29,22 +30,23 @@
 extern "C" {
 #endif
 
-/** What a congestion control keeps per session. */
+/** State of a congestion control in one session. */
 struct leat_rpc_cc_state {
-	float window; /**< out: packets that may be on the way; more than credits changes nothing */
-	uint64_t rtt_ns;  /**< smoothed round trip, ns; 0: not known yet. Kept by the library */
-	uint64_t priv[6]; /**< its own, zeroed before start */
+	/** out: packets that may be on the way; values above the credits have no effect */
+	float window;
+	uint64_t rtt_ns;  /**< smoothed round trip, ns, set by the library; 0: not known yet */
+	uint64_t priv[6]; /**< the congestion control's own, zeroed before start */
 };
 
 /** A congestion control. */
 struct leat_rpc_cc {
-	const char *name; /**< for people */
+	const char *name; /**< for logs */
 	void (*start)(struct leat_rpc_cc_state *st);
 	/**
-	 * @param rtt_ns round trip of the last of these packets, without the time that the other
-	 *   side kept the acknowledgement back; 0: it could not be measured
-	 * @param packets how many
-	 * @param now_ns a clock of the session's own
+	 * @param rtt_ns round trip of the last of these packets, without the time for which the
+	 *   other side held the acknowledgement back; 0: it could not be measured
+	 * @param packets number of packets acknowledged
+	 * @param now_ns nanoseconds since the session came up
 	 */
 	void (*acked)(struct leat_rpc_cc_state *st, uint64_t rtt_ns, uint32_t packets,
 		      uint64_t now_ns);
@@ -52,13 +54,14 @@ struct leat_rpc_cc {
 };
 
 /**
- * Swift: a window that follows the round trip, up while that is below a target, down in proportion
- * to how much it is above, once per round trip. The target grows as the window shrinks, so that
- * flows which share a bottleneck come to equal shares. Target for a large window: 25 us, up to
- * 100 us for one of a tenth of a packet.
+ * Swift: a window that follows the round trip. The window grows while the round trip is below a
+ * target; above the target it shrinks in proportion to the excess, once per round trip. The target
+ * grows as the window shrinks, so that flows which share a bottleneck converge to equal shares. The
+ * target is 25 us for a large window, and up to 100 us for a window of a tenth of a packet.
  *
  * Source: G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
- * Datacenter", SIGCOMM 2020; without the scaling by hops, as a datagram does not tell them.
+ * Datacenter", SIGCOMM 2020; without the scaling by hops, since a datagram does not carry their
+ * number.
  */
 LEAT_API extern const struct leat_rpc_cc leat_rpc_cc_swift;
 
