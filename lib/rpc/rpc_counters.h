@@ -3,7 +3,7 @@
 #define RPC_COUNTERS_H
 
 /*
- * Counters that telemetry and lib/tune show alike: members of struct leat_rpc_stats, in its order,
+ * Counters that both telemetry and lib/tune report: members of struct leat_rpc_stats, in its order,
  * and of struct rpc_tune_report.
  */
 #define RPC_COUNTERS(X)                                                                            \

@@ -3,18 +3,17 @@
 #define RPC_CREDIT_H
 
 /*
- * Credits: how many packets may be on the way, so that each meets a receive. The one
- * place for them.
+ * Credits bound the packets on the way, so that each finds a receive. Only this file computes them.
  *
  *     sender                                      receiver
  *        tx_sent ----------- packets ------------> rx_got
  *        tx_credit <--- in each packet back ------ rx_granted: receives for packets before it
- *                                                  rx_told: of which the sender knows
+ *                                                  rx_told: the part the sender was told of
  *
- * A packet with messages leaves the last credit to one that has nothing but credits, which is sent
- * when no other packet told of them in time. Such a packet tells of two at least, so two sides
- * can't both be without: the one that got the last of these packets has two credits more than
- * before.
+ * Packets with messages never use the last credit: it is reserved for a packet that carries nothing
+ * but credits, which is sent when no other packet has carried them in time. A credit packet grants
+ * at least two credits, so the two sides can't both run out: the side that received the last credit
+ * packet has two credits more than before.
  */
 
 #include "rpc_pvt.h"
@@ -26,7 +25,7 @@ rpc_credit_start(struct leat_rpc_session *s, const struct rpc_hello *h)
 	s->peer_credits = h->credits;
 }
 
-/* Packets of messages that may be sent now: the last place is kept for one with credits. */
+/* Packets with messages that may be sent now: the last credit is reserved for a credit packet. */
 static inline uint32_t
 rpc_credit_left(const struct leat_rpc_session *s)
 {
@@ -35,25 +34,25 @@ rpc_credit_left(const struct leat_rpc_session *s)
 	return left > 0 ? left - 1 : 0;
 }
 
-/* The head of a packet that came. @return 0 or a violation */
+/* Take the credit of a packet that arrived. @return 0 or a violation */
 static inline int
 rpc_credit_take(struct leat_rpc_session *s, uint32_t credit)
 {
-	/* Packets come in their order, so what they say never goes back. */
+	/* Packets arrive in order, so credits never decrease. */
 	if (unlikely(credit - s->tx_sent > s->peer_credits || (int32_t)(credit - s->tx_credit) < 0))
 		return LEAT_RPC_BAD_CREDIT;
 	s->tx_credit = credit;
 	return 0;
 }
 
-/* A receive was posted in the place of one that had a packet of this session. */
+/* Grant a credit: a receive that had a packet of this session was posted again. */
 static inline void
 rpc_credit_give(struct leat_rpc_session *s)
 {
 	s->rx_granted++;
 }
 
-/* The head of a packet that is about to be posted. */
+/* Write the head of a packet that is about to be posted. */
 static inline void
 rpc_credit_head(struct leat_rpc_session *s, struct rpc_packet *p)
 {
@@ -69,7 +68,7 @@ rpc_credit_head(struct leat_rpc_session *s, struct rpc_packet *p)
 	s->tx_sent++;
 }
 
-/* Is the other side to be told, without a packet that says it along the way? */
+/* Must a credit packet be sent, because no other packet has carried the credits? */
 static inline bool
 rpc_credit_due(const struct leat_rpc_session *s)
 {

@@ -3,15 +3,16 @@
 #define RPC_FAST_H
 
 /*
- * The short way of what nearly all is: small requests, their handlers, and small responses.
+ * The fast path of nearly all traffic: small requests, their handlers, and small responses. Each
+ * function requires:
  *
- *     post        rpc_fast_post()        nothing waits before it; a slot, and a place in a packet
- *     requests    rpc_fast_requests()    the next ones of their slots, and a place for a response
- *     responses   rpc_fast_responses()   of requests that wait for them, and have room
- *     send        rpc_fast_send()        the open packet is all that there is, and has credit
+ *     post        rpc_fast_post()        no earlier request waits; a free slot, room in a packet
+ *     requests    rpc_fast_requests()    the next number of its slot, room for the response
+ *     responses   rpc_fast_responses()   a request that waits for it and has room
+ *     send        rpc_fast_send()        the open packet is the only one, and has credit
  *
- * What any of these finds otherwise goes the long way, with the same outcome. s->fast holds where
- * they may be used; test_rpc_calls.c and test_rpc_late.c run the same cases with and without.
+ * Anything else takes the slow path, with the same outcome. s->fast is set while the fast path may
+ * be used; test_rpc_calls.c and test_rpc_late.c run the same cases with and without it.
  */
 
 #include <leat_le.h>
@@ -20,27 +21,28 @@
 #include "rpc_pvt.h"
 
 /*
- * Begins requests of one session, from the front of reqs. Nothing is pending in it.
- * @return where it ended
+ * Begin requests of one session, from the front of reqs. No request of the session is pending.
+ * @return the first request that was not begun
  */
 struct leat_rpc_req **rpc_fast_post(struct leat_rpc_session *s, struct leat_rpc_req **reqs,
 				    struct leat_rpc_req **end);
 /*
- * Responses to small requests that wait, from the front of what is left of a packet.
- * @return where they end
+ * Handle small responses whose requests wait, from the front of the rest of a packet.
+ * @return end of the items that were handled
  */
 const uint8_t *rpc_fast_responses(struct leat_rpc_session *s, const uint8_t *at,
 				  const uint8_t *end);
 /*
- * Requests that are handled at once, or deferred, from the front of what is left of a packet.
- * @return where they end
+ * Handle small requests, from the front of the rest of a packet.
+ * @return end of the items that were handled
  */
 const uint8_t *rpc_fast_requests(struct leat_rpc_session *s, const uint8_t *at, const uint8_t *end);
 
 /*
- * Asks for the lines of what is about to be written, by writing to them: see ring_tx_touch_slot()
- * for why. The other side had them last, when it read what was there before. Less is copied by the
- * device when it is posted, and nobody else has those lines.
+ * Fetch the cache lines of a packet that is about to be written, by writing to them: see
+ * ring_tx_touch_slot() for why. The other side had the lines last, when it read the previous packet
+ * there. Packets of fewer than RPC_TOUCH_MIN bytes are copied by the device when they are posted,
+ * so no other core has their lines.
  */
 #define RPC_TOUCH_MIN 128u
 
@@ -54,7 +56,7 @@ rpc_touch(uint8_t *at, const uint8_t *end, uint32_t len)
 		*(volatile uint64_t *)(at + i) = 0;
 }
 
-/* The next packet of a burst: its head is there. */
+/* Add a packet whose head is written to the burst. */
 static __rte_always_inline void
 rpc_burst_add(struct leat_rpc_session *s, struct rpc_packet *p)
 {
@@ -67,7 +69,7 @@ rpc_burst_add(struct leat_rpc_session *s, struct rpc_packet *p)
 	rpc->burst[rpc->nb_burst++] = &p->op;
 }
 
-/* @return false: nothing was done */
+/* Send the open packet, if it is the only one. @return false: nothing was done */
 static __rte_always_inline bool
 rpc_fast_send(struct leat_rpc_session *s)
 {

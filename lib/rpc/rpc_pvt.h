@@ -3,35 +3,35 @@
 #define RPC_PVT_H
 
 /*
- * What the files of lib/rpc share.
+ * Structures and functions that the files of lib/rpc share.
  *
  *     rpc.c       contexts: memory, process, poll
- *     session.c   sessions: connect, accept, up, refusal
- *     end.c       how they end: failure, drain, close, events
+ *     session.c   sessions begin: connect, accept, up, refusal
+ *     end.c       sessions end: failure, drain, close, events
  *     rpc_reconnect.h sessions that connect again: reconnect.c
- *     rpc_credit.h packets that may be sent, and that were received
- *     packet.c    packets that are filled and sent
- *     arrive.c    packets that came
+ *     rpc_credit.h credits for packets, in both directions
+ *     packet.c    packets to send: filled, posted; receives: posted again
+ *     arrive.c    packets received
  *     request.c   the caller's side: post, begin, response, cancel
- *     handler.c   the other side: handlers and their answers
+ *     handler.c   the handler's side: requests and their answers
  *     ticket.c    requests that handlers answer later
  *     large.c     messages of several packets, in pieces
- *     deadline.c  deadlines of requests
+ *     deadline.c  deadlines of requests, timers of sessions
  *     rpc_dgram.h packets of datagram endpoints: dgram.c, dgram_time.c
- *     wire.c      every byte
- *     fast.c      the short way of small requests and responses
- *     reactor.c   a context below a reactor; open.c: and its endpoint
+ *     wire.c      the wire format
+ *     fast.c      the fast path of small requests and responses
+ *     reactor.c   a context in a reactor; open.c: with its endpoint
  *     call.c      calls of tasks
- *     batch.c     batches of them
+ *     batch.c     batches of calls
  *     bulk.c      memory that handlers pull from and push to; by messages: bulk_msg.c
- *     telemetry.c what telemetry tells
+ *     telemetry.c telemetry commands
  *
  *     request  --post--> pending --begin--> slot, in a packet ----SEND----> arrive -> handler
  *                                            |                                           |
  *     done <--poll-- given back <- response <+-- arrive <----SEND---- packet <- answer <-+
  *
- * A session that has something to send is in rpc->work; rpc_run() goes through that list at the end
- * of process, poll and post, fills packets, and posts them in one burst.
+ * A session that has something to send is in rpc->work. At the end of process, poll and post,
+ * rpc_run() goes through that list, fills packets, and posts them in one burst.
  */
 
 #include <assert.h>
@@ -64,23 +64,26 @@ enum rpc_req_state {
 	RPC_REQ_DONE,
 };
 
-/* leat_rpc_req.flags: of the library, to the library of the other side. */
+/* leat_rpc_req.flags: a request of the library to the library of the other side. */
 #define RPC_REQ_INTERNAL 0x80
 
-/* leat_rpc_req.held: the other side has the key of its memory; and it is over besides. */
+/*
+ * leat_rpc_req.held: the other side has the key of the request's memory; and the request has ended
+ * besides.
+ */
 #define RPC_HELD 1
 #define RPC_HELD_ENDING 2
 
 /* ---- messages of several packets ---- */
 
-/* Memory of leat_rpc_conf.max_msg bytes. */
+/* Memory for one message, leat_rpc_conf.max_msg bytes. */
 struct rpc_large {
 	struct rpc_large *next;
 	uint8_t *buf;
-	uint64_t *map; /* datagrams: which pieces are there */
+	uint64_t *map; /* datagrams: a bit for each piece that has arrived */
 };
 
-/* One that is being sent: of a request or a response. In turn with the others of its session. */
+/* A request or response being sent in pieces, in turn with the others of its session. */
 struct rpc_out {
 	struct rpc_out *next;
 	const uint8_t *data;
@@ -93,52 +96,54 @@ struct rpc_out {
 /* ---- slots ---- */
 
 /*
- * Slots are in two arrays each: what a small request needs is close together, 32 bytes of this side's
- * and 8 of the other one's; the rest is in rpc_tx_more and rpc_rx_more.
+ * Each slot is split over two arrays: the fields that small requests need are packed, 32 bytes for
+ * a slot of this side and 8 for one of the other side; the rest is in rpc_tx_more and rpc_rx_more.
  */
 
 enum rpc_tx_state {
 	RPC_TX_FREE = 0,
-	RPC_TX_WAIT,   /* its request waits for the response */
-	RPC_TX_ORPHAN, /* the request has gone back; the response is still to come */
+	RPC_TX_WAIT,   /* the request waits for the response */
+	RPC_TX_ORPHAN, /* the request was given back; the response is still to come */
 };
 
-/* A request of this side that is under way. */
+/* A slot of this side: a request under way. */
 struct rpc_tx_slot {
 	struct leat_rpc_req *req; /* WAIT */
-	uint64_t deadline;	  /* WAIT: when it has none of the wheel; else UINT64_MAX */
+	/* WAIT: cycles, if the request has no timer in the wheel; else UINT64_MAX */
+	uint64_t deadline;
 	uint32_t num;
 	union {
 		struct {
 			uint8_t state;
-			bool slow; /* what arrives for it goes the long way */
+			bool slow; /* its packets take the slow path */
 		};
-		uint16_t state_slow; /* RPC_TX_WAIT: both a state and not slow */
+		/* both in one load: RPC_TX_WAIT means that state, and not slow */
+		uint16_t state_slow;
 	};
 	uint16_t next_free;
-	uint32_t got;	    /* bytes of the response that came */
-	uint32_t resp_size; /* all of them */
+	uint32_t got;	    /* bytes of the response that have arrived */
+	uint32_t resp_size; /* bytes of the whole response */
 };
 static_assert(sizeof(struct rpc_tx_slot) == 32, "two in a line");
 
 struct rpc_tx_more {
 	struct rpc_out out;
 	uint16_t next_cancel;
-	bool cancel; /* in the session's list: the other side is to be told */
+	bool cancel; /* in the session's cancel list: a CANCEL is to be sent */
 };
 
 enum rpc_rx_state {
 	RPC_RX_IDLE = 0,
-	RPC_RX_ASSEMBLING, /* pieces of the request come */
-	RPC_RX_DROPPING,   /* answered already; the rest of the pieces may come */
-	RPC_RX_DEFERRED,   /* with the handler's ticket */
-	RPC_RX_ANSWER,	   /* in the session's list of answers */
-	RPC_RX_SENDING,	   /* pieces of the response go */
+	RPC_RX_ASSEMBLING, /* pieces of the request are arriving */
+	RPC_RX_DROPPING,   /* answered already; more pieces of the request may arrive */
+	RPC_RX_DEFERRED,   /* the handler took a ticket */
+	RPC_RX_ANSWER,	   /* in the session's answer list */
+	RPC_RX_SENDING,	   /* pieces of the response are being sent */
 };
 
 struct rpc_ticket;
 
-/* A request of the other side. */
+/* A slot of the other side: its request here. */
 struct rpc_rx_slot {
 	uint32_t num;
 	uint16_t next_answer;
@@ -149,28 +154,28 @@ static_assert(sizeof(struct rpc_rx_slot) == 8, "eight in a line");
 struct rpc_rx_more {
 	struct rpc_out out;
 	struct rpc_large *large;   /* ASSEMBLING: the request; SENDING: the response */
-	struct rpc_ticket *ticket; /* DEFERRED; ANSWER: NULL, or it has the response */
+	struct rpc_ticket *ticket; /* DEFERRED; ANSWER: holds the response, or NULL */
 	uint64_t deadline;
 	uint32_t got, size; /* ASSEMBLING, DROPPING */
 	uint32_t busy_us;
 	uint16_t status; /* ANSWER: errno */
 	uint16_t flags;	 /* ANSWER: RPC_F_REFUSED; ASSEMBLING: RPC_F_ONEWAY */
-	bool rest;	 /* ANSWER: the rest of the request's pieces may come */
+	bool rest;	 /* ANSWER: more pieces of the request may arrive */
 };
 
 #define RPC_NONE UINT16_MAX
 
-/* What an answer needs, which has no place yet in a packet. */
+/* A deferred request, and the answer to it until that has a place in a packet. */
 struct rpc_ticket {
 	struct leat_rpc_incoming call;
 	struct leat_rpc *rpc;
-	struct leat_rpc_session *s; /* NULL: ended */
+	struct leat_rpc_session *s; /* NULL: the session has ended */
 	struct rpc_ticket *next, *prev;
 	struct rpc_large *req_large, *resp_large;
 	uint8_t *req_buf, *resp_buf;
 	uint64_t since;
 	struct rpc_transfer *transfers;
-	int status;    /* leat_rpc_answer() was called, and transfers are under way */
+	int status;    /* of leat_rpc_answer(), if it was called while transfers were under way */
 	uint16_t slot; /* RPC_NO_SLOT: a one-way request */
 	bool answered, answers;
 };
@@ -178,22 +183,23 @@ struct rpc_ticket {
 /* ---- packets ---- */
 
 struct rpc_packet {
-	struct leat_op op; /* buf, and size when it is full */
+	struct leat_op op; /* buf; size is set when the packet is closed */
 	struct rpc_packet *next;
 	struct leat_rpc_session *s;
 	/* datagrams */
 	uint64_t sent;
 	uint32_t seq;
-	bool kept;  /* not acknowledged */
-	bool busy;  /* with the device, or waits to be */
-	bool again; /* was sent more than once */
+	bool kept;  /* kept until it is acknowledged */
+	bool busy;  /* with the device, or waiting to be posted */
+	bool again; /* sent more than once */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct rpc_recv {
 	struct leat_op op;
-	struct rpc_recv *next;	    /* refused by the endpoint; early */
-	struct leat_rpc_session *s; /* it had a packet of: gets the credit when it is posted */
-	uint64_t token;		    /* that s had then */
+	struct rpc_recv *next; /* in the list of refused receives, or of early packets */
+	/* sender of the last packet: gets a credit when the receive is posted */
+	struct leat_rpc_session *s;
+	uint64_t token; /* token of s when the packet arrived */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /* ---- sessions ---- */
@@ -202,8 +208,8 @@ enum rpc_session_state {
 	RPC_FREE = 0,
 	RPC_CONNECTING, /* connect or accept was called */
 	RPC_OPEN,
-	RPC_ENDING, /* waits for its ops, and the peer's end */
-	RPC_DOWN,   /* has no connection, and waits for the time to ask for one */
+	RPC_ENDING, /* waits for its ops, and for the peer's last event */
+	RPC_DOWN,   /* no connection: waits until the next attempt is due */
 	RPC_OVER,
 };
 
@@ -211,72 +217,73 @@ struct rpc_req_list {
 	struct leat_rpc_req *head, *tail;
 };
 
-/* Something of a session that is due at a time: in rpc->timers. */
+/* A timer of a session, in rpc->timers. */
 struct rpc_timer {
 	struct leat_wheel_node node;
 	void (*due)(struct rpc_timer *timer, uint64_t now);
 };
 
 struct leat_rpc_session {
-	/* what each item needs */
+	/* used by each item */
 	struct leat_rpc *rpc;
-	struct rpc_packet *open; /* that is being filled; NULL */
-	uint8_t *at, *end;	 /* what is left of it; both NULL without one */
+	struct rpc_packet *open; /* packet being filled; NULL: none */
+	uint8_t *at, *end;	 /* free bytes of the open packet; both NULL without one */
 	struct rpc_tx_slot *tx;
 	struct rpc_rx_slot *rx;
-	uint16_t nb_slots; /* in each direction; behind them are those of internal requests */
+	uint16_t nb_slots; /* in each direction; slots of internal requests follow these */
 	uint16_t free_slot, free_internal;
 	uint32_t small_max; /* longest message that fits a packet */
-	uint32_t small_out; /* the same, and no more than the other side takes */
+	uint32_t small_out; /* the smaller of small_max and peer_max_msg */
 
-	/* each packet */
+	/* used by each packet */
 	struct rpc_req_list pending;
-	uint64_t token; /* of packets to this side */
-	uint16_t epoch; /* likewise */
-	uint16_t peer;	/* of the endpoint */
+	uint64_t token; /* in packets to this side */
+	uint16_t epoch; /* in packets to this side */
+	uint16_t peer;	/* peer id of the endpoint */
 	uint8_t state;
 	bool fast;		 /* OPEN, and not closing: see rpc_fast.h */
 	uint32_t nb_reqs;	 /* pending, or in slots */
 	uint32_t packet;	 /* bytes of a packet to the other side */
-	uint32_t default_us;	 /* 0: none, or what the wire can't say */
+	uint32_t default_us;	 /* 0: no deadline, or one too long for the wire */
 	uint64_t default_cycles; /* UINT64_MAX: no deadline */
-	uint64_t expires;	 /* the first deadline in tx, or before that; UINT64_MAX: none */
+	uint64_t expires;	 /* at or before the first deadline in tx; UINT64_MAX: none */
 	bool in_work, closing, drained;
-	struct rpc_req_list internal; /* pending, too */
+	struct rpc_req_list internal; /* pending internal requests */
 
-	/* credit.c: packets, counted modulo 2^32 */
+	/* rpc_credit.h: packets, counted modulo 2^32 */
 	uint32_t tx_sent, tx_credit;
 	uint32_t rx_got, rx_granted, rx_told;
-	uint32_t peer_credits; /* most that the other side may ever give ahead */
-	uint32_t queued;       /* packets that wait for credit, with the open one */
+	uint32_t peer_credits; /* most credits that the other side may grant ahead of tx_sent */
+	uint32_t queued;       /* packets waiting for credit, the open one included */
 	struct rpc_dgram *dg;  /* dgram.c: datagrams; NULL: the endpoint is reliable */
 
 	/* packet.c */
-	uint64_t peer_token; /* of packets to the other side */
-	uint16_t peer_epoch; /* likewise */
+	uint64_t peer_token; /* in packets to the other side */
+	uint16_t peer_epoch; /* in packets to the other side */
 	struct rpc_packet *ready, *ready_tail;
-	uint32_t held; /* packets: open, ready, or with the device */
+	/* packets that the session has taken: open, ready, kept, or with the device */
+	uint32_t held;
 
 	/* handler.c */
-	uint32_t nb_handling; /* requests of the other side in slots, or with one-way tickets */
+	uint32_t nb_handling; /* requests of the other side: in slots, or one-way with a ticket */
 	uint16_t answer_head, answer_tail, cancel_head, cancel_tail;
 
 	/* large.c */
 	struct rpc_out *out, *out_tail;
 	uint32_t peer_max_msg;
 	uint32_t features;
-	bool out_turn; /* a piece is next, then small ones */
+	bool out_turn; /* whose turn it is: a piece, else small messages */
 
-	/* seldom */
+	/* rarely used */
 	struct leat_rpc_session *next_work, *next_event, *next_free;
 	struct rpc_tx_more *tx_more;
 	struct rpc_rx_more *rx_more;
-	struct rpc_recv *early, *early_tail; /* came before LEAT_EV_CONNECTED */
+	struct rpc_recv *early, *early_tail; /* packets that arrived before LEAT_EV_CONNECTED */
 	struct rpc_timer expiry;	     /* of requests in tx */
 	struct rpc_timer close;
 	uint32_t peer_first;
 	uint16_t peer_slots;
-	uint16_t places; /* connections that had this place */
+	uint16_t places; /* connections that this table entry has had */
 	uint8_t pending_events;
 	bool in_events, accepted, peer_closed, status_final;
 	bool again;			 /* ENDING, DOWN: there will be another connection */
@@ -289,8 +296,8 @@ static_assert(offsetof(struct leat_rpc_session, pending) == LEAT_CACHE_LINE, "li
 
 struct rpc_peer {
 	struct leat_rpc_session *s;
-	uint64_t refused_until; /* 0: was not refused */
-	bool queued;		/* in the list of those that were */
+	uint64_t refused_until; /* cycles; 0: not refused */
+	bool queued;		/* in the list of refused connections */
 	uint16_t next;
 };
 
@@ -300,7 +307,7 @@ struct rpc_handler {
 	uint32_t resp_max;
 };
 
-/* A request that a handler is being called for. */
+/* A request while its handler is called. */
 struct rpc_handling {
 	struct leat_rpc_incoming call;
 	struct leat_rpc_session *s;
@@ -315,12 +322,12 @@ struct leat_rpc {
 	struct rpc_req_list done;
 	uintptr_t packets_base, packets_len;
 	uintptr_t recvs_base, recvs_len;
-	uint64_t now; /* of this call; 0: not read yet */
+	uint64_t now; /* cycles at this call; 0: not read yet */
 
 	/* packet.c */
 	struct rpc_packet *free_packets;
 	uint32_t nb_free;
-	uint32_t nb_idle; /* sessions that hold no packet: one is kept for each */
+	uint32_t nb_idle; /* sessions that hold no packet: one free packet is kept for each */
 	struct rpc_packet *unposted, *unposted_tail;
 	uint32_t nb_burst;
 	struct leat_op *burst[RPC_BURST];
@@ -328,7 +335,7 @@ struct leat_rpc {
 	struct leat_op *reposts[RPC_BURST];
 	struct rpc_recv *refused_recvs;
 	uint32_t nb_recvs;
-	bool recvs_refused; /* the endpoint had no room for receives */
+	bool recvs_refused; /* refused_recvs is not empty */
 
 	struct leat_rpc_session *sessions;
 	struct rpc_peer *by_peer;
@@ -338,32 +345,34 @@ struct leat_rpc {
 
 	struct rpc_ticket *free_tickets, *tickets;
 	struct rpc_large *free_large;
-	struct leat_wheel wheel;  /* of requests */
+	struct leat_wheel wheel;  /* timers of requests */
 	struct leat_wheel timers; /* struct rpc_timer, of sessions */
-	uint32_t polls;		  /* the clock is read in one of DEADLINE_POLLS */
-	struct leat_asked asked;  /* by telemetry */
+	uint32_t polls;		  /* counts polls: one of DEADLINE_POLLS reads the clock */
+	struct leat_asked asked;  /* requests of telemetry */
 	struct leat_tune_object *tune;
 	struct rpc_tune_settings set;
 
 	uint32_t max_sessions, packet, credits, slots, max_msg, busy_us;
 	bool datagram;
-	uint32_t head_len;	/* of packets */
+	uint32_t head_len;	/* bytes of a packet's head */
 	uint64_t silence, idle; /* datagrams: leat_rpc_conf.*_us, cycles */
 	uint32_t nb_open;
-	uint64_t drain_at; /* the reactor stops: sessions are closed from then on; 0: it does not */
+	/* the reactor stops: cycles at which sessions are closed; 0: it does not stop */
+	uint64_t drain_at;
 	uint16_t priv_max[2];
 	bool destroying;
-	bool in_process;	      /* what is posted waits for the end of it */
-	bool slow;		      /* tests: all goes the long way */
-	struct rpc_handling handling; /* of rpc_fast_request() */
-	uint8_t *scratch;	      /* a response that has no packet yet */
+	bool in_process;	      /* packets are being handled: posts are sent afterwards */
+	bool slow;		      /* tests: always take the slow path */
+	struct rpc_handling handling; /* used by rpc_fast_requests() */
+	uint8_t *scratch;	      /* buffer for a response that has no packet yet */
 	struct leat_rpc_stats stats;
 	struct rpc_handler handlers[LEAT_RPC_TYPES];
 
 	/* bulk.c */
 	uintptr_t segments_base, segments_len;
 	struct rpc_segment *free_segments;
-	struct rpc_transfer *waiting, *waiting_tail; /* for segments, or room in the endpoint */
+	/* for a segment, or for room in the endpoint */
+	struct rpc_transfer *waiting, *waiting_tail;
 	uint32_t segment;
 	uint64_t grace;
 
@@ -371,8 +380,6 @@ struct leat_rpc {
 	struct leat_poller *ep_poller, *poller;
 	struct leat_rpc_reactor_conf on;
 	bool opened; /* leat_rpc_open() */
-
-	/* telemetry.c */
 
 	/* memory */
 	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps,
@@ -399,7 +406,7 @@ rpc_small_max(const struct leat_rpc *rpc, uint32_t packet)
 	return packet - rpc->head_len - RPC_ITEM_LEN;
 }
 
-/* Longest piece: all but the last have that length with datagrams. */
+/* Longest piece, bytes. With datagrams all pieces but the last have that length. */
 static inline uint32_t
 rpc_piece_max(const struct leat_rpc_session *s)
 {
@@ -434,7 +441,7 @@ rpc_list_add(struct rpc_req_list *list, struct leat_rpc_req *req)
 	list->tail = req;
 }
 
-/* Done: leat_rpc_poll() gives it back. */
+/* Add a request that is done: leat_rpc_poll() gives it back. */
 static inline void
 rpc_done_add(struct leat_rpc *rpc, struct leat_rpc_req *req)
 {
@@ -460,17 +467,17 @@ rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
 }
 
 /* rpc.c */
-/* Goes on with the sessions in rpc->work, and posts what they have to send. */
+/* Run the sessions in rpc->work, and post what they have to send. */
 void rpc_run(struct leat_rpc *rpc);
 
-/* Slots of either kind. */
+/* Slots of both kinds, in one direction. */
 static inline uint16_t
 rpc_slots(const struct leat_rpc_session *s)
 {
 	return (uint16_t)(s->nb_slots + RPC_INTERNAL_SLOTS);
 }
 
-/* Where it waits for a slot. */
+/* List in which a request waits for a slot. */
 static inline struct rpc_req_list *
 rpc_pending(struct leat_rpc_session *s, const struct leat_rpc_req *req)
 {
@@ -485,38 +492,38 @@ rpc_any_pending(const struct leat_rpc_session *s)
 
 /* session.c */
 /*
- * Before a connection: a token, an epoch and numbers of its own, so that nothing of one before is
- * taken for one of it. @return 0 or -errno
+ * Prepare a session for a connection: give it a new token, epoch and numbers, so that no packet of
+ * an earlier connection is taken for one of the new. @return 0 or -errno
  */
 int rpc_session_reset(struct leat_rpc_session *s);
-/* After that. @return 0, or as leat_ep_connect() */
+/* Connect, after rpc_session_reset(). @return 0, or as leat_ep_connect() */
 int rpc_session_connect(struct leat_rpc_session *s, const char *addr, uint64_t timeout_us,
 			const void *priv, uint16_t priv_len);
-/* LEAT_EV_CONNECTED. */
+/* Handle LEAT_EV_CONNECTED. */
 void rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev);
 void rpc_session_free(struct leat_rpc_session *s);
 const char *rpc_session_state_name(unsigned int state);
-/* Ends connections that were refused and are still there. */
+/* Disconnect refused connections whose connector has not left in time. */
 void rpc_refused_sweep(struct leat_rpc *rpc);
 
 /* end.c */
 void rpc_fail(struct leat_rpc_session *s, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
-/* The peer did what it must not. s: NULL, it can't be told which one */
+/* Count a violation, and end the session. s: NULL if it is not known */
 void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation) __rte_cold;
 void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
-/* ENDING: over as soon as nothing is with the device. Closing: as soon as all is done. */
+/* ENDING: end as soon as the device holds nothing. Closing: end as soon as all is done. */
 void rpc_end_run(struct leat_rpc_session *s);
-/* Closed here, and nothing is under way any more. */
+/* End a session that was closed here, with nothing under way any more. */
 void rpc_drained(struct leat_rpc_session *s);
 
 /* packet.c */
 /*
- * Room for an item, in the open packet or a new one.
- * @param need all bytes of it, a multiple of 8
+ * Find room for an item, in the open packet or a new one.
+ * @param need bytes of the item, a multiple of 8
  * @param may_wait the packet may wait for credit
- * @return where it goes; NULL: there is none now
+ * @return start of the room; NULL: no packet or credit now
  */
 uint8_t *rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait);
 static inline bool
@@ -524,24 +531,24 @@ rpc_open_fits(const struct leat_rpc_session *s, uint32_t need)
 {
 	return (size_t)(s->end - s->at) >= need;
 }
-/* Bytes of a message that the open packet has room for, 0 without one. */
+/* Longest message that the open packet has room for, bytes; 0 without one. */
 uint32_t rpc_open_room(const struct leat_rpc_session *s);
 bool rpc_packet_there(const struct leat_rpc_session *s);
-/* @return NULL: there is none for this session now */
+/* @return NULL: no packet for this session now */
 struct rpc_packet *rpc_packet_take(struct leat_rpc_session *s);
 void rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p);
-/* Posts it with the next burst. Its head is there. */
+/* Add a packet whose head is written to the next burst. */
 void rpc_packet_post(struct leat_rpc_session *s, struct rpc_packet *p);
-/* Takes the place that rpc_place() gave, len bytes of it. */
+/* Use len bytes of the room that rpc_place() found. */
 static inline void
 rpc_commit(struct leat_rpc_session *s, uint32_t len)
 {
 	s->at += len;
 	s->rpc->stats.items_sent++;
 }
-/* Sends what credit allows. */
+/* Send the packets that credit allows. */
 void rpc_packets_send(struct leat_rpc_session *s);
-/* A packet without credit for it, if possible: why the session ends. */
+/* Send an END with an errno if possible, even without a credit for messages. */
 void rpc_packet_end(struct leat_rpc_session *s, int err);
 void rpc_packets_drop(struct leat_rpc_session *s);
 void rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p);
@@ -551,28 +558,29 @@ void rpc_recvs_post(struct leat_rpc *rpc);
 
 /* arrive.c */
 void rpc_recv_back(struct leat_rpc *rpc, struct rpc_recv *r);
-/* A packet of an open session. head: of it, which was checked */
+/* Handle a packet of an open session. h: its checked head */
 void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h);
 /*
- * Its items, which begin at that byte.
- * @param end nothing but END may come
+ * Handle the items of a packet.
+ * @param from offset of the first item, bytes
+ * @param end only END is allowed
  */
 void rpc_items_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, size_t from, bool end);
 
 /* request.c */
-/* Posts one of the library: that is not refused when the session is being closed. */
+/* Post an internal request. Allowed while the session is being closed. */
 void rpc_req_post(struct leat_rpc_req *req);
 void rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status);
-/* Takes a request back before it is answered. */
+/* End a request that is not answered yet. */
 void rpc_req_abandon(struct leat_rpc_req *req, int status);
-/* @return false: no place, or no credit */
+/* @return false: nothing was begun */
 bool rpc_reqs_begin(struct leat_rpc_session *s);
 bool rpc_cancels_send(struct leat_rpc_session *s);
 int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 void rpc_reqs_end(struct leat_rpc_session *s, int status);
-/* The connection is gone: those go back, too, whose memory the other side could reach. */
+/* Give back, after the connection, the requests whose memory the other side could reach. */
 void rpc_reqs_free(struct leat_rpc_session *s);
-/* What is left until a deadline, and of a request's time, for the other side, us; 0: no end. */
+/* Time left until a deadline, and for a request, as sent to the other side, us; 0: no limit. */
 uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
 uint16_t rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
@@ -585,11 +593,11 @@ void rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot);
 void rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest);
 void rpc_slot_idle(struct leat_rpc_session *s, struct rpc_rx_slot *rs);
 /*
- * Finds a place for a small response of up to room bytes, in the open packet or outside of it.
- * @return where its item begins; NULL: there is none
+ * Find a place for a small response of up to room bytes, in the open packet or outside it.
+ * @return where its item begins; NULL: no place
  */
 uint8_t *rpc_response_room(struct leat_rpc_session *s, uint32_t room);
-/* The handler was called, and returned that. */
+/* Answer or defer a request, after its handler returned ret. */
 void rpc_handled(struct rpc_handling *h, int ret);
 uint32_t rpc_us_left(struct leat_rpc *rpc, uint64_t deadline);
 void rpc_handlers_end(struct leat_rpc_session *s);
@@ -597,73 +605,72 @@ void rpc_handlers_end(struct leat_rpc_session *s);
 /* ticket.c */
 void rpc_ticket_free(struct leat_rpc *rpc, struct rpc_ticket *t);
 void rpc_tickets_end(struct leat_rpc_session *s);
-/* Names the oldest one, of a session or of all. @return their number */
+/* Describe the oldest open ticket, of a session or of all. @return number of open tickets */
 uint32_t rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_session *s, char *text,
 			  size_t len);
 
 /* large.c */
-/* Bytes of the bits for the pieces of a message. */
+/* Bytes of the bitmap for the pieces of a message. */
 size_t rpc_large_map_len(const struct leat_rpc *rpc);
 struct rpc_large *rpc_large_take(struct leat_rpc *rpc);
 void rpc_large_free(struct leat_rpc *rpc, struct rpc_large *l);
 void rpc_out_add(struct leat_rpc_session *s, struct rpc_out *out, const void *data, uint32_t size);
 void rpc_out_del(struct leat_rpc_session *s, struct rpc_out *out);
-/* Sends one piece, of the next message in turn. @return false: none, or no place or credit */
+/* Send one piece, of the next message in turn. @return false: no place or credit */
 bool rpc_piece_send(struct leat_rpc_session *s);
 bool rpc_piece_fits(const struct leat_rpc_session *s, const struct rpc_item *m);
-/* Pieces of a message of that size are going to arrive. */
+/* Prepare for the pieces of a message of size bytes. */
 void rpc_pieces_start(const struct leat_rpc_session *s, struct rpc_large *large, uint32_t size);
-/* A piece that arrived of a request in that slot. @return 0 or a violation */
+/* Handle a piece of a request in its slot. @return 0 or a violation */
 int rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 
-/* handler.c, for large.c: the request is whole */
-/* @return 0, or a violation */
+/* handler.c, for large.c: handle a complete request. @return 0, or a violation */
 int rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data,
 	       struct rpc_large *large, uint32_t us_left);
 
 /* bulk.c */
-/* nb_bulk and flags agree, and access is known. */
+/* Check nb_bulk, flags, and each descriptor of a request. */
 bool rpc_bulk_valid(const struct leat_rpc_req *req);
-/* Bytes of a request's descriptors, 0 without. */
+/* Bytes of a request's descriptors on the wire; 0 without any. */
 static inline uint32_t
 rpc_bulk_req_len(const struct leat_rpc_req *req)
 {
 	return unlikely((req->flags & LEAT_RPC_BULK) != 0) ? rpc_bulk_len(req->nb_bulk) : 0;
 }
-/* Writes them. @return 0, or why the memory can't be reached as it is to be */
+/* Write the descriptors of a request to at. @return 0, or -errno of leat_mr_rkey() */
 int rpc_bulk_describe(const struct leat_rpc_session *s, struct leat_rpc_req *req, uint8_t *at);
-/* Takes them off the front of a request. @return false: they can't be */
+/* Take the descriptors off the front of a request. @return false: they are invalid */
 bool rpc_bulk_arrived(struct rpc_handling *h);
-/* An internal request for the memory of one of this side. @return 0, or a violation */
+/* Handle a GET or PUT for memory of a request of this side. @return 0, or a violation */
 int rpc_bulk_msg_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 int rpc_segments_alloc(struct leat_rpc *rpc, uint32_t n);
-/* A READ or WRITE came back. */
+/* Handle a READ or WRITE that came back. */
 void rpc_segment_back(struct leat_rpc *rpc, struct leat_op *op);
-/* Goes on with transfers that waited for room. */
+/* Resume transfers that wait for room. */
 void rpc_transfers_run(struct leat_rpc *rpc);
-/* The caller of a ticket has given up, or is gone: its transfers end. */
+/* End the transfers of a ticket whose caller has cancelled, or whose session has ended. */
 void rpc_transfers_end(struct rpc_ticket *t, int status);
 
 /* deadline.c */
 void rpc_deadline_start(struct leat_rpc *rpc, struct leat_rpc_req *req, uint64_t when);
-/* A request in a slot has the earliest deadline so far. */
+/* Set the session's timer to a deadline that is the earliest so far. */
 void rpc_expiry_set(struct leat_rpc_session *s, uint64_t when);
 void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 		   void (*due)(struct rpc_timer *timer, uint64_t now));
 void rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer);
 void rpc_deadlines_run(struct leat_rpc *rpc);
 
-/* open.c: destroys it, and its endpoint */
+/* open.c: destroy a context and its endpoint */
 void rpc_open_release(struct leat_rpc *rpc);
 
 /* telemetry.c */
 void rpc_telemetry_add(struct leat_rpc *rpc);
-/* tune.c: *conf becomes what a settings file wants. @return 0, or negative with leat_err() */
+/* tune.c: overlay *conf with the settings of a file. @return 0, or negative with leat_err() */
 int rpc_tune_add(struct leat_rpc *rpc, struct leat_rpc_conf *conf);
-/* rpc.c: what of the configuration may change while it runs */
+/* rpc.c: set the parts of the configuration that may change while the context runs */
 void rpc_conf_times(struct leat_rpc *rpc, const struct leat_rpc_conf *conf);
 void rpc_telemetry_del(struct leat_rpc *rpc);
-/* Fills in what was asked for. */
+/* Answer the pending requests of telemetry. */
 void rpc_telemetry_answer(struct leat_rpc *rpc) __rte_cold;
 
 #endif /* RPC_PVT_H */

@@ -3,19 +3,19 @@
 #define RPC_RECONNECT_H
 
 /*
- * Sessions that connect again by themselves. Of one session there is one connection at a time: the
- * next is asked for when the device has returned all packets of the one before, and its peer's last
- * event was seen. Each has a token, an epoch and numbers of its own.
+ * Sessions that connect again by themselves. A session has one connection at a time: the next
+ * attempt begins when the device has returned all packets of the last connection and the last event
+ * of its peer has arrived. Each connection has its own token, epoch and numbers.
  *
- *               connected                ends              all is back
+ *               connected                ends             packets back
  *     CONNECTING -------> OPEN ------------------> ENDING ------------> DOWN --.
  *       ^     `-------------- fails ------------->   |                         | pause
- *       |                                            | no sense, or limits     |
+ *       |                                            | hopeless, or limits     |
  *       |                                            v                         |
  *       |                                          OVER                        |
  *       `----------------------------------------------------------------------'
  *
- * From ENDING to OPEN requests wait in the session (again).
+ * From ENDING until OPEN, requests that have not begun wait in the session.
  */
 
 #include "rpc_pvt.h"
@@ -29,47 +29,47 @@ struct rpc_reconnect {
 	uint64_t limit; /* UINT64_MAX: none */
 	uint32_t max_tries;
 
-	uint32_t tries; /* since a connection stood */
-	uint64_t since; /* of that time */
-	uint64_t up_at; /* the connection came up */
-	uint64_t most;	/* of the next pause */
+	uint32_t tries; /* attempts since a connection lasted for max */
+	uint64_t since; /* begin of tries and limit, cycles */
+	uint64_t up_at; /* the connection came up, cycles */
+	uint64_t most;	/* upper bound of the next pause, cycles */
 	uint64_t next;	/* the next attempt */
 	uint64_t random;
-	bool off;  /* there will be none */
-	bool told; /* LEAT_RPC_DOWN, and no LEAT_RPC_UP after it */
+	bool off;  /* no further attempt */
+	bool told; /* LEAT_RPC_DOWN was queued, and the session has not come up since */
 	bool was_up;
 
-	/* of LEAT_RPC_DOWN */
+	/* of the LEAT_RPC_DOWN event */
 	int status;
 	char text[LEAT_EVENT_TEXT];
 
-	/* of leat_rpc_connect() */
+	/* arguments of leat_rpc_connect() */
 	uint64_t timeout_us;
 	uint16_t priv_len;
 	char addr[LEAT_ADDR_MAX];
 	uint8_t priv[LEAT_RPC_PRIV_MAX];
 };
 
-/* Is a session of that kind to connect again? */
+/* Does this configuration ask for connecting again? */
 bool rpc_reconnect_asked(const struct leat_rpc_session_conf *conf);
-/* @return 0; -EINVAL, -ENOMEM */
+/* Allocate the state of a session that connects again. @return 0; -EINVAL, -ENOMEM */
 int rpc_reconnect_new(struct leat_rpc_session *s, const char *addr,
 		      const struct leat_rpc_session_conf *conf);
 void rpc_reconnect_free(struct leat_rpc_session *s);
-/* Begins an attempt, after rpc_session_reset(). @return 0, or as leat_ep_connect() */
+/* Begin an attempt, after rpc_session_reset(). @return 0, or as leat_ep_connect() */
 int rpc_reconnect_try(struct leat_rpc_session *s);
 void rpc_reconnect_up(struct leat_rpc_session *s);
 /*
- * The connection, or the attempt, ended.
- * @param was its state until then
- * @return will there be another one?
+ * Plan the next attempt, after the connection or an attempt ended.
+ * @param was state of the session before
+ * @return will there be another attempt?
  */
 bool rpc_reconnect_plan(struct leat_rpc_session *s, enum rpc_session_state was);
-/* Nothing of it is left. */
+/* Start the pause: the device holds nothing of the last connection. */
 void rpc_reconnect_pause(struct leat_rpc_session *s);
-/* If there was to be another one: not any more. */
+/* Drop the plan for another attempt, if there is one, and end the session. */
 void rpc_reconnect_stop(struct leat_rpc_session *s);
-/* The endpoint is shut down. */
+/* Stop connecting again: the endpoint is shut down. */
 void rpc_reconnect_shutdown(struct leat_rpc_session *s);
 
 #endif /* RPC_RECONNECT_H */

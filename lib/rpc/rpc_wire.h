@@ -3,8 +3,8 @@
 #define RPC_WIRE_H
 
 /*
- * What lib/rpc sends, byte by byte. All numbers are little-endian. A parser here takes any bytes,
- * and depends on nothing but libc.
+ * The wire format of lib/rpc. All numbers are little-endian. The parsers accept any bytes, and
+ * depend on libc only.
  *
  * A packet is one SEND: a head, and items to its end, each padded with zeros to 8 bytes.
  *
@@ -13,12 +13,12 @@
  *     | token         | credit  | epoch |version| flags | item   | pad | item   | ...
  *     +---------------+---------+-------+-------+-------+--------+-----+--------+-----
  *
- * token and epoch are what the receiver of the packet said in its hello: its place in the table of
- * sessions in the low half of the token, a random number in the high one; and how many sessions had
- * that place before. credit: the sender of the packet has receives for all packets of its receiver
- * before that number. Packets are counted from hello.first on, modulo 2^32. flags: 0.
+ * token and epoch are those of the hello of the packet's receiver. The low half of the token is the
+ * receiver's entry in its table of sessions, the high half a random number; epoch counts the
+ * connections of that entry. credit: the packet's sender has receives for all packets of its
+ * receiver before that number. Packets are counted from hello.first on, modulo 2^32. flags: 0.
  *
- * On datagram endpoints a head has more behind it, and flags: one of RPC_H_*, or none.
+ * On datagram endpoints numbers follow the head, and flags is one of RPC_H_*, or 0.
  *
  *      16     20     24             32     36      40
  *     +------+------+--------------+------+-------+--------+-----
@@ -26,13 +26,15 @@
  *     +------+------+--------------+------+-------+--------+-----
  *
  *     NUMBERED  seq is the packet's number: it is sent again until it is acknowledged
- *     PROBE     seq is the probe's own number, which the answer has: to be answered at once
- *     ANSWER
- *     none      seq is 0: it acknowledges
+ *     PROBE     seq is a number of the probe alone: the receiver answers at once
+ *     ANSWER    seq is that of the probe
+ *     none      seq is 0: the packet only acknowledges
  *
- * Only numbered packets have items, except for END. ack: all numbered packets before it have arrived
- * at the sender of this one; bit i of sack: ack + 1 + i has, too. echo: the one that arrived last,
- * delay ns ago. credit is ack and the credits of the hello.
+ * Only numbered packets have items; END may be in any. ack: all numbered packets before this number
+ * have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo: the number that
+ * arrived there last, delay ns ago. credit is ack plus the credits of the hello.
+ *
+ * An item:
  *
  *      0      1      2      4      8      10     12     16
  *     +------+------+------+------+------+------+------+-----------
@@ -40,24 +42,25 @@
  *     +------+------+------+------+------+------+------+-----------
  *
  *                   slot, num    flags     aux
- *     REQUEST   1   its place    RPC_F_*   us left of its time; 0: no end; RPC_US_LATE
+ *     REQUEST   1   the request  RPC_F_*   us left until its deadline; 0: none; RPC_US_LATE
  *     RESPONSE  2   the same     REFUSED   0, or an errno
  *     CANCEL    3   the same     0         0
  *     END       4   0            0         an errno; 0: closed in order (datagrams)
  *
- * A message longer than a packet travels in pieces, each in an item, in their order; items of other
- * messages are between them. The kind of a piece has the bit PIECE, and behind the item's head it
- * says of which message:
+ * A message longer than a packet is sent in pieces, each in an item, in their order; items of other
+ * messages may be between them. The kind of a piece has the bit PIECE set, and the item's head is
+ * longer:
  *
  *      0        16     20     24
  *     +--------+------+------+-----------
- *     | as     | size | off  | len bytes
+ *     | as     | size | off  | len bytes      size: of the message; off: of the piece in it
+ *     | above  |      |      |
  *     +--------+------+------+-----------
  *
- * RPC_US_LATE: nobody waits for it any more; a request that is sent again may be that.
+ * RPC_US_LATE: the caller waits no more; possible in a request that is sent again.
  *
- * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes are
- * behind them. What has no key is reached by messages:
+ * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes follow
+ * them. Memory without a key is reached by messages:
  *
  *      0      4      8      16     24     32     36     40
  *     +------+------+------+------+------+------+------+------ - - - --+-----------
@@ -65,22 +68,22 @@
  *     +------+------+------+------+------+------+------+------ - - - --+-----------
  *                   \________________ n times _________/
  *
- * Such messages are requests the other way, with RPC_F_INTERNAL and a type of their own: GET asks
- * for bytes, which are its response; PUT brings some. They name the request, and which of its
- * descriptors:
+ * These messages are requests in the other direction, with RPC_F_INTERNAL and types of their own:
+ * the response to a GET is bytes of the memory; a PUT carries bytes for it. Both name the request
+ * by slot and num, and one of its descriptors by index:
  *
  *      0      2      3      4      8      16     20     24
  *     +------+------+------+------+------+------+------+-----------
  *     | slot |index | 0    | num  | off  | len  | 0    | len bytes of PUT
  *     +------+------+------+------+------+------+------+-----------
  *
- * A session has as many slots in each direction as the smaller of the two hellos says, and behind
- * them RPC_INTERNAL_SLOTS for INTERNAL requests. num counts the requests of a slot from hello.first
- * + 1 on. A one-way request of one piece needs no place: slot RPC_NO_SLOT, num 0. A response that
- * the library gave instead of a handler is REFUSED: nothing was executed; with EBUSY its 4 bytes
- * are the microseconds after which to come back.
+ * A session has as many slots in each direction as the smaller of the two hellos says, followed by
+ * RPC_INTERNAL_SLOTS slots for INTERNAL requests. num counts the requests of a slot; the first is
+ * hello.first + 1. A one-way request that fits a packet needs no slot: slot RPC_NO_SLOT, num 0. A
+ * response is REFUSED if the library sent it instead of a handler: nothing was executed. With EBUSY
+ * its 4 bytes are the microseconds after which to try again.
  *
- * The data that connect and accept send along begin with a hello; the application's follow:
+ * The private data of connect and accept begin with a hello; the application's data follow:
  *
  *      0      4       5       6      8        12       16      24
  *     +------+-------+-------+------+--------+--------+-------+
@@ -91,9 +94,9 @@
  *     | credits| packet| max_msg| epoch |priv len| first | priv
  *     +--------+-------+--------+-------+--------+-------+------
  *
- * Its numbers are limits for what the other side sends. A feature holds if both sides offer it; a
- * side that lacks one which the other requires refuses. A hello with refused says why (enum
- * rpc_refusal) and in credits the limit, or an errno; it opens no session.
+ * Its numbers limit what the other side may send. A feature is used if both sides offer it; a side
+ * that lacks a feature which the other requires refuses. A hello whose refused is not 0 opens no
+ * session: refused is the reason (enum rpc_refusal), and credits the limit, or an errno.
  */
 
 #include <stdbool.h>
@@ -107,8 +110,11 @@
 #define RPC_VERSION 2
 #define RPC_HEAD_LEN 16u
 #define RPC_ITEM_LEN 16u
-#define RPC_PIECE_LEN 24u /* the same of a piece */
-/* Slots of INTERNAL requests, behind the others: those must not wait for what waits for them. */
+#define RPC_PIECE_LEN 24u /* of a piece */
+/*
+ * Slots of INTERNAL requests, after the others. They are separate because other requests can wait
+ * for internal ones.
+ */
 #define RPC_INTERNAL_SLOTS 8u
 #define RPC_HELLO_LEN 44u
 #define RPC_NO_SLOT 0xffffu
@@ -117,7 +123,7 @@
 
 /* Features. */
 #define RPC_FEATURE_LARGE UINT32_C(0x1) /* messages of several packets */
-#define RPC_FEATURE_BULK UINT32_C(0x2)	/* descriptors of memory, and internal requests */
+#define RPC_FEATURE_BULK UINT32_C(0x2)	/* memory descriptors and internal requests */
 #define RPC_FEATURES (RPC_FEATURE_LARGE | RPC_FEATURE_BULK)
 
 enum rpc_kind {
@@ -127,12 +133,13 @@ enum rpc_kind {
 	RPC_END,
 };
 
-#define RPC_PIECE 0x80u /* in the kind on the wire; struct rpc_item tells by its size */
+/* set in kind on the wire only; in struct rpc_item a piece has len != size */
+#define RPC_PIECE 0x80u
 
 #define RPC_F_ONEWAY 0x1u   /* REQUEST */
 #define RPC_F_REFUSED 0x2u  /* RESPONSE */
 #define RPC_F_BULK 0x4u	    /* REQUEST */
-#define RPC_F_INTERNAL 0x8u /* REQUEST: of the library, type is an enum rpc_internal */
+#define RPC_F_INTERNAL 0x8u /* REQUEST: from the library; type is an enum rpc_internal */
 
 enum rpc_internal {
 	RPC_BULK_GET = 1,
@@ -143,13 +150,13 @@ enum rpc_internal {
 #define RPC_BULK_DESC_LEN 32u
 #define RPC_BULK_MSG_LEN 24u
 
-/* A descriptor. */
+/* A memory descriptor. */
 struct rpc_desc {
 	uint64_t addr, len, key;
 	uint32_t access;
 };
 
-/* Of an internal request. */
+/* Head of an internal request. */
 struct rpc_bulk_msg {
 	uint16_t slot;
 	uint8_t index;
@@ -174,13 +181,13 @@ struct rpc_head {
 	uint8_t flags;
 };
 
-/* Behind the head, on datagram endpoints. */
+/* Length of the numbers that follow the head on datagram endpoints. */
 #define RPC_NUMBERS_LEN 24u
 #define RPC_H_NUMBERED 0x1u
 #define RPC_H_PROBE 0x2u
 #define RPC_H_ANSWER 0x4u
 #define RPC_H_ALL (RPC_H_NUMBERED | RPC_H_PROBE | RPC_H_ANSWER)
-/* Packets, from the first that has not arrived, that may be on the way. */
+/* Packets that may be on the way, counted from the first that has not arrived. */
 #define RPC_WINDOW_MAX 64u
 
 struct rpc_numbers {
@@ -217,21 +224,21 @@ struct rpc_hello {
 	uint32_t first;
 };
 
-/* Bytes of an item with so many bytes of a message, which is the whole of it. */
+/* Bytes of an item that contains a whole message of len bytes. */
 static inline uint32_t
 rpc_item_len(uint32_t len)
 {
 	return RPC_ITEM_LEN + ((len + 7) & ~UINT32_C(7));
 }
 
-/* Bytes in front of those of the message. */
+/* Bytes of an item before those of the message. */
 static inline uint32_t
 rpc_item_head_len(const struct rpc_item *m)
 {
 	return m->len == m->size ? RPC_ITEM_LEN : RPC_PIECE_LEN;
 }
 
-/* All bytes of an item. */
+/* Bytes of an item, with head and padding. */
 static inline uint32_t
 rpc_item_full_len(const struct rpc_item *m)
 {
@@ -246,7 +253,7 @@ rpc_head_put(uint8_t *buf, const struct rpc_head *h)
 				       (uint64_t)h->flags << 56);
 }
 
-/* @return 0, or an enum leat_rpc_violation; what flags there may be is for the caller to tell */
+/* Read a head. The caller checks the flags. @return 0, or an enum leat_rpc_violation */
 static inline int
 rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
 {
@@ -263,20 +270,20 @@ rpc_head_get(const uint8_t *buf, size_t len, struct rpc_head *h)
 	return h->version == RPC_VERSION ? 0 : LEAT_RPC_BAD_VERSION;
 }
 
-/* What is behind the head. buf is the packet's. */
+/* Write the numbers behind the head. buf is the start of the packet. */
 void rpc_numbers_put(uint8_t *buf, const struct rpc_numbers *n);
-/* @return as rpc_head_get() */
+/* Read and check the numbers. @return as rpc_head_get() */
 int rpc_numbers_get(const uint8_t *buf, size_t len, uint8_t flags, struct rpc_numbers *n);
 
 /*
- * The item's head, and zeros behind its len bytes, which the caller has put there, or will. One
- * whose len is not its size is a piece.
+ * Write an item's head, and zero the padding after its len bytes; the caller writes the bytes
+ * before or after. An item whose len differs from its size is a piece.
  */
 void rpc_item_put(uint8_t *buf, const struct rpc_item *m);
-/* Everything about an item that can be told without its session. @return as rpc_head_get() */
+/* Read an item, and check all that can be checked without its session. @return as rpc_head_get() */
 int rpc_item_get(const uint8_t *buf, size_t len, struct rpc_item *m);
 
-/* Bytes of n descriptors. */
+/* Bytes of n descriptors with their head. */
 static inline uint32_t
 rpc_bulk_len(uint32_t n)
 {
@@ -284,14 +291,14 @@ rpc_bulk_len(uint32_t n)
 }
 
 void rpc_descs_put(uint8_t *buf, const struct rpc_desc *d, uint32_t n);
-/* @return their number, 1 to LEAT_RPC_BULK_MAX; < 0: they can't be */
+/* Read descriptors. @return their number, 1 to LEAT_RPC_BULK_MAX; < 0: they are invalid */
 int rpc_descs_get(const uint8_t *buf, size_t len, struct rpc_desc *d);
 void rpc_bulk_msg_put(uint8_t *buf, const struct rpc_bulk_msg *m);
-/* @return 0, or an enum leat_rpc_violation */
+/* Read the head of an internal request. @return 0, or an enum leat_rpc_violation */
 int rpc_bulk_msg_get(const uint8_t *buf, size_t len, struct rpc_bulk_msg *m);
 
 void rpc_hello_put(uint8_t *buf, const struct rpc_hello *h);
-/* @return NULL, or what is wrong with it */
+/* Read and check a hello. @return NULL, or a text that says what is wrong with it */
 const char *rpc_hello_get(const uint8_t *buf, size_t len, struct rpc_hello *h);
 
 #endif /* RPC_WIRE_H */
