@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Packets that came. Whatever is in them is looked at before it is used; what can't be is a
- * violation, and ends the session of the peer it came from.
+ * Packets that arrived. Every field is checked before it is used; an invalid one is a violation,
+ * and ends the session of the peer that sent it.
  *
- *     receive --> session: token, epoch, credit? --> CONNECTING: kept until it is up
+ *     receive --> session: token, epoch, credit? --> CONNECTING: kept until the session is up
  *                                                `-> OPEN: items --> receive is posted again
  */
 
@@ -12,14 +12,14 @@
 #include "rpc_dgram.h"
 #include "rpc_fast.h"
 
-/* The session of the peer that the device names, if it does. */
+/* Find the session of the peer that the device names; NULL if it names none. */
 static struct leat_rpc_session *
 session_of_peer(const struct leat_rpc *rpc, uint16_t src)
 {
 	return src < rpc->ep->nb_peers ? rpc->by_peer[src].s : NULL;
 }
 
-/* @return 0 and the session, or a violation */
+/* Find the session of a packet. @return 0 and the session, or a violation */
 static int
 session_find(struct leat_rpc *rpc, const struct rpc_head *h, uint16_t src,
 	     struct leat_rpc_session **found)
@@ -32,21 +32,23 @@ session_find(struct leat_rpc *rpc, const struct rpc_head *h, uint16_t src,
 	s = &rpc->sessions[place];
 	if (s->token != h->token || s->state == RPC_FREE)
 		return LEAT_RPC_BAD_TOKEN;
-	/* Two endpoints may have several sessions, and the sender of a datagram is an endpoint. */
+	/* Not for datagrams: their source is an endpoint, and two endpoints may have several
+	 * sessions. */
 	if (src != LEAT_PEER_ANY && s->peer != src && !rpc->datagram)
 		return LEAT_RPC_BAD_TOKEN;
 	*found = s;
 	return s->epoch == h->epoch ? 0 : LEAT_RPC_BAD_EPOCH;
 }
 
-/* The other side ends the session. */
+/* Handle an END: the other side ends the session. */
 static int
 end_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 {
 	if (s->dg != NULL)
-		(void)rpc_dgram_control(s, 0, 0, -1); /* it waits for that */
+		/* acknowledge at once: the peer waits for it */
+		(void)rpc_dgram_control(s, 0, 0, -1);
 	else if (m->aux == 0)
-		return LEAT_RPC_BAD_STATUS; /* the device tells of an end in order */
+		return LEAT_RPC_BAD_STATUS; /* the device itself reports an end in order */
 	rpc_fail(s, -(int)m->aux, "the other side ended the session%s%s", m->aux != 0 ? ": " : "",
 		 m->aux != 0 ? strerror((int)m->aux) : "");
 	return 0;
@@ -67,7 +69,7 @@ item_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t
 	}
 }
 
-/* Responses are about to be written, about as many bytes as the requests have. */
+/* Fetch the lines of the packet for responses, for about as many bytes as the requests have. */
 static __rte_always_inline void
 responses_touch(struct leat_rpc_session *s, uint32_t len)
 {
@@ -124,7 +126,7 @@ rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct r
 	if (unlikely(bad != 0))
 		rpc_violation(s->rpc, s, bad);
 	else
-		rpc_work(s); /* there may be credit now, or some to be told */
+		rpc_work(s); /* there may be new credit, or credits to send */
 }
 
 static void
@@ -139,8 +141,8 @@ early_add(struct leat_rpc_session *s, struct rpc_recv *r)
 }
 
 /*
- * Anybody may send datagrams, and old ones may come late: who does not know the token is not the
- * peer, and ends nothing.
+ * Handle a datagram. Anyone may send one, and old ones may arrive late: a packet without the
+ * session's token is not from the peer, and must not end the session.
  * @return true: the receive is kept
  */
 static bool
@@ -170,7 +172,7 @@ datagram_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 	return false;
 }
 
-/* @return true: the receive is kept */
+/* Handle a packet. @return true: the receive is kept */
 static bool
 packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 {
@@ -188,7 +190,7 @@ packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 		bad = LEAT_RPC_BAD_FLAGS;
 	if (unlikely(s == NULL))
 		s = session_of_peer(rpc, r->op.src);
-	/* What was on its way when the session ended here is no violation. */
+	/* A packet that was on its way when the session ended here is no violation. */
 	if (unlikely(s != NULL && s->state >= RPC_ENDING))
 		return false;
 	if (likely(bad == 0)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Batches: requests and responses of a task in one piece of memory, posted together. */
+/* Batches: requests and responses of a task in one block of memory, posted together. */
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 struct leat_rpc_batch {
 	uint16_t max, n;
 	uint32_t bytes, used;
-	uint32_t max_len; /* of the request that was started last */
+	uint32_t max_len; /* of the request started last, bytes */
 	struct leat_rpc_req **list;
 	struct leat_rpc_req *reqs;
 	uint8_t *mem;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Descriptors of memory, and transfers from and to it: see rpc_bulk.h. */
+/* Memory descriptors, and transfers from and to the memory: see rpc_bulk.h. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "rpc_bulk.h"
 
-/* Segments of a transfer that are under way at a time. */
+/* Most segments of a transfer under way at a time. */
 #define AT_ONCE 8
 
 /* ---- descriptors ---- */
@@ -47,7 +47,7 @@ rpc_bulk_describe(const struct leat_rpc_session *s, struct leat_rpc_req *req, ui
 		const struct leat_rpc_bulk *b = &req->bulk[i];
 
 		d[i] = (struct rpc_desc){ .len = b->len, .access = b->access };
-		/* Without a key the peer need not know where it is. */
+		/* Memory without a key: the peer need not know its address. */
 		if (b->mr == NULL || s->rpc->datagram)
 			continue;
 		ret = leat_mr_rkey(b->mr, b->addr, b->len, &rkey);
@@ -77,7 +77,7 @@ rpc_bulk_arrived(struct rpc_handling *h)
 	return true;
 }
 
-/* @return false: there is none */
+/* Read descriptor i of a request. @return false: no such descriptor */
 static bool
 desc_of(const struct leat_rpc_incoming *call, unsigned int i, struct rpc_desc *desc)
 {
@@ -135,7 +135,7 @@ segment_free(struct rpc_segment *seg)
 	rpc->free_segments = seg;
 }
 
-/* @return false: the endpoint has no room */
+/* Post the READ or WRITE of a segment. @return false: the endpoint has no room */
 static bool
 op_post(struct rpc_segment *seg)
 {
@@ -198,7 +198,7 @@ wait_del(struct rpc_transfer *t)
 		t->rpc->waiting_tail = prev;
 }
 
-/* Nothing of it is under way. */
+/* Remove a transfer without segments under way from its ticket. */
 static void
 unlink_from_ticket(struct rpc_transfer *t)
 {
@@ -213,7 +213,7 @@ unlink_from_ticket(struct rpc_transfer *t)
 	if (t->next != NULL)
 		t->next->prev = t->prev;
 	t->rpc->stats.transfers--;
-	/* It was answered meanwhile. */
+	/* leat_rpc_answer() was called meanwhile, and waits for the transfers. */
 	if (ticket->transfers == NULL && ticket->answers)
 		leat_rpc_answer(&ticket->call, ticket->status);
 }
@@ -235,7 +235,7 @@ end_if_over(struct rpc_transfer *t)
 	(void)leat_resource_end(&t->op, status);
 }
 
-/* Begins what there is room for. */
+/* Begin the segments of a transfer that there is room for. */
 static void
 transfer_run(struct rpc_transfer *t)
 {
@@ -276,7 +276,7 @@ rpc_transfers_run(struct leat_rpc *rpc)
 	for (; t != NULL; t = next) {
 		next = t->next_waiting;
 		t->waits = false;
-		/* One that finds no room waits behind the others. */
+		/* A transfer that finds no room is queued again, behind the others. */
 		transfer_run(t);
 		end_if_over(t);
 	}
@@ -302,7 +302,7 @@ rpc_segment_done(struct rpc_segment *seg, int status)
 	segment_free(seg);
 	if (t->calling)
 		return;
-	/* Those that wait come first. */
+	/* Waiting transfers come first. */
 	if (rpc->waiting != NULL)
 		wait_add(t);
 	else
@@ -311,7 +311,7 @@ rpc_segment_done(struct rpc_segment *seg, int status)
 		end_if_over(t);
 }
 
-/* Asks for all segments of it to end. */
+/* Cancel all segments of a transfer. */
 static void
 segments_cancel(struct rpc_transfer *t)
 {
@@ -360,7 +360,7 @@ transfer_late(struct rpc_timer *timer, uint64_t now)
 	transfer_stop(container_of(timer, struct rpc_transfer, timer), -ETIMEDOUT);
 }
 
-/* ---- what tasks wait for ---- */
+/* ---- the resource of tasks ---- */
 
 static int
 transfer_post(struct leat_resource_op *op)
@@ -431,7 +431,7 @@ transfer(struct leat_rpc_incoming *call, unsigned int i, uint64_t off, void *buf
 		.push = push,
 	};
 
-	/* In a handler call is no ticket. */
+	/* In a handler, call is not part of a ticket. */
 	if (leat_task_current() == NULL)
 		return -EPERM;
 	rpc = t.rpc = ticket->rpc;

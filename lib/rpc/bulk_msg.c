@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Transfers where there is no READ or WRITE: internal requests to the library of the caller, which
- * touches the memory itself. Each fits a packet, so all is copied at once, and nothing refers to
- * the caller's memory afterwards.
+ * Transfers without READ or WRITE: internal requests to the caller's library, which reads or writes
+ * the memory itself. Each internal request fits a packet, so its bytes are copied at once, and
+ * nothing refers to the caller's memory afterwards.
  */
 
 #include "rpc_bulk.h"
@@ -29,7 +29,7 @@ msg_done(struct leat_rpc_req *req)
 	int status = req->status;
 
 	req->done = NULL;
-	/* There was no packet for the answer: that passes. */
+	/* The caller's library had no packet for the answer: try again. */
 	if (status == -EBUSY && req->refused != 0 && seg->t->status == 0) {
 		rpc_bulk_msg_post(seg);
 		return;
@@ -74,8 +74,8 @@ rpc_bulk_msg_post(struct rpc_segment *seg)
 /* ---- the caller's side ---- */
 
 /*
- * The memory that is meant.
- * @return 0; an errno that an honest peer may get, too; or, less than 0, a violation
+ * Find the memory that an internal request names.
+ * @return 0; an errno, which a correct peer can get; or, less than 0, a violation
  */
 static int
 memory_find(struct leat_rpc_session *s, const struct rpc_bulk_msg *m, uint32_t access,
@@ -89,7 +89,7 @@ memory_find(struct leat_rpc_session *s, const struct rpc_bulk_msg *m, uint32_t a
 	ts = &s->tx[m->slot];
 	if ((int32_t)(m->num - ts->num) > 0)
 		return -LEAT_RPC_BAD_BULK;
-	/* It has gone back meanwhile. */
+	/* The request was given back, or is ending. */
 	if (m->num != ts->num || ts->state != RPC_TX_WAIT || ts->req->held == RPC_HELD_ENDING)
 		return ECANCELED;
 	if ((ts->req->flags & LEAT_RPC_BULK) == 0 || m->index >= ts->req->nb_bulk)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of tasks: requests, as a resource to wait for.
+ * Calls of tasks: a resource that waits for requests.
  *
- *     post: leat_rpc_post() ---> each that is done: done() --all--> leat_resource_end()
- *     cancel: leat_rpc_cancel() of each that is not: nothing of them is written from here on, FREED
+ *     post: leat_rpc_post() ---> each done request: one_done() --all--> leat_resource_end()
+ *     cancel: leat_rpc_cancel() of each other request: nothing writes its buffers any more, FREED
  */
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct rpc_wait {
 	struct leat_resource_op op;
 	struct leat_rpc_req **reqs;
 	uint16_t n;
-	uint16_t left; /* not done */
+	uint16_t left; /* requests not done */
 	bool posting;
 };
 
@@ -67,7 +67,7 @@ wait_cancel(struct leat_resource_op *op)
 	for (i = 0; i < w->n; i++)
 		(void)leat_rpc_cancel(w->reqs[i]);
 	w->posting = false;
-	/* Those whose memory the other side may reach take a while. */
+	/* Requests whose memory the other side can reach end later. */
 	return w->left > 0 ? LEAT_CANCEL_WILL : LEAT_CANCEL_FREED;
 }
 
@@ -92,7 +92,7 @@ static const struct leat_resource call_resource = {
 	.describe = wait_describe,
 };
 
-/* leat_rpc_post() takes all of them, or none is tried. */
+/* Check that leat_rpc_post() will accept all requests; otherwise post none. */
 static int
 may_post(struct leat_rpc_req **reqs, uint16_t n)
 {
@@ -124,7 +124,7 @@ leat_rpc_call_many(struct leat_rpc_req **reqs, uint16_t n)
 	wait_set(&w);
 	ret = leat_resource_run(&w.op, &call_resource);
 	if (unlikely(ret < 0)) {
-		/* Nothing was posted, or all was cancelled. */
+		/* No request was posted, or all were cancelled. */
 		for (i = 0; i < n; i++) {
 			if (reqs[i]->done == NULL)
 				continue;

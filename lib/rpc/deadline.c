@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Time: deadlines of requests, and what else sessions have to do at a time.
+ * Deadlines of requests, and timers of sessions.
  *
- * A request that waits for a slot has a timer of its own in the wheel. Those in slots, which are
- * nearly all, share one timer of their session: it is due at the earliest deadline that was seen,
- * looks through the slots, and is set to the earliest that is left. So a request that is answered
- * in time costs nothing here.
+ * A request posted on the slow path has a timer of its own in the wheel. Requests of the fast
+ * path, which are nearly all, share one timer of their session: it is due at the earliest deadline
+ * seen, looks through the slots, and is set to the earliest deadline that is left. So a request
+ * that is answered in time costs nothing here.
  */
 
 #include "rpc_pvt.h"
 
-/* Requests that end in one call. The rest follows in the next. */
+/* Most timers handled in one call. The rest follows in the next. */
 #define AT_ONCE 256
-/* Polls of which one looks at the clock. */
+/* One of so many polls reads the clock. */
 #define DEADLINE_POLLS 8
 
 void

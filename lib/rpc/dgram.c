@@ -6,7 +6,7 @@
 
 #include "rpc_dgram.h"
 
-/* Distance of two numbers; they wrap. */
+/* Distance of two numbers, which wrap. */
 static inline int32_t
 ahead(uint32_t seq, uint32_t of)
 {
@@ -44,19 +44,22 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 		const float window = dg->cc_state.window;
 		uint32_t out = window < 1 ? 1 : (uint32_t)RTE_MIN(window, (float)dg->window);
 
-		/* Those that have arrived by themselves are within the span, and not on the way. */
+		/* Packets acknowledged by sack are within the span, and no longer on the way. */
 		most = RTE_MIN(most, out + span - dg->nb_out);
 		if (dg->paced)
 			most = 0;
 	}
 	left = most > span ? most - span : 0;
-	/* rpc_credit_left() takes one off. */
+	/* One more: rpc_credit_left() subtracts one. */
 	s->tx_credit = s->tx_sent + left + 1;
 	if (left > 0 && (s->queued > 0 || rpc_any_pending(s) || s->out != NULL))
 		rpc_work(s);
 }
 
-/* Head and numbers of a packet that is about to be posted: they acknowledge what arrived. */
+/*
+ * Write head and numbers of a packet that is about to be posted; the numbers acknowledge what
+ * arrived.
+ */
 static void
 head_put(struct leat_rpc_session *s, struct rpc_packet *p, uint8_t flags, uint32_t seq,
 	 uint64_t now)
@@ -99,7 +102,7 @@ rpc_dgram_number(struct leat_rpc_session *s, struct rpc_packet *p)
 	if (dg->nb_out++ == 0)
 		rpc_dgram_waits(s, now);
 	if (unlikely(dg->cc != NULL && dg->cc_state.window < 1)) {
-		/* One at a time, a part of a round trip apart. */
+		/* One packet at a time, 1 / window round trips apart. */
 		rpc_dgram_pace(s, now + (uint64_t)((float)dg->srtt / dg->cc_state.window));
 		rpc_dgram_window_set(s);
 	}
@@ -127,8 +130,8 @@ rpc_dgram_control(struct leat_rpc_session *s, uint8_t flags, uint32_t seq, int e
 /* ---- sending again ---- */
 
 /*
- * What is left of the time of a request that goes out again. Its item says what was left when it
- * went the first time; one that nobody waits for is not to be executed.
+ * Time left for a request that is sent again, for its item: the item has the time that was left at
+ * the first send. RPC_US_LATE if the request was given back: it must not be executed.
  */
 static uint32_t
 us_left_now(struct leat_rpc_session *s, const struct rpc_item *m)
@@ -150,7 +153,7 @@ deadlines_renew(struct leat_rpc_session *s, struct rpc_packet *p)
 	struct rpc_item m;
 
 	for (; at < end; at += rpc_item_full_len(&m)) {
-		/* They were put there by this side. */
+		/* This side wrote the items, so they are valid. */
 		if (rpc_item_get(at, (size_t)(end - at), &m) != 0)
 			return;
 		if (m.kind != RPC_REQUEST || m.slot == RPC_NO_SLOT)
@@ -172,8 +175,8 @@ send_again(struct leat_rpc_session *s, struct rpc_packet *p, uint64_t now)
 }
 
 /*
- * Those that were sent before the youngest that has arrived, by more than what the network may have
- * changed their order.
+ * Send lost packets again: packets sent before the last sent of those that have arrived, by more
+ * than the network may reorder.
  */
 static void
 losses_find(struct leat_rpc_session *s, uint64_t now)
@@ -186,7 +189,7 @@ losses_find(struct leat_rpc_session *s, uint64_t now)
 	for (seq = dg->acked; seq != s->tx_sent; seq++) {
 		struct rpc_packet *p = dg->out[seq % RPC_WINDOW_MAX];
 
-		/* The device may still have it: then it is not lost yet. */
+		/* A packet that the device still has is not lost yet. */
 		if (p == NULL || p->busy || p->sent + slack >= dg->latest)
 			continue;
 		send_again(s, p, now);
@@ -208,7 +211,8 @@ packet_arrived_there(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 		return;
 	*at = NULL;
 	dg->nb_out--;
-	/* One that went twice: the first may have arrived, too early for the second. */
+	/* A packet sent twice and acknowledged early: the first copy arrived, maybe not the
+	 * second. */
 	if (!p->again || now - p->sent >= dg->srtt / 2)
 		dg->latest = RTE_MAX(dg->latest, p->sent);
 	p->kept = false;
@@ -216,7 +220,10 @@ packet_arrived_there(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 		rpc_packet_free(s->rpc, p);
 }
 
-/* The round trip of the packet that arrived there last; not if it was sent twice. @return 0: no */
+/*
+ * Round trip of the packet named by echo, cycles; 0: unknown, as the packet was sent twice or is
+ * acknowledged already.
+ */
 static uint64_t
 rtt_measure(const struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 {
@@ -241,7 +248,7 @@ acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 	uint64_t bits = n->sack, rtt;
 
 	if (more < 0)
-		return 0; /* from before the last one */
+		return 0; /* older than the last acknowledgement taken */
 	if ((uint32_t)more > span ||
 	    (bits != 0 && (uint32_t)more + 64 - (uint32_t)__builtin_clzll(bits) >= span))
 		return LEAT_RPC_BAD_ACK;
@@ -270,7 +277,7 @@ acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 
 /* ---- arriving ---- */
 
-/* @return 0 it is new; -1 it has been here; or a violation */
+/* Record the number of a packet. @return 0: new; -1: a duplicate; or a violation */
 static int
 number_take(struct leat_rpc_session *s, uint32_t seq)
 {
@@ -292,7 +299,7 @@ number_take(struct leat_rpc_session *s, uint32_t seq)
 		dg->map = run >= 63 ? 0 : dg->map >> (run + 1);
 		return 0;
 	}
-	/* There is a gap: the sender is to know. */
+	/* There is a gap: acknowledge at once, so that the sender learns of it. */
 	dg->ack_now = true;
 	bit = UINT64_C(1) << (far - 1);
 	if ((dg->map & bit) != 0)
@@ -301,7 +308,7 @@ number_take(struct leat_rpc_session *s, uint32_t seq)
 	return 0;
 }
 
-/* Of a packet without a number: nothing, or an END. */
+/* Handle a packet without a number: probe, answer or acknowledgement, with no items or an END. */
 static int
 unnumbered(struct leat_rpc_session *s, const struct rpc_head *h, const struct rpc_numbers *n,
 	   size_t left)
@@ -312,7 +319,7 @@ unnumbered(struct leat_rpc_session *s, const struct rpc_head *h, const struct rp
 		if (!rpc_dgram_control(s, RPC_H_ANSWER, n->seq, -1))
 			dg->ack_now = true;
 	} else if (h->flags == RPC_H_ANSWER && n->seq == dg->probe) {
-		/* What was sent before the probe, and has not arrived, is lost. */
+		/* Every packet sent before the probe and not acknowledged by the answer is lost. */
 		dg->latest = RTE_MAX(dg->latest, dg->probed_at);
 		losses_find(s, rpc_now(s->rpc));
 	}
@@ -347,7 +354,7 @@ rpc_dgram_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const st
 		return bad;
 	}
 	bad = number_take(s, n.seq);
-	rpc_work(s); /* it is to be acknowledged */
+	rpc_work(s); /* to acknowledge the packet */
 	if (unlikely(bad < 0)) {
 		s->rpc->stats.duplicates++;
 		return 0;

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Time of sessions over datagram endpoints. One timer does all but acknowledging:
+ * Timers of sessions over datagram endpoints. One timer serves all but acknowledgements:
  *
- *     something is out          a probe when nothing was acknowledged for rto, then for 2 rto, ...
- *     a response is waited for  a probe when nothing came for a quarter of the silence allowed
- *     idle                      a probe now and then
- *     nothing came for silence_us, though it was waited for: the peer is dead
+ *     packets not acknowledged  a probe after rto without progress, then after 2 rto, ...
+ *     a response is awaited     a probe after a quarter of silence_us without any packet
+ *     idle                      a probe each idle_us
+ *     no packet for silence_us, although this side waited for one: the peer is dead
  *
- * It is set seldom: it finds out when it is due what has happened since.
+ * The timer is seldom set again. When it is due, it checks what has happened since.
  */
 
 #include "rpc_dgram.h"
 
-/* Until the first round trip is known, and at least. Acknowledgements wait for a while, too. */
+/*
+ * The retransmission time-out: before the first round trip is known, and its minimum. An
+ * acknowledgement waits up to ACK_DELAY_US for a packet that can carry it.
+ */
 #define RTO_FIRST_US 5000
 #define RTO_MIN_US 300
 #define ACK_DELAY_US 50
 /*
- * Of the silence allowed: a peer that owes nothing but a response is asked after so long; and one
- * that does not answer is asked so often. Where three packets of ten are lost an answer is missed
- * twenty times in a row once in a million.
+ * Parts of silence_us: a peer that owes only a response is probed after a QUIET-th of it; a peer
+ * that does not answer is probed at least every PROBES-th of it. If three of ten packets are lost,
+ * a probe or its answer is lost twenty times in a row about once in a million.
  */
 #define QUIET 4
 #define PROBES 20
 #define BACKOFF_MAX 20
-/* Unanswered ones after which an END is taken for received. */
+/* Unanswered probes after which an END counts as received. */
 #define END_PROBES 8
 
 static void timer_due(struct rpc_timer *timer, uint64_t now);
@@ -33,7 +36,7 @@ static void ack_due(struct rpc_timer *timer, uint64_t now);
 
 /* ---- round trips ---- */
 
-/* Source: RFC 6298, but for the limits. */
+/* Update the smoothed round trip and rto. Source: RFC 6298, except for the limits. */
 void
 rpc_dgram_rtt(struct rpc_dgram *dg, uint64_t rtt)
 {
@@ -64,7 +67,7 @@ waits(const struct leat_rpc_session *s)
 	return s->dg->nb_out > 0 || s->nb_reqs > 0 || s->dg->probing;
 }
 
-/* When nothing else happens. */
+/* Time at which the timer is due if no packet arrives or is sent before, cycles. */
 static uint64_t
 due_at(const struct leat_rpc_session *s)
 {
@@ -101,7 +104,7 @@ probe(struct leat_rpc_session *s, uint64_t now)
 	dg->probe_at = now + RTE_MIN(dg->rto << dg->backoff, most);
 	if (dg->backoff < BACKOFF_MAX)
 		dg->backoff++;
-	/* Without a packet for it now, the next one will do. */
+	/* If no packet is free, the next probe will do. */
 	if (rpc_dgram_control(s, RPC_H_PROBE, ++dg->probe, -1))
 		s->rpc->stats.probes++;
 }
@@ -113,10 +116,10 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	struct leat_rpc_session *s = dg->s;
 	const struct leat_rpc *rpc = s->rpc;
 
-	/* This side was away, and has not heard because it did not listen. */
+	/* This side did not run: it heard no packets because it did not poll. */
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
-	/* The peer may have left as soon as it was told to, and its last acknowledgement is lost. */
+	/* The peer may have left on the END, and its last acknowledgement may be lost. */
 	if (dg->end_sent && dg->backoff >= END_PROBES) {
 		rpc_drained(s);
 		return;
@@ -168,7 +171,7 @@ rpc_dgram_progress(struct leat_rpc_session *s, uint64_t now)
 static void
 ack_send(struct leat_rpc_session *s)
 {
-	/* Without a packet for it: in a while again. */
+	/* If no packet is free, try again later. */
 	if (!rpc_dgram_control(s, 0, 0, -1))
 		rpc_timer_set(s->rpc, &s->dg->ack_timer,
 			      leat_time_add(rpc_now(s->rpc), leat_us_to_cycles(ACK_DELAY_US)),

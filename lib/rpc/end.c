@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How sessions end.
+ * Sessions: failure, close, events.
  *
  *     failure, violation, or the peer's end   OPEN ----------> ENDING -----> OVER    LEAT_RPC_ENDED
  *     leat_rpc_close()                             (drained)      |     (1)    |
  *                                                                 |           free  LEAT_RPC_CLOSED
  *                                                                 `-(1)-> DOWN: see rpc_reconnect.h
  *
- * (1) when the device has returned all its packets and the peer's last event was seen. Requests go
- *     back at once when it ends: nothing of theirs is with the device.
+ * (1) when the device has returned all packets of the session and the peer's last event has
+ *     arrived. Requests are given back as soon as the session is ENDING: the device has none of
+ *     their buffers.
  */
 
 #include <stdarg.h>
@@ -49,8 +50,8 @@ leat_rpc_violation_name(unsigned int violation)
 }
 
 /*
- * Not open any more: requests go back, and what was not sent is dropped. Those that have not begun
- * wait if there will be another connection.
+ * Make a session ENDING: drop packets that were not sent, and give requests back. Requests that
+ * have not begun wait if there will be another connection.
  */
 static void
 leave(struct leat_rpc_session *s)
@@ -61,7 +62,7 @@ leave(struct leat_rpc_session *s)
 
 	s->state = RPC_ENDING;
 	s->fast = false;
-	/* Closed before it was up: how the attempt ended is of no interest. */
+	/* Closed before it was up: the status of the attempt does not matter. */
 	if (status == 0 || (s->closing && was == RPC_CONNECTING))
 		status = s->closing ? -ECANCELED : -ENOTCONN;
 	rpc_timer_stop(s->rpc, &s->close);
@@ -91,7 +92,7 @@ status_set(struct leat_rpc_session *s, int status, const char *text)
 	snprintf(s->text, sizeof(s->text), "%s", text);
 }
 
-/* Ends it from here. The peer's last event follows, or is on its way already. */
+/* End a session from this side. The peer's last event follows, or is on its way already. */
 static void
 end(struct leat_rpc_session *s)
 {
@@ -129,7 +130,10 @@ rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation)
 		 leat_rpc_violation_name((unsigned int)violation));
 }
 
-/* If the peer is ending its last event says why. If not the device failed a single packet. */
+/*
+ * End the session if the device failed a single packet. If the whole peer is ending, its last event
+ * reports the reason.
+ */
 void
 rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op)
 {
@@ -156,8 +160,9 @@ peer_closed(struct leat_rpc_session *s, int status, const char *text)
 /* ---- close ---- */
 
 /*
- * The device does not tell the other side of a datagram endpoint that it is over: a last packet does.
- * @return true: it is on its way
+ * Send a last packet with END on a datagram endpoint, where the device does not report a disconnect
+ * to the other side.
+ * @return true: the END is on its way
  */
 static bool
 end_tell(struct leat_rpc_session *s)
@@ -180,7 +185,8 @@ end_tell(struct leat_rpc_session *s)
 void
 rpc_drained(struct leat_rpc_session *s)
 {
-	/* It is over because it was closed here, whatever the peer's last event says. */
+	/* The session ends because it was closed here: the peer's last event must not set the
+	 * status. */
 	s->status_final = true;
 	end(s);
 }
@@ -246,8 +252,9 @@ leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
 /* ---- events ---- */
 
 /*
- * Bits of pending_events, in the order in which they are given out. A session that goes down again
- * and again before that is seen went down once; what it was before and what it is now is kept:
+ * Bits of pending_events, in the order in which the events are given out. If a session goes up and
+ * down several times before leat_rpc_events() takes its events, the changes in the middle are
+ * merged; the first event and the last state are kept:
  *
  *     UP DOWN UP DOWN UP    becomes    UP DOWN UP_AGAIN
  */
@@ -274,7 +281,7 @@ event_add(unsigned int pending, enum leat_rpc_event_type type)
 	}
 }
 
-/* The first of those that are pending; there is one. */
+/* Take the first of the pending events; there is at least one. */
 static enum leat_rpc_event_type
 event_take(struct leat_rpc_session *s)
 {
@@ -284,7 +291,7 @@ event_take(struct leat_rpc_session *s)
 	const int bit = __builtin_ctz(s->pending_events);
 
 	s->pending_events &= (uint8_t)(s->pending_events - 1);
-	/* It is the next one, and may be followed by a DOWN. */
+	/* UP_AGAIN becomes the next UP, which a new DOWN may follow. */
 	if (types[bit] == LEAT_RPC_DOWN && (s->pending_events & UP_AGAIN) != 0)
 		s->pending_events ^= UP_AGAIN | UP;
 	return types[bit];
@@ -329,7 +336,7 @@ leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_event *ev)
 		return false;
 	s = rpc->by_peer[ev->peer].s;
 	if (s == NULL) {
-		/* One that was refused, or an application's own. */
+		/* A connection that was refused, or one of the application's own. */
 		const bool refused = rpc->by_peer[ev->peer].refused_until != 0;
 
 		if (ev->type == LEAT_EV_DISCONNECTED)

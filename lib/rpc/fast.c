@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The short way of small requests and responses: see rpc_fast.h. An item's head is two words here
- * (rpc_wire.h has its picture):
+ * The fast path of small requests and responses: see rpc_fast.h. An item's head is read and written
+ * as two words (rpc_wire.h has its picture):
  *
  *     w0   kind 8 | type 8 | slot 16 | num 32       w1   len 16 | flags 16 | aux 32
  */
@@ -52,7 +52,7 @@ copy(void *dst, const void *src, uint32_t n)
 	}
 }
 
-/* Zeros from the end of len bytes at data to the next multiple of 8. */
+/* Write zeros from the end of len bytes at data to the next multiple of 8. */
 static __rte_always_inline void
 pad(uint8_t *data, uint32_t len)
 {
@@ -70,7 +70,7 @@ padded(const uint8_t *data, uint32_t len)
 
 /* ---- the caller's side ---- */
 
-/* type, flags, refused and state as one word: what of it has to be 0, and what it becomes. */
+/* type, flags, refused and state of a request as one word. flags and state must be 0. */
 #define REQ_WORD offsetof(struct leat_rpc_req, type)
 #define REQ_NOT_PLAIN UINT32_C(0xff00ff00)
 static_assert(offsetof(struct leat_rpc_req, flags) == REQ_WORD + 1 &&
@@ -86,8 +86,8 @@ req_plain(const struct leat_rpc_req *req, uint32_t word, uint32_t small_out)
 }
 
 /*
- * What requests and their slots are told when they end is left to that: see slot_slow(). As little
- * as possible is kept in variables, as there are few registers.
+ * Fields that are needed only when a request ends are set then: see slot_slow(). The loop keeps few
+ * variables, as there are few registers.
  */
 struct leat_rpc_req **
 rpc_fast_post(struct leat_rpc_session *s, struct leat_rpc_req **reqs, struct leat_rpc_req **end)
@@ -147,7 +147,7 @@ rpc_fast_post(struct leat_rpc_session *s, struct leat_rpc_req **reqs, struct lea
 	return reqs;
 }
 
-/* Done: the next leat_rpc_poll() gives it back, or it is told. */
+/* Complete a request: call its done(), or queue it for leat_rpc_poll(). */
 static __rte_always_inline void
 done(struct leat_rpc *rpc, struct leat_rpc_req *req)
 {
@@ -172,7 +172,7 @@ rpc_fast_responses(struct leat_rpc_session *s, const uint8_t *at, const uint8_t 
 		struct leat_rpc_req *req;
 		struct rpc_tx_slot *ts;
 
-		/* Without status and flags; of a slot; the bytes and the zeros behind them are there. */
+		/* Small: no status, no flags, a valid slot, all bytes and zero padding there. */
 		if (unlikely(W0_KIND(w0) != RPC_RESPONSE || w1 >> 16 != 0 ||
 			     W0_SLOT(w0) >= s->nb_slots || (size_t)(end - at) < rpc_item_len(len) ||
 			     !padded(at + RPC_ITEM_LEN, len)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Requests of the other side, and what is answered.
+ * Requests of the other side: handlers and answers.
  *
  *     IDLE --request--> handler --response, in the open packet--> IDLE
  *       |                  |`--deferred--> DEFERRED --leat_rpc_answer()--> ANSWER
@@ -9,9 +9,9 @@
  *       |--first piece--> ASSEMBLING --last piece--> handler
  *       `--refused------> ANSWER --place in a packet--> IDLE; or DROPPING, if pieces may follow
  *
- * A handler is not called before its response has a place: in the packet that is being filled, in
- * another one that can be had, or in memory for long messages. Where there is none the request is
- * refused, so nothing that was executed is ever left unanswered for want of room.
+ * A handler is called only when its response has a place: in the open packet, in another free
+ * packet, or in memory for long messages. Without a place the request is refused, so no executed
+ * request is left unanswered for lack of room.
  */
 
 #include <leat_le.h>
@@ -71,7 +71,7 @@ rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest)
 		answer_status(s, slot, err, RPC_F_REFUSED, rest);
 }
 
-/* ---- answers that had no place at once ---- */
+/* ---- queued answers ---- */
 
 static bool
 answer_send(struct leat_rpc_session *s, uint16_t slot)
@@ -139,13 +139,13 @@ rpc_response_room(struct leat_rpc_session *s, uint32_t room)
 		return NULL;
 	if (likely(rpc_open_room(s) >= room))
 		return s->at;
-	/* It is copied to another packet. */
+	/* Written to scratch memory, and copied to another packet afterwards. */
 	return rpc_packet_there(s) ? s->rpc->scratch : NULL;
 }
 
 /*
- * Finds a place for the response of up to resp_max bytes.
- * @return false: there is none
+ * Find a place for a response of up to resp_max bytes.
+ * @return false: no place
  */
 static bool
 response_place(struct rpc_handling *h, uint32_t resp_max)
@@ -157,7 +157,7 @@ response_place(struct rpc_handling *h, uint32_t resp_max)
 		return true;
 	if (resp_max == 0)
 		resp_max = s->small_max;
-	/* No more than the other side takes. */
+	/* The other side accepts no more than this. */
 	resp_max = RTE_MIN(resp_max, s->peer_max_msg);
 	h->call.room = resp_max;
 	if (unlikely(resp_max > s->small_max)) {
@@ -174,7 +174,7 @@ response_place(struct rpc_handling *h, uint32_t resp_max)
 	return true;
 }
 
-/* The handler has written it: a small one. */
+/* Send a small response that a handler has written. */
 static void
 respond_small(struct rpc_handling *h, uint8_t type, int err)
 {
@@ -192,7 +192,7 @@ respond_small(struct rpc_handling *h, uint8_t type, int err)
 	uint8_t *at = rpc_place(s, rpc_item_len(len), true);
 
 	if (unlikely(at == NULL)) {
-		/* Cannot be: the place was there before the handler was called. */
+		/* Cannot happen: the place was checked before the handler was called. */
 		LEAT_LOG(ERR, rpc, "no place for a response that had one");
 		answer_status(s, h->slot, EIO, 0, false);
 		return;
@@ -262,7 +262,7 @@ rpc_handled(struct rpc_handling *h, int ret)
 	respond(h, ret);
 }
 
-/* Why it is not handled. @return 0, or an errno */
+/* Decide whether to refuse a request. @return 0, or the errno of the refusal */
 static int
 refusal(struct leat_rpc_session *s, const struct rpc_handler *handler, bool late)
 {
@@ -301,7 +301,7 @@ rpc_handle(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *
 		return rpc_bulk_msg_arrived(s, m, data);
 	if (unlikely((m->flags & RPC_F_BULK) != 0) && !rpc_bulk_arrived(&h))
 		return LEAT_RPC_BAD_BULK;
-	/* A response will go: the device may fetch what it needs for that. */
+	/* A response will be sent: the device may prefetch what posting needs. */
 	if (likely(m->slot != RPC_NO_SLOT && s->open == NULL))
 		leat_ep_post_soon(s->rpc->ep, s->peer);
 	err = refusal(s, handler, us_left == RPC_US_LATE);
@@ -333,7 +333,7 @@ deadline_of(struct leat_rpc *rpc, const struct rpc_item *m)
 	return leat_time_add(rpc_now(rpc), leat_us_to_cycles(m->aux));
 }
 
-/* All pieces are here: what is left of its time. */
+/* Time left for a request whose last piece has arrived, as in its item, us. */
 uint32_t
 rpc_us_left(struct leat_rpc *rpc, uint64_t deadline)
 {
@@ -348,7 +348,7 @@ rpc_us_left(struct leat_rpc *rpc, uint64_t deadline)
 	return (uint32_t)RTE_MIN(us, (uint64_t)RPC_US_LATE - 1);
 }
 
-/* Is it the next one of its slot? @return 0, or a violation */
+/* Check that a request is the next of its slot. @return 0, or a violation */
 static int
 num_check(const struct rpc_rx_slot *rs, uint32_t num)
 {
@@ -364,7 +364,7 @@ num_check(const struct rpc_rx_slot *rs, uint32_t num)
 	return 0;
 }
 
-/* The first piece of a message that has more: may it come? */
+/* Start a request of several pieces, or refuse it. */
 static void
 assemble(struct leat_rpc_session *s, const struct rpc_item *m)
 {
@@ -390,9 +390,9 @@ assemble(struct leat_rpc_session *s, const struct rpc_item *m)
 }
 
 /*
- * Which piece of which message? The first one that comes begins it; of datagrams that may be any, and
- * some may be of a message that was answered already.
- * @return as num_check(); -1: it is dropped
+ * Match a piece with its message; the first piece that arrives starts the message. With datagrams
+ * any piece may be the first, and a piece may belong to a message that was answered already.
+ * @return as num_check(); -1: drop the piece
  */
 static int
 piece_begin(struct leat_rpc_session *s, struct rpc_rx_slot *rs, const struct rpc_item *m)
@@ -461,7 +461,8 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 	rs = &s->rx[m->slot];
 	more = &s->rx_more[m->slot];
 	if (m->num != rs->num) {
-		/* A datagram may have overtaken the request, or was overtaken by the next one. */
+		/* With datagrams the CANCEL may be ahead of its request, or behind the slot's next
+		 * one. */
 		if (s->dg != NULL)
 			return 0;
 		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;
@@ -483,7 +484,7 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		rpc_transfers_end(more->ticket, -ECANCELED);
 		break;
 	default:
-		/* Its answer is on the way already, and no more pieces behind this. */
+		/* The answer is on the way already, and no piece follows a CANCEL. */
 		if (s->dg == NULL)
 			more->rest = false;
 		break;
@@ -491,7 +492,7 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 	return 0;
 }
 
-/* The session ends: what was not handled yet never is. */
+/* End the requests of the other side when the session ends: those not handled yet never are. */
 void
 rpc_handlers_end(struct leat_rpc_session *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages of several packets. Each session sends one piece of each in turn, and between two pieces
- * the small messages that wait: neither can keep the other from going on.
+ * Messages of several packets. A session sends one piece of each long message in turn, and waiting
+ * small messages between the pieces, so that neither kind delays the other for long.
  *
  *     out:  A B C      packet: [small small][A......] [small][B........] [C........] [A......] ...
  */
@@ -10,10 +10,10 @@
 #include "rpc_credit.h"
 #include "rpc_pvt.h"
 
-/* A piece goes into what is left of the open packet if that is at least a part of it. */
+/* A piece goes into the open packet if a PIECE_PART-th of a full piece fits there. */
 #define PIECE_PART 4
 
-/* The shortest packet that two sides may agree on has the shortest pieces. */
+/* Bytes of a piece in the shortest packet that two sides can agree on. */
 #define PIECE_MIN (LEAT_RPC_PACKET_MIN - RPC_HEAD_LEN - RPC_NUMBERS_LEN - RPC_PIECE_LEN)
 
 size_t
@@ -80,7 +80,7 @@ rpc_out_del(struct leat_rpc_session *s, struct rpc_out *out)
 	out->queued = false;
 }
 
-/* The item of the message's next piece, but for its length. */
+/* Build the item of a message's next piece, except for its length. */
 static struct rpc_item
 piece_item(struct leat_rpc_session *s, struct rpc_out *out)
 {
@@ -117,7 +117,7 @@ out_sent(struct leat_rpc_session *s, struct rpc_out *out)
 	rpc_slot_idle(s, &s->rx[out->slot]);
 }
 
-/* Bytes of the next piece. A response may be short although it was given memory for a long one. */
+/* Bytes of the next piece. A response that was written to memory for long messages may be short. */
 static uint32_t
 piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
 {
@@ -126,7 +126,8 @@ piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
 
 	if (out->size <= s->small_max)
 		return out->size;
-	/* They may arrive in any order: each is where its offset says, and none is shorter. */
+	/* Datagrams arrive in any order: all pieces but the last are full, so the offset tells
+	 * which piece it is. */
 	if (s->dg != NULL)
 		return RTE_MIN(out->size - out->sent, max);
 	if (room < max / PIECE_PART + more)
@@ -141,7 +142,7 @@ rpc_piece_send(struct leat_rpc_session *s)
 	struct rpc_item m;
 	uint8_t *at;
 
-	/* A piece that is the only thing in its packet still needs credit for that. */
+	/* A piece that gets a packet of its own needs credit for it. */
 	if (rpc_credit_left(s) < s->queued)
 		return false;
 	m = piece_item(s, out);
@@ -162,7 +163,7 @@ rpc_piece_send(struct leat_rpc_session *s)
 	return true;
 }
 
-/* Where a piece has to be that may come in any order. */
+/* Check offset and length of a piece that may arrive in any order. */
 bool
 rpc_piece_fits(const struct leat_rpc_session *s, const struct rpc_item *m)
 {
@@ -178,7 +179,7 @@ rpc_pieces_start(const struct leat_rpc_session *s, struct rpc_large *large, uint
 		memset(large->map, 0, (size / rpc_piece_max(s) / 64 + 1) * sizeof(*large->map));
 }
 
-/* Is it the next one; or, of datagrams, one that was not here? */
+/* Check that a piece is the next one; with datagrams, that it has not arrived before. */
 static bool
 piece_new(const struct leat_rpc_session *s, const struct rpc_item *m, struct rpc_rx_more *more)
 {
@@ -205,7 +206,7 @@ rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const ui
 	struct rpc_large *large = more->large;
 	struct rpc_item whole;
 
-	/* Refused already: the sender may not know yet. */
+	/* Refused already; the sender may not know it yet. */
 	if (rs->state == RPC_RX_DROPPING || (rs->state == RPC_RX_ANSWER && more->rest))
 		return 0;
 	if (rs->state != RPC_RX_ASSEMBLING || m->size != more->size || m->type != rs->type ||

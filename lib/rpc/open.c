@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* An endpoint and a context on it, in the calling reactor: what most programs begin with. */
+/* leat_rpc_open(): an endpoint and a context on it, in the calling reactor. */
 
 #include <errno.h>
 
@@ -11,11 +11,11 @@
 #include "leat_rpc_task.h"
 #include "rpc_pvt.h"
 
-/* Peers beyond max_sessions: requests that are about to be refused. */
+/* Peers beyond max_sessions: connectors that are about to be refused. */
 #define MORE_PEERS 4
-/* Receives of a session, if a number of sessions is asked for and none of credits. */
+/* Receives of a session, if conf has max_sessions and no credits. */
 #define CREDITS_DEFAULT 32
-/* leat_ep_close() of an endpoint that has no connections. */
+/* Time-out of leat_ep_close(); the endpoint has no connections then. */
 #define CLOSE_US 1000000
 #define BURST 32
 
@@ -50,7 +50,8 @@ open_ep(const char *name, const struct leat_rpc_conf *conf)
 						      (uint64_t)info.max_peers);
 		depth = (uint64_t)conf->max_sessions *
 			(conf->credits != 0 ? conf->credits : CREDITS_DEFAULT);
-		/* What is too much for the device leat_rpc_create() says, or makes do with less. */
+		/* With too large a depth for the device, leat_rpc_create() fails, or uses fewer
+		 * credits. */
 		depth = RTE_MIN(depth, (uint64_t)info.rx_depth_max);
 		ep_conf.rx_depth = RTE_MAX((uint32_t)depth, info.rx_depth);
 	}
@@ -64,7 +65,10 @@ close_ep(struct leat_ep *ep)
 		LEAT_LOG(ERR, rpc, "%s", leat_err_msg());
 }
 
-/* The reactor is gone, or never was. What is left then was named by its stop. */
+/*
+ * Called after the reactor's end, or when adding to it failed. The reactor's stop has named what is
+ * left.
+ */
 void
 rpc_open_release(struct leat_rpc *rpc)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Packets: filled by what a session has to say, sent in bursts; and the receives for those that
- * come.
+ * Packets to send: filled by their session, posted in bursts. Receives: posted again after use.
  *
  *     free --rpc_place()--> open --full--> ready --credit--> burst --post--> device --> free
  *                             `-------- end of a run -------->
  *
- * Each session has one packet for itself, so that none can keep another from answering; those
- * beyond it are shared. nb_idle sessions hold none: so many of the free ones are kept for them.
+ * Each session has one packet for itself, so that no session can keep another from answering; all
+ * further packets are shared. nb_idle sessions hold no packet: as many free packets are reserved
+ * for them.
  */
 
 #include "rpc_credit.h"
@@ -18,8 +18,9 @@
 /* ---- filling ---- */
 
 /*
- * Of the shared packets a session may hold as many as are free: the more of them want some, the less
- * each gets, and one whose peer takes nothing can't have more than half.
+ * A session may take a shared packet while it holds no more than are free. So the share of each
+ * session shrinks as more sessions want packets, and a session whose peer accepts nothing gets at
+ * most half.
  */
 bool
 rpc_packet_there(const struct leat_rpc_session *s)
@@ -61,7 +62,7 @@ rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p)
 		rpc->nb_idle++;
 }
 
-/* Nothing more goes into the open one. @return it, NULL without one */
+/* Close the open packet. @return it, NULL without one */
 static struct rpc_packet *
 packet_close(struct leat_rpc_session *s)
 {
@@ -108,7 +109,7 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 		return NULL;
 	p = rpc_packet_take(s);
 	if (unlikely(p == NULL)) {
-		/* Tried again until other sessions have given some back. */
+		/* Try again in the next run: other sessions may have freed packets by then. */
 		rpc_work(s);
 		return NULL;
 	}
@@ -140,7 +141,7 @@ packet_send(struct leat_rpc_session *s, struct rpc_packet *p)
 	rpc_burst_add(s, p);
 }
 
-/* A packet that says nothing but how far receives reach. */
+/* Send a packet that carries only credits. */
 static void
 credits_send(struct leat_rpc_session *s)
 {
@@ -167,7 +168,7 @@ rpc_packets_send(struct leat_rpc_session *s)
 	if (s->open != NULL && s->ready == NULL && (open_empty(s) || rpc_credit_left(s) > 0)) {
 		p = packet_close(s);
 		s->queued--;
-		/* Opened for a response that was not given. */
+		/* An empty packet was opened for a response that was not sent. */
 		if (unlikely(p->op.size == s->rpc->head_len))
 			rpc_packet_free(s->rpc, p);
 		else
@@ -199,7 +200,7 @@ rpc_packet_end(struct leat_rpc_session *s, int err)
 	rpc_packets_post(s->rpc);
 }
 
-/* What the endpoint has no room for waits, in its order. */
+/* Queue a packet that the endpoint had no room for; the order is kept. */
 static void
 unposted_add(struct leat_rpc *rpc, struct rpc_packet *p)
 {
@@ -240,8 +241,8 @@ rpc_packets_post(struct leat_rpc *rpc)
 }
 
 /*
- * The session ends: what it has not posted is dropped. The id of its peer may be another one's
- * before the endpoint has room again.
+ * Drop all packets that a session has not posted, when it ends. They must not wait: before the
+ * endpoint has room again, the id of its peer may belong to another peer.
  */
 void
 rpc_packets_drop(struct leat_rpc_session *s)
@@ -281,7 +282,7 @@ rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p)
 	struct leat_rpc_session *s = p->s;
 
 	p->busy = false;
-	/* A datagram that was not sent is one that was lost. */
+	/* A datagram whose send failed is treated as lost. */
 	if (unlikely(p->op.status != 0 && s->dg == NULL))
 		rpc_op_failed(s, &p->op);
 	if (!p->kept)
@@ -292,7 +293,7 @@ rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p)
 
 /* ---- receives ---- */
 
-/* The session that it had a packet of may send another one. */
+/* Grant a credit to the session whose packet the receive had. */
 static void
 credit(struct rpc_recv *r)
 {
@@ -317,8 +318,9 @@ recv_refused(struct leat_rpc *rpc, struct rpc_recv *r)
 }
 
 /*
- * Posted when leat_rpc_poll() has nothing else to do, or when there are many of them: so no answer
- * waits for it. The credit goes with the next packet after that.
+ * Queue a receive to be posted again: when leat_rpc_poll() has nothing else to do, or when many are
+ * queued, so that no answer waits for the post. The credit is sent with the next packet after the
+ * post.
  */
 void
 rpc_recv_repost(struct leat_rpc *rpc, struct rpc_recv *r)
@@ -331,7 +333,7 @@ rpc_recv_repost(struct leat_rpc *rpc, struct rpc_recv *r)
 		rpc->reposts[rpc->nb_reposts++] = &r->op;
 }
 
-/* Those that the endpoint had no room for. */
+/* Post the receives that the endpoint had no room for. */
 static void
 refused_post(struct leat_rpc *rpc)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A context below a reactor: the endpoint's poller takes what arrived, runs handlers, and posts
- * what they responded; a poller of its own looks after deadlines and what found no room. Its
- * reactor does not block meanwhile, since deadlines of requests wake no descriptor.
+ * A context in a reactor. The endpoint's poller takes ops, runs handlers, and posts responses. The
+ * context's own poller runs deadlines, and resumes sessions that found no room. While a reactor has
+ * a context it does not block, since deadlines of requests wake no descriptor.
  */
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define BURST 32
 #define EVENTS 4
-/* For tasks and sessions to end, when a stop has no deadline. */
+/* Time for tasks and sessions to end, when a stop has no deadline. */
 #define DRAIN_US 3000000
 
 static void
@@ -87,9 +87,9 @@ poll_ready(void *arg)
 }
 
 /*
- * The reactor stops: each session is closed in order while the endpoint still works, or what is
- * with the device would wait for receives that the other side has taken back. Tasks may call while
- * they end, for a third of the time.
+ * Close all sessions when the reactor stops. Each is closed in order while the endpoint still
+ * works; otherwise packets with the device would wait for receives that the other side has already
+ * cancelled. Tasks may still call while they end, for a third of the time.
  */
 static int
 drain(void *arg, uint64_t until)
@@ -108,7 +108,8 @@ drain(void *arg, uint64_t until)
 		leat_tasks_stats_get(ts, &stats);
 	if (stats.tasks > 0 && now < rpc->drain_at && rpc->nb_open > 0)
 		return 1;
-	/* What is not answered then still ends in order. */
+	/* Keep an eighth of the time, so that sessions with unanswered requests still end in
+	 * order. */
 	left -= left / 8;
 	for (i = 0; i < rpc->max_sessions; i++) {
 		struct leat_rpc_session *s = &rpc->sessions[i];
@@ -124,7 +125,7 @@ quiesce(void *arg, char *what, size_t len)
 {
 	struct leat_rpc *rpc = arg;
 
-	/* The stop ends here; what follows is another one. */
+	/* This stop ends here; a later one has its own drain_at. */
 	if (what != NULL)
 		rpc->drain_at = 0;
 	if (rpc->nb_open == 0 && rpc->stats.tickets == 0)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When a session connects again: see rpc_reconnect.h. A pause is random, from min to a bound that
- * doubles with each failure, at most max:
+ * Attempts to connect again: see rpc_reconnect.h. The pause before one is random, between min and a
+ * bound that doubles with each failure, up to max:
  *
  *     failure    1               2                      3
  *     pause      min ... 2 min   min ... ... 4 min      min ... ... ... ... 8 min
  *
- * So a server that was away is not asked by all its clients at once, and none asks more often than
- * min allows. Tries and bound begin anew with a connection that stood for max: one that ends at
- * once counts as a failure.
+ * So the clients of a server that comes back do not all connect at once, and none connects more
+ * often than min allows. Tries and bound begin anew after a connection that lasted for max; a
+ * shorter one counts as a failure.
  */
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 #define MIN_DEFAULT_US 10000
 #define MAX_DEFAULT_US 2000000
-/* leat_conn_params.timeout_us of 0 */
+/* default of leat_conn_params.timeout_us */
 #define TIMEOUT_DEFAULT_US 5000000
 
 bool
@@ -151,9 +151,9 @@ rpc_reconnect_up(struct leat_rpc_session *s)
 	s->text[0] = '\0';
 }
 
-/* ---- the end of one, and the next ---- */
+/* ---- plan the next attempt, or give up ---- */
 
-/* xorshift64*, G. Marsaglia and S. Vigna. @return at most n */
+/* Draw a random number from 0 to n. xorshift64*, G. Marsaglia and S. Vigna. */
 static uint64_t
 chance(struct rpc_reconnect *r, uint64_t n)
 {
@@ -163,7 +163,7 @@ chance(struct rpc_reconnect *r, uint64_t n)
 	return (r->random * UINT64_C(2685821657736338717) >> 1) % (n + 1);
 }
 
-/* An attempt that failed so fails again. */
+/* Would a further attempt fail in the same way? */
 static bool
 hopeless(const struct leat_rpc_session *s, enum rpc_session_state was)
 {
@@ -235,7 +235,7 @@ rpc_reconnect_stop(struct leat_rpc_session *s)
 	s->again = false;
 	rpc_timer_stop(s->rpc, &s->reconnect->timer);
 	rpc_reqs_end(s, s->closing ? -ECANCELED : status);
-	/* Nothing is with the device: rpc_end_run() does the rest. */
+	/* DOWN: the device has nothing of the session, so rpc_end_run() ends it. */
 	if (s->state == RPC_DOWN)
 		s->state = RPC_ENDING;
 	rpc_work(s);

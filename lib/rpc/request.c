@@ -7,9 +7,9 @@
  *                      |                  |                              ^
  *                      `------ cancel, time-out, end of the session -----'
  *
- * The slot of a request that has gone back early is an ORPHAN: it waits for the response, and only
- * then is given to another request. So a late response meets the slot and the number that it was
- * meant for.
+ * When a request is given back before its response has arrived, its slot becomes an ORPHAN: it
+ * waits for the response, and only then is given to another request. So a late response finds the
+ * slot and the number that it answers.
  */
 
 #include "rpc_fast.h"
@@ -85,7 +85,7 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 	rpc_work(s);
 }
 
-/* @return how many of the first n, which are of this session or others, were begun */
+/* Begin requests from the front of reqs on the fast path. @return number of requests begun */
 static uint16_t
 post_fast(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req **reqs, uint16_t n)
 {
@@ -118,7 +118,7 @@ leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
 			if (!rpc->in_process)
 				rpc->now = 0;
 		}
-		/* A handler may be writing to the open packet. */
+		/* Not inside a handler: it may be writing its response to the open packet. */
 		if (likely(s->fast && !rpc->in_process)) {
 			k = post_fast(rpc, s, &reqs[i], (uint16_t)(n - i));
 			i = (uint16_t)(i + k);
@@ -176,7 +176,7 @@ req_refuse(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 	rpc_req_done(s->rpc, req, status);
 }
 
-/* A number of its own for what is to be sent in a slot. */
+/* Take a slot for a request, with the slot's next number. */
 static struct rpc_tx_slot *
 slot_take(struct leat_rpc_session *s, struct leat_rpc_req *req)
 {
@@ -188,7 +188,7 @@ slot_take(struct leat_rpc_session *s, struct leat_rpc_req *req)
 	*free_slot = ts->next_free;
 	ts->req = req;
 	ts->num++;
-	ts->deadline = UINT64_MAX; /* it has a timer, if any */
+	ts->deadline = UINT64_MAX; /* the request's own timer has its deadline, if any */
 	ts->slow = true;
 	ts->got = ts->resp_size = 0;
 	s->tx_more[req->slot].out.size = s->tx_more[req->slot].out.sent = 0;
@@ -207,7 +207,7 @@ rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when)
 	if (when <= now)
 		return 1;
 	us = leat_cycles_to_ns(when - now) / 1000;
-	/* What is longer than the field can say is left to this side. */
+	/* A time too long for the field is not sent: only this side ends the request. */
 	return us >= UINT32_MAX - 1 ? 0 : (uint32_t)us + 1;
 }
 
@@ -273,7 +273,7 @@ small_begin(struct leat_rpc_session *s, struct leat_rpc_req *req, bool slotless)
 	return true;
 }
 
-/* Internal ones have slots of their own, and each fits a packet. */
+/* Begin internal requests: they have slots of their own, and each fits a packet. */
 static bool
 internal_begin(struct leat_rpc_session *s)
 {
@@ -285,7 +285,7 @@ internal_begin(struct leat_rpc_session *s)
 	return any;
 }
 
-/* Begins what fits one packet. */
+/* Begin requests until a packet is full. */
 bool
 rpc_reqs_begin(struct leat_rpc_session *s)
 {
@@ -332,8 +332,8 @@ rpc_reqs_begin(struct leat_rpc_session *s)
 /* ---- response ---- */
 
 /*
- * A request that was begun by rpc_fast_post() goes the long way from here on: what would have been
- * set by rpc_fast_response() is.
+ * Move a request that rpc_fast_post() began to the slow path: set the fields that
+ * rpc_fast_responses() would have set at the end.
  */
 static void
 slot_slow(struct leat_rpc_session *s, struct rpc_tx_slot *ts)
@@ -356,7 +356,7 @@ response_done(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
 
 	if (likely(ts->state == RPC_TX_WAIT)) {
 		s->nb_reqs--;
-		/* It was over before, and waited for its memory. */
+		/* The request had ended before, and waited for its memory to be released. */
 		if (unlikely(req->held == RPC_HELD_ENDING))
 			status = req->status;
 		rpc_req_done(s->rpc, req, status);
@@ -366,7 +366,7 @@ response_done(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
 	slot_free(s, ts);
 }
 
-/* What came has no room, or is waited for no more: the rest of it is dropped. */
+/* Give a request back, and make its slot an orphan: the rest of the response is dropped. */
 static void
 orphan(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
 {
@@ -379,7 +379,7 @@ orphan(struct leat_rpc_session *s, struct rpc_tx_slot *ts, int status)
 	rpc_req_done(s->rpc, req, status);
 }
 
-/* With a status: one piece, whatever came before. */
+/* Handle a response with an error status: it is one piece, and replaces earlier pieces. */
 static void
 failure_arrived(struct leat_rpc_session *s, struct rpc_tx_slot *ts, const struct rpc_item *m,
 		const uint8_t *data)
@@ -424,7 +424,7 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	if (unlikely(m->slot >= rpc_slots(s)))
 		return LEAT_RPC_BAD_SLOT;
 	ts = &s->tx[m->slot];
-	/* The rest of a response that was given up there: its failure was faster. */
+	/* Pieces of a response that the other side gave up: its error status overtook them. */
 	if (unlikely(s->dg != NULL && m->len != m->size &&
 		     ((int32_t)(m->num - ts->num) < 0 ||
 		      (m->num == ts->num && ts->state == RPC_TX_FREE))))
@@ -437,7 +437,7 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 		failure_arrived(s, ts, m, data);
 		return 0;
 	}
-	/* A request that is cancelled may end in its middle, but with a status. */
+	/* Only an error status may arrive before the whole request was sent. */
 	out = &s->tx_more[m->slot].out;
 	if (unlikely(out->queued || out->size > out->sent))
 		return LEAT_RPC_UNASKED;
@@ -445,7 +445,8 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 		ts->resp_size = m->size;
 	if (unlikely(m->size != ts->resp_size || m->len > m->size - ts->got))
 		return LEAT_RPC_BAD_PIECE;
-	/* The caller's own buffer: which pieces are there is not kept, just how many bytes. */
+	/* The pieces are copied to the caller's buffer. Only their bytes are counted; a repeated
+	 * piece of a datagram is not detected. */
 	if (unlikely(s->dg != NULL ? m->len != m->size && !rpc_piece_fits(s, m)
 				   : m->off != ts->got))
 		return LEAT_RPC_BAD_PIECE;
@@ -465,7 +466,7 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	return 0;
 }
 
-/* ---- ends before the response ---- */
+/* ---- cancel, time-out, end of the session ---- */
 
 void
 rpc_req_abandon(struct leat_rpc_req *req, int status)
@@ -482,22 +483,23 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	ts = &s->tx[req->slot];
 	more = &s->tx_more[req->slot];
 	if (unlikely(req->held == RPC_HELD_ENDING)) {
-		/* Its grace is over. */
+		/* The grace time of the request's memory is over. */
 		rpc_fail(s, -ETIMEDOUT, "peer %u does not let go of a request's memory", s->peer);
 		return;
 	}
 	slot_slow(s, ts);
 	unsent = more->out.queued;
 	if (unsent && more->out.sent == 0) {
-		/* The other side has seen nothing of it, and will not: its number is free. */
+		/* No piece was sent: the other side never sees the request, so its number is used
+		 * again. */
 		rpc_out_del(s, &more->out);
 		ts->num--;
 		req->refused = 1;
 		response_done(s, ts, status);
 		return;
 	}
-	/* The other side has the deadline, too; it has to be told of what it does not see by
-	 * itself. */
+	/* The other side knows the deadline itself. It needs a CANCEL for everything else: a cancel
+	 * by the caller, pieces that will not follow, and memory that it must release. */
 	if ((status == -ECANCELED || unsent || req->held != 0) && !more->cancel) {
 		more->cancel = true;
 		more->next_cancel = RPC_NONE;
@@ -541,7 +543,7 @@ rpc_cancels_send(struct leat_rpc_session *s)
 		struct rpc_item m = { .kind = RPC_CANCEL, .slot = s->cancel_head, .num = ts->num };
 		uint8_t *at;
 
-		/* Answered in the meantime: nothing to tell. */
+		/* A request that was answered in the meantime needs no CANCEL. */
 		if (ts->state == RPC_TX_ORPHAN ||
 		    (ts->state == RPC_TX_WAIT && ts->req->held == RPC_HELD_ENDING)) {
 			at = rpc_place(s, RPC_ITEM_LEN, true);
@@ -556,7 +558,10 @@ rpc_cancels_send(struct leat_rpc_session *s)
 	return true;
 }
 
-/* Its memory is free when the connection is gone. */
+/*
+ * Mark a request as ended: it is given back when the connection no longer exists, and its memory
+ * with it.
+ */
 static void
 held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 {
@@ -568,8 +573,8 @@ held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 }
 
 /*
- * Long requests of which nothing was sent go back to those that have not begun, to the front: they
- * were begun before them.
+ * Move long requests of which no piece was sent back to the front of the pending list: they were
+ * begun before the requests in it.
  */
 static void
 unsent_withdraw(struct leat_rpc_session *s)
@@ -604,7 +609,7 @@ unsent_withdraw(struct leat_rpc_session *s)
 }
 
 /*
- * The session ends: all that is not done yet goes back, but for what waits for the next connection.
+ * End the requests of a session that ends. Those that wait for the next connection stay.
  */
 void
 rpc_reqs_end(struct leat_rpc_session *s, int status)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contexts: all memory, and the three calls of a loop. Packets that are sent are one piece of
- * memory, and receives another: an op is this context's if its address lies in one of them.
+ * Contexts: all memory, and the calls of the application's loop. The packets to send are one array,
+ * the receives another, the segments of transfers a third: an op is this context's if its address
+ * lies in one of them.
  */
 
 #include <stdlib.h>
@@ -26,9 +27,9 @@
 #define SILENCE_DEFAULT_US 500000
 #define SILENCE_MIN_US 1000
 #define IDLE_DEFAULT_US 5000000
-/* Of each of the counts above: what can't be meant. */
+/* Largest sensible value of each of the counts above. */
 #define COUNT_MAX (1u << 20)
-/* Receives that may wait to be posted again, in one burst. */
+/* Most receives that wait to be posted again in one burst. */
 #define REPOSTS_MAX 16
 /* Resolution of deadlines. */
 #define TICK_US 10
@@ -113,7 +114,7 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 							    (uint64_t)PACKET_DEFAULT));
 	rpc->slots = given(conf->slots, SLOTS_DEFAULT);
 	rpc->max_msg = given(conf->max_msg, MAX_MSG_DEFAULT);
-	/* A session with few credits needs each of them. */
+	/* With few credits each receive matters: post them again sooner. */
 	rpc->reposts_max = RTE_MAX(RTE_MIN(rpc->credits / 4, (uint32_t)REPOSTS_MAX), 1u);
 	rpc_conf_times(rpc, conf);
 	return limits_check(rpc, conf);
@@ -132,7 +133,7 @@ zeroed(struct leat_rpc *rpc, uint64_t n, size_t size)
 	return p;
 }
 
-/* Long messages: address space, which takes memory page by page as it is used. */
+/* Allocate the memory of long messages: address space, which uses memory page by page. */
 static int
 large_alloc(struct leat_rpc *rpc, uint32_t n)
 {
@@ -223,8 +224,8 @@ sessions_alloc(struct leat_rpc *rpc)
 static int
 packets_alloc(struct leat_rpc *rpc, uint32_t nb_tx)
 {
-	/* An odd number of cache lines: else the first lines of all would compete for a few places
-	 * in the caches. */
+	/* An odd number of cache lines: else the first lines of all packets would map to a few sets
+	 * of the caches. */
 	const size_t stride = RTE_ALIGN_CEIL((size_t)rpc->packet, (size_t)LEAT_CACHE_LINE) |
 			      LEAT_CACHE_LINE;
 	struct rpc_packet *p = zeroed(rpc, nb_tx, sizeof(*p));
@@ -340,12 +341,11 @@ rpc_start(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	if (ret < 0)
 		return ret;
 	rpc_recvs_post(rpc);
-	LEAT_LOG(
-		INFO, rpc,
-		"rpc on %s: %u sessions with %u credits, %u slots and packets of %u B, %s; up to %u "
-		"packets wait or are retained; %" PRIu64 " KiB",
-		leat_ep_name(rpc->ep), rpc->max_sessions, rpc->credits, rpc->slots, rpc->packet,
-		rpc->datagram ? "datagrams" : "reliable", rpc->nb_free, rpc->stats.memory >> 10);
+	LEAT_LOG(INFO, rpc,
+		 "rpc on %s: %u sessions with %u credits, %u slots and packets of %u B, %s; up to "
+		 "%u packets wait or are retained; %" PRIu64 " KiB",
+		 leat_ep_name(rpc->ep), rpc->max_sessions, rpc->credits, rpc->slots, rpc->packet,
+		 rpc->datagram ? "datagrams" : "reliable", rpc->nb_free, rpc->stats.memory >> 10);
 	return 0;
 }
 
@@ -441,11 +441,11 @@ leat_rpc_stats_get(const struct leat_rpc *rpc, struct leat_rpc_stats *stats)
 	stats->tx_packets = (uint32_t)(rpc->packets_len / sizeof(struct rpc_packet)) - rpc->nb_free;
 }
 
-/* ---- going on ---- */
+/* ---- run, process, poll ---- */
 
 /*
- * Small messages and pieces of long ones take turns in using credit; what is answered comes first,
- * since it has its place already.
+ * Fill packets with the messages of a session. Answers and cancels come first: their packets may
+ * wait for credit. Small requests and pieces of long messages take turns in using credit.
  */
 static void
 session_fill(struct leat_rpc_session *s)
@@ -474,7 +474,7 @@ session_fill(struct leat_rpc_session *s)
 static __rte_always_inline void
 session_run(struct leat_rpc_session *s)
 {
-	/* Nearly always there is an open packet, and nothing else. */
+	/* The usual case: an open packet, and nothing else to send. */
 	if (likely(s->fast && !rpc_any_pending(s) && s->out == NULL &&
 		   (s->answer_head & s->cancel_head) == RPC_NONE)) {
 		if (unlikely(!rpc_fast_send(s))) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sessions: how they begin.
+ * Sessions: connect, accept, refuse.
  *
  *     connector    CONNECTING -- hello --> ....................... CONNECTED: hello -> OPEN
  *     acceptor                  CONNECT_REQ: hello -> CONNECTING -- hello --> CONNECTED -> OPEN
- *                               no room for it: refused, accepted with a hello that says why
+ *                               no room: accepted with a hello that refuses, and says why
  *
- * Both sides know everything about the other from its hello. A connection that was refused is the
- * connector's to end; if it does not, this side does after REFUSED_US.
+ * Each side knows the other's limits from its hello. The connector has to disconnect a connection
+ * that was refused; if it does not, this side disconnects after REFUSED_US.
  */
 
 #include <sys/random.h>
@@ -17,16 +17,16 @@
 #include "rpc_dgram.h"
 #include "rpc_reconnect.h"
 
-/* So long a connector has to leave a connection that was refused. */
+/* Time that a connector has to disconnect a refused connection. */
 #define REFUSED_US 1000000
 #define DEADLINE_DEFAULT_US 5000000
 
-/* Packets are counted from here on, and pass the wrap early, see leat_cursor.h. */
+/* Number of the first packet: counters wrap early, see leat_cursor.h. */
 #define FIRST UINT32_C(0xffffff38)
 
 static const struct leat_rpc_session_conf defaults;
 
-/* ---- a place in the table ---- */
+/* ---- entries of the session table ---- */
 
 static int
 conf_check(const struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf, uint16_t max)
@@ -110,7 +110,7 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 {
 	struct leat_rpc *rpc = s->rpc;
 
-	/* Else it was there before, and connects again. */
+	/* In another state the session exists already, and connects again. */
 	if (s->state == RPC_FREE) {
 		rpc->free_sessions = s->next_free;
 		rpc->nb_open++;
@@ -119,7 +119,7 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 	s->state = RPC_CONNECTING;
 	s->again = s->peer_closed = false;
 	s->peer = peer;
-	/* What the other side may send before its hello is here: as much as after that. */
+	/* The other side may send before its hello arrives here: as many packets as later. */
 	s->rx_got = 0;
 	s->rx_granted = s->rx_told = rpc->credits;
 	rpc->by_peer[peer].s = s;
@@ -163,7 +163,7 @@ hello_put(const struct leat_rpc_session *s, const void *priv, uint16_t priv_len,
 	return (uint16_t)(RPC_HELLO_LEN + priv_len);
 }
 
-/* The other side's numbers hold for what is sent to it. */
+/* Take the other side's limits for packets and messages to it. */
 static void
 hello_take(struct leat_rpc_session *s, const struct rpc_hello *h)
 {
@@ -263,7 +263,7 @@ leat_rpc_connect(struct leat_rpc *rpc, const char *addr, const struct leat_rpc_s
 	return s;
 }
 
-/* @return true: it is no refusal */
+/* Read the hello of the acceptor. @return true: it opens the session */
 static bool
 answer_take(struct leat_rpc_session *s, const struct leat_event *ev)
 {
@@ -305,7 +305,7 @@ rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
 	struct rpc_recv *r, *next;
 	struct rpc_head h;
 
-	/* Closed in the meantime: it is on its way down. */
+	/* A session that was closed in the meantime is ending. */
 	if (s->state != RPC_CONNECTING || (!s->accepted && !answer_take(s, ev)))
 		return;
 	slots_start(s);
@@ -313,7 +313,7 @@ rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
 		rpc_dgram_start(s);
 	s->state = RPC_OPEN;
 	s->fast = !s->closing && !s->rpc->slow;
-	/* From here on receives are counted in the other side's numbers. */
+	/* From here on received packets are counted by the other side's numbers. */
 	s->rx_got += s->peer_first;
 	s->rx_granted += s->peer_first;
 	s->rx_told = s->rx_granted;

@@ -23,11 +23,12 @@
 #include "rpc_credit.h"
 #include "rpc_reconnect.h"
 
-/* Sessions in one answer; telemetry's answers end at 16 KiB. */
+/* Most sessions in one answer: answers of telemetry end at 16 KiB. */
 #define SESSIONS_MAX 20
 
 /*
- * All of struct leat_rpc_stats, in its order, but for violations. A new counter is a line here.
+ * The members of struct leat_rpc_stats, in its order, except violations and transfers. Add a line
+ * for each new counter.
  */
 #define COUNTERS(X)                                                                                \
 	RPC_COUNTERS(X)                                                                            \
@@ -59,7 +60,7 @@ struct session_copy {
 	bool accepted, lasts;
 	uint32_t requests, handling, packets, credits;
 	uint32_t tries;
-	uint64_t wait_us; /* DOWN: until the next attempt */
+	uint64_t wait_us; /* DOWN: until the next attempt, us */
 	int status;
 	char peer[LEAT_ADDR_MAX];
 	char why[RTE_TEL_MAX_STRING_LEN];
@@ -177,7 +178,7 @@ add_session(struct rte_tel_data *sessions, const void *copy, uint32_t i)
 	return ret;
 }
 
-/* Names of a dictionary have no blanks. */
+/* Add the violations. Names in a dictionary must not contain blanks. */
 static int
 add_violations(struct rte_tel_data *d, const struct leat_rpc_stats *stats)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Requests that handlers answer later. A ticket has the request's bytes, and room for the response,
- * of its own: the packet that brought the request is posted again meanwhile. It outlives its
- * session.
+ * Requests that handlers answer later. A ticket contains a copy of the request's bytes, and room
+ * for the response, because the receive that brought the request is posted again. A ticket can
+ * outlive its session.
  */
 
 #include <stdio.h>
@@ -66,12 +66,12 @@ leat_rpc_defer(struct leat_rpc_incoming *call)
 				   : leat_time_add(t->since, leat_us_to_cycles(call->us_left));
 	t->answered = t->answers = false;
 	t->transfers = NULL;
-	/* Long messages change their owner, others are copied. */
+	/* Long messages are handed over to the ticket; others are copied. */
 	t->req_large = h->req_large;
 	t->resp_large = h->resp_large;
 	h->req_large = h->resp_large = NULL;
 	if (call->nb_bulk > 0) {
-		/* One packet: descriptors, and the request behind them. */
+		/* The request is one packet: descriptors, then its own bytes. */
 		memcpy(t->req_buf, call->descs, rpc_bulk_len(call->nb_bulk) + call->len);
 		t->call.descs = t->req_buf;
 		t->call.req = t->req_buf + rpc_bulk_len(call->nb_bulk);
@@ -85,7 +85,10 @@ leat_rpc_defer(struct leat_rpc_incoming *call)
 	return &t->call;
 }
 
-/* What the caller is answered: without bytes if it waits no more. @return an errno or 0 */
+/*
+ * Check the status and length of an answer; drop its bytes if the caller waits no more. @return an
+ * errno or 0
+ */
 static int
 answer_check(struct rpc_ticket *t, int status)
 {
@@ -161,7 +164,7 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 	rpc_answer_queue(s, t->slot);
 }
 
-/* The session ends: its tickets are answered to nothing. */
+/* Detach the tickets of a session that ends: their answers will be dropped. */
 void
 rpc_tickets_end(struct leat_rpc_session *s)
 {
@@ -174,7 +177,7 @@ rpc_tickets_end(struct leat_rpc_session *s)
 		t->s = NULL;
 		t->call.session = NULL;
 		t->call.cancelled = true;
-		rpc_transfers_end(t, -ENOTCONN); /* it may be gone then */
+		rpc_transfers_end(t, -ENOTCONN); /* may free the ticket */
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of a context, rpc.toml, served where deadlines are looked at. Those of
- * struct leat_rpc_conf: 0 is a default here as there.
+ * Settings and measurements of a context: rpc.toml. They are served where deadlines are run. The
+ * settings are members of struct leat_rpc_conf; 0 means the default in both.
  */
 
 #include <rte_common.h>
@@ -12,7 +12,7 @@
 #include "rpc_counters.h"
 #include "rpc_pvt.h"
 
-/* Settings have the names of the members of the configuration. */
+/* Settings, named as the members of struct leat_rpc_conf. */
 #define SETTINGS(X)                                                                                \
 	X(max_sessions)                                                                            \
 	X(packet)                                                                                  \
@@ -37,7 +37,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct leat_rpc_conf conf = { 0 };
 
 	(void)changed;
-	/* Of a file: the configuration is taken when this returns. */
+	/* During leat_tune_add(): rpc_tune_add() takes the settings afterwards. */
 	if (rpc->tune == NULL)
 		return 0;
 	conf.segment = want->segment;

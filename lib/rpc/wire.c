@@ -33,7 +33,7 @@ rpc_numbers_get(const uint8_t *buf, size_t len, uint8_t flags, struct rpc_number
 	n->sack = leat_get_le64(buf + 8);
 	n->echo = leat_get_le32(buf + 16);
 	n->delay = leat_get_le32(buf + 20);
-	/* One of them, or none. */
+	/* At most one flag. */
 	if ((flags & ~RPC_H_ALL) != 0 || (flags & (flags - 1)) != 0)
 		return LEAT_RPC_BAD_FLAGS;
 	return flags == 0 && n->seq != 0 ? LEAT_RPC_BAD_FLAGS : 0;
@@ -67,13 +67,13 @@ empty(const struct rpc_item *m)
 	return (m->size | m->len | m->flags | m->type) == 0;
 }
 
-/* Is what its kind says nothing about zero, and the rest possible? */
+/* Check that the fields that an item's kind does not use are zero, and the others valid. */
 static int
 item_check(const struct rpc_item *m)
 {
 	switch (m->kind) {
 	case RPC_REQUEST:
-		/* One of them, or none; and those of the library are whole. */
+		/* At most one flag; requests with descriptors, and internal ones, are one piece. */
 		if ((m->flags & ~(RPC_F_ONEWAY | RPC_F_BULK | RPC_F_INTERNAL)) != 0 ||
 		    (m->flags & (m->flags - 1)) != 0 ||
 		    (m->len != m->size && (m->flags & ~RPC_F_ONEWAY) != 0))
@@ -87,7 +87,7 @@ item_check(const struct rpc_item *m)
 			return LEAT_RPC_BAD_FLAGS;
 		if (m->aux > RPC_ERRNO_MAX || (m->aux == 0 && m->flags != 0))
 			return LEAT_RPC_BAD_STATUS;
-		/* A failure is one piece. */
+		/* An error status is one piece. */
 		if (m->aux != 0 && m->len != m->size)
 			return LEAT_RPC_BAD_PIECE;
 		break;
@@ -100,7 +100,7 @@ item_check(const struct rpc_item *m)
 	default:
 		return LEAT_RPC_BAD_KIND;
 	}
-	/* A piece lies in its message, is not empty, and not the whole of it. */
+	/* A piece lies within its message, is not empty, and not the whole message. */
 	if (m->len != m->size &&
 	    (m->len == 0 || m->off > m->size || m->len > m->size - m->off || m->len > m->size))
 		return LEAT_RPC_BAD_PIECE;
@@ -176,7 +176,7 @@ rpc_descs_get(const uint8_t *buf, size_t len, struct rpc_desc *d)
 		d[i].len = leat_get_le64(buf + 8);
 		d[i].key = leat_get_le64(buf + 16);
 		d[i].access = leat_get_le32(buf + 24);
-		/* Memory does not go around the end. */
+		/* Memory does not wrap around the end of the address space. */
 		if (d[i].len > UINT64_MAX - d[i].addr ||
 		    (d[i].access & ~LEAT_RPC_BULK_ACCESS) != 0 || leat_get_le32(buf + 28) != 0)
 			return -1;
@@ -246,7 +246,7 @@ rpc_hello_get(const uint8_t *buf, size_t len, struct rpc_hello *h)
 	h->epoch = leat_get_le16(buf + 36);
 	h->priv_len = leat_get_le16(buf + 38);
 	h->first = leat_get_le32(buf + 40);
-	/* Behind the private data there may be padding (leat_dev_info.priv_padded). */
+	/* Padding may follow the private data (leat_dev_info.priv_padded). */
 	if (h->priv_len > len - RPC_HELLO_LEN)
 		return "its hello is cut off";
 	if (h->refused >= RPC_REFUSALS)
