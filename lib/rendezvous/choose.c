@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which way processes find one another, and who this one is. Nothing is guessed. */
+/*
+ * Choose the way in which processes find one another, and find rank and size. Nothing is guessed.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@ static const struct rendezvous_way *const ways[] = {
 	[LEAT_RENDEZVOUS_ALONE] = &rendezvous_alone,
 };
 
-/* LEAT_RENDEZVOUS_AUTO becomes one of the others. Negative: an errno. */
+/* Return the way; AUTO becomes one of the others. Negative: an errno. */
 static int
 find_how(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf,
 	 const struct rendezvous_launcher *l)
@@ -55,7 +57,7 @@ find_how(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf,
 	return LEAT_RENDEZVOUS_ALONE;
 }
 
-/* The number of addresses, or a negative errno. */
+/* Return the number of addresses in a list, or a negative errno. */
 static int
 count_list(const char *list)
 {
@@ -80,7 +82,10 @@ count_list(const char *list)
 	}
 }
 
-/* Rank and size, by configuration or launcher; of PMIx only what they must be. */
+/*
+ * Set rank and size, from the configuration or the launcher. With PMIx: the values that PMIx must
+ * confirm.
+ */
 static int
 find_rank(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf,
 	  const struct rendezvous_launcher *l)
@@ -145,7 +150,7 @@ copy_names(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf)
 {
 	const char *job = conf->job != NULL ? conf->job : "leat";
 
-	/* It is followed by a dot in the names of files. */
+	/* In names of files a dot follows the job. */
 	if (!record_name_ok(job, sizeof(rv->job)) || strchr(job, '.') != NULL)
 		return leat_err(EINVAL,
 				"rendezvous: job '%.20s' is not 1 to %d letters, digits and any "

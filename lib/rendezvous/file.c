@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The way "file": fences, and the end. How a session begins is in file_join.c. */
+/* The way "file": fences and close. file_join.c begins a session. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ get(struct leat_rendezvous *rv, const char *name, uint8_t *buf, size_t room, enu
 		return len;
 	if (record_parse(buf, (size_t)len, rec, &why) == 0 && rec->kind == (uint16_t)kind)
 		return 0;
-	/* Whose it is will replace it. */
+	/* The file's owner will replace it. */
 	rendezvous_odd(rv, "%.80s/%.40s is not valid: %s", rv->dir, name, why);
 	return -ENOENT;
 }
@@ -81,8 +81,8 @@ file_pause(struct leat_rendezvous *rv, uint64_t until)
 	const struct rendezvous_files *f = rv->priv;
 
 	/*
-	 * NFS remembers for up to a minute that a name does not exist, but not when the directory
-	 * was changed from here.
+	 * NFS remembers for up to a minute that a name does not exist, unless this machine changes
+	 * the directory.
 	 */
 	if (rv->pause_us == RENDEZVOUS_PAUSE_MAX_US)
 		file_refresh(rv, f->dir, f->nonce);
@@ -111,7 +111,7 @@ files_open(struct leat_rendezvous *rv, uint64_t until)
 
 /* ---- the fence ----------------------------------------------------------------------------- */
 
-/* Has rank 0 of another run come? */
+/* Fail with -ESTALE if rank 0 of another run has written its session. */
 static int
 check_taken_over(struct leat_rendezvous *rv)
 {
@@ -129,7 +129,7 @@ check_taken_over(struct leat_rendezvous *rv)
 			rv->dir, rv->job, rec.pid, rec.host);
 }
 
-/* Looks at those who are not here. Returns how many have come, or a negative errno. */
+/* Read the files of the ranks that are not here. Return how many have come, or a negative errno. */
 static int
 look(struct leat_rendezvous *rv)
 {
@@ -138,7 +138,7 @@ look(struct leat_rendezvous *rv)
 	uint32_t i, r;
 	int ret, come = 0;
 
-	/* All begin behind themselves: not everybody at the same file. */
+	/* Each process starts at the rank after its own, so that not all read the same file. */
 	for (i = 1; i < rv->size; i++) {
 		r = (rv->rank + i) % rv->size;
 		if (rendezvous_peer_here(rv, r))
@@ -155,7 +155,7 @@ look(struct leat_rendezvous *rv)
 	return come;
 }
 
-/* Does anybody come yet, of those who are not here? */
+/* Can any of the missing ranks still come? */
 static bool
 any_expected(const struct leat_rendezvous *rv)
 {
@@ -178,7 +178,8 @@ files_fence(struct leat_rendezvous *rv, uint64_t until)
 		if (!published) {
 			ret = file_put_rank(rv, 0);
 			published = ret == 0;
-			/* Swept away by rank 0 of another run, or the directory was removed. */
+			/* Rank 0 of another run has removed the temporary file, or the directory
+			 * was removed. */
 			if (ret == -ENOENT)
 				rendezvous_odd(rv, "%.80s can't be written to", rv->dir);
 			else if (ret < 0)
@@ -200,9 +201,9 @@ files_fence(struct leat_rendezvous *rv, uint64_t until)
 	return ret;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- close --------------------------------------------------------------------------------- */
 
-/* Have all others closed? What they have removed is theirs. */
+/* Have all others closed? A rank whose file does not exist has closed. */
 static bool
 all_closed(struct leat_rendezvous *rv)
 {
@@ -224,8 +225,8 @@ all_closed(struct leat_rendezvous *rv)
 }
 
 /*
- * The last one that closes removes the files of all, but not those of the next run, which may have
- * begun.
+ * Remove the files of all ranks, in the last process that closes; but not those of the next run,
+ * which may have begun.
  */
 static void
 remove_all(struct leat_rendezvous *rv)
@@ -255,7 +256,8 @@ leave(struct leat_rendezvous *rv)
 	struct record rec;
 
 	if (!f->admitted) {
-		/* Only what is its own, and rank 0's word to the others stays. */
+		/* Remove only this process's own file; the session of rank 0 stays, for the others
+		 * to read. */
 		if (f->session != 0 && rv->rank != 0 && file_get_rank(rv, rv->rank, &rec) == 0 &&
 		    rec.nonce == f->nonce) {
 			file_name_rank(rv, rv->rank, name);

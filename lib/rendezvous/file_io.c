@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Files in a directory that other machines write to as well, and other users perhaps: whose they
- * are is checked before they are read, how long they are before there is room for them.
+ * Files in a directory to which other machines write, and perhaps other users: the owner, the
+ * permissions and the length of a file are checked before it is read.
  */
 
 #include <dirent.h>
@@ -25,14 +25,14 @@ file_random(void)
 {
 	uint64_t n = 0;
 
-	/* Chance is all it takes: two processes must not draw the same number. */
+	/* Not a secret: it is enough that two processes don't draw the same number. */
 	if (getrandom(&n, sizeof(n), GRND_NONBLOCK) != (ssize_t)sizeof(n))
 		n = rendezvous_now() * UINT64_C(2685821657736338717) ^ (uint64_t)time(NULL) << 20 ^
 		    (uint64_t)getpid() << 40;
 	return n != 0 ? n : 1;
 }
 
-/* Is it the user's own, and can nobody else write to it? */
+/* Fail with -EPERM unless the user owns a file, and only the user can write to it. */
 static int
 check_owner(const char *dir, const char *name, const struct stat *st)
 {
@@ -54,7 +54,7 @@ file_dir_open(const char *path)
 	char *own;
 	int fd, ret;
 
-	/* With a slash at the end a symbolic link would be followed. */
+	/* A slash at the end would make open(2) follow a symbolic link. */
 	while (len > 1 && path[len - 1] == '/')
 		len--;
 	own = strndup(path, len);
@@ -66,7 +66,7 @@ file_dir_open(const char *path)
 		ret = errno;
 	free(own);
 	if (ret != 0) {
-		/* O_NOFOLLOW with O_DIRECTORY says of a symbolic link that it is no directory. */
+		/* O_NOFOLLOW with O_DIRECTORY fails with ENOTDIR for a symbolic link. */
 		if (ret == ELOOP || ret == ENOTDIR)
 			return leat_err(EPERM,
 					"rendezvous (file): %s is no directory, or a symbolic "
@@ -86,7 +86,7 @@ file_dir_open(const char *path)
 	return fd;
 }
 
-/* Reads to the end of the file, or of the room, one byte beyond the size that it had included. */
+/* Read to the end of the file, or of the room. */
 static ssize_t
 read_all(int fd, uint8_t *buf, size_t room)
 {
@@ -130,7 +130,7 @@ read_checked(const struct leat_rendezvous *rv, int fd, const char *name, uint8_t
 				"rendezvous (file): %s%s has %lld B, %zu at most are expected",
 				rv->dir, path, (long long)st.st_size, room);
 	len = read_all(fd, buf, room);
-	/* NFS: another process has replaced it meanwhile. */
+	/* NFS: another process has replaced the file meanwhile. */
 	if (len == -ESTALE)
 		return -ENOENT;
 	if (len < 0)
@@ -142,7 +142,8 @@ read_checked(const struct leat_rendezvous *rv, int fd, const char *name, uint8_t
 int
 file_read(const struct leat_rendezvous *rv, int dir, const char *name, uint8_t *buf, size_t room)
 {
-	/* Not to be held up by a FIFO, nor to get a terminal. */
+	/* O_NONBLOCK: a FIFO must not block. O_NOCTTY: a terminal must not become the controlling
+	 * one. */
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	int ret;
 
@@ -202,7 +203,7 @@ file_write(const struct leat_rendezvous *rv, int dir, const char *name, uint64_t
 		return leat_err(errno, "rendezvous (file): %s/%s can't be made: %s", rv->dir, tmp,
 				strerror(errno));
 	ret = write_all(fd, buf, len);
-	/* NFS says here that there was no room. */
+	/* NFS reports a full disk only here. */
 	if (close(fd) != 0 && ret == 0)
 		ret = -errno;
 	if (ret == 0 && renameat(dir, tmp, dir, name) != 0)
@@ -214,7 +215,7 @@ file_write(const struct leat_rendezvous *rv, int dir, const char *name, uint64_t
 			strerror(-ret));
 }
 
-/* JOB.*.tmp; there is no dot in a job's name. */
+/* Is name JOB.*.tmp? A job's name contains no dot. */
 static bool
 is_tmp(const struct leat_rendezvous *rv, const char *name)
 {
@@ -236,7 +237,7 @@ file_sweep(const struct leat_rendezvous *rv, int dir)
 			(void)close(fd);
 		return;
 	}
-	/* A process that lives finds its temporary file gone, and writes it again. */
+	/* A living process whose temporary file is removed here writes it again. */
 	/* cppcheck-suppress readdirCalled ; no other function has this directory open */
 	while ((e = readdir(d)) != NULL) {
 		if (is_tmp(rv, e->d_name))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How a session begins. Files of earlier runs may be there, and processes come in any order; see
- * file_pvt.h for who proves what to whom.
+ * The beginning of a session. Files of earlier runs may be there, and processes start in any order;
+ * file_pvt.h shows how the processes prove to each other that they are alive.
  */
 
 #include <errno.h>
@@ -14,16 +14,20 @@
 #include "file_pvt.h"
 #include "leat_le.h"
 
-/* When rank 0 has found a wrong size it waits that long for others, to tell them, too. */
+/*
+ * After a rank with another size, rank 0 waits so long for further ranks, to refuse them as well.
+ */
 #define REFUSE_US UINT64_C(1000000)
-/* How often rank 0 looks again at those who have joined: one may have been started again. */
+/* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */
 #define AGAIN_US UINT64_C(250000)
-/* A process whose file was replaced waits that long for rank 0, which may have read it before. */
+/*
+ * Time for which a process whose file was replaced waits for rank 0, which may have read it before.
+ */
 #define DOUBLE_US UINT64_C(1000000)
 
 /* ---- rank 0 -------------------------------------------------------------------------------- */
 
-/* Writes the session; text is for people, "" if there is nothing to say. */
+/* Write the session; text is for messages, "" for none. */
 static int
 put_session(struct leat_rendezvous *rv, enum record_session what, const char *text)
 {
@@ -60,7 +64,7 @@ out:
 	return ret;
 }
 
-/* Does another process say that it is rank 0? */
+/* Check that the session is still this rank 0's. -EEXIST: another process is rank 0, too. */
 static int
 check_double_zero(struct leat_rendezvous *rv)
 {
@@ -68,7 +72,7 @@ check_double_zero(struct leat_rendezvous *rv)
 	struct record rec;
 	int ret = file_get_session(rv, &rec);
 
-	/* Removed by hand, or by the end of an earlier run. */
+	/* The session was removed by hand, or by the close of an earlier run. */
 	if (ret == -ENOENT)
 		return put_session(rv, RECORD_OPEN, "");
 	if (ret < 0)
@@ -81,7 +85,7 @@ check_double_zero(struct leat_rendezvous *rv)
 			rec.pid, rec.host, rv->dir, rv->job);
 }
 
-/* Reads the file of a rank. Has it joined? 1, 0, or a negative errno. */
+/* Read the file of a rank. Return 1: it has joined; 0: not yet; or a negative errno. */
 static int
 admit_one(struct leat_rendezvous *rv, uint32_t r, char *refused)
 {
@@ -105,8 +109,8 @@ admit_one(struct leat_rendezvous *rv, uint32_t r, char *refused)
 }
 
 /*
- * Takes those in that have joined; again: also those who had joined before. Returns how many are
- * missing, or a negative errno.
+ * Admit the ranks that have joined; again: read the files of ranks admitted before as well. Return
+ * how many are missing, or a negative errno.
  */
 static int
 admit(struct leat_rendezvous *rv, bool again, char *refused)
@@ -135,7 +139,7 @@ not_joined(const void *arg, uint32_t rank)
 	return f->nonces[rank] == 0;
 }
 
-/* Rank 0: not all came. It tells the others, and the caller. */
+/* End the session of rank 0 with a time-out: write the missing ranks for the others, and fail. */
 static int
 give_up(struct leat_rendezvous *rv, uint64_t began)
 {
@@ -150,7 +154,7 @@ give_up(struct leat_rendezvous *rv, uint64_t began)
 			text, rv->oddity[0] != '\0' ? "; " : "", rv->oddity);
 }
 
-/* Until all have joined. 0; -ETIMEDOUT, -ECANCELED, without a message; others. */
+/* Wait until all ranks have joined. 0; -ETIMEDOUT, -ECANCELED, without a message; others. */
 static int
 admit_all(struct leat_rendezvous *rv, uint64_t until, char *refused)
 {
@@ -164,7 +168,7 @@ admit_all(struct leat_rendezvous *rv, uint64_t until, char *refused)
 		if (again)
 			again_at = now + AGAIN_US;
 		ret = admit(rv, again, refused);
-		/* The last look is at all of them. */
+		/* Before the session is complete all files are read once more. */
 		if (ret == 0 && !again)
 			ret = admit(rv, true, refused);
 		if (ret <= 0)
@@ -209,7 +213,7 @@ join_as_zero(struct leat_rendezvous *rv, uint64_t until)
 	if (ret < 0)
 		return ret;
 	f->admitted = true;
-	/* Its own file, too: who has none counts as closed. */
+	/* Rank 0 needs a file, too: a rank without one counts as closed. */
 	ret = file_put_rank(rv, 0);
 	return ret < 0 ? ret : put_session(rv, RECORD_COMPLETE, "");
 }
@@ -230,7 +234,9 @@ is_double(struct leat_rendezvous *rv, const char *host, uint32_t pid)
 			pid, host, rv->rank, rv->dir, rv->job);
 }
 
-/* The session that this process has joined has ended to be open. */
+/*
+ * Handle the end of an open session that this process has joined: complete, refused or timed out.
+ */
 static int
 decided(struct leat_rendezvous *rv, const struct record *s)
 {
@@ -248,7 +254,7 @@ decided(struct leat_rendezvous *rv, const struct record *s)
 				" ranks, rank %" PRIu32 " says %" PRIu32,
 				rv->dir, rv->job, s->size, rv->rank, rv->size);
 	if (record_nonce(s, rv->rank) != f->nonce) {
-		/* Which one, if its file is still there. */
+		/* Name the other process if its file is still there. */
 		if (file_get_rank(rv, rv->rank, &rec) == 0 && rec.nonce != f->nonce)
 			return is_double(rv, rec.host, rec.pid);
 		return is_double(rv, NULL, 0);
@@ -259,7 +265,7 @@ decided(struct leat_rendezvous *rv, const struct record *s)
 	return 0;
 }
 
-/* Joined, and rank 0 has not decided yet: is the file that says so still there? */
+/* Check this process's file, while the session is open: it may have been removed or replaced. */
 static int
 check_double(struct leat_rendezvous *rv)
 {
@@ -267,12 +273,13 @@ check_double(struct leat_rendezvous *rv)
 	struct record rec;
 	int ret = file_get_rank(rv, rv->rank, &rec);
 
-	/* Removed by hand, by the end of an earlier run, or swept away before it had its name. */
+	/* Removed by hand, by the close of an earlier run, or as a temporary file by rank 0. */
 	if (ret == -ENOENT || (ret == 0 && rec.session != f->session))
 		return file_put_rank(rv, 0);
 	if (ret < 0 || rec.nonce == f->nonce)
 		return ret;
-	/* Rank 0 may have read this one's: it decides, and if it does not, the later one is it. */
+	/* Rank 0 decides, since it may have read this process's file. If it does not, the later
+	 * writer has the rank. */
 	rendezvous_odd(rv, "process %" PRIu32 " on %.40s is rank %" PRIu32 ", too", rec.pid,
 		       rec.host, rv->rank);
 	if (f->double_until == 0)
@@ -280,7 +287,7 @@ check_double(struct leat_rendezvous *rv)
 	return rendezvous_now() < f->double_until ? 0 : is_double(rv, rec.host, rec.pid);
 }
 
-/* One look at the session. 1: admitted; 0: not yet; or a negative errno. */
+/* Read the session once. Return 1: admitted; 0: not yet; or a negative errno. */
 static int
 look_at_session(struct leat_rendezvous *rv)
 {
@@ -324,14 +331,14 @@ others_missing(struct leat_rendezvous *rv, uint64_t began)
 	uint32_t r, n = 0;
 
 	memcpy(odd, rv->oddity, sizeof(odd));
-	/* Who has joined can be seen from here as well. */
+	/* Read the files of the ranks, to know which have joined this session. */
 	for (r = 0; r < rv->size && f->session != 0; r++) {
 		if (r == 0 || (file_get_rank(rv, r, &rec) == 0 && rec.session == f->session))
 			f->nonces[r] = f->nonce;
 	}
 	if (f->session != 0)
 		n = rendezvous_ranks_text(ranks, sizeof(ranks), rv->size, not_joined, rv);
-	/* It has not begun, or it does not go on. */
+	/* All ranks have joined, or no session was found: rank 0 has not come, or has stopped. */
 	if (n == 0)
 		snprintf(ranks, sizeof(ranks), "0");
 	return leat_err(ETIMEDOUT,
@@ -349,7 +356,7 @@ join_as_other(struct leat_rendezvous *rv, uint64_t until)
 
 	for (;;) {
 		ret = look_at_session(rv);
-		/* Rank 0 has swept the temporary file away; it is written again. */
+		/* -ENOENT: rank 0 has removed the temporary file; write it again. */
 		if (ret < 0 && ret != -ENOENT)
 			return ret;
 		if (ret == 1)

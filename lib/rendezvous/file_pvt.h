@@ -3,29 +3,30 @@
 #define RENDEZVOUS_FILE_PVT_H
 
 /*
- * The way "file". A run has one file of rank 0, which says who belongs together, and one of each
- * rank, which says how far it is:
+ * The way "file". A run has one file of rank 0, which lists the processes of the run, and one file
+ * of each rank, with the round that it has reached and its values:
  *
  *     DIR/JOB.session    session S by rank 0: open, then complete, with the nonce of each rank
  *     DIR/JOB.R          session S by rank R, its nonce, its round, its values
  *
- * Files of an earlier run may be there, and processes start in any order. So both sides prove that
- * they live. A nonce is random and new in each process; S is the nonce of rank 0:
+ * Files of an earlier run may be there, and processes start in any order. So each side proves to
+ * the other that it is alive. Each process draws a random nonce; S is the nonce of rank 0:
  *
  *     rank 0                                   rank R
  *     session S, open  --------------------->
  *                      <---------------------  session S, nonce N, round 0
- *     session S, complete: N is rank R ----->  this rank 0 has read what I have just written
- *     the file of S is by a live process:      and it is alive: all that it lists are
- *     nobody else could know S
+ *     session S, complete: N is rank R ----->  rank 0 has read the new file of rank R, so rank 0
+ *     rank R is alive: only a process that     is alive, and so are all ranks that it lists
+ *     runs now can know S
  *
- * Who reads a session that was complete before it has joined knows that it is not its own. A file
- * of another session, or with another nonce, counts as not there. A process that finds its own file
- * replaced in an open session has a double, or was started again: rank 0 takes the one that wrote
- * last, and the other one fails.
+ * A process that reads a session which was complete before the process joined knows that the
+ * session belongs to another run. A file of another session, or with another nonce, counts as not
+ * there. If a process finds its own file replaced in an open session, another process has the same
+ * rank, or the rank was started again: rank 0 admits the process that wrote last, and the other
+ * process fails.
  *
- * Files are written under another name and renamed, so that they are always read whole. They are
- * looked at again and again, with pauses of 1 to 64 ms.
+ * Files are written under another name and renamed, so that a reader always sees a whole file.
+ * Processes read them repeatedly, with pauses of 1 to 64 ms.
  */
 
 #include <stddef.h>
@@ -39,35 +40,37 @@
 #define FILE_TMP_MAX (FILE_NAME_MAX + 24)
 
 struct rendezvous_files {
-	int dir;
+	int dir; /* descriptor of the directory */
 	uint64_t nonce;
-	uint64_t session;      /* the one that this process has joined, or has made; 0: none */
-	bool admitted;	       /* the session is complete */
-	uint64_t *nonces;      /* by rank; 0: not there yet */
-	uint8_t *buf;	       /* for a session's record */
-	uint64_t double_until; /* another process is this rank; 0: none */
+	uint64_t session; /* session that this process has joined, or created; 0: none */
+	bool admitted;	  /* the session is complete */
+	uint64_t *nonces; /* by rank; 0: the rank has not joined */
+	uint8_t *buf;	  /* buffer for a session's record */
+	/* time to wait for rank 0 to choose between two processes of this rank; 0: no second one */
+	uint64_t double_until;
 };
 
 /* ---- file_io.c ---- */
 
-/* Opens, or makes, a directory of the user's own. Returns the descriptor. */
+/* Open or create a directory that belongs to the user. Return the descriptor. */
 int file_dir_open(const char *path);
 
 /*
- * Reads a whole file into room bytes. Returns its length. -ENOENT: not there, or not now; with
- * leat_err(): -EPERM (another user's, or a symbolic link, or not a file, or too long), and others.
+ * Read a whole file into buf. Return its length. -ENOENT: the file does not exist, or was just
+ * replaced; with leat_err(): -EPERM (another user's file, writable by others, a symbolic link, not
+ * a regular file, or longer than room), and others.
  */
 int file_read(const struct leat_rendezvous *rv, int dir, const char *name, uint8_t *buf,
 	      size_t room);
 
-/* Replaces a file, whole. tag is part of the temporary name. */
+/* Replace a file as a whole. tag is part of the temporary name. */
 int file_write(const struct leat_rendezvous *rv, int dir, const char *name, uint64_t tag,
 	       const uint8_t *buf, size_t len);
 
-/* Removes temporary files that processes have left which were killed. */
+/* Remove the temporary files of processes that were killed. */
 void file_sweep(const struct leat_rendezvous *rv, int dir);
 
-/* Makes NFS ask the server again whether a name exists. */
+/* Make NFS ask the server again whether a name exists. */
 void file_refresh(const struct leat_rendezvous *rv, int dir, uint64_t tag);
 
 uint64_t file_random(void);
@@ -76,17 +79,17 @@ uint64_t file_random(void);
 
 void file_name_rank(const struct leat_rendezvous *rv, uint32_t rank, char *name);
 void file_name_session(const struct leat_rendezvous *rv, char *name);
-/* Reads and parses into rv->buf, or f->buf for a session. -ENOENT: not there, or odd. */
+/* Read and parse a file into rv->buf, or f->buf for a session. -ENOENT: not there, or not valid. */
 int file_get_rank(struct leat_rendezvous *rv, uint32_t rank, struct record *rec);
 int file_get_session(struct leat_rendezvous *rv, struct record *rec);
-/* Writes this process's file. */
+/* Write this process's file. */
 int file_put_rank(struct leat_rendezvous *rv, uint32_t flags);
-/* A pause between two looks. */
+/* Pause between two reads of files. */
 int file_pause(struct leat_rendezvous *rv, uint64_t until);
 
 /* ---- file_join.c ---- */
 
-/* Rank 0: makes a session; others: join it. Until all are there. */
+/* Create a session (rank 0) or join it (others), and wait until all ranks have joined. */
 int file_join(struct leat_rendezvous *rv, uint64_t until);
 
 #endif /* RENDEZVOUS_FILE_PVT_H */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a launcher tells the processes that it starts, through environment variables. They are the
- * launchers' interface, and the reason why this is the one file of leat's libraries that reads the
- * environment.
+ * Rank and size that a launcher passes to its processes in environment variables. Launchers have no
+ * other interface, so this is the only file of leat's libraries that reads the environment.
  */
 
 #include <errno.h>
@@ -13,9 +12,9 @@
 #include "rendezvous_pvt.h"
 
 /*
- * The innermost launcher first: mpirun in a job of Slurm hands Slurm's variables on. Slurm's number
- * of tasks is that of the step, not SLURM_NTASKS, which a batch script has, too; the script itself
- * is rank 0 of nothing.
+ * The innermost launcher first: mpirun in a Slurm job passes Slurm's variables on. Slurm's size is
+ * the number of tasks of the step, not SLURM_NTASKS: a batch script has that as well, although the
+ * script itself is not a rank.
  */
 static const struct {
 	const char *name;
@@ -27,7 +26,7 @@ static const struct {
 	{ "srun (Slurm)", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
 };
 
-/* Is the variable there? -EINVAL: it is no number below max. */
+/* Read a variable. Return 1: set; 0: not set; -EINVAL: it is not a number below max. */
 static int
 number(const char *var, uint32_t max, uint32_t *out)
 {

@@ -4,14 +4,14 @@
 
 /**
  * @file
- * A rendezvous of n processes: each tells all others a few bytes (where its endpoints are), and
- * waits until all have.
+ * A rendezvous of n processes: each process publishes a few bytes to all others (the addresses of
+ * its endpoints), and waits until all have published theirs.
  *
  * @code
  *	const struct leat_rendezvous_conf conf = { .dir = dir };     (dir: an option, may be NULL)
  *	struct leat_rendezvous *rv = leat_rendezvous_open(&conf);
  *
- *	... listen, then tell where; never an address that nobody listens at yet:
+ *	... listen first, then publish the address:
  *	leat_rendezvous_put(rv, LEAT_RENDEZVOUS_ADDR, addr, strlen(addr));
  *	leat_rendezvous_fence(rv, 0);
  *	for (r = 0; r < leat_rendezvous_size(rv); r++)
@@ -23,15 +23,15 @@
  *	leat_rendezvous_close(rv);
  * @endcode
  *
- * What one process put is seen by the others after the next fence that they all reach:
+ * The others can get a value that a process put after the next fence that all processes reach:
  *
  *     rank 0   put a ---- fence 1 ---- get a, b, c ---- put d ---- fence 2 ---- get d
  *     rank 1   put b ------- fence 1 ---- get a, b, c ------------- fence 2 ---- get d
  *     rank 2   put c -- fence 1 --------- get a, b, c ---- fence 2 ------------- get d
  *
- * How the processes find one another is one of:
+ * The processes find one another in one of these ways:
  *
- *     PMIx    what mpirun, prterun and "srun --mpi=pmix" offer to the processes that they start.
+ *     PMIx    the service of mpirun, prterun and "srun --mpi=pmix" for processes that they start.
  *             libpmix.so.2 is loaded when it is needed; libleat is not linked with it
  *     file    files in a directory that all processes see
  *     list    the addresses are given, one for each rank; nothing is exchanged
@@ -40,17 +40,17 @@
  * doc/guide/rendezvous.md shows how to start programs in each of these ways, and what happens when
  * a process is late or dies.
  *
- * **It blocks.** leat_rendezvous_open() and leat_rendezvous_fence() wait for other processes, up to
- * their time-out, and 100 ms beyond it at most. They are for the time before a program's loops run, and after; a loop must not
- * call them. leat_rendezvous_put() and leat_rendezvous_get() never wait.
+ * **Blocking.** leat_rendezvous_open() and leat_rendezvous_fence() wait for other processes, up to
+ * their time-out, and 100 ms beyond it at most. Call them before a program's loops run, and after;
+ * never in a loop. leat_rendezvous_put() and leat_rendezvous_get() never wait.
  *
- * **Environment.** A launcher speaks to the processes that it starts through environment variables.
- * This is the one library of leat that reads any, in leat_rendezvous_open() only: PMIX_NAMESPACE
- * and PMIX_RANK; OMPI_COMM_WORLD_RANK and _SIZE; PMI_RANK and PMI_SIZE; SLURM_PROCID and
- * SLURM_STEP_NUM_TASKS. (libpmix reads its own ones.) They are checked like everything that comes
- * from outside.
+ * **Environment.** A launcher passes rank and size to its processes in environment variables. This
+ * is the only library of leat that reads any, in leat_rendezvous_open() only: PMIX_NAMESPACE and
+ * PMIX_RANK; OMPI_COMM_WORLD_RANK and _SIZE; PMI_RANK and PMI_SIZE; SLURM_PROCID and
+ * SLURM_STEP_NUM_TASKS. (libpmix reads its own.) The variables are checked like all input from
+ * outside.
  *
- * EAL is not needed: all of it works before leat_init() and after it. Thread rules: a rendezvous
+ * EAL is not needed: all functions work before leat_init() and after it. Thread rules: a rendezvous
  * belongs to one thread; several rendezvous in several threads are independent, but those over PMIx
  * must be opened in the same order by all processes.
  */
@@ -73,22 +73,22 @@ extern "C" {
 #define LEAT_RENDEZVOUS_KEYS_MAX 16
 /** Longest job name, bytes, with its terminator. */
 #define LEAT_RENDEZVOUS_JOB_MAX 64
-/** Longest address of a list, bytes, without terminator. */
+/** Longest address of a list, bytes, without its terminator. */
 #define LEAT_RENDEZVOUS_ADDR_MAX 255
-/** Time-out unless another one is given, microseconds. */
+/** Default time-out, microseconds. */
 #define LEAT_RENDEZVOUS_TIMEOUT_US UINT64_C(30000000)
 
-/** Key of the address at which a process is reached: the one key that a list has values of. */
+/** Key of the address at which a process is reached; the only key that has values with a list. */
 #define LEAT_RENDEZVOUS_ADDR "addr"
 
 struct leat_rendezvous;
 
-/** How processes find one another. */
+/** Way in which processes find one another. */
 enum leat_rendezvous_how {
 	/**
-	 * The list or the directory when one is given; else PMIx when its environment is there;
-	 * else alone. An error, never alone, when a launcher has started several processes that
-	 * can't find one another, or when PMIx's environment is there and its library is not.
+	 * The list or the directory if one is given; else PMIx if its environment variables are
+	 * set; else alone. An error, never alone, if a launcher has started several processes that
+	 * can't find one another, or if PMIx's variables are set and its library is missing.
 	 */
 	LEAT_RENDEZVOUS_AUTO = 0,
 	LEAT_RENDEZVOUS_PMIX,
@@ -97,95 +97,100 @@ enum leat_rendezvous_how {
 	LEAT_RENDEZVOUS_ALONE,
 };
 
-/** What a rendezvous is to be like; the same in all processes, but for rank. Zeroed: all
- * defaults. Everything is copied, except what cancel points to. */
+/**
+ * Configuration of a rendezvous; the same in all processes, except rank. Zeroed means all defaults.
+ * All strings are copied; only the variable that cancel points to is not.
+ */
 struct leat_rendezvous_conf {
 	enum leat_rendezvous_how how;
 	/**
-	 * File: a directory, for this one purpose, that all processes see; made when it is not
-	 * there, but its parent must be. It belongs to the user and only the user can write to it:
-	 * others are refused, as are symbolic links.
+	 * File: a directory that all processes see, used for nothing else. It is created if it does
+	 * not exist; its parent must exist. The directory must belong to the user, and only the
+	 * user may have write access; other directories, and symbolic links, are refused.
 	 */
 	const char *dir;
 	/**
-	 * Name of this run among those that share a directory, or a PMIx job: up to 63 letters,
-	 * digits and any of "_-". NULL: "leat". Two runs at a time in one directory need different
-	 * names; runs one after another don't.
+	 * Name of this run among those that share a directory or a PMIx job: up to 63 letters,
+	 * digits and any of "_-". NULL: "leat". Simultaneous runs in one directory need different
+	 * names; consecutive runs don't.
 	 */
 	const char *job;
-	/** List: "host:port,host:port,...", that of rank 0 first. */
+	/** List: "host:port,host:port,...", in the order of ranks. */
 	const char *list;
-	/** File, list: the rank is given here; false: it is the launcher's. */
+	/** File, list: true: rank has the rank of this process; false: the launcher gives the
+	 * rank. */
 	bool rank_given;
-	uint32_t rank; /**< below size, if rank_given; else ignored */
-	/** Processes, 1..LEAT_RENDEZVOUS_RANKS_MAX; 0: what the launcher or the list says. When
-	 * both are there they must agree. */
+	uint32_t rank; /**< if rank_given, below size; else ignored */
+	/** Number of processes, 1..LEAT_RENDEZVOUS_RANKS_MAX; 0: from the launcher or the list. If
+	 * both are known they must agree. */
 	uint32_t size;
-	/** For leat_rendezvous_open(), and for each fence that names none; 0: 30 s. */
+	/** Time-out of leat_rendezvous_open(), and of each fence that gives none, microseconds; 0:
+	 * 30 s. */
 	uint64_t timeout_us;
-	/** As leat_rendezvous_limit(), from the start of leat_rendezvous_open(); 0: no limit. */
+	/** As leat_rendezvous_limit(), from the start of leat_rendezvous_open(), microseconds; 0:
+	 * no limit. */
 	uint64_t limit_us;
 	/**
-	 * Waiting ends with -ECANCELED within 100 ms when this is not 0: for a signal handler, or
-	 * another thread. NULL: never. It must outlive the rendezvous.
+	 * Waiting ends with -ECANCELED within 100 ms of this becoming nonzero, set by a signal
+	 * handler or another thread. NULL: never. The variable must outlive the rendezvous.
 	 */
 	const volatile sig_atomic_t *cancel;
 };
 
 /**
  * Open a rendezvous. Blocks: PMIx until the launcher's server answers; file until all processes
- * are there. How it was chosen is logged by rank 0, and in leat_rendezvous_describe().
+ * have joined. Rank 0 logs the way and the reason; leat_rendezvous_describe() returns them.
  *
  * @return
- *   It, or NULL with leat_err_msg(), and rte_errno
- *   - EINVAL: a value out of range, or two that don't agree: with each other, with the launcher,
- *     or with what another process says (file: the sizes differ)
- *   - ENOTSUP: the launcher has started several processes, and there is no way for them to meet
- *   - ELIBACC: PMIx's environment is there, but libpmix.so.2 can't be loaded
+ *   The rendezvous, or NULL with leat_err_msg(), and rte_errno
+ *   - EINVAL: a value is out of range, or two don't agree: with each other, with the launcher, or
+ *     with another process (file: the sizes differ)
+ *   - ENOTSUP: the launcher has started several processes, and no way to find one another is there
+ *   - ELIBACC: PMIx's environment variables are set, but libpmix.so.2 can't be loaded
  *   - ETIMEDOUT: the message names the ranks that are missing
  *   - EEXIST (file): another process has the same rank
  *   - EPERM (file): the directory or a file in it is another user's, can be written by others, or
  *     is a symbolic link
- *   - EIO: PMIx failed, as the message says
+ *   - EIO: PMIx failed; the message has its reason
  *   - ECANCELED; ENOMEM; others of open(2) and mkdir(2)
  */
 LEAT_API struct leat_rendezvous *leat_rendezvous_open(const struct leat_rendezvous_conf *conf);
 
 /**
- * Close a rendezvous: leave PMIx, or remove the files when all have closed. It does not wait for
- * other processes; PMIx's server is waited for up to 5 s. NULL is ignored.
+ * Close a rendezvous: leave PMIx, or remove the files when all processes have closed. Does not wait
+ * for other processes, but for PMIx's server up to 5 s. NULL is ignored.
  *
  * A process that ends without this call leaves its files behind (the next run in that directory
- * replaces them), and counts as failed for mpirun, which then ends the whole job unless it was
+ * replaces them). For mpirun that process has failed: mpirun then ends the whole job, unless it was
  * started with --enable-recovery.
  */
 LEAT_API void leat_rendezvous_close(struct leat_rendezvous *rv);
 
-/** This process, 0 to size - 1. */
+/** Return the rank of this process, 0 to size - 1. */
 LEAT_API uint32_t leat_rendezvous_rank(const struct leat_rendezvous *rv);
 
-/** Number of processes. */
+/** Return the number of processes. */
 LEAT_API uint32_t leat_rendezvous_size(const struct leat_rendezvous *rv);
 
-/** What was chosen; never LEAT_RENDEZVOUS_AUTO. */
+/** Return the way that was chosen; never LEAT_RENDEZVOUS_AUTO. */
 LEAT_API enum leat_rendezvous_how leat_rendezvous_how(const struct leat_rendezvous *rv);
 
-/** What was chosen and why, for people: one line, valid until close. Never NULL. */
+/** Describe the way that was chosen, and why: one line of text, valid until close. Never NULL. */
 LEAT_API const char *leat_rendezvous_describe(const struct leat_rendezvous *rv);
 
 /**
- * Limit all waiting from now on, in this and all later calls together. Every time-out is cut to
- * what is left of it; when nothing is left they end with -ETIMEDOUT at once.
- * @param us microseconds; 0: no limit any more
+ * Limit the waiting of all later calls together, from now on. Each time-out is cut to the time that
+ * is left; with none left, calls that wait return -ETIMEDOUT at once.
+ * @param us microseconds from now; 0: no limit any more
  */
 LEAT_API void leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us);
 
 /**
- * Put a value under a key, for all processes, to be published by the next fence. It replaces an
- * earlier one of this process, also one that was published. Never waits.
+ * Put a value under a key; the next fence publishes it to all processes. The value replaces an
+ * earlier value of this process under the key, published or not. Never waits.
  *
- * With a list the address is known to all: putting LEAT_RENDEZVOUS_ADDR does nothing, and other
- * keys can't be published.
+ * With a list all processes know the addresses: putting LEAT_RENDEZVOUS_ADDR does nothing, and
+ * other keys can't be published.
  *
  * @param key
  *   1 to 31 letters, digits and any of "._-".
@@ -194,50 +199,51 @@ LEAT_API void leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us);
  * @param len
  *   0..LEAT_RENDEZVOUS_VALUE_MAX bytes.
  * @return
- *   0; -EINVAL (key or len); -ENOSPC (LEAT_RENDEZVOUS_KEYS_MAX others); -ENOTSUP (list);
+ *   0; -EINVAL (key or len); -ENOSPC (LEAT_RENDEZVOUS_KEYS_MAX other keys exist); -ENOTSUP (list);
  *   -ENOMEM
  */
 LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, const void *data,
 				 size_t len);
 
 /**
- * Publish what was put, and wait until all processes have called their fence of the same number:
- * the first one of each belong together, the second ones, and so on, those that failed included.
- * Blocks. It is a barrier as well, with or without values.
+ * Publish the values that were put, and wait until all processes have called their fence of the
+ * same number: the first fences of all processes belong together, then the second ones, and so on;
+ * fences that failed count. Blocks. A fence is also a barrier, with or without values.
  *
- * When it fails because of others, they are named, what the ones that came have published can be
- * got, and the rendezvous goes on: the next fence waits for all of them again.
+ * If other processes are missing, the message names them, the values of those that came can be got,
+ * and the rendezvous continues: the next fence waits for all processes again.
  *
  * @param timeout_us
  *   0: leat_rendezvous_conf.timeout_us.
  * @return
  *   - 0
- *   - -ETIMEDOUT: in time not all came; the message names those who are missing
- *   - -ECONNRESET: a process will never come, since it has ended, or has closed its rendezvous; the
- *     message names it, and all others came. Known by PMIx for processes that were killed, and
- *     by file for those that have closed; else the time runs out
+ *   - -ETIMEDOUT: not all processes came in time; the message names the missing ranks
+ *   - -ECONNRESET: a process will never come, since it has ended or closed its rendezvous; the
+ *     message names it, and all others came. Detected with PMIx for processes that were killed,
+ *     with file for those that have closed; else -ETIMEDOUT
  *   - -ENOTSUP: with a list processes can't wait for each other
- *   - -ESTALE (file): another run has taken the directory over; this one can't go on with it
+ *   - -ESTALE (file): another run has taken over the directory; this run can't use it any more
  *   - -EPERM, -EIO, -ECANCELED, -ENOMEM; others of open(2)
  */
 LEAT_API int leat_rendezvous_fence(struct leat_rendezvous *rv, uint64_t timeout_us);
 
 /**
- * Did a process reach this one's last fence? Itself always; with a list no other one is known to.
- * False for ranks that don't exist.
+ * Has a process reached the last fence of this process? True for this process itself. With a list
+ * false for all others; false for ranks that don't exist.
  */
 LEAT_API bool leat_rendezvous_arrived(const struct leat_rendezvous *rv, uint32_t rank);
 
 /**
- * Get a copy of what a process had put under a key when it reached the last fence (of its own
- * that may be a later one). Never waits.
+ * Get a copy of the value that a process had put under a key when it reached the last fence (or a
+ * later fence of its own). Never waits.
  *
- * With a list LEAT_RENDEZVOUS_ADDR is there from the start, without a terminator: also this
- * process's own, for it to listen at.
+ * With a list the values of LEAT_RENDEZVOUS_ADDR are known from the start, without a terminator;
+ * this process's own is the address to listen at.
  *
  * @return
- *   its length in bytes, 0..LEAT_RENDEZVOUS_VALUE_MAX; -ENOENT (it has published no such key, or is
- *   missing); -ENOSPC (room is too small); -EINVAL (no such rank, no such key)
+ *   length of the value in bytes, 0..LEAT_RENDEZVOUS_VALUE_MAX; -ENOENT (the process has published
+ *   no such key, or is missing); -ENOSPC (room is too small); -EINVAL (no such rank, not a valid
+ *   key)
  */
 LEAT_API int leat_rendezvous_get(const struct leat_rendezvous *rv, uint32_t rank, const char *key,
 				 void *buf, size_t room);

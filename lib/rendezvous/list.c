@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ways in which nothing is exchanged: a list of addresses, and a process alone. */
+/* The ways "list" and "alone", in which processes exchange nothing. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "rendezvous_pvt.h"
 
-/* Each address is what its rank has put. */
+/* Make each address of the list a value of its rank, as if the rank had put it. */
 static int
 list_open(struct leat_rendezvous *rv, uint64_t until)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ranks in words: "2, 5-7, and 12 more". */
+/* Ranks as text: "2, 5-7, and 12 more". */
 
 #include <stdio.h>
 #include <string.h>

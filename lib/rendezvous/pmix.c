@@ -3,30 +3,31 @@
 /*
  * The way "pmix": fences.
  *
- * A process has reached round k when its record of round k can be got, and in no other way. PMIx's
- * own fence only makes that fast: it brings the records of all to each node. It can't be relied on:
+ * A process has reached round k if, and only if, its record of round k can be got. PMIx's own fence
+ * only makes this fast: it copies the records of all processes to each node. It is not reliable:
  *
- *  - It has no usable time-out. PMIX_TIMEOUT ends the wait on the node of a process that does not
- *    come; on other nodes it goes on for ever (Open MPI 4.1), and some servers have crashed
- *    (openpmix issue 2096). So this process waits as long as it wants to; the fence goes on
- *    without it.
- *  - Servers count processes, not which ones: a process in two fences at a time counts as two, and
- *    the fence ends too soon. So a fence that was given up is waited for before the next one
- *    is begun, and each process begins as many as there were rounds.
- *  - It ends well, or with PMIX_ERR_PARTIAL_SUCCESS, when a process has died, without that process's
- *    record, and on other nodes without those of its neighbours.
+ *  - The fence has no usable time-out. PMIX_TIMEOUT ends the wait on the node of a process that is
+ *    missing; on other nodes the wait never ends (Open MPI 4.1), and some servers have crashed
+ *    (openpmix issue 2096). So this process stops waiting at its own time-out, while PMIx's fence
+ *    continues.
+ *  - Servers count processes without telling them apart: a process in two fences at a time counts
+ *    twice, and the fence ends too soon. So a process waits for a fence that it had given up before
+ *    it begins the next one, and each process begins as many fences as there were rounds.
+ *  - When a process has died, the fence succeeds, or ends with PMIX_ERR_PARTIAL_SUCCESS, without
+ *    that process's record, and on other nodes without those of its neighbours.
  *
- * Records that a fence did not bring are asked for directly, one by one: when it has ended, and
- * shortly before the time is up.
+ * This process asks for the records that a fence did not bring directly, one by one: after the
+ * fence has ended, or shortly before the time is up.
  *
  *     publish ---- PMIx's fence ----+---------------> records of all: here already
  *                                   |
  *                                   | ended, or nearly out of time
- *                                   +--- ask for those that are not here ---> all, or who is missing
+ *                                   +--- ask for those not here ---> all, or ranks missing
  *
- * A key is never used twice, since its first value may be remembered anywhere: it is "leat.", the
- * job, how many rendezvous this process has opened, and the round. A record has the values only
- * if they have changed; it says in which round they did, whose record has them.
+ * A key is never used twice, since any server may cache its first value: it is "leat.", the job,
+ * the number of rendezvous that this process had opened before, and the round. A record has the
+ * values only if they have changed in its round; it names the round in which they last changed,
+ * and the record of that round has them.
  */
 
 #include <errno.h>
@@ -37,26 +38,26 @@
 
 #include "pmix_pvt.h"
 
-/* How long records are asked for after PMIx's fence has ended without them. */
+/* Time to ask for records after PMIx's fence has ended without them. */
 #define GRACE_US UINT64_C(1000000)
-/* How long they are asked for at least, before ranks are named that may be there. */
+/* Shortest time to ask for records, before ranks are reported missing. */
 #define ASK_US UINT64_C(50000)
-/* How long PMIx's server may take to let this process go. */
+/* Time-out of PMIx_Finalize(). */
 #define CLOSE_US UINT64_C(5000000)
 
 struct rendezvous_pmix {
 	struct pmix_hub *hub;
 	struct pmix_abi_proc proc;
-	uint32_t open; /* which one of this process */
+	uint32_t open; /* number of rendezvous that this process had opened before */
 	bool inited;
-	struct pmix_op *late;	/* a call that has not come back in time; NULL: none */
-	uint64_t state_sent;	/* the round of the values that were published last */
-	uint64_t fences;	/* PMIx's fences begun */
-	struct pmix_op *fence;	/* the last one, while it is not over */
-	struct pmix_op **asked; /* by rank: a record that was asked for; NULL: none */
+	struct pmix_op *late;	/* a call that did not return in time; NULL: none */
+	uint64_t state_sent;	/* round of the values published last */
+	uint64_t fences;	/* number of PMIx's fences begun */
+	struct pmix_op *fence;	/* the last of PMIx's fences, until it has ended; NULL */
+	struct pmix_op **asked; /* by rank: a get under way; NULL: none */
 };
 
-/* How many were opened: the nth ones of all processes belong together. */
+/* Rendezvous opened by this process: the nth ones of all processes belong together. */
 static uint32_t opened;
 
 static void
@@ -67,7 +68,7 @@ key_of_round(const struct leat_rendezvous *rv, uint64_t round, char *key)
 	snprintf(key, PMIX_KEY_MAX, "leat.%s.%" PRIu32 ".%" PRIu64, rv->job, p->open, round);
 }
 
-/* The one option of a call: it is switched on. */
+/* Set the only option of a call: key is true. */
 static void
 set_info(struct pmix_op *op, const char *key)
 {
@@ -77,7 +78,9 @@ set_info(struct pmix_op *op, const char *key)
 
 /* ---- calls that wait for the server -------------------------------------------------------- */
 
-/* The value is the caller's, made of malloc(3)'s memory; so it is freed in all releases. */
+/*
+ * Free a value of PMIx_Get(). PMIx allocates it with malloc(3), so free(3) works with all releases.
+ */
 static void
 free_value(struct pmix_abi_value *value)
 {
@@ -120,7 +123,7 @@ call_publish(struct pmix_op *op)
 	return ret != PMIX_ABI_SUCCESS ? ret : op->hub->abi.commit();
 }
 
-/* What is on this node already; no other one is asked. */
+/* Get the records that are on this node already, without asking other nodes. */
 static int
 call_get_local(struct pmix_op *op)
 {
@@ -147,7 +150,7 @@ call_finalize(struct pmix_op *op)
 	return op->hub->abi.finalize(NULL, 0);
 }
 
-/* The call before has come back? 0, -ETIMEDOUT or -ECANCELED. */
+/* Wait until the previous call has returned. 0, -ETIMEDOUT or -ECANCELED. */
 static int
 await_late(struct leat_rendezvous *rv, uint64_t until)
 {
@@ -167,8 +170,8 @@ await_late(struct leat_rendezvous *rv, uint64_t until)
 }
 
 /*
- * Makes a call, one at a time, and says what went wrong; -ETIMEDOUT and -ECANCELED without a
- * message. *op is NULL if the call has not come back: it may use the op still.
+ * Make a call, one at a time. Failures have a message, except -ETIMEDOUT and -ECANCELED. *op is
+ * NULL if the call has not returned: the call may still use the op.
  */
 static int
 make_call(struct leat_rendezvous *rv, struct pmix_op **op, const char *what, uint64_t until)
@@ -177,7 +180,7 @@ make_call(struct leat_rendezvous *rv, struct pmix_op **op, const char *what, uin
 	int ret = await_late(rv, until);
 
 	if (ret < 0) {
-		/* It was not made, and never will be. */
+		/* The call was not made, and never will be. */
 		pmix_op_done(*op, 0, NULL);
 		return ret;
 	}
@@ -193,7 +196,7 @@ make_call(struct leat_rendezvous *rv, struct pmix_op **op, const char *what, uin
 	return ret;
 }
 
-/* ---- the beginning ------------------------------------------------------------------------- */
+/* ---- open ---------------------------------------------------------------------------------- */
 
 static int
 check_size(struct leat_rendezvous *rv, uint32_t size)
@@ -250,7 +253,7 @@ pmix_open(struct leat_rendezvous *rv, uint64_t until)
 	if (p == NULL)
 		return leat_err(ENOMEM, "rendezvous (pmix): no memory");
 	rv->priv = p;
-	/* Relaxed: a number that no other thread gets. */
+	/* Relaxed: each thread gets a different number, and nothing else is ordered by it. */
 	p->open = __atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
 	p->hub = pmix_hub_create();
 	if (p->hub == NULL)
@@ -306,7 +309,7 @@ publish(struct leat_rendezvous *rv, uint64_t until)
 	return ret;
 }
 
-/* Names what is needed next of a rank. */
+/* Set the key of the record that is needed next of a rank. */
 static void
 want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 {
@@ -316,7 +319,7 @@ want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 	key_of_round(rv, peer->round < rv->round ? rv->round : peer->state_due, b->key);
 }
 
-/* Takes an answer. 0, also if it is none; -ENOMEM. */
+/* Take the record of an answer. 0, also without a valid record; -ENOMEM. */
 static int
 take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 {
@@ -334,7 +337,7 @@ take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 	return ret == -EPROTO ? 0 : ret;
 }
 
-/* What PMIx's fence has brought to this node. */
+/* Take the records that PMIx's fence has brought to this node. */
 static int
 take_local(struct leat_rendezvous *rv, uint64_t until)
 {
@@ -364,7 +367,10 @@ take_local(struct leat_rendezvous *rv, uint64_t until)
 	return ret;
 }
 
-/* Asks another node, if need be, for what is needed next of a rank. NULL: no memory. */
+/*
+ * Start to get the record that is needed next of a rank, from another node if need be. NULL: no
+ * memory.
+ */
 static struct pmix_op *
 ask(struct leat_rendezvous *rv, uint32_t r)
 {
@@ -378,17 +384,20 @@ ask(struct leat_rendezvous *rv, uint32_t r)
 	op->proc.rank = r;
 	want(rv, r, &op->what[0]);
 	/*
-	 * The callback does not free the value: libpmix does so, but for releases 3.2 to 4.2, in
-	 * which it would be lost. That is why this is not the usual way.
+	 * The callback does not free the value: libpmix does, except in releases 3.2 to 4.2, where
+	 * the value leaks. So records are got in this way only when the fence did not bring them.
 	 */
 	status = p->hub->abi.get_nb(&op->proc, op->what[0].key, NULL, 0, pmix_on_value, op);
-	/* It won't be called back. */
+	/* PMIx will not call back. */
 	if (status != PMIX_ABI_SUCCESS)
 		pmix_op_done(op, status, NULL);
 	return op;
 }
 
-/* Asks for what is not here, takes what was answered. Returns how many are here, or -ENOMEM. */
+/*
+ * Get the records that are not here, and take those that have arrived. Return the number of ranks
+ * here, or -ENOMEM.
+ */
 static int
 ask_all(struct leat_rendezvous *rv)
 {
@@ -422,7 +431,7 @@ begin_fence(struct leat_rendezvous *rv, struct pmix_op *op)
 	int status;
 
 	set_info(op, PMIX_ABI_COLLECT_DATA);
-	/* No processes: all of the namespace. */
+	/* NULL: all processes of the namespace. */
 	status = p->hub->abi.fence_nb(NULL, 0, &op->info, 1, pmix_on_op, op);
 	if (status == PMIX_ABI_OPERATION_SUCCEEDED)
 		status = PMIX_ABI_SUCCESS;
@@ -432,8 +441,8 @@ begin_fence(struct leat_rendezvous *rv, struct pmix_op *op)
 }
 
 /*
- * As many of PMIx's fences as there were rounds, one after another. 0: the one of this round is
- * over, *status says how; -ETIMEDOUT: it is not, yet; others.
+ * Run as many of PMIx's fences as there were rounds, one after another. 0: the fence of this round
+ * has ended with *status; -ETIMEDOUT: it has not ended yet; others.
  */
 static int
 run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)
@@ -460,7 +469,7 @@ run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)
 	}
 }
 
-/* Asks for records until all are here. */
+/* Get records until all ranks are here. */
 static int
 collect(struct leat_rendezvous *rv, uint64_t until)
 {
@@ -499,14 +508,14 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 	if (ret == 0 && status != PMIX_ABI_SUCCESS && status != PMIX_ABI_ERR_PARTIAL_SUCCESS) {
 		rendezvous_odd(rv, "PMIx_Fence: %s", p->hub->abi.error_string(status));
 	} else if (ret == 0 && rendezvous_now() + GRACE_US < until) {
-		/* All that live have come. */
+		/* The fence has ended: all living processes have come. */
 		until = rendezvous_now() + GRACE_US;
 		over = true;
 	}
-	/* Also when this process did not run for so long that its time is up. */
+	/* At least ASK_US, even if this process did not run until its time was up. */
 	until = RTE_MAX(until, rendezvous_now() + ASK_US);
 	ret = take_local(rv, until);
-	/* Values that are of an earlier round. */
+	/* Once more, for values that are in the record of an earlier round. */
 	if (ret == 0)
 		ret = take_local(rv, until);
 	if (ret == 0)
@@ -514,9 +523,9 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 	return ret == -ETIMEDOUT && over ? -ECONNRESET : ret;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- close --------------------------------------------------------------------------------- */
 
-/* The process ends well also when the launcher does not answer. */
+/* Leave PMIx. A launcher that does not answer must not keep the process from ending. */
 static void
 finalize(struct leat_rendezvous *rv)
 {

@@ -3,15 +3,15 @@
 #define RENDEZVOUS_PMIX_ABI_H
 
 /*
- * What is used of PMIx, declared here: libpmix is loaded at run time, in whatever release the
- * cluster has, and its headers are not needed to build leat.
+ * Declarations of the functions and structures of PMIx that leat uses: libpmix is loaded at run
+ * time, in the release that the cluster has, and its headers are not needed to build leat.
  *
  * The headers would not help. libpmix.so.2 has kept its name and the ABI below from PMIx 3.0 (2018)
- * to 6.1 (2026), but the headers' macros call functions that come and go: those of 4.2 that free a
- * value need PMIx_Value_destruct(), which 3.x does not have. So only the nine functions below are
- * called, which all releases have; values are freed as what they are made of; and never more than one
- * info is passed, since its size was another one in 2.x.
- * test/unit/rendezvous compares this file with the headers where they are installed.
+ * to 6.1 (2026), but the headers' macros call functions that only some releases have: the macros of
+ * 4.2 that free a value need PMIx_Value_destruct(), which 3.x does not have. So leat calls only the
+ * nine functions below, which all releases have; frees values with free(3); and never passes more
+ * than one info, since 2.x had another size of it. test/unit/rendezvous compares this file with the
+ * headers where they are installed.
  *
  * Source: PMIx Standard 4.1, chapters 3 (data structures), 4 (init), 7 (put and get), 8 (fence);
  * include/pmix_common.h of OpenPMIx 3.0, 3.2, 4.2, 5.0 and 6.1.
@@ -57,7 +57,7 @@ struct pmix_abi_value {
 			char *bytes;
 			size_t size;
 		} bo;
-		/* The largest one; not used. */
+		/* The largest member; not used. */
 		struct {
 			char *name;
 			char *value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* libpmix, its callbacks, and calls of it that must not last for ever; see pmix_pvt.h. */
+/* Loading libpmix, its callbacks, and calls with a time-out; see pmix_pvt.h. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "pmix_pvt.h"
 
 #define LIBPMIX "libpmix.so.2"
-/* How soon a wait takes note of a cancel. */
+/* Longest time until a wait notices a cancel. */
 #define SLICE_US 50000
 
 /* ---- the library --------------------------------------------------------------------------- */
@@ -35,8 +35,8 @@ static int
 load(struct pmix_abi *abi)
 {
 	/*
-	 * Global, since plugins of some releases of PMIx rely on it. It is never unloaded: its
-	 * thread, and what it has registered for the end of the process, can outlive a finalize.
+	 * RTLD_GLOBAL, since plugins of some releases of PMIx rely on it. RTLD_NODELETE, since the
+	 * thread of libpmix and its exit handlers can outlive PMIx_Finalize().
 	 */
 	void *lib = dlopen(LIBPMIX, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
 	int ret;
@@ -90,7 +90,7 @@ pmix_hub_create(void)
 	return hub;
 }
 
-/* Drops a reference, with the lock held, and the lock. */
+/* Drop a reference, with the lock held, and unlock. */
 static void
 put_locked(struct pmix_hub *hub)
 {
@@ -221,7 +221,7 @@ pmix_op_is_done(struct pmix_op *op)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-/* With the lock held: until a signal, or us have passed. */
+/* Wait for a signal or for us microseconds, with the lock held. */
 static int
 wait_locked(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until, uint64_t us)
 {
@@ -257,10 +257,7 @@ pmix_hub_wait(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until)
 {
 	int ret;
 
-	/*
-	 * An op that was done before the lock was taken is noticed after the pause at the latest,
-	 * which is short.
-	 */
+	/* An op that was done before the lock was taken is noticed after the short pause. */
 	(void)pthread_mutex_lock(&hub->lock);
 	ret = wait_locked(rv, hub, until, rv->pause_us);
 	(void)pthread_mutex_unlock(&hub->lock);
@@ -282,11 +279,12 @@ call_thread(void *arg)
 int
 pmix_op_call(struct leat_rendezvous *rv, struct pmix_op *op, uint64_t until)
 {
-	/* With no signals, on any CPU: so are the threads that PMIx starts. */
+	/* The thread blocks all signals and may run on any CPU; threads that PMIx starts inherit
+	 * both. */
 	int ret = leat_thread_start(call_thread, op);
 
 	if (ret < 0) {
-		/* Nobody else will. */
+		/* No thread will complete the op. */
 		pmix_op_done(op, ret, NULL);
 		return leat_err(-ret, "rendezvous (pmix): a helper thread can't be started: %s",
 				strerror(-ret));

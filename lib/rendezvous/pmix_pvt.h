@@ -3,9 +3,10 @@
 #define RENDEZVOUS_PMIX_PVT_H
 
 /*
- * The way "pmix". libpmix has a thread of its own, which calls back when it likes: after the caller
- * has given up waiting, or never. And some of its functions wait for the server without a limit:
- * PMIx_Init(), PMIx_Commit(), PMIx_Finalize(), PMIx_Get(). So whatever may come late is an op:
+ * The way "pmix". libpmix has a thread of its own, which may call back at any time: after the
+ * caller has given up waiting, or never. Some of its functions wait for the server without a limit:
+ * PMIx_Init(), PMIx_Commit(), PMIx_Finalize(), PMIx_Get(). So each call whose result may come late
+ * is an op:
  *
  *     caller                         hub                      PMIx's thread, or a helper thread
  *       op = pmix_op_new() ------->  lock, references
@@ -13,9 +14,9 @@
  *       pmix_hub_wait(), until ... <--- signal ------------   pmix_op_done(op, ...)
  *       pmix_op_drop(op)
  *
- * PMIx keeps pointers to the arguments of the call until it calls back, so they are in the op, too. An
- * op is freed when it was both done and dropped, whichever comes last; the hub when its last op
- * is gone. An op that is never done stays: at most two for each rank, see pmix.c.
+ * PMIx keeps pointers to the arguments of a call until it calls back, so they are in the op, too.
+ * An op is freed when it is both done and dropped; the hub when its last op is freed. An op that is
+ * never done stays allocated: at most two for each rank, see pmix.c.
  */
 
 #include <pthread.h>
@@ -31,11 +32,11 @@
 struct pmix_hub {
 	struct pmix_abi abi;
 	pthread_mutex_t lock;
-	pthread_cond_t cond; /* of CLOCK_MONOTONIC */
+	pthread_cond_t cond; /* waits on CLOCK_MONOTONIC */
 	unsigned int refs;
 };
 
-/* Bytes of a process; NULL: none. */
+/* A record of a process; bytes is NULL without one. */
 struct pmix_bytes {
 	uint32_t rank;
 	char key[PMIX_KEY_MAX];
@@ -47,42 +48,44 @@ struct pmix_op {
 	struct pmix_hub *hub;
 	bool done;
 	bool dropped;
-	int status; /* of PMIx */
-	/* PMIx_Init(): it went well, and how many processes there are. */
+	int status; /* PMIx status */
+	/* PMIx_Init(): it succeeded, and the number of processes */
 	bool inited;
 	uint32_t size;
-	/* What is put, or was got. */
+	/* Records to put, or records that were got. */
 	unsigned int nb;
 	struct pmix_bytes *what;
-	/* What PMIx may look at until it is done. */
+	/* Arguments that PMIx may read until the op is done. */
 	struct pmix_abi_proc proc;
 	struct pmix_abi_info info;
-	/* Of a helper thread. */
+	/* The call that a helper thread makes. */
 	int (*call)(struct pmix_op *op);
 };
 
-/* Loads libpmix. NULL with leat_err(). */
+/* Load libpmix. NULL with leat_err(). */
 struct pmix_hub *pmix_hub_create(void);
 void pmix_hub_put(struct pmix_hub *hub);
 
-/* With room for nb times bytes. NULL: no memory. */
+/* Create an op with room for nb records. NULL: no memory. */
 struct pmix_op *pmix_op_new(struct pmix_hub *hub, unsigned int nb);
-/* The callback, or what stands for it. value: NULL, or that of a get; it is copied. */
+/*
+ * Complete an op, in PMIx's callback or in its place. value: NULL, or that of a get; it is copied.
+ */
 void pmix_op_done(struct pmix_op *op, int status, const struct pmix_abi_value *value);
-/* Copies bytes out of a value, unless it is something else or too long. */
+/* Copy the bytes of a value, unless it has another type or is too long. */
 void pmix_bytes_take(struct pmix_bytes *b, const struct pmix_abi_value *value);
-/* The caller has no more interest. NULL is ignored. */
+/* Release the caller's reference to an op. NULL is ignored. */
 void pmix_op_drop(struct pmix_op *op);
 
 bool pmix_op_is_done(struct pmix_op *op);
-/* Waits until the op is done. 0, -ETIMEDOUT or -ECANCELED. */
+/* Wait until the op is done. 0, -ETIMEDOUT or -ECANCELED. */
 int pmix_op_wait(struct leat_rendezvous *rv, struct pmix_op *op, uint64_t until);
-/* Waits until any op is done, or for the next pause of rv. Likewise. */
+/* Wait until any op is done, or for the next pause of rv. Returns as pmix_op_wait(). */
 int pmix_hub_wait(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until);
 
 /*
- * Makes op->call() on a helper thread, and waits. Returns 0: made, op->status is what it said;
- * -ETIMEDOUT, -ECANCELED: not back yet, and the op belongs to it; others: not made.
+ * Run op->call() on a helper thread, and wait. Return 0: the call returned op->status; -ETIMEDOUT,
+ * -ECANCELED: the call has not returned yet, and still uses the op; others: the call was not made.
  */
 int pmix_op_call(struct leat_rendezvous *rv, struct pmix_op *op, uint64_t until);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Records: what processes tell each other. Nothing here trusts a byte, or keeps any. */
+/* Records that processes exchange: parse and build. A parser trusts no byte, and keeps no state. */
 
 #include <errno.h>
 #include <string.h>
@@ -51,7 +51,7 @@ printable(const char *s, size_t len)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-/* One value at p, of which len bytes are left; false: it is not all there. */
+/* Read a value at p, where len bytes are left. Return false: it is not complete. */
 static bool
 value_get(const uint8_t *p, size_t len, struct record_value *v)
 {

@@ -3,8 +3,8 @@
 #define RENDEZVOUS_RECORD_H
 
 /*
- * What processes tell each other, byte by byte: a file, or a value of PMIx. All numbers are
- * little-endian.
+ * Format of the records that processes exchange: each is a file, or a value of PMIx. All numbers
+ * are little-endian.
  *
  *      0               4       6       8                              16
  *     +---+---+---+---+-------+-------+-------------------------------+
@@ -20,15 +20,15 @@
  *     +---------------------------------------------------------------+ 128
  *     | body
  *
- *     RANK 1: how far a process is, and if flags has STATE its values of that round:
+ *     RANK 1: the round of a process, and if flags has STATE the values of its state round:
  *         number of keys, 2 bytes; then for each
  *         +-------+-------+---------------+-----+------
  *         |key len|   0   |  value length | key | value
  *         +-------+-------+---------------+-----+------
  *         1       1       2
  *
- *     SESSION 2, by rank 0: who belongs together. Unless it is open, the nonce of each rank (0: of
- *     none), 8 bytes each, then a text for people
+ *     SESSION 2, by rank 0: the processes of a run. Unless the session is open: the nonce of each
+ *     rank, 8 bytes each (0: that rank has not joined), then a text for messages
  *
  * PMIx has no sessions: session and nonce are 0 there.
  */
@@ -57,24 +57,24 @@ enum record_kind {
 };
 
 /* Flags of a rank. */
-#define RECORD_LEFT 1u	/* it has closed its rendezvous: it will reach no later round */
-#define RECORD_STATE 2u /* the values are in the body */
+#define RECORD_LEFT 1u	/* the process has closed its rendezvous: it will reach no later round */
+#define RECORD_STATE 2u /* the body has the values */
 
 /* Flags of a session. */
 enum record_session {
 	RECORD_OPEN = 0,
-	RECORD_COMPLETE = 1, /* all are there */
-	RECORD_REFUSED = 2,  /* their sizes differ */
-	RECORD_TIMEOUT = 3,  /* not all came */
+	RECORD_COMPLETE = 1, /* all ranks have joined */
+	RECORD_REFUSED = 2,  /* the sizes of two ranks differ */
+	RECORD_TIMEOUT = 3,  /* not all ranks joined in time */
 };
 
 /* A parsed record; state, nonces and text point into the buffer. */
 struct record {
 	uint16_t kind;
 	uint64_t session;
-	uint64_t nonce;	      /* of the writer */
-	uint64_t round;	      /* fences that the writer has reached */
-	uint64_t state_round; /* the one at which its values changed last */
+	uint64_t nonce;	      /* nonce of the writer */
+	uint64_t round;	      /* number of fences that the writer has reached */
+	uint64_t state_round; /* last round in which the writer's values changed */
 	uint32_t rank;
 	uint32_t size;
 	uint32_t flags;
@@ -82,27 +82,26 @@ struct record {
 	char host[RECORD_HOST_MAX];
 	const uint8_t *state; /* RECORD_STATE */
 	uint32_t state_len;
-	const uint8_t *nonces; /* of a session that is not open: size of them */
+	const uint8_t *nonces; /* of a session that is not open: size nonces */
 	const char *text;
 	uint32_t text_len;
 };
 
-/*
- * Parses a record, which is the whole of buf. Returns 0, or -EPROTO: *why says what is wrong. A
- * pure function.
- */
+/* Parse a record that fills buf. Return 0, or -EPROTO: *why says what is wrong. A pure function. */
 int record_parse(const uint8_t *buf, size_t len, struct record *rec, const char **why);
 
-/* Builds a record in buf, of which RECORD_RANK_MAX or RECORD_SESSION_LEN() bytes are enough.
- * Returns its length. */
+/*
+ * Build a record in buf; RECORD_RANK_MAX or RECORD_SESSION_LEN() bytes are enough. Return its
+ * length.
+ */
 size_t record_build(uint8_t *buf, const struct record *rec);
 
 uint64_t record_nonce(const struct record *rec, uint32_t rank);
 
-/* 1 to max - 1 letters, digits and any of "._-"? */
+/* Is name 1 to max - 1 letters, digits and any of "._-"? */
 bool record_name_ok(const char *name, size_t max);
 
-/* Values by key, packed as in a record. */
+/* A value and its key, packed as in a record. */
 struct record_value {
 	const char *key; /* not terminated */
 	uint8_t key_len;
@@ -111,12 +110,12 @@ struct record_value {
 };
 
 /*
- * The next value; *at is 0 at first. False: there is none. Only for states that were parsed or
- * built here.
+ * Get the next value; *at is 0 at first. Return false after the last. Only for states that were
+ * parsed or built here.
  */
 bool record_state_next(const uint8_t *state, uint32_t len, uint32_t *at, struct record_value *v);
 
-/* Packs n values into RECORD_STATE_MAX bytes. Returns the length. */
+/* Pack n values into RECORD_STATE_MAX bytes. Return the length. */
 uint32_t record_state_build(uint8_t *state, const struct record_value *v, unsigned int n);
 
 #endif /* RENDEZVOUS_RECORD_H */

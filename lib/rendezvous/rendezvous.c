@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What all ways have in common: open, fence, close, and what went wrong in words. */
+/* The parts common to all ways: open, fence, close, and the messages of failures. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ open_way(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf)
 	if (rv->buf == NULL)
 		return leat_err(ENOMEM, "rendezvous: no memory");
 	ret = rendezvous_choose(rv, conf);
-	/* PMIx must be asked for the size first. */
+	/* With PMIx the size is known only after its open. */
 	if (ret == 0 && rv->how != LEAT_RENDEZVOUS_PMIX)
 		ret = rendezvous_peers_create(rv);
 	if (ret < 0) {
@@ -127,7 +127,7 @@ leat_rendezvous_describe(const struct leat_rendezvous *rv)
 void
 leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us)
 {
-	/* The old limit does not hold for the new one. */
+	/* Remove the old limit: it must not shorten the new one. */
 	rv->limit = UINT64_MAX;
 	if (us != 0)
 		rv->limit = rendezvous_until(rv, us);
@@ -141,7 +141,7 @@ is_missing(const void *arg, uint32_t rank)
 	return !rendezvous_peer_here(arg, rank);
 }
 
-/* All that are missing have ended? */
+/* Have all missing processes left? */
 static bool
 all_left(const struct leat_rendezvous *rv)
 {

@@ -3,19 +3,19 @@
 #define RENDEZVOUS_PVT_H
 
 /*
- * The rendezvous' insides:
+ * Structures and functions that the files of lib/rendezvous share:
  *
- *     rendezvous.c     open, close, fence: what all ways have in common
- *     choose.c         which way, from the configuration and the launcher
+ *     rendezvous.c     open, close, fence: the parts common to all ways
+ *     choose.c         chooses the way, from the configuration and the launcher
  *     launcher.c       the environment of mpirun and srun; the only file that reads it
- *     values.c         what this process puts, and what it has got from the others
+ *     values.c         values put by this process, and values of the others
  *     wait.c           time, and waiting with a limit
- *     missing.c        ranks in words: "2, 5-7"
- *     record.c         bytes that processes exchange
+ *     missing.c        ranks as text: "2, 5-7"
+ *     record.c         the format of the records that processes exchange
  *     file.c           way "file": the session, the fences; file_join.c how a session begins,
  *                      file_io.c files that are safe to read
- *     pmix.c           way "pmix": the fences; pmix_hub.c its calls and callbacks; pmix_abi.h what
- *                      it uses of PMIx
+ *     pmix.c           way "pmix": the fences; pmix_hub.c its calls and callbacks; pmix_abi.h
+ *                      the declarations of PMIx
  *     list.c           ways "list" and "alone"
  */
 
@@ -27,14 +27,14 @@
 #include "leat_rendezvous.h"
 #include "record.h"
 
-/* What is known of a process, this one included. */
+/* State of a process as known here; also of this process itself. */
 struct rendezvous_peer {
-	uint64_t round;	      /* the last one it is known to have reached */
-	uint64_t state_round; /* of state */
-	uint64_t state_due;   /* at which its values changed last, as far as is known */
+	uint64_t round;	      /* last round that the process is known to have reached */
+	uint64_t state_round; /* round of state */
+	uint64_t state_due;   /* last round in which its values changed, as far as known */
 	uint8_t *state;	      /* packed values; NULL: none */
 	uint32_t state_len;
-	bool left; /* it will reach no later round */
+	bool left; /* the process will reach no later round */
 };
 
 /* A value that this process has put. */
@@ -46,11 +46,12 @@ struct rendezvous_own {
 
 struct rendezvous_way {
 	const char *name;
-	/* Until others are found; `until` as rendezvous_now(). On failure close is called, too. */
+	/* Find the other processes, until `until` of rendezvous_now(). After a failure close is
+	 * called, too. */
 	int (*open)(struct leat_rendezvous *rv, uint64_t until);
 	/*
-	 * Publishes this process's state and round, and takes those of the others, until
-	 * rendezvous_complete(). -ETIMEDOUT, and -ECONNRESET, are put into words by the caller.
+	 * Publish this process's state and round, and take those of the others, until
+	 * rendezvous_complete(). For -ETIMEDOUT and -ECONNRESET the caller writes the message.
 	 */
 	int (*fence)(struct leat_rendezvous *rv, uint64_t until);
 	void (*close)(struct leat_rendezvous *rv);
@@ -65,87 +66,90 @@ struct leat_rendezvous {
 	const struct rendezvous_way *way;
 	enum leat_rendezvous_how how;
 	uint32_t rank;
-	uint32_t size;	     /* PMIx: 0 until it was asked, or what it must be */
-	uint64_t timeout_us; /* of a fence that names none */
-	uint64_t limit;	     /* rendezvous_now() at which all waiting ends; UINT64_MAX: never */
+	uint32_t size;	     /* PMIx: until PMIx has told the size, the one given, or 0 */
+	uint64_t timeout_us; /* of a fence that gives none */
+	uint64_t limit;	     /* rendezvous_now() at which all waiting ends; UINT64_MAX: no limit */
 	const volatile sig_atomic_t *cancel;
 	uint64_t round;	   /* fences begun */
-	uint64_t pause_us; /* the next one of rendezvous_pause() */
-	bool rank_known;   /* of PMIx: what it must be */
-	bool changed;	   /* own values, since the last fence */
+	uint64_t pause_us; /* length of the next rendezvous_pause() */
+	bool rank_known;   /* unused */
+	bool changed;	   /* own values have changed since the last fence */
 	unsigned int nb_own;
 	struct rendezvous_own own[LEAT_RENDEZVOUS_KEYS_MAX];
 	struct rendezvous_peer *peers; /* size; NULL until it is known */
-	uint8_t *buf;		       /* RECORD_RANK_MAX, to build and to read a record */
+	uint8_t *buf;		       /* RECORD_RANK_MAX bytes, to build and to read a record */
 	char *dir;
 	char *list;
 	char job[LEAT_RENDEZVOUS_JOB_MAX];
 	char host[RECORD_HOST_MAX];
-	char where[160]; /* of describe: where the others are found */
-	char why[96];	 /* of describe: why this way */
+	char where[160]; /* part of describe: where the others are found */
+	char why[96];	 /* part of describe: why this way was chosen */
 	char describe[320];
-	char oddity[160]; /* what is wrong with something that is waited for; "": nothing */
+	char oddity[160]; /* what is wrong with a record that is waited for; "": nothing */
 	void *priv;	  /* the way's own */
 };
 
 /* ---- choose.c ---- */
 
-/* Sets way, how, rank, size, names, where and why. */
+/* Set way, how, rank, size, names, where and why. */
 int rendezvous_choose(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf);
 
 /* ---- launcher.c ---- */
 
 struct rendezvous_launcher {
-	const char *name; /* for people; NULL: none */
+	const char *name; /* for messages; NULL: no launcher */
 	uint32_t rank;
 	uint32_t size;
-	bool pmix; /* there is PMIx's environment */
+	bool pmix; /* PMIx's environment variables are set */
 	uint32_t pmix_rank;
 };
 
-/* -EINVAL: the environment says what it can't. */
+/* Read the environment of a launcher. 0; -EINVAL: a variable is not valid. */
 int rendezvous_launcher_get(struct rendezvous_launcher *l);
 
 /* ---- values.c ---- */
 
 int rendezvous_peers_create(struct leat_rendezvous *rv);
 void rendezvous_values_free(struct leat_rendezvous *rv);
-/* What was put becomes this process's state; at a fence. */
+/* Make the values that were put this process's state, at a fence. */
 int rendezvous_values_pack(struct leat_rendezvous *rv);
-/* This process's record, for the round under way. */
+/* Fill in this process's record, for the round under way. */
 void rendezvous_record(const struct leat_rendezvous *rv, struct record *rec);
-/* Takes a record of rank r. -EPROTO: it is not r's, or of other processes, an oddity; -ENOMEM. */
+/*
+ * Take a record of rank r. -EPROTO: not a record of r in this run, noted by rendezvous_odd();
+ * -ENOMEM.
+ */
 int rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec);
-/* It has reached the round under way, and its values are here. */
+/* Has rank r reached the round under way, and are its values here? */
 bool rendezvous_peer_here(const struct leat_rendezvous *rv, uint32_t r);
-/* All have. */
+/* Are all ranks here? */
 bool rendezvous_complete(const struct leat_rendezvous *rv);
 
 /* ---- wait.c ---- */
 
-/* The pauses between two looks at files double from the one to the other. */
+/* Pauses between two reads of files double from the minimum to the maximum. */
 #define RENDEZVOUS_PAUSE_MIN_US UINT64_C(1000)
 #define RENDEZVOUS_PAUSE_MAX_US UINT64_C(64000)
 
-/* Microseconds, of a clock that never goes back. */
+/* Return the time of a monotonic clock, microseconds. */
 uint64_t rendezvous_now(void);
-/* When this time-out ends, the limit considered. */
+/* Return the time at which a time-out ends, at most rv->limit. */
 uint64_t rendezvous_until(const struct leat_rendezvous *rv, uint64_t timeout_us);
 bool rendezvous_canceled(const struct leat_rendezvous *rv);
-/* Sleeps for rv->pause_us at most, then doubles it. 0, -ETIMEDOUT or -ECANCELED. */
+/* Sleep for rv->pause_us at most, then double it. 0, -ETIMEDOUT or -ECANCELED. */
 int rendezvous_pause(struct leat_rendezvous *rv, uint64_t until);
 
 /* ---- missing.c ---- */
 
 #define RENDEZVOUS_MISSING_MAX 80
 
-/* Ranks for which the function says true, in words, cut to fit. Returns their number. */
+/* Write the ranks for which is() returns true as text, cut to fit. Return their number. */
 uint32_t rendezvous_ranks_text(char *dst, size_t size, uint32_t ranks,
 			       bool (*is)(const void *arg, uint32_t rank), const void *arg);
 
 /* ---- rendezvous.c ---- */
 
-/* Notes what is wrong with something that others have to replace; for the error message. */
+/* Note what is wrong with a record that another process has to replace, for the error message. */
 void rendezvous_odd(struct leat_rendezvous *rv, const char *fmt, ...) __rte_format_printf(2, 3);
 
 #endif /* RENDEZVOUS_PVT_H */

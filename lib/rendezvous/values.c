@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Values: what this process puts, and what it has got from the others. */
+/* Values that this process puts, and values of the others. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, const void *dat
 	return 0;
 }
 
-/* A copy of packed values becomes those of a process. */
+/* Make a copy of packed values the state of a process. */
 static int
 set_state(struct rendezvous_peer *p, uint64_t round, const uint8_t *state, uint32_t len)
 {

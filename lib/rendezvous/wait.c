@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waiting for other processes, with one limit for all of it. The time is CLOCK_MONOTONIC, in which
- * this thread can sleep, not the cycles in which loops spin.
+ * Waiting for other processes, with a limit for all waits together. The clock is CLOCK_MONOTONIC,
+ * since the thread sleeps; not the cycles of polling loops.
  */
 
 #include <errno.h>
@@ -48,7 +48,7 @@ rendezvous_pause(struct leat_rendezvous *rv, uint64_t until)
 	us = RTE_MIN(rv->pause_us, until - now);
 	ts = (struct timespec){ .tv_sec = (time_t)(us / 1000000),
 				.tv_nsec = (long)(us % 1000000) * 1000 };
-	/* A signal ends the sleep early, which costs one more look and nothing else. */
+	/* A signal ends the sleep early: the caller only checks once more. */
 	(void)nanosleep(&ts, NULL);
 	rv->pause_us = RTE_MIN(2 * rv->pause_us, RENDEZVOUS_PAUSE_MAX_US);
 	return 0;
