@@ -55,15 +55,15 @@ leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, const void *dat
 				LEAT_RENDEZVOUS_KEY_MAX - 1);
 	if (len > LEAT_RENDEZVOUS_VALUE_MAX || (data == NULL && len > 0))
 		return leat_err(EINVAL,
-				"rendezvous: put %s: %zu B are more than %d, or there are "
-				"none",
+				"rendezvous: put %s: %zu B, at most %d are possible, or data is "
+				"NULL",
 				key, len, LEAT_RENDEZVOUS_VALUE_MAX);
 	if (rv->how == LEAT_RENDEZVOUS_LIST) {
 		if (strcmp(key, LEAT_RENDEZVOUS_ADDR) == 0)
 			return 0;
 		return leat_err(ENOTSUP,
-				"rendezvous: put %s: with a list of addresses nothing "
-				"else can be told",
+				"rendezvous: put %s: with a list of addresses no other key can be "
+				"published",
 				key);
 	}
 	own = find_own(rv, key);
@@ -157,8 +157,10 @@ rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec
 	int ret;
 
 	if (rec->kind != RECORD_RANK || rec->rank != r || rec->size != rv->size) {
-		rendezvous_odd(
-			rv, "what rank %" PRIu32 " tells is not of it, or of other processes", r);
+		rendezvous_odd(rv,
+			       "what rank %" PRIu32 " published is the record of another rank, or "
+			       "of a run of another size",
+			       r);
 		return -EPROTO;
 	}
 	if (rec->state != NULL && rec->state_round > p->state_round) {
@@ -215,7 +217,10 @@ leat_rendezvous_get(const struct leat_rendezvous *rv, uint32_t rank, const char 
 		return leat_err(EINVAL, "rendezvous: get: no rank %" PRIu32 " of %" PRIu32, rank,
 				rv->size);
 	if (key == NULL || !record_name_ok(key, LEAT_RENDEZVOUS_KEY_MAX))
-		return leat_err(EINVAL, "rendezvous: get: no such key can be");
+		return leat_err(EINVAL,
+				"rendezvous: get: a key is 1 to %d letters, digits and any of "
+				"\"._-\"",
+				LEAT_RENDEZVOUS_KEY_MAX - 1);
 	p = &rv->peers[rank];
 	len = strlen(key);
 	while (p->state != NULL && record_state_next(p->state, p->state_len, &at, &v)) {

@@ -484,7 +484,7 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	more = &s->tx_more[req->slot];
 	if (unlikely(req->held == RPC_HELD_ENDING)) {
 		/* The grace time of the request's memory is over. */
-		rpc_fail(s, -ETIMEDOUT, "peer %u does not let go of a request's memory", s->peer);
+		rpc_fail(s, -ETIMEDOUT, "peer %u does not release a request's memory", s->peer);
 		return;
 	}
 	slot_slow(s, ts);
