@@ -35,7 +35,7 @@ get(struct leat_rendezvous *rv, const char *name, uint8_t *buf, size_t room, enu
 	if (record_parse(buf, (size_t)len, rec, &why) == 0 && rec->kind == (uint16_t)kind)
 		return 0;
 	/* The file's owner will replace it. */
-	rendezvous_odd(rv, "%.80s/%.40s is not valid: %s", rv->dir, name, why);
+	rendezvous_note(rv, "%.80s/%.40s is not valid: %s", rv->dir, name, why);
 	return -ENOENT;
 }
 
@@ -131,7 +131,7 @@ check_taken_over(struct leat_rendezvous *rv)
 
 /* Read the files of the ranks that are not here. Return how many have come, or a negative errno. */
 static int
-look(struct leat_rendezvous *rv)
+read_missing(struct leat_rendezvous *rv)
 {
 	const struct rendezvous_files *f = rv->priv;
 	struct record rec;
@@ -141,7 +141,7 @@ look(struct leat_rendezvous *rv)
 	/* Each process starts at the rank after its own, so that not all read the same file. */
 	for (i = 1; i < rv->size; i++) {
 		r = (rv->rank + i) % rv->size;
-		if (rendezvous_peer_here(rv, r))
+		if (rendezvous_peer_arrived(rv, r))
 			continue;
 		ret = file_get_rank(rv, r, &rec);
 		if (ret == 0 && (rec.session != f->session || rec.nonce != f->nonces[r]))
@@ -150,7 +150,7 @@ look(struct leat_rendezvous *rv)
 			ret = rendezvous_take(rv, r, &rec);
 		if (ret < 0 && ret != -ENOENT && ret != -EPROTO)
 			return ret;
-		come += rendezvous_peer_here(rv, r);
+		come += rendezvous_peer_arrived(rv, r);
 	}
 	return come;
 }
@@ -162,7 +162,7 @@ any_expected(const struct leat_rendezvous *rv)
 	uint32_t r;
 
 	for (r = 0; r < rv->size; r++) {
-		if (!rendezvous_peer_here(rv, r) && !rv->peers[r].left)
+		if (!rendezvous_peer_arrived(rv, r) && !rv->peers[r].left)
 			return true;
 	}
 	return false;
@@ -181,11 +181,11 @@ files_fence(struct leat_rendezvous *rv, uint64_t until)
 			/* Rank 0 of another run has removed the temporary file, or the directory
 			 * was removed. */
 			if (ret == -ENOENT)
-				rendezvous_odd(rv, "%.80s can't be written to", rv->dir);
+				rendezvous_note(rv, "%.80s can't be written to", rv->dir);
 			else if (ret < 0)
 				return ret;
 		}
-		ret = look(rv);
+		ret = read_missing(rv);
 		if (ret < 0)
 			break;
 		if (rendezvous_complete(rv))
@@ -249,7 +249,7 @@ remove_all(struct leat_rendezvous *rv)
 }
 
 static void
-leave(struct leat_rendezvous *rv)
+leave_session(struct leat_rendezvous *rv)
 {
 	const struct rendezvous_files *f = rv->priv;
 	char name[FILE_NAME_MAX];
@@ -279,7 +279,7 @@ files_close(struct leat_rendezvous *rv)
 	if (f == NULL)
 		return;
 	if (f->dir >= 0) {
-		leave(rv);
+		leave_session(rv);
 		(void)close(f->dir);
 	}
 	free(f->nonces);

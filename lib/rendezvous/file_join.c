@@ -151,7 +151,7 @@ give_up(struct leat_rendezvous *rv, uint64_t began)
 		 (double)(rendezvous_now() - began) / 1e6);
 	(void)put_session(rv, RECORD_TIMEOUT, text);
 	return leat_err(ETIMEDOUT, "rendezvous (file): in %.100s, job %s: %s%s%s", rv->dir, rv->job,
-			text, rv->oddity[0] != '\0' ? "; " : "", rv->oddity);
+			text, rv->fault[0] != '\0' ? "; " : "", rv->fault);
 }
 
 /* Wait until all ranks have joined. 0; -ETIMEDOUT, -ECANCELED, without a message; others. */
@@ -221,7 +221,7 @@ join_as_zero(struct leat_rendezvous *rv, uint64_t until)
 /* ---- the others ---------------------------------------------------------------------------- */
 
 static int
-is_double(struct leat_rendezvous *rv, const char *host, uint32_t pid)
+fail_double(struct leat_rendezvous *rv, const char *host, uint32_t pid)
 {
 	if (host == NULL)
 		return leat_err(EEXIST,
@@ -238,7 +238,7 @@ is_double(struct leat_rendezvous *rv, const char *host, uint32_t pid)
  * Handle the end of an open session that this process has joined: complete, refused or timed out.
  */
 static int
-decided(struct leat_rendezvous *rv, const struct record *s)
+session_decided(struct leat_rendezvous *rv, const struct record *s)
 {
 	struct rendezvous_files *f = rv->priv;
 	struct record rec;
@@ -256,8 +256,8 @@ decided(struct leat_rendezvous *rv, const struct record *s)
 	if (record_nonce(s, rv->rank) != f->nonce) {
 		/* Name the other process if its file is still there. */
 		if (file_get_rank(rv, rv->rank, &rec) == 0 && rec.nonce != f->nonce)
-			return is_double(rv, rec.host, rec.pid);
-		return is_double(rv, NULL, 0);
+			return fail_double(rv, rec.host, rec.pid);
+		return fail_double(rv, NULL, 0);
 	}
 	for (r = 0; r < rv->size; r++)
 		f->nonces[r] = record_nonce(s, r);
@@ -280,11 +280,11 @@ check_double(struct leat_rendezvous *rv)
 		return ret;
 	/* Rank 0 decides, since it may have read this process's file. If it does not, the later
 	 * writer has the rank. */
-	rendezvous_odd(rv, "process %" PRIu32 " on %.40s is rank %" PRIu32 ", too", rec.pid,
-		       rec.host, rv->rank);
+	rendezvous_note(rv, "process %" PRIu32 " on %.40s is rank %" PRIu32 ", too", rec.pid,
+			rec.host, rv->rank);
 	if (f->double_until == 0)
 		f->double_until = rendezvous_now() + DOUBLE_US;
-	return rendezvous_now() < f->double_until ? 0 : is_double(rv, rec.host, rec.pid);
+	return rendezvous_now() < f->double_until ? 0 : fail_double(rv, rec.host, rec.pid);
 }
 
 /* Read the session once. Return 1: admitted; 0: not yet; or a negative errno. */
@@ -296,29 +296,29 @@ look_at_session(struct leat_rendezvous *rv)
 	int ret = file_get_session(rv, &s);
 
 	if (ret == -ENOENT) {
-		if (rv->oddity[0] == '\0')
-			rendezvous_odd(rv, "rank 0 has not come");
+		if (rv->fault[0] == '\0')
+			rendezvous_note(rv, "rank 0 has not come");
 		return 0;
 	}
 	if (ret < 0)
 		return ret;
 	if (s.session == f->session && s.flags != RECORD_OPEN) {
-		ret = decided(rv, &s);
+		ret = session_decided(rv, &s);
 		return ret == 0 ? 1 : ret;
 	}
 	if (s.session == f->session)
 		return check_double(rv);
 	if (s.flags != RECORD_OPEN) {
-		rendezvous_odd(rv,
-			       "rank 0 has not come: the session there, of process %" PRIu32
-			       " on %.40s, is over or is complete without this process",
-			       s.pid, s.host);
+		rendezvous_note(rv,
+				"rank 0 has not come: the session there, of process %" PRIu32
+				" on %.40s, is over or is complete without this process",
+				s.pid, s.host);
 		return 0;
 	}
 	f->session = s.session;
 	f->double_until = 0;
-	rendezvous_odd(rv, "rank 0 (process %" PRIu32 " on %.40s) waits for others, or has ended",
-		       s.pid, s.host);
+	rendezvous_note(rv, "rank 0 (process %" PRIu32 " on %.40s) waits for others, or has ended",
+			s.pid, s.host);
 	return file_put_rank(rv, 0);
 }
 
@@ -326,11 +326,11 @@ static int
 others_missing(struct leat_rendezvous *rv, uint64_t began)
 {
 	struct rendezvous_files *f = rv->priv;
-	char ranks[RENDEZVOUS_MISSING_MAX], odd[sizeof(rv->oddity)];
+	char ranks[RENDEZVOUS_MISSING_MAX], odd[sizeof(rv->fault)];
 	struct record rec;
 	uint32_t r, n = 0;
 
-	memcpy(odd, rv->oddity, sizeof(odd));
+	memcpy(odd, rv->fault, sizeof(odd));
 	/* Read the files of the ranks, to know which have joined this session. */
 	for (r = 0; r < rv->size && f->session != 0; r++) {
 		if (r == 0 || (file_get_rank(rv, r, &rec) == 0 && rec.session == f->session))

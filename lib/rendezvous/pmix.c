@@ -161,7 +161,7 @@ await_late(struct leat_rendezvous *rv, uint64_t until)
 		return 0;
 	ret = pmix_op_wait(rv, p->late, until);
 	if (ret < 0) {
-		rendezvous_odd(rv, "PMIx's server has not answered, yet");
+		rendezvous_note(rv, "PMIx's server has not answered, yet");
 		return ret;
 	}
 	pmix_op_drop(p->late);
@@ -188,7 +188,7 @@ make_call(struct leat_rendezvous *rv, struct pmix_op **op, const char *what, uin
 	if (ret == -ETIMEDOUT || ret == -ECANCELED) {
 		p->late = *op;
 		*op = NULL;
-		rendezvous_odd(rv, "PMIx's server does not answer (%s)", what);
+		rendezvous_note(rv, "PMIx's server does not answer (%s)", what);
 	} else if (ret == 0 && (*op)->status != PMIX_ABI_SUCCESS) {
 		ret = leat_err(EIO, "rendezvous (pmix): %s: %s", what,
 			       p->hub->abi.error_string((*op)->status));
@@ -330,8 +330,8 @@ take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 	if (b->bytes == NULL)
 		return 0;
 	if (record_parse(b->bytes, b->len, &rec, &why) < 0) {
-		rendezvous_odd(rv, "what rank %" PRIu32 " published is not valid: %s", b->rank,
-			       why);
+		rendezvous_note(rv, "what rank %" PRIu32 " published is not valid: %s", b->rank,
+				why);
 		return 0;
 	}
 	ret = rendezvous_take(rv, b->rank, &rec);
@@ -349,7 +349,7 @@ take_local(struct leat_rendezvous *rv, uint64_t until)
 	int ret;
 
 	for (r = 0; r < rv->size; r++)
-		nb += !rendezvous_peer_here(rv, r);
+		nb += !rendezvous_peer_arrived(rv, r);
 	if (nb == 0)
 		return 0;
 	op = pmix_op_new(p->hub, nb);
@@ -358,7 +358,7 @@ take_local(struct leat_rendezvous *rv, uint64_t until)
 	op->call = call_get_local;
 	op->proc = p->proc;
 	for (r = 0; r < rv->size; r++) {
-		if (!rendezvous_peer_here(rv, r))
+		if (!rendezvous_peer_arrived(rv, r))
 			want(rv, r, &op->what[i++]);
 	}
 	ret = make_call(rv, &op, "PMIx_Get", until);
@@ -412,7 +412,7 @@ ask_all(struct leat_rendezvous *rv)
 			pmix_op_drop(p->asked[r]);
 			p->asked[r] = NULL;
 		}
-		if (rendezvous_peer_here(rv, r)) {
+		if (rendezvous_peer_arrived(rv, r)) {
 			here++;
 		} else if (p->asked[r] == NULL && ret == 0) {
 			p->asked[r] = ask(rv, r);
@@ -507,7 +507,7 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 	if (ret < 0 && ret != -ETIMEDOUT)
 		return ret;
 	if (ret == 0 && status != PMIX_ABI_SUCCESS && status != PMIX_ABI_ERR_PARTIAL_SUCCESS) {
-		rendezvous_odd(rv, "PMIx_Fence: %s", p->hub->abi.error_string(status));
+		rendezvous_note(rv, "PMIx_Fence: %s", p->hub->abi.error_string(status));
 	} else if (ret == 0 && rendezvous_now() + GRACE_US < until) {
 		/* The fence has ended: all living processes have come. */
 		until = rendezvous_now() + GRACE_US;

@@ -12,12 +12,12 @@
 #include "rendezvous_pvt.h"
 
 void
-rendezvous_odd(struct leat_rendezvous *rv, const char *fmt, ...)
+rendezvous_note(struct leat_rendezvous *rv, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(rv->oddity, sizeof(rv->oddity), fmt, ap);
+	(void)vsnprintf(rv->fault, sizeof(rv->fault), fmt, ap);
 	va_end(ap);
 }
 
@@ -138,7 +138,7 @@ leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us)
 static bool
 is_missing(const void *arg, uint32_t rank)
 {
-	return !rendezvous_peer_here(arg, rank);
+	return !rendezvous_peer_arrived(arg, rank);
 }
 
 /* Have all missing processes left? */
@@ -148,7 +148,7 @@ all_left(const struct leat_rendezvous *rv)
 	uint32_t r;
 
 	for (r = 0; r < rv->size; r++) {
-		if (!rendezvous_peer_here(rv, r) && !rv->peers[r].left)
+		if (!rendezvous_peer_arrived(rv, r) && !rv->peers[r].left)
 			return false;
 	}
 	return true;
@@ -169,7 +169,7 @@ report_missing(const struct leat_rendezvous *rv, int ret, uint64_t began)
 			rv->way->name, rv->round,
 			ret == -ETIMEDOUT ? "timed out" : "can't be reached by all, found", s,
 			n == 1 ? "is rank" : "are ranks", ranks, rv->size,
-			rv->oddity[0] != '\0' ? "; " : "", rv->oddity);
+			rv->fault[0] != '\0' ? "; " : "", rv->fault);
 }
 
 int
@@ -179,7 +179,7 @@ leat_rendezvous_fence(struct leat_rendezvous *rv, uint64_t timeout_us)
 	uint64_t until = rendezvous_until(rv, timeout_us != 0 ? timeout_us : rv->timeout_us);
 	int ret;
 
-	rv->oddity[0] = '\0';
+	rv->fault[0] = '\0';
 	rv->pause_us = RENDEZVOUS_PAUSE_MIN_US;
 	rv->round++;
 	ret = rendezvous_values_pack(rv);

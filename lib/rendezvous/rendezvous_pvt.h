@@ -72,7 +72,6 @@ struct leat_rendezvous {
 	const volatile sig_atomic_t *cancel;
 	uint64_t round;	   /* fences begun */
 	uint64_t pause_us; /* length of the next rendezvous_pause() */
-	bool rank_known;   /* unused */
 	bool changed;	   /* own values have changed since the last fence */
 	unsigned int nb_own;
 	struct rendezvous_own own[LEAT_RENDEZVOUS_KEYS_MAX];
@@ -85,8 +84,8 @@ struct leat_rendezvous {
 	char where[160]; /* part of describe: where the others are found */
 	char why[96];	 /* part of describe: why this way was chosen */
 	char describe[320];
-	char oddity[160]; /* what is wrong with a record that is waited for; "": nothing */
-	void *priv;	  /* the way's own */
+	char fault[160]; /* what is wrong with a record that is waited for; "": nothing */
+	void *priv;	 /* the way's own */
 };
 
 /* ---- choose.c ---- */
@@ -116,12 +115,12 @@ int rendezvous_values_pack(struct leat_rendezvous *rv);
 /* Fill in this process's record, for the round under way. */
 void rendezvous_record(const struct leat_rendezvous *rv, struct record *rec);
 /*
- * Take a record of rank r. -EPROTO: not a record of r in this run, noted by rendezvous_odd();
+ * Take a record of rank r. -EPROTO: not a record of r in this run, noted by rendezvous_note();
  * -ENOMEM.
  */
 int rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec);
 /* Has rank r reached the round under way, and are its values here? */
-bool rendezvous_peer_here(const struct leat_rendezvous *rv, uint32_t r);
+bool rendezvous_peer_arrived(const struct leat_rendezvous *rv, uint32_t r);
 /* Are all ranks here? */
 bool rendezvous_complete(const struct leat_rendezvous *rv);
 
@@ -150,6 +149,6 @@ uint32_t rendezvous_ranks_text(char *dst, size_t size, uint32_t ranks,
 /* ---- rendezvous.c ---- */
 
 /* Note what is wrong with a record that another process has to replace, for the error message. */
-void rendezvous_odd(struct leat_rendezvous *rv, const char *fmt, ...) __rte_format_printf(2, 3);
+void rendezvous_note(struct leat_rendezvous *rv, const char *fmt, ...) __rte_format_printf(2, 3);
 
 #endif /* RENDEZVOUS_PVT_H */

@@ -157,10 +157,10 @@ rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec
 	int ret;
 
 	if (rec->kind != RECORD_RANK || rec->rank != r || rec->size != rv->size) {
-		rendezvous_odd(rv,
-			       "what rank %" PRIu32 " published is the record of another rank, or "
-			       "of a run of another size",
-			       r);
+		rendezvous_note(rv,
+				"what rank %" PRIu32 " published is the record of another rank, or "
+				"of a run of another size",
+				r);
 		return -EPROTO;
 	}
 	if (rec->state != NULL && rec->state_round > p->state_round) {
@@ -175,7 +175,7 @@ rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec
 }
 
 bool
-rendezvous_peer_here(const struct leat_rendezvous *rv, uint32_t r)
+rendezvous_peer_arrived(const struct leat_rendezvous *rv, uint32_t r)
 {
 	const struct rendezvous_peer *p = &rv->peers[r];
 
@@ -188,7 +188,7 @@ rendezvous_complete(const struct leat_rendezvous *rv)
 	uint32_t r;
 
 	for (r = 0; r < rv->size; r++) {
-		if (!rendezvous_peer_here(rv, r))
+		if (!rendezvous_peer_arrived(rv, r))
 			return false;
 	}
 	return true;
@@ -201,7 +201,7 @@ leat_rendezvous_arrived(const struct leat_rendezvous *rv, uint32_t rank)
 		return false;
 	if (rv->how == LEAT_RENDEZVOUS_LIST)
 		return rank == rv->rank;
-	return rendezvous_peer_here(rv, rank);
+	return rendezvous_peer_arrived(rv, rank);
 }
 
 int

@@ -126,7 +126,7 @@ rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct r
 	if (unlikely(bad != 0))
 		rpc_violation(s->rpc, s, bad);
 	else
-		rpc_work(s); /* there may be new credit, or credits to send */
+		rpc_work_add(s); /* there may be new credit, or credits to send */
 }
 
 static void
@@ -213,7 +213,7 @@ packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 }
 
 void
-rpc_recv_back(struct leat_rpc *rpc, struct rpc_recv *r)
+rpc_recv_completed(struct leat_rpc *rpc, struct rpc_recv *r)
 {
 	r->s = NULL;
 	if (unlikely(r->op.status != 0)) {

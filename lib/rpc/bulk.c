@@ -156,7 +156,7 @@ op_post(struct rpc_segment *seg)
 }
 
 void
-rpc_segment_back(struct leat_rpc *rpc, struct leat_op *op)
+rpc_segment_completed(struct leat_rpc *rpc, struct leat_op *op)
 {
 	(void)rpc;
 	rpc_segment_done(container_of(op, struct rpc_segment, op), op->status);
@@ -214,7 +214,7 @@ unlink_from_ticket(struct rpc_transfer *t)
 		t->next->prev = t->prev;
 	t->rpc->stats.transfers--;
 	/* leat_rpc_answer() was called meanwhile, and waits for the transfers. */
-	if (ticket->transfers == NULL && ticket->answers)
+	if (ticket->transfers == NULL && ticket->answer_deferred)
 		leat_rpc_answer(&ticket->call, ticket->status);
 }
 

@@ -53,7 +53,7 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 	/* One more: rpc_credit_left() subtracts one. */
 	s->tx_credit = s->tx_sent + left + 1;
 	if (left > 0 && (s->queued > 0 || rpc_any_pending(s) || s->out != NULL))
-		rpc_work(s);
+		rpc_work_add(s);
 }
 
 /*
@@ -96,11 +96,11 @@ rpc_dgram_number(struct leat_rpc_session *s, struct rpc_packet *p)
 	p->seq = s->tx_sent++;
 	p->sent = now;
 	p->kept = p->busy = true;
-	p->again = false;
+	p->resent = false;
 	head_put(s, p, RPC_H_NUMBERED, p->seq, now);
 	dg->out[p->seq % RPC_WINDOW_MAX] = p;
 	if (dg->nb_out++ == 0)
-		rpc_dgram_waits(s, now);
+		rpc_dgram_wait_start(s, now);
 	if (unlikely(dg->cc != NULL && dg->cc_state.window < 1)) {
 		/* One packet at a time, 1 / window round trips apart. */
 		rpc_dgram_pace(s, now + (uint64_t)((float)dg->srtt / dg->cc_state.window));
@@ -169,7 +169,7 @@ send_again(struct leat_rpc_session *s, struct rpc_packet *p, uint64_t now)
 	deadlines_renew(s, p);
 	head_put(s, p, RPC_H_NUMBERED, p->seq, now);
 	p->sent = now;
-	p->again = p->busy = true;
+	p->resent = p->busy = true;
 	s->rpc->stats.retransmissions++;
 	rpc_packet_post(s, p);
 }
@@ -202,7 +202,7 @@ losses_find(struct leat_rpc_session *s, uint64_t now)
 /* ---- acknowledgements ---- */
 
 static void
-packet_arrived_there(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
+packet_acked(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 {
 	struct rpc_dgram *dg = s->dg;
 	struct rpc_packet **at = &dg->out[seq % RPC_WINDOW_MAX], *p = *at;
@@ -213,7 +213,7 @@ packet_arrived_there(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 	dg->nb_out--;
 	/* A packet sent twice and acknowledged early: the first copy arrived, maybe not the
 	 * second. */
-	if (!p->again || now - p->sent >= dg->srtt / 2)
+	if (!p->resent || now - p->sent >= dg->srtt / 2)
 		dg->latest = RTE_MAX(dg->latest, p->sent);
 	p->kept = false;
 	if (!p->busy)
@@ -232,7 +232,7 @@ rtt_measure(const struct leat_rpc_session *s, const struct rpc_numbers *n, uint6
 	const uint64_t kept = leat_us_to_cycles(n->delay) / 1000; /* delay is in ns */
 	uint64_t rtt;
 
-	if (p == NULL || p->seq != n->echo || p->again)
+	if (p == NULL || p->seq != n->echo || p->resent)
 		return 0;
 	rtt = now - RTE_MIN(now, p->sent);
 	return rtt > kept ? rtt - kept : 1;
@@ -256,9 +256,9 @@ acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 	if (rtt > 0)
 		rpc_dgram_rtt(dg, rtt);
 	for (; dg->acked != n->ack; dg->acked++)
-		packet_arrived_there(s, dg->acked, now);
+		packet_acked(s, dg->acked, now);
 	for (; bits != 0; bits &= bits - 1)
-		packet_arrived_there(s, n->ack + 1 + (uint32_t)__builtin_ctzll(bits), now);
+		packet_acked(s, n->ack + 1 + (uint32_t)__builtin_ctzll(bits), now);
 	if (dg->nb_out == out)
 		return 0;
 	rpc_dgram_progress(s, now);
@@ -271,7 +271,7 @@ acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 		losses_find(s, now);
 	rpc_dgram_window_set(s);
 	if (unlikely(s->closing))
-		rpc_work(s);
+		rpc_work_add(s);
 	return 0;
 }
 
@@ -350,11 +350,11 @@ rpc_dgram_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const st
 		bad = unnumbered(s, h, &n, r->op.len - from);
 		if (bad == 0 && r->op.len > from)
 			rpc_items_arrived(s, r, from, true);
-		rpc_work(s);
+		rpc_work_add(s);
 		return bad;
 	}
 	bad = number_take(s, n.seq);
-	rpc_work(s); /* to acknowledge the packet */
+	rpc_work_add(s); /* to acknowledge the packet */
 	if (unlikely(bad < 0)) {
 		s->rpc->stats.duplicates++;
 		return 0;

@@ -62,7 +62,7 @@ rpc_dgram_rtt(struct rpc_dgram *dg, uint64_t rtt)
 /* ---- the timer ---- */
 
 static bool
-waits(const struct leat_rpc_session *s)
+is_waiting(const struct leat_rpc_session *s)
 {
 	return s->dg->nb_out > 0 || s->nb_reqs > 0 || s->dg->probing;
 }
@@ -76,7 +76,7 @@ due_at(const struct leat_rpc_session *s)
 	const uint64_t quiet = RTE_MAX(dg->heard, dg->since);
 	uint64_t at;
 
-	if (!waits(s))
+	if (!is_waiting(s))
 		return leat_time_add(dg->heard, rpc->idle);
 	if (dg->nb_out > 0 || dg->probing)
 		at = dg->probe_at;
@@ -97,7 +97,7 @@ probe(struct leat_rpc_session *s, uint64_t now)
 	struct rpc_dgram *dg = s->dg;
 	const uint64_t most = s->rpc->silence / PROBES;
 
-	if (!waits(s))
+	if (!is_waiting(s))
 		dg->since = now;
 	dg->probing = true;
 	dg->probed_at = now;
@@ -124,7 +124,7 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 		rpc_drained(s);
 		return;
 	}
-	if (waits(s) && now - RTE_MAX(dg->heard, dg->since) >= rpc->silence) {
+	if (is_waiting(s) && now - RTE_MAX(dg->heard, dg->since) >= rpc->silence) {
 		rpc_fail(s, -EHOSTDOWN, "peer %u: nothing was heard for %" PRIu64 " ms", s->peer,
 			 leat_cycles_to_ns(now - RTE_MAX(dg->heard, dg->since)) / 1000000);
 		return;
@@ -148,7 +148,7 @@ rpc_dgram_pace(struct leat_rpc_session *s, uint64_t until)
 }
 
 void
-rpc_dgram_waits(struct leat_rpc_session *s, uint64_t now)
+rpc_dgram_wait_start(struct leat_rpc_session *s, uint64_t now)
 {
 	struct rpc_dgram *dg = s->dg;
 

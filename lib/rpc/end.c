@@ -54,7 +54,7 @@ leat_rpc_violation_name(unsigned int violation)
  * have not begun wait if there will be another connection.
  */
 static void
-leave(struct leat_rpc_session *s)
+session_ending(struct leat_rpc_session *s)
 {
 	const enum rpc_session_state was = (enum rpc_session_state)s->state;
 	struct rpc_recv *r, *next;
@@ -71,7 +71,7 @@ leave(struct leat_rpc_session *s)
 	rpc_packets_drop(s);
 	if (s->dg != NULL)
 		rpc_dgram_stop(s);
-	s->again = s->reconnect != NULL && rpc_reconnect_plan(s, was);
+	s->will_reconnect = s->reconnect != NULL && rpc_reconnect_plan(s, was);
 	rpc_reqs_end(s, status == -ETIMEDOUT && s->closing ? -ECANCELED : status);
 	rpc_handlers_end(s);
 	for (r = s->early; r != NULL; r = next) {
@@ -79,7 +79,7 @@ leave(struct leat_rpc_session *s)
 		rpc_recv_repost(s->rpc, r);
 	}
 	s->early = NULL;
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 static void
@@ -96,7 +96,7 @@ status_set(struct leat_rpc_session *s, int status, const char *text)
 static void
 end(struct leat_rpc_session *s)
 {
-	leave(s);
+	session_ending(s);
 	if (!s->peer_closed)
 		(void)leat_ep_disconnect(s->rpc->ep, s->peer);
 }
@@ -153,8 +153,8 @@ peer_closed(struct leat_rpc_session *s, int status, const char *text)
 	s->rpc->by_peer[s->peer].s = NULL;
 	status_set(s, status, text);
 	if (s->state < RPC_ENDING)
-		leave(s);
-	rpc_work(s);
+		session_ending(s);
+	rpc_work_add(s);
 }
 
 /* ---- close ---- */
@@ -165,7 +165,7 @@ peer_closed(struct leat_rpc_session *s, int status, const char *text)
  * @return true: the END is on its way
  */
 static bool
-end_tell(struct leat_rpc_session *s)
+end_send(struct leat_rpc_session *s)
 {
 	const struct rpc_item m = { .kind = RPC_END };
 	uint8_t *at;
@@ -195,12 +195,12 @@ void
 rpc_end_run(struct leat_rpc_session *s)
 {
 	if (s->state == RPC_OPEN && s->closing && s->nb_reqs == 0 && s->nb_handling == 0 &&
-	    s->held == 0 && !end_tell(s))
+	    s->held == 0 && !end_send(s))
 		rpc_drained(s);
 	if (s->state != RPC_ENDING || !s->peer_closed || s->held > 0)
 		return;
 	rpc_reqs_free(s);
-	if (s->again) {
+	if (s->will_reconnect) {
 		rpc_reconnect_pause(s);
 		return;
 	}
@@ -245,7 +245,7 @@ leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
 				      ? 0
 				      : leat_time_add(leat_now(), leat_us_to_cycles(timeout_us)),
 			      close_due);
-	rpc_work(s);
+	rpc_work_add(s);
 	return 0;
 }
 

@@ -46,7 +46,7 @@ rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot)
 	else
 		s->rx[s->answer_tail].next_answer = slot;
 	s->answer_tail = slot;
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 static void
@@ -140,7 +140,7 @@ rpc_response_room(struct leat_rpc_session *s, uint32_t room)
 	if (likely(rpc_open_room(s) >= room))
 		return s->at;
 	/* Written to scratch memory, and copied to another packet afterwards. */
-	return rpc_packet_there(s) ? s->rpc->scratch : NULL;
+	return rpc_packet_available(s) ? s->rpc->scratch : NULL;
 }
 
 /*
@@ -201,7 +201,7 @@ respond_small(struct rpc_handling *h, uint8_t type, int err)
 		memcpy(at + RPC_ITEM_LEN, h->call.resp, len);
 	rpc_item_put(at, &m);
 	rpc_commit(s, rpc_item_len(len));
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 static void

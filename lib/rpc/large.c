@@ -61,7 +61,7 @@ rpc_out_add(struct leat_rpc_session *s, struct rpc_out *out, const void *data, u
 	out->sent = 0;
 	out->queued = true;
 	out_queue(s, out);
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 void

@@ -23,7 +23,7 @@
  * most half.
  */
 bool
-rpc_packet_there(const struct leat_rpc_session *s)
+rpc_packet_available(const struct leat_rpc_session *s)
 {
 	const struct leat_rpc *rpc = s->rpc;
 
@@ -37,7 +37,7 @@ rpc_packet_take(struct leat_rpc_session *s)
 	struct leat_rpc *rpc = s->rpc;
 	struct rpc_packet *p = rpc->free_packets;
 
-	if (unlikely(!rpc_packet_there(s)))
+	if (unlikely(!rpc_packet_available(s)))
 		return NULL;
 	rpc->free_packets = p->next;
 	rpc->nb_free--;
@@ -110,7 +110,7 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 	p = rpc_packet_take(s);
 	if (unlikely(p == NULL)) {
 		/* Try again in the next run: other sessions may have freed packets by then. */
-		rpc_work(s);
+		rpc_work_add(s);
 		return NULL;
 	}
 	full = packet_close(s);
@@ -148,7 +148,7 @@ credits_send(struct leat_rpc_session *s)
 	struct rpc_packet *p = rpc_packet_take(s);
 
 	if (p == NULL) {
-		rpc_work(s);
+		rpc_work_add(s);
 		return;
 	}
 	s->rpc->stats.credit_packets++;
@@ -277,7 +277,7 @@ rpc_packets_drop(struct leat_rpc_session *s)
 }
 
 void
-rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p)
+rpc_packet_completed(struct leat_rpc *rpc, struct rpc_packet *p)
 {
 	struct leat_rpc_session *s = p->s;
 
@@ -288,7 +288,7 @@ rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p)
 	if (!p->kept)
 		rpc_packet_free(rpc, p);
 	if (unlikely(s->closing || s->state == RPC_ENDING))
-		rpc_work(s);
+		rpc_work_add(s);
 }
 
 /* ---- receives ---- */
@@ -305,7 +305,7 @@ credit(struct rpc_recv *r)
 	if (likely(s->token == r->token && s->state == RPC_OPEN)) {
 		rpc_credit_give(s);
 		if (unlikely(rpc_credit_due(s)))
-			rpc_work(s);
+			rpc_work_add(s);
 	}
 }
 

@@ -145,7 +145,7 @@ rpc_reconnect_up(struct leat_rpc_session *s)
 			 r->addr);
 	}
 	r->was_up = true;
-	r->told = false;
+	r->down_reported = false;
 	r->up_at = leat_now();
 	s->status = 0;
 	s->text[0] = '\0';
@@ -186,9 +186,9 @@ report_down(struct leat_rpc_session *s)
 {
 	struct rpc_reconnect *r = s->reconnect;
 
-	if (r->told)
+	if (r->down_reported)
 		return;
-	r->told = true;
+	r->down_reported = true;
 	r->status = s->status;
 	snprintf(r->text, sizeof(r->text), "%s", s->text);
 	LEAT_LOG(INFO, rpc, "%s: session with %s is down: %s", leat_ep_name(s->rpc->ep), r->addr,
@@ -230,15 +230,15 @@ rpc_reconnect_stop(struct leat_rpc_session *s)
 {
 	int status = s->status != 0 ? s->status : -ENOTCONN;
 
-	if (!s->again)
+	if (!s->will_reconnect)
 		return;
-	s->again = false;
+	s->will_reconnect = false;
 	rpc_timer_stop(s->rpc, &s->reconnect->timer);
 	rpc_reqs_end(s, s->closing ? -ECANCELED : status);
 	/* DOWN: the device has nothing of the session, so rpc_end_run() ends it. */
 	if (s->state == RPC_DOWN)
 		s->state = RPC_ENDING;
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 void
@@ -247,7 +247,7 @@ rpc_reconnect_shutdown(struct leat_rpc_session *s)
 	if (s->reconnect == NULL)
 		return;
 	s->reconnect->off = true;
-	if (!s->again)
+	if (!s->will_reconnect)
 		return;
 	s->status = -ESHUTDOWN;
 	snprintf(s->text, sizeof(s->text), "the endpoint was shut down");

@@ -30,7 +30,7 @@ slot_free(struct leat_rpc_session *s, struct rpc_tx_slot *ts)
 		s->free_internal = slot;
 	}
 	if (unlikely(rpc_any_pending(s)))
-		rpc_work(s);
+		rpc_work_add(s);
 }
 
 void
@@ -69,7 +69,7 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 		rpc_req_done(rpc, req, -EINVAL);
 		return;
 	}
-	if (unlikely(s->state >= RPC_ENDING && !s->again)) {
+	if (unlikely(s->state >= RPC_ENDING && !s->will_reconnect)) {
 		rpc_req_done(rpc, req, s->status != 0 ? s->status : -ENOTCONN);
 		return;
 	}
@@ -82,7 +82,7 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 		leat_ep_post_soon(rpc->ep, s->peer);
 	s->nb_reqs++;
 	rpc_list_add(rpc_pending(s, req), req);
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 /* Begin requests from the front of reqs on the fast path. @return number of requests begun */
@@ -99,7 +99,7 @@ post_fast(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req 
 	s->nb_reqs += k;
 	rpc->stats.posted += k;
 	rpc->stats.items_sent += k;
-	rpc_work(s);
+	rpc_work_add(s);
 	return k;
 }
 
@@ -508,7 +508,7 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 		else
 			s->tx_more[s->cancel_tail].next_cancel = req->slot;
 		s->cancel_tail = req->slot;
-		rpc_work(s);
+		rpc_work_add(s);
 	}
 	if (unsent)
 		rpc_out_del(s, &more->out);
@@ -620,7 +620,7 @@ rpc_reqs_end(struct leat_rpc_session *s, int status)
 	unsent_withdraw(s);
 	while ((req = s->internal.head) != NULL)
 		req_refuse(s, req, status);
-	while (!s->again && (req = s->pending.head) != NULL)
+	while (!s->will_reconnect && (req = s->pending.head) != NULL)
 		req_refuse(s, req, status);
 	for (i = 0; i < rpc_slots(s) && s->nb_reqs > 0; i++) {
 		if (s->tx[i].state != RPC_TX_WAIT)

@@ -37,7 +37,7 @@
 /* ---- create ---- */
 
 static uint32_t
-given(uint32_t value, uint32_t def)
+or_default(uint32_t value, uint32_t def)
 {
 	return value != 0 ? value : def;
 }
@@ -85,12 +85,12 @@ limits_check(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 void
 rpc_conf_times(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 {
-	rpc->silence = leat_us_to_cycles(given(conf->silence_us, SILENCE_DEFAULT_US));
-	rpc->idle = leat_us_to_cycles(given(conf->idle_us, IDLE_DEFAULT_US));
-	rpc->segment = (uint32_t)RTE_MIN((uint64_t)given(conf->segment, SEGMENT_DEFAULT),
+	rpc->silence = leat_us_to_cycles(or_default(conf->silence_us, SILENCE_DEFAULT_US));
+	rpc->idle = leat_us_to_cycles(or_default(conf->idle_us, IDLE_DEFAULT_US));
+	rpc->segment = (uint32_t)RTE_MIN((uint64_t)or_default(conf->segment, SEGMENT_DEFAULT),
 					 rpc->ep->max_msg);
-	rpc->grace = leat_us_to_cycles(given(conf->bulk_grace_us, GRACE_DEFAULT_US));
-	rpc->busy_us = given(conf->busy_us, BUSY_US_DEFAULT);
+	rpc->grace = leat_us_to_cycles(or_default(conf->bulk_grace_us, GRACE_DEFAULT_US));
+	rpc->busy_us = or_default(conf->busy_us, BUSY_US_DEFAULT);
 }
 
 static int
@@ -106,14 +106,15 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 				leat_ep_name(ep));
 	rpc->datagram = leat_ep_is_datagram(ep);
 	rpc->head_len = RPC_HEAD_LEN + (rpc->datagram ? RPC_NUMBERS_LEN : 0);
-	rpc->max_sessions = given(conf->max_sessions, ep->nb_peers > 1 ? ep->nb_peers - 1u : 1);
+	rpc->max_sessions =
+		or_default(conf->max_sessions, ep->nb_peers > 1 ? ep->nb_peers - 1u : 1);
 	rpc->credits = conf->credits;
 	if (rpc->credits == 0 && rpc->max_sessions > 0)
 		rpc->credits = RTE_MIN(ep->rx_room / rpc->max_sessions, (uint32_t)CREDITS_DEFAULT);
-	rpc->packet = given(conf->packet, (uint32_t)RTE_MIN(ep->max_msg & ~UINT64_C(7),
-							    (uint64_t)PACKET_DEFAULT));
-	rpc->slots = given(conf->slots, SLOTS_DEFAULT);
-	rpc->max_msg = given(conf->max_msg, MAX_MSG_DEFAULT);
+	rpc->packet = or_default(conf->packet, (uint32_t)RTE_MIN(ep->max_msg & ~UINT64_C(7),
+								 (uint64_t)PACKET_DEFAULT));
+	rpc->slots = or_default(conf->slots, SLOTS_DEFAULT);
+	rpc->max_msg = or_default(conf->max_msg, MAX_MSG_DEFAULT);
 	/* With few credits each receive matters: post them again sooner. */
 	rpc->reposts_max = RTE_MAX(RTE_MIN(rpc->credits / 4, (uint32_t)REPOSTS_MAX), 1u);
 	rpc_conf_times(rpc, conf);
@@ -269,18 +270,18 @@ packets_alloc(struct leat_rpc *rpc, uint32_t nb_tx)
 static int
 memory_alloc(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 {
-	const uint32_t nb_tx = rpc->max_sessions + given(conf->tx_packets, TX_PACKETS_DEFAULT);
+	const uint32_t nb_tx = rpc->max_sessions + or_default(conf->tx_packets, TX_PACKETS_DEFAULT);
 	int ret;
 
 	rpc->stats.memory = sizeof(*rpc);
 	rpc->nb_recvs = rpc->max_sessions * rpc->credits;
 	ret = sessions_alloc(rpc);
 	if (ret == 0)
-		ret = tickets_alloc(rpc, given(conf->tickets, TICKETS_DEFAULT));
+		ret = tickets_alloc(rpc, or_default(conf->tickets, TICKETS_DEFAULT));
 	if (ret == 0)
-		ret = large_alloc(rpc, given(conf->large, LARGE_DEFAULT));
+		ret = large_alloc(rpc, or_default(conf->large, LARGE_DEFAULT));
 	if (ret == 0)
-		ret = rpc_segments_alloc(rpc, given(conf->segments, SEGMENTS_DEFAULT));
+		ret = rpc_segments_alloc(rpc, or_default(conf->segments, SEGMENTS_DEFAULT));
 	if (ret == 0 && rpc->datagram)
 		ret = rpc_dgram_alloc(rpc);
 	if (ret == 0)
@@ -527,11 +528,11 @@ leat_rpc_process(struct leat_rpc *rpc, struct leat_op **ops, uint16_t n)
 		struct leat_op *op = ops[i];
 
 		if ((uintptr_t)op - rpc->recvs_base < rpc->recvs_len)
-			rpc_recv_back(rpc, container_of(op, struct rpc_recv, op));
+			rpc_recv_completed(rpc, container_of(op, struct rpc_recv, op));
 		else if ((uintptr_t)op - rpc->packets_base < rpc->packets_len)
-			rpc_packet_back(rpc, container_of(op, struct rpc_packet, op));
+			rpc_packet_completed(rpc, container_of(op, struct rpc_packet, op));
 		else if ((uintptr_t)op - rpc->segments_base < rpc->segments_len)
-			rpc_segment_back(rpc, op);
+			rpc_segment_completed(rpc, op);
 		else
 			ops[left++] = op;
 	}

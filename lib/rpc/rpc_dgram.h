@@ -98,7 +98,7 @@ void rpc_dgram_time_stop(struct leat_rpc_session *s);
 /* Send no packet before until. */
 void rpc_dgram_pace(struct leat_rpc_session *s, uint64_t until);
 /* Start to wait for acknowledgements: a packet was sent, and none was on the way before. */
-void rpc_dgram_waits(struct leat_rpc_session *s, uint64_t now);
+void rpc_dgram_wait_start(struct leat_rpc_session *s, uint64_t now);
 /* Restart the probe time: a packet was acknowledged. */
 void rpc_dgram_progress(struct leat_rpc_session *s, uint64_t now);
 void rpc_dgram_rtt(struct rpc_dgram *dg, uint64_t rtt);

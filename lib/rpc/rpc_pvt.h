@@ -177,7 +177,7 @@ struct rpc_ticket {
 	struct rpc_transfer *transfers;
 	int status;    /* of leat_rpc_answer(), if it was called while transfers were under way */
 	uint16_t slot; /* RPC_NO_SLOT: a one-way request */
-	bool answered, answers;
+	bool answered, answer_deferred;
 };
 
 /* ---- packets ---- */
@@ -189,9 +189,9 @@ struct rpc_packet {
 	/* datagrams */
 	uint64_t sent;
 	uint32_t seq;
-	bool kept;  /* kept until it is acknowledged */
-	bool busy;  /* with the device, or waiting to be posted */
-	bool again; /* sent more than once */
+	bool kept;   /* kept until it is acknowledged */
+	bool busy;   /* with the device, or waiting to be posted */
+	bool resent; /* sent more than once */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct rpc_recv {
@@ -283,10 +283,10 @@ struct leat_rpc_session {
 	struct rpc_timer close;
 	uint32_t peer_first;
 	uint16_t peer_slots;
-	uint16_t places; /* connections that this table entry has had */
+	uint16_t nb_connections; /* connections that this table entry has had */
 	uint8_t pending_events;
 	bool in_events, accepted, peer_closed, status_final;
-	bool again;			 /* ENDING, DOWN: there will be another connection */
+	bool will_reconnect;		 /* ENDING, DOWN: there will be another connection */
 	struct rpc_reconnect *reconnect; /* NULL: never */
 	void *user;
 	int status;
@@ -414,7 +414,7 @@ rpc_piece_max(const struct leat_rpc_session *s)
 }
 
 static inline void
-rpc_work(struct leat_rpc_session *s)
+rpc_work_add(struct leat_rpc_session *s)
 {
 	struct leat_rpc *rpc = s->rpc;
 
@@ -533,7 +533,7 @@ rpc_open_fits(const struct leat_rpc_session *s, uint32_t need)
 }
 /* Longest message that the open packet has room for, bytes; 0 without one. */
 uint32_t rpc_open_room(const struct leat_rpc_session *s);
-bool rpc_packet_there(const struct leat_rpc_session *s);
+bool rpc_packet_available(const struct leat_rpc_session *s);
 /* @return NULL: no packet for this session now */
 struct rpc_packet *rpc_packet_take(struct leat_rpc_session *s);
 void rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p);
@@ -551,13 +551,13 @@ void rpc_packets_send(struct leat_rpc_session *s);
 /* Send an END with an errno if possible, even without a credit for messages. */
 void rpc_packet_end(struct leat_rpc_session *s, int err);
 void rpc_packets_drop(struct leat_rpc_session *s);
-void rpc_packet_back(struct leat_rpc *rpc, struct rpc_packet *p);
+void rpc_packet_completed(struct leat_rpc *rpc, struct rpc_packet *p);
 void rpc_packets_post(struct leat_rpc *rpc);
 void rpc_recv_repost(struct leat_rpc *rpc, struct rpc_recv *r);
 void rpc_recvs_post(struct leat_rpc *rpc);
 
 /* arrive.c */
-void rpc_recv_back(struct leat_rpc *rpc, struct rpc_recv *r);
+void rpc_recv_completed(struct leat_rpc *rpc, struct rpc_recv *r);
 /* Handle a packet of an open session. h: its checked head */
 void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h);
 /*
@@ -645,7 +645,7 @@ bool rpc_bulk_arrived(struct rpc_handling *h);
 int rpc_bulk_msg_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 int rpc_segments_alloc(struct leat_rpc *rpc, uint32_t n);
 /* Handle a READ or WRITE that came back. */
-void rpc_segment_back(struct leat_rpc *rpc, struct leat_op *op);
+void rpc_segment_completed(struct leat_rpc *rpc, struct leat_op *op);
 /* Resume transfers that wait for room. */
 void rpc_transfers_run(struct leat_rpc *rpc);
 /* End the transfers of a ticket whose caller has cancelled, or whose session has ended. */

@@ -35,8 +35,8 @@ struct rpc_reconnect {
 	uint64_t most;	/* upper bound of the next pause, cycles */
 	uint64_t next;	/* the next attempt */
 	uint64_t random;
-	bool off;  /* no further attempt */
-	bool told; /* LEAT_RPC_DOWN was queued, and the session has not come up since */
+	bool off;	    /* no further attempt */
+	bool down_reported; /* LEAT_RPC_DOWN was queued, and the session has not come up since */
 	bool was_up;
 
 	/* of the LEAT_RPC_DOWN event */

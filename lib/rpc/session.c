@@ -51,7 +51,7 @@ rpc_session_reset(struct leat_rpc_session *s)
 		return leat_err(errno, "rpc on %s: getrandom: %s", leat_ep_name(rpc->ep),
 				strerror(errno));
 	s->token = (uint64_t)secret << 32 | (uint32_t)(s - rpc->sessions);
-	s->epoch = ++s->places;
+	s->epoch = ++s->nb_connections;
 	s->status_final = s->accepted = false;
 	s->tx_sent = s->tx_credit = FIRST;
 	s->peer_credits = 0;
@@ -117,7 +117,7 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 		rpc->nb_idle++;
 	}
 	s->state = RPC_CONNECTING;
-	s->again = s->peer_closed = false;
+	s->will_reconnect = s->peer_closed = false;
 	s->peer = peer;
 	/* The other side may send before its hello arrives here: as many packets as later. */
 	s->rx_got = 0;
@@ -332,7 +332,7 @@ rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev)
 		rpc_recv_repost(s->rpc, r);
 	}
 	s->rpc->in_process = false;
-	rpc_work(s);
+	rpc_work_add(s);
 }
 
 /* ---- accept ---- */

@@ -64,7 +64,7 @@ leat_rpc_defer(struct leat_rpc_incoming *call)
 	t->call.deadline = call->us_left == 0
 				   ? LEAT_RPC_NO_DEADLINE
 				   : leat_time_add(t->since, leat_us_to_cycles(call->us_left));
-	t->answered = t->answers = false;
+	t->answered = t->answer_deferred = false;
 	t->transfers = NULL;
 	/* Long messages are handed over to the ticket; others are copied. */
 	t->req_large = h->req_large;
@@ -129,7 +129,7 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 			 "request of type %u is answered, and transfers of it are under way: it "
 			 "waits for them",
 			 call->type);
-		t->answers = true;
+		t->answer_deferred = true;
 		t->status = status;
 		return;
 	}
@@ -140,7 +140,7 @@ leat_rpc_answer(struct leat_rpc_incoming *call, int status)
 	if (t->slot == RPC_NO_SLOT) {
 		s->nb_handling--;
 		rpc_ticket_free(s->rpc, t);
-		rpc_work(s);
+		rpc_work_add(s);
 		return;
 	}
 	more = &s->rx_more[t->slot];
