@@ -34,7 +34,7 @@ get(struct leat_rendezvous *rv, const char *name, uint8_t *buf, size_t room, enu
 		return len;
 	if (record_parse(buf, (size_t)len, rec, &why) == 0 && rec->kind == (uint16_t)kind)
 		return 0;
-	/* The file's owner will replace it. */
+	/* The rank that writes this file will replace it. */
 	rendezvous_note(rv, "%.80s/%.40s is not valid: %s", rv->dir, name, why);
 	return -ENOENT;
 }

@@ -14,8 +14,9 @@
 #include "rpc_dgram.h"
 
 /*
- * The retransmission time-out: before the first round trip is known, and its minimum. An
- * acknowledgement waits up to ACK_DELAY_US for a packet that can carry it.
+ * rto, the time without acknowledgements before a probe: its value before the first round trip is
+ * known, and its minimum. An acknowledgement waits up to ACK_DELAY_US for a packet that can carry
+ * it.
  */
 #define RTO_FIRST_US 5000
 #define RTO_MIN_US 300
@@ -116,7 +117,7 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	struct leat_rpc_session *s = dg->s;
 	const struct leat_rpc *rpc = s->rpc;
 
-	/* This side did not run: it heard no packets because it did not poll. */
+	/* The timer is late: this side did not poll, and so heard no packets. Begin to wait now. */
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
 	/* The peer may have left on the END, and its last acknowledgement may be lost. */
