@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Starting leat, its drivers and its devices.
+ * Start and stop leat; its drivers and its devices.
  *
  * A device is a fabric port, opened by an EAL-like argument:
  *
@@ -37,25 +37,27 @@ struct leat_dev;
 /**
  * Start leat and EAL.
  *
- * Changes made to what EAL is told, each only if the caller said nothing about it:
+ * EAL's defaults differ from DPDK's here, each only where the caller passed no option of that kind:
  * - no free hugepages and no memory option: `--no-huge`, with one line in the log that says so;
- * - no multi-process option: `--in-memory` (or `--no-shconf` without hugepages), so that any number of
- *   programs run side by side;
- * - no PCI device named (-a, --allow, -b, --block): `--no-pci`. EAL's drivers would take the NICs
- *   of the machine for themselves; `-b` with an address of none lets them have all;
+ * - no multi-process option: `--in-memory` (or `--no-shconf` without hugepages), so that any number
+ *   of programs run side by side;
+ * - no PCI device named (-a, --allow, -b, --block): `--no-pci`. EAL's drivers would otherwise take
+ *   the machine's NICs away from the kernel; `-b` with an address that no device has lets EAL take
+ *   all of them;
  * - EAL's log goes to stderr, so that stdout is the application's.
  *
- * Three options are leat's own, and take their value behind "=" or as the next argument
+ * Three options are leat's own. They take their value behind "=" or as the next argument
  * (doc/guide/tune.md):
  * - `--settings FILE`: settings that replace the program's;
- * - `--tune-dir DIR`: where leat-top and leat-tune find the process; else the user's directory;
- * - `--no-tune`: they don't.
+ * - `--tune-dir DIR`: the directory in which leat-top and leat-tune find the process; default: the
+ *   user's directory;
+ * - `--no-tune`: leat-top and leat-tune don't find the process.
  *
  * @param argc, argv as main() got them; EAL arguments up to "--" or the end
- * @return number of arguments consumed, counted as rte_eal_init() does: the application's own begin
- *   behind it, with "--" skipped by getopt as usual (argv[ret] is argv[0] again). On failure a negative
- *   errno, with leat_err_msg() telling what and why; everything opened is closed again, but EAL can't be
- *   started twice in a process:
+ * @return number of arguments consumed, counted as rte_eal_init() does: the application's own
+ *   arguments begin behind it, with "--" skipped by getopt as usual (argv[ret] is argv[0] again).
+ *   On failure a negative errno, with leat_err_msg() naming the argument or device and the cause;
+ *   the devices opened so far are closed again, but EAL can't be started twice in a process:
  *   - -EINVAL: an argument is wrong (unknown device, driver or key, EAL's complaint is in its log)
  *   - -ENODEV: a device could not be opened
  *   - those of leat_tune_start(): a line of the settings file, the directory of --tune-dir
@@ -66,30 +68,32 @@ LEAT_API int leat_init(int argc, char **argv);
 
 /**
  * Close the devices and EAL. All endpoints must have been destroyed.
- * @return 0, or -EBUSY with leat_err_msg() naming the endpoints that are still open (nothing was done)
+ * @return 0, or -EBUSY with leat_err_msg() naming the endpoints that are still open (nothing was
+ *   done)
  */
 LEAT_API int leat_cleanup(void);
 
 /**
  * Load every driver plugin that can be found: those given with `-d` in argv, those of the installed
- * directory, and, when run from a build tree, those of the tree. leat_init() does it itself; call
- * it only to list drivers without starting EAL. Main thread.
- * @return number of drivers loaded so far, or -EINVAL if one named with `-d` can't be loaded. One
- *   found in a directory that can't be loaded is logged and left out; leat_driver_next() tells why.
+ * directory, and, when run from a build tree, those of the tree. leat_init() calls it; call it only
+ * to list drivers without starting EAL. Main thread.
+ * @return number of drivers loaded so far, or -EINVAL if a plugin named with `-d` can't be loaded.
+ *   A plugin found in a directory that can't be loaded is logged and left out; leat_driver_next()
+ *   says why.
  */
 LEAT_API int leat_driver_load(int argc, char **argv);
 
 /** An argument of a driver's devices: `name=value`. */
 struct leat_driver_arg {
 	const char *name;
-	const char *value; /**< what may stand there, e.g. "NAME" or "1..65536" */
-	const char *def;   /**< default, for people; NULL or "": none */
+	const char *value; /**< the values it takes, e.g. "NAME" or "1..65536" */
+	const char *def;   /**< default, as text for people; NULL or "": none */
 	const char *help;  /**< one line */
 };
 
-/** What there is to know of a driver. No pointer but error is NULL. */
+/** Description of a driver. No pointer but error is NULL. */
 struct leat_driver_info {
-	/** "fabric_ring"; if it is not loaded its plugin, "libleat_driver_ring.so" */
+	/** "fabric_ring"; of a plugin that could not be loaded: "libleat_driver_ring.so" */
 	const char *name;
 	const char *description;	    /**< one line; "" if it is not loaded */
 	const struct leat_driver_arg *args; /**< ends with a NULL name */
@@ -97,14 +101,14 @@ struct leat_driver_info {
 };
 
 /**
- * Walk the drivers: those that are loaded, by name, then the plugins that could not be.
+ * Walk the drivers: the loaded ones, by name, then the plugins that could not be loaded.
  *
  *     for (d = NULL; (d = leat_driver_next(d)) != NULL;)
  *             printf("%s: %s\n", d->name, d->error == NULL ? d->description : d->error);
  *
  * Main thread. Drivers may not be loaded during a walk.
  * @param prev what the last call returned, NULL to begin
- * @return the next one, or NULL behind the last
+ * @param prev the driver that the last call returned, NULL to begin
  */
 LEAT_API const struct leat_driver_info *leat_driver_next(const struct leat_driver_info *prev);
 
@@ -120,41 +124,46 @@ LEAT_API struct leat_dev *leat_dev_by_name(const char *name);
 /** Name of a device. */
 LEAT_API const char *leat_dev_name(const struct leat_dev *dev);
 
-/** Kinds of endpoints. */
+/** Types of endpoints. */
 enum leat_ep_type {
 	LEAT_EP_RELIABLE = 0, /**< connected, reliable, ordered per peer */
 	/**
-	 * What is sent may be lost, doubled or overtaken, and is at most max_msg long. All else is
-	 * as with reliable ones, and every promise is kept, but:
-	 * - a SEND completes as soon as the device has let go of it, received or not; one that
-	 *   meets no receive is lost;
+	 * A message may be lost, arrive twice or overtake another one, and is at most max_msg long.
+	 * Everything else is as with reliable endpoints, and every promise is kept, but:
+	 * - a SEND completes as soon as the device has let go of it, received or not; a message
+	 *   that meets no receive is lost;
 	 * - connecting only tells each side the other side's address. The acceptor is up at once,
-	 *   also if its answer never arrives. leat_ep_disconnect() is not told to the other side,
-	 *   nor is an endpoint's end or death: its peers stay up, and sends to it succeed;
-	 * - what a peer sends before LEAT_EV_CONNECTED came here, or after it was disconnected here, is received
-	 *   from LEAT_PEER_ANY, as is what other senders send that the device lets through.
+	 *   even if its answer never arrives. The other side does not learn of
+	 *   leat_ep_disconnect(), nor of an endpoint's end or death: its peers stay up, and sends
+	 *   to them succeed;
+	 * - a message that a peer sent before LEAT_EV_CONNECTED came here, or after it was
+	 *   disconnected here, is received from LEAT_PEER_ANY, and so is a message of any other
+	 *   sender that the device lets through.
 	 */
 	LEAT_EP_DATAGRAM,
 };
 
-/** What a device is and can do. */
+/** Properties and abilities of a device. */
 struct leat_dev_info {
 	char name[64];	 /**< e.g. "fabric_ofi0" */
 	char driver[32]; /**< e.g. "fabric_ofi" */
-	char provider[64]; /**< what does the work below the driver, e.g. "tcp;ofi_rxm"; "" if nothing */
-	char interface[64]; /**< port, domain or network interface, e.g. "rdmap0s6-rdm"; "" if none */
-	uint32_t ops;	    /**< mask of LEAT_OP_BIT: the types that it can do */
+	/** the software that moves the data below the driver, e.g. "tcp;ofi_rxm"; "" if none */
+	char provider[64];
+	/** port, domain or network interface, e.g. "rdmap0s6-rdm"; "" if none */
+	char interface[64];
+	uint32_t ops;	   /**< mask of LEAT_OP_BIT: the types that it can do */
 	uint32_t ep_types; /**< mask of 1 << enum leat_ep_type */
 	uint64_t max_msg;  /**< largest message, and largest one-sided op, bytes */
-	uint32_t inline_max; /**< SEND, TSEND and WRITE up to this many bytes are copied when posted */
+	/** SEND, TSEND and WRITE up to this many bytes are copied when posted */
+	uint32_t inline_max;
 	uint32_t max_peers; /**< largest leat_ep_conf.max_peers */
 	uint32_t tx_depth;  /**< default send depth of an endpoint, ops */
 	uint32_t tx_depth_max;
 	uint32_t rx_depth; /**< default receive depth, ops */
 	uint32_t rx_depth_max;
 	/**
-	 * a killed peer process is reported, its ops failed, within this time, ms; 0: never
-	 * (datagrams)
+	 * the death of a peer's process is reported, and its ops failed, within this time, ms;
+	 * 0: never (datagrams)
 	 */
 	uint32_t dead_peer_ms;
 	int32_t numa_node;  /**< -1: unknown or none */
@@ -163,58 +172,63 @@ struct leat_dev_info {
 	bool source;	    /**< leat_op.src is filled in */
 	bool send_imm;	    /**< SEND and TSEND may carry an immediate */
 	uint8_t imm_size;   /**< bytes of an immediate that travel: 4 or 8 */
-	bool in_order;	    /**< completions of one peer come in order by themselves */
+	bool in_order;	    /**< the device completes the ops of one peer in order by itself */
 	/**
-	 * messages without a receive take a fixed amount of memory and hold up only their sender;
-	 * if not, a provider below keeps them, and a protocol that doesn't trust its peers needs
-	 * credits of its own
+	 * messages that wait for a receive take a fixed amount of memory and hold up only their
+	 * sender; if false, a provider below keeps any number of them, and a protocol that doesn't
+	 * trust its peers needs credits of its own
 	 */
 	bool unexpected_bounded;
-	bool cancel_send; /**< a posted send can be cancelled as long as the receiver has not taken it */
+	/** a posted send can be cancelled as long as the receiver has not taken it */
+	bool cancel_send;
 	/**
-	 * what a receiver must refuse (a message longer than the receive that it meets, a wrong
-	 * key) ends the connection; the receive that it met, if any, comes back with -EMSGSIZE or
-	 * -ECONNRESET
+	 * a message or access that the receiver must refuse (a message longer than the receive that
+	 * it meets, a wrong key) ends the connection; the receive that it met, if any, comes back
+	 * with -EMSGSIZE or -ECONNRESET
 	 */
 	bool refusal_ends;
 	uint16_t priv_connect; /**< bytes that connect can send along; LEAT_EP_PRIV_MAX at most */
 	uint16_t priv_accept;  /**< bytes that accept can send along; LEAT_EP_PRIV_MAX at most */
-	bool wait; /**< endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
+	/** endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
+	bool wait;
 	bool one_process; /**< connects endpoints of one process only */
 	/**
-	 * What is posted to a peer (SEND, WRITE, WRITE_IMM) takes effect there in the order of
-	 * posting. If not, a notice of WRITE_IMM may be seen before bytes that were written before
-	 * it.
+	 * Messages and writes posted to a peer (SEND, WRITE, WRITE_IMM) take effect there in the
+	 * order of posting. If false, the peer may see a notice of WRITE_IMM before bytes that were
+	 * written before it.
 	 */
 	bool write_order;
 	/**
-	 * leat_op.src of a notice of WRITE_IMM is right also where two endpoints have several
-	 * connections; if not, it may be any of these
+	 * leat_op.src of a notice of WRITE_IMM is right even where two endpoints have several
+	 * connections with each other; if false, it may name any of these connections
 	 */
 	bool notice_source;
 	uint8_t rkey_size; /**< bytes of leat_rkey.key that are used: 4 or 8 */
-	bool priv_padded; /**< such data arrive with zeros behind them, up to a length of the device's */
 	/**
-	 * those of ops that the library does in software, over the device's SEND and RECV
-	 * (doc/guide/tags.md): none; TSEND and TRECV, which the device has not; or these with SEND
-	 * and RECV, where the device would keep messages that no receive takes, without a limit.
-	 * What an endpoint with any of them is like, leat_dev_info_for() tells.
+	 * data of connect and accept arrive padded with zeros, up to a length that the device sets
+	 */
+	bool priv_padded;
+	/**
+	 * mask of LEAT_OP_BIT: the ops that the library does in software, over the device's SEND
+	 * and RECV (doc/guide/tags.md). 0; or TSEND and TRECV, where the device has no such ops; or
+	 * these with SEND and RECV, where the device would keep messages that no receive takes,
+	 * without a limit. leat_dev_info_for() gives the properties of an endpoint with any of
+	 * them.
 	 */
 	uint32_t ops_software;
 };
 
 /**
- * Fill in info, as it is for endpoints that use the device as it is: without ops_software.
+ * Fill in info for endpoints that use the device alone, with none of ops_software.
  * @return 0 or -EINVAL
  */
 LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info);
 
 /**
- * Fill in info, as it is for endpoints with certain ops. If any of them is one of ops_software, it
+ * Fill in info for endpoints with certain ops. If any of them is one of ops_software, the info
  * differs from leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm,
- * notice_source,
- * imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (of one-sided ops it may still
- * be true), priv_connect, priv_accept, priv_padded.
+ * notice_source, imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (of one-sided
+ * ops it may still be true), priv_connect, priv_accept, priv_padded.
  * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops
  * @return 0 or -EINVAL
  */
@@ -222,9 +236,9 @@ LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,
 			       struct leat_dev_info *info);
 
 /**
- * @name What devices this machine has, and what there is to know of one
- * Ports, state, speed, addresses, limits. Drivers tell it value by value, the caller takes it as it
- * likes: as text, as JSON, to look for something. Of a machine with one adapter the calls are
+ * @name Devices of this machine, and their details
+ * Ports, state, speed, addresses, limits. Drivers report value by value; the caller prints the
+ * values as text or JSON, or searches them. On a machine with one adapter the calls are
  *
  *     device(arg, "fabric_verbs0,dev=mlx5_0")
  *     text(arg, "state", "active")
@@ -234,40 +248,45 @@ LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,
  *     number(arg, "max_qp", 131072)
  *     none(arg, "fabric_ofi", "fabric_ofi: libfabric offers no RDM endpoints")
  *
- * Keys are words of small letters, digits and underscores; which there are is the driver's affair,
- * and told in its page of doc/drivers. Main thread.
+ * Keys are words of small letters, digits and underscores. Each driver has keys of its own and
+ * lists them in its page of doc/drivers. Main thread.
  * @{
  */
 
 /**
- * Receive what is reported. Strings are valid during the call only. All functions have to be there.
+ * Callbacks for the reported values. Strings are valid during the call only. No callback may be
+ * NULL.
  */
 struct leat_dev_sink {
 	/**
-	 * A device that `--vdev=spec` opens, or would open if it were up; what follows is of it.
+	 * A device that `--vdev=spec` opens, or would open if it were up; the values that follow
+	 * belong to it.
 	 */
 	void (*device)(void *arg, const char *spec);
-	/** A driver has none to offer, and why, in a line that begins with its name. */
+	/**
+	 * A driver has no device to offer; why says the reason, in a line that begins with its
+	 * name.
+	 */
 	void (*none)(void *arg, const char *driver, const char *why);
 	/** A value. */
 	void (*text)(void *arg, const char *key, const char *value);
 	/** A value that is a number. */
 	void (*number)(void *arg, const char *key, uint64_t value);
-	/** One of several values; those of one key come one after the other. */
+	/** One of several values of a key; the values of one key are reported in a row. */
 	void (*item)(void *arg, const char *key, const char *value);
-	void *arg; /**< the caller's own */
+	void *arg; /**< first argument of each callback */
 };
 
 /**
- * Report what could be opened on this machine, of all drivers that are loaded, whether it is open
- * or not. Needs no leat_init(), only leat_driver_load().
+ * Report the devices that could be opened on this machine, for every loaded driver, whether they
+ * are open or not. Needs no leat_init(), only leat_driver_load().
  * @return 0, or -EINVAL: no driver is loaded
  */
 LEAT_API int leat_dev_list(const struct leat_dev_sink *to);
 
 /**
  * Report the details of an open device, beyond leat_dev_info_get().
- * @return 0, or -EIO: it can't be asked
+ * @return 0, or -EIO: the device can't be queried
  */
 LEAT_API int leat_dev_describe(const struct leat_dev *dev, const struct leat_dev_sink *to);
 

@@ -29,11 +29,11 @@ struct leat_dev;
 struct leat_ep;
 struct leat_ep_ctrl;
 
-/** Driver's post: takes ops from the front, returns how many. */
+/** Driver's post: takes ops from the front, returns their number. */
 typedef uint16_t (*leat_post_fn)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 /** Driver's hint that a small op to a peer is about to be posted, for leat's own protocols. */
 typedef void (*leat_post_soon_fn)(struct leat_ep *ep, uint16_t peer);
-/** Driver's poll: finishes what is done, at most about leat_ep_room() ops. */
+/** Driver's poll: finishes completed ops, at most about leat_ep_room() of them. */
 typedef void (*leat_poll_fn)(struct leat_ep *ep);
 
 /** State of a peer. */
@@ -47,7 +47,7 @@ enum leat_peer_state {
 	LEAT_PEER_DOWN,	      /**< ended; freed when the application has seen it */
 };
 
-/** What the fast path knows of a peer. */
+/** The part of a peer that the fast path uses. */
 struct leat_peer {
 	struct leat_queue sendq;
 	void *drv;	       /**< the driver's own */
@@ -69,8 +69,8 @@ struct leat_ep_stats {
 	uint64_t cancelled; /**< cancels asked for */
 	uint64_t expired;   /**< deadlines passed */
 	/**
-	 * Ops that came back undone since they were cancelled, or since their connection ended in
-	 * order, closed here or there.
+	 * Ops that came back undone because they were cancelled, or because their connection ended
+	 * in order, closed by either side.
 	 */
 	uint64_t flushed;
 };
@@ -79,7 +79,7 @@ struct leat_ep_stats {
 struct leat_ep {
 	leat_post_fn post;
 	leat_poll_fn poll;
-	leat_post_soon_fn post_soon; /**< NULL: it would change nothing */
+	leat_post_soon_fn post_soon; /**< NULL: the driver has no use for the hint */
 	void *drv;		     /**< the driver's own */
 	struct leat_peer *peers;     /**< table of nb_peers */
 	uint64_t max_msg;
@@ -87,7 +87,7 @@ struct leat_ep {
 	uint16_t nb_peers;
 	uint8_t mr_local;
 	uint8_t directed_recv;
-	struct leat_ep_ctrl *ctrl; /**< everything slow */
+	struct leat_ep_ctrl *ctrl; /**< everything off the fast path */
 
 	/* line 1 */
 	struct leat_op **out
@@ -99,7 +99,7 @@ struct leat_ep {
 	uint32_t rx_room;  /**< receives that may still be posted */
 	uint32_t depth;	   /**< tx_room + rx_room when nothing is in flight */
 	uint32_t nb_ready; /**< length of the ready list */
-	uint64_t now;	   /**< time of this poll, 0 until it was asked for */
+	uint64_t now; /**< time of the poll under way; 0 until leat_ep_now() was called in it */
 
 	/* line 2 */
 	struct leat_queue recvq; /**< default queue of RECV and TRECV */
@@ -108,8 +108,8 @@ struct leat_ep {
 	struct leat_dev *dev;
 
 	/**
-	 * The driver's post and poll. Those of line 0 are the same, or while ops are timed the
-	 * library's, which call these.
+	 * The driver's post and poll. post and poll in line 0 are the same; or, while ops are
+	 * timed, the library's, which call these.
 	 */
 	leat_post_fn drv_post;
 	leat_poll_fn drv_poll;
@@ -117,8 +117,8 @@ struct leat_ep {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**
- * Number of ops that name a peer and are with the device. Those that are sent by default, to its
- * send queue, are counted there already: post and completion count nothing twice.
+ * Count the ops that name a peer and are with the device. Ops on its send queue (the default) are
+ * counted by that queue already: post and completion count no op twice.
  */
 static inline uint32_t
 leat_peer_inflight(const struct leat_peer *peer)

@@ -10,7 +10,7 @@
  * registered once, when the endpoint is created. leat_mr_register() registers other memory.
  * Registration is slow (it may pin pages) and never happens on the fast path.
  *
- * A region belongs to one endpoint, and like every call on that endpoint these are made on its
+ * A region belongs to one endpoint; make these calls, like every call on that endpoint, on its
  * lcore only. Where devices allow it drivers share one registration between endpoints.
  */
 
@@ -28,21 +28,23 @@ struct leat_mr;
 struct rte_mempool;
 
 /**
- * @name What may be done with a region
+ * @name Rights of a region
  * @{
  */
 #define LEAT_MR_LOCAL 0x01	  /**< buffer of local ops (always implied) */
 #define LEAT_MR_REMOTE_READ 0x02  /**< peers may READ */
 #define LEAT_MR_REMOTE_WRITE 0x04 /**< peers may WRITE and WRITE_IMM */
-#define LEAT_MR_REMOTE_ATOMIC                                                                      \
-	0x08 /**< peers may FETCH_ADD and CMP_SWAP; libfabric has no such right: there it gives READ and WRITE too */
+/**
+ * peers may FETCH_ADD and CMP_SWAP; libfabric has no such right: there it gives READ and WRITE too
+ */
+#define LEAT_MR_REMOTE_ATOMIC 0x08
 /** Every right. */
 #define LEAT_MR_REMOTE_ALL (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)
 /** @} */
 
 /**
- * A piece of memory as a peer names it: what travels to the peer by whatever means the application
- * has. 24 bytes, three host-order integers; an application that crosses byte orders converts them.
+ * A range of memory as a peer names it. The application sends it to the peer by any means it has.
+ * 24 bytes, three host-order integers; an application that crosses byte orders converts them.
  */
 struct leat_rkey {
 	uint64_t addr; /**< goes into leat_op.raddr (plus an offset) */
@@ -69,17 +71,21 @@ LEAT_API struct leat_mr *leat_mr_register(struct leat_ep *ep, void *addr, size_t
 
 /**
  * End a registration. From then on peers' accesses fail at their side with -EACCES. The memory may
- * be released when this returned 0, and not before.
+ * be released only after this returned 0.
  *
- * @return 0, or -EBUSY when the device still uses it (poll, and try again); then it stays registered.
+ * @return 0, or -EBUSY when the device still uses it (poll, and try again); then it stays
+ *   registered
  */
 LEAT_API int leat_mr_deregister(struct leat_mr *mr);
 
-/** The region of a mempool that was named in leat_ep_conf; NULL with rte_errno ENOENT if it was not. */
+/**
+ * Return the region of a mempool that was named in leat_ep_conf; NULL with rte_errno ENOENT if it
+ * was not named there.
+ */
 LEAT_API struct leat_mr *leat_ep_mempool_mr(struct leat_ep *ep, const struct rte_mempool *mp);
 
 /**
- * The name under which a peer reaches part of a region.
+ * Fill in the key by which a peer reaches part of a region.
  *
  * @param mr region with a remote right
  * @param addr first byte

@@ -45,7 +45,8 @@ enum leat_op_type {
 	LEAT_OP_WRITE_IMM, /**< WRITE, and completes one RECV of the peer with imm */
 	LEAT_OP_READ,	   /**< reads the peer's memory {raddr, rkey} to buf */
 	LEAT_OP_FETCH_ADD, /**< 8 bytes at raddr: old value to buf, old + operand stored */
-	LEAT_OP_CMP_SWAP, /**< 8 bytes at raddr: old value to buf, swapped with operand if == compare */
+	/** 8 bytes at raddr: old value to buf, swapped with operand if == compare */
+	LEAT_OP_CMP_SWAP,
 	LEAT_OP_TYPES, /**< number of types */
 };
 
@@ -55,7 +56,10 @@ enum leat_op_type {
 /** Mask of every op type. */
 #define LEAT_OP_MASK_ALL (LEAT_OP_BIT(LEAT_OP_TYPES) - 1)
 
-/** Mask of the op types that take a place in the receive depth; the others take one in the send depth. */
+/**
+ * Mask of the op types that take a place in the receive depth; the others take one in the send
+ * depth.
+ */
 #define LEAT_OP_MASK_RECV (LEAT_OP_BIT(LEAT_OP_RECV) | LEAT_OP_BIT(LEAT_OP_TRECV))
 
 /**
@@ -69,17 +73,20 @@ enum leat_op_type {
 #define LEAT_OP_F_IMM 0x01
 /** In: @ref leat_op.deadline is set. */
 #define LEAT_OP_F_DEADLINE 0x02
-/** Out (RECV): what arrived is a WRITE_IMM; len is the number of bytes written, 0 if the device doesn't tell. */
+/**
+ * Out (RECV): a WRITE_IMM completed it; len is the number of bytes written, 0 if the device doesn't
+ * report it.
+ */
 #define LEAT_OP_F_WRITTEN 0x04
 /** @} */
 
 /** Any peer (leat_op.peer of RECV and TRECV), or an unknown one (leat_op.src). */
 #define LEAT_PEER_ANY UINT16_MAX
 
-/** leat_op.queue: no queue; the op comes back as soon as it is done, whatever was posted before. */
+/** leat_op.queue: no queue; the op comes back as soon as it is done, before older ops or not. */
 #define LEAT_QUEUE_NONE ((struct leat_queue *)(uintptr_t)1)
 
-/** Number of private words a driver has in each op. */
+/** Number of private words that a driver has in each op. */
 #define LEAT_OP_DRV_WORDS 5
 
 /**
@@ -94,32 +101,38 @@ struct leat_op {
 	uint8_t oflags; /**< out: LEAT_OP_F_IMM, LEAT_OP_F_WRITTEN */
 	uint8_t state;	/**< private: enum leat_op_state; 0 while the op is the caller's */
 	/**
-	 * out: 0, or why it failed:
+	 * out: 0, or a negative errno:
 	 * -EINVAL bad op (type, size, alignment); -EOPNOTSUPP type not configured on this endpoint;
-	 * -ENOTCONN no such peer or not connected; -EMSGSIZE larger than the device or the receiver's
-	 * buffer takes; -ECANCELED cancelled; -ETIMEDOUT deadline passed; -ECONNRESET peer died;
-	 * -ECONNABORTED disconnected here; -ESHUTDOWN endpoint closed; -EACCES remote key wrong or lacks
-	 * the right; -ERANGE out of the bounds of the remote memory (-EACCES where the provider can't tell
-	 * the two apart); -EREMOTEIO the remote side
-	 * reported another error; -EIO the device failed.
+	 * -ENOTCONN no such peer or not connected; -EMSGSIZE larger than the device or the
+	 * receiver's buffer takes; -ECANCELED cancelled; -ETIMEDOUT deadline passed; -ECONNRESET
+	 * peer died; -ECONNABORTED disconnected here; -ESHUTDOWN endpoint closed; -EACCES remote
+	 * key wrong or lacks the right; -ERANGE out of the bounds of the remote memory (-EACCES
+	 * where the provider can't tell the two apart); -EREMOTEIO the remote side reported another
+	 * error; -EIO the device failed.
 	 */
 	int32_t status;
 	uint16_t peer; /**< in: remote side; RECV, TRECV: LEAT_PEER_ANY or a peer */
-	uint16_t src; /**< out: RECV, TRECV: peer it came from, LEAT_PEER_ANY if the device can't tell */
+	/** out: RECV, TRECV: the sending peer, LEAT_PEER_ANY if the device can't tell it */
+	uint16_t src;
 	uint32_t held_since; /**< private: when the ordering layer began to hold it, cycles >> 8 */
 	void *buf;	     /**< in: local buffer; may be NULL when size is 0 */
 	uint64_t size;	     /**< in: bytes to move, or size of the receive buffer; 8 for atomics */
-	uint64_t len;	     /**< out: bytes moved; with -EMSGSIZE what arrived, where known */
-	/** in: NULL for the default (the peer's send queue, or the endpoint's receive queue),
-	 * LEAT_QUEUE_NONE, or a queue of the caller's (see leat_queue.h). */
+	/** out: bytes moved; with -EMSGSIZE the length of the message that arrived, where known */
+	uint64_t len;
+	/**
+	 * in: NULL for the default (the peer's send queue, or the endpoint's receive queue),
+	 * LEAT_QUEUE_NONE, or a queue of the caller's (see leat_queue.h)
+	 */
 	struct leat_queue *queue;
-	/** in: registered memory that holds buf; required where leat_dev_info.mr_local and size > 0. */
+	/**
+	 * in: registered memory that holds buf; required where leat_dev_info.mr_local and size > 0
+	 */
 	struct leat_mr *mr;
 	struct leat_op *q_next; /**< private: next on its queue, or in the endpoint's ready list */
 
 	/* second cache line */
 	union {
-		uint64_t tag; /**< in: TSEND, TRECV; out: TRECV: the tag that arrived is @ref tag_in */
+		uint64_t tag;	/**< in: TSEND, TRECV (the tag that arrived is in @ref tag_in) */
 		uint64_t raddr; /**< in: one-sided: remote address, as from struct leat_rkey */
 	};
 	union {
@@ -144,7 +157,7 @@ struct leat_op {
 	uint64_t drv[LEAT_OP_DRV_WORDS]; /**< private to the driver */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
-/** Where an op is. */
+/** Owner and progress of an op. */
 enum leat_op_state {
 	LEAT_OP_IDLE = 0, /**< the caller's */
 	LEAT_OP_INFLIGHT, /**< the device's */
@@ -155,7 +168,8 @@ enum leat_op_state {
 };
 
 /**
- * Name of an op type, as used in messages and options: "send", "recv", "tsend", "trecv", "write",
+ * Return the name of an op type, as in messages and options: "send", "recv", "tsend", "trecv",
+ * "write",
  * "write_imm", "read", "fetch_add", "cmp_swap"; "?" for any other value.
  */
 LEAT_API const char *leat_op_type_name(unsigned int type);

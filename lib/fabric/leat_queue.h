@@ -15,12 +15,13 @@
  *     A completes         B  C* D        A goes out
  *     B completes         D              B goes out, and C behind it
  *
- * An op that completes as the oldest goes straight out: in order, nothing is ever held.
+ * An op that completes as the oldest is returned at once; where completions come in order, nothing
+ * is ever held.
  *
  * Each peer has a send queue and each endpoint a receive queue; those are the defaults. A protocol
- * makes its own with leat_queue_init() where it wants an order of its own, for instance the tagged
- * receives of one connection. A queue belongs to one endpoint (its lcore) and must outlive the ops
- * posted on it.
+ * initialises a queue with leat_queue_init() where it wants an order of its own, for instance the
+ * tagged receives of one connection. A queue belongs to one endpoint (its lcore) and must outlive
+ * the ops posted on it.
  */
 
 #include <stdint.h>
@@ -55,7 +56,7 @@ leat_queue_init(struct leat_queue *q)
 	memset(q, 0, sizeof(*q));
 }
 
-/** Number of ops posted on the queue and not yet returned by poll (or ready for the next poll). */
+/** Count the ops posted on the queue and not yet returned by poll (or ready for the next poll). */
 static inline uint64_t
 leat_queue_count(const struct leat_queue *q)
 {
@@ -68,11 +69,12 @@ struct leat_queue_stats {
 	uint64_t returned; /**< ops returned in order */
 	uint64_t held;	   /**< ops that completed before an older one and were held back */
 	uint64_t held_now; /**< of those, how many are held at this moment */
-	uint64_t held_avg_ns; /**< mean time held, ns (over the ops that were held); resolution ~100 ns */
+	/** mean time held, ns (over the ops that were held); resolution ~100 ns */
+	uint64_t held_avg_ns;
 	uint64_t held_max_ns; /**< longest time held, ns */
 };
 
-/** Read the counters; may be called from any thread, the values are each a recent one. */
+/** Read the counters. Any thread; each value is a recent one. */
 LEAT_API void leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats);
 
 #ifdef __cplusplus
