@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Cancels and deadlines: an op is to end early.
+ * Cancels and deadlines: ending an op early.
  *
  *     leat_op_cancel(), a deadline that passed --> the driver's cancel() --> leat_op_finish()
  *
@@ -13,7 +13,7 @@
 
 #include "fabric_pvt.h"
 
-/* Deadlines that may expire in one call of leat_ep_events(); the others wait for the next. */
+/* Deadlines that may expire in one call of leat_ep_events(); the others wait for the next call. */
 #define DEADLINES_PER_RUN 256
 
 int
@@ -54,8 +54,8 @@ leat_op_deadline_stop(struct leat_ep *ep, struct leat_op *op)
 }
 
 /*
- * A deadline passed. The op ends as soon as the device lets go of it. What the device can't recall
- * ends with its connection, as a queue pair does whose retries are exhausted.
+ * End an op whose deadline passed: it ends as soon as the device lets go of it. If the device can't
+ * recall it, the library ends its connection, as a queue pair does whose retries are exhausted.
  */
 static void
 expire(struct leat_wheel_node *node, void *arg)
@@ -74,7 +74,7 @@ expire(struct leat_wheel_node *node, void *arg)
 		return;
 	peer = &ep->peers[op->peer];
 	if (peer->state != LEAT_PEER_UP)
-		return; /* its ops are coming back already */
+		return; /* the peer's ops are coming back already */
 	snprintf(text, sizeof(text),
 		 "%s: a %s of %" PRIu64
 		 " B passed its deadline and the device can't recall it: does "
@@ -90,9 +90,10 @@ leat_op_deadlines_run(struct leat_ep *ep, uint64_t now)
 	unsigned int n = 0;
 
 	/*
-	 * One run of the wheel may find less than what has expired, or nothing, when it has many to
-	 * sort. The caller calls again in a millisecond only. An op in flight is sorted once a
-	 * level at most, and none is added here: that bounds the runs.
+		 * One run of the wheel may find fewer deadlines than have expired, or none, when it
+		 * has many nodes to sort; and the next call comes a millisecond later. The number
+		 * of runs is bounded: an op in flight is sorted at most once per level, and no op
+		 * is added here.
 	 */
 	do
 		n += leat_wheel_run(w, now, expire, ep, DEADLINES_PER_RUN - n);

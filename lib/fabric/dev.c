@@ -10,7 +10,7 @@
 
 #define DEVS_MAX 64
 
-/* Changed only before and after everything else (leat_init, leat_cleanup), so read without a lock. */
+/* Changed only in leat_init() and leat_cleanup(), before and after all use: read without a lock. */
 static struct leat_dev *devs[DEVS_MAX];
 static unsigned int nb_devs;
 
@@ -94,7 +94,7 @@ leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info *info)
 	return leat_dev_info_for(dev, 0, info);
 }
 
-/* ---- what devices there are, and what there is to know of one ---- */
+/* ---- list of devices, and their details ---- */
 
 int
 leat_dev_list(const struct leat_dev_sink *to)

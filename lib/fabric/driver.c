@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The drivers of this process, which register from their plugins' constructors, and the values of
- * their arguments.
+ * The drivers of this process, which register themselves from their plugins' constructors, and the
+ * values of their arguments.
  */
 
 #include <ctype.h>
@@ -17,15 +17,15 @@
 static const struct leat_driver_arg no_args[] = { { NULL, NULL, NULL, NULL } };
 
 /*
- * The loaded ones by name, so that lists and messages don't depend on the order of loading, then
- * those that could not be. Constructors run one at a time (the loader's lock), and no thread
- * reads the table before they are through.
+ * The loaded drivers, sorted by name so that lists and messages don't depend on the order of
+ * loading; behind them the plugins that could not be loaded. Constructors run one at a time (the
+ * loader's lock), and no thread reads the table before all of them ended.
  */
 static struct entry {
-	struct leat_driver_info info;  /* first: leat_driver_next() */
+	struct leat_driver_info info;  /* first: leat_driver_next() casts it to its entry */
 	const struct leat_driver *drv; /* NULL: not loaded */
 } drivers[DRIVERS_MAX + FAILED_MAX];
-static int nb_drivers; /* loaded */
+static int nb_drivers; /* loaded drivers */
 static int nb_failed;
 
 static struct entry *
@@ -46,7 +46,9 @@ LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv)
 
 	for (i = 0; i < nb_drivers; i++) {
 		if (strcmp(drivers[i].info.name, drv->name) == 0) {
-			/* The same plugin from the build tree and from the installed directory, say. */
+			/*
+			 * For instance a plugin of the build tree and of the installed directory.
+			 */
 			LEAT_LOG(DEBUG, fabric, "driver %s is there already: the first one stays",
 				 drv->name);
 			return;
@@ -77,7 +79,7 @@ leat_driver_failed(const char *plugin, const char *why)
 		if (strcmp(drivers[i].info.name, plugin) == 0)
 			return;
 	}
-	/* For as long as the process lives, as what loaded drivers point to. */
+	/* Never freed, as the strings of a loaded driver are not. */
 	name = strdup(plugin);
 	error = strdup(why);
 	if (name == NULL || error == NULL || nb_failed == FAILED_MAX) {
@@ -178,7 +180,7 @@ key_list(const struct leat_driver *drv, char *buf, size_t len)
 	return buf;
 }
 
-/* ", which fabric_x has", for a key that another driver knows. */
+/* Write ", which fabric_x has" for a key that another driver knows, else "". */
 static const char *
 known_by_other(const char *key, char *buf, size_t len)
 {

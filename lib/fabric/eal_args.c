@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* See eal_args.h. */
+/* Split the arguments of leat_init(); eal_args.h shows how. */
 
 #include <glob.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "eal_args.h"
 #include "fabric_pvt.h"
 
-/* Without hugepages EAL takes 64 MB unless told otherwise. Untouched pages of it cost nothing. */
+/* Memory without hugepages, MB: EAL's default is 64. Pages that nothing touches cost nothing. */
 #define NO_HUGE_MB "512"
 
 #define VDEV "--vdev"
@@ -52,7 +52,7 @@ note_eal_arg(struct eal_args *s, const char *arg)
 		s->pci_said = true;
 }
 
-/* Device argument at argv[i], or NULL. *used: how many arguments it takes. */
+/* Return the device argument at argv[i], or NULL. *used: how many entries of argv it takes. */
 static const char *
 vdev_spec(char **argv, int i, int end, int *used)
 {
@@ -71,8 +71,9 @@ vdev_spec(char **argv, int i, int end, int *used)
 }
 
 /*
- * Value of an option at argv[i], behind "=" or in the argument behind it. *used: how many arguments
- * it takes; 0: it is another option. NULL with *used > 0: there is no value.
+ * Return the value of an option at argv[i], behind "=" or in the next entry. *used: how many
+ * entries of argv it takes; 0: argv[i] is another option. NULL with *used > 0: the value is
+ * missing.
  */
 static const char *
 opt_value(const char *name, char **argv, int i, int end, int *used)
@@ -93,7 +94,9 @@ opt_value(const char *name, char **argv, int i, int end, int *used)
 	return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
-/* Options of settings at argv[i]. @return number of arguments; 0: it is none; -EINVAL */
+/*
+ * Take an option of tune at argv[i]. @return number of entries of argv; 0: another option; -EINVAL
+ */
 static int
 tune_args(struct eal_args *s, char **argv, int i, int end)
 {
@@ -126,7 +129,7 @@ tune_args(struct eal_args *s, char **argv, int i, int end)
 	return 0;
 }
 
-/* Number of arguments that name a plugin of leat's, at argv[i]: those are loaded already. */
+/* Count the entries at argv[i] that name a plugin of leat's; it is loaded already. 0: none. */
 static int
 plugin_args(char **argv, int i, int end)
 {
@@ -168,7 +171,7 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 	int i, used;
 
 	memset(s, 0, sizeof(*s));
-	/* ours add at most 5, and the NULL at the end */
+	/* The options added below are at most 5 entries, and the NULL at the end. */
 	s->eal_argv = calloc((size_t)argc + 6, sizeof(*s->eal_argv));
 	s->specs = calloc((size_t)argc + 1, sizeof(*s->specs));
 	if (s->eal_argv == NULL || s->specs == NULL)
@@ -204,8 +207,8 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 		s->no_huge = true;
 	}
 	/*
-	 * EAL refuses --in-memory together with --no-huge; --no-shconf is the part of it that
-	 * matters then.
+	 * EAL refuses --in-memory together with --no-huge. --no-shconf is the part of --in-memory
+	 * that matters without hugepages.
 	 */
 	if (!s->multiproc_said && !s->in_memory_said)
 		s->eal_argv[s->eal_argc++] = s->no_huge ? no_shconf : in_memory;

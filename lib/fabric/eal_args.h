@@ -7,7 +7,7 @@
  *
  *     prog -l 0,1 --vdev=fabric_ring0 --no-tune --vdev=net_null0 -- app args
  *          |      |                   |         |                |
- *          EAL    ours                ours      EAL              the application's
+ *          EAL    leat's              leat's    EAL              the application's
  */
 
 #include <stdbool.h>
@@ -15,11 +15,12 @@
 struct eal_args {
 	char **eal_argv;
 	int eal_argc;
-	const char **specs; /* of our devices, into argv */
+	const char **specs; /* of leat's devices, into argv */
 	int nb_specs;
-	const char *tune_dir; /* as settings, the last one that was given; NULL: none was */
+	const char *tune_dir; /* of the last --tune-dir, as settings of --settings; NULL: none */
 	const char *settings;
 	bool no_tune;
+	/* *_said: argv holds an option of that kind, so the split adds none */
 	bool memory_said;
 	bool no_huge; /* or legacy memory, which EAL treats alike */
 	bool multiproc_said;
@@ -28,9 +29,11 @@ struct eal_args {
 };
 
 /*
- * Splits argv[1] to argv[end - 1], and adds for EAL what was not said: how to do without hugepages,
- * not to share its configuration, and to leave the PCI devices alone. Returns 0, -ENOMEM or -EINVAL
- * (an option without its value) with leat_err(); eal_args_free() either way.
+ * Split argv[1] to argv[end - 1], and add the EAL options whose kind the caller did not mention:
+ * run without hugepages where there are none, don't share the configuration, leave the PCI devices
+ * alone.
+ * @return 0, -ENOMEM or -EINVAL (an option without its value) with leat_err(); call eal_args_free()
+ *   in either case
  */
 int eal_args_split(struct eal_args *s, int argc, char **argv, int end);
 void eal_args_free(struct eal_args *s);

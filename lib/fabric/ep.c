@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Endpoints: create, destroy, events, sleep, and the slow calls that only check and pass on. */
+/* Endpoints: create, destroy, events, sleep, counters. */
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ conf_range(const struct leat_dev *dev, const char *what, uint32_t *v, uint32_t d
 	return 0;
 }
 
-/* Fills in the defaults and holds the rest against the device's limits. */
+/* Fill in the defaults, and check the other values against the device's limits. */
 static int
 conf_complete(const struct leat_dev *dev, const struct leat_dev_info *info,
 	      struct leat_ep_conf *conf)
@@ -190,7 +190,7 @@ ep_init(struct leat_ep *ep, const struct leat_dev_info *info, const struct leat_
 	leat_wheel_init(&c->wheel, leat_us_to_cycles(DEADLINE_TICK_US), leat_now());
 }
 
-/* Opens the device's part; on failure nothing of it is left. */
+/* Open the device's part of an endpoint; on failure the part is closed again. */
 static int
 ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 {
@@ -212,7 +212,7 @@ ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	return 0;
 }
 
-/* outer: NULL, or what the endpoint is inside of */
+/* outer: the endpoint of which this is the inner one, or NULL */
 static struct leat_ep *
 ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct leat_ep *outer)
 {
@@ -227,7 +227,7 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 		conf = *user_conf;
 	if (conf.ops == 0)
 		conf.ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
-	/* What is inside of a layer is the device's own. */
+	/* An inner endpoint is the device's own: no layer. */
 	if (leat_dev_info_layer(dev, outer != NULL ? 0 : conf.ops, &info, &layer) < 0 ||
 	    conf_complete(dev, &info, &conf) < 0)
 		return NULL;
@@ -238,7 +238,7 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 	ep_init(ep, &info, &conf, driver, outer);
 	if (outer == NULL && leat_ep_tune_add(ep, &info) < 0)
 		goto bad;
-	/* Sizes of a settings file. */
+	/* leat_ep_tune_add() may have taken these from a settings file. */
 	conf.tx_depth = ep->ctrl->conf.tx_depth;
 	conf.rx_depth = ep->ctrl->conf.rx_depth;
 	conf.max_peers = ep->ctrl->conf.max_peers;
@@ -327,7 +327,7 @@ leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n)
 	return got;
 }
 
-/* ---- sleeping until something happens: what the library knows itself, then the driver ---- */
+/* ---- sleeping until something happens: the library's own reasons first, then the driver's ---- */
 
 static int
 can_wait(const struct leat_ep *ep)
@@ -361,7 +361,7 @@ leat_ep_arm(struct leat_ep *ep)
 
 	if (unlikely(ret < 0))
 		return ret;
-	/* Done, and not told yet. */
+	/* Done ops and events that the application has not taken yet. */
 	if (ep->ready_head != NULL || !TAILQ_EMPTY(&c->ev_peers) || c->shut_event)
 		return -EAGAIN;
 	if (c->state == LEAT_EP_SHUT)
@@ -378,7 +378,7 @@ leat_ep_disarm(struct leat_ep *ep)
 		ep->ctrl->driver->disarm(ep);
 }
 
-/* ---- what an endpoint is, and its counters ---- */
+/* ---- properties of an endpoint, and its counters ---- */
 
 const char *
 leat_ep_name(const struct leat_ep *ep)

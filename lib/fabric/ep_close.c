@@ -6,7 +6,7 @@
  *     OPEN --shutdown--> DRAINING --nothing in flight-----------------> SHUT --destroy-->
  *                            `------deadline--> ABORTING --nothing--'
  *
- * DRAINING: receives were cancelled, sends go on. ABORTING: the driver gives everything back.
+ * DRAINING: receives were cancelled, sends go on. ABORTING: the driver gives back every op.
  */
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "fabric_pvt.h"
 #include "leat_layer.h"
 
-/* How long an abort may take before leat_ep_close() says that the device is stuck. */
+/* Time that an abort may take before leat_ep_close() reports that the device is stuck. */
 #define ABORT_LIMIT_US (10 * 1000 * 1000)
 
 uint16_t

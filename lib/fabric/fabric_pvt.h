@@ -6,15 +6,15 @@
  * What the files of lib/fabric share.
  *
  *     init.c     leat_init: EAL up, devices open; eal_args.c splits the arguments
- *     driver.c   drivers: registration, list, their arguments; plugin.c loading
+ *     driver.c   drivers: registration, list, their arguments; plugin.c loads them
  *     dev.c      devices: open, info, close, what devices there are
  *     ep.c       endpoints: create, destroy, the list of all, sleep; ep_close.c shutdown
  *     peer.c     peers and events
  *     order.c    the ordering layer off its fast path: ready list, counters
- *     op.c       what else ops need off the fast path: cancel, deadlines
+ *     cancel.c   cancels and deadlines of ops; op.c names of op types
  *     mr.c       regions
  *     layer.c    layers between an endpoint and its device: registration, choice; see leat_layer.h
- *     sample.c   the time that ops take, from post to poll
+ *     sample.c   latency of ops, from post to poll
  *     tune.c     settings and measurements
  *     process_tune.c  levels of the log, memory pools
  *     telemetry.c
@@ -37,20 +37,20 @@
 
 const struct leat_driver *leat_driver_by_dev_name(const char *dev_name);
 int leat_driver_count(void);
-/* By number, in the order of the names; NULL behind the last. */
+/* Return the driver at an index, in the order of the names; NULL behind the last. */
 const struct leat_driver *leat_driver_at(int i);
-/* A plugin that is there and can't be loaded, for leat_driver_next(). */
+/* Record a plugin that could not be loaded, for leat_driver_next(). */
 void leat_driver_failed(const char *plugin, const char *why);
-/* "fabric_ofi, fabric_ring", for messages. */
+/* Write the names of the loaded drivers for a message: "fabric_ofi, fabric_ring". */
 const char *leat_driver_names(char *buf, size_t len);
 /*
- * Parses "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not
+ * Parse "key=val,..." against the driver's list of arguments. NULL with leat_err() if it does not
  * fit.
  */
 struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
 				      const char *args);
 
-/* Is a -d argument a driver plugin of leat's? */
+/* Check by the file name of a -d argument whether it is a driver plugin of leat's. */
 bool leat_plugin_is_ours(const char *path);
 
 /* ---- devices ---- */
@@ -62,19 +62,21 @@ struct leat_dev {
 	unsigned int id;
 };
 
-/* spec: "fabric_ofi0,provider=tcp". NULL with leat_err() if it names no driver's device. */
+/*
+ * spec: "fabric_ofi0,provider=tcp". NULL with leat_err() if it names no device of a loaded driver.
+ */
 const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
 void leat_dev_close_all(void);
 /*
- * leat_dev_info_for(), and the layer of an endpoint with these ops. *layer is NULL if there is none
- * in it: such an endpoint is the device's own.
+ * leat_dev_info_for(), and in *layer the layer of an endpoint with these ops; NULL if it has none,
+ * and is the device's own.
  */
 int leat_dev_info_layer(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info,
 			const struct leat_layer **layer);
 
 /*
- * The layer of a device that says this of itself, and the ops that it adds; NULL and 0 if there is
+ * Return the layer that can add ops to a device of this info, and those ops; NULL and 0 if there is
  * none.
  */
 const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_t *ops);
@@ -83,29 +85,29 @@ const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_
 
 enum leat_ep_state {
 	LEAT_EP_OPEN,
-	LEAT_EP_DRAINING, /* shut down: receives cancelled, sends have until the deadline */
-	LEAT_EP_ABORTING, /* deadline passed: everything is coming back */
-	LEAT_EP_SHUT,	  /* nothing in flight */
+	LEAT_EP_DRAINING, /* shutting down: receives cancelled, sends have until the deadline */
+	LEAT_EP_ABORTING, /* deadline passed: the driver is giving back every op */
+	LEAT_EP_SHUT,	  /* no op is in flight */
 };
 
-/* The control thread of lib/tune reads it. */
+/* An atomic store: the control thread of lib/tune reads the state. */
 #define LEAT_EP_STATE_SET(c, s) __atomic_store_n(&(c)->state, s, __ATOMIC_RELAXED)
 
-/* What only slow calls know of a peer. */
+/* The part of a peer that only slow calls use. */
 struct leat_peer_cold {
 	TAILQ_ENTRY(leat_peer_cold) link; /* on one of the lists of struct leat_ep_ctrl, or none */
 	struct leat_peer *peer;
 	void *user;
-	int status;	  /* of the event that ends it */
-	uint32_t nb_lost; /* ops that its connection failed, before it was known how it ends */
+	int status;	  /* of the event that ends the peer */
+	uint32_t nb_lost; /* ops that came back with the connection, before its status was known */
 	uint16_t priv_len;
 	bool req_seen; /* CONNECT_REQ was delivered */
 	bool was_up;   /* CONNECTED was raised */
-	bool ours;     /* leat_ep_connect()ed from here */
+	bool ours;     /* this side called leat_ep_connect() */
 	bool ending;   /* leat_peer_closing() was called */
 	uint8_t priv[LEAT_EP_PRIV_MAX];
 	char text[LEAT_EVENT_TEXT];
-	/* Not cleared when the peer is given out again: another thread may be reading it. */
+	/* Not cleared when the peer id is used again: another thread may be reading it. */
 	char addr[LEAT_ADDR_MAX] __attribute__((aligned(sizeof(uint64_t))));
 	uint32_t addr_seq; /* odd while addr changes */
 };
@@ -115,8 +117,8 @@ TAILQ_HEAD(leat_peer_list, leat_peer_cold);
 struct leat_ep_ctrl {
 	TAILQ_ENTRY(leat_ep_ctrl) link; /* on the process's list of endpoints */
 	struct leat_ep *ep;
-	struct leat_ep *outer;		  /* of an endpoint that is inside another one; else NULL */
-	const struct leat_driver *driver; /* the device's, or that of a layer over it */
+	struct leat_ep *outer;		  /* of an inner endpoint of a layer; else NULL */
+	const struct leat_driver *driver; /* the device's, or that of the endpoint's layer */
 	unsigned int id;
 	char name[LEAT_EP_NAME_MAX];
 	struct leat_ep_conf conf; /* as completed; name and mempools are not kept */
@@ -125,77 +127,76 @@ struct leat_ep_ctrl {
 	uint64_t shut_deadline; /* cycles */
 	int shut_status;
 	bool shut_event; /* SHUTDOWN is to be delivered */
-	bool halted;	 /* the driver was told, see leat_driver.ep_halt */
+	bool halted;	 /* leat_driver.ep_halt was called */
 	bool listening;
 
 	uint32_t nb_used; /* peers that are not FREE; read by telemetry */
 	struct leat_peer_cold *cold;
-	struct leat_peer_list free_peers; /* the longest free is taken first */
+	struct leat_peer_list free_peers; /* the id that was free longest is used first */
 	struct leat_peer_list ev_peers;	  /* with events to deliver */
 	struct leat_peer_list dead_peers; /* last event delivered; free from the next call on */
 
 	struct leat_wheel wheel; /* deadlines of ops */
 	struct leat_mr *mrs;
 
-	struct leat_tune_object *tune; /* NULL: it is inside another one, or not made yet */
+	struct leat_tune_object *tune; /* NULL: an inner endpoint, or leat_ep_tune_add() not done */
 	struct endpoint_tune_settings set;
-	uint32_t inline_effective; /* read by the control thread, as all below */
+	uint32_t inline_effective; /* from here on the control thread reads, too */
 	uint32_t signal_effective;
-	struct ep_sample *sample; /* NULL: it was never switched on */
+	struct ep_sample *sample; /* NULL: latency was never measured */
 	char provider[sizeof(((struct leat_dev_info *)NULL)->provider)];
 	char interface[sizeof(((struct leat_dev_info *)NULL)->interface)];
 };
 
 void leat_peer_table_init(struct leat_ep *ep);
-/* Frees the peers whose last event was delivered by an earlier call. */
+/* Free the peers whose last event was delivered by an earlier call. */
 void leat_peer_reap(struct leat_ep *ep);
-/* Delivers events of peers. */
+/* Deliver events of peers. */
 uint16_t leat_peer_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n);
 
-/* Goes on with a shutdown. */
+/* Advance a shutdown. */
 void leat_ep_closing_step(struct leat_ep *ep, uint64_t now);
-/* What is in flight, in words: "2 to 10.0.0.1:7000, 16 receives". */
+/* Name the ops in flight, in words: "2 to 10.0.0.1:7000, 16 receives". */
 const char *leat_ep_inflight_str(const struct leat_ep *ep, char *buf, size_t len);
-/* What a closed endpoint does when asked to post or poll. */
+/* Post and poll of a closed endpoint. */
 uint16_t leat_ep_closed_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void leat_ep_closed_poll(struct leat_ep *ep);
 
-/* Ops in flight at most, of one that has none. */
+/* Set how many ops may be in flight, of an endpoint that has none in flight. */
 void leat_ep_depths_set(struct leat_ep *ep, uint32_t tx_depth, uint32_t rx_depth);
-/* Makes the tables of peers, in the place of those that are there. 0, or -ENOMEM with leat_err() */
+/* Create the tables of peers and free the present ones. 0, or -ENOMEM with leat_err() */
 int leat_ep_peers_alloc(struct leat_ep *ep, uint16_t nb_peers);
 
-/* peer.c: the address of a peer, while its owner may be giving the peer out again. Any thread. */
+/* peer.c: copy a peer's address, even while the owner assigns the peer id anew. Any thread. */
 void leat_peer_addr_read(const struct leat_ep *ep, const struct leat_peer *peer, char *addr,
 			 size_t len);
 
-/* sample.c: times every n-th op; 0: none. The owner. 0, or negative with leat_err() */
+/* sample.c: time every n-th op; 0: none. Owner thread. 0, or negative with leat_err() */
 int leat_ep_sample_set(struct leat_ep *ep, uint32_t every);
-/* Of ops of a type, in addition to what is in *to, which is zeroed. Any thread. */
+/* Add the latencies of ops of a type to *to, which the caller zeroed. Any thread. */
 void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
 			struct leat_tune_histogram *to);
 
 /*
- * tune.c: lets it be seen from outside, before the device is asked. Sizes of a settings file are in
- * ctrl->conf then. 0, or negative with leat_err()
+ * tune.c: make the endpoint visible to tune, before the device's part is opened. Sizes of a
+ * settings file are in ctrl->conf afterwards. 0, or negative with leat_err()
  */
 int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
-/* The device's endpoint is open: apply the settings of the device. 0, or negative with leat_err() */
+/* Apply the settings of the device, once its part is open. 0, or negative with leat_err() */
 int leat_ep_tune_start(struct leat_ep *ep);
 
 /* process_tune.c: from leat_init() to leat_cleanup(). 0, or negative with leat_err() */
 int leat_process_tune_add(void);
 void leat_process_tune_del(void);
 
-/* Expired deadlines. */
+/* End the ops whose deadline has passed. */
 void leat_op_deadlines_run(struct leat_ep *ep, uint64_t now);
 
 int leat_mr_register_mempools(struct leat_ep *ep, const struct leat_ep_conf *conf);
 void leat_mr_release_all(struct leat_ep *ep);
 
 /*
- * The list of endpoints, for telemetry and leat_cleanup(): calls fn for each under the list's
- * mutex.
+ * Call fn for each endpoint under the mutex of the list; for telemetry and leat_cleanup().
  */
 typedef int (*leat_ep_visit_t)(const struct leat_ep *ep, void *arg);
 /* @return the sum of what fn returned */

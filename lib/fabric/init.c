@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat_init(): splits the arguments (eal_args.c), starts EAL, lets agents in, opens the devices;
+ * leat_init(): splits the arguments (eal_args.c), starts EAL, starts tune, opens the devices;
  * leat_cleanup().
  */
 
@@ -26,7 +26,7 @@ start_eal(const struct eal_args *s)
 	/* EAL's default writes to stdout, which is the application's. */
 	if (rte_openlog_stream(stderr) != 0)
 		return leat_err(EIO, "leat_init: can't set the log's stream");
-	/* EAL may permute its argv and overwrites the entry that it stopped at */
+	/* EAL may permute its argv, and overwrites the entry at which it stopped. */
 	ret = rte_eal_init(s->eal_argc, s->eal_argv);
 	if (ret < 0) {
 		int err = rte_errno > 0 ? rte_errno : EINVAL;
@@ -46,7 +46,7 @@ start_eal(const struct eal_args *s)
 	return 0;
 }
 
-/* Loops have their CPUs to themselves, as far as there are others. */
+/* Keep leat's helper threads off the CPUs of the lcores, as far as there are other CPUs. */
 static void
 keep_helpers_off_lcores(void)
 {
@@ -62,7 +62,7 @@ keep_helpers_off_lcores(void)
 	}
 }
 
-/* A wrong name is worth no EAL start. */
+/* Load the drivers, and check device names before EAL starts: starting EAL takes long. */
 static int
 load_drivers(const struct eal_args *s, int argc, char **argv)
 {
@@ -169,7 +169,7 @@ leat_init(int argc, char **argv)
 	if (ret < 0)
 		return ret;
 	started = true;
-	/* as EAL does: what is left begins with the program's name */
+	/* As EAL does: the application's arguments begin with the program's name. */
 	if (end == argc)
 		end--;
 	argv[end] = argv[0];
@@ -183,7 +183,7 @@ name_ep(const struct leat_ep *ep, void *arg)
 	size_t len = strlen(names);
 
 	if (ep->ctrl->outer != NULL)
-		return 0; /* closed with the outer one, which is named */
+		return 0; /* closed with its outer endpoint, which the list names */
 	if (len < LEAT_ERR_MSG_MAX / 2)
 		snprintf(names + len, LEAT_ERR_MSG_MAX - len, "%s%s", len > 0 ? ", " : "",
 			 leat_ep_name(ep));
@@ -199,7 +199,7 @@ leat_cleanup(void)
 		return 0;
 	if (leat_ep_foreach(name_ep, names) > 0)
 		return leat_err(EBUSY, "leat_cleanup: endpoints are still open: %s", names);
-	/* Before what measurements read is gone. */
+	/* First: measurements read devices and EAL's memory. */
 	stop_tune();
 	leat_dev_close_all();
 	started = false;

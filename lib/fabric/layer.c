@@ -6,7 +6,7 @@
 
 #include "fabric_pvt.h"
 
-/* As with drivers: constructors run one at a time, and no device is opened before their end. */
+/* No lock: constructors run one at a time, and no device is opened before all of them ended. */
 static const struct leat_layer *layers[LEAT_LAYERS_MAX];
 static int nb_layers;
 

@@ -4,16 +4,16 @@
 
 /**
  * @file
- * For drivers: the contract between the fabric library and a driver. The table that a driver fills
- * in, and what it reports.
+ * For drivers: the contract between the fabric library and a driver: the table that a driver fills
+ * in, and the calls by which it reports to the library.
  *
  * A driver is a plugin, libleat_driver_NAME.so, whose constructor registers a struct leat_driver.
  *
  * Division of labour. The library keeps the peer table, the ordered queues, deadlines, events, the
  * list of regions, and all argument checking of slow calls. The driver moves data and owns
- * connections. For every op that it takes in its post it calls leat_op_start(), and exactly once,
- * later or at once, leat_op_finish() (leat_order.h); the library then sees to the order and to
- * poll's output.
+ * connections. For every op that its post takes it calls leat_op_start(), and exactly once, later
+ * or at once, leat_op_finish() (leat_order.h); the library then sees to the order and to poll's
+ * output.
  *
  * A peer's life, with the driver's calls on the right:
  *
@@ -21,10 +21,10 @@
  *     a remote endpoint connects          REQUESTED    leat_peer_request()
  *     leat_ep_accept() -> accept()        ACCEPTED     leat_peer_up(), or closing + down
  *                                         UP
- *     it died, said bye, or disconnect()  CLOSING      leat_peer_closing(), then finish its ops,
+ *     peer died or closed, disconnect()   CLOSING      leat_peer_closing(), then finish its ops,
  *                                         DOWN         then leat_peer_down()
  *
- * Thread rules: everything of an endpoint on its own thread; probe, remove and info on the main
+ * Thread rules: calls on an endpoint come from its own thread; probe, remove and info from the main
  * thread.
  */
 
@@ -50,17 +50,17 @@ extern "C" {
 struct leat_mr_piece {
 	void *addr;
 	uint64_t len;
-	void *desc;    /**< local descriptor, the driver's own */
+	void *desc;    /**< local descriptor, private to the driver */
 	uint64_t key;  /**< remote key */
 	uint64_t base; /**< remote address of addr */
-	void *drv;     /**< the driver's own */
+	void *drv;     /**< private to the driver */
 };
 
-/** A region: one piece, or for a mempool one per memory chunk, sorted by address. */
+/** A region: one piece, or for a mempool one piece per memory chunk, sorted by address. */
 struct leat_mr {
 	struct leat_ep *ep;
 	struct leat_mr *next;
-	const struct rte_mempool *mempool; /**< or NULL */
+	const struct rte_mempool *mempool; /**< NULL: not of a mempool */
 	uint32_t access;
 	uint32_t nb_pieces;
 	__extension__ struct leat_mr_piece piece[];
@@ -68,17 +68,17 @@ struct leat_mr {
 
 /** Options of an endpoint that may change while it runs. */
 enum leat_ep_option {
-	/** bytes of a SEND, TSEND or WRITE that is copied when posted */
+	/** largest SEND, TSEND or WRITE that is copied when posted, bytes */
 	LEAT_EP_OPTION_INLINE_MAX,
-	/** every n-th send of a burst tells its completion; >= 1 */
+	/** every n-th send of a burst signals its completion; >= 1 */
 	LEAT_EP_OPTION_SIGNAL_INTERVAL,
 };
 
-/** Value of an option: what the driver does by itself. */
+/** Value of an option: the driver chooses. */
 #define LEAT_EP_OPTION_AUTO UINT32_MAX
 
 /**
- * What a driver provides. All functions return 0 or a negative errno with leat_err() set unless
+ * The functions of a driver. All of them return 0 or a negative errno with leat_err() set unless
  * said otherwise.
  */
 struct leat_driver {
@@ -86,123 +86,132 @@ struct leat_driver {
 	const char *description; /**< one line */
 	const struct leat_driver_arg *args; /**< ends with a NULL name */
 
-	/** Opens a device; the keys were checked. Keeps what it needs in leat_dev_drv_set(). */
+	/**
+	 * Open a device; the keys were checked. The driver keeps its state by leat_dev_drv_set().
+	 */
 	int (*probe)(struct leat_dev *dev, const struct rte_kvargs *kv);
-	/** Closes a device without endpoints. */
+	/** Close a device that has no endpoints. */
 	void (*remove)(struct leat_dev *dev);
-	/** Fills in all but name and driver. */
+	/** Fill in all but name and driver. */
 	void (*info)(const struct leat_dev *dev, struct leat_dev_info *info);
 	/**
-	 * Tells what is known of a device, or if dev is NULL of all that could be opened here,
-	 * beginning each with to->device(). NULL: there is nothing to choose, and nothing more to
-	 * tell.
-	 * @return 0; negative with leat_err(): none is there, and why
+	 * Report the details of a device, or if dev is NULL those of every device that could be
+	 * opened here, beginning each with to->device(). NULL: the driver has no devices to choose
+	 * from, and no details to report.
+	 * @return 0; negative with leat_err(): there is no device, and why
 	 */
 	int (*list)(const struct leat_dev *dev, const struct leat_dev_sink *to);
 
 	/**
-	 * Opens an endpoint: sets ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv.
+	 * Open an endpoint: set ep->drv, ep->post, ep->poll, ep->mr_local, ep->directed_recv.
 	 * conf is complete (no zeros for defaults) and inside the limits of info; the driver
-	 * refuses what only it can know.
+	 * refuses the values that only it can check.
 	 *
-	 * ep->post_soon may be set, too: leat's own protocols call it when all that is left to do
-	 * for a small op to a peer (any number) is to fill it in. What a driver fetches for it
-	 * comes in the meantime; it changes nothing else.
+	 * ep->post_soon may be set, too: leat's own protocols call it when a small op to a peer
+	 * (any number) only has to be filled in before they post it. A driver uses the time to
+	 * prefetch what that post touches; the call changes nothing else.
 	 */
 	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
-	/** Cancels all receives; they come back soon. Sends go on. */
+	/** Cancel all receives; they come back soon. Sends go on. */
 	void (*ep_quiesce)(struct leat_ep *ep);
 	/**
-	 * Makes every op still in flight come back, at once or in one of the next polls, with
-	 * -ESHUTDOWN.
+	 * Make every op still in flight come back with -ESHUTDOWN, at once or in one of the next
+	 * polls.
 	 */
 	void (*ep_abort)(struct leat_ep *ep);
 	/**
-	 * Called when no op is in flight any more and ep->poll is not called any more, before the
-	 * first region is deregistered: from now on the device touches no memory, whatever peers
-	 * do. NULL: that is so by itself.
+	 * Make the device touch no memory from now on, whatever peers do. Called when no op is in
+	 * flight any more and ep->poll is not called any more, before the first region is
+	 * deregistered. NULL: the device touches none by then without being told.
 	 */
 	void (*ep_halt)(struct leat_ep *ep);
-	/** Tells the peers, and frees everything. No op is in flight. */
+	/** Tell the peers, and free everything. No op is in flight. */
 	void (*ep_close)(struct leat_ep *ep);
 
+	/**
+	 * Ask the device to end an op early.
+	 * @return 0: it will be finished (inside this call or later); -EOPNOTSUPP: the device can't
+	 *   recall it
+	 */
 	/**
 	 * Asks the device to end an op early. @return 0: it will be finished (inside this call or
 	 * later); -EOPNOTSUPP: can't be recalled.
 	 */
 	int (*cancel)(struct leat_ep *ep, struct leat_op *op);
-	/** Control work; called from leat_ep_events(). */
+	/** Do the work of connections and time-outs; called from leat_ep_events(). */
 	void (*progress)(struct leat_ep *ep, uint64_t now);
 
 	/**
-	 * listen, listen_addr, accept and reject, or none: nothing can connect to its endpoints.
+	 * listen, listen_addr, accept and reject: all or none; none: no endpoint of the driver can
+	 * be connected to.
 	 */
 	int (*listen)(struct leat_ep *ep, const char *addr);
 	int (*listen_addr)(struct leat_ep *ep, char *addr, size_t len);
 	/**
-	 * Begins to connect; the outcome is leat_peer_up() or leat_peer_failed(), never inside this
+	 * Begin to connect; the outcome is leat_peer_up() or leat_peer_failed(), never inside this
 	 * call.
 	 */
 	int (*connect)(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		       const struct leat_conn_params *params);
 	int (*accept)(struct leat_ep *ep, struct leat_peer *peer,
 		      const struct leat_conn_params *params);
-	/** The library frees the peer afterwards. */
+	/** Reject a request. The library frees the peer afterwards. */
 	void (*reject)(struct leat_ep *ep, struct leat_peer *peer);
 	/**
-	 * Ends a peer that is CONNECTING, ACCEPTED or UP: calls leat_peer_closing() with status and
-	 * text, finishes its ops (now or later), then calls leat_peer_down().
+	 * End a peer that is CONNECTING, ACCEPTED or UP: call leat_peer_closing() with status and
+	 * text, finish its ops (now or later), then call leat_peer_down().
 	 */
 	void (*disconnect)(struct leat_ep *ep, struct leat_peer *peer, int status,
 			   const char *text);
 
 	/**
-	 * Registers a piece: fills in desc, key, base, drv. NULL with mr_dereg: nothing to be done.
+	 * Register a piece: fill in desc, key, base, drv. NULL together with mr_dereg: the device
+	 * needs no registration.
 	 */
 	int (*mr_reg)(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
-	/** @return 0, or -EBUSY: still used */
+	/** Deregister a piece. @return 0, or -EBUSY: the device still uses it */
 	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);
 
 	/**
-	 * Sleeping until something happens; all three, or NULL: not offered. They are called only
-	 * for endpoints with leat_ep_conf.wait, which the library refuses where leat_dev_info.wait
-	 * is not set. Not called any more once the endpoint is shut down.
+	 * Sleeping until something happens: all three functions, or NULL where it is not offered.
+	 * The library calls them only for endpoints with leat_ep_conf.wait, which it refuses where
+	 * leat_dev_info.wait is not set, and not any more once the endpoint is shut down.
 	 */
 	/**
-	 * Descriptor to poll for POLLIN, level-triggered; the same from ep_open() to ep_close(),
-	 * which closes it.
+	 * Return the descriptor to poll for POLLIN, level-triggered; the same from ep_open() to
+	 * ep_close(), which closes it.
 	 */
 	int (*fd)(const struct leat_ep *ep);
 	/**
-	 * From now on what a poll or progress() would find makes the descriptor readable:
-	 * completions, messages, requests, connections that change, a peer's death; not time-outs.
-	 * First announces, then looks: what came before is answered with -EAGAIN. A spurious
-	 * wake-up is allowed, a lost one is not.
-	 * @return 0: armed, and nothing is there; -EAGAIN: poll and progress() have something to
-	 *   do; -EBUSY: armed, but something goes on that makes nothing readable: the caller
+	 * Make the descriptor readable, from now on, by everything that a poll or progress() would
+	 * find: completions, messages, requests, connections that change, a peer's death; not by
+	 * time-outs. Announce the sleep first, then look for work: return -EAGAIN for anything
+	 * that came before. A spurious wake-up is allowed, a lost one is not.
+	 * @return 0: armed, and there is no work; -EAGAIN: poll and progress() have work to do;
+	 *   -EBUSY: armed, but work is under way whose end makes nothing readable: the caller
 	 *   sleeps for a short while only
 	 */
 	int (*arm)(struct leat_ep *ep);
 	/**
-	 * Undoes it, and takes what made the descriptor readable if poll and progress() won't.
-	 * After each arm().
+	 * Undo arm(), and consume whatever made the descriptor readable unless poll and progress()
+	 * will. Called after each arm().
 	 */
 	void (*disarm)(struct leat_ep *ep);
 
 	/**
-	 * Sets an option, between a poll and the next post; what is in flight goes on as it was
-	 * posted. NULL: there are none.
-	 * @param value wanted, or LEAT_EP_OPTION_AUTO; becomes what it is now: the nearest that the
-	 *   device can do
-	 * @return 0; -EOPNOTSUPP: it has no such choice
+	 * Set an option, between a poll and the next post; ops in flight go on as they were posted.
+	 * NULL: the driver has no options.
+	 * @param[in,out] value in: wanted, or LEAT_EP_OPTION_AUTO; out: the value in force, the
+	 *   nearest one that the device can do
+	 * @return 0; -EOPNOTSUPP: the device has no such option
 	 */
 	int (*option)(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 };
 
 /**
- * Register a driver; called from a constructor, so it can only log. The number of the ABI of this
- * header is part of the symbol, so that a plugin built against another one can't be loaded: the
- * loader names the missing symbol.
+ * Register a driver; called from a constructor, so it can only log. The ABI number of this header
+ * is part of the symbol: a plugin built against another ABI can't be loaded, and the loader names
+ * the missing symbol.
  */
 #define LEAT_DRIVER_REGISTER_FN LEAT_DRIVER_SYMBOL(leat_driver_register_abi, LEAT_DRIVER_ABI)
 #define LEAT_DRIVER_SYMBOL(name, abi) LEAT_DRIVER_SYMBOL_(name, abi)
@@ -220,8 +229,9 @@ LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
 /**
  * @name Post and poll of an endpoint
  *
- * ep_open() sets ep->post and ep->poll. A driver that changes them later does it with these, and
- * asks ep->drv_post and ep->drv_poll: while ops are timed ep->post and ep->poll are the library's.
+ * ep_open() sets ep->post and ep->poll. A driver that changes them later does it with these calls,
+ * and reads the present ones from ep->drv_post and ep->drv_poll: while ops are timed, ep->post and
+ * ep->poll are the library's.
  * @{
  */
 static inline void
@@ -245,7 +255,7 @@ leat_ep_poll_set(struct leat_ep *ep, leat_poll_fn poll)
 LEAT_API void leat_dev_drv_set(struct leat_dev *dev, void *drv);
 LEAT_API void *leat_dev_drv(const struct leat_dev *dev);
 
-/** Value of a key, or NULL. */
+/** Return the value of a key, or NULL. */
 static inline const char *
 leat_driver_arg_str(const struct rte_kvargs *kv, const char *key)
 {
@@ -253,7 +263,7 @@ leat_driver_arg_str(const struct rte_kvargs *kv, const char *key)
 }
 
 /**
- * Value of a key as a whole number, decimal or 0x; *out is left alone if the key is not there.
+ * Read the value of a key as a whole number, decimal or 0x; *out is unchanged if the key is absent.
  * @return 0, or -EINVAL with leat_err() naming key, value and range
  */
 LEAT_API int leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, uint32_t min,
@@ -262,49 +272,50 @@ LEAT_API int leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, u
 /* ---- peers ---------------------------------------------------------------------------------- */
 
 /**
- * A remote endpoint wants to connect. Raises LEAT_EV_CONNECT_REQ.
- * @param from the address of the peer, for people
+ * Report that a remote endpoint wants to connect. Raises LEAT_EV_CONNECT_REQ.
+ * @param from the address of the peer, as text for people
  * @return the new peer, or NULL if the table is full (the driver rejects)
  */
 LEAT_API struct leat_peer *leat_peer_request(struct leat_ep *ep, const char *from, const void *priv,
 					     uint16_t priv_len);
 
-/** A peer is up. Raises LEAT_EV_CONNECTED. */
+/** Report that a peer is up. Raises LEAT_EV_CONNECTED. */
 LEAT_API void leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv,
 			   uint16_t priv_len);
 
 /**
- * An attempt to connect failed. Raises LEAT_EV_CONNECT_FAILED; the driver forgot the peer already.
+ * Report that an attempt to connect failed. Raises LEAT_EV_CONNECT_FAILED; the driver has forgotten
+ * the peer already.
  */
 LEAT_API void leat_peer_failed(struct leat_ep *ep, struct leat_peer *peer, int status,
 			       const char *text);
 
 /**
- * A peer is ending: ops posted to it from now on come back with -ENOTCONN. The first call's status
- * and text are those of the event; further calls change nothing.
+ * Report that a peer is ending: ops posted to it from now on come back with -ENOTCONN. The event
+ * carries the status and text of the first call; further calls change nothing.
  */
 LEAT_API void leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int status,
 				const char *text);
 
 /**
- * All its ops were finished and the driver forgot it. Raises LEAT_EV_DISCONNECTED (or
- * CONNECT_FAILED before it was up).
+ * Report that all ops of a peer were finished and the driver has forgotten it. Raises
+ * LEAT_EV_DISCONNECTED (or LEAT_EV_CONNECT_FAILED before the peer was up).
  */
 LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 
 /**
- * Is the endpoint inside of one with a layer, such as the tag layer (doc/guide/tags.md)? A driver
- * with an exchange of addresses of its own tells the other side, so that two that do not fit find
- * out when connecting. Its own endpoint; any time.
+ * Check whether the endpoint is the inner one of a layer, such as the tag layer
+ * (doc/guide/tags.md). A driver that exchanges addresses by itself tells the other side, so that
+ * two endpoints that do not fit together find out when connecting. Owner thread; any time.
  */
 LEAT_API bool leat_ep_is_inner(const struct leat_ep *ep);
 
-/** Where a peer is, for messages: the address it was connected by, or came from. */
+/** Return a peer's address, for messages: that given to connect, or that of its request. */
 LEAT_API const char *leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer);
 
 /* ---- pieces of regions ---------------------------------------------------------------------- */
 
-/** The right (LEAT_MR_*) that a one-sided op needs at its target; 0 for the other types. */
+/** Return the right (LEAT_MR_*) that a one-sided op needs at its target; 0 for the other types. */
 static inline uint32_t
 leat_op_right(unsigned int type)
 {
@@ -323,7 +334,7 @@ leat_op_right(unsigned int type)
 	return type < LEAT_OP_TYPES ? rights[type] : 0;
 }
 
-/** The piece of a region in which [addr, addr + len) lies, or NULL. */
+/** Find the piece of a region in which [addr, addr + len) lies; NULL if there is none. */
 static inline const struct leat_mr_piece *
 leat_mr_find(const struct leat_mr *mr, const void *addr, uint64_t len)
 {

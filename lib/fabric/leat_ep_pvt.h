@@ -3,20 +3,21 @@
 #define LEAT_EP_PVT_H
 
 /*
- * What leat's own protocols do with an endpoint and applications do not. It is not installed.
+ * Calls on an endpoint for leat's own protocols, not for applications. This header is not
+ * installed.
  */
 
 #include "leat_ep.h"
 
 /*
- * Says that a small op to a peer is about to be posted: all that is left to do is to fill it in.
- * Where a send is a store to memory that the other side reads (ring), the cache line it goes to is
- * asked for now, and comes in the meantime. It changes nothing else, and nothing at all on other
- * devices.
+ * Announce a small op to a peer: the caller only has to fill it in before it posts it. Where a send
+ * is a store to memory that the other side reads (ring), the driver requests the cache line of that
+ * store now, and it arrives while the op is filled in. The call changes nothing else, and nothing
+ * at all on other devices.
  *
- * Earlier it does harm: the other side, which waits on that very line, fetches it back.
+ * Don't call it earlier: the other side polls that very cache line and would fetch it back.
  *
- * peer is any number; one that is not up is ignored.
+ * peer may be any number; a peer that is not up is ignored.
  */
 static inline void
 leat_ep_post_soon(struct leat_ep *ep, uint16_t peer)

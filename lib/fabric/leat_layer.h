@@ -3,7 +3,7 @@
 #define LEAT_LAYER_H
 
 /*
- * For layers: libraries of leat's that give an endpoint ops which its device has not, or does in
+ * For layers: parts of leat that add ops to an endpoint which its device lacks, or do them in
  * another way. This header is not installed: a layer is a part of libleat.so.
  *
  *     application       leat_ep_post(), leat_ep_poll(), leat_ep_events()
@@ -14,29 +14,29 @@
  *                         |
  *     device
  *
- * A layer registers itself when the library is loaded. What fabric asks of it, in slow calls only:
+ * A layer registers itself when the library is loaded. Fabric calls it in slow calls only:
  *
  *     leat_dev_info_get(dev)       layer->ops(info)    ops_software; added to info.ops
  *     leat_dev_info_for(dev, ops)  layer->info(info)   if an op of ops is one of ops_software
- *     leat_ep_create(dev, conf)    driver->ep_open()   likewise, of conf->ops; else the endpoint is
- *                                                      the device's own
+ *     leat_ep_create(dev, conf)    driver->ep_open()   the layer's, if an op of conf->ops is one of
+ *                                                      ops_software; else the device's
  *
- * ep_open() sets the outer endpoint's post and poll, as that of any driver does. So an op takes
- * the same way as without layers: through one pointer, to the layer of an endpoint that has one,
- * to the driver of one that has not.
+ * The layer's ep_open() sets the outer endpoint's post and poll, as every driver's does. So an op
+ * costs one indirect call to the layer, on an endpoint without one to the driver: layers add
+ * nothing to endpoints that don't use them.
  *
- * A device has one layer: of those that can add ops to it, the first one by name. Layers are not
- * stacked.
+ * A device has one layer at most: the first one by name of those that can add ops to it. Layers are
+ * not stacked.
  */
 
 #include <stdint.h>
 
 #include "leat_driver.h"
 
-/* Layers of a process, at most. */
+/* Most layers of a process. */
 #define LEAT_LAYERS_MAX 4
 
-/* Of an endpoint's name, with its NUL. */
+/* Longest name of an endpoint, with its NUL. */
 #define LEAT_EP_NAME_MAX 64
 
 struct leat_layer {
@@ -46,24 +46,24 @@ struct leat_layer {
 	 * 0: this device is not for the layer.
 	 */
 	uint32_t (*ops)(const struct leat_dev_info *info);
-	/* Makes of a device's info that of an endpoint with the layer. */
+	/* Change a device's info into that of an endpoint with the layer. */
 	void (*info)(struct leat_dev_info *info);
 	/*
-	 * What an endpoint with the layer does. Never called, and NULL: probe, remove, info, list,
-	 * args.
+	 * The functions of an endpoint with the layer. probe, remove, info, list and args are
+	 * never used, and NULL.
 	 */
 	const struct leat_driver *driver;
 };
 
 /*
- * Registers a layer. The order of constructors does not matter: the layers are kept by name, and
- * first asked when a device is.
- * @return 0; -EEXIST: there is one of that name, which stays; -ENOSPC: LEAT_LAYERS_MAX are there.
- * Both are logged.
+ * Register a layer. The order of constructors does not matter: the layers are kept by name, and
+ * first called when a device is queried.
+ * @return 0; -EEXIST: a layer of that name is registered, and stays; -ENOSPC: LEAT_LAYERS_MAX are
+ *   registered. Both are logged.
  */
 int leat_layer_register(const struct leat_layer *layer);
 
-/* Makes the constructor that registers a layer. */
+/* Define the constructor that registers a layer. */
 #define LEAT_LAYER_REGISTER(layer)                                                                 \
 	static void __attribute__((constructor)) leat_layer_ctor_##layer(void);                    \
 	static void leat_layer_ctor_##layer(void)                                                  \
@@ -72,23 +72,23 @@ int leat_layer_register(const struct leat_layer *layer);
 	}
 
 /*
- * For a layer's ep_open(): creates an endpoint of the same device, with the device's own driver.
- * The layer polls it, takes its events, and closes it in its ep_close(). leat_cleanup() names the
- * outer endpoint only.
+ * Create an endpoint of the same device with the device's own driver: for a layer's ep_open(). The
+ * layer polls it, takes its events, and closes it in its ep_close(). leat_cleanup() names the outer
+ * endpoint only.
  * @return NULL with rte_errno and leat_err(), as leat_ep_create()
  */
 struct leat_ep *leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf);
 
 /*
- * leat_ep_close() without the end: the endpoint is shut down, and still there.
+ * Shut down an endpoint as leat_ep_close() does, without destroying it.
  * @return as leat_ep_close()
  */
 int leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us,
 		 void (*done)(struct leat_op *op, void *arg), void *arg);
 
 /*
- * The table of an endpoint; of an inner one, the device's driver. For what has no call in
- * leat_ep.h.
+ * Return the table of functions of an endpoint; of an inner endpoint, the device's driver. For
+ * functions that have no call in leat_ep.h.
  */
 const struct leat_driver *leat_ep_driver(const struct leat_ep *ep);
 

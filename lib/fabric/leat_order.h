@@ -7,8 +7,8 @@
  * For drivers: the ordering layer, the heart of leat. Ops posted on one queue come back from poll
  * in the order in which they were posted, however the hardware completes them.
  *
- * A queue (leat_queue.h) is a list through the ops, oldest first. A driver tells the layer two
- * things of each op, when it takes the op and when the hardware is done with it:
+ * A queue (leat_queue.h) is a list through the ops, oldest first. A driver reports two moments of
+ * each op to the layer: when the driver takes the op, and when the hardware is done with it:
  *
  *     post:  leat_op_admit -> leat_op_check -> (hand to the device) -> leat_op_start
  *     poll:  (completion from the device) -> leat_op_finish
@@ -22,14 +22,14 @@
  *     finish A               D                             A, B, C           0         2
  *     finish D               (empty)                       D                 0         2
  *
- * finish marks an op that is not the oldest as held (LEAT_OP_HELD) and leaves it in its place: it
- * looks for nothing. finish of the oldest op returns it and the held ones behind it, up to the
- * first op that is still with the device. Each op is linked once, marked at most once and returned
- * once: O(1) per op, no window, no allocation, no limit of its own. Where completions come in
- * order held_now stays 0, and then finish does not even look at the op behind the oldest.
+ * finish marks an op that is not the oldest as held (LEAT_OP_HELD) and leaves it in its place; it
+ * searches nothing. finish of the oldest op returns it and the held ones behind it, up to the first
+ * op that is still with the device. Each op is linked once, marked at most once and returned once:
+ * O(1) per op, no window, no allocation, no limit of its own. Where completions come in order,
+ * held_now stays 0, and then finish does not even look at the op behind the oldest.
  *
- * held_time and held_max say for how long: from the op's own completion to its return, in units of
- * 2^LEAT_QUEUE_HOLD_SHIFT cycles. leat_queue_stats_get() reads them from any thread.
+ * held_time and held_max are hold-back times: from the op's own completion to its return, in units
+ * of 2^LEAT_QUEUE_HOLD_SHIFT cycles. leat_queue_stats_get() reads them from any thread.
  *
  * Where a finished op goes:
  *
@@ -41,16 +41,16 @@
  *                                                                  `-- else: ready list, the
  *                                                                        next poll begins with it
  *
- * Which queue: leat_op.queue, or if that is NULL the peer's sendq, for receives the endpoint's
- * recvq. start and finish find it by the same rule, since an op's input does not change in between.
+ * Which queue: leat_op.queue; if that is NULL the peer's sendq, for receives the endpoint's recvq.
+ * start and finish find the queue by the same rule, since an op's input does not change in between.
  *
  * The state of an op:
  *
  *     IDLE --start--> INFLIGHT --finish--> [HELD] --> [READY] --poll--> IDLE
  *                        `--> CANCEL, EXPIRED --finish---^
  *
- * The layer needs nothing of the contract between library and driver, leat_driver.h. Runs of many
- * plain ops at once are in leat_order_fast.h.
+ * The layer depends on nothing in leat_driver.h, the contract between library and driver. Runs of
+ * many plain ops at once are in leat_order_fast.h.
  *
  * Thread rules: everything on the endpoint's own thread.
  */
@@ -85,7 +85,7 @@ LEAT_API void leat_op_deadline_start(struct leat_ep *ep, struct leat_op *op);
 /** Stop the deadline of an op. */
 LEAT_API void leat_op_deadline_stop(struct leat_ep *ep, struct leat_op *op);
 
-/** How many ops poll may still return in this call. */
+/** Return the number of ops that poll may still return in this call. */
 static inline uint16_t
 leat_ep_room(const struct leat_ep *ep)
 {
@@ -93,7 +93,8 @@ leat_ep_room(const struct leat_ep *ep)
 }
 
 /**
- * Now. In a poll one timestamp, taken when first needed; outside of one nothing ends its validity.
+ * Return the present time. Within a poll, one timestamp, taken when first needed; outside of a poll
+ * a new one at each call, since nothing would end the validity of a kept one.
  */
 static inline uint64_t
 leat_ep_now(struct leat_ep *ep)
@@ -112,8 +113,8 @@ leat_op_is_recv(const struct leat_op *op)
 }
 
 /**
- * May an op be taken at all? If not sets rte_errno for post.
- * @return false if there is no room or it is in flight
+ * Check whether an op may be taken at all; if not, set rte_errno for post.
+ * @return false if there is no room for the op or it is in flight
  */
 static inline bool
 leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
@@ -130,11 +131,11 @@ leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 }
 
 /*
- * Functions with a last argument `recv` are for loops that have asked leat_op_is_recv() already:
- * with it a constant, half of the work is left.
+ * Functions with a last argument `recv` are for loops that have called leat_op_is_recv() already:
+ * with a constant there, the compiler drops half of the work.
  */
 
-/** The part of leat_op_check() that asks for the peer. */
+/** Do the part of leat_op_check() about the peer. */
 static inline int
 leat_op_check_peer(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 {
@@ -145,7 +146,7 @@ leat_op_check_peer(const struct leat_ep *ep, const struct leat_op *op, bool recv
 	return unlikely(recv && !ep->directed_recv) ? -EOPNOTSUPP : 0;
 }
 
-/** The part of leat_op_check() that asks for size and memory. */
+/** Do the part of leat_op_check() about size and memory. */
 static inline int
 leat_op_check_data(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 {
@@ -158,7 +159,7 @@ leat_op_check_data(const struct leat_ep *ep, const struct leat_op *op, bool recv
 	return 0;
 }
 
-/** The part of leat_op_check() that asks for the type. */
+/** Do the part of leat_op_check() about the type. */
 static inline int
 leat_op_check_type(const struct leat_ep *ep, const struct leat_op *op)
 {
@@ -167,7 +168,7 @@ leat_op_check_type(const struct leat_ep *ep, const struct leat_op *op)
 	return unlikely((ep->op_mask & LEAT_OP_BIT(op->type)) == 0) ? -EOPNOTSUPP : 0;
 }
 
-/** leat_op_check() of an op that is a receive or not. */
+/** Do leat_op_check() for an op that is known to be a receive or not. */
 static inline int
 leat_op_check_as(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 {
@@ -179,7 +180,7 @@ leat_op_check_as(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 }
 
 /**
- * Is an op right?
+ * Check an op.
  * @return 0, or the negative errno with which it is to be started and finished at once
  */
 static inline int
@@ -207,7 +208,7 @@ leat_queue_append(struct leat_queue *q, struct leat_op *op)
 	LEAT_STAT_ADD(q->nb_posted, 1);
 }
 
-/** leat_op_start() of an op that is sent to a peer, which leat_op_check_peer() found. */
+/** Do leat_op_start() for an op that is sent to a peer, which leat_op_check_peer() found. */
 static inline void
 leat_op_start_send(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *op)
 {
@@ -225,7 +226,7 @@ leat_op_start_send(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *o
 		leat_op_deadline_start(ep, op);
 }
 
-/** leat_op_start() of an op that is a receive or not. */
+/** Do leat_op_start() for an op that is known to be a receive or not. */
 static inline void
 leat_op_start_as(struct leat_ep *ep, struct leat_op *op, bool recv)
 {
@@ -258,14 +259,14 @@ leat_op_start_as(struct leat_ep *ep, struct leat_op *op, bool recv)
 		leat_op_deadline_start(ep, op);
 }
 
-/** Accept an op: from here on it is the device's, and must be finished exactly once. */
+/** Accept an op: from now on it is the device's, and must be finished exactly once. */
 static inline void
 leat_op_start(struct leat_ep *ep, struct leat_op *op)
 {
 	leat_op_start_as(ep, op, leat_op_is_recv(op));
 }
 
-/** Hand a done op to the poll under way, or else to the next one. */
+/** Hand a done op to the poll under way; without a poll or without room, to the next one. */
 static inline void
 leat_op_emit(struct leat_ep *ep, struct leat_op *op)
 {
@@ -284,7 +285,7 @@ leat_op_emit(struct leat_ep *ep, struct leat_op *op)
 	ep->nb_ready++;
 }
 
-/** Completed before an older op of its queue: keep it. */
+/** Hold back an op that completed before an older op of its queue. */
 static inline void
 leat_queue_hold(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 {
@@ -295,7 +296,8 @@ leat_queue_hold(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 }
 
 /**
- * The op behind an op on its queue. Only that of the newest has no meaning: post need not clear it.
+ * Return the op behind an op on its queue. The newest op's q_next has no meaning: post need not
+ * clear it.
  */
 static inline struct leat_op *
 leat_queue_next(const struct leat_queue *q, const struct leat_op *op)
@@ -303,7 +305,7 @@ leat_queue_next(const struct leat_queue *q, const struct leat_op *op)
 	return op == q->tail ? NULL : op->q_next;
 }
 
-/** The oldest op of a queue completed: out with it and with those held behind it. */
+/** Return the oldest op of a queue, which completed, and the ops held behind it. */
 static inline void
 leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 {
@@ -311,7 +313,10 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 	uint32_t held = q->held_now, n = 0;
 
 	leat_op_emit(ep, op);
-	/* Nothing held, as when completions come in order: the next op is not even looked at. */
+	/*
+		 * While nothing is held, as when completions come in order, don't touch the next
+		 * op.
+		 */
 	while (unlikely(n < held) && next != NULL && next->state == LEAT_OP_HELD) {
 		uint32_t dt;
 
@@ -332,14 +337,14 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 		__atomic_store_n(&q->held_now, held - n, __ATOMIC_RELAXED);
 }
 
-/** leat_op_finish() of an op that is a receive or not. */
+/** Do leat_op_finish() for an op that is known to be a receive or not. */
 static inline void
 leat_op_finish_as(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len, bool recv)
 {
 	struct leat_peer *peer = op->peer < ep->nb_peers ? &ep->peers[op->peer] : NULL;
 	struct leat_queue *q = op->queue;
 
-	/* As in leat_op_start(): what an op says does not change while it is in flight. */
+	/* As in leat_op_start(): an op's input does not change while it is in flight. */
 	if (recv) {
 		ep->rx_room++;
 		if (q == NULL)
@@ -379,7 +384,7 @@ leat_op_finish_as(struct leat_ep *ep, struct leat_op *op, int status, uint64_t l
 }
 
 /**
- * The device is done with an op: it will not touch op or buffer again.
+ * Finish an op: the device is done with it and will not touch op or buffer again.
  * @param status 0 or a negative errno as in leat_op.status
  * @param len bytes moved
  */
@@ -389,7 +394,7 @@ leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
 	leat_op_finish_as(ep, op, status, len, leat_op_is_recv(op));
 }
 
-/** For a post: an op that failed leat_op_check() is accepted and done. */
+/** Accept an op that failed leat_op_check(), and finish it at once: for a post. */
 static inline void
 leat_op_fail(struct leat_ep *ep, struct leat_op *op, int status)
 {
@@ -397,7 +402,7 @@ leat_op_fail(struct leat_ep *ep, struct leat_op *op, int status)
 	leat_op_finish(ep, op, status, 0);
 }
 
-/** At the end of each post: counts what was accepted and what was refused. @return accepted */
+/** Count the accepted and the refused ops at the end of each post. @return accepted */
 static inline uint16_t
 leat_ep_post_end(struct leat_ep *ep, uint16_t accepted, uint16_t n)
 {

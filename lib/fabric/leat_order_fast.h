@@ -4,15 +4,15 @@
 
 /**
  * @file
- * For drivers: runs of ops through the ordering layer. What a run does to ops, queue and endpoint
- * is what leat_op_check(), leat_op_start() and leat_op_finish() do op by op; but queue and endpoint
- * are written once per run. Whatever is out of the ordinary ends a run, and goes the general way,
- * which has the same outcome.
+ * For drivers: runs of ops through the ordering layer. A run does to ops, queue and endpoint what
+ * leat_op_check(), leat_op_start() and leat_op_finish() do op by op; but it writes queue and
+ * endpoint once per run. An op that is out of the ordinary ends a run, and goes through those
+ * calls, with the same outcome.
  *
  * Two kinds of drivers have runs. A NIC that completes in order finishes its sends with
  * leat_op_finish_sent(). A driver whose other side is memory does more: it copies a small send when
- * posted, and copies a message straight into the receive that it meets. Its ops are plain
- * (leat_op_is_plain()), and each run is a loop with its end:
+ * posted, and copies a message straight into the receive that it meets. These runs take plain ops
+ * only (leat_op_is_plain()), and each is a loop and a call that ends it:
  *
  *     post, sends to one peer          post, receives of any peer     poll, from one peer
  *       nothing is on its sendq          n <= ep->rx_room               recvq holds nothing back
@@ -32,12 +32,13 @@ extern "C" {
 #endif
 
 /**
- * For devices that complete in order: leat_op_finish() with status 0 and full length of ops that
- * were sent to one peer, ring[from & mask] the oldest. It does at once for all of them what
- * endpoint and queue have to be told, and ends before an op that needs more than that: on a queue
- * of the caller's, with a deadline, not the oldest of its queue, or without room in the output of
+ * Do leat_op_finish() with status 0 and full length for ops that were sent to one peer,
+ * ring[from & mask] the oldest: for devices that complete in order. The run updates endpoint and
+ * queue once for all of them. It ends before an op that needs more than that: an op on a queue of
+ * the caller's, with a deadline, not the oldest of its queue, or without room in the output of
  * poll.
- * @return how many of the n were finished; the next one is leat_op_finish()'s
+ * @return how many of the n ops were finished; the caller finishes the next one with
+ *   leat_op_finish()
  */
 static inline uint32_t
 leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *const *ring,
@@ -78,9 +79,9 @@ leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *
 }
 
 /**
- * Idle, of that type, without flags, on its default queue, and with a buffer? Byte by byte: poll
- * stored the state just before, and a wider load could not be served from that store, but would
- * wait until it has left the core's buffer.
+ * Check whether an op is idle, of this type, without flags, on its default queue, and with a
+ * buffer. Byte by byte: poll stored the state just before, and a load wider than that store can't
+ * be forwarded from the core's store buffer; it would wait until the store has left it.
  */
 static __rte_always_inline bool
 leat_op_is_plain(const struct leat_op *op, uint8_t type)
@@ -90,8 +91,8 @@ leat_op_is_plain(const struct leat_op *op, uint8_t type)
 }
 
 /**
- * Start and finish a plain send, which was copied; its successful end is for poll to tell.
- * @param last the one before it in this run, or NULL
+ * Start and finish a plain send whose data the driver copied; poll returns it as successful.
+ * @param last the op before it in this run, or NULL
  */
 static __rte_always_inline void
 leat_op_run_sent(struct leat_op *op, struct leat_op *last)
@@ -105,7 +106,7 @@ leat_op_run_sent(struct leat_op *op, struct leat_op *last)
 }
 
 /**
- * End a run of n > 0 sends to a peer whose send queue is empty, from first to last: the next poll
+ * End a run of n > 0 sends, from first to last, to a peer whose send queue is empty: the next poll
  * returns them.
  * @param bytes sum of their sizes
  */
@@ -125,7 +126,7 @@ leat_op_run_sent_end(struct leat_ep *ep, struct leat_peer *peer, struct leat_op 
 	LEAT_STAT_ADD(peer->sendq.nb_returned, n);
 }
 
-/** Start a plain receive of any peer. The caller saw to it that there is room for it. */
+/** Start a plain receive of any peer. The caller made sure that there is room for it. */
 static __rte_always_inline void
 leat_op_run_recv(struct leat_ep *ep, struct leat_op *op)
 {

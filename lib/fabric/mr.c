@@ -22,7 +22,10 @@ mr_alloc(struct leat_ep *ep, uint32_t nb_pieces, uint32_t access)
 	return mr;
 }
 
-/* Takes the last pieces off again. @return 0, or -EBUSY with the pieces that are left still counted */
+/*
+ * Deregister pieces, the last one first.
+ * @return 0, or -EBUSY; then nb_pieces counts the pieces that are still registered
+ */
 static int
 mr_pieces_release(struct leat_mr *mr)
 {
@@ -55,7 +58,7 @@ mr_pieces_register(struct leat_mr *mr, uint32_t nb_pieces)
 	return 0;
 }
 
-/* On failure of a registration: rte_errno and the message stay those of the failure. */
+/* Undo a registration that failed: rte_errno and the message stay those of the failure. */
 static void
 mr_undo(struct leat_mr *mr)
 {
@@ -99,7 +102,7 @@ leat_mr_register(struct leat_ep *ep, void *addr, size_t len, uint32_t access)
 	return mr;
 }
 
-/* See leat_driver.ep_halt. */
+/* Call leat_driver.ep_halt, once, if the endpoint is shut down. */
 static void
 halt(struct leat_ep *ep)
 {
@@ -173,7 +176,7 @@ add_chunk(struct rte_mempool *mp, void *opaque, struct rte_mempool_memhdr *hdr, 
 	c->n++;
 }
 
-/* Chunks that touch one another become one piece. */
+/* Merge chunks that touch one another into one piece. @return number of pieces */
 static uint32_t
 merge_chunks(struct leat_mr *mr, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ordering layer off its fast path, which is inline, in leat_order.h. */
+/* The ordering layer off its fast path. The fast path is inline, in leat_order.h. */
 
 #include "fabric_pvt.h"
 
@@ -34,7 +34,7 @@ leat_queue_stats_get(const struct leat_queue *q, struct leat_queue_stats *stats)
 	stats->held = GET(q->held_total);
 	stats->held_now = GET(q->held_now);
 	done = stats->held > stats->held_now ? stats->held - stats->held_now : 0;
-	/* The mean in cycles without a product that could overflow. */
+	/* The mean in cycles, without a product that could overflow. */
 	if (done > 0)
 		mean = ((time / done) << LEAT_QUEUE_HOLD_SHIFT) +
 		       ((time % done) << LEAT_QUEUE_HOLD_SHIFT) / done;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peers and the events that tell of them.
+ * Peers and their events.
  *
- * A peer's pending events are bits in the peer, and a peer that has some is on the endpoint's list: there is
- * no queue of events that could fill up, whatever the other side does. A peer id is on exactly one of: the
- * free list, the list of those with events, the list of the dead (last event delivered), or none.
+ * A peer's pending events are bits in the peer, and a peer that has some is on the endpoint's list:
+ * there is no queue of events that could fill up, whatever the other side does. A peer is on one
+ * list at most: the free list, the list of peers with events, or the list of dead peers (last event
+ * delivered).
  */
 
 #include <string.h>
 
 #include "fabric_pvt.h"
 
-/* Relaxed: other threads read it. */
+/* Relaxed store: other threads read the state. */
 static void
 set_state(struct leat_peer *peer, enum leat_peer_state state)
 {
@@ -42,14 +43,14 @@ leat_peer_table_init(struct leat_ep *ep)
 }
 
 /*
- * The owner writes an address that the control thread may be reading: a sequence lock, by words.
+ * Write an address that the control thread may be reading: a sequence lock, word by word.
  *
  *     owner                      reader
- *     seq odd                    seq, acquire (A): odd: none
+ *     seq odd                    seq, acquire (A): odd: no address
  *     words, release (B)         words, acquire (B)
- *     seq even, release (A)      seq: changed: none
+ *     seq even, release (A)      seq: changed: no address
  *
- * A reader that sees one of the new words sees the odd number that came before it.
+ * A reader that sees one of the new words sees the odd number that was stored before it.
  */
 static void
 addr_write(struct leat_peer_cold *cold, const char *addr)
@@ -86,7 +87,7 @@ leat_peer_addr_read(const struct leat_ep *ep, const struct leat_peer *peer, char
 	snprintf(addr, len, "%s", text);
 }
 
-/* leat_queue_init(), while the control thread may be reading the counters. */
+/* Do leat_queue_init() while the control thread may be reading the counters. */
 static void
 queue_clear(struct leat_queue *q)
 {
@@ -162,7 +163,7 @@ set_priv(struct leat_peer_cold *cold, const void *priv, uint16_t len)
 		memcpy(cold->priv, priv, cold->priv_len);
 }
 
-/* ---- from drivers ---- */
+/* ---- reports of drivers ---- */
 
 struct leat_peer *
 leat_peer_request(struct leat_ep *ep, const char *from, const void *priv, uint16_t priv_len)
@@ -190,7 +191,7 @@ leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint1
 	raise_event(ep, peer, LEAT_EV_CONNECTED);
 }
 
-/* n ops came back with their connection. Was its end in order? */
+/* Count n ops that came back with their connection: flushed if it ended in order, else errors. */
 static void
 count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 {
@@ -201,8 +202,8 @@ count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 }
 
 /*
- * An op that names a connection which ends comes back with a status of connections, often before
- * the driver hears how it ends: that op is counted when it does.
+ * When a connection ends, its ops come back with -ECONNRESET, -ECONNABORTED or -ENOTCONN, often
+ * before the driver learns how it ended: such an op is counted when the driver reports the end.
  */
 void
 leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer, int status)
@@ -257,7 +258,7 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 	} else if (cold->ours) {
 		raise_event(ep, peer, LEAT_EV_CONNECT_FAILED);
 	} else {
-		/* Came and went before the application heard of it. */
+		/* The peer ended before the application learned of its request. */
 		withdraw(ep, peer, LEAT_EV_CONNECT_REQ);
 		peer_release(ep, peer);
 	}
@@ -276,7 +277,7 @@ leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer)
 	return cold_of(ep, peer)->addr;
 }
 
-/* ---- to the application ---- */
+/* ---- delivery of events ---- */
 
 void
 leat_peer_reap(struct leat_ep *ep)
@@ -331,7 +332,7 @@ leat_peer_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n)
 	return got;
 }
 
-/* ---- from the application ---- */
+/* ---- calls of the application ---- */
 
 static int
 params_check(const struct leat_ep *ep, const struct leat_conn_params *params)

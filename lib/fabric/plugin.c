@@ -3,13 +3,15 @@
 /*
  * Finding driver plugins. Three places, in this order; of a driver found twice the first one stays:
  *
- *  1. what the user names with -d: leat's plugins are loaded here and not shown to EAL, other libraries are EAL's;
- *  2. the installed directory: beside libleat.so, so that an installation can be moved, or else as
- *     configured;
- *  3. run from a build tree: the tree's drivers/ directory. A build tree is recognised by meson's own
- *     directory beside lib/.
+ *  1. the plugins and directories that the user names with -d: leat's plugins are loaded here and
+ *     not passed to EAL; other libraries are EAL's;
+ *  2. the installed directory: beside libleat.so, so that an installation can be moved; if no
+ *  driver
+ *     was found there, the configured one;
+ *  3. for a build tree: its drivers/ directory. A build tree is recognised by meson's own directory
+ *     beside lib/.
  *
- * Of a directory that everybody may write to nothing is loaded, as EAL has it.
+ * Nothing is loaded from a directory that any user may write to; EAL has the same rule.
  */
 
 #include <dirent.h>
@@ -50,7 +52,7 @@ dir_is_safe(const char *path)
 static int
 load_file(const char *path)
 {
-	/* Never closed: its driver stays registered for the life of the process. */
+	/* No dlclose(): the driver stays registered for the life of the process. */
 	if (dlopen(path, RTLD_NOW) != NULL)
 		return 0;
 	return leat_err(EINVAL, "plugin %s: %s (there? built for another driver ABI than %d?)",
@@ -106,7 +108,7 @@ load_named(const char *path)
 		load_dir(path);
 		return 0;
 	}
-	/* What the user names is what the user trusts, wherever it is. */
+	/* A file that the user names is trusted, whatever the rights of its directory. */
 	return leat_plugin_is_ours(path) ? load_file(path) : 0;
 }
 
@@ -124,7 +126,7 @@ load_from_args(int argc, char **argv)
 	return ret;
 }
 
-/* Directory of libleat.so itself, without the last slash. */
+/* Find the directory of libleat.so itself, without the last slash. */
 static bool
 own_dir(char *dir, size_t len)
 {
@@ -157,7 +159,7 @@ load_build_tree(const char *lib_dir)
 	if (snprintf(path, sizeof(path), "%s/../meson-private", lib_dir) >= (int)sizeof(path) ||
 	    !is_dir(path))
 		return;
-	/* meson puts plugins into drivers/, as declared there */
+	/* meson builds the plugins in drivers/ or a directory below it. */
 	if (snprintf(path, sizeof(path), "%s/../drivers", lib_dir) >= (int)sizeof(path))
 		return;
 	load_dir(path);

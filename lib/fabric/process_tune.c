@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What belongs to the process and to no loop: levels of the log (log.toml), and memory pools
- * (memory.toml, mempool.toml). The control thread applies and reports.
+ * Objects of tune that belong to the process and to no loop: levels of the log (log.toml), and
+ * memory pools (memory.toml, mempool.toml). The control thread applies and reports.
  */
 
 #include <stdio.h>
@@ -56,10 +56,10 @@ levels_apply(void *arg, void *wanted, uint64_t changed)
 
 /* ---- memory pools ---- */
 
-/* What a walk over all of them looks for. */
+/* A walk over all pools: counts them, and reports one. */
 struct look {
 	uint32_t nb;   /* seen so far */
-	uint32_t want; /* number of the one that is reported */
+	uint32_t want; /* index of the pool that is reported */
 	uint64_t size;
 	struct leat_tune_row *row;
 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How long ops take, from post to poll: of every n-th one.
+ * Latency of every n-th op, from post to poll.
  *
  *     off     ep->post = drv_post                  ep->poll = drv_poll
  *     on      ep->post = sampled_post              ep->poll = sampled_poll
- *               drv_post(), then notes the time      drv_poll(), then looks at the state of those
- *               of each n-th accepted op             that were noted: IDLE ones are being returned
+ *               drv_post(), then notes the time      drv_poll(), then checks the state of the
+ *               of each n-th accepted op             noted ops: IDLE ones are being returned
  *
- * So an endpoint that is not sampled does nothing for it. A noted op is with the device or ready
- * until the poll that returns it, and each poll passes here: no pointer outlives its op. What an op
- * says of itself is not needed, and not changed.
+ * So sampling costs nothing on an endpoint where it is off. A noted op is with the device or ready
+ * until the poll that returns it, and each poll passes sampled_poll(): no pointer outlives its op.
+ * Sampling neither reads nor changes the op's input.
  */
 
 #include <stdlib.h>
@@ -18,12 +18,12 @@
 
 #include "fabric_pvt.h"
 
-/* Ops that are timed at once. More would make each poll look at more. */
+/* Most ops that are timed at once. A larger number would make each poll check more ops. */
 #define NOTED_MAX 64
 
 struct ep_sample {
 	uint32_t every;
-	uint32_t left; /* ops to be accepted before the next one that is noted */
+	uint32_t left; /* ops to be accepted before the next noted one */
 	uint32_t nb;
 	struct {
 		const struct leat_op *op;
@@ -67,7 +67,7 @@ sampled_poll(struct leat_ep *ep)
 		}
 		if (now == 0)
 			now = leat_now();
-		/* A failed op tells nothing of the device's speed. */
+		/* The time of a failed op says nothing about the device's speed. */
 		if (op->status == 0)
 			leat_tune_histogram_add(&s->histogram[op->type],
 						leat_cycles_to_ns(now - s->noted[i].at));
@@ -99,7 +99,7 @@ leat_ep_sample_set(struct leat_ep *ep, uint32_t every)
 	}
 	s->every = every;
 	if (!ep->sampled) {
-		/* What was noted when it was switched off may have come back since. */
+		/* Ops noted before sampling was switched off may have come back since. */
 		s->nb = 0;
 		s->left = every - 1;
 		ep->sampled = true;

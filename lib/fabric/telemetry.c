@@ -7,7 +7,8 @@
  *     /leat/endpoints      ids of the endpoints
  *     /leat/endpoint,ID    one endpoint: counters, order
  *
- * They run on telemetry's own thread, and read the counters with relaxed loads while their owners go on.
+ * The commands run on telemetry's own thread, and read the counters with relaxed loads while the
+ * endpoints' owners go on.
  */
 
 #include <stdlib.h>

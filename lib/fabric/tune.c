@@ -3,13 +3,13 @@
 /*
  * Settings and measurements of endpoints and their peers: endpoint.toml, peer.toml.
  *
- *     leat_ep_create()    leat_ep_tune_add(): settings of --settings: sizes, before the device is
- *                         asked; leat_ep_tune_start(): the others, when it is open
+ *     leat_ep_create()    leat_ep_tune_add(): sizes of --settings, before the device's part is
+ *                         opened; leat_ep_tune_start(): the other settings, once it is open
  *     leat_ep_events()    leat_tune_serve(): apply(), on the owner's thread
- *     report, row         control thread: what the owner stores anyway, relaxed loads
+ *     report, row         control thread: relaxed loads of counters that the owner keeps anyway
  *
- * An endpoint that is inside of another one is not seen by itself: options of the outer one reach
- * it through the layer's table (leat_driver.option).
+ * An inner endpoint of a layer is not visible itself: options of the outer one reach it through the
+ * layer's table (leat_driver.option).
  */
 
 #include <stdio.h>
@@ -38,7 +38,10 @@ static_assert(PEER_TUNE_STATE_FREE == (int)LEAT_PEER_FREE &&
 
 /* ---- settings ---- */
 
-/* automatic: LEAT_EP_OPTION_AUTO. @return 0; negative with leat_err(), and nothing changed */
+/*
+ * Set an option; *value LEAT_EP_OPTION_AUTO: automatic. 0, or negative with leat_err() and nothing
+ * changed.
+ */
 static int
 option_set(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 {
@@ -65,8 +68,8 @@ option_set(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 }
 
 /*
- * Sets inline_max and signal_interval, and answers what came of it. When the second is refused the
- * first is put back.
+ * Set inline_max and signal_interval, and store the values in force in *want. When signal_interval
+ * is refused, inline_max is set back.
  */
 static int
 apply_options(struct leat_ep *ep, struct endpoint_tune_settings *want, uint64_t changed)
@@ -109,7 +112,7 @@ size_of(uint32_t want, uint32_t def, uint32_t max)
 	return RTE_MIN(want != 0 ? want : def, max);
 }
 
-/* Of a settings file, before the device is asked; the device's limits hold. */
+/* Apply the sizes of a settings file, within the device's limits, before its part is opened. */
 static int
 apply_sizes(struct leat_ep *ep, struct endpoint_tune_settings *want)
 {
@@ -145,7 +148,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 
 	if (ep->ctrl->tune == NULL)
 		return (changed & SIZE_BITS) != 0 ? apply_sizes(ep, want) : 0;
-	/* The only step that can fail behind it needs no memory but the first time. */
+	/* First: after its first use this step can't fail, so the error path below can undo it. */
 	if ((changed & BIT(ENDPOINT_TUNE_LATENCY_SAMPLE)) != 0 && want->latency_sample != 0) {
 		ret = leat_ep_sample_set(ep, want->latency_sample);
 		if (ret < 0)
@@ -209,7 +212,7 @@ report(void *arg, void *to)
 	rep->expired = s.expired;
 	rep->tx_bytes = s.tx_bytes;
 	rep->rx_bytes = s.rx_bytes;
-	/* Read one after the other while they change. */
+	/* The owner counts on between the two loads. */
 	rep->inflight = s.posted > s.returned ? (int64_t)(s.posted - s.returned) : 0;
 	rep->peers = RLX_LOAD(c->nb_used);
 	rep->inline_effective = RLX_LOAD(c->inline_effective);
@@ -250,7 +253,7 @@ row(void *arg, uint32_t i, struct leat_tune_row *row)
 	return 1;
 }
 
-/* ---- an endpoint comes and goes ---- */
+/* ---- adding and starting an endpoint's object ---- */
 
 int
 leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info)
