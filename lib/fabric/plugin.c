@@ -6,8 +6,7 @@
  *  1. the plugins and directories that the user names with -d: leat's plugins are loaded here and
  *     not passed to EAL; other libraries are EAL's;
  *  2. the installed directory: beside libleat.so, so that an installation can be moved; if no
- *  driver
- *     was found there, the configured one;
+ *     driver was found there, the configured one;
  *  3. for a build tree: its drivers/ directory. A build tree is recognised by meson's own directory
  *     beside lib/.
  *

@@ -19,14 +19,16 @@
  *	close(sock);
  * @endcode
  *
- * They are level-triggered: the callback is called in each round as long as what is asked for is
- * the case. A reactor that polls looks at all of them with one system call, in each turn while some
- * are active and now and then while none is; one that blocks (LEAT_IDLE_BLOCK) is woken by them.
+ * Descriptors are level-triggered: the reactor calls the callback again as long as one of the
+ * events asked for is present. A reactor that polls checks all descriptors with one system call, in
+ * each turn while some are active and now and then while none is; a reactor that blocks
+ * (LEAT_IDLE_BLOCK) is woken by them.
  *
- * They take one of the reactor's pollers, "descriptors". A reactor that stops calls them until it
- * has come to rest, and no longer; they stay added, and are called again when it is run again.
+ * All descriptors together take one of the reactor's pollers, "descriptors". A stopping reactor
+ * calls the callbacks until it has come to rest, and no longer; the descriptors stay added, and are
+ * served again when the reactor is run again.
  *
- * Thread rules: as for timers: a descriptor belongs to the reactor it was added to.
+ * Thread rules: as for timers: a descriptor belongs to the reactor to which it was added.
  */
 
 #include <stdint.h>
@@ -41,8 +43,8 @@ struct leat_fd;
 struct leat_reactor;
 
 /**
- * Called when a descriptor is ready. It may add, change, delete and free this one and any other; of
- * one that was deleted nothing is told any more.
+ * Called when a descriptor is ready. It may add, change, delete and free this descriptor and any
+ * other; the callback of a deleted descriptor is not called any more.
  *
  * @param events
  *   EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLERR, EPOLLHUP or-ed, of epoll_ctl(2).
@@ -60,24 +62,23 @@ struct leat_fd {
 };
 
 /**
- * Add a descriptor. It remains the caller's, and must be deleted before it is closed.
+ * Add a descriptor. It remains the caller's, who must delete it before closing it.
  *
  * @param events
- *   EPOLLIN, EPOLLOUT, EPOLLRDHUP or-ed; 0: only errors and hang-ups, which are always told.
+ *   EPOLLIN, EPOLLOUT, EPOLLRDHUP or-ed; 0: only errors and hang-ups, which are always reported.
  * @return
- *   0; -EALREADY: it is added; -EPERM: wrong thread, or a descriptor that can't be polled;
- *   -EINVAL: unknown events, no function; -ENOMEM, -ENOSPC, and others as epoll_ctl(2)
+ *   0; -EALREADY: f is added already; -EPERM: wrong thread, or a descriptor that can't be polled;
  */
 LEAT_API int leat_fd_add(struct leat_reactor *r, struct leat_fd *f, int fd, uint32_t events,
 			 leat_fd_fn fn, void *arg);
 
 /**
- * Change what is asked for. No system call when nothing changes.
+ * Change the events asked for. Makes no system call when nothing changes.
  * @return 0; -ENOENT: it is not added; others as leat_fd_add()
  */
 LEAT_API int leat_fd_events_set(struct leat_fd *f, uint32_t events);
 
-/** Delete it. Nothing happens when it is not added. */
+/** Delete a descriptor. Does nothing if it is not added. */
 LEAT_API void leat_fd_del(struct leat_fd *f);
 
 #ifdef __cplusplus

@@ -5,31 +5,30 @@
 
 /**
  * @file
- * What a reactor does after a turn in which nothing happened.
+ * What a reactor does after a turn in which no poller worked.
  *
  *     policy   latency of the next event         costs
  *     spin     none                              the CPU, and its SMT sibling's speed
- *     pause    some 10 to 50 ns                  the CPU
- *     yield    a system call, and what the       the CPU when no other thread wants it
+ *     pause    one pause instruction             the CPU
+ *     yield    a system call, and the time that  the CPU when no other thread wants it
  *              other loops on this CPU take
  *     sleep    up to sleep_max_us                little
- *     block    a wake-up by the kernel, some     next to nothing
- *              10 to 50 us
+ *     block    a wake-up by the kernel           next to nothing
  *
  * A spinning loop on a CPU that another loop needs is a catastrophe: each waits whole time slices
  * for the other. So the default, auto, spins only where each running reactor of this process has a
- * CPU of its own to run on, and yields where not; and it yields as well as long as the kernel keeps
- * taking the CPU away (another process spins there), which it looks at every 50 ms.
+ * CPU of its own, and yields otherwise. It also yields while the kernel keeps taking the CPU away
+ * (because another process spins there); auto checks that every 50 ms.
  *
- * Messages (leat_reactor_call()) and leat_reactor_stop() wake a sleeping or blocked reactor at once;
- * timers bound its sleep.
+ * Messages (leat_reactor_call()) and leat_reactor_stop() wake a sleeping or blocked reactor at
+ * once; timers bound its sleep.
  *
- * Block waits for the wait objects of the reactor's endpoints (leat_ep_fd()), and for its
- * descriptors (leat_fd.h). Each endpoint needs one: a device that offers it (leat_dev_info.wait),
- * and leat_ep_conf.wait. With an endpoint that has none, or
- * a poller that is called each turn (no period), the reactor sleeps as by policy sleep instead, and says
- * so once, with the poller's name. Time-outs of endpoints don't wake: every
- * leat_reactor_conf.events_us it wakes for them; more of it saves wake-ups.
+ * A reactor that blocks waits for the wait objects of its endpoints (leat_ep_fd()), and for its
+ * descriptors (leat_fd.h). Each endpoint needs a wait object: a device that offers one
+ * (leat_dev_info.wait), and leat_ep_conf.wait. If an endpoint has none, or if a poller is called
+ * each turn (no period), the reactor sleeps as by policy sleep instead, and says so once, with the
+ * poller's name. Time-outs of endpoints don't wake a reactor: it wakes up for them every
+ * leat_reactor_conf.events_us; a longer interval saves wake-ups.
  */
 
 #include <leat_common.h>
@@ -59,15 +58,18 @@ struct leat_idle_conf {
 	uint32_t sleep_max_us; /**< sleep: longest step, us, up to 1,000,000; 0: 250 */
 };
 
-/** "auto", "spin", "pause", "yield", "sleep", "block"; "?" for any other value. */
+/**
+ * Return the name of a policy: "auto", "spin", "pause", "yield", "sleep", "block"; "?" for any
+ * other value.
+ */
 LEAT_API const char *leat_idle_policy_name(unsigned int policy);
 
-/** Policy of that name, or -EINVAL with leat_err_msg() listing the names. */
+/** Return the policy of a name, or -EINVAL with leat_err_msg() listing the names. */
 LEAT_API int leat_idle_policy_parse(const char *name);
 
 /**
- * Change the idle policy. Any thread, at any time; takes effect within a turn, also in a reactor
- * that sleeps.
+ * Change the idle policy. Any thread, at any time; takes effect within a turn, also in a sleeping
+ * reactor.
  *
  * @param conf
  *   As for leat_reactor_create(): zeros mean defaults.
@@ -76,12 +78,12 @@ LEAT_API int leat_idle_policy_parse(const char *name);
  */
 LEAT_API int leat_reactor_idle_set(struct leat_reactor *r, const struct leat_idle_conf *conf);
 
-/** The configured policy, with defaults filled in. Any thread. */
+/** Read the configured policy, with defaults filled in. Any thread. */
 LEAT_API void leat_reactor_idle_get(const struct leat_reactor *r, struct leat_idle_conf *conf);
 
 /**
- * What the reactor does now: never LEAT_IDLE_AUTO, but what that came to; and LEAT_IDLE_SLEEP where
- * LEAT_IDLE_BLOCK was asked for and can't be. Any thread.
+ * Return the policy in effect: LEAT_IDLE_SPIN or LEAT_IDLE_YIELD for LEAT_IDLE_AUTO,
+ * LEAT_IDLE_SLEEP for a LEAT_IDLE_BLOCK that is not possible. Any thread.
  */
 LEAT_API enum leat_idle_policy leat_reactor_idle_effective(const struct leat_reactor *r);
 

@@ -5,10 +5,10 @@
 
 /**
  * @file
- * Pollers: what a reactor calls.
+ * Pollers: the functions that a reactor calls in its turns.
  *
- * A poller is called in each turn, or every so often; it looks for work, does a bounded amount of
- * it and returns. It never blocks: everything else on its lcore waits for it.
+ * A reactor calls a poller in each turn, or periodically; the poller looks for work, does a bounded
+ * amount of it and returns. It never blocks: everything else on its lcore waits for it.
  *
  *                    add
  *                     |
@@ -20,11 +20,11 @@
  *                                         v
  *     any ------ remove ----------> UNREGISTERED
  *
- * Thread rules: calls that change a poller are made on its reactor's thread, or from the thread
- * that sets the reactor up before it runs; from others with leat_reactor_call(). They are control
+ * Thread rules: make calls that change a poller on its reactor's thread, or on the thread that sets
+ * the reactor up before it runs; from other threads through leat_reactor_call(). They are control
  * work: they may wait microseconds for a reader of telemetry. leat_poller_state(),
- * leat_poller_error() and leat_poller_stats_get() from any thread, as long as the poller is not
- * removed.
+ * leat_poller_error() and leat_poller_stats_get() may be called from any thread, as long as the
+ * poller is not removed.
  */
 
 #include <leat_common.h>
@@ -40,7 +40,7 @@ struct leat_poller;
 /** Longest name of a poller or reactor, with its terminator. Longer ones are cut. */
 #define LEAT_REACTOR_NAME_MAX 32
 
-/** Ops that an endpoint's poller takes in one call. */
+/** Most ops that an endpoint's poller takes at once. */
 #define LEAT_EP_BURST 32
 
 /** States of a poller. */
@@ -60,18 +60,20 @@ enum leat_poller_state {
  * @return
  *   - > 0: worked (any measure, e.g. the number of items)
  *   - 0: there was nothing to do
- *   - < 0: failed, a negative errno. It is logged, and the poller not called again.
+ *   - < 0: failed, a negative errno. The reactor logs it and does not call the poller again.
  */
 typedef int (*leat_poller_fn)(void *arg, uint64_t now);
 
 /**
- * Ask whether a poller has come to rest. Called, on the reactor's thread, first when the reactor
- * begins to stop (begin to finish then), and again until all pollers of the reactor return 0.
+ * Ask whether a poller has come to rest. Called on the reactor's thread: first when the reactor
+ * begins to stop (the poller then begins to finish its work), and again until all pollers of the
+ * reactor return 0.
  *
  * @param what, len
- *   When what is not NULL, put into words what is in flight, e.g. "3 requests to 10.0.0.1:7000".
+ *   If what is not NULL, write there in words what is in flight, e.g. "3 requests to
+ *   10.0.0.1:7000".
  * @return
- *   0: nothing is in flight; else something is.
+ *   0: nothing is in flight; else work is in flight.
  */
 typedef int (*leat_poller_quiesce_fn)(void *arg, char *what, size_t len);
 
@@ -87,23 +89,24 @@ struct leat_poller_stats {
 	uint64_t busy_runs;   /**< times it worked (or failed) */
 	uint64_t busy_cycles; /**< cycles of the busy runs */
 	/**
-	 * Cycles of the idle runs. Of pollers called in each turn it is an estimate: only one turn
-	 * in leat_reactor_conf.housekeeping_turns takes the time of each, the others cost none.
+	 * Cycles of the idle runs. For pollers called in each turn it is an estimate: the reactor
+	 * reads the clock after each poller only in one turn of
+	 * leat_reactor_conf.housekeeping_turns, so that the other turns don't pay for it.
 	 */
 	uint64_t idle_cycles;
 };
 
 /**
- * Add a poller. From the next turn on it is called in the order in which pollers were added.
+ * Add a poller. From the next turn on the reactor calls it, behind the pollers added before it.
  *
  * @param name
- *   For logs and telemetry; copied, and what is not printable in it replaced by '_'.
+ *   For logs and telemetry; copied, with '_' in place of unprintable characters.
  * @param period_us
  *   0: call it each turn. Else every so many microseconds, with the resolution of a timer.
  * @return
  *   The poller, or NULL with rte_errno:
  *   - EINVAL: no name or function
- *   - ENOSPC: leat_reactor_conf.max_pollers are there
+ *   - ENOSPC: the reactor has leat_reactor_conf.max_pollers pollers
  *   - EPERM: called on a wrong thread
  */
 LEAT_API struct leat_poller *leat_reactor_poller_add(struct leat_reactor *r, const char *name,
@@ -111,59 +114,72 @@ LEAT_API struct leat_poller *leat_reactor_poller_add(struct leat_reactor *r, con
 						     uint64_t period_us);
 
 /**
- * Remove a poller. Its function will not be called again; the handle is invalid from here on. Works
- * from its own callback and from those of others.
+ * Remove a poller. Its function will not be called again; the handle is invalid from now on. May be
+ * called from the poller's own function and from those of others.
  *
  * @return
  *   0; -EPERM: called on a wrong thread.
  */
 LEAT_API int leat_poller_remove(struct leat_poller *p);
 
-/** Call it no more until resumed. @return 0; -EALREADY: it is not WAITING; -EPERM: wrong thread */
+/**
+ * Pause a poller: it is not called until resumed.
+ * @return 0; -EALREADY: it is not WAITING; -EPERM: wrong thread
+ */
 LEAT_API int leat_poller_pause(struct leat_poller *p);
 
-/** Call a paused or failed one again. @return 0; -EALREADY: it is neither; -EPERM: wrong thread */
+/**
+ * Resume a paused or failed poller.
+ * @return 0; -EALREADY: it is neither; -EPERM: wrong thread
+ */
 LEAT_API int leat_poller_resume(struct leat_poller *p);
 
-/** What to ask when the reactor stops; NULL: nothing. @return 0; -EPERM: wrong thread */
+/**
+ * Set the function to ask when the reactor stops; NULL: none.
+ * @return 0; -EPERM: wrong thread
+ */
 LEAT_API int leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce);
 
-/** Hear of the end of a reactor, see leat_poller_release_set(). */
+/** Release the poller's argument at the end of a reactor, see leat_poller_release_set(). */
 typedef void (*leat_poller_release_fn)(void *arg);
 
 /**
- * What to call when leat_reactor_destroy() frees the reactor and the poller is still there; NULL:
- * nothing. The function gets the poller's argument (an endpoint's: that of its callbacks), on the
- * thread that destroys; the poller is gone, and no call on the reactor is allowed any more.
- * leat_poller_remove() does not call it. @return 0; -EPERM: wrong thread
+ * Set the function to call when leat_reactor_destroy() frees the reactor while the poller exists;
+ * NULL: none. The function gets the poller's argument (an endpoint's: that of its callbacks), on
+ * the thread that destroys; the poller does not exist any more then, and no call on the reactor is
+ * allowed. leat_poller_remove() does not call the function.
+ * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_release_set(struct leat_poller *p, leat_poller_release_fn release);
 
 /**
- * What to ask before the reactor pauses, yields, sleeps or blocks; NULL: nothing. For a poller
- * whose work comes from other pollers, timers and messages of its reactor: these may come after it
- * in a turn, and return 0 themselves. @return 0; -EPERM: wrong thread
+ * Set the function to ask before the reactor pauses, yields, sleeps or blocks; NULL: none. For a
+ * poller that gets its work from other pollers, timers and messages of its reactor: these may run
+ * after it in a turn, and return 0 themselves.
+ * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn ready);
 
 /**
- * Tell that all its work comes from this reactor's thread (from other pollers, timers and
- * messages), or with a leat_reactor_wake(); so it need not keep the reactor from blocking
- * (LEAT_IDLE_BLOCK). What brings it work counts as work itself, and in the turn that follows it is
- * called; where that may return 0 see leat_poller_ready_set(). @return 0; -EPERM: wrong thread
+ * Declare that all work of a poller comes from this reactor's thread (from other pollers, timers
+ * and messages), or with a leat_reactor_wake(); so the poller does not keep the reactor from
+ * blocking (LEAT_IDLE_BLOCK). A poller, timer or message that brings work has worked itself, so
+ * another turn follows, in which the declared poller is called; for sources that return 0
+ * nevertheless see leat_poller_ready_set().
+ * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_local_set(struct leat_poller *p);
 
-/** State of a poller. Any thread. */
+/** Return the state of a poller. Any thread. */
 LEAT_API enum leat_poller_state leat_poller_state(const struct leat_poller *p);
 
-/** Name of a state in capitals, as in the enum: "WAITING", ...; "?" for any other value. */
+/** Return the name of a state, as in the enum: "WAITING", ...; "?" for any other value. */
 LEAT_API const char *leat_poller_state_name(unsigned int state);
 
-/** What a failed poller's function returned; 0 when it is not FAILED. Any thread. */
+/** Return what a failed poller's function returned; 0 if the poller is not FAILED. Any thread. */
 LEAT_API int leat_poller_error(const struct leat_poller *p);
 
-/** Name of a poller. */
+/** Return the name of a poller. */
 LEAT_API const char *leat_poller_name(const struct leat_poller *p);
 
 /** Read the counters. Any thread; each value is a recent one. */
@@ -174,7 +190,7 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 
 /**
  * Take ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
- * They are the caller's again and may be posted right here.
+ * They belong to the callback again and may be posted within it.
  *
  * @param now
  *   The turn's timestamp, cycles.
@@ -182,25 +198,25 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 typedef void (*leat_ep_ops_fn)(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n,
 			       uint64_t now);
 
-/** Take an event of an endpoint, LEAT_EV_SHUTDOWN included. It may remove the poller. */
+/** Take an event of an endpoint, LEAT_EV_SHUTDOWN included. The callback may remove the poller. */
 typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct leat_event *ev);
 
 /**
- * Poll an endpoint: leat_ep_poll() once per turn, for up to LEAT_EP_BURST ops, and leat_ep_events()
- * every leat_reactor_conf.events_us. The settings ep_burst and ep_budget change the first,
- * events_us the second (doc/guide/reactor.md).
+ * Add a poller that polls an endpoint: it calls leat_ep_poll() once per turn, for up to
+ * LEAT_EP_BURST ops, and leat_ep_events() every leat_reactor_conf.events_us. The settings ep_burst
+ * and ep_budget change the former, events_us the latter (doc/guide/reactor.md).
  *
- * The endpoint remains the caller's and must outlive the poller. When the reactor stops it shuts
- * the endpoint down (leat_ep_shutdown()) so that its ops come back, after leat_poller_drain_set()
- * allowed it; what is not wanted so is to be removed before. leat_ep_destroy() then follows
- * leat_poller_remove() or the reactor's end.
+ * The endpoint remains the caller's and must outlive the poller. A stopping reactor shuts the
+ * endpoint down (leat_ep_shutdown()) so that its ops come back, once the function of
+ * leat_poller_drain_set() allows it; to keep an endpoint open, remove its poller before the stop.
+ * Call leat_ep_destroy() after leat_poller_remove() or the reactor's end.
  *
- * While it is paused nothing is driven, and peers may take the endpoint for dead.
+ * A paused poller drives nothing, and peers may take the endpoint for dead.
  *
  * @param ops_fn
- *   Gets the ops. NULL: they are dropped (for endpoints on which none is posted).
+ *   Takes the ops. NULL: they are dropped (for endpoints on which none is posted).
  * @param event_fn
- *   Gets the events. NULL: they are dropped.
+ *   Takes the events. NULL: they are dropped.
  * @return
  *   The poller, named after the endpoint, or NULL with rte_errno as leat_reactor_poller_add().
  */
@@ -209,23 +225,25 @@ LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct 
 						 void *arg);
 
 /**
- * Ask whether an endpoint may be shut down. Called on the reactor's thread, first when the reactor
- * begins to stop (begin to finish what is in flight then), and again in each of its housekeepings.
+ * Ask whether an endpoint may be shut down. Called on the reactor's thread: first when the reactor
+ * begins to stop (the protocol then begins to finish what is in flight), and again in each
+ * housekeeping.
  *
  * @param until
- *   Time of leat_now() at which the endpoint is shut down whatever is returned; UINT64_MAX: none.
+ *   Time of leat_now() at which the endpoint is shut down whatever is returned; UINT64_MAX: never.
  * @return
- *   0: it may; else not yet.
+ *   0: it may; else: not yet.
  */
 typedef int (*leat_ep_drain_fn)(void *arg, uint64_t until);
 
 /**
- * What to ask before a stop of the reactor shuts the endpoint down; NULL: nothing. The function
- * gets the argument of the endpoint's callbacks. The endpoint works as ever until it returns 0, or
- * three quarters of the time of the stop are over. For a protocol that says goodbye to its peers.
+ * Set the function to ask before a stop of the reactor shuts the endpoint down; NULL: none. The
+ * function gets the argument of the endpoint's callbacks. The endpoint works as before until the
+ * function returns 0, or three quarters of the stop's time are over. For a protocol that says
+ * goodbye to its peers.
  *
  * @return
- *   0; -EINVAL: it is no endpoint's poller; -EPERM: wrong thread.
+ *   0; -EINVAL: not the poller of an endpoint; -EPERM: wrong thread.
  */
 LEAT_API int leat_poller_drain_set(struct leat_poller *p, leat_ep_drain_fn drain);
 /**@}*/

@@ -5,7 +5,8 @@
 
 /**
  * @file
- * Timers of a reactor: one-shot and periodic, part of their owner's object, nothing is allocated.
+ * Timers of a reactor: one-shot and periodic. A timer is part of its owner's object; nothing is
+ * allocated.
  *
  * @code
  *	struct conn {
@@ -18,12 +19,12 @@
  * @endcode
  *
  * Resolution: a timer never fires early, and fires in the first turn that ends at or after its
- * expiry (one comparison per turn looks after that). So it is late by at most the longest turn; a
- * reactor that sleeps wakes up for its timers, then the kernel's wake-up latency is added (some 50
- * us).
+ * expiry (that costs one comparison per turn). So it is late by at most the longest turn; a
+ * sleeping reactor wakes up for its timers, which adds the kernel's wake-up latency.
  *
- * Thread rules: a timer belongs to the reactor on which it was started: all calls on that reactor's
- * thread, or while the reactor is not running. Elsewhere ask it with leat_reactor_call().
+ * Thread rules: a timer belongs to the reactor on which it was started: make all calls on that
+ * reactor's thread, or while the reactor is not running; from other threads through
+ * leat_reactor_call().
  */
 
 #include <leat_common.h>
@@ -52,10 +53,10 @@ struct leat_timer {
 	leat_timer_fn fn;
 	void *arg;
 	uint64_t period;	      /**< cycles; 0: one-shot */
-	struct leat_reactor *reactor; /**< where it was last started */
+	struct leat_reactor *reactor; /**< reactor on which it was last started */
 };
 
-/** Make a stopped timer. One that is started must not be initialised again. */
+/** Initialise a timer. A timer that is started must not be initialised again. */
 static inline void
 leat_timer_init(struct leat_timer *timer, leat_timer_fn fn, void *arg)
 {
@@ -68,7 +69,7 @@ leat_timer_init(struct leat_timer *timer, leat_timer_fn fn, void *arg)
 	timer->reactor = NULL;
 }
 
-/** Is it started and not fired yet? A periodic timer is active until it is stopped. */
+/** Check whether a timer is started and has not fired. A periodic timer is active until stopped. */
 static inline bool
 leat_timer_active(const struct leat_timer *timer)
 {
@@ -76,11 +77,11 @@ leat_timer_active(const struct leat_timer *timer)
 }
 
 /**
- * Start a one-shot timer; one that is active is moved.
+ * Start a one-shot timer; an active timer is moved to the new expiry.
  *
  * @param delay_us
  *   Microseconds from now (the clock is read, not the turn's timestamp). 0: at the end of this
- *   turn, or when called from a timer of the next one.
+ *   turn; when called from a timer, at the end of the next turn.
  */
 LEAT_API void leat_timer_start(struct leat_reactor *r, struct leat_timer *timer, uint64_t delay_us);
 
@@ -89,9 +90,9 @@ LEAT_API void leat_timer_start_at(struct leat_reactor *r, struct leat_timer *tim
 				  uint64_t expiry);
 
 /**
- * Start a periodic timer; one that is active is moved. It keeps its phase: the n-th expiry is n
- * periods after the start. Expiries that the reactor missed by a period or more are skipped, not
- * made up for, and a new phase begins.
+ * Start a periodic timer; an active timer is moved to the new expiry. It keeps its phase: the n-th
+ * expiry is n periods after the start. Expiries that the reactor missed by a period or more are
+ * skipped, not made up for, and a new phase begins.
  *
  * @param period_us
  *   Microseconds, > 0 (0 is taken as 1).
@@ -99,7 +100,7 @@ LEAT_API void leat_timer_start_at(struct leat_reactor *r, struct leat_timer *tim
 LEAT_API void leat_timer_start_periodic(struct leat_reactor *r, struct leat_timer *timer,
 					uint64_t period_us);
 
-/** Stop a timer. Nothing happens when it is not active. Afterwards its callback is not called. */
+/** Stop a timer. Does nothing if it is not active. Its callback is not called afterwards. */
 LEAT_API void leat_timer_stop(struct leat_timer *timer);
 
 #ifdef __cplusplus
