@@ -22,9 +22,10 @@
  *     | poller | poller | poller | now | housekeeping: messages, timers, stop | idle policy |
  *                                       not in each turn                        if no poller worked
  *
- * The clock is read once per turn; that timestamp is passed to all pollers of the next one.
- * Housekeeping comes every housekeeping_turns turns, after housekeeping_us at the latest, and at
- * the end of a turn in which a timer expired or a thread called for attention (a message, a stop).
+ * The reactor reads the clock once per turn, and passes that timestamp to all pollers of the next
+ * turn. Housekeeping runs every housekeeping_turns turns, after housekeeping_us at the latest, and
+ * at the end of a turn in which a timer expired or a thread called for attention (a message, a
+ * stop).
  *
  * Pollers are in leat_poller.h, timers in leat_timer.h, descriptors in leat_fd.h, idle policies in
  * leat_idle.h.
@@ -50,8 +51,8 @@ struct leat_reactor;
 #define LEAT_REACTOR_STOP_NO_DEADLINE UINT64_MAX
 
 /**
- * What a reactor is to be like. Zeroed means all defaults. A settings file (--settings) replaces
- * these values, and agents change most of them while it runs: doc/guide/reactor.md.
+ * Configuration of a reactor. Zeroed means all defaults. A settings file (--settings) replaces
+ * these values, and agents change most of them while the reactor runs: doc/guide/reactor.md.
  */
 struct leat_reactor_conf {
 	const char *name;     /**< copied; NULL: "reactorN" */
@@ -63,7 +64,7 @@ struct leat_reactor_conf {
 	struct leat_idle_conf idle;
 };
 
-/** Where a reactor is. */
+/** State of a reactor. */
 enum leat_reactor_state {
 	LEAT_REACTOR_READY = 0, /**< created, not yet running */
 	LEAT_REACTOR_RUNNING,
@@ -72,167 +73,167 @@ enum leat_reactor_state {
 };
 
 /**
- * Counters of a reactor. busy + idle + sleep + housekeeping cycles are the time it has been
- * running.
+ * Counters of a reactor. busy + idle + sleep + housekeeping cycles add up to the time for which it
+ * has been running.
  */
 struct leat_reactor_stats {
 	uint64_t turns;
 	uint64_t busy_cycles;	      /**< in pollers that worked, in timers and messages */
 	uint64_t idle_cycles;	      /**< in pollers that found nothing, and in the loop itself */
-	uint64_t sleep_cycles;	      /**< given away: asleep, blocked or yielded */
+	uint64_t sleep_cycles;	      /**< without the CPU: asleep, blocked or yielded */
 	uint64_t housekeeping_cycles; /**< in housekeeping, without callbacks */
 	uint64_t turn_max_cycles;     /**< longest turn, without sleep (but with preemption) */
 	uint64_t messages;	      /**< messages run */
 	uint64_t timers;	      /**< timers fired */
-	uint64_t sleeps;	      /**< times it slept */
+	uint64_t sleeps;	      /**< times the reactor slept */
 	uint64_t yields;	      /**< times it yielded */
-	uint64_t blocks;	      /**< times it blocked; woken by one of: */
+	uint64_t blocks;	      /**< times it blocked; each was ended by one of: */
 	uint64_t wake_events;	      /**< an endpoint or a descriptor */
 	uint64_t wake_messages;	      /**< a message, a stop, a new policy */
 	uint64_t wake_timeouts;	      /**< a timer, the events of endpoints, or a signal */
 };
 
 /**
- * Make a reactor. EAL need not be running.
+ * Create a reactor. EAL need not be running.
  *
  * @param conf
  *   NULL for the defaults.
  * @return
  *   The reactor, or NULL with rte_errno:
  *   - EINVAL: a value out of its range
- *   - ENOSPC: there are LEAT_REACTOR_MAX
+ *   - ENOSPC: LEAT_REACTOR_MAX reactors exist
  *   - ENOMEM
  */
 LEAT_API struct leat_reactor *leat_reactor_create(const struct leat_reactor_conf *conf);
 
 /**
- * Free a reactor and its pollers. Timers that are still started are forgotten, descriptors that are
- * still added as well, with a warning (leat_fd.h). Messages that it
- * never ran (it was not run, or driven by leat_reactor_turn() and not stopped) are dropped: with a
- * warning, or as leat_reactor_call_drop() says. No other thread may be sending one.
+ * Free a reactor and its pollers. Timers that are still started are forgotten; descriptors that are
+ * still added as well, with a warning (leat_fd.h). Messages that the reactor never ran (it was not
+ * run, or was driven by leat_reactor_turn() and not stopped) are dropped: with a warning, or
+ * through the function given to leat_reactor_call_drop(). No other thread may be sending a message.
  *
  * @return
- *   0 (also for NULL), or -EBUSY: it is running (or, with leat_reactor_turn(), in a turn).
+ *   0 (also for NULL), or -EBUSY: the reactor is running (or, with leat_reactor_turn(), in a turn).
  */
 LEAT_API int leat_reactor_destroy(struct leat_reactor *r);
 
 /**
- * Run on the calling thread until stopped. That is an lcore, or any thread when nothing that runs
- * on it wants an lcore.
+ * Run a reactor on the calling thread until it is stopped. The thread is an lcore's, or any thread
+ * if nothing that runs on the reactor needs an lcore.
  *
  * @return
- *   - 0: stopped, everything came to rest
- *   - -ETIMEDOUT: stopped at the deadline; what was still in flight is in the log and in
- *     leat_err_msg()
- *   - -EBUSY: it is running already, or this thread is inside a reactor
+ *   - 0: stopped, and every poller came to rest
+ *   - -ETIMEDOUT: stopped at the deadline; the log and leat_err_msg() name what was still in flight
+ *   - -EBUSY: the reactor is running already, or this thread is inside a reactor
  */
 LEAT_API int leat_reactor_run(struct leat_reactor *r);
 
 /**
- * Run on another lcore.
+ * Run a reactor on another lcore.
  *
  * @return
- *   - 0: launched; leat_reactor_wait() gives what leat_reactor_run() returned
- *   - -EINVAL: no such lcore, or it is the main one
+ *   - 0: launched; leat_reactor_wait() returns what leat_reactor_run() would
+ *   - -EINVAL: no such lcore, or it is the main lcore
  *   - -EBUSY: the lcore or the reactor is running
  */
 LEAT_API int leat_reactor_launch(struct leat_reactor *r, unsigned int lcore);
 
 /**
- * Wait, asleep, until a reactor has stopped. Any thread but its own.
+ * Wait, asleep, until a reactor has stopped. Any thread but the reactor's.
  *
  * @return
- *   What leat_reactor_run() returned; 0 when it was never run; -EDEADLK on its own thread.
+ *   The result of leat_reactor_run(); 0 if the reactor was never run; -EDEADLK on its own thread.
  */
 LEAT_API int leat_reactor_wait(struct leat_reactor *r);
 
 /**
- * Run one turn on the calling thread. For tests, which drive several reactors from one thread, and
+ * Run one turn on the calling thread. For tests that drive several reactors from one thread, and
  * for programs that have a loop of their own. Always call it from the same thread.
  *
  * @return
  *   - 1: a poller, timer or message worked, or there is work for the next turn; 0: neither
- *   - -ESHUTDOWN: stopped, everything came to rest; nothing was done
+ *   - -ESHUTDOWN: stopped, and every poller came to rest; nothing was done
  *   - -ETIMEDOUT: stopped at the deadline; nothing was done
- *   - -EBUSY: another thread runs it, or this call is from inside a turn
+ *   - -EBUSY: another thread runs the reactor, or this call is from inside a turn
  */
 LEAT_API int leat_reactor_turn(struct leat_reactor *r);
 
 /**
- * Stop a reactor. Any thread, any number of times, before it runs too (it then stops in its first
+ * Stop a reactor. Any thread, any number of times; also before it runs (it then stops in its first
  * turn). Async-signal-safe: call it from the handler of SIGINT.
  *
- * The reactor goes on running its pollers until each has come to rest: endpoints are shut down,
- * others are asked (leat_poller_quiesce_set()). Then, or at the deadline, it leaves
+ * The reactor goes on calling its pollers until each has come to rest: it shuts endpoints down, and
+ * asks other pollers (leat_poller_quiesce_set()). Then, or at the deadline, it leaves
  * leat_reactor_run().
  *
  * @param timeout_us
  *   Deadline, us from the moment the reactor notices (within a turn; at once when it sleeps).
- *   LEAT_REACTOR_STOP_NO_DEADLINE: none. 0: ask once. A further call can make it earlier, not
- *   later.
+ *   LEAT_REACTOR_STOP_NO_DEADLINE: no deadline. 0: ask each poller once. A further call can make
+ *   the deadline earlier, not later.
  */
 LEAT_API void leat_reactor_stop(struct leat_reactor *r, uint64_t timeout_us);
 
-/** leat_reactor_stop() for all reactors that exist now. Async-signal-safe. */
+/** Call leat_reactor_stop() for all reactors that exist now. Async-signal-safe. */
 LEAT_API void leat_reactor_stop_all(uint64_t timeout_us);
 
-/** State of a reactor. Any thread. */
+/** Return the state of a reactor. Any thread. */
 LEAT_API enum leat_reactor_state leat_reactor_state(const struct leat_reactor *r);
 
-/** Interval of leat_ep_events(), microseconds: leat_reactor_conf.events_us. Any thread. */
+/** Return the interval of leat_ep_events(), us: leat_reactor_conf.events_us. Any thread. */
 LEAT_API uint32_t leat_reactor_events_us(const struct leat_reactor *r);
 
-/** The reactor whose turn this is called from, else NULL. */
+/** Return the reactor in whose turn this is called, else NULL. */
 LEAT_API struct leat_reactor *leat_reactor_self(void);
 
-/** Number of a reactor, 0 to LEAT_REACTOR_MAX - 1; numbers are reused. Any thread. */
+/** Return a reactor's number, 0 to LEAT_REACTOR_MAX - 1; numbers are reused. Any thread. */
 LEAT_API unsigned int leat_reactor_id(const struct leat_reactor *r);
 
-/** Name of a reactor. Any thread. */
+/** Return the name of a reactor. Any thread. */
 LEAT_API const char *leat_reactor_name(const struct leat_reactor *r);
 
-/** A message. Runs on the thread of the reactor it was sent to, between two turns. */
+/** A message. Runs on the thread of the reactor to which it was sent, between two turns. */
 typedef void (*leat_reactor_message_fn)(void *arg);
 
 /**
- * Have a reactor call a function. Any thread of this process, the reactor's own included, at any
- * time (it is called when the reactor runs). Messages of one thread run in their order.
+ * Send a message: have a reactor call a function. Any thread of this process, the reactor's own
+ * included, at any time (the function is called when the reactor runs). Messages of one thread run
+ * in their order.
  *
- * A running reactor runs it at the end of its turn. One that sleeps is woken at once. So it takes
- * at most the longest turn, plus the kernel's wake-up latency (some 50 us) when it slept.
- * Everything the sender did before is visible to the function.
+ * A running reactor runs the message at the end of its turn; a sleeping one is woken at once. So a
+ * message waits at most for the longest turn, and for the kernel's wake-up latency if the reactor
+ * slept. Everything that the sender did before the call is visible to the function.
  *
- * A reactor that stops goes on running messages until all has come to rest, or its deadline. Then
- * it refuses new ones, runs those that it has accepted, and leaves; until it is run again it
- * refuses.
+ * A stopping reactor runs messages until all pollers have come to rest, or until its deadline. Then
+ * it refuses new messages, runs those that it has accepted, and leaves; until it is run again it
+ * refuses messages.
  *
  * @return
- *   - 0: will be called, exactly once (unless the reactor is destroyed without having been run or
- *   stopped)
+ *   - 0: the function will be called, exactly once (unless the reactor is destroyed without having
+ *     been run or stopped)
  *   - -EAGAIN: leat_reactor_conf.messages are waiting; nothing happened
- *   - -ESHUTDOWN: it has stopped, or is about to; nothing happened
+ *   - -ESHUTDOWN: the reactor has stopped, or is about to; nothing happened
  *   - -EINVAL: no function
  */
 LEAT_API int leat_reactor_call(struct leat_reactor *r, leat_reactor_message_fn fn, void *arg);
 
 /**
- * As leat_reactor_call(), for a sender that must hear of its message in any case: when the reactor
- * is destroyed before it has called fn(arg), leat_reactor_destroy() calls drop(arg) in its place,
- * on its own thread. Exactly one of them is called, once.
+ * Send a message that is never lost silently. As leat_reactor_call(), but if the reactor is
+ * destroyed before it has called fn(arg), leat_reactor_destroy() calls drop(arg) instead, on the
+ * thread that calls it. Exactly one of the two is called, once.
  */
 LEAT_API int leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
 				    leat_reactor_message_fn drop, void *arg);
 
 /**
- * Have a reactor call its pollers before it sleeps next, and wake it if it sleeps. For what
- * another thread has put where a poller finds it; everything done before is visible to the poller
- * then. Any thread, at any time; it is never refused.
+ * Have a reactor call its pollers before it sleeps next, and wake it if it sleeps. For work that
+ * another thread has put where a poller finds it: everything done before this call is visible to
+ * the poller then. Any thread, at any time; it is never refused.
  */
 LEAT_API void leat_reactor_wake(struct leat_reactor *r);
 
 /**
- * May the calling thread make the calls that are for the reactor's thread? It may while no thread
- * runs the reactor, and when it is the one that does. Any thread.
+ * Check whether the calling thread may make the calls that are for the reactor's thread: it may
+ * while no thread runs the reactor, and when the calling thread runs it. Any thread.
  */
 LEAT_API bool leat_reactor_owned(const struct leat_reactor *r);
 
@@ -241,13 +242,13 @@ LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);
 
 /**
- * Tell that turns may take as long as they like, and that this is no fault: in telemetry a long
- * turn is busy time, and not a loop that stands still. Off at first; tasks with
- * leat_tasks_conf.hog_us LEAT_TASK_HOG_NEVER switch it on. Any thread.
+ * Declare that long turns are no fault: telemetry then counts a long turn as busy time, and does
+ * not report the loop as stalled. Off at first; tasks with leat_tasks_conf.hog_us
+ * LEAT_TASK_HOG_NEVER switch it on. Any thread.
  */
 LEAT_API void leat_reactor_long_turns_set(struct leat_reactor *r, bool on);
 
-/** Begin the search for the longest turn again. Any thread. */
+/** Reset the longest turn: leat_reactor_stats.turn_max_cycles begins again at 0. Any thread. */
 LEAT_API void leat_reactor_turn_max_reset(struct leat_reactor *r);
 
 #ifdef __cplusplus
