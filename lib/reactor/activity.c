@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* See activity.h. */
+/* The activity of a reactor: see activity.h. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "ring.h"
 
 /*
- * The function of the message that was taken last. Its cell keeps it until a sender is given the
- * cell for the next round of the ring.
+ * Return the function of the message that was taken last; 0: no longer known. The message's cell
+ * keeps it until a sender gets the cell for the next round of the ring.
  */
 static uintptr_t
 message_fn(const struct leat_reactor *r, uint64_t head)
@@ -22,7 +22,7 @@ message_fn(const struct leat_reactor *r, uint64_t head)
 	uint64_t next = ticket + REACTOR_RING_STEP * (ring->mask + 1);
 	uintptr_t fn = (uintptr_t)RLX_LOAD(reactor_ring_cell(ring, ticket)->fn);
 
-	/* Acquire: the tail is read after the cell. */
+	/* Acquire: read the tail after the cell. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return (int64_t)((RLX_LOAD(ring->tail) & ~REACTOR_RING_CLOSED) - next) <= 0 ? fn : 0;
 }
@@ -77,7 +77,7 @@ reactor_activity_text(const struct leat_reactor *r, const struct reactor_activit
 	switch (a->kind) {
 	case REACTOR_IN_POLLER:
 		snprintf(text, len, "a poller that was removed");
-		/* A slot that is used keeps its name. */
+		/* The name of a used slot does not change. */
 		reactor_lock();
 		for (i = 0; i < r->max_pollers; i++)
 			if (&r->pollers[i] == a->poller && r->pollers[i].used)

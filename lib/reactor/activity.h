@@ -4,12 +4,12 @@
 #define REACTOR_ACTIVITY_H
 
 /*
- * What a reactor is in the middle of, for a watchdog in another thread.
+ * The function of the program that a reactor is inside of, for a watchdog on another thread.
  *
- * It reads what the reactor writes anyway: which poller runs, the numbers of turns and of its runs,
- * which tell one call from the next; which timer's function; and how many messages were taken from
- * the ring and not counted as done. Two looks that see the same see the same call, which has not
- * returned in between.
+ * The watchdog reads what the reactor writes anyway: the running poller, with the numbers of turns
+ * and of the poller's runs, which tell one call from the next; the running timer's function; and
+ * the number of messages taken from the ring but not counted as done. Two looks with equal results
+ * see the same call, which has not returned in between.
  */
 
 #include <stdbool.h>
@@ -27,13 +27,13 @@ enum reactor_activity_kind {
 
 struct reactor_activity {
 	enum reactor_activity_kind kind;
-	const struct leat_poller *poller; /* may have been removed since: only compared */
-	uintptr_t fn;			  /* of a timer or a message; 0: not known any more */
+	const struct leat_poller *poller; /* may have been removed since: compare only */
+	uintptr_t fn;			  /* of a timer or a message; 0: no longer known */
 	uint64_t turns;
 	uint64_t count; /* runs of the poller, timers, or messages before this one */
 };
 
-/* Any thread, while the reactor is not destroyed. */
+/* Read the activity. Any thread, while the reactor is not destroyed. */
 void reactor_activity_get(const struct leat_reactor *r, struct reactor_activity *a);
 
 static inline bool
@@ -43,7 +43,7 @@ reactor_activity_same(const struct reactor_activity *a, const struct reactor_act
 	       a->turns == b->turns && a->count == b->count;
 }
 
-/* "poller echo", "timer function on_tick", "message function 0x2f10 of ./server". */
+/* Write "poller echo", "timer function on_tick", "message function 0x2f10 of ./server". */
 void reactor_activity_text(const struct leat_reactor *r, const struct reactor_activity *a,
 			   char *text, size_t len);
 

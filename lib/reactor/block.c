@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocking: asleep until an endpoint, a descriptor, another thread or a timer has something to do.
+ * Blocking: the owner sleeps until an endpoint, a descriptor, another thread or a timer has work
+ * for it.
  *
  *     owner                                      others
  *     word: compare NONE, exchange for BLOCKED   word = WORK, it was BLOCKED:
- *     arm each endpoint: something there?          write to the eventfd
+ *     arm each endpoint: work there?               write to the eventfd
  *     epoll_wait: endpoints, eventfd, timeout
  *     word: back to NONE; disarm
  *
- * Announce first, look then: what comes after the announcement makes a descriptor readable, what
- * came before it is seen. For messages the exchange of the word does both (call.c); for endpoints
- * leat_ep_arm() does; for descriptors (fd.c) the wait itself, which ends at once when one is ready.
+ * The owner announces the sleep first and looks for work then: work that comes after the
+ * announcement makes a descriptor readable, work that came before it is seen. For messages the
+ * exchange of the word does both (call.c); for endpoints leat_ep_arm() does; for descriptors (fd.c)
+ * the wait itself does, as it ends at once when one is ready.
  *
  * The epoll set:  eventfd (BLOCK_ATTN), descriptor of each endpoint that is polled (number of its
- * poller), epoll set of the descriptors (BLOCK_FDS). An endpoint whose descriptor was readable gets
- * its events at once, as that may be what it was readable for; the level-triggered set would wake
- * for it again and again.
+ * poller), epoll set of the descriptors (BLOCK_FDS). When an endpoint's descriptor was readable,
+ * leat_ep_events() is called at once, since an event may be the reason; otherwise the
+ * level-triggered set would wake the owner for it again and again.
  */
 
 #include <errno.h>
@@ -30,7 +32,7 @@
 
 #include "reactor_pvt.h"
 
-/* Descriptors looked at per wake-up; others wait for the next. */
+/* Most events taken per wake-up; the others wait for the next one. */
 #define EVENTS 32
 
 static int
@@ -69,7 +71,7 @@ reactor_block_fini(struct leat_reactor *r)
 	r->block_epfd = -1;
 }
 
-/* 0, or a negative errno with leat_err(). */
+/* Add an endpoint's descriptor to the epoll set. 0, or a negative errno with leat_err() */
 static int
 watch(struct leat_reactor *r, struct leat_poller *p)
 {
@@ -90,7 +92,7 @@ watch(struct leat_reactor *r, struct leat_poller *p)
 	return 0;
 }
 
-/* One set in the other: readable as long as one of its descriptors is. */
+/* Put the descriptors' epoll set into this one: it is readable as long as a descriptor is. */
 static bool
 watch_fds(struct leat_reactor *r)
 {
@@ -108,7 +110,9 @@ reactor_block_forget(struct leat_poller *p)
 	if (!p->ep.watched)
 		return;
 	p->ep.watched = false;
-	/* It is not there any more if the endpoint was closed before its poller was removed. */
+	/*
+	 * The kernel has removed the descriptor if the endpoint was closed before the poller was.
+	 */
 	if (epoll_ctl(r->block_epfd, EPOLL_CTL_DEL, p->ep.fd, NULL) < 0 && errno != EBADF &&
 	    errno != ENOENT)
 		LEAT_LOG(DEBUG, reactor, "%s: %s: epoll_ctl: %s", r->name, p->name,
@@ -128,7 +132,7 @@ report_unwakeable(struct leat_reactor *r, struct leat_poller *p, const char *why
 		r->name, p->name, why, RLX_LOAD(r->sleep_max_us));
 }
 
-/* Can all that is polled wake it? Found out when pollers have come or gone. */
+/* Check whether everything that is polled can wake the reactor; again only if pollers changed. */
 bool
 reactor_block_possible(struct leat_reactor *r)
 {
@@ -151,7 +155,7 @@ reactor_block_possible(struct leat_reactor *r)
 			r->block_ok = false;
 		}
 	}
-	/* Without endpoints it waits for messages, timers and descriptors. */
+	/* Without endpoints the set still serves messages, timers and descriptors. */
 	if (r->block_ok && r->block_epfd < 0 && set_open(r) < 0)
 		r->block_ok = false;
 	if (r->block_ok && r->fds != NULL && !watch_fds(r))
@@ -160,7 +164,8 @@ reactor_block_possible(struct leat_reactor *r)
 }
 
 /*
- * Arms the first n. @return 0; -EAGAIN: an endpoint has work; -EBUSY: sleep for a short while only
+ * Arm the endpoints. *n: how many active pollers were handled. @return 0; -EAGAIN: an endpoint has
+ * work; -EBUSY: sleep for a short while only
  */
 static int
 arm(struct leat_reactor *r, uint32_t *n)
@@ -188,7 +193,7 @@ arm(struct leat_reactor *r, uint32_t *n)
 	return sum;
 }
 
-/* Takes back what was announced. @return whether another thread wanted attention meanwhile */
+/* Withdraw the announcement. @return whether another thread wanted attention meanwhile */
 static bool
 disarm(struct leat_reactor *r, uint32_t n)
 {
@@ -197,7 +202,7 @@ disarm(struct leat_reactor *r, uint32_t n)
 	for (i = 0; i < n; i++)
 		if (r->active[i]->ep.watched)
 			leat_ep_disarm(r->active[i]->ep.ep);
-	/* If it fails there is work now, which stays for the next turn's housekeeping. */
+	/* On failure a sender has stored ATTN_WORK: leave it for the next turn's housekeeping. */
 	return !__atomic_compare_exchange_n(&r->attn->word, &blocked, ATTN_NONE, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -215,8 +220,8 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 		if (ev[i].data.u32 == BLOCK_ATTN) {
 			attn = true;
 			/*
-			 * A sender that came before may be about to write: the next wait ends at
-			 * once.
+			 * A sender may have changed the word and not written yet: then the next
+			 * wait ends at once.
 			 */
 			if (read(r->attn->event - 1, &count, sizeof(count)) < 0 && errno != EAGAIN)
 				LEAT_LOG(DEBUG, reactor, "%s: eventfd: %s", r->name,
@@ -241,7 +246,7 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 		RLX_ADD(r->wake_timeouts, 1);
 }
 
-/* After a turn without work. Returns the time. */
+/* Block after a turn without work. Returns the time. */
 uint64_t
 reactor_block(struct leat_reactor *r, uint64_t now)
 {

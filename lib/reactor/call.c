@@ -11,16 +11,17 @@
  *     word = WORK, it was ASLEEP:           word: compare NONE, exchange for ASLEEP   (B)
  *       futex wake  ---------------------->   futex wait while ASLEEP, then NONE
  *
- * (A) is a release, the owner's exchange an acquire: it sees the message. (B) fails if a sender
- * came first; if the owner came first, that sender finds ASLEEP and wakes it. So no message is
- * slept through. (An owner that blocks says BLOCKED, and is woken by an eventfd: see block.c.)
+ * (A) is a release, the owner's exchange an acquire: the owner sees the message. (B) fails if a
+ * sender came first; if the owner came first, that sender finds ASLEEP and wakes the owner. So no
+ * message is slept through. (An owner that blocks stores BLOCKED, and an eventfd wakes it:
+ * block.c.)
  *
- * (A) may also be a leat_reactor_wake() without a message. Then the owner does one turn more
- * before it sleeps, in which its pollers find what the other thread did.
+ * (A) may also be a leat_reactor_wake() without a message. Then the owner runs one more turn before
+ * it sleeps, in which its pollers find what the other thread did.
  *
- * A reactor that leaves closes the ring (ring.h) and runs what was accepted: a message is run, or
- * its sender was refused. Only a reactor that is destroyed without having stopped has messages
- * left; these are dropped, and their senders told if they asked for that.
+ * A reactor that stops closes the ring (ring.h) and runs the accepted messages: a message is run,
+ * or its sender was refused. Only a reactor that is destroyed without having stopped has messages
+ * left; it drops them, and calls their drop functions where the senders gave one.
  */
 
 #include <errno.h>
@@ -67,7 +68,7 @@ int
 leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
 		       leat_reactor_message_fn drop, void *arg)
 {
-	/* From the message on the reactor may stop and be destroyed; this is never freed. */
+	/* The message may stop and destroy the reactor at once; attn is static and stays valid. */
 	struct reactor_attn *attn = r->attn;
 	uint64_t ticket;
 	int ret;
@@ -75,7 +76,7 @@ leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
 	if (fn == NULL)
 		return leat_err(EINVAL, "%s: call: no function", r->name);
 	ret = reactor_ring_reserve(r->ring, &ticket);
-	/* No text: a sender that retries would spend its time on it. */
+	/* No error text: a sender that retries would spend its time on it. */
 	if (unlikely(ret < 0)) {
 		rte_errno = -ret;
 		return ret;
@@ -96,13 +97,14 @@ leat_reactor_wake(struct leat_reactor *r)
 {
 	struct reactor_attn *attn = r->attn;
 
-	/* Release: what the pollers are to find. */
+	/* Release: the work that the pollers are to find. */
 	__atomic_store_n(&attn->turn, 1, __ATOMIC_RELEASE);
 	reactor_attn_kick(attn);
 }
 
 /*
- * Runs what is there, at most as many as the ring holds: messages that send messages don't keep it.
+ * Run the waiting messages, at most as many as the ring holds: messages that send messages must not
+ * keep the turn from ending.
  */
 unsigned int
 reactor_messages_run(struct leat_reactor *r)
@@ -115,14 +117,14 @@ reactor_messages_run(struct leat_reactor *r)
 	if (done == 0)
 		return 0;
 	RLX_ADD(r->messages, done);
-	/* Is there more? Then in the next turn. */
+	/* There may be more: run them in the next turn. */
 	if (unlikely(done == max))
 		reactor_attn_kick(r->attn);
 	return (unsigned int)done;
 }
 
 /*
- * The next message of a closed ring; its sender may be a few instructions away from the end of it.
+ * Take the next message of a closed ring; wait for its sender if that is about to publish it.
  */
 static bool
 take_last(struct leat_reactor *r, struct reactor_message *m)

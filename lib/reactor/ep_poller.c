@@ -9,13 +9,13 @@
 
 #include "reactor_pvt.h"
 
-/* Events taken at once, and how often in a row. */
+/* Most events taken at once, and most times in a row. */
 #define EVENTS 4
 #define EVENT_ROUNDS 16
 
 /*
- * The bursts behind a full one, which ops_fn has taken. It may have removed the poller; the
- * endpoint may be gone then.
+ * Poll the bursts behind a full one, which ops_fn has taken. ops_fn may have removed the poller and
+ * destroyed the endpoint.
  */
 static __rte_noinline int
 ep_poll_more(const struct ep_poller *e, uint64_t now)
@@ -42,7 +42,7 @@ ep_poll(void *arg, uint64_t now)
 	const struct ep_poller *e = arg;
 	uint16_t n;
 
-	/* The settings' range; so an idle poll does not ask for it. */
+	/* Never 0, by the setting's range: tells the compiler, so that an idle poll has no test. */
 	if (e->burst == 0)
 		__builtin_unreachable();
 	n = leat_ep_poll(e->ep, ops, e->burst);
@@ -55,7 +55,7 @@ ep_poll(void *arg, uint64_t now)
 	return n;
 }
 
-/* Called by the wheel. The callbacks may remove the poller; the endpoint may be gone then. */
+/* Take events; called by the wheel. A callback may remove the poller and destroy the endpoint. */
 static void
 ep_events(struct leat_timer *timer, void *arg, uint64_t now)
 {
@@ -86,7 +86,7 @@ ep_events(struct leat_timer *timer, void *arg, uint64_t now)
 	} while (n == EVENTS && --rounds > 0);
 
 	RLX_STORE(r->running, NULL);
-	/* Driving connections is housekeeping; only events are work. */
+	/* Driving connections counts as housekeeping; only events count as work. */
 	if (total == 0) {
 		RLX_STORE(r->timer_fn, NULL);
 		RLX_ADD(r->hk_cycles, reactor_lap(r));
@@ -98,7 +98,7 @@ reactor_ep_events_start(struct leat_poller *p)
 {
 	struct leat_reactor *r = p->reactor;
 
-	/* At once, so that nothing waits a whole interval at the start; then periodic. */
+	/* At once first, so that nothing waits a whole interval at the start; then periodic. */
 	leat_timer_start_at(r, &p->timer, leat_now());
 	p->timer.period = leat_us_to_cycles(r->events_interval_us);
 }
@@ -152,16 +152,16 @@ reactor_ep_draining(struct leat_poller *p, uint64_t now)
 		return false;
 	if (deadline != UINT64_MAX)
 		until = deadline - (deadline - RTE_MIN(now, deadline)) / 4;
-	/* A further stop may make it earlier; the time that has passed must not make it later. */
+	/* A further stop may move it earlier; the time that has passed must not move it later. */
 	if (p->drain_until == 0 || until < p->drain_until)
 		p->drain_until = until;
 	return p->drain(p->ep.arg, p->drain_until) != 0 && now < p->drain_until;
 }
 
 /*
- * The first time: shut the endpoint down. It gets seven eighths of the time, so that ops which have
- * to be aborted at its deadline still come back before the reactor's. A paused one can't come to
- * rest, so it is resumed.
+ * Shut the endpoint down, on the first call. The shutdown gets seven eighths of the time, so that
+ * ops which have to be aborted at its deadline still come back before the reactor's deadline. A
+ * paused poller can't come to rest, so it is resumed.
  */
 void
 reactor_ep_stop_begin(struct leat_poller *p, uint64_t now)
@@ -193,7 +193,7 @@ reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len)
 
 	if (p->ep.shut && inflight == 0 && ready == 0)
 		return 0;
-	/* Shut down by the application, which may have taken the event itself. */
+	/* The application shut it down, and may have taken LEAT_EV_SHUTDOWN itself. */
 	if (!p->ep.expected && inflight == 0 && ready == 0)
 		return 0;
 	if (what != NULL)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * File descriptors of a reactor: one epoll set, looked at by a poller.
+ * File descriptors of a reactor: one epoll set, which a poller checks.
  *
  *     epoll set                          table                      owner's object
  *       socket: {slot 5, generation 2}     5: generation 2, f --->    struct leat_fd
  *
- * An event that was taken from the kernel may tell of a descriptor which a callback has deleted
- * since, and whose slot, number and memory another one has now. So an event names a slot and its
- * generation, and each use of a slot begins a new one.
+ * An event taken from the kernel may be about a descriptor that a callback has deleted since, while
+ * another descriptor has its slot, number and memory now. So an event names a slot and its
+ * generation, and each use of a slot begins a new generation.
  *
- * A look is one system call. While descriptors are active there is one in each turn. After a while
- * without events there is one every LOOK_US: a reactor that spins for its endpoints does not pay
- * for sockets that are silent. A reactor that blocks has the set in its own one (block.c).
+ * A check is one system call. While descriptors are active the poller checks in each turn; after
+ * ACTIVE_US without events it checks every LOOK_US: a reactor that spins for its endpoints does not
+ * pay for silent sockets. A reactor that blocks has this set in its own epoll set (block.c).
  */
 
 #include <errno.h>
@@ -30,29 +30,29 @@
 #include "leat_fd.h"
 #include "reactor_pvt.h"
 
-/* Descriptors told of per look; others wait for the next turn's. */
+/* Most events taken per check; the others wait for the next turn's check. */
 #define EVENTS 64
-/* A look in each turn for so long after the last event, then one every LOOK_US. */
+/* Check in each turn for this long after the last event, then once every LOOK_US. */
 #define ACTIVE_US 50
 #define LOOK_US 10
 
 #define SLOTS_MIN 16
 #define NO_SLOT UINT32_MAX
 #define EVENTS_ASKED ((uint32_t)(EPOLLIN | EPOLLOUT | EPOLLRDHUP))
-/* Told whether or not they were asked for. */
+/* epoll reports these whether they were asked for or not. */
 #define EVENTS_ALWAYS ((uint32_t)(EPOLLERR | EPOLLHUP))
 
 struct fd_slot {
 	struct leat_fd *f; /* NULL: free */
 	uint32_t generation;
-	uint32_t next; /* free slot */
+	uint32_t next; /* next free slot */
 };
 
 struct reactor_fds {
 	int epfd;
 	uint32_t nb_added;
 	uint64_t active_until; /* cycles */
-	uint64_t look_at;
+	uint64_t look_at;      /* time of the next check, cycles */
 	struct fd_slot *slots;
 	uint32_t nb_slots;
 	uint32_t free; /* first free slot, or NO_SLOT */
@@ -65,7 +65,7 @@ key_of(uint32_t slot, uint32_t generation)
 	return (uint64_t)generation << 32 | slot;
 }
 
-/* The descriptor that an event was for, if it is still there. */
+/* Return the descriptor that an event is about; NULL if it was deleted since. */
 static struct leat_fd *
 fd_of(const struct reactor_fds *fds, uint64_t key)
 {
@@ -74,7 +74,7 @@ fd_of(const struct reactor_fds *fds, uint64_t key)
 	return s->generation == (uint32_t)(key >> 32) ? s->f : NULL;
 }
 
-/* The poller: one look. */
+/* Check once for events, and call the callbacks. */
 static int
 fds_poll(void *arg, uint64_t now)
 {
@@ -87,7 +87,10 @@ fds_poll(void *arg, uint64_t now)
 	n = epoll_wait(fds->epfd, ev, EVENTS, 0);
 	if (n <= 0) {
 		fds->look_at = leat_time_add(now, leat_us_to_cycles(LOOK_US));
-		/* A signal may have come; anything else can't, and would come in each turn. */
+		/*
+		 * A signal is no failure. Any other error would recur in each turn: fail the
+		 * poller.
+		 */
 		return n == 0 || errno == EINTR ? 0 : -errno;
 	}
 	fds->active_until = leat_time_add(now, leat_us_to_cycles(ACTIVE_US));
@@ -97,7 +100,7 @@ fds_poll(void *arg, uint64_t now)
 
 		if (f == NULL)
 			continue;
-		/* A callback of this round may have changed what is asked for. */
+		/* A callback of this round may have changed the events asked for. */
 		events = ev[i].events & (f->events | EVENTS_ALWAYS);
 		if (events == 0)
 			continue;
@@ -130,11 +133,11 @@ fds_open(struct leat_reactor *r)
 		return ret;
 	}
 	r->fds = fds;
-	/* The set itself wakes a reactor that blocks. */
+	/* The epoll set itself wakes a reactor that blocks. */
 	return leat_poller_local_set(fds->poller);
 }
 
-/* Room for one more. */
+/* Make room for one more descriptor. */
 static int
 slots_grow(struct leat_reactor *r)
 {
@@ -144,7 +147,7 @@ slots_grow(struct leat_reactor *r)
 
 	if (fds->free != NO_SLOT)
 		return 0;
-	/* The kernel's limit on descriptors comes long before. */
+	/* The kernel's limit on descriptors is far below this. */
 	if (n > INT32_MAX)
 		return leat_err(ENOSPC, "%s: descriptors: %u are added", r->name, fds->nb_added);
 	slots = realloc(fds->slots, n * sizeof(*slots));
@@ -203,7 +206,7 @@ leat_fd_add(struct leat_reactor *r, struct leat_fd *f, int fd, uint32_t events, 
 	s->f = f;
 	f->reactor = r;
 	fds->nb_added++;
-	/* A look soon, whenever the last one was. */
+	/* Check in the next turn, whenever the last check was. */
 	fds->look_at = 0;
 	return 0;
 }
@@ -240,7 +243,7 @@ leat_fd_del(struct leat_fd *f)
 	if (r == NULL)
 		return;
 	fds = r->fds;
-	/* A duplicate of a descriptor that was closed keeps its place in the set, and wakes it. */
+	/* A closed descriptor that has a duplicate stays in the set, and keeps waking the set. */
 	if (epoll_ctl(fds->epfd, EPOLL_CTL_DEL, f->fd, NULL) < 0)
 		LEAT_LOG(WARNING, reactor, "%s: descriptor %d was closed before it was deleted: %s",
 			 r->name, f->fd, strerror(errno));

@@ -26,13 +26,13 @@
 #define SLEEP_US_LIMIT 1000000
 
 /*
- * Auto: how often it looks at preemptions. Two spinning threads on one CPU take it from each other
- * every 3 to 4 ms, that is 6 to 8 times in a window for each; on a CPU of its own a thread is
- * preempted a few times a second.
+ * Auto: interval between checks of preemptions. Two spinning threads on one CPU preempt each other
+ * every few milliseconds, that is several times in a window for each; a thread on a CPU of its own
+ * is preempted a few times a second.
  */
 #define AUTO_WINDOW_US 50000
-#define AUTO_PREEMPTED 4    /* in one window: yield from now on */
-#define AUTO_UNDISTURBED 20 /* windows with at most one: spin again */
+#define AUTO_PREEMPTED 4    /* preemptions in one window: yield from now on */
+#define AUTO_UNDISTURBED 20 /* windows in a row with at most one: spin again */
 
 static void
 sys_wait(uint32_t *word, uint32_t val, uint64_t ns)
@@ -40,7 +40,7 @@ sys_wait(uint32_t *word, uint32_t val, uint64_t ns)
 	struct timespec ts = { .tv_sec = (time_t)(ns / NS_PER_S),
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 
-	/* Any return is good: timeout, signal, woken, or the word had changed. The caller looks. */
+	/* Timeout, signal, wake-up, or the word had changed: the caller rereads the word anyway. */
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, val,
 		      ns == REACTOR_WAIT_FOREVER ? NULL : &ts, NULL, 0);
 }
@@ -61,13 +61,13 @@ sys_block(int epfd, struct epoll_event *ev, int n, uint64_t ns)
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 	int ret = epoll_pwait2(epfd, ev, n, ns == REACTOR_WAIT_FOREVER ? NULL : &ts, NULL);
 
-	/* A kernel before 5.11: whole milliseconds, and early rather than late. */
+	/* A kernel before 5.11: whole milliseconds, and rounded down so as not to be late. */
 	if (ret < 0 && errno == ENOSYS)
 		ret = epoll_wait(epfd, ev, n,
 				 ns == REACTOR_WAIT_FOREVER
 					 ? -1
 					 : (int)RTE_MIN(ns / NS_PER_MS, (uint64_t)INT_MAX));
-	/* A signal is as good as a timeout. */
+	/* A signal counts as a timeout. */
 	return RTE_MAX(ret, 0);
 }
 
@@ -77,7 +77,7 @@ sys_poke(int fd)
 	static const uint64_t one = 1;
 	int saved = errno;
 
-	/* It can only fail because it is readable already. */
+	/* Any other failure means that the eventfd is readable already. */
 	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	errno = saved;
@@ -150,7 +150,7 @@ reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf)
 		return leat_err(EINVAL, "%s: sleep of %u to %u us: not rising, or over %u us",
 				r->name, min, max, SLEEP_US_LIMIT);
 
-	/* Each by itself: the owner may see some of them a turn before the others. */
+	/* One store each: the owner may see some values a turn before the others. */
 	RLX_STORE(r->spin_us, conf->spin_us ? conf->spin_us : SPIN_US_DEFAULT);
 	RLX_STORE(r->sleep_min_us, min);
 	RLX_STORE(r->sleep_max_us, max);
@@ -163,7 +163,10 @@ reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf)
 {
 	int ret = reactor_idle_request(r, conf);
 
-	/* Auto begins with what is right everywhere, until it is known where it runs. */
+	/*
+	 * Auto begins with yield, which is right everywhere, until the CPUs of the thread are
+	 * known.
+	 */
 	if (ret == 0)
 		r->effective = conf->policy == LEAT_IDLE_AUTO ? LEAT_IDLE_YIELD : conf->policy;
 	return ret;
@@ -198,7 +201,7 @@ leat_reactor_idle_effective(const struct leat_reactor *r)
 	return RLX_LOAD(r->effective);
 }
 
-/* Another process may want the CPU too: what the affinities can't tell, preemptions do. */
+/* Count preemptions: they reveal another process on the CPU, which affinities can't. */
 static void
 look_at_preemptions(struct leat_reactor *r, uint64_t now)
 {
@@ -229,7 +232,7 @@ look_at_preemptions(struct leat_reactor *r, uint64_t now)
 	}
 }
 
-/* In housekeeping: from what was asked for to what is done. */
+/* Choose the policy in effect from the one configured. Called in housekeeping. */
 void
 reactor_idle_choose(struct leat_reactor *r, uint64_t now)
 {
@@ -280,12 +283,12 @@ idle_sleep(struct leat_reactor *r, uint64_t now)
 	if (until <= now)
 		return now;
 
-	/* See call.c for why nothing is slept through. */
+	/* call.c explains why no message is slept through. */
 	if (!__atomic_compare_exchange_n(&r->attn->word, &none, ATTN_ASLEEP, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return now;
 	reactor_sys->wait(&r->attn->word, ATTN_ASLEEP, leat_cycles_to_ns(until - now));
-	/* If it fails there is work now, which stays for the next turn's housekeeping. */
+	/* On failure a sender has stored ATTN_WORK: leave it for the next turn's housekeeping. */
 	(void)__atomic_compare_exchange_n(&r->attn->word, &asleep, ATTN_NONE, false,
 					  __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	end = leat_now();
@@ -314,15 +317,15 @@ reactor_ready(const struct leat_reactor *r)
 	return false;
 }
 
-/* After a turn in which no poller worked, under any policy but spin. Returns the time. */
+/* Idle after a turn in which no poller worked, under any policy but spin. Returns the time. */
 uint64_t
 reactor_idle(struct leat_reactor *r, uint64_t now)
 {
 	uint64_t end;
 
 	/*
-	 * What a poller returns tells of the poller; another one may have work since it was
-	 * called.
+	 * A poller that returned 0 had no work when it was called; another poller, a timer or a
+	 * message may have given it work since.
 	 */
 	if (unlikely(r->again || reactor_ready(r))) {
 		r->again = false;
@@ -334,7 +337,9 @@ reactor_idle(struct leat_reactor *r, uint64_t now)
 		return now;
 	}
 	if (r->effective == LEAT_IDLE_BLOCK) {
-		/* Pollers that are coming to rest don't report it: the reactor asks them. */
+		/*
+		 * A poller that comes to rest wakes nothing: the reactor must ask again and again.
+		 */
 		if (RLX_LOAD(r->state) == LEAT_REACTOR_RUNNING && reactor_block_possible(r))
 			return reactor_block(r, now);
 		return idle_sleep(r, now);

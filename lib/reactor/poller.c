@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A poller is in reactor.active, in the reactor's wheel, or in neither.
+ * Where a poller is: in reactor.active, in the reactor's wheel, in both, or in neither.
  *
  *     each turn        active      run_pollers() in reactor.c calls it
  *     with a period    wheel       poller_tick() calls it
@@ -25,7 +25,7 @@ set_state(struct leat_poller *p, enum leat_poller_state state)
 	RLX_STORE(p->state, (uint32_t)state);
 }
 
-/* Called by the wheel: a turn for one poller, accounted for by itself. */
+/* Call one poller from the wheel, and account for its cycles here. */
 static void
 poller_tick(struct leat_timer *timer, void *arg, uint64_t now)
 {
@@ -55,7 +55,7 @@ poller_tick(struct leat_timer *timer, void *arg, uint64_t now)
 		reactor_poller_failed(p, rc);
 }
 
-/* A slot, filled in but for what publish adds; telemetry doesn't see it yet. */
+/* Take a slot and fill it in except for what publish adds; telemetry doesn't see it yet. */
 struct leat_poller *
 reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn, void *arg)
 {
@@ -91,7 +91,7 @@ poller_start(struct leat_poller *p)
 
 	set_state(p, LEAT_POLLER_WAITING);
 	r->block_stale = true;
-	/* Within a turn: it is called before the reactor idles. */
+	/* Added within a turn: the reactor calls the poller before it idles. */
 	r->again |= leat_reactor_self() == r;
 	if (p->period != 0) {
 		leat_timer_start_at(r, &p->timer, leat_time_add(leat_now(), p->period));
@@ -100,7 +100,7 @@ poller_start(struct leat_poller *p)
 	}
 	if (reactor_poller_is_ep(p))
 		reactor_ep_events_start(p);
-	/* Still there when it was paused and resumed in the same turn. */
+	/* A poller that was paused and resumed in the same turn is still in active. */
 	if (!p->in_active) {
 		r->active[r->nb_active++] = p;
 		p->in_active = true;
@@ -135,7 +135,9 @@ leat_reactor_poller_add(struct leat_reactor *r, const char *name, leat_poller_fn
 	return p;
 }
 
-/* Takes those that are not called any more out of active, and frees the slots of removed ones. */
+/*
+ * Remove from active the pollers that are not called any more, and free the slots of removed ones.
+ */
 void
 reactor_pollers_compact(struct leat_reactor *r)
 {
@@ -159,7 +161,9 @@ reactor_pollers_compact(struct leat_reactor *r)
 	r->dirty = 0;
 }
 
-/* Out of the wheel now; out of active at the end of the turn, or now if this is none. */
+/*
+ * Take a poller out of the wheel now, and out of active now or, within a turn, at the turn's end.
+ */
 static void
 take_out(struct leat_poller *p, enum leat_poller_state state)
 {
@@ -219,7 +223,9 @@ leat_poller_resume(struct leat_poller *p)
 void
 reactor_poller_failed(struct leat_poller *p, int rc)
 {
-	/* It removed or paused itself first: there is nothing to keep from being called. */
+	/*
+	 * The poller removed or paused itself before it failed: it is not called any more already.
+	 */
 	if (p->state != LEAT_POLLER_WAITING)
 		return;
 	LEAT_LOG(ERR, reactor, "%s: poller %s failed: %s (%d); it is not called any more",
@@ -250,7 +256,7 @@ leat_poller_release_set(struct leat_poller *p, leat_poller_release_fn release)
 	return 0;
 }
 
-/* A function may use the reactor's name in an error, but nothing else of it. */
+/* A release function may use the reactor's name in an error, but nothing else of the reactor. */
 void
 reactor_pollers_release(struct leat_reactor *r)
 {
@@ -294,7 +300,7 @@ leat_poller_state(const struct leat_poller *p)
 {
 	uint32_t state = RLX_LOAD(p->state);
 
-	/* Not stored per call: that would be two more stores for each poller of each turn. */
+	/* RUNNING is not stored per call: that would be two more stores per poller and turn. */
 	if (state == LEAT_POLLER_WAITING && RLX_LOAD(p->reactor->running) == p)
 		return LEAT_POLLER_RUNNING;
 	return state;

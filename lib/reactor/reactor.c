@@ -19,9 +19,9 @@
 #define MESSAGES_LIMIT (1U << 20)
 #define HK_TURNS_LIMIT 65536
 #define INTERVAL_US_LIMIT 1000000
-/* A tick only decides how much a walk over the timers looks at, see leat_wheel.h. */
+/* The tick only decides how many timers a walk over the wheel looks at, see leat_wheel.h. */
 #define WHEEL_TICK_US 32
-/* By default the kernel rounds sleeps up by 50 us. */
+/* Timer slack of a reactor's thread. The kernel's default rounds sleeps up by 50 us. */
 #define TIMER_SLACK_NS 1000UL
 
 static __thread struct leat_reactor *self;
@@ -105,7 +105,7 @@ reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers)
 				max_pollers, messages);
 	}
 	memset(pollers, 0, len);
-	/* Telemetry may see the reactor already. */
+	/* With the lock: telemetry may see the reactor already. */
 	reactor_lock();
 	free(r->pollers);
 	free(r->active);
@@ -118,7 +118,7 @@ reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers)
 	return 0;
 }
 
-/* The program's settings; zeros are the defaults, which reactor.toml has. */
+/* Fill in the settings from the program's configuration; 0: the default, from reactor.toml. */
 static int
 configure(struct leat_reactor *r, const struct leat_reactor_conf *conf)
 {
@@ -191,12 +191,12 @@ leat_reactor_create(const struct leat_reactor_conf *conf)
 		return NULL;
 	}
 	if (conf->name == NULL) {
-		/* Telemetry sees it already. */
+		/* With the lock: telemetry sees the reactor already. */
 		reactor_lock();
 		snprintf(r->name, sizeof(r->name), "reactor%u", r->id);
 		reactor_unlock();
 	}
-	/* Last: from here on it may be asked for measurements. */
+	/* Last: from now on the control thread may ask for measurements. */
 	if (reactor_tune_add(r) < 0) {
 		reactor_registry_del(r);
 		release(r);
@@ -224,7 +224,7 @@ leat_reactor_destroy(struct leat_reactor *r)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,
 			 lost);
 	reactor_registry_del(r);
-	/* First: what a release function frees may hold descriptors. */
+	/* First: the objects that release functions free may hold descriptors. */
 	reactor_fds_fini(r);
 	reactor_pollers_release(r);
 	release(r);
@@ -277,12 +277,15 @@ leat_reactor_stats_get(const struct leat_reactor *r, struct leat_reactor_stats *
 void
 leat_reactor_turn_max_reset(struct leat_reactor *r)
 {
-	/* The owner stores only what is larger than what it read: at worst an old maximum stays. */
+	/*
+	 * The owner stores only values larger than the one it read: at worst an old maximum stays.
+	 */
 	RLX_STORE(r->turn_max, 0);
 }
 
 /*
- * A quarter of the way to the new value, and only so far up: preemption must not spoil it for long.
+ * Move a quarter of the way to the sample. The sample is limited from above: one preemption must
+ * not spoil the average for long.
  */
 static inline uint32_t
 smooth(uint32_t cost, uint64_t sample)
@@ -293,11 +296,12 @@ smooth(uint32_t cost, uint64_t sample)
 }
 
 /*
- * One call of each poller, and the time of its end.
+ * Call each poller once, and return the time of the end.
  *
- * Which poller used the time? Reading the clock after each would be exact, and dearer than many an
- * empty poll. So it is read after pollers that worked, and once at the end; idle runs are billed at
- * what they cost in the turns in which it is read after each one (sampled).
+ * Which poller used the time? Reading the clock after each call would be exact, but dearer than
+ * many an empty poll. So the clock is read after pollers that worked, and once at the end. An idle
+ * run is charged with the poller's average cost, from the turns in which the clock is read after
+ * each poller (sample).
  *
  *     poller    A idle   B busy        C idle   D idle
  *     clock   ^                      ^                 ^
@@ -314,7 +318,7 @@ run_pollers(struct leat_reactor *r, uint64_t now, const bool sample, bool *worke
 		uint64_t cycles;
 		int rc;
 
-		/* Paused or removed by one that was called before it. */
+		/* A poller called before it in this turn paused or removed it. */
 		if (unlikely(RLX_LOAD(p->state) != LEAT_POLLER_WAITING)) {
 			t = 0;
 			continue;
@@ -363,7 +367,7 @@ run_pollers_sampled(struct leat_reactor *r, uint64_t now, bool *worked)
 	return run_pollers(r, now, true, worked);
 }
 
-/* What is not done in each turn. Returns the time of its end. */
+/* Do the work that is not done in each turn. Returns the time of its end. */
 static __rte_noinline uint64_t
 housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 {
@@ -372,7 +376,7 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 	r->stamp = now;
 	r->worked = 0;
 
-	/* Before the messages are looked for: acquires what was done before the kick. */
+	/* First, before messages are taken: acquires what other threads did before their kick. */
 	if (RLX_LOAD(r->attn->word) != ATTN_NONE) {
 		__atomic_exchange_n(&r->attn->word, ATTN_NONE, __ATOMIC_ACQUIRE);
 		/* Acquire: pairs with leat_reactor_wake(). */
@@ -407,7 +411,7 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 	return r->stamp;
 }
 
-/* One turn, begun at `now`; returns the time of its end, at which the next one begins. */
+/* Run one turn that begins at `now`. Returns the time of its end, at which the next one begins. */
 static __rte_always_inline uint64_t
 turn(struct leat_reactor *r, uint64_t now, bool *worked)
 {
@@ -433,7 +437,7 @@ turn(struct leat_reactor *r, uint64_t now, bool *worked)
 	return end;
 }
 
-/* Takes the reactor for the calling thread, or for an lcore. */
+/* Claim the reactor for the calling thread, or for an lcore. */
 static int
 claim(struct leat_reactor *r)
 {
@@ -491,8 +495,8 @@ leave(struct leat_reactor *r, int result)
 
 	reactor_registry_leave(r);
 	/*
-	 * Pairs with the acquire in leat_reactor_wait(). From here on others may run or destroy it;
-	 * the wake-up needs the address only.
+	 * Pairs with the acquire in leat_reactor_wait(). From now on another thread may run or
+	 * destroy the reactor; the wake-up needs only the address.
 	 */
 	__atomic_store_n(state, LEAT_REACTOR_STOPPED, __ATOMIC_RELEASE);
 	reactor_sys->wake(state);
@@ -539,7 +543,7 @@ leat_reactor_launch(struct leat_reactor *r, unsigned int lcore)
 	if (ret < 0) {
 		r->launched = LCORE_ID_ANY;
 		__atomic_store_n(&r->state, LEAT_REACTOR_READY, __ATOMIC_RELEASE);
-		/* A thread may be waiting for the end of this run, which did not begin. */
+		/* A thread may be waiting for the end of this run, which never began. */
 		reactor_sys->wake(&r->state);
 		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);
 	}

@@ -12,7 +12,7 @@
  *                                        telemetry reads them
  *     idle_req, spin_us, ...             any thread, relaxed
  *     struct reactor_attn                any thread, to get the owner's attention
- *     slots of pollers, the registry     under reactor_lock, which no turn takes unless it removes
+ *     slots of pollers, the registry     under reactor_lock, which a turn takes only if it removes
  *                                        a poller
  *     set                                the owner; see tune.c
  *     look                               the control thread of lib/tune
@@ -30,18 +30,18 @@
 #include "leat_reactor.h"
 #include "reactor_tune.h"
 
-/* Values of reactor_attn.word, which is the futex that a sleeping reactor waits on. */
+/* Values of reactor_attn.word, the futex on which a sleeping reactor waits. */
 #define ATTN_NONE 0U
-#define ATTN_WORK 1U	/* there is something to do */
-#define ATTN_ASLEEP 2U	/* the owner sleeps, or is about to */
-#define ATTN_BLOCKED 3U /* the same, but it waits for the event, not for the word */
+#define ATTN_WORK 1U	/* the owner has work */
+#define ATTN_ASLEEP 2U	/* the owner sleeps on the word, or is about to */
+#define ATTN_BLOCKED 3U /* the owner waits for the event instead, or is about to */
 
 /* Static and never freed, so that a signal handler may write to it at any time. */
 struct reactor_attn {
 	uint32_t word;
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
-	uint32_t turn;	     /* the pollers are to be called before it sleeps */
-	uint64_t stop_us;    /* smallest timeout asked for since the owner last looked */
+	uint32_t turn;	     /* 1: call the pollers before sleeping, leat_reactor_wake() */
+	uint64_t stop_us;    /* smallest timeout requested since the owner last read it */
 	int event; /* eventfd + 1; 0: not opened. Never closed: a sender may be about to write */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
@@ -52,17 +52,17 @@ struct ep_poller {
 	leat_ep_event_fn event_fn;
 	void *arg;
 	int shutdown_status; /* of LEAT_EV_SHUTDOWN */
-	bool shut;	     /* that event came */
-	bool asked;	     /* leat_ep_shutdown() was called here */
-	bool expected;	     /* and said that the event will come */
+	bool shut;	     /* LEAT_EV_SHUTDOWN came */
+	bool asked;	     /* reactor_ep_stop_begin() called leat_ep_shutdown() */
+	bool expected;	     /* that call succeeded, so LEAT_EV_SHUTDOWN will come */
 	bool watched;	     /* fd is in the reactor's epoll set */
 	int fd;
-	uint16_t burst;	 /* ops taken at once */
-	uint16_t budget; /* such bursts in a turn, at most */
+	uint16_t burst;	 /* most ops of one leat_ep_poll() */
+	uint16_t budget; /* most bursts in a turn */
 };
 
 struct leat_poller {
-	/* line 0: all that a turn touches */
+	/* line 0: everything that a turn touches */
 	leat_poller_fn fn;
 	void *arg;
 	uint32_t state;
@@ -82,34 +82,34 @@ struct leat_poller {
 	leat_poller_quiesce_fn quiesce;
 	leat_poller_ready_fn ready;
 	leat_poller_release_fn release;
-	leat_ep_drain_fn drain; /* of an endpoint */
-	uint64_t drain_until;	/* its end, cycles; 0: the stop has not asked yet */
+	leat_ep_drain_fn drain; /* of an endpoint's poller */
+	uint64_t drain_until;	/* end of the drain, cycles; 0: no stop has asked drain yet */
 	int error;
 	bool used;	/* the slot is taken */
 	bool in_active; /* it is in reactor.active */
-	bool told_wait; /* it was said that it can't wake the reactor */
-	bool local;	/* it need not */
+	bool told_wait; /* the log says already that it can't wake the reactor */
+	bool local;	/* the reactor may block without being woken by it */
 	char name[LEAT_REACTOR_NAME_MAX];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct leat_reactor {
-	/* line 0: all that an idle turn touches, besides the pollers and attn */
+	/* line 0: everything that an idle turn touches, besides the pollers and attn */
 	struct leat_poller **active; /* called each turn, in this order */
 	uint32_t nb_active;
 	uint32_t effective; /* enum leat_idle_policy, not AUTO */
 	struct reactor_attn *attn;
-	uint64_t due;	/* housekeeping at this time */
-	uint64_t turns; /* done */
+	uint64_t due;	/* time of the next housekeeping */
+	uint64_t turns; /* turns done */
 	uint32_t hk_mask;
-	uint32_t done; /* left: see result */
+	uint32_t done; /* 1: the reactor stops after this turn, with result */
 	struct leat_poller *running;
 	uint64_t idle_cycles;
 
 	/* line 1: busy turns and housekeeping */
 	uint64_t busy_cycles;
 	uint64_t turn_max;
-	uint64_t stamp; /* housekeeping is accounted for up to here */
-	/* Of the timer that is being called; NULL: none is, or it accounts for itself. */
+	uint64_t stamp; /* time up to which housekeeping is accounted for */
+	/* Function of the running timer; NULL: none, or the timer accounts for its own cycles. */
 	leat_timer_fn timer_fn;
 	uint64_t hk_cycles;
 	uint64_t hk_interval; /* cycles */
@@ -117,70 +117,70 @@ struct leat_reactor {
 	uint64_t timers;
 
 	/* line 2: idle */
-	uint64_t idle_since; /* 0: worked in the last turn */
+	uint64_t idle_since; /* 0: a poller worked in the last turn */
 	uint64_t sleep_cycles;
 	uint64_t sleeps;
 	uint64_t yields;
-	uint32_t step_us;  /* next sleep */
+	uint32_t step_us;  /* length of the next sleep */
 	uint32_t idle_req; /* enum leat_idle_policy */
 	uint32_t spin_us;
 	uint32_t sleep_min_us;
 	uint32_t sleep_max_us;
-	uint32_t crowded;    /* more loops than CPUs in this process; the registry sets it */
-	uint32_t preempted;  /* the kernel takes the CPU away */
-	uint32_t auto_quiet; /* windows without preemption */
+	uint32_t crowded;    /* this process has more loops than CPUs; the registry sets it */
+	uint32_t preempted;  /* the kernel keeps taking the CPU away */
+	uint32_t auto_quiet; /* windows in a row without preemption */
 	/* end of line 2 */
-	uint64_t auto_at; /* next look at preemptions */
+	uint64_t auto_at; /* time of the next check of preemptions */
 	uint64_t auto_count;
-	uint32_t worked;    /* of this turn's housekeeping */
-	uint32_t nb_timers; /* wheel.count, for others to read */
+	uint32_t worked;    /* a timer or message worked in this turn's housekeeping */
+	uint32_t nb_timers; /* wheel.count, for other threads */
 	bool told_policy;
 	bool told_preempted;
 
 	/* blocking */
-	bool block_ok;	  /* all that is polled can wake it */
-	bool block_stale; /* that must be found out again */
-	int block_epfd;	  /* -1: none yet */
+	bool block_ok;	  /* everything that is polled can wake the reactor */
+	bool block_stale; /* block_ok must be determined anew */
+	int block_epfd;	  /* -1: not opened */
 	uint64_t blocks;
 	uint64_t wake_events;
 	uint64_t wake_messages;
 	uint64_t wake_timeouts;
-	bool block_fds; /* the set of fds is in that of block */
+	bool block_fds; /* the epoll set of fds is in block_epfd */
 
-	struct reactor_fds *fds; /* descriptors; NULL: none were added yet */
+	struct reactor_fds *fds; /* descriptors; NULL: none was ever added */
 
 	struct leat_wheel wheel;
 	struct reactor_ring *ring; /* messages */
 
 	/* stop */
-	uint32_t state; /* enum leat_reactor_state; others wait on it */
+	uint32_t state; /* enum leat_reactor_state; leat_reactor_wait() sleeps on it */
 	uint32_t stop_seen;
 	uint64_t stop_deadline; /* cycles */
 	int result;
-	char why[128]; /* of a result < 0 */
+	char why[128]; /* text of a result < 0 */
 
 	/* settings and measurements */
 	struct reactor_tune_settings set __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct leat_tune_object *tune __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct {
 		uint64_t turns;
-		uint64_t since; /* cycles; 0: it was asleep, or did not run */
-		uint64_t busy;	/* cycles that were reported */
-	} look;			/* when the number of turns was seen first */
-	bool long_turns;	/* they are no fault; any thread */
+		uint64_t since; /* cycles; 0: the reactor was asleep, or did not run */
+		uint64_t busy;	/* cycles reported so far */
+	} look;			/* when the control thread first saw this number of turns */
+	bool long_turns;	/* long turns are no fault; any thread */
 	uint32_t idle_news;	/* leat_reactor_idle_set() was called; any thread */
 
 	uint32_t dirty; /* pollers were removed, paused or failed */
-	bool again;	/* one turn more before it idles */
+	bool again;	/* one more turn before the reactor idles */
 	bool asks;	/* some poller has a function ready */
 	uint32_t events_interval_us;
 	unsigned int id;
-	unsigned int lcore;    /* where it runs or ran, or LCORE_ID_ANY */
+	unsigned int lcore;    /* lcore that runs or last ran it, or LCORE_ID_ANY */
 	unsigned int launched; /* lcore of leat_reactor_launch(), or LCORE_ID_ANY */
-	const void *owner;     /* thread that runs it: address of a variable of its own */
+	const void *owner;     /* thread that runs it: the address of its thread-local self */
 	bool by_turns;	       /* driven by leat_reactor_turn() */
 	bool cpus_known;
-	cpu_set_t cpus; /* where its thread may run */
+	cpu_set_t cpus; /* CPUs on which its thread may run */
 	uint16_t max_pollers;
 	struct leat_poller *pollers; /* slots */
 	char name[LEAT_REACTOR_NAME_MAX];
@@ -199,26 +199,27 @@ static_assert(offsetof(struct leat_reactor, auto_at) == 3 * LEAT_CACHE_LINE,
 
 struct epoll_event;
 
-/* What the operating system does for reactors. A table, so that tests can do it instead. */
+/* The system calls of reactors, in a table so that tests can replace them. */
 struct reactor_sys {
 	/* Sleep while *word == val, at most ns. */
 	void (*wait)(uint32_t *word, uint32_t val, uint64_t ns);
-	/* Wake all that sleep on word. Async-signal-safe. */
+	/* Wake all threads that sleep on word. Async-signal-safe. */
 	void (*wake)(uint32_t *word);
 	/*
-	 * Sleep until something in the epoll set is readable, at most ns. @return number of events
+	 * Sleep until a descriptor of the epoll set is readable, at most ns. @return number of
+	 * events
 	 */
 	int (*block)(int epfd, struct epoll_event *ev, int n, uint64_t ns);
 	/* Make an eventfd readable. Async-signal-safe. */
 	void (*poke)(int fd);
 	void (*yield)(void);
-	/* Times the kernel took the CPU away from this thread, ever. */
+	/* Count how often the kernel has taken the CPU away from this thread so far. */
 	uint64_t (*preemptions)(void);
 };
 
 extern const struct reactor_sys *reactor_sys;
 
-/* reactor_sys.wait, block: no timeout. */
+/* ns of reactor_sys.wait and block: no timeout. */
 #define REACTOR_WAIT_FOREVER UINT64_MAX
 
 #define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
@@ -226,7 +227,7 @@ extern const struct reactor_sys *reactor_sys;
 /* The owner is the only writer: no read-modify-write needed. */
 #define RLX_ADD(x, n) RLX_STORE(x, (x) + (n))
 
-/* Cycles since the last lap of this housekeeping. */
+/* Return the cycles since the last lap of this housekeeping, and begin the next lap. */
 static inline uint64_t
 reactor_lap(struct leat_reactor *r)
 {
@@ -237,23 +238,23 @@ reactor_lap(struct leat_reactor *r)
 	return cycles;
 }
 
-/* Copies a name; what could break a log line or JSON becomes '_'. */
+/* Copy a name; characters that could break a log line or JSON become '_'. */
 void reactor_name_copy(char *to, const char *from);
 
-/* May this thread change the reactor? 0 or -EPERM with leat_err(). */
+/* Check that this thread may change the reactor. 0, or -EPERM with leat_err() */
 int reactor_owned(const struct leat_reactor *r, const char *what);
 
 /* reactor.c */
-/* Is it running, and by this thread? */
+/* Check whether this thread is running the reactor. */
 bool reactor_runs_here(const struct leat_reactor *r);
 struct leat_reactor *reactor_self_set(struct leat_reactor *r);
-/* Room for messages and pollers, before there are any. @return 0; -ENOMEM: nothing changed */
+/* Replace the room for messages and pollers while there are none. 0; -ENOMEM: nothing changed */
 int reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers);
 
 /* poller.c */
 void reactor_poller_failed(struct leat_poller *p, int rc);
 void reactor_pollers_compact(struct leat_reactor *r);
-/* The reactor is about to be freed. */
+/* Call the release functions of pollers: the reactor is about to be freed. */
 void reactor_pollers_release(struct leat_reactor *r);
 struct leat_poller *reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn,
 				       void *arg);
@@ -262,7 +263,7 @@ void reactor_poller_publish(struct leat_poller *p);
 /* ep_poller.c */
 void reactor_ep_events_start(struct leat_poller *p);
 void reactor_ep_stop_begin(struct leat_poller *p, uint64_t now);
-/* Does the endpoint go on, since its protocol has not finished? */
+/* Check whether the endpoint must stay open because its protocol has not finished. */
 bool reactor_ep_draining(struct leat_poller *p, uint64_t now);
 int reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len);
 
@@ -277,74 +278,74 @@ void reactor_timers_run(struct leat_reactor *r, uint64_t now);
 
 /* call.c */
 void reactor_attn_kick(struct reactor_attn *attn);
-/* A ring for at least count messages. @return it, or NULL with leat_err() */
+/* Create a ring for at least count messages. NULL with leat_err() */
 struct reactor_ring *reactor_messages_new(const struct leat_reactor *r, uint32_t count);
 unsigned int reactor_messages_run(struct leat_reactor *r);
 unsigned int reactor_messages_waiting(const struct leat_reactor *r);
-/* Accepts no more, and runs those that were accepted. */
+/* Close the ring, and run the messages that were accepted. */
 void reactor_messages_close(struct leat_reactor *r);
 void reactor_messages_open(struct leat_reactor *r);
-/* Accepts no more, and drops the others. @return those whose senders did not ask to be told */
+/* Close the ring, and drop its messages. @return number of those without a drop function */
 unsigned int reactor_messages_drop(struct leat_reactor *r);
 
 /* idle.c */
 int reactor_idle_init(struct leat_reactor *r, const struct leat_idle_conf *conf);
-/* leat_reactor_idle_set() without log and attention. Any thread. */
+/* Do leat_reactor_idle_set() without the log and without waking the owner. Any thread. */
 int reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf);
 void reactor_idle_choose(struct leat_reactor *r, uint64_t now);
 uint64_t reactor_idle(struct leat_reactor *r, uint64_t now);
-/* Is there something to do that no poller returned > 0 for? */
+/* Check for work that no poller reported in this turn. */
 bool reactor_ready(const struct leat_reactor *r);
-/* Has it been idle for spin_us? */
+/* Check whether the reactor has been idle for spin_us; if not, pause once. */
 bool reactor_idle_spun(struct leat_reactor *r, uint64_t now);
-/* End of the next sleep of the sleep policy. */
+/* Return the end of the next sleep of the sleep policy. */
 uint64_t reactor_idle_step(struct leat_reactor *r, uint64_t now);
 
 /* block.c */
 /*
- * Of the events of the epoll set: the eventfd, and the set of the descriptors. Others are numbers
- * of pollers.
+ * Data of events of the epoll set: the eventfd, and the set of the descriptors. Other values are
+ * numbers of pollers.
  */
 #define BLOCK_ATTN UINT32_MAX
 #define BLOCK_FDS (UINT32_MAX - 1)
 bool reactor_block_possible(struct leat_reactor *r);
 uint64_t reactor_block(struct leat_reactor *r, uint64_t now);
-/* A poller is not called any more. */
+/* Take a poller that is not called any more out of the epoll set. */
 void reactor_block_forget(struct leat_poller *p);
 void reactor_block_fini(struct leat_reactor *r);
 
-/* fd.c; the first two only with r->fds */
+/* fd.c; the first two only if r->fds is set */
 int reactor_fds_epfd(const struct leat_reactor *r);
-/* Something is there: look in the next turn. */
+/* Look at the descriptors in the next turn: one of them is ready. */
 void reactor_fds_look(struct leat_reactor *r);
-/* Detaches those that were not deleted, with a warning. */
+/* Detach the descriptors that were not deleted, with a warning, and free the table. */
 void reactor_fds_fini(struct leat_reactor *r);
 
 /* stop.c */
 void reactor_stop_step(struct leat_reactor *r, uint64_t now);
 void reactor_stop_reset(struct leat_reactor *r);
 
-/* registry.c: all of these take reactor_lock */
+/* registry.c: add, del, enter and leave take reactor_lock */
 extern struct reactor_attn reactor_attns[LEAT_REACTOR_MAX];
 void reactor_lock(void);
 void reactor_unlock(void);
 int reactor_registry_add(struct leat_reactor *r);
 void reactor_registry_del(struct leat_reactor *r);
-/* The calling thread began, ended to run it. */
+/* Record that the calling thread began, or ended, to run the reactor. */
 void reactor_registry_enter(struct leat_reactor *r);
 void reactor_registry_leave(struct leat_reactor *r);
-/* With the lock held. */
+/* The caller holds the lock. */
 struct leat_reactor *reactor_registry_get(unsigned int id);
 
 /* telemetry.c */
 void reactor_telemetry_init(void);
 
 /* tune.c */
-/* What the loop needs of the settings. */
+/* Derive from the settings what a turn needs. */
 void reactor_tune_derive(struct leat_reactor *r, const struct reactor_tune_settings *set);
-/* Make it seen from outside. @return 0; negative with leat_err() */
+/* Make the reactor visible to tune. 0, or negative with leat_err() */
 int reactor_tune_add(struct leat_reactor *r);
-/* Another thread has changed the idle policy: show it among the settings. The owner. */
+/* Copy the idle policy that another thread has requested to the settings. Owner thread. */
 void reactor_tune_idle_show(struct leat_reactor *r);
 
 #endif /* REACTOR_PVT_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* All reactors of the process, and whether they have CPUs enough. */
+/* All reactors of the process; whether there are CPUs enough for the running ones. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct reactor_attn reactor_attns[LEAT_REACTOR_MAX] = {
 	[0 ... LEAT_REACTOR_MAX - 1] = { .stop_count = LEAT_CURSOR_START },
 };
 
-/* A default mutex, locked by a thread that does not hold it: there is no error to return. */
+/* A default mutex that the calling thread does not hold: locking can't fail. */
 void
 reactor_lock(void)
 {
@@ -64,9 +64,9 @@ reactor_registry_add(struct leat_reactor *r)
 }
 
 /*
- * Decides for each running reactor whether it must share: when more reactors may run on its CPUs
- * than these are. (Pinned lcores have one CPU each. Of loops that float over the same CPUs it is
- * exact, too; of partly overlapping sets it errs to the safe side.)
+ * Decide for each running reactor whether it is crowded: more reactors may run on its CPUs than it
+ * has CPUs. (That is exact for pinned lcores, with one CPU each, and for loops that float over the
+ * same CPUs; for partly overlapping sets it errs to the safe side.)
  */
 static void
 count_cpus(void)
@@ -91,7 +91,7 @@ count_cpus(void)
 	}
 }
 
-/* What was chosen, once at INFO; a reactor may be run again and again. */
+/* Log the policy chosen: once at INFO, as a reactor may be run many times; then at DEBUG. */
 static void
 report_run(struct leat_reactor *r, int loops)
 {
@@ -125,7 +125,7 @@ reactor_registry_enter(struct leat_reactor *r)
 		loops += reactors[i] != NULL && reactors[i]->cpus_known;
 	reactor_unlock();
 
-	/* More CPUs than cpu_set_t holds: then there is no shortage. */
+	/* The machine has more CPUs than cpu_set_t holds: no shortage. */
 	if (!r->cpus_known)
 		RLX_STORE(r->crowded, 0);
 	report_run(r, loops);

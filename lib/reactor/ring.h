@@ -7,7 +7,7 @@
  * The ring of messages to a reactor: Dmitry Vyukov's bounded queue (1024cores.net, "Bounded MPMC
  * queue"), with one consumer, that can be closed.
  *
- * A ticket is twice a message's number. Each cell has a number that says whose turn it is:
+ * A ticket is twice a message's number. Each cell has a number that says who may use it next:
  *
  *     seq == ticket               free for the sender that gets the ticket
  *     seq == ticket + 1           holds the message
@@ -15,11 +15,11 @@
  *
  * The lowest bit of the tail says that the ring is closed. A sender gets its ticket by changing
  * the tail, so it gets one or finds the ring closed, never both; and the tail of a closed ring
- * says how many messages will have come when the last sender is done.
+ * says how many messages there will be once the last sender has published its own.
  *
- * Why not rte_ring: there a sender waits, spinning, until those before it are done. Senders are any
- * threads, and one of them may have lost its CPU in between, perhaps to the one that spins. Here a
- * sender that is preempted delays the messages behind its own, and no other sender spins.
+ * Why not rte_ring: there a sender spins until the senders before it are done. Senders are any
+ * threads, and one of them may have lost its CPU in between, perhaps to the sender that spins. Here
+ * a sender that is preempted delays the messages behind its own, and no other sender spins.
  */
 
 #include <assert.h>
@@ -39,13 +39,13 @@ struct reactor_message {
 #define REACTOR_RING_CLOSED UINT64_C(1)
 #define REACTOR_RING_STEP 2
 
-/* Tickets wrap after 200 messages of each reactor. */
+/* First ticket: tickets wrap after 200 messages of each reactor, see leat_cursor.h for why. */
 #define REACTOR_RING_START (UINT64_MAX + 1 - 200 * REACTOR_RING_STEP)
 
 struct reactor_ring {
 	uint64_t mask;
-	uint64_t tail __attribute__((aligned(LEAT_CACHE_LINE))); /* next ticket; the senders' */
-	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* next to take; the owner's */
+	uint64_t tail __attribute__((aligned(LEAT_CACHE_LINE))); /* next ticket; senders write */
+	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* next to take; owner writes */
 	struct reactor_message cell[] __attribute__((aligned(LEAT_CACHE_LINE)));
 };
 
@@ -70,7 +70,10 @@ reactor_ring_init(struct reactor_ring *ring, uint32_t size)
 		*reactor_ring_cell(ring, ticket) = (struct reactor_message){ .seq = ticket };
 }
 
-/* 0, and a ticket: publish follows. -EAGAIN: full. -ESHUTDOWN: closed. Any thread. */
+/*
+ * Reserve a cell. Any thread.
+ * @return 0 and a ticket, which the caller must publish; -EAGAIN: full; -ESHUTDOWN: closed
+ */
 static inline int
 reactor_ring_reserve(struct reactor_ring *ring, uint64_t *ticket)
 {
@@ -81,7 +84,7 @@ reactor_ring_reserve(struct reactor_ring *ring, uint64_t *ticket)
 
 		if (unlikely(tail & REACTOR_RING_CLOSED))
 			return -ESHUTDOWN;
-		/* Acquire (C): the owner is done with what was here. */
+		/* Acquire (C): the owner has read the cell's previous message. */
 		seq = __atomic_load_n(&reactor_ring_cell(ring, tail)->seq, __ATOMIC_ACQUIRE);
 		if (seq == tail) {
 			/* Relaxed: the ticket orders nothing, the cell's number does. */
@@ -90,9 +93,9 @@ reactor_ring_reserve(struct reactor_ring *ring, uint64_t *ticket)
 							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 				break;
 		} else if ((int64_t)(seq - tail) < 0) {
-			return -EAGAIN; /* a round behind */
+			return -EAGAIN; /* the cell still belongs to the previous round */
 		} else {
-			/* Another sender was faster. */
+			/* Another sender got this ticket first. */
 			tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
 		}
 	}
@@ -106,15 +109,18 @@ reactor_ring_publish(struct reactor_ring *ring, uint64_t ticket, leat_reactor_me
 {
 	struct reactor_message *m = reactor_ring_cell(ring, ticket);
 
-	/* Relaxed: a watchdog may look for the message that was here before. */
+	/* Relaxed: a watchdog may be reading the function of the cell's previous message. */
 	__atomic_store_n(&m->fn, fn, __ATOMIC_RELAXED);
 	m->drop = drop;
 	m->arg = arg;
-	/* Release (D): the message, and all the sender did before. */
+	/* Release (D): the message, and everything that the sender did before. */
 	__atomic_store_n(&m->seq, ticket + 1, __ATOMIC_RELEASE);
 }
 
-/* false: none, or the next one's sender is in the middle of it. The owner. */
+/*
+ * Take the next message. Owner thread.
+ * @return false: there is none, or its sender has not published it yet
+ */
 static inline bool
 reactor_ring_take(struct reactor_ring *ring, struct reactor_message *to)
 {
@@ -134,7 +140,8 @@ reactor_ring_take(struct reactor_ring *ring, struct reactor_message *to)
 }
 
 /*
- * Messages accepted and not taken yet. Any thread; the owner's answer is exact once it is closed.
+ * Count the messages accepted and not taken. Any thread; exact for the owner once the ring is
+ * closed.
  */
 static inline uint64_t
 reactor_ring_count(const struct reactor_ring *ring)
@@ -145,11 +152,11 @@ reactor_ring_count(const struct reactor_ring *ring)
 	return RTE_MIN((tail - head) / REACTOR_RING_STEP, ring->mask + 1);
 }
 
-/* From here on no sender gets a ticket. */
+/* Close the ring: no sender gets a ticket from now on. */
 static inline void
 reactor_ring_close(struct reactor_ring *ring)
 {
-	/* Relaxed: senders that see it were refused, and do nothing. */
+	/* Relaxed: a sender that sees the bit is refused, and does nothing else. */
 	__atomic_fetch_or(&ring->tail, REACTOR_RING_CLOSED, __ATOMIC_RELAXED);
 }
 

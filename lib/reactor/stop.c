@@ -6,9 +6,9 @@
  *     RUNNING ---- flag ----> STOPPING ---- all quiet, or deadline ----> (run returns) STOPPED
  *                             turns go on, each housekeeping asks
  *
- * Before it leaves it closes its ring of messages and runs those that were accepted, so that
- * each sender has an answer or was refused. When these bring work (a task is spawned) it goes
- * on until that has ended.
+ * Before the owner leaves, it closes the ring of messages and runs the accepted ones, so that each
+ * sender's message is run or was refused. When these messages bring work (a task is spawned), the
+ * owner goes on until that work has ended.
  */
 
 #include <errno.h>
@@ -26,6 +26,7 @@
 
 #define WHAT_MAX 96
 
+/* Raise the flag. */
 static void
 ask_to_stop(struct reactor_attn *attn, uint64_t timeout_us)
 {
@@ -51,7 +52,7 @@ leat_reactor_stop_all(uint64_t timeout_us)
 {
 	unsigned int i;
 
-	/* Slots without a reactor, too: no lock may be taken here, and creation clears them. */
+	/* Slots without a reactor as well: a handler may not lock, and creation resets the slot. */
 	for (i = 0; i < LEAT_REACTOR_MAX; i++)
 		ask_to_stop(&reactor_attns[i], timeout_us);
 }
@@ -65,7 +66,7 @@ leat_reactor_wait(struct leat_reactor *r)
 	if (reactor_runs_here(r))
 		return leat_err(EDEADLK, "%s: wait: called on its own thread", r->name);
 	for (;;) {
-		/* Pairs with the release in leave(): its result and all it did are visible. */
+		/* Pairs with the release in leave(): the result and all that the reactor did. */
 		state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
 		if (state == LEAT_REACTOR_READY)
 			return 0;
@@ -73,7 +74,7 @@ leat_reactor_wait(struct leat_reactor *r)
 			break;
 		reactor_sys->wait(&r->state, state, REACTOR_WAIT_FOREVER);
 	}
-	/* Its lcore is about to return to EAL; afterwards it can be launched again. */
+	/* The lcore is still returning to EAL, and can't be launched again before. */
 	lcore = r->launched;
 	while (lcore != LCORE_ID_ANY && lcore != rte_lcore_id() &&
 	       rte_eal_get_lcore_state(lcore) != WAIT)
@@ -88,7 +89,7 @@ reactor_stop_reset(struct leat_reactor *r)
 	r->stop_deadline = UINT64_MAX;
 }
 
-/* Is a poller still busy? */
+/* Check whether a poller still has work in flight. */
 static int
 poller_busy(const struct leat_poller *p, char *what, size_t len)
 {
@@ -140,7 +141,7 @@ note(struct leat_reactor *r, const struct leat_poller *p, const char *what)
 	r->result = -ETIMEDOUT;
 }
 
-/* The end. Pollers that are still busy, or did not end well, are named. */
+/* End the run. Name the pollers that are still busy, or whose endpoint had to abort ops. */
 static void
 finish(struct leat_reactor *r)
 {
@@ -177,7 +178,7 @@ reactor_stop_step(struct leat_reactor *r, uint64_t now)
 	}
 	if (count_busy(r, now) > 0 && now < r->stop_deadline)
 		return;
-	/* From here on senders are refused. What was accepted may bring work once more. */
+	/* Refuse messages from now on. The accepted ones may bring work once more. */
 	reactor_messages_close(r);
 	if (count_busy(r, now) == 0 || now >= r->stop_deadline)
 		finish(r);

@@ -7,9 +7,9 @@
  *     /leat/reactor,ID           one reactor: state, idle policy, counters, its first pollers
  *     /leat/reactor,ID,FIRST     the same with the pollers from number FIRST on
  *
- * They run on telemetry's threads. reactor_lock keeps reactors and pollers from going away; it is
- * held only to copy, so that a reactor which adds or removes a poller does not wait for JSON to be
- * written. Counters are read with relaxed loads while their owner goes on.
+ * The commands run on telemetry's threads. reactor_lock keeps reactors and pollers from being
+ * freed. It is held only to copy: a reactor that adds or removes a poller must not wait while JSON
+ * is written. Counters are read with relaxed loads while their owner goes on.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include "leat_compat.h"
 #include "reactor_pvt.h"
 
-/* Pollers in one answer; telemetry's answers end at 16 KiB. */
+/* Most pollers in one answer: telemetry limits an answer to 16 KiB. */
 #define POLLERS_MAX 40
 
 struct poller_copy {
@@ -44,7 +44,7 @@ struct reactor_copy {
 	char name[LEAT_REACTOR_NAME_MAX];
 	unsigned int id;
 	unsigned int lcore;
-	unsigned int nb_pollers; /* in all */
+	unsigned int nb_pollers; /* of the reactor; nb_copied of them are below */
 	unsigned int nb_copied;
 	unsigned int timers_active;
 	unsigned int waiting; /* messages */
@@ -90,7 +90,7 @@ copy_poller(struct poller_copy *c, const struct leat_poller *p, unsigned int num
 	leat_poller_stats_get(p, &c->stats);
 }
 
-/* With the lock held. */
+/* Copy a reactor. The caller holds the lock. */
 static void
 copy_reactor(struct reactor_copy *c, const struct leat_reactor *r, unsigned int first)
 {
@@ -165,7 +165,7 @@ add_pollers(struct rte_tel_data *d, const struct reactor_copy *c)
 	if (pollers == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(pollers);
-	/* What there is no memory for is left out; nb_pollers tells. */
+	/* A poller for which memory is lacking is left out; nb_pollers shows that. */
 	for (i = 0; i < c->nb_copied && ret == 0; i++)
 		ret = add_poller(pollers, &c->poller[i]);
 	ret = rte_tel_data_add_dict_container(d, "pollers", pollers, 0);

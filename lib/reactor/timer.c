@@ -4,7 +4,7 @@
 
 #include "reactor_pvt.h"
 
-/* Timers fired in one turn; the others wait for the next. */
+/* Most timers fired in one turn; the others wait for the next. */
 #define TIMERS_PER_TURN 64
 
 struct round {
@@ -55,7 +55,7 @@ on_expiry(struct leat_wheel_node *node, void *arg)
 	const struct round *round = arg;
 	struct leat_reactor *r = round->r;
 
-	/* Queued again before the call, which may stop, move or free it. */
+	/* Queue a periodic timer before its call, which may stop, move or free the timer. */
 	if (timer->period != 0) {
 		uint64_t next = leat_time_add(node->expiry, timer->period);
 

@@ -4,12 +4,12 @@
  * Settings and measurements of a reactor: reactor.toml, poller.toml.
  *
  *     leat_reactor_create()       settings of the program, then those of --settings
- *     housekeeping()              leat_tune_serve(): reactor_tune_apply(), on the owner's thread
+ *     housekeeping()              leat_tune_serve(): apply(), on the owner's thread
  *     leat_reactor_idle_set()     any thread: a request; housekeeping copies it to the settings
- *     report, row                 control thread: what the owner stores anyway, relaxed loads
+ *     report, row                 control thread: relaxed loads of what the owner stores anyway
  *
- * What a turn needs of the settings is derived here and kept where the turn has its cache lines:
- * hk_mask, hk_interval, and burst and budget of each endpoint's poller.
+ * Values that a turn needs are derived from the settings here, and kept in the cache lines of a
+ * turn: hk_mask, hk_interval, and burst and budget of each endpoint's poller.
  */
 
 #include <errno.h>
@@ -59,8 +59,8 @@ reactor_tune_idle_show(struct leat_reactor *r)
 }
 
 /*
- * A change of one, or of none, leaves the others as they are: not as *want has them, but as other
- * threads asked for since.
+ * Apply the idle settings that changed. The other ones keep what threads have requested since by
+ * leat_reactor_idle_set(), which may differ from *want.
  */
 static int
 apply_idle(struct leat_reactor *r, struct reactor_tune_settings *want, uint64_t changed)
@@ -94,7 +94,7 @@ reactor_tune_derive(struct leat_reactor *r, const struct reactor_tune_settings *
 	r->hk_interval = leat_us_to_cycles(set->housekeeping_us);
 }
 
-/* Endpoints that are polled go on with the new values at once. */
+/* Give the new values to the pollers of endpoints, which use them at once. */
 static void
 derive_ep_pollers(struct leat_reactor *r, const struct reactor_tune_settings *set, bool events)
 {
@@ -113,8 +113,8 @@ derive_ep_pollers(struct leat_reactor *r, const struct reactor_tune_settings *se
 }
 
 /*
- * In leat_tune_serve(), and for settings of --settings in leat_tune_add(). What can fail comes
- * first: then nothing was changed.
+ * Apply settings: called in leat_tune_serve(), and by leat_tune_add() for those of --settings. The
+ * steps that can fail come first.
  */
 static int
 apply(void *arg, void *wanted, uint64_t changed)
@@ -139,8 +139,9 @@ apply(void *arg, void *wanted, uint64_t changed)
 }
 
 /*
- * How long has it stood in one turn? Two looks that see the same number of turns tell; it may have
- * begun up to one interval before the first of them. Only the control thread touches r->look.
+ * Estimate for how long the reactor has been in its present turn, cycles: the time since the first
+ * look that saw this number of turns. The turn may have begun up to one interval of looks earlier.
+ * Only the control thread touches r->look.
  */
 static uint64_t
 stalled_cycles(struct leat_reactor *r, enum leat_reactor_state state, uint64_t turns)
@@ -164,7 +165,7 @@ leat_reactor_long_turns_set(struct leat_reactor *r, bool on)
 	RLX_STORE(r->long_turns, on);
 }
 
-/* With the turn that is under way. It never goes back, though a long turn may turn out idle. */
+/* Return busy cycles with the present turn. Never decreases, even if a long turn turns out idle. */
 static uint64_t
 busy_cycles(struct leat_reactor *r, uint64_t ended, uint64_t stalled)
 {
@@ -186,7 +187,7 @@ report(void *arg, void *to)
 	leat_reactor_stats_get(r, &s);
 	reactor_activity_get(r, &activity);
 	rep->state = (uint32_t)leat_reactor_state(r);
-	/* A loop of the program's own, between two turns, does not stand still. */
+	/* Between two calls of leat_reactor_turn() the reactor is not stalled. */
 	stalled = stalled_cycles(r, (enum leat_reactor_state)rep->state, s.turns);
 	if (activity.kind == REACTOR_NOWHERE && RLX_LOAD(r->by_turns))
 		stalled = 0;
@@ -221,7 +222,7 @@ row(void *arg, uint32_t i, struct leat_tune_row *row)
 	if (i >= r->max_pollers)
 		return -1;
 	p = &r->pollers[i];
-	/* A slot that is used keeps its name. */
+	/* With the lock the slot stays in use, and keeps its name. */
 	reactor_lock();
 	used = p->used;
 	if (used) {
