@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peers of the tag layer. The inner endpoint's events become those of the outer one:
+ * Peers of the tag layer. Events of the inner endpoint become events of the outer one:
  *
  *     inner                  here                        outer
  *     CONNECT_REQ            hello fits?                 leat_peer_request()
  *     CONNECTED              hello fits?                 leat_peer_up()
- *     CONNECT_FAILED,        what was sent before it     leat_peer_closing(), _down()
- *     DISCONNECTED           is taken in first
+ *     CONNECT_FAILED,        segments sent before it     leat_peer_closing(), _down()
+ *     DISCONNECTED           are taken first
  *
- * A side that closes in order says BYE before, and waits a moment for the other side's, see
+ * A side that closes in order says BYE first, and waits a moment for the other side's BYE, see
  * tags_pvt.h.
  *
- * A connection that ends here (ENDING) has given back the caller's messages at once, because the
- * device has only copies of them; one-sided ops come back from the device, and only when its last
- * event is there the outer peer is down.
+ * A connection that ends here (ENDING) gives the caller's messages back at once, because the device
+ * has only copies of them. One-sided ops come back from the device. The outer peer is down only
+ * after the inner peer's last event.
  */
 
 #include <string.h>
 
 #include "tags_pvt.h"
 
-/* How long good-byes may hold up the end of a connection. */
+/* Longest time for which BYEs may delay the end of a connection. */
 #define LEAVE_US (500 * 1000)
 
 static void
@@ -47,7 +47,7 @@ peer_init(struct tags_peer *p, struct leat_peer *outer, enum tags_peer_state sta
 	outer->drv = p;
 }
 
-/* place: the one that tags_mem_grow() gave. */
+/* Give a free place to a peer: the one that tags_mem_grow() returned. */
 static void
 peer_place(struct tags_ep *e, struct tags_peer *p, struct tags_place *place)
 {
@@ -68,7 +68,7 @@ peer_free(struct tags_ep *e, struct tags_peer *p)
 	p->state = TAGS_P_FREE;
 }
 
-/* Keeps the limits of the other side's hello. */
+/* Keep the limits of the peer's hello. */
 static void
 peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hello *h)
 {
@@ -80,13 +80,13 @@ peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hell
 	p->token = h->token;
 }
 
-/* ---- ends ---- */
+/* ---- disconnect and close ---- */
 
-/* last: nothing more is sent, not even what was built. */
+/* Finish a connection's ops. last: nothing more is sent, not even segments that were built. */
 static void
 drop(struct tags_ep *e, struct tags_peer *p, int status, bool last)
 {
-	/* -EPROTO is no status of an op. */
+	/* -EPROTO is a status of events, not of ops. */
 	if (status == 0 || status == -EPROTO)
 		status = -ECONNRESET;
 	p->state = TAGS_P_ENDING;
@@ -106,7 +106,7 @@ stop_leaving(struct tags_ep *e, struct tags_peer *p)
 	e->nb_leaving--;
 }
 
-/* Says BYE, or answers one. */
+/* Send a BYE, or answer one. */
 static void
 leave(struct tags_ep *e, struct tags_peer *p)
 {
@@ -122,21 +122,21 @@ leave(struct tags_ep *e, struct tags_peer *p)
 void
 tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status)
 {
-	/* If there is no room for BYE in time the other side takes it for a death. */
+	/* If the device has no room for BYE in time, the other side sees a death instead. */
 	if (p->state == TAGS_P_UP && e->inner->peers[p->id].state == LEAT_PEER_UP) {
 		drop(e, p, status, false);
 		leave(e, p);
 	}
 }
 
-/* The good-byes are over: both sides said BYE, or one of them took too long. */
+/* Disconnect: both sides said BYE, or one of them took too long. */
 static void
 part(struct tags_ep *e, struct tags_peer *p)
 {
 	struct leat_peer *inner = &e->inner->peers[p->id];
 
 	stop_leaving(e, p);
-	tags_tx_stop(e, p, -ECONNRESET); /* the BYE, if the device never had room for it */
+	tags_tx_stop(e, p, -ECONNRESET); /* frees the BYE, if the device never had room for it */
 	if (inner->state == LEAT_PEER_UP && !e->closing)
 		e->driver->disconnect(e->inner, inner, -ECONNABORTED, "disconnected here");
 }
@@ -144,7 +144,7 @@ part(struct tags_ep *e, struct tags_peer *p)
 void
 tags_peer_left(struct tags_ep *e, struct tags_peer *p)
 {
-	/* The side that answered waits for its peer to disconnect. */
+	/* The side that only answers (not ENDING) waits for its peer to disconnect. */
 	if (p->leaving && p->bye && p->bye_sent && p->state == TAGS_P_ENDING)
 		part(e, p);
 }
@@ -211,8 +211,8 @@ tags_peer_check(struct tags_ep *e, struct tags_peer *p)
 	uint8_t state = e->inner->peers[p->id].state;
 
 	/*
-	 * All else waits for the connection's last event: what the peer sent before, maybe BYE, is
-	 * still to be taken in.
+	 * Everything else waits for the connection's last event: segments that the peer sent
+	 * before, maybe BYE, are still to be taken.
 	 */
 	if (p->state == TAGS_P_UP && (state == LEAT_PEER_CLOSING || state == LEAT_PEER_DOWN))
 		p->outer->state = LEAT_PEER_CLOSING;
@@ -242,7 +242,8 @@ requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 					  hello.priv_len);
 	if (outer == NULL) {
 		/*
-		 * It can't fail: the request came a moment ago. If it has ended, so has the peer.
+		 * Ignore a failure: the request came a moment ago; if it has ended, so has the
+		 * peer.
 		 */
 		(void)leat_ep_reject(e->inner, p->id);
 		return;
@@ -260,7 +261,7 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	if (p->state == TAGS_P_ACCEPTED) {
 		p->state = TAGS_P_UP;
 		leat_peer_up(e->outer, p->outer, NULL, 0);
-		tags_todo(e, p); /* an answer to its BYE, perhaps */
+		tags_todo(e, p); /* the answer to its BYE may have waited for UP */
 		return;
 	}
 	if (p->state != TAGS_P_CONNECTING)
@@ -277,8 +278,9 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 }
 
 /*
- * A side that closes in order says so. What is left of a process that was killed may look to the
- * device as if it had, and what was on its way to a peer that left as if that had died.
+ * Correct the status by the BYE: a side that closes in order sends it. The device may report an
+ * orderly end for a process that was killed, and a death for a peer that left in order while
+ * segments were on their way to it.
  */
 static int
 end_status(const struct tags_peer *p, int status)
@@ -298,7 +300,7 @@ ended(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	char text[LEAT_EVENT_TEXT];
 	int status;
 
-	/* What it sent before, and its ops: they are done. */
+	/* First take the segments that the peer sent before, and the ops that are done. */
 	do {
 		n = tags_inner_poll(e);
 		ready -= RTE_MIN(ready, n);
@@ -345,14 +347,14 @@ tags_events(struct tags_ep *e)
 	tags_push(e);
 }
 
-/* ---- from the application ---- */
+/* ---- calls of the application ---- */
 
 struct priv {
 	uint8_t bytes[LEAT_EP_PRIV_MAX];
 	struct leat_conn_params params;
 };
 
-/* The caller's data with the hello before them. */
+/* Build the private data: the hello, and the caller's data behind it. */
 static int
 priv_build(struct tags_ep *e, struct priv *out, const struct leat_conn_params *params, uint16_t max,
 	   const char *what)
@@ -425,8 +427,8 @@ tags_reject(struct leat_ep *ep, struct leat_peer *peer)
 
 	p->outer = NULL;
 	/*
-	 * If that fails the connection has ended already: its last event comes, and finds no outer
-	 * peer.
+	 * On failure the connection has ended already: its last event is still to come, and finds
+	 * no outer peer.
 	 */
 	if (leat_ep_reject(e->inner, p->id) == 0)
 		peer_free(e, p);

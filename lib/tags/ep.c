@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The tag layer as a driver: an endpoint that has another one inside. */
+/* The tag layer as a driver: an endpoint that contains another endpoint. */
 
 #include <sched.h>
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 
 #include "tags_pvt.h"
 
-/* How long what the layer itself has under way may hold up a close: credits, mostly. */
+/* Longest time for which segments of the layer, mostly credits, may delay a close. */
 #define CLOSE_US (100 * 1000)
 /*
- * How long a close waits for the answers to its good-byes: an endpoint of the same thread can't
- * give one.
+ * Longest time for which a close waits for the answers to its BYEs: an endpoint of the same thread
+ * can't give one.
  */
 #define ANSWER_US (20 * 1000)
 
@@ -28,14 +28,19 @@ tags_ops(const struct leat_dev_info *info)
 	    info->rx_depth_max < TAGS_RECVS_MIN || info->priv_connect < TAGS_HELLO_LEN ||
 	    info->priv_accept < TAGS_HELLO_LEN)
 		return 0;
-	/* Segments have tokens, but the notice of a WRITE_IMM may have none. */
+	/*
+	 * Segments have tokens, but a notice of WRITE_IMM may have none: then src must name the
+	 * peer.
+	 */
 	if (!info->source && (info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0)
 		return 0;
-	/* A device that would keep untagged messages, too, gives all of them to the layer. */
+	/*
+	 * If the device would keep untagged messages as well, the layer takes over SEND and RECV.
+	 */
 	return info->unexpected_bounded ? OPS_TAGGED : OPS_MESSAGE;
 }
 
-/* Where the device's immediate has room for it, the notice of a WRITE_IMM has a token, too. */
+/* Check whether the notice of a WRITE_IMM carries a token: the immediate must have room for it. */
 static bool
 tags_notice_token(const struct leat_dev_info *info)
 {
@@ -68,10 +73,10 @@ tags_info(struct leat_dev_info *info)
 }
 
 /*
- * The inner endpoint's send depth: a part for one-sided ops, of which there may be tx_depth, and
- * one for segments: some for each peer alone, and some that all peers share. If the device has
- * less, half of that is for segments, of which each peer has one. No more is asked for than needed:
- * some devices allocate the depth for each peer.
+ * Divide the inner endpoint's send depth: a part for one-sided ops, of which there may be tx_depth,
+ * and a part for segments: some of each peer's own, and some that all peers share. If the device's
+ * depth is smaller, half of it is for segments, of which each peer has one. No more is requested
+ * than needed: some devices allocate the depth for each peer.
  */
 static void
 send_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
@@ -89,7 +94,7 @@ send_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct lea
 	e->tx_depth = depth;
 }
 
-/* How many receives for each peer, how they are shared out, and how long they are. */
+/* Choose the number of receives per peer, their division into windows, and their length. */
 static void
 recv_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
 {
@@ -104,8 +109,8 @@ recv_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct lea
 	segment = RTE_MIN(RTE_MAX(segment, (uint64_t)TAGS_SEGMENT_FEW), (uint64_t)TAGS_SEGMENT);
 	segment = RTE_MIN(segment, info->max_msg - TAGS_HDR_MAX);
 	/*
-	 * What a device copies when it is posted (shm: up to 4096 B) costs a fraction of what a
-	 * slightly longer segment does.
+	 * A segment that the device copies when posted costs a fraction of one that is only
+	 * slightly longer.
 	 */
 	if (info->inline_max >= TAGS_HDR_MAX + TAGS_SEGMENT_FEW)
 		segment = RTE_MIN(segment, (uint64_t)info->inline_max - TAGS_HDR_MAX);
@@ -199,7 +204,7 @@ tags_ep_quiesce(struct leat_ep *ep)
 	tags_rx_drop_all(tags_of(ep), -ECANCELED);
 }
 
-/* @return whether a BYE is still to be sent, or its answer still waited for */
+/* Check whether a BYE is still to be sent, or its answer to be waited for. */
 static bool
 parting(const struct tags_ep *e, uint64_t answers)
 {
@@ -214,7 +219,7 @@ parting(const struct tags_ep *e, uint64_t answers)
 	return false;
 }
 
-/* Says BYE to all peers; waits until it was sent, and shortly for the answers. */
+/* Say BYE to all peers; wait until the BYEs were sent, and shortly for the answers. */
 static void
 say_goodbye(struct tags_ep *e, int status)
 {
@@ -249,8 +254,8 @@ tags_ep_abort(struct leat_ep *ep)
 		tags_tx_stop(e, p, -ESHUTDOWN);
 	}
 	tags_rx_drop_all(e, -ESHUTDOWN);
-	/* One-sided ops come back with it. */
-	(void)leat_ep_shutdown(e->inner, 0); /* it was not shut down before */
+	/* One-sided ops come back with the shutdown, which can't fail: it is the first. */
+	(void)leat_ep_shutdown(e->inner, 0);
 }
 
 static void
@@ -311,7 +316,7 @@ tags_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 	return leat_ep_listen_addr(tags_of(ep)->inner, addr, len);
 }
 
-/* Regions are the inner endpoint's: one-sided ops go there. */
+/* Regions belong to the inner endpoint, to which one-sided ops go. */
 static int
 tags_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 {
@@ -341,9 +346,9 @@ tags_arm(struct leat_ep *ep)
 	int ret = leat_ep_arm(e->inner);
 
 	if (ret == -ESHUTDOWN)
-		return -EAGAIN; /* the outer one is about to be */
+		return -EAGAIN; /* the outer endpoint is about to be shut down, too */
 	if (ret == 0 && (!TAILQ_EMPTY(&e->todo) || !TAILQ_EMPTY(&e->refused)))
-		return -EBUSY; /* the device was full */
+		return -EBUSY; /* the device had no room for something to send */
 	return ret;
 }
 

@@ -22,7 +22,8 @@ tags_repost(struct tags_ep *e)
 		for (i = 0; i < took; i++)
 			TAILQ_REMOVE(&e->repost, TAILQ_FIRST(&e->repost), link);
 		if (unlikely(took < n))
-			return; /* closing: it has room for all of them otherwise */
+			/* only while closing: the inner endpoint has room for all of them */
+			return;
 	}
 }
 
@@ -59,7 +60,7 @@ tags_poll(struct leat_ep *ep)
 	tags_push(e);
 }
 
-/* @return false if there is no room */
+/* Post a receive. @return false if there is no room */
 static bool
 post_recv(struct tags_ep *e, struct leat_op *op)
 {
@@ -110,7 +111,9 @@ tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			leat_op_fail(ep, op, status);
 			continue;
 		}
-		/* What an ended connection left with the device may take room for a while. */
+		/*
+		 * Ops of an ended connection that the device still has may take room for a while.
+		 */
 		if (unlikely(!(leat_op_is_recv(op) ? post_recv(e, op) : post_send(e, op)))) {
 			rte_errno = EAGAIN;
 			break;
@@ -136,8 +139,8 @@ tags_cancel(struct leat_ep *ep, struct leat_op *op)
 		return 0;
 	}
 	/*
-	 * A receive whose message is coming comes back with it: else the message would be lost.
-	 * Past its deadline the receive ends the connection.
+	 * A receive whose message is coming is not cancelled: the message would be lost. It comes
+	 * back with its message; past its deadline it ends the connection.
 	 */
 	if (op->state == LEAT_OP_EXPIRED) {
 		snprintf(text, sizeof(text),

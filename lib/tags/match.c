@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Matching. Of the receives that fit a message the one posted first gets it, of the messages that
- * fit a receive the one that came first.
+ * Matching. A message goes to the receive posted first of those that it fits; a receive takes the
+ * message that arrived first of those that fit it.
  *
  *     receives    RECV    any peer: any_recvs         one peer: peer->recvs
  *                 TRECV   exact: exact[hash(tag, peer)]   with bits to ignore: wild_recvs
  *
  *     messages    plain: SEND and WRITE_IMM           tagged: also in by_tag[hash(tag)]
  *
- * So a message looks at the head of two lists, or at two short lists and the wildcards; a receive
- * at one short list, or, directed or a wildcard, at the messages that wait. Those are bounded by
- * credits.
+ * So a message looks at the head of two lists, or at two short lists and the wildcards. A receive
+ * looks at one short list; a directed or wildcard one at all waiting messages, whose number credits
+ * bound.
  */
 
 #include "tags_pvt.h"
@@ -19,7 +19,7 @@
 static inline uint32_t
 hash(const struct tags_ep *e, uint64_t tag, uint16_t peer)
 {
-	/* peer LEAT_PEER_ANY makes peer + 1 zero */
+	/* LEAT_PEER_ANY + 1 is 0: for it the hash depends on the tag alone. */
 	uint64_t h = (tag ^ (uint64_t)(uint16_t)(peer + 1) << 47) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(h >> 32) & e->hash_mask;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Buffers of the tag layer. Shared segments for sending, and the tables of ops, are allocated with
- * the endpoint; other buffers with the connections, a chunk for each that there was at the same
- * time:
+ * Buffers of the tag layer. The shared segments and the tables of ops are allocated with the
+ * endpoint; the other buffers with the connections, one chunk per connection that existed at the
+ * same time:
  *
  *     chunk   rbuf ... rbuf | iop ... iop | buffers of the rbufs | segments of the iops
  *              nb_recvs        nb_own       (buffers and segments are one region)
  *
- * A chunk's receives are posted before its connection can send anything, and stay posted when it
- * ends: the next one finds them there. Its segments belong to one place, and a connection has a
- * place.
+ * A chunk's receives are posted before its connection can send anything, and stay posted when the
+ * connection ends, for the next one. A chunk's segments belong to one place, and each connection
+ * has a place.
  */
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ stride(const struct tags_ep *e)
 	return RTE_ALIGN_CEIL((size_t)TAGS_HDR_MAX + e->segment, LEAT_CACHE_LINE);
 }
 
-/* Zeroed; for what is made of whole cache lines. */
+/* Allocate zeroed structures that consist of whole cache lines. */
 static void *
 lines_alloc(size_t n, size_t size)
 {
@@ -44,7 +44,7 @@ lines_alloc(size_t n, size_t size)
 	return p;
 }
 
-/* Segments for a place, or with NULL for all. */
+/* Initialise the segments of a place; place NULL: the shared segments. */
 static void
 segs_init(struct tags_ep *e, struct tags_iop *segs, uint32_t n, uint8_t *mem, struct leat_mr *mr,
 	  struct tags_place *place)
@@ -168,7 +168,7 @@ recvs_init(struct tags_ep *e, const struct tags_chunk *c)
 	}
 }
 
-/* @return false if there is no memory for it */
+/* Allocate the chunk of one more connection. @return false with leat_err(): no memory for it */
 static bool
 grow(struct tags_ep *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Receiving. What a peer sends is checked here before it is used. */
+/* Receiving. Everything that a peer sends is checked here before it is used. */
 
 #include <string.h>
 
@@ -100,7 +100,7 @@ message(struct tags_ep *e, struct tags_rbuf *b)
 		tags_match_keep(e, b);
 }
 
-/* The next part of a message that has its receive. @return NULL, or what is wrong with it */
+/* Take the next part of a message that has its receive. @return NULL, or what is wrong with it */
 static const char *
 data(struct tags_ep *e, const struct tags_rbuf *b)
 {
@@ -123,7 +123,7 @@ data(struct tags_ep *e, const struct tags_rbuf *b)
 	return NULL;
 }
 
-/* Takes one of the credits that this side gave. */
+/* Use one of the credits that this side gave. @return false if the peer had none left */
 static bool
 take_credit(const struct tags_ep *e, struct tags_peer *p, unsigned int c)
 {
@@ -165,7 +165,7 @@ segment(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 	return why;
 }
 
-/* A WRITE_IMM: no header, and nothing in the buffer. */
+/* Process the notice of a WRITE_IMM: it has no header, and its buffer is empty. */
 static const char *
 notice(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 {
@@ -190,8 +190,9 @@ takes(const struct tags_peer *p)
 }
 
 /*
- * A segment of another connection than it came over, or of none. It may have been under way when
- * its connection ended; a peer that goes on sending such segments does it on purpose.
+ * Count a segment whose token is of no present connection. It may have been under way when its
+ * connection ended; a peer that goes on sending such segments does it on purpose.
+ * @return like arrived()
  */
 static const char *
 stale(struct tags_peer *p)
@@ -200,7 +201,7 @@ stale(struct tags_peer *p)
 						       : "";
 }
 
-/* The connection ends here: BYE is all that is waited for. */
+/* Take a segment of a connection that ends here: only its BYE matters. */
 static void
 last(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
 {
@@ -213,8 +214,8 @@ last(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
 }
 
 /*
- * The next in its direction, of a connection that is UP, or was accepted. @return NULL, or what is
- * wrong with it
+ * Take a segment of a connection that is UP, or was accepted, if it is the next one of its
+ * direction. @return like arrived()
  */
 static const char *
 in_turn(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
@@ -225,16 +226,16 @@ in_turn(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 		p->rx_seq++;
 		return segment(e, p, b);
 	}
-	/* A connection that breaks loses segments: its last event tells why. */
+	/* A connection that fails loses segments: its last event has the reason. */
 	p->lost = inner == LEAT_PEER_CLOSING || inner == LEAT_PEER_DOWN;
 	return p->lost ? "" : "a segment is missing";
 }
 
 /*
- * A segment of a connection whose CONNECTED is still to come: the other side was up first, and the
- * device knows its address by another connection that is up. The segment waits. A peer that keeps
- * to its windows never sends more segments than there is room for; of a peer that does not, a
- * segment is missing then.
+ * Keep a segment of a connection whose CONNECTED is still to come: the other side was up first, and
+ * the device knows its address by another connection that is up. A peer that keeps to its windows
+ * never sends more segments than there is room for; from any other peer the excess is dropped, and
+ * is found missing later.
  * @return like arrived()
  */
 static const char *
@@ -253,8 +254,9 @@ early(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 }
 
 /*
- * @return NULL; or what is wrong with the segment, "" if that is not reported: then the buffer is
- * free
+ * Take a segment. *sender: in: the peer that the device names, or NULL; out: the segment's peer.
+ * @return NULL: its buffer is in use or posted again; else what is wrong with the segment, "" if
+ *   that is not to be reported: then the caller frees the buffer
  */
 static const char *
 arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
@@ -279,7 +281,7 @@ arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 	return "";
 }
 
-/* As arrived(), of a WRITE_IMM. */
+/* Do arrived() for the notice of a WRITE_IMM. */
 static const char *
 written(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 {
@@ -295,7 +297,7 @@ written(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 	return takes(*sender) ? notice(e, *sender, b) : "";
 }
 
-/* why: what arrived() says of it */
+/* Handle what arrived() returned: why. */
 static void
 arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const char *why)
 {
@@ -304,7 +306,7 @@ arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const ch
 	TAILQ_INSERT_TAIL(&e->repost, b, link);
 	/*
 	 * Without a reason: the segment is late, or its connection is ending and the last event is
-	 * to come.
+	 * still to come.
 	 */
 	if (why[0] != '\0')
 		tags_peer_fail(e, p, why);
@@ -336,7 +338,7 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 
 	if (unlikely(e->aborted))
 		return;
-	/* As the device says, which may take connections between the same two endpoints for one. */
+	/* The device's view: it may take several connections with an endpoint for one. */
 	if (likely(op->src < e->inner->nb_peers))
 		p = &e->peers[op->src];
 	b->peer = p;
@@ -401,7 +403,7 @@ tags_rx_drop_all(struct tags_ep *e, int status)
 			tags_match_cancel(e, rx);
 			tags_rx_finish(e, rx, status, 0);
 		} else if (rx->state == TAGS_RX_STREAM && op != NULL) {
-			/* What is still coming for it is dropped. */
+			/* The rest of its message is dropped when it comes. */
 			rx->op = NULL;
 			leat_op_finish(e->outer, op, status, 0);
 		}

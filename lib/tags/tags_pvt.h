@@ -4,52 +4,52 @@
 
 /*
  * The tag layer: tagged ops, matched in software, over any reliable device that can SEND and RECV.
- * It is one of the layers of leat_layer.h: an endpoint with it, the outer one, has an endpoint of
- * the same device inside, the inner one.
+ * It is one of the layers of leat_layer.h: the application's endpoint, the outer one, contains an
+ * endpoint of the same device, the inner one.
  *
- * What becomes of an op of the outer endpoint:
+ * What the layer makes of an op of the outer endpoint:
  *
- *     TSEND, SEND     inner SENDs of segments: a header, and a part of the message, copied
- *     TRECV, RECV     a place on a list. The inner RECVs are bounce buffers, which were posted
- *                     when the connection was made
- *     WRITE, READ,    the same op, with the caller's buffer and region
+ *     TSEND, SEND     inner SENDs of segments: a header, and a copied part of the message
+ *     TRECV, RECV     a place on a list. The inner RECVs are bounce buffers, which are posted
+ *                     before the connection is made
+ *     WRITE, READ,    the same inner op, with the caller's buffer and region
  *     atomics
- *     WRITE_IMM       the same, with a credit: at the peer it takes a bounce buffer
+ *     WRITE_IMM       the same inner op, with a credit: at the peer it takes a bounce buffer
  *
  *     sender                                     receiver
  *
  *     TSEND tag 7                                TRECV tag 7
  *       |                                          |
- *     peer->pending, until there                 e->tagged, by_tag[]: is a message there
+ *     peer->pending, until there                 e->tagged, by_tag[]: is there a message
  *       |  is a credit                             |  that fits?
  *       |                                          |-- yes: copied, TRECV completes
  *       |                                          `-- no: exact[], wild_recvs
  *     segment: header + copy                                      ^
  *       |                                                         |
- *     inner SEND   ------- device ------->   bounce buffer: is a receive there that fits?
+ *     inner SEND   ------- device ------->   bounce buffer: is there a receive that fits?
  *       |                                      |-- yes: copied, TRECV completes
  *     sent: TSEND completes                    `-- no: unexpected; e->tagged, by_tag[]
  *       .
  *     peer->acked  <------ done[] --------   copied: the buffer is posted again
  *        a credit is back   (in any header)
  *
- * SEND and RECV do the same without a tag, over e->plain, e->any_recvs and peer->recvs. A receive
- * takes the oldest message that fits, a message the oldest receive.
+ * SEND and RECV work the same way without a tag, over e->plain, e->any_recvs and peer->recvs. A
+ * receive takes the oldest message that fits, a message the oldest receive that fits.
  *
- * An unexpected message keeps its bounce buffer and its credit, so a peer has a window of them at
- * most, and then waits.
+ * An unexpected message keeps its bounce buffer and its credit: a peer can have at most a window of
+ * unexpected messages here, and then its sends wait.
  *
  *     ep.c     opening, closing, the table of functions
  *     io.c     post, poll, cancel
- *     tx.c     from ops to segments: credits, order
- *     rx.c     from segments to ops
+ *     tx.c     sending: from ops to segments; credits, order
+ *     rx.c     receiving: from segments to ops
  *     match.c  receives that wait for messages, messages that wait for receives
- *     conn.c   peers: hello, events, ends
+ *     conn.c   peers: hello, events, disconnect
  *     mem.c    buffers
- *     wire.c   bytes
+ *     wire.c   encoding and decoding
  *
- * A message up to one segment is sent as it is (EAGER). Of a longer one the first segment goes out
- * (FIRST), and the rest when it has met a receive:
+ * A message of up to one segment is sent in one (EAGER). Of a longer message the sender sends the
+ * first segment (FIRST), and the rest once the first has met a receive:
  *
  *     sender                                    receiver
  *     TSEND 9 KiB                 FIRST 4 KiB   in a bounce buffer, until ...
@@ -60,37 +60,38 @@
  *                                 ----------->  copied: done
  *
  * Meanwhile other messages to the same peer go on. If the receive is too small it fails, the
- * answer is REFUSE, and the send fails as well; the connection stays.
+ * receiver answers REFUSE, and the send fails as well; the connection stays.
  *
- * Room. For each peer the inner endpoint has receives for everything that this peer may have on
- * the way: window[c] segments of each class c, CREDITs and a BYE. Only MSG may have to wait for
- * the application. DATA has its receive, replies are taken in at once: so whatever was matched
- * gets through, though all of MSG may be used up by unexpected messages.
+ * Room for receiving. For each peer the inner endpoint has receives posted for everything that this
+ * peer may have on the way: window[c] segments of each class c, CREDITs and a BYE. Only segments of
+ * class MSG may have to wait for the application: DATA has its receive, and replies are processed
+ * at once. So a message that has met its receive gets through, even if unexpected messages use up
+ * all of MSG.
  *
- * Each connection also has segments of its own to send with, besides those that all connections
- * share. So peers that take nothing, however many and whatever window they claimed, never hold up
- * the messages to another peer. The device's send depth is shared out in the same way: a part for
- * segments, and a part for one-sided ops.
+ * Room for sending. Each connection has segments of its own, besides those that all connections
+ * share. So peers that take nothing, however many they are and whatever window they claimed, never
+ * hold up the messages to another peer. The device's send depth is divided in the same way: a part
+ * for segments, and a part for one-sided ops.
  *
- * Ends. A side that closes in order says BYE, and disconnects when the other side has answered with
- * BYE, or has not in LEAVE_US. As segments are taken in the order of sending, BYE behind all
- * others, either side then knows that it has all there was, and that the device has nothing of the
- * connection under way:
+ * Disconnect. A side that closes in order says BYE, and disconnects when the other side has
+ * answered with BYE, or has not answered within LEAVE_US. Segments are taken in the order of
+ * sending and BYE is the last one: a side that has received BYE has received everything, and the
+ * device has nothing of that direction under way:
  *
  *     closes                                    the other side
- *     gives ops back            BYE
+ *     closes, ops come back     BYE
  *                               ----------->    sends nothing more
  *                               BYE
  *                               <-----------
  *     disconnects               (device)        DISCONNECTED, status 0
  *
- * If both close at once, each side's BYE answers that of the other side.
+ * If both sides close at once, each side's BYE answers the other side's.
  *
- * Credits are returned in every header, and in a CREDIT when half of a class is due: of a window w
- * h = (w + 1) / 2. Why two CREDITs per class on the way are the most: the k-th is sent when kh
- * segments were taken in. The last of them could be sent only after kh - w <= (k - 2)h credits had
- * come back, so after the (k-2)th was taken in. tags_credits() holds the peer to that: a CREDIT has
- * to return something.
+ * Credits are returned in every header, and in a CREDIT when half of a class's window is due: for a
+ * window w, h = (w + 1) / 2. At most two CREDITs per class are on the way. Proof: the k-th CREDIT
+ * is sent when kh segments were received. The sender could send the last of these only after
+ * kh - w <= (k - 2)h credits had come back, that is after it had received the (k-2)th CREDIT.
+ * tags_credits() enforces that: a CREDIT must return something.
  */
 
 #include <sys/queue.h>
@@ -101,32 +102,32 @@
 #include "leat_order.h"
 #include "tags_wire.h"
 
-/* CREDITs, and a BYE. */
+/* Receives for CREDITs, and for a BYE. */
 #define TAGS_CONTROLS (2 * TAGS_CLASSES + 1)
-/* Windows, where the device's receive depth suffices. */
+/* Windows, segments, where the device's receive depth suffices. */
 #define TAGS_MSG_WINDOW 16
 #define TAGS_DATA_WINDOW 16
 #define TAGS_REPLY_WINDOW 4
-/* Receives for one peer: as they should be, and the least. */
+/* Receives for one peer: the number wanted, and the least. */
 #define TAGS_RECVS (TAGS_MSG_WINDOW + TAGS_DATA_WINDOW + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
 #define TAGS_RECVS_MIN (2 + 1 + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
-/* Bytes of a message in a segment; less if all peers' buffers would take more than this much. */
+/* Bytes of a message per segment; _FEW if all peers' buffers would take more than TAGS_MEMORY. */
 #define TAGS_SEGMENT 4096
 #define TAGS_SEGMENT_FEW 1024
 #define TAGS_MEMORY (UINT64_C(64) << 20)
 /*
- * Segments to send with: of all connections together; of each one, at most; and the most that it
- * can have in use.
+ * Segments for sending: shared by all connections; of one connection's own, at most; in use by one
+ * connection, at most.
  */
 #define TAGS_SHARED 256
 #define TAGS_OWN 4
 #define TAGS_SENDS 24
 /*
- * Segments with another connection's token that a peer may send before its connection is ended:
- * they may be late ones.
+ * Segments with another connection's token that a peer may send: they may be late ones. With more,
+ * its connection is ended.
  */
 #define TAGS_STALE_MAX 256
-/* Peers to which the device takes nothing: so many are tried again in a poll. */
+/* Peers whose posts the device refused: how many of them a poll tries again. */
 #define TAGS_RETRIES 4
 
 #define TAGS_BURST 32
@@ -135,45 +136,45 @@ struct tags_peer;
 struct tags_tx;
 struct tags_place;
 
-/* An op of the inner endpoint that sends: a segment of the pool, or a caller's one-sided op. */
+/* An op of the inner endpoint for sending: a segment of the pool, or a caller's one-sided op. */
 struct tags_iop {
 	struct leat_op op;
 	struct tags_peer *peer;
-	struct tags_tx *tx;	  /* the op it is part of; NULL: none (replies, credits) */
-	struct tags_place *place; /* a segment: whose it is; NULL: it is shared */
+	struct tags_tx *tx;	  /* the caller's op; NULL: none (replies, credits, BYE) */
+	struct tags_place *place; /* owner of the segment; NULL: a shared one */
 	STAILQ_ENTRY(tags_iop) link;
 };
 STAILQ_HEAD(tags_iop_list, tags_iop);
 
 /*
- * A connection's place: the segments that it has for itself, and the token by which those of its
- * peer are known.
+ * A connection's place: the segments of its own, and the token that identifies the segments that
+ * its peer sends.
  */
 struct tags_place {
 	uint64_t token;
-	struct tags_peer *peer; /* NULL: no connection has it */
+	struct tags_peer *peer; /* NULL: free */
 	struct tags_iop_list free;
-	SLIST_ENTRY(tags_place) link; /* while no connection has it */
+	SLIST_ENTRY(tags_place) link; /* while it is free */
 };
 
 enum tags_tx_state {
 	TAGS_TX_FREE,
-	TAGS_TX_PENDING, /* nothing of it is on its way */
-	TAGS_TX_ASKED,	 /* FIRST is; the receiver has not answered */
+	TAGS_TX_PENDING, /* no segment was built yet */
+	TAGS_TX_ASKED,	 /* FIRST was built; the receiver has not answered */
 	TAGS_TX_GRANTED, /* on peer->streams */
-	TAGS_TX_SENT,	 /* all is on its way */
+	TAGS_TX_SENT,	 /* all segments were built */
 	TAGS_TX_ONESIDED,
 };
 
 /* A send or one-sided op of the caller's. */
 struct tags_tx {
 	struct tags_iop onesided;
-	struct leat_op *op; /* NULL: finished, segments are still with the device */
+	struct leat_op *op; /* NULL: finished, but the device still has segments of it */
 	struct tags_peer *peer;
 	TAILQ_ENTRY(tags_tx) link; /* on one of the peer's lists, or the free list */
 	uint64_t sent;		   /* bytes in segments so far */
-	uint32_t rid;		   /* of the receiver */
-	uint32_t flying;	   /* segments with the device */
+	uint32_t rid;		   /* id of the receive at the peer */
+	uint32_t flying;	   /* segments built and not completed */
 	int status;
 	uint8_t state;
 };
@@ -182,14 +183,14 @@ TAILQ_HEAD(tags_tx_list, tags_tx);
 enum tags_rx_state {
 	TAGS_RX_FREE,
 	TAGS_RX_POSTED, /* waits for a message */
-	TAGS_RX_STREAM, /* its message is coming */
+	TAGS_RX_STREAM, /* has its message, of which DATA is coming */
 };
 
 /* A receive of the caller's. */
 struct tags_rx {
 	struct leat_op *op; /* NULL: it came back already, the rest of its message is dropped */
 	struct tags_peer *sender;
-	TAILQ_ENTRY(tags_rx) link; /* on the list on which it waits, or the free list */
+	TAILQ_ENTRY(tags_rx) link; /* on its list of waiting receives, or the free list */
 	uint64_t seq;		   /* order of posting */
 	uint64_t got, total;	   /* bytes */
 	uint8_t state;
@@ -197,22 +198,22 @@ struct tags_rx {
 TAILQ_HEAD(tags_rx_list, tags_rx);
 
 /*
- * A bounce buffer: with the device, or with a message that waits for a receive, or standing for
- * the reply that is to be sent for its message.
+ * A bounce buffer: posted to the device, or holding a message that waits for a receive, or reserved
+ * for the reply to its message.
  */
 struct tags_rbuf {
 	struct leat_op op;
 	struct tags_peer *peer;
-	TAILQ_ENTRY(tags_rbuf)
-	link; /* unexpected: in order of arrival; on peer->replies; to be posted */
-	TAILQ_ENTRY(tags_rbuf) same; /* unexpected and tagged: those of one hash value */
+	/* unexpected: in order of arrival; or on peer->replies; or on repost */
+	TAILQ_ENTRY(tags_rbuf) link;
+	TAILQ_ENTRY(tags_rbuf) same; /* unexpected and tagged: those of the same hash value */
 	struct tags_hdr hdr;
-	uint64_t written; /* WRITE_IMM: bytes */
-	uint32_t bytes;	  /* of the message that are here, behind a header of */
-	uint32_t hdr_len; /* so many */
-	uint32_t rid;	  /* reply: which receive, if it is GRANT */
+	uint64_t written; /* WRITE_IMM: bytes written */
+	uint32_t bytes;	  /* bytes of the message in this segment, behind the header */
+	uint32_t hdr_len; /* bytes of the header */
+	uint32_t rid;	  /* GRANT: id of the receive */
 	uint8_t reply;	  /* TAGS_GRANT or TAGS_REFUSE */
-	bool notice;	  /* of a WRITE_IMM */
+	bool notice;	  /* it is the notice of a WRITE_IMM */
 };
 TAILQ_HEAD(tags_rbuf_list, tags_rbuf);
 
@@ -220,47 +221,48 @@ enum tags_peer_state {
 	TAGS_P_FREE,
 	TAGS_P_CONNECTING,
 	TAGS_P_REQUESTED,
-	TAGS_P_ACCEPTED, /* its messages may come, ours must wait */
+	TAGS_P_ACCEPTED, /* accepted: its messages may come, ours must wait */
 	TAGS_P_UP,
-	TAGS_P_ENDING, /* nothing goes on but good-byes; the inner peer's last event is to come */
+	TAGS_P_ENDING, /* only BYEs go on; waits for the inner peer's last event */
 };
 
 /* Lists of an endpoint on which a peer may be. */
 enum tags_queued {
 	TAGS_Q_NONE,
-	TAGS_Q_TODO,	/* something may be sent to it */
+	TAGS_Q_TODO,	/* there may be something to send to it */
 	TAGS_Q_REFUSED, /* the device had no room for it */
 };
 
 /* A peer, by its id at the inner endpoint. */
 struct tags_peer {
-	struct leat_peer *outer; /* NULL: the application does not know it (any more) */
+	struct leat_peer *outer; /* NULL: unknown to the application, or no longer known */
 	uint16_t id;
 	uint8_t state;
-	uint8_t queued;	   /* enum tags_queued */
-	bool starved;	   /* something is to be sent when one of its segments is back */
-	bool lost;	   /* the device lost something of it: what comes behind is not taken */
-	bool bye;	   /* it said BYE */
-	bool leaving;	   /* our BYE is to be sent, is on its way, or its answer is waited for */
-	bool bye_built;	   /* ... it is on its way */
-	bool bye_sent;	   /* ... the device has sent it */
-	uint64_t leave_by; /* until then the good-byes hold up the end */
-	struct tags_iop *leave; /* our BYE while it is on its way */
+	uint8_t queued; /* enum tags_queued */
+	/* has something to send, and waits for one of its segments to complete */
+	bool starved;
+	bool lost;		/* the device lost a segment of it: later segments are not taken */
+	bool bye;		/* its BYE was received */
+	bool leaving;		/* this side says BYE, and waits for the peer's */
+	bool bye_built;		/* leaving: the BYE was built */
+	bool bye_sent;		/* leaving: the device has sent the BYE */
+	uint64_t leave_by;	/* time until which BYEs may delay the disconnect */
+	struct tags_iop *leave; /* this side's BYE between build and completion */
 	struct tags_place *place;
-	uint32_t in_use; /* segments that were built, and are not back */
-	uint64_t token;	 /* of segments to it */
-	uint32_t stale;	 /* segments from it that came with another token than that of its place */
+	uint32_t in_use; /* segments built and not completed */
+	uint64_t token;	 /* of segments to the peer */
+	uint32_t stale;	 /* segments received from it with a token of no present connection */
 	uint16_t tx_seq, rx_seq;
-	uint16_t segment;	       /* what it takes */
-	uint16_t window[TAGS_CLASSES]; /* what it takes */
+	uint16_t segment;	       /* most bytes of a message per segment to it */
+	uint16_t window[TAGS_CLASSES]; /* segments that it takes, per class */
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];
 	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], told[TAGS_CLASSES];
-	struct tags_tx_list pending; /* in order of posting: SEND, TSEND, WRITE_IMM */
+	struct tags_tx_list pending; /* SEND, TSEND, WRITE_IMM, in order of posting */
 	struct tags_tx_list begun;   /* ASKED, SENT, ONESIDED */
-	struct tags_tx_list streams; /* in order of grants */
-	struct tags_iop_list built;  /* in order, to be posted */
+	struct tags_tx_list streams; /* GRANTED, in order of grants */
+	struct tags_iop_list built;  /* to be posted, in order */
 	struct tags_rbuf_list replies;
-	struct tags_rbuf_list early; /* segments that came before CONNECTED, in order */
+	struct tags_rbuf_list early; /* segments received before CONNECTED, in order */
 	uint32_t nb_early;
 	struct tags_rx_list recvs; /* RECVs from this peer only, posted */
 	TAILQ_ENTRY(tags_peer) link;
@@ -274,49 +276,49 @@ struct tags_ep {
 	struct leat_ep *outer, *inner;
 	const struct leat_driver *driver; /* inner's */
 	/*
-	 * Of bounce buffers: segments must be seen in the order in which they were sent. Some
-	 * devices do that alone.
+	 * Queue of the bounce buffers: segments must be seen in the order in which they were sent.
+	 * LEAT_QUEUE_NONE where the device keeps that order by itself.
 	 */
 	struct leat_queue *recv_queue;
 	struct tags_peer *peers;	     /* inner's nb_peers */
 	struct tags_peer_list todo, refused; /* see enum tags_queued */
-	struct tags_iop_list shared;	     /* segments */
+	struct tags_iop_list shared;	     /* free shared segments */
 	struct tags_tx_list free_tx;
 	struct tags_rx_list free_rx;
-	struct tags_rbuf_list repost; /* bounce buffers that go back to the device */
+	struct tags_rbuf_list repost; /* bounce buffers to be posted to the device again */
 
-	/* Waiting for messages, each in order of posting. */
+	/* Receives that wait for messages, each list in order of posting. */
 	struct tags_rx_list any_recvs;	/* RECV of any peer */
 	struct tags_rx_list wild_recvs; /* TRECV with bits to ignore */
-	struct tags_rx_list *exact;	/* TRECV without, by hash of tag and peer */
+	struct tags_rx_list *exact;	/* TRECV with no bits to ignore, by hash of tag and peer */
 	uint32_t hash_mask;
 	uint64_t rx_seq;
 	uint64_t imm_mask;
-	bool notice_token; /* the upper half of a WRITE_IMM's immediate */
-	/* Waiting for receives, each in order of arrival. */
+	bool notice_token; /* the upper half of a WRITE_IMM's immediate is part of the token */
+	/* Messages that wait for receives, each list in order of arrival. */
 	struct tags_rbuf_list plain, tagged;
 	struct tags_rbuf_list *by_tag;
 
 	uint16_t window[TAGS_CLASSES];
 	uint16_t segment;
-	uint32_t nb_recvs, nb_own; /* for each peer */
+	uint32_t nb_recvs, nb_own; /* bounce buffers, and segments of its own, of each peer */
 	uint32_t nb_shared;
 	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
-	uint32_t tx_depth;		    /* inner's */
+	uint32_t tx_depth;		    /* of the inner endpoint */
 	uint32_t nb_tx, nb_rx;
-	uint16_t priv_connect, priv_accept; /* left for the caller */
+	uint16_t priv_connect, priv_accept; /* bytes left for the caller's data */
 	uint32_t nb_chunks;
-	uint32_t nb_leaving;	   /* peers that are leaving */
+	uint32_t nb_leaving;	   /* peers with leaving set */
 	struct tags_chunk *chunks; /* buffers for one connection each */
 	struct tags_place *places; /* nb_chunks of them have segments */
-	struct tags_iop *segs;	   /* nb_shared of them */
+	struct tags_iop *segs;	   /* nb_shared shared segments */
 	uint8_t *seg_mem;
 	struct leat_mr *seg_mr;
 	struct tags_place_list free_places;
 	struct tags_tx *txs;
 	struct tags_rx *rxs;
-	bool closing; /* peers are not disconnected one by one any more */
-	bool aborted; /* receives that come back stay */
+	bool closing; /* the inner endpoint is about to be closed: don't disconnect single peers */
+	bool aborted; /* receives that come back are not posted again */
 };
 
 static inline struct tags_ep *
@@ -325,7 +327,7 @@ tags_of(const struct leat_ep *ep)
 	return ep->drv;
 }
 
-/* Of an outer peer. */
+/* Return the layer's peer of an outer peer. */
 static inline struct tags_peer *
 tags_peer_of(const struct leat_peer *peer)
 {
@@ -337,61 +339,63 @@ tags_peer_of(const struct leat_peer *peer)
 uint16_t tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void tags_poll(struct leat_ep *ep);
 int tags_cancel(struct leat_ep *ep, struct leat_op *op);
-/* One poll of the inner endpoint. @return ops it returned */
+/* Poll the inner endpoint once. @return number of ops that it returned */
 uint16_t tags_inner_poll(struct tags_ep *e);
-/* Gives bounce buffers back to the device. */
+/* Post the bounce buffers on e->repost to the device. */
 void tags_repost(struct tags_ep *e);
-/* Posts what can be posted. */
+/* Post bounce buffers, and whatever can be sent. */
 void tags_push(struct tags_ep *e);
 
 /* ---- tx.c ---- */
 
-/* The op was started. */
+/* Take over a started op for sending. */
 void tags_tx_add(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx, struct leat_op *op);
 void tags_tx_done(struct tags_ep *e, struct tags_iop *iop);
 void tags_todo(struct tags_ep *e, struct tags_peer *p);
 void tags_todo_run(struct tags_ep *e);
 int tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx);
-/* The peer answered a FIRST: GRANT or REFUSE. @return NULL, or what is wrong with the answer */
+/* Process the answer to a FIRST, GRANT or REFUSE. @return NULL, or what is wrong with it */
 const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
-/* Credits that came back. @return NULL, or what is wrong with them */
+/* Process the credits in a header. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /*
- * BYE, the last segment of a connection, goes behind those that were built: now, or when the device
- * has room.
+ * Send BYE, the last segment of a connection, behind the segments that were built: now, or when the
+ * device has room.
  */
 void tags_tx_bye(struct tags_ep *e, struct tags_peer *p);
-/* The connection is ending: gives back the caller's ops that are not with the device. */
+/* Finish the caller's ops that the device does not have: the connection is ending. */
 void tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status);
-/* The same, and nothing more is sent: takes back the segments that the device does not have. */
+/*
+ * Do tags_tx_drop(), and free the segments that the device does not have: nothing is sent any more.
+ */
 void tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status);
 
 /* ---- rx.c ---- */
 
 void tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b);
 
-/* The peer is up: what came before it was. */
+/* Process the segments that came before the peer was up: now it is. */
 void tags_rx_early(struct tags_ep *e, struct tags_peer *p);
-/* A receive met a message. Neither is on a list any more. */
+/* Give a message to the receive that it met. Neither is on a list any more. */
 void tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b);
-/* The message is through with its buffer. */
+/* Free a bounce buffer whose message is processed: count its credit as due, and post it again. */
 void tags_rbuf_done(struct tags_ep *e, struct tags_rbuf *b);
 void tags_rx_finish(struct tags_ep *e, struct tags_rx *rx, int status, uint64_t len);
-/* The connection ended. */
+/* Finish a connection's receives, and drop its messages: the connection ended. */
 void tags_rx_drop(struct tags_ep *e, struct tags_peer *p, int status);
-/* All receives come back. */
+/* Finish all receives. */
 void tags_rx_drop_all(struct tags_ep *e, int status);
 
 /* ---- match.c ---- */
 
-/* The oldest message that fits a receive, taken off its lists, or NULL. */
+/* Find the oldest message that fits a receive, and take it off its lists; NULL: there is none. */
 struct tags_rbuf *tags_match_message(struct tags_ep *e, const struct leat_op *op);
-/* Posts a receive that no message fits. */
+/* Add a receive that no message fits to its list. */
 void tags_match_wait(struct tags_ep *e, struct tags_rx *rx);
 void tags_match_cancel(struct tags_ep *e, struct tags_rx *rx);
-/* The oldest receive that fits a message, taken off its list, or NULL. */
+/* Find the oldest receive that fits a message, and take it off its list; NULL: there is none. */
 struct tags_rx *tags_match_recv(struct tags_ep *e, const struct tags_rbuf *b);
-/* Keeps a message that fits no receive. */
+/* Add a message that fits no receive to its lists. */
 void tags_match_keep(struct tags_ep *e, struct tags_rbuf *b);
 void tags_match_forget(struct tags_ep *e, struct tags_rbuf *b);
 
@@ -402,24 +406,24 @@ int tags_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 int tags_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
 void tags_reject(struct leat_ep *ep, struct leat_peer *peer);
 void tags_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
-/* The endpoint is being closed: gives back a connection's ops, and says BYE. */
+/* Finish a connection's ops and say BYE: the endpoint is being closed. */
 void tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status);
-/* BYE came from the peer. */
+/* Process the peer's BYE. */
 void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
-/* A BYE was sent, or one came: if there were both, it is over. */
+/* Disconnect if both BYEs are done; called after one was sent or received. */
 void tags_peer_left(struct tags_ep *e, struct tags_peer *p);
-/* Ends the good-byes that took too long. */
+/* Disconnect the peers whose BYE, or its answer, took too long. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
-/* Takes the inner endpoint's events. */
+/* Take the inner endpoint's events. */
 void tags_events(struct tags_ep *e);
 /*
- * An op of the inner endpoint failed: if its connection is ending, the outer peer takes no more
+ * Check the peer of a failed inner op: if its connection is ending, the outer peer takes no more
  * ops from now on.
  */
 void tags_peer_check(struct tags_ep *e, struct tags_peer *p);
-/* Ends a connection, if it has not ended. */
+/* End a connection, unless it has ended. */
 void tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *text);
-/* The same with -EPROTO: the peer broke the protocol. why says how, its subject is the peer. */
+/* End a connection with -EPROTO: the peer broke the protocol. why: a clause, with "it" the peer. */
 void tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why);
 
 /* ---- mem.c ---- */
@@ -427,8 +431,8 @@ void tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why);
 int tags_mem_open(struct tags_ep *e, const struct leat_ep_conf *conf);
 void tags_mem_close(struct tags_ep *e);
 /*
- * Room for one more connection. @return its place, with a new token; NULL with rte_errno and
- * leat_err()
+ * Provide room for one more connection. @return its place, with a new token; NULL with rte_errno
+ * and leat_err()
  */
 struct tags_place *tags_mem_grow(struct tags_ep *e);
 

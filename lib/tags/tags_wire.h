@@ -3,9 +3,10 @@
 #define TAGS_WIRE_H
 
 /*
- * What the tag layer sends, byte by byte. All numbers are little-endian.
+ * The wire format of the tag layer, byte by byte. All numbers are little-endian.
  *
- * A segment is a header, and behind it up to as many bytes of a message as its receiver said:
+ * A segment is a header, and behind it bytes of a message, at most as many as its receiver allowed
+ * in its hello:
  *
  *      0      1      2       4       6       8       10      12     16     24      32      40
  *     +------+------+-------+-------+-------+-------+-------+------+------+-------+-------+------
@@ -13,33 +14,33 @@
  *     +------+------+-------+-------+-------+-------+-------+------+------+-------+-------+------
  *
  *               flags  id         tag          total      bytes
- *     EAGER  1  T I    0          tag if T     of them    a whole message
- *     FIRST  2  T I    sender's   tag if T     of the message, more than are here, at least 1
+ *     EAGER  1  T I    0          tag if T     of bytes   a whole message
+ *     FIRST  2  T I    sender's   tag if T     of message at least 1, and fewer than total
  *     DATA   3  0      receiver's offset       0          at least 1
  *     GRANT  4  0      sender's   receiver's id 0         none
  *     REFUSE 5  0      sender's   0            0          none
  *     CREDIT 6  0      0          0            0          none
  *     BYE    7  0      0          0            0          none
  *
- * T: a tagged message; I: it carries an immediate, whose 8 bytes stand between the header and the
- * message's. seq counts the segments of one direction of a connection. done[c] is how many segments
- * of class c the sender of this header has taken in and is through with, from the beginning: its
- * receiver may have window[c] more on the way. All these numbers begin with TAGS_START and wrap at
- * 2^16.
+ * T: a tagged message; I: the message carries an immediate, 8 bytes between the header and the
+ * message's bytes. seq counts the segments of one direction of a connection. done[c] counts the
+ * segments of class c that the sender of this header has received and finished, since the
+ * connection began: the other side may have window[c] more on the way. All these numbers begin
+ * with TAGS_START and wrap at 2^16.
  *
- * token is what the receiver of the segment chose for the connection: its place in the table of
- * peers in the low 16 bits, and a random number. So a segment that comes late is not taken for one
- * of the next connection, connections between the same two endpoints are told apart, and no peer
- * can send in the name of another one.
+ * token was chosen for the connection by the side that receives the segment: the connection's place
+ * in the low 16 bits, and a random number. So a late segment is not taken for one of the next
+ * connection, connections between the same two endpoints are told apart, and no peer can send in
+ * the name of another peer.
  *
- * The notice of a WRITE_IMM has no header. Where the device carries immediates of 8 bytes and does
- * not tell connections between the same two endpoints apart, the upper 4 of them are the lower 4 of
- * the token, and 4 are left for the application.
+ * The notice of a WRITE_IMM has no header. Where the device carries immediates of 8 bytes but does
+ * not tell apart the connections between the same two endpoints, the upper 4 bytes are the lower 4
+ * of the token, and the lower 4 are the application's.
  *
- * BYE is the last segment of its direction. The side that gets it, and has not said it, answers
- * with its own.
+ * BYE is the last segment of its direction. The side that receives a BYE answers with its own,
+ * unless it has sent one before.
  *
- * The data that connect and accept send along begin with a hello; the caller's follow:
+ * The private data of connect and accept begin with a hello; the caller's data follow:
  *
  *      0               4         5          6           9   10        12      20
  *     +---+---+---+---+---------+----------+-----------+---+---------+-------+-----
@@ -54,9 +55,9 @@
 #define TAGS_HDR_MAX 48
 #define TAGS_HELLO_LEN 20
 #define TAGS_VERSION 3
-/* Of seq and done: each connection passes their wrap early, see leat_cursor.h. */
+/* First seq and done: each connection passes their wrap early, see leat_cursor.h. */
 #define TAGS_START 0xff38
-/* Of a token: the place in the table of peers. */
+/* Mask of the place in a token. */
 #define TAGS_TOKEN_PEER UINT64_C(0xffff)
 #define TAGS_SEGMENT_MIN 64
 #define TAGS_SEGMENT_MAX 65535
@@ -70,9 +71,9 @@ tags_notice_imm(uint64_t token, uint64_t imm)
 /* Classes of credits. */
 enum tags_class {
 	TAGS_C_MSG,   /* EAGER, FIRST, WRITE_IMM (no header): may have to wait for a receive */
-	TAGS_C_DATA,  /* DATA: its receive is there */
+	TAGS_C_DATA,  /* DATA: has its receive */
 	TAGS_C_REPLY, /* GRANT, REFUSE */
-	TAGS_CLASSES, /* CREDIT and BYE need none, see tags_pvt.h */
+	TAGS_CLASSES, /* CREDIT and BYE need no credit, see tags_pvt.h */
 };
 
 enum tags_kind {
@@ -106,15 +107,15 @@ tags_hdr_len(uint8_t flags)
 	return (flags & TAGS_F_IMM) != 0 ? TAGS_HDR_MAX : TAGS_HDR_LEN;
 }
 
-/* Writes tags_hdr_len() bytes. */
+/* Write tags_hdr_len() bytes. */
 void tags_hdr_build(uint8_t *buf, const struct tags_hdr *h);
 /*
- * Takes a segment of len bytes apart.
+ * Parse a segment of len bytes.
  * @return NULL, or what is wrong with it
  */
 const char *tags_hdr_parse(const uint8_t *buf, size_t len, struct tags_hdr *h);
 
-/* @return the class of a kind that was parsed, TAGS_CLASSES for CREDIT and BYE */
+/* Return the class of a parsed kind, TAGS_CLASSES for CREDIT and BYE. */
 static inline unsigned int
 tags_kind_class(uint8_t kind)
 {
@@ -129,13 +130,13 @@ tags_kind_class(uint8_t kind)
 struct tags_hello {
 	uint8_t window[TAGS_CLASSES];
 	uint8_t priv_len;
-	uint16_t segment; /* bytes of a message in a segment, at most */
-	uint64_t token;	  /* of segments to its sender */
+	uint16_t segment; /* most bytes of a message per segment */
+	uint64_t token;	  /* of segments to the sender of the hello */
 };
 
-/* At least TAGS_HELLO_LEN bytes; priv is not copied. */
+/* Write TAGS_HELLO_LEN bytes; the caller appends priv. */
 void tags_hello_build(uint8_t *buf, const struct tags_hello *h);
-/* len: of all that came, which may have been padded. @return NULL, or what is wrong with it */
+/* Parse a hello. len: bytes received, padding included. @return NULL, or what is wrong with it */
 const char *tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h);
 
 #endif /* TAGS_WIRE_H */

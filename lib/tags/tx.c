@@ -2,14 +2,14 @@
 
 /*
  * Sending. A peer to which something may be sent is on the endpoint's todo list; if the device has
- * no room for it, on the refused list, from which a few peers are tried again in each poll. What
- * waits for the peer is made into segments as far as there are credits and free segments, in this
- * order:
+ * no room for it, on the refused list, from which each poll tries a few peers again. What waits for
+ * the peer is built into segments as far as credits and free segments allow, in this order:
  *
- *     replies | streams | pending | CREDIT, if no header before it returned what is due
+ *     replies | streams | pending | CREDIT, if credits are due that no header before it returned
  *
- * Segments go to the device in bursts. One-sided ops need no credit and go at once, but none
- * overtakes what was built before: WRITE, then SEND arrives in this order.
+ * Segments go to the device in bursts. One-sided ops need no credit: they go behind the segments
+ * built so far, ahead of messages that wait for credits. So a WRITE and a SEND posted behind it
+ * arrive in this order.
  */
 
 #include <string.h>
@@ -51,7 +51,7 @@ is_onesided(const struct tags_iop *iop)
 	return iop->op.type != LEAT_OP_SEND;
 }
 
-/* The list that the next segment is taken from, or NULL. */
+/* Return the list from which the next segment is taken, or NULL: there is no free segment. */
 static inline struct tags_iop_list *
 free_segs(struct tags_ep *e, struct tags_peer *p)
 {
@@ -71,7 +71,7 @@ seg_put(struct tags_ep *e, struct tags_iop *iop)
 	STAILQ_INSERT_HEAD(list, iop, link);
 }
 
-/* There is a free segment. */
+/* Build a segment. There is a free one. */
 static void
 build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx *tx,
       const void *payload, uint32_t bytes)
@@ -223,9 +223,9 @@ build_next(struct tags_ep *e, struct tags_peer *p)
 	return BUILT;
 }
 
-/* ---- to the device ---- */
+/* ---- posting to the device ---- */
 
-/* The next ops for the device; one-sided ones don't take the room that segments have. */
+/* Collect the next ops for the device; one-sided ops must not take the room meant for segments. */
 static uint16_t
 gather(const struct tags_ep *e, const struct tags_peer *p, struct leat_op **ops)
 {
@@ -243,14 +243,17 @@ gather(const struct tags_ep *e, const struct tags_peer *p, struct leat_op **ops)
 	return n;
 }
 
-/* Posts what was built. @return false if the device has no room for all of it */
+/* Post the built ops. @return false if the device has no room for all of them */
 static bool
 flush(struct tags_ep *e, struct tags_peer *p)
 {
 	struct leat_op *ops[TAGS_BURST];
 	uint16_t i, n, took;
 
-	/* A header returns credits for bounce buffers: these are with the device before it goes. */
+	/*
+	 * First: a header returns credits for bounce buffers, which must be with the device by
+	 * then.
+	 */
 	tags_repost(e);
 	while (!STAILQ_EMPTY(&p->built)) {
 		n = gather(e, p, ops);
@@ -266,7 +269,7 @@ flush(struct tags_ep *e, struct tags_peer *p)
 	return true;
 }
 
-/* @return false if it has to wait for the device */
+/* Send BYE. @return false if it has to wait for the device */
 static bool
 send_bye(struct tags_ep *e, struct tags_peer *p)
 {
@@ -284,7 +287,7 @@ send_bye(struct tags_ep *e, struct tags_peer *p)
 	return flush(e, p);
 }
 
-/* @return false if something has to wait for the device */
+/* Send whatever may be sent. @return false if something has to wait for the device */
 static bool
 send_all(struct tags_ep *e, struct tags_peer *p)
 {
@@ -314,7 +317,9 @@ tags_todo_run(struct tags_ep *e)
 	struct tags_peer *p;
 	unsigned int i;
 
-	/* To try all refused peers in each poll would slow down the others. */
+	/*
+	 * Not all refused peers: trying all of them in each poll would slow down the other peers.
+	 */
 	for (i = 0; i < TAGS_RETRIES && (p = TAILQ_FIRST(&e->refused)) != NULL; i++) {
 		TAILQ_REMOVE(&e->refused, p, link);
 		TAILQ_INSERT_TAIL(&now, p, link);
@@ -325,14 +330,16 @@ tags_todo_run(struct tags_ep *e)
 		p->queued = TAGS_Q_NONE;
 		if (likely(send_all(e, p)))
 			continue;
-		/* A reply frees its buffer, which may have put the peer on the todo list. */
+		/*
+		 * Building a reply frees its buffer, which may have put the peer on the todo list.
+		 */
 		dequeue(e, p);
 		p->queued = TAGS_Q_REFUSED;
 		TAILQ_INSERT_TAIL(&e->refused, p, link);
 	}
 }
 
-/* ---- from the caller, and back ---- */
+/* ---- ops of the caller ---- */
 
 void
 tags_tx_add(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx, struct leat_op *op)
@@ -360,7 +367,7 @@ tx_free(struct tags_ep *e, struct tags_tx *tx)
 	TAILQ_INSERT_HEAD(&e->free_tx, tx, link);
 }
 
-/* tx is on no list. */
+/* Finish the caller's op. tx is on no list. */
 static void
 tx_finish(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 {
@@ -390,7 +397,7 @@ onesided_done(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 {
 	struct tags_peer *p = tx->peer;
 
-	/* The op was refused, or taken back: it used no receive of the peer. */
+	/* The op failed or was taken back, so it used no receive of the peer: return its credit. */
 	if (unlikely(status < 0 && tx->op->type == LEAT_OP_WRITE_IMM)) {
 		p->sent[TAGS_C_MSG]--;
 		if (p->state == TAGS_P_UP)
@@ -410,7 +417,7 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 
 	if (unlikely(status < 0))
 		tags_peer_check(e, p);
-	/* There is room again. */
+	/* The completion made room: let the peer try again. */
 	if (unlikely(p->starved || p->queued == TAGS_Q_REFUSED)) {
 		p->starved = false;
 		dequeue(e, p);
@@ -434,8 +441,8 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 		tx_check(e, tx);
 	}
 	/*
-	 * Mostly the connection is ending, and the event to come tells why. A peer that said BYE
-	 * need not wait for the answer.
+	 * Usually the connection is ending, and the event to come has the reason. A peer that said
+	 * BYE need not wait for this side's.
 	 */
 	if (unlikely(status < 0) && p->state == TAGS_P_UP && !p->bye &&
 	    e->inner->peers[p->id].state == LEAT_PEER_UP) {
@@ -465,10 +472,10 @@ tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx)
 		return 0;
 	}
 	ret = leat_op_cancel(e->inner, &iop->op);
-	return ret == -ENOENT || ret == -EALREADY ? 0 : ret; /* the op is coming back */
+	return ret == -ENOENT || ret == -EALREADY ? 0 : ret; /* 0: the op is coming back already */
 }
 
-/* ---- from the peer ---- */
+/* ---- answers and credits of the peer ---- */
 
 const char *
 tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
@@ -527,7 +534,7 @@ drop_list(struct tags_ep *e, struct tags_tx_list *list, int status)
 	for (tx = TAILQ_FIRST(list); tx != NULL; tx = next) {
 		next = TAILQ_NEXT(tx, link);
 		if (tx->state == TAGS_TX_ONESIDED)
-			continue; /* the device has it, and gives it back */
+			continue; /* the device has the op, and will give it back */
 		TAILQ_REMOVE(list, tx, link);
 		tx_finish(e, tx, tx->status != 0 ? tx->status : status, 0);
 	}
@@ -539,7 +546,9 @@ tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 	struct tags_iop_list built = STAILQ_HEAD_INITIALIZER(built);
 	struct tags_iop *iop;
 
-	/* Segments are copies, and have their numbers: they stay, and BYE goes behind them. */
+	/*
+	 * Built segments hold copies, and have their numbers: they are sent, with BYE behind them.
+	 */
 	STAILQ_CONCAT(&built, &p->built);
 	while ((iop = STAILQ_FIRST(&built)) != NULL) {
 		STAILQ_REMOVE_HEAD(&built, link);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tag layer's bytes: built, and checked. Nothing here depends on an endpoint or a connection.
+ * Encoding and decoding of the wire format. Nothing here depends on an endpoint or a connection.
  */
 
 #include <string.h>
@@ -31,7 +31,7 @@ tags_hdr_build(uint8_t *buf, const struct tags_hdr *h)
 		leat_put_le64(buf + 40, h->imm);
 }
 
-/* EAGER, FIRST */
+/* Check EAGER and FIRST. */
 static const char *
 check_message(const struct tags_hdr *h, size_t bytes)
 {
@@ -47,7 +47,7 @@ check_message(const struct tags_hdr *h, size_t bytes)
 					       : NULL;
 }
 
-/* The others */
+/* Check the other kinds. */
 static const char *
 check_control(const struct tags_hdr *h, size_t bytes)
 {
