@@ -133,10 +133,6 @@ struct leat_driver {
 	 * @return 0: it will be finished (inside this call or later); -EOPNOTSUPP: the device can't
 	 *   recall it
 	 */
-	/**
-	 * Asks the device to end an op early. @return 0: it will be finished (inside this call or
-	 * later); -EOPNOTSUPP: can't be recalled.
-	 */
 	int (*cancel)(struct leat_ep *ep, struct leat_op *op);
 	/** Do the work of connections and time-outs; called from leat_ep_events(). */
 	void (*progress)(struct leat_ep *ep, uint64_t now);

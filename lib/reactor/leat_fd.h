@@ -68,6 +68,7 @@ struct leat_fd {
  *   EPOLLIN, EPOLLOUT, EPOLLRDHUP or-ed; 0: only errors and hang-ups, which are always reported.
  * @return
  *   0; -EALREADY: f is added already; -EPERM: wrong thread, or a descriptor that can't be polled;
+ *   -EINVAL: unknown events, no function; -ENOMEM, -ENOSPC, and others as epoll_ctl(2)
  */
 LEAT_API int leat_fd_add(struct leat_reactor *r, struct leat_fd *f, int fd, uint32_t events,
 			 leat_fd_fn fn, void *arg);

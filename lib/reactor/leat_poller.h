@@ -190,7 +190,7 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 
 /**
  * Take ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
- * They belong to the callback again and may be posted within it.
+ * They are the application's again; the callback may post them.
  *
  * @param now
  *   The turn's timestamp, cycles.

@@ -75,11 +75,11 @@
  *
  * Disconnect. A side that closes in order says BYE, and disconnects when the other side has
  * answered with BYE, or has not answered within LEAVE_US. Segments are taken in the order of
- * sending and BYE is the last one: a side that has received BYE has received everything, and the
- * device has nothing of that direction under way:
+ * sending, and BYE is the last one: a side that has received BYE has received everything. Once both
+ * sides have, the device has nothing of the connection under way:
  *
  *     closes                                    the other side
- *     closes, ops come back     BYE
+ *     gives ops back            BYE
  *                               ----------->    sends nothing more
  *                               BYE
  *                               <-----------
@@ -104,7 +104,7 @@
 
 /* Receives for CREDITs, and for a BYE. */
 #define TAGS_CONTROLS (2 * TAGS_CLASSES + 1)
-/* Windows, segments, where the device's receive depth suffices. */
+/* Windows, in segments, where the device's receive depth suffices. */
 #define TAGS_MSG_WINDOW 16
 #define TAGS_DATA_WINDOW 16
 #define TAGS_REPLY_WINDOW 4
