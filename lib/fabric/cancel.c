@@ -90,10 +90,9 @@ leat_op_deadlines_run(struct leat_ep *ep, uint64_t now)
 	unsigned int n = 0;
 
 	/*
-		 * One run of the wheel may find fewer deadlines than have expired, or none, when it
-		 * has many nodes to sort; and the next call comes a millisecond later. The number
-		 * of runs is bounded: an op in flight is sorted at most once per level, and no op
-		 * is added here.
+	 * One run of the wheel may find fewer deadlines than have expired, or none, when it has
+	 * many nodes to sort; and the next call comes a millisecond later. The number of runs is
+	 * bounded: an op in flight is sorted at most once per level, and no op is added here.
 	 */
 	do
 		n += leat_wheel_run(w, now, expire, ep, DEADLINES_PER_RUN - n);

@@ -42,8 +42,8 @@ struct leat_dev;
  * - no multi-process option: `--in-memory` (or `--no-shconf` without hugepages), so that any number
  *   of programs run side by side;
  * - no PCI device named (-a, --allow, -b, --block): `--no-pci`. EAL's drivers would otherwise take
- *   the machine's NICs away from the kernel; `-b` with an address that no device has lets EAL take
- *   all of them;
+ *   the machine's NICs for themselves; `-b` with an address that no device has lets EAL take all
+ *   of them;
  * - EAL's log goes to stderr, so that stdout is the application's.
  *
  * Three options are leat's own. They take their value behind "=" or as the next argument
@@ -107,8 +107,8 @@ struct leat_driver_info {
  *             printf("%s: %s\n", d->name, d->error == NULL ? d->description : d->error);
  *
  * Main thread. Drivers may not be loaded during a walk.
- * @param prev what the last call returned, NULL to begin
  * @param prev the driver that the last call returned, NULL to begin
+ * @return the next driver, or NULL behind the last
  */
 LEAT_API const struct leat_driver_info *leat_driver_next(const struct leat_driver_info *prev);
 
@@ -134,8 +134,8 @@ enum leat_ep_type {
 	 *   that meets no receive is lost;
 	 * - connecting only tells each side the other side's address. The acceptor is up at once,
 	 *   even if its answer never arrives. The other side does not learn of
-	 *   leat_ep_disconnect(), nor of an endpoint's end or death: its peers stay up, and sends
-	 *   to them succeed;
+	 *   leat_ep_disconnect(), nor of an endpoint's end or death: the peers of a dead endpoint
+	 *   stay up, and sends to it succeed;
 	 * - a message that a peer sent before LEAT_EV_CONNECTED came here, or after it was
 	 *   disconnected here, is received from LEAT_PEER_ANY, and so is a message of any other
 	 *   sender that the device lets through.

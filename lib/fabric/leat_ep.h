@@ -120,8 +120,8 @@ leat_ep_poll(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 /**
- * Ask for an op to end early. It comes back from poll as always: with -ECANCELED, or with its own
- * result if it completed first. Its buffer is the device's until then.
+ * Ask for an op to end early. The op comes back from poll as always: with -ECANCELED, or with its
+ * own result if it completed first. Its buffer is the device's until then.
  *
  * @return
  *   - 0: the device was asked
@@ -145,10 +145,7 @@ enum leat_event_type {
 /** An event. */
 struct leat_event {
 	enum leat_event_type type;
-	/**
-		 * peer id. From the next leat_ep_events() on, a freed id may be given to another
-		 * peer
-		 */
+	/** peer id; from the next leat_ep_events() on, a freed id may be used again */
 	uint16_t peer;
 	/**
 	 * 0, or a negative errno. DISCONNECTED: 0 the peer closed in order; -ECONNABORTED closed

@@ -83,7 +83,7 @@ enum leat_op_type {
 /** Any peer (leat_op.peer of RECV and TRECV), or an unknown one (leat_op.src). */
 #define LEAT_PEER_ANY UINT16_MAX
 
-/** leat_op.queue: no queue; the op comes back as soon as it is done, before older ops or not. */
+/** leat_op.queue: no queue; the op comes back as soon as it is done, even before older ops. */
 #define LEAT_QUEUE_NONE ((struct leat_queue *)(uintptr_t)1)
 
 /** Number of private words that a driver has in each op. */
@@ -169,8 +169,7 @@ enum leat_op_state {
 
 /**
  * Return the name of an op type, as in messages and options: "send", "recv", "tsend", "trecv",
- * "write",
- * "write_imm", "read", "fetch_add", "cmp_swap"; "?" for any other value.
+ * "write", "write_imm", "read", "fetch_add", "cmp_swap"; "?" for any other value.
  */
 LEAT_API const char *leat_op_type_name(unsigned int type);
 

@@ -313,10 +313,7 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 	uint32_t held = q->held_now, n = 0;
 
 	leat_op_emit(ep, op);
-	/*
-		 * While nothing is held, as when completions come in order, don't touch the next
-		 * op.
-		 */
+	/* While nothing is held, as with completions in order, don't touch the next op. */
 	while (unlikely(n < held) && next != NULL && next->state == LEAT_OP_HELD) {
 		uint32_t dt;
 

@@ -69,7 +69,9 @@ struct leat_queue_stats {
 	uint64_t returned; /**< ops returned in order */
 	uint64_t held;	   /**< ops that completed before an older one and were held back */
 	uint64_t held_now; /**< of those, how many are held at this moment */
-	/** mean time held, ns (over the ops that were held); resolution ~100 ns */
+	/**
+	 * mean time held, ns (over the ops that were held); resolution: see LEAT_QUEUE_HOLD_SHIFT
+	 */
 	uint64_t held_avg_ns;
 	uint64_t held_max_ns; /**< longest time held, ns */
 };
