@@ -49,8 +49,8 @@ LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv)
 			/*
 			 * For instance a plugin of the build tree and of the installed directory.
 			 */
-			LEAT_LOG(DEBUG, fabric, "driver %s is there already: the first one stays",
-				 drv->name);
+			LEAT_LOG(DEBUG, fabric,
+				 "driver %s is registered already: the first one stays", drv->name);
 			return;
 		}
 	}

@@ -91,7 +91,7 @@ leat_ep_closing_step(struct leat_ep *ep, uint64_t now)
 
 	if (c->state == LEAT_EP_DRAINING && leat_ep_inflight(ep) > 0 && now >= c->shut_deadline) {
 		LEAT_LOG(WARNING, fabric,
-			 "%s: closing endpoint %s: the time is up with %s; aborting them",
+			 "%s: closing endpoint %s: deadline passed with %s; aborting them",
 			 leat_dev_name(ep->dev), c->name,
 			 leat_ep_inflight_str(ep, what, sizeof(what)));
 		LEAT_EP_STATE_SET(c, LEAT_EP_ABORTING);

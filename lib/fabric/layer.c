@@ -17,7 +17,7 @@ leat_layer_register(const struct leat_layer *layer)
 
 	for (i = 0; i < nb_layers; i++) {
 		if (strcmp(layers[i]->name, layer->name) == 0) {
-			LEAT_LOG(ERR, fabric, "layer %s is there already: the first one stays",
+			LEAT_LOG(ERR, fabric, "layer %s is registered already: the first one stays",
 				 layer->name);
 			return -EEXIST;
 		}

@@ -54,8 +54,8 @@ load_file(const char *path)
 	/* No dlclose(): the driver stays registered for the life of the process. */
 	if (dlopen(path, RTLD_NOW) != NULL)
 		return 0;
-	return leat_err(EINVAL, "plugin %s: %s (there? built for another driver ABI than %d?)",
-			path, dlerror(), LEAT_DRIVER_ABI);
+	return leat_err(EINVAL, "plugin %s: %s (does the file exist? is its driver ABI %d?)", path,
+			dlerror(), LEAT_DRIVER_ABI);
 }
 
 static int

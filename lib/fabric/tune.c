@@ -55,8 +55,7 @@ option_set(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 		*value = 0;
 		return automatic ? 0
 				 : leat_err(EOPNOTSUPP,
-					    "%s: %s has no choice of it; leave it "
-					    "automatic",
+					    "%s: %s has no such option; leave it automatic",
 					    c->name, c->driver->name);
 	}
 	ret = c->driver->option(ep, option, value);

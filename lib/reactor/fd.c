@@ -197,7 +197,13 @@ leat_fd_add(struct leat_reactor *r, struct leat_fd *f, int fd, uint32_t events, 
 		return ret;
 
 	fds = r->fds;
-	*f = (struct leat_fd){ .fn = fn, .arg = arg, .events = events, .slot = fds->free, .fd = fd };
+	*f = (struct leat_fd){
+		.fn = fn,
+		.arg = arg,
+		.events = events,
+		.slot = fds->free,
+		.fd = fd,
+	};
 	ret = set_ctl(r, f, EPOLL_CTL_ADD, events);
 	if (ret < 0)
 		return leat_err(-ret, "%s: add descriptor %d: %s", r->name, fd, strerror(-ret));

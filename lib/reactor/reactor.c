@@ -567,7 +567,8 @@ leat_reactor_turn(struct leat_reactor *r)
 		return r->result < 0 ? leat_err(-r->result, "%s", r->why) : -ESHUTDOWN;
 	}
 	if (unlikely(RLX_LOAD(r->owner) != &self || !RLX_LOAD(r->by_turns) || self == r))
-		return leat_err(EBUSY, "%s: turn: it runs elsewhere", r->name);
+		return leat_err(EBUSY, "%s: turn: another thread runs it, or it is in a turn",
+				r->name);
 
 	outer = reactor_self_set(r);
 	turn(r, leat_now(), &worked);

@@ -314,7 +314,7 @@ ended(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 		snprintf(text, sizeof(text), "%s", ev->text);
 	else
 		snprintf(text, sizeof(text), "%s %s", leat_peer_addr(e->outer, outer),
-			 status == 0 ? "disconnected" : "went without a word: it died");
+			 status == 0 ? "disconnected" : "ended without a goodbye: it died");
 	leat_peer_closing(e->outer, outer, status, text);
 	stop_leaving(e, p);
 	drop(e, p, status, true);

@@ -504,7 +504,7 @@ tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h
 	struct tags_tx *tx = h->id < e->nb_tx ? &e->txs[h->id] : NULL;
 
 	if (unlikely(tx == NULL || tx->state != TAGS_TX_ASKED || tx->peer != p))
-		return "it answered what it was not asked";
+		return "it answered a message that waits for no answer";
 	if (likely(h->kind == TAGS_GRANT)) {
 		TAILQ_REMOVE(&p->begun, tx, link);
 		tx->state = TAGS_TX_GRANTED;
