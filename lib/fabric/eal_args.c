@@ -36,20 +36,20 @@ note_eal_arg(struct eal_args *s, const char *arg)
 
 	for (i = 0; i < RTE_DIM(memory); i++) {
 		if (is_opt(arg, memory[i]))
-			s->memory_said = true;
+			s->memory_given = true;
 	}
 	if (strncmp(arg, "-m", 2) == 0)
-		s->memory_said = true;
+		s->memory_given = true;
 	if (is_opt(arg, "--no-huge") || is_opt(arg, "--legacy-mem"))
 		s->no_huge = true;
 	if (is_opt(arg, "--in-memory") || is_opt(arg, "--no-shconf"))
-		s->in_memory_said = true;
+		s->in_memory_given = true;
 	if (is_opt(arg, "--proc-type") || is_opt(arg, "--file-prefix") ||
 	    is_opt(arg, "--base-virtaddr"))
-		s->multiproc_said = true;
+		s->multiproc_given = true;
 	if (strncmp(arg, "-a", 2) == 0 || is_opt(arg, "--allow") || strncmp(arg, "-b", 2) == 0 ||
 	    is_opt(arg, "--block") || is_opt(arg, "--no-pci"))
-		s->pci_said = true;
+		s->pci_given = true;
 }
 
 /* Return the device argument at argv[i], or NULL. *used: how many entries of argv it takes. */
@@ -197,7 +197,7 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 		note_eal_arg(s, argv[i]);
 		s->eal_argv[s->eal_argc++] = argv[i];
 	}
-	if (!s->memory_said && !have_hugepages()) {
+	if (!s->memory_given && !have_hugepages()) {
 		LEAT_LOG(NOTICE, fabric,
 			 "no free hugepages: starting with --no-huge -m " NO_HUGE_MB
 			 " (to reserve some: echo 512 > /proc/sys/vm/nr_hugepages)");
@@ -210,9 +210,9 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 	 * EAL refuses --in-memory together with --no-huge. --no-shconf is the part of --in-memory
 	 * that matters without hugepages.
 	 */
-	if (!s->multiproc_said && !s->in_memory_said)
+	if (!s->multiproc_given && !s->in_memory_given)
 		s->eal_argv[s->eal_argc++] = s->no_huge ? no_shconf : in_memory;
-	if (!s->pci_said)
+	if (!s->pci_given)
 		s->eal_argv[s->eal_argc++] = no_pci;
 	return 0;
 }

@@ -20,12 +20,12 @@ struct eal_args {
 	const char *tune_dir; /* of the last --tune-dir, as settings of --settings; NULL: none */
 	const char *settings;
 	bool no_tune;
-	/* *_said: argv holds an option of that kind, so the split adds none */
-	bool memory_said;
+	/* *_given: argv holds an option of that kind, so the split adds none */
+	bool memory_given;
 	bool no_huge; /* or legacy memory, which EAL treats alike */
-	bool multiproc_said;
-	bool in_memory_said;
-	bool pci_said;
+	bool multiproc_given;
+	bool in_memory_given;
+	bool pci_given;
 };
 
 /*

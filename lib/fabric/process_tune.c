@@ -57,7 +57,7 @@ levels_apply(void *arg, void *wanted, uint64_t changed)
 /* ---- memory pools ---- */
 
 /* A walk over all pools: counts them, and reports one. */
-struct look {
+struct pool_walk {
 	uint32_t nb;   /* seen so far */
 	uint32_t want; /* index of the pool that is reported */
 	uint64_t size;
@@ -65,9 +65,9 @@ struct look {
 };
 
 static void
-look_at(struct rte_mempool *mp, void *arg)
+visit_pool(struct rte_mempool *mp, void *arg)
 {
-	struct look *l = arg;
+	struct pool_walk *l = arg;
 	struct mempool_tune_report *rep;
 
 	l->size += (uint64_t)mp->size * mp->elt_size;
@@ -84,10 +84,10 @@ static void
 memory_report(void *arg, void *report)
 {
 	struct memory_tune_report *rep = report;
-	struct look l = { .nb = 0 };
+	struct pool_walk l = { .nb = 0 };
 
 	RTE_SET_USED(arg);
-	rte_mempool_walk(look_at, &l);
+	rte_mempool_walk(visit_pool, &l);
 	rep->pools = l.nb;
 	rep->size = (int64_t)l.size;
 }
@@ -95,10 +95,10 @@ memory_report(void *arg, void *report)
 static int
 memory_row(void *arg, uint32_t i, struct leat_tune_row *row)
 {
-	struct look l = { .want = i, .row = row };
+	struct pool_walk l = { .want = i, .row = row };
 
 	RTE_SET_USED(arg);
-	rte_mempool_walk(look_at, &l);
+	rte_mempool_walk(visit_pool, &l);
 	return i < l.nb ? 1 : -1;
 }
 

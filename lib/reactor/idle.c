@@ -179,7 +179,7 @@ leat_reactor_idle_set(struct leat_reactor *r, const struct leat_idle_conf *conf)
 
 	if (ret < 0)
 		return ret;
-	RLX_STORE(r->idle_news, 1U);
+	RLX_STORE(r->idle_changed, 1U);
 	LEAT_LOG(INFO, reactor, "%s: idle policy is now %s", r->name,
 		 leat_idle_policy_name(conf->policy));
 	reactor_attn_kick(r->attn);
@@ -218,8 +218,8 @@ look_at_preemptions(struct leat_reactor *r, uint64_t now)
 		if (r->preempted)
 			return;
 		r->preempted = 1;
-		if (!r->told_preempted) {
-			r->told_preempted = true;
+		if (!r->preempted_reported) {
+			r->preempted_reported = true;
 			LEAT_LOG(INFO, reactor,
 				 "%s: another program wants its CPU: idle policy yield meanwhile",
 				 r->name);
@@ -306,7 +306,7 @@ reactor_ready(const struct leat_reactor *r)
 
 	if (RLX_LOAD(r->attn->word) != ATTN_NONE)
 		return true;
-	if (!r->asks)
+	if (!r->has_ready)
 		return false;
 	for (i = 0; i < r->nb_active; i++) {
 		const struct leat_poller *p = r->active[i];

@@ -165,7 +165,7 @@ reactor_pollers_compact(struct leat_reactor *r)
  * Take a poller out of the wheel now, and out of active now or, within a turn, at the turn's end.
  */
 static void
-take_out(struct leat_poller *p, enum leat_poller_state state)
+deactivate(struct leat_poller *p, enum leat_poller_state state)
 {
 	struct leat_reactor *r = p->reactor;
 
@@ -187,7 +187,7 @@ leat_poller_remove(struct leat_poller *p)
 
 	if (ret < 0)
 		return ret;
-	take_out(p, LEAT_POLLER_UNREGISTERED);
+	deactivate(p, LEAT_POLLER_UNREGISTERED);
 	return 0;
 }
 
@@ -201,7 +201,7 @@ leat_poller_pause(struct leat_poller *p)
 	if (p->state != LEAT_POLLER_WAITING)
 		return leat_err(EALREADY, "%s: pause %s: it is %s", p->reactor->name, p->name,
 				leat_poller_state_name(p->state));
-	take_out(p, LEAT_POLLER_PAUSED);
+	deactivate(p, LEAT_POLLER_PAUSED);
 	return 0;
 }
 
@@ -231,7 +231,7 @@ reactor_poller_failed(struct leat_poller *p, int rc)
 	LEAT_LOG(ERR, reactor, "%s: poller %s failed: %s (%d); it is not called any more",
 		 p->reactor->name, p->name, rte_strerror(-rc), rc);
 	RLX_STORE(p->error, rc);
-	take_out(p, LEAT_POLLER_FAILED);
+	deactivate(p, LEAT_POLLER_FAILED);
 }
 
 int
@@ -291,7 +291,7 @@ leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn ready)
 	if (ret < 0)
 		return ret;
 	p->ready = ready;
-	p->reactor->asks = true;
+	p->reactor->has_ready = true;
 	return 0;
 }
 

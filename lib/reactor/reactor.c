@@ -382,8 +382,8 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 		/* Acquire: pairs with leat_reactor_wake(). */
 		if (RLX_LOAD(r->attn->turn) != 0)
 			r->again = __atomic_exchange_n(&r->attn->turn, 0, __ATOMIC_ACQUIRE) != 0;
-		if (unlikely(RLX_LOAD(r->idle_news) != 0)) {
-			RLX_STORE(r->idle_news, 0);
+		if (unlikely(RLX_LOAD(r->idle_changed) != 0)) {
+			RLX_STORE(r->idle_changed, 0);
 			reactor_tune_idle_show(r);
 		}
 	}

@@ -15,7 +15,7 @@
  *     slots of pollers, the registry     under reactor_lock, which a turn takes only if it removes
  *                                        a poller
  *     set                                the owner; see tune.c
- *     look                               the control thread of lib/tune
+ *     stall                              the control thread of lib/tune
  */
 
 #include <assert.h>
@@ -134,8 +134,8 @@ struct leat_reactor {
 	uint64_t auto_count;
 	uint32_t worked;    /* a timer or message worked in this turn's housekeeping */
 	uint32_t nb_timers; /* wheel.count, for other threads */
-	bool told_policy;
-	bool told_preempted;
+	bool policy_reported;
+	bool preempted_reported;
 
 	/* blocking */
 	bool block_ok;	  /* everything that is polled can wake the reactor */
@@ -166,13 +166,13 @@ struct leat_reactor {
 		uint64_t turns;
 		uint64_t since; /* cycles; 0: the reactor was asleep, or did not run */
 		uint64_t busy;	/* cycles reported so far */
-	} look;			/* when the control thread first saw this number of turns */
+	} stall;		/* when the control thread first saw this number of turns */
 	bool long_turns;	/* long turns are no fault; any thread */
-	uint32_t idle_news;	/* leat_reactor_idle_set() was called; any thread */
+	uint32_t idle_changed;	/* leat_reactor_idle_set() was called; any thread */
 
 	uint32_t dirty; /* pollers were removed, paused or failed */
 	bool again;	/* one more turn before the reactor idles */
-	bool asks;	/* some poller has a function ready */
+	bool has_ready; /* some poller has a function ready */
 	uint32_t events_interval_us;
 	unsigned int id;
 	unsigned int lcore;    /* lcore that runs or last ran it, or LCORE_ID_ANY */

@@ -96,7 +96,7 @@ static void
 report_run(struct leat_reactor *r, int loops)
 {
 	uint32_t policy = RLX_LOAD(r->idle_req);
-	bool news = policy == LEAT_IDLE_AUTO && !r->told_policy;
+	bool news = policy == LEAT_IDLE_AUTO && !r->policy_reported;
 	const char *what = leat_idle_policy_name(policy);
 	char where[32] = "no lcore";
 
@@ -108,7 +108,7 @@ report_run(struct leat_reactor *r, int loops)
 	rte_log(news ? RTE_LOG_INFO : RTE_LOG_DEBUG, (uint32_t)leat_logtype_reactor,
 		"leat/reactor: %s: runs on %s (CPUs: %d, loops of this program: %d), idle: %s\n",
 		r->name, where, CPU_COUNT(&r->cpus), loops, what);
-	r->told_policy |= news;
+	r->policy_reported |= news;
 }
 
 void

@@ -141,7 +141,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 /*
  * Estimate for how long the reactor has been in its present turn, cycles: the time since the first
  * look that saw this number of turns. The turn may have begun up to one interval of looks earlier.
- * Only the control thread touches r->look.
+ * Only the control thread touches r->stall.
  */
 static uint64_t
 stalled_cycles(struct leat_reactor *r, enum leat_reactor_state state, uint64_t turns)
@@ -151,12 +151,12 @@ stalled_cycles(struct leat_reactor *r, enum leat_reactor_state state, uint64_t t
 	bool turning = (state == LEAT_REACTOR_RUNNING || state == LEAT_REACTOR_STOPPING) &&
 		       word != ATTN_ASLEEP && word != ATTN_BLOCKED;
 
-	if (!turning || r->look.since == 0 || r->look.turns != turns) {
-		r->look.turns = turns;
-		r->look.since = turning ? now : 0;
+	if (!turning || r->stall.since == 0 || r->stall.turns != turns) {
+		r->stall.turns = turns;
+		r->stall.since = turning ? now : 0;
 		return 0;
 	}
-	return now - r->look.since;
+	return now - r->stall.since;
 }
 
 void
@@ -169,8 +169,8 @@ leat_reactor_long_turns_set(struct leat_reactor *r, bool on)
 static uint64_t
 busy_cycles(struct leat_reactor *r, uint64_t ended, uint64_t stalled)
 {
-	r->look.busy = RTE_MAX(r->look.busy, ended + stalled);
-	return r->look.busy;
+	r->stall.busy = RTE_MAX(r->stall.busy, ended + stalled);
+	return r->stall.busy;
 }
 
 static void

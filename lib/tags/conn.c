@@ -36,7 +36,7 @@ peer_init(struct tags_peer *p, struct leat_peer *outer, enum tags_peer_state sta
 	p->state = (uint8_t)state;
 	p->tx_seq = p->rx_seq = TAGS_START;
 	for (c = 0; c < TAGS_CLASSES; c++)
-		p->sent[c] = p->acked[c] = p->got[c] = p->done[c] = p->told[c] = TAGS_START;
+		p->sent[c] = p->acked[c] = p->got[c] = p->done[c] = p->returned[c] = TAGS_START;
 	TAILQ_INIT(&p->pending);
 	TAILQ_INIT(&p->begun);
 	TAILQ_INIT(&p->streams);
@@ -108,7 +108,7 @@ stop_leaving(struct tags_ep *e, struct tags_peer *p)
 
 /* Send a BYE, or answer one. */
 static void
-leave(struct tags_ep *e, struct tags_peer *p)
+say_bye(struct tags_ep *e, struct tags_peer *p)
 {
 	if (!p->leaving) {
 		p->leaving = true;
@@ -116,7 +116,7 @@ leave(struct tags_ep *e, struct tags_peer *p)
 		p->leave_by = leat_time_add(leat_now(), leat_us_to_cycles(LEAVE_US));
 	}
 	tags_tx_bye(e, p);
-	tags_peer_left(e, p);
+	tags_peer_bye_done(e, p);
 }
 
 void
@@ -125,13 +125,13 @@ tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status)
 	/* If the device has no room for BYE in time, the other side sees a death instead. */
 	if (p->state == TAGS_P_UP && e->inner->peers[p->id].state == LEAT_PEER_UP) {
 		drop(e, p, status, false);
-		leave(e, p);
+		say_bye(e, p);
 	}
 }
 
 /* Disconnect: both sides said BYE, or one of them took too long. */
 static void
-part(struct tags_ep *e, struct tags_peer *p)
+disconnect_peer(struct tags_ep *e, struct tags_peer *p)
 {
 	struct leat_peer *inner = &e->inner->peers[p->id];
 
@@ -142,11 +142,11 @@ part(struct tags_ep *e, struct tags_peer *p)
 }
 
 void
-tags_peer_left(struct tags_ep *e, struct tags_peer *p)
+tags_peer_bye_done(struct tags_ep *e, struct tags_peer *p)
 {
 	/* The side that only answers (not ENDING) waits for its peer to disconnect. */
 	if (p->leaving && p->bye && p->bye_sent && p->state == TAGS_P_ENDING)
-		part(e, p);
+		disconnect_peer(e, p);
 }
 
 void
@@ -154,9 +154,9 @@ tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p)
 {
 	p->bye = true;
 	if (p->leaving)
-		tags_peer_left(e, p);
+		tags_peer_bye_done(e, p);
 	else
-		leave(e, p);
+		say_bye(e, p);
 }
 
 void
@@ -171,7 +171,7 @@ tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *te
 	leat_peer_closing(e->outer, p->outer, status, text);
 	if (up && status == -ECONNABORTED) {
 		drop(e, p, status, false);
-		leave(e, p);
+		say_bye(e, p);
 		return;
 	}
 	stop_leaving(e, p);
@@ -190,7 +190,7 @@ tags_peers_leave(struct tags_ep *e, uint64_t now)
 		struct tags_peer *p = &e->peers[i];
 
 		if (p->leaving && now >= p->leave_by)
-			part(e, p);
+			disconnect_peer(e, p);
 	}
 }
 

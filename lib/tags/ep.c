@@ -206,7 +206,7 @@ tags_ep_quiesce(struct leat_ep *ep)
 
 /* Check whether a BYE is still to be sent, or its answer to be waited for. */
 static bool
-parting(const struct tags_ep *e, uint64_t answers)
+byes_pending(const struct tags_ep *e, uint64_t answers)
 {
 	uint32_t i;
 
@@ -230,7 +230,7 @@ say_goodbye(struct tags_ep *e, int status)
 	e->closing = true;
 	for (i = 0; i < e->inner->nb_peers; i++)
 		tags_peer_close(e, &e->peers[i], status);
-	while (parting(e, answers) && leat_now() < end) {
+	while (byes_pending(e, answers) && leat_now() < end) {
 		(void)tags_inner_poll(e);
 		tags_events(e);
 		sched_yield();
@@ -259,7 +259,7 @@ tags_ep_abort(struct leat_ep *ep)
 }
 
 static void
-part(struct tags_ep *e)
+finish_byes(struct tags_ep *e)
 {
 	if (!e->closing)
 		say_goodbye(e, -ECANCELED);
@@ -271,7 +271,7 @@ tags_ep_halt(struct leat_ep *ep)
 {
 	struct tags_ep *e = tags_of(ep);
 
-	part(e);
+	finish_byes(e);
 	if (leat_ep_stop(e->inner, CLOSE_US, NULL, NULL) != -EBUSY && e->driver->ep_halt != NULL)
 		e->driver->ep_halt(e->inner);
 }
@@ -282,7 +282,7 @@ tags_ep_close(struct leat_ep *ep)
 	struct tags_ep *e = tags_of(ep);
 	int ret;
 
-	part(e);
+	finish_byes(e);
 	ret = leat_ep_close(e->inner, CLOSE_US, NULL, NULL);
 	if (ret < 0 && ret != -ETIMEDOUT) {
 		LEAT_LOG(ERR, tags, "%s: close: %s; its memory is not freed", leat_ep_name(ep),

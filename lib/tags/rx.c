@@ -16,7 +16,7 @@ tags_rbuf_done(struct tags_ep *e, struct tags_rbuf *b)
 
 	if (c < TAGS_CLASSES) {
 		p->done[c]++;
-		if ((uint16_t)(p->done[c] - p->told[c]) >= (e->window[c] + 1) / 2)
+		if ((uint16_t)(p->done[c] - p->returned[c]) >= (e->window[c] + 1) / 2)
 			tags_todo(e, p);
 	}
 	TAILQ_INSERT_TAIL(&e->repost, b, link);
@@ -184,7 +184,7 @@ notice(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 }
 
 static inline bool
-takes(const struct tags_peer *p)
+accepts_segments(const struct tags_peer *p)
 {
 	return p != NULL && (p->state == TAGS_P_UP || p->state == TAGS_P_ACCEPTED) && !p->lost;
 }
@@ -197,13 +197,14 @@ takes(const struct tags_peer *p)
 static const char *
 stale(struct tags_peer *p)
 {
-	return takes(p) && ++p->stale > TAGS_STALE_MAX ? "it sent segments of other connections"
-						       : "";
+	return accepts_segments(p) && ++p->stale > TAGS_STALE_MAX
+		       ? "it sent segments of other connections"
+		       : "";
 }
 
 /* Take a segment of a connection that ends here: only its BYE matters. */
 static void
-last(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
+take_bye(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
 {
 	if (!p->leaving || p->lost)
 		return;
@@ -266,18 +267,18 @@ arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 	struct tags_peer *p;
 
 	if (unlikely(why != NULL))
-		return takes(*sender) ? why : "";
+		return accepts_segments(*sender) ? why : "";
 	if (unlikely(place >= e->nb_chunks || e->places[place].token != b->hdr.token ||
 		     e->places[place].peer == NULL))
 		return stale(*sender);
 	*sender = p = e->places[place].peer;
 	b->peer = p;
-	if (likely(takes(p)))
+	if (likely(accepts_segments(p)))
 		return in_turn(e, p, b);
 	if (p->state == TAGS_P_CONNECTING)
 		return early(e, p, b);
 	if (p->state == TAGS_P_ENDING)
-		last(e, p, &b->hdr);
+		take_bye(e, p, &b->hdr);
 	return "";
 }
 
@@ -294,7 +295,7 @@ written(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 		*sender = b->peer = e->places[place].peer;
 		b->op.imm = imm & UINT32_MAX;
 	}
-	return takes(*sender) ? notice(e, *sender, b) : "";
+	return accepts_segments(*sender) ? notice(e, *sender, b) : "";
 }
 
 /* Handle what arrived() returned: why. */
@@ -322,7 +323,7 @@ tags_rx_early(struct tags_ep *e, struct tags_peer *p)
 	p->nb_early = 0;
 	while ((b = TAILQ_FIRST(&list)) != NULL) {
 		TAILQ_REMOVE(&list, b, link);
-		if (takes(p))
+		if (accepts_segments(p))
 			arrived_as(e, p, b, in_turn(e, p, b));
 		else
 			arrived_as(e, p, b, "");
@@ -343,7 +344,7 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 		p = &e->peers[op->src];
 	b->peer = p;
 	if (unlikely(op->status < 0))
-		why = op->status == -EMSGSIZE && takes(p) ? "a segment is too long" : "";
+		why = op->status == -EMSGSIZE && accepts_segments(p) ? "a segment is too long" : "";
 	else if (unlikely((op->oflags & LEAT_OP_F_WRITTEN) != 0))
 		why = written(e, b, &p);
 	else

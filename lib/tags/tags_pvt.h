@@ -174,7 +174,7 @@ struct tags_tx {
 	TAILQ_ENTRY(tags_tx) link; /* on one of the peer's lists, or the free list */
 	uint64_t sent;		   /* bytes in segments so far */
 	uint32_t rid;		   /* id of the receive at the peer */
-	uint32_t flying;	   /* segments built and not completed */
+	uint32_t nb_inflight;	   /* segments built and not completed */
 	int status;
 	uint8_t state;
 };
@@ -241,13 +241,13 @@ struct tags_peer {
 	uint8_t queued; /* enum tags_queued */
 	/* has something to send, and waits for one of its segments to complete */
 	bool starved;
-	bool lost;		/* the device lost a segment of it: later segments are not taken */
-	bool bye;		/* its BYE was received */
-	bool leaving;		/* this side says BYE, and waits for the peer's */
-	bool bye_built;		/* leaving: the BYE was built */
-	bool bye_sent;		/* leaving: the device has sent the BYE */
-	uint64_t leave_by;	/* time until which BYEs may delay the disconnect */
-	struct tags_iop *leave; /* this side's BYE between build and completion */
+	bool lost;	   /* the device lost a segment of it: later segments are not taken */
+	bool bye;	   /* its BYE was received */
+	bool leaving;	   /* this side says BYE, and waits for the peer's */
+	bool bye_built;	   /* leaving: the BYE was built */
+	bool bye_sent;	   /* leaving: the device has sent the BYE */
+	uint64_t leave_by; /* time until which BYEs may delay the disconnect */
+	struct tags_iop *bye_iop; /* this side's BYE between build and completion */
 	struct tags_place *place;
 	uint32_t in_use; /* segments built and not completed */
 	uint64_t token;	 /* of segments to the peer */
@@ -255,8 +255,10 @@ struct tags_peer {
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* most bytes of a message per segment to it */
 	uint16_t window[TAGS_CLASSES]; /* segments that it takes, per class */
+	/* segments to the peer: built; finished by the peer, as its headers said */
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];
-	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], told[TAGS_CLASSES];
+	/* segments from the peer: received; finished here; of these, in a header to the peer */
+	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], returned[TAGS_CLASSES];
 	struct tags_tx_list pending; /* SEND, TSEND, WRITE_IMM, in order of posting */
 	struct tags_tx_list begun;   /* ASKED, SENT, ONESIDED */
 	struct tags_tx_list streams; /* GRANTED, in order of grants */
@@ -411,7 +413,7 @@ void tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status);
 /* Process the peer's BYE. */
 void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
 /* Disconnect if both BYEs are done; called after one was sent or received. */
-void tags_peer_left(struct tags_ep *e, struct tags_peer *p);
+void tags_peer_bye_done(struct tags_ep *e, struct tags_peer *p);
 /* Disconnect the peers whose BYE, or its answer, took too long. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
 /* Take the inner endpoint's events. */

@@ -87,7 +87,7 @@ build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx
 	h->seq = p->tx_seq++;
 	h->token = p->token;
 	memcpy(h->done, p->done, sizeof(h->done));
-	memcpy(p->told, p->done, sizeof(p->told));
+	memcpy(p->returned, p->done, sizeof(p->returned));
 	tags_hdr_build(buf, h);
 	if (bytes > 0)
 		rte_memcpy(buf + hdr_len, payload, bytes);
@@ -96,7 +96,7 @@ build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx
 	iop->peer = p;
 	iop->tx = tx;
 	if (tx != NULL) {
-		tx->flying++;
+		tx->nb_inflight++;
 		tx->sent += bytes;
 	}
 	if (c < TAGS_CLASSES)
@@ -193,7 +193,7 @@ credit_due(const struct tags_ep *e, const struct tags_peer *p)
 	unsigned int c;
 
 	for (c = 0; c < TAGS_CLASSES; c++)
-		if ((uint16_t)(p->done[c] - p->told[c]) >= (e->window[c] + 1) / 2)
+		if ((uint16_t)(p->done[c] - p->returned[c]) >= (e->window[c] + 1) / 2)
 			return true;
 	return false;
 }
@@ -278,9 +278,9 @@ send_bye(struct tags_ep *e, struct tags_peer *p)
 	if (!p->bye_built) {
 		const struct tags_iop_list *list = free_segs(e, p);
 
-		p->leave = list != NULL ? STAILQ_FIRST(list) : NULL;
-		p->starved = p->leave == NULL;
-		p->bye_built = p->leave != NULL;
+		p->bye_iop = list != NULL ? STAILQ_FIRST(list) : NULL;
+		p->starved = p->bye_iop == NULL;
+		p->bye_built = p->bye_iop != NULL;
 		if (p->bye_built)
 			build(e, p, &h, NULL, NULL, 0);
 	}
@@ -348,7 +348,7 @@ tags_tx_add(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx, struct l
 	tx->op = op;
 	tx->peer = p;
 	tx->sent = 0;
-	tx->flying = 0;
+	tx->nb_inflight = 0;
 	tx->status = 0;
 	if (op->type <= LEAT_OP_TSEND || op->type == LEAT_OP_WRITE_IMM) {
 		tx->state = TAGS_TX_PENDING;
@@ -374,7 +374,7 @@ tx_finish(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 	struct leat_op *op = tx->op;
 
 	tx->op = NULL;
-	if (tx->flying == 0)
+	if (tx->nb_inflight == 0)
 		tx_free(e, tx);
 	leat_op_finish(e->outer, op, status, len);
 }
@@ -382,7 +382,7 @@ tx_finish(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 static void
 tx_check(struct tags_ep *e, struct tags_tx *tx)
 {
-	if (tx->flying > 0)
+	if (tx->nb_inflight > 0)
 		return;
 	if (unlikely(tx->op == NULL)) {
 		tx_free(e, tx);
@@ -429,13 +429,13 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 		return;
 	}
 	seg_put(e, iop);
-	if (unlikely(iop == p->leave)) {
-		p->leave = NULL;
+	if (unlikely(iop == p->bye_iop)) {
+		p->bye_iop = NULL;
 		p->bye_sent = true;
-		tags_peer_left(e, p);
+		tags_peer_bye_done(e, p);
 	}
 	if (tx != NULL) {
-		tx->flying--;
+		tx->nb_inflight--;
 		if (unlikely(status < 0) && tx->status == 0)
 			tx->status = status == -EMSGSIZE ? -EREMOTEIO : status;
 		tx_check(e, tx);
@@ -575,11 +575,11 @@ tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status)
 
 		STAILQ_REMOVE_HEAD(&p->built, link);
 		seg_put(e, iop);
-		if (iop == p->leave)
-			p->leave = NULL;
+		if (iop == p->bye_iop)
+			p->bye_iop = NULL;
 		if (tx == NULL)
 			continue;
-		tx->flying--;
+		tx->nb_inflight--;
 		tx_check(e, tx);
 	}
 }
