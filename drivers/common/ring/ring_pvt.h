@@ -3,28 +3,30 @@
 #define RING_PVT_H
 
 /*
- * The ring: how two lcores exchange ops through memory that both have mapped. Two devices are made
- * of it, each of which compiles these files for itself:
+ * The ring: how two lcores exchange ops through memory that both have mapped. Two devices are built
+ * on it, and each compiles these files for itself:
  *
- *     drivers/ring  endpoints of one process. The memory of a connection is the process's, large
- *                   messages and one-sided ops are copied straight from and to the other's buffers.
- *     drivers/shm   endpoints of several processes (RING_FOREIGN). All that goes between them goes
- *                   through the memory of the connection, and nothing that stands in it is trusted.
+ *     drivers/ring  endpoints of one process. The memory of a connection is the process's own.
+ *                   Large messages and one-sided ops are copied directly between the two sides'
+ *                   buffers.
+ *     drivers/shm   endpoints of several processes (RING_FOREIGN). All data passes through the
+ *                   memory of the connection, and a side trusts nothing that it reads there.
  *
  * A connection (ring_shared.h) is the only memory that two lcores share. Everything else (links,
  * lists of receives, regions) belongs to one lcore.
  *
  *     ring_link.c   a link's life: up, closing, down
  *     ring_lane.c   the memory of one direction       ring_fence.c  fences on all processors
- *     ring_tx.c     post, acks, cancel              ring_rx.c     poll; ring_poll.h: of which links
- *     ring_match.c  receives and unexpected ones    ring_rma.c    regions, one-sided ops
- *     ring_mark.c   which of many peers have something
+ *     ring_tx.c     post, acks, cancel              ring_rx.c     poll a link
+ *     ring_poll.h   which links a poll looks at     ring_rma.c    regions, one-sided ops
+ *     ring_match.c  receives, unexpected messages   ring_dev.c    arguments, endpoints
+ *     ring_mark.c   which of many links have messages or acks
  *     ring_datagram.c  post and poll of datagram endpoints      ring_buf.c  their buffers
  *     ring_move.c   large messages in chunks        ring_share.c  memory that both have mapped
- *     ring_telemetry.c  what completions don't tell
+ *     ring_telemetry.c  counters that completions do not report
  *
- * How connections come about, how a side rings and wakes the other, and devices and endpoints are
- * the device's; what this needs of it is declared at the end.
+ * The device (drivers/ring or drivers/shm) itself connects endpoints, and rings and wakes the peer
+ * of a connection; the functions that it provides for this are declared below, "the device's part".
  */
 
 #include <string.h>
@@ -44,31 +46,34 @@
 #define RING_RX_DEPTH_MAX 65536
 #define RING_MAX_MSG (UINT64_C(1) << 30)
 #define RING_DEAD_PEER_MS 10
-/* Of datagrams: the shortest header of a protocol, and more than any NIC's packet. */
+/* Bytes of a datagram: from a protocol's shortest header to more than any NIC's packet. */
 #define RING_MTU_MIN 8
 #define RING_MTU_MAX 16384
 #define RING_MTU_DEFAULT 4096
 
-/* Every poll looks at up to so many links. With more it relies on marks, until few are left. */
+/*
+ * With up to RING_FEW links every poll looks at each of them. With more the endpoint relies on
+ * marks, until only RING_FEW_AGAIN are left.
+ */
 #define RING_FEW 16
 #define RING_FEW_AGAIN 8
-/* Bytes of large messages that a poll copies; then it takes one more slot of each link only. */
+/* Bytes of large messages that a poll copies. After them it takes at most one slot per link. */
 #define RING_COPY_BUDGET (256 * 1024)
-/* Slots that a poll handles which has no room for ops. */
+/* Slots that a poll handles on a link even if it has no room for completed ops. */
 #define RING_DRIVE_BUDGET 16
 
-/* ---- what belongs to one lcore ---- */
+/* ---- links and endpoints: each belongs to one lcore ---- */
 
 enum ring_link_state {
 	RING_LINK_FREE = 0,
 	RING_LINK_CONNECTING,
-	RING_LINK_REQUESTED, /* the application has not answered */
-	RING_LINK_ACCEPTED,  /* it has; up with the next progress */
+	RING_LINK_REQUESTED, /* the application has not answered the request */
+	RING_LINK_ACCEPTED,  /* the application has accepted it; up with the next progress */
 	RING_LINK_UP,
-	RING_LINK_CLOSING, /* waits for acks of ops that the other side was just doing */
+	RING_LINK_CLOSING, /* waits for acks of ops that the peer is executing */
 };
 
-/* Kinds of messages, which are matched apart. */
+/* Kinds of messages, matched separately. */
 enum { RING_PLAIN, RING_TAGGED, RING_KINDS };
 
 /* Receives in posted order, linked through the ops. */
@@ -77,17 +82,17 @@ struct ring_oplist {
 	struct leat_op *tail;
 };
 
-/* A driver's words in an op. */
+/* The driver's words in an op (leat_op.drv). */
 struct ring_op {
-	struct leat_op *next; /* receives in a ring_oplist */
+	struct leat_op *next; /* of a receive in a ring_oplist, or an op in ring_moves.out_* */
 	struct leat_op *prev;
-	uint64_t seq;	/* order of posting; others, RING_FOREIGN: bytes that were moved */
-	uint64_t nr;	/* others: number of the message */
-	uint32_t place; /* and its slot */
+	uint64_t seq;	/* receive: order of posting; other op, RING_FOREIGN: bytes moved so far */
+	uint64_t nr;	/* other op: number of the message */
+	uint32_t place; /* other op: place of its slot */
 };
 static_assert(sizeof(struct ring_op) <= sizeof(uint64_t) * LEAT_OP_DRV_WORDS, "fits into an op");
 
-/* seq of an op whose bytes the other side has not asked for. */
+/* seq of an op whose bytes the peer has not asked for. */
 #define RING_NOT_GOING UINT64_MAX
 
 static inline struct ring_op *
@@ -96,41 +101,41 @@ ring_op(struct leat_op *op)
 	return (struct ring_op *)op->drv;
 }
 
-/* Where the producer is. */
+/* Where the producer writes next. */
 struct ring_cursor {
 	struct ring_slot *slot; /* next to fill */
-	uint64_t nr;		/* number of the message that goes there */
-	uint32_t place;		/* of the slot */
-	uint32_t next;		/* place of the slot after it */
+	uint64_t nr;		/* number of the message that goes into slot */
+	uint32_t place;		/* of slot */
+	uint32_t next;		/* place of the slot of message nr + 1 */
 };
 
 /*
- * One side's view of a connection; in the endpoint's table, at the peer's number. An endpoint may
- * have thousands, so that each message finds its link outside of the caches: a small one takes the
- * first two lines, which processors fetch as a pair.
+ * One side's view of a connection. It stands in the endpoint's table at the peer's id. With
+ * thousands of links in a table most messages find their link outside the caches. A small message
+ * needs the first two lines only, which processors fetch as a pair.
  */
 struct ring_link {
 	/* line 0: poll */
 	struct ring_slot *
-		rx_slot; /* next to look at; one that never fills while nothing is to be received */
+		rx_slot; /* next to scan; a slot that never fills while the link must not receive */
 	struct ring_slot *rx_slots;
-	uint64_t rx_scan; /* number of the message in rx_slot */
-	uint64_t rx_head; /* of the first not consumed */
+	uint64_t rx_scan; /* number of the message expected in rx_slot */
+	uint64_t rx_head; /* number of the first message not consumed */
 	uint64_t *rx_consumed;
 	struct ring_oplist recvs; /* RECVs that name this peer */
 	uint32_t tx_unacked;	  /* ops that wait for an ack */
 	uint16_t id;		  /* of the peer */
-	bool may_send;		  /* it is up, and SEND was configured */
-	bool rx_long;		  /* datagrams longer than this side's mtu may come */
+	bool may_send;		  /* the link is up, and SEND was configured */
+	bool rx_long;		  /* the peer may send datagrams longer than this side's mtu */
 
 	/* line 1: post */
 	struct ring_cursor tx __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_slot *tx_slots;
 	uint64_t *tx_nr;
-	uint64_t tx_seen; /* consumed, as last seen */
+	uint64_t tx_seen; /* the peer's consumed, as last read */
 	uint32_t tx_mask;
-	uint16_t mark;		  /* number of this link on that board */
-	struct ring_board *board; /* of the other side, if that wants marks; else NULL */
+	uint16_t mark;		  /* bit of this link on the peer's board */
+	struct ring_board *board; /* the peer's, while the peer wants marks; else NULL */
 
 	/* line 2: acks, flow control */
 	struct leat_op **tx_ops __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -138,7 +143,7 @@ struct ring_link {
 	uint64_t *tx_consumed;
 	struct ring_ack *rx_acks;
 	struct ring_note *rx_notes;
-	const uint32_t *asleep; /* of the other side, if that has a wait object; else NULL */
+	const uint32_t *asleep; /* the peer's ASLEEP word; NULL: the peer has no wait object */
 	uint32_t tx_ack_head;
 	uint32_t rx_ack_tail;
 	uint32_t rx_mask;
@@ -152,20 +157,20 @@ struct ring_link {
 
 	/* control */
 	struct ring_conn *conn; /* the device's */
-	struct ring_dir *mine;	/* words that this side writes, but for consumed */
+	struct ring_dir *mine;	/* this side writes it, except consumed and chunks_taken */
 	struct ring_dir *theirs;
-	struct ring_board *their_board;
+	struct ring_board *their_board; /* set whether the peer wants marks or not */
 	struct leat_peer *peer;
-	uint32_t idx;  /* in ring_ep.links */
-	uint8_t state; /* enum ring_link_state */
-	uint8_t side;
-	bool tx_refused; /* a post found no room */
-	uint32_t recalls_seen;
-	uint32_t wanted; /* the other side's want that this one goes by */
+	uint32_t idx;	       /* in ring_ep.links */
+	uint8_t state;	       /* enum ring_link_state */
+	uint8_t side;	       /* 0: connector, 1: acceptor */
+	bool tx_refused;       /* a post found no room */
+	uint32_t recalls_seen; /* the peer's recalls, as last read */
+	uint32_t wanted;       /* the peer's want that this side obeys */
 	TAILQ_ENTRY(ring_link) pending;
 #if RING_FOREIGN
 	struct ring_moves moves __attribute__((aligned(LEAT_CACHE_LINE)));
-	const struct ring_reach *reach; /* the device's; NULL: nothing */
+	const struct ring_reach *reach; /* the device's; NULL: the peer shares no memory */
 #endif
 } __attribute__((aligned(128)));
 
@@ -173,18 +178,18 @@ static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one
 static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
 static_assert(offsetof(struct ring_link, trecvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
-/* Not a power of two: the first lines of all links would share an eighth of a cache. */
+/* Not a power of two: if it were, the first lines of all links would share an eighth of a cache. */
 static_assert(sizeof(struct ring_link) == (RING_FOREIGN ? 10 : 6) * LEAT_CACHE_LINE,
 	      "a link is six lines, or ten");
 static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");
 
 /* A posted RECV that takes a message of any peer. */
 struct ring_recv {
-	struct leat_op *op; /* NULL: cancelled */
-	uint64_t seq;
+	struct leat_op *op; /* NULL: a gap, the RECV was cancelled */
+	uint64_t seq;	    /* order of posting */
 };
 
-/* A key: random bits, and the number of the region. */
+/* A key: random bits, and below them the number of the region. */
 #define RING_KEY_INDEX_BITS 24
 #define RING_KEY_INDEX ((UINT64_C(1) << RING_KEY_INDEX_BITS) - 1)
 
@@ -192,28 +197,28 @@ struct ring_region {
 	uint64_t key; /* 0: free */
 	uint64_t addr;
 	uint64_t len;
-	uint32_t access;
-	uint32_t next_free;
+	uint32_t access;    /* LEAT_MR_* */
+	uint32_t next_free; /* number of the next free region + 1; 0: none */
 };
 
-/* Datagrams that were lost; written by the owner with relaxed stores, read by telemetry. */
+/* Counts of lost datagrams; written by the owner with relaxed stores, read by telemetry. */
 struct ring_lost {
-	uint64_t full;	     /* sent here, and found no room */
-	uint64_t too_long;   /* arrived here, longer than this side's mtu */
-	uint64_t unreceived; /* arrived here, and found no receive */
+	uint64_t full;	     /* sent by this endpoint, found no room */
+	uint64_t too_long;   /* received by this endpoint, longer than its mtu */
+	uint64_t unreceived; /* received by this endpoint, found no posted receive */
 };
 
-/* Links to be looked at, by their numbers, each once: a FIFO. See ring_poll.h. */
+/* Ids of links that a poll must look at: a FIFO with each id at most once, see ring_poll.h. */
 struct ring_queue {
 	uint16_t *nrs;
-	uint64_t *queued; /* a bit per number */
-	uint32_t nb;	  /* numbers that there are */
+	uint64_t *queued; /* a bit per id */
+	uint32_t nb;	  /* ids are 0..nb - 1 */
 	uint32_t mask;
 	uint32_t head;
 	uint32_t tail;
 };
 
-/* Marks of a post, that are not on the board yet. */
+/* Marks that a post collects in one word of a board, before it puts them there. */
 struct ring_mark {
 	struct ring_board *board;
 	uint32_t word;
@@ -224,21 +229,21 @@ struct ring_mark {
 
 struct ring_ep {
 	/* poll */
-	struct ring_link *table;  /* by the peers' numbers */
-	struct ring_link **links; /* up or closing; first those that are watched */
+	struct ring_link *table;  /* by peer id */
+	struct ring_link **links; /* up or closing; the watched ones first */
 	uint32_t nb_links;
-	uint32_t nb_watched; /* many: not known yet to be marked by their peers */
-	uint32_t start;	     /* of the next poll; many: among those watched */
-	bool many;	     /* asked for marks; see ring_mark.h */
+	uint32_t nb_watched; /* many: links whose peers are not known to mark yet */
+	uint32_t start;	     /* link that the next poll begins with; many: among the watched */
+	bool many;	     /* this endpoint asks its peers for marks; see ring_mark.h */
 	uint32_t nb_marks;   /* in marks[] */
-	uint32_t nb_polls; /* RING_FOREIGN, many: of which every so many'th looks without a mark */
-	int64_t copy_left;
+	uint32_t nb_polls;   /* RING_FOREIGN, many: polls so far, see ring_unmarked() */
+	int64_t copy_left;   /* bytes left of this poll's RING_COPY_BUDGET */
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
 	struct ring_recv *recvs;
 	uint32_t recv_mask;
 	uint32_t recv_head;
 	uint32_t recv_tail;
-	uint32_t recv_gaps; /* cancelled ones between head and tail */
+	uint32_t recv_gaps; /* cancelled RECVs between head and tail */
 	uint32_t inline_max;
 	bool can_send; /* SEND and RECV were configured */
 	bool can_recv;
@@ -247,41 +252,41 @@ struct ring_ep {
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */
 	struct ring_notes unexpected[RING_KINDS];
-	struct ring_board *board; /* the device's; its own */
+	struct ring_board *board; /* of this endpoint; memory of the device */
 	struct ring_queue queue;
 	struct ring_mark marks[RING_MARKS];
 
 	/* control */
 	struct leat_ep *ep;
-	uint32_t want; /* of marks; odd: many */
-	bool rescan;   /* links are to be looked at as after a BELL */
+	uint32_t want; /* current want of marks (ring_mark.h); odd while many */
+	bool rescan;   /* the next progress looks at all links, as after a BELL */
 	bool dead;     /* aborted */
 	uint32_t tx_depth;
-	uint32_t mtu; /* of datagrams, else 0 */
+	uint32_t mtu; /* bytes of the longest datagram; 0: reliable endpoint */
 	struct ring_lost lost;
 	uint32_t nb_closing;
-	uint32_t nb_refused;		 /* links of which a post found no room */
-	TAILQ_HEAD(, ring_link) pending; /* not up yet */
+	uint32_t nb_refused;		 /* links with tx_refused */
+	TAILQ_HEAD(, ring_link) pending; /* links that are not up yet */
 	void *table_mem;
 	struct ring_region *regions;
 	uint32_t nb_regions;
-	uint32_t free_region;	  /* + 1; 0: none */
-	struct ring_share *share; /* RING_FOREIGN; the device's; NULL: none */
-	LIST_ENTRY(ring_ep) told; /* by telemetry */
+	uint32_t free_region;	  /* number of the first free region + 1; 0: none */
+	struct ring_share *share; /* RING_FOREIGN: memory of the device; NULL: shares nothing */
+	LIST_ENTRY(ring_ep) told; /* in the list that telemetry reports */
 };
 
-/* Arguments that both devices have. */
+/* Device arguments common to both devices. */
 struct ring_dev {
-	uint32_t depth;
-	uint32_t inline_max;
-	uint32_t tags; /* 0: tagged ops are left to the library */
-	uint32_t mtu;
+	uint32_t depth;	     /* slots per direction */
+	uint32_t inline_max; /* bytes */
+	uint32_t tags;	     /* 0: the library matches tags, not this driver */
+	uint32_t mtu;	     /* bytes of the longest datagram */
 	bool datagram;
 };
 
 /* ---- ring_dev.c ---- */
 
-/* Rows of a driver's arguments; the range of depth is its own. */
+/* Rows of a driver's argument table; depths is the driver's own range of depth. */
 #define RING_DEV_ARGS(depths)                                                                      \
 	RING_DEV_ARG("depth", depths, "512",                                                       \
 		     "default send depth; an endpoint's, rounded up to a power of two, is the "    \
@@ -301,36 +306,40 @@ struct ring_dev {
 int ring_dev_parse(struct ring_dev *rdev, const struct rte_kvargs *kv);
 void ring_dev_info(const struct ring_dev *rdev, struct leat_dev_info *info);
 /*
- * Begins an endpoint with a board of its own, as leat_driver.ep_open is asked to; ep->drv is rep.
+ * Initialise an endpoint as leat_driver.ep_open requires, and set ep->drv to rep. rep is zeroed.
+ * board is the endpoint's own, or NULL if the device sets rep->board later.
  * @return 0, or -ENOMEM with leat_err()
  */
 int ring_ep_init(struct ring_ep *rep, struct leat_ep *ep, const struct ring_dev *rdev,
 		 const struct leat_ep_conf *conf, struct ring_board *board);
-/* Frees what that made, also if it failed. */
+/* Free what ring_ep_init() allocated, also if it failed. */
 void ring_ep_fini(struct ring_ep *rep);
-/* Of struct leat_driver. */
+/* Operations of struct leat_driver. */
 void ring_ep_quiesce(struct leat_ep *ep);
 void ring_ep_abort(struct leat_ep *ep);
 int ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value);
 
-/* ---- the device's ---- */
+/* ---- the device's part: each of the two devices defines these ---- */
 
-/* BELL: what the caller did before is seen by the other side when it hears it. */
+/* BELL: when the peer sees the bell, it sees all that the caller did before. */
 void ring_link_bell(struct ring_link *link);
-/* Wakes the other side, whose ASLEEP is set. */
+/* Wake the peer, whose ASLEEP is set. */
 void ring_link_wake_now(const struct ring_link *link);
-/* Tells the other side that this one is closed: CLOSED, then BELL. */
+/* Tell the peer that this side is closed: CLOSED, then BELL. */
 void ring_link_say_closed(struct ring_link *link, enum ring_closed closed);
-/* RING_FOREIGN: can the other side still do something? */
+/* RING_FOREIGN: can the peer still touch memory of this side? */
 bool ring_link_alive(const struct ring_link *link);
-/* Drops a link that is on no list any more, and its part of the connection. */
+/* Free a link, which is on no list any more, and this side's part of the connection. */
 void ring_link_free(struct ring_link *link);
-/* Gives up a link that is not up; why: for people at the other side, or NULL. Frees it. */
+/*
+ * Abandon and free a link that is not up.
+ * @param why reason for people at the peer's side, or NULL
+ */
 void ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why);
 
 /*
- * ASLEEP: after something was published for the owner. No fence for the processor: the owner makes
- * all processors execute one before it looks for the last time.
+ * ASLEEP: wake the peer if it sleeps, after something was published for it. No processor fence is
+ * needed: the sleeper makes all processors execute one before it looks for the last time.
  */
 static __rte_always_inline void
 ring_link_wake(const struct ring_link *link)
@@ -342,7 +351,7 @@ ring_link_wake(const struct ring_link *link)
 		ring_link_wake_now(link);
 }
 
-/* MARK: for the other side, if that wants marks. Comes before ring_link_wake(). */
+/* MARK: mark the link on the peer's board, if the peer wants marks. Call before ring_link_wake(). */
 static __rte_always_inline void
 ring_link_mark(const struct ring_link *link)
 {
@@ -352,78 +361,85 @@ ring_link_mark(const struct ring_link *link)
 
 /* ---- ring_lane.c ---- */
 
-/* What a direction consists of. */
+/* The sizes of a direction's parts. */
 struct ring_shape {
 	uint32_t nb; /* slots, a power of two */
 	bool datagram;
 	/* RING_FOREIGN */
-	uint32_t nb_bytes;  /* of the buffer, a multiple of 128 */
+	uint32_t nb_bytes;  /* bytes of the buffer, a multiple of 128 */
 	uint32_t nb_chunks; /* a power of two, or 0 */
 };
 
-/* What its parts take, bytes. */
+/* Memory that a direction needs, in bytes. */
 struct ring_lane_size {
-	size_t shared; /* of memory that both sides have */
-	size_t own;    /* of each side's own */
+	size_t shared; /* mapped by both sides */
+	size_t own;    /* private to each side */
 };
 
 struct ring_lane_size ring_lane_size(const struct ring_shape *shape);
 /*
- * Places a lane in shared memory and in memory of its own side's, both aligned to 128 bytes and
- * zeroed. The producer's side initialises what both sides share. RING_FOREIGN: dir and buffer are
- * in there, else they are the caller's.
+ * Place a lane in the two pieces of memory that ring_lane_size() counts, both aligned to 128 bytes
+ * and zeroed. With producer the shared part is initialised as well. RING_FOREIGN: dir and buffer
+ * are in the shared part; otherwise the caller has set lane->dir and lane->buf.
  */
 void ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *shared,
 		     void *own, bool producer);
 
 /* ---- ring_telemetry.c ---- */
 
-/* An endpoint that is complete; before it ends. */
+/* Report an endpoint from now on. Call it when the endpoint is complete. */
 void ring_telemetry_add(struct ring_ep *rep);
+/* Stop reporting an endpoint. Call it before the endpoint is freed. */
 void ring_telemetry_del(struct ring_ep *rep);
 
 /* ---- ring_fence.c ---- */
 
-/* Can all threads that may publish for this endpoint be made to execute a fence? */
+/* Can this process make all threads execute a fence that may publish for its endpoints? */
 bool ring_fence_offered(void);
-/* Makes them. @return false: it failed */
+/* Make those threads execute a fence. @return false: the call failed */
 bool ring_fence_all(void);
 
 /* ---- ring_link.c ---- */
 
-/* Begins a link of a peer, which receives nothing until it is up. */
+/* Initialise a peer's link and put it on the pending list. It receives nothing until it is up. */
 struct ring_link *ring_link_new(struct ring_ep *rep, struct leat_peer *peer, struct ring_conn *conn,
 				uint8_t side, enum ring_link_state state);
-/* tx: the lane that this side produces into. */
+/* Bring a link up. This side produces into tx and consumes from rx. */
 void ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane *tx,
 		  const struct ring_lane *rx);
-/* Nothing more is received from it. */
+/* Receive nothing more from a link. */
 void ring_link_rx_off(struct ring_link *link);
-/* Tells the other side, ends the ops with err; then it is down, or closing until the last ack. */
+/*
+ * Close a link that is up: finish its ops with err and tell the peer. The link is down at once, or
+ * closing until the last ack has arrived.
+ */
 void ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err);
-/* Is a closing link through? Then it is freed. */
+/* Free a closing link and report the peer down, if nothing is outstanding on it. */
 void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
 /*
- * The other side's end: what it published before and fits receives is still taken, then the link
- * is closed.
+ * Close a link whose peer has ended. Messages that the peer published before, and that fit posted
+ * receives, are delivered first.
  */
 void ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const char *text);
-/* Of struct leat_driver. */
+/* leat_driver.disconnect */
 void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
-/* Ends all that are up, as one that died does. */
+/* Close all links that are up as RING_DEAD, with -ESHUTDOWN for their ops. */
 void ring_links_abort(struct leat_ep *ep);
-/* Frees all that are up or closing, and tells the others. No op is in flight. */
+/* Free all links that are up or closing, and tell their peers. No op may be in flight. */
 void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
 /*
- * Looks at a link that is up, after BELL: what the other side took back, and which marks it wants.
+ * Look at a link that is up, after a BELL: skip messages that the peer took back, and mark as the
+ * peer wants now.
+ * @param closed the peer has closed and publishes nothing more
  */
 void ring_link_progress(struct ring_ep *rep, struct ring_link *link, bool closed);
 /*
- * May the endpoint sleep? @return 0; -EAGAIN: there is something; -EBUSY: a post found no room, and
- * the other side does not tell when a slot is free
+ * May the endpoint sleep?
+ * @return 0; -EAGAIN: a link has something to poll, or room for a refused post; -EBUSY: a post
+ * found no room, and its peer will not report when a slot is free
  */
 int ring_links_idle(struct ring_ep *rep);
-/* Those that are closing. */
+/* Call ring_link_try_down() for all closing links. */
 void ring_closing_progress(struct leat_ep *ep, struct ring_ep *rep);
 
 /* ---- ring_tx.c ---- */
@@ -438,9 +454,9 @@ int ring_cancel(struct leat_ep *ep, struct leat_op *op);
 /* ---- ring_rx.c ---- */
 
 void ring_poll(struct leat_ep *ep);
-/* Everything that is in a link's ring, in one go; for the control path. */
+/* Scan everything that is in a link's ring, in one go; for the control path. */
 void ring_rx_all(struct leat_ep *ep, struct ring_link *link);
-/* Message nr will not be looked at again. FREE is published by ring_rx_publish(). */
+/* Consume message nr out of order. FREE is published later, by ring_rx_publish(). */
 void ring_rx_consume_behind(struct ring_link *link, uint64_t nr);
 
 /* ---- ring_datagram.c ---- */
@@ -453,34 +469,39 @@ void ring_datagram_poll(struct leat_ep *ep);
 
 void ring_post_recv(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op);
 void ring_recv_remove(struct ring_ep *rep, struct leat_op *op);
-/* Finishes the receives that name a link, or all there are. */
+/* Finish the receives that name a link's peer, or all receives of the endpoint, with status. */
 void ring_recvs_end_link(struct leat_ep *ep, struct ring_link *link, int status);
 void ring_recvs_end_all(struct leat_ep *ep, struct ring_ep *rep, int status);
+/* Drop a link's notes of unexpected messages. */
 void ring_note_drop_all(struct ring_ep *rep, struct ring_link *link);
-/* Passes over unexpected messages that their sender took back. */
+/* Consume unexpected messages that their sender took back. */
 void ring_note_purge(struct ring_ep *rep, struct ring_link *link);
 
 /* ---- ring_rma.c ---- */
 
 int ring_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access);
 int ring_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
-/* @return 0; -EACCES: no such key, or not that right; -ERANGE */
+/*
+ * Check a remote access.
+ * @return 0; -EACCES: no region has that key, or it does not permit the access; -ERANGE: the bytes
+ * are not all in the region
+ */
 int ring_region_check(const struct ring_ep *rep, uint64_t key, uint64_t addr, uint64_t len,
 		      uint32_t access);
 
 enum ring_rma_outcome {
 	RING_RMA_DONE,
-	RING_RMA_NOTICE, /* a WRITE_IMM that went well and now waits for a RECV */
-	RING_RMA_WAITS,	 /* RING_FOREIGN: for its bytes; it is to be looked at again */
+	RING_RMA_NOTICE, /* a WRITE_IMM succeeded; its notice needs a RECV */
+	RING_RMA_WAITS,	 /* RING_FOREIGN: the op waits for its bytes; call again later */
 };
 
-/* Does a one-sided op that arrived, and acks it. */
+/* Execute a one-sided op that arrived, and ack it. */
 enum ring_rma_outcome ring_rma(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot,
 			       uint64_t head, uint64_t nr);
 
-/* ---- small ones for several files ---- */
+/* ---- inline helpers that several files use ---- */
 
-/* Bytes of large messages are on their way: chunks are to be looked at. */
+/* Large messages are in progress on this link, so polls must look at its chunks. */
 static inline bool
 ring_moving(const struct ring_link *link)
 {
@@ -492,7 +513,7 @@ ring_moving(const struct ring_link *link)
 #endif
 }
 
-/* What is looked at next is a WRITE whose bytes are not here. */
+/* The next message to scan is a WRITE whose bytes have not all arrived. */
 static inline bool
 ring_rma_waits(const struct ring_link *link)
 {
@@ -504,7 +525,7 @@ ring_rma_waits(const struct ring_link *link)
 #endif
 }
 
-/* The other side broke the rules. */
+/* The peer broke the protocol. */
 static inline bool
 ring_violated(const struct ring_link *link)
 {
@@ -516,7 +537,7 @@ ring_violated(const struct ring_link *link)
 #endif
 }
 
-/* FREE: pairs with the load in ring_tx.c; what was read from the slots was read before. */
+/* FREE: pairs with the loads in ring_tx.c. All reads of the freed slots come before it. */
 static inline void
 ring_rx_publish(struct ring_link *link)
 {
@@ -532,7 +553,7 @@ ring_rx_consume(struct ring_link *link, uint64_t nr)
 		ring_rx_consume_behind(link, nr);
 }
 
-/* Acks are numbered modulo their count, which goes by that of the slots. */
+/* An ack's index is its number modulo the number of acks, RING_ACKS times that of the slots. */
 static inline uint32_t
 ring_ack_mask(uint32_t slot_mask)
 {
@@ -540,8 +561,8 @@ ring_ack_mask(uint32_t slot_mask)
 }
 
 /*
- * ACK: pairs with the load in ring_acks(). The buffers of the op were touched before, and are not
- * touched again.
+ * ACK: pairs with the load in ring_acks(). This side has touched the op's buffers before, and does
+ * not touch them again.
  */
 static inline void
 ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
@@ -558,7 +579,10 @@ ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
 	ring_link_wake(link);
 }
 
-/* CLAIM, the consumer's side. @return false: recalled. The producer's is ring_recall(). */
+/*
+ * CLAIM, the consumer's side; the producer's is ring_recall().
+ * @return false: the producer has recalled the op
+ */
 static inline bool
 ring_claim(struct ring_slot *slot)
 {
@@ -568,20 +592,21 @@ ring_claim(struct ring_slot *slot)
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Copies what is not in a slot. */
+/* Copy a payload that is not inline in a slot. */
 void ring_copy_large(void *dst, const void *src, size_t n);
 
 static inline void
 ring_copy_chunk(char *d, const char *s, size_t n, size_t chunk)
 {
-	/* two chunks that overlap cover chunk..2 * chunk bytes */
+	/* two copies that may overlap cover any n from chunk to 2 * chunk */
 	__builtin_memcpy(d, s, chunk);
 	__builtin_memcpy(d + n - chunk, s + n - chunk, chunk);
 }
 
 /*
- * 16 to 32 bytes, word by word: a message that was just put together from words can't be loaded in larger pieces before
- * it has left the core's store buffer, where it stands behind a line that was asked for.
+ * Copy 16 to 32 bytes, word by word. The caller may just have stored the message as words: until
+ * those have left the core's store buffer, where they may queue behind a store that waits for its
+ * cache line, a load of more than one word can't be served.
  */
 static inline void
 ring_copy_words(char *d, const char *s, size_t n)
@@ -592,7 +617,7 @@ ring_copy_words(char *d, const char *s, size_t n)
 	__builtin_memcpy(&w[1], s + 8, 8);
 	__builtin_memcpy(&w[2], s + n - 16, 8);
 	__builtin_memcpy(&w[3], s + n - 8, 8);
-	/* or the compiler makes larger pieces of them */
+	/* keep the compiler from merging the words into larger loads */
 	__asm__ volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));
 	__builtin_memcpy(d, &w[0], 8);
 	__builtin_memcpy(d + 8, &w[1], 8);
@@ -600,7 +625,7 @@ ring_copy_words(char *d, const char *s, size_t n)
 	__builtin_memcpy(d + n - 8, &w[3], 8);
 }
 
-/* Copies 0..RING_INLINE_MAX bytes without a call; never reads or writes outside of them. */
+/* Copy 0..RING_INLINE_MAX bytes without a call; never reads or writes outside of them. */
 static inline void
 ring_copy_small(void *dst, const void *src, size_t n)
 {

@@ -3,41 +3,41 @@
 #define RING_SHARED_H
 
 /*
- * The memory of a connection: what the lcores at its two ends share, of one process (drivers/ring)
- * or of two (drivers/shm).
+ * The memory of a connection: all that the lcores at its two ends share. They are lcores of one
+ * process (drivers/ring) or of two (drivers/shm).
  *
  *     lcore A                      connection                        lcore B
  *     link (A's own)   dir[0]: slots A -> B, acks B -> A     link (B's own)
  *                      dir[1]: slots B -> A, acks A -> B
  *
- * Between datagram endpoints there are no acks, but a buffer per direction (ring_buf.h).
+ * A connection between datagram endpoints has no acks, and a buffer per direction (ring_buf.h).
  *
- * Words that both touch are atomics, and make these edges (each store-release pairs with the
- * load-acquire):
+ * Words that both sides touch are atomics, and make these edges (each store-release pairs with the
+ * load-acquire of the same name):
  *
  *     PUBLISH  slot.head      producer -> consumer
- *              The slot is filled; payload and buffers may be read.
+ *              The slot is filled: the consumer may read the payload and the op's buffer.
  *     FREE     dir.consumed   consumer -> producer
- *              Messages before it are done with, their slots, and what they take of the buffer,
- *              may be filled again. Also goes along with each message of the other direction, as
- *              slot.credit, by that one's PUBLISH.
+ *              All messages before this number are consumed: the producer may fill their slots and
+ *              their bytes of the buffer again. Each message of the opposite direction carries the
+ *              same number in slot.credit, published by that message's PUBLISH.
  *     ACK      ack.head       consumer -> producer
- *              The op of that message is done, its buffer is not touched any more.
+ *              The op of that message is done: the consumer no longer touches its buffer.
  *     CLAIM    slot.state     both, by CAS
- *              An op that is not done yet belongs to the side that swaps first: the consumer that
- *              is about to do it, or the producer that takes it back.
- *     CLOSED   dir.closed     one -> other
- *              That side claims nothing any more, all its slots are published. What it has
- *              sent from shared memory may change.
+ *              An op that is not done yet belongs to the side that swaps first: the consumer, which
+ *              is about to execute it, or the producer, which takes it back.
+ *     CLOSED   dir.closed     closing side -> peer
+ *              The closing side claims no more ops and has published all its slots. Buffers that
+ *              it sent from shared memory may change from now on.
  *     MARK     board          producer -> consumer
- *              Look at the slots and acks of that connection. Only where the consumer asked for
- *              it, see ring_mark.h; for the order of its parts see ring_board.h.
+ *              Look at the slots and acks of this connection. Used only while the consumer asks for
+ *              marks, see ring_mark.h; for the order of its parts see ring_board.h.
  *     MARKS    dir.marks      producer -> consumer
- *              From now on that side marks what it publishes.
- *     BELL     the device's   one -> other
+ *              From now on the producer marks every message and ack that it publishes.
+ *     BELL     the device's   side -> peer
  *              Look at your connections (control path): ring_link_bell().
  *     ASLEEP   the device's   owner -> any thread
- *              Wake it after what you do: ring_link_wake().
+ *              The owner sleeps: wake it after publishing something for it, ring_link_wake().
  */
 
 #include <sys/queue.h>
@@ -49,30 +49,30 @@
 #include "ring_buf.h"
 
 /*
- * The other side of a connection is another process: its buffers are out of reach, and what it
- * writes is not trusted.
+ * RING_FOREIGN: the peer of a connection is in another process. Its buffers are out of reach, and
+ * nothing that it writes is trusted.
  */
 #ifndef RING_FOREIGN
 #define RING_FOREIGN 0
 #endif
 
-/* Acks that an op may bring, at most. */
+/* Acks per op, at most. */
 #define RING_ACKS (RING_FOREIGN ? 2 : 1)
 
 struct ring_link;
 
 #define RING_DEPTH_MIN 16
-#define RING_DEPTH_MAX 32768 /* a number in a head has 16 bits, and must tell two laps apart */
+#define RING_DEPTH_MAX 32768 /* the 16-bit number in a head must differ from one lap to the next */
 
 #define RING_INLINE_MAX 96
 
 #define RING_F_IMM 0x01	   /* w[] begins with the immediate */
-#define RING_F_INLINE 0x02 /* the payload is in the slot, else its address is */
-#define RING_F_ACK 0x04	   /* the producer waits for an ack; claimed before anything is done */
-#define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer; w[] has the offset */
-#define RING_F_SHARED 0x10 /* RING_FOREIGN: it is in shared memory, w[] has its address there */
+#define RING_F_INLINE 0x02 /* the payload is in the slot; without it, the payload's address is */
+#define RING_F_ACK 0x04	   /* the producer waits for an ack; the consumer claims the op first */
+#define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer, w[] holds its offset */
+#define RING_F_SHARED 0x10 /* RING_FOREIGN: it is in shared memory, w[] holds its address there */
 
-/* Above the flags: messages behind this one that were published before it; a hint. */
+/* Above the flags: how many later messages were published before this one; a hint. */
 #define RING_MORE_SHIFT 29
 #define RING_MORE_MAX 7
 
@@ -80,39 +80,40 @@ struct ring_link;
 #define RING_FIRST_LINE 40 /* bytes of w[] in the slot's first line */
 
 /*
- * Number of a connection's first message. Numbers have 64 bits, of which heads carry 16 and credits
- * 32: so both wrap soon.
+ * Number of a connection's first message. A number has 64 bits; heads carry the low 16 of them and
+ * credits the low 32. The first number is chosen so that both wrap soon, in every test.
  */
 #define RING_FIRST ((uint64_t)LEAT_CURSOR_START)
 
 /*
- * A slot: a message, or a request. What an 8-byte message needs is in the first line.
+ * A slot: a message, or a one-sided request. An 8-byte message lies in the first line alone.
  *
  *     0        8                    16          24                         64               128
  *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
  *
- *     SEND, TSEND  [imm] payload | [imm] address: of the op's buffer, a datagram's in lane.buf
+ *     SEND, TSEND  [imm] payload | [imm] address of the op's buffer; a datagram's: in lane.buf
  *     WRITE        rkey payload | rkey address
  *     WRITE_IMM    rkey imm payload | rkey imm address
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
  *
- * RING_FOREIGN: no address, but an offset in the producer's lane.buf, or nothing where the bytes
- * come in chunks (ring_move.h); an address only of memory that both have mapped (ring_share.h).
+ * RING_FOREIGN: in place of the address stands an offset in the producer's lane.buf, or nothing if
+ * the bytes come in chunks (ring_move.h). It is an address only if both processes have mapped that
+ * memory (ring_share.h).
  */
 struct ring_slot {
 	/* PUBLISH: len << 32 | more << 29 | flags << 24 | type << 16 | (number of message + 1) */
 	uint64_t head;
-	uint32_t credit; /* FREE: what this side has consumed of the other direction, low bits */
-	uint16_t next;	 /* place of the slot that the next message will be in */
-	uint16_t state;	 /* CLAIM: enum ring_slot_state; only with RING_F_ACK */
-	uint64_t addr;
+	uint32_t credit; /* FREE: the opposite direction's consumed, low 32 bits */
+	uint16_t next;	 /* place (index) of the next message's slot */
+	uint16_t state;	 /* CLAIM: enum ring_slot_state; valid with RING_F_ACK only */
+	uint64_t addr;	 /* tag of a TSEND, or remote address of a one-sided op */
 	uint64_t w[RING_WORDS];
 } __attribute__((aligned(128)));
 
 enum ring_slot_state {
 	RING_POSTED = 0,
-	RING_CLAIMED,  /* the consumer does it, and acks */
-	RING_RECALLED, /* the producer took it back; the consumer passes over it */
+	RING_CLAIMED,  /* the consumer executes the op, then acks it */
+	RING_RECALLED, /* the producer took the op back; the consumer skips the slot */
 };
 
 static_assert(sizeof(struct ring_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lines");
@@ -146,8 +147,8 @@ ring_head_inline(uint64_t head)
 }
 
 /*
- * An op is done. There are never more of them than slots, see ring_tx.c. The slot is the message's
- * number modulo their count.
+ * An ack: an op is done. Outstanding acks never exceed the number of slots (times RING_ACKS), see
+ * ring_tx.c. The field "slot" is the message's number modulo the number of slots.
  */
 struct ring_ack {
 	uint64_t head;	/* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
@@ -155,62 +156,63 @@ struct ring_ack {
 };
 
 /*
- * Consumer's note about a message that was looked at and not consumed in turn; at its number
- * modulo slots.
+ * The consumer's note about a message that it scanned and did not consume in order. Its index is
+ * the message's number modulo slots.
  */
 struct ring_note {
-	TAILQ_ENTRY(ring_note) by_ep;	/* unexpected: all peers' of that kind, oldest first */
-	TAILQ_ENTRY(ring_note) by_link; /* and this peer's */
+	/* unexpected messages of one kind, oldest first: of all peers, and of this peer */
+	TAILQ_ENTRY(ring_note) by_ep;
+	TAILQ_ENTRY(ring_note) by_link;
 	struct ring_link *link;
 	uint64_t tag;
 	uint32_t place; /* of the slot */
-	uint32_t done;	/* consumed, while an older one is not */
+	uint32_t done;	/* 1: consumed, while an older message is not */
 };
 TAILQ_HEAD(ring_notes, ring_note);
 
 enum ring_closed {
 	RING_OPEN = 0,
-	RING_BYE,  /* in order */
-	RING_DEAD, /* its endpoint was aborted, or its process is gone */
-	RING_UP,   /* RING_FOREIGN: it is up, the other side may touch its regions */
+	RING_BYE,  /* closed in order */
+	RING_DEAD, /* the endpoint was aborted, or its process died */
+	RING_UP,   /* RING_FOREIGN: this side is up, the peer may touch its regions */
 };
 
-/* Of one direction: the words beside its slots and acks. */
+/* The words of one direction beside its slots and acks. */
 struct ring_dir {
 	/*
-	 * FREE: number of the first message not consumed. Its own line: written by each poll that
-	 * consumed.
+	 * FREE: number of the first message not consumed. On a line of its own: every poll that
+	 * consumed a message writes it.
 	 */
 	uint64_t consumed __attribute__((aligned(128)));
-	uint64_t chunks_taken; /* RING_FOREIGN, see ring_move.h */
-	/* Ops recalled ever; a hint for the consumer, relaxed. */
+	uint64_t chunks_taken; /* RING_FOREIGN: number of chunks taken, see ring_move.h */
+	/* Number of ops recalled so far; a hint for the consumer, relaxed. */
 	uint32_t recalls __attribute__((aligned(128)));
-	uint64_t chunks_put; /* RING_FOREIGN */
+	uint64_t chunks_put; /* RING_FOREIGN: number of chunks put */
 	uint64_t touching;   /* RING_FOREIGN, see ring_share.h: number of the region + 1, or 0 */
-	/* Written by the producer's side, and seldom. */
+	/* Written by the producer's side, seldom. */
 	uint32_t closed __attribute__((aligned(128))); /* CLOSED: enum ring_closed */
-	uint32_t want;	/* odd: this side wants marks of the other; see ring_mark.h */
-	uint32_t marks; /* MARKS: the other side's want that this one goes by */
-	uint16_t peer;	/* number of the connection at this side, at which it is marked */
+	uint32_t want;	/* odd: the producer's side wants its peer to mark; see ring_mark.h */
+	uint32_t marks; /* MARKS: the peer's want that the producer's side obeys */
+	uint16_t peer;	/* the bit of this connection on the board of the producer's side */
 } __attribute__((aligned(128)));
 
-/* Where the parts of a direction are. */
+/* The parts of a direction, as one side sees them. */
 struct ring_lane {
 	struct ring_dir *dir;
 	struct ring_slot *slots;
 	struct ring_ack *acks;
-	/* producer's own: op that waits for the ack of the message of that number (modulo slots) */
+	/* producer's own: ops that wait for an ack, by the message's number modulo slots */
 	struct leat_op **ops;
 	uint64_t *nr;		 /* producer's own: number of the message that each slot holds */
 	struct ring_note *notes; /* consumer's own */
 	struct ring_buf buf;	 /* producer's own, but for its bytes */
-	uint32_t mask;
+	uint32_t mask;		 /* number of slots - 1 */
 	/* RING_FOREIGN */
-	char *bytes; /* of the buffer, as the consumer finds them */
+	char *bytes; /* of the buffer, where the consumer has mapped them */
 	uint32_t nb_bytes;
-	uint32_t chunk_mask;
+	uint32_t chunk_mask; /* number of chunks - 1 */
 	char *chunks;
-	struct ring_move *moves; /* consumer's own, by the message's number (modulo slots) */
+	struct ring_move *moves; /* consumer's own, by the message's number modulo slots */
 };
 
 #endif /* RING_SHARED_H */
