@@ -3,9 +3,9 @@
 #define RING_BOARD_H
 
 /*
- * The board of an endpoint: a bit per connection, at the number of the peer. A peer that has
- * published something marks its connection; the owner takes all marks and looks at those
- * connections only, of however many.
+ * The board of an endpoint: a bit per connection, at the peer's id. A peer that has published
+ * something sets the bit of its connection: a mark. The endpoint's owner takes all marks and looks
+ * at the marked connections only, however many connections there are.
  *
  *     lines    . . 1 .                                 a bit per line of words (512 connections)
  *     words    ........ ........ ...1..1. ........     a bit per connection
@@ -13,19 +13,18 @@
  *     peer                                     owner
  *     publish
  *     words |= marks              (A)          lines = 0                          (X)
- *     is its line in lines?       (B)          words = 0, of each of those lines  (Y)
+ *     is the line's bit in lines? (B)          words = 0, for each line taken     (Y)
  *       no: lines |= line         (C)          look at the connections
  *
- * No mark is left behind. A, B, C, X and Y are sequentially consistent, so they have one order. If
- * B finds the line, the X that takes it comes after B, and the Y of that X after A: Y takes the
- * mark, unless an earlier Y took it. If B does not find the line, C adds it, and the next X takes
+ * No mark is lost. A, B, C, X and Y are sequentially consistent, so they have one order. If B finds
+ * the line's bit, the X that takes the bit comes after B, and the Y of that X after A: Y takes the
+ * mark, unless an earlier Y took it. If B does not find the bit, C sets it, and the next X takes
  * it. test/model/ring_board.pml checks this.
  *
- * MARK: A -> Y. What was published before the mark can be read after the mark was taken.
+ * MARK: A -> Y. The owner that took a mark can read all that the peer published before the mark.
  *
- * A mark says "look there", and nothing about what is there, so one too many does no harm: a
- * connection that has ended may still be marked, and its number may be another connection's by
- * then.
+ * A mark says only "look at this connection", so a superfluous mark does no harm: a connection that
+ * has ended may still be marked, and another connection may have its id by then.
  */
 
 #include <stdbool.h>
@@ -37,28 +36,31 @@
 
 #include "leat_common.h"
 
-#define RING_BOARD_WORDS (LEAT_CACHE_LINE / sizeof(uint64_t)) /* of a line */
-#define RING_BOARD_MARKS (RING_BOARD_WORDS * 64)	      /* likewise */
+#define RING_BOARD_WORDS (LEAT_CACHE_LINE / sizeof(uint64_t)) /* words per line */
+#define RING_BOARD_MARKS (RING_BOARD_WORDS * 64)	      /* marks per line */
 #define RING_BOARD_LINES 128				      /* 65536 connections */
 
 struct ring_board {
-	/* Read by the owner in every poll. */
+	/* The owner reads them in every poll. */
 	uint64_t lines[RING_BOARD_LINES / 64] __attribute__((aligned(128)));
 	uint64_t words[] __attribute__((aligned(128)));
 };
 
-/* Of one for any number of connections. */
+/* Bytes of a board with room for the largest number of connections. */
 #define RING_BOARD_SIZE                                                                            \
 	(sizeof(struct ring_board) + RING_BOARD_LINES * RING_BOARD_WORDS * sizeof(uint64_t))
 
-/* How many words hold the bits of nb connections, in whole lines. */
+/* Number of words for nb connections, rounded up to whole lines. */
 static inline size_t
 ring_board_words(uint32_t nb)
 {
 	return RTE_ALIGN_CEIL((size_t)nb, RING_BOARD_MARKS) / 64;
 }
 
-/* For nb connections, 1..65536, without marks; free() it. @return NULL: out of memory */
+/*
+ * Create a board without marks for nb connections, 1..65536. The caller frees it with free().
+ * @return NULL: out of memory
+ */
 static inline struct ring_board *
 ring_board_new(uint32_t nb)
 {
@@ -72,7 +74,7 @@ ring_board_new(uint32_t nb)
 	return b;
 }
 
-/* Marks the connections whose bits are set in a word. Any thread. */
+/* Mark the connections of word "word" whose bits are set in marks. Any thread. */
 static inline void
 ring_board_mark(struct ring_board *b, uint32_t word, uint64_t marks)
 {
@@ -84,14 +86,14 @@ ring_board_mark(struct ring_board *b, uint32_t word, uint64_t marks)
 		(void)__atomic_fetch_or(lines, bit, __ATOMIC_SEQ_CST);
 }
 
-/* Marks one. Any thread. */
+/* Mark connection nr. Any thread. */
 static inline void
 ring_board_mark_one(struct ring_board *b, uint32_t nr)
 {
 	ring_board_mark(b, nr / 64, UINT64_C(1) << nr % 64);
 }
 
-/* Is there something to take? The owner only. */
+/* Are there marks to take? The owner only. */
 static inline bool
 ring_board_marked(const struct ring_board *b)
 {
@@ -103,7 +105,7 @@ ring_board_marked(const struct ring_board *b)
 	return any != 0;
 }
 
-/* Gets the marks of a word, which were taken. */
+/* Called with the marks that were taken from a word. */
 typedef void (*ring_board_fn)(void *arg, uint32_t word, uint64_t marks);
 
 static __rte_always_inline void
@@ -118,14 +120,14 @@ ring_board_take_line(struct ring_board *b, uint32_t line, ring_board_fn fn, void
 	}
 }
 
-/* Takes all marks. The owner only. */
+/* Take all marks. The owner only. */
 static __rte_always_inline void
 ring_board_take(struct ring_board *b, ring_board_fn fn, void *arg)
 {
 	uint32_t i;
 
 	for (i = 0; i < RTE_DIM(b->lines); i++) {
-		/* An exchange in each poll would take the line away from peers that read it. */
+		/* Load first: an exchange in each poll would evict the line from peers' caches. */
 		uint64_t lines = __atomic_load_n(&b->lines[i], __ATOMIC_RELAXED);
 
 		if (lines == 0)

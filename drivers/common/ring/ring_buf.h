@@ -3,23 +3,24 @@
 #define RING_BUF_H
 
 /*
- * Where datagrams lie that do not fit into their slots: a ring of bytes beside the ring of slots,
- * one per direction of a connection. Its producer copies a message into it in one piece, and writes
- * the address into the slot; the consumer, who copies it out, gives it back together with the slot.
+ * The buffer for messages that do not fit into their slots: a ring of bytes beside the ring of
+ * slots, one per direction of a connection. The producer copies a message into the buffer in one
+ * piece and writes its address into the slot. The consumer copies the message out; with the slot it
+ * gives back these bytes.
  *
- *     tail: where the oldest begins, 7            head: where the next one will begin
+ *     tail: where the oldest message, 7, begins   head: where the next message will begin
  *     bytes  |  free  |--7--|--9--|----12----|   free   |
  *            0                                         size
  *
- * Messages are consumed in the order of their numbers, so what is in use is one stretch. It may go
- * around the end, where a message that does not fit in one piece leaves a gap.
+ * Messages are consumed in the order of their numbers, so the bytes in use are one stretch. The
+ * stretch may wrap around the end; a message that does not fit there in one piece leaves a gap.
  *
- * When none is left the producer begins at 0 again. What was consumed it hears with the messages
- * of the other direction, and asks for itself every RING_BUF_LAP bytes: so a connection with little
- * on the way stays in few pages, however much it sends. The pages behind are never touched, and
- * take no memory.
+ * When no message is left in the buffer the producer starts at 0 again. It learns what was consumed
+ * from the credits that come with messages of the opposite direction, and every RING_BUF_LAP bytes
+ * it reads dir.consumed itself. So a connection with few bytes in flight stays in few pages,
+ * however much it sends; the pages behind are never touched and take no memory.
  *
- * All of it is the producer's own, but for the bytes of messages that are published.
+ * All of this is the producer's own, except the bytes of published messages.
  */
 
 #include <stdbool.h>
@@ -30,38 +31,39 @@
 
 #include "leat_common.h"
 
-/* Bytes of a buffer; for few slots less, so that they are what fills up first. */
+/* Bytes of a buffer, at most. With few slots it is smaller, and the slots run out first. */
 #define RING_BUF_MAX (512u << 10)
-#define RING_BUF_LAP (32u << 10)
+#define RING_BUF_LAP (32u << 10) /* bytes */
 
 struct ring_buf_msg {
-	uint64_t nr;
-	uint32_t at;
+	uint64_t nr; /* of the message */
+	uint32_t at; /* offset of its bytes */
 };
 
 struct ring_buf {
 	char *mem;
-	struct ring_buf_msg *msgs; /* those with bytes, oldest first; as many places as slots */
-	uint32_t mask;
-	uint32_t first, next; /* in msgs, modulo their number */
-	uint32_t head;
-	uint32_t size;
-	uint32_t lap; /* bytes since consumed was last asked for */
-	size_t mapped;
+	/* FIFO of the messages in the buffer, oldest first; as many entries as there are slots */
+	struct ring_buf_msg *msgs;
+	uint32_t mask;	      /* entries of msgs - 1 */
+	uint32_t first, next; /* oldest and next entry of msgs, modulo their number */
+	uint32_t head;	      /* offset where the next message begins */
+	uint32_t size;	      /* bytes of mem */
+	uint32_t lap;	      /* bytes taken since dir.consumed was last read for this */
+	size_t mapped;	      /* bytes mapped, msgs and mem */
 };
 
 /*
- * For nb slots, a power of two, and messages of up to max bytes.
+ * Allocate the buffer for nb slots, a power of two, and messages of up to max bytes.
  * @return 0 or -ENOMEM with leat_err()
  */
 int ring_buf_init(struct ring_buf *b, uint32_t nb, uint32_t max);
-/* Also of one that is zeroed. */
+/* Free what ring_buf_init() allocated; does nothing for a zeroed buffer. */
 void ring_buf_free(struct ring_buf *b);
 
 /*
- * Room for message nr, of len > 0 bytes, for which a slot is free. Messages before number seen have
- * been consumed.
- * @return NULL: there is none
+ * Take room for the len > 0 bytes of message nr, for which a slot is free. All messages with
+ * numbers below seen have been consumed.
+ * @return NULL: there is no room
  */
 static __rte_always_inline void *
 ring_buf_take(struct ring_buf *b, uint64_t seen, uint64_t nr, uint32_t len)

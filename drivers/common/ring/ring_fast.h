@@ -3,9 +3,9 @@
 #define RING_FAST_H
 
 /*
- * Runs of the commonest ops: small SENDs to one peer, RECVs from any, and the slots of the one that
- * meet the other. Their bookkeeping is that of leat_order_fast.h: with one cache line moving
- * between the cores per message, it is what the rest of the time goes to.
+ * Fast paths for runs of the commonest ops: small SENDs to one peer, RECVs for any peer, and slots
+ * of such SENDs that meet such RECVs. A message moves one cache line between the cores; most of the
+ * remaining time goes to the bookkeeping of ops, which is therefore that of leat_order_fast.h.
  */
 
 #include <rte_prefetch.h>
@@ -18,20 +18,21 @@
 /* ---- where the next message goes ---- */
 
 /*
- * Slots are filled in turn, place by place. But every RING_LAP slots, if what was sent before has
- * been consumed, the producer goes back to place 0: a conversation of few messages stays in few
- * lines, which stay in the first-level caches; taking turns through all of them costs a third more
- * per exchange. So each message says where the next one will be, and the producer keeps the number
- * of the message that each place was filled with last, by which it knows what is free.
+ * The producer fills slots in order, place by place. But every RING_LAP slots, if all earlier
+ * messages have been consumed, it goes back to place 0. So a conversation of few messages uses few
+ * cache lines, which stay in the first-level caches; each exchange would take longer if it went
+ * through all slots. Therefore each message names the place of the next one, and the producer
+ * records for each place the number of the message that it last put there, to know which places
+ * are free.
  *
- *     place    0 1 2 3 ... 15 16 ...    message n, at tx.place, says where n + 1 will be: tx.next
+ *     place    0 1 2 3 ... 15 16 ...    message n, at tx.place, names the place of n + 1: tx.next
  *     message  16 17       15
  *              `--<--------'
  *
- * A place may be passed over for long, and the number in its head has 16 bits only: where it could
- * be taken for the message to come, it gets the number before that, which is in another place,
- * before the consumer is sent there. (0 would not do: it is what the head of every 65536th message
- * begins with.)
+ * The producer may skip a place for long, and the number in the place's head has only 16 bits. If
+ * the consumer could take that old number for the message to come, the producer overwrites it with
+ * the number before, whose message is at another place, before it names the place to the consumer.
+ * (0 would not do: the head of every 65536th message begins with it.)
  */
 #define RING_LAP 16
 static_assert(RING_DEPTH_MIN >= RING_LAP, "place 0 is not the next one");
@@ -42,7 +43,10 @@ ring_tx_free(const struct ring_link *link, uint32_t place)
 	return (int64_t)(link->tx_nr[place] - link->tx_seen) < 0;
 }
 
-/* Full; or just a few old messages stand in the way that the others went around. */
+/*
+ * Choose a next place if place "next" is not free. Either the ring is full, or just one or two old
+ * messages stand there since the producer last went back to place 0: then skip their places.
+ */
 static inline uint32_t
 ring_tx_over(const struct ring_link *link, uint32_t next)
 {
@@ -56,10 +60,7 @@ ring_tx_over(const struct ring_link *link, uint32_t next)
 	return next;
 }
 
-/*
- * After the message at the cursor was filled in: on to the next one, and where the one after that
- * will be.
- */
+/* Advance the cursor behind the message that was filled in, and choose the next place after it. */
 static __rte_always_inline void
 ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
 {
@@ -79,7 +80,7 @@ ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
 	c->next = next;
 }
 
-/* FREE: pairs with ring_rx_publish(). @return true: that place is free now */
+/* FREE: read consumed again; pairs with ring_rx_publish(). @return true: the place is free now */
 bool ring_tx_refresh(struct ring_link *link, uint32_t place);
 
 static inline bool
@@ -88,7 +89,7 @@ ring_tx_room(struct ring_link *link, uint32_t place)
 	return likely(ring_tx_free(link, place)) || ring_tx_refresh(link, place);
 }
 
-/* All but the head and the payload. @return what the head will be */
+/* Fill in the fields beside the head and the payload. @return the value for the head */
 static __rte_always_inline uint64_t
 ring_tx_fill(struct ring_link *link, const struct ring_cursor *c, uint32_t type, uint32_t flags,
 	     uint64_t len)
@@ -105,7 +106,7 @@ ring_tx_store(struct ring_slot *slot, uint64_t head)
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
 }
 
-/* What is left to do when the payload is in link->tx.slot. */
+/* Complete, publish and advance, after the payload was put into link->tx.slot. */
 static __rte_always_inline void
 ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t len)
 {
@@ -114,11 +115,12 @@ ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t 
 }
 
 /*
- * Asks for lines that are about to be written, by writing to them: the slot is free and not read.
- * Stores wait for their lines in order, in a buffer that has room for few messages, but for the
- * lines of all stores in it at the same time: so first one store per line, densely, and by the time
- * the payloads are written the lines are here. (A prefetch for writing does nothing for a line that
- * the other core has a copy of, on the machines measured.)
+ * Request the cache lines of a slot, which will be written soon, by storing to them. The slot is
+ * free, so its content is not read. The core's store buffer holds the stores of few messages and
+ * retires them in order, but requests the lines of all stores in it at the same time. So with one
+ * store per line first, close together, the lines have arrived by the time the payloads are
+ * written. (A prefetch for writing does nothing for a line of which the other core has a copy, on
+ * the processors measured.)
  */
 static __rte_always_inline void
 ring_tx_touch_slot(struct ring_slot *slot, bool second)
@@ -128,7 +130,7 @@ ring_tx_touch_slot(struct ring_slot *slot, bool second)
 		*(volatile uint64_t *)&slot->w[RING_WORDS - 1] = 0;
 }
 
-#define RING_TOUCH 32 /* slots, that is 64 lines: as many stores as wait at a time */
+#define RING_TOUCH 32 /* slots, 64 lines: about as many stores as a store buffer holds */
 
 static __rte_always_inline void
 ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
@@ -143,7 +145,7 @@ ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
 	}
 }
 
-/* FREE, as it came along with a message. */
+/* FREE: take the credit that came with a message of the peer. */
 static inline void
 ring_credit(struct ring_link *link, uint32_t credit)
 {
@@ -153,11 +155,11 @@ ring_credit(struct ring_link *link, uint32_t credit)
 		link->tx_seen += (uint32_t)more;
 }
 
-/* ---- where its bytes go ---- */
+/* ---- where the next message's bytes go, if they are not in its slot ---- */
 
 /*
- * A place in the buffer for len bytes of the message at the cursor, for which a slot is free; NULL:
- * there is no room.
+ * Take room in the buffer for len bytes of the message at the cursor, whose slot is free.
+ * @return NULL: there is no room
  */
 static __rte_always_inline void *
 ring_tx_buf(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
@@ -176,7 +178,7 @@ ring_tx_buf(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
 	return ring_buf_take(b, link->tx_seen, c->nr, len);
 }
 
-/* How the slot tells where that is. */
+/* The word by which a slot names bytes in the buffer: their offset, or their address. */
 static __rte_always_inline uint64_t
 ring_tx_buf_at(const struct ring_link *link, const void *buf)
 {
@@ -197,7 +199,7 @@ ring_recv_plain(const struct leat_op *op)
 	return leat_op_is_plain(op, LEAT_OP_RECV) && op->peer == LEAT_PEER_ANY;
 }
 
-/* How many ops from the front are for the same peer. */
+/* Count the ops at the front that are for the same peer. */
 static __rte_always_inline uint16_t
 ring_same_peer(struct leat_op *const *ops, uint16_t n)
 {
@@ -208,7 +210,7 @@ ring_same_peer(struct leat_op *const *ops, uint16_t n)
 	return i;
 }
 
-/* Copies a SEND into the next slot. @return the slot's head */
+/* Copy a SEND into the slot at the cursor. @return the value for the slot's head */
 static __rte_always_inline uint64_t
 ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct leat_op *op)
 {
@@ -219,10 +221,11 @@ ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct
 }
 
 /*
- * Several SENDs. They are published in groups: the first slot of a group last. Until then the
- * consumer, which looks at that one only, leaves the lines of the others alone while they are
- * written; and then it may fetch them all at once, since the first one says how many there are.
- * Slot by slot it would run after the producer, line by line.
+ * Post several SENDs in groups, and publish the first slot of a group last. The consumer looks only
+ * at that first slot, so it does not take the lines of the other slots away while the producer
+ * writes them. Then it can fetch the lines of the whole group at once, because the first slot says
+ * how many slots follow. Published slot by slot, the consumer would follow the producer line by
+ * line.
  */
 #define RING_GROUP 8
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");
@@ -232,13 +235,13 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 		 uint64_t *bytes)
 {
 	struct leat_op *op = ops[0], *last = NULL;
-	struct ring_cursor c = link->tx; /* in registers for the while */
+	struct ring_cursor c = link->tx; /* a local copy, kept in registers */
 	struct ring_slot *first = NULL;
 	uint64_t head, first_head = 0, sum = 0;
 	uint16_t i, id = op->peer;
 	uint32_t more = 0;
 
-	/* Lines that are not written are not to be asked for: most bursts are for one peer. */
+	/* Count first, to touch no lines that will not be written. Most bursts are for one peer. */
 	if (unlikely(ops[n - 1]->peer != id))
 		n = ring_same_peer(ops, n);
 	ring_tx_touch(link, n, op->size > RING_FIRST_LINE);
@@ -276,8 +279,9 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 }
 
 /*
- * The link on which plain SENDs of that op's kind may go at once; NULL: the general way. Of the
- * peer only the line of its queue is read: that it is up says the link.
+ * Find the link on which plain SENDs to op's peer may be published at once. Of the peer only the
+ * line with its send queue is read; link->may_send says whether the peer is up.
+ * @return NULL: post the general way
  */
 static __rte_always_inline struct ring_link *
 ring_send_link(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_op *op)
@@ -291,7 +295,7 @@ ring_send_link(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_
 	return link;
 }
 
-/* At the end of the post they are marked with others. */
+/* Account for n published SENDs. Their mark is set at the end of the post, with other marks. */
 static __rte_always_inline void
 ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op **ops,
 	      uint16_t n, uint64_t bytes)
@@ -308,7 +312,7 @@ ring_send_one_end(struct leat_ep *ep, const struct ring_link *link, struct leat_
 	ring_link_mark(link);
 }
 
-/* Posts one. @return false: the general way */
+/* Post one SEND. @return false: post it the general way */
 static __rte_always_inline bool
 ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -325,7 +329,7 @@ ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-/* Posts SENDs from the front of ops. @return how many */
+/* Post plain SENDs from the front of ops. @return how many */
 static __rte_always_inline uint16_t
 ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -340,7 +344,7 @@ ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return n;
 }
 
-/* Wakes the peers to which ops were sent. */
+/* Wake the peers of ops that were posted. */
 static __rte_always_inline void
 ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
@@ -374,7 +378,7 @@ ring_recv_add(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	leat_op_run_recv(ep, op);
 }
 
-/* Posts one. @return false: the general way */
+/* Post one RECV. @return false: post it the general way */
 static __rte_always_inline bool
 ring_recv_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -385,7 +389,7 @@ ring_recv_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-/* Posts RECVs for any peer, on the endpoint's queue, from the front of ops. @return how many */
+/* Post RECVs for any peer, on the endpoint's queue, from the front of ops. @return how many */
 static __rte_always_inline uint16_t
 ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -401,7 +405,7 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return i;
 }
 
-/* Copies a datagram out of its buffer. */
+/* Copy a datagram out of the buffer of its direction. */
 static __rte_always_inline void
 ring_datagram_copy(struct ring_ep *rep, struct ring_link *link, void *dst, uint64_t at,
 		   uint64_t len)
@@ -416,9 +420,10 @@ ring_datagram_copy(struct ring_ep *rep, struct ring_link *link, void *dst, uint6
 #define RING_PLAIN_SEND (RING_F_INLINE << 8 | LEAT_OP_SEND)
 
 /*
- * Takes small SENDs from the front of a link's ring, as long as each meets the oldest RECV and
- * there is room for it in this poll; datagrams of any size. head is that of the first, which is
- * there. @return how many
+ * Take small SENDs, or datagrams of any size, from the front of a link's ring, as long as each
+ * meets the oldest RECV and its op finds room in this poll. head is that of the first slot, which
+ * has arrived.
+ * @return how many were taken
  */
 static __rte_always_inline uint32_t
 ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head,
@@ -431,7 +436,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	struct leat_op **out = ep->out;
 	uint64_t nr = link->rx_scan, bytes = 0;
 
-	/* Something is out of order, or receives name this peer. */
+	/* Messages or receives are out of order, or receives name this peer: the general way. */
 	if (unlikely(link->rx_head != nr || link->recvs.head != NULL || rep->recv_gaps > 0 ||
 		     q->held_now > 0 || (datagram && link->rx_long)))
 		return 0;
@@ -441,8 +446,8 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		uint32_t i;
 
 		/*
-		 * The others of its group, all at once; most of the time they are in the places
-		 * behind.
+		 * Fetch the other slots of the group, all at once. They are usually in the places
+		 * behind; if not, the prefetch is in vain.
 		 */
 		for (i = 1; unlikely(i <= RING_HEAD_MORE(head)); i++) {
 			rte_prefetch0(&slot[i]);

@@ -3,47 +3,48 @@
 #define RING_MARK_H
 
 /*
- * How an endpoint with many links finds those that have something.
+ * How an endpoint with many links finds those that have messages or acks for it.
  *
- * With up to RING_FEW links each poll looks at all of them. With more the endpoint asks its peers
- * for marks: a peer marks its link on the owner's board (ring_board.h) after it published messages
- * or an ack. That costs the peer an atomic instruction or two per burst, so no peer does it
- * unasked.
+ * With up to RING_FEW links each poll looks at all of them. With more the endpoint's owner asks its
+ * peers for marks: a peer marks its link on the owner's board (ring_board.h) after it published
+ * messages or an ack. A mark costs the peer an atomic instruction or two per burst, so no peer
+ * marks without being asked.
  *
  *     owner                                        peer
  *     has more than RING_FEW links
  *     dir.want = rep->want, now odd   --bell-->   progress: marks from now on
- *     watches the link: looks at it                dir.marks = that want
- *       in its polls, until marks == want
- *     looks once more                  <--bell--
- *     looks when it is marked                      publishes, marks
+ *     watches the link: polls look at              dir.marks = that want
+ *       it until marks == want
+ *     looks at the link once more      <--bell--
+ *     looks at it when it is marked                publishes, marks
  *     ...
  *     has RING_FEW_AGAIN links left: looks at all of them in each poll
  *     dir.want = rep->want, now even  --bell-->   progress: marks no more
  *
- * MARKS: what the peer published before it answered is seen by the owner when it looks once more;
- * what it publishes later is marked. Each want has a new number, so an answer to an earlier want is
- * not mistaken for an answer to the last one.
+ * MARKS: the owner finds what the peer published before its answer when it looks at the link once
+ * more; the peer marks what it publishes later. Each want has a new number, so the owner does not
+ * mistake the answer to an earlier want for the answer to the last one.
  *
  * A link that comes up while its owner wants marks is marked from the first message on, without an
- * answer: the acceptor writes its want before it accepts, the connector before it asks, and neither
- * is up before it has read the other's.
+ * answer: the acceptor writes its want before it accepts, the connector before it sends its
+ * request, and each side reads the other's want before its link is up.
  *
- * A mark that is taken puts the link into the owner's queue (ring_poll.h), where it stays while
- * there is something on it. So whenever there is something on a link of an owner with many links,
- * the link is watched, or marked, or about to be marked by the peer that is in the middle of its
- * post, or queued. Marks and queue are left as they are when few links remain. When the owner has
- * many again they make it look at some links in vain.
+ * A mark that the owner takes puts the link into the owner's queue (ring_poll.h), where the link
+ * stays as long as it has messages or acks. So while a link of an owner with many links has
+ * messages or acks, one of these holds: the link is watched, it is marked, its peer is in the
+ * middle of a post and about to mark it, or it is queued. When few links remain, marks and queue
+ * are left as they are; they make the owner look at some links in vain when it has many again.
  */
 
 #include "ring_pvt.h"
 
-/* Puts the marks that a post collected on their boards. */
+/* Set the marks that a post collected, on their boards. */
 void ring_marks_put(struct ring_ep *rep);
 
 /*
- * MARK, of a burst, collected until ring_marks_put() at the end of the post: links of one endpoint
- * that came up one after the other have their marks in one word.
+ * MARK: collect the mark of a link until ring_marks_put() at the end of the post. The marks of
+ * peers that connected one after the other are in one word, so a burst to many peers of one
+ * endpoint needs few atomic instructions.
  */
 static inline void
 ring_marks_add(struct ring_ep *rep, const struct ring_link *link)
@@ -67,7 +68,7 @@ ring_marks_add(struct ring_ep *rep, const struct ring_link *link)
 	m->marks = mark;
 }
 
-/* @return 0 or -ENOMEM; either way ring_queue_free() it */
+/* Create an empty queue. @return 0 or -ENOMEM; in both cases the caller calls ring_queue_free() */
 int ring_queue_init(struct ring_queue *q, uint32_t max_peers);
 void ring_queue_free(struct ring_queue *q);
 
@@ -88,16 +89,17 @@ ring_queue_count(const struct ring_queue *q)
 	return q->tail - q->head;
 }
 
-/* ---- of the control path ---- */
+/* ---- control path: links up and down, changes of want ---- */
 
-/* Adds a link that comes up to rep->links. */
+/* Add a link that comes up to rep->links. */
 void ring_marks_up(struct ring_ep *rep, struct ring_link *link);
-/* Removes a link from rep->links; the caller frees it, and then calls ring_marks_down(). */
+/* Remove a link from rep->links. The caller frees the link, then calls ring_marks_down(). */
 void ring_marks_remove(struct ring_ep *rep, struct ring_link *link);
+/* Stop relying on marks if few links are left. */
 void ring_marks_down(struct ring_ep *rep);
 /*
- * A peer may have changed what it wants, or answered.
- * @param closed it has closed, and publishes nothing more
+ * Check whether the peer of a link changed its want, or answered this side's.
+ * @param closed the peer has closed and publishes nothing more
  */
 void ring_marks_progress(struct ring_ep *rep, struct ring_link *link, bool closed);
 

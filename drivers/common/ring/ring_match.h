@@ -2,21 +2,22 @@
 #ifndef RING_MATCH_H
 #define RING_MATCH_H
 
-/* What poll inlines of matching; the rest, and how it works, is in ring_match.c. */
+/* The inline part of matching, for polls. The rest, and how matching works, is in ring_match.c. */
 
 #include "ring_pvt.h"
 
 void ring_oplist_del(struct ring_oplist *list, struct leat_op *op);
-/* Some receives name this peer, or none is for any. */
+/* As ring_find_recv(), if a RECV names this peer or none is posted for any peer. */
 struct leat_op *ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link);
+/* Find the receive for a message of this peer with that tag, leave it posted. NULL: none fits. */
 struct leat_op *ring_find_trecv(struct ring_ep *rep, struct ring_link *link, uint64_t tag);
-/* Keeps a message for later. */
+/* Note a message as unexpected; it stays in its slot. */
 void ring_note_add(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *slot,
 		   uint64_t nr, int kind, uint64_t tag);
 
 void ring_fifo_trim(struct ring_ep *rep);
 
-/* The receive for an untagged message of this peer, still posted; NULL: none. */
+/* Find the receive for an untagged message of this peer, leave it posted. NULL: none. */
 static inline struct leat_op *
 ring_find_recv(struct ring_ep *rep, struct ring_link *link)
 {
@@ -25,7 +26,7 @@ ring_find_recv(struct ring_ep *rep, struct ring_link *link)
 	return ring_find_recv_slow(rep, link);
 }
 
-/* Takes a receive that was found off its list. */
+/* Remove a receive that ring_find_recv() found from its list. */
 static inline void
 ring_take_recv(struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
 {
@@ -50,14 +51,17 @@ ring_tag_fits(const struct leat_op *op, uint64_t tag)
 	return ((op->tag ^ tag) & ~op->ignore) == 0;
 }
 
-/* Place of a slot, as a slot names it. */
+/* The place that a slot's field "next" names, in range whatever a foreign peer wrote. */
 static inline uint32_t
 ring_rx_place(const struct ring_link *link, uint16_t place)
 {
 	return RING_FOREIGN ? place & link->rx_mask : place;
 }
 
-/* Bytes in the other side's buffer, by what a slot says of them; NULL: they are not in there. */
+/*
+ * Find len bytes in the producer's buffer. at is their address, or with RING_FOREIGN their offset.
+ * @return NULL: they are not all in the buffer, a violation
+ */
 static inline const void *
 ring_rx_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t at, uint64_t len)
 {
@@ -75,7 +79,7 @@ ring_rx_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t at, uint64_t
 #endif
 }
 
-/* Can this be a message at all? The caller's copy of a head. */
+/* Is this a valid head of a message? head is the caller's copy, which no peer can change. */
 static inline bool
 ring_head_sane(const struct ring_ep *rep, uint64_t head)
 {
@@ -97,14 +101,14 @@ ring_head_sane(const struct ring_ep *rep, uint64_t head)
 #endif
 }
 
-/* Where a message's payload, or its address, is. */
+/* Find the word of a slot where the payload, or its address, begins: behind the immediate. */
 static inline const uint64_t *
 ring_payload(const struct ring_slot *slot, uint64_t head)
 {
 	return &slot->w[(RING_HEAD_FLAGS(head) & RING_F_IMM) != 0 ? 1 : 0];
 }
 
-/* Where its bytes are, read once: between processes it may change. */
+/* Read the address or offset of a payload, once: a foreign peer may change it meanwhile. */
 static inline uint64_t
 ring_payload_at(const struct ring_slot *slot, uint64_t head)
 {
@@ -112,7 +116,7 @@ ring_payload_at(const struct ring_slot *slot, uint64_t head)
 }
 
 #if RING_FOREIGN
-/* Straight from the sender's buffer. @return as ring_fetch() */
+/* Copy a message straight from the sender's buffer, which is shared. @return as ring_fetch() */
 static inline int
 ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot,
 		  uint64_t head, uint64_t nr, const struct leat_op *op)
@@ -132,9 +136,10 @@ ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_
 }
 
 /*
- * What is not in the slot: in the buffer, in shared memory, or its bytes are asked for.
- * @return 0: it is copied, or too long; RING_GO: later; -ECONNRESET: the other side broke the
- * rules, or takes the message back because it closes
+ * Copy a payload that is not in the slot from the buffer or from shared memory, or ask the sender
+ * for it in chunks.
+ * @return 0: copied, or too long for the receive; RING_GO: the bytes come later; -ECONNRESET: the
+ * sender broke the protocol, or takes the message back because it closes
  */
 static inline int
 ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
@@ -164,7 +169,7 @@ ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *s
 	return 0;
 }
 #else
-/* Copies a large message, that was claimed, straight from the sender's buffer. @return 0 */
+/* Copy a large message, which was claimed, from the sender's buffer, and ack it. @return 0 */
 static inline int
 ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
 	   uint64_t nr, const struct leat_op *op)
@@ -182,8 +187,8 @@ ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *s
 #endif
 
 /*
- * Fills a receive, which is on no list any more, with a message that is inline or claimed, or a
- * WRITE_IMM's notice.
+ * Fill and finish a receive, which is on no list any more. The message is inline or claimed, or it
+ * is a WRITE_IMM's notice.
  */
 static inline void
 ring_deliver(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot,

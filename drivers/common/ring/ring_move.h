@@ -4,23 +4,24 @@
 
 /*
  * Large messages between processes (RING_FOREIGN): neither side reaches the other's buffers, so the
- * bytes go through chunks, a ring of its own beside that of the slots. The sender fills chunks
- * while the receiver empties them.
+ * bytes go through chunks. The chunks are a ring of their own beside the ring of slots. The sender
+ * fills chunks while the receiver empties them.
  *
  *     SEND, WRITE   producer                           consumer
- *                   slot, without the bytes  ------->  finds its receive, or its region
- *                                            <-------  ack GO
- *                   chunks put, in its polls ------->  chunks taken, in its polls
+ *                   slot, without the bytes  ------->  finds the receive, or the region
+ *                                            <-------  ack RING_GO
+ *                   chunks put, by its polls ------->  chunks taken, by its polls
  *                   SEND: done with the last           WRITE: ack with the last
  *     READ          slot                     ------->  checks the region
  *                                            <-------  chunks put; an ack only if that fails
  *
- * Chunks are taken at once, whatever the messages around them wait for: nothing that is unexpected
- * holds them up. While a WRITE comes in nothing behind it is looked at, so that what a peer posts
- * takes effect in its order.
+ * The consumer takes chunks at once, whatever the messages around them wait for: unexpected
+ * messages do not hold them up. While a WRITE's bytes come in, the consumer scans no message behind
+ * the WRITE, so that a peer's ops take effect in the order in which the peer posted them.
  *
- * A chunk names its message by the number of the slot (modulo slots). That of a message that was
- * given up may be used again; so before a move begins, or ends early, what was put before is taken.
+ * A chunk names its message by the message's number modulo slots. The number of a message that was
+ * given up may be used again. So before a move begins, or ends early, the consumer takes all chunks
+ * that were put before.
  */
 
 #include <stdbool.h>
@@ -38,111 +39,118 @@ struct ring_slot;
 struct leat_ep;
 
 #define RING_CHUNK 16384 /* bytes of a message in a chunk, at most */
-/* Chunks that a poll puts, and takes, of one link. */
+/* Chunks that a poll puts on one link, at most, and chunks that it takes from it. */
 #define RING_CHUNKS_BUDGET 16
 
-/* Status of an ack that is none yet: go on with the bytes. */
+/* Status of an ack that does not end the op yet: send the bytes. */
 #define RING_GO 1
 
 enum ring_chunk_kind {
-	RING_CHUNK_DATA = 1, /* of a message of the side that puts it */
-	RING_CHUNK_ANSWER,   /* to a READ of the side that takes it */
+	RING_CHUNK_DATA = 1, /* bytes of a SEND or WRITE, posted by the side that puts the chunk */
+	RING_CHUNK_ANSWER,   /* bytes for a READ, posted by the side that takes the chunk */
 };
 
 struct ring_chunk {
-	uint32_t len;
-	uint16_t id;   /* number of the slot */
+	uint32_t len;  /* bytes in data */
+	uint16_t id;   /* number of the message, modulo slots */
 	uint16_t kind; /* enum ring_chunk_kind */
 	char data[RING_CHUNK] __attribute__((aligned(LEAT_CACHE_LINE)));
 };
 
 enum ring_move_kind {
 	RING_MOVE_NONE = 0,
-	RING_MOVE_RECV,	 /* a SEND comes in */
-	RING_MOVE_WRITE, /* a WRITE comes in */
+	RING_MOVE_RECV,	 /* bytes of a SEND come in */
+	RING_MOVE_WRITE, /* bytes of a WRITE come in */
 	RING_MOVE_READ,	 /* a READ is answered */
 };
 
-/* A large message of the other side. */
+/* A large message or request that the peer posted and that is in progress. */
 struct ring_move {
-	struct leat_op *op;	/* RECV */
+	struct leat_op *op;	/* RECV: the receive */
 	struct ring_move *next; /* READ: in ring_moves.answers */
-	uint64_t addr, key;	/* WRITE, READ: where in which region */
-	uint64_t len, done;	/* bytes */
+	uint64_t addr, key;	/* WRITE, READ: address and key of the region */
+	uint64_t len, done;	/* bytes in all, and moved so far */
 	uint64_t nr;		/* of the message */
 	uint8_t kind;		/* enum ring_move_kind */
-	bool ready;		/* WRITE: all is there, or it has failed */
-	int status;		/* WRITE: then */
+	bool ready;		/* WRITE: all bytes have arrived, or it has failed */
+	int status;		/* WRITE, if ready: 0 or -errno */
 };
 
-/* Of a link. */
+/* A link's large messages that are in progress. */
 struct ring_moves {
-	uint32_t nb; /* of both sides' messages: chunks are to be looked at */
-	uint32_t tx_mask, rx_mask;
+	uint32_t nb; /* messages of both sides in progress; while > 0 polls look at chunks */
+	uint32_t tx_mask, rx_mask; /* chunks of each direction - 1 */
 	uint32_t rx_bytes_len;
-	const char *rx_bytes;  /* the buffer of what comes in */
-	const char *violation; /* what the other side did; NULL: nothing */
+	const char *rx_bytes;  /* the peer's buffer, that this side consumes from */
+	const char *violation; /* how the peer broke the protocol; NULL: it did not */
 	struct ring_chunk *tx, *rx;
-	uint64_t put, seen; /* of tx: filled; taken by the other side, as last seen */
-	uint64_t taken;	    /* of rx */
-	/* Whose bytes are to be put: this side's ops, and answers to the other's. */
+	uint64_t put, seen; /* chunks of tx: number filled, and number taken as last read */
+	uint64_t taken;	    /* chunks of rx: number taken */
+	/* Sources of the chunks to put: this side's ops, and answers to the peer's READs. */
 	struct leat_op *out_head, *out_tail;
 	struct ring_move *answers, *answers_tail;
-	bool answer_next;
-	struct ring_move *in; /* by number of the message (modulo slots) */
-	uint32_t in_mask;     /* as rx_mask of a link that is up */
-	struct ring_move write;
+	bool answer_next;	/* ops and answers take turns */
+	struct ring_move *in;	/* by the message's number modulo slots */
+	uint32_t in_mask;	/* slots of the peer's direction - 1 */
+	struct ring_move write; /* the WRITE that comes in; there is one at most */
 };
 
-/* The bytes at an offset of the buffer of what comes in; NULL: it is not all in there. */
+/* Find bytes at an offset in the peer's buffer. @return NULL: they are not all inside it */
 static inline const void *
 ring_moves_bytes(const struct ring_moves *m, uint64_t at, uint64_t len)
 {
 	return at > m->rx_bytes_len || len > m->rx_bytes_len - at ? NULL : m->rx_bytes + at;
 }
 
-/* The other side broke the rules: nothing more of it is looked at; progress ends the connection. */
+/*
+ * Note that the peer broke the protocol. Nothing more is received from it, and the next progress
+ * ends the connection.
+ * @param what the peer did, for its event's text; static
+ */
 #if RING_FOREIGN
 void ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what);
 #else
 static inline void
 ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 {
-	/* In one process both sides are this program. */
+	/* Both sides are in this process, and trusted. */
 	RTE_SET_USED(rep);
 	RTE_SET_USED(link);
 	RTE_SET_USED(what);
 }
 #endif
 
-/* A SEND that is claimed and has its receive, which is on no list any more. */
+/*
+ * Begin to receive a large SEND: ask the sender for its bytes. The SEND is claimed; its receive op
+ * is on no list any more.
+ */
 void ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t len,
 		    struct leat_op *op);
 /*
- * A WRITE that is looked at, for the first time or again.
- * @param[out] status of it, when it is through
- * @return false: the link waits for its bytes
+ * Begin a large WRITE, or look at it again: the scan stays at the WRITE until it has ended.
+ * @param[out] status of the WRITE, when it has ended
+ * @return false: the link waits for the WRITE's bytes
  */
 bool ring_move_write(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t key,
 		     uint64_t addr, uint64_t len, int *status);
-/* A READ whose region was checked. */
+/* Begin to answer a READ, whose region was checked. */
 void ring_move_read(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t key,
 		    uint64_t addr, uint64_t len);
-/* GO for an op of this side's. @return false: it can't be */
+/* Begin to put the bytes of this side's op: the peer acked RING_GO. @return false: a violation */
 bool ring_move_go(struct ring_link *link, struct leat_op *op);
-/* An op of this side's is acknowledged; before it is finished. */
+/* End the move of this side's op, which the peer acked with status. The caller finishes the op. */
 void ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, int status);
-/* Takes what is there, and puts what there is room for. */
+/* Take chunks that arrived and put chunks while there is room, up to RING_CHUNKS_BUDGET of each. */
 void ring_moves_run(struct leat_ep *ep, struct ring_link *link);
-/* Takes all that is there. */
+/* Take all chunks that arrived. */
 void ring_moves_take(struct leat_ep *ep, struct ring_link *link);
 /* Would ring_moves_run() do something? */
 bool ring_moves_ready(const struct ring_link *link);
-/* Ends the receives that messages come in for, with status; what comes for them is dropped. */
+/* Finish the receives whose bytes are coming in, with status. Their later chunks are dropped. */
 void ring_moves_end_recvs(struct leat_ep *ep, struct ring_link *link, int status);
-/* The link closes: all ends. Ops of this side's are finished by the caller. */
+/* End all moves of a link that closes. The caller finishes this side's own ops. */
 void ring_moves_end(struct leat_ep *ep, struct ring_link *link, int status);
-/* Is a receive one of them? */
+/* Are bytes of a message coming in for this receive? */
 bool ring_moves_has(const struct ring_link *link, const struct leat_op *op);
 
 #endif /* RING_MOVE_H */

@@ -3,17 +3,18 @@
 #define RING_POLL_H
 
 /*
- * Which links a poll looks at. Up to RING_FEW: all of them. With more: those in a queue.
+ * Which links a poll looks at: all of them up to RING_FEW, and with more links those in a queue.
  *
  *     marks on the board  --.
- *     watched links that    +-->  queue: oldest first, each once  -->  looked at
- *       have something    --'               ^                             |
+ *     watched links with    +-->  queue: oldest first, each once  -->  looked at
+ *       messages or acks  --'               ^                             |
  *                                           `---- if there is more -------'
  *
- * So neither what an idle poll costs nor how soon a message of some peer is found depends on the
+ * So neither the cost of an idle poll nor the delay until a peer's message is found depends on the
  * number of peers. A peer that sends all the time takes its turn behind all others in the queue.
  *
- * What it does with one of them is a function of the endpoint's type, inlined here.
+ * How a poll handles one link depends on the endpoint's type: the caller passes a function, which
+ * is inlined here.
  */
 
 #include <rte_prefetch.h>
@@ -22,10 +23,11 @@
 
 #define RING_WINDOW 16	 /* watched links that a poll looks at */
 #define RING_VAIN 64	 /* queued links that a poll looks at without getting an op */
-#define RING_UNMARKED 64 /* polls, see ring_unmarked() */
-#define RING_AHEAD 2 /* links from the prefetch of a link to that of its slot, and to its turn */
+#define RING_UNMARKED 64 /* polls per link looked at without a mark, see ring_unmarked() */
+/* A link's slot is prefetched so many turns before the link's, the link itself twice as many. */
+#define RING_AHEAD 2
 
-/* Looks at a link whose next slot has that head. @return slots handled */
+/* Handle a link whose next slot has that head. @return slots handled */
 typedef uint32_t (*ring_poll_link_fn)(struct leat_ep *ep, struct ring_ep *rep,
 				      struct ring_link *link, uint64_t head);
 
@@ -36,7 +38,10 @@ ring_rx_head(const struct ring_link *link)
 	return __atomic_load_n(&link->rx_slot->head, __ATOMIC_ACQUIRE);
 }
 
-/* Is there something on a link? PUBLISH, ACK: as in polls and ring_acks(), which do the reading. */
+/*
+ * Does a link have messages, chunks or acks to handle? PUBLISH and ACK: relaxed loads suffice,
+ * since nothing else is read; polls and ring_acks() load the same words with acquire.
+ */
 static inline bool
 ring_link_ready(const struct ring_link *link)
 {
@@ -57,8 +62,8 @@ ring_link_ready(const struct ring_link *link)
 }
 
 /*
- * Slots that the rest of this poll may handle on one link; what finds no room for its op waits for
- * the next poll.
+ * The number of slots that the rest of this poll may handle on one link. Slots whose ops find no
+ * room in this poll's array wait for the next poll.
  */
 static inline uint32_t
 ring_rx_max(const struct leat_ep *ep)
@@ -66,7 +71,7 @@ ring_rx_max(const struct leat_ep *ep)
 	return RTE_MAX(leat_ep_room(ep), (uint32_t)RING_DRIVE_BUDGET);
 }
 
-/* A poll that runs out of room for ops ends, and the next one begins with the link behind. */
+/* A poll that runs out of room for ops ends; the next poll begins with the following link. */
 static __rte_always_inline void
 ring_poll_few(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_link)
 {
@@ -83,9 +88,9 @@ ring_poll_few(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_li
 	}
 }
 
-/* ---- many ---- */
+/* ---- many links ---- */
 
-/* Those that are not known yet to be marked by their peers. */
+/* Look at watched links: their peers are not known to mark them yet. */
 static __rte_noinline void
 ring_watched(struct ring_ep *rep)
 {
@@ -103,8 +108,8 @@ ring_watched(struct ring_ep *rep)
 }
 
 /*
- * RING_FOREIGN: any peer can wipe the marks of all others off the board. Then these are found
- * without: one link in so many polls.
+ * RING_FOREIGN: any peer can wipe the marks of all other peers off the board. To find their links
+ * nevertheless, look at one link without a mark every RING_UNMARKED polls.
  */
 static __rte_noinline void
 ring_unmarked(struct ring_ep *rep)
@@ -115,14 +120,14 @@ ring_unmarked(struct ring_ep *rep)
 		ring_queue_put(&rep->queue, link->id);
 }
 
-/* A ring_board_fn. */
+/* A ring_board_fn: queue the links that were marked. */
 static __rte_always_inline void
 ring_marked(void *arg, uint32_t word, uint64_t marks)
 {
 	struct ring_queue *q = arg;
 
 	if (RING_FOREIGN) {
-		/* Another process may mark what is not there. */
+		/* A foreign peer may set marks beyond the last link. */
 		if (unlikely(word * 64 >= q->nb))
 			return;
 		if (q->nb - word * 64 < 64)
@@ -143,7 +148,7 @@ ring_queue_at(const struct ring_ep *rep, uint32_t i)
 	return &rep->table[q->nrs[(q->head + i) & q->mask]];
 }
 
-/* The next link of the queue. */
+/* Take the next link from the queue. */
 static __rte_always_inline struct ring_link *
 ring_queue_take(struct ring_ep *rep)
 {
@@ -155,7 +160,7 @@ ring_queue_take(struct ring_ep *rep)
 	return link;
 }
 
-/* Of the n links that are queued: the link some places ahead, then its slot. */
+/* Of the n queued links prefetch one that is some places ahead; nearer to its turn, its slot. */
 static __rte_always_inline void
 ring_queue_prefetch(const struct ring_ep *rep, uint32_t n)
 {
@@ -186,10 +191,10 @@ ring_poll_many(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_l
 		uint32_t slots;
 
 		ring_queue_prefetch(rep, n);
-		/* A link that is not up any more receives nothing: see rx_off(). */
+		/* A link that is not up any more receives nothing: see ring_link_rx_off(). */
 		link = ring_queue_take(rep);
 		if (RING_FOREIGN && unlikely(link->rx_slot == NULL))
-			continue; /* it never was up */
+			continue; /* this link never was up; a foreign peer marked it */
 		slots = poll_link(ep, rep, link, ring_rx_head(link));
 		if (ring_link_ready(link))
 			ring_queue_put(q, link->id);

@@ -351,7 +351,7 @@ ring_link_wake(const struct ring_link *link)
 		ring_link_wake_now(link);
 }
 
-/* MARK: mark the link on the peer's board, if the peer wants marks. Call before ring_link_wake(). */
+/* MARK: mark the link on its peer's board, if the peer wants it. Call before ring_link_wake(). */
 static __rte_always_inline void
 ring_link_mark(const struct ring_link *link)
 {

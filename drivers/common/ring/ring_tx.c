@@ -3,13 +3,14 @@
 /*
  * Post, acks and cancel.
  *
- * A slot is published as soon as it is filled; the op's bookkeeping is done while the line is on
- * its way.
+ * A slot is published as soon as it is filled, before the op's bookkeeping: meanwhile the cache
+ * line can move to the consumer.
  *
- * Messages up to inline_max are copied into the slot, their ops are done at once. Every other op
- * waits for an ack, in tx_ops[] at its slot. That place is free again when the ack was taken, which
- * may be later than the slot was consumed; an op that needs an ack finds no room until then. So
- * there are never more acks on the way than slots.
+ * A message of up to inline_max bytes is copied into the slot, and its op is done at once. Every
+ * other op waits for an ack in tx_ops[], at its message's number modulo slots. (RING_FOREIGN: ops
+ * that to_buf() or ring_share_execute() handles are done at once as well.) The entry is free again
+ * when the ack was taken, which may be later than the slot was consumed; until then an op that
+ * needs an ack finds no room. So there are never more ops that wait for acks than slots.
  */
 
 #include "ring_fast.h"
@@ -23,7 +24,7 @@ ring_tx_refresh(struct ring_link *link, uint32_t place)
 	return ring_tx_free(link, place);
 }
 
-/* The slot for an op that waits for its ack; NULL: none free. */
+/* Find the slot for an op that will wait for an ack. @return NULL: no room */
 static struct ring_slot *
 tx_slot_ack(struct ring_link *link)
 {
@@ -50,10 +51,10 @@ tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, u
 }
 
 #if RING_FOREIGN
-/* Messages up to this share of the buffer are copied into it, if there is room. */
+/* Messages of up to 1/BUF_SHARE of the buffer are copied into it, if there is room. */
 #define BUF_SHARE 4
 
-/* Copies an op's bytes for the message at the cursor. @return NULL: there is no room for them */
+/* Copy an op's bytes into the buffer for the message at the cursor. @return NULL: no room */
 static void *
 to_buf(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 {
@@ -69,8 +70,8 @@ to_buf(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 }
 
 /*
- * From so many bytes on a message that the receiver can reach is left where it is: one copy less,
- * but the send is done only when the receiver has copied it.
+ * A message of at least so many bytes is left in the op's buffer, if the receiver can reach that.
+ * This saves one copy, but the send is done only when the receiver has copied the message.
  */
 #define SHARED_MIN 8192
 
@@ -80,7 +81,11 @@ reachable(const struct ring_ep *rep, const struct ring_link *link, const struct 
 	return op->size >= SHARED_MIN && ring_share_has(rep, link, op->buf, op->size);
 }
 
-/* Its bytes go into the buffer, and it is done; or they are copied or asked for later. */
+/*
+ * Post a SEND or TSEND that does not fit into its slot. If its bytes fit into the buffer the op is
+ * done at once; otherwise the receiver copies them from shared memory, or asks for them later.
+ * @return false: no room
+ */
 static __rte_noinline bool
 post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
@@ -113,7 +118,7 @@ post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 	return true;
 }
 
-/* What a slot of a WRITE says of its bytes. @return the flags */
+/* Fill in the word of a WRITE's slot that names its bytes. @return flags that say where they are */
 static uint32_t
 write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op, uint64_t *w)
 {
@@ -130,7 +135,7 @@ write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *o
 	return RING_F_BUF;
 }
 
-/* Done at once. @return false: by the target's loop */
+/* Execute a one-sided op at once, if that can be. @return false: the target's loop must do it */
 static bool
 rma_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
@@ -309,7 +314,7 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return leat_ep_post_end(ep, i, n);
 }
 
-/* One at a time, as in a conversation: small functions of their own, which save few registers. */
+/* One op at a time, as in a conversation: separate small functions, which save few registers. */
 static __rte_noinline uint16_t
 post_send(struct leat_ep *ep, struct leat_op **ops)
 {
@@ -356,7 +361,10 @@ ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return post_recv(ep, ops);
 }
 
-/* ep->post as soon as a peer has a wait object: peers without do without even the question. */
+/*
+ * ep->post as soon as one peer has a wait object. An endpoint whose peers have none uses
+ * ring_post() and does not check whether to wake them.
+ */
 uint16_t
 ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
@@ -381,7 +389,7 @@ ring_post_soon(struct leat_ep *ep, uint16_t id)
 /* ---- acks ---- */
 
 #if RING_FOREIGN
-/* What another process says of an op. @return the op, if it ends by that */
+/* Check and apply a foreign peer's ack of an op. @return the op, if the ack ends it, or NULL */
 static struct leat_op *
 ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uint64_t *value)
 {
@@ -394,7 +402,7 @@ ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uin
 		ring_violation(ep->drv, link, "it acknowledged what it can't");
 		return NULL;
 	}
-	/* First: what still comes for it must not end it as well. */
+	/* First: a chunk that ring_move_acked() takes must not end this op a second time. */
 	link->tx_ops[i] = NULL;
 	ring_move_acked(ep, link, op, status);
 	if (op->type < LEAT_OP_FETCH_ADD)
@@ -450,7 +458,7 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 
 /*
  * CLAIM, the producer's side; the consumer's is ring_claim(). The side that swaps first decides.
- * @return true: the op is the caller's to finish, the other side will not touch its buffer
+ * @return true: the caller finishes the op, and the consumer will not touch its buffer
  */
 bool
 ring_recall(struct ring_link *link, struct leat_op *op)
@@ -460,12 +468,12 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 	uint16_t expected = RING_POSTED;
 
 	/*
-	 * Once consumed the slot may be another op's by now; this one's ack is there. FREE, as in
+	 * A consumed slot may hold another op by now; the ack of this op has arrived. FREE, as in
 	 * ring_tx_refresh().
 	 */
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
-	/* Its bytes were asked for, whatever the other side wrote as its state. */
+	/* The peer has asked for the bytes, whatever it wrote to the state. */
 	if (RING_FOREIGN && op->type != LEAT_OP_READ && ring_op(op)->seq != RING_NOT_GOING)
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,
@@ -476,13 +484,13 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 #if RING_FOREIGN
 	link->moves.nb -= op->type == LEAT_OP_READ && op->size > 0;
 #endif
-	/* If it is unexpected there, its slot is given back when the owner hears the bell. */
+	/* If the message is unexpected at the peer, the bell makes the peer give its slot back. */
 	__atomic_store_n(&link->mine->recalls, link->mine->recalls + 1, __ATOMIC_RELAXED);
 	ring_link_bell(link);
 	return true;
 }
 
-/* A message is coming in for it, and takes it. */
+/* Are bytes of a message coming in for this receive? Then the message will finish it. */
 static bool
 comes_in(const struct ring_ep *rep, const struct leat_op *op)
 {
@@ -513,6 +521,6 @@ ring_cancel(struct leat_ep *ep, struct leat_op *op)
 	} else if (ring_recall(&rep->table[op->peer], op)) {
 		leat_op_finish(ep, op, -ECANCELED, 0);
 	}
-	/* else its ack is on the way */
+	/* else the peer has claimed the op: its ack will end it */
 	return 0;
 }
