@@ -16,12 +16,13 @@ ring_buf_init(struct ring_buf *b, uint32_t nb, uint32_t max)
 	void *mem;
 
 	memset(b, 0, sizeof(*b));
-	/* One more than slots: a gap at the end is smaller than a message. */
+	/* Room for one more message than slots: a gap at the end is smaller than a message. */
 	b->size = (uint32_t)RTE_MIN((nb + 1) * each, (uint64_t)RING_BUF_MAX);
 	b->mask = nb - 1;
 	b->mapped = msgs + b->size;
 	/*
-	 * The kernel is not to count it as used: of 10,000 connections few are full at a time.
+	 * NORESERVE: the kernel need not commit memory for all buffers, since of thousands of
+	 * connections few are full at a time.
 	 */
 	mem = mmap(NULL, b->mapped, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -31,8 +32,8 @@ ring_buf_init(struct ring_buf *b, uint32_t nb, uint32_t max)
 				"ulimit -v, vm.overcommit_memory and vm.max_map_count",
 				b->mapped, strerror(errno));
 	/*
-	 * The buffers of many connections lie side by side: a huge page would be memory of several
-	 * as soon as one of them is used. A kernel without huge pages says EINVAL.
+	 * The buffers of many connections are adjacent: a transparent huge page would populate
+	 * several of them as soon as one is used. A kernel without huge pages fails with EINVAL.
 	 */
 	(void)madvise(mem, b->mapped, MADV_NOHUGEPAGE);
 	b->msgs = mem;
@@ -44,6 +45,6 @@ void
 ring_buf_free(struct ring_buf *b)
 {
 	if (b->msgs != NULL)
-		(void)munmap(b->msgs, b->mapped); /* fails for a wrong address only */
+		(void)munmap(b->msgs, b->mapped); /* fails only for a wrong address */
 	b->msgs = NULL;
 }

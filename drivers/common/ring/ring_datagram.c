@@ -3,17 +3,18 @@
 /*
  * Post and poll of datagram endpoints.
  *
- *     post   copy the message, into the slot or into the buffer (ring_buf.h); publish; done
- *     poll   a receive is there: copy it out; or it is lost
+ *     post   copy the message into the slot or the buffer (ring_buf.h); publish; the op is done
+ *     poll   copy the message into a posted receive; without one the message is lost
  *
- * A sender waits for nobody, so there are no acks and nothing to claim: what finds no room is lost,
- * and its op done all the same. A receiver keeps nothing, so messages are consumed in turn, and no
- * notes are taken of them. What is left of the reliable ring is where the next message goes, the
- * lists of receives, and which links a poll looks at.
+ * A sender does not wait for its receiver, so there are no acks and no claims: a message that finds
+ * no room is lost, and its op is done nevertheless. A receiver keeps no unexpected messages, so it
+ * consumes messages in order and takes no notes of them. What remains of the reliable ring is the
+ * choice of the next slot, the lists of receives, and the choice of links that a poll looks at.
  *
- * A burst is published in groups as in ring_fast.h. Published one by one, 1 KiB each, the receiver
- * runs after the sender, and half as many get through. But a group ends after some bytes: the
- * receiver copies them out while the sender copies the next ones in.
+ * A burst is published in groups, as in ring_fast.h. If messages were published one by one the
+ * receiver would follow the sender line by line, and fewer messages would get through. A group also
+ * ends after GROUP_BYTES, so that the receiver copies its messages out while the sender copies the
+ * next group in.
  */
 
 #include "ring_fast.h"
@@ -24,10 +25,10 @@
 /* ---- post ---- */
 
 /*
- * Copies a SEND, with an immediate or without, for the slot at the cursor.
- * @param[out] head what the slot's is to be; 0 if the message is lost, since gcc with
- *	-fsanitize=thread does not see that nobody reads it then
- * @return false: it is lost
+ * Copy a SEND, with an immediate or without, into the slot at the cursor or into the buffer.
+ * @param[out] head the value for the slot's head; 0 if the message is lost, only because gcc with
+ *	-fsanitize=thread does not see that no caller reads it then
+ * @return false: there is no room, the message is lost
  */
 static __rte_always_inline bool
 fill(struct ring_ep *rep, struct ring_link *link, const struct ring_cursor *c,
@@ -58,12 +59,12 @@ fill(struct ring_ep *rep, struct ring_link *link, const struct ring_cursor *c,
 	return true;
 }
 
-/* Sends plain SENDs of any size to one peer, from the front of ops, in groups. @return how many */
+/* Post plain SENDs of any size to one peer, from the front of ops, in groups. @return how many */
 static __rte_always_inline uint16_t
 send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, uint16_t n,
 	    uint64_t *bytes)
 {
-	struct ring_cursor c = link->tx; /* in registers for the while */
+	struct ring_cursor c = link->tx; /* a local copy, kept in registers */
 	struct ring_slot *first = NULL, *slot;
 	uint64_t head, first_head = 0, sum = 0, group = 0;
 	uint16_t i, id = ops[0]->peer;
@@ -104,7 +105,7 @@ send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, u
 	return i;
 }
 
-/* The first one is large, or there is no room for it. */
+/* Post SENDs of which the first is large or finds no room. @return how many */
 static __rte_noinline uint16_t
 send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -120,7 +121,7 @@ send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return n;
 }
 
-/* A single one. @return false: the general way */
+/* Post a single SEND that is large or finds no room. @return false: post it the general way */
 static __rte_noinline bool
 send_large_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -138,7 +139,7 @@ send_large_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-/* Posts one. @return false: the general way */
+/* Post one SEND. @return false: post it the general way */
 static __rte_always_inline bool
 send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -147,7 +148,7 @@ send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return send_large_one(ep, rep, op);
 }
 
-/* Posts SENDs from the front of ops. @return how many */
+/* Post plain SENDs to one peer from the front of ops. @return how many */
 static __rte_always_inline uint16_t
 send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -161,7 +162,7 @@ send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t
 	return k > 0 ? k : send_large(ep, rep, ops, n);
 }
 
-/* As in post_small() of ring_tx.c. */
+/* Post one SEND the general way: it may have an immediate, any flags, and older ops before it. */
 static void
 post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -179,7 +180,7 @@ post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 		ring_marks_add(rep, link);
 }
 
-/* Whatever it is. @return false: there is no room for it */
+/* Post one op of any kind. @return false: there is no room for it */
 static __rte_noinline bool
 post_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -219,7 +220,7 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return leat_ep_post_end(ep, i, n);
 }
 
-/* One at a time, as in ring_tx.c. */
+/* One op at a time, as in ring_tx.c. */
 static __rte_noinline uint16_t
 post_send(struct leat_ep *ep, struct leat_op **ops)
 {
@@ -260,7 +261,7 @@ ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 
 /* ---- poll ---- */
 
-/* Fills a receive, which is on no list any more. */
+/* Fill and finish a receive, which is on no list any more. */
 static void
 deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	const struct ring_slot *slot, uint64_t head, struct leat_op *op)
@@ -283,7 +284,7 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	leat_op_finish_as(ep, op, status, len, true);
 }
 
-/* One by one. The first one is there, with that head. @return slots handled */
+/* Handle slots one by one; the first one has arrived, with that head. @return slots handled */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {
@@ -327,7 +328,7 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
-	/* An answer may follow, as in ring_rx.c. */
+	/* After a single datagram an answer may follow: see poll_link() of ring_rx.c. */
 	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx.place))
 		ring_tx_touch_slot(link->tx.slot, false);
 	n = ring_rx_run(ep, rep, link, head, true);

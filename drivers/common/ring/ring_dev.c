@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Arguments and limits of a device, and endpoints, as far as they are the same for both devices. */
+/* Arguments and limits of a device, and its endpoints: the part that both devices share. */
 
 #include <stdlib.h>
 
@@ -73,9 +73,9 @@ ring_dev_info(const struct ring_dev *rdev, struct leat_dev_info *info)
 	info->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	info->ep_types = 1u << LEAT_EP_DATAGRAM;
 	info->max_msg = rdev->mtu;
-	info->inline_max = rdev->mtu; /* into its slot or into the buffer */
+	info->inline_max = rdev->mtu; /* every datagram is copied, into its slot or the buffer */
 	info->dead_peer_ms = 0;
-	info->cancel_send = false; /* none is ever in flight */
+	info->cancel_send = false; /* no send is ever in flight */
 }
 
 /* ---- endpoints ---- */
@@ -99,7 +99,7 @@ ring_ep_init(struct ring_ep *rep, struct leat_ep *ep, const struct ring_dev *rde
 
 	rep->links = calloc(conf->max_peers, sizeof(*rep->links));
 	rep->recvs = calloc(nb_recvs, sizeof(*rep->recvs));
-	/* Those that are never used take no memory where the C library maps what is that large. */
+	/* Unused links take no memory if the C library maps allocations of this size. */
 	rep->table_mem = calloc(1, conf->max_peers * sizeof(*rep->table) + 128);
 	if (rep->links == NULL || rep->recvs == NULL || rep->table_mem == NULL ||
 	    ring_queue_init(&rep->queue, conf->max_peers) < 0)
@@ -148,7 +148,10 @@ ring_ep_abort(struct leat_ep *ep)
 	ring_links_abort(ep);
 }
 
-/* A datagram connection has buffers, or none, for the sizes that were there when it was made. */
+/*
+ * Set the inline limit, of reliable endpoints only: a datagram connection got its buffer, or none,
+ * for the inline limit at the time it was created.
+ */
 int
 ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 {

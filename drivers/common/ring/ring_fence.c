@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * membarrier(2), for endpoints that sleep (the devices' ring_wait.c and shm_wait.c), and for those that
- * share memory (ring_share.h).
+ * Fences on all processors by membarrier(2): for endpoints that sleep (drivers/ring/ring_wait.c,
+ * drivers/shm/shm_wait.c), and for endpoints that share memory (ring_share.h).
  */
 
 #include <linux/membarrier.h>
@@ -12,7 +12,7 @@
 
 #include "ring_pvt.h"
 
-/* Of this process's threads, or of all processes that have registered. */
+/* For the threads of this process; RING_FOREIGN: of all processes that have registered. */
 #if RING_FOREIGN
 #define FENCE MEMBARRIER_CMD_GLOBAL_EXPEDITED
 #define REGISTER MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED

@@ -3,20 +3,20 @@
 /*
  * The memory of one direction:
  *
- *     shared    slots | acks              made by the producer's side
- *     own       notes | ops | nr          each side has its own, and uses its part
+ *     shared    slots | acks              the producer's side allocates it
+ *     own       notes | ops | nr          notes: the consumer's; ops, nr: the producer's
  *
- * RING_FOREIGN:
+ * RING_FOREIGN: each side has an own part and uses its half of it.
  *
  *     shared    dir | slots | acks | bytes of the buffer | chunks
- *     own       notes | ops | nr | moves | what is in the buffer
+ *     own       notes | ops | nr | moves | messages in the buffer (ring_buf.msgs)
  *
- * Between datagram endpoints there are no acks, nothing waits for them, and no note is kept.
+ * Between datagram endpoints there are no acks, so no ops wait for them, and no notes.
  */
 
 #include "ring_pvt.h"
 
-/* Takes the next part. Lines of different writers stay apart. */
+/* Allot the next part, aligned so that different writers do not share a line. @return its offset */
 static size_t
 part(size_t *at, size_t nb, size_t size)
 {
@@ -61,7 +61,7 @@ ring_lane_size(const struct ring_shape *shape)
 static void
 init_shared(struct ring_lane *lane, uint32_t nb_acks)
 {
-	/* The only one whose head of 0 would be that of an ack to come. */
+	/* Only in the last entry could a head of 0 be taken for the ack to come there. */
 	if (nb_acks > 0)
 		lane->acks[nb_acks - 1].head = 1;
 	lane->dir->consumed = RING_FIRST;
@@ -83,8 +83,8 @@ ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *sh
 	lane->nr = (uint64_t *)(o + l.nr);
 	lane->mask = shape->nb - 1;
 	/*
-	 * Never filled: consumed long ago (it is compared as signed), and what a head of 0 would
-	 * mean (see ring_tx_advance()).
+	 * -1: no message yet. The place counts as consumed long ago (the comparison is signed), and
+	 * the number agrees with a head of 0 (see ring_tx_advance()).
 	 */
 	memset(lane->nr, 0xff, shape->nb * sizeof(*lane->nr));
 	if (RING_FOREIGN) {

@@ -3,19 +3,19 @@
 /*
  * The life of a link: pending, up, closing, down.
  *
- * Closing. From the moment a side closes it claims nothing more, and it takes back (recalls) every
- * op of its own that the other side has not claimed. What the other side has claimed it is copying
- * right now: that op ends with the result of the copy, so the link stays, polled for acks only,
- * until they are in. Since a claim never outlives the call that made it this takes no longer than
- * the copy. Between processes no ack is waited for, but for the end of an op that the other side is
- * just doing on shared memory of this side (ring_share.h).
+ * Closing. A side that closes claims no more ops, and it takes back (recalls) every op of its own
+ * that the peer has not claimed. An op that the peer has claimed is being copied right now and ends
+ * with the result of the copy; so the link stays, polled for acks only, until these acks have
+ * arrived. A claim never outlives the call that made it, so this takes no longer than the copy.
+ * Between processes the closing side waits for no ack, but if the peer is executing an op on shared
+ * memory of this side, it waits until that op has ended (ring_share.h).
  */
 
 #include "ring_fast.h"
 #include "ring_mark.h"
 #include "ring_poll.h"
 
-/* Where a link looks that receives nothing: number 0 is never published here. Read only. */
+/* The slot that a link scans while it must not receive: number 0 never appears in it. Read only. */
 static struct ring_slot nothing;
 
 void
@@ -89,7 +89,7 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane 
 #endif
 	link->recalls_seen = LEAT_CURSOR_START;
 	if (link->asleep != NULL) {
-		/* Not if it is closed. */
+		/* A closed endpoint has the library's stub, which must stay. */
 		if (ep->drv_post == ring_post)
 			leat_ep_post_set(ep, ring_post_waking);
 		else if (ep->drv_post == ring_datagram_post)
@@ -98,14 +98,14 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane 
 	link->state = RING_LINK_UP;
 	link->may_send = rep->can_send;
 	ring_marks_up(rep, link);
-	rep->rescan = true; /* it may have closed again already */
+	rep->rescan = true; /* the peer may have closed already */
 #if RING_FOREIGN
-	/* From now on this side looks which region the peer touches, before it gives one back. */
+	/* From now on this side checks which region the peer touches before it deregisters one. */
 	__atomic_store_n(&link->mine->closed, RING_UP, __ATOMIC_RELEASE);
 #endif
 }
 
-/* Takes back what the other side has not claimed. */
+/* Take back all ops that the peer has not claimed, and finish them with err. */
 static void
 recall_all(struct leat_ep *ep, struct ring_link *link, int err)
 {
@@ -120,9 +120,9 @@ recall_all(struct leat_ep *ep, struct ring_link *link, int err)
 }
 
 /*
- * Ends all that is on its way in chunks, and all that the other side has claimed and may never
- * acknowledge. Another process does not write to buffers of this one; if it just reads one that is
- * shared it looks at CLOSED afterwards.
+ * RING_FOREIGN: finish all ops whose bytes move in chunks, and all that the peer has claimed: a
+ * foreign peer may never ack them. The peer does not write to their buffers; if it is reading one
+ * that is shared, it looks at CLOSED afterwards.
  */
 static void
 end_moves(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err)
@@ -132,7 +132,7 @@ end_moves(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, i
 	uint32_t i;
 
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELAXED);
-	/* Before the buffers are used again; pairs with ring_share_still() of the other side. */
+	/* CLOSED before the buffers are used again; pairs with ring_share_still() of the peer. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	ring_moves_end(ep, link, err);
 	for (i = 0; link->tx_unacked > 0 && i <= link->tx_mask; i++) {
@@ -151,7 +151,7 @@ end_moves(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, i
 #endif
 }
 
-/* The other side may be in the middle of an op of its own on a region of this one. */
+/* May the peer be in the middle of a one-sided op on a region of this side? */
 static bool
 touched(const struct ring_link *link)
 {
@@ -276,7 +276,7 @@ ring_closing_progress(struct leat_ep *ep, struct ring_ep *rep)
 {
 	uint32_t i;
 
-	/* Downwards: a link that goes is replaced by the last one. */
+	/* Downwards: removing a link moves the last link to its index. */
 	for (i = rep->nb_links; i-- > 0;) {
 		if (rep->links[i]->state == RING_LINK_CLOSING)
 			ring_link_try_down(ep, rep->links[i]);
@@ -286,7 +286,7 @@ ring_closing_progress(struct leat_ep *ep, struct ring_ep *rep)
 static bool
 links_ready(const struct ring_ep *rep)
 {
-	/* Between processes a missing mark means little. */
+	/* A foreign peer may not have marked its link: look at all of them. */
 	uint32_t i, n = rep->many && !RING_FOREIGN ? rep->nb_watched : rep->nb_links;
 
 	if (rep->many && (ring_board_marked(rep->board) || ring_queue_count(&rep->queue) > 0))
@@ -305,7 +305,7 @@ ring_links_idle(struct ring_ep *rep)
 
 	if (links_ready(rep))
 		return -EAGAIN;
-	/* There is no bell when slots become free. */
+	/* A peer rings no bell when slots become free. */
 	for (i = 0; rep->nb_refused > 0 && i < rep->nb_links; i++) {
 		struct ring_link *link = rep->links[i];
 

@@ -16,7 +16,7 @@ ring_marks_put(struct ring_ep *rep)
 	rep->nb_marks = 0;
 }
 
-/* ---- the queue ---- */
+/* ---- the queue of links ---- */
 
 int
 ring_queue_init(struct ring_queue *q, uint32_t max_peers)
@@ -38,7 +38,7 @@ ring_queue_free(struct ring_queue *q)
 	free(q->queued);
 }
 
-/* ---- rep->links: first the watched ones ---- */
+/* ---- rep->links: the watched links come first ---- */
 
 static void
 swap(struct ring_ep *rep, uint32_t i, uint32_t j)
@@ -57,7 +57,7 @@ watch(struct ring_ep *rep, struct ring_link *link)
 	swap(rep, link->idx, rep->nb_watched++);
 }
 
-/* What is on the link now may not have been marked, so it is looked at once more. */
+/* Earlier messages and acks may not have been marked, so look at the link once more: queue it. */
 static void
 unwatch(struct ring_ep *rep, struct ring_link *link)
 {
@@ -73,7 +73,7 @@ ring_marks_remove(struct ring_ep *rep, struct ring_link *link)
 	swap(rep, link->idx, --rep->nb_links);
 }
 
-/* ---- what this side wants ---- */
+/* ---- this side's want: what it asks of its peers ---- */
 
 static void
 want(struct ring_ep *rep, struct ring_link *link)
@@ -83,7 +83,7 @@ want(struct ring_ep *rep, struct ring_link *link)
 	ring_link_bell(link);
 }
 
-/* Begins, or ends, to rely on marks. */
+/* Start or stop relying on marks: tell all peers. */
 static void
 want_of_all(struct ring_ep *rep, bool many)
 {
@@ -94,12 +94,12 @@ want_of_all(struct ring_ep *rep, bool many)
 	rep->nb_watched = many ? rep->nb_links : 0;
 	for (i = 0; i < rep->nb_links; i++)
 		want(rep, rep->links[i]);
-	rep->rescan = true; /* peers that have closed do not answer */
+	rep->rescan = true; /* unwatch links whose peers have closed: they do not answer */
 }
 
-/* ---- what the peer wants ---- */
+/* ---- the peer's want ---- */
 
-/* Marks, or does not mark, as the peer wants it, and answers. */
+/* Obey the peer's want: mark from now on, or do not, and answer. */
 static void
 go_by(struct ring_link *link, uint32_t wanted)
 {
@@ -107,7 +107,7 @@ go_by(struct ring_link *link, uint32_t wanted)
 
 	link->wanted = wanted;
 	link->board = (wanted & 1) != 0 ? link->their_board : NULL;
-	/* The peer may have taken the answer for granted before this side came up. */
+	/* In drivers/ring the peer wrote the answer that it expects while it connected. */
 	if (__atomic_load_n(marks, __ATOMIC_RELAXED) == wanted)
 		return;
 	/* MARKS: pairs with answered() */
@@ -127,18 +127,16 @@ ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 {
 	link->idx = rep->nb_links;
 	rep->links[rep->nb_links++] = link;
-	/* relaxed: the want that STATE made visible, or a later one, for which BELL comes */
+	/* relaxed: connecting made a want visible; if the peer has a later one its BELL follows */
 	go_by(link, __atomic_load_n(&link->theirs->want, __ATOMIC_RELAXED));
 	if (!rep->many && rep->nb_links > RING_FEW) {
 		want_of_all(rep, true);
 		return;
 	}
-	/* What was written before it came up may be out of date. */
+	/* The want that was written while connecting may be out of date. */
 	if (__atomic_load_n(&link->mine->want, __ATOMIC_RELAXED) != rep->want)
 		want(rep, link);
-	/*
-	 * Otherwise the peer marks from its first message on: it has not been told of another want.
-	 */
+	/* If the peer has answered it marks from its first message on, and needs no watching. */
 	if (rep->many && !answered(rep, link))
 		watch(rep, link);
 }

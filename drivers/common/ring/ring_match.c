@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receives, and the messages that fit no receive yet.
+ * Matching of receives and messages, and unexpected messages: those that fit no posted receive.
  *
- * RECVs for any peer are a FIFO of their own (ring_ep.recvs); receives that name a peer, and
- * TRECVs, are lists. A message goes to the receive posted first among those that fit, so where two
- * lists may fit their first fits are compared by the order of posting. Untagged this is O(1).
- * Tagged it is a walk over the receives posted before the one that fits, among those of this peer
- * and those for any.
+ * RECVs for any peer are a FIFO of their own (ring_ep.recvs). RECVs that name a peer, and TRECVs,
+ * are in lists. A message goes to the receive posted first among those that fit. If a list of this
+ * peer and a list for any peer both have a fit, the order of posting decides. For an untagged
+ * message this is O(1). For a tagged message it is a walk, in both lists, over the receives posted
+ * before the first fit.
  *
- * A message that fits no receive stays in its slot, and the scan goes on behind it. Its note hangs
- * in two lists of its kind: the endpoint's (for receives from any peer: oldest first of all) and
- * the peer's. Invariant: no posted receive fits any unexpected message. So a new message need not
- * look at the unexpected ones, and a new receive looks at nothing else.
+ * A message that fits no receive stays in its slot, and the scan goes on behind it. Its note is in
+ * two lists of its kind: the endpoint's, for receives from any peer, with the oldest message of all
+ * peers first; and the peer's. Invariant: no posted receive fits any unexpected message. So a new
+ * message is matched against receives only, and a new receive against unexpected messages only.
  */
 
 #include "ring_match.h"
@@ -66,7 +66,7 @@ in_fifo(const struct leat_op *op)
 	return op->type == LEAT_OP_RECV && op->peer == LEAT_PEER_ANY;
 }
 
-/* The list of a receive that is not in the FIFO. */
+/* Find the list of a receive that is not in the FIFO. */
 static struct ring_oplist *
 list_of(struct ring_ep *rep, const struct leat_op *op)
 {
@@ -80,7 +80,7 @@ list_of(struct ring_ep *rep, const struct leat_op *op)
 
 /* ---- the FIFO of RECVs for any peer ---- */
 
-/* The oldest entry is never a gap. */
+/* Drop gaps at the head of the FIFO: the oldest entry is never a gap. */
 void
 ring_fifo_trim(struct ring_ep *rep)
 {
@@ -91,7 +91,7 @@ ring_fifo_trim(struct ring_ep *rep)
 	}
 }
 
-/* Closes the gaps that cancelled ones left. */
+/* Close the gaps that cancelled receives left. */
 static void
 fifo_compact(struct ring_ep *rep)
 {
@@ -112,7 +112,7 @@ fifo_add(struct ring_ep *rep, struct leat_op *op, uint64_t seq)
 {
 	struct ring_recv *r;
 
-	/* As many places as receives can be posted: if it is full there are gaps. */
+	/* The FIFO has an entry for every receive that may be posted: if it is full it has gaps. */
 	if (unlikely(rep->recv_tail - rep->recv_head > rep->recv_mask))
 		fifo_compact(rep);
 	r = &rep->recvs[rep->recv_tail++ & rep->recv_mask];
@@ -125,7 +125,7 @@ fifo_del(struct ring_ep *rep, const struct leat_op *op)
 {
 	uint32_t lo = rep->recv_head, hi = rep->recv_tail;
 
-	/* from both ends: cancelling all, in either direction, finds each at once */
+	/* search from both ends: cancelling all receives, in either order, takes O(1) each */
 	for (; lo != hi; lo++) {
 		if (rep->recvs[lo & rep->recv_mask].op == op) {
 			rep->recvs[lo & rep->recv_mask].op = NULL;
@@ -206,7 +206,7 @@ note_del(struct ring_ep *rep, struct ring_note *note, int kind)
 	rep->nb_unexpected--;
 }
 
-/* Number of a note's message: the one in [rx_head, rx_head + slots) with its index. */
+/* Find the number of a note's message: in [rx_head, rx_head + slots), with the note's index. */
 static uint64_t
 note_nr(const struct ring_note *note)
 {
@@ -248,11 +248,11 @@ ring_note_purge(struct ring_ep *rep, struct ring_link *link)
 	for (k = 0; k < RING_KINDS; k++) {
 		for (note = TAILQ_FIRST(&link->unexpected[k]); note != NULL; note = next) {
 			const struct ring_slot *slot = &link->rx_slots[note->place];
-			/* relaxed: PUBLISH was acquired when the scan came by */
+			/* relaxed: the scan of this slot has acquired PUBLISH */
 			uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
 
 			next = TAILQ_NEXT(note, by_link);
-			/* CLAIM: the producer won; only a slot with F_ACK has a state */
+			/* CLAIM: did the producer win? Only slots with RING_F_ACK have a state. */
 			if ((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0 &&
 			    __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == RING_RECALLED)
 				note_consume(rep, note, k);
@@ -260,7 +260,7 @@ ring_note_purge(struct ring_ep *rep, struct ring_link *link)
 	}
 }
 
-/* The oldest unexpected message that fits, or NULL. */
+/* Find the oldest unexpected message that fits a receive, or NULL. */
 static struct ring_note *
 note_find(struct ring_ep *rep, const struct leat_op *op)
 {
@@ -286,7 +286,7 @@ note_find(struct ring_ep *rep, const struct leat_op *op)
 	return note;
 }
 
-/* @return false: nothing fits, the receive is to be queued */
+/* Match a new receive with an unexpected message. @return false: none fits, post the receive */
 static bool
 take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -297,15 +297,15 @@ take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 		struct ring_link *link = note->link;
 		uint64_t nr = note_nr(note);
 		struct ring_slot *slot = &link->rx_slots[note->place];
-		/* relaxed: PUBLISH was acquired when the scan came by */
+		/* relaxed: the scan of this slot has acquired PUBLISH */
 		uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
 		bool mine;
 
 		if (unlikely(!ring_head_sane(rep, head))) {
 			ring_violation(rep, link, "a message changed after it was published");
-			continue; /* with that its notes are gone */
+			continue; /* ring_violation() has dropped the link's notes */
 		}
-		/* First: to deliver it may show that the other side broke the rules. */
+		/* First: ring_deliver() may find a violation, which drops all notes of the link. */
 		note_del(rep, note, kind);
 		mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
 		       (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);
@@ -338,7 +338,7 @@ ring_post_recv(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	list_add(list, op);
 }
 
-/* ---- ends ---- */
+/* ---- end of receives ---- */
 
 static void
 list_end(struct leat_ep *ep, struct ring_oplist *list, int status)

@@ -11,13 +11,13 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 {
 	if (link->moves.violation == NULL)
 		link->moves.violation = what;
-	/* Notes are of slots, which are out of sight by that. */
+	/* Notes refer to slots, which ring_link_rx_off() puts out of reach. */
 	ring_note_drop_all(rep, link);
 	ring_link_rx_off(link);
 	rep->rescan = true;
 }
 
-/* The other side has to look at what was put, or may put more. */
+/* Make the peer look at the link: chunks were put, or taken, so that it may put more. */
 static void
 tell(struct ring_link *link)
 {
@@ -25,7 +25,7 @@ tell(struct ring_link *link)
 	ring_link_wake(link);
 }
 
-/* ---- whose bytes are to be put ---- */
+/* ---- lists of ops and answers whose bytes are to be put ---- */
 
 static void
 out_add(struct ring_moves *m, struct leat_op *op)
@@ -77,14 +77,14 @@ answer_pop(struct ring_moves *m)
 	m->nb--;
 }
 
-/* ---- put ---- */
+/* ---- put chunks ---- */
 
 static bool
 put_room(const struct ring_link *link)
 {
 	const struct ring_moves *m = &link->moves;
 
-	/* acquire: the other side has read what was in that chunk before */
+	/* FREE of a chunk: pairs with take_all(); the peer has read the chunk's last content */
 	return m->put - m->seen <= m->tx_mask ||
 	       m->put - __atomic_load_n(&link->mine->chunks_taken, __ATOMIC_ACQUIRE) <= m->tx_mask;
 }
@@ -103,7 +103,7 @@ put(struct ring_link *link, uint16_t kind, uint64_t nr, const void *from, uint32
 	__atomic_store_n(&link->mine->chunks_put, ++m->put, __ATOMIC_RELEASE);
 }
 
-/* The next chunk of this side's first op. */
+/* Put the next chunk of this side's first op. */
 static void
 put_op(struct leat_ep *ep, struct ring_link *link)
 {
@@ -120,13 +120,13 @@ put_op(struct leat_ep *ep, struct ring_link *link)
 	out_del(m, op);
 	m->nb--;
 	if (op->type >= LEAT_OP_WRITE)
-		return; /* its ack is to come */
+		return; /* the peer acks a WRITE when it has the bytes */
 	link->tx_ops[o->nr & link->tx_mask] = NULL;
 	link->tx_unacked--;
 	leat_op_finish(ep, op, 0, op->size);
 }
 
-/* The next chunk of the first answer. The region may be gone by now. */
+/* Put the next chunk of the first answer. Its region may have been deregistered meanwhile. */
 static void
 put_answer(struct ring_ep *rep, struct ring_link *link)
 {
@@ -158,7 +158,7 @@ put_all(struct leat_ep *ep, struct ring_link *link)
 	for (n = 0; n < RING_CHUNKS_BUDGET; n++) {
 		if ((m->out_head == NULL && m->answers == NULL) || m->put - m->seen > m->tx_mask)
 			break;
-		/* By turns, so that neither waits for the other's end. */
+		/* Ops and answers take turns, so that neither waits until the others have ended. */
 		m->answer_next = !m->answer_next;
 		if (m->answers != NULL && (m->answer_next || m->out_head == NULL))
 			put_answer(rep, link);
@@ -170,7 +170,7 @@ put_all(struct leat_ep *ep, struct ring_link *link)
 		tell(link);
 }
 
-/* ---- take ---- */
+/* ---- take chunks ---- */
 
 static bool
 take_recv(struct leat_ep *ep, struct ring_link *link, struct ring_move *in, const char *data,
@@ -221,7 +221,7 @@ take_data(struct leat_ep *ep, struct ring_link *link, uint16_t id, const char *d
 
 	if (m->write.kind == RING_MOVE_WRITE && (m->write.nr & link->moves.in_mask) == id)
 		return m->write.ready || take_write(ep->drv, &m->write, data, len);
-	/* Else it is of one that was given up. */
+	/* If neither, the chunk is of a message that was given up: drop it. */
 	return m->in[id].kind != RING_MOVE_RECV || take_recv(ep, link, &m->in[id], data, len);
 }
 
@@ -232,7 +232,7 @@ take_answer(struct leat_ep *ep, struct ring_link *link, uint16_t id, const char 
 	struct ring_op *o;
 
 	if (op == NULL || op->type != LEAT_OP_READ)
-		return true; /* of one that was given up */
+		return true; /* the READ was given up: drop the chunk */
 	o = ring_op(op);
 	if (op->size == 0 || len > op->size - o->seq)
 		return false;
@@ -247,7 +247,7 @@ take_answer(struct leat_ep *ep, struct ring_link *link, uint16_t id, const char 
 	return true;
 }
 
-/* All that was put. @return false: the other side broke the rules */
+/* Take up to max of the chunks that were put. @return false: the peer broke the protocol */
 static bool
 take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 {
@@ -259,7 +259,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 
 	for (n = 0; ok && n < there && n < max; n++) {
 		const struct ring_chunk *c = &m->rx[m->taken & m->rx_mask];
-		/* Once: it may change under the eyes of this side. */
+		/* Read each once: the peer may change them meanwhile. */
 		uint32_t len = __atomic_load_n(&c->len, __ATOMIC_RELAXED);
 		uint16_t id = __atomic_load_n(&c->id, __ATOMIC_RELAXED);
 
@@ -270,7 +270,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 		else
 			ok = take_answer(ep, link, id & (uint16_t)link->tx_mask, c->data, len);
 		rep->copy_left -= (int64_t)len;
-		/* FREE of a chunk: it was read before */
+		/* FREE of a chunk: pairs with put_room() and put_all() of the peer */
 		__atomic_store_n(&link->theirs->chunks_taken, ++m->taken, __ATOMIC_RELEASE);
 	}
 	if (n > 0)
@@ -280,7 +280,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 	return ok;
 }
 
-/* ---- moves ---- */
+/* ---- begin, run and end moves ---- */
 
 void
 ring_moves_run(struct leat_ep *ep, struct ring_link *link)
@@ -314,7 +314,7 @@ ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t
 {
 	struct ring_move *in = &link->moves.in[nr & link->moves.in_mask];
 
-	/* What is left of an earlier one with this number. */
+	/* First drop what is left of an earlier message with the same number modulo slots. */
 	if (!take_all(ep, link, UINT32_MAX) || in->kind != RING_MOVE_NONE) {
 		ring_violation(ep->drv, link, "it used the number of a message that is on its way");
 		leat_op_finish(ep, op, -ECONNRESET, 0);
@@ -387,7 +387,7 @@ ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, 
 	struct ring_op *o = ring_op(op);
 
 	if (op->type == LEAT_OP_READ) {
-		/* What came of its answer must not meet the number's next user. */
+		/* Take chunks of its answer now: the next op with its number must not get them. */
 		if (status != 0)
 			(void)take_all(ep, link, UINT32_MAX);
 		link->moves.nb -= op->size > 0;

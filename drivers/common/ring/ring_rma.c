@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Regions, and the one-sided ops that peers do on them. The target's lcore does them in its poll,
- * so that a region that was deregistered is not touched any more, without any further measure.
+ * Regions, and the one-sided ops that peers post on them. The target's lcore executes these ops in
+ * its own poll. So nothing else is needed to keep ops off a region that was deregistered.
  *
- *     key   random, 40 bits | index, 24 bits          never 0
+ *     key   random, 40 bits, never 0 | index of the region, 24 bits
  */
 
 #include <stdlib.h>
@@ -117,7 +117,7 @@ ring_region_check(const struct ring_ep *rep, uint64_t key, uint64_t addr, uint64
 	return 0;
 }
 
-/* A WRITE of that link waits for its bytes. */
+/* Is a large WRITE of this link's peer in progress? */
 static inline bool
 rma_waits(const struct ring_link *link)
 {
@@ -129,7 +129,7 @@ rma_waits(const struct ring_link *link)
 #endif
 }
 
-/* It has failed; what still comes for it is dropped. */
+/* End a large WRITE that has failed. Chunks that still come for it are dropped. */
 static inline void
 rma_drop(struct ring_link *link)
 {
@@ -145,7 +145,10 @@ rma_drop(struct ring_link *link)
 }
 
 #if RING_FOREIGN
-/* Bytes that are not in the slot. @return 0: done; < 0: failed; RING_GO: it waits for them */
+/*
+ * Write bytes that are not in the slot. at: their offset in the buffer, or their address.
+ * @return 0: done; < 0: failed; RING_GO: the WRITE waits for its bytes
+ */
 static int
 write_large(struct leat_ep *ep, struct ring_link *link, uint64_t key, uint64_t addr, uint64_t at,
 	    uint64_t head, uint64_t nr)
@@ -199,14 +202,17 @@ read_large(struct leat_ep *ep, struct ring_link *link, uint64_t key, uint64_t ad
 }
 #endif
 
-/* Read once: between processes it may change. */
+/* Read a word once: a foreign peer may change it meanwhile. */
 static inline uint64_t
 at_of(const uint64_t *w)
 {
 	return __atomic_load_n(w, __ATOMIC_RELAXED);
 }
 
-/* Does it. @return 0; < 0: it failed; RING_GO: it waits for its bytes, or is answered later */
+/*
+ * Execute an op whose region was checked.
+ * @return 0; < 0: it failed; RING_GO: a WRITE waits for its bytes, or a READ is answered later
+ */
 static int
 execute(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot, uint64_t head,
 	uint64_t nr, uint64_t key, uint64_t addr, uint64_t *value)
@@ -230,7 +236,7 @@ execute(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot
 	case LEAT_OP_FETCH_ADD:
 		if (RING_FOREIGN && (addr % sizeof(uint64_t) != 0 || len != sizeof(uint64_t)))
 			return -EREMOTEIO;
-		/* The application's threads may use the word as well, so it is a real atomic. */
+		/* A real atomic, because the application's threads may use the word as well. */
 		*value = __atomic_fetch_add((uint64_t *)mem, slot->w[1], __ATOMIC_SEQ_CST);
 		return 0;
 	case LEAT_OP_CMP_SWAP:
@@ -249,7 +255,7 @@ enum ring_rma_outcome
 ring_rma(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot, uint64_t head,
 	 uint64_t nr)
 {
-	/* Once: between processes they may change. */
+	/* Read each once: a foreign peer may change them meanwhile. */
 	const uint64_t key = __atomic_load_n(&slot->w[0], __ATOMIC_RELAXED);
 	const uint64_t addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
 	const uint8_t type = RING_HEAD_TYPE(head);
@@ -257,7 +263,7 @@ ring_rma(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot, uin
 	uint64_t len = RING_HEAD_LEN(head), value = len;
 	int status;
 
-	/* One that waits for its bytes was claimed when it was looked at first. */
+	/* A WRITE that waits for its bytes was claimed when the scan first came to it. */
 	if (!rma_waits(link) && !ring_claim(slot))
 		return RING_RMA_DONE;
 	status = ring_region_check(rep, key, addr, len, leat_op_right(type));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Poll: acks of what was sent, and the slots that arrived.
+ * Poll: take acks of this side's ops, and scan the slots that arrived.
  *
- *          consumed            rx_head         rx_scan
- *     -------|---- free ----------|- x u u x ----|- next to be looked at ---
- *            (published)             u: unexpected, x: done behind one
+ *       dir.consumed           rx_head         rx_scan
+ *     -------|---- free ----------|- u x u x ----|- next slot to scan ---
+ *            (published FREE)        u: unexpected, x: consumed behind an unexpected one
  *
- * In order, rx_head and rx_scan move together and no note is touched.
+ * While messages are consumed in order rx_head and rx_scan move together, and no note is touched.
  */
 
 #include <rte_memcpy.h>
@@ -16,8 +16,8 @@
 #include "ring_poll.h"
 
 /*
- * Up to 2 KiB DPDK's copy takes half the time of the C library's, which begins with an instruction
- * that is slow to start; for more it is some per cent slower.
+ * For small sizes DPDK's copy is faster than the C library's, which begins with an instruction that
+ * is slow to start; for large sizes it is slightly slower.
  */
 void
 ring_copy_large(void *dst, const void *src, size_t n)
@@ -39,7 +39,7 @@ ring_rx_consume_behind(struct ring_link *link, uint64_t nr)
 	link->rx_head = n;
 }
 
-/* A large message: found its receive, but its sender may take it back. */
+/* Deliver a large message, for which a receive was found, unless its sender takes it back first. */
 static void
 rx_large(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
 	 uint64_t head, uint64_t nr, uint64_t tag, struct leat_op *op)
@@ -54,7 +54,7 @@ rx_large(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct
 	ring_rx_consume(link, nr);
 }
 
-/* @return false: it is to be looked at again, with what stands behind it */
+/* As rx_one(), for TSENDs and one-sided ops. */
 static bool
 rx_other(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
 	 uint64_t head, uint64_t nr)
@@ -95,14 +95,14 @@ rx_other(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct
 	return true;
 }
 
-/* @return false: it is to be looked at again, with what stands behind it */
+/* Handle a message. @return false: scan this message and those behind it again later */
 static __rte_always_inline bool
 rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
        uint64_t head, uint64_t nr)
 {
 	struct leat_op *op;
 
-	/* More than there are slots: some that were published before have not been consumed. */
+	/* nr - rx_head: the peer published more messages than slots, over one not consumed yet. */
 	if (unlikely(!ring_head_sane(rep, head) ||
 		     (RING_FOREIGN && nr - link->rx_head > link->rx_mask))) {
 		ring_violation(rep, link, "it published a message that can't be");
@@ -125,7 +125,7 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	return true;
 }
 
-/* One by one. The first one is there. @return slots handled */
+/* Handle slots one by one; the first one has arrived. @return slots handled */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint32_t max)
 {
@@ -134,7 +134,7 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 
 	do {
-		/* The slot may be filled again once it is consumed. */
+		/* Read these first: the producer may fill a slot again once it is consumed. */
 		uint32_t credit = slot->credit;
 		struct ring_slot *next = &link->rx_slots[ring_rx_place(link, slot->next)];
 
@@ -164,7 +164,7 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
-	/* Not more than there are: another process may go on to publish, whatever it said. */
+	/* At most one lap: a foreign peer may keep publishing, even after it closed. */
 	uint32_t n, left = link->rx_mask + 1;
 
 	rep->copy_left = INT64_MAX;
@@ -181,7 +181,7 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 	} while (left > 0);
 }
 
-/* @return slots handled */
+/* Take a link's acks, chunks and messages. head is that of its next slot. @return slots handled */
 static __rte_always_inline uint32_t
 poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {
@@ -199,9 +199,9 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
 	/*
-	 * A single SEND: an answer may follow. Its line is on the way while the application thinks.
-	 * With a TSEND, which takes longer to be answered, that made the answer later than without
-	 * it: the other side looks for the answer in that line.
+	 * After a single SEND an answer may follow: request the line of its slot now, while the
+	 * application works. Not after a TSEND: its answer takes longer, and the peer polls for the
+	 * answer in the same line, so requesting the line early only delayed the answer.
 	 */
 	if (RING_HEAD_TYPE(head) == LEAT_OP_SEND && RING_HEAD_MORE(head) == 0 &&
 	    ring_tx_free(link, link->tx.place))

@@ -30,12 +30,12 @@ ring_share_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t addr, uin
 bool
 ring_share_still(const struct ring_link *link)
 {
-	/* The copy comes first; pairs with the fence in ring_link_close() of the other side. */
+	/* The copy comes first; pairs with the fence in end_moves() of the peer. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) == RING_UP;
 }
 
-/* ---- the owner of a region ---- */
+/* ---- at the owner of a region ---- */
 
 void
 ring_share_publish(struct ring_ep *rep, uint32_t region)
@@ -60,7 +60,7 @@ ring_share_touched(const struct ring_link *link)
 {
 	if (link->reach == NULL || !ring_link_alive(link))
 		return 0;
-	/* acquire: what the peer did there comes before what is done with the memory now */
+	/* acquire: the peer's op on the region comes before the owner's use of the memory */
 	return __atomic_load_n(&link->theirs->touching, __ATOMIC_ACQUIRE);
 }
 
@@ -81,9 +81,9 @@ ring_share_withdraw(struct ring_ep *rep, uint32_t region)
 	return true;
 }
 
-/* ---- the initiator ---- */
+/* ---- at the initiator of an op ---- */
 
-/* Where an op acts; NULL: that is not to be seen from here. */
+/* Find the memory that an op acts on. @return NULL: it is not mapped here, or the key is wrong */
 static void *
 entry_find(const struct ring_link *link, const struct leat_op *op, uint32_t region)
 {
@@ -131,13 +131,13 @@ act(const struct leat_op *op, void *mem)
 						  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 		break;
 	default:
-		return false; /* its notice comes from the target's loop */
+		return false; /* WRITE_IMM: the target's loop must give the notice */
 	}
 	memcpy(op->buf, &value, sizeof(value));
 	return true;
 }
 
-/* @return false: it has to go through the target's loop */
+/* Execute a one-sided op. @return false: it must go through the target's loop */
 static __rte_always_inline bool
 execute(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 {
@@ -149,7 +149,10 @@ execute(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 	if (link->tx_unacked > 0 || region >= RING_ENTRIES)
 		return false;
 	__atomic_store_n(&link->mine->touching, region + 1, __ATOMIC_RELAXED);
-	/* The fence for the processor is the owner's: when it takes the region, or closes. */
+	/*
+	 * A compiler fence only: the owner makes this processor execute one when it withdraws the
+	 * region, or closes.
+	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mem = entry_find(link, op, region);
 	done = mem != NULL && act(op, mem);

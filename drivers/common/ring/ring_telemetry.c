@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * /leat/ring, /leat/shm: what an endpoint does that its completions don't tell, by its number.
+ * The telemetry commands /leat/ring and /leat/shm: counters of each endpoint, by its number, that
+ * its completions do not report.
  *
- *     datagrams    those that were lost: their senders are not told
- *     share=1      how many ops went through shared memory
+ *     datagrams    messages that were lost: their senders get no error
+ *     share=1      ops that were executed on shared memory, messages that were copied from it
  *
- * Runs on telemetry's own thread.
+ * The answers are built on telemetry's own thread.
  */
 
 #include <pthread.h>
@@ -23,7 +24,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ring_ep) eps = LIST_HEAD_INITIALIZER(eps);
 
-/* Is there something to tell of it? */
+/* Does this endpoint have such counters? */
 static bool
 tells(const struct ring_ep *rep)
 {
@@ -107,7 +108,7 @@ answer(const char *cmd, const char *params, struct rte_tel_data *d)
 	RTE_SET_USED(params);
 	rte_tel_data_start_dict(d);
 	pthread_mutex_lock(&lock);
-	/* As many as an answer holds. */
+	/* Stop when the answer is full. */
 	LIST_FOREACH(rep, &eps, told) {
 		if (add_ep(d, rep) != 0)
 			break;

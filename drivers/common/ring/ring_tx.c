@@ -7,10 +7,10 @@
  * line can move to the consumer.
  *
  * A message of up to inline_max bytes is copied into the slot, and its op is done at once. Every
- * other op waits for an ack in tx_ops[], at its message's number modulo slots. (RING_FOREIGN: ops
- * that to_buf() or ring_share_execute() handles are done at once as well.) The entry is free again
- * when the ack was taken, which may be later than the slot was consumed; until then an op that
- * needs an ack finds no room. So there are never more ops that wait for acks than slots.
+ * other op waits for an ack in tx_ops[], at its message's number modulo slots. (RING_FOREIGN: SENDs
+ * in the buffer, and one-sided ops on shared memory, are done at once as well.) The entry is free
+ * again when the ack was taken, which may be later than the slot was consumed; until then an op
+ * that needs an ack finds no room. So there are never more ops that wait for acks than slots.
  */
 
 #include "ring_fast.h"
