@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting, and the periodic look at what changed.
+ * Connect and disconnect, and progress: the periodic look at connections that changed.
  *
  *     connector                        conn->state            acceptor
- *     connect: conn, dir[0], link      REQUEST  ---mbox--->   progress: link, CONNECT_REQ
- *     (no listener: try again,                                 accept: dir[1], UP, bell
+ *     connect: conn, lane[0], link     REQUEST  ---mbox--->   progress: link, CONNECT_REQ
+ *     (no listener: try again,                                 accept: lane[1], UP, bell
  *      until the timeout)              REQUEST -> UP           progress: up
  *     progress: up                     REQUEST -> REJECTED     reject
  *     timeout, disconnect              REQUEST -> ABANDONED    progress: closing, down
@@ -15,7 +15,7 @@
 
 #include "ring_inside.h"
 
-/* One zeroed piece. */
+/* Allocate the lane that a side produces into, in one zeroed piece. */
 static int
 lane_init(struct ring_conn *conn, int side, const struct ring_ep *rep)
 {
@@ -24,7 +24,7 @@ lane_init(struct ring_conn *conn, int side, const struct ring_ep *rep)
 	struct ring_lane *lane = &conn->lane[side];
 	char *mem;
 
-	/* Apart from what the allocator puts around it. */
+	/* 128 bytes at each end keep the lane off the lines of the allocator's own words. */
 	mem = calloc(1, size.shared + size.own + 2 * 128);
 	if (mem == NULL)
 		return leat_err(ENOMEM, "ring: connection of %u slots: out of memory",
@@ -50,7 +50,10 @@ lane_free(struct ring_conn *conn, int side)
 void
 ring_conn_put(struct ring_conn *conn)
 {
-	/* release: this side is done with it; acquire: the last one sees that the other is, too */
+	/*
+	 * release: this side's uses come before the free; acquire: so do the peer's, if this side
+	 * is the last
+	 */
 	if (__atomic_sub_fetch(&conn->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	lane_free(conn, 0);
@@ -65,7 +68,7 @@ ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state)
 {
 	uint32_t expected = RING_CONN_REQUEST;
 
-	/* STATE: release the acceptor's direction and private data to the connector */
+	/* STATE: release the acceptor's lane and private data to the connector */
 	return __atomic_compare_exchange_n(&conn->state, &expected, (uint32_t)state, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -103,7 +106,7 @@ conn_new(struct ring_inside *in, const struct leat_conn_params *params)
 	conn->refs = 1;
 	conn->datagram = rep->datagram;
 	conn->mtu[0] = rep->mtu;
-	/* The acceptor will go by it, or answer that it goes by another one. */
+	/* Presume that the acceptor obeys this want; if it obeys another one it will answer. */
 	conn->dir[0].want = conn->dir[1].marks = rep->want;
 	conn->mbox[0] = in->mbox;
 	ring_mbox_get(in->mbox);
@@ -144,7 +147,7 @@ ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 	conn->mtu[1] = rep->mtu;
 	conn->dir[1].want = conn->dir[0].marks = rep->want;
 	set_priv(conn, 1, params);
-	/* If it was abandoned meanwhile the next progress says so. */
+	/* If the connector abandoned the request meanwhile, the next progress reports it. */
 	if (ring_conn_decide(conn, RING_CONN_UP)) {
 		link->state = RING_LINK_ACCEPTED;
 		ring_bell(conn->mbox[0]);
@@ -173,20 +176,21 @@ ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
 	struct ring_mbox *other = conn->mbox[link->side ^ 1];
 
 	/*
-	 * CLOSED: every claim, ack and slot of this side is before it; pairs with links_progress()
+	 * CLOSED: every claim, ack and slot of this side comes before it; pairs with
+	 * links_progress() of the peer
 	 */
 	__atomic_store_n(&conn->dir[link->side].closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (other != NULL)
 		ring_bell(other);
 }
 
-/* A link that is not up yet. */
+/* Give up a link that is not up yet, and free it. */
 static void
 abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
 {
 	(void)ring_conn_decide(link->conn,
 			       link->side == 0 ? RING_CONN_ABANDONED : RING_CONN_REJECTED);
-	ring_link_say_closed(link, closed); /* matters if it was accepted */
+	ring_link_say_closed(link, closed); /* needed if the request was accepted */
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }
@@ -252,7 +256,7 @@ connect_failed(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, 
 	leat_peer_failed(ep, peer, status, text);
 }
 
-/* STATE has made both sides known. */
+/* Bring a link up. STATE was acquired, or written by this side, so both lanes can be read. */
 static void
 link_up(struct leat_ep *ep, struct ring_link *link)
 {
@@ -290,7 +294,7 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	default:
 		break;
 	}
-	/* Accepted at the last moment: the next call sees it. */
+	/* If ring_conn_decide() fails the acceptor was faster: the next call sees its outcome. */
 	if (now < conn->deadline || !ring_conn_decide(conn, RING_CONN_ABANDONED))
 		return;
 	if (conn->sent) {
@@ -342,7 +346,7 @@ pending_progress(struct leat_ep *ep, struct ring_ep *rep, uint64_t now)
 	}
 }
 
-/* Downwards: a link that goes is replaced by the last one. */
+/* Look at all links that are up. Downwards: removing a link moves the last link to its index. */
 static void
 links_progress(struct leat_ep *ep, struct ring_ep *rep)
 {
@@ -355,7 +359,7 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 			continue;
 		/* CLOSED: pairs with ring_link_say_closed() of the other side */
 		how = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
-		/* A datagram endpoint's end is not reported; what is sent to it is lost. */
+		/* The end of a datagram peer is not reported; datagrams sent to it are lost. */
 		if (how == RING_OPEN || rep->datagram)
 			ring_link_progress(rep, link, how != RING_OPEN);
 		else if (how == RING_BYE)
@@ -371,7 +375,7 @@ ring_progress(struct leat_ep *ep, uint64_t now)
 	struct ring_inside *in = ring_inside_of(ep);
 	struct ring_ep *rep = &in->ring;
 	struct ring_conn *conn;
-	/* BELL: pairs with ring_bell(); taken first, what comes later rings again */
+	/* BELL: pairs with ring_bell(). Read it first: later changes ring again. */
 	uint32_t bell = __atomic_load_n(&in->mbox->bell, __ATOMIC_ACQUIRE);
 	bool rung = bell != in->bell_seen;
 

@@ -3,20 +3,22 @@
 #define RING_INSIDE_H
 
 /*
- * The ring driver: endpoints of one process, one lcore each. How they exchange ops is in
- * drivers/common/ring; here is how they find each other.
+ * The ring driver: endpoints of one process, one lcore each. drivers/common/ring exchanges their
+ * ops; this directory connects them.
  *
- *     ring_driver.c the device and the endpoint     ring_name.c   listeners by name, mailboxes
- *     ring_conn.c   connecting, and the end         ring_wait.c   sleeping until something happens
+ *     ring_driver.c the device and its endpoints    ring_name.c   listeners by name, mailboxes
+ *     ring_conn.c   connect and disconnect          ring_wait.c   wait objects: sleep and wake
  *
  * Words that several threads touch, beside those of ring_shared.h:
  *
- *     STATE    conn.state     both, by CAS
- *              Connecting; the acceptor's direction is there.
+ *     STATE    conn.state     both sides, by CAS
+ *              The outcome of connecting. After RING_CONN_UP the connector may read the acceptor's
+ *              lane and private data.
  *     BELL     mbox.bell      any thread -> owner
  *              Look at your connections (control path).
  *     ASLEEP   mbox.asleep    owner -> any thread
- *              Write to mbox.fd after what you do; see ring_wait.c for the fence.
+ *              The owner sleeps: write to mbox.fd after publishing something for it. See
+ *              ring_wait.c for the fence.
  */
 
 #include <pthread.h>
@@ -24,50 +26,50 @@
 #include "ring_pvt.h"
 
 enum ring_conn_state {
-	RING_CONN_REQUEST = 0, /* the connector's; the acceptor's lane is empty */
+	RING_CONN_REQUEST = 0, /* requested by the connector; no lane of the acceptor yet */
 	RING_CONN_UP,	       /* accepted */
 	RING_CONN_REJECTED,
-	RING_CONN_ABANDONED, /* the connector went away first */
+	RING_CONN_ABANDONED, /* the connector gave up before the acceptor answered */
 };
 
 /*
- * Each side holds a reference, the last one frees it, so neither can touch anything of the other's
- * that is gone.
+ * A connection. Each side holds a reference and the last one frees it, so neither side touches
+ * memory of the peer that was freed.
  */
 struct ring_conn {
 	uint32_t refs;		      /* one per side; release on drop, acquire before the free */
 	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
 	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
-	/* Each side's; a reference each. [1] is set before the request is sent. */
+	/* Each side's mailbox, with a reference to it. [1] is set before the request is sent. */
 	struct ring_mbox *mbox[2];
-	bool datagram;	 /* the connector's kind; the other must be of the same */
-	uint32_t mtu[2]; /* of datagrams: each side's */
+	bool datagram;	 /* the connector's type; the acceptor's must be the same */
+	uint32_t mtu[2]; /* each side's longest datagram, bytes */
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_EP_PRIV_MAX];
-	char connector[LEAT_ADDR_MAX]; /* its name, for people */
+	char connector[LEAT_ADDR_MAX]; /* name of the connector, for people */
 	/* The connector's own. */
 	bool sent; /* a listener has the request */
 	uint64_t deadline;
 	char addr[LEAT_ADDR_MAX];
 	/* [s]: produced by side s. [0] the connector, [1] the acceptor */
 	struct ring_dir dir[2];
-	struct ring_lane lane[2]; /* made by its producer before the consumer knows of it */
+	struct ring_lane lane[2]; /* the producer creates it before it tells the consumer */
 	void *lane_mem[2];
 };
 
 /*
- * Mailbox of an endpoint: where requests to connect arrive. Outlives the endpoint as long as
- * there is a reference to it.
+ * Mailbox of an endpoint: where requests to connect arrive. It outlives the endpoint as long as
+ * connections or a listener refer to it.
  */
 struct ring_mbox {
 	uint32_t refs;
-	uint32_t bell; /* BELL: counts */
+	uint32_t bell; /* BELL: a count */
 	pthread_mutex_t lock;
 	bool closed;			   /* under lock */
-	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference each */
+	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference to each */
 	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
 	struct ring_board *board;	   /* MARK */
-	/* The others read it after each message that they send; written when the owner sleeps. */
+	/* ASLEEP: peers read it after each message that they send; written when the owner sleeps */
 	uint32_t asleep __attribute__((aligned(128)));
 } __attribute__((aligned(128)));
 
@@ -87,16 +89,19 @@ ring_inside_of(const struct leat_ep *ep)
 
 /* ---- ring_name.c ---- */
 
-/* @return NULL: out of memory */
+/* Create a mailbox, with one reference. @return NULL: out of memory */
 struct ring_mbox *ring_mbox_new(uint32_t max_peers);
 void ring_mbox_get(struct ring_mbox *mbox);
 void ring_mbox_put(struct ring_mbox *mbox);
-/* Refuses requests from now on, and the waiting ones. */
+/* Reject the waiting requests and all later ones. */
 void ring_mbox_close(struct ring_mbox *mbox);
+/* Take the oldest request, with its reference. @return NULL: there is none */
 struct ring_conn *ring_mbox_take(struct ring_mbox *mbox);
-/* Sends a request to the listener at addr; false: there is none. Sets conn->mbox[1]. */
+/* Send a request to the listener at addr and set conn->mbox[1]. @return false: none listens */
 bool ring_name_send(const char *addr, struct ring_conn *conn);
+/* Check an address to connect to; what: the operation, for the message. @return 0 or -EINVAL */
 int ring_name_check(const char *addr, const char *what);
+/* Listen at addr. @return NULL with leat_err(): EINVAL, EADDRINUSE or ENOMEM */
 struct ring_listener *ring_name_listen(const char *addr, struct ring_mbox *mbox);
 void ring_name_unlisten(struct ring_listener *l);
 int ring_name_get(const struct ring_listener *l, char *addr, size_t len);
@@ -107,7 +112,7 @@ int ring_wait_open(struct ring_mbox *mbox);
 int ring_ep_fd(const struct leat_ep *ep);
 int ring_ep_arm(struct leat_ep *ep);
 void ring_ep_disarm(struct leat_ep *ep);
-/* Of several at a time one writes. */
+/* Wake the owner, if it still sleeps. Of several threads that call this at a time one writes. */
 void ring_wake_now(struct ring_mbox *mbox);
 
 /* ASLEEP, as in ring_link_wake(). */
@@ -119,7 +124,7 @@ ring_wake(struct ring_mbox *mbox)
 		ring_wake_now(mbox);
 }
 
-/* BELL: what the caller did before is seen by the owner when it sees the new count. */
+/* BELL: when the owner sees the new count, it sees all that the caller did before. */
 static inline void
 ring_bell(struct ring_mbox *mbox)
 {
@@ -130,17 +135,17 @@ ring_bell(struct ring_mbox *mbox)
 /* ---- ring_conn.c ---- */
 
 void ring_conn_put(struct ring_conn *conn);
-/* Leaves REQUEST for an outcome. @return false: it had one already */
+/* Decide the outcome of a request. @return false: it was decided before */
 bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
-/* Answers a request with no, unless it was taken back. */
+/* Reject a request, unless the connector took it back. */
 void ring_conn_reject(struct ring_conn *conn);
-/* Of struct leat_driver. */
+/* Operations of struct leat_driver. */
 int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		 const struct leat_conn_params *params);
 int ring_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_params *params);
 void ring_reject(struct leat_ep *ep, struct leat_peer *peer);
 void ring_progress(struct leat_ep *ep, uint64_t now);
-/* For the end: tells the others and frees all. No op is in flight. */
+/* Free all connections of an endpoint that closes, and tell their peers. No op may be in flight. */
 void ring_conns_free(struct ring_ep *rep, enum ring_closed closed);
 
 #endif /* RING_INSIDE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Listeners by name, of the form "host:port", for the whole process. Nothing is resolved; two
- * names are the same if their ports are equal and their hosts are the same string, or the
+ * The process-wide table of listeners, by names of the form "host:port". Names are not resolved. A
+ * name matches a listener if the ports are equal, and the hosts are the same string or the
  * listener's host is a wildcard ("", "*", "0.0.0.0", "[::]"). Control path only, under one mutex.
  */
 
@@ -62,10 +62,7 @@ ring_mbox_get(struct ring_mbox *mbox)
 void
 ring_mbox_put(struct ring_mbox *mbox)
 {
-	/*
-	 * release: what was done with it is before the free by the last owner; acquire: of the
-	 * other owners
-	 */
+	/* release: this owner's uses come before the free; acquire: so do those of other owners */
 	if (mbox == NULL || __atomic_sub_fetch(&mbox->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	pthread_mutex_destroy(&mbox->lock);
@@ -102,7 +99,7 @@ ring_mbox_close(struct ring_mbox *mbox)
 	}
 }
 
-/* @return false: its endpoint is gone */
+/* Put a request into a mailbox, with a reference to it. @return false: the endpoint has closed */
 static bool
 mbox_send(struct ring_mbox *mbox, struct ring_conn *conn)
 {
@@ -139,7 +136,7 @@ name_parse(const char *addr, const char *what, struct ring_name *name)
 		if (port > LAST_PORT)
 			goto bad;
 	}
-	/* a colon belongs in brackets, and brackets around all of it */
+	/* a host with a colon must be in brackets, and brackets must enclose all of the host */
 	if (len > 0 && addr[0] == '[') {
 		if (len < 3 || memchr(addr, ']', len) != addr + len - 1)
 			goto bad;
@@ -181,7 +178,7 @@ is_wildcard(const struct ring_name *name)
 	return false;
 }
 
-/* Would a listener at name get what is sent to to? Under the lock. */
+/* Find the listener that gets a request sent to a name. Under the lock. */
 static struct ring_listener *
 find(const struct ring_name *to)
 {
@@ -195,7 +192,7 @@ find(const struct ring_name *to)
 	return NULL;
 }
 
-/* Under the lock. */
+/* Would a listener at this name overlap with one that exists? Under the lock. */
 static bool
 in_use(const struct ring_name *name)
 {
@@ -212,7 +209,7 @@ in_use(const struct ring_name *name)
 	return false;
 }
 
-/* A free port for the host, or 0. Under the lock. */
+/* Choose a free port for a name's host. @return 0: there is none. Under the lock. */
 static uint16_t
 free_port(struct ring_name *name)
 {
@@ -301,7 +298,7 @@ ring_name_send(const char *addr, struct ring_conn *conn)
 	pthread_mutex_unlock(&names_lock);
 	if (mbox == NULL)
 		return false;
-	/* the reference is the connection's now, if it was sent */
+	/* mbox_send() hands the reference to the connection, if it succeeds */
 	if (mbox_send(mbox, conn))
 		return true;
 	ring_mbox_put(mbox);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping until something happens: an eventfd per endpoint that asked for one, in its mailbox.
+ * Wait objects: an endpoint that asked for one has an eventfd in its mailbox, so that its owner can
+ * sleep until a peer does something.
  *
- *     owner                                   others
+ *     owner                                   peers
  *     asleep = 1                              publish a slot, an ack, ring the bell
  *     fence                                   fence
- *     anything there? then don't sleep        asleep? then 0, and write to the eventfd
+ *     anything to poll? then don't sleep      asleep? then asleep = 0, write to the eventfd
  *     wait for the eventfd
  *
- * One of the two sees what the other did, if there is a fence on both sides. The others' would cost
- * each message some ten nanoseconds, for nothing while no owner sleeps. So the owner, which has the
- * time, does both: membarrier(2) makes every CPU that runs a thread of this process execute a fence.
- * What remains at the others is one load, from a line that is written only when the owner sleeps.
+ * With a fence on both sides, the owner sees what the peer published, or the peer sees that the
+ * owner sleeps. A fence at the peer would cost time for each message, in vain while no owner sleeps.
+ * So the owner, which has the time, executes both fences: membarrier(2) makes every CPU that runs a
+ * thread of this process execute one. The peer is left with one load, from a line that is written
+ * only when the owner sleeps.
  */
 
 #include <sys/eventfd.h>
@@ -39,7 +41,6 @@ ring_ep_fd(const struct leat_ep *ep)
 	return ring_inside_of(ep)->mbox->fd;
 }
 
-/* Of several at a time one writes. */
 void
 ring_wake_now(struct ring_mbox *mbox)
 {
@@ -47,7 +48,7 @@ ring_wake_now(struct ring_mbox *mbox)
 
 	if (__atomic_exchange_n(&mbox->asleep, 0, __ATOMIC_RELAXED) == 0)
 		return;
-	/* It can only fail because it is readable already. */
+	/* The write can only fail because the eventfd is readable already. */
 	if (write(mbox->fd, &one, sizeof(one)) < 0)
 		LEAT_LOG(DEBUG, driver, "ring: wake-up: %s", strerror(errno));
 }
@@ -92,7 +93,7 @@ ring_ep_disarm(struct leat_ep *ep)
 	uint64_t count;
 
 	__atomic_store_n(&in->mbox->asleep, 0, __ATOMIC_RELAXED);
-	/* A side that came before may write after this: then the next sleep ends at once. */
+	/* A peer that saw asleep before may still write after this: the next sleep ends at once. */
 	if (read(in->mbox->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		LEAT_LOG(DEBUG, driver, "ring: eventfd: %s", strerror(errno));
 }
