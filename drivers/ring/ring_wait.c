@@ -11,10 +11,10 @@
  *     wait for the eventfd
  *
  * With a fence on both sides, the owner sees what the peer published, or the peer sees that the
- * owner sleeps. A fence at the peer would cost time for each message, in vain while no owner sleeps.
- * So the owner, which has the time, executes both fences: membarrier(2) makes every CPU that runs a
- * thread of this process execute one. The peer is left with one load, from a line that is written
- * only when the owner sleeps.
+ * owner sleeps. A fence at the peer would cost time for each message, in vain while no owner
+ * sleeps. So the owner, which has the time, executes both fences: membarrier(2) makes every CPU
+ * that runs a thread of this process execute one. The peer is left with one load, from a line that
+ * is written only when the owner sleeps.
  */
 
 #include <sys/eventfd.h>

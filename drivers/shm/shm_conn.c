@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting, and the end. Each side makes the lane that it produces into before it tells the other
- * of itself, and maps the other's when it hears of it:
+ * Connect and disconnect. Each side creates the lane that it produces into before it sends its
+ * hello, and maps the peer's lane when it gets the peer's hello:
  *
  *     connector                                         acceptor
- *     connect: lane           HELLO, descriptors -->    REQUEST: maps, CONNECT_REQ
- *                        <--  ACCEPT, descriptors       accept: lane
- *     CONNECTED: maps, up     READY -->                 CONNECTED: up
+ *     connect: create lane     HELLO, descriptors -->   REQUEST: map, CONNECT_REQ
+ *                         <--  ACCEPT, descriptors      accept: create lane
+ *     CONNECTED: map, up       READY -->                CONNECTED: up
  */
 
 #include <sched.h>
@@ -20,15 +20,15 @@
 
 #define EVENTS 4
 
-/* Of addresses that are names. */
+/* Prefix of addresses that are names. */
 #define SCHEME "shm:"
 
-/* Behind a kind; what to do if only one of the two kinds has it. */
+/* Suffix of the kind of an inner endpoint, that of the library's tag layer. */
 #define LAYER "+ltag"
 
-/* ---- kinds and texts ---- */
+/* ---- kinds of endpoints ---- */
 
-/* Both sides must be of the same type, and with the tag layer or without it. */
+/* Write an endpoint's kind, which must be equal at both sides: the type, with tag layer or not. */
 static void
 kind_of(const struct shm_ep *se, char *buf, size_t len)
 {
@@ -36,6 +36,7 @@ kind_of(const struct shm_ep *se, char *buf, size_t len)
 		 leat_ep_is_inner(se->ring.ep) ? LAYER : "");
 }
 
+/* What to do about two different kinds, if only one of them has the tag layer. */
 static const char *
 advice(const char *a, const char *b)
 {
@@ -78,7 +79,10 @@ drop_lane(struct ring_conn *conn)
 	shm_memory_unmap(&conn->tx_own);
 }
 
-/* The lane that this side produces into. @return its descriptor, or -errno with leat_err() */
+/*
+ * Create the lane that this side produces into.
+ * @return its descriptor, which the caller closes, or -errno with leat_err()
+ */
 static int
 make_lane(struct ring_conn *conn)
 {
@@ -103,7 +107,8 @@ make_lane(struct ring_conn *conn)
 }
 
 /*
- * The other side's lane, its word and board, and what it shares.
+ * Map the memory that came with the peer's hello: its lane, its word asleep, its board, and what it
+ * shares.
  * @return 0, or -errno with leat_err()
  */
 static int
@@ -152,7 +157,11 @@ close_fds(const struct leat_exchange_event *ev)
 		(void)close(ev->fds[i]);
 }
 
-/* What this side tells of itself, to connect or to accept. @return as leat_exchange_connect() */
+/*
+ * Create this side's lane and send its hello.
+ * @param addr to connect to; NULL: accept the request of conn->id
+ * @return as leat_exchange_connect(), or as leat_exchange_accept()
+ */
 static int
 tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_conn_params *params,
      const char *addr)
@@ -167,7 +176,7 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 		.peer = peer->id,
 		.wait = se->wait,
 		.fences = ring_fence_offered(),
-		/* An acceptor knows already whether the other side does. */
+		/* An acceptor knows already whether the connector shares memory. */
 		.share = se->share != NULL && (addr != NULL || conn->reach != NULL),
 	};
 	uint8_t blob[SHM_HELLO_LEN];
@@ -200,8 +209,9 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 	return ret;
 }
 
-/* ---- of the endpoint ---- */
+/* ---- the endpoint's part ---- */
 
+/* Create the endpoint's word asleep and its board. @return 0, or -errno with leat_err() */
 static int
 make_own(struct shm_ep *se)
 {
@@ -231,7 +241,7 @@ shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf)
 		.source_half = (uint16_t)RTE_MAX(conf->max_peers / 2, 4),
 		.dir = sdev->dir,
 		.any_user = sdev->any_user != 0,
-		/* One that shares may connect to one that does not. */
+		/* Without share=1 too: a connector with share=1 sends all its descriptors. */
 		.max_fds = sdev->any_user != 0 ? SHM_FDS : LEAT_EXCHANGE_FDS_MAX,
 	};
 	int ret = make_own(se);
@@ -265,7 +275,7 @@ shm_conn_fini(struct shm_ep *se)
 	}
 }
 
-/* The exchange's name of an address; NULL, with leat_err(): it is none. */
+/* The exchange's name for an address. @return NULL, with leat_err(): the address is not valid */
 static const char *
 name_of(const char *addr, const char *what)
 {
@@ -307,7 +317,7 @@ ring_link_bell(struct ring_link *link)
 		(void)leat_exchange_note(link->conn->se->exchange, link->conn->id);
 }
 
-/* The exchange's connection ends, in order. */
+/* End the exchange's connection in order, which closes its socket. */
 static void
 part(struct ring_conn *conn, const char *why)
 {
@@ -316,7 +326,7 @@ part(struct ring_conn *conn, const char *why)
 	conn->id = 0;
 }
 
-/* For peers that touch shared memory: they see what was written before, or are seen. */
+/* Fence: a peer sees this side's earlier stores, or this side sees the peer touch a region. */
 static void
 fence(void)
 {
@@ -327,11 +337,11 @@ fence(void)
 void
 ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
 {
-	/* CLOSED: every slot of this side is before it; pairs with ended() of the other */
+	/* CLOSED: every slot of this side comes before it; pairs with their_closed() of the peer */
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (link->reach != NULL)
 		fence();
-	/* The end of one that is just touching a region is heard by the socket. */
+	/* Keep the socket while the peer touches a region: if the peer dies the socket ends. */
 	if (ring_share_touched(link) != 0)
 		ring_link_bell(link);
 	else
@@ -393,7 +403,7 @@ shm_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_pa
 	struct ring_link *link = &se->ring.table[peer->id];
 	int ret = tell(link->conn, peer, params, NULL);
 
-	/* If it was withdrawn meanwhile the event that says so is on its way. */
+	/* If the connector withdrew the request meanwhile, an event of the exchange reports it. */
 	if (ret == 0)
 		link->state = RING_LINK_ACCEPTED;
 	return ret;
@@ -410,9 +420,9 @@ shm_reject(struct leat_ep *ep, struct leat_peer *peer)
 	ring_link_abandon(&se->ring, link, NULL);
 }
 
-/* ---- events ---- */
+/* ---- events of the exchange ---- */
 
-/* The other side of a request, mapped; NULL, with why. */
+/* Create the connection of a request and map the connector's memory. @return NULL, with why */
 static struct ring_conn *
 request_map(struct shm_ep *se, const struct leat_exchange_event *ev, char *why, size_t len)
 {
@@ -455,7 +465,7 @@ on_request(struct shm_ep *se, const struct leat_exchange_event *ev)
 	(void)ring_link_new(&se->ring, peer, conn, 1, RING_LINK_REQUESTED);
 }
 
-/* The link of a connection of the exchange, or NULL. */
+/* The link that an event of the exchange is about, or NULL. */
 static struct ring_link *
 link_of(struct shm_ep *se, const struct leat_exchange_event *ev)
 {
@@ -509,7 +519,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 	leat_peer_up(ep, link->peer, ev->priv, ev->priv_len);
 }
 
-/* CLOSED, as the other side said: RING_BYE, RING_DEAD or neither. */
+/* CLOSED, as the peer wrote it: RING_BYE, RING_DEAD, or any other value for a peer not closed. */
 static uint32_t
 their_closed(const struct ring_link *link)
 {
@@ -535,7 +545,7 @@ on_down(struct shm_ep *se, struct ring_link *link, const struct leat_exchange_ev
 	link->conn->id = 0;
 	switch ((enum ring_link_state)link->state) {
 	case RING_LINK_UP:
-		/* A datagram endpoint's end is not reported; what is sent to it is lost. */
+		/* The end of a datagram peer is not reported; datagrams sent to it are lost. */
 		if (se->ring.datagram) {
 			se->ring.rescan = true;
 			break;
@@ -575,7 +585,7 @@ on_event(struct shm_ep *se, const struct leat_exchange_event *ev)
 	close_fds(ev);
 }
 
-/* Downwards: a link that goes is replaced by the last one. */
+/* Look at all links that are up. Downwards: removing a link moves the last link to its index. */
 static void
 links_progress(struct shm_ep *se)
 {
@@ -588,7 +598,7 @@ links_progress(struct shm_ep *se)
 		if (link->state != RING_LINK_UP)
 			continue;
 		if (!ring_violated(link)) {
-			/* It waits for the end of something that this side did. */
+			/* The peer has closed, and kept its socket for an op of this side. */
 			if (!se->ring.datagram && ring_link_alive(link) &&
 			    (their_closed(link) == RING_BYE || their_closed(link) == RING_DEAD))
 				ended(se, link, 0, "it has disconnected");
@@ -598,16 +608,16 @@ links_progress(struct shm_ep *se)
 		}
 		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
-		/* One that shares memory may be in the middle of an op: its end is to be heard. */
+		/* A peer that shares memory may be in an op: keep the socket, to see its death. */
 		if (link->reach == NULL)
 			part(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);
 	}
 }
 
-/* ---- the end ---- */
+/* ---- halt, and progress ---- */
 
-/* Events of an endpoint that is shut: only the ends of peers matter. */
+/* Take events of the exchange while the endpoint halts: only the ends of peers matter. */
 static void
 hear_ends(struct shm_ep *se)
 {
@@ -624,7 +634,7 @@ hear_ends(struct shm_ep *se)
 	}
 }
 
-/* A link whose other side is just touching a region of this one; NULL: there is none. */
+/* Find a link whose peer is touching a region of this side. @return NULL: there is none */
 static const struct ring_link *
 touched(const struct shm_ep *se)
 {
@@ -638,9 +648,9 @@ touched(const struct shm_ep *se)
 }
 
 /*
- * Peers that are in the middle of an op on this side's memory come to its end, which takes no
- * longer than a copy, unless one is stopped: then it has to go on, or to be killed, before the
- * memory can be used for something else.
+ * Wait until no peer is in the middle of an op on this side's memory. That takes no longer than a
+ * copy, unless a peer's process is stopped: then it must be continued or killed before this side
+ * can use the memory for anything else.
  */
 void
 shm_halt(struct leat_ep *ep)

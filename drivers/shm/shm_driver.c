@@ -24,7 +24,7 @@ static const struct leat_driver_arg shm_args[] = {
 	{ NULL },
 };
 
-/* As of lib/tune: the user's own, without anything to be made before. */
+/* The default of dir, chosen as in lib/tune: owned by the user, and without any preparation. */
 static void
 default_dir(char *dir, size_t len)
 {
@@ -117,7 +117,7 @@ power_of_two_below(uint32_t n)
 	return rte_align32prevpow2(n);
 }
 
-/* Half of a segment is the buffer, half are chunks; datagrams have no chunks. */
+/* Split a segment: half is the buffer, half are chunks. Datagram connections have no chunks. */
 static void
 segment_split(struct shm_ep *se, uint32_t segment)
 {
@@ -129,7 +129,7 @@ segment_split(struct shm_ep *se, uint32_t segment)
 		se->nb_chunks = power_of_two_below(segment / 2 / RING_CHUNK);
 		return;
 	}
-	/* One more than slots: a gap at the end is smaller than a message. */
+	/* Room for one more message than slots: a gap at the end is smaller than a message. */
 	most = ((uint64_t)rep->tx_depth + 1) * RTE_ALIGN_CEIL(rep->mtu, (uint32_t)LEAT_CACHE_LINE);
 	if (rep->mtu > rep->inline_max)
 		se->nb_bytes =

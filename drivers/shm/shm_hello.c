@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What travels when endpoints connect, as the address of the exchange; little-endian:
+ * The hello that each side sends when endpoints connect, as the exchange's raw address.
+ * Little-endian, 32 bits each unless noted:
  *
  *     0   version
  *     4   slots
  *     8   bytes of the buffer
  *     12  chunks
- *     16  longest datagram, or 0
- *     20  want of marks
- *     24  number of the connection at this side (16 bits)
- *     26  1: it may sleep; 2: its processors can be made to execute a fence; 4: it shares memory
- *         (16 bits)
+ *     16  bytes of the longest datagram, or 0
+ *     20  the sender's want of marks
+ *     24  the connection's bit on the sender's board (16 bits)
+ *     26  flags (16 bits): 1: the sender may sleep; 2: peers can make the sender's processors
+ *         execute a fence; 4: the sender shares memory
  *     28  0
  */
 

@@ -17,7 +17,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-/* Closes the descriptor. @return the errno of before, negative, with leat_err() */
+/* Close the descriptor after a failed call. @return the call's errno, negative, with leat_err() */
 static int
 failed(const char *call, const char *what, size_t len, int fd)
 {
@@ -40,11 +40,11 @@ shm_memory_make(struct shm_memory *m, const char *what, size_t len, bool others_
 		return failed("memfd_create", what, len, fd);
 	if (ftruncate(fd, (off_t)len) != 0)
 		return failed("ftruncate", what, len, fd);
-	/* The kernel is not to count it as used: of many connections few are full at a time. */
+	/* NORESERVE: the kernel need not commit all of it; few connections are full at a time. */
 	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (mem == MAP_FAILED)
 		return failed("mmap", what, len, fd);
-	/* From then on it can only be mapped for reading. */
+	/* After F_SEAL_FUTURE_WRITE new mappings can only read; the one above still writes. */
 	if (fcntl(fd, F_ADD_SEALS, others_read ? seals | F_SEAL_FUTURE_WRITE : seals) != 0) {
 		int ret = failed("F_ADD_SEALS", what, len, fd);
 
@@ -63,10 +63,10 @@ shm_memory_map(struct shm_memory *m, const char *what, int fd, size_t len, bool 
 	struct stat st;
 	void *mem;
 
-	/* Of huge pages there may be none when this side touches it first: SIGBUS. */
+	/* With huge pages a first touch by this side might find none left, and raise SIGBUS. */
 	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
 		return leat_err(EPROTO, "its %s is no memfd of pages of the usual size", what);
-	/* Otherwise it could be cut off while this side reads it. */
+	/* Without this seal the peer could truncate the memory while this side reads it: SIGBUS. */
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
 		return leat_err(EPROTO, "its %s is no memory that is sealed against shrinking",
 				what);
@@ -96,6 +96,6 @@ void
 shm_memory_unmap(struct shm_memory *m)
 {
 	if (m->mem != NULL)
-		(void)munmap(m->mem, m->len); /* fails for a wrong address only */
+		(void)munmap(m->mem, m->len); /* fails only for a wrong address */
 	m->mem = NULL;
 }

@@ -3,29 +3,30 @@
 #define SHM_PVT_H
 
 /*
- * The shm driver: endpoints of several processes of one machine. How they exchange ops is in
- * drivers/common/ring; here is how they find each other, and what memory they share.
+ * The shm driver: endpoints of several processes of one machine. drivers/common/ring exchanges
+ * their ops; this directory connects them and sets up the memory that they share.
  *
- *     shm_driver.c  the device and the endpoint     shm_memory.c  memory that others map
- *     shm_conn.c    connecting, and the end         shm_hello.c   what travels when connecting
- *     shm_wait.c    sleeping until something happens
- *     shm_share.c   memory that peers reach         shm_reach.c   memory of a peer
+ *     shm_driver.c  the device and its endpoints    shm_memory.c  memfds: create and map
+ *     shm_conn.c    connect and disconnect          shm_hello.c   the connection's wire format
+ *     shm_wait.c    wait objects: sleep and wake
+ *     shm_share.c   share=1: memory for the peers   shm_reach.c   share=1: memory of a peer
  *
- * Processes meet over UNIX sockets (leat_exchange.h, with dir). What a process shares are memfds
- * without names, which travel with HELLO and ACCEPT:
+ * Processes connect over UNIX sockets (leat_exchange.h, with dir). A process shares memory as
+ * nameless memfds, whose descriptors travel with HELLO and ACCEPT:
  *
- *     lane     a direction of the connection; made by its producer, written by both
- *     asleep   one word of the endpoint; others can only read it
- *     board    marks of the endpoint's connections; written by all its peers
+ *     lane     a direction of the connection; its producer creates it, both sides write it
+ *     asleep   one word of the endpoint; peers can only read it
+ *     board    marks of the endpoint's connections; all its peers write it
  *     share=1  see shm_share.h
  *
- * The other side can write what it likes into lanes and boards. What it can't: shrink them (they
- * are sealed), or reach anything else. A peer that wipes the board delays others a little, see
- * ring_unmarked().
+ * A peer can write anything into lanes and boards. It can't shrink them (they are sealed), nor
+ * reach other memory. A peer that wipes the board delays other peers a little, see ring_unmarked().
+ *
+ * The words of ring_shared.h that are the device's:
  *
  *     BELL     a NOTE of the exchange
  *     ASLEEP   the word asleep: 0, or the number of the sleep, for which a peer sends one NOTE
- *     CLOSED   dir.closed, and BYE
+ *     CLOSED   dir.closed, and BYE of the exchange
  */
 
 #include "leat_exchange.h"
@@ -38,35 +39,35 @@
 #define SHM_SEGMENT_MIN 65536
 #define SHM_SEGMENT_MAX (64u << 20)
 #define SHM_SEGMENT_DEFAULT (512u << 10)
-#define SHM_DEPTH_MAX 16384 /* two acks per slot, whose numbers have 16 bits */
-#define SHM_MAX_PEERS 32752 /* of the exchange's connections some are only asking */
+#define SHM_DEPTH_MAX 16384 /* an ack's number has 16 bits, and there are two acks per slot */
+#define SHM_MAX_PEERS 32752 /* 16 connections of the exchange are left for requests to connect */
 #define SHM_DEAD_PEER_MS 100
 
 /* The device's arguments. */
 struct shm_dev {
-	struct ring_dev ring; /* first: what common code asks the device for */
-	uint32_t segment;     /* bytes of each direction for what does not fit into slots */
-	uint32_t any_user;
-	uint32_t share;
+	struct ring_dev ring; /* first: the common code uses the device as a struct ring_dev */
+	uint32_t segment;     /* bytes per direction for messages that do not fit into slots */
+	uint32_t any_user;    /* users=1 */
+	uint32_t share;	      /* share=1 */
 	char dir[96];
 };
 
 /* ---- endpoints ---- */
 
-/* Descriptors that travel, in this order. */
-enum { SHM_FD_LANE, SHM_FD_ASLEEP, SHM_FD_BOARD, SHM_FDS }; /* behind them those of a share */
+/* Descriptors that a side sends, in this order; with share=1 those of the share follow. */
+enum { SHM_FD_LANE, SHM_FD_ASLEEP, SHM_FD_BOARD, SHM_FDS };
 static_assert(SHM_FDS + 1 + SHM_SHARE_FDS == LEAT_EXCHANGE_FDS_MAX, "all descriptors are used");
 
 struct shm_ep {
 	struct ring_ep ring; /* first: ep->drv */
 	struct leat_exchange *exchange;
-	bool exchange_more; /* it had more events than were taken */
-	bool wait;	    /* it may sleep */
+	bool exchange_more; /* the exchange may have more events than the last poll took */
+	bool wait;	    /* the endpoint has a wait object: its owner may sleep */
 	struct shm_memory asleep, board;
-	int fds[SHM_FDS]; /* but for SHM_FD_LANE, which is a connection's */
-	uint32_t nb_sleeps;
-	uint32_t nb_bytes, nb_chunks; /* of each direction */
-	struct shm_share *share;      /* NULL: it shares nothing */
+	int fds[SHM_FDS];	      /* [SHM_FD_LANE] is unused: lanes are of connections */
+	uint32_t nb_sleeps;	      /* number of the last sleep */
+	uint32_t nb_bytes, nb_chunks; /* per direction: bytes of the buffer, and chunks */
+	struct shm_share *share;      /* NULL: the endpoint shares no memory */
 };
 
 static inline struct shm_ep *
@@ -85,19 +86,20 @@ shm_dev_of(const struct leat_ep *ep)
 
 #define SHM_HELLO_LEN 32
 
-/* What a side tells of itself. */
+/* What a side says about itself when it connects or accepts. */
 struct shm_hello {
-	struct ring_shape shape; /* of the lane that it produces into */
-	uint32_t mtu;		 /* of datagrams, else 0 */
-	uint32_t want;		 /* of marks */
-	uint16_t peer;		 /* number of the connection at its side */
-	bool wait;		 /* it may sleep */
-	bool fences;		 /* those that sleep can make it execute a fence */
-	bool share;		 /* of an acceptor: both do */
+	struct ring_shape shape; /* of the lane that the side produces into */
+	uint32_t mtu;		 /* bytes of the longest datagram; 0: reliable endpoint */
+	uint32_t want;		 /* the side's want of marks (ring_mark.h) */
+	uint16_t peer;		 /* the bit of this connection on the side's board */
+	bool wait;		 /* the side may sleep */
+	bool fences;		 /* sleeping peers can make the side execute a fence */
+	bool share;		 /* the side sends memory; an acceptor only if both sides share */
 };
 
+/* Encode h into SHM_HELLO_LEN bytes. */
 void shm_hello_put(uint8_t *buf, const struct shm_hello *h);
-/* @return NULL, or what is wrong */
+/* Decode and check. @return NULL, or a text that says what is wrong */
 const char *shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct shm_hello *h);
 
 /* ---- shm_conn.c ---- */
@@ -105,12 +107,13 @@ const char *shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct 
 /* A side's part of a connection. */
 struct ring_conn {
 	struct shm_ep *se;
-	int id; /* of the exchange; 0: none (any more) */
+	int id; /* of the exchange's connection; 0: it has ended, or never began */
+	/* of the lanes: shared, and own; the peer's word and board */
 	struct shm_memory tx, rx, tx_own, rx_own, asleep, board;
 	struct ring_lane tx_lane, rx_lane;
 	struct shm_hello theirs;
-	uint32_t woken;		 /* the other side's sleep for which it was woken */
-	struct shm_reach *reach; /* NULL: nothing */
+	uint32_t woken;		 /* number of the peer's last sleep that this side ended */
+	struct shm_reach *reach; /* the peer's memory; NULL: it shares none */
 };
 
 int shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf);

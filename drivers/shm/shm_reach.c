@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory of a peer that this process reaches: see shm_share.h. */
+/* A peer's memory that this process maps and reaches: see shm_share.h. */
 
 #include <linux/magic.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 #include "shm_share.h"
 
-/* Bytes of all that a peer may share: more would be a number that can't be. */
+/* Bytes that a peer may share, at most: a larger number in its table is invalid. */
 #define REACH_MAX (UINT64_C(1) << 44)
 
-/* Size of the pages of a piece's file. @return 0: that can't be, with leat_err() */
+/* Check a piece and its file. @return the size of the file's pages; 0: invalid, with leat_err() */
 static uint64_t
 page_size(const struct shm_piece *p, int fd)
 {
@@ -33,7 +33,7 @@ page_size(const struct shm_piece *p, int fd)
 		leat_err(EPROTO, "it shares memory that its file has not got");
 		return 0;
 	}
-	/* A huge page that is not there would be asked for here, and there may be none: SIGBUS. */
+	/* This side's first touch of a huge page that is not there might find none left: SIGBUS. */
 	if (fs.f_type == HUGETLBFS_MAGIC && (uint64_t)st.st_blocks * 512 < p->len) {
 		leat_err(EPROTO, "it shares huge pages that are not there");
 		return 0;
@@ -41,7 +41,7 @@ page_size(const struct shm_piece *p, int fd)
 	return size;
 }
 
-/* Reserves addresses; they are a multiple of align. */
+/* Reserve len bytes of address space, whose first address is a multiple of align. */
 static int
 reserve(struct shm_memory *m, uint64_t len, uint64_t align, char **here)
 {
@@ -56,7 +56,10 @@ reserve(struct shm_memory *m, uint64_t len, uint64_t align, char **here)
 	return 0;
 }
 
-/* Maps pieces that are one behind the other. @return how many, or -errno with leat_err() */
+/*
+ * Map the first pieces that are contiguous in the peer's memory, contiguously here as well.
+ * @return how many, or -errno with leat_err()
+ */
 static int
 run_map(struct shm_reach *r, const struct shm_piece *pieces, const int *fds, unsigned int nb)
 {
@@ -105,7 +108,7 @@ reach_map(struct shm_reach *r, const int *fds, unsigned int nb)
 	r->ring.entries = t->entries;
 	if (__atomic_load_n(&t->nb, __ATOMIC_RELAXED) != nb - 1)
 		return leat_err(EPROTO, "it shares pieces of memory without descriptors");
-	/* Once: they may change. */
+	/* Read the pieces once: the peer may change them meanwhile. */
 	memcpy(pieces, t->pieces, sizeof(pieces));
 	for (i = 0; i < nb - 1; i += (unsigned int)ret) {
 		ret = run_map(r, &pieces[i], &fds[1 + i], nb - 1 - i);

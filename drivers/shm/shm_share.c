@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory of this process that its peers reach: see shm_share.h. */
+/* This process's memory that it gives to its peers: see shm_share.h. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 #include "shm_share.h"
 
-/* ---- what EAL has ---- */
+/* ---- EAL's memory ---- */
 
-/* Adds a stretch; one that begins where the last one ends makes that longer. */
+/* Add a stretch of memory. If it begins where the last one ends, extend the last one. */
 static void
 arena_add(struct ring_arenas *a, uint64_t addr, uint64_t len)
 {
@@ -45,7 +45,7 @@ struct walk {
 	int err;
 };
 
-/* A page; EAL keeps its lock meanwhile, so that the descriptor stays what it is. */
+/* Add a page of EAL. EAL holds its lock meanwhile, so the page's descriptor stays valid. */
 static int
 page(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void *arg)
 {
@@ -56,7 +56,7 @@ page(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void *arg)
 	const int fd = rte_memseg_get_fd_thread_unsafe(ms);
 	size_t offset;
 
-	/* What the application has added itself has no descriptor. */
+	/* External memory, which the application added to EAL, has no descriptor. */
 	if (msl->external || fd < 0 || rte_memseg_get_fd_offset_thread_unsafe(ms, &offset) < 0)
 		return 0;
 	if (goes_on(t, fd, w->last_fd, addr, offset)) {
@@ -80,7 +80,7 @@ page(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void *arg)
 	return 0;
 }
 
-/* Called with EAL's lock, as page() is. */
+/* Note that EAL freed shared memory. Called with EAL's lock held, as page() is. */
 static void
 on_memory(enum rte_mem_event event, const void *addr, size_t len, void *arg)
 {
@@ -102,7 +102,7 @@ watch_name(const struct shm_share *s, char *buf, size_t len)
 	snprintf(buf, len, "leat-shm-%p", (const void *)s);
 }
 
-/* Without huge pages EAL never frees any, and has nothing to tell. */
+/* Ask EAL to report freed memory. ENOTSUP: without huge pages EAL never frees any. */
 static int
 watch(struct shm_share *s)
 {
@@ -136,7 +136,7 @@ shm_share_new(const char *ep_name)
 		shm_share_free(s);
 		return NULL;
 	}
-	(void)rte_memseg_walk(page, &w); /* page() says why it stops */
+	(void)rte_memseg_walk(page, &w); /* page() notes why it stopped, in w.err and s->more */
 	if (w.err != 0) {
 		leat_err(w.err, "share=1: descriptors of %u pieces of memory: %s%s", s->nb_fds,
 			 strerror(w.err),
@@ -165,7 +165,7 @@ shm_share_free(struct shm_share *s)
 		return;
 	if (s->watched) {
 		watch_name(s, name, sizeof(name));
-		(void)rte_mem_event_callback_unregister(name, s); /* it is there */
+		(void)rte_mem_event_callback_unregister(name, s); /* fails only if not registered */
 	}
 	while (s->nb_fds > 0)
 		(void)close(s->fds[--s->nb_fds]);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping until something happens: the descriptor is the exchange's, and a peer makes it readable
- * by a NOTE.
+ * Wait objects: the descriptor is the exchange's, and a peer makes it readable by a NOTE.
  *
- *     owner                                   others
+ *     owner                                   peers
  *     asleep = number of the sleep            publish a slot, an ack, a chunk
  *     fence                                   fence
- *     anything there? then don't sleep        asleep, and not woken for it yet? then a NOTE
+ *     anything to poll? then don't sleep      asleep, and no NOTE for this sleep yet? send a NOTE
  *     wait for the descriptor
  *
- * As in drivers/ring the owner does both fences, by membarrier(2): here one that all processes with
- * endpoints have registered for. A process that can't do that is refused by those that may sleep.
+ * As in drivers/ring the owner executes both fences, by membarrier(2): here by the command that
+ * reaches all processes that have registered for it, as each process with endpoints does. An
+ * endpoint with a wait object refuses peers whose process can't register.
  */
 
 #include "ring_fast.h"
@@ -54,6 +54,6 @@ shm_ep_arm(struct leat_ep *ep)
 void
 shm_ep_disarm(struct leat_ep *ep)
 {
-	/* What made the descriptor readable is taken by progress. */
+	/* Progress takes the events that made the descriptor readable. */
 	__atomic_store_n((uint32_t *)shm_of(ep)->asleep.mem, 0, __ATOMIC_RELAXED);
 }
