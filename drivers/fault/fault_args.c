@@ -5,7 +5,7 @@
  *
  *     chance        0 to 1 with up to six decimals: 0.05
  *     distribution  N           always N
- *                   LO..HI      anything between, evenly
+ *                   LO..HI      uniform
  *                   exp:MEAN    exponential: mostly short, seldom long
  *                   tail:LO..HI each doubling as likely as the one before it: few are very long
  */
@@ -45,7 +45,7 @@ static const struct {
 	{ "ERANGE", ERANGE },
 };
 
-/* Digits up to *s's end or another character. @return false: none, or above max */
+/* Parse the digits at *s and advance it behind them. @return false: no digit, or above max */
 static bool
 whole(const char **s, uint64_t max, uint64_t *out)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages of datagram endpoints: lost, doubled, overtaken. All of it happens on the way down, to
- * sends; the other side's device does the rest.
+ * Faults of datagram endpoints: messages are lost, doubled, overtaken. All of this happens at the
+ * sender; receives are passed through.
  *
  *     posted     #1   #2   #3   #4            sends get numbers
- *     lost       is told as sent, and never handed down
- *     overtaken  gets number + random 0..window; the lowest is handed down, as soon as sends with
- *                that number were posted: none is overtaken by more than window
- *     doubled    is handed down again when it comes back, and told after that
+ *     lost       the send is reported as done, and never posted below
+ *     overtaken  the send gets the key number + random 0..window. The send with the lowest key is
+ *                posted below as soon as a send with that number was posted: so no send is
+ *                overtaken by more than window others
+ *     doubled    when the send is done below it is posted below again, and reported after that
  *
- * No send waits for others that do not come, either: after a few polls without a new send all go.
+ * No send waits for younger sends that do not come: after a few polls without a new send all
+ * shuffled sends are posted below.
  */
 
 #include "fault_pvt.h"

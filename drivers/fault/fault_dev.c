@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device: what it wraps, what it says of itself, and the driver's table. */
+/* The device: probe, limits, and the driver's table. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ find_lower(const struct leat_dev *dev, const struct rte_kvargs *kv, struct leat_
 	return 0;
 }
 
-/* Are all the faults of a kind that its endpoints can suffer? */
+/* Check that the lower device has endpoints of the types that the configured faults are about. */
 static int
 check_types(const struct leat_dev *dev, const struct fault_dev *fd)
 {
@@ -46,7 +46,7 @@ check_types(const struct leat_dev *dev, const struct fault_dev *fd)
 	return 0;
 }
 
-/* The configuration and the seed, which repeat the run. */
+/* Log the device's arguments with the seed: with them the run can be repeated. */
 static void
 log_open(const struct leat_dev *dev, const struct fault_dev *fd, const struct rte_kvargs *kv)
 {
@@ -111,18 +111,20 @@ fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	snprintf(low.interface, sizeof(low.interface), "%s, seed %" PRIu64,
 		 leat_dev_name(fd->lower), c->seed);
 	/*
-	 * What the library does in software it does above this device: faults befall its messages,
-	 * too. Unless it does so for all messages of the lower device: then faults befall those.
+	 * Ops that the library emulates for the lower device are left out of this device's ops: the
+	 * library then emulates them above this device, so that faults hit the emulation's messages
+	 * as well. But if it emulates even SEND, it does so below this device, and faults hit the
+	 * emulated ops.
 	 */
 	if ((low.ops_software & LEAT_OP_BIT(LEAT_OP_SEND)) != 0)
-		(void)leat_dev_info_for(fd->lower, low.ops, &low); /* it was there a moment ago */
+		(void)leat_dev_info_for(fd->lower, low.ops, &low); /* the call above succeeded */
 	else
 		low.ops &= ~low.ops_software;
 	low.ops_software = 0;
 	if (c->reorder != 0 || c->delay.shape != FAULT_NEVER || c->error != 0 || c->stall != 0 ||
 	    c->loss != 0 || c->dup != 0 || c->overtake != 0)
 		low.in_order = low.write_order = false;
-	/* What waits, for the end of a stall or to be overtaken, or goes twice, was not copied. */
+	/* With these faults a send may need its buffer after post has returned. */
 	if (c->stall != 0 || c->dup != 0 || c->overtake != 0)
 		low.inline_max = 0;
 	*info = low;

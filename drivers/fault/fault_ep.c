@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Endpoints: each has one below. Their regions, and sleeping, are passed on. */
+/* Endpoints: each has a lower one. Regions and wait objects are those of the lower endpoint. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "fault_pvt.h"
 
 /*
- * Peers that the endpoint below has beyond the upper one's: an id is free again a moment earlier
- * above than below. What comes in excess is rejected.
+ * Peers that the lower endpoint has in excess of the upper one: a peer's id becomes free a moment
+ * earlier at the upper endpoint. Requests beyond the upper endpoint's peers are rejected.
  */
 #define PEERS_MORE 8
 
@@ -32,8 +32,8 @@ dist_to_cycles(struct fault_dist *d)
 }
 
 /*
- * By name if it has one: the order in which lcores make their endpoints, and how many there were
- * before, then does not matter.
+ * Seed the random streams of an endpoint, by its name if it has one. Then its faults depend neither
+ * on the order in which lcores create their endpoints nor on the number of earlier endpoints.
  */
 static void
 streams_init(struct fault_ep *fe, struct fault_dev *fd, const char *name)
@@ -65,7 +65,7 @@ open_lower(const struct leat_ep *ep, struct leat_dev *lower, const struct leat_e
 		return NULL;
 	snprintf(name, sizeof(name), "%s/%s", leat_ep_name(ep), leat_dev_name(lower));
 	c.name = name;
-	c.nb_mempools = 0; /* registered through fault_mr_reg() */
+	c.nb_mempools = 0; /* the library registers them at the upper endpoint: fault_mr_reg() */
 	c.mempools = NULL;
 	c.mempool_access = 0;
 	c.max_peers = (uint16_t)RTE_MIN((uint32_t)conf->max_peers + PEERS_MORE, info.max_peers);
@@ -118,7 +118,7 @@ close_lower(struct leat_ep *low)
 {
 	int ret = leat_ep_close(low, 0, NULL, NULL);
 
-	/* -ETIMEDOUT: it was aborted, and is gone all the same. */
+	/* -ETIMEDOUT: the endpoint was aborted; it is closed nevertheless. */
 	if (ret < 0 && ret != -ETIMEDOUT)
 		LEAT_LOG(ERR, driver, "fault: the endpoint below can't be closed: %s",
 			 leat_err_msg());
@@ -162,7 +162,7 @@ fault_ep_quiesce(struct leat_ep *ep)
 	for (i = 0; i < fe->nb_ops; i++) {
 		struct fault_op *f = &fe->ops[i];
 
-		/* One that is done already, or can't be recalled, comes by itself. */
+		/* An op that is done already, or can't be recalled, completes without this. */
 		if (f->where != FAULT_FREE && leat_op_is_recv(f->op))
 			(void)fault_cancel(ep, f->op);
 	}
@@ -176,7 +176,7 @@ fault_ep_abort(struct leat_ep *ep)
 	fe->aborting = true;
 	fault_peers_abort(fe);
 	fault_flush(fe, NULL);
-	/* Its time is up at once: what is in flight comes back in one of the next polls. */
+	/* With no time to drain: ops in flight below come back in one of the next polls. */
 	(void)leat_ep_shutdown(fe->low, 0);
 }
 
@@ -214,7 +214,7 @@ fault_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 	return leat_mr_deregister(piece->drv);
 }
 
-/* ---- sleeping ---- */
+/* ---- wait objects ---- */
 
 int
 fault_ep_fd(const struct leat_ep *ep)
@@ -228,10 +228,10 @@ fault_ep_arm(struct leat_ep *ep)
 	struct fault_ep *fe = fault_of(ep);
 	int ret = leat_ep_arm(fe->low);
 
-	/* Shut down below, it has nothing more to tell: the rest is here. */
+	/* -ESHUTDOWN: the lower endpoint reports nothing more; poll what this one still holds. */
 	if (ret == -EAGAIN || ret == -ESHUTDOWN || fe->mixed.nb > 0 || fe->shuffled.nb > 0)
 		return -EAGAIN;
-	/* Time makes nothing readable. */
+	/* The end of a delay or of a stall makes no descriptor readable, so don't sleep. */
 	if (fe->delayed.nb > 0 || !TAILQ_EMPTY(&fe->stalled) || fe->refused)
 		ret = -EBUSY;
 	fe->refused = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A binary heap of proxies; each knows its place, so that any of them can be taken out. */
+/* A binary heap of proxies. Each proxy knows its index, so that any proxy can be removed. */
 
 #include "fault_pvt.h"
 

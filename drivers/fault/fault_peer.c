@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections: calls go down with the id that the peer has there, events come up with the one that it
- * has here. What is still on its way through the delays goes out before the event that ends a peer.
+ * Connections. Calls are passed to the lower endpoint with the peer's lower id; events of the lower
+ * endpoint are passed up with the peer's upper id. Completions of a peer that are still delayed are
+ * released before the event that ends the peer.
  *
- * A peer that dies. Here it looks as if its process had been killed: its ops come back with
- * -ECONNRESET, those that are done and not told yet perhaps, too (the message arrived, the
- * acknowledgement did not), and DISCONNECTED says -ECONNRESET. There it is an ordinary disconnect:
- * nothing can be killed from here.
+ * A peer that dies. At this side it looks as if the peer's process had been killed: its ops come
+ * back with -ECONNRESET, among them perhaps some that are done and not reported yet (the message
+ * arrived, the acknowledgement did not), and the event DISCONNECTED has status -ECONNRESET. The
+ * peer itself sees an ordinary disconnect: its process lives.
  */
 
 #include "fault_pvt.h"
 
 #define EVENTS 8
-/* Calls for events below in one of ours; the rest has time until the next. */
+/* Calls for the lower endpoint's events per progress, at most; the next one takes the rest. */
 #define ROUNDS 16
 
 static struct fault_peer *
@@ -44,7 +45,7 @@ peer_forget(struct fault_ep *fe, struct fault_peer *p)
 	p->peer = NULL;
 }
 
-/* It goes: what it was not handed yet, and what was kept because it stalled, comes back. */
+/* A peer ends: fail its ops that were not posted below, and let those that were kept go on. */
 static void
 peer_leave(struct fault_ep *fe, struct fault_peer *p, int status)
 {
@@ -52,9 +53,9 @@ peer_leave(struct fault_ep *fe, struct fault_peer *p, int status)
 	fault_stall_end(fe, p, status);
 }
 
-/* ---- deaths ---- */
+/* ---- injected deaths ---- */
 
-/* Of the sends that came through and are on their way up, half never learn it. */
+/* Of the sends that succeeded and are not reported yet, fail half. */
 static void
 lose_acks(struct fault_ep *fe, const struct fault_peer *p)
 {
@@ -90,7 +91,7 @@ die(struct fault_ep *fe, struct fault_peer *p)
 	leat_peer_closing(ep, p->peer, -ECONNRESET, text);
 	lose_acks(fe, p);
 	peer_leave(fe, p, -ECONNRESET);
-	/* If it is ending already its event is on the way. */
+	/* This fails if the lower peer is ending already: then its event will come as well. */
 	(void)leat_ep_disconnect(fe->low, p->low);
 }
 
@@ -123,7 +124,7 @@ requested(struct leat_ep *ep, struct fault_ep *fe, const struct leat_event *ev)
 	if (peer != NULL)
 		(void)peer_open(fe, peer, ev->peer);
 	else
-		(void)leat_ep_reject(fe->low, ev->peer); /* or it is gone again, which is as well */
+		(void)leat_ep_reject(fe->low, ev->peer); /* fails if the request was withdrawn */
 }
 
 static void
@@ -132,9 +133,9 @@ ended(struct leat_ep *ep, struct fault_ep *fe, struct fault_peer *p, const struc
 	struct leat_peer *peer = p->peer;
 
 	p->state = FAULT_PEER_CLOSING;
-	/* Says nothing new if it ends by our own doing. */
+	/* Has no effect if this endpoint disconnected the peer. */
 	leat_peer_closing(ep, peer, ev->status, ev->text);
-	/* All of it is done below, but perhaps not polled. */
+	/* All proxies of the peer are done below, but perhaps not polled yet. */
 	fault_drain(fe);
 	peer_leave(fe, p, -ECONNRESET);
 	fault_flush(fe, p);
@@ -148,14 +149,14 @@ event(struct leat_ep *ep, struct fault_ep *fe, const struct leat_event *ev)
 	struct fault_peer *p;
 
 	if (ev->type == LEAT_EV_SHUTDOWN)
-		return; /* of an abort: its ops are back */
+		return; /* the lower endpoint was aborted, and all its ops are back */
 	if (ev->type == LEAT_EV_CONNECT_REQ) {
 		requested(ep, fe, ev);
 		return;
 	}
 	p = fe->by_low[ev->peer];
 	if (p == NULL)
-		return; /* rejected, and taken back at the same time */
+		return; /* a request was rejected here while its peer withdrew it */
 	if (ev->type != LEAT_EV_CONNECTED)
 		ended(ep, fe, p, ev);
 	else if (p->state == FAULT_PEER_OPEN)
@@ -180,7 +181,7 @@ fault_progress(struct leat_ep *ep, uint64_t now)
 	}
 }
 
-/* ---- calls ---- */
+/* ---- calls passed to the lower endpoint ---- */
 
 int
 fault_listen(struct leat_ep *ep, const char *addr)
@@ -226,9 +227,7 @@ fault_reject(struct leat_ep *ep, struct leat_peer *peer)
 	struct fault_ep *fe = fault_of(ep);
 	struct fault_peer *p = peer->drv;
 
-	/*
-	 * If the request was taken back meanwhile there is nothing to reject, and no end to report.
-	 */
+	/* This fails if the peer withdrew the request meanwhile; then no end is reported. */
 	(void)leat_ep_reject(fe->low, p->low);
 	peer_forget(fe, p);
 }
@@ -242,6 +241,6 @@ fault_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const c
 	p->state = FAULT_PEER_CLOSING;
 	leat_peer_closing(ep, peer, status, text);
 	peer_leave(fe, p, -ECONNABORTED);
-	/* If it is ending already its event is on the way. */
+	/* This fails if the lower peer is ending already: then its event will come as well. */
 	(void)leat_ep_disconnect(fe->low, p->low);
 }

@@ -3,17 +3,20 @@
 /*
  * Post and cancel.
  *
- * An op fails here, if it is to fail, and never after it went through below: the other side would
- * have a message that its sender believes lost. So an injected error is like one of the device's own,
- * found before anything was sent or any receive was posted.
+ * An op that is to fail by the argument error is not posted below. If it were posted and failed
+ * afterwards, the peer could have a message that its sender believes lost. So an injected error is
+ * like an error that a device finds before it sends a message or posts a receive.
  *
- * One call below per op, not one per burst: what the next op is to suffer may depend on the one
- * before it (its peer stalls, or is dead).
+ * Each op of a burst is posted below by a call of its own, because the fault of the next op may
+ * depend on the previous one (its peer stalls, or is dead).
  */
 
 #include "fault_pvt.h"
 
-/* Can a type end with that status? A receive meets no remote error, only one-sided ops have keys. */
+/*
+ * Can an op of this type end with that status? Receives have no remote errors, and only one-sided
+ * ops have keys.
+ */
 static bool
 may_fail(const struct leat_op *op, int status)
 {
@@ -27,7 +30,7 @@ may_fail(const struct leat_op *op, int status)
 	}
 }
 
-/* The region below that holds the buffer. @return false: there is none */
+/* Find the lower endpoint's region that holds an op's buffer. @return false: there is none */
 static bool
 map_region(const struct leat_op *op, struct leat_mr **mr)
 {
@@ -60,7 +63,7 @@ take_proxy(struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
 	f->nr = 0;
 	f->again = false;
 	low->type = op->type;
-	low->flags = op->flags & LEAT_OP_F_IMM; /* deadlines are kept above */
+	low->flags = op->flags & LEAT_OP_F_IMM; /* the upper endpoint handles deadlines */
 	low->oflags = 0;
 	low->peer = f->peer != NULL ? f->peer->low : LEAT_PEER_ANY;
 	low->buf = op->buf;
@@ -100,7 +103,7 @@ refuse(struct fault_ep *fe, const struct leat_op *op)
 	return true;
 }
 
-/* Sends an op on its way. Nothing comes back before the next poll. @return false: no room below */
+/* Start an op: inject a fault, or post its proxy below. @return false: no room below */
 static bool
 set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
 {
@@ -111,7 +114,7 @@ set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
 		fault_done(fe, f, fe->conf.error_status, 0);
 		return true;
 	}
-	if (recv || unlikely(f->peer == NULL)) /* all others were checked to have one */
+	if (recv || unlikely(f->peer == NULL)) /* a peer was checked for all ops but receives */
 		return fault_hand_down(fe, f);
 	if (fe->datagram && fault_datagram_lose(fe)) {
 		fault_done(fe, f, 0, op->size);
@@ -125,7 +128,7 @@ set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
 	return fe->datagram ? fault_datagram_send(fe, f) : fault_hand_down(fe, f);
 }
 
-/* @return false: refused */
+/* Post one op, which was checked. @return false: refused, by a fault or for want of room below */
 static bool
 post_one(struct leat_ep *ep, struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
 {
@@ -183,7 +186,7 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 	struct fault_op *f = op->drv_ctx;
 	int ret;
 
-	/* A datagram on its way ends by itself, at once: its deadline need not end anything. */
+	/* A datagram that was sent completes at once, so there is nothing for a deadline to end. */
 	if (fe->datagram && !leat_op_is_recv(op) &&
 	    (f->where == FAULT_BELOW || f->where == FAULT_SHUFFLED))
 		return op->state == LEAT_OP_EXPIRED ? 0 : -EOPNOTSUPP;
@@ -195,9 +198,9 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 		break;
 	case FAULT_BELOW:
 		ret = leat_op_cancel(fe->low, &f->low);
-		/* Done, or asked before: it comes. */
+		/* -ENOENT: done below, -EALREADY: cancelled before. The proxy will come back. */
 		return ret == -ENOENT || ret == -EALREADY ? 0 : ret;
-	case FAULT_KEPT: /* from here on with its own result, which was faster */
+	case FAULT_KEPT: /* from here on the op is done: it keeps its own result */
 		TAILQ_REMOVE(&f->peer->kept, f, link);
 		break;
 	case FAULT_DELAYED:
@@ -206,7 +209,7 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 	case FAULT_MIXED:
 		fault_heap_remove(&fe->mixed, f);
 		break;
-	case FAULT_SHUFFLED: /* see above */
+	case FAULT_SHUFFLED: /* returned above */
 	case FAULT_FREE:
 		return -ENOENT;
 	}

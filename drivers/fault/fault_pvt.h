@@ -3,24 +3,24 @@
 #define FAULT_PVT_H
 
 /*
- * The fault device: wraps another one, and makes happen on demand what fabrics do now and then.
+ * The fault device wraps another device and injects on demand the faults that fabrics have seldom.
  *
- *               upper endpoint: the application's        lower endpoint: of the device below
+ *               upper endpoint: the application's        lower endpoint: of the wrapped device
  *
  *     post  --> wrong? refuse? fail? stalled? ---------> proxy op -->
  *                          |        `-> waiting ---------^
  *                          |                             |
- *     poll  <-- reorder <- delay <------------------- done, fields copied back
+ *     poll  <-- reorder <- delay <------------------- proxy done, fields copied back
  *
- *     events <-- translated: peer ids, and deaths of our own making <-- events
+ *     events <-- translated: peer ids, injected deaths <-- events
  *
- * Proxies. An op that goes down is a proxy: its own struct leat_op, from a pool as large as the two
- * depths, so there is one for each op that the upper endpoint admits. The application's op comes
- * back when its proxy did, never before. Proxies are on no queue of the lower endpoint: they come
- * as the hardware completes them, and order is restored above, by leat_op_start() and
- * leat_op_finish(), as for every driver.
+ * Proxies. For each op the device posts a proxy on the lower endpoint: another struct leat_op, from
+ * a pool as large as both depths together, so there is a proxy for each op that the upper endpoint
+ * admits. The application's op never comes back before its proxy. Proxies are on no queue of the
+ * lower endpoint: they come back in the order in which the hardware completes them, and as in every
+ * driver leat_op_start() and leat_op_finish() restore the order of the application's ops.
  *
- * Where a proxy is:
+ * States of a proxy (enum fault_where):
  *
  *     FREE -> BELOW -> DELAYED -> MIXED -> FREE
  *          -> WAITING -> BELOW     ^
@@ -30,9 +30,10 @@
  *          -> --- fails, is lost --'            BELOW -> KEPT -> DELAYED   (its peer stalls)
  *
  * Files: fault_args.c device arguments; fault_dev.c device and driver table; fault_ep.c endpoints,
- * regions, wait; fault_post.c post and cancel; fault_stage.c what is done: delay, reorder, release;
- * fault_heap.c; fault_stall.c; fault_datagram.c messages lost, doubled, overtaken; fault_peer.c
- * connections and deaths; fault_telemetry.c.
+ * regions, wait; fault_post.c post and cancel; fault_stage.c completions: delay, reorder, release;
+ * fault_heap.c heaps of proxies; fault_stall.c stalled peers; fault_datagram.c messages lost,
+ * doubled, overtaken; fault_peer.c connections and deaths; fault_rand.h random numbers;
+ * fault_telemetry.c counters.
  */
 
 #include <sys/queue.h>
@@ -47,23 +48,23 @@
 #define FAULT_REORDER_MAX 4096
 #define FAULT_US_MAX 60000000
 #define FAULT_OPS_MAX 4000000000
-#define FAULT_ALWAYS (UINT64_C(1) << 32)
+#define FAULT_ALWAYS (UINT64_C(1) << 32) /* the chance 1 */
 
-/* Ops that one call takes from below. */
+/* Proxies that one call polls from the lower endpoint. */
 #define FAULT_BURST 32
-/* So many polls may find nothing before an op that waits to be passed goes on all the same. */
+/* Idle polls, at most, until an op that waits to be passed is released without being passed. */
 #define FAULT_PATIENCE 4
 
-/* ---- what is to happen: arguments of the device ---- */
+/* ---- arguments of the device: which faults to inject ---- */
 
 enum fault_shape {
 	FAULT_NEVER,
-	FAULT_RANGE, /* even, from lo to hi */
+	FAULT_RANGE, /* uniform, from lo to hi */
 	FAULT_EXP,   /* exponential, mean lo */
 	FAULT_TAIL,  /* from lo to hi, each doubling as likely as the one before it */
 };
 
-/* A distribution; of times in us as an argument, in cycles as an endpoint's. */
+/* A distribution. Times are in us in a device's fault_conf, in cycles in an endpoint's. */
 struct fault_dist {
 	enum fault_shape shape;
 	uint64_t lo, hi;
@@ -71,36 +72,38 @@ struct fault_dist {
 
 struct fault_conf {
 	uint64_t seed;
-	uint32_t reorder;	 /* an op is passed by at most so many */
-	struct fault_dist delay; /* of each completion */
-	uint64_t refuse;	 /* chances, of 2^32 */
+	uint32_t reorder;	 /* how many younger ops may pass an op, at most */
+	struct fault_dist delay; /* added to each completion */
+	/* Chances are in units of 2^-32: of refuse, refuse_recv, error, stall, loss, dup. */
+	uint64_t refuse;
 	uint64_t refuse_recv;
 	uint64_t error;
-	int error_status;
+	int error_status; /* of an op that error fails, -errno */
 	uint64_t stall;
 	struct fault_dist stall_time;
-	struct fault_dist die; /* ops of a peer */
-	uint64_t loss;	       /* of datagrams, and so are dup and overtake */
+	struct fault_dist die; /* ops to and from a peer until it dies */
+	uint64_t loss;	       /* loss, dup and overtake: datagrams only */
 	uint64_t dup;
-	uint32_t overtake; /* a message is overtaken by at most so many */
+	uint32_t overtake; /* how many younger messages may overtake a message, at most */
 };
 
 struct fault_dev {
 	struct leat_dev *lower;
 	struct fault_conf conf;
-	unsigned int nb_eps; /* made so far; atomic */
+	unsigned int nb_eps; /* endpoints created so far; atomic */
 };
 
 /* ---- endpoints ---- */
 
+/* Where a proxy is. "Below": at the lower endpoint. */
 enum fault_where {
 	FAULT_FREE,
-	FAULT_WAITING,	/* its peer stalls: not handed down yet */
-	FAULT_SHUFFLED, /* a datagram, in fault_ep.shuffled: not handed down yet */
-	FAULT_BELOW,
-	FAULT_KEPT,    /* done below, but its peer stalls */
-	FAULT_DELAYED, /* done, in fault_ep.delayed */
-	FAULT_MIXED,   /* done, in fault_ep.mixed */
+	FAULT_WAITING,	/* its peer stalls: not posted below yet */
+	FAULT_SHUFFLED, /* a datagram, in fault_ep.shuffled: not posted below yet */
+	FAULT_BELOW,	/* posted below */
+	FAULT_KEPT,	/* done below, but its peer stalls */
+	FAULT_DELAYED,	/* done, in fault_ep.delayed */
+	FAULT_MIXED,	/* done, in fault_ep.mixed */
 };
 
 struct fault_peer;
@@ -108,17 +111,20 @@ struct fault_peer;
 struct fault_op {
 	struct leat_op low;	 /* the proxy; first, so that poll's output can be cast back */
 	struct leat_op *op;	 /* the application's */
-	struct fault_peer *peer; /* that it names, or that its message came from; or NULL */
-	uint64_t key;		 /* in a heap: what it is sorted by */
-	/* Number of its completion, SHUFFLED: of the send. Of two equal keys the older goes first. */
+	struct fault_peer *peer; /* that op names, or that its message came from; or NULL */
+	uint64_t key;		 /* in a heap: the sort key */
+	/*
+	 * Number of the completion, or SHUFFLED: of the send. Of two equal keys the lower number
+	 * goes first.
+	 */
 	uint64_t nr;
-	uint64_t len;
-	int status;
-	uint32_t at; /* in a heap: its place */
-	uint16_t src;
-	uint8_t where;
-	bool again;		    /* doubled */
-	TAILQ_ENTRY(fault_op) link; /* free, WAITING, KEPT */
+	uint64_t len;		    /* of the op's completion */
+	int status;		    /* of the op's completion */
+	uint32_t at;		    /* in a heap: the index */
+	uint16_t src;		    /* upper id of the message's sender */
+	uint8_t where;		    /* enum fault_where */
+	bool again;		    /* a datagram that was doubled */
+	TAILQ_ENTRY(fault_op) link; /* in a list, if FREE, WAITING or KEPT */
 };
 
 TAILQ_HEAD(fault_list, fault_op);
@@ -130,38 +136,40 @@ struct fault_heap {
 
 enum fault_peer_state {
 	FAULT_PEER_NONE,
-	FAULT_PEER_OPEN,    /* connecting, asked, accepted or up */
-	FAULT_PEER_CLOSING, /* on its way down */
+	FAULT_PEER_OPEN,    /* connecting, requested, accepted or up */
+	FAULT_PEER_CLOSING, /* disconnected, but not down yet */
 };
 
 struct fault_peer {
-	struct leat_peer *peer; /* upper */
-	uint16_t low;		/* id below */
+	struct leat_peer *peer; /* at the upper endpoint */
+	uint16_t low;		/* id of the peer at the lower endpoint */
 	uint8_t state;		/* enum fault_peer_state */
-	bool died;		/* of die= */
+	bool died;		/* by die=, an injected death */
 	bool stalled;		/* on fault_ep.stalled */
 	uint64_t until;		/* end of the stall, cycles */
-	uint64_t ops;		/* to it and from it */
-	uint64_t die_at;	/* 0: never */
+	uint64_t ops;		/* ops to the peer and messages from it, so far */
+	uint64_t die_at;	/* value of ops at which the peer dies; 0: never */
 	struct fault_list waiting, kept;
-	TAILQ_ENTRY(fault_peer) link;
+	TAILQ_ENTRY(fault_peer) link; /* in fault_ep.stalled */
 };
 
-/* Written by the owner with relaxed stores, read by telemetry and tests. */
+/* Counters; written by the owner with relaxed stores, read by telemetry and tests. */
 struct fault_stats {
-	uint64_t delayed;   /* completions */
-	uint64_t reordered; /* completions that a younger one passed */
-	uint64_t refused;   /* sends and one-sided ops, not for want of room */
-	uint64_t refused_recv;
-	uint64_t failed; /* ops, without having been tried */
+	uint64_t delayed;      /* completions that were delayed */
+	uint64_t reordered;    /* completions that a younger one passed */
+	uint64_t refused;      /* sends and one-sided ops refused although there was room */
+	uint64_t refused_recv; /* receives refused, as above */
+	uint64_t failed;       /* ops that error failed, without posting them below */
 	uint64_t stalls;
-	uint64_t stalled_ops; /* ops and completions that had to wait for the end of one */
+	uint64_t stalled_ops; /* ops and completions that waited for the end of a stall */
 	uint64_t deaths;
-	uint64_t lost_acks; /* of these: sends that came through and are told as failed */
+	uint64_t lost_acks; /* at deaths: sends that succeeded and are reported as failed */
 	uint64_t lost;	    /* datagrams */
-	uint64_t doubled;
-	uint64_t overtaken; /* that a younger one passed */
+	uint64_t doubled;   /* datagrams */
+	uint64_t overtaken; /* datagrams that a younger one passed */
 };
+
+/* Kinds of faults; each endpoint has a stream of random numbers for each. */
 
 enum fault_kind {
 	FAULT_K_REORDER,
@@ -179,36 +187,37 @@ enum fault_kind {
 };
 
 struct fault_ep {
-	struct leat_ep *ep;  /* upper */
-	struct leat_ep *low; /* lower */
+	struct leat_ep *ep;  /* upper: the application's */
+	struct leat_ep *low; /* lower: of the wrapped device */
 	const struct fault_dev *dev;
 	struct fault_conf conf; /* times in cycles */
 	struct fault_rand rand[FAULT_KINDS];
 
-	void *mem; /* of the pool */
+	void *mem; /* of the pool of proxies */
 	struct fault_op *ops;
-	uint32_t nb_ops; /* that were ever used; the others were never touched */
+	uint32_t nb_ops; /* proxies that were ever used; the pool's others were never touched */
 	struct fault_list free;
-	struct fault_heap delayed; /* by the time at which they are due */
-	struct fault_heap mixed;   /* by number, randomly increased */
+	struct fault_heap delayed; /* sorted by the time at which they are due, cycles */
+	struct fault_heap mixed;   /* sorted by number of the completion, randomly increased */
 	uint64_t nr;		   /* completions so far */
-	uint64_t nr_out;	   /* the highest number that was released */
-	uint32_t patience;	   /* idle polls until one that waits to be passed goes on */
-	bool refused;		   /* since the last arm */
+	uint64_t nr_out;	   /* highest number that was released */
+	uint32_t patience;	   /* idle polls until all of mixed is released */
+	bool refused;		   /* a post was refused since the last arm */
 	bool aborting;
 
-	bool datagram;		    /* of that type; the rest is used by such endpoints only */
-	uint32_t send_patience;	    /* polls without a new send until what is shuffled goes down */
-	struct fault_heap shuffled; /* by number of the send, randomly increased */
+	/* The type of the endpoint. If it is not set, the fields down to nr_down are unused. */
+	bool datagram;
+	uint32_t send_patience;	    /* polls without a new send until all of shuffled is posted */
+	struct fault_heap shuffled; /* sorted by number of the send, randomly increased */
 	uint64_t nr_sent;	    /* sends so far */
-	uint64_t nr_sent_seen;	    /* by the last poll */
-	uint64_t nr_down;	    /* the highest number that was handed down */
+	uint64_t nr_sent_seen;	    /* nr_sent at the last poll */
+	uint64_t nr_down;	    /* highest number that was posted below */
 
 	struct fault_peer *peers;   /* by upper id */
 	struct fault_peer **by_low; /* by lower id */
 	TAILQ_HEAD(, fault_peer) stalled;
 	struct fault_stats stats;
-	LIST_ENTRY(fault_ep) link; /* for telemetry */
+	LIST_ENTRY(fault_ep) link; /* in telemetry's list */
 };
 
 static inline struct fault_ep *
@@ -245,46 +254,49 @@ void fault_ep_disarm(struct leat_ep *ep);
 
 /* fault_post.c */
 uint16_t fault_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
-/* Hands a proxy down. @return false: it found no room */
+/* Post a proxy on the lower endpoint. @return false: no room there */
 bool fault_hand_down(struct fault_ep *fe, struct fault_op *f);
 int fault_cancel(struct leat_ep *ep, struct leat_op *op);
 
 /* fault_stage.c */
 void fault_poll(struct leat_ep *ep);
-/* An op is done, or failed: it goes into the delay. */
+/* Put a proxy whose op is done, or failed, into the delay. */
 void fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len);
-/* Ends the proxy, and hands its op to the ordering layer. It must be in no list or heap. */
+/* Free a proxy, which is in no list or heap, and finish its op with f->status and f->len. */
 void fault_release(struct fault_ep *fe, struct fault_op *f);
-/* What is done goes out now: of one peer, or all of it (NULL). */
+/* Release all proxies in the delay or the reordering; of one peer, or of all (NULL). */
 void fault_flush(struct fault_ep *fe, const struct fault_peer *p);
-/* Takes everything that is done below. */
+/* Poll the lower endpoint until it has no more proxies that are done. */
 void fault_drain(struct fault_ep *fe);
 
 /* fault_stall.c */
-/* An op to a peer, or a message from it: may be the moment at which it stalls. */
+/* Draw whether a peer stalls from now on; called for each op to it, and each message from it. */
 void fault_stall_draw(struct fault_ep *fe, struct fault_peer *p);
+/* Hold a proxy back until its peer's stall has ended: before it is posted below. */
 void fault_wait(struct fault_ep *fe, struct fault_op *f);
+/* Hold a proxy back until its peer's stall has ended: after it was done below. */
 void fault_keep(struct fault_ep *fe, struct fault_op *f);
-/* Ends stalls whose time has come. */
+/* End the stalls whose time has come. */
 void fault_stalls_run(struct fault_ep *fe);
-/* The peer goes: what waited for it fails, what was kept goes on. */
+/* End the stall of a peer that ends: ops that wait fail with status, kept ones go on. */
 void fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status);
 
 /* fault_datagram.c */
-/* Is a send to be lost? */
+/* Draw whether a send is lost. */
 bool fault_datagram_lose(struct fault_ep *fe);
-/* Hands a send down, now or, if others are to overtake it, later. @return false: no room */
+/* Post a send below, at once or, if others may overtake it, later. @return false: no room */
 bool fault_datagram_send(struct fault_ep *fe, struct fault_op *f);
-/* Something came back from below. @return true: it was doubled, and will come once more */
+/* Draw whether a send that is done below is doubled. @return true: it was posted below again */
 bool fault_datagram_again(struct fault_ep *fe, struct fault_op *f);
-/* Hands down what was overtaken enough. */
+/* Post below the shuffled sends that can't be overtaken any more. */
 void fault_datagrams_run(struct fault_ep *fe);
-/* The peer goes: what was not handed down comes back. */
+/* Finish, with status, the shuffled sends to a peer that ends. */
 void fault_datagrams_end(struct fault_ep *fe, const struct fault_peer *p, int status);
 
 /* fault_peer.c */
+/* Finish with -ESHUTDOWN the ops of all peers that were not posted below. */
 void fault_peers_abort(struct fault_ep *fe);
-/* Counts an op of a peer; it may be its last. */
+/* Count an op of a peer, which may die by it. */
 void fault_peer_count(struct fault_ep *fe, struct fault_peer *p);
 void fault_progress(struct leat_ep *ep, uint64_t now);
 int fault_listen(struct leat_ep *ep, const char *addr);

@@ -3,14 +3,15 @@
 #define FAULT_RAND_H
 
 /*
- * Where the faults come from: xoshiro256** 1.0 (Blackman and Vigna, https://prng.di.unimi.it), its
- * state filled by splitmix64 from three things:
+ * The random numbers behind the faults: xoshiro256** 1.0 (Blackman and Vigna,
+ * https://prng.di.unimi.it). Its state is filled by splitmix64 from three inputs:
  *
- *     device's seed, endpoint's name or number, kind of fault
+ *     the device's seed, the endpoint's name or number, the kind of fault
  *
- * A stream per endpoint: what one lcore does changes nothing at another. A stream per kind: with
- * refusals on, say, the delays are those of a run without. All arithmetic is of integers, so that a
- * seed means the same on every machine.
+ * Each endpoint has streams of its own, so that one lcore's calls do not change the faults of
+ * another. Each kind of fault has a stream of its own, so that, for example, switching refusals on
+ * does not change the delays. All arithmetic is on integers, so that a seed gives the same faults
+ * on every machine.
  */
 
 #include <stdint.h>
@@ -37,7 +38,7 @@ fault_rand_init(struct fault_rand *r, uint64_t seed, uint64_t endpoint, uint64_t
 	uint64_t x = seed;
 	unsigned int i;
 
-	/* One after the other: (1, 2) and (2, 1) are different streams. */
+	/* Mixed in one after the other, so that (1, 2) and (2, 1) give different streams. */
 	x = fault_splitmix(&x) ^ endpoint;
 	x = fault_splitmix(&x) ^ kind;
 	for (i = 0; i < 4; i++)
@@ -64,14 +65,14 @@ fault_rand_next(struct fault_rand *r)
 	return result;
 }
 
-/* 0 to n - 1; n > 0. By multiplication: the bias is below n / 2^64. */
+/* Draw a number from 0 to n - 1, n > 0. By multiplication: the bias is below n / 2^64. */
 static inline uint64_t
 fault_rand_below(struct fault_rand *r, uint64_t n)
 {
 	return (uint64_t)(((leat_u128)fault_rand_next(r) * n) >> 64);
 }
 
-/* 1 to be 2^32 and over: always. */
+/* Draw with a chance in units of 2^-32; 2^32 and more: always true. */
 static inline bool
 fault_rand_hit(struct fault_rand *r, uint64_t chance)
 {

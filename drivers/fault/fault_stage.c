@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What is done: delay, then reorder, then release.
+ * The stages of a completion: delay, then reorder, then release.
  *
  *     done below    #1   #2   #3   #4        completions get numbers
- *     delay         each is due at now + what the distribution says
- *     reorder       each gets number + random 0..window; the lowest goes first, as soon as
- *                   completions with that number have come: no op is passed by more than window
+ *     delay         each is due at now + a time drawn from the distribution
+ *     reorder       each gets the key number + random 0..window. The lowest key is released as
+ *                   soon as the completion with that number has come: so no completion is passed
+ *                   by more than window others
  *     release       leat_op_finish()
  *
- * No completion may wait for passers-by that do not come. After a few polls that find nothing all
- * go, the lowest first; how few is random, too. So what the window does is a function of the seed
- * and of the calls that were made, and the clock has no part in it.
+ * A completion must not wait for others that do not come. So after a few idle polls, a random
+ * number, all completions are released, the lowest key first. The order depends only on the seed
+ * and on the calls that were made; the clock has no part in it.
  */
 
 #include "fault_pvt.h"
@@ -73,7 +74,7 @@ fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len)
 	fault_heap_push(&fe->delayed, f);
 }
 
-/* @return whether any came out */
+/* Move completions that are due on to the reordering. @return whether there were any */
 static bool
 undelay(struct fault_ep *fe)
 {
@@ -98,13 +99,13 @@ status_of(const struct fault_ep *fe, const struct fault_op *f)
 		return 0;
 	if (fe->aborting)
 		return -ESHUTDOWN;
-	/* Below, it was a disconnect of ours. */
+	/* The lower endpoint disconnected the peer, but the upper one reports its death. */
 	if (status == -ECONNABORTED && f->peer != NULL && f->peer->died)
 		return -ECONNRESET;
 	return status;
 }
 
-/* A proxy came back. */
+/* Handle a proxy that the lower endpoint's poll returned. */
 static void
 took(struct fault_ep *fe, struct fault_op *f)
 {
@@ -112,7 +113,10 @@ took(struct fault_ep *fe, struct fault_op *f)
 
 	if (leat_op_is_recv(low) && low->src < fe->low->nb_peers && fe->by_low[low->src] != NULL) {
 		f->src = fe->by_low[low->src]->peer->id;
-		/* A receive that names a peer ends with that one, whichever id the device gives its endpoint. */
+		/*
+		 * A receive that names a peer belongs to that peer, whichever id the device reports
+		 * as the source.
+		 */
 		if (f->peer == NULL)
 			f->peer = fe->by_low[low->src];
 		fault_stall_draw(fe, f->peer);
@@ -128,6 +132,7 @@ took(struct fault_ep *fe, struct fault_op *f)
 		fault_done(fe, f, f->status, f->len);
 }
 
+/* Poll the lower endpoint once. @return number of proxies that it returned */
 static uint16_t
 take(struct fault_ep *fe)
 {
@@ -146,7 +151,7 @@ fault_drain(struct fault_ep *fe)
 		;
 }
 
-/* May the lowest go, or do others still have time to pass it? */
+/* Release the completion with the lowest key now? If not, others may still pass it. */
 static bool
 passed_enough(struct fault_ep *fe, bool idle)
 {
@@ -190,7 +195,7 @@ fault_poll(struct leat_ep *ep)
 		unmix(fe, !any);
 }
 
-/* The slow way, through all of the heap. */
+/* Release a peer's completions, or all (NULL), from a heap. Slow: it searches all of the heap. */
 static void
 flush(struct fault_ep *fe, struct fault_heap *h, const struct fault_peer *p)
 {
@@ -205,7 +210,7 @@ flush(struct fault_ep *fe, struct fault_heap *h, const struct fault_peer *p)
 		}
 		fault_heap_remove(h, f);
 		fault_release(fe, f);
-		i = 0; /* the others moved */
+		i = 0; /* the heap's order has changed */
 	}
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peers that stand still for a while.
+ * Stalls: peers that stand still for a while.
  *
- *     ops to it              wait here, in their order, and are handed down when it moves again
- *     what is done with it   is kept: sends that were below already, messages that it sent
+ *     ops to the peer      wait, in their order, and are posted below when the stall has ended
+ *     ops done meanwhile   are kept: sends that were posted below before, messages from the peer
  *
- * The peer itself knows nothing of it. What waits has its place in the send depth, so that a peer
- * which stalls for long makes post refuse, as one does that stands still in truth.
+ * The peer itself does not notice. Ops that wait count towards the send depth, so that a long stall
+ * makes post refuse, as a peer that really stands still does.
  */
 
 #include "fault_pvt.h"
@@ -73,7 +73,7 @@ fault_stalls_run(struct fault_ep *fe)
 		resume_kept(fe, p);
 		while ((f = TAILQ_FIRST(&p->waiting)) != NULL) {
 			if (!fault_hand_down(fe, f))
-				break; /* no room: those behind it wait, too */
+				break; /* no room below: the ops behind this one wait as well */
 			TAILQ_REMOVE(&p->waiting, f, link);
 		}
 		if (TAILQ_EMPTY(&p->waiting))

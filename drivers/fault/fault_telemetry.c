@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * /leat/fault: what was done to each endpoint, by its number. Runs on telemetry's own thread.
+ * The telemetry command /leat/fault: counters of the faults of each endpoint, by its number. The
+ * answers are built on telemetry's own thread.
  */
 
 #include <pthread.h>
@@ -74,7 +75,7 @@ cmd_fault(const char *cmd, const char *params, struct rte_tel_data *d)
 	RTE_SET_USED(params);
 	rte_tel_data_start_dict(d);
 	pthread_mutex_lock(&lock);
-	/* As many as an answer holds. */
+	/* Stop when the answer is full. */
 	LIST_FOREACH(fe, &eps, link) {
 		if (add_ep(d, fe) != 0)
 			break;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A driver that does nothing, as the contract (leat_driver.h) asks: where to begin a driver of
- * one's own, see doc/guide/driver.md. Its datagram endpoints are on a network that loses
- * everything:
+ * A driver that does nothing but fulfil the contract (leat_driver.h): a start for a driver of your
+ * own, see doc/guide/driver.md. Its datagram endpoints are on a network that loses every datagram:
  *
  *     connect   the peer is up at the next progress(), whatever its address
- *     SEND      comes back with success from the next poll: datagrams may be lost
- *     RECV      waits until it is cancelled, its deadline passes, or the endpoint ends
+ *     SEND      the next poll returns the op with success: a datagram may be lost
+ *     RECV      the op waits until it is cancelled, its deadline passes, or the endpoint ends
  */
 
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include <leat_error.h>
 #include <leat_order.h>
 
-/* Lies in the room that each op has for the driver: no post allocates anything. */
+/* The driver's words of an op. They lie in the op (leat_op.drv), so post allocates nothing. */
 struct skel_op {
 	TAILQ_ENTRY(skel_op) next;
 };
@@ -78,7 +77,7 @@ recvs_end(struct leat_ep *ep, int status)
 		recv_end(ep, container_of((void *)sop, struct leat_op, drv), status);
 }
 
-/* What is wrong with an op is told by its completion, not by post. */
+/* Post an op that was admitted. The completion reports an invalid op, not post. */
 static void
 post_one(struct leat_ep *ep, struct leat_op *op)
 {
@@ -106,13 +105,13 @@ skel_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return leat_ep_post_end(ep, i, n);
 }
 
-/* Hardware is asked here for completions; each is a leat_op_finish(). */
+/* A real driver polls its hardware's completions here, and calls leat_op_finish() for each. */
 static void
 skel_poll(struct leat_ep *ep __rte_unused)
 {
 }
 
-/* Only receives are ever in flight. */
+/* op is a receive: no other op is ever in flight. */
 static int
 skel_cancel(struct leat_ep *ep, struct leat_op *op)
 {
@@ -120,7 +119,7 @@ skel_cancel(struct leat_ep *ep, struct leat_op *op)
 	return 0;
 }
 
-/* What conf asks for is inside of what skel_info() offers: the library saw to it. */
+/* The library has checked conf against the limits of skel_info(). */
 static int
 skel_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf __rte_unused)
 {
@@ -160,7 +159,7 @@ skel_connect(struct leat_ep *ep __rte_unused, struct leat_peer *peer __rte_unuse
 	return 0;
 }
 
-/* Here, not in connect(), the outcome is told. */
+/* Report the outcome of connecting here, not in connect(). */
 static void
 skel_progress(struct leat_ep *ep, uint64_t now __rte_unused)
 {
@@ -172,7 +171,7 @@ skel_progress(struct leat_ep *ep, uint64_t now __rte_unused)
 	}
 }
 
-/* Between the two calls the peer's ops are finished: there are none. */
+/* Between the two calls a driver finishes the peer's ops; this one has none in flight. */
 static void
 skel_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
