@@ -42,7 +42,7 @@ fault_release(struct fault_ep *fe, struct fault_op *f)
 }
 
 static void
-mix(struct fault_ep *fe, struct fault_op *f)
+reorder_push(struct fault_ep *fe, struct fault_op *f)
 {
 	f->where = FAULT_MIXED;
 	f->key = f->nr;
@@ -64,7 +64,7 @@ fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len)
 		return;
 	}
 	if (fe->conf.delay.shape == FAULT_NEVER) {
-		mix(fe, f);
+		reorder_push(fe, f);
 		return;
 	}
 	delay = fault_dist_draw(&fe->conf.delay, &fe->rand[FAULT_K_DELAY]);
@@ -76,7 +76,7 @@ fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len)
 
 /* Move completions that are due on to the reordering. @return whether there were any */
 static bool
-undelay(struct fault_ep *fe)
+delay_run(struct fault_ep *fe)
 {
 	bool any = false;
 
@@ -84,7 +84,7 @@ undelay(struct fault_ep *fe)
 		struct fault_op *f = fe->delayed.op[0];
 
 		fault_heap_remove(&fe->delayed, f);
-		mix(fe, f);
+		reorder_push(fe, f);
 		any = true;
 	}
 	return any;
@@ -107,7 +107,7 @@ status_of(const struct fault_ep *fe, const struct fault_op *f)
 
 /* Handle a proxy that the lower endpoint's poll returned. */
 static void
-took(struct fault_ep *fe, struct fault_op *f)
+proxy_done(struct fault_ep *fe, struct fault_op *f)
 {
 	struct leat_op *low = &f->low;
 
@@ -134,20 +134,20 @@ took(struct fault_ep *fe, struct fault_op *f)
 
 /* Poll the lower endpoint once. @return number of proxies that it returned */
 static uint16_t
-take(struct fault_ep *fe)
+poll_lower(struct fault_ep *fe)
 {
 	struct leat_op *low[FAULT_BURST];
 	uint16_t i, n = leat_ep_poll(fe->low, low, FAULT_BURST);
 
 	for (i = 0; i < n; i++)
-		took(fe, container_of(low[i], struct fault_op, low));
+		proxy_done(fe, container_of(low[i], struct fault_op, low));
 	return n;
 }
 
 void
 fault_drain(struct fault_ep *fe)
 {
-	while (take(fe) == FAULT_BURST)
+	while (poll_lower(fe) == FAULT_BURST)
 		;
 }
 
@@ -164,7 +164,7 @@ passed_enough(struct fault_ep *fe, bool idle)
 }
 
 static void
-unmix(struct fault_ep *fe, bool idle)
+reorder_run(struct fault_ep *fe, bool idle)
 {
 	uint32_t max = RTE_MAX((uint32_t)leat_ep_room(fe->ep), (uint32_t)FAULT_BURST);
 
@@ -183,16 +183,16 @@ void
 fault_poll(struct leat_ep *ep)
 {
 	struct fault_ep *fe = fault_of(ep);
-	bool any = take(fe) > 0;
+	bool any = poll_lower(fe) > 0;
 
 	if (unlikely(!TAILQ_EMPTY(&fe->stalled)))
 		fault_stalls_run(fe);
 	if (fe->shuffled.nb > 0)
 		fault_datagrams_run(fe);
-	if (fe->delayed.nb > 0 && undelay(fe))
+	if (fe->delayed.nb > 0 && delay_run(fe))
 		any = true;
 	if (fe->mixed.nb > 0)
-		unmix(fe, !any);
+		reorder_run(fe, !any);
 }
 
 /* Release a peer's completions, or all (NULL), from a heap. Slow: it searches all of the heap. */

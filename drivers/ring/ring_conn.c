@@ -170,7 +170,7 @@ ring_link_bell(struct ring_link *link)
 }
 
 void
-ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
+ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 {
 	struct ring_conn *conn = link->conn;
 	struct ring_mbox *other = conn->mbox[link->side ^ 1];
@@ -190,7 +190,7 @@ abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
 {
 	(void)ring_conn_decide(link->conn,
 			       link->side == 0 ? RING_CONN_ABANDONED : RING_CONN_REJECTED);
-	ring_link_say_closed(link, closed); /* needed if the request was accepted */
+	ring_link_report_closed(link, closed); /* needed if the request was accepted */
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }
@@ -357,7 +357,7 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 
 		if (link->state != RING_LINK_UP)
 			continue;
-		/* CLOSED: pairs with ring_link_say_closed() of the other side */
+		/* CLOSED: pairs with ring_link_report_closed() of the peer */
 		how = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 		/* The end of a datagram peer is not reported; datagrams sent to it are lost. */
 		if (how == RING_OPEN || rep->datagram)

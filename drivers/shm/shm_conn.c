@@ -84,7 +84,7 @@ drop_lane(struct ring_conn *conn)
  * @return its descriptor, which the caller closes, or -errno with leat_err()
  */
 static int
-make_lane(struct ring_conn *conn)
+create_lane(struct ring_conn *conn)
 {
 	const struct shm_ep *se = conn->se;
 	const struct ring_shape shape = {
@@ -163,8 +163,8 @@ close_fds(const struct leat_exchange_event *ev)
  * @return as leat_exchange_connect(), or as leat_exchange_accept()
  */
 static int
-tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_conn_params *params,
-     const char *addr)
+send_hello(struct ring_conn *conn, const struct leat_peer *peer,
+	   const struct leat_conn_params *params, const char *addr)
 {
 	struct shm_ep *se = conn->se;
 	const struct shm_hello h = {
@@ -189,7 +189,7 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 		.fds = fds,
 		.nb_fds = (uint8_t)(SHM_FDS + (h.share ? se->share->nb_fds : 0)),
 	};
-	int ret = make_lane(conn);
+	int ret = create_lane(conn);
 
 	if (ret < 0)
 		return ret;
@@ -213,7 +213,7 @@ tell(struct ring_conn *conn, const struct leat_peer *peer, const struct leat_con
 
 /* Create the endpoint's word asleep and its board. @return 0, or -errno with leat_err() */
 static int
-make_own(struct shm_ep *se)
+create_own(struct shm_ep *se)
 {
 	int i, fd = shm_memory_make(&se->asleep, "endpoint", sizeof(uint32_t), true);
 
@@ -244,7 +244,7 @@ shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf)
 		/* Without share=1 too: a connector with share=1 sends all its descriptors. */
 		.max_fds = sdev->any_user != 0 ? SHM_FDS : LEAT_EXCHANGE_FDS_MAX,
 	};
-	int ret = make_own(se);
+	int ret = create_own(se);
 
 	if (ret < 0)
 		return ret;
@@ -319,7 +319,7 @@ ring_link_bell(struct ring_link *link)
 
 /* End the exchange's connection in order, which closes its socket. */
 static void
-part(struct ring_conn *conn, const char *why)
+close_exchange(struct ring_conn *conn, const char *why)
 {
 	if (conn->id != 0)
 		(void)leat_exchange_close(conn->se->exchange, conn->id, why);
@@ -335,7 +335,7 @@ fence(void)
 }
 
 void
-ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
+ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 {
 	/* CLOSED: every slot of this side comes before it; pairs with their_closed() of the peer */
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
@@ -345,7 +345,7 @@ ring_link_say_closed(struct ring_link *link, enum ring_closed closed)
 	if (ring_share_touched(link) != 0)
 		ring_link_bell(link);
 	else
-		part(link->conn, NULL);
+		close_exchange(link->conn, NULL);
 }
 
 bool
@@ -357,7 +357,7 @@ ring_link_alive(const struct ring_link *link)
 void
 ring_link_free(struct ring_link *link)
 {
-	part(link->conn, NULL);
+	close_exchange(link->conn, NULL);
 	conn_free(link->conn);
 	link->asleep = NULL;
 	link->reach = NULL;
@@ -367,7 +367,7 @@ ring_link_free(struct ring_link *link)
 void
 ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why)
 {
-	part(link->conn, why);
+	close_exchange(link->conn, why);
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }
@@ -386,7 +386,7 @@ shm_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	conn = conn_new(se);
 	if (conn == NULL)
 		return -ENOMEM;
-	ret = tell(conn, peer, params, name);
+	ret = send_hello(conn, peer, params, name);
 	if (ret < 0) {
 		conn_free(conn);
 		return ret;
@@ -401,7 +401,7 @@ shm_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_pa
 {
 	struct shm_ep *se = shm_of(ep);
 	struct ring_link *link = &se->ring.table[peer->id];
-	int ret = tell(link->conn, peer, params, NULL);
+	int ret = send_hello(link->conn, peer, params, NULL);
 
 	/* If the connector withdrew the request meanwhile, an event of the exchange reports it. */
 	if (ret == 0)
@@ -504,7 +504,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 		ret = map_theirs(conn, ev);
 	if (ret < 0) {
 		snprintf(text, sizeof(text), "connect %s: %s", ev->addr, leat_err_msg());
-		part(conn, text);
+		close_exchange(conn, text);
 		failed(se, link, ret, text);
 		return;
 	}
@@ -523,7 +523,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 static uint32_t
 their_closed(const struct ring_link *link)
 {
-	/* pairs with ring_link_say_closed() */
+	/* pairs with ring_link_report_closed() */
 	return __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 }
 
@@ -610,7 +610,7 @@ links_progress(struct shm_ep *se)
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
 		/* A peer that shares memory may be in an op: keep the socket, to see its death. */
 		if (link->reach == NULL)
-			part(link->conn, text);
+			close_exchange(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);
 	}
 }

@@ -195,7 +195,7 @@ ring_link_close(struct leat_ep *ep, struct ring_link *link, enum ring_closed clo
 	rep->nb_refused -= link->tx_refused;
 	link->tx_refused = false;
 	rep->nb_closing++;
-	ring_link_say_closed(link, closed);
+	ring_link_report_closed(link, closed);
 	ring_link_try_down(ep, link);
 }
 
@@ -253,7 +253,7 @@ ring_links_free(struct ring_ep *rep, enum ring_closed closed)
 		struct ring_link *link = rep->links[rep->nb_links - 1];
 
 		if (link->state == RING_LINK_UP)
-			ring_link_say_closed(link, closed);
+			ring_link_report_closed(link, closed);
 		ring_marks_remove(rep, link);
 		ring_link_free(link);
 	}

@@ -76,7 +76,7 @@ ring_marks_remove(struct ring_ep *rep, struct ring_link *link)
 /* ---- this side's want: what it asks of its peers ---- */
 
 static void
-want(struct ring_ep *rep, struct ring_link *link)
+send_want(struct ring_ep *rep, struct ring_link *link)
 {
 	/* relaxed: ordered by BELL */
 	__atomic_store_n(&link->mine->want, rep->want, __ATOMIC_RELAXED);
@@ -93,7 +93,7 @@ want_of_all(struct ring_ep *rep, bool many)
 	rep->want++;
 	rep->nb_watched = many ? rep->nb_links : 0;
 	for (i = 0; i < rep->nb_links; i++)
-		want(rep, rep->links[i]);
+		send_want(rep, rep->links[i]);
 	rep->rescan = true; /* unwatch links whose peers have closed: they do not answer */
 }
 
@@ -115,7 +115,7 @@ go_by(struct ring_link *link, uint32_t wanted)
 	ring_link_bell(link);
 }
 
-/* MARKS: pairs with go_by() of the other side. */
+/* MARKS: pairs with go_by() of the peer. */
 static bool
 answered(const struct ring_ep *rep, const struct ring_link *link)
 {
@@ -135,7 +135,7 @@ ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 	}
 	/* The want that was written while connecting may be out of date. */
 	if (__atomic_load_n(&link->mine->want, __ATOMIC_RELAXED) != rep->want)
-		want(rep, link);
+		send_want(rep, link);
 	/* If the peer has answered it marks from its first message on, and needs no watching. */
 	if (rep->many && !answered(rep, link))
 		watch(rep, link);

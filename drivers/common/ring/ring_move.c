@@ -19,7 +19,7 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 
 /* Make the peer look at the link: chunks were put, or taken, so that it may put more. */
 static void
-tell(struct ring_link *link)
+notify_peer(struct ring_link *link)
 {
 	ring_link_mark(link);
 	ring_link_wake(link);
@@ -167,7 +167,7 @@ put_all(struct leat_ep *ep, struct ring_link *link)
 		rep->copy_left -= RING_CHUNK;
 	}
 	if (n > 0)
-		tell(link);
+		notify_peer(link);
 }
 
 /* ---- take chunks ---- */
@@ -274,7 +274,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 		__atomic_store_n(&link->theirs->chunks_taken, ++m->taken, __ATOMIC_RELEASE);
 	}
 	if (n > 0)
-		tell(link);
+		notify_peer(link);
 	if (!ok)
 		ring_violation(rep, link, "it put a chunk that belongs to nothing");
 	return ok;
@@ -368,12 +368,12 @@ ring_move_read(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t
 }
 
 bool
-ring_move_go(struct ring_link *link, struct leat_op *op)
+ring_move_start(struct ring_link *link, struct leat_op *op)
 {
 	struct ring_op *o = ring_op(op);
 
 	if (op->type == LEAT_OP_READ || op->type >= LEAT_OP_FETCH_ADD || op->size == 0 ||
-	    o->seq != RING_NOT_GOING)
+	    o->seq != RING_NOT_REQUESTED)
 		return false;
 	o->seq = 0;
 	out_add(&link->moves, op);
@@ -391,7 +391,7 @@ ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, 
 		if (status != 0)
 			(void)take_all(ep, link, UINT32_MAX);
 		link->moves.nb -= op->size > 0;
-	} else if (o->seq != RING_NOT_GOING && o->seq < op->size) {
+	} else if (o->seq != RING_NOT_REQUESTED && o->seq < op->size) {
 		out_del(&link->moves, op);
 		link->moves.nb--;
 	}

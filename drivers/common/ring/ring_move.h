@@ -137,7 +137,7 @@ bool ring_move_write(struct leat_ep *ep, struct ring_link *link, uint64_t nr, ui
 void ring_move_read(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t key,
 		    uint64_t addr, uint64_t len);
 /* Begin to put the bytes of this side's op: the peer acked RING_GO. @return false: a violation */
-bool ring_move_go(struct ring_link *link, struct leat_op *op);
+bool ring_move_start(struct ring_link *link, struct leat_op *op);
 /* End the move of this side's op, which the peer acked with status. The caller finishes the op. */
 void ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, int status);
 /* Take chunks that arrived and put chunks while there is room, up to RING_CHUNKS_BUDGET of each. */

@@ -93,7 +93,7 @@ struct ring_op {
 static_assert(sizeof(struct ring_op) <= sizeof(uint64_t) * LEAT_OP_DRV_WORDS, "fits into an op");
 
 /* seq of an op whose bytes the peer has not asked for. */
-#define RING_NOT_GOING UINT64_MAX
+#define RING_NOT_REQUESTED UINT64_MAX
 
 static inline struct ring_op *
 ring_op(struct leat_op *op)
@@ -270,9 +270,9 @@ struct ring_ep {
 	void *table_mem;
 	struct ring_region *regions;
 	uint32_t nb_regions;
-	uint32_t free_region;	  /* number of the first free region + 1; 0: none */
-	struct ring_share *share; /* RING_FOREIGN: memory of the device; NULL: shares nothing */
-	LIST_ENTRY(ring_ep) told; /* in the list that telemetry reports */
+	uint32_t free_region;	      /* number of the first free region + 1; 0: none */
+	struct ring_share *share;     /* RING_FOREIGN: memory of the device; NULL: shares nothing */
+	LIST_ENTRY(ring_ep) reported; /* in the list that telemetry reports */
 };
 
 /* Device arguments common to both devices. */
@@ -326,7 +326,7 @@ void ring_link_bell(struct ring_link *link);
 /* Wake the peer, whose ASLEEP is set. */
 void ring_link_wake_now(const struct ring_link *link);
 /* Tell the peer that this side is closed: CLOSED, then BELL. */
-void ring_link_say_closed(struct ring_link *link, enum ring_closed closed);
+void ring_link_report_closed(struct ring_link *link, enum ring_closed closed);
 /* RING_FOREIGN: can the peer still touch memory of this side? */
 bool ring_link_alive(const struct ring_link *link);
 /* Free a link, which is on no list any more, and this side's part of the connection. */

@@ -119,7 +119,7 @@ ring_region_check(const struct ring_ep *rep, uint64_t key, uint64_t addr, uint64
 
 /* Is a large WRITE of this link's peer in progress? */
 static inline bool
-rma_waits(const struct ring_link *link)
+write_in_progress(const struct ring_link *link)
 {
 #if RING_FOREIGN
 	return link->moves.write.kind != RING_MOVE_NONE;
@@ -264,7 +264,7 @@ ring_rma(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot, uin
 	int status;
 
 	/* A WRITE that waits for its bytes was claimed when the scan first came to it. */
-	if (!rma_waits(link) && !ring_claim(slot))
+	if (!write_in_progress(link) && !ring_claim(slot))
 		return RING_RMA_DONE;
 	status = ring_region_check(rep, key, addr, len, leat_op_right(type));
 	if (status == 0)

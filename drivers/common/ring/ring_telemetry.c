@@ -26,7 +26,7 @@ static LIST_HEAD(, ring_ep) eps = LIST_HEAD_INITIALIZER(eps);
 
 /* Does this endpoint have such counters? */
 static bool
-tells(const struct ring_ep *rep)
+has_counters(const struct ring_ep *rep)
 {
 	return rep->datagram || rep->share != NULL;
 }
@@ -34,20 +34,20 @@ tells(const struct ring_ep *rep)
 void
 ring_telemetry_add(struct ring_ep *rep)
 {
-	if (!tells(rep))
+	if (!has_counters(rep))
 		return;
 	pthread_mutex_lock(&lock);
-	LIST_INSERT_HEAD(&eps, rep, told);
+	LIST_INSERT_HEAD(&eps, rep, reported);
 	pthread_mutex_unlock(&lock);
 }
 
 void
 ring_telemetry_del(struct ring_ep *rep)
 {
-	if (!tells(rep))
+	if (!has_counters(rep))
 		return;
 	pthread_mutex_lock(&lock);
-	LIST_REMOVE(rep, told);
+	LIST_REMOVE(rep, reported);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -109,7 +109,7 @@ answer(const char *cmd, const char *params, struct rte_tel_data *d)
 	rte_tel_data_start_dict(d);
 	pthread_mutex_lock(&lock);
 	/* Stop when the answer is full. */
-	LIST_FOREACH(rep, &eps, told) {
+	LIST_FOREACH(rep, &eps, reported) {
 		if (add_ep(d, rep) != 0)
 			break;
 	}

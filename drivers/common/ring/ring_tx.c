@@ -42,7 +42,7 @@ static void
 tx_publish_ack(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, uint32_t flags)
 {
 	link->tx_ops[link->tx.nr & link->tx_mask] = op;
-	ring_op(op)->seq = op->type == LEAT_OP_READ ? 0 : RING_NOT_GOING;
+	ring_op(op)->seq = op->type == LEAT_OP_READ ? 0 : RING_NOT_REQUESTED;
 	ring_op(op)->nr = link->tx.nr;
 	ring_op(op)->place = link->tx.place;
 	link->tx_unacked++;
@@ -395,7 +395,7 @@ ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uin
 {
 	struct leat_op *op = i <= link->tx_mask ? link->tx_ops[i] : NULL;
 
-	if (op != NULL && status == RING_GO && ring_move_go(link, op))
+	if (op != NULL && status == RING_GO && ring_move_start(link, op))
 		return NULL;
 	if (op == NULL || status > 0 || status < -ERRNO_MAX ||
 	    (status == 0 && op->type == LEAT_OP_READ && op->size > 0)) {
@@ -474,7 +474,7 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
 	/* The peer has asked for the bytes, whatever it wrote to the state. */
-	if (RING_FOREIGN && op->type != LEAT_OP_READ && ring_op(op)->seq != RING_NOT_GOING)
+	if (RING_FOREIGN && op->type != LEAT_OP_READ && ring_op(op)->seq != RING_NOT_REQUESTED)
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
