@@ -276,7 +276,8 @@ ring_name_get(const struct ring_listener *l, char *addr, size_t len)
 	int n = snprintf(addr, len, "%s:%u", l->name.host, l->name.port);
 
 	if (n < 0 || (size_t)n >= len)
-		return leat_err(ENOSPC, "ring: the address takes %d B, %zu are there", n + 1, len);
+		return leat_err(ENOSPC, "ring: the address takes %d bytes, the buffer has %zu",
+				n + 1, len);
 	return 0;
 }
 

@@ -68,8 +68,8 @@ shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct shm_hello *h
 	    h->shape.nb_bytes > SHM_SEGMENT_MAX || h->shape.nb_bytes % 128 != 0 ||
 	    (datagram ? h->shape.nb_chunks != 0
 		      : !power_of_two(h->shape.nb_chunks, 1, SHM_SEGMENT_MAX / RING_CHUNK)))
-		return "its lane has a shape that can't be";
+		return "its lane has an invalid shape";
 	if (datagram ? h->mtu < RING_MTU_MIN || h->mtu > RING_MTU_MAX : h->mtu != 0)
-		return "its datagrams have a length that can't be";
+		return "its datagrams have an invalid length";
 	return NULL;
 }

@@ -295,7 +295,7 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	do {
 		op = ring_find_recv(rep, link);
 		if (unlikely(!ring_head_sane(rep, head))) {
-			ring_violation(rep, link, "it published a message that can't be");
+			ring_violation(rep, link, "it published an invalid message");
 			break;
 		}
 		if (unlikely(RING_HEAD_LEN(head) > rep->mtu)) {

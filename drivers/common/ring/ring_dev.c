@@ -17,8 +17,7 @@ parse_type(const struct rte_kvargs *kv, struct ring_dev *rdev)
 	if (rdev->datagram)
 		return leat_driver_arg_u32(kv, "mtu", RING_MTU_MIN, RING_MTU_MAX, &rdev->mtu);
 	if (leat_driver_arg_str(kv, "mtu") != NULL)
-		return leat_err(EINVAL,
-				"argument mtu: it is of datagrams, and needs type=datagram");
+		return leat_err(EINVAL, "argument mtu: for datagrams only, it needs type=datagram");
 	return 0;
 }
 

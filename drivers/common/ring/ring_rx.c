@@ -105,7 +105,7 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	/* nr - rx_head: the peer published more messages than slots, over one not consumed yet. */
 	if (unlikely(!ring_head_sane(rep, head) ||
 		     (RING_FOREIGN && nr - link->rx_head > link->rx_mask))) {
-		ring_violation(rep, link, "it published a message that can't be");
+		ring_violation(rep, link, "it published an invalid message");
 		return false;
 	}
 	if (unlikely(RING_HEAD_TYPE(head) != LEAT_OP_SEND))

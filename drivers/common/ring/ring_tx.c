@@ -399,7 +399,7 @@ ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uin
 		return NULL;
 	if (op == NULL || status > 0 || status < -ERRNO_MAX ||
 	    (status == 0 && op->type == LEAT_OP_READ && op->size > 0)) {
-		ring_violation(ep->drv, link, "it acknowledged what it can't");
+		ring_violation(ep->drv, link, "its ack names no op, or an invalid status");
 		return NULL;
 	}
 	/* First: a chunk that ring_move_acked() takes must not end this op a second time. */
