@@ -5,10 +5,10 @@
 
 /**
  * @file
- * Resources: whatever a task can wait for, and be cancelled in.
+ * Resources: things a task can wait for, with a way to cancel the wait.
  *
- * leat's own are timers, device ops, events and calls to other lcores. A protocol or a program adds
- * one with two functions, post and cancel. An operation of it is part of the caller's object,
+ * leat itself has timers, device ops, events and calls to other lcores. A protocol or a program
+ * adds a resource with two functions, post and cancel. An operation is part of the caller's object,
  * usually on the stack of the task that waits:
  *
  * @code
@@ -39,23 +39,23 @@
  *       post ------------> the resource's ---------------------+--> ended, once: the task is ready
  *                               |                              |
  *                               | cancel                       |
- *                               +-- LATE: as if it had not been asked
+ *                               +-- LATE: the cancel has no effect
  *                               +-- FREED: ended, -ECANCELED --+
  *                               +-- WILL: -ECANCELED, when leat_resource_end() is called
  *                               `-- ASKED: leat_resource_end() says which came first
  *
- * From post until it has ended, the operation and its buffers are the resource's, cancelled or not.
- * The task does not run before that.
+ * From post until it has ended, the operation and its buffers belong to the resource, cancelled or
+ * not. The task does not run before the operation has ended.
  *
  * Rules for a cancel function. It is called at most once for an operation, on the thread of the
  * task's reactor, and not after leat_resource_end().
- * - It is asynchronous: it waits for nothing, and takes no lock that is held where operations end.
+ * - It must not block: it waits for nothing, and takes no lock that is held while operations end.
  * - It runs no completion: no callback of a user, no task.
- * - Exactly one of completion and cancel wins. FREED and WILL are promises; the result of an
- *   operation is -ECANCELED then, whatever leat_resource_end() is given.
+ * - Exactly one of completion and cancel wins. FREED and WILL are promises: the result of the
+ *   operation is then -ECANCELED, whatever result leat_resource_end() gets.
  *
- * Thread rules: as for tasks. An operation that is done on another lcore comes back by
- * leat_reactor_call(), and ends there.
+ * Thread rules: as for tasks. When another lcore completes an operation, it sends the completion
+ * back by leat_reactor_call(), and leat_resource_end() is called on the task's lcore.
  */
 
 #include <leat_common.h>
@@ -68,36 +68,38 @@ struct leat_resource;
 
 /** An operation. Set up by leat_resource_run(); it must not move until that returns. */
 struct leat_resource_op {
-	const struct leat_resource *resource; /**< whose it is */
-	void *wait;			      /**< private; NULL: not under way */
+	const struct leat_resource *resource; /**< kind of the operation */
+	void *wait;			      /**< private; NULL: not started, or ended */
 };
 
-/** What a resource's cancel has come to. */
+/** Outcome of a resource's cancel function. */
 enum leat_cancel {
-	/** No: it ends as if it had not been asked. It is done already, or can't be recalled. */
+	/** Not cancelled: the operation has completed, or can't be recalled. It ends with its own
+	 * result. */
 	LEAT_CANCEL_LATE = 0,
-	/** Yes, and the resource has let go of it: it ends now, with -ECANCELED, without
-	 * leat_resource_end(). */
+	/** Cancelled: the operation ends now with -ECANCELED, and the resource has released it. The
+	 * resource must not call leat_resource_end(). */
 	LEAT_CANCEL_FREED,
-	/** Yes: it ends with -ECANCELED, as soon as the resource calls leat_resource_end(). */
+	/** Cancelled: the operation ends with -ECANCELED, when the resource calls
+	 * leat_resource_end(). */
 	LEAT_CANCEL_WILL,
-	/** The worker was told, and decides: leat_resource_end() brings -ECANCELED or the
-	 * operation's own result. */
+	/** Not yet known: the worker was asked, and decides. It calls leat_resource_end() with
+	 * -ECANCELED or with the operation's own result. */
 	LEAT_CANCEL_ASKED,
 };
 
-/** A kind of thing to wait for. Usually a constant. */
+/** A kind of operation that tasks can wait for. Usually a constant. */
 struct leat_resource {
 	const char *name; /**< for people: "lookup" */
 	/**
-	 * Start an operation. Called by the task that is going to wait, never when it is cancelled.
-	 * It may end at once: leat_resource_end() may be called in here.
-	 * @return 0: started; a negative errno: nothing was, leat_resource_run() returns it
+	 * Start an operation. Called in the task that is going to wait, never when that task is
+	 * cancelled. May call leat_resource_end(): the operation then ends at once.
+	 * @return 0: started; a negative errno: not started, leat_resource_run() returns it
 	 */
 	int (*post)(struct leat_resource_op *op);
-	/** End an operation early, see above. NULL: it can't be. */
+	/** End an operation early, see above. NULL: operations can't be cancelled. */
 	enum leat_cancel (*cancel)(struct leat_resource_op *op);
-	/** Say in words what it waits for, e.g. "key 7"; NULL: nothing. */
+	/** Describe in words what the operation waits for, e.g. "key 7". NULL: no description. */
 	void (*describe)(const struct leat_resource_op *op, char *text, size_t len);
 };
 
@@ -105,20 +107,22 @@ struct leat_resource {
  * Start an operation, and wait until it has ended.
  *
  * @return
- *   - what leat_resource_end() was given, or post returned
- *   - -ECANCELED: it was cancelled; or the task had been before: nothing was started
- *   - -ETIMEDOUT: the same, for the task's deadline
+ *   - the result that leat_resource_end() got, or the error of post
+ *   - -ECANCELED: the operation was cancelled; or the task was cancelled before, and nothing was
+ *     started
+ *   - -ETIMEDOUT: the same, by the task's deadline
  *   - -EPERM: not in a task
  */
 LEAT_API int leat_resource_run(struct leat_resource_op *op, const struct leat_resource *resource);
 
 /**
- * The resource is done with an operation. The task that waits will run; nothing runs in here.
+ * End an operation: called by the resource when it is done. The waiting task becomes ready; it does
+ * not run inside this call.
  *
  * @param result
- *   For leat_resource_run() to return. 0 or a negative errno by custom.
+ *   Return value of leat_resource_run(): by custom 0 or a negative errno.
  * @return
- *   0; -EALREADY: it had ended (of an operation that still exists).
+ *   0; -EALREADY: it had ended before (only while the object still exists).
  */
 LEAT_API int leat_resource_end(struct leat_resource_op *op, int result);
 
@@ -126,11 +130,11 @@ LEAT_API int leat_resource_end(struct leat_resource_op *op, int result);
  * Ask for an operation to end early, as the cancel of its task does.
  *
  * @return
- *   - 1: it will now end with -ECANCELED
- *   - 0: it will not: it ends as if it had not been asked
- *   - -EINPROGRESS: asked; the result tells
+ *   - 1: it will end with -ECANCELED
+ *   - 0: not cancelled: it will end with its own result
+ *   - -EINPROGRESS: asked; the operation's result will say whether it was cancelled
  *   - -EALREADY: asked before
- *   - -ENOENT: not under way
+ *   - -ENOENT: not started, or ended
  */
 LEAT_API int leat_resource_cancel(struct leat_resource_op *op);
 

@@ -32,15 +32,16 @@
  *                                   `-- send: leat_scope_cancel_siblings()
  *                                       not cancelled
  *
- * The signal of a cancel reaches each branch of the scope exactly once, whatever it does at that
- * moment: the flag is set, leat_task_cancelled(), and the operation it waits in is asked to end.
- * The flag stays: what the branch starts from then on fails at once with -ECANCELED, so that it soon
- * comes to its end. Cancel waits for none of that. A buffer of a cancelled operation is in use until
- * the operation ended, and leat_scope_wait() returns only after all branches.
+ * The signal of a cancel reaches each branch of the scope exactly once, whatever the branch does at
+ * that moment: its flag is set (leat_task_cancelled()), and the operation it waits in is asked to
+ * end. The flag stays set: each operation that the branch starts from then on fails at once with
+ * -ECANCELED, so that the branch soon ends. A cancel returns without waiting for the branches. The
+ * buffer of a cancelled operation is in use until the operation has ended, and leat_scope_wait()
+ * returns only after all branches have ended.
  *
- * Where the first success or the first failure is to end the others, a policy says so, and the
- * branches need no word of it: leat_scope_policy_set(). From outside, leat_scope_cancel() and
- * leat_task_cancel() give the signal.
+ * With a policy (leat_scope_policy_set()) the first success or the first failure ends the other
+ * branches, and no branch needs to call cancel. From outside the scope, leat_scope_cancel() and
+ * leat_task_cancel() send the signal.
  *
  * doc/guide/cancel.md has the rules, one by one. From "Aesop: Expressing Concurrency in
  * High-Performance System Software", D. Kimpe et al., 2012, whose words for the functions below are
@@ -56,15 +57,15 @@
 extern "C" {
 #endif
 
-/** Which branch ends the others, and what leat_scope_wait() returns. */
+/** Policy of a scope: which branch ends the others, and what leat_scope_wait() returns. */
 enum leat_scope_policy {
-	/** The branches decide, by leat_scope_cancel_siblings(); the wait returns 0. */
+	/** A branch that calls leat_scope_cancel_siblings(); the wait returns 0. */
 	LEAT_SCOPE_BRANCHES = 0,
-	/** None does; the wait returns 0, or the first failure. */
+	/** No branch; the wait returns 0, or the first failure. */
 	LEAT_SCOPE_ALL,
-	/** The first that returns 0 or more; the wait returns its number. */
+	/** The first branch that returns 0 or more; the wait returns its number. */
 	LEAT_SCOPE_FIRST_SUCCESS,
-	/** The first that fails; the wait returns 0, or that failure. */
+	/** The first branch that fails; the wait returns 0, or that failure. */
 	LEAT_SCOPE_FIRST_FAILURE,
 };
 
@@ -73,42 +74,42 @@ enum leat_scope_policy {
  * leat_scope_init(); the fields are private.
  */
 struct leat_scope {
-	struct leat_task *parent; /**< waits for the branches */
+	struct leat_task *parent; /**< task that waits for the branches */
 	struct leat_task *first;  /**< branches that have not ended, in the order of their start */
 	struct leat_task **last;
-	void *wait; /**< the parent's; NULL: it does not wait yet */
+	void *wait; /**< wait of the parent; NULL: the parent does not wait */
 	uint32_t nb_started;
 	uint32_t nb_ended;
 	uint32_t flags;
-	int refused; /**< why not all branches were started */
+	int refused; /**< error of the branch that could not be started */
 	int failure;
 	int won_ret;
 	uint32_t winner;
-	leat_task_fn failed_fn; /**< of the branch, if it has no name */
+	leat_task_fn failed_fn; /**< function of the failed branch, to name it by */
 	leat_task_fn won_fn;
 	char failed[LEAT_TASK_NAME_MAX];
 	char won[LEAT_TASK_NAME_MAX];
-	int *block_result; /**< leat_scope_block(): where to */
+	int *block_result; /**< leat_scope_block(): its result argument */
 };
 
 /**
- * Make an empty scope of the policy LEAT_SCOPE_BRANCHES. Its branches will be waited for by the
- * calling task.
+ * Set up an empty scope with the policy LEAT_SCOPE_BRANCHES, whose parent is the calling task: only
+ * this task may wait for the scope.
  *
- * A scope that was waited for need not be made again: the next leat_scope_branch() of the same task
- * does that, so a retry loop may make it once, before the loop. A scope with branches that have not
- * ended must not be made again.
+ * After leat_scope_wait() the scope needs no new init: the next leat_scope_branch() of the same
+ * task begins a new round. So a retry loop may call this once, before the loop. Do not call this
+ * for a scope with branches that have not ended.
  */
 LEAT_API void leat_scope_init(struct leat_scope *s);
 
 /**
- * Have the first success, or the first failure, of a branch end the others. To be called before the
- * first branch of a round; it counts for the rounds that follow, too.
+ * Set the policy of a scope, before the first branch of a round. It stays set in the rounds that
+ * follow.
  *
- * A branch has succeeded when it returns 0 or more, and failed when it returns less, cancelled or
- * not: what a branch that was cancelled got in spite of that is not lost. -ECANCELED because its
- * scope was cancelled is neither. With a policy, -ECANCELED of a branch that leat_task_cancel() has
- * singled out is a failure.
+ * A branch succeeds when it returns 0 or more, and fails when it returns less. This holds for a
+ * cancelled branch as well, so a result that it got in spite of the cancel is not lost. But when
+ * the scope was cancelled, -ECANCELED is neither success nor failure. With a policy, -ECANCELED of
+ * a branch that leat_task_cancel() has cancelled alone is a failure.
  *
  * Under each policy a branch may cancel its siblings.
  *
@@ -118,89 +119,95 @@ LEAT_API void leat_scope_init(struct leat_scope *s);
 LEAT_API int leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy policy);
 
 /**
- * Start a branch: a task that runs when the caller waits. For the task that made the scope, before
- * leat_scope_wait() or, as the first branch of a new round, after it; and for branches of the
- * scope, and those below them, while it runs.
+ * Start a branch: a task that runs when the caller waits. Callers are the parent (the task that set
+ * up the scope), before leat_scope_wait() or, to begin a new round, after it; and, while the scope
+ * runs, its branches and the tasks below them.
  *
- * In a scope that was cancelled it is born cancelled: it runs, and what it starts is refused.
+ * In a cancelled scope the branch is born cancelled: it runs, but each of its waits is refused.
  *
- * The result need not be looked at: when a branch can't be started the whole scope is cancelled,
- * what had not begun never does, and leat_scope_wait() returns the reason.
+ * The return value may be ignored: when a branch can't be started the whole scope is cancelled,
+ * branches that have not begun never do, and leat_scope_wait() returns the error.
  *
  * @param name
  *   As for leat_task_spawn().
  * @param[out] ret
- *   Gets what fn returned; may be NULL. -ECANCELED until it has ended.
+ *   Gets the return value of fn; may be NULL. -ECANCELED until the branch has ended.
  * @return
  *   - 0
- *   - -ENOMEM: there are leat_tasks_conf.max_tasks (or that was so for an earlier one)
- *   - -ECANCELED, -ETIMEDOUT: by the task that made the scope: it is cancelled, its deadline has
+ *   - -ENOMEM: leat_tasks_conf.max_tasks tasks exist
+ *   - -ECANCELED, -ETIMEDOUT: the caller is the parent, and was cancelled or its deadline has
  *     passed: nothing was started
- *   - -EINVAL: no function
- *   - -EPERM: not in a task of that reactor; or the scope has ended, and the caller is not the task
- *     that made it
+ *   - -EINVAL: fn is NULL
+ *   - the error of an earlier branch of this round that could not be started
+ *   - -EPERM: not in a task of that reactor; or the scope has ended, and the caller is not its
+ *     parent
  */
 LEAT_API int leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 			       int *ret);
 
 /**
- * Wait until all branches have ended. A scope to which branches were added must be waited for,
- * by the task that made it, before it goes out of use. Afterwards it can be used again, without
- * leat_scope_init(): whatever it ended with, it starts clean, with its policy.
+ * Wait until all branches have ended. Once branches were added to a scope, its parent must call
+ * this before the scope goes out of use. Afterwards the scope can be used again, without
+ * leat_scope_init(): whatever the round ended with, the next one starts clean and keeps the policy.
  *
- * To the branch that calls it, it is an operation like others: it may be cancelled from outside, and
- * then cancels its own branches.
+ * The wait is an operation like others: when the calling task is cancelled, so are all branches of
+ * the scope.
  *
  * @return
- *   All have ended, and:
- *   - 0 or more: as the policy says; one that branches decide: 0, whatever they returned
- *   - -ECANCELED, -ETIMEDOUT: cancelled from outside: by leat_scope_cancel(), or with the caller
- *     (leat_task_cancelled() tells which); at the caller's deadline. A first success counts more
+ *   All branches have ended, and:
+ *   - 0 or more: as the policy says; LEAT_SCOPE_BRANCHES: 0, whatever the branches returned
+ *   - -ECANCELED: cancelled from outside: by leat_scope_cancel(), or with the calling task
+ *     (leat_task_cancelled() tells which)
+ *   - -ETIMEDOUT: the deadline of the calling task has passed
  *   - -ENOMEM, -EINVAL: a branch could not be started
- *   - what the first branch that failed returned: as the policy says; LEAT_SCOPE_FIRST_SUCCESS:
- *     when none succeeded
+ *   - the return value of the first branch that failed: as the policy says;
+ *     LEAT_SCOPE_FIRST_SUCCESS: when no branch succeeded
  *   - -ENOENT: LEAT_SCOPE_FIRST_SUCCESS: there was no branch
  *
- *   Else -EPERM: not by the task that made the scope.
+ *   The number of a first success is returned in place of any of these errors.
+ *
+ *   Else -EPERM: the caller is not the parent of the scope.
  */
 LEAT_API int leat_scope_wait(struct leat_scope *s);
 
 /**
- * The first branch that failed: returned < 0, other than -ECANCELED because it was cancelled.
+ * Get the first branch that failed: it returned < 0, other than -ECANCELED because it was
+ * cancelled.
  *
  * @param[out] name
- *   Its name, "" if none did; valid until the scope is used again. May be NULL.
+ *   Its name, "" if no branch failed; valid until the scope is used again. May be NULL.
  * @return
- *   What it returned; 0: none failed.
+ *   Its return value; 0: no branch failed.
  */
 LEAT_API int leat_scope_failure(const struct leat_scope *s, const char **name);
 
 /**
- * The branch that decided, after leat_scope_wait(): the first success or the first failure, as the
- * policy says; where the branches decide, the one that cancelled its siblings.
+ * Get the branch that decided, after leat_scope_wait(): the first success or the first failure, as
+ * the policy says; with LEAT_SCOPE_BRANCHES the branch that cancelled its siblings.
  *
  * @param[out] name
- *   Its name, "" if there is none; valid until the scope is used again. Where the branches decide
- *   it is that of its function, as leat_task_name() tells it. May be NULL.
+ *   Its name, "" if no branch decided; valid until the scope is used again. With
+ *   LEAT_SCOPE_BRANCHES the name of its function, as leat_task_name() finds it. May be NULL.
  * @param[out] ret
- *   What it returned; may be NULL.
+ *   Its return value; may be NULL.
  * @return
- *   Its number, in the order of the starts, from 0 on; -ENOENT: none decided.
+ *   Its number, from 0 on, in the order in which branches were started; -ENOENT: no branch decided.
  */
 LEAT_API int leat_scope_winner(const struct leat_scope *s, const char **name, int *ret);
 
 /**
- * Cancel the other branches of the scope that the caller is a branch of, and what is below them.
- * Never waits. Neither the caller nor the function that waits for the scope is cancelled by it.
+ * Cancel the other branches of the caller's scope, and all branches below them. Never waits.
+ * Cancels neither the calling branch nor the task that waits for the scope.
  *
  * @return
  *   - 0: delivered
- *   - -EEXIST: another branch of this scope, or of an enclosing one, did so before
- *   - -EINVAL: the caller is not a branch (a detached task is none)
+ *   - -EEXIST: the scope was cancelled before: by a branch, from outside, or with an enclosing
+ *     scope
+ *   - -EINVAL: the caller is not a branch (nor is a detached task)
  */
 LEAT_API int leat_scope_cancel_siblings(void);
 
-/** End this branch, and the waiting for the others: cancel them and return ret. */
+/** Cancel the other branches, and return ret from this one. */
 #define leat_scope_break(ret)                                                                      \
 	do {                                                                                       \
 		int leat_scope_break_ret = (ret);                                                  \
@@ -210,59 +217,62 @@ LEAT_API int leat_scope_cancel_siblings(void);
 	} while (0)
 
 /**
- * Cancel all branches of a scope, and what is below them, from anywhere on the thread of the
- * reactor: the task that made the scope, another task, a poller, a timer, an event, a message of
- * another lcore. Never waits. leat_scope_wait() returns -ECANCELED for it, though the task that
- * waits is not cancelled: its next wait is as good as any. Branches that are started later in this
- * round are born cancelled.
+ * Cancel all branches of a scope, and all branches below them. Callers may be anywhere on the
+ * thread of the reactor: the parent of the scope, another task, a poller, a timer, an event, a
+ * message of another lcore. Never waits. leat_scope_wait() returns -ECANCELED then, but the waiting
+ * task itself is not cancelled: its later waits work as usual. Branches that are started later in
+ * this round are born cancelled.
  *
- * A branch of the scope, or a task below one, that calls it is cancelled as well.
+ * A caller that is a branch of the scope, or a task below one, is cancelled as well.
  *
- * The scope must exist: only its own task knows for how long that is.
+ * The scope must still exist: only its parent knows how long it does.
  *
  * @return
  *   - 0: delivered
- *   - -EEXIST: a branch of this scope, an enclosing one or a caller like this one did so before;
- *     the wait returns what it would have. A branch that had cancelled its siblings gets the signal
- *   - -ESRCH: all branches have ended, and it is waited for, or was
- *   - -EINVAL: NULL
- *   - -EPERM: on a wrong thread, see leat_reactor_call(); or no task made the scope
+ *   - -EEXIST: the scope was cancelled before, by a branch, from outside, or with an enclosing
+ *     scope; the result of its wait does not change. But a branch that had cancelled its siblings
+ *     gets the signal now
+ *   - -ESRCH: all branches have ended, and the wait for them has begun or ended
+ *   - -EINVAL: s is NULL
+ *   - -EPERM: on the wrong thread, see leat_reactor_call(); or the scope was set up outside of
+ *     tasks
  */
 LEAT_API int leat_scope_cancel(struct leat_scope *s);
 
 /**
- * Cancel a task, from anywhere on the thread of its reactor, as leat_scope_cancel(). Never waits.
- * The signal is the same: it reaches the task exactly once, whichever way it comes, and then all
- * branches below it. It goes along scopes only: not to tasks that the task has spawned, or joins.
+ * Cancel a task, from anywhere on the thread of its reactor. Never waits. The signal is that of
+ * leat_scope_cancel(): it reaches the task exactly once, from whatever sender, and then all
+ * branches below it. It follows scopes only: it does not reach tasks that this task has spawned or
+ * joins.
  *
- * A task that has not begun runs, and is cancelled from its begin. The calling task may cancel
- * itself: what it waits for from then on is refused. A masked one notices after the mask.
+ * A task that has not begun still runs, cancelled from its beginning. The calling task may cancel
+ * itself: its waits are refused from then on. A masked task notices the signal after the mask.
  *
  * @param task
- *   It must not have been joined, or ended detached: where it may have, see leat_task_ref_make().
+ *   A task that was not joined, and has not ended detached; if unsure, see leat_task_ref_make().
  * @return
  *   - 0: delivered
- *   - -EEXIST: it was cancelled before, by whatever
+ *   - -EEXIST: it was cancelled before, by any sender
  *   - -ESRCH: it has ended
- *   - -EINVAL: NULL
- *   - -EPERM: on a wrong thread, see leat_reactor_call()
+ *   - -EINVAL: task is NULL
+ *   - -EPERM: on the wrong thread, see leat_reactor_call()
  */
 LEAT_API int leat_task_cancel(struct leat_task *task);
 
-/** Has the calling task been cancelled? A mask makes no difference. False outside of tasks. */
+/** Tell whether the calling task has been cancelled, masked or not. False outside of tasks. */
 LEAT_API bool leat_task_cancelled(void);
 
-/** What leat_task_mask() has to restore. Private. */
+/** What leat_task_unmask() restores. Private. */
 struct leat_task_mask_state {
 	uint64_t deadline;
 	bool masked;
 };
 
 /**
- * Mask the signal and the deadline, so that the calling task can wait while it cleans up: in here
- * its operations are neither refused nor ended early. A deadline may be set anew. Masks nest, and
- * each must be restored on every way out; leat_task_masked() does that by itself. Nothing happens
- * outside of tasks.
+ * Mask the signal and the deadline, so that the calling task can wait while it cleans up. Until
+ * leat_task_unmask() its operations are neither refused nor ended early; it may set a new deadline.
+ * Masks nest, and each must be undone on every way out; leat_task_masked() does that by itself.
+ * Does nothing outside of tasks.
  *
  * @code
  *	struct leat_task_mask_state mask;
@@ -274,7 +284,7 @@ struct leat_task_mask_state {
  */
 LEAT_API void leat_task_mask(struct leat_task_mask_state *mask);
 
-/** Restore what was before leat_task_mask(). A signal that came meanwhile counts from here on. */
+/** Undo a leat_task_mask(). A signal that came meanwhile takes effect from here on. */
 LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
 
 /**
@@ -318,23 +328,24 @@ leat_task_mask_begin(void)
 }
 
 /**
- * Have a time limit around anything that waits: whatever it waits for is cancelled then.
+ * Evaluate an expression with a time limit. When the time is up, the operation it waits for is
+ * cancelled.
  *
  * @code
  *	ret = leat_task_within(1000, leat_task_event_wait(&ev));
  *	ret = leat_task_within(5000, exchange(conn, req));
  * @endcode
  *
- * What ends in time, or can't be stopped any more, has its own result; so a message that arrived is
- * never lost. Limits nest, the earliest counts. The limit ends with the expression, however it is
- * left: an expression of statements, ({ ... }), may have return, break and goto in it.
+ * An operation that ends in time, or can't be recalled any more, has its own result; so a message
+ * that arrived is never lost. Limits nest, the earliest counts. The limit ends with the expression,
+ * however it is left: a statement expression, ({ ... }), may contain return, break and goto.
  *
  * @param us
- *   Microseconds. 0: what would wait is refused.
+ *   Microseconds. 0: each wait is refused.
  * @param ...
  *   An expression, evaluated once: 0 or more, or a negative errno.
  * @return
- *   Its value; -ETIMEDOUT: it was too late.
+ *   Its value; -ETIMEDOUT: the time was up.
  */
 #define leat_task_within(us, ...)                                                                  \
 	LEAT_TASK_WITHIN(LEAT_SCOPE_NAME(leat_task_within_), us, __VA_ARGS__)
@@ -347,20 +358,20 @@ leat_task_mask_begin(void)
 		leat_task_within_result(&name, __VA_ARGS__);                                       \
 	})
 
-/** What leat_task_within() has to restore. Private. */
+/** State of a leat_task_within(), cycles of leat_now(). Private. */
 struct leat_task_within {
-	uint64_t outer;
-	uint64_t when;
+	uint64_t outer; /**< deadline to restore */
+	uint64_t when;	/**< deadline of this limit */
 };
 
-/** Private: the begin of leat_task_within(), its end however it is left, what its value becomes. */
+/** Private: begin and end of leat_task_within(), and the conversion of its value. */
 LEAT_API struct leat_task_within leat_task_within_begin(uint64_t us);
 LEAT_API void leat_task_within_end(const struct leat_task_within *w);
 LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
 
 /**
- * A block with a scope of its own, which waits for its branches at its end: no way out of it leaves
- * them behind.
+ * Run a block with a scope of its own, and wait for its branches at the end of the block. No way
+ * out of the block leaves branches behind.
  *
  * @code
  *	leat_scope_block(s, &ret) {
@@ -371,16 +382,17 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
  *	}
  * @endcode
  *
- * At its end it waits as leat_scope_wait(). A block that is left early, by return, break, goto or a
- * C++ exception, has no use for its branches any more: they are cancelled, and waited for. "break"
- * leaves the block and not a loop around it, "continue" goes to its end. In the block the scope is
- * one like others: it may have a policy, be cancelled, and be waited for.
+ * The end of the block waits as leat_scope_wait(). Leaving the block early, by return, break, goto
+ * or a C++ exception, cancels its branches and waits for them. "break" leaves the block and not a
+ * loop around it, "continue" goes to its end. Inside, the scope is a scope like others: it may have
+ * a policy, be cancelled, and be waited for.
  *
  * @param s
  *   Name of the struct leat_scope, which the block declares.
  * @param result
- *   Gets what leat_scope_wait() returned at the end of the block, -ECANCELED if it was left early
- *   with branches; 0 from its begin on. It must outlive the block. May be NULL.
+ *   Gets the return value of leat_scope_wait() at the end of the block, -ECANCELED if the block was
+ *   left early with branches. 0 from the begin of the block until then. It must outlive the block.
+ *   May be NULL.
  */
 #define leat_scope_block(s, result) LEAT_SCOPE_BLOCK(LEAT_SCOPE_NAME(leat_block_), s, result)
 
@@ -390,14 +402,14 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
 	     *name = leat_scope_block_begin(&s, result);                                           \
 	     name != NULL; name = leat_scope_block_end(name))
 
-/** Private: the begin of leat_scope_block(), its end (NULL), and the way out of it. */
+/** Private: begin of leat_scope_block(), its regular end (returns NULL), and every way out. */
 LEAT_API struct leat_scope *leat_scope_block_begin(struct leat_scope *s, int *result);
 LEAT_API struct leat_scope *leat_scope_block_end(struct leat_scope *s);
 LEAT_API void leat_scope_block_leave(struct leat_scope *s);
 
 /**
- * A block with a time limit around all that it waits for, as leat_task_within(): what waits in it
- * returns -ETIMEDOUT when it is too late. The limit ends with the block, however it is left.
+ * Run a block with a time limit, as leat_task_within(): when the time is up, waits in the block
+ * return -ETIMEDOUT. The limit ends with the block, however it is left.
  *
  * @code
  *	leat_task_within_block(5000) {
@@ -412,12 +424,12 @@ LEAT_API void leat_scope_block_leave(struct leat_scope *s);
 	LEAT_TASK_BLOCK(struct leat_task_within, leat_task_within_end, leat_task_within_begin(us), \
 			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
 
-/** A block with the signal and the deadline masked, as leat_task_masked(). */
+/** Run a block with the signal and the deadline masked, as leat_task_masked(). */
 #define leat_task_masked_block()                                                                   \
 	LEAT_TASK_BLOCK(struct leat_task_mask_state, leat_task_unmask, leat_task_mask_begin(),     \
 			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
 
-/** Private: a block with a variable that is set up before it, and taken down after it. */
+/** Private: a block with a variable, set up by begin before it and passed to end after it. */
 #define LEAT_TASK_BLOCK(type, end, begin, name, once)                                              \
 	for (const type name LEAT_SCOPE_AT_END(end) = begin, *once = &name; once != NULL;          \
 	     once = NULL)
