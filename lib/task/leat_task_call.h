@@ -5,7 +5,7 @@
 
 /**
  * @file
- * A call to another lcore that a task waits for.
+ * Calls from a task to another lcore.
  */
 
 #include "leat_task.h"
@@ -15,31 +15,33 @@ extern "C" {
 #endif
 
 /**
- * Have another reactor call fn(arg), and wait for what it returns. Everything done before the call
- * is visible to fn, and what fn did to the caller afterwards.
+ * Have another reactor call fn(arg), and wait until fn has returned. All memory writes of the
+ * caller before the call are visible to fn, and all writes of fn are visible to the caller after
+ * it.
  *
- * fn runs as a message does (leat_reactor_call()): between two turns of that reactor, not in a
- * task. It may spawn one there.
+ * fn runs as a message (leat_reactor_call()): between two turns of that reactor, not in a task. It
+ * may spawn tasks there.
  *
- * When the task is cancelled, or its deadline passes, before fn has begun, fn is not called, and
- * the wait ends at once, whatever that reactor does. When fn has begun the wait ends with fn. So
- * arg may be a variable of the task.
+ * When the calling task is cancelled, or its deadline passes, before fn has begun, fn is never
+ * called, and the wait ends at once, whatever that reactor does. When fn has begun the wait ends
+ * with fn. So arg may point to a variable of the task.
  *
- * A reactor that has not been run yet calls fn when it is. One that stops calls what it has
- * accepted before it leaves, and refuses the rest.
+ * A reactor that does not run yet calls fn when it runs. A reactor that stops refuses new calls,
+ * but makes all calls that it has accepted before it leaves its loop.
  *
  * @param r
  *   Any reactor of this process, the caller's own included; it must not be destroyed meanwhile.
  * @param[out] ret
- *   What fn returned; may be NULL.
+ *   Return value of fn; may be NULL.
  * @return
  *   - 0: fn was called
- *   - -EAGAIN: the other reactor's messages are full (leat_reactor_conf.messages); fn is not called
- *   - -ECANCELED, -ETIMEDOUT: cancelled, by the task's deadline; fn was not called, nor will it be
- *   - -ESHUTDOWN: the other reactor has stopped, or was destroyed; fn was not called, nor will it
- *   be
+ *   - -EAGAIN: the other reactor's message queue is full (leat_reactor_conf.messages); fn is not
+ *     called
+ *   - -ECANCELED: the task was cancelled; fn is never called
+ *   - -ETIMEDOUT: the task's deadline has passed; fn is never called
+ *   - -ESHUTDOWN: the other reactor has stopped, or was destroyed; fn is never called
  *   - -ENOMEM: no memory for the call
- *   - -EINVAL: no reactor or function
+ *   - -EINVAL: r or fn is NULL
  *   - -EPERM: not in a task
  */
 LEAT_API int leat_task_call(struct leat_reactor *r, int (*fn)(void *arg), void *arg, int *ret);

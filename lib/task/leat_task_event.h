@@ -5,8 +5,7 @@
 
 /**
  * @file
- * An event that tasks of one reactor wait for: something has happened, and that remains so until it
- * is reset.
+ * An event that tasks of one reactor wait for. Once set it stays set until it is reset.
  *
  * Thread rules: as for tasks. From other threads set it with leat_reactor_call().
  */
@@ -21,22 +20,22 @@ struct leat_task_event_waiter;
 
 /** An event. Zeroed means not set. While tasks wait for it, it must not move. */
 struct leat_task_event {
-	struct leat_task_event_waiter *first; /**< private: the waits, in this order */
+	struct leat_task_event_waiter *first; /**< private: waits, oldest first */
 	struct leat_task_event_waiter *last;
 	bool is_set; /**< private */
 };
 
-/** It has happened: all tasks that wait become ready, in the order in which they came. */
+/** Set an event. All tasks that wait for it become ready, in the order of their waits. */
 LEAT_API void leat_task_event_set(struct leat_task_event *ev);
 
-/** It has not happened: tasks that come now wait. */
+/** Reset an event. Later calls of leat_task_event_wait() wait. */
 static inline void
 leat_task_event_reset(struct leat_task_event *ev)
 {
 	ev->is_set = false;
 }
 
-/** Has it happened? */
+/** Tell whether an event is set. */
 static inline bool
 leat_task_event_is_set(const struct leat_task_event *ev)
 {
@@ -44,10 +43,10 @@ leat_task_event_is_set(const struct leat_task_event *ev)
 }
 
 /**
- * Wait until it has happened.
+ * Wait until an event is set. Returns at once if it is set already.
  *
  * @return
- *   0; -ECANCELED: cancelled; -ETIMEDOUT: the task's deadline; -EPERM: not in a task.
+ *   0; -ECANCELED: cancelled; -ETIMEDOUT: the task's deadline has passed; -EPERM: not in a task.
  */
 LEAT_API int leat_task_event_wait(struct leat_task_event *ev);
 

@@ -32,12 +32,12 @@
  *	ret = leat_task_op_wait_all(ep, ops, n);
  * @endcode
  *
- * A wait for ops ends when they came back, and not before: so ops and buffers may be variables of
- * the task. When the task is cancelled, or its deadline passes, the ops it waits for are asked to
- * end (leat_op_cancel()); the wait ends when they have. An op that the device can't recall ends by
- * itself: give it a deadline (LEAT_OP_F_DEADLINE).
+ * A wait for ops does not end before the ops have come back, so ops and buffers may be variables of
+ * the task. When the task is cancelled, or its deadline passes, the ops it waits for are cancelled
+ * (leat_op_cancel()), and the wait ends when they have come back. An op that the device can't
+ * recall comes back only when it is done: give it a deadline (LEAT_OP_F_DEADLINE).
  *
- * While a task waits for an op, leat_op.user is not the caller's; it is NULL afterwards.
+ * While a task waits for an op, leat_op.user is reserved; it is NULL afterwards.
  *
  * Thread rules: in tasks of the reactor that polls the endpoint.
  */
@@ -53,54 +53,54 @@ extern "C" {
 #endif
 
 /**
- * Have the reactor poll an endpoint, as leat_reactor_ep_add() does: what comes back wakes the tasks
- * that wait for it.
+ * Have the reactor poll an endpoint, as leat_reactor_ep_add() does. Ops that come back wake the
+ * tasks that wait for them.
  *
  * @param event_fn
- *   Gets the events. NULL: they are dropped.
+ *   Gets the endpoint's events. NULL: events are dropped.
  * @return
- *   The poller, or NULL with rte_errno as leat_reactor_ep_add(); EINVAL: ts or ep is NULL, too.
+ *   The poller, or NULL with rte_errno as leat_reactor_ep_add(); also EINVAL: ts or ep is NULL.
  */
 LEAT_API struct leat_poller *leat_tasks_ep_add(struct leat_tasks *ts, struct leat_ep *ep,
 					       leat_ep_event_fn event_fn, void *arg);
 
 /**
- * Wait for an op that was posted on an endpoint of leat_tasks_ep_add(). One that has come back
- * already, or was never posted, is not waited for.
+ * Wait for an op that was posted on an endpoint of leat_tasks_ep_add(). Returns at once for an op
+ * that has come back already, or was never posted.
  *
  * @return
- *   - leat_op.status, which is -ECANCELED if the task's cancellation got through
- *   - -ETIMEDOUT: instead of -ECANCELED, if it was the task's deadline
+ *   - leat_op.status, which is -ECANCELED if the task's cancellation reached the op in time
+ *   - -ETIMEDOUT: in place of -ECANCELED, when the task's deadline has cancelled the op
  *   - -EPERM: not in a task
- *   - -EBUSY: another task waits for it
+ *   - -EBUSY: another task waits for the op
  */
 LEAT_API int leat_task_op_wait(struct leat_ep *ep, struct leat_op *op);
 
 /**
- * Wait until all of them have come back.
+ * Wait until all n ops have come back.
  *
  * @return
- *   As leat_task_op_wait() for the first of them, in the order of the array, that failed; else 0.
+ *   As leat_task_op_wait() for the first op, in the order of the array, that failed; else 0.
  */
 LEAT_API int leat_task_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 
 /**
- * Wait until one of them has come back. The others are still to be waited for, also when the task
- * was cancelled: all of them were asked to end then.
+ * Wait until one of n ops has come back. The caller must still wait for the others, also when the
+ * task was cancelled, which has cancelled all n ops.
  *
  * @return
- *   - the index of the first, in the order of the array, that is not in flight
+ *   - the index of the first op, in the order of the array, that is not in flight
  *   - -EINVAL: n is 0
  *   - -EPERM, -EBUSY: as leat_task_op_wait()
  */
 LEAT_API int leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 
 /**
- * Post ops, all of them, and wait until they came back. When the endpoint is full the task yields
- * until there is room.
+ * Post n ops, and wait until all have come back. While the endpoint is full the task yields.
  *
- * Ops that could not be posted have that reason as their status: -ECANCELED or -ETIMEDOUT, the task
- * was cancelled or its deadline had passed before; others as leat_ep_post() sets rte_errno.
+ * The status of an op that could not be posted is the reason: -ECANCELED or -ETIMEDOUT when the
+ * task was cancelled or its deadline had passed before, else the rte_errno of leat_ep_post(),
+ * negative.
  *
  * @return
  *   As leat_task_op_wait_all().
@@ -110,15 +110,15 @@ LEAT_API int leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t
 /**
  * @name One op, with a time limit
  *
- * The time counts from the call, whatever it waits for: room in the endpoint first, then the op.
- * When it is up the op is recalled, and the call returns when the device has let go of the buffer.
- * What a device can't recall (leat_dev_info.cancel_send says whether it can recall a send) ends
- * with its connection, see LEAT_OP_F_DEADLINE. A limit around the call (leat_task_within()) counts
- * as well, and never ends a connection.
+ * The time counts from the call, first for room in the endpoint, then for the op. When the time is
+ * up the op is recalled, and the call returns when the device has released the buffer. An op that
+ * the device can't recall (leat_dev_info.cancel_send says whether it can recall a send) ends
+ * together with its connection, see LEAT_OP_F_DEADLINE. A limit around the call
+ * (leat_task_within()) counts as well, and never ends a connection.
  *
- * All of them return
+ * All these functions return
  *
- * - -ETIMEDOUT: the time was up: the limit given, or one around it
+ * - -ETIMEDOUT: the time was up: timeout_us, or a limit around the call
  * - -ECANCELED: the task was cancelled
  * - -EPERM: not in a task
  * - others as leat_op.status, and as leat_ep_post() refuses an op
@@ -126,26 +126,26 @@ LEAT_API int leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t
  * and post the op on no queue: it comes back when it is done, whatever was posted before.
  *
  * @param mr
- *   Registered memory that holds buf, as leat_op.mr; NULL where the device needs none.
+ *   Registered memory that holds buf, as leat_op.mr; NULL if the device needs none.
  * @param timeout_us
- *   Microseconds; 0: nothing is posted, and -ETIMEDOUT returned; LEAT_TASK_FOREVER: no limit.
+ *   Microseconds; 0: post nothing, and return -ETIMEDOUT; LEAT_TASK_FOREVER: no limit.
  */
 /**@{*/
 
-/** Send a message. @return 0: it was sent; or see above */
+/** Send a message. @return 0: sent; or see above */
 LEAT_API int leat_task_send(struct leat_ep *ep, uint16_t peer, const void *buf, uint64_t len,
 			    struct leat_mr *mr, uint64_t timeout_us);
 
 /**
- * Receive a message. An immediate that comes with it is not told; for these leat_task_op_run().
+ * Receive a message. Its immediate data is dropped; use leat_task_op_run() to get it.
  *
  * @param peer
- *   From which, or LEAT_PEER_ANY.
+ *   Peer to receive from, or LEAT_PEER_ANY.
  * @param[out] sender
- *   Gets leat_op.src, for any result >= 0; may be NULL.
+ *   Gets leat_op.src, for any result >= 0 and for -EBADMSG; may be NULL.
  * @return
- *   Bytes received; -EMSGSIZE: longer than size; -EBADMSG: not a message, but the notice of a
- *   peer's WRITE_IMM; or see above.
+ *   Bytes received; -EMSGSIZE: the message is longer than size; -EBADMSG: not a message, but the
+ *   notice of a peer's WRITE_IMM; or see above.
  */
 LEAT_API int64_t leat_task_recv(struct leat_ep *ep, uint16_t peer, void *buf, uint64_t size,
 				struct leat_mr *mr, uint16_t *sender, uint64_t timeout_us);
@@ -154,9 +154,9 @@ LEAT_API int64_t leat_task_recv(struct leat_ep *ep, uint16_t peer, void *buf, ui
  * Write to memory of the peer.
  *
  * @param rkey, offset
- *   The memory, as the peer told it, and where in it.
+ *   Memory, as the peer has sent its key, and a byte offset in it.
  * @return
- *   0; -ERANGE: not inside that memory; or see above.
+ *   0; -ERANGE: not within that memory; or see above.
  */
 LEAT_API int leat_task_write(struct leat_ep *ep, uint16_t peer, const void *buf, uint64_t len,
 			     struct leat_mr *mr, const struct leat_rkey *rkey, uint64_t offset,

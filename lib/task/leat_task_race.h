@@ -5,10 +5,11 @@
 
 /**
  * @file
- * Several functions at once, in one statement: the first that succeeds, or all.
+ * Run several functions at once, in one call, until the first has succeeded or all have ended.
  *
  * A hedged request with a deadline: the second replica is asked when the first has not answered
- * after 2 ms, or has failed; whichever answers first ends the other; after 20 ms it is over.
+ * after 2 ms, or has failed; the first answer cancels the other request; after 20 ms both are
+ * cancelled.
  *
  * @code
  *	struct leat_task_branch asks[] = {
@@ -25,10 +26,10 @@
  *     ask 0 |---------------------- cancelled
  *     ask 1           |---------- returns 0: leat_task_race() returns 1
  *
- * The functions contain no word of cancel. They are branches of a scope (leat_scope.h), so all of
- * them have ended when the call returns, and their arguments may be variables of the caller. A
- * function that gets something to be given back has to see to that when it is cancelled, as any
- * branch; and more than one may have succeeded, see leat_task_branch.ret.
+ * The functions need no code for the cancel. They are branches of a scope (leat_scope.h), so all of
+ * them have ended when the call returns, and their arguments may be variables of the caller. Like
+ * any branch, a function that acquires a resource must release it when it is cancelled; and more
+ * than one function may have succeeded, see leat_task_branch.ret.
  *
  * Thread rules: as for tasks; in a task.
  */
@@ -41,38 +42,39 @@
 extern "C" {
 #endif
 
-/** A function to be run beside others. Zeroed but for fn means: at once, without a name. */
+/** A function to run beside others. Zeroed except for fn means: start at once, without a name. */
 struct leat_task_branch {
-	leat_task_fn fn; /**< returns 0 or more, or a negative errno: it failed */
+	leat_task_fn fn; /**< returns 0 or more, or a negative errno for a failure */
 	void *arg;
 	/**
-	 * Start it so many microseconds after the call; 0: at once. Not less than that of the one
-	 * before it in the array.
+	 * Delay of the start, microseconds from the call; 0: start at once. Not less than after_us
+	 * of the preceding element of the array.
 	 */
 	uint64_t after_us;
-	const char *name; /**< as for leat_task_spawn(); NULL: none */
-	/** [out] What it returned; -ECANCELED if it never ran; -ENOMEM if it could not. */
+	const char *name; /**< as for leat_task_spawn(); NULL: no name */
+	/** [out] Return value of fn; -ECANCELED: fn never ran; -ENOMEM: it could not be started. */
 	int ret;
 };
 
 /**
  * Run functions at once, until the first has succeeded: it returned 0 or more. The others are
- * cancelled; those that have not begun never do.
+ * cancelled; functions that have not begun never do.
  *
- * When one fails, the next that still waits for its time is started at once.
+ * When a function fails, the next one that is still delayed starts at once.
  *
  * @param b
- *   Set up anew, but for ret, the array may be used again.
+ *   The array may be used again as it is: each call sets all ret anew.
  * @return
- *   The index of the first that succeeded; it counts whatever happened after it. Else, when all
+ *   The index of the first function that succeeded, whatever happened after that. Else, when all
  *   have ended:
- *   - -ECANCELED, -ETIMEDOUT: the caller was cancelled, its deadline has passed
- *   - what the first in time that failed returned. One that could not be started has failed with
- *     -ENOMEM: see leat_tasks_conf.max_tasks
+ *   - -ECANCELED: the caller was cancelled
+ *   - -ETIMEDOUT: the caller's deadline has passed
+ *   - the return value of the function that failed first. A function that could not be started has
+ *     failed with -ENOMEM: see leat_tasks_conf.max_tasks
  *   - -ENOENT: n is 0
  *
- *   Nothing was started, ret is -ECANCELED:
- *   - -EINVAL: no function; or an after_us is less than the one before it
+ *   Nothing was started, all ret are -ECANCELED:
+ *   - -EINVAL: a fn is NULL; or an after_us is less than the preceding one
  *   - -EPERM: not in a task
  */
 LEAT_API int leat_task_race(struct leat_task_branch *b, unsigned int n);
@@ -81,15 +83,16 @@ LEAT_API int leat_task_race(struct leat_task_branch *b, unsigned int n);
  * Run functions at once, until all have ended.
  *
  * @return
- *   0: all have succeeded; otherwise as leat_task_race(). When one can't be started the others are
- *   cancelled.
+ *   0: all have succeeded; otherwise as leat_task_race(). When a function can't be started the
+ *   others are cancelled.
  */
 LEAT_API int leat_task_all(struct leat_task_branch *b, unsigned int n);
 
 /**
- * Run functions as branches of a scope with any policy. The two above are
- * LEAT_SCOPE_FIRST_SUCCESS and LEAT_SCOPE_ALL; with LEAT_SCOPE_FIRST_FAILURE the first that fails
- * ends the others, with LEAT_SCOPE_BRANCHES they do it by themselves.
+ * Run functions as branches of a scope with any policy. leat_task_race() uses
+ * LEAT_SCOPE_FIRST_SUCCESS, leat_task_all() LEAT_SCOPE_ALL. With LEAT_SCOPE_FIRST_FAILURE the first
+ * failure cancels the others, with LEAT_SCOPE_BRANCHES a function that calls
+ * leat_scope_cancel_siblings().
  *
  * @return
  *   As leat_scope_wait(), and -EINVAL, -EPERM as leat_task_race().

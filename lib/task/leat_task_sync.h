@@ -7,19 +7,20 @@
  * @file
  * Mutex, condition, semaphore and bounded queue between tasks of one reactor.
  *
- * None of them is atomic, none is needed to keep steps of one task together that do not wait. They
- * are for what spans a wait, and for waiting for one another. The task that waits longest is served
- * first, and what it waited for is given to it: no task that comes later can snatch it away.
+ * They use no atomic instructions. Code of a task without a wait in it needs none of them: no other
+ * task runs meanwhile. They are for critical sections that contain a wait, and for waiting for
+ * another task. The task that has waited longest is served first, and gets the lock, unit or item
+ * handed over: no task that comes later can take it first.
  *
- * All are set up in memory of the caller's, which must outlive the waits; nothing is allocated.
+ * All objects are in memory of the caller, which must outlive the waits; nothing is allocated.
  * Calls that may wait return
  *
- * - -ECANCELED: the task was cancelled, before or while it waited; nothing was taken
- * - -ETIMEDOUT: the same, by its deadline
+ * - -ECANCELED: the task was cancelled, before or during the wait; nothing was taken
+ * - -ETIMEDOUT: the same, by the task's deadline
  * - -EPERM: not in a task
  *
- * Thread rules: on the thread of one reactor; calls that don't wait from its pollers, timers and
- * messages, too.
+ * Thread rules: on the thread of one reactor. Pollers, timers and messages of that reactor may make
+ * the calls that don't wait.
  */
 
 #include <leat_common.h>
@@ -32,7 +33,7 @@ extern "C" {
 
 struct task_waiter;
 
-/** Tasks that wait, the first first. Private. */
+/** List of waiting tasks, in the order of their waits. Private. */
 struct leat_task_waiters {
 	struct task_waiter *head;
 	struct task_waiter **tail;
@@ -41,77 +42,82 @@ struct leat_task_waiters {
 /** @name Mutex */
 /**@{*/
 
-/** Set up with leat_task_mutex_init(); the fields are private. */
+/** A mutex. Set up with leat_task_mutex_init(); the fields are private. */
 struct leat_task_mutex {
 	struct leat_task *owner;
 	struct leat_task_waiters waiters;
 	const char *name;
 };
 
-/** @param name for people; not copied */
+/** Set up a mutex. @param name for people; not copied */
 LEAT_API void leat_task_mutex_init(struct leat_task_mutex *m, const char *name);
 
-/** Lock. @return 0; -EDEADLK: the caller has it; or see above */
+/** Lock a mutex. @return 0; -EDEADLK: the caller holds it; or see above */
 LEAT_API int leat_task_mutex_lock(struct leat_task_mutex *m);
 
-/** Lock if that needs no waiting. @return 0; -EBUSY: another task has it; -EPERM: not in a task */
+/** Lock a mutex without a wait. @return 0; -EBUSY: a task holds it; -EPERM: not in a task */
 LEAT_API int leat_task_mutex_trylock(struct leat_task_mutex *m);
 
-/** Unlock; the first that waits has it now. @return 0; -EPERM: the caller does not have it */
+/**
+ * Unlock a mutex. The task that has waited longest becomes its owner in this call.
+ *
+ * @return
+ *   0; -EPERM: the caller does not hold it.
+ */
 LEAT_API int leat_task_mutex_unlock(struct leat_task_mutex *m);
 /**@}*/
 
 /** @name Condition */
 /**@{*/
 
-/** Set up with leat_task_cond_init(); the fields are private. */
+/** A condition. Set up with leat_task_cond_init(); the fields are private. */
 struct leat_task_cond {
 	struct leat_task_waiters waiters;
 	const char *name;
 };
 
-/** @param name for people; not copied */
+/** Set up a condition. @param name for people; not copied */
 LEAT_API void leat_task_cond_init(struct leat_task_cond *c, const char *name);
 
 /**
- * Unlock the mutex, wait for a signal, and lock the mutex again. It is locked whatever is returned
- * but -EPERM; that lock can't be cancelled.
+ * Unlock the mutex, wait for a signal, and lock the mutex again. The caller holds the mutex after
+ * any result but -EPERM; the wait for the second lock can't be cancelled.
  *
  * @return
- *   0: a signal came, to this task; -EPERM: the caller does not have the mutex; or see above.
+ *   0: this task got a signal; -EPERM: the caller does not hold the mutex; or see above.
  */
 LEAT_API int leat_task_cond_wait(struct leat_task_cond *c, struct leat_task_mutex *m);
 
-/** Wake the task that waits longest. Nothing is kept for tasks that come later. */
+/** Wake the task that has waited longest. A signal without a waiting task is lost. */
 LEAT_API void leat_task_cond_signal(struct leat_task_cond *c);
 
-/** Wake all that wait. */
+/** Wake all waiting tasks. */
 LEAT_API void leat_task_cond_broadcast(struct leat_task_cond *c);
 /**@}*/
 
 /** @name Semaphore */
 /**@{*/
 
-/** Set up with leat_task_sem_init(); the fields are private. */
+/** A semaphore. Set up with leat_task_sem_init(); the fields are private. */
 struct leat_task_sem {
 	uint32_t value;
 	struct leat_task_waiters waiters;
 	const char *name;
 };
 
-/** @param name for people; not copied */
+/** Set up a semaphore of value units. @param name for people; not copied */
 LEAT_API void leat_task_sem_init(struct leat_task_sem *s, uint32_t value, const char *name);
 
-/** Take one, when there is one. @return 0, or see above */
+/** Take one unit, after a wait if there is none. @return 0, or see above */
 LEAT_API int leat_task_sem_wait(struct leat_task_sem *s);
 
-/** Take one if there is one. @return 0; -EAGAIN: there is none */
+/** Take one unit without a wait. @return 0; -EAGAIN: there is none */
 LEAT_API int leat_task_sem_trywait(struct leat_task_sem *s);
 
-/** Give one. @return 0; -EOVERFLOW: there are UINT32_MAX */
+/** Add one unit. @return 0; -EOVERFLOW: there are UINT32_MAX units */
 LEAT_API int leat_task_sem_post(struct leat_task_sem *s);
 
-/** How many there are. */
+/** Get the number of units. */
 static inline uint32_t
 leat_task_sem_value(const struct leat_task_sem *s)
 {
@@ -122,43 +128,50 @@ leat_task_sem_value(const struct leat_task_sem *s)
 /** @name Queue of pointers */
 /**@{*/
 
-/** Set up with leat_task_queue_init(); the fields are private. */
+/** A bounded queue. Set up with leat_task_queue_init(); the fields are private. */
 struct leat_task_queue {
 	void **slots;
 	uint32_t size;
-	uint32_t head; /* next to take */
+	uint32_t head; /* slot of the oldest item */
 	uint32_t count;
 	bool closed;
-	struct leat_task_waiters putters; /* it is full */
-	struct leat_task_waiters getters; /* it is empty */
+	struct leat_task_waiters putters; /* waits for room */
+	struct leat_task_waiters getters; /* waits for an item */
 	const char *name;
 };
 
 /**
+ * Set up an empty queue.
+ *
  * @param slots, size
- *   Room of the caller's for so many pointers, > 0.
+ *   Memory of the caller for size pointers, > 0.
  * @param name
  *   For people; not copied.
  */
 LEAT_API void leat_task_queue_init(struct leat_task_queue *q, void **slots, uint32_t size,
 				   const char *name);
 
-/** Append, when there is room. @return 0; -EPIPE: it is closed; or see above */
+/** Append an item, after a wait if the queue is full. @return 0; -EPIPE: closed; or see above */
 LEAT_API int leat_task_queue_put(struct leat_task_queue *q, void *item);
 
-/** Append if there is room. @return 0; -EAGAIN: it is full; -EPIPE: it is closed */
+/** Append an item without a wait. @return 0; -EAGAIN: the queue is full; -EPIPE: closed */
 LEAT_API int leat_task_queue_tryput(struct leat_task_queue *q, void *item);
 
-/** Take the first, when there is one. @return 0; -EPIPE: it is closed, and empty; or see above */
+/**
+ * Take the oldest item, after a wait if the queue is empty.
+ *
+ * @return
+ *   0; -EPIPE: the queue is closed and empty; or see above.
+ */
 LEAT_API int leat_task_queue_get(struct leat_task_queue *q, void **item);
 
-/** Take the first if there is one. @return 0; -EAGAIN: it is empty; -EPIPE: and closed */
+/** Take the oldest item without a wait. @return 0; -EAGAIN: empty; -EPIPE: closed and empty */
 LEAT_API int leat_task_queue_tryget(struct leat_task_queue *q, void **item);
 
-/** Take no more. What is in it can still be taken; those that wait for room get -EPIPE. */
+/** Close a queue. Its items can still be taken; tasks that wait for room or an item get -EPIPE. */
 LEAT_API void leat_task_queue_close(struct leat_task_queue *q);
 
-/** How many are in it. */
+/** Get the number of items. */
 static inline uint32_t
 leat_task_queue_count(const struct leat_task_queue *q)
 {
