@@ -4,48 +4,48 @@
 #define TASK_DEBUG_H
 
 /*
- * Mistakes of programs that debug builds (meson's option debug, which release has not) name in the
- * log at once, with the task and the place of the call:
+ * Mistakes of programs that debug builds (meson's option debug, off in release builds) report in
+ * the log at once, with the task and the place of the call:
  *
  *     a call on another thread than the reactor's      task_debug_thread()
- *     a scope that was left without a wait             held; found below the caller's frame
- *     a task that is joined twice                      blocks rest before they are used again
- *     a mutex of a task that has ended                 held
+ *     a scope that was left without a wait             held scope below the caller's frame
+ *     a task that is joined twice                      freed blocks rest before their reuse
+ *     a mutex of a task that has ended                 held mutex at the end of the task
  *
- * What is held is a list of the task's own. Release builds have none of it: not an instruction. The
- * results of calls are the same in both.
+ * Each task has a list of the scopes and mutexes that it holds. Release builds contain no
+ * instruction of these checks. Calls return the same results in both builds.
  */
 
 #include "task_pvt.h"
 
-/* Of what is held. */
+/* Kind of a held object. */
 enum task_debug_kind {
-	TASK_DEBUG_SCOPE, /* branches were started in it */
-	TASK_DEBUG_MUTEX, /* locked */
+	TASK_DEBUG_SCOPE, /* a scope with branches, not waited for yet */
+	TASK_DEBUG_MUTEX, /* a locked mutex */
 };
 
-/* Where the function that this is written in was called. */
+/* The place from which the function that contains this macro was called. */
 #define TASK_PLACE() __builtin_return_address(0)
 
 #ifdef LEAT_TASK_DEBUG
 
-/* May the calling thread do that with tasks of ts? what: "spawn". */
+/* Report a call on a thread other than the one that runs ts; what: the call, e.g. "spawn". */
 void task_debug_thread(const struct leat_tasks *ts, const char *what, const void *place);
-/* The task has it from now on. Not twice: what is held already stays as it is. */
+/* Add an object to those that the task holds, unless it is held already. */
 void task_debug_hold(struct leat_task *t, enum task_debug_kind kind, const void *what,
 		     const char *name, const void *place);
-/* It is not held any more, if it was. @return was it? */
+/* Remove an object from those that the task holds. @return false: it was not held */
 bool task_debug_drop(struct leat_task *t, const void *what);
-/* A scope is set up. */
+/* Report the set-up of a scope that the calling task still holds. */
 void task_debug_scope_init(const void *scope, const void *place);
-/* The task has ended. */
+/* Report all objects that a task holds at its end. */
 void task_debug_end(struct leat_task *t);
-/* It was joined, and is gone. */
+/* Store where a task was joined. */
 void task_debug_joined(struct leat_task *t, const void *place);
-/* It is joined, and is gone already. */
+/* Report the join of a task whose block is free. */
 void task_debug_joined_twice(const struct leat_task *t, const void *place);
 
-/* A block is free. @return the one that may be used again instead; NULL: none */
+/* Put a freed block to rest. @return the block that may be reused in its place; NULL: none */
 static inline struct leat_task *
 task_debug_rest(struct leat_tasks *ts, struct leat_task *t)
 {
@@ -56,7 +56,7 @@ task_debug_rest(struct leat_tasks *ts, struct leat_task *t)
 	return old;
 }
 
-/* There are no others. @return the one that rests longest; NULL: none */
+/* Take a resting block, when no other is free. @return the longest resting; NULL: none */
 static inline struct leat_task *
 task_debug_rest_end(struct leat_tasks *ts)
 {

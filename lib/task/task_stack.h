@@ -4,15 +4,15 @@
 #define TASK_STACK_H
 
 /*
- * The stacks of a reactor's tasks: one mapping, reserved at once, taken by the system page by page
- * when it is used.
+ * The stacks of a reactor's tasks: one mapping, reserved as a whole. The kernel provides each page
+ * when it is first used.
  *
  *     base                                                                 base + length
  *     | lead | guard | stack 0      | guard | stack 1      | guard | stack 2      |
  *     | page | page  |            <-|       |            <-|       |            <-|
  *            |<----- stride ------->|                     grow down
  *
- * How a guard page is made that is not one of the process's 65530 mappings, is in stack.c.
+ * See stack.c for the kinds of guards, and how they spare the process's limit of mappings.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 #include "leat_task.h"
 
-/* Upper end of each stack: the canary of the next one. */
+/* Bytes at the upper end of each stack, for the canary of the next stack. */
 #define TASK_CANARY_SIZE 64
 
 struct task_stacks {
@@ -30,31 +30,37 @@ struct task_stacks {
 	size_t page;
 	size_t stride;
 	uint32_t count;
-	uint32_t nb_pages;	    /* guards by mprotect: these come first */
-	uint32_t nb_canaries;	    /* then canaries */
-	enum leat_task_guard guard; /* of the next one */
-	bool fall_back;		    /* may become canaries */
-	uint64_t secret;	    /* what canaries are made of */
-	unsigned int *valgrind;	    /* its numbers of the stacks; NULL: not under valgrind */
+	uint32_t nb_pages;	    /* the first nb_pages stacks have mprotect() guards */
+	uint32_t nb_canaries;	    /* the nb_canaries stacks behind them have canaries */
+	enum leat_task_guard guard; /* kind of guard of the next stack to prepare */
+	bool fall_back;		    /* may change from pages to canaries */
+	uint64_t secret;	    /* canaries are derived from it */
+	unsigned int *valgrind;	    /* valgrind's ids of the stacks; NULL: not under valgrind */
 };
 
-/* 0, or a negative errno with leat_err(); name: the reactor's. */
+/*
+ * Reserve the stacks of a reactor; name: the reactor's, for messages.
+ * @return 0, or a negative errno with leat_err()
+ */
 int task_stacks_init(struct task_stacks *s, const char *name, uint32_t count, size_t size,
 		     enum leat_task_guard guard);
-/* used: stacks that were prepared. */
+/* Release the stacks; used: number of prepared stacks. */
 void task_stacks_fini(struct task_stacks *s, uint32_t used);
 
-/* Before stack i is used for the first time; in ascending order. 0 or -ENOMEM with leat_err(). */
+/*
+ * Guard stack i before its first use. To be called in ascending order of i.
+ * @return 0, or -ENOMEM with leat_err()
+ */
 int task_stack_prepare(struct task_stacks *s, uint32_t i);
 
-/* Lower end: what is below is the guard. */
+/* Get the lower end of stack i; its guard is below. */
 static inline char *
 task_stack_bottom(const struct task_stacks *s, uint32_t i)
 {
 	return s->base + 2 * s->page + (size_t)i * s->stride;
 }
 
-/* Bytes from the lower end to the top. */
+/* Get the size of a stack: bytes from its lower to its upper end. */
 static inline size_t
 task_stack_size(const struct task_stacks *s)
 {
@@ -62,8 +68,8 @@ task_stack_size(const struct task_stacks *s)
 }
 
 /*
- * Where its first frame goes. Not the same offset in a page for all: else the hottest lines of all
- * tasks would share a few sets of the cache.
+ * Get the address of the first frame of stack i. Its offset in the page differs between stacks:
+ * else the hottest lines of all tasks would share a few sets of the cache.
  */
 static inline char *
 task_stack_top(const struct task_stacks *s, uint32_t i)
@@ -72,16 +78,16 @@ task_stack_top(const struct task_stacks *s, uint32_t i)
 	       (size_t)(i % 16) * LEAT_CACHE_LINE;
 }
 
-/* Which stack an address is in or right below; false: none. */
+/* Find the stack i that holds an address, or whose guard does. @return false: none */
 bool task_stacks_find(const struct task_stacks *s, uintptr_t addr, uint32_t *i, bool *guard);
 
-/* Is the canary below stack i intact, if it has one? */
+/* Check the canary below stack i. @return true: intact, or stack i has an mprotect() guard */
 bool task_stack_intact(const struct task_stacks *s, uint32_t i);
 
-/* Bytes of it that were ever used, in whole pages; 0: can't be told. */
+/* Get the most bytes of stack i that were ever used, in whole pages; 0: unknown. */
 uint32_t task_stack_peak(const struct task_stacks *s, uint32_t i);
 
-/* Gives its memory back but for the first page. */
+/* Return the memory of stack i to the system, except for its first page. */
 void task_stack_trim(const struct task_stacks *s, uint32_t i);
 
 #endif /* TASK_STACK_H */

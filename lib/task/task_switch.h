@@ -7,7 +7,8 @@
  * The context switch, in assembly: switch_x86_64.S, switch_aarch64.S. Needs nothing but a C
  * compiler.
  *
- * A context that does not run is one pointer, to what task_switch() has pushed on its stack:
+ * A suspended context is one pointer, to the struct task_frame that task_switch() has pushed on
+ * its stack:
  *
  *     higher addresses   ... frames of the task ...
  *                        return address             |
@@ -15,18 +16,17 @@
  *              sp --->   floating-point control     |
  *     lower addresses    (free)
  *
- * The other registers are the caller's to save, since a switch is a call.
+ * The compiler saves all other registers in the caller, since a switch is a function call.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a suspended context has saved, as it lies on the stack. devtools/leat-gdb.py knows it by
- * this name. */
+/* Registers of a suspended context, as on its stack. devtools/leat-gdb.py uses this name. */
 #if defined(__x86_64__)
 struct task_frame {
 	uint32_t mxcsr;
-	uint32_t x87_cw; /* the lower half */
+	uint32_t x87_cw; /* control word in the lower half */
 	uint64_t r15, r14, r13, r12;
 	uint64_t rbx, rbp;
 	uint64_t rip;
@@ -44,21 +44,21 @@ struct task_frame {
 #endif
 
 /*
- * Suspend the running context, its pointer goes to *save, and resume another one. It returns when
+ * Suspend the running context, store its pointer in *save, and resume another context. Returns when
  * a context switches back.
  */
 void task_switch(void **save, void *resume) __attribute__((visibility("hidden")));
 
 /*
- * Call fn(arg) on the stack of a suspended context, which afterwards is as it was. To an unwinder
- * fn seems to have been called by what that context is suspended in.
+ * Call fn(arg) on the stack of a suspended context, which stays suspended and unchanged. An
+ * unwinder sees fn called by the function in which that context is suspended.
  */
 void task_call_on(void *context, void (*fn)(void *arg), void *arg)
 	__attribute__((visibility("hidden")));
 
 /*
- * Suspend the running context, as task_switch() does, and call fn(arg) on a new stack. What fn
- * returns is the context that is resumed then, for the last time that stack is used.
+ * Suspend the running context, as task_switch() does, and call fn(arg) on a new stack. fn returns
+ * the context to resume then; the stack is not used any more.
  *
  * @param top
  *   Upper end of the stack, a multiple of 16.
@@ -68,7 +68,7 @@ void task_call_on(void *context, void (*fn)(void *arg), void *arg)
 void task_begin(void **save, void *top, void *(*fn)(void *arg), void *arg,
 		const struct task_frame *like) __attribute__((visibility("hidden")));
 
-/* The running context's floating-point control; the rest of the frame stays as it is. */
+/* Store the running context's floating-point control in a frame; leave its other fields alone. */
 static inline void
 task_control_get(struct task_frame *frame)
 {

@@ -4,9 +4,10 @@
 #define TASK_TOOLS_H
 
 /*
- * What tools are told of stacks, so that they follow a switch. Without them nothing of this is left.
+ * Calls that tell analysis tools about stacks, so that they can follow a switch. In a build without
+ * these tools the functions are empty.
  *
- *     AddressSanitizer   which stack is in use, and where it keeps fake frames
+ *     AddressSanitizer   which stack is in use, and where its fake frames are
  *     ThreadSanitizer    each task is a fiber of its thread
  *     valgrind           where stacks are
  */
@@ -43,23 +44,23 @@
 #include <valgrind/valgrind.h>
 #endif
 
-/* Does a sanitizer follow the switches? */
+/* 1: a sanitizer follows the switches */
 #if defined(TASK_ASAN) || defined(TASK_TSAN)
 #define TASK_TOOLS 1
 #else
 #define TASK_TOOLS 0
 #endif
 
-/* Of a context: a task's, or the reactor's. */
+/* State of the tools for one context: a task's, or the reactor's. */
 struct task_tools {
-	void *fake_stack; /* AddressSanitizer's, while it does not run */
+	void *fake_stack; /* AddressSanitizer's, while the context does not run */
 	void *fiber;	  /* ThreadSanitizer's */
 	const void *bottom;
 	size_t size;
-	struct task_tools *from; /* that switched to it */
+	struct task_tools *from; /* context that switched to this one */
 };
 
-/* A new context on stack i; what an earlier one left there is forgotten. */
+/* Begin a new context on stack i; forget the tools' state of an earlier one there. */
 static inline void
 task_tools_begin(struct task_tools *t, const struct task_stacks *s, uint32_t i)
 {
@@ -79,7 +80,7 @@ task_tools_begin(struct task_tools *t, const struct task_stacks *s, uint32_t i)
 	(void)i;
 }
 
-/* A context that does not run any more. */
+/* Release the tools' state of a context that will not run again. */
 static inline void
 task_tools_end(struct task_tools *t)
 {
@@ -92,7 +93,7 @@ task_tools_end(struct task_tools *t)
 #endif
 }
 
-/* In the reactor's context, before it is left for the first task of a turn. */
+/* Prepare the reactor's context, in it, before the switch to the first task of a turn. */
 static inline void
 task_tools_thread(struct task_tools *t)
 {
@@ -103,7 +104,7 @@ task_tools_thread(struct task_tools *t)
 #endif
 }
 
-/* Right before a switch. last: the context that is left never runs again. */
+/* Announce a switch, right before it. last: the context from never runs again. */
 static inline void
 task_tools_leave(struct task_tools *from, struct task_tools *to, bool last)
 {
@@ -119,19 +120,19 @@ task_tools_leave(struct task_tools *from, struct task_tools *to, bool last)
 	(void)last;
 }
 
-/* Right after one, in the context that was resumed. */
+/* Complete a switch, right after it, in the resumed context. */
 static inline void
 task_tools_enter(struct task_tools *self)
 {
 #ifdef TASK_ASAN
-	/* This is how the stack of the reactor's thread becomes known. */
+	/* Also fills in the stack of the reactor's thread, which is known from nowhere else. */
 	__sanitizer_finish_switch_fiber(self->fake_stack, &self->from->bottom, &self->from->size);
 #else
 	(void)self;
 #endif
 }
 
-/* A stack that is used for the first time, and the end of all. */
+/* Register a stack before its first use. @return an id for task_tools_stack_del() */
 static inline unsigned int
 task_tools_stack_add(void *bottom, size_t size)
 {

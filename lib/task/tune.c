@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of the tasks of a reactor, task.toml. The control thread applies and
- * reports: the owner is not asked.
+ * Settings and measurements of the tasks of a reactor, task.toml. The control thread applies
+ * settings and reads measurements by itself; the reactor's thread takes no part.
  */
 
 #include <rte_errno.h>
@@ -17,7 +17,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	const uint32_t old = ts->hog_us;
 
 	(void)changed;
-	/* Of a file: the watchdog is told of them when they are made. */
+	/* Called from leat_tune_add(), for a settings file: the watchdog does not watch ts yet. */
 	if (ts->tune == NULL) {
 		ts->hog_us = want->hog_us;
 		return 0;

@@ -3,19 +3,19 @@
 #ifndef TASK_WAITERS_H
 #define TASK_WAITERS_H
 
-/* Tasks that wait for the same thing, in the order in which they came. */
+/* Lists of tasks that wait for the same object, in the order of their waits. */
 
 #include "leat_task_sync.h"
 #include "debug.h"
 
-/* On the stack of the task that waits. */
+/* One wait, on the stack of the waiting task. */
 struct task_waiter {
 	struct task_wait w;
 	struct leat_task_waiters *list;
 	struct task_waiter *next;
 	struct task_waiter **pprev;
-	void *item;	  /* what it brings, or gets */
-	const char *name; /* of what it waits for */
+	void *item;	  /* item to put into a queue, or taken from it */
+	const char *name; /* name of the object */
 };
 
 static inline void
@@ -35,7 +35,7 @@ task_waiters_remove(struct task_waiter *e)
 		e->list->tail = e->pprev;
 }
 
-/* Takes out the first one. @return it, NULL: no task waits */
+/* Take the longest wait off a list. @return NULL: no task waits */
 static inline struct task_waiter *
 task_waiters_take(struct leat_task_waiters *l)
 {
@@ -48,11 +48,11 @@ task_waiters_take(struct leat_task_waiters *l)
 	return e;
 }
 
-/* The calling task waits as the last one, until it is taken out and woken, or cancelled. */
+/* Append the calling task to a list, and wait until it is taken off and woken, or cancelled. */
 int task_waiters_wait(struct leat_task_waiters *l, struct task_waiter *e,
 		      const struct task_wait_type *type, const char *name);
 
-/* For task_wait_type.cancel and describe of these waits. */
+/* The cancel and describe functions of these waits' types. */
 int task_waiters_cancel(struct task_wait *w);
 void task_waiters_describe(const struct task_wait *w, char *text, size_t len);
 
