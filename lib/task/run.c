@@ -7,10 +7,10 @@
  *                 started  started  |        later
  *                                   next: its time is the timer's
  *
- * They start in the order of the array, so that a branch's number in the scope is its index. Only
- * the next one has a timer: to wait for its time takes no task. As long as one is pending the end
- * of the last branch does not end the wait; a cancel, or whatever else decides, leaves none
- * pending.
+ * Branches start in the order of the array, so that a branch's number in the scope is its index. A
+ * delayed branch becomes a task only at its time: one timer waits for the next of them. While
+ * branches are pending (not yet started), the end of the last running branch does not end the wait.
+ * After a cancel or a decision no branch is pending.
  */
 
 #include <errno.h>
@@ -21,14 +21,14 @@
 #include "leat_task_race.h"
 #include "scope_pvt.h"
 
-/* On the stack of the task that waits. */
+/* State of a run, on the stack of the calling task. */
 struct scope_run {
 	struct leat_scope s;
 	struct leat_timer timer;
 	struct leat_task_branch *b;
 	unsigned int n;
-	unsigned int next;
-	uint64_t begin; /* 0: all start at once */
+	unsigned int next; /* first branch that was not started */
+	uint64_t begin;	   /* time of the call, cycles of leat_now(); 0: all start at once */
 };
 
 bool
@@ -39,7 +39,7 @@ scope_run_pending(const struct leat_scope *s)
 	return run->next < run->n && (s->flags & SCOPE_CANCELLED) == 0;
 }
 
-/* It can't be started: in a race it has failed like any other, else all are cancelled. */
+/* Record a branch that could not be started: in a race it has failed, else all are cancelled. */
 static __rte_noinline void
 run_refused(struct scope_run *run, struct leat_task_branch *b, int err)
 {
@@ -58,7 +58,7 @@ run_refused(struct scope_run *run, struct leat_task_branch *b, int err)
 	}
 }
 
-/* Starts the branches that are due; hurry: the first of them before its time. */
+/* Start the branches that are due; hurry: start the next one before its time. */
 static void
 run_start(struct scope_run *run, uint64_t now, bool hurry)
 {

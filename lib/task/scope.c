@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Scopes: branches begin, end, and are waited for.
+ * Scopes: start and end of branches, and the wait for them.
  *
  *     struct leat_scope            tasks
  *     first -------------------->  branch_next -->  branch_next --> NULL
  *     last ----------------------------------------------^
  *     parent, wait                 scope              scope
  *
- * A branch takes itself out of the list when it ends; the last one ends the parent's wait. Nothing
- * of a branch outlives that, so the parent may return. A scope that was waited for has ended: the
- * next branch that the parent starts in it makes it anew, and finds nothing of the cancel or the
- * failure that it ended with; only the policy stays.
+ * A branch takes itself off the list when it ends; the last one ends the parent's wait. No branch
+ * uses the scope after that, so the parent may return. A scope that was waited for has ended: the
+ * next branch that the parent starts in it begins a new round, without the cancel or failure of the
+ * last one; only the policy stays.
  */
 
 #include <errno.h>
@@ -68,14 +68,14 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 	s->nb_ended++;
 }
 
-/* In a scope like this, what has not begun at its cancel never does. */
+/* Tell whether a branch may begin: in a refused scope or a run, none does after the cancel. */
 static __rte_noinline bool
 branch_begins(const struct leat_scope *s)
 {
 	return (s->flags & (SCOPE_REFUSED | SCOPE_CANCELLED)) == 0;
 }
 
-/* A branch from its begin to its end. */
+/* Run a branch from its begin to its end, as the function of its task. */
 static int
 branch_main(void *arg)
 {
@@ -96,7 +96,10 @@ branch_main(void *arg)
 	return 0;
 }
 
-/* What has begun is cancelled, what has not never does. Once: no branch is added any more. */
+/*
+ * Cancel the scope after a branch could not be started: branches that have begun are cancelled,
+ * others never begin. At most once per round, as no branch is added afterwards.
+ */
 static __rte_noinline int
 scope_refuse(struct leat_scope *s, int err)
 {
@@ -106,7 +109,10 @@ scope_refuse(struct leat_scope *s, int err)
 	return err;
 }
 
-/* May the calling task add branches? A parent that is gone is not looked at. */
+/*
+ * Tell whether the calling task may add branches. The parent's task is read only while a branch
+ * runs: else the parent may have been freed.
+ */
 static inline bool
 may_branch(const struct leat_scope *s, const struct leat_task *self)
 {
@@ -115,7 +121,7 @@ may_branch(const struct leat_scope *s, const struct leat_task *self)
 	return self == s->parent || (s->first != NULL && self->ts == s->parent->ts);
 }
 
-/* @return NULL with rte_errno: it could not be spawned */
+/* Spawn a branch and link it. @return NULL with rte_errno: it could not be spawned */
 static __rte_always_inline struct leat_task *
 branch_start(struct leat_scope *s, struct leat_tasks *ts, const char *name, leat_task_fn fn,
 	     void *arg, int *ret)
@@ -144,7 +150,7 @@ scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void
 
 	if (unlikely(t == NULL))
 		return -rte_errno;
-	/* Whichever task or timer it was that started it. */
+	/* Show it below the scope's parent, whichever task or timer has started it. */
 	t->parent = s->parent->id;
 	return 0;
 }
@@ -230,7 +236,7 @@ leat_scope_block_end(struct leat_scope *s)
 {
 	int ret;
 
-	/* The block may have waited by itself. */
+	/* Code in the block may have waited already. */
 	if ((s->flags & SCOPE_ENDED) == 0 && s->parent != NULL) {
 		ret = leat_scope_wait(s);
 		if (s->block_result != NULL)
@@ -242,7 +248,7 @@ leat_scope_block_end(struct leat_scope *s)
 void
 leat_scope_block_leave(struct leat_scope *s)
 {
-	/* Not by its end: that has waited. */
+	/* Branches remain only if the block was left early: its regular end waits for them. */
 	if (s->first != NULL)
 		(void)leat_scope_cancel(s);
 	(void)leat_scope_block_end(s);
@@ -257,9 +263,7 @@ leat_scope_wait(struct leat_scope *s)
 		return leat_err(EPERM, "wait for a scope: not in the task that made it");
 	if (likely(s->first != NULL)) {
 		ret = task_may_wait("wait for a scope");
-		/*
-		 * What runs is not left behind; nor the branch that was told of an earlier refusal.
-		 */
+		/* Still wait for the running branches; keep the error of an earlier refusal. */
 		if (unlikely(ret < 0))
 			(void)scope_refuse(s, (s->flags & SCOPE_REFUSED) != 0 ? s->refused : ret);
 		ret = scope_park(s);

@@ -8,17 +8,16 @@
  *             +-- B (in an operation)
  *             `-- C (between two)
  *
- * The walk goes A, x, y, B, C, by a loop, since branches nest to any depth and the stack of the
- * caller is small: from a scope to its branches by first and branch_next, to what is below one by
- * its wait, back up by parent.
+ * The walk visits A, x, y, B, C. It is a loop, not a recursion, since branches nest to any depth
+ * and the stack of the caller is small. It goes from a scope to its branches by first and
+ * branch_next, from a branch down to its scope by the branch's wait, and back up by parent.
  *
- * Each task has a flag that is set once. It says that the signal was here, from any sender: the
- * cancel of its own scope, that of an enclosing one, its own from outside, or the stop of the
- * reactor. That makes it
- * "exactly once": the flag is looked at before the signal is given, and nothing resets it. It can't
- * come too early or too late for an operation, either, since a task is on this thread and does not
- * run now: it is in an operation, whose cancel is called, or it will look at the flag before it
- * starts one.
+ * Each task has a flag that is set once, by the first signal from any sender: the cancel of its
+ * scope, of an enclosing scope, of the task alone, or the stop of the reactor. So the signal
+ * arrives exactly once: the flag is checked before the signal is given, and nothing resets it. Nor
+ * can the signal come too early or too late for an operation, since the task is on this thread and
+ * does not run now. Either it is in an operation, whose cancel is called, or it will check the flag
+ * before it starts the next one.
  *
  * test/model/cancel.pml is a model of this file.
  */
@@ -30,7 +29,7 @@
 #include "reactor_pvt.h"
 #include "scope_pvt.h"
 
-/* The scope that a task waits for and whose branches the signal is to reach, else NULL. */
+/* Get the scope that a task waits for and whose branches the signal must reach, else NULL. */
 static inline struct leat_scope *
 scope_below(const struct leat_task *t)
 {
@@ -41,7 +40,7 @@ scope_below(const struct leat_task *t)
 	return container_of(w, const struct scope_wait, w)->scope;
 }
 
-/* @return a scope to descend into */
+/* Give the signal to a branch, if it does not have it. @return a scope to descend into, or NULL */
 static struct leat_scope *
 scope_signal(struct leat_task *t)
 {
@@ -55,8 +54,10 @@ scope_signal(struct leat_task *t)
 		return NULL;
 	}
 	t->cancel |= TASK_CANCELLED;
-	/* One that was cancelled on its own is skipped: its branches have the signal, but for the one
-	 * that sent it. */
+	/*
+	 * A scope that was cancelled before keeps its flags. The walk still descends, to the one
+	 * branch without the signal: the sender of that cancel.
+	 */
 	(void)scope_cancel_outer(below);
 	return below;
 }
@@ -70,7 +71,7 @@ scope_walk(struct leat_scope *top, const struct leat_task *spared)
 	for (;;) {
 		struct leat_scope *below = NULL;
 
-		/* All of s is done: go on behind the branch that waits for it. */
+		/* After the last branch of s: continue with the sibling of the task waiting for s. */
 		while (t == NULL) {
 			if (s == top)
 				return;
@@ -112,7 +113,7 @@ leat_scope_cancel(struct leat_scope *s)
 
 	if (unlikely(s == NULL))
 		return -EINVAL;
-	/* Its task may be gone. */
+	/* First, as s->parent may have been freed. */
 	if ((s->flags & SCOPE_ENDED) != 0)
 		return -ESRCH;
 	if (unlikely(s->parent == NULL))
@@ -120,14 +121,14 @@ leat_scope_cancel(struct leat_scope *s)
 	ret = reactor_owned(s->parent->ts->reactor, "cancel a scope");
 	if (unlikely(ret < 0))
 		return ret;
-	/* The wait has its result already, though its task has not run since. */
+	/* The wait has its result already; the parent has not run since. */
 	if (s->first == NULL && s->wait != NULL)
 		return -ESRCH;
 	if ((s->flags & SCOPE_CANCELLED) != 0)
 		ret = -EEXIST;
 	else
 		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
-	/* Of a scope that a branch cancelled, that branch does not have the signal yet. */
+	/* Also when a branch has cancelled the scope: that branch does not have the signal yet. */
 	scope_walk(s, NULL);
 	return ret;
 }
@@ -200,7 +201,7 @@ leat_task_within_end(const struct leat_task_within *w)
 int
 leat_task_within_result(const struct leat_task_within *w, int ret)
 {
-	/* The word of a branch that was cancelled at the deadline, handed on by its parent. */
+	/* A branch was cancelled at the deadline, and its parent has passed on the -ECANCELED. */
 	if (ret == -ECANCELED && !leat_task_cancelled() && leat_now() >= w->when)
 		return -ETIMEDOUT;
 	return ret;

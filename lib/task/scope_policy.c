@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the end of a branch decides, and what the wait returns for it.
+ * Policies: what the end of a branch decides, and the result of the wait.
  *
  *     policy         decided by                   the others  winner      the wait returns
  *     BRANCHES       leat_scope_cancel_siblings() cancelled   its caller  0
@@ -9,8 +9,8 @@
  *     FIRST_SUCCESS  a branch that returns >= 0   cancelled   that one    its number
  *     FIRST_FAILURE  a branch that fails          cancelled   that one    what it returned
  *
- * A scope of BRANCHES pays nothing for it: its branches come by here when they fail, or have
- * cancelled the others.
+ * A scope of BRANCHES pays nothing for policies: its branches call scope_branch_ended() only when
+ * they have failed, or have cancelled the others.
  */
 
 #include <errno.h>
@@ -38,15 +38,18 @@ won(struct leat_scope *s, const struct leat_task *t, int ret)
 	s->winner = t->branch_mark & ~BRANCH_DECIDES;
 	s->won_ret = ret;
 	s->won_fn = t->branch_fn;
-	/* A copy here would cost each cancel 5 ns: the name was written a moment ago, in bytes. */
+	/*
+	 * No copy of the name here: it would slow down each cancel, as the load waits for the
+	 * single-byte stores of a recent spawn.
+	 */
 	s->won[0] = '\0';
 }
 
-/* The scope has a policy: this end may decide. */
+/* Record the end of a branch in a scope with a policy: it may decide. */
 static __rte_noinline void
 end_decides(struct leat_scope *s, struct leat_task *t, int ret)
 {
-	/* One that was cancelled by itself, and not with the scope, has failed. */
+	/* -ECANCELED is a failure, unless the branch was cancelled together with its scope. */
 	bool fails = ret < 0 && (ret != -ECANCELED || (t->cancel & TASK_CANCELLED) == 0 ||
 				 (s->flags & SCOPE_CANCELLED) == 0);
 	enum leat_scope_policy policy = scope_policy(s);
@@ -55,7 +58,7 @@ end_decides(struct leat_scope *s, struct leat_task *t, int ret)
 		failed(s, t, ret);
 	if ((s->flags & SCOPE_WON) != 0)
 		return;
-	/* A success is one after a cancel, too; a failure decides nothing any more then. */
+	/* After a cancel a success still decides, a failure does not. */
 	if (!(policy == LEAT_SCOPE_FIRST_SUCCESS && ret >= 0) &&
 	    !(policy == LEAT_SCOPE_FIRST_FAILURE && fails && (s->flags & SCOPE_CANCELLED) == 0)) {
 		if (fails && policy == LEAT_SCOPE_FIRST_SUCCESS && (s->flags & SCOPE_RUN) != 0)
@@ -63,7 +66,7 @@ end_decides(struct leat_scope *s, struct leat_task *t, int ret)
 		return;
 	}
 	won(s, t, ret);
-	/* That of a run is asked for by nothing. */
+	/* No function reads the winner's name of a run. */
 	if ((s->flags & SCOPE_RUN) == 0)
 		memcpy(s->won, t->name, sizeof(s->won));
 	if ((s->flags & SCOPE_CANCELLED) == 0) {
@@ -79,7 +82,7 @@ scope_branch_ended(struct leat_scope *s, struct leat_task *t, int ret)
 		end_decides(s, t, ret);
 		return;
 	}
-	/* No failure of a branch that has the signal. */
+	/* -ECANCELED of a branch that has the signal is no failure. */
 	if (ret < 0 && (ret != -ECANCELED || (t->cancel & TASK_CANCELLED) == 0))
 		failed(s, t, ret);
 	if ((t->branch_mark & BRANCH_DECIDES) != 0)
@@ -91,7 +94,7 @@ scope_result_unusual(const struct leat_scope *s)
 {
 	bool success = scope_policy(s) == LEAT_SCOPE_FIRST_SUCCESS;
 
-	/* What was won is not lost by a cancel that came after it, or could not stop it. */
+	/* A success counts, also when a cancel came after it or did not stop it. */
 	if (success && (s->flags & SCOPE_WON) != 0)
 		return (int)s->winner;
 	if ((s->flags & SCOPE_REFUSED) != 0)
@@ -125,7 +128,7 @@ leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy policy)
 	return 0;
 }
 
-/* A branch without a name is looked up when its name is asked for. */
+/* Get a branch's name. That of an unnamed branch is looked up now, not when the branch ended. */
 static const char *
 branch_name(const char *name, leat_task_fn fn)
 {
