@@ -11,7 +11,7 @@
 
 #include "debug.h"
 
-/* What could break a log line or JSON becomes '_'; NULL: no name. The watchdog may be reading. */
+/* Copy a name, printable; NULL: no name. The watchdog may read the target at the same time. */
 static void
 name_copy(char *to, const char *from)
 {
@@ -33,7 +33,7 @@ refuse(struct leat_tasks *ts, int err)
 	return NULL;
 }
 
-/* A block, and a stack, that no task had before. */
+/* Take a block that no task had before, and prepare its stack. */
 static __rte_noinline struct leat_task *
 new_block(struct leat_tasks *ts)
 {
@@ -139,7 +139,7 @@ leat_task_spawn(struct leat_tasks *ts, const char *name, leat_task_fn fn, void *
 int
 leat_task_detach(struct leat_task *task)
 {
-	/* Without leat_err(): why there is none is still to be told. */
+	/* No leat_err(): the caller still needs the message of the failed spawn. */
 	if (unlikely(task == NULL))
 		return -EINVAL;
 	task_debug_thread(task->ts, "detach", TASK_PLACE());
@@ -231,7 +231,7 @@ leat_task_join(struct leat_task *task, int *ret)
 					leat_task_name(task), leat_reactor_name(task->ts->reactor));
 		task_wait_init(&j.w, &join_type);
 		j.target = task;
-		/* Until it is woken or cancelled, which both take it out. */
+		/* Used until the wait ends: by task_main(), or join_cancel(), which clears it. */
 		/* cppcheck-suppress autoVariables */
 		task->joiner = &j.w;
 		err = task_park(&j.w);
@@ -245,7 +245,7 @@ leat_task_join(struct leat_task *task, int *ret)
 	return 0;
 }
 
-/* Only functions that the program exports have a symbol to be found; a static one has none. */
+/* dladdr() finds exported symbols only, so static functions have no name. */
 const char *
 task_function_name(leat_task_fn fn)
 {
@@ -296,7 +296,7 @@ leat_task_ref_get(const struct leat_task_ref *ref)
 {
 	struct leat_task *t = ref->task;
 
-	/* A block stays, and the next task in it has another number. */
+	/* Blocks stay mapped, and a later task in the same block has another id. */
 	if (t == NULL || t->state == LEAT_TASK_FREE || t->id != ref->id)
 		return NULL;
 	return t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The public way to wait: an operation is a wait of a task, with a resource behind it. */
+/* The public interface to wait: an operation of a resource, as a wait of a task. */
 
 #include <errno.h>
 
@@ -9,13 +9,13 @@
 #include "leat_resource.h"
 #include "debug.h"
 
-/* Lies in leat_resource_run(), so that a public operation has nothing private in it. */
+/* On the stack of leat_resource_run(), so that the public operation has no private fields. */
 struct resource_wait {
 	struct task_wait w;
 	struct task_wait_type type; /* with the resource's name */
 	struct leat_resource_op *op;
-	bool asked;    /* cancel was called */
-	bool promised; /* and said that it will end so */
+	bool asked;    /* the resource's cancel was called */
+	bool promised; /* ... and returned FREED or WILL: the result is -ECANCELED */
 };
 
 static enum leat_cancel

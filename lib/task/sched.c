@@ -10,8 +10,8 @@
  *       <------------------------- switch ------------------------- |
  *     next poller
  *
- * A task that waits switches straight to the next ready one. The way back to the reactor is taken
- * when none is ready, or when the turn's budget is used up.
+ * A task that waits switches straight to the next ready task. It switches back to the reactor when
+ * no task is ready, or when the turn's budget is used up.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include "task_pvt.h"
 
-/* Switches in a turn: some microseconds of work that does not wait for the pollers. */
+/* Most switches in a turn: the pollers do not run until they are used up. */
 #define TASK_BUDGET 256
 
 __thread struct leat_tasks *task_running;
@@ -33,7 +33,7 @@ set_running(struct leat_tasks *ts, struct leat_task *t)
 	RLX_ADD(ts->switches, 1);
 }
 
-/* The task that comes next; NULL: the reactor. */
+/* Take the next task to run; NULL: return to the reactor. */
 static inline struct leat_task *
 pick(struct leat_tasks *ts)
 {
@@ -49,7 +49,7 @@ pick(struct leat_tasks *ts)
 	return next;
 }
 
-/* Gives it the CPU; *save gets the context that is left. */
+/* Switch to a task; *save gets the suspended context. */
 static __rte_always_inline void
 enter(struct leat_tasks *ts, void **save, struct leat_task *next)
 {
@@ -84,8 +84,11 @@ task_switch_last(struct leat_tasks *ts, struct leat_task *self)
 		task_canary_check(ts, self);
 	next = pick(ts);
 	task_tools_leave(&self->tools, next != NULL ? &next->tools : &ts->tools, true);
-	/* Two that don't come back: no way back leads into a task that has not begun, and nothing may
-	 * be done on a stack any more of which a sanitizer was told that it is left. */
+	/*
+	 * Two cases do not return to task_begin() but switch here, for good. A task that has not
+	 * begun has no context to return. And once a sanitizer was told that this stack is left, no
+	 * code may run on it.
+	 */
 	if (next != NULL && (next->sp == NULL || TASK_TOOLS))
 		enter(ts, &self->sp, next);
 	else if (TASK_TOOLS)
@@ -170,7 +173,7 @@ on_deadline(struct leat_timer *timer, void *arg, uint64_t now)
 
 	(void)timer;
 	(void)now;
-	/* Woken already, it has not run yet. */
+	/* The wait has ended already; the task has not run since. */
 	if (w->woken || w->type->cancel == NULL)
 		return;
 	w->late = true;
@@ -241,7 +244,7 @@ leat_task_yield(void)
 	RLX_ADD(ts->readied, 1);
 	task_list_add(&ts->yielded, t);
 	task_switch_away(ts, t);
-	/* What came meanwhile counts, too. */
+	/* Report a cancel or deadline that came during the yield. */
 	return task_may_wait("yield");
 }
 

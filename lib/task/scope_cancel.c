@@ -71,7 +71,7 @@ scope_walk(struct leat_scope *top, const struct leat_task *spared)
 	for (;;) {
 		struct leat_scope *below = NULL;
 
-		/* After the last branch of s: continue with the sibling of the task waiting for s. */
+		/* After the last branch of s: continue with the sibling of the task that waits. */
 		while (t == NULL) {
 			if (s == top)
 				return;
@@ -128,7 +128,7 @@ leat_scope_cancel(struct leat_scope *s)
 		ret = -EEXIST;
 	else
 		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
-	/* Also when a branch has cancelled the scope: that branch does not have the signal yet. */
+	/* Even if a branch has cancelled the scope: that branch does not have the signal yet. */
 	scope_walk(s, NULL);
 	return ret;
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When the reactor stops, tasks that are left are cancelled, so that what they wait for ends; they
- * have until the reactor's deadline to clean up.
+ * When the reactor stops, the remaining tasks are cancelled, so that their waits end. They have
+ * until the reactor's deadline to clean up.
  *
  *     blocks   0 ............ stop_next ............ stop_end ......... nb_stacks
  *              | have the signal |  get it, some in      | first used since:
  *              |                 |  each housekeeping    | born cancelled
  *
- * A task may be spawned meanwhile, since to clean up may need one. It is born cancelled wherever
- * its block is, so each block is looked at once. How many have not ended is counted, not searched
- * for.
+ * New tasks may be spawned meanwhile, since a cleanup may need them. Each is born cancelled,
+ * whichever block it gets, so one look at each block is enough. The number of tasks that have not
+ * ended is a counter, not a search.
  *
- * Tasks that spawn others again and again have until the deadline, too. A poller, a timer or a
- * message that spawns one in each turn does not hold up the stop: such a task is ready when the
- * reactor asks, and is run to its end then.
+ * Tasks that spawn tasks again and again are left alone until the deadline as well. A poller, a
+ * timer or a message that spawns a task in each turn does not hold up the stop: that task is ready
+ * when the reactor asks, and then stop_ask() runs it to its end.
  */
 
 #include <stdio.h>
@@ -24,19 +24,20 @@
 
 #include "task_pvt.h"
 
-/* Blocks looked at in a housekeeping: the pollers wait meanwhile. */
+/* Most blocks looked at in one housekeeping: the pollers do not run meanwhile. */
 #define AT_ONCE 2048
 
 /*
- * After so many questions in a row at which only ready ones were there, and ended, it is quiet.
- * What they did may have given the other pollers work: these were asked in between.
+ * The tasks are quiet after this many questions of the reactor in a row at which all tasks left
+ * were ready, and ended when stop_ask() ran them. These tasks may have given other pollers work;
+ * the reactor has asked those pollers in between.
  */
 #define RUNS_ENOUGH 16
 
-/* Lines of the list in the log. */
+/* Most lines of the list of tasks in the log. */
 #define SHOWN 100
 
-/* A tree of more tasks than that takes too long for the end of a stop. */
+/* Most tasks shown as a tree: a larger tree takes too long at the end of a stop. */
 #define TREE_MAX 20000
 
 static void
@@ -57,7 +58,7 @@ stop_begin(struct leat_tasks *ts)
 	ts->stop_id = ts->next_id;
 }
 
-/* Cancels those of the next n blocks. */
+/* Cancel the tasks of the next n blocks. */
 static void
 stop_cancel(struct leat_tasks *ts, uint32_t n)
 {
@@ -71,14 +72,14 @@ stop_cancel(struct leat_tasks *ts, uint32_t n)
 	}
 }
 
-/* Has the reactor to go on for them? */
+/* Cancel some tasks, run the ready ones. @return 1: the reactor must continue for the tasks */
 static int
 stop_ask(struct leat_tasks *ts)
 {
 	stop_cancel(ts, AT_ONCE);
 	if (task_nb_left(ts) == 0)
 		return 0;
-	/* One that yields does so for the pollers: they come first. */
+	/* No task may have yielded: a yield lets the pollers run first. */
 	if (task_nb_left(ts) == task_nb_ready(ts) && ts->yielded.head == NULL) {
 		(void)task_poll(ts, leat_now());
 		if (task_nb_left(ts) == 0)
@@ -88,7 +89,7 @@ stop_ask(struct leat_tasks *ts)
 	return 1;
 }
 
-/* Names those that are left at the deadline. */
+/* Name the tasks that are left at the deadline. */
 static void
 stop_name(struct leat_tasks *ts, char *what, size_t len)
 {
@@ -100,7 +101,7 @@ stop_name(struct leat_tasks *ts, char *what, size_t len)
 		     first != NULL ? leat_task_name(first) : "?");
 	if (late > 0 && n > 0 && (size_t)n < len)
 		snprintf(what + n, len - (size_t)n, "; %" PRIu64 " spawned meanwhile", late);
-	/* Those that have ended must not fill the list. */
+	/* With many ended tasks, a tree would leave no lines for those that have not ended. */
 	if (task_nb_left(ts) > TREE_MAX || ts->nb_done > SHOWN / 2)
 		task_show_first(ts, SHOWN, on_line, ts);
 	else if (leat_tasks_show(ts, SHOWN, on_line, ts) < 0)
@@ -116,7 +117,7 @@ task_quiesce(void *arg, char *what, size_t len)
 		stop_begin(ts);
 	if (what == NULL)
 		return stop_ask(ts);
-	/* The stop ends here, at its deadline or since all is quiet; another one begins anew. */
+	/* The stop ends now, at its deadline or because all is quiet. Cancel the tasks left over. */
 	stop_cancel(ts, UINT32_MAX);
 	if (task_nb_left(ts) > 0)
 		stop_name(ts, what, len);

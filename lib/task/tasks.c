@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The tasks of a reactor: created, found, freed. */
+/* The tasks of a reactor: create, destroy, get, trim. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct leat_tasks *task_registry[LEAT_REACTOR_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A default mutex, locked by a thread that does not hold it: there is no error to return. */
+/* A default mutex that the calling thread does not hold: locking it can't fail. */
 void
 task_lock(void)
 {
@@ -41,7 +41,7 @@ publish(struct leat_tasks *ts)
 {
 	task_lock();
 	task_overflow_add();
-	/* Release: all of it is filled in, for the handler of SIGSEGV. */
+	/* Release: pairs with find() in overflow.c, in which the SIGSEGV handler reads *ts. */
 	__atomic_store_n(&task_registry[leat_reactor_id(ts->reactor)], ts, __ATOMIC_RELEASE);
 	task_unlock();
 	task_watch_add(ts);
@@ -57,7 +57,8 @@ withdraw(struct leat_tasks *ts)
 	task_unlock();
 	task_watch_del(ts);
 	/*
-	 * They are a few instructions away from their end. Acquire: pairs with answer() in call.c.
+	 * Threads in answer() of call.c still use ts; they are a few instructions from its end.
+	 * Acquire: pairs with the release there.
 	 */
 	while (__atomic_load_n(&ts->answering, __ATOMIC_ACQUIRE) != 0)
 		(void)sched_yield();
@@ -192,7 +193,7 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;
-	/* Before the watchdog lets go: a change may be telling it so. */
+	/* First of all: a change of hog_us, on another thread, may be calling task_watch_*(). */
 	leat_tune_del(ts->tune);
 	withdraw(ts);
 	release(ts);
