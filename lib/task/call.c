@@ -3,23 +3,23 @@
 /*
  * A call to another reactor.
  *
- *     caller's reactor                          the called one
- *     state = POSTED, message   --------(A)-->  state: POSTED -> TAKEN: calls fn
- *     task parks                                       (it is ABANDONED: frees the call)
+ *     caller's reactor                          called reactor
+ *     state = POSTED, message   --------(A)-->  state: POSTED -> TAKEN: call fn
+ *     task parks                                       (ABANDONED: free the call)
  *     inbox: take all           <-------(B)---  push on the inbox, wake the reactor
  *     task wakes
  *
- * A cancel is the step POSTED -> ABANDONED. When it comes first the task goes on at once, and the
- * call belongs to its message: so it does not lie on the task's stack, and the other side must
- * touch nothing else of it. When TAKEN comes first the answer is waited for, as fn uses what arg
- * points to.
+ * A cancel is the step POSTED -> ABANDONED. When it comes first the task continues at once, and the
+ * message owns the call. So struct task_call is not on the task's stack, and the called reactor,
+ * which frees it, must touch no other memory of the caller. When TAKEN comes first the task waits
+ * for the answer, since fn uses the memory that arg points to.
  *
- * A reactor that has stopped refuses the message; one that stops has run those that it had
- * accepted, before it leaves. Only one that is destroyed without having been stopped drops it:
+ * A reactor that has stopped refuses the message. A reactor that stops runs all messages that it
+ * has accepted before it leaves. Only a reactor that is destroyed without a stop drops the message:
  * REFUSED.
  *
- * The answer must not depend on room in the caller's ring of messages, nor on whether that is
- * open, or it could be lost: it goes on a list (inbox).
+ * The answer goes on a list (inbox), not into the caller's ring of messages: there it could be lost
+ * when the ring is full or closed.
  */
 
 #include <errno.h>
@@ -39,11 +39,11 @@ struct call_wait {
 	struct task_call *call; /* NULL: abandoned */
 };
 
-/* From malloc(3), as whichever side is the last frees it. */
+/* A call, from malloc(3), since the side that uses it last frees it. */
 struct task_call {
-	struct task_call *next; /* in the inbox, or of those to be used again */
-	struct leat_tasks *ts;	/* the caller's; not of a call that was abandoned */
-	struct call_wait *wait; /* the same */
+	struct task_call *next; /* in the inbox, or in the list of free calls */
+	struct leat_tasks *ts;	/* the caller's; invalid once ABANDONED */
+	struct call_wait *wait; /* the caller's; invalid once ABANDONED */
 	struct leat_reactor *to;
 	int (*fn)(void *arg);
 	void *arg;
@@ -81,8 +81,8 @@ task_calls_free(struct leat_tasks *ts)
 }
 
 /*
- * Which side is first? Release and acquire: what this side did is done when the other side frees
- * the call.
+ * Leave state POSTED. @return false: the other side was first. Release and acquire: all uses of the
+ * call by one side happen before the other side frees it.
  */
 static bool
 call_turn(struct task_call *c, uint32_t to)
@@ -93,22 +93,25 @@ call_turn(struct task_call *c, uint32_t to)
 					   __ATOMIC_ACQUIRE);
 }
 
-/* On the other reactor. */
+/* Send the answer; on the called reactor, or on the thread that destroys it. */
 static void
 answer(struct task_call *c)
 {
 	struct leat_tasks *ts = c->ts;
 	struct task_call *head = RLX_LOAD(ts->inbox);
 
-	/* From the push on the task, its reactor and its tasks may be gone, but for this. */
+	/*
+	 * After the push the task may end, and its tasks and reactor be destroyed:
+	 * leat_tasks_destroy() waits until this count is 0.
+	 */
 	__atomic_fetch_add(&ts->answering, 1, __ATOMIC_RELAXED);
 	do {
 		c->next = head;
-		/* Release (B): what fn did. */
+		/* Release (B): all writes of fn. */
 	} while (!__atomic_compare_exchange_n(&ts->inbox, &head, c, true, __ATOMIC_RELEASE,
 					      __ATOMIC_RELAXED));
 	leat_reactor_wake(ts->reactor);
-	/* Release: leat_tasks_destroy() comes after all of this. */
+	/* Release: leat_tasks_destroy() frees ts only after these accesses. */
 	__atomic_fetch_sub(&ts->answering, 1, __ATOMIC_RELEASE);
 }
 
@@ -125,7 +128,7 @@ on_call(void *arg)
 	answer(c);
 }
 
-/* Its reactor is being destroyed, by any thread. */
+/* Refuse a call whose reactor is being destroyed, on any thread. */
 static void
 on_drop(void *arg)
 {
@@ -144,7 +147,7 @@ task_inbox_run(struct leat_tasks *ts)
 	struct task_call *c = __atomic_exchange_n(&ts->inbox, NULL, __ATOMIC_ACQUIRE);
 	struct task_call *next, *first = NULL;
 
-	/* The newest is on top. */
+	/* The newest call is first: reverse the list. */
 	for (; c != NULL; c = next) {
 		next = c->next;
 		c->next = first;
@@ -173,7 +176,7 @@ call_describe(const struct task_wait *w, char *text, size_t len)
 {
 	const struct task_call *c = container_of(w, const struct call_wait, w)->call;
 
-	/* Cancelled, but it has not run yet. */
+	/* Cancelled; the task has not run since. */
 	if (c == NULL)
 		return;
 	snprintf(text, len, "to %s%s", leat_reactor_name(c->to),
@@ -209,7 +212,7 @@ leat_task_call(struct leat_reactor *r, int (*fn)(void *arg), void *arg, int *ret
 	err = leat_reactor_call_drop(r, on_call, on_drop, c);
 	if (likely(err == 0))
 		err = task_park(&cw.w);
-	/* It belongs to its message, which may be on its way for long. */
+	/* Abandoned: the message owns the call, and may still be under way for long. */
 	if (unlikely(cw.call == NULL))
 		return err;
 	if (err == 0 && ret != NULL)

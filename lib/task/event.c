@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Events, as a resource: they need nothing that is not public. */
+/* Events, as a resource: made with the public interface only. */
 
 #include <leat_resource.h>
 #include <leat_task_event.h>

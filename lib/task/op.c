@@ -6,13 +6,13 @@
  *     task                                   the endpoint's poller
  *     leat_ep_post()          op in flight
  *     leat_task_op_wait(): user = the wait, odd
- *     parks                                  op came back: user is odd:
- *                                              user = NULL, one less to wait for
- *     runs again        <------------------    none left: wake
+ *     parks                                  op comes back, its user is odd:
+ *                                              user = NULL, count down left
+ *     runs again        <------------------    left is 0: wake
  *
- * An op that no task waits for yet comes back unnoticed: its state says that it is the caller's, so
- * a later wait ends at once. The lowest bit of user tells a wait from what an application keeps in
- * it meanwhile.
+ * An op that comes back before a task waits for it wakes nothing. Its state is LEAT_OP_IDLE then,
+ * so a later wait ends at once. While no task waits, the application may keep a pointer in user:
+ * the lowest bit, set for waits only, tells the two apart.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct op_wait {
 	struct leat_ep *ep;
 	struct leat_op **ops;
 	uint16_t n;
-	int left; /* that have to come back before the task goes on */
+	int left; /* ops that must still come back before the task continues */
 };
 
 static inline void *
@@ -109,7 +109,7 @@ static const struct task_wait_type op_type = {
 	.describe = op_describe,
 };
 
-/* Waits until `left` of those in flight have come back. @return 0, -ETIMEDOUT, -EPERM, -EBUSY */
+/* Wait until o->left of the ops in flight have come back. @return 0, -ETIMEDOUT, -EPERM, -EBUSY */
 static int
 wait_for(struct op_wait *o)
 {
@@ -126,7 +126,7 @@ wait_for(struct op_wait *o)
 	for (i = 0; i < o->n; i++)
 		if (in_flight(o->ops[i]))
 			o->ops[i]->user = mark(o);
-	/* It can't be refused, they are in flight; so it begins by calling them back. */
+	/* A cancelled task must wait as well, since its ops are in flight: recall them first. */
 	if (may < 0)
 		(void)op_cancel(&o->w);
 	(void)task_park(&o->w);
@@ -136,7 +136,7 @@ wait_for(struct op_wait *o)
 	return may == -ETIMEDOUT || o->w.late ? -ETIMEDOUT : 0;
 }
 
-/* What came of them, if it was known why they might have been cancelled. */
+/* Get the status of the first failed op; why < 0 replaces -ECANCELED. */
 static int
 first_failure(struct leat_op **ops, uint16_t n, int why)
 {
@@ -196,7 +196,7 @@ leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return ret < 0 && ret != -ETIMEDOUT ? ret : first_idle(ops, n);
 }
 
-/* As many as possible. @return how many; *why: what kept the others out */
+/* Post ops, yielding while the endpoint is full. @return number posted; *why: error of the rest */
 static uint16_t
 post(struct leat_ep *ep, struct leat_op **ops, uint16_t n, int *why)
 {
@@ -225,7 +225,7 @@ leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		return ret;
 	if (why == -EPERM)
 		return why;
-	/* One that is in flight already is not ours to touch. */
+	/* An op that was in flight before this call belongs to the device. */
 	for (i = posted; i < n; i++)
 		if (!in_flight(ops[i]))
 			ops[i]->status = why;

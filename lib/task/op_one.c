@@ -8,9 +8,8 @@
  *     |  room? yield ... post ... wait  |  leat_op_cancel()       |
  *     |                                 | op's deadline: what the device can't recall ends
  *
- * There is one moment, computed at the begin, for all that the call waits in. The op is on no
- * queue: what was posted before it, by another task and with a later deadline or none, must not
- * hold it back.
+ * The deadline is computed once, at the begin, and holds for all waits of the call. The op is on no
+ * queue: ops posted before it, by other tasks with a later deadline or none, must not hold it back.
  */
 
 #include <errno.h>
@@ -73,7 +72,7 @@ leat_task_recv(struct leat_ep *ep, uint16_t peer, void *buf, uint64_t size, stru
 		return ret;
 	if (sender != NULL)
 		*sender = op.src;
-	/* Its length is that of the write: there is nothing in buf. */
+	/* op.len is the length of the write; buf holds no data. */
 	if (unlikely((op.oflags & LEAT_OP_F_WRITTEN) != 0))
 		return -EBADMSG;
 	return (int64_t)op.len;

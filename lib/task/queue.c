@@ -6,8 +6,8 @@
  *     putters wait -> | count items, oldest at head | -> getters wait
  *        only when it is full                   only when it is empty
  *
- * A getter that makes room fills it with the item of the first that waits for room; so items stay
- * in the order in which the puts were called.
+ * A getter that makes room appends the item of the first waiting putter, so items stay in the order
+ * of the calls of put.
  */
 
 #include <errno.h>

@@ -117,7 +117,7 @@ task_quiesce(void *arg, char *what, size_t len)
 		stop_begin(ts);
 	if (what == NULL)
 		return stop_ask(ts);
-	/* The stop ends now, at its deadline or because all is quiet. Cancel the tasks left over. */
+	/* The stop ends now, at its deadline or because all is quiet. Cancel all tasks left. */
 	stop_cancel(ts, UINT32_MAX);
 	if (task_nb_left(ts) > 0)
 		stop_name(ts, what, len);

@@ -13,7 +13,7 @@ int
 task_waiters_wait(struct leat_task_waiters *l, struct task_waiter *e,
 		  const struct task_wait_type *type, const char *name)
 {
-	/* Tasks of two reactors would be in one list. */
+	/* Debug builds report a list that would hold tasks of two reactors. */
 	if (l->head != NULL)
 		task_debug_thread(l->head->w.task->ts, type->name, TASK_PLACE());
 	task_wait_init(&e->w, type);
@@ -48,7 +48,7 @@ static const struct task_wait_type mutex_type = {
 	.describe = task_waiters_describe,
 };
 
-/* Of those that come back from a condition: they must have it. */
+/* The lock at the end of leat_task_cond_wait(), which can't be cancelled. */
 static const struct task_wait_type mutex_again_type = {
 	.name = "mutex",
 	.describe = task_waiters_describe,
@@ -74,7 +74,7 @@ leat_task_mutex_init(struct leat_task_mutex *m, const char *name)
 	task_waiters_init(&m->waiters);
 }
 
-/* unlock() makes the task that waits the owner. */
+/* Lock a mutex, waiting if needed: leat_task_mutex_unlock() makes the woken task the owner. */
 static inline int
 mutex_take(struct leat_task_mutex *m, const struct task_wait_type *type, const void *place)
 {
@@ -147,7 +147,7 @@ leat_task_cond_wait(struct leat_task_cond *c, struct leat_task_mutex *m)
 
 	if (unlikely(ret < 0))
 		return ret;
-	/* No other task runs between the two: no signal is lost. */
+	/* No other task runs between unlock and wait, so no signal is lost. */
 	ret = leat_task_mutex_unlock(m);
 	if (unlikely(ret < 0))
 		return ret;
