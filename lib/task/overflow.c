@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Stack overflows, reported by the name of the task.
+ * Reports of stack overflows, with the name of the task.
  *
- *     task touches its guard --> SIGSEGV --> on the thread's signal stack: on_fault()
- *                                              which task's guard is at si_addr?  one line on stderr
- *                                              then what was there before: the application's handler,
- *                                              a sanitizer's, or the default: the process dies of it
+ *     task touches its guard --> SIGSEGV --> on_fault(), on the thread's signal stack:
+ *                                              find the task whose guard is at si_addr
+ *                                              write one line to stderr
+ *                                              call the previous handler: the application's, a
+ *                                              sanitizer's, or the default, which ends the process
  *
- * The handler takes no lock, allocates nothing, and calls write(2) only. Stacks and control blocks
- * are found through task_registry, an entry of which is cleared before anything is unmapped.
+ * The handler takes no lock, allocates nothing, and calls write(2) only. It finds stacks and
+ * control blocks through task_registry, an entry of which is cleared before the tasks' memory is
+ * unmapped.
  *
- * A thread that runs tasks needs a signal stack, as the one it was on is used up. It gets one when it
- * runs the first task, unless it has one; the stack goes when the thread ends.
+ * A thread that runs tasks needs a signal stack, since the task's stack is used up. It gets one
+ * when it runs the first task, unless it has one. The signal stack is freed when the thread ends.
  */
 
 #include <errno.h>
@@ -28,7 +30,7 @@
 
 #define SIGNAL_STACK (64 * 1024)
 
-/* With task_lock held, but in the handler. */
+/* Under task_lock; the handler reads before without it. */
 static unsigned int users;
 static bool installed;
 static struct sigaction before;
@@ -37,7 +39,7 @@ static pthread_key_t stack_key;
 static bool stack_key_made;
 static __thread bool thread_ready __attribute__((tls_model("initial-exec")));
 
-/* A line that is put together in a signal handler: byte by byte. */
+/* A line of text, composed byte by byte, since a signal handler must not call printf(3). */
 struct line {
 	char text[256];
 	size_t len;
@@ -64,13 +66,13 @@ add_num(struct line *l, uint64_t n, unsigned int base)
 	add(l, &digits[i]);
 }
 
-/* Of another thread it may be what is just being written; so it is not trusted to end. */
+/* Add a name. Another thread may be writing it, so there may be no terminator. */
 static void
 add_name(struct line *l, const char *name)
 {
 	size_t i;
 
-	/* In a signal handler the name of its function can't be looked up. */
+	/* A signal handler can't look up the name of the task's function. */
 	if (name[0] == '\0')
 		add(l, TASK_UNNAMED);
 	for (i = 0; i < LEAT_TASK_NAME_MAX && name[i] != '\0' && l->len < sizeof(l->text) - 1; i++)
@@ -132,7 +134,7 @@ on_fault(int sig, siginfo_t *info, void *context)
 	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
 		before.sa_handler(sig);
 	} else {
-		/* The instruction faults again, now without a handler: so a core shows where. */
+		/* The instruction faults again, without a handler: a core shows its place. */
 		(void)signal(sig, SIG_DFL);
 		if (info->si_code <= 0)
 			(void)raise(sig);
@@ -145,7 +147,7 @@ task_canary_check(struct leat_tasks *ts, const struct leat_task *t)
 {
 	if (likely(task_stack_intact(&ts->stacks, t->index)))
 		return;
-	/* It has overwritten a neighbour. The process ends as it would with a guard page. */
+	/* The stack below was overwritten. End the process, as a guard page would have done. */
 	report(ts, t, 0);
 	(void)raise(SIGSEGV);
 }
@@ -210,7 +212,7 @@ task_overflow_del(void)
 {
 	struct sigaction now;
 
-	/* A handler that was installed later stays; it may call this one. */
+	/* Keep a handler that was installed later: it may call this one. */
 	if (--users == 0 && sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
 	    now.sa_sigaction == on_fault)
 		installed = sigaction(SIGSEGV, &before, NULL) < 0;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Stacks and what guards them. See task_stack.h for where things are.
+ * Stacks and their guards. See task_stack.h for the layout.
  *
- * A guard page of mprotect(2) cuts a mapping in two. A process has 65530 mappings (vm.max_map_count),
- * so some 32,000 tasks would be the end, and of malloc(3) as well. Three kinds of guards, from the
- * best one on:
+ * A guard page of mprotect(2) cuts a mapping in two. A process may have 65530 mappings
+ * (vm.max_map_count), so some 32,000 tasks would use them up, and then malloc(3) fails as well.
+ * There are three kinds of guards, best first:
  *
- *     marker   madvise(MADV_GUARD_INSTALL), Linux 6.13: a mark in the page table, of which there may
- *              be any number. Touching it is SIGSEGV.
- *     page     mprotect(2). The guards of all reactors take at most half of vm.max_map_count.
- *     canary   64 bytes that are looked at when the task waits or ends: what overflows is noticed
- *              after it has happened. The page between two stacks is slack, the canary lies behind
- *              it, in the neighbour's first page: so it takes no memory.
+ *     marker   madvise(MADV_GUARD_INSTALL), Linux 6.13: a mark in the page table, without a limit
+ *              of their number. Touching it is SIGSEGV.
+ *     page     mprotect(2). The guards of all reactors use at most half of vm.max_map_count.
+ *     canary   64 bytes that are checked when the task waits or ends: an overflow is detected after
+ *              the fact. The page between two stacks is slack. The canary lies below it, in the top
+ *              page of the stack below, which is in use anyway: so it takes no memory.
  *
  *              | stack i-1 ... <-| canary of i | slack | stack i ... <-| canary of i+1 |
  *
- * Automatically: markers, where the kernel has them; else pages as long as there are, then canaries.
+ * LEAT_TASK_GUARD_AUTO takes markers if the kernel has them, else pages up to their limit, then
+ * canaries.
  */
 
 #include <errno.h>
@@ -38,16 +39,16 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-/* What the tops of stacks may differ by, and the canary: a task gets at least what was asked for. */
+/* Room for the canary and for the offset of task_stack_top(), on top of the size asked for. */
 #define EXTRA 1024
 #define MAP_COUNT_DEFAULT 65530
 
 #define CANARY_WORDS (TASK_CANARY_SIZE / sizeof(uint64_t))
 
-/* Guards of mprotect() in the process. */
+/* Number of mprotect() guards in the process. */
 static unsigned int guard_pages;
 
-/* How many there may be: each takes two mappings. */
+/* Get the most mprotect() guards: each takes two mappings, of at most half of all. */
 static unsigned int
 guard_pages_max(void)
 {
@@ -80,7 +81,7 @@ canary_word(const struct task_stacks *s, uint32_t i, unsigned int word)
 	return s->secret ^ ((uint64_t)i << 32 | word);
 }
 
-/* Does the kernel know guard markers? Tried on the lead page, which has no other use. */
+/* Tell whether the kernel has guard markers, by a try on the lead page, which is unused. */
 static bool
 markers_known(const struct task_stacks *s)
 {
@@ -107,7 +108,10 @@ task_stacks_init(struct task_stacks *s, const char *name, uint32_t count, size_t
 			"and vm.overcommit_memory",
 			name, count, size, strerror(errno));
 	}
-	/* Else the first touch of a stack may commit 2 MiB. Kernels without huge pages don't know it. */
+	/*
+	 * With huge pages the first touch of a stack may commit 2 MiB. A kernel without huge pages
+	 * returns EINVAL.
+	 */
 	if (madvise(s->base, s->length, MADV_NOHUGEPAGE) < 0 && errno != EINVAL)
 		LEAT_LOG(DEBUG, task, "%s: MADV_NOHUGEPAGE: %s", name, strerror(errno));
 
@@ -217,7 +221,7 @@ task_stack_intact(const struct task_stacks *s, uint32_t i)
 	const uint64_t *canary = canary_of(s, i);
 	unsigned int k;
 
-	/* The first ones have pages. */
+	/* The first nb_pages stacks have guard pages. */
 	if (i < s->nb_pages)
 		return true;
 	for (k = 0; k < CANARY_WORDS; k++)
@@ -233,7 +237,7 @@ task_stack_peak(const struct task_stacks *s, uint32_t i)
 	unsigned char resident[64];
 	size_t done;
 
-	/* From the lower end, to the first page that is there. */
+	/* Search from the lower end for the first resident page. */
 	for (done = 0; done < pages; done += sizeof(resident)) {
 		size_t n = RTE_MIN(pages - done, sizeof(resident));
 
@@ -249,7 +253,7 @@ task_stack_peak(const struct task_stacks *s, uint32_t i)
 void
 task_stack_trim(const struct task_stacks *s, uint32_t i)
 {
-	/* Guard markers stay. */
+	/* MADV_DONTNEED keeps guard markers. */
 	if (madvise(task_stack_bottom(s, i), task_stack_size(s) - s->page, MADV_DONTNEED) < 0)
 		LEAT_LOG(DEBUG, task, "stack %u: MADV_DONTNEED: %s", i, strerror(errno));
 }

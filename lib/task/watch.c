@@ -3,10 +3,11 @@
 /*
  * The watchdog: a thread that looks at all reactors with tasks now and then, and names a task, a
  * poller, a timer's function or a message that has been running for too long. It reads a few words
- * of each reactor, which a switch or a turn writes anyway; so no clock has to be read when a task
- * is switched to or a poller is called, and what never comes back is found, too.
+ * of each reactor, which switches and turns write anyway. So a switch or a call of a poller reads
+ * no clock, and functions that never return are found as well.
  *
- * It runs while there are tasks of a reactor that wants it, on any CPU, with all signals blocked.
+ * The thread runs while any reactor's tasks have a hog_us other than LEAT_TASK_HOG_NEVER, on any
+ * CPU, with all signals blocked.
  */
 
 #include <errno.h>
@@ -22,9 +23,9 @@
 
 #define PERIOD_MIN_US 1000
 
-static uint32_t period_us; /* of its looks; only gets shorter */
+static uint32_t period_us; /* time between two looks; while the thread runs it only gets shorter */
 
-/* What follows is under this lock, which the watchdog does not take: its end is waited for with it. */
+/* Protects users and thread. The watchdog never takes it: task_watch_del() joins it under lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
 static pthread_t thread;
@@ -34,7 +35,7 @@ static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stop_cond;
 static bool stop;
 
-/* Has what the reactor called been running for too long? */
+/* Report a poller, timer or message of the reactor that has been running for too long. */
 static void
 look_at_reactor(struct leat_tasks *ts, uint64_t ns)
 {
@@ -43,7 +44,7 @@ look_at_reactor(struct leat_tasks *ts, uint64_t ns)
 	char what[128];
 
 	reactor_activity_get(ts->reactor, &now);
-	/* A task that runs is looked at as such. */
+	/* A running task is left to look_at_tasks(). */
 	if (now.kind == REACTOR_NOWHERE || !reactor_activity_same(&now, &w->activity) ||
 	    (now.poller == ts->poller && RLX_LOAD(ts->current) != NULL)) {
 		w->activity = now;
@@ -62,7 +63,7 @@ look_at_reactor(struct leat_tasks *ts, uint64_t ns)
 		 leat_reactor_name(ts->reactor), what, (ns - w->activity_since_ns) / 1000000);
 }
 
-/* Has a task? */
+/* Report a task that has been running for too long. */
 static void
 look_at_tasks(struct leat_tasks *ts, uint64_t ns)
 {
@@ -85,7 +86,7 @@ look_at_tasks(struct leat_tasks *ts, uint64_t ns)
 		name[i] = RLX_LOAD(t->name[i]);
 	name[sizeof(name) - 1] = '\0';
 	id = RLX_LOAD(t->id);
-	/* It was switched away meanwhile: what was read may be another one's. */
+	/* After a switch meanwhile, name and id may be those of another task. */
 	if (RLX_LOAD(ts->switches) != switches)
 		return;
 	w->told = true;
@@ -114,7 +115,7 @@ task_watch_scan(uint64_t ns)
 	task_unlock();
 }
 
-/* Not leat_now(), which a test may have replaced by something that belongs to its own thread. */
+/* Read CLOCK_MONOTONIC. Not leat_now(): a test may replace it by a clock of its own thread. */
 static uint64_t
 clock_ns(void)
 {
@@ -124,7 +125,7 @@ clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Waits for a period. @return false: it is to stop */
+/* Sleep for a period. @return false: the watchdog must stop */
 static bool
 pause_for(uint32_t us)
 {
@@ -168,12 +169,12 @@ start(void)
 	(void)pthread_cond_init(&stop_cond, &cattr);
 	(void)pthread_condattr_destroy(&cattr);
 	stop = false;
-	/* Not on the CPU of the lcore that creates it, which it is there to watch. */
+	/* Allow all CPUs: else it would share the CPU of the creating lcore, which it watches. */
 	CPU_ZERO(&cpus);
 	for (i = 0; i < CPU_SETSIZE; i++)
 		CPU_SET(i, &cpus);
 	(void)pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
-	/* It inherits the mask. */
+	/* The new thread inherits the signal mask. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&thread, &attr, watchdog, NULL);
