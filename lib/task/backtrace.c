@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * In which functions a task is. The unwinder of libgcc knows the running stack only; so it is run on
- * the task's: task_call_on() makes it look as if what the task is suspended in had called it.
+ * Call stacks of tasks. The unwinder of libgcc can walk the running stack only, so task_call_on()
+ * runs it on the task's stack. There it appears to be called by the function in which the task is
+ * suspended.
  */
 
 #include <dlfcn.h>
@@ -15,7 +16,7 @@
 #include "task_pvt.h"
 
 #define FRAMES 128
-/* Stack that the unwinder needs. */
+/* Bytes of stack that the unwinder needs. */
 #define ROOM 8192
 
 struct trace {
@@ -66,13 +67,13 @@ leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 {
 	const struct task_stacks *s;
 	struct trace t;
-	int i, first = 1; /* without collect() */
+	int i, first = 1; /* skips the frame of collect() */
 
 	if (task == NULL || fn == NULL)
 		return leat_err(EINVAL, "backtrace of %s: no %s", leat_task_name(task),
 				fn == NULL ? "function" : "task");
 	s = &task->ts->stacks;
-	/* Here first: what is loaded and resolved then needs no room on the task's stack. */
+	/* A first run on this stack: it loads and resolves symbols, which needs more stack. */
 	collect(&t);
 	if (task != task_self()) {
 		if (task->sp == NULL ||
@@ -83,7 +84,7 @@ leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 			return leat_err(ENOSPC, "backtrace of %s: less than %d B of stack left",
 					leat_task_name(task), ROOM);
 		task_call_on(task->sp, collect, &t);
-		first = 2; /* nor task_call_on() */
+		first = 2; /* skips task_call_on() as well */
 	}
 	for (i = first; i < t.n; i++)
 		report_line(i - first, t.ip[i], fn, arg);

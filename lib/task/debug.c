@@ -10,24 +10,24 @@
 
 #include "debug.h"
 
-/* A program that does it always would fill the disk. */
+/* Most lines of a process: a program that repeats a mistake would fill the disk. */
 #define LINES_MAX 100
 
 #define PLACE_MAX 256
 #define NAME_MAX_HELD 32
 
-/* What a task holds. The memory it lies in may be gone already: it is not looked at. */
+/* A scope or mutex that a task holds. */
 struct task_held {
 	struct task_held *next;
 	enum task_debug_kind kind;
-	const void *what;
-	const void *place; /* where it was taken */
+	const void *what;  /* the object; never dereferenced, as its memory may be freed */
+	const void *place; /* where the task took it */
 	char name[NAME_MAX_HELD];
 };
 
 static uint32_t lines;
 
-/* May one more line be written? */
+/* Count a line. @return false: it must not be written */
 static bool
 line_left(void)
 {
@@ -35,13 +35,13 @@ line_left(void)
 
 	if (n == LINES_MAX)
 		LEAT_LOG(ERR, task, "there were %u such lines; no more are written", LINES_MAX);
-	/* Not once around. */
+	/* Keep the counter from wrapping around to 0. */
 	if (n >= LINES_MAX)
 		RLX_STORE(lines, LINES_MAX + 1);
 	return n < LINES_MAX;
 }
 
-/* "function+0x1b (object+0x11b)", for addr2line(1). */
+/* Format a place as "function+0x1b (object+0x11b)", for addr2line(1). */
 static const char *
 place_text(char text[PLACE_MAX], const void *place)
 {
@@ -105,7 +105,7 @@ task_debug_hold(struct leat_task *t, enum task_debug_kind kind, const void *what
 	if (*held_find(t, what) != NULL)
 		return;
 	h = malloc(sizeof(*h));
-	/* Without memory there is one check less. */
+	/* Without memory this object is not checked. */
 	if (h == NULL)
 		return;
 	h->kind = kind;
@@ -140,7 +140,7 @@ report_scope(const struct leat_task *t, const struct task_held *h, const char *h
 			 place_text(text, h->place));
 }
 
-/* On the stack of the task, below that frame: of a function that has returned. */
+/* Tell whether a scope is on the task's stack below frame: its function has returned. */
 static bool
 left_behind(const struct leat_task *t, const struct task_held *h, const void *frame)
 {

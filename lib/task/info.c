@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is known of tasks. */
+/* Counters and states of tasks, for leat_tasks_stats_get() and leat_task_info_get(). */
 
 #include <stdio.h>
 #include <string.h>
@@ -21,13 +21,16 @@ leat_tasks_stats_get(const struct leat_tasks *ts, struct leat_tasks_stats *stats
 	stats->hogs = RLX_LOAD(ts->hogs);
 	stats->tasks = RLX_LOAD(ts->nb_tasks);
 	stats->stacks = RLX_LOAD(ts->nb_stacks);
-	/* After switches. The two may be from different moments: then it is more than there are. */
+	/*
+	 * Read readied after switches, so that the difference is not negative. It may be too large
+	 * if the reactor ran in between.
+	 */
 	ready = RLX_LOAD(ts->readied) - TASK_READIED_START - (uint32_t)stats->switches;
 	ready += RLX_LOAD(ts->current) != NULL;
 	stats->ready = RTE_MIN(ready, stats->tasks);
 }
 
-/* The words of leat_task_info.waits. */
+/* Compose leat_task_info.waits. */
 static void
 describe(const struct task_wait *w, char *text, size_t len)
 {
@@ -60,7 +63,7 @@ leat_task_info_get(const struct leat_task *task, struct leat_task_info *info)
 	info->since = task->since;
 	if (task->state == LEAT_TASK_WAITING)
 		describe(task->wait, info->waits, sizeof(info->waits));
-	/* A ready one that has not begun has no context yet. */
+	/* A ready task that has not begun has no context yet. */
 	if (sp != NULL && (task->state == LEAT_TASK_WAITING || task->state == LEAT_TASK_READY))
 		info->stack_used =
 			(uint32_t)(task_stack_bottom(s, task->index) + task_stack_size(s) - sp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The tree of tasks: each below the one that spawned it; those whose parent has ended at the root. */
+/* The tree of tasks: each task below its parent; tasks whose parent has ended at the root. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ gather(const struct leat_tasks *ts, struct task_node *node)
 	return n;
 }
 
-/* First one in the array, sorted by_parent, whose parent is that; n: none. */
+/* Find the first node with that parent in an array sorted by_parent; n: none. */
 static uint32_t
 first_child(const struct task_node *node, uint32_t n, uint64_t parent)
 {
@@ -63,9 +63,9 @@ first_child(const struct task_node *node, uint32_t n, uint64_t parent)
 }
 
 /*
- * From sorted by parent to the order of the tree. A child has a higher id than its parent, so the
- * walk needs no stack: after the last child of one comes the next sibling of it, which lies behind it
- * in the array.
+ * Bring nodes that are sorted by parent into the order of the tree. place[d] is the index in sorted
+ * of the current node's ancestor at depth d; its next sibling is the next element of sorted. The
+ * walk ends, since a child has a higher id than its parent: there is no cycle.
  */
 static void
 arrange(const struct task_node *sorted, uint32_t *place, uint32_t n, struct task_node *out)
@@ -85,7 +85,7 @@ arrange(const struct task_node *sorted, uint32_t *place, uint32_t n, struct task
 			depth++;
 			continue;
 		}
-		/* Back to where there is another one. */
+		/* Go up to the first ancestor that has a next sibling. */
 		while (i + 1 >= n || sorted[i + 1].parent != sorted[i].parent) {
 			if (depth == 0)
 				return;

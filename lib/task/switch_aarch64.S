@@ -2,10 +2,11 @@
 
 /*
  * See task_switch.h. AAPCS64: a call preserves x19 to x29, the lower halves of v8 to v15, and fpcr.
- * Writing fpcr is dear, so it is compared, and written only when a task has changed its rounding.
+ * Writing fpcr is expensive, so it is written only when it differs, because a task has changed its
+ * rounding.
  *
- * Return addresses are saved as they are: whoever signs them (PAC) does so in the frame of the
- * function that called, with a stack pointer that is the same when it is resumed.
+ * Return addresses are saved unsigned or signed, as they are. A compiler that signs them (PAC) does
+ * so in the frame of the calling function, with a stack pointer that is the same after the resume.
  */
 
 #define FRAME 176 /* sizeof(struct task_frame) */
@@ -14,7 +15,7 @@
 #define LR 144
 #define FPCR 160
 
-/* Where a frame holds what. */
+/* Offsets in a frame, from the stack pointer. */
 	.macro	cfi_frame
 	.cfi_def_cfa sp, FRAME
 	.cfi_rel_offset d8, FP
@@ -39,7 +40,7 @@
 	.cfi_rel_offset x30, LR + 8
 	.endm
 
-/* Pushes the running context, x9 is its fpcr, and tells its address. */
+/* Push the running context, and store its address in *save (x0). Leaves its fpcr in x9. */
 	.macro	save
 	sub	sp, sp, #FRAME
 	.cfi_adjust_cfa_offset FRAME
@@ -72,7 +73,7 @@ task_switch:
 	hint	#34		/* bti c */
 	save
 resume:
-	/* The other context's frame looks the same, so does what is said about it. */
+	/* The resumed context's frame has the same layout, so the CFI directives stay valid. */
 	mov	sp, x1
 	ldr	x10, [sp, #FPCR]
 	cmp	x9, x10
@@ -134,7 +135,7 @@ task_call_on:
 	mov	x29, sp
 	.cfi_def_cfa_register x29
 	.cfi_remember_state
-	/* From here on the caller is who called task_switch() in that context. */
+	/* From here on, for the unwinder, the caller is the caller of task_switch() there. */
 	mov	sp, x0
 	cfi_frame
 	mov	x0, x2
@@ -152,8 +153,9 @@ task_call_on:
 /*
  * void task_begin(void **save, void *top, void *(*fn)(void *arg), void *arg, const void *like)
  *
- * fn returns here, what it returns is resumed. As its call and its return, and the caller's call of
- * this and the return from it, are pairs, the processor's stack of return addresses stays right.
+ * fn returns here, and the context that it returns is resumed. The call of fn is paired with its
+ * return, and the call of task_begin() with the ret that resumes the caller, so the processor's
+ * return stack stays in step.
  */
 	.globl	task_begin
 	.hidden	task_begin
@@ -186,7 +188,7 @@ task_begin:
 
 	.section .note.gnu.property, "a"
 	.balign	8
-	.word	4, 16, 5	/* length of the name, of the rest, NT_GNU_PROPERTY_TYPE_0 */
+	.word	4, 16, 5	/* name length, descriptor length, NT_GNU_PROPERTY_TYPE_0 */
 	.asciz	"GNU"
 	.word	0xc0000000, 4	/* GNU_PROPERTY_AARCH64_FEATURE_1_AND */
 	.word	3, 0		/* BTI and PAC, padding */

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * See task_switch.h. System V ABI: a call preserves rbx, rbp, r12 to r15, and the control bits of
- * mxcsr and of the x87 control word. Loading these two is dear, so they are compared, and loaded
- * only when a task has changed its rounding or its exceptions. The flags in mxcsr that FP
- * instructions raise need not be preserved and don't count.
+ * See task_switch.h. System V ABI: a call preserves rbx, rbp, r12 to r15, the control bits of
+ * mxcsr, and the x87 control word. Loading mxcsr and the x87 control word is expensive, so they are
+ * loaded only when they differ, because a task has changed its rounding or its exceptions. The
+ * status flags in mxcsr need not be preserved and are not compared.
  *
- * A switch returns with ret: when the other context was suspended in the same place, as tasks that
- * wait are, the address is the one the processor predicts.
+ * A switch ends with ret. When the resumed context was suspended in the same place as this one, as
+ * waiting tasks are, the return address is the one that the processor predicts.
  *
- * Indirect branch tracking (CET) is supported, shadow stacks are not: the note at the end says so,
- * and the kernel does not turn them on for a program that holds this file.
+ * Indirect branch tracking (CET) is supported, shadow stacks are not. The note at the end declares
+ * that, and the kernel does not enable shadow stacks for a program that links this file.
  */
 
 #define FRAME 64 /* sizeof(struct task_frame) */
 #define MXCSR_CONTROL 0xffc0
 
-/* Where a frame holds what, from its upper end: that is the CFA of task_switch(). */
+/* Offsets in a frame, from its upper end, which is the CFA of task_switch(). */
 	.macro	cfi_frame
 	.cfi_def_cfa %rsp, FRAME
 	.cfi_offset %rbp, -16
@@ -27,7 +27,7 @@
 	.cfi_offset %r15, -56
 	.endm
 
-/* What a call preserves, on the stack that is left; *save (%rdi) gets where. */
+/* Push the registers that a call preserves, and store the address of the frame in *save (%rdi). */
 	.macro	save_context
 	pushq	%rbp
 	.cfi_adjust_cfa_offset 8
@@ -68,7 +68,7 @@ task_switch:
 	movl	(%rsp), %eax
 	movzwl	4(%rsp), %ecx
 resume:
-	/* The other context's frame looks the same, so does what is said about it. */
+	/* The resumed context's frame has the same layout, so the CFI directives stay valid. */
 	movq	%rsi, %rsp
 	xorl	(%rsp), %eax
 	testl	$MXCSR_CONTROL, %eax
@@ -120,7 +120,7 @@ task_call_on:
 	movq	%rsp, %rbp
 	.cfi_def_cfa_register %rbp
 	.cfi_remember_state
-	/* From here on the caller is who called task_switch() in that context. */
+	/* From here on, for the unwinder, the caller is the caller of task_switch() there. */
 	movq	%rdi, %rsp
 	cfi_frame
 	movq	%rdx, %rdi
@@ -137,8 +137,9 @@ task_call_on:
 /*
  * void task_begin(void **save, void *top, void *(*fn)(void *arg), void *arg, const void *like)
  *
- * fn returns here, what it returns is resumed. As its call and its return, and the caller's call of
- * this and the return from it, are pairs, the processor's stack of return addresses stays right.
+ * fn returns here, and the context that it returns is resumed. The call of fn is paired with its
+ * return, and the call of task_begin() with the ret that resumes the caller, so the processor's
+ * return stack stays in step.
  */
 	.globl	task_begin
 	.hidden	task_begin
@@ -179,7 +180,7 @@ task_begin:
 
 	.section .note.gnu.property, "a"
 	.balign	8
-	.long	4, 16, 5	/* length of the name, of the rest, NT_GNU_PROPERTY_TYPE_0 */
+	.long	4, 16, 5	/* name length, descriptor length, NT_GNU_PROPERTY_TYPE_0 */
 	.asciz	"GNU"
 	.long	0xc0000002, 4	/* GNU_PROPERTY_X86_FEATURE_1_AND */
 	.long	1, 0		/* IBT, padding */

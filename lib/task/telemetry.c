@@ -4,18 +4,18 @@
  * DPDK telemetry commands, for dpdk-telemetry.py:
  *
  *     /leat/tasks                    reactors that have tasks, and their counters
- *     /leat/tasks,REACTOR            tasks of the reactor of that number, in the order of the tree
- *     /leat/tasks,REACTOR,FIRST      the same from place FIRST on
+ *     /leat/tasks,REACTOR            tasks of reactor number REACTOR, in the order of the tree
+ *     /leat/tasks,REACTOR,FIRST      the same, from position FIRST on
  *
- * A task may change at any moment, so its reactor copies them, in a message:
+ * Tasks may change at any moment, so their reactor copies them, in a message:
  *
  *     telemetry's thread                     reactor
- *     asks, waits                 ------->   copies what fits into an answer
+ *     asks, waits                 ------->   copies as many tasks as fit into an answer
  *       (at most a second)        <-------   done
  *     writes JSON
  *
- * A reactor that does not answer in a second is held up, or does not run: then the answer names the
- * task that is running, which is the one to look at.
+ * A reactor that does not answer within a second is blocked, or does not run. Then the answer names
+ * the running task, which may be the one that blocks it.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@
 #include "leat_compat.h"
 #include "task_pvt.h"
 
-/* Tasks in one answer; telemetry's answers end at 16 KiB. */
+/* Most tasks in one answer: DPDK limits answers to 16 KiB. */
 #define TASKS_SHOWN 40
 #define PATIENCE_S 1
 
@@ -43,7 +43,7 @@ struct shown {
 	uint32_t depth;
 };
 
-/* Freed by the side that lets go of it last: the reactor may answer when no thread waits. */
+/* A request, freed by the side that drops the last reference: an answer may come too late. */
 struct question {
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
@@ -51,7 +51,7 @@ struct question {
 	bool done;
 	unsigned int reactor;
 	uint32_t first;
-	int ret; /* tasks in all, or a negative errno */
+	int ret; /* number of tasks of the reactor, or a negative errno */
 	uint32_t nb_shown;
 	struct shown shown[TASKS_SHOWN];
 };
@@ -91,7 +91,7 @@ copy(struct question *q, const struct leat_tasks *ts)
 	return n;
 }
 
-/* On the reactor, whose tasks may be gone by now. */
+/* Answer, on the reactor's thread. The reactor's tasks may have been destroyed meanwhile. */
 static void
 answer(void *arg)
 {
@@ -147,7 +147,7 @@ ask(struct question *q)
 	return ret;
 }
 
-/* @return has it answered? */
+/* Wait for the answer. @return false: the reactor did not answer in time */
 static bool
 wait_for(struct question *q)
 {
@@ -209,7 +209,7 @@ show_answer(struct rte_tel_data *d, const struct question *q)
 	if (tasks == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(tasks);
-	/* What there is no memory for is left out; nb_tasks tells. */
+	/* Tasks without memory for their entry are left out; nb_tasks counts them. */
 	for (i = 0; i < q->nb_shown && ret == 0; i++)
 		ret = add_task(tasks, q->first + i, &q->shown[i], now);
 	ret = rte_tel_data_add_dict_container(d, "tasks", tasks, 0);
@@ -239,7 +239,7 @@ show_silence(struct rte_tel_data *d, unsigned int reactor)
 	return 0;
 }
 
-/* "REACTOR" or "REACTOR,FIRST" */
+/* Parse "REACTOR" or "REACTOR,FIRST". */
 static int
 parse(const char *params, unsigned long *reactor, unsigned long *first)
 {
