@@ -5,11 +5,12 @@
 
 /**
  * @file
- * Settings that change while a program runs, and measurements that are seen from outside.
+ * Settings that change while a program runs, and measurements that agents (leat-top, leat-tune)
+ * read from outside the process.
  *
- * A component describes its settings and measurements in a file, of which leat-tune-gen makes C
- * structures and a schema (leat_tune_schema.h). Each object of it is added here; from then on
- * leat-top and leat-tune see it.
+ * A component describes its settings and measurements in a file, from which leat-tune-gen generates
+ * C structures and a schema (leat_tune_schema.h). The component adds each of its objects here; from
+ * then on agents see the object.
  *
  * @code
  *	app.toml                 [[setting]] name = "batch" ... [[report]] name = "calls" ...
@@ -39,12 +40,14 @@
  *                           record, history, log  <---------  effective values
  *     effective, epoch <--- answer
  *
- * So a loop has no lock and no atomic operation but one relaxed load in its housekeeping, and a
- * loop that hangs delays no other object. The control thread alone writes what agents read, at most
- * every millisecond, and only as often as an agent asks for; without an agent once per second.
+ * So the owner's loop takes no lock, and its only atomic operation is one relaxed load in its
+ * housekeeping. A loop that hangs delays no other object. The control thread alone writes the file
+ * that agents read: as often as agents ask for, at most once per millisecond; without an agent once
+ * per second.
  *
- * Thread rules: an object has an owner, the thread that added it, or that calls leat_tune_serve().
- * leat_tune_start() and leat_tune_stop(): one thread, which leat_init() and leat_cleanup() do.
+ * Thread rules: an object has an owner, the thread that added it, or the one that calls
+ * leat_tune_serve(). Call leat_tune_start() and leat_tune_stop() on one thread; leat_init() and
+ * leat_cleanup() do so.
  */
 
 #include <stdbool.h>
@@ -58,86 +61,89 @@
 extern "C" {
 #endif
 
-/** An object that is seen and set. The rest of it is private. */
+/** An object. All fields are private, and more follow. */
 struct leat_tune_object {
-	uint32_t pending; /**< private: what the owner is asked for */
+	uint32_t pending; /**< requests to the owner, bits */
 };
 
-/** A row of an object that has many alike: a peer of an endpoint, a poller of a reactor. */
+/** A row: one of many similar parts of an object, e.g. a peer of an endpoint. */
 struct leat_tune_row {
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
-	void *report; /**< to be filled in: the row schema's structure, zeroed */
+	void *report; /**< the row schema's structure, zeroed, to be filled in */
 };
 
-/** An object. */
+/** Configuration of an object. */
 struct leat_tune_conf {
 	const struct leat_tune_schema *schema;
-	const char *name; /**< copied; what would break a name or JSON in it becomes '_' */
+	/** Copied; characters that separate names, or would break JSON, become '_'. */
+	const char *name;
 	/**
 	 * struct NAME_tune_settings with the values that the program wants. Settings of
-	 * `--settings` replace them, by apply() with starting set, before leat_tune_add() returns.
-	 * Later only leat_tune_serve() writes to it, and the program followed by
-	 * leat_tune_changed(). NULL: there are no settings.
+	 * `--settings` replace them, by apply(), before leat_tune_add() returns. Later only
+	 * leat_tune_serve() writes to it, or the program itself, which then calls
+	 * leat_tune_changed(). NULL: the object has no settings.
 	 */
 	void *settings;
 	/**
-	 * Make settings effective, on the owner's thread. *want has all settings, and bits of
-	 * changed tell which are new. It may round or clamp in *want, which is then copied to
-	 * .settings, and is answered. NULL: copying is all.
-	 * @return 0; a negative errno with leat_err_msg(), and nothing changed: refused
+	 * Make settings effective, on the owner's thread. *want has all settings, bit i of changed
+	 * is set if setting i is new. The function may round or clamp values in *want, which is
+	 * then copied to .settings and sent to the agent. NULL: only copy.
+	 * @return 0; a negative errno with leat_err_msg(): refused, and nothing was changed
 	 */
 	int (*apply)(void *arg, void *want, uint64_t changed);
-	/**
-	 * Fill in struct NAME_tune_report, which is zeroed. NULL: there are no measurements.
-	 */
+	/** Fill in struct NAME_tune_report, which is zeroed. NULL: there are no measurements. */
 	void (*report)(void *arg, void *report);
 	/**
-	 * report() is called by leat_tune_serve(), on the owner's thread; else it is called on the
-	 * control thread, under a lock, and reads what any thread may read.
+	 * True: leat_tune_serve() calls report(), on the owner's thread. False: the control thread
+	 * calls report(), under a lock; it must read only data that any thread may read.
 	 */
 	bool report_on_owner;
-	/** apply() is called on the control thread, under a lock; there is no leat_tune_serve(). */
+	/** The control thread calls apply(), under a lock; leat_tune_serve() is not needed. */
 	bool ownerless;
-	/** Wake the owner, if it may sleep for long. Any thread; NULL: it comes by. */
+	/**
+	 * Wake an owner that may sleep for long, so that it calls leat_tune_serve(). Called on any
+	 * thread. NULL: the owner calls it often enough by itself.
+	 */
 	void (*kick)(void *arg);
 	/**
 	 * Fill in row i. Called on the control thread, under a lock, while an agent asks for rows.
-	 * @return 1; 0: there is no such row now; negative: nor are there any behind it
+	 * @return 1; 0: there is no row i now; negative: there is no row i, nor any higher one
 	 */
 	int (*row)(void *arg, uint32_t i, struct leat_tune_row *row);
-	const struct leat_tune_schema *row_schema; /**< it has no settings */
+	const struct leat_tune_schema *row_schema; /**< schema of the rows, without settings */
 	void *arg;
 };
 
 /**
- * Add an object. Its name is made unique among those of the schema, by "#2" and so on.
+ * Add an object. Its name is made unique among the objects of the schema: the second gets "+2"
+ * appended, and so on.
+ *
+ * When the file of measurements is full the object is still added, but agents do not see it.
  *
  * @return
- *   It, never NULL but for:
- *   - EINVAL: no schema, no name; or a value of the settings file was refused by apply()
+ *   The object, or NULL with rte_errno and leat_err_msg():
+ *   - EINVAL: no schema, no name, or row without row_schema; or settings of the settings file are
+ *     invalid together, see leat_tune_check()
+ *   - the error of apply(), which has refused settings of the settings file
  *   - ENOMEM
- *   with rte_errno and leat_err_msg(). Where the file of measurements has no room the object is
- *   not seen from outside; all else holds.
  */
 LEAT_API struct leat_tune_object *leat_tune_add(const struct leat_tune_conf *conf);
 
-/**
- * Remove an object, on its owner's thread; NULL is allowed. A change that waits for it is refused.
- */
+/** Remove an object, on its owner's thread; NULL is allowed. Its pending changes are refused. */
 LEAT_API void leat_tune_del(struct leat_tune_object *o);
 
 /**
- * Show what the program itself has written to .settings: a device that clamped a value, a call of
- * its own that does the same as a setting. On the owner's thread; it takes a lock.
+ * Show agents the values that the program itself has written to .settings, e.g. after a device has
+ * clamped one, or a function of the program has changed one. On the owner's thread; takes a lock.
  */
 LEAT_API void leat_tune_changed(struct leat_tune_object *o);
 
-/** Private: of leat_tune_serve(). */
+/** Private: slow path of leat_tune_serve(). */
 LEAT_API void leat_tune_serve_now(struct leat_tune_object *o);
 
 /**
- * Apply a change, and report, if asked for. On the owner's thread, where a change does no harm:
- * each millisecond or oftener.
+ * Apply a change, and report, if an agent has asked for it. Call it on the owner's thread, at a
+ * place where settings may change, at least once per millisecond.
  */
 static inline void
 leat_tune_serve(struct leat_tune_object *o)
@@ -146,35 +152,37 @@ leat_tune_serve(struct leat_tune_object *o)
 		leat_tune_serve_now(o);
 }
 
-/** Number of an object, unique in the process; agents name it so. Any thread. */
+/** Get the id of an object, by which agents name it; unique in the process. Any thread. */
 LEAT_API uint32_t leat_tune_id(const struct leat_tune_object *o);
 
-/** Where agents find the process. */
+/** Configuration of leat_tune_start(). */
 struct leat_tune_start_conf {
 	const char *program; /**< name for agents; copied */
 	/**
-	 * Directory, made with mode 0700 where it is missing; it must be the user's own and not a
-	 * link. NULL: /run/user/UID/leat, or where that is not there /dev/shm/leat-UID, or
-	 * /tmp/leat-UID.
+	 * Directory in which agents find the process. Created with mode 0700 if missing. It must
+	 * belong to the user, with no access for others, and not be a symbolic link. NULL:
+	 * /run/user/UID/leat; without /run/user/UID: /dev/shm/leat-UID, or /tmp/leat-UID.
 	 */
 	const char *dir;
 	const char *settings; /**< file of settings; NULL: none */
-	bool off;	      /**< no agents; the settings file holds nevertheless */
+	bool off;	      /**< admit no agents; the settings file is read nevertheless */
 };
 
 /**
- * Read the settings file, and let agents in. Before objects are added.
+ * Read the settings file, and admit agents. Call it before objects are added.
  *
  * @return
  *   0; or with leat_err_msg():
- *   - -EINVAL: a line of the settings file; it is named
- *   - -EALREADY: started
- *   - -EACCES: the directory is not the user's own, or others may write to it
- *   - -ENOMEM, and of open(2), mkdir(2), socket(2), mmap(2)
+ *   - -EINVAL: a line of the settings file is wrong; the message names it
+ *   - -EALREADY: started already
+ *   - -EACCES: the directory does not belong to the user, or others have access to it
+ *   - -ENOMEM, and errors of open(2), mkdir(2), socket(2), mmap(2)
+ *
+ *   With dir NULL a failure to admit agents is only logged.
  */
 LEAT_API int leat_tune_start(const struct leat_tune_start_conf *conf);
 
-/** Turn agents away, and remove the files. Objects that are left stay valid. */
+/** End all sessions of agents, and remove the files. Remaining objects stay valid. */
 LEAT_API void leat_tune_stop(void);
 
 #ifdef __cplusplus

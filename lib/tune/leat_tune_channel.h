@@ -5,7 +5,7 @@
 
 /**
  * @file
- * Shows a channel of lib/channel among the objects of a process: `channel.NAME`.
+ * Channels in shared memory (leat_channel.h) as objects of a process: `channel.NAME`.
  *
  * Thread rules: any thread.
  */
@@ -19,8 +19,8 @@ extern "C" {
 struct leat_tune_channel;
 
 /**
- * Show a channel in shared memory by name. It may come later than this, and go; its state tells.
- * Nothing is asked of its participants.
+ * Show agents a channel in shared memory. The channel may be created later, or be removed: its
+ * state says so. Its participants take no part.
  *
  * @param name
  *   As for leat_channel_create(): "/watch". Copied.
@@ -28,7 +28,7 @@ struct leat_tune_channel;
  */
 LEAT_API struct leat_tune_channel *leat_tune_channel_add(const char *name);
 
-/** Show it no more; NULL is allowed. */
+/** Stop showing a channel; NULL is allowed. */
 LEAT_API void leat_tune_channel_del(struct leat_tune_channel *c);
 
 #ifdef __cplusplus

@@ -5,14 +5,14 @@
 
 /**
  * @file
- * What leat-tune-gen makes of a description file, as tables in C.
+ * Schemas: tables in C that leat-tune-gen generates from a description file.
  *
  *     reactor.toml --- leat-tune-gen ---> reactor_tune.h   struct reactor_tune_settings, _report
  *                                         reactor_tune.c   struct leat_tune_schema
  *
- * A schema says of each setting and each measurement where it lies in the C structure and where in
- * the message, its type, and its bounds. So there is one function that checks, packs and unpacks
- * all of them (leat_tune_pack(), leat_tune_unpack()).
+ * For each setting and each measurement a schema has its offset in the C structure and in the
+ * message, its type, and its bounds. So one pair of functions packs, unpacks and checks all of them
+ * (leat_tune_pack(), leat_tune_unpack()).
  *
  * The message is the same on all machines. Fields follow one another in the order of the
  * description, little endian, each a multiple of 8 bytes:
@@ -35,13 +35,13 @@
 extern "C" {
 #endif
 
-/** Settings, and measurements, of a component at most. */
+/** Most settings, and most measurements, of a component. */
 #define LEAT_TUNE_FIELDS_MAX 64
-/** Bytes of a message of settings or of measurements at most. */
+/** Most bytes of a message of settings or of measurements. */
 #define LEAT_TUNE_MESSAGE_MAX 16384
-/** Longest name of a component or a field, with its terminator. */
+/** Size of the name of a component or a field, bytes, terminator included. */
 #define LEAT_TUNE_NAME_MAX 32
-/** Longest name of an object, with its terminator. */
+/** Size of the name of an object, bytes, terminator included. */
 #define LEAT_TUNE_OBJECT_NAME_MAX 64
 
 /** Types of fields. */
@@ -50,12 +50,12 @@ enum leat_tune_type {
 	LEAT_TUNE_INTEGER,  /**< int32_t, uint32_t, int64_t or uint64_t, see leat_tune_field.kind */
 	LEAT_TUNE_REAL,	    /**< double */
 	LEAT_TUNE_ENUM,	    /**< uint32_t, index of a name */
-	/** char[] with terminator, UTF-8; of a setting without control characters */
+	/** char[] with terminator, UTF-8; settings have no control characters */
 	LEAT_TUNE_STRING,
 	LEAT_TUNE_HISTOGRAM /**< struct leat_tune_histogram; measurements only */
 };
 
-/** How an integer lies in the C structure. */
+/** C type of an integer. */
 enum leat_tune_kind {
 	LEAT_TUNE_I64 = 0,
 	LEAT_TUNE_U64,
@@ -65,16 +65,16 @@ enum leat_tune_kind {
 
 /** When a new value of a setting takes effect. */
 enum leat_tune_when {
-	LEAT_TUNE_NOW = 0, /**< in the housekeeping of its loop */
-	LEAT_TUNE_NEXT,	   /**< with the next thing that is made: an endpoint, a connection */
-	LEAT_TUNE_START,   /**< only in a settings file at the start of the program */
+	LEAT_TUNE_NOW = 0, /**< in the housekeeping of the owner's loop */
+	LEAT_TUNE_NEXT,	   /**< for endpoints, connections etc. that are created from then on */
+	LEAT_TUNE_START,   /**< only from a settings file, at the start of the program */
 };
 
 /** A value outside the range that has a meaning of its own. */
 struct leat_tune_special {
 	const char *name; /**< "automatic" */
-	int64_t value;	  /**< of an integer */
-	double real;	  /**< of a real */
+	int64_t value;	  /**< value, if the field is an integer */
+	double real;	  /**< value, if the field is a real */
 };
 
 /** A setting or a measurement. */
@@ -83,14 +83,14 @@ struct leat_tune_field {
 	enum leat_tune_type type;
 	enum leat_tune_kind kind;
 	enum leat_tune_when when;
-	uint32_t c_offset; /**< in the C structure */
-	uint32_t c_size;
-	uint32_t offset; /**< in the message */
-	uint32_t size;
-	int64_t min, max; /**< of an integer; unsigned 64-bit measurements have no bounds */
-	double rmin, rmax;
+	uint32_t c_offset; /**< offset in the C structure, bytes */
+	uint32_t c_size;   /**< size in the C structure, bytes */
+	uint32_t offset;   /**< offset in the message, bytes */
+	uint32_t size;	   /**< size in the message, bytes */
+	int64_t min, max;  /**< bounds of an integer; unsigned 64-bit measurements have none */
+	double rmin, rmax; /**< bounds of a real */
 	const struct leat_tune_special *specials;
-	const char *const *names;   /**< of an enum */
+	const char *const *names;   /**< names of an enum's values */
 	const char *const *aliases; /**< former names of a setting */
 	const char *unit;	    /**< NULL: none */
 	uint32_t nb_specials;
@@ -99,7 +99,7 @@ struct leat_tune_field {
 	uint32_t group; /**< number of its group, from 1; 0: none */
 };
 
-/** Comparison in a rule. */
+/** Comparison of a group's rule. */
 enum leat_tune_compare {
 	LEAT_TUNE_LT = 1,
 	LEAT_TUNE_LE,
@@ -110,23 +110,23 @@ enum leat_tune_compare {
 };
 
 /**
- * Settings that are valid only together: a change names all of them. With a rule between two of
- * them, which does not hold where one of the two has a special value.
+ * Settings that are valid only together: a change must name all of them. A rule may relate two of
+ * them; it is not applied while one of the two has a special value.
  */
 struct leat_tune_group {
 	const char *name;
-	uint64_t mask;			/**< bit i: setting i */
+	uint64_t mask;			/**< bit i: setting i is in the group */
 	const char *rule;		/**< "sleep_min_us <= sleep_max_us"; NULL: none */
-	enum leat_tune_compare compare; /**< of the rule */
-	uint32_t left, right;		/**< settings */
+	enum leat_tune_compare compare; /**< comparison of the rule */
+	uint32_t left, right;		/**< indices of the settings that the rule compares */
 };
 
-/** A component: a kind of object. */
+/** Schema of a component, which is a kind of object. */
 struct leat_tune_schema {
 	const char *name;
 	/**
-	 * Of the layout: names, types, positions and names of enums. Two schemas with the same hash
-	 * read each other's messages.
+	 * Hash of the layout: names, types and positions of fields, and names of enums. Two schemas
+	 * with the same hash can read each other's messages.
 	 */
 	uint64_t hash;
 	const char *json; /**< the whole description, for agents */
@@ -137,11 +137,11 @@ struct leat_tune_schema {
 	const struct leat_tune_field *settings;
 	const struct leat_tune_field *reports;
 	const struct leat_tune_group *groups;
-	uint32_t settings_c_size; /**< of the C structures */
-	uint32_t reports_c_size;
-	uint32_t settings_size; /**< of the messages, bytes */
-	uint32_t reports_size;
-	const void *defaults; /**< struct NAME_tune_settings */
+	uint32_t settings_c_size; /**< size of struct NAME_tune_settings, bytes */
+	uint32_t reports_c_size;  /**< size of struct NAME_tune_report, bytes */
+	uint32_t settings_size;	  /**< size of a message of settings, bytes */
+	uint32_t reports_size;	  /**< size of a message of measurements, bytes */
+	const void *defaults;	  /**< struct NAME_tune_settings */
 };
 
 /** @name Histograms of nanoseconds */
@@ -150,14 +150,14 @@ struct leat_tune_schema {
 /** Buckets: four for each power of two, from 32 ns to 8 s. */
 #define LEAT_TUNE_BUCKETS 112
 
-/** As a measurement. Bucket 0 also has what is below 32 ns, the last one what is above 8 s. */
+/** A histogram. Bucket 0 also counts values below 32 ns, the last bucket values above 8 s. */
 struct leat_tune_histogram {
 	uint64_t count;
 	uint64_t sum; /**< ns */
 	uint64_t bucket[LEAT_TUNE_BUCKETS];
 };
 
-/** The bucket of a value. */
+/** Get the bucket of a value. */
 static inline unsigned int
 leat_tune_bucket(uint64_t ns)
 {
@@ -170,14 +170,14 @@ leat_tune_bucket(uint64_t ns)
 	return i < LEAT_TUNE_BUCKETS ? i : LEAT_TUNE_BUCKETS - 1;
 }
 
-/** The smallest value of a bucket but the first; of bucket i + 1 it is the end of bucket i, ns. */
+/** Get the smallest value of bucket i > 0, ns, which is also the end of bucket i - 1. */
 static inline uint64_t
 leat_tune_bucket_begin(unsigned int i)
 {
 	return (uint64_t)(4 + (i & 3)) << ((i >> 2) + 3);
 }
 
-/** Add a value. One thread; others may read meanwhile. */
+/** Add a value. One thread only; others may read meanwhile. */
 static inline void
 leat_tune_histogram_add(struct leat_tune_histogram *h, uint64_t ns)
 {
@@ -188,7 +188,7 @@ leat_tune_histogram_add(struct leat_tune_histogram *h, uint64_t ns)
 	__atomic_store_n(&h->count, h->count + 1, __ATOMIC_RELAXED);
 }
 
-/** Copy a histogram that another thread adds to. Its count is that of the copied buckets. */
+/** Copy a histogram that another thread adds to. The copy's count is the sum of its buckets. */
 static inline void
 leat_tune_histogram_read(struct leat_tune_histogram *to, const struct leat_tune_histogram *h)
 {
@@ -215,54 +215,56 @@ LEAT_API void leat_tune_pack(const struct leat_tune_schema *schema, bool setting
 			     void *buf);
 
 /**
- * Read settings from a message: those of mask, into a C structure that has the others. Types,
- * ranges, names of enums and terminators are checked; groups and rules by leat_tune_check().
+ * Unpack the settings of mask from a message into a C structure. Checks types, ranges, names of
+ * enums and terminators, but not groups and rules: see leat_tune_check().
  *
  * @param len
- *   Of the message. It may come from anywhere.
+ *   Length of the message, bytes. The message may come from an untrusted sender.
+ * @param[in,out] to
+ *   Settings that are not in mask stay unchanged.
  * @return
  *   0; or with leat_err_msg() naming the setting, and nothing written:
- *   - -EPROTO: another length, a bit of mask without a setting, a string without an end
+ *   - -EPROTO: wrong length, a bit of mask without a setting, or a string without a terminator
  *   - -EINVAL: not a value of the type (a bool of 2)
- *   - -ERANGE: out of the range
+ *   - -ERANGE: out of range
  */
 LEAT_API int leat_tune_unpack(const struct leat_tune_schema *schema, const void *buf, size_t len,
 			      uint64_t mask, void *to);
 
 /**
- * May these settings be changed together, while the program runs?
+ * Check whether settings may be changed together, while the program runs or at its start.
  *
  * @param want
- *   All settings, with the new ones.
+ *   All settings, the new values included.
  * @param mask
- *   Those that are to change.
+ *   Settings that are to change.
  * @param starting
- *   The object does not exist yet: settings that take effect only at start may be given.
+ *   True: the object is being added, so settings that take effect only at start may change.
  * @return
  *   0; or with leat_err_msg():
- *   - -EPERM: one takes effect only at start
- *   - -EINVAL: half of a group, or its rule does not hold
+ *   - -EPERM: a setting takes effect only at start
+ *   - -EINVAL: a setting of a group is missing, or the group's rule does not hold
  */
 LEAT_API int leat_tune_check(const struct leat_tune_schema *schema, const void *want, uint64_t mask,
 			     bool starting);
 
-/** Index of a setting; -ENOENT with leat_err_msg() that names the nearest. */
+/** Find a setting. @return its index; -ENOENT: leat_err_msg() names the nearest */
 LEAT_API int leat_tune_setting_find(const struct leat_tune_schema *schema, const char *name);
 
 /**
- * Read a value from text, as a settings file has it, into a C structure: "true", "10", "1.5",
- * "yield", the name of a special value.
+ * Read a value from text, as in a settings file, into a C structure: "true", "10", "1.5", "yield",
+ * the name of a special value.
  *
- * @return 0; -EINVAL, -ERANGE with leat_err_msg() saying what is wanted
+ * @return 0; -EINVAL, -ERANGE: leat_err_msg() says which values are valid
  */
 LEAT_API int leat_tune_parse(const struct leat_tune_schema *schema, unsigned int setting,
 			     const char *text, void *to);
 
-/** Write the value of a setting as text. @return what snprintf(3) would */
+/** Write the value of a setting as text. @return as snprintf(3) */
 LEAT_API int leat_tune_format(const struct leat_tune_schema *schema, unsigned int setting,
 			      const void *settings, char *buf, size_t len);
 
-/** Register a schema, so that a settings file may name it. Called by what leat-tune-gen makes. */
+/** Register a schema, so that settings files may name it. Generated code calls this. */
 LEAT_API void leat_tune_schema_register(const struct leat_tune_schema *schema);
 
 #ifdef __cplusplus

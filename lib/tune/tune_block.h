@@ -5,7 +5,8 @@
 
 /*
  * The file of measurements of a process, DIR/PID-INSTANCE.block. The process's control thread alone
- * writes it; agents read it with pread(2), which a file that is cut off can't kill.
+ * writes it. Agents read it with pread(2), not through a mapping, so a truncated file can't kill
+ * them.
  *
  *     0        struct tune_block_head
  *     4096     directory: TUNE_SLOTS of struct tune_block_slot
@@ -13,16 +14,16 @@
  *     ...      leases: TUNE_LEASES of struct tune_block_lease
  *     ...      heap: schemas, and the records of objects and rows
  *
- * The process holds a lock of the whole file (fcntl F_OFD_SETLK): a block without one is of a
- * process that died, and anybody who may removes it and its socket, DIR/PID-INSTANCE.sock. A block
- * gets its name only when it is locked.
+ * The process holds a lock on the whole file (fcntl F_OFD_SETLK). A block without a lock belongs to
+ * a process that died: any process with the permission may remove it and its socket,
+ * DIR/PID-INSTANCE.sock. A block gets its name only after it is locked.
  *
- * Numbers are little endian; times are nanoseconds of CLOCK_MONOTONIC unless it says otherwise.
- * Records, history and leases begin with a sequence number, odd while they are written:
+ * Numbers are little endian; times are nanoseconds of CLOCK_MONOTONIC unless a comment says
+ * otherwise. Records, changes and leases begin with a sequence number, odd while they are written:
  *
- *     agent: read the record, read the sequence again; the same and even: it is whole
+ *     agent: read the record, read the sequence again; same and even: the copy is whole
  *
- * python/leat_tune/_block.py reads it; doc/guide/tune.md describes it for others.
+ * python/leat_tune/_block.py reads the file; doc/guide/tune.md describes it for other readers.
  */
 
 #include <assert.h>
@@ -37,7 +38,7 @@
 #define TUNE_LEASES 64U
 #define TUNE_BLOCK_MAX (UINT64_C(64) << 20) /* bytes */
 
-#define TUNE_WHO_MAX 64U   /* who made a change: "leat-tune[1234]" */
+#define TUNE_WHO_MAX 64U   /* name of an agent: "leat-tune[1234]" */
 #define TUNE_VALUE_MAX 64U /* a value as text */
 
 struct tune_block_head {
@@ -48,40 +49,40 @@ struct tune_block_head {
 	uint64_t instance;  /* random */
 	uint32_t pid, uid;
 	uint64_t start_ns;     /* CLOCK_REALTIME */
-	uint64_t heartbeat_ns; /* last time that the control thread was here */
-	uint64_t interval_ns;  /* at which it updates records now */
-	uint64_t bytes;	       /* of the file in use */
+	uint64_t heartbeat_ns; /* last update by the control thread */
+	uint64_t interval_ns;  /* current interval between updates of records */
+	uint64_t bytes;	       /* bytes of the file in use */
 	uint32_t slots, slot_offset;
 	uint32_t changes, change_offset, change_size;
 	uint32_t leases, lease_offset, lease_size;
 	uint64_t nb_changes; /* ever made; the newest is entry (nb_changes - 1) % changes */
-	uint64_t dropped;    /* objects and rows for which there was no room */
+	uint64_t dropped;    /* objects and rows without room for their record */
 	char program[64];
 };
 static_assert(sizeof(struct tune_block_head) == 184, "numbers of tune.md");
 
 struct tune_block_slot {
-	uint32_t offset; /* of a record; 0: free */
-	uint32_t size;	 /* bytes of the record's place */
-	uint32_t id;	 /* of the object */
+	uint32_t offset; /* offset of a record; 0: free slot */
+	uint32_t size;	 /* bytes of the record */
+	uint32_t id;	 /* id of the object or row */
 	uint32_t nil;
 };
 
-#define TUNE_RECORD_ROW 1U   /* of an object, its parent; no settings */
-#define TUNE_RECORD_OWNER 2U /* the owner's loop makes the report: it grows old if that hangs */
+#define TUNE_RECORD_ROW 1U   /* a row of the object parent; no settings */
+#define TUNE_RECORD_OWNER 2U /* the owner's loop reports: no new reports while it hangs */
 
 struct tune_block_record {
 	uint64_t seq;
 	uint32_t id, parent; /* 0: none */
 	uint32_t schema;     /* offset of struct tune_block_schema */
 	uint32_t flags;
-	uint64_t hash; /* of the schema */
+	uint64_t hash; /* hash of the schema */
 	uint64_t created_ns;
-	uint64_t time_ns; /* of the report; 0: there was none yet */
-	uint64_t epoch;	  /* of the settings: how often they were changed */
-	uint64_t updates;
-	uint32_t settings, settings_size; /* message: offset from the record, bytes */
-	uint32_t report, report_size;
+	uint64_t time_ns;		  /* time of the report; 0: no report yet */
+	uint64_t epoch;			  /* number of changes of the settings */
+	uint64_t updates;		  /* number of reports */
+	uint32_t settings, settings_size; /* message: offset from the record, size in bytes */
+	uint32_t report, report_size;	  /* the same */
 	char name[64];
 	/* settings, report */
 };
@@ -89,7 +90,7 @@ static_assert(sizeof(struct tune_block_record) == 144, "numbers of tune.md");
 
 struct tune_block_schema {
 	uint64_t hash;
-	uint32_t len; /* of the JSON text behind this */
+	uint32_t len; /* bytes of the JSON text that follows */
 	uint32_t nil;
 };
 
@@ -104,18 +105,18 @@ struct tune_block_change {
 	char why[16]; /* "set", "lease ended", "file" */
 	char who[TUNE_WHO_MAX];
 	char object[112]; /* "reactor.lcore0" */
-	char name[32];	  /* of the setting */
+	char name[32];	  /* name of the setting */
 	char from[TUNE_VALUE_MAX], to[TUNE_VALUE_MAX];
 };
 static_assert(sizeof(struct tune_block_change) == 392, "numbers of tune.md");
 
-/* Who holds a setting. */
+/* A lease: settings of an object that a session holds. */
 struct tune_block_lease {
 	uint64_t seq;
-	uint32_t id; /* of the object; 0: this place is free */
+	uint32_t id; /* id of the object; 0: free entry */
 	uint32_t session;
-	uint64_t mask;	     /* of its settings */
-	uint64_t expires_ns; /* 0: with the connection */
+	uint64_t mask;	     /* bit i: setting i */
+	uint64_t expires_ns; /* 0: it ends with the session */
 	char who[TUNE_WHO_MAX];
 };
 static_assert(sizeof(struct tune_block_lease) == 96, "numbers of tune.md");

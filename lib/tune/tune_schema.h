@@ -4,9 +4,9 @@
 #define TUNE_SCHEMA_H
 
 /*
- * Schemas inside lib/tune: those that are registered, and values of their fields.
+ * Schemas inside lib/tune: the registered schemas, and values of their fields.
  *
- *     schema.c   the list of schemas; which settings may be changed together
+ *     schema.c   the list of schemas; the check of settings that change together
  *     message.c  C structure <-> message
  *     value.c    C structure <-> text, bounds
  */
@@ -17,29 +17,32 @@
 
 #include "leat_tune_schema.h"
 
-/* Schemas at most; later ones are not registered, which is logged. */
+/* Most schemas; registering one more is refused, and logged. */
 #define TUNE_SCHEMAS_MAX 128
 
-/* The schema of a component; NULL: there is none. Any thread. */
+/* Find the schema of a component; NULL: none. Any thread. */
 const struct leat_tune_schema *tune_schema_find(const char *component);
 
-/* Schema i, in the order of registration; NULL: there are no more. Any thread. */
+/* Get schema i, in the order of registration; NULL: i is past the last. Any thread. */
 const struct leat_tune_schema *tune_schema_at(unsigned int i);
 
-/* Fewest characters to insert, delete and replace; only the first 64 of each name are compared. */
+/*
+ * Get the edit distance of two names: fewest characters to insert, delete and replace. Only the
+ * first 64 of each name are compared.
+ */
 unsigned int tune_distance(const char *a, const char *b);
 
-/* A value as the message has it, of a C structure; neither strings nor histograms. */
+/* Read a value from a C structure, as in a message; neither strings nor histograms. */
 uint64_t tune_value_get(const struct leat_tune_field *f, const void *from);
-/* Write a value to a C structure. It was checked. */
+/* Write a checked value to a C structure. */
 void tune_value_put(const struct leat_tune_field *f, uint64_t v, void *to);
 /*
- * Is this a value of the setting? Neither strings nor histograms.
+ * Check whether v is a valid value of the setting; neither strings nor histograms.
  * @return 0; -EINVAL, -ERANGE with leat_err_msg()
  */
 int tune_value_check(const struct leat_tune_schema *schema, const struct leat_tune_field *f,
 		     uint64_t v);
-/* The special value that v is; NULL: none. */
+/* Get the special value that equals v; NULL: none. */
 const struct leat_tune_special *tune_value_special(const struct leat_tune_field *f, uint64_t v);
 
 static inline double
@@ -61,8 +64,8 @@ tune_real_to_bits(double real)
 }
 
 /*
- * Is it UTF-8, from the first to the last byte, without control characters? These would make two
- * lines of one in a settings file, and do things to the terminal of who looks at a setting.
+ * Check that all of text is UTF-8 without control characters. These could split a line of a
+ * settings file, or send commands to the terminal of a user who prints a setting.
  */
 bool tune_is_text(const char *text, size_t len);
 
