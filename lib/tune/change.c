@@ -5,16 +5,16 @@
  *
  *     asked -- refused: hash, type, range, group, restart-only, held by another session
  *       |
- *       v      one at a time for each object, in the order in which they came
- *     waiting -- the object is gone
+ *       v      one change at a time for each object, in the order of the requests
+ *     waiting -- refused: the object was removed
  *       |
  *       v
- *     with the owner -- withdrawn: it did not come by within TUNE_APPLY_NS
+ *     with the owner -- withdrawn: leat_tune_serve() was not called within TUNE_APPLY_NS
  *       |            -- refused by apply()
  *       v
  *     applied: record, history, log, lease, answer
  *
- * A session has one change at a time, and each lease one at its end: so there are few.
+ * The list is short: a session has one change at a time, and each lease one at its end.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #include "tune_pvt.h"
 
-/* An owner that has begun a change that is to be withdrawn is looked at again after this time. */
+/* Retry interval when a change can't be withdrawn because the owner has begun it. */
 #define AGAIN_NS UINT64_C(1000000)
 
 static TAILQ_HEAD(, tune_change) changes = TAILQ_HEAD_INITIALIZER(changes);
@@ -72,9 +72,9 @@ change_refuse(struct tune_change *c, const struct tune_object *o, int status, co
 	change_end(c);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Does another session hold a setting of mask? @return 0, or -EBUSY with leat_err() */
+/* Check that no other session holds a setting of mask. @return 0, or -EBUSY with leat_err() */
 static int
 check_holder(const struct tune_object *o, const struct tune_session *s, uint64_t mask)
 {
@@ -91,7 +91,7 @@ check_holder(const struct tune_object *o, const struct tune_session *s, uint64_t
 	return leat_err(EBUSY, "%s holds it as long as it is connected", who);
 }
 
-/* With tune_lock held. @return 0, or a negative errno with leat_err() */
+/* Check a request, with tune_lock held. @return 0, or a negative errno with leat_err() */
 static int
 check(const struct tune_object *o, const struct tune_session *s, uint64_t hash, uint64_t mask,
       int64_t lease_ns, const void *settings, size_t len, void *want)
@@ -178,7 +178,7 @@ tune_change_forget(const struct tune_session *s)
 	}
 }
 
-/* ---- going on; with tune_lock held ---- */
+/* ---- from hand-over to answer; with tune_lock held ---- */
 
 static void
 change_hand_over(struct tune_change *c, struct tune_object *o)
@@ -193,8 +193,8 @@ change_hand_over(struct tune_change *c, struct tune_object *o)
 }
 
 /*
- * May it be handed over? Another session's change, asked for before this one, may have taken a
- * lease since. @return 0, or a negative errno with leat_err()
+ * Check again, right before the hand-over, and reserve a lease: since the request, an earlier
+ * change of another session may have taken one. @return 0, or a negative errno with leat_err()
  */
 static int
 change_ready(struct tune_change *c, const struct tune_object *o)
@@ -214,12 +214,12 @@ change_applied(struct tune_change *c, struct tune_object *o)
 {
 	void *old = o->current;
 
-	/* What the program has changed by itself is its own doing in the history. */
+	/* First, so that the history attributes the program's own changes to the program. */
 	tune_report_restated(o);
 	o->current = o->change_want;
 	o->change_want = old;
 	tune_report_settings(o, c->why, c->who);
-	/* If the session has ended meanwhile its lease goes back at once. */
+	/* If the session has ended meanwhile, tune_lease_run() restores the values at once. */
 	if (c->takes != 0)
 		tune_lease_take(c->takes - 1, o, c->mask, old, c->lease_ns, tune_now());
 	else if (c->session != NULL)
@@ -241,13 +241,13 @@ change_done(struct tune_change *c, struct tune_object *o)
 	change_end(c);
 }
 
-/* @return when to look again */
+/* Wait for the owner, or withdraw the change. @return time of the next look */
 static uint64_t
 change_wait(struct tune_change *c, struct tune_object *o, uint64_t now)
 {
 	if (now < c->deadline_ns)
 		return c->deadline_ns;
-	/* It has begun: it will end, and its end wakes the control thread. */
+	/* The owner has begun the change: its end wakes the control thread. */
 	if (!tune_object_withdraw(o))
 		return now + AGAIN_NS;
 	o->change = NULL;
@@ -277,7 +277,7 @@ change_step(struct tune_change *c, uint64_t now)
 	}
 	if (o->change == c && tune_object_applied(o)) {
 		change_done(c, o);
-		/* The next one of the object may begin. */
+		/* The next change of the object may begin. */
 		return now;
 	}
 	if (o->change == c)

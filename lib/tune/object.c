@@ -7,9 +7,9 @@
  *     change_want, change_mask
  *     pending |= APPLY   (release)   -->    pending -> 0   (acquire)
  *                                           apply(), .settings, change_status
- *     change_done        (acquire)   <--    change_done = 1   (release), wakes
+ *     change_done        (acquire)   <--    change_done = 1   (release), wake the control thread
  *
- * Reports go the same way, without waking: the control thread looks at its next update.
+ * Reports go the same way, without a wake: the control thread looks for them at its next update.
  */
 
 #include <errno.h>
@@ -71,7 +71,7 @@ object_free(struct tune_object *o)
 	free(o);
 }
 
-/* ---- names and places; with tune_lock held ---- */
+/* ---- names and table entries; with tune_lock held ---- */
 
 struct tune_object *
 tune_object_find(uint32_t id)
@@ -107,7 +107,7 @@ name_taken(const struct leat_tune_schema *schema, const char *name)
 	return false;
 }
 
-/* What separates names, globs and lines in settings files, and what breaks JSON, becomes '_'. */
+/* Copy a name; characters with a meaning in settings files, globs or JSON become '_'. */
 static void
 name_copy(char *to, size_t size, const char *from)
 {
@@ -158,14 +158,14 @@ place_take(struct tune_object *o)
 	all->table[i] = o;
 	all->hint = i + 1;
 	o->place = i;
-	/* 0 names no object; an id comes again after 2^32 others. */
+	/* Id 0 is not used. Ids wrap around after 2^32 objects. */
 	do
 		o->id = ++all->next_id;
 	while (o->id == 0);
 	return 0;
 }
 
-/* ---- the owner ---- */
+/* ---- add, remove and serve: on the owner's thread ---- */
 
 static struct tune_object *
 object_alloc(const struct leat_tune_conf *conf)
@@ -196,7 +196,7 @@ fail:
 	return NULL;
 }
 
-/* Settings of the file replace those of the program. */
+/* Replace settings of the program by those of the settings file. */
 static int
 apply_file(struct tune_object *o)
 {
@@ -248,7 +248,7 @@ leat_tune_add(const struct leat_tune_conf *conf)
 		object_free(o);
 		return NULL;
 	}
-	/* It is on no list of the control thread's yet, so that apply() runs without the lock. */
+	/* apply() runs without the lock: the control thread ignores objects that are not live. */
 	ret = apply_file(o);
 	pthread_mutex_lock(&tune_lock);
 	if (ret < 0) {
@@ -270,13 +270,13 @@ leat_tune_add(const struct leat_tune_conf *conf)
 	return &o->pub;
 }
 
-/* The control thread frees the records: the block is its own. */
+/* Detach the records of an object. The control thread frees them, as it alone writes the block. */
 static struct tune_gone *
 records_leave(struct tune_object *o)
 {
 	struct tune_gone *g = o->record != 0 ? calloc(1, sizeof(*g)) : NULL;
 
-	/* Without memory the record stays: an object that grows old. */
+	/* Without memory the record stays, without further updates. */
 	if (g == NULL)
 		return NULL;
 	g->id = o->id;
@@ -338,7 +338,7 @@ apply_here(struct tune_object *o)
 {
 	int ret = 0;
 
-	/* The others may have changed since it was handed over: leat_tune_changed(). */
+	/* Other settings may have changed since the hand-over: see leat_tune_changed(). */
 	tune_fields_copy(o->conf.schema, ~o->change_mask, o->change_want, o->conf.settings);
 	if (o->conf.apply != NULL)
 		ret = o->conf.apply(o->conf.arg, o->change_want, o->change_mask);
@@ -376,7 +376,7 @@ leat_tune_serve_now(struct leat_tune_object *object)
 		report_here(o);
 }
 
-/* ---- the control thread, with tune_lock held ---- */
+/* ---- hand-over: on the control thread, with tune_lock held ---- */
 
 static void
 hand_over(struct tune_object *o, uint32_t what)
@@ -421,7 +421,7 @@ tune_object_report_ask(struct tune_object *o)
 		return;
 	}
 	o->report_asked = true;
-	/* Without a kick: a loop that sleeps has nothing new to tell. */
+	/* No kick: a sleeping loop has no new measurements. */
 	(void)__atomic_fetch_or(&o->pub.pending, TUNE_PENDING_REPORT, __ATOMIC_RELEASE);
 }
 

@@ -9,27 +9,27 @@
  *     object.c    objects: add, remove, serve; the hand-over between control thread and owner
  *     file.c      the settings file
  *     dir.c       the directory, and the files of processes that died
- *     block.c     the file of measurements: its heap
- *     record.c    what is written to it: records, history, leases
- *     report.c    which object reports when; rows
+ *     block.c     the file of measurements: create, destroy, heap
+ *     record.c    contents of that file: records, history, leases
+ *     report.c    schedule of reports; rows
  *     change.c    a change from request to answer
- *     lease.c     who holds which setting
+ *     lease.c     leases: settings that a session holds
  *     session.c   an agent: its socket, its channels, its frames
  *     control.c   the control thread's loop
  *     start.c     start and stop
  *
- * Who writes what:
+ * Writers:
  *
- *     struct tune_object    its list, name, conf: under tune_lock
- *       .pub.pending        control thread sets bits, owner takes them all
- *       .change_*           control thread until APPLY is pending; then the owner, until it
- *                           stores change_done; then the control thread again
- *       .report, .reported  likewise, with REPORT and report_done
- *       the rest            the control thread, under tune_lock
+ *     struct tune_object      its list, name, conf: under tune_lock
+ *       .pub.pending          the control thread sets bits, the owner takes them all
+ *       .change_*             the control thread until APPLY is pending; then the owner, until it
+ *                             stores change_done; then the control thread again
+ *       .report, .reported_*  the same, with REPORT and report_done
+ *       other fields          the control thread, under tune_lock
  *     the block, sessions, leases, changes: the control thread alone
  *
- * tune_lock is held for one object at a time. An owner takes it to add and to remove an object, so
- * nothing that may wait is done under it.
+ * tune_lock is held for one object at a time. Owners take it to add and to remove an object, so a
+ * function that may wait must not be called under it.
  */
 
 #include <pthread.h>
@@ -50,20 +50,20 @@ struct leat_channel;
 #define TUNE_PENDING_APPLY 1U
 #define TUNE_PENDING_REPORT 2U
 
-/* Sessions at a time, changes that wait, and rows of an object. */
+/* Most sessions at a time, and most rows of an object. */
 #define TUNE_SESSIONS 32U
 #define TUNE_ROWS_MAX 4096U
 
-#define TUNE_TEXT_MAX 256U /* why a change was refused; tune_msg_answer.text */
+#define TUNE_TEXT_MAX 256U /* text of a refusal: tune_msg_answer.text */
 #define TUNE_PATH_MAX 112U /* "reactor.lcore0" */
 
-/* With a lease: as long as the session lasts. */
+/* lease_ns of a lease that lasts as long as its session. */
 #define TUNE_LEASE_SESSION INT64_MAX
 
-/* Updates of records without an agent, and at most. */
+/* Interval between updates of records: without an agent, and the shortest. */
 #define TUNE_INTERVAL_IDLE_NS UINT64_C(1000000000)
 #define TUNE_INTERVAL_MIN_NS UINT64_C(1000000)
-/* A change that its owner does not apply within this time is withdrawn. */
+/* A change that its owner does not begin within this time is withdrawn. */
 #define TUNE_APPLY_NS UINT64_C(2000000000)
 
 struct tune_change;
@@ -78,17 +78,17 @@ struct tune_object {
 	uint32_t id;
 	uint32_t place; /* index in the table of objects */
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
-	struct leat_tune_conf conf; /* name is not kept */
+	struct leat_tune_conf conf; /* .name is NULL: see name */
 	TAILQ_ENTRY(tune_object) fresh;
-	bool is_fresh; /* it has no record yet */
-	bool live;     /* leat_tune_add() is through */
+	bool is_fresh; /* in tune_objects.fresh: it has no record yet */
+	bool live;     /* leat_tune_add() has completed */
 
 	/* settings */
-	void *current; /* as the control thread knows them */
+	void *current; /* effective settings, as the control thread knows them */
 	uint64_t epoch;
-	void *shown;		    /* as the record shows them */
-	bool restated;		    /* leat_tune_changed(): the record is older */
-	struct tune_change *change; /* that is with the owner */
+	void *shown;		    /* settings as the record has them */
+	bool restated;		    /* leat_tune_changed(): shown is out of date */
+	struct tune_change *change; /* change that was handed to the owner; NULL: none */
 	uint64_t change_mask;
 	void *change_want;
 	int change_status;
@@ -112,15 +112,15 @@ TAILQ_HEAD(tune_fresh, tune_object);
 
 /* All objects; under tune_lock. */
 struct tune_objects {
-	struct tune_object **table; /* NULL: a free place */
+	struct tune_object **table; /* entries; NULL: free */
 	uint32_t size;
-	uint32_t hint; /* no place below it is free */
+	uint32_t hint; /* no entry below is free */
 	uint32_t next_id;
 	struct tune_fresh fresh;
 	struct tune_gone *gone; /* records of removed objects, for the control thread to free */
 };
 
-/* Records of a removed object. */
+/* Records of a removed object and of its rows. */
 struct tune_gone {
 	struct tune_gone *next;
 	uint32_t id;
@@ -132,7 +132,7 @@ struct tune_gone {
 extern pthread_mutex_t tune_lock;
 extern struct tune_objects tune_objects;
 
-/* CLOCK_MONOTONIC and CLOCK_REALTIME, ns */
+/* Read CLOCK_MONOTONIC, and CLOCK_REALTIME, ns. */
 uint64_t tune_now(void);
 uint64_t tune_real(void);
 
@@ -143,13 +143,13 @@ void tune_fields_copy(const struct leat_tune_schema *schema, uint64_t mask, void
 /* ---- object.c; with tune_lock held ---- */
 
 struct tune_object *tune_object_find(uint32_t id);
-/* "reactor.lcore0" */
+/* Compose the full name of an object: "reactor.lcore0". */
 void tune_object_path(const struct tune_object *o, char *path, size_t len);
-/* Hand change_want and change_mask to the owner, or apply them here if there is none. */
+/* Hand change_want and change_mask to the owner; without an owner apply them in this call. */
 void tune_object_apply(struct tune_object *o);
-/* Take a change back that the owner has not begun. @return was it there? */
+/* Withdraw a change that was handed over. @return false: the owner has begun it */
 bool tune_object_withdraw(struct tune_object *o);
-/* Is what was handed over done? */
+/* Tell whether the owner has completed the change that was handed over. */
 bool tune_object_applied(const struct tune_object *o);
 void tune_object_report_ask(struct tune_object *o);
 bool tune_object_reported(const struct tune_object *o);
@@ -157,37 +157,35 @@ bool tune_object_reported(const struct tune_object *o);
 /* ---- file.c ---- */
 
 int tune_file_load(const char *path);
-/* tell: log the lines that had no effect, since no object had the name. */
+/* Free the lines. tell: log those that had no effect, since no object had the name. */
 void tune_file_free(bool tell);
 /*
- * Settings of the file for an object, into want. @return mask of them; an error is told by *ret and
- * leat_err()
+ * Read the settings of the file for an object into want.
+ * @return mask of these settings; *ret: 0, or a negative errno with leat_err()
  */
 uint64_t tune_file_apply(const struct leat_tune_schema *schema, const char *name, void *want,
 			 int *ret);
 
 /* ---- dir.c ---- */
 
-/*
- * Open the directory, made if it is missing. @return its descriptor; path has its name
- */
+/* Open the directory, and create it if missing. @return its descriptor; path gets its name */
 int tune_dir_open(const char *dir, char *path, size_t len);
 /* Remove the files of processes that died. */
 void tune_dir_sweep(int dirfd);
 
-/* ---- block.c; the control thread, or before there is one ---- */
+/* ---- block.c; on the control thread, or before it is started ---- */
 
 /* @return 0 or a negative errno */
 int tune_block_create(int dirfd, const char *program, char *name, size_t len);
 void tune_block_destroy(void);
-/* In the child of a fork(): the file, and its lock, are the parent's. */
+/* Drop the file in the child of a fork(): the file, and its lock, are the parent's. */
 void tune_block_forked(void);
 struct tune_block_head *tune_block_head(void);
 void *tune_block_at(uint32_t offset);
-/* A place of size bytes, 8-aligned and zeroed; 0: there is no room */
+/* Allocate size bytes, 8-aligned and zeroed. @return offset; 0: no room */
 uint32_t tune_block_alloc(uint32_t size);
 void tune_block_free(uint32_t offset, uint32_t size);
-/* The schema's text, written once. 0: no room */
+/* Write a schema's text, at the first call for it. @return offset; 0: no room */
 uint32_t tune_block_schema(const struct leat_tune_schema *schema);
 
 /* ---- record.c ---- */
@@ -196,10 +194,10 @@ struct tune_record_conf {
 	const struct leat_tune_schema *schema;
 	const char *name;
 	uint32_t id, parent, flags;
-	bool settings, report; /* it has some */
+	bool settings, report; /* the record has settings, a report */
 };
 
-/* @return false: no room, counted */
+/* @return false: no room; the block counts it in dropped */
 bool tune_record_create(struct tune_row *place, const struct tune_record_conf *conf);
 void tune_record_destroy(struct tune_row *place);
 void tune_record_settings(uint32_t record, const struct leat_tune_schema *schema,
@@ -220,19 +218,19 @@ void tune_record_lease(unsigned int place, uint32_t id, uint32_t session, uint64
 
 /* ---- report.c ---- */
 
-/* What agents want to see, all together. */
+/* Requests of all agents together. */
 struct tune_watch {
-	uint64_t interval_ns; /* 0: as without an agent */
+	uint64_t interval_ns; /* between updates; 0: TUNE_INTERVAL_IDLE_NS */
 	bool rows;
 };
 
-/* The settings are others: record, epoch, history. With tune_lock held. */
+/* Show changed settings: in the record, epoch and history. With tune_lock held. */
 void tune_report_settings(struct tune_object *o, const char *why, const char *who);
-/* Likewise, if the program has changed them by itself. */
+/* The same, if the program has changed them by itself (leat_tune_changed()). */
 void tune_report_restated(struct tune_object *o);
-/* Gives objects that were added a record, and frees those of objects that are gone. */
+/* Create the records of added objects, and free those of removed objects. */
 void tune_report_registry(void);
-/* All objects that are due. */
+/* Update the records of all objects. */
 void tune_report_all(const struct tune_watch *watch, uint64_t now);
 
 /* ---- change.c ---- */
@@ -241,76 +239,81 @@ struct tune_session;
 
 struct tune_change {
 	TAILQ_ENTRY(tune_change) next;
-	struct tune_session *session; /* that asked; NULL: none, or it ended */
+	struct tune_session *session; /* session that asked; NULL: none, or it has ended */
 	int64_t request;
 	uint32_t object;
 	uint64_t mask;
-	void *want; /* settings, of which those of mask are meant */
+	void *want; /* settings; only those of mask are valid */
 	int64_t lease_ns;
-	uint64_t deadline_ns; /* UINT64_MAX: it is tried until it is done */
+	uint64_t deadline_ns; /* UINT64_MAX: wait for the owner without a limit */
 	char why[16];
 	char who[TUNE_WHO_MAX];
-	unsigned int takes; /* lease that begins with it: its place + 1; 0: none */
-	unsigned int ends;  /* lease whose values go back with it, likewise */
+	unsigned int takes; /* lease that begins with this change: its index + 1; 0: none */
+	unsigned int ends;  /* lease that ends with this change: its index + 1; 0: none */
 };
 
-/* A change that a session asks for; answers at once if it can't be. */
+/* Queue a change for a session; answer at once if it is invalid. */
 void tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t object,
 		     uint64_t mask, int64_t lease_ns, const void *settings, size_t len);
-/* Values of a lease go back. @return false: no memory; try again */
+/* Queue a change that restores the values before a lease. @return false: no memory; try again */
 bool tune_change_back(const struct tune_object *o, unsigned int lease, uint64_t mask,
 		      const void *old, const char *why, const char *who);
-/* Goes on with all changes. @return when to come again at the latest */
+/* Advance all changes. @return time of the next call, at the latest */
 uint64_t tune_change_run(uint64_t now);
-/* A session ended: what it asked for is done, and told to nobody. */
+/*
+ * Detach the changes of a session that ends: they get no answer. Changes with a lease that were not
+ * handed over yet will be refused, the others are made.
+ */
 void tune_change_forget(const struct tune_session *s);
 void tune_change_free_all(void);
 
 /* ---- lease.c ---- */
 
 /*
- * Who else holds one of these? NULL: no session. *left_ns: for how long still, 0: as long as it is
- * connected.
+ * Find another session that holds a setting of mask. @return its name; NULL: none. *left_ns:
+ * remaining time of its lease; 0: until the session ends.
  */
-#define TUNE_LEASE_ENDING UINT64_MAX /* its values go back right now */
+#define TUNE_LEASE_ENDING UINT64_MAX /* *left_ns of a lease whose values are being restored */
 const char *tune_lease_holder(uint32_t object, uint64_t mask, const struct tune_session *s,
 			      uint64_t now, uint64_t *left_ns);
-/* For a change with a lease that is about to be made. @return a place + 1; 0: there is none */
+/* Reserve a lease for a change that is about to be made. @return its index + 1; 0: none is free */
 unsigned int tune_lease_reserve(const struct tune_object *o, const struct tune_session *s);
-/* The change was made: remember what the settings were. */
+/* Begin a reserved lease after its change was made; old: the settings before. */
 void tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t mask,
 		     const void *old, int64_t lease_ns, uint64_t now);
-/* The change was not made. */
+/* Undo a reservation: the change was not made. */
 void tune_lease_unreserve(unsigned int lease);
-/* s has set them for good: it holds them no more. */
+/* Remove settings from a lease of s, which has set them without a lease. */
 void tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask);
-/* s gives back what it has of an object, 0: of all. keep: the values stay. */
+/* End the leases of s on an object, 0: on all. keep: leave the values as they are. */
 void tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, const char *why);
-/* The values of a lease are back, or never will be. */
+/* Free a lease: its values were restored, are kept, or can't be restored. */
 void tune_lease_end(unsigned int lease);
-/* Those that have run out, or whose object is gone. @return when to come again at the latest */
+/* End leases that have expired or were released. @return time of the next call, at the latest */
 uint64_t tune_lease_run(uint64_t now);
 void tune_lease_free_all(void);
 
 /* ---- session.c ---- */
 
-/* There are connections on the listening socket, which does not block. */
+/* Accept all pending connections of the listening socket, which does not block. */
 void tune_session_accept(int listen_fd, int epfd);
-/* Something happened on a session's descriptor, or it may go on. */
+/* Receive frames of all sessions that may have some. */
 void tune_session_run_all(uint64_t now);
+/* Handle an epoll event of a session's descriptor. */
 void tune_session_event(uint64_t key, uint32_t events);
 void tune_session_close_all(void);
-/* @return when a session is to be looked at again without an event */
+/* @return time of the next tune_session_run_all() if no event comes before */
 uint64_t tune_session_due(uint64_t now);
+/* Combine the requests of all sessions. */
 void tune_session_watch(struct tune_watch *watch);
 const char *tune_session_who(const struct tune_session *s);
 uint32_t tune_session_number(const struct tune_session *s);
-/* Answer; settings may be NULL. */
+/* Send an answer, with the settings of o; o may be NULL. */
 void tune_session_answer(struct tune_session *s, int64_t request, int status,
 			 const struct tune_object *o, uint64_t mask, const char *text);
-/* The change it asked for is over. */
+/* Let a session continue: its change has ended. */
 void tune_session_resume(struct tune_session *s);
-/* An object's report was written. */
+/* Send an object's report to the sessions that watch the object. */
 void tune_session_sample(const struct tune_object *o, const void *message);
 
 /* ---- control.c ---- */
@@ -318,7 +321,7 @@ void tune_session_sample(const struct tune_object *o, const void *message);
 /* @return 0 or a negative errno */
 int tune_control_start(int dirfd, const char *name);
 void tune_control_stop(void);
-/* Have the control thread look at objects and changes. Any thread. */
+/* Wake the control thread to look at objects and changes. Any thread. */
 void tune_control_wake(void);
 
 #endif /* TUNE_PVT_H */
