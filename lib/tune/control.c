@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The control thread. It sleeps in epoll_wait(2) for agents, for owners that have applied a change,
- * and for objects that come and go; at most until the next update of records.
+ * The control thread. It sleeps in epoll_wait(2) until an agent, an owner that has applied a
+ * change, or an object that is added or removed wakes it; at most until the next update of records.
  */
 
 #include <errno.h>
@@ -31,10 +31,10 @@ static struct {
 	int dirfd;
 	int epfd;
 	int listen_fd;
-	char sock[64]; /* its name in the directory */
+	char sock[64]; /* name of the socket in the directory */
 	bool stop;
 	bool running;
-	pthread_mutex_t lock; /* of running */
+	pthread_mutex_t lock; /* protects running */
 	pthread_cond_t ended;
 } control = {
 	.dirfd = -1,
@@ -44,7 +44,7 @@ static struct {
 	.ended = PTHREAD_COND_INITIALIZER,
 };
 
-/* Never closed: an owner may be about to write to it. -1: not made yet. */
+/* Never closed: an owner may be about to write to it. -1: not created yet. */
 static int wake_fd = -1;
 static uint32_t woken;
 
@@ -54,15 +54,15 @@ tune_control_wake(void)
 	static const uint64_t one = 1;
 	int fd = __atomic_load_n(&wake_fd, __ATOMIC_ACQUIRE);
 
-	/* One system call until the control thread has looked; pairs with woken_clear(). */
+	/* At most one system call until the control thread has woken; pairs with woken_clear(). */
 	if (fd < 0 || __atomic_exchange_n(&woken, 1, __ATOMIC_SEQ_CST) != 0)
 		return;
-	/* It can only fail because it is readable already. */
+	/* Except for EINTR, a failure means that the eventfd is readable already. */
 	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
-/* What is done after this wakes it again. */
+/* Clear the wake-up, before looking at objects: changes of objects after this wake again. */
 static void
 woken_clear(void)
 {
@@ -80,7 +80,7 @@ wait_events(struct epoll_event *ev, uint64_t now, uint64_t due)
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 	int n = epoll_pwait2(control.epfd, ev, EVENTS, &ts, NULL);
 
-	/* A kernel before 5.11: whole milliseconds, and late rather than early. */
+	/* A kernel before 5.11: whole milliseconds, rounded up. */
 	if (n < 0 && errno == ENOSYS)
 		n = epoll_wait(control.epfd, ev, EVENTS, (int)((ns + NS_PER_MS - 1) / NS_PER_MS));
 	return RTE_MAX(n, 0);
@@ -101,7 +101,7 @@ events(const struct epoll_event *ev, int n)
 	}
 }
 
-/* Updates records when they are due. @return when they are due next */
+/* Update records when they are due. @return time of the next update */
 static uint64_t
 update(uint64_t now, uint64_t due)
 {
@@ -111,7 +111,7 @@ update(uint64_t now, uint64_t due)
 
 	tune_session_watch(&watch);
 	interval = watch.interval_ns == 0 ? TUNE_INTERVAL_IDLE_NS : watch.interval_ns;
-	/* An agent came, or left, and with it the interval. */
+	/* The interval may have become shorter with a new agent. */
 	due = RTE_MIN(due, now + interval);
 	if (now < due)
 		return due;
@@ -119,7 +119,7 @@ update(uint64_t now, uint64_t due)
 	__atomic_store_n(&h->interval_ns, interval, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->heartbeat_ns, now, __ATOMIC_RELAXED);
 	due += interval;
-	/* It was late by more than an interval: those that were missed are not made up for. */
+	/* When late by more than an interval, skip the missed updates. */
 	return due > now ? due : now + interval;
 }
 
@@ -161,7 +161,7 @@ watch_fd(int fd, uint64_t key, uint32_t how)
 		       : leat_err(errno, "tune: epoll: %s", strerror(errno));
 }
 
-/* Through /proc, since the path of a directory may be longer than that of a socket. */
+/* Bind through /proc/self/fd: the path of the directory may exceed sockaddr_un.sun_path. */
 static int
 listen_at(const char *name)
 {
@@ -209,8 +209,8 @@ close_all(void)
 }
 
 /*
- * A child of fork() has no control thread. It must not keep the lock of the block, by which agents
- * know that its parent lives, nor the socket.
+ * Close all in a child of fork(), which has no control thread. It must not keep the lock of the
+ * block, by which agents know that the parent lives, nor the socket.
  */
 static void
 forked(void)
@@ -275,7 +275,7 @@ tune_control_stop(void)
 	if (!control.running)
 		return;
 	__atomic_store_n(&control.stop, true, __ATOMIC_RELEASE);
-	/* Whether it was woken before or not. */
+	/* Make sure that tune_control_wake() writes, also if a wake-up is pending. */
 	__atomic_store_n(&woken, 0, __ATOMIC_SEQ_CST);
 	tune_control_wake();
 	pthread_mutex_lock(&control.lock);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An agent: a connection of the process's socket. The socket tells the agent's user and
- * process, and when it ends, however it ends; frames go through two channels of lib/channel that
- * are passed over it:
+ * An agent: a connection of the process's socket. The socket identifies the agent's user and
+ * process, and reports the agent's end, whatever its cause. Frames go through two channels of
+ * lib/channel, which are passed over the socket:
  *
  *     agent   -- feedback -->    control thread     hello, watch, set, release
  *             <-- telemetry --                      welcome, answer, sample
  *
- * Nothing that an agent sends is believed before it is checked. An agent that breaks the protocol
- * loses its session; one that does not read loses answers and samples, the oldest first.
+ * Every frame of an agent is checked before it is used. An agent that breaks the protocol loses its
+ * session. An agent that does not read loses answers and samples, the oldest first.
  */
 
 #include <errno.h>
@@ -25,36 +25,36 @@
 #include "tune_protocol.h"
 #include "tune_pvt.h"
 
-/* Frames of a session in a row, before others have their turn. */
+/* Most frames of a session in a row, before the next session's turn. */
 #define FRAMES_AT_ONCE 16
-/* An agent that has not said hello by then is no agent. */
+/* Time from connect to hello, after which the session is closed. */
 #define HELLO_NS (UINT64_C(5) * NS_PER_S)
 #define FEEDBACK_SIZE (UINT64_C(128) << 10)
 #define TELEMETRY_SIZE (UINT64_C(256) << 10)
-/* The process, the agent, and as many places of dead ones. */
+/* The process and the agent, and as many spare entries, for participants that died. */
 #define PARTICIPANTS 4
 #define FRAME_MAX (LEAT_TUNE_MESSAGE_MAX + 1024)
 
-/* Keys of epoll events: which session, which of its descriptors. */
+/* Keys of epoll events: KEY_FIRST + 2 * index of the session + kind of descriptor. */
 #define KEY_FIRST 2
 #define KEY_SOCKET 0
 #define KEY_FEEDBACK 1
 
 struct tune_session {
-	int sock; /* -1: the place is free */
-	struct leat_channel *feedback, *telemetry;
+	int sock;
+	struct leat_channel *feedback, *telemetry; /* NULL: free entry */
 	uint32_t number;
 	int32_t pid;
-	uint64_t hello_by; /* 0: it has said hello */
-	bool frames;	   /* there may be some: it is not armed */
-	bool changing;	   /* its next frame waits for the end of its change */
+	uint64_t hello_by; /* deadline of the hello; 0: it was received */
+	bool frames;	   /* feedback is not armed: it may have frames */
+	bool changing;	   /* no further frame is taken until the session's change has ended */
 	struct tune_watch watch;
-	uint32_t object; /* whose reports it gets; 0: none's */
+	uint32_t object; /* id of the object whose reports the agent gets; 0: none */
 	char who[TUNE_WHO_MAX];
 };
 
 static struct tune_session sessions[TUNE_SESSIONS];
-static uint32_t nb_sessions; /* ever */
+static uint32_t nb_sessions; /* sessions ever opened */
 static int epoll_fd;
 
 static bool
@@ -81,7 +81,10 @@ session_close(struct tune_session *s, const char *why)
 	LEAT_LOG(DEBUG, tune, "session %u of %s ends: %s", s->number, s->who, why);
 	tune_change_forget(s);
 	tune_lease_release(s, 0, false, "session over");
-	/* The agent may have the descriptor open: closing it here leaves it in the epoll set. */
+	/*
+	 * The agent may still have this descriptor open. Then close() alone would leave it in the
+	 * epoll set.
+	 */
 	if (s->feedback != NULL)
 		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, leat_channel_fd(s->feedback), NULL);
 	leat_channel_close(s->feedback);
@@ -101,9 +104,9 @@ tune_session_close_all(void)
 	}
 }
 
-/* ---- a new one ---- */
+/* ---- connect ---- */
 
-/* Only the same user, or root, gets so far as to have a session. */
+/* Check the user of the agent: only the user of this process, and root, may have a session. */
 static int
 check_peer(int sock, int32_t *pid)
 {
@@ -192,8 +195,8 @@ session_admit(int sock)
 }
 
 /*
- * The listening socket is edge-triggered: where there is no descriptor for a connection this thread
- * must not be woken for it again and again. It is taken with the next one.
+ * The listening socket is edge-triggered: when accept4() fails for want of a descriptor, the
+ * connection must not wake this thread again and again. The next connection's event accepts both.
  */
 void
 tune_session_accept(int listen_fd, int epfd)
@@ -205,14 +208,14 @@ tune_session_accept(int listen_fd, int epfd)
 		session_admit(sock);
 }
 
-/* ---- what is sent ---- */
+/* ---- send ---- */
 
 static void
 send_frame(struct tune_session *s, uint32_t type, uint64_t hash, const void *data, uint32_t len)
 {
 	int ret = leat_channel_send(s->telemetry, type, hash, data, len);
 
-	/* -EAGAIN: the agent has taken all frames there are, and holds them. */
+	/* -EAGAIN: the agent is reading all frames of the channel: none can be dropped. */
 	if (ret < 0 && ret != -EAGAIN)
 		LEAT_LOG(DEBUG, tune, "session %u of %s: %s", s->number, s->who,
 			 leat_channel_error());
@@ -266,7 +269,7 @@ tune_session_sample(const struct tune_object *o, const void *message)
 	}
 }
 
-/* ---- what is received; each @return 0, or negative: the session ends ---- */
+/* ---- receive; each take_*() @return 0, or negative: the session ends ---- */
 
 static int
 take_hello(struct tune_session *s, const void *data, size_t len)
@@ -278,7 +281,7 @@ take_hello(struct tune_session *s, const void *data, size_t len)
 
 	if (s->hello_by == 0 || tune_msg_hello_unpack(&m, data, len) < 0 || m.version != 1)
 		return -EPROTO;
-	/* It goes into log lines and JSON. */
+	/* The name goes into log lines and JSON. */
 	for (c = m.agent; *c != '\0'; c++) {
 		if (*c <= ' ' || *c > '~' || *c == '"' || *c == '\\')
 			*c = '_';
@@ -353,7 +356,7 @@ take_frame(struct tune_session *s, const struct leat_channel_frame *f)
 	return -EPROTO;
 }
 
-/* @return 1: took one; 0: there was none; negative: the session ends */
+/* Receive one frame. @return 1: received; 0: there was none; negative: the session ends */
 static int
 receive(struct tune_session *s)
 {
@@ -368,7 +371,7 @@ receive(struct tune_session *s)
 	return ret < 0 ? ret : 1;
 }
 
-/* The descriptor tells of what comes after this. */
+/* Arm the feedback channel: frames that come after this make its descriptor readable. */
 static void
 arm(struct tune_session *s)
 {
@@ -417,11 +420,11 @@ tune_session_event(uint64_t key, uint32_t events)
 	if (!is_open(s))
 		return;
 	if ((key - KEY_FIRST) % 2 == KEY_FEEDBACK) {
-		/* Edge-triggered: it stays readable until it is armed again. */
+		/* Edge-triggered: the descriptor stays readable until arm() clears it. */
 		s->frames = true;
 		return;
 	}
-	/* Nothing is ever sent over the socket: it ended, or the agent broke the protocol. */
+	/* No data is sent over the socket: it was closed, or the agent broke the protocol. */
 	RTE_SET_USED(events);
 	session_close(s, "it has gone");
 }
