@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The file of measurements, and its heap: places of a power of two of bytes, with a list of free
- * ones for each size. The lists are in memory of the process: nothing that is read from the file is
- * believed.
+ * The file of measurements, and its heap: chunks of a power of two bytes, with a list of free
+ * chunks for each size. The lists are in memory of the process, so that no data read from the file
+ * is trusted.
  */
 
 #include <errno.h>
@@ -19,7 +19,10 @@
 #include "tune_pvt.h"
 
 #define HEAD_SIZE 4096U
-/* The file grows by so much: where there is no room that is known before it is written to. */
+/*
+ * Bytes by which the file grows. They are allocated before use: a write to a mapped page that the
+ * file system has no room for would be SIGBUS.
+ */
 #define GROW (UINT64_C(256) << 10)
 #define CLASS_MIN 8U /* 256 bytes */
 #define CLASSES 10U  /* to 128 KiB */
@@ -40,8 +43,8 @@ static struct {
 	int dirfd;
 	char name[64];
 	uint8_t *map;
-	uint64_t end;  /* of what is in use */
-	uint64_t room; /* of what has memory */
+	uint64_t end;  /* bytes in use */
+	uint64_t room; /* bytes allocated by the file system */
 	struct free_place *free[CLASSES];
 	struct schema_place *schemas;
 } block = { .fd = -1 };
@@ -58,7 +61,7 @@ tune_block_at(uint32_t offset)
 	return block.map + offset;
 }
 
-/* @return false: no room */
+/* Grow the file to at least end bytes. @return false: no room */
 static bool
 grow_to(uint64_t end)
 {
@@ -112,7 +115,7 @@ tune_block_free(uint32_t offset, uint32_t size)
 {
 	struct free_place *f = malloc(sizeof(*f));
 
-	/* Without memory for the list the place is lost until the process ends. */
+	/* Without memory for the list entry the chunk is lost until the process ends. */
 	if (f == NULL)
 		return;
 	f->offset = offset;
@@ -196,7 +199,7 @@ file_map(void)
 	if (map == MAP_FAILED)
 		return leat_err(errno, "tune: mmap: %s", strerror(errno));
 	block.map = map;
-	/* A child of fork() would keep the lock with the mapping. A core file has no use for it. */
+	/* With the mapping, a child of fork() would keep the lock. Core dumps don't need it. */
 	(void)madvise(map, TUNE_BLOCK_MAX, MADV_DONTFORK);
 	(void)madvise(map, TUNE_BLOCK_MAX, MADV_DONTDUMP);
 	return 0;
@@ -238,7 +241,7 @@ tune_block_create(int dirfd, const char *program, char *name, size_t len)
 	block.dirfd = dirfd;
 	block.room = 0;
 	block.name[0] = '\0';
-	/* It has no name before it is locked: a file without a lock is one of the dead. */
+	/* No name before the lock: an unlocked file counts as one of a process that died. */
 	block.fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (block.fd < 0)
 		return leat_err(errno, "tune: a file in its directory: %s", strerror(errno));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The directory in which agents find processes. It is the user's own: a directory of another user,
- * one that others may write to, or a symbolic link in its place, is refused.
+ * The directory in which agents find processes. It must belong to the user: a directory of another
+ * user, a directory to which others have access, and a symbolic link are refused.
  */
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 #include "tune_pvt.h"
 
-/* Files of more processes than this are left to the next sweep. */
+/* Most directory entries of one sweep; the rest is left to the next one. */
 #define SWEEP_MAX 4096
 
 static bool
@@ -96,7 +96,7 @@ tune_dir_open(const char *dir, char *path, size_t len)
 	return fd;
 }
 
-/* Does the process live that made the block? Its lock tells. */
+/* Tell whether the process that created the block lives: then the block is locked. */
 static bool
 is_locked(int dirfd, const char *name)
 {
@@ -112,7 +112,7 @@ is_locked(int dirfd, const char *name)
 	return locked;
 }
 
-/* A name without its end is that of a process: "1234-89ab...". */
+/* Tell whether name is PID-INSTANCE ("1234-89ab...") followed by end; *len: length without end. */
 static bool
 is_ours(const char *name, const char *end, size_t *len)
 {
@@ -135,7 +135,7 @@ sweep_one(int dirfd, const char *name)
 		if (is_locked(dirfd, name))
 			return;
 	} else if (is_ours(name, ".sock", &len)) {
-		/* The block has its name before the socket, and loses it after. */
+		/* The block is created before the socket, and removed after it. */
 		snprintf(block, sizeof(block), "%.*s.block", (int)len, name);
 		if (faccessat(dirfd, block, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			return;

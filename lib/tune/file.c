@@ -3,13 +3,13 @@
 /*
  * The settings file:
  *
- *     # block where nothing is to do
+ *     # block when idle
  *     reactor.*.idle_policy = block
  *     endpoint.ep0.latency_sample = 64
  *     msg.eager_max = 4096                 all objects of msg
  *
- * Names and values are checked when it is read; objects come later. Of several lines for a setting
- * of an object the last one holds.
+ * Names of components and settings, and values, are checked when the file is read. Objects are
+ * added later. If several lines match a setting of an object, the last line counts.
  */
 
 #include <errno.h>
@@ -49,7 +49,7 @@ trim(char *s)
 	return s;
 }
 
-/* Takes a value out of its quotes. @return false: they don't match */
+/* Remove the quotes around a value, if any. @return false: the closing quote is missing */
 static bool
 unquote(char **value)
 {
@@ -65,7 +65,7 @@ unquote(char **value)
 	return true;
 }
 
-/* COMPONENT.OBJECT.SETTING or COMPONENT.SETTING; objects' names may have dots. */
+/* Split COMPONENT.OBJECT.SETTING or COMPONENT.SETTING; names of objects may have dots. */
 static bool
 split(char *name, const char **object, const char **setting)
 {
@@ -83,7 +83,7 @@ split(char *name, const char **object, const char **setting)
 	return (*object)[0] != '\0';
 }
 
-/* Is text a value of the setting? */
+/* Check that text is a valid value of the setting. */
 static int
 check_value(const struct leat_tune_schema *schema, unsigned int setting, const char *text)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leases: the session that holds a setting, and the value before. A lease has settings of one
- * object; a session has at most one for each object. It ends
+ * Leases: a session holds settings of one object, and the lease has their values from before. A
+ * session has at most one lease per object. What happens at its end:
  *
- *     its time is over        the values go back
- *     the session ends        likewise: the agent left, died, or was killed
- *     release, keep           the values stay
- *     the object is gone      there is nothing to go back
+ *     its time is over        the old values are restored
+ *     the session ends        the same: the agent left, died, or was killed
+ *     release                 the same
+ *     release with keep       the new values stay
+ *     the object is removed   nothing to restore
  *
- * Going back is a change like any other: on the owner's thread, logged, in the history.
+ * To restore values is a change like any other: on the owner's thread, logged, in the history.
  */
 
 #include <stdio.h>
@@ -18,18 +19,18 @@
 
 #include "tune_pvt.h"
 
-/* A change that goes back and could not be begun is tried again after this time. */
+/* Retry interval when there was no memory for the change that restores the values. */
 #define RETRY_NS UINT64_C(10000000)
 
 struct lease {
-	uint32_t object;		    /* 0: the place is free */
-	const struct tune_session *session; /* NULL: it has ended */
-	uint32_t number;		    /* of the session */
+	uint32_t object;		    /* id; 0: free entry */
+	const struct tune_session *session; /* NULL: it has ended, or released the lease */
+	uint32_t number;		    /* number of the session */
 	uint64_t mask;
-	uint64_t expires_ns; /* 0: with the session */
-	void *old;	     /* settings */
-	bool taking;	     /* the change that takes it is under way */
-	bool ending;	     /* the change back is under way */
+	uint64_t expires_ns; /* 0: the lease ends with the session */
+	void *old;	     /* settings before the lease */
+	bool taking;	     /* a change of the holder is under way */
+	bool ending;	     /* the change that restores the values is under way */
 	char why[16];
 	char who[TUNE_WHO_MAX];
 };
@@ -95,7 +96,7 @@ lease_free_place(void)
 	return NULL;
 }
 
-/* The settings of mask that the lease does not have yet were those of old. */
+/* Add settings to a lease. Old values of settings that the lease has already are kept. */
 static void
 remember(struct lease *l, const struct leat_tune_schema *schema, uint64_t mask, const void *old)
 {
@@ -113,7 +114,7 @@ lease_drop(struct lease *l, uint64_t mask)
 		show(l);
 }
 
-/* A place is taken before the change is made: what is borrowed must go back in any case. */
+/* An entry is reserved before the change is made: then the old values can always be restored. */
 unsigned int
 tune_lease_reserve(const struct tune_object *o, const struct tune_session *s)
 {
@@ -180,14 +181,14 @@ tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, con
 			tune_lease_end((unsigned int)(l - leases));
 			continue;
 		}
-		/* tune_lease_run() goes on. */
+		/* tune_lease_run() restores the values. */
 		l->session = NULL;
 		if (l->why[0] == '\0')
 			snprintf(l->why, sizeof(l->why), "%s", why);
 	}
 }
 
-/* @return is it done with? */
+/* Begin to restore the values of a lease. @return false: no memory, try again */
 static bool
 lease_back(struct lease *l)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* C structures as messages, and back: the format is described in leat_tune_schema.h. */
+/* Pack C structures into messages, and unpack them. See leat_tune_schema.h for the format. */
 
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What is written to the block. The control thread is the only writer, so each record needs no more
- * than a sequence number, odd while it is written:
+ * Contents of the block. The control thread is the only writer, so a sequence number per record is
+ * enough to make reads consistent. It is odd while the record is written:
  *
  *     seq odd; fence; fields; fence; seq even
  */
@@ -18,14 +18,14 @@ static void
 begin(uint64_t *seq)
 {
 	__atomic_store_n(seq, *seq + 1, __ATOMIC_RELAXED);
-	/* The fields are written behind this. */
+	/* Pairs with the reader's second load of seq: no field is written before seq is odd. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 static void
 end(uint64_t *seq)
 {
-	/* Release: the fields are written before this. */
+	/* Release: all fields are written before seq is even. */
 	__atomic_store_n(seq, *seq + 1, __ATOMIC_RELEASE);
 }
 
@@ -73,7 +73,7 @@ tune_record_create(struct tune_row *place, const struct tune_record_conf *conf)
 	}
 	place->slot = slot;
 	r = tune_block_at(place->record);
-	/* Not a number that the place had before: an agent may be reading it. */
+	/* A sequence that this memory never had: an agent may be reading the record before. */
 	r->seq = tune_now() * 2;
 	begin(&r->seq);
 	r->id = conf->id;
@@ -104,7 +104,7 @@ tune_record_destroy(struct tune_row *place)
 		return;
 	r = tune_block_at(place->record);
 	__atomic_store_n(&slots[place->slot].offset, 0, __ATOMIC_RELAXED);
-	/* An agent that reads it right now sees another id, or none. */
+	/* An agent that is reading the record sees seq change, or id 0. */
 	begin(&r->seq);
 	r->id = 0;
 	end(&r->seq);
@@ -149,7 +149,10 @@ tune_record_name(uint32_t record, const char *name)
 	end(&r->seq);
 }
 
-/* An agent may change settings thousands of times per second: the history has them all. */
+/*
+ * Log a change, up to LOG_PER_SECOND: an agent may make thousands of changes per second. The
+ * history has the changes that are not logged.
+ */
 static void
 log_change(const struct tune_block_change *c)
 {

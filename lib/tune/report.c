@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which objects report when, and what becomes of those that were added and removed. */
+/* Updates of records: reports of objects and rows; records of added and removed objects. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tune_pvt.h"
 
-/* Rows look at most at so many places of an object. */
+/* Highest row number of an object, plus 1. */
 #define ROW_PLACES_MAX 65536U
 /*
- * And at most so often: thousands of peers take milliseconds, in which an owner may wait for the
- * lock.
+ * Shortest interval between updates of rows: thousands of rows take milliseconds, during which an
+ * owner may wait for the lock.
  */
 #define ROWS_NS UINT64_C(50000000)
 
@@ -90,7 +90,7 @@ rows_write(struct tune_object *o, uint64_t now)
 
 /* ---- objects ---- */
 
-/* What apply() made of other settings than those that were asked for is in the history as well. */
+/* All changed settings go into the history, also those that apply() changed without a request. */
 void
 tune_report_settings(struct tune_object *o, const char *why, const char *who)
 {
@@ -157,7 +157,7 @@ gone_free(struct tune_gone *g)
 	free(g);
 }
 
-/* Takes the lock anew for each: many may have come at once. */
+/* Takes the lock for one object at a time, since many may have been added or removed at once. */
 void
 tune_report_registry(void)
 {
@@ -195,7 +195,7 @@ write_report(struct tune_object *o)
 	tune_session_sample(o, (const uint8_t *)r + r->report);
 }
 
-/* With tune_lock held. */
+/* Update the record of an object and of its rows, with tune_lock held. */
 static void
 report_one(struct tune_object *o, const struct tune_watch *watch, uint64_t now)
 {
@@ -233,7 +233,7 @@ tune_report_all(const struct tune_watch *watch, uint64_t now)
 			report_one(tune_objects.table[i], watch, now);
 		pthread_mutex_unlock(&tune_lock);
 	}
-	/* Without an agent that asks for rows the next one gets them at once. */
+	/* While no agent asks for rows they stay due: the first request is served at once. */
 	if (!watch->rows)
 		rows_due = now;
 	else if (now >= rows_due)

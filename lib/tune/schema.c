@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The schemas of this process, and the settings that may be changed together. */
+/* The schemas of this process, and the check of settings that change together. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #include "tune_schema.h"
 
-/* Constructors fill this, of a driver plugin perhaps while the program runs. */
+/* Filled by constructors; those of a driver plugin may run while the program runs. */
 static const struct leat_tune_schema *schemas[TUNE_SCHEMAS_MAX];
 static unsigned int nb_schemas;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -61,7 +61,7 @@ tune_distance(const char *a, const char *b)
 	size_t i, k, la = strnlen(a, DISTANCE_LEN), lb = strnlen(b, DISTANCE_LEN);
 	unsigned int row[DISTANCE_LEN + 1], diagonal, above, least;
 
-	/* row[k]: from the first i characters of a to the first k of b */
+	/* row[k]: distance of the first i characters of a and the first k of b */
 	for (k = 0; k <= lb; k++)
 		row[k] = (unsigned int)k;
 	for (i = 1; i <= la; i++) {
@@ -102,7 +102,7 @@ leat_tune_setting_find(const struct leat_tune_schema *schema, const char *name)
 	for (i = 0; i < schema->nb_settings; i++) {
 		if (is_named(&schema->settings[i], name))
 			return (int)i;
-		/* A name that begins so is meant rather than one that is as long. */
+		/* A setting that begins with name is nearer than any other. */
 		if (name[0] != '\0' && strncmp(schema->settings[i].name, name, strlen(name)) == 0)
 			distance = 0;
 		else
@@ -120,7 +120,7 @@ leat_tune_setting_find(const struct leat_tune_schema *schema, const char *name)
 
 #define order_of(left, right) ((int)((left) > (right)) - (int)((left) < (right)))
 
-/* order: of the left to the right, as of memcmp(3). */
+/* Apply a comparison; order: < 0, 0 or > 0, as from memcmp(3) of left and right. */
 static bool
 compares(enum leat_tune_compare compare, int order)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* From leat_tune_start() to leat_tune_stop(). */
+/* Start and stop: leat_tune_start(), leat_tune_stop(). */
 
 #include <errno.h>
 #include <limits.h>
@@ -46,7 +46,7 @@ leat_tune_start(const struct leat_tune_start_conf *conf)
 		ret = tune_file_load(conf->settings);
 	if (ret == 0 && !conf->off) {
 		ret = open_for_agents(conf);
-		/* A program that did not ask for agents must not fail for want of them. */
+		/* A program that named no directory must not fail because agents can't connect. */
 		if (ret < 0 && conf->dir == NULL) {
 			LEAT_LOG(WARNING, tune, "no leat-top and leat-tune for this process: %s",
 				 leat_err_msg());
@@ -59,7 +59,7 @@ leat_tune_start(const struct leat_tune_start_conf *conf)
 	return ret;
 }
 
-/* Objects that stay have no records any more. */
+/* Reset the remaining objects: their records end with the block, a later start creates new ones. */
 static void
 objects_forget(void)
 {

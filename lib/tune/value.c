@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Values of settings: in the C structure, as text, and which there may be. */
+/* Values of settings: in the C structure, as text, and their bounds. */
 
 #include <errno.h>
 #include <locale.h>
@@ -14,7 +14,7 @@
 
 #include "tune_schema.h"
 
-/* Longest text of what a setting may be, for messages; longer ones are cut. */
+/* Size of the text of a setting's valid values, in messages; longer texts are cut. */
 #define WANTED_MAX 200
 
 uint64_t
@@ -105,7 +105,7 @@ tune_is_text(const char *text, size_t len)
 	return true;
 }
 
-/* ---- numbers as text, whatever the locale of the program is ---- */
+/* ---- numbers as text, independent of the program's locale ---- */
 
 static int __rte_format_printf(3, 4) print_c(char *buf, size_t len, const char *fmt, ...)
 {
@@ -124,7 +124,7 @@ static int __rte_format_printf(3, 4) print_c(char *buf, size_t len, const char *
 	return n;
 }
 
-/* True: the whole of text is a finite number. */
+/* Read a number. @return false: text is not a finite number, as a whole */
 static bool
 scan_real(const char *text, double *real)
 {
@@ -142,7 +142,7 @@ scan_real(const char *text, double *real)
 	return *end == '\0' && end != text && isfinite(*real);
 }
 
-/* The shortest text that is read as the same number. */
+/* Print a number with the fewest digits, from 15 on, that read back as the same number. */
 static void
 print_real(char *buf, size_t len, double real)
 {
@@ -156,7 +156,7 @@ print_real(char *buf, size_t len, double real)
 	}
 }
 
-/* ---- what a setting may be ---- */
+/* ---- valid values ---- */
 
 struct text {
 	char buf[WANTED_MAX];
@@ -177,7 +177,7 @@ static void __rte_format_printf(2, 3) add(struct text *t, const char *fmt, ...)
 		t->len += (size_t)n;
 }
 
-/* "1 to 1000 us, or automatic" */
+/* Describe the valid values of a setting: "1 to 1000 us, or automatic". */
 static const char *
 wanted(const struct leat_tune_field *f, struct text *t)
 {
@@ -236,7 +236,7 @@ tune_value_check(const struct leat_tune_schema *schema, const struct leat_tune_f
 					schema->name, f->name, (int64_t)v, wanted(f, &t));
 		return 0;
 	case LEAT_TUNE_REAL:
-		/* NaN is neither above nor below. */
+		/* Written so that NaN, for which both comparisons are false, is refused. */
 		if (!(tune_bits_to_real(v) >= f->rmin && tune_bits_to_real(v) <= f->rmax) &&
 		    tune_value_special(f, v) == NULL) {
 			print_c(real, sizeof(real), "%.6g", tune_bits_to_real(v));
@@ -249,9 +249,9 @@ tune_value_check(const struct leat_tune_schema *schema, const struct leat_tune_f
 	}
 }
 
-/* ---- text ---- */
+/* ---- values as text ---- */
 
-/* @return 0, -EINVAL: not of the type */
+/* Read a value, not a string. @return 0; -EINVAL: not of the type; -ERANGE: not in 64 bits */
 static int
 scan(const struct leat_tune_field *f, const char *text, uint64_t *v)
 {
@@ -273,7 +273,7 @@ scan(const struct leat_tune_field *f, const char *text, uint64_t *v)
 	case LEAT_TUNE_INTEGER:
 		if (text[0] == '\0' || text[strspn(text, "+-0123456789")] != '\0')
 			return -EINVAL;
-		/* What does not fit becomes a bound, which must not pass for a value. */
+		/* On overflow strtoll() returns a bound of long long: not a value of the text. */
 		errno = 0;
 		*v = (uint64_t)strtoll(text, &end, 10);
 		if (errno == ERANGE)
