@@ -225,7 +225,7 @@ file_name(int dirfd, uint64_t instance)
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", block.fd);
 	if (linkat(AT_FDCWD, proc, dirfd, block.name, AT_SYMLINK_FOLLOW) != 0) {
 		block.name[0] = '\0';
-		return leat_err(errno, "tune: a name for its file: %s", strerror(errno));
+		return leat_err(errno, "tune: name the file of measurements: %s", strerror(errno));
 	}
 	return 0;
 }
@@ -244,7 +244,8 @@ tune_block_create(int dirfd, const char *program, char *name, size_t len)
 	/* No name before the lock: an unlocked file counts as one of a process that died. */
 	block.fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (block.fd < 0)
-		return leat_err(errno, "tune: a file in its directory: %s", strerror(errno));
+		return leat_err(errno, "tune: create the file of measurements: %s",
+				strerror(errno));
 	ret = file_map();
 	if (ret == 0) {
 		head_init(program, instance);

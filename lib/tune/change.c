@@ -105,7 +105,7 @@ check(const struct tune_object *o, const struct tune_session *s, uint64_t hash, 
 	if (mask == 0)
 		return leat_err(EINVAL, "no setting was named");
 	if (lease_ns < 0)
-		return leat_err(EINVAL, "a lease of less than no time");
+		return leat_err(EINVAL, "the time of the lease is negative");
 	ret = leat_tune_unpack(schema, settings, len, mask, want);
 	if (ret == 0)
 		ret = leat_tune_check(schema, want, mask, false);
@@ -253,7 +253,7 @@ change_wait(struct tune_change *c, struct tune_object *o, uint64_t now)
 	o->change = NULL;
 	change_refuse(
 		c, o, -ETIMEDOUT,
-		"its loop did not come by within 2 s: it hangs, or nobody runs it; withdrawn");
+		"its loop did not apply it within 2 s: the loop hangs or does not run; withdrawn");
 	return UINT64_MAX;
 }
 
@@ -284,7 +284,7 @@ change_step(struct tune_change *c, uint64_t now)
 		return change_wait(c, o, now);
 	if (now < c->deadline_ns)
 		return c->deadline_ns;
-	change_refuse(c, o, -ETIMEDOUT, "another change of it waits for its loop; withdrawn");
+	change_refuse(c, o, -ETIMEDOUT, "an earlier change waits for the object's loop; withdrawn");
 	return UINT64_MAX;
 }
 

@@ -184,7 +184,8 @@ session_admit(int sock)
 	for (s = sessions; s < sessions + TUNE_SESSIONS && is_open(s); s++)
 		;
 	if (s == sessions + TUNE_SESSIONS) {
-		LEAT_LOG(WARNING, tune, "an agent was turned away: there are %u", TUNE_SESSIONS);
+		LEAT_LOG(WARNING, tune, "an agent was refused: there are %u sessions",
+			 TUNE_SESSIONS);
 		(void)close(sock);
 	} else if (check_peer(sock, &pid) < 0) {
 		LEAT_LOG(WARNING, tune, "an agent of another user was turned away");
@@ -388,7 +389,7 @@ session_run(struct tune_session *s, uint64_t now)
 	int i, ret = 1;
 
 	if (s->hello_by != 0 && now >= s->hello_by) {
-		session_close(s, "it said nothing");
+		session_close(s, "it sent no hello in time");
 		return;
 	}
 	for (i = 0; i < FRAMES_AT_ONCE && s->frames && !s->changing && ret > 0; i++)
@@ -426,7 +427,7 @@ tune_session_event(uint64_t key, uint32_t events)
 	}
 	/* No data is sent over the socket: it was closed, or the agent broke the protocol. */
 	RTE_SET_USED(events);
-	session_close(s, "it has gone");
+	session_close(s, "it closed the connection");
 }
 
 void

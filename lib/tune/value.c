@@ -334,7 +334,7 @@ leat_tune_parse(const struct leat_tune_schema *schema, unsigned int setting, con
 	}
 	if (ret < 0)
 		return leat_err(-ret, "%s.%s: '%.64s' %s: %s", schema->name, f->name, text,
-				ret == -ERANGE ? "is out of range" : "is not what it may be",
+				ret == -ERANGE ? "is out of range" : "is not a valid value",
 				wanted(f, &t));
 	return 0;
 }
