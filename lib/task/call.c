@@ -85,7 +85,7 @@ task_calls_free(struct leat_tasks *ts)
  * call by one side happen before the other side frees it.
  */
 static bool
-call_turn(struct task_call *c, uint32_t to)
+call_leave_posted(struct task_call *c, uint32_t to)
 {
 	uint32_t state = CALL_POSTED;
 
@@ -104,7 +104,7 @@ answer(struct task_call *c)
 	 * After the push the task may end, and its tasks and reactor be destroyed:
 	 * leat_tasks_destroy() waits until this count is 0.
 	 */
-	__atomic_fetch_add(&ts->answering, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&ts->nb_answering, 1, __ATOMIC_RELAXED);
 	do {
 		c->next = head;
 		/* Release (B): all writes of fn. */
@@ -112,7 +112,7 @@ answer(struct task_call *c)
 					      __ATOMIC_RELAXED));
 	leat_reactor_wake(ts->reactor);
 	/* Release: leat_tasks_destroy() frees ts only after these accesses. */
-	__atomic_fetch_sub(&ts->answering, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&ts->nb_answering, 1, __ATOMIC_RELEASE);
 }
 
 static void
@@ -120,7 +120,7 @@ on_call(void *arg)
 {
 	struct task_call *c = arg;
 
-	if (!call_turn(c, CALL_TAKEN)) {
+	if (!call_leave_posted(c, CALL_TAKEN)) {
 		free(c);
 		return;
 	}
@@ -134,7 +134,7 @@ on_drop(void *arg)
 {
 	struct task_call *c = arg;
 
-	if (call_turn(c, CALL_REFUSED))
+	if (call_leave_posted(c, CALL_REFUSED))
 		answer(c);
 	else
 		free(c);
@@ -164,7 +164,7 @@ call_cancel(struct task_wait *w)
 {
 	struct call_wait *cw = container_of(w, struct call_wait, w);
 
-	if (!call_turn(cw->call, CALL_ABANDONED))
+	if (!call_leave_posted(cw->call, CALL_ABANDONED))
 		return -EALREADY;
 	cw->call = NULL;
 	task_wake(w, -ECANCELED);

@@ -32,13 +32,13 @@ struct op_wait {
 };
 
 static inline void *
-mark(struct op_wait *o)
+wait_to_user(struct op_wait *o)
 {
 	return (void *)((uintptr_t)o | 1);
 }
 
 static inline struct op_wait *
-marked(const struct leat_op *op)
+user_to_wait(const struct leat_op *op)
 {
 	uintptr_t user = (uintptr_t)op->user;
 
@@ -60,7 +60,7 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 	(void)ep;
 	(void)now;
 	for (i = 0; i < n; i++) {
-		struct op_wait *o = marked(ops[i]);
+		struct op_wait *o = user_to_wait(ops[i]);
 
 		if (o == NULL)
 			continue;
@@ -119,19 +119,19 @@ wait_for(struct op_wait *o)
 	if (may == -EPERM)
 		return may;
 	for (i = 0; i < o->n; i++)
-		if (in_flight(o->ops[i]) && marked(o->ops[i]) != NULL)
+		if (in_flight(o->ops[i]) && user_to_wait(o->ops[i]) != NULL)
 			return leat_err(EBUSY, "wait for ops: task %s waits for one of them",
-					leat_task_name(marked(o->ops[i])->w.task));
+					leat_task_name(user_to_wait(o->ops[i])->w.task));
 	task_wait_init(&o->w, &op_type);
 	for (i = 0; i < o->n; i++)
 		if (in_flight(o->ops[i]))
-			o->ops[i]->user = mark(o);
+			o->ops[i]->user = wait_to_user(o);
 	/* A cancelled task must wait as well, since its ops are in flight: recall them first. */
 	if (may < 0)
 		(void)op_cancel(&o->w);
 	(void)task_park(&o->w);
 	for (i = 0; i < o->n; i++)
-		if (marked(o->ops[i]) == o)
+		if (user_to_wait(o->ops[i]) == o)
 			o->ops[i]->user = NULL;
 	return may == -ETIMEDOUT || o->w.late ? -ETIMEDOUT : 0;
 }

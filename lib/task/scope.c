@@ -37,7 +37,7 @@ leat_scope_init(struct leat_scope *s)
 }
 
 static __rte_noinline void
-scope_again(struct leat_scope *s)
+scope_new_round(struct leat_scope *s)
 {
 	uint32_t policy = s->flags & SCOPE_POLICY;
 
@@ -170,7 +170,7 @@ leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void 
 	if (unlikely((s->flags & (SCOPE_ENDED | SCOPE_REFUSED)) != 0)) {
 		if ((s->flags & SCOPE_ENDED) == 0)
 			return s->refused;
-		scope_again(s);
+		scope_new_round(s);
 	}
 	err = self == s->parent ? task_may_wait("start a branch") : 0;
 	if (unlikely(err < 0))

@@ -32,7 +32,7 @@
  * were ready, and ended when stop_ask() ran them. These tasks may have given other pollers work;
  * the reactor has asked those pollers in between.
  */
-#define RUNS_ENOUGH 16
+#define RUNS_UNTIL_QUIET 16
 
 /* Most lines of the list of tasks in the log. */
 #define SHOWN 100
@@ -83,7 +83,7 @@ stop_ask(struct leat_tasks *ts)
 	if (task_nb_left(ts) == task_nb_ready(ts) && ts->yielded.head == NULL) {
 		(void)task_poll(ts, leat_now());
 		if (task_nb_left(ts) == 0)
-			return ++ts->stop_runs < RUNS_ENOUGH;
+			return ++ts->stop_runs < RUNS_UNTIL_QUIET;
 	}
 	ts->stop_runs = 0;
 	return 1;

@@ -154,11 +154,11 @@ struct leat_tasks {
 	struct task_watch {
 		uint64_t switches; /* leat_tasks.switches at the watchdog's last look */
 		uint64_t since_ns; /* first look that found this value of switches */
-		bool told;	   /* the running task was reported */
+		bool reported;	   /* the running task was reported */
 		/* The same for pollers, timers and messages. */
 		struct reactor_activity activity;
 		uint64_t activity_since_ns;
-		bool activity_told;
+		bool activity_reported;
 	} watch; /* private to the watchdog */
 	struct task_stacks stacks;
 	struct leat_reactor *reactor;
@@ -180,7 +180,7 @@ struct leat_tasks {
 
 	/* written by other threads */
 	struct task_call *inbox __attribute__((aligned(LEAT_CACHE_LINE))); /* answered calls */
-	uint32_t answering; /* threads that are pushing an answer on the inbox */
+	uint32_t nb_answering; /* threads that are pushing an answer on the inbox */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line of tasks");

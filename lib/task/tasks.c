@@ -60,7 +60,7 @@ withdraw(struct leat_tasks *ts)
 	 * Threads in answer() of call.c still use ts; they are a few instructions from its end.
 	 * Acquire: pairs with the release there.
 	 */
-	while (__atomic_load_n(&ts->answering, __ATOMIC_ACQUIRE) != 0)
+	while (__atomic_load_n(&ts->nb_answering, __ATOMIC_ACQUIRE) != 0)
 		(void)sched_yield();
 }
 

@@ -57,7 +57,7 @@ struct question {
 };
 
 static void
-let_go(struct question *q)
+question_unref(struct question *q)
 {
 	unsigned int refs;
 
@@ -103,13 +103,13 @@ answer(void *arg)
 	q->done = true;
 	(void)pthread_cond_signal(&q->done_cond);
 	(void)pthread_mutex_unlock(&q->lock);
-	let_go(q);
+	question_unref(q);
 }
 
 static void
 dropped(void *arg)
 {
-	let_go(arg);
+	question_unref(arg);
 }
 
 static struct question *
@@ -318,7 +318,7 @@ cmd_tasks(const char *cmd, const char *params, struct rte_tel_data *d)
 		ret = wait_for(q) ? show_answer(d, q) : show_silence(d, q->reactor);
 	else if (ret == -ESHUTDOWN)
 		ret = show_silence(d, q->reactor);
-	let_go(q);
+	question_unref(q);
 	return ret;
 }
 

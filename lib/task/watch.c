@@ -37,24 +37,25 @@ static bool stop;
 
 /* Report a poller, timer or message of the reactor that has been running for too long. */
 static void
-look_at_reactor(struct leat_tasks *ts, uint64_t ns)
+check_reactor(struct leat_tasks *ts, uint64_t ns)
 {
 	struct task_watch *w = &ts->watch;
 	struct reactor_activity now;
 	char what[128];
 
 	reactor_activity_get(ts->reactor, &now);
-	/* A running task is left to look_at_tasks(). */
+	/* A running task is left to check_task(). */
 	if (now.kind == REACTOR_NOWHERE || !reactor_activity_same(&now, &w->activity) ||
 	    (now.poller == ts->poller && RLX_LOAD(ts->current) != NULL)) {
 		w->activity = now;
 		w->activity_since_ns = ns;
-		w->activity_told = false;
+		w->activity_reported = false;
 		return;
 	}
-	if (w->activity_told || ns - w->activity_since_ns < (uint64_t)RLX_LOAD(ts->hog_us) * 1000)
+	if (w->activity_reported ||
+	    ns - w->activity_since_ns < (uint64_t)RLX_LOAD(ts->hog_us) * 1000)
 		return;
-	w->activity_told = true;
+	w->activity_reported = true;
 	RLX_ADD(ts->hogs, 1);
 	reactor_activity_text(ts->reactor, &now, what, sizeof(what));
 	LEAT_LOG(WARNING, task,
@@ -65,7 +66,7 @@ look_at_reactor(struct leat_tasks *ts, uint64_t ns)
 
 /* Report a task that has been running for too long. */
 static void
-look_at_tasks(struct leat_tasks *ts, uint64_t ns)
+check_task(struct leat_tasks *ts, uint64_t ns)
 {
 	uint64_t switches = RLX_LOAD(ts->switches);
 	const struct leat_task *t = RLX_LOAD(ts->current);
@@ -77,10 +78,10 @@ look_at_tasks(struct leat_tasks *ts, uint64_t ns)
 	if (t == NULL || switches != w->switches) {
 		w->switches = switches;
 		w->since_ns = ns;
-		w->told = false;
+		w->reported = false;
 		return;
 	}
-	if (w->told || ns - w->since_ns < (uint64_t)RLX_LOAD(ts->hog_us) * 1000)
+	if (w->reported || ns - w->since_ns < (uint64_t)RLX_LOAD(ts->hog_us) * 1000)
 		return;
 	for (i = 0; i < sizeof(name); i++)
 		name[i] = RLX_LOAD(t->name[i]);
@@ -89,7 +90,7 @@ look_at_tasks(struct leat_tasks *ts, uint64_t ns)
 	/* After a switch meanwhile, name and id may be those of another task. */
 	if (RLX_LOAD(ts->switches) != switches)
 		return;
-	w->told = true;
+	w->reported = true;
 	RLX_ADD(ts->hogs, 1);
 	LEAT_LOG(WARNING, task,
 		 "%s: task %s (%" PRIu64 ") has been running for %" PRIu64
@@ -109,8 +110,8 @@ task_watch_scan(uint64_t ns)
 
 		if (ts == NULL || RLX_LOAD(ts->hog_us) == LEAT_TASK_HOG_NEVER)
 			continue;
-		look_at_tasks(ts, ns);
-		look_at_reactor(ts, ns);
+		check_task(ts, ns);
+		check_reactor(ts, ns);
 	}
 	task_unlock();
 }

@@ -52,10 +52,10 @@ static void
 change_end(struct tune_change *c)
 {
 	TAILQ_REMOVE(&changes, c, next);
-	if (c->ends != 0)
-		tune_lease_end(c->ends - 1);
-	if (c->takes != 0)
-		tune_lease_unreserve(c->takes - 1);
+	if (c->lease_ends != 0)
+		tune_lease_end(c->lease_ends - 1);
+	if (c->lease_begins != 0)
+		tune_lease_unreserve(c->lease_begins - 1);
 	if (c->session != NULL)
 		tune_session_resume(c->session);
 	free(c->want);
@@ -67,7 +67,7 @@ change_refuse(struct tune_change *c, const struct tune_object *o, int status, co
 {
 	if (c->session != NULL)
 		tune_session_answer(c->session, c->request, status, o, c->mask, text);
-	else if (c->ends != 0)
+	else if (c->lease_ends != 0)
 		LEAT_LOG(WARNING, tune, "settings of %s could not be put back: %s", c->who, text);
 	change_end(c);
 }
@@ -152,15 +152,15 @@ tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t
 }
 
 bool
-tune_change_back(const struct tune_object *o, unsigned int lease, uint64_t mask, const void *old,
-		 const char *why, const char *who)
+tune_change_restore(const struct tune_object *o, unsigned int lease, uint64_t mask, const void *old,
+		    const char *why, const char *who)
 {
 	struct tune_change *c = change_new(o, mask, old);
 
 	if (c == NULL)
 		return false;
 	c->deadline_ns = UINT64_MAX;
-	c->ends = lease + 1;
+	c->lease_ends = lease + 1;
 	snprintf(c->why, sizeof(c->why), "%s", why);
 	snprintf(c->who, sizeof(c->who), "%s", who);
 	TAILQ_INSERT_TAIL(&changes, c, next);
@@ -205,8 +205,9 @@ change_ready(struct tune_change *c, const struct tune_object *o)
 		return ret;
 	if (c->session == NULL)
 		return leat_err(ECANCELED, "its session has ended");
-	c->takes = tune_lease_reserve(o, c->session);
-	return c->takes != 0 ? 0 : leat_err(ENOSPC, "there are %u leases already", TUNE_LEASES);
+	c->lease_begins = tune_lease_reserve(o, c->session);
+	return c->lease_begins != 0 ? 0
+				    : leat_err(ENOSPC, "there are %u leases already", TUNE_LEASES);
 }
 
 static void
@@ -215,16 +216,16 @@ change_applied(struct tune_change *c, struct tune_object *o)
 	void *old = o->current;
 
 	/* First, so that the history attributes the program's own changes to the program. */
-	tune_report_restated(o);
+	tune_report_program_changed(o);
 	o->current = o->change_want;
 	o->change_want = old;
 	tune_report_settings(o, c->why, c->who);
 	/* If the session has ended meanwhile, tune_lease_run() restores the values at once. */
-	if (c->takes != 0)
-		tune_lease_take(c->takes - 1, o, c->mask, old, c->lease_ns, tune_now());
+	if (c->lease_begins != 0)
+		tune_lease_take(c->lease_begins - 1, o, c->mask, old, c->lease_ns, tune_now());
 	else if (c->session != NULL)
 		tune_lease_keep(o->id, c->session, c->mask);
-	c->takes = 0;
+	c->lease_begins = 0;
 	if (c->session != NULL)
 		tune_session_answer(c->session, c->request, 0, o, c->mask, "");
 }

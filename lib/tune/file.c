@@ -194,12 +194,12 @@ tune_file_load(const char *path)
 }
 
 void
-tune_file_free(bool tell)
+tune_file_free(bool log_unused)
 {
 	struct line *l;
 
 	while ((l = lines) != NULL) {
-		if (tell && !l->used)
+		if (log_unused && !l->used)
 			LEAT_LOG(WARNING, tune,
 				 "settings file %s:%u: there was no object %s.%s: %s had no effect",
 				 file_path, l->number, l->schema->name, l->object,

@@ -190,7 +190,7 @@ tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, con
 
 /* Begin to restore the values of a lease. @return false: no memory, try again */
 static bool
-lease_back(struct lease *l)
+lease_restore(struct lease *l)
 {
 	unsigned int place = (unsigned int)(l - leases);
 	const struct tune_object *o;
@@ -199,7 +199,7 @@ lease_back(struct lease *l)
 	pthread_mutex_lock(&tune_lock);
 	o = tune_object_find(l->object);
 	if (o != NULL)
-		ok = tune_change_back(o, place, l->mask, l->old, l->why, l->who);
+		ok = tune_change_restore(o, place, l->mask, l->old, l->why, l->who);
 	pthread_mutex_unlock(&tune_lock);
 	if (o == NULL)
 		tune_lease_end(place);
@@ -224,7 +224,7 @@ tune_lease_run(uint64_t now)
 		}
 		if (l->why[0] == '\0')
 			snprintf(l->why, sizeof(l->why), "%s", "lease over");
-		if (!lease_back(l))
+		if (!lease_restore(l))
 			due = RTE_MIN(due, now + RETRY_NS);
 	}
 	return due;

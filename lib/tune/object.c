@@ -139,7 +139,7 @@ name_unique(struct tune_object *o, const char *name)
 }
 
 static int
-place_take(struct tune_object *o)
+table_insert(struct tune_object *o)
 {
 	struct tune_objects *all = &tune_objects;
 	uint32_t i, size = all->size == 0 ? 64 : all->size * 2;
@@ -241,7 +241,7 @@ leat_tune_add(const struct leat_tune_conf *conf)
 	}
 	pthread_mutex_lock(&tune_lock);
 	name_unique(o, conf->name);
-	ret = place_take(o);
+	ret = table_insert(o);
 	pthread_mutex_unlock(&tune_lock);
 	if (ret < 0) {
 		leat_err(ENOMEM, "tune: no memory for %s.%s", conf->schema->name, conf->name);
@@ -271,10 +271,10 @@ leat_tune_add(const struct leat_tune_conf *conf)
 }
 
 /* Detach the records of an object. The control thread frees them, as it alone writes the block. */
-static struct tune_gone *
-records_leave(struct tune_object *o)
+static struct tune_removed *
+records_detach(struct tune_object *o)
 {
-	struct tune_gone *g = o->record != 0 ? calloc(1, sizeof(*g)) : NULL;
+	struct tune_removed *g = o->record != 0 ? calloc(1, sizeof(*g)) : NULL;
 
 	/* Without memory the record stays, without further updates. */
 	if (g == NULL)
@@ -291,7 +291,7 @@ void
 leat_tune_del(struct leat_tune_object *object)
 {
 	struct tune_object *o = container_of(object, struct tune_object, pub);
-	struct tune_gone *g;
+	struct tune_removed *g;
 
 	if (object == NULL)
 		return;
@@ -300,10 +300,10 @@ leat_tune_del(struct leat_tune_object *object)
 	tune_objects.hint = RTE_MIN(tune_objects.hint, o->place);
 	if (o->is_fresh)
 		TAILQ_REMOVE(&tune_objects.fresh, o, fresh);
-	g = records_leave(o);
+	g = records_detach(o);
 	if (g != NULL) {
-		g->next = tune_objects.gone;
-		tune_objects.gone = g;
+		g->next = tune_objects.removed;
+		tune_objects.removed = g;
 	}
 	pthread_mutex_unlock(&tune_lock);
 	object_free(o);
@@ -327,7 +327,7 @@ leat_tune_changed(struct leat_tune_object *object)
 	pthread_mutex_lock(&tune_lock);
 	if (memcmp(o->current, o->conf.settings, size) != 0) {
 		memcpy(o->current, o->conf.settings, size);
-		o->restated = true;
+		o->program_changed = true;
 	}
 	pthread_mutex_unlock(&tune_lock);
 	tune_control_wake();

@@ -113,11 +113,11 @@ tune_report_settings(struct tune_object *o, const char *why, const char *who)
 }
 
 void
-tune_report_restated(struct tune_object *o)
+tune_report_program_changed(struct tune_object *o)
 {
-	if (!o->restated)
+	if (!o->program_changed)
 		return;
-	o->restated = false;
+	o->program_changed = false;
 	tune_report_settings(o, "program", "program");
 }
 
@@ -140,13 +140,13 @@ fresh_create(struct tune_object *o)
 	o->slot = place.slot;
 	if (o->current == NULL)
 		return;
-	o->restated = false;
+	o->program_changed = false;
 	memcpy(o->shown, o->current, o->conf.schema->settings_c_size);
 	tune_record_settings(o->record, o->conf.schema, o->current, o->epoch);
 }
 
 static void
-gone_free(struct tune_gone *g)
+removed_free(struct tune_removed *g)
 {
 	uint32_t i;
 
@@ -162,16 +162,16 @@ void
 tune_report_registry(void)
 {
 	struct tune_object *o;
-	struct tune_gone *g;
+	struct tune_removed *g;
 
 	do {
 		pthread_mutex_lock(&tune_lock);
-		g = tune_objects.gone;
+		g = tune_objects.removed;
 		if (g != NULL)
-			tune_objects.gone = g->next;
+			tune_objects.removed = g->next;
 		pthread_mutex_unlock(&tune_lock);
 		if (g != NULL)
-			gone_free(g);
+			removed_free(g);
 	} while (g != NULL);
 	do {
 		pthread_mutex_lock(&tune_lock);
@@ -201,7 +201,7 @@ report_one(struct tune_object *o, const struct tune_watch *watch, uint64_t now)
 {
 	if (o->record == 0)
 		return;
-	tune_report_restated(o);
+	tune_report_program_changed(o);
 	if (o->report != NULL) {
 		if (!o->report_asked) {
 			tune_object_report_ask(o);

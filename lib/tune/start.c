@@ -63,7 +63,7 @@ leat_tune_start(const struct leat_tune_start_conf *conf)
 static void
 objects_forget(void)
 {
-	struct tune_gone *g;
+	struct tune_removed *g;
 	uint32_t i;
 
 	pthread_mutex_lock(&tune_lock);
@@ -84,8 +84,8 @@ objects_forget(void)
 			o->is_fresh = true;
 		}
 	}
-	while ((g = tune_objects.gone) != NULL) {
-		tune_objects.gone = g->next;
+	while ((g = tune_objects.removed) != NULL) {
+		tune_objects.removed = g->next;
 		free(g->rows);
 		free(g);
 	}

@@ -87,7 +87,7 @@ struct tune_object {
 	void *current; /* effective settings, as the control thread knows them */
 	uint64_t epoch;
 	void *shown;		    /* settings as the record has them */
-	bool restated;		    /* leat_tune_changed(): shown is out of date */
+	bool program_changed;	    /* leat_tune_changed(): shown is out of date */
 	struct tune_change *change; /* change that was handed to the owner; NULL: none */
 	uint64_t change_mask;
 	void *change_want;
@@ -117,12 +117,12 @@ struct tune_objects {
 	uint32_t hint; /* no entry below is free */
 	uint32_t next_id;
 	struct tune_fresh fresh;
-	struct tune_gone *gone; /* records of removed objects, for the control thread to free */
+	struct tune_removed *removed; /* records of removed objects, for the control thread to free */
 };
 
 /* Records of a removed object and of its rows. */
-struct tune_gone {
-	struct tune_gone *next;
+struct tune_removed {
+	struct tune_removed *next;
 	uint32_t id;
 	struct tune_row record;
 	struct tune_row *rows;
@@ -157,8 +157,8 @@ bool tune_object_reported(const struct tune_object *o);
 /* ---- file.c ---- */
 
 int tune_file_load(const char *path);
-/* Free the lines. tell: log those that had no effect, since no object had the name. */
-void tune_file_free(bool tell);
+/* Free the lines. log_unused: log those that had no effect, since no object had the name. */
+void tune_file_free(bool log_unused);
 /*
  * Read the settings of the file for an object into want.
  * @return mask of these settings; *ret: 0, or a negative errno with leat_err()
@@ -227,7 +227,7 @@ struct tune_watch {
 /* Show changed settings: in the record, epoch and history. With tune_lock held. */
 void tune_report_settings(struct tune_object *o, const char *why, const char *who);
 /* The same, if the program has changed them by itself (leat_tune_changed()). */
-void tune_report_restated(struct tune_object *o);
+void tune_report_program_changed(struct tune_object *o);
 /* Create the records of added objects, and free those of removed objects. */
 void tune_report_registry(void);
 /* Update the records of all objects. */
@@ -248,16 +248,16 @@ struct tune_change {
 	uint64_t deadline_ns; /* UINT64_MAX: wait for the owner without a limit */
 	char why[16];
 	char who[TUNE_WHO_MAX];
-	unsigned int takes; /* lease that begins with this change: its index + 1; 0: none */
-	unsigned int ends;  /* lease that ends with this change: its index + 1; 0: none */
+	unsigned int lease_begins; /* lease that begins with this change: its index + 1; 0: none */
+	unsigned int lease_ends;   /* lease that ends with this change: its index + 1; 0: none */
 };
 
 /* Queue a change for a session; answer at once if it is invalid. */
 void tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t object,
 		     uint64_t mask, int64_t lease_ns, const void *settings, size_t len);
 /* Queue a change that restores the values before a lease. @return false: no memory; try again */
-bool tune_change_back(const struct tune_object *o, unsigned int lease, uint64_t mask,
-		      const void *old, const char *why, const char *who);
+bool tune_change_restore(const struct tune_object *o, unsigned int lease, uint64_t mask,
+			 const void *old, const char *why, const char *who);
 /* Advance all changes. @return time of the next call, at the latest */
 uint64_t tune_change_run(uint64_t now);
 /*
