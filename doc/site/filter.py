@@ -5,8 +5,8 @@
 Headers: Doxygen 1.9 makes links to members of unions without a name, but not what they lead to. So
 these unions are taken out; their members stay.
 
-Markdown: the guides are written for readers of the repository. Doxygen names sections and files in its own
-way, so
+Markdown: the guides are written for readers of the repository. Doxygen names sections and files in
+its own way, so
   - each heading gets the label that the guides' links use (#the-search), prefixed with the file's
     name, because a label of Doxygen is one of the whole site;
   - a link to a section becomes a reference to that label;
@@ -86,7 +86,7 @@ class Markdown:
 
 
 def header(text):
-    """Without the first and last line of each union that has no name; the lines keep their numbers."""
+    """Take out the first and last line of each union without a name; lines keep their numbers."""
     return UNION.sub(lambda m: "\n" + m.group(2) + m.group(1), text)
 
 

@@ -117,7 +117,7 @@ struct tune_objects {
 	uint32_t hint; /* no entry below is free */
 	uint32_t next_id;
 	struct tune_fresh fresh;
-	struct tune_removed *removed; /* records of removed objects, for the control thread to free */
+	struct tune_removed *removed; /* records for the control thread to free */
 };
 
 /* Records of a removed object and of its rows. */
