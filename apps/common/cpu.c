@@ -25,7 +25,7 @@ read_line(const char *path, char *buf, int len)
 	return ok;
 }
 
-/* Same for all processes under one kernel, in containers too: CPU numbers mean the same there. */
+/* The same for all processes under one kernel, so wherever a CPU number means the same CPU. */
 static uint64_t
 host_id(void)
 {
@@ -34,13 +34,13 @@ host_id(void)
 	size_t i;
 
 	if (!read_line("/proc/sys/kernel/random/boot_id", buf, sizeof(buf)))
-		(void)gethostname(buf, sizeof(buf) - 1); /* may lack its end */
+		(void)gethostname(buf, sizeof(buf) - 1); /* may not write the NUL */
 	for (i = 0; buf[i] != '\0'; i++)
 		h = (h ^ (uint8_t)buf[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
 	return h;
 }
 
-/* "0,2-5" */
+/* Write a CPU set as "0,2-5". */
 static void
 cpu_list(const cpu_set_t *set, char *buf, size_t len)
 {
@@ -104,7 +104,7 @@ clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* user nice system idle iowait irq softirq steal */
+/* Parse a line "cpuN user nice system idle iowait irq softirq steal" of /proc/stat. */
 static void
 parse_stat(struct cpu_load *l, const char *line)
 {
@@ -163,7 +163,7 @@ cpu_others(const struct cpu_load *from, const struct cpu_load *to, uint32_t cpu,
 	double hz = (double)sysconf(_SC_CLK_TCK), own = (double)own_ns / 1e9;
 	double busy, total;
 
-	/* Jiffies are coarse: below some 10 of them nothing can be said. */
+	/* Jiffies are coarse: fewer than 10 of them tell nothing. */
 	if (cpu >= CPU_MAX || hz <= 0 || to->total[cpu] < from->total[cpu] + 10)
 		return -1;
 	total = (double)(to->total[cpu] - from->total[cpu]) / hz;
@@ -178,7 +178,7 @@ cpu_shared(const struct cpu_where *a, const struct cpu_where *b)
 		return false;
 	if (a->nb_cpus == 1 && b->nb_cpus == 1)
 		return a->cpu == b->cpu;
-	return true; /* at least one thread floats: its CPU is not known */
+	return true; /* at least one of the threads is not pinned: its CPU is unknown */
 }
 
 bool
@@ -196,7 +196,7 @@ cpu_runnable(void)
 	unsigned int run;
 	char line[128];
 
-	/* "0.00 0.01 0.05 2/345 6789": the 2 counts us */
+	/* "0.00 0.01 0.05 2/345 6789": the 2 includes the calling thread */
 	if (!read_line("/proc/loadavg", line, sizeof(line)) ||
 	    sscanf(line, "%*s %*s %*s %u/", &run) != 1)
 		return 0;

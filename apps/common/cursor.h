@@ -3,9 +3,9 @@
 #define CURSOR_H
 
 /*
- * A place in a message that is written or read, little-endian. What would go past the end is left
- * out, and noticed: so the reader of a hostile message may read it to its end, and then look at
- * `over`.
+ * The position in a little-endian message that is written or read. An access past the end moves
+ * nothing and sets `over`; reads then return 0 or "". So the parser of a hostile message reads all
+ * fields, and checks `over` once.
  */
 
 #include <ctype.h>
@@ -21,7 +21,7 @@ struct cursor {
 	bool over;
 };
 
-/* One that only reads: buf is not written. */
+/* Create a cursor for reading: buf is not written. */
 static inline struct cursor
 cursor_of(const void *buf, size_t len)
 {
@@ -56,7 +56,7 @@ get(struct cursor *c, unsigned int bytes)
 	return le64toh(v);
 }
 
-/* Takes `room` bytes, the last of them 0. */
+/* Write s into a field of `room` bytes, cut to fit, and pad the field with NUL, at least one. */
 static inline void
 put_str(struct cursor *c, const char *s, size_t room)
 {
@@ -72,7 +72,10 @@ put_str(struct cursor *c, const char *s, size_t room)
 	c->left -= room;
 }
 
-/* Strings from afar go to a terminal: what is not printable is replaced. */
+/*
+ * Read a string from a field of `room` bytes. Strings of a peer may be printed on a terminal:
+ * unprintable bytes become '?'.
+ */
 static inline void
 get_str(struct cursor *c, char *s, size_t room)
 {

@@ -3,19 +3,20 @@
 #define FRONT_H
 
 /*
- * A program's options that may stand in front of "--", among EAL's: those that need no device, and
- * --json with
- * --list-drivers and --list-devices. Others that stand there are told where they belong.
+ * A program's options that may stand in front of "--", among EAL's arguments: --help, --version,
+ * --list-drivers, --list-devices, and --json together with one of the lists. For any other option
+ * of the program there, a message says that it belongs behind "--".
  */
 
 #include <stdbool.h>
 
-/* leat_app.front */
+/* For leat_app.front; ends with NULL. */
 extern const char *const front_options[];
 
 /*
- * Do options that belong behind "--" stand in front of it? *end: the index of "--", or argc.
- * @return 0, or -EINVAL after a message
+ * Check that no option that belongs behind "--" stands in front of it. known() tells whether an
+ * argument is an option of the program, msg() prints.
+ * @return 0 with *end set to the index of "--", or argc; or -EINVAL after a message
  */
 int front_check(const char *name, int argc, char **argv, bool (*known)(const char *arg),
 		void (*msg)(const char *fmt, ...), int *end);

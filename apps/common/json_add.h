@@ -3,8 +3,9 @@
 #define JSON_ADD_H
 
 /*
- * Adding to JSON objects of json-c that may not exist, since there was no memory: then what was to be added is freed.
- * So the results of many may be joined with &=, and looked at once, before the whole is printed.
+ * Adding values to JSON objects of json-c. Object and value may be NULL, which is what json-c
+ * returns when out of memory: then the value is freed and the call returns false. So callers build
+ * a whole tree, join the results with &=, and check them once before they print.
  */
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 #include <json-c/json.h>
 
-/* v is o's from here on, or freed. @return false: no memory */
+/* Add v to o, which then owns it; on failure v is freed. @return false: out of memory */
 static inline bool
 add(struct json_object *o, const char *key, struct json_object *v)
 {
@@ -24,7 +25,7 @@ add(struct json_object *o, const char *key, struct json_object *v)
 	return false;
 }
 
-/* The same at the end of a list. */
+/* Append v to a list, which then owns it; on failure v is freed. @return false: out of memory */
 static inline bool
 append(struct json_object *list, struct json_object *v)
 {
@@ -51,7 +52,7 @@ add_real(struct json_object *o, const char *key, double v)
 {
 	char text[64];
 
-	/* a millionth is below what any of them is good for */
+	/* none of the reported values is more precise than a millionth */
 	snprintf(text, sizeof(text), "%.6f", v);
 	return add(o, key, json_object_new_double_s(v, text));
 }
@@ -63,8 +64,8 @@ add_bool(struct json_object *o, const char *key, bool v)
 }
 
 /*
- * Prints o to stdout, unless there was no memory for all of it (ok is false), and frees it.
- * @return 0 or a negative errno
+ * Print o to stdout and free it. ok false: o is incomplete, and is only freed.
+ * @return 0, -ENOMEM (also if ok is false), -EIO
  */
 static inline int
 json_print(struct json_object *o, bool ok)

@@ -12,16 +12,16 @@
 
 #include "list.h"
 
-/* What a driver tells, a line each; values of a list one below the other. */
+/* Print state: a list's key is printed with its first item only, further items stand below it. */
 struct text_list {
-	const char *key; /* of the list under way, or NULL */
+	const char *key; /* key of the list being printed, or NULL */
 };
 
 static void
 on_device(void *arg, const char *spec)
 {
 	struct text_list *t = arg;
-	/* as a shell takes it */
+	/* quoted where a shell needs it */
 	const char *quote = strpbrk(spec, ";&|<>()$`\\\"' *?[#~") == NULL ? "" : "'";
 
 	t->key = NULL;

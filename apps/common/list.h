@@ -3,20 +3,20 @@
 #define LIST_H
 
 /*
- * What programs print of leat's drivers and devices, to stdout.
+ * --list-drivers and --list-devices: print leat's drivers and devices to stdout.
  *
  *     list.c        as text
  *     list_json.c   as JSON
  *
- * All return 0 or a negative errno with leat_err() set.
+ * All functions return 0 or a negative errno with leat_err() set.
  */
 
 #include <stdbool.h>
 
-/* The drivers that are loaded, with their devices' arguments, and the plugins that could not be. */
+/* List the loaded drivers with the arguments of their devices, and plugins that failed to load. */
 int list_drivers(bool json);
 
-/* The open devices, or if there are none those that could be opened here. */
+/* List the open devices; if none is open, the devices that could be opened here. */
 int list_devices(bool json);
 
 /* ---- list_json.c ---- */

@@ -107,16 +107,16 @@ device(const struct leat_dev_info *i)
 }
 
 struct json_list {
-	struct json_object *list;    /* of devices */
-	struct json_object *details; /* of the last one */
-	bool ok;		     /* there was memory for all of it */
+	struct json_object *list;    /* devices */
+	struct json_object *details; /* details of the last device in the list */
+	bool ok;		     /* no allocation failed */
 };
 
 static void
 new_entry(struct json_list *l, struct json_object *o)
 {
 	l->details = json_object_new_object();
-	/* Without memory both are freed, and what follows finds none. */
+	/* Out of memory: both objects are freed, and later on_*() calls add to none. */
 	if (add(o, "details", l->details) && append(l->list, o))
 		return;
 	l->details = NULL;

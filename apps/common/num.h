@@ -3,21 +3,22 @@
 #define NUM_H
 
 /*
- * Numbers of the command line. Everything that does not fit is refused, nothing wraps around. With
- * a suffix K, M or G. All return 0, -EINVAL (it is none), or -ERANGE.
+ * Parse numbers of the command line, with an optional suffix K, M or G. Values that overflow or are
+ * out of range are refused. All functions return 0, -EINVAL (not a number), or -ERANGE.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * "4K", "1048576", "0x100": up to max. Suffixes are powers of 1024; of num_parse_count() of 1000.
+ * Parse "4K", "1048576" or "0x100", at most max. Suffixes are powers of 1024 in a size, of 1000 in
+ * a count.
  */
 int num_parse_size(const char *s, uint64_t max, uint64_t *out);
 int num_parse_count(const char *s, uint64_t max, uint64_t *out);
-/* The same of the first len characters. */
+/* Parse a size from the first len characters of s. */
 int num_parse_size_of(const char *s, size_t len, uint64_t max, uint64_t *out);
-/* "1.5K": min to max. */
+/* Parse a real number such as "1.5K", min to max. Suffixes are powers of 1000. */
 int num_parse_real(const char *s, double min, double max, double *out);
 
 #endif /* NUM_H */

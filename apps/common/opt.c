@@ -16,7 +16,7 @@ opt_print(const char *name, const char *fmt, va_list ap)
 	char line[512];
 
 	(void)vsnprintf(line, sizeof(line), fmt, ap);
-	/* One write: threads and processes may print at the same time. */
+	/* One write per line: lines of several threads and processes must not mix. */
 	fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", name, line);
 }
 

@@ -3,12 +3,12 @@
 #define RANKS_H
 
 /*
- * Options of programs that run as several processes, for getopt_long():
+ * The --rank... options of programs that run as several processes, for getopt_long():
  *
  *     static const struct option long_options[] = { ..., RANKS_LONG_OPTIONS, { 0 } };
  *
  *     while ((opt = getopt_long(...)) != -1) {
- *             ret = ranks_option(&conf, opt, optarg);      -ENOENT: not one of these
+ *             ret = ranks_option(&conf, opt, optarg);      -ENOENT: another option
  *             ...
  *     }
  *     rv = leat_rendezvous_open(&conf);
@@ -51,8 +51,9 @@ enum {
 /* clang-format on */
 
 /*
- * Takes an option; val must outlive conf. 0; -ENOENT: it is none of these; -EINVAL with leat_err(),
- * "--rank: 'x' is not a number".
+ * Store the value of an option in conf; val must outlive conf.
+ * @return 0; -ENOENT: opt is none of RANKS_OPT_*; -EINVAL with leat_err(), such as "--rank: 'x' is
+ * not a number"
  */
 int ranks_option(struct leat_rendezvous_conf *conf, int opt, const char *val);
 
