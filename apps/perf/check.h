@@ -3,12 +3,12 @@
 #define PERF_CHECK_H
 
 /*
- * What the data look like with --check, and what was found wrong.
+ * The data of runs with --check, and the errors found in them.
  *
- * Word j of a message is mix(key + j * GOLDEN), and its key depends on the run, the direction, the
- * message's number and its size: a byte that is lost, doubled, moved, stale or of another message
- * shows. mix is the finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood: Fast Splittable
- * Pseudorandom Number Generators, 2014).
+ * Word j of a message is mix(key + j * GOLDEN). The key depends on the run, the direction, the
+ * message's number and its size: so a byte that is lost, doubled, moved, stale or of another
+ * message differs from the expected one. mix is the finalizer of SplitMix64 (G. Steele, D. Lea,
+ * C. Flood: Fast Splittable Pseudorandom Number Generators, 2014).
  */
 
 #include <stdbool.h>
@@ -18,35 +18,35 @@ enum perf_dir { PERF_TO_SERVER = 1, PERF_TO_CLIENT = 2, PERF_AT_SERVER = 3 };
 
 enum perf_error_kind {
 	PERF_ERR_NONE = 0,
-	PERF_ERR_BYTE,	 /* at offset, a byte */
+	PERF_ERR_BYTE,	 /* a byte at offset */
 	PERF_ERR_VALUE,	 /* result or memory word of an atomic */
-	PERF_ERR_LENGTH, /* of a message */
-	PERF_ERR_IMM,	 /* of a WRITE_IMM; expected: the first of those that might have come */
+	PERF_ERR_LENGTH, /* length of a message */
+	PERF_ERR_IMM,	 /* immediate of a WRITE_IMM; expected: the lowest that could have come */
 	PERF_ERR_KINDS,
 };
 
-/* How many, and the first of them. */
+/* The number of errors; all other fields describe the first one. */
 struct perf_errors {
 	uint64_t count;
-	uint64_t seq; /* from 0 */
+	uint64_t seq; /* number of the message, from 0 */
 	uint64_t offset, expected, got;
 	uint32_t kind;
 };
 
 uint64_t perf_key(uint64_t seed, enum perf_dir dir, uint64_t seq, uint64_t size);
 void perf_fill(void *buf, uint64_t size, uint64_t key);
-/* Offset of the first wrong byte, or -1. */
+/* Return the offset of the first wrong byte, or -1. */
 int64_t perf_verify(const void *buf, uint64_t size, uint64_t key);
 uint8_t perf_pattern_byte(uint64_t key, uint64_t offset);
 
 void perf_error_add(struct perf_errors *e, enum perf_error_kind kind, uint64_t seq, uint64_t offset,
 		    uint64_t expected, uint64_t got);
-/* Verifies, and counts an error if there is one. */
+/* Verify a message, and count an error if a byte is wrong. */
 void perf_check(struct perf_errors *e, const void *buf, uint64_t size, uint64_t key, uint64_t seq);
 
-/* Value of an atomic's word after it was changed n times. */
+/* Return the value of a slot's word after n atomics changed it. */
 uint64_t perf_word(uint64_t seed, uint32_t slot, uint64_t n);
-/* What a change adds. */
+/* Return what each atomic adds to its word. */
 uint64_t perf_word_step(uint64_t seed);
 
 #endif /* PERF_CHECK_H */

@@ -2,7 +2,7 @@
 #ifndef PERF_CLIENT_H
 #define PERF_CLIENT_H
 
-/* What the files of the measuring side share: client.c, connect.c, plan.c. */
+/* The measuring side: shared by client.c, connect.c and plan.c. */
 
 #include "side.h"
 
@@ -10,31 +10,39 @@ struct client {
 	struct perf_side s;
 	const struct perf_options *o;
 	struct perf_report report;
-	uint32_t window; /* before it is cut to memory */
+	uint32_t window; /* messages in flight, before perf_window_fit() cuts it for a size */
 	uint32_t burst;
-	uint32_t next_id;
-	uint64_t errors;
-	char what[64];
+	uint32_t next_id; /* id of the last run */
+	uint64_t errors;  /* of all runs, found by --check */
+	char what[64];	  /* the current run, for progress: "lat send 8 B" */
 };
 
 /* ---- connect.c ---- */
 
-/* Connects; tries again while nobody listens, until the timeout. @return 0, -EINTR, or negative with s.why */
+/*
+ * Connect and exchange HELLOs. A refused connection is tried again until --timeout is over.
+ * @return 0, -EINTR, or a negative errno with s.why
+ */
 int perf_client_connect(struct client *c);
 
 /* ---- plan.c ---- */
 
-/* How many messages, for how long. until is relative. */
+/* Set the messages and duration of warm-up and measurement; until: microseconds from its start. */
 void perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *warm,
 	       struct perf_phase *main);
-/* Takes out what a device can't do (--op all), or complains. */
+/*
+ * Remove the ops that a device does not offer from o->ops, with a message. An op given by name must
+ * be offered. @return 0, or -EOPNOTSUPP with s.why
+ */
 int perf_plan_ops(struct client *c, struct perf_options *o, uint32_t ops, const char *dev,
 		  const char *driver);
+/* Check the sizes against max, the device's limit, and the ops. */
 int perf_plan_sizes(struct client *c, const struct perf_options *o, uint64_t max);
-/* Default sizes, as far as the device goes. */
+/* If no sizes were given, set the default ones, up to max, the device's limit. */
 int perf_plan_default_sizes(struct client *c, struct perf_options *o, uint64_t max);
+/* Set c->window and c->burst, within the device's limits. */
 int perf_plan_window(struct client *c, const struct leat_dev_info *info);
-/* A ping-pong by WRITE waits for the last byte of a message. */
+/* Must messages have a byte? A ping-pong by WRITE waits for the last byte of a message. */
 bool perf_needs_a_byte(const struct perf_options *o, unsigned int op);
 
 #endif /* PERF_CLIENT_H */

@@ -3,19 +3,20 @@
 #define PERF_H
 
 /*
- * leat-perf: what its files share.
+ * leat-perf: declarations that its files share.
  *
  *     main.c      the program; sides.c which side runs on which lcore
- *     options.c   the command line; help.c what --help says; num.c lists of sizes
- *     cpu.c       what may spoil a measurement
- *     wire.c      control messages and cards, byte by byte
- *     side.c      a side: its endpoint, its events, its end; mem.c its buffers and ops; msgs.c messages
- *     chan.c      control messages over the endpoint
+ *     options.c   the command line; help.c the text of --help; num.c lists of sizes
+ *     cpu.c       warnings about what may spoil a measurement
+ *     wire.c      encoding of control messages and cards
+ *     side.c      a side: its endpoint, events and close
+ *     mem.c       the buffers and ops of a side; msgs.c runs of lib/msg messages
+ *     chan.c      receives, and control messages over the endpoint
  *     client.c    the side that measures; connect.c how it connects; plan.c what it runs
  *     server.c    the side that serves; serve.c its loops
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
- *     check.c     what the data look like, and whether they do
- *     report.c    tables and histogram files; json.c
+ *     check.c     the patterns of --check; rma.c which pattern belongs where
+ *     report.c    tables and histogram files; json.c --json
  *     tune.c      settings and measurements of a side, perf.toml
  *     ../common/list.c   --list-drivers, --list-devices; cpu.c CPUs and load,
  *                 num.c numbers, front.c options in front of "--", cursor.h bytes of messages
@@ -29,7 +30,7 @@
  *     RUN {op, size, window, memory}  ->    prepares buffers, posts receives
  *                                     <-    READY {memory}, or REFUSED {why}
  *     data of the warm-up             <->
- *     SYNC {messages sent}            ->    waits until it has as many, checks
+ *     SYNC {messages sent}            ->    waits until that many arrived, checks
  *                                     <-    RESULT {messages, errors}
  *     data of the measurement         <->
  *     SYNC                            ->
@@ -37,8 +38,8 @@
  *     RUN ... or BYE                  ->
  *                                     <-    BYE
  *
- * Control messages are SENDs of a length that the data of the run don't have, so the receiving loop
- * tells them apart by a comparison that it makes anyhow.
+ * Control messages are SENDs of a length that no data of the run have. So the receiving loop tells
+ * them from data by comparing the length, which it does in any case.
  */
 
 #include <errno.h>
@@ -65,15 +66,15 @@ struct leat_histogram;
 #define PERF_TEXT 256
 
 /*
- * A run has the number of the op that it posts. Messages of lib/msg have that of the receive: no run is of
- * receives alone.
+ * A run is named by the type of the op that it posts. Runs of lib/msg messages have no type of
+ * their own and use LEAT_OP_TRECV, which never names a run of ops.
  */
 #define PERF_OP_MSG LEAT_OP_TRECV
 
-/* Each moves 8 bytes. */
+/* The atomics: each op moves 8 bytes. */
 #define PERF_OPS_ATOMIC (LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP))
 
-/* Exit codes; a signal gives 128 and its number. */
+/* Exit codes; 128 + N: ended by signal N. */
 enum { PERF_EXIT_OK = 0, PERF_EXIT_FAILED = 1, PERF_EXIT_USAGE = 2 };
 
 enum perf_test { PERF_LAT, PERF_BW, PERF_RATE, PERF_TESTS };
@@ -93,21 +94,21 @@ struct perf_options {
 	const char *dev;
 	enum perf_test test;
 	uint32_t ops;	    /* mask of LEAT_OP_BIT */
-	uint32_t ops_named; /* of these by name: the others, from "all", may be left out */
+	uint32_t ops_named; /* ops given by name; those of "all" are left out if missing */
 	uint64_t *sizes;
-	uint32_t nb_sizes;    /* 0: the default of the test */
-	uint64_t iterations;  /* 0: by duration, or the default of the size */
-	uint64_t duration_us; /* 0: by iterations */
-	int64_t warmup;	      /* -1: default */
+	uint32_t nb_sizes;    /* 0: the default sizes of the test */
+	uint64_t iterations;  /* per size; 0: use duration_us, or the default for the size */
+	uint64_t duration_us; /* per size; 0: use iterations */
+	int64_t warmup;	      /* messages; -1: default */
 	uint32_t window;      /* 0: default */
 	uint32_t burst;	      /* 0: default */
 	double rate;	      /* messages/s, 0: closed loop */
 	bool check;
-	uint64_t corrupt; /* 0, or which message to spoil, from 1 */
+	uint64_t corrupt; /* number of the message to spoil in each run, from 1; 0: none */
 	enum perf_idle idle;
 	uint64_t timeout_us;
 	bool once;
-	bool tags; /* with the ops that the library does in software */
+	bool tags; /* use the ops that the library implements in software, too */
 	uint32_t mbufs;
 	uint32_t mbuf_size;
 	bool eal_memory;
@@ -117,29 +118,29 @@ struct perf_options {
 	bool list_drivers;
 	bool list_devices;
 	bool version, help;
-	const char *client_only; /* name of an option given that has no meaning for --listen */
+	const char *client_only; /* name of a given option that means nothing with --listen */
 };
 
-/* One line of the table. */
+/* The result of a run: one line of the table. */
 struct perf_row {
 	enum perf_test test;
 	unsigned int op;
 	uint64_t size;
-	uint64_t iterations; /* measured */
+	uint64_t iterations; /* messages measured */
 	uint32_t window, burst;
-	bool round_trip; /* whole round trips, not halves */
+	bool round_trip; /* hist has whole round trips, not halves */
 	bool interrupted;
-	uint64_t errors; /* of --check, both sides */
+	uint64_t errors; /* found by --check on both sides */
 	uint64_t elapsed_ns;
 	struct leat_histogram *hist; /* ns; NULL for bw and rate */
 	/* open loop */
-	double rate;	 /* asked for */
-	uint64_t unsent; /* due, but never sent */
-	uint64_t late;	 /* sent more than one interval late */
+	double rate;	 /* messages/s asked for */
+	uint64_t unsent; /* messages that were due, but never sent */
+	uint64_t late;	 /* messages sent more than one interval late */
 	uint64_t late_max_ns;
 };
 
-/* Where a side runs and what it runs on; the client shows the server's too. */
+/* A side's CPUs and device, exchanged in HELLO: the client reports both sides. */
 struct perf_card {
 	struct cpu_where at;
 	uint64_t max_msg;
@@ -149,30 +150,33 @@ struct perf_card {
 
 /* ---- main.c ---- */
 
-extern volatile sig_atomic_t perf_signal; /* 0, or the one that asks for an end */
+extern volatile sig_atomic_t perf_signal; /* the signal that asks the program to end, or 0 */
 
 void __attribute__((format(printf, 1, 2))) perf_msg(const char *fmt, ...);
 
 /* ---- options.c, num.c, help.c ---- */
 
-/* @return 0, or -EINVAL after a message. argv[0] is the program's name. */
+/* Parse the options behind "--"; argv[0]: the program. @return 0, or -EINVAL after a message */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
 void perf_options_free(struct perf_options *o);
-/* Is it one of ours, or an EAL option? arg begins with "--". */
+/* Is arg, which begins with "--", an option of leat-perf and not of EAL? */
 bool perf_option_known(const char *arg);
 
-/* "8,4K,1-1M": appends to a list. @return 0, or negative after a message that names the option */
+/*
+ * Append the sizes of a list such as "8,4K,1-1M", in which a range doubles from size to size. The
+ * caller frees *sizes. @return 0, or a negative errno after a message
+ */
 int perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n);
 
 void perf_help(FILE *f);
-/* Two-sided: the other side's receive takes it. */
+/* Is the op two-sided, so that a receive of the other side takes it? */
 static inline bool
 perf_is_message(unsigned int op)
 {
 	return op == LEAT_OP_SEND || op == LEAT_OP_TSEND || op == PERF_OP_MSG;
 }
 
-/* Does a device that offers ops have all that op needs? */
+/* Can a run of op use a device that offers the op types in ops? */
 static inline bool
 perf_op_offered(uint32_t ops, unsigned int op)
 {
@@ -183,7 +187,7 @@ perf_op_offered(uint32_t ops, unsigned int op)
 	return (ops & need) == need;
 }
 
-/* "send", "tagged", ... as on the command line. */
+/* Names as on the command line: "send", "tagged", ... */
 const char *perf_op_name(unsigned int op);
 int perf_op_by_name(const char *name, size_t len);
 const char *perf_test_name(enum perf_test test);
@@ -191,14 +195,14 @@ const char *perf_idle_name(enum perf_idle idle);
 
 /* ---- cpu.c ---- */
 
-/* Readings at one moment. */
+/* Readings of one moment. */
 struct perf_cpu_start {
 	struct cpu_load load;
 	struct cpu_used used;
 };
 
 void perf_cpu_start(struct perf_cpu_start *start);
-/* Says on stderr what may spoil the numbers. since: a reading at the start of the program. */
+/* Warn on stderr about what may spoil the numbers. since: readings at the start of the program. */
 void perf_cpu_warn(const struct perf_card *mine, const struct perf_card *other,
 		   const struct perf_cpu_start *since);
 
@@ -212,16 +216,16 @@ struct perf_report {
 	FILE *histogram;
 	struct json_object *json, *results;
 	unsigned int head_op;
-	bool head_done; /* the table's head was printed for head_op */
+	bool head_done; /* the column heads were printed, for head_op */
 };
 
-/* How it ended. */
+/* How the program ended. */
 struct perf_end {
-	const char *why; /* NULL: well */
+	const char *why; /* why it failed; NULL: it did not */
 	bool interrupted;
-	uint64_t errors; /* of --check */
-	double others;	 /* see cpu_others() */
-	uint64_t preempted;
+	uint64_t errors;    /* found by --check */
+	double others;	    /* share of the client's CPU that others used, see cpu_others() */
+	uint64_t preempted; /* involuntary context switches of the client's thread */
 };
 
 int perf_report_open(struct perf_report *r, const struct perf_options *o);
@@ -236,18 +240,18 @@ int perf_json_close(struct perf_report *r, const struct perf_end *end);
 
 /* ---- client.c, server.c ---- */
 
-/* Measures against a server at addr. @return exit code */
+/* Measure against the server at addr. @return the exit code */
 int perf_client(const struct perf_options *o, struct leat_dev *dev, const char *addr,
 		const struct perf_cpu_start *start);
 
-/* How a server in the same process and its client find each other. */
+/* --self: how server and client find each other in one process. */
 struct perf_self {
-	int state;		    /* atomic: 0 not yet, 1 listening at addr, 2 ended */
-	volatile sig_atomic_t quit; /* the client is through */
+	int state;		    /* atomic: 0 starting, 1 server listens at addr, 2 it ended */
+	volatile sig_atomic_t quit; /* the client has finished: the server is to end */
 	char addr[128];
 };
 
-/* Serves clients. self: NULL, or in the client's process. @return exit code */
+/* Serve clients. self: not NULL if the client is in this process. @return the exit code */
 int perf_server(const struct perf_options *o, struct leat_dev *dev, struct perf_self *self);
 
 #endif /* PERF_H */

@@ -5,17 +5,17 @@
 /*
  * A side: an endpoint with one peer, its buffers, and the ops of the current run.
  *
- *     tx ops   0 .. nb_tx-1   what this side sends; message seq goes by op seq % nb_tx
+ *     tx ops   0 .. nb_tx-1   sends; message seq uses op seq % nb_tx
  *     rx ops   0 .. nb_rx-1   receives; posted again as they come back
  *
- *     arena    | remote slots | tx buffers | rx buffers |     the last two only if larger than a
- *                                                             buffer of the mempool
+ *     arena    | remote slots | tx buffers | rx buffers |     buffers only if larger than those
+ *                                                             of the mempool
  *
  * The remote slots are the memory that the other side reaches with one-sided ops: slot seq % window
  * belongs to message seq.
  *
- * In flight are the last `posted - returned` sends: they come back in order (the peer's send queue),
- * control messages among them, so an op is free when fewer than nb_tx are in flight.
+ * In flight are the last `posted - returned` sends, control messages included: sends come back in
+ * order (the peer's send queue). So the next tx op is free when fewer than nb_tx are in flight.
  */
 
 #include <sched.h>
@@ -33,7 +33,7 @@
 
 /* Ops per poll. */
 #define PERF_POLL 64
-/* Receives for control messages where the data don't take the same ones. */
+/* Receives for control messages in runs whose data need receives of another kind, or none. */
 #define PERF_CTL_RX 4
 /* Receives of the connection for messages: see leat_msg_conf.credits. */
 #define PERF_MSG_RX (2 * LEAT_MSG_CREDITS_DEFAULT + 2)
@@ -43,49 +43,49 @@
 #define PERF_WORD_STRIDE 64
 
 struct perf_side {
-	/* the hot part */
+	/* fields of the fast path */
 	struct leat_ep *ep;
 	struct leat_op **txp;	   /* the tx ops, twice, so that any window of them is contiguous */
-	uint64_t posted, returned; /* sends, control messages included */
-	uint64_t size;		   /* of the run */
-	uint64_t seq;		   /* messages of the run begun so far */
+	uint64_t posted, returned; /* number of sends, control messages included */
+	uint64_t size;		   /* bytes per message of the run */
+	uint64_t seq;		   /* messages of the run sent; client: in the phases before */
 	uint64_t next_tick;	   /* cycles */
 	uint32_t nb_tx;
-	uint32_t limit;		/* ops in flight, at most nb_tx; see tune.c */
-	uint32_t burst;		/* at most limit */
-	uint32_t spins;		/* empty polls */
-	enum perf_idle idle;	/* not AUTO */
-	bool woken;		/* BLOCK: what for may be an event */
-	struct perf_msgs *msgs; /* NULL: no run of messages is under way */
+	uint32_t limit;		/* most ops in flight, at most nb_tx; see tune.c */
+	uint32_t burst;		/* ops per post, at most limit */
+	uint32_t spins;		/* number of empty polls */
+	enum perf_idle idle;	/* never AUTO */
+	bool woken;		/* BLOCK: just woken up, perhaps by an event */
+	struct perf_msgs *msgs; /* connection of lib/msg, or NULL */
 
 	/* buffers */
 	struct leat_op *tx, *rx;
 	uint32_t nb_rx;
 	uint32_t tx_cap, rx_cap;
-	struct leat_op **rx_wait; /* receives that could not be posted again yet */
+	struct leat_op **rx_wait; /* receives that the device has had no room for yet */
 	uint32_t nb_rx_wait;
-	struct leat_op *ctl_tx; /* two, taken in turns */
-	uint32_t ctl_next;
-	uint32_t ctl_len;    /* of control messages: none that the other side takes for data */
-	uint64_t ctl_seq[2]; /* value of returned from which on it is free */
-	void **bufs;	     /* all of the mempool */
+	struct leat_op *ctl_tx; /* two sends for control messages, used in turns */
+	uint32_t ctl_next;	/* index of the next one */
+	uint32_t ctl_len;	/* bytes of control messages; no data of the run have this length */
+	uint64_t ctl_seq[2];	/* ctl_tx[i] is free once `returned` is at least this */
+	void **bufs;		/* all buffers of the mempool */
 	uint32_t nb_bufs, buf_size;
 	struct rte_mempool *pool;
 	struct leat_mr *pool_mr;
 	uint8_t *arena;
 	uint64_t arena_len;
-	bool arena_eal; /* EAL's memory */
+	bool arena_eal; /* the arena is EAL's memory */
 	struct leat_mr *arena_mr;
-	uint8_t *remote; /* the slots that the other side reaches here */
-	uint64_t remote_stride;
-	struct leat_rkey there; /* those of the other side */
+	uint8_t *remote;	/* the remote slots, which the other side reaches */
+	uint64_t remote_stride; /* bytes from one slot to the next, on both sides */
+	struct leat_rkey there; /* the other side's remote slots */
 
 	/* the run */
 	struct perf_run run;
 	struct perf_errors errors;
-	uint64_t count;	  /* messages received, or noticed */
-	uint64_t checked; /* of the messages of one-sided ops, those whose memory was verified */
-	uint64_t corrupt;
+	uint64_t count;	  /* messages received, or WRITE_IMMs noticed */
+	uint64_t checked; /* messages of one-sided ops whose memory was verified */
+	uint64_t corrupt; /* see perf_options */
 	bool server;
 
 	/* the other side */
@@ -93,33 +93,35 @@ struct perf_side {
 	bool up;
 	char peer_addr[LEAT_ADDR_MAX];
 	struct perf_card card, other;
-	struct wire_msg ctl; /* a control message that came, if ctl_full */
+	struct wire_msg ctl; /* the received control message, if ctl_full */
 	bool ctl_full;
 
-	/* limits and ends */
-	const volatile sig_atomic_t *stop;
-	uint64_t tick;	  /* cycles between looks at what is not fast */
-	uint64_t timeout; /* cycles without any op done until the other side counts as stuck */
+	/* timeouts and failures */
+	const volatile sig_atomic_t *stop; /* not 0: end */
+	uint64_t tick;			   /* cycles between two calls of perf_side_tick() */
+	/* cycles without a completed op after which the other side counts as stuck */
+	uint64_t timeout;
+	/* when that time is over, in cycles; number of completed ops at the last tick */
 	uint64_t stall_at, stall_seen;
-	bool patient;	     /* it is for the other side to do something, as late as it likes */
-	char why[PERF_TEXT]; /* what went wrong */
+	bool patient;	     /* the other side acts next, and may be silent for any time */
+	char why[PERF_TEXT]; /* cause of the failure */
 	struct leat_dev_info info;
 
 	/* settings and measurements, tune.c */
 	struct perf_tune_settings set;
 	struct leat_tune_object *tune;
 	struct leat_tune_histogram latency;
-	double rate; /* of an open loop */
-	uint32_t window_max;
-	bool windowed;	     /* several messages are in flight */
-	uint64_t ctl_posted; /* of posted: control messages */
-	uint64_t counted;    /* messages of the run that are in `messages` */
-	uint64_t messages, transferred;
-	uint64_t errors_before; /* of the runs before this one */
+	double rate;			/* messages/s of an open loop */
+	uint32_t window_max;		/* largest window that has buffers */
+	bool windowed;			/* the runs have several messages in flight */
+	uint64_t ctl_posted;		/* number of control messages in `posted` */
+	uint64_t counted;		/* messages of the run that are counted in `messages` */
+	uint64_t messages, transferred; /* totals of all runs; transferred: bytes */
+	uint64_t errors_before;		/* errors of the runs before this one */
 
 	/* progress on stderr */
-	const char *progress; /* what is going on, NULL: silent */
-	uint64_t progress_at, progress_start;
+	const char *progress;		      /* name of the current run; NULL: print no progress */
+	uint64_t progress_at, progress_start; /* cycles: when to print next, start of the run */
 };
 
 /* ---- side.c ---- */
@@ -127,114 +129,131 @@ struct perf_side {
 struct perf_side_conf {
 	const char *name;
 	struct leat_dev *dev;
-	uint32_t ops;	   /* types to be posted, SEND and RECV besides */
-	uint32_t tx_depth; /* 0: device's default */
+	uint32_t ops;	   /* op types to be posted; SEND and RECV are added */
+	uint32_t tx_depth; /* 0: the device's default */
 	uint16_t max_peers;
-	uint32_t mbufs, mbuf_size;
-	bool eal_memory; /* of the arena */
+	uint32_t mbufs, mbuf_size; /* buffers of the mempool, bytes of each */
+	bool eal_memory;	   /* take the arena from EAL */
 	uint64_t timeout_us;
 	const volatile sig_atomic_t *stop;
 	bool server;
-	bool wait; /* it will block */
-	bool tags; /* with the ops that the library does in software */
-	/* client: what is run, for perf.toml; 0: see there */
+	bool wait; /* the side will block: idle policy BLOCK */
+	bool tags; /* use the ops that the library implements in software, too */
+	/* client: values of the options, for the settings of perf.toml */
 	uint32_t window, burst;
 	double rate;
 	bool windowed;
 };
 
-/* What a side's endpoint will be like, and its ops. @return 0 or -EINVAL with leat_err_msg() */
+/* Describe the endpoint that a side will create. @return 0, or -EINVAL with leat_err_msg() */
 int perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *info);
 
-/* @return 0 or a negative errno with s->why; then it need not be closed. */
+/*
+ * Create endpoint and buffers. After a failure, too, perf_side_close() is to be called.
+ * @return 0, or a negative errno with s->why
+ */
 int perf_side_open(struct perf_side *s, const struct perf_side_conf *conf);
-/* Ends everything, within about a second. @return 0, or -EBUSY: the device did not let go; memory stays */
+/*
+ * Close connections, endpoint and memory, with a deadline of a second or two for each.
+ * @return 0, or -EBUSY: the device still uses the memory, which is leaked
+ */
 int perf_side_close(struct perf_side *s);
-/* Notes what went wrong. @return -err */
+/* Store the cause of a failure in s->why. @return -err */
 int __attribute__((format(printf, 3, 4)))
 perf_fail(struct perf_side *s, int err, const char *fmt, ...);
-/* An op came back with a status < 0. @return it */
+/* Store in s->why that an op failed. @return the op's status */
 int perf_op_failed(struct perf_side *s, const struct leat_op *op);
-/* The op failed because the connection did? Says why in s->why, if that can be learned soon. */
+/*
+ * Find the cause of a failed op: poll until the connection has ended, for at most half a second,
+ * and store why it ended in s->why. s->why stays if the connection does not end, or had ended.
+ */
 void perf_side_why(struct perf_side *s);
-/* Handles events. @return 0, -ECONNRESET and such if the peer is gone */
+/* Handle events. @return 0, or a negative errno with s->why if the connection ended */
 int perf_side_events(struct perf_side *s);
-/* What is to be done every few ms. @return 0, -EINTR, -ETIMEDOUT, or as perf_side_events() */
+/*
+ * Do the periodic work: settings, s->stop, events, receives to post again, progress, timeout.
+ * @return 0, -EINTR (s->stop), -ETIMEDOUT, or as perf_side_events()
+ */
 int perf_side_tick(struct perf_side *s, uint64_t now);
-/* Sleeps until something comes, or the next tick is due. */
+/* Sleep until the endpoint may have something, or a tick is overdue. */
 void perf_side_block(struct perf_side *s);
-/* Nobody has to answer now. */
+/* Restart the timeout: the other side owes no answer yet. */
 static inline void
 perf_side_unstall(struct perf_side *s, uint64_t now)
 {
 	s->stall_at = now + s->timeout;
 }
 
-/* A millisecond, where nothing is urgent and others may have the CPU. */
+/* Sleep a millisecond: nothing is urgent, and other threads get the CPU. */
 void perf_nap(void);
 bool perf_progress_wanted(const struct perf_options *o);
-/* The stall clock starts anew. */
+/* Restart the timeout and the tick. */
 void perf_side_fresh(struct perf_side *s);
 
 /* ---- mem.c ---- */
 
+/* The functions that return int: 0, or a negative errno with s->why. */
+
 int perf_mem_open(struct perf_side *s, const struct perf_side_conf *conf);
+/* leak: free nothing, since a device may still write to the memory. */
 void perf_mem_close(struct perf_side *s, bool leak);
-/* Buffers and ops for s->run. Receives must have been recalled. @return 0, or negative with s->why */
+/* Set up buffers and ops for s->run. All receives must have been recalled before. */
 int perf_mem_prepare(struct perf_side *s);
-/* Ends the registration of the arena. @return 0, or -EBUSY */
+/* Deregister the arena; tries for a second. @return 0, or -EBUSY */
 int perf_mem_unregister(struct perf_side *s);
-/* The tx ops get the address of the other side's slots, s->there. */
+/* Point the tx ops at the other side's remote slots, s->there. */
 void perf_mem_aim(struct perf_side *s);
-/* A window that fits into the memory that a run may take. */
+/* Cut a window to the memory that a run may take; at least 1. */
 uint32_t perf_window_fit(uint64_t size, uint32_t window);
-/* Key of the remote slots. */
+/* Get the key of the remote slots; all 0 if the run has none. */
 int perf_mem_rkey(struct perf_side *s, struct leat_rkey *rkey);
-/* Bytes of remote slots that a run needs. */
+/* Return the bytes of remote slots that a run needs. */
 uint64_t perf_remote_len(const struct perf_run *run);
 
-/* ---- chan.c ---- */
+/* ---- chan.c: functions that return int return 0, or a negative errno with s->why ---- */
 
-/* Posts all receives of the run (or those of a side without one). */
+/* Post all receives that perf_mem_prepare() set up. */
 void perf_rx_post_all(struct perf_side *s);
-/* Takes all receives back. */
+/* Cancel all receives, and poll until each came back. */
 int perf_rx_recall(struct perf_side *s);
-/* Posts receives again; those that find no room wait. */
+/* Post receives again. Those that the device has no room for wait for the next tick. */
 void perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n);
-/* A receive that is not data: a control message, or an error. Posts it again. */
+/* Handle a receive that holds no data: store the control message in s->ctl, and post it again. */
 int perf_chan_input(struct perf_side *s, struct leat_op *op);
-/* A control message came where only data may come. @return negative */
+/* Fail: a control message came while only data may come. @return a negative errno */
 int perf_chan_stray(struct perf_side *s);
-/* Polls once, where only control messages may come. */
+/* Poll once, while only control messages may come. */
 int perf_chan_poll(struct perf_side *s);
+/* Send a control message; polls while there is no room. */
 int perf_chan_send(struct perf_side *s, const struct wire_msg *m);
-/* Waits for a control message, takes it. REFUSED becomes an error. */
+/* Wait for a control message and take it. REFUSED becomes an error. */
 int perf_chan_wait(struct perf_side *s, struct wire_msg *m);
-/* The first messages of a connection: who is there. @return 0 and s->other, or negative with s->why */
+/* Exchange HELLOs, the first messages of a connection; stores the other side's card in s->other. */
 int perf_chan_hello(struct perf_side *s);
-/* Waits until all sends came back. */
+/* Poll until all sends came back. */
 int perf_chan_drain(struct perf_side *s);
 
-/* ---- msgs.c ---- */
+/* ---- msgs.c: functions that return int return 0, or a negative errno with s->why ---- */
 
-/* Client: the connection for messages, if there is none yet. */
+/* Client: open the connection for messages, unless there is one. */
 int perf_msg_connect(struct perf_side *s);
-/* Server: a request to connect. @return false: it is none for messages, and to be rejected */
+/* Server: accept a connection for messages. @return false: it is not one, reject it */
 bool perf_msg_request(struct perf_side *s, const struct leat_event *ev);
-/* @return whether it is the messages' */
+/* Offer an event to lib/msg. @return true: the event belongs to the connection for messages */
 bool perf_msg_event(struct perf_side *s, const struct leat_event *ev);
+/* Handle the events of lib/msg. */
 int perf_msg_events(struct perf_side *s);
-/* A request for each op of the run. */
+/* Set up a request for each op of the run. */
 int perf_msg_prepare(struct perf_side *s);
-/* As leat_op_cancel(), also for what perf_msg_post() took. */
+/* Like leat_op_cancel(), and cancels messages as well. */
 int perf_msg_cancel(struct perf_side *s, struct leat_op *op);
-/* Ends the connection, if there is one. @return 0, or -EBUSY */
+/* Close the connection for messages, if there is one. @return 0, or -EBUSY */
 int perf_msg_close(struct perf_side *s);
-/* As leat_ep_post() and leat_ep_poll(); of a run's ops the messages. */
+/* Like leat_ep_post() and leat_ep_poll(), with the data of a msg run as messages of lib/msg. */
 uint16_t perf_msg_post(struct perf_side *s, struct leat_op **ops, uint16_t n);
 uint16_t perf_msg_poll(struct perf_side *s, struct leat_op **ops, uint16_t n);
 
-/* ---- on the fast path ---- */
+/* ---- inline functions of the fast path ---- */
 
 static __rte_always_inline uint16_t
 perf_post(struct perf_side *s, struct leat_op **ops, uint16_t n)
@@ -249,8 +268,10 @@ perf_poll(struct perf_side *s, struct leat_op **ops, uint16_t n)
 }
 
 /*
- * After an empty poll. Time is looked at seldom when spinning, and late: ticks belong between two
- * messages, where they cost no one anything. With block, only for those who wait for nothing but ops.
+ * Idle after an empty poll. A spinning loop reads the clock seldom, and ticks here only when a tick
+ * is overdue by a whole interval: ticks belong between two messages, where they delay none.
+ * block: PERF_IDLE_BLOCK sleeps, else it yields. Only a caller that waits for nothing but ops may
+ * sleep. @return 0, or as perf_side_tick()
  */
 static inline int
 perf_idle_how(struct perf_side *s, const bool block)
@@ -286,14 +307,14 @@ perf_idle(struct perf_side *s)
 	return perf_idle_how(s, true);
 }
 
-/* The same for those who wait for memory to be written, or for a time: block is yield. */
+/* Idle while waiting for memory to be written or for a time: PERF_IDLE_BLOCK yields. */
 static inline int
 perf_idle_awake(struct perf_side *s)
 {
 	return perf_idle_how(s, false);
 }
 
-/* Between messages, with the time at hand. */
+/* Tick if one is due. Call between two messages, with the current time. */
 static inline int
 perf_due(struct perf_side *s, uint64_t now)
 {
@@ -306,7 +327,7 @@ perf_is_recv(const struct leat_op *op)
 	return (LEAT_OP_BIT(op->type) & LEAT_OP_MASK_RECV) != 0;
 }
 
-/* Does a receive hold data of the run? imm: its messages are WRITE_IMM. */
+/* Does a receive hold data of the run? imm: the run's messages are WRITE_IMMs. */
 static inline bool
 perf_is_data(const struct perf_side *s, const struct leat_op *op, const bool imm)
 {
@@ -315,6 +336,7 @@ perf_is_data(const struct perf_side *s, const struct leat_op *op, const bool imm
 	return imm ? (op->oflags & LEAT_OP_F_WRITTEN) != 0 : op->len == s->size;
 }
 
+/* Return how many sends may still be posted. */
 static inline uint32_t
 perf_tx_room(const struct perf_side *s)
 {
@@ -327,32 +349,32 @@ perf_tx_room(const struct perf_side *s)
 
 int perf_tune_open(struct perf_side *s, const struct perf_side_conf *conf);
 void perf_tune_close(struct perf_side *s);
-/* A run has its buffers: what of the settings it can use. */
+/* Set limit, burst and rate from the settings, within the buffers that the run just got. */
 void perf_tune_limits(struct perf_side *s);
-/* Counts what the run has done so far. */
+/* Add what the run has done so far to the totals. */
 void perf_tune_count(struct perf_side *s);
-/* The same, since its counters begin anew. */
+/* Add the run's counts and errors to the totals, before its counters are reset. */
 void perf_tune_carry(struct perf_side *s);
 
-/* ---- the loops ---- */
+/* ---- the measuring loops ---- */
 
-/* Part of a run: warm-up or measurement. */
+/* A phase of a run: warm-up or measurement. */
 struct perf_phase {
-	uint64_t n;			  /* messages; UINT64_MAX: until `until` */
-	uint64_t until;			  /* cycles, UINT64_MAX: until n */
+	uint64_t n;			  /* messages to send; UINT64_MAX: send until `until` */
+	uint64_t until;			  /* cycles; UINT64_MAX: send n messages */
 	uint64_t done;			  /* messages done */
 	uint64_t start, end;		  /* cycles */
 	struct leat_histogram *hist;	  /* ns; NULL: don't record */
-	struct leat_tune_histogram *live; /* the same for agents, with hist */
-	bool whole;			  /* record whole round trips */
+	struct leat_tune_histogram *live; /* telemetry: the same samples; set if hist is */
+	bool whole;			  /* record whole round trips, not halves */
 	/* open loop */
-	double rate;
-	uint64_t unsent, late, late_max; /* late_max: cycles */
+	double rate;			 /* messages/s */
+	uint64_t unsent, late, late_max; /* as in perf_row, but late_max: cycles */
 };
 
 /*
- * Each returns 0 when the phase is over, -EINTR when asked to stop, or a negative errno with s->why. In
- * each case ph tells what was measured.
+ * Run a phase. Each function returns 0 at its end, -EINTR when asked to stop, or a negative errno
+ * with s->why. In each case ph has the results so far.
  */
 int perf_lat_pingpong(struct perf_side *s,
 		      struct perf_phase *ph); /* send, tagged, msg, write_imm */
@@ -361,11 +383,11 @@ int perf_lat_write(struct perf_side *s, struct perf_phase *ph);
 int perf_bw(struct perf_side *s, struct perf_phase *ph);
 int perf_openloop(struct perf_side *s, struct perf_phase *ph);
 
-/* Serves until a control message came (in s->ctl). @return 0 or negative with s->why */
+/* Serve until a control message came (in s->ctl). @return 0, or a negative errno with s->why */
 int perf_serve(struct perf_side *s);
 int perf_serve_write(struct perf_side *s); /* in lat_write.c */
 
-/* Collects samples, so that the loop between two messages is short. */
+/* Samples are collected, and recorded many at a time: little is done between two messages. */
 #define PERF_SAMPLES 2048
 
 struct perf_samples {
@@ -377,8 +399,9 @@ struct perf_samples {
 void perf_samples_flush(struct perf_samples *sm);
 
 /*
- * Between two exchanges of a closed loop: the one that began at *t0 ended at t1. The next one begins at once, or
- * after what is rare; *t0 tells when. @return 0, or as perf_due()
+ * Record an exchange of a closed loop that began at *t0 and ended at t1. *t0 becomes the start of
+ * the next exchange: t1, or later if samples were flushed, a tick was due, or the message was
+ * checked. @return 0, or as perf_due()
  */
 static __rte_always_inline int
 perf_lap(struct perf_side *s, struct perf_samples *sm, uint64_t *t0, uint64_t t1, const bool check)
@@ -399,20 +422,20 @@ perf_lap(struct perf_side *s, struct perf_samples *sm, uint64_t *t0, uint64_t t1
 	return ret;
 }
 
-/* After the last of `done` exchanges, which ended at t1. */
+/* End a phase of `done` exchanges, the last of which ended at t1. */
 void perf_laps_end(struct perf_side *s, struct perf_samples *sm, uint64_t t1, uint64_t done);
 
-/* ---- check of messages, of one-sided memory and of atomics, rma.c ---- */
+/* ---- rma.c: verify messages, one-sided memory and atomics; errors go to s->errors ---- */
 
-/* Message seq came: is it right? imm: it is a WRITE_IMM, and in s->remote. */
+/* Verify message seq, which came by op. imm: it is a WRITE_IMM, and its data are in s->remote. */
 void perf_rx_verify(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm);
-/* The part of an immediate that arrives. */
+/* Return the bits of an immediate that the device transfers. */
 static inline uint64_t
 perf_imm(const struct perf_side *s, uint64_t imm)
 {
 	return s->info.imm_size >= 8 ? imm : (uint32_t)imm;
 }
-/* What comes in, and what goes out. */
+/* Return the direction of messages that this side receives, and of those that it sends. */
 static inline enum perf_dir
 perf_dir_in(const struct perf_side *s)
 {
@@ -424,13 +447,13 @@ perf_dir_out(const struct perf_side *s)
 	return s->server ? PERF_TO_CLIENT : PERF_TO_SERVER;
 }
 
-/* Server: fills the memory that the client reads or changes. */
+/* Fill the remote slots before a run: the server's, and for ping-pong by WRITE both sides'. */
 void perf_rma_init(struct perf_side *s);
-/* Server, at SYNC: is everything there that `count` messages left? */
+/* Server, at SYNC: verify the remote slots after `count` messages. */
 void perf_rma_verify(struct perf_side *s, uint64_t count);
-/* Makes message seq ready to be posted, with check; returns its op. */
+/* With --check: fill in message seq; return its op. */
 struct leat_op *perf_tx_prepare(struct perf_side *s, uint64_t seq);
-/* Client: message seq came back: is its result right? */
+/* Client: verify the result of message seq, whose op came back. */
 void perf_tx_verify(struct perf_side *s, uint64_t seq);
 
 #endif /* PERF_SIDE_H */

@@ -3,10 +3,10 @@
 #define PERF_WIRE_H
 
 /*
- * What the two sides tell each other. Little-endian; what arrives is believed only as far as it was
- * checked.
+ * Control messages between the two sides. Little-endian; fields that arrive are not trusted before
+ * they were checked.
  *
- * Control message, always WIRE_LEN bytes, or WIRE_LEN_ALT if the run's data have WIRE_LEN:
+ * A control message has WIRE_LEN bytes, or WIRE_LEN_ALT if the data of the run have WIRE_LEN:
  *
  *      0  magic "lpc1"   4     8  body by type:
  *      4  version        2
@@ -22,8 +22,8 @@
  *                              BYE       -
  *                              the rest is 0
  *
- * Length, magic, version and the text of REFUSED are for all versions, so that two of different
- * ones understand that they are.
+ * Length, magic, version and the text of REFUSED stay the same in all versions, so that sides of
+ * different versions can tell that they differ.
  */
 
 #include "check.h"
@@ -49,7 +49,7 @@ enum wire_type {
 #define WIRE_F_CHECK 0x01
 #define WIRE_F_OPEN 0x02 /* open loop */
 
-/* What a run is. */
+/* The parameters of a run. */
 struct perf_run {
 	uint32_t id;
 	enum perf_test test;
@@ -67,13 +67,13 @@ struct wire_msg {
 	struct perf_card card;	   /* HELLO */
 	struct perf_run run;	   /* RUN */
 	struct leat_rkey rkey;	   /* RUN, READY */
-	int err;		   /* REFUSED, positive */
+	int err;		   /* REFUSED: a positive errno */
 	char text[WIRE_TEXT];	   /* REFUSED */
 	uint64_t count;		   /* SYNC, RESULT */
 	struct perf_errors errors; /* RESULT */
 };
 
-/* Length of control messages for data of that size. */
+/* Return the length of control messages beside data of that size. */
 static inline uint32_t
 wire_len(uint64_t size)
 {
@@ -81,7 +81,11 @@ wire_len(uint64_t size)
 }
 
 void wire_encode(const struct wire_msg *m, void *buf, uint32_t len);
-/* @return 0; -EPROTO: it is none; -EPROTONOSUPPORT: of a leat-perf of another version */
+/*
+ * Decode a received message.
+ * @return 0; -EPROTO: not a control message, or a field is invalid; -EPROTONOSUPPORT: the sender is
+ * a leat-perf of another version
+ */
 int wire_decode(const void *buf, uint64_t len, struct wire_msg *m);
 
 #endif /* PERF_WIRE_H */
