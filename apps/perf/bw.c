@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streaming: `limit` messages in flight, at most nb_tx, posted in bursts. Both may change in each
- * tick.
+ * Streaming: at most `limit` messages in flight, posted in bursts of `burst`. Settings may change
+ * both in each tick.
  *
- *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst from any head is contiguous
- *                     head ^---burst---^
+ *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst is contiguous
+ *                     head ^---burst---^          from any head
  */
 
 #include "side.h"
 
-/* Turns between two looks at the clock. */
+/* The loop reads the clock every TURNS turns. */
 #define TURNS 64
 
 static int
@@ -78,7 +78,7 @@ stream(struct perf_side *s, struct perf_phase *ph, const bool check)
 			break;
 	}
 	ph->end = rte_rdtsc();
-	/* Less what is still under way if it was interrupted. */
+	/* An interrupted run leaves messages in flight: they are not done. */
 	ph->done = sent - RTE_MIN(sent, s->posted - s->returned);
 	s->seq += sent;
 	return ret;

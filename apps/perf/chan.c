@@ -19,7 +19,7 @@ perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n)
 		if (unlikely(got < k))
 			break;
 	}
-	/* They wait for the next tick. (ops may be rx_wait itself, then this moves them down.) */
+	/* The rest waits for the next tick. ops may be rx_wait: then this moves the rest down. */
 	for (; unlikely(i < n); i++)
 		s->rx_wait[s->nb_rx_wait++] = ops[i];
 }
@@ -36,7 +36,7 @@ perf_rx_post_all(struct perf_side *s)
 	}
 }
 
-/* Behind a poll that brought n ops, where nothing is measured. */
+/* Yield after a poll that returned nothing, and tick if due. Only where nothing is measured. */
 static int
 breathe(struct perf_side *s, uint16_t n)
 {
@@ -57,7 +57,7 @@ perf_rx_recall(struct perf_side *s)
 	for (i = 0; i < s->nb_rx; i++)
 		(void)(s->msgs == NULL
 			       ? leat_op_cancel(s->ep, &s->rx[i])
-			       : perf_msg_cancel(s, &s->rx[i])); /* -ENOENT: is home already */
+			       : perf_msg_cancel(s, &s->rx[i])); /* -ENOENT: is not posted */
 	perf_side_fresh(s);
 	while (home < s->nb_rx) {
 		n = perf_poll(s, done, RTE_DIM(done));
@@ -145,13 +145,13 @@ perf_chan_send(struct perf_side *s, const struct wire_msg *m)
 	struct leat_op *op = &s->ctl_tx[idx];
 	int ret;
 
-	/* Messages come back in another order than what is sent beside them. */
+	/* Sends of lib/msg don't come back in order with other sends: have none in flight. */
 	if (s->msgs != NULL) {
 		ret = perf_chan_drain(s);
 		if (ret < 0)
 			return ret;
 	}
-	/* Its last use is two messages ago; sends come back in order. */
+	/* The op carried the control message before the last: wait until it came back. */
 	while (s->returned < s->ctl_seq[idx]) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)

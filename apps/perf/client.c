@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The side that measures: runs, results, and how it ends. */
+/* The side that measures: its runs, their results, and the exit code. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ begin_run(struct client *c, const struct perf_run *r)
 		return perf_fail(s, EPROTO, "the listener's answer is wrong");
 	s->there = m.rkey;
 	perf_mem_aim(s);
-	/* Over there it is closed by now, after the receives were taken back. */
+	/* The server closed its end of the connection for messages before it sent READY. */
 	return r->op == PERF_OP_MSG ? 0 : perf_msg_close(s);
 }
 
@@ -68,7 +68,7 @@ sync_up(struct client *c, struct perf_errors *errors)
 	return 0;
 }
 
-/* Streams of writes are verified a window at a time, see rma.c. */
+/* Run a stream of writes with --check: after each window the server verifies it, see rma.c. */
 static int
 bw_in_rounds(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 {
@@ -120,7 +120,7 @@ run_phase(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 		ret = perf_chan_drain(s);
 	if (ret == 0)
 		ret = sync_up(c, errors);
-	/* A send is through when the other side has it. */
+	/* A completed send may not have arrived yet: measure until RESULT says that all did. */
 	if (ret == 0 && message && r->test != PERF_LAT)
 		ph->end = rte_rdtsc();
 	return ret;
@@ -237,7 +237,7 @@ run_all(struct client *c)
 	return ret;
 }
 
-/* ---- before and after ---- */
+/* ---- open, connect, run all, report the end ---- */
 
 static int
 open_side(struct client *c, struct perf_options *o, struct leat_dev *dev)
@@ -299,8 +299,8 @@ head(struct client *c, const struct perf_cpu_start *start)
 }
 
 /*
- * The listener answers, so that the end of the connection can't overtake the good-bye. What was measured
- * stands in any case.
+ * Send BYE and wait for the answer, so that the end of the connection can't overtake BYE. Failures
+ * are ignored: all has been measured.
  */
 static void
 say_goodbye(struct perf_side *s)
@@ -318,7 +318,7 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
 	struct perf_side *s = &c->s;
 	int ret;
 
-	/* The first receives, for control messages. */
+	/* A run of one READ has receives for control messages only. */
 	s->run.op = LEAT_OP_READ;
 	s->run.window = 1;
 	ret = perf_mem_prepare(s);
@@ -339,7 +339,10 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
 	return ret;
 }
 
-/* What one side knows is not always the cause: a signal ends both. */
+/*
+ * Print why the client failed and return the exit code. A signal is the cause even if there is an
+ * error: it ends both sides, and one may see the other's end first.
+ */
 static int
 explain(struct client *c, int ret)
 {
@@ -391,7 +394,7 @@ perf_client(const struct perf_options *opts, struct leat_dev *dev, const char *a
 	end.why = ret < 0 ? c->s.why : NULL;
 	end.interrupted = perf_signal != 0;
 	end.errors = c->errors;
-	/* Of a side that floats nobody knows which CPU it was. */
+	/* A side that is not pinned may have used several CPUs. */
 	end.others = -1;
 	if (c->s.card.at.nb_cpus == 1)
 		end.others = cpu_others(&before.load, &after.load, c->s.card.at.cpu,
@@ -401,7 +404,7 @@ perf_client(const struct perf_options *opts, struct leat_dev *dev, const char *a
 		code = PERF_EXIT_FAILED;
 	if (perf_side_close(&c->s) < 0 && code == PERF_EXIT_OK)
 		code = PERF_EXIT_FAILED;
-	/* The default sizes were made here. */
+	/* open_side() allocated the default sizes. */
 	if (opts->sizes == NULL)
 		free(o.sizes);
 	free(c);

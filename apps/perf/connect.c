@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The connecting side finds its listener. */
+/* How the client connects: it tries until a listener accepts it, or --timeout is over. */
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "client.h"
 
-/* @return 1 connected, 0 not yet, negative: failed */
+/* Handle an event of a connecting peer. @return 1: connected, 0: not yet, or a negative errno */
 static int
 connect_event(struct client *c, const struct leat_event *ev, uint16_t peer)
 {
@@ -75,7 +75,7 @@ perf_client_connect(struct client *c)
 
 	for (;;) {
 		ret = connect_once(c, end, &say_at, begin);
-		/* Nobody there yet, or busy with another client. */
+		/* No listener yet, or it is busy with another client: try again. */
 		if ((ret != -ECONNREFUSED && ret != -ECONNRESET) || rte_rdtsc() >= end)
 			break;
 		nap_end = rte_rdtsc() + leat_us_to_cycles(50000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What may spoil a measurement. */
+/* Warnings about what may spoil a measurement. */
 
 #include <unistd.h>
 

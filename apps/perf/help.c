@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Names and what --help says. */
+/* Names of ops, tests and idle policies, and the text of --help. */
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  *
  *     t0 --ping--> ... --pong--> t1      sample: (t1 - t0) / 2; of READ and atomics t1 - t0
  *
- * What is not the exchange itself happens between t1 and the next t0 only if it is rare (a tick, putting
- * samples away); posting a receive again happens while the ping is under way.
+ * The next t0 is t1, unless rare work (a tick, flushing samples) comes in between. The receive of a
+ * pong is posted again right after the next ping was sent, while that ping is under way.
  */
 
 #include <leat_histogram.h>
@@ -22,7 +22,7 @@ perf_samples_flush(struct perf_samples *sm)
 	for (i = 0; ph->hist != NULL && i < sm->n; i++) {
 		uint64_t ns;
 
-		/* A half of a round trip in ns, rounded to the nearest. */
+		/* Half of a round trip is rounded to the nearest ns. */
 		if (ph->whole)
 			ns = leat_cycles_to_ns(sm->cycles[i]);
 		else
@@ -42,7 +42,7 @@ perf_laps_end(struct perf_side *s, struct perf_samples *sm, uint64_t t1, uint64_
 	perf_samples_flush(sm);
 }
 
-/* Posts a send; polls meanwhile if there is no room. */
+/* Post a send; poll while there is no room. @return 0, or a negative errno */
 static int
 post_ping(struct perf_side *s, struct leat_op *ping)
 {
@@ -59,7 +59,7 @@ post_ping(struct perf_side *s, struct leat_op *ping)
 	return 0;
 }
 
-/* Sorts what poll returned. *rx: the pong, if it came. @return 0 or negative */
+/* Handle polled ops. *rx: the pong, if it came. @return 0, or a negative errno */
 static __rte_always_inline int
 take(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx, const bool imm)
 {

@@ -4,12 +4,12 @@
  * Ping-pong by WRITE: each side watches the last byte of its memory, as ib_write_lat does. The byte
  * counts the messages: 1, 2, ... 255, 1, ...
  *
- * Both sides keep polling their endpoints, since there are providers that move nothing otherwise.
+ * Both sides keep polling their endpoints: some providers make progress only when polled.
  */
 
 #include "side.h"
 
-/* How long bytes before the last one may take to come after it (--check). */
+/* --check: the other bytes of a message may come this much later than its last one. */
 #define SETTLE_US PERF_US
 
 static uint8_t
@@ -18,7 +18,7 @@ mark_of(uint64_t seq)
 	return (uint8_t)(1 + seq % 255);
 }
 
-/* Polls once. @return 0, 1: a control message came, or negative */
+/* Poll once. @return 0; 1: a control message came; or a negative errno */
 static __rte_always_inline int
 turn(struct perf_side *s)
 {
@@ -42,7 +42,7 @@ turn(struct perf_side *s)
 	return n > 0 ? 0 : perf_idle_awake(s);
 }
 
-/* Waits for message seq. @return 0, 1: a control message came first, or negative */
+/* Wait for message seq. @return 0; 1: a control message came first; or a negative errno */
 static __rte_always_inline int
 await(struct perf_side *s, uint64_t seq)
 {
@@ -60,8 +60,9 @@ await(struct perf_side *s, uint64_t seq)
 }
 
 /*
- * Nothing promises that the last byte is written last, so with --check the others get some time. (The
- * next message does not come before this one was answered.)
+ * Verify message seq but for its last byte. No device promises to write the last byte last: wait up
+ * to SETTLE_US for the other bytes. The next message can't overwrite them: the other side sends it
+ * after it got the answer.
  */
 static int
 check_memory(struct perf_side *s, uint64_t seq)
@@ -141,7 +142,7 @@ perf_serve_write(struct perf_side *s)
 			ret = write_out(s, s->count);
 		if (ret == 0) {
 			s->count++;
-			/* The answer is under way: now there is time. */
+			/* The answer is under way: a tick delays no message now. */
 			ret = perf_due(s, rte_rdtsc());
 		}
 		if (unlikely(ret != 0))

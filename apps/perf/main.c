@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The program: its arguments, what it does with them, its exit code. */
+/* The program: leat_app's callbacks, lists, and the exit code. */
 
 #include <stdarg.h>
 
@@ -13,7 +13,7 @@
 #include "../common/opt.h"
 #include "sides.h"
 
-/* A side is one function on a deep stack; that it never waits is what it is for. */
+/* Stack of the task that runs a side. It never yields, on purpose: hog_us below allows that. */
 #define STACK (1U << 20)
 
 volatile sig_atomic_t perf_signal;
@@ -28,14 +28,14 @@ perf_msg(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* The first one asks for an orderly end; a second one ends the process. */
+/* The first signal asks for an orderly end; a second one ends the process. */
 static void
 on_signal(int sig)
 {
 	perf_signal = sig;
 }
 
-/* A list was written, or not. What follows is the end of the program. */
+/* End the program after a list. ret: the result of printing it. */
 static int
 listed(int ret)
 {

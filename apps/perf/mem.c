@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Buffers and ops of a side; side.h has a drawing. */
+/* The buffers and ops of a side; side.h has a drawing. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 
 #include "side.h"
 
-/* Memory for one kind of buffers; a single one may be larger. */
+/* Bytes that the buffers of one kind may take; a single buffer may be larger. */
 #define BUDGET (UINT64_C(256) << 20)
-/* Messages of a ping-pong: the next one may begin before the last one's send came back. */
+/* Ops of a ping-pong: the next message may start before the last send came back. */
 #define LAT_TX 4
 #define LAT_RX 8
 
-/* Control messages: 2 buffers to send from. */
+/* Sends for control messages, each with a buffer. */
 #define CTL_TX 2
 
 int
@@ -99,7 +99,7 @@ arena_alloc(const struct perf_side *s, uint64_t len)
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	(void)madvise(p, len, MADV_HUGEPAGE); /* as good as it gets */
+	(void)madvise(p, len, MADV_HUGEPAGE); /* without hugepages it works as well */
 	return p;
 }
 
@@ -115,7 +115,7 @@ arena_free(const struct perf_side *s, void *p, uint64_t len)
 void
 perf_mem_close(struct perf_side *s, bool leak)
 {
-	/* What a device may still write to is left to it. */
+	/* A device may still write to the memory. */
 	if (leak)
 		return;
 	ops_free(s);
@@ -131,7 +131,7 @@ perf_mem_close(struct perf_side *s, bool leak)
 	s->pool = NULL;
 }
 
-/* Bytes from one buffer to the next. */
+/* Return the bytes from one buffer to the next. */
 static uint64_t
 stride_of(uint64_t size)
 {
@@ -160,15 +160,15 @@ perf_window_fit(uint64_t size, uint32_t window)
 	return window < fit ? window : (uint32_t)fit;
 }
 
-/* What a run needs on this side. */
+/* The ops and buffers that a run needs on this side. */
 struct need {
 	uint32_t tx, ctl_rx, rx;
 	uint64_t tx_size, rx_size;
 	bool tx_pool, rx_pool;
-	uint64_t remote, total; /* of the arena */
+	uint64_t remote, total; /* bytes of the arena: remote slots, all */
 };
 
-/* Data meet receives that control messages don't: tagged ones, and those of messages. */
+/* Do the data need receives that can't take control messages: tagged ones, or those of lib/msg? */
 static bool
 own_receives(const struct perf_run *r)
 {
@@ -185,10 +185,10 @@ count_ops(const struct perf_side *s, struct need *n)
 	bool answers = message ? r->test == PERF_LAT : closed && (imm || r->op == LEAT_OP_WRITE);
 
 	n->tx = s->server && !answers ? 0 : closed ? perf_window_fit(r->size, LAT_TX) : r->window;
-	/* Data are received of messages and notices, by the server, and by a client that is answered. */
+	/* The server receives messages and notices, and a client receives the answers. */
 	if ((message || imm) && (s->server || answers))
 		n->rx = closed ? LAT_RX : 2 * r->window + PERF_CTL_RX;
-	/* Receives of data take control messages as well. */
+	/* Untagged receives of data take control messages as well. */
 	n->ctl_rx = n->rx > 0 && !own_receives(r) ? 0 : PERF_CTL_RX;
 	n->tx_size = r->size;
 	n->rx_size = imm || r->size < WIRE_LEN_ALT ? WIRE_LEN_ALT : r->size;
@@ -198,7 +198,7 @@ count_ops(const struct perf_side *s, struct need *n)
 		n->rx = perf_window_fit(n->rx_size, n->rx);
 }
 
-/* Cuts the need to what the device and the mempool have; as much as the window is a must. */
+/* Cut the receives to what device and mempool have; fail if the window does not get its buffers. */
 static int
 fit_ops(struct perf_side *s, struct need *n)
 {
@@ -259,7 +259,7 @@ arena_ensure(struct perf_side *s, uint64_t len)
 				 s->arena_eal ? " (EAL's -m)" : "");
 	s->arena_mr = leat_mr_register(s->ep, p, len, arena_access(s));
 	if (s->arena_mr == NULL) {
-		/* Nothing is left of it: a listener goes on, and serves smaller runs. */
+		/* Free it all: a listener refuses this run, and may serve smaller ones. */
 		arena_free(s, p, len);
 		return perf_fail(s, rte_errno, "%s", leat_err_msg());
 	}
@@ -275,7 +275,7 @@ arrays_ensure(struct perf_side *s, uint32_t tx, uint32_t rx)
 		tx = RTE_MAX(tx, s->tx_cap);
 		rx = RTE_MAX(rx, s->rx_cap);
 		ops_free(s);
-		/* one more of each: none is allowed to be 0 */
+		/* one more of each: an allocation of 0 bytes may return NULL */
 		s->tx = rte_zmalloc(NULL, (tx + 1) * sizeof(*s->tx), LEAT_CACHE_LINE);
 		s->rx = rte_zmalloc(NULL, (rx + 1) * sizeof(*s->rx), LEAT_CACHE_LINE);
 		s->txp = calloc(2 * tx + 1, sizeof(struct leat_op *));
@@ -331,7 +331,7 @@ make_rx(struct perf_side *s, const struct need *n, uint8_t *mem, uint32_t first_
 		op->buf = pool ? s->bufs[first_buf++]
 			       : mem + (i - n->ctl_rx) * stride_of(n->rx_size);
 		op->mr = pool ? s->pool_mr : s->arena_mr;
-		/* They must not hold up what comes behind them. */
+		/* In a queue, a control receive would hold back the data received after it. */
 		op->queue = ctl ? LEAT_QUEUE_NONE : NULL;
 	}
 	s->nb_rx_wait = 0;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Runs of --op msg: messages of lib/msg, in leat mode, over a connection of their own.
+ * Runs of --op msg: messages of lib/msg, in leat mode, over a second connection.
  *
  *     client                                        server
  *     leat_msg_connect(), with a hello      ->      perf_msg_request(): leat_msg_accept()
  *     RUN {msg}, on the first connection    ->      receives, READY
  *     messages                             <->
- *     RUN of another op                     ->      closes it
- *     closes it                             <-      READY
+ *     RUN of another op                     ->      closes the second connection
+ *     closes the second connection          <-      READY
  *
- * The loops don't know of it. The ops of such a run are those of a run of tagged messages, each with a request
- * beside it, and perf_post() and perf_poll() turn the one into the other.
+ * The measuring loops see ops only. The ops of such a run are those of a run of tagged messages,
+ * and each has a request: perf_post() turns an op into its request, and perf_poll() a request into
+ * its op.
  */
 
 #include <stdlib.h>
@@ -28,14 +29,17 @@
 struct perf_msgs {
 	struct leat_msg *m;
 	struct leat_msg_conn *conn;
-	struct leat_msg_req *reqs; /* of the tx ops, then of the rx ops */
+	struct leat_msg_req *reqs; /* requests of the tx ops, then of the rx ops */
 	uint32_t nb_reqs;
 	bool up, closed;
 };
 
 /* ---- the fast path ---- */
 
-/* Not of control, nor of another op's run, which may be over only on the client's side. */
+/*
+ * Is the op a message of lib/msg? Control messages are not, and ops of another run are not: the
+ * client has the connection for messages until that run's READY came.
+ */
 static inline bool
 is_message(const struct perf_side *s, const struct leat_op *op)
 {
@@ -96,7 +100,7 @@ perf_msg_poll(struct perf_side *s, struct leat_op **ops, uint16_t n)
 	return k;
 }
 
-/* ---- runs ---- */
+/* ---- the requests of a run ---- */
 
 int
 perf_msg_prepare(struct perf_side *s)
@@ -179,7 +183,7 @@ perf_msg_request(struct perf_side *s, const struct leat_event *ev)
 	uint16_t len;
 
 	(void)leat_msg_priv(ev, &len);
-	/* Without a hello it is somebody else's first connection. */
+	/* A request without lib/msg's hello is the first connection of another client. */
 	if (!s->server || !s->up || s->msgs != NULL || len == ev->priv_len ||
 	    !perf_op_offered(s->info.ops, PERF_OP_MSG) || create(s) < 0)
 		return false;
@@ -203,7 +207,7 @@ perf_msg_events(struct perf_side *s)
 	struct leat_msg_event ev;
 	int ret = 0;
 
-	/* Ended with 0: the other side closed it, and goes on with another op. */
+	/* An end with status 0: the other side closed the connection, for a run of another op. */
 	while (g != NULL && leat_msg_events(g->m, &ev, 1) == 1) {
 		if (ev.type == LEAT_MSG_UP)
 			g->up = true;
@@ -225,11 +229,11 @@ perf_msg_close(struct perf_side *s)
 	if (g == NULL)
 		return 0;
 	if (g->conn != NULL)
-		(void)leat_msg_close(g->conn, 0); /* -EALREADY can't be */
-	/* What may go wrong with the other connection meanwhile is found by who uses that. */
+		(void)leat_msg_close(g->conn, 0); /* not -EALREADY: only called here */
+	/* Failures of the first connection are left to the next call that uses it. */
 	while (g->conn != NULL && !g->closed && rte_rdtsc() < end) {
 		(void)perf_chan_poll(s);
-		(void)perf_side_events(s); /* also when it was asked to stop */
+		(void)perf_side_events(s); /* a tick does not call it when asked to stop */
 	}
 	ret = leat_msg_destroy(g->m);
 	if (ret < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Lists of sizes. */
+/* Lists of sizes, for --size. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ append(uint64_t **sizes, uint32_t *n, uint64_t v)
 	return 0;
 }
 
-/* From a to b, doubling; b itself is the last one even if doubling misses it. */
+/* Append a, 2a, 4a, ... up to b, and b itself even if doubling misses it. */
 static int
 sweep(uint64_t a, uint64_t b, uint64_t **sizes, uint32_t *n)
 {
@@ -43,7 +43,7 @@ sweep(uint64_t a, uint64_t b, uint64_t **sizes, uint32_t *n)
 	}
 }
 
-/* item: what to complain about */
+/* Parse a size. item: what error messages quote. */
 static int
 one_size(const char *s, size_t len, const char *item, size_t item_len, uint64_t *v)
 {

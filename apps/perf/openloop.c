@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Latency in an open loop: messages are due at fixed moments, whatever became of those before them.
+ * Latency in an open loop: messages are due at fixed moments, answered or not.
  *
  *     due      |     |     |     |     |     |
  *     sent     x     x           xxx   x     x       a stall: two are sent late
  *     answered    a     a          a aa   a     a
- *     latency  ---   ---   --------            counted from when it was due
+ *     latency  ---   ---   --------            counted from the moment when it was due
  *
  * A closed loop would have sent nothing during the stall, and so would have counted it once
  * (G. Tene calls that coordinated omission).
  *
- * The rate is a setting: from the next message on they are due at another interval. Those that are
- * not answered yet were due by the old one, so a further change waits until they are.
+ * The rate is a setting: a change sets the interval from the next message on. Messages that are not
+ * answered yet were due by the old interval, so a further change waits for their answers.
  *
- * SEND and TSEND are answered by the other side, and the answers come in order; the others are measured
- * until their completion.
+ * The other side answers messages, in order; one-sided ops are measured until their completion.
  */
 
 #include <leat_histogram.h>
 
 #include "side.h"
 
-/* Messages from `first` on. */
+/* A part of the schedule with one rate. */
 struct piece {
-	uint64_t first;
-	uint64_t start;	 /* cycles */
+	uint64_t first;	 /* number of its first message */
+	uint64_t start;	 /* cycles: when that message is due */
 	double interval; /* cycles, exact */
 };
 
 struct schedule {
 	struct piece now, before;
-	double rate; /* of now */
+	double rate; /* messages/s in `now` */
 };
 
 static inline uint64_t
@@ -39,19 +38,19 @@ due_at(const struct schedule *sc, uint64_t i)
 {
 	const struct piece *p = likely(i >= sc->now.first) ? &sc->now : &sc->before;
 
-	/* From the start each time: no error adds up. A double holds 2^53 cycles, a month. */
+	/* Counted from the start, so errors don't add up. A double is exact for 2^53 cycles. */
 	return p->start + (uint64_t)((double)(i - p->first) * p->interval);
 }
 
-/* @return when the n messages of the phase are to have been sent, with time to catch up */
+/* Return by when all n messages of the phase must have been sent, with time to catch up. */
 static uint64_t
 schedule_end(const struct schedule *sc, uint64_t n, uint64_t sent, uint64_t now)
 {
-	/* More messages than a clock has cycles may be asked for. */
+	/* n messages may take longer than the clock can count. */
 	uint64_t span =
 		(uint64_t)RTE_MIN((double)(n - sent) * sc->now.interval, (double)(UINT64_MAX >> 2));
 
-	/* Twice the schedule, a second more at least. */
+	/* Twice the scheduled time, and at least a second more. */
 	return now + span + RTE_MAX(leat_hz(), span);
 }
 
@@ -63,7 +62,7 @@ schedule_change(struct schedule *sc, double rate, uint64_t sent, uint64_t now)
 
 	sc->before = sc->now;
 	sc->now = (struct piece){ .first = sent, .interval = interval };
-	/* A faster one does not wait for the end of a long interval. */
+	/* A higher rate must not wait for the end of a long interval of the old one. */
 	sc->now.start = RTE_MIN(next, now + (uint64_t)RTE_MIN(interval, (double)(UINT64_MAX >> 2)));
 	sc->rate = rate;
 }
@@ -75,7 +74,7 @@ record(const struct perf_phase *ph, uint64_t ns)
 	leat_tune_histogram_add(ph->live, ns);
 }
 
-/* @return number of answers in the batch, or negative */
+/* Handle polled ops. @return the number of messages that they answer, or a negative errno */
 static int
 answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 	struct leat_op **done, uint16_t n, uint64_t answered, bool echo)
@@ -94,7 +93,7 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 			s->returned++;
 			if (op->status != 0)
 				return perf_op_failed(s, op);
-			/* A control message of before is none of ours. */
+			/* The end of a message's send is no answer; control messages have none. */
 			if (echo || op < s->tx || op >= s->tx + s->nb_tx)
 				continue;
 		} else if (!echo || !perf_is_data(s, op, false)) {
@@ -118,7 +117,7 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 	return got;
 }
 
-/* Sends what is due. @return how many */
+/* Send the messages that are due. @return how many were sent */
 static uint64_t
 send_due(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc, uint64_t sent,
 	 uint64_t answered)
@@ -170,7 +169,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 				ret = perf_due(s, now);
 			}
 		} else if (k == 0) {
-			/* The next message may be due long after: then nothing is stuck. */
+			/* All is answered: a long wait for the next due time is no timeout. */
 			if (answered == sent)
 				perf_side_unstall(s, now);
 			ret = perf_idle_awake(s);
@@ -184,7 +183,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 			ph->rate = sc.rate;
 		}
 		if (now > end && sent < ph->n) {
-			/* Too slow for that rate. */
+			/* The rate is too high: give up the rest. */
 			ph->unsent += ph->n - sent;
 			ph->n = sent;
 		}

@@ -180,7 +180,7 @@ parse_mbuf_size(struct perf_options *o, const char *val)
 	return 0;
 }
 
-/* Options that say what is measured. */
+/* Parse an option about what to measure. @return -ENOENT: another option */
 static int
 parse_what(struct perf_options *o, int opt, const char *val)
 {
@@ -278,7 +278,7 @@ parse_one(struct perf_options *o, int opt, const char *val)
 	}
 }
 
-/* What fits together? */
+/* Refuse combinations of options that make no sense. */
 static int
 check_together(const struct perf_options *o)
 {
@@ -333,9 +333,9 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 	const char *what;
 
 	defaults(o);
-	optind = 0; /* start anew: EAL uses getopt, too */
+	optind = 0; /* reset getopt: EAL used it before */
 	opterr = 0;
-	/* "+": no permutation; ":": a missing value is told from an unknown option */
+	/* "+": no permutation; ":": a missing value differs from an unknown option */
 	while ((opt = getopt_long(argc, argv, "+:hn:D:", long_options, &idx)) != -1) {
 		if (opt == '?' || opt == ':') {
 			what = argv[optind - 1];
@@ -354,7 +354,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		if (ret < 0)
 			return -EINVAL;
 		idx = -1;
-		/* What is behind these does not matter. */
+		/* The options behind these are not checked. */
 		if (o->help || o->version)
 			return 0;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is run: options held against what the devices can do, and defaults. */
+/* What is run: defaults, and options checked against what the devices can do. */
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *w
 	else if (n == 0 && us == 0)
 		n = default_iterations(r);
 	main->n = n != 0 ? n : UINT64_MAX;
-	main->until = n != 0 ? UINT64_MAX : us; /* relative until it begins */
+	main->until = n != 0 ? UINT64_MAX : us; /* us; the start of the phase makes it a time */
 	main->rate = warm->rate = o->rate;
 	main->whole = o->rate != 0 || r->op >= LEAT_OP_READ;
 

@@ -22,9 +22,9 @@ perf_report_open(struct perf_report *r, const struct perf_options *o)
 			perf_msg("--histogram %s: %s", o->histogram, strerror(errno));
 			return -EIO;
 		}
-		fprintf(r->histogram,
-			"# leat-perf histogram, version 1\n"
-			"# one block per size, blank lines between; columns: from_ns to_ns count\n");
+		fprintf(r->histogram, "# leat-perf histogram, version 1\n"
+				      "# one block per size, blank lines between; "
+				      "columns: from_ns to_ns count\n");
 	}
 	return o->json ? perf_json_open(r) : 0;
 }

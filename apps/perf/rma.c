@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Content of messages, of the memory that one-sided ops reach, and of their results, with --check.
+ * Patterns of --check: in messages, in the memory that one-sided ops reach, and in their results.
  *
- *     send, tagged        message seq holds the pattern of seq, in each direction its own
- *     write, write_imm    slot seq % window holds the pattern of seq until the slot is written again.
- *                         The client stops after each window until the server verified it
- *     read                slot holds the pattern of the slot; the local buffer is spoiled before
- *     fetch_add,          the slot's word counts: word(slot, 0), word(slot, 1), ... Since a slot is used
- *     cmp_swap            again only when its last op came back, each result is known beforehand
+ *     send, tagged, msg   message seq holds the pattern of seq, which differs by direction
+ *     write, write_imm    slot seq % window holds the pattern of seq until it is written again;
+ *                         after each window the client waits until the server verified it
+ *     read                each slot holds the pattern of the slot; the local buffer is
+ *                         overwritten before each read
+ *     fetch_add,          each slot has a word, which becomes word(slot, 0), word(slot, 1), ...
+ *     cmp_swap            A slot is used again only after its last op came back, so each result
+ *                         is known beforehand
  */
 
 #include <string.h>
@@ -47,11 +49,11 @@ perf_rma_init(struct perf_side *s)
 			memcpy(s->remote + i * s->remote_stride, &word, sizeof(word));
 		}
 	} else if (r->op == LEAT_OP_WRITE && r->size > 0) {
-		s->remote[r->size - 1] = 0; /* where a ping-pong waits for the other side */
+		s->remote[r->size - 1] = 0; /* the byte that a ping-pong watches */
 	}
 }
 
-/* Uses of a slot among `count` messages. */
+/* Return how many of `count` messages used a slot. */
 static uint64_t
 uses(const struct perf_side *s, uint32_t slot, uint64_t count)
 {
@@ -66,7 +68,7 @@ perf_rma_verify(struct perf_side *s, uint64_t count)
 	uint32_t i;
 
 	if (count == 0 || !r->check || (r->test == PERF_LAT && !r->open && r->op < LEAT_OP_READ))
-		return; /* or verified message by message */
+		return; /* nothing to verify, or verified message by message */
 	if (r->op >= LEAT_OP_FETCH_ADD) {
 		for (i = 0; i < r->window; i++) {
 			want = perf_word(r->seed, i, uses(s, i, count));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The server's part of a run. */
+/* The loops of the serving side. */
 
 #include "side.h"
 
 /*
- * Is the phase over? A SYNC tells how many messages there were; tagged messages and writes may still be
- * on their way when it comes.
+ * Is the phase over? counted: the phase ends when all messages arrived. SYNC tells how many were
+ * sent, and may overtake tagged messages and writes.
  */
 static inline bool
 over(const struct perf_side *s, bool counted)
@@ -16,10 +16,7 @@ over(const struct perf_side *s, bool counted)
 	return !counted || s->ctl.type != WIRE_SYNC || s->count >= s->ctl.count;
 }
 
-/*
- * Notices may come in another order than they were sent, but only those of the current window can come
- * at all.
- */
+/* Check the immediate of a WRITE_IMM. Only those of the current window can come, in any order. */
 static void
 check_imm(struct perf_side *s, const struct leat_op *op)
 {
@@ -29,7 +26,7 @@ check_imm(struct perf_side *s, const struct leat_op *op)
 		perf_error_add(&s->errors, PERF_ERR_IMM, s->count, 0, perf_imm(s, s->checked), imm);
 }
 
-/* Sends what is owed, as far as there is room. */
+/* Answer the messages that have no answer yet, as far as there is room. */
 static inline void
 send_pongs(struct perf_side *s, bool check)
 {
@@ -45,7 +42,7 @@ send_pongs(struct perf_side *s, bool check)
 	}
 }
 
-/* Answers each message with one of the same size. */
+/* Answer each message with one of the same size. */
 static __rte_always_inline int
 echo(struct perf_side *s, const bool imm, const bool check)
 {
@@ -58,7 +55,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 
 		if (n == 0) {
 			ret = perf_idle(s);
-			/* Refused before? */
+			/* Answers that found no room before. */
 			if (unlikely(s->seq < s->count))
 				send_pongs(s, check);
 			continue;
@@ -83,7 +80,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 			}
 		}
 		send_pongs(s, check);
-		/* The answer is under way: now there is time. */
+		/* The answers are under way: a tick delays no message now. */
 		if (likely(nb_rx > 0)) {
 			perf_rx_repost(s, rx, nb_rx);
 			ret = perf_due(s, rte_rdtsc());
@@ -92,7 +89,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 	return ret;
 }
 
-/* Takes messages, or notices of writes. */
+/* Receive messages, or the notices of WRITE_IMMs, without answers. */
 static __rte_always_inline int
 sink(struct perf_side *s, const bool imm, const bool check)
 {
@@ -133,7 +130,7 @@ sink(struct perf_side *s, const bool imm, const bool check)
 	return ret;
 }
 
-/* The client does the work; the server polls, for providers that need it. */
+/* Poll while the client reads, writes or changes memory: some providers need it for progress. */
 static int
 passive(struct perf_side *s)
 {

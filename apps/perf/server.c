@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The side that serves. Each client gets a new endpoint, so that nothing of the one before it is left:
- * no posted receive, no memory that it could reach, no state of a provider that lost its peer in the
- * middle of a transfer.
+ * The side that serves. Each client gets a new endpoint, so that nothing is left of the client
+ * before: no posted receive, no memory that it could reach, no state of a provider that lost its
+ * peer in the middle of a transfer.
  */
 
 #include <stdarg.h>
@@ -14,12 +14,12 @@
 
 #include "side.h"
 
-/* A client that is connected, but says nothing between two runs; --timeout can only give it more. */
+/* How long a client may be silent between two runs; a longer --timeout extends it. */
 #define SILENCE_US (30 * PERF_US)
-/* For the port to become free again after our own last use. */
+/* How long to wait for the port that the endpoint before used. */
 #define RELISTEN_US (10 * PERF_US)
+/* How long an accepted client may take to be connected, and then to send HELLO. */
 #define ACCEPT_US (5 * PERF_US)
-/* For its first word then. */
 #define HELLO_US (5 * PERF_US)
 
 struct server {
@@ -28,9 +28,9 @@ struct server {
 	struct leat_dev *dev;
 	struct perf_self *self;
 	char addr[LEAT_ADDR_MAX];
-	bool bound;   /* addr is one that we had */
-	bool greeted; /* the last that came is a leat-perf */
-	uint64_t runs, messages, errors;
+	bool bound;			 /* an endpoint has listened at addr before */
+	bool greeted;			 /* the last client sent HELLO: it is a leat-perf */
+	uint64_t runs, messages, errors; /* of the current client */
 };
 
 static void __attribute__((format(printf, 2, 3))) say(const struct server *v, const char *fmt, ...)
@@ -67,7 +67,7 @@ acceptable(struct perf_side *s, const struct wire_msg *m)
 		return perf_fail(s, EMSGSIZE,
 				 "size %" PRIu64 " is beyond the limit of %" PRIu64 " B of %s",
 				 m->run.size, s->info.max_msg, s->info.name);
-	/* What it costs is bounded, whatever the client asks for. */
+	/* The memory of a run is bounded, whatever the client asks for. */
 	if (m->run.window > 1 && m->run.window > perf_window_fit(m->run.size, m->run.window))
 		return perf_fail(s, EINVAL, "a window of %u at %" PRIu64 " B takes too much memory",
 				 m->run.window, m->run.size);
@@ -98,7 +98,7 @@ begin_run(struct server *v, const struct wire_msg *m)
 	if (ret == 0)
 		ret = perf_mem_rkey(s, &ready.rkey);
 	if (ret < 0) {
-		/* Back to a run that takes nothing, for the control messages to go on. */
+		/* Fall back to a run without data: control messages still need receives. */
 		int err = ret;
 		char why[PERF_TEXT];
 
@@ -137,7 +137,7 @@ end_phase(struct server *v, const struct wire_msg *m)
 	return ret < 0 ? ret : perf_serve(s);
 }
 
-/* Answers; whether that gets through is the client's affair. */
+/* Answer BYE. A failure is ignored: the client has ended anyway. */
 static int
 goodbye(struct perf_side *s)
 {
@@ -149,7 +149,7 @@ goodbye(struct perf_side *s)
 	return 0;
 }
 
-/* @return 0: it said good-bye */
+/* Handle control messages until BYE. @return 0: BYE came; or a negative errno */
 static int
 serve_client(struct server *v)
 {
@@ -179,9 +179,9 @@ serve_client(struct server *v)
 	}
 }
 
-/* ---- a client ---- */
+/* ---- a client, from connect to disconnect ---- */
 
-/* Waits for a client. @return 0, or -EINTR */
+/* Wait until a client is connected. @return 0, or -EINTR */
 static int
 await_client(struct server *v)
 {
@@ -307,7 +307,7 @@ announce(struct server *v)
 	__atomic_store_n(&v->self->state, 1, __ATOMIC_RELEASE);
 }
 
-/* Says why here, and there if it is still there. */
+/* Print why the client failed, and tell the client if it is still connected. */
 static void
 give_up(struct server *v, int err)
 {
@@ -322,12 +322,12 @@ give_up(struct server *v, int err)
 	snprintf(m.text, sizeof(m.text), "%.255s", s->why);
 	s->timeout = leat_us_to_cycles(PERF_US);
 	perf_side_fresh(s);
-	/* It goes when it has read that. */
+	/* Wait until the client has read REFUSED and disconnects. */
 	if (perf_chan_send(s, &m) == 0)
 		perf_side_why(s);
 }
 
-/* One client from coming to going. @return 0 if all went well, -EINTR, -ECONNRESET ... */
+/* Serve one client. @return 0, -EINTR, -EBADMSG (--check found errors), or another failure */
 static int
 one_client(struct server *v)
 {
@@ -353,7 +353,7 @@ one_client(struct server *v)
 	if (ret < 0 && ret != -EINTR) {
 		give_up(v, ret);
 	} else if (ret == 0) {
-		/* It goes first, so that nothing of its is cut off. */
+		/* The client disconnects first, so that the answer to its BYE is not cut off. */
 		perf_side_why(s);
 	}
 	say(v, "client %s: %s, %" PRIu64 " runs, %" PRIu64 " messages, %" PRIu64 " errors\n",

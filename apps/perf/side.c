@@ -11,16 +11,16 @@
 #include "side.h"
 
 /*
- * Between two looks at events. Each look costs a few microseconds of system calls, which falls on one
- * message; at this interval that message stays out of p99.9 for round trips below 4 us.
+ * Interval of ticks. The system calls of a tick delay one message: at this interval fewer than one
+ * message in 1000, which is not in p99.9, if a round trip takes less than 4 us.
  */
 #define TICK_US 4000
 
-/* For a last word from a connection that broke, and for ops in flight at the end. */
+/* How long to wait for the cause of a failed op, and at close for ops in flight. */
 #define LAST_WORD_US (PERF_US / 2)
 #define CLOSE_US PERF_US
 
-/* Asleep while the device is busy with what it does not tell the end of. */
+/* Sleep of PERF_IDLE_BLOCK while the device has work whose end does not wake it. */
 #define BUSY_NS 50000
 
 int
@@ -66,7 +66,7 @@ perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *info)
 
 	if (ret == 0 && tags)
 		return leat_dev_info_for(dev, info->ops, info);
-	/* Without tags: but what the library does for all messages is what they are like. */
+	/* If the library carries all messages, its limits hold without --tags as well. */
 	if (ret == 0 && (info->ops_software & LEAT_OP_BIT(LEAT_OP_SEND)) != 0)
 		return leat_dev_info_for(dev, info->ops, info);
 	info->ops &= ~info->ops_software;
@@ -103,7 +103,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	if (conf->tags)
 		ec.ops |= s->info.ops_software;
 	ec.tx_depth = conf->tx_depth;
-	/* Messages need receives beside those of the run before. */
+	/* lib/msg posts receives while those of the run before are still posted. */
 	if (perf_op_offered(ec.ops, PERF_OP_MSG))
 		ec.rx_depth = RTE_MIN(s->info.rx_depth + PERF_MSG_RX, s->info.rx_depth_max);
 	ec.max_peers = conf->max_peers;
@@ -131,9 +131,9 @@ perf_side_close(struct perf_side *s)
 	if (s->ep == NULL)
 		return 0;
 	stuck = perf_msg_close(s) < 0;
-	/* Nothing ticks from here on. */
+	/* No tick serves the settings from here on. */
 	perf_tune_close(s);
-	/* The arena may go only when no op uses it any more. */
+	/* The arena can be deregistered only when no op uses it any more. */
 	(void)leat_ep_shutdown(s->ep, CLOSE_US);
 	while (leat_ep_inflight(s->ep) > 0 && rte_rdtsc() < end) {
 		(void)leat_ep_poll(s->ep, done, RTE_DIM(done));
@@ -174,7 +174,7 @@ perf_side_events(struct perf_side *s)
 			continue;
 		switch (ev[i].type) {
 		case LEAT_EV_CONNECT_REQ:
-			/* One at a time; the connector tries again. */
+			/* One client at a time: a rejected one tries again. */
 			if (!perf_msg_request(s, &ev[i]))
 				(void)leat_ep_reject(s->ep, ev[i].peer);
 			break;
@@ -284,7 +284,7 @@ perf_side_why(struct perf_side *s)
 	uint64_t end = rte_rdtsc() + leat_us_to_cycles(LAST_WORD_US);
 	struct leat_op *done[PERF_POLL];
 
-	/* What happened to an op is the effect; the connection's end tells the cause. */
+	/* The failed op is the effect; the event that ends the connection tells the cause. */
 	while (s->up && rte_rdtsc() < end) {
 		(void)perf_poll(s, done, RTE_DIM(done));
 		if (perf_side_events(s) < 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which side runs where. A side is a loop that never waits for its reactor, run as the only task of
- * its lcore: nothing comes between two of its polls. The reactors of the other lcores block.
+ * Which side runs on which lcore. A side is a loop that runs as the only task of its lcore and
+ * never returns to the reactor: nothing runs between two of its polls. The reactors of lcores
+ * without a side block.
  *
  *     --listen     server on the main lcore
  *     --connect    client on the last lcore
@@ -83,7 +84,7 @@ self_client(struct perf_sides *r)
 
 	while ((state = __atomic_load_n(&r->self.state, __ATOMIC_ACQUIRE)) == 0)
 		perf_nap();
-	/* 2: the server failed, and said why. */
+	/* 2: the server failed, and printed why. */
 	r->client_code = state == 2 ? PERF_EXIT_FAILED
 				    : perf_client(&r->o, r->dev, r->self.addr, &r->start);
 	r->self.quit = 1;
@@ -93,7 +94,7 @@ static void
 self_on_one_lcore(struct perf_sides *r)
 {
 	pthread_t tid;
-	/* It inherits the affinity. */
+	/* The new thread inherits the affinity. */
 	int err = pthread_create(&tid, NULL, self_server_thread, r);
 
 	if (err != 0) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of a side: perf.toml. Its loop serves them in perf_side_tick(), between
- * two messages; those with several messages in flight every few turns.
+ * Settings and measurements of a side: perf.toml. The loops serve them in perf_side_tick(), between
+ * two messages; loops with several messages in flight also serve them every few turns.
  *
- *     set           what an agent, or --settings, wants; at the listening side nothing: the
- *                   connecting side decides
- *     limit, burst  what the loop uses: set, within the buffers of the run
+ *     set           the values that an agent or --settings has set; the listening side can't be
+ *                   set, since the connecting side decides
+ *     limit, burst  the values that the loop uses: those of set, within the buffers of the run
  */
 
 #include <leat_error.h>
@@ -38,7 +38,10 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct perf_tune_settings *want = wanted;
 	struct perf_side *s = arg;
 
-	/* A settings file may be of all sides and tests: settings without meaning here stay. */
+	/*
+	 * No tune yet: values of a settings file, which may be for all sides and tests. Settings
+	 * that mean nothing here keep their values.
+	 */
 	if (s->tune == NULL) {
 		if (s->server || (s->set.rate == 0) != (want->rate == 0))
 			want->rate = s->set.rate;
@@ -69,7 +72,7 @@ perf_tune_count(struct perf_side *s)
 {
 	uint64_t total = s->count, n;
 
-	/* Control messages come back in order with the others. */
+	/* Leave out control messages, which come back in order with the other sends. */
 	if (!s->server)
 		total = s->returned - RTE_MIN(s->returned, s->ctl_posted);
 	n = total - RTE_MIN(total, s->counted);

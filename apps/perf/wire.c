@@ -7,7 +7,7 @@
 
 #define MAGIC UINT32_C(0x3163706c) /* "lpc1" */
 
-/* Bits that an op mask can have. */
+/* The bits that an op mask may have. */
 #define OPS_ALL (LEAT_OP_BIT(LEAT_OP_TYPES) - 1)
 
 static void
