@@ -3,18 +3,18 @@
 #define CHANNEL_H
 
 /*
- * leat-channel: what its files share.
+ * leat-channel: declarations that its files share.
  *
- *     main.c      which command, and how it ends
- *     options.c   the command line; help.c what --help says
+ *     main.c      runs the command, and prints why it failed
+ *     options.c   the command line; help.c the text of --help
  *     manage.c    create, terminate, destroy
- *     send.c recv.c
+ *     send.c      send; recv.c recv
  *     show.c      inspect, attach; json.c --json
- *     stop.c      signals, and waiting and writing so that they are noticed
+ *     stop.c      signals; waits and writes that a signal ends
  *
- * A command gets checked options and returns the exit code. One that blocks does so in slices, or in
- * ct_poll(), and asks ct_stopped() in between: whatever ends it, its handle is closed, so that frames it
- * holds go to others.
+ * A command gets checked options and returns the exit code. A command that waits does so in slices,
+ * or in ct_poll(), and checks ct_stopped() in between. So it closes its handle after a signal, too,
+ * and the frames that it holds go to other readers.
  */
 
 #include <errno.h>
@@ -30,16 +30,16 @@
 #define CT_NAME "leat-channel"
 
 #define CT_NS_PER_S UINT64_C(1000000000)
-/* A wait of the library is not ended by signals: so long until one is noticed. */
+/* Longest wait before ct_stopped() is checked: a signal does not end a wait of the library. */
 #define CT_SLICE_NS UINT64_C(100000000)
 
-/* And 128 + N: ended by signal N. */
+/* Exit codes; 128 + N: ended by signal N. */
 enum {
 	CT_EXIT_OK = 0,
 	CT_EXIT_FAILED = 1,
 	CT_EXIT_USAGE = 2,
 	CT_EXIT_TIMEOUT = 3, /* no frame, or no room, in time */
-	CT_EXIT_ENDED = 4,   /* the channel was terminated before all was done */
+	CT_EXIT_ENDED = 4,   /* the channel was terminated before the command was done */
 };
 
 enum ct_command {
@@ -56,18 +56,18 @@ enum ct_command {
 
 struct ct_options {
 	enum ct_command command;
-	const char *name; /* of the channel */
+	const char *name; /* name of the channel */
 	struct leat_channel_conf conf;
 	struct leat_channel_opts opts;
-	char **texts; /* frames of the command line */
+	char **texts; /* frames given as arguments */
 	int nb_texts;
 	uint32_t type;
 	uint64_t hash;
-	uint32_t block; /* bytes of stdin that make a frame; 0: lines do */
+	uint32_t block; /* bytes of stdin per frame; 0: a frame per line */
 	uint64_t timeout_ns;
 	uint64_t count; /* 0: not given */
 	uint64_t interval_ns;
-	bool null; /* NUL ends a line */
+	bool null; /* lines end with NUL */
 	bool raw;
 	bool follow;
 	bool terminate;
@@ -79,13 +79,13 @@ struct ct_options {
 
 /* ---- main.c ---- */
 
-/* What is not printable becomes '?'. */
+/* Print a message on stderr; control characters become '?'. */
 void ct_msg(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The library's words for the last error, and what to do. @return CT_EXIT_FAILED */
+/* Print the library's last error message, and what to do about it. @return CT_EXIT_FAILED */
 int ct_failed(const struct ct_options *o, int err);
-/* NULL after a message. */
+/* Open the channel. @return NULL after a message */
 struct leat_channel *ct_open(const struct ct_options *o);
-/* What a command returns when stdout can't be written: nothing is said of a pipe that was closed. */
+/* Print that stdout can't be written, but not after a signal (SIGPIPE). @return CT_EXIT_FAILED */
 int ct_unwritten(void);
 
 /* ---- options.c, help.c ---- */
@@ -93,25 +93,30 @@ int ct_unwritten(void);
 const char *ct_command_name(enum ct_command command);
 const char *ct_notify_name(enum leat_channel_notify notify);
 const char *ct_on_death_name(enum leat_channel_on_death on_death);
-/* @return 0, or -EINVAL after a message */
+/* Parse the command line. @return 0, or -EINVAL after a message */
 int ct_options_parse(struct ct_options *o, int argc, char **argv);
-/* CT_NONE: of the program */
+/* Print the help of a command; CT_NONE: of the program. */
 void ct_help(FILE *f, enum ct_command command);
 
 /* ---- stop.c ---- */
 
+/* Let SIGINT, SIGTERM, SIGHUP and SIGPIPE end the command in order. @return 0, or -errno */
 int ct_catch_signals(void);
-/* The signal that asks for an end, or 0. */
+/* Return the signal that asked the command to end, or 0. */
 int ct_stopped(void);
 uint64_t ct_now_ns(void);
-/* Until fd (-1: none) has one of the events, or so long. @return 1; 0: time is up; -EINTR: ct_stopped(); -errno */
+/*
+ * Wait until fd (-1: none) has one of the events, for at most ns.
+ * @return 1; 0: time is up; -EINTR: ct_stopped(); or another negative errno
+ */
 int ct_poll(int fd, short events, uint64_t ns);
-/* stdout, but writing to it ends with an error when ct_stopped(). */
+/* Like stdout, but a write fails once ct_stopped(), instead of waiting on. */
 extern FILE *ct_out;
+/* Open ct_out. @return 0 or a negative errno */
 int ct_open_stdout(void);
-/* How long to wait now, of a time that ends at end (LEAT_CHANNEL_FOREVER: never). 0: it is over */
+/* Return the next slice to wait, ns, until end (LEAT_CHANNEL_FOREVER: no end); 0: end is over. */
 uint64_t ct_slice(uint64_t end);
-/* When a time that begins now ends. */
+/* Return when a timeout ends that begins now: for ct_slice(). */
 uint64_t ct_end(uint64_t timeout_ns);
 
 /* ---- commands ---- */
@@ -124,15 +129,15 @@ int ct_inspect(const struct ct_options *o);
 int ct_terminate(const struct ct_options *o);
 int ct_destroy(const struct ct_options *o);
 
-/* ---- json.c: each prints an object. @return 0, -ENOMEM, or -EIO: stdout ---- */
+/* ---- json.c: each prints an object. @return 0, -ENOMEM, or -EIO: stdout can't be written ---- */
 
-/* What went by since the last look: per second. */
+/* Growth of the counters since the last line of attach. */
 struct ct_rates {
-	double seconds;
-	double count[LEAT_CHANNEL_COUNTERS];
+	double seconds;			     /* time since the last line */
+	double count[LEAT_CHANNEL_COUNTERS]; /* per second */
 };
 
-/* By enum leat_channel_counter. */
+/* Names of the counters, by enum leat_channel_counter. */
 extern const char *const ct_counters[LEAT_CHANNEL_COUNTERS];
 
 int ct_json_inspect(const struct ct_options *o, const struct leat_channel_info *info);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What --help says: everything that can be given. */
+/* The text of --help, of the program and of each command: all options. */
 
 #include "channel.h"
 

@@ -12,7 +12,7 @@
 #define LINE (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 #define PAGE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* A string: not every reader of JSON has integers of 64 bits. */
+/* As a string: not every JSON parser has 64-bit integers. */
 static bool
 add_hex(struct json_object *o, const char *key, uint64_t v)
 {
@@ -178,9 +178,9 @@ ct_json_sent(const struct ct_options *opts, uint64_t sent, uint64_t dropped, uin
 	return print_flushed(o, ok, LINE);
 }
 
-/* ---- a frame ---- */
+/* ---- a received frame ---- */
 
-/* Bytes of the character that begins here, 0: it is not UTF-8 (RFC 3629). */
+/* Return the bytes of the character at s; 0: it is not UTF-8 (RFC 3629). */
 static size_t
 utf8_len(const uint8_t *s, size_t left)
 {
@@ -239,7 +239,7 @@ int
 ct_json_frame(const struct leat_channel_frame *f)
 {
 	struct json_object *o;
-	/* A copy: whoever shares the memory may change it while it is looked at. */
+	/* A copy: other processes may change the shared memory while it is checked. */
 	uint8_t *data = malloc(f->len);
 	bool ok;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which command, and how it ends. */
+/* Runs the command, and prints why it failed. */
 
 #include <stdarg.h>
 #include <string.h>
@@ -24,7 +24,7 @@ ct_msg(const char *fmt, ...)
 	fprintf(stderr, CT_NAME ": %s\n", line);
 }
 
-/* What to do about it; "" if the library's words are all there is to say. */
+/* Return what to do about an error; "": the library's message says it all. */
 static const char *
 hint(const struct ct_options *o, int err)
 {

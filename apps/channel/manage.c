@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Channels that come and go. */
+/* The commands create, terminate and destroy. */
 
 #include "channel.h"
 
@@ -30,7 +30,7 @@ ct_terminate(const struct ct_options *o)
 	return ret < 0 ? CT_EXIT_FAILED : CT_EXIT_OK;
 }
 
-/* Shared memory of that name may be anybody's: what is no channel is not removed, unless it is to be. */
+/* Memory of that name may belong to another program: without --force remove only a channel. */
 int
 ct_destroy(const struct ct_options *o)
 {

@@ -86,7 +86,7 @@ ct_command_name(enum ct_command command)
 	return commands[command];
 }
 
-/* Of a channel, which was checked when it was opened. */
+/* notify is in range: it was checked when the channel was opened. */
 const char *
 ct_notify_name(enum leat_channel_notify notify)
 {
@@ -114,7 +114,7 @@ word(const char *opt, const char *val, const char *const *words, const char *lis
 	return -EINVAL;
 }
 
-/* Decimal or 0x..., with K, M, G (of 1024) behind it if unit is 1024. */
+/* Parse a decimal or 0x... number; if unit is 1024 a suffix K, M or G may follow. */
 static int
 number(const char *opt, const char *val, uint64_t unit, uint64_t min, uint64_t max, uint64_t *out)
 {
@@ -124,7 +124,7 @@ number(const char *opt, const char *val, uint64_t unit, uint64_t min, uint64_t m
 	uint64_t v, mul = 1;
 	char *end;
 
-	/* strtoull takes signs and blanks; we don't */
+	/* strtoull() accepts signs and blanks, an option's value must not have them */
 	if (!isdigit((unsigned char)val[0]) || (hex && !isxdigit((unsigned char)val[2]))) {
 		ct_msg("%s: '%s' is not a number", opt, val);
 		return -EINVAL;
@@ -191,7 +191,7 @@ size(const char *val, uint64_t *out)
 
 /* ---- options ---- */
 
-/* What becomes of the channel and its memory. */
+/* Parse an option about the channel to create. @return -ENOENT: another option */
 static int
 parse_conf(struct ct_options *o, int opt, const char *val)
 {
@@ -221,7 +221,7 @@ parse_conf(struct ct_options *o, int opt, const char *val)
 	}
 }
 
-/* How this participant behaves. */
+/* Parse an option about how this participant behaves. @return -ENOENT: another option */
 static int
 parse_opts(struct ct_options *o, int opt, const char *val)
 {
@@ -323,7 +323,7 @@ bad_option(const struct ct_options *o, int c, char **argv)
 	return -EINVAL;
 }
 
-/* A name of shared memory: shm_open(3) wants no slash but the first. */
+/* Take the channel's name, which shm_open(3) must accept: no slash but the first. */
 static int
 take_name(struct ct_options *o, char **argv, int argc)
 {
@@ -338,7 +338,8 @@ take_name(struct ct_options *o, char **argv, int argc)
 	bare = o->name + (o->name[0] == '/');
 	if (bare[0] == '\0' || strchr(bare, '/') != NULL || strlen(bare) > NAME_MAX_LEN ||
 	    strcmp(bare, ".") == 0 || strcmp(bare, "..") == 0) {
-		ct_msg("'%s' is not the name of a channel: such as /watch, with no slash but the first",
+		ct_msg("'%s' is not the name of a channel: such as /watch, with no slash but the "
+		       "first",
 		       o->name);
 		return -EINVAL;
 	}
@@ -351,7 +352,7 @@ take_name(struct ct_options *o, char **argv, int argc)
 	return -EINVAL;
 }
 
-/* Options that say nothing together. */
+/* Refuse options that exclude each other. */
 static int
 fit(const struct ct_options *o)
 {
@@ -399,7 +400,7 @@ parse_one(struct ct_options *o, int c)
 	return ret;
 }
 
-/* The command's own options. */
+/* Select the options of a command, for getopt_long(). */
 static void
 options_of(enum ct_command command, struct option *list, char *short_list)
 {
@@ -459,7 +460,7 @@ ct_options_parse(struct ct_options *o, int argc, char **argv)
 	}
 	if (take_name(o, argv, argc) < 0)
 		return -EINVAL;
-	/* What is there now, and no more. */
+	/* Receive the frames that are there now, and do not wait for more. */
 	if (command == CT_RECV && !timed && o->count == 0 && !o->follow)
 		o->timeout_ns = 0;
 	return fit(o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Frames to stdout. They are consumed when stdout has taken them: if it does not, or a signal comes, they are
- * given back, and another reader has them, or the next leat-channel recv.
+ * Frames to stdout. A frame is consumed once stdout has taken it. If a write fails, or a signal
+ * comes, the frames are given back for another reader, or the next leat-channel recv.
  */
 
 #include <string.h>
@@ -46,7 +46,7 @@ print_all(struct receiver *r, const struct leat_channel_frame *frames, int n)
 	return ret;
 }
 
-/* @return 0; -ETIMEDOUT also if it ends because of a signal */
+/* Wait for a frame. @return 0; -ETIMEDOUT, also after a signal; or another negative errno */
 static int
 await_frame(struct receiver *r, uint64_t end)
 {
@@ -55,10 +55,7 @@ await_frame(struct receiver *r, uint64_t end)
 
 	do {
 		ns = ct_slice(end);
-		/*
-		 * Another reader may have been faster, each time: then it is the time that ends
-		 * this.
-		 */
+		/* Other readers may take every frame that wakes this one: then time ends it. */
 		if (ns == 0)
 			return -ETIMEDOUT;
 		ret = leat_channel_wait(r->ch, ns);
@@ -66,7 +63,7 @@ await_frame(struct receiver *r, uint64_t end)
 	return ret;
 }
 
-/* Nothing more comes, or not in time: was that all right? */
+/* No frame comes any more, or none in time: print what is wrong, and return the exit code. */
 static int
 over(const struct receiver *r, int err)
 {

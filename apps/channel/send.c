@@ -3,7 +3,10 @@
 /*
  * Lines, blocks or arguments as frames.
  *
- *     stdin ---> buf: a frame at most, and one byte that shows that there is more ---> the channel
+ *     stdin ---> buf ---> the channel
+ *
+ * For lines, buf has room for the largest frame and a byte more, which shows a line that is too
+ * long.
  */
 
 #include <stdlib.h>
@@ -15,13 +18,13 @@
 struct sender {
 	const struct ct_options *o;
 	struct leat_channel *ch;
-	uint64_t sent, dropped, empty;
-	uint64_t line;
+	uint64_t sent, dropped, empty; /* frames; empty: lines left out */
+	uint64_t line;		       /* number of the current line, from 1 */
 	char *buf;
-	size_t cap, start, have;
+	size_t cap, start, have; /* bytes of buf: all, before the data, of the data */
 };
 
-/* Negative errno of the library, in words. */
+/* Print why a frame was not sent, and return the exit code. err: the library's positive errno */
 static int
 refused(const struct sender *s, int err)
 {
@@ -39,7 +42,10 @@ refused(const struct sender *s, int err)
 	}
 }
 
-/* Waits here and not in leat_channel_send(): signals end this. @return as leat_channel_wait_room() */
+/*
+ * Wait for room, in slices: signals would not end a wait in leat_channel_send().
+ * @return as leat_channel_wait_room()
+ */
 static int
 await_room(struct sender *s, uint32_t len, uint64_t end)
 {
@@ -71,17 +77,14 @@ send_one(struct sender *s, const char *data, size_t len)
 		       s->line, leat_channel_max(s->ch), o->name);
 		return CT_EXIT_FAILED;
 	}
-	/*
-	 * Other writers may have been faster: then there is no room again, and no more time than
-	 * before.
-	 */
+	/* Other writers may take the room first: then wait again, until the same end. */
 	end = ct_end(o->timeout_ns);
 	do {
 		ret = wait ? await_room(s, (uint32_t)len, end) : 0;
 		if (ret == 0)
 			ret = leat_channel_send(s->ch, o->type, o->hash, data, (uint32_t)len);
 	} while (wait && ret == -EAGAIN && ct_slice(end) > 0 && ct_stopped() == 0);
-	/* The oldest can't be thrown away while a reader has it in its hands: then it is this one. */
+	/* A reader holds the oldest frame, which can't be dropped then: drop this one. */
 	if (ret == -EAGAIN && o->opts.full == LEAT_CHANNEL_FULL_DROP_OLDEST)
 		ret = LEAT_CHANNEL_DROPPED;
 	if (ret < 0)
@@ -93,7 +96,7 @@ send_one(struct sender *s, const char *data, size_t len)
 	return CT_EXIT_OK;
 }
 
-/* More of stdin into the buffer. 1; 0: that was all; -errno */
+/* Read more of stdin into the buffer. @return 1; 0: end of file; or a negative errno */
 static int
 more(struct sender *s)
 {
@@ -112,7 +115,10 @@ more(struct sender *s)
 	return n > 0;
 }
 
-/* The next frame of the buffer. @return false: there must be more */
+/*
+ * Find the next frame in the buffer. *len: its bytes; *skip: with the end of line.
+ * @return false: read more first
+ */
 static bool
 next(const struct sender *s, bool last, size_t *len, size_t *skip)
 {
@@ -126,7 +132,7 @@ next(const struct sender *s, bool last, size_t *len, size_t *skip)
 	end = memchr(from, s->o->null ? '\0' : '\n', s->have);
 	*len = end != NULL ? (size_t)(end - from) : s->have;
 	*skip = *len + (end != NULL);
-	/* Full without an end: it is too long, as will be said. */
+	/* A full buffer without an end of line: send_one() says that the line is too long. */
 	return end != NULL || s->have == s->cap || (last && s->have > 0);
 }
 

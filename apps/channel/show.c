@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a channel is doing: inspect looks once and leaves no trace, attach takes part and looks again and again. */
+/*
+ * What a channel is doing: inspect looks once and leaves no trace; attach takes part in the channel
+ * and prints a line per interval.
+ */
 
 #include <string.h>
 
@@ -56,7 +59,8 @@ print_info(const struct ct_options *o, const struct leat_channel_info *i)
 		" bytes in use\n",
 		i->write, i->read, i->free, i->write - i->free);
 	fprintf(ct_out,
-		"frames       reserved %u, committed %u, reading %u, returned %u, done %u, empty %u\n",
+		"frames       reserved %u, committed %u, reading %u, returned %u, done %u, "
+		"empty %u\n",
 		i->reserved, i->committed, i->reading, i->returned, i->done, i->empty);
 	fprintf(ct_out, "counters    ");
 	for (k = 0; k < LEAT_CHANNEL_COUNTERS; k++)
@@ -90,7 +94,7 @@ rates_of(const struct leat_channel_info *was, const struct leat_channel_info *is
 	struct ct_rates r = { .seconds = (double)ns / (double)CT_NS_PER_S };
 	unsigned int k;
 
-	/* Counters are not read at one moment, and memory may lie: none goes back. */
+	/* Counters are not read at one moment, and may be corrupt: one that went back gives 0. */
 	for (k = 0; k < LEAT_CHANNEL_COUNTERS && ns > 0; k++) {
 		if (is->count[k] > was->count[k])
 			r.count[k] = (double)(is->count[k] - was->count[k]) / r.seconds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Signals, and waiting, and writing, so that they are noticed. */
+/* Signals; waits and writes that a signal ends. */
 
 #include <limits.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ static volatile sig_atomic_t stopped;
 static const int asking[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 static sigset_t asking_set;
 
-/* The first one asks for an orderly end; a second one ends the process. */
+/* The first signal asks for an orderly end; a second one ends the process. */
 static void
 on_signal(int sig)
 {
@@ -31,7 +31,7 @@ catch_one(int sig, void (*handler)(int))
 	(void)sigemptyset(&sa.sa_mask);
 	if (sigaction(sig, NULL, &was) != 0)
 		return -errno;
-	/* nohup, or a shell's background: whoever started us does not want it to count. */
+	/* nohup, or a shell's background job: the parent wants the signal ignored. */
 	if (was.sa_handler == SIG_IGN && (sig == SIGINT || sig == SIGHUP))
 		return 0;
 	return sigaction(sig, &sa, NULL) != 0 ? -errno : 0;
@@ -76,7 +76,10 @@ ct_poll(int fd, short events, uint64_t ns)
 	sigset_t before;
 	int ret;
 
-	/* Blocked but for the wait itself: none can come between the question and the wait. */
+	/*
+	 * The signals are blocked but in ppoll(): none can come between the check of `stopped` and
+	 * the wait.
+	 */
 	if (sigprocmask(SIG_BLOCK, &asking_set, &before) != 0)
 		return -errno;
 	ret = stopped != 0 ? -EINTR
@@ -89,8 +92,8 @@ ct_poll(int fd, short events, uint64_t ns)
 }
 
 /*
- * A pipe that can be written takes so much at once without blocking: a signal that comes between the question
- * and the write is noticed before the next one.
+ * Write in pieces of PIPE_BUF: a pipe that poll() reports writable takes that much at once. So a
+ * signal that comes between poll and write is noticed before the next piece.
  */
 static ssize_t
 write_stdout(void *cookie, const char *buf, size_t size)
