@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* CPUs: how many, whose, how fast, and what time it is. */
+/* The checks of CPUs: number, isolation, frequency, hardware threads, clock, NUMA. */
 
 #include <string.h>
 

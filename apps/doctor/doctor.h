@@ -3,15 +3,15 @@
 #define DOCTOR_H
 
 /*
- * leat-doctor: what its files share.
+ * leat-doctor: declarations that its files share.
  *
  *     main.c      arguments, which checks run, exit code
- *     read.c      files below the root: bounded, and nothing of them is trusted
+ *     read.c      reads files below the root: bounded, and trusting nothing in them
  *     find.c      findings: how checks report
  *     text.c      the table; json.c --json
  *     mem.c cpu.c kernel.c rdma.c rdma_port.c efa.c fabric.c   the checks, by group
  *
- * A check reads, and reports one finding or more:
+ * A check reads files, and reports one finding or more:
  *
  *     static void
  *     thp(struct dr *d)
@@ -27,8 +27,8 @@
  *             dr_mend(f, the command that mends it);
  *     }
  *
- * All that it reports is made printable on its way into the finding, in one place. Names that go into
- * a command must be dr_plain(), so that nobody pastes into a shell what a file said.
+ * dr_found(), dr_means() and dr_mend() make all text printable. Names that become part of a command
+ * must be dr_plain(), so that no user pastes into a shell what a file contained.
  */
 
 #include <errno.h>
@@ -48,7 +48,7 @@
 #define DR_TEXT 320
 #define DR_FINDINGS_MAX 512
 
-/* What leat_init() takes without hugepages; with some it is a good start, too. */
+/* The memory that leat_init() takes without hugepages, and enough hugepages to start with. */
 #define DR_MEMORY (UINT64_C(512) << 20)
 
 enum dr_severity { DR_OK, DR_INFO, DR_WARNING, DR_ERROR, DR_SEVERITIES };
@@ -61,7 +61,7 @@ enum {
 	DR_EXIT_INTERNAL = 4,
 };
 
-/* The command that adds to the kernel's command line, as Debian and its kin have it. */
+/* A command that adds words to the kernel's command line on Debian and its derivatives. */
 #define DR_BOOT_MEND(words)                                                                        \
 	"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&" words " /' /etc/default/grub && update-grub && reboot"
 
@@ -93,14 +93,14 @@ struct dr {
 	bool verbose;
 	char **plugins; /* argv for leat_driver_load() */
 	int nb_plugins;
-	const struct dr_check *check; /* that runs */
+	const struct dr_check *check; /* the check that runs */
 	struct dr_finding *findings;
-	unsigned int nb, left_out;
-	unsigned int count[DR_SEVERITIES]; /* with those left out */
-	struct dr_finding spare;	   /* takes what is left out */
+	unsigned int nb, left_out;	   /* findings stored; findings left out for lack of room */
+	unsigned int count[DR_SEVERITIES]; /* findings, with those left out */
+	struct dr_finding spare;	   /* takes a finding that is left out */
 };
 
-/* Names in a directory, sorted. */
+/* The names in a directory, sorted. */
 struct dr_names {
 	unsigned int nb;
 	char name[DR_NAMES_MAX][DR_NAME_LEN];
@@ -113,73 +113,75 @@ extern const struct dr_check dr_mem_checks[], dr_cpu_checks[], dr_kernel_checks[
 
 /* ---- find.c ---- */
 
-/* Bytes that are not printable ASCII become \xNN; what does not fit is cut. */
+/* Copy text: bytes that are not printable ASCII become \xNN, and text that does not fit is cut. */
 void dr_printable(char *out, size_t len, const char *in);
-/* Never NULL. subject may be "". */
+/* Add a finding of the running check; subject may be "". @return the finding, never NULL */
 struct dr_finding *dr_found(struct dr *d, enum dr_severity severity, const char *subject,
 			    const char *fmt, ...) __rte_format_printf(4, 5);
 void dr_means(struct dr_finding *f, const char *fmt, ...) __rte_format_printf(2, 3);
 void dr_mend(struct dr_finding *f, const char *fmt, ...) __rte_format_printf(2, 3);
-/* A file that is missing or says nothing that can be understood. */
+/* Add a finding that `what` can't be told: the file is missing, or can't be understood. */
 void dr_untold(struct dr *d, const char *subject, const char *what, const char *path);
 const char *dr_severity_name(enum dr_severity severity);
-/* By severity, the worst last; among equals in the order in which they were found. */
+/* Sort the findings by severity, the worst last; those of equal severity keep their order. */
 void dr_sort(struct dr *d);
 int dr_exit_code(const struct dr *d);
 
 /* ---- read.c: paths begin with a slash and are below the root ---- */
 
 /*
- * A regular file's text: what fits into len, up to the first NUL, without white space at its end.
- * @return its length or a negative errno; then buf is ""
+ * Read the text of a regular file: at most len - 1 bytes, up to the first NUL, without trailing
+ * white space. @return the length of the text, or a negative errno; then buf is ""
  */
 int dr_read(const struct dr *d, char *buf, size_t len, const char *fmt, ...)
 	__rte_format_printf(4, 5);
-/* The whole file must be one number. */
+/* Read a file that holds one number and nothing else. @return false: it does not */
 bool dr_read_u64(const struct dr *d, uint64_t *v, const char *fmt, ...) __rte_format_printf(3, 4);
 bool dr_exists(const struct dr *d, const char *fmt, ...) __rte_format_printf(2, 3);
-/* May this user read and write it? @return 0, -ENOENT, -EACCES */
+/* May this user read and write the file? @return 0, -ENOENT, -EACCES */
 int dr_access(const struct dr *d, const char *fmt, ...) __rte_format_printf(2, 3);
-/* Of a directory that is not there nothing. @return how many */
+/* List a directory, but for hidden files. @return the number of names; 0: none, or no directory */
 unsigned int dr_list(const struct dr *d, struct dr_names *n, const char *fmt, ...)
 	__rte_format_printf(3, 4);
-/* Size and free bytes of the file system at path. */
+/* Get the size of the file system at path, and its free space, in bytes. */
 bool dr_space(const struct dr *d, uint64_t *size, uint64_t *available, const char *path);
 
-/* The value of "key: value" or "key value" in text; it ends with its line. */
+/* Find the line "key: value" or "key value" in text; val gets the rest of the line. */
 bool dr_field(const char *text, const char *key, char *val, size_t len);
-/* Is word one of the words of text, which white space divides? */
+/* Is word one of the words of text, which are separated by white space? */
 bool dr_word(const char *text, const char *word);
-/* The value of key=value (or "" of a mere key) on the kernel's command line. */
+/* Find key=value, or key alone (then val is ""), on the kernel's command line. */
 bool dr_boot_option(const struct dr *d, const char *key, char *val, size_t len);
-/* Number of CPUs or nodes in "0-3,8", 0 if it is malformed. */
+/* Return the number of CPUs or nodes in a list such as "0-3,8"; 0: it is malformed. */
 unsigned int dr_list_count(const char *list);
-/* Nothing in it that a shell or a terminal could take amiss. */
+/* Is the name safe as a word of a shell command, and on a terminal? */
 bool dr_plain(const char *name);
+/* Does this process have the capability? */
 bool dr_cap(const struct dr *d, unsigned int cap);
+/* Is the kernel module loaded, or built in? */
 bool dr_module(const struct dr *d, const char *name);
-/* Can modules be loaded into this kernel at all? */
+/* Can this kernel load modules at all? */
 bool dr_modules_possible(const struct dr *d);
-/* "512 MiB" */
+/* Write a number of bytes as "512 MiB". @return buf */
 const char *dr_bytes(char *buf, size_t len, uint64_t bytes);
 
-/* ---- what groups know of each other ---- */
+/* ---- functions that a group of checks has for others ---- */
 
 bool dr_rdma_present(const struct dr *d);
 bool dr_efa_present(const struct dr *d);
-/* Checks of ports; rdma_port.c */
+/* rdma_port.c: checks of ports, in the group rdma */
 void dr_rdma_ports(struct dr *d);
 void dr_rdma_gids(struct dr *d);
 void dr_rdma_mtu(struct dr *d);
 
-/* What this program's libfabric offers. */
+/* How far this program's libfabric offers a provider. */
 enum dr_provider { DR_NO_LIBFABRIC, DR_NOT_BUILT_IN, DR_NOT_USABLE, DR_USABLE };
 enum dr_provider dr_provider(const char *name);
 
 /* ---- main.c, text.c, json.c ---- */
 
 void dr_msg(const char *fmt, ...) __rte_format_printf(1, 2);
-/* @return 0 or negative errno */
+/* Each prints to stdout. @return 0 or a negative errno */
 int dr_text(const struct dr *d);
 int dr_json(const struct dr *d);
 int dr_json_list(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* AWS Elastic Fabric Adapter: PCI function, module, libfabric's provider. */
+/* The checks of AWS Elastic Fabric Adapters: PCI function, module, libfabric's provider. */
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define PCI "/sys/bus/pci/devices"
 #define VENDOR_AMAZON 0x1d0f
-#define DEVICE_EFA 0xefa0 /* to 0xefaf, by generation */
+#define DEVICE_EFA 0xefa0 /* 0xefa0 to 0xefaf: the last digit is the generation, less 1 */
 
 static bool
 is_efa(const struct dr *d, const char *addr, uint64_t *device)

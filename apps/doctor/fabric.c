@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What this program runs on: libfabric, DPDK, leat's drivers. These are not below the root. */
+/*
+ * The checks of libraries: libfabric, DPDK, leat's drivers. They look at the libraries of this
+ * process, and not below the root.
+ */
 
 #include <string.h>
 
@@ -22,7 +25,7 @@
 
 #define API FI_VERSION(1, 17)
 
-/* Names of providers, once each. */
+/* Names of providers, without duplicates. */
 struct providers {
 	unsigned int nb;
 	char name[64][DR_NAME_LEN];
@@ -58,7 +61,7 @@ collect(struct providers *p, uint64_t flags, const struct fi_info *hints)
 	return 0;
 }
 
-/* Those with RDM endpoints, asked once. @return 0 or a negative fi_errno */
+/* Get the providers with RDM endpoints, cached. @return 0, or a negative fi_errno */
 static int
 rdm(const struct providers **out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Findings. What goes into them is printable ASCII from here on. */
+/* Findings. All text is made printable ASCII here. */
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -109,7 +109,7 @@ dr_sort(struct dr *d)
 	struct dr_finding *sorted = calloc(d->nb + 1, sizeof(*sorted));
 	unsigned int i, s, n = 0;
 
-	/* In the order of the checks it reads well, too. */
+	/* Out of memory: the findings stay in the order of the checks. */
 	if (sorted == NULL)
 		return;
 	for (s = 0; s < DR_SEVERITIES; s++) {

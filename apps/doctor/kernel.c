@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The kernel: IOMMU, vfio, what processes may do to each other, socket buffers. */
+/* The checks of the kernel: IOMMU, vfio, ptrace between processes, socket buffers. */
 
 #include <string.h>
 
 #include "doctor.h"
 
 #define GROUPS "/sys/kernel/iommu_groups"
-#define RMEM (512 << 10) /* what the ofi driver asks for, for provider sockets */
+#define RMEM (512 << 10) /* receive buffer that the ofi driver asks for with provider=sockets */
 
 static void
 iommu(struct dr *d)

@@ -81,7 +81,7 @@ dr_msg(const char *fmt, ...)
 
 /* ---- --only ---- */
 
-/* Is word, of len bytes, this group or this check? */
+/* Does word, of len bytes, name the group or the check? */
 static bool
 names_it(const char *word, size_t len, const struct dr_group *g, const struct dr_check *c)
 {
@@ -138,7 +138,7 @@ only_is_good(const char *only)
 
 /* ---- arguments ---- */
 
-/* An absolute path without a slash at its end; "/" becomes "". */
+/* Set o->root to an absolute path without a slash at its end; "/" becomes "". */
 static bool
 set_root(struct options *o, const char *dir)
 {
@@ -267,7 +267,7 @@ int
 main(int argc, char **argv)
 {
 	struct options o = { 0 };
-	static struct dr d; /* it is large */
+	static struct dr d;
 	int code;
 
 	d.plugins = calloc(2 * (size_t)argc + 1, sizeof(*d.plugins));

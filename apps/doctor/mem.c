@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory: hugepages, what may be locked, shared memory, file descriptors. */
+/* The checks of memory: hugepages, locked memory, shared memory, and file descriptors. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #define LIMITS "/proc/self/limits"
 #define MOUNTS "/proc/mounts"
 #define CAP_IPC_LOCK 14
-/* Below this a device's own queues don't fit. */
+/* With a lower limit not even a device's own queues fit. */
 #define MEMLOCK_MIN (UINT64_C(64) << 20)
 #define SHM_MIN (UINT64_C(64) << 20)
 #define FILES_MIN 4096
 
-/* kB in "hugepages-2048kB", or 0 */
+/* Return the kB in "hugepages-2048kB"; 0: the name is not of that form. */
 static uint64_t
 page_kb(const char *name)
 {
@@ -27,11 +27,11 @@ page_kb(const char *name)
 	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
 	kb = strtoull(name + sizeof(prefix) - 1, &end, 10);
-	/* 16 GiB is the largest of any machine; this also keeps sums from running over */
+	/* The largest hugepages are of 16 GiB. The limit also keeps sums from overflowing. */
 	return strcmp(end, "kB") == 0 && kb <= 64 << 20 ? kb : 0;
 }
 
-/* At most as many pages as 2^50 bytes hold. */
+/* Read a number of pages. @return false: it can't be read, or is more than 2^50 bytes */
 static bool
 page_count(const struct dr *d, uint64_t *n, uint64_t kb, const char *dir, const char *what)
 {
@@ -39,7 +39,7 @@ page_count(const struct dr *d, uint64_t *n, uint64_t kb, const char *dir, const 
 	       *n <= (UINT64_C(1) << 40) / kb;
 }
 
-/* Makes the pages of a directory as many more as DR_MEMORY needs. */
+/* Mend by adding as many hugepages to those of a directory as DR_MEMORY needs. */
 static void
 mend_pages(struct dr_finding *f, const char *dir, uint64_t kb)
 {
@@ -104,7 +104,7 @@ hugepages(struct dr *d)
 	mend_pages(f, HUGE, least);
 }
 
-/* Free bytes in hugepages of a node. *least: kB of its smallest ones, 0 if it has none */
+/* Return the free bytes in hugepages of a node. *least: kB of its smallest page; 0: it has none */
 static uint64_t
 node_free(const struct dr *d, const char *dir, uint64_t *least)
 {
@@ -151,7 +151,7 @@ numa_hugepages(struct dr *d)
 	for (i = 0; i < nb; i++) {
 		snprintf(dir, sizeof(dir), NODES "/%s/hugepages", nodes.name[i]);
 		bytes = node_free(d, dir, &least);
-		/* That there are none at all is mem.hugepages' to say. */
+		/* If no node has any, mem.hugepages reports it. */
 		f = dr_found(d, bytes == 0 && all > 0 ? DR_WARNING : DR_OK, nodes.name[i],
 			     "%s free in hugepages", dr_bytes(a, sizeof(a), bytes));
 		dr_means(f, bytes == 0 ? "lcores of this node get memory of another one, or none"
@@ -210,7 +210,7 @@ thp(struct dr *d)
 	}
 }
 
-/* "unlimited" is UINT64_MAX. */
+/* Get a soft limit of this process; "unlimited" becomes UINT64_MAX. */
 static bool
 limit(const struct dr *d, const char *name, uint64_t *soft)
 {

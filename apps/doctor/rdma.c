@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* RDMA devices, as the kernel shows them, and the way to them. No library is needed for it. */
+/* The checks of RDMA devices, modules and access, from files of the kernel, without a library. */
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 /* NIC drivers whose RDMA part is a module of its own. */
 static const struct {
 	const char *nic, *module;
-	bool sure; /* all that it drives can do RDMA */
+	bool sure; /* every NIC of this driver can do RDMA */
 } rdma_parts[] = {
 	{ "mlx5_core", "mlx5_ib", true }, { "mlx4_core", "mlx4_ib", true },
 	{ "ice", "irdma", false },	  { "bnxt_en", "bnxt_re", false },
@@ -27,7 +27,7 @@ dr_rdma_present(const struct dr *d)
 	return dr_list(d, &devs, IB) > 0;
 }
 
-/* The value of DRIVER= in a device's uevent. */
+/* Get the driver of a device: the value of DRIVER= in its uevent. */
 static bool
 driver_of(const struct dr *d, char *name, size_t len, const char *dir)
 {
@@ -44,7 +44,7 @@ driver_of(const struct dr *d, char *name, size_t len, const char *dir)
 	return false;
 }
 
-/* Is there one that rdma_cm is for? */
+/* Is there an RDMA device other than EFA? Those need rdma_cm. */
 static bool
 any_but_efa(const struct dr *d)
 {
@@ -61,7 +61,7 @@ any_but_efa(const struct dr *d)
 	return false;
 }
 
-/* What soft-RoCE could be put on. */
+/* Find a network interface that is up, for soft-RoCE. */
 static bool
 some_netdev(const struct dr *d, char *name, size_t len)
 {
@@ -135,7 +135,7 @@ module_missing(struct dr *d, enum dr_severity severity, const char *module, cons
 		dr_mend(f, "boot a kernel with loadable modules: this one has none");
 }
 
-/* NICs whose RDMA part is not loaded. */
+/* Report NICs whose RDMA module is not loaded. @return the number of modules missing */
 static unsigned int
 parts_missing(struct dr *d)
 {

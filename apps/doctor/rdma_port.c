@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ports of RDMA devices: link, addresses, MTU. */
+/* The checks of ports of RDMA devices: link, addresses, MTU. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,12 @@
 
 #define IB "/sys/class/infiniband"
 #define GIDS_MAX 256
-/* GRH, UDP, BTH, XRC, atomic and ICRC headers: what drivers take off (rdma/ib_addr.h, iboe_get_mtu()) */
+/*
+ * GRH, UDP, BTH, XRC, atomic and ICRC headers: the bytes that drivers subtract from the interface's
+ * MTU (rdma/ib_addr.h, iboe_get_mtu()).
+ */
 #define ROCE_HEADERS (40 + 8 + 12 + 4 + 28 + 4)
-/* Soft-RoCE takes off a little less. */
+/* Soft-RoCE subtracts a little less. */
 #define ROCE_SLACK 16
 
 enum kind { KIND_IB, KIND_ROCE, KIND_IWARP, KIND_EFA };
@@ -39,7 +42,7 @@ find_netdev(const struct dr *d, struct port *p)
 	    dr_read(d, p->netdev, sizeof(p->netdev), IB "/%s/parent", p->dev) <= 0 &&
 	    dr_list(d, &nets, IB "/%s/device/net", p->dev) == 1)
 		snprintf(p->netdev, sizeof(p->netdev), "%s", nets.name[0]);
-	/* It is going to be part of paths and commands. */
+	/* The name becomes part of paths and commands. */
 	if (!dr_plain(p->netdev))
 		p->netdev[0] = '\0';
 }
@@ -73,7 +76,7 @@ read_port(const struct dr *d, struct port *p, const char *dev, const char *num)
 	return true;
 }
 
-/* Calls visit for each port whose state can be told. @return how many of them are active */
+/* Call visit for each port whose state can be read. @return the number of active ports */
 static unsigned int
 each_port(struct dr *d, void (*visit)(struct dr *d, const struct port *p, unsigned int active),
 	  unsigned int active)
@@ -87,7 +90,7 @@ each_port(struct dr *d, void (*visit)(struct dr *d, const struct port *p, unsign
 		(void)dr_list(d, &nums, IB "/%s/ports", devs.name[i]);
 		for (j = 0; j < nums.nb; j++) {
 			if (!read_port(d, &p, devs.name[i], nums.name[j]))
-				continue; /* unread_ports() tells */
+				continue; /* unread_ports() reports it */
 			if (p.active)
 				n++;
 			if (visit != NULL)
@@ -175,7 +178,7 @@ dr_rdma_ports(struct dr *d)
 
 struct gids {
 	unsigned int all, v2, routable;
-	unsigned int first; /* index of the first routable one */
+	unsigned int first; /* index of the first routable GID */
 };
 
 static void
@@ -198,7 +201,7 @@ count_gids(const struct dr *d, const struct port *p, struct gids *g)
 		    strcmp(type, "RoCE v2") != 0)
 			continue;
 		g->v2++;
-		/* those of link-local addresses need a scope, which nobody likes to give */
+		/* A link-local address needs a scope: it does not count as routable. */
 		if (strncmp(gid, "fe80:", 5) != 0 && g->routable++ == 0)
 			g->first = i;
 	}
@@ -254,7 +257,7 @@ dr_rdma_gids(struct dr *d)
 
 /* ---- rdma.mtu ---- */
 
-/* The largest RoCE MTU whose packets fit into those of an interface, or 0. */
+/* Return the largest RoCE MTU whose packets fit into an interface's MTU, or 0. */
 static unsigned int
 roce_mtu(uint64_t netdev_mtu)
 {
@@ -268,7 +271,7 @@ roce_mtu(uint64_t netdev_mtu)
 }
 
 #ifdef DOCTOR_IBVERBS
-/* What the device works with, which no file tells; 0 if that can't be told. */
+/* Return the MTU that the device uses, which is in no file; 0: unknown. */
 static unsigned int
 active_mtu(const struct dr *d, const struct port *p)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Files below the root. They may be missing, empty, huge, binary, or no files at all: what is read is
- * bounded, opening never blocks, and numbers are numbers or nothing.
+ * Files below the root. A path may be missing, empty, huge, binary, or a device or a pipe. So reads
+ * are bounded, opening never blocks, and text that is not exactly a number is refused as one.
  */
 
 #include <ctype.h>
@@ -35,7 +35,7 @@ static int __rte_format_printf(3, 0)
 static int
 read_path(const char *path, char *buf, size_t len)
 {
-	/* A pipe or a terminal in its place must not stop us. */
+	/* Opening a pipe must not block, and a terminal must not become the controlling one. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	size_t n = 0;
@@ -110,7 +110,7 @@ dr_exists(const struct dr *d, const char *fmt, ...)
 	return ret == 0 && stat(path, &st) == 0;
 }
 
-/* The effective one of "real effective saved file-system". */
+/* Get the effective id of a line "real effective saved file-system". */
 static bool
 effective_id(const char *status, const char *key, uint64_t *id)
 {
@@ -137,7 +137,7 @@ in_group(const char *status, uint64_t gid)
 	return false;
 }
 
-/* Below another root it is that machine's user who counts: the one of its /proc/self/status. */
+/* With --root the user of that machine counts, whose ids are in its copy of /proc/self/status. */
 static bool
 mode_permits(const struct dr *d, const struct stat *st)
 {
@@ -196,7 +196,7 @@ dr_list(const struct dr *d, struct dr_names *n, const char *fmt, ...)
 	dir = ret < 0 ? NULL : opendir(path);
 	if (dir == NULL)
 		return 0;
-	/* cppcheck-suppress readdirCalled ; nobody else has this directory open */
+	/* cppcheck-suppress readdirCalled ; no other thread uses this directory stream */
 	while (n->nb < DR_NAMES_MAX && (e = readdir(dir)) != NULL) {
 		size_t len = strlen(e->d_name);
 
@@ -268,7 +268,7 @@ dr_boot_option(const struct dr *d, const char *key, char *val, size_t len)
 
 	if (dr_read(d, text, sizeof(text), "/proc/cmdline") < 0)
 		return false;
-	/* The last one counts. */
+	/* If the option is given more than once the last one counts. */
 	while (*(p += strspn(p, " \t\n")) != '\0') {
 		m = strcspn(p, " \t\n");
 		if (m >= n && memcmp(p, key, n) == 0 && (m == n || p[n] == '=')) {
@@ -311,7 +311,7 @@ dr_list_count(const char *list)
 bool
 dr_plain(const char *name)
 {
-	/* and no option of the command, no hidden file, no "..", */
+	/* a command would take a leading dash as an option; a dot may begin "..", a path upwards */
 	if (*name == '\0' || *name == '-' || *name == '.')
 		return false;
 	for (; *name != '\0'; name++) {

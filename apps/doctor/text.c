@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The table, the worst at its end. */
+/* The table of findings, and that of checks. */
 
 #include <string.h>
 
