@@ -40,14 +40,20 @@ enum {
 
 /* For --help. */
 #define RANKS_HELP                                                                                 \
-"Processes (none of these under mpirun or srun --mpi=pmix)\n"                                      \
-"  --ranks-dir DIR    they meet by files in DIR, which all see; made if it is not there\n"         \
-"  --ranks-list LIST  their addresses, host:port,host:port,..., that of rank 0 first\n"            \
-"  --rank R           which one this is, 0 to N - 1 (default: what mpirun or srun says)\n"         \
-"  --ranks N          how many there are (likewise; with a list: its length)\n"                    \
-"  --ranks-job NAME   of this run, when several share a DIR at a time (default: leat)\n"           \
-"  --ranks-timeout S  for the others to come (default 30)\n"                                       \
-"  --ranks-how HOW    auto (default), pmix, file, list, alone; fails if that is not possible\n"
+"Processes (give none of these under mpirun or srun --mpi=pmix):\n"                                \
+"  --ranks-dir DIR    the processes meet through files in DIR, which all of them\n"                \
+"                     see; it is created if it does not exist\n"                                   \
+"  --ranks-list LIST  addresses of all processes, host:port,host:port,..., that\n"                 \
+"                     of rank 0 first\n"                                                           \
+"  --rank R           rank of this process, 0 to N - 1 (default: what mpirun or\n"                 \
+"                     srun says)\n"                                                                \
+"  --ranks N          number of processes (default: what mpirun or srun says;\n"                   \
+"                     with a list its length)\n"                                                   \
+"  --ranks-job NAME   name of this run, if several runs use DIR at a time\n"                       \
+"                     (default: leat)\n"                                                           \
+"  --ranks-timeout S  seconds to wait for the other processes (default: 30)\n"                     \
+"  --ranks-how HOW    auto (default), pmix, file, list or alone; fails if HOW is\n"                \
+"                     not possible\n"
 /* clang-format on */
 
 /*

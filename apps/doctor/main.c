@@ -28,21 +28,26 @@ const struct dr_group dr_groups[] = {
 static const char help[] =
 "Usage: leat-doctor [options]\n"
 "\n"
-"Checks whether this machine is fit for leat. Each finding has a severity, what was seen, what it\n"
-"means, and the command that mends it. Nothing is changed; no root and no device is needed.\n"
+"Check whether this machine is fit for leat. Each finding has a severity, what\n"
+"was seen, what it means, and the command that mends it. Nothing is changed;\n"
+"leat-doctor needs no root and no device.\n"
 "\n"
-"  --only LIST        run these checks or groups only, for example rdma,mem.hugepages\n"
+"  --only LIST        run only these checks or groups, such as rdma,mem.hugepages\n"
 "  --list             list groups and checks, with --json as JSON\n"
-"  -v, --verbose      show also what is well\n"
-"  --json             JSON on stdout, what is well included\n"
-"  --root DIR         read /proc, /sys, /dev and /etc below DIR, a copy of another machine's\n"
-"  -d, --driver PATH  a driver plugin, or a directory of them, as EAL's -d (repeatable)\n"
-"  --version, -h, --help\n"
+"  -v, --verbose      show findings of severity ok, too\n"
+"  --json             print JSON on stdout, with findings of severity ok\n"
+"  --root DIR         read /proc, /sys, /dev and /etc below DIR, which holds a\n"
+"                     copy of another machine's\n"
+"  -d, --driver PATH  a driver plugin, or a directory of plugins, as EAL's -d; may\n"
+"                     be repeated\n"
+"  --version          print the version\n"
+"  -h, --help         print this help\n"
 "\n"
-"Severities: ok; info: could be better, or is not there; warning: leat works, but slower or not with\n"
-"everything; error: something that is there can't be used.\n"
+"Severities: ok; info: could be better, or does not exist; warning: leat works,\n"
+"but slower, or lacks something; error: something that exists can't be used.\n"
 "\n"
-"Exit: 0 nothing above info; 1 warnings; 2 errors; 3 wrong usage; 4 failed itself.\n";
+"Exit: 0 nothing above info; 1 warnings; 2 errors; 3 wrong usage; 4 leat-doctor\n"
+"itself failed.\n";
 /* clang-format on */
 
 enum { OPT_ONLY = 256, OPT_LIST, OPT_JSON, OPT_ROOT, OPT_VERSION };
