@@ -33,6 +33,8 @@ enum {
 	OPT_EAL_MEMORY,
 	OPT_JSON,
 	OPT_HISTOGRAM,
+	OPT_PLOT,
+	OPT_BESIDE,
 	OPT_PROGRESS,
 	OPT_LIST_DRIVERS,
 	OPT_LIST_DEVICES,
@@ -64,6 +66,8 @@ static const struct option long_options[] = {
 	{ "eal-memory", no_argument, NULL, OPT_EAL_MEMORY },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "histogram", required_argument, NULL, OPT_HISTOGRAM },
+	{ "plot", required_argument, NULL, OPT_PLOT },
+	{ "beside", required_argument, NULL, OPT_BESIDE },
 	{ "progress", no_argument, NULL, OPT_PROGRESS },
 	{ "list-drivers", no_argument, NULL, OPT_LIST_DRIVERS },
 	{ "list-devices", no_argument, NULL, OPT_LIST_DEVICES },
@@ -220,6 +224,12 @@ parse_what(struct perf_options *o, int opt, const char *val)
 	case OPT_HISTOGRAM:
 		o->histogram = val;
 		return 0;
+	case OPT_PLOT:
+		o->plot = val;
+		return 0;
+	case OPT_BESIDE:
+		o->beside = val;
+		return 0;
 	default:
 		return -ENOENT;
 	}
@@ -302,6 +312,8 @@ check_together(const struct perf_options *o)
 		perf_msg("--once goes with --listen");
 	else if (o->histogram != NULL && o->test != PERF_LAT)
 		perf_msg("--histogram goes with --test lat");
+	else if (o->beside != NULL && o->plot == NULL)
+		perf_msg("--beside FILE is drawn by --plot FILE");
 	else if (o->window != 0 && o->test == PERF_LAT && o->rate == 0)
 		perf_msg("--window goes with --test bw and rate, and with --rate");
 	else if (o->burst != 0 && o->test == PERF_LAT)

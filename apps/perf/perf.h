@@ -16,7 +16,7 @@
  *     server.c    the side that serves; serve.c its loops
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
  *     check.c     the patterns of --check; rma.c which pattern belongs where
- *     report.c    tables and histogram files; json.c --json
+ *     report.c    tables and histogram files; json.c --json; plot*.c --plot
  *     tune.c      settings and measurements of a side, perf.toml
  *     ../common/list.c   --list-drivers, --list-devices; cpu.c CPUs and load,
  *                 num.c numbers, front.c options in front of "--", cursor.h bytes of messages
@@ -55,6 +55,7 @@
 #include "../common/cpu.h"
 
 struct leat_histogram;
+struct perf_plot;
 
 #define PERF_NAME "leat-perf"
 #define PERF_US UINT64_C(1000000)
@@ -115,6 +116,7 @@ struct perf_options {
 	bool json;
 	bool progress;
 	const char *histogram;
+	const char *plot, *beside; /* beside: an earlier run's file */
 	bool list_drivers;
 	bool list_devices;
 	bool version, help;
@@ -214,6 +216,7 @@ struct perf_report {
 	enum perf_idle idle;
 	char peer_addr[128];
 	FILE *histogram;
+	struct perf_plot *plot;
 	struct json_object *json, *results;
 	unsigned int head_op;
 	bool head_done; /* the column heads were printed, for head_op */
@@ -232,6 +235,12 @@ int perf_report_open(struct perf_report *r, const struct perf_options *o);
 void perf_report_head(struct perf_report *r);
 int perf_report_row(struct perf_report *r, const struct perf_row *row);
 int perf_report_close(struct perf_report *r, const struct perf_end *end);
+
+/* @return NULL after a message */
+struct perf_plot *perf_plot_open(const struct perf_options *o);
+int perf_plot_row(struct perf_plot *p, const struct perf_row *row);
+/* Write the picture and free p. @return 0, or a negative errno after a message */
+int perf_plot_close(struct perf_plot *p, const struct perf_card *here);
 
 int perf_json_open(struct perf_report *r);
 void perf_json_head(struct perf_report *r);

@@ -26,6 +26,11 @@ perf_report_open(struct perf_report *r, const struct perf_options *o)
 				      "# one block per size, blank lines between; "
 				      "columns: from_ns to_ns count\n");
 	}
+	if (o->plot != NULL) {
+		r->plot = perf_plot_open(o);
+		if (r->plot == NULL)
+			return -EIO;
+	}
 	return o->json ? perf_json_open(r) : 0;
 }
 
@@ -144,6 +149,8 @@ perf_report_row(struct perf_report *r, const struct perf_row *row)
 
 	if (row->hist != NULL && r->histogram != NULL)
 		ret = write_histogram(r, row);
+	if (r->plot != NULL && perf_plot_row(r->plot, row) < 0)
+		ret = -ENOMEM;
 	if (r->o->json)
 		return perf_json_row(r, row) < 0 ? -ENOMEM : ret;
 	if (!r->head_done || r->head_op != row->op)
@@ -170,6 +177,9 @@ perf_report_close(struct perf_report *r, const struct perf_end *end)
 		ret = -EIO;
 	}
 	r->histogram = NULL;
+	if (r->plot != NULL && perf_plot_close(r->plot, &r->mine) < 0)
+		ret = -EIO;
+	r->plot = NULL;
 	if (r->json != NULL)
 		return perf_json_close(r, end) < 0 ? -EIO : ret;
 	if (r->head_done)

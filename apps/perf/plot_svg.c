@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A plot's axes, lines and text as SVG 1.1. */
+
+#include <math.h>
+#include <string.h>
+
+#include "plot.h"
+
+/* Okabe and Ito's colors, which the color-blind tell apart. */
+static const char *const colors[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
+				      "#e69f00", "#56b4e9", "#000000" };
+#define COLORS (sizeof(colors) / sizeof(colors[0]))
+#define GRID "#d8dde3"
+/* Lines of a grid at most. */
+#define TICKS 10
+
+double
+plot_place(const struct plot_axis *a, double value)
+{
+	double share;
+
+	if (a->log)
+		share = log(value / a->min) / log(a->max / a->min);
+	else
+		share = (value - a->min) / (a->max - a->min);
+	return a->start + share * (a->end - a->start);
+}
+
+void
+plot_axis_round(struct plot_axis *a, double base)
+{
+	if (a->log) {
+		/* A little tolerance: log(1000) / log(10) is not 3. */
+		a->min = pow(base, floor(log(a->min) / log(base) + 1e-9));
+		a->max = pow(base, ceil(log(a->max) / log(base) - 1e-9));
+		if (a->max <= a->min)
+			a->max = a->min * base;
+		return;
+	}
+	a->min = 0;
+	a->max = a->max > 0 ? a->max * 1.05 : 1;
+}
+
+static void
+escape(FILE *f, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		switch (*text) {
+		case '&':
+			fputs("&amp;", f);
+			break;
+		case '<':
+			fputs("&lt;", f);
+			break;
+		case '>':
+			fputs("&gt;", f);
+			break;
+		default:
+			/* Control characters are not allowed in XML. */
+			fputc((unsigned char)*text < ' ' ? ' ' : *text, f);
+		}
+	}
+}
+
+void
+plot_svg_begin(FILE *f, const char *title)
+{
+	fprintf(f,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+		"height=\"%d\" font-family=\"'DejaVu Sans', Verdana, Helvetica, sans-serif\" "
+		"font-size=\"13\" fill=\"#1c212b\">\n<title>",
+		PLOT_WIDTH, PLOT_HEIGHT, PLOT_WIDTH, PLOT_HEIGHT);
+	escape(f, title);
+	fprintf(f, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", PLOT_WIDTH,
+		PLOT_HEIGHT);
+	plot_svg_text(f, 16, 24, "start", title);
+}
+
+void
+plot_svg_end(FILE *f)
+{
+	fputs("</svg>\n", f);
+}
+
+void
+plot_svg_text(FILE *f, double x, double y, const char *anchor, const char *text)
+{
+	fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+	escape(f, text);
+	fputs("</text>\n", f);
+}
+
+static void
+grid_line(FILE *f, double x0, double y0, double x1, double y1)
+{
+	fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"" GRID "\"/>\n", x0, y0, x1, y1);
+}
+
+/* 8, 4K, 1M; or three digits. */
+static void
+number_text(char *text, size_t size, double value, bool bytes)
+{
+	static const char units[] = " KMG";
+	unsigned int unit = 0;
+
+	while (bytes && value >= 1024 && unit < 3) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit > 0)
+		snprintf(text, size, "%.3g%c", value, units[unit]);
+	else
+		snprintf(text, size, "%.6g", value);
+}
+
+/* Powers of 2; or powers of 10, and 2 and 5 times these when the axis has few. */
+static double
+log_tick(const struct plot_axis *a, unsigned int n, double base)
+{
+	static const double times[] = { 1, 2, 5 };
+	double steps = log(a->max / a->min) / log(base), value;
+	unsigned int i, per = base == 10 && steps <= 3 ? 3 : 1;
+
+	for (i = 0;; i++) {
+		value = pow(base,
+			    floor(log(a->min) / log(base) + 1e-9) + i / per * ceil(steps / TICKS)) *
+			times[i % per];
+		if (value < a->min * 0.9999)
+			continue;
+		if (n-- == 0)
+			return value;
+	}
+}
+
+/* The nth grid line's value, NAN behind the last. */
+static double
+tick(const struct plot_axis *a, unsigned int n, double base)
+{
+	double step, value;
+
+	if (a->log) {
+		value = log_tick(a, n, base);
+	} else {
+		/* 1, 2 or 5 times a power of ten. */
+		step = pow(10, floor(log10(a->max / 4)));
+		step *= a->max / step >= 25 ? 5 : a->max / step >= 10 ? 2 : 1;
+		value = n * step;
+	}
+	return value > a->max * 1.0001 ? NAN : value;
+}
+
+void
+plot_svg_x_axis(FILE *f, const struct plot_axis *x, const struct plot_axis *y, bool bytes,
+		const char *text)
+{
+	char number[32];
+	unsigned int n;
+	double value;
+
+	for (n = 0; !isnan(value = tick(x, n, bytes ? 2 : 10)); n++) {
+		grid_line(f, plot_place(x, value), y->start, plot_place(x, value), y->end);
+		number_text(number, sizeof(number), value, bytes);
+		plot_svg_text(f, plot_place(x, value), y->start + 20, "middle", number);
+	}
+	plot_svg_text(f, (x->start + x->end) / 2, y->start + 42, "middle", text);
+}
+
+void
+plot_svg_y_axis(FILE *f, const struct plot_axis *x, const struct plot_axis *y, const char *text)
+{
+	char number[32];
+	unsigned int n;
+	double value;
+
+	for (n = 0; !isnan(value = tick(y, n, 10)); n++) {
+		grid_line(f, x->start, plot_place(y, value), x->end, plot_place(y, value));
+		number_text(number, sizeof(number), value, false);
+		plot_svg_text(f, x->start - 8, plot_place(y, value) + 4, "end", number);
+	}
+	plot_svg_text(f, 16, y->end - 12, "start", text);
+}
+
+void
+plot_svg_line_begin(FILE *f, unsigned int series, bool second, bool thin)
+{
+	fprintf(f,
+		"<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"%s%s "
+		"stroke-linejoin=\"round\" points=\"",
+		colors[series % COLORS], thin ? "1" : "2.2",
+		second ? " stroke-dasharray=\"6 4\"" : "", thin ? " opacity=\"0.6\"" : "");
+}
+
+void
+plot_svg_line_to(FILE *f, double x, double y)
+{
+	fprintf(f, "%.1f,%.1f ", x, y);
+}
+
+void
+plot_svg_line_end(FILE *f)
+{
+	fputs("\"/>\n", f);
+}
+
+void
+plot_svg_legend(FILE *f, unsigned int line, unsigned int series, bool second, const char *text)
+{
+	double x = PLOT_WIDTH - 290, y = 44 + 18 * line;
+
+	plot_svg_line_begin(f, series, second, false);
+	plot_svg_line_to(f, x, y);
+	plot_svg_line_to(f, x + 28, y);
+	plot_svg_line_end(f);
+	plot_svg_text(f, x + 36, y + 4, "start", text);
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""leat-perf --plot and --beside: pictures as SVG.
+
+Usage: test_perf_plot.py LEAT_PERF
+"""
+
+import json
+import os
+import tempfile
+import xml.etree.ElementTree
+
+from perf_lib import case, check, light, main, run
+
+RING = "--vdev=fabric_ring0"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def self_run(options):
+    return run(["--lcores", "0@0,1@0", RING], ["--self", *light(RING), *options])
+
+
+def ok(options):
+    p = self_run(options)
+    check(p.code == 0, p.text())
+    return p
+
+
+def refused(pattern, options, code=1):
+    p = self_run(options)
+    check(p.code == code and pattern in p.err(), p.text())
+
+
+class Picture:
+    def __init__(self, path):
+        top = xml.etree.ElementTree.parse(path).getroot()
+        check(top.tag == SVG + "svg", top.tag)
+        self.texts = [t.text for t in top.iter(SVG + "text")]
+        self.lines = list(top.iter(SVG + "polyline"))
+
+    def curves(self, dashed):
+        """Points of the thick lines that are not of the legend."""
+        curves = [[tuple(map(float, p.split(","))) for p in line.get("points").split()]
+                  for line in self.lines
+                  if line.get("stroke-width") == "2.2"
+                  and (line.get("stroke-dasharray") is not None) == dashed]
+        return [points for points in curves if points[0][1] > 80]
+
+
+@case
+def latency_over_size():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "p.svg")
+        ok(["--op", "send,write", "--size", "8,64,4K", "-n", "50", "--plot", path])
+        picture = Picture(path)
+    check("latency, fabric_ring0" in picture.texts, picture.texts)
+    for text in ("send: fabric_ring0", "write: fabric_ring0", "bytes", "us", "8", "64", "4K"):
+        check(text in picture.texts, "%s: %s" % (text, picture.texts))
+    curves = picture.curves(False)
+    check([len(points) for points in curves] == [3, 3], curves)
+    # Larger is further to the right, and in the picture.
+    for points in curves:
+        check(points == sorted(points) and all(0 < y < 480 for _, y in points), points)
+
+
+@case
+def bandwidth_and_rate():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "p.svg")
+        for test, unit in (("bw", "MB/s"), ("rate", "million messages/s")):
+            ok(["--test", test, "--size", "8,64", "-n", "200", "--plot", path])
+            picture = Picture(path)
+            check(unit in picture.texts, picture.texts)
+            check([len(points) for points in picture.curves(False)] == [2], picture.lines)
+
+
+@case
+def histogram_of_one_size():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "p.svg")
+        ok(["--size", "8", "-n", "500", "--plot", path])
+        picture = Picture(path)
+    check("latency of 8 bytes, fabric_ring0" in picture.texts, picture.texts)
+    check("% of the samples" in picture.texts, picture.texts)
+    check(len(picture.curves(False)) == 1, picture.lines)
+
+
+@case
+def two_runs():
+    with tempfile.TemporaryDirectory() as tmp:
+        old, hist, path = (os.path.join(tmp, x) for x in ("old.json", "old.hist", "p.svg"))
+        options = ["--size", "8,64", "-n", "50"]
+        p = ok([*options, "--json", "--histogram", hist])
+        with open(old, "w", encoding="utf-8") as f:
+            f.write(p.out())
+        for earlier in (old, hist):
+            ok([*options, "--plot", path, "--beside", earlier])
+            picture = Picture(path)
+            check("send: " + os.path.basename(earlier) in picture.texts, picture.texts)
+            check([len(points) for points in picture.curves(True)] == [2], picture.lines)
+        # One size, and a histogram of the same: two histograms.
+        ok(["--size", "8", "-n", "50", "--histogram", hist])
+        ok(["--size", "8", "-n", "50", "--plot", path, "--beside", hist])
+        picture = Picture(path)
+        check("% of the samples" in picture.texts, picture.texts)
+        check(len(picture.curves(True)) == 1, picture.lines)
+
+
+@case
+def text_of_files_is_escaped():
+    with tempfile.TemporaryDirectory() as tmp:
+        old, path = os.path.join(tmp, "a<b>&.json"), os.path.join(tmp, "p.svg")
+        with open(old, "w", encoding="utf-8") as f:
+            json.dump({"schema": "leat-perf", "test": "lat", "results": [
+                {"op": "</text>&", "bytes": 8, "p50_us": 1.5, "p99_us": 2}]}, f)
+        ok(["--size", "8,64", "-n", "20", "--plot", path, "--beside", old])
+        check("</text>&: a<b>&.json" in Picture(path).texts, Picture(path).texts)
+
+
+@case
+def nonsense_is_refused():
+    with tempfile.TemporaryDirectory() as tmp:
+        old, path = os.path.join(tmp, "old"), os.path.join(tmp, "p.svg")
+        lat = {"schema": "leat-perf", "test": "lat", "results": [
+            {"op": "send", "bytes": 8, "p50_us": 1.5}]}
+        result = lat["results"][0]
+        wrong = [
+            "", "{", "1 2 3\n", "# op send, bytes 8\n3 2 1\n", "# op send, bytes 0\n1 2 3\n",
+            json.dumps(dict(lat, schema="x")), json.dumps(dict(lat, results=[1])),
+            json.dumps(dict(lat, results=[dict(result, bytes=-1)])),
+            json.dumps(dict(lat, results=[dict(result, p50_us=1e300)])),
+        ]
+        for text in wrong:
+            with open(old, "w", encoding="utf-8") as f:
+                f.write(text)
+            refused("--beside " + old, ["--size", "8", "-n", "10", "--plot", path,
+                                        "--beside", old])
+        with open(old, "w", encoding="utf-8") as f:
+            json.dump(dict(lat, test="bw"), f)
+        refused("another --test", ["--size", "8", "-n", "10", "--plot", path, "--beside", old])
+        refused("No such file", ["--size", "8", "-n", "10", "--plot", path, "--beside",
+                                 os.path.join(tmp, "none")])
+        refused("--plot /no/such/dir/x: No such file",
+                ["--size", "8", "-n", "10", "--plot", "/no/such/dir/x"])
+        refused("--plot /dev/full: can't write it", ["--size", "8", "-n", "10",
+                                                     "--plot", "/dev/full"])
+        refused("--beside FILE is drawn by --plot", ["--size", "8", "--beside", old], 2)
+
+
+if __name__ == "__main__":
+    main()
