@@ -86,7 +86,7 @@ int ct_failed(const struct ct_options *o, int err);
 /* Open the channel. @return NULL after a message */
 struct leat_channel *ct_open(const struct ct_options *o);
 /* Print that stdout can't be written, but not after a signal (SIGPIPE). @return CT_EXIT_FAILED */
-int ct_unwritten(void);
+int ct_stdout_failed(void);
 
 /* ---- options.c, help.c ---- */
 

@@ -66,7 +66,7 @@ ct_open(const struct ct_options *o)
 }
 
 int
-ct_unwritten(void)
+ct_stdout_failed(void)
 {
 	if (ct_stopped() == 0)
 		ct_msg("stdout: can't write: %s", strerror(errno));
@@ -76,7 +76,7 @@ ct_unwritten(void)
 static int
 flushed(void)
 {
-	return fflush(ct_out) != 0 || ferror(ct_out) ? ct_unwritten() : CT_EXIT_OK;
+	return fflush(ct_out) != 0 || ferror(ct_out) ? ct_stdout_failed() : CT_EXIT_OK;
 }
 
 static int

@@ -354,7 +354,7 @@ take_name(struct ct_options *o, char **argv, int argc)
 
 /* Refuse options that exclude each other. */
 static int
-fit(const struct ct_options *o)
+check_conflicts(const struct ct_options *o)
 {
 	if (o->block > 0 && (o->null || o->nb_texts > 0)) {
 		ct_msg("--block cuts stdin into frames: it goes with neither --null nor TEXT");
@@ -463,5 +463,5 @@ ct_options_parse(struct ct_options *o, int argc, char **argv)
 	/* Receive the frames that are there now, and do not wait for more. */
 	if (command == CT_RECV && !timed && o->count == 0 && !o->follow)
 		o->timeout_ns = 0;
-	return fit(o);
+	return check_conflicts(o);
 }

@@ -41,7 +41,7 @@ print_all(struct receiver *r, const struct leat_channel_frame *frames, int n)
 		r->received += (uint64_t)n;
 		return CT_EXIT_OK;
 	}
-	ret = ct_unwritten();
+	ret = ct_stdout_failed();
 	(void)leat_channel_give_back(r->ch);
 	return ret;
 }
@@ -65,7 +65,7 @@ await_frame(struct receiver *r, uint64_t end)
 
 /* No frame comes any more, or none in time: print what is wrong, and return the exit code. */
 static int
-over(const struct receiver *r, int err)
+end_code(const struct receiver *r, int err)
 {
 	const struct ct_options *o = r->o;
 
@@ -107,7 +107,7 @@ receive(struct receiver *r)
 		if (ret == -EAGAIN)
 			ret = await_frame(r, end);
 		if (ret < 0)
-			return ct_stopped() != 0 ? CT_EXIT_OK : over(r, -ret);
+			return ct_stopped() != 0 ? CT_EXIT_OK : end_code(r, -ret);
 	}
 	return code;
 }

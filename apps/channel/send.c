@@ -98,7 +98,7 @@ send_one(struct sender *s, const char *data, size_t len)
 
 /* Read more of stdin into the buffer. @return 1; 0: end of file; or a negative errno */
 static int
-more(struct sender *s)
+read_more(struct sender *s)
 {
 	ssize_t n;
 	int ret;
@@ -120,7 +120,7 @@ more(struct sender *s)
  * @return false: read more first
  */
 static bool
-next(const struct sender *s, bool last, size_t *len, size_t *skip)
+next_frame(const struct sender *s, bool last, size_t *len, size_t *skip)
 {
 	const char *from = s->buf + s->start, *end;
 	size_t block = s->o->block;
@@ -149,8 +149,8 @@ send_stdin(struct sender *s)
 		return CT_EXIT_FAILED;
 	}
 	do {
-		ret = more(s);
-		while (ret >= 0 && code == CT_EXIT_OK && next(s, ret == 0, &len, &skip)) {
+		ret = read_more(s);
+		while (ret >= 0 && code == CT_EXIT_OK && next_frame(s, ret == 0, &len, &skip)) {
 			s->line++;
 			code = send_one(s, s->buf + s->start, len);
 			s->start += skip;
@@ -187,7 +187,7 @@ report(const struct sender *s)
 		ct_msg("%" PRIu64 " of %" PRIu64 " frames were dropped: there was no room",
 		       s->dropped, s->sent + s->dropped);
 	if (s->o->json && ct_json_sent(s->o, s->sent, s->dropped, s->empty) < 0)
-		return ct_unwritten();
+		return ct_stdout_failed();
 	return CT_EXIT_OK;
 }
 

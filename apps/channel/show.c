@@ -19,7 +19,7 @@ const char *const ct_counters[LEAT_CHANNEL_COUNTERS] = {
 static int
 flushed(void)
 {
-	return fflush(ct_out) != 0 || ferror(ct_out) ? ct_unwritten() : CT_EXIT_OK;
+	return fflush(ct_out) != 0 || ferror(ct_out) ? ct_stdout_failed() : CT_EXIT_OK;
 }
 
 static int
@@ -29,7 +29,7 @@ written(int ret)
 		ct_msg("out of memory");
 		return CT_EXIT_FAILED;
 	}
-	return ret < 0 ? ct_unwritten() : CT_EXIT_OK;
+	return ret < 0 ? ct_stdout_failed() : CT_EXIT_OK;
 }
 
 /* ---- inspect ---- */

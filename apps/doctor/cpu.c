@@ -18,7 +18,7 @@ count(struct dr *d)
 	if (dr_read(d, status, sizeof(status), "/proc/self/status") < 0 ||
 	    !dr_field(status, "Cpus_allowed_list", allowed, sizeof(allowed)) ||
 	    (n = dr_list_count(allowed)) == 0) {
-		dr_untold(d, "", "CPUs of this process", "/proc/self/status");
+		dr_report_unknown(d, "", "CPUs of this process", "/proc/self/status");
 		return;
 	}
 	if (dr_read(d, online, sizeof(online), CPU "/online") > 0 &&
@@ -115,7 +115,7 @@ smt(struct dr *d)
 		dr_means(f, "two loops on one core's threads slow each other: leave siblings idle");
 		dr_mend(f, "echo off > " CPU "/smt/control");
 	} else {
-		dr_untold(d, "", "SMT", CPU "/smt/active");
+		dr_report_unknown(d, "", "SMT", CPU "/smt/active");
 	}
 }
 
@@ -137,7 +137,7 @@ clocksource(struct dr *d)
 		nonstop = dr_word(flags, "nonstop_tsc");
 	}
 	if (dr_read(d, text, sizeof(text), "%s", path) <= 0) {
-		dr_untold(d, "", "clock source", path);
+		dr_report_unknown(d, "", "clock source", path);
 		return;
 	}
 	if (known && (!constant || !nonstop)) {

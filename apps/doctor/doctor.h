@@ -121,7 +121,7 @@ struct dr_finding *dr_found(struct dr *d, enum dr_severity severity, const char 
 void dr_means(struct dr_finding *f, const char *fmt, ...) __rte_format_printf(2, 3);
 void dr_mend(struct dr_finding *f, const char *fmt, ...) __rte_format_printf(2, 3);
 /* Add a finding that `what` can't be told: the file is missing, or can't be understood. */
-void dr_untold(struct dr *d, const char *subject, const char *what, const char *path);
+void dr_report_unknown(struct dr *d, const char *subject, const char *what, const char *path);
 const char *dr_severity_name(enum dr_severity severity);
 /* Sort the findings by severity, the worst last; those of equal severity keep their order. */
 void dr_sort(struct dr *d);

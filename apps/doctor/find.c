@@ -87,7 +87,7 @@ dr_mend(struct dr_finding *f, const char *fmt, ...)
 }
 
 void
-dr_untold(struct dr *d, const char *subject, const char *what, const char *path)
+dr_report_unknown(struct dr *d, const char *subject, const char *what, const char *path)
 {
 	struct dr_finding *f =
 		dr_found(d, DR_INFO, subject, "%s: can't be told from %s", what, path);

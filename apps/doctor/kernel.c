@@ -71,7 +71,7 @@ ptrace(struct dr *d)
 		return;
 	}
 	if (!dr_read_u64(d, &scope, "%s", path)) {
-		dr_untold(d, "", "ptrace_scope", path);
+		dr_report_unknown(d, "", "ptrace_scope", path);
 		return;
 	}
 	f = dr_found(d, scope > 1 ? DR_WARNING : DR_OK, "", "ptrace_scope %" PRIu64, scope);
@@ -94,7 +94,7 @@ rmem(struct dr *d)
 	uint64_t max;
 
 	if (!dr_read_u64(d, &max, "%s", path)) {
-		dr_untold(d, "", "largest receive buffer", path);
+		dr_report_unknown(d, "", "largest receive buffer", path);
 		return;
 	}
 	f = dr_found(d, max < RMEM ? DR_INFO : DR_OK, "", "rmem_max %" PRIu64 " B", max);

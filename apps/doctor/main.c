@@ -88,7 +88,7 @@ dr_msg(const char *fmt, ...)
 
 /* Does word, of len bytes, name the group or the check? */
 static bool
-names_it(const char *word, size_t len, const struct dr_group *g, const struct dr_check *c)
+word_matches(const char *word, size_t len, const struct dr_group *g, const struct dr_check *c)
 {
 	return (strlen(g->name) == len && memcmp(g->name, word, len) == 0) ||
 	       (strlen(c->id) == len && memcmp(c->id, word, len) == 0);
@@ -103,7 +103,7 @@ wanted(const char *only, const struct dr_group *g, const struct dr_check *c)
 		return true;
 	for (;; only += len + 1) {
 		len = strcspn(only, ",");
-		if (names_it(only, len, g, c))
+		if (word_matches(only, len, g, c))
 			return true;
 		if (only[len] == '\0')
 			return false;
@@ -118,7 +118,7 @@ known(const char *word, size_t len)
 
 	for (g = dr_groups; g->name != NULL; g++) {
 		for (c = g->checks; c->id != NULL; c++) {
-			if (names_it(word, len, g, c))
+			if (word_matches(word, len, g, c))
 				return true;
 		}
 	}

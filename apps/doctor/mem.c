@@ -67,7 +67,8 @@ hugepages(struct dr *d)
 			continue;
 		if (!page_count(d, &nr, kb, HUGE, "nr_hugepages") ||
 		    !page_count(d, &nr_free, kb, HUGE, "free_hugepages")) {
-			dr_untold(d, dr_bytes(a, sizeof(a), kb << 10), "number of pages", HUGE);
+			dr_report_unknown(d, dr_bytes(a, sizeof(a), kb << 10), "number of pages",
+					  HUGE);
 			continue;
 		}
 		least = least == 0 ? kb : RTE_MIN(least, kb);
@@ -171,7 +172,7 @@ hugetlbfs(struct dr *d)
 	struct dr_finding *f;
 
 	if (dr_read(d, text, sizeof(text), MOUNTS) < 0) {
-		dr_untold(d, "", "mounts", MOUNTS);
+		dr_report_unknown(d, "", "mounts", MOUNTS);
 		return;
 	}
 	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
@@ -206,7 +207,7 @@ thp(struct dr *d)
 		f = dr_found(d, DR_OK, "", "%s", text);
 		dr_means(f, "nothing moves pages behind leat's back");
 	} else {
-		dr_untold(d, "", "transparent hugepages", path);
+		dr_report_unknown(d, "", "transparent hugepages", path);
 	}
 }
 
@@ -234,7 +235,7 @@ memlock(struct dr *d)
 	uint64_t soft;
 
 	if (!limit(d, "Max locked memory", &soft)) {
-		dr_untold(d, "", "limit", LIMITS);
+		dr_report_unknown(d, "", "limit", LIMITS);
 	} else if (soft == UINT64_MAX) {
 		f = dr_found(d, DR_OK, "", "unlimited");
 		dr_means(f, "any amount of memory can be registered");
@@ -267,7 +268,7 @@ files(struct dr *d)
 	uint64_t soft;
 
 	if (!limit(d, "Max open files", &soft)) {
-		dr_untold(d, "", "limit", LIMITS);
+		dr_report_unknown(d, "", "limit", LIMITS);
 		return;
 	}
 	if (soft == UINT64_MAX)

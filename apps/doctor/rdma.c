@@ -46,7 +46,7 @@ driver_of(const struct dr *d, char *name, size_t len, const char *dir)
 
 /* Is there an RDMA device other than EFA? Those need rdma_cm. */
 static bool
-any_but_efa(const struct dr *d)
+has_other_than_efa(const struct dr *d)
 {
 	char dir[128], driver[64];
 	struct dr_names devs;
@@ -63,7 +63,7 @@ any_but_efa(const struct dr *d)
 
 /* Find a network interface that is up, for soft-RoCE. */
 static bool
-some_netdev(const struct dr *d, char *name, size_t len)
+find_up_netdev(const struct dr *d, char *name, size_t len)
 {
 	struct dr_names nets;
 	unsigned int i;
@@ -95,7 +95,7 @@ devices(struct dr *d)
 		f = dr_found(d, DR_INFO, "", "none");
 		dr_means(f, "no verbs, no EFA; leat runs on its ring and shm devices, and on "
 			    "libfabric's tcp");
-		if (dr_modules_possible(d) && some_netdev(d, net, sizeof(net)))
+		if (dr_modules_possible(d) && find_up_netdev(d, net, sizeof(net)))
 			dr_mend(f,
 				"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s   "
 				"# soft-RoCE, to try it",
@@ -104,7 +104,7 @@ devices(struct dr *d)
 	}
 	for (i = 0; i < devs.nb; i++) {
 		if (dr_read(d, type, sizeof(type), IB "/%s/node_type", devs.name[i]) <= 0) {
-			dr_untold(d, devs.name[i], "type", IB "/.../node_type");
+			dr_report_unknown(d, devs.name[i], "type", IB "/.../node_type");
 			continue;
 		}
 		(void)dr_read(d, desc, sizeof(desc), IB "/%s/node_desc", devs.name[i]);
@@ -182,7 +182,7 @@ modules(struct dr *d)
 				       "no program can use the RDMA devices that are there");
 			bad++;
 		}
-		if (any_but_efa(d) && !dr_module(d, "rdma_ucm") &&
+		if (has_other_than_efa(d) && !dr_module(d, "rdma_ucm") &&
 		    !dr_exists(d, "/sys/class/misc/rdma_cm")) {
 			module_missing(d, DR_ERROR, "rdma_ucm",
 				       "verbs endpoints can't listen or connect (rdma_cm)");
@@ -249,7 +249,7 @@ access_(struct dr *d)
 		dr_means(f, "no program can open them");
 		dr_mend(f, "modprobe ib_uverbs");
 	}
-	if (any_but_efa(d))
+	if (has_other_than_efa(d))
 		node_access(d, "rdma_cm");
 }
 

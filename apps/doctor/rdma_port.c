@@ -155,10 +155,10 @@ unread_ports(struct dr *d)
 	(void)dr_list(d, &devs, IB);
 	for (i = 0; i < devs.nb; i++) {
 		if (dr_list(d, &nums, IB "/%s/ports", devs.name[i]) == 0)
-			dr_untold(d, devs.name[i], "ports", IB "/.../ports");
+			dr_report_unknown(d, devs.name[i], "ports", IB "/.../ports");
 		for (j = 0; j < nums.nb; j++) {
 			if (!read_port(d, &p, devs.name[i], nums.name[j]))
-				dr_untold(d, p.subject, "state", IB "/.../state");
+				dr_report_unknown(d, p.subject, "state", IB "/.../state");
 		}
 	}
 }
@@ -322,7 +322,7 @@ port_mtu(struct dr *d, const struct port *p, unsigned int active_ports)
 	if (!p->active || p->kind != KIND_ROCE)
 		return;
 	if (p->netdev[0] == '\0' || !dr_read_u64(d, &mtu, "/sys/class/net/%s/mtu", p->netdev)) {
-		dr_untold(d, p->subject, "MTU of its interface", "/sys/class/net");
+		dr_report_unknown(d, p->subject, "MTU of its interface", "/sys/class/net");
 		return;
 	}
 	fits = roce_mtu(mtu);

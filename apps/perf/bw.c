@@ -22,7 +22,8 @@ stray(struct perf_side *s, struct leat_op *op)
 }
 
 static __rte_always_inline int
-took(struct perf_side *s, struct leat_op **done, uint16_t n, uint64_t *back, const bool check)
+handle_polled(struct perf_side *s, struct leat_op **done, uint16_t n, uint64_t *back,
+	      const bool check)
 {
 	uint16_t i;
 
@@ -63,7 +64,7 @@ stream(struct perf_side *s, struct perf_phase *ph, const bool check)
 		}
 		nb = perf_poll(s, done, PERF_POLL);
 		if (nb > 0)
-			ret = took(s, done, nb, &back, check);
+			ret = handle_polled(s, done, nb, &back, check);
 		else if (got == 0)
 			ret = perf_idle(s);
 		if (unlikely(++turns % TURNS == 0) && ret == 0) {

@@ -38,7 +38,7 @@ perf_rx_post_all(struct perf_side *s)
 
 /* Yield after a poll that returned nothing, and tick if due. Only where nothing is measured. */
 static int
-breathe(struct perf_side *s, uint16_t n)
+yield_and_tick(struct perf_side *s, uint16_t n)
 {
 	if (n == 0)
 		sched_yield();
@@ -58,7 +58,7 @@ perf_rx_recall(struct perf_side *s)
 		(void)(s->msgs == NULL
 			       ? leat_op_cancel(s->ep, &s->rx[i])
 			       : perf_msg_cancel(s, &s->rx[i])); /* -ENOENT: is not posted */
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	while (home < s->nb_rx) {
 		n = perf_poll(s, done, RTE_DIM(done));
 		for (j = 0; j < n; j++) {
@@ -73,7 +73,7 @@ perf_rx_recall(struct perf_side *s)
 					return perf_op_failed(s, done[j]);
 			}
 		}
-		ret = breathe(s, n);
+		ret = yield_and_tick(s, n);
 		if (ret < 0)
 			return ret;
 	}
@@ -135,7 +135,7 @@ perf_chan_poll(struct perf_side *s)
 		if (ret < 0)
 			return ret;
 	}
-	return breathe(s, n);
+	return yield_and_tick(s, n);
 }
 
 int
@@ -177,7 +177,7 @@ perf_chan_wait(struct perf_side *s, struct wire_msg *m)
 {
 	int ret;
 
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	while (!s->ctl_full) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)
@@ -222,7 +222,7 @@ perf_chan_hello(struct perf_side *s)
 
 	if (ret == 0 || ret == -EINTR)
 		return ret;
-	perf_side_why(s);
+	perf_side_find_cause(s);
 	memcpy(why, s->why, sizeof(why));
 	return perf_fail(s, -ret, "no word from a leat-perf of this version: %.200s", why);
 }
@@ -232,7 +232,7 @@ perf_chan_drain(struct perf_side *s)
 {
 	int ret;
 
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	while (s->returned < s->posted) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)

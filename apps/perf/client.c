@@ -41,7 +41,7 @@ begin_run(struct client *c, const struct perf_run *r)
 	if (m.type != WIRE_READY || m.id != r->id || m.rkey.len < perf_remote_len(r))
 		return perf_fail(s, EPROTO, "the listener's answer is wrong");
 	s->there = m.rkey;
-	perf_mem_aim(s);
+	perf_mem_set_remote(s);
 	/* The server closed its end of the connection for messages before it sent READY. */
 	return r->op == PERF_OP_MSG ? 0 : perf_msg_close(s);
 }
@@ -102,7 +102,7 @@ run_phase(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 
 	if (ph->until != UINT64_MAX)
 		ph->until = rte_rdtsc() + leat_us_to_cycles(ph->until);
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	if (r->test != PERF_LAT) {
 		if (r->check && (r->op == LEAT_OP_WRITE || r->op == LEAT_OP_WRITE_IMM))
 			return bw_in_rounds(c, ph, errors);
@@ -303,7 +303,7 @@ head(struct client *c, const struct perf_cpu_start *start)
  * are ignored: all has been measured.
  */
 static void
-say_goodbye(struct perf_side *s)
+send_bye(struct perf_side *s)
 {
 	struct wire_msg m = { .type = WIRE_BYE };
 
@@ -335,7 +335,7 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
 	head(c, start);
 	ret = run_all(c);
 	if (ret == 0)
-		say_goodbye(s);
+		send_bye(s);
 	return ret;
 }
 
@@ -344,7 +344,7 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
  * error: it ends both sides, and one may see the other's end first.
  */
 static int
-explain(struct client *c, int ret)
+exit_code(struct client *c, int ret)
 {
 	struct perf_side *s = &c->s;
 
@@ -387,10 +387,10 @@ perf_client(const struct perf_options *opts, struct leat_dev *dev, const char *a
 		c->s.progress = perf_progress_wanted(&o) ? c->what : NULL;
 		ret = session(c, &o, start);
 		if (ret < 0 && ret != -EINTR)
-			perf_side_why(&c->s);
+			perf_side_find_cause(&c->s);
 	}
 	perf_cpu_start(&after);
-	code = explain(c, ret);
+	code = exit_code(c, ret);
 	end.why = ret < 0 ? c->s.why : NULL;
 	end.interrupted = perf_signal != 0;
 	end.errors = c->errors;

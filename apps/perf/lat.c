@@ -61,7 +61,8 @@ post_ping(struct perf_side *s, struct leat_op *ping)
 
 /* Handle polled ops. *rx: the pong, if it came. @return 0, or a negative errno */
 static __rte_always_inline int
-take(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx, const bool imm)
+handle_polled(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx,
+	      const bool imm)
 {
 	uint16_t i;
 
@@ -106,7 +107,7 @@ pingpong(struct perf_side *s, struct perf_phase *ph, const bool imm, const bool 
 		do {
 			uint16_t n = perf_poll(s, done, PERF_POLL);
 
-			ret = likely(n > 0) ? take(s, done, n, &rx, imm) : perf_idle(s);
+			ret = likely(n > 0) ? handle_polled(s, done, n, &rx, imm) : perf_idle(s);
 		} while (ret == 0 && rx == NULL);
 		last = rx;
 		if (unlikely(ret != 0))
@@ -155,7 +156,7 @@ perf_lat_initiator(struct perf_side *s, struct perf_phase *ph)
 			if (n == 0)
 				ret = perf_idle(s);
 			else
-				ret = take(s, done, n, &rx, false);
+				ret = handle_polled(s, done, n, &rx, false);
 			if (unlikely(rx != NULL))
 				ret = perf_fail(s, EPROTO, "data came where none was expected");
 		} while (ret == 0 && s->returned != want);

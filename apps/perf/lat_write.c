@@ -20,7 +20,7 @@ mark_of(uint64_t seq)
 
 /* Poll once. @return 0; 1: a control message came; or a negative errno */
 static __rte_always_inline int
-turn(struct perf_side *s)
+poll_once(struct perf_side *s)
 {
 	struct leat_op *done[PERF_POLL];
 	uint16_t i, n = leat_ep_poll(s->ep, done, PERF_POLL);
@@ -52,7 +52,7 @@ await(struct perf_side *s, uint64_t seq)
 
 	/* acquire: the other bytes were written before this one */
 	while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != mark) {
-		ret = turn(s);
+		ret = poll_once(s);
 		if (unlikely(ret != 0))
 			return ret;
 	}
@@ -72,7 +72,7 @@ check_memory(struct perf_side *s, uint64_t seq)
 	int ret;
 
 	while (perf_verify(s->remote, s->size - 1, key) >= 0 && rte_rdtsc() < end) {
-		ret = turn(s);
+		ret = poll_once(s);
 		if (ret < 0)
 			return ret;
 	}
@@ -87,7 +87,7 @@ write_out(struct perf_side *s, uint64_t seq)
 	int ret;
 
 	while (unlikely(perf_tx_room(s) == 0)) {
-		ret = turn(s);
+		ret = poll_once(s);
 		if (ret != 0)
 			return ret;
 	}
@@ -95,7 +95,7 @@ write_out(struct perf_side *s, uint64_t seq)
 		(void)perf_tx_prepare(s, seq);
 	((uint8_t *)op->buf)[s->size - 1] = mark_of(seq);
 	while (unlikely(leat_ep_post(s->ep, &op, 1) == 0)) {
-		ret = turn(s);
+		ret = poll_once(s);
 		if (ret != 0)
 			return ret;
 	}

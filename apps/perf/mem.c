@@ -398,7 +398,7 @@ perf_mem_rkey(struct perf_side *s, struct leat_rkey *rkey)
 }
 
 void
-perf_mem_aim(struct perf_side *s)
+perf_mem_set_remote(struct perf_side *s)
 {
 	uint32_t i;
 

@@ -170,7 +170,7 @@ perf_msg_connect(struct perf_side *s)
 	s->msgs->conn = leat_msg_connect(s->msgs->m, s->peer_addr, &conf);
 	if (s->msgs->conn == NULL)
 		return perf_fail(s, rte_errno, "%s", leat_err_msg());
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	while (ret == 0 && !s->msgs->up)
 		ret = perf_chan_poll(s);
 	return ret;

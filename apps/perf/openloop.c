@@ -171,7 +171,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 		} else if (k == 0) {
 			/* All is answered: a long wait for the next due time is no timeout. */
 			if (answered == sent)
-				perf_side_unstall(s, now);
+				perf_side_restart_timeout(s, now);
 			ret = perf_idle_awake(s);
 		}
 		if (ret < 0)

@@ -185,7 +185,7 @@ perf_serve(struct perf_side *s)
 	const struct perf_run *r = &s->run;
 	int ret;
 
-	s->patient = true;
+	s->no_timeout = true;
 	switch (r->op) {
 	case LEAT_OP_SEND:
 	case LEAT_OP_TSEND:
@@ -202,7 +202,7 @@ perf_serve(struct perf_side *s)
 		ret = passive(s);
 		break;
 	}
-	s->patient = false;
-	perf_side_fresh(s);
+	s->no_timeout = false;
+	perf_side_restart_timers(s);
 	return ret;
 }

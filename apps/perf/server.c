@@ -110,7 +110,7 @@ begin_run(struct server *v, const struct wire_msg *m)
 		return ret < 0 ? ret : refuse(s, m->id, -err);
 	}
 	s->ctl_len = wire_len(s->size);
-	perf_mem_aim(s);
+	perf_mem_set_remote(s);
 	perf_rma_init(s);
 	perf_rx_post_all(s);
 	v->runs++;
@@ -139,12 +139,12 @@ end_phase(struct server *v, const struct wire_msg *m)
 
 /* Answer BYE. A failure is ignored: the client has ended anyway. */
 static int
-goodbye(struct perf_side *s)
+answer_bye(struct perf_side *s)
 {
 	struct wire_msg m = { .type = WIRE_BYE };
 
 	s->timeout = leat_us_to_cycles(PERF_US);
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	(void)perf_chan_send(s, &m);
 	return 0;
 }
@@ -171,7 +171,7 @@ serve_client(struct server *v)
 		else if (m.type == WIRE_SYNC)
 			ret = end_phase(v, &m);
 		else if (m.type == WIRE_BYE)
-			return goodbye(s);
+			return answer_bye(s);
 		else
 			ret = perf_fail(s, EPROTO, "a control message that makes no sense here");
 		if (ret < 0)
@@ -309,22 +309,22 @@ announce(struct server *v)
 
 /* Print why the client failed, and tell the client if it is still connected. */
 static void
-give_up(struct server *v, int err)
+report_failure(struct server *v, int err)
 {
 	struct wire_msg m = { .type = WIRE_REFUSED, .err = -err };
 	struct perf_side *s = &v->s;
 
-	perf_side_why(s);
+	perf_side_find_cause(s);
 	if (v->self == NULL || err != -ECONNRESET)
 		perf_msg("client %s: %s", s->peer_addr, s->why);
 	if (!s->up)
 		return;
 	snprintf(m.text, sizeof(m.text), "%.255s", s->why);
 	s->timeout = leat_us_to_cycles(PERF_US);
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	/* Wait until the client has read REFUSED and disconnects. */
 	if (perf_chan_send(s, &m) == 0)
-		perf_side_why(s);
+		perf_side_find_cause(s);
 }
 
 /* Serve one client. @return 0, -EINTR, -EBADMSG (--check found errors), or another failure */
@@ -342,7 +342,7 @@ one_client(struct server *v)
 	ret = hello(v);
 	if (ret < 0) {
 		if (ret != -EINTR)
-			give_up(v, ret);
+			report_failure(v, ret);
 		return ret;
 	}
 	say(v, "client %s: %s on %s\n", s->peer_addr, s->other.driver, s->other.dev);
@@ -351,10 +351,10 @@ one_client(struct server *v)
 		s->idle = cpu_shared(&s->card.at, &s->other.at) ? PERF_IDLE_YIELD : PERF_IDLE_SPIN;
 	ret = serve_client(v);
 	if (ret < 0 && ret != -EINTR) {
-		give_up(v, ret);
+		report_failure(v, ret);
 	} else if (ret == 0) {
 		/* The client disconnects first, so that the answer to its BYE is not cut off. */
-		perf_side_why(s);
+		perf_side_find_cause(s);
 	}
 	say(v, "client %s: %s, %" PRIu64 " runs, %" PRIu64 " messages, %" PRIu64 " errors\n",
 	    s->peer_addr, ret == 0 ? "done" : "ended early", v->runs, v->messages, v->errors);

@@ -117,7 +117,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 		return ret;
 	}
 	s->pool_mr = leat_ep_mempool_mr(s->ep, s->pool);
-	perf_side_fresh(s);
+	perf_side_restart_timers(s);
 	return perf_tune_open(s, conf);
 }
 
@@ -151,7 +151,7 @@ perf_side_close(struct perf_side *s)
 }
 
 void
-perf_side_fresh(struct perf_side *s)
+perf_side_restart_timers(struct perf_side *s)
 {
 	struct leat_ep_stats st;
 	uint64_t now = rte_rdtsc();
@@ -232,7 +232,7 @@ perf_side_tick(struct perf_side *s, uint64_t now)
 	leat_ep_stats_get(s->ep, &st);
 	if (s->progress != NULL)
 		progress(s, now, st.returned);
-	if (st.returned != s->stall_seen || (s->patient && !s->ctl_full)) {
+	if (st.returned != s->stall_seen || (s->no_timeout && !s->ctl_full)) {
 		s->stall_seen = st.returned;
 		s->stall_at = now + s->timeout;
 	} else if (now > s->stall_at) {
@@ -279,7 +279,7 @@ perf_progress_wanted(const struct perf_options *o)
 }
 
 void
-perf_side_why(struct perf_side *s)
+perf_side_find_cause(struct perf_side *s)
 {
 	uint64_t end = rte_rdtsc() + leat_us_to_cycles(LAST_WORD_US);
 	struct leat_op *done[PERF_POLL];

@@ -103,7 +103,7 @@ struct perf_side {
 	uint64_t timeout;
 	/* when that time is over, in cycles; number of completed ops at the last tick */
 	uint64_t stall_at, stall_seen;
-	bool patient;	     /* the other side acts next, and may be silent for any time */
+	bool no_timeout;     /* the other side acts next, and may be silent for any time */
 	char why[PERF_TEXT]; /* cause of the failure */
 	struct leat_dev_info info;
 
@@ -167,7 +167,7 @@ int perf_op_failed(struct perf_side *s, const struct leat_op *op);
  * Find the cause of a failed op: poll until the connection has ended, for at most half a second,
  * and store why it ended in s->why. s->why stays if the connection does not end, or had ended.
  */
-void perf_side_why(struct perf_side *s);
+void perf_side_find_cause(struct perf_side *s);
 /* Handle events. @return 0, or a negative errno with s->why if the connection ended */
 int perf_side_events(struct perf_side *s);
 /*
@@ -179,7 +179,7 @@ int perf_side_tick(struct perf_side *s, uint64_t now);
 void perf_side_block(struct perf_side *s);
 /* Restart the timeout: the other side owes no answer yet. */
 static inline void
-perf_side_unstall(struct perf_side *s, uint64_t now)
+perf_side_restart_timeout(struct perf_side *s, uint64_t now)
 {
 	s->stall_at = now + s->timeout;
 }
@@ -188,7 +188,7 @@ perf_side_unstall(struct perf_side *s, uint64_t now)
 void perf_nap(void);
 bool perf_progress_wanted(const struct perf_options *o);
 /* Restart the timeout and the tick. */
-void perf_side_fresh(struct perf_side *s);
+void perf_side_restart_timers(struct perf_side *s);
 
 /* ---- mem.c ---- */
 
@@ -202,7 +202,7 @@ int perf_mem_prepare(struct perf_side *s);
 /* Deregister the arena; tries for a second. @return 0, or -EBUSY */
 int perf_mem_unregister(struct perf_side *s);
 /* Point the tx ops at the other side's remote slots, s->there. */
-void perf_mem_aim(struct perf_side *s);
+void perf_mem_set_remote(struct perf_side *s);
 /* Cut a window to the memory that a run may take; at least 1. */
 uint32_t perf_window_fit(uint64_t size, uint32_t window);
 /* Get the key of the remote slots; all 0 if the run has none. */
