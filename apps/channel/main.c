@@ -34,11 +34,11 @@ hint(const struct ct_options *o, int err)
 	case EEXIST:
 		return "; 'leat-channel destroy' removes it";
 	case EACCES:
-		return "; a channel is its maker's alone: run this as the same user";
+		return "; a channel belongs to the user who created it: run this as the same user";
 	case EAGAIN:
-		return "; if it stays so, 'leat-channel destroy --force' removes it";
+		return "; if this persists, 'leat-channel destroy --force' removes it";
 	case EPROTO:
-		return "; 'leat-channel destroy' removes a channel that is beyond help";
+		return "; 'leat-channel destroy' removes a channel that can't be used any more";
 	case EUSERS:
 		return "; 'leat-channel inspect' lists them, 'create --participants' has more";
 	case EXDEV:

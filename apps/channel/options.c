@@ -361,7 +361,7 @@ check_conflicts(const struct ct_options *o)
 		return -EINVAL;
 	}
 	if (o->null && o->nb_texts > 0) {
-		ct_msg("--null is of stdin's lines: it does not go with TEXT");
+		ct_msg("--null is for lines of stdin: it does not go with TEXT");
 		return -EINVAL;
 	}
 	if (o->command == CT_RECV && o->raw + o->null + o->json > 1) {

@@ -34,8 +34,8 @@ refused(const struct sender *s, int err)
 		return CT_EXIT_ENDED;
 	case EAGAIN:
 	case ETIMEDOUT:
-		ct_msg("%s is full, and nobody makes room%s", s->o->name,
-		       err == ETIMEDOUT ? " in time" : " (--full says what to do then)");
+		ct_msg("%s is full, and no reader makes room%s", s->o->name,
+		       err == ETIMEDOUT ? " in time" : " (--full chooses what to do then)");
 		return CT_EXIT_TIMEOUT;
 	default:
 		return ct_failed(s->o, err);

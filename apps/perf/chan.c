@@ -66,7 +66,8 @@ perf_rx_recall(struct perf_side *s)
 				home++;
 				if (done[j]->status == 0)
 					return perf_fail(s, EPROTO,
-							 "the other side sends out of turn");
+							 "the other side sent a message between "
+							 "two runs");
 			} else {
 				s->returned++;
 				if (done[j]->status != 0)
