@@ -48,7 +48,10 @@ leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req
 			sent++;
 			continue;
 		}
+		/* A refused part belongs to the caller again, who may send it as a request. */
 		part->status = -rte_errno;
+		part->flags &= (uint8_t)~MSG_F_PART;
+		part->whole = NULL;
 		if (req->status == 0)
 			req->status = part->status;
 		req->parts_left--;

@@ -289,7 +289,7 @@ test_delivered(void **state)
 static void
 test_many(void **state)
 {
-	struct leat_msg_req req = { .buf = out }, parts[4] = { 0 }, rx[4];
+	struct leat_msg_req req = { .buf = out }, parts[4] = { 0 }, rx[4], *refused = &parts[1];
 	static uint8_t bufs[4][BIG];
 	struct leat_msg_conn *conns[4], *ends[4];
 	unsigned int i, k;
@@ -331,6 +331,17 @@ test_many(void **state)
 	assert_int_equal(req.status, -ESHUTDOWN);
 	assert_int_equal(parts[1].status, -ESHUTDOWN);
 	assert_int_equal(parts[2].status, 0);
+	/* The part that was refused is the caller's: it can be sent by itself. */
+	assert_int_equal(refused->flags, 0);
+	assert_null(refused->whole);
+	refused->size = 5;
+	assert_int_equal(leat_msg_send(conns[0], &refused, 1), 1);
+	recv1(ends[0], &rx[0], bufs[0], BIG);
+	drive_until(a.nb_back == 4 && b.nb_back == 12);
+	assert_ptr_equal(a.back[3], refused);
+	assert_int_equal(refused->status, 0);
+	assert_int_equal(rx[0].len, 5);
+	assert_memory_equal(bufs[0], out, 5);
 	for (i = 0; i < 4; i++) {
 		if (i != 1)
 			assert_int_equal(leat_msg_close(conns[i], 1000000), 0);
