@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* "tcp:host:port", "unix:/path", or "host:port" of leat's devices. */
+/* Addresses: "tcp:host:port", "unix:/path", or "host:port" of leat's devices. */
 
 #include <netdb.h>
 #include <string.h>
@@ -24,7 +24,7 @@ parse_unix(struct redb_addr *a, const char *opt)
 	return 0;
 }
 
-/* "host:port", "[v6]:port", ":port". @return 0 or -EINVAL */
+/* Split "host:port", "[v6]:port" or ":port". @return 0 or -EINVAL */
 static int
 split(const char *at, char *host, size_t len, const char **port)
 {

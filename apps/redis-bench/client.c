@@ -3,8 +3,8 @@
 /*
  * A client: one connection, with up to plan.pipeline requests that wait for their replies.
  *
- * Closed loop: it sends so many requests together, and the next ones when all replies are in. Open
- * loop (--rate): pace.c hands it requests one by one.
+ * Closed loop: the client sends plan.pipeline requests together, and the next ones when all replies
+ * have arrived. Open loop (--rate): pace.c hands requests to the client one by one.
  */
 
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 
 #include "bench.h"
 
-/* Reads of a connection before others get their turn. */
+/* Reads of a connection before other connections get their turn. */
 #define READS_MAX 4
-/* A reply that the reader has not in full, beyond the size of a value. */
+/* A client whose reader holds more bytes of an incomplete reply is lost. */
 #define REPLY_MAX (UINT64_C(1) << 30)
 
 static void on_ready(struct redb_conn *conn, uint32_t ready);
@@ -48,7 +48,7 @@ redb_client_free(struct redb_client *c)
 	free(c->ring);
 }
 
-/* ---- its end ---- */
+/* ---- disconnect and close ---- */
 
 static void
 disconnect(struct redb_client *c, bool drain)
@@ -64,7 +64,10 @@ redb_client_close(struct redb_client *c)
 	c->state = REDB_CLIENT_CLOSED;
 }
 
-/* Unless the program ends anyway: why is kept by the caller. */
+/*
+ * Close a client that failed, count its requests without a reply, and report why, unless the
+ * program is ending. why need not outlive the call.
+ */
 static void
 lost(struct redb_client *c, const char *why)
 {
@@ -102,7 +105,7 @@ lost_by(struct redb_client *c, int err)
 
 /* ---- send ---- */
 
-/* n bytes were taken. */
+/* Account for n bytes that the connection has taken. */
 static void
 sent(struct redb_client *c, size_t n)
 {
@@ -115,7 +118,7 @@ sent(struct redb_client *c, size_t n)
 	c->sent_bytes = n;
 }
 
-/* @return 0; -EAGAIN: the connection takes no more now; negative: it has ended */
+/* @return 0; -EAGAIN: the connection takes no more now; other negative: it has ended */
 static int
 send_some(struct redb_client *c)
 {
@@ -167,7 +170,7 @@ push(struct redb_client *c, uint64_t base, uint64_t begin)
 	c->nb++;
 }
 
-/* Takes as many requests as it may have. @return false: there are no more */
+/* Take requests until the pipeline is full. @return false: the step has no more requests */
 static bool
 fill(struct redb_client *c)
 {
@@ -211,7 +214,7 @@ redb_client_take(struct redb_client *c, uint64_t due)
 		TAILQ_REMOVE(&w->idle, c, link);
 		c->linked = false;
 	}
-	/* What could not be sent before goes first, when there is room. */
+	/* Else earlier requests wait for room: on_ready() sends them, and this one behind them. */
 	if ((c->conn.want & REDB_WRITABLE) == 0)
 		send_all(c);
 }
@@ -261,7 +264,7 @@ try_connect(struct redb_client *c)
 	struct redb_bench *b = c->worker->bench;
 	int ret = b->addr.transport->connect(&c->conn, &b->addr, c->nth_addr, b->o.timeout_us);
 
-	/* -EAGAIN: redb_client_look() tries again */
+	/* After -EAGAIN redb_client_look() tries again. */
 	if (ret < 0 && ret != -EAGAIN)
 		connect_failed(c, ret);
 }
@@ -306,7 +309,7 @@ answered(struct redb_client *c, uint64_t now)
 	leat_histogram_record(w->hist, leat_cycles_to_ns(now - c->ring[c->head].begin));
 }
 
-/* All it has sent is answered. */
+/* All requests of the client are answered: take the next ones. */
 static void
 next(struct redb_client *c)
 {
@@ -354,7 +357,7 @@ take_reply(struct redb_client *c, uint64_t now)
 	return true;
 }
 
-/* Looks at the replies that are there. @return false: the client is lost */
+/* Take the replies that the reader has in full. @return false: the client is lost */
 static bool
 take_replies(struct redb_client *c, uint64_t now)
 {
@@ -417,7 +420,7 @@ receive(struct redb_client *c, bool ended)
 		n = receive_some(c);
 		if (n == 0)
 			return;
-		/* A short read: there was no more. */
+		/* After a short read nothing is left to read. */
 		if (n < (ssize_t)REDB_READ_MAX && !ended)
 			break;
 		if (n < 0)
@@ -447,7 +450,7 @@ on_ready(struct redb_conn *conn, uint32_t ready)
 		send_all(c);
 }
 
-/* ---- time ---- */
+/* ---- time-out ---- */
 
 void
 redb_client_look(struct redb_client *c, uint64_t now)

@@ -10,7 +10,7 @@
 
 /* ---- arguments with marks ---- */
 
-/* The next mark in s, or NULL. */
+/* Find the next mark in s. @return NULL: none */
 static const char *
 mark_find(const struct redb_command *c, const char *s, enum redb_piece_type *type, size_t *len)
 {
@@ -28,7 +28,7 @@ mark_find(const struct redb_command *c, const char *s, enum redb_piece_type *typ
 	return value;
 }
 
-/* Length of an argument when its marks are replaced. */
+/* The length of an argument whose marks are replaced; add their number to *marks. */
 static uint64_t
 arg_len(const struct redb_command *c, const char *arg, uint64_t value_size, uint32_t *marks)
 {
@@ -66,8 +66,8 @@ piece_add(struct redb_command *c, enum redb_piece_type type, const char *text, s
 }
 
 /*
- * text: the formatted argument, which may be blank: what is between marks is put there. @return
- * what is behind it
+ * Cut an argument into pieces. text is the formatted argument, which may be blank: write there what
+ * stands between the marks. @return the end of the formatted argument
  */
 static char *
 arg_cut(struct redb_command *c, const char *arg, char *text, uint64_t value_size)
@@ -94,7 +94,7 @@ arg_cut(struct redb_command *c, const char *arg, char *text, uint64_t value_size
 	return text + len;
 }
 
-/* Pieces of text lie together: what stands for values is taken out. */
+/* Move the pieces of text together, without the bytes that stand for keys and values. */
 static int
 compact(struct redb_command *c)
 {
@@ -123,7 +123,7 @@ compact(struct redb_command *c)
 }
 
 /*
- * Where arguments lie in what hiredis has made of them:
+ * Find the arguments in the command as hiredis has formatted it, and cut them into pieces:
  *
  *     *2\r\n$3\r\nGET\r\n$17\r\nleat:............\r\n
  */
@@ -135,7 +135,7 @@ cut(struct redb_command *c, char *formatted, size_t len, int argc, const char *c
 	int i;
 
 	for (i = 0; i <= argc; i++) {
-		/* the line of the count, or of a length */
+		/* the line with the number of arguments, or with the length of one */
 		next = memchr(p, '\n', (size_t)(end - p));
 		if (next == NULL)
 			return -EINVAL;
@@ -150,7 +150,7 @@ cut(struct redb_command *c, char *formatted, size_t len, int argc, const char *c
 	return p == end ? compact(c) : -EINVAL;
 }
 
-/* One buffer stands for all arguments: hiredis only copies them. */
+/* Let hiredis format argv. One blank buffer replaces each argument with marks. */
 static int
 format(char **out, int argc, const char *const *argv, const size_t *lens, size_t longest)
 {

@@ -3,14 +3,14 @@
 #define REDB_COMMAND_H
 
 /*
- * A command as bytes, formatted once. What differs from request to request are keys, of 12 digits,
- * and values:
+ * A command as bytes, formatted once. Requests differ only in their keys, of 12 digits, and in
+ * their values:
  *
  *     *3\r\n$3\r\nSET\r\n$17\r\nleat:|000000000042|\r\n$64\r\n|value of 42|\r\n
  *     text                           |key 0       |text      |value 0    |text
  *
- * A request is then a number, its base: keys and values follow from it. All requests of a command
- * have the same length.
+ * A request is a number, its base, from which its keys and values are computed. All requests of a
+ * command have the same length.
  */
 
 #include <hiredis.h>
@@ -22,21 +22,21 @@
 #define REDB_KEY_PREFIX "leat:"
 #define REDB_KEY_DIGITS 12
 #define REDB_LIST "leat:list"
-/* In arguments of a command that the user gives. */
+/* Marks in the arguments of a command that the user gives. */
 #define REDB_KEY_MARK "__rand_int__"
 #define REDB_VALUE_MARK "__data__"
 
-/* Longer values are not worth their memory between two of them. */
+/* A reader keeps room for a value of up to this many bytes between two values. */
 #define REDB_READER_KEEP (UINT64_C(64) << 20)
 
-/* What a reply has to be. */
+/* The reply that is right. */
 enum redb_expect {
-	REDB_EXPECT_ANY, /* but an error */
+	REDB_EXPECT_ANY, /* any reply but an error */
 	REDB_EXPECT_OK,
 	REDB_EXPECT_PONG,
 	REDB_EXPECT_INTEGER,
-	REDB_EXPECT_VALUE, /* of key 0, or nil */
-	REDB_EXPECT_LIST,  /* values of keys 0 to range - 1 */
+	REDB_EXPECT_VALUE, /* the value of the request's first key, or nil */
+	REDB_EXPECT_LIST,  /* the values of keys 0 to range - 1 */
 };
 
 enum redb_piece_type { REDB_PIECE_TEXT, REDB_PIECE_KEY, REDB_PIECE_VALUE };
@@ -53,9 +53,9 @@ struct redb_command {
 	char *text;
 	struct redb_piece *pieces;
 	uint32_t nb_pieces, nb_slots;
-	uint64_t bytes; /* of a request */
-	uint64_t keys;	/* keys are below that */
-	bool in_order;	/* key i of a request is its base + i, else chosen at random by it */
+	uint64_t bytes; /* length of a request */
+	uint64_t keys;	/* number of keys: they are 0 to keys - 1 */
+	bool in_order;	/* key i of a request is base + i; else a random number made of base + i */
 	enum redb_expect expect;
 };
 
@@ -66,21 +66,21 @@ redb_command_key(const struct redb_command *c, uint64_t base, uint32_t slot)
 }
 
 /*
- * The command of argv, in which marks stand for keys and values of size bytes. A value belongs to
- * the key before it. keys: 0: marks are left as they are.
+ * Create the command of argv, in which marks stand for keys and for values of value_size bytes. A
+ * value is that of the key before it. If keys is 0, marks are left as they are.
  * @return 0; -ENOMEM; -E2BIG: longer than hiredis can format
  */
 int redb_command_make(struct redb_command *c, int argc, const char *const *argv,
 		      uint64_t value_size, uint64_t keys);
 void redb_command_free(struct redb_command *c);
 
-/* Puts a request of that base into g. */
+/* Add the request of this base to g. */
 void redb_command_put(const struct redb_command *c, const struct redb_values *v, uint64_t base,
 		      struct redb_gather *g);
 
 /*
- * hiredis' reader frees its buffer when it is empty and longer than maxbuf, and lets it grow by 1
- * MiB at a time: one that is to take values keeps room for one.
+ * Let a reader keep a buffer with room for one value. By default hiredis' reader frees an empty
+ * buffer that is longer than maxbuf, and grows it again by 1 MiB at a time.
  */
 static inline void
 redb_reader_keep(redisReader *r, uint64_t value_size)
@@ -91,11 +91,14 @@ redb_reader_keep(redisReader *r, uint64_t value_size)
 
 /* ---- commands of tests ---- */
 
-/* @return as redb_command_make() */
+/* Create the command of a test. @return as redb_command_make() */
 int redb_command_of(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan);
-/* What takes away the list of an earlier run. */
+/* Create the command that deletes the list of an earlier run. @return as redb_command_make() */
 int redb_command_clear(struct redb_command *c);
-/* What has to be there before a test; *requests is set to how many of it. -ENOENT: nothing */
+/*
+ * Create the command that stores the data that a test reads; *requests: how many of them are
+ * needed. @return as redb_command_make(); -ENOENT: the test needs no data
+ */
 int redb_command_fill(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan,
 		      uint64_t *requests);
 

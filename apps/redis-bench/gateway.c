@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --gateway: leat-redis-gateway's engine between the clients and a server, in this process: what it
- * costs is measured without a NIC.
+ * --gateway: run leat-redis-gateway's engine in this process, between the clients and a server. So
+ * the cost of the gateway can be measured without a NIC.
  *
  *     clients ==stream over ring== gateway --socket-- server
  */

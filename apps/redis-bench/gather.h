@@ -3,15 +3,15 @@
 #define REDB_GATHER_H
 
 /*
- * Bytes of requests or replies for one writev(): what is short is copied to a buffer of the lcore,
- * what is long is referred to where it is.
+ * Bytes of requests or replies for one writev(): short pieces are copied to a buffer of the lcore,
+ * the iovec points at long pieces where they are.
  *
  *     buf    *3..SET..key|..\r\n*3..SET..key|
  *     iov     0          1  2                3
  *     values             |                   |
  *                        [ 64 KiB of pool ]  [ 64 KiB of pool ]
  *
- * Bytes at the front that were written before are skipped.
+ * Bytes at the front that an earlier writev() has written are skipped.
  */
 
 #include <stdbool.h>
@@ -24,13 +24,13 @@
 #define REDB_GATHER_COPY 4096u
 
 struct redb_gather {
-	char *buf; /* REDB_GATHER_BUF bytes */
-	size_t used;
-	size_t skip;
-	size_t bytes; /* gathered */
+	char *buf;    /* REDB_GATHER_BUF bytes */
+	size_t used;  /* bytes of buf */
+	size_t skip;  /* bytes still to skip at the front */
+	size_t bytes; /* of all of iov */
 	int n;
-	bool open; /* the last one of iov is the end of buf */
-	bool full; /* something was left out, and all that follows is */
+	bool open; /* the last entry of iov points at the end of buf and can grow */
+	bool full; /* a piece did not fit; it and all later pieces are left out */
 	struct iovec iov[REDB_GATHER_IOV];
 };
 
@@ -46,7 +46,7 @@ redb_gather_begin(struct redb_gather *g, char *buf, size_t skip)
 	g->full = false;
 }
 
-/* @return false: skipped or left out */
+/* Skip bytes of a piece that were written before. @return false: nothing of it is to be added */
 static inline bool
 redb_gather_enter(struct redb_gather *g, const void **p, size_t *len)
 {
@@ -58,7 +58,7 @@ redb_gather_enter(struct redb_gather *g, const void **p, size_t *len)
 	return *len > 0 && !g->full;
 }
 
-/* A copy of up to REDB_GATHER_COPY bytes. */
+/* Copy a piece of up to REDB_GATHER_COPY bytes to buf. */
 static inline void
 redb_gather_copy(struct redb_gather *g, const void *p, size_t len)
 {
@@ -77,7 +77,7 @@ redb_gather_copy(struct redb_gather *g, const void *p, size_t len)
 	g->iov[g->n - 1].iov_len += len;
 }
 
-/* p must stay as it is until it is written. */
+/* Add a piece. A long one is not copied: p must not change until it is written. */
 static inline void
 redb_gather_add(struct redb_gather *g, const void *p, size_t len)
 {

@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-/* Descriptors of the program beside its clients'. */
+/* Descriptors of the program beside those of its clients. */
 #define OTHER_FILES 256
 
 int
@@ -38,8 +38,8 @@ news_arrive(void *arg)
 	struct redb_bench *b = arg;
 
 	/*
-	 * acquire: with the exchange in redb_news(); what is new from here on sends a message
-	 * again
+	 * acquire: pairs with the exchange in redb_news(). A change after this one queues a call
+	 * again.
 	 */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
@@ -50,18 +50,18 @@ redb_news(struct redb_bench *b)
 {
 	struct leat_reactor *r = leat_app_reactor(0);
 
-	/* release: what is new, for the leading task to find */
+	/* release: what the caller has changed, for the leading task to read */
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	/*
-	 * Refused when that reactor has stopped, or has more to do: it looks every second
-	 * anyway.
+	 * The call is refused when that reactor has stopped, or its queue is full. The leading
+	 * task looks every second anyway.
 	 */
 	if (r == NULL || leat_reactor_call(r, news_arrive, b) < 0)
 		__atomic_store_n(&b->nb_news, 0, __ATOMIC_RELEASE);
 }
 
-/* At most a second. @return 0, -ETIMEDOUT, -ECANCELED */
+/* Wait for news, at most a second. @return 0, -ETIMEDOUT, -ECANCELED */
 static int
 news_wait(struct redb_bench *b)
 {
@@ -73,7 +73,7 @@ news_wait(struct redb_bench *b)
 	return ret;
 }
 
-/* ---- what all lcores share ---- */
+/* ---- prepare what all lcores share ---- */
 
 static int
 allow_files(struct redb_bench *b)
@@ -153,7 +153,7 @@ open_call(void *arg)
 	struct redb_worker *w = arg;
 	int ret = redb_worker_open(w);
 
-	/* The message is that thread's. */
+	/* leat_err_msg() is that of this thread: the caller, on another one, needs a copy. */
 	if (ret < 0)
 		snprintf(w->why, sizeof(w->why), "%s", leat_err_msg());
 	return ret;
@@ -214,7 +214,7 @@ close_call(void *arg)
 	return 0;
 }
 
-/* @return 0; -ECANCELED; negative: not all were called */
+/* Call fn on each worker's reactor. @return 0; -ECANCELED; other negative: not all were called */
 static int
 call_all(struct redb_bench *b, int (*fn)(void *arg))
 {
@@ -232,7 +232,7 @@ call_all(struct redb_bench *b, int (*fn)(void *arg))
 
 /* ---- a step ---- */
 
-/* Has any of them ended the step by a lost client? Then the others end it, too. */
+/* End the step on all lcores when a client is lost. @return true: the step was told to end */
 static bool
 stop_if_lost(struct redb_bench *b, bool stopped)
 {
@@ -242,7 +242,7 @@ stop_if_lost(struct redb_bench *b, bool stopped)
 	return true;
 }
 
-/* @return 0; -ECANCELED: interrupted; -ECONNRESET: clients were lost, with b->why */
+/* Run b->step. @return 0; -ECANCELED: interrupted; -ECONNRESET: clients were lost, with b->why */
 static int
 step(struct redb_bench *b, const char *name)
 {
@@ -254,7 +254,7 @@ step(struct redb_bench *b, const char *name)
 	ret = call_all(b, begin_call);
 	if (ret < 0 && ret != -ECANCELED)
 		return redb_fail(b, -ret, "%s: an lcore does not answer", name);
-	/* acquire: with the release in check_end(): the tallies */
+	/* acquire: the tallies; pairs with the release in check_end() */
 	while (__atomic_load_n(&b->nb_ended, __ATOMIC_ACQUIRE) < b->nb_workers) {
 		if (news_wait(b) == -ECANCELED) {
 			b->interrupted = true;
@@ -288,7 +288,7 @@ connect_step(struct redb_bench *b)
 	return ret;
 }
 
-/* Requests that are not measured. */
+/* Run b->step without measuring it; an error or a wrong reply is a failure. */
 static int
 quiet_step(struct redb_bench *b, const char *name)
 {
@@ -306,7 +306,7 @@ quiet_step(struct redb_bench *b, const char *name)
 			 sum.errors > 0 ? sum.first_error : sum.first_wrong);
 }
 
-/* What has to be there before a test. */
+/* Store the data that a test reads. */
 static int
 fill(struct redb_bench *b, enum redb_kind kind)
 {
@@ -336,7 +336,7 @@ fill(struct redb_bench *b, enum redb_kind kind)
 	return ret;
 }
 
-/* What the lcores have counted in a test, to its end or not. */
+/* Add up what the lcores have counted in a test, also in one that was interrupted. */
 static void
 gather(struct redb_bench *b)
 {
@@ -374,7 +374,7 @@ test(struct redb_bench *b, enum redb_kind kind)
 				      .rate_mhz = p->rate_mhz };
 	b->now = r;
 	ret = step(b, redb_kind_name(kind));
-	/* Interrupted: when the reactors are gone. */
+	/* Interrupted: redb_lead_gather_late() gathers after the reactors have ended. */
 	if (ret == -ECANCELED)
 		return ret;
 	gather(b);
@@ -406,7 +406,7 @@ redb_lead_run(struct redb_bench *b)
 
 	redb_report_head(b);
 	ret = run(b);
-	/* Else the reactors close them when they stop. */
+	/* Interrupted: each reactor closes its worker when it stops. */
 	if (ret != -ECANCELED)
 		(void)call_all(b, close_call);
 	return ret;

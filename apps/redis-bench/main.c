@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The program: its arguments, what it does with them, its exit code. */
+/* The program: arguments, start, end, exit code. */
 
 #include <stdarg.h>
 
@@ -25,14 +25,14 @@ redb_msg(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* The first one asks for an orderly end; a second one ends the process. */
+/* The first signal asks for an orderly end; a second one ends the process. */
 static void
 on_signal(int sig)
 {
 	redb_signal = sig;
 }
 
-/* A list was written, or not. What follows is the end of the program. */
+/* End the program after --list-drivers or --list-devices; ret is the result of the list. */
 static int
 listed(int ret)
 {
@@ -43,7 +43,7 @@ listed(int ret)
 	return LEAT_APP_DONE;
 }
 
-/* Before EAL starts, which takes half a second. */
+/* Parse the address before EAL starts, which takes half a second. */
 static int
 parse_address(struct redb_bench *b)
 {
@@ -57,7 +57,7 @@ parse_address(struct redb_bench *b)
 		ret = redb_addr_parse(&b->addr, "--connect", b->o.connect);
 	if (ret == 0 || ret == -EINVAL)
 		return ret;
-	/* No such host. */
+	/* The host can't be resolved: no usage error. */
 	leat_app_stop(REDB_EXIT_FAILED);
 	return LEAT_APP_DONE;
 }
@@ -87,7 +87,7 @@ parse(int argc, char **argv, void *arg)
 	return b->o.list_devices ? 0 : parse_address(b);
 }
 
-/* A stream needs a device; a socket takes none. */
+/* Choose the device, if the address is that of a stream; a socket needs none. */
 static int
 choose_device(struct redb_bench *b)
 {
@@ -143,7 +143,7 @@ start(void *arg)
 {
 	struct redb_bench *b = arg;
 
-	/* The other lcores do what the first one asks of them. */
+	/* The first lcore's task calls functions on the other lcores. */
 	if (leat_app_index() != 0)
 		return 0;
 	if (b->o.role == REDB_SERVE)

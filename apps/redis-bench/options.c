@@ -17,9 +17,9 @@
 #define DURATION_DEFAULT_US (3 * REDB_US)
 #define WINDOW_MIN (UINT64_C(64) << 10)
 #define WINDOW_MAX (UINT64_C(16) << 20)
-/* Of the requests under way of all clients. */
+/* Requests under way, all clients together. */
 #define REQUESTS_MAX (UINT64_C(1) << 26)
-/* hiredis formats no more than that. */
+/* hiredis formats a command of up to this many bytes. */
 #define REQUEST_MAX (UINT64_C(1) << 31)
 
 enum {
@@ -117,7 +117,7 @@ parse_size(const char *opt, const char *val, uint64_t min, uint64_t max, uint64_
 	return 0;
 }
 
-/* "set,get" */
+/* Parse a list of tests, "set,get". */
 static int
 parse_tests(struct redb_plan *p, const char *val)
 {
@@ -150,7 +150,7 @@ parse_idle(struct redb_options *o, const char *val)
 	return 0;
 }
 
-/* Options that say what is run. */
+/* Parse an option that says what is run. @return 0; -EINVAL; -ENOENT: another option */
 static int
 parse_what(struct redb_plan *p, int opt, const char *val)
 {
@@ -256,15 +256,15 @@ parse_one(struct redb_options *o, int opt, const char *val)
 	}
 }
 
-/* What fits together? */
+/* Check that the options can be combined. */
 static int
 check_together(const struct redb_options *o)
 {
 	const struct redb_plan *p = &o->plan;
 
 	if ((o->connect != NULL) + o->respond + (o->gateway != NULL) != 1)
-		redb_msg(
-			"one of --connect ADDR, --respond and --gateway BACKEND is needed (--help)");
+		redb_msg("one of --connect ADDR, --respond and --gateway BACKEND is needed "
+			 "(--help)");
 	else if (o->listen != NULL && !o->respond)
 		redb_msg("--listen goes with --respond");
 	else if (p->requests != 0 && p->duration_us != 0)
@@ -282,7 +282,7 @@ check_together(const struct redb_options *o)
 	return -EINVAL;
 }
 
-/* hiredis formats a command in one piece. */
+/* Check that mset's command is not too long: hiredis formats a command in one piece. */
 static int
 check_length(const struct redb_plan *p)
 {
@@ -337,9 +337,9 @@ redb_options_parse(struct redb_options *o, int argc, char **argv)
 			  .fill = true },
 		.timeout_us = 10 * REDB_US,
 	};
-	optind = 0; /* start anew: EAL uses getopt, too */
+	optind = 0; /* restart getopt: EAL has used it, too */
 	opterr = 0;
-	/* "+": no permutation; ":": a missing value is told from an unknown option */
+	/* "+": no permutation; ":": distinguish a missing value from an unknown option */
 	while ((opt = getopt_long(argc, argv, "+:hc:P:d:r:n:D:", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			redb_msg(opt == ':' ? "'%s' needs a value"
@@ -349,7 +349,7 @@ redb_options_parse(struct redb_options *o, int argc, char **argv)
 		}
 		if (parse_one(o, opt, optarg) < 0)
 			return -EINVAL;
-		/* What is behind these does not matter. */
+		/* Later arguments do not matter. */
 		if (o->help || o->version)
 			return 0;
 	}

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An open loop: requests are due at fixed moments, whatever became of those before them.
+ * The open loop: requests are due at fixed moments, whether or not earlier ones are answered.
  *
  *     due      |     |     |     |     |     |
  *     sent     x     x           xxx   x     x       a stall: two are sent late
- *     latency  ---   ---   --------                  counted from when it was due
+ *     latency  ---   ---   --------                  counted from the time it was due
  *
- * A closed loop would have sent nothing during the stall, and so would have counted it once (G.
- * Tene calls that coordinated omission). A poller looks each turn whether a request is due, and
- * hands it to the client that has waited longest; when all have plan.pipeline requests under way
- * it waits.
+ * A closed loop would send nothing during the stall, and so would count the stall once (G. Tene
+ * calls this coordinated omission). A poller checks each turn whether a request is due, and hands
+ * it to the client that has waited longest. While all clients have plan.pipeline requests under
+ * way, the request waits.
  */
 
 #include <leat_error.h>
@@ -19,17 +19,17 @@
 
 #include "bench.h"
 
-/* Requests of a turn. */
+/* Requests handed out in one turn at most. */
 #define BURST 64
 
 static inline uint64_t
 due_at(const struct redb_worker *w, uint64_t i)
 {
-	/* From the start each time: no error adds up. A double holds 2^53 cycles, a month. */
+	/* From the begin each time: errors do not add up. A double holds 2^53 cycles, a month. */
 	return w->begin + (uint64_t)((double)i * w->interval);
 }
 
-/* No more of them are sent, though they are due. */
+/* End the step, and count the requests that are due and were not sent. */
 static void
 give_up(struct redb_worker *w, uint64_t now)
 {
@@ -49,7 +49,7 @@ pace(void *arg, uint64_t now)
 	uint64_t due, late;
 	int made = 0;
 
-	/* The clock of the turn is of its begin. */
+	/* The turn's timestamp is that of its begin. */
 	now = leat_now();
 	while (made < BURST && !w->over && w->claimed < w->goal) {
 		due = due_at(w, w->claimed);
@@ -59,7 +59,7 @@ pace(void *arg, uint64_t now)
 		late = now - due;
 		w->tally.delayed += (double)late > w->interval;
 		w->tally.delayed_max_ns = RTE_MAX(w->tally.delayed_max_ns, leat_cycles_to_ns(late));
-		/* The one that has waited longest comes next. */
+		/* Put the client last: the first one has always waited longest. */
 		TAILQ_REMOVE(&w->idle, c, link);
 		TAILQ_INSERT_TAIL(&w->idle, c, link);
 		redb_client_take(c, due);
@@ -67,7 +67,7 @@ pace(void *arg, uint64_t now)
 	}
 	if (unlikely(was_over || w->claimed == w->goal))
 		redb_worker_stop(w);
-	/* The end may have come while requests were made: then the last was refused. */
+	/* If the step's time ended in the loop above, redb_worker_claim() refused the last one. */
 	else if (unlikely(w->over || now >= w->end || now >= w->give_up))
 		give_up(w, leat_now());
 	return made;
@@ -80,9 +80,9 @@ redb_pace_start(struct redb_worker *w)
 	double span;
 
 	w->interval = (double)leat_hz() / rate;
-	/* The lcores one after another, not all at once. */
+	/* The lcores' requests are due one after another, not all at once. */
 	w->begin += (uint64_t)(w->interval * w->index / w->nb);
-	/* By requests: beyond twice its time, and a second, it is given up. */
+	/* A number of requests: give up after twice the time that they should take, and 1 s. */
 	span = w->goal == UINT64_MAX ? 0 : (double)w->goal * w->interval;
 	span = RTE_MIN(span, (double)(UINT64_MAX >> 3));
 	w->give_up = w->goal == UINT64_MAX ? UINT64_MAX : w->begin + 2 * (uint64_t)span + leat_hz();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Of a step that takes longer than two seconds: a line each second on stderr. */
+/* --progress: a line each second on stderr, for a step that takes longer than two seconds. */
 
 #include <unistd.h>
 

@@ -8,14 +8,14 @@
  *     main.c       the program
  *     options.c    the command line; address.c its addresses; secret.c --auth-file; help.c
  *     value.h      contents of values, by key
- *     command.c    a command as bytes, with places for keys and values; gather.h puts them together
+ *     command.c    a command as bytes, with places for keys and values; gather.h fills an iovec
  *     transport.h  a connection: socket.c over TCP and UNIX sockets, stream.c over leat's streams
- *     client.c     a client: connects, sends, takes replies; reply.c looks at these
- *     worker.c     an lcore's clients, and what they do in a step; pace.c when, in an open loop
+ *     client.c     a client: connects, sends, takes replies; reply.c checks the replies
+ *     worker.c     an lcore's clients, and its share of a step; pace.c: the open loop
  *     lead.c       the task that leads all lcores through the steps
- *     tally.c      what was counted
+ *     tally.c      counters of a step
  *     report.c     tables; json.c; progress.c
- *     service.c    what runs beside the clients: serve.c --respond, a trivial server; gateway.c
+ *     service.c    a server in this process: serve.c for --respond, a trivial one; gateway.c for
  *                  --gateway, leat-redis-gateway's engine
  *
  * A run is a row of steps, which all lcores begin and end together:
@@ -66,7 +66,7 @@ enum redb_role {
 	REDB_SERVE, /* --respond --listen */
 };
 
-/* What is run. */
+/* The tests of a run and their parameters. */
 struct redb_plan {
 	enum redb_kind tests[REDB_TESTS_MAX];
 	uint32_t nb_tests;
@@ -76,9 +76,9 @@ struct redb_plan {
 	uint64_t data; /* bytes of a value */
 	uint64_t keys;
 	uint32_t range;	      /* elements of LRANGE's list */
-	uint64_t requests;    /* of each test, of all lcores; 0: by time */
-	uint64_t duration_us; /* 0: by requests */
-	uint64_t rate_mhz;    /* open loop: requests per 1000 s, of all lcores; 0: closed */
+	uint64_t requests;    /* of each test, all lcores together; 0: duration_us ends a test */
+	uint64_t duration_us; /* of each test; 0: requests ends a test */
+	uint64_t rate_mhz;    /* open loop: requests per 1000 s, all lcores; 0: closed loop */
 	uint64_t seed;
 	bool verify;
 	bool fill;
@@ -89,7 +89,7 @@ struct redb_options {
 	const char *connect, *listen, *gateway;
 	bool respond;
 	const char *dev;
-	uint64_t window; /* receive window of a stream; 0: lib/stream's */
+	uint64_t window; /* receive window of a stream, bytes; 0: lib/stream's default */
 	struct redb_plan plan;
 	const char *user, *auth_file;
 	uint32_t db;
@@ -103,27 +103,27 @@ struct redb_options {
 
 /* ---- main.c ---- */
 
-extern volatile sig_atomic_t redb_signal; /* 0, or the one that asks for an end */
+extern volatile sig_atomic_t redb_signal; /* signal that asked the program to end; 0: none */
 
 void __attribute__((format(printf, 1, 2))) redb_msg(const char *fmt, ...);
 
 /* ---- options.c, secret.c, help.c ---- */
 
-/* @return 0, or -EINVAL after a message. argv[0] is the program's name. */
+/* Parse argv, options behind the program's name. @return 0; -EINVAL after a message */
 int redb_options_parse(struct redb_options *o, int argc, char **argv);
-/* Is it one of ours, or an EAL option? arg begins with "--". */
+/* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
 bool redb_option_known(const char *arg);
 
 /*
- * The first line of a file, or of stdin ("-"): a password, of at least one byte.
- * @return 0, or negative after a message
+ * Read a password of at least one byte: the first line of a file, or of stdin if path is "-".
+ * @return 0; a negative errno after a message
  */
 int redb_secret_read(const char *path, char *secret, size_t len);
 
 void redb_help(FILE *f);
-/* "set" */
+/* The name of a test as in --test, "set". */
 const char *redb_kind_name(enum redb_kind kind);
-/* -ENOENT: none has that name */
+/* Find a test by its name. @return 0; -ENOENT: no test has this name */
 int redb_kind_parse(const char *name, size_t len, enum redb_kind *kind);
 
 #endif /* REDB_H */

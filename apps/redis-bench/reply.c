@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Replies, as hiredis' reader finds them: each is looked at where it lies in the reader's buffer,
- * and nothing is made of it.
+ * Check replies. hiredis' reader calls a function here for each part of a reply; the function
+ * checks the bytes in the reader's buffer, and creates no reply object.
  */
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 #include "bench.h"
 
-/* That a reply is there, for the reader. */
+/* Stands for each reply object: the reader takes NULL for an error. */
 static char made;
 
 #if HIREDIS_MAJOR >= 1
@@ -25,14 +25,14 @@ client_of(const redisReadTask *task)
 	return task->privdata;
 }
 
-/* The reply that the command expects; a reply without a request may be anything. */
+/* The reply that the command expects. Without a request any reply: take_reply() reports it. */
 static inline enum redb_expect
 expect_of(const struct redb_client *c)
 {
 	return c->nb_sent > 0 ? c->command->expect : REDB_EXPECT_ANY;
 }
 
-/* The first error goes to a terminal: what is not printable in it is replaced. */
+/* Keep the first error. It is printed on a terminal: replace characters that are not printable. */
 static void
 error(struct redb_client *c, const char *str, size_t len)
 {
@@ -48,7 +48,7 @@ error(struct redb_client *c, const char *str, size_t len)
 	text[i] = '\0';
 }
 
-/* The first wrong reply is told of. */
+/* Note a wrong reply. @return where to write its description; NULL: an earlier one was described */
 static char *
 wrong(struct redb_client *c)
 {
@@ -191,7 +191,7 @@ on_nil(const redisReadTask *task)
 redisReader *
 redb_reader_create(struct redb_client *c)
 {
-	/* Replies are nothing: there is nothing to free. */
+	/* No freeObject: no reply object is created. */
 	static redisReplyObjectFunctions functions = {
 		.createString = on_string,
 		.createArray = on_array,

@@ -82,7 +82,7 @@ print_rows(const struct redb_bench *b)
 	}
 }
 
-/* ---- what else there is to say ---- */
+/* ---- counts and warnings ---- */
 
 static void
 print_counts(const struct redb_result *r)
@@ -111,7 +111,7 @@ print_counts(const struct redb_result *r)
 		       t->cut);
 }
 
-/* Warnings that a reader of the numbers needs: on stderr. */
+/* Warn on stderr of errors and wrong replies, which put the numbers in doubt. */
 static void
 complain(const struct redb_result *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A trivial server. Commands are looked at where they lie in the reader's buffer; their replies
- * wait in a ring until the connection takes them, and while it is full no more commands are read.
+ * A trivial server. It parses a command in the reader's buffer. Replies wait in a ring until the
+ * connection takes them; while the ring is full the server parses no more commands.
  */
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define REPLIES 1024u
 #define READS_MAX 4
 #define LOOK_US 1000000u
-/* Commands that are not read in full yet. */
+/* A peer whose reader holds more bytes of commands that are not parsed yet is closed. */
 #define COMMAND_MAX (UINT64_C(1) << 31)
 
 #if HIREDIS_MAJOR >= 1
@@ -45,17 +45,17 @@ struct reply {
 };
 
 struct peer {
-	struct redb_conn conn; /* first: on_ready() gets it */
+	struct redb_conn conn; /* first: on_ready() casts its argument */
 	struct redb_server *server;
 	redisReader *reader;
 	/* the command that is being read */
 	enum verb verb;
 	uint64_t key, range;
 	bool wrong;
-	/* replies that are not sent */
+	/* replies that are not sent in full */
 	struct reply ring[REPLIES];
 	uint32_t head, nb;
-	size_t sent;		/* bytes of the first */
+	size_t sent;		/* bytes sent of the first reply */
 	TAILQ_ENTRY(peer) link; /* in server.peers or server.spare */
 };
 
@@ -68,11 +68,12 @@ struct redb_server {
 	uint32_t nb;
 	struct leat_poller *looker;
 	char *out;
-	char head[32]; /* "$64\r\n" */
+	char head[32]; /* what precedes a value in a reply: "$64\r\n" */
 };
 
 /* ---- commands ---- */
 
+/* Stands for each object that the reader creates: the reader takes NULL for an error. */
 static char made;
 
 static enum verb
@@ -92,7 +93,7 @@ verb_of(const char *str, size_t len)
 	return UNKNOWN;
 }
 
-/* The digits at the end. */
+/* The number in the last digits of a key. */
 static uint64_t
 number_of(const char *str, size_t len, size_t digits)
 {
@@ -237,7 +238,7 @@ peer_end(struct peer *p, bool drain)
 	TAILQ_INSERT_TAIL(&s->spare, p, link);
 }
 
-/* @return 0; -EAGAIN: it takes no more now; negative: it has ended */
+/* @return 0; -EAGAIN: the connection takes no more now; other negative: it has ended */
 static int
 send_some(struct peer *p)
 {
@@ -263,8 +264,8 @@ send_some(struct peer *p)
 }
 
 /*
- * Answers the commands that are there in full. @return 0; -EAGAIN: when it is writable; negative:
- * it has ended
+ * Answer the commands that the reader has in full. @return 0; -EAGAIN: call again when the
+ * connection is writable; other negative: it has ended
  */
 static int
 answer(struct peer *p)
@@ -309,7 +310,7 @@ on_ready(struct redb_conn *conn, uint32_t ready)
 	struct peer *p = (struct peer *)conn;
 	int i, ret = 0;
 
-	/* What is read already, and could not be answered, goes first. */
+	/* First send replies that wait, and answer commands that were received before. */
 	if ((ready & REDB_WRITABLE) != 0)
 		ret = answer(p);
 	if ((ready & (REDB_READABLE | REDB_ENDED)) != 0) {
@@ -400,7 +401,7 @@ unlisten(struct redb_server *s)
 	s->port.listening = -1;
 }
 
-/* The reactor stops. */
+/* Close the listener and all peers when the reactor stops. */
 static int
 quiesce(void *arg, char *what, size_t len)
 {
@@ -438,7 +439,7 @@ server_open(struct redb_server *s, struct leat_reactor *r, const struct redb_add
 	s->port.buf = malloc(REDB_READ_MAX);
 	if (s->out == NULL || s->port.buf == NULL)
 		return leat_err(ENOMEM, "listen at %s: out of memory", a->text);
-	/* Before the net's: it closes the streams before the net does. */
+	/* Added before the net's poller, so that quiesce() closes the streams first. */
 	s->looker = leat_reactor_poller_add(r, "redis-bench-server", look, s, LOOK_US);
 	if (s->looker == NULL)
 		return -rte_errno;

@@ -3,9 +3,10 @@
 #define REDB_SERVE_H
 
 /*
- * --respond: what a server is at least. It knows PING, SET, GET, MSET, RPUSH, LRANGE, DEL, AUTH and
- * SELECT, and keeps nothing: values follow from keys (value.h), so a GET is answered with what a
- * SET of the same program has set, or would have; with --verify what is SET is checked.
+ * --respond: a trivial server. It knows PING, SET, GET, MSET, RPUSH, LRANGE, DEL, AUTH and SELECT,
+ * and stores nothing: a value is computed from its key (value.h), so the reply to GET is the value
+ * that a SET of this program sends for that key. With --verify the server checks values of SET and
+ * MSET.
  */
 
 #include "transport.h"
@@ -15,19 +16,19 @@ struct redb_server;
 
 struct redb_server_conf {
 	const struct redb_values *values;
-	uint32_t clients; /* at most */
+	uint32_t clients; /* largest number of clients at a time */
 	bool verify;
 	const char *dev;
 	uint64_t window;
 };
 
 /*
- * On the reactor's thread: listens at a. @return NULL with leat_err_msg(); addr: where it came to
- * listen
+ * Listen at a, on the reactor's thread; write the actual address to addr. @return NULL with
+ * rte_errno and leat_err_msg()
  */
 struct redb_server *redb_server_open(struct leat_reactor *r, const struct redb_server_conf *conf,
 				     const struct redb_addr *a, char *addr, size_t len);
-/* When the reactor is gone; NULL: nothing. */
+/* Free the server, after the reactor has ended. s may be NULL. */
 void redb_server_close(struct redb_server *s);
 
 #endif /* REDB_SERVE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What runs in this process beside the clients, or in their place: --respond and --gateway. With
- * more lcores than one it has the last one to itself.
+ * The service in this process: --respond or --gateway. Beside clients it has the last lcore to
+ * itself, if there are several lcores. Without clients (--listen) it runs on the first lcore.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "bench.h"
 #include "serve.h"
 
-/* Where clients of this process find it. */
+/* Where the service listens for clients of this process. */
 #define HERE "127.0.0.1:0"
 #define SERVER_CLIENTS 1024u
 
@@ -46,7 +46,7 @@ open_call(void *arg)
 	struct redb_bench *b = arg;
 	int ret = b->o.gateway != NULL ? redb_gateway_open(b) : server_open(b);
 
-	/* The message is that thread's. */
+	/* leat_err_msg() is that of this thread: the caller, on another one, needs a copy. */
 	if (ret < 0)
 		snprintf(b->service_addr, sizeof(b->service_addr), "%s", leat_err_msg());
 	return ret;

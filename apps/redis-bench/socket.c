@@ -33,7 +33,7 @@ on_events(struct leat_fd *f, uint32_t events, void *arg)
 		ready |= REDB_READABLE;
 	if ((events & EPOLLOUT) != 0)
 		ready |= REDB_WRITABLE;
-	/* What has come before it is read first. */
+	/* on_ready() reads what arrived before the end. */
 	if ((events & (EPOLLERR | EPOLLHUP)) != 0)
 		ready |= REDB_ENDED;
 	c->on_ready(c, ready);
@@ -86,7 +86,7 @@ connect_to(struct redb_conn *c, const struct redb_addr *a, uint32_t nth)
 static int
 sock_connect(struct redb_conn *c, const struct redb_addr *a, uint32_t nth, uint64_t timeout_us)
 {
-	/* The client looks after the time. */
+	/* redb_client_look() checks the time-out. */
 	(void)timeout_us;
 	return nth < a->nb_addrs ? connect_to(c, a, nth) : -EADDRNOTAVAIL;
 }
@@ -107,7 +107,7 @@ sock_connected(struct redb_conn *c)
 static ssize_t
 sock_writev(struct redb_conn *c, const struct iovec *iov, int n)
 {
-	/* sendmsg(), not writev(): no SIGPIPE */
+	/* sendmsg() instead of writev(): it can suppress SIGPIPE */
 	const struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
 				    .msg_iovlen = (size_t)n };
 	ssize_t ret;
@@ -146,7 +146,7 @@ sock_want(struct redb_conn *c, uint32_t ready)
 static void
 sock_close(struct redb_conn *c, bool drain)
 {
-	/* The kernel drains. */
+	/* The kernel sends what was written. */
 	(void)drain;
 	leat_fd_del(&c->lfd);
 	(void)close(c->fd);
@@ -178,7 +178,7 @@ on_listener(struct leat_fd *f, uint32_t events, void *arg)
 	fd = accept4(p->listening, (struct sockaddr *)&sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* Without it it is slower, and right. */
+	/* A failure is ignored: without TCP_NODELAY the connection is only slower. */
 	if (sa.ss_family != AF_UNIX)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c = p->room(p);
@@ -201,7 +201,7 @@ bind_to(int fd, const struct redb_addr *a)
 	return 0;
 }
 
-/* Where it came to listen: a port of 0 is another one now. */
+/* Write the actual address of the listener to text: the kernel has chosen a port for port 0. */
 static void
 text_of(int fd, const struct redb_addr *a, char *text, size_t len)
 {

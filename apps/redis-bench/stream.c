@@ -75,7 +75,7 @@ str_writev(struct redb_conn *c, const struct iovec *iov, int n)
 	ssize_t ret = leat_stream_writev(c->stream, iov, n);
 	int err = leat_stream_error(c->stream);
 
-	/* -EPIPE tells less than why it ended. */
+	/* -EPIPE does not say why the stream ended. */
 	return ret == -EPIPE && err < 0 ? err : ret;
 }
 

@@ -3,11 +3,11 @@
 #define REDB_TRANSPORT_H
 
 /*
- * A connection of bytes, of either side, non-blocking: over a socket or over a stream. Each kind is
- * a table of operations.
+ * A non-blocking connection that carries bytes, over a socket or over a stream; clients and servers
+ * use it alike. Each of the two kinds is a table of operations.
  *
- * on_ready() is called as long as something that is wanted is the case, by the reactor. It may make
- * any call, also close this connection and others.
+ * The reactor calls on_ready() as long as one of the conditions in conn.want holds, or the
+ * connection has ended. on_ready() may make any call; it may close this connection and others.
  */
 
 #include <netinet/in.h>
@@ -25,25 +25,25 @@ struct leat_stream_net;
 struct redb_conn;
 struct redb_transport;
 
-/* What is the case, or wanted. */
+/* Conditions: those that hold, those that are wanted. */
 #define REDB_READABLE 0x1u
 #define REDB_WRITABLE 0x2u
 #define REDB_ENDED 0x4u /* always wanted */
 
 #define REDB_ADDRS 4
 
-/* Where to: "tcp:host:port", "unix:/path", else an address of leat's devices. */
+/* An address: "tcp:host:port", "unix:/path", else an address of leat's devices. */
 struct redb_addr {
 	const struct redb_transport *transport;
 	const char *via;  /* "TCP", "UNIX socket", "stream" */
-	const char *text; /* as it was given */
-	const char *at;	  /* without "tcp:" or "unix:" */
+	const char *text; /* as the user gave it */
+	const char *at;	  /* text without "tcp:" or "unix:" */
 	union {
 		struct sockaddr sa;
 		struct sockaddr_in in;
 		struct sockaddr_in6 in6;
 		struct sockaddr_un un;
-	} addr[REDB_ADDRS]; /* of a socket; tried one after another */
+	} addr[REDB_ADDRS]; /* socket addresses; a client tries one after another */
 	socklen_t len[REDB_ADDRS];
 	uint32_t nb_addrs;
 };
@@ -52,12 +52,13 @@ struct redb_addr {
 struct redb_port {
 	struct leat_reactor *reactor;
 	struct leat_stream_net *net; /* NULL: sockets only */
-	char *buf;		     /* REDB_READ_MAX bytes, that a socket reads to */
-	/* of a listener */
+	char *buf;		     /* REDB_READ_MAX bytes: receive buffer of sockets */
+	/* listener */
 	struct leat_fd fd;
-	int listening;					/* the socket, -1: none */
-	struct redb_conn *(*room)(struct redb_port *p); /* a closed one, for the next; or NULL */
-	void (*accept)(struct redb_port *p, struct redb_conn *conn); /* it is up */
+	int listening; /* the socket that listens, -1: none */
+	/* Return a closed connection for the peer that connects; NULL: the peer is refused. */
+	struct redb_conn *(*room)(struct redb_port *p);
+	void (*accept)(struct redb_port *p, struct redb_conn *conn); /* conn is connected */
 	void *arg;
 };
 
@@ -67,45 +68,45 @@ struct redb_conn {
 	const struct redb_transport *t; /* NULL: closed */
 	struct redb_port *port;
 	void (*on_ready)(struct redb_conn *c, uint32_t ready);
-	uint32_t want;
-	/* of a socket */
+	uint32_t want; /* conditions for which on_ready() is called */
+	/* socket */
 	int fd;
 	struct leat_fd lfd;
-	/* of a stream */
+	/* stream */
 	struct leat_stream *stream;
 };
 
 struct redb_transport {
 	/*
-	 * Begins to connect; the connection is WRITABLE when it is up or has failed. nth: which of
-	 * the addresses. @return 0; -EAGAIN: later; negative: failed
+	 * Begin to connect to the nth of the addresses. The connection becomes WRITABLE when it is
+	 * up or has failed. @return 0; -EAGAIN: try again later; other negative: failed
 	 */
 	int (*connect)(struct redb_conn *c, const struct redb_addr *a, uint32_t nth,
 		       uint64_t timeout_us);
-	/* @return 0: it is up; -EAGAIN: not yet; negative: failed */
+	/* @return 0: connected; -EAGAIN: not yet; other negative: connecting has failed */
 	int (*connected)(struct redb_conn *c);
-	/* @return bytes taken, > 0; -EAGAIN; negative: ended */
+	/* @return bytes taken, > 0; -EAGAIN; other negative: the connection has ended */
 	ssize_t (*writev)(struct redb_conn *c, const struct iovec *iov, int n);
 	/*
-	 * Bytes that have come, to be given back at once, all of them. @return as read(2): 0: the
-	 * end
+	 * Borrow received bytes; the caller gives all of them back before the next call. @return
+	 * as read(2), 0 is the end of the data; or a negative errno
 	 */
 	ssize_t (*borrow)(struct redb_conn *c, const void **data);
 	void (*give_back)(struct redb_conn *c, size_t n);
-	/* What to call on_ready() for. */
+	/* Set the conditions for which on_ready() is called. */
 	void (*want)(struct redb_conn *c, uint32_t ready);
-	/* After it, c->t is NULL. drain: what was written is still sent. */
+	/* Close and set c->t to NULL. drain: send first what was written. */
 	void (*close)(struct redb_conn *c, bool drain);
-	/* In words, why it ended with that error. */
+	/* Why the connection ended with this error, in words. */
 	const char *(*why)(const struct redb_conn *c, int err);
-	/* @return 0 or negative with leat_err_msg(); the address is written to text */
+	/* Listen; write the actual address to text. @return 0 or negative with leat_err_msg() */
 	int (*listen)(struct redb_port *p, const struct redb_addr *a, char *text, size_t len);
 };
 
 extern const struct redb_transport redb_socket, redb_stream;
 
 /*
- * Reads an address and looks up its host. Blocks.
+ * Parse an address and look up its host. Blocks.
  * @return 0, or -EINVAL, -EHOSTUNREACH after a message that names the option
  */
 int redb_addr_parse(struct redb_addr *a, const char *opt, const char *text);

@@ -3,8 +3,8 @@
 #define REDB_VALUE_H
 
 /*
- * What is in the values. A key's value is a window of one pool of random bytes, so nothing is made
- * or copied for a request, and whoever knows the seed can tell a right value from a wrong one:
+ * Contents of values. A key's value is a window of one pool of random bytes. So no value is
+ * generated or copied for a request, and any program that knows the seed can verify a value:
  *
  *     pool    |.......[ value of key 1 ].......|
  *             |..[ value of key 2 ]............|
@@ -21,7 +21,7 @@ struct redb_values {
 	uint64_t size; /* of each value */
 };
 
-/* splitmix64, by S. Vigna: any number to one that looks random. */
+/* splitmix64, by S. Vigna: map a number to one that looks random. */
 static inline uint64_t
 redb_mix(uint64_t x)
 {
@@ -31,7 +31,7 @@ redb_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* A number below n, each as likely. */
+/* Map a random number to one below n, uniformly. */
 static inline uint64_t
 redb_below(uint64_t random, uint64_t n)
 {
@@ -41,7 +41,7 @@ redb_below(uint64_t random, uint64_t n)
 static inline const uint8_t *
 redb_value(const struct redb_values *v, uint64_t key)
 {
-	/* An odd factor: keys in a row have different places, far from each other. */
+	/* An odd factor: consecutive keys have different places, far from each other. */
 	return v->pool + ((key * 40503u) & (REDB_VALUE_PLACES - 1));
 }
 
@@ -49,7 +49,7 @@ redb_value(const struct redb_values *v, uint64_t key)
 int redb_values_make(struct redb_values *v, uint64_t size, uint64_t seed);
 void redb_values_free(struct redb_values *v);
 
-/* Where data differs from the key's value: an offset, or UINT64_MAX: nowhere. */
+/* @return the first offset at which data differs from the key's value; UINT64_MAX: it is equal */
 uint64_t redb_value_differs(const struct redb_values *v, uint64_t key, const void *data,
 			    uint64_t len);
 

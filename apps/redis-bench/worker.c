@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* An lcore's clients, and its part of each step. */
+/* The clients of an lcore, and its share of each step. */
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 
 #include "bench.h"
 
-/* Clients that connect at a time: a listener's backlog is short. */
+/* Clients of an lcore that connect at the same time at most: a listener's backlog is short. */
 #define CONNECTING_MAX 64u
-/* How often clients are looked at for their time-outs. */
+/* Interval at which the time-outs of clients are checked. */
 #define LOOK_US 10000u
-/* Lost clients of an lcore that are told of one by one. */
+/* Lost clients of an lcore that are reported one by one; the others are only counted. */
 #define TELL_MAX 3u
 
-/* ---- its end and its beginning ---- */
+/* ---- open and close ---- */
 
 static int
 look(void *arg, uint64_t now)
@@ -32,7 +32,7 @@ look(void *arg, uint64_t now)
 	return 0;
 }
 
-/* The reactor stops: connections are closed before it, and nothing is told of them. */
+/* Close all connections when the reactor stops, and report none of them as lost. */
 static int
 quiesce(void *arg, char *what, size_t len)
 {
@@ -91,7 +91,7 @@ redb_worker_open(struct redb_worker *w)
 	if (ret < 0)
 		return ret;
 	w->open = true;
-	/* Before the net's: it closes the streams before the net does. */
+	/* Added before the net's poller, so that quiesce() closes the streams first. */
 	w->looker = leat_reactor_poller_add(w->reactor, "redis-bench", look, w, LOOK_US);
 	if (w->looker == NULL)
 		return -rte_errno;
@@ -141,7 +141,7 @@ check_end(struct redb_worker *w)
 	w->running = false;
 	w->tally.elapsed_ns = leat_cycles_to_ns(leat_now() - w->begin);
 	redb_pace_stop(w);
-	/* release: the tally, for the leading task to read */
+	/* release: w->tally, for the leading task to read; pairs with the acquire in step() */
 	(void)__atomic_fetch_add(&w->bench->nb_ended, 1, __ATOMIC_RELEASE);
 	redb_news(w->bench);
 }
@@ -161,7 +161,7 @@ void
 redb_worker_connect_next(struct redb_worker *w)
 {
 	w->nb_next++;
-	/* One that is refused at once asks for the next from here. */
+	/* Called by the loop below, for a client that failed at once: the loop takes the next. */
 	if (w->connecting)
 		return;
 	w->connecting = true;
@@ -171,7 +171,7 @@ redb_worker_connect_next(struct redb_worker *w)
 	w->connecting = false;
 }
 
-/* Which requests of the step are this lcore's. */
+/* Choose which requests of the step this lcore sends. */
 static void
 share(struct redb_worker *w, const struct redb_step *step)
 {
@@ -189,7 +189,7 @@ share(struct redb_worker *w, const struct redb_step *step)
 		w->stride = step->one_client ? 1 : w->nb;
 		return;
 	}
-	/* Lcores begin at different places; a request's keys are not those of the next one. */
+	/* Lcores begin at different bases; consecutive requests have no base + slot in common. */
 	w->next_base = redb_mix(p->seed + w->index);
 	w->stride = RTE_MAX(step->command->nb_slots, 1u);
 }
@@ -276,7 +276,7 @@ void
 redb_worker_stop(struct redb_worker *w)
 {
 	w->over = true;
-	/* Those that have not begun to connect never will. */
+	/* Clients that have not begun to connect do not connect any more. */
 	if (w->running && w->step->command == NULL) {
 		w->nb_busy -= w->nb_clients - w->next;
 		w->next = w->nb_clients;

@@ -19,10 +19,10 @@
 struct redb_bench;
 struct redb_worker;
 
-/* A request that waits for its reply. */
+/* A request without its reply. */
 struct redb_request {
 	uint64_t base;
-	uint64_t begin; /* cycles: when it was sent, or was due */
+	uint64_t begin; /* cycles: when the client took it; open loop: when it was due */
 };
 
 enum redb_client_state {
@@ -34,24 +34,24 @@ enum redb_client_state {
 };
 
 /*
- * Requests of a client, a ring of plan.pipeline:
+ * Requests of a client are a ring of plan.pipeline entries:
  *
  *     | answered | sent, no answer yet | sent in part | to be sent |
  *                 ^ head                ^ sent                      ^ head + nb
  */
 struct redb_client {
-	struct redb_conn conn; /* first: on_ready() gets it */
+	struct redb_conn conn; /* first: on_ready() casts its argument */
 	struct redb_worker *worker;
 	enum redb_client_state state;
 	const struct redb_command *command;
 	struct redb_request *ring;
-	uint32_t head, nb;   /* first without a reply; how many */
-	uint32_t nb_sent;    /* of these, sent in full */
-	uint64_t sent_bytes; /* of the one behind them */
-	uint64_t stamp;	     /* cycles: when something last went either way */
+	uint32_t head, nb;   /* requests without a reply: the first one, their number */
+	uint32_t nb_sent;    /* of those nb, sent in full */
+	uint64_t sent_bytes; /* bytes sent of the request that is sent in part */
+	uint64_t stamp;	     /* cycles: when bytes were last sent or received */
 	bool busy;	     /* counted in worker.nb_busy */
 	redisReader *reader;
-	/* of the reply that is being read, by reply.c */
+	/* the reply that is being read; set by reply.c */
 	bool reply_error, reply_wrong, reply_nil;
 	uint64_t connect_begin;
 	uint32_t nth_addr, greeted;
@@ -61,46 +61,46 @@ struct redb_client {
 
 TAILQ_HEAD(redb_clients, redb_client);
 
-/* What all lcores do at a time. */
+/* What all lcores do at the same time. */
 struct redb_step {
 	const struct redb_command *command; /* NULL: connect */
-	uint64_t requests;		    /* of all lcores; UINT64_MAX: by time */
+	uint64_t requests;		    /* of all lcores; UINT64_MAX: duration_us ends it */
 	uint64_t duration_us;
 	uint64_t rate_mhz;
 	bool one_client; /* the first lcore's first client sends all requests, in order */
-	bool all_keys;	 /* request i has base i, of all lcores */
+	bool all_keys;	 /* request i, counted over all lcores, has base i */
 };
 
 struct redb_worker {
 	struct redb_bench *bench;
-	uint16_t index, nb; /* among those that have clients */
+	uint16_t index, nb; /* index of this worker, number of workers */
 	struct leat_reactor *reactor;
 	struct redb_port port;
 	char *out; /* REDB_GATHER_BUF bytes */
 	struct redb_client *clients;
 	uint32_t nb_clients;
-	struct redb_clients idle; /* those that could take a request, with --rate */
+	struct redb_clients idle; /* with --rate: clients that can take a request */
 	struct leat_poller *looker, *pacer;
 	struct leat_histogram *connect, *hist;
 	struct redb_tally tally;
 	bool open, closing;
-	char why[REDB_TEXT]; /* why it could not be opened */
+	char why[REDB_TEXT]; /* why the worker could not be opened */
 
 	/* the step */
 	const struct redb_step *step;
-	bool running;		/* not over, or answers are still to come */
-	bool over;		/* no more requests */
-	uint32_t nb_busy;	/* clients with requests, or that connect */
-	uint32_t next, nb_next; /* connect: the next client to begin; how many are to */
-	bool connecting;
-	uint32_t nb_told;	/* lost clients that were told of */
-	uint64_t goal, claimed; /* requests of this lcore */
+	bool running;		/* until it is over and all replies have arrived */
+	bool over;		/* no new requests are sent */
+	uint32_t nb_busy;	/* clients that connect, or have requests without a reply */
+	uint32_t next, nb_next; /* connect: index of the next client; how many may begin now */
+	bool connecting;	/* redb_worker_connect_next() is running */
+	uint32_t nb_told;	/* lost clients that were reported */
+	uint64_t goal, claimed; /* requests of this lcore: all, taken by clients */
 	uint64_t next_base, stride;
-	uint64_t begin, end; /* cycles; end: when it is over, UINT64_MAX: by requests */
+	uint64_t begin, end; /* cycles; end: UINT64_MAX if the number of requests ends the step */
 	/* open loop */
-	double interval; /* cycles */
-	uint64_t give_up;
-	uint64_t live; /* requests answered, for progress; atomic */
+	double interval;  /* cycles between two requests of this lcore */
+	uint64_t give_up; /* cycles: when requests that are due and not sent are given up */
+	uint64_t live;	  /* atomic: requests answered, for progress */
 };
 
 /* ---- client.c ---- */
@@ -108,48 +108,48 @@ struct redb_worker {
 /* @return 0 or -ENOMEM */
 int redb_client_init(struct redb_client *c, struct redb_worker *w);
 void redb_client_free(struct redb_client *c);
-/* Begins to connect. */
+/* Begin to connect. */
 void redb_client_connect(struct redb_client *c);
-/* A step begins: takes requests and sends them. */
+/* Closed loop, at the begin of a step: take requests and send them. */
 void redb_client_start(struct redb_client *c);
-/* Takes a request that was due at that time, and sends it. */
+/* Open loop: take a request that was due at that time (cycles), and send it. */
 void redb_client_take(struct redb_client *c, uint64_t due);
-/* Nothing has gone either way for too long. */
+/* Check the client's time-out; connect it again if the last attempt found no room. */
 void redb_client_look(struct redb_client *c, uint64_t now);
 void redb_client_close(struct redb_client *c);
 
 /* ---- reply.c ---- */
 
-/* A reader whose replies are looked at and not kept. @return NULL: no memory */
+/* Create a reader that checks the client's replies and keeps none. @return NULL: no memory */
 redisReader *redb_reader_create(struct redb_client *c);
 
 /* ---- worker.c ---- */
 
-/* On the worker's reactor. @return 0 or negative with leat_err_msg() */
+/* Create the clients, on the worker's reactor. @return 0 or negative with leat_err_msg() */
 int redb_worker_open(struct redb_worker *w);
 void redb_worker_begin(struct redb_worker *w, const struct redb_step *step);
-/* No more requests: the step ends with the answers. */
+/* Send no more requests: the step ends when all replies have arrived. */
 void redb_worker_stop(struct redb_worker *w);
 void redb_worker_close(struct redb_worker *w);
-/* When the reactor is gone. */
+/* After the reactor has ended. */
 void redb_worker_free(struct redb_worker *w);
-/* A client connects next, if there are some left. */
+/* Let one more client begin to connect, if any has not begun. */
 void redb_worker_connect_next(struct redb_worker *w);
-/* Base of a new request; false: there are no more. */
+/* Take a request of the step and set its base. @return false: the step has no more requests */
 bool redb_worker_claim(struct redb_worker *w, uint64_t now, uint64_t *base);
-/* A client that was busy has no more to do in this step. */
+/* A client has no more to do in this step. */
 void redb_worker_client_done(struct redb_worker *w, struct redb_client *c);
-/* A client is lost; it says why. */
+/* Count a lost client, and print why it was lost unless several were printed before. */
 void __attribute__((format(printf, 3, 4)))
 redb_worker_lost(struct redb_worker *w, const struct redb_client *c, const char *fmt, ...);
 
 /* ---- pace.c ---- */
 
-/* @return 0 or negative with leat_err_msg() */
+/* Begin to hand out requests when they are due. @return 0 or negative with leat_err_msg() */
 int redb_pace_start(struct redb_worker *w);
 void redb_pace_stop(struct redb_worker *w);
 
-/* The client could take one more. */
+/* Note that the client can take a request. */
 static inline void
 redb_pace_idle(struct redb_worker *w, struct redb_client *c)
 {
