@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ranges of addresses, of IPv4 and IPv6. An IPv4 address in IPv6 is that of IPv4. */
+/* Ranges of IPv4 and IPv6 addresses. An IPv4-mapped IPv6 address counts as the IPv4 address. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ same_bits(const uint8_t *a, const uint8_t *b, unsigned int bits)
 	return rest == 0 || (a[bytes] ^ b[bytes]) >> (8 - rest) == 0;
 }
 
-/* Nothing is set behind the mask. */
+/* Are all bits behind the mask 0? */
 static bool
 is_network(const struct gw_cidr *c, unsigned int max)
 {

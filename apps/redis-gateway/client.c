@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One client, from the moment that its first side is there to its end.
+ * One client, from its first connected side to its end.
  *
- * Every event pumps bytes, and settles: what has ended is told to the other side, what is waited
- * for is asked for, and a client of which nothing is left to do is freed. So settling comes last.
+ * Every event pumps bytes, then calls gw_client_settle(), which passes ends on to the other side,
+ * selects the events to wait for, and frees a client that is over. So this call is always the last.
  */
 
 #include <errno.h>
@@ -15,20 +15,20 @@
 
 #include "gw_pvt.h"
 
-/* Pauses between attempts to reach the other side: short ones first. */
+/* Pauses between attempts to connect: short ones first. */
 #define RETRY_FIRST_US 5000
 #define RETRY_US 100000
-/* A peer that was just connected tells soon whether it knows half-closed streams. */
+/* Pauses between attempts to end a stream's direction: a new peer soon says if it knows that. */
 #define SHUTDOWN_FIRST_US 1000
 #define SHUTDOWN_US 50000
 #define SHUTDOWNS_FIRST 20
-/* A stream that is closed may send what was written for so long. */
+/* How long a closed stream may take to send what was written. */
 #define CLOSE_US 60000000
-/* Nothing came for so long: what was asked is answered. */
+/* A client that was silent for this long waits for no reply. */
 #define QUIET_US 20000
 /*
- * A client that has ended its direction, where that can't be passed on, and that has been answered:
- * most have closed, and wait for nothing.
+ * linger_us at most for a client that has ended its direction to a peer without half-closed
+ * streams, and has its replies: most such clients have closed and wait for nothing.
  */
 #define ANSWERED_US 1000000
 
@@ -68,7 +68,10 @@ gw_client_why(struct gw_client *c, const char *why, int error)
 	c->why_errno = error;
 }
 
-/* The only way to tell which of the server's clients is which: all of them come from here. */
+/*
+ * Log the client's address and the server's name for it. The server itself can't tell the clients
+ * apart: all of them connect from this process.
+ */
 void
 gw_client_log_up(const struct gw_client *c)
 {
@@ -112,7 +115,7 @@ gw_client_end(struct gw_client *c)
 	leat_fd_del(&c->fd);
 	if (c->sock >= 0)
 		(void)close(c->sock);
-	/* It sends what was written; the stream's memory counts until then. */
+	/* The stream still sends what was written; its memory counts until then. */
 	if (c->stream != NULL)
 		leat_stream_close(c->stream, CLOSE_US);
 	*c->prev = c->next;
@@ -132,14 +135,14 @@ linger_us(const struct gw_client *c)
 	return c->one_way && c->asked_at == 0 ? RTE_MIN(us, (uint64_t)ANSWERED_US) : us;
 }
 
-/* ---- what is told and asked for ---- */
+/* ---- pass ends on, wait for events ---- */
 
 static void
 rx_settle(struct gw_client *c)
 {
 	if (!c->rx.ended || c->rx.done)
 		return;
-	/* It fails only where the socket has ended already. */
+	/* shutdown() fails only if the socket has ended already. */
 	if (!c->rx.dead)
 		(void)shutdown(c->sock, SHUT_WR);
 	c->rx.done = true;
@@ -160,12 +163,12 @@ tx_settle(struct gw_client *c)
 				 c->tries++ < SHUTDOWNS_FIRST ? SHUTDOWN_FIRST_US : SHUTDOWN_US);
 		return;
 	}
-	/* One that never tells does not know them. */
+	/* The peer has not said whether it knows half-closed streams: it does not. */
 	if (ret == -EAGAIN)
 		ret = -EOPNOTSUPP;
 	/*
-	 * What can't be told to a client's stream is told by its end: a client must not wait for a
-	 * server that is gone.
+	 * Forward: a client whose stream can't be half-closed is closed. Else it would wait for a
+	 * backend that has ended.
 	 */
 	if (ret == -EOPNOTSUPP && !c->gw->conf.reverse)
 		c->rx.dead = true;
@@ -198,7 +201,7 @@ on_stream(struct leat_stream *s, uint32_t ready, void *arg)
 			gw_reverse_connected(c);
 			return;
 		}
-		/* It has gone. What it has sent is still owed to the backend. */
+		/* The client has closed. Bytes that it has sent are still for the backend. */
 		if (leat_stream_borrow(c->stream, &data) > 0)
 			return;
 		gw_client_why(c, "the client left before the backend was reached", 0);
@@ -229,7 +232,7 @@ watch(struct gw_client *c)
 		want = LEAT_STREAM_READABLE;
 	if (c->state == GW_OPEN && !c->tx.ended && c->tx.full)
 		want |= LEAT_STREAM_WRITABLE;
-	/* The end is always told: there is a watch from the beginning. */
+	/* Watch even without a condition: the end of the stream is always reported. */
 	if (c->watched && want == c->want)
 		return;
 	c->watched = true;
@@ -247,7 +250,7 @@ on_sock(struct leat_fd *f, uint32_t events, void *arg)
 		gw_forward_connected(c);
 		return;
 	}
-	/* That is told in each turn, whatever is asked for. */
+	/* epoll reports these in each turn, whatever was asked for: remove the socket. */
 	if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
 		c->hung = true;
 		leat_fd_del(&c->fd);
@@ -269,7 +272,7 @@ gw_client_sock_add(struct gw_client *c, uint32_t events)
 	return leat_fd_add(c->gw->r, &c->fd, c->sock, events, on_sock, c);
 }
 
-/* @return false: it can't be asked for */
+/* Wait for the events that the socket needs. @return false: no memory */
 static bool
 poll_sock(struct gw_client *c)
 {
@@ -322,7 +325,7 @@ gw_client_open(struct gw_client *c)
 	c->tries = 0;
 	c->last = leat_now();
 	gw_client_log_up(c);
-	/* What came meanwhile. */
+	/* Bytes that came while it connected. */
 	gw_pump_rx(c);
 	gw_pump_tx(c);
 	gw_client_settle(c);
@@ -373,7 +376,7 @@ gw_client_quiet(const struct gw_client *c, uint64_t now)
 	if (c->state != GW_OPEN || c->asked_at != 0 || now - c->last < leat_us_to_cycles(QUIET_US))
 		return false;
 	ready = leat_stream_ready(c->stream);
-	/* Of a direction that has ended nothing more comes. */
+	/* A direction that has ended carries no more bytes. */
 	return (c->rx.done || (ready & LEAT_STREAM_READABLE) == 0) &&
 	       (c->tx.dead || (ready & LEAT_STREAM_DRAINED) != 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A forward leg: streams come in, each gets a connection to the backend. */
+/* Forward legs: accept streams, and connect a socket to the backend for each. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -23,7 +23,7 @@ sock_close(struct gw_client *c)
 	c->sock = -1;
 }
 
-/* 0: connected; -EINPROGRESS; another negative errno */
+/* @return 0: connected; -EINPROGRESS; another negative errno: failed */
 static int
 connect_to(struct gw_client *c, const struct sockaddr *sa, socklen_t len)
 {
@@ -45,7 +45,6 @@ failed(struct gw_client *c, int error)
 {
 	if (c->sock >= 0)
 		sock_close(c);
-	/* Its last attempt was made, or it leaves in the middle of a stop. */
 	if (gw_client_retry(c))
 		return;
 	GW_COUNT(c->gw->stats.refused_backend, 1);
@@ -74,7 +73,7 @@ gw_forward_connect(struct gw_client *c)
 	int ret = -ETIMEDOUT;
 	unsigned int i;
 
-	/* The timer ends an attempt that nothing came of. */
+	/* The timer has expired while the socket was connecting. */
 	if (c->sock >= 0) {
 		failed(c, ETIMEDOUT);
 		return;
@@ -100,7 +99,7 @@ gw_forward_connect(struct gw_client *c)
 
 /* ---- the clients ---- */
 
-/* Of a device that does not tell an address nothing can be said. */
+/* May this address connect? With --allow, not one that is no IP address. */
 static bool
 allowed(const struct gw *gw, const char *addr)
 {
@@ -144,7 +143,7 @@ accepted(struct leat_stream *s, void *arg)
 	struct gw *gw = arg;
 	struct gw_client *c;
 
-	/* Several may have been let in before the first of them was up. */
+	/* admit() may have let in several peers before the first of them became a client. */
 	if (gw->draining || gw->nb_clients >= gw->conf.clients) {
 		GW_COUNT(gw->stats.refused_clients, 1);
 		gw_refuse(gw, leat_stream_peer(s), "there are as many clients as --clients allows");
@@ -158,7 +157,7 @@ accepted(struct leat_stream *s, void *arg)
 		return;
 	}
 	c->stream = s;
-	/* For its end: while the backend is not there its bytes wait in its window. */
+	/* Watch for the stream's end. Its bytes wait in its window for the backend. */
 	gw_client_settle(c);
 	gw_forward_connect(c);
 }

@@ -4,29 +4,29 @@
 #define GATEWAY_H
 
 /*
- * A leg of the gateway: streams of leat at one side, TCP or UNIX sockets at the other, one of each
- * per client, and bytes between them.
+ * A leg of the gateway carries bytes between streams of leat on one side and TCP or UNIX sockets on
+ * the other, one stream and one socket per client.
  *
  *     forward   client ==stream==> listen [ leg ] --socket--> to (the backend)
  *     reverse   client --socket--> listen [ leg ] ==stream==> to
  *
- * It knows nothing of what the bytes mean. A leg runs on one reactor, several may run on the same:
+ * A leg does not interpret the bytes. It runs on one reactor; several legs may share a reactor:
  *
  *	struct gw_conf conf = { .listen = "127.0.0.1:6380", .to = "unix:/run/redis.sock" };
  *
- *	ret = gw_guard(&conf);              asks the backend, if need be; blocks
+ *	ret = gw_guard(&conf);              may probe the backend; blocks
  *	gw = gw_open(reactor, &conf);
  *	... leat_reactor_run(reactor) ...
  *	gw_close(gw);
  *
- * Per client and direction it holds at most client_bytes, of which none is copied by the gateway:
- * a socket is read straight into a stream's send buffer, and written straight from its window.
+ * Per client and direction a leg holds at most client_bytes, and copies none of them: a socket is
+ * read straight into the stream's send buffer, and written straight from its receive window.
  *
- * Ends. The end of one direction goes on to the other side: shutdown(2) on a socket,
- * leat_stream_shutdown() on a stream. Where the peer of a stream does not know half-closed streams
- * the stream is closed when the backend ends, and lives on when the client does. What one side has
- * given is always brought to the other before that is closed. When one direction has ended and no
- * byte came in the other for linger_us the client is closed.
+ * Ends. When one side ends its direction, the leg ends that direction of the other side: with
+ * shutdown(2) on a socket, with leat_stream_shutdown() on a stream. If the stream's peer does not
+ * know half-closed streams, the end of the backend closes the stream, and the end of the client
+ * leaves it open. All bytes received from one side are delivered before the other side is closed.
+ * When one direction has ended and no byte came in the other for linger_us, the client is closed.
  *
  * Thread rules: those of the reactor. gw_stats_get(): any thread.
  */
@@ -59,58 +59,62 @@ struct gw_cidr {
 int gw_cidr_parse(const char *text, struct gw_cidr *cidr);
 bool gw_cidr_has(const struct gw_cidr *cidr, uint32_t n, const struct sockaddr *sa);
 
-/* What a leg is to be like. Zeroed means all defaults. Strings are copied. */
+/* Parameters of a leg; 0 is the default of each. gw_open() copies the strings. */
 struct gw_conf {
 	bool reverse;
 	const char *listen; /* forward: address of the device; reverse: "host:port", "unix:/path" */
-	const char *to;	    /* the other way round */
-	const char *dev;    /* by name; NULL: the last one */
-	uint32_t clients;
+	const char *to;	    /* forward: "host:port", "unix:/path"; reverse: address of the device */
+	const char *dev;    /* name of the device; NULL: the last one */
+	uint32_t clients;   /* at most; 0: GW_CLIENTS_DEFAULT, or as many as the device can have */
 	uint32_t client_bytes;	     /* per direction: LEAT_STREAM_RX_MIN to LEAT_STREAM_RX_MAX */
-	uint64_t memory;	     /* of all clients' streams; 0: what `clients` of them take */
-	uint64_t backend_us;	     /* how long a client waits for the side that it goes to */
-	uint64_t linger_us;	     /* see above */
-	const struct gw_cidr *allow; /* addresses that may connect; the caller's until gw_close() */
-	uint32_t nb_allow;	     /* 0: all */
-	bool guarded;		     /* gw_guard() found that it may listen where it does */
+	uint64_t memory;	     /* bytes of all streams; 0: as `clients` streams need */
+	uint64_t backend_us;	     /* how long a client waits for its connection to `to` */
+	uint64_t linger_us;	     /* how long a half-closed client may be silent, see above */
+	const struct gw_cidr *allow; /* addresses that may connect; must stay until gw_close() */
+	uint32_t nb_allow;	     /* 0: all addresses */
+	bool guarded;		     /* gw_guard() found that the leg may listen at `listen` */
 };
 
 /*
- * May it listen there? Sets conf->guarded. It may if only this machine can connect, if allow names
- * the clients, or if the backend asks for a password; one command finds that out. Blocks for up to
- * backend_us. @return 0; -EPERM with leat_err(): why not, and what to do; others as gw_open()
+ * Check that a leg may listen at conf->listen, and set conf->guarded. The leg may listen if only
+ * this machine can connect, if conf->allow names the clients, or if the backend asks for a
+ * password. To find that out gw_guard() connects to the backend and sends one command. Blocks for
+ * up to backend_us. @return 0; -EPERM with leat_err(): why not, and what to do
  */
 int gw_guard(struct gw_conf *conf);
 
 /*
- * Without conf->guarded it asks gw_guard() itself, which may block.
- * @return NULL with leat_err(): EPERM: it would be open to others; ENODEV: no such device; EINVAL;
- * as leat_stream_net_open(), leat_stream_listen() and bind(2)
+ * Open a leg. Unless conf->guarded is set, call gw_guard(), which may block.
+ * @return NULL with leat_err(): EPERM: other machines could connect; ENODEV: no such device;
+ * EINVAL; as leat_stream_net_open(), leat_stream_listen() and bind(2)
  */
 struct gw *gw_open(struct leat_reactor *r, const struct gw_conf *conf);
 
 /*
- * Ends all clients, and frees it; NULL: nothing. Blocks while streams are drained: when the reactor
- * has stopped, or is gone. @return 0, or as leat_stream_net_close()
+ * End all clients and free the leg; gw may be NULL. If the reactor has stopped or was freed, block
+ * until the streams are drained. @return 0, or as leat_stream_net_close()
  */
 int gw_close(struct gw *gw);
 
-/* Where it listens, the port filled in. @return 0; -ENOSPC */
+/* Write the address at which the leg listens, with the actual port. @return 0; -ENOSPC */
 int gw_addr(const struct gw *gw, char *addr, size_t len);
 
 struct gw_stats {
-	char name[96];	   /* "forward 127.0.0.1:6380 unix:/run/redis.sock" */
-	uint32_t clients;  /* now */
-	uint64_t accepted; /* clients that were let in */
-	uint64_t ended;
-	uint64_t refused_allow, refused_clients; /* not let in */
-	uint64_t refused_backend;		 /* let in, and the other side was not there */
-	uint64_t retries;			 /* further attempts to reach the other side */
-	uint64_t lingered;			 /* ended half-closed and silent */
+	char name[96];				 /* "forward 127.0.0.1:6380 unix:/run/redis.sock" */
+	uint32_t clients;			 /* connected now */
+	uint64_t accepted;			 /* clients that were let in */
+	uint64_t ended;				 /* clients that have ended */
+	uint64_t refused_allow, refused_clients; /* not let in: --allow; too many clients */
+	uint64_t refused_backend;		 /* let in, but `to` could not be reached */
+	uint64_t retries;			 /* further attempts to reach `to` */
+	uint64_t lingered;			 /* clients closed half-closed and silent */
 	uint64_t request_bytes, reply_bytes;
-	uint64_t dropped_bytes; /* whose receiver was gone */
+	uint64_t dropped_bytes; /* bytes whose receiver took no more */
 	uint64_t stalls;	/* times that a receiver had no room */
-	/* From the first byte of a request to the first of its reply; of the last second's end. */
+	/*
+	 * Latencies, from the first byte of a request to the first of its reply: all since the
+	 * leg was opened. Updated once a second.
+	 */
 	uint64_t latencies;
 	uint64_t p50_ns, p99_ns, p99_9_ns, max_ns;
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * May a leg listen where it does?
+ * May a leg listen at its address?
  *
- * The server behind it sees connections of this machine only: its protected mode and its rules for
- * addresses guard nothing any more. So a leg that others can reach needs a list of those that may
- * (--allow), or a server that asks for a password. Whether it does is found out with the one
- * command that the gateway knows.
+ * The server behind the leg sees only connections from this machine: its protected mode and its
+ * rules for addresses do not protect it any more. So a leg that other machines can reach needs a
+ * list of the addresses that may connect (--allow), or a server that asks for a password. The
+ * gateway sends PING to find out whether the server does; it knows no other command.
  */
 
 #include <errno.h>
@@ -49,7 +49,10 @@ connect_to(int sock, const struct sockaddr *sa, socklen_t len, uint64_t until)
 	return ret < 0 ? ret : -error;
 }
 
-/* @return 1: it asks for a password; 0: it does not; negative: it can't be reached */
+/*
+ * Send PING to a server.
+ * @return 1: the server asks for a password; 0: it does not; negative: it can't be reached
+ */
 static int
 ask(int sock, uint64_t until)
 {
@@ -100,14 +103,14 @@ probe(const struct gw_conf *conf)
 	return ret < 0 ? leat_err(-ret, "%s", strerror(-ret)) : ret;
 }
 
-/* Can others connect? A name that is not known is taken for one of theirs. */
+/* Can other machines connect? If the address can't be parsed, assume that they can. */
 static bool
 exposed(const struct gw_conf *conf)
 {
 	struct leat_dev_info info;
 	struct gw_where where;
 
-	/* Names of the process; without a device it won't open. */
+	/* Only this process reaches a one_process device. Without a device gw_open() fails. */
 	if (!conf->reverse && (gw_device(conf, &info) < 0 || info.one_process))
 		return false;
 	return gw_where_parse(conf->listen, true, &where) < 0 || !gw_where_local(&where);

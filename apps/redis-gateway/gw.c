@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A leg: what it listens at, and how it ends. */
+/* A leg: open, drain, close. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,9 +15,9 @@
 
 #define TICK_US 1000000
 #define REFUSAL_US 1000000
-/* While the reactor stops: time between two looks at all clients. */
+/* Interval at which a draining leg looks for clients that it can close. */
 #define DRAIN_LOOK_US 2000
-/* Streams beyond `clients`: those that are being closed. */
+/* Room for streams that are being closed, beyond those of the clients. */
 #define MORE_STREAMS(clients) ((clients) / 8 + 8)
 /* Peers that the device needs beyond its streams. */
 #define MORE_PEERS 32
@@ -33,7 +33,7 @@ gw_refuse(struct gw *gw, const char *peer, const char *why)
 	LEAT_LOG(WARNING, app, "gateway: %s: %s: not let in: %s", gw->stats.name, peer, why);
 }
 
-/* ---- the end ---- */
+/* ---- drain and close ---- */
 
 static void
 end_all(struct gw *gw)
@@ -43,7 +43,7 @@ end_all(struct gw *gw)
 	gw_reverse_unlisten(gw);
 }
 
-/* The reactor stops: those of which nothing is on the way go first. */
+/* While the reactor stops: let no client in, and end each client once it is quiet. */
 static int
 on_drain(void *arg, uint64_t until)
 {
@@ -75,7 +75,7 @@ on_quiesce(void *arg, char *what, size_t len)
 	struct gw *gw = arg;
 
 	(void)len;
-	/* The reactor's last question: after it no descriptor may be left. */
+	/* `what` is set in the reactor's last call, after which no descriptor may be left. */
 	if (what != NULL) {
 		end_all(gw);
 		gw_stats_publish(gw);
@@ -128,7 +128,7 @@ gw_close(struct gw *gw)
 	return ret;
 }
 
-/* ---- the beginning ---- */
+/* ---- open ---- */
 
 static int
 copy_conf(struct gw *gw, const struct gw_conf *conf)
@@ -175,7 +175,7 @@ gw_device(const struct gw_conf *c, struct leat_dev_info *info)
 	return leat_dev_info_get(dev, info);
 }
 
-/* As many as were asked for, or as the device can have. */
+/* Check the number of clients against the device, or set its default. */
 static int
 choose_clients(struct gw_conf *c)
 {
@@ -185,7 +185,7 @@ choose_clients(struct gw_conf *c)
 
 	if (ret < 0)
 		return ret;
-	/* Those that connect to names of the process are in it. */
+	/* Clients of a one_process device are in this process: --allow does not apply. */
 	if (info.one_process && !c->reverse)
 		c->nb_allow = 0;
 	while (max > 1 && max + MORE_STREAMS(max) + MORE_PEERS > info.max_peers)
@@ -230,7 +230,7 @@ poller_add(struct gw *gw)
 	return ret < 0 ? ret : leat_poller_release_set(gw->poller, on_release);
 }
 
-/* What needs nothing to be taken back but gw_close(). */
+/* Start a leg that has its net; after a failure gw_close() undoes everything. */
 static int
 start(struct gw *gw)
 {

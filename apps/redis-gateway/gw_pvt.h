@@ -4,14 +4,14 @@
 #define GW_PVT_H
 
 /*
- * What the files of a leg share.
+ * Declarations that the files of a leg share.
  *
  *     gw.c         a leg: open, drain, close
- *     forward.c    a stream came: a socket to the backend
- *     reverse.c    a socket came: a stream to the other gateway
- *     client.c     one client: up, the ends of its two directions, its end
- *     pump.c       its bytes
- *     guard.c      may it listen there?
+ *     forward.c    forward legs: accept streams, connect a socket to the backend
+ *     reverse.c    reverse legs: accept sockets, connect a stream to the other gateway
+ *     client.c     one client: open, end of each direction, close
+ *     pump.c       the bytes of a client
+ *     guard.c      may a leg listen at its address?
  *     where.c      addresses of sockets
  *     allow.c      ranges of addresses
  *     stats.c      counters, telemetry
@@ -21,9 +21,9 @@
  *     stream ----- rx: borrow, send, give back -----> socket
  *     stream <---- tx: reserve, readv, commit  ------ socket
  *
- *     of a direction:   bytes come | ended: its source has no more | done: its sink was told
- *                       full: its sink has no room
- *                       dead: its sink takes no more, bytes are dropped
+ *     direction:   open | ended: the source has sent its end | done: the sink was sent the end
+ *                  full: the sink has no room
+ *                  dead: the sink takes no more, bytes are dropped
  */
 
 #include <netinet/in.h>
@@ -61,19 +61,22 @@ struct gw_where {
 	unsigned int n;
 };
 
-/* "host:port", "[v6]:port", "unix:/path"; looks names up. @return 0, or negative with leat_err() */
+/*
+ * Parse "host:port", "[v6]:port" or "unix:/path", and look up the host.
+ * @return 0, or negative with leat_err()
+ */
 int gw_where_parse(const char *text, bool passive, struct gw_where *where);
-/* Can it be reached from this machine only? */
+/* Can all these addresses be reached from this machine only? */
 bool gw_where_local(const struct gw_where *where);
-/* Of a connection: "127.0.0.1:51514", or "unix". */
+/* Write the address of a connection: "127.0.0.1:51514", or "unix". */
 void gw_where_str(char *text, size_t len, const struct sockaddr *sa, socklen_t sa_len);
 
 /* ---- a leg ---- */
 
 enum gw_state {
-	GW_CONNECTING, /* to the side that did not come: backend, or stream */
-	GW_RETRYING,   /* the same after a pause */
-	GW_OPEN,
+	GW_CONNECTING, /* to the backend; reverse: to the other gateway */
+	GW_RETRYING,   /* waits to connect again */
+	GW_OPEN,       /* both sides are connected */
 };
 
 struct gw_direction {
@@ -84,35 +87,35 @@ struct gw_client {
 	struct gw *gw;
 	struct leat_stream *stream; /* NULL: none yet */
 	struct gw_direction rx, tx; /* from, to the stream */
-	uint64_t asked_at;	    /* first byte of a request without a reply; 0: none */
-	uint64_t last;		    /* a byte went, cycles */
-	uint32_t want;		    /* of the stream */
+	uint64_t asked_at;	    /* cycles: first byte of a request without a reply; 0: none */
+	uint64_t last;		    /* cycles: last byte or end of a direction */
+	uint32_t want;		    /* LEAT_STREAM_* conditions that are watched */
 	bool watched;
 	uint8_t state;
-	bool one_way; /* its end can't be told to the stream's peer */
-	bool hung;    /* the socket has hung up, and is no more in the reactor's set */
+	bool one_way; /* the stream's peer does not know half-closed streams */
+	bool hung;    /* the socket has hung up, and is not in the reactor's set any more */
 	int sock;     /* -1: none */
 	struct leat_fd fd;
 
-	struct leat_timer timer; /* next attempt; half-close; linger */
+	struct leat_timer timer; /* to connect again, to end the stream's direction, to linger */
 	struct gw_client *next, **prev;
 	uint64_t id;
-	uint64_t begun, give_up_at;
+	uint64_t begun, give_up_at; /* cycles */
 	uint64_t rx_bytes, tx_bytes;
-	unsigned int tries; /* to connect; then to tell the end */
-	const char *why;    /* the first thing that ended */
+	unsigned int tries; /* to connect; in GW_OPEN: to end the stream's direction */
+	const char *why;    /* why the first direction ended; NULL: none has */
 	int why_errno;
 	char peer[LEAT_ADDR_MAX];
 };
 
 struct gw {
-	struct leat_reactor *r; /* NULL: gone */
+	struct leat_reactor *r; /* NULL: it was freed */
 	struct leat_stream_net *net;
 	struct leat_poller *poller;
 	struct gw_conf conf;
-	struct gw_where where; /* of the sockets */
+	struct gw_where where; /* addresses of the leg's sockets */
 	char *listen, *to, *dev;
-	int listen_sock; /* reverse; -1 */
+	int listen_sock; /* reverse: the socket that listens; -1: none */
 	struct leat_fd listen_fd;
 	struct leat_timer accept_timer;
 
@@ -120,33 +123,35 @@ struct gw {
 	uint32_t nb_clients;
 	uint64_t next_id;
 	bool draining;
-	uint64_t drain_at; /* next look at the clients */
-	uint64_t refusal_logged;
+	uint64_t drain_at;	 /* cycles: next look at the clients */
+	uint64_t refusal_logged; /* cycles: last refusal that was logged; 0: none */
 
-	struct gw_stats stats; /* the owner writes, any thread reads */
+	struct gw_stats stats; /* the reactor's thread writes, any thread reads */
 	struct leat_histogram *latency;
-	pthread_mutex_t lock; /* of the latencies in stats */
-	struct gw *next;      /* telemetry */
+	pthread_mutex_t lock; /* guards the latencies in stats */
+	struct gw *next;      /* list of telemetry */
 	unsigned int number;
 };
 
-/* The owner is the only writer of a counter. */
+/* The reactor's thread is the only writer of a counter. */
 #define GW_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 /* client.c */
 struct gw_client *gw_client_new(struct gw *gw, const char *peer);
-/* Both sides are there. */
+/* Begin to carry bytes: both sides are connected. May free the client. */
 void gw_client_open(struct gw_client *c);
-/* What has changed may end a direction, and asks for other events. */
+/*
+ * Act on what has changed: pass ends on, select the events to wait for, free a client that is over.
+ */
 void gw_client_settle(struct gw_client *c);
 void gw_client_end(struct gw_client *c);
-/* Note why it ends; the first reason counts. */
+/* Note why the client ends, unless a reason is noted; error: an errno, or 0. */
 void gw_client_why(struct gw_client *c, const char *why, int error);
 void gw_client_log_up(const struct gw_client *c);
-/* Nothing is on the way, as far as one can see. */
+/* Is nothing on the way, as far as the gateway can see? */
 bool gw_client_quiet(const struct gw_client *c, uint64_t now);
 int gw_client_sock_add(struct gw_client *c, uint32_t events);
-/* Try again later, until the time is up. @return false: it is */
+/* Connect again after a pause. @return false: the client has waited for backend_us */
 bool gw_client_retry(struct gw_client *c);
 
 /* pump.c */
@@ -156,7 +161,7 @@ void gw_pump_tx(struct gw_client *c);
 /* forward.c */
 int gw_forward_listen(struct gw *gw);
 void gw_forward_connect(struct gw_client *c);
-/* The socket says how the attempt ended. */
+/* The attempt to connect the socket has ended: read its result. */
 void gw_forward_connected(struct gw_client *c);
 
 /* reverse.c */
@@ -166,15 +171,15 @@ void gw_reverse_connect(struct gw_client *c);
 void gw_reverse_connected(struct gw_client *c);
 
 /* gw.c */
-/* The device of a leg. @return 0; -ENODEV with leat_err() */
+/* Look up the device of a leg. @return 0; -ENODEV with leat_err() */
 int gw_device(const struct gw_conf *conf, struct leat_dev_info *info);
-/* Say why one is not let in, once a second. */
+/* Log why a peer is not let in, at most once a second. */
 void gw_refuse(struct gw *gw, const char *peer, const char *why);
 
 /* stats.c */
 int gw_stats_init(struct gw *gw);
 void gw_stats_fini(struct gw *gw);
-/* Latencies, for other threads. */
+/* Copy the latencies to stats, for other threads. */
 void gw_stats_publish(struct gw *gw);
 
 #endif /* GW_PVT_H */

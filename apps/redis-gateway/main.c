@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The program: its arguments, its legs, its end. */
+/* The program: arguments, legs, end. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "../common/opt.h"
 #include "rg.h"
 
-/* Time-outs of connections are looked after so often, also while it sleeps. */
+/* Interval at which the reactor checks time-outs of connections, also while it sleeps. */
 #define EVENTS_US 10000
 
 static struct leat_app app;
@@ -33,7 +33,7 @@ rg_msg(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* A list was written, or not. What follows is the end of the program. */
+/* End the program after --list-drivers or --list-devices; ret is the result of the list. */
 static int
 listed(int ret)
 {
@@ -72,7 +72,7 @@ parse(int argc, char **argv, void *arg)
 
 /* ---- before the lcores start ---- */
 
-/* A client has a descriptor: as many as the system allows. */
+/* Each client needs a descriptor: allow as many as the system does. */
 static void
 raise_limit(void)
 {
@@ -112,7 +112,7 @@ begin(void *arg)
 	return 0;
 }
 
-/* ---- the work ---- */
+/* ---- legs ---- */
 
 static void
 on_stats(struct leat_timer *timer, void *arg, uint64_t now)
@@ -120,7 +120,7 @@ on_stats(struct leat_timer *timer, void *arg, uint64_t now)
 	const struct rg *g = app.arg;
 
 	(void)now;
-	/* Without a reader nothing is to be said any more. */
+	/* Stop when stdout fails: its reader has ended. */
 	if (rg_report(arg, g->o.json) < 0)
 		leat_timer_stop(timer);
 }
@@ -146,7 +146,7 @@ open_leg(struct rg *g, unsigned int i)
 	return 0;
 }
 
-/* On each lcore: its legs. */
+/* Open the legs of this lcore. */
 static int
 start(void *arg)
 {

@@ -65,14 +65,14 @@ rg_option_known(const char *arg)
 
 /* ---- legs ---- */
 
-/* One whose --listen and --to, or --backend, are there. */
+/* Does the leg have --listen, and --to or --backend? */
 static bool
 complete(const struct gw_conf *leg)
 {
 	return leg->listen != NULL && leg->to != NULL;
 }
 
-/* The leg that an option belongs to: the last one, or a new one behind a complete one. */
+/* The leg that an option belongs to: the last one, or a new one if the last one is complete. */
 static struct gw_conf *
 leg_of(struct rg_options *o)
 {
@@ -209,7 +209,7 @@ parse_client_bytes(struct rg_options *o, const char *val)
 
 	if (parse_size("--client-bytes", val, LEAT_STREAM_RX_MIN, LEAT_STREAM_RX_MAX, &v) < 0)
 		return -EINVAL;
-	/* Of two windows each has half. */
+	/* A stream splits it into two windows of equal size. */
 	if (v % 4096 != 0)
 		return opt_bad(rg_msg, "--client-bytes", val, "a multiple of 4K");
 	o->all.client_bytes = (uint32_t)v;
@@ -267,7 +267,7 @@ parse_one(struct rg_options *o, int opt, const char *val)
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- the whole command line ---- */
 
 static int
 finish_leg(struct rg_options *o, struct gw_conf *leg)
@@ -323,9 +323,9 @@ rg_options_parse(struct rg_options *o, int argc, char **argv)
 
 	o->idle = LEAT_IDLE_BLOCK;
 	o->drain_us = GW_DRAIN_US_DEFAULT;
-	optind = 0; /* start anew: EAL uses getopt, too */
+	optind = 0; /* restart getopt: EAL has used it, too */
 	opterr = 0;
-	/* "+": no permutation; ":": a missing value is told from an unknown option */
+	/* "+": no permutation; ":": distinguish a missing value from an unknown option */
 	while ((opt = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			rg_msg(opt == ':' ? "'%s' needs a value"
@@ -338,7 +338,7 @@ rg_options_parse(struct rg_options *o, int argc, char **argv)
 			ret = parse_one(o, opt, optarg);
 		if (ret < 0)
 			return -EINVAL;
-		/* What is behind these does not matter. */
+		/* Later arguments do not matter. */
 		if (o->help || o->version)
 			return 0;
 	}

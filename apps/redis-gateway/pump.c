@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The bytes of a client. Each call moves a bounded number of them, so that all clients of a turn
- * get theirs; what is left is told again in the next one.
+ * The bytes of a client. Each call moves a bounded number, so that all clients of a turn get their
+ * share; the next turn's events report what is left.
  */
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "gw_pvt.h"
 
-/* Bytes of one direction per call. */
+/* Bytes of one direction in one call. */
 #define BUDGET (128u << 10)
 
 static void
@@ -35,7 +35,7 @@ moved(struct gw_client *c, size_t n, bool request)
 
 /* ---- from the stream to the socket ---- */
 
-/* @return bytes that are dealt with; 0: the socket has no room */
+/* Send bytes to the socket. @return bytes sent or dropped; 0: the socket has no room */
 static size_t
 rx_bytes(struct gw_client *c, const void *data, size_t len)
 {
@@ -87,18 +87,18 @@ gw_pump_rx(struct gw_client *c)
 			return;
 		}
 		sum += n;
-		/* At most what was borrowed: it can't fail. */
+		/* No more than was borrowed, so give_back() can't fail. */
 		(void)leat_stream_give_back(c->stream, n);
 	}
 }
 
 /* ---- from the socket to the stream ---- */
 
-/* Where the next bytes go. @return number of pieces; 0: there is no room */
+/* Reserve room for the next bytes. @return number of pieces; 0: there is no room */
 static int
 tx_room(struct gw_client *c, struct iovec iov[2])
 {
-	/* What nobody wants any more. One for all: nothing is read of it. */
+	/* Takes bytes that are dropped. All clients share it: it is never read. */
 	static __thread char sink[16 << 10];
 	int n = -EPIPE;
 
@@ -111,7 +111,7 @@ tx_room(struct gw_client *c, struct iovec iov[2])
 		iov[0] = (struct iovec){ .iov_base = sink, .iov_len = sizeof(sink) };
 		return 1;
 	}
-	/* One turn's share. */
+	/* No more than this call may move. */
 	iov[0].iov_len = RTE_MIN(iov[0].iov_len, (size_t)BUDGET);
 	if (n > 1)
 		iov[1].iov_len = RTE_MIN(iov[1].iov_len, BUDGET - iov[0].iov_len);
@@ -136,7 +136,7 @@ tx_end(struct gw_client *c, int error)
 
 	c->tx.ended = true;
 	if (error != 0) {
-		/* Of a socket with an error neither direction is left. */
+		/* After an error on the socket neither direction works. */
 		c->rx.dead = true;
 		c->rx.full = false;
 		gw_client_why(c, reverse ? "read from the client" : "read from the backend", error);
@@ -150,7 +150,7 @@ gw_pump_tx(struct gw_client *c)
 {
 	size_t sum = 0;
 
-	/* Of one that has hung up all is there, and no event tells of it any more. */
+	/* A socket that has hung up has no more events: read all its bytes now. */
 	while (!c->tx.ended && (sum < BUDGET || c->hung)) {
 		struct iovec iov[2];
 		int pieces = tx_room(c, iov);
@@ -166,7 +166,7 @@ gw_pump_tx(struct gw_client *c)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
-			/* It has not hung up, whatever the event meant. */
+			/* The socket has not hung up, whatever the event meant. */
 			c->hung = false;
 			return;
 		}
@@ -176,7 +176,7 @@ gw_pump_tx(struct gw_client *c)
 		}
 		tx_bytes(c, (size_t)n);
 		sum += (size_t)n;
-		/* There was no more; if there is now the next turn tells. */
+		/* A short read: nothing is left. If more comes, the next turn has an event. */
 		if ((size_t)n < room && !c->hung)
 			return;
 	}

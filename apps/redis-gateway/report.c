@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What --stats writes: a line per leg, as text or as JSON. */
+/* --stats: a line per leg, as text or as JSON. */
 
 #include <inttypes.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A reverse leg: TCP and UNIX connections come in, each gets a stream to the other gateway. */
+/* Reverse legs: accept TCP and UNIX connections, and connect a stream for each. */
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,9 +13,9 @@
 #include "gw_pvt.h"
 
 #define BACKLOG 511
-/* Connections taken per turn. */
+/* Connections accepted in one turn at most. */
 #define ACCEPTS 32
-/* Without descriptors or memory those that wait are looked at again then. */
+/* Pause in accepting connections when descriptors or memory are used up. */
 #define ACCEPT_PAUSE_US 100000
 
 /* ---- the stream ---- */
@@ -34,7 +34,7 @@ gw_reverse_connect(struct gw_client *c)
 	const uint64_t now = leat_now();
 	uint64_t left = c->give_up_at - RTE_MIN(now, c->give_up_at);
 
-	/* The device tries again by itself while nobody listens there. */
+	/* Until the time-out the device tries again by itself if no peer listens at the address. */
 	c->stream = leat_stream_connect(c->gw->net, c->gw->conf.to,
 					RTE_MAX(leat_cycles_to_ns(left) / 1000, UINT64_C(1000)));
 	if (c->stream != NULL) {
@@ -42,7 +42,7 @@ gw_reverse_connect(struct gw_client *c)
 		gw_client_settle(c);
 		return;
 	}
-	/* Streams that are being closed make room. */
+	/* No room now: streams that are being closed will make room. */
 	if ((rte_errno == ENOSPC || rte_errno == ENOBUFS) && gw_client_retry(c))
 		return;
 	failed(c, rte_errno);
@@ -61,7 +61,7 @@ gw_reverse_connected(struct gw_client *c)
 
 /* ---- the clients ---- */
 
-/* @return why it is not let in; NULL: it is */
+/* May a client with this address connect? @return why not; NULL: it may */
 static const char *
 refused(struct gw *gw, const struct sockaddr *sa)
 {
@@ -131,7 +131,7 @@ on_listen(struct leat_fd *f, uint32_t events, void *arg)
 		}
 		if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
 			return;
-		/* It stays readable: without a pause each turn would try. */
+		/* The listener stays readable: without a pause each turn would try. */
 		gw_refuse(gw, "those that connect", strerror(errno));
 		(void)leat_fd_events_set(&gw->listen_fd, 0);
 		leat_timer_start(gw->r, &gw->accept_timer, ACCEPT_PAUSE_US);
@@ -139,7 +139,7 @@ on_listen(struct leat_fd *f, uint32_t events, void *arg)
 	}
 }
 
-/* A socket's file that is left of a program that was killed is taken away. */
+/* Remove the file of a UNIX socket at which no program listens: its program was killed. */
 static void
 unlink_stale(const struct sockaddr_un *un)
 {
@@ -186,7 +186,7 @@ gw_reverse_listen(struct gw *gw)
 	unsigned int i;
 
 	leat_timer_init(&gw->accept_timer, accept_again, gw);
-	/* A name may have an address that this machine has not: the first that works. */
+	/* A host name may have addresses of other machines: listen at the first that works. */
 	for (i = 0; i < w->n && ret < 0; i++)
 		ret = sock_listen(gw, &w->addr[i].sa, w->len[i]);
 	if (ret < 0)

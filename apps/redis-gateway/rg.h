@@ -4,9 +4,9 @@
 #define RG_H
 
 /*
- * The program: legs of the command line, dealt out to the lcores.
+ * The program: opens the legs of the command line, spread over the lcores.
  *
- *     main.c       what it does, in order
+ *     main.c       start, legs, end
  *     options.c    the command line
  *     help.c       --help
  *     report.c     --stats
@@ -23,13 +23,13 @@
 #define RG_ALLOW_MAX 256
 
 struct rg_options {
-	struct gw_conf leg[RG_LEGS_MAX]; /* each with the values below */
+	struct gw_conf leg[RG_LEGS_MAX]; /* after parsing, with the values of all */
 	unsigned int nb_legs;
 	struct gw_cidr allow[RG_ALLOW_MAX];
 	uint32_t nb_allow;
-	struct gw_conf all; /* values of all legs */
+	struct gw_conf all; /* values that all legs share */
 	uint64_t drain_us;
-	uint64_t stats_us; /* 0: none */
+	uint64_t stats_us; /* interval of --stats; 0: no statistics */
 	enum leat_idle_policy idle;
 	bool json, list_drivers, list_devices, version, help;
 };
@@ -53,7 +53,7 @@ void rg_help(FILE *f);
 void rg_msg(const char *fmt, ...) __rte_format_printf(1, 2);
 
 /* report.c */
-/* A line about a leg, on stdout. @return 0 or a negative errno */
+/* Print a line about a leg on stdout. @return 0 or a negative errno */
 int rg_report(struct gw *gw, bool json);
 
 #endif /* RG_H */

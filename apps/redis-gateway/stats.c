@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counters and latencies of legs, and what telemetry tells of them. */
+/* Counters and latencies of legs, and telemetry. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "gw_pvt.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list of legs */
 static struct gw *all;
 static bool registered;
 
