@@ -2,7 +2,7 @@
 #ifndef RB_BENCH_H
 #define RB_BENCH_H
 
-/* A run, and the program around it. */
+/* The state of the program and of its run. */
 
 #include <leat_app.h>
 #include <leat_task.h>
@@ -13,24 +13,24 @@
 
 struct leat_rpc_reactor_conf;
 
-/* Where a run is. */
+/* Phases of a run. */
 enum rb_phase {
 	RB_SETUP,
 	RB_RUNNING,
-	RB_GATHERING, /* no lcore calls any more: sessions may end */
+	RB_GATHERING, /* no lcore calls any more; sessions may end */
 	RB_LEAVING,
 };
 
 struct rb_bench {
 	int argc;
-	char **argv; /* all of the command line */
+	char **argv; /* the whole command line, EAL's arguments included */
 	struct rb_options o;
 	struct leat_dev *dev;
-	const char *bind; /* host to listen at, for the nodes */
+	const char *bind; /* host at which the nodes listen */
 	char host[LEAT_ADDR_MAX];
 	struct leat_reactor_conf reactor;
-	bool failed; /* it did not come to its end */
-	int verdict; /* exit code of a run that did, by what was counted */
+	bool failed; /* the run did not come to its end */
+	int verdict; /* exit code of a run that came to its end, by its counters */
 
 	/* the run */
 	struct rb_plan plan;
@@ -38,104 +38,111 @@ struct rb_bench {
 	struct rb_node *nodes[RB_LCORES_MAX];
 	uint16_t nb_nodes;
 	enum rb_phase phase;
-	bool crowded;
-	uint32_t nb_ended; /* sessions that ended, of ranks that did not */
+	bool crowded;	   /* lcores may share CPUs, see rb_world_crowded() */
+	uint32_t nb_ended; /* sessions that ended though their rank did not */
 	bool interrupted, ran;
-	enum leat_idle_policy idle; /* that it came to */
-	char why[RB_TEXT];	    /* why it failed; "" if it did not */
-	uint32_t small;		    /* bytes that fit a packet of it */
-	struct leat_rpc_stats rpc;  /* of the first node's context: its configuration */
-	struct cpu_load load[2];    /* begin and end of the measurement */
+	enum leat_idle_policy idle; /* policy during the measurement */
+	char why[RB_TEXT];	    /* why the run failed; "": it has not failed */
+	uint32_t small;		    /* bytes of a message that fits a packet */
+	struct leat_rpc_stats rpc;  /* configuration of the first node's context */
+	struct cpu_load load[2];    /* at the begin and the end of the measurement */
 	struct rb_link link;
 	struct leat_rendezvous *rendezvous;
 
 	struct {
-		uint64_t begin, at; /* cycles: the run began, the next line is due */
-		uint64_t seen;	    /* calls of the last line */
-		uint64_t final;	    /* of this process, when it leaves */
+		uint64_t begin, at; /* cycles: begin of the run, time of the next line */
+		uint64_t seen;	    /* calls in the last line */
+		uint64_t final;	    /* calls of this process, once it closes its nodes */
 	} progress;
 
-	/* news for the leading task */
+	/* wakes the leading task */
 	struct leat_task_event news;
-	int nb_news; /* atomic: a message is on its way to it */
+	int nb_news; /* atomic: 1 while a call to the leading task's reactor is queued */
 };
 
 /* ---- look.c ---- */
 
-/* Something has changed at which the leading task should look. Any thread with a reactor. */
+/* Wake the leading task: a node, a session or a process has changed. Any thread with a reactor. */
 void rb_news(struct rb_bench *b);
-/* Notes what went wrong, unless something has before. @return -err */
+/* Set b->why, unless an earlier failure has set it. @return -err; -EIO if err is not positive */
 int __attribute__((format(printf, 3, 4)))
 rb_fail(struct rb_bench *b, int err, const char *fmt, ...);
 
 /* ---- lead.c ---- */
 
-/* The plan and the world are known: make the nodes. @return 0, or negative with b->why */
+/* Open the nodes; b->plan and b->world must be known. @return 0, or negative with b->why */
 int rb_lead_open(struct rb_bench *b);
-/* Tokens and ports of the others are known: connect, run, gather, leave. */
+/*
+ * Connect the nodes, run, gather, leave; tokens and ports of all ranks must be known.
+ * @return 0; -ECANCELED; other negative with b->why
+ */
 int rb_lead_run(struct rb_bench *b);
-/* Closes the nodes. @return 0, or negative: some are left */
+/* Close the nodes. @return 0; -ECANCELED; -EBUSY: some nodes are not closed in time */
 int rb_lead_close(struct rb_bench *b);
-/* This process's tally, as far as it is. Task. @return 0, or negative with b->why */
+/* Create this process's result from the counters so far. Task. @return as rb_lead_run() */
 int rb_lead_gather(struct rb_bench *b);
-/* When the reactors are gone: the tally of a run that did not come to its end. */
+/* After the reactors have ended: create the result of a run that was interrupted. */
 void rb_lead_gather_late(struct rb_bench *b);
-/* When the reactors are gone: frees what is left. @return 0, or -EBUSY after a message */
+/* After the reactors have ended: free nodes, link and world. @return 0; -EBUSY after a message */
 int rb_lead_free(struct rb_bench *b);
 
 /* ---- card.c ---- */
 
-/* What this process is. Task. @return 0, or negative with b->why */
+/* Describe this process and its lcores. Task. @return 0; -ECANCELED; other negative with b->why */
 int rb_card_fill(struct rb_bench *b, struct rb_card *card);
 
 /* ---- drive.c ---- */
 
-/* One turn of an endpoint and its context (NULL: none). *shut is set when it has shut down. */
+/*
+ * Process one turn of an endpoint and its context (NULL: none). Set *shut when the endpoint has
+ * shut down. @return > 0: there was work
+ */
 int rb_drive(struct leat_ep *ep, struct leat_rpc *rpc, const struct leat_rpc_reactor_conf *on,
 	     bool *shut);
-/* A moment, in a task or without. */
+/* Sleep for a moment, in a task or outside of one. */
 void rb_nap(void);
-/* Shuts an endpoint down and frees it with its context. @return 0, or -EBUSY with leat_err_msg() */
+/* Shut an endpoint down; free it and its context. @return 0; -EBUSY with leat_err_msg() */
 int rb_shut(struct leat_ep *ep, struct leat_rpc *rpc);
 
 /* ---- host.c ---- */
 
-/* Where others reach this process. @return 0, or negative after a message */
+/* Choose the host at which others reach this process. @return 0, or negative after a message */
 int rb_host_choose(const struct rb_bench *b, char *host, size_t len);
-/* "host:port" without its port. */
+/* Copy the host of "host:port". */
 void rb_host_of(const char *addr, char *host, size_t len);
 
 /* ---- self.c, connect.c, listen.c, ranks.c: the leading task of each role ---- */
 
 int rb_self(struct rb_bench *b);
-/* The same, for a world of this process that is there already. */
+/* As rb_self(), if b->plan and b->world are there already. */
 int rb_self_run(struct rb_bench *b);
 int rb_connect(struct rb_bench *b);
 int rb_listen(struct rb_bench *b);
 int rb_ranks(struct rb_bench *b);
-/* Before and after, on the main thread: finds the others. @return 0, or negative with b->why */
+/* Before rb_ranks(), on the main thread: find the ranks. @return 0, or negative with b->why */
 int rb_ranks_meet(struct rb_bench *b);
+/* After rb_ranks(), on the main thread: close the rendezvous. */
 void rb_ranks_part(struct rb_bench *b);
 
 /* ---- progress.c ---- */
 
-/* Calls done by the nodes of this process. */
+/* Count the calls done by the nodes of this process. */
 uint64_t rb_live(const struct rb_bench *b);
 void rb_progress_begin(struct rb_bench *b);
-/* A line, if one is due. @return cycles: when the next one is; UINT64_MAX: never */
+/* Print a line, if one is due. @return cycles: when the next one is due; UINT64_MAX: never */
 uint64_t rb_progress(struct rb_bench *b);
 void rb_progress_end(struct rb_bench *b);
 
 /* ---- report.c, json.c, histogram.c ---- */
 
-/* What is run, with what: before it begins. */
+/* Print the parameters of the run, before it begins. */
 void rb_report_head(const struct rb_bench *b);
-/* The tables, or the JSON; and the histogram file. @return 0, or negative after a message */
+/* Print tables or JSON, and write the histogram file. @return 0, or negative after a message */
 int rb_report(struct rb_bench *b);
 /* sum: NULL if there was no run */
 int rb_json(const struct rb_bench *b, const struct rb_tally *sum);
 int rb_histogram_write(const struct rb_bench *b);
-/* The latencies of a kind, of all ranks. @return NULL: no memory */
+/* Merge the latencies of a kind, of all ranks. @return NULL: no memory */
 struct leat_histogram *rb_latency(const struct rb_bench *b, int kind);
 
 #endif /* RB_BENCH_H */

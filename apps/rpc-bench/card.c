@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What this process tells of itself. */
+/* The card: this process's description of itself. */
 
 #include <string.h>
 #include <unistd.h>

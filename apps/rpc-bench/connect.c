@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* --connect: this process's lcores with those of one that listens. */
+/* --connect: sessions between this process's lcores and those of a listening process. */
 
 #include <string.h>
 
@@ -8,19 +8,19 @@
 
 #include "lead.h"
 
-/* Between two attempts, when the listener is busy with another client. */
+/* Pause between two attempts, when no listener is there or it has another client. */
 #define AGAIN_US 50000
 #define SAY_US (2 * RB_US)
 /*
- * How lib/rpc begins to tell of a refusal by the other side: all other ends are those of
- * connecting.
+ * First word of lib/rpc's text when the peer refuses a session. Any other text: connecting has
+ * failed.
  */
 #define REFUSED "refused"
 
-/* An attempt to connect, among others. */
+/* Attempts to connect. */
 struct attempt {
 	uint64_t begin, end, say_at; /* cycles */
-	bool busy;		     /* the last one that had an answer: it has another client */
+	bool busy;		     /* the listener has refused: it has another client */
 };
 
 static void
@@ -37,7 +37,7 @@ say_waiting(const struct rb_bench *b, struct attempt *a)
 	a->say_at = rb_in(SAY_US);
 }
 
-/* @return 1: it is up; 0: try again; negative */
+/* @return 1: the link is up; 0: try again; negative */
 static int
 connect_once(struct rb_bench *b, struct attempt *a)
 {
@@ -56,7 +56,7 @@ connect_once(struct rb_bench *b, struct attempt *a)
 		return 1;
 	if (p->status == -ECONNREFUSED && strncmp(p->why, REFUSED, strlen(REFUSED)) == 0)
 		a->busy = true;
-	/* No listener is there yet, or it is busy with another client. */
+	/* No listener is there yet, or the listener has another client. */
 	if ((p->status == -ECONNREFUSED || p->status == -ECONNRESET) && leat_now() < a->end) {
 		rb_link_forget(p);
 		return leat_task_sleep(AGAIN_US) < 0 ? -ECANCELED : 0;

@@ -3,17 +3,17 @@
 #define RB_CONTENT_H
 
 /*
- * What is in requests and responses.
+ * Contents of requests and responses.
  *
- *     request    | id        | key + G   | key + 2 G | ...       words of 8 bytes, little-endian, the last
- *     response   | key'      | key' + G  | key' + 2 G | ...      one cut to the length
+ *     request    | id        | key + G   | key + 2 G | ...       words of 8 bytes, little-endian,
+ *     response   | key'      | key' + G  | key' + 2 G | ...      the last one cut to the length
  *
- *     id    the caller's node, 17 bits, and how many requests it had made, 44 bits
- *     key   of id, the node that is called, the kind of the call and the request's length
- *     key'  of key and the response's length
+ *     id    the caller's node, 17 bits, and the number of requests that it had created, 44 bits
+ *     key   hash of id, the called node, the kind of the call and the request's length
+ *     key'  hash of key and the response's length
  *
- * So a message of another call, another peer or an earlier time shows, and one of which a part is
- * from another message. Of a request shorter than 8 bytes both sides take what there is of the id.
+ * So the receiver detects a message of another call, another peer or an earlier time, and a message
+ * with a part of another one. In a request shorter than 8 bytes the id is cut to its length.
  */
 
 #include <endian.h>
@@ -60,7 +60,7 @@ rb_id_seq(uint64_t id)
 	return id & ((UINT64_C(1) << RB_ID_SEQ_BITS) - 1);
 }
 
-/* Once for each pair of nodes and kind. */
+/* The seed of requests of a kind from one node to another; computed once for each. */
 static inline uint64_t
 rb_content_seed(uint64_t seed, uint32_t caller, uint32_t called, uint8_t kind)
 {
@@ -79,7 +79,7 @@ rb_response_key(uint64_t key, uint32_t len)
 	return (key ^ key >> 29) * UINT64_C(0xd6e8feb86659fd93) + len;
 }
 
-/* What there is of the id in a request of that length. */
+/* The id as a request of that length holds it. */
 static inline uint64_t
 rb_id_cut(uint64_t id, uint32_t len)
 {
@@ -102,7 +102,7 @@ rb_id_get(const void *buf, uint32_t len)
 	return le64toh(id);
 }
 
-/* Words by the pair, as every processor has them. */
+/* A pair of words: every processor has vectors of 16 bytes. */
 typedef uint64_t rb_words __attribute__((vector_size(16)));
 
 static inline rb_words
@@ -111,7 +111,7 @@ rb_words_le(rb_words w)
 	return (rb_words){ htole64(w[0]), htole64(w[1]) };
 }
 
-/* Bytes off to len, where off is a multiple of 8. */
+/* Write bytes off to len - 1; off is a multiple of 8. */
 static inline void
 rb_fill(void *buf, uint32_t off, uint32_t len, uint64_t key)
 {
@@ -143,7 +143,7 @@ rb_content_byte(uint32_t off, uint64_t key)
 	return (uint8_t)((key + off / 8 * RB_GOLDEN) >> off % 8 * 8);
 }
 
-/* @return len, or where the first byte is that is not right */
+/* Verify bytes off to len - 1. @return len, or the offset of the first wrong byte */
 static inline uint32_t
 rb_verify(const void *buf, uint32_t off, uint32_t len, uint64_t key)
 {
@@ -163,7 +163,7 @@ rb_verify(const void *buf, uint32_t off, uint32_t len, uint64_t key)
 		bad[0] |= last ^ htole64(at[0]);
 		i += 8;
 	}
-	/* Where it is; and the last bytes, one by one. */
+	/* Find the wrong byte; verify the last bytes one by one. */
 	if (__builtin_expect((bad[0] | bad[1]) != 0, 0))
 		i = off;
 	while (i < len && p[i] == rb_content_byte(i, key))

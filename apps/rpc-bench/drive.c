@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A context without a poller that is called in each turn. */
+/* Drive a context that has no poller called in each turn. */
 
 #include <time.h>
 
@@ -60,7 +60,7 @@ rb_nap(void)
 
 	if (leat_task_current() == NULL)
 		(void)nanosleep(&ts, NULL);
-	else if (leat_task_sleep(NAP_US) < 0) /* a task that is cancelled can still yield */
+	else if (leat_task_sleep(NAP_US) < 0) /* a cancelled task can't sleep, but can yield */
 		(void)leat_task_yield();
 }
 

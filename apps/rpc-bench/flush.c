@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The end of one-way calls: each side of a session asks how many the other one has handled. The
- * question comes behind them, and is answered when they were.
+ * The end of one-way calls: the caller asks its peer how many of them the peer has handled. The
+ * question travels behind the calls, so the peer has usually handled them when it answers.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "../common/cursor.h"
 #include "bench.h"
 
-/* Where messages may overtake one another some may still be on the way. */
+/* Ask again: where messages can overtake each other, one-way calls may still be on the way. */
 #define AGAIN_US 1000
 #define AGAIN_MAX 1000u
 

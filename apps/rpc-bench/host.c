@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The host under which other processes reach this one: --bind, as a name, an address, or one of
- * this machine's network interfaces; else the interface of the device, where it has one; else the
- * machine's name.
+ * The host at which other processes reach this one: that of --bind, which is a name, an address or
+ * a network interface of this machine; else the address of the device's interface, if it has one;
+ * else the machine's name.
  */
 
 #include <ifaddrs.h>
@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* Not fe80::/10, which says nothing without its interface. */
+/* Is it an address that other machines can use? fe80::/10 is valid on one interface only. */
 static bool
 global(const struct sockaddr *sa)
 {
@@ -39,7 +39,7 @@ interface_addr(const char *name, char *host, size_t len)
 		const struct sockaddr *sa = i->ifa_addr;
 		const bool v4 = sa != NULL && sa->sa_family == AF_INET;
 
-		/* IPv4 first. */
+		/* Prefer IPv4. */
 		if (sa == NULL || strcmp(i->ifa_name, name) != 0 || !global(sa) ||
 		    (ret == 0 && !v4) ||
 		    getnameinfo(sa, v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --json. doc/guide/rpc-bench.md describes the fields; JSON_VERSION rises when one of them changes
- * its meaning or goes away.
+ * --json. doc/guide/rpc-bench.md describes the fields. JSON_VERSION rises when a field changes its
+ * meaning or is removed.
  */
 
 #include <string.h>

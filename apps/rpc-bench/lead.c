@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The leading task of a process, on its first lcore: it takes the nodes through a run, and keeps in
- * step with the other processes.
+ * The leading task of a process, on its first lcore. It leads the nodes through the phases of a
+ * run, in step with the other processes:
  *
  *     open nodes -- connect -- MEET start -- run -- MEET done -- gather -- MEET end -- close
  */
@@ -18,10 +18,10 @@
 
 #include "lead.h"
 
-/* For nodes to close: sessions and endpoints have a second or two each. */
+/* Time for all nodes to close: sessions and endpoints take a second or two each. */
 #define CLOSE_US (8 * RB_US)
 
-/* All nodes are as far as that. */
+/* Have all nodes reached this state, or a later one? */
 static bool
 nodes_are(struct rb_bench *b, const void *state)
 {
@@ -114,8 +114,9 @@ idle_set(enum leat_idle_policy policy)
 }
 
 /*
- * Before a run and after it lcores sleep: a busy machine then gives them the CPU when they wake.
- * Auto is for lcores with a CPU each; where they may have to share one they yield from the start.
+ * Before and after the measurement idle lcores sleep, so that a busy machine gives them the CPU
+ * when they wake. In the measurement, auto spins if each lcore has a CPU, and yields if lcores may
+ * share one.
  */
 static void
 idle_choose(struct rb_bench *b)
@@ -221,7 +222,7 @@ rb_lead_gather_late(struct rb_bench *b)
 	(void)result_make(b);
 }
 
-/* From here on the nodes may be gone. */
+/* From here on the nodes may be freed: keep their number of calls. */
 static void
 leave(struct rb_bench *b)
 {
@@ -266,7 +267,7 @@ node_close(void *arg)
 	const uint16_t lcore = n->lcore;
 
 	if (rb_node_close(n) == 0)
-		/* release: with closed() */
+		/* release: pairs with the acquire in closed() */
 		__atomic_store_n(&b->nodes[lcore], NULL, __ATOMIC_RELEASE);
 	rb_news(b);
 	return 0;
@@ -285,7 +286,7 @@ closed(struct rb_bench *b)
 	uint16_t i;
 
 	for (i = 0; i < b->nb_nodes; i++) {
-		/* acquire: it is freed */
+		/* acquire: the node's memory is freed */
 		if (__atomic_load_n(&b->nodes[i], __ATOMIC_ACQUIRE) != NULL)
 			return false;
 	}

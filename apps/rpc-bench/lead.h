@@ -2,14 +2,14 @@
 #ifndef RB_LEAD_H
 #define RB_LEAD_H
 
-/* What the files of the leading task share: lead.c, look.c, meet.c, and those of the roles. */
+/* Declarations for the leading task: lead.c, look.c, meet.c, and a file for each role. */
 
 #include "bench.h"
 
-/* Is it so? */
+/* A condition to wait for. @return true: it holds */
 typedef bool (*rb_cond_fn)(struct rb_bench *b, const void *arg);
 
-/* A moment from now, cycles. */
+/* The time in us microseconds from now, cycles. */
 static inline uint64_t
 rb_in(uint64_t us)
 {
@@ -19,16 +19,16 @@ rb_in(uint64_t us)
 /* ---- look.c ---- */
 
 /*
- * Waits until it is so, and looks after everything else meanwhile.
- * @return 0; -ETIMEDOUT; -ECANCELED: interrupted; -EIO: see b->why
+ * Wait until cond holds, at most until `until` (cycles). Meanwhile react to ended sessions and
+ * processes, and print progress. @return 0; -ETIMEDOUT; -ECANCELED: interrupted; -EIO: see b->why
  */
 int rb_wait(struct rb_bench *b, rb_cond_fn cond, const void *arg, uint64_t until);
-/* A process has ended, or is given up. Nothing if that is known. */
+/* Mark a rank as lost: its process has ended, or is given up. No effect on a lost rank. */
 void rb_rank_lost(struct rb_bench *b, uint16_t rank, const char *why);
 
 /* ---- meet.c ---- */
 
-/* @return 0; -ECANCELED; or negative with b->why */
+/* Meet all ranks that are not lost. @return 0; -ECANCELED; other negative with b->why */
 int rb_meet(struct rb_bench *b, enum rb_meet m, const struct rb_result *result, uint64_t until);
 
 #endif /* RB_LEAD_H */

@@ -10,7 +10,7 @@
 
 #include "bench.h"
 
-/* Between two turns of the endpoint. */
+/* Interval between two turns of the endpoint. */
 #define TURN_US 1000
 #define CLOSE_US RB_US
 #define NAP_US 1000
@@ -55,7 +55,7 @@ on_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 		p->up = true;
 		rb_news(p->link->bench);
 		break;
-	case LEAT_RPC_DOWN: /* of sessions that connect again: none here */
+	case LEAT_RPC_DOWN: /* only for sessions that reconnect: none here does */
 		break;
 	case LEAT_RPC_ENDED:
 		(void)leat_rpc_close(ev->session, 0);
@@ -132,7 +132,7 @@ ep_open(struct rb_link *l, const char *addr, uint32_t *credits)
 		return rb_fail(b, EINVAL, "%s", leat_err_msg());
 	if ((info.ep_types & (1u << LEAT_EP_RELIABLE)) == 0)
 		conf.type = LEAT_EP_DATAGRAM;
-	/* A few more, to tell those that come too many. */
+	/* A few more, so that surplus processes can be refused with a reason. */
 	conf.max_peers = (uint16_t)RTE_MIN(l->nb_peers + 8, info.max_peers);
 	*credits = RTE_MIN(CREDITS, info.rx_depth_max / l->nb_peers);
 	conf.rx_depth = *credits * l->nb_peers;
@@ -288,7 +288,7 @@ rb_link_close(struct rb_link *l)
 	int ret = 0;
 
 	l->taking = 0;
-	/* Without it while it closes: this task turns the endpoint. */
+	/* Remove the poller: from here on this task drives the endpoint. */
 	if (l->poller != NULL && leat_task_current() != NULL)
 		(void)leat_poller_remove(l->poller);
 	l->poller = NULL;

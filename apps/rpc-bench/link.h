@@ -3,14 +3,14 @@
 #define RB_LINK_H
 
 /*
- * Control calls between the leading tasks of processes: lib/rpc over an endpoint of its own, which
- * the first lcore polls every millisecond, so that it costs the measurement next to nothing.
+ * Control calls between the leading tasks of processes: lib/rpc over a separate endpoint. The first
+ * lcore polls it only once a millisecond, so that it hardly disturbs the measurement.
  *
- *     link.c        the endpoint, its sessions, and what becomes of them
- *     link_serve.c  what the other processes ask
- *     link_ask.c    what is asked of them
+ *     link.c        the endpoint and its sessions
+ *     link_serve.c  handlers: calls from other processes
+ *     link_ask.c    calls to other processes
  *
- * On the first lcore only. Functions that wait are for tasks.
+ * On the first lcore only. Functions that wait must be called in a task.
  */
 
 #include <leat_rpc.h>
@@ -25,19 +25,19 @@ struct leat_poller;
 /* Another process. */
 struct rb_link_peer {
 	struct rb_link *link;
-	struct leat_rpc_session *session; /* NULL: none, or it ended */
-	uint16_t rank;			  /* RB_NO_RANK until it is known */
+	struct leat_rpc_session *session; /* NULL: none, or it has ended */
+	uint16_t rank;			  /* RB_NO_RANK: not known yet */
 	bool up;
 	bool ended;
-	bool left; /* it said why it leaves */
+	bool left; /* the process has sent BYE with a reason */
 	int status;
-	char why[RB_TEXT]; /* of its end */
-	/* what it has asked, and is not answered */
+	char why[RB_TEXT]; /* why the process ended */
+	/* calls from the process that are not answered yet */
 	struct leat_rpc_incoming *hello_call, *nodes_call, *meet_call[RB_MEETS];
-	bool greeted;
+	bool greeted; /* the process has sent HELLO */
 	struct rb_hello hello;
-	bool met[RB_MEETS];
-	uint64_t live; /* calls it has done, as of its last word */
+	bool met[RB_MEETS]; /* meetings to which the process has come */
+	uint64_t live;	    /* calls done by the process, by its last PING */
 	struct leat_task_ref watcher;
 };
 
@@ -48,70 +48,74 @@ struct rb_link {
 	struct leat_poller *poller;
 	struct rb_link_peer *peers;
 	uint32_t nb_peers;
-	uint32_t taking;     /* sessions of others that are still welcome */
-	bool nodes_there;    /* those of this process are open */
-	unsigned int passed; /* meetings that are over */
+	uint32_t taking;     /* sessions that are still accepted */
+	bool nodes_there;    /* the nodes of this process are open */
+	unsigned int passed; /* number of meetings that are over */
 	char addr[LEAT_ADDR_MAX];
 	bool shut;
-	uint32_t nb_watching;
+	uint32_t nb_watching; /* tasks of rb_link_watch() */
 };
 
 /* ---- link.c ---- */
 
 /*
- * An endpoint for links with so many processes. addr: where to listen; NULL: nowhere.
+ * Create an endpoint for links with nb_peers processes, and listen at addr unless it is NULL.
  * @return 0, or negative with b->why
  */
 int rb_link_open(struct rb_link *l, struct rb_bench *b, const char *addr, uint32_t nb_peers);
-/* Has the reactor turn it. @return as above */
+/* Add a poller for the endpoint to this reactor. @return 0, or negative with b->why */
 int rb_link_start(struct rb_link *l);
-/* Begins to connect to a rank. @return the link to be, or NULL with b->why */
+/* Begin to connect to a rank. @return its link, which is not up yet; NULL with b->why */
 struct rb_link_peer *rb_link_connect(struct rb_link *l, uint16_t rank, const char *addr,
 				     uint64_t timeout_us);
-/* Ends the session now. */
+/* End the session now. */
 void rb_link_drop(struct rb_link_peer *p, int status, const char *why);
-/* Forgets a process that has ended and is not watched: its place is free. */
+/* Free the place of a process that has ended and is not watched. */
 void rb_link_forget(struct rb_link_peer *p);
-/* Drops it, and forgets it when nothing of it is left. Task. */
+/* Drop a process, wait until all sessions and watchers have ended, and free its place. Task. */
 void rb_link_clear(struct rb_link_peer *p);
 /*
- * Ends all in order. Task, or when the reactors are gone. @return 0, or -EBUSY: it is left as it is
+ * End all sessions and destroy the endpoint; in a task, or after the reactors have ended.
+ * @return 0; -EBUSY after a message: the endpoint is in use and not destroyed
  */
 int rb_link_close(struct rb_link *l);
+/* Find the link to a rank. @return NULL: none */
 struct rb_link_peer *rb_link_find(struct rb_link *l, uint16_t rank);
 
 /* ---- link_serve.c ---- */
 
+/* Set the handlers. @return 0, or negative */
 int rb_link_serve(struct rb_link *l);
-/* Answers a HELLO. */
+/* Answer the HELLO of a process. */
 void rb_link_welcome(struct rb_link_peer *p);
-/* Answers a HELLO, or NODES, with a negative errno and a text. */
+/* Answer the HELLO and NODES of a process with a negative errno and a text. */
 void rb_link_refuse(struct rb_link_peer *p, int status, const char *text);
-/* The nodes of this process are open: all who ask for them are answered. */
+/* The nodes of this process are open: answer all NODES, also later ones. */
 void rb_link_nodes_tell(struct rb_link *l);
-/* A meeting is over: all who have come are answered, and those who come late. */
+/* A meeting is over: answer all processes that have come, also those that come later. */
 void rb_link_meet_end(struct rb_link *l, enum rb_meet meet);
-/* What it has asked is answered: it is not there any more. */
+/* Answer all open calls of a process with -ESHUTDOWN: its session ends. */
 void rb_link_unask(struct rb_link_peer *p);
 
 /* ---- link_ask.c ---- */
 
 /*
- * Greets, and takes the other side's card. @return 0; or negative with b->why, also if it refuses
+ * Send HELLO, and take the peer's card from the answer.
+ * @return 0; -ECANCELED; other negative with b->why, also if the peer refuses
  */
 int rb_link_hello(struct rb_link_peer *p);
-/* Asks where its nodes are. @return as above */
+/* Ask where the nodes of a process are. @return as rb_link_hello() */
 int rb_link_nodes(struct rb_link_peer *p);
 /*
- * Comes to a meeting that p leads, and waits until it is over. result: of RB_MEET_END. lost gets
- * RB_LOST_LEN bytes: the ranks that p has lost. @return 0, or negative
+ * Come to a meeting that p leads, and wait until it is over. result: for RB_MEET_END, else NULL.
+ * Write RB_LOST_LEN bytes to lost: the ranks that p has lost. @return 0, or negative
  */
 int rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_result *result,
 		 uint8_t *lost);
-/* A task that asks every second, and ends the link when there is no answer. */
+/* Start a task that sends PING every second, and drops the link if the peer does not answer. */
 int rb_link_watch(struct rb_link_peer *p);
 void rb_link_unwatch(struct rb_link_peer *p);
-/* Tells all that this process leaves before the end, and why. */
+/* Send BYE to all: this process leaves before the end, and why. */
 void rb_link_bye(struct rb_link *l, const char *why);
 
 #endif /* RB_LINK_H */

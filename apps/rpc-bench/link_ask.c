@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is asked of other processes. */
+/* Calls to other processes. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "bench.h"
 
 #define WATCH_US RB_US
-/* For a refusal for want of room to be over. */
+/* Pause after a call that was refused for want of room. */
 #define BUSY_US 1000
-/* For a last word. */
+/* Deadline of BYE. */
 #define BYE_US (RB_US / 4)
 
 static uint64_t
@@ -24,7 +24,7 @@ in(uint64_t us)
 	return leat_time_add(leat_now(), leat_us_to_cycles(us));
 }
 
-/* What an answer that is none, or says no, means. @return negative, with b->why */
+/* Describe a call that failed or was refused in b->why. @return -ECANCELED, or another negative */
 static int
 refused(struct rb_link_peer *p, int ret, const void *resp, const char *what)
 {
@@ -105,7 +105,7 @@ rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_result *
 		ret = len < 0 ? len
 			      : leat_rpc_call(p->session, RB_WIRE_MEET, buf, 1 + (uint32_t)len,
 					      lost, RB_LOST_LEN, LEAT_RPC_NO_DEADLINE);
-		/* All may come with their results at once. */
+		/* -EBUSY: the leader has no room, many processes come with results at once. */
 	} while (ret == -EBUSY && leat_task_sleep(BUSY_US) == 0 && p->session != NULL);
 	free(buf);
 	if (ret < 0)

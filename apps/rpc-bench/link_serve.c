@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What other processes ask. HELLO, NODES and MEET are answered later, by the leading task. */
+/* Calls from other processes. The leading task answers HELLO, NODES and MEET later. */
 
 #include <string.h>
 
@@ -122,7 +122,7 @@ result_take(struct rb_link_peer *p, struct cursor *c)
 	return 0;
 }
 
-/* All have the same ones for lost from here on. */
+/* Answer with the lost ranks, so that all processes agree on them from here on. */
 static int
 meet_answer(const struct rb_link *l, struct leat_rpc_incoming *call)
 {
@@ -190,7 +190,7 @@ rb_link_unask(struct rb_link_peer *p)
 	}
 }
 
-/* ---- others ---- */
+/* ---- ping, bye ---- */
 
 static int
 on_ping(struct leat_rpc_incoming *call, void *link)

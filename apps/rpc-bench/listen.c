@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --listen: clients, one after another. Each gets new endpoints and contexts, so that nothing of
- * the one before it is left; the one for links remains, and tells others that this process is busy.
+ * --listen: serve clients, one after another. Each client gets new endpoints and contexts, so that
+ * nothing of an earlier client is left. The endpoint for links stays; it refuses further clients
+ * while one is served.
  */
 
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 #include "lead.h"
 
-/* For a client to leave when all is done. */
+/* Time for a client to leave after its run. */
 #define LEAVE_US (5 * RB_US)
 
 static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
@@ -25,7 +26,7 @@ static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
 	(void)fflush(stdout);
 }
 
-/* The one client. */
+/* Find the link of the client. @return NULL: no client */
 static struct rb_link_peer *
 client(struct rb_bench *b)
 {
@@ -61,7 +62,7 @@ has_left(struct rb_bench *b, const void *arg)
 	return client(b)->ended;
 }
 
-/* Waits for one that greets. @return 0; -EPROTO: a stranger came; -ECANCELED */
+/* Wait for a client that sends HELLO. @return 0; -EPROTO: a client sent none; -ECANCELED */
 static int
 await(struct rb_bench *b)
 {
@@ -83,7 +84,7 @@ await(struct rb_bench *b)
 	return -EPROTO;
 }
 
-/* The plan is the client's. @return 0, or negative with b->why */
+/* Take over the client's plan, and open the nodes. @return 0, or negative with b->why */
 static int
 prepare(struct rb_bench *b, struct rb_link_peer *p)
 {
@@ -124,8 +125,8 @@ tell_end(const struct rb_bench *b, const struct rb_link_peer *p, int ret)
 }
 
 /*
- * @return 0: it was served to its end; -EBADMSG: something was wrong; -ECANCELED; others: it ended
- * early
+ * Serve a client. @return 0: it was served to its end; -EBADMSG: a call failed, or a message was
+ * lost or wrong; -ECANCELED; other negative: its run ended early
  */
 static int
 serve(struct rb_bench *b, struct rb_link_peer *p)
@@ -153,7 +154,7 @@ serve(struct rb_bench *b, struct rb_link_peer *p)
 	return ret == 0 && !rb_tally_good(&sum) ? -EBADMSG : ret;
 }
 
-/* Makes room for the next one. @return 0, or negative: it can't be */
+/* Free everything of this client. @return 0; negative: the nodes do not close */
 static int
 clear(struct rb_bench *b, int ret)
 {
@@ -164,7 +165,7 @@ clear(struct rb_bench *b, int ret)
 	b->why[0] = '\0';
 	if (rb_lead_close(b) < 0)
 		return -EBUSY;
-	/* It goes first, so that nothing of its is cut off. */
+	/* Let the client close its link first, so that none of its calls is cut off. */
 	if (ret == 0)
 		(void)rb_wait(b, has_left, NULL, rb_in(LEAVE_US));
 	b->why[0] = '\0';

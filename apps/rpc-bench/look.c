@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the leading task hears of: nodes that have got on, sessions and processes that have ended.
+ * Events that the leading task reacts to: nodes reach a state, sessions and processes end.
  */
 
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 
 #include "lead.h"
 
-/* Ended sessions that are told, of those of processes that are still there. */
+/* Ended sessions that are reported at most, where the process of the session has not ended. */
 #define TELL_MAX 8u
-/* For the end of a process to be known, when sessions with it have ended. */
+/* How long after the end of a session the end of its process may become known. */
 #define LOSS_US (3 * RB_US / 2)
 
 /* ---- news ---- */
@@ -24,9 +24,7 @@ news_arrive(void *arg)
 {
 	struct rb_bench *b = arg;
 
-	/*
-	 * acquire: with the exchange in rb_news(); what is new from here on sends a message again
-	 */
+	/* acquire: pairs with the exchange in rb_news(). A change after this one calls again. */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
 }
@@ -36,17 +34,18 @@ rb_news(struct rb_bench *b)
 {
 	struct leat_reactor *r = leat_app_reactor(0);
 
-	/* release: what is new, for the leading task to find */
+	/* release: what the caller has changed, for the leading task to read */
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	/*
-	 * Refused when that reactor has stopped, or has more to do: it looks every second anyway.
+	 * The call is refused when that reactor has stopped, or its queue is full. The leading
+	 * task looks every second anyway.
 	 */
 	if (r == NULL || leat_reactor_call(r, news_arrive, b) < 0)
 		__atomic_store_n(&b->nb_news, 0, __ATOMIC_RELEASE);
 }
 
-/* Waits for news, at most until then (cycles). @return 0, -ETIMEDOUT, -ECANCELED */
+/* Wait for news, at most a second and at most until `until`. @return 0, -ETIMEDOUT, -ECANCELED */
 static int
 news_wait(struct rb_bench *b, uint64_t until)
 {
@@ -75,7 +74,7 @@ rb_fail(struct rb_bench *b, int err, const char *fmt, ...)
 	return err > 0 ? -err : -EIO;
 }
 
-/* ---- others that end ---- */
+/* ---- processes and sessions that end ---- */
 
 struct drop {
 	struct rb_node *node;
@@ -131,18 +130,21 @@ look_at_links(struct rb_bench *b)
 	for (i = 0; i < b->link.nb_peers; i++) {
 		const struct rb_link_peer *p = &b->link.peers[i];
 
-		/* One that has said why it leaves does, though its end may take a while. */
+		/* A process that has sent BYE counts as ended, though its session may not have. */
 		if (p->link == NULL || (!p->ended && !p->left) || p->rank == RB_NO_RANK ||
 		    b->world.ranks[p->rank].lost)
 			continue;
-		/* It had the answer of the last meeting before this process. */
+		/* It got the answer of the last meeting earlier, and has closed in order. */
 		if (b->phase == RB_GATHERING && p->status == 0 && !p->left)
 			continue;
 		rb_rank_lost(b, p->rank, p->why);
 	}
 }
 
-/* A session ended: because its process did, if that is known in a moment. */
+/*
+ * A session has ended. Wait LOSS_US to learn whether its process has ended; if not, report the
+ * session.
+ */
 static void
 peer_ended(struct rb_bench *b, struct rb_node *n, struct rb_peer *p)
 {
@@ -193,7 +195,7 @@ look(struct rb_bench *b)
 		look_at_node(b, b->nodes[i]);
 }
 
-/* ---- waiting ---- */
+/* ---- wait ---- */
 
 int
 rb_wait(struct rb_bench *b, rb_cond_fn cond, const void *arg, uint64_t until)

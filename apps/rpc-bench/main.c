@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The program: its arguments, what it does with them, its exit code. */
+/* The program: arguments, start, end, exit code. */
 
 #include <stdarg.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "../common/opt.h"
 #include "bench.h"
 
-/* The calling tasks, the leading one, and those that it starts for other processes. */
+/* Tasks that call, the leading task, and tasks that it starts, one for each other process. */
 #define TASKS (RB_TASKS_MAX + RB_RANKS_MAX + 64)
 
 volatile sig_atomic_t rb_signal;
@@ -29,14 +29,14 @@ rb_msg(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* The first one asks for an orderly end; a second one ends the process. */
+/* The first signal asks for an orderly end; a second one ends the process. */
 static void
 on_signal(int sig)
 {
 	rb_signal = sig;
 }
 
-/* A list was written, or not. What follows is the end of the program. */
+/* End the program after --list-drivers or --list-devices; ret is the result of the list. */
 static int
 listed(int ret)
 {
@@ -68,7 +68,7 @@ parse(int argc, char **argv, void *arg)
 		ret = leat_driver_load(end, b->argv);
 		return listed(ret < 0 ? ret : list_drivers(b->o.json));
 	}
-	/* Until a run begins: see idle_choose(). */
+	/* Until the measurement begins, see idle_choose(). */
 	b->reactor.idle.policy = LEAT_IDLE_SLEEP;
 	return 0;
 }
@@ -119,7 +119,7 @@ choose_type(struct rb_bench *b)
 	return -EOPNOTSUPP;
 }
 
-/* There is no run: end() is not called. */
+/* End the program: without a run end() is not called. */
 static int
 ranks_failed(struct rb_bench *b)
 {
@@ -148,7 +148,7 @@ begin(void *arg)
 	return 0;
 }
 
-/* ---- the work ---- */
+/* ---- run ---- */
 
 static void
 say_goodbye(struct rb_bench *b)
@@ -171,7 +171,7 @@ start(void *arg)
 	struct rb_bench *b = arg;
 	int ret;
 
-	/* The other lcores do what the first one asks of them. */
+	/* The first lcore's task calls functions on the other lcores. */
 	if (leat_app_index() != 0)
 		return 0;
 	ret = roles[b->o.role](b);

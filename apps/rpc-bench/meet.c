@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Meetings: points of a run that all processes reach before any of them goes on. One leads, the
- * others call it, and are answered when all have come that are not lost. When the leader is lost
- * the next one leads: those who had come to the first one come again.
+ * Meetings: points of a run that all processes reach before any of them goes on. One process leads.
+ * The others call the leader, which answers when all ranks that are not lost have come. When the
+ * leader is lost, the next rank leads, and all processes come again, to the new leader.
  */
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include "lead.h"
 
-/* For the end of a process to be known after a call to it has failed. */
+/* How long after a failed call to a process the end of that process may become known. */
 #define LOSS_US (3 * RB_US)
 
 struct coming {
@@ -76,7 +76,7 @@ meet_name(enum rb_meet m)
 	return names[m];
 }
 
-/* Who is late? */
+/* Name the rank that did not come in time. @return -ETIMEDOUT, with b->why */
 static int
 late(struct rb_bench *b, enum rb_meet m)
 {
@@ -107,8 +107,8 @@ meet_lead(struct rb_bench *b, enum rb_meet m, uint64_t until)
 }
 
 /*
- * Those whom the leader has lost are lost here, too, or their calls would count as failed at one
- * and not at others.
+ * Mark the ranks that the leader has lost as lost here, too. Else this process would count calls to
+ * them as failed, and the leader as cut.
  */
 static void
 lose_too(struct rb_bench *b, const struct coming *c)
@@ -123,7 +123,7 @@ lose_too(struct rb_bench *b, const struct coming *c)
 	}
 }
 
-/* @return 1: the leader is lost, there is another one */
+/* Come to a meeting of a leader. @return as rb_meet(); 1: the leader is lost, ask the next one */
 static int
 meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 	    const struct rb_result *result, uint64_t until)
@@ -152,7 +152,7 @@ meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 			      "(--timeout)",
 			      rank, meet_name(m), (double)b->o.timeout_us / (double)RB_US);
 	if (ret == 0 && c->ret < 0) {
-		/* Its end will be known in a moment. */
+		/* If the leader has ended, that becomes known in a moment. */
 		ret = c->ret;
 		if (rb_wait(b, is_lost, &rank, rb_in(LOSS_US)) == 0)
 			ret = 1;
@@ -181,7 +181,7 @@ rb_meet(struct rb_bench *b, enum rb_meet m, const struct rb_result *result, uint
 		}
 		p = rb_link_find(&b->link, leader);
 		if (p == NULL || !p->up) {
-			/* It has just ended: it is told in a moment. */
+			/* The leader has just ended: wait until it is marked as lost. */
 			ret = rb_wait(b, is_lost, &leader, rb_in(LOSS_US));
 			ret = ret == 0 ? 1 : ret;
 		} else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests and responses: made, and verified. */
+/* Write and verify requests and responses. */
 
 #include "content.h"
 #include "op.h"
@@ -12,7 +12,7 @@ wrong(struct rb_node *n, const struct rb_wrong *w)
 		n->tally.first = *w;
 }
 
-/* Is it the message that is to be spoilt? */
+/* Count a message. Is it the one to spoil (--corrupt)? */
 static bool
 spoils(struct rb_node *n)
 {
@@ -22,12 +22,12 @@ spoils(struct rb_node *n)
 static void
 spoil(void *buf, uint32_t len)
 {
-	/* Of an id its node. */
+	/* In a message of up to 8 bytes the last one: of a whole id that is part of its node. */
 	if (len > 0)
 		((uint8_t *)buf)[len > RB_ID_LEN ? len / 2 : len - 1] ^= 0xff;
 }
 
-/* Bytes to be written and verified: without --no-check all of them. */
+/* The number of bytes to write and verify: all; with --no-check only the id. */
 static uint32_t
 covered(const struct rb_node *n, uint32_t len)
 {
@@ -148,7 +148,7 @@ rb_answered_handle(struct leat_rpc_incoming *call, void *node)
 	call->resp_len = rb_response_fill(n, (enum rb_kind)call->type, call->resp, call->room, key);
 	if (likely(call->resp_len <= call->room))
 		return 0;
-	/* The plan's largest has room, so the caller's plan is another one. */
+	/* The plan's largest response fits, so the caller has another plan. */
 	call->resp_len = 0;
 	return -EMSGSIZE;
 }

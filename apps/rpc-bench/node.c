@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A node's endpoint and context, from their making to their end. */
+/* A node's endpoint and context: open and close. */
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,17 +13,18 @@
 #include "bench.h"
 #include "op.h"
 
-/* For sessions to end in order. */
+/* Time for sessions to end in order. */
 #define CLOSE_US RB_US
-/* Credits of a session that are worth a deeper queue than the device's default. */
+/* Give each session so many credits, even if that needs more receives than the device's default. */
 #define CREDITS_GOOD 16u
+/* Give no session more credits by default. */
 #define CREDITS_ENOUGH 64u
-/* Long messages of a context at a time: what this memory allows. */
+/* Bytes of long messages of a context; it limits how many are under way at a time. */
 #define LARGE_MEMORY (256u << 20)
 #define LARGE_MIN 4u
 #define LARGE_MAX 64u
 #define ONE_SIDED (LEAT_OP_BIT(LEAT_OP_READ) | LEAT_OP_BIT(LEAT_OP_WRITE))
-/* Of lib/rpc. */
+/* Shortest silence_us that lib/rpc takes. */
 #define SILENCE_MIN_US UINT64_C(1000)
 
 int
@@ -41,7 +42,7 @@ rb_node_fail(struct rb_node *n, int err, const char *fmt, ...)
 void
 rb_node_state_set(struct rb_node *n, enum rb_node_state state)
 {
-	/* release: with rb_node_state() */
+	/* release: pairs with the acquire in rb_node_state() */
 	__atomic_store_n(&n->state, state, __ATOMIC_RELEASE);
 	rb_news(n->bench);
 }
@@ -87,8 +88,8 @@ receives_fit(struct rb_node *n, uint32_t rx_depth)
 }
 
 /*
- * Receives for all sessions, and their credits: the device's default depth if that is good for
- * many.
+ * Choose the credits of a session, and the depth of the receive queue for all sessions. By default
+ * share out the device's default depth, if that gives each session enough credits.
  */
 static int
 depth_choose(struct rb_node *n, const struct leat_dev_info *info, uint32_t *rx_depth,
@@ -138,7 +139,7 @@ ep_create(struct rb_node *n, uint32_t *credits)
 		conf.ops |= ONE_SIDED;
 	if (leat_dev_info_for(b->dev, conf.ops, &info) < 0)
 		return rb_node_fail(n, EINVAL, "%s", leat_err_msg());
-	/* One more, so that one that should not come can be refused with a reason. */
+	/* One more, so that a stranger can be refused with a reason. */
 	if (n->nb_peers >= info.max_peers)
 		return rb_node_fail(n, ENOSPC,
 				    "%u sessions of an lcore, and %s has %u peers, of which one is "
@@ -171,7 +172,7 @@ handlers_set(struct rb_node *n)
 	int k, ret = leat_rpc_handler_set(n->rpc, RB_TYPE_FLUSH, rb_flush_handle, n, 8);
 
 	for (k = 0; k < RB_KINDS && ret == 0; k++) {
-		/* 0 would be a whole packet */
+		/* a resp_max of 0 would mean a whole packet */
 		if (p->percent[k] > 0)
 			ret = leat_rpc_handler_set(n->rpc, (uint8_t)k, rb_ops[k]->handle, n,
 						   k == RB_BULK ? 1u : RTE_MAX(p->resp[k].max, 1u));
@@ -191,7 +192,7 @@ rpc_create(struct rb_node *n, uint32_t credits)
 		.max_msg = max_msg,
 		.large = RTE_MIN(LARGE_MAX, RTE_MAX(LARGE_MIN, LARGE_MEMORY / max_msg)),
 		.tickets = rb_bulk_tickets(n->plan),
-		/* A busy machine is no dead peer. */
+		/* Long, so that a busy machine is not taken for a dead peer. */
 		.silence_us = (uint32_t)RTE_MIN(RTE_MAX(n->bench->o.timeout_us, SILENCE_MIN_US),
 						(uint64_t)UINT32_MAX),
 	};
@@ -302,7 +303,7 @@ rb_node_free(struct rb_node *n)
 	rb_tune_free(n);
 	rb_workers_deregister(n);
 	rb_bulk_close(n);
-	/* What is still in use stays. */
+	/* Leave the rest as it is while the endpoint is in use. */
 	if (n->ep != NULL && rb_shut(n->ep, n->rpc) < 0) {
 		rb_msg("lcore %u: %s", n->lcore, leat_err_msg());
 		return -EBUSY;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A node's sessions. The node with the larger number connects; its first words are
+ * A node's sessions. The node with the larger number connects, and sends as private data
  *
- *     "lrb1"  4  |  token of the other process  4  |  its own number  4
+ *     "lrb1"  4  |  token of the accepting process  4  |  number of the connecting node  4
  *
- * so that a session that is not of this run is refused before it is one.
+ * so that the accepting node can refuse a session that is not of this run.
  */
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define MAGIC UINT32_C(0x3162726c)
 #define JOIN_LEN 12
 
-/* ---- those that are up ---- */
+/* ---- state of a session ---- */
 
 static void
 alive_add(struct rb_peer *p)
@@ -47,7 +47,7 @@ rb_peer_shun(struct rb_peer *p)
 static void
 peer_state_set(struct rb_peer *p, enum rb_peer_state state)
 {
-	/* release: with rb_peer_state() */
+	/* release: pairs with the acquire in rb_peer_state() */
 	__atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
 	rb_news(p->owner->bench);
 }
@@ -129,7 +129,7 @@ session_conf(const struct rb_peer *p)
 	};
 }
 
-/* As it is reached: in this process by its whole address, in others by the host of their link. */
+/* The address of a node: in this process where it listens, else its process's host and its port. */
 static void
 peer_addr(const struct rb_peer *p, char *addr, size_t len)
 {
@@ -214,7 +214,7 @@ rb_node_accept(void *arg, struct leat_rpc *rpc, const struct leat_event *ev)
 		rb_msg("lcore %u: %s", n->lcore, leat_err_msg());
 }
 
-/* ---- what becomes of them ---- */
+/* ---- events, drop ---- */
 
 void
 rb_node_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
@@ -227,14 +227,14 @@ rb_node_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 	case LEAT_RPC_UP:
 		peer_up(p);
 		break;
-	case LEAT_RPC_DOWN: /* of sessions that connect again: none here */
+	case LEAT_RPC_DOWN: /* only for sessions that reconnect: none here does */
 		break;
 	case LEAT_RPC_ENDED:
 		(void)leat_rpc_close(ev->session, 0);
 		peer_ended(p, ev->status, ev->text);
 		break;
 	case LEAT_RPC_CLOSED:
-		/* Closed here: it did not end before. */
+		/* Closed by this side, unless ENDED came before. */
 		if (p->session == ev->session)
 			peer_ended(p, ev->status, ev->text);
 		break;

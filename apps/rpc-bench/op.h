@@ -3,7 +3,7 @@
 #define RB_OP_H
 
 /*
- * Kinds of calls, a row each. A batch is of one kind:
+ * Kinds of calls, a row each. All calls of a batch are of one kind:
  *
  *     caller                                      called
  *     prepare   fills in a request        -->     handle   checks it, responds
@@ -15,32 +15,35 @@
 struct rb_op {
 	const char *name;
 	bool oneway;
-	/* c->peer is chosen, its buffers are there, its length is c->req.len. */
+	/* Fill in a call. c->peer, the buffers and the length c->req.len are set. */
 	void (*prepare)(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
-	/* Its type is the kind, its argument the node. */
+	/* Handler of calls whose type is the kind; its argument is the node. */
 	leat_rpc_handler_fn handle;
-	/* It came back with 0. @return false: it is wrong, which was counted */
+	/* Check a call that succeeded. @return false: its response is wrong and was counted */
 	bool (*finish)(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
 };
 
 extern const struct rb_op rb_op_call, rb_op_oneway, rb_op_long, rb_op_bulk;
 extern const struct rb_op *const rb_ops[RB_KINDS];
 
-/* ---- message.c: what kinds have in common ---- */
+/* ---- message.c: functions that several kinds use ---- */
 
-/* The bytes of a request. */
+/* Write the bytes of a request. */
 void rb_request_make(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
-/* Is what came right? The session stands. @return 0 and its key, or -EBADMSG, which was counted */
+/*
+ * Check a request; call->session must not be NULL. Set *key to the request's key.
+ * @return 0; -EBADMSG: the request is wrong and was counted
+ */
 int rb_request_check(struct rb_node *n, const struct leat_rpc_incoming *call, const void *buf,
 		     uint32_t len, uint64_t *key);
-/* @return the bytes of the response; more than room: nothing was written */
+/* Write a response. @return its length; more than room: nothing was written */
 uint32_t rb_response_fill(struct rb_node *n, enum rb_kind kind, void *buf, uint32_t room,
 			  uint64_t key);
-/* Are these the len bytes that were to come? @return false: no, which was counted */
+/* Check the len bytes of a response. @return false: they are wrong and were counted */
 bool rb_response_check(struct rb_node *n, const struct rb_call *c, enum rb_kind kind,
 		       const void *buf, uint32_t len);
 
-/* A request that is answered with a response of its own size: the functions of rb_op. */
+/* Functions of struct rb_op for kinds that respond with a message of a size of its own. */
 void rb_answered_prepare(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
 int rb_answered_handle(struct leat_rpc_incoming *call, void *node);
 bool rb_answered_finish(struct rb_node *n, struct rb_call *c, enum rb_kind kind);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Bulk, --bulk: a request has no bytes of its own, but describes memory, of which a task of the
- * called node pulls one piece and pushes another:
+ * Bulk, --bulk: a request has no bytes, but describes two pieces of the caller's memory. A task of
+ * the called node pulls one of them and pushes the other:
  *
  *     caller                                     called
- *     buf    what a request would be  -- pull --> verify
- *     resp   what a response would be <-- push -- make
- *                                     <---------- answer
+ *     buf    contents of a request   -- pull --> verify
+ *     resp   contents of a response  <-- push -- write
+ *                                    <---------- answer
  *
- * Each ticket has a buffer of its own, so a request that got one has the other.
+ * There are as many buffers as tickets, so a request that was deferred finds a buffer.
  */
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 
 #define TICKETS_MAX 64u
 #define TICKETS_MIN 4u
-/* Of the buffers of a node. */
+/* Bytes of a node's buffers. */
 #define BUFFERS_MEMORY (256u << 20)
 
 uint32_t
@@ -125,7 +125,7 @@ transfer(struct rb_node *n, struct leat_rpc_incoming *call, uint8_t *buf)
 	uint64_t key;
 	int ret;
 
-	/* The plan's largest has room, so the caller's plan is another one. */
+	/* The plan's largest message fits, so the caller has another plan. */
 	if (len > n->plan->req[RB_BULK].max || room > n->plan->resp[RB_BULK].max)
 		return -EMSGSIZE;
 	ret = leat_rpc_pull(call, 0, 0, buf, len, n->bulk.mr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls of --size and --resp-size; and the table of all kinds. */
+/* Calls of --size and --resp-size, and the table of all kinds. */
 
 #include "op.h"
 

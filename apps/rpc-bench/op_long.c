@@ -2,8 +2,8 @@
 
 /*
  * Long messages, --long: requests and responses of several packets among smaller ones. They are a
- * kind of their own so that their buffers do not pull those of small calls apart, and their
- * latencies are told apart.
+ * kind of their own, so that the buffers of small calls stay close together, and that their
+ * latencies are reported separately.
  */
 
 #include "op.h"

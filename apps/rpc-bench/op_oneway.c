@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One-way requests, --oneway. They are done when the library has taken them, so both sides count;
- * what the other side did not get shows at the end, see flush.c.
+ * One-way requests, --oneway. A one-way call completes when lib/rpc has taken it. So both sides
+ * count them, and flush.c compares the counts at the end to find lost ones.
  */
 
 #include "op.h"

@@ -138,7 +138,7 @@ parse_packet(struct rb_plan *p, const char *val)
 	return 0;
 }
 
-/* "SIZES" or "SIZES:PERCENT" */
+/* Parse "SIZES" or "SIZES:PERCENT". */
 static int
 parse_kind(struct rb_plan *p, enum rb_kind kind, const char *opt, const char *val)
 {
@@ -221,7 +221,7 @@ set_role(struct rb_options *o, enum rb_role role, const char *addr)
 	return 0;
 }
 
-/* Options that say what is run. */
+/* Parse an option that says what is run. @return 0; -EINVAL; -ENOENT: another option */
 static int
 parse_what(struct rb_plan *p, int opt, const char *val)
 {
@@ -311,7 +311,10 @@ parse_output(struct rb_options *o, int opt, const char *val)
 	}
 }
 
-/* Any of them but those that only complete them makes this one of several processes. */
+/*
+ * Parse an option of ranks. --ranks-dir, --ranks-list and --ranks-how set the role; the others only
+ * complete it.
+ */
 static int
 parse_ranks(struct rb_options *o, int opt, const char *val)
 {
@@ -366,7 +369,7 @@ parse_one(struct rb_options *o, int opt, const char *val)
 	}
 }
 
-/* What fits together? */
+/* Check that the options can be combined. */
 static int
 check_together(struct rb_options *o)
 {
@@ -450,9 +453,9 @@ rb_options_parse(struct rb_options *o, int argc, char **argv)
 	int opt, ret, idx = -1;
 
 	defaults(o);
-	optind = 0; /* start anew: EAL uses getopt, too */
+	optind = 0; /* restart getopt: EAL has used it, too */
 	opterr = 0;
-	/* "+": no permutation; ":": a missing value is told from an unknown option */
+	/* "+": no permutation; ":": distinguish a missing value from an unknown option */
 	while ((opt = getopt_long(argc, argv, "+:hn:D:", long_options, &idx)) != -1) {
 		if (opt == '?' || opt == ':') {
 			rb_msg(opt == ':' ? "'%s' needs a value"
@@ -470,7 +473,7 @@ rb_options_parse(struct rb_options *o, int argc, char **argv)
 		if (ret < 0)
 			return -EINVAL;
 		idx = -1;
-		/* What is behind these does not matter. */
+		/* Later arguments do not matter. */
 		if (o->help || o->version)
 			return 0;
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An open loop: batches are due at fixed moments, whatever became of those before them.
+ * The open loop: batches are due at fixed moments, whether or not earlier ones have completed.
  *
  *     due      |     |     |     |     |     |
  *     begun    x     x           xxx   x     x       a stall: two begin late
- *     latency  ---   ---   --------                  counted from when it was due
+ *     latency  ---   ---   --------                  counted from the time it was due
  *
- * A closed loop would have begun nothing during the stall, and so would have counted it once (G.
- * Tene calls that coordinated omission). A poller looks each turn whether a batch is due, and wakes
- * a task for it; when all tasks are busy the batches wait.
+ * A closed loop would begin nothing during the stall, and so would count the stall once (G. Tene
+ * calls this coordinated omission). A poller checks each turn whether a batch is due, and wakes a
+ * task for it. While all tasks are busy, the batch waits.
  */
 
 #include <leat_error.h>
@@ -29,7 +29,7 @@ pace(void *arg, uint64_t now)
 	struct rb_node *n = arg;
 	int made = 0;
 
-	/* The clock of the turn is of its begin. */
+	/* The turn's timestamp is that of its begin. */
 	(void)now;
 	now = leat_now();
 	while (n->nb_due < n->nb_batches && rb_pace_due(n, n->nb_due) <= now) {
@@ -41,7 +41,7 @@ pace(void *arg, uint64_t now)
 		n->tally.unsent = n->nb_batches - n->nb_begun;
 		rb_node_over(n);
 	}
-	/* Those that wait find out that there are no more. */
+	/* Wake the tasks that wait: no batch becomes due any more. */
 	if (unlikely(n->nb_due == n->nb_batches && n->claimed == n->goal && !n->over))
 		rb_node_over(n);
 	return made;
@@ -59,16 +59,16 @@ rb_pace_start(struct rb_node *n)
 	if (n->goal == UINT64_MAX)
 		calls = RTE_MAX((uint64_t)(rate * (double)p->duration_us / (double)RB_US),
 				UINT64_C(1));
-	/* Half a second at most. */
+	/* A warm-up of half a second at most. */
 	n->warmup = RTE_MIN(n->warmup, (uint64_t)(rate / 2));
 	n->goal = n->warmup + calls;
 	leat_task_sem_init(&n->due, 0, "a batch to be due");
 	n->interval = (double)leat_hz() * p->batch / rate;
 	n->nb_batches = batches(n, n->warmup) + batches(n, calls);
-	/* The lcores one after another, not all at once. */
+	/* The lcores' batches are due one after another, not all at once. */
 	n->schedule = leat_now() +
 		      (uint64_t)(n->interval * ((double)(n->id % callers) / (double)callers));
-	/* Beyond twice its time, and a second, it is given up. */
+	/* Give up after the schedule and as long again, at least a second. */
 	span = (uint64_t)RTE_MIN((double)n->nb_batches * n->interval, (double)(UINT64_MAX >> 2));
 	n->give_up = n->schedule + span + RTE_MAX(leat_hz(), span);
 	n->pacer = leat_reactor_poller_add(n->reactor, "pace", pace, n, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A line each second on stderr: of all processes where this one reports, else of its own lcores. */
+/* A line each second on stderr, in the process that reports: calls of all processes. */
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ rb_live(const struct rb_bench *b)
 	uint64_t n = 0;
 	uint16_t i;
 
-	/* They are being freed. */
+	/* The nodes are being freed. */
 	if (b->phase == RB_LEAVING)
 		return b->progress.final;
 	for (i = 0; i < b->nb_nodes; i++)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --launched, --ranks-dir, --ranks-list: n processes, started together. Each has a link with each
- * other one, and the one of the larger rank connects. The rendezvous tells where links listen, and
- * everything else goes over them:
+ * --launched, --ranks-dir, --ranks-list: n processes, started together. Each process has a link
+ * with each other process; of two the one with the larger rank connects. The rendezvous exchanges
+ * the addresses of the links; everything else travels over the links:
  *
  *     main thread   rendezvous -- link listens -- put, fence, get
- *     task          connect to lower ranks -- HELLO -- wait for the HELLO of higher ones -- nodes -- NODES
+ *     task          connect to lower ranks -- HELLO -- wait for the HELLO of higher ranks --
+ *                   open nodes -- NODES
  */
 
 #include <string.h>
@@ -49,7 +50,7 @@ addr_get(struct rb_bench *b, uint16_t rank, char *addr, size_t len)
 	return ret;
 }
 
-/* A list says where this one listens. */
+/* Choose the address at which this process's link listens; --ranks-list names it. */
 static int
 listen_where(struct rb_bench *b, char *addr, size_t len)
 {
@@ -65,7 +66,7 @@ listen_where(struct rb_bench *b, char *addr, size_t len)
 	return 0;
 }
 
-/* The port that it got, at the host by which others reach it. */
+/* Publish the link's address: the host at which others reach this process, and its actual port. */
 static int
 addr_put(struct rb_bench *b)
 {
@@ -123,9 +124,9 @@ rb_ranks_part(struct rb_bench *b)
 	b->rendezvous = NULL;
 }
 
-/* ---- greetings ---- */
+/* ---- links ---- */
 
-/* @return NULL, or why it is not taken */
+/* Check the HELLO of a process. @return NULL; or why it is refused */
 static const char *
 check_hello(struct rb_bench *b, const struct rb_hello *h)
 {
@@ -137,14 +138,14 @@ check_hello(struct rb_bench *b, const struct rb_hello *h)
 	if (h->rank <= b->world.rank || b->world.ranks[h->rank].card.nb_lcores != 0)
 		return "there is such a rank already";
 	if (rb_plan_put(&h->plan, its, sizeof(its)) != n || memcmp(mine, its, (size_t)n) != 0) {
-		/* That mends itself by no waiting. */
+		/* Waiting does not help: the run has failed. */
 		(void)rb_fail(b, EINVAL, "rank %u was started with other options", h->rank);
 		return "it was started with other options";
 	}
 	return NULL;
 }
 
-/* Answers those who have greeted. */
+/* Answer the processes that have sent HELLO; free the places of those that ended without a rank. */
 static void
 welcome_all(struct rb_bench *b)
 {
@@ -167,7 +168,7 @@ welcome_all(struct rb_bench *b)
 			rb_msg("rank %u (%s, pid %u) is refused: %s", p->hello.rank,
 			       p->hello.card.name, p->hello.card.pid, why);
 			rb_link_refuse(p, -EINVAL, why);
-			/* It stays in its place until it leaves. */
+			/* The process keeps its place until its session ends. */
 			p->greeted = false;
 			continue;
 		}
@@ -199,14 +200,14 @@ is_up(struct rb_bench *b, const void *peer)
 	return p->up || p->ended;
 }
 
-/* For the others to come: with a list they may do so at any time. */
+/* How long to wait for the other ranks: with a list they may be started at any time. */
 static uint64_t
 patience(const struct rb_bench *b)
 {
 	return b->o.ranks.timeout_us != 0 ? b->o.ranks.timeout_us : LEAT_RENDEZVOUS_TIMEOUT_US;
 }
 
-/* Greets the ranks before this one. */
+/* Connect to the lower ranks, and send them HELLO. */
 static int
 greet(struct rb_bench *b, uint64_t end)
 {

@@ -3,25 +3,27 @@
 #define RB_H
 
 /*
- * leat-rpc-bench: what its files share.
+ * leat-rpc-bench: declarations that its files share.
  *
  *     main.c      the program
- *     options.c   the command line; sizes.c sizes of messages; help.c what --help says
- *     world.c     who takes part; card.c what this process is
+ *     options.c   the command line; sizes.c sizes of messages; help.c --help
+ *     world.c     the processes and lcores of a run; card.c the description of this process
  *     node.c      an lcore's endpoint and context, node_session.c its sessions
- *     work.c      the tasks that call; pace.c when, in an open loop; flush.c ends one-way calls
- *     op*.c       kinds of calls, a row of a table each; content.h what is in them
- *     tally.c     what was counted
- *     link.c      control calls between processes, link_*.c each kind of them; wire.c their bytes
- *     lead.c      the first lcore's task, which leads a run through its phases; look.c what it hears of
- *     meet.c      points that all processes reach before any goes on
+ *     work.c      the tasks that call; pace.c the open loop; flush.c the end of one-way calls
+ *     op*.c       kinds of calls, a row of a table each; content.h contents of messages
+ *     tally.c     counters
+ *     link.c      control calls between processes; link_serve.c their handlers; link_ask.c their
+ *                 callers; wire.c their bytes
+ *     lead.c      the first lcore's task, which leads a run through its phases; look.c reacts to
+ *                 events of nodes and processes
+ *     meet.c      barriers: points that all processes reach before any goes on
  *     listen.c    --listen; connect.c --connect; self.c --self; ranks.c n processes
- *     host.c      where this process is reached
- *     drive.c     a context without a poller
+ *     host.c      the host at which other processes reach this one
+ *     drive.c     one turn of a context that has no poller
  *     report.c    tables; json.c; histogram.c; progress.c
  *
- * A run, all-to-all: each lcore (node) has one session with each other one, and both sides of it
- * call.
+ * A run, all-to-all: each lcore (node) has one session with each other lcore, and both sides of a
+ * session call.
  *
  *     process 0 (rank)                            process 1
  *     lcore 0      lcore 1                        lcore 0      lcore 1
@@ -29,16 +31,16 @@
  *     tasks          tasks                        tasks         tasks
  *     link  <------------------ control calls --> link
  *
- *     HELLO   who are you, and what do we run                       ) once per pair
- *     NODES   where are your nodes                                  ) of processes
- *     MEET    start: all sessions are up                            )
- *     MEET    done: nobody calls any more                           ) answered when all have come
- *     MEET    end: this process's tally                             )
- *     PING    are you there, and how far
- *     BYE     leaving early, and why
+ *     HELLO   descriptions of both processes, plan of the run       ) once per pair
+ *     NODES   addresses of the nodes                                ) of processes
+ *     MEET    start: all sessions are up                            ) answered when
+ *     MEET    done: no lcore calls any more                         ) all processes
+ *     MEET    end: tally of the process                             ) have come
+ *     PING    number of calls done; finds dead processes
+ *     BYE     the process leaves early, and why
  *
- * The process that leads the meetings also prints the report: the one that connects with two, the
- * first that is alive with more.
+ * One process leads the meetings and prints the report: of two processes the one that connects, of
+ * more the first that is not lost.
  */
 
 #include <errno.h>
@@ -65,10 +67,10 @@
 #define RB_SIZE_MAX (UINT32_C(16) << 20)
 #define RB_SIZES_MAX 16
 #define RB_TEXT 256
-/* As lib/rpc. */
+/* Default of lib/rpc. */
 #define RB_PACKET_DEFAULT 4096
 #define RB_COUNT_MAX (UINT64_C(1) << 44)
-/* Of an lcore's requests and responses; and of its receives. */
+/* Bytes of an lcore's requests and responses at most; the same for its receives. */
 #define RB_MEMORY_MAX (UINT64_C(1) << 30)
 
 /* Exit codes; a signal gives 128 and its number. */
@@ -76,15 +78,15 @@ enum {
 	RB_EXIT_OK = 0,
 	RB_EXIT_FAILED = 1, /* did not run, a call failed, or a message was wrong */
 	RB_EXIT_USAGE = 2,
-	RB_EXIT_LOST = 3, /* ran to its end, but without ranks that ended early */
+	RB_EXIT_LOST = 3, /* ran to its end, but some ranks ended early */
 };
 
-/* Kinds of calls; the numbers are those of their handlers, and travel. */
+/* Kinds of calls; the numbers are those of their handlers, and part of the wire format. */
 enum rb_kind { RB_CALL, RB_ONEWAY, RB_LONG, RB_BULK, RB_KINDS };
 
 enum rb_role { RB_NO_ROLE, RB_LISTEN, RB_CONNECT, RB_SELF, RB_RANKS };
 
-/* Sizes of messages: each item is as likely as the others, and in it each size. */
+/* Sizes of messages. Each item is equally likely, and each size within an item. */
 struct rb_sizes {
 	uint32_t n; /* items */
 	uint32_t max;
@@ -93,23 +95,23 @@ struct rb_sizes {
 	} item[RB_SIZES_MAX];
 };
 
-/* What all processes of a run agree on. */
+/* Parameters that all processes of a run agree on. */
 struct rb_plan {
-	uint32_t tasks; /* of each calling lcore */
-	uint32_t batch;
-	uint64_t calls;	      /* of all calling lcores; 0: by time */
-	uint64_t duration_us; /* 0: by calls */
-	uint64_t warmup;      /* of each calling lcore */
-	uint64_t rate_mhz;    /* open loop: calls per 1000 s, of all; 0: closed */
-	uint64_t deadline_us; /* of each call; 0: the library's, which no call is to reach */
+	uint32_t tasks;	      /* of each calling lcore */
+	uint32_t batch;	      /* calls of a batch */
+	uint64_t calls;	      /* all calling lcores together; 0: duration_us ends the run */
+	uint64_t duration_us; /* 0: calls ends the run */
+	uint64_t warmup;      /* calls of each calling lcore before the measurement */
+	uint64_t rate_mhz;    /* open loop: calls per 1000 s, all lcores; 0: closed loop */
+	uint64_t deadline_us; /* of each call; 0: lib/rpc's, a call that reaches it has failed */
 	uint64_t seed;
-	uint64_t corrupt; /* 0, or which message of each lcore to spoil, from 1 */
+	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;
 	bool both;			 /* with two processes: the listening one calls, too */
-	uint32_t packet, credits, slots; /* of leat_rpc_conf; 0: the library's */
-	bool swift;			 /* congestion control of datagram sessions */
+	uint32_t packet, credits, slots; /* as in leat_rpc_conf; 0: lib/rpc's default */
+	bool swift;			 /* datagram sessions have Swift congestion control */
 	enum leat_ep_type type;
-	/* kinds: so many of a hundred batches */
+	/* share of batches of each kind, per cent */
 	uint32_t percent[RB_KINDS];
 	struct rb_sizes req[RB_KINDS], resp[RB_KINDS];
 };
@@ -130,27 +132,27 @@ struct rb_options {
 	bool progress;
 	const char *histogram;
 	bool list_drivers, list_devices, version, help;
-	const char *run_only; /* name of an option given that has no meaning for --listen */
+	const char *run_only; /* name of a given option that --listen ignores; NULL: none */
 };
 
 /* ---- main.c ---- */
 
-extern volatile sig_atomic_t rb_signal; /* 0, or the one that asks for an end */
+extern volatile sig_atomic_t rb_signal; /* signal that asked the program to end; 0: none */
 
 void __attribute__((format(printf, 1, 2))) rb_msg(const char *fmt, ...);
 
 /* ---- options.c, sizes.c, help.c ---- */
 
-/* @return 0, or -EINVAL after a message. argv[0] is the program's name. */
+/* Parse argv, options behind the program's name. @return 0; -EINVAL after a message */
 int rb_options_parse(struct rb_options *o, int argc, char **argv);
-/* Is it one of ours, or an EAL option? arg begins with "--". */
+/* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
 bool rb_option_known(const char *arg);
 
-/* "32", "8,4K", "8-4K,1M": @return 0, or -EINVAL after a message that names the option */
+/* Parse "32", "8,4K", "8-4K,1M". @return 0; -EINVAL after a message that names the option */
 int rb_sizes_parse(const char *opt, const char *val, size_t len, struct rb_sizes *s);
 void rb_sizes_print(const struct rb_sizes *s, char *text, size_t len);
 
-/* One of them, by a random number. */
+/* Choose a size by a random number. */
 static inline uint32_t
 rb_size_pick(const struct rb_sizes *s, uint64_t random)
 {

@@ -14,7 +14,7 @@
 #define RULE                                                                                       \
 	"----------------------------------------------------------------------------------------" \
 	"---\n"
-/* More lcores than that are shown as ranks. */
+/* If the run has more lcores, show a row per rank instead of one per lcore. */
 #define LCORES_SHOWN 64u
 
 /* ---- head ---- */
@@ -244,7 +244,7 @@ print_latencies(const struct rb_bench *b)
 	return 0;
 }
 
-/* ---- what else there is to say ---- */
+/* ---- counts and warnings ---- */
 
 static void
 print_counts(const struct rb_bench *b, const struct rb_tally *t)
@@ -295,7 +295,7 @@ print_errors(const struct rb_tally *t)
 		printf(" WRONG   %" PRIu64 " messages\n", t->wrong);
 }
 
-/* What has to be known also by those who read only the numbers: on stderr. */
+/* Warn on stderr of everything that puts the numbers in doubt. */
 static void
 complain(const struct rb_bench *b, const struct rb_tally *t)
 {
@@ -319,7 +319,7 @@ complain(const struct rb_bench *b, const struct rb_tally *t)
 		       t->others / 10);
 }
 
-/* ---- all ---- */
+/* ---- the whole report ---- */
 
 static int
 verdict(const struct rb_bench *b, const struct rb_tally *t)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* --self: all lcores of this process, with each other. */
+/* --self: sessions between all lcores of this process. */
 
 #include "lead.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sizes of messages, as the command line names them: "32", "8,4K", "8-4K,1M". */
+/* Sizes of messages on the command line: "32", "8,4K", "8-4K,1M". */
 
 #include <string.h>
 

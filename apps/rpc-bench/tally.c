@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sums of what was counted. */
+/* Counters and their sums. */
 
 #include <stdlib.h>
 
@@ -106,7 +106,7 @@ rb_wrong_print(const struct rb_wrong *w, char *text, size_t len)
 		 at, w->expected, w->got);
 }
 
-/* Differences come out of it at the end, since the counters only grow. */
+/* Store the negative counters: rb_tally_end() adds the later ones, which gives the differences. */
 void
 rb_tally_begin(struct rb_tally *t, const struct leat_rpc_stats *st)
 {

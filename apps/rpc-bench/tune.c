@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of a calling lcore: rpc_bench.toml. Its tasks look for changes after
- * each batch, and a poller does when none comes back.
+ * Settings and measurements of a calling lcore: rpc_bench.toml. Each task looks for changed
+ * settings after a batch; a poller looks, too, for the time when no batch completes.
  */
 
 #include <leat_error.h>
@@ -25,7 +25,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 		return leat_err(EOPNOTSUPP, "an open loop (--rate) has its batches planned");
 	want->batch = RTE_MIN(want->batch, n->plan->batch);
 	want->window = RTE_MAX(want->window, want->batch);
-	/* Those that wait for room look again. */
+	/* Tasks that wait for room in the window check it again. */
 	leat_task_event_set(&n->room);
 	return 0;
 }
@@ -40,7 +40,7 @@ report(void *arg, void *to)
 	rep->outstanding = RLX_LOAD(n->outstanding);
 	rep->tasks = RLX_LOAD(n->nb_workers);
 	rep->calls = live;
-	/* Read one after the other while they change. */
+	/* A batch may complete between the reads of made and live: then live can be larger. */
 	rep->failed = made - RTE_MIN(made, live);
 	rep->busy = RLX_LOAD(n->tally.busy);
 	leat_tune_histogram_read(&rep->latency, &n->latency);

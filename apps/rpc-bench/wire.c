@@ -323,7 +323,7 @@ get_wrong(struct cursor *c, struct rb_wrong *w)
 	return w->what < RB_WRONGS && w->kind < RB_KINDS;
 }
 
-/* Its counters, in their order: all that are one number. */
+/* The counters of a tally that are single numbers, in the order of the wire format. */
 /* clang-format off */
 #define COUNTERS(t)                                                                                \
 	{                                                                                          \

@@ -3,33 +3,35 @@
 #define RB_WIRE_H
 
 /*
- * What processes tell each other, byte by byte. Little-endian; what arrives is believed only as far
- * as it was checked.
+ * Messages between processes, byte by byte; numbers are little-endian. Decoders check each field
+ * before it is used.
  *
  *     HELLO     "lrbh" 4, version 2, rank 2, ranks 2, card, plan
  *       answer  "lrbw" 4, version 2, 0 2, card
- *       refused with a status: a text of RB_TEXT
- *     NODES     nothing
+ *       refusal a status, and a text of RB_TEXT bytes
+ *     NODES     no bytes
  *       answer  token 4, lcores 2, port 2 of each
- *       refused as above
- *     MEET      phase 1; of RB_MEET_END a result
- *       answer  a bit for each rank that is lost, RB_LOST_LEN bytes
+ *       refusal as above
+ *     MEET      phase 1; RB_MEET_END: a result
+ *       answer  a bit for each lost rank, RB_LOST_LEN bytes
  *     PING      calls done 8
  *       answer  calls done 8
- *     BYE       a text of RB_TEXT
+ *     BYE       a text of RB_TEXT bytes
  *
- *     card      host 8, pid 4, lcores 2, 0 2, name 64, dev 32, driver 32, provider 40, interface 40,
- *               each lcore: cpu 2, cpus 2
- *     plan      flags 4, type 4, tasks 4, batch 4, calls 8, duration 8, warmup 8, rate 8, deadline 8,
- *               seed 8, corrupt 8, packet 4, credits 4, slots 4, kinds 4,
+ *     card      host 8, pid 4, lcores 2, 0 2, name 64, dev 32, driver 32, provider 40,
+ *               interface 40, each lcore: cpu 2, cpus 2
+ *     plan      flags 4, type 4, tasks 4, batch 4, calls 8, duration 8, warmup 8, rate 8,
+ *               deadline 8, seed 8, corrupt 8, packet 4, credits 4, slots 4, kinds 4,
  *               each kind: percent 4, sizes, sizes (request, response)
  *     sizes     items 4, each: lo 4, hi 4
- *     result    lcores 2, kinds 2, each lcore: tally; each kind: a histogram, as leat_histogram_pack()
- *     tally     each counter 8, in the order of struct rb_tally; of errors those that are not 0:
- *               how many 2, each: index 2, count 8; others 4; first: what 4, from 4, to 4,
+ *     result    lcores 2, kinds 2, each lcore: tally; each kind: a histogram, as
+ *               leat_histogram_pack() writes it
+ *     tally     each counter 8, in the order of put_tally(); errors that are not 0:
+ *               number of them 2, each: index 2, count 8; others 4; first: what 4, from 4, to 4,
  *               response 1, kind 1, 0 2, id, offset, expected, got 8 each
  *
- * Magic and version are for all versions, so that two of different ones understand that they are.
+ * Magic and version have the same place in all versions, so that two programs of different versions
+ * notice the difference.
  */
 
 #include <leat_histogram.h>
@@ -49,7 +51,7 @@ struct rb_hello {
 	struct rb_plan plan;
 };
 
-/* Where the nodes of a process are, and what opens them. */
+/* The answer to NODES: ports of the nodes, and the token that they demand. */
 struct rb_nodes {
 	uint32_t token;
 	uint16_t nb_lcores;
@@ -60,16 +62,16 @@ struct rb_nodes {
 #define RB_HELLO_MAX 2048u
 #define RB_WELCOME_MAX 1024u
 #define RB_NODES_MAX 512u
-/* Of the largest result, and a MEET around it. */
+/* Length of the largest result, and of a MEET with it. */
 #define RB_RESULT_MAX                                                                              \
 	(RB_LCORES_MAX * (64u * 8 + RB_ERRNOS * 10u) + RB_KINDS * (uint32_t)LEAT_HISTOGRAM_PACK_MAX)
 #define RB_MEET_MAX (RB_RESULT_MAX + 64u)
 
 /* Each encoder: @return bytes, or -ENOSPC. Each decoder: @return 0, or -EPROTO. */
 int rb_hello_put(const struct rb_hello *h, void *buf, size_t len);
-/* -EPROTONOSUPPORT: of another version */
+/* @return also -EPROTONOSUPPORT: the sender has another version */
 int rb_hello_get(const void *buf, size_t len, struct rb_hello *h);
-/* The answer to it. */
+/* The answer to HELLO. */
 int rb_welcome_put(const struct rb_card *card, void *buf, size_t len);
 int rb_welcome_get(const void *buf, size_t len, struct rb_card *card);
 int rb_nodes_put(const struct rb_nodes *n, void *buf, size_t len);
@@ -77,7 +79,7 @@ int rb_nodes_get(const void *buf, size_t len, struct rb_nodes *n);
 int rb_result_put(const struct rb_result *r, void *buf, size_t len);
 /* @return NULL: -EPROTO, or no memory */
 struct rb_result *rb_result_get(const void *buf, size_t len);
-/* The plan alone, to compare it. */
+/* Encode only the plan, to compare it with another one. */
 int rb_plan_put(const struct rb_plan *p, void *buf, size_t len);
 
 #endif /* RB_WIRE_H */

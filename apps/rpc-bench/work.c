@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tasks that call. Each builds a batch of requests to nodes that it chooses at random, posts
- * it, and sleeps until all responses are in:
+ * The tasks that call. Each task builds a batch of requests to nodes that it chooses at random,
+ * posts it, and sleeps until all responses have arrived:
  *
- *     claim --> build --> post ~~~ asleep ~~~> all are in --> check, count --> claim ...
+ *     claim --> build --> post ~~~ asleep ~~~> complete --> check, count --> claim ...
  *                          ^                     |
  *                          `--- refused: busy ---'
  *
- * A node's batches are claimed from one counter, so that its calls are as many as were asked for,
- * whichever task makes them. The measurement begins with the first batch behind the warm-up.
+ * All tasks of a node claim their batches from one counter, so that the node makes exactly the
+ * requested number of calls. The measurement begins with the first batch after the warm-up.
  */
 
 #include <stdlib.h>
@@ -26,9 +26,9 @@
 #include "content.h"
 #include "op.h"
 
-/* Until a request that was refused without advice is posted again. */
+/* Pause before a refused request is posted again, if the peer has not named one. */
 #define BUSY_US 100u
-/* Batches that may end without a wait until others have their turn. */
+/* Batches that a task completes without sleeping before it yields to other tasks. */
 #define UNWAITED_MAX 8u
 
 struct rb_worker {
@@ -36,8 +36,8 @@ struct rb_worker {
 	uint64_t random;
 	uint32_t unwaited;
 	struct leat_rpc_req **list;
-	uint8_t *mem;	    /* of all requests and responses */
-	struct leat_mr *mr; /* --bulk: of that */
+	uint8_t *mem;	    /* buffers of all requests and responses */
+	struct leat_mr *mr; /* --bulk: registration of mem */
 	struct rb_call calls[];
 };
 
@@ -45,7 +45,7 @@ struct batch {
 	enum rb_kind kind;
 	uint16_t n;
 	bool measured;
-	uint64_t begin; /* cycles: it began, or was to begin */
+	uint64_t begin; /* cycles: when it began; open loop: when it was due */
 };
 
 /* ---- measurement ---- */
@@ -57,7 +57,7 @@ measure_begin(struct rb_node *n, uint64_t now)
 	rb_tally_begin(&n->tally, &n->stats);
 	n->first = n->last = now;
 	n->measuring = true;
-	/* In an open loop the schedule ends it. */
+	/* In an open loop the schedule ends the measurement. */
 	if (n->plan->duration_us != 0 && n->interval == 0)
 		n->until = leat_time_add(now, leat_us_to_cycles(n->plan->duration_us));
 }
@@ -114,7 +114,7 @@ kind_choose(const struct rb_plan *p, uint64_t random)
 	return (enum rb_kind)k;
 }
 
-/* Until the window has room for a batch. With none under way it has. */
+/* Wait until the window has room for a batch; it has if no call is under way. */
 static bool
 room_wait(struct rb_node *n)
 {
@@ -148,12 +148,12 @@ claim(struct rb_worker *w, struct batch *bt)
 		return false;
 	left = n->goal - n->claimed;
 	if (n->over || n->nb_alive == 0 || left == 0) {
-		/* The next one that waits finds out, too. */
+		/* Wake the next task that waits, so that it ends as well. */
 		if (n->interval > 0)
 			(void)leat_task_sem_post(&n->due);
 		return false;
 	}
-	/* None is half of the warm-up. */
+	/* No batch is partly warm-up: the last one of the warm-up may be shorter. */
 	bt->measured = n->claimed >= n->warmup;
 	if (!bt->measured)
 		left = n->warmup - n->claimed;
@@ -189,7 +189,10 @@ build(struct rb_worker *w, struct batch *bt)
 	}
 }
 
-/* Of a batch that came back: those that were refused for want of room, to be posted again. */
+/*
+ * Collect the calls of a batch that were refused for want of room, to be posted again. Set *us to
+ * the pause before that. @return their number
+ */
 static uint16_t
 refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 {
@@ -200,7 +203,7 @@ refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 		struct leat_rpc_req *req = w->list[i];
 		struct rb_call *c = container_of(req, struct rb_call, req);
 
-		/* Of --bulk by the handler, which had no ticket. */
+		/* A --bulk call may be refused by the handler itself, which had no ticket. */
 		if (req->status != -EBUSY || (req->refused == 0 && req->type != RB_BULK) ||
 		    c->peer->session == NULL)
 			continue;
@@ -211,7 +214,7 @@ refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 	return k;
 }
 
-/* Posts it, until nothing of it is refused any more. */
+/* Post the calls in w->list, and those that are refused again, until none is refused any more. */
 static void
 post(struct rb_worker *w, uint16_t n)
 {
@@ -222,7 +225,7 @@ post(struct rb_worker *w, uint16_t n)
 		k = refused(w, n, &us);
 		if (k == 0 || leat_task_sleep(us) < 0)
 			return;
-		/* Meanwhile a session may have ended: its calls keep their status. */
+		/* A session may have ended during the pause: its calls keep their status. */
 		for (n = 0, i = 0; i < k; i++) {
 			struct rb_call *c = container_of(w->list[i], struct rb_call, req);
 
@@ -245,7 +248,7 @@ failed(struct rb_node *n, const struct rb_call *c, struct rb_tally *t)
 		t->expired++;
 		return;
 	}
-	/* Whether its session ended is known at the end. */
+	/* rb_node_gather() counts the call as failed, or as cut if its session has ended. */
 	c->peer->failed++;
 	rb_tally_status(t, status);
 	switch (status) {
@@ -254,7 +257,7 @@ failed(struct rb_node *n, const struct rb_call *c, struct rb_tally *t)
 	case -ECONNRESET:
 	case -ECONNABORTED:
 	case -EPROTO:
-		/* It is about to: what is sent to it from now on comes back at once. */
+		/* The session is about to end: further calls would fail at once. */
 		rb_peer_shun(c->peer);
 		break;
 	default:
@@ -262,7 +265,7 @@ failed(struct rb_node *n, const struct rb_call *c, struct rb_tally *t)
 	}
 }
 
-/* @return calls that came back well */
+/* Check and count the calls of a batch. @return the number of calls that succeeded */
 static uint16_t
 count(struct rb_worker *w, const struct batch *bt, uint64_t now)
 {
@@ -304,7 +307,7 @@ count(struct rb_worker *w, const struct batch *bt, uint64_t now)
 	return good;
 }
 
-/* Open loop: how late did it begin? */
+/* Open loop: count a batch that began late. */
 static void
 delay_note(struct rb_node *n, const struct batch *bt, uint64_t now)
 {
@@ -331,8 +334,8 @@ run_batch(struct rb_worker *w, struct batch *bt)
 		measure_begin(n, bt->begin);
 	post(w, bt->n);
 	/*
-	 * What has responses has waited for them. What has not gives others their turn now and
-	 * then.
+	 * The task has slept if the batch had responses. If it may not have slept, it yields now
+	 * and then, so that other tasks run.
 	 */
 	if ((count(w, bt, leat_now()) < bt->n || rb_ops[bt->kind]->oneway) &&
 	    ++w->unwaited % UNWAITED_MAX == 0)
@@ -371,14 +374,17 @@ work(void *arg)
 	return 0;
 }
 
-/* Bytes of a request or response in a worker's memory. */
+/* Bytes that a request or response takes in a worker's memory. */
 static size_t
 room(uint32_t size)
 {
 	return RTE_ALIGN_CEIL((size_t)size, (size_t)8);
 }
 
-/* Of each kind the buffers of a batch are together, so that small ones are not far apart. */
+/*
+ * Lay out a worker's buffers; w NULL: only compute their length. All buffers of a kind are
+ * together, so that small ones are close to each other. @return bytes
+ */
 static uint64_t
 mem_place(const struct rb_plan *p, struct rb_worker *w)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Who takes part. */
+/* The processes and lcores of a run. */
 
 #include <stdlib.h>
 
@@ -68,7 +68,7 @@ rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total)
 		return 0;
 	for (i = 0; i < w->rank; i++)
 		before += w->ranks[i].calls ? w->ranks[i].card.nb_lcores : 0;
-	/* This one is among them. */
+	/* callers includes this lcore. */
 	return callers == 0 ? 0 : total / callers + (before < total % callers);
 }
 

@@ -3,8 +3,8 @@
 #define RB_WORLD_H
 
 /*
- * The processes of a run, and their lcores. An lcore of the run is a node; its number has the
- * process's rank in it, so that everybody knows it without counting.
+ * The processes of a run, and their lcores. Each lcore of the run is a node. A node's number
+ * contains its process's rank, so that each process can compute it.
  */
 
 #include "tally.h"
@@ -12,12 +12,12 @@
 #define RB_NODE_BITS 7
 #define RB_NO_RANK UINT16_MAX
 
-/* What a process tells of itself. */
+/* A process's description of itself. */
 struct rb_card {
 	uint64_t host; /* equal on one machine */
 	uint32_t pid;
 	uint16_t nb_lcores;
-	char name[64]; /* of the machine */
+	char name[64]; /* name of the machine */
 	char dev[32], driver[32], provider[40], interface[40];
 	struct {
 		uint16_t cpu, nb_cpus;
@@ -26,14 +26,14 @@ struct rb_card {
 
 struct rb_rank {
 	struct rb_card card;
-	char link[LEAT_ADDR_MAX]; /* of ranks: where its link listens */
-	bool calls;		  /* its lcores call */
-	uint32_t token;		  /* for sessions to its nodes */
-	char host[LEAT_ADDR_MAX]; /* where they are */
+	char link[LEAT_ADDR_MAX]; /* role RB_RANKS: where the process's link listens */
+	bool calls;		  /* the process's lcores call */
+	uint32_t token;		  /* proves that a session to its nodes is of this run */
+	char host[LEAT_ADDR_MAX]; /* host of the nodes */
 	uint16_t port[RB_LCORES_MAX];
-	bool lost; /* it ended before the end */
+	bool lost; /* the process ended before the end of the run */
 	char why[RB_TEXT];
-	struct rb_result *result; /* at the end */
+	struct rb_result *result; /* at the end of the run; NULL: none yet */
 };
 
 struct rb_world {
@@ -77,23 +77,23 @@ rb_world_self(const struct rb_world *w)
 	return &w->ranks[w->rank];
 }
 
-/* Nodes with which the nodes of this process have a session each. */
+/* The number of sessions of each node of this process. */
 uint32_t rb_world_peers(const struct rb_world *w);
 /*
- * Of `total` the share of a node of this process: all calling lcores get the same, but for a rest
- * of one each.
+ * The share of a node of this process in `total`. The shares of all calling lcores differ by 1 at
+ * most.
  */
 uint64_t rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total);
-/* Calling lcores of the run. */
+/* The number of calling lcores of the run. */
 uint32_t rb_world_callers(const struct rb_world *w);
-/* May lcores of this process have to share a CPU, with one another or with those of others? */
+/* May an lcore of this process share a CPU with another lcore of the run? */
 bool rb_world_crowded(const struct rb_world *w);
-/* The process that leads the meetings. */
+/* The rank of the process that leads the meetings. */
 uint16_t rb_world_leader(const struct rb_world *w);
-/* Those that are not lost, this one included. */
+/* The number of ranks that are not lost, this one included. */
 uint16_t rb_world_alive(const struct rb_world *w);
 
-/* The sum of all results that are there. */
+/* Add up all results that have arrived. */
 void rb_world_sum(const struct rb_world *w, struct rb_tally *sum);
 
 #endif /* RB_WORLD_H */
