@@ -169,7 +169,7 @@ format(char **out, int argc, const char *const *argv, const size_t *lens, size_t
 }
 
 static int
-make(struct redb_command *c, int argc, const char *const *argv, size_t *lens, uint64_t value_size)
+create(struct redb_command *c, int argc, const char *const *argv, size_t *lens, uint64_t value_size)
 {
 	uint64_t total = 32;
 	uint32_t marks = 0;
@@ -196,8 +196,8 @@ make(struct redb_command *c, int argc, const char *const *argv, size_t *lens, ui
 }
 
 int
-redb_command_make(struct redb_command *c, int argc, const char *const *argv, uint64_t value_size,
-		  uint64_t keys)
+redb_command_create(struct redb_command *c, int argc, const char *const *argv, uint64_t value_size,
+		    uint64_t keys)
 {
 	size_t *lens = calloc((size_t)argc, sizeof(*lens));
 	int ret;
@@ -205,7 +205,7 @@ redb_command_make(struct redb_command *c, int argc, const char *const *argv, uin
 	*c = (struct redb_command){ .name = argv[0], .keys = keys };
 	if (lens == NULL)
 		return -ENOMEM;
-	ret = make(c, argc, argv, lens, value_size);
+	ret = create(c, argc, argv, lens, value_size);
 	free(lens);
 	if (ret < 0)
 		redb_command_free(c);
@@ -273,7 +273,7 @@ mset(struct redb_command *c, const struct redb_plan *plan)
 		argv[1 + 2 * i] = KEY;
 		argv[2 + 2 * i] = REDB_VALUE_MARK;
 	}
-	return redb_command_make(c, COUNT(argv), argv, plan->data, plan->keys);
+	return redb_command_create(c, COUNT(argv), argv, plan->data, plan->keys);
 }
 
 static int
@@ -283,7 +283,7 @@ lrange(struct redb_command *c, const struct redb_plan *plan)
 	const char *argv[] = { "LRANGE", REDB_LIST, "0", last };
 
 	snprintf(last, sizeof(last), "%u", plan->range - 1);
-	return redb_command_make(c, COUNT(argv), argv, plan->data, plan->keys);
+	return redb_command_create(c, COUNT(argv), argv, plan->data, plan->keys);
 }
 
 int
@@ -298,13 +298,13 @@ redb_command_of(struct redb_command *c, enum redb_kind kind, const struct redb_p
 
 	switch (kind) {
 	case REDB_PING:
-		ret = redb_command_make(c, COUNT(ping), ping, plan->data, plan->keys);
+		ret = redb_command_create(c, COUNT(ping), ping, plan->data, plan->keys);
 		break;
 	case REDB_SET:
-		ret = redb_command_make(c, COUNT(set), set, plan->data, plan->keys);
+		ret = redb_command_create(c, COUNT(set), set, plan->data, plan->keys);
 		break;
 	case REDB_GET:
-		ret = redb_command_make(c, COUNT(get), get, plan->data, plan->keys);
+		ret = redb_command_create(c, COUNT(get), get, plan->data, plan->keys);
 		break;
 	case REDB_MSET:
 		ret = mset(c, plan);
@@ -313,8 +313,8 @@ redb_command_of(struct redb_command *c, enum redb_kind kind, const struct redb_p
 		ret = lrange(c, plan);
 		break;
 	default:
-		ret = redb_command_make(c, plan->argc, (const char *const *)plan->argv, plan->data,
-					plan->keys);
+		ret = redb_command_create(c, plan->argc, (const char *const *)plan->argv,
+					  plan->data, plan->keys);
 		break;
 	}
 	if (ret == 0)
@@ -325,7 +325,7 @@ redb_command_of(struct redb_command *c, enum redb_kind kind, const struct redb_p
 int
 redb_command_clear(struct redb_command *c)
 {
-	int ret = redb_command_make(c, COUNT(del), del, 0, 0);
+	int ret = redb_command_create(c, COUNT(del), del, 0, 0);
 
 	c->expect = REDB_EXPECT_INTEGER;
 	return ret;
@@ -339,11 +339,11 @@ redb_command_fill(struct redb_command *c, enum redb_kind kind, const struct redb
 
 	if (kind == REDB_GET) {
 		*requests = plan->keys;
-		ret = redb_command_make(c, COUNT(set), set, plan->data, plan->keys);
+		ret = redb_command_create(c, COUNT(set), set, plan->data, plan->keys);
 		c->expect = REDB_EXPECT_OK;
 	} else if (kind == REDB_LRANGE) {
 		*requests = plan->range;
-		ret = redb_command_make(c, COUNT(rpush), rpush, plan->data, plan->keys);
+		ret = redb_command_create(c, COUNT(rpush), rpush, plan->data, plan->keys);
 		c->expect = REDB_EXPECT_INTEGER;
 	} else {
 		return -ENOENT;

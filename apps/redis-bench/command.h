@@ -70,8 +70,8 @@ redb_command_key(const struct redb_command *c, uint64_t base, uint32_t slot)
  * value is that of the key before it. If keys is 0, marks are left as they are.
  * @return 0; -ENOMEM; -E2BIG: longer than hiredis can format
  */
-int redb_command_make(struct redb_command *c, int argc, const char *const *argv,
-		      uint64_t value_size, uint64_t keys);
+int redb_command_create(struct redb_command *c, int argc, const char *const *argv,
+			uint64_t value_size, uint64_t keys);
 void redb_command_free(struct redb_command *c);
 
 /* Add the request of this base to g. */
@@ -91,13 +91,13 @@ redb_reader_keep(redisReader *r, uint64_t value_size)
 
 /* ---- commands of tests ---- */
 
-/* Create the command of a test. @return as redb_command_make() */
+/* Create the command of a test. @return as redb_command_create() */
 int redb_command_of(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan);
-/* Create the command that deletes the list of an earlier run. @return as redb_command_make() */
+/* Create the command that deletes the list of an earlier run. @return as redb_command_create() */
 int redb_command_clear(struct redb_command *c);
 /*
  * Create the command that stores the data that a test reads; *requests: how many of them are
- * needed. @return as redb_command_make(); -ENOENT: the test needs no data
+ * needed. @return as redb_command_create(); -ENOENT: the test needs no data
  */
 int redb_command_fill(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan,
 		      uint64_t *requests);

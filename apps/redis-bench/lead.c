@@ -97,7 +97,7 @@ static int
 greeting(struct redb_bench *b, int argc, const char *const *argv)
 {
 	struct redb_command *c = &b->greetings[b->nb_greetings];
-	int ret = redb_command_make(c, argc, argv, 0, 0);
+	int ret = redb_command_create(c, argc, argv, 0, 0);
 
 	if (ret < 0)
 		return redb_fail(b, -ret, "%s: %s", argv[0], strerror(-ret));
@@ -139,7 +139,7 @@ redb_lead_prepare(struct redb_bench *b)
 		ret = greetings(b);
 	if (ret < 0)
 		return ret;
-	if (redb_values_make(&b->values, b->o.plan.data, b->o.plan.seed) < 0)
+	if (redb_values_create(&b->values, b->o.plan.data, b->o.plan.seed) < 0)
 		return redb_fail(b, ENOMEM, "--data %" PRIu64 ": out of memory", b->o.plan.data);
 	b->connect = leat_histogram_create();
 	return b->connect != NULL ? 0 : redb_fail(b, ENOMEM, "out of memory");

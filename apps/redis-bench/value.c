@@ -7,7 +7,7 @@
 #include "value.h"
 
 int
-redb_values_make(struct redb_values *v, uint64_t size, uint64_t seed)
+redb_values_create(struct redb_values *v, uint64_t size, uint64_t seed)
 {
 	uint64_t i, n = size + REDB_VALUE_PLACES, word;
 

@@ -46,7 +46,7 @@ redb_value(const struct redb_values *v, uint64_t key)
 }
 
 /* @return 0 or -ENOMEM */
-int redb_values_make(struct redb_values *v, uint64_t size, uint64_t seed);
+int redb_values_create(struct redb_values *v, uint64_t size, uint64_t seed);
 void redb_values_free(struct redb_values *v);
 
 /* @return the first offset at which data differs from the key's value; UINT64_MAX: it is equal */

@@ -17,7 +17,7 @@
 /* Interval at which the time-outs of clients are checked. */
 #define LOOK_US 10000u
 /* Lost clients of an lcore that are reported one by one; the others are only counted. */
-#define TELL_MAX 3u
+#define REPORT_MAX 3u
 
 /* ---- open and close ---- */
 
@@ -295,7 +295,7 @@ redb_worker_lost(struct redb_worker *w, const struct redb_client *c, const char 
 		return;
 	w->tally.lost++;
 	(void)__atomic_fetch_add(&b->nb_lost, 1, __ATOMIC_RELAXED);
-	if (w->nb_told++ < TELL_MAX) {
+	if (w->nb_lost++ < REPORT_MAX) {
 		va_start(ap, fmt);
 		(void)vsnprintf(text, sizeof(text), fmt, ap);
 		va_end(ap);

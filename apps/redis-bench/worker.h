@@ -68,7 +68,6 @@ struct redb_step {
 	uint64_t duration_us;
 	uint64_t rate_mhz;
 	bool one_client; /* the first lcore's first client sends all requests, in order */
-	bool all_keys;	 /* request i, counted over all lcores, has base i */
 };
 
 struct redb_worker {
@@ -93,7 +92,7 @@ struct redb_worker {
 	uint32_t nb_busy;	/* clients that connect, or have requests without a reply */
 	uint32_t next, nb_next; /* connect: index of the next client; how many may begin now */
 	bool connecting;	/* redb_worker_connect_next() is running */
-	uint32_t nb_told;	/* lost clients that were reported */
+	uint32_t nb_lost;	/* lost clients; the first REPORT_MAX are reported */
 	uint64_t goal, claimed; /* requests of this lcore: all, taken by clients */
 	uint64_t next_base, stride;
 	uint64_t begin, end; /* cycles; end: UINT64_MAX if the number of requests ends the step */

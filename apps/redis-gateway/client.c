@@ -3,7 +3,7 @@
 /*
  * One client, from its first connected side to its end.
  *
- * Every event pumps bytes, then calls gw_client_settle(), which passes ends on to the other side,
+ * Every event pumps bytes, then calls gw_client_update(), which passes ends on to the other side,
  * selects the events to wait for, and frees a client that is over. So this call is always the last.
  */
 
@@ -132,13 +132,13 @@ linger_us(const struct gw_client *c)
 {
 	const uint64_t us = c->gw->conf.linger_us;
 
-	return c->one_way && c->asked_at == 0 ? RTE_MIN(us, (uint64_t)ANSWERED_US) : us;
+	return c->no_half_close && c->asked_at == 0 ? RTE_MIN(us, (uint64_t)ANSWERED_US) : us;
 }
 
 /* ---- pass ends on, wait for events ---- */
 
 static void
-rx_settle(struct gw_client *c)
+rx_pass_end(struct gw_client *c)
 {
 	if (!c->rx.ended || c->rx.done)
 		return;
@@ -150,7 +150,7 @@ rx_settle(struct gw_client *c)
 }
 
 static void
-tx_settle(struct gw_client *c)
+tx_pass_end(struct gw_client *c)
 {
 	int ret = -EPIPE;
 
@@ -172,7 +172,7 @@ tx_settle(struct gw_client *c)
 	 */
 	if (ret == -EOPNOTSUPP && !c->gw->conf.reverse)
 		c->rx.dead = true;
-	c->one_way = ret == -EOPNOTSUPP;
+	c->no_half_close = ret == -EOPNOTSUPP;
 	c->tx.done = true;
 	c->last = leat_now();
 }
@@ -216,7 +216,7 @@ on_stream(struct leat_stream *s, uint32_t ready, void *arg)
 		c->tx.full = false;
 		gw_pump_tx(c);
 	}
-	gw_client_settle(c);
+	gw_client_update(c);
 }
 
 static void
@@ -263,7 +263,7 @@ on_sock(struct leat_fd *f, uint32_t events, void *arg)
 	}
 	if (!c->tx.full && (c->hung || (events & EPOLLIN) != 0))
 		gw_pump_tx(c);
-	gw_client_settle(c);
+	gw_client_update(c);
 }
 
 int
@@ -295,14 +295,14 @@ poll_sock(struct gw_client *c)
 }
 
 void
-gw_client_settle(struct gw_client *c)
+gw_client_update(struct gw_client *c)
 {
 	if (c->state == GW_OPEN) {
 		/* Both directions of the socket have ended. */
 		if (c->hung && c->tx.ended)
 			c->rx.dead = true;
-		rx_settle(c);
-		tx_settle(c);
+		rx_pass_end(c);
+		tx_pass_end(c);
 		if (is_over(c)) {
 			gw_client_end(c);
 			return;
@@ -328,7 +328,7 @@ gw_client_open(struct gw_client *c)
 	/* Bytes that came while it connected. */
 	gw_pump_rx(c);
 	gw_pump_tx(c);
-	gw_client_settle(c);
+	gw_client_update(c);
 }
 
 bool
@@ -359,7 +359,7 @@ on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 		else
 			gw_forward_connect(c);
 	} else if (c->tx.ended && !c->tx.done) {
-		gw_client_settle(c);
+		gw_client_update(c);
 	} else if (leat_time_add(c->last, linger) <= now) {
 		GW_COUNT(c->gw->stats.lingered, 1);
 		gw_client_end(c);

@@ -158,7 +158,7 @@ accepted(struct leat_stream *s, void *arg)
 	}
 	c->stream = s;
 	/* Watch for the stream's end. Its bytes wait in its window for the backend. */
-	gw_client_settle(c);
+	gw_client_update(c);
 	gw_forward_connect(c);
 }
 

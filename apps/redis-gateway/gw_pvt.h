@@ -92,9 +92,9 @@ struct gw_client {
 	uint32_t want;		    /* LEAT_STREAM_* conditions that are watched */
 	bool watched;
 	uint8_t state;
-	bool one_way; /* the stream's peer does not know half-closed streams */
-	bool hung;    /* the socket has hung up, and is not in the reactor's set any more */
-	int sock;     /* -1: none */
+	bool no_half_close; /* the stream's peer does not know half-closed streams */
+	bool hung;	    /* the socket has hung up, and is not in the reactor's set any more */
+	int sock;	    /* -1: none */
 	struct leat_fd fd;
 
 	struct leat_timer timer; /* to connect again, to end the stream's direction, to linger */
@@ -143,7 +143,7 @@ void gw_client_open(struct gw_client *c);
 /*
  * Act on what has changed: pass ends on, select the events to wait for, free a client that is over.
  */
-void gw_client_settle(struct gw_client *c);
+void gw_client_update(struct gw_client *c);
 void gw_client_end(struct gw_client *c);
 /* Note why the client ends, unless a reason is noted; error: an errno, or 0. */
 void gw_client_why(struct gw_client *c, const char *why, int error);

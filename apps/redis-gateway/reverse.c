@@ -39,7 +39,7 @@ gw_reverse_connect(struct gw_client *c)
 					RTE_MAX(leat_cycles_to_ns(left) / 1000, UINT64_C(1000)));
 	if (c->stream != NULL) {
 		c->state = GW_CONNECTING;
-		gw_client_settle(c);
+		gw_client_update(c);
 		return;
 	}
 	/* No room now: streams that are being closed will make room. */
@@ -78,7 +78,7 @@ refused(struct gw *gw, const struct sockaddr *sa)
 }
 
 static void
-come(struct gw *gw, int sock, const struct sockaddr *sa, socklen_t len)
+client_accept(struct gw *gw, int sock, const struct sockaddr *sa, socklen_t len)
 {
 	static const int one = 1;
 	char peer[GW_ADDR_MAX];
@@ -126,7 +126,7 @@ on_listen(struct leat_fd *f, uint32_t events, void *arg)
 				   SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (sock >= 0) {
-			come(gw, sock, (struct sockaddr *)&sa, len);
+			client_accept(gw, sock, (struct sockaddr *)&sa, len);
 			continue;
 		}
 		if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)

@@ -172,7 +172,7 @@ node_gather(void *node)
 }
 
 static void
-others_tell(const struct rb_bench *b, struct rb_node *n)
+others_set(const struct rb_bench *b, struct rb_node *n)
 {
 	double share = -1;
 
@@ -182,7 +182,7 @@ others_tell(const struct rb_bench *b, struct rb_node *n)
 }
 
 static int
-result_make(struct rb_bench *b)
+result_create(struct rb_bench *b)
 {
 	struct rb_rank *self = rb_world_self(&b->world);
 	uint16_t i;
@@ -192,7 +192,7 @@ result_make(struct rb_bench *b)
 	if (self->result == NULL)
 		return rb_fail(b, ENOMEM, "out of memory");
 	for (i = 0; i < b->nb_nodes; i++) {
-		others_tell(b, b->nodes[i]);
+		others_set(b, b->nodes[i]);
 		self->result->lcore[i] = b->nodes[i]->tally;
 		for (k = 0; k < RB_KINDS; k++)
 			leat_histogram_merge(self->result->hist[k], b->nodes[i]->hist[k]);
@@ -205,7 +205,7 @@ rb_lead_gather(struct rb_bench *b)
 {
 	int ret = nodes_call(b, node_gather);
 
-	return ret < 0 ? ret : result_make(b);
+	return ret < 0 ? ret : result_create(b);
 }
 
 void
@@ -219,7 +219,7 @@ rb_lead_gather_late(struct rb_bench *b)
 		cpu_load_get(&b->load[1]);
 	for (i = 0; i < b->nb_nodes; i++)
 		rb_node_gather(b->nodes[i]);
-	(void)result_make(b);
+	(void)result_create(b);
 }
 
 /* From here on the nodes may be freed: keep their number of calls. */

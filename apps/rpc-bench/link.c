@@ -39,7 +39,7 @@ peer_end(struct rb_link_peer *p, int status, const char *why)
 	if (!p->left)
 		snprintf(p->why, sizeof(p->why), "%s",
 			 why[0] != '\0' ? why : "it closed the connection");
-	rb_link_unask(p);
+	rb_link_calls_reject(p);
 	rb_news(p->link->bench);
 }
 
@@ -269,7 +269,7 @@ sessions_close(struct rb_link *l)
 	for (i = 0; i < l->nb_peers; i++) {
 		if (l->peers[i].link == NULL)
 			continue;
-		rb_link_unask(&l->peers[i]);
+		rb_link_calls_reject(&l->peers[i]);
 		if (leat_task_current() != NULL)
 			rb_link_unwatch(&l->peers[i]);
 		if (l->peers[i].session != NULL)

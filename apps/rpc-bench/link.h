@@ -91,11 +91,11 @@ void rb_link_welcome(struct rb_link_peer *p);
 /* Answer the HELLO and NODES of a process with a negative errno and a text. */
 void rb_link_refuse(struct rb_link_peer *p, int status, const char *text);
 /* The nodes of this process are open: answer all NODES, also later ones. */
-void rb_link_nodes_tell(struct rb_link *l);
+void rb_link_nodes_answer(struct rb_link *l);
 /* A meeting is over: answer all processes that have come, also those that come later. */
 void rb_link_meet_end(struct rb_link *l, enum rb_meet meet);
 /* Answer all open calls of a process with -ESHUTDOWN: its session ends. */
-void rb_link_unask(struct rb_link_peer *p);
+void rb_link_calls_reject(struct rb_link_peer *p);
 
 /* ---- link_ask.c ---- */
 

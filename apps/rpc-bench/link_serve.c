@@ -63,7 +63,7 @@ rb_link_refuse(struct rb_link_peer *p, int status, const char *text)
 /* ---- nodes ---- */
 
 static int
-nodes_tell(const struct rb_link *l, struct leat_rpc_incoming *call)
+nodes_answer(const struct rb_link *l, struct leat_rpc_incoming *call)
 {
 	const struct rb_rank *self = rb_world_self(&l->bench->world);
 	struct rb_nodes n = { .token = self->token, .nb_lcores = self->card.nb_lcores };
@@ -84,13 +84,13 @@ on_nodes(struct leat_rpc_incoming *call, void *link)
 	if (p->rank == RB_NO_RANK || p->nodes_call != NULL)
 		return -EPROTO;
 	if (l->nodes_there)
-		return nodes_tell(l, call);
+		return nodes_answer(l, call);
 	p->nodes_call = leat_rpc_defer(call);
 	return p->nodes_call != NULL ? LEAT_RPC_DEFERRED : -EBUSY;
 }
 
 void
-rb_link_nodes_tell(struct rb_link *l)
+rb_link_nodes_answer(struct rb_link *l)
 {
 	struct leat_rpc_incoming *call;
 	uint32_t i;
@@ -100,7 +100,7 @@ rb_link_nodes_tell(struct rb_link *l)
 		call = l->peers[i].nodes_call;
 		l->peers[i].nodes_call = NULL;
 		if (call != NULL)
-			leat_rpc_answer(call, nodes_tell(l, call));
+			leat_rpc_answer(call, nodes_answer(l, call));
 	}
 }
 
@@ -177,7 +177,7 @@ rb_link_meet_end(struct rb_link *l, enum rb_meet meet)
 }
 
 void
-rb_link_unask(struct rb_link_peer *p)
+rb_link_calls_reject(struct rb_link_peer *p)
 {
 	const char *why = p->link->bench->why;
 	int m;

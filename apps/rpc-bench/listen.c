@@ -109,7 +109,7 @@ prepare(struct rb_bench *b, struct rb_link_peer *p)
 }
 
 static void
-tell_end(const struct rb_bench *b, const struct rb_link_peer *p, int ret)
+report_end(const struct rb_bench *b, const struct rb_link_peer *p, int ret)
 {
 	const char *how = ret == 0 ? "done" : "ended early";
 	const struct rb_card *c = &p->hello.card;
@@ -141,7 +141,7 @@ serve(struct rb_bench *b, struct rb_link_peer *p)
 		rb_link_refuse(p, ret, b->why);
 		return ret;
 	}
-	rb_link_nodes_tell(&b->link);
+	rb_link_nodes_answer(&b->link);
 	say("client %s (pid %u): %u lcores, %s on %s\n", p->hello.card.name, p->hello.card.pid,
 	    p->hello.card.nb_lcores, p->hello.card.driver, p->hello.card.dev);
 	ret = rb_lead_run(b);
@@ -149,7 +149,7 @@ serve(struct rb_bench *b, struct rb_link_peer *p)
 		rb_msg("client %s: %s", p->hello.card.name, b->why);
 	if (ret < 0 && rb_world_self(&b->world)->result == NULL && b->ran)
 		(void)rb_lead_gather(b);
-	tell_end(b, p, ret);
+	report_end(b, p, ret);
 	rb_world_sum(&b->world, &sum);
 	return ret == 0 && !rb_tally_good(&sum) ? -EBADMSG : ret;
 }

@@ -13,7 +13,7 @@
 #include "lead.h"
 
 /* Ended sessions that are reported at most, where the process of the session has not ended. */
-#define TELL_MAX 8u
+#define REPORT_MAX 8u
 /* How long after the end of a session the end of its process may become known. */
 #define LOSS_US (3 * RB_US / 2)
 
@@ -163,7 +163,7 @@ peer_ended(struct rb_bench *b, struct rb_node *n, struct rb_peer *p)
 	if (b->phase == RB_SETUP)
 		(void)rb_fail(b, EIO, "no session of lcore %u.%u with %u.%u: %s", b->world.rank,
 			      n->lcore, rank, lcore, p->text);
-	else if (++b->nb_ended <= TELL_MAX)
+	else if (++b->nb_ended <= REPORT_MAX)
 		rb_msg("lcore %u.%u: the session with %u.%u ended: %s", b->world.rank, n->lcore,
 		       rank, lcore, p->text);
 }

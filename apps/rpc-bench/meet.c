@@ -28,7 +28,7 @@ struct coming {
 };
 
 static int
-come(void *arg)
+meeting_attend(void *arg)
 {
 	struct coming *c = arg;
 
@@ -137,7 +137,7 @@ meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 	if (c == NULL)
 		return rb_fail(b, ENOMEM, "out of memory");
 	*c = (struct coming){ .bench = b, .leader = leader, .meet = m, .result = result };
-	task = leat_task_spawn(leat_tasks_self(), "meet", come, c);
+	task = leat_task_spawn(leat_tasks_self(), "meet", meeting_attend, c);
 	if (task == NULL) {
 		free(c);
 		return rb_fail(b, rte_errno, "%s", leat_err_msg());

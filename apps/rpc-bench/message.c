@@ -35,7 +35,7 @@ covered(const struct rb_node *n, uint32_t len)
 }
 
 void
-rb_request_make(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
+rb_request_fill(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 {
 	const uint32_t len = c->req.len;
 	void *buf = c->buf[kind];
@@ -129,7 +129,7 @@ rb_response_check(struct rb_node *n, const struct rb_call *c, enum rb_kind kind,
 void
 rb_answered_prepare(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 {
-	rb_request_make(n, c, kind);
+	rb_request_fill(n, c, kind);
 	c->resp_len = rb_size_pick(&n->plan->resp[kind], c->key);
 	c->req.resp = c->resp[kind];
 	c->req.room = c->resp_len;

@@ -29,7 +29,7 @@ extern const struct rb_op *const rb_ops[RB_KINDS];
 /* ---- message.c: functions that several kinds use ---- */
 
 /* Write the bytes of a request. */
-void rb_request_make(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
+void rb_request_fill(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
 /*
  * Check a request; call->session must not be NULL. Set *key to the request's key.
  * @return 0; -EBADMSG: the request is wrong and was counted

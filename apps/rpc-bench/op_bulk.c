@@ -94,7 +94,7 @@ rb_bulk_free(struct rb_node *n)
 static void
 prepare(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 {
-	rb_request_make(n, c, kind);
+	rb_request_fill(n, c, kind);
 	c->resp_len = rb_size_pick(&n->plan->resp[kind], c->key);
 	c->bulk[0] = (struct leat_rpc_bulk){ c->buf[kind], c->req.len, c->mr, LEAT_RPC_BULK_PULL };
 	c->bulk[1] =

@@ -10,7 +10,7 @@
 static void
 prepare(struct rb_node *n, struct rb_call *c, enum rb_kind kind)
 {
-	rb_request_make(n, c, kind);
+	rb_request_fill(n, c, kind);
 	c->resp_len = 0;
 	c->req.resp = NULL;
 	c->req.room = 0;

@@ -264,7 +264,7 @@ nodes_find(struct rb_bench *b)
 	uint16_t r;
 	int ret = 0;
 
-	rb_link_nodes_tell(&b->link);
+	rb_link_nodes_answer(&b->link);
 	for (r = 0; r < b->world.rank && ret == 0; r++)
 		ret = rb_link_nodes(rb_link_find(&b->link, r));
 	return ret;
