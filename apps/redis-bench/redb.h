@@ -3,7 +3,7 @@
 #define REDB_H
 
 /*
- * leat-redis-bench: what its files share.
+ * leat-redis-bench: declarations that its files share.
  *
  *     main.c       the program
  *     options.c    the command line; address.c its addresses; secret.c --auth-file; help.c
@@ -18,7 +18,7 @@
  *     service.c    a server in this process: serve.c for --respond, a trivial one; gateway.c for
  *                  --gateway, leat-redis-gateway's engine
  *
- * A run is a row of steps, which all lcores begin and end together:
+ * A run is a sequence of steps, which all lcores begin and end together:
  *
  *     lcore 0            lcore 1
  *     connect            connect          each client; AUTH and SELECT

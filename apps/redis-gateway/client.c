@@ -18,7 +18,7 @@
 /* Pauses between attempts to connect: short ones first. */
 #define RETRY_FIRST_US 5000
 #define RETRY_US 100000
-/* Pauses between attempts to end a stream's direction: a new peer soon says if it knows that. */
+/* Pauses between attempts to half-close a stream: a new peer soon says whether it knows that. */
 #define SHUTDOWN_FIRST_US 1000
 #define SHUTDOWN_US 50000
 #define SHUTDOWNS_FIRST 20
@@ -27,8 +27,8 @@
 /* A client that was silent for this long waits for no reply. */
 #define QUIET_US 20000
 /*
- * linger_us at most for a client that has ended its direction to a peer without half-closed
- * streams, and has its replies: most such clients have closed and wait for nothing.
+ * Largest linger_us of a client that has ended its direction and has its replies, if the stream's
+ * peer does not know half-closed streams: most such clients have closed and wait for nothing.
  */
 #define ANSWERED_US 1000000
 

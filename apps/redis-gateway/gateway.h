@@ -96,7 +96,10 @@ struct gw *gw_open(struct leat_reactor *r, const struct gw_conf *conf);
  */
 int gw_close(struct gw *gw);
 
-/* Write the address at which the leg listens, with the actual port. @return 0; -ENOSPC */
+/*
+ * Write the address at which the leg listens, with the actual port.
+ * @return 0; as leat_stream_listen_addr() (forward), getsockname(2) (reverse)
+ */
 int gw_addr(const struct gw *gw, char *addr, size_t len);
 
 struct gw_stats {

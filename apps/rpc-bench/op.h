@@ -43,7 +43,7 @@ uint32_t rb_response_fill(struct rb_node *n, enum rb_kind kind, void *buf, uint3
 bool rb_response_check(struct rb_node *n, const struct rb_call *c, enum rb_kind kind,
 		       const void *buf, uint32_t len);
 
-/* Functions of struct rb_op for kinds that respond with a message of a size of its own. */
+/* Functions of struct rb_op for kinds whose requests are answered with a response. */
 void rb_answered_prepare(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
 int rb_answered_handle(struct leat_rpc_incoming *call, void *node);
 bool rb_answered_finish(struct rb_node *n, struct rb_call *c, enum rb_kind kind);

@@ -13,7 +13,7 @@
 
 struct leat_histogram;
 
-/* Statuses below -RB_ERRNOS are counted as the last one. */
+/* Counters of failed calls, by errno; values from RB_ERRNOS - 1 on share the last counter. */
 #define RB_ERRNOS 160
 
 enum rb_wrong_what { RB_WRONG_NONE, RB_WRONG_LENGTH, RB_WRONG_BYTE, RB_WRONG_CALLER, RB_WRONGS };
