@@ -99,8 +99,8 @@ print_counts(const struct redb_result *r)
 		       name, t->delayed, us(t->delayed_max_ns));
 	if (t->unsent > 0)
 		printf(" %-7s %" PRIu64
-		       " requests were due and not sent: too fast for this, and not "
-		       "in the latencies\n",
+		       " requests were due and not sent: --rate is too high; they are "
+		       "not in the latencies\n",
 		       name, t->unsent);
 	if (t->errors > 0)
 		printf(" %-7s %" PRIu64 " replies were ERRORS\n", name, t->errors);

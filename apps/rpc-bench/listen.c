@@ -78,9 +78,9 @@ await(struct rb_bench *b)
 	p = client(b);
 	if (ret == 0 && p->greeted && !p->ended)
 		return 0;
-	rb_msg("a process connected, and said nothing%s%s", p->ended ? ": " : "",
+	rb_msg("a process connected, and sent no greeting%s%s", p->ended ? ": " : "",
 	       p->ended ? p->why : "");
-	rb_link_drop(p, -EPROTO, "it said nothing");
+	rb_link_drop(p, -EPROTO, "it sent no greeting");
 	return -EPROTO;
 }
 

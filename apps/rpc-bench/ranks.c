@@ -44,8 +44,7 @@ addr_get(struct rb_bench *b, uint16_t rank, char *addr, size_t len)
 	int ret = leat_rendezvous_get(b->rendezvous, rank, LEAT_RENDEZVOUS_ADDR, addr, len - 1);
 
 	if (ret < 0)
-		return rb_fail(b, -ret, "the address of rank %u is not there: %s", rank,
-			       strerror(-ret));
+		return rb_fail(b, -ret, "no address of rank %u: %s", rank, strerror(-ret));
 	addr[ret] = '\0';
 	return ret;
 }

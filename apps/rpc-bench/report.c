@@ -265,7 +265,8 @@ print_counts(const struct rb_bench *b, const struct rb_tally *t)
 		       rb_tally_rate(t) * 1e6, t->delayed, (double)t->delayed_max_ns / 1e3);
 	if (t->unsent > 0)
 		printf(" unsent  %" PRIu64
-		       " batches: too fast for this, and not in the latencies\n",
+		       " batches were not begun: --rate is too high; they are not in the "
+		       "latencies\n",
 		       t->unsent);
 	if (t->busy > 0)
 		printf(" busy    %" PRIu64
