@@ -33,16 +33,19 @@ extern "C" {
 
 /** Log2 of the number of buckets per power of two. */
 #define LEAT_HISTOGRAM_SHIFT 6
+/** Number of buckets of a histogram. */
 #define LEAT_HISTOGRAM_BUCKETS ((64 - LEAT_HISTOGRAM_SHIFT + 1) << LEAT_HISTOGRAM_SHIFT)
 
 /** A histogram, about 30 KiB. The fields are private; read them through the functions. */
 struct leat_histogram {
-	uint64_t count;
-	uint64_t min; /**< UINT64_MAX when empty */
-	uint64_t max;
-	uint64_t sum_hi, sum_lo;	 /**< sum of the values, 128 bits */
-	uint64_t squares_hi, squares_lo; /**< sum of their squares, 128 bits, saturating */
-	uint64_t bucket[LEAT_HISTOGRAM_BUCKETS];
+	uint64_t count;	     /**< number of values */
+	uint64_t min;	     /**< smallest value; UINT64_MAX when empty */
+	uint64_t max;	     /**< largest value; 0 when empty */
+	uint64_t sum_hi,     /**< sum of the values, upper 64 of 128 bits */
+		sum_lo;	     /**< sum of the values, lower 64 bits */
+	uint64_t squares_hi, /**< sum of their squares, upper 64 of 128 bits, saturating */
+		squares_lo;  /**< sum of their squares, lower 64 bits */
+	uint64_t bucket[LEAT_HISTOGRAM_BUCKETS]; /**< number of values in each bucket */
 };
 
 /**

@@ -21,19 +21,19 @@ extern "C" {
 
 /** @name Log types, registered when libleat is loaded. */
 /**@{*/
-LEAT_API extern int leat_logtype_base;
-LEAT_API extern int leat_logtype_tune;
-LEAT_API extern int leat_logtype_rendezvous;
-LEAT_API extern int leat_logtype_exchange;
-LEAT_API extern int leat_logtype_fabric;
-LEAT_API extern int leat_logtype_tags;
-LEAT_API extern int leat_logtype_reactor;
-LEAT_API extern int leat_logtype_task;
-LEAT_API extern int leat_logtype_msg;
-LEAT_API extern int leat_logtype_rpc;
-LEAT_API extern int leat_logtype_stream;
-LEAT_API extern int leat_logtype_driver;
-LEAT_API extern int leat_logtype_app;
+LEAT_API extern int leat_logtype_base;	     /**< "leat.base": what all parts share */
+LEAT_API extern int leat_logtype_tune;	     /**< "leat.tune": settings and measurements */
+LEAT_API extern int leat_logtype_rendezvous; /**< "leat.rendezvous": start of several processes */
+LEAT_API extern int leat_logtype_exchange;   /**< "leat.exchange": exchange of addresses */
+LEAT_API extern int leat_logtype_fabric;     /**< "leat.fabric": devices, endpoints and ops */
+LEAT_API extern int leat_logtype_tags;	     /**< "leat.tags": the tag layer */
+LEAT_API extern int leat_logtype_reactor;    /**< "leat.reactor": event loops */
+LEAT_API extern int leat_logtype_task;	     /**< "leat.task": tasks and scopes */
+LEAT_API extern int leat_logtype_msg;	     /**< "leat.msg": messages */
+LEAT_API extern int leat_logtype_rpc;	     /**< "leat.rpc": requests and responses */
+LEAT_API extern int leat_logtype_stream;     /**< "leat.stream": byte streams */
+LEAT_API extern int leat_logtype_driver;     /**< "leat.driver": all drivers */
+LEAT_API extern int leat_logtype_app;	     /**< "leat.app": programs */
 /**@}*/
 
 /**

@@ -21,12 +21,12 @@ extern "C" {
 /** Number of signals that libraries below a driver are known to handle. */
 #define LEAT_SIGNALS 9
 
-/** The application's handlers and the thread's mask. */
+/** The application's handlers and the thread's mask. The fields are private. */
 struct leat_signals {
-	struct sigaction old[LEAT_SIGNALS];
-	bool saved[LEAT_SIGNALS];
-	sigset_t mask; /**< mask of the calling thread */
-	bool masked;
+	struct sigaction old[LEAT_SIGNALS]; /**< handlers found, one per signal */
+	bool saved[LEAT_SIGNALS];	    /**< old has this signal's handler */
+	sigset_t mask;			    /**< mask of the calling thread */
+	bool masked;			    /**< the signals are blocked: mask is to be restored */
 };
 
 /**
@@ -41,6 +41,8 @@ struct leat_signals {
  * calls.
  */
 LEAT_API void leat_signals_save(struct leat_signals *s);
+
+/** Restore the handlers and the mask that leat_signals_save() found. On the same thread. */
 LEAT_API void leat_signals_restore(const struct leat_signals *s);
 
 #ifdef __cplusplus

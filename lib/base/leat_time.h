@@ -26,16 +26,19 @@ extern "C" {
 /** Read instead of the TSC when not NULL. Change it with leat_clock_mock_set() only. */
 LEAT_API extern const volatile uint64_t *leat_clock_mock;
 
+/** Private: fraction bits of leat_time_factors.cycles_per_us. */
 #define LEAT_TIME_US_SHIFT 32
+/** Private: fraction bits of leat_time_factors.ns_per_cycle. */
 #define LEAT_TIME_NS_SHIFT 48
 
 /** Conversion factors; private to the inline functions below. 0 until computed. */
 struct leat_time_factors {
-	uint64_t hz;
-	uint64_t cycles_per_us; /**< << LEAT_TIME_US_SHIFT */
-	uint64_t ns_per_cycle;	/**< << LEAT_TIME_NS_SHIFT */
+	uint64_t hz;		/**< cycles per second */
+	uint64_t cycles_per_us; /**< cycles per microsecond, << LEAT_TIME_US_SHIFT */
+	uint64_t ns_per_cycle;	/**< nanoseconds per cycle, << LEAT_TIME_NS_SHIFT */
 };
 
+/** Private: the conversion factors of the process, set by leat_time_init(). */
 LEAT_API extern struct leat_time_factors leat_time_factors;
 
 /**
@@ -86,6 +89,7 @@ leat_hz(void)
 	return leat_time_factor(&leat_time_factors.hz);
 }
 
+/* Return value * factor >> shift, UINT64_MAX if that exceeds 64 bits. */
 static inline uint64_t
 leat_time_mul(uint64_t value, uint64_t factor, unsigned int shift)
 {

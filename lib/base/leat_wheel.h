@@ -62,10 +62,10 @@ extern "C" {
  */
 #define LEAT_WHEEL_STEPS 256
 
-/** A link of a list, circular with its head. */
+/** A link of a list, circular with its head. The fields are private. */
 struct leat_wheel_link {
-	struct leat_wheel_link *next;
-	struct leat_wheel_link *prev; /**< NULL: not queued */
+	struct leat_wheel_link *next; /**< link behind this one */
+	struct leat_wheel_link *prev; /**< link before this one; NULL: not queued */
 };
 
 /**
@@ -73,8 +73,8 @@ struct leat_wheel_link {
  * it, and it must not move.
  */
 struct leat_wheel_node {
-	struct leat_wheel_link link;
-	uint64_t expiry; /**< cycles */
+	struct leat_wheel_link link; /**< private: place in a slot's list */
+	uint64_t expiry;	     /**< time at which it fires, cycles */
 };
 
 /** A wheel. Its fields are private. It must not move after leat_wheel_init(). */
@@ -91,8 +91,9 @@ struct leat_wheel {
 	 * order.
 	 */
 	struct leat_wheel_link due;
-	/** Slots that hold timers. */
+	/** Slots that hold timers, a word per level and a bit per slot. */
 	uint64_t occupied[LEAT_WHEEL_LEVELS];
+	/** Heads of the slots' lists of timers, level by level. */
 	struct leat_wheel_link slot[LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS];
 };
 
