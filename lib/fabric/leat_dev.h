@@ -85,7 +85,7 @@ LEAT_API int leat_driver_load(int argc, char **argv);
 
 /** An argument of a driver's devices: `name=value`. */
 struct leat_driver_arg {
-	const char *name;
+	const char *name;  /**< the key */
 	const char *value; /**< the values it takes, e.g. "NAME" or "1..65536" */
 	const char *def;   /**< default, as text for people; NULL or "": none */
 	const char *help;  /**< one line */
@@ -156,11 +156,11 @@ struct leat_dev_info {
 	uint64_t max_msg;  /**< largest message, and largest one-sided op, bytes */
 	/** SEND, TSEND and WRITE up to this many bytes are copied when posted */
 	uint32_t inline_max;
-	uint32_t max_peers; /**< largest leat_ep_conf.max_peers */
-	uint32_t tx_depth;  /**< default send depth of an endpoint, ops */
-	uint32_t tx_depth_max;
-	uint32_t rx_depth; /**< default receive depth, ops */
-	uint32_t rx_depth_max;
+	uint32_t max_peers;    /**< largest leat_ep_conf.max_peers */
+	uint32_t tx_depth;     /**< default send depth of an endpoint, ops */
+	uint32_t tx_depth_max; /**< largest send depth, ops */
+	uint32_t rx_depth;     /**< default receive depth, ops */
+	uint32_t rx_depth_max; /**< largest receive depth, ops */
 	/**
 	 * the death of a peer's process is reported, and its ops failed, within this time, ms;
 	 * 0: never (datagrams)

@@ -48,8 +48,8 @@ extern "C" {
 
 /** A contiguous piece of a region, registered with the device. */
 struct leat_mr_piece {
-	void *addr;
-	uint64_t len;
+	void *addr;    /**< start of the piece */
+	uint64_t len;  /**< its length, bytes */
 	void *desc;    /**< local descriptor, private to the driver */
 	uint64_t key;  /**< remote key */
 	uint64_t base; /**< remote address of addr */
@@ -58,12 +58,12 @@ struct leat_mr_piece {
 
 /** A region: one piece, or for a mempool one piece per memory chunk, sorted by address. */
 struct leat_mr {
-	struct leat_ep *ep;
-	struct leat_mr *next;
-	const struct rte_mempool *mempool; /**< NULL: not of a mempool */
-	uint32_t access;
-	uint32_t nb_pieces;
-	__extension__ struct leat_mr_piece piece[];
+	struct leat_ep *ep;			    /**< endpoint that owns the region */
+	struct leat_mr *next;			    /**< private: next region of the endpoint */
+	const struct rte_mempool *mempool;	    /**< NULL: not of a mempool */
+	uint32_t access;			    /**< rights, LEAT_MR_* or-ed */
+	uint32_t nb_pieces;			    /**< number of pieces */
+	__extension__ struct leat_mr_piece piece[]; /**< the pieces, by rising address */
 };
 
 /** Options of an endpoint that may change while it runs. */
@@ -138,10 +138,14 @@ struct leat_driver {
 	void (*progress)(struct leat_ep *ep, uint64_t now);
 
 	/**
-	 * listen, listen_addr, accept and reject: all or none; none: no endpoint of the driver can
-	 * be connected to.
+	 * Listen at an address, see leat_ep_listen(). listen, listen_addr, accept and reject: all
+	 * or none; none: no endpoint of the driver can be connected to.
 	 */
 	int (*listen)(struct leat_ep *ep, const char *addr);
+	/**
+	 * Write the address at which the endpoint listens, see leat_ep_listen_addr().
+	 * @param[out] addr buffer of len bytes, the terminator included
+	 */
 	int (*listen_addr)(struct leat_ep *ep, char *addr, size_t len);
 	/**
 	 * Begin to connect; the outcome is leat_peer_up() or leat_peer_failed(), never inside this
@@ -149,6 +153,10 @@ struct leat_driver {
 	 */
 	int (*connect)(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 		       const struct leat_conn_params *params);
+	/**
+	 * Accept a request. The outcome is leat_peer_up(), or leat_peer_closing() and
+	 * leat_peer_down().
+	 */
 	int (*accept)(struct leat_ep *ep, struct leat_peer *peer,
 		      const struct leat_conn_params *params);
 	/** Reject a request. The library frees the peer afterwards. */
@@ -168,11 +176,13 @@ struct leat_driver {
 	/** Deregister a piece. @return 0, or -EBUSY: the device still uses it */
 	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);
 
-	/**
-	 * Sleeping until something happens: all three functions, or NULL where it is not offered.
-	 * The library calls them only for endpoints with leat_ep_conf.wait, which it refuses where
-	 * leat_dev_info.wait is not set, and not any more once the endpoint is shut down.
+	/*
+	 * fd, arm and disarm: sleeping until something happens. All three, or NULL where the driver
+	 * does not offer it. The library calls them only for endpoints with leat_ep_conf.wait,
+	 * which it refuses where leat_dev_info.wait is not set, and not any more once the endpoint
+	 * is shut down.
 	 */
+
 	/**
 	 * Return the descriptor to poll for POLLIN, level-triggered; the same from ep_open() to
 	 * ep_close(), which closes it.
@@ -210,9 +220,11 @@ struct leat_driver {
  * the missing symbol.
  */
 #define LEAT_DRIVER_REGISTER_FN LEAT_DRIVER_SYMBOL(leat_driver_register_abi, LEAT_DRIVER_ABI)
+/** @cond */
 #define LEAT_DRIVER_SYMBOL(name, abi) LEAT_DRIVER_SYMBOL_(name, abi)
 #define LEAT_DRIVER_SYMBOL_(name, abi) name##abi
 LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
+/** @endcond */
 
 /** Define the constructor that registers a driver. */
 #define LEAT_DRIVER_REGISTER(drv)                                                                  \
@@ -230,6 +242,7 @@ LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
  * ep->poll are the library's.
  * @{
  */
+/** Set the driver's post function of an endpoint. Owner thread. */
 static inline void
 leat_ep_post_set(struct leat_ep *ep, leat_post_fn post)
 {
@@ -238,6 +251,7 @@ leat_ep_post_set(struct leat_ep *ep, leat_post_fn post)
 		ep->post = post;
 }
 
+/** Set the driver's poll function of an endpoint. Owner thread. */
 static inline void
 leat_ep_poll_set(struct leat_ep *ep, leat_poll_fn poll)
 {
@@ -247,8 +261,10 @@ leat_ep_poll_set(struct leat_ep *ep, leat_poll_fn poll)
 }
 /** @} */
 
-/** The driver's own pointer in a device. */
+/** Set the driver's own pointer in a device. */
 LEAT_API void leat_dev_drv_set(struct leat_dev *dev, void *drv);
+
+/** Return the pointer that leat_dev_drv_set() stored; NULL before its first call. */
 LEAT_API void *leat_dev_drv(const struct leat_dev *dev);
 
 /** Return the value of a key, or NULL. */

@@ -144,7 +144,7 @@ enum leat_event_type {
 
 /** An event. */
 struct leat_event {
-	enum leat_event_type type;
+	enum leat_event_type type; /**< what happened */
 	/** peer id; from the next leat_ep_events() on, a freed id may be used again */
 	uint16_t peer;
 	/**

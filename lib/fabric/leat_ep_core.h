@@ -49,13 +49,13 @@ enum leat_peer_state {
 
 /** The part of a peer that the fast path uses. */
 struct leat_peer {
-	struct leat_queue sendq;
-	void *drv;	       /**< the driver's own */
-	uint64_t drv_word;     /**< the driver's own, e.g. an address handle */
-	uint32_t nb_off_queue; /**< its ops with the device and not on sendq */
-	uint16_t id;	       /**< index in the table */
-	uint8_t state;	       /**< enum leat_peer_state */
-	uint8_t ev_pending;    /**< events not delivered yet, bits 1 << enum leat_event_type */
+	struct leat_queue sendq; /**< default queue of the sends and one-sided ops to the peer */
+	void *drv;		 /**< the driver's own */
+	uint64_t drv_word;	 /**< the driver's own, e.g. an address handle */
+	uint32_t nb_off_queue;	 /**< its ops with the device and not on sendq */
+	uint16_t id;		 /**< index in the table */
+	uint8_t state;		 /**< enum leat_peer_state */
+	uint8_t ev_pending;	 /**< events not delivered yet, bits 1 << enum leat_event_type */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /** Counters; written by the owner with relaxed stores, read by any thread. */
@@ -77,43 +77,43 @@ struct leat_ep_stats {
 
 /** An endpoint. */
 struct leat_ep {
-	leat_post_fn post;
-	leat_poll_fn poll;
+	leat_post_fn post;	     /**< what leat_ep_post() calls */
+	leat_poll_fn poll;	     /**< what leat_ep_poll() calls */
 	leat_post_soon_fn post_soon; /**< NULL: the driver has no use for the hint */
 	void *drv;		     /**< the driver's own */
 	struct leat_peer *peers;     /**< table of nb_peers */
-	uint64_t max_msg;
-	uint32_t op_mask; /**< types that may be posted */
-	uint16_t nb_peers;
-	uint8_t mr_local;
-	uint8_t directed_recv;
-	struct leat_ep_ctrl *ctrl; /**< everything off the fast path */
+	uint64_t max_msg;	     /**< largest message and one-sided op, bytes */
+	uint32_t op_mask;	     /**< types that may be posted */
+	uint16_t nb_peers;	     /**< size of the peer table */
+	uint8_t mr_local;	     /**< leat_dev_info.mr_local, of this endpoint */
+	uint8_t directed_recv;	     /**< leat_dev_info.directed_recv, of this endpoint */
+	struct leat_ep_ctrl *ctrl;   /**< everything off the fast path */
 
 	/* line 1 */
 	struct leat_op **out
 		__attribute__((aligned(LEAT_CACHE_LINE))); /**< where poll puts the next op */
-	struct leat_op **out_end;
+	struct leat_op **out_end;   /**< end of the array of the poll under way */
 	struct leat_op *ready_head; /**< done ops that the next poll returns first */
-	struct leat_op *ready_tail;
-	uint32_t tx_room;  /**< sends and one-sided ops that may still be posted */
-	uint32_t rx_room;  /**< receives that may still be posted */
-	uint32_t depth;	   /**< tx_room + rx_room when nothing is in flight */
-	uint32_t nb_ready; /**< length of the ready list */
+	struct leat_op *ready_tail; /**< last op of that list */
+	uint32_t tx_room;	    /**< sends and one-sided ops that may still be posted */
+	uint32_t rx_room;	    /**< receives that may still be posted */
+	uint32_t depth;		    /**< tx_room + rx_room when nothing is in flight */
+	uint32_t nb_ready;	    /**< length of the ready list */
 	uint64_t now; /**< time of the poll under way; 0 until leat_ep_now() was called in it */
 
 	/* line 2 */
 	struct leat_queue recvq; /**< default queue of RECV and TRECV */
 
-	struct leat_ep_stats stats;
-	struct leat_dev *dev;
+	struct leat_ep_stats stats; /**< counters */
+	struct leat_dev *dev;	    /**< device that the endpoint is of */
 
 	/**
-	 * The driver's post and poll. post and poll in line 0 are the same; or, while ops are
-	 * timed, the library's, which call these.
+	 * The driver's post. post in line 0 is the same, or, while ops are timed, a function of the
+	 * library that calls this one.
 	 */
 	leat_post_fn drv_post;
-	leat_poll_fn drv_poll;
-	uint8_t sampled; /**< ops are timed */
+	leat_poll_fn drv_poll; /**< the driver's poll; poll in line 0 follows it as post does */
+	uint8_t sampled;       /**< ops are timed */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**
