@@ -47,8 +47,9 @@ extern "C" {
 
 /** Largest number of participants of a channel. */
 #define LEAT_CHANNEL_PARTICIPANTS_MAX 64
-/** Smallest and largest buffer, bytes. */
+/** Smallest buffer, bytes. */
 #define LEAT_CHANNEL_SIZE_MIN 4096
+/** Largest buffer, bytes. */
 #define LEAT_CHANNEL_SIZE_MAX (UINT64_C(1) << 30)
 /** Bytes of a frame's header. Header and payload together are rounded up to 64 bytes. */
 #define LEAT_CHANNEL_HEADER 16
@@ -73,16 +74,16 @@ enum leat_channel_notify {
 
 /** What happens to a frame that a reader held when it died. */
 enum leat_channel_on_death {
-	LEAT_CHANNEL_REDELIVER = 0,
-	LEAT_CHANNEL_DROP,
+	LEAT_CHANNEL_REDELIVER = 0, /**< it is delivered to another reader */
+	LEAT_CHANNEL_DROP,	    /**< it is dropped */
 };
 
 /** Properties of a channel. Zeroed means all defaults. */
 struct leat_channel_conf {
-	uint64_t size;	       /**< of the buffer in bytes, a power of two; 0: 1 MiB */
-	uint32_t participants; /**< largest number, 1 to 64; 0: 64 */
-	enum leat_channel_notify notify;
-	enum leat_channel_on_death on_death;
+	uint64_t size;			 /**< of the buffer in bytes, a power of two; 0: 1 MiB */
+	uint32_t participants;		 /**< largest number, 1 to 64; 0: 64 */
+	enum leat_channel_notify notify; /**< how participants are notified */
+	enum leat_channel_on_death on_death; /**< what happens to a dead reader's frame */
 	uint64_t start; /**< first position, a multiple of 64; lets tests begin near 2^64 */
 };
 
@@ -98,10 +99,10 @@ enum leat_channel_full {
 /** How a participant waits. */
 enum leat_channel_wait_how {
 	LEAT_CHANNEL_WAIT_NOTIFY = 0, /**< sleep until notified; with NOTIFY_NONE as SLEEP */
-	LEAT_CHANNEL_WAIT_SPIN,
-	LEAT_CHANNEL_WAIT_PAUSE, /**< spin with the CPU's pause instruction */
-	LEAT_CHANNEL_WAIT_YIELD, /**< yield the CPU between polls */
-	LEAT_CHANNEL_WAIT_SLEEP, /**< sleep between polls, in growing steps, 1 ms at most */
+	LEAT_CHANNEL_WAIT_SPIN,	      /**< poll without a pause */
+	LEAT_CHANNEL_WAIT_PAUSE,      /**< spin with the CPU's pause instruction */
+	LEAT_CHANNEL_WAIT_YIELD,      /**< yield the CPU between polls */
+	LEAT_CHANNEL_WAIT_SLEEP,      /**< sleep between polls, in growing steps, 1 ms at most */
 };
 
 /** What a reader does with a frame whose header is wrong. */
@@ -112,11 +113,11 @@ enum leat_channel_invalid {
 
 /** How one participant behaves. Zeroed means all defaults. */
 struct leat_channel_opts {
-	enum leat_channel_full full;
+	enum leat_channel_full full; /**< what send does when there is no room */
 	/** longest wait of LEAT_CHANNEL_FULL_WAIT in a whole call, which a burst's frames share */
 	uint64_t full_ns;
-	enum leat_channel_wait_how wait;
-	enum leat_channel_invalid invalid;
+	enum leat_channel_wait_how wait;   /**< how receive and send wait */
+	enum leat_channel_invalid invalid; /**< what receive does with a wrong frame */
 	/**
 	 * Interval, in ms, at which the handle checks for dead participants: the longest time for
 	 * which a dead participant delays it, in calls that follow one another. The interval runs
@@ -304,8 +305,8 @@ LEAT_CHANNEL_API int leat_channel_send_burst(struct leat_channel *ch,
 
 /** What leat_channel_send_frames() did with its frames. */
 struct leat_channel_sent {
-	unsigned int sent;
-	unsigned int dropped; /**< by the policy, LEAT_CHANNEL_FULL_DROP_NEWEST */
+	unsigned int sent;    /**< frames sent */
+	unsigned int dropped; /**< frames dropped: LEAT_CHANNEL_FULL_DROP_NEWEST */
 };
 
 /**
@@ -544,25 +545,35 @@ enum leat_channel_counter {
 
 /** A participant. */
 struct leat_channel_who {
-	uint32_t slot;
-	int32_t pid;
+	uint32_t slot;	     /**< its number, 0 to participants_max - 1 */
+	int32_t pid;	     /**< process id */
 	uint64_t start;	     /**< of the process, in clock ticks since boot; 0: unknown */
 	uint32_t generation; /**< number of participants that have used the slot */
-	bool alive;
-	bool waiting;
+	bool alive;	     /**< false: its process or thread is known to be dead */
+	bool waiting;	     /**< it sleeps until a frame or room is there */
 	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< since the participant attached */
 };
 
 /** State of a channel, at about one moment. */
 struct leat_channel_info {
-	uint64_t size, bytes;
-	uint64_t write, read, free; /**< positions, bytes */
-	enum leat_channel_notify notify;
-	enum leat_channel_on_death on_death;
-	bool ended;
-	uint32_t reserved, committed, reading, returned, done, empty; /**< frames in each state */
-	uint32_t participants, participants_max;
+	uint64_t size,	/**< of the buffer, bytes */
+		bytes;	/**< of the whole block, its buffer included */
+	uint64_t write, /**< position at which the next frame is reserved, bytes */
+		read,	/**< position up to which readers have claimed the frames, bytes */
+		free;	/**< position up to which frames are done and their room is free, bytes */
+	enum leat_channel_notify notify;     /**< as in leat_channel_conf */
+	enum leat_channel_on_death on_death; /**< as in leat_channel_conf */
+	bool ended;		  /**< leat_channel_terminate() was called: no frame follows */
+	uint32_t reserved,	  /**< frames that writers are filling */
+		committed,	  /**< frames ready to be read */
+		reading,	  /**< frames that readers hold */
+		returned,	  /**< frames to be delivered again */
+		done,		  /**< frames read, whose bytes are not free yet */
+		empty;		  /**< fillers at the end of the buffer, and aborted reservations */
+	uint32_t participants,	  /**< number of participants now */
+		participants_max; /**< largest number of participants */
 	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< by all, since the channel was created */
+	/** the participants, in the first elements; the others are zeroed */
 	struct leat_channel_who who[LEAT_CHANNEL_PARTICIPANTS_MAX];
 };
 

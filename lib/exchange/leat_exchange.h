@@ -77,8 +77,9 @@ extern "C" {
 #define LEAT_EXCHANGE_TEXT_MAX 160
 /** Longest address string, bytes with the terminator: "[v6%scope]:port". */
 #define LEAT_EXCHANGE_ADDR_MAX 80
-/** Most descriptors that one side can send, and most that it accepts unless max_fds says more. */
+/** Most descriptors that one side can send. */
 #define LEAT_EXCHANGE_FDS_MAX 64
+/** Most descriptors that one side accepts if leat_exchange_conf.max_fds is 0. */
 #define LEAT_EXCHANGE_FDS_TAKEN 4
 
 struct leat_exchange;
@@ -130,12 +131,12 @@ struct leat_exchange_conf {
 
 /** Data that one side sends to the other. The calls copy it and do not change it. */
 struct leat_exchange_data {
-	const void *blob;  /**< raw fabric address */
-	const void *priv;  /**< the application's private data */
-	const void *proof; /**< what the peer needs to prove the address, and to be proven */
-	uint16_t blob_len;
-	uint16_t priv_len;
-	uint16_t proof_len;
+	const void *blob;   /**< raw fabric address */
+	const void *priv;   /**< the application's private data */
+	const void *proof;  /**< what the peer needs to prove the address, and to be proven */
+	uint16_t blob_len;  /**< bytes of blob, 0..LEAT_EXCHANGE_BLOB_MAX */
+	uint16_t priv_len;  /**< bytes of priv, 0..LEAT_EXCHANGE_PRIV_MAX */
+	uint16_t proof_len; /**< bytes of proof, 0..LEAT_EXCHANGE_PROOF_MAX */
 	/**
 	 * With conf.dir: descriptors for the other side. The call duplicates them; the caller keeps
 	 * its own.
@@ -144,6 +145,7 @@ struct leat_exchange_data {
 	uint8_t nb_fds; /**< 0..LEAT_EXCHANGE_FDS_MAX */
 };
 
+/** Types of events. */
 enum leat_exchange_event_type {
 	LEAT_EXCHANGE_REQUEST = 0, /**< a connector asks to connect: accept or reject it */
 	/**
@@ -164,9 +166,9 @@ enum leat_exchange_event_type {
 
 /** An event of a connection. */
 struct leat_exchange_event {
-	enum leat_exchange_event_type type;
-	int conn;   /**< the connection's id */
-	void *user; /**< argument of connect or accept; REQUEST: NULL */
+	enum leat_exchange_event_type type; /**< what happened */
+	int conn;			    /**< the connection's id */
+	void *user;			    /**< argument of connect or accept; REQUEST: NULL */
 	/**
 	 * 0, or a negative errno.
 	 * DOWN: 0 the other side said BYE; -ECONNRESET it died, or withdrew its request; -ETIMEDOUT
@@ -186,11 +188,11 @@ struct leat_exchange_event {
 	 * close-on-exec, which the owner must close
 	 */
 	uint8_t nb_fds;
-	int fds[LEAT_EXCHANGE_FDS_MAX];
-	uint8_t blob[LEAT_EXCHANGE_BLOB_MAX];
-	uint8_t priv[LEAT_EXCHANGE_PRIV_MAX];
-	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX];
-	char kind[LEAT_EXCHANGE_KIND_MAX]; /**< in the same events; terminated, printable */
+	int fds[LEAT_EXCHANGE_FDS_MAX];		/**< the descriptors, nb_fds of them */
+	uint8_t blob[LEAT_EXCHANGE_BLOB_MAX];	/**< the other side's address, blob_len bytes */
+	uint8_t priv[LEAT_EXCHANGE_PRIV_MAX];	/**< its private data, priv_len bytes */
+	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX]; /**< its proof, proof_len bytes */
+	char kind[LEAT_EXCHANGE_KIND_MAX];	/**< in the same events; terminated, printable */
 	/** peer: TCP address, or process and user; of a connector: the argument of connect */
 	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	char text[LEAT_EXCHANGE_TEXT_MAX]; /**< FAILED, DOWN: peer, operation, cause, hint */

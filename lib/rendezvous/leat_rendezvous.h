@@ -91,10 +91,10 @@ enum leat_rendezvous_how {
 	 * can't find one another, or if PMIx's variables are set and its library is missing.
 	 */
 	LEAT_RENDEZVOUS_AUTO = 0,
-	LEAT_RENDEZVOUS_PMIX,
-	LEAT_RENDEZVOUS_FILE,
-	LEAT_RENDEZVOUS_LIST,
-	LEAT_RENDEZVOUS_ALONE,
+	LEAT_RENDEZVOUS_PMIX,  /**< PMIx, of a launcher */
+	LEAT_RENDEZVOUS_FILE,  /**< files in a directory: conf.dir */
+	LEAT_RENDEZVOUS_LIST,  /**< a list of addresses: conf.list */
+	LEAT_RENDEZVOUS_ALONE, /**< one process, with rank 0 */
 };
 
 /**
@@ -102,7 +102,7 @@ enum leat_rendezvous_how {
  * All strings are copied; only the variable that cancel points to is not.
  */
 struct leat_rendezvous_conf {
-	enum leat_rendezvous_how how;
+	enum leat_rendezvous_how how; /**< way in which the processes find one another */
 	/**
 	 * File: a directory that all processes see, used for nothing else. It is created if it does
 	 * not exist; its parent must exist. The directory must belong to the user, and only the
