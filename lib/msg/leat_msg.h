@@ -120,7 +120,7 @@ typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr)
 
 /** Configuration of a connection. Zeroed means all defaults. */
 struct leat_msg_conn_conf {
-	enum leat_msg_mode mode;
+	enum leat_msg_mode mode; /**< format; LEAT_MSG_AUTO: chosen when connecting */
 	/**
 	 * Plain mode: post length receives that match any id (ignore 0xffffffff) instead of one
 	 * receive for each of the next ids. doc/guide/msg.md says why the default is the safe one.
@@ -133,7 +133,7 @@ struct leat_msg_conn_conf {
 	 */
 	uint64_t max_size;
 	leat_msg_alloc_fn alloc; /**< allocates for receives without a buffer; NULL: use mempool */
-	void *alloc_arg;
+	void *alloc_arg;	 /**< argument of alloc */
 	/**
 	 * Buffers for receives without one: an object per message, which must fit into it. While
 	 * the mempool is empty messages wait, and then their senders do. Connections may share a
@@ -288,9 +288,9 @@ enum leat_msg_event_type {
 
 /** An event. */
 struct leat_msg_event {
-	enum leat_msg_event_type type;
-	struct leat_msg_conn *conn;
-	void *user; /**< leat_msg_conn_conf.user */
+	enum leat_msg_event_type type; /**< what happened */
+	struct leat_msg_conn *conn;    /**< its connection; CLOSED: no longer valid */
+	void *user;		       /**< leat_msg_conn_conf.user */
 	/**
 	 * ENDED: 0: the peer closed in order; else why the connection ended: as leat_event.status,
 	 * -EPROTO, -EMSGSIZE; -EPROTONOSUPPORT: the peer does not speak leat mode.

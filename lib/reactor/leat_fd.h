@@ -54,11 +54,11 @@ typedef void (*leat_fd_fn)(struct leat_fd *f, uint32_t events, void *arg);
 /** A descriptor; part of its owner's object. Zeroed means not added; the fields are private. */
 struct leat_fd {
 	struct leat_reactor *reactor; /**< NULL: not added */
-	leat_fd_fn fn;
-	void *arg;
-	uint32_t events;
-	uint32_t slot; /**< place in the reactor's table */
-	int fd;
+	leat_fd_fn fn;		      /**< callback */
+	void *arg;		      /**< its argument */
+	uint32_t events;	      /**< events asked for, EPOLL* or-ed */
+	uint32_t slot;		      /**< place in the reactor's table */
+	int fd;			      /**< the descriptor */
 };
 
 /**

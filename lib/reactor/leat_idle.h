@@ -52,7 +52,7 @@ enum leat_idle_policy {
 
 /** Idle policy and its bounds. Zeroed means all defaults. */
 struct leat_idle_conf {
-	enum leat_idle_policy policy;
+	enum leat_idle_policy policy; /**< what a turn without work does */
 	uint32_t spin_us;      /**< sleep, block: idle time before the first sleep, us; 0: 50 */
 	uint32_t sleep_min_us; /**< sleep: first step, us; each further one doubles; 0: 10 */
 	uint32_t sleep_max_us; /**< sleep: longest step, us, up to 1,000,000; 0: 250 */

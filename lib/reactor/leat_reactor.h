@@ -56,12 +56,15 @@ struct leat_reactor;
  */
 struct leat_reactor_conf {
 	const char *name;     /**< copied; NULL: "reactorN" */
-	uint16_t max_pollers; /**< 0: 64 */
+	uint16_t max_pollers; /**< most pollers at a time; 0: 64 */
 	uint32_t messages;    /**< room for messages, rounded up to 2^n; 0: 1024, at most 2^20 */
-	uint32_t housekeeping_turns; /**< rounded up to 2^n; 0: 64, at most 65536 */
-	uint32_t housekeeping_us;    /**< 0: 20, at most 1,000,000 */
-	uint32_t events_us; /**< interval of leat_ep_events(); 0: 1000, at most 1,000,000 */
-	struct leat_idle_conf idle;
+	/** turns from one housekeeping to the next, rounded up to 2^n; 0: 64, at most 65536 */
+	uint32_t housekeeping_turns;
+	/** time after which housekeeping comes earlier, microseconds; 0: 20, at most 1,000,000 */
+	uint32_t housekeeping_us;
+	/** interval of leat_ep_events(), microseconds; 0: 1000, at most 1,000,000 */
+	uint32_t events_us;
+	struct leat_idle_conf idle; /**< idle policy */
 };
 
 /** State of a reactor. */
@@ -77,7 +80,7 @@ enum leat_reactor_state {
  * has been running.
  */
 struct leat_reactor_stats {
-	uint64_t turns;
+	uint64_t turns;		      /**< turns of the loop */
 	uint64_t busy_cycles;	      /**< in pollers that worked, in timers and messages */
 	uint64_t idle_cycles;	      /**< in pollers that found nothing, and in the loop itself */
 	uint64_t sleep_cycles;	      /**< without the CPU: asleep, blocked or yielded */

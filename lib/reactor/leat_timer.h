@@ -49,9 +49,9 @@ typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now)
  * A timer. Set up with leat_timer_init(); the fields are private. While started it must not move.
  */
 struct leat_timer {
-	struct leat_wheel_node node;
-	leat_timer_fn fn;
-	void *arg;
+	struct leat_wheel_node node;  /**< place in the reactor's wheel, and expiry */
+	leat_timer_fn fn;	      /**< callback */
+	void *arg;		      /**< its argument */
 	uint64_t period;	      /**< cycles; 0: one-shot */
 	struct leat_reactor *reactor; /**< reactor on which it was last started */
 };
