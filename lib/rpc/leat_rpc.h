@@ -172,8 +172,8 @@ struct leat_rpc_session_conf {
  * pulls bytes from the memory, or pushes bytes to it.
  */
 struct leat_rpc_bulk {
-	void *addr;
-	uint64_t len;
+	void *addr;   /**< start of the memory */
+	uint64_t len; /**< its length, bytes */
 	/**
 	 * Registered memory that contains addr and len, with the rights that access asks for
 	 * (LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE): the other side then uses READ and WRITE if
@@ -185,7 +185,7 @@ struct leat_rpc_bulk {
 
 /** A request. Zero it before the first use. */
 struct leat_rpc_req {
-	struct leat_rpc_session *session; /**< in */
+	struct leat_rpc_session *session; /**< in: session to send the request on */
 	/** in: the request's bytes, the library's until the request comes back; NULL if len is 0 */
 	const void *buf;
 	void *resp;    /**< in: buffer of the response; NULL if room is 0 */
@@ -216,7 +216,7 @@ struct leat_rpc_req {
 	/** out: with -EBUSY, microseconds after which the other side advises to try again, else
 	 * 0 */
 	uint32_t busy_us;
-	uint8_t type;  /**< in */
+	uint8_t type;  /**< in: type of the request, which selects the handler */
 	uint8_t flags; /**< in: LEAT_RPC_ONEWAY or LEAT_RPC_BULK */
 	/** out: with a status < 0: 1 if no handler has seen the request and none will; 0 if one may
 	 * have */
@@ -227,7 +227,7 @@ struct leat_rpc_req {
 	 * them, 1 to LEAT_RPC_BULK_MAX. The array stays valid until the request is back. A request
 	 * with descriptors must fit a packet. */
 	const struct leat_rpc_bulk *bulk;
-	uint8_t nb_bulk;
+	uint8_t nb_bulk; /**< in, with LEAT_RPC_BULK: number of elements of bulk */
 	/** private: the request comes back only when no peer can reach its memory any more */
 	uint8_t held;
 	uint16_t slot;		      /**< private */
@@ -251,9 +251,9 @@ struct leat_rpc_incoming {
 	uint32_t len;	   /**< bytes of req */
 	uint32_t room;	   /**< bytes of resp; 0 for a one-way request */
 	uint32_t resp_len; /**< out: bytes written to resp; 0 at first */
-	uint8_t type;
-	bool oneway;	 /**< one-way: no answer is sent */
-	uint8_t nb_bulk; /**< number of memory descriptors: leat_rpc_incoming_bulk() */
+	uint8_t type;	   /**< type of the request */
+	bool oneway;	   /**< one-way: no answer is sent */
+	uint8_t nb_bulk;   /**< number of memory descriptors: leat_rpc_incoming_bulk() */
 	/** deferred requests: the caller has cancelled the request, or the session ended; the
 	 * answer will be dropped */
 	bool cancelled;
@@ -297,9 +297,9 @@ enum leat_rpc_event_type {
 
 /** An event. */
 struct leat_rpc_event {
-	enum leat_rpc_event_type type;
-	struct leat_rpc_session *session;
-	void *user; /**< leat_rpc_session_conf.user */
+	enum leat_rpc_event_type type;	  /**< what happened */
+	struct leat_rpc_session *session; /**< its session; CLOSED: no longer valid */
+	void *user;			  /**< leat_rpc_session_conf.user */
 	/**
 	 * ENDED, DOWN: 0: the other side closed in order; else as leat_event.status, or
 	 * -ECONNREFUSED: refused, text has the reason and the limit; -EPROTO: one side broke the
@@ -323,8 +323,8 @@ struct leat_rpc_stats {
 	uint64_t refused;   /**< requests answered by the library instead of a handler */
 	uint64_t busy;	    /**< part of refused: with -EBUSY */
 	uint64_t unwaited;  /**< requests and answers dropped because their deadline had passed */
-	uint64_t packets_sent;
-	uint64_t packets_received;
+	uint64_t packets_sent;	   /**< packets sent */
+	uint64_t packets_received; /**< packets that arrived */
 	/** requests, responses, pieces; divided by packets_sent: the coalescing factor */
 	uint64_t items_sent;
 	uint64_t credit_packets;  /**< packets sent that carry only credits or acknowledgements */
@@ -343,14 +343,14 @@ struct leat_rpc_stats {
 	uint64_t by_message;
 	uint64_t memory;   /**< bytes allocated by leat_rpc_create(), messages of several packets
 			      included, and for sessions that connect again */
-	uint32_t sessions; /**< now */
-	uint32_t max_sessions; /**< leat_rpc_conf.max_sessions and following: the values in use */
-	uint32_t credits;
-	uint32_t slots;
-	uint32_t tickets;    /**< deferred requests not yet answered */
-	uint32_t large;	     /**< messages of several packets held by this side, now */
-	uint32_t transfers;  /**< under way, now */
-	uint32_t tx_packets; /**< packets being filled, waiting, or with the device, now */
+	uint32_t sessions; /**< sessions now */
+	uint32_t max_sessions; /**< leat_rpc_conf.max_sessions in use, the default filled in */
+	uint32_t credits;      /**< leat_rpc_conf.credits in use */
+	uint32_t slots;	       /**< leat_rpc_conf.slots in use */
+	uint32_t tickets;      /**< deferred requests not yet answered */
+	uint32_t large;	       /**< messages of several packets held by this side, now */
+	uint32_t transfers;    /**< transfers under way, now */
+	uint32_t tx_packets;   /**< packets being filled, waiting, or with the device, now */
 };
 
 /**

@@ -41,8 +41,10 @@ struct leat_rpc_cc_state {
 /** A congestion control. */
 struct leat_rpc_cc {
 	const char *name; /**< for logs */
+	/** Set the first window of a session. */
 	void (*start)(struct leat_rpc_cc_state *st);
 	/**
+	 * Adapt the window to packets that the other side acknowledged.
 	 * @param rtt_ns round trip of the last of these packets, without the time for which the
 	 *   other side held the acknowledgement back; 0: it could not be measured
 	 * @param packets number of packets acknowledged
@@ -50,6 +52,11 @@ struct leat_rpc_cc {
 	 */
 	void (*acked)(struct leat_rpc_cc_state *st, uint64_t rtt_ns, uint32_t packets,
 		      uint64_t now_ns);
+	/**
+	 * Adapt the window to the loss of packets, which the library sends again. NULL: losses have
+	 * no effect.
+	 * @param now_ns nanoseconds since the session came up
+	 */
 	void (*lost)(struct leat_rpc_cc_state *st, uint64_t now_ns);
 };
 

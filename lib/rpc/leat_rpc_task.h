@@ -58,7 +58,7 @@ struct leat_rpc_reactor_conf {
 	void (*done)(void *arg, struct leat_rpc_req **reqs, uint16_t n);
 	/** Called with the application's own ops of the endpoint. NULL: they are dropped. */
 	void (*ops)(void *arg, struct leat_op **ops, uint16_t n);
-	void *arg;
+	void *arg; /**< first argument of the callbacks */
 };
 
 /**

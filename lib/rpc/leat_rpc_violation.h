@@ -13,8 +13,9 @@ extern "C" {
 
 /** Most requests of a session that may be under way in one direction. */
 #define LEAT_RPC_SLOTS_MAX 1024
-/** Least and most packets of a session that may be on the way in one direction. */
+/** Least packets of a session that may be on the way in one direction. */
 #define LEAT_RPC_CREDITS_MIN 3
+/** Most packets of a session that may be on the way in one direction. */
 #define LEAT_RPC_CREDITS_MAX 4096
 /** Most memory descriptors of a request. */
 #define LEAT_RPC_BULK_MAX 8
@@ -25,10 +26,12 @@ extern "C" {
 #define LEAT_RPC_BULK_PULL 0x1	/**< leat_rpc_pull(): read it */
 #define LEAT_RPC_BULK_PUSH 0x2	/**< leat_rpc_push(): write it */
 #define LEAT_RPC_BULK_KEYED 0x4 /**< private: addr and key are of registered memory */
+/** Private: all of these bits. */
 #define LEAT_RPC_BULK_ACCESS (LEAT_RPC_BULK_PULL | LEAT_RPC_BULK_PUSH | LEAT_RPC_BULK_KEYED)
 /** @} */
-/** Least and most bytes of a packet. */
+/** Least bytes of a packet. */
 #define LEAT_RPC_PACKET_MIN 256
+/** Most bytes of a packet. */
 #define LEAT_RPC_PACKET_MAX 65536
 
 /**

@@ -89,13 +89,17 @@ struct leat_stream_net;
 /** @name Bounds and defaults
  * @{
  */
-/** Smallest, largest and default size of a receive window, bytes. */
+/** Smallest receive window, bytes. */
 #define LEAT_STREAM_RX_MIN (64u << 10)
+/** Largest receive window, bytes. */
 #define LEAT_STREAM_RX_MAX (16u << 20)
+/** Default size of a receive window, bytes. */
 #define LEAT_STREAM_RX_DEFAULT (1u << 20)
-/** Smallest, largest and default size of a send buffer, bytes. */
+/** Smallest send buffer, bytes. */
 #define LEAT_STREAM_TX_MIN (16u << 10)
+/** Largest send buffer, bytes. */
 #define LEAT_STREAM_TX_MAX (16u << 20)
+/** Default size of a send buffer, bytes. */
 #define LEAT_STREAM_TX_DEFAULT (256u << 10)
 /** Streams of a net, if leat_stream_net_conf.max_streams is 0. */
 #define LEAT_STREAM_STREAMS_DEFAULT 64
@@ -177,7 +181,7 @@ struct leat_stream_net_conf {
 	 *   none.
 	 */
 	int (*drain)(void *arg, uint64_t until);
-	void *drain_arg;
+	void *drain_arg; /**< argument of drain */
 };
 
 /**
@@ -369,8 +373,8 @@ LEAT_API void leat_stream_flush(struct leat_stream *s);
  * and done() this struct and the bytes are the stream's.
  */
 struct leat_stream_out {
-	const void *buf;
-	size_t len;	    /**< bytes, > 0 */
+	const void *buf;    /**< the bytes */
+	size_t len;	    /**< their number, > 0 */
 	struct leat_mr *mr; /**< region of the net's endpoint that holds buf */
 	/**
 	 * Take the bytes back. Called from the net's poller.
@@ -441,26 +445,28 @@ LEAT_API uint64_t leat_stream_id(const struct leat_stream *s);
 /** Return the net of a stream. */
 LEAT_API struct leat_stream_net *leat_stream_net_of(const struct leat_stream *s);
 
-/** Set or return the application's pointer, NULL at first. */
+/** Set the application's pointer, which the library only keeps. */
 LEAT_API void leat_stream_user_set(struct leat_stream *s, void *user);
+
+/** Return the application's pointer, NULL at first. */
 LEAT_API void *leat_stream_user(const struct leat_stream *s);
 
 /** State and counters of a stream. */
 struct leat_stream_info {
-	enum leat_stream_mode mode;
-	bool accepted;		/**< accepted here; else connected from here */
-	bool half_close;	/**< both sides support it; false until that is known */
-	uint32_t rx_size;	/**< bytes of memory that the peer may write to */
-	uint32_t peer_window;	/**< window that the peer announced last, bytes */
-	uint32_t tx_room;	/**< bytes that leat_stream_write() would take */
-	uint32_t rx_ready;	/**< bytes that can be read */
-	uint64_t tx_bytes;	/**< bytes written to the peer's memory */
-	uint64_t rx_bytes;	/**< bytes that arrived */
-	uint64_t tx_notices;	/**< WRITE_IMM posted */
-	uint64_t rx_notices;	/**< WRITE_IMM that arrived */
-	uint64_t rx_registered; /**< times that this side registered a window */
-	uint64_t tx_registered; /**< times that the peer registered a window */
-	uint64_t tx_stalls;	/**< times that sending had to wait for a window of the peer */
+	enum leat_stream_mode mode; /**< mode in use */
+	bool accepted;		    /**< accepted here; else connected from here */
+	bool half_close;	    /**< both sides support it; false until that is known */
+	uint32_t rx_size;	    /**< bytes of memory that the peer may write to */
+	uint32_t peer_window;	    /**< window that the peer announced last, bytes */
+	uint32_t tx_room;	    /**< bytes that leat_stream_write() would take */
+	uint32_t rx_ready;	    /**< bytes that can be read */
+	uint64_t tx_bytes;	    /**< bytes written to the peer's memory */
+	uint64_t rx_bytes;	    /**< bytes that arrived */
+	uint64_t tx_notices;	    /**< WRITE_IMM posted */
+	uint64_t rx_notices;	    /**< WRITE_IMM that arrived */
+	uint64_t rx_registered;	    /**< times that this side registered a window */
+	uint64_t tx_registered;	    /**< times that the peer registered a window */
+	uint64_t tx_stalls;	    /**< times that sending had to wait for a window of the peer */
 };
 
 /** Copy state and counters of a stream. */
@@ -468,17 +474,20 @@ LEAT_API void leat_stream_info_get(const struct leat_stream *s, struct leat_stre
 
 /** Counters of a net since it was opened. */
 struct leat_stream_net_stats {
-	uint32_t streams;   /**< streams that exist now, closing ones included */
-	uint64_t mem;	    /**< bytes of windows and send buffers now */
-	uint64_t accepted;  /**< accepted streams that came up */
-	uint64_t connected; /**< streams connected from here that came up */
-	uint64_t refused;   /**< connectors turned away: by admit, mem_max or max_streams */
-	uint64_t closed;    /**< streams that ended in order */
-	uint64_t failed;    /**< streams that ended otherwise */
-	uint64_t protocol;  /**< of failed: because the peer broke the protocol */
-	uint64_t tx_bytes, rx_bytes;
-	uint64_t tx_notices, rx_notices;
-	uint64_t keepalives_sent, keepalives_received;
+	uint32_t streams;	  /**< streams that exist now, closing ones included */
+	uint64_t mem;		  /**< bytes of windows and send buffers now */
+	uint64_t accepted;	  /**< accepted streams that came up */
+	uint64_t connected;	  /**< streams connected from here that came up */
+	uint64_t refused;	  /**< connectors turned away: by admit, mem_max or max_streams */
+	uint64_t closed;	  /**< streams that ended in order */
+	uint64_t failed;	  /**< streams that ended otherwise */
+	uint64_t protocol;	  /**< of failed: because the peer broke the protocol */
+	uint64_t tx_bytes,	  /**< bytes written to the memory of peers */
+		rx_bytes;	  /**< bytes that arrived */
+	uint64_t tx_notices,	  /**< WRITE_IMM posted */
+		rx_notices;	  /**< WRITE_IMM that arrived */
+	uint64_t keepalives_sent, /**< keepalives sent */
+		keepalives_received; /**< keepalives that arrived */
 };
 
 /** Copy the counters of a net; from any thread, each value is a recent one. */
