@@ -76,20 +76,20 @@ enum leat_scope_policy {
 struct leat_scope {
 	struct leat_task *parent; /**< task that waits for the branches */
 	struct leat_task *first;  /**< branches that have not ended, in the order of their start */
-	struct leat_task **last;
-	void *wait; /**< wait of the parent; NULL: the parent does not wait */
-	uint32_t nb_started;
-	uint32_t nb_ended;
-	uint32_t flags;
-	int refused; /**< error of the branch that could not be started */
-	int failure;
-	int won_ret;
-	uint32_t winner;
-	leat_task_fn failed_fn; /**< function of the failed branch, to name it by */
-	leat_task_fn won_fn;
-	char failed[LEAT_TASK_NAME_MAX];
-	char won[LEAT_TASK_NAME_MAX];
-	int *block_result; /**< leat_scope_block(): its result argument */
+	struct leat_task **last;  /**< link at which the next branch is added */
+	void *wait;		  /**< wait of the parent; NULL: the parent does not wait */
+	uint32_t nb_started;	  /**< branches started in this round */
+	uint32_t nb_ended;	  /**< those of them that have ended */
+	uint32_t flags;		  /**< policy, and what has happened */
+	int refused;		  /**< error of the branch that could not be started */
+	int failure;		  /**< return value of the first branch that failed */
+	int won_ret;		  /**< return value of the branch that decided */
+	uint32_t winner;	  /**< number of the branch that decided, from 0 */
+	leat_task_fn failed_fn;	  /**< function of the failed branch, to name it by */
+	leat_task_fn won_fn;	  /**< function of the branch that decided */
+	char failed[LEAT_TASK_NAME_MAX]; /**< name of the failed branch */
+	char won[LEAT_TASK_NAME_MAX];	 /**< name of the branch that decided */
+	int *block_result;		 /**< leat_scope_block(): its result argument */
 };
 
 /**
@@ -264,8 +264,8 @@ LEAT_API bool leat_task_cancelled(void);
 
 /** What leat_task_unmask() restores. Private. */
 struct leat_task_mask_state {
-	uint64_t deadline;
-	bool masked;
+	uint64_t deadline; /**< deadline of the task, cycles of leat_now() */
+	bool masked;	   /**< the task was masked already */
 };
 
 /**
@@ -311,8 +311,10 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
 
 /** Private: a name that no other expansion of a macro has, so that they nest without shadows. */
 #define LEAT_SCOPE_NAME(prefix) LEAT_SCOPE_PASTE(prefix, __COUNTER__)
+/** @cond */
 #define LEAT_SCOPE_PASTE(a, b) LEAT_SCOPE_PASTE_(a, b)
 #define LEAT_SCOPE_PASTE_(a, b) a##b
+/** @endcond */
 
 /** Private: call fn with a variable's address when the block of the variable is left. */
 #define LEAT_SCOPE_AT_END(fn) __attribute__((unused, cleanup(fn)))
@@ -364,9 +366,11 @@ struct leat_task_within {
 	uint64_t when;	/**< deadline of this limit */
 };
 
-/** Private: begin and end of leat_task_within(), and the conversion of its value. */
+/** Private: begin a leat_task_within(). */
 LEAT_API struct leat_task_within leat_task_within_begin(uint64_t us);
+/** Private: end a leat_task_within(). */
 LEAT_API void leat_task_within_end(const struct leat_task_within *w);
+/** Private: convert the value of the expression to that of leat_task_within(). */
 LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
 
 /**
@@ -402,9 +406,11 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
 	     *name = leat_scope_block_begin(&s, result);                                           \
 	     name != NULL; name = leat_scope_block_end(name))
 
-/** Private: begin of leat_scope_block(), its regular end (returns NULL), and every way out. */
+/** Private: begin a leat_scope_block(). */
 LEAT_API struct leat_scope *leat_scope_block_begin(struct leat_scope *s, int *result);
+/** Private: reach the end of a leat_scope_block(), and wait. Returns NULL. */
 LEAT_API struct leat_scope *leat_scope_block_end(struct leat_scope *s);
+/** Private: leave a leat_scope_block(), in whatever way. */
 LEAT_API void leat_scope_block_leave(struct leat_scope *s);
 
 /**

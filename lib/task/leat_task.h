@@ -74,8 +74,9 @@ struct leat_task;
 /** Most tasks of a reactor. */
 #define LEAT_TASKS_LIMIT (1u << 20)
 
-/** Smallest and largest size of a stack, bytes. */
+/** Smallest size of a stack, bytes. */
 #define LEAT_TASK_STACK_MIN 8192u
+/** Largest size of a stack, bytes. */
 #define LEAT_TASK_STACK_MAX (1u << 30)
 
 /** leat_tasks_conf.hog_us: never report. */
@@ -106,7 +107,7 @@ struct leat_tasks_conf {
 	 * logged by name, once; so is a poller, a timer's function or a message of the reactor that
 	 * does not return for longer. 0: 100 ms; LEAT_TASK_HOG_NEVER: never. */
 	uint32_t hog_us;
-	enum leat_task_guard guard;
+	enum leat_task_guard guard; /**< guard below each stack */
 };
 
 /** States of a task. */
@@ -134,8 +135,8 @@ struct leat_task_info {
 	uint64_t id;	 /**< unique in its reactor, from 1 on */
 	uint64_t parent; /**< id of the task that spawned it; 0: spawned outside of tasks */
 	char name[LEAT_TASK_NAME_MAX]; /**< as leat_task_name() */
-	enum leat_task_state state;
-	char waits[64]; /**< state WAITING: what the task waits for, in words */
+	enum leat_task_state state;    /**< state now */
+	char waits[64];		       /**< state WAITING: what the task waits for, in words */
 	/** Start of the turn in which the task entered this state, cycles of leat_now(). */
 	uint64_t since;
 	uint32_t stack_used; /**< bytes of its stack in use at its last switch */
@@ -318,8 +319,8 @@ LEAT_API uint64_t leat_task_id(const struct leat_task *task);
  * @endcode
  */
 struct leat_task_ref {
-	struct leat_task *task;
-	uint64_t id;
+	struct leat_task *task; /**< its control block */
+	uint64_t id;		/**< its id, which tells it from later tasks of the control block */
 };
 
 /** Create a reference to a task. A reference to NULL refers to no task. */

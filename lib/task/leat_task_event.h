@@ -21,8 +21,8 @@ struct leat_task_event_waiter;
 /** An event. Zeroed means not set. While tasks wait for it, it must not move. */
 struct leat_task_event {
 	struct leat_task_event_waiter *first; /**< private: waits, oldest first */
-	struct leat_task_event_waiter *last;
-	bool is_set; /**< private */
+	struct leat_task_event_waiter *last;  /**< private: newest wait */
+	bool is_set;			      /**< private */
 };
 
 /** Set an event. All tasks that wait for it become ready, in the order of their waits. */

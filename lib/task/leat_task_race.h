@@ -45,7 +45,7 @@ extern "C" {
 /** A function to run beside others. Zeroed except for fn means: start at once, without a name. */
 struct leat_task_branch {
 	leat_task_fn fn; /**< returns 0 or more, or a negative errno for a failure */
-	void *arg;
+	void *arg;	 /**< argument of fn */
 	/**
 	 * Delay of the start, microseconds from the call; 0: start at once. Not less than after_us
 	 * of the preceding element of the array.

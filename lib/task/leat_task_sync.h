@@ -35,8 +35,8 @@ struct task_waiter;
 
 /** List of waiting tasks, in the order of their waits. Private. */
 struct leat_task_waiters {
-	struct task_waiter *head;
-	struct task_waiter **tail;
+	struct task_waiter *head;  /**< oldest wait; NULL: none */
+	struct task_waiter **tail; /**< link at which the next wait is added */
 };
 
 /** @name Mutex */
@@ -44,9 +44,9 @@ struct leat_task_waiters {
 
 /** A mutex. Set up with leat_task_mutex_init(); the fields are private. */
 struct leat_task_mutex {
-	struct leat_task *owner;
-	struct leat_task_waiters waiters;
-	const char *name;
+	struct leat_task *owner;	  /**< task that holds it; NULL: none */
+	struct leat_task_waiters waiters; /**< waits for the lock */
+	const char *name;		  /**< name for people */
 };
 
 /** Set up a mutex. @param name for people; not copied */
@@ -72,8 +72,8 @@ LEAT_API int leat_task_mutex_unlock(struct leat_task_mutex *m);
 
 /** A condition. Set up with leat_task_cond_init(); the fields are private. */
 struct leat_task_cond {
-	struct leat_task_waiters waiters;
-	const char *name;
+	struct leat_task_waiters waiters; /**< waits for a signal */
+	const char *name;		  /**< name for people */
 };
 
 /** Set up a condition. @param name for people; not copied */
@@ -100,9 +100,9 @@ LEAT_API void leat_task_cond_broadcast(struct leat_task_cond *c);
 
 /** A semaphore. Set up with leat_task_sem_init(); the fields are private. */
 struct leat_task_sem {
-	uint32_t value;
-	struct leat_task_waiters waiters;
-	const char *name;
+	uint32_t value;			  /**< number of units */
+	struct leat_task_waiters waiters; /**< waits for a unit */
+	const char *name;		  /**< name for people */
 };
 
 /** Set up a semaphore of value units. @param name for people; not copied */
@@ -130,14 +130,14 @@ leat_task_sem_value(const struct leat_task_sem *s)
 
 /** A bounded queue. Set up with leat_task_queue_init(); the fields are private. */
 struct leat_task_queue {
-	void **slots;
-	uint32_t size;
-	uint32_t head; /* slot of the oldest item */
-	uint32_t count;
-	bool closed;
-	struct leat_task_waiters putters; /* waits for room */
-	struct leat_task_waiters getters; /* waits for an item */
-	const char *name;
+	void **slots;			  /**< ring of items; the caller's memory */
+	uint32_t size;			  /**< number of slots */
+	uint32_t head;			  /**< slot of the oldest item */
+	uint32_t count;			  /**< number of items */
+	bool closed;			  /**< leat_task_queue_close() was called */
+	struct leat_task_waiters putters; /**< waits for room */
+	struct leat_task_waiters getters; /**< waits for an item */
+	const char *name;		  /**< name for people */
 };
 
 /**

@@ -68,14 +68,18 @@ struct leat_tune_object {
 
 /** A row: one of many similar parts of an object, e.g. a peer of an endpoint. */
 struct leat_tune_row {
+	/** out: name of the row, terminated */
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
 	void *report; /**< the row schema's structure, zeroed, to be filled in */
 };
 
 /** Configuration of an object. */
 struct leat_tune_conf {
-	const struct leat_tune_schema *schema;
-	/** Copied; characters that separate names, or would break JSON, become '_'. */
+	const struct leat_tune_schema *schema; /**< schema, not copied; needed */
+	/**
+	 * Name of the object. Copied; characters that separate names, or would break JSON, become
+	 * '_'.
+	 */
 	const char *name;
 	/**
 	 * struct NAME_tune_settings with the values that the program wants. Settings of
@@ -111,7 +115,7 @@ struct leat_tune_conf {
 	 */
 	int (*row)(void *arg, uint32_t i, struct leat_tune_row *row);
 	const struct leat_tune_schema *row_schema; /**< schema of the rows, without settings */
-	void *arg;
+	void *arg; /**< first argument of apply(), report(), kick() and row() */
 };
 
 /**

@@ -79,24 +79,26 @@ struct leat_tune_special {
 
 /** A setting or a measurement. */
 struct leat_tune_field {
-	const char *name;
-	enum leat_tune_type type;
-	enum leat_tune_kind kind;
-	enum leat_tune_when when;
-	uint32_t c_offset; /**< offset in the C structure, bytes */
-	uint32_t c_size;   /**< size in the C structure, bytes */
-	uint32_t offset;   /**< offset in the message, bytes */
-	uint32_t size;	   /**< size in the message, bytes */
-	int64_t min, max;  /**< bounds of an integer; unsigned 64-bit measurements have none */
-	double rmin, rmax; /**< bounds of a real */
-	const struct leat_tune_special *specials;
-	const char *const *names;   /**< names of an enum's values */
-	const char *const *aliases; /**< former names of a setting */
-	const char *unit;	    /**< NULL: none */
-	uint32_t nb_specials;
-	uint32_t nb_names;
-	uint32_t nb_aliases;
-	uint32_t group; /**< number of its group, from 1; 0: none */
+	const char *name;	  /**< name of the field */
+	enum leat_tune_type type; /**< type */
+	enum leat_tune_kind kind; /**< C type, if it is an integer */
+	enum leat_tune_when when; /**< when a new value takes effect, if it is a setting */
+	uint32_t c_offset;	  /**< offset in the C structure, bytes */
+	uint32_t c_size;	  /**< size in the C structure, bytes */
+	uint32_t offset;	  /**< offset in the message, bytes */
+	uint32_t size;		  /**< size in the message, bytes */
+	int64_t min,  /**< smallest integer; unsigned 64-bit measurements have no bounds */
+		max;  /**< largest integer */
+	double rmin,  /**< smallest real */
+		rmax; /**< largest real */
+	const struct leat_tune_special *specials; /**< special values of a setting */
+	const char *const *names;		  /**< names of an enum's values */
+	const char *const *aliases;		  /**< former names of a setting */
+	const char *unit;			  /**< NULL: none */
+	uint32_t nb_specials;			  /**< number of specials */
+	uint32_t nb_names;			  /**< number of names */
+	uint32_t nb_aliases;			  /**< number of aliases */
+	uint32_t group;				  /**< number of its group, from 1; 0: none */
 };
 
 /** Comparison of a group's rule. */
@@ -114,34 +116,35 @@ enum leat_tune_compare {
  * them; it is not applied while one of the two has a special value.
  */
 struct leat_tune_group {
-	const char *name;
+	const char *name;		/**< name of the group */
 	uint64_t mask;			/**< bit i: setting i is in the group */
 	const char *rule;		/**< "sleep_min_us <= sleep_max_us"; NULL: none */
 	enum leat_tune_compare compare; /**< comparison of the rule */
-	uint32_t left, right;		/**< indices of the settings that the rule compares */
+	uint32_t left,			/**< index of the setting left of the comparison */
+		right;			/**< index of the setting right of it */
 };
 
 /** Schema of a component, which is a kind of object. */
 struct leat_tune_schema {
-	const char *name;
+	const char *name; /**< name of the component */
 	/**
 	 * Hash of the layout: names, types and positions of fields, and names of enums. Two schemas
 	 * with the same hash can read each other's messages.
 	 */
 	uint64_t hash;
-	const char *json; /**< the whole description, for agents */
-	uint32_t json_len;
-	uint32_t nb_settings;
-	uint32_t nb_reports;
-	uint32_t nb_groups;
-	const struct leat_tune_field *settings;
-	const struct leat_tune_field *reports;
-	const struct leat_tune_group *groups;
-	uint32_t settings_c_size; /**< size of struct NAME_tune_settings, bytes */
-	uint32_t reports_c_size;  /**< size of struct NAME_tune_report, bytes */
-	uint32_t settings_size;	  /**< size of a message of settings, bytes */
-	uint32_t reports_size;	  /**< size of a message of measurements, bytes */
-	const void *defaults;	  /**< struct NAME_tune_settings */
+	const char *json;     /**< the whole description, for agents */
+	uint32_t json_len;    /**< its length, bytes, without the terminator */
+	uint32_t nb_settings; /**< number of settings, 0..LEAT_TUNE_FIELDS_MAX */
+	uint32_t nb_reports;  /**< number of measurements, 0..LEAT_TUNE_FIELDS_MAX */
+	uint32_t nb_groups;   /**< number of groups */
+	const struct leat_tune_field *settings; /**< the settings */
+	const struct leat_tune_field *reports;	/**< the measurements */
+	const struct leat_tune_group *groups;	/**< the groups */
+	uint32_t settings_c_size;		/**< size of struct NAME_tune_settings, bytes */
+	uint32_t reports_c_size;		/**< size of struct NAME_tune_report, bytes */
+	uint32_t settings_size;			/**< size of a message of settings, bytes */
+	uint32_t reports_size;			/**< size of a message of measurements, bytes */
+	const void *defaults;			/**< struct NAME_tune_settings with the defaults */
 };
 
 /** @name Histograms of nanoseconds */
@@ -152,9 +155,9 @@ struct leat_tune_schema {
 
 /** A histogram. Bucket 0 also counts values below 32 ns, the last bucket values above 8 s. */
 struct leat_tune_histogram {
-	uint64_t count;
-	uint64_t sum; /**< ns */
-	uint64_t bucket[LEAT_TUNE_BUCKETS];
+	uint64_t count;			    /**< number of values */
+	uint64_t sum;			    /**< sum of the values, ns */
+	uint64_t bucket[LEAT_TUNE_BUCKETS]; /**< number of values in each bucket */
 };
 
 /** Get the bucket of a value. */
