@@ -122,6 +122,8 @@ LEAT_API double leat_histogram_stdev(const struct leat_histogram *h);
  * Get a percentile: the smallest value v, to the precision of a bucket, such that at least
  * `percent` per cent of the values are <= v.
  *
+ * @param h
+ *   The histogram.
  * @param percent
  *   0..100. 0 and less, and NaN, give the minimum; 100 and more give the maximum.
  * @return
@@ -165,6 +167,10 @@ LEAT_API int leat_histogram_pack(const struct leat_histogram *h, void *buf, size
  *
  * @param[out] h
  *   The histogram; empty on failure.
+ * @param buf
+ *   Bytes of leat_histogram_pack(), or any others.
+ * @param len
+ *   Number of bytes at buf.
  * @return
  *   Number of bytes of the histogram, or -EPROTO.
  */

@@ -106,6 +106,8 @@ typedef void (*leat_wheel_cb_t)(struct leat_wheel_node *node, void *arg);
 /**
  * Initialize an empty wheel.
  *
+ * @param[out] w
+ *   The wheel, in memory of the caller.
  * @param tick_cycles
  *   Length of a tick, 1..2^56 cycles; rounded down to a power of two, 0 is taken as 1.
  * @param now

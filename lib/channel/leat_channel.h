@@ -166,6 +166,12 @@ LEAT_CHANNEL_API int leat_channel_format(void *mem, uint64_t bytes,
  * Safe at any time. Everything in the block is checked, and its sizes are copied: later calls trust
  * none of it.
  *
+ * @param mem
+ *   Start of the block, aligned to 128 bytes.
+ * @param bytes
+ *   Size of the memory, bytes, at least that of the block.
+ * @param opts
+ *   NULL for the defaults.
  * @param fds
  *   Ignored; pass NULL. leat_channel_set_eventfds() gives a participant its eventfds.
  * @return
@@ -194,6 +200,8 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_attach(void *mem, uint64_t by
  *
  * @param fd
  *   Open for reading and writing.
+ * @param opts
+ *   NULL for the defaults.
  * @param fds
  *   As for leat_channel_attach().
  * @return As leat_channel_attach(). EXDEV: as there, if the file can't be opened again or can't be
@@ -350,6 +358,10 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
  * leat_channel_consume() or leat_channel_give_back(). data, len, type and hash are checked copies;
  * the payload is as safe as the processes that share the memory.
  *
+ * @param ch
+ *   The handle.
+ * @param[out] frames
+ *   Room for n frames.
  * @param n
  *   1 to 64.
  * @return
@@ -375,8 +387,12 @@ LEAT_CHANNEL_API int leat_channel_consume(struct leat_channel *ch);
 LEAT_CHANNEL_API int leat_channel_consume_some(struct leat_channel *ch, unsigned int n);
 /**
  * Get the held frames again.
+ * @param ch
+ *   The handle.
  * @param frames
  *   Filled with the first n held frames; with n 0 it may be NULL.
+ * @param n
+ *   Room at frames, in frames.
  * @return Number of held frames, even if more than n; -EPROTO: a header has changed
  */
 LEAT_CHANNEL_API int leat_channel_held(const struct leat_channel *ch,
@@ -401,6 +417,12 @@ LEAT_CHANNEL_API int leat_channel_recv(struct leat_channel *ch, void *buf, uint3
 /**
  * Receive a frame, with a copy of its payload and all its properties.
  *
+ * @param ch
+ *   The handle.
+ * @param[out] buf
+ *   Buffer for the payload.
+ * @param size
+ *   Its size, bytes.
  * @param frame
  *   The received frame; its data is buf. Filled with -EMSGSIZE, too: then len is the size needed,
  *   and data is NULL.
@@ -414,12 +436,16 @@ LEAT_CHANNEL_API int leat_channel_recv_frame(struct leat_channel *ch, void *buf,
  * languages in which an exception may occur between any two steps of a caller (Python's
  * KeyboardInterrupt): this call alone decides and acts.
  *
+ * @param ch
+ *   The handle.
  * @param reservation
  *   True: act on the reservation; false: on the held frames.
  * @param good
  *   If equal to outcome, the frames are consumed or the reservation is committed; else the frames
  *   are given back or the reservation is aborted. Neither pointer is followed, and arguments after
  *   them are ignored.
+ * @param outcome
+ *   The pointer that is compared with good.
  * @return As leat_channel_consume() and so on; -EINVAL also if ch is NULL: it was ended before
  */
 LEAT_CHANNEL_API int leat_channel_settle(struct leat_channel *ch, bool reservation,
@@ -493,6 +519,8 @@ LEAT_CHANNEL_API int leat_channel_fd(const struct leat_channel *ch);
  * participant that dies between committing and notifying notifies none: therefore call
  * leat_channel_recover() every check_ms or so. A wait disarms.
  *
+ * @param ch
+ *   The handle.
  * @param what
  *   An OR of LEAT_CHANNEL_ARM_*; it replaces what was armed before.
  * @param len
@@ -514,6 +542,10 @@ LEAT_CHANNEL_API int leat_channel_arm(struct leat_channel *ch, unsigned int what
  * descriptor and can't wake participants that poll theirs; waits need none. Not while another
  * thread uses a handle of the same memory.
  *
+ * @param ch
+ *   The handle.
+ * @param fds
+ *   The eventfds, n of them; the caller keeps its own.
  * @param n
  *   The largest number of participants.
  * @return 0; -EINVAL: n, or the channel notifies in another way; -EBUSY: eventfds are set already;

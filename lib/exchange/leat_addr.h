@@ -24,7 +24,12 @@ struct leat_lookup;
 
 /**
  * Split "host:port", "[v6]:port" or ":port".
+ * @param addr the address
  * @param passive true: an address to listen at: the host may be empty, the port 0
+ * @param[out] host the host, without brackets, terminated
+ * @param host_len size of host, bytes
+ * @param[out] port the port, decimal, terminated
+ * @param port_len size of port, bytes
  * @return 0, or -EINVAL with leat_err_msg()
  */
 LEAT_API int leat_addr_split(const char *addr, bool passive, char *host, size_t host_len,
@@ -35,6 +40,9 @@ LEAT_API void leat_addr_str(char *dst, size_t size, const struct sockaddr *sa, s
 
 /**
  * Get the addresses of a numeric host; never blocks.
+ * @param host numeric address, without brackets; "": with passive any address, else the loopback
+ * @param port decimal port
+ * @param passive true: for addresses to listen at
  * @param[out] ai to be freed with freeaddrinfo()
  * @return 0, or -ENOENT: host is not numeric
  */
@@ -52,6 +60,7 @@ LEAT_API struct leat_lookup *leat_lookup_start(const char *host, const char *por
 
 /**
  * Get the outcome of a lookup.
+ * @param l the lookup
  * @param[out] ai to be freed with freeaddrinfo()
  * @return -EINPROGRESS (which is no EAI_ code); else 0 or an EAI_ code, and the lookup is freed
  */

@@ -250,7 +250,11 @@ LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr
  * again (with pauses of up to 100 ms) until the timeout, so that the listener may come up later.
  * The same holds while the listener says BUSY.
  * The outcome is LEAT_EXCHANGE_CONNECTED or LEAT_EXCHANGE_FAILED, never inside this call.
+ * @param x the instance
+ * @param addr the address
  * @param timeout_us for all attempts together; 0: 5 s
+ * @param data what the other side gets; copied
+ * @param user the caller's; given back in the connection's events
  * @return id > 0; -EINVAL (malformed, or data too long, or descriptors over TCP); -ENOSPC
  *   (max_conns); -EBADF, -EMFILE (descriptors); conf.dir: -EHOSTUNREACH (not this machine),
  *   -ENAMETOOLONG
@@ -274,6 +278,8 @@ LEAT_API int leat_exchange_proven(struct leat_exchange *x, int conn);
 
 /**
  * Reject a request; no event follows, the id is dead.
+ * @param x the instance
+ * @param conn the request's id
  * @param why reason, for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
  */
@@ -283,6 +289,8 @@ LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char 
  * Turn a request away for lack of room: the connector tries again until its timeout. If an accepted
  * connection has made no progress for a while, it is ended to make room: its LEAT_EXCHANGE_DOWN
  * follows. For the request itself no event follows, its id is dead.
+ * @param x the instance
+ * @param conn the request's id
  * @param why reason, for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
  */
@@ -291,6 +299,8 @@ LEAT_API int leat_exchange_busy(struct leat_exchange *x, int conn, const char *w
 /**
  * End a connection or an attempt in order: the other side learns that it was closed on purpose. No
  * event follows, the id is dead.
+ * @param x the instance
+ * @param conn id of the connection or the attempt
  * @param why reason, for people at the other side, cut to fit; NULL: none
  * @return 0; -ENOTCONN
  */
@@ -315,8 +325,10 @@ LEAT_API bool leat_exchange_lingers(const struct leat_exchange *x, int conn);
 /**
  * Drive the instance: at most one epoll_wait(2) without waiting, and bounded work. Call it every
  * millisecond or so; that is the resolution of time-outs and of detecting a peer's death.
+ * @param x the instance
  * @param now leat_now()
  * @param[out] ev room for n events, n >= 1; those that don't fit come with the next call
+ * @param n room at ev, in events
  * @return number of events
  */
 LEAT_API unsigned int leat_exchange_poll(struct leat_exchange *x, uint64_t now,

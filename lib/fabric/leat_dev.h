@@ -229,7 +229,9 @@ LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info 
  * differs from leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm,
  * notice_source, imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (of one-sided
  * ops it may still be true), priv_connect, priv_accept, priv_padded.
+ * @param dev the device
  * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops
+ * @param[out] info the properties
  * @return 0 or -EINVAL
  */
 LEAT_API int leat_dev_info_for(const struct leat_dev *dev, uint32_t ops,

@@ -285,7 +285,10 @@ LEAT_API int leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, u
 
 /**
  * Report that a remote endpoint wants to connect. Raises LEAT_EV_CONNECT_REQ.
+ * @param ep the endpoint
  * @param from the address of the peer, as text for people
+ * @param priv the other side's private data; copied
+ * @param priv_len its length, bytes; what exceeds LEAT_EP_PRIV_MAX is cut off
  * @return the new peer, or NULL if the table is full (the driver rejects)
  */
 LEAT_API struct leat_peer *leat_peer_request(struct leat_ep *ep, const char *from, const void *priv,

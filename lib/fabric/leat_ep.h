@@ -168,7 +168,9 @@ struct leat_event {
  * closing), and return events. Makes system calls. The interval between calls is the resolution of
  * all time-outs; a reactor calls it every millisecond or so. A call ends the ops whose deadline has
  * passed, but at most 256 of them: the others follow in the calls after it.
+ * @param ep the endpoint
  * @param[out] ev room for n events; with n 0 the call only drives
+ * @param n room at ev, in events
  * @return number of events
  */
 LEAT_API uint16_t leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n);
@@ -249,6 +251,8 @@ LEAT_API int leat_ep_listen_addr(struct leat_ep *ep, char *addr, size_t len);
 /**
  * Begin to connect to a listening endpoint. Never blocks; the outcome is LEAT_EV_CONNECTED or
  * LEAT_EV_CONNECT_FAILED.
+ * @param ep the endpoint
+ * @param addr address of the listening endpoint
  * @param params NULL for the defaults
  * @return peer id; -ENOSPC (peer table full); -EINVAL (malformed address, priv too long);
  *   -ESHUTDOWN; -EIO
@@ -262,6 +266,8 @@ LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
  * The other side may be up first and send at once: its first messages may come back from
  * leat_ep_poll() before LEAT_EV_CONNECTED does, with the peer in leat_op.src. An op posted to the
  * peer before it is up ends with -ENOTCONN: keep a reply until CONNECTED.
+ * @param ep the endpoint
+ * @param peer peer id of the LEAT_EV_CONNECT_REQ
  * @param params NULL, or data for the other side and the user pointer
  * @return 0; -ENOTCONN if the peer has no open request (any more); -EINVAL
  */
@@ -300,7 +306,10 @@ LEAT_API int leat_ep_destroy(struct leat_ep *ep);
 /**
  * Shut down, poll and destroy an endpoint in one call. It blocks for at most about timeout_us, and
  * then for as long as the device takes to give back the aborted ops. Events are dropped.
+ * @param ep the endpoint
+ * @param timeout_us time in which ops may end by themselves, microseconds; then they are aborted
  * @param done called with each op that comes back; may be NULL
+ * @param arg second argument of done
  * @return
  *   - 0: all ops ended by themselves; the endpoint is destroyed
  *   - -ETIMEDOUT: ops had to be aborted; the endpoint is destroyed

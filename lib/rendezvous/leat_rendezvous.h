@@ -181,6 +181,7 @@ LEAT_API const char *leat_rendezvous_describe(const struct leat_rendezvous *rv);
 /**
  * Limit the waiting of all later calls together, from now on. Each time-out is cut to the time that
  * is left; with none left, calls that wait return -ETIMEDOUT at once.
+ * @param rv the rendezvous
  * @param us microseconds from now; 0: no limit any more
  */
 LEAT_API void leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us);
@@ -192,6 +193,8 @@ LEAT_API void leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us);
  * With a list all processes know the addresses: putting LEAT_RENDEZVOUS_ADDR does nothing, and
  * other keys can't be published.
  *
+ * @param rv
+ *   The rendezvous.
  * @param key
  *   1 to 31 letters, digits and any of "._-".
  * @param data
@@ -213,6 +216,8 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
  * If other processes are missing, the message names them, the values of those that came can be got,
  * and the rendezvous continues: the next fence waits for all processes again.
  *
+ * @param rv
+ *   The rendezvous.
  * @param timeout_us
  *   0: leat_rendezvous_conf.timeout_us.
  * @return
