@@ -111,6 +111,8 @@ struct leat_msg_conf {
 
 /**
  * Provide memory for an arriving message of exactly len > 0 bytes (at most the request's size).
+ * @param arg leat_msg_conn_conf.alloc_arg
+ * @param len length of the message, bytes
  * @param[out] mr region that holds the buffer; needed where leat_dev_info.mr_local
  * @return the buffer, which the application owns from here on; NULL: none now. The next
  *   leat_msg_process() or leat_msg_poll() asks again; once the connection has ended, only for
@@ -348,6 +350,7 @@ struct leat_msg_conn_stats {
  * receives to rx_depth, in which the application puts its own receives, if any, before the call.
  * All other fields stay as they are. With credits 0 it asks for fewer than LEAT_MSG_CREDITS_DEFAULT
  * where the device has no room for as many.
+ * @param dev the device of the endpoint
  * @param conf what leat_msg_create() will get, NULL for the defaults
  * @param[in,out] ep_conf zeroed, or with what the application needs itself
  * @return 0; with leat_err_msg(), and ep_conf unchanged:
@@ -361,6 +364,7 @@ LEAT_API int leat_msg_ep_conf(const struct leat_dev *dev, const struct leat_msg_
  * Create a context on an endpoint, which must outlive it.
  *
  * The endpoint may have several contexts, and ops of the application.
+ * @param ep the endpoint
  * @param conf NULL for the defaults
  * @return the context, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of range, or the receive depth is too small
@@ -381,6 +385,8 @@ LEAT_API int leat_msg_destroy(struct leat_msg *m);
 
 /**
  * Begin to connect, as leat_ep_connect(). LEAT_MSG_UP or LEAT_MSG_ENDED follows.
+ * @param m the context
+ * @param addr address of the peer, as for leat_ep_connect()
  * @param conf NULL for the defaults
  * @return the connection, or NULL with rte_errno: ENOSPC (max_conns, or the endpoint's peers),
  *   EINVAL, and others of leat_ep_connect()
@@ -390,7 +396,9 @@ LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *
 
 /**
  * Accept a connection.
+ * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
+ * @param conf NULL for the defaults
  * @return the connection, or NULL with rte_errno (the request is still to be rejected): ENOSPC,
  *   EINVAL, ENOTCONN; EPROTONOSUPPORT: LEAT_MSG_LEAT, and the peer does not speak it
  */
@@ -403,6 +411,7 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
  * The peer's LEAT_MSG_ENDED has -ECONNREFUSED and the text. A connector that asked for plain mode
  * gets no text. Events of the peer id still come until the id is free again;
  * leat_msg_handle_event() takes them.
+ * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
  * @param why a short text, cut off at what the device can carry. NULL: none
  * @return as leat_ep_reject(), leat_ep_accept()
@@ -424,6 +433,7 @@ LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 /**
  * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED, behind what
  * this library put before them.
+ * @param ev a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED
  * @param[out] len bytes of the private data
  * @return the private data, inside of ev
  */
@@ -463,6 +473,8 @@ LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **r
 
 /**
  * Send one message to several connections of a context, of any formats.
+ * @param conns the connections, n of them
+ * @param n number of connections, > 0
  * @param req the message. It comes back once, when all connections are done with it: with status 0,
  *   or the first failure, and conn NULL. leat_msg_cancel() does not take it back.
  * @param parts one request for each connection, zeroed before the first use, and not to be touched
@@ -497,15 +509,19 @@ LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 /**
  * Take the context's own ops out of what leat_ep_poll() returned. All ops that leat_ep_poll()
  * returns must pass through here.
+ * @param m the context
  * @param ops ops of leat_ep_poll(); the application's are moved to the front, in their order
+ * @param n number of ops
  * @return how many are the application's
  */
 LEAT_API uint16_t leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n);
 
 /**
  * Take requests that are done, and resume connections that waited for room or a buffer.
+ * @param m the context
  * @param[out] reqs room for n. Requests of one direction of a connection come in the order of
  *   posting.
+ * @param n room at reqs, in requests
  * @return number of requests; they belong to the caller again
  */
 LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n);
@@ -520,7 +536,9 @@ LEAT_API bool leat_msg_handle_event(struct leat_msg *m, const struct leat_event 
 /**
  * Take events of connections, and drive closing, deadlines and liveness. Call it after each round
  * of leat_ep_events(), every millisecond or so.
+ * @param m the context
  * @param[out] ev room for n
+ * @param n room at ev, in events
  * @return number of events
  */
 LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n);
@@ -534,6 +552,7 @@ LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev,
  * from which nothing has come yet is pinged first, within the timeout, to see that it listens). In
  * plain mode messages for which the peer has posted no receives when the disconnect comes may be
  * lost, so let the peer close.
+ * @param c the connection
  * @param timeout_us 0: don't drain
  * @return 0; -EALREADY: it is closing
  */

@@ -59,6 +59,12 @@ extern "C" {
  * Take requests that are done: 1 to LEAT_MSG_BURST, in the order of leat_msg_poll(). The callee
  * owns them again, and may post them right here.
  *
+ * @param arg
+ *   leat_msg_reactor_conf.arg.
+ * @param reqs
+ *   The requests.
+ * @param n
+ *   Number of requests.
  * @param now
  *   The turn's timestamp, cycles.
  */
@@ -88,6 +94,10 @@ struct leat_msg_reactor_conf {
  * The endpoint must not have been given to the reactor by itself, and can have one context below a
  * reactor; ops of a further context come to conf.ops.
  *
+ * @param m
+ *   The context.
+ * @param r
+ *   The reactor.
  * @param conf
  *   Copied.
  * @return

@@ -162,6 +162,10 @@ LEAT_API int leat_msg_net_register(struct leat_msg_net *net, void *addr, size_t 
 /**
  * Connect to a listener.
  *
+ * @param net
+ *   The net.
+ * @param addr
+ *   Address of the listener.
  * @param timeout_us
  *   Time for all attempts, microseconds; while nothing listens at the address they are repeated.
  *   0: 5 s.
@@ -196,6 +200,8 @@ LEAT_API void leat_msg_task_unlisten(struct leat_msg_net *net);
 /**
  * Wait for a connection from a peer. Several tasks may wait: the one that came first gets it.
  *
+ * @param net
+ *   The net.
  * @param[out] conn
  *   The connection, if 0 is returned; else NULL.
  * @return
@@ -217,6 +223,10 @@ LEAT_API int leat_msg_task_send(struct leat_msg_conn *c, const void *buf, size_t
 /**
  * Receive a message.
  *
+ * @param c
+ *   The connection.
+ * @param[out] buf
+ *   Buffer for the message.
  * @param size
  *   Bytes at buf, at most INT_MAX.
  * @return
@@ -235,6 +245,8 @@ LEAT_API int leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
  * back with -ESHUTDOWN. The call is also valid when the connection has ended, and in a task that
  * was cancelled: then the close goes on by itself.
  *
+ * @param c
+ *   The connection.
  * @param timeout_us
  *   Microseconds; 0: what was not sent is lost.
  * @return

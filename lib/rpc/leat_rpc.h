@@ -356,6 +356,7 @@ struct leat_rpc_stats {
 /**
  * Create a context on an endpoint. The endpoint must outlive the context. All receives of the
  * endpoint belong to the context; the application may post other ops on it.
+ * @param ep the endpoint
  * @param conf NULL for the defaults
  * @return the context, or NULL with rte_errno, and leat_err_msg() saying more:
  *   - EINVAL: a value out of range, or the receive depth is too small for it
@@ -378,7 +379,10 @@ LEAT_API struct leat_ep *leat_rpc_ep(const struct leat_rpc *rpc);
 
 /**
  * Set the handler of a type.
+ * @param rpc the context
+ * @param type type of the requests
  * @param fn NULL: none; requests of the type are answered with -ENOSYS
+ * @param arg second argument of fn
  * @param resp_max most bytes of its responses, at most max_msg; 0: what fits a packet. With more
  *   than a packet holds, responses are written to memory of leat_rpc_conf.large.
  * @return 0; -EINVAL: resp_max is larger than max_msg
@@ -388,6 +392,7 @@ LEAT_API int leat_rpc_handler_set(struct leat_rpc *rpc, uint8_t type, leat_rpc_h
 
 /**
  * Read a memory descriptor of a request.
+ * @param call the request
  * @param i from 0 to call->nb_bulk - 1
  * @param[out] access LEAT_RPC_BULK_PULL, LEAT_RPC_BULK_PUSH; may be NULL
  * @return bytes of the memory; 0: no such descriptor
@@ -407,6 +412,7 @@ LEAT_API struct leat_rpc_incoming *leat_rpc_defer(struct leat_rpc_incoming *call
 /**
  * Answer a deferred request. The pointer is no longer valid afterwards. If the session has ended,
  * nothing is sent; if the caller has given up, only a status is.
+ * @param call what leat_rpc_defer() returned
  * @param status as what a handler returns: 0 or -errno
  */
 LEAT_API void leat_rpc_answer(struct leat_rpc_incoming *call, int status);
@@ -420,6 +426,7 @@ LEAT_API void leat_rpc_answer(struct leat_rpc_incoming *call, int status);
  * lacks, or the endpoint is shut down. The pointer is valid until LEAT_RPC_CLOSED, whatever happens
  * to the connections. Each connection has its own token and numbers, so no packet of one is taken
  * for an answer in another.
+ * @param rpc the context
  * @param addr copied
  * @param conf NULL for the defaults; copied
  * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EINVAL, ENOMEM, and others of
@@ -430,7 +437,9 @@ LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const c
 
 /**
  * Accept a session, or refuse it with the reason if there is no room for it.
+ * @param rpc the context
  * @param ev the LEAT_EV_CONNECT_REQ; no other call is needed for it, whatever is returned
+ * @param conf NULL for the defaults
  * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EPROTONOSUPPORT (the other
  *   side does not speak the protocol, or requires a feature that this side lacks), ENOTCONN,
  *   EINVAL
@@ -440,12 +449,15 @@ LEAT_API struct leat_rpc_session *leat_rpc_accept(struct leat_rpc *rpc, const st
 
 /**
  * Refuse a session for a reason of the application.
+ * @param rpc the context
+ * @param ev the LEAT_EV_CONNECT_REQ
  * @param status -errno, reported to the other side
  */
 LEAT_API void leat_rpc_refuse(struct leat_rpc *rpc, const struct leat_event *ev, int status);
 
 /**
  * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED.
+ * @param ev a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED
  * @param[out] len bytes of the data
  * @return the data, inside ev
  */
@@ -457,6 +469,7 @@ LEAT_API const void *leat_rpc_priv(const struct leat_event *ev, uint16_t *len);
  * that are left then come back with -ECANCELED. Without a connection all requests come back at
  * once. LEAT_RPC_CLOSED follows. The log names requests that handlers have deferred and not
  * answered at the timeout.
+ * @param s the session
  * @param timeout_us 0: don't wait
  * @return 0; -EALREADY: the session is closing
  */
@@ -493,14 +506,18 @@ LEAT_API int leat_rpc_cancel(struct leat_rpc_req *req);
 /**
  * Process the ops that leat_ep_poll() returned: take out the context's own, run handlers, and post
  * their responses in one burst. All ops of the endpoint must be passed to this function.
+ * @param rpc the context
  * @param ops the application's ops are moved to the front, in their order
+ * @param n number of ops
  * @return number of the application's ops
  */
 LEAT_API uint16_t leat_rpc_process(struct leat_rpc *rpc, struct leat_op **ops, uint16_t n);
 
 /**
  * Take requests that are done. Also resumes sessions that found no room before, and runs deadlines.
+ * @param rpc the context
  * @param[out] reqs room for n; n may be 0
+ * @param n room at reqs, in requests
  * @return number of requests; they belong to the caller again
  */
 LEAT_API uint16_t leat_rpc_poll(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
@@ -514,7 +531,9 @@ LEAT_API bool leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_even
 
 /**
  * Take events of sessions.
+ * @param rpc the context
  * @param[out] ev room for n
+ * @param n room at ev, in events
  * @return number of events
  */
 LEAT_API uint16_t leat_rpc_events(struct leat_rpc *rpc, struct leat_rpc_event *ev, uint16_t n);

@@ -67,6 +67,8 @@ struct leat_rpc_reactor_conf {
  * as by leat_rpc_close(), and the endpoint is shut down. The stop waits until all sessions are
  * closed and all deferred requests answered, and names those that are not.
  *
+ * @param r the reactor
+ * @param rpc the context
  * @param conf NULL for the defaults; copied
  * @return 0; -EALREADY: a reactor polls the context; others of leat_reactor_poller_add()
  */
@@ -97,6 +99,12 @@ LEAT_API struct leat_rpc *leat_rpc_open(const char *dev, const struct leat_rpc_c
 /**
  * Call, and wait for the response. On a session that connects again the wait includes the next
  * connection, within the deadline.
+ * @param s the session
+ * @param type type of the request
+ * @param req the request's bytes; NULL if len is 0
+ * @param len number of bytes at req
+ * @param[out] resp buffer for the response; NULL if room is 0
+ * @param room size of resp, bytes
  * @param deadline as leat_rpc_req.deadline: absolute; 0: the session's default. The task's own
  *   deadline applies, too.
  * @return bytes of the response, or as leat_rpc_req.status; -ECANCELED, -ETIMEDOUT: the task was
@@ -111,6 +119,7 @@ LEAT_API int leat_rpc_call(struct leat_rpc_session *s, uint8_t type, const void 
  * leat_rpc_cancel() says.
  * @param reqs filled in as for leat_rpc_post(), of sessions of one context; the caller's again on
  *   return
+ * @param n number of requests
  * @return 0; -ECANCELED, -ETIMEDOUT: as for leat_rpc_call(); -EINVAL: a request is posted already,
  *   its session is closed, or it is of another context: none was posted; else the status of the
  *   first request, in the order of the array, that failed
@@ -127,6 +136,7 @@ LEAT_API int leat_rpc_call_many(struct leat_rpc_req **reqs, uint16_t n);
  * @param i index of the descriptor, see leat_rpc_incoming_bulk()
  * @param off first byte within the described memory
  * @param buf destination; the transfer's until the call returns
+ * @param len number of bytes
  * @param mr registered memory that contains buf; needed where leat_dev_info.mr_local
  * @return
  *   - 0: all bytes are in buf
@@ -163,6 +173,9 @@ LEAT_API void leat_rpc_batch_clear(struct leat_rpc_batch *batch);
 
 /**
  * Start the next request of a batch.
+ * @param batch the batch
+ * @param s the session of the request
+ * @param type type of the request
  * @param max_len most bytes of the request
  * @param room most bytes of its response
  * @return buffer for the request's bytes, 8-byte aligned; NULL with rte_errno ENOSPC: the batch is
@@ -182,6 +195,7 @@ LEAT_API uint16_t leat_rpc_batch_count(const struct leat_rpc_batch *batch);
 
 /**
  * Return a response.
+ * @param batch the batch
  * @param i index of the request, from 0
  * @param[out] len bytes of the response, or the request's status, a negative errno; may be NULL
  * @return the response, or NULL if there is none

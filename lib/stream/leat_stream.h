@@ -190,6 +190,8 @@ struct leat_stream_net_conf {
  * The endpoint has a wait object if the reactor's idle policy is block. When the reactor stops, all
  * streams are closed as by leat_stream_close().
  *
+ * @param r
+ *   The reactor.
  * @param conf
  *   NULL for the defaults. Its strings are copied.
  * @return
@@ -254,6 +256,10 @@ LEAT_API int leat_stream_listen_addr(const struct leat_stream_net *net, char *ad
 /**
  * Connect. The stream becomes WRITABLE when it is up, or has failed: leat_stream_error() says
  * which.
+ * @param net
+ *   The net.
+ * @param addr
+ *   Address of the server.
  * @param timeout_us
  *   Microseconds; 0: 5 s.
  * @return
@@ -284,8 +290,12 @@ LEAT_API struct leat_stream *leat_stream_connect(struct leat_stream_net *net, co
 /**
  * Handle a stream that is in a state it is watched for. Called once per turn as long as it is. The
  * callback may make any call, and close this and other streams.
+ * @param s
+ *   The stream.
  * @param ready
  *   LEAT_STREAM_* of the stream's state that are watched for; and once LEAT_STREAM_CLOSED.
+ * @param arg
+ *   Argument of leat_stream_watch().
  */
 typedef void (*leat_stream_ready_fn)(struct leat_stream *s, uint32_t ready, void *arg);
 
@@ -294,11 +304,15 @@ LEAT_API uint32_t leat_stream_ready(const struct leat_stream *s);
 
 /**
  * Watch a stream. This replaces its previous watch.
+ * @param s
+ *   The stream.
  * @param want
  *   LEAT_STREAM_* or-ed. 0: the callback gets only CLOSED, once. Don't watch for WRITABLE or
  *   DRAINED without need: a stream mostly is in both, and the callback is called in each turn.
  * @param fn
  *   NULL: no watch.
+ * @param arg
+ *   Last argument of fn.
  */
 LEAT_API void leat_stream_watch(struct leat_stream *s, uint32_t want, leat_stream_ready_fn fn,
 				void *arg);
@@ -320,6 +334,8 @@ LEAT_API ssize_t leat_stream_read(struct leat_stream *s, void *buf, size_t len);
  * The bytes stay where they are until leat_stream_give_back() gives them back, even if the
  * connection ends; until then the peer can't write beyond the window. A further call returns the
  * same bytes and those that came since.
+ * @param s
+ *   The stream.
  * @param[out] data
  *   Address of the bytes. A peer that breaks the protocol may change them while they are looked at.
  * @return as leat_stream_read()
@@ -352,6 +368,8 @@ LEAT_API ssize_t leat_stream_writev(struct leat_stream *s, const struct iovec *i
  *
  * The caller puts bytes there, from the first on, and leat_stream_commit() says how many. The place
  * is valid until the next call that writes to this stream, and until the next turn of the reactor.
+ * @param s
+ *   The stream.
  * @param[out] iov
  *   One or two pieces, which are consecutive in the stream; for readv(2).
  * @return
@@ -414,6 +432,8 @@ LEAT_API int leat_stream_shutdown(struct leat_stream *s);
  *
  * The handle is invalid from here on. No callback of the stream is called any more, except done()
  * of bytes sent with leat_stream_send(). Borrowed bytes are given back.
+ * @param s
+ *   The stream.
  * @param timeout_us
  *   Time after which unsent bytes are dropped, microseconds; 0: LEAT_STREAM_CLOSE_US.
  */

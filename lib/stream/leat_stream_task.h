@@ -44,6 +44,12 @@ extern "C" {
 
 /**
  * Connect, and wait until the stream is up.
+ * @param net
+ *   The net.
+ * @param addr
+ *   Address of the server.
+ * @param timeout_us
+ *   Microseconds, as for leat_stream_connect().
  * @param[out] s
  *   The stream, on success only.
  * @return 0, or as leat_stream_connect() and leat_stream_error()
