@@ -46,8 +46,12 @@ struct leat_reactor;
  * Called when a descriptor is ready. It may add, change, delete and free this descriptor and any
  * other; the callback of a deleted descriptor is not called any more.
  *
+ * @param f
+ *   The descriptor.
  * @param events
  *   EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLERR, EPOLLHUP or-ed, of epoll_ctl(2).
+ * @param arg
+ *   Argument of leat_fd_add().
  */
 typedef void (*leat_fd_fn)(struct leat_fd *f, uint32_t events, void *arg);
 
@@ -64,8 +68,18 @@ struct leat_fd {
 /**
  * Add a descriptor. It remains the caller's, who must delete it before closing it.
  *
+ * @param r
+ *   The reactor.
+ * @param f
+ *   The caller's object, zeroed; the reactor's until leat_fd_del().
+ * @param fd
+ *   The descriptor.
  * @param events
  *   EPOLLIN, EPOLLOUT, EPOLLRDHUP or-ed; 0: only errors and hang-ups, which are always reported.
+ * @param fn
+ *   Callback.
+ * @param arg
+ *   Its last argument.
  * @return
  *   0; -EALREADY: f is added already; -EPERM: wrong thread, or a descriptor that can't be polled;
  *   -EINVAL: unknown events, no function; -ENOMEM, -ENOSPC, and others as epoll_ctl(2)

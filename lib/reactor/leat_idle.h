@@ -71,6 +71,8 @@ LEAT_API int leat_idle_policy_parse(const char *name);
  * Change the idle policy. Any thread, at any time; takes effect within a turn, also in a sleeping
  * reactor.
  *
+ * @param r
+ *   The reactor.
  * @param conf
  *   As for leat_reactor_create(): zeros mean defaults.
  * @return

@@ -55,6 +55,8 @@ enum leat_poller_state {
 /**
  * Look for work.
  *
+ * @param arg
+ *   Argument of leat_reactor_poller_add().
  * @param now
  *   The turn's timestamp, cycles of leat_now(): the same for all pollers of the turn.
  * @return
@@ -69,6 +71,8 @@ typedef int (*leat_poller_fn)(void *arg, uint64_t now);
  * begins to stop (the poller then begins to finish its work), and again until all pollers of the
  * reactor return 0.
  *
+ * @param arg
+ *   Argument of leat_reactor_poller_add().
  * @param what, len
  *   If what is not NULL, write there in words what is in flight, e.g. "3 requests to
  *   10.0.0.1:7000".
@@ -99,8 +103,14 @@ struct leat_poller_stats {
 /**
  * Add a poller. From the next turn on the reactor calls it, behind the pollers added before it.
  *
+ * @param r
+ *   The reactor.
  * @param name
  *   For logs and telemetry; copied, with '_' in place of unprintable characters.
+ * @param fn
+ *   Function that looks for work.
+ * @param arg
+ *   Its first argument.
  * @param period_us
  *   0: call it each turn. Else every so many microseconds, with the resolution of a timer.
  * @return
@@ -192,6 +202,14 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
  * Take ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
  * They are the application's again; the callback may post them.
  *
+ * @param arg
+ *   Argument of leat_reactor_ep_add().
+ * @param ep
+ *   The endpoint.
+ * @param ops
+ *   The ops.
+ * @param n
+ *   Number of ops.
  * @param now
  *   The turn's timestamp, cycles.
  */
@@ -213,10 +231,16 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
  *
  * A paused poller drives nothing, and peers may take the endpoint for dead.
  *
+ * @param r
+ *   The reactor.
+ * @param ep
+ *   The endpoint.
  * @param ops_fn
  *   Takes the ops. NULL: they are dropped (for endpoints on which none is posted).
  * @param event_fn
  *   Takes the events. NULL: they are dropped.
+ * @param arg
+ *   First argument of ops_fn and event_fn.
  * @return
  *   The poller, named after the endpoint, or NULL with rte_errno as leat_reactor_poller_add().
  */
@@ -229,6 +253,8 @@ LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct 
  * begins to stop (the protocol then begins to finish what is in flight), and again in each
  * housekeeping.
  *
+ * @param arg
+ *   Argument of the endpoint's callbacks.
  * @param until
  *   Time of leat_now() at which the endpoint is shut down whatever is returned; UINT64_MAX: never.
  * @return

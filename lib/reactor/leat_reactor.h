@@ -169,6 +169,8 @@ LEAT_API int leat_reactor_turn(struct leat_reactor *r);
  * asks other pollers (leat_poller_quiesce_set()). Then, or at the deadline, it leaves
  * leat_reactor_run().
  *
+ * @param r
+ *   The reactor.
  * @param timeout_us
  *   Deadline, us from the moment the reactor notices (within a turn; at once when it sleeps).
  *   LEAT_REACTOR_STOP_NO_DEADLINE: no deadline. 0: ask each poller once. A further call can make

@@ -40,6 +40,10 @@ struct leat_timer;
 /**
  * Called when a timer has expired. It may start, stop and free this timer and any other.
  *
+ * @param timer
+ *   The timer.
+ * @param arg
+ *   Argument of leat_timer_init().
  * @param now
  *   Time of this round of timers, cycles of leat_now(); at or after the expiry.
  */
@@ -79,6 +83,10 @@ leat_timer_active(const struct leat_timer *timer)
 /**
  * Start a one-shot timer; an active timer is moved to the new expiry.
  *
+ * @param r
+ *   The reactor that runs the timer.
+ * @param timer
+ *   The timer.
  * @param delay_us
  *   Microseconds from now (the clock is read, not the turn's timestamp). 0: at the end of this
  *   turn; when called from a timer, at the end of the next turn.
@@ -94,6 +102,10 @@ LEAT_API void leat_timer_start_at(struct leat_reactor *r, struct leat_timer *tim
  * expiry is n periods after the start. Expiries that the reactor missed by a period or more are
  * skipped, not made up for, and a new phase begins.
  *
+ * @param r
+ *   The reactor that runs the timer.
+ * @param timer
+ *   The timer.
  * @param period_us
  *   Microseconds, > 0 (0 is taken as 1).
  */

@@ -119,6 +119,8 @@ LEAT_API int leat_resource_run(struct leat_resource_op *op, const struct leat_re
  * End an operation: called by the resource when it is done. The waiting task becomes ready; it does
  * not run inside this call.
  *
+ * @param op
+ *   The operation.
  * @param result
  *   Return value of leat_resource_run(): by custom 0 or a negative errno.
  * @return

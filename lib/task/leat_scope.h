@@ -128,8 +128,14 @@ LEAT_API int leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy 
  * The return value may be ignored: when a branch can't be started the whole scope is cancelled,
  * branches that have not begun never do, and leat_scope_wait() returns the error.
  *
+ * @param s
+ *   The scope.
  * @param name
  *   As for leat_task_spawn().
+ * @param fn
+ *   Function of the branch.
+ * @param arg
+ *   Its argument.
  * @param[out] ret
  *   Gets the return value of fn; may be NULL. -ECANCELED until the branch has ended.
  * @return
@@ -174,6 +180,8 @@ LEAT_API int leat_scope_wait(struct leat_scope *s);
  * Get the first branch that failed: it returned < 0, other than -ECANCELED because it was
  * cancelled.
  *
+ * @param s
+ *   The scope.
  * @param[out] name
  *   Its name, "" if no branch failed; valid until the scope is used again. May be NULL.
  * @return
@@ -185,6 +193,8 @@ LEAT_API int leat_scope_failure(const struct leat_scope *s, const char **name);
  * Get the branch that decided, after leat_scope_wait(): the first success or the first failure, as
  * the policy says; with LEAT_SCOPE_BRANCHES the branch that cancelled its siblings.
  *
+ * @param s
+ *   The scope.
  * @param[out] name
  *   Its name, "" if no branch decided; valid until the scope is used again. With
  *   LEAT_SCOPE_BRANCHES the name of its function, as leat_task_name() finds it. May be NULL.

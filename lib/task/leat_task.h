@@ -153,6 +153,8 @@ typedef int (*leat_task_fn)(void *arg);
 /**
  * Create the tasks of a reactor. A new poller of the reactor, "tasks", runs them.
  *
+ * @param r
+ *   The reactor.
  * @param conf
  *   NULL for the defaults.
  * @return
@@ -210,6 +212,10 @@ LEAT_API void leat_tasks_trim(struct leat_tasks *ts);
  * @param name
  *   For logs and telemetry; copied; unprintable characters, '"' and '\' become '_'. NULL: no name,
  *   see leat_task_name().
+ * @param fn
+ *   Function of the task.
+ * @param arg
+ *   Its argument.
  * @return
  *   The task, or NULL with rte_errno:
  *   - EINVAL: fn or ts is NULL
@@ -238,6 +244,10 @@ LEAT_API int leat_task_detach(struct leat_task *task);
  *
  * @param name
  *   As for leat_task_spawn(); may be NULL.
+ * @param fn
+ *   Function of the task.
+ * @param arg
+ *   Its argument.
  * @return
  *   0; -ENOMEM, -EINVAL as for leat_task_spawn(); -EPERM: not on the thread of a running reactor
  *   with tasks (before the reactor runs use leat_task_detach(leat_task_spawn(...))).
@@ -248,6 +258,8 @@ LEAT_API int leat_task_start(const char *name, leat_task_fn fn, void *arg);
  * Wait until a task has ended, get its return value, and free it. A task that has ended may also be
  * joined outside of tasks.
  *
+ * @param task
+ *   The task; the pointer is no longer valid when 0 is returned.
  * @param[out] ret
  *   Return value of the task's function; may be NULL.
  * @return
@@ -371,8 +383,12 @@ typedef void (*leat_task_line_fn)(void *arg, const char *line);
  *
  * Runs the unwinder of libgcc on that task's stack, where it needs some 8 KiB.
  *
+ * @param task
+ *   The task, which may be the calling one.
  * @param fn
  *   Gets each line: "#0 0x7f... function+0x1b (object)".
+ * @param arg
+ *   First argument of fn.
  * @return
  *   Number of lines, or
  *   - -EINVAL: fn or task is NULL
@@ -387,8 +403,14 @@ LEAT_API int leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, v
  *     main (1) WAITING in join session (2) since 12.040 ms, stack 408 B, peak 4 KiB of 68
  *       session (2) WAITING in sleep (88 us left) since 12.040 ms, stack 392 B, peak 4 KiB of 68
  *
+ * @param ts
+ *   The tasks.
  * @param max
  *   Most lines; one more line says how many tasks were left out. 0: no limit.
+ * @param fn
+ *   Gets each line.
+ * @param arg
+ *   First argument of fn.
  * @return
  *   Number of tasks; -EINVAL: fn or ts is NULL; -ENOMEM.
  */

@@ -31,6 +31,10 @@ extern "C" {
  *
  * @param r
  *   Any reactor of this process, the caller's own included; it must not be destroyed meanwhile.
+ * @param fn
+ *   Function to call.
+ * @param arg
+ *   Its argument.
  * @param[out] ret
  *   Return value of fn; may be NULL.
  * @return

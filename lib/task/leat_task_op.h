@@ -56,8 +56,14 @@ extern "C" {
  * Have the reactor poll an endpoint, as leat_reactor_ep_add() does. Ops that come back wake the
  * tasks that wait for them.
  *
+ * @param ts
+ *   The tasks.
+ * @param ep
+ *   The endpoint.
  * @param event_fn
  *   Gets the endpoint's events. NULL: events are dropped.
+ * @param arg
+ *   First argument of event_fn.
  * @return
  *   The poller, or NULL with rte_errno as leat_reactor_ep_add(); also EINVAL: ts or ep is NULL.
  */
@@ -139,10 +145,20 @@ LEAT_API int leat_task_send(struct leat_ep *ep, uint16_t peer, const void *buf, 
 /**
  * Receive a message. Its immediate data is dropped; use leat_task_op_run() to get it.
  *
+ * @param ep
+ *   The endpoint.
  * @param peer
  *   Peer to receive from, or LEAT_PEER_ANY.
+ * @param[out] buf
+ *   Buffer for the message.
+ * @param size
+ *   Its size, bytes.
+ * @param mr
+ *   Region of buf, see above.
  * @param[out] sender
  *   Gets leat_op.src, for any result >= 0 and for -EBADMSG; may be NULL.
+ * @param timeout_us
+ *   Time limit, see above.
  * @return
  *   Bytes received; -EMSGSIZE: the message is longer than size; -EBADMSG: not a message, but the
  *   notice of a peer's WRITE_IMM; or see above.
@@ -153,8 +169,20 @@ LEAT_API int64_t leat_task_recv(struct leat_ep *ep, uint16_t peer, void *buf, ui
 /**
  * Write to memory of the peer.
  *
+ * @param ep
+ *   The endpoint.
+ * @param peer
+ *   Peer whose memory is written.
+ * @param buf
+ *   The bytes.
+ * @param len
+ *   Number of bytes.
+ * @param mr
+ *   Region of buf, see above.
  * @param rkey, offset
  *   Memory, as the peer has sent its key, and a byte offset in it.
+ * @param timeout_us
+ *   Time limit, see above.
  * @return
  *   0; -ERANGE: not within that memory; or see above.
  */

@@ -64,6 +64,8 @@ struct leat_task_branch {
  *
  * @param b
  *   The array may be used again as it is: each call sets all ret anew.
+ * @param n
+ *   Number of elements of b.
  * @return
  *   The index of the first function that succeeded, whatever happened after that. Else, when all
  *   have ended:

@@ -49,7 +49,12 @@ struct leat_task_mutex {
 	const char *name;		  /**< name for people */
 };
 
-/** Set up a mutex. @param name for people; not copied */
+/**
+ * Set up a mutex.
+ *
+ * @param[out] m the mutex
+ * @param name for people; not copied
+ */
 LEAT_API void leat_task_mutex_init(struct leat_task_mutex *m, const char *name);
 
 /** Lock a mutex. @return 0; -EDEADLK: the caller holds it; or see above */
@@ -76,7 +81,12 @@ struct leat_task_cond {
 	const char *name;		  /**< name for people */
 };
 
-/** Set up a condition. @param name for people; not copied */
+/**
+ * Set up a condition.
+ *
+ * @param[out] c the condition
+ * @param name for people; not copied
+ */
 LEAT_API void leat_task_cond_init(struct leat_task_cond *c, const char *name);
 
 /**
@@ -105,7 +115,13 @@ struct leat_task_sem {
 	const char *name;		  /**< name for people */
 };
 
-/** Set up a semaphore of value units. @param name for people; not copied */
+/**
+ * Set up a semaphore of value units.
+ *
+ * @param[out] s the semaphore
+ * @param value number of units at first
+ * @param name for people; not copied
+ */
 LEAT_API void leat_task_sem_init(struct leat_task_sem *s, uint32_t value, const char *name);
 
 /** Take one unit, after a wait if there is none. @return 0, or see above */
@@ -143,6 +159,8 @@ struct leat_task_queue {
 /**
  * Set up an empty queue.
  *
+ * @param[out] q
+ *   The queue.
  * @param slots, size
  *   Memory of the caller for size pointers, > 0.
  * @param name

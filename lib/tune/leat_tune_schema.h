@@ -209,8 +209,12 @@ leat_tune_histogram_read(struct leat_tune_histogram *to, const struct leat_tune_
 /**
  * Write a C structure as a message.
  *
+ * @param schema
+ *   Schema of the object.
  * @param settings
  *   True: struct NAME_tune_settings; false: struct NAME_tune_report.
+ * @param from
+ *   The structure, as settings says.
  * @param buf
  *   schema->settings_size or ->reports_size bytes.
  */
@@ -221,8 +225,14 @@ LEAT_API void leat_tune_pack(const struct leat_tune_schema *schema, bool setting
  * Unpack the settings of mask from a message into a C structure. Checks types, ranges, names of
  * enums and terminators, but not groups and rules: see leat_tune_check().
  *
+ * @param schema
+ *   Schema of the object.
+ * @param buf
+ *   The message.
  * @param len
  *   Length of the message, bytes. The message may come from an untrusted sender.
+ * @param mask
+ *   Bit i: unpack setting i.
  * @param[in,out] to
  *   Settings that are not in mask stay unchanged.
  * @return
@@ -237,6 +247,8 @@ LEAT_API int leat_tune_unpack(const struct leat_tune_schema *schema, const void 
 /**
  * Check whether settings may be changed together, while the program runs or at its start.
  *
+ * @param schema
+ *   Schema of the object.
  * @param want
  *   All settings, the new values included.
  * @param mask
