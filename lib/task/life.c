@@ -231,12 +231,13 @@ leat_task_join(struct leat_task *task, int *ret)
 					leat_task_name(task), leat_reactor_name(task->ts->reactor));
 		task_wait_init(&j.w, &join_type);
 		j.target = task;
-		/* Used until the wait ends: by task_main(), or join_cancel(), which clears it. */
+		/* Valid until the wait ends: then cleared, below or by join_cancel(). */
 		/* cppcheck-suppress autoVariables */
 		task->joiner = &j.w;
 		err = task_park(&j.w);
 		if (unlikely(err < 0))
 			return err;
+		task->joiner = NULL;
 	}
 	if (ret != NULL)
 		*ret = task->ret;

@@ -172,6 +172,25 @@ test_join_twice(void **state)
 	task_test_end(&t);
 }
 
+/* After a join that has waited, the task keeps nothing of the task that waited. */
+static void
+test_join_again(void **state)
+{
+	struct leat_task *a, *c;
+	uint64_t us = 50;
+	struct task_test t;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	c = task_test_spawn(&t, "child", child, &us);
+	a = task_test_spawn(&t, "a", join_it, c);
+	assert_int_equal(task_test_join(&t, a), 0);
+	assert_int_equal(leat_task_state(c), LEAT_TASK_FREE);
+	assert_int_equal(leat_task_join(c, NULL), -EINVAL);
+	assert_int_not_equal(leat_task_detach(c), -EBUSY);
+	task_test_end(&t);
+}
+
 static void
 test_detach(void **state)
 {
@@ -519,10 +538,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_yield),  CASE(test_join),	CASE(test_bad_joins), CASE(test_join_twice),
-		CASE(test_detach), CASE(test_sleep),	CASE(test_deadline),  CASE(test_outside),
-		CASE(test_name),   CASE(test_rounding), CASE(test_budget),    CASE(test_backtrace),
-		CASE(test_block),
+		CASE(test_yield),      CASE(test_join),	      CASE(test_bad_joins),
+		CASE(test_join_twice), CASE(test_join_again), CASE(test_detach),
+		CASE(test_sleep),      CASE(test_deadline),   CASE(test_outside),
+		CASE(test_name),       CASE(test_rounding),   CASE(test_budget),
+		CASE(test_backtrace),  CASE(test_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
