@@ -27,8 +27,8 @@
 #define SESSIONS_MAX 20
 
 /*
- * The members of struct leat_rpc_stats, in its order, except violations and transfers. Add a line
- * for each new counter.
+ * The members of struct leat_rpc_stats, in its order, except violations. Add a line for each new
+ * counter.
  */
 #define COUNTERS(X)                                                                                \
 	RPC_COUNTERS(X)                                                                            \
@@ -39,6 +39,7 @@
 	X(slots)                                                                                   \
 	X(tickets)                                                                                 \
 	X(large)                                                                                   \
+	X(transfers)                                                                               \
 	X(tx_packets)
 
 #define FIELD(name) (((const struct leat_rpc_stats *)NULL)->name)
@@ -50,9 +51,8 @@ static const struct {
 	size_t at, size;
 } counters[] = { COUNTERS(COUNTER) };
 
-static_assert(RTE_ALIGN_CEIL(sizeof(FIELD(violations)) COUNTERS(PLUS_SIZE), sizeof(uint64_t)) ==
-		      sizeof(struct leat_rpc_stats),
-	      "COUNTERS lacks a member");
+static_assert(sizeof(FIELD(violations)) COUNTERS(PLUS_SIZE) == sizeof(struct leat_rpc_stats),
+	      "COUNTERS lacks a member, or struct leat_rpc_stats has padding");
 
 struct session_copy {
 	uint32_t place;

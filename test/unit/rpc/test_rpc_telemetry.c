@@ -132,6 +132,7 @@ test_counters(void **state)
 	expect_n(answer, "sessions", 1);
 	expect_n(answer, "max_sessions", stats_of(&a).max_sessions);
 	expect_n(answer, "memory", stats_of(&a).memory);
+	expect_n(answer, "transfers", 0);
 	expect_n(answer, "tx_packets", 0);
 	/* By name. */
 	for (i = 1; i < LEAT_RPC_VIOLATIONS; i++) {
