@@ -160,8 +160,13 @@ struct leat_rpc_session_conf {
 };
 
 /**
- * In, leat_rpc_req.flags: no response. The request is done when the library has taken all its
- * bytes.
+ * In, leat_rpc_req.flags: the handler writes no response.
+ *
+ * A request that fits a packet is done, with status 0, when the library has copied its bytes to
+ * the packet: whether the request arrives, and what the handler returns, stays unknown. A longer
+ * request takes a slot and is done as a request with an empty response is: when the other side has
+ * handled it, with the status of its handler, or earlier with one of the other statuses of
+ * leat_rpc_req.
  */
 #define LEAT_RPC_ONEWAY 0x01
 /** In, leat_rpc_req.flags: bulk and nb_bulk are set. */
@@ -252,7 +257,7 @@ struct leat_rpc_incoming {
 	uint32_t room;	   /**< bytes of resp; 0 for a one-way request */
 	uint32_t resp_len; /**< out: bytes written to resp; 0 at first */
 	uint8_t type;	   /**< type of the request */
-	bool oneway;	   /**< one-way: no answer is sent */
+	bool oneway;	   /**< one-way: only a long request's status is sent back */
 	uint8_t nb_bulk;   /**< number of memory descriptors: leat_rpc_incoming_bulk() */
 	/** deferred requests: the caller has cancelled the request, or the session ended; the
 	 * answer will be dropped */

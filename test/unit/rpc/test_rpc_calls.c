@@ -166,6 +166,43 @@ test_oneway(void **state)
 	close_all(s);
 }
 
+/*
+ * A one-way request of one packet comes back without its handler's status; a longer one with it,
+ * and only after the handler.
+ */
+static void
+test_oneway_status(void **state)
+{
+	struct leat_rpc_session *s = connected();
+	const uint32_t len[] = { 1, leat_rpc_session_small(s) + 1 };
+	struct leat_rpc_req req;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		req = (struct leat_rpc_req){ .session = s, .flags = LEAT_RPC_ONEWAY, .buf = big };
+		req.len = len[i];
+		req.type = FAIL;
+		post1(&req);
+		drive_until(a.nb_back == 3 * i + 1 && b.nb_handled == 2 * i + 1);
+		assert_int_equal(req.status, i == 0 ? 0 : -EIO);
+		req.type = NONE;
+		post1(&req);
+		drive_until(a.nb_back == 3 * i + 2 && stats_of(&b).refused == i + 1);
+		assert_int_equal(req.status, i == 0 ? 0 : -ENOSYS);
+		req.type = LATER;
+		post1(&req);
+		drive_until(b.nb_later == 1);
+		drive(100);
+		assert_int_equal(a.nb_back, i == 0 ? 3 : 5);
+		leat_rpc_answer(b.later[--b.nb_later], -EACCES);
+		drive_until(a.nb_back == 3 * i + 3);
+		assert_int_equal(req.status, i == 0 ? 0 : -EACCES);
+		assert_int_equal(req.resp_len, 0);
+	}
+	close_all(s);
+}
+
 static void
 test_deferred(void **state)
 {
@@ -460,7 +497,9 @@ main(void)
 		on(pair_setup_fault, test_many),
 		on(setup_small, test_many),
 		on(pair_setup, test_oneway),
+		on(pair_setup, test_oneway_status),
 		on(pair_setup_fault, test_oneway),
+		on(pair_setup_fault, test_oneway_status),
 		on(setup_small, test_oneway),
 		on(pair_setup, test_deferred),
 		on(pair_setup_fault, test_deferred),
