@@ -194,7 +194,8 @@ struct leat_dev_info {
 	bool one_process; /**< connects endpoints of one process only */
 	/**
 	 * Messages and writes posted to a peer (SEND, WRITE, WRITE_IMM) take effect there in the
-	 * order of posting. If false, the peer may see a notice of WRITE_IMM before bytes that were
+	 * order of posting. Of a long SEND that the library sends in pieces (ops_software) the
+	 * first piece does. If false, the peer may see a notice of WRITE_IMM before bytes that were
 	 * written before it.
 	 */
 	bool write_order;

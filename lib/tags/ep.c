@@ -152,6 +152,7 @@ tags_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->nb_tx = conf->tx_depth;
 	e->nb_rx = conf->rx_depth;
 	e->imm_mask = UINT64_MAX;
+	e->write_order = info.write_order;
 	e->notice_token = tags_notice_token(&info);
 	if (e->notice_token)
 		info.imm_size = 4;

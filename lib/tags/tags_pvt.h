@@ -259,7 +259,9 @@ struct tags_peer {
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];
 	/* segments from the peer: received; finished here; of these, in a header to the peer */
 	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], returned[TAGS_CLASSES];
-	struct tags_tx_list pending; /* SEND, TSEND, WRITE_IMM, in order of posting */
+	/* SEND, TSEND, WRITE_IMM, and one-sided ops that wait behind one, in order of posting */
+	struct tags_tx_list pending;
+	uint32_t nb_ordered;	     /* ops of pending that are no TSENDs */
 	struct tags_tx_list begun;   /* ASKED, SENT, ONESIDED */
 	struct tags_tx_list streams; /* GRANTED, in order of grants */
 	struct tags_iop_list built;  /* to be posted, in order */
@@ -296,6 +298,7 @@ struct tags_ep {
 	uint32_t hash_mask;
 	uint64_t rx_seq;
 	uint64_t imm_mask;
+	bool write_order;  /* as leat_dev_info of the inner endpoint */
 	bool notice_token; /* the upper half of a WRITE_IMM's immediate is part of the token */
 	/* Messages that wait for receives, each list in order of arrival. */
 	struct tags_rbuf_list plain, tagged;

@@ -7,9 +7,10 @@
  *
  *     replies | streams | pending | CREDIT, if credits are due that no header before it returned
  *
- * Segments go to the device in bursts. One-sided ops need no credit: they go behind the segments
- * built so far, ahead of messages that wait for credits. So a WRITE and a SEND posted behind it
- * arrive in this order.
+ * Segments go to the device in bursts. One-sided ops but WRITE_IMM need no credit: they go behind
+ * the segments built so far, ahead of TSENDs that wait for credits. So a WRITE and a SEND posted
+ * behind it arrive in this order. On a device that keeps the order of writes the layer keeps it as
+ * well: while a SEND or WRITE_IMM is pending, one-sided ops wait behind it.
  */
 
 #include <string.h>
@@ -104,6 +105,35 @@ build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx
 	STAILQ_INSERT_TAIL(&p->built, iop, link);
 }
 
+/* TSENDs have no place in the order of messages and writes: leat_dev_info.write_order. */
+static inline bool
+is_ordered(const struct tags_tx *tx)
+{
+	return tx->op->type != LEAT_OP_TSEND;
+}
+
+static void
+pending_add(struct tags_peer *p, struct tags_tx *tx)
+{
+	tx->state = TAGS_TX_PENDING;
+	TAILQ_INSERT_TAIL(&p->pending, tx, link);
+	p->nb_ordered += is_ordered(tx);
+}
+
+static void
+pending_del(struct tags_peer *p, struct tags_tx *tx)
+{
+	TAILQ_REMOVE(&p->pending, tx, link);
+	p->nb_ordered -= is_ordered(tx);
+}
+
+/* Check whether an op takes a bounce buffer of the peer. */
+static inline bool
+needs_credit(const struct leat_op *op)
+{
+	return op->type <= LEAT_OP_TSEND || op->type == LEAT_OP_WRITE_IMM;
+}
+
 static void
 build_onesided(struct tags_peer *p, struct tags_tx *tx)
 {
@@ -156,12 +186,16 @@ build_data(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx)
 }
 
 static void
-build_message(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx)
+build_pending(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx)
 {
 	const struct leat_op *op = tx->op;
 	struct tags_hdr h = { .kind = TAGS_EAGER, .total = op->size };
 
-	TAILQ_REMOVE(&p->pending, tx, link);
+	pending_del(p, tx);
+	if (unlikely(!needs_credit(op))) {
+		build_onesided(p, tx);
+		return;
+	}
 	if (unlikely(op->type == LEAT_OP_WRITE_IMM)) {
 		p->sent[TAGS_C_MSG]++;
 		build_onesided(p, tx);
@@ -205,10 +239,11 @@ build_next(struct tags_ep *e, struct tags_peer *p)
 {
 	bool reply = !TAILQ_EMPTY(&p->replies) && credits(p, TAGS_C_REPLY) > 0;
 	bool data = !TAILQ_EMPTY(&p->streams) && credits(p, TAGS_C_DATA) > 0;
-	bool message = !TAILQ_EMPTY(&p->pending) && credits(p, TAGS_C_MSG) > 0;
+	struct tags_tx *first = TAILQ_FIRST(&p->pending);
+	bool pending = first != NULL && (credits(p, TAGS_C_MSG) > 0 || !needs_credit(first->op));
 	struct tags_hdr h = { .kind = TAGS_CREDIT };
 
-	if (!reply && !data && !message && !credit_due(e, p))
+	if (!reply && !data && !pending && !credit_due(e, p))
 		return NOTHING;
 	if (unlikely(free_segs(e, p) == NULL))
 		return NO_SEGMENT;
@@ -216,8 +251,8 @@ build_next(struct tags_ep *e, struct tags_peer *p)
 		build_reply(e, p, TAILQ_FIRST(&p->replies));
 	else if (data)
 		build_data(e, p, TAILQ_FIRST(&p->streams));
-	else if (message)
-		build_message(e, p, TAILQ_FIRST(&p->pending));
+	else if (pending)
+		build_pending(e, p, first);
 	else
 		build(e, p, &h, NULL, NULL, 0);
 	return BUILT;
@@ -350,12 +385,10 @@ tags_tx_add(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx, struct l
 	tx->sent = 0;
 	tx->nb_inflight = 0;
 	tx->status = 0;
-	if (op->type <= LEAT_OP_TSEND || op->type == LEAT_OP_WRITE_IMM) {
-		tx->state = TAGS_TX_PENDING;
-		TAILQ_INSERT_TAIL(&p->pending, tx, link);
-	} else {
+	if (needs_credit(op) || unlikely(e->write_order && p->nb_ordered > 0))
+		pending_add(p, tx);
+	else
 		build_onesided(p, tx);
-	}
 	tags_todo(e, p);
 }
 
@@ -460,7 +493,7 @@ tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx)
 	int ret;
 
 	if (tx->state == TAGS_TX_PENDING) {
-		TAILQ_REMOVE(&p->pending, tx, link);
+		pending_del(p, tx);
 		tx_finish(e, tx, -ECANCELED, 0);
 		return 0;
 	}
@@ -558,6 +591,7 @@ tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 			STAILQ_INSERT_TAIL(&p->built, iop, link);
 	}
 	drop_list(e, &p->pending, status);
+	p->nb_ordered = 0;
 	drop_list(e, &p->begun, status);
 	drop_list(e, &p->streams, status);
 }

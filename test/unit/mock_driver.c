@@ -71,6 +71,7 @@ mock_info(const struct leat_dev *dev, struct leat_dev_info *info)
 		info->ops &= ~(LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV));
 		info->directed_recv = false;
 		info->source = true;
+		info->write_order = true;
 		info->unexpected_bounded = mock_bounded;
 		info->imm_size = 4;
 	}
