@@ -304,14 +304,14 @@ test_answers_to_nothing(void **state)
 			     .size = sizeof(data) };
 
 	(void)state;
-	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 0, "not asked");
-	bad((struct tags_hdr){ .kind = TAGS_REFUSE, .id = UINT32_MAX }, 0, "not asked");
+	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 0, "waits for no answer");
+	bad((struct tags_hdr){ .kind = TAGS_REFUSE, .id = UINT32_MAX }, 0, "waits for no answer");
 	/* The other peer's message, and one that was granted already. */
 	s.peer = 1;
 	tp_post(&s);
 	assert_true(tp_sent(1, &out, NULL, NULL));
 	h.id = out.id;
-	bad(h, 0, "not asked");
+	bad(h, 0, "waits for no answer");
 	tp_arrive(1, &h, NULL, 0);
 	assert_null(tp_poll());
 	assert_true(tp_sent(1, &out, NULL, NULL));
@@ -325,7 +325,7 @@ test_answers_to_nothing(void **state)
 	tp_arrive(0, &h, NULL, 0);
 	assert_ptr_equal(tp_poll(), &s);
 	assert_int_equal(s.status, -ECONNRESET);
-	caught("not asked");
+	caught("waits for no answer");
 }
 
 /* Data for nothing, for another peer's message, out of order, too long. */
