@@ -437,7 +437,10 @@ turn(struct leat_reactor *r, uint64_t now, bool *worked)
 	return end;
 }
 
-/* Claim the reactor for the calling thread, or for an lcore. */
+/*
+ * Claim the reactor for the calling thread, or for an lcore. @return the state in which it was;
+ * -EBUSY
+ */
 static int
 claim(struct leat_reactor *r)
 {
@@ -447,9 +450,23 @@ claim(struct leat_reactor *r)
 		if (__atomic_compare_exchange_n(&r->state, &state, LEAT_REACTOR_RUNNING, false,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
 			reactor_messages_open(r);
-			return 0;
+			return (int)state;
 		}
 	return leat_err(EBUSY, "%s: it is running already", r->name);
+}
+
+/* Give back a claimed reactor that was not run: it is in the state in which it was. */
+static void
+unclaim(struct leat_reactor *r, uint32_t state)
+{
+	unsigned int lost = state == LEAT_REACTOR_STOPPED ? reactor_messages_drop(r) : 0;
+
+	if (lost > 0)
+		LEAT_LOG(WARNING, reactor, "%s: not launched, %u messages were never run", r->name,
+			 lost);
+	__atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
+	/* A thread may be waiting for the end of this run, which never began. */
+	reactor_sys->wake(&r->state);
 }
 
 static void
@@ -528,23 +545,26 @@ lcore_main(void *arg)
 int
 leat_reactor_launch(struct leat_reactor *r, unsigned int lcore)
 {
-	int ret;
+	unsigned int before;
+	int ret, was;
 
 	if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore())
 		return leat_err(EINVAL, "%s: launch: lcore %u is not a worker lcore; see -l",
 				r->name, lcore);
-	ret = claim(r);
-	if (ret < 0)
-		return ret;
+	/* Before the reactor is claimed: from then on it accepts messages. */
+	if (rte_eal_get_lcore_state(lcore) != WAIT)
+		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);
+	was = claim(r);
+	if (was < 0)
+		return was;
 	RLX_STORE(r->owner, NULL);
 	RLX_STORE(r->by_turns, false);
+	before = r->launched;
 	r->launched = lcore;
 	ret = rte_eal_remote_launch(lcore_main, r, lcore);
-	if (ret < 0) {
-		r->launched = LCORE_ID_ANY;
-		__atomic_store_n(&r->state, LEAT_REACTOR_READY, __ATOMIC_RELEASE);
-		/* A thread may be waiting for the end of this run, which never began. */
-		reactor_sys->wake(&r->state);
+	if (ret < 0) { /* another thread launched something there meanwhile */
+		r->launched = before;
+		unclaim(r, (uint32_t)was);
 		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);
 	}
 	return 0;

@@ -122,6 +122,45 @@ test_launch_refuses(void **state)
 	assert_int_equal(leat_reactor_destroy(r[1]), 0);
 }
 
+static int
+busy_quiesce(void *arg, char *what, size_t len)
+{
+	(void)arg;
+	snprintf(what, len, "something");
+	return 1;
+}
+
+static void
+never_runs(void *arg)
+{
+	(void)arg;
+	fail_msg("a message to a stopped reactor was run");
+}
+
+/* One that has stopped stays as it is when it can't be launched again. */
+static void
+test_launch_refuses_stopped(void **state)
+{
+	struct leat_reactor *r[2] = { test_reactor("a"), test_reactor("b") };
+	struct test_poller p = { 0 };
+
+	(void)state;
+	test_poller_add(r[0], &p, "p", 0);
+	assert_int_equal(leat_poller_quiesce_set(p.p, busy_quiesce), 0);
+	assert_int_equal(leat_reactor_launch(r[0], workers[0]), 0);
+	leat_reactor_stop(r[0], 1000);
+	assert_int_equal(leat_reactor_wait(r[0]), -ETIMEDOUT);
+	assert_int_equal(leat_reactor_launch(r[1], workers[1]), 0);
+	assert_int_equal(leat_reactor_launch(r[0], workers[1]), -EBUSY);
+	assert_int_equal(leat_reactor_state(r[0]), LEAT_REACTOR_STOPPED);
+	assert_int_equal(leat_reactor_call(r[0], never_runs, NULL), -ESHUTDOWN);
+	assert_int_equal(leat_reactor_wait(r[0]), -ETIMEDOUT);
+	leat_reactor_stop(r[1], 1000000);
+	assert_int_equal(leat_reactor_wait(r[1]), 0);
+	assert_int_equal(leat_reactor_destroy(r[0]), 0);
+	assert_int_equal(leat_reactor_destroy(r[1]), 0);
+}
+
 struct guest {
 	struct leat_reactor *r;
 	struct leat_poller *p;
@@ -231,6 +270,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_launch_refuses),
+		cmocka_unit_test(test_launch_refuses_stopped),
 		cmocka_unit_test(test_ping_pong),
 		cmocka_unit_test(test_ping_pong_asleep),
 		cmocka_unit_test(test_watched),
