@@ -90,9 +90,10 @@ ring_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece)
 	struct ring_region *r = &rep->regions[i];
 
 #if RING_FOREIGN
-	if (!ring_share_withdraw(rep, i))
-		return leat_err(EBUSY, "%s: deregister memory: a peer is just reaching into it",
-				leat_ep_name(ep));
+	int ret = ring_share_withdraw(rep, i);
+
+	if (ret < 0)
+		return ret;
 #endif
 	r->key = 0;
 	r->next_free = rep->free_region;

@@ -2,6 +2,10 @@
 
 /* Ops on memory that both processes have mapped: see ring_share.h. */
 
+#include <errno.h>
+#include <string.h>
+
+#include "leat_error.h"
 #include "leat_order_fast.h"
 
 #include "ring_pvt.h"
@@ -64,21 +68,24 @@ ring_share_touched(const struct ring_link *link)
 	return __atomic_load_n(&link->theirs->touching, __ATOMIC_ACQUIRE);
 }
 
-bool
+int
 ring_share_withdraw(struct ring_ep *rep, uint32_t region)
 {
 	uint32_t i;
 
 	if (rep->share == NULL || region >= RING_ENTRIES)
-		return true;
+		return 0;
 	__atomic_store_n(&rep->share->entries[region].key, 0, __ATOMIC_RELAXED);
 	if (!ring_fence_all())
-		return false;
+		return leat_err(EBUSY, "%s: deregister memory: membarrier(2): %s; try again",
+				leat_ep_name(rep->ep), strerror(errno));
 	for (i = 0; i < rep->nb_links; i++) {
 		if (ring_share_touched(rep->links[i]) == (uint64_t)region + 1)
-			return false;
+			return leat_err(EBUSY,
+					"%s: deregister memory: a peer is just reaching into it",
+					leat_ep_name(rep->ep));
 	}
-	return true;
+	return 0;
 }
 
 /* ---- at the initiator of an op ---- */

@@ -107,8 +107,11 @@ const void *ring_share_bytes(struct ring_ep *rep, struct ring_link *link, uint64
 bool ring_share_still(const struct ring_link *link);
 /* Put a region into the table, if peers can reach all of it. */
 void ring_share_publish(struct ring_ep *rep, uint32_t region);
-/* Take a region out of the table. @return false: a peer is touching it, or the fence failed */
-bool ring_share_withdraw(struct ring_ep *rep, uint32_t region);
+/*
+ * Take a region out of the table. @return 0; -EBUSY with leat_err(): a peer is touching it, or the
+ * fence failed
+ */
+int ring_share_withdraw(struct ring_ep *rep, uint32_t region);
 /* @return number + 1 of this side's region that a link's peer is touching; 0: none */
 uint64_t ring_share_touched(const struct ring_link *link);
 /* Execute a one-sided op at once. @return false: it must go through the target's loop */
