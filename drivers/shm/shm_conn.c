@@ -172,7 +172,6 @@ send_hello(struct ring_conn *conn, const struct leat_peer *peer,
 			   .nb_bytes = se->nb_bytes,
 			   .nb_chunks = se->nb_chunks },
 		.mtu = se->ring.mtu,
-		.want = se->ring.want,
 		.peer = peer->id,
 		.wait = se->wait,
 		.fences = ring_fence_offered(),
@@ -196,7 +195,7 @@ send_hello(struct ring_conn *conn, const struct leat_peer *peer,
 	if (h.share)
 		memcpy(&fds[SHM_FDS], se->share->fds, se->share->nb_fds * sizeof(fds[0]));
 	fds[SHM_FD_LANE] = ret;
-	conn->tx_lane.dir->want = h.want;
+	conn->tx_lane.dir->want = se->ring.want;
 	conn->tx_lane.dir->peer = h.peer;
 	shm_hello_put(blob, &h);
 	ret = addr != NULL ? leat_exchange_connect(se->exchange, addr, params->timeout_us, &data,

@@ -9,18 +9,18 @@
  *     8   bytes of the buffer
  *     12  chunks
  *     16  bytes of the longest datagram, or 0
- *     20  the sender's want of marks
- *     24  the connection's bit on the sender's board (16 bits)
- *     26  flags (16 bits): 1: the sender may sleep; 2: peers can make the sender's processors
+ *     20  the connection's bit on the sender's board (16 bits)
+ *     22  flags (16 bits): 1: the sender may sleep; 2: peers can make the sender's processors
  *         execute a fence; 4: the sender shares memory
- *     28  0
+ *
+ * The sender's want of marks (ring_mark.h) is in the lane, whose descriptor comes with the hello.
  */
 
 #include "leat_le.h"
 
 #include "shm_pvt.h"
 
-#define VERSION 2
+#define VERSION 3
 
 #define F_WAIT 1
 #define F_FENCES 2
@@ -35,9 +35,8 @@ shm_hello_put(uint8_t *buf, const struct shm_hello *h)
 	leat_put_le32(buf + 8, h->shape.nb_bytes);
 	leat_put_le32(buf + 12, h->shape.nb_chunks);
 	leat_put_le32(buf + 16, h->mtu);
-	leat_put_le32(buf + 20, h->want);
-	leat_put_le16(buf + 24, h->peer);
-	leat_put_le16(buf + 26, (uint16_t)((h->wait ? F_WAIT : 0) | (h->fences ? F_FENCES : 0) |
+	leat_put_le16(buf + 20, h->peer);
+	leat_put_le16(buf + 22, (uint16_t)((h->wait ? F_WAIT : 0) | (h->fences ? F_FENCES : 0) |
 					   (h->share ? F_SHARE : 0)));
 }
 
@@ -58,11 +57,10 @@ shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct shm_hello *h
 			   .nb_bytes = leat_get_le32(buf + 8),
 			   .nb_chunks = leat_get_le32(buf + 12) },
 		.mtu = leat_get_le32(buf + 16),
-		.want = leat_get_le32(buf + 20),
-		.peer = leat_get_le16(buf + 24),
-		.wait = (leat_get_le16(buf + 26) & F_WAIT) != 0,
-		.fences = (leat_get_le16(buf + 26) & F_FENCES) != 0,
-		.share = (leat_get_le16(buf + 26) & F_SHARE) != 0,
+		.peer = leat_get_le16(buf + 20),
+		.wait = (leat_get_le16(buf + 22) & F_WAIT) != 0,
+		.fences = (leat_get_le16(buf + 22) & F_FENCES) != 0,
+		.share = (leat_get_le16(buf + 22) & F_SHARE) != 0,
 	};
 	if (!power_of_two(h->shape.nb, RING_DEPTH_MIN, SHM_DEPTH_MAX) ||
 	    h->shape.nb_bytes > SHM_SEGMENT_MAX || h->shape.nb_bytes % 128 != 0 ||

@@ -84,13 +84,12 @@ shm_dev_of(const struct leat_ep *ep)
 
 /* ---- shm_hello.c ---- */
 
-#define SHM_HELLO_LEN 32
+#define SHM_HELLO_LEN 24
 
 /* What a side says about itself when it connects or accepts. */
 struct shm_hello {
 	struct ring_shape shape; /* of the lane that the side produces into */
 	uint32_t mtu;		 /* bytes of the longest datagram; 0: reliable endpoint */
-	uint32_t want;		 /* the side's want of marks (ring_mark.h) */
 	uint16_t peer;		 /* the bit of this connection on the side's board */
 	bool wait;		 /* the side may sleep */
 	bool fences;		 /* sleeping peers can make the side execute a fence */

@@ -174,7 +174,6 @@ make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 	const struct shm_hello h = {
 		.shape = in->shape,
 		.mtu = in->datagram ? (uint32_t)(r >> 32 & 1 ? 4096 : 16384) : 0,
-		.want = (uint32_t)(r >> 8 & 3),
 		.peer = (uint16_t)(r >> 16),
 		.wait = (r & 1) != 0,
 		.fences = true,
@@ -184,7 +183,7 @@ make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 		enum intruder_hello hello;
 		uint32_t at, value;
 	} wrong[] = {
-		{ INTRUDER_OTHER_VERSION, 0, 3 },     { INTRUDER_SLOTS_NO_POWER, 4, 48 },
+		{ INTRUDER_OTHER_VERSION, 0, 2 },     { INTRUDER_SLOTS_NO_POWER, 4, 48 },
 		{ INTRUDER_SLOTS_MANY, 4, 1u << 31 }, { INTRUDER_BYTES_MANY, 8, UINT32_MAX - 127 },
 		{ INTRUDER_CHUNKS_NONE, 12, 3 },      { INTRUDER_MTU, 16, 7 },
 	};
