@@ -154,9 +154,7 @@ struct vb_dev {
 	int gid; /* table index of sgid, the GID in use */
 	struct vb_gid sgid;
 	struct sockaddr_storage src4, src6; /* local addresses; ss_family 0: none */
-	char provider[32];
 	uint32_t inline_max;
-	uint32_t max_sge;
 	uint32_t port_mtu; /* bytes */
 	uint64_t max_msg;
 	uint32_t ops;
