@@ -43,6 +43,17 @@ stub_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status)
 	ev->param.conn.initiator_depth = 16;
 }
 
+void
+stub_request(struct rdma_event_channel *ch)
+{
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(ch, &id, NULL, RDMA_PS_TCP) != 0)
+		abort();
+	(void)rdma_bind_addr(id, NULL); /* can't fail */
+	stub_cm_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+}
+
 struct rdma_event_channel *
 rdma_create_event_channel(void)
 {

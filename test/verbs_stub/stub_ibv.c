@@ -47,6 +47,7 @@ stub_reset(void)
 {
 	sim.hold = sim.silent = false;
 	sim.room = sim.rroom = STUB_NO_LIMIT;
+	sim.modify_err = 0;
 	sim.odp = UINT32_MAX;
 	sim.sends = sim.recvs = sim.doorbells = sim.rdoorbells = 0;
 	sim.polls = sim.polled = sim.inlined = 0;
@@ -438,6 +439,8 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	if ((mask & IBV_QP_STATE) == 0)
 		return 0;
+	if (sim.modify_err != 0)
+		return sim.modify_err;
 	qp->state = attr->qp_state;
 	if (attr->qp_state == IBV_QPS_RTS && (mask & STUB_RTS_MASK) == STUB_RTS_MASK)
 		sim.rts = *attr;

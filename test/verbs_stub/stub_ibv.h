@@ -36,6 +36,7 @@ struct sim {
 	bool silent;	/* a queue pair in error does not flush what it has */
 	uint64_t room;	/* so many sends are taken, the next one is refused */
 	uint64_t rroom; /* the same of receives */
+	int modify_err; /* with which queue pairs refuse another state; 0: they don't */
 	uint32_t odp;	/* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
 
 	/* counted */
@@ -76,5 +77,7 @@ void stub_completion(struct ibv_cq *cq, uint64_t wr_id, uint32_t qpn, enum ibv_w
 void stub_async(struct ibv_context *ctx, enum ibv_event_type type, struct ibv_qp *qp);
 /* Raises an event of a connection. */
 void stub_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status);
+/* A peer asks to connect, through sim0. */
+void stub_request(struct rdma_event_channel *ch);
 
 #endif /* STUB_IBV_H */

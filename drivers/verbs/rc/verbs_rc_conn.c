@@ -186,17 +186,22 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 
 	if (vb_qp_create(c->e, c) < 0)
 		return -rte_errno;
-	if (vb_qp_init(c) == 0 && vb_qp_connect(c) == 0) {
+	if (vb_qp_init(c) < 0 || vb_qp_connect(c) < 0) {
+		/* If the peer took its request back the kernel tells no attributes. */
+		snprintf(text, sizeof(text), "%s: accept: %.90s; or the peer withdrew its request",
+			 leat_peer_addr(ep, peer), leat_err_msg());
+	} else {
 		set_param(c, &p, params->priv, params->priv_len, buf);
 		if (rdma_accept(c->id, &p) == 0) {
 			c->connected = true;
 			vb_conn_state(c, VB_ACCEPTED);
 			return 0;
 		}
+		/* The peer took its request back; no event reports that before the accept. */
+		snprintf(text, sizeof(text),
+			 "%s: the peer withdrew its request to connect, or died: rdma_accept: %s",
+			 leat_peer_addr(ep, peer), strerror(errno));
 	}
-	/* The peer took its request back. That raises no event before the request is accepted. */
-	snprintf(text, sizeof(text), "%s: the peer withdrew its request to connect, or died",
-		 leat_peer_addr(ep, peer));
 	leat_peer_closing(ep, peer, -ECONNRESET, text);
 	vb_conn_free(c);
 	leat_peer_down(ep, peer);

@@ -340,6 +340,27 @@ receives(void **state)
 	}
 }
 
+/* The queue pair for an accepted request can't be set up: the event tells why. */
+static void
+accept_fails(void **state)
+{
+	struct stub_ep *s = stub_open(STUB_WR, 1, 0);
+	struct leat_event *ev;
+	uint16_t peer;
+
+	(void)state;
+	stub_request(s->e->channel);
+	peer = stub_event(s, LEAT_EV_CONNECT_REQ)->peer;
+	sim.modify_err = ENOSPC;
+	assert_int_equal(leat_ep_accept(s->ep, peer, NULL), 0);
+	sim.modify_err = 0;
+	ev = stub_event(s, LEAT_EV_DISCONNECTED);
+	assert_int_equal(ev->peer, peer);
+	assert_int_equal(ev->status, -ECONNRESET);
+	assert_non_null(strstr(ev->text, "queue pair to INIT: No space left on device"));
+	stub_close(s);
+}
+
 int
 main(void)
 {
@@ -348,7 +369,7 @@ main(void)
 		cmocka_unit_test(two_peers), cmocka_unit_test(lies),
 		cmocka_unit_test(breaks),    cmocka_unit_test(leaves),
 		cmocka_unit_test(silence),   cmocka_unit_test(cqs_full),
-		cmocka_unit_test(receives),
+		cmocka_unit_test(receives),  cmocka_unit_test(accept_fails),
 	};
 
 	return cmocka_run_group_tests(tests, stub_start, stub_stop);
