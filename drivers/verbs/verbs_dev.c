@@ -33,6 +33,7 @@ try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_m
 		.pd = pd,
 	};
 	struct ibv_qp *qp;
+	int err;
 
 #ifdef VB_HAVE_WR_API
 	if (wr_api) {
@@ -49,8 +50,9 @@ try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_m
 	d->inline_max = RTE_MIN(attr.cap.max_inline_data, d->args.inline_given
 								  ? d->args.inline_max
 								  : attr.cap.max_inline_data);
-	if (ibv_destroy_qp(qp) != 0)
-		LEAT_LOG(WARNING, driver, "%s: destroy queue pair: %s", d->name, strerror(errno));
+	err = ibv_destroy_qp(qp);
+	if (err != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy queue pair: %s", d->name, strerror(err));
 	return 0;
 }
 
@@ -85,7 +87,7 @@ measure(struct vb_dev *d)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
 	struct ibv_cq *cq = pd == NULL ? NULL : ibv_create_cq(d->ctx, 4, NULL, NULL, 0);
-	int ret;
+	int ret, err;
 
 	if (cq == NULL)
 		ret = vb_qp_failed(d, pd == NULL ? "a protection domain" : "a completion queue",
@@ -93,10 +95,12 @@ measure(struct vb_dev *d)
 	else
 		ret = try_qps(d, pd, cq);
 	d->cq_ex = d->transport->cq_ex && vb_cq_ex_works(d);
-	if (cq != NULL && ibv_destroy_cq(cq) != 0)
-		LEAT_LOG(WARNING, driver, "%s: destroy CQ: %s", d->name, strerror(errno));
-	if (pd != NULL && ibv_dealloc_pd(pd) != 0)
-		LEAT_LOG(WARNING, driver, "%s: free PD: %s", d->name, strerror(errno));
+	err = cq != NULL ? ibv_destroy_cq(cq) : 0;
+	if (err != 0)
+		LEAT_LOG(WARNING, driver, "%s: destroy CQ: %s", d->name, strerror(err));
+	err = pd != NULL ? ibv_dealloc_pd(pd) : 0;
+	if (err != 0)
+		LEAT_LOG(WARNING, driver, "%s: free PD: %s", d->name, strerror(err));
 	return ret;
 }
 

@@ -198,9 +198,11 @@ static int
 find_port(struct vb_dev *d)
 {
 	unsigned int p, from = 1, to;
+	int err;
 
-	if (ibv_query_device(d->ctx, &d->attr) != 0)
-		return leat_err(EIO, "%s: query device: %s", d->name, strerror(errno));
+	err = ibv_query_device(d->ctx, &d->attr);
+	if (err != 0)
+		return leat_err(EIO, "%s: query device: %s", d->name, strerror(err));
 	to = d->attr.phys_port_cnt;
 	if (d->args.port != 0) {
 		if (d->args.port > to)
@@ -209,8 +211,9 @@ find_port(struct vb_dev *d)
 		from = to = d->args.port;
 	}
 	for (p = from; p <= to; p++) {
-		if (ibv_query_port(d->ctx, (uint8_t)p, &d->pattr) != 0)
-			return leat_err(EIO, "%s: query port %u: %s", d->name, p, strerror(errno));
+		err = ibv_query_port(d->ctx, (uint8_t)p, &d->pattr);
+		if (err != 0)
+			return leat_err(EIO, "%s: query port %u: %s", d->name, p, strerror(err));
 		if (d->pattr.state == IBV_PORT_ACTIVE) {
 			d->port = (uint8_t)p;
 			return 0;

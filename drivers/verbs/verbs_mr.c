@@ -32,13 +32,15 @@ odp_check(const struct vb_dev *d)
 {
 	struct ibv_device_attr_ex attr;
 	uint32_t need = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ, lacks;
+	int err;
 
 	/* Without an SRQ the device receives into buffers that the driver has pinned. */
 	if (d->srq)
 		need |= IBV_ODP_SUPPORT_SRQ_RECV;
 	memset(&attr, 0, sizeof(attr));
-	if (ibv_query_device_ex(d->ctx, NULL, &attr) != 0)
-		return leat_err(EIO, "%s: odp=1: query device: %s", d->name, strerror(errno));
+	err = ibv_query_device_ex(d->ctx, NULL, &attr);
+	if (err != 0)
+		return leat_err(EIO, "%s: odp=1: query device: %s", d->name, strerror(err));
 	if ((attr.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0)
 		return leat_err(
 			EOPNOTSUPP,

@@ -47,7 +47,7 @@ stub_reset(void)
 {
 	sim.hold = sim.silent = false;
 	sim.room = sim.rroom = STUB_NO_LIMIT;
-	sim.modify_err = 0;
+	sim.modify_err = sim.destroy_err = 0;
 	sim.odp = UINT32_MAX;
 	sim.sends = sim.recvs = sim.doorbells = sim.rdoorbells = 0;
 	sim.polls = sim.polled = sim.inlined = 0;
@@ -205,6 +205,14 @@ ibv_close_device(struct ibv_context *context)
 	return 0;
 }
 
+/* What destroying an object returns. That is the error: errno says nothing. */
+static int
+destroyed(void)
+{
+	errno = 0;
+	return sim.destroy_err;
+}
+
 /* ---- memory ---- */
 
 struct ibv_pd *
@@ -226,7 +234,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 		return EBUSY;
 	free(pd);
 	sim.pds--;
-	return 0;
+	return destroyed();
 }
 
 struct ibv_mr *
@@ -323,7 +331,7 @@ ibv_destroy_cq(struct ibv_cq *cq)
 	free(s->ring);
 	free(s);
 	sim.cqs--;
-	return 0;
+	return destroyed();
 }
 
 /* ---- receive queues ---- */
@@ -464,7 +472,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	free(q->waiting);
 	free(q);
 	sim.qps--;
-	return 0;
+	return destroyed();
 }
 
 /* ---- events ---- */

@@ -32,12 +32,13 @@
 /* How the simulated devices behave, and what they have seen. */
 struct sim {
 	/* to be set by the test */
-	bool hold;	/* what is posted waits for stub_complete() */
-	bool silent;	/* a queue pair in error does not flush what it has */
-	uint64_t room;	/* so many sends are taken, the next one is refused */
-	uint64_t rroom; /* the same of receives */
-	int modify_err; /* with which queue pairs refuse another state; 0: they don't */
-	uint32_t odp;	/* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
+	bool hold;	 /* what is posted waits for stub_complete() */
+	bool silent;	 /* a queue pair in error does not flush what it has */
+	uint64_t room;	 /* so many sends are taken, the next one is refused */
+	uint64_t rroom;	 /* the same of receives */
+	int modify_err;	 /* with which queue pairs refuse another state; 0: they don't */
+	int destroy_err; /* what destroying says, although it destroys; 0: success */
+	uint32_t odp;	 /* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
 
 	/* counted */
 	uint64_t sends, recvs; /* requests taken */
