@@ -251,7 +251,7 @@ vb_info(const struct leat_dev *dev, struct leat_dev_info *info)
 
 static const struct leat_driver verbs_driver = {
 	.name = "fabric_verbs",
-	.description = "InfiniBand and RoCE adapters through rdma-core",
+	.description = "InfiniBand, RoCE and iWARP adapters through rdma-core",
 	.args = vb_driver_args,
 	.probe = vb_probe,
 	.remove = vb_remove,
