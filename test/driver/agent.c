@@ -20,7 +20,7 @@ rss_kib(void)
 	unsigned long long total = 0, resident = 0;
 	FILE *f;
 
-	(void)malloc_trim(0); /* what is free but kept would hide growth */
+	(void)malloc_trim(0); /* free memory that malloc kept would hide growth */
 	f = fopen("/proc/self/statm", "r");
 	if (f == NULL)
 		return 0;
@@ -136,7 +136,7 @@ do_region_new(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 	return ret < 0 ? ret : id;
 }
 
-/* The requests that need an open endpoint and are answered at once. */
+/* Carry out a request that needs an open endpoint and is answered at once. */
 static int
 do_now(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 {
@@ -209,7 +209,7 @@ do_now(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 	}
 }
 
-/* Has what a request waits for happened? Then rep is filled in. */
+/* Has the event that a request waits for happened? Then rep is filled in. */
 static bool
 came_true(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 {
@@ -288,7 +288,7 @@ dump(struct ct_agent *a, struct ct_rep *rep)
 	}
 }
 
-/* What closing finds is the test's fault, though its endpoint is gone then. */
+/* A fault that closing finds fails the test, though the endpoint no longer exists then. */
 static void
 reset(struct ct_agent *a, struct ct_rep *rep)
 {
@@ -327,7 +327,10 @@ ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 		conf = req->conf;
 		if (conf.ops == 0)
 			conf.ops = a->ops;
-		/* The fault device makes its faults of the name: each seed has its own. */
+		/*
+		 * The fault device derives its faults from the endpoint's name: each seed gives
+		 * different faults.
+		 */
 		snprintf(name, sizeof(name), "ct%" PRIu64 ".%" PRIu64 ".%u", req->arg[0], a->role,
 			 a->opened++);
 		rep->err = ct_node_open(n, a->dev, &conf, name,
@@ -393,7 +396,7 @@ ct_agent_step(struct ct_agent *a, struct ct_rep *rep, bool *answered)
 		return worked;
 	memset(rep, 0, sizeof(*rep));
 	if (!came_true(a, &a->req, rep)) {
-		/* A broken promise is told at once, not when the time is up. */
+		/* A broken promise is reported at once, not when the time is up. */
 		if (ct_agent_fault(a) == NULL && leat_now() < a->wait_until)
 			return worked;
 		rep->err = -ETIMEDOUT;

@@ -4,21 +4,24 @@
 #define CT_H
 
 /*
- * For the tests. A test speaks to sides: endpoints that are here (CT_NEAR) or there (CT_FAR). Where
- * "there" is, the arrangement says; a test is the same in all of them.
+ * The interface of the tests. A test gives requests to sides: endpoints that are near (CT_NEAR: in
+ * the thread of the test) or far (CT_FAR). The mode decides where far endpoints live; a test is the
+ * same in all modes.
  *
- *     --mode self     there is this thread: it drives both sides by turns; nothing depends on the scheduler
- *     --mode lcores   another lcore of this process
- *     --mode fork     other processes, which can be killed
+ *     --mode self     in the thread of the test, which drives both sides in turn: nothing depends
+ *                     on the scheduler
+ *     --mode lcores   on another lcore of this process
+ *     --mode fork     in other processes, which can be killed
  *
  *     struct ct_pair p;
  *     ct_pair_open(&p, NULL, NULL);                      two endpoints, connected
  *     rx = ct_stream(&p.b, &(struct ct_spec){ ... });    "receive 10 messages of this pattern"
  *     tx = ct_stream(&p.a, &(struct ct_spec){ ... });    "send 10 messages of this pattern"
  *     ct_wait_ok(&p.a, tx, 10);                          all sent, status 0
- *     ct_wait_ok(&p.b, rx, 10);                          all there, every byte right
+ *     ct_wait_ok(&p.b, rx, 10);                          all received, every byte right
  *
- * Whatever is called here drives the near endpoints meanwhile. A function that fails ends the test.
+ * Each of these functions drives the near endpoints while it waits. A function that fails ends the
+ * test.
  */
 
 #include <errno.h>
@@ -44,9 +47,10 @@ enum ct_mode { CT_SELF_MODE = 1, CT_LCORES_MODE = 2, CT_FORK_MODE = 4 };
 #define CT_CAP_WAIT 0x10
 #define CT_CAP_CABLE 0x20
 
-/* Kinds of endpoints that a test is for. */
-#define CT_RELIABLE (1u << LEAT_EP_RELIABLE) /* what is sent arrives, in order */
-#define CT_DATAGRAM (1u << LEAT_EP_DATAGRAM) /* it may be lost, and nobody hears of a peer's end */
+/* Kinds of endpoints that a test applies to. */
+#define CT_RELIABLE (1u << LEAT_EP_RELIABLE) /* messages arrive, in order */
+/* messages may be lost, a peer's end is not reported */
+#define CT_DATAGRAM (1u << LEAT_EP_DATAGRAM)
 #define CT_ANY_TYPE (CT_RELIABLE | CT_DATAGRAM)
 
 struct ct_test {
@@ -74,34 +78,34 @@ extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conser
 	ct_tests_death[], ct_tests_threads[], ct_tests_wait[], ct_tests_cable[],
 	ct_tests_datagram[], ct_tests_datagram_peers[], ct_tests_random[];
 
-/* What the program was started for. */
+/* Options of the program, and the device under test. */
 struct ct_globals {
 	struct leat_dev *dev;
-	struct leat_dev_info info; /* of endpoints with all ops that are tested; ops: those */
+	struct leat_dev_info info; /* of endpoints with all tested ops; ops: the tested ops */
 	enum ct_mode mode;
 	enum leat_ep_type type; /* of all endpoints */
-	uint64_t seed;		/* of the run that goes on */
-	uint32_t nb_seeds;	/* runs of each test, with one seed after the other */
-	const char *filter[32]; /* globs: a test fits one of them, or there is none */
+	uint64_t seed;		/* of the current run */
+	uint32_t nb_seeds;	/* runs of each test, each with the next seed */
+	const char *filter[32]; /* globs: a test runs if one matches, or if there are none */
 	uint32_t nb_filter;
 	uint32_t scale;	       /* percent of the usual amount of work */
 	const char *known[16]; /* GLOB=REASON of tests that the device is known to fail */
 	uint32_t nb_known;
-	bool plain;		/* without what the library does in software */
-	uint32_t slow;		/* factor on every limit of time */
+	bool plain;		/* without the ops that the library does in software */
+	uint32_t slow;		/* factor on every time limit */
 	const char *listen;	/* address with port 0 */
-	const char *far_listen; /* the same for far processes that use another device, or NULL */
+	const char *far_listen; /* the same for far processes that use a second device, or NULL */
 	const char *cable;	/* command that pulls the cable between the sides, or NULL */
-	bool impatient;		/* the device gives a peer up that posts no receives */
-	bool eal_memory;	/* of buffers and most regions */
-	int argc;		/* of the program, for its children */
+	bool impatient;		/* the device gives up a peer that posts no receives */
+	bool eal_memory;	/* buffers and most regions lie in EAL memory */
+	int argc;		/* of the program, passed to its children */
 	char **argv;
 };
 extern struct ct_globals ct;
 
 /*
- * What a loaded machine may add to a limit of time, ms; times ct.slow. It is less than the 5 s of a
- * connect without a limit, so that one which was ignored still shows.
+ * Time that a loaded machine may add to a time limit, ms; multiplied by ct.slow. It is less than
+ * the 5 s of a connect without a limit, so that a limit which was ignored still shows.
  */
 #define CT_SLACK_MS 4000
 
@@ -111,7 +115,7 @@ ct_ms_since(uint64_t start)
 	return leat_cycles_to_ns(leat_now() - start) / 1000000;
 }
 
-/* Was that all within so many ms, as far as this machine lets us know? */
+/* Did an action that took ms keep its limit? The slack is for a loaded machine. */
 static inline bool
 ct_in_time(uint64_t ms, uint64_t limit_ms)
 {
@@ -132,7 +136,7 @@ ct_scaled(uint32_t n)
 void ct_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
 void ct_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-/* A line of the report. */
+/* Print a line of the report. */
 void ct_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int ct_run(const struct ct_test *const *groups, bool list);
 
@@ -150,30 +154,33 @@ int ct_run(const struct ct_test *const *groups, bool list);
 				got_, want_);                                                      \
 	} while (0)
 
-/* ---- host.c: where sides live ---- */
+/* ---- host.c: the threads and processes in which sides live ---- */
 
 struct ct_host;
 
 struct ct_side {
 	struct ct_host *host;
 	unsigned int node;
-	const char *what; /* "near", "far 0", for messages */
+	const char *what; /* "near" or "far 0", for messages */
 };
 
 void ct_hosts_init(void);
 void ct_hosts_fini(void);
-/* Everything closed; what was killed is as good as new. @return what went wrong, or NULL */
+/*
+ * Close every endpoint; a killed process is replaced by a new one. @return what went wrong, or NULL
+ */
 const char *ct_hosts_reset(bool failed);
 void ct_hosts_dump(void);
-/* This thread was thrown out of a call: its endpoints can't be used any more, not even closed. */
+/* This thread was thrown out of a call of leat: abandon its endpoints without closing them. */
 void ct_hosts_abandon(void);
 struct ct_side ct_near(unsigned int i);
 struct ct_side ct_far(unsigned int i);
-/* Drives the near endpoints, and in CT_SELF_MODE the far ones, once. */
+/* Drive the near endpoints, and in CT_SELF_MODE the far ones, once. */
 void ct_pump(void);
 /*
- * Drives them for some time: to give what must not happen its occasion. What must happen is waited for,
- * with CT_UNTIL: on a loaded machine the time may have passed after one turn.
+ * Drive them for us microseconds, so that an event which must not happen has its chance. Wait for
+ * an event which must happen with CT_UNTIL: on a loaded machine the time may have passed after one
+ * turn.
  */
 void ct_pump_us(uint64_t us);
 #define CT_UNTIL(cond, ...)                                                                        \
@@ -184,59 +191,76 @@ void ct_pump_us(uint64_t us);
 			ct_pump();                                                                 \
 		}                                                                                  \
 	} while (0)
-/* kill -9, and waits until it is gone. The next ct_far() there starts a new process. */
+/*
+ * Kill the side's process with SIGKILL, and wait until it has ended. The next ct_far() of the same
+ * number starts a new process.
+ */
 void ct_kill(struct ct_side *s);
-/* An answer with err < 0 is an answer; anything else that goes wrong ends the test. */
+/*
+ * Send a request and wait for its answer. An answer with err < 0 is returned; any other failure
+ * ends the test.
+ */
 void ct_call(struct ct_side *s, struct ct_req *req, struct ct_rep *rep);
 /* The endpoint of a near side. */
 struct ct_node *ct_node(struct ct_side *s);
-/* What a child does, until its parent is gone; role: tells children apart. */
+/* The loop of a child process, until its parent has ended; role: tells children apart. */
 int ct_child(uint64_t role);
 
-/* ---- side.c: requests; those that return int return what the call there returned ---- */
+/* ---- side.c: requests; a function that returns int returns what the side's call returned ---- */
 
 int ct_try_open(struct ct_side *s, const struct ct_conf *conf);
 void ct_open(struct ct_side *s, const struct ct_conf *conf);
 void ct_listen(struct ct_side *s, char *addr);
 int ct_try_connect(struct ct_side *s, const char *addr, const void *priv, uint16_t len,
 		   uint64_t timeout_us, uint64_t user);
-/* Connects, waits until both are up. b listens and accepts. */
+/* Connect a to b, and wait until both ends are up. b must listen and accept. */
 void ct_connect(struct ct_side *a, struct ct_side *b, const char *addr, uint16_t *pa, uint16_t *pb);
 void ct_policy(struct ct_side *s, enum ct_policy p, const void *priv, uint16_t len);
 int ct_accept(struct ct_side *s, uint16_t peer, const void *priv, uint16_t len);
 int ct_reject(struct ct_side *s, uint16_t peer);
-/* Waits for an event; timeout_ms 0: long. @return whether it came */
+/* Wait for an event; timeout_ms 0: the default timeout. @return whether it came */
 bool ct_try_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, uint32_t timeout_ms,
 		  struct leat_event *ev);
 void ct_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, struct leat_event *ev);
 void ct_counts(struct ct_side *s, uint64_t *counts);
 int ct_peer_state(struct ct_side *s, uint16_t peer);
 int ct_disconnect(struct ct_side *s, uint16_t peer);
-/* Waits until an id whose end was told is free. */
+/* Wait until a peer id whose end was reported is free. */
 void ct_wait_free(struct ct_side *s, uint16_t peer);
-/* What is larger than the device's largest message is made that size. */
+/* Start a stream. Sizes above the device's largest message are reduced to that size. */
 int ct_stream(struct ct_side *s, const struct ct_spec *spec);
-/* Waits until n of its ops came back. @return whether they did in time */
+/* Wait until n ops of the stream came back. @return whether they did in time */
 bool ct_try_wait(struct ct_side *s, int stream, uint32_t n, uint32_t timeout_ms,
 		 struct ct_result *res);
 void ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res);
-/* Waits until n of its ops were accepted. */
+/* Wait until n ops of the stream were accepted. */
 void ct_wait_posted(struct ct_side *s, int stream, uint32_t n);
-/* As ct_wait(), and all n were successful and right. */
+/* As ct_wait(), and all n must be successful and have the right data. */
 void ct_wait_ok(struct ct_side *s, int stream, uint32_t n);
-/* No op is prepared any more; those that are will still be posted. @return how many ops the stream has now */
+/*
+ * Prepare no more ops; those already prepared will still be posted. @return how many ops the stream
+ * has now
+ */
 uint32_t ct_trim(struct ct_side *s, int stream);
 void ct_result(struct ct_side *s, int stream, struct ct_result *res);
-/* One op, to its end. @return its status */
+/* Run a stream of one op to its end. @return the op's status */
 int ct_one(struct ct_side *s, const struct ct_spec *spec, struct ct_result *res);
-/* Cancels ops [from, to) of a stream. @return how many were asked; *cant: how many can't be recalled */
+/*
+ * Cancel ops [from, to) of a stream. @return how many cancels were accepted; *cant: how many ops
+ * the device can't recall
+ */
 uint32_t ct_cancel(struct ct_side *s, int stream, uint32_t from, uint32_t to, uint32_t *cant);
-/* Cancels what the stream has in flight, makes no more of it, and waits until all is back. @return how many */
+/*
+ * Cancel the ops that the stream has in flight, prepare no more, and wait until all came back.
+ * @return how many came back
+ */
 uint32_t ct_recall(struct ct_side *s, int stream, struct ct_result *res);
 int ct_try_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed,
 	      struct leat_rkey *rkey);
 int ct_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed, struct leat_rkey *rkey);
-/* Offset of the first wrong byte, or -1; at: where in the pattern the first byte is. */
+/*
+ * @return the offset of the first wrong byte, or -1; at: position in the pattern of the first byte
+ */
 int64_t ct_mr_verify(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed,
 		     uint64_t at);
 void ct_mr_check(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed, uint64_t at);
@@ -247,16 +271,19 @@ int ct_mr_dereg(struct ct_side *s, int mr);
 void ct_freeze(struct ct_side *s, bool frozen);
 int ct_shutdown(struct ct_side *s, uint64_t timeout_us);
 int ct_destroy(struct ct_side *s);
-/* Orderly end: shutdown, SHUTDOWN event, destroy. */
+/* End in order: shutdown, SHUTDOWN event, destroy. */
 void ct_finish(struct ct_side *s);
 int ct_close(struct ct_side *s, uint64_t timeout_us);
 struct ct_rep ct_state(struct ct_side *s);
-/* leat_err_msg() of the last call that failed. */
+/* @return leat_err_msg() of the last call that failed */
 const char *ct_err_text(void);
 
-/* How often a status occurs in a result. */
+/* @return how often a status occurs in a result */
 uint32_t ct_status_count(const struct ct_result *res, int status);
-/* Every op of the result came back with 0 or with one of these (end with 0). */
+/*
+ * Every op of the result must have come back with 0 or with one of these statuses (0 ends the
+ * list).
+ */
 void ct_only(const struct ct_result *res, const int *allowed, const char *what);
 #define CT_ONLY(res, what, ...) ct_only(res, (const int[]){ __VA_ARGS__, 0 }, what)
 
@@ -269,10 +296,10 @@ struct ct_pair {
 };
 
 void ct_pair_open(struct ct_pair *p, const struct ct_conf *ca, const struct ct_conf *cb);
-/* Both sides end in order. */
+/* Close both sides in order. */
 void ct_pair_close(struct ct_pair *p);
 
-/* Near in the middle of two others, which connected to it. */
+/* A near endpoint between two others, which connected to it. */
 struct ct_trio {
 	struct ct_side a, b, c;	  /* near, far 0, far 1: another process in CT_FORK_MODE */
 	uint16_t pb, pc;	  /* b and c as peers of a */
@@ -284,24 +311,30 @@ void ct_trio_open(struct ct_trio *t, const struct ct_conf *ca);
 void ct_trio_close(struct ct_trio *t);
 
 /*
- * Datagrams of at least 8 B, until count of them were received: what is lost is sent again. More may arrive
- * later.
+ * Send datagrams of at least 8 B until count of them were received: lost ones are sent again. More
+ * may arrive later.
  */
 void ct_datagrams(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
 		  uint64_t size, uint64_t size_max, uint64_t seed);
-/* Sends count messages and receives them, of sizes from size to size_max, checking all. */
+/* Send count messages of size to size_max bytes, and receive and check all of them. */
 void ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
 		uint64_t size, uint64_t size_max, uint64_t seed);
-/* Is the connection still good in both directions? */
+/* The connection must be good in both directions. */
 void ct_pair_works(struct ct_pair *p);
-/* A message of this size can't leave without its receiver. */
+/* @return a size that the device does not send before the receiver has posted a receive */
 uint64_t ct_big(void);
-/* Opens the pair, stops b, and sends it count of them, with a deadline if timeout_us is not 0. @return stream of a */
+/*
+ * Open the pair, freeze b, and post count sends of ct_big() to it, with a deadline if timeout_us is
+ * not 0. @return the stream of a
+ */
 int ct_pair_big_sends(struct ct_pair *p, uint32_t count, uint64_t timeout_us);
-/* Remote rights for all that the device can do to memory; 0: nothing. */
+/* @return the remote rights for every op of the device on remote memory; 0: it has none */
 uint32_t ct_access(void);
 
-/* The sizes that every op type is tried with, up to the device's limit. @return how many */
+/*
+ * @return how many sizes were stored: those that every op type is tried with, up to the device's
+ * limit
+ */
 unsigned int ct_sizes(uint64_t *sizes, unsigned int max);
 
 #endif /* CT_H */

@@ -4,9 +4,10 @@
 #define CT_DATAGRAM_H
 
 /*
- * For the tests of datagram endpoints. The promises are the same, but what is sent may be lost, doubled or
- * overtaken: so the tests hold the sender to its ops, and the receiver to what came. Each datagram tells in its
- * first word which one it is (CT_SELF), so whatever came must be whole.
+ * Helpers for the tests of datagram endpoints. The promises are the same, but datagrams may be
+ * lost, doubled or overtaken: the tests require every op of the sender to come back, and every
+ * datagram that arrives to be whole. The first word of each datagram tells which one it is
+ * (CT_SELF).
  */
 
 #include "ct.h"
@@ -34,7 +35,7 @@ send_of(uint16_t peer, uint32_t count, uint64_t seed)
 				 .seed = seed };
 }
 
-/* What was sent twice, or late, and met no receive is gone when the other side has polled. */
+/* Let datagrams that were doubled or late, and met no receive, be dropped: the far side polls. */
 static inline void
 settle(struct ct_side *to)
 {
@@ -46,7 +47,10 @@ settle(struct ct_side *to)
 	}
 }
 
-/* One datagram for one receive; sent again if it does not come. The receive's outcome is in res. */
+/*
+ * Send one datagram for one receive, and again if it does not arrive. res: the outcome of the
+ * receive.
+ */
 static inline void
 one(struct ct_side *from, struct ct_side *to, const struct ct_spec *s, const struct ct_spec *r,
     struct ct_result *res)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Where sides live: an agent in this thread, on another lcore, or in another process. The latter two
- * are reached through a socket pair; a request and its answer are one datagram each.
+ * Where sides live: an agent in this thread, on another lcore, or in another process. An agent on
+ * another lcore or in a process is reached through a socket pair; a request and its answer are one
+ * datagram each.
  */
 
 #include <fcntl.h>
@@ -24,12 +25,13 @@
 
 struct ct_host {
 	enum { NONE, HERE, LCORE, PROC } kind;
-	struct ct_agent *agent; /* HERE and LCORE (then it belongs to that lcore) */
+	/* of kinds HERE and LCORE (on LCORE the agent belongs to that lcore) */
+	struct ct_agent *agent;
 	int fd;
 	int far_fd;
 	pid_t pid;
 	unsigned int lcore;
-	int ended; /* LCORE: its agent is this thread's again */
+	int ended; /* LCORE: the agent belongs to this thread again */
 	char name[16];
 };
 
@@ -52,21 +54,23 @@ agent_new(uint64_t role)
 }
 
 /*
- * A thread without work for so long looks again only every millisecond. In CT_SELF_MODE it has both
- * sides, so none waits for its processor. The steps of one large message are no work that is seen
- * here: that thread looks for longer, and does not yield.
+ * A thread that had no work for this time looks for work only every millisecond. In CT_SELF_MODE
+ * one thread has both sides, and neither waits for a CPU. The steps in which a provider moves one
+ * large message are not seen as work here: that thread looks for longer before it rests, and does
+ * not yield.
  */
 #define SPIN_US 300
 #define SPIN_SELF_US 20000
 
 struct idle {
-	uint64_t since; /* the first turn without work; 0: there was work */
+	uint64_t since; /* time of the first turn without work; 0: the last turn had work */
 	unsigned int turns;
 };
 
 /*
- * After a turn. On a machine with fewer CPUs than sides those who wait would keep those who work from
- * them, the kernel's threads among these. fd: wakes, or -1.
+ * Rest after a turn without work. On a machine with fewer CPUs than sides, threads that wait would
+ * otherwise keep the CPUs from those that work, the kernel's threads among them. fd: readable when
+ * a request came, or -1.
  */
 static void
 rest(int fd, bool worked, struct idle *idle)
@@ -84,12 +88,12 @@ rest(int fd, bool worked, struct idle *idle)
 		*idle = (struct idle){ .since = now };
 	if (now - idle->since >= leat_us_to_cycles(self ? SPIN_SELF_US : SPIN_US) &&
 	    ++idle->turns % CT_EVENT_TURNS == 0)
-		(void)poll(&p, 1, 1); /* a negative fd is passed over */
+		(void)poll(&p, 1, 1); /* poll() ignores a negative fd */
 	else if (!self)
 		sched_yield();
 }
 
-/* ---- the other end ---- */
+/* ---- the agent's end: a loop on another lcore or in a child process ---- */
 
 static bool
 answer(int fd, struct ct_rep *rep, const struct ct_req *req)
@@ -153,7 +157,7 @@ ct_child(uint64_t role)
 	return ret;
 }
 
-/* ---- this end ---- */
+/* ---- the test's end: hosts, requests and answers ---- */
 
 static void
 pair_make(int fd[2])
@@ -245,7 +249,7 @@ ct_hosts_fini(void)
 	unsigned int i;
 
 	if (lcore.kind == LCORE) {
-		close(lcore.fd); /* ends its loop */
+		close(lcore.fd); /* ends the loop of the lcore */
 		(void)rte_eal_wait_lcore(lcore.lcore);
 		while (__atomic_load_n(&lcore.ended, __ATOMIC_ACQUIRE) == 0) /* ENDED */
 			sched_yield();
@@ -341,7 +345,7 @@ ct_err_text(void)
 	return err_text;
 }
 
-/* @return false: the other end is gone or took too long */
+/* @return false: the agent's end is closed or took too long */
 static bool
 exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 {
@@ -373,7 +377,7 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 		n = recv(h->fd, rep, sizeof(*rep), MSG_DONTWAIT);
 		if (n == (ssize_t)sizeof(*rep) && rep->seq == req->seq)
 			return true;
-		/* An answer that was given up comes late. */
+		/* A late answer to a request that was given up: ignore it. */
 		if (n == (ssize_t)sizeof(*rep))
 			continue;
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -383,7 +387,7 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 	return false;
 }
 
-/* Only the end of a process closes its socket; it can be waited for then. */
+/* Has the process closed its socket? Only its end does that, so that it can be waited for then. */
 static bool
 hung_up(const struct ct_host *h)
 {
@@ -427,7 +431,9 @@ host_reset(struct ct_host *h, bool failed)
 	static char text[300];
 	struct ct_req req = { .cmd = CT_RESET };
 
-	/* A process may be in any state after a failure: a new one is cheaper than to find out. */
+	/*
+	 * A process may be in any state after a failure: replacing it is cheaper than finding out.
+	 */
 	if (failed && h->kind == PROC) {
 		proc_end(h, SIGKILL);
 		return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-conformance: holds a driver to what leat promises of every driver.
+ * leat-conformance: tests a driver against the promises that leat makes for every driver.
  *
  *     leat-conformance EAL... --vdev=fabric_X0,... -- [--mode self|lcores|fork] [--filter GLOB] ...
  *
@@ -53,22 +53,30 @@ static const struct ct_test *const groups[] = {
 
 static const char usage[] =
 	"leat-conformance [EAL options] --vdev=fabric_X0,... -- [options]\n"
-	"  --mode self|lcores|fork  both sides in one thread, on two lcores, in two processes (self)\n"
+	"  --mode self|lcores|fork  both sides in one thread, on two lcores, in two processes "
+	"(self)\n"
 	"  --device NAME            the device that is tested (the first one)\n"
-	"  --type reliable|datagram kind of endpoints (reliable, unless the device offers datagrams only)\n"
+	"  --type reliable|datagram kind of endpoints (reliable, unless the device offers "
+	"datagrams only)\n"
 	"  --list                   names of the tests, none is run\n"
-	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'; repeatable: any of them\n"
-	"  --known GLOB=REASON      tests that this device is known to fail: skipped with the reason; repeatable\n"
-	"  --plain                  without the ops that the library does in software for this device\n"
+	"  --filter GLOB            only tests whose name fits, e.g. 'order.*'; repeatable: any "
+	"of them\n"
+	"  --known GLOB=REASON      tests that this device is known to fail: skipped with the "
+	"reason; repeatable\n"
+	"  --plain                  without the ops that the library does in software for this "
+	"device\n"
 	"  --seed N                 of sizes, bursts and data (1)\n"
 	"  --seeds N                run each test N times, with seeds from --seed on (1)\n"
 	"  --scale N                amount of work, percent (100; less under sanitizers)\n"
 	"  --slow N                 factor on all limits of time (1; more under sanitizers)\n"
 	"  --listen HOST:0          where the tests listen (127.0.0.1:0)\n"
-	"  --far-listen HOST:0      mode fork, two devices given: the other processes use the second one, and listen here\n"
-	"  --cable CMD              a shell command that takes down, up or lossy: runs the tests cable.*\n"
+	"  --far-listen HOST:0      mode fork, two devices given: the other processes use the "
+	"second one, and listen here\n"
+	"  --cable CMD              a shell command that takes down, up or lossy: runs the tests "
+	"cable.*\n"
 	"  --impatient              the device was told to give up a peer that posts no receives\n"
-	"  --eal-memory             buffers, and three of four regions, are EAL's memory, if it has some\n"
+	"  --eal-memory             buffers, and three of four regions, are EAL's memory, if it "
+	"has some\n"
 	"  --help\n"
 	"Output is TAP. Exit status: 0 all passed or skipped, 1 failed, 2 could not be run.\n";
 
@@ -209,8 +217,8 @@ parse(int argc, char **argv, struct options *o)
 }
 
 /*
- * Unless told otherwise two lcores that may run on any CPU of ours, so that two processes of two
- * lcores each get along on a small machine.
+ * The default EAL arguments: two lcores that may run on any CPU of this process, so that two
+ * processes of two lcores each make progress on a small machine.
  */
 static char **
 eal_args(int argc, char **argv, int *new_argc)
@@ -258,7 +266,7 @@ eal_args(int argc, char **argv, int *new_argc)
 	return out;
 }
 
-/* What the endpoints of the tests are like. */
+/* Ask the device about the endpoints that the tests use. */
 static int
 info_get(void)
 {

@@ -48,7 +48,7 @@ ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf
 	uint32_t tx, rx, i;
 	int ret;
 
-	memset(n, 0, offsetof(struct ct_node, fault)); /* a fault stays until somebody saw it */
+	memset(n, 0, offsetof(struct ct_node, fault)); /* a fault stays until it was reported */
 	ret = leat_dev_info_for(dev, conf->ops, &n->info);
 	if (ret < 0)
 		return ret;
@@ -58,7 +58,7 @@ ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf
 	tx = conf->tx_depth != 0 ? conf->tx_depth : n->info.tx_depth;
 	rx = conf->rx_depth != 0 ? conf->rx_depth : n->info.rx_depth;
 	n->rnd = seed;
-	/* Done ops that poll has not returned yet take slots as well, beyond the depths. */
+	/* Ops that are done but not yet returned by poll take slots beyond the depths. */
 	n->nb_slots = 2 * (tx + rx) + 1024;
 	n->slots = mmap(NULL, (size_t)n->nb_slots * sizeof(*n->slots), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -132,7 +132,7 @@ ct_node_close(struct ct_node *n, uint64_t timeout_us)
 	ret = leat_ep_close(n->ep, timeout_us, returned, n);
 	if (ret < 0 && ret != -ETIMEDOUT) {
 		ct_node_fault(n, "close: %s: %s", strerror(-ret), leat_err_msg());
-		/* Memory that the device may still use is better leaked than freed. */
+		/* The device may still use the memory: leak it rather than free it. */
 		n->ep = NULL;
 		return ret;
 	}

@@ -24,22 +24,22 @@
 
 #define CT_GUARD 64
 #define CT_CLASSES 32
-/* Ops may be larger, to see that they are refused; there are no buffers for them. */
+/* Ops may be larger, to see that they are refused; such ops have no buffer. */
 #define CT_BUF_MAX (UINT64_C(1) << 30)
 #define CT_EVENT_LOG 4096
-#define CT_EVENT_TURNS 16 /* one of so many looks for events */
+#define CT_EVENT_TURNS 16 /* the endpoint's events are read in one of so many turns */
 #define CT_QIDS(max_peers) (2 + CT_QUEUES + (max_peers))
 
 enum ct_where { CT_FREE = 0, CT_PREPARED, CT_POSTED };
 
 struct ct_buf {
-	struct ct_buf *next; /* in the list of its class */
+	struct ct_buf *next; /* the next buffer of its class */
 	uint8_t *raw;	     /* guard, data, guard */
 	struct leat_mr *mr;
 	uint64_t poison_len;
 	uint64_t poison;
 	uint32_t cls;
-	uint8_t type; /* of the op that used it last */
+	uint8_t type; /* type of the op that used it last */
 	int32_t status;
 };
 
@@ -49,7 +49,7 @@ struct ct_slot {
 	struct ct_slot *next;
 	struct ct_buf *buf;
 	uint64_t qseq;
-	uint64_t size; /* of the message that is expected, or sent */
+	uint64_t size; /* of the message that is expected or sent */
 	uint32_t qid;
 	uint32_t idx;
 	uint16_t stream;
@@ -64,25 +64,25 @@ struct ct_stream {
 	uint64_t start;
 	uint32_t made; /* ops prepared so far */
 	uint32_t nb_pend;
-	struct ct_slot *pend[CT_BURST]; /* prepared, not accepted yet */
+	struct ct_slot *pend[CT_BURST]; /* prepared, not yet accepted */
 	uint64_t cas_next;
-	bool stalled; /* post refused for good (shut down) */
+	bool stalled; /* post refuses for good: the endpoint is shut down */
 };
 
 struct ct_region {
 	struct leat_mr *mr;
 	uint8_t *raw, *mem;
 	uint64_t len, raw_len;
-	bool eal; /* EAL's memory */
+	bool eal; /* lies in EAL memory */
 };
 
-/* Memory of buffers: one allocation, perhaps one registration. */
+/* Memory of buffers: one allocation and at most one registration. */
 struct ct_chunk {
 	struct ct_chunk *next;
 	uint8_t *mem;
 	uint64_t len, used;
 	struct leat_mr *mr;
-	bool eal; /* EAL's memory */
+	bool eal; /* lies in EAL memory */
 };
 
 struct ct_logged {
@@ -96,12 +96,12 @@ struct ct_node {
 	struct ct_conf conf;
 	bool frozen;
 	bool shut;    /* leat_ep_shutdown() was called */
-	bool through; /* SHUTDOWN came */
+	bool through; /* the SHUTDOWN event came */
 	uint32_t turn;
 	uint64_t rnd;
 
 	struct ct_slot *slots, *free_slots;
-	uint32_t nb_slots, nb_fresh, nb_posted; /* slots from nb_fresh on were never used */
+	uint32_t nb_slots, nb_fresh, nb_posted; /* slots from nb_fresh on have never been used */
 	struct ct_chunk *chunks;
 	struct ct_buf *bufs[CT_CLASSES];
 
@@ -117,9 +117,10 @@ struct ct_node {
 
 	struct ct_logged *log; /* ring of CT_EVENT_LOG */
 	uint32_t nb_log;
-	uint32_t log_from[LEAT_EV_SHUTDOWN + 1]; /* by type: none before it waits to be taken */
+	/* by type: no event before this one still waits to be taken */
+	uint32_t log_from[LEAT_EV_SHUTDOWN + 1];
 	uint64_t ev_count[LEAT_EV_SHUTDOWN + 1];
-	uint8_t *peer_seen; /* by peer: 0, or 1 + last event type */
+	uint8_t *peer_seen; /* by peer id: 0, or 1 + type of its last event */
 	enum ct_policy policy;
 	uint16_t priv_len;
 	uint8_t priv[LEAT_EP_PRIV_MAX];
@@ -130,11 +131,11 @@ struct ct_node {
 /* node.c */
 int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf,
 		 const char *name, uint64_t seed);
-/* Shuts down if it is not yet, blocks until everything came back, frees. */
+/* Shut down if that has not been done, block until every op came back, free. */
 int ct_node_close(struct ct_node *n, uint64_t timeout_us);
-/* leat_ep_destroy(), and what goes with it when that succeeded. */
+/* Call leat_ep_destroy(), and free the node's memory when it succeeded. */
 int ct_node_destroy(struct ct_node *n);
-/* One turn: posts, polls, now and then events. @return whether anything happened */
+/* One turn: post, poll, and now and then read events. @return whether anything happened */
 bool ct_node_step(struct ct_node *n);
 void ct_node_dump(const struct ct_node *n, char *buf, size_t len);
 void __attribute__((format(printf, 2, 3))) ct_node_fault(struct ct_node *n, const char *fmt, ...);
@@ -143,28 +144,28 @@ void __attribute__((format(printf, 2, 3))) ct_node_fault(struct ct_node *n, cons
 struct ct_buf *ct_buf_get(struct ct_node *n, uint64_t size);
 void ct_buf_put(struct ct_node *n, struct ct_buf *b, uint64_t size);
 bool ct_buf_guards_ok(const struct ct_buf *b, uint64_t size);
-/* At the end: is all poison still there? Frees everything. */
+/* At the end of a node: check the poison in all buffers, and free them. */
 void ct_buf_free_all(struct ct_node *n);
 int ct_region_make(struct ct_node *n, uint64_t len, uint32_t access, uint64_t seed);
-/* Offset of the first byte outside of the region, inside its guards, that changed, or -1. */
+/* @return the offset of the first changed byte in the guards around the region, or -1 */
 int64_t ct_region_guards(const struct ct_region *r);
-/* @return false: may_wait, and a region is still in use by the device */
+/* @return false: may_wait is set, and a region is still in use by the device */
 bool ct_region_free_all(struct ct_node *n, bool may_wait);
 
 /* node_stream.c */
 int ct_stream_start(struct ct_node *n, const struct ct_spec *spec);
-/* Posts what there is room for. */
+/* Post as many ops of the stream as there is room for. */
 bool ct_stream_pump(struct ct_node *n, struct ct_stream *s);
 void ct_stream_done(struct ct_node *n, struct ct_slot *slot);
 uint64_t ct_stream_size(const struct ct_spec *spec, uint32_t i);
-/* Hands an op to leat; used by streams. @return accepted */
+/* Post ops of streams. @return how many were accepted */
 uint16_t ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb);
 
 /* node_event.c */
 void ct_node_events(struct ct_node *n);
-/* Polls once, at most max ops. @return how many came */
+/* Poll once, for at most max ops. @return how many came */
 uint16_t ct_node_poll(struct ct_node *n, uint16_t max);
-/* An op came back. */
+/* Check an op that came back. */
 void ct_node_returned(struct ct_node *n, struct leat_op *op);
 struct ct_logged *ct_node_event_find(struct ct_node *n, unsigned int type, uint16_t peer);
 

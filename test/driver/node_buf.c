@@ -20,14 +20,17 @@
 #include "pattern.h"
 
 #define CHUNK (UINT64_C(2) << 20)
-#define OWN_CHUNK_CLASS 18 /* from 256 KiB on a buffer is a chunk of its own */
+#define OWN_CHUNK_CLASS 18 /* a buffer of 256 KiB or more is a chunk of its own */
 #define GUARD_SEED UINT64_C(0x67756172640a)
-/* Of a large buffer only its beginning and end are poisoned. */
+/* Only so many bytes at the beginning and at the end of a large buffer are poisoned. */
 #define POISON_MAX 4096
 
 #define REGION_GUARD 4096
 
-/* Zeroed. @param[in,out] eal is it to be, and is it, EAL's? @return NULL: out of memory */
+/*
+ * Allocate zeroed memory. @param[in,out] eal in: use EAL memory; out: whether it is EAL memory.
+ * @return NULL: out of memory
+ */
 static uint8_t *
 memory_new(uint64_t len, bool *eal)
 {
@@ -48,7 +51,7 @@ memory_free(uint8_t *mem, uint64_t len, bool eal)
 	if (eal)
 		rte_free(mem);
 	else
-		(void)munmap(mem, len); /* fails for a wrong address only */
+		(void)munmap(mem, len); /* fails only for a wrong address */
 }
 
 static struct ct_chunk *
@@ -171,7 +174,7 @@ ct_buf_guards_ok(const struct ct_buf *b, uint64_t size)
 void
 ct_buf_put(struct ct_node *n, struct ct_buf *b, uint64_t size)
 {
-	/* LIFO would hide writes that come late: buffers rest as long as possible. */
+	/* LIFO would hide late writes: let each buffer rest as long as possible. */
 	struct ct_buf **tail = &n->bufs[b->cls];
 	unsigned int i;
 
@@ -224,7 +227,10 @@ ct_region_make(struct ct_node *n, uint64_t len, uint32_t access, uint64_t seed)
 		return leat_err(ENOSPC, "harness: too many regions");
 	r = &n->regions[id];
 	r->raw_len = RTE_ALIGN_CEIL(len, (uint64_t)4096) + 2 * REGION_GUARD;
-	/* A peer that reaches into EAL's memory itself asks this side for the others. */
+	/*
+	 * A peer reads and writes EAL memory directly; for other regions it asks this side. Test
+	 * both.
+	 */
 	r->eal = ct.eal_memory && id % 4 != 3;
 	r->raw = memory_new(r->raw_len, &r->eal);
 	if (r->raw == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What comes out of an endpoint: ops from poll, events. Each is checked against what may come. */
+/* Ops from poll and events of an endpoint. Each is checked against what may come. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "node.h"
 #include "pattern.h"
 
-/* Did the device leave alone what is the caller's? */
+/* Did the device leave the fields unchanged that belong to the caller? */
 static bool
 inputs_kept(const struct leat_op *a, const struct leat_op *b)
 {
@@ -76,7 +76,10 @@ ct_node_poll(struct ct_node *n, uint16_t max)
 	return got;
 }
 
-/* After DISCONNECTED nothing of that peer may be left, but for what an own queue or the receive queue holds back. */
+/*
+ * After DISCONNECTED no op of that peer may be left, except those that a queue of the endpoint's
+ * own or the receive queue holds back.
+ */
 static void
 check_peer_done(struct ct_node *n, uint16_t peer)
 {
@@ -96,7 +99,7 @@ check_peer_done(struct ct_node *n, uint16_t peer)
 	}
 }
 
-/* The order of a peer's events; seen: 0 nothing, or 1 + type of the last one. */
+/* The permitted order of a peer's events; seen: 0 none yet, or 1 + type of the last one. */
 static bool
 event_fits(uint8_t seen, enum leat_event_type type)
 {
@@ -164,7 +167,7 @@ one_event(struct ct_node *n, const struct leat_event *ev)
 		check_peer_done(n, ev->peer);
 	if (ev->type == LEAT_EV_CONNECT_REQ && n->policy != CT_HOLD) {
 		ret = answer(n, ev->peer);
-		/* It may have gone in the meantime. */
+		/* The peer may have left in the meantime. */
 		if (ret < 0 && ret != -ENOTCONN)
 			ct_node_fault(n, "answering peer %u: %s: %s", ev->peer, strerror(-ret),
 				      leat_err_msg());
@@ -193,7 +196,10 @@ waits(struct ct_node *n, uint32_t i, unsigned int type)
 	return !l->taken && l->ev.type == type ? l : NULL;
 }
 
-/* Whoever waits for an event asks again and again: what was seen to be of no use is not looked at twice. */
+/*
+ * Find an event that waits to be taken. A waiting request calls this again and again, so log_from[]
+ * keeps the position up to which events of the type need no second look.
+ */
 struct ct_logged *
 ct_node_event_find(struct ct_node *n, unsigned int type, uint16_t peer)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Streams of ops made by one rule: prepared, posted in bursts of changing size, checked when they come back. */
+/*
+ * Streams of ops made by one rule: prepare them, post them in bursts of changing size, check them
+ * when they come back.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +37,7 @@ is_outbound(unsigned int type)
 	       type == LEAT_OP_WRITE_IMM;
 }
 
-/* The stream that ended longest ago, if all are taken. */
+/* @return a free stream or, if none is free, the stream that ended longest ago */
 static struct ct_stream *
 stream_get(struct ct_node *n)
 {
@@ -95,7 +98,7 @@ prepare(struct ct_node *n, struct ct_stream *s)
 	size = slot->size;
 	if (is_recv(spec->type))
 		size = spec->bufsize != 0 ? spec->bufsize : ct_size_max(spec);
-	/* A size that no buffer can have is only tried with the op, never with memory. */
+	/* A size above CT_BUF_MAX must be refused: it is tried without memory of that size. */
 	slot->buf = size > 0 ? ct_buf_get(n, size > CT_BUF_MAX ? 64 : size) : NULL;
 	if (size > 0 && slot->buf == NULL) {
 		ct_node_fault(n, "harness: no buffer of %" PRIu64 " B", size);
@@ -151,7 +154,7 @@ prepare(struct ct_node *n, struct ct_stream *s)
 	return slot;
 }
 
-/* Padding included: the one was copied from the other as bytes. */
+/* Compare as bytes, padding included: one object is a copy of the other's bytes. */
 static bool
 same_bytes(const void *a, const void *b, size_t n)
 {
@@ -168,7 +171,7 @@ ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb)
 		ops[i] = &slots[i]->op;
 		memcpy(&slots[i]->in, &slots[i]->op, sizeof(slots[i]->in));
 	}
-	/* To any peer, even one that does not exist: it must change nothing. */
+	/* A hint for any peer id, even a free one, must change nothing. */
 	if (nb > 0 && n->nb_posted % 2 == 0)
 		leat_ep_post_soon(n->ep, ops[0]->peer);
 	rte_errno = 0;
@@ -202,7 +205,7 @@ ct_stream_pump(struct ct_node *n, struct ct_stream *s)
 	if (s->stalled)
 		return false;
 	if ((s->spec.check & CT_CASLOOP) != 0) {
-		/* One at a time: the next depends on what this one found. */
+		/* One at a time: the next compare value depends on what this op found. */
 		if (inflight > 0 || s->res.ok >= s->spec.count)
 			return false;
 		burst = 1;

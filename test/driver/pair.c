@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connected endpoints, and what tests do with them most often. */
+/* Pairs and trios of connected endpoints, and common actions on them. */
 
 #include "ct.h"
 
-/* Smaller ones a device may hold for a receiver that has not asked for them yet. */
+/* A device may buffer smaller messages before the receiver has posted a receive. */
 #define BIG_MIN (UINT64_C(1) << 20)
 
 void

@@ -4,10 +4,9 @@
 #define CT_PATTERN_H
 
 /*
- * What the data of the tests look like. Word j of a pattern with seed s is mix(s ^ j * GOLDEN): no
- * two places of one pattern, and no two patterns, look alike, so a lost, doubled, shifted or
- * foreign byte shows. mix() can be turned around, so that the first word of a message tells which
- * one it is.
+ * The data of the tests. Word j of a pattern with seed s is mix(s ^ j * GOLDEN): no two places of
+ * one pattern, and no two patterns, look alike, so a lost, doubled, shifted or foreign byte shows.
+ * mix() can be inverted, so that the first word of a message tells which message it is.
  *
  * mix() is the finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood: Fast Splittable Pseudorandom
  * Number Generators, 2014), with D. Stafford's constants.
@@ -44,7 +43,7 @@ ct_word(uint64_t seed, uint64_t j)
 	return ct_mix(seed ^ j * CT_GOLDEN);
 }
 
-/* The next number of a sequence; any state. */
+/* Return the next number of a sequence; any state is valid. */
 static inline uint64_t
 ct_random(uint64_t *state)
 {
@@ -58,7 +57,7 @@ ct_byte(uint64_t seed, uint64_t pos)
 	return (uint8_t)(ct_word(seed, pos >> 3) >> (pos & 7) * 8);
 }
 
-/* Bytes [off, off + len) of the pattern go to buf. */
+/* Write bytes [off, off + len) of the pattern to buf. */
 static inline void
 ct_fill(void *buf, uint64_t len, uint64_t seed, uint64_t off)
 {
@@ -75,7 +74,7 @@ ct_fill(void *buf, uint64_t len, uint64_t seed, uint64_t off)
 		*p++ = ct_byte(seed, off++);
 }
 
-/* Offset in buf of the first wrong byte, or -1. */
+/* @return the offset in buf of the first wrong byte, or -1 */
 static inline int64_t
 ct_verify(const void *buf, uint64_t len, uint64_t seed, uint64_t off)
 {

@@ -4,10 +4,10 @@
 #define CT_PROTO_H
 
 /*
- * How a test tells a side what to do. A side that lives in the test's own thread gets these as
- * function arguments; one on another lcore or in another process through a socket pair, one
- * datagram each. A side answers each request once, some of them (CT_WAIT, CT_EVENT, CT_FINISH) only when
- * what they wait for has happened or the time is up.
+ * Requests by which a test tells a side what to do. A side that lives in the test's own thread gets
+ * them as function arguments; a side on another lcore or in another process gets them through a
+ * socket pair, one datagram each. A side answers each request once. CT_WAIT, CT_EVENT and CT_FINISH
+ * are answered when the event they wait for has happened or the time is up.
  */
 
 #include <leat_fabric.h>
@@ -33,22 +33,25 @@ enum ct_cmd {
 	CT_STREAM,     /* spec -> err: stream */
 	CT_WAIT,       /* arg[0]: stream, arg[1]: ops done, arg[2]: timeout us -> res */
 	CT_RESULT,     /* arg[0]: stream -> res */
-	CT_TRIM, /* arg[0]: stream: no more than what was prepared already -> err: how many that is */
-	CT_CANCEL, /* arg[0]: stream, arg[1], arg[2]: from, to -> val[0]: 0, val[1]: -EOPNOTSUPP, val[2]: else */
+	CT_TRIM,       /* arg[0]: stream: prepare no more ops -> err: ops of the stream now */
+	/* arg[0]: stream, [from, to) = arg[1], arg[2] -> val[0]: 0, [1]: -EOPNOTSUPP, [2]: other */
+	CT_CANCEL,
 	CT_MR, /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
-	CT_MR_CHECK, /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at -> val[0]: bad */
+	/* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at -> val[0]: bad */
+	CT_MR_CHECK,
 	CT_MR_FILL,  /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at */
 	CT_MR_PEEK,  /* arg[0]: region, arg[1]: offset -> val[0] */
 	CT_MR_POKE,  /* arg[0]: region, arg[1]: offset, arg[2]: value */
 	CT_MR_DEREG, /* arg[0]: region */
-	CT_FREEZE,   /* arg[0]: 1: neither post nor poll nor events until 0 */
+	CT_FREEZE,   /* arg[0]: 1: do not post, poll or read events until 0 */
 	CT_SHUTDOWN, /* arg[0]: timeout us */
 	CT_DESTROY,
 	CT_FINISH, /* arg[0]: timeout us: shutdown, poll until through, destroy */
 	CT_CLOSE,  /* arg[0]: timeout us: leat_ep_close(), which blocks */
-	CT_STATE, /* -> val[0]: inflight, val[1]: posted slots, val[2]: rss KiB, val[3]: open files */
+	/* -> val[0]: inflight, val[1]: posted slots, val[2]: rss KiB, val[3]: open files */
+	CT_STATE,
 	CT_DUMP,  /* -> dump */
-	CT_RESET, /* every endpoint is closed, whatever it takes */
+	CT_RESET, /* close every endpoint, whatever is in flight */
 	CT_EXIT,
 	CT_CMDS,
 };
@@ -56,37 +59,40 @@ enum ct_cmd {
 enum ct_policy {
 	CT_ACCEPT_ALL = 0,
 	CT_REJECT_ALL,
-	CT_HOLD, /* answered by CT_ACCEPT or CT_REJECT */
+	CT_HOLD, /* a CT_ACCEPT or CT_REJECT request answers */
 };
 
-/* What an endpoint is to be like; 0 is the default. */
+/* Configuration of an endpoint; 0 is the default. */
 struct ct_conf {
-	uint32_t ops; /* 0: all that the device can do */
+	uint32_t ops; /* 0: all ops of the device */
 	uint32_t tx_depth;
 	uint32_t rx_depth;
 	uint16_t max_peers;
 	uint16_t type;
 	uint8_t reg;  /* buffers are registered even where the device does not ask for it */
-	uint8_t wait; /* with a wait object */
+	uint8_t wait; /* has a wait object */
 };
 
 /* What a stream checks of the ops that come back with status 0. */
 #define CT_DATA                                                                                    \
 	0x01 /* received: message i has seed + i and its length; read: the region's pattern */
-#define CT_SELF 0x02	/* received: the data tell their seed (>= 8 bytes); order does not matter */
+#define CT_SELF 0x02	/* received: the first word tells the seed (>= 8 bytes); any order */
 #define CT_IMM 0x04	/* imm is imm + i */
 #define CT_TAG 0x08	/* tag is tag + i * tag_step */
 #define CT_SRC 0x10	/* src is the spec's */
-#define CT_OLD 0x20	/* atomics: old value is compare + i * operand (one user only) */
-#define CT_CASLOOP 0x40 /* CMP_SWAP until it took count times, each adding 1 */
+#define CT_OLD 0x20	/* atomics: old value is compare + i * operand (no other user) */
+#define CT_CASLOOP 0x40 /* CMP_SWAP until it succeeded count times, each adding 1 */
 #define CT_NOLEN 0x80	/* CT_DATA: the length may be any (write_imm) */
 
-/* Queue of a stream; CT_Q_OWN + i for an own one. */
+/* Queue of a stream; CT_Q_OWN + i: the i-th queue of the endpoint's own. */
 #define CT_Q_DEFAULT 0
 #define CT_Q_NONE 1
 #define CT_Q_OWN 2
 
-/* A stream: count ops made by one rule, posted as room permits. Op i has seed + i, tag + i * tag_step, ... */
+/*
+ * A stream: count ops made by one rule, posted as room permits. Op i has seed + i, tag + i *
+ * tag_step and so on.
+ */
 struct ct_spec {
 	uint8_t type;
 	uint8_t flags; /* LEAT_OP_F_IMM */
@@ -94,7 +100,7 @@ struct ct_spec {
 	uint16_t src;
 	uint16_t check;
 	uint32_t count;
-	uint32_t window; /* at most so many in flight; 0: no limit */
+	uint32_t window; /* at most so many ops in flight; 0: no limit */
 	uint32_t queue;
 	uint32_t bad; /* for tests of errors: CT_BAD_* */
 	uint64_t size;
@@ -122,12 +128,12 @@ ct_size_max(const struct ct_spec *s)
 
 #define CT_STATS 8
 
-/* What became of a stream. */
+/* Outcome of a stream. */
 struct ct_result {
 	uint32_t posted; /* accepted */
-	uint32_t done;	 /* returned */
-	uint32_t ok;	 /* with status 0 and everything that was to be checked right */
-	uint32_t wrong;	 /* with status 0 and something wrong: text tells what */
+	uint32_t done;	 /* came back */
+	uint32_t ok;	 /* status 0, and all that is checked was right */
+	uint32_t wrong;	 /* status 0, and something was wrong: text names it */
 	uint32_t nb_stat;
 	struct {
 		int32_t status;
@@ -135,20 +141,21 @@ struct ct_result {
 	} stat[CT_STATS];    /* statuses < 0 */
 	uint32_t nb_imm;     /* with LEAT_OP_F_IMM */
 	uint32_t nb_written; /* with LEAT_OP_F_WRITTEN */
-	uint32_t last_idx;   /* the op that came back last */
+	uint32_t last_idx;   /* index of the op that came back last */
 	int32_t last_status;
 	uint64_t last_len, last_imm, last_tag;
 	uint16_t last_src;
 	uint8_t last_oflags;
-	uint64_t sum, sumsq; /* CT_SELF: of seeds, else of immediates; atomics: of old values */
-	uint64_t first_ns, last_ns; /* from the stream's start to the first and last return */
+	uint64_t sum, sumsq; /* CT_SELF: of seeds; atomics: of old values; else: of immediates */
+	/* from the stream's start until the first and last op came back */
+	uint64_t first_ns, last_ns;
 	char text[160];
 };
 
 struct ct_req {
 	uint32_t cmd;
 	uint32_t node;
-	uint32_t seq;	 /* comes back in the answer */
+	uint32_t seq;	 /* copied to the answer */
 	uint64_t arg[5]; /* CT_OPEN: [0] the seed */
 	char addr[160];
 	uint16_t priv_len;
@@ -162,7 +169,7 @@ struct ct_req {
 struct ct_rep {
 	int32_t err;
 	uint32_t seq;
-	char fault[224]; /* a promise was broken at that side */
+	char fault[224]; /* the first broken promise at that side */
 	char text[224];	 /* leat_err_msg() of a call that failed */
 	uint64_t val[6];
 	struct leat_rkey rkey;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Runs tests, reports in TAP. A failed check jumps out of its test; then what is in flight is dumped,
- * and every endpoint is closed, so that the next test begins from nothing.
+ * Run tests, report in TAP. A failed check jumps out of its test; the ops in flight are then
+ * dumped, and every endpoint is closed, so that the next test begins without remains.
  */
 
 #include <fnmatch.h>
@@ -14,8 +14,8 @@
 #include "ct.h"
 
 /*
- * Of a whole test, seconds. Every wait in a test gives up far sooner: a test that takes so long is
- * inside a call of leat that does not return.
+ * Time limit of a whole test, s. Every wait in a test gives up far sooner: a test that takes so
+ * long is inside a call of leat that does not return.
  */
 #define STUCK_S 120
 
@@ -23,7 +23,7 @@ static struct {
 	sigjmp_buf jump;
 	char text[1024];
 	bool failed, skipped, stuck;
-	const char *name; /* NULL: no test runs, there is nowhere to jump to */
+	const char *name; /* NULL: no test runs, so a failure has nowhere to jump to */
 } run;
 
 void
@@ -70,8 +70,8 @@ ct_note(const char *fmt, ...)
 }
 
 /*
- * The thread is inside a call that does not return, most likely for a lock that nobody will ever open.
- * All endpoints of this thread are given up, as they are, and the tests go on with new ones.
+ * The thread is inside a call that does not return, most likely waiting for a lock that is never
+ * released. Abandon all endpoints of this thread as they are; the tests go on with new ones.
  */
 static void
 stuck(int sig)
@@ -84,14 +84,17 @@ stuck(int sig)
 	siglongjmp(run.jump, 1);
 }
 
-/* In the driver or below. ThreadSanitizer and AddressSanitizer tell more than this. */
+/*
+ * The driver or a library below it crashed. ThreadSanitizer and AddressSanitizer print more than
+ * this.
+ */
 static void
 crashed(int sig)
 {
 	static const char text[] = "Bail out! crashed in test ";
 	const char *name = run.name != NULL ? run.name : "(none)";
 
-	/* Nothing more can be done if that can't be written. */
+	/* If that can't be written, nothing is left to do. */
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ||
 	    write(STDOUT_FILENO, name, strlen(name)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
 		_exit(2);
@@ -99,7 +102,7 @@ crashed(int sig)
 	(void)raise(sig);
 }
 
-/* Does "GLOB=REASON" speak of the test? @return the reason, or NULL */
+/* Does "GLOB=REASON" match the test? @return the reason, or NULL */
 static const char *
 known_fits(const char *known, const char *name)
 {
@@ -110,7 +113,7 @@ known_fits(const char *known, const char *name)
 	return fnmatch(glob, name, 0) == 0 ? known + len + 1 : NULL;
 }
 
-/* A defect that is named and no test looks for any more is an error of the one who named it. */
+/* A --known option that matches no test any more is a mistake in the options. */
 static bool
 known_exist(const struct ct_test *const *groups)
 {
@@ -161,7 +164,7 @@ why_not(const struct ct_test *t, char *buf, size_t len)
 		snprintf(buf, len, "the device has no %s", caps[__builtin_ctz(t->caps & ~have)]);
 		return buf;
 	}
-	/* What is wrong with the device itself, and documented: not hidden, but no news either. */
+	/* Documented defects of the device itself are skipped with their reason. */
 	for (i = 0; i < ct.nb_known; i++) {
 		const char *reason = known_fits(ct.known[i], t->name);
 
@@ -182,7 +185,7 @@ skip(const struct ct_test *t, unsigned int number, const char *why)
 	return SKIPPED;
 }
 
-/* One test with one seed. @return whether it did not fail */
+/* Run one test with one seed. @return whether it did not fail */
 static bool
 attempt(const struct ct_test *t)
 {
@@ -231,7 +234,7 @@ one(const struct ct_test *t, unsigned int number)
 	return PASSED;
 }
 
-/* Does a test fit one of the filters? */
+/* Does a test match one of the filters? */
 static bool
 wanted(const struct ct_test *t)
 {

@@ -273,7 +273,7 @@ ct_recall(struct ct_side *s, int stream, struct ct_result *res)
 {
 	uint32_t n = ct_trim(s, stream);
 
-	/* Again and again: some may be prepared, and not posted yet. */
+	/* Cancel repeatedly: some ops may be prepared and not yet posted. */
 	CT_UNTIL(((void)ct_cancel(s, stream, 0, n, NULL), ct_try_wait(s, stream, n, 100, res)),
 		 "%s: stream %d: only %u of %u ops came back", s->what, stream, res->done, n);
 	return n;

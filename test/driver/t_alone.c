@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An endpoint to which nothing ever connects: the smallest part of the promises, which also a
- * driver without a network must keep (drivers/skeleton). That ops come back in order, and once,
- * each stream checks by itself.
+ * An endpoint to which nothing ever connects: the smallest part of the promises, which a driver
+ * without a network must keep as well (drivers/skeleton). Each stream checks by itself that ops
+ * come back once and in order.
  */
 
 #include "ct.h"
@@ -57,7 +57,10 @@ deadline(void)
 	ct_finish(&a);
 }
 
-/* Polls until n ops are back; the harness, which would poll, too, does not know them. */
+/*
+ * Poll until n ops are back. The harness, which would also poll, must not: it does not know these
+ * ops.
+ */
 static void
 poll_all(struct ct_node *node, struct leat_op **done, unsigned int n)
 {
@@ -70,7 +73,7 @@ poll_all(struct ct_node *node, struct leat_op **done, unsigned int n)
 	}
 }
 
-/* Full is said at once, takes nothing, and ends when something comes back. */
+/* A full endpoint refuses at once, accepts nothing, and has room again when an op comes back. */
 static void
 full(void)
 {
@@ -110,7 +113,7 @@ full(void)
 	ct_finish(&a);
 }
 
-/* What is wrong with an op its completion tells. */
+/* The completion of an op tells what is wrong with the op. */
 static void
 wrong_ops(void)
 {

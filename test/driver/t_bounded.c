@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Promise 4: full means that post accepts fewer, at once; nothing grows without limit, the other side's doing included. */
+/*
+ * Promise 4: full means that post accepts fewer, at once; nothing grows without limit, not even by
+ * what the other side does.
+ */
 
 #include "ct.h"
 
@@ -9,7 +12,9 @@
 /* Memory that a side may take for messages that nobody receives, MiB. */
 #define GROWTH_MAX 64
 
-/* Receives until full: exactly as many as asked for, then EAGAIN; after cancels there is room again. */
+/*
+ * Post receives until full: post accepts exactly the depth, then EAGAIN; cancels make room again.
+ */
 static void
 receives_until_full(void)
 {
@@ -28,7 +33,7 @@ receives_until_full(void)
 	ct_pump_us(1000);
 	ct_result(&p.a, rx, &res);
 	CT_EQ(res.posted, conf.rx_depth, "receives accepted");
-	/* The node has seen EAGAIN, or it would have complained. Room comes back with ops. */
+	/* The node saw EAGAIN, or it would have reported a fault. Room comes back with ops. */
 	CT_EQ(ct_cancel(&p.a, rx, 0, 30, NULL), 30, "cancels");
 	ct_wait_posted(&p.a, rx, conf.rx_depth + 30);
 	ct_pump_us(1000);
@@ -37,11 +42,13 @@ receives_until_full(void)
 	ct_pair_close(&p);
 }
 
-/* Sends that nobody takes, until full: at most tx_depth, soon; all go through in the end. */
+/*
+ * Post sends that have no receiver until full: post accepts at most tx_depth; later all go through.
+ */
 static void
 sends_until_full(void)
 {
-	/* 192 MiB, if it is all of it. */
+	/* At most 192 MiB. */
 	const uint32_t depth = RTE_MIN(RTE_MAX(ct_scaled(64), 8u), ct.info.tx_depth_max),
 		       n = 3 * depth;
 	struct ct_conf conf = { .tx_depth = depth };
@@ -73,7 +80,7 @@ sends_until_full(void)
 	ct_pair_close(&p);
 }
 
-/* Waits until a stream that nobody serves does not get on any more. */
+/* Wait until a stream without a receiver makes no progress any more. */
 static void
 wait_stalled(struct ct_side *s, int tx, struct ct_result *res)
 {
@@ -87,7 +94,10 @@ wait_stalled(struct ct_side *s, int tx, struct ct_result *res)
 	} while (res->posted + res->done != before);
 }
 
-/* The same with messages that are copied when posted. The system's socket buffers may take some MiB. */
+/*
+ * The same with messages that are copied when posted. The system's socket buffers may take some
+ * MiB.
+ */
 static void
 small_sends_until_full(void)
 {
@@ -116,7 +126,7 @@ small_sends_until_full(void)
 	s.peer = LEAT_PEER_ANY;
 	rx = ct_stream(&p.b, &s);
 	ct_wait_ok(&p.b, rx, s.count);
-	/* Those behind them go nowhere. */
+	/* Sends behind these find no receive. */
 	ct_finish(&p.b);
 	ct_finish(&p.a);
 }
@@ -199,7 +209,7 @@ zero_size_bursts(void)
 	for (i = 0; i < 20000; i++) {
 		CT_EQ(leat_ep_poll(node->ep, NULL, 0), 0, "poll for nothing");
 		CT_EQ(leat_ep_post(node->ep, none, 0), 0, "post of nothing");
-		if (i % 16 == 0) /* it may sleep while nothing moves */
+		if (i % 16 == 0) /* post may sleep while nothing moves */
 			ct_pump();
 	}
 	ct_freeze(&p.a, false);
@@ -208,7 +218,10 @@ zero_size_bursts(void)
 	ct_pair_close(&p);
 }
 
-/* Messages that nobody receives: the sender is refused sooner or later, the receiver's memory does not grow. */
+/*
+ * Messages that have no receive: the sender is refused sooner or later, and the receiver's memory
+ * does not grow.
+ */
 static void
 unexpected(uint64_t size, uint64_t total)
 {
@@ -233,7 +246,7 @@ unexpected(uint64_t size, uint64_t total)
 	ct_note("%u of %u unexpected messages of %" PRIu64 " B were taken, memory grew by %" PRId64
 		" KiB",
 		res.done, s.count, size, (int64_t)(after - before));
-	/* The other peer's messages have receives of their own. */
+	/* Use tagged messages with the other peer: they have receives of their own. */
 	if ((ct.info.ops & TSR) == TSR) {
 		struct ct_spec g = { .type = LEAT_OP_TRECV,
 				     .peer = LEAT_PEER_ANY,
@@ -291,7 +304,7 @@ unexpected_tagged(void)
 	ct_pair_close(&p);
 }
 
-/* Endpoints opened, used and closed leave nothing behind. */
+/* Endpoints that are opened, used and closed leave no memory and no files behind. */
 static void
 open_close_leaves_nothing(void)
 {

@@ -2,14 +2,14 @@
 
 /*
  * The cable between the two sides is pulled and plugged in, and loses packets. For devices whose
- * other side answers by itself: hardware, or a kernel. What does it to the cable is the command
- * given with --cable:
+ * other side answers by itself: hardware, or a kernel. The command given with --cable acts on the
+ * cable:
  *
- *     CMD down     nothing comes through any more, when it returns
- *     CMD up       as before
- *     CMD lossy    of 100 packets one is lost, both ways
+ *     CMD down     nothing comes through any more when it returns
+ *     CMD up       the cable works again
+ *     CMD lossy    one packet of 100 is lost, in both directions
  *
- * The near side sends: what b's device says when its own end is down is another matter.
+ * The near side sends: what b's device reports when its own end is down is not tested here.
  */
 
 #include "ct.h"
@@ -25,7 +25,7 @@ cable(const char *what)
 	CT_EQ(ret, 0, cmd);
 }
 
-/* Receives of all at once: with a finite rnr_retry none may be missing when its message comes. */
+/* Post all receives at once: with a finite rnr_retry each must be posted when its message comes. */
 static int
 receive(struct ct_side *s, uint32_t count)
 {
@@ -55,7 +55,7 @@ send(struct ct_side *s, uint16_t peer, uint32_t count)
 	return ct_stream(s, &t);
 }
 
-/* For verbs the event names the status of the completion. */
+/* For verbs the event's text must name the completion's status. */
 static void
 names(const struct leat_event *ev, const char *wc)
 {
@@ -63,7 +63,7 @@ names(const struct leat_event *ev, const char *wc)
 		CT_CHECK(strstr(ev->text, wc) != NULL, "no %s in '%s'", wc, ev->text);
 }
 
-/* Nothing is lost, nothing fails: that the cable was out is a matter of time only. */
+/* The cable is out for a moment: no message is lost, no op fails, the ops only take longer. */
 static void
 down_for_a_moment(void)
 {
@@ -117,12 +117,12 @@ down_for_good(void)
 	CT_EQ(ev.status, -ECONNRESET, "status of DISCONNECTED");
 	names(&ev, "IBV_WC_RETRY_EXC_ERR");
 	CT_EQ(ct_status_count(&res, -ECONNRESET), n, "sends that ended with -ECONNRESET");
-	/* b's receives are still there, for whom it may concern. */
+	/* b's receives for any peer are still posted, and serve the new connection. */
 	ct_connect(&p.a, &p.b, p.addr, &pa, &pb);
 	tx = send(&p.a, pa, n);
 	ct_wait_ok(&p.a, tx, n);
 	ct_wait_ok(&p.b, rx, n);
-	/* What b has of the old connection ends as soon as it is used, if it has not yet. */
+	/* b's end of the old connection ends as soon as it is used, if it has not ended yet. */
 	tx = send(&p.b, p.pb, 1);
 	ct_wait(&p.b, tx, 1, &res);
 	CT_ONLY(&res, "send to who is gone", -ECONNRESET, -ENOTCONN);
@@ -159,7 +159,7 @@ one_sided(struct ct_pair *p, uint8_t type, int mr, const struct leat_rkey *rk, u
 		CT_EQ(ct_mr_peek(&p->b, mr, 0), count, "sum of the additions");
 }
 
-/* One packet of a hundred is lost; neither side notices but by its clock. */
+/* One packet of a hundred is lost; the messages only take longer. */
 static void
 lossy(void)
 {
@@ -181,8 +181,8 @@ lossy(void)
 }
 
 /*
- * a's op to b ends b's connection, with this status and this name; those behind it were lost with
- * the connection. c notices nothing.
+ * An op of a ends b's connection with this status and name; the ops behind it are lost with the
+ * connection. c is not disturbed.
  */
 static void
 ended_by(const struct ct_spec *spec, int status, const char *wc, bool kill)
@@ -216,7 +216,7 @@ ended_by(const struct ct_spec *spec, int status, const char *wc, bool kill)
 	} else {
 		names(&ev, wc);
 		CT_EQ(ct_status_count(&res, status), 1, "ops that it answered so");
-		/* Those that were posted when it had ended already found nobody. */
+		/* Ops that were posted after the end found no connection. */
 		CT_EQ(ct_status_count(&res, -ECONNRESET) + ct_status_count(&res, -ENOTCONN), n - 1,
 		      "ops behind it");
 	}
@@ -241,7 +241,7 @@ wrong_key(void)
 		 false);
 }
 
-/* Needs a device that gives up one day. */
+/* For devices that give up a peer which posts no receives. */
 static void
 no_receives(void)
 {
@@ -259,7 +259,7 @@ killed(void)
 	ended_by(&(struct ct_spec){ .type = LEAT_OP_READ }, 0, NULL, true);
 }
 
-/* ---- completions that nobody takes ---- */
+/* ---- many completions that are not polled ---- */
 
 #define BRIM 512
 
@@ -309,8 +309,8 @@ brim_take(struct brim *b, const struct leat_op *op, uint64_t seed)
 }
 
 /*
- * As many ops as the endpoint takes, of both kinds, and all complete while it does not poll: both CQs
- * are as full as they can get. Then all are there.
+ * Post as many ops of both kinds as the endpoint takes, and let all complete while it does not
+ * poll: both CQs are as full as they can get. Then poll must return all ops.
  */
 static void
 to_the_brim(void)
@@ -404,15 +404,15 @@ disconnect_all(struct ct_side *b, const uint16_t *peers, uint32_t n)
 }
 
 /*
- * A thousand connections at a time (fewer with less --scale), ended by themselves, or all with their
- * endpoint, ten times. Nothing is left of them: peers, files, memory.
+ * Open a thousand connections at a time (fewer with less --scale), ten times, and end them one by
+ * one or by closing their endpoint. Nothing may be left of them: peers, files, memory.
  */
 static void
 thousand_ten_times(void)
 {
 	const uint32_t n = RTE_MIN(RTE_MIN(RTE_MAX(ct_scaled(CONNS), 20u), CONNS),
 				   (uint32_t)ct.info.max_peers);
-	/* Their queues are what takes memory. */
+	/* The connections' send queues are what takes memory. */
 	struct ct_conf conf = { .max_peers = (uint16_t)n, .tx_depth = 8 };
 	static uint16_t peers[CONNS];
 	struct ct_side a = ct_near(0), b = ct_far(0);
@@ -439,7 +439,7 @@ thousand_ten_times(void)
 		for (seen = 0; seen < n; seen++)
 			ct_wait_free(&a, seen);
 		after = ct_state(&a);
-		/* The first two rounds have left pages that are used again. */
+		/* The first two rounds may grow: their pages are used again later. */
 		if (round == 1)
 			before = after;
 	}

@@ -42,7 +42,7 @@ receives(void)
 	ct_pair_close(&p);
 }
 
-/* What leat_op_cancel() answers. */
+/* The values that leat_op_cancel() returns. */
 static void
 answers(void)
 {
@@ -67,7 +67,7 @@ answers(void)
 		;
 	CT_EQ(op.status, -ECANCELED, "status");
 	CT_EQ(leat_op_cancel(n->ep, &op), -ENOENT, "cancel of an op that came back");
-	/* And once more: the op is as good as new. */
+	/* Post and cancel it again: an op that came back can be used as if new. */
 	list[0] = &op;
 	CT_EQ(leat_ep_post(n->ep, list, 1), 1, "accepted again");
 	CT_EQ(leat_op_cancel(n->ep, &op), 0, "cancel");
@@ -77,7 +77,10 @@ answers(void)
 	ct_pair_close(&p);
 }
 
-/* Sends that nobody takes yet: recalled, or not; then they go through. None is lost, none arrives after a cancel. */
+/*
+ * Cancel sends that have no receive yet: those that are not recalled go through later. None is
+ * lost, none arrives after its cancel.
+ */
 static void
 sends(void)
 {
@@ -103,7 +106,7 @@ sends(void)
 		r.bufsize = ct_big();
 		rx = ct_stream(&p.b, &r);
 		ct_wait(&p.a, tx, n, &res);
-		/* A few may have been recalled in the meantime. */
+		/* A few may have been recalled before the receives were posted. */
 		gone = ct_status_count(&res, -ECANCELED);
 		CT_EQ(res.ok + gone, n, "sent or cancelled");
 		CT_CHECK(ct_try_wait(&p.b, rx, n - gone, 0, NULL),
@@ -205,7 +208,7 @@ deadline_of_receives(void)
 	ct_pair_close(&p);
 }
 
-/* The deadline has passed when the op is posted: it comes back all the same. */
+/* The deadline is already past when the op is posted: the op comes back through poll as usual. */
 static void
 deadline_in_the_past(void)
 {
@@ -221,7 +224,7 @@ deadline_in_the_past(void)
 	ct_pair_close(&p);
 }
 
-/* A deadline that is met changes nothing. */
+/* A deadline that is kept changes nothing. */
 static void
 deadline_met(void)
 {
@@ -249,8 +252,9 @@ deadline_met(void)
 }
 
 /*
- * Sends that nobody takes, with a deadline: they come back in time. Either they were recalled and the
- * connection is as before, or the device can't do that, and the connection ended with -ETIMEDOUT.
+ * Sends with a deadline that have no receive: they come back in time. Either they were recalled and
+ * the connection is as before, or the device can't recall them and the connection ended with
+ * -ETIMEDOUT.
  */
 static void
 deadline_of_sends(void)
@@ -263,7 +267,10 @@ deadline_of_sends(void)
 
 	tx = ct_pair_big_sends(&p, n, 100 * 1000);
 	ct_wait(&p.a, tx, n, &res);
-	/* One that was posted late, on a loaded machine, finds the connection ended by the others. */
+	/*
+	 * On a loaded machine a send may be posted when the others have already ended the
+	 * connection.
+	 */
 	CT_ONLY(&res, "sends that nobody takes", -ETIMEDOUT, -ENOTCONN);
 	CT_CHECK(ct_status_count(&res, -ETIMEDOUT) > 0,
 		 "%" PRIu64 " MiB went to a side that does not move", n * ct_big() >> 20);

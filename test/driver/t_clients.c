@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Clients that come one after another to one server, and send as soon as they are up: what they
- * send waits there for its receives, in what the clients before them left behind.
+ * Clients come one after another to one server, and send as soon as they are connected: their
+ * messages wait at the server for receives, among messages that earlier clients left behind.
  */
 
 #include "ct.h"
@@ -42,8 +42,8 @@ send_flows(struct ct_side *from, uint16_t peer, unsigned int client, bool answer
 }
 
 /*
- * The last flow first, so that a message which meets the oldest receive, or the other way round, is
- * a wrong one.
+ * Post the receives of the last flow first, so that matching a message to the oldest receive, or a
+ * receive to the oldest message, is wrong.
  */
 static void
 recv_flows(struct ct_side *to, uint16_t peer, unsigned int client, bool answer, int *rx)
@@ -69,7 +69,7 @@ wait_flows(struct ct_side *side, const int *streams)
 		ct_wait_ok(side, streams[i], EACH);
 }
 
-/* It goes with messages unreceived. */
+/* The client closes while its messages have not been received. */
 static void
 leave(struct ct_side *client, uint16_t peer)
 {
@@ -105,7 +105,10 @@ serve(struct ct_side *server, const char *addr, unsigned int nr, bool leaves)
 	send_flows(&client, (uint16_t)peer, nr, false, tx);
 	ct_event(server, LEAT_EV_CONNECTED, LEAT_PEER_ANY, &ev);
 	here = ev.peer;
-	/* Some wait for their receives, some come while these are posted. */
+	/*
+	 * In every other round messages wait for their receives; in the others they come while
+	 * these are posted.
+	 */
 	if (nr % 2 == 0)
 		ct_pump_us(2000);
 	recv_flows(server, from ? here : LEAT_PEER_ANY, nr, false, rx);
@@ -144,14 +147,14 @@ one_after_another(void)
 	serve_all(false);
 }
 
-/* What a client left unreceived must not meet the receives of the next one. */
+/* Messages that a client left unreceived must not match the receives of the next client. */
 static void
 leftovers(void)
 {
 	serve_all(true);
 }
 
-/* The same two endpoints again and again. */
+/* The same two endpoints connect again and again. */
 static void
 come_back(void)
 {

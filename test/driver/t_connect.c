@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connecting: outcomes as events, in time; what travels along; every way in which it can fail. */
+/* Connecting: outcomes as events, in time; private data; every way in which it can fail. */
 
 #include "ct.h"
 
-/* The states that a peer goes through, and the user's pointer. */
+/* The states that a peer goes through, and its user pointer. */
 static void
 states(void)
 {
@@ -49,7 +49,7 @@ states(void)
 	ct_finish(&b);
 }
 
-/* Some devices don't tell where such data end, and put zeros behind them. */
+/* Some devices don't tell where the private data end, and put zeros behind them. */
 static void
 priv_is(const struct leat_event *ev, const uint8_t *want, uint16_t len, const char *what)
 {
@@ -131,7 +131,7 @@ rejected(void)
 	ct_finish(&b);
 }
 
-/* An address where nobody listens, and nobody did for a while. */
+/* Find an address at which no endpoint listens, and none did for a while. */
 static void
 free_address(char *addr)
 {
@@ -142,7 +142,7 @@ free_address(char *addr)
 	ct_finish(&tmp);
 }
 
-/* The connect comes first; it succeeds once somebody listens. */
+/* The connect comes first; it succeeds once the other side listens. */
 static void
 connect_before_listen(void)
 {
@@ -195,7 +195,7 @@ nobody_there(void)
 	ct_finish(&a);
 }
 
-/* Somebody listens and never answers. */
+/* The other side listens and never answers. */
 static void
 no_answer(void)
 {
@@ -210,7 +210,10 @@ no_answer(void)
 	ct_open(&b, NULL);
 	ct_listen(&b, addr);
 	ct_policy(&b, CT_HOLD, NULL, 0);
-	/* Again, if the machine stood still: then it was given up before the other side had looked. */
+	/*
+	 * Try again if the machine stood still, so that the connect was given up before b had
+	 * looked.
+	 */
 	do {
 		CT_CHECK(tries++ < 5, "the other side was never asked");
 		start = leat_now();
@@ -221,7 +224,7 @@ no_answer(void)
 		CT_CHECK(ct_in_time(ct_ms_since(start), 200), "took %" PRIu64 " ms instead of 200",
 			 ct_ms_since(start));
 	} while (!ct_try_event(&b, LEAT_EV_CONNECT_REQ, LEAT_PEER_ANY, 1000, &ev));
-	/* Too late there. */
+	/* An accept by b comes too late. */
 	ct_pump_us(20000);
 	if (ct_accept(&b, ev.peer, NULL, 0) == 0)
 		ct_event(&b, LEAT_EV_DISCONNECTED, ev.peer, &ev);
@@ -229,7 +232,7 @@ no_answer(void)
 	ct_finish(&b);
 }
 
-/* Given up by the one who asked, before or after the other saw it. */
+/* The connecting side gives up, before or after the other side saw the request. */
 static void
 given_up(void)
 {
@@ -321,7 +324,7 @@ malformed_addresses(void)
 	memcpy(longer + sizeof(longer) - 4, ":80", 4);
 	CT_CHECK(leat_ep_listen(n->ep, longer) == -EINVAL, "a long address was not refused");
 	CT_CHECK(leat_ep_connect(n->ep, longer, NULL) == -EINVAL, "a long address was not refused");
-	/* None of these took a peer. */
+	/* None of these calls took a peer id. */
 	for (i = 0; i < n->conf.max_peers; i++)
 		CT_EQ(leat_ep_peer_state(n->ep, (uint16_t)i), LEAT_PEER_FREE, "state");
 	ct_finish(&a);
@@ -354,15 +357,20 @@ reconnect(void)
 }
 
 /*
- * Messages that were on their way, or there and not yet received, when the connection ended: after
- * DISCONNECTED none of them arrives, though receives for any peer are posted and somebody connects.
+ * Messages that were on their way, or had arrived unreceived, when the connection ended: after
+ * DISCONNECTED none of them arrives, though receives for any peer are posted and a new connection
+ * is made.
  */
 static void
 nothing_after_disconnected(void)
 {
 	static const uint64_t sizes[] = { 16, 3000, 100000, 2000000 };
 	struct ct_spec s = { .type = LEAT_OP_SEND, .count = 8, .seed = 666 }, r = {
-		.type = LEAT_OP_RECV, .peer = LEAT_PEER_ANY, .count = 5, .seed = 42, .check = CT_DATA
+		.type = LEAT_OP_RECV,
+		.peer = LEAT_PEER_ANY,
+		.count = 5,
+		.seed = 42,
+		.check = CT_DATA,
 	};
 	struct ct_result res;
 	struct ct_pair p;
@@ -399,7 +407,7 @@ nothing_after_disconnected(void)
 	ct_pair_close(&p);
 }
 
-/* An op posted to an id that is connecting, or gone. */
+/* Ops posted to a peer id that is connecting, or whose connection ended. */
 static void
 ops_need_a_connection(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 1: every op that post accepted comes back exactly once, whatever happens; what post did not
- * accept is the caller's. The node checks it op by op in every test; these bring about the occasions.
+ * Promise 1: every op that post accepted comes back exactly once, whatever happens; an op that post
+ * did not accept is still the caller's. The node checks this op by op in every test; these tests
+ * make the occasions.
  */
 
 #include "ct.h"
@@ -21,7 +22,7 @@ spec_of(uint8_t type, uint16_t peer, uint32_t count, uint64_t size, uint64_t siz
 				 .seed = seed };
 }
 
-/* Starts one stream of each type that the device can do from s to peer; the target is t's memory. */
+/* Start one stream from s to peer of each op type of the device; the target is t's memory. */
 static unsigned int
 one_of_each(struct ct_side *s, uint16_t peer, const struct leat_rkey *rk, uint32_t count,
 	    uint64_t size_max, uint32_t queue, int *streams)
@@ -106,7 +107,7 @@ success_mixed(void)
 	ct_pair_close(&p);
 }
 
-/* Good and bad ops by turns: each has its own outcome. */
+/* Good and bad ops alternate: each has its own outcome. */
 static void
 errors_among_good(void)
 {
@@ -164,7 +165,7 @@ cancel_half(void)
 	ct_pair_close(&p);
 }
 
-/* Everything in flight to a side that does not move. */
+/* Put ops of every type in flight to a side that does not move. */
 static unsigned int
 fill(struct ct_pair *p, uint32_t queue, int *streams)
 {
@@ -200,7 +201,7 @@ disconnect_here(uint32_t queue)
 	for (i = 1; i < n; i++) {
 		/* Directed receives are held back by the older ones for any peer. */
 		ct_wait(&p.a, st[i], i == 1 && ct.info.directed_recv ? 0 : 8, &res);
-		/* What had not been posted at that time finds no connection. */
+		/* Ops that were posted later find no connection. */
 		CT_ONLY(&res, "ops of the peer", -ECONNABORTED, -ENOTCONN);
 	}
 	ct_freeze(&p.b, false);
@@ -258,8 +259,8 @@ disconnected_there(void)
 }
 
 /*
- * The connection ends in order, here or there: what comes back with it is flushed, and no error. On
- * a side that moves, so that a send may as well be done.
+ * The connection ends in order, closed by this side or the other: ops that come back with it are
+ * flushed, and no error. The other side moves, so a send may also have completed.
  */
 static void
 clean_end(bool here)
@@ -302,7 +303,7 @@ clean_end_is_no_error(void)
 	clean_end(false);
 }
 
-/* Polls, and goes on with what else there is without taking any events. */
+/* Make the device go on: ask for no events, which lets it do its other work, and poll. */
 static uint16_t
 resume(struct ct_node *node, struct leat_op *got[4])
 {
@@ -313,8 +314,9 @@ resume(struct ct_node *node, struct leat_op *got[4])
 }
 
 /*
- * Have the first 64 B of an answer arrived? They are the device's, which may write in another thread at this moment:
- * that is what is to be seen here, and no report of the thread sanitizer's.
+ * Have the first 64 B of a READ's answer arrived? The buffer is the device's, and another thread
+ * may write it at this moment: the test looks for just that, so the thread sanitizer must not
+ * report it.
  */
 static __rte_noinline __attribute__((no_sanitize("thread"))) bool
 answer_begun(const uint8_t *data, uint64_t seed)
@@ -322,7 +324,10 @@ answer_begun(const uint8_t *data, uint64_t seed)
 	return *(const volatile uint64_t *)(const void *)(data + 56) == ct_word(seed, 7);
 }
 
-/* A READ whose answer stops in the middle: it comes back once, and nothing is left that can't be closed. */
+/*
+ * The answer to a READ stops in the middle: the READ comes back once, and everything can still be
+ * closed.
+ */
 static void
 read_half_answered(void)
 {
@@ -351,7 +356,7 @@ read_half_answered(void)
 	read.raddr = rk.addr;
 	read.rkey = rk.key;
 	CT_UNTIL(leat_ep_post(node->ep, &one, 1) == 1, "post: %s", strerror(rte_errno));
-	/* Polled here alone: the node does not know the op. */
+	/* Poll directly: the node does not know the op. */
 	ct_freeze(&p.a, true);
 	CT_UNTIL((c = leat_ep_poll(node->ep, got, 4)) > 0 || answer_begun(data, 3),
 		 "no byte of the answer came");
@@ -371,7 +376,7 @@ read_half_answered(void)
 	ct_finish(&p.b);
 }
 
-/* Receives for any peer stay posted when a peer goes, and serve the next one. */
+/* Receives for any peer stay posted when a peer leaves, and serve the next one. */
 static void
 receives_outlive_peer(void)
 {
@@ -415,7 +420,7 @@ close_with_all_in_flight(void)
 	ct_finish(&p.b);
 }
 
-/* One op object, posted again as it is, thousands of times. */
+/* Post one op object again, unchanged, thousands of times. */
 static void
 same_op_again(void)
 {
@@ -445,7 +450,7 @@ same_op_again(void)
 	for (i = 0; i < n; i++) {
 		CT_UNTIL(leat_ep_post(node->ep, &one, 1) == 1, "post of send %u: %s", i,
 			 strerror(rte_errno));
-		/* Polled here alone: the node does not know the op. */
+		/* Poll directly: the node does not know the op. */
 		ct_freeze(&p.a, true);
 		CT_UNTIL((c = leat_ep_poll(node->ep, got, 4)) > 0, "send %u did not come back", i);
 		ct_freeze(&p.a, false);

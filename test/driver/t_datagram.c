@@ -6,7 +6,7 @@
 
 #include "datagram.h"
 
-/* Every size that fits, with an immediate and its source where the device tells them. */
+/* Every size that fits, with an immediate, and with its source where the device tells it. */
 static void
 every_size(void)
 {
@@ -40,7 +40,10 @@ every_size(void)
 	ct_pair_close(&p);
 }
 
-/* Whoever floods whom: each op comes back once, sends with success, receives with a whole datagram or recalled. */
+/*
+ * One side floods the other: each op comes back once, sends with success, receives with a whole
+ * datagram or cancelled.
+ */
 static void
 conservation(void)
 {
@@ -75,7 +78,7 @@ conservation(void)
 	ct_pair_close(&p);
 }
 
-/* Datagrams that are too long, among good ones: they fail, in their turn, and nothing else does. */
+/* Datagrams that are too long, among good ones: they fail in their turn, and no other op fails. */
 static void
 too_long_in_the_middle(void)
 {
@@ -101,7 +104,7 @@ too_long_in_the_middle(void)
 	ct_pair_close(&p);
 }
 
-/* A receive that is too small fails, not a byte behind it is touched, and all else goes on. */
+/* A receive that is too small fails, no byte behind its buffer is written, and the rest goes on. */
 static void
 receive_too_small(void)
 {
@@ -133,7 +136,10 @@ receive_too_small(void)
 	ct_pair_close(&p);
 }
 
-/* Datagrams for one who receives nothing: the sender gets on, the receiver does not grow, and lives. */
+/*
+ * Datagrams to a side that posts no receives: the sender makes progress, and the receiver's memory
+ * does not grow.
+ */
 static void
 nobody_receives(void)
 {
@@ -155,8 +161,9 @@ nobody_receives(void)
 }
 
 /*
- * Receives are cancelled while datagrams come for them: each has one outcome, what came is whole, and the buffer
- * of one that came back is not written to any more, which the node watches.
+ * Receives are cancelled while datagrams come for them: each has one outcome, and a datagram that
+ * arrived is whole. The node checks that the buffer of a receive that came back is not written any
+ * more.
  */
 static void
 cancel_under_fire(void)
@@ -190,7 +197,7 @@ cancel_under_fire(void)
 	ct_pair_close(&p);
 }
 
-/* Those that are not cancelled stay, in their order, which the node watches. */
+/* Receives that are not cancelled stay posted, in their order, which the node checks. */
 static void
 cancel_every_other(void)
 {
@@ -221,7 +228,7 @@ cancel_every_other(void)
 	ct_pair_close(&p);
 }
 
-/* A send waits for nobody: its deadline ends nothing, even if it has passed before. */
+/* A send waits for no receiver: its deadline ends no connection, even if it is past at the post. */
 static void
 deadline_of_sends(void)
 {
@@ -239,7 +246,7 @@ deadline_of_sends(void)
 	ct_pair_close(&p);
 }
 
-/* Closed in the middle of everything: all ops come back at once, and in order. */
+/* Close with ops of all kinds in flight: all come back at once, and in order. */
 static void
 stop_under_fire(void)
 {
@@ -298,7 +305,9 @@ limits_work(void)
 	ct_pair_close(&p);
 }
 
-/* Drives it until nothing is there. @return whether it is armed now, and is not driven any more */
+/*
+ * Drive the node until nothing is left to do. @return whether it is armed now, and no longer driven
+ */
 static bool
 asleep(struct ct_node *n)
 {
@@ -311,7 +320,7 @@ asleep(struct ct_node *n)
 	return n->frozen;
 }
 
-/* A datagram wakes one who sleeps. */
+/* A datagram wakes an endpoint that sleeps. */
 static void
 wakes(void)
 {

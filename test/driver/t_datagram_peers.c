@@ -4,7 +4,7 @@
 
 #include "datagram.h"
 
-/* How a peer comes and goes. Its going is told to nobody. */
+/* The states of a peer, from connect to disconnect. The other side gets no event when it leaves. */
 static void
 states(void)
 {
@@ -39,7 +39,7 @@ states(void)
 	ct_pair_close(&p);
 }
 
-/* Disconnected with sends in flight: they come back before the event, which the node watches. */
+/* Disconnect with sends in flight: they come back before the event, which the node checks. */
 static void
 disconnect_with_sends(void)
 {
@@ -68,7 +68,10 @@ disconnect_with_sends(void)
 	ct_pair_close(&p);
 }
 
-/* Each datagram tells its sender, and one who is no peer any more comes from LEAT_PEER_ANY, or not at all. */
+/*
+ * Each datagram tells its sender. One from a former peer comes from LEAT_PEER_ANY, or does not
+ * arrive.
+ */
 static void
 senders(void)
 {
@@ -105,7 +108,10 @@ senders(void)
 	ct_trio_close(&t);
 }
 
-/* Connected twice, there are two ids, and what comes is from one of them as long as it is there. */
+/*
+ * Two connects to one endpoint give two ids; a datagram comes from one of them while that id
+ * exists.
+ */
 static void
 connected_twice(void)
 {
@@ -135,7 +141,7 @@ connected_twice(void)
 	ct_pair_close(&p);
 }
 
-/* The other side is gone, closed or killed: sends to it come back, and nobody else notices. */
+/* The other side was closed or killed: sends to it come back, and no other peer is disturbed. */
 static void
 peer_gone(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process is killed in the middle of everything. Its peer hears of it within the time that the
- * device tells, gets all its ops back, goes on with its other peers as if nothing had happened, and
+ * A process is killed while ops of all kinds are in flight. Its peer learns of it within the time
+ * that the device promises, gets all its ops back, goes on with its other peers undisturbed, and
  * can connect to the process's successor.
  *
  *     b (killed) <----> a (here) <----> c (bystander, messages flow all the time)
@@ -14,7 +14,7 @@
 
 struct scene {
 	struct ct_trio t;
-	struct leat_rkey ra, rb; /* memory of a, of b */
+	struct leat_rkey ra, rb; /* memory of a, memory of b */
 	uint32_t flow;
 	int tx1, rx1, tx2, rx2;
 	uint64_t killed_at;
@@ -85,8 +85,9 @@ heard(struct scene *sc)
 }
 
 /*
- * All ops of a stream on a are back, with success or a reason that fits. A kernel may take away the memory of a
- * process that dies before its connections: then a one-sided op finds its key withdrawn.
+ * All ops of a stream on a came back, with success or a reason that fits. A kernel may free the
+ * memory of a process that dies before it ends its connections: a one-sided op then finds its key
+ * withdrawn.
  */
 static void
 back(struct scene *sc, int stream, uint8_t type)
@@ -161,7 +162,7 @@ ops_to_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	scene_end(&sc);
 }
 
-/* The same from b to a: a is the target. still: and does nothing until b is dead. */
+/* The same from b to a: a is the target. still: a does nothing until b is dead. */
 static void
 ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us, bool still)
 {
@@ -190,7 +191,10 @@ ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us, bo
 	ct_freeze(&sc.t.a, false);
 	heard(&sc);
 	if (rx >= 0) {
-		/* What was being received from it may have failed; the others still wait, for anybody. */
+		/*
+		 * A receive whose message was arriving may have failed; the others, for any peer,
+		 * still wait.
+		 */
 		ct_result(&sc.t.a, rx, &res);
 		CT_ONLY(&res, "receives", -ECONNRESET);
 		(void)ct_recall(&sc.t.a, rx, &res);
@@ -252,7 +256,7 @@ small_sends_from_it(void)
 	ops_of_victim(LEAT_OP_SEND, 64, 50000, 500, false);
 }
 
-/* It leaves as many messages as the device takes. */
+/* The victim leaves as many unreceived messages as the device takes. */
 static void
 unread_sends_from_it(void)
 {
@@ -272,7 +276,7 @@ reads_by_it(void)
 	ops_of_victim(LEAT_OP_READ, 2 * MIB, 200, 0, false);
 }
 
-/* Receives for that peer alone come back; those for anybody stay. */
+/* Receives for the dead peer alone come back; receives for any peer stay. */
 static void
 directed_receives(void)
 {
@@ -301,7 +305,7 @@ directed_receives(void)
 	scene_end(&sc);
 }
 
-/* Again and again, at different moments, with everything in flight both ways. */
+/* Kill at different moments, with ops of all types in flight in both directions. */
 static void
 any_moment(void)
 {
@@ -358,7 +362,7 @@ any_moment(void)
 	}
 }
 
-/* Killed before it answered; and a connect to a place where it was. */
+/* The process is killed before it answered a connect; then a connect to its old address. */
 static void
 while_connecting(void)
 {
@@ -390,7 +394,7 @@ while_connecting(void)
 	ct_finish(&a);
 }
 
-/* The one who asks is killed: before the accept, and after it. */
+/* The connecting process is killed: before the accept, and after it. */
 static void
 while_asking(void)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Promise 5, ops: what is wrong with an op comes back as its status, and hurts nothing else. */
+/*
+ * Promise 5, ops: what is wrong with an op is its status when it comes back, and disturbs no other
+ * op.
+ */
 
 #include "ct.h"
 
@@ -21,8 +24,8 @@ expose(struct exposed *e, uint32_t access)
 }
 
 /*
- * The status that is due. What is out of bounds many devices tell as a wrong key (verbs, libfabric);
- * one that does it all by itself knows better.
+ * Does the status fit? Many devices report an address out of bounds as a wrong key (verbs,
+ * libfabric); a driver that checks both itself tells them apart.
  */
 static bool
 status_fits(int status, int want)
@@ -35,8 +38,9 @@ status_fits(int status, int want)
 }
 
 /*
- * One op that the target must refuse. The connection may end with it (verbs), but only with an error;
- * the target's memory is as it was, and after connecting again, if need be, all works.
+ * Post one op that the target must refuse. The op may end the connection (verbs), but only with an
+ * error. The target's memory must be unchanged, and everything must work after a new connect, if
+ * one is needed.
  */
 static void
 refused(struct exposed *e, uint8_t type, uint64_t raddr, uint64_t rkey, uint64_t size, int want)
@@ -53,7 +57,7 @@ refused(struct exposed *e, uint8_t type, uint64_t raddr, uint64_t rkey, uint64_t
 	int status;
 
 	if (size > ct.info.max_msg)
-		return; /* that is refused here */
+		return; /* this side refuses such an op by itself */
 	status = ct_one(&e->p.a, &s, &res);
 	CT_CHECK(status_fits(status, want), "%s of %" PRIu64 " B: status %d (%s), expected %d (%s)",
 		 leat_op_type_name(type), size, status, strerror(-status), want, strerror(-want));
@@ -171,7 +175,7 @@ missing_right_fn(struct exposed *e, uint8_t type, uint64_t size)
 	refused(e, type, e->rk.addr, e->rk.key, size, -EACCES);
 }
 
-/* READ of what may be written only, the others on what may be read only. */
+/* READ of a region that may only be written, the other types on a region that may only be read. */
 static void
 missing_right(void)
 {
@@ -179,7 +183,7 @@ missing_right(void)
 	each_onesided(missing_right_fn, LEAT_MR_REMOTE_WRITE);
 }
 
-/* Atomics where everything else is allowed, everything else where atomics are. */
+/* Atomics where every other right is given, the other types where only atomics are allowed. */
 static void
 atomic_right(void)
 {
@@ -204,7 +208,7 @@ deregistered(void)
 	each_onesided(deregistered_fn, 0);
 }
 
-/* An immediate with a bad write: no receive is used up. */
+/* A WRITE_IMM that is refused uses up no receive. */
 static void
 write_imm_refused(void)
 {
@@ -249,7 +253,7 @@ write_imm_refused(void)
 	end(&e);
 }
 
-/* Where that ends the connection, it has ended on both sides, and another one works. */
+/* Where a refusal ends the connection, it has ended on both sides, and a new one works. */
 static void
 ended_by_refusal(struct ct_pair *p)
 {
@@ -263,7 +267,7 @@ ended_by_refusal(struct ct_pair *p)
 	ct_connect(&p->a, &p->b, p->addr, &p->pa, &p->pb);
 }
 
-/* A receive that is too small fails; the next message is fine. */
+/* A receive that is too small fails; the next message is received. */
 static void
 too_small(uint8_t send, uint8_t recv)
 {
@@ -274,7 +278,7 @@ too_small(uint8_t send, uint8_t recv)
 	unsigned int i, late;
 
 	ct_pair_open(&p, NULL, NULL);
-	/* late: the message was there first */
+	/* late: the message is there before its receive */
 	for (i = 0; i < 2 * RTE_DIM(sizes); i++) {
 		const uint64_t *size = sizes[i / 2];
 		struct ct_spec s = { .type = send, .peer = p.pa, .count = 1, .size = size[0] },
@@ -305,7 +309,10 @@ too_small(uint8_t send, uint8_t recv)
 			 "len %" PRIu64 " with -EMSGSIZE is neither what arrived nor unknown",
 			 res.last_len);
 		ct_wait(&p.a, tx, 1, &res);
-		/* Whose connection ends by it may hear of that end before it hears of the cause. */
+		/*
+		 * If this ends the connection, the sender may learn of the end before it learns of
+		 * the cause.
+		 */
 		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO,
 			ct.info.refusal_ends ? -ECONNRESET : -EREMOTEIO);
 		ended_by_refusal(&p);
@@ -327,7 +334,10 @@ trecv_too_small(void)
 	too_small(LEAT_OP_TSEND, LEAT_OP_TRECV);
 }
 
-/* Ops that are wrong in themselves: status, no effect, and the connection stays. */
+/*
+ * Ops that are wrong in themselves: they come back with a status and no effect, and the connection
+ * stays.
+ */
 static void
 bad_op(struct ct_pair *p, struct ct_spec s, int want, const char *what)
 {
@@ -411,7 +421,7 @@ bad_atomics(void)
 	end(&e);
 }
 
-/* An op type that the endpoint was not made for. */
+/* An op type that the endpoint was not configured for. */
 static void
 type_not_configured(void)
 {

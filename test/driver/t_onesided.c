@@ -48,7 +48,7 @@ write_every_size(void)
 
 		s.raddr += 50;
 		CT_EQ(ct_one(&p.a, &s, NULL), 0, "write");
-		/* A WRITE is done when the data are there. */
+		/* A WRITE comes back only when its data are in the target's memory. */
 		ct_mr_check(&p.b, t.mr, 50, sizes[i], 100 * i, 0);
 		ct_mr_check(&p.b, t.mr, 0, 50, 4000 + i, 0);
 		ct_mr_check(&p.b, t.mr, 50 + sizes[i], 50, 4000 + i, 50 + sizes[i]);
@@ -57,7 +57,7 @@ write_every_size(void)
 	ct_pair_close(&p);
 }
 
-/* Many at once, to places side by side. */
+/* Many writes at once, to adjacent places. */
 static void
 write_burst(void)
 {
@@ -117,7 +117,7 @@ read_burst(void)
 	ct_pair_close(&p);
 }
 
-/* Reads what it wrote before. */
+/* A READ returns what a WRITE before it wrote. */
 static void
 read_after_write(void)
 {
@@ -186,7 +186,9 @@ both_ways(void)
 	ct_pair_close(&p);
 }
 
-/* The notice takes one RECV, tells the immediate, and leaves that RECV's buffer alone (poison). */
+/*
+ * The notice takes one RECV, tells the immediate, and leaves the RECV's buffer unchanged (poison).
+ */
 static void
 write_imm_every_size(void)
 {
@@ -219,7 +221,7 @@ write_imm_every_size(void)
 	ct_pair_close(&p);
 }
 
-/* Writes that come before their RECV wait for it. */
+/* WRITE_IMMs that come before their RECV wait for it. */
 static void
 write_imm_before_receive(void)
 {
@@ -257,7 +259,7 @@ write_imm_before_receive(void)
 	ct_pair_close(&p);
 }
 
-/* Messages and writes with immediates take receives from the same end: none is lost. */
+/* Messages and writes with immediates take receives from the same queue: none is lost. */
 static void
 write_imm_among_messages(void)
 {
@@ -344,7 +346,7 @@ cmp_swap(void)
 	ct_pair_close(&p);
 }
 
-/* Two peers count on one word: every value from 0 on is seen as old value exactly once. */
+/* Two peers add to one word: every value from 0 on is seen as old value exactly once. */
 static void
 fetch_add_two_peers(void)
 {
@@ -379,7 +381,7 @@ fetch_add_two_peers(void)
 	ct_trio_close(&t);
 }
 
-/* Two peers raise one word by compare and swap until each succeeded n times. */
+/* Two peers increment one word by compare and swap until each has succeeded n times. */
 static void
 cmp_swap_two_peers(void)
 {
@@ -404,7 +406,7 @@ cmp_swap_two_peers(void)
 	ct_trio_close(&t);
 }
 
-/* The key of a part of a region reaches that part. */
+/* The key of a part of a region gives access to that part. */
 static void
 rkey_of_a_part(void)
 {

@@ -14,7 +14,7 @@ count_for(uint64_t size)
 	return ct_scaled(size >= MIB ? 8 : 50);
 }
 
-/* count messages of each size, one way or both ways at once. */
+/* count messages of each size, in one direction or in both at once. */
 static void
 every_size(uint8_t send, uint8_t recv, bool both)
 {
@@ -90,7 +90,7 @@ random_sizes(void)
 	ct_pair_close(&p);
 }
 
-/* A message shorter than its receive's buffer: len tells. */
+/* A message is shorter than the buffer of its receive: len tells its length. */
 static void
 short_message(void)
 {
@@ -115,7 +115,7 @@ short_message(void)
 	ct_pair_close(&p);
 }
 
-/* Receives posted after the messages were sent. */
+/* Receives are posted after the messages were sent. */
 static void
 receive_comes_late(void)
 {
@@ -154,7 +154,7 @@ tagged(uint8_t type, uint16_t peer, uint64_t tag, uint64_t ignore, uint64_t seed
 				 .check = CT_DATA };
 }
 
-/* Receives for three tags, messages in another order: each finds its own. */
+/* Receives for three tags, messages in another order: each meets its own receive. */
 static void
 tag_exact(void)
 {
@@ -180,7 +180,7 @@ tag_exact(void)
 	ct_pair_close(&p);
 }
 
-/* Ignored bits may be anything, and tag_in tells what they were. */
+/* Ignored bits may have any value, and tag_in tells their value. */
 static void
 tag_ignore(void)
 {
@@ -194,7 +194,7 @@ tag_ignore(void)
 	rx_low = ct_stream(&p.b, &s);
 	s = tagged(LEAT_OP_TRECV, LEAT_PEER_ANY, 0, UINT64_MAX, 2);
 	rx_all = ct_stream(&p.b, &s);
-	/* Fits only the second. */
+	/* This tag matches only the second receive. */
 	s = tagged(LEAT_OP_TSEND, p.pa, (UINT64_C(1) << 33) + 7, 0, 2);
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 1);
 	ct_wait_ok(&p.b, rx_all, 1);
@@ -208,7 +208,10 @@ tag_ignore(void)
 	ct_pair_close(&p);
 }
 
-/* Of two receives that fit the older one gets the message; of two messages the first is taken. */
+/*
+ * Of two receives that match, the older one gets the message; of two messages, the older one is
+ * taken.
+ */
 static void
 tag_oldest_first(void)
 {
@@ -226,7 +229,7 @@ tag_oldest_first(void)
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 2);
 	ct_wait_ok(&p.b, rx1, 1);
 	ct_wait_ok(&p.b, rx2, 1);
-	/* Unexpected ones, then. */
+	/* The same with messages that arrive before their receives. */
 	s.seed = 31;
 	tx = ct_stream(&p.a, &s);
 	ct_pump_us(2000);
@@ -290,7 +293,7 @@ imm(uint8_t send, uint8_t recv)
 	s.flags = LEAT_OP_F_IMM;
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 30);
 	ct_wait_ok(&p.b, rx, 30);
-	/* And without: the receiver sees none. */
+	/* And without an immediate: the receiver sees none. */
 	s.type = recv;
 	s.peer = LEAT_PEER_ANY;
 	s.flags = 0;
@@ -331,7 +334,7 @@ msg(uint8_t type, uint16_t peer, uint32_t count, uint64_t seed)
 				 .queue = CT_Q_NONE };
 }
 
-/* A receive for one peer does not take another's message, posted before or after. */
+/* A receive for one peer does not take another peer's message, whichever was posted first. */
 static void
 directed(uint8_t send, uint8_t recv)
 {
@@ -350,7 +353,7 @@ directed(uint8_t send, uint8_t recv)
 	s = msg(send, t.ac, 20, 300);
 	ct_wait_ok(&t.c, ct_stream(&t.c, &s), 20);
 	ct_wait_ok(&t.a, rxc, 20);
-	/* The message first. */
+	/* The message arrives before its receive. */
 	s = msg(send, t.ab, 1, 400);
 	s.size = s.size_max = 8;
 	tx = ct_stream(&t.b, &s);
@@ -379,7 +382,7 @@ directed_trecv(void)
 	directed(LEAT_OP_TSEND, LEAT_OP_TRECV);
 }
 
-/* src tells who sent it. */
+/* src tells which peer sent the message. */
 static void
 src(void)
 {
@@ -405,7 +408,7 @@ src(void)
 	ct_trio_close(&t);
 }
 
-/* Two senders at once into any-peer receives: nothing lost, nothing mixed up inside a message. */
+/* Two senders at once into receives for any peer: no message is lost or mixed up. */
 static void
 two_senders(void)
 {

@@ -2,7 +2,7 @@
 
 /*
  * Promise 2: ops of one queue come back in the order in which they were posted. The node checks it
- * for every op of every test; these make the hardware complete them in another order.
+ * for every op of every test; these tests make the hardware complete ops in another order.
  */
 
 #include "ct.h"
@@ -49,7 +49,7 @@ small_behind_large(void)
 	ct_pair_close(&p);
 }
 
-/* All types on one queue of the caller's. */
+/* Ops of all types on one queue. */
 static void
 mixed_types(uint32_t queue)
 {
@@ -134,13 +134,18 @@ static void
 tsend(struct ct_pair *p, uint64_t tag)
 {
 	struct ct_spec s = {
-		.type = LEAT_OP_TSEND, .peer = p->pa, .count = 1, .size = 64, .tag = tag, .seed = tag
+		.type = LEAT_OP_TSEND,
+		.peer = p->pa,
+		.count = 1,
+		.size = 64,
+		.tag = tag,
+		.seed = tag,
 	};
 
 	CT_EQ(ct_one(&p->a, &s, NULL), 0, "tsend");
 }
 
-/* A receive that is done waits for the older one of its queue; without a queue it does not. */
+/* A receive that is done waits for the older one of its queue; a receive on no queue does not. */
 static void
 held_and_not_held(uint32_t queue)
 {
@@ -154,7 +159,7 @@ held_and_not_held(uint32_t queue)
 	int rx1, rx2;
 	uint16_t tmp;
 
-	/* The receiving side is the near one here: its queue's counters are looked at. */
+	/* Use the near side as the receiver: only its queue's counters can be read. */
 	ct_pair_open(&p, NULL, NULL);
 	near = p.b;
 	p.b = p.a;
@@ -192,7 +197,7 @@ held_and_not_held(uint32_t queue)
 	CT_EQ(st.returned, 2, "returned by the queue");
 	CT_EQ(st.held, 1, "held back");
 	CT_EQ(st.held_now, 0, "held back now");
-	/* It is kept in coarse units. */
+	/* The holding time is measured in coarse units. */
 	CT_CHECK(st.held_max_ns >= since / 2, "held back for %" PRIu64 " ns, it was %" PRIu64,
 		 st.held_max_ns, since);
 	ct_pair_close(&p);
@@ -216,7 +221,7 @@ not_held_without_queue(void)
 	held_and_not_held(CT_Q_NONE);
 }
 
-/* Two own queues do not wait for each other. */
+/* Two queues of the endpoint's own do not wait for each other. */
 static void
 queues_are_independent(void)
 {
@@ -243,7 +248,7 @@ queues_are_independent(void)
 	ct_pair_close(&p);
 }
 
-/* One queue over two peers, one of which does not move. */
+/* One queue with ops for two peers, one of which does not move. */
 static void
 queue_over_two_peers(void)
 {
@@ -258,7 +263,7 @@ queue_over_two_peers(void)
 	int big, small, rx, rxb;
 
 	ct_trio_open(&t, NULL);
-	/* Nobody receives the large one yet. */
+	/* The large message has no receive yet. */
 	s.peer = t.pb;
 	s.size = ct_big();
 	big = ct_stream(&t.a, &s);
@@ -284,7 +289,7 @@ queue_over_two_peers(void)
 	ct_trio_close(&t);
 }
 
-/* Bad ops in the middle: they fail at once inside, but come back in their turn. */
+/* Bad ops in the middle of a queue: they fail at once, but come back in their turn. */
 static void
 failed_in_the_middle(void)
 {
@@ -364,7 +369,7 @@ messages_arrive_in_order(void)
 	ct_pair_close(&p);
 }
 
-/* A poll for one op at a time hands out what a larger one would, in the same order. */
+/* A poll for one op at a time returns the same ops in the same order as a poll for many. */
 static void
 poll_one_by_one(void)
 {

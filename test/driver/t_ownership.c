@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 3: from post to poll the buffer is the device's, after that the caller's alone. Buffers that
- * came back are poisoned, and the node looks at the poison later; these tests give a late write the
- * occasion.
+ * Promise 3: from post to poll the buffer is the device's, after that the caller's alone. Buffers
+ * of ops that came back are poisoned, and the node checks the poison later; these tests give late
+ * writes the occasion.
  */
 
 #include "ct.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-/* All receives of the stream end early; then messages come that would have fitted them. */
+/* All receives of the stream end early; then messages come that would have met them. */
 static void
 ended_early(struct ct_pair *p, uint64_t size, uint64_t timeout_us)
 {
@@ -56,7 +56,7 @@ expired_receive(void)
 	ct_pair_close(&p);
 }
 
-/* The message was announced already, and is large, when its receive is cancelled. */
+/* The receive of a large message is cancelled when the message was already announced. */
 static void
 cancelled_while_arriving(void)
 {
@@ -79,7 +79,7 @@ cancelled_while_arriving(void)
 		(void)ct_cancel(&p.b, rx, 0, 1, NULL);
 		ct_wait(&p.b, rx, 1, &res);
 		CT_ONLY(&res, "receive", -ECANCELED);
-		if (res.ok == 0) { /* The message is still there for the next one. */
+		if (res.ok == 0) { /* the message is still there for the next receive */
 			r.check = CT_DATA;
 			r.seed = 4;
 			ct_wait_ok(&p.b, ct_stream(&p.b, &r), 1);
@@ -89,7 +89,10 @@ cancelled_while_arriving(void)
 	ct_pair_close(&p);
 }
 
-/* Once a send came back its buffer can be written: it is (poison), and the receiver sees the old data. */
+/*
+ * When a send came back its buffer may be written: the node poisons it, and the receiver must see
+ * the data from before.
+ */
 static void
 sent_buffer_is_free(void)
 {
@@ -118,7 +121,7 @@ sent_buffer_is_free(void)
 	ct_pair_close(&p);
 }
 
-/* Once deregistered a region is no longer written, whatever is on its way. */
+/* After its deregistration a region is not written any more, whatever writes are on their way. */
 static void
 deregistered_under_fire(void)
 {
@@ -132,7 +135,10 @@ deregistered_under_fire(void)
 
 	ct_pair_open(&p, NULL, NULL);
 	mr = ct_mr(&p.b, len, LEAT_MR_REMOTE_WRITE, 1, &rk);
-	/* Without end: however the processes are scheduled, some come after the region is gone. */
+	/*
+	 * An endless stream: however the processes are scheduled, some writes come after the
+	 * deregistration.
+	 */
 	s = (struct ct_spec){ .type = LEAT_OP_WRITE,
 			      .peer = p.pa,
 			      .count = UINT32_MAX,
@@ -146,7 +152,7 @@ deregistered_under_fire(void)
 	CT_UNTIL((ret = ct_mr_dereg(&p.b, mr)) != -EBUSY, "the region is in use for ever");
 	CT_EQ(ret, 0, "deregister");
 	ct_mr_fill(&p.b, mr, 0, len, 77, 0);
-	/* All that were in flight, and some that began afterwards. */
+	/* Wait for all writes that were in flight, and for some that began afterwards. */
 	ct_result(&p.a, tx, &res);
 	before = res.done + s.window;
 	ct_wait(&p.a, tx, before, &res);
@@ -161,7 +167,7 @@ deregistered_under_fire(void)
 	ct_finish(&p.b);
 }
 
-/* A peer that was disconnected can't write any more, with a key that is still valid. */
+/* A peer that was disconnected can't write any more, even with a key that is still valid. */
 static void
 disconnected_peer_under_fire(void)
 {
@@ -187,7 +193,7 @@ disconnected_peer_under_fire(void)
 	CT_EQ(ct_disconnect(&p.b, p.pb), 0, "disconnect");
 	ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, NULL);
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);
-	/* Both know that it is over. */
+	/* Both sides know that the connection ended. */
 	ct_mr_fill(&p.b, mr, 0, len, 77, 0);
 	ct_wait(&p.a, tx, 200, &res);
 	CT_ONLY(&res, "writes to the peer that left", -ECONNRESET, -ECONNABORTED, -ENOTCONN);
@@ -197,7 +203,7 @@ disconnected_peer_under_fire(void)
 	ct_finish(&p.b);
 }
 
-/* Ops that end with the connection leave their buffers alone when the other side goes on. */
+/* Ops that end with the connection leave their buffers unchanged when the other side goes on. */
 static void
 aborted_buffers(void)
 {

@@ -25,7 +25,7 @@ table_full(void)
 	ct_listen(&b[2], there);
 	for (i = 0; i < 2; i++)
 		ct_connect(&b[i], &a, addr, &ba[i], &ab[i]);
-	/* Out and in. */
+	/* Neither a connect by a nor a connect to a works now. */
 	CT_EQ(ct_try_connect(&a, there, NULL, 0, 0, 0), -ENOSPC, "connect with a full table");
 	peer = ct_try_connect(&b[2], addr, NULL, 0, 500 * 1000, 0);
 	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
@@ -36,7 +36,7 @@ table_full(void)
 	CT_EQ(counts[LEAT_EV_CONNECT_REQ], 2, "requests seen");
 	ct_traffic(&b[0], ba[0], &a, 20, 1, 5000, 1);
 	ct_traffic(&a, ab[1], &b[1], 20, 1, 5000, 2);
-	/* One goes, one can come. */
+	/* A peer that leaves makes room for one other. */
 	CT_EQ(ct_disconnect(&b[0], ba[0]), 0, "disconnect");
 	ct_event(&a, LEAT_EV_DISCONNECTED, ab[0], &ev);
 	ct_event(&b[0], LEAT_EV_DISCONNECTED, ba[0], &ev);
@@ -48,15 +48,18 @@ table_full(void)
 }
 
 /*
- * As many peers as the device has room for, up to 1,000, or with less --scale up to 100: all
- * connected at once, each one heard and answered.
+ * Connect as many peers as the device has room for, up to 1,000, or with less --scale up to 100:
+ * all at the same time, and every connect is answered.
  */
 static void
 thousand_peers(void)
 {
 	const uint32_t n = RTE_MIN(RTE_MIN(RTE_MAX(ct_scaled(1000), 100u), 1000u),
 				   (uint32_t)ct.info.max_peers);
-	/* What a device has per peer, as verbs its send queue, is what takes memory, and time. */
+	/*
+	 * Per peer a device may have a send queue (verbs), which takes memory and time: keep it
+	 * short.
+	 */
 	struct ct_conf conf = { .max_peers = (uint16_t)n,
 				.tx_depth = RTE_MIN(64u, ct.info.tx_depth_max) },
 		       fconf = conf;
@@ -123,7 +126,7 @@ thousand_peers(void)
 		if (ct_node(&a)->nb_streams > CT_STREAMS - 4)
 			break;
 	}
-	/* One goes: the others stay. */
+	/* One peer leaves: the others stay. */
 	CT_EQ(ct_disconnect(&a, here[n / 2]), 0, "disconnect");
 	ct_event(&a, LEAT_EV_DISCONNECTED, here[n / 2], &ev);
 	ct_event(&b[(n / 2) % FARS], LEAT_EV_DISCONNECTED, there[n / 2], &ev);
@@ -136,7 +139,10 @@ thousand_peers(void)
 		ct_finish(&b[i]);
 }
 
-/* Each of the two connects to the other at the same time: two connections, both good, one ends without the other. */
+/*
+ * Each of the two connects to the other at the same time: there are two connections, both work, and
+ * one ends without the other.
+ */
 static void
 both_ways(void)
 {
@@ -173,7 +179,10 @@ both_ways(void)
 	ct_finish(&b);
 }
 
-/* Of two connections between the same endpoints one ends, while the other's messages wait to be received. */
+/*
+ * Of two connections between the same endpoints one ends, while messages of the other wait to be
+ * received.
+ */
 static void
 one_of_two_ends(void)
 {
@@ -211,7 +220,7 @@ one_of_two_ends(void)
 	ct_finish(&b);
 }
 
-/* All connect to all. */
+/* Each endpoint connects to all others. */
 static void
 mesh(void)
 {

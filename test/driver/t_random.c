@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Everything at once, as the seed will have it: depths, types, sizes, queues and windows are drawn.
- * Short, so that many seeds can be tried (--seeds).
+ * Random load: depths, types, sizes, queues and windows are drawn from the seed. Each test is
+ * short, so that many seeds can be tried (--seeds).
  */
 
 #include "ct.h"
 
-#define FLOWS 4	  /* tagged ones, in each direction */
-#define MEM 40000 /* of each one-sided stream */
+#define FLOWS 4	  /* tagged flows, in each direction */
+#define MEM 40000 /* bytes of memory for each one-sided stream */
 #define PER_SIDE (2 * FLOWS + 8)
 
 static uint64_t rnd;
@@ -19,7 +19,7 @@ draw(uint32_t lo, uint32_t hi)
 	return lo + (uint32_t)(ct_random(&rnd) % (hi - lo + 1));
 }
 
-/* Mostly small, a few that can't be copied when posted, very few that are large. */
+/* Mostly small sizes, a few that can't be copied when posted, very few that are large. */
 static uint64_t
 draw_size(void)
 {
@@ -30,11 +30,11 @@ draw_size(void)
 
 struct load {
 	struct ct_side *from, *to;
-	uint16_t peer; /* to, as a peer of from */
+	uint16_t peer; /* the receiving side, as a peer of the sender */
 	int tx[PER_SIDE], rx[PER_SIDE];
 	uint32_t tx_count[PER_SIDE], rx_count[PER_SIDE];
 	unsigned int nb_tx, nb_rx;
-	bool whole; /* nothing will be lost */
+	bool whole; /* no message will be lost */
 };
 
 static void
@@ -54,8 +54,9 @@ draw_queue(void)
 }
 
 /*
- * One flow of messages, and its receives: in the order of sending, whatever the sends' queue. Receives
- * of different flows are on different queues, and each has room of its own: none waits for another.
+ * One flow of messages, and its receives. Messages arrive in the order of sending, whatever the
+ * sends' queue. Receives of different flows are on different queues, and each has room of its own:
+ * no flow waits for another.
  */
 static void
 flow(struct load *l, bool tagged, uint32_t nr)
@@ -75,7 +76,9 @@ flow(struct load *l, bool tagged, uint32_t nr)
 	s.type = tagged ? LEAT_OP_TRECV : LEAT_OP_RECV;
 	s.peer = LEAT_PEER_ANY;
 	s.queue = tagged ? (draw(0, 1) == 0 ? CT_Q_NONE : CT_Q_OWN + 2 + nr % FLOWS) : CT_Q_DEFAULT;
-	/* On no queue they come back in any order, but each has its own message. */
+	/*
+	 * Receives on no queue come back in any order, but each with the message of its own number.
+	 */
 	l->rx_count[l->nb_rx] = s.count;
 	l->rx[l->nb_rx++] = ct_stream(l->to, &s);
 	s.type = tagged ? LEAT_OP_TSEND : LEAT_OP_SEND;
@@ -85,7 +88,7 @@ flow(struct load *l, bool tagged, uint32_t nr)
 	tx_start(l, &s);
 }
 
-/* One-sided, each stream in memory of its own. */
+/* A stream of one-sided ops, in memory of its own. */
 static void
 onesided(struct load *l, uint8_t type)
 {
@@ -102,7 +105,7 @@ onesided(struct load *l, uint8_t type)
 	if ((ct.info.ops & LEAT_OP_BIT(type)) == 0)
 		return;
 	s.size = type >= LEAT_OP_FETCH_ADD ? 8 : draw(0, MEM / count);
-	/* A region's pattern is its own seed's: reads are checked against it. */
+	/* The region's pattern has the stream's seed: reads are checked against it. */
 	(void)ct_mr(l->to, MEM, ct_access(), type == LEAT_OP_READ ? s.seed : 0, &rk);
 	s.raddr = rk.addr;
 	s.rkey = rk.key;
@@ -146,7 +149,10 @@ load_end(struct load *l)
 		ct_wait_ok(l->to, l->rx[i], l->rx_count[i]);
 }
 
-/* Whatever became of each op, it came back, and what arrived is whole, though others before it may not have. */
+/*
+ * After a cut each op came back with some outcome, and each message that arrived is whole, though
+ * earlier ones may be missing.
+ */
 static void
 load_cut(struct load *l)
 {
@@ -192,7 +198,7 @@ all_arrives(void)
 	ct_pair_close(&p);
 }
 
-/* Somewhere in the middle one side leaves; what is connected anew knows nothing of it. */
+/* In the middle of the load one side closes; a new connection sees nothing of the old one. */
 static void
 cut_off(void)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Promise 5, calls: what can't be done is refused at once, with an errno and words that name device and cause. */
+/*
+ * Promise 5, calls: a call that can't be carried out is refused at once, with an errno and a text
+ * that names device and cause.
+ */
 
 #include "ct.h"
 
@@ -69,7 +72,7 @@ configure(void)
 	CT_CHECK(rte_errno == EINVAL || rte_errno == EOPNOTSUPP, "rte_errno %d", rte_errno);
 }
 
-/* What the device says of itself makes sense. */
+/* The limits that the device reports are consistent. */
 static void
 info(void)
 {
@@ -90,7 +93,7 @@ info(void)
 		 "imm_size %u", i->imm_size);
 }
 
-/* The smallest and the largest endpoint that the device offers can be made and used. */
+/* The smallest and the largest endpoint that the device offers can be created and used. */
 static void
 limits_work(void)
 {
@@ -150,7 +153,7 @@ regions(void)
 	free(mem);
 }
 
-/* As many regions as a program may have, each with its key; all work, and all can be released. */
+/* As many regions as a program may have, each with its key: all work, and all can be released. */
 static void
 many_regions(void)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 6: what one peer does or suffers touches no other. In each test b misbehaves while messages
- * flow between a and c, of which none may be late, lost or failed.
+ * Promise 6: what happens to one peer, or what it does, touches no other. In each test b misbehaves
+ * while messages flow between a and c, none of which may be late, lost or failed.
  */
 
 #include "ct.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Tagged where the device can, so that b's messages take none of the receives. */
+/* Tagged where the device has tags, so that b's messages take none of the flow's receives. */
 struct flow {
 	int tx1, rx1, tx2, rx2;
 	uint32_t count;
@@ -47,7 +47,7 @@ flow_end(struct ct_trio *t, const struct flow *f)
 	CT_EQ(ct_peer_state(&t->a, t->pc), LEAT_PEER_UP, "state of the other peer");
 }
 
-/* b comes and goes, with messages in flight. */
+/* b connects and leaves repeatedly, with messages in flight. */
 static void
 peer_comes_and_goes(void)
 {
@@ -61,7 +61,7 @@ peer_comes_and_goes(void)
 	ct_trio_open(&t, NULL);
 	flow_start(&t, &f, ct_scaled(2000));
 	for (i = 0; i < 10; i++) {
-		/* Nobody receives these. */
+		/* These sends have no receive. */
 		s.peer = t.pb;
 		tx = ct_stream(&t.a, &s);
 		ct_pump_us(500);
@@ -75,7 +75,7 @@ peer_comes_and_goes(void)
 	ct_trio_close(&t);
 }
 
-/* b does not move; a has half of its sends in flight to it. */
+/* b does not move; half of a's sends in flight are to b. */
 static void
 peer_does_not_move(void)
 {
@@ -140,7 +140,7 @@ peer_breaks_rules(void)
 	ct_trio_close(&t);
 }
 
-/* b sends more than a's receives take. */
+/* b sends messages that are longer than a's receives. */
 static void
 peer_sends_too_much(void)
 {
@@ -159,7 +159,7 @@ peer_sends_too_much(void)
 	s.peer = t.ab;
 	tx = ct_stream(&t.b, &s);
 	if (ct.info.refusal_ends) {
-		/* The first of them ends the connection; the other receives are still posted. */
+		/* The first message ends the connection; the other receives are still posted. */
 		ct_event(&t.b, LEAT_EV_DISCONNECTED, t.ab, NULL);
 		ct_event(&t.a, LEAT_EV_DISCONNECTED, t.pb, NULL);
 		(void)ct_recall(&t.a, rx, &res);
@@ -177,7 +177,7 @@ peer_sends_too_much(void)
 	ct_trio_close(&t);
 }
 
-/* b sends messages that nobody receives, as many as it can. */
+/* b sends messages that have no receive, as many as it can. */
 static void
 peer_sends_unasked(void)
 {
@@ -196,11 +196,11 @@ peer_sends_unasked(void)
 	ct_pump_us(100000);
 	flow_start(&t, &f, ct_scaled(500));
 	flow_end(&t, &f);
-	/* That b's sends are still in flight must not keep anyone from closing. */
+	/* b's sends that are still in flight must not keep any side from closing. */
 	ct_trio_close(&t);
 }
 
-/* b closes its endpoint without a word to a, in the middle of everything. */
+/* b closes its endpoint without a disconnect, with ops of all kinds in flight. */
 static void
 peer_closes(void)
 {

@@ -18,13 +18,13 @@ idle(void)
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
 	CT_EQ(ev.status, 0, "status of SHUTDOWN");
 	CT_EQ(ct_destroy(&p.a), 0, "destroy");
-	/* The other side is told. */
+	/* The other side gets an event. */
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, &ev);
 	CT_EQ(ev.status, 0, "status of DISCONNECTED there");
 	ct_finish(&p.b);
 }
 
-/* Never connected, never listened. */
+/* The endpoint never connected and never listened. */
 static void
 unused(void)
 {
@@ -39,7 +39,7 @@ unused(void)
 	CT_EQ(ct_close(&a, 0), 0, "close");
 }
 
-/* After shutdown nothing can be begun. */
+/* After shutdown no new op or connection can be started. */
 static void
 nothing_new(void)
 {
@@ -61,7 +61,7 @@ nothing_new(void)
 	ct_finish(&p.b);
 }
 
-/* Receives come back at once, in order; the number that was in flight. */
+/* Receives come back at once, in order, as many as were in flight. */
 static void
 receives_come_back(void)
 {
@@ -78,7 +78,7 @@ receives_come_back(void)
 	rx = ct_stream(&p.a, &r);
 	ct_wait_posted(&p.a, rx, n);
 	start = leat_now();
-	/* Far more than the receives may take. */
+	/* A timeout far longer than the receives may take. */
 	CT_EQ(ct_shutdown(&p.a, UINT64_C(15000000) * ct.slow), 0, "shutdown");
 	ct_wait(&p.a, rx, n, &res);
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
@@ -91,7 +91,7 @@ receives_come_back(void)
 	ct_finish(&p.b);
 }
 
-/* Sends in flight go through, if the other side takes them in time. */
+/* Sends in flight complete if the other side takes them in time. */
 static void
 sends_drain(void)
 {
@@ -119,7 +119,7 @@ sends_drain(void)
 	ct_finish(&p.b);
 }
 
-/* Sends that nobody takes: the deadline is kept, destroy names them until they are back. */
+/* Sends that have no receive: the deadline is kept, and destroy names them until they are back. */
 static void
 deadline_kept(void)
 {
@@ -156,7 +156,7 @@ deadline_kept(void)
 	ct_finish(&p.b);
 }
 
-/* leat_ep_close(): blocks no longer than told, and says whether all went well. */
+/* leat_ep_close() blocks no longer than its timeout, and says whether all ops completed in time. */
 static void
 close_in_time(void)
 {
@@ -174,7 +174,7 @@ close_in_time(void)
 	ct_finish(&p.b);
 }
 
-/* A side that was closed can be opened again at once, at the same address. */
+/* The address of a side that was closed can be used again at once. */
 static void
 address_is_free_again(void)
 {
@@ -193,7 +193,7 @@ address_is_free_again(void)
 	ct_finish(&a);
 }
 
-/* Close while connecting, while being asked, while accepting. */
+/* Close while connecting, while a request waits for an answer, while accepting. */
 static void
 half_connected(void)
 {

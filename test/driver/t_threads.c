@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints of two lcores talk to each other, while endpoints come and go on both. Under ThreadSanitizer
- * these show that no memory is shared without order.
+ * Endpoints of two lcores talk to each other, while endpoints are opened and closed on both. Under
+ * ThreadSanitizer these tests show that no memory is shared without order.
  */
 
 #include "ct.h"
@@ -20,7 +20,7 @@ all_access(void)
 	return access;
 }
 
-/* Starts n ops of each type from one side to the other. @return number of streams */
+/* Start n ops of each type from one side to the other. @return number of streams */
 static unsigned int
 start_all(struct ct_side *from, uint16_t peer, struct ct_side *to, const struct leat_rkey *rk,
 	  uint32_t n, int *st)
@@ -174,7 +174,7 @@ crossing_ends(void)
 		s.peer = p.pb;
 		tb = ct_stream(&p.b, &s);
 		ct_pump_us(ct_mix(i) % 2000);
-		/* Both at once: either may find that the other was faster. */
+		/* Both sides disconnect at once: either may find that the other was faster. */
 		(void)ct_disconnect(&p.a, p.pa);
 		(void)ct_disconnect(&p.b, p.pb);
 		ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, NULL);
@@ -187,7 +187,7 @@ crossing_ends(void)
 		CT_ONLY(&res, "receives", -ECANCELED, -ECONNABORTED, -ECONNRESET);
 		(void)ct_recall(&p.b, rb, &res);
 		CT_ONLY(&res, "receives", -ECANCELED, -ECONNABORTED, -ECONNRESET);
-		/* A device may take its time to end a connection: then there are fewer. */
+		/* A device may take long to end a connection: then run fewer rounds. */
 		last = i == rounds - 1 || leat_now() - start > span;
 		if (i % 20 == 19 || last)
 			ct_pair_close(&p);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping: whatever happens at an endpoint that is armed makes its descriptor readable, nothing is
- * lost between the last look and the sleep, and while nothing happens nothing is done.
+ * Sleeping: every event at an endpoint that is armed makes its descriptor readable, no event is
+ * lost between the last look and the sleep, and an idle endpoint takes no CPU time.
  *
- * The near endpoint is frozen while it is armed: nothing but its descriptor is looked at.
+ * The near endpoint is frozen while it is armed: only its descriptor is looked at.
  */
 
 #include <poll.h>
@@ -25,7 +25,10 @@ readable(struct ct_node *n, int ms)
 	return ret > 0;
 }
 
-/* Drives it until nothing is there. @return whether it is armed now, for any time */
+/*
+ * Drive the side until nothing is left to do. @return whether it is armed now, for any length of
+ * time
+ */
 static bool
 armed(struct ct_side *s)
 {
@@ -50,7 +53,7 @@ static void
 fall_asleep(struct ct_side *s)
 {
 	CT_UNTIL(armed(s), "%s: there is always something to do", s->what);
-	/* A spurious wake-up is allowed, and is no proof of anything. */
+	/* A spurious wake-up is allowed, and proves nothing. */
 	if (!readable(ct_node(s), 0))
 		return;
 	leat_ep_disarm(ct_node(s)->ep);
@@ -106,7 +109,7 @@ message(void)
 	ct_pair_close(&p);
 }
 
-/* A send that needs its receiver, who is late. */
+/* The completion of a send whose receive comes late wakes the sender. */
 static void
 completion(void)
 {
@@ -126,7 +129,10 @@ completion(void)
 	CT_EQ(res.done, 0, "sends that nobody received");
 	s = messages(LEAT_OP_RECV, LEAT_PEER_ANY, 1, ct_big());
 	rx = ct_stream(&p.b, &s);
-	/* Large messages may take several steps of both sides; the last one perhaps on the way to sleep. */
+	/*
+	 * A large message may take several steps of both sides; the last one may come before the
+	 * sleep.
+	 */
 	while (wake_up(&p.a, "a completion"), !ct_try_wait(&p.a, tx, 1, 1, NULL)) {
 		fall_asleep(&p.a);
 		ct_result(&p.a, tx, &res);
@@ -163,7 +169,7 @@ request(void)
 	ct_pair_close(&p);
 }
 
-/* Connecting, it sleeps until the other side accepts. */
+/* The connecting side sleeps until the other side accepts. */
 static void
 acceptance(void)
 {
@@ -185,7 +191,7 @@ acceptance(void)
 	CT_EQ(ct_accept(&b, p.pb, NULL, 0), 0, "accept");
 	while (ct_node_event_find(ct_node(&a), LEAT_EV_CONNECTED, p.pa) == NULL) {
 		wake_up(&a, "the answer to its request");
-		fall_asleep(&a); /* which may come by the answer on its way */
+		fall_asleep(&a); /* the answer may come before the sleep */
 	}
 	get_up(&a);
 	ct_event(&a, LEAT_EV_CONNECTED, p.pa, NULL);
@@ -227,8 +233,8 @@ death(void)
 }
 
 /*
- * Both asleep, for a second. Who looks again and again takes all of the time; one wake-up may come from
- * something that was under way.
+ * Both sides sleep for a second. A side that polled in a loop would take all of the CPU time; one
+ * wake-up may come from work that was under way.
  */
 static void
 idle(void)
@@ -275,7 +281,10 @@ idle(void)
 	ct_pair_close(&p);
 }
 
-/* The other side sends as fast as it is received: what comes between look and sleep must wake. */
+/*
+ * The other side sends as fast as messages are received: a message that comes between the last look
+ * and the sleep must wake the sleeper.
+ */
 static void
 nothing_lost(void)
 {
@@ -306,7 +315,7 @@ nothing_lost(void)
 		sleeps += ret == 0;
 		leat_ep_disarm(n->ep);
 		ct_node_events(n);
-		/* A machine may stand still for so long, too; but not often. */
+		/* A machine may stand still for a second as well; but not often. */
 		CT_CHECK(late <= 2, "%u of %u sleeps took a second, %u messages came", late, sleeps,
 			 res.done);
 	}
@@ -316,7 +325,7 @@ nothing_lost(void)
 	ct_pair_close(&p);
 }
 
-/* Shut down while it is armed, which is undone afterwards. */
+/* Shut down while the endpoint is armed, and disarm it afterwards. */
 static void
 closed(void)
 {
@@ -338,7 +347,7 @@ closed(void)
 	ct_finish(&p.b);
 }
 
-/* Without a wait object there is none. */
+/* An endpoint without a wait object can't be armed. */
 static void
 not_asked_for(void)
 {

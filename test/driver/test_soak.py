@@ -54,7 +54,8 @@ def main():
         bad += wrong is not None
         print(f"{'ok' if wrong is None else 'not ok'} {number} - {test.__name__.replace('_', ' ')}")
         if wrong is not None:
-            for line in (f"exit code {wrong.returncode}\n" + wrong.stdout + wrong.stderr).splitlines():
+            text = f"exit code {wrong.returncode}\n" + wrong.stdout + wrong.stderr
+            for line in text.splitlines():
                 print("# " + line)
     return bad != 0
 
