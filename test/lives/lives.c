@@ -6,20 +6,20 @@
  *     kills      a process, the victim, is killed (SIGKILL) at a random moment: while it
  *                starts, while it connects to the survivor or is connected to by it, or while
  *                the two exchange ops of all kinds. NUMBER victims, one after another. A
- *                bystander has a connection to the survivor as well, which must not notice.
- *     stops      a peer is stopped (SIGSTOP) for longer than a dead one takes to be noticed,
- *                and goes on, NUMBER times: it is not dead
+ *                bystander also has a connection to the survivor, which must not be disturbed.
+ *     stops      a peer is stopped (SIGSTOP) for longer than the time in which a dead peer is
+ *                noticed, and goes on, NUMBER times: its connection must not end
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  the same, each time from a new endpoint
  *
- * The survivor must see the end in the time that the device documents, with every op back. Each
- * process that ends by itself leaves no descriptor, no shared memory, and no object of the device,
- * which an emulated one tells by its exit status.
+ * The survivor must see a victim's end within the time that the device documents, with every op
+ * back. A process that ends by itself must leave no descriptor, no shared memory, and no object of
+ * the device; an emulated device reports leftover objects by its exit status.
  *
- * An argument dir=TMP of a device is a directory that is made here. Whatever the killed left in it
- * is gone as soon as another process listens there.
+ * An argument dir=TMP of a device is replaced by a directory that this program makes. Names that
+ * killed processes left in it must be gone as soon as another process listens there.
  *
- * Each process starts leat by itself: what forks them is no user of the device.
+ * Each process starts leat by itself: the process that forks them does not use the device.
  */
 
 #include <dirent.h>
@@ -40,22 +40,25 @@
 #include "leat_cmocka.h"
 #include "traffic.h"
 
-/* Victims of one survivor. */
+/* Victims of one survivor, one after another. */
 #define VICTIMS 100
-/* Survivors at a time, each with its victims. */
+/* Survivors at the same time, each with its victims. */
 #define SURVIVORS 2
-/* A victim lives at most so long after its fork; and after it has its device, or talks. */
+/*
+ * A victim is killed at most START_US after its fork, or LIFE_US after it has its device or after
+ * its connection is up.
+ */
 #define START_US 300000
 #define LIFE_US 150000
 /*
- * Beyond dead_peer_ms: the driver keeps READs for 5 s if the device tells of the end before the
- * exchange of addresses does; and for a loaded machine.
+ * Time beyond dead_peer_ms, us: the driver keeps READs for 5 s if the device reports the end before
+ * the exchange of addresses does; the rest is for a loaded machine.
  */
 #define SLACK_US UINT64_C(15000000)
-/* For so long a process is stopped. */
+/* How long a process is stopped, us. */
 #define STOPPED_US UINT64_C(2000000)
 
-/* What goes over a socket between this process and a child. */
+/* A message over the socket between this process and a child. */
 struct note {
 	enum { READY, LISTENS, DEAD, STOP } what;
 	char addr[LEAT_ADDR_MAX];
@@ -64,11 +67,11 @@ struct note {
 static char **eal_argv;
 static int eal_argc;
 static uint64_t random_state;
-static uint32_t without; /* ops that are not posted */
+static uint32_t without; /* ops that are never posted */
 static char directory[] = "/tmp/leat-lives-XXXXXX";
 static bool has_directory;
 
-/* ---- children ---- */
+/* ---- child processes ---- */
 
 static void
 tell(int fd, int what, const char *addr)
@@ -79,7 +82,7 @@ tell(int fd, int what, const char *addr)
 	CHECK(send(fd, &n, sizeof(n), MSG_NOSIGNAL) == sizeof(n), "send: %s", strerror(errno));
 }
 
-/* How the children of this process that are no more have ended. */
+/* Print how the children of this process that have ended did so. */
 static void
 tell_ends(void)
 {
@@ -94,7 +97,7 @@ tell_ends(void)
 	}
 }
 
-/* @return false: nothing yet, if it must not wait */
+/* Receive a note. @return false: there is none yet, if it must not wait */
 static bool
 told(int fd, struct note *n, bool wait)
 {
@@ -108,7 +111,7 @@ told(int fd, struct note *n, bool wait)
 	return true;
 }
 
-/* Starts leat. Not on lcore 0 alone: it is the same CPU in all of these processes. */
+/* Start leat. EAL ties lcore 0 to one CPU, the same in all of these processes: undo that. */
 static struct leat_dev *
 device(void)
 {
@@ -154,7 +157,7 @@ nb_fds(void)
 	return n;
 }
 
-/* Pieces of memory that other processes may have as well. */
+/* Count the mappings of memory that other processes may have as well. */
 static int
 nb_shared(void)
 {
@@ -169,7 +172,7 @@ nb_shared(void)
 	return n;
 }
 
-/* Is killed. */
+/* Run until killed. */
 static void
 victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
 {
@@ -190,7 +193,7 @@ victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
 		traffic_turn(&t);
 }
 
-/* Lives until it is told to end. */
+/* Run until told to end. */
 static void
 bystander(int fd, const char *addr)
 {
@@ -239,7 +242,7 @@ survivor(int fd, uint64_t seed)
 	while (t.peer[by].state != TRAFFIC_UP)
 		by++;
 	t.light = by;
-	/* Longer ones may stand still when a victim ends: see doc/drivers/ofi.md, efa. */
+	/* Larger ops may stand still when a victim ends: see doc/drivers/ofi.md, efa. */
 	if (strcmp(info.provider, "efa") == 0)
 		t.light_max = 4000;
 	p = &t.peer[by];
@@ -256,7 +259,10 @@ survivor(int fd, uint64_t seed)
 			to = traffic_connect(&t, n.addr);
 			continue;
 		}
-		/* A listener that is dead refuses: it would be tried again for a while. */
+		/*
+		 * A dead listener refuses, and the connect would be retried for a while: end it
+		 * here.
+		 */
 		if (to != LEAT_PEER_ANY && t.peer[to].state == TRAFFIC_CONNECTING)
 			CHECK(leat_ep_disconnect(t.ep, to) == 0, "give up: %s", leat_err_msg());
 		to = LEAT_PEER_ANY;
@@ -281,7 +287,7 @@ survivor(int fd, uint64_t seed)
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
 
-/* Talks with a peer that is stopped now and then. */
+/* Exchange ops with a peer that is stopped now and then. */
 static void
 watcher(int fd)
 {
@@ -315,7 +321,7 @@ watcher(int fd)
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
 
-/* Entries of the directory. */
+/* Count the entries of the directory. */
 static int
 nb_names(void)
 {
@@ -331,7 +337,7 @@ nb_names(void)
 	return n;
 }
 
-/* The last one that listens in the directory: what the killed left there goes. */
+/* The last process that listens in the directory: names of killed processes must go. */
 static void
 sweeper(void)
 {
@@ -345,7 +351,7 @@ sweeper(void)
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
 
-/* ---- the process that forks ---- */
+/* ---- the process that forks the others ---- */
 
 struct process {
 	pid_t pid;
@@ -381,12 +387,14 @@ end(struct process *p, const char *what)
 	(void)close(p->fd);
 }
 
-/* A life, and its end. */
+/* Start a victim, and kill it at a random moment. */
 static void
 one_victim(const struct process *s, const char *addr)
 {
 	uint64_t rnd = test_random(&random_state);
-	/* How far it has come: it is forked, has its device, talks. */
+	/*
+	 * The victim is killed this long after it: 0 was forked, 1 has its device, 2 exchanges ops.
+	 */
 	static const uint8_t stages[8] = { 0, 1, 1, 1, 2, 2, 2, 2 };
 	unsigned int stage = stages[(rnd >> 1) % 8];
 	uint64_t us = (rnd >> 8) % (stage == 0 ? START_US : LIFE_US);
@@ -500,7 +508,7 @@ stops(uint32_t number)
 	end(&w, "the one that was not");
 }
 
-/* Serves until it is told to stop. */
+/* Serve until told to stop. */
 static void
 server(int fd, uint32_t number)
 {
@@ -526,7 +534,7 @@ server(int fd, uint32_t number)
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
 
-/* @return the peer, which talks */
+/* Connect. @return the peer, whose connection is up */
 static uint16_t
 connected(struct traffic *t, const char *addr)
 {
@@ -534,7 +542,10 @@ connected(struct traffic *t, const char *addr)
 	uint32_t ends, tries = 0;
 	uint16_t peer;
 
-	/* The server may have no room while READs that its last clients did not answer time out. */
+	/*
+	 * The server may have no room until READs that its last clients did not answer have timed
+	 * out.
+	 */
 	do {
 		CHECK(tries++ < 10, "no connection");
 		ends = t->ends;
@@ -589,7 +600,10 @@ connects(uint32_t number, bool anew)
 	struct process s, c;
 	struct note n;
 
-	/* libfabric 1.17's efa keeps 9 MB for good of each endpoint that served one. */
+	/*
+	 * Provider efa of libfabric 1.17 keeps 9 MB of each endpoint that served an atomic, and
+	 * never frees them.
+	 */
 	if (anew)
 		without = LEAT_OP_BIT(LEAT_OP_FETCH_ADD) | LEAT_OP_BIT(LEAT_OP_CMP_SWAP);
 	if (start(&s)) {
@@ -606,7 +620,7 @@ connects(uint32_t number, bool anew)
 	end(&s, "server");
 }
 
-/* Puts a directory of its own where the arguments say dir=TMP. */
+/* Make a directory, and put its name where the arguments say dir=TMP. */
 static void
 make_directory(void)
 {

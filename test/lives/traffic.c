@@ -86,7 +86,7 @@ on_event(struct traffic *t, const struct leat_event *ev)
 	case LEAT_EV_CONNECT_REQ:
 		p->state = TRAFFIC_CONNECTING;
 		if (leat_ep_accept(t->ep, ev->peer, &params) < 0) {
-			/* It is gone again. */
+			/* The peer has left again. */
 			CHECK(rte_errno == ENOTCONN, "accept: %s", leat_err_msg());
 			p->state = TRAFFIC_NONE;
 		}
@@ -122,7 +122,7 @@ on_done(struct traffic *t, struct leat_op *op)
 	if (t->closing)
 		return;
 	if (op->type == LEAT_OP_RECV) {
-		/* Or a message of a peer that ended while it came. */
+		/* The message of a peer that ended while it arrived may fail. */
 		CHECK(op->status == 0 || ended(op->status), "receive: %s", strerror(-op->status));
 		t->received += op->status == 0;
 		post_recv(t, op);
@@ -188,14 +188,14 @@ traffic_turn(struct traffic *t)
 	n = leat_ep_poll(t->ep, done, RTE_DIM(done));
 	for (i = 0; i < n; i++)
 		on_done(t, done[i]);
-	/* It makes system calls. */
+	/* Reading events makes system calls. */
 	if (t->turns++ % 16 == 0) {
 		while (leat_ep_events(t->ep, &ev, 1) == 1)
 			on_event(t, &ev);
 	}
 	if (t->talks)
 		post_all(t);
-	/* Many such processes that only yield leave kernel threads without a CPU for minutes. */
+	/* Many processes that only yield would leave kernel threads without a CPU for minutes. */
 	if (n == 0)
 		(void)ppoll(NULL, 0, &idle, NULL);
 }
@@ -220,7 +220,9 @@ traffic_close(struct traffic *t)
 	t->talks = false;
 	CHECK(leat_ep_shutdown(t->ep, 1000000) == 0, "shutdown: %s", leat_err_msg());
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t), t->shut, "no end of the shutdown");
-	/* Or, while an op of a dead peer may use it, with the endpoint. */
+	/*
+	 * While an op of a dead peer may still use the region, closing the endpoint deregisters it.
+	 */
 	CHECK(leat_mr_deregister(t->mr) == 0 || rte_errno == EBUSY, "deregister: %s",
 	      leat_err_msg());
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t), leat_ep_destroy(t->ep) == 0, "destroy: %s",

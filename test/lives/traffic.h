@@ -3,9 +3,9 @@
 #define TRAFFIC_H
 
 /*
- * An endpoint that keeps ops of all kinds in flight with every peer that is up. Peers may end at
- * any moment: then their ops come back, with -ECONNRESET, -ECONNABORTED or -ENOTCONN, and those of
- * others don't notice. Any other outcome ends the program.
+ * An endpoint that keeps ops of all kinds in flight with every peer that is up. A peer may end at
+ * any moment: its ops then come back with -ECONNRESET, -ECONNABORTED or -ENOTCONN, and other peers
+ * are not disturbed. Any other outcome ends the program.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 #define TRAFFIC_WINDOW 6
 #define TRAFFIC_RECVS 64
 #define TRAFFIC_MEMORY (256u << 10) /* bytes: the largest op, and what peers read and write */
-/* Beyond what is documented, for a loaded machine. */
+/* Time beyond the documented one, for a loaded machine. */
 #define TRAFFIC_PATIENCE_US UINT64_C(20000000)
 
 #define CHECK(cond, ...)                                                                           \
@@ -34,7 +34,7 @@
 	} while (0)
 
 /*
- * Does turn until cond is true. When the time is up it has some more turns: a machine that stood
+ * Run turn until cond is true. When the time is up it runs some more turns: a machine that stood
  * still meanwhile is no failure.
  */
 #define TRAFFIC_MORE_TURNS 10000
@@ -53,38 +53,39 @@ enum traffic_state { TRAFFIC_NONE, TRAFFIC_CONNECTING, TRAFFIC_UP };
 struct traffic_peer {
 	enum traffic_state state;
 	struct leat_rkey key; /* of its memory */
-	uint64_t done;	      /* ops that succeeded since it is up */
+	uint64_t done;	      /* ops that succeeded since the peer is up */
 	struct leat_op op[TRAFFIC_WINDOW];
 };
 
 struct traffic {
 	struct leat_ep *ep;
-	uint32_t ops; /* that the device has */
+	uint32_t ops; /* op types that the device has */
 	uint64_t random;
 	uint64_t received, turns;
-	uint32_t ups, ends; /* connections that came up, and that ended or were never made */
+	uint32_t ups, ends; /* connections that came up, and those that ended or failed */
 	struct leat_rkey key;
 	struct leat_mr *mr;
 	struct traffic_peer peer[TRAFFIC_PEERS];
 	struct leat_op recv[TRAFFIC_RECVS];
 	char addr[LEAT_ADDR_MAX]; /* where it listens, or empty */
 	bool talks;		  /* keeps ops in flight */
-	uint16_t light;		  /* with this peer only one; LEAT_PEER_ANY: with none */
-	uint64_t light_max;	  /* bytes of that one, at most */
+	/* keep only one op in flight with this peer; LEAT_PEER_ANY: with none */
+	uint16_t light;
+	uint64_t light_max; /* bytes of that op, at most */
 	bool closing, shut;
 	uint8_t *memory;
 };
 
-/* ops: LEAT_OP_BIT. */
+/* ops: a mask of LEAT_OP_BIT(). */
 void traffic_open(struct traffic *t, struct leat_dev *dev, uint32_t ops, uint64_t seed);
 void traffic_listen(struct traffic *t);
-/* @return the peer's id */
+/* Connect. @return the peer's id */
 uint16_t traffic_connect(struct traffic *t, const char *addr);
-/* Polls, takes events, posts what is not in flight. */
+/* Poll, read events, post what is not in flight. */
 void traffic_turn(struct traffic *t);
-/* Has it ended, with all its ops back? */
+/* Has the peer ended, with all its ops back? */
 bool traffic_gone(const struct traffic *t, uint16_t peer);
-/* Ends all connections, in order. */
+/* End all connections, in order. */
 void traffic_close(struct traffic *t);
 
 #endif /* TRAFFIC_H */

@@ -3,9 +3,9 @@
 /*
  * leat-msg-churn EAL-ARGUMENTS -- leat|plain COUNT
  *
- * Connections are opened, used and closed, COUNT of them one after the other, while a conversation on the same
- * endpoint goes on. After the first tenth the process has all the files and memory that it needs: from there on it must
- * not take more.
+ * COUNT connections are opened, used and closed, one after the other, while a conversation on the
+ * same endpoint goes on. After the first tenth the process has all the files and memory that it
+ * needs: from then on it must not take more.
  */
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ turn(void)
 	end_turn(&guest);
 }
 
-/* Files that the process has open. */
+/* Count the files that the process has open. */
 static unsigned int
 files(void)
 {
@@ -39,7 +39,10 @@ files(void)
 	return n;
 }
 
-/* Bytes of its heap, those of libfabric included. With AddressSanitizer it is not in use, but leaks are found. */
+/*
+ * Bytes in use on the process's heap, with libfabric's. AddressSanitizer replaces this heap, but
+ * finds leaks by itself.
+ */
 static size_t
 memory(void)
 {

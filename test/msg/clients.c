@@ -3,10 +3,10 @@
 /*
  * leat-msg-clients EAL-ARGUMENTS -- leat|plain CLIENTS MESSAGES
  *
- * CLIENTS come to one server, one after another, each with an endpoint of its own. Each posts
- * WINDOW requests at once, before its connection stands, and the next one for each answer, MESSAGES
- * in all; then it closes in order. The server sends every message back. Nothing may fail, at either
- * side.
+ * CLIENTS clients come to one server, one after another, each with an endpoint of its own. A client
+ * posts WINDOW requests at once, before its connection is up, and one more for each answer,
+ * MESSAGES in all; then it closes in order. The server sends every message back. No request may
+ * fail on either side.
  */
 
 #include <string.h>
@@ -33,7 +33,9 @@ struct side {
 static struct side server, client;
 static uint64_t client_nr, nb_messages;
 
-/* Small ones, some that take a send of their own, a few that don't fit a segment of any device. */
+/*
+ * Small messages, some that need a send of their own, a few that don't fit a segment of any device.
+ */
 static uint64_t
 size_of(uint64_t k)
 {
@@ -88,8 +90,8 @@ begin(struct side *s, struct leat_msg_conn *c, bool asks)
 }
 
 /*
- * The server answers from the slot that was answered last, the client asks again from it: of WINDOW
- * one is free.
+ * Send the next message from a free slot. One of the WINDOW slots is free: its message was answered
+ * (client), or its answer came back (server).
  */
 static void
 send_next(struct side *s)
@@ -143,7 +145,10 @@ event(struct side *s, const struct leat_msg_event *ev)
 	}
 }
 
-/* What can be sent: the server's answers to what it has received, the client's next questions. */
+/*
+ * Send what can be sent: the server its answers to received messages, the client its next
+ * questions.
+ */
 static void
 send_some(struct side *s)
 {
@@ -189,7 +194,7 @@ side_turn(struct side *s)
 		event(s, &mev);
 }
 
-/* Now one of them is slow, now the other. */
+/* Drive both sides; at times one is slower, at times the other. */
 static void
 turn(void)
 {

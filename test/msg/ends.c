@@ -61,7 +61,7 @@ talk_recv(struct talk *t)
 	check(leat_msg_recv(t->c, &req, 1) == 1, "recv");
 }
 
-/* A message that is due goes when the one before it is back. */
+/* Send the message that is due when the one before it has come back. */
 static void
 talk_send(struct talk *t)
 {
@@ -146,7 +146,7 @@ talk_close(struct talk *t, struct talk *other, void (*turn)(void))
 	wait_until(turn, t->closed && other->closed);
 }
 
-/* ---- driving ---- */
+/* ---- driving the ends ---- */
 
 static void
 accept_one(struct end *e, const struct leat_event *ev)
@@ -174,7 +174,7 @@ msg_event(const struct leat_msg_event *ev)
 		t->up = true;
 	} else if (ev->type == LEAT_MSG_ENDED) {
 		check(t->may_end, "the conversation ended: %s", ev->text);
-		/* The side that closed, and nothing else. */
+		/* The text must name the side that closed, and no other cause. */
 		check(ev->status != 0 || (strncmp(ev->text, "closed by ", 10) == 0 &&
 					  strchr(ev->text + 10, ' ') == NULL),
 		      "text of an orderly end: %s", ev->text);

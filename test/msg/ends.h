@@ -3,12 +3,12 @@
 #define ENDS_H
 
 /*
- * What the tests of hostile and of many peers share: endpoints that one thread drives, and a conversation between two
- * of them that goes on, and is checked, whatever happens to others.
+ * Shared by the tests with hostile and with many peers: endpoints that one thread drives, and a
+ * conversation between two of them that goes on, and is checked, whatever happens to other peers.
  *
  *     bystander <---- conversation ----> listener <---- guest: misbehaves, or comes and goes
  *
- * Who connects says with its private data, one byte, which of the two it is.
+ * The private data of a connect, one byte, tell whether the bystander or the guest connects.
  */
 
 #include <stdbool.h>
@@ -35,16 +35,16 @@
 
 enum who { BYSTANDER, GUEST };
 
-/* One side of a connection: message k goes there, comes back, and then k + 1 goes. */
+/* One side of a conversation: message k goes there and back, then k + 1. */
 struct talk {
 	struct leat_msg_conn *c;
-	bool begins; /* sends the first one */
-	bool quiet;  /* the test posts requests, not the conversation */
+	bool begins; /* sends the first message */
+	bool quiet;  /* the test posts requests, the conversation does not */
 	bool may_end;
-	bool stop; /* no new message */
-	bool due;  /* the next one is to be sent */
+	bool stop; /* begin no new message */
+	bool due;  /* the next message is to be sent */
 	bool up, ended, closed;
-	int status; /* ENDED's */
+	int status; /* of the ENDED event */
 	char text[LEAT_EVENT_TEXT];
 	uint64_t received; /* messages */
 	struct leat_msg_req tx, rx;
@@ -54,24 +54,24 @@ struct talk {
 struct end {
 	const char *name;
 	struct leat_ep *ep;
-	struct leat_msg *m; /* NULL: the test drives the endpoint */
+	struct leat_msg *m; /* NULL: the test drives the endpoint itself */
 	struct leat_msg_conn_conf conf;
-	struct talk *talks[2]; /* listener: who is accepted */
+	struct talk *talks[2]; /* listener: conversations of the accepted peers */
 };
 
-/* The device that is tested is the last one. msg_conf NULL: no messages. */
+/* Open an end on the last device, which is the one under test. msg_conf NULL: without lib/msg. */
 void end_open(struct end *e, const char *name, const struct leat_msg_conf *msg_conf);
 /* @return the address, valid until the next call */
 const char *end_listen(struct end *e);
 void end_close(struct end *e);
-/* Polls, and goes on with conversations. */
+/* Poll, and go on with the conversations. */
 void end_turn(struct end *e);
 
 void talk_connect(struct end *e, struct talk *t, enum who who, const char *addr);
-/* Goes on until its turn is through, then closes both sides. */
+/* Go on until the current message came back, then close both sides. */
 void talk_close(struct talk *t, struct talk *other, void (*turn)(void));
 
-/* Until the condition holds; turn() drives all ends. */
+/* Drive all ends with turn() until the condition holds. */
 #define wait_until(turn, cond)                                                                     \
 	do {                                                                                       \
 		uint64_t until_ = leat_now() + leat_us_to_cycles(PATIENCE_US);                     \

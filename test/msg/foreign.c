@@ -3,8 +3,9 @@
 /*
  * leat-msg-foreign EAL-ARGUMENTS -- listen|connect HOST:PORT MESSAGES [any-id]
  *
- * Leat's side of the test with msg-raw-peer: sends messages of many sizes over one connection, which must turn out to
- * be in plain mode, takes each of them back and compares. When it listens it prints the port.
+ * Leat's side of the test with msg-raw-peer: it sends messages of many sizes over one connection,
+ * which must turn out to be in plain mode, takes each of them back and compares. When it listens it
+ * prints the port.
  */
 
 #include <sched.h>
@@ -159,7 +160,7 @@ main(int argc, char **argv)
 		post();
 		if (sent + received == 2 * messages) {
 			check(leat_msg_close(c, 1000000) == 0, "close");
-			received++; /* once */
+			received++; /* so that this runs once */
 		}
 	}
 	check(leat_msg_destroy(m) == 0, "destroy: %s", leat_err_msg());

@@ -3,13 +3,15 @@
 /*
  * leat-msg-hostile EAL-ARGUMENTS -- leat|plain FLOOD
  *
- * A guest that has no lib/msg, and sends what its author likes to an endpoint that has it. Each case is a new guest.
- * Its connection must end with the right status, or go on where nothing is to be seen from outside; nothing is
- * allocated for what it announces, and the conversation on the same endpoint goes on. TAP. FLOOD is how many messages are
- * sent that nobody receives: many times the credits, and as many as the device can keep.
+ * A guest that does not use lib/msg sends malformed messages to an endpoint that does. Each case is
+ * a new guest. Its connection must end with the right status, or go on where the peer can't see the
+ * mistake; nothing may be allocated for a length that it announces, and the conversation on the
+ * same endpoint must go on. TAP. FLOOD is how many messages are sent that have no receive: many
+ * times the credits, and no more than the device can keep.
  *
- * test/unit/msg has the same, and more, byte by byte; here the devices have their say: who keeps what nobody
- * receives, and what comes of a receive that is too small.
+ * test/unit/msg has these cases and more, byte by byte; here they run over the devices, which
+ * differ in where messages without a receive are kept, and in what happens at a receive that is too
+ * small.
  */
 
 #include <errno.h>
@@ -21,17 +23,17 @@
 
 #define CREDITS 16u
 #define FLOOD_MAX 10000u
-#define LARGE 50000 /* more than is sent with its length */
-#define BEFORE 3    /* messages of the bystander between two looks */
+#define LARGE 50000 /* more than is sent in one send with its length */
+#define BEFORE 3    /* messages of the bystander between two cases */
 
 static struct end listener, bystander, guest;
 static struct talk near = { .begins = true }, far, victim = { .quiet = true, .may_end = true };
 static bool plain;
 
-/* The guest. */
+/* The guest's state. */
 static int peer;
 static bool up, gone;
-static uint64_t base; /* of its tags */
+static uint64_t base; /* base of the tags that the guest sends with */
 static struct leat_op ops[FLOOD_MAX + 64];
 static uint8_t small[FLOOD_MAX + 64][32], large[LARGE + 8];
 static unsigned int nb_ops, flood;
@@ -56,7 +58,7 @@ guest_turn(void)
 	struct leat_op *done[32];
 	struct leat_event ev;
 
-	/* What comes of its ops is of no interest to it. */
+	/* The outcome of the guest's ops does not matter. */
 	(void)leat_ep_poll(guest.ep, done, RTE_DIM(done));
 	while (leat_ep_events(guest.ep, &ev, 1) == 1) {
 		if (ev.type == LEAT_EV_CONNECTED) {
@@ -82,14 +84,14 @@ turn(void)
 		guest_turn();
 }
 
-/* ---- what the guest does ---- */
+/* ---- actions of the guest ---- */
 
 static void
 guest_connect(const char *addr)
 {
 	/*
-	 * version 4, 2 credits, connection 7, messages of up to 2^32 B, up to 64 B at once; it is
-	 * the guest
+	 * version 4, 2 credits, connection 7, messages of up to 2^32 B, up to 64 B in one send;
+	 * private data: the guest
 	 */
 	static const uint8_t hello[33] = { 'L', 'M', 'S',      'G',	  4,	    0,		 2,
 					   0,	7,   [20] = 1, [24] = 64, [28] = 1, [32] = GUEST };
@@ -107,7 +109,7 @@ guest_connect(const char *addr)
 	wait_until(turn, up && victim.up);
 }
 
-/* @return false: the device takes no more */
+/* Send. @return false: the device takes no more sends */
 static bool
 put(uint64_t tag, void *buf, uint64_t len)
 {
@@ -136,7 +138,10 @@ put_small(uint64_t tag, const void *data, uint64_t len)
 	check(put(tag, small[nb_ops], len), "the device takes no message");
 }
 
-/* What announces a message. In leat mode bytes of it may follow. */
+/*
+ * Send the length that announces a message. In leat mode the first bytes of the message may follow
+ * it.
+ */
 static void
 announce(uint32_t id, uint64_t len, uint64_t follow)
 {
@@ -147,7 +152,7 @@ announce(uint32_t id, uint64_t len, uint64_t follow)
 	if (plain) {
 		put_small(UINT64_C(1) << 32 | id, buf, 8);
 	} else {
-		buf[8] = 2; /* as many credits as it said */
+		buf[8] = 2; /* as many credits as its hello said */
 		put_small(UINT64_C(1) << 62 | base | id, buf, 16 + follow);
 	}
 }
@@ -187,7 +192,7 @@ payload_shorter(void)
 	payload(0, LARGE - 1);
 }
 
-/* Leat mode: the message comes with its length. */
+/* Leat mode: the message is in the same send as its length, and does not agree with it. */
 static void
 small_longer(void)
 {
@@ -200,7 +205,7 @@ small_shorter(void)
 	announce(0, 4, 3);
 }
 
-/* Not as long as what announces has to be. */
+/* The send that announces a message has a wrong length. */
 static void
 length_of_5_bytes(void)
 {
@@ -213,11 +218,13 @@ length_of_24_bytes(void)
 	if (plain)
 		put_small(UINT64_C(1) << 32, small[0], 24);
 	else
-		announce(0, 4,
-			 8); /* behind the message there would have to be another one's length */
+		announce(0, 4, 8); /* 8 more bytes would have to be the length of another message */
 }
 
-/* All kinds, of other connections and epochs, and ids far away: nobody receives these. Then something to receive. */
+/*
+ * Tags of all kinds, of other connections and epochs, and ids far away: no receive matches these.
+ * Before them, one message that is received.
+ */
 static void
 garbage_tags(void)
 {
@@ -232,7 +239,10 @@ garbage_tags(void)
 	}
 }
 
-/* The receiver has 16 credits (in plain mode 8 receives), and posts no request. */
+/*
+ * The guest sends beyond its credits. The receiver gave 16 credits (in plain mode: 8 receives), and
+ * posts no request.
+ */
 static void
 ignores_credits(void)
 {
@@ -249,7 +259,7 @@ ignores_credits(void)
 	check(i > CREDITS, "only %u messages could be sent", i);
 }
 
-/* Leat mode: credit that nobody can have given. */
+/* Leat mode: return more credit than can have been used. */
 static void
 too_much_credit(void)
 {
@@ -258,16 +268,16 @@ too_much_credit(void)
 	put_small(UINT64_C(1) << 62 | base, buf, 16);
 }
 
-/* ---- */
+/* ---- table of cases ---- */
 
 static const struct {
 	const char *name;
 	void (*run)(void);
 	bool in_plain, in_leat;
-	bool receives; /* a request is posted */
-	int status;    /* with which the connection ends; 0: it goes on */
+	bool receives; /* the listener posts a receive */
+	int status;    /* status with which the connection ends; 0: it goes on */
 	unsigned int allocs;
-	int req_status; /* of its receive, when it goes on */
+	int req_status; /* status of that receive when the connection goes on */
 } cases[] = {
 	{ "a length of 2^63", length_of_2_63, true, true, true, -EMSGSIZE, 0, 0 },
 	{ "a length of 2^63, and no receive", length_of_2_63, true, true, false, -EMSGSIZE, 0, 0 },

@@ -3,11 +3,12 @@
 /*
  * leat-msg-kill EAL-ARGUMENTS -- leat|plain to|from
  *
- * Three processes: one endpoint, and two that connect to it. One of these is killed (SIGKILL) in the middle of a
- * message of 64 MiB, which it receives (to) or sends (from). Its connection must end, with every request back, while the
- * other one's messages go on.
+ * Three processes: one has an endpoint, two connect to it. One of these is killed (SIGKILL) in the
+ * middle of a message of 64 MiB, which it receives (to) or sends (from). Its connection must end,
+ * with every request back, while the messages of the other one go on.
  *
- * The middle: the length is known at the receiver, which was asked for a buffer, and the payload is not through.
+ * In the middle means: the receiver knows the length and was asked for a buffer, and the payload
+ * has not all arrived.
  */
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static struct leat_ep *ep;
 static struct leat_msg *m;
 static struct leat_msg_conn_conf conf;
 static uint8_t *large;
-static bool middle; /* a buffer for the large message was asked for */
+static bool middle; /* the receiver was asked for a buffer for the large message */
 
 static void *
 alloc(void *arg, uint64_t len, struct leat_mr **mr)
@@ -90,7 +91,7 @@ turn(void)
 	return req;
 }
 
-/* ---- the two that connect ---- */
+/* ---- the two processes that connect ---- */
 
 static __attribute__((noreturn)) void
 child(unsigned int who, const char *addr, bool from)
@@ -123,7 +124,7 @@ child(unsigned int who, const char *addr, bool from)
 	}
 	for (;;) {
 		p = turn();
-		/* The bystander sends back what it gets, to the end. */
+		/* The bystander sends every message back until the end. */
 		if (p == &rx && who == BYSTANDER) {
 			if (p->status != 0)
 				_exit(p->status == -ENOTCONN ? 0 : 1);
@@ -141,7 +142,7 @@ child(unsigned int who, const char *addr, bool from)
 	}
 }
 
-/* ---- the one in the middle ---- */
+/* ---- the process with the endpoint ---- */
 
 static struct leat_msg_conn *conns[2];
 static bool ended[2];
@@ -240,7 +241,9 @@ main(int argc, char **argv)
 	check(argc > 2, "-- leat|plain to|from");
 	from = strcmp(argv[argc - 1], "from") == 0;
 	conf.mode = strcmp(argv[argc - 2], "plain") == 0 ? LEAT_MSG_PLAIN : LEAT_MSG_LEAT;
-	/* Before anything of libfabric or EAL is in the process; they learn the address by a pipe. */
+	/*
+	 * Fork before libfabric and EAL are started; the children learn the address through a pipe.
+	 */
 	for (i = 0; i < 2; i++) {
 		check(pipe(fd[i]) == 0, "pipe");
 		pid[i] = fork();

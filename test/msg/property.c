@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--seeds N] [--messages N]
- *     [--conns N] [--credits N] [--first-id N] [--ends] [--deadlines]
+ * leat-msg-property EAL-ARGUMENTS -- [--mode leat|plain|any-id] [--seed N] [--seeds N]
+ *     [--messages N] [--conns N] [--credits N] [--first-id N] [--ends] [--deadlines]
  *
- * Messages of random sizes both ways over many connections to one endpoint, driven by one thread. In leat mode
- * all come from a second endpoint; in plain mode each from one of its own, since many devices know only the
- * endpoint that a message comes from. Everything follows from the seed, which is in the endpoints' names, too: so are the faults of
- * a fault device. Now and then the newest receive is cancelled. Checked: every byte, order and count of messages and of requests, that nothing is held beyond the
- * credits, and that all memory was allocated at the start. --seeds: all of it so many times, each with the next seed.
+ * Messages of random sizes go both ways over many connections to one endpoint, driven by one
+ * thread. In leat mode all connections come from a second endpoint; in plain mode each from an
+ * endpoint of its own, since many devices know only the endpoint that a message comes from. The
+ * seed determines the whole run; it is part of the endpoints' names, from which a fault device
+ * derives its faults. Now and then the newest receive is cancelled. Checked: every byte, order and
+ * count of messages and of requests, that nothing is held beyond the credits, and that all memory
+ * was allocated at the start. --seeds: repeat the run so many times, each with the next seed.
  *
  * Some receives are a byte too small for their message, which is dropped. Some sends are in pieces;
- * in leat mode some are back when they were delivered, and each side half-closes behind its last.
+ * in leat mode some come back only when they were delivered, and each side half-closes behind its
+ * last message.
  *
- * --deadlines: every receive has one, often too short. Then it comes back without a message, which
- * the next one gets, or the message is dropped. (On devices that can't take a receive back a
- * connection may end for it: with --ends.)
+ * --deadlines: every receive has a deadline, often too short. The receive then comes back without a
+ * message, which the next receive gets, or the message is dropped. (On devices that can't take a
+ * receive back a connection may end for it: with --ends.)
  *
- * --ends: the device breaks connections (ops fail, peers die). Then the messages that came are the first ones of
- * their stream, and every request comes back.
+ * --ends: the device breaks connections (ops fail, peers die). The messages that arrived must then
+ * be the first ones of their stream, and every request must come back.
  *
- * Message k of a stream is a piece of one block of random bytes; where it begins and how long it is are
- * hashes of (seed, stream, k).
+ * Message k of a stream is a piece of one block of random bytes; where it begins and how long it is
+ * are hashes of (seed, stream, k).
  */
 
 #include <errno.h>
@@ -89,7 +92,7 @@ size_of(const struct stream *s, uint64_t k)
 	return r % (MAX_SIZE + 1);
 }
 
-/* The receive of it is one byte too small: it is dropped, and the streams go on. */
+/* The receive of message k is one byte too small: the message is dropped, and the streams go on. */
 static bool
 too_long(const struct stream *s, uint64_t k)
 {
@@ -102,7 +105,7 @@ bytes_of(const struct stream *s, uint64_t k)
 	return memory_bytes((key(s, k) >> 20) % OFFSETS);
 }
 
-/* ---- requests ---- */
+/* ---- posting requests ---- */
 
 static void
 post_recv(struct stream *s)
@@ -113,7 +116,10 @@ post_recv(struct stream *s)
 
 	r->stream = s;
 	r->k = s->recvs++;
-	/* Sometimes exactly as large as the message, sometimes larger, sometimes without a buffer. */
+	/*
+	 * The size is exactly the message's, or larger, or there is no buffer: it is asked for
+	 * later.
+	 */
 	if (size <= SMALL && key(s, r->k) % 3 != 0 && !deadlines) {
 		req->buf = r->small;
 		req->mr = s->to_mr;
@@ -133,7 +139,7 @@ post_recv(struct stream *s)
 	check(req->state != 0, "a request came back inside of the call");
 }
 
-/* Some are in pieces, and some are back when they were delivered. */
+/* Some sends are in pieces, and some come back only when they were delivered. */
 static void
 vary_send(const struct stream *s, struct request *r)
 {
@@ -161,7 +167,7 @@ vary_send(const struct stream *s, struct request *r)
 	nb_pieces++;
 }
 
-/* At most n, in one call. */
+/* Post at most n sends in one call. */
 static void
 post_sends(struct stream *s, unsigned int n)
 {
@@ -184,7 +190,7 @@ post_sends(struct stream *s, unsigned int n)
 		check(reqs[i]->state != 0, "a request came back inside of the call");
 }
 
-/* Behind the last one. The receiver must have all when it hears of it. */
+/* Half-close behind the last message. The receiver must have all messages when it learns of it. */
 static void
 half_close(struct stream *s)
 {
@@ -215,7 +221,7 @@ half_closed(const struct leat_msg_conn *c)
 	}
 }
 
-/* Its deadline passed. @return true: before it had a message */
+/* Did the receive's deadline pass? @return true: before the receive had a message */
 static bool
 late(const struct stream *s, const struct leat_msg_req *req)
 {
@@ -238,7 +244,7 @@ received(struct stream *s, struct request *r)
 	s->rback++;
 	if (late(s, req))
 		return;
-	/* With deadlines the number of the message is not that of the receive. */
+	/* With deadlines the number of the message differs from that of the receive. */
 	r->k = s->received++;
 	size = size_of(s, r->k);
 	if (req->status == (deadlines ? -ETIMEDOUT : -EMSGSIZE) &&
@@ -271,7 +277,9 @@ received(struct stream *s, struct request *r)
 	memory_put(buf);
 }
 
-/* The newest one, or the next ones would be too small for their messages. */
+/*
+ * Cancel the newest receive: after any other, later receives would be too small for their messages.
+ */
 static void
 cancel_recv(struct stream *s)
 {
@@ -282,7 +290,7 @@ cancel_recv(struct stream *s)
 	s->cancelling = ret == 0;
 }
 
-/* @return a receive came back without a message, as it was to */
+/* @return true: a cancelled receive came back without a message */
 static bool
 cancelled(struct stream *s, const struct request *r)
 {
@@ -322,7 +330,7 @@ back(struct leat_msg_req *req)
 	s->sent++;
 }
 
-/* All that there is to come has come back. */
+/* Has every request come back that will? */
 static bool
 all_back(void)
 {
@@ -347,7 +355,7 @@ ended(const struct leat_msg_conn *c)
 		streams[i].dead |= streams[i].from == c || streams[i].to == c;
 }
 
-/* ---- driving ---- */
+/* ---- driving both sides ---- */
 
 static void
 drive(struct side *side, bool events)
@@ -394,7 +402,7 @@ drive(struct side *side, bool events)
 			half_closed(mev.conn);
 		else
 			ended(mev.conn);
-		/* The other side closes as well, and one of them is first. */
+		/* The other side may close as well, and one of them is first. */
 		check(may_end || mev.type != LEAT_MSG_ENDED ||
 			      (nb_done == messages && mev.status == 0),
 		      "a connection ended: %s", mev.text);
@@ -470,7 +478,7 @@ side_open(struct side *side, uint16_t credits)
 	struct leat_ep_conf conf = {
 		.ops = LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV),
 	};
-	/* A device that wraps another one comes behind it. */
+	/* A device that wraps another one is later in the list. */
 	struct leat_dev *dev = leat_dev_get(leat_dev_count() - 1);
 	struct leat_msg_conf mconf = { .credits = credits };
 	struct leat_msg_stats stats;

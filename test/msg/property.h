@@ -10,11 +10,11 @@
 #define MIB (1u << 20)
 #define MAX_SIZE (16 * MIB)
 #define OFFSETS 4096
-#define WINDOW 24 /* requests of a stream and side at a time */
+#define WINDOW 24 /* requests per stream and side at a time */
 #define PIECES 5
-#define PIECES_MAX (256u << 10) /* bytes, in plain mode the default of eager_max */
+#define PIECES_MAX (256u << 10) /* bytes; in plain mode the default of eager_max */
 #define PIECES_MAX_PLAIN 2032u
-#define BIG_BUFFERS 12 /* of MAX_SIZE */
+#define BIG_BUFFERS 12 /* of MAX_SIZE bytes */
 #define SMALL 65536
 #define MAX_CONNS 256
 #define STALL_US 60000000
@@ -25,8 +25,8 @@ struct stream;
 struct request {
 	struct leat_msg_req req;
 	struct stream *stream;
-	uint64_t k; /* number of its message */
-	bool big;   /* its buffer is one of big[] */
+	uint64_t k; /* number of the request's message */
+	bool big;   /* the buffer is one of big[] */
 	uint8_t *small;
 	struct iovec iov[PIECES];
 };
@@ -36,14 +36,15 @@ struct stream {
 	struct leat_msg_conn *from, *to;
 	struct leat_mr *from_mr, *to_mr; /* of all buffers, at the two endpoints */
 	uint64_t id;
-	uint64_t total, sends, recvs; /* posted */
-	uint64_t sent, rback;	      /* back */
-	uint64_t received;	      /* messages: received, or dropped */
+	uint64_t total, sends, recvs; /* requests posted */
+	uint64_t sent, rback;	      /* requests that came back */
+	uint64_t received;	      /* messages received or dropped */
 	uint32_t window;
-	bool dead; /* one of the two connections ended */
+	bool dead; /* one of the connection's two ends has ended */
 	bool rx_failed;
-	bool shut, ended; /* half-closed by the sender; and seen by the receiver */
-	bool cancelling;  /* the newest receive: no other is posted until it is back */
+	bool shut, ended; /* half-closed by the sender; seen by the receiver */
+	/* the newest receive is being cancelled: post no other until it is back */
+	bool cancelling;
 	struct request tx[WINDOW], rx[WINDOW];
 };
 
@@ -56,20 +57,21 @@ struct side {
 };
 
 /*
- * Buffers, in one piece of memory, so that a device that wants them registered has one region. The
- * small ones are in it for such a device only; else each is allocated, for sanitizers to watch.
+ * Buffers in one piece of memory, so that a device that wants them registered has one region. The
+ * small buffers are in it only for such a device; else each is allocated, so that sanitizers watch
+ * it.
  */
 void memory_make(size_t nb_small);
 void memory_free(void);
 struct leat_mr *memory_register(struct leat_ep *ep);
-/* Of the random bytes that all messages are pieces of; offset < OFFSETS. */
+/* @return the random bytes that all messages are pieces of; offset < OFFSETS */
 uint8_t *memory_bytes(uint64_t offset);
-/* Buffer i of SMALL bytes, which are numbered. NULL: out of memory. */
+/* @return buffer i of SMALL bytes; NULL: out of memory */
 uint8_t *memory_small(size_t i);
 void memory_small_put(uint8_t *buf);
 /* leat_msg_alloc_fn; arg: struct side. */
 void *memory_alloc(void *arg, uint64_t len, struct leat_mr **mr);
-/* Takes back what memory_alloc() gave. */
+/* Take back a buffer of memory_alloc(). */
 void memory_put(uint8_t *buf);
 unsigned int memory_nb_big(void);
 

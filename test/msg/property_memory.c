@@ -7,7 +7,7 @@
 
 #include "property.h"
 
-static uint8_t *block; /* the piece of memory; it begins with the random bytes */
+static uint8_t *block; /* all memory of the buffers; it begins with the random bytes */
 static size_t block_len;
 static uint8_t *big[BIG_BUFFERS], *big_all;
 static unsigned int nb_big;
@@ -28,7 +28,7 @@ memory_make(size_t nb)
 	}
 	nb_small = nb;
 	block_len = MAX_SIZE + OFFSETS + (size_t)BIG_BUFFERS * MAX_SIZE;
-	/* One for each receive that has a buffer, and one for each that asks for it. */
+	/* One for each receive that has a buffer, and one for each that asks for a buffer. */
 	block = malloc(block_len + (info.mr_local ? 2 * nb_small * SMALL : 0));
 	spare = calloc(nb_small, sizeof(*spare));
 	if (block == NULL || spare == NULL) {

@@ -3,10 +3,11 @@
 /*
  * msg-raw-peer listen|connect HOST:PORT MESSAGES [any-id]
  *
- * A program that knows libfabric and what doc/guide/address-exchange.md and doc/guide/msg.md say, and has no code of
- * leat: it sends back MESSAGES messages in plain mode, and then waits for the other side to close. When it
- * listens it prints the port, so that 0 may be given. It receives each length by its id; with any-id whichever comes, and
- * takes the id from its tag.
+ * A program that uses libfabric directly and has no code of leat: it implements
+ * doc/guide/address-exchange.md and doc/guide/msg.md, sends back MESSAGES messages in plain mode,
+ * and then waits for the other side to close. When it listens it prints the port, so that port 0
+ * may be given. It receives each length by its id; with any-id it receives any length, and takes
+ * the id from the tag.
  */
 
 #include <endian.h>
@@ -34,7 +35,7 @@
 #define PROVIDER "tcp;ofi_rxm"
 #define MAX_MESSAGE (2u << 20)
 
-/* Of the statement that proves an address, see address-exchange.md. */
+/* Sizes in the statement that proves an address, see address-exchange.md. */
 #define NONCE 16
 #define PROOF_LEN 32
 #define COMMON_KEY UINT64_C(0x6c65617470726f00)
@@ -47,11 +48,12 @@ static struct fid_ep *ep;
 static struct fid_cq *cq;
 static struct fid_av *av;
 static fi_addr_t peer;
-static uint8_t address[512]; /* what is told to the other side */
+static uint8_t address[512]; /* of this side's endpoint, sent to the other side */
 static size_t address_len;
 static char kind[32];
 static struct fid_domain *domain;
-static uint8_t *statements; /* the region that the other side reads; stride bytes for each */
+/* the region that the other side reads; stride bytes for each statement */
+static uint8_t *statements;
 static size_t stride;
 static uint8_t nonce[NONCE];
 /* The other side's address, and its proof. */
@@ -101,7 +103,7 @@ fabric_open(void)
 	snprintf(kind, sizeof(kind), "ofi/%s", info->fabric_attr->prov_name);
 }
 
-/* A region with a key and a size that are the same in all endpoints. */
+/* Register a region whose key and size are the same in all endpoints. */
 static void
 statements_open(void)
 {
@@ -121,7 +123,7 @@ statements_open(void)
 
 static uint64_t tag_in; /* of the last receive */
 
-/* Waits for n ops. @return bytes of the last receive */
+/* Wait for n ops. @return bytes of the last receive */
 static size_t
 wait_for(unsigned int n)
 {
@@ -178,7 +180,10 @@ echo(uint32_t messages, bool any_id)
 		else
 			post(false, &len, sizeof(len), UINT64_C(1) << 32 | id, 0, &ctx[0]);
 		check(wait_for(1) == sizeof(len), "length %u is not of 8 B", id);
-		/* The order of sends is kept, and only one receive is posted. */
+		/*
+		 * The order of sends is kept, and one receive is posted at a time: the id must be
+		 * the next.
+		 */
 		check(!any_id || tag_in == (UINT64_C(1) << 32 | id), "tag %#llx instead of id %u",
 		      (unsigned long long)tag_in, id);
 		len = le64toh(len);
@@ -211,7 +216,7 @@ put_header(uint8_t *buf, uint16_t type, uint32_t len)
 	memcpy(buf + 12, &len, 4);
 }
 
-/* HELLO or ACCEPT, without private data. The statement of this side is the first one. */
+/* Send HELLO or ACCEPT, without private data. The statement of this side is the first one. */
 static void
 send_address(int fd, uint16_t type)
 {
@@ -232,7 +237,7 @@ send_address(int fd, uint16_t type)
 	check(write(fd, buf, total) == (ssize_t)total, "write");
 }
 
-/* @return length of the body, read into it; -1: the other side has closed */
+/* @return length of the body, which is read into body; -1: the other side has closed */
 static int
 read_message(int fd, uint16_t *type, uint8_t *body, size_t room)
 {
@@ -247,7 +252,7 @@ read_message(int fd, uint16_t *type, uint8_t *body, size_t room)
 	*type = le16toh(*type);
 	memcpy(&len, head + 12, 4);
 	len = le32toh(len);
-	/* a recv() of nothing waits for something */
+	/* a recv() of 0 bytes would wait for data */
 	check(len <= room && (len == 0 || recv(fd, body, len, MSG_WAITALL) == (ssize_t)len),
 	      "malformed body");
 	return (int)len;
@@ -285,14 +290,14 @@ statement_put(uint8_t *buf, const uint8_t *number, const uint8_t *reader, size_t
 	memcpy(buf + NONCE + 2, reader, len);
 }
 
-/* Says to the other side, through the fabric, that this address is ours. */
+/* Write the statement through which this side proves to the other that the address is its own. */
 static void
 state(void)
 {
 	statement_put(statements, their_proof, their_address, their_len);
 }
 
-/* Is the other side's address its own? */
+/* Read the other side's statement: is the address its own? */
 static void
 prove(void)
 {
@@ -317,8 +322,8 @@ prove(void)
 }
 
 /*
- * A message without a body; the provider is driven meanwhile, since the other side reads through
- * it.
+ * Read a message without a body. The provider is driven meanwhile, since the other side reads this
+ * side's statement through it.
  */
 static void
 expect(int fd, uint16_t expected)
@@ -400,7 +405,7 @@ main(int argc, char **argv)
 	statements_open();
 	fd = meet(strcmp(argv[1], "listen") == 0, argv[2]);
 	echo((uint32_t)atoi(argv[3]), argc == 5);
-	/* The provider moves what it still has while the other side is not through. */
+	/* Drive the provider until the other side closes: it may still have data to move. */
 	check(fcntl(fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
 	while (recv(fd, body, 1, MSG_PEEK) < 0)
 		(void)fi_cq_read(cq, NULL, 0);

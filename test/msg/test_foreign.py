@@ -55,7 +55,8 @@ def main():
     for number, (what, one, other) in enumerate(tests, 1):
         why = run(one, other)
         bad += why != ""
-        print(f"{'not ok' if why else 'ok'} {number} - {what}{' # ' + why if why else ''}", flush=True)
+        result = "not ok" if why else "ok"
+        print(f"{result} {number} - {what}{' # ' + why if why else ''}", flush=True)
     return bad != 0
 
 

@@ -2,14 +2,13 @@
 
 /*
  * leat-rpc-bulk EAL-ARGUMENTS -- [--addr HOST:PORT] [--devices CLIENT,SERVER] [--silence MS]
- * [--plain]
+ *                                [--plain]
  *                                REQUESTS SEED
  *
  * Requests that describe memory, several at a time, between two endpoints that one reactor polls.
- * Of each the other side's task pulls a random part, and pushes it back, each byte changed. Some
- * are cancelled in the middle; their memory is filled as soon as they are back, and must stay as it
- * is.
- * --plain: without READ and WRITE, in messages.
+ * The server's task pulls a random part of each request's memory, and pushes it back with each byte
+ * changed. Some requests are cancelled in the middle; their memory is filled as soon as they are
+ * back, and must then stay unchanged. --plain: without READ and WRITE, in messages.
  */
 
 #include <errno.h>
@@ -27,7 +26,7 @@
 #define LONGEST 300000u
 #define TYPE 1
 
-/* What a request asks for. */
+/* Body of a request: the part of the memory to pull. */
 struct part {
 	uint64_t off, len;
 };
@@ -37,10 +36,10 @@ static struct one {
 	struct leat_rpc_bulk bulk;
 	struct part part;
 	uint8_t mem[LONGEST];
-	unsigned int fill; /* of a cancelled one, 0: none */
+	unsigned int fill; /* fill byte of a cancelled request's memory; 0: not cancelled */
 } ones[WINDOW];
 
-/* Those that were cancelled are still there for a while. */
+/* The server's tasks for cancelled requests may still run for a while, each with its buffer. */
 #define FAR (8 * WINDOW)
 
 static uint8_t far_mem[FAR][LONGEST];
@@ -67,7 +66,7 @@ chance(uint64_t n)
 	return (seed * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-/* ---- the other side ---- */
+/* ---- the server ---- */
 
 static int
 serve(void *arg)
@@ -104,7 +103,7 @@ on_request(struct leat_rpc_incoming *call, void *arg)
 	return LEAT_RPC_DEFERRED;
 }
 
-/* ---- this side ---- */
+/* ---- the client ---- */
 
 static void
 post(struct one *o)
@@ -188,7 +187,7 @@ on_event(void *arg, struct leat_rpc *context, const struct leat_rpc_event *ev)
 		(void)leat_rpc_close(ev->session, 0);
 }
 
-/* ---- start ---- */
+/* ---- start and end ---- */
 
 static struct leat_mr *
 registered(struct leat_ep *e, void *mem, size_t len, uint32_t access)
@@ -324,7 +323,7 @@ main(int argc, char **argv)
 	check(s != NULL, "connect: %s", leat_err_msg());
 	turn_until(up == 2);
 	work(requests);
-	/* What was cancelled may still be under way there. */
+	/* The server's tasks for cancelled requests may still be running. */
 	turn_until((leat_rpc_stats_get(rpc[1], &st), st.tickets == 0));
 	for (i = 0; i < WINDOW; i++)
 		check_untouched(&ones[i]);

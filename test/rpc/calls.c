@@ -5,12 +5,12 @@
  *                                [--silence MS] CALLS SEED
  *
  * Calls of every kind over several sessions between two endpoints of one thread, both on the last
- * device, or on those that are named: small and long, answered at once and later in any order, one-way, cancelled, with
- * deadlines that pass. Every response is checked, and each request is handled once: exactly, if its
- * caller got an answer; at most, if it did not.
+ * device, or on the named ones: small and long calls, answered at once or later in any order,
+ * one-way, cancelled, with deadlines that pass. Every response is checked. Each request must be
+ * handled exactly once if its caller got an answer, and at most once if it did not.
  *
- * ends: sessions end whenever the device likes, by ops that fail and peers that die, and each is
- * followed by another one. again: their connections do, and they connect again by themselves.
+ * --ends: the device ends sessions, by ops that fail and peers that die, and each is followed by
+ * another one. --again: connections end in this way, and sessions reconnect by themselves.
  */
 
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "common.h"
 
 #define SESSIONS 3
-#define WINDOW 100 /* of a session */
+#define WINDOW 100 /* calls in flight per session */
 #define LONGEST 200000
 #define LATER_MAX 64
 
-#define SMALL 900 /* fits a packet, whatever the device */
+#define SMALL 900 /* fits a packet of any device */
 
 enum { NOW = 1, LATER, ONEWAY, LONG_NOW, LONG_LATER };
 
@@ -44,7 +44,7 @@ struct end {
 
 static struct end a, b;
 static struct one *ones;
-static uint8_t *handled; /* by id */
+static uint8_t *handled; /* times that each request was handled, by its id */
 static uint64_t nb_calls, posted, done, ok, expected_oneway, handled_oneway;
 static struct leat_rpc_incoming *later[LATER_MAX];
 static unsigned int nb_later;
@@ -71,7 +71,7 @@ byte_of(uint64_t id, uint32_t i)
 	return (uint8_t)(id * 31 + i * 7 + (i >> 9));
 }
 
-/* ---- the side that answers ---- */
+/* ---- the server ---- */
 
 static uint64_t
 note(const struct leat_rpc_incoming *call)
@@ -143,7 +143,7 @@ answer_some(bool all)
 	}
 }
 
-/* ---- the side that asks ---- */
+/* ---- the client ---- */
 
 static void
 give_back(const struct leat_rpc_req *req)
@@ -233,7 +233,7 @@ post_some(void)
 		(void)leat_rpc_cancel(&ones[chance(SESSIONS * WINDOW)].req);
 }
 
-/* ---- driving ---- */
+/* ---- driving both ends ---- */
 
 static void
 end_open(struct end *e, const char *name, const char *device)
@@ -280,7 +280,7 @@ end_turn(struct end *e)
 		give_back(reqs[i]);
 	while (leat_ep_events(e->ep, &ev, 1) == 1) {
 		if (ev.type == LEAT_EV_CONNECT_REQ) {
-			/* While one that has ended is not closed there is no room. */
+			/* There is no room until a session that has ended is closed. */
 			check(leat_rpc_accept(e->rpc, &ev, NULL) != NULL || ends, "accept: %s",
 			      leat_err_msg());
 		} else {
@@ -304,7 +304,7 @@ end_turn(struct end *e)
 	}
 }
 
-/* Another one for each that has ended. */
+/* Connect a session in place of each that has ended. */
 static void
 reconnect(void)
 {
@@ -368,8 +368,8 @@ parse(int argc, char **argv)
 		else
 			check(c == 'd' &&
 				      sscanf(optarg, "%63[^,],%63s", devices[0], devices[1]) == 2,
-			      "options: --ends, --again, --addr HOST:PORT, --devices CLIENT,SERVER, "
-			      "--silence MS");
+			      "options: --ends, --again, --addr HOST:PORT, "
+			      "--devices CLIENT,SERVER, --silence MS");
 	}
 	check(argc - optind == 2, "-- [OPTIONS] CALLS SEED");
 	nb_calls = strtoull(argv[optind], NULL, 10);
@@ -398,7 +398,7 @@ main(int argc, char **argv)
 	while (posted < nb_calls)
 		work_turn();
 	wait_until((turn(), answer_some(true)), done == nb_calls);
-	/* What was cancelled may still be deferred. */
+	/* Cancelled calls may still be deferred. */
 	for (i = 0; i < SESSIONS; i++) {
 		if (a.s[i] != NULL)
 			check(leat_rpc_close(a.s[i], PATIENCE_US) == 0, "close");

@@ -2,7 +2,7 @@
 #ifndef RPC_TEST_COMMON_H
 #define RPC_TEST_COMMON_H
 
-/* What the programs of test/rpc share. */
+/* Shared by the programs of test/rpc. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* Of the last device: reliable, if it can be. */
+/* @return the endpoint type that the last device has: reliable, if it has it */
 static inline enum leat_ep_type
 device_type(void)
 {
@@ -35,7 +35,7 @@ device_type(void)
 	return (info.ep_types & 1u << LEAT_EP_RELIABLE) != 0 ? LEAT_EP_RELIABLE : LEAT_EP_DATAGRAM;
 }
 
-/* Until the condition holds. */
+/* Drive both ends with turn until the condition holds. */
 #define wait_until(turn, cond)                                                                     \
 	do {                                                                                       \
 		uint64_t until_ = leat_now() + leat_us_to_cycles(PATIENCE_US);                     \

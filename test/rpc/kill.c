@@ -4,9 +4,9 @@
  * leat-rpc-kill EAL-ARGUMENTS [-- [--addr HOST:PORT] [--devices CLIENT,SERVER] [--silence MS]]
  *
  * A client has a thousand calls outstanding while its server is stopped (SIGSTOP), goes on, and is
- * killed (SIGKILL): all come back, in time, and a successor at the same address answers the next
- * ones. Then a session that connects again by itself: servers are killed one after the other, each
- * with a thousand calls outstanding, and those that had not begun are answered by the next one.
+ * killed (SIGKILL): all calls come back in time, and a successor at the same address answers the
+ * next ones. Then a session that reconnects by itself: servers are killed one after the other, each
+ * with a thousand calls outstanding, and the next server answers those that no server had begun.
  */
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static uint8_t in[CALLS][8];
 static unsigned int back, up, down, closed;
 static bool ended;
 static char listen_addr[LEAT_ADDR_MAX] = "127.0.0.1:0";
-static char devices[2][64]; /* of the client, the servers */
+static char devices[2][64]; /* of the client and of the servers */
 static uint32_t silence_us;
 
 static int
@@ -55,7 +55,7 @@ parse(int argc, char **argv)
 	};
 	int c;
 
-	/* What is before "--" is EAL's. */
+	/* Arguments before "--" are EAL's. */
 	while (argc > 1 && strcmp(argv[0], "--") != 0) {
 		argc--;
 		argv++;
@@ -124,7 +124,10 @@ server(int argc, char **argv, int from, int to)
 	char addr[LEAT_ADDR_MAX];
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	/* All but the first wait until they are told where that was. */
+	/*
+	 * Read the address to listen at. Servers but the first wait here until the one before them
+	 * has ended.
+	 */
 	check(read(from, addr, sizeof(addr)) == sizeof(addr), "read");
 	start(argc, argv, devices[1]);
 	wait_until(sched_yield(), leat_ep_listen(ep, addr) == 0);
@@ -191,7 +194,7 @@ client(const char *addr, pid_t first)
 	wait_until(turn(), back == CALLS);
 	all_are(0);
 
-	/* Stopped: deadlines pass. */
+	/* While the server is stopped the deadlines of calls pass. */
 	check(kill(first, SIGSTOP) == 0, "stop");
 	check(waitpid(first, NULL, WUNTRACED) == first, "wait");
 	begun = leat_now();
@@ -200,7 +203,7 @@ client(const char *addr, pid_t first)
 	all_are(-ETIMEDOUT);
 	check(leat_now() - begun >= leat_us_to_cycles(DEADLINE_US), "too early");
 
-	/* It goes on: what it answers late is nothing to the next calls. */
+	/* The server goes on: its late answers must not disturb the next calls. */
 	check(kill(first, SIGCONT) == 0, "continue");
 	post_all(s, 0);
 	wait_until(turn(), back == CALLS);
@@ -218,7 +221,7 @@ client(const char *addr, pid_t first)
 static pid_t pid[SERVERS];
 static int to[SERVERS][2], from[SERVERS][2];
 
-/* A server at the address; its port, if it was 0. */
+/* Start server i at addr; addr then has its port, if that was 0. */
 static void
 server_begin(unsigned int i, char *addr)
 {
@@ -226,7 +229,7 @@ server_begin(unsigned int i, char *addr)
 	check(read(from[i][0], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "read");
 }
 
-/* The session is never told of a server. */
+/* A session that reconnects by itself, to each next server. */
 static void
 lasting(struct leat_rpc_session *s, char *addr)
 {
@@ -236,7 +239,10 @@ lasting(struct leat_rpc_session *s, char *addr)
 		post_all(s, 0);
 		wait_until(turn(), back == CALLS);
 		all_are(0);
-		/* With a server that answers none of it, and in the middle of answers. */
+		/*
+		 * Half of the servers are stopped, so that they answer none of the calls; half die
+		 * while they answer.
+		 */
 		if (i % 2 == 0) {
 			check(kill(pid[i - 1], SIGSTOP) == 0, "stop");
 			check(waitpid(pid[i - 1], NULL, WUNTRACED) == pid[i - 1], "wait");
@@ -248,7 +254,7 @@ lasting(struct leat_rpc_session *s, char *addr)
 		check(waitpid(pid[i - 1], NULL, 0) == pid[i - 1], "wait");
 		if (i % 2 == 0)
 			wait_until(turn(), down == i - 1);
-		/* The client goes on while there is no server, and while it begins. */
+		/* The client goes on while there is no server, and while the next one starts. */
 		check(write(to[i][1], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "write");
 		wait_until(turn(), back == CALLS && up == ups + 1);
 		check(read(from[i][0], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "read");
@@ -280,7 +286,7 @@ main(int argc, char **argv)
 
 	parse(argc, argv);
 	memcpy(addr, listen_addr, sizeof(addr));
-	/* Before anything of libfabric or EAL is in the process. */
+	/* Fork before libfabric and EAL are started. */
 	for (i = 0; i < SERVERS; i++) {
 		check(pipe(to[i]) == 0 && pipe(from[i]) == 0, "pipe");
 		pid[i] = fork();

@@ -3,8 +3,8 @@
 /*
  * leat-stream-echo EAL-ARGUMENTS -- --listen ADDRESS | --connect ADDRESS | both [OPTION]...
  *
- * An echo server on streams, and a client that verifies what comes back, on any device. Its peers
- * may be foreign (test/stream_foreign).
+ * An echo server on streams, and a client that verifies the bytes that come back, on any device.
+ * Its peers may be foreign (test/stream_foreign).
  *
  *   --dev NAME, --rx BYTES, --tx BYTES, --max-streams N, --keepalive MS, --silence MS
  *                    as in struct leat_stream_net_conf
@@ -15,16 +15,16 @@
  *   --copy           read into a buffer, instead of borrowing
  * The client:
  *   --streams N      at the same time (1)
- *   --again N        so many, one after the other, in the place of each (1)
- *   --send BYTES     there and back, of each (1 MiB)
- *   --pieces N,...   length of each write, again and again (as much as there is room)
- *   --in-turn        a piece when the one before has come back
+ *   --again N        so many streams, one after the other, in the place of each (1)
+ *   --send BYTES     there and back, on each stream (1 MiB)
+ *   --pieces N,...   lengths of the writes, repeated (default: as much as there is room)
+ *   --in-turn        write a piece only when the one before has come back
  *   --read N         read at most so many bytes at once
  *   --pause-after BYTES --pause MS
- *                    then read nothing for so long, once
+ *                    once, read nothing for MS after BYTES
  *   --zero-copy      write from registered memory
  *   --half-close     end this side's direction, then read to the end
- *   --beside         the first one goes on until all others have ended
+ *   --beside         the first stream goes on until all others have ended
  *   --failing N      so many of all streams must fail (0)
  */
 

@@ -2,7 +2,7 @@
 #ifndef STREAM_ECHO_H
 #define STREAM_ECHO_H
 
-/* What the two sides of leat-stream-echo share. */
+/* Shared by the two sides of leat-stream-echo. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,37 +14,37 @@
 struct options {
 	const char *listen, *connect;
 	struct leat_stream_net_conf net;
-	/* The server. */
-	uint32_t once; /* ends when so many streams have ended; 0: never */
-	bool copy;     /* reads into a buffer instead of borrowing */
-	/* The client. */
+	/* Options of the server. */
+	uint32_t once; /* end when so many streams have ended; 0: never */
+	bool copy;     /* read into a buffer instead of borrowing */
+	/* Options of the client. */
 	uint32_t streams;	     /* at the same time */
-	uint32_t again;		     /* so many, one after the other, in the place of each */
-	uint32_t failing;	     /* of all that many must fail */
-	bool beside;		     /* the first one goes on until the others have ended */
-	uint64_t send;		     /* bytes of each, there and back */
-	uint32_t pieces[PIECES_MAX]; /* length of each write, again and again */
+	uint32_t again;		     /* streams one after the other in the place of each */
+	uint32_t failing;	     /* so many of all these streams must fail */
+	bool beside;		     /* the first stream goes on until the others have ended */
+	uint64_t send;		     /* bytes there and back on each stream */
+	uint32_t pieces[PIECES_MAX]; /* lengths of the writes, repeated */
 	uint32_t pieces_n;	     /* 0: as much as there is room */
 	uint32_t read_max;	     /* read at most so many bytes at once */
-	bool in_turn;		     /* a piece when the one before has come back */
-	bool zero_copy;		     /* leat_stream_send() */
+	bool in_turn;		     /* write a piece only when the one before has come back */
+	bool zero_copy;		     /* use leat_stream_send() */
 	bool half_close;	     /* end this side's direction, then read to the end */
-	uint64_t pause_after;	     /* bytes after which a stream reads nothing ... */
-	uint32_t pause_ms;	     /* ... for so long */
+	uint64_t pause_after;	     /* once, after so many bytes, read nothing ... */
+	uint32_t pause_ms;	     /* ... for so long, ms */
 };
 
 extern struct options opt;
 
-/* Each opens its net on the calling lcore. 0, or a negative errno with leat_err_msg(). */
+/* Open a net on the calling lcore. Return 0, or a negative errno with leat_err_msg(). */
 int server_start(void);
 int client_start(void);
-/* Where the server of this process listens. */
+/* @return the address at which the server of this process listens */
 const char *server_addr(void);
-/* Behind the end of all reactors. Returns whether all was as it should be, having said why not. */
+/* Called when all reactors have ended. Print what is wrong, and return whether nothing is. */
 bool server_end(void);
 bool client_end(void);
 
-/* Say what a net has seen. */
+/* Print the counters of a net. */
 void report(const char *who, const struct leat_stream_net *net);
 
 #endif /* STREAM_ECHO_H */

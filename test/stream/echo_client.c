@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The client: its streams write a pattern, and look whether it comes back. */
+/* The client: its streams write a pattern, and check that it comes back. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,10 +22,10 @@
 
 struct talker {
 	struct leat_stream *s;
-	uint64_t seed;	/* of its pattern; another one each time */
+	uint64_t seed;	/* seed of the stream's pattern, different for each stream */
 	uint64_t total; /* bytes there and back */
 	uint64_t written, read;
-	uint32_t piece, left; /* which piece is next, and what is left of the one before */
+	uint32_t piece, left; /* index of the next piece; bytes of the current one still to write */
 	uint32_t again;	      /* streams still to come in this place */
 	bool paused, was_paused, shut;
 	struct leat_timer pause;
@@ -60,7 +60,7 @@ fill(struct talker *t, uint8_t *buf, uint32_t len)
 		buf[i] = pattern(t->seed, t->written + i);
 }
 
-/* A stream has ended, why is NULL if as it should; the next one takes its place. */
+/* A stream has ended: why tells what is wrong, or is NULL. The next stream takes its place. */
 static void
 finish(struct talker *t, const char *why)
 {
@@ -79,7 +79,7 @@ finish(struct talker *t, const char *why)
 	if (t->again > 0 && begin(t) == 0)
 		return;
 	talking--;
-	/* What goes on beside the others has gone on long enough. */
+	/* The stream that goes on beside the others may end now. */
 	if (opt.beside && talking == 1 && talkers[0].s != NULL) {
 		talkers[0].total = talkers[0].written;
 		leat_stream_watch(talkers[0].s, LEAT_STREAM_READABLE | LEAT_STREAM_WRITABLE,
@@ -122,7 +122,7 @@ on_sent(struct leat_stream_out *out, int status)
 {
 	struct talker *t = (struct talker *)((uintptr_t)out - offsetof(struct talker, out));
 
-	(void)status; /* the stream has ended then, and is told so */
+	(void)status; /* the stream's end is reported to the reader */
 	t->sending = false;
 }
 
@@ -178,7 +178,7 @@ on_pause_over(struct leat_timer *timer, void *arg, uint64_t now)
 	leat_stream_watch(t->s, LEAT_STREAM_READABLE | LEAT_STREAM_WRITABLE, on_ready, t);
 }
 
-/* 1: read some, or nothing is there; 0: the end; negative: an error. */
+/* @return 1: read some, or nothing is there; 0: the end; negative: an error */
 static int
 read_some(struct talker *t)
 {
@@ -206,7 +206,7 @@ read_some(struct talker *t)
 	return 1;
 }
 
-/* ---- */
+/* ---- events of the streams ---- */
 
 static const char *
 reason(const struct talker *t, int ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The server: what a stream brings goes back. */
+/* The server: it sends back the bytes of each stream. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ end_stream(struct leat_stream *s)
 		leat_app_stop(LEAT_APP_OK);
 }
 
-/* Send back what was borrowed. Returns len, or an error; -ENOBUFS: not all was taken. */
+/* Send back borrowed bytes. @return len, or an error; -ENOBUFS: not all was taken */
 static ssize_t
 echo(struct leat_stream *s, const void *data, size_t len)
 {
@@ -42,7 +42,7 @@ echo(struct leat_stream *s, const void *data, size_t len)
 	return n == (ssize_t)len ? n : -ENOBUFS;
 }
 
-/* Through a buffer, so never more than there is room for. */
+/* Echo through a buffer; read no more than there is room to send. */
 static ssize_t
 echo_copy(struct leat_stream *s)
 {
@@ -122,7 +122,7 @@ server_end(void)
 		return true;
 	report("server", net);
 	ret = leat_stream_net_close(net);
-	/* Clients that read nothing get nothing more. */
+	/* A client that reads nothing gets nothing more: no failure of the server. */
 	if (ret == 0 || ret == -ETIMEDOUT)
 		return true;
 	fprintf(stderr, "echo: the net can't be closed: %s\n", leat_err_msg());
