@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the intruder writes. Most of it is well-formed but for one thing, since bytes at random are
- * found out at once.
+ * The intruder's writes. Most of them are well-formed but for one value, since random bytes are
+ * rejected at once.
  */
 
 #include "leat_cmocka.h"
@@ -14,14 +14,17 @@ rnd(struct intruder *in)
 	return test_random(&in->random);
 }
 
-/* One of so many times. */
+/* True once in so many calls. */
 static bool
 seldom(struct intruder *in, uint32_t of)
 {
 	return rnd(in) % of == 0;
 }
 
-/* Something that is found out at once. How often goes by the life: some are to last. */
+/*
+ * Shall the next value be one that is rejected at once? The rate differs between connections, so
+ * that some last.
+ */
 static bool
 wild(struct intruder *in)
 {
@@ -39,7 +42,7 @@ scribble(struct intruder *in)
 	uint64_t r = rnd(in), from = rnd(in) % at->len, i, n = 1 + r % 8;
 	uint8_t *mem = at->mem;
 
-	/* What is near the beginning is looked at more. */
+	/* The victim reads the beginning of the memory more often. */
 	if ((r & 0x300) != 0)
 		from %= RTE_MIN(at->len, (size_t)8192);
 	if ((r & 0xfc00) == 0)
@@ -113,14 +116,14 @@ some_kind(struct intruder *in)
 		return (uint32_t)rnd(in) & 0x1fff;
 	if (in->shares && seldom(in, 4))
 		return shared_kinds[rnd(in) % RTE_DIM(shared_kinds)];
-	/* Of datagrams there are not that many. */
+	/* Datagrams have fewer kinds. */
 	if (in->datagram && !wild(in))
 		return LEAT_OP_SEND | (rnd(in) & 1 ? RING_F_INLINE << 8 : 0) |
 		       (seldom(in, 3) ? RING_F_IMM << 8 : 0);
 	return kinds[rnd(in) % RTE_DIM(kinds)];
 }
 
-/* An offset in its buffer, an address, a key, or anything. */
+/* An offset in the intruder's buffer, an address, a key, or any value. */
 static uint64_t
 some_word(struct intruder *in)
 {
@@ -144,7 +147,7 @@ some_word(struct intruder *in)
 	}
 }
 
-/* Addresses of what it shares, wherever the slot has one; some go beyond its end. */
+/* Put addresses of shared memory wherever the slot has an address; some lie beyond its end. */
 static void
 shared_words(struct intruder *in, struct ring_slot *slot)
 {
@@ -171,7 +174,7 @@ fill_words(struct intruder *in, struct ring_slot *slot, uint32_t kind)
 	slot->addr = in->prey.addr + (seldom(in, 8) ? rnd(in) : rnd(in) % 20000 * 8);
 }
 
-/* A message where the next one belongs, most of the time. */
+/* Write a message where the next one belongs, most of the time. */
 static void
 publish(struct intruder *in)
 {
@@ -196,10 +199,10 @@ publish(struct intruder *in)
 	in->place = next & in->tx.mask;
 	in->nr++;
 	if (wild(in) && seldom(in, 20))
-		in->nr += 65536 - in->shape.nb; /* as if it were another lap */
+		in->nr += 65536 - in->shape.nb; /* the number of another lap */
 }
 
-/* One that was published changes. */
+/* Change a message that was published. */
 static void
 change(struct intruder *in)
 {
@@ -225,7 +228,7 @@ change(struct intruder *in)
 
 /* ---- acks ---- */
 
-/* Place of a slot that waits for an ack, or any; *there: it does. */
+/* Find the place of a slot that waits for an ack, or take any; *there: the slot waits. */
 static uint32_t
 some_unacked(struct intruder *in, bool *there)
 {
@@ -240,7 +243,7 @@ some_unacked(struct intruder *in, bool *there)
 	return at;
 }
 
-/* Number of the message in a slot, as acks and chunks have it. */
+/* Number of the message in a slot, as it appears in acks and chunks. */
 static uint16_t
 number(const struct intruder *in, uint32_t place)
 {
@@ -286,7 +289,7 @@ ack(struct intruder *in)
 		in->going = head;
 	else
 		in->acked[place % INTRUDER_ACKED] = head;
-	/* Not again, most of the time. */
+	/* Do not ack this slot again, half of the time. */
 	if (status > 0 && (rnd(in) & 1) != 0)
 		in->acked[place % INTRUDER_ACKED] = head;
 	put_ack(in, slot, status);
@@ -312,7 +315,7 @@ chunk(struct intruder *in)
 	__atomic_store_n(&in->tx.dir->chunks_put, in->put, __ATOMIC_RELEASE);
 }
 
-/* An answer to a READ, some of it or all, and then an ack of the same that says that it failed. */
+/* Begin the answer to a READ, and then ack the READ as failed. */
 static void
 answer_and_fail(struct intruder *in)
 {
@@ -339,7 +342,7 @@ counters(struct intruder *in)
 	struct ring_dir *d = in->rx.dir;
 	const uint64_t r = rnd(in);
 
-	/* Most of the time as far as the victim is, or a little more. */
+	/* Most of the time write the victim's own position, or a little more. */
 	switch (r % 8) {
 	case 0:
 		if (wild(in))
@@ -361,7 +364,7 @@ counters(struct intruder *in)
 	}
 }
 
-/* What it says of its regions: the victim finds its own ops by that. */
+/* Change the table of the intruder's regions, in which the victim looks up its own ops' keys. */
 static void
 scribble_table(struct intruder *in)
 {
@@ -412,7 +415,7 @@ words(struct intruder *in)
 	(void)leat_exchange_note(in->x, in->conn);
 }
 
-/* A slot of the victim's: its state, or all of it. */
+/* Change a slot of the victim's: its state, or all of it. */
 static void
 their_slots(struct intruder *in)
 {

@@ -15,7 +15,7 @@
 #include "intruder.h"
 
 #define MAGIC UINT64_C(0x6c656174686f6e65)
-/* Beside the memory that the intruder may write: these must stay as they are. */
+/* Bytes beside the memory that the intruder may write: they must stay unchanged. */
 #define FENCE 4096
 #define FENCE_BYTE 0xa5
 
@@ -47,7 +47,7 @@ check_bytes(const uint8_t *buf, size_t from, size_t size, uint64_t nr, const cha
 static void *
 bytes(size_t size)
 {
-	/* Not one more: a sanitizer sees what is written behind. */
+	/* Exactly this size: a sanitizer then sees a write behind the end. */
 	void *mem = malloc(size > 0 ? size : 1);
 
 	CHECK(mem != NULL, "out of memory");
@@ -84,7 +84,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	CHECK(op->src < HONEST_PEERS, "a message from peer %u", op->src);
 	c = &h->conn[op->src];
 	if (!c->used)
-		return; /* of the intruder, or of one that was */
+		return; /* from the intruder, or from one that has left */
 	CHECK(op->len >= sizeof(m) && op->oflags == 0, "a message of %" PRIu64 " B", op->len);
 	memcpy(&m, op->buf, sizeof(m));
 	CHECK(m.magic == MAGIC && m.size == op->len, "message of %" PRIu64 " B, says %" PRIu64,
@@ -94,7 +94,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	CHECK((c->seen >> (m.nr - c->next) & 1) == 0, "message %" PRIu64 " comes twice", m.nr);
 	check_bytes(op->buf, sizeof(m), op->len, m.nr, "message");
 	c->seen |= UINT64_C(1) << (m.nr - c->next);
-	/* A datagram may be lost: those before this one do not come any more. */
+	/* A datagram may be lost: those before the newest one do not count as missing. */
 	while ((c->seen & 1) != 0 || (h->datagram && c->seen != 0)) {
 		c->seen >>= 1;
 		c->next++;
@@ -102,7 +102,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	c->done++;
 }
 
-/* ---- ops between the two ---- */
+/* ---- ops between victim and bystander ---- */
 
 static bool
 room(const struct honest *h, const struct honest_conn *c)
@@ -128,7 +128,7 @@ post_message(struct honest *h, uint16_t peer, unsigned int i)
 	struct leat_op *op = &c->op[i];
 	uint64_t r = test_random(&h->random);
 
-	/* Most of them small: a sanitizer copies slowly. */
+	/* Most are small: a sanitizer copies slowly. */
 	m.size = sizes[(r & 0xf000) != 0 ? r % 5 : r % RTE_DIM(sizes)];
 	if (h->datagram)
 		m.size = RTE_MIN(m.size, UINT64_C(4000));
@@ -151,7 +151,7 @@ post_message(struct honest *h, uint16_t peer, unsigned int i)
 	c->sent--;
 }
 
-/* WRITE, what was written is compared, READ of the same, FETCH_ADD, and again. */
+/* In turn: WRITE, whose bytes are then compared; READ of the same; FETCH_ADD. */
 static void
 post_onesided(struct honest *h, uint16_t peer)
 {
@@ -233,7 +233,7 @@ post_all(struct honest *h)
 
 /* ---- ops of the victim with the intruder ---- */
 
-/* Half of them in EAL's memory, which peers reach; a sanitizer watches over the others. */
+/* Half of the buffers are EAL memory, which peers reach; a sanitizer watches the others. */
 static void *
 out_new(unsigned int i, size_t size)
 {
@@ -414,7 +414,7 @@ turn(struct honest *h)
 
 	for (i = 0; i < n; i++)
 		on_done(h, done[i]);
-	/* It makes system calls. */
+	/* Reading events makes system calls. */
 	if (test_random(&h->random) % 8 == 0 || h->closing) {
 		while (leat_ep_events(h->ep, &ev, 1) == 1)
 			on_event(h, &ev);
@@ -433,7 +433,7 @@ honest_turn(struct honest *victim, struct honest *bystander)
 	turn(bystander);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static void
 open_one(struct honest *h, struct honest *other, struct leat_dev *dev, bool datagram, uint64_t seed)
@@ -518,7 +518,7 @@ honest_open(struct honest *victim, struct honest *bystander, struct leat_dev *de
 		      leat_ep_listen_addr(victim->ep, victim->addr, sizeof(victim->addr)) == 0,
 	      "listen: %s", leat_err_msg());
 	for (i = 0; i < conns; i++) {
-		/* Ids are given out in turn: the first is 0. */
+		/* Ids are given out in order: the first is 0. */
 		id.peer = (uint16_t)i;
 		if (!datagram)
 			CHECK(leat_mr_rkey(bystander->mr, bystander->slices + i * HONEST_SLICE,

@@ -3,15 +3,15 @@
 #define HONEST_H
 
 /*
- * Two endpoints of one process that talk with each other over some connections, and check every
- * byte: a victim, which listens, and a bystander, which connects to it. Another peer may connect to
- * the victim, or be connected to by it, and do what it likes: the intruder. The victim posts ops to
- * it, and takes whatever comes from it.
+ * Two endpoints of one process that exchange ops over some connections, and check every byte: a
+ * victim, which listens, and a bystander, which connects to it. A third peer, the intruder, may
+ * connect to the victim or be connected to by it, and break every rule. The victim posts ops to the
+ * intruder, and accepts any data from it.
  *
  *     intruder ~~~ connection ~~~ victim === connections === bystander
  *
- * An op with the intruder may end with any status. Any other op must succeed, and its bytes be
- * right. No connection but the intruder's may end.
+ * An op with the intruder may end with any status. Any other op must succeed with the right bytes,
+ * and no connection but the intruder's may end.
  */
 
 #include <stdbool.h>
@@ -21,30 +21,30 @@
 
 #include "../lives/traffic.h" /* CHECK, UNTIL */
 
-#define HONEST_CONNS 18 /* with the intruder's: more than a poll looks at one by one */
+#define HONEST_CONNS 18 /* with the intruder's more than a poll looks at one by one */
 #define HONEST_PEERS 24
 #define HONEST_WINDOW 3
 #define HONEST_RECVS 24
 #define HONEST_TRECVS 8
 #define HONEST_SLICE 80000 /* bytes: the longest op */
-/* Messages that were sent and not received, at most. */
+/* Messages that may be sent and not yet received. */
 #define HONEST_AHEAD 60
 
-/* The private data with which endpoints connect. */
+/* The private data with which the endpoints connect. */
 struct honest_id {
 	uint64_t magic;
-	struct leat_rkey key; /* of the slice of this connection */
+	struct leat_rkey key; /* of the slice of memory of this connection */
 	uint16_t peer;	      /* number of the connection at that side */
 };
 
 struct honest_conn {
 	bool used, up;
 	struct honest_id other;
-	uint64_t sent, next, seen; /* seen: a bit for each of those from next on */
-	uint64_t done;		   /* messages that came, and one-sided ops */
-	uint64_t counter;	   /* what FETCH_ADD must find */
-	unsigned int step;	   /* of the one-sided ops */
-	uint64_t pattern, written; /* what the slice of the other side holds, and how much */
+	uint64_t sent, next, seen; /* seen: a bit for each message from next on */
+	uint64_t done;		   /* messages received, and one-sided ops */
+	uint64_t counter;	   /* the value that the next FETCH_ADD must find */
+	unsigned int step;	   /* counts the one-sided ops: WRITE, READ, FETCH_ADD */
+	uint64_t pattern, written; /* pattern in the other side's slice, and its length */
 	struct leat_op op[HONEST_WINDOW];
 	uint8_t *buf[HONEST_WINDOW];
 };
@@ -62,29 +62,30 @@ struct honest {
 	struct leat_op recv[HONEST_RECVS + HONEST_TRECVS];
 	uint8_t *recv_buf[HONEST_RECVS + HONEST_TRECVS];
 	struct honest *other;
-	/* Of the victim: */
+	/* Used by the victim only: */
 	uint16_t intruder; /* LEAT_PEER_ANY: none */
 	bool intruder_up;
-	uint32_t intruders, intruders_broke; /* that were up; that broke the rules */
-	struct leat_op out[8];		     /* ops to it, and receives that name it */
+	/* intruders that connected; those that broke the rules */
+	uint32_t intruders, intruders_broke;
+	struct leat_op out[8]; /* ops to the intruder, and receives for it alone */
 	uint8_t *out_buf[8];
-	uint8_t *prey; /* memory that it may read and write */
+	uint8_t *prey; /* memory that the intruder may read and write */
 	struct leat_mr *prey_mr;
 	struct leat_rkey prey_key;
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* Both, and their connections, which are up. */
+/* Open both, with their connections up. */
 void honest_open(struct honest *victim, struct honest *bystander, struct leat_dev *dev,
 		 bool datagram, unsigned int conns, uint64_t seed);
-/* Polls both, checks what comes, posts what is not in flight. */
+/* Poll both, check what arrives, post what is not in flight. */
 void honest_turn(struct honest *victim, struct honest *bystander);
-/* Each connection does something more, and nothing of the intruder is left. */
+/* Each connection must make progress, and nothing of the intruder may be left. */
 void honest_check(struct honest *victim, struct honest *bystander);
 void honest_close(struct honest *victim, struct honest *bystander);
-/* The victim connects to the intruder. */
+/* Connect the victim to the intruder. */
 void honest_connect(struct honest *victim, const char *addr);
-/* The victim ends the intruder's connection, if there is one. */
+/* End the victim's connection to the intruder, if there is one. */
 void honest_disconnect(struct honest *victim);
 
 #endif /* HONEST_H */

@@ -3,13 +3,13 @@
 /*
  * leat-shm-hostile ROUNDS SEED EAL-ARGUMENTS
  *
- * A peer of a shm endpoint that writes what it likes to all of the memory that it shares, so many
- * times; or that connects with a hello, or descriptors, that can't be. Its own connection ends.
- * Nothing else does: the endpoint's other connections go on, with every byte right. When it has
- * ended it connects again.
+ * A peer of a shm endpoint writes ROUNDS times arbitrary values to the memory that it shares; or
+ * connects with a malformed hello, or with wrong descriptors. Only its own connection may end: the
+ * endpoint's other connections must go on, with every byte right. When its connection has ended it
+ * connects again.
  *
- * All of it is in one process, one loop and one seed, so that each run can be repeated, and a
- * sanitizer sees what happens to either side.
+ * All of it runs in one process, from one loop and one seed, so that each run can be repeated, and
+ * a sanitizer sees both sides.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "honest.h"
 #include "intruder.h"
 
-/* Rounds of one connection, at most. */
+/* Rounds of one connection of the intruder, at most. */
 #define LIFE 4000
 
 static struct honest victim, bystander;
@@ -52,7 +52,7 @@ static void
 end_life(void)
 {
 	intruder_end(&intruder);
-	/* The end of a datagram endpoint is not told. */
+	/* A datagram endpoint gets no event when a peer ends. */
 	if (victim.datagram)
 		honest_disconnect(&victim);
 	UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
@@ -71,7 +71,7 @@ begin_life(enum intruder_hello hello)
 		honest_connect(&victim, intruder.addr);
 }
 
-/* @return rounds */
+/* Write up to max times. @return how many rounds were run */
 static uint64_t
 attack(uint64_t max)
 {
@@ -93,7 +93,7 @@ attack(uint64_t max)
 	return n;
 }
 
-/* Such a peer never gets in. */
+/* A peer with this hello must never be accepted. */
 static void
 bad_hello(enum intruder_hello hello)
 {
@@ -102,7 +102,7 @@ bad_hello(enum intruder_hello hello)
 	begin_life(hello);
 	UNTIL(TRAFFIC_PATIENCE_US, turn(), intruder.up || intruder.ended, "hello %d: no answer",
 	      (int)hello);
-	/* A kernel without huge pages has none to pass: then the hello is well-formed. */
+	/* A kernel without huge pages has none to pass: the hello is then well-formed. */
 	if (hello != INTRUDER_LANE_HUGE)
 		UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
 		      "hello %d: it is let in", (int)hello);
@@ -137,7 +137,7 @@ play(struct leat_dev *dev, const char *dir, uint64_t rounds)
 	honest_close(&victim, &bystander);
 }
 
-/* dir= of the device. */
+/* The dir= argument of the device. */
 static const char *
 directory(int argc, char **argv, char *buf, size_t len)
 {
@@ -167,7 +167,9 @@ main(int argc, char **argv)
 	random_state = strtoull(argv[2], NULL, 0) | 1;
 	argv[2] = argv[0];
 	(void)directory(argc, argv, dir, sizeof(dir));
-	/* EAL ties its thread to a CPU, which is the same one in all tests that run at this time. */
+	/*
+	 * EAL ties its thread to one CPU, the same in all tests that run at this time: undo that.
+	 */
 	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
 	CHECK(leat_init(argc - 2, argv + 2) >= 0, "leat_init: %s", leat_err_msg());
 	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));

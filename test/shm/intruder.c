@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The intruder's connection: see intruder.h. What it then writes is in attack.c. */
+/* The intruder's connection: see intruder.h. Its writes are in attack.c. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #define HUGE (2u << 20)
 
-/* As in honest.h; without its magic it is not taken for the bystander. */
+/* The private data, as in honest.h; without the magic it is not taken for the bystander. */
 struct id {
 	uint64_t magic;
 	struct leat_rkey key;
@@ -34,7 +34,7 @@ close_fd(int *fd)
 
 /* ---- memory ---- */
 
-/* As its name says; -1: this machine has no such thing. */
+/* Create the descriptor that the hello's name says; -1: this machine has no such thing. */
 static int
 odd_fd(enum intruder_hello hello, size_t len)
 {
@@ -166,7 +166,7 @@ random_shape(struct intruder *in)
 	};
 }
 
-/* @return its length */
+/* Write a hello to buf. @return its length */
 static uint16_t
 make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 {
@@ -199,7 +199,7 @@ make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 	return hello == INTRUDER_SHORT_HELLO ? (uint16_t)(r % SHM_HELLO_LEN) : SHM_HELLO_LEN;
 }
 
-/* Asks, or accepts what asks. */
+/* Send the hello with a connect, or with the accept of a request. */
 static void
 tell(struct intruder *in, const char *addr, int conn, enum intruder_hello hello)
 {
@@ -309,7 +309,7 @@ intruder_turn(struct intruder *in)
 		on_event(in, &in->ev[i]);
 }
 
-/* ---- life ---- */
+/* ---- open, connect and close ---- */
 
 void
 intruder_open(struct intruder *in, const char *dir, bool datagram, uint64_t seed)

@@ -3,8 +3,9 @@
 #define INTRUDER_H
 
 /*
- * A peer of a shm endpoint that speaks the exchange and passes memory as endpoints do, and then
- * writes to all of the memory that it shares: at random, or what gets far in the other side.
+ * A peer of a shm endpoint that speaks the address exchange and passes memory as endpoints do, and
+ * then writes to all of the memory that it shares: random bytes, or bytes chosen to get far in the
+ * other side's checks.
  */
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 
 #include "shm_pvt.h"
 
-/* What the hello, or what goes with it, is like. */
+/* How the intruder's hello, or the memory passed with it, differs from a right one. */
 enum intruder_hello {
 	INTRUDER_WELL_FORMED = 0,
 	INTRUDER_SHORT_HELLO,
@@ -30,7 +31,7 @@ enum intruder_hello {
 	INTRUDER_LANE_PIPE,
 	INTRUDER_LANE_FILE,
 	INTRUDER_LANE_NULL, /* /dev/null */
-	INTRUDER_LANE_HUGE, /* of huge pages, of which there may be none */
+	INTRUDER_LANE_HUGE, /* of huge pages, if the machine has any */
 	INTRUDER_BOARD_SHORT,
 	INTRUDER_BOARD_READ_ONLY,
 	INTRUDER_WORD_EMPTY,
@@ -43,7 +44,7 @@ enum intruder_hello {
 
 #define INTRUDER_ACKED 1024
 
-/* What it shares, and the name of it: region 5. */
+/* Memory that the intruder shares (share=1): its address, bytes, and key, which is region 5. */
 #define INTRUDER_AT UINT64_C(0x200000000)
 #define INTRUDER_SHARED UINT64_C(65536)
 #define INTRUDER_KEY (UINT64_C(0x1234567) << 24 | 5)
@@ -59,31 +60,32 @@ struct intruder {
 	struct leat_exchange_event *ev;
 	struct ring_shape shape; /* of its own lane */
 	struct shm_memory lane, own, word, board, table, piece;
-	int fds[SHM_FDS + 2]; /* with those of table and piece */
+	int fds[SHM_FDS + 2]; /* with those of table and piece, if it shares */
 	bool shares;
 	struct ring_lane tx;
-	/* The victim's. */
+	/* Of the victim. */
 	struct shm_hello theirs;
 	struct shm_memory their_lane, their_own, their_word, their_board;
 	struct ring_lane rx;
 	struct leat_rkey prey;
-	/* Where an honest one would be. */
+	/* Positions at which an honest peer would write next. */
 	uint64_t nr, put, ack;
 	uint32_t place;
-	uint64_t acked[INTRUDER_ACKED], going; /* heads of the victim's */
-	uint32_t tame;			       /* one of so many of its writes is wild */
-	char addr[LEAT_EXCHANGE_ADDR_MAX];     /* where it listens */
-	char why[LEAT_EXCHANGE_TEXT_MAX];      /* its last connection ended */
+	/* heads of slots that were acked; of the slot that was let go on */
+	uint64_t acked[INTRUDER_ACKED], going;
+	uint32_t tame;			   /* one of so many writes is wild */
+	char addr[LEAT_EXCHANGE_ADDR_MAX]; /* where the intruder listens */
+	char why[LEAT_EXCHANGE_TEXT_MAX];  /* why its last connection ended */
 };
 
 void intruder_open(struct intruder *in, const char *dir, bool datagram, uint64_t seed);
-/* Begins to connect, or listens for the victim, as such a peer. */
+/* Begin to connect, or listen for the victim, with this hello. */
 void intruder_begin(struct intruder *in, const char *addr, bool listens, enum intruder_hello hello);
-/* Drives the exchange. */
+/* Drive the exchange. */
 void intruder_turn(struct intruder *in);
-/* Writes something, if it is up. Any thread, but one at a time. */
+/* Write once, if the connection is up. Any thread may call this, but one at a time. */
 void intruder_attack(struct intruder *in);
-/* Ends what there is, in order or not. */
+/* End the connection and the listening, in order or not. */
 void intruder_end(struct intruder *in);
 void intruder_close(struct intruder *in);
 

@@ -5,23 +5,23 @@
  *
  * For each scenario, or the named one, a victim is killed after k instructions: about KILLS times
  * at steps that are spread over all of it, and as often behind steps whose effect others can see
- * (steps_watch.h); the seed says at which. KILLS 0: for every k. The processes are in steps.h.
+ * (steps_watch.h); the seed chooses the steps. KILLS 0: for every k. The processes are in steps.h.
  * After each kill
  *
- *     - the victim's end is told within a few turns, and every op to it is back, once
- *     - messages of the victim, and to it, are whole, in order, and none comes twice; what was
- *       published before the kill arrives
+ *     - the victim's end is reported within a few turns, and every op to it is back, once
+ *     - messages of the victim, and to it, are whole, in order, and none comes twice; those
+ *       that were published before the kill arrive
  *     - the bystander's connection goes on
  *     - descriptors, mappings of shared memory and the directory are as before
  *
  * Now and then the victim is only stopped at step k, for a while, in which the bystander's
- * connection goes on; then it goes through to the end, with the same checks.
+ * connection goes on; the victim then runs to its second mark, with the same checks.
  *
- * Before that the checks are checked: with a fault that is made on purpose each of them must fail.
+ * Before that the checks are tested: with a fault made on purpose each of them must fail.
  *
- * An argument dir=TMP of the device is a directory that is made here. The program starts itself
- * again with LD_BIND_NOW, so that no step is one of the dynamic linker, and with a tunable of glibc
- * that keeps memcpy() from "rep movsb", of which each byte would be a step.
+ * An argument dir=TMP of the device is replaced by a directory that this program makes. The program
+ * starts itself again with LD_BIND_NOW, so that no step is one of the dynamic linker, and with a
+ * tunable of glibc that keeps memcpy() from "rep movsb", of which each byte would be a step.
  */
 
 #include <malloc.h>
@@ -43,21 +43,21 @@
 #include "steps_watch.h"
 #include "steps_zygote.h"
 
-/* Turns of the survivor after which it must know of the victim's end. */
+/* Turns of the survivor within which the victim's end must be reported. */
 #define TURNS_TO_KNOW 100
-/* Within which one that sleeps is woken; on a loaded machine it may have to wait for a CPU. */
+/* A sleeping survivor must be woken within this time; on a loaded machine it waits for a CPU. */
 #define TOLD_MS 5000
-/* Messages that the bystander gets through after a kill, and while the victim is stopped. */
+/* Messages that the bystander must get through after a kill, and while the victim is stopped. */
 #define MESSAGES_AFTER 2
 #define MESSAGES_MEANWHILE 20
 /* One of so many victims is stopped instead of killed. */
 #define STOP_EVERY 8
-/* Of heap memory in use, bytes more after all kills of a scenario: buffers of libc, say. */
+/* Heap growth that is allowed over all kills of a scenario, bytes: buffers of libc, say. */
 #define HEAP_SLACK 1024
 #define ARGS 64
 /* Victims that are started in advance. */
 #define ADVANCE 8
-/* Bytes of the region whose changes are steps that others see: the counter, some words. */
+/* Bytes of the region whose changes count as visible to others: the counter, some words. */
 #define WATCHED (STEPS_DATA + 64)
 #define TUNABLES                                                                                   \
 	"glibc.cpu.x86_rep_movsb_threshold=0x7fffffff:"                                            \
@@ -112,11 +112,11 @@ static int eal_argc;
 static char made[] = "/tmp/leat-steps-XXXXXX";
 static const char *directory;	 /* NULL: abstract names */
 static struct steps_trace trace; /* of the scenario */
-static bool share;		 /* of the device: victims have an EAL of their own */
+static bool share;		 /* share=1: victims have an EAL of their own */
 static unsigned int nb_kills;
-static unsigned int nb_busy; /* regions that a killed victim was in */
-static unsigned int missed;  /* victims that were through before their step */
-static unsigned int number;  /* TAP */
+static unsigned int nb_busy; /* killed victims that were in the region */
+static unsigned int missed;  /* victims that reached their second mark before step k */
+static unsigned int number;  /* of the last TAP line */
 
 /* ---- the victim ---- */
 
@@ -126,10 +126,10 @@ start_eal(void)
 	char *argv[ARGS];
 	cpu_set_t cpus;
 
-	/* EAL changes the order of its arguments. */
+	/* EAL changes the order of its arguments: pass a copy. */
 	CHECK(eal_argc < ARGS, "too many arguments");
 	memcpy(argv, eal_argv, ((size_t)eal_argc + 1) * sizeof(*argv));
-	/* EAL ties its thread to a CPU: the same one in all tests that run at this time. */
+	/* EAL ties its thread to one CPU, the same in all concurrent tests: undo that. */
 	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
 	CHECK(leat_init(eal_argc, argv) >= 0, "leat_init: %s", leat_err_msg());
 	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
@@ -137,7 +137,7 @@ start_eal(void)
 	CHECK(device != NULL, "no device");
 }
 
-/* What a killed listener left in the directory is taken over, and removed, by the next. */
+/* Listen once more, which takes over, and removes, the name that a killed listener left. */
 static void
 take_over_name(void)
 {
@@ -169,14 +169,14 @@ victim(const struct steps_scenario *sc)
 	_exit(0);
 }
 
-/* A fork of the zygote. */
+/* The victim as a fork of the zygote. */
 static void
 victim_with_eal(void)
 {
 	victim(&steps_scenarios[notes->nr]);
 }
 
-/* The notes are shared with the zygote's forks, too. */
+/* The notes must be mapped before the zygote is forked: its forks share them. */
 static void
 start_leat(void)
 {
@@ -200,7 +200,7 @@ fork_victim(const struct steps_scenario *sc)
 	pid = fork();
 	CHECK(pid >= 0, "fork: %s", strerror(errno));
 	if (pid == 0) {
-		/* The survivor's descriptors, above all its sockets. */
+		/* Close the survivor's descriptors, above all its sockets. */
 		for (fd = 3; fd < 1024; fd++)
 			(void)close(fd);
 		victim(sc);
@@ -235,7 +235,7 @@ start(const struct steps_scenario *sc)
 
 /* ---- a scenario ---- */
 
-/* The victim has the CPU meanwhile, if there is only one. */
+/* One turn of the survivor; the victim may need the CPU as well. */
 static void
 turn_beside(const struct steps_scenario *sc)
 {
@@ -244,8 +244,8 @@ turn_beside(const struct steps_scenario *sc)
 }
 
 /*
- * The victim runs, and the survivor turns, until the victim stops. Signals from outside are kept
- * from it, as in stepper.h. @return false: at its second mark
+ * Let the victim run, and drive the survivor, until the victim stops. Signals from outside are not
+ * delivered to it, as in stepper.h. @return false: it is at its second mark
  */
 static bool
 run_to_break(pid_t pid, const struct steps_scenario *sc)
@@ -262,11 +262,11 @@ run_to_break(pid_t pid, const struct steps_scenario *sc)
 	return stepper_why(st) == SIGTRAP;
 }
 
-/* @return false: it came to its second mark before it had made k steps */
+/* Make k steps. @return false: the victim came to its second mark before */
 static bool
 step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
 {
-	/* The survivor looks at what the victim does now and then, at other steps for each k. */
+	/* The survivor looks at the victim's notes now and then, at other steps for each k. */
 	const unsigned int pace = 32 + k % 64;
 	unsigned int i = 0, n;
 
@@ -290,19 +290,19 @@ step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
 	return true;
 }
 
-/* The victim is gone: so is its connection soon, and all ops to it are back. */
+/* The victim is dead: its connection must end soon, and all ops to it come back. */
 static void
 part(const struct steps_scenario *sc)
 {
 	unsigned int turns;
 
 	for (turns = 0; turns < TURNS_TO_KNOW; turns++) {
-		/* It would be tried again for as long as a listener may take to start. */
+		/* It would be retried for as long as a listener may take to start: end it. */
 		if (turns == TURNS_TO_KNOW / 4 && sc->call == STEPS_ACCEPT &&
 		    leat_ep_peer_state(living.s.ep, living.v.id) == LEAT_PEER_CONNECTING)
 			CHECK(leat_ep_disconnect(living.s.ep, living.v.id) == 0, "give up: %s",
 			      leat_err_msg());
-		/* A request may be on its way to the survivor. */
+		/* A request may still be on its way to the survivor. */
 		if (turns > TURNS_TO_KNOW / 10 && steps_peer_gone(&living))
 			return;
 		steps_turn(&living, true);
@@ -336,11 +336,11 @@ spoil(void)
 	}
 }
 
-/* @return whether what the victim did took effect */
+/* Check the survivor after the victim's end. @return whether the victim's action took effect */
 static bool
 survive(const struct steps_scenario *sc, const struct steps_left *before)
 {
-	/* Of a killed victim: before its end is told, or after. */
+	/* Deregister before a killed victim's end is reported, or after. */
 	const bool early = nb_kills++ % 4 != 3;
 
 	if (early && living.mr != NULL && steps_share_direct(sc))
@@ -361,7 +361,7 @@ start_to_mark(const struct steps_scenario *sc)
 {
 	pid_t pid = start(sc);
 
-	/* The victim, which has asked, is up first. */
+	/* Unless the scenario is about connecting, the victim's connection comes up first. */
 	if (sc->call != STEPS_LISTEN && sc->call != STEPS_CONNECT && sc->call != STEPS_ACCEPT)
 		STEPS_UNTIL(steps_turn(&living, true), living.v.state == STEPS_UP,
 			    "the victim's connection is not up");
@@ -388,7 +388,7 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	return survive(sc, before);
 }
 
-/* The victim stands still while the survivor takes back what the victim reaches, then goes on. */
+/* The survivor takes back the memory that the victim reaches while that stands still. */
 static void
 take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	   const struct steps_left *before)
@@ -409,7 +409,7 @@ take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	steps_share_taken(&living);
 }
 
-/* The victim stands still for a while, then goes through. */
+/* The victim stands still for a while, then runs to its second mark. */
 static void
 stop_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before)
 {
@@ -432,7 +432,7 @@ stop_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	CHECK(survive(sc, before), "lost: a victim that was stopped is through, without effect");
 }
 
-/* The steps of a victim that goes through. */
+/* Note the steps of a victim that runs to its second mark. */
 static void
 record(const struct steps_scenario *sc, const struct steps_left *before)
 {
@@ -464,7 +464,7 @@ struct tally {
 	uint64_t seed;
 };
 
-/* Now and then the victim is stopped, not killed; of those for every k: as well. */
+/* End one victim after k steps. Now and then it is stopped instead of killed; with every: both. */
 static void
 end_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before,
 	  struct tally *t, bool every)
@@ -488,7 +488,7 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(heap <= HEAP_SLACK, "%zu bytes of heap more after %u victims", heap, t->victims);
 	CHECK(t->effect[0] > 0 && t->effect[1] > 0, "%s: %u kills before it took effect, %u after",
 	      sc->name, t->effect[0], t->effect[1]);
-	/* Most of its steps are those of the copy. */
+	/* Most steps of such a victim are in the copy to the region. */
 	CHECK(nb_busy > 0 || !steps_share_direct(sc) || sc->size != STEPS_SHARED,
 	      "%s: no victim was killed in the region", sc->name);
 	printf("ok %u - %s\n", ++number, sc->name);
@@ -499,7 +499,7 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
 }
 
-/* kills: so many among all steps, and so many behind those that others see; 0: at each step */
+/* kills: so many spread over all steps, and so many behind visible steps; 0: at each step */
 static void
 run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 {
@@ -520,7 +520,7 @@ run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 	stride = kills == 0 ? trace.nb_seen + 1 : trace.nb_seen / kills + 1;
 	for (k = (unsigned int)(seed % stride); kills > 0 && k < trace.nb_seen; k += stride)
 		end_after(sc, trace.seen[k] + 1, &before, &t, false);
-	/* Around the first steps that others see the victim says that it is in the region. */
+	/* The first visible steps announce that the victim enters the region. */
 	for (k = 0; steps_share_direct(sc) && k < RTE_MIN(trace.nb_seen, 2u); k++) {
 		take_after(sc, trace.seen[k], true, &before);
 		take_after(sc, trace.seen[k], false, &before);
@@ -530,7 +530,7 @@ run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 	report(sc, &t, more > heap ? more - heap : 0, began);
 }
 
-/* ---- the checks are checked ---- */
+/* ---- tests of the checks ---- */
 
 static void
 make_fault(const struct steps_scenario *sc, enum fault f)
@@ -552,7 +552,7 @@ make_fault(const struct steps_scenario *sc, enum fault f)
 		(void)kill_after(sc, f == FAULT_BUSY ? trace.nb / 2 : UINT32_MAX, &before);
 }
 
-/* A process in which the fault is made must end, and say what it has found. */
+/* A process in which the fault is made must fail, with the text of that check. */
 static void
 must_fail(unsigned int f, const struct steps_scenario *sc)
 {
@@ -598,7 +598,7 @@ start_again(char **argv)
 	CHECK(false, "exec: %s", strerror(errno));
 }
 
-/* Of the device: dir=, segment= and share=. */
+/* Read the device's arguments dir=, segment= and share=. */
 static void
 read_arguments(int argc, char **argv)
 {
@@ -681,14 +681,14 @@ main(int argc, char **argv)
 	if (*end == ':')
 		only = end + 1;
 	seed = strtoull(argv[2], NULL, 0);
-	/* A fork in which a thread of tune's has a lock would wait for ever. */
+	/* Without tune: a fork in which a thread of tune has a lock would wait for ever. */
 	argv[1] = argv[0];
 	argv[2] = no_tune;
 	read_arguments(argc - 1, argv + 1);
 	if (only == NULL)
 		check_checks();
 	start_leat();
-	/* Of a fault. */
+	/* Remove a name that a fault left in the directory. */
 	if (only == NULL && directory != NULL)
 		take_over_name();
 	run_all(kills, seed, only);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is open and mapped: see steps_left.h. */
+/* Count open descriptors, mappings and names: see steps_left.h. */
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,14 +2,18 @@
 #ifndef STEPS_LEFT_H
 #define STEPS_LEFT_H
 
-/* What a killed victim must not leave behind in the survivor: counted before, compared after. */
+/*
+ * Resources of the survivor that a killed victim must not leave behind: counted before, compared
+ * after.
+ */
 struct steps_left {
-	int fds;    /* open descriptors of this process */
-	int shared; /* mappings of memory that has a descriptor: of endpoints, and EAL's of peers */
-	int names;  /* in the device's directory */
+	int fds; /* open descriptors of this process */
+	/* mappings of memory that has a descriptor: of endpoints, and EAL memory of peers */
+	int shared;
+	int names; /* in the device's directory */
 };
 
-/* directory: NULL with abstract names */
+/* directory: of the device; NULL with abstract names */
 struct steps_left steps_left_count(const char *directory);
 void steps_left_compare(const struct steps_left *before, const char *directory);
 

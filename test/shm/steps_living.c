@@ -15,12 +15,12 @@
 #include "steps_message.h"
 #include "steps_share.h"
 
-/* Messages that one of the living sends before the other has received the first of them. */
+/* Messages that an endpoint sends before the other has received the first of them. */
 #define AHEAD 32
-/* Turns between two looks at the events. */
+/* Turns between two reads of the events. */
 #define TURNS 4
 
-/* EAL's, which peers reach with share=1. */
+/* EAL memory, which peers reach with share=1. */
 static void *
 memory(size_t size)
 {
@@ -40,7 +40,7 @@ post_recv(struct steps_node *n, struct leat_op *op)
 				.buf = n->recv_buf + (size_t)(op - n->recv) * STEPS_MEMORY,
 				.size = STEPS_MEMORY,
 				.queue = LEAT_QUEUE_NONE };
-	/* One of them is for tagged messages. */
+	/* One receive is for tagged messages. */
 	if (op == n->recv) {
 		op->type = LEAT_OP_TRECV;
 		op->ignore = UINT64_MAX;
@@ -48,7 +48,7 @@ post_recv(struct steps_node *n, struct leat_op *op)
 	CHECK(leat_ep_post(n->ep, &op, 1) == 1, "receive: %s", leat_err_msg());
 }
 
-/* @return whether it was posted */
+/* Post an op. @return whether it was accepted */
 static bool
 post(struct steps_node *n, struct leat_op *op)
 {
@@ -59,7 +59,7 @@ post(struct steps_node *n, struct leat_op *op)
 	return false;
 }
 
-/* Most of them small; some through the buffer, a few in chunks. */
+/* Mostly small sizes; some that travel through the buffer, a few in chunks. */
 static uint64_t
 random_size(struct steps_node *n)
 {
@@ -87,7 +87,7 @@ post_send(struct steps_node *n, struct leat_op *op)
 	n->sent += post(n, op);
 }
 
-/* WRITE, READ of the same, FETCH_ADD, and again. */
+/* In turn: WRITE, READ of the same, FETCH_ADD. */
 static void
 post_onesided(struct steps_node *n)
 {
@@ -156,14 +156,17 @@ on_living_message(struct steps_node *n, const struct leat_op *op)
 	}
 }
 
-/* The victim is there, or was when the events were taken last: what was done then comes now. */
+/*
+ * May a message of the victim come now? The victim is a peer, or was one when the events were read
+ * last.
+ */
 static bool
 heard(const struct steps_living *l)
 {
 	return l->v.state != STEPS_NONE || (l->v.ends > 0 && l->turns <= l->v.ended + 1);
 }
 
-/* The victim's messages come in the order in which it has sent them. */
+/* The victim's messages must come in the order in which it sent them. */
 static void
 on_victim_message(struct steps_peer *v, const struct leat_op *op)
 {
@@ -374,7 +377,7 @@ quiet(const struct steps_node *n)
 	return n->onesided.state == LEAT_OP_IDLE;
 }
 
-/* @return whether it is armed, with nothing to do */
+/* @return whether the endpoint is armed, with nothing to do */
 static bool
 armed(struct steps_living *l)
 {
@@ -444,7 +447,7 @@ steps_peer_gone(const struct steps_living *l)
 	return l->v.state == STEPS_NONE;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct leat_mr *
 steps_region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key)

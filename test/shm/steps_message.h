@@ -2,7 +2,9 @@
 #ifndef STEPS_MESSAGE_H
 #define STEPS_MESSAGE_H
 
-/* A message names its sender, its number and its length; each byte behind depends on the number. */
+/*
+ * A message names its sender, its number and its length; the bytes after that depend on the number.
+ */
 
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +33,7 @@ steps_fill(uint8_t *buf, uint64_t size, uint64_t nr)
 		buf[i] = steps_byte(i, nr);
 }
 
-/* @return bytes from the beginning that have the pattern */
+/* @return the number of bytes from the beginning that have the pattern */
 static inline uint64_t
 steps_same(const uint8_t *buf, uint64_t size, uint64_t nr)
 {
@@ -53,7 +55,7 @@ steps_message_fill(uint8_t *buf, uint64_t size, enum steps_role role, uint64_t n
 	memcpy(buf, &m, sizeof(m));
 }
 
-/* Whole, and of that sender. @return its number */
+/* The message must be whole, and of that sender. @return its number */
 static inline uint64_t
 steps_message_check(const uint8_t *buf, uint64_t len, enum steps_role role)
 {

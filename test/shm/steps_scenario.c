@@ -12,9 +12,10 @@
 #include "steps_message.h"
 #include "steps_share.h"
 
-#define CHUNK 16384	   /* bytes of a large message that travel at a time, doc/drivers/shm.md */
+/* bytes of a large message that travel at a time, see doc/drivers/shm.md */
+#define CHUNK 16384
 #define SHARED (64u << 10) /* bytes of ops from or to shared memory */
-/* Bytes behind what an op reaches that are looked at. */
+/* Bytes behind an op's target that are checked. */
 #define BEHIND 4096
 
 const struct steps_scenario steps_scenarios[] = {
@@ -223,9 +224,11 @@ steps_beside(const struct steps_scenario *sc, struct steps_living *l, struct ste
 		atomic_store(&n->enough, 1);
 }
 
-/* ---- afterwards ---- */
+/* ---- checks afterwards ---- */
 
-/* Of memory that was written to: new bytes up to somewhere, old ones behind. @return new ones */
+/*
+ * Check memory that was written to: new bytes up to some point, old ones behind. @return new bytes
+ */
 static uint64_t
 written(const uint8_t *mem, uint64_t size)
 {
@@ -239,7 +242,7 @@ written(const uint8_t *mem, uint64_t size)
 	return n;
 }
 
-/* The same of memory that the victim writes itself, in words and any order. @return new bytes */
+/* Check memory that the victim writes itself, word by word in any order. @return new bytes */
 static uint64_t
 written_words(const uint8_t *mem, uint64_t size)
 {
@@ -293,7 +296,7 @@ check_answer(const struct steps_scenario *sc, const uint8_t *buf)
 	}
 }
 
-/* The survivor is the target. */
+/* Check the survivor as target of the victim's ops. */
 static bool
 check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l,
 		   const struct steps_notes *n)
@@ -308,7 +311,10 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 	switch (sc->type) {
 	case LEAT_OP_SEND:
 	case LEAT_OP_TSEND:
-		/* A copied message is published when post returns, a large one when it is done. */
+		/*
+		 * A copied message is published when post returns, a large one only when the send
+		 * is done.
+		 */
 		CHECK(atomic_load(&n->taken) != 0 ||
 			      l->v.received >= (sc->size == STEPS_LARGE ? done : posted),
 		      "lost: %" PRIu64 " messages of %u that were sent", l->v.received, posted);
@@ -340,7 +346,7 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 	}
 }
 
-/* The victim received: each message is whole. */
+/* Check the messages that the victim received: each must be whole. */
 static bool
 check_received(const struct steps_scenario *sc, const struct steps_living *l,
 	       const struct steps_notes *n)
@@ -360,7 +366,7 @@ check_received(const struct steps_scenario *sc, const struct steps_living *l,
 	return received == sc->nb;
 }
 
-/* The victim is the target; a copy to its memory may have been cut off anywhere. */
+/* Check the victim as target; a copy to its memory may have been cut off anywhere. */
 static bool
 check_survivor_posts(const struct steps_scenario *sc, const struct steps_living *l,
 		     const struct steps_notes *n)

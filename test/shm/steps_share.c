@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory that is taken back: see steps_share.h. */
+/* Take memory back that a victim reaches: see steps_share.h. */
 
 #include <errno.h>
 
@@ -10,13 +10,13 @@
 #include "steps_message.h"
 #include "steps_share.h"
 
-/* Turns within which a region of a killed victim is free. */
+/* Turns within which the region of a killed victim must be free. */
 #define TURNS_TO_FREE 100
 
 static struct {
 	enum { NOTHING, REGION, CONNECTION } what;
 	bool done;
-	uint8_t memory[STEPS_MEMORY]; /* the region when it was done */
+	uint8_t memory[STEPS_MEMORY]; /* copy of the region when it was taken back */
 } taken;
 
 bool
@@ -26,7 +26,7 @@ steps_share_direct(const struct steps_scenario *sc)
 	       sc->type != LEAT_OP_WRITE_IMM;
 }
 
-/* @return whether the region is this process's own again */
+/* @return whether the region belongs to this process alone again */
 static bool
 deregister(struct steps_living *l)
 {
@@ -72,7 +72,7 @@ steps_share_turn(struct steps_living *l)
 	taken.done = taken.what == REGION ? deregister(l) : steps_peer_gone(l);
 	if (taken.done) {
 		memcpy(taken.memory, l->memory, STEPS_MEMORY);
-		/* What the survivor has sent is its own as well. */
+		/* The buffers of the survivor's sends are its own again as well. */
 		memset(l->v.buf, 0xee, STEPS_MEMORY);
 	}
 	return taken.done;

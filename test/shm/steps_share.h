@@ -5,10 +5,10 @@
 /*
  * The survivor takes back memory that the victim reaches with share=1.
  *
- *     the victim is killed       the region is deregistered at once, or when the death was told:
- *                                -EBUSY only before that
+ *     the victim is killed       the region is deregistered at once, or after the DISCONNECTED
+ *                                event: -EBUSY is allowed only before it
  *     the victim is stopped      the region is deregistered, or the victim disconnected. From the
- *                                moment when that is done, nothing of the memory changes, and a
+ *                                moment when that has succeeded, the memory must not change, and a
  *                                message whose send came back is whole or not there, though its
  *                                buffer is overwritten
  */
@@ -19,19 +19,22 @@
 bool steps_share_direct(const struct steps_scenario *sc);
 
 /*
- * Of a killed victim: deregisters the region, within a few turns.
- * @return whether the victim was in it
+ * For a killed victim: deregister the region, within a few turns. @return whether it was busy: the
+ * victim was killed in it
  */
 bool steps_share_deregister(struct steps_living *l);
 
-/* Of a stopped victim: begins to take the memory back. */
+/* For a stopped victim: begin to take the memory back. */
 void steps_share_take(const struct steps_scenario *sc, struct steps_living *l,
 		      struct steps_notes *n, bool region);
-/* Goes on with it, in each turn. @return whether it is done */
+/* Try to finish that, in each turn. @return whether it is done */
 bool steps_share_turn(struct steps_living *l);
-/* The victim is through and dead: has anything changed since it was done? */
+/*
+ * The victim has passed its second mark and is dead: nothing may have changed since the memory was
+ * taken back.
+ */
 void steps_share_taken(const struct steps_living *l);
-/* Before the next victim. */
+/* Prepare for the next victim. */
 void steps_share_reset(struct steps_living *l);
 
 #endif /* STEPS_SHARE_H */

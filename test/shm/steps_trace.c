@@ -12,7 +12,7 @@
 #include "../lives/traffic.h" /* CHECK */
 #include "steps_trace.h"
 
-/* The processor's first breakpoint: its address, and the switch for it. */
+/* The processor's first breakpoint: its address, and its control register. */
 #define DR0 offsetof(struct user, u_debugreg[0])
 #define DR7 offsetof(struct user, u_debugreg[7])
 
@@ -37,7 +37,7 @@ steps_trace_break(pid_t pid, uint64_t at)
 	       ptrace(PTRACE_POKEUSER, pid, DR7, 1) == 0;
 }
 #else
-/* stepper_works() says that it does not. */
+/* Processors without single-stepping here: stepper_works() reports that. */
 static uint64_t
 next_address(pid_t pid)
 {
@@ -73,7 +73,7 @@ steps_trace_seen(struct steps_trace *t)
 	t->seen[t->nb_seen++] = t->nb - 1;
 }
 
-/* How often each step's address was passed before. */
+/* Count how often each step's address was passed before. */
 static void
 count_passed(struct steps_trace *t)
 {
@@ -81,7 +81,7 @@ count_passed(struct steps_trace *t)
 
 	while (room < 2 * t->nb)
 		room *= 2;
-	/* By address: the last step there, plus one. */
+	/* By address: the last step at it, plus one. */
 	last = calloc(room, sizeof(*last));
 	CHECK(last != NULL, "out of memory");
 	for (i = 0; i < t->nb; i++) {

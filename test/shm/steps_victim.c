@@ -111,7 +111,7 @@ prepare_ops(const struct steps_scenario *sc, struct steps_victim *v)
 {
 	unsigned int i;
 
-	/* The target copies them from there. */
+	/* The target copies the messages from there. */
 	if (sc->share && (steps_is_send(sc->type) || sc->type == LEAT_OP_WRITE_IMM)) {
 		v->buf = rte_zmalloc(NULL, STEPS_MEMORY, LEAT_CACHE_LINE);
 		CHECK(v->buf != NULL, "victim: out of EAL's memory");
@@ -177,7 +177,7 @@ poll_ops(struct steps_victim *v)
 	(void)sched_yield();
 }
 
-/* Does an op or a receive come back still? */
+/* Will another op or receive come back? */
 static bool
 waits(const struct steps_scenario *sc, struct steps_notes *n)
 {

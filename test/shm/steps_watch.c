@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Steps that others can see: see steps_watch.h. */
+/* Find steps that others can see: see steps_watch.h. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static struct {
 } regions[REGIONS];
 static unsigned int nb;
 
-/* Each memory once, though two endpoints of this process may have it. */
+/* Is the memory of this inode in the list? Two endpoints of this process may have mapped it. */
 static bool
 is_there(uint64_t inode)
 {
@@ -108,6 +108,6 @@ steps_watch_call(pid_t pid, uint64_t at)
 
 	errno = 0;
 	word = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
-	/* At the end of the last page of a mapping there is no whole word: that is no call, either. */
+	/* At the end of a mapping's last page there is no whole word, and no system call. */
 	return errno == 0 && (word & 0xffff) == SYSCALL;
 }

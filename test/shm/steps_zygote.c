@@ -40,7 +40,7 @@ victim(pid_t survivor, int fd)
 	_exit(1);
 }
 
-/* Returns only in the helper, which ends then. */
+/* Fork a victim. Returns only in the helper, which then ends. */
 static void
 helper(pid_t survivor, int fd)
 {
@@ -59,7 +59,7 @@ serve(pid_t survivor, int fd)
 	char order;
 	pid_t pid;
 
-	/* Of all threads that EAL makes in a victim, too. */
+	/* Block it in all threads that EAL makes in a victim, too. */
 	(void)sigemptyset(&go);
 	(void)sigaddset(&go, SIGUSR1);
 	CHECK(sigprocmask(SIG_BLOCK, &go, NULL) == 0, "zygote: signals: %s", strerror(errno));
@@ -77,7 +77,7 @@ serve(pid_t survivor, int fd)
 	_exit(0);
 }
 
-/* Starts a victim, which will wait. */
+/* Ask for a victim, which then waits. */
 static void
 add(void)
 {

@@ -3,8 +3,9 @@
 #define STEPS_ZYGOTE_H
 
 /*
- * Victims that have EAL memory of their own. A fork of the survivor has the survivor's EAL; so a
- * third process, the zygote, is forked before the survivor starts EAL, and victims are forks of it:
+ * Victims that have EAL memory of their own. A fork of the survivor would have the survivor's EAL;
+ * so a third process, the zygote, is forked before the survivor starts EAL, and victims are forks
+ * of the zygote:
  *
  *     survivor -- fork --> zygote                                 (no EAL)
  *     survivor: leat_init()
@@ -20,13 +21,13 @@
 #include <sys/types.h>
 
 /*
- * Starts the zygote, and some victims. Each calls prepare(), and run() when it is to go on, which
- * does not return.
+ * Start the zygote, and some victims. Each calls prepare(), waits until it is chosen, and calls
+ * run(), which does not return.
  */
 void steps_zygote_start(unsigned int victims, void (*prepare)(void), void (*run)(void));
-/* A victim goes on. @return a new victim, a child of this process */
+/* Let the oldest victim go on. @return it, a child of this process */
 pid_t steps_zygote_victim(void);
-/* Ends the zygote, and the victims that were not needed. */
+/* End the zygote, and the victims that were not needed. */
 void steps_zygote_end(void);
 
 #endif /* STEPS_ZYGOTE_H */

@@ -4,8 +4,8 @@
  * leat-shm-stopped EAL-ARGUMENTS
  *
  * With share=1 an initiator executes its ops on the target's memory itself. Here it is stopped in
- * the middle of a WRITE (SIGSTOP): from then on the target must not believe that the memory is its
- * own again, until the initiator has gone on or is dead.
+ * the middle of a WRITE (SIGSTOP): until the initiator has gone on or is dead, the target must not
+ * regard the memory as its own again.
  *
  *     target (this process)                     initiator (a child)
  *     a region                                  WRITE, WRITE, ... of all of the region
@@ -39,12 +39,12 @@
 #define REGION ((size_t)48 << 20)
 #define WORDS (REGION / sizeof(uint64_t))
 #define PATIENCE_US UINT64_C(20000000)
-/* For so long it is watched that something does not happen. */
+/* Time for which a test checks that something does not happen. */
 #define WATCHED_MS 300
 
 static char **eal_argv;
 static int eal_argc;
-/* The initiator's: EAL changes what it is given. */
+/* Arguments of the initiator: EAL changes the array that it is given. */
 static char *role_argv[64], role[] = "initiator";
 
 static struct leat_dev *
@@ -58,7 +58,7 @@ device(void)
 	return dev;
 }
 
-/* @return true: an event, of that type */
+/* @return true: there was an event, of that type */
 static bool
 event(struct leat_ep *ep, enum leat_event_type type, struct leat_event *ev)
 {
@@ -71,7 +71,7 @@ event(struct leat_ep *ep, enum leat_event_type type, struct leat_event *ev)
 
 /* ---- the initiator ---- */
 
-/* Until it is killed, or the region is not the target's to give any more. */
+/* Write until killed, or until a WRITE fails because the region was taken back. */
 static void
 initiator(void)
 {
@@ -85,14 +85,16 @@ initiator(void)
 	size_t i;
 	int peer;
 
-	/* Not to outlive the target. */
+	/* End with the target. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	CHECK(words != NULL && ep != NULL, "%s", leat_err_msg());
 	peer = leat_ep_connect(ep, ADDR, NULL);
 	CHECK(peer >= 0, "%s", leat_err_msg());
 	UNTIL(PATIENCE_US, , event(ep, LEAT_EV_CONNECTED, &ev), "the initiator is not connected");
 	memcpy(&rkey, ev.priv, sizeof(rkey));
-	/* Once the target is up its regions are reached directly. */
+	/*
+	 * The target is up when its message arrives: from then on its regions are reached directly.
+	 */
 	CHECK(leat_ep_post(ep, &p, 1) == 1, "%s", leat_err_msg());
 	UNTIL(PATIENCE_US, (void)leat_ep_events(ep, NULL, 0), leat_ep_poll(ep, &p, 1) == 1,
 	      "the target says nothing");
@@ -122,7 +124,7 @@ static struct {
 	uint64_t *words;
 	uint16_t peer;
 	pid_t pid;
-	bool gone; /* its disconnection was told */
+	bool gone; /* the DISCONNECTED event came */
 	int status;
 } t;
 
@@ -165,7 +167,9 @@ let_in(void)
 	UNTIL(PATIENCE_US, , leat_ep_poll(t.ep, &p, 1) == 1, "a message is not sent");
 }
 
-/* @return true: it stands still in the middle of a WRITE; else it goes on */
+/*
+ * Stop the initiator. @return true: it stands still in the middle of a WRITE; else it was let go on
+ */
 static bool
 stop_it(void)
 {
@@ -185,7 +189,7 @@ stop_it(void)
 	return false;
 }
 
-/* An endpoint, and a peer that stands still in the middle of a WRITE to its region. */
+/* Open an endpoint with a peer that stands still in the middle of a WRITE to its region. */
 static int
 setup(void **state)
 {
@@ -225,7 +229,7 @@ assert_ends(int status)
 {
 	int how;
 
-	/* It may wait for an answer of the endpoint. */
+	/* The initiator may wait for an answer of the endpoint. */
 	UNTIL(PATIENCE_US, drive(), waitpid(t.pid, &how, WNOHANG) == t.pid, "it does not end");
 	assert_int_equal(how, status);
 }
@@ -255,7 +259,7 @@ test_deregister_and_go_on(void **state)
 	for (i = 0; i < WORDS; i++)
 		again += t.words[i];
 	assert_int_equal(sum, again);
-	/* It was told at its next WRITE. */
+	/* The initiator learned of it at its next WRITE. */
 	assert_ends(0);
 	assert_int_equal(leat_ep_close(t.ep, 0, NULL, NULL), 0);
 }
@@ -284,7 +288,7 @@ test_disconnect_and_go_on(void **state)
 	assert_int_equal(kill(t.pid, SIGCONT), 0);
 	UNTIL(PATIENCE_US, drive(), t.gone, "the disconnection does not end");
 	assert_int_equal(leat_mr_deregister(t.mr), 0);
-	/* Its next WRITE failed, or it was told. */
+	/* The initiator's next WRITE failed, or it got the event. */
 	assert_ends(0);
 	assert_int_equal(leat_ep_close(t.ep, 0, NULL, NULL), 0);
 }
@@ -321,7 +325,7 @@ test_close(void **state)
 	killed = 0;
 	assert_non_null(t.mr);
 	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
-	/* Regions that are left over are deregistered by it. */
+	/* Closing the endpoint deregisters the remaining regions. */
 	assert_int_equal(leat_ep_close(t.ep, 0, NULL, NULL), 0);
 	assert_true(killed);
 	assert_int_equal(waitpid(t.pid, &how, 0), t.pid);

@@ -15,11 +15,11 @@ from perf_lib import (CPU_A, CPU_B, Proc, SIGKILL, Skipped, case, check, clean, 
 
 UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount",
            "--ipc", "--mount-proc"]
-# Of /dev/shm, where a container has 64 MiB, or what it was given.
+# Sizes of /dev/shm: a container has 64 MiB, or what it was given.
 SMALL = "mount -t tmpfs -o size=1m shm /dev/shm"
 NONE = "mount -t tmpfs -o size=4k,ro shm /dev/shm"
 OPS = ["send", "tagged", "write", "write_imm", "read", "fetch_add", "cmp_swap"]
-NOTICED = 2  # seconds in which the end of a killed process is told
+NOTICED = 2  # seconds in which the end of a killed process is reported
 DIR = tempfile.mkdtemp(prefix="leat-namespaces-")
 
 
@@ -90,7 +90,7 @@ def a_killed_client_is_noticed():
     begin = time.monotonic()
     srv.expect(r"^listening on (\S+)$", nth=2, timeout=NOTICED)
     print("# noticed after %.3f s" % (time.monotonic() - begin))
-    # And the next one is served.
+    # The next client is served.
     running(SMALL, addr)
 
 
