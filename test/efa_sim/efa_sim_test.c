@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Runs tests of the emulated device, reports in TAP.
+ * Run tests of the emulated device, report in TAP.
  *
  *     efa_sim_test [--kills N] [NAME]...
  */
@@ -96,7 +96,7 @@ wanted(const char *name, char **names, int nb)
 	return found;
 }
 
-/* What a test has started by exec. */
+/* Run as a program that a test started by exec. */
 static int
 run_child(const char *name, int fd)
 {

@@ -8,8 +8,8 @@
  * An EFA device in software, below libibverbs and libefa.
  *
  * The library is preloaded (LD_PRELOAD) and defines the functions of libibverbs and libefa that
- * libfabric's efa provider calls. A process is a host: it has its own GID, and whatever crosses
- * between hosts crosses memory of this library:
+ * libfabric's efa provider calls. A process is a host: it has its own GID, and data pass between
+ * hosts through memory of this library:
  *
  *     process A                                       process B
  *     post_send -> send queue                         post_recv -> inbox: posted++
@@ -18,18 +18,19 @@
  *       completion -> CQ of A
  *     RDMA READ ----- process_vm_readv of B's memory, checked against B's table of MRs
  *
- * A packet is delivered where it is posted, or later by the thread of the library: never by
+ * A packet is delivered by the call that posts it, or later by the thread of the library: never by
  * polling alone, since a program may post its last message and not poll again.
  *
- * One thing is unlike the device: a sender that is stopped (SIGSTOP) while it copies into an inbox
- * holds up all that send to that QP. A stopped receiver holds up no sender.
+ * One difference from the device: a sender that is stopped (SIGSTOP) while it copies into an inbox
+ * blocks all other senders to that QP. A stopped receiver blocks no sender.
  *
  * Nothing has a name in the file system: each memfd is opened through /proc/PID/fd/N, where PID and
- * N are part of the GID. What a killed process leaves is a robust mutex whose owner is dead.
+ * N are part of the GID. A killed process leaves only robust mutexes whose owner is dead.
  *
  * Locks, in the order in which they are taken: host, list of QPs, polling of a CQ, send or receive
- * queue of a QP, table of MRs, peer, inbox. Those of the list of peers, of the AHs, of the thread
- * and of a CQ's ring are taken last, one at a time. fork takes all that belong to no object.
+ * queue of a QP, table of MRs, peer, inbox. The locks of the list of peers, of the AHs, of the
+ * thread and of a CQ's ring are taken last, one at a time. fork takes all locks that belong to no
+ * object.
  */
 
 #include <pthread.h>
@@ -48,12 +49,12 @@
 #define SIM_CQES 32768 /**< of a CQ, at most */
 #define SIM_INLINE 32
 #define SIM_READ_MAX (1u << 30)
-#define SIM_NO_AH 0xffff /**< slid of a packet whose sender the receiver has no AH for */
+#define SIM_NO_AH 0xffff /**< slid of a packet for whose sender the receiver has no AH */
 #define SIM_UD_GRH 40	 /**< bytes before the payload of a datagram */
 
 #define SIM_API __attribute__((visibility("default")))
 
-/** Status codes of the device, as rdma-core's efa_io_defs.h and libfabric's efa_errno.h have. */
+/** Status codes of the device, as in rdma-core's efa_io_defs.h and libfabric's efa_errno.h. */
 enum sim_status {
 	SIM_OK = 0,
 	SIM_FLUSHED = 1,
@@ -72,7 +73,7 @@ enum sim_status {
 	SIM_NB_STATUS
 };
 
-/** Events that are counted, in the order of their names in sim_stats.c. */
+/** Counted events, in the order of their names in sim_stats.c. */
 enum sim_stat {
 	SIM_STAT_SENDS,
 	SIM_STAT_SEND_BYTES,
@@ -83,7 +84,7 @@ enum sim_stat {
 	SIM_STAT_DATAGRAMS,
 	SIM_STAT_DATAGRAMS_LOST,
 	SIM_STAT_HELD,
-	SIM_STAT_OVERTAKEN, /**< packets that a later one of the same QP has overtaken */
+	SIM_STAT_OVERTAKEN, /**< packets that a later one of the same QP overtook */
 	SIM_STAT_RNR_RETRIES,
 	SIM_STAT_INJECTED,
 	SIM_STAT_QPS,
@@ -93,15 +94,15 @@ enum sim_stat {
 	SIM_STAT_PEERS,
 	SIM_STAT_PEERS_LOST,
 	SIM_STAT_RECOVERED, /**< locks whose owner was killed */
-	SIM_STAT_REFUSED,   /**< objects that a limit has refused */
+	SIM_STAT_REFUSED,   /**< objects refused because of a limit */
 	SIM_STAT_STATUS,    /**< completions by status, SIM_NB_STATUS of them */
 	SIM_NB_STATS = SIM_STAT_STATUS + SIM_NB_STATUS
 };
 
-/** Objects that are there now; what is left at exit is a leak. */
+/** Counted objects; those left at exit are leaks. */
 enum sim_object { SIM_OBJ_QP, SIM_OBJ_CQ, SIM_OBJ_MR, SIM_OBJ_AH, SIM_NB_OBJECTS };
 
-/** What EFA_SIM says; sim_config.c has each key's range and help. */
+/** Configuration from EFA_SIM; sim_config.c has each key's range and help. */
 struct sim_config {
 	uint64_t seed;
 	uint64_t devices;
@@ -131,32 +132,37 @@ struct sim_config {
 
 extern struct sim_config sim_config;
 
-/** Read EFA_SIM. A mistake ends the process: a test must not run with other faults than it asks. */
+/**
+ * Read EFA_SIM. A mistake ends the process: a test must not run with other faults than those it
+ * asks for.
+ */
 void sim_config_read(void);
 
 void sim_count(enum sim_stat stat, uint64_t nb);
-/** Count an object, unless there are so many already: then count a refusal and return false. */
+/** Count an object; if there are max already, count a refusal and return false. */
 bool sim_object_add(enum sim_object object, uint64_t max);
 void sim_object_del(enum sim_object object);
-/** Objects of a kind that are there now. */
+/** Return the number of existing objects of a kind. */
 uint64_t sim_objects(enum sim_object object);
-/** Print the counters where sim_config.stats says. Return the number of leaked objects. */
+/**
+ * Print the counters to the place given by sim_config.stats. Return the number of leaked objects.
+ */
 uint64_t sim_stats_report(void);
 void sim_stats_reset(void);
 
-/** Nanoseconds, CLOCK_MONOTONIC. */
+/** Return the time of CLOCK_MONOTONIC, ns. */
 uint64_t sim_now(void);
-/** A number that depends on its arguments and the seed only. */
+/** Return a number that depends only on the arguments and the seed. */
 uint64_t sim_random(uint64_t a, uint64_t b);
-/** True in ppm of 1,000,000 cases. */
+/** Return true in ppm of 1,000,000 cases. */
 bool sim_chance(uint64_t random, uint64_t ppm);
 
-/** Read the configuration and look at forks: once in a process. */
+/** Read the configuration and register the fork handlers: once in a process. */
 void sim_init(void);
 
 /**
- * A fork: PREPARE takes the locks of a module, so that the child finds its lists whole; the others
- * let them go. Objects of the parent stay the parent's: the child forgets them.
+ * Fork handlers. PREPARE takes the locks of a module, so that the child finds its lists whole;
+ * PARENT and CHILD release them. The child forgets the parent's objects, which remain the parent's.
  */
 enum sim_fork { SIM_FORK_PREPARE, SIM_FORK_PARENT, SIM_FORK_CHILD };
 void sim_device_fork(enum sim_fork when);
@@ -176,7 +182,7 @@ sim_fork_lock(pthread_mutex_t *lock, enum sim_fork when)
 		pthread_mutex_unlock(lock);
 }
 
-/** Forks between the first process with a device and this one. */
+/** Forks between the first process with a device and this process. */
 extern uint32_t sim_nb_forks;
 
 /* ---- sim_device.c ---- */
@@ -190,7 +196,7 @@ struct sim_device {
 struct sim_context {
 	struct verbs_context verbs;
 	struct sim_device *device;
-	uint32_t nb_forks; /**< where it was opened */
+	uint32_t nb_forks; /**< sim_nb_forks when it was opened */
 };
 
 static inline struct sim_context *
@@ -200,21 +206,23 @@ sim_context_of(struct ibv_context *context)
 				      offsetof(struct sim_context, verbs.context));
 }
 
-/** Has this process opened it, or its parent? The parent's is good for nothing but to be freed. */
+/**
+ * Was the context opened in this process, or in its parent? A parent's context can only be freed.
+ */
 static inline bool
 sim_mine(struct ibv_context *context)
 {
 	return sim_context_of(context)->nb_forks == sim_nb_forks;
 }
 
-/** As sim_mine; if it is not, set errno and say so, once. */
+/** Like sim_mine(), but if false set errno and print a message, once. */
 bool sim_usable(struct ibv_context *context);
 
 struct sim_pd {
 	struct ibv_pd ibv;
 	struct sim_device *device;
-	uint32_t number;	     /**< unlike that of any other of the process */
-	_Atomic uint32_t nb_objects; /**< AHs, MRs and QPs in it */
+	uint32_t number;	     /**< unique in this process */
+	_Atomic uint32_t nb_objects; /**< AHs, MRs and QPs of this domain */
 };
 
 /* ---- sim_ah.c ---- */
@@ -228,23 +236,27 @@ struct sim_ah {
 	union ibv_gid gid;
 	uint16_t number; /**< one number per device and GID */
 	struct sim_peer *peer;
-	_Atomic uint32_t nb_refs; /**< its creator's, and one of each send that is held */
+	_Atomic uint32_t nb_refs; /**< one of its creator, and one of each held send */
 	_Atomic bool destroyed;
 };
 
 void sim_ah_hold(struct sim_ah *ah);
 void sim_ah_release(struct sim_ah *ah);
 
-/** Number of the AH that a device has for a GID, or SIM_NO_AH. */
+/** Return the number of the AH that a device has for a GID, or SIM_NO_AH. */
 uint16_t sim_ah_number(const struct sim_device *device, const union ibv_gid *gid);
 
 /* ---- sim_mr.c ---- */
 
-/** Between both, no region is deregistered: whoever copies is in there. Not to be nested. */
+/**
+ * Keep regions from being deregistered until sim_mr_leave(), while their memory is copied. Not to
+ * be nested.
+ */
 void sim_mr_enter(void);
 void sim_mr_leave(void);
 /**
- * Is the memory registered in the protection domain, with these rights? Between enter and leave.
+ * Is the memory registered in the protection domain, with these rights? Call between enter and
+ * leave.
  */
 bool sim_mr_local(const struct sim_pd *pd, const struct ibv_sge *sge, int access);
 
@@ -254,7 +266,7 @@ struct sim_qp;
 
 struct sim_cqe {
 	struct sim_qp *qp;
-	bool sent; /**< the send queue gets a place back */
+	bool sent; /**< a place in the send queue becomes free */
 	uint64_t wr_id;
 	enum sim_status status;
 	enum ibv_wc_opcode opcode;
@@ -277,18 +289,19 @@ struct sim_cq {
 	uint32_t size; /**< of the ring: a power of two */
 	uint32_t head, tail;
 	_Atomic uint32_t nb;
-	_Atomic uint32_t nb_qps;       /**< that complete here, twice if both queues do */
-	LIST_HEAD(, sim_qp) receivers; /**< changes under poll_lock */
-	LIST_HEAD(, sim_qp) senders;   /**< the same */
+	/** QPs that complete here; one with both queues here counts twice */
+	_Atomic uint32_t nb_qps;
+	LIST_HEAD(, sim_qp) receivers; /**< changed under poll_lock */
+	LIST_HEAD(, sim_qp) senders;   /**< changed under poll_lock */
 	uint32_t nb_empty;	       /**< polls in a row that found nothing */
-	struct sim_qp *next;	       /**< whose inbox is looked at first */
-	struct sim_cqe now;	       /**< what start_poll and next_poll have found */
-	bool sgid;		       /**< created by efadv_create_cq with the SGID */
+	struct sim_qp *next;	       /**< whose inbox is polled first */
+	struct sim_cqe now;	       /**< the completion that start_poll or next_poll found */
+	bool sgid;		       /**< created by efadv_create_cq() with the SGID */
 };
 
-/** A completion of a send queue. ENOMEM ends the process. */
+/** Add a completion of a send queue. ENOMEM ends the process. */
 void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe);
-/** Drop what a QP has completed, under poll_lock. */
+/** Drop the completions of a QP. Call under poll_lock. */
 void sim_cq_forget(struct sim_cq *cq, const struct sim_qp *qp);
 struct ibv_cq_ex *sim_cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 
@@ -317,12 +330,12 @@ struct sim_wqe {
 	bool inlined;
 	uint32_t inline_len;
 	char data[SIM_INLINE];
-	/** @name When it leaves, if it is held @{ */
-	uint64_t seq;	       /**< of the QP's posts */
-	uint64_t leave_at_seq; /**< leaves when so many have been posted ... */
+	/** @name When a held request leaves @{ */
+	uint64_t seq;	       /**< number of the QP's post */
+	uint64_t leave_at_seq; /**< leave when so many have been posted ... */
 	uint64_t leave_at_ns;  /**< ... or at this time */
-	bool ordered;	       /**< first time: it keeps to the window of reordering */
-	uint32_t retries;      /**< after RNR, left */
+	bool ordered;	       /**< held for the first time: it keeps to the reorder window */
+	uint32_t retries;      /**< left, after RNR */
 	bool unresponsive;     /**< leave_at_ns is its timeout */
 			       /** @} */
 };
@@ -334,9 +347,9 @@ struct sim_qp {
 	};
 	struct sim_device *device;
 	struct sim_pd *pd;
-	LIST_ENTRY(sim_qp) next;	  /**< of all of the process */
-	LIST_ENTRY(sim_qp) next_receiver; /**< of the receive CQ */
-	LIST_ENTRY(sim_qp) next_sender;	  /**< of the send CQ */
+	LIST_ENTRY(sim_qp) next;	  /**< in the list of the process */
+	LIST_ENTRY(sim_qp) next_receiver; /**< in the list of the receive CQ */
+	LIST_ENTRY(sim_qp) next_sender;	  /**< in the list of the send CQ */
 	struct sim_cq *send_cq, *recv_cq;
 	unsigned int index;
 	bool datagram;
@@ -345,18 +358,20 @@ struct sim_qp {
 	uint32_t rnr_retry; /**< 7: for ever */
 
 	/** @name Send queue, under lock @{ */
-	pthread_mutex_t lock; /**< and of the state, which the receive queue's guards as well */
+	/** Guards the state as well, which the receive queue's lock guards too. */
+	pthread_mutex_t lock;
 	struct sim_wqe *wqes;
 	TAILQ_HEAD(sim_wqes, sim_wqe) free, held;
 	uint32_t sq_depth;
 	uint64_t seq;	   /**< posts so far */
-	uint64_t left_seq; /**< behind the latest post that has left */
+	uint64_t left_seq; /**< one behind the latest post that has left */
 	uint64_t nb_random;
-	_Atomic uint64_t wake_ns; /**< when the first of held leaves by time */
+	_Atomic uint64_t wake_ns; /**< when the next held request leaves by time */
 	/** @} */
-	struct sim_wqes building; /**< between wr_start and wr_complete; of the thread that posts */
-	int open_error;		  /**< what is wrong with it */
-	_Atomic uint32_t nb_outstanding; /**< posted, and not polled */
+	/** Requests between wr_start and wr_complete, of the posting thread. */
+	struct sim_wqes building;
+	int open_error;			 /**< errno of a wrong request among them; 0: none */
+	_Atomic uint32_t nb_outstanding; /**< posted and not yet polled */
 
 	/** @name Receive queue, of the thread that posts and polls @{ */
 	pthread_mutex_t rq_lock;
@@ -367,25 +382,25 @@ struct sim_qp {
 	/** @} */
 };
 
-/** Create a QP: SRD, or UD. */
+/** Create a QP: SRD, or UD if datagram. */
 struct ibv_qp *sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			     bool datagram);
 
-/** In the child of a fork: the inbox is the parent's. */
+/** In the child of a fork: forget the inbox, which is the parent's. */
 void sim_qp_forget(struct sim_qp *qp);
 
 /* ---- sim_recv.c ---- */
 
 int sim_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/** Take the next message of a QP's inbox. Return false if there is none. */
+/** Take the next message from a QP's inbox. Return false if there is none. */
 bool sim_recv_poll(struct sim_qp *qp, struct sim_cqe *cqe);
-/** Complete all posted receives as flushed. Under rq_lock. */
+/** Complete all posted receives as flushed. Call under rq_lock. */
 void sim_recv_flush(struct sim_qp *qp);
 
 /* ---- sim_post.c ---- */
 
 int sim_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/** Take a place in the send queue. NULL: all are taken. Under the QP's lock. */
+/** Take a place in the send queue. Return NULL if all are taken. Call under the QP's lock. */
 struct sim_wqe *sim_wqe_new(struct sim_qp *qp);
 /** Fill in the operations of struct ibv_qp_ex. */
 void sim_post_ops(struct sim_qp *qp, uint64_t flags);
@@ -393,32 +408,32 @@ void sim_post_ops(struct sim_qp *qp, uint64_t flags);
 /* ---- sim_send.c ---- */
 
 uint32_t sim_wqe_length(const struct sim_wqe *wqe);
-/** Send it now, or hold it. Under the QP's lock. */
+/** Send a request now, or hold it. Call under the QP's lock. */
 void sim_send(struct sim_qp *qp, struct sim_wqe *wqe);
-/** Send what is due. */
+/** Send the requests that are due. */
 void sim_send_progress(struct sim_qp *qp, uint64_t now);
 /**
- * The program polls, and there is nothing: send one message that reordering holds, so that a
+ * When the program polls and finds nothing: send one message that is held for reordering, so that a
  * program that posts few at a time does not wait for hold-us each time. Return false if none is
  * held.
  */
 bool sim_send_idle(struct sim_qp *qp);
-/** Complete all held sends as flushed. Under the QP's lock. */
+/** Complete all held sends as flushed. Call under the QP's lock. */
 void sim_send_flush(struct sim_qp *qp);
 /** Drop all held sends. */
 void sim_send_drop(struct sim_qp *qp);
 
 /* ---- sim_transmit.c ---- */
 
-/** Bring a message to its destination, or a READ's data here. */
+/** Bring a message to its destination, or the data of a READ to this process. */
 enum sim_status sim_transmit(struct sim_qp *qp, struct sim_wqe *wqe);
 
 /* ---- sim_thread.c ---- */
 
-/** Start the thread, which keeps the host up. Return 0, or an errno. */
+/** Start the thread, which also holds the host's up mutex. Return 0, or an errno. */
 int sim_thread_start(void);
 void sim_thread_stop(void);
-/** A QP has something to send at a time. */
+/** Wake the thread at a time, when a QP has something to send. */
 void sim_thread_wake(uint64_t at);
 void sim_thread_add(struct sim_qp *qp);
 void sim_thread_del(struct sim_qp *qp);

@@ -49,7 +49,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* Under lock. */
+/* Find the device's AH for the GID. Call under lock. */
 static struct sim_ah *
 same_gid(const struct sim_device *device, const union ibv_gid *gid)
 {
@@ -74,7 +74,7 @@ sim_ah_number(const struct sim_device *device, const union ibv_gid *gid)
 	return number;
 }
 
-/* A number that no other AH has. Under lock. */
+/* Return a number that no other AH has. Call under lock. */
 static uint16_t
 new_number(void)
 {

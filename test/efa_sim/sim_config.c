@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* EFA_SIM=KEY=VALUE[,KEY=VALUE]...: what the device is like and which faults it makes. */
+/*
+ * EFA_SIM=KEY=VALUE[,KEY=VALUE]...: the properties of the devices, and the faults that they inject.
+ */
 
 #include <errno.h>
 #include <stddef.h>
@@ -12,7 +14,7 @@
 
 struct sim_config sim_config;
 
-/** A number that can be set. */
+/** A number in the configuration. */
 struct key {
 	const char *name;
 	size_t at;
@@ -36,9 +38,10 @@ static const struct key keys[] = {
 	KEY(max_cq, "max-cq", 1024, 1, 65536, "CQs of a process"),
 	KEY(max_mr, "max-mr", SIM_MRS - 1, 1, SIM_MRS - 1, "memory regions of a process"),
 	KEY(max_ah, "max-ah", 4096, 1, SIM_NO_AH, "address handles of a process"),
-	KEY(part_id, "part-id", 0xefa1, 0xefa0, 0xefaf, "vendor_part_id; from 0xefa2 on the provider "
-	    "of libfabric uses RDMA READ by itself"),
-	KEY(reorder, "reorder", 1, 1, 65536, "window: a message is overtaken by fewer than so many"),
+	KEY(part_id, "part-id", 0xefa1, 0xefa0, 0xefaf, "vendor_part_id; from 0xefa2 on the "
+	    "provider of libfabric uses RDMA READ by itself"),
+	KEY(reorder, "reorder", 1, 1, 65536,
+	    "window: a message is overtaken by fewer than so many"),
 	KEY(hold_us, "hold-us", 100, 1, 10000000, "time that reordering holds a message at most"),
 	KEY(delay_us, "delay-us", 0, 0, 10000000, "delay of a message: a random time up to this; "
 	    "messages keep to the window of reordering"),
@@ -50,9 +53,10 @@ static const struct key keys[] = {
 	KEY(deaf_after, "deaf-after", 0, 0, UINT64_MAX, "received messages after which the host's "
 	    "network is cut off; 0: never"),
 	KEY(unresp_ms, "unresp-ms", 200, 1, 600000, "time after which a peer is unresponsive"),
-	KEY(bad_device, "bad-device", 0, 0, SIM_DEVICES, "device, counted from 1, that fails to open"),
-	KEY(lose_ah_ppm, "lose-ah-ppm", 0, 0, 1000000, "received messages of a million whose sender's "
-	    "address handle the device does not know"),
+	KEY(bad_device, "bad-device", 0, 0, SIM_DEVICES,
+	    "device, counted from 1, that fails to open"),
+	KEY(lose_ah_ppm, "lose-ah-ppm", 0, 0, 1000000, "received messages of a million whose "
+	    "sender's address handle the device does not know"),
 	KEY(read, "read", 1, 0, 1, "can the device do RDMA READ?"),
 	KEY(leaks, "leaks", 0, 0, 1, "exit status 99 if an object is left at exit"),
 };
@@ -64,7 +68,7 @@ value_of(const struct key *key)
 	return (uint64_t *)((char *)&sim_config + key->at);
 }
 
-/** One line for each key: name, default, least, greatest, help; for devtools/efa-sim. */
+/** Return one line for each key: name, default, minimum, maximum, help; for devtools/efa-sim. */
 SIM_API const char *efa_sim_keys(void);
 
 SIM_API const char *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Completion queues: a ring of what sends have completed, and the inboxes of receivers. */
+/* Completion queues: a ring of completed sends, and the inboxes of receivers. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,10 +10,10 @@
 
 #include "sim.h"
 
-/* The first position: each run soon comes to where positions begin again at 0. */
+/* The first position, so that positions wrap to 0 soon in each run. */
 #define FIRST (UINT32_MAX - 99)
 
-/* Polls in a row that find nothing until messages that are held for reordering leave. */
+/* Polls in a row that find nothing before a message that is held for reordering leaves. */
 #define EMPTY_MAX 16
 
 static struct sim_cq *
@@ -104,7 +104,7 @@ receive(struct sim_cq *cq)
 	return false;
 }
 
-/* Send what is due: the thread does so as well, but wakes late on a busy machine. */
+/* Send what is due. The thread does so as well, but wakes late on a busy machine. */
 static void
 progress(struct sim_cq *cq)
 {
@@ -120,7 +120,7 @@ progress(struct sim_cq *cq)
 	}
 }
 
-/* Nothing to be polled: let what is held leave. Return false if nothing is held. */
+/* Nothing can be polled: let a held message leave. Return false if none is held. */
 static bool
 idle(struct sim_cq *cq)
 {
@@ -133,7 +133,7 @@ idle(struct sim_cq *cq)
 	return sent;
 }
 
-/* The next completion to cq->now. ENOENT: there is none. */
+/* Store the next completion in cq->now. ENOENT: there is none. */
 static int
 next(struct sim_cq *cq)
 {
@@ -274,7 +274,7 @@ read_sgid(struct efadv_cq *dv, union ibv_gid *gid)
 	const struct sim_cq *cq =
 		(const struct sim_cq *)((const char *)dv - offsetof(struct sim_cq, dv));
 
-	/* The device has it only of senders that it has no AH for. */
+	/* The device reports the SGID only of senders for which it has no AH. */
 	if (!cq->sgid || cq->now.slid != SIM_NO_AH)
 		return -ENOENT;
 	*gid = cq->now.sgid;

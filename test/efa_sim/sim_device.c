@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Devices, and what they say of themselves. */
+/* Devices and their attributes. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ sim_usable(struct ibv_context *context)
 	return false;
 }
 
-/* The devices of this host, under lock. */
+/* Fill in the devices of this host. Call under lock. */
 static void
 fill(const char *sysfs)
 {
@@ -62,7 +62,7 @@ fill(const char *sysfs)
 	filled = true;
 }
 
-/* Make this process a host, and its devices. Return 0, or an errno. */
+/* Make this process a host, and create its devices. Return 0, or an errno. */
 static int
 start(void)
 {
@@ -149,7 +149,7 @@ create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 	return sim_qp_create(context, attr, true);
 }
 
-/* verbs.h calls it for a UD QP that asks for no more than a protection domain. */
+/* verbs.h calls this for a UD QP that asks for nothing but a protection domain. */
 SIM_API struct ibv_qp *
 ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
@@ -173,7 +173,7 @@ ibv_open_device(struct ibv_device *device)
 {
 	struct sim_device *own = (struct sim_device *)device;
 	struct sim_context *context;
-	int err = start(); /* the child of a fork may have its parent's list */
+	int err = start(); /* the child of a fork may use its parent's list */
 
 	if (err != 0) {
 		errno = err;
@@ -198,7 +198,7 @@ ibv_open_device(struct ibv_device *device)
 	context->verbs.context.cmd_fd = context->verbs.context.async_fd = -1;
 	context->verbs.context.ops.post_send = sim_post_send;
 	context->verbs.context.ops.post_recv = sim_post_recv;
-	/* cppcheck-suppress memleak; ibv_close_device finds it by this member */
+	/* cppcheck-suppress memleak; ibv_close_device() finds it by this member */
 	return &context->verbs.context;
 }
 
@@ -255,7 +255,7 @@ efadv_query_device(struct ibv_context *ibvctx, struct efadv_device_attr *attr, u
 SIM_API int
 ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	/* The attributes as they were before there was an extended table. */
+	/* The attributes as before the extended table: without the last fields. */
 	return query_port(context, port, (struct ibv_port_attr *)attr,
 			  offsetof(struct ibv_port_attr, port_cap_flags2));
 }

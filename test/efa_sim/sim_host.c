@@ -14,7 +14,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct sim_arena *arena;
 	int fd;
-	int fds[SIM_DEVICES][SIM_QPS]; /* of inboxes, plus one */
+	int fds[SIM_DEVICES][SIM_QPS]; /* descriptors of inboxes, plus one */
 	uint32_t generation;
 } host = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
@@ -37,7 +37,7 @@ shared_mutex(pthread_mutex_t *mutex)
 	return err;
 }
 
-/* A memfd of a size and its mapping. NULL: errno. */
+/* Create a memfd of a size and map it. Return NULL and set errno on failure. */
 static void *
 shared_memory(const char *name, size_t bytes, int *fd)
 {
@@ -139,7 +139,7 @@ sim_host_start(void)
 void
 sim_host_stop(void)
 {
-	/* The arena stays: the process ends, and other threads of it may still post. */
+	/* Keep the arena: the process is ending, and other threads of it may still post. */
 	sim_thread_stop();
 }
 
@@ -165,7 +165,10 @@ sim_inbox_lock(struct sim_inbox *inbox)
 {
 	int err = pthread_mutex_lock(&inbox->lock);
 
-	/* A message is there once committed counts it, which is the last that a sender does. */
+	/*
+	 * A message counts only when committed is incremented, the sender's last step: drop a
+	 * partial one.
+	 */
 	if (err == EOWNERDEAD) {
 		sim_count(SIM_STAT_RECOVERED, 1);
 		err = pthread_mutex_consistent(&inbox->lock);

@@ -13,7 +13,7 @@
 
 uint32_t sim_nb_forks;
 
-/* In the order of the locks; letting them go needs none. */
+/* Take the modules' locks in the lock order; releasing them needs no order. */
 static void
 fork_all(enum sim_fork when)
 {
@@ -38,7 +38,7 @@ in_parent(void)
 	fork_all(SIM_FORK_PARENT);
 }
 
-/* The child is another host, once it opens a device itself, and counts its own events. */
+/* The child becomes another host when it opens a device itself, and counts its own events. */
 static void
 in_child(void)
 {
@@ -47,7 +47,7 @@ in_child(void)
 	sim_stats_reset();
 }
 
-/* Not a constructor: with -z initfirst there is no environment yet when those run. */
+/* Not a constructor: with -z initfirst it would run before the environment is set. */
 void
 sim_init(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory regions: a table in the host's arena, which READs of other hosts are checked against. */
+/* Memory regions: a table in the host's arena, against which READs of other hosts are checked. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,8 @@ struct sim_mr {
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static struct sim_mr *table[SIM_MRS]; /* by key; [0] is not used */
 static uint32_t last;		      /* where the search for a free entry begins */
-static uint16_t round_nb;	      /* upper half of a key: a stale key is refused */
+/* upper half of the next keys, so that a stale key is refused */
+static uint16_t round_nb;
 
 void
 sim_mr_fork(enum sim_fork when)
@@ -66,7 +67,7 @@ publish(uint32_t key, const struct sim_mr *mr)
 	atomic_fetch_add(&entry->seq, 1);
 }
 
-/* A free entry; fewer than SIM_MRS - 1 are taken. Under lock. */
+/* Find a free entry; fewer than SIM_MRS - 1 are taken. Call under lock. */
 static uint32_t
 free_entry(void)
 {

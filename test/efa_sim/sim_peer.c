@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Other hosts: found by their GID, whose arena and inboxes this process maps. */
+/* Other hosts: this process finds them by their GID, and maps their arenas and inboxes. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,10 @@
 
 #include "sim_host.h"
 
-/* Not 0, and unlike on another device type at a glance: tables of 16 bits are indexed by it. */
+/*
+ * The first QP number: not 0, and recognisable as this device's. It must be small, since tables of
+ * 16 bits are indexed by QP numbers.
+ */
 #define FIRST_QPN 0x400
 
 static struct {
@@ -49,10 +52,10 @@ sim_peer_fork(enum sim_fork when)
 {
 	struct sim_peer *peer;
 
-	/* The child's AHs are the parent's, and are never looked into. */
+	/* The child's AHs are the parent's: their peers are never looked at again. */
 	while (when == SIM_FORK_CHILD && (peer = LIST_FIRST(&peers.all)) != NULL) {
 		LIST_REMOVE(peer, next);
-		/* Locked: a thread of the parent was about to change it. */
+		/* If it is locked, a thread of the parent was changing it. */
 		if (pthread_mutex_trylock(&peer->lock) == 0)
 			unmap(peer);
 		free(peer);
@@ -111,7 +114,9 @@ sim_peer_put(struct sim_peer *peer)
 	free(peer);
 }
 
-/* Map a memfd of another process that begins with a magic number. NULL: there is none. */
+/*
+ * Map a memfd of another process that begins with a magic number. Return NULL if it does not exist.
+ */
 static void *
 map_of(int pid, int fd, uint64_t kind, size_t least, size_t *bytes)
 {
@@ -130,7 +135,7 @@ map_of(int pid, int fd, uint64_t kind, size_t least, size_t *bytes)
 				strerror(errno), pid);
 		return NULL;
 	}
-	/* The number may be another file's by now: anything is possible, and looked at first. */
+	/* The descriptor may be another file by now: check it before mapping. */
 	if (fstat(mine, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size >= least &&
 	    pread(mine, &magic, sizeof(magic), 0) == sizeof(magic) && magic == kind) {
 		*bytes = (size_t)st.st_size;
@@ -172,7 +177,7 @@ sim_peer_up(struct sim_peer *peer)
 		find(peer);
 	if (peer->arena == NULL)
 		return false;
-	/* A living host holds it; the kernel gives up what a dead one held. */
+	/* A living host holds the mutex; the kernel releases that of a dead one. */
 	err = pthread_mutex_trylock(&peer->arena->up);
 	if (err == EBUSY)
 		return true;
@@ -212,7 +217,7 @@ sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn)
 		return NULL;
 	inbox = &peer->inboxes[device][index];
 	if (*inbox != NULL && !(*inbox)->open) {
-		/* Not opened yet, or closed. */
+		/* The QP is not open yet, or closed. */
 		munmap(*inbox, (*inbox)->bytes);
 		*inbox = NULL;
 	}
@@ -227,7 +232,7 @@ sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn)
 	return *inbox;
 }
 
-/* Does the peer have this memory registered for reading, in the QP's protection domain? */
+/* Has the peer registered this memory for reading, in the QP's protection domain? */
 static bool
 readable(struct sim_arena *arena, uint32_t pd, uint32_t rkey, uint64_t addr, uint64_t length)
 {
@@ -260,8 +265,8 @@ copy(int pid, uint64_t to, uint64_t from, uint64_t length)
 		if (n > 0)
 			continue;
 		/*
-		 * Memory that is not mapped any more is the program's affair; a right is the
-		 * system's.
+		 * Unmapped memory is a mistake of the peer's program; EPERM is a setting of the
+		 * system, so report it.
 		 */
 		if (n < 0 && errno == EPERM && !atomic_exchange(&said, true))
 			fprintf(stderr,
@@ -284,7 +289,7 @@ sim_peer_read(struct sim_peer *peer, const struct sim_inbox *inbox, const struct
 			return SIM_REMOTE_ABORT;
 		remote += wqe->sge[i].length;
 	}
-	/* What was deregistered meanwhile may have been something else already. */
+	/* A region that was deregistered meanwhile may have held other data already. */
 	if (!readable(peer->arena, inbox->pd, wqe->rkey, wqe->remote, length))
 		return SIM_REMOTE_ABORT;
 	return SIM_OK;

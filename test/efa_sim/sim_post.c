@@ -30,7 +30,7 @@ bytes_of(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-/* What libefa refuses before the device sees it. Return 0, or an errno. */
+/* Check what libefa refuses before the device sees it. Return 0, or an errno. */
 static int
 check(const struct sim_qp *qp, const struct ibv_send_wr *wr)
 {

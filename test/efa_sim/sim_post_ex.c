@@ -12,7 +12,7 @@
 
 #include "sim.h"
 
-/** Of a READ, as the device has it. */
+/** SGEs of a READ, as on the device. */
 #define READ_SGES 1
 
 static struct sim_qp *
@@ -21,7 +21,7 @@ qp_of(struct ibv_qp_ex *ex)
 	return (struct sim_qp *)ex;
 }
 
-/* The work request that is being made. NULL: none, or a mistake was made before. */
+/* Return the work request that is being built. NULL: none, or an earlier call was wrong. */
 static struct sim_wqe *
 open_of(struct ibv_qp_ex *ex)
 {
@@ -154,7 +154,7 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t q
 	wqe->qkey = qkey;
 }
 
-/* Under the QP's lock. */
+/* Drop the requests that are being built. Call under the QP's lock. */
 static void
 abandon(struct sim_qp *qp)
 {
@@ -166,7 +166,7 @@ abandon(struct sim_qp *qp)
 	}
 }
 
-/* What is wrong with the work requests. Return 0, or an errno. */
+/* Check the work requests. Return 0, or an errno. */
 static int
 check(const struct sim_qp *qp)
 {

@@ -38,7 +38,7 @@ power_of_two(uint32_t n)
 	return p;
 }
 
-/* The lowest number that is free, so that numbers come back soon. SIM_QPS: there is none. */
+/* Take the lowest free index, so that QP numbers are reused soon. SIM_QPS: none is free. */
 static unsigned int
 take_index(unsigned int device)
 {
@@ -74,7 +74,7 @@ check(const struct ibv_qp_init_attr_ex *attr)
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    attr->send_ops_flags & IBV_QP_EX_WITH_RDMA_READ && !sim_config.read)
 		return EOPNOTSUPP;
-	/* rq-depth counts buffers, of which a receive of SIM_SGES takes as many. */
+	/* rq-depth counts buffers: a receive with SIM_SGES of them takes as many. */
 	if (attr->cap.max_send_wr > sim_config.sq_depth ||
 	    attr->cap.max_recv_wr > sim_config.rq_depth || attr->cap.max_send_sge > SIM_SGES ||
 	    attr->cap.max_recv_sge > SIM_SGES || attr->cap.max_inline_data > SIM_INLINE)
@@ -163,7 +163,7 @@ sim_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, boo
 	LIST_INSERT_HEAD(&qp->send_cq->senders, qp, next_sender);
 	pthread_mutex_unlock(&qp->send_cq->poll_lock);
 	sim_thread_add(qp);
-	(void)sim_object_add(SIM_OBJ_QP, UINT64_MAX); /* take_index has the limit */
+	(void)sim_object_add(SIM_OBJ_QP, UINT64_MAX); /* take_index() has checked the limit */
 	return &qp->ibv;
 }
 
@@ -186,7 +186,10 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return &((struct sim_qp *)qp)->ex;
 }
 
-/* May a QP go from one state to another? RESET is not supported: the provider destroys instead. */
+/*
+ * May a QP change from one state to another? RESET is not supported: the provider destroys QPs
+ * instead.
+ */
 static bool
 may_go(enum ibv_qp_state from, enum ibv_qp_state to)
 {
@@ -236,7 +239,7 @@ unlock:
 	return err;
 }
 
-/* Take a QP off its CQs, with its completions that the program has not polled. */
+/* Remove a QP from its CQs, with those of its completions that the program has not polled. */
 static void
 detach(struct sim_qp *qp)
 {
@@ -261,7 +264,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	struct sim_qp *own = (struct sim_qp *)qp;
 
 	if (sim_mine(qp->context)) {
-		/* What is held is lost with the QP. */
+		/* Held sends are lost with the QP. */
 		sim_thread_del(own);
 		sim_send_drop(own);
 		detach(own);

@@ -49,7 +49,7 @@ sim_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	return err;
 }
 
-/* Copy to the buffers of a receive, from an offset on. */
+/* Copy to the buffers of a receive, beginning at an offset. */
 static enum sim_status
 scatter(const struct sim_qp *qp, const struct sim_rqe *rqe, const char *data, uint32_t length,
 	uint32_t offset)
@@ -115,7 +115,7 @@ sim_recv_flush(struct sim_qp *qp)
 
 	if (sim_inbox_lock(inbox) != 0)
 		return;
-	/* Messages that came before are still polled; the receives behind them are flushed. */
+	/* Messages that came before can still be polled; receives behind them are flushed. */
 	first = inbox->committed;
 	for (uint64_t i = first; i != inbox->posted; i++) {
 		struct sim_cqe cqe = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What killed hosts leave in /dev/shm. Beside each of its endpoints the provider of libfabric 1.17
- * opens one of the provider shm, with megabytes of a file called
+ * Remove the files of killed hosts from /dev/shm. For each of its endpoints the efa provider of
+ * libfabric 1.17 also opens an endpoint of the shm provider, with megabytes of a file called
  *
  *     GID of the endpoint, as inet_ntop() writes it | _ | QP | _ | qkey | _ | user
  *
- * A host that is killed can't remove it, and nothing else does. The GID has the host's pid in it:
- * the next host removes the files of those that are gone.
+ * A killed host can't remove it, and no other program does. The GID has the host's pid in it: the
+ * next host removes the files of those that have ended.
  */
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 
 #define DIRECTORY "/dev/shm"
 
-/* The pid of the host of this emulator that made a file; 0: it is another's. */
+/* Return the pid of the emulator's host that made a file; 0: the file is not one of those. */
 static pid_t
 host_of(const char *name)
 {
@@ -38,7 +38,7 @@ host_of(const char *name)
 	text[end - name] = '\0';
 	if (inet_pton(AF_INET6, text, gid) != 1)
 		return 0;
-	/* As fill_gid() made it, and sim_host_gid() the last byte. */
+	/* The fixed bytes as fill_gid() sets them, and the last byte as sim_host_gid() does. */
 	if (gid[0] != 0xfe || gid[1] != 0x80 || memcmp(gid + 12, zeros, 3) != 0 ||
 	    gid[15] >= SIM_DEVICES)
 		return 0;
@@ -58,7 +58,7 @@ sim_segments_sweep(void)
 	while ((entry = readdir(dir)) != NULL) {
 		pid_t pid = host_of(entry->d_name);
 
-		/* Another user's stays: EACCES. */
+		/* Another user's file stays: EACCES. */
 		if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);
 	}

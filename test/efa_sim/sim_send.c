@@ -30,7 +30,7 @@ complete(struct sim_qp *qp, struct sim_wqe *wqe, enum sim_status status)
 		.sent = true,
 		.wr_id = wqe->wr_id,
 		.status = status,
-		.opcode = IBV_WC_SEND, /* of a READ as well: the device has one send queue */
+		.opcode = IBV_WC_SEND, /* also for a READ: the device has one send queue */
 		.qp_num = qp->ibv.qp_num,
 	};
 
@@ -39,7 +39,7 @@ complete(struct sim_qp *qp, struct sim_wqe *wqe, enum sim_status status)
 	sim_cq_push(qp->send_cq, &cqe);
 }
 
-/* Hold it until a time, or until so many have been posted. */
+/* Hold a request until a time, or until so many have been posted. */
 static void
 hold(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t at_ns, uint64_t at_seq)
 {
@@ -47,7 +47,7 @@ hold(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t at_ns, uint64_t at_seq)
 
 	wqe->leave_at_ns = at_ns;
 	wqe->leave_at_seq = at_seq;
-	/* In the order in which they were posted, whatever has put it back. */
+	/* The list is in the order of posting, also after a request was held again. */
 	for (before = TAILQ_LAST(&qp->held, sim_wqes); before != NULL;
 	     before = TAILQ_PREV(before, sim_wqes, next))
 		if (before->seq < wqe->seq)
@@ -72,7 +72,7 @@ sim_wqe_length(const struct sim_wqe *wqe)
 	return length;
 }
 
-/* Has a message that was posted later left before? */
+/* Count the message if one that was posted later has left before. */
 static void
 count_overtaken(struct sim_qp *qp, const struct sim_wqe *wqe)
 {
@@ -82,7 +82,7 @@ count_overtaken(struct sim_qp *qp, const struct sim_wqe *wqe)
 		qp->left_seq = wqe->seq + 1;
 }
 
-/* It leaves now. It is on no list. */
+/* Send a request that is on no list. */
 static void
 leave(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t now)
 {
@@ -93,7 +93,7 @@ leave(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t now)
 		status = sim_transmit(qp, wqe);
 
 	if (qp->datagram && status >= SIM_REMOTE_BAD_ADDRESS) {
-		/* UD: the sender's device knows only that it has sent. */
+		/* UD: the sender's device knows only that it sent the packet. */
 		sim_count(SIM_STAT_DATAGRAMS_LOST, 1);
 		status = SIM_OK;
 	}
@@ -115,8 +115,8 @@ leave(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t now)
 }
 
 /*
- * May it leave now? Its time has come or enough has been posted behind it, and it does not overtake
- * what has to leave fewer than a window of messages after it was posted.
+ * May the request leave now? Its time has come, or enough requests were posted behind it, and it
+ * does not overtake an ordered one that was posted a window of messages before it, or earlier.
  */
 static bool
 due(const struct sim_qp *qp, const struct sim_wqe *wqe, const struct sim_wqe *oldest, uint64_t now)
@@ -126,14 +126,14 @@ due(const struct sim_qp *qp, const struct sim_wqe *wqe, const struct sim_wqe *ol
 	return !wqe->ordered || oldest == NULL || wqe->seq - oldest->seq < sim_config.reorder;
 }
 
-/* Send what is due; find out when to look again. */
+/* Send what is due; compute when to look again. */
 static void
 release(struct sim_qp *qp, uint64_t now)
 {
 	struct sim_wqe *wqe, *next, *oldest = NULL;
 	uint64_t wake = UINT64_MAX;
 
-	qp->wake_ns = 0; /* what is held again in here is seen below */
+	qp->wake_ns = 0; /* requests that are held again below are considered at the end */
 	for (wqe = TAILQ_FIRST(&qp->held); wqe != NULL; wqe = next) {
 		next = TAILQ_NEXT(wqe, next);
 		if (due(qp, wqe, oldest, now)) {
@@ -143,7 +143,7 @@ release(struct sim_qp *qp, uint64_t now)
 			oldest = wqe;
 		}
 	}
-	/* Those whose time has passed wait for the oldest of all. */
+	/* Requests whose time has passed wait for the oldest one: it decides. */
 	TAILQ_FOREACH(wqe, &qp->held, next)
 		if (wqe->leave_at_ns > now && wqe->leave_at_ns < wake)
 			wake = wqe->leave_at_ns;
@@ -163,7 +163,7 @@ sim_send_progress(struct sim_qp *qp, uint64_t now)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* How many held messages may leave as the next: those less than a window behind the oldest. */
+/* Count the held messages that may leave next: those less than a window behind the oldest. */
 static uint64_t
 nb_next(const struct sim_qp *qp)
 {
@@ -227,7 +227,7 @@ sim_send_drop(struct sim_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* Does it fail by itself, or because the configuration says so? */
+/* Does the request fail by itself, or because the configuration says so? */
 static enum sim_status
 fault(struct sim_qp *qp, const struct sim_wqe *wqe)
 {
@@ -247,7 +247,10 @@ fault(struct sim_qp *qp, const struct sim_wqe *wqe)
 	return SIM_OK;
 }
 
-/* When it leaves: at a random time, or when a random number has been posted behind it. */
+/*
+ * Hold a new request until a random time, or until a random number of requests were posted behind
+ * it.
+ */
 static void
 hold_first(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counters of every event, one JSON object in a line for each process. */
+/* Counters of every event, printed as one JSON object in a line for each process. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +122,7 @@ sim_stats_report(void)
 		fd = STDERR_FILENO;
 	else
 		fd = open(sim_config.stats, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	/* One write, so that the lines of several processes do not mix. */
+	/* Use one write(), so that the lines of several processes do not mix. */
 	if (fd < 0 || write(fd, text, n) != n)
 		fprintf(stderr, "efa-sim: %s: %s\n", sim_config.stats, strerror(errno));
 	if (fd > STDERR_FILENO)
@@ -130,7 +130,10 @@ sim_stats_report(void)
 	return left;
 }
 
-/** A counter of this process, for tests that find it with dlsym; UINT64_MAX: there is none such. */
+/**
+ * Return a counter of this process, for tests that find it with dlsym(); UINT64_MAX: no such
+ * counter.
+ */
 SIM_API uint64_t efa_sim_counter(const char *name);
 
 SIM_API uint64_t

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The thread of the library. It sends what is held when its time has come, and holds the mutex by
- * which other processes see that this one lives.
+ * The thread of the library. It sends held requests when their time has come, and holds the mutex
+ * by which other processes see that this one lives.
  */
 
 #include <errno.h>
@@ -18,11 +18,11 @@ static struct {
 	pthread_mutex_t list_lock; /* taken before the lock of a QP */
 	LIST_HEAD(, sim_qp) qps;
 
-	pthread_mutex_t lock; /* of the rest; taken after the lock of a QP */
+	pthread_mutex_t lock; /* of the other fields; taken after the lock of a QP */
 	pthread_cond_t cond;
 	pthread_t thread;
 	bool running, stop;
-	_Atomic uint64_t wake_ns; /* changes under lock */
+	_Atomic uint64_t wake_ns; /* changed under lock */
 } worker = {
 	.list_lock = PTHREAD_MUTEX_INITIALIZER,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -74,7 +74,7 @@ run(void *arg)
 	struct sim_arena *arena = arg;
 
 	if (pthread_mutex_lock(&arena->up) != 0)
-		abort(); /* the arena is new, and not shown to others yet */
+		abort(); /* cannot fail: the arena is new, and not visible to others yet */
 	pthread_mutex_lock(&worker.lock);
 	worker.running = true;
 	pthread_cond_broadcast(&worker.cond);
@@ -110,7 +110,7 @@ sim_thread_start(void)
 	if (err != 0)
 		return err;
 	worker.running = worker.stop = false;
-	/* The program's signals are the program's. */
+	/* Signals of the program are not delivered to this thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&worker.thread, NULL, run, sim_host_arena());
@@ -131,7 +131,8 @@ sim_thread_stop(void)
 	worker.stop = true;
 	pthread_cond_broadcast(&worker.cond);
 	pthread_mutex_unlock(&worker.lock);
-	(void)pthread_join(worker.thread, NULL); /* EINVAL, ESRCH: it is not there, as wanted */
+	/* EINVAL, ESRCH: the thread has ended, as wanted */
+	(void)pthread_join(worker.thread, NULL);
 }
 
 void

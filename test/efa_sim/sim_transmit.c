@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What leaves a send queue reaches its destination: an inbox, or for a READ the peer's memory. */
+/* Deliver requests that leave a send queue: to an inbox, or for a READ from the peer's memory. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ gather(const struct sim_wqe *wqe, char *to)
 	}
 }
 
-/* Put it into the inbox of the destination. */
+/* Put a message into the inbox of the destination. */
 static enum sim_status
 put(struct sim_qp *qp, struct sim_wqe *wqe, struct sim_inbox *inbox, uint32_t length)
 {
@@ -62,7 +62,7 @@ count_received(struct sim_arena *arena)
 		arena->deaf = 1;
 }
 
-/* Under the peer's lock. */
+/* Call under the peer's lock. */
 static enum sim_status
 transmit_to(struct sim_qp *qp, struct sim_wqe *wqe, struct sim_peer *peer, uint32_t length)
 {
@@ -70,7 +70,7 @@ transmit_to(struct sim_qp *qp, struct sim_wqe *wqe, struct sim_peer *peer, uint3
 	enum sim_status status;
 
 	if (!sim_peer_up(peer))
-		return SIM_REMOTE_BAD_DEST_QPN; /* the process is gone, and its QPs with it */
+		return SIM_REMOTE_BAD_DEST_QPN; /* the process has ended, and its QPs with it */
 	if (peer->arena->deaf || sim_host_arena()->deaf)
 		return SIM_LOCAL_UNRESP_REMOTE;
 	inbox = sim_peer_inbox(peer, wqe->ah->gid.raw[15], wqe->qpn);

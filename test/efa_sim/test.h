@@ -7,9 +7,9 @@
  * @file
  * Tests of the emulated device at the level of verbs.
  *
- * Each test is a process of its own, with a configuration (EFA_SIM) of its own: the runner forks it
- * before anything has opened a device. It ends with 0, or with what the test says; objects that are
- * left behind end it with 99.
+ * Each test runs in a process and with a configuration (EFA_SIM) of its own: the runner forks it
+ * before any device is opened. It exits with 0, or with the status that the test's entry names;
+ * with 99 if objects are left behind.
  */
 
 #include <stdbool.h>
@@ -39,19 +39,19 @@ enum {
 
 struct test {
 	const char *name;
-	const char *config; /**< EFA_SIM; NULL: the defaults */
+	const char *config; /**< EFA_SIM of the test; NULL: the defaults */
 	void (*run)(void);
-	int status;	    /**< of the process' exit */
-	bool forks_threads; /**< where a sanitizer's allocator hangs in the child */
+	int status;	    /**< expected exit status of the process */
+	bool forks_threads; /**< a sanitizer's allocator hangs in the child: skipped then */
 };
 
 extern const struct test tests_device[], tests_srd[], tests_ud[], tests_status[], tests_limits[],
 	tests_read[], tests_ah[], tests_poll[], tests_order[], tests_fork[], tests_kill[];
 
-/** Kills of the tests in test_kill.c. */
+/** Number of kills in the tests of test_kill.c. */
 extern unsigned int test_nb_kills;
 
-/** Say what is wrong and end the process. */
+/** Print what is wrong and end the process. */
 void test_fail(const char *file, int line, const char *what) __attribute__((noreturn));
 void test_check_equal(const char *file, int line, const char *what, uint64_t a, uint64_t b);
 
@@ -63,11 +63,14 @@ void test_check_equal(const char *file, int line, const char *what, uint64_t a, 
 #define CHECK_EQUAL(a, b)                                                                          \
 	test_check_equal(__FILE__, __LINE__, #a " == " #b, (uint64_t)(a), (uint64_t)(b))
 
-/** A counter of this process' emulator, by its name in the report. */
+/** Return a counter of this process's emulator, by its name in the report. */
 uint64_t counter(const char *name);
-/** Nanoseconds, CLOCK_MONOTONIC. */
+/** Return the time of CLOCK_MONOTONIC, ns. */
 uint64_t now_ns(void);
-/** Descriptors that this process has, and those and the mappings that are the emulator's. */
+/**
+ * Count the open descriptors of this process, and the emulator's descriptors and mappings among
+ * them.
+ */
 unsigned int nb_fds(void);
 unsigned int nb_sim_fds(void);
 unsigned int nb_sim_maps(void);
@@ -80,13 +83,13 @@ struct host {
 	union ibv_gid gid;
 };
 
-/** Open a device, counted from 0. */
+/** Open a device; the first is 0. */
 void host_open(struct host *host, int device);
 void host_close(struct host *host);
 
 /* ---- one queue pair with a completion queue and memory of its own ---- */
 
-/** What a sender has to know; goes through a pipe. */
+/** Data that a sender needs; sent through a pipe. */
 struct addr {
 	union ibv_gid gid;
 	uint32_t qpn, qkey;
@@ -111,8 +114,8 @@ struct ep_options {
 	uint32_t qkey;
 	uint8_t rnr_retry;
 	uint32_t sends, recvs;	/**< 0: 64 */
-	bool reset;		/**< leave it in the state of a new one */
-	const struct ep *cq_of; /**< complete there as well */
+	bool reset;		/**< leave the QP in the state RESET */
+	const struct ep *cq_of; /**< use the CQ of this endpoint */
 };
 
 void ep_open(struct ep *ep, struct host *host, const struct ep_options *options);
@@ -129,7 +132,7 @@ int post_send(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct add
 int post_send_sges(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
 		   struct ibv_sge *sge, int nb, unsigned int flags);
 int post_recv_sges(struct ep *ep, uint64_t wr_id, struct ibv_sge *sge, int nb);
-/** READ to the endpoint's memory, or to any. */
+/** READ into the endpoint's memory, or into any. */
 int post_read(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *from,
 	      uint64_t remote, uint32_t offset, uint32_t length);
 int post_read_sge(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *from,
@@ -138,7 +141,7 @@ int post_read_sge(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct
 /** A completion. */
 struct comp {
 	uint64_t wr_id;
-	uint32_t status; /**< the vendor's */
+	uint32_t status; /**< vendor code */
 	enum ibv_wc_status wc_status;
 	enum ibv_wc_opcode opcode;
 	uint32_t byte_len, qp_num, src_qp, slid;
@@ -146,13 +149,13 @@ struct comp {
 	union ibv_gid sgid;
 };
 
-/** Poll once. Return false if there is nothing. */
+/** Poll once. Return false if there is no completion. */
 bool comp_poll(struct ep *ep, struct comp *comp);
-/** Poll until there is one. */
+/** Poll until there is a completion. */
 void comp_wait(struct ep *ep, struct comp *comp);
-/** Wait for one with a status; return its wr_id. */
+/** Wait for a completion, which must have the status; return its wr_id. */
 uint64_t comp_expect(struct ep *ep, uint32_t status);
-/** Nothing is there, now. */
+/** Check that there is no completion now. */
 void comp_none(struct ep *ep);
 
 /* ---- other processes, which talk through a socket ---- */
@@ -162,22 +165,24 @@ struct child {
 	int fd;
 };
 
-/** Fork. The child runs and exits with 0. Not to be called with an open device, but on purpose. */
+/**
+ * Fork. The child calls run() and exits with 0. Only tests of fork call this with an open device.
+ */
 void child_start(struct child *child, void (*run)(int fd, void *arg), void *arg);
 /** The same in a program started by exec. */
 void child_exec(struct child *child, const char *name);
-/** This process becomes such a program. */
+/** Run as the program that child_exec() started. */
 void become(const char *name, int fd) __attribute__((noreturn));
-/** Such programs, by their names with dashes. */
+/** Programs for child_exec(), by their names with dashes. */
 void child_echo(int fd, void *arg);
 void child_echo_once(int fd, void *arg);
-/** It has ended by itself, with 0. */
+/** Wait for the child, which must exit with 0. */
 void child_end(struct child *child);
 void child_kill(struct child *child);
-/** All of it, or fail. */
+/** Write or read all bytes, or fail. */
 void put(int fd, const void *data, size_t length);
 void get(int fd, void *data, size_t length);
-/** False: the other process has ended. */
+/** Read all bytes. Return false if the other process has ended. */
 bool try_get(int fd, void *data, size_t length);
 
 #endif /* EFA_SIM_TEST_H */

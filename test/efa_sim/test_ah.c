@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Address handles: their numbers, and what a receiver learns of a sender by them. */
+/* Address handles: their numbers, and the receiver's information about a sender's. */
 
 #include <errno.h>
 #include <string.h>
@@ -45,7 +45,7 @@ numbers(void)
 	host_close(&again);
 }
 
-/* Numbers come round, and no two GIDs have the same one. */
+/* Numbers are reused, and no two GIDs have the same one at a time. */
 static void
 many_numbers(void)
 {
@@ -114,7 +114,7 @@ senders(void)
 	host_close(&b);
 }
 
-/* The device may forget what it knew. */
+/* The device may forget a sender's AH (lose-ah-ppm). */
 static void
 forgotten(void)
 {

@@ -25,7 +25,7 @@ start(int *fd, int *others)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		/* A test that fails leaves no process behind. */
+		/* End with the parent, so that a failed test leaves no process behind. */
 		CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
 		close(fds[0]);
 	} else {

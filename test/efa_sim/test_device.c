@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What devices say of themselves, and several of them. */
+/* Attributes of devices, and several devices. */
 
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +19,7 @@ list(void)
 	ssize_t n;
 	int nb;
 
-	/* libfabric counts before it looks. */
+	/* libfabric asks for the number of devices first. */
 	devices = ibv_get_device_list(NULL);
 	CHECK(devices != NULL);
 	ibv_free_device_list(devices);
@@ -28,7 +28,7 @@ list(void)
 	CHECK_EQUAL(nb, 1);
 	CHECK(devices[1] == NULL);
 	CHECK(strcmp(ibv_get_device_name(devices[0]), "efa_sim_0") == 0);
-	/* From sysfs libfabric takes the driver's name and the PCI address. */
+	/* libfabric reads the driver's name and the PCI address from sysfs. */
 	snprintf(path, sizeof(path), "%s/device/driver", devices[0]->ibdev_path);
 	n = readlink(path, driver, sizeof(driver) - 1);
 	CHECK(n > 0);

@@ -15,7 +15,7 @@ import time
 import traceback
 
 EFA_SIM, LIBRARY = sys.argv[1:]
-DEADLINE = 60  # seconds, for whatever a test waits for
+DEADLINE = 60  # seconds, for each wait
 PINGPONG, INFO = shutil.which("fi_pingpong"), shutil.which("fi_info")
 
 
@@ -29,14 +29,16 @@ def needs(program):
 
 
 def environment(**more):
-    env = {name: value for name, value in os.environ.items() if name not in ("EFA_SIM", "LD_PRELOAD")}
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("EFA_SIM", "LD_PRELOAD")}
     env.update(more)
     return env
 
 
 def efa_sim(*words, **more):
-    return subprocess.run([sys.executable, EFA_SIM, "--library", LIBRARY, *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=DEADLINE, env=environment(**more))
+    return subprocess.run([sys.executable, EFA_SIM, "--library", LIBRARY, *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=DEADLINE, env=environment(**more))
 
 
 def counters(text):
@@ -51,17 +53,23 @@ def counters(text):
 def help_names_all_keys():
     done = efa_sim("--help")
     assert done.returncode == 0, done.stderr
-    for key in ("seed", "devices", "reorder", "hold-us", "delay-us", "rnr-ppm", "fail", "fail-ppm", "deaf-after",
-                "unresp-ms", "bad-device", "max-qp", "max-mr", "leaks", "stats", "quiet"):
+    for key in ("seed", "devices", "reorder", "hold-us", "delay-us", "rnr-ppm", "fail", "fail-ppm",
+                "deaf-after", "unresp-ms", "bad-device", "max-qp", "max-mr", "leaks", "stats",
+                "quiet"):
         assert "--%s " % key in done.stdout or "--%s\n" % key in done.stdout, key
 
 
 def wrong_values():
-    for words, text in ((("--reorder", "0"), "not in the range"), (("--reorder", "65537"), "not in the range"),
-                        (("--seed", "-1"), "not in the range"), (("--devices", "9"), "not in the range"),
-                        (("--reorder", "many"), "invalid number value: 'many'"), (("--unknown", "1"), "--unknown"),
-                        (("--stats", "a,b"), "without a comma"), (("--stats", ""), "without a comma"),
-                        (("--fail", "14"), "not in the range"), (("--reorder",), "invalid number value: 'true'")):
+    for words, text in ((("--reorder", "0"), "not in the range"),
+                        (("--reorder", "65537"), "not in the range"),
+                        (("--seed", "-1"), "not in the range"),
+                        (("--devices", "9"), "not in the range"),
+                        (("--reorder", "many"), "invalid number value: 'many'"),
+                        (("--unknown", "1"), "--unknown"),
+                        (("--stats", "a,b"), "without a comma"),
+                        (("--stats", ""), "without a comma"),
+                        (("--fail", "14"), "not in the range"),
+                        (("--reorder",), "invalid number value: 'true'")):
         done = efa_sim(*words, "true")
         assert done.returncode == 2 and text in done.stderr, (words, done)
     done = efa_sim()
@@ -73,44 +81,49 @@ def unknown_command():
     assert done.returncode == 127 and "no-such-command: No such file" in done.stderr, done
     done = efa_sim("--", "sh", "-c", "exit 3")
     assert done.returncode == 3, done
-    # A program that opens no device says nothing.
+    # A program that opens no device prints nothing.
     assert done.stderr == "", done
 
 
 def no_library():
-    done = subprocess.run([sys.executable, EFA_SIM, "--library", "/no/such/file", "true"], stderr=subprocess.PIPE,
-                          text=True, timeout=DEADLINE, env=environment())
+    done = subprocess.run([sys.executable, EFA_SIM, "--library", "/no/such/file", "true"],
+                          stderr=subprocess.PIPE, text=True, timeout=DEADLINE, env=environment())
     assert done.returncode == 1 and "libefa_sim.so was not found" in done.stderr, done
 
 
 def environment_is_checked():
-    """A mistake in EFA_SIM ends the program that opens the device: it must not run with other faults."""
+    """A mistake in EFA_SIM ends the program: it must not run with other faults."""
     needs(INFO)
     for words in ("reorder=0", "reorder", "reorder=", "reorder=1x", "no-such=1", "seed=-1"):
         tree = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sysfs")
-        done = subprocess.run([INFO, "-p", "efa"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=DEADLINE, env=environment(LD_PRELOAD=LIBRARY, SYSFS_PATH=tree, EFA_SIM=words))
+        done = subprocess.run([INFO, "-p", "efa"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=DEADLINE,
+                              env=environment(LD_PRELOAD=LIBRARY, SYSFS_PATH=tree, EFA_SIM=words))
         assert done.returncode == 2 and "efa-sim: EFA_SIM: '" in done.stderr, (words, done)
 
 
-# ---- what is replaced ----
+# ---- replaced functions ----
 
-# Of libibverbs and libefa the efa provider of libfabric 1.17 calls these; its other calls go through the tables.
+# Functions of libibverbs and libefa that the efa provider of libfabric 1.17 calls; its other calls
+# go through tables of functions.
 PROVIDER_CALLS = """
-efadv_cq_from_ibv_cq_ex efadv_create_cq efadv_create_qp_ex efadv_query_ah efadv_query_device ibv_alloc_pd
-ibv_close_device ibv_create_ah ibv_create_qp ibv_dealloc_pd ibv_dereg_mr ibv_destroy_ah ibv_destroy_cq ibv_destroy_qp
-ibv_fork_init ibv_free_device_list ibv_get_device_list ibv_get_device_name ibv_is_fork_initialized ibv_modify_qp
-ibv_open_device ibv_qp_to_qp_ex ibv_query_device ibv_query_gid ibv_query_port ibv_reg_mr ibv_reg_mr_iova2
+efadv_cq_from_ibv_cq_ex efadv_create_cq efadv_create_qp_ex efadv_query_ah efadv_query_device
+ibv_alloc_pd ibv_close_device ibv_create_ah ibv_create_qp ibv_dealloc_pd ibv_dereg_mr ibv_destroy_ah
+ibv_destroy_cq ibv_destroy_qp ibv_fork_init ibv_free_device_list ibv_get_device_list
+ibv_get_device_name ibv_is_fork_initialized ibv_modify_qp ibv_open_device ibv_qp_to_qp_ex
+ibv_query_device ibv_query_gid ibv_query_port ibv_reg_mr ibv_reg_mr_iova2
 """.split()
-# Others of libfabric's providers, and texts: libibverbs' own are as good.
+# Functions that other providers of libfabric call, and those that return texts: libibverbs' own
+# functions serve for these.
 NOT_REPLACED = """
-ibv_ack_cq_events ibv_create_comp_channel ibv_create_cq ibv_create_srq ibv_destroy_comp_channel ibv_destroy_srq
-ibv_get_cq_event ibv_query_pkey ibv_reg_dmabuf_mr ibv_wc_status_str
+ibv_ack_cq_events ibv_create_comp_channel ibv_create_cq ibv_create_srq ibv_destroy_comp_channel
+ibv_destroy_srq ibv_get_cq_event ibv_query_pkey ibv_reg_dmabuf_mr ibv_wc_status_str
 """.split()
 
 
 def symbols(path, *options):
-    done = subprocess.run(["nm", "-D", *options, path], stdout=subprocess.PIPE, text=True, timeout=DEADLINE, check=True)
+    done = subprocess.run(["nm", "-D", *options, path], stdout=subprocess.PIPE, text=True,
+                          timeout=DEADLINE, check=True)
     return {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
 
 
@@ -120,10 +133,12 @@ def all_that_libfabric_imports():
     defined = symbols(LIBRARY, "--defined-only")
     assert defined == {*PROVIDER_CALLS, "efa_sim_keys", "efa_sim_counter"}, defined
     needs(INFO)
-    done = subprocess.run(["ldd", INFO], stdout=subprocess.PIPE, text=True, timeout=DEADLINE, check=True)
+    done = subprocess.run(["ldd", INFO], stdout=subprocess.PIPE, text=True, timeout=DEADLINE,
+                          check=True)
     libfabric = [line.split()[2] for line in done.stdout.splitlines() if "libfabric.so" in line][0]
-    wanted = {name for name in symbols(libfabric, "--undefined-only") if name.startswith(("ibv_", "efadv_"))}
-    # Of a later release more may be imported: then this list is to be looked at again.
+    wanted = {name for name in symbols(libfabric, "--undefined-only")
+              if name.startswith(("ibv_", "efadv_"))}
+    # A later release may import more: update these lists then.
     assert wanted <= {*PROVIDER_CALLS, *NOT_REPLACED}, wanted
 
 
@@ -137,7 +152,7 @@ def info_lists_the_device():
         assert "domain: %s\n" % domain in done.stdout, done.stdout
     got = counters(done.stderr)
     assert got["qps"] == 0 and set(got["left"].values()) == {0}, got
-    done = efa_sim("--quiet", INFO)  # other providers look at the device as well
+    done = efa_sim("--quiet", INFO)  # other providers open the device as well
     assert done.returncode == 0 and "efa_sim_0-rdm" in done.stdout, done
 
 
@@ -168,8 +183,9 @@ def listening(port):
 
 
 def start(options, words, more):
-    return subprocess.Popen([sys.executable, EFA_SIM, "--library", LIBRARY, "--leaks", "1", *options, PINGPONG, "-p",
-                             "efa", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([sys.executable, EFA_SIM, "--library", LIBRARY, "--leaks", "1",
+                             *options, PINGPONG, "-p", "efa", *words],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment(**more))
 
 
@@ -203,7 +219,7 @@ def pingpong(options, words, **more):
 
 def pingpong_rdm():
     for side in pingpong((), ("-e", "rdm", "-I", "10", "-c")):
-        # 10 of each size up to 1 MiB, and all of it through the device.
+        # 10 messages of each size up to 1 MiB, and all of them through the device.
         assert side["sends"] == side["recvs"] > 1000 and side["send_bytes"] > 10 << 20, side
         assert side["reads"] == 0 and side["overtaken"] == 0 and side["injected"] == 0, side
 
@@ -214,7 +230,8 @@ def pingpong_rdm_out_of_order():
 
 
 def pingpong_rdm_rnr():
-    for side in pingpong(("--reorder", "64", "--rnr-ppm", "50000"), ("-e", "rdm", "-I", "10", "-c")):
+    for side in pingpong(("--reorder", "64", "--rnr-ppm", "50000"),
+                         ("-e", "rdm", "-I", "10", "-c")):
         assert side["injected"] > 20 and side["completions"]["remote_rnr"] >= side["injected"], side
 
 
@@ -229,7 +246,8 @@ def pingpong_dgram_out_of_order():
 
 
 def pingpong_read():
-    for side in pingpong((), ("-e", "rdm", "-I", "10", "-S", str(2 << 20), "-c"), FI_EFA_USE_DEVICE_RDMA="1"):
+    for side in pingpong((), ("-e", "rdm", "-I", "10", "-S", str(2 << 20), "-c"),
+                         FI_EFA_USE_DEVICE_RDMA="1"):
         assert side["reads"] >= 10 and side["read_bytes"] >= 10 * (2 << 20), side
         assert side["send_bytes"] < 1 << 20, side
 
@@ -256,8 +274,9 @@ def counters_in_a_file():
 
 TESTS = (help_names_all_keys, wrong_values, unknown_command, no_library, environment_is_checked,
          all_that_libfabric_imports, info_lists_the_device,
-         info_of_a_device_that_fails, counters_in_a_file, pingpong_rdm, pingpong_rdm_out_of_order, pingpong_rdm_rnr,
-         pingpong_dgram, pingpong_dgram_out_of_order, pingpong_read, pingpong_read_out_of_order)
+         info_of_a_device_that_fails, counters_in_a_file, pingpong_rdm, pingpong_rdm_out_of_order,
+         pingpong_rdm_rnr, pingpong_dgram, pingpong_dgram_out_of_order, pingpong_read,
+         pingpong_read_out_of_order)
 
 
 def main():
@@ -270,7 +289,7 @@ def main():
             print("ok %d - %s" % (number, name))
         except Skipped as e:
             print("ok %d - %s # SKIP %s" % (number, name, e))
-        except Exception:  # a test's own mistake fails it, too
+        except Exception:  # a mistake in a test fails the test, too
             failed += 1
             print("not ok %d - %s" % (number, name))
             for line in traceback.format_exc().splitlines():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* fork with an open device: the child is another host, and the parent goes on. */
+/* fork() with an open device: the child is another host, and the parent goes on. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ loop(struct ep *ep, struct ibv_ah *ah)
 	CHECK_EQUAL(comp_expect(ep, ST_OK) + comp_expect(ep, ST_OK), 3);
 }
 
-/* Nothing of the parent's can be used in the child; all of it can be given back. */
+/* The child can use none of the parent's objects, but can free all of them. */
 static void
 inherited(int fd, void *arg)
 {
@@ -67,7 +67,7 @@ inherited(int fd, void *arg)
 	CHECK_EQUAL(post_read(&p->ep, 1, p->ah, &p->ep.addr, p->ep.addr.mem, 0, 8), EIO);
 	CHECK_EQUAL(ibv_start_poll(p->ep.cq, &poll), EIO);
 	parent_close(p);
-	/* Its own takes no notice of them. */
+	/* The child's own objects are not disturbed by them. */
 	parent_open(&own);
 	loop(&own.ep, own.ah);
 	parent_close(&own);
@@ -93,9 +93,7 @@ parents_objects(void)
 	parent_close(&p);
 }
 
-/*
- * Another host, with numbers of its own, to which the parent sends and which sends to the parent.
- */
+/* The child is another host, with QP numbers of its own; it and the parent send to each other. */
 static void
 new_host(int fd, void *arg)
 {
@@ -115,7 +113,7 @@ new_host(int fd, void *arg)
 	put(fd, &ep.addr, sizeof(ep.addr));
 	comp_wait(&ep, &comp);
 	CHECK_EQUAL(comp.status, ST_OK);
-	/* The parent's address handles are not its own. */
+	/* The child does not have the parent's address handles. */
 	CHECK_EQUAL(comp.slid, 0xffff);
 	ah = ah_open(&host, &p->host.gid);
 	CHECK_EQUAL(post_send(&ep, 2, ah, &p->ep.addr, 0, 8), 0);
@@ -153,7 +151,8 @@ child_is_a_host(void)
 			CHECK_EQUAL(post_send(&p.ep, 3, ah, &to, 0, 8), 0);
 			CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 3);
 		}
-		CHECK_EQUAL(nb_sim_maps(), maps + 1); /* what has told that it is gone */
+		/* the child's arena, which tells that it has ended */
+		CHECK_EQUAL(nb_sim_maps(), maps + 1);
 		ah_close(ah);
 		CHECK_EQUAL(nb_sim_maps(), maps);
 	}
@@ -192,7 +191,7 @@ grandchildren(void)
 
 static _Atomic bool stop;
 
-/* Take every lock of the emulator, again and again. */
+/* Take every lock of the emulator, repeatedly. */
 static void *
 busy(void *arg)
 {
@@ -225,7 +224,7 @@ short_life(int fd, void *arg)
 	parent_open(&p);
 	loop(&p.ep, p.ah);
 	parent_close(&p);
-	_exit(0); /* for LeakSanitizer all is lost that the parent's other threads hold */
+	_exit(0); /* LeakSanitizer would report objects of the parent's other threads as lost */
 }
 
 static void
@@ -249,7 +248,7 @@ threads(void)
 	parent_close(&p);
 }
 
-/* Another program in the same process: its device is gone with all that it had. */
+/* The process executes another program: its device is gone with all objects. */
 static void
 changing(int fd, void *arg)
 {
@@ -298,7 +297,7 @@ exec_with_device(void)
 	parent_close(&p);
 }
 
-/* What it becomes: receive a message and send one back. */
+/* The executed program: receive a message and send one back. */
 void
 child_echo_once(int fd, void *arg)
 {

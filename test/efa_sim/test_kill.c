@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process is killed at a random moment while it opens, sends, receives and reads. The other one
- * is told by a status, goes on, and is left with nothing of it.
+ * A process is killed at a random moment while it opens, sends, receives and reads. Its peer must
+ * get a status, go on, and keep nothing of it.
  */
 
 #include <arpa/inet.h>
@@ -30,10 +30,10 @@ struct side {
 	struct ibv_ah *ah;
 	struct addr to;
 	uint32_t nb_posted;
-	bool gone; /* the peer: a status has said so */
+	bool gone; /* a status reported the peer's end */
 };
 
-/* One completion, if there is any; statuses that a dying peer may cause are none of a test's. */
+/* Handle one completion, if there is any. Statuses that a dying peer may cause are no failure. */
 static bool
 step(struct side *side)
 {
@@ -106,7 +106,7 @@ random_of(uint64_t *state)
 	return *state;
 }
 
-/* Names in /dev/shm that could be the emulator's. */
+/* Count the names in /dev/shm that could be the emulator's. */
 static unsigned int
 nb_shm(void)
 {
@@ -123,8 +123,8 @@ nb_shm(void)
 }
 
 /*
- * Flood a victim for a time and kill it. The time begins with its life, or when it has told its
- * address. Return false if it has told nothing.
+ * Flood a victim for life_ns and kill it. The time begins with its fork (from_birth), or when it
+ * has sent its address. Return false if it sent none.
  */
 static bool
 round_of(struct ep *ep, uint64_t life_ns, bool from_birth)
@@ -149,7 +149,7 @@ round_of(struct ep *ep, uint64_t life_ns, bool from_birth)
 	child_kill(&child);
 	if (!heard)
 		return false;
-	/* It is dead: the next message says so, and all that were posted complete. */
+	/* The victim is dead: the next message must report that, and all posted ones complete. */
 	side.gone = false;
 	while (side.nb_posted == 16)
 		(void)step(&side);
@@ -162,7 +162,7 @@ round_of(struct ep *ep, uint64_t life_ns, bool from_birth)
 	return true;
 }
 
-/* To itself, behind what the dead have left in the receive queue. */
+/* The survivor sends to itself, behind messages that dead peers left in the receive queue. */
 static void
 still_works(struct ep *ep, struct ibv_ah *self)
 {
@@ -211,7 +211,7 @@ kills(void)
 	host_close(&host);
 }
 
-/* The memory that it sends has gone: it dies while it fills the inbox. */
+/* The memory that the victim sends is unmapped: it dies while it fills the inbox. */
 static void
 dying(int fd, void *arg)
 {
@@ -288,7 +288,7 @@ access_shm(const char *name)
 	return 0;
 }
 
-/* A file as the provider of libfabric makes it beside an endpoint. */
+/* Name of a file that the provider of libfabric makes beside an endpoint. */
 static void
 segment_name(char *name, size_t size, const union ibv_gid *gid)
 {
@@ -312,10 +312,10 @@ leave_segment(int fd, void *arg)
 	CHECK(shm >= 0);
 	close(shm);
 	put(fd, name, sizeof(name));
-	get(fd, name, 1); /* is killed here */
+	get(fd, name, 1); /* the process is killed in this call */
 }
 
-/* The file of a host that lives stays, that of one that was killed goes. */
+/* The file of a living host stays, that of a killed one is removed. */
 static void
 segments(void)
 {

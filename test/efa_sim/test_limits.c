@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Depths and numbers of objects: refused, counted, and there again once one is given back. */
+/*
+ * Depths and numbers of objects: what exceeds a limit is refused and counted; a freed place can be
+ * used again.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -24,7 +27,7 @@ send_depth(void)
 	CHECK_EQUAL(post_send(&a, 16, ah, &a.addr, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_read(&a, 16, ah, &a.addr, a.addr.mem, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_recv(&a, 99, 0, 8), 0);
-	/* A place is there when a completion is polled, not when it is made. */
+	/* A place becomes free when its completion is polled, not when it is created. */
 	for (int nb = 0; nb < 2; nb++) {
 		struct comp comp;
 
@@ -38,7 +41,7 @@ send_depth(void)
 	host_close(&host);
 }
 
-/* A completion that is not polled keeps its place. */
+/* A completion that has not been polled keeps its place. */
 static void
 unpolled(void)
 {
@@ -79,7 +82,7 @@ recv_depth(void)
 		CHECK_EQUAL(post_recv(&a, i, 0, 8), 0);
 	CHECK_EQUAL(post_recv(&a, 64, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_send(&a, 1000, ah, &a.addr, 0, 8), 0);
-	/* The completion of the send comes first here: it is in the ring. */
+	/* The completion of the send comes first: it is in the ring. */
 	CHECK_EQUAL(comp_expect(&a, ST_OK), 1000);
 	CHECK_EQUAL(post_recv(&a, 64, 0, 8), ENOMEM);
 	comp_wait(&a, &comp);
@@ -119,7 +122,7 @@ qps(void)
 	CHECK_EQUAL(counter("refused"), 1);
 	CHECK_EQUAL(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), EBUSY);
 	CHECK_EQUAL(ibv_dealloc_pd(host.pd), EBUSY);
-	/* A number comes back. */
+	/* A QP number is reused. */
 	number = qp[1]->qp_num;
 	CHECK_EQUAL(ibv_destroy_qp(qp[1]), 0);
 	qp[1] = efadv_create_qp_ex(host.context, &attr, &efa, sizeof(efa));
@@ -208,7 +211,7 @@ mrs_and_ahs(void)
 	host_close(&host);
 }
 
-/* Keys come round, and no two regions have the same one. */
+/* Keys are reused, and no two regions have the same one at a time. */
 static void
 keys(void)
 {

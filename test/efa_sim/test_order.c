@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Reordering, delay, and that both come from the seed alone. */
+/* Reordering and delay, and that both depend on the seed alone. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define NB 4000
 #define DEPTH 4096
 
-/* The numbers of the messages, in the order in which they came. */
+/* The numbers of the messages, in the order of their arrival. */
 struct order {
 	uint32_t nb;
 	uint32_t number[NB];
@@ -33,7 +33,8 @@ take(struct ep *ep, struct order *order)
 }
 
 /*
- * Send NB messages to itself; all must come, or those alone that need nothing posted behind them.
+ * The endpoint sends NB messages to itself; all must arrive, or (all is false) those that don't
+ * wait for later posts.
  */
 static void
 run(struct order *order, bool all)
@@ -68,8 +69,8 @@ run(struct order *order, bool all)
 }
 
 /*
- * No message is overtaken by as many as the window has, or more; each is there once. Return how
- * many were overtaken, and the most that one was.
+ * Every message must be overtaken by fewer than window others, and arrive at most once. Return how
+ * many were overtaken; *most: by how many, at most.
  */
 static uint32_t
 check_window(const struct order *order, uint32_t window, uint32_t *most)
@@ -89,7 +90,7 @@ check_window(const struct order *order, uint32_t window, uint32_t *most)
 		nb += before > 0;
 		*most = before > *most ? before : *most;
 	}
-	/* What has not come is overtaken by all that were posted later. */
+	/* A message that has not arrived was overtaken by all later ones that have. */
 	for (uint32_t n = 0; n < NB; n++) {
 		uint32_t later = 0;
 
@@ -104,16 +105,16 @@ check_window(const struct order *order, uint32_t window, uint32_t *most)
 
 static struct order order, other;
 
-/* hold-us is so long that time plays no part. */
+/* hold-us is so long that messages are released by posts alone. */
 static void
 window(uint32_t size)
 {
 	uint32_t nb, most;
 
 	run(&order, false);
-	CHECK(order.nb > NB - size); /* those that nothing has to follow are enough */
+	CHECK(order.nb > NB - size); /* the others wait for later posts */
 	nb = check_window(&order, size, &most);
-	/* A fifth of all where the window is 4, and more where it is larger. */
+	/* About a fifth is overtaken where the window is 4, and more where it is larger. */
 	CHECK(nb > NB / 8);
 	CHECK(most >= size / 2);
 	CHECK_EQUAL(counter("held"), NB);
@@ -147,7 +148,7 @@ in_order(void)
 	CHECK_EQUAL(counter("overtaken"), 0);
 }
 
-/* Each message takes a random time, and yet they come in order. */
+/* Each message takes a random time, and yet they arrive in order. */
 static void
 delayed_in_order(void)
 {
@@ -199,7 +200,7 @@ seeds(void)
 	}
 }
 
-/* Who polls in vain waits no 10 s for what is held, and the window is kept. */
+/* A program that polls in vain must not wait the 10 s of hold-us, and the window is kept. */
 static void
 polled_in_vain(void)
 {
@@ -213,7 +214,7 @@ polled_in_vain(void)
 	CHECK(now_ns() - begin < 8000000000ull);
 }
 
-/* Post and never poll: the emulator's own thread sends, within the time that it may hold. */
+/* Post and never poll: the emulator's thread sends within the time for which it may hold. */
 static void
 silent(int fd, void *arg)
 {
@@ -259,7 +260,10 @@ held_no_longer(void)
 		CHECK_EQUAL(post_recv(&ep, i, 0, 8), 0);
 		get(child.fd, &byte, 1);
 		CHECK_EQUAL(comp_expect(&ep, ST_OK), i);
-		/* 20 ms, and what a busy machine needs; it would be 20 s without the bound. */
+		/*
+		 * 20 ms of holding, and time for a busy machine; without the bound it would be 20
+		 * s.
+		 */
 		CHECK(now_ns() - begin < 5000000000ull);
 		put(child.fd, &byte, 1);
 	}
@@ -276,7 +280,11 @@ const struct test tests_order[] = {
 	{ .name = "delay-in-order", .config = "delay-us=2000", .run = delayed_in_order },
 	{ .name = "delay-window", .config = "delay-us=2000,reorder=16", .run = delayed },
 	{ .name = "seeds", .run = seeds },
-	{ .name = "polled-in-vain", .config = "reorder=64,hold-us=10000000", .run = polled_in_vain },
+	{
+		.name = "polled-in-vain",
+		.config = "reorder=64,hold-us=10000000",
+		.run = polled_in_vain,
+	},
 	{ .name = "held-no-longer", .config = "reorder=1000,hold-us=20000", .run = held_no_longer },
 	{ 0 },
 };

@@ -22,7 +22,7 @@ rules(void)
 	host_open(&host, 0);
 	ep_open(&a, &host, NULL);
 	ah = ah_open(&host, &host.gid);
-	/* Empty: nothing was begun, so nothing is to be ended. */
+	/* The CQ is empty: no poll was started, so none must be ended. */
 	CHECK_EQUAL(ibv_start_poll(a.cq, &none), ENOENT);
 	CHECK_EQUAL(ibv_start_poll(a.cq, &none), ENOENT);
 	CHECK_EQUAL(ibv_start_poll(a.cq, &unknown), EINVAL);
@@ -30,7 +30,7 @@ rules(void)
 	CHECK_EQUAL(post_send(&a, 2, ah, &a.addr, 0, 8), 0);
 	CHECK_EQUAL(ibv_start_poll(a.cq, &none), 0);
 	seen |= 1 << a.cq->wr_id;
-	/* What is posted meanwhile is completed in the same round. */
+	/* Messages that are posted during a poll complete in the same poll. */
 	CHECK_EQUAL(post_recv(&a, 3, 0, 8), 0);
 	CHECK_EQUAL(post_send(&a, 4, ah, &a.addr, 0, 8), 0);
 	CHECK_EQUAL(post_read(&a, 5, ah, &a.addr, a.addr.mem, 8, 8), 0);
@@ -49,7 +49,7 @@ rules(void)
 	host_close(&host);
 }
 
-/* The ring grows where its positions begin again at 0, and keeps the order. */
+/* The ring grows where its positions wrap to 0, and keeps the order. */
 static void
 growing(void)
 {
@@ -73,7 +73,7 @@ growing(void)
 	host_close(&host);
 }
 
-/* The QP that would be looked at next is destroyed. */
+/* The QP that would be polled next is destroyed. */
 static void
 destroyed_next(void)
 {
@@ -103,7 +103,7 @@ destroyed_next(void)
 	host_close(&host);
 }
 
-/* With a QP its completions go, those of others stay. */
+/* A QP's completions are dropped with it, those of other QPs stay. */
 static void
 destroyed(void)
 {
@@ -152,7 +152,7 @@ poll_some(void)
 	nb_polled += nb;
 }
 
-/* Post and poll as all the others do. Each posts a receive before it sends. */
+/* Post and poll in several threads. Each posts a receive before it sends. */
 static void *
 busy(void *arg)
 {
@@ -189,7 +189,9 @@ threads(void)
 	host_close(&host);
 }
 
-/* Queue pairs come and go while another thread polls and the emulator's sends. */
+/*
+ * Queue pairs are created and destroyed while another thread polls and the emulator's thread sends.
+ */
 static void *
 coming_and_going(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* RDMA READ: what may be read, and that the target's program has no part in it. */
+/* RDMA READ: which memory may be read, without any action of the target's program. */
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -25,10 +25,10 @@ fill(char *mem, uint32_t length)
 		mem[i] = (char)(i ^ i >> 9);
 }
 
-/* Memory to be read, in a process that does nothing but wait. */
+/* Readable memory, in a process that only waits. */
 struct shown {
 	struct addr addr;
-	uint64_t big; /* its own region, without a byte before and behind */
+	uint64_t big; /* a region of exactly these bytes */
 	uint32_t big_key, no_read_key, stale_key, other_pd_key, other_device_key;
 };
 
@@ -69,7 +69,7 @@ show(int fd, void *arg)
 	shown.other_device_key = far->rkey;
 	put(fd, &shown, sizeof(shown));
 	while (try_get(fd, &byte, 1)) {
-		/* Be as little readable as a program can make itself. */
+		/* Make this process as little readable as a program can. */
 		CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
 		put(fd, &byte, 1);
 	}
@@ -160,7 +160,7 @@ read_sizes(void)
 		if (n < BIG)
 			CHECK_EQUAL(r.mem[n], 0);
 	}
-	/* Without any buffer. */
+	/* A READ without any buffer. */
 	CHECK_EQUAL(post_read_sge(&r.ep, 6, r.ah, &r.shown.addr, r.shown.big_key, r.shown.big,
 				  NULL),
 		    0);
@@ -209,7 +209,7 @@ read_keys(void)
 	read_of(&r, s->stale_key, s->big, 8, ST_BAD_ADDRESS);
 	read_of(&r, s->other_pd_key, s->big, 8, ST_BAD_ADDRESS);
 	read_of(&r, s->other_device_key, s->big, 8, ST_BAD_ADDRESS);
-	/* Here the memory has to be writable. */
+	/* The local memory must be writable. */
 	CHECK_EQUAL(ibv_dereg_mr(r.mr), 0);
 	r.mr = ibv_reg_mr(r.host.pd, r.mem, BIG, IBV_ACCESS_REMOTE_READ);
 	CHECK(r.mr != NULL);
@@ -221,7 +221,7 @@ read_keys(void)
 	reader_close(&r);
 }
 
-/* A READ is begun and given up, or has no address; then nothing is posted. */
+/* A READ is started and aborted, or has no address; then nothing is posted. */
 static void
 read_session(void)
 {
@@ -274,7 +274,7 @@ read_stopped(void)
 	CHECK(waitpid(r.child.pid, &status, WUNTRACED) == r.child.pid && WIFSTOPPED(status));
 	read_of(&r, r.shown.big_key, r.shown.big, BIG - 2, ST_OK);
 	compare(&r, 0, BIG - 2);
-	/* It is there all the same: a message finds no receive, not no queue pair. */
+	/* The QP still exists: a message fails for want of a receive, not of a queue pair. */
 	CHECK_EQUAL(post_send(&r.ep, 1, r.ah, &r.shown.addr, 0, 8), 0);
 	comp_expect(&r.ep, ST_RNR);
 	CHECK(kill(r.child.pid, SIGCONT) == 0);
@@ -284,7 +284,7 @@ read_stopped(void)
 #define ROUNDS 300
 #define REUSED EP_BYTES
 
-/* Memory that is deregistered and used for something else while it is read. */
+/* Memory is deregistered and overwritten while it is read. */
 static void
 reuse(int fd, void *arg)
 {
@@ -299,7 +299,7 @@ reuse(int fd, void *arg)
 	ep_open(&ep, &host, NULL);
 	shown = ep.addr;
 	for (int i = 0; i < ROUNDS; i++) {
-		/* Backwards: it meets a READ that began with the first byte. */
+		/* Write backwards, to meet a READ that began with the first byte. */
 		memset(ep.mem + REUSED / 2, i, REUSED / 2);
 		memset(ep.mem, i, REUSED / 2);
 		mr = ibv_reg_mr(host.pd, ep.mem, REUSED, IBV_ACCESS_REMOTE_READ);
@@ -314,7 +314,7 @@ reuse(int fd, void *arg)
 	host_close(&host);
 }
 
-/* What was read well was still registered, to the last byte. */
+/* The data of a READ that succeeded were still registered, to the last byte. */
 static void
 read_deregistered(void)
 {
@@ -359,7 +359,7 @@ drop_capabilities(void)
 	CHECK(syscall(SYS_capset, &header, data) == 0);
 }
 
-/* Where the system refuses: a status for each READ, and one message. */
+/* The system refuses access: each READ gets a status, and one message is printed. */
 static void
 read_refused(void)
 {

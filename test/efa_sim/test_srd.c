@@ -27,7 +27,9 @@ check_filled(const char *mem, uint32_t length, uint32_t seed)
 static void
 sizes(void)
 {
-	static const uint32_t lengths[] = { 0, 1, 31, 32, 33, 63, 64, 65, 4095, 4096, MTU - 1, MTU };
+	static const uint32_t lengths[] = {
+		0, 1, 31, 32, 33, 63, 64, 65, 4095, 4096, MTU - 1, MTU,
+	};
 	struct ep a, b;
 	struct host host;
 	struct comp comp;
@@ -70,7 +72,7 @@ sizes(void)
 	host_close(&host);
 }
 
-/* Gathered from two places, scattered to two. */
+/* Gather a message from two places, scatter it to two. */
 static void
 pieces(void)
 {
@@ -102,7 +104,7 @@ pieces(void)
 	host_close(&host);
 }
 
-/* Inline data need no region, and may change once they are posted. */
+/* Inline data need no region, and may be changed as soon as they are posted. */
 static void
 inlined(void)
 {
@@ -122,7 +124,7 @@ inlined(void)
 	CHECK_EQUAL(post_send_sges(&a, 1, ah, &b.addr, sge, 2, IBV_SEND_INLINE), 0);
 	CHECK_EQUAL(post_send_sges(&a, 2, ah, &b.addr, NULL, 0, IBV_SEND_INLINE), 0);
 	memset(data, 0, sizeof(data));
-	/* It was held, in reorder window: the receive comes after it. */
+	/* The receives come after the held messages (reorder). */
 	CHECK_EQUAL(post_recv(&b, 3, 0, 100), 0);
 	CHECK_EQUAL(post_recv(&b, 4, 100, 100), 0);
 	for (int i = 0; i < 2; i++) {
@@ -146,7 +148,7 @@ inlined(void)
 
 #define ROUNDS 500
 
-/* Send back what comes, until the other one has sent all. */
+/* Echo messages until the peer has sent all. */
 void
 child_echo(int fd, void *arg)
 {
@@ -203,7 +205,7 @@ ping(struct child *child)
 		CHECK_EQUAL(post_send(&ep, 2, ah, &other, 0, length), 0);
 		for (got = sent = 0; got + sent < 2;) {
 			comp_wait(&ep, &comp);
-			/* The other one may be late with its receive. */
+			/* The peer may be late with its receive. */
 			if (comp.status == ST_RNR) {
 				CHECK_EQUAL(post_send(&ep, 2, ah, &other, 0, length), 0);
 				continue;
@@ -253,7 +255,7 @@ two_programs(void)
 #define NB_EACH 1500
 #define LONG 700
 
-/* A sender's number and the message's, and more that depends on both. */
+/* A sender's number, the message's number, and data that depend on both. */
 static void
 fill_numbered(char *mem, uint32_t sender, uint32_t i)
 {
@@ -282,7 +284,7 @@ one_of_many(int fd, void *arg)
 		uint32_t place = i % 64 * 1024;
 
 		/*
-		 * A place is free when its message before has completed: they may do so in any
+		 * A place is free when its previous message has completed, which may happen in any
 		 * order.
 		 */
 		for (; i >= 64 && ep.mem[place + LONG] != 0; done++) {
@@ -302,7 +304,7 @@ one_of_many(int fd, void *arg)
 	host_close(&host);
 }
 
-/* All come, once and whole, though the receiver is too slow for them. */
+/* All messages arrive, once and whole, though the receiver is too slow for the senders. */
 static void
 many_senders(void)
 {
@@ -385,7 +387,7 @@ session(void)
 		CHECK_EQUAL(comp.byte_len, i == 0 ? 6 : 10);
 	}
 	CHECK(memcmp(b.mem, "inline", 6) == 0 && memcmp(b.mem + 64, "registered", 10) == 0);
-	/* The second one is too long; then there are more than the queue holds. */
+	/* First the second message is too long; then there are more than the queue holds. */
 	ibv_wr_start(a.ex);
 	session_send(&a, 3, ah, &b.addr);
 	session_send(&a, 4, ah, &b.addr);

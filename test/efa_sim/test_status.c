@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Each status that a message or a READ may complete with. test_read.c has those of memory keys. */
+/* Each status with which a message or a READ may complete. test_read.c has those of memory keys. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-/* Posted receives and held sends; afterwards nothing can be posted. */
+/* Posted receives and held sends are flushed; afterwards posts fail. */
 static void
 flushed(void)
 {
@@ -54,7 +54,7 @@ flushed(void)
 	host_close(&host);
 }
 
-/* A new QP posts nothing, and is not there for others. */
+/* A new QP refuses posts, and can't be reached by others. */
 static void
 states(void)
 {
@@ -130,11 +130,11 @@ bad_lkey(void)
 	send_sge(&a, ah, &b.addr, mem + EP_BYTES - 7, 8, key, ST_BAD_LKEY);
 	send_sge(&a, ah, &b.addr, mem + EP_BYTES, 1, key, ST_BAD_LKEY);
 	send_sge(&a, ah, &b.addr, UINT64_MAX - 3, 8, key, ST_BAD_LKEY);
-	/* All those are refused before anything is sent: there is no receive. */
+	/* All sends above are refused before anything is sent: else they would find no receive. */
 	send_sge(&a, ah, &b.addr, mem + EP_BYTES - 8, 8, key, ST_RNR);
 	send_sge(&a, ah, &b.addr, 0, 0, key + 1000, ST_RNR);
 
-	/* The receiver's mistake is the receiver's. */
+	/* A mistake in a receive fails at the receiver. */
 	sge = (struct ibv_sge){ b.addr.mem, 64, read_only->lkey };
 	CHECK_EQUAL(post_recv_sges(&b, 5, &sge, 1), 0);
 	sge = (struct ibv_sge){ b.addr.mem + EP_BYTES - 63, 64, b.mr->lkey };
@@ -156,7 +156,7 @@ bad_lkey(void)
 	host_close(&host);
 }
 
-/* A region, and an address handle, that go while messages wait in the send queue. */
+/* A region and an address handle are freed while messages wait in the send queue. */
 static void
 held(void)
 {
@@ -194,7 +194,7 @@ held(void)
 	}
 	CHECK_EQUAL(seen, 7);
 	CHECK_EQUAL(comp_expect(&b, ST_OK), 9);
-	/* A QP that goes with messages in its queue. */
+	/* A QP is destroyed with messages in its queue. */
 	gone = ah_open(&host, &host.gid);
 	CHECK_EQUAL(post_send(&a, 1, gone, &b.addr, 0, 8), 0);
 	ah_close(gone);
@@ -270,7 +270,7 @@ bad_qpn(void)
 	comp_expect(&a, ST_BAD_QPN);
 	CHECK_EQUAL(post_read(&a, 1, ah, &to, b.addr.mem, 0, 8), 0);
 	comp_expect(&a, ST_BAD_QPN);
-	/* A GID without a host, and one without such a device. */
+	/* A GID without a host, and a GID without such a device. */
 	to = b.addr;
 	to.gid.raw[15] = 5;
 	nowhere = ah_open(&host, &to.gid);
@@ -286,7 +286,7 @@ bad_qpn(void)
 	CHECK_EQUAL(post_send(&a, 1, ah, &b.addr, 0, 8), 0);
 	comp_expect(&a, ST_OK);
 	comp_expect(&b, ST_OK);
-	/* Destroyed; then its number has a new owner with another qkey. */
+	/* The QP is destroyed; then its number belongs to a new QP with another qkey. */
 	to = b.addr;
 	ep_close(&b);
 	CHECK_EQUAL(post_send(&a, 1, ah, &to, 0, 8), 0);
@@ -306,7 +306,7 @@ bad_qpn(void)
 	host_close(&host);
 }
 
-/* Opens a new QP with the same number each time it is told to. */
+/* Open a new QP with the same number each time the test asks for it. */
 static void
 renewing(int fd, void *arg)
 {
@@ -331,7 +331,8 @@ renewing(int fd, void *arg)
 }
 
 /*
- * The sender has mapped the inbox of the QP before: it must find the new one, and no old message.
+ * The sender has mapped the inbox of the old QP: it must find the new one, and no old message in
+ * it.
  */
 static void
 renewed_qpn(void)
@@ -411,7 +412,7 @@ rnr_three(void)
 	rnr(3, 3);
 }
 
-/* Retried until a receive is there; and no other message waits for it. */
+/* The message is retried until there is a receive; no other message waits for it. */
 static void
 rnr_for_ever(void)
 {
@@ -442,7 +443,7 @@ rnr_for_ever(void)
 	host_close(&host);
 }
 
-/* A host that is cut off after three messages. */
+/* A host is cut off after three messages. */
 static void
 deaf(int fd, void *arg)
 {
@@ -459,7 +460,7 @@ deaf(int fd, void *arg)
 		CHECK_EQUAL(post_recv(&ep, i, 0, 100), 0);
 	put(fd, &ep.addr, sizeof(ep.addr));
 	get(fd, &other, sizeof(other));
-	/* What came before is received; nothing is sent any more. */
+	/* The messages from before are received; nothing can be sent any more. */
 	for (uint64_t i = 0; i < 3; i++)
 		CHECK_EQUAL(comp_expect(&ep, ST_OK), i);
 	ah = ah_open(&host, &other.gid);
@@ -497,7 +498,7 @@ unresponsive(void)
 	begin = now_ns();
 	CHECK_EQUAL(post_send(&a, 3, ah, &to, 0, 8), 0);
 	CHECK_EQUAL(post_read(&a, 4, ah, &to, to.mem, 0, 8), 0);
-	/* No other peer is touched. */
+	/* Other peers are not affected. */
 	CHECK_EQUAL(post_send(&a, 5, self, &b.addr, 0, 8), 0);
 	CHECK_EQUAL(comp_expect(&a, ST_OK), 5);
 	comp_wait(&a, &comp);
@@ -538,7 +539,7 @@ injected(void)
 	host_close(&host);
 }
 
-/* Some of many fail with RNR, and the share is what was asked for. */
+/* Some of many messages fail with RNR, in the share that was asked for. */
 static void
 injected_rnr(void)
 {

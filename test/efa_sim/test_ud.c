@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Unreliable datagrams: 40 bytes before the payload, and no completion tells what is lost. */
+/* Unreliable datagrams: 40 bytes before the payload, and no completion reports a loss. */
 
 #include <errno.h>
 #include <string.h>
@@ -43,7 +43,10 @@ payload(void)
 	host_close(&host);
 }
 
-/* No receive, one that is too short, a wrong qkey, a wrong QPN: sent well, and lost. */
+/*
+ * No receive, one that is too short, a wrong qkey, a wrong QPN: the send succeeds, and the datagram
+ * is lost.
+ */
 static void
 lost(void)
 {
@@ -74,7 +77,7 @@ lost(void)
 	CHECK_EQUAL(counter("datagrams_lost"), 4);
 	CHECK_EQUAL(counter("datagrams"), 0);
 	comp_none(&b);
-	/* What fits in is received: nothing was broken. */
+	/* A datagram that fits is received: the losses broke nothing. */
 	CHECK_EQUAL(post_send(&a, 6, ah, &b.addr, 0, 8), 0);
 	CHECK_EQUAL(comp_expect(&a, ST_OK), 6);
 	CHECK_EQUAL(comp_expect(&b, ST_OK), 2);
@@ -84,7 +87,7 @@ lost(void)
 	host_close(&host);
 }
 
-/* What is wrong with the sender itself is told. */
+/* Mistakes of the sender itself have a status. */
 static void
 local_errors(void)
 {
